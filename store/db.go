@@ -1,0 +1,144 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+)
+
+// A DB runs transactions on a Store until they commit. The zero value is not
+// usable; see NewDB.
+type DB struct {
+	Store
+	config Config
+	stats  Stats
+}
+
+// Config says how a DB tries again. The zero value works.
+type Config struct {
+	// MaxAttempts bounds the runs of one transaction. Defaults to 100.
+	MaxAttempts int
+	// MinBackoff is the first pause after a failed run, drawn with full
+	// jitter and doubled up to MaxBackoff. Defaults to 1 ms.
+	MinBackoff time.Duration
+	// MaxBackoff bounds a pause. Defaults to 1 s.
+	MaxBackoff time.Duration
+}
+
+// Stats count what a DB's transactions came to.
+type Stats struct {
+	Commits   atomic.Int64 // transactions that wrote and committed
+	Reads     atomic.Int64 // transactions that only read
+	Conflicts atomic.Int64 // runs that failed with ErrConflict
+	TooOld    atomic.Int64 // runs that failed with ErrTooOld or ErrProcessBehind
+	Unknown   atomic.Int64 // runs whose outcome was unknown
+}
+
+// NewDB returns a DB over s.
+func NewDB(s Store, c Config) *DB {
+	if c.MaxAttempts == 0 {
+		c.MaxAttempts = 100
+	}
+	if c.MinBackoff == 0 {
+		c.MinBackoff = time.Millisecond
+	}
+	if c.MaxBackoff == 0 {
+		c.MaxBackoff = time.Second
+	}
+	return &DB{Store: s, config: c}
+}
+
+// Stats returns the counters of db, which go on counting.
+func (db *DB) Stats() *Stats { return &db.stats }
+
+// Update runs fn in a transaction and commits it, again and again until it
+// commits, fails for good, or ctx ends.
+//
+// fn may be called many times, also after an earlier call's writes committed
+// (an unknown commit result). So it must set its results afresh at each call,
+// must make no identifiers of its own, and must recognise its own earlier
+// success in what it reads. An error of fn itself ends the transaction without
+// a commit and is returned as it is, unless it is retryable.
+func (db *DB) Update(ctx context.Context, fn func(tx Tx) error) error {
+	err := db.run(ctx, fn, true)
+	if err == nil {
+		db.stats.Commits.Add(1)
+	}
+	return err
+}
+
+// View runs fn in a transaction that is not committed; fn must not write.
+// Its reads are all of one version.
+func (db *DB) View(ctx context.Context, fn func(r Tx) error) error {
+	err := db.run(ctx, fn, false)
+	if err == nil {
+		db.stats.Reads.Add(1)
+	}
+	return err
+}
+
+func (db *DB) run(ctx context.Context, fn func(tx Tx) error, commit bool) error {
+	for attempt := 1; ; attempt++ {
+		err := db.try(ctx, fn, commit)
+		if err == nil || !Retryable(err) {
+			return err
+		}
+		db.count(err)
+		if ctx.Err() != nil {
+			return errors.Join(context.Cause(ctx), err)
+		}
+		if attempt >= db.config.MaxAttempts {
+			return fmt.Errorf("store: gave up after %d attempts: %w", attempt, err)
+		}
+		if err := pause(ctx, db.backoff(attempt)); err != nil {
+			return err
+		}
+	}
+}
+
+func (db *DB) try(ctx context.Context, fn func(tx Tx) error, commit bool) error {
+	tx, err := db.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer tx.Discard()
+	if err := fn(tx); err != nil || !commit {
+		return err
+	}
+	return tx.Commit(ctx)
+}
+
+func (db *DB) count(err error) {
+	switch {
+	case errors.Is(err, ErrConflict):
+		db.stats.Conflicts.Add(1)
+	case MaybeCommitted(err):
+		db.stats.Unknown.Add(1)
+	default:
+		db.stats.TooOld.Add(1)
+	}
+}
+
+// backoff draws a pause with full jitter: uniform between zero and a bound that
+// doubles with each attempt.
+func (db *DB) backoff(attempt int) time.Duration {
+	bound := db.config.MaxBackoff
+	if shift := attempt - 1; shift < 20 {
+		bound = min(bound, db.config.MinBackoff<<shift)
+	}
+	return rand.N(bound + 1)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
