@@ -1,0 +1,100 @@
+// Package errs holds the service's closed set of error kinds. A kind says what
+// the caller can do, survives the wire, and maps to one status code of gRPC.
+// It imports nothing of the project.
+package errs
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Kind says what a caller can do about an error.
+type Kind uint8
+
+// The kinds.
+const (
+	Internal     Kind = iota // a bug, or something outside broke: report it
+	Invalid                  // the request is wrong: change it (see Error.Field)
+	NotFound                 // no such thing
+	Exists                   // there is one already
+	Precondition             // not in this state
+	Exhausted                // too much: try later, see Error.RetryAfter
+	Unavailable              // try again
+	Aborted                  // lost a race: read again and try again
+	Unauthenticated
+	Denied
+	Cancelled
+	Deadline
+	DataLoss // what is stored cannot be what was written
+)
+
+var kindNames = [...]string{
+	"internal", "invalid", "not_found", "exists", "precondition", "exhausted", "unavailable",
+	"aborted", "unauthenticated", "denied", "cancelled", "deadline", "data_loss",
+}
+
+// String returns the kind's stable name.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "internal"
+}
+
+// Error makes a kind usable as a target: errors.Is(err, errs.NotFound).
+func (k Kind) Error() string { return k.String() }
+
+// An Error has a kind and says what was wrong, where, and what to do.
+type Error struct {
+	Kind       Kind
+	Op         string        // what was being done; may be empty
+	Field      string        // the field of the request that is wrong, for Invalid
+	Reason     string        // a stable word in upper case for programs; may be empty
+	Message    string        // for people
+	RetryAfter time.Duration // the least pause before trying again; 0 if unknown
+	Err        error         // the cause; not shown beyond this process
+}
+
+// New returns an error of kind k.
+func New(k Kind, format string, args ...any) *Error {
+	err := fmt.Errorf(format, args...)
+	return &Error{Kind: k, Message: err.Error(), Err: errors.Unwrap(err)}
+}
+
+// Field returns an Invalid error about one field of a request.
+func Field(field, format string, args ...any) *Error {
+	e := New(Invalid, format, args...)
+	e.Field = field
+	return e
+}
+
+// Error returns the operation and the message.
+func (e *Error) Error() string {
+	msg := e.Message
+	if e.Field != "" {
+		msg = e.Field + ": " + msg
+	}
+	if e.Op != "" {
+		msg = e.Op + ": " + msg
+	}
+	return msg
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is reports whether target is e's kind.
+func (e *Error) Is(target error) bool {
+	k, ok := target.(Kind)
+	return ok && k == e.Kind
+}
+
+// KindOf returns the kind of the first Error in err's chain, or Internal.
+func KindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return Internal
+}

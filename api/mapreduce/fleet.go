@@ -1,0 +1,252 @@
+package mapreduce
+
+import (
+	"context"
+	"time"
+)
+
+// A Fleet is what workers talk to: an orchestrator, near or far.
+type Fleet interface {
+	// Work carries one worker's session until the stream ends. The worker
+	// sends Hello first and gets Welcome. These things might happen then:
+	//  1. the stream breaks: the worker connects again, to any orchestrator,
+	//     with the same session, names in Hello what it holds, and sends again
+	//     every report for which it saw no verdict;
+	//  2. the worker sends Drain: it gets no more units, hands back what it
+	//     has not started, and closes the stream when all verdicts are in;
+	//  3. the orchestrator sends Goodbye: as 1, but at leisure.
+	// Work returns when the stream has ended.
+	Work(ctx context.Context, stream WorkStream) error
+}
+
+// A WorkStream is an orchestrator's end of a session. Send and Recv may be
+// called at the same time, each by one goroutine.
+type WorkStream interface {
+	Send(*ToWorker) error
+	Recv() (*FromWorker, error) // io.EOF once the worker has closed its side
+}
+
+// FromWorker is one message of a worker; any of its parts may be set, and they
+// are taken in the order of the fields.
+type FromWorker struct {
+	Hello     *Hello
+	Chunks    []ResultChunk // before the report that refers to them
+	Reports   []Report
+	Started   []Held // units that have begun to run
+	Reserve   []ReserveRequest
+	States    []AgentState
+	Heartbeat *Heartbeat
+	Drain     bool
+}
+
+// Hello begins a session, or takes it up again.
+type Hello struct {
+	Session  SessionID
+	Version  string   // of the program
+	Slots    int      // units that may run at once
+	Prefetch int      // units it may hold beside those
+	Agents   []string // names of the providers it can run
+	Holding  []Held
+}
+
+// Held names an attempt that a worker holds.
+type Held struct {
+	Job     JobID
+	Unit    UnitID
+	Attempt int
+	Running bool // begun, rather than waiting for a slot
+}
+
+// An Outcome is how an attempt ended.
+type Outcome uint8
+
+// The outcomes of an attempt.
+const (
+	OutcomeUnknown Outcome = iota
+	Done                   // with a result
+	Errored                // see Report.Class
+	Returned               // not run, or stopped: costs no attempt
+)
+
+// A FailureClass says what a failure means for its unit and its job.
+type FailureClass uint8
+
+// The classes of failures.
+const (
+	Retryable     FailureClass = iota // try again after a pause
+	PermanentUnit                     // no attempt can succeed
+	PermanentJob                      // no unit of this job can: authentication, billing
+)
+
+// A Report is the outcome of one attempt. A worker keeps it until its verdict.
+type Report struct {
+	Job     JobID
+	Unit    UnitID
+	Attempt int
+	Outcome Outcome
+
+	Output     []byte // encoded output, if at most MaxInline bytes
+	Chunks     int    // else the number of its ResultChunks,
+	Length     int64  // its bytes,
+	SHA256     []byte // and its hash
+	Size       int64  // tokens of the text that the next prompt would hold
+	Confidence float64
+
+	Tokens     Tokens // spent by this attempt, failed calls included
+	CostMicros int64  // millionths of a US dollar
+	Calls      int
+	Elapsed    time.Duration
+
+	Class      FailureClass
+	Errors     []string
+	RetryAfter time.Duration // the least pause before another attempt
+	Breaker    string        // the breaker that was open, for Returned
+}
+
+// MaxInline bounds an output that a report carries itself, in bytes.
+const MaxInline = 4 << 10
+
+// A ResultChunk is part of an output larger than MaxInline; all but the last
+// have the size store.ChunkSize.
+type ResultChunk struct {
+	Job     JobID
+	Unit    UnitID
+	Attempt int
+	Index   int
+	Data    []byte
+}
+
+// A ReserveRequest asks for tokens beyond a unit's reservation, before the call
+// that might need them.
+type ReserveRequest struct {
+	Held
+	Tokens int64
+}
+
+// An AgentState is what an agent needs to go on where it is, instead of paying
+// again. The next attempt gets the last one that was kept.
+type AgentState struct {
+	Held
+	Tokens Tokens // spent so far by this attempt
+	Data   []byte
+}
+
+// A Heartbeat carries the progress of what runs.
+type Heartbeat struct {
+	Progress []Progress
+	Breakers []BreakerState
+}
+
+// Progress is how far a running unit is.
+type Progress struct {
+	Held
+	Tokens Tokens
+	Note   string
+}
+
+// A BreakerState says that a worker's breaker is open, and how long it stays so.
+type BreakerState struct {
+	Name    string // provider/model
+	OpenFor time.Duration
+}
+
+// ToWorker is one message to a worker; any of its parts may be set, and they
+// are taken in the order of the fields.
+type ToWorker struct {
+	Welcome     *Welcome
+	Jobs        []JobInfo // before the first assignment of the job in this stream
+	Pieces      []InputPiece
+	Assignments []Assignment
+	Verdicts    []VerdictOn
+	Reserved    []ReserveReply
+	Cancel      []Held // stop running these; no report is needed
+	Goodbye     bool   // this orchestrator is leaving: connect to another
+}
+
+// Welcome answers Hello.
+type Welcome struct {
+	Node      NodeID
+	Epoch     int64 // of the session; raised by every Hello
+	Heartbeat time.Duration
+	Drop      []Held // what the worker named and no longer holds
+}
+
+// A JobInfo is what all assignments of a job share.
+type JobInfo struct {
+	Job  JobID
+	Spec JobSpec
+}
+
+// An Assignment is one attempt at a unit.
+type Assignment struct {
+	Job      JobID
+	Unit     UnitID
+	Attempt  int
+	Kind     UnitKind
+	Level    int
+	Index    int
+	Timeout  time.Duration
+	Reserved int64  // tokens reserved for this attempt
+	State    []byte // the last AgentState of an earlier attempt
+	Alone    bool   // it may have killed a worker: run nothing beside it
+
+	Text   *Text   // of map, parse and direct units
+	Inputs []Input // of reduce units, in order
+}
+
+// A Text is a document, or a chunk of one with its context.
+type Text struct {
+	Document   DocumentID
+	SHA256     []byte // of the document's text
+	MediaType  string
+	Metadata   map[string]string
+	Content    []byte // the chunk, with context before and after its core
+	CoreStart  int    // bytes of Content; the core is [CoreStart, CoreEnd)
+	CoreEnd    int
+	ByteOffset int64 // of Content in the document
+	CharOffset int64 // the same in Unicode code points
+	ChunkIndex int
+	Chunks     int
+}
+
+// An Input is the output of a unit, for the reduce that takes it.
+type Input struct {
+	Unit   UnitID
+	First  int    // the map units that it stands for are [First, First+Count)
+	Count  int    // by index, failed ones included
+	Failed bool   // it has no output
+	Data   []byte // encoded output
+	Pieces int    // if not 0, Data came before in this many InputPieces
+}
+
+// An InputPiece is part of an input too large for one message.
+type InputPiece struct {
+	Held
+	Input int // which of the assignment's inputs
+	Index int
+	Data  []byte
+}
+
+// A Verdict says what became of a report.
+type Verdict uint8
+
+// The verdicts.
+const (
+	VerdictUnknown Verdict = iota
+	Accepted               // durable: forget it
+	Stale                  // refused: the unit has moved on (FailedPrecondition)
+	Gone                   // refused: the job was cancelled or deleted
+)
+
+// VerdictOn is the verdict on one report.
+type VerdictOn struct {
+	Held
+	Verdict Verdict
+}
+
+// A ReserveReply answers a ReserveRequest. If not granted the agent must not
+// make the call.
+type ReserveReply struct {
+	Held
+	Granted bool
+}

@@ -1,0 +1,79 @@
+// Package mapreduce is the vocabulary of the service: identifiers, states and
+// their legal transitions, the records that users see, and the two interfaces
+// Service (what clients ask) and Fleet (what workers talk to). It says what
+// things are, not how they are done, and imports nothing of the project but the
+// error kinds.
+package mapreduce
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// A JobID names a job: mr_YYYYMMDD_xxxxxx, the day of its submission in UTC and
+// six random letters or digits.
+type JobID string
+
+// A UnitID names a unit within its job. See MapUnit, ChunkUnit, ReduceUnit.
+type UnitID string
+
+// A DocumentID names a document within its job: the path relative to the input,
+// or what the client gave.
+type DocumentID string
+
+// A TenantID names who a job is for. Fairness is first between tenants.
+type TenantID string
+
+// A RequestID is chosen by a client to make a submission idempotent.
+type RequestID string
+
+// A SessionID names a worker's session. A worker draws it once and keeps it
+// while it lives, whichever orchestrator it talks to.
+type SessionID string
+
+// A NodeID names one run of one orchestrator.
+type NodeID string
+
+// The units that have no document of their own.
+const (
+	FinalUnit  UnitID = "final"
+	DirectUnit UnitID = "direct"
+)
+
+// MapUnit returns the id of the unit that maps all of document d.
+func MapUnit(d DocumentID) UnitID { return UnitID(d) }
+
+// ChunkUnit returns the id of the unit that maps chunk i of document d.
+func ChunkUnit(d DocumentID, i int) UnitID {
+	return UnitID(fmt.Sprintf("%s_chunk_%d", d, i))
+}
+
+// ParseUnit returns the id of the unit that turns document d into text.
+func ParseUnit(d DocumentID) UnitID { return UnitID("parse_" + string(d)) }
+
+// ReduceUnit returns the id of the i-th reduce of a level; levels count from 1.
+func ReduceUnit(level, i int) UnitID {
+	return UnitID(fmt.Sprintf("reduce_L%d_%d", level, i))
+}
+
+const idAlphabet = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+// NewJobID returns the id of a job submitted at t; random yields the last six
+// characters, each from a number it draws in [0, n).
+func NewJobID(t time.Time, random func(n int) int) JobID {
+	var b strings.Builder
+	b.WriteString("mr_")
+	b.WriteString(t.UTC().Format("20060102"))
+	b.WriteByte('_')
+	for range 6 {
+		b.WriteByte(idAlphabet[random(len(idAlphabet))])
+	}
+	return JobID(b.String())
+}
+
+var jobIDPattern = regexp.MustCompile(`^mr_[0-9]{8}_[0-9a-z]{6}$`)
+
+// Valid reports whether id has the form of a job id.
+func (id JobID) Valid() bool { return jobIDPattern.MatchString(string(id)) }

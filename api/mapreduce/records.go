@@ -1,0 +1,187 @@
+package mapreduce
+
+import "time"
+
+// Defaults of a job, by the names that ADR-028 gives them.
+const (
+	DefaultMaxTokensPerUnit   = 50_000  // tokens
+	DefaultChunkOverlap       = 500     // tokens
+	DefaultParallelism        = 20      // units at once: max_concurrent_agents
+	DefaultReduceContextLimit = 100_000 // tokens
+	DefaultReduceBatchSize    = 10      // outputs
+	DefaultCheckpointInterval = 10      // units
+	DefaultBreakerThreshold   = 3       // failures in a row
+	DefaultBreakerTimeout     = 60 * time.Second
+	DefaultMaxAttempts        = 5
+	DefaultUnitTimeout        = 10 * time.Minute
+	DefaultReduceShare        = 0.2     // of the budget
+	MaxUnitDraw               = 100_000 // tokens a unit may hold reserved at once
+	MaxFleetCalls             = 50      // model calls at once over the whole fleet
+)
+
+// OnError says what a failed unit does to its job.
+type OnError uint8
+
+// What a failed unit does.
+const (
+	Continue OnError = iota // it becomes an error entry; survivors are reduced
+	FailFast                // it fails the job
+)
+
+// OnBreaker says what an open breaker does to a unit.
+type OnBreaker uint8
+
+// What an open breaker does.
+const (
+	BreakerWait OnBreaker = iota // units stay pending and lose no attempt
+	BreakerSkip                  // units end with an error result
+)
+
+// A JobSpec is what a client asks for. Zero fields take the defaults.
+type JobSpec struct {
+	Tenant    TenantID
+	RequestID RequestID // makes the submission idempotent within the tenant
+
+	Pipeline string // defaults to "extract"
+	Provider string // defaults to "rules"
+	Model    string
+	Schema   []byte            // canonical JSON of the schema
+	Vars     map[string]string // template variables, and settings of the provider
+
+	Parallelism      int // units running at once
+	MaxTokensPerUnit int // tokens
+	ChunkOverlap     int // tokens; negative means none
+	Priority         int // higher goes first, within the tenant
+
+	ReduceContextLimit int // tokens
+	ReduceBatchSize    int // outputs in one reduce
+
+	Budget      int64   // tokens, in and out, over all attempts; 0 means none is set
+	ReduceShare float64 // part of the budget held back for reducing
+
+	OnError            OnError
+	OnBreaker          OnBreaker
+	MaxAttempts        int
+	UnitTimeout        time.Duration
+	BreakerThreshold   int
+	BreakerTimeout     time.Duration
+	CheckpointInterval int // units
+}
+
+// A Document is one input. Exactly one of Text-like content and Skip is given.
+type Document struct {
+	ID        DocumentID
+	MediaType string            // "text/plain", "text/markdown", "text/html"; empty means text/plain
+	Metadata  map[string]string // travels with the document
+	Content   []byte
+	Skip      string // why this input is not processed; it is kept in the ledger
+	Size      int64  // bytes of the input as found; for skipped ones
+}
+
+// Tokens count what models read and wrote.
+type Tokens struct {
+	In, Out int64
+}
+
+// Total returns all tokens.
+func (t Tokens) Total() int64 { return t.In + t.Out }
+
+// Add returns the sum of t and u.
+func (t Tokens) Add(u Tokens) Tokens { return Tokens{t.In + u.In, t.Out + u.Out} }
+
+// A Job is a job's record with its counters, as of one moment.
+type Job struct {
+	ID      JobID
+	Spec    JobSpec
+	State   JobState
+	Phase   JobState // the last running phase; where a resume goes on
+	Level   int      // of reduction; 0 while mapping
+	Epoch   int64    // raised by every change of State or Level
+	Created time.Time
+	Updated time.Time
+	Error   string // why it failed or was paused
+
+	TotalUnits     int64 // planned so far
+	CompletedUnits int64
+	FailedUnits    int64
+	RunningUnits   int64
+	TotalTokens    Tokens
+	CostMicros     int64 // millionths of a US dollar
+	Coverage       Coverage
+	AuditHead      string // hex; the head of the sealed chain of events
+}
+
+// Coverage is the ledger: every document and every character ends in one of
+// mapped, failed or skipped, and the sums agree once the job has ended.
+type Coverage struct {
+	Documents, Characters Ledger
+}
+
+// A Ledger counts one thing by what became of it.
+type Ledger struct {
+	Total, Mapped, Failed, Skipped int64
+}
+
+// A Unit is a unit's record.
+type Unit struct {
+	ID         UnitID
+	Job        JobID
+	Document   DocumentID // of map and parse units
+	Kind       UnitKind
+	Level      int // 0 for map units
+	Index      int // order within the level, from 0
+	State      UnitState
+	Attempts   int   // claims so far
+	Failures   int   // attempts that failed
+	Share      int64 // tokens of the budget that are its share
+	Tokens     Tokens
+	CostMicros int64
+	Elapsed    time.Duration // of the attempt that ended it
+	Errors     []string
+	ChunkIndex int
+	Chunks     int   // of its document; 1 means the document is not cut
+	Start, End int64 // characters of the document that are its core, half-open
+	Confidence float64
+	DependsOn  []UnitID // of reduce units, when asked for
+	Output     []byte   // encoded output, when asked for
+}
+
+// A Checkpoint is the record of one transaction that moved a job: the units
+// that it completed, and the audit event.
+type Checkpoint struct {
+	ID        string // hex of the versionstamp: grows with time within a job
+	Time      time.Time
+	Kind      EventKind
+	Node      NodeID
+	State     JobState // of the job, for changes of state
+	Completed []UnitRef
+	Failed    []UnitRef
+	Tokens    Tokens
+	Message   string
+}
+
+// A UnitRef names one attempt's outcome.
+type UnitRef struct {
+	Unit    UnitID
+	Attempt int
+	SHA256  []byte // of the result, for completed units
+	Tokens  Tokens
+}
+
+// An EventKind is what a checkpoint records.
+type EventKind uint8
+
+// The kinds of events.
+const (
+	EventUnknown   EventKind = iota
+	EventSubmitted           // the job became visible
+	EventFinished            // units ended
+	EventState               // the job's state or level changed
+	EventReclaimed           // units of a lost or leaving worker went back
+	EventRetried             // units failed and will be tried again
+)
+
+var eventKindNames = [...]string{"unknown", "submitted", "finished", "state", "reclaimed", "retried"}
+
+// String returns the kind's name.
+func (k EventKind) String() string { return name(eventKindNames[:], k) }

@@ -1,0 +1,171 @@
+package mapreduce
+
+import (
+	"context"
+	"iter"
+)
+
+// A Service is what clients ask of the system. Errors carry a kind of package
+// errs.
+type Service interface {
+	// SubmitJob takes a job and its documents. The job becomes visible whole,
+	// when SubmitJob returns nil, or not at all. A submission with the
+	// RequestID of an earlier one of its tenant returns that job. If docs
+	// yields an error, nothing was submitted and that error is returned.
+	SubmitJob(ctx context.Context, spec JobSpec, docs iter.Seq2[*Document, error]) (*Job, error)
+
+	// GetJob returns a job with its counters, or errs.NotFound.
+	GetJob(ctx context.Context, id JobID) (*Job, error)
+
+	// ListJobs returns a page of jobs, newest first.
+	ListJobs(ctx context.Context, q ListJobsQuery) (*JobPage, error)
+
+	// WatchJob calls fn with the job now and after each change, until the job
+	// is not running (then it returns nil), ctx ends, or fn returns an error.
+	WatchJob(ctx context.Context, id JobID, fn func(*Job) error) error
+
+	// ResumeJob makes a paused, failed or interrupted job go on, and one that
+	// is complete with failures try its failed units again.
+	ResumeJob(ctx context.Context, id JobID, r Resume) (*Job, error)
+
+	// PauseJob stops a job's claims; what runs may finish.
+	PauseJob(ctx context.Context, id JobID) (*Job, error)
+
+	// CancelJob ends a job. What runs is stopped, and its late finishes are
+	// refused, but what they spent is counted.
+	CancelJob(ctx context.Context, id JobID) (*Job, error)
+
+	// DeleteJob removes an ended job with everything it holds.
+	DeleteJob(ctx context.Context, id JobID) error
+
+	// ListUnits returns a page of a job's units, in order of level and index.
+	ListUnits(ctx context.Context, q ListUnitsQuery) (*UnitPage, error)
+
+	// GetResult calls sink with the parts of a job's result, in order. While
+	// the job is not complete, partial must be true.
+	GetResult(ctx context.Context, id JobID, partial bool, sink func(*ResultPart) error) error
+
+	// ListEvents returns a page of a job's checkpoints, oldest first.
+	ListEvents(ctx context.Context, q ListEventsQuery) (*EventPage, error)
+
+	// CheckStore reads the whole store and calls found with each thing that
+	// is wrong in it. Progress lines go to found with Severity Info.
+	CheckStore(ctx context.Context, found func(Finding) error) error
+}
+
+// A ListJobsQuery chooses jobs.
+type ListJobsQuery struct {
+	States    []JobState // none means all
+	Tenant    TenantID   // empty means all
+	PageSize  int        // at most 1000; 0 means 20
+	PageToken string
+}
+
+// A JobPage is a page of jobs.
+type JobPage struct {
+	Jobs          []*Job
+	NextPageToken string
+}
+
+// Resume says how a job goes on.
+type Resume struct {
+	Budget int64 // tokens in all, replacing the job's; 0 keeps it
+}
+
+// A ListUnitsQuery chooses units of a job.
+type ListUnitsQuery struct {
+	Job       JobID
+	States    []UnitState // none means all
+	Outputs   bool        // with their outputs
+	PageSize  int         // at most 1000; 0 means 100
+	PageToken string
+}
+
+// A UnitPage is a page of units.
+type UnitPage struct {
+	Units         []*Unit
+	NextPageToken string
+}
+
+// A ListEventsQuery chooses checkpoints of a job.
+type ListEventsQuery struct {
+	Job       JobID
+	Verify    bool // recompute the chain and fail at the first broken link
+	PageSize  int  // at most 1000; 0 means 100
+	PageToken string
+}
+
+// An EventPage is a page of checkpoints.
+type EventPage struct {
+	Checkpoints   []*Checkpoint
+	Seals         []*Seal // that cover checkpoints of this page
+	NextPageToken string
+}
+
+// A Seal is one link of the chain that makes tampering with checkpoints show:
+// Hash is the SHA-256 of the link before it and of the checkpoints it covers.
+type Seal struct {
+	Number int64
+	Count  int    // of checkpoints it covers
+	Last   string // ID of the last of them
+	Hash   []byte
+}
+
+// A ResultPart is one part of a streamed result: one field is set. They come in
+// the order of the fields, records and citations in input order.
+type ResultPart struct {
+	Job      *Job      // first
+	Record   []byte    // JSON of one entry of aggregated_data
+	Citation *Citation // after all records
+	Source   *Source   // every unit of the map level that was reduced, or failed
+	Summary  *Summary  // last
+}
+
+// A Citation is where a value rests: a quote that stands in its document.
+type Citation struct {
+	Ref                string // REF_…, unique within the result
+	Document           DocumentID
+	Unit               UnitID
+	Start, End         int64 // Unicode code points of the document's text, half-open
+	ByteStart, ByteEnd int64
+	Quote              string
+	Grade              string // exact, normalised or fuzzy
+}
+
+// A Source is a map unit's part in the result.
+type Source struct {
+	Unit   UnitID
+	Errors []string // why it failed; empty for units that are in the result
+}
+
+// A Summary ends a result.
+type Summary struct {
+	Single        bool   // aggregated_data is one object, not a list
+	Conflicts     []byte // JSON of conflict_resolutions
+	Deduplication []byte // JSON of deduplication_stats
+	Statistics    []byte // JSON of statistics
+	Skipped       []SkippedDocument
+}
+
+// A SkippedDocument was not processed, and why.
+type SkippedDocument struct {
+	Document DocumentID
+	Reason   string
+}
+
+// A Severity ranks a finding.
+type Severity uint8
+
+// The severities.
+const (
+	Info  Severity = iota // progress, and what was checked
+	Wrong                 // a broken invariant
+)
+
+// A Finding is one line of a check of the store.
+type Finding struct {
+	Severity Severity
+	Job      JobID
+	Key      string
+	Message  string
+}
