@@ -1,0 +1,177 @@
+package memory
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	"github.com/coditect/mapreduce/store"
+)
+
+// An index is sorted by key. Once published it is never changed in place.
+type index []store.KeyValue
+
+func (x index) search(key []byte) (int, bool) {
+	return slices.BinarySearchFunc(x, key, func(kv store.KeyValue, key []byte) int {
+		return bytes.Compare(kv.Key, key)
+	})
+}
+
+func (x index) get(key []byte) []byte {
+	if i, ok := x.search(key); ok {
+		return x[i].Value
+	}
+	return nil
+}
+
+// slice returns the pairs of r.
+func (x index) slice(r store.Range) index {
+	begin, _ := x.search(r.Begin)
+	end, _ := x.search(r.End)
+	return x[begin:max(begin, end)]
+}
+
+func (x index) set(key, value []byte) index {
+	i, ok := x.search(key)
+	if ok {
+		x[i].Value = value
+		return x
+	}
+	return slices.Insert(x, i, store.KeyValue{Key: key, Value: value})
+}
+
+func (x index) clear(r store.Range) index {
+	begin, _ := x.search(r.Begin)
+	end, _ := x.search(r.End)
+	return slices.Delete(x, begin, max(begin, end))
+}
+
+// An op is one write.
+type op struct {
+	kind       kind
+	key, value []byte      // not of a clear
+	span       store.Range // of a clear
+	offset     int         // of the placeholder of a stamped key
+	delta      int64       // of an add
+}
+
+type kind int
+
+const (
+	kindSet kind = iota
+	kindClear
+	kindAdd
+	kindStamped
+)
+
+// apply returns x with o done to it. It changes x.
+func (o op) apply(x index, stamp store.Versionstamp) index {
+	switch o.kind {
+	case kindClear:
+		return x.clear(o.span)
+	case kindAdd:
+		return x.set(o.key, sum(x.get(o.key), o.delta))
+	case kindStamped:
+		return x.set(o.stamped(stamp), o.value)
+	default:
+		return x.set(o.key, o.value)
+	}
+}
+
+// written returns the range that o writes.
+func (o op) written(stamp store.Versionstamp) store.Range {
+	switch o.kind {
+	case kindClear:
+		return o.span
+	case kindStamped:
+		return store.Single(o.stamped(stamp))
+	default:
+		return store.Single(o.key)
+	}
+}
+
+// size is what o counts towards store.MaxTxSize.
+func (o op) size() int {
+	return len(o.key) + len(o.value) + len(o.span.Begin) + len(o.span.End)
+}
+
+func (o op) stamped(stamp store.Versionstamp) []byte {
+	key := bytes.Clone(o.key)
+	copy(key[o.offset:], stamp[:])
+	return key
+}
+
+// unreadable returns the range in which the key of a stamped write will be.
+func (o op) unreadable() store.Range {
+	var lowest, highest store.Versionstamp
+	for i := range highest {
+		highest[i] = 0xff
+	}
+	return store.Range{Begin: o.stamped(lowest), End: store.Single(o.stamped(highest)).End}
+}
+
+func sum(value []byte, delta int64) []byte {
+	var n uint64
+	if len(value) == 8 {
+		n = binary.LittleEndian.Uint64(value)
+	}
+	return binary.LittleEndian.AppendUint64(nil, n+uint64(delta))
+}
+
+func stampOf(version uint64) store.Versionstamp {
+	var s store.Versionstamp
+	binary.BigEndian.PutUint64(s[:], version)
+	return s
+}
+
+// overlap reports whether a range of a and one of b have a key in common.
+func overlap(a, b []store.Range) bool {
+	for _, r := range a {
+		for _, s := range b {
+			if bytes.Compare(r.Begin, s.End) < 0 && bytes.Compare(s.Begin, r.End) < 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// subtract returns r without the ranges of known.
+func subtract(r store.Range, known []store.Range) []store.Range {
+	left := []store.Range{r}
+	for _, k := range known {
+		var next []store.Range
+		for _, l := range left {
+			next = append(next, without(l, k)...)
+		}
+		left = next
+	}
+	return left
+}
+
+func without(r, k store.Range) []store.Range {
+	var left []store.Range
+	for _, l := range []store.Range{
+		{Begin: r.Begin, End: least(r.End, k.Begin)},
+		{Begin: greatest(r.Begin, k.End), End: r.End},
+	} {
+		if bytes.Compare(l.Begin, l.End) < 0 {
+			left = append(left, l)
+		}
+	}
+	return left
+}
+
+func least(a, b []byte) []byte {
+	if bytes.Compare(a, b) < 0 {
+		return a
+	}
+	return b
+}
+
+func greatest(a, b []byte) []byte {
+	if bytes.Compare(a, b) > 0 {
+		return a
+	}
+	return b
+}
