@@ -184,7 +184,7 @@ type Assignment struct {
 	Attempt  int
 	Kind     UnitKind
 	Level    int
-	Index    int
+	Index    int64 // order within the level
 	Timeout  time.Duration
 	Reserved int64  // tokens reserved for this attempt
 	State    []byte // the last AgentState of an earlier attempt
@@ -212,8 +212,8 @@ type Text struct {
 // An Input is the output of a unit, for the reduce that takes it.
 type Input struct {
 	Unit   UnitID
-	First  int    // the map units that it stands for are [First, First+Count)
-	Count  int    // by index, failed ones included
+	First  int64  // the map units that it stands for have indexes in
+	End    int64  // [First, End), failed ones included
 	Failed bool   // it has no output
 	Data   []byte // encoded output
 	Pieces int    // if not 0, Data came before in this many InputPieces

@@ -128,8 +128,8 @@ type Unit struct {
 	Job        JobID
 	Document   DocumentID // of map and parse units
 	Kind       UnitKind
-	Level      int // 0 for map units
-	Index      int // order within the level, from 0
+	Level      int   // -1 for parse units, 0 for map units
+	Index      int64 // order within the level; with gaps in level 0
 	State      UnitState
 	Attempts   int   // claims so far
 	Failures   int   // attempts that failed

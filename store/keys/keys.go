@@ -1,0 +1,401 @@
+// Package keys is the key space of the service: the normative text of where
+// everything is kept. Keys are FoundationDB tuples under an optional prefix,
+// so that installations can share a cluster. Values are the messages of
+// coditect.mapreduce.storage.v1 unless said otherwise.
+//
+//	key                                          value
+//	('mapreduce','format')                       version of this layout, as text
+//	('mapreduce','jobs',J)                       Job: the record for display
+//	('mapreduce','units',J,U)                    Unit: state, fence, small results
+//	('mapreduce','checkpoints',J,versionstamp)   Checkpoint: one a finish transaction
+//	('mapreduce','ctl',J)                        Ctl: the switch of the job
+//	('mapreduce','order',J,index)                id of the map unit with that index
+//	('mapreduce','recent',micros,J)              empty: jobs by time of submission
+//	('mapreduce','ready',J,shard,class,seq)      id of a unit that may be claimed;
+//	                                             class 0 came back, class 1 is new
+//	('mapreduce','delayed',J,U)                  Delay: backing off
+//	('mapreduce','failed',J,level,U)             empty: units that failed for good
+//	('mapreduce','run',T,J)                      priority: the job may run
+//	('mapreduce','held',S,claim)                 Held: the units of one claim
+//	('mapreduce','sess',S)                       Session: who a worker reports to
+//	('mapreduce','beat',O)                       Beat: an orchestrator's sign of life
+//	('mapreduce','grant',J,O)                    Grant: tokens and slots of the job
+//	('mapreduce','ctr',J,name,level,O)           counter, striped by orchestrator
+//	('mapreduce','tally',J,D)                    Tally: chunks of a document
+//	('mapreduce','seal',J,number)                Seal: the chain over checkpoints
+//	('mapreduce','plan',J,level)                 Plan: cursor of planning a level
+//	('mapreduce','result',J,U,attempt,i)         bytes: chunk i of a large result
+//	('mapreduce','state',J,U,i)                  bytes: chunk i of an agent's state
+//	('mapreduce','blob',J,sha256,i)              bytes: chunk i of a document's text
+//	('mapreduce','skipped',J,n)                  Skipped: a document left out
+//	('mapreduce','idem',T,request)               id of the job it submitted
+//	('mapreduce','ingest',J)                     Ingest: a submission under way
+//	('mapreduce','wake')                         counter: changes made for others
+//
+// J, U, D, S, O and T are the ids of job, unit, document, session, orchestrator
+// and tenant. It imports only the vocabulary and the tuple encoding.
+package keys
+
+import (
+	"fmt"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/tuple"
+)
+
+// The classes of the ready queue.
+const (
+	ClassRequeued uint32 = iota // scanned from the start
+	ClassNew                    // scanned from a cursor in memory
+	ClassDelayed                // not in the queue: under ('delayed',J,U)
+)
+
+// MapIndex returns the index of the unit that maps chunk i of the n-th
+// document. Map units are ordered by it; it leaves gaps.
+func MapIndex(n, i int64) int64 { return n<<20 | i }
+
+// MaxChunks bounds the chunks of one document.
+const MaxChunks = 1 << 20
+
+// Seq returns where new work of a level waits in its queue. Parse units are of
+// level -1, map units of level 0.
+func Seq(level, index int64) int64 { return (level+1)<<48 | index }
+
+// A Counter is the name of a counter of a job.
+type Counter int64
+
+// The counters of a job. Those of units and sizes are kept by level, the
+// others under level 0.
+const (
+	Completed        Counter = iota + 1 // units
+	Failed                              // units
+	Running                             // units claimed and not ended or returned
+	Size                                // tokens of the outputs' text
+	TokensIn                            // spent
+	TokensOut                           // spent
+	Charged                             // reserved by attempts that were lost
+	Cost                                // millionths of a US dollar
+	DocumentsMapped                     // documents
+	DocumentsFailed                     // documents
+	CharactersMapped                    // code points
+	CharactersFailed                    // code points
+	Claimed                             // attempts begun
+	lastCounter
+)
+
+// A Space is the key space of one installation.
+type Space struct {
+	prefix []byte
+	base   map[string][]byte // packed (prefix, 'mapreduce', name)
+}
+
+var names = []string{
+	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "ready", "delayed", "failed",
+	"run", "held", "sess", "beat", "grant", "ctr", "tally", "seal", "plan", "result", "state", "blob",
+	"skipped", "idem", "ingest", "wake",
+}
+
+// New returns the key space whose keys begin with the elements of prefix.
+func New(prefix ...string) *Space {
+	s := &Space{base: make(map[string][]byte, len(names))}
+	for _, p := range prefix {
+		s.prefix = tuple.AppendString(s.prefix, p)
+	}
+	s.prefix = tuple.AppendString(s.prefix, "mapreduce")
+	for _, n := range names {
+		s.base[n] = tuple.AppendString(clip(s.prefix), n)
+	}
+	return s
+}
+
+func clip(b []byte) []byte { return b[:len(b):len(b)] }
+
+// under returns a fresh key with room for more elements.
+func (s *Space) under(name string) []byte {
+	b := s.base[name]
+	return append(make([]byte, 0, len(b)+64), b...)
+}
+
+func (s *Space) job(name string, j mapreduce.JobID) []byte {
+	return tuple.AppendString(s.under(name), string(j))
+}
+
+func children(packed []byte) store.Range {
+	begin, end := tuple.Range(packed)
+	return store.Range{Begin: begin, End: end}
+}
+
+// Everything returns the range of all keys of the installation.
+func (s *Space) Everything() store.Range { return children(s.prefix) }
+
+// Format returns the key of the layout's version.
+func (s *Space) Format() []byte { return s.under("format") }
+
+// Job returns the key of job j's record.
+func (s *Space) Job(j mapreduce.JobID) []byte { return s.job("jobs", j) }
+
+// Jobs returns the range of all jobs' records.
+func (s *Space) Jobs() store.Range { return children(s.under("jobs")) }
+
+// Ctl returns the key of job j's switch.
+func (s *Space) Ctl(j mapreduce.JobID) []byte { return s.job("ctl", j) }
+
+// Unit returns the key of a unit's record.
+func (s *Space) Unit(j mapreduce.JobID, u mapreduce.UnitID) []byte {
+	return tuple.AppendString(s.job("units", j), string(u))
+}
+
+// Units returns the range of job j's units, in order of id.
+func (s *Space) Units(j mapreduce.JobID) store.Range { return children(s.job("units", j)) }
+
+// Order returns the key that names the map unit with an index.
+func (s *Space) Order(j mapreduce.JobID, index int64) []byte {
+	return tuple.AppendInt(s.job("order", j), index)
+}
+
+// OrderFrom returns the range of the map units from an index on.
+func (s *Space) OrderFrom(j mapreduce.JobID, index int64) store.Range {
+	r := children(s.job("order", j))
+	r.Begin = s.Order(j, index)
+	return r
+}
+
+// Recent returns the key that lists a job by its time of submission.
+func (s *Space) Recent(micros int64, j mapreduce.JobID) []byte {
+	return tuple.AppendString(tuple.AppendInt(s.under("recent"), micros), string(j))
+}
+
+// RecentJobs returns the range of jobs by time of submission.
+func (s *Space) RecentJobs() store.Range { return children(s.under("recent")) }
+
+// Ready returns the key of a queue entry.
+func (s *Space) Ready(j mapreduce.JobID, shard int64, class uint32, seq int64) []byte {
+	k := tuple.AppendInt(s.job("ready", j), shard)
+	return tuple.AppendInt(tuple.AppendInt(k, int64(class)), seq)
+}
+
+// ReadyFrom returns the range of the entries of a class from seq on.
+func (s *Space) ReadyFrom(j mapreduce.JobID, shard int64, class uint32, seq int64) store.Range {
+	k := tuple.AppendInt(tuple.AppendInt(s.job("ready", j), shard), int64(class))
+	r := children(k)
+	r.Begin = tuple.AppendInt(clip(k), seq)
+	return r
+}
+
+// ReadyAll returns the range of all of job j's queue entries.
+func (s *Space) ReadyAll(j mapreduce.JobID) store.Range { return children(s.job("ready", j)) }
+
+// Delayed returns the key of a unit that is backing off.
+func (s *Space) Delayed(j mapreduce.JobID, u mapreduce.UnitID) []byte {
+	return tuple.AppendString(s.job("delayed", j), string(u))
+}
+
+// DelayedAll returns the range of job j's units that are backing off.
+func (s *Space) DelayedAll(j mapreduce.JobID) store.Range { return children(s.job("delayed", j)) }
+
+// Failed returns the key that lists a unit that failed for good.
+func (s *Space) Failed(j mapreduce.JobID, level int64, u mapreduce.UnitID) []byte {
+	return tuple.AppendString(tuple.AppendInt(s.job("failed", j), level), string(u))
+}
+
+// FailedAll returns the range of job j's failed units, by level.
+func (s *Space) FailedAll(j mapreduce.JobID) store.Range { return children(s.job("failed", j)) }
+
+// FailedLevel returns the range of job j's failed units of one level.
+func (s *Space) FailedLevel(j mapreduce.JobID, level int64) store.Range {
+	return children(tuple.AppendInt(s.job("failed", j), level))
+}
+
+// Run returns the key that lets a job run.
+func (s *Space) Run(t mapreduce.TenantID, j mapreduce.JobID) []byte {
+	return tuple.AppendString(tuple.AppendString(s.under("run"), string(t)), string(j))
+}
+
+// Runs returns the range of the jobs that may run.
+func (s *Space) Runs() store.Range { return children(s.under("run")) }
+
+// Held returns the key of one claim of a session.
+func (s *Space) Held(id mapreduce.SessionID, claim string) []byte {
+	return tuple.AppendString(tuple.AppendString(s.under("held"), string(id)), claim)
+}
+
+// HeldBy returns the range of the claims of a session.
+func (s *Space) HeldBy(id mapreduce.SessionID) store.Range {
+	return children(tuple.AppendString(s.under("held"), string(id)))
+}
+
+// HeldAll returns the range of all claims.
+func (s *Space) HeldAll() store.Range { return children(s.under("held")) }
+
+// Session returns the key of a worker's session.
+func (s *Space) Session(id mapreduce.SessionID) []byte {
+	return tuple.AppendString(s.under("sess"), string(id))
+}
+
+// Sessions returns the range of all sessions.
+func (s *Space) Sessions() store.Range { return children(s.under("sess")) }
+
+// Beat returns the key of an orchestrator's sign of life.
+func (s *Space) Beat(o mapreduce.NodeID) []byte {
+	return tuple.AppendString(s.under("beat"), string(o))
+}
+
+// Beats returns the range of all signs of life.
+func (s *Space) Beats() store.Range { return children(s.under("beat")) }
+
+// Grant returns the key of what an orchestrator may spend for a job.
+func (s *Space) Grant(j mapreduce.JobID, o mapreduce.NodeID) []byte {
+	return tuple.AppendString(s.job("grant", j), string(o))
+}
+
+// Grants returns the range of job j's grants.
+func (s *Space) Grants(j mapreduce.JobID) store.Range { return children(s.job("grant", j)) }
+
+// Counter returns the key of one orchestrator's stripe of a counter.
+func (s *Space) Counter(j mapreduce.JobID, c Counter, level int64, o mapreduce.NodeID) []byte {
+	k := tuple.AppendInt(tuple.AppendInt(s.job("ctr", j), int64(c)), level)
+	return tuple.AppendString(k, string(o))
+}
+
+// Counters returns the range of all of job j's counters.
+func (s *Space) Counters(j mapreduce.JobID) store.Range { return children(s.job("ctr", j)) }
+
+// CounterStripes returns the range of one counter at one level.
+func (s *Space) CounterStripes(j mapreduce.JobID, c Counter, level int64) store.Range {
+	return children(tuple.AppendInt(tuple.AppendInt(s.job("ctr", j), int64(c)), level))
+}
+
+// Tally returns the key of a cut document's count of chunks.
+func (s *Space) Tally(j mapreduce.JobID, d mapreduce.DocumentID) []byte {
+	return tuple.AppendString(s.job("tally", j), string(d))
+}
+
+// Tallies returns the range of job j's cut documents.
+func (s *Space) Tallies(j mapreduce.JobID) store.Range { return children(s.job("tally", j)) }
+
+// Checkpoint returns the key of a checkpoint with a known versionstamp.
+func (s *Space) Checkpoint(j mapreduce.JobID, v store.Versionstamp) []byte {
+	return tuple.AppendVersionstamp(s.job("checkpoints", j), tuple.Versionstamp{Transaction: v})
+}
+
+// NextCheckpoint returns the key of a checkpoint whose versionstamp the commit
+// fills in at offset.
+func (s *Space) NextCheckpoint(j mapreduce.JobID) (key []byte, offset int) {
+	k := s.job("checkpoints", j)
+	offset = len(k) + 1 // after the type code
+	return tuple.AppendVersionstamp(k, tuple.Incomplete(0)), offset
+}
+
+// Checkpoints returns the range of job j's checkpoints, oldest first.
+func (s *Space) Checkpoints(j mapreduce.JobID) store.Range {
+	return children(s.job("checkpoints", j))
+}
+
+// Seal returns the key of one link of job j's chain.
+func (s *Space) Seal(j mapreduce.JobID, number int64) []byte {
+	return tuple.AppendInt(s.job("seal", j), number)
+}
+
+// Seals returns the range of job j's chain.
+func (s *Space) Seals(j mapreduce.JobID) store.Range { return children(s.job("seal", j)) }
+
+// Plan returns the key of the cursor of planning a level.
+func (s *Space) Plan(j mapreduce.JobID, level int64) []byte {
+	return tuple.AppendInt(s.job("plan", j), level)
+}
+
+// Plans returns the range of job j's planning cursors.
+func (s *Space) Plans(j mapreduce.JobID) store.Range { return children(s.job("plan", j)) }
+
+// ResultChunk returns the key of chunk i of a large result.
+func (s *Space) ResultChunk(j mapreduce.JobID, u mapreduce.UnitID, attempt, i int64) []byte {
+	k := tuple.AppendString(s.job("result", j), string(u))
+	return tuple.AppendInt(tuple.AppendInt(k, attempt), i)
+}
+
+// Result returns the range of the chunks of one attempt's result.
+func (s *Space) Result(j mapreduce.JobID, u mapreduce.UnitID, attempt int64) store.Range {
+	k := tuple.AppendString(s.job("result", j), string(u))
+	return children(tuple.AppendInt(k, attempt))
+}
+
+// Results returns the range of the results of all of a unit's attempts.
+func (s *Space) Results(j mapreduce.JobID, u mapreduce.UnitID) store.Range {
+	return children(tuple.AppendString(s.job("result", j), string(u)))
+}
+
+// ResultsAll returns the range of all large results of job j.
+func (s *Space) ResultsAll(j mapreduce.JobID) store.Range { return children(s.job("result", j)) }
+
+// StateChunk returns the key of chunk i of an agent's state.
+func (s *Space) StateChunk(j mapreduce.JobID, u mapreduce.UnitID, i int64) []byte {
+	return tuple.AppendInt(tuple.AppendString(s.job("state", j), string(u)), i)
+}
+
+// State returns the range of an agent's state.
+func (s *Space) State(j mapreduce.JobID, u mapreduce.UnitID) store.Range {
+	return children(tuple.AppendString(s.job("state", j), string(u)))
+}
+
+// StateAll returns the range of all agents' states of job j.
+func (s *Space) StateAll(j mapreduce.JobID) store.Range { return children(s.job("state", j)) }
+
+// BlobChunk returns the key of chunk i of a document's text.
+func (s *Space) BlobChunk(j mapreduce.JobID, sha256 []byte, i int64) []byte {
+	return tuple.AppendInt(tuple.AppendBytes(s.job("blob", j), sha256), i)
+}
+
+// Blob returns the range of chunks [from, to) of a document's text.
+func (s *Space) Blob(j mapreduce.JobID, sha256 []byte, from, to int64) store.Range {
+	return store.Range{Begin: s.BlobChunk(j, sha256, from), End: s.BlobChunk(j, sha256, to)}
+}
+
+// Blobs returns the range of all documents' texts of job j.
+func (s *Space) Blobs(j mapreduce.JobID) store.Range { return children(s.job("blob", j)) }
+
+// Skipped returns the key of the n-th document left out.
+func (s *Space) Skipped(j mapreduce.JobID, n int64) []byte {
+	return tuple.AppendInt(s.job("skipped", j), n)
+}
+
+// SkippedAll returns the range of the documents left out.
+func (s *Space) SkippedAll(j mapreduce.JobID) store.Range { return children(s.job("skipped", j)) }
+
+// Idem returns the key of a tenant's request.
+func (s *Space) Idem(t mapreduce.TenantID, r mapreduce.RequestID) []byte {
+	return tuple.AppendString(tuple.AppendString(s.under("idem"), string(t)), string(r))
+}
+
+// Ingest returns the key that marks a submission under way.
+func (s *Space) Ingest(j mapreduce.JobID) []byte { return s.job("ingest", j) }
+
+// Ingests returns the range of the submissions under way.
+func (s *Space) Ingests() store.Range { return children(s.under("ingest")) }
+
+// Wake returns the key that counts changes made for others.
+func (s *Space) Wake() []byte { return s.under("wake") }
+
+// Owned returns the ranges that hold everything a job has but for its record,
+// its switch, and what is keyed by tenant or time.
+func (s *Space) Owned(j mapreduce.JobID) []store.Range {
+	var all []store.Range
+	for _, n := range []string{
+		"units", "order", "ready", "delayed", "failed", "grant", "ctr", "tally",
+		"checkpoints", "seal", "plan", "result", "state", "blob", "skipped",
+	} {
+		all = append(all, children(s.job(n, j)))
+	}
+	return all
+}
+
+// Last splits a key of this space into the elements after its name: it returns
+// a reader placed there, and the name.
+func (s *Space) Last(key []byte) (name string, r tuple.Reader, err error) {
+	if len(key) < len(s.prefix) || string(key[:len(s.prefix)]) != string(s.prefix) {
+		return "", r, fmt.Errorf("keys: %x is outside this installation", key)
+	}
+	r = tuple.NewReader(key[len(s.prefix):])
+	name = r.Text()
+	return name, r, r.Err()
+}
