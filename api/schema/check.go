@@ -1,0 +1,247 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+// resource is the name under which the compiler knows the file; it is never
+// loaded.
+const resource = "mem:///schema.json"
+
+// noLoader refuses references out of the file: reading a schema must not touch
+// network or disk.
+type noLoader struct{}
+
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("%s is outside of the file and is not loaded", url)
+}
+
+// compile checks the file against the meta-schema and prepares validation of
+// records.
+func (r *reader) compile(s *Schema, root *node) {
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(noLoader{})
+	c.AssertFormat()
+	c.RegisterFormat(&jsonschema.Format{Name: string(DateTime), Validate: validDateTime})
+	c.RegisterFormat(&jsonschema.Format{Name: string(Time), Validate: validTime})
+	at := resource
+	if s.Kind == KindRecords {
+		at, s.wrap = resource+"#/items", root.get("items") == nil
+		if s.wrap {
+			at = resource
+		}
+	}
+	err := c.AddResource(resource, root.value())
+	if err == nil {
+		s.validator, err = c.Compile(at)
+	}
+	if err != nil {
+		r.compileError(root, err)
+	}
+}
+
+// compileError finds the places that a compiler error speaks of.
+func (r *reader) compileError(root *node, err error) {
+	var invalid *jsonschema.SchemaValidationError
+	var mismatch *jsonschema.ValidationError
+	ours := slices.Clone(r.errs)
+	if !errors.As(err, &invalid) || !errors.As(invalid.Err, &mismatch) {
+		if len(ours) == 0 { // else it says again what we found
+			r.fail(root, "", "%s", strings.ReplaceAll(err.Error(), resource, ""))
+		}
+		return
+	}
+	for _, leaf := range leaves(mismatch) {
+		n, path := root, ""
+		for _, token := range leaf.InstanceLocation {
+			next := n.child(token)
+			if next == nil {
+				break
+			}
+			n, path = next, join(path, token)
+		}
+		known := func(e *Error) bool { return e.Line == n.line && e.Column == n.col }
+		if !slices.ContainsFunc(ours, known) {
+			r.fail(n, path, "%s", leaf.ErrorKind.LocalizedString(message.NewPrinter(language.English)))
+		}
+	}
+}
+
+// child returns the value at one token of a JSON pointer.
+func (n *node) child(token string) *node {
+	if n.kind == nodeList {
+		if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(n.items) {
+			return n.items[i]
+		}
+		return nil
+	}
+	return n.get(token)
+}
+
+// leaves returns the faults at the bottom of a tree of faults; those above say
+// only that something below is wrong.
+func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
+	if len(e.Causes) == 0 {
+		return []*jsonschema.ValidationError{e}
+	}
+	var all []*jsonschema.ValidationError
+	for _, cause := range e.Causes {
+		all = append(all, leaves(cause)...)
+	}
+	return all
+}
+
+// Validate checks a record of normalised values against the schema. Null stands
+// for "not found" and is taken as absent, so it breaks only "required". Keys
+// beginning with _ carry what the result says about its values and are not
+// looked at. The error names each value that does not fit.
+func (s *Schema) Validate(record map[string]any) error {
+	instance, err := instance(record)
+	if err != nil {
+		return err
+	}
+	if s.wrap {
+		instance = []any{instance}
+	}
+	err = s.validator.Validate(instance)
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	var msgs []string
+	for _, leaf := range leaves(invalid) {
+		path := strings.Join(leaf.InstanceLocation, ".")
+		msg := leaf.ErrorKind.LocalizedString(message.NewPrinter(language.English))
+		msgs = append(msgs, strings.TrimPrefix(path+": "+msg, ": "))
+	}
+	slices.Sort(msgs)
+	return errors.New(strings.Join(msgs, "; "))
+}
+
+// instance copies v without nulls. Numbers are bounded first, because the
+// validator computes with them exactly.
+func instance(v any) (any, error) {
+	switch v := v.(type) {
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if v[key] == nil || strings.HasPrefix(key, "_") {
+				continue
+			}
+			item, err := instance(v[key])
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", key, err)
+			}
+			m[key] = item
+		}
+		return m, nil
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			var err error
+			if list[i], err = instance(item); err != nil {
+				return nil, fmt.Errorf("[%d]: %w", i, err)
+			}
+		}
+		return list, nil
+	case json.Number:
+		if _, ok := canonicalNumber(v.String()); !ok {
+			return nil, fmt.Errorf("the number %s is out of range", clip(v.String()))
+		}
+	}
+	return v, nil
+}
+
+func validDateTime(v any) error { return validFormat(v, parseDateTime) }
+
+func validTime(v any) error { return validFormat(v, parseTime) }
+
+// validFormat accepts strings that are in the form that parse gives them.
+func validFormat(v any, parse func(string) (string, bool)) error {
+	s, ok := v.(string)
+	if !ok {
+		return nil
+	}
+	if normal, ok := parse(s); !ok || normal != s {
+		return errors.New("not in the normalised form")
+	}
+	return nil
+}
+
+// Canonical returns the schema as compact JSON: equal schemas give equal bytes,
+// and Parse makes the same schema of it. Keys are sorted, but for those whose
+// order means something: properties and values.
+func (s *Schema) Canonical() []byte { return bytes.Clone(s.canonical) }
+
+func canonical(root *node) []byte {
+	var b bytes.Buffer
+	root.encode(&b, "")
+	return b.Bytes()
+}
+
+// encode writes n, the value of key.
+func (n *node) encode(b *bytes.Buffer, key string) {
+	switch n.kind {
+	case nodeList:
+		b.WriteByte('[')
+		for i, item := range n.items {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			item.encode(b, "")
+		}
+		b.WriteByte(']')
+	case nodeMap:
+		n.encodeMap(b, key)
+	case nodeString:
+		quote(b, n.text)
+	case nodeNull:
+		b.WriteString("null")
+	default:
+		b.WriteString(n.text)
+	}
+}
+
+func (n *node) encodeMap(b *bytes.Buffer, key string) {
+	order := make([]int, len(n.keys))
+	for i := range order {
+		order[i] = i
+	}
+	if key != "properties" && key != "values" {
+		slices.SortFunc(order, func(i, j int) int { return strings.Compare(n.keys[i].text, n.keys[j].text) })
+	}
+	b.WriteByte('{')
+	for i, j := range order {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		quote(b, n.keys[j].text)
+		b.WriteByte(':')
+		inner := n.keys[j].text
+		if key == "properties" {
+			inner = "" // a name, not a keyword
+		}
+		n.items[j].encode(b, inner)
+	}
+	b.WriteByte('}')
+}
+
+// quote writes a JSON string, without the escapes meant for HTML.
+func quote(b *bytes.Buffer, s string) {
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s)       // a string and a buffer cannot fail
+	b.Truncate(b.Len() - 1) // the newline after it
+}

@@ -1,0 +1,424 @@
+package schema
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// DateAt reads the date that begins at s[start] and returns it in ISO 8601 and
+// where it ends. It knows 2018-12-25, 20181225, 25/12/2018, 25-12-18, 25.12.18,
+// 25 Dec 2018, 25th of December, 2018, and DEC 25, 2018. Where day and month are both
+// possible the day comes first. Years of two digits are 1970 to 2069. It does
+// not look at what stands before start.
+func DateAt(s string, start int) (iso string, end int, ok bool) {
+	p := &cursor{s: s, i: start}
+	if p.i >= len(s) {
+		return "", 0, false
+	}
+	if c := s[p.i]; c >= '0' && c <= '9' {
+		iso, ok = p.numericDate()
+	} else {
+		iso, ok = p.monthFirst()
+	}
+	return iso, p.i, ok
+}
+
+// A cursor reads tokens of a string.
+type cursor struct {
+	s string
+	i int
+}
+
+// number reads a run of digits, at most limit of them; a longer run is none.
+func (p *cursor) number(limit int) (value, digits int, ok bool) {
+	start := p.i
+	for p.i < len(p.s) && p.s[p.i] >= '0' && p.s[p.i] <= '9' {
+		p.i++
+		if p.i-start > limit {
+			p.i = start
+			return 0, 0, false
+		}
+	}
+	value, err := strconv.Atoi(p.s[start:p.i])
+	return value, p.i - start, err == nil
+}
+
+// skip moves over characters of set.
+func (p *cursor) skip(set string) {
+	for p.i < len(p.s) && strings.IndexByte(set, p.s[p.i]) >= 0 {
+		p.i++
+	}
+}
+
+// separator reads one of - / . with at most one space on either side.
+func (p *cursor) separator() (byte, bool) {
+	j := p.i
+	if j < len(p.s) && p.s[j] == ' ' {
+		j++
+	}
+	if j >= len(p.s) || strings.IndexByte("-/.", p.s[j]) < 0 {
+		return 0, false
+	}
+	sep := p.s[j]
+	if j++; j < len(p.s) && p.s[j] == ' ' {
+		j++
+	}
+	p.i = j
+	return sep, true
+}
+
+// numericDate reads a date that begins with a digit.
+func (p *cursor) numericDate() (string, bool) {
+	first, digits, ok := p.number(8)
+	if !ok {
+		return "", false
+	}
+	switch digits {
+	case 8:
+		return isoDate(first/10000, first/100%100, first%100)
+	case 4:
+		return p.yearFirst(first)
+	case 1, 2:
+		if p.isMonthNext() {
+			return p.dayMonthName(first)
+		}
+		return p.dayFirst(first)
+	default:
+		return "", false
+	}
+}
+
+// yearFirst reads the rest of 2018-12-25 and 2018 Dec 25.
+func (p *cursor) yearFirst(year int) (string, bool) {
+	sep, ok := p.separator()
+	if !ok {
+		return "", false
+	}
+	month, _, ok := p.number(2)
+	if !ok {
+		if month, ok = p.month(); !ok {
+			return "", false
+		}
+	}
+	again, ok := p.separator()
+	if !ok || again != sep {
+		return "", false
+	}
+	day, _, ok := p.number(2)
+	if !ok {
+		return "", false
+	}
+	return isoDate(year, month, day)
+}
+
+// dayFirst reads the rest of 25/12/2018, or of 12/25/2018 when only that can be
+// meant.
+func (p *cursor) dayFirst(first int) (string, bool) {
+	sep, ok := p.separator()
+	if !ok {
+		return "", false
+	}
+	second, _, ok := p.number(2)
+	if !ok {
+		return "", false
+	}
+	again, ok := p.separator()
+	if !ok || again != sep {
+		return "", false
+	}
+	year, ok := p.year()
+	if !ok || p.continues(sep) {
+		return "", false
+	}
+	if iso, ok := isoDate(year, second, first); ok {
+		return iso, true
+	}
+	return isoDate(year, first, second)
+}
+
+// continues reports whether another number follows after sep: then it was no
+// date but something like an address or a version.
+func (p *cursor) continues(sep byte) bool {
+	return p.i+1 < len(p.s) && p.s[p.i] == sep && p.s[p.i+1] >= '0' && p.s[p.i+1] <= '9'
+}
+
+// year reads a year of two or four digits. Scanned text may run it into the time
+// that follows, as in 201815:46.
+func (p *cursor) year() (int, bool) {
+	start := p.i
+	year, digits, ok := p.number(6)
+	switch {
+	case !ok:
+		return 0, false
+	case digits == 4:
+		return year, true
+	case digits == 2:
+		return century(year), true
+	case digits == 6 && p.i < len(p.s) && p.s[p.i] == ':':
+		p.i = start + 4
+		return year / 100, true
+	default:
+		return 0, false
+	}
+}
+
+// century completes a year of two digits.
+func century(year int) int {
+	if year < 70 {
+		return 2000 + year
+	}
+	return 1900 + year
+}
+
+// isMonthNext reports whether the name of a month follows the day, perhaps after
+// an ordinal ending and separators.
+func (p *cursor) isMonthNext() bool {
+	look := *p
+	look.afterDay()
+	_, ok := look.month()
+	return ok
+}
+
+// afterDay moves over what may stand between a day and the name of its month.
+func (p *cursor) afterDay() {
+	if p.i+2 <= len(p.s) {
+		switch strings.ToLower(p.s[p.i : p.i+2]) {
+		case "st", "nd", "rd", "th":
+			p.i += 2
+		}
+	}
+	p.skip(" -/.,")
+	if rest := p.s[p.i:]; len(rest) > 3 && strings.EqualFold(rest[:3], "of ") {
+		p.i += 3
+	}
+}
+
+// dayMonthName reads the rest of 25 Dec 2018.
+func (p *cursor) dayMonthName(day int) (string, bool) {
+	p.afterDay()
+	month, ok := p.month()
+	if !ok {
+		return "", false
+	}
+	p.skip(" -/.,'")
+	year, ok := p.year()
+	if !ok {
+		return "", false
+	}
+	return isoDate(year, month, day)
+}
+
+// monthFirst reads Dec 25, 2018.
+func (p *cursor) monthFirst() (string, bool) {
+	month, ok := p.month()
+	if !ok {
+		return "", false
+	}
+	p.skip(" -/.")
+	day, _, ok := p.number(2)
+	if !ok {
+		return "", false
+	}
+	before := p.i
+	p.afterDay()
+	if p.i == before {
+		return "", false
+	}
+	p.skip("'")
+	year, ok := p.year()
+	if !ok {
+		return "", false
+	}
+	return isoDate(year, month, day)
+}
+
+const monthNames = "january february march april may june july august september october november december"
+
+// month reads the name of a month, whole or its first three letters.
+func (p *cursor) month() (int, bool) {
+	end := p.i
+	for end < len(p.s) && (p.s[end]|0x20) >= 'a' && (p.s[end]|0x20) <= 'z' {
+		if end++; end-p.i > len("september") {
+			return 0, false
+		}
+	}
+	word := strings.ToLower(p.s[p.i:end])
+	if len(word) < 3 {
+		return 0, false
+	}
+	if r, _ := utf8.DecodeRuneInString(p.s[end:]); r >= utf8.RuneSelf && unicode.IsLetter(r) {
+		return 0, false
+	}
+	month := 0
+	for name := range strings.SplitSeq(monthNames, " ") {
+		month++
+		if word == name || word == name[:3] || word == "sept" && month == 9 {
+			p.i = end
+			return month, true
+		}
+	}
+	return 0, false
+}
+
+// isoDate formats a date that exists.
+func isoDate(year, month, day int) (string, bool) {
+	if year < 1000 || month < 1 || month > 12 || day < 1 || day > daysIn(year, month) {
+		return "", false
+	}
+	return fmt.Sprintf("%04d-%02d-%02d", year, month, day), true
+}
+
+func daysIn(year, month int) int {
+	switch month {
+	case 4, 6, 9, 11:
+		return 30
+	case 2:
+		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+			return 29
+		}
+		return 28
+	default:
+		return 31
+	}
+}
+
+// ParseDate reads the first date in s, whatever stands around it, such as a time
+// or the name of a weekday.
+func ParseDate(s string) (string, bool) {
+	iso, _, ok := findDate(s)
+	return iso, ok
+}
+
+// findDate returns the first date of s and where it ends.
+func findDate(s string) (iso string, end int, ok bool) {
+	for i := 0; i < len(s); i++ {
+		if !dateStart(s, i) {
+			continue
+		}
+		if iso, end, ok := DateAt(s, i); ok {
+			return iso, end, true
+		}
+	}
+	return "", 0, false
+}
+
+// dateStart reports whether a date may begin at i: not within a number or word.
+func dateStart(s string, i int) bool {
+	if digitAt(s, i) {
+		return i == 0 || !digitAt(s, i-1)
+	}
+	return letterAt(s, i) && (i == 0 || !letterAt(s, i-1))
+}
+
+func digitAt(s string, i int) bool { return i < len(s) && s[i] >= '0' && s[i] <= '9' }
+
+func letterAt(s string, i int) bool {
+	return i < len(s) && (s[i]|0x20) >= 'a' && (s[i]|0x20) <= 'z'
+}
+
+// parseTime reads 15:46, 15:46:09, 3:46 PM with an optional zone.
+func parseTime(s string) (string, bool) {
+	s = strings.TrimSpace(s)
+	iso, end, ok := timeAt(s, 0)
+	if !ok || strings.TrimSpace(s[end:]) != "" {
+		return "", false
+	}
+	return iso, true
+}
+
+// timeAt reads the time of day that begins at s[start].
+func timeAt(s string, start int) (iso string, end int, ok bool) {
+	p := &cursor{s: s, i: start}
+	hour, _, ok := p.number(2)
+	if !ok || p.i >= len(s) || s[p.i] != ':' {
+		return "", 0, false
+	}
+	p.i++
+	minute, digits, ok := p.number(2)
+	if !ok || digits != 2 {
+		return "", 0, false
+	}
+	second, fraction := 0, ""
+	if p.i < len(s) && s[p.i] == ':' {
+		p.i++
+		if second, digits, ok = p.number(2); !ok || digits != 2 {
+			return "", 0, false
+		}
+		fraction = p.fraction()
+	}
+	hour, ok = p.halfDay(hour)
+	if !ok || hour > 23 || minute > 59 || second > 60 {
+		return "", 0, false
+	}
+	return fmt.Sprintf("%02d:%02d:%02d", hour, minute, second) + fraction + p.zone(), p.i, true
+}
+
+// fraction reads a fraction of a second, without the zeros at its end.
+func (p *cursor) fraction() string {
+	if p.i+1 >= len(p.s) || p.s[p.i] != '.' || !digitAt(p.s, p.i+1) {
+		return ""
+	}
+	start := p.i
+	for p.i++; digitAt(p.s, p.i); p.i++ {
+	}
+	return strings.TrimRight(strings.TrimRight(p.s[start:p.i], "0"), ".")
+}
+
+// halfDay applies a following AM or PM.
+func (p *cursor) halfDay(hour int) (int, bool) {
+	rest := strings.TrimLeft(p.s[p.i:], " ")
+	if len(rest) < 2 || (rest[1]|0x20) != 'm' || letterAt(rest, 2) {
+		return hour, true
+	}
+	at := rest[0] | 0x20
+	if at != 'a' && at != 'p' {
+		return hour, true
+	}
+	p.i = len(p.s) - len(rest) + 2
+	if hour < 1 || hour > 12 {
+		return hour, hour <= 23 // "15:46 PM" is written too
+	}
+	hour %= 12
+	if at == 'p' {
+		hour += 12
+	}
+	return hour, true
+}
+
+// zone reads Z or an offset such as +08:00; "" when there is none.
+func (p *cursor) zone() string {
+	rest := p.s[p.i:]
+	if rest != "" && (rest[0] == 'Z' || rest[0] == 'z') && !letterAt(rest, 1) {
+		p.i++
+		return "Z"
+	}
+	if len(rest) < 5 || rest[0] != '+' && rest[0] != '-' {
+		return ""
+	}
+	digits, used := strings.Replace(rest[1:min(len(rest), 6)], ":", "", 1), 6
+	if len(digits) == 5 {
+		digits, used = digits[:4], 5
+	}
+	if len(digits) != 4 || !allDigits(digits) || digits[:2] > "14" || digits[2:] > "59" {
+		return ""
+	}
+	p.i += used
+	return rest[:1] + digits[:2] + ":" + digits[2:]
+}
+
+// parseDateTime reads a date and the time that follows it.
+func parseDateTime(s string) (string, bool) {
+	date, end, ok := findDate(s)
+	if !ok {
+		return "", false
+	}
+	i := end + len(s[end:]) - len(strings.TrimLeft(s[end:], " ,Tt-"))
+	clock, _, ok := timeAt(s, i)
+	if !ok {
+		return "", false
+	}
+	return date + "T" + clock, true
+}

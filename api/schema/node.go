@@ -1,0 +1,363 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Bounds on a schema file: it comes from outside, and aliases of YAML can make
+// a small file huge.
+const (
+	maxNodes = 100_000
+	maxDepth = 64
+)
+
+type nodeKind int
+
+const (
+	nodeNull nodeKind = iota
+	nodeBool
+	nodeNumber
+	nodeString
+	nodeList
+	nodeMap
+)
+
+func (k nodeKind) String() string {
+	return [...]string{"null", "a boolean", "a number", "a string", "a list", "a mapping"}[k]
+}
+
+// A node is one value of a schema file and its place. YAML and JSON become the
+// same tree.
+type node struct {
+	kind      nodeKind
+	line, col int
+	text      string         // of scalars: the string, the number as JSON writes it, "true", "false"
+	keys      []*node        // of mappings, parallel to items, each a string
+	items     []*node        // of mappings and lists
+	index     map[string]int // of mappings: key to position
+}
+
+// get returns the value of key, nil when n is no mapping or has no such key.
+func (n *node) get(key string) *node {
+	if n == nil || n.kind != nodeMap {
+		return nil
+	}
+	if i, ok := n.index[key]; ok {
+		return n.items[i]
+	}
+	return nil
+}
+
+// value converts n into what encoding/json would decode with UseNumber.
+func (n *node) value() any {
+	switch n.kind {
+	case nodeBool:
+		return n.text == "true"
+	case nodeNumber:
+		return json.Number(n.text)
+	case nodeString:
+		return n.text
+	case nodeList:
+		list := make([]any, len(n.items))
+		for i, item := range n.items {
+			list[i] = item.value()
+		}
+		return list
+	case nodeMap:
+		m := make(map[string]any, len(n.items))
+		for i, item := range n.items {
+			m[n.keys[i].text] = item.value()
+		}
+		return m
+	default:
+		return nil
+	}
+}
+
+// parseTree reads data as JSON when it looks like it, else as YAML.
+func (r *reader) parseTree(data []byte) *node {
+	if !utf8.Valid(data) {
+		r.errs = append(r.errs, &Error{File: r.file, Msg: "not valid UTF-8"})
+		return nil
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if len(bytes.TrimSpace(data)) == 0 {
+		r.errs = append(r.errs, &Error{File: r.file, Msg: "the schema is empty"})
+		return nil
+	}
+	if json.Valid(data) || strings.HasSuffix(strings.ToLower(r.file), ".json") {
+		return r.parseJSON(data)
+	}
+	return r.parseYAML(data)
+}
+
+// A jsonBuilder makes nodes of a JSON text; encoding/json knows no places but
+// byte offsets.
+type jsonBuilder struct {
+	*reader
+	data []byte
+	dec  *json.Decoder
+	seen int // offset up to which line and start are counted
+	line int
+	bol  int // offset at which the current line begins
+}
+
+func (r *reader) parseJSON(data []byte) *node {
+	var syntax *json.SyntaxError
+	if err := json.Unmarshal(data, new(json.RawMessage)); errors.As(err, &syntax) {
+		line, col := position(data, int(syntax.Offset)-1)
+		r.errs = append(r.errs, &Error{File: r.file, Line: line, Column: col, Msg: err.Error()})
+		return nil
+	}
+	b := &jsonBuilder{reader: r, data: data, dec: json.NewDecoder(bytes.NewReader(data)), line: 1}
+	b.dec.UseNumber()
+	return b.next("", 0)
+}
+
+// place returns the position of the token that was just read and ends at the
+// decoder's offset; it must be called in order of offsets.
+func (b *jsonBuilder) place(start int) (line, col int) {
+	for start < len(b.data) && strings.IndexByte(" \t\r\n,:", b.data[start]) >= 0 {
+		start++
+	}
+	for ; b.seen < start; b.seen++ {
+		if b.data[b.seen] == '\n' {
+			b.line, b.bol = b.line+1, b.seen+1
+		}
+	}
+	return b.line, utf8.RuneCount(b.data[b.bol:start]) + 1
+}
+
+// next reads one value of a text that is known to be JSON. It returns nil when
+// the file exceeds its bounds.
+func (b *jsonBuilder) next(path string, depth int) *node {
+	before := int(b.dec.InputOffset())
+	tok, err := b.dec.Token()
+	if err != nil {
+		return nil
+	}
+	n := &node{}
+	n.line, n.col = b.place(before)
+	if !b.count(n, depth) {
+		return nil
+	}
+	switch tok := tok.(type) {
+	case json.Delim:
+		return b.nested(n, tok, path, depth)
+	case bool:
+		n.kind, n.text = nodeBool, strconv.FormatBool(tok)
+	case json.Number:
+		n.kind, n.text = nodeNumber, tok.String()
+		b.checkNumber(n, path)
+	case string:
+		n.kind, n.text = nodeString, tok
+	}
+	return n
+}
+
+// nested reads the inside of a list or mapping.
+func (b *jsonBuilder) nested(n *node, open json.Delim, path string, depth int) *node {
+	n.kind = nodeList
+	if open == '{' {
+		n.kind = nodeMap
+	}
+	for i := 0; b.dec.More(); i++ {
+		inner := fmt.Sprintf("%s[%d]", path, i)
+		var key *node
+		if n.kind == nodeMap {
+			if key = b.next(path, depth+1); key == nil {
+				return nil
+			}
+			inner = join(path, key.text)
+		}
+		item := b.next(inner, depth+1)
+		if item == nil {
+			return nil
+		}
+		b.add(n, key, item, path)
+	}
+	if _, err := b.dec.Token(); err != nil {
+		return nil
+	}
+	return n
+}
+
+// add puts an item into a list or mapping; a key that was there before is a
+// fault, since one of the two would be lost.
+func (r *reader) add(n, key, item *node, path string) {
+	if key == nil {
+		n.items = append(n.items, item)
+		return
+	}
+	if i, ok := n.index[key.text]; ok {
+		r.fail(key, join(path, key.text), "key already given in line %d", n.keys[i].line)
+		return
+	}
+	if n.index == nil {
+		n.index = map[string]int{}
+	}
+	n.index[key.text] = len(n.keys)
+	n.keys, n.items = append(n.keys, key), append(n.items, item)
+}
+
+// count enforces the bounds on a file.
+func (r *reader) count(n *node, depth int) bool {
+	r.nodes++
+	switch {
+	case r.nodes > maxNodes:
+		r.fail(n, "", "the schema has more than %d values", maxNodes)
+	case depth > maxDepth:
+		r.fail(n, "", "the schema is nested deeper than %d", maxDepth)
+	default:
+		return true
+	}
+	return false
+}
+
+// checkNumber refuses numbers that would take unbounded memory to compute with.
+func (r *reader) checkNumber(n *node, path string) {
+	if _, ok := canonicalNumber(n.text); !ok {
+		r.fail(n, path, "the number %s is out of range", clip(n.text))
+		n.text = "0"
+	}
+}
+
+func (r *reader) parseYAML(data []byte) *node {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, more yaml.Node
+	if err := dec.Decode(&doc); err != nil {
+		r.yamlError(err)
+		return nil
+	}
+	switch err := dec.Decode(&more); {
+	case err == nil:
+		r.errs = append(r.errs, &Error{File: r.file, Line: more.Line, Column: more.Column, Msg: "more than one YAML document"})
+		return nil
+	case !errors.Is(err, io.EOF):
+		r.yamlError(err)
+		return nil
+	}
+	return r.fromYAML(doc.Content[0], "", 0)
+}
+
+// yamlError records a syntax error; the library gives its line only as text.
+func (r *reader) yamlError(err error) {
+	e := &Error{File: r.file, Msg: strings.TrimPrefix(err.Error(), "yaml: ")}
+	if errors.Is(err, io.EOF) {
+		e.Msg = "the schema is empty"
+	}
+	if rest, ok := strings.CutPrefix(e.Msg, "line "); ok {
+		if num, msg, ok := strings.Cut(rest, ": "); ok {
+			if line, err := strconv.Atoi(num); err == nil {
+				e.Line, e.Column, e.Msg = line, 1, msg
+			}
+		}
+	}
+	r.errs = append(r.errs, e)
+}
+
+// fromYAML converts y. It returns nil after a fault that makes the rest useless.
+func (r *reader) fromYAML(y *yaml.Node, path string, depth int) *node {
+	n := &node{line: y.Line, col: y.Column}
+	if !r.count(n, depth) {
+		return nil
+	}
+	switch y.Kind {
+	case yaml.AliasNode:
+		return r.fromYAML(y.Alias, path, depth+1)
+	case yaml.SequenceNode:
+		n.kind = nodeList
+		for i, item := range y.Content {
+			v := r.fromYAML(item, fmt.Sprintf("%s[%d]", path, i), depth+1)
+			if v == nil {
+				return nil
+			}
+			n.items = append(n.items, v)
+		}
+	case yaml.MappingNode:
+		n.kind = nodeMap
+		for i := 0; i+1 < len(y.Content); i += 2 {
+			if !r.pairYAML(n, y.Content[i], y.Content[i+1], path, depth) {
+				return nil
+			}
+		}
+	default:
+		r.scalarYAML(n, y, path)
+	}
+	return n
+}
+
+func (r *reader) pairYAML(n *node, k, v *yaml.Node, path string, depth int) bool {
+	key := &node{kind: nodeString, line: k.Line, col: k.Column, text: k.Value}
+	if k.Kind != yaml.ScalarNode || k.ShortTag() == "!!merge" {
+		r.fail(key, path, "keys must be plain strings; write merged mappings out")
+		return true
+	}
+	item := r.fromYAML(v, join(path, k.Value), depth+1)
+	if item == nil {
+		return false
+	}
+	r.add(n, key, item, path)
+	return true
+}
+
+func (r *reader) scalarYAML(n *node, y *yaml.Node, path string) {
+	n.kind, n.text = nodeString, y.Value
+	switch y.ShortTag() {
+	case "!!null":
+		n.kind, n.text = nodeNull, ""
+	case "!!bool":
+		n.kind, n.text = nodeBool, strconv.FormatBool(strings.EqualFold(y.Value, "true"))
+	case "!!int":
+		n.kind = nodeNumber
+		if i, ok := new(big.Int).SetString(strings.ReplaceAll(y.Value, "_", ""), 0); ok {
+			n.text = i.String()
+		}
+		r.checkNumber(n, path)
+	case "!!float":
+		n.kind = nodeNumber
+		f, err := strconv.ParseFloat(strings.ReplaceAll(y.Value, "_", ""), 64)
+		switch {
+		case err != nil || math.IsInf(f, 0) || math.IsNaN(f):
+			n.text = y.Value
+		case !json.Valid([]byte(y.Value)):
+			n.text = strconv.FormatFloat(f, 'g', -1, 64)
+		}
+		r.checkNumber(n, path)
+	}
+}
+
+// position converts a byte offset into line and column.
+func position(data []byte, offset int) (line, col int) {
+	head := data[:min(offset, len(data))]
+	bol := bytes.LastIndexByte(head, '\n') + 1
+	return bytes.Count(head, []byte("\n")) + 1, utf8.RuneCount(head[bol:]) + 1
+}
+
+// join appends a name to a path.
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// clip shortens text from outside for a message.
+func clip(s string) string {
+	const limit = 60
+	if utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	return string([]rune(s)[:limit]) + "…"
+}

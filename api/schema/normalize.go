@@ -1,0 +1,340 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Normalize converts v, a value as found in a text or said by a model, into the
+// form that p asks for: json.Number in plain notation for numbers, ISO 8601 for
+// dates, the member for enums, NFKC with single spaces for other strings, []any
+// and map[string]any for lists and objects. Null stays null. The error says why
+// v is no value of p.
+func (p *Property) Normalize(v any) (any, error) {
+	if v == nil {
+		return nil, nil
+	}
+	switch p.Type {
+	case Array:
+		return p.normalizeList(v)
+	case Object:
+		return p.normalizeObject(v)
+	}
+	text, err := scalarText(v)
+	if err != nil {
+		return nil, err
+	}
+	value, err := p.parse(text)
+	if err != nil || p.Enum == nil {
+		return value, err
+	}
+	return p.member(value)
+}
+
+// normalizeList accepts a single value as a list of one.
+func (p *Property) normalizeList(v any) (any, error) {
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	out := make([]any, 0, len(list))
+	for i, item := range list {
+		value, err := p.Items.Normalize(item)
+		if err != nil {
+			return nil, fmt.Errorf("[%d]: %w", i, err)
+		}
+		if value != nil {
+			out = append(out, value)
+		}
+	}
+	return out, nil
+}
+
+// normalizeObject leaves out what the schema does not know.
+func (p *Property) normalizeObject(v any) (any, error) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%T is no object", v)
+	}
+	out := make(map[string]any, len(p.Properties))
+	for i := range p.Properties {
+		inner := &p.Properties[i]
+		value, err := inner.Normalize(m[inner.Name])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", inner.Name, err)
+		}
+		if value != nil {
+			out[inner.Name] = value
+		}
+	}
+	return out, nil
+}
+
+// scalarText returns a scalar as text.
+func scalarText(v any) (string, error) {
+	switch v := v.(type) {
+	case string:
+		return v, nil
+	case json.Number:
+		return v.String(), nil
+	case bool:
+		return strconv.FormatBool(v), nil
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64), nil
+	case int:
+		return strconv.Itoa(v), nil
+	case int64:
+		return strconv.FormatInt(v, 10), nil
+	default:
+		return "", errors.New("a list or object where a single value belongs")
+	}
+}
+
+// parse reads a scalar of p's type and format.
+func (p *Property) parse(text string) (any, error) {
+	switch p.Type {
+	case Number, Integer:
+		return p.parseNumber(text)
+	case Boolean:
+		return parseBoolean(text)
+	}
+	parse, what := textParser(p.Format)
+	value, ok := parse(text)
+	if !ok {
+		return nil, fmt.Errorf("%q is no %s", clip(text), what)
+	}
+	if value == "" {
+		return nil, errors.New("is empty")
+	}
+	return value, nil
+}
+
+// textParser returns the reader of a format and what it reads, in words.
+func textParser(f Format) (parse func(string) (string, bool), what string) {
+	switch f {
+	case Date:
+		return ParseDate, "date"
+	case DateTime:
+		return parseDateTime, "date and time"
+	case Time:
+		return parseTime, "time of day"
+	case Email:
+		return parseEmail, "email address"
+	case URI:
+		return parseURI, "absolute URI"
+	default:
+		return func(s string) (string, bool) { return Text(s), true }, "text"
+	}
+}
+
+func (p *Property) parseNumber(text string) (any, error) {
+	n, ok := ParseNumber(text)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%q is no number", clip(text))
+	case p.Type == Integer && strings.Contains(n, "."):
+		return nil, fmt.Errorf("%q is no whole number", clip(text))
+	}
+	return json.Number(n), nil
+}
+
+func parseBoolean(text string) (any, error) {
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "true", "yes", "y", "1", "on":
+		return true, nil
+	case "false", "no", "n", "0", "off":
+		return false, nil
+	default:
+		return nil, fmt.Errorf("%q is neither yes nor no", clip(text))
+	}
+}
+
+// member returns the allowed value that equals value but for case and spaces.
+func (p *Property) member(value any) (any, error) {
+	for _, allowed := range p.Enum {
+		if allowed == value {
+			return allowed, nil
+		}
+	}
+	if s, ok := value.(string); ok {
+		for _, allowed := range p.Enum {
+			if a, ok := allowed.(string); ok && squeeze(a) == squeeze(s) {
+				return allowed, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("%q is none of the allowed values", clip(fmt.Sprint(value)))
+}
+
+// squeeze folds case and removes spaces, hyphens and underscores.
+func squeeze(s string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsSpace(c) || c == '-' || c == '_' {
+			return -1
+		}
+		return c
+	}, Fold(s))
+}
+
+// Text normalises a string: NFKC, one space for any white space, none at the
+// ends, no control or soft-hyphen characters.
+func Text(s string) string {
+	if isPlain(s) {
+		return s
+	}
+	s = strings.Map(func(c rune) rune {
+		if c == '\u00ad' || c == '\u200b' || c == '\ufeff' || unicode.IsControl(c) && !unicode.IsSpace(c) {
+			return -1
+		}
+		return c
+	}, s)
+	return strings.Join(strings.Fields(norm.NFKC.String(s)), " ")
+}
+
+// isPlain reports whether s is ASCII text that Text would leave as it is.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' || s[i] == ' ' && (i == 0 || i == len(s)-1 || s[i-1] == ' ') {
+			return false
+		}
+	}
+	return true
+}
+
+// Fold returns s with case folded after Text: strings that fold alike are taken
+// for the same value.
+func Fold(s string) string { return strings.ToLower(Text(s)) }
+
+var (
+	emailForm  = regexp.MustCompile(`[A-Za-z0-9._%+'-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}`)
+	schemeForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+)
+
+// parseEmail returns the first address in s, its domain in lower case.
+func parseEmail(s string) (string, bool) {
+	found := emailForm.FindString(s)
+	if found == "" {
+		return "", false
+	}
+	at := strings.LastIndexByte(found, '@')
+	return found[:at] + strings.ToLower(found[at:]), true
+}
+
+// parseURI returns s as an absolute URI with scheme and host in lower case.
+// "www.example.org" is understood.
+func parseURI(s string) (string, bool) {
+	s = strings.Trim(strings.TrimSpace(s), "<>\"")
+	if strings.HasPrefix(strings.ToLower(s), "www.") {
+		s = "http://" + s
+	}
+	if !schemeForm.MatchString(s) || strings.ContainsFunc(s, unicode.IsSpace) {
+		return "", false
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Opaque == "" && u.Host == "" && u.Path == "" {
+		return "", false
+	}
+	scheme := len(u.Scheme)
+	s = u.Scheme + s[scheme:]
+	if host := strings.Index(s, u.Host); u.Host != "" && host >= 0 {
+		s = s[:host] + strings.ToLower(u.Host) + s[host+len(u.Host):]
+	}
+	return s, true
+}
+
+// Identity returns a string that is equal for values of p that mean the same:
+// strings that differ in case or white space, lists and objects of such. The
+// value must be normalised.
+func (p *Property) Identity(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		if p.Enum != nil || p.Format == URI {
+			return v
+		}
+		return Fold(v)
+	case json.Number:
+		return v.String()
+	case bool:
+		return strconv.FormatBool(v)
+	case []any:
+		parts := make([]string, len(v))
+		for i, item := range v {
+			parts[i] = p.element().Identity(item)
+		}
+		return encodeParts(parts)
+	case map[string]any:
+		return p.identityOfObject(v)
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+func (p *Property) identityOfObject(v map[string]any) string {
+	var parts []string
+	for i := range p.Properties {
+		inner := &p.Properties[i]
+		if item, ok := v[inner.Name]; ok && item != nil {
+			parts = append(parts, inner.Name, inner.Identity(item))
+		}
+	}
+	return encodeParts(parts)
+}
+
+// element returns the property of a list's items.
+func (p *Property) element() *Property {
+	if p.Items != nil {
+		return p.Items
+	}
+	return &Property{Type: String}
+}
+
+// encodeParts joins strings so that different lists never give the same text.
+func encodeParts(parts []string) string {
+	b, _ := json.Marshal(slices.Concat([]string{}, parts)) // strings cannot fail
+	return string(b)
+}
+
+// Compare orders normalised values of p: numbers by value, dates and times as
+// their normalised strings, everything else by identity.
+func (p *Property) Compare(a, b any) int {
+	x, okX := a.(json.Number)
+	y, okY := b.(json.Number)
+	if okX && okY {
+		return CompareNumbers(x.String(), y.String())
+	}
+	return strings.Compare(p.Identity(a), p.Identity(b))
+}
+
+// CompareNumbers orders two numbers in canonical form exactly.
+func CompareNumbers(a, b string) int {
+	x, negX := strings.CutPrefix(a, "-")
+	y, negY := strings.CutPrefix(b, "-")
+	switch {
+	case negX && !negY:
+		return -1
+	case negY && !negX:
+		return 1
+	case negX:
+		x, y = y, x
+	}
+	wholeX, fractionX, _ := strings.Cut(x, ".")
+	wholeY, fractionY, _ := strings.Cut(y, ".")
+	if len(wholeX) != len(wholeY) {
+		return len(wholeX) - len(wholeY)
+	}
+	if c := strings.Compare(wholeX, wholeY); c != 0 {
+		return c
+	}
+	return strings.Compare(fractionX, fractionY)
+}

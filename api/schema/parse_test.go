@@ -1,0 +1,366 @@
+package schema_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/coditect/mapreduce/api/schema"
+)
+
+const receipt = `title: receipt
+type: object
+required: [company, total]
+properties:
+  invoice_number: {type: string, x-coditect: {labels: ["INVOICE NO", "DOC NO"]}}
+  company: {type: string, description: Name of the shop, x-coditect: {lines: [0, 3], pattern: '(?i)^.*(sdn|bhd|enterprise).*$'}}
+  date:    {type: string, format: date, description: Date of purchase, x-coditect: {labels: [DATE, "INVOICE DATE"]}}
+  total:   {type: number, description: Amount paid, x-coditect: {labels: [TOTAL, "GRAND TOTAL"], pick: max, merge: vote}}
+x-coditect:
+  key: [invoice_number]     # same key = same entity
+`
+
+var ignoreUnexported = cmpopts.IgnoreUnexported(schema.Schema{})
+
+func parse(t *testing.T, text string) *schema.Schema {
+	t.Helper()
+	s, err := schema.Parse("s.yaml", []byte(text))
+	if err != nil {
+		t.Fatalf("Parse: %v", err)
+	}
+	return s
+}
+
+func TestParseReceipt(t *testing.T) {
+	got := parse(t, receipt)
+	want := &schema.Schema{
+		Title: "receipt",
+		Kind:  schema.KindRecord,
+		Key:   []string{"invoice_number"},
+		Properties: []schema.Property{
+			{Name: "invoice_number", Type: schema.String, Hints: schema.Hints{Labels: []string{"INVOICE NO", "DOC NO"}}},
+			{
+				Name: "company", Type: schema.String, Description: "Name of the shop", Required: true,
+				Hints: schema.Hints{Lines: &schema.Lines{From: 0, To: 3}, Pattern: "(?i)^.*(sdn|bhd|enterprise).*$"},
+			},
+			{
+				Name: "date", Type: schema.String, Format: schema.Date, Description: "Date of purchase",
+				Hints: schema.Hints{Labels: []string{"DATE", "INVOICE DATE"}},
+			},
+			{
+				Name: "total", Type: schema.Number, Description: "Amount paid", Required: true,
+				Hints: schema.Hints{Labels: []string{"TOTAL", "GRAND TOTAL"}, Pick: schema.PickMax, Merge: schema.MergeVote},
+			},
+		},
+	}
+	if diff := cmp.Diff(want, got, ignoreUnexported); diff != "" {
+		t.Errorf("schema (-want +got):\n%s", diff)
+	}
+}
+
+func TestCanonicalRoundTrip(t *testing.T) {
+	for name, text := range map[string]string{
+		"receipt":  receipt,
+		"list":     "type: array\nitems: {type: object, properties: {b: {type: integer, minimum: 0x10}, a: {enum: [Yes, 'no', null]}}}",
+		"single":   "properties: {n: {type: number, x-coditect: {merge: sum}}}\nx-coditect: {key: []}",
+		"refs":     `{"$defs":{"m":{"type":"number","description":"\ud83d\ude00 <b>"}},"properties":{"p":{"$ref":"#/$defs/m"},"q":{"anyOf":[{"$ref":"#/$defs/m"},{"type":"null"}]}}}`,
+		"lines":    "properties: {a: {x-coditect: {lines: [-3]}}, b: {x-coditect: {lines: 2}}, c: {x-coditect: {lines: -1}}, d: {x-coditect: {lines: [-4, 0]}}}",
+		"values":   "properties: {z: {x-coditect: {values: {MIT: [mit license], Apache-2.0: apache license}, pick: longest}}}",
+		"timelike": "properties: {z: {default: 2018-01-01, minLength: 1_000}}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := parse(t, text)
+			second := parse(t, string(first.Canonical()))
+			if diff := cmp.Diff(first, second, ignoreUnexported); diff != "" {
+				t.Errorf("schema (-first +second):\n%s", diff)
+			}
+			if diff := cmp.Diff(string(first.Canonical()), string(second.Canonical())); diff != "" {
+				t.Errorf("canonical (-first +second):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCanonicalIgnoresOrderOfKeywords(t *testing.T) {
+	a := parse(t, "title: x\ntype: object\nproperties: {values: {type: string, title: t}}")
+	b := parse(t, `{"properties": {"values": {"title": "t", "type": "string"}}, "type": "object", "title": "x"}`)
+	if got, want := string(b.Canonical()), string(a.Canonical()); got != want {
+		t.Errorf("canonical forms differ:\n%s\n%s", got, want)
+	}
+}
+
+func TestNestedAndReferenced(t *testing.T) {
+	s := parse(t, `
+$defs:
+  money: {type: number, title: Money}
+properties:
+  seller:
+    type: object
+    required: [name]
+    properties:
+      name: {type: string}
+      paid: {$ref: '#/$defs/money', title: Paid}
+  tags: {type: array, items: {type: string}}
+  note: {anyOf: [{type: string}, {type: 'null'}]}
+  count: {type: [integer, 'null']}
+  lines:
+    type: array
+    items: {type: object, properties: {sku: {}}}
+`)
+	type field struct {
+		Path     string
+		Type     schema.Type
+		Title    string
+		Nullable bool
+		Merge    schema.Merge
+	}
+	var got []field
+	for _, f := range s.Fields() {
+		p := f.Property
+		got = append(got, field{f.Path, p.Type, p.Title, p.Nullable, p.Merge()})
+	}
+	want := []field{
+		{"seller.name", schema.String, "", false, schema.MergeVote},
+		{"seller.paid", schema.Number, "Paid", false, schema.MergeVote},
+		{"tags", schema.Array, "", false, schema.MergeUnion},
+		{"note", schema.String, "", true, schema.MergeVote},
+		{"count", schema.Integer, "", true, schema.MergeVote},
+		{"lines", schema.Array, "", false, schema.MergeUnion},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
+	}
+	values := map[string]any{"seller.name": "A", "tags": []any{"x"}}
+	record := s.Nest(values)
+	wantRecord := map[string]any{
+		"seller": map[string]any{"name": "A", "paid": nil},
+		"tags":   []any{"x"}, "note": nil, "count": nil, "lines": nil,
+	}
+	if diff := cmp.Diff(wantRecord, record); diff != "" {
+		t.Errorf("Nest (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(values, s.Flatten(record)); diff != "" {
+		t.Errorf("Flatten (-want +got):\n%s", diff)
+	}
+}
+
+func TestEntities(t *testing.T) {
+	for text, want := range map[string]schema.Entities{
+		"properties: {a: {}}":                             schema.PerDocument,
+		"properties: {a: {}}\nx-coditect: {key: [a]}":     schema.ByKey,
+		"properties: {a: {}}\nx-coditect: {key: []}":      schema.Single,
+		"properties: {a: {}}\nx-coditect: {}":             schema.PerDocument,
+		"{\"properties\":{\"a\":{}},\"x-coditect\":null}": schema.PerDocument,
+	} {
+		if got := parse(t, text).Entities(); got != want {
+			t.Errorf("Entities of %q = %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, tt := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"empty", " \n", []string{"s.yaml: the schema is empty"}},
+		{"comment only", "# nothing\n", []string{"s.yaml: the schema is empty"}},
+		{"not UTF-8", "title: \xff", []string{"s.yaml: not valid UTF-8"}},
+		{"a list", "- a", []string{"s.yaml:1:1: a schema must be a mapping, not a list"}},
+		{"a word", "receipt", []string{"s.yaml:1:1: a schema must be a mapping, not a string"}},
+		{"syntax", "type: object\nproperties: {a: {", []string{"s.yaml:2:1: did not find expected node content"}},
+		{"two documents", "properties: {a: {}}\n---\nb: 1", []string{"s.yaml:2:1: more than one YAML document"}},
+		{"no properties", "type: object", []string{"s.yaml:1:1: there are no properties, so there is nothing to extract"}},
+		{"root type", "type: string", []string{"s.yaml:1:1: type: the type of a schema must be object or array, not string"}},
+		{
+			"items of strings", "type: array\nitems: {type: string}",
+			[]string{"s.yaml:2:8: items: the items of the schema must be of type object"},
+		},
+		{
+			"unknown type", "properties:\n  a: {type: strin}\n  b: {type: number}",
+			[]string{"s.yaml:2:13: properties.a.type: unknown type \"strin\"; known are string, number, integer, boolean, array, object"},
+		},
+		{
+			"duplicate key", "properties:\n  a: {type: string}\n  b: {}\n  a: {type: number}",
+			[]string{"s.yaml:4:3: properties.a: key already given in line 2"},
+		},
+		{
+			"duplicate key in JSON", "{\"properties\": {\n  \"a\": {},\n\t\"é\": 1, \"a\": {}}}",
+			[]string{
+				"s.yaml:3:7: properties.é: a schema must be a mapping, not a number",
+				"s.yaml:3:10: properties.a: key already given in line 2",
+			},
+		},
+		{
+			"unknown hints, at once", "properties:\n  a:\n    x-coditect: {lable: [A], pick: best}\n  b: {x-coditect: {pattern: '(', merge: sum}}\nx-coditect: {keys: [a]}",
+			[]string{
+				"s.yaml:3:18: properties.a.x-coditect.lable: unknown hint \"lable\"; known are labels, pattern, lines, values, pick, merge",
+				"s.yaml:3:36: properties.a.x-coditect.pick: unknown pick \"best\"; known are first, last, max, min, longest, all",
+				"s.yaml:4:29: properties.b.x-coditect.pattern: missing closing ): `(`",
+				"s.yaml:4:41: properties.b.x-coditect.merge: merge sum does not fit b, which is of type string",
+				"s.yaml:5:14: x-coditect.keys: unknown hint \"keys\" at the top of a schema; known is key",
+			},
+		},
+		{
+			"unknown merge", "properties: {a: {x-coditect: {merge: best}}}",
+			[]string{"s.yaml:1:38: properties.a.x-coditect.merge: unknown merge \"best\"; known are concat, first, highest_confidence, latest, longest, max, min, sum, union, vote"},
+		},
+		{
+			"merge unfit", "properties:\n  a: {type: boolean, x-coditect: {merge: max}}\n  b: {type: string, x-coditect: {merge: union}}\n  c: {type: number, x-coditect: {merge: concat}}",
+			[]string{
+				"s.yaml:2:42: properties.a.x-coditect.merge: merge max does not fit a, which is of type boolean",
+				"s.yaml:3:41: properties.b.x-coditect.merge: merge union does not fit b, which is of type string",
+				"s.yaml:4:41: properties.c.x-coditect.merge: merge concat does not fit c, which is of type number",
+			},
+		},
+		{
+			"pick unfit", "properties:\n  a: {x-coditect: {pick: all}}\n  b: {x-coditect: {pick: max}}",
+			[]string{
+				"s.yaml:2:26: properties.a.x-coditect.pick: pick all needs a property of type array, a is of type string",
+				"s.yaml:3:26: properties.b.x-coditect.pick: pick max needs numbers or dates, b is of type string",
+			},
+		},
+		{
+			"key", "properties: {a: {}, b: {type: array}}\nx-coditect:\n  key: [a, c, a, b]",
+			[]string{
+				"s.yaml:3:12: x-coditect.key[1]: there is no property \"c\"",
+				"s.yaml:3:15: x-coditect.key[2]: \"a\" is in the key twice",
+				"s.yaml:3:18: x-coditect.key[3]: a list cannot be part of the key",
+			},
+		},
+		{
+			"key null", "properties: {a: {}}\nx-coditect: {key: }",
+			[]string{"s.yaml:2:19: x-coditect.key: must be a list of property names, not null"},
+		},
+		{
+			"required", "required: [b]\nproperties: {a: {}}",
+			[]string{"s.yaml:1:12: required: there is no property \"b\""},
+		},
+		{
+			"stray hints", "properties: {a: {type: array, items: {x-coditect: {labels: [x]}}}, b: {not: {x-coditect: {}}}}",
+			[]string{"s.yaml:1:78: properties.b.not.x-coditect: hints have no effect here; they belong to the schema's top or to a property that holds a value"},
+		},
+		{
+			"hints of an object", "properties: {a: {properties: {b: {}}, x-coditect: {labels: [x]}}}",
+			[]string{"s.yaml:1:51: properties.a.x-coditect: a is an object; its hints belong to the properties inside it"},
+		},
+		{
+			"lines", "properties:\n  a: {x-coditect: {lines: [3, 1]}}\n  b: {x-coditect: {lines: [a]}}\n  c: {x-coditect: {lines: [1, 2, 3]}}",
+			[]string{
+				"s.yaml:2:27: properties.a.x-coditect.lines: the lines [3, 1) are none: the second number is the first line that is left out",
+				"s.yaml:3:28: properties.b.x-coditect.lines: line numbers must be whole numbers",
+				"s.yaml:4:27: properties.c.x-coditect.lines: must be [from, to], or [from] for all lines from there",
+			},
+		},
+		{
+			"phrases", "properties:\n  a: {x-coditect: {labels: []}}\n  b: {x-coditect: {labels: ['::']}}\n  c: {type: number, x-coditect: {values: {x: [y]}}}",
+			[]string{
+				"s.yaml:2:28: properties.a.x-coditect.labels: must be a list of phrases",
+				"s.yaml:3:29: properties.b.x-coditect.labels[0]: a phrase must hold a letter or a digit",
+				"s.yaml:4:43: properties.c.x-coditect.values.x: is no value of c: \"x\" is no number",
+			},
+		},
+		{
+			"meta-schema", "properties:\n  a: {type: string, minLength: -1}\n  b: {type: string, pattern: '('}",
+			[]string{
+				"s.yaml:2:32: properties.a.minLength: minimum: got -1, want 0",
+				"s.yaml:3:30: properties.b.pattern: '(' is not valid regex: error parsing regexp: missing closing ): `(`",
+			},
+		},
+		{
+			"references", "properties:\n  a: {$ref: 'https://example.org/x'}\n  b: {$ref: '#/$defs/no'}\n  c: {$ref: '#/properties/c'}",
+			[]string{
+				"s.yaml:2:13: properties.a.$ref: only references within the file (#/…) are followed, not \"https://example.org/x\"",
+				"s.yaml:3:13: properties.b.$ref: nothing is at \"#/$defs/no\"",
+				"s.yaml:4:6: properties.c: refers to itself",
+			},
+		},
+		{
+			"recursive", "$defs: {t: {type: object, properties: {t: {$ref: '#/$defs/t'}}}}\n$ref: '#/$defs/t'",
+			[]string{"s.yaml:1:43: $defs.t.properties.t: nested too deeply, or refers to itself"},
+		},
+		{
+			"huge number", `{"properties": {"a": {"type": "number", "minimum": 1e999999}}}`,
+			[]string{"s.yaml:1:52: properties.a.minimum: the number 1e999999 is out of range"},
+		},
+		{
+			"same path", "properties: {a.b: {}, a: {properties: {b: {}}}}",
+			[]string{"s.yaml:1:13: properties: two properties are both reached as \"a.b\""},
+		},
+		{
+			"reserved name", "properties: {_sources: {}, a: {}}",
+			[]string{"s.yaml:1:14: properties._sources: a property's name must not be empty or begin with _, which marks what the result says about its values"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := schema.Parse("s.yaml", []byte(tt.text))
+			if err == nil {
+				t.Fatalf("no error, want\n%s", strings.Join(tt.want, "\n"))
+			}
+			if diff := cmp.Diff(tt.want, strings.Split(err.Error(), "\n")); diff != "" {
+				t.Errorf("errors (-want +got):\n%s", diff)
+			}
+			var one *schema.Error
+			if !errors.As(err, &one) {
+				t.Errorf("%T holds no *schema.Error", err)
+			}
+		})
+	}
+}
+
+func TestJSONSyntaxError(t *testing.T) {
+	_, err := schema.Parse("s.json", []byte("{\n  \"a\": }"))
+	want := "s.json:2:8: invalid character '}' looking for beginning of value"
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+func TestAliasBomb(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("l0: &l0 [x, x, x, x, x, x, x, x, x, x]\n")
+	for i := 1; i < 12; i++ {
+		prev := string(rune('a' + i - 1))
+		if i == 1 {
+			prev = "l0"
+		}
+		b.WriteString(string(rune('a'+i)) + ": &" + string(rune('a'+i)) + " [" + strings.Repeat("*"+prev+",", 10) + "]\n")
+	}
+	if _, err := schema.Parse("s.yaml", []byte(b.String())); err == nil {
+		t.Fatal("an exploding file was accepted")
+	}
+}
+
+func TestValidate(t *testing.T) {
+	s := parse(t, receipt)
+	for _, tt := range []struct {
+		name   string
+		record map[string]any
+		want   string
+	}{
+		{"fits", map[string]any{"company": "A", "total": 60.3, "date": "2018-12-25", "_sources": []any{"x"}}, ""},
+		{"null is absent", map[string]any{"company": "A", "total": 1, "date": nil}, ""},
+		{"missing", map[string]any{"company": "A", "total": nil}, "missing property 'total'"},
+		{"not normalised", map[string]any{"company": 3, "total": 1, "date": "25/12/2018"}, "company: got number, want string; date: '25/12/2018' is not valid date: parsing time \"25/12/2018\" as \"2006-01-02\": cannot parse \"25/12/2018\" as \"2006\""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := ""
+			if err := s.Validate(tt.record); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("Validate (-want +got):\n%s", diff)
+			}
+		})
+	}
+	list := parse(t, "type: array\nminItems: 3\nitems: {type: object, properties: {n: {type: integer}}}")
+	if err := list.Validate(map[string]any{"n": 3}); err != nil {
+		t.Errorf("a record of a list: %v", err)
+	}
+	if err := list.Validate(map[string]any{"n": "x"}); err == nil {
+		t.Error("a record of a list with a wrong type was accepted")
+	}
+}

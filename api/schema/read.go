@@ -1,0 +1,397 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// HintKey is the key under which a schema carries our hints.
+const HintKey = "x-coditect"
+
+// maxNesting bounds how deep objects and lists of a record may be nested; a
+// definition that refers to itself reaches it.
+const maxNesting = 12
+
+// Parse reads a schema file. The name is used in messages, and a name ending in
+// .json makes the file JSON whatever it looks like. All faults are reported at
+// once: the error is of type Errors.
+func Parse(file string, data []byte) (*Schema, error) {
+	r := &reader{file: file, hinted: map[*node]bool{}}
+	root := r.parseTree(data)
+	if root == nil {
+		return nil, r.errs.sorted()
+	}
+	s := r.schema(root)
+	if s != nil {
+		r.strayHints(root, "")
+		r.compile(s, root)
+	}
+	if len(r.errs) > 0 {
+		return nil, r.errs.sorted()
+	}
+	s.canonical = canonical(root)
+	s.fields = flatten("", s.Properties)
+	return s, nil
+}
+
+// A reader turns a tree into a Schema and gathers the faults it meets.
+type reader struct {
+	file   string
+	root   *node
+	nodes  int
+	errs   Errors
+	hinted map[*node]bool // the hints that were read
+}
+
+func (r *reader) fail(n *node, path, format string, args ...any) {
+	r.errs = append(r.errs, &Error{
+		File: r.file, Line: n.line, Column: n.col, Path: path, Msg: fmt.Sprintf(format, args...),
+	})
+}
+
+// A view is a schema object seen together with what it refers to: its own keys
+// come first, then those of $ref, of allOf, and of the only alternative of anyOf
+// or oneOf that is not null.
+type view struct {
+	nodes    []*node
+	paths    []string
+	nullable bool
+}
+
+// get returns the value of key and the path at which it stands.
+func (v *view) get(key string) (*node, string) {
+	for i, n := range v.nodes {
+		if found := n.get(key); found != nil {
+			return found, join(v.paths[i], key)
+		}
+	}
+	return nil, ""
+}
+
+// str returns the string at key, "" when there is none.
+func (r *reader) str(v *view, key string) string {
+	n, path := v.get(key)
+	if n == nil {
+		return ""
+	}
+	if n.kind != nodeString {
+		r.fail(n, path, "must be a string, not %s", n.kind)
+		return ""
+	}
+	return n.text
+}
+
+func (r *reader) view(n *node, path string) *view {
+	v := &view{}
+	r.gather(v, n, path, 0)
+	return v
+}
+
+func (r *reader) gather(v *view, n *node, path string, depth int) {
+	if n.kind == nodeBool && n.text == "true" {
+		return // the schema that allows everything
+	}
+	if n.kind != nodeMap {
+		r.fail(n, path, "a schema must be a mapping, not %s", n.kind)
+		return
+	}
+	if depth > maxNesting {
+		r.fail(n, path, "refers to itself")
+		return
+	}
+	v.nodes, v.paths = append(v.nodes, n), append(v.paths, path)
+	if ref := n.get("$ref"); ref != nil {
+		if target, to := r.resolve(ref, join(path, "$ref")); target != nil {
+			r.gather(v, target, to, depth+1)
+		}
+	}
+	if all := n.get("allOf"); all != nil && all.kind == nodeList {
+		for i, item := range all.items {
+			r.gather(v, item, fmt.Sprintf("%s[%d]", join(path, "allOf"), i), depth+1)
+		}
+	}
+	for _, key := range []string{"anyOf", "oneOf"} {
+		if any := n.get(key); any != nil && any.kind == nodeList {
+			r.alternative(v, n, any, join(path, key), depth)
+		}
+	}
+}
+
+// alternative follows anyOf and oneOf when all but one of their schemas are null,
+// which is how generators write "may be missing".
+func (r *reader) alternative(v *view, n, alternatives *node, path string, depth int) {
+	var chosen []int
+	for i, item := range alternatives.items {
+		if t := item.get("type"); t != nil && t.text == "null" {
+			v.nullable = true
+			continue
+		}
+		chosen = append(chosen, i)
+	}
+	switch {
+	case len(chosen) == 1:
+		r.gather(v, alternatives.items[chosen[0]], fmt.Sprintf("%s[%d]", path, chosen[0]), depth+1)
+	case len(chosen) > 1 && n.get("type") == nil:
+		r.fail(alternatives, path, "several alternatives; give the property one type")
+	}
+}
+
+// resolve follows a reference inside the file.
+func (r *reader) resolve(ref *node, path string) (*node, string) {
+	fragment, ok := strings.CutPrefix(ref.text, "#")
+	if ref.kind != nodeString || !ok {
+		r.fail(ref, path, "only references within the file (#/…) are followed, not %q", clip(ref.text))
+		return nil, ""
+	}
+	n, at := r.root, ""
+	for _, token := range strings.Split(fragment, "/")[1:] {
+		if plain, err := url.PathUnescape(token); err == nil {
+			token = plain
+		}
+		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		if n = n.get(token); n == nil {
+			r.fail(ref, path, "nothing is at %q", clip(ref.text))
+			return nil, ""
+		}
+		at = join(at, token)
+	}
+	return n, at
+}
+
+// schema reads the whole file.
+func (r *reader) schema(root *node) *Schema {
+	r.root = root
+	if root.kind != nodeMap {
+		r.fail(root, "", "a schema must be a mapping, not %s", root.kind)
+		return nil
+	}
+	v := r.view(root, "")
+	s := &Schema{Title: r.str(v, "title"), Description: r.str(v, "description"), Kind: KindRecord}
+	record := v
+	switch t := r.typeOf(v, root, ""); t {
+	case "", Object:
+	case Array:
+		s.Kind = KindRecords
+		items, path := v.get("items")
+		if items == nil {
+			r.fail(root, "", "a schema of type array needs items of type object")
+			return nil
+		}
+		record = r.view(items, path)
+		if r.typeOf(record, items, path) != Object {
+			r.fail(items, path, "the items of the schema must be of type object")
+			return nil
+		}
+	default:
+		r.fail(root, "type", "the type of a schema must be object or array, not %s", t)
+		return nil
+	}
+	s.Properties = r.properties(record, root, "", 0)
+	r.unique(s, record)
+	s.Key = r.topHints(v, s)
+	return s
+}
+
+// unique makes sure that a field path means one field.
+func (r *reader) unique(s *Schema, v *view) {
+	seen := map[string]bool{}
+	for _, f := range flatten("", s.Properties) {
+		if seen[f.Path] {
+			n, path := v.get("properties")
+			r.fail(n, path, "two properties are both reached as %q", f.Path)
+		}
+		seen[f.Path] = true
+	}
+}
+
+// properties reads the properties of an object, those of allOf included.
+func (r *reader) properties(v *view, at *node, path string, depth int) []Property {
+	var list []Property
+	required := r.required(v)
+	seen := map[string]bool{}
+	for i, n := range v.nodes {
+		props := n.get("properties")
+		if props == nil {
+			continue
+		}
+		where := join(v.paths[i], "properties")
+		if props.kind != nodeMap {
+			r.fail(props, where, "must be a mapping, not %s", props.kind)
+			continue
+		}
+		for j, key := range props.keys {
+			if seen[key.text] {
+				continue
+			}
+			seen[key.text] = true
+			if strings.TrimSpace(key.text) == "" || strings.HasPrefix(key.text, "_") {
+				r.fail(key, join(where, key.text), "a property's name must not be empty or begin with _, which marks what the result says about its values")
+				continue
+			}
+			p := r.property(key.text, props.items[j], join(where, key.text), depth+1)
+			_, p.Required = required[key.text]
+			delete(required, key.text)
+			list = append(list, p)
+		}
+	}
+	if len(seen) == 0 {
+		r.fail(at, path, "there are no properties, so there is nothing to extract")
+		return nil
+	}
+	for name, n := range required {
+		r.fail(n, "required", "there is no property %q", clip(name))
+	}
+	return list
+}
+
+// required returns the names of required properties and where they are said.
+func (r *reader) required(v *view) map[string]*node {
+	names := map[string]*node{}
+	for _, n := range v.nodes {
+		list := n.get("required")
+		if list == nil || list.kind != nodeList {
+			continue // the meta-schema says what is wrong with it
+		}
+		for _, item := range list.items {
+			names[item.text] = item
+		}
+	}
+	return names
+}
+
+// property reads one property.
+func (r *reader) property(name string, n *node, path string, depth int) Property {
+	p := Property{Name: name, Type: String}
+	if depth > maxNesting {
+		r.fail(n, path, "nested too deeply, or refers to itself")
+		return p
+	}
+	v := r.view(n, path)
+	p.Title, p.Description = r.str(v, "title"), r.str(v, "description")
+	p.Type = r.typeOf(v, n, path)
+	p.Format = Format(r.str(v, "format"))
+	p.Nullable = v.nullable
+	switch p.Type {
+	case Object:
+		p.Properties = r.properties(v, n, path, depth)
+	case Array:
+		item := Property{Name: name, Type: String}
+		if items, at := v.get("items"); items != nil {
+			item = r.property(name, items, at, depth+1)
+		}
+		p.Items = &item
+	}
+	p.Enum = r.enum(v, &p)
+	p.Hints = r.hints(v, &p)
+	return p
+}
+
+// typeOf returns the type of the schema object, from its other keywords when it
+// is not said. A list of types may hold one type besides null.
+func (r *reader) typeOf(v *view, n *node, path string) Type {
+	t, at := v.get("type")
+	if t == nil {
+		return infer(v)
+	}
+	names := []*node{t}
+	if t.kind == nodeList {
+		names = t.items
+	}
+	found := Type("")
+	for _, name := range names {
+		switch typ := Type(name.text); {
+		case name.kind != nodeString:
+			r.fail(name, at, "a type must be a string, not %s", name.kind)
+		case typ == "null":
+			v.nullable = true
+		case !slices.Contains([]Type{String, Number, Integer, Boolean, Array, Object}, typ):
+			r.fail(name, at, "unknown type %q; known are string, number, integer, boolean, array, object", clip(name.text))
+		case found != "" && found != typ:
+			r.fail(name, at, "several types; give the property one, besides null")
+		default:
+			found = typ
+		}
+	}
+	if found == "" {
+		found = String
+		if len(names) == 1 && names[0].text == "null" {
+			r.fail(t, at, "a property of type null holds nothing")
+		}
+	}
+	return found
+}
+
+// infer guesses the type of a schema object that does not tell it.
+func infer(v *view) Type {
+	has := func(keys ...string) bool {
+		return slices.ContainsFunc(keys, func(k string) bool { n, _ := v.get(k); return n != nil })
+	}
+	switch {
+	case has("properties"):
+		return Object
+	case has("items", "prefixItems"):
+		return Array
+	case has("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"):
+		return Number
+	}
+	list, _ := v.get("enum")
+	if list == nil || len(list.items) == 0 {
+		return String
+	}
+	switch list.items[0].kind {
+	case nodeNumber:
+		return Number
+	case nodeBool:
+		return Boolean
+	default:
+		return String
+	}
+}
+
+// enum reads the allowed values in their normalised form.
+func (r *reader) enum(v *view, p *Property) []any {
+	list, path := v.get("enum")
+	if list == nil || list.kind != nodeList {
+		return nil
+	}
+	var values []any
+	for i, item := range list.items {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		switch item.kind {
+		case nodeNull:
+			p.Nullable = true
+			continue
+		case nodeList, nodeMap:
+			r.fail(item, at, "an allowed value must be a string, number or boolean, not %s", item.kind)
+			continue
+		}
+		value := item.value()
+		if !p.allows(item.kind) {
+			r.fail(item, at, "%s does not fit the type %s", clip(item.text), p.Type)
+			continue
+		}
+		if num, ok := value.(json.Number); ok {
+			text, _ := canonicalNumber(num.String())
+			value = json.Number(text)
+		}
+		values = append(values, value)
+	}
+	return values
+}
+
+// allows reports whether a literal of this kind can be a value of p.
+func (p *Property) allows(kind nodeKind) bool {
+	switch p.Type {
+	case String:
+		return kind == nodeString
+	case Boolean:
+		return kind == nodeBool
+	case Number, Integer:
+		return kind == nodeNumber
+	default:
+		return false
+	}
+}

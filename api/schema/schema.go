@@ -1,0 +1,273 @@
+// Package schema reads schema files: what to extract, of which type, and the
+// hints of the rules provider and of merging. A schema file is JSON Schema
+// 2020-12, as YAML or JSON, with hints under the key "x-coditect".
+//
+// The package also owns what a value of each type looks like once it is
+// normalised (see Property.Normalize), so that extraction, merging and
+// evaluation agree about when two values are equal. Everything in it is pure.
+// It imports nothing of the project.
+package schema
+
+import (
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Kind says how many records a document yields.
+type Kind string
+
+// The kinds of a schema.
+const (
+	KindRecord  Kind = "object" // one record a document
+	KindRecords Kind = "array"  // many records a document
+)
+
+// A Schema is a schema file that was read and found valid. It is immutable and
+// safe for concurrent use.
+type Schema struct {
+	Title       string
+	Description string
+	Kind        Kind
+	Properties  []Property // of one record, in the order of the file
+
+	// Key names the fields whose values identify an entity: records with equal
+	// keys are merged. See Entities for what nil and empty mean.
+	Key []string
+
+	canonical []byte
+	fields    []Field
+	validator *jsonschema.Schema
+	wrap      bool // the validator expects a list of records
+}
+
+// Entities says which records describe the same entity, so are merged.
+type Entities int
+
+// The rules by which records belong together.
+const (
+	PerDocument Entities = iota // every document, or record of a list, is its own entity
+	ByKey                       // records with equal key fields
+	Single                      // all records of all documents: one summary
+)
+
+// Entities tells the entity rule: without a key each document stands for
+// itself, a key joins records with equal values, an explicit empty key joins
+// everything.
+func (s *Schema) Entities() Entities {
+	switch {
+	case s.Key == nil:
+		return PerDocument
+	case len(s.Key) == 0:
+		return Single
+	default:
+		return ByKey
+	}
+}
+
+// Type is a JSON Schema type.
+type Type string
+
+// The types a property may have.
+const (
+	String  Type = "string"
+	Number  Type = "number"
+	Integer Type = "integer"
+	Boolean Type = "boolean"
+	Array   Type = "array"
+	Object  Type = "object"
+)
+
+// Format refines String. Formats other than these are kept and have no effect
+// on extraction.
+type Format string
+
+// The formats that are detected and normalised.
+const (
+	Date     Format = "date"      // 2018-12-25
+	DateTime Format = "date-time" // 2018-12-25T20:13:39, with its zone if it has one
+	Time     Format = "time"      // 20:13:39
+	Email    Format = "email"
+	URI      Format = "uri"
+)
+
+// A Property is one named value of a record.
+type Property struct {
+	Name        string
+	Title       string
+	Description string
+	Type        Type
+	Format      Format
+	Enum        []any // allowed values, normalised; nil allows all
+	Required    bool
+	Nullable    bool
+	Properties  []Property // of Object, in the order of the file
+	Items       *Property  // of Array
+	Hints       Hints
+}
+
+// Hints steer the rules provider and the typed merge.
+type Hints struct {
+	Labels  []string // words that stand before the value or on the line above
+	Pattern string   // regular expression (RE2); the group "value" if named, else the match
+	Lines   *Lines   // where to look
+	Values  []Value  // canonical values and the phrases that mean them
+	Pick    Pick     // which of several matches
+	Merge   Merge    // which of several values of one entity
+}
+
+// Lines is the half-open range [From, To) of a document's lines. Negative
+// numbers count from the end; To = End reaches to the last line.
+type Lines struct {
+	From, To int
+}
+
+// End as Lines.To means "to the end of the document".
+const End = int(^uint(0) >> 1)
+
+// A Value is a canonical value and the phrases that stand for it.
+type Value struct {
+	Canonical any
+	Phrases   []string
+}
+
+// Pick chooses among several matches in one document.
+type Pick string
+
+// The ways to pick. The zero value leaves the choice to the extractor: the best
+// match for scalars, all matches for arrays.
+const (
+	PickFirst   Pick = "first"
+	PickLast    Pick = "last"
+	PickMax     Pick = "max"
+	PickMin     Pick = "min"
+	PickLongest Pick = "longest"
+	PickAll     Pick = "all"
+)
+
+// Merge chooses among, or combines, several values of one entity.
+type Merge string
+
+// The ways to merge. The zero value means MergeVote for scalars and MergeUnion
+// for arrays, see Property.Merge.
+const (
+	MergeVote       Merge = "vote" // the value with the most confidence behind it
+	MergeFirst      Merge = "first"
+	MergeLatest     Merge = "latest"
+	MergeLongest    Merge = "longest"
+	MergeMax        Merge = "max"
+	MergeMin        Merge = "min"
+	MergeSum        Merge = "sum"
+	MergeUnion      Merge = "union"
+	MergeConfidence Merge = "highest_confidence"
+	MergeConcat     Merge = "concat"
+)
+
+// Merge returns the strategy of p, its default filled in.
+func (p *Property) Merge() Merge {
+	switch {
+	case p.Hints.Merge != "":
+		return p.Hints.Merge
+	case p.Type == Array:
+		return MergeUnion
+	default:
+		return MergeVote
+	}
+}
+
+// Numeric reports whether p holds numbers.
+func (p *Property) Numeric() bool { return p.Type == Number || p.Type == Integer }
+
+// Temporal reports whether p holds dates or times; normalised, they sort as
+// strings.
+func (p *Property) Temporal() bool {
+	return p.Type == String && (p.Format == Date || p.Format == DateTime || p.Format == Time)
+}
+
+// A Field is a property that holds a value of its own: everything but a nested
+// object, which is represented by the fields inside it.
+type Field struct {
+	Path     string // names joined by dots, unique within the schema
+	Property *Property
+}
+
+// Fields returns the fields of a record in the order of the file.
+func (s *Schema) Fields() []Field { return s.fields }
+
+// Field returns the field at path, nil when there is none.
+func (s *Schema) Field(path string) *Property {
+	for _, f := range s.fields {
+		if f.Path == path {
+			return f.Property
+		}
+	}
+	return nil
+}
+
+// flatten lists the fields of properties below prefix.
+func flatten(prefix string, properties []Property) []Field {
+	var fields []Field
+	for i := range properties {
+		p := &properties[i]
+		path := prefix + p.Name
+		if p.Type == Object {
+			fields = append(fields, flatten(path+".", p.Properties)...)
+			continue
+		}
+		fields = append(fields, Field{Path: path, Property: p})
+	}
+	return fields
+}
+
+// Nest turns values by field path into a record, with nested objects where the
+// schema has them. Fields without a value become null; paths that the schema
+// does not know are left out.
+func (s *Schema) Nest(values map[string]any) map[string]any {
+	return nest("", s.Properties, values)
+}
+
+func nest(prefix string, properties []Property, values map[string]any) map[string]any {
+	record := make(map[string]any, len(properties))
+	for i := range properties {
+		p := &properties[i]
+		if p.Type == Object {
+			record[p.Name] = nest(prefix+p.Name+".", p.Properties, values)
+			continue
+		}
+		record[p.Name] = values[prefix+p.Name]
+	}
+	return record
+}
+
+// Flatten is the inverse of Nest. What the schema does not know, and values
+// that are null, are left out.
+func (s *Schema) Flatten(record map[string]any) map[string]any {
+	values := make(map[string]any, len(s.fields))
+	for _, f := range s.fields {
+		if v := lookup(record, f.Path); v != nil {
+			values[f.Path] = v
+		}
+	}
+	return values
+}
+
+// lookup follows path through nested objects. A name may hold dots itself, so
+// each prefix is tried.
+func lookup(record map[string]any, path string) any {
+	if v, ok := record[path]; ok {
+		return v
+	}
+	for i := strings.IndexByte(path, '.'); i >= 0; {
+		if inner, ok := record[path[:i]].(map[string]any); ok {
+			if v := lookup(inner, path[i+1:]); v != nil {
+				return v
+			}
+		}
+		next := strings.IndexByte(path[i+1:], '.')
+		if next < 0 {
+			return nil
+		}
+		i += 1 + next
+	}
+	return nil
+}
