@@ -1,0 +1,82 @@
+// Package agent is the seam between a worker and what does its work: the
+// interface of an agent, what an agent is given, what it may ask for, and how
+// its errors are understood.
+//
+// It imports nothing of the project but the vocabulary, and no provider of
+// models: agents import it, the worker runs them.
+package agent
+
+import (
+	"context"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// An Agent runs units. Run is called concurrently, once for each attempt.
+//
+// These things might happen:
+//  1. it returns a result: the unit is done, even after its deadline;
+//  2. it returns an error, whose class decides what happens next: see Classify;
+//  3. it returns an error that wraps ErrBudget or a *BreakerError from calls:
+//     the attempt is handed back and costs the unit nothing;
+//  4. ctx ends, by deadline, cancellation or drain (see context.Cause): Run
+//     should return at once. If it does not within a grace period it is
+//     abandoned: its slot is given to another unit and what it returns is lost;
+//  5. it panics: that is a failure which may be tried again.
+//
+// An agent must be done with calls when it returns.
+type Agent interface {
+	Run(ctx context.Context, task *Task, calls Calls) (*Result, error)
+}
+
+// A Task is one attempt at a unit, with all its inputs. It is read-only.
+type Task struct {
+	mapreduce.Assignment
+	Spec *mapreduce.JobSpec // shared by all units of the job
+}
+
+// A Result is what an attempt made.
+type Result struct {
+	Output     []byte   // encoded; the worker owns it from here on
+	Size       int64    // tokens of the text that the next prompt would hold
+	Confidence float64  // in [0,1]
+	Errors     []string // what went wrong without making the attempt fail
+}
+
+// Calls is what an agent may ask while it runs a unit: it meters money, keeps
+// state and watches over model calls. All methods may be called concurrently.
+type Calls interface {
+	// Reserve sets tokens aside for the worst case of a call about to be made,
+	// in and out. It asks the orchestrator only for what the unit's
+	// reservation lacks, and may block while there is no connection. It
+	// returns an error that wraps ErrBudget when refused: the call must not be
+	// made then. Without a budget it grants everything at once.
+	//
+	// Every Reserve that returns nil is followed by one Spent.
+	Reserve(ctx context.Context, tokens int64) error
+
+	// Spent tells what a call took, failed ones included: zeros if it was
+	// never made. Cost is in millionths of a US dollar.
+	Spent(in, out, costMicros int64)
+
+	// Call runs one model call under the breaker of name, "provider/model";
+	// an empty name means the job's own. It returns the error of call, or a
+	// *BreakerError if the breaker is open and call was not run. While a call
+	// probes a breaker that is half open, others wait for its outcome.
+	Call(ctx context.Context, name string, call func(ctx context.Context) error) error
+
+	// Keep offers the state from which another attempt could go on
+	// (Task.State) instead of paying again. It is sent on when KeepEvery
+	// tokens were spent since the last that was, and when the attempt ends
+	// without a result. The callee owns state from here on.
+	Keep(ctx context.Context, state []byte) error
+
+	// Progress notes in a few words how far the unit is.
+	Progress(note string)
+}
+
+// KeepEvery is how many tokens lie between two states that are sent on.
+const KeepEvery = 10_000
+
+// MaxState bounds a kept state, in bytes.
+const MaxState = 1 << 20

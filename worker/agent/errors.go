@@ -1,0 +1,64 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// ErrBudget is why Calls.Reserve refuses: the job has no tokens left for it.
+var ErrBudget = errors.New("token budget refused")
+
+// A BreakerError is why Calls.Call did not run a call.
+type BreakerError struct {
+	Name    string        // provider/model
+	OpenFor time.Duration // how long the breaker stays open yet
+}
+
+// Error names the breaker.
+func (e *BreakerError) Error() string {
+	return fmt.Sprintf("circuit breaker of %s is open for %v", e.Name, e.OpenFor.Round(time.Millisecond))
+}
+
+// An Error says what a failure means for its unit and its job. Its text is that
+// of Err.
+type Error struct {
+	Class      mapreduce.FailureClass
+	RetryAfter time.Duration // the least pause before another attempt; 0 if unknown
+	Err        error
+}
+
+// Error returns the text of the cause.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Retry marks err as worth another attempt, no sooner than after a pause.
+func Retry(err error, after time.Duration) error {
+	return &Error{Class: mapreduce.Retryable, RetryAfter: after, Err: err}
+}
+
+// Permanent marks err as one that every attempt at the unit would meet.
+func Permanent(err error) error {
+	return &Error{Class: mapreduce.PermanentUnit, Err: err}
+}
+
+// PermanentJob marks err as one that every unit of the job would meet:
+// authentication, billing, settings.
+func PermanentJob(err error) error {
+	return &Error{Class: mapreduce.PermanentJob, Err: err}
+}
+
+// Classify returns the class of the outermost Error in err's chain and the
+// least pause before another attempt. What is not known is retryable: the
+// number of attempts bounds it.
+func Classify(err error) (mapreduce.FailureClass, time.Duration) {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Class, e.RetryAfter
+	}
+	return mapreduce.Retryable, 0
+}
