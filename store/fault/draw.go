@@ -52,6 +52,9 @@ func (s *Store) state(recovery int) Kind {
 // first returns state if it is a fault, else what was scripted for one of
 // kinds, else what is drawn.
 func (s *Store) first(state Kind, kinds []Kind) Kind {
+	if s.closed {
+		return None
+	}
 	if state != None {
 		return state
 	}
@@ -89,6 +92,10 @@ func (s *Store) flip() bool {
 func (s *Store) delay(inner store.Tx) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		inner.Discard()
+		return
+	}
 	s.late = append(s.late, &late{inner: inner, after: s.random.IntN(s.config.LateAfter + 1)})
 }
 
@@ -118,13 +125,10 @@ func (s *Store) land(due []*late) {
 }
 
 // commit runs one commit of the inner store after the late ones that are due.
-// Once the store is closed the inner one answers alone.
 func (s *Store) commit(ctx context.Context, inner store.Tx) error {
 	s.life.RLock()
 	defer s.life.RUnlock()
-	if !s.closed {
-		s.land(s.takeLate(false))
-	}
+	s.land(s.takeLate(false))
 	err := inner.Commit(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()

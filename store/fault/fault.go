@@ -43,10 +43,10 @@ type Store struct {
 
 	// life is held for reading by whatever may run a late commit, so that
 	// Close, which holds it for writing, leaves none behind.
-	life   sync.RWMutex
-	closed bool // guarded by life
+	life sync.RWMutex
 
 	mu       sync.Mutex // guards the fields below
+	closed   bool       // no faults and no late commits any more
 	random   *rand.Rand
 	rates    Rates
 	script   []Kind
@@ -85,7 +85,7 @@ func yield(context.Context) {
 // Begin implements store.Store. It fails only in an outage.
 func (s *Store) Begin(ctx context.Context) (store.Tx, error) {
 	s.mu.Lock()
-	out, recovery := s.outage, s.recovery
+	out, recovery := s.outage && !s.closed, s.recovery
 	if out {
 		s.counts[Outage]++
 	}
@@ -121,10 +121,10 @@ func (s *Store) Watch(ctx context.Context, key []byte) (<-chan struct{}, error) 
 func (s *Store) Close() error {
 	s.life.Lock()
 	defer s.life.Unlock()
-	if !s.closed {
-		s.land(s.takeLate(true))
-	}
+	s.land(s.takeLate(true))
+	s.mu.Lock()
 	s.closed = true
+	s.mu.Unlock()
 	return s.inner.Close()
 }
 
@@ -132,9 +132,7 @@ func (s *Store) Close() error {
 func (s *Store) Settle() {
 	s.life.RLock()
 	defer s.life.RUnlock()
-	if !s.closed {
-		s.land(s.takeLate(true))
-	}
+	s.land(s.takeLate(true))
 }
 
 // Heal ends the outage, sets all rates to zero and drops what was scripted.

@@ -20,7 +20,8 @@ type tx struct {
 	recovery int
 	written  hash.Hash64 // of the keys written; nil if there are none
 	failed   error       // the fault that ended its reads
-	ended    bool        // by a fault: inner is no longer the caller's
+	used     bool        // committed or discarded
+	gone     bool        // by a fault: inner is no longer the caller's
 }
 
 // Get implements store.Reader.
@@ -86,7 +87,7 @@ func (t *tx) SetVersionstampedKey(key []byte, offset int, value []byte) {
 
 // AddReadConflict implements store.Tx.
 func (t *tx) AddReadConflict(r store.Range) {
-	if !t.ended {
+	if !t.used {
 		t.inner.AddReadConflict(clone(r))
 	}
 }
@@ -100,9 +101,10 @@ func (t *tx) AddWriteConflict(r store.Range) {
 
 // Commit implements store.Tx.
 func (t *tx) Commit(ctx context.Context) error {
-	if t.ended {
+	if t.used {
 		return store.ErrUsed
 	}
+	t.used = true
 	if t.written == nil {
 		return t.inner.Commit(ctx)
 	}
@@ -134,7 +136,7 @@ func (t *tx) strike(ctx context.Context, kind Kind) error {
 	case UnknownCommitted:
 		return t.forget(ctx, kind)
 	case TimedOutLate:
-		t.ended = true
+		t.gone = true
 		t.store.delay(t.inner)
 		return injected(kind, store.ErrTimedOut)
 	case Outage, Doomed:
@@ -175,13 +177,13 @@ func (t *tx) forget(ctx context.Context, kind Kind) error {
 }
 
 func (t *tx) abandon() {
-	t.ended = true
+	t.gone = true
 	t.inner.Discard()
 }
 
 // Versionstamp implements store.Tx.
 func (t *tx) Versionstamp() (store.Versionstamp, error) {
-	if t.ended {
+	if t.gone {
 		return store.Versionstamp{}, store.ErrUnreadable
 	}
 	return t.inner.Versionstamp()
@@ -189,14 +191,15 @@ func (t *tx) Versionstamp() (store.Versionstamp, error) {
 
 // Discard implements store.Tx.
 func (t *tx) Discard() {
-	if !t.ended {
+	t.used = true
+	if !t.gone {
 		t.inner.Discard()
 	}
 }
 
 // write notes that keys are written, and reports whether they still may be.
 func (t *tx) write(keys ...[]byte) bool {
-	if t.ended {
+	if t.used {
 		return false
 	}
 	if t.written == nil {
@@ -212,7 +215,7 @@ func (t *tx) write(keys ...[]byte) bool {
 // read decides whether a read of t fails. Once one has, all do, as they do in
 // FoundationDB.
 func (t *tx) read(ctx context.Context) error {
-	if t.ended {
+	if t.used {
 		return store.ErrUsed
 	}
 	if t.failed != nil {

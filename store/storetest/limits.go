@@ -1,0 +1,117 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/coditect/mapreduce/store"
+)
+
+func limitChecks() []Check {
+	return []Check{
+		{Name: "the longest key and value", check: longest},
+		{Name: "a key too large", check: keyTooLarge},
+		{Name: "a value too large", check: valueTooLarge},
+		{Name: "a transaction near the limit", check: largeTx},
+		{Name: "a transaction too large", check: txTooLarge},
+		{Name: "conflict ranges count as size", check: conflictsTooLarge},
+	}
+}
+
+// longKey is a key of n bytes.
+func (e *env) longKey(n int) []byte {
+	return append(e.key(""), bytes.Repeat([]byte("k"), n-len(e.prefix))...)
+}
+
+func longest(e *env) {
+	key, value := e.longKey(store.MaxKeySize), bytes.Repeat([]byte("v"), store.MaxValueSize)
+	a := e.begin()
+	a.wantMissing(strings.TrimPrefix(string(key), e.prefix))
+	a.Set(key, value)
+	a.commit()
+	b := e.begin()
+	got, err := b.Get(e.ctx, key)
+	e.must("get", err)
+	e.diff("size of the value", len(got), len(value))
+	b.wantRange(store.Single(key), store.RangeOptions{}, false, string(key[len(e.prefix):]), string(value))
+	b.AddReadConflict(store.Single(key))
+	b.AddWriteConflict(store.Single(key))
+	b.ClearRange(store.Single(key))
+	b.commit()
+	e.want()
+}
+
+func keyTooLarge(e *env) {
+	key := e.longKey(store.MaxKeySize + 1)
+	for name, write := range map[string]func(tx store.Tx){
+		"set":         func(tx store.Tx) { tx.Set(key, nil) },
+		"clear":       func(tx store.Tx) { tx.Clear(key) },
+		"clear range": func(tx store.Tx) { tx.ClearRange(store.Range{Begin: key, End: e.all().End}) },
+		"add":         func(tx store.Tx) { tx.Add(key, 1) },
+		"stamped":     func(tx store.Tx) { tx.SetVersionstampedKey(key, len(e.prefix), nil) },
+	} {
+		a := e.begin()
+		a.set("a", "1")
+		write(a.Tx)
+		a.set("b", "1")
+		e.wantErr(name, a.Commit(e.ctx), store.ErrKeyTooLarge)
+	}
+	e.want()
+}
+
+func valueTooLarge(e *env) {
+	value := make([]byte, store.MaxValueSize+1)
+	a := e.begin()
+	a.set("a", "1")
+	a.Set(e.key("b"), value)
+	e.wantErr("set", a.Commit(e.ctx), store.ErrValueTooLarge)
+	b := e.begin()
+	b.SetVersionstampedKey(e.key("c"+placeholder), len(e.prefix)+1, value)
+	e.wantErr("stamped", b.Commit(e.ctx), store.ErrValueTooLarge)
+	e.want()
+}
+
+// fill sets so many values of nearly the largest size.
+func (a *actor) fill(n int) {
+	value := make([]byte, store.MaxValueSize-store.MaxKeySize)
+	for i := range n {
+		a.Set(a.env.key(fmt.Sprint("fill", i)), value)
+	}
+}
+
+func largeTx(e *env) {
+	const n = store.MaxTxSize/(store.MaxValueSize-store.MaxKeySize) - 2
+	a := e.begin()
+	a.fill(n)
+	a.commit()
+	b := e.begin()
+	b.wantGet("fill0", strings.Repeat("\x00", store.MaxValueSize-store.MaxKeySize))
+	b.ClearRange(e.all())
+	b.commit()
+}
+
+func txTooLarge(e *env) {
+	a := e.begin()
+	a.fill(store.MaxTxSize/(store.MaxValueSize-store.MaxKeySize) + 1)
+	e.wantErr("commit", a.Commit(e.ctx), store.ErrTxTooLarge)
+	e.want()
+}
+
+func conflictsTooLarge(e *env) {
+	for name, add := range map[string]func(tx store.Tx, r store.Range){
+		"read conflicts":  store.Tx.AddReadConflict,
+		"write conflicts": store.Tx.AddWriteConflict,
+		"cleared ranges":  store.Tx.ClearRange,
+	} {
+		a := e.begin()
+		a.set("a", "1")
+		for i := range store.MaxTxSize/store.MaxKeySize + 1 {
+			key := e.longKey(store.MaxKeySize)
+			copy(key[len(e.prefix):], fmt.Sprintf("%05d", i))
+			add(a.Tx, store.Single(key))
+		}
+		e.wantErr(name, a.Commit(e.ctx), store.ErrTxTooLarge)
+	}
+	e.want()
+}

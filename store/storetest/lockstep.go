@@ -1,0 +1,381 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/storetest/memory"
+)
+
+// lanes is how many transactions of a program are open at once.
+const lanes = 3
+
+// An Action is what a step of a program does.
+type Action int
+
+// Actions of steps.
+const (
+	actGet Action = iota
+	actGetAll
+	actGetRange
+	actSet
+	actClear
+	actClearRange
+	actAdd
+	actReadConflict
+	actWriteConflict
+	actCommit
+	actDiscard
+
+	actions
+)
+
+func (a Action) String() string {
+	return [actions]string{
+		"get", "get all", "get range", "set", "clear", "clear range",
+		"add", "read conflict", "write conflict", "commit", "discard",
+	}[a]
+}
+
+// A Step is one step of one of the transactions of a program. The transaction
+// begins with its first step.
+type Step struct {
+	Lane     int
+	Action   Action
+	Key, End string // End is of ranges
+	Snapshot bool   // of reads
+	Options  store.RangeOptions
+	Value    string
+	Delta    int64
+}
+
+// A Program is an interleaving of steps.
+type Program []Step
+
+// Programs generates programs over a few keys, so that steps meet.
+func Programs() *rapid.Generator[Program] {
+	return rapid.Custom(func(t *rapid.T) Program {
+		return rapid.SliceOfN(steps(), 1, 60).Draw(t, "steps")
+	})
+}
+
+func steps() *rapid.Generator[Step] {
+	// The keys of numbers are those that end in n: only these are added to.
+	plain := []string{"", "\x00", "a", "a\x00", "b", "c", "d", "\xff", "\xff\xff"}
+	numbers := []string{"an", "bn", "cn"}
+	every := append(append([]string{}, plain...), numbers...)
+	often := []Action{
+		actGet, actGet, actGetAll, actGetRange, actGetRange, actGetRange, actSet, actSet, actSet, actClear,
+		actClearRange, actAdd, actAdd, actReadConflict, actWriteConflict, actCommit, actCommit, actCommit, actDiscard,
+	}
+	return rapid.Custom(func(t *rapid.T) Step {
+		s := Step{
+			Lane:   rapid.IntRange(0, lanes-1).Draw(t, "lane"),
+			Action: rapid.SampledFrom(often).Draw(t, "action"),
+		}
+		switch s.Action {
+		case actCommit, actDiscard:
+		case actAdd:
+			s.Key = rapid.SampledFrom(numbers).Draw(t, "key")
+			s.Delta = rapid.Int64Range(-3, 3).Draw(t, "delta")
+		case actSet:
+			s.Key = rapid.SampledFrom(every).Draw(t, "key")
+			s.Value = rapid.SampledFrom([]string{"", "1", "22", "333", "4444"}).Draw(t, "value")
+			if len(s.Key) == 2 && s.Key[1] == 'n' {
+				s.Value = number(rapid.Int64Range(0, 9).Draw(t, "number"))
+			}
+		default:
+			s.Key = rapid.SampledFrom(every).Draw(t, "key")
+			s.End = rapid.SampledFrom(append(every, "\xff\xff\xff")).Draw(t, "end")
+			s.Snapshot = rapid.IntRange(0, 3).Draw(t, "snapshot") == 0
+			s.Options = rapid.Custom(rangeOptions).Draw(t, "options")
+			s.Key, s.End = min(s.Key, s.End), max(s.Key, s.End)
+		}
+		return s
+	})
+}
+
+func rangeOptions(t *rapid.T) store.RangeOptions {
+	return store.RangeOptions{
+		Limit:   rapid.IntRange(0, 4).Draw(t, "limit"),
+		Bytes:   rapid.SampledFrom([]int{0, 0, 0, 1, 60, 200}).Draw(t, "bytes"),
+		Reverse: rapid.Bool().Draw(t, "reverse"),
+	}
+}
+
+// Lockstep runs program on s and on the reference at once. Every read must give
+// the same, every commit must come to the same, and so must the contents at the
+// end. Keys are put below prefix, which must be empty in s.
+func Lockstep(ctx context.Context, s store.Store, prefix string, program Program, o Options) error {
+	l := &lockstep{
+		ctx: ctx, store: s, reference: new(memory.Store), prefix: prefix,
+		tolerant: o.Faulty || o.FalseConflicts, faulty: o.Faulty,
+	}
+	defer l.discard()
+	for i, step := range program {
+		err := l.step(step)
+		if errors.Is(err, errOpenEnd) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("step %d, %v in lane %d: %w", i, step.Action, step.Lane, err)
+		}
+	}
+	return l.contents()
+}
+
+// errOpenEnd ends a program after a commit that may yet happen: from there on
+// nothing can be foretold.
+var errOpenEnd = errors.New("storetest: a commit may yet happen")
+
+type lockstep struct {
+	ctx       context.Context
+	store     store.Store
+	reference *memory.Store
+	prefix    string
+	tolerant  bool // of conflicts for no reason
+	faulty    bool
+	lanes     [lanes]*lane
+	commits   int
+}
+
+// A lane is a transaction on either side.
+type lane struct {
+	tx, reference store.Tx
+	writes        bool
+}
+
+func (l *lockstep) key(name string) []byte { return []byte(l.prefix + name) }
+
+// step does one step. A transaction that met a fault is given up.
+func (l *lockstep) step(s Step) error {
+	pair := l.lanes[s.Lane]
+	if pair == nil {
+		var err error
+		if pair, err = l.begin(); err != nil {
+			return l.forgive(s.Lane, err)
+		}
+		l.lanes[s.Lane] = pair
+	}
+	switch s.Action {
+	case actGet, actGetAll, actGetRange:
+		return l.forgive(s.Lane, l.read(pair, s))
+	case actCommit:
+		l.lanes[s.Lane] = nil
+		defer pair.discard()
+		return l.commit(pair)
+	case actDiscard:
+		l.lanes[s.Lane] = nil
+		pair.discard()
+	case actReadConflict:
+		if err := l.pin(pair); err != nil {
+			return l.forgive(s.Lane, err)
+		}
+		fallthrough
+	default:
+		pair.writes = pair.writes || s.Action != actReadConflict
+		l.write(pair.tx, s)
+		l.write(pair.reference, s)
+	}
+	return nil
+}
+
+func (l *lockstep) begin() (*lane, error) {
+	tx, err := l.store.Begin(l.ctx)
+	if err != nil {
+		return nil, err
+	}
+	reference, err := l.reference.Begin(l.ctx)
+	return &lane{tx: tx, reference: reference}, err
+}
+
+// pin fixes the read versions on both sides: a read conflict that comes before
+// the first read would have no version to count from.
+func (l *lockstep) pin(pair *lane) error {
+	if _, err := pair.tx.ReadVersion(l.ctx); err != nil {
+		return err
+	}
+	_, err := pair.reference.ReadVersion(l.ctx)
+	return err
+}
+
+// forgive gives up the transaction of a lane after a fault.
+func (l *lockstep) forgive(lane int, err error) error {
+	if !l.faulty || !store.Retryable(err) {
+		return err
+	}
+	if l.lanes[lane] != nil {
+		l.lanes[lane].discard()
+		l.lanes[lane] = nil
+	}
+	return nil
+}
+
+func (l *lockstep) write(tx store.Tx, s Step) {
+	key, span := l.key(s.Key), store.Range{Begin: l.key(s.Key), End: l.key(s.End)}
+	switch s.Action {
+	case actSet:
+		tx.Set(key, []byte(s.Value))
+	case actClear:
+		tx.Clear(key)
+	case actClearRange:
+		tx.ClearRange(span)
+	case actAdd:
+		tx.Add(key, s.Delta)
+	case actReadConflict:
+		tx.AddReadConflict(span)
+	case actWriteConflict:
+		tx.AddWriteConflict(span)
+	}
+}
+
+func (l *lockstep) read(pair *lane, s Step) error {
+	tx, reference := store.Reader(pair.tx), store.Reader(pair.reference)
+	if s.Snapshot {
+		tx, reference = pair.tx.Snapshot(), pair.reference.Snapshot()
+	}
+	if s.Action == actGetRange {
+		return l.readRange(tx, reference, s)
+	}
+	keys := [][]byte{l.key(s.Key)}
+	if s.Action == actGetAll {
+		keys = append(keys, l.key(s.End), l.key(s.Key))
+	}
+	want, err := reference.GetAll(l.ctx, keys)
+	if err != nil {
+		return fmt.Errorf("reference: %w", err)
+	}
+	got := make([][]byte, 1)
+	if s.Action == actGet {
+		got[0], err = tx.Get(l.ctx, keys[0])
+	} else {
+		got, err = tx.GetAll(l.ctx, keys)
+	}
+	if err != nil {
+		return err
+	}
+	return differ("values", got, want)
+}
+
+// readRange lets the driver go first: where a bound is reached by the very last
+// pair it may say either that there is more, and its read depends on the keys
+// beyond only if it said that there are none.
+func (l *lockstep) readRange(tx, reference store.Reader, s Step) error {
+	span := store.Range{Begin: l.key(s.Key), End: l.key(s.End)}
+	got, more, err := tx.GetRange(l.ctx, span, s.Options)
+	if err != nil {
+		return err
+	}
+	o := s.Options
+	if !more {
+		o.Limit, o.Bytes = 0, 0
+	}
+	want, bounded, err := reference.GetRange(l.ctx, span, o)
+	if err != nil {
+		return fmt.Errorf("reference: %w", err)
+	}
+	if more != bounded {
+		return fmt.Errorf("range %q to %q, %+v: got more %v after %d pairs", s.Key, s.End, s.Options, more, len(got))
+	}
+	return differ(fmt.Sprintf("range %q to %q, %+v", s.Key, s.End, s.Options), got, want)
+}
+
+// commit commits on both sides. Where the driver may not know what came of it,
+// a mark among the writes tells.
+func (l *lockstep) commit(pair *lane) error {
+	l.commits++
+	mark := l.key(fmt.Sprintf("\xff\xff\xff\xffmark%d", l.commits))
+	if pair.writes && l.faulty {
+		pair.tx.Set(mark, nil)
+		pair.reference.Set(mark, nil)
+	}
+	err := pair.tx.Commit(l.ctx)
+	switch {
+	case errors.Is(err, store.ErrTimedOut) && l.faulty:
+		return errOpenEnd
+	case errors.Is(err, store.ErrUnknownResult) && l.faulty:
+		done, markErr := l.marked(mark)
+		if markErr != nil {
+			return markErr
+		}
+		if !done {
+			return nil
+		}
+	case err != nil && store.Retryable(err):
+		return l.conflicted(pair, err)
+	case err != nil:
+		return err
+	}
+	if err := pair.reference.Commit(l.ctx); err != nil {
+		return fmt.Errorf("commit succeeded, want: %v", err)
+	}
+	return nil
+}
+
+func (l *lockstep) marked(mark []byte) (done bool, err error) {
+	err = store.NewDB(l.store, store.Config{}).View(l.ctx, func(tx store.Tx) error {
+		value, err := tx.Get(l.ctx, mark)
+		done = value != nil
+		return err
+	})
+	return done, err
+}
+
+// conflicted judges a commit that failed without writing.
+func (l *lockstep) conflicted(pair *lane, err error) error {
+	if l.tolerant && pair.writes {
+		return nil
+	}
+	want := pair.reference.Commit(l.ctx)
+	if !errors.Is(err, store.ErrConflict) || !errors.Is(want, store.ErrConflict) {
+		return fmt.Errorf("commit: got %v, want %v", err, want)
+	}
+	return nil
+}
+
+// contents compares all that is stored.
+func (l *lockstep) contents() error {
+	var got, want []store.KeyValue
+	err := store.NewDB(l.store, store.Config{}).View(l.ctx, func(tx store.Tx) (err error) {
+		got, _, err = tx.GetRange(l.ctx, store.Prefixed([]byte(l.prefix)), store.RangeOptions{})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("contents: %w", err)
+	}
+	tx, err := l.reference.Begin(l.ctx)
+	if err != nil {
+		return fmt.Errorf("reference: %w", err)
+	}
+	defer tx.Discard()
+	want, _, err = tx.GetRange(l.ctx, store.Prefixed([]byte(l.prefix)), store.RangeOptions{})
+	if err != nil {
+		return fmt.Errorf("reference: %w", err)
+	}
+	return differ("contents", got, want)
+}
+
+func (l *lockstep) discard() {
+	for _, pair := range l.lanes {
+		if pair != nil {
+			pair.discard()
+		}
+	}
+}
+
+func (p *lane) discard() {
+	p.tx.Discard()
+	p.reference.Discard()
+}
+
+func differ[T any](what string, got, want T) error {
+	if d := cmp.Diff(want, got); d != "" {
+		return fmt.Errorf("%s differ (-want +got):\n%s", what, d)
+	}
+	return nil
+}
