@@ -1,0 +1,107 @@
+// Package chunk cuts the text of a document into pieces that fit a unit of
+// work. The cores of the pieces, put together, are the document; around its
+// core each piece holds a little of its neighbours as context.
+//
+// It is pure and imports nothing of the project.
+package chunk
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// Defaults of a service that was told nothing else.
+const (
+	DefaultMaxTokens = 50_000
+	DefaultOverlap   = 500 // tokens
+)
+
+// minCore is the least room, in tokens, for the core of a piece: that of one
+// character, which may need a token for each of its bytes.
+const minCore = 4
+
+// A Counter counts tokens. Cut relies on two properties: a text has no more
+// tokens than bytes, and cutting it in two changes the sum by a few only.
+type Counter interface {
+	Count(text string) int
+}
+
+// Options direct a Cut.
+type Options struct {
+	// MaxTokens is the most that a piece with its context may hold.
+	// Defaults to DefaultMaxTokens.
+	MaxTokens int
+
+	// Overlap is how many tokens of text, at most, neighbouring pieces share:
+	// half of them before the cut, half behind it, so that what lies across a
+	// cut can be read whole on both sides. It must leave at least four tokens
+	// of MaxTokens to the core. Defaults to 0, no context.
+	Overlap int
+
+	// Counter counts the tokens. Defaults to counting bytes.
+	Counter Counter
+}
+
+// A Piece is one part of a document. All offsets are in bytes of the
+// document's text, never inside a character; ranges are half-open.
+type Piece struct {
+	Start, End         int  // the text of the piece, context included
+	CoreStart, CoreEnd int  // the part that is this piece's own
+	Tokens             int  // of [Start, End)
+	Exact              bool // Tokens was counted; else it is an upper bound, the bytes
+}
+
+func (o Options) withDefaults() Options {
+	o.MaxTokens = cmp.Or(o.MaxTokens, DefaultMaxTokens)
+	if o.Counter == nil {
+		o.Counter = byteCounter{}
+	}
+	return o
+}
+
+func (o Options) validate() error {
+	switch {
+	case o.MaxTokens < minCore:
+		return fmt.Errorf("chunk: max tokens is %d, must be at least %d", o.MaxTokens, minCore)
+	case o.Overlap < 0:
+		return fmt.Errorf("chunk: overlap is %d, must not be negative", o.Overlap)
+	case o.MaxTokens-o.Overlap < minCore:
+		return fmt.Errorf("chunk: overlap is %d, must be at most %d with max tokens %d",
+			o.Overlap, o.MaxTokens-minCore, o.MaxTokens)
+	}
+	return nil
+}
+
+type byteCounter struct{}
+
+func (byteCounter) Count(text string) int { return len(text) }
+
+// Cut cuts text into pieces. A text of at most MaxTokens is one piece, an empty
+// one is none. A larger text is cut into pieces of similar size, at the end of
+// a paragraph if there is one about where a cut must be, else of a line, a
+// sentence, a word, or else between two characters.
+//
+// A text with no more bytes than MaxTokens is not counted at all. Any other is
+// counted about twice, in time linear in its length. The same text and options
+// give the same pieces.
+func Cut(text string, o Options) ([]Piece, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if text == "" {
+		return nil, nil
+	}
+	whole := Piece{End: len(text), CoreEnd: len(text), Tokens: len(text)}
+	if len(text) <= o.MaxTokens {
+		return []Piece{whole}, nil
+	}
+	c := newCutter(text, o)
+	if c.mayFit() {
+		whole.Tokens, whole.Exact = o.Counter.Count(text), true
+		if whole.Tokens <= o.MaxTokens {
+			return []Piece{whole}, nil
+		}
+	}
+	return c.cut()
+}
