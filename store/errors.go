@@ -20,6 +20,8 @@ var (
 	ErrValueTooLarge = errors.New("store: value too large")
 	// ErrTxTooLarge: a transaction is larger than MaxTxSize (2101).
 	ErrTxTooLarge = errors.New("store: transaction too large")
+	// ErrReservedKey: the key begins with 0xFF (2004).
+	ErrReservedKey = errors.New("store: key begins with 0xFF, which is reserved")
 	// ErrUnreadable: the key has a pending versionstamp (1036).
 	ErrUnreadable = errors.New("store: key not readable before its commit")
 	// ErrUsed: the transaction was committed or discarded before (2017).

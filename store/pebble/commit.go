@@ -1,0 +1,183 @@
+package pebble
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	pebbledb "github.com/cockroachdb/pebble/v2"
+
+	"github.com/coditect/mapreduce/store"
+)
+
+// Bounds of a group. Groups form by themselves from what arrives while earlier
+// ones are written; these only keep a single one from growing out of hand.
+const (
+	maxGroupSize    = 4 << 20 // bytes
+	maxGroupMembers = 1 << 12 // below the 1<<16 that a versionstamp can tell apart
+)
+
+// maxInFlight is how many groups may wait for the log to be synced. One sync
+// serves all that were written before it began.
+const maxInFlight = 16
+
+// versionKey holds the version of the last group, eight bytes, big-endian. It
+// is among the keys that transactions cannot use, and written with each group.
+var versionKey = []byte("\xffversion")
+
+// A group is a set of transactions that are written together.
+type group struct {
+	batch   *pebbledb.Batch // nil if every request was refused
+	view    *view           // the store with batch applied
+	members []*request
+	refused []*request
+}
+
+// A committer decides which requests are committed, and applies them in groups.
+type committer struct {
+	store   *Store
+	version uint64 // of the last group
+	history *history
+	space   spaceGuard
+	groups  chan<- *group
+}
+
+// run serves the queue until it is closed.
+func (c *committer) run() {
+	defer close(c.groups)
+	var spare []*request
+	for {
+		taken := c.store.queue.take(spare)
+		if len(taken) == 0 {
+			return
+		}
+		for rest := taken; len(rest) > 0; {
+			n := groupLength(rest)
+			c.groups <- c.commit(rest[:n])
+			rest = rest[n:]
+		}
+		clear(taken)
+		spare = taken[:0]
+	}
+}
+
+// groupLength returns how many of requests make the next group.
+func groupLength(requests []*request) int {
+	size := 0
+	for i, r := range requests {
+		size += r.batch.Len()
+		if i > 0 && size > maxGroupSize || i == maxGroupMembers {
+			return i
+		}
+	}
+	return len(requests)
+}
+
+// commit applies the requests that conflict with nothing. The answer to the
+// others waits as well, for if they ran again before what they conflict with is
+// visible, they would conflict again.
+func (c *committer) commit(requests []*request) *group {
+	g := &group{}
+	now := c.store.config.Now()
+	noSpace := c.space.check(now)
+	for _, r := range requests {
+		if r.err = noSpace; r.err == nil {
+			r.err = c.validate(r)
+		}
+		if r.err != nil {
+			g.refused = append(g.refused, r)
+			continue
+		}
+		c.admit(g, r, now)
+	}
+	if g.batch != nil {
+		c.apply(g)
+	}
+	c.store.stats.history.Store(int64(c.history.size()))
+	return g
+}
+
+// validate returns why r cannot be committed, if so.
+func (c *committer) validate(r *request) error {
+	switch {
+	case !r.reads:
+		return nil
+	case r.readVersion < c.history.floor():
+		return store.ErrTooOld
+	case c.history.conflicts(r.readVersion, &r.read):
+		return store.ErrConflict
+	}
+	return nil
+}
+
+// admit makes r a member of g. The batch of the first member becomes that of
+// the group.
+func (c *committer) admit(g *group, r *request, now time.Time) {
+	version := c.version + 1
+	r.fill(versionstamp(version, len(g.members)), c.store)
+	c.history.add(version, now, &r.wrote)
+	g.members = append(g.members, r)
+	if g.batch == nil {
+		g.batch, r.batch = r.batch, nil
+		return
+	}
+	if err := g.batch.Apply(r.batch, nil); err != nil {
+		c.fatal("join a group", err)
+	}
+	r.drop()
+}
+
+func (c *committer) apply(g *group) {
+	c.version++
+	value := binary.BigEndian.AppendUint64(nil, c.version)
+	if err := g.batch.Set(versionKey, value, nil); err != nil {
+		c.fatal("add the version", err)
+	}
+	c.space.wrote(g.batch.Len())
+	if err := c.store.db.ApplyNoSyncWait(g.batch, pebbledb.Sync); err != nil {
+		c.fatal("write a group", err)
+	}
+	g.view = &view{version: c.version, snapshot: c.store.db.NewSnapshot()}
+}
+
+func (c *committer) fatal(what string, err error) {
+	c.store.config.Fatal(fmt.Sprintf("%s: %s: %v", c.store.folder, what, err))
+}
+
+func versionstamp(version uint64, order int) (stamp store.Versionstamp) {
+	binary.BigEndian.PutUint64(stamp[:], version)
+	binary.BigEndian.PutUint16(stamp[8:], uint16(order))
+	return stamp
+}
+
+// publishGroups makes groups visible in their order, each once it is synced, and
+// then answers its requests.
+func (s *Store) publishGroups(groups <-chan *group) {
+	for g := range groups {
+		if g.batch != nil {
+			s.publish(g)
+		}
+		for _, r := range g.refused {
+			r.drop()
+			r.finish(r.err)
+		}
+		s.stats.refused.Add(int64(len(g.refused)))
+	}
+}
+
+func (s *Store) publish(g *group) {
+	err := g.batch.SyncWait()
+	if e := g.batch.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		s.config.Fatal(fmt.Sprintf("%s: sync the log: %v", s.folder, err))
+	}
+	s.views.publish(g.view)
+	s.stats.groups.Add(1)
+	s.stats.commits.Add(int64(len(g.members)))
+	for _, r := range g.members {
+		s.watches.notify(&r.wrote)
+		r.finish(nil)
+	}
+}

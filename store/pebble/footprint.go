@@ -1,0 +1,110 @@
+package pebble
+
+import (
+	"bytes"
+	"slices"
+	"sort"
+
+	"github.com/coditect/mapreduce/store"
+)
+
+// A keyList is a list of keys in few allocations, each with its hash. It keeps
+// no slice that it is given.
+type keyList struct {
+	bytes  []byte
+	ends   []uint32 // of the keys, in bytes
+	hashes []uint64
+}
+
+func (l *keyList) grow(keys, size int) {
+	l.bytes = slices.Grow(l.bytes, size)
+	l.ends = slices.Grow(l.ends, keys)
+	l.hashes = slices.Grow(l.hashes, keys)
+}
+
+func (l *keyList) add(key []byte, hash uint64) {
+	l.bytes = append(l.bytes, key...)
+	l.ends = append(l.ends, uint32(len(l.bytes)))
+	l.hashes = append(l.hashes, hash)
+}
+
+func (l *keyList) len() int { return len(l.ends) }
+
+func (l *keyList) at(i int) []byte {
+	begin := uint32(0)
+	if i > 0 {
+		begin = l.ends[i-1]
+	}
+	return l.bytes[begin:l.ends[i]:l.ends[i]]
+}
+
+// A footprint is what a transaction read, or what it wrote: keys and ranges.
+type footprint struct {
+	keys   keyList
+	ranges []store.Range
+	order  []uint32 // indices of keys, sorted; made when first needed
+}
+
+// addRange copies r.
+func (f *footprint) addRange(r store.Range) {
+	both := make([]byte, 0, len(r.Begin)+len(r.End))
+	both = append(append(both, r.Begin...), r.End...)
+	f.ranges = append(f.ranges, store.Range{Begin: both[:len(r.Begin)], End: both[len(r.Begin):]})
+}
+
+func (f *footprint) empty() bool { return f.keys.len() == 0 && len(f.ranges) == 0 }
+
+// size returns the memory used, in bytes.
+func (f *footprint) size() int {
+	n := len(f.keys.bytes) + 4*len(f.keys.ends) + 8*len(f.keys.hashes) + 100
+	for _, r := range f.ranges {
+		n += len(r.Begin) + len(r.End) + 48
+	}
+	return n
+}
+
+// limitSize returns the bytes that count towards store.MaxTxSize.
+func (f *footprint) limitSize() int {
+	n := len(f.keys.bytes)
+	for _, r := range f.ranges {
+		n += len(r.Begin) + len(r.End)
+	}
+	return n
+}
+
+// covers reports whether key is in one of the ranges.
+func (f *footprint) covers(key []byte) bool {
+	for _, r := range f.ranges {
+		if bytes.Compare(r.Begin, key) <= 0 && bytes.Compare(key, r.End) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// touches reports whether a key or a range of f is in r, which is not empty.
+func (f *footprint) touches(r store.Range) bool {
+	for _, own := range f.ranges {
+		if overlap(own, r) {
+			return true
+		}
+	}
+	f.sort()
+	i := sort.Search(len(f.order), func(i int) bool {
+		return bytes.Compare(f.keys.at(int(f.order[i])), r.Begin) >= 0
+	})
+	return i < len(f.order) && bytes.Compare(f.keys.at(int(f.order[i])), r.End) < 0
+}
+
+func (f *footprint) sort() {
+	if len(f.order) == f.keys.len() {
+		return
+	}
+	f.order = make([]uint32, f.keys.len())
+	for i := range f.order {
+		f.order[i] = uint32(i)
+	}
+	slices.SortFunc(f.order, func(a, b uint32) int {
+		return bytes.Compare(f.keys.at(int(a)), f.keys.at(int(b)))
+	})
+}

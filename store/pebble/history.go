@@ -1,0 +1,131 @@
+package pebble
+
+import (
+	"time"
+
+	"github.com/coditect/mapreduce/store"
+)
+
+// history remembers what recent commits wrote, to find the transactions that
+// read it before. Only the committer uses it.
+//
+// It is kept in two generations. Commits enter the recent one; when that has
+// lasted store.MaxTxAge, or used half of the memory allowed, it becomes the old
+// one, and what was old is forgotten at once. Keys are compared by hash, so that
+// in theory two may be taken for one: that makes a transaction run again, and
+// nothing else.
+type history struct {
+	recent, old generation
+	limit       int // bytes in both
+}
+
+// A generation holds commits with versions above after, or at it, see turn.
+type generation struct {
+	after   uint64
+	began   time.Time
+	newest  map[uint64]uint64 // hash of a key to the version that wrote it last
+	commits []commitRecord    // in order
+	ranged  []commitRecord    // those of commits that wrote ranges
+	size    int               // bytes
+}
+
+type commitRecord struct {
+	version uint64
+	wrote   *footprint
+}
+
+// mapEntrySize is what a key in newest costs, in bytes, with a map's slack.
+const mapEntrySize = 32
+
+func newHistory(version uint64, now time.Time, limit int) *history {
+	fresh := func() generation {
+		return generation{after: version, began: now, newest: make(map[uint64]uint64)}
+	}
+	return &history{recent: fresh(), old: fresh(), limit: limit}
+}
+
+// floor returns the oldest read version that can still be checked.
+func (h *history) floor() uint64 { return h.old.after }
+
+func (h *history) size() int { return h.recent.size + h.old.size }
+
+// add remembers what the commit of version wrote.
+func (h *history) add(version uint64, now time.Time, wrote *footprint) {
+	if now.Sub(h.recent.began) >= store.MaxTxAge || h.recent.size >= h.limit/2 {
+		h.turn(now)
+	}
+	g := &h.recent
+	for _, hash := range wrote.keys.hashes {
+		g.newest[hash] = version
+	}
+	record := commitRecord{version, wrote}
+	g.commits = append(g.commits, record)
+	if len(wrote.ranges) > 0 {
+		g.ranged = append(g.ranged, record)
+	}
+	g.size += wrote.size() + mapEntrySize*wrote.keys.len()
+}
+
+// turn makes the recent generation the old one. It may do so between members of
+// one group, which share a version: then after is that version, and both
+// generations hold commits of it. No transaction that reads at it needs them,
+// and one that reads below it looks into both.
+func (h *history) turn(now time.Time) {
+	last := h.recent.after
+	if n := len(h.recent.commits); n > 0 {
+		last = h.recent.commits[n-1].version
+	}
+	reused := h.old
+	h.old = h.recent
+	clear(reused.newest)
+	clear(reused.commits)
+	clear(reused.ranged)
+	h.recent = generation{
+		after: last, began: now, newest: reused.newest,
+		commits: reused.commits[:0], ranged: reused.ranged[:0],
+	}
+}
+
+// conflicts reports whether anything of read was written after version, which
+// is not below floor.
+func (h *history) conflicts(version uint64, read *footprint) bool {
+	if h.recent.conflicts(version, read) {
+		return true
+	}
+	return version < h.recent.after && h.old.conflicts(version, read)
+}
+
+func (g *generation) conflicts(version uint64, read *footprint) bool {
+	for _, hash := range read.keys.hashes {
+		if g.newest[hash] > version {
+			return true
+		}
+	}
+	for _, c := range newer(g.ranged, version) {
+		for i := range read.keys.len() {
+			if c.wrote.covers(read.keys.at(i)) {
+				return true
+			}
+		}
+	}
+	if len(read.ranges) == 0 {
+		return false
+	}
+	for _, c := range newer(g.commits, version) {
+		for _, r := range read.ranges {
+			if c.wrote.touches(r) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// newer returns the records above version.
+func newer(records []commitRecord, version uint64) []commitRecord {
+	i := len(records)
+	for i > 0 && records[i-1].version > version {
+		i--
+	}
+	return records[i:]
+}

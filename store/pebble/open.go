@@ -1,0 +1,205 @@
+package pebble
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io/fs"
+	"path/filepath"
+	"syscall"
+
+	pebbledb "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/coditect/mapreduce/store"
+)
+
+// Open opens the store in folder, which is created if need be. These errors
+// are told apart, and none of them changes anything in the folder:
+//   - store.ErrInUse: another store, of this process or another, holds it;
+//   - store.ErrNewer: a newer version of this program wrote it;
+//   - store.ErrCorrupt: files are missing or damaged.
+func Open(folder string, config Config) (*Store, error) {
+	config = config.withDefaults()
+	folder, err := prepareFolder(folder, config.FS)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{config: config, folder: folder, seed: maphash.MakeSeed(), queue: newQueue()}
+	if _, err := readFormat(config.FS, folder); err != nil {
+		return nil, err // before the lock, for that would make a file
+	}
+	if s.lock, err = lockFolder(config.FS, folder); err != nil {
+		return nil, err
+	}
+	if err := s.open(); err != nil {
+		return nil, errors.Join(err, s.lock.Close())
+	}
+	return s, nil
+}
+
+// prepareFolder makes folder and returns its one true name: Pebble knows by name
+// what this process has locked, and closing a lock file that was opened by
+// another name would lose the lock.
+func prepareFolder(folder string, files vfs.FS) (string, error) {
+	if err := files.MkdirAll(folder, 0o700); err != nil {
+		return "", fmt.Errorf("store/pebble: %w", err)
+	}
+	if files != vfs.Default {
+		return folder, nil
+	}
+	real, err := filepath.EvalSymlinks(folder)
+	if err == nil {
+		real, err = filepath.Abs(real)
+	}
+	if err != nil {
+		return "", fmt.Errorf("store/pebble: %w", err)
+	}
+	return real, nil
+}
+
+func lockFolder(files vfs.FS, folder string) (*pebbledb.Lock, error) {
+	lock, err := pebbledb.LockDirectory(folder, files)
+	switch {
+	case err == nil:
+		return lock, nil
+	case held(err):
+		return nil, fmt.Errorf("%w: %s", store.ErrInUse, folder)
+	default:
+		return nil, fmt.Errorf("store/pebble: lock %s: %w", folder, err)
+	}
+}
+
+// held tells an error of locking from one of opening the lock file, which is an
+// fs.PathError, and from a file system that has no locks. A lock that this
+// process holds gives an error of no type.
+func held(err error) bool {
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		return false
+	}
+	if errno := syscall.Errno(0); errors.As(err, &errno) {
+		return errno == syscall.EAGAIN || errno == syscall.EACCES
+	}
+	return true
+}
+
+// open opens the database in the locked folder and starts its goroutines.
+func (s *Store) open() error {
+	format, err := readFormat(s.config.FS, s.folder) // it may have changed before the lock
+	if err != nil {
+		return err
+	}
+	if err := s.verify(format); err != nil {
+		return err
+	}
+	if format == formatNone {
+		if err := writeFormat(s.config.FS, s.folder, formatCreating); err != nil {
+			return err
+		}
+	}
+	if s.db, err = pebbledb.Open(s.folder, s.options()); err != nil {
+		return s.openError(err)
+	}
+	if format != formatReady {
+		err = writeFormat(s.config.FS, s.folder, formatReady)
+	}
+	if err == nil {
+		err = s.start()
+	}
+	if err != nil {
+		return errors.Join(err, s.db.Close())
+	}
+	return nil
+}
+
+// verify reads what is there without changing anything, so that a damaged store
+// is left as it was found.
+func (s *Store) verify(format formatState) error {
+	found, err := pebbledb.Peek(s.folder, s.config.FS)
+	if err != nil {
+		return s.openError(err)
+	}
+	switch {
+	case found.Exists && format == formatNone:
+		return corrupt(s.folder + " holds a database without the file " + formatFile)
+	case !found.Exists && format == formatReady:
+		return corrupt(s.folder + " lacks its database: no manifest is named by its marker")
+	case !found.Exists || format == formatCreating:
+		return nil
+	}
+	options := s.options()
+	options.ReadOnly = true
+	db, err := pebbledb.Open(s.folder, options)
+	if err != nil {
+		return s.openError(err)
+	}
+	_, err = readVersion(db)
+	if e := db.Close(); err == nil && e != nil {
+		err = s.openError(e)
+	}
+	return err
+}
+
+// openError tells damage, which no second try mends, from errors of the
+// operating system. Files that are missing or hold nonsense count as damage.
+func (s *Store) openError(err error) error {
+	var errno syscall.Errno
+	if errors.As(err, &errno) && errno != syscall.ENOENT || errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("store/pebble: open %s: %w", s.folder, err)
+	}
+	return corrupt(s.folder + ": " + err.Error())
+}
+
+// corrupt says what is damaged and what can be done.
+func corrupt(what string) error {
+	return fmt.Errorf("%w: %s; restore the folder from a backup, or run coditect mapreduce doctor on a copy of it",
+		store.ErrCorrupt, what)
+}
+
+// readVersion returns the version of the last group in db.
+func readVersion(db *pebbledb.DB) (uint64, error) {
+	value, closer, err := db.Get(versionKey)
+	if errors.Is(err, pebbledb.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, readError(err)
+	}
+	defer func() { _ = closer.Close() }() // only frees memory
+	if len(value) != 8 {
+		return 0, corrupt(fmt.Sprintf("the version has %d bytes", len(value)))
+	}
+	return binary.BigEndian.Uint64(value), nil
+}
+
+// start publishes what is stored and starts the committer and the publisher,
+// which Close waits for.
+func (s *Store) start() error {
+	version, err := readVersion(s.db)
+	if err != nil {
+		return err
+	}
+	s.views.publish(&view{version: version, snapshot: s.db.NewSnapshot()})
+	groups := make(chan *group, maxInFlight)
+	c := &committer{
+		store:   s,
+		version: version,
+		history: newHistory(version, s.config.Now(), s.config.HistorySize),
+		space:   spaceGuard{free: s.freeSpace(), minimum: s.config.MinFree, logger: s.config.Logger},
+		groups:  groups,
+	}
+	s.workers.Go(c.run)
+	s.workers.Go(func() { s.publishGroups(groups) })
+	return nil
+}
+
+func (s *Store) freeSpace() func() (uint64, error) {
+	if s.config.FreeSpace != nil {
+		return s.config.FreeSpace
+	}
+	return func() (uint64, error) {
+		usage, err := s.config.FS.GetDiskUsage(s.folder)
+		return usage.AvailBytes, err
+	}
+}

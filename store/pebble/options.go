@@ -1,0 +1,73 @@
+package pebble
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	pebbledb "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+)
+
+// options are Pebble's settings for this use: small writes, queues that leave
+// many tombstones, and a folder on a disk that other programs use too.
+func (s *Store) options() *pebbledb.Options {
+	o := &pebbledb.Options{
+		FS:                          s.config.FS,
+		Lock:                        s.lock,
+		CacheSize:                   s.config.CacheSize,
+		Merger:                      sumMerger(),
+		FormatMajorVersion:          pebbledb.FormatValueSeparation,
+		MemTableSize:                s.config.MemTableSize,
+		MemTableStopWritesThreshold: 4,
+		L0CompactionThreshold:       2,
+		L0StopWritesThreshold:       32,
+		LBaseMaxBytes:               64 << 20,
+		MaxOpenFiles:                500,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
+		FlushDelayDeleteRange:       10 * time.Second,
+		Logger:                      logger{s.config.Logger, s.config.Fatal},
+		EventListener:               s.events(),
+	}
+	for i := range o.Levels {
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		o.Levels[i].FilterType = pebbledb.TableFilter
+	}
+	return o
+}
+
+// events log what matters. Without a listener, Pebble ends the process when it
+// finds damage; with one, the read that met it fails.
+func (s *Store) events() *pebbledb.EventListener {
+	log := s.config.Logger
+	return &pebbledb.EventListener{
+		BackgroundError: func(err error) { log.Error("pebble works on in spite of an error", "error", err) },
+		DataCorruption: func(info pebbledb.DataCorruptionInfo) {
+			log.Error("pebble found damage", "path", info.Path, "error", info.Details)
+		},
+		WriteStallBegin: func(info pebbledb.WriteStallBeginInfo) {
+			log.Warn("writes wait for compaction", "reason", info.Reason)
+		},
+		WriteStallEnd: func() { log.Warn("writes go on") },
+	}
+}
+
+// A logger passes on what Pebble says.
+type logger struct {
+	log   *slog.Logger
+	fatal func(string)
+}
+
+func (l logger) Infof(format string, args ...any) {
+	if l.log.Enabled(nil, slog.LevelDebug) {
+		l.log.Debug(fmt.Sprintf(format, args...))
+	}
+}
+
+func (l logger) Errorf(format string, args ...any) { l.log.Error(fmt.Sprintf(format, args...)) }
+
+func (l logger) Fatalf(format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	l.log.Error(message)
+	l.fatal(message)
+}

@@ -1,0 +1,205 @@
+package pebble
+
+import (
+	"bytes"
+	"context"
+
+	pebbledb "github.com/cockroachdb/pebble/v2"
+
+	"github.com/coditect/mapreduce/store"
+)
+
+// Get returns the value of key.
+func (t *tx) Get(ctx context.Context, key []byte) ([]byte, error) {
+	return t.get(ctx, key, true)
+}
+
+// GetAll returns the values of keys.
+func (t *tx) GetAll(ctx context.Context, keys [][]byte) ([][]byte, error) {
+	return t.getAll(ctx, keys, true)
+}
+
+// GetRange returns the pairs of r.
+func (t *tx) GetRange(ctx context.Context, r store.Range, o store.RangeOptions) ([]store.KeyValue, bool, error) {
+	return t.getRange(ctx, r, o, true)
+}
+
+// Snapshot returns a reader whose reads add no conflicts.
+func (t *tx) Snapshot() store.Reader { return (*snapshotReader)(t) }
+
+// A snapshotReader is a tx that reads without adding conflicts.
+type snapshotReader tx
+
+// Get returns the value of key.
+func (t *snapshotReader) Get(ctx context.Context, key []byte) ([]byte, error) {
+	return (*tx)(t).get(ctx, key, false)
+}
+
+// GetAll returns the values of keys.
+func (t *snapshotReader) GetAll(ctx context.Context, keys [][]byte) ([][]byte, error) {
+	return (*tx)(t).getAll(ctx, keys, false)
+}
+
+// GetRange returns the pairs of r.
+func (t *snapshotReader) GetRange(ctx context.Context, r store.Range, o store.RangeOptions) ([]store.KeyValue, bool, error) {
+	return (*tx)(t).getRange(ctx, r, o, false)
+}
+
+func (t *tx) get(ctx context.Context, key []byte, serializable bool) ([]byte, error) {
+	if err := t.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer t.store.leave()
+	own, err := t.own(key, serializable)
+	if err != nil {
+		return nil, err
+	}
+	if own.known() {
+		return bytes.Clone(own.over(nil)), nil
+	}
+	base, err := t.view.get(key)
+	if err != nil {
+		return nil, err
+	}
+	return own.over(base), nil
+}
+
+// own returns what the transaction's writes do to key. If that leaves the value
+// to the store, a serializable read adds a conflict.
+func (t *tx) own(key []byte, serializable bool) (pending, error) {
+	if reserved(key) {
+		return pending{}, store.ErrReservedKey
+	}
+	if len(t.writes.stamped) > 0 && t.writes.unreadable(store.Single(key)) {
+		return pending{}, store.ErrUnreadable
+	}
+	p := t.writes.at(key)
+	if serializable && !p.known() {
+		t.reads.keys.add(key, t.store.hash(key))
+	}
+	return p, nil
+}
+
+// getAll puts all values into few pieces of memory.
+func (t *tx) getAll(ctx context.Context, keys [][]byte, serializable bool) ([][]byte, error) {
+	if err := t.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer t.store.leave()
+	if serializable {
+		t.reads.keys.grow(len(keys), totalSize(keys))
+	}
+	values := make([][]byte, len(keys))
+	var a arena
+	for i, key := range keys {
+		own, err := t.own(key, serializable)
+		if err != nil {
+			return nil, err
+		}
+		if own.effect == untouched {
+			values[i], err = a.get(t.view, key)
+		} else {
+			values[i], err = t.underOwn(own, key)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+func (t *tx) underOwn(own pending, key []byte) ([]byte, error) {
+	if own.known() {
+		return bytes.Clone(own.over(nil)), nil
+	}
+	base, err := t.view.get(key)
+	return own.over(base), err
+}
+
+func totalSize(keys [][]byte) (n int) {
+	for _, key := range keys {
+		n += len(key)
+	}
+	return n
+}
+
+// An arena copies small byte strings into larger pieces of memory. What it
+// returned stays valid and does not overlap.
+type arena struct {
+	free []byte
+	next int // size of the next piece
+}
+
+const (
+	minPiece = 1 << 10
+	maxPiece = 32 << 10
+)
+
+// copy returns a copy of b that is never nil.
+func (a *arena) copy(b []byte) []byte {
+	if len(b) == 0 {
+		return []byte{}
+	}
+	if len(b) > cap(a.free) {
+		a.next = min(max(2*a.next, minPiece), maxPiece)
+		if len(b) > a.next/4 {
+			return append(make([]byte, 0, len(b)), b...)
+		}
+		a.free = make([]byte, 0, a.next)
+	}
+	out := append(a.free[:0:len(b)], b...)
+	a.free = a.free[len(b):cap(a.free)][:0]
+	return out
+}
+
+func (a *arena) get(v *view, key []byte) (value []byte, err error) {
+	err = v.with(key, func(found []byte) { value = a.copy(found) })
+	return value, err
+}
+
+func (t *tx) getRange(ctx context.Context, r store.Range, o store.RangeOptions, serializable bool) ([]store.KeyValue, bool, error) {
+	if err := checkRange(r); err != nil {
+		return nil, false, err
+	}
+	if err := t.enter(ctx); err != nil {
+		return nil, false, err
+	}
+	defer t.store.leave()
+	if bytes.Compare(r.Begin, r.End) >= 0 {
+		return nil, false, nil
+	}
+	pairs, more, err := t.scan(ctx, r, o)
+	if err != nil {
+		return nil, false, err
+	}
+	seen := r
+	if more && o.Reverse {
+		seen.Begin = pairs[len(pairs)-1].Key
+	} else if more {
+		seen.End = store.Single(pairs[len(pairs)-1].Key).End
+	}
+	if t.writes.unreadable(seen) {
+		return nil, false, store.ErrUnreadable
+	}
+	if serializable {
+		t.writes.foreign(seen, t.readRange)
+	}
+	return pairs, more, nil
+}
+
+// scan merges the writes of the transaction over what is stored.
+func (t *tx) scan(ctx context.Context, r store.Range, o store.RangeOptions) (pairs []store.KeyValue, more bool, err error) {
+	iter, err := t.view.snapshot.NewIter(&pebbledb.IterOptions{LowerBound: r.Begin, UpperBound: r.End})
+	if err != nil {
+		return nil, false, readError(err)
+	}
+	m := merge{writes: &t.writes, iter: iter, reverse: o.Reverse}
+	if len(t.writes.ops) > 0 {
+		m.own = t.writes.within(r)
+	}
+	pairs, more, err = m.collect(ctx, o)
+	if e := iter.Close(); err == nil && e != nil {
+		err = readError(e)
+	}
+	return pairs, more, err
+}

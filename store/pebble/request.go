@@ -1,0 +1,169 @@
+package pebble
+
+import (
+	"encoding/binary"
+	"sync"
+
+	pebbledb "github.com/cockroachdb/pebble/v2"
+
+	"github.com/coditect/mapreduce/store"
+)
+
+// A request is a transaction on its way to being committed. It shares no memory
+// with its caller, who may have left.
+type request struct {
+	batch       *pebbledb.Batch // the writes, but for versionstamps
+	stamps      []stampPlace    // where those belong
+	wrote       footprint
+	reads       bool // whether there is anything to check
+	readVersion uint64
+	read        footprint
+
+	// Written by the committer and the publisher before done is closed.
+	done  chan struct{}
+	err   error
+	stamp store.Versionstamp
+}
+
+// A stampPlace is where a versionstamp is filled in.
+type stampPlace struct {
+	batch  int // offset in the encoded batch
+	key    int // index in wrote.keys
+	offset int // in that key
+}
+
+// request encodes what t is to commit.
+func (t *tx) request() (*request, error) {
+	r := &request{
+		batch: t.store.db.NewBatchWithSize(t.writes.size + 16*len(t.writes.ops) + 64),
+		wrote: t.writeConflicts,
+		read:  t.reads,
+		done:  make(chan struct{}),
+	}
+	if !t.reads.empty() {
+		r.reads, r.readVersion = true, t.view.version
+	}
+	r.wrote.keys.grow(len(t.writes.ops), t.writes.size)
+	for _, o := range t.writes.ops {
+		if err := r.encode(o, t.store); err != nil {
+			r.drop()
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func (r *request) encode(o op, s *Store) error {
+	if o.kind == opClearRange {
+		r.wrote.addRange(store.Range{Begin: o.key, End: o.value})
+		return r.batch.DeleteRange(o.key, o.value, nil)
+	}
+	r.wrote.keys.add(o.key, s.hash(o.key))
+	switch o.kind {
+	case opClear:
+		return r.batch.Delete(o.key, nil)
+	case opAdd:
+		return r.batch.Merge(o.key, encodeSum(uint64(o.number)), nil)
+	case opStamp:
+		return r.encodeStamp(o)
+	default:
+		return r.batch.Set(o.key, o.value, nil)
+	}
+}
+
+// encodeStamp relies on a batch being encoded as a kind, then the key and the
+// value, each after its length.
+func (r *request) encodeStamp(o op) error {
+	if err := r.batch.Set(o.key, o.value, nil); err != nil {
+		return err
+	}
+	var length [binary.MaxVarintLen64]byte
+	afterKey := binary.PutUvarint(length[:], uint64(len(o.value))) + len(o.value)
+	r.stamps = append(r.stamps, stampPlace{
+		batch:  len(r.batch.Repr()) - afterKey - len(o.key) + int(o.number),
+		key:    r.wrote.keys.len() - 1,
+		offset: int(o.number),
+	})
+	return nil
+}
+
+// fill puts stamp where it belongs.
+func (r *request) fill(stamp store.Versionstamp, s *Store) {
+	r.stamp = stamp
+	for _, place := range r.stamps {
+		copy(r.batch.Repr()[place.batch:], stamp[:])
+		key := r.wrote.keys.at(place.key)
+		copy(key[place.offset:], stamp[:])
+		r.wrote.keys.hashes[place.key] = s.hash(key)
+	}
+}
+
+// drop gives up the batch of a request that was not applied.
+func (r *request) drop() {
+	if r.batch != nil {
+		_ = r.batch.Close() // only fails after a failed sync
+		r.batch = nil
+	}
+}
+
+// finish tells the caller what came of the request.
+func (r *request) finish(err error) {
+	if err != nil {
+		r.err, r.stamp = err, store.Versionstamp{}
+	}
+	close(r.done)
+}
+
+// A queue holds requests until the committer takes them. Each request has a
+// caller that waits, so their number bounds it.
+type queue struct {
+	mu      sync.Mutex
+	waiting []*request // guarded by mu
+	closed  bool       // guarded by mu
+	wake    chan struct{}
+}
+
+func newQueue() queue { return queue{wake: make(chan struct{}, 1)} }
+
+func (q *queue) put(r *request) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return store.ErrClosed
+	}
+	q.waiting = append(q.waiting, r)
+	q.signal()
+	return nil
+}
+
+// signal needs no place in wake if one is taken: whoever receives it takes all.
+func (q *queue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take waits for requests and returns them all, putting spare in their place.
+// It returns none when the queue was closed and is empty.
+func (q *queue) take(spare []*request) []*request {
+	for {
+		q.mu.Lock()
+		taken, closed := q.waiting, q.closed
+		if len(taken) > 0 {
+			q.waiting = spare
+		}
+		q.mu.Unlock()
+		if len(taken) > 0 || closed {
+			return taken
+		}
+		<-q.wake
+	}
+}
+
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.signal()
+}

@@ -1,0 +1,209 @@
+// Package pebble keeps a store in a folder of one machine: Pebble, a log
+// structured merge tree, with a small optimistic layer over it that gives
+// store.Store's transactions.
+//
+// How a commit goes: the caller's goroutine checks limits and encodes the
+// writes. One committer takes whatever requests wait, in order, and refuses
+// those that read what a newer commit wrote (history). The rest become a group:
+// one Pebble batch, one version, one write to the log. A publisher waits for
+// the log to be synced, only then makes the group's snapshot the one that new
+// transactions read, and acknowledges. So a read version is the last synced
+// group: nothing that anyone saw is lost when the machine fails. While a sync
+// runs, later groups are already on their way.
+//
+// It imports package store and nothing else of the project.
+package pebble
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	pebbledb "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/coditect/mapreduce/store"
+)
+
+// Config says how a store uses its machine. The zero value works.
+type Config struct {
+	// CacheSize bounds the cache of blocks read from disk, in bytes.
+	// Defaults to 64 MiB.
+	CacheSize int64
+	// MemTableSize is how much is written before it is sorted out to disk,
+	// in bytes; up to four times as much may wait in memory. Defaults to
+	// 16 MiB.
+	MemTableSize uint64
+	// HistorySize bounds what is remembered of recent commits in order to
+	// find conflicts, in bytes. When it is used up before
+	// store.MaxTxAge has passed, transactions older than what is remembered
+	// fail with store.ErrTooOld. Defaults to 32 MiB.
+	HistorySize int
+	// MinFree is the free disk space, in bytes, below which commits are
+	// refused with store.ErrNoSpace. Pebble cannot survive a failed write
+	// to its log, and compactions need room to work. Defaults to 256 MiB.
+	MinFree uint64
+	// FreeSpace returns the free disk space in bytes. Defaults to asking the
+	// file system of the store's folder.
+	FreeSpace func() (uint64, error)
+	// Now is the clock for the age of transactions. Its readings are only
+	// compared with each other, so they should be monotonic. Defaults to
+	// time.Now.
+	Now func() time.Time
+	// Fatal is called when a disk fails in such a way that the store cannot
+	// go on and only a restart can tell what was written. It must not
+	// return. Defaults to a panic.
+	Fatal func(message string)
+	// Logger is told what goes on in the store. Defaults to silence.
+	Logger *slog.Logger
+	// FS holds the files. Defaults to the operating system's.
+	FS vfs.FS
+}
+
+func (c Config) withDefaults() Config {
+	if c.CacheSize == 0 {
+		c.CacheSize = 64 << 20
+	}
+	if c.MemTableSize == 0 {
+		c.MemTableSize = 16 << 20
+	}
+	if c.HistorySize == 0 {
+		c.HistorySize = 32 << 20
+	}
+	if c.MinFree == 0 {
+		c.MinFree = 256 << 20
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Fatal == nil {
+		c.Fatal = func(message string) { panic("store/pebble: " + message) }
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.FS == nil {
+		c.FS = vfs.Default
+	}
+	return c
+}
+
+// A Store is a store.Store in a folder, which it holds alone until Close.
+type Store struct {
+	config Config
+	folder string
+	db     *pebbledb.DB
+	lock   *pebbledb.Lock
+	seed   maphash.Seed
+
+	queue   queue   // from Commit to the committer
+	views   views   // from the publisher to transactions
+	watches watches // told by the publisher
+	workers sync.WaitGroup
+	stats   stats
+
+	// gate is held for reading by every operation that touches db, and for
+	// writing by Close, which so waits for them.
+	gate   sync.RWMutex
+	closed bool // guarded by gate
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Begin returns a new transaction.
+func (s *Store) Begin(ctx context.Context) (store.Tx, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	return &tx{store: s}, nil
+}
+
+// Watch returns a channel that is closed after the value of key changed.
+func (s *Store) Watch(ctx context.Context, key []byte) (<-chan struct{}, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	return s.watches.add(ctx, key, s.hash(key)), nil
+}
+
+// Close waits for commits under way, ends all watches and gives the folder
+// free. It is an error of the caller, but a harmless one, to leave transactions
+// open: their reads fail with store.ErrClosed.
+func (s *Store) Close() error {
+	s.gate.Lock()
+	already := s.closed
+	s.closed = true
+	s.gate.Unlock()
+	if already {
+		return nil
+	}
+	s.queue.close()
+	s.workers.Wait()
+	s.watches.close()
+	s.views.close()
+	err := s.db.Close()
+	if e := s.lock.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return fmt.Errorf("store/pebble: close %s: %w", s.folder, err)
+	}
+	return nil
+}
+
+// enter begins an operation that touches the database; leave ends it.
+func (s *Store) enter() error {
+	s.gate.RLock()
+	if s.closed {
+		s.gate.RUnlock()
+		return store.ErrClosed
+	}
+	return nil
+}
+
+func (s *Store) leave() { s.gate.RUnlock() }
+
+func (s *Store) hash(key []byte) uint64 { return maphash.Bytes(s.seed, key) }
+
+// Metrics say what a store has done since it was opened, and how large it is.
+type Metrics struct {
+	DiskBytes    uint64 // size on disk
+	HistoryBytes int64  // memory used for finding conflicts
+	Version      uint64 // of the newest commit that is visible
+	Commits      int64  // transactions that wrote and committed
+	Refused      int64  // commits refused for conflicts or age
+	Groups       int64  // writes to the log that those commits shared
+}
+
+// stats are written by the committer and the publisher.
+type stats struct {
+	commits, refused, groups, history atomic.Int64
+}
+
+// Metrics returns the current figures; those of a closed store are zero.
+func (s *Store) Metrics() Metrics {
+	if s.enter() != nil {
+		return Metrics{}
+	}
+	defer s.leave()
+	return Metrics{
+		DiskBytes:    s.db.Metrics().DiskSpaceUsage(),
+		HistoryBytes: s.stats.history.Load(),
+		Version:      s.views.version(),
+		Commits:      s.stats.commits.Load(),
+		Refused:      s.stats.refused.Load(),
+		Groups:       s.stats.groups.Load(),
+	}
+}

@@ -1,0 +1,108 @@
+package pebble
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	pebbledb "github.com/cockroachdb/pebble/v2"
+)
+
+// A view is the store as one group of commits left it.
+type view struct {
+	version  uint64
+	snapshot *pebbledb.Snapshot
+	refs     int // guarded by views.mu; one is held while it is current
+}
+
+// views hand the newest view to transactions and close those that are no longer
+// used. A snapshot that stays open keeps Pebble from dropping old data.
+type views struct {
+	mu      sync.Mutex
+	current *view              // guarded by mu
+	open    map[*view]struct{} // guarded by mu; with a live snapshot
+}
+
+// acquire returns the current view, which has to be released.
+func (v *views) acquire() *view {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.current.refs++
+	return v.current
+}
+
+func (v *views) release(old *view) {
+	v.mu.Lock()
+	old.refs--
+	_, live := v.open[old]
+	unused := live && old.refs == 0
+	if unused {
+		delete(v.open, old)
+	}
+	v.mu.Unlock()
+	if unused {
+		_ = old.snapshot.Close() // never fails
+	}
+}
+
+// publish makes next what new transactions read.
+func (v *views) publish(next *view) {
+	v.mu.Lock()
+	if v.open == nil {
+		v.open = make(map[*view]struct{})
+	}
+	old := v.current
+	next.refs++
+	v.current = next
+	v.open[next] = struct{}{}
+	v.mu.Unlock()
+	if old != nil {
+		v.release(old)
+	}
+}
+
+func (v *views) version() uint64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.current.version
+}
+
+// close closes all snapshots, also those of transactions that were left open.
+func (v *views) close() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for old := range v.open {
+		_ = old.snapshot.Close() // never fails
+	}
+	clear(v.open)
+}
+
+// get returns a copy of the value of key, or nil if it has none.
+func (v *view) get(key []byte) (value []byte, err error) {
+	err = v.with(key, func(found []byte) { value = append(make([]byte, 0, len(found)), found...) })
+	return value, err
+}
+
+// with calls use with the value of key, if it has one. The value is valid only
+// during the call.
+func (v *view) with(key []byte, use func(value []byte)) error {
+	value, closer, err := v.snapshot.Get(key)
+	if errors.Is(err, pebbledb.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return readError(err)
+	}
+	use(value)
+	if err := closer.Close(); err != nil {
+		return readError(err)
+	}
+	return nil
+}
+
+func readError(err error) error {
+	if pebbledb.IsCorruptionError(err) {
+		return corrupt(err.Error())
+	}
+	return fmt.Errorf("store/pebble: read: %w", err)
+}

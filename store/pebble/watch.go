@@ -1,0 +1,112 @@
+package pebble
+
+import (
+	"context"
+	"sync"
+)
+
+// A watch is a key that somebody waits on.
+type watch struct {
+	key   []byte
+	hash  uint64
+	fired chan struct{}
+	// stop ends the wait for the end of the context. Set once, before the
+	// watch is known to others.
+	stop func() bool
+}
+
+// watches fire when a group that touches their key is published.
+type watches struct {
+	mu      sync.Mutex
+	waiting map[uint64][]*watch // by hash of the key; guarded by mu
+	ends    sync.WaitGroup      // callbacks of ending contexts
+}
+
+// add returns a channel that is closed when key is written or ctx ends.
+func (w *watches) add(ctx context.Context, key []byte, hash uint64) <-chan struct{} {
+	added := &watch{key: append([]byte{}, key...), hash: hash, fired: make(chan struct{})}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting == nil {
+		w.waiting = make(map[uint64][]*watch)
+	}
+	w.waiting[hash] = append(w.waiting[hash], added)
+	w.ends.Add(1)
+	added.stop = context.AfterFunc(ctx, func() {
+		defer w.ends.Done()
+		w.abandon(added)
+	})
+	return added.fired
+}
+
+// abandon fires a watch whose context ended, unless it has fired.
+func (w *watches) abandon(old *watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := w.waiting[old.hash]
+	for i, other := range list {
+		if other == old {
+			w.keep(old.hash, append(list[:i], list[i+1:]...))
+			close(old.fired)
+			return
+		}
+	}
+}
+
+func (w *watches) keep(hash uint64, list []*watch) {
+	if len(list) == 0 {
+		delete(w.waiting, hash)
+	} else {
+		w.waiting[hash] = list
+	}
+}
+
+// notify fires the watches on what was written.
+func (w *watches) notify(wrote *footprint) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.waiting) == 0 {
+		return
+	}
+	for _, hash := range wrote.keys.hashes {
+		if list, ok := w.waiting[hash]; ok {
+			w.fire(hash, list)
+		}
+	}
+	if len(wrote.ranges) > 0 {
+		w.notifyRanges(wrote)
+	}
+}
+
+func (w *watches) notifyRanges(wrote *footprint) {
+	for hash, list := range w.waiting {
+		for _, watched := range list {
+			if wrote.covers(watched.key) {
+				w.fire(hash, list)
+				break
+			}
+		}
+	}
+}
+
+// fire fires all watches of one hash.
+func (w *watches) fire(hash uint64, list []*watch) {
+	delete(w.waiting, hash)
+	for _, watched := range list {
+		close(watched.fired)
+		if watched.stop() {
+			w.ends.Done()
+		}
+	}
+}
+
+// close fires all watches and waits for callbacks under way. No watch is added
+// after it.
+func (w *watches) close() {
+	w.mu.Lock()
+	for hash, list := range w.waiting {
+		w.fire(hash, list)
+	}
+	w.mu.Unlock()
+	w.ends.Wait()
+}

@@ -1,0 +1,272 @@
+package pebble
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	"github.com/coditect/mapreduce/store"
+)
+
+// An opKind is a kind of write.
+type opKind uint8
+
+const (
+	opSet opKind = iota
+	opClear
+	opClearRange
+	opAdd
+	opStamp // Set of a key that gets a versionstamp
+)
+
+// An op is one write of a transaction.
+type op struct {
+	kind   opKind
+	key    []byte
+	value  []byte // or the end of the range
+	number int64  // delta of opAdd, offset of opStamp
+}
+
+// writes are what a transaction has written so far: a list in order and, made
+// when a read first needs it, an overlay of their effects.
+type writes struct {
+	ops  []op
+	size int   // bytes of keys and values
+	err  error // the first breach of a limit
+
+	points  map[string]pending // effects on single keys
+	keys    []string           // of points
+	sorted  bool               // whether keys is sorted
+	cleared []store.Range      // sorted, apart from each other
+	stamped []store.Range      // where keys with pending versionstamps may be
+	applied int                // how many of ops the overlay holds
+}
+
+// A pending is what the writes of a transaction do to one key.
+type pending struct {
+	effect effect
+	value  []byte // of replaced
+	delta  uint64 // of added
+}
+
+type effect uint8
+
+const (
+	untouched effect = iota // the store has the value
+	replaced                // the value is known
+	removed                 // there is none
+	added                   // the value is that of the store, plus delta
+)
+
+// known reports whether the value does not depend on the store.
+func (p pending) known() bool { return p.effect == replaced || p.effect == removed }
+
+// over returns the value that the key has when base, nil for none, is in the
+// store.
+func (p pending) over(base []byte) []byte {
+	switch p.effect {
+	case replaced:
+		return p.value
+	case removed:
+		return nil
+	case added:
+		return encodeSum(decodeSum(base) + p.delta)
+	default:
+		return base
+	}
+}
+
+func (w *writes) add(o op) {
+	w.ops = append(w.ops, o)
+	w.size += len(o.key) + len(o.value)
+	if w.err == nil {
+		w.err = o.check()
+	}
+}
+
+func (o op) check() error {
+	switch {
+	case len(o.key) > store.MaxKeySize:
+		return store.ErrKeyTooLarge
+	case o.kind == opClearRange:
+		return checkRange(store.Range{Begin: o.key, End: o.value})
+	case reserved(o.key):
+		return store.ErrReservedKey
+	case len(o.value) > store.MaxValueSize:
+		return store.ErrValueTooLarge
+	case o.kind == opStamp && (o.number < 0 || int(o.number) > len(o.key)-len(store.Versionstamp{})):
+		return errStampOffset
+	}
+	return nil
+}
+
+// at returns the effect of the writes on key.
+func (w *writes) at(key []byte) pending {
+	if len(w.ops) == 0 {
+		return pending{}
+	}
+	w.update()
+	if p, ok := w.points[string(key)]; ok {
+		return p
+	}
+	i := clearedAfter(w.cleared, key)
+	if i < len(w.cleared) && bytes.Compare(w.cleared[i].Begin, key) <= 0 {
+		return pending{effect: removed}
+	}
+	return pending{}
+}
+
+// clearedAfter returns the index of the first of ranges that ends after key.
+func clearedAfter(ranges []store.Range, key []byte) int {
+	i, _ := slices.BinarySearchFunc(ranges, key, func(r store.Range, key []byte) int {
+		if bytes.Compare(r.End, key) <= 0 {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+// unreadable reports whether a pending versionstamp may be in r.
+func (w *writes) unreadable(r store.Range) bool {
+	return slices.ContainsFunc(w.stamped, func(s store.Range) bool { return overlap(r, s) })
+}
+
+// within returns the single keys of r that the writes touch, in order.
+func (w *writes) within(r store.Range) []string {
+	w.update()
+	if !w.sorted {
+		slices.Sort(w.keys)
+		w.sorted = true
+	}
+	begin, _ := slices.BinarySearch(w.keys, string(r.Begin))
+	end, _ := slices.BinarySearch(w.keys, string(r.End))
+	return w.keys[begin:max(begin, end)]
+}
+
+// update brings the overlay up to date with ops.
+func (w *writes) update() {
+	if w.points == nil {
+		w.points = make(map[string]pending, len(w.ops))
+	}
+	for _, o := range w.ops[w.applied:] {
+		switch o.kind {
+		case opSet:
+			w.put(o.key, pending{effect: replaced, value: append([]byte{}, o.value...)})
+		case opClear:
+			w.put(o.key, pending{effect: removed})
+		case opAdd:
+			w.put(o.key, w.plus(o))
+		case opClearRange:
+			w.clearRange(store.Range{Begin: o.key, End: o.value})
+		}
+		w.applied++
+	}
+}
+
+func (w *writes) put(key []byte, p pending) {
+	if _, ok := w.points[string(key)]; !ok {
+		w.keys = append(w.keys, string(key))
+		w.sorted = false
+	}
+	w.points[string(key)] = p
+}
+
+// plus returns what an Add makes of the effect that its key has before it. The
+// overlay holds all writes before o.
+func (w *writes) plus(o op) pending {
+	before, ok := w.points[string(o.key)]
+	if i := clearedAfter(w.cleared, o.key); !ok && i < len(w.cleared) && bytes.Compare(w.cleared[i].Begin, o.key) <= 0 {
+		before.effect = removed
+	}
+	delta := uint64(o.number)
+	if before.known() {
+		return pending{effect: replaced, value: encodeSum(decodeSum(before.over(nil)) + delta)}
+	}
+	return pending{effect: added, delta: before.delta + delta}
+}
+
+// clearRange removes the keys of r and joins r with the cleared ranges that it
+// touches.
+func (w *writes) clearRange(r store.Range) {
+	if bytes.Compare(r.Begin, r.End) >= 0 {
+		return
+	}
+	for key := range w.points {
+		if string(r.Begin) <= key && key < string(r.End) {
+			w.points[key] = pending{effect: removed}
+		}
+	}
+	begin := clearedAfter(w.cleared, r.Begin)
+	end := begin
+	for ; end < len(w.cleared) && bytes.Compare(w.cleared[end].Begin, r.End) <= 0; end++ {
+		r.Begin = lesser(r.Begin, w.cleared[end].Begin)
+		r.End = greater(r.End, w.cleared[end].End)
+	}
+	w.cleared = slices.Replace(w.cleared, begin, end, r)
+}
+
+// pendingStamp notes that a key with a versionstamp after version is pending. o
+// has passed check.
+func (w *writes) pendingStamp(o op, version uint64) {
+	least, greatest := bytes.Clone(o.key), append(bytes.Clone(o.key), 0)
+	stamp := least[o.number:][:len(store.Versionstamp{})]
+	clear(stamp)
+	binary.BigEndian.PutUint64(stamp, version)
+	for i := range stamp {
+		greatest[int(o.number)+i] = 0xff
+	}
+	w.stamped = append(w.stamped, store.Range{Begin: least, End: greatest})
+}
+
+// owned returns the parts of r whose contents the writes alone decide, in order
+// and apart from each other.
+func (w *writes) owned(r store.Range) []store.Range {
+	var parts []store.Range
+	for _, key := range w.within(r) {
+		if w.points[key].known() {
+			parts = append(parts, store.Single([]byte(key)))
+		}
+	}
+	for _, c := range w.cleared {
+		if overlap(c, r) {
+			parts = append(parts, c)
+		}
+	}
+	slices.SortFunc(parts, func(a, b store.Range) int { return bytes.Compare(a.Begin, b.Begin) })
+	return parts
+}
+
+// foreign calls yield with each part of r whose contents the store decides.
+func (w *writes) foreign(r store.Range, yield func(store.Range)) {
+	begin := r.Begin
+	if len(w.ops) > 0 {
+		for _, part := range w.owned(r) {
+			if bytes.Compare(begin, part.Begin) < 0 {
+				yield(store.Range{Begin: begin, End: part.Begin})
+			}
+			begin = greater(begin, part.End)
+		}
+	}
+	if bytes.Compare(begin, r.End) < 0 {
+		yield(store.Range{Begin: begin, End: r.End})
+	}
+}
+
+func overlap(a, b store.Range) bool {
+	return bytes.Compare(a.Begin, b.End) < 0 && bytes.Compare(b.Begin, a.End) < 0
+}
+
+func lesser(a, b []byte) []byte {
+	if bytes.Compare(a, b) < 0 {
+		return a
+	}
+	return b
+}
+
+func greater(a, b []byte) []byte {
+	if bytes.Compare(a, b) > 0 {
+		return a
+	}
+	return b
+}
