@@ -1,0 +1,202 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// A breakerKey tells breakers apart: jobs with other settings have their own.
+type breakerKey struct {
+	name      string // provider/model
+	threshold int
+	timeout   time.Duration
+}
+
+// Breakers are the circuit breakers of a worker.
+type breakers struct {
+	opened func(name string, d time.Duration) // called without locks
+
+	mu  sync.Mutex // guards all
+	all map[breakerKey]*breaker
+}
+
+func newBreakers(opened func(string, time.Duration)) *breakers {
+	return &breakers{opened: opened, all: make(map[breakerKey]*breaker)}
+}
+
+// of returns the breaker that a job's calls to name are under; an empty name
+// means its own provider and model.
+func (bs *breakers) of(spec *mapreduce.JobSpec, name string) *breaker {
+	if name == "" {
+		name = spec.Provider + "/" + spec.Model
+	}
+	key := breakerKey{name, spec.BreakerThreshold, spec.BreakerTimeout}
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	b := bs.all[key]
+	if b == nil {
+		b = newBreaker(key, bs.opened)
+		bs.all[key] = b
+	}
+	return b
+}
+
+// open returns the breakers that are open, each name once, in order.
+func (bs *breakers) open() []mapreduce.BreakerState {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	var out []mapreduce.BreakerState
+	for _, b := range bs.all {
+		var e *agent.BreakerError
+		if errors.As(b.refusal(), &e) {
+			out = append(out, mapreduce.BreakerState{Name: e.Name, OpenFor: e.OpenFor})
+		}
+	}
+	slices.SortFunc(out, func(a, b mapreduce.BreakerState) int {
+		if c := strings.Compare(a.Name, b.Name); c != 0 {
+			return c
+		}
+		return int(b.OpenFor - a.OpenFor)
+	})
+	return slices.CompactFunc(out, func(a, b mapreduce.BreakerState) bool { return a.Name == b.Name })
+}
+
+// A breaker stops calls to a provider and model that only fail. After a while
+// it is half open: one call probes, and the others wait to learn from it.
+type breaker struct {
+	key    breakerKey
+	opened func(string, time.Duration)
+	state  *gobreaker.TwoStepCircuitBreaker[struct{}]
+
+	mu    sync.Mutex    // guards the fields below; state is never called under it
+	until time.Time     // when it stops being open
+	ended chan struct{} // if not nil: closed when the next call ends
+	fresh bool          // it opened and opened was not called yet
+}
+
+func newBreaker(key breakerKey, opened func(string, time.Duration)) *breaker {
+	b := &breaker{key: key, opened: opened}
+	b.state = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+		Name:          key.name,
+		MaxRequests:   1,
+		Timeout:       key.timeout,
+		ReadyToTrip:   func(c gobreaker.Counts) bool { return int(c.ConsecutiveFailures) >= key.threshold },
+		OnStateChange: b.changed,
+		IsExcluded:    func(err error) bool { return errors.Is(err, errExcluded) },
+	})
+	return b
+}
+
+// errExcluded stands for outcomes that say nothing of the provider's health.
+var errExcluded = errors.New("says nothing of the provider")
+
+// changed is called by state, under its lock.
+func (b *breaker) changed(_ string, _, to gobreaker.State) {
+	if to != gobreaker.StateOpen {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.until = time.Now().Add(b.key.timeout)
+	b.fresh = true
+}
+
+// refusal returns a *agent.BreakerError while the breaker is open, else nil.
+func (b *breaker) refusal() error {
+	if b.state.State() != gobreaker.StateOpen {
+		return nil
+	}
+	return b.openError()
+}
+
+func (b *breaker) openError() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	// The first probe is let through after until, not at it.
+	return &agent.BreakerError{Name: b.key.name, OpenFor: max(time.Until(b.until), 0) + time.Millisecond}
+}
+
+// run runs one call, unless the breaker is open.
+func (b *breaker) run(ctx context.Context, call func(context.Context) error) error {
+	report, err := b.admit(ctx)
+	if err != nil {
+		return err
+	}
+	outcome := errExcluded // of a call that panics
+	defer func() {
+		report(outcome)
+		b.callEnded()
+	}()
+	err = call(ctx)
+	outcome = judge(ctx, err)
+	return err
+}
+
+// admit waits until a call may be made, and returns what takes its outcome.
+func (b *breaker) admit(ctx context.Context) (report func(error), err error) {
+	for {
+		ended := b.nextEnd()
+		report, err = b.state.Allow()
+		if err == nil {
+			return report, nil
+		}
+		if errors.Is(err, gobreaker.ErrOpenState) {
+			return nil, b.openError()
+		}
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// nextEnd returns a channel that is closed when a call ends.
+func (b *breaker) nextEnd() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended == nil {
+		b.ended = make(chan struct{})
+	}
+	return b.ended
+}
+
+// callEnded wakes those that wait, and tells if the call opened the breaker.
+func (b *breaker) callEnded() {
+	b.mu.Lock()
+	if b.ended != nil {
+		close(b.ended)
+		b.ended = nil
+	}
+	fresh := b.fresh
+	b.fresh = false
+	b.mu.Unlock()
+	if fresh {
+		b.opened(b.key.name, b.key.timeout)
+	}
+}
+
+// judge returns what an outcome says of the provider's health: nil, errExcluded
+// or err. A request that can never succeed, and one that was called off, say
+// nothing; one that took too long does.
+func judge(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	class, _ := agent.Classify(err)
+	cause := context.Cause(ctx)
+	calledOff := cause != nil && !errors.Is(cause, context.DeadlineExceeded)
+	if class != mapreduce.Retryable || calledOff || errors.Is(err, context.Canceled) || errors.Is(err, agent.ErrBudget) {
+		return errExcluded
+	}
+	return err
+}

@@ -1,0 +1,176 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// A question is a request for tokens that waits for its answer.
+type question struct {
+	tokens  int64
+	done    chan struct{} // closed when answered
+	granted bool          // valid once done is closed
+}
+
+// Reserve implements agent.Calls.
+func (u *unit) Reserve(ctx context.Context, tokens int64) error {
+	if u.job.spec.Budget == 0 {
+		return nil
+	}
+	for {
+		q, mine := u.setAside(tokens)
+		if q == nil {
+			return nil
+		}
+		if mine {
+			u.session.ask(u)
+		}
+		select {
+		case <-q.done:
+			if mine && !q.granted {
+				return fmt.Errorf("%d tokens more: %w", q.tokens, agent.ErrBudget)
+			}
+		case <-u.ctx.Done():
+			return context.Cause(u.ctx)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// setAside promises tokens to a call if the reservation holds them. Else it
+// returns the question that is open, and whether it was put by this call: one
+// at a time is under way for a unit.
+func (u *unit) setAside(tokens int64) (q *question, mine bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	free := u.granted - u.spent.Total()
+	for _, p := range u.promises {
+		free -= p
+	}
+	if tokens <= free {
+		i, _ := slices.BinarySearch(u.promises, tokens)
+		u.promises = slices.Insert(u.promises, i, tokens)
+		return nil, false
+	}
+	if u.asking == nil {
+		u.asking = &question{tokens: tokens - free, done: make(chan struct{})}
+		return u.asking, true
+	}
+	return u.asking, false
+}
+
+// answer settles the open question. A grant counts even if nobody waits for it
+// any more.
+func (u *unit) answer(granted bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	q := u.asking
+	if q == nil {
+		return
+	}
+	u.asking = nil
+	q.granted = granted
+	if granted {
+		u.granted += q.tokens
+	}
+	close(q.done)
+}
+
+// open returns the tokens that are asked for, or 0.
+func (u *unit) open() int64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.asking == nil {
+		return 0
+	}
+	return u.asking.tokens
+}
+
+// Spent implements agent.Calls. It does not say which promise it settles. To
+// take the smallest that could have paid for it keeps the sum of the others at
+// least what is truly under way, so nothing is ever overspent.
+func (u *unit) Spent(in, out, costMicros int64) {
+	t := mapreduce.Tokens{In: max(in, 0), Out: max(out, 0)}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.spent = u.spent.Add(t)
+	u.cost += max(costMicros, 0)
+	if n := len(u.promises); n > 0 {
+		i, _ := slices.BinarySearch(u.promises, t.Total())
+		i = min(i, n-1)
+		u.promises = slices.Delete(u.promises, i, i+1)
+	}
+}
+
+// Call implements agent.Calls.
+func (u *unit) Call(ctx context.Context, name string, call func(context.Context) error) error {
+	u.mu.Lock()
+	u.calls++
+	u.mu.Unlock()
+	b := u.job.breaker
+	if name != "" {
+		b = u.session.breakers.of(u.job.spec, name)
+	}
+	return b.run(ctx, call)
+}
+
+// Keep implements agent.Calls.
+func (u *unit) Keep(_ context.Context, state []byte) error {
+	if len(state) > agent.MaxState {
+		return fmt.Errorf("state of %d bytes; at most %d are kept", len(state), agent.MaxState)
+	}
+	if u.keep(state) {
+		u.session.sendState(u)
+	}
+	return nil
+}
+
+// keep reports whether the state is due to be sent on.
+func (u *unit) keep(state []byte) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.state, u.stateAt, u.stateNew = state, u.spent, true
+	return u.spent.Total()-u.sentAt >= agent.KeepEvery
+}
+
+// unsent reports whether the last state was not sent on.
+func (u *unit) unsent() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.stateNew
+}
+
+// takeState returns the last state, to be sent.
+func (u *unit) takeState() mapreduce.AgentState {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.stateNew = false
+	u.sentAt = u.stateAt.Total()
+	return mapreduce.AgentState{Held: u.held(), Tokens: u.stateAt, Data: u.state}
+}
+
+// Progress implements agent.Calls.
+func (u *unit) Progress(note string) {
+	note = clean(note, maxNote)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.note = note
+}
+
+func (u *unit) progress() mapreduce.Progress {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return mapreduce.Progress{Held: u.held(), Tokens: u.spent, Note: u.note}
+}
+
+// kept reports whether there is a state that a new stream must be told again.
+func (u *unit) kept() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.state != nil && (!u.stateNew || u.sentAt > 0)
+}

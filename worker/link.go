@@ -1,0 +1,240 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+const (
+	helloTimeout = 10 * time.Second // from connecting to Welcome
+	goodbyeWait  = time.Second      // for the verdicts of an orchestrator that leaves
+	healthy      = time.Second      // a stream that lasts this long was a good one
+)
+
+// stayConnected keeps one stream after another until the session is drained,
+// life ends, or the first orchestrator reached refuses this worker for good.
+// Each attempt goes to the next address: the one just lost is the least likely
+// to be there.
+func (s *session) stayConnected(life context.Context) error {
+	pauses := &backoff.ExponentialBackOff{
+		InitialInterval:     50 * time.Millisecond,
+		RandomizationFactor: 1, // full jitter: a fleet must not come back in step
+		Multiplier:          2,
+		MaxInterval:         2 * time.Second,
+	}
+	first, welcomed := true, false
+	for i := 0; life.Err() == nil && !s.isIdle(); i++ {
+		start := time.Now()
+		met, err := s.serve(life, s.cfg.Connect[i%len(s.cfg.Connect)])
+		welcomed = welcomed || met
+		if !welcomed && refused(err) {
+			return fmt.Errorf("worker: not let in: %w", err)
+		}
+		if s.isIdle() || life.Err() != nil {
+			break
+		}
+		s.cfg.Logger.Warn("connection to orchestrator ended", "address", i%len(s.cfg.Connect), "error", err)
+		if met && time.Since(start) >= healthy {
+			pauses.Reset()
+			first = true
+		}
+		if !first {
+			s.pause(life, pauses.NextBackOff())
+		}
+		first = false
+	}
+	return nil
+}
+
+// refused reports whether trying again cannot help.
+func refused(err error) bool {
+	return errors.Is(err, errs.Unauthenticated) || errors.Is(err, errs.Denied) || errors.Is(err, errs.Invalid)
+}
+
+// pause waits, unless there is nothing to come back for.
+func (s *session) pause(life context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-life.Done():
+	case <-s.idle:
+	case <-t.C:
+	}
+}
+
+// errNoWelcome is why a stream is given up on which nobody answers.
+var errNoWelcome = errors.New("orchestrator did not answer")
+
+// serve carries the session over one stream until it ends, and reports whether
+// an orchestrator took it up.
+func (s *session) serve(life context.Context, connect Connect) (met bool, err error) {
+	ctx, cancel := context.WithCancelCause(life)
+	defer cancel(nil)
+	impatience := time.AfterFunc(helloTimeout, func() { cancel(errNoWelcome) })
+	defer impatience.Stop()
+	stream, err := connect(ctx)
+	if err != nil {
+		return false, fmt.Errorf("connect: %w", err)
+	}
+	first, err := s.greet(stream)
+	if err != nil {
+		return false, errors.Join(context.Cause(ctx), err)
+	}
+	if !impatience.Stop() {
+		return false, errNoWelcome
+	}
+	l := &link{session: s, stream: stream, leaving: make(chan struct{}), pieces: pieces{most: s.cfg.MaxInput}}
+	return true, l.run(ctx, cancel, first)
+}
+
+// greet says hello and returns the orchestrator's first message.
+func (s *session) greet(stream Stream) (*mapreduce.ToWorker, error) {
+	hello, announced := s.hello()
+	if err := stream.Send(hello); err != nil {
+		return nil, fmt.Errorf("hello: %w", err)
+	}
+	announce(announced)
+	m, err := stream.Recv()
+	if err != nil {
+		return nil, fmt.Errorf("hello: %w", err)
+	}
+	if m.Welcome == nil {
+		return nil, errors.New("hello: answered without a welcome")
+	}
+	return m, nil
+}
+
+// A link is the session on one stream.
+type link struct {
+	session *session
+	stream  Stream
+	leaving chan struct{} // closed by the receiver when the orchestrator leaves
+	pieces  pieces        // used by the receiver only
+}
+
+// run sends and receives until the stream ends, by whichever side.
+func (l *link) run(ctx context.Context, cancel context.CancelCauseFunc, first *mapreduce.ToWorker) error {
+	s := l.session
+	s.attach()
+	s.cfg.Logger.Info("connected to orchestrator", "node", first.Welcome.Node, "epoch", first.Welcome.Epoch)
+	every := first.Welcome.Heartbeat
+	if every <= 0 {
+		every = s.cfg.Heartbeat
+	}
+	sent := make(chan error, 1) // written once by the sender
+	go func() {
+		err := l.send(ctx, every)
+		if err != nil {
+			cancel(err)
+		}
+		sent <- err
+	}()
+	err := l.receive(first, cancel)
+	cancel(err)
+	if sendErr := <-sent; errors.Is(err, io.EOF) {
+		return sendErr
+	}
+	return err
+}
+
+// send empties the outbox whenever there is something in it. What came up while
+// a message was under way goes in the next, so messages grow with the load.
+func (l *link) send(ctx context.Context, every time.Duration) error {
+	s := l.session
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		if err := l.flush(tick.C); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+			s.beat()
+		case <-s.wake:
+		case <-l.leaving:
+			return l.hangUp(tick.C)
+		case <-s.idle:
+			return l.hangUp(tick.C)
+		}
+	}
+	return nil
+}
+
+// flush sends until the outbox is empty.
+func (l *link) flush(tick <-chan time.Time) error {
+	for {
+		select {
+		case <-tick: // a busy worker is alive as well
+			l.session.beat()
+		default:
+		}
+		m, announced := l.session.pull()
+		if m == nil {
+			return nil
+		}
+		if err := l.stream.Send(m); err != nil {
+			return fmt.Errorf("send: %w", err)
+		}
+		announce(announced)
+	}
+}
+
+// hangUp sends what is left and closes this side.
+func (l *link) hangUp(tick <-chan time.Time) error {
+	if err := l.flush(tick); err != nil {
+		return err
+	}
+	return l.stream.CloseSend()
+}
+
+// receive takes messages until the stream ends. An orchestrator that leaves has
+// a moment to send the verdicts it owes.
+func (l *link) receive(m *mapreduce.ToWorker, cancel context.CancelCauseFunc) error {
+	left := false
+	for {
+		l.take(m)
+		if m.Goodbye && !left {
+			left = true
+			close(l.leaving)
+			t := time.AfterFunc(goodbyeWait, func() { cancel(errGoodbye) })
+			defer t.Stop()
+		}
+		var err error
+		if m, err = l.stream.Recv(); err != nil {
+			return err
+		}
+	}
+}
+
+var errGoodbye = errors.New("orchestrator is leaving")
+
+// take acts on one message.
+func (l *link) take(m *mapreduce.ToWorker) {
+	s := l.session
+	if m.Welcome != nil {
+		s.dropAll(m.Welcome.Drop, errSuperseded)
+	}
+	for _, info := range m.Jobs {
+		s.learn(info)
+	}
+	for _, x := range m.Pieces {
+		l.pieces.add(x)
+	}
+	if len(m.Assignments) > 0 {
+		s.assign(m.Assignments, l.pieces.assemble(m.Assignments))
+	}
+	s.judge(m.Verdicts)
+	for _, r := range m.Reserved {
+		s.answer(r)
+	}
+	s.dropAll(m.Cancel, errCancelled)
+}

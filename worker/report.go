@@ -1,0 +1,156 @@
+package worker
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+const (
+	chunkSize = 64 << 10 // bytes of a result chunk: store.ChunkSize
+	maxError  = 1 << 10  // bytes of one error's text
+	maxErrors = 100      // of one report
+	maxNote   = 256      // bytes of a progress note
+)
+
+// skipped is the error of a unit that an open breaker ends, in ADR-028's words.
+const skipped = "Circuit breaker open - skipped"
+
+// base returns a report of the attempt with what was spent so far.
+func (u *unit) base(o mapreduce.Outcome, texts ...string) mapreduce.Report {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return mapreduce.Report{
+		Job: u.id.job, Unit: u.id.unit, Attempt: u.attempt, Outcome: o,
+		Tokens: u.spent, CostMicros: u.cost, Calls: u.calls, Errors: cleanAll(texts),
+	}
+}
+
+// returned is the report of an attempt that costs its unit nothing.
+func (u *unit) returned(why string) mapreduce.Report {
+	return u.base(mapreduce.Returned, why)
+}
+
+// failed is the report of an attempt that ended with err.
+func (u *unit) failed(err error) mapreduce.Report {
+	class, after := agent.Classify(err)
+	var late *deadlineError
+	var open *agent.BreakerError
+	cause := u.interruption()
+	switch {
+	case class != mapreduce.Retryable:
+		return u.errored(class, after, err.Error())
+	case errors.As(cause, &late):
+		return u.errored(class, after, late.Error())
+	case cause != nil:
+		return u.returned(cause.Error())
+	case errors.As(err, &open):
+		return u.blocked(open)
+	case errors.Is(err, agent.ErrBudget):
+		return u.returned(err.Error())
+	}
+	return u.errored(class, after, err.Error())
+}
+
+// interruption returns why the attempt's context ended, or nil if it has not.
+func (u *unit) interruption() error {
+	if u.ctx == nil {
+		return nil
+	}
+	return context.Cause(u.ctx)
+}
+
+// errored is the report of an attempt that failed.
+func (u *unit) errored(class mapreduce.FailureClass, after time.Duration, text string) mapreduce.Report {
+	r := u.base(mapreduce.Errored, text)
+	r.Class, r.RetryAfter = class, after
+	return r
+}
+
+// blocked is the report of an attempt that met an open breaker.
+func (u *unit) blocked(open *agent.BreakerError) mapreduce.Report {
+	if u.job.spec.OnBreaker == mapreduce.BreakerSkip {
+		return u.errored(mapreduce.PermanentUnit, 0, skipped)
+	}
+	r := u.returned(open.Error())
+	r.Breaker, r.RetryAfter = open.Name, open.OpenFor
+	return r
+}
+
+// done is the report of an attempt with a result.
+func (u *unit) done(res *agent.Result) mapreduce.Report {
+	if n, most := len(res.Output), u.session.cfg.MaxOutput; n > most {
+		return u.errored(mapreduce.PermanentUnit, 0, fmt.Sprintf("output of %d bytes; at most %d are taken", n, most))
+	}
+	r := u.base(mapreduce.Done, res.Errors...)
+	r.Output = res.Output
+	r.Size = max(res.Size, 0)
+	if res.Confidence > 0 { // not a NaN
+		r.Confidence = min(res.Confidence, 1)
+	}
+	if n := len(res.Output); n > mapreduce.MaxInline {
+		sum := sha256.Sum256(res.Output)
+		r.SHA256, r.Length = sum[:], int64(n)
+		r.Chunks = (n + chunkSize - 1) / chunkSize
+	}
+	return r
+}
+
+// chunk returns part i of the output of a report that does not carry it itself.
+func chunk(r *mapreduce.Report, i int) mapreduce.ResultChunk {
+	end := min((i+1)*chunkSize, len(r.Output))
+	return mapreduce.ResultChunk{
+		Job: r.Job, Unit: r.Unit, Attempt: r.Attempt,
+		Index: i, Data: r.Output[i*chunkSize : end : end],
+	}
+}
+
+// wire returns r as it is sent: without an output that goes in chunks.
+func wire(r *mapreduce.Report) mapreduce.Report {
+	out := *r
+	if r.Chunks > 0 {
+		out.Output = nil
+	}
+	return out
+}
+
+// cleanAll makes texts fit for a report.
+func cleanAll(texts []string) []string {
+	if len(texts) == 0 {
+		return nil
+	}
+	out := make([]string, 0, min(len(texts), maxErrors+1))
+	for i, t := range texts {
+		if i == maxErrors {
+			return append(out, fmt.Sprintf("and %d more", len(texts)-i))
+		}
+		out = append(out, clean(t, maxError))
+	}
+	return out
+}
+
+// clean returns text as valid UTF-8 without NUL, which stores and protocols
+// choke on, in at most n bytes, cut between runes.
+func clean(text string, n int) string {
+	const ellipsis = "…"
+	if len(text) > 2*n { // bound the work on what a model or a panic may have said
+		text = text[:2*n]
+	}
+	text = strings.ToValidUTF8(text, string(utf8.RuneError))
+	text = strings.ReplaceAll(text, "\x00", string(utf8.RuneError))
+	if len(text) <= n {
+		return text
+	}
+	cut := n - len(ellipsis)
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + ellipsis
+}

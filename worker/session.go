@@ -1,0 +1,312 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// Why an attempt's context ends, beside its deadline.
+var (
+	errDraining   = errors.New("worker is draining")
+	errCancelled  = errors.New("cancelled by the orchestrator")
+	errSuperseded = errors.New("superseded by a later attempt")
+	errOver       = errors.New("attempt is over")
+)
+
+// An ident names a unit. A session holds at most one attempt of it.
+type ident struct {
+	job  mapreduce.JobID
+	unit mapreduce.UnitID
+}
+
+func identOf(h mapreduce.Held) ident { return ident{h.Job, h.Unit} }
+
+// A job is what the session knows of a job.
+type job struct {
+	spec    *mapreduce.JobSpec
+	agent   agent.Agent // nil if this worker has no such provider
+	breaker *breaker    // of the job's own provider and model
+}
+
+// A session is everything a worker holds, connected or not. Streams come and
+// go; see link.go for what happens on one.
+type session struct {
+	cfg       Config
+	breakers  *breakers
+	slots     sync.WaitGroup // goroutines of slots, abandoned ones excepted
+	wake      chan struct{}  // capacity 1: there may be something to send
+	idle      chan struct{}  // closed when draining and nothing is held
+	exhausted chan struct{}  // closed when too many attempts were abandoned
+
+	mu       sync.Mutex // guards the fields below, and those of units marked so
+	jobs     map[mapreduce.JobID]*job
+	units    map[ident]*unit // waiting, running and reported
+	queue    []*unit         // waiting, in order of arrival
+	taken    int             // slots
+	draining bool
+	finished uint64 // numbers reports
+	out      outbox
+	stats    Stats
+}
+
+func newSession(cfg Config) *session {
+	s := &session{
+		cfg:       cfg,
+		wake:      make(chan struct{}, 1),
+		idle:      make(chan struct{}),
+		exhausted: make(chan struct{}),
+		jobs:      make(map[mapreduce.JobID]*job),
+		units:     make(map[ident]*unit),
+	}
+	s.breakers = newBreakers(s.breakerOpened)
+	return s
+}
+
+// signal makes the sender look at the outbox. It needs no lock.
+func (s *session) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// learn takes what an orchestrator says of a job.
+func (s *session) learn(info mapreduce.JobInfo) {
+	spec := withDefaults(info.Spec)
+	j := &job{spec: &spec, agent: s.cfg.Agents[spec.Provider], breaker: s.breakers.of(&spec, "")}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.jobs[info.Job] = j
+}
+
+// assign takes assignments into the queue and starts what has a slot; bad says
+// what is wrong with the inputs of some, by index.
+func (s *session) assign(as []mapreduce.Assignment, bad map[int]error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range as {
+		if u := s.accept(&as[i]); u != nil {
+			s.enqueue(u, bad[i])
+		}
+	}
+	s.fill()
+}
+
+// accept makes a unit of an assignment, or returns nil if that attempt, or a
+// later one, is held already. mu is held.
+func (s *session) accept(a *mapreduce.Assignment) *unit {
+	id := ident{a.Job, a.Unit}
+	if old := s.units[id]; old != nil {
+		if a.Attempt <= old.attempt {
+			s.stats.Duplicates++
+			return nil
+		}
+		s.drop(old, errSuperseded)
+	}
+	u := &unit{
+		session: s, id: id, attempt: a.Attempt, granted: a.Reserved,
+		job: s.jobs[a.Job], task: &agent.Task{Assignment: *a},
+	}
+	if u.job != nil {
+		u.task.Spec = u.job.spec
+	}
+	if a.Attempt > 1 {
+		u.announced = make(chan struct{})
+	}
+	s.units[id] = u
+	return u
+}
+
+// enqueue lets a unit wait for a slot, or settles it at once if it cannot run.
+// mu is held.
+func (s *session) enqueue(u *unit, inputs error) {
+	var large *tooLargeError
+	switch {
+	case s.draining:
+		s.settle(u, u.returned(errDraining.Error()))
+	case u.job == nil:
+		s.protocolError(u, errors.New("assigned before its job was introduced"))
+	case errors.As(inputs, &large):
+		s.settle(u, u.failed(agent.Permanent(inputs)))
+	case inputs != nil:
+		s.protocolError(u, inputs)
+	case s.taken+len(s.queue) >= 2*(s.cfg.Slots+s.cfg.Prefetch):
+		s.protocolError(u, errors.New("assigned beyond slots and prefetch"))
+	default:
+		s.queue = append(s.queue, u)
+	}
+}
+
+// protocolError hands a unit back that should not have come like this.
+func (s *session) protocolError(u *unit, err error) {
+	s.cfg.Logger.Error("unit handed back", "job", u.id.job, "unit", u.id.unit, "attempt", u.attempt, "error", err)
+	s.settle(u, u.returned(err.Error()))
+}
+
+// settle queues the report of a unit. Of a unit that was dropped it is sent
+// once, and only if something was made or spent. mu is held.
+func (s *session) settle(u *unit, r mapreduce.Report) {
+	s.stats.count(&r)
+	if u.timer != nil {
+		u.timer.Stop()
+		u.cancel(errOver)
+	}
+	u.ended = true
+	u.report = r
+	if u.phase == dropped {
+		if r.Outcome == mapreduce.Done || r.Tokens.Total() > 0 {
+			s.out.reports = append(s.out.reports, u)
+		}
+		s.signal()
+		return
+	}
+	s.finished++
+	u.phase, u.number = reported, s.finished
+	if r.Outcome != mapreduce.Done && u.unsent() {
+		s.out.states = append(s.out.states, u)
+	}
+	s.out.reports = append(s.out.reports, u)
+	s.signal()
+}
+
+// judge takes what became of reports.
+func (s *session) judge(vs []mapreduce.VerdictOn) {
+	if len(vs) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range vs {
+		s.verdict(v)
+	}
+	s.fill()
+}
+
+// verdict takes what became of a report. A unit that runs may be refused too:
+// it has moved on without this worker. mu is held.
+func (s *session) verdict(v mapreduce.VerdictOn) {
+	u := s.held(v.Held)
+	switch {
+	case u == nil:
+		s.stats.Unknown++
+	case v.Verdict == mapreduce.Accepted && u.phase == reported:
+		s.stats.Accepted++
+		s.forget(u)
+	case v.Verdict == mapreduce.Stale || v.Verdict == mapreduce.Gone:
+		s.stats.Refused++
+		s.drop(u, errSuperseded)
+	default:
+		s.stats.Unknown++
+	}
+}
+
+// answer takes the answer to a unit's question.
+func (s *session) answer(r mapreduce.ReserveReply) {
+	s.mu.Lock()
+	u := s.held(r.Held)
+	s.mu.Unlock()
+	if u != nil {
+		u.answer(r.Granted)
+	}
+}
+
+// held returns the unit that h names, or nil if its attempt is not held. mu is
+// held.
+func (s *session) held(h mapreduce.Held) *unit {
+	u := s.units[identOf(h)]
+	if u == nil || u.attempt != h.Attempt {
+		return nil
+	}
+	return u
+}
+
+// forget removes a unit that nobody waits for. mu is held.
+func (s *session) forget(u *unit) {
+	delete(s.units, u.id)
+	s.checkIdle()
+}
+
+// drop gives a unit up: no verdict on it is awaited. If it runs it is told to
+// stop, and keeps its slots until it does. mu is held.
+func (s *session) drop(u *unit, why error) {
+	switch u.phase {
+	case waiting:
+		s.queue = slices.DeleteFunc(s.queue, func(v *unit) bool { return v == u })
+	case running:
+		s.interrupt(u, why)
+	}
+	u.phase = dropped
+	s.forget(u)
+}
+
+// dropAll drops what hs name, reported units excepted: their verdict is due.
+func (s *session) dropAll(hs []mapreduce.Held, why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range hs {
+		if u := s.held(h); u != nil && u.phase != reported {
+			s.drop(u, why)
+		}
+	}
+	s.fill()
+}
+
+// drain takes no more units and hands back those that wait.
+func (s *session) drain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.draining = true
+	s.out.drain = true
+	for _, u := range s.queue {
+		s.settle(u, u.returned(errDraining.Error()))
+	}
+	s.queue = nil
+	s.signal()
+	s.checkIdle()
+}
+
+// checkIdle closes idle once nothing is left to do while draining. mu is held.
+func (s *session) checkIdle() {
+	if !s.draining || s.taken > 0 || len(s.units) > 0 || s.isIdle() {
+		return
+	}
+	close(s.idle)
+}
+
+func (s *session) isIdle() bool {
+	select {
+	case <-s.idle:
+		return true
+	default:
+		return false
+	}
+}
+
+// leftBehind says what the session could not hand back.
+func (s *session) leftBehind() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	if s.tired() {
+		errs = append(errs, fmt.Errorf("worker: stopped: %d agents did not return when their time was over", s.cfg.MaxAbandoned))
+	}
+	if n := len(s.units); n > 0 {
+		errs = append(errs, fmt.Errorf("worker: stopped with %d units whose report has no verdict", n))
+	}
+	return errors.Join(errs...)
+}
+
+// holding names everything held, in a stable order. mu is held.
+func (s *session) holding() []mapreduce.Held {
+	hs := make([]mapreduce.Held, 0, len(s.units))
+	for _, u := range s.units {
+		hs = append(hs, u.held())
+	}
+	slices.SortFunc(hs, compareHeld)
+	return hs
+}

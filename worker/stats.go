@@ -1,0 +1,47 @@
+package worker
+
+import "github.com/coditect/mapreduce/api/mapreduce"
+
+// Stats are what a worker does, and what it has done since it was made.
+type Stats struct {
+	Running   int // slots taken; abandoned attempts excepted
+	Waiting   int // for a slot
+	Held      int // waiting, running, or reported without a verdict
+	Abandoned int // attempts whose agent has not returned yet, long after it should
+
+	Done     int64 // attempts with a result
+	Errored  int64
+	Returned int64
+	Panics   int64
+
+	Accepted    int64 // verdicts
+	Refused     int64 // verdicts stale and gone
+	Unknown     int64 // verdicts on what is not held, and those not understood
+	Duplicates  int64 // assignments of what was held already
+	Connections int64 // times this worker said hello
+}
+
+func (st *Stats) count(r *mapreduce.Report) {
+	switch r.Outcome {
+	case mapreduce.Done:
+		st.Done++
+	case mapreduce.Errored:
+		st.Errored++
+	case mapreduce.Returned:
+		st.Returned++
+	}
+}
+
+func (s *session) snapshot() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.stats
+	st.Running, st.Waiting, st.Held = s.taken, len(s.queue), len(s.units)
+	return st
+}
+
+func (s *session) panicked() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Panics++
+}

@@ -1,0 +1,161 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// A phase is where an attempt stands within the session.
+type phase uint8
+
+const (
+	waiting  phase = iota // for a slot
+	running               // its agent runs
+	reported              // its report waits for a verdict
+	dropped               // nobody waits for it; its agent may run yet
+)
+
+// A unit is one attempt at a unit, from its assignment to its verdict. It is
+// the agent.Calls of its agent.
+type unit struct {
+	session *session
+	id      ident
+	attempt int
+	job     *job
+
+	announced    chan struct{} // if not nil: closed once the orchestrator was told that it runs
+	announceOnce sync.Once
+
+	// Set before the agent runs. The goroutine of the slot clears task.
+	task   *agent.Task
+	ctx    context.Context // the attempt's own: made and ended with it
+	cancel context.CancelCauseFunc
+	limit  time.Duration // from its start
+
+	// Guarded by session.mu.
+	phase       phase
+	weight      int // slots it takes
+	timer       *time.Timer
+	interrupted bool // ctx has ended before the agent returned
+	abandoned   bool // the agent did not return in time; its slots are given away
+	ended       bool // report is set
+	report      mapreduce.Report
+	number      uint64 // orders reports
+
+	mu       sync.Mutex // guards the fields below; taken after session.mu
+	granted  int64      // tokens reserved for this attempt
+	promises []int64    // tokens set aside for calls under way, ascending
+	spent    mapreduce.Tokens
+	cost     int64 // millionths of a US dollar
+	calls    int
+	asking   *question
+	note     string
+	state    []byte           // the last that was kept
+	stateAt  mapreduce.Tokens // spent when it was
+	sentAt   int64            // tokens spent at the last state that was sent on
+	stateNew bool             // state was not sent on
+}
+
+var _ agent.Calls = (*unit)(nil)
+
+func (u *unit) held() mapreduce.Held {
+	return mapreduce.Held{Job: u.id.job, Unit: u.id.unit, Attempt: u.attempt, Running: u.phase >= running}
+}
+
+func compareHeld(a, b mapreduce.Held) int {
+	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Attempt, b.Attempt))
+}
+
+// errGoexit is what an attempt fails with whose agent ended its goroutine.
+var errGoexit = errors.New("agent ended its goroutine instead of returning")
+
+// A deadlineError is why the context of an attempt ends that takes too long.
+type deadlineError struct{ after time.Duration }
+
+func (e *deadlineError) Error() string { return fmt.Sprintf("deadline exceeded after %v", e.after) }
+
+// Is makes a deadlineError a context.DeadlineExceeded, for agents that look at
+// the cause.
+func (e *deadlineError) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// execute runs the attempt and returns its report.
+func (u *unit) execute() mapreduce.Report {
+	u.awaitAnnouncement()
+	start := time.Now()
+	r := u.outcome()
+	r.Elapsed = time.Since(start)
+	return r
+}
+
+func (u *unit) outcome() mapreduce.Report {
+	if u.job.agent == nil {
+		return u.failed(agent.PermanentJob(fmt.Errorf("this worker has no provider named %q (has: %s)",
+			u.job.spec.Provider, strings.Join(u.session.cfg.providers(), ", "))))
+	}
+	if err := u.job.breaker.refusal(); err != nil {
+		return u.failed(err)
+	}
+	res, err := u.protect()
+	if err != nil {
+		return u.failed(err)
+	}
+	return u.done(res)
+}
+
+// announceWait bounds how long a start waits for its announcement.
+const announceWait = time.Second
+
+// awaitAnnouncement lets an attempt after the first begin only when the
+// orchestrator was told: what kills this process at once is then known by name.
+func (u *unit) awaitAnnouncement() {
+	if u.announced == nil {
+		return
+	}
+	t := time.NewTimer(announceWait)
+	defer t.Stop()
+	select {
+	case <-u.announced:
+	case <-u.ctx.Done():
+	case <-t.C:
+	}
+}
+
+// announce lets the attempt begin.
+func (u *unit) announce() {
+	u.announceOnce.Do(func() { close(u.announced) })
+}
+
+// protect runs the agent and makes a panic an error.
+func (u *unit) protect() (res *agent.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("agent panicked: %v", p)
+			u.session.panicked()
+			u.session.cfg.Logger.Error("agent panicked", "job", u.id.job, "unit", u.id.unit,
+				"attempt", u.attempt, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	res, err = u.job.agent.Run(u.ctx, u.task, u)
+	if res == nil && err == nil {
+		err = errors.New("agent returned neither a result nor an error")
+	}
+	return res, err
+}
+
+// withDefaults returns spec with the defaults of what a worker looks at.
+func withDefaults(spec mapreduce.JobSpec) mapreduce.JobSpec {
+	spec.Provider = cmp.Or(spec.Provider, "rules")
+	spec.UnitTimeout = cmp.Or(spec.UnitTimeout, mapreduce.DefaultUnitTimeout)
+	spec.BreakerThreshold = cmp.Or(spec.BreakerThreshold, mapreduce.DefaultBreakerThreshold)
+	spec.BreakerTimeout = cmp.Or(spec.BreakerTimeout, mapreduce.DefaultBreakerTimeout)
+	return spec
+}

@@ -1,0 +1,186 @@
+// Package worker runs units: it keeps one session with the orchestrators, gives
+// what they assign to agents in a bounded number of slots, and reports what
+// became of it until it has their verdict.
+//
+// It talks to orchestrators only through the messages of api/mapreduce, over
+// whatever stream it is given, and never to a store. It imports no provider of
+// models and no agent: those are handed to it.
+package worker
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// A Stream is a worker's end of a session. Send and Recv may be called at the
+// same time, each by one goroutine, and both return soon after the context
+// given to Connect ends. After CloseSend, Recv returns what is under way and
+// then io.EOF.
+type Stream interface {
+	Send(*mapreduce.FromWorker) error
+	Recv() (*mapreduce.ToWorker, error)
+	CloseSend() error
+}
+
+// Connect opens a stream to one orchestrator. The stream lives no longer than
+// ctx.
+type Connect func(ctx context.Context) (Stream, error)
+
+// Config says what a worker runs, and for whom.
+type Config struct {
+	Session  mapreduce.SessionID    // Defaults to one drawn at random.
+	Version  string                 // Of the program; for display.
+	Connect  []Connect              // One for each address of an orchestrator. Needed.
+	Agents   map[string]agent.Agent // By name of provider. Needed.
+	Slots    int                    // Units that run at once. Defaults to mapreduce.DefaultParallelism.
+	Prefetch int                    // Units held beside those that run. Defaults to 0, none.
+	Logger   *slog.Logger           // Defaults to none.
+
+	Heartbeat    time.Duration // Unless the orchestrator wishes another. Defaults to 3 s.
+	DrainTimeout time.Duration // How long units may run on while draining. Defaults to 25 s.
+	Grace        time.Duration // From the end of an attempt's context until it is abandoned. Defaults to 5 s.
+
+	MaxAbandoned int // Attempts that do not return, at which the worker stops. Defaults to Slots.
+	MaxOutput    int // Bytes of one output. Defaults to 16 MiB.
+	MaxInput     int // Bytes of one unit's inputs that come in pieces. Defaults to 64 MiB.
+}
+
+func (c Config) withDefaults() Config {
+	c.Session = cmp.Or(c.Session, mapreduce.SessionID("w_"+rand.Text()))
+	c.Slots = cmp.Or(c.Slots, mapreduce.DefaultParallelism)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	c.Heartbeat = cmp.Or(c.Heartbeat, 3*time.Second)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, 25*time.Second)
+	c.Grace = cmp.Or(c.Grace, 5*time.Second)
+	c.MaxAbandoned = cmp.Or(c.MaxAbandoned, c.Slots)
+	c.MaxOutput = cmp.Or(c.MaxOutput, 16<<20)
+	c.MaxInput = cmp.Or(c.MaxInput, 64<<20)
+	return c
+}
+
+func (c Config) validate() error {
+	if len(c.Connect) == 0 {
+		return errors.New("worker: Connect: no orchestrator to connect to")
+	}
+	if len(c.Agents) == 0 {
+		return errors.New("worker: Agents: nothing to run units with")
+	}
+	for name, n := range map[string]int64{
+		"Slots": int64(c.Slots), "Prefetch": int64(c.Prefetch), "MaxAbandoned": int64(c.MaxAbandoned),
+		"MaxOutput": int64(c.MaxOutput), "MaxInput": int64(c.MaxInput), "Heartbeat": int64(c.Heartbeat),
+		"DrainTimeout": int64(c.DrainTimeout), "Grace": int64(c.Grace),
+	} {
+		if n < 0 {
+			return fmt.Errorf("worker: %s: must not be negative", name)
+		}
+	}
+	return nil
+}
+
+func (c Config) providers() []string { return slices.Sorted(maps.Keys(c.Agents)) }
+
+// A Worker runs units for orchestrators.
+type Worker struct {
+	session *session
+	started chan struct{} // holds one element until Run takes it
+}
+
+// New returns a worker that does nothing until Run.
+func New(cfg Config) (*Worker, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	w := &Worker{session: newSession(cfg), started: make(chan struct{}, 1)}
+	w.started <- struct{}{}
+	return w, nil
+}
+
+// Session returns the name of the worker's session.
+func (w *Worker) Session() mapreduce.SessionID { return w.session.cfg.Session }
+
+// Stats returns what the worker did and does.
+func (w *Worker) Stats() Stats { return w.session.snapshot() }
+
+// Run serves orchestrators until ctx ends, and then drains: it takes nothing
+// more, hands back what has not begun, lets what runs finish within
+// Config.DrainTimeout, hands back the rest, and waits for the verdicts. Running
+// units do not see ctx end.
+//
+// It returns nil if nothing was left behind. Other outcomes: the first
+// orchestrator ever reached does not let it in; too many agents did not return
+// when their time was over; reports are left without a verdict. Run is called
+// once.
+func (w *Worker) Run(ctx context.Context) error {
+	select {
+	case <-w.started:
+	default:
+		return errors.New("worker: Run was called before")
+	}
+	s := w.session
+	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	retired := make(chan struct{})
+	go func() {
+		defer close(retired)
+		s.retire(ctx, life)
+		end(errDraining)
+	}()
+	err := s.stayConnected(life)
+	end(err)
+	<-retired
+	s.slots.Wait()
+	return errors.Join(err, s.leftBehind())
+}
+
+const (
+	verdictWait = 5 * time.Second // for verdicts once nothing runs any more
+	closeWait   = time.Second     // for an orchestrator to end a stream that we closed
+)
+
+// retire waits for the reason to stop and then drains, within bounds.
+func (s *session) retire(ctx, life context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-s.exhausted:
+	case <-life.Done():
+		return
+	}
+	s.drain()
+	if !s.waitIdle(life, s.cfg.DrainTimeout) {
+		s.interruptAll(errDraining)
+		s.waitIdle(life, s.cfg.Grace+verdictWait)
+	}
+	wait(life, closeWait)
+}
+
+// waitIdle waits until the session holds nothing, and reports whether it does.
+func (s *session) waitIdle(life context.Context, limit time.Duration) bool {
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	select {
+	case <-s.idle:
+		return true
+	case <-life.Done():
+	case <-t.C:
+	}
+	return false
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
