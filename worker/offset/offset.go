@@ -52,6 +52,33 @@ func (m *Map) Splits(p int) bool {
 	return (p-r.out)%int(r.outStep) != 0
 }
 
+// Derived returns the offset of the derived text at which the first step begins
+// that came from offset p of the source or from behind it. It presumes that
+// steps stand in the order of the source.
+func (m *Map) Derived(p int) int {
+	if m == nil {
+		return p
+	}
+	i, found := slices.BinarySearchFunc(m.runs, p, func(r run, p int) int { return r.in - p })
+	if found || i == 0 {
+		return m.begin(i)
+	}
+	r := m.runs[i-1]
+	if r.inStep == 0 {
+		return m.begin(i)
+	}
+	steps := (p - r.in + int(r.inStep) - 1) / int(r.inStep)
+	return min(r.out+steps*int(r.outStep), m.begin(i))
+}
+
+// begin returns the derived offset at which run i begins, or the last ends.
+func (m *Map) begin(i int) int {
+	if i == len(m.runs) {
+		return m.derived
+	}
+	return m.runs[i].out
+}
+
 // point returns the offset of the source where the step at p begins, or where
 // the last one ends.
 func (m *Map) point(p int) int {

@@ -1,6 +1,7 @@
 package offset_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -85,6 +86,15 @@ func TestSteps(t *testing.T) {
 		m := b.Map()
 		if m.Len() != len(origin) {
 			t.Fatalf("Len() = %d, want %d", m.Len(), len(origin))
+		}
+		for p := range pos + 2 {
+			want := slices.IndexFunc(origin, func(s step) bool { return s.pos >= p })
+			if want < 0 {
+				want = len(origin)
+			}
+			if got := m.Derived(p); got != want {
+				t.Fatalf("Derived(%d) = %d, want %d", p, got, want)
+			}
 		}
 		for i := range origin {
 			if got := m.Splits(i); got == begins[i] {
