@@ -1,0 +1,243 @@
+package ground
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/coditect/mapreduce/worker/offset"
+)
+
+// A form is a way to normalise text. The forms differ in a hyphen at the end of
+// a line, of which nobody can tell whether it belongs to the word.
+type form int8
+
+const (
+	joined    form = iota // a line-end hyphen before a small letter goes, and the break with it
+	kept                  // hyphens stay; white space behind them goes
+	formCount = iota
+)
+
+// Same reports whether a and b are the same after normalising: what makes a
+// quote and the text at its place agree in the grade Normalised.
+func Same(a, b string) bool {
+	for f := range form(formCount) {
+		if normalQuote(a, f) == normalQuote(b, f) {
+			return true
+		}
+	}
+	return false
+}
+
+// normalQuote returns the normal form of a text that stands alone.
+func normalQuote(s string, f form) string {
+	return strings.Trim(normalise(s, f).text, " ")
+}
+
+// A normal is a text in normal form.
+type normal struct {
+	text    string
+	back    *offset.Map // to the original
+	hyphens bool        // the forms of the text may differ
+}
+
+// A normaliser turns a text into its normal form. White space, and a hyphen
+// behind a letter, are held back until it is known what follows.
+type normaliser struct {
+	form form
+	out  strings.Builder
+	back offset.Builder
+
+	letter bool // the last character written is a letter
+	hyphen held // a hyphen behind a letter
+	soft   bool // a soft hyphen takes the place of that hyphen
+	space  held // white space, behind the hyphen
+	broken bool // the white space holds a line break
+
+	hyphens bool // there was white space behind a hyphen
+}
+
+// held is a range of the source that is held back; empty if nothing is.
+type held struct{ pos, len int }
+
+// normalise returns the normal form f of text. Its time is linear in the length
+// of the text.
+func normalise(text string, f form) normal {
+	n := normaliser{form: f}
+	n.out.Grow(len(text))
+	for pos := 0; pos < len(text); {
+		if size := simple(text[pos:]); size > 0 {
+			n.run(text[pos:pos+size], pos)
+			pos += size
+			continue
+		}
+		size := 1
+		if text[pos] >= utf8.RuneSelf || pos+1 < len(text) && text[pos+1] >= utf8.RuneSelf {
+			size = max(1, norm.NFKC.NextBoundaryInString(text[pos:], true))
+		}
+		n.cluster(text[pos:pos+size], pos)
+		pos += size
+	}
+	n.flush(0)
+	return normal{text: n.out.String(), back: n.back.Map(), hyphens: n.hyphens}
+}
+
+// simple returns how many bytes at the front of s are characters that stand for
+// themselves, but for case, and do not combine with what follows them.
+func simple(s string) int {
+	i := 0
+	for i < len(s) && '!' <= s[i] && s[i] <= '~' && s[i] != '-' && s[i] != '`' {
+		i++
+	}
+	if i > 0 && i < len(s) && s[i] >= utf8.RuneSelf {
+		i--
+	}
+	return i
+}
+
+// run takes in simple characters of the source at pos.
+func (n *normaliser) run(s string, pos int) {
+	n.flush(rune(s[0]))
+	for i := range len(s) {
+		c := s[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		n.out.WriteByte(c)
+	}
+	n.letter = unicode.IsLetter(rune(s[len(s)-1]))
+	n.back.Copy(pos, len(s))
+}
+
+// cluster takes in a base character of the source at pos with its marks.
+func (n *normaliser) cluster(s string, pos int) {
+	r, size := utf8.DecodeRuneInString(s)
+	if size == len(s) {
+		r = plain(r)
+		switch {
+		case r == softHyphen:
+			if n.letter && n.hyphen.len == 0 && n.space.len == 0 {
+				n.hyphen, n.soft = held{pos, size}, true
+			}
+			return
+		case r == ignored:
+			return
+		case unicode.IsSpace(r):
+			n.blank(held{pos, size}, endsLine(r))
+			return
+		case r == '-' && n.letter && n.hyphen.len == 0 && n.space.len == 0:
+			n.hyphen, n.soft = held{pos, size}, false
+			return
+		case r < utf8.RuneSelf:
+			n.flush(r)
+			n.write(unicode.ToLower(r), 1, pos, size)
+			return
+		}
+	}
+	n.fold(norm.NFKC.String(s), pos, len(s))
+}
+
+// fold takes in what a cluster of the source, size bytes at pos, is in NFKC.
+func (n *normaliser) fold(s string, pos, size int) {
+	var out []rune
+	blank := true
+	for _, r := range s {
+		if r = plain(r); r == ignored || r == softHyphen {
+			continue
+		}
+		blank = blank && unicode.IsSpace(r)
+		out = append(out, r)
+	}
+	switch {
+	case len(out) == 0:
+		return
+	case blank:
+		n.blank(held{pos, size}, false)
+		return
+	}
+	n.flush(out[0])
+	for i, r := range out {
+		out[i] = unicode.ToLower(unicode.ToUpper(r))
+	}
+	folded := string(out)
+	n.letter = unicode.IsLetter(out[len(out)-1])
+	n.out.WriteString(folded)
+	n.back.Step(len(folded), pos, size)
+}
+
+// blank takes in white space.
+func (n *normaliser) blank(h held, breaks bool) {
+	if n.space.len == 0 {
+		n.space, n.broken = h, false
+	}
+	n.space.len = h.pos + h.len - n.space.pos
+	n.broken = n.broken || breaks
+}
+
+// flush writes what is held back, now that next is known to follow; 0 stands
+// for the end.
+func (n *normaliser) flush(next rune) {
+	hyphen, space := n.hyphen, n.space
+	n.hyphen, n.space = held{}, held{}
+	if hyphen.len > 0 && space.len > 0 {
+		n.hyphens = true
+		switch {
+		case n.form == joined && n.broken && unicode.IsLower(next), n.soft && n.broken && unicode.IsLetter(next):
+			return // one word
+		case n.form == kept && unicode.IsLetter(next):
+			space = held{}
+		}
+	}
+	if hyphen.len > 0 && !n.soft {
+		n.write('-', 1, hyphen.pos, hyphen.len)
+	}
+	if space.len > 0 {
+		n.write(' ', 1, space.pos, space.len)
+	}
+}
+
+// write writes r, of size bytes, for the in bytes of the source at pos.
+func (n *normaliser) write(r rune, size, pos, in int) {
+	n.letter = unicode.IsLetter(r)
+	n.out.WriteRune(r)
+	n.back.Step(size, pos, in)
+}
+
+// What plain makes of characters that are not seen.
+const (
+	ignored    = -1
+	softHyphen = '\u00ad'
+)
+
+// plain returns the plainest character that is read like r: one quotation mark
+// and one dash for all their shapes.
+func plain(r rune) rune {
+	if r < 0x80 {
+		if r == '`' {
+			return '\''
+		}
+		return r
+	}
+	switch r {
+	case '‘', '’', '‚', '‛', '′', '‵', '´', 'ʹ', 'ʼ', '‹', '›', '＇':
+		return '\''
+	case '“', '”', '„', '‟', '″', '‶', '«', '»', '〃', '＂':
+		return '"'
+	case '‐', '‑', '‒', '–', '—', '―', '−', '⁃', '﹘', '﹣', '－':
+		return '-'
+	case '\u200b', '\u200c', '\u200d', '\u2060', '\ufeff', '\u034f', '\u200e', '\u200f':
+		return ignored
+	}
+	return r
+}
+
+// endsLine reports whether r, white space, ends a line.
+func endsLine(r rune) bool {
+	switch r {
+	case '\n', '\r', '\v', '\f', '\u0085', '\u2028', '\u2029':
+		return true
+	}
+	return false
+}
