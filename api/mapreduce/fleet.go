@@ -46,6 +46,7 @@ type Hello struct {
 	Slots    int      // units that may run at once
 	Prefetch int      // units it may hold beside those
 	Agents   []string // names of the providers it can run
+	Embedded bool     // it shares the orchestrator's process, and dies with it
 	Holding  []Held
 }
 
@@ -116,11 +117,11 @@ type ResultChunk struct {
 	Data    []byte
 }
 
-// A ReserveRequest asks for tokens beyond a unit's reservation, before the call
-// that might need them.
+// A ReserveRequest asks for tokens before a call that might go beyond the
+// attempt's reservation.
 type ReserveRequest struct {
 	Held
-	Tokens int64
+	Tokens int64 // the new reservation in all: spent so far, and the call at worst
 }
 
 // An AgentState is what an agent needs to go on where it is, instead of paying

@@ -9,7 +9,7 @@
 //	('mapreduce','units',J,U)                    Unit: state, fence, small results
 //	('mapreduce','checkpoints',J,versionstamp)   Checkpoint: one a finish transaction
 //	('mapreduce','ctl',J)                        Ctl: the switch of the job
-//	('mapreduce','order',J,index)                id of the map unit with that index
+//	('mapreduce','order',J,level,index)          id of the parse or map unit there
 //	('mapreduce','recent',micros,J)              empty: jobs by time of submission
 //	('mapreduce','ready',J,shard,class,seq)      id of a unit that may be claimed;
 //	                                             class 0 came back, class 1 is new
@@ -74,6 +74,7 @@ const (
 	Size                                // tokens of the outputs' text
 	TokensIn                            // spent
 	TokensOut                           // spent
+	Reserved                            // tokens of attempts under way
 	Charged                             // reserved by attempts that were lost
 	Cost                                // millionths of a US dollar
 	DocumentsMapped                     // documents
@@ -81,7 +82,8 @@ const (
 	CharactersMapped                    // code points
 	CharactersFailed                    // code points
 	Claimed                             // attempts begun
-	lastCounter
+	CharactersParsed                    // code points of documents that had to be parsed
+	Planted                             // map units planned after their documents were parsed
 )
 
 // A Space is the key space of one installation.
@@ -149,15 +151,35 @@ func (s *Space) Unit(j mapreduce.JobID, u mapreduce.UnitID) []byte {
 // Units returns the range of job j's units, in order of id.
 func (s *Space) Units(j mapreduce.JobID) store.Range { return children(s.job("units", j)) }
 
-// Order returns the key that names the map unit with an index.
-func (s *Space) Order(j mapreduce.JobID, index int64) []byte {
-	return tuple.AppendInt(s.job("order", j), index)
+// UnitsWithPrefix returns the range of job j's units whose ids begin with
+// prefix.
+func (s *Space) UnitsWithPrefix(j mapreduce.JobID, prefix mapreduce.UnitID) store.Range {
+	return textPrefix(s.job("units", j), string(prefix))
 }
 
-// OrderFrom returns the range of the map units from an index on.
-func (s *Space) OrderFrom(j mapreduce.JobID, index int64) store.Range {
-	r := children(s.job("order", j))
-	r.Begin = s.Order(j, index)
+// ResultsWithPrefix returns the range of the large results of units whose ids
+// begin with prefix.
+func (s *Space) ResultsWithPrefix(j mapreduce.JobID, prefix mapreduce.UnitID) store.Range {
+	return textPrefix(s.job("result", j), string(prefix))
+}
+
+// textPrefix returns the range of keys whose next element is a text that begins
+// with prefix: its encoding without the terminator.
+func textPrefix(packed []byte, prefix string) store.Range {
+	k := tuple.AppendString(packed, prefix)
+	return store.Prefixed(k[:len(k)-1])
+}
+
+// Order returns the key that names the unit with an index in level -1 (parse
+// units) or 0 (map units). The ids of later levels follow from their indexes.
+func (s *Space) Order(j mapreduce.JobID, level, index int64) []byte {
+	return tuple.AppendInt(tuple.AppendInt(s.job("order", j), level), index)
+}
+
+// OrderFrom returns the range of a level's units from an index on.
+func (s *Space) OrderFrom(j mapreduce.JobID, level, index int64) store.Range {
+	r := children(tuple.AppendInt(s.job("order", j), level))
+	r.Begin = s.Order(j, level, index)
 	return r
 }
 
@@ -175,16 +197,19 @@ func (s *Space) Ready(j mapreduce.JobID, shard int64, class uint32, seq int64) [
 	return tuple.AppendInt(tuple.AppendInt(k, int64(class)), seq)
 }
 
-// ReadyFrom returns the range of the entries of a class from seq on.
-func (s *Space) ReadyFrom(j mapreduce.JobID, shard int64, class uint32, seq int64) store.Range {
-	k := tuple.AppendInt(tuple.AppendInt(s.job("ready", j), shard), int64(class))
-	r := children(k)
-	r.Begin = tuple.AppendInt(clip(k), seq)
-	return r
-}
-
 // ReadyAll returns the range of all of job j's queue entries.
 func (s *Space) ReadyAll(j mapreduce.JobID) store.Range { return children(s.job("ready", j)) }
+
+// ReadyLevel returns the range of the entries of a class that wait for a level.
+func (s *Space) ReadyLevel(j mapreduce.JobID, shard int64, class uint32, level int64) store.Range {
+	return store.Range{Begin: s.Ready(j, shard, class, Seq(level, 0)), End: s.Ready(j, shard, class, Seq(level+1, 0))}
+}
+
+// DelayedWithPrefix returns the range of the units backing off whose ids begin
+// with prefix.
+func (s *Space) DelayedWithPrefix(j mapreduce.JobID, prefix mapreduce.UnitID) store.Range {
+	return textPrefix(s.job("delayed", j), string(prefix))
+}
 
 // Delayed returns the key of a unit that is backing off.
 func (s *Space) Delayed(j mapreduce.JobID, u mapreduce.UnitID) []byte {

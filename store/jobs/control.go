@@ -1,0 +1,457 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// change turns the switch of a job: it runs fn on it in a transaction, and if
+// fn returns true writes it with its epoch raised, the record for display, and
+// the event.
+func (j *Jobs) change(ctx context.Context, id mapreduce.JobID, fn func(tx store.Tx, ctl *storagev1.Ctl) (message string, changed bool, err error)) error {
+	return j.db.Update(ctx, func(tx store.Tx) error {
+		ctl, err := j.ctl(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		message, changed, err := fn(tx, ctl)
+		if err != nil || !changed {
+			return err
+		}
+		return j.turnCtl(ctx, tx, id, ctl, message)
+	})
+}
+
+func (j *Jobs) turnCtl(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, message string) error {
+	ctl.Epoch++
+	ctl.UpdatedAtMicros = j.micros()
+	state := mapreduce.JobState(ctl.State)
+	if state.Running() {
+		ctl.Phase = ctl.State
+		j.setRun(tx, id, ctl)
+	} else {
+		tx.Clear(j.keys.Run(mapreduce.TenantID(ctl.Tenant), id))
+	}
+	tx.Set(j.keys.Ctl(id), encode(ctl))
+	j.checkpoint(tx, id, &storagev1.Checkpoint{
+		Kind: uint32(mapreduce.EventState), State: ctl.State, Level: ctl.Level, Epoch: ctl.Epoch, Message: message,
+	})
+	j.wake(tx)
+	return j.display(ctx, tx, id, ctl)
+}
+
+// display brings the job's record up to date. The counters are read by
+// snapshot: they are for people here.
+func (j *Jobs) display(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
+	job := new(storagev1.Job)
+	if _, err := read(ctx, tx.Snapshot(), j.keys.Job(id), job); err != nil {
+		return err
+	}
+	c, err := j.counters(ctx, tx.Snapshot(), id)
+	if err != nil {
+		return err
+	}
+	job.Status, job.UpdatedAtMicros, job.Error = ctl.State, ctl.UpdatedAtMicros, ctl.Error
+	job.TotalUnits = totalUnits(ctl)
+	job.CompletedUnits = c.sum(keys.Completed)
+	job.TotalTokens = c.sum(keys.TokensIn) + c.sum(keys.TokensOut)
+	tx.Set(j.keys.Job(id), encode(job))
+	return nil
+}
+
+func totalUnits(ctl *storagev1.Ctl) int64 {
+	n := ctl.ParseUnits
+	for _, l := range ctl.LevelUnits {
+		n += l
+	}
+	return n
+}
+
+// Pause stops a running job's claims. A job that is paused stays so.
+func (j *Jobs) Pause(ctx context.Context, id mapreduce.JobID, why string) error {
+	return j.change(ctx, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+		state := mapreduce.JobState(ctl.State)
+		if state == mapreduce.JobPaused {
+			return "", false, nil
+		}
+		if !state.Running() {
+			return "", false, wrongState("pause", id, state)
+		}
+		ctl.State, ctl.Error = uint32(mapreduce.JobPaused), why
+		return why, true, nil
+	})
+}
+
+func wrongState(verb string, id mapreduce.JobID, s mapreduce.JobState) error {
+	return &errs.Error{
+		Kind: errs.Precondition, Reason: "JOB_STATE",
+		Message: fmt.Sprintf("cannot %s job %s: it is %s", verb, id, s),
+	}
+}
+
+// Fail ends a running job. A job that does not run stays as it is.
+func (j *Jobs) Fail(ctx context.Context, id mapreduce.JobID, why string) error {
+	return j.change(ctx, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+		if !mapreduce.JobState(ctl.State).Running() {
+			return "", false, nil
+		}
+		ctl.State, ctl.Error = uint32(mapreduce.JobFailed), why
+		return why, true, nil
+	})
+}
+
+// Cancel ends a job that has not ended: from here on its finishes are refused.
+// Its units are swept by SweepCancelled.
+func (j *Jobs) Cancel(ctx context.Context, id mapreduce.JobID) error {
+	return j.change(ctx, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+		state := mapreduce.JobState(ctl.State)
+		if state == mapreduce.JobCancelled {
+			return "", false, nil
+		}
+		if !state.CanBecome(mapreduce.JobCancelled) {
+			return "", false, wrongState("cancel", id, state)
+		}
+		ctl.State, ctl.Sweeping = uint32(mapreduce.JobCancelled), true
+		return "cancelled", true, nil
+	})
+}
+
+// SweepCancelled marks units of a cancelled job as such, a step at a time,
+// beginning with the unit ids from cursor on; it returns the next cursor and
+// whether all are done.
+func (j *Jobs) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor []byte) (next []byte, done bool, err error) {
+	err = j.db.Update(ctx, func(tx store.Tx) error {
+		next, done = nil, true
+		ctl, err := j.ctl(ctx, tx, id)
+		if err != nil || !ctl.Sweeping {
+			return err
+		}
+		r := j.keys.Units(id)
+		if cursor != nil {
+			r.Begin = cursor
+		}
+		pairs, more, err := tx.GetRange(ctx, r, store.RangeOptions{Limit: stepUnits, Bytes: store.TargetTxSize})
+		if err != nil {
+			return err
+		}
+		if err := j.cancelUnits(tx, id, pairs); err != nil {
+			return err
+		}
+		if more {
+			next, done = store.Single(pairs[len(pairs)-1].Key).End, false
+			return nil
+		}
+		tx.ClearRange(j.keys.ReadyAll(id))
+		tx.ClearRange(j.keys.DelayedAll(id))
+		ctl.Sweeping = false
+		tx.Set(j.keys.Ctl(id), encode(ctl))
+		return j.display(ctx, tx, id, ctl)
+	})
+	return next, done, err
+}
+
+func (j *Jobs) cancelUnits(tx store.Tx, id mapreduce.JobID, pairs []store.KeyValue) error {
+	running := make(map[int64]int64)
+	for _, kv := range pairs {
+		u := new(storagev1.Unit)
+		if err := decode(kv.Key, kv.Value, u); err != nil {
+			return err
+		}
+		state := mapreduce.UnitState(u.Status)
+		if state.Ended() {
+			continue
+		}
+		if state == mapreduce.Processing {
+			running[u.Level]++ // its session stays named: a late report still settles what it spent
+		}
+		u.Status, u.Queue = uint32(mapreduce.UnitCancelled), nil
+		tx.Set(kv.Key, encode(u))
+	}
+	for level, n := range running {
+		tx.Add(j.keys.Counter(id, keys.Running, level, j.node), -n)
+	}
+	return nil
+}
+
+// Delete removes an ended job with everything it holds.
+func (j *Jobs) Delete(ctx context.Context, id mapreduce.JobID) error {
+	return j.db.Update(ctx, func(tx store.Tx) error {
+		ctl, err := j.ctl(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if state := mapreduce.JobState(ctl.State); !state.Ended() && state != mapreduce.JobPaused {
+			return wrongState("delete", id, state)
+		}
+		job := new(storagev1.Job)
+		if _, err := read(ctx, tx, j.keys.Job(id), job); err != nil {
+			return err
+		}
+		for _, r := range j.keys.Owned(id) {
+			tx.ClearRange(r)
+		}
+		tx.Clear(j.keys.Ctl(id))
+		tx.Clear(j.keys.Job(id))
+		tx.Clear(j.keys.Recent(job.CreatedAtMicros, id))
+		tx.Clear(j.keys.Run(mapreduce.TenantID(ctl.Tenant), id))
+		if r := job.Config.GetRequestId(); r != "" {
+			tx.Clear(j.keys.Idem(mapreduce.TenantID(ctl.Tenant), mapreduce.RequestID(r)))
+		}
+		return nil
+	})
+}
+
+// Resume makes a job that does not run go on: failed units get fresh attempts,
+// what was made from the levels above them is dropped, to be planned again, and
+// the job runs. It goes in steps, and a resume that was interrupted is taken up
+// by the next. A running job is left as it is.
+func (j *Jobs) Resume(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) error {
+	for {
+		level, done, err := j.resumeStep(ctx, id, r)
+		if err != nil || done {
+			return err
+		}
+		if err := j.retryFailed(ctx, id, level); err != nil {
+			return err
+		}
+	}
+}
+
+// resumeStep either names a level with failed units to be tried again, or ends
+// the resume.
+func (j *Jobs) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) (level int64, done bool, err error) {
+	err = j.db.Update(ctx, func(tx store.Tx) error {
+		level, done = 0, true
+		ctl, err := j.ctl(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		state := mapreduce.JobState(ctl.State)
+		failed, err := j.lowestFailed(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if err := resumable(id, state, failed != noneFailed, ctl.Resuming); err != nil {
+			return err
+		}
+		if r.Budget > 0 {
+			ctl.Budget = r.Budget
+		}
+		if state.Running() {
+			return j.raiseBudget(ctx, tx, id, ctl, r)
+		}
+		if failed != noneFailed {
+			level, done = failed, false
+			return j.dropAbove(ctx, tx, id, ctl, failed)
+		}
+		return j.goOn(ctx, tx, id, ctl, r)
+	})
+	return level, done, err
+}
+
+// noneFailed is what lowestFailed returns when no unit failed.
+const noneFailed = -2
+
+func (j *Jobs) lowestFailed(ctx context.Context, tx store.Tx, id mapreduce.JobID) (int64, error) {
+	pairs, _, err := tx.GetRange(ctx, j.keys.FailedAll(id), store.RangeOptions{Limit: 1})
+	if err != nil || len(pairs) == 0 {
+		return noneFailed, err
+	}
+	_, rest, err := j.keys.Last(pairs[0].Key)
+	rest.Skip()
+	return rest.Int(), err
+}
+
+func resumable(id mapreduce.JobID, s mapreduce.JobState, failures, resuming bool) error {
+	switch {
+	case s == mapreduce.JobCancelled:
+		return wrongState("resume", id, s)
+	case s == mapreduce.JobComplete && !failures && !resuming:
+		return &errs.Error{
+			Kind: errs.Precondition, Reason: "JOB_COMPLETE",
+			Message: fmt.Sprintf("cannot resume job %s: it is complete, and no unit of it failed", id),
+		}
+	}
+	return nil
+}
+
+func (j *Jobs) raiseBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, r mapreduce.Resume) error {
+	if r.Budget == 0 {
+		return nil
+	}
+	if err := j.setBudget(ctx, tx, id, r.Budget); err != nil {
+		return err
+	}
+	return j.turnCtl(ctx, tx, id, ctl, fmt.Sprintf("budget set to %d tokens", r.Budget))
+}
+
+func (j *Jobs) setBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID, budget int64) error {
+	job := new(storagev1.Job)
+	if _, err := read(ctx, tx, j.keys.Job(id), job); err != nil {
+		return err
+	}
+	job.Config.Budget = budget
+	tx.Set(j.keys.Job(id), encode(job))
+	return nil
+}
+
+// dropAbove removes the levels above one whose failed units are tried again:
+// what they were made of changes.
+func (j *Jobs) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64) error {
+	ctl.Resuming = true
+	for l := level + 1; l < int64(len(ctl.LevelUnits)); l++ {
+		if l == 0 {
+			continue // parsed again, a document gets its units; the others keep theirs
+		}
+		if err := j.dropLevel(ctx, tx, id, l, ctl.LevelUnits[l], int(l) == len(ctl.LevelUnits)-1, ctl.Shards); err != nil {
+			return err
+		}
+	}
+	ctl.LevelUnits = ctl.LevelUnits[:min(int64(len(ctl.LevelUnits)), max(level, 0)+1)]
+	ctl.Level, ctl.Final = min(ctl.Level, level), false
+	tx.Clear(j.keys.Plan(id, level+1))
+	tx.Set(j.keys.Ctl(id), encode(ctl))
+	return nil
+}
+
+// dropLevel clears a level of reduction: its units, their results and queue
+// entries, and its counters. Unit ids of a level share a prefix, so that takes
+// a few range clears however many there are. A unit that runs stands in the
+// way: what it spends has to be counted first.
+func (j *Jobs) dropLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, level, units int64, last bool, shards int64) error {
+	running, err := j.counter(ctx, tx, id, keys.Running, level)
+	if err != nil {
+		return err
+	}
+	if running > 0 {
+		return &errs.Error{
+			Kind: errs.Unavailable, Reason: "UNITS_RUNNING", RetryAfter: time.Second,
+			Message: fmt.Sprintf("%d units of level %d of job %s still run; try again when they have ended", running, level, id),
+		}
+	}
+	prefix := mapreduce.UnitID(fmt.Sprintf("reduce_L%d_", level))
+	if last && units == 1 {
+		tx.Clear(j.keys.Unit(id, mapreduce.FinalUnit))
+		tx.Clear(j.keys.Delayed(id, mapreduce.FinalUnit))
+		tx.ClearRange(j.keys.Results(id, mapreduce.FinalUnit))
+	}
+	tx.ClearRange(j.keys.UnitsWithPrefix(id, prefix))
+	tx.ClearRange(j.keys.ResultsWithPrefix(id, prefix))
+	tx.ClearRange(j.keys.DelayedWithPrefix(id, prefix))
+	tx.ClearRange(j.keys.FailedLevel(id, level))
+	tx.Clear(j.keys.Plan(id, level))
+	for shard := range shards {
+		tx.ClearRange(j.keys.ReadyLevel(id, shard, keys.ClassRequeued, level))
+		tx.ClearRange(j.keys.ReadyLevel(id, shard, keys.ClassNew, level))
+	}
+	for _, c := range []keys.Counter{keys.Completed, keys.Failed, keys.Size, keys.Running} {
+		tx.ClearRange(j.keys.CounterStripes(id, c, level))
+	}
+	return nil
+}
+
+// goOn is the last step of a resume.
+func (j *Jobs) goOn(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, r mapreduce.Resume) error {
+	if r.Budget > 0 {
+		if err := j.setBudget(ctx, tx, id, r.Budget); err != nil {
+			return err
+		}
+	}
+	state := mapreduce.Mapping
+	switch {
+	case ctl.Level < 0:
+		state = mapreduce.Decomposition
+	case ctl.Level > 0:
+		state = mapreduce.Reducing
+	}
+	ctl.State, ctl.Error, ctl.Resuming = uint32(state), "", false
+	return j.turnCtl(ctx, tx, id, ctl, "resumed")
+}
+
+// retryFailed puts a level's failed units back into their queue, in steps.
+func (j *Jobs) retryFailed(ctx context.Context, id mapreduce.JobID, level int64) error {
+	for done := false; !done; {
+		err := j.db.Update(ctx, func(tx store.Tx) error {
+			ctl, err := j.ctl(ctx, tx, id)
+			if err != nil {
+				return err
+			}
+			if !ctl.Resuming {
+				return errs.New(errs.Aborted, "job %s is being changed by another request; try again", id)
+			}
+			pairs, more, err := tx.GetRange(ctx, j.keys.FailedLevel(id, level), store.RangeOptions{Limit: stepUnits / 2})
+			if err != nil {
+				return err
+			}
+			done = !more
+			t := &turn{Jobs: j, tx: tx, in: &Turn{Job: id}, out: &TurnResult{}, ctl: ctl, counts: make(map[count]int64)}
+			return t.retry(ctx, pairs)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *turn) retry(ctx context.Context, failed []store.KeyValue) error {
+	for _, kv := range failed {
+		_, rest, err := t.keys.Last(kv.Key)
+		if err != nil {
+			return err
+		}
+		rest.Skip()
+		rest.Skip()
+		u, err := t.unit(ctx, t.tx, t.in.Job, mapreduce.UnitID(rest.Text()))
+		if err != nil {
+			return err
+		}
+		t.tx.Clear(kv.Key)
+		if u == nil || mapreduce.UnitState(u.Status) != mapreduce.UnitFailed {
+			continue
+		}
+		if err := t.unaccount(ctx, u); err != nil {
+			return err
+		}
+		t.add(keys.Failed, u.Level, -1)
+		u.Failures, u.Kills = 0, 0
+		t.enqueue(t.tx, t.in.Job, u, keys.ClassRequeued)
+		t.setUnit(t.tx, t.in.Job, u)
+	}
+	t.record()
+	return nil
+}
+
+// unaccount takes a failed unit out of the ledger of documents and characters.
+func (t *turn) unaccount(ctx context.Context, u *storagev1.Unit) error {
+	switch {
+	case u.Level > 0:
+		return nil
+	case u.Level < 0:
+		t.add(keys.DocumentsFailed, 0, -1)
+		return nil
+	}
+	t.add(keys.CharactersFailed, 0, u.Source.GetCharStart()-u.Source.GetCharEnd())
+	if u.Source.GetChunks() <= 1 {
+		t.add(keys.DocumentsFailed, 0, -1)
+		return nil
+	}
+	key := t.keys.Tally(t.in.Job, mapreduce.DocumentID(u.DocumentId))
+	tally := new(storagev1.Tally)
+	if _, err := read(ctx, t.tx, key, tally); err != nil {
+		return err
+	}
+	if tally.Complete+tally.Failed == tally.Chunks {
+		t.add(keys.DocumentsFailed, 0, -1)
+	}
+	tally.Failed--
+	t.tx.Set(key, encode(tally))
+	return nil
+}

@@ -1,0 +1,215 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+)
+
+// head returns the last seal of a job, an empty one if there is none.
+func (j *Jobs) head(ctx context.Context, r store.Reader, id mapreduce.JobID) (*storagev1.Seal, error) {
+	seal := new(storagev1.Seal)
+	pairs, _, err := r.GetRange(ctx, j.keys.Seals(id), store.RangeOptions{Limit: 1, Reverse: true})
+	if err != nil || len(pairs) == 0 {
+		return seal, err
+	}
+	return seal, decode(pairs[0].Key, pairs[0].Value, seal)
+}
+
+// sealLimit bounds the checkpoints that one seal covers.
+const sealLimit = 2000
+
+// Seal chains the checkpoints since the last seal, and returns how many it
+// covered. Checkpoints are only ever added behind those that can be read, so
+// what is read by snapshot is all there is up to its last one.
+func (j *Jobs) Seal(ctx context.Context, id mapreduce.JobID) (covered int, err error) {
+	err = j.db.Update(ctx, func(tx store.Tx) error {
+		covered = 0
+		if _, err := j.ctl(ctx, tx.Snapshot(), id); err != nil {
+			return err
+		}
+		head, err := j.head(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		pairs, _, err := tx.Snapshot().GetRange(ctx, j.since(id, head.Last), store.RangeOptions{Limit: sealLimit, Bytes: 4 * store.TargetTxSize})
+		if err != nil || len(pairs) == 0 {
+			return err
+		}
+		next := link(head, pairs, len(j.keys.Checkpoints(id).Begin)-1)
+		tx.Set(j.keys.Seal(id, next.Number), encode(next))
+		covered = len(pairs)
+		return nil
+	})
+	return covered, err
+}
+
+// since returns the range of the checkpoints after the one with a stamp.
+func (j *Jobs) since(id mapreduce.JobID, stamp []byte) store.Range {
+	r := j.keys.Checkpoints(id)
+	if len(stamp) == len(store.Versionstamp{}) {
+		r.Begin = store.Single(j.keys.Checkpoint(id, store.Versionstamp(stamp))).End
+	}
+	return r
+}
+
+// link makes the seal over pairs that follows head: SHA-256 over the previous
+// hash and, of each checkpoint, its stamp and the hash of its value. skip is the
+// length of the keys before the stamp, so that the chain does not depend on the
+// installation's prefix.
+func link(head *storagev1.Seal, pairs []store.KeyValue, skip int) *storagev1.Seal {
+	h := sha256.New()
+	h.Write(head.Hash)
+	for _, kv := range pairs {
+		sum := sha256.Sum256(kv.Value)
+		h.Write(kv.Key[skip:])
+		h.Write(sum[:])
+	}
+	return &storagev1.Seal{
+		Number: head.Number + 1, Count: int64(len(pairs)),
+		Last: stampOf(pairs[len(pairs)-1].Key), Hash: h.Sum(nil),
+	}
+}
+
+// stampOf returns the versionstamp at the end of a checkpoint's key, without
+// the two bytes of the client's own order.
+func stampOf(key []byte) []byte {
+	end := len(key) - 2
+	return bytes.Clone(key[end-len(store.Versionstamp{}) : end])
+}
+
+// ListEvents returns a page of checkpoints, oldest first, and the seals over
+// them. With Verify it fails with errs.DataLoss at the first broken link.
+func (j *Jobs) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
+	from, err := hex.DecodeString(q.PageToken)
+	if err != nil {
+		return nil, errs.Field("page_token", "is not one that a list returned")
+	}
+	var page *mapreduce.EventPage
+	err = j.db.View(ctx, func(tx store.Tx) error {
+		page = &mapreduce.EventPage{}
+		s := tx.Snapshot()
+		if _, err := j.ctl(ctx, s, q.Job); err != nil {
+			return err
+		}
+		pairs, more, err := s.GetRange(ctx, j.since(q.Job, from), store.RangeOptions{Limit: q.PageSize, Bytes: 4 * store.TargetTxSize})
+		if err != nil {
+			return err
+		}
+		for _, kv := range pairs {
+			c, err := event(kv)
+			if err != nil {
+				return err
+			}
+			page.Checkpoints = append(page.Checkpoints, c)
+		}
+		if more {
+			page.NextPageToken = hex.EncodeToString(stampOf(pairs[len(pairs)-1].Key))
+		}
+		return j.sealsOf(ctx, s, q.Job, page)
+	})
+	if err == nil && q.Verify && q.PageToken == "" {
+		err = j.Verify(ctx, q.Job)
+	}
+	return page, err
+}
+
+func event(kv store.KeyValue) (*mapreduce.Checkpoint, error) {
+	var c storagev1.Checkpoint
+	if err := decode(kv.Key, kv.Value, &c); err != nil {
+		return nil, err
+	}
+	out := &mapreduce.Checkpoint{
+		ID: hex.EncodeToString(stampOf(kv.Key)), Time: time.UnixMicro(c.TimestampMicros).UTC(),
+		Kind: mapreduce.EventKind(c.Kind), Node: mapreduce.NodeID(c.Node), State: mapreduce.JobState(c.State), Message: c.Message,
+	}
+	for _, o := range c.CompletedUnits {
+		out.Completed = append(out.Completed, unitRef(o, &out.Tokens))
+	}
+	for _, o := range c.FailedUnits {
+		out.Failed = append(out.Failed, unitRef(o, &out.Tokens))
+	}
+	return out, nil
+}
+
+func unitRef(o *storagev1.Outcome, sum *mapreduce.Tokens) mapreduce.UnitRef {
+	spent := mapreduce.Tokens{In: o.TokensIn, Out: o.TokensOut}
+	*sum = sum.Add(spent)
+	return mapreduce.UnitRef{Unit: mapreduce.UnitID(o.Unit), Attempt: int(o.Attempt), SHA256: o.Sha256, Tokens: spent}
+}
+
+// sealsOf adds to page the seals that end within it.
+func (j *Jobs) sealsOf(ctx context.Context, r store.Reader, id mapreduce.JobID, page *mapreduce.EventPage) error {
+	if len(page.Checkpoints) == 0 {
+		return nil
+	}
+	first, last := page.Checkpoints[0].ID, page.Checkpoints[len(page.Checkpoints)-1].ID
+	pairs, _, err := r.GetRange(ctx, j.keys.Seals(id), store.RangeOptions{})
+	if err != nil {
+		return err
+	}
+	for _, kv := range pairs {
+		var s storagev1.Seal
+		if err := decode(kv.Key, kv.Value, &s); err != nil {
+			return err
+		}
+		if end := hex.EncodeToString(s.Last); end >= first && end <= last {
+			page.Seals = append(page.Seals, &mapreduce.Seal{Number: s.Number, Count: int(s.Count), Last: end, Hash: s.Hash})
+		}
+	}
+	return nil
+}
+
+// Verify computes the chain of a job anew, and fails with errs.DataLoss at the
+// first link that is not as it was sealed.
+func (j *Jobs) Verify(ctx context.Context, id mapreduce.JobID) error {
+	head := new(storagev1.Seal)
+	for {
+		next, err := j.verifyNext(ctx, id, head)
+		if err != nil || next == nil {
+			return err
+		}
+		head = next
+	}
+}
+
+// verifyNext checks the seal after head, and returns it, or nil at the end.
+func (j *Jobs) verifyNext(ctx context.Context, id mapreduce.JobID, head *storagev1.Seal) (*storagev1.Seal, error) {
+	stored, want := new(storagev1.Seal), (*storagev1.Seal)(nil)
+	found := false
+	err := j.db.View(ctx, func(tx store.Tx) (err error) {
+		s := tx.Snapshot()
+		stored.Reset()
+		want = nil
+		if found, err = read(ctx, s, j.keys.Seal(id, head.Number+1), stored); err != nil || !found {
+			return err
+		}
+		pairs, _, err := s.GetRange(ctx, j.since(id, head.Last), store.RangeOptions{Limit: int(stored.Count)})
+		if err != nil {
+			return err
+		}
+		if len(pairs) > 0 {
+			want = link(head, pairs, len(j.keys.Checkpoints(id).Begin)-1)
+		}
+		return nil
+	})
+	if err != nil || !found {
+		return nil, err
+	}
+	if want == nil || want.Count != stored.Count || !bytes.Equal(want.Last, stored.Last) || !bytes.Equal(want.Hash, stored.Hash) {
+		return nil, &errs.Error{
+			Kind: errs.DataLoss, Reason: "AUDIT_CHAIN_BROKEN",
+			Message: fmt.Sprintf("seal %d of job %s: the checkpoints up to %x are not those that were sealed",
+				stored.Number, id, stored.Last),
+		}
+	}
+	return stored, nil
+}

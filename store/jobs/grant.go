@@ -1,0 +1,221 @@
+package jobs
+
+import (
+	"context"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// An Ask is what a node wants to spend of a job without asking again.
+type Ask struct {
+	Tokens      int64              // at least; 0 wants none
+	Slots       int64              // at most; units running at once
+	Parallelism int64              // of the job
+	Alone       bool               // no other node is alive: take all there is
+	Dead        []mapreduce.NodeID // whose unspent grants may be taken back
+}
+
+// A Granted is what a node may spend of a job: the sums of all its grants so
+// far. A grant of tokens covers what the node has spent, what its attempts have
+// reserved, and what it may yet reserve.
+type Granted struct {
+	Tokens int64
+	Slots  int64
+	Budget int64 // 0 if none is set
+	Rest   int64 // tokens that nobody was granted, of those this phase may spend
+}
+
+// Grant gives this node tokens and slots of a job. All grants of a job together
+// never exceed its budget, less what is held back for reducing while it maps,
+// nor its parallelism.
+func (j *Jobs) Grant(ctx context.Context, id mapreduce.JobID, ask Ask) (*Granted, error) {
+	var g *Granted
+	err := j.db.Update(ctx, func(tx store.Tx) error {
+		ctl, err := j.ctl(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		all, err := j.grants(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		for _, dead := range ask.Dead {
+			if err := j.takeBack(ctx, tx, id, dead, all); err != nil {
+				return err
+			}
+		}
+		own, before := all[j.node], storagev1.Grant{}
+		if own == nil {
+			own = new(storagev1.Grant)
+		} else {
+			before.Tokens, before.Slots = own.Tokens, own.Slots
+		}
+		rest, slots := spendable(ctl), ask.Parallelism
+		for _, other := range all {
+			rest -= other.Tokens
+			slots -= other.Slots
+		}
+		own.Tokens += portion(rest, ask.Tokens, ask.Alone)
+		own.Slots += max(0, min(portion(slots, 1, ask.Alone), ask.Slots-own.Slots))
+		if own.Tokens != before.Tokens || own.Slots != before.Slots {
+			tx.Set(j.keys.Grant(id, j.node), encode(own))
+		}
+		g = &Granted{Tokens: own.Tokens, Slots: own.Slots, Budget: ctl.Budget, Rest: rest - (own.Tokens - before.Tokens)}
+		return nil
+	})
+	return g, err
+}
+
+// portion is how much of rest a node takes that needs at least want: all if it
+// is alone, else half of what it does not need, so that others find some.
+func portion(rest, want int64, alone bool) int64 {
+	switch {
+	case want <= 0 || rest < want:
+		return 0
+	case alone:
+		return rest
+	}
+	return want + (rest-want)/2
+}
+
+// spendable is how much of the budget the job's phase may spend. What is held
+// back while mapping is there for reducing.
+func spendable(ctl *storagev1.Ctl) int64 {
+	if ctl.Level > 0 {
+		return ctl.Budget
+	}
+	return ctl.Budget - int64(float64(ctl.Budget)*ctl.ReduceShare)
+}
+
+func (j *Jobs) grants(ctx context.Context, tx store.Tx, id mapreduce.JobID) (map[mapreduce.NodeID]*storagev1.Grant, error) {
+	pairs, _, err := tx.GetRange(ctx, j.keys.Grants(id), store.RangeOptions{})
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[mapreduce.NodeID]*storagev1.Grant, len(pairs))
+	for _, kv := range pairs {
+		g := new(storagev1.Grant)
+		if err := decode(kv.Key, kv.Value, g); err != nil {
+			return nil, err
+		}
+		_, rest, err := j.keys.Last(kv.Key)
+		if err != nil {
+			return nil, err
+		}
+		rest.Skip()
+		all[mapreduce.NodeID(rest.Text())] = g
+	}
+	return all, nil
+}
+
+// takeBack reduces a dead node's grant to what it has spent, was charged, and
+// has reserved for attempts that may yet end.
+func (j *Jobs) takeBack(ctx context.Context, tx store.Tx, id mapreduce.JobID, node mapreduce.NodeID, all map[mapreduce.NodeID]*storagev1.Grant) error {
+	g := all[node]
+	if g == nil {
+		return nil
+	}
+	used, err := j.used(ctx, tx, id, node)
+	if err != nil {
+		return err
+	}
+	if g.Tokens != used || g.Slots != 0 {
+		g.Tokens, g.Slots = used, 0
+		tx.Set(j.keys.Grant(id, node), encode(g))
+	}
+	return nil
+}
+
+// used is what of a node's grant is gone, or may be.
+func (j *Jobs) used(ctx context.Context, r store.Reader, id mapreduce.JobID, node mapreduce.NodeID) (int64, error) {
+	names := []keys.Counter{keys.TokensIn, keys.TokensOut, keys.Charged, keys.Reserved}
+	ks := make([][]byte, len(names))
+	for i, c := range names {
+		ks[i] = j.keys.Counter(id, c, 0, node)
+	}
+	values, err := r.GetAll(ctx, ks)
+	n := int64(0)
+	for _, v := range values {
+		n += number(v)
+	}
+	return n, err
+}
+
+// Return gives back what this node was granted and has neither spent nor
+// reserved, and its slots but for keep.
+func (j *Jobs) Return(ctx context.Context, id mapreduce.JobID, keep int64) error {
+	return j.db.Update(ctx, func(tx store.Tx) error {
+		var g storagev1.Grant
+		found, err := read(ctx, tx, j.keys.Grant(id, j.node), &g)
+		if err != nil || !found {
+			return err
+		}
+		used, err := j.used(ctx, tx, id, j.node)
+		if err != nil {
+			return err
+		}
+		if g.Tokens == used && g.Slots <= keep {
+			return nil
+		}
+		g.Tokens, g.Slots = used, min(g.Slots, keep)
+		tx.Set(j.keys.Grant(id, j.node), encode(&g))
+		return nil
+	})
+}
+
+// A Reservation raises what an attempt has reserved.
+type Reservation struct {
+	mapreduce.Held
+	Tokens int64 // in all
+}
+
+// Reserve raises reservations of attempts that still stand, and returns for
+// each what it had before, or -1 if it does not stand. The tokens have to be in
+// this node's grant.
+func (j *Jobs) Reserve(ctx context.Context, rs []Reservation) ([]int64, error) {
+	var before []int64
+	err := j.db.Update(ctx, func(tx store.Tx) error {
+		before = before[:0]
+		for _, r := range rs {
+			u, err := j.unit(ctx, tx, r.Job, r.Unit)
+			if err != nil {
+				return err
+			}
+			if !standing(u, r.Attempt) || mapreduce.UnitState(u.Status) != mapreduce.Processing {
+				before = append(before, -1)
+				continue
+			}
+			before = append(before, u.Reserved)
+			tx.Add(j.keys.Counter(r.Job, keys.Reserved, 0, mapreduce.NodeID(u.Node)), r.Tokens-u.Reserved)
+			u.Reserved = r.Tokens
+			j.setUnit(tx, r.Job, u)
+		}
+		return nil
+	})
+	return before, err
+}
+
+// KeepState stores what an agent needs to go on where it is. It returns false
+// if the attempt no longer stands.
+func (j *Jobs) KeepState(ctx context.Context, s mapreduce.AgentState) (bool, error) {
+	stands := false
+	err := j.db.Update(ctx, func(tx store.Tx) error {
+		u, err := j.unit(ctx, tx, s.Job, s.Unit)
+		if err != nil {
+			return err
+		}
+		if stands = standing(u, s.Attempt); !stands {
+			return nil
+		}
+		tx.ClearRange(j.keys.State(s.Job, s.Unit))
+		for i := 0; i*store.ChunkSize < len(s.Data); i++ {
+			chunk := s.Data[i*store.ChunkSize : min((i+1)*store.ChunkSize, len(s.Data))]
+			tx.Set(j.keys.StateChunk(s.Job, s.Unit, int64(i)), chunk)
+		}
+		return nil
+	})
+	return stands, err
+}

@@ -1,0 +1,153 @@
+// Package jobs is what the service keeps: each operation on jobs, units,
+// sessions and checkpoints, written once over the port of package store. Every
+// write transaction here reads the key whose change must stop it, and is safe
+// to run again after an unknown commit result: identifiers come from outside,
+// and its own earlier success is recognised.
+//
+// It imports the vocabulary, the port and the key space; no driver.
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// Steps bound what one transaction of a long sweep does.
+const (
+	stepUnits = 500 // units planned, swept or requeued in one transaction
+	MaxBatch  = 64  // reports, and claims, in one turn
+)
+
+// Jobs keeps the service's records in a store. Its methods are safe for
+// concurrent use.
+type Jobs struct {
+	db   *store.DB
+	keys *keys.Space
+	node mapreduce.NodeID
+	now  func() time.Time
+}
+
+// New returns the records kept in db under space, as written by node. The clock
+// is for display alone: no decision rests on it.
+func New(db *store.DB, space *keys.Space, node mapreduce.NodeID, now func() time.Time) *Jobs {
+	return &Jobs{db: db, keys: space, node: node, now: now}
+}
+
+// Node returns the orchestrator in whose name these records are written.
+func (j *Jobs) Node() mapreduce.NodeID { return j.node }
+
+// DB returns the database underneath, for its counters.
+func (j *Jobs) DB() *store.DB { return j.db }
+
+func (j *Jobs) micros() int64 { return j.now().UnixMicro() }
+
+// read decodes the value of key into m and reports whether there is one.
+func read(ctx context.Context, r store.Reader, key []byte, m proto.Message) (bool, error) {
+	value, err := r.Get(ctx, key)
+	if err != nil || value == nil {
+		return false, err
+	}
+	return true, decode(key, value, m)
+}
+
+func decode(key, value []byte, m proto.Message) error {
+	if err := proto.Unmarshal(value, m); err != nil {
+		return fmt.Errorf("jobs: value of %x: %w: %w", key, store.ErrCorrupt, err)
+	}
+	return nil
+}
+
+// encode returns the stored form of m. It is deterministic within one version
+// of this program, which the audit chain does not rely on: it hashes what was
+// stored.
+func encode(m proto.Message) []byte {
+	b, err := proto.Marshal(m)
+	if err != nil {
+		panic("jobs: message cannot be encoded: " + err.Error()) // invalid UTF-8 is stopped at the edges
+	}
+	return b
+}
+
+func (j *Jobs) ctl(ctx context.Context, r store.Reader, id mapreduce.JobID) (*storagev1.Ctl, error) {
+	ctl := new(storagev1.Ctl)
+	found, err := read(ctx, r, j.keys.Ctl(id), ctl)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, notFound(id)
+	}
+	return ctl, nil
+}
+
+func notFound(id mapreduce.JobID) error {
+	return &errs.Error{
+		Kind: errs.NotFound, Reason: "JOB_NOT_FOUND",
+		Message: fmt.Sprintf("no job has the id %q; `coditect mapreduce list` shows those there are", id),
+	}
+}
+
+func (j *Jobs) unit(ctx context.Context, r store.Reader, id mapreduce.JobID, u mapreduce.UnitID) (*storagev1.Unit, error) {
+	unit := new(storagev1.Unit)
+	found, err := read(ctx, r, j.keys.Unit(id, u), unit)
+	if err != nil || !found {
+		return nil, err
+	}
+	return unit, nil
+}
+
+func (j *Jobs) setUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
+	tx.Set(j.keys.Unit(id, mapreduce.UnitID(u.UnitId)), encode(u))
+}
+
+// wake tells other orchestrators that there is something to see.
+func (j *Jobs) wake(tx store.Tx) { tx.Add(j.keys.Wake(), 1) }
+
+// Watch returns a channel that closes when another orchestrator may have made
+// work, or when ctx ends.
+func (j *Jobs) Watch(ctx context.Context) (<-chan struct{}, error) {
+	return j.db.Watch(ctx, j.keys.Wake())
+}
+
+// checkpoint records a change of the job in its ledger.
+func (j *Jobs) checkpoint(tx store.Tx, id mapreduce.JobID, c *storagev1.Checkpoint) {
+	c.TimestampMicros = j.micros()
+	c.Node = string(j.node)
+	key, offset := j.keys.NextCheckpoint(id)
+	tx.SetVersionstampedKey(key, offset, encode(c))
+}
+
+// enqueue makes u wait in its queue, at the place it names.
+func (j *Jobs) enqueue(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, class uint32) {
+	seq := keys.Seq(u.Level, u.Index)
+	shard := int64(0)
+	if u.Queue != nil {
+		shard = u.Queue.Shard
+	}
+	u.Status = uint32(mapreduce.Pending)
+	u.Queue = &storagev1.Queue{Class: class, Seq: seq, Shard: shard}
+	tx.Set(j.keys.Ready(id, shard, class, seq), []byte(u.UnitId))
+}
+
+// dequeue takes u off whichever queue it waits in. The shard is kept for when
+// it comes back.
+func (j *Jobs) dequeue(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
+	q := u.Queue
+	if q == nil {
+		return
+	}
+	if q.Class == keys.ClassDelayed {
+		tx.Clear(j.keys.Delayed(id, mapreduce.UnitID(u.UnitId)))
+		return
+	}
+	tx.Clear(j.keys.Ready(id, q.Shard, q.Class, q.Seq))
+}

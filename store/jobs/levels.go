@@ -1,0 +1,441 @@
+package jobs
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/keys"
+	"github.com/coditect/mapreduce/store/tuple"
+)
+
+// tally of a job's counters, over all stripes.
+type counters map[counterAt]int64
+
+type counterAt struct {
+	name  keys.Counter
+	level int64
+}
+
+func (c counters) sum(name keys.Counter) (n int64) {
+	for at, v := range c {
+		if at.name == name {
+			n += v
+		}
+	}
+	return n
+}
+
+func (j *Jobs) counters(ctx context.Context, r store.Reader, id mapreduce.JobID) (counters, error) {
+	pairs, _, err := r.GetRange(ctx, j.keys.Counters(id), store.RangeOptions{})
+	if err != nil {
+		return nil, err
+	}
+	all := make(counters)
+	for _, kv := range pairs {
+		at, _, err := j.counterKey(kv.Key)
+		if err != nil {
+			return nil, err
+		}
+		all[at] += number(kv.Value)
+	}
+	return all, nil
+}
+
+func (j *Jobs) counterKey(key []byte) (counterAt, mapreduce.NodeID, error) {
+	_, rest, err := j.keys.Last(key)
+	if err != nil {
+		return counterAt{}, "", err
+	}
+	rest.Skip() // the job
+	at := counterAt{keys.Counter(rest.Int()), rest.Int()}
+	return at, mapreduce.NodeID(rest.Text()), rest.Err()
+}
+
+// counter reads one counter at one level, over all stripes.
+func (j *Jobs) counter(ctx context.Context, r store.Reader, id mapreduce.JobID, c keys.Counter, level int64) (int64, error) {
+	pairs, _, err := r.GetRange(ctx, j.keys.CounterStripes(id, c, level), store.RangeOptions{})
+	n := int64(0)
+	for _, kv := range pairs {
+		n += number(kv.Value)
+	}
+	return n, err
+}
+
+func number(value []byte) int64 {
+	if len(value) != 8 {
+		return 0
+	}
+	return int64(binary.LittleEndian.Uint64(value))
+}
+
+// A LevelStatus is how far a job's level is.
+type LevelStatus struct {
+	State     mapreduce.JobState
+	Epoch     int64
+	Level     int64 // -1 while documents are parsed, 0 while they are mapped
+	Units     int64 // planned in this level
+	Completed int64
+	Failed    int64
+	Size      int64 // tokens of the outputs' text
+	Final     bool  // the level is the last
+	FailFast  bool
+	Sweeping  bool
+}
+
+// Ended reports whether no unit of the level can move any more.
+func (s *LevelStatus) Ended() bool { return s.Completed+s.Failed >= s.Units }
+
+// LevelStatus reads how far a job is, without writing anything. The counters
+// are as new as the latest commit that was acknowledged before the call.
+func (j *Jobs) LevelStatus(ctx context.Context, id mapreduce.JobID) (*LevelStatus, error) {
+	var s *LevelStatus
+	err := j.db.View(ctx, func(tx store.Tx) error {
+		ctl, err := j.ctl(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		s = &LevelStatus{
+			State: mapreduce.JobState(ctl.State), Epoch: ctl.Epoch, Level: ctl.Level,
+			Final: ctl.Final, FailFast: ctl.FailFast, Sweeping: ctl.Sweeping,
+		}
+		s.Units = unitsOf(ctl, ctl.Level)
+		for _, c := range []struct {
+			name keys.Counter
+			to   *int64
+		}{{keys.Completed, &s.Completed}, {keys.Failed, &s.Failed}, {keys.Size, &s.Size}} {
+			if *c.to, err = j.counter(ctx, tx, id, c.name, ctl.Level); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return s, err
+}
+
+func unitsOf(ctl *storagev1.Ctl, level int64) int64 {
+	switch {
+	case level < 0:
+		return ctl.ParseUnits
+	case level < int64(len(ctl.LevelUnits)):
+		return ctl.LevelUnits[level]
+	}
+	return 0
+}
+
+// A Next is a level of reduction to be planned.
+type Next struct {
+	Epoch int64 // of the job as it was seen; planning stops if it has moved on
+	Level int64 // 1 is the first
+	Group int64 // inputs of one reduce; 0 means one reduce takes all
+	Units int64 // of the level
+}
+
+// PlanStep plans a part of a level; its last step turns the job to it. It
+// returns whether planning is done: by this call, by an earlier run, or by
+// another node. Each step begins where the one before it, of whichever node,
+// ended.
+func (j *Jobs) PlanStep(ctx context.Context, id mapreduce.JobID, n Next) (done bool, err error) {
+	err = j.db.Update(ctx, func(tx store.Tx) error {
+		done = true
+		ctl, err := j.ctl(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if ctl.Epoch != n.Epoch || ctl.Level != n.Level-1 || !mapreduce.JobState(ctl.State).Running() {
+			return nil
+		}
+		p := &planner{Jobs: j, tx: tx, id: id, ctl: ctl, next: n, cursor: &storagev1.Plan{Level: n.Level, Units: n.Units}}
+		if _, err := read(ctx, tx, j.keys.Plan(id, n.Level), p.cursor); err != nil {
+			return err
+		}
+		if err := p.step(ctx); err != nil {
+			return err
+		}
+		if done = p.cursor.Planned >= n.Units; done {
+			tx.Clear(j.keys.Plan(id, n.Level))
+			ctl.Level, ctl.State = n.Level, uint32(mapreduce.Reducing)
+			ctl.Final = n.Group == 0
+			ctl.LevelUnits = append(ctl.LevelUnits[:n.Level], n.Units)
+			return j.turnCtl(ctx, tx, id, ctl, fmt.Sprintf("level %d: %d units", n.Level, n.Units))
+		}
+		tx.Set(j.keys.Plan(id, n.Level), encode(p.cursor))
+		return nil
+	})
+	return done, err
+}
+
+type planner struct {
+	*Jobs
+	tx     store.Tx
+	id     mapreduce.JobID
+	ctl    *storagev1.Ctl
+	next   Next
+	cursor *storagev1.Plan
+}
+
+func (p *planner) step(ctx context.Context) error {
+	switch {
+	case p.next.Level == 1 && p.next.Group == 0:
+		last, err := p.lastMap(ctx)
+		if err != nil {
+			return err
+		}
+		p.plant(mapreduce.FinalUnit, mapreduce.KindFinal, &storagev1.Inputs{End: last + 1, MapEnd: last + 1})
+		return nil
+	case p.next.Level == 1:
+		return p.groupMaps(ctx)
+	case p.next.Group == 0:
+		return p.group(ctx, 0, unitsOf(p.ctl, p.next.Level-1), mapreduce.FinalUnit, mapreduce.KindFinal)
+	}
+	below := unitsOf(p.ctl, p.next.Level-1)
+	for range stepUnits / 2 {
+		i := p.cursor.Planned
+		if i >= p.next.Units {
+			return nil
+		}
+		end := min((i+1)*p.next.Group, below)
+		unit := mapreduce.ReduceUnit(int(p.next.Level), int(i))
+		if err := p.group(ctx, i*p.next.Group, end, unit, mapreduce.KindReduce); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *planner) lastMap(ctx context.Context) (int64, error) {
+	pairs, _, err := p.tx.GetRange(ctx, p.keys.OrderFrom(p.id, 0, 0), store.RangeOptions{Limit: 1, Reverse: true})
+	if err != nil || len(pairs) == 0 {
+		return 0, err
+	}
+	return p.index(pairs[0].Key)
+}
+
+func (p *planner) index(key []byte) (int64, error) {
+	_, rest, err := p.keys.Last(key)
+	if err != nil {
+		return 0, err
+	}
+	return lastInt(rest)
+}
+
+func lastInt(rest tuple.Reader) (int64, error) {
+	rest.Skip()
+	rest.Skip()
+	n := rest.Int()
+	return n, rest.Err()
+}
+
+// groupMaps plans reduces over runs of Group map units in order. The order does
+// not change any more, so a snapshot of it will do.
+func (p *planner) groupMaps(ctx context.Context) error {
+	r := p.keys.OrderFrom(p.id, 0, p.cursor.Cursor)
+	limit := stepUnits * int(p.next.Group)
+	pairs, more, err := p.tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: limit, Bytes: 4 * store.TargetTxSize})
+	if err != nil {
+		return err
+	}
+	for len(pairs) > 0 {
+		size := min(int(p.next.Group), len(pairs))
+		if size < int(p.next.Group) && more {
+			return nil // the rest of this group is in the next step
+		}
+		first, err := p.index(pairs[0].Key)
+		if err != nil {
+			return err
+		}
+		last, err := p.index(pairs[size-1].Key)
+		if err != nil {
+			return err
+		}
+		unit := mapreduce.ReduceUnit(1, int(p.cursor.Planned))
+		p.plant(unit, mapreduce.KindReduce, &storagev1.Inputs{First: first, End: last + 1, MapFirst: first, MapEnd: last + 1})
+		p.cursor.Cursor = last + 1
+		pairs = pairs[size:]
+	}
+	return nil
+}
+
+// group plans a reduce over units [first, end) of the level below, itself one of
+// reduces.
+func (p *planner) group(ctx context.Context, first, end int64, unit mapreduce.UnitID, kind mapreduce.UnitKind) error {
+	below := int(p.next.Level - 1)
+	a, err := p.unit(ctx, p.tx.Snapshot(), p.id, mapreduce.ReduceUnit(below, int(first)))
+	if err != nil {
+		return err
+	}
+	b, err := p.unit(ctx, p.tx.Snapshot(), p.id, mapreduce.ReduceUnit(below, int(end-1)))
+	if err != nil {
+		return err
+	}
+	if a == nil || b == nil {
+		return fmt.Errorf("jobs: level %d of %s lacks units %d to %d: %w", below, p.id, first, end-1, store.ErrCorrupt)
+	}
+	p.plant(unit, kind, &storagev1.Inputs{First: first, End: end, MapFirst: a.Inputs.GetMapFirst(), MapEnd: b.Inputs.GetMapEnd()})
+	return nil
+}
+
+func (p *planner) plant(unit mapreduce.UnitID, kind mapreduce.UnitKind, in *storagev1.Inputs) {
+	shards := max(1, p.ctl.Shards)
+	p.Jobs.plant(p.tx, p.id, &storagev1.Unit{
+		UnitId: string(unit), Kind: uint32(kind), Level: p.next.Level, Index: p.cursor.Planned,
+		Inputs: in, Queue: &storagev1.Queue{Shard: p.cursor.Planned % shards},
+	})
+	p.cursor.Planned++
+}
+
+// Complete ends a job whose last level has ended.
+func (j *Jobs) Complete(ctx context.Context, id mapreduce.JobID, epoch int64) error {
+	return j.change(ctx, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+		if ctl.Epoch != epoch || !mapreduce.JobState(ctl.State).Running() {
+			return "", false, nil
+		}
+		ctl.State = uint32(mapreduce.JobComplete)
+		return "complete", true, nil
+	})
+}
+
+// PlantParsed plants the units of parsed documents, in the order of their parse
+// units, until all are planted: then it turns the job to mapping. next returns
+// the units of the document of a parse unit, none if it failed.
+func (j *Jobs) PlantParsed(ctx context.Context, id mapreduce.JobID, epoch int64, next func(ctx context.Context, u *storagev1.Unit) ([]Batch, error)) error {
+	cursor := int64(0)
+	for {
+		parsed, err := j.orderPage(ctx, id, -1, cursor, 64)
+		if err != nil {
+			return err
+		}
+		for _, u := range parsed {
+			if err := j.plantDocument(ctx, id, epoch, u, next); err != nil {
+				return err
+			}
+			cursor = u.Index + 1
+		}
+		if len(parsed) == 0 {
+			return j.startMapping(ctx, id, epoch)
+		}
+	}
+}
+
+func (j *Jobs) plantDocument(ctx context.Context, id mapreduce.JobID, epoch int64, u *storagev1.Unit, next func(ctx context.Context, u *storagev1.Unit) ([]Batch, error)) error {
+	if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete {
+		return nil
+	}
+	batches, err := next(ctx, u)
+	if err != nil {
+		return err
+	}
+	for i := range batches {
+		if err := j.plantBatch(ctx, id, epoch, &batches[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *Jobs) plantBatch(ctx context.Context, id mapreduce.JobID, epoch int64, b *Batch) error {
+	return j.db.Update(ctx, func(tx store.Tx) error {
+		ctl, err := j.ctl(ctx, tx, id)
+		if err != nil || ctl.Epoch != epoch {
+			return err
+		}
+		for _, c := range b.Blobs {
+			tx.Set(j.keys.BlobChunk(id, c.SHA256, c.Index), c.Data)
+		}
+		for _, u := range b.Units {
+			old, err := tx.Get(ctx, j.keys.Unit(id, mapreduce.UnitID(u.UnitId)))
+			if err != nil {
+				return err
+			}
+			if old == nil { // else planted before: by an earlier run, or before a resume
+				j.plant(tx, id, u)
+				tx.Add(j.keys.Counter(id, keys.Planted, 0, j.node), 1)
+				tx.Add(j.keys.Counter(id, keys.CharactersParsed, 0, j.node), u.Source.GetCharEnd()-u.Source.GetCharStart())
+			}
+		}
+		return nil
+	})
+}
+
+func (j *Jobs) startMapping(ctx context.Context, id mapreduce.JobID, epoch int64) error {
+	return j.change(ctx, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+		if ctl.Epoch != epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
+			return "", false, nil
+		}
+		planted, err := j.counter(ctx, tx, id, keys.Planted, 0)
+		if err != nil {
+			return "", false, err
+		}
+		ctl.Level, ctl.State = 0, uint32(mapreduce.Mapping)
+		ctl.LevelUnits = []int64{ctl.StagedUnits + planted}
+		return fmt.Sprintf("level 0: %d units", ctl.LevelUnits[0]), true, nil
+	})
+}
+
+// orderPage reads units of level -1 or 0 from an index on, in order.
+func (j *Jobs) orderPage(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error) {
+	var units []*storagev1.Unit
+	err := j.db.View(ctx, func(tx store.Tx) (err error) {
+		units, err = j.unitsFrom(ctx, tx.Snapshot(), id, level, from, limit)
+		return err
+	})
+	return units, err
+}
+
+// unitsFrom reads up to limit units of a level from an index on, in order.
+func (j *Jobs) unitsFrom(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error) {
+	ids, err := j.idsFrom(ctx, r, id, level, from, limit)
+	if err != nil {
+		return nil, err
+	}
+	ks := make([][]byte, len(ids))
+	for i, u := range ids {
+		ks[i] = j.keys.Unit(id, u)
+	}
+	values, err := r.GetAll(ctx, ks)
+	if err != nil {
+		return nil, err
+	}
+	units := make([]*storagev1.Unit, 0, len(ids))
+	for i, v := range values {
+		if v == nil {
+			continue
+		}
+		u := new(storagev1.Unit)
+		if err := decode(ks[i], v, u); err != nil {
+			return nil, err
+		}
+		units = append(units, u)
+	}
+	return units, nil
+}
+
+func (j *Jobs) idsFrom(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from int64, limit int) ([]mapreduce.UnitID, error) {
+	if level <= 0 {
+		pairs, _, err := r.GetRange(ctx, j.keys.OrderFrom(id, level, from), store.RangeOptions{Limit: limit})
+		ids := make([]mapreduce.UnitID, len(pairs))
+		for i, kv := range pairs {
+			ids[i] = mapreduce.UnitID(kv.Value)
+		}
+		return ids, err
+	}
+	ctl, err := j.ctl(ctx, r, id)
+	if err != nil {
+		return nil, err
+	}
+	n := unitsOf(ctl, level)
+	if ctl.Final && level == int64(len(ctl.LevelUnits))-1 {
+		if from > 0 {
+			return nil, nil
+		}
+		return []mapreduce.UnitID{mapreduce.FinalUnit}, nil
+	}
+	var ids []mapreduce.UnitID
+	for i := from; i < n && len(ids) < limit; i++ {
+		ids = append(ids, mapreduce.ReduceUnit(int(level), int(i)))
+	}
+	return ids, nil
+}

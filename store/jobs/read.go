@@ -1,0 +1,435 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// Job returns a job with its counters.
+func (j *Jobs) Job(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+	var job *mapreduce.Job
+	err := j.db.View(ctx, func(tx store.Tx) (err error) {
+		job, err = j.job(ctx, tx.Snapshot(), id)
+		return err
+	})
+	return job, err
+}
+
+func (j *Jobs) job(ctx context.Context, r store.Reader, id mapreduce.JobID) (*mapreduce.Job, error) {
+	ctl, err := j.ctl(ctx, r, id)
+	if err != nil {
+		return nil, err
+	}
+	rec := new(storagev1.Job)
+	if _, err := read(ctx, r, j.keys.Job(id), rec); err != nil {
+		return nil, err
+	}
+	c, err := j.counters(ctx, r, id)
+	if err != nil {
+		return nil, err
+	}
+	seal, err := j.head(ctx, r, id)
+	if err != nil {
+		return nil, err
+	}
+	job := &mapreduce.Job{
+		ID: id, Spec: SpecOf(rec.Config), State: mapreduce.JobState(ctl.State), Phase: mapreduce.JobState(ctl.Phase),
+		Level: int(ctl.Level), Epoch: ctl.Epoch, Error: ctl.Error,
+		Created: time.UnixMicro(rec.CreatedAtMicros).UTC(), Updated: time.UnixMicro(ctl.UpdatedAtMicros).UTC(),
+		TotalUnits: totalUnits(ctl), CompletedUnits: c.sum(keys.Completed), FailedUnits: c.sum(keys.Failed),
+		RunningUnits: c.sum(keys.Running), CostMicros: c.sum(keys.Cost),
+		TotalTokens: mapreduce.Tokens{In: c.sum(keys.TokensIn), Out: c.sum(keys.TokensOut)},
+		AuditHead:   hex.EncodeToString(seal.Hash),
+	}
+	job.Coverage = coverage(rec, c)
+	if job.State == mapreduce.JobComplete {
+		job.Phase = mapreduce.JobComplete
+	}
+	return job, nil
+}
+
+func coverage(rec *storagev1.Job, c counters) mapreduce.Coverage {
+	return mapreduce.Coverage{
+		Documents: mapreduce.Ledger{
+			Total: rec.Documents, Mapped: c.sum(keys.DocumentsMapped), Failed: c.sum(keys.DocumentsFailed), Skipped: rec.SkippedDocuments,
+		},
+		Characters: mapreduce.Ledger{
+			Total: rec.Characters + c.sum(keys.CharactersParsed), Mapped: c.sum(keys.CharactersMapped), Failed: c.sum(keys.CharactersFailed),
+		},
+	}
+}
+
+// Ctl returns a job's switch as it is now.
+func (j *Jobs) Ctl(ctx context.Context, id mapreduce.JobID) (ctl *storagev1.Ctl, err error) {
+	err = j.db.View(ctx, func(tx store.Tx) (err error) {
+		ctl, err = j.ctl(ctx, tx.Snapshot(), id)
+		return err
+	})
+	return ctl, err
+}
+
+// Record returns a job's record for display.
+func (j *Jobs) Record(ctx context.Context, id mapreduce.JobID) (*storagev1.Job, error) {
+	rec := new(storagev1.Job)
+	err := j.db.View(ctx, func(tx store.Tx) error {
+		rec.Reset()
+		found, err := read(ctx, tx.Snapshot(), j.keys.Job(id), rec)
+		if err == nil && !found {
+			return notFound(id)
+		}
+		return err
+	})
+	return rec, err
+}
+
+// ListJobs returns a page of jobs, newest first.
+func (j *Jobs) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (*mapreduce.JobPage, error) {
+	page := &mapreduce.JobPage{}
+	r := j.keys.RecentJobs()
+	if q.PageToken != "" {
+		end, err := base64.RawURLEncoding.DecodeString(q.PageToken)
+		if err != nil || bytes.Compare(end, r.Begin) < 0 || bytes.Compare(end, r.End) > 0 {
+			return nil, errs.Field("page_token", "is not one that a list returned")
+		}
+		r.End = end
+	}
+	for len(page.Jobs) < q.PageSize {
+		next, more, err := j.listSome(ctx, r, q, page)
+		if err != nil {
+			return nil, err
+		}
+		if next != nil {
+			r.End = next
+		}
+		if !more {
+			return page, nil
+		}
+	}
+	page.NextPageToken = base64.RawURLEncoding.EncodeToString(r.End)
+	return page, nil
+}
+
+// listSome appends jobs of one short transaction; next is where it stopped.
+func (j *Jobs) listSome(ctx context.Context, r store.Range, q mapreduce.ListJobsQuery, page *mapreduce.JobPage) (next []byte, more bool, err error) {
+	var found []*mapreduce.Job
+	err = j.db.View(ctx, func(tx store.Tx) error {
+		found, next = nil, nil
+		s := tx.Snapshot()
+		pairs, m, err := s.GetRange(ctx, r, store.RangeOptions{Limit: min(100, q.PageSize+1), Reverse: true})
+		if err != nil {
+			return err
+		}
+		more = m
+		for _, kv := range pairs {
+			if len(page.Jobs)+len(found) >= q.PageSize {
+				more = true
+				break
+			}
+			_, rest, err := j.keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			rest.Skip()
+			job, err := j.job(ctx, s, mapreduce.JobID(rest.Text()))
+			if err != nil {
+				return err
+			}
+			next = kv.Key
+			if chosen(q, job) {
+				found = append(found, job)
+			}
+		}
+		return nil
+	})
+	page.Jobs = append(page.Jobs, found...)
+	return next, more, err
+}
+
+func chosen(q mapreduce.ListJobsQuery, job *mapreduce.Job) bool {
+	if q.Tenant != "" && q.Tenant != job.Spec.Tenant {
+		return false
+	}
+	for _, s := range q.States {
+		if s == job.State {
+			return true
+		}
+	}
+	return len(q.States) == 0
+}
+
+// A RunRef is a job that may run.
+type RunRef struct {
+	Job      mapreduce.JobID
+	Tenant   mapreduce.TenantID
+	Priority int
+}
+
+// Runs returns the jobs that may run.
+func (j *Jobs) Runs(ctx context.Context) ([]RunRef, error) {
+	var refs []RunRef
+	err := j.db.View(ctx, func(tx store.Tx) error {
+		refs = nil
+		pairs, _, err := tx.Snapshot().GetRange(ctx, j.keys.Runs(), store.RangeOptions{})
+		if err != nil {
+			return err
+		}
+		for _, kv := range pairs {
+			_, rest, err := j.keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			ref := RunRef{Tenant: mapreduce.TenantID(rest.Text()), Job: mapreduce.JobID(rest.Text())}
+			if ref.Priority, err = strconv.Atoi(string(kv.Value)); err != nil {
+				return fmt.Errorf("jobs: value of %x: %w", kv.Key, store.ErrCorrupt)
+			}
+			refs = append(refs, ref)
+		}
+		return nil
+	})
+	return refs, err
+}
+
+// Scan looks for units of levels up to one waiting in a queue from seq on, by
+// snapshot. It returns at most limit candidates, and whether there may be more.
+func (j *Jobs) Scan(ctx context.Context, id mapreduce.JobID, shard int64, class uint32, seq, level int64, limit int) ([]Candidate, bool, error) {
+	var found []Candidate
+	var more bool
+	err := j.db.View(ctx, func(tx store.Tx) error {
+		found = found[:0]
+		r := store.Range{Begin: j.keys.Ready(id, shard, class, seq), End: j.keys.Ready(id, shard, class, keys.Seq(level+1, 0))}
+		pairs, m, err := tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: limit})
+		if err != nil {
+			return err
+		}
+		more = m
+		for _, kv := range pairs {
+			_, rest, err := j.keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			rest.Skip()
+			c := Candidate{Unit: mapreduce.UnitID(kv.Value), Shard: rest.Int(), Class: uint32(rest.Int()), Seq: rest.Int()}
+			if err := rest.Err(); err != nil {
+				return err
+			}
+			found = append(found, c)
+		}
+		return nil
+	})
+	return found, more, err
+}
+
+// A DelayedRef is a unit that is backing off.
+type DelayedRef struct {
+	Unit  mapreduce.UnitID
+	Delay time.Duration
+}
+
+// Delayed returns units of a job that are backing off, at most limit.
+func (j *Jobs) Delayed(ctx context.Context, id mapreduce.JobID, limit int) ([]DelayedRef, error) {
+	var refs []DelayedRef
+	err := j.db.View(ctx, func(tx store.Tx) error {
+		refs = nil
+		pairs, _, err := tx.Snapshot().GetRange(ctx, j.keys.DelayedAll(id), store.RangeOptions{Limit: limit})
+		if err != nil {
+			return err
+		}
+		for _, kv := range pairs {
+			var d storagev1.Delay
+			if err := decode(kv.Key, kv.Value, &d); err != nil {
+				return err
+			}
+			_, rest, err := j.keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			rest.Skip()
+			refs = append(refs, DelayedRef{mapreduce.UnitID(rest.Text()), time.Duration(d.Micros) * time.Microsecond})
+		}
+		return nil
+	})
+	return refs, err
+}
+
+// Wakeup puts units whose pause is over into the queue, and returns those that
+// it did.
+func (j *Jobs) Wakeup(ctx context.Context, id mapreduce.JobID, units []mapreduce.UnitID) ([]Candidate, error) {
+	var woken []Candidate
+	err := j.db.Update(ctx, func(tx store.Tx) error {
+		woken = nil
+		if _, err := j.ctl(ctx, tx, id); err != nil {
+			return err
+		}
+		for _, name := range units {
+			u, err := j.unit(ctx, tx, id, name)
+			if err != nil {
+				return err
+			}
+			if u == nil || mapreduce.UnitState(u.Status) != mapreduce.Pending || u.Queue == nil {
+				continue
+			}
+			if u.Queue.Class == keys.ClassDelayed {
+				j.dequeue(tx, id, u)
+				j.enqueue(tx, id, u, keys.ClassRequeued)
+				j.setUnit(tx, id, u)
+			}
+			woken = append(woken, *candidate(u))
+		}
+		return nil
+	})
+	return woken, err
+}
+
+// Unit returns the record of a unit, or nil.
+func (j *Jobs) Unit(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (u *storagev1.Unit, err error) {
+	err = j.db.View(ctx, func(tx store.Tx) (err error) {
+		u, err = j.unit(ctx, tx.Snapshot(), id, name)
+		return err
+	})
+	return u, err
+}
+
+// UnitsFrom returns up to limit units of a level with indexes from from on, in
+// order. Parse units are level -1, map units level 0.
+func (j *Jobs) UnitsFrom(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error) {
+	return j.orderPage(ctx, id, level, from, limit)
+}
+
+// pieces reads the chunks of a range that holds at most length bytes, some at a
+// time, and joins them.
+func (j *Jobs) pieces(ctx context.Context, r store.Range, length int64) ([]byte, error) {
+	all := make([]byte, 0, length)
+	for {
+		var pairs []store.KeyValue
+		var more bool
+		err := j.db.View(ctx, func(tx store.Tx) (err error) {
+			pairs, more, err = tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: 16})
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, kv := range pairs {
+			all = append(all, kv.Value...)
+		}
+		if !more {
+			return all, nil
+		}
+		r.Begin = store.Single(pairs[len(pairs)-1].Key).End
+	}
+}
+
+// Output returns the published output of a unit.
+func (j *Jobs) Output(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([]byte, error) {
+	res := u.GetResult()
+	if res.GetChunks() == 0 {
+		return res.GetInline(), nil
+	}
+	data, err := j.pieces(ctx, j.keys.Result(id, mapreduce.UnitID(u.UnitId), res.Attempt), res.Length)
+	if err != nil {
+		return nil, err
+	}
+	if sum := sha256.Sum256(data); !bytes.Equal(sum[:], res.Sha256) {
+		return nil, fmt.Errorf("jobs: result of unit %s of job %s, attempt %d: hash differs: %w", u.UnitId, id, res.Attempt, store.ErrCorrupt)
+	}
+	return data, nil
+}
+
+// Text returns bytes [start, end) of a document's text.
+func (j *Jobs) Text(ctx context.Context, id mapreduce.JobID, sha []byte, start, end int64) ([]byte, error) {
+	if start >= end {
+		return nil, nil
+	}
+	from := start / store.ChunkSize
+	to := (end + store.ChunkSize - 1) / store.ChunkSize
+	data, err := j.pieces(ctx, j.keys.Blob(id, sha, from, to), (to-from)*store.ChunkSize)
+	if err != nil {
+		return nil, err
+	}
+	start, end = start-from*store.ChunkSize, end-from*store.ChunkSize
+	if end > int64(len(data)) {
+		return nil, fmt.Errorf("jobs: text %x of job %s is cut short: %w", sha, id, store.ErrCorrupt)
+	}
+	return data[start:end:end], nil
+}
+
+// State returns what an earlier attempt's agent left to go on with.
+func (j *Jobs) State(ctx context.Context, id mapreduce.JobID, u mapreduce.UnitID) ([]byte, error) {
+	data, err := j.pieces(ctx, j.keys.State(id, u), 0)
+	if len(data) == 0 {
+		return nil, err
+	}
+	return data, err
+}
+
+// Skipped returns documents of a job that were left out, from the n-th on, at
+// most limit.
+func (j *Jobs) Skipped(ctx context.Context, id mapreduce.JobID, n int64, limit int) ([]SkippedAt, error) {
+	var skipped []SkippedAt
+	err := j.db.View(ctx, func(tx store.Tx) error {
+		skipped = nil
+		r := j.keys.SkippedAll(id)
+		r.Begin = j.keys.Skipped(id, n)
+		pairs, _, err := tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: limit})
+		if err != nil {
+			return err
+		}
+		for _, kv := range pairs {
+			var s storagev1.Skipped
+			if err := decode(kv.Key, kv.Value, &s); err != nil {
+				return err
+			}
+			_, rest, err := j.keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			rest.Skip()
+			doc := mapreduce.SkippedDocument{Document: mapreduce.DocumentID(s.DocumentId), Reason: s.Reason}
+			skipped = append(skipped, SkippedAt{rest.Int(), doc})
+		}
+		return nil
+	})
+	return skipped, err
+}
+
+// SpecOf returns the domain's form of a stored spec.
+func SpecOf(s *storagev1.Spec) mapreduce.JobSpec {
+	return mapreduce.JobSpec{
+		Tenant: mapreduce.TenantID(s.GetTenant()), RequestID: mapreduce.RequestID(s.GetRequestId()),
+		Pipeline: s.GetPipeline(), Provider: s.GetProvider(), Model: s.GetModel(), Schema: s.GetSchema(), Vars: s.GetVars(),
+		Parallelism: int(s.GetParallelism()), MaxTokensPerUnit: int(s.GetMaxTokensPerUnit()),
+		ChunkOverlap: int(s.GetChunkOverlap()), Priority: int(s.GetPriority()),
+		ReduceContextLimit: int(s.GetReduceContextLimit()), ReduceBatchSize: int(s.GetReduceBatchSize()),
+		Budget: s.GetBudget(), ReduceShare: s.GetReduceShare(),
+		OnError: mapreduce.OnError(s.GetOnError()), OnBreaker: mapreduce.OnBreaker(s.GetOnBreaker()),
+		MaxAttempts: int(s.GetMaxAttempts()), UnitTimeout: time.Duration(s.GetUnitTimeoutMicros()) * time.Microsecond,
+		BreakerThreshold: int(s.GetBreakerThreshold()), BreakerTimeout: time.Duration(s.GetBreakerTimeoutMicros()) * time.Microsecond,
+		CheckpointInterval: int(s.GetCheckpointInterval()),
+	}
+}
+
+// StoredSpec returns the stored form of a spec.
+func StoredSpec(s *mapreduce.JobSpec) *storagev1.Spec {
+	return &storagev1.Spec{
+		Tenant: string(s.Tenant), RequestId: string(s.RequestID), Pipeline: s.Pipeline, Provider: s.Provider,
+		Model: s.Model, Schema: s.Schema, Vars: s.Vars, Parallelism: int64(s.Parallelism),
+		MaxTokensPerUnit: int64(s.MaxTokensPerUnit), ChunkOverlap: int64(s.ChunkOverlap), Priority: int64(s.Priority),
+		ReduceContextLimit: int64(s.ReduceContextLimit), ReduceBatchSize: int64(s.ReduceBatchSize),
+		Budget: s.Budget, ReduceShare: s.ReduceShare, OnError: uint32(s.OnError), OnBreaker: uint32(s.OnBreaker),
+		MaxAttempts: int64(s.MaxAttempts), UnitTimeoutMicros: s.UnitTimeout.Microseconds(),
+		BreakerThreshold: int64(s.BreakerThreshold), BreakerTimeoutMicros: s.BreakerTimeout.Microseconds(),
+		CheckpointInterval: int64(s.CheckpointInterval),
+	}
+}

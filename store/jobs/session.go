@@ -1,0 +1,438 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// maxKills is how many workers a unit may bring down while it runs.
+const maxKills = 2
+
+// A Binding is what a session holds once it is bound to this node.
+type Binding struct {
+	Epoch int64
+	Kept  []Held            // attempts that go on
+	Drop  []mapreduce.Held  // named by the worker, but no longer its own
+	Jobs  []mapreduce.JobID // whose units went back to their queues
+}
+
+// Held is an attempt that a session holds, and the claim that gave it.
+type Held struct {
+	mapreduce.Held
+	Claim    string
+	Node     mapreduce.NodeID // whose grant holds its reservation
+	Reserved int64
+}
+
+// Bind makes this node the one that a worker's session reports to, and raises the
+// session's epoch, which ends the claims of whichever node had it before. The
+// epoch is the caller's to choose, above the one it read, so that Bind can be
+// run again.
+// Of what the session holds in the store, the attempts that the worker named
+// stay; the rest it never received, and they go back to their queues.
+func (j *Jobs) Bind(ctx context.Context, hello *mapreduce.Hello, epoch int64) (*Binding, error) {
+	id, holding := hello.Session, hello.Holding
+	named := make(map[mapreduce.Held]bool, len(holding))
+	for _, h := range holding {
+		h.Running = false
+		named[h] = true
+	}
+	var b *Binding
+	err := j.db.Update(ctx, func(tx store.Tx) error {
+		b = &Binding{Epoch: epoch}
+		var sess storagev1.Session
+		if _, err := read(ctx, tx, j.keys.Session(id), &sess); err != nil {
+			return err
+		}
+		if sess.Epoch >= epoch && sess.Node != string(j.node) {
+			return errs.New(errs.Aborted, "session %s reports to another orchestrator", id)
+		}
+		tx.Set(j.keys.Session(id), encode(&storagev1.Session{
+			Node: string(j.node), Epoch: epoch, Embedded: hello.Embedded,
+		}))
+		s := &sweep{Jobs: j, tx: tx, session: id, kept: named}
+		if err := s.held(ctx, 0); err != nil {
+			return err
+		}
+		if err := s.readopt(ctx, holding, fmt.Sprintf("bind-%d", epoch)); err != nil {
+			return err
+		}
+		s.record()
+		b.Kept, b.Jobs = s.stay, s.touched()
+		b.Drop = s.dropped(holding)
+		return nil
+	})
+	return b, err
+}
+
+// Epoch returns the epoch of a session, 0 if there is none, and its node.
+func (j *Jobs) Epoch(ctx context.Context, id mapreduce.SessionID) (int64, mapreduce.NodeID, error) {
+	var sess storagev1.Session
+	err := j.db.View(ctx, func(tx store.Tx) error {
+		sess.Reset()
+		_, err := read(ctx, tx, j.keys.Session(id), &sess)
+		return err
+	})
+	return sess.Epoch, mapreduce.NodeID(sess.Node), err
+}
+
+// A Loss is what became of a session that was declared dead.
+type Loss struct {
+	Jobs     []mapreduce.JobID // whose units went back
+	Units    int               // that went back, or were set aside
+	SetAside []mapreduce.Held  // that killed too many workers
+	Done     bool              // nothing is left to do
+}
+
+// Expire declares a session dead if it is still bound as seen (node, epoch),
+// and puts the units it holds back, a step at a time: call it until Done.
+// running are the units known to have been running when the worker was lost;
+// one that loses too many workers fails.
+func (j *Jobs) Expire(ctx context.Context, id mapreduce.SessionID, node mapreduce.NodeID, epoch int64, running map[mapreduce.Held]bool) (*Loss, error) {
+	var loss *Loss
+	err := j.db.Update(ctx, func(tx store.Tx) error {
+		loss = &Loss{Done: true}
+		var sess storagev1.Session
+		found, err := read(ctx, tx, j.keys.Session(id), &sess)
+		if err != nil || !found {
+			return err
+		}
+		switch {
+		case sess.Node == string(node) && sess.Epoch == epoch:
+			// The first step: from here on no claim for the session commits.
+			tx.Set(j.keys.Session(id), encode(&storagev1.Session{Epoch: epoch + 1}))
+		case sess.Node != "" || sess.Epoch != epoch+1:
+			return nil // it is alive elsewhere
+		}
+		s := &sweep{Jobs: j, tx: tx, session: id, lost: true, running: running}
+		if err := s.held(ctx, stepUnits); err != nil {
+			return err
+		}
+		s.record()
+		loss.Jobs, loss.Units, loss.SetAside, loss.Done = s.touched(), s.swept, s.aside, !s.more
+		if loss.Done {
+			tx.Clear(j.keys.Session(id))
+		}
+		return nil
+	})
+	return loss, err
+}
+
+// A SessionRef names a session as it is bound.
+type SessionRef struct {
+	Session mapreduce.SessionID
+	Node    mapreduce.NodeID
+	Epoch   int64
+	// Embedded workers died with their orchestrator.
+	Embedded bool
+}
+
+// Sessions returns all sessions, a page at a time, beginning after one.
+func (j *Jobs) Sessions(ctx context.Context, after mapreduce.SessionID, limit int) ([]SessionRef, bool, error) {
+	var refs []SessionRef
+	var more bool
+	err := j.db.View(ctx, func(tx store.Tx) error {
+		refs = refs[:0]
+		r := j.keys.Sessions()
+		if after != "" {
+			r.Begin = store.Single(j.keys.Session(after)).End
+		}
+		pairs, m, err := tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: limit})
+		if err != nil {
+			return err
+		}
+		more = m
+		for _, kv := range pairs {
+			var sess storagev1.Session
+			if err := decode(kv.Key, kv.Value, &sess); err != nil {
+				return err
+			}
+			_, rest, err := j.keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			refs = append(refs, SessionRef{mapreduce.SessionID(rest.Text()), mapreduce.NodeID(sess.Node), sess.Epoch, sess.Embedded})
+		}
+		return nil
+	})
+	return refs, more, err
+}
+
+// sweep goes through what a session holds.
+type sweep struct {
+	*Jobs
+	tx      store.Tx
+	session mapreduce.SessionID
+	lost    bool                    // the worker is gone, so its running units are suspects
+	kept    map[mapreduce.Held]bool // named by the worker
+	running map[mapreduce.Held]bool // known to have been running
+
+	stay  []Held
+	aside []mapreduce.Held
+	jobs  map[mapreduce.JobID]*turn
+	swept int
+	more  bool
+}
+
+// held visits the session's claims, at most about limit units of them (0: all).
+func (s *sweep) held(ctx context.Context, limit int) error {
+	s.jobs = make(map[mapreduce.JobID]*turn)
+	pairs, more, err := s.tx.GetRange(ctx, s.keys.HeldBy(s.session), store.RangeOptions{Limit: limit})
+	if err != nil {
+		return err
+	}
+	s.more = more
+	visited := 0
+	for _, kv := range pairs {
+		if limit > 0 && visited >= limit {
+			s.more = true
+			break
+		}
+		n, err := s.claimOf(ctx, kv)
+		if err != nil {
+			return err
+		}
+		visited += n
+	}
+	return nil
+}
+
+// record writes what the sweep counted, and wakes whoever can use what went
+// back.
+func (s *sweep) record() {
+	for _, t := range s.jobs {
+		t.record()
+	}
+	if s.swept > 0 {
+		s.wake(s.tx)
+	}
+}
+
+// readopt takes back units that were given up for lost, that nobody has claimed
+// since, and that the worker turns out to have: what it has begun is not paid
+// for again.
+func (s *sweep) readopt(ctx context.Context, holding []mapreduce.Held, claim string) error {
+	stays := make(map[mapreduce.Held]bool, len(s.stay))
+	for _, h := range s.stay {
+		stays[h.Held] = true
+	}
+	var held storagev1.Held
+	for _, h := range holding {
+		h.Running = false
+		u, err := s.unit(ctx, s.tx, h.Job, h.Unit)
+		if err != nil {
+			return err
+		}
+		if stays[h] || !standing(u, h.Attempt) || u.Session != string(s.session) ||
+			mapreduce.UnitState(u.Status) != mapreduce.Pending {
+			continue
+		}
+		t, err := s.turnOf(ctx, h.Job)
+		if err != nil || t == nil {
+			return err
+		}
+		t.readopt(u, claim)
+		held.Units = append(held.Units, &storagev1.HeldUnit{Job: string(h.Job), Unit: u.UnitId, Attempt: u.Attempt})
+		s.stay = append(s.stay, Held{h, claim, mapreduce.NodeID(u.Node), u.Reserved})
+	}
+	if len(held.Units) > 0 {
+		s.tx.Set(s.keys.Held(s.session, claim), encode(&held))
+	}
+	return nil
+}
+
+func (t *turn) readopt(u *storagev1.Unit, claim string) {
+	t.dequeue(t.tx, t.in.Job, u)
+	u.Status, u.Claim = uint32(mapreduce.Processing), claim
+	owner := mapreduce.NodeID(u.Node)
+	t.addFor(owner, keys.Charged, 0, -u.Charged)
+	t.addFor(owner, keys.Reserved, 0, u.Charged)
+	u.Reserved, u.Charged = u.Charged, 0
+	t.add(keys.Running, u.Level, 1)
+	t.setUnit(t.tx, t.in.Job, u)
+}
+
+// claimOf visits the units of one claim, whose record goes when none of them
+// stays.
+func (s *sweep) claimOf(ctx context.Context, kv store.KeyValue) (int, error) {
+	var held storagev1.Held
+	if err := decode(kv.Key, kv.Value, &held); err != nil {
+		return 0, err
+	}
+	_, rest, err := s.keys.Last(kv.Key)
+	if err != nil {
+		return 0, err
+	}
+	rest.Skip()
+	claim := rest.Text()
+	stays := false
+	for _, h := range held.Units {
+		kept, err := s.visit(ctx, claim, h)
+		if err != nil {
+			return 0, err
+		}
+		stays = stays || kept
+	}
+	if !stays {
+		s.tx.Clear(kv.Key)
+	}
+	return len(held.Units), nil
+}
+
+func (s *sweep) visit(ctx context.Context, claim string, h *storagev1.HeldUnit) (stays bool, err error) {
+	id := mapreduce.Held{Job: mapreduce.JobID(h.Job), Unit: mapreduce.UnitID(h.Unit), Attempt: int(h.Attempt)}
+	u, err := s.unit(ctx, s.tx, id.Job, id.Unit)
+	if err != nil || u == nil || u.Attempt != h.Attempt || u.Session != string(s.session) ||
+		mapreduce.UnitState(u.Status) != mapreduce.Processing {
+		return false, err
+	}
+	if s.kept[id] {
+		s.stay = append(s.stay, Held{id, claim, mapreduce.NodeID(u.Node), u.Reserved})
+		return true, nil
+	}
+	s.swept++
+	return false, s.putBack(ctx, id, u)
+}
+
+// putBack returns u to its queue. Its attempt still stands: should its worker
+// finish it after all, before it is claimed again, the finish is accepted.
+func (s *sweep) putBack(ctx context.Context, id mapreduce.Held, u *storagev1.Unit) error {
+	t, err := s.turnOf(ctx, id.Job)
+	if err != nil || t == nil {
+		return err
+	}
+	t.add(keys.Running, u.Level, -1)
+	if s.lost { // its calls may have been made: charge the worst case
+		u.Charged += u.Reserved
+		t.addFor(mapreduce.NodeID(u.Node), keys.Charged, 0, u.Reserved)
+	}
+	t.addFor(mapreduce.NodeID(u.Node), keys.Reserved, 0, -u.Reserved)
+	u.Reserved = 0
+	if s.lost && (u.Started || s.running[id]) {
+		u.Kills++
+	}
+	switch {
+	case mapreduce.JobState(t.ctl.State) == mapreduce.JobCancelled:
+		u.Status = uint32(mapreduce.UnitCancelled)
+	case u.Kills >= maxKills:
+		u.Errors = keepErrors(u.Errors, []string{fmt.Sprintf(
+			"set aside: %d workers died while they ran it", u.Kills)})
+		s.aside = append(s.aside, id)
+		err = t.fail(ctx, u)
+	default:
+		s.enqueue(s.tx, id.Job, u, keys.ClassRequeued)
+	}
+	s.setUnit(s.tx, id.Job, u)
+	return err
+}
+
+// turnOf returns what keeps the counters of a job within this transaction, or
+// nil if the job is gone.
+func (s *sweep) turnOf(ctx context.Context, id mapreduce.JobID) (*turn, error) {
+	if t, ok := s.jobs[id]; ok {
+		return t, nil
+	}
+	var ctl storagev1.Ctl
+	found, err := read(ctx, s.tx, s.keys.Ctl(id), &ctl)
+	if err != nil || !found {
+		return nil, err
+	}
+	t := &turn{Jobs: s.Jobs, tx: s.tx, in: &Turn{Job: id}, out: &TurnResult{}, ctl: &ctl, counts: make(map[count]int64)}
+	s.jobs[id] = t
+	return t, nil
+}
+
+func (s *sweep) touched() []mapreduce.JobID {
+	var ids []mapreduce.JobID
+	for id := range s.jobs {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// dropped returns what the worker named and does not hold.
+func (s *sweep) dropped(holding []mapreduce.Held) []mapreduce.Held {
+	stays := make(map[mapreduce.Held]bool, len(s.stay))
+	for _, h := range s.stay {
+		stays[h.Held] = true
+	}
+	var drop []mapreduce.Held
+	for _, h := range holding {
+		h.Running = false
+		if !stays[h] {
+			drop = append(drop, h)
+		}
+	}
+	return drop
+}
+
+// Started notes that units have begun to run, so that one that brings its
+// worker down is known. It is kept only for units under suspicion: the rest are
+// known to their orchestrator alone.
+func (j *Jobs) Started(ctx context.Context, held []mapreduce.Held) error {
+	return j.db.Update(ctx, func(tx store.Tx) error {
+		for _, h := range held {
+			u, err := j.unit(ctx, tx, h.Job, h.Unit)
+			if err != nil {
+				return err
+			}
+			if standing(u, h.Attempt) && !u.Started {
+				u.Started = true
+				j.setUnit(tx, h.Job, u)
+			}
+		}
+		return nil
+	})
+}
+
+// Beat shows that this node lives.
+func (j *Jobs) Beat(ctx context.Context, count int64) error {
+	return j.db.Update(ctx, func(tx store.Tx) error {
+		tx.Set(j.keys.Beat(j.node), encode(&storagev1.Beat{Count: count}))
+		return nil
+	})
+}
+
+// Beats returns every orchestrator's count.
+func (j *Jobs) Beats(ctx context.Context) (map[mapreduce.NodeID]int64, error) {
+	var beats map[mapreduce.NodeID]int64
+	err := j.db.View(ctx, func(tx store.Tx) error {
+		beats = make(map[mapreduce.NodeID]int64)
+		pairs, _, err := tx.Snapshot().GetRange(ctx, j.keys.Beats(), store.RangeOptions{})
+		if err != nil {
+			return err
+		}
+		for _, kv := range pairs {
+			var b storagev1.Beat
+			if err := decode(kv.Key, kv.Value, &b); err != nil {
+				return err
+			}
+			_, rest, err := j.keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			beats[mapreduce.NodeID(rest.Text())] = b.Count
+		}
+		return nil
+	})
+	return beats, err
+}
+
+// Forget removes the sign of life of a node that is dead and holds nothing.
+func (j *Jobs) Forget(ctx context.Context, node mapreduce.NodeID, count int64) error {
+	return j.db.Update(ctx, func(tx store.Tx) error {
+		var b storagev1.Beat
+		found, err := read(ctx, tx, j.keys.Beat(node), &b)
+		if err != nil || !found || b.Count != count {
+			return err
+		}
+		tx.Clear(j.keys.Beat(node))
+		return nil
+	})
+}

@@ -1,0 +1,260 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// A Batch is a part of a submission: what one transaction stages. It should
+// hold at most 500 units and store.TargetTxSize bytes.
+type Batch struct {
+	Units   []*storagev1.Unit
+	Blobs   []BlobChunk
+	Skipped []SkippedAt
+}
+
+// A BlobChunk is chunk Index of the text with the given hash; all but the last
+// hold store.ChunkSize bytes.
+type BlobChunk struct {
+	SHA256 []byte
+	Index  int64
+	Data   []byte
+}
+
+// SkippedAt is the n-th document left out of a submission.
+type SkippedAt struct {
+	N int64
+	mapreduce.SkippedDocument
+}
+
+// Begin opens a submission under an id that no job has; if one has it, Begin
+// fails with errs.Exists and the caller draws again.
+func (j *Jobs) Begin(ctx context.Context, id mapreduce.JobID, spec *storagev1.Spec) error {
+	return j.db.Update(ctx, func(tx store.Tx) error {
+		values, err := tx.GetAll(ctx, [][]byte{j.keys.Ctl(id), j.keys.Ingest(id)})
+		if err != nil {
+			return err
+		}
+		var in storagev1.Ingest
+		if values[0] != nil || values[1] != nil {
+			if err := decode(nil, values[1], &in); err != nil || in.Node != string(j.node) {
+				return errs.New(errs.Exists, "job id %s is taken", id)
+			}
+		}
+		tx.Set(j.keys.Ingest(id), encode(&storagev1.Ingest{
+			Node: string(j.node), CreatedAtMicros: j.micros(), RequestId: spec.RequestId, Tenant: spec.Tenant,
+		}))
+		return nil
+	})
+}
+
+// Stage stores a part of a submission. Nobody sees it before Flip. A unit whose
+// id another document's unit has is refused with errs.Exists.
+func (j *Jobs) Stage(ctx context.Context, id mapreduce.JobID, b *Batch) error {
+	return j.db.Update(ctx, func(tx store.Tx) error {
+		if err := j.ingesting(ctx, tx, id); err != nil {
+			return err
+		}
+		if err := j.unique(ctx, tx, id, b.Units); err != nil {
+			return err
+		}
+		for _, u := range b.Units {
+			j.plant(tx, id, u)
+		}
+		for _, c := range b.Blobs {
+			tx.Set(j.keys.BlobChunk(id, c.SHA256, c.Index), c.Data)
+		}
+		for _, s := range b.Skipped {
+			tx.Set(j.keys.Skipped(id, s.N), encode(&storagev1.Skipped{DocumentId: string(s.Document), Reason: s.Reason}))
+		}
+		return nil
+	})
+}
+
+// plant writes a new unit with its place in the queue and in the order.
+func (j *Jobs) plant(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
+	j.enqueue(tx, id, u, keys.ClassNew)
+	j.setUnit(tx, id, u)
+	if u.Level <= 0 {
+		tx.Set(j.keys.Order(id, u.Level, u.Index), []byte(u.UnitId))
+	}
+}
+
+func (j *Jobs) ingesting(ctx context.Context, tx store.Tx, id mapreduce.JobID) error {
+	v, err := tx.Get(ctx, j.keys.Ingest(id))
+	if err != nil {
+		return err
+	}
+	if v == nil {
+		return errs.New(errs.Aborted, "submission %s was given up; submit again", id)
+	}
+	return nil
+}
+
+// unique refuses units whose id is another's. A unit of the same index is this
+// batch's own, of an earlier run.
+func (j *Jobs) unique(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) error {
+	ks := make([][]byte, len(units))
+	for i, u := range units {
+		ks[i] = j.keys.Unit(id, mapreduce.UnitID(u.UnitId))
+	}
+	values, err := tx.GetAll(ctx, ks)
+	if err != nil {
+		return err
+	}
+	inBatch := make(map[string]*storagev1.Unit, len(units))
+	for i, u := range units {
+		old := inBatch[u.UnitId]
+		inBatch[u.UnitId] = u
+		if old == nil && values[i] != nil {
+			old = new(storagev1.Unit)
+			if err := decode(ks[i], values[i], old); err != nil {
+				return err
+			}
+		}
+		if old != nil && (old.Index != u.Index || old.Level != u.Level) {
+			return errs.Field("documents", "documents %d and %d have the same id %q; give each its own",
+				old.Index>>20+1, u.Index>>20+1, u.DocumentId)
+		}
+	}
+	return nil
+}
+
+// A Flip makes a submission a job.
+type Flip struct {
+	Spec       *storagev1.Spec
+	Shards     int64
+	Parse      int64 // units that parse documents
+	Map        int64 // units staged so far
+	Documents  int64 // processed and skipped
+	Characters int64
+	Skipped    int64
+}
+
+// Flip makes the job visible, whole, and returns its id; if an earlier
+// submission had the same request id, it returns that job's, and nothing of
+// this one becomes visible.
+func (j *Jobs) Flip(ctx context.Context, id mapreduce.JobID, f *Flip) (mapreduce.JobID, error) {
+	winner := id
+	err := j.db.Update(ctx, func(tx store.Tx) error {
+		winner = id
+		done, err := tx.Get(ctx, j.keys.Ctl(id))
+		if err != nil || done != nil { // done: an earlier run committed
+			return err
+		}
+		if err := j.ingesting(ctx, tx, id); err != nil {
+			return err
+		}
+		if f.Spec.RequestId != "" {
+			key := j.keys.Idem(mapreduce.TenantID(f.Spec.Tenant), mapreduce.RequestID(f.Spec.RequestId))
+			earlier, err := tx.Get(ctx, key)
+			if err != nil {
+				return err
+			}
+			if earlier != nil {
+				winner = mapreduce.JobID(earlier)
+				return nil
+			}
+			tx.Set(key, []byte(id))
+		}
+		j.reveal(tx, id, f)
+		return nil
+	})
+	return winner, err
+}
+
+func (j *Jobs) reveal(tx store.Tx, id mapreduce.JobID, f *Flip) {
+	now := j.micros()
+	state, level := mapreduce.Mapping, int64(0)
+	if f.Parse > 0 {
+		state, level = mapreduce.Decomposition, -1
+	}
+	ctl := &storagev1.Ctl{
+		State: uint32(state), Phase: uint32(state), Epoch: 1, Level: level, LevelUnits: []int64{f.Map},
+		UpdatedAtMicros: now, MaxAttempts: f.Spec.MaxAttempts, Budget: f.Spec.Budget,
+		FailFast: f.Spec.OnError == uint32(mapreduce.FailFast), ParseUnits: f.Parse, Shards: f.Shards, StagedUnits: f.Map,
+		Tenant: f.Spec.Tenant, Priority: f.Spec.Priority, ReduceShare: f.Spec.ReduceShare,
+	}
+	tx.Set(j.keys.Ctl(id), encode(ctl))
+	tx.Set(j.keys.Job(id), encode(&storagev1.Job{
+		JobId: string(id), Status: uint32(state), CreatedAtMicros: now, UpdatedAtMicros: now, Config: f.Spec,
+		TotalUnits: f.Map + f.Parse, Shards: f.Shards, Documents: f.Documents, Characters: f.Characters,
+		SkippedDocuments: f.Skipped,
+	}))
+	tx.Set(j.keys.Recent(now, id), nil)
+	j.setRun(tx, id, ctl)
+	tx.Clear(j.keys.Ingest(id))
+	j.checkpoint(tx, id, &storagev1.Checkpoint{
+		Kind: uint32(mapreduce.EventSubmitted), State: uint32(state), Epoch: 1, Level: level,
+		Message: fmt.Sprintf("%d documents, %d units", f.Documents, f.Map+f.Parse),
+	})
+	j.wake(tx)
+}
+
+func (j *Jobs) setRun(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) {
+	tx.Set(j.keys.Run(mapreduce.TenantID(ctl.Tenant), id), strconv.AppendInt(nil, ctl.Priority, 10))
+}
+
+// Requested returns the job that a tenant's request submitted, or "".
+func (j *Jobs) Requested(ctx context.Context, t mapreduce.TenantID, r mapreduce.RequestID) (mapreduce.JobID, error) {
+	var id []byte
+	err := j.db.View(ctx, func(tx store.Tx) (err error) {
+		id, err = tx.Get(ctx, j.keys.Idem(t, r))
+		return err
+	})
+	return mapreduce.JobID(id), err
+}
+
+// Abandon removes what a submission staged. If it became a job after all,
+// nothing happens.
+func (j *Jobs) Abandon(ctx context.Context, id mapreduce.JobID) error {
+	return j.db.Update(ctx, func(tx store.Tx) error {
+		v, err := tx.Get(ctx, j.keys.Ingest(id))
+		if err != nil || v == nil {
+			return err
+		}
+		for _, r := range j.keys.Owned(id) {
+			tx.ClearRange(r)
+		}
+		tx.Clear(j.keys.Ingest(id))
+		return nil
+	})
+}
+
+// An IngestRef is a submission under way.
+type IngestRef struct {
+	Job  mapreduce.JobID
+	Node mapreduce.NodeID
+}
+
+// Ingests returns the submissions under way.
+func (j *Jobs) Ingests(ctx context.Context) ([]IngestRef, error) {
+	var refs []IngestRef
+	err := j.db.View(ctx, func(tx store.Tx) error {
+		refs = nil
+		pairs, _, err := tx.Snapshot().GetRange(ctx, j.keys.Ingests(), store.RangeOptions{Limit: 1000})
+		if err != nil {
+			return err
+		}
+		for _, kv := range pairs {
+			var in storagev1.Ingest
+			if err := decode(kv.Key, kv.Value, &in); err != nil {
+				return err
+			}
+			_, rest, err := j.keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			refs = append(refs, IngestRef{mapreduce.JobID(rest.Text()), mapreduce.NodeID(in.Node)})
+		}
+		return nil
+	})
+	return refs, err
+}

@@ -1,0 +1,657 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// A Turn is what one transaction does for one job: it takes reports of ended
+// attempts, and claims units for the slots they freed.
+type Turn struct {
+	Job     mapreduce.JobID
+	Reports []TurnReport
+	Claim   *Claim   // nil claims nothing
+	Release []HeldID // claims whose units have all ended before
+}
+
+// A TurnReport is a report, with what was drawn for it outside the transaction.
+type TurnReport struct {
+	*mapreduce.Report
+	Jitter float64 // in [0,1): places the pause before the next attempt
+}
+
+// The pause before another attempt is drawn between nothing and a bound that
+// doubles with each failure: exponential backoff with full jitter.
+const (
+	minBackoff = 500 * time.Millisecond
+	maxBackoff = 30 * time.Second
+)
+
+// pause returns how long a unit waits after its n-th failure.
+func (r TurnReport) pause(n int64) time.Duration {
+	bound := maxBackoff
+	if n < 8 {
+		bound = min(bound, minBackoff<<(n-1))
+	}
+	return r.RetryAfter + time.Duration(r.Jitter*float64(bound))
+}
+
+// A HeldID names one claim of a session.
+type HeldID struct {
+	Session mapreduce.SessionID
+	Claim   string
+}
+
+// A Claim asks for units.
+type Claim struct {
+	ID         string // drawn once, whatever becomes of the transaction
+	Seats      []Seat
+	Candidates []Candidate
+	Bounded    bool  // Tokens bounds what may be reserved
+	Tokens     int64 // that may be reserved
+	// Share is the part of the budget that belongs to a document; its chunks
+	// divide it.
+	Share int64
+}
+
+// A Seat is a session with free slots.
+type Seat struct {
+	Session mapreduce.SessionID
+	Epoch   int64
+	Slots   int
+}
+
+// A Candidate is a unit that was seen waiting in a queue.
+type Candidate struct {
+	Unit  mapreduce.UnitID
+	Class uint32
+	Shard int64
+	Seq   int64
+}
+
+// A TurnResult is what a turn came to.
+type TurnResult struct {
+	State    mapreduce.JobState // of the job; unknown if it is gone
+	Level    int64
+	Epoch    int64
+	Verdicts []Settled // one for each report, in order
+	Claimed  []Claimed
+	Left     []Candidate // that may still be claimed: no seat or no tokens were left
+	Need     int64       // tokens that the first unit needs for which none were left
+	Seated   []bool      // which seats' sessions are still as they were
+	JobError string      // a failure that no unit of the job can survive
+}
+
+// Settled is what became of a report.
+type Settled struct {
+	Verdict  mapreduce.Verdict
+	State    mapreduce.UnitState // of the unit now
+	Requeued *Candidate          // where the unit waits, if it may be claimed at once
+	Delayed  bool                // it waits for Delay first
+	Delay    time.Duration
+}
+
+// Claimed is a unit that was claimed for a session.
+type Claimed struct {
+	Session mapreduce.SessionID
+	Unit    *storagev1.Unit
+}
+
+// Turn carries out t. These things might happen:
+//  1. nil: every verdict is durable, and every claim is;
+//  2. an error: nothing that t asked for is known to have happened; Turn may be
+//     called again with the same t.
+func (j *Jobs) Turn(ctx context.Context, t *Turn) (*TurnResult, error) {
+	var out *TurnResult
+	err := j.db.Update(ctx, func(tx store.Tx) error {
+		run := &turn{Jobs: j, tx: tx, in: t, out: &TurnResult{}, counts: make(map[count]int64)}
+		out = run.out
+		return run.do(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// turn is one run of a Turn's transaction.
+type turn struct {
+	*Jobs
+	tx     store.Tx
+	in     *Turn
+	out    *TurnResult
+	ctl    *storagev1.Ctl
+	counts map[count]int64
+	ended  storagev1.Checkpoint
+}
+
+type count struct {
+	name  keys.Counter
+	level int64
+	node  mapreduce.NodeID
+}
+
+func (t *turn) add(c keys.Counter, level int64, n int64) { t.addFor(t.node, c, level, n) }
+
+func (t *turn) addFor(node mapreduce.NodeID, c keys.Counter, level int64, n int64) {
+	if n != 0 {
+		t.counts[count{c, level, node}] += n
+	}
+}
+
+func (t *turn) do(ctx context.Context) error {
+	values, err := t.tx.GetAll(ctx, t.reads())
+	if err != nil {
+		return err
+	}
+	if err := t.readCtl(values[0]); err != nil {
+		return err
+	}
+	if err := t.finishAll(ctx, values[1:]); err != nil {
+		return err
+	}
+	if err := t.claim(ctx, values[1+len(t.in.Reports):]); err != nil {
+		return err
+	}
+	for _, h := range t.in.Release {
+		t.tx.Clear(t.keys.Held(h.Session, h.Claim))
+	}
+	t.record()
+	return nil
+}
+
+// reads lists what every turn reads serializably: the switch, each reported
+// unit, and of each seat its session and whether this claim was made before.
+func (t *turn) reads() [][]byte {
+	ks := make([][]byte, 0, 1+len(t.in.Reports)+8)
+	ks = append(ks, t.keys.Ctl(t.in.Job))
+	for _, r := range t.in.Reports {
+		ks = append(ks, t.keys.Unit(t.in.Job, r.Unit))
+	}
+	if c := t.in.Claim; c != nil {
+		for _, s := range c.Seats {
+			ks = append(ks, t.keys.Session(s.Session), t.keys.Held(s.Session, c.ID))
+		}
+	}
+	return ks
+}
+
+func (t *turn) readCtl(value []byte) error {
+	if value == nil {
+		return nil
+	}
+	t.ctl = new(storagev1.Ctl)
+	t.out.State = mapreduce.JobState(0)
+	if err := decode(t.keys.Ctl(t.in.Job), value, t.ctl); err != nil {
+		return err
+	}
+	t.out.State = mapreduce.JobState(t.ctl.State)
+	t.out.Level, t.out.Epoch = t.ctl.Level, t.ctl.Epoch
+	return nil
+}
+
+// record writes the counters and the checkpoint of what the turn did.
+func (t *turn) record() {
+	for c, n := range t.counts {
+		if n != 0 {
+			t.tx.Add(t.keys.Counter(t.in.Job, c.name, c.level, c.node), n)
+		}
+	}
+	if len(t.ended.CompletedUnits)+len(t.ended.FailedUnits) > 0 {
+		t.ended.Kind = uint32(mapreduce.EventFinished)
+		t.ended.Level = t.ctl.Level
+		t.checkpoint(t.tx, t.in.Job, &t.ended)
+	}
+}
+
+func (t *turn) finishAll(ctx context.Context, values [][]byte) error {
+	units := make(map[mapreduce.UnitID]*storagev1.Unit, len(t.in.Reports))
+	for i, r := range t.in.Reports {
+		u, seen := units[r.Unit]
+		if !seen && values[i] != nil {
+			u = new(storagev1.Unit)
+			if err := decode(t.keys.Unit(t.in.Job, r.Unit), values[i], u); err != nil {
+				return err
+			}
+		}
+		units[r.Unit] = u
+		s, err := t.finish(ctx, u, r)
+		if err != nil {
+			return err
+		}
+		t.out.Verdicts = append(t.out.Verdicts, s)
+	}
+	return nil
+}
+
+// finish applies one report to its unit. A nil unit is one that is not there.
+func (t *turn) finish(ctx context.Context, u *storagev1.Unit, r TurnReport) (Settled, error) {
+	if t.ctl == nil || u == nil {
+		return Settled{Verdict: mapreduce.Gone}, nil
+	}
+	s := Settled{State: mapreduce.UnitState(u.Status), Verdict: mapreduce.Stale}
+	if u.Attempt != int64(r.Attempt) {
+		return s, nil
+	}
+	cancelled := mapreduce.JobState(t.ctl.State) == mapreduce.JobCancelled
+	switch s.State {
+	case mapreduce.UnitComplete, mapreduce.UnitFailed:
+		// This report's own earlier success, or another copy of it.
+		s.Verdict = mapreduce.Accepted
+		return s, nil
+	case mapreduce.UnitCancelled:
+		s.Verdict = mapreduce.Gone
+		if u.Session == "" {
+			return s, nil // settled before
+		}
+	case mapreduce.Pending:
+		if u.Session == "" { // this report's own earlier success: handed back, or failed
+			s.Verdict, s.Delayed = mapreduce.Accepted, u.Queue.GetClass() == keys.ClassDelayed
+			s.Delay = maxBackoff // the pause itself was drawn in the run that committed
+			if !s.Delayed {
+				s.Requeued = candidate(u)
+			}
+			return s, nil
+		}
+		t.dequeue(t.tx, t.in.Job, u)
+	case mapreduce.Processing:
+		t.add(keys.Running, u.Level, -1)
+	default:
+		return s, nil
+	}
+	t.settle(u, r)
+	u.Session, u.Claim, u.Started = "", "", false
+	var err error
+	if cancelled || s.State == mapreduce.UnitCancelled {
+		s.Verdict, u.Status = mapreduce.Gone, uint32(mapreduce.UnitCancelled)
+	} else {
+		s.Verdict = mapreduce.Accepted
+		err = t.conclude(ctx, u, r, &s)
+	}
+	s.State = mapreduce.UnitState(u.Status)
+	t.setUnit(t.tx, t.in.Job, u)
+	return s, err
+}
+
+// settle replaces what the attempt had reserved, or was charged for, by what it
+// spent.
+func (t *turn) settle(u *storagev1.Unit, r TurnReport) {
+	owner := mapreduce.NodeID(u.Node)
+	if owner == "" {
+		owner = t.node
+	}
+	t.addFor(owner, keys.Reserved, 0, -u.Reserved)
+	t.addFor(owner, keys.Charged, 0, -u.Charged)
+	t.addFor(owner, keys.TokensIn, 0, r.Tokens.In)
+	t.addFor(owner, keys.TokensOut, 0, r.Tokens.Out)
+	t.addFor(owner, keys.Cost, 0, r.CostMicros)
+	u.Reserved, u.Charged = 0, 0
+	u.TokensIn += r.Tokens.In
+	u.TokensOut += r.Tokens.Out
+	u.CostMicros += r.CostMicros
+	u.ElapsedMicros = r.Elapsed.Microseconds()
+}
+
+func (t *turn) conclude(ctx context.Context, u *storagev1.Unit, r TurnReport, s *Settled) error {
+	switch {
+	case r.Outcome == mapreduce.Done:
+		return t.complete(ctx, u, r)
+	case r.Outcome == mapreduce.Returned:
+		t.requeue(u, s)
+		return nil
+	case r.Class == mapreduce.PermanentJob:
+		u.Errors = keepErrors(u.Errors, r.Errors)
+		t.out.JobError = firstOr(r.Errors, "a failure that no unit of the job can survive")
+		t.requeue(u, s)
+		return nil
+	}
+	u.Errors = keepErrors(u.Errors, r.Errors)
+	u.Failures++
+	if r.Class == mapreduce.PermanentUnit || u.Failures >= t.ctl.MaxAttempts {
+		return t.fail(ctx, u)
+	}
+	s.Delayed, s.Delay = true, r.pause(u.Failures)
+	t.delay(u, s.Delay)
+	return nil
+}
+
+func (t *turn) requeue(u *storagev1.Unit, s *Settled) {
+	t.enqueue(t.tx, t.in.Job, u, keys.ClassRequeued)
+	s.Requeued = candidate(u)
+}
+
+func candidate(u *storagev1.Unit) *Candidate {
+	return &Candidate{
+		Unit: mapreduce.UnitID(u.UnitId), Class: u.Queue.Class, Shard: u.Queue.Shard, Seq: u.Queue.Seq,
+	}
+}
+
+// delay makes u wait before its next attempt. How long is told, not until when:
+// each orchestrator times it from its own first sight.
+func (t *turn) delay(u *storagev1.Unit, d time.Duration) {
+	shard := int64(0)
+	if u.Queue != nil {
+		shard = u.Queue.Shard
+	}
+	u.Status = uint32(mapreduce.Pending)
+	u.Queue = &storagev1.Queue{Class: keys.ClassDelayed, Seq: keys.Seq(u.Level, u.Index), Shard: shard}
+	t.tx.Set(t.keys.Delayed(t.in.Job, mapreduce.UnitID(u.UnitId)), encode(&storagev1.Delay{Micros: d.Microseconds()}))
+}
+
+func (t *turn) complete(ctx context.Context, u *storagev1.Unit, r TurnReport) error {
+	u.Status = uint32(mapreduce.UnitComplete)
+	u.Errors = keepErrors(nil, r.Errors)
+	u.Result = &storagev1.Result{
+		Attempt: u.Attempt, Inline: r.Output, Chunks: int64(r.Chunks), Length: r.Length,
+		Sha256: r.SHA256, Size: r.Size, Confidence: r.Confidence,
+	}
+	if r.Chunks == 0 {
+		u.Result.Length = int64(len(r.Output))
+	}
+	t.add(keys.Completed, u.Level, 1)
+	t.add(keys.Size, u.Level, r.Size)
+	t.ended.CompletedUnits = append(t.ended.CompletedUnits, outcome(u, r.SHA256, r.Tokens))
+	return t.account(ctx, u, true)
+}
+
+func (t *turn) fail(ctx context.Context, u *storagev1.Unit) error {
+	u.Status = uint32(mapreduce.UnitFailed)
+	t.add(keys.Failed, u.Level, 1)
+	t.tx.Set(t.keys.Failed(t.in.Job, u.Level, mapreduce.UnitID(u.UnitId)), nil)
+	t.ended.FailedUnits = append(t.ended.FailedUnits, outcome(u, nil, mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}))
+	return t.account(ctx, u, false)
+}
+
+func outcome(u *storagev1.Unit, sha []byte, spent mapreduce.Tokens) *storagev1.Outcome {
+	return &storagev1.Outcome{Unit: u.UnitId, Attempt: u.Attempt, Sha256: sha, TokensIn: spent.In, TokensOut: spent.Out}
+}
+
+// account enters the end of a map or parse unit in the ledger of documents and
+// characters.
+func (t *turn) account(ctx context.Context, u *storagev1.Unit, mapped bool) error {
+	switch {
+	case u.Level > 0:
+		return nil
+	case u.Level < 0: // a document that could not be parsed; one that was is mapped yet
+		if !mapped {
+			t.add(keys.DocumentsFailed, 0, 1)
+		}
+		return nil
+	}
+	documents, characters := keys.DocumentsMapped, keys.CharactersMapped
+	if !mapped {
+		documents, characters = keys.DocumentsFailed, keys.CharactersFailed
+	}
+	t.add(characters, 0, u.Source.GetCharEnd()-u.Source.GetCharStart())
+	if u.Source.GetChunks() <= 1 {
+		t.add(documents, 0, 1)
+		return nil
+	}
+	return t.tally(ctx, u, mapped)
+}
+
+// tally counts a chunk. The document itself ends with its last chunk.
+func (t *turn) tally(ctx context.Context, u *storagev1.Unit, mapped bool) error {
+	key := t.keys.Tally(t.in.Job, mapreduce.DocumentID(u.DocumentId))
+	tally := new(storagev1.Tally)
+	if _, err := read(ctx, t.tx, key, tally); err != nil {
+		return err
+	}
+	tally.Chunks = u.Source.Chunks
+	if mapped {
+		tally.Complete++
+	} else {
+		tally.Failed++
+	}
+	switch {
+	case tally.Complete+tally.Failed < tally.Chunks:
+	case tally.Failed > 0:
+		t.add(keys.DocumentsFailed, 0, 1)
+	default:
+		t.add(keys.DocumentsMapped, 0, 1)
+	}
+	t.tx.Set(key, encode(tally))
+	return nil
+}
+
+// maxErrors bounds the errors that a unit's record keeps: the first, and the
+// latest of the rest.
+const maxErrors = 8
+
+func keepErrors(old, more []string) []string {
+	for _, e := range more {
+		if len(old) == maxErrors {
+			old = append(old[:1], old[2:]...)
+		}
+		old = append(old, e)
+	}
+	return old
+}
+
+func firstOr(list []string, otherwise string) string {
+	if len(list) > 0 {
+		return list[0]
+	}
+	return otherwise
+}
+
+// claim takes units for the seats whose sessions are still as they were.
+func (t *turn) claim(ctx context.Context, values [][]byte) error {
+	c := t.in.Claim
+	if c == nil {
+		return nil
+	}
+	t.out.Seated = make([]bool, len(c.Seats))
+	again := false
+	for i, s := range c.Seats {
+		seated, err := t.seated(s, values[2*i])
+		if err != nil {
+			return err
+		}
+		t.out.Seated[i] = seated
+		again = again || values[2*i+1] != nil
+	}
+	if again { // this claim committed in an earlier run
+		return t.reclaim(ctx, values)
+	}
+	if t.ctl == nil || !mapreduce.JobState(t.ctl.State).Running() {
+		return nil
+	}
+	return t.claimNew(ctx)
+}
+
+func (t *turn) seated(s Seat, value []byte) (bool, error) {
+	var sess storagev1.Session
+	if value == nil {
+		return false, nil
+	}
+	if err := decode(t.keys.Session(s.Session), value, &sess); err != nil {
+		return false, err
+	}
+	return sess.Node == string(t.node) && sess.Epoch == s.Epoch, nil
+}
+
+// reclaim reads back what an earlier run of this transaction claimed.
+func (t *turn) reclaim(ctx context.Context, values [][]byte) error {
+	taken := make(map[mapreduce.UnitID]bool)
+	for i, s := range t.in.Claim.Seats {
+		var held storagev1.Held
+		if err := decode(nil, values[2*i+1], &held); err != nil {
+			return err
+		}
+		for _, h := range held.Units {
+			u, err := t.unit(ctx, t.tx, t.in.Job, mapreduce.UnitID(h.Unit))
+			if err != nil {
+				return err
+			}
+			taken[mapreduce.UnitID(h.Unit)] = true
+			if u != nil && u.Attempt == h.Attempt && u.Session == string(s.Session) {
+				t.out.Claimed = append(t.out.Claimed, Claimed{s.Session, u})
+			}
+		}
+	}
+	for _, c := range t.in.Claim.Candidates {
+		if !taken[c.Unit] {
+			t.out.Left = append(t.out.Left, c)
+		}
+	}
+	return nil
+}
+
+func (t *turn) claimNew(ctx context.Context) error {
+	c := t.in.Claim
+	ks := make([][]byte, len(c.Candidates))
+	for i, cand := range c.Candidates {
+		ks[i] = t.keys.Unit(t.in.Job, cand.Unit)
+	}
+	values, err := t.tx.GetAll(ctx, ks)
+	if err != nil {
+		return err
+	}
+	seats := newSeating(c.Seats, t.out.Seated)
+	left := c.Tokens
+	taken := make(map[mapreduce.UnitID]bool, len(c.Candidates))
+	for i, cand := range c.Candidates {
+		if taken[cand.Unit] {
+			continue // seen twice
+		}
+		u, err := t.waiting(cand, ks[i], values[i])
+		if err != nil {
+			return err
+		}
+		if u == nil {
+			continue // claimed by another, or ended: the entry that was seen is dead
+		}
+		short := c.Bounded && u.Estimate > left
+		seat := seats.next()
+		if seat < 0 || short {
+			t.out.Left = append(t.out.Left, cand)
+			if short && seat >= 0 && t.out.Need == 0 {
+				t.out.Need = u.Estimate
+			}
+			continue
+		}
+		taken[cand.Unit] = true
+		seats.take(seat, u)
+		left -= u.Estimate
+		t.take(u, c.Seats[seat].Session)
+	}
+	seats.write(t)
+	return nil
+}
+
+// waiting returns the candidate's unit if it still waits where it was seen.
+func (t *turn) waiting(c Candidate, key, value []byte) (*storagev1.Unit, error) {
+	if value == nil {
+		return nil, nil
+	}
+	u := new(storagev1.Unit)
+	if err := decode(key, value, u); err != nil {
+		return nil, err
+	}
+	q := u.Queue
+	ok := mapreduce.UnitState(u.Status) == mapreduce.Pending && q != nil &&
+		q.Class == c.Class && q.Seq == c.Seq && q.Shard == c.Shard && u.Level <= t.ctl.Level
+	if !ok {
+		return nil, nil
+	}
+	return u, nil
+}
+
+// take claims u: the attempt is raised, which fences off all earlier ones, and
+// what its first call may spend is reserved.
+func (t *turn) take(u *storagev1.Unit, s mapreduce.SessionID) {
+	t.dequeue(t.tx, t.in.Job, u)
+	c := t.in.Claim
+	u.Status = uint32(mapreduce.Processing)
+	u.Attempt++
+	u.Session, u.Claim, u.Node = string(s), c.ID, string(t.node)
+	u.Reserved, u.Charged, u.Started = u.Estimate, 0, false
+	u.Share = c.Share / max(1, u.Source.GetChunks())
+	t.add(keys.Reserved, 0, u.Reserved)
+	t.add(keys.Running, u.Level, 1)
+	t.add(keys.Claimed, 0, 1)
+	t.setUnit(t.tx, t.in.Job, u)
+	t.out.Claimed = append(t.out.Claimed, Claimed{s, u})
+}
+
+// seating deals units to seats in turn, so that no session gets a run of them.
+type seating struct {
+	free []int
+	at   int
+	held []storagev1.Held
+}
+
+func newSeating(seats []Seat, seated []bool) *seating {
+	s := &seating{free: make([]int, len(seats)), held: make([]storagev1.Held, len(seats))}
+	for i, seat := range seats {
+		if seated[i] {
+			s.free[i] = seat.Slots
+		}
+	}
+	return s
+}
+
+// next returns a seat with a free slot, or -1.
+func (s *seating) next() int {
+	for range s.free {
+		i := s.at
+		s.at = (s.at + 1) % len(s.free)
+		if s.free[i] > 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+func (s *seating) take(seat int, u *storagev1.Unit) {
+	s.free[seat]--
+	s.held[seat].Units = append(s.held[seat].Units, &storagev1.HeldUnit{Unit: u.UnitId, Attempt: u.Attempt + 1})
+}
+
+func (s *seating) write(t *turn) {
+	for i, seat := range t.in.Claim.Seats {
+		if len(s.held[i].Units) == 0 {
+			continue
+		}
+		for _, h := range s.held[i].Units {
+			h.Job = string(t.in.Job)
+		}
+		t.tx.Set(t.keys.Held(seat.Session, t.in.Claim.ID), encode(&s.held[i]))
+	}
+}
+
+// standing reports whether a unit's attempt still stands, for writes made before
+// its finish.
+func standing(u *storagev1.Unit, attempt int) bool {
+	return u != nil && u.Attempt == int64(attempt) && u.Session != "" &&
+		!mapreduce.UnitState(u.Status).Ended()
+}
+
+// WriteChunks stores chunks of a large output under its attempt, before the
+// report that publishes it. It returns false if the attempt no longer stands.
+func (j *Jobs) WriteChunks(ctx context.Context, chunks []mapreduce.ResultChunk) (bool, error) {
+	stands := false
+	err := j.db.Update(ctx, func(tx store.Tx) error {
+		c := chunks[0]
+		u, err := j.unit(ctx, tx, c.Job, c.Unit)
+		if err != nil {
+			return err
+		}
+		stands = standing(u, c.Attempt)
+		if !stands {
+			return nil
+		}
+		for _, c := range chunks {
+			tx.Set(j.keys.ResultChunk(c.Job, c.Unit, int64(c.Attempt), int64(c.Index)), bytes.Clone(c.Data))
+		}
+		return nil
+	})
+	return stands, err
+}
