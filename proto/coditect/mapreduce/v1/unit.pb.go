@@ -168,10 +168,10 @@ type Unit struct {
 	DocumentId string `protobuf:"bytes,3,opt,name=document_id,json=documentId,proto3" json:"document_id,omitempty"`
 	// What it does.
 	Kind UnitKind `protobuf:"varint,4,opt,name=kind,proto3,enum=coditect.mapreduce.v1.UnitKind" json:"kind,omitempty"`
-	// Level of reduction; 0 for map units.
+	// Level of reduction; 0 for map units, -1 for parse units.
 	Level int32 `protobuf:"varint,5,opt,name=level,proto3" json:"level,omitempty"`
-	// Order within the level, from 0.
-	Index int32 `protobuf:"varint,6,opt,name=index,proto3" json:"index,omitempty"`
+	// Order within the level; with gaps in level 0.
+	Index int64 `protobuf:"varint,6,opt,name=index,proto3" json:"index,omitempty"`
 	// Where it stands.
 	State UnitState `protobuf:"varint,7,opt,name=state,proto3,enum=coditect.mapreduce.v1.UnitState" json:"state,omitempty"`
 	// Claims so far.
@@ -271,7 +271,7 @@ func (x *Unit) GetLevel() int32 {
 	return 0
 }
 
-func (x *Unit) GetIndex() int32 {
+func (x *Unit) GetIndex() int64 {
 	if x != nil {
 		return x.Index
 	}
@@ -395,7 +395,7 @@ const file_coditect_mapreduce_v1_unit_proto_rawDesc = "" +
 	"documentId\x123\n" +
 	"\x04kind\x18\x04 \x01(\x0e2\x1f.coditect.mapreduce.v1.UnitKindR\x04kind\x12\x14\n" +
 	"\x05level\x18\x05 \x01(\x05R\x05level\x12\x14\n" +
-	"\x05index\x18\x06 \x01(\x05R\x05index\x126\n" +
+	"\x05index\x18\x06 \x01(\x03R\x05index\x126\n" +
 	"\x05state\x18\a \x01(\x0e2 .coditect.mapreduce.v1.UnitStateR\x05state\x12\x1a\n" +
 	"\battempts\x18\b \x01(\x05R\battempts\x12\x1a\n" +
 	"\bfailures\x18\t \x01(\x05R\bfailures\x12!\n" +

@@ -748,13 +748,12 @@ func (x *ResultChunk) GetData() []byte {
 	return nil
 }
 
-// Asks for tokens beyond a unit's reservation, before the call that might need
-// them.
+// Asks for tokens before a call that might go beyond the attempt's reservation.
 type ReserveRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The attempt.
 	Held *Held `protobuf:"bytes,1,opt,name=held,proto3" json:"held,omitempty"`
-	// Tokens.
+	// The new reservation in all: spent so far, and the call at worst.
 	Tokens        int64 `protobuf:"varint,2,opt,name=tokens,proto3" json:"tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1291,10 +1290,10 @@ type Assignment struct {
 	Attempt int32 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// What the unit does.
 	Kind UnitKind `protobuf:"varint,4,opt,name=kind,proto3,enum=coditect.mapreduce.v1.UnitKind" json:"kind,omitempty"`
-	// Level of reduction; 0 for map units.
+	// Level of reduction; 0 for map units, -1 for parse units.
 	Level int32 `protobuf:"varint,5,opt,name=level,proto3" json:"level,omitempty"`
-	// Order within the level, from 0.
-	Index int32 `protobuf:"varint,6,opt,name=index,proto3" json:"index,omitempty"`
+	// Order within the level; with gaps in level 0.
+	Index int64 `protobuf:"varint,6,opt,name=index,proto3" json:"index,omitempty"`
 	// Longest time for this attempt.
 	Timeout *durationpb.Duration `protobuf:"bytes,7,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	// Tokens reserved for this attempt.
@@ -1376,7 +1375,7 @@ func (x *Assignment) GetLevel() int32 {
 	return 0
 }
 
-func (x *Assignment) GetIndex() int32 {
+func (x *Assignment) GetIndex() int64 {
 	if x != nil {
 		return x.Index
 	}
@@ -1567,9 +1566,9 @@ type Input struct {
 	// The unit.
 	UnitId string `protobuf:"bytes,1,opt,name=unit_id,json=unitId,proto3" json:"unit_id,omitempty"`
 	// First of the map units that it stands for, by index.
-	FirstUnit int32 `protobuf:"varint,2,opt,name=first_unit,json=firstUnit,proto3" json:"first_unit,omitempty"`
-	// Number of map units that it stands for, failed ones included.
-	UnitCount int32 `protobuf:"varint,3,opt,name=unit_count,json=unitCount,proto3" json:"unit_count,omitempty"`
+	FirstUnit int64 `protobuf:"varint,2,opt,name=first_unit,json=firstUnit,proto3" json:"first_unit,omitempty"`
+	// One past the last of them; failed ones are included.
+	EndUnit int64 `protobuf:"varint,3,opt,name=end_unit,json=endUnit,proto3" json:"end_unit,omitempty"`
 	// It has no output.
 	Failed bool `protobuf:"varint,4,opt,name=failed,proto3" json:"failed,omitempty"`
 	// The encoded output.
@@ -1617,16 +1616,16 @@ func (x *Input) GetUnitId() string {
 	return ""
 }
 
-func (x *Input) GetFirstUnit() int32 {
+func (x *Input) GetFirstUnit() int64 {
 	if x != nil {
 		return x.FirstUnit
 	}
 	return 0
 }
 
-func (x *Input) GetUnitCount() int32 {
+func (x *Input) GetEndUnit() int64 {
 	if x != nil {
-		return x.UnitCount
+		return x.EndUnit
 	}
 	return 0
 }
@@ -1936,7 +1935,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\aattempt\x18\x03 \x01(\x05R\aattempt\x123\n" +
 	"\x04kind\x18\x04 \x01(\x0e2\x1f.coditect.mapreduce.v1.UnitKindR\x04kind\x12\x14\n" +
 	"\x05level\x18\x05 \x01(\x05R\x05level\x12\x14\n" +
-	"\x05index\x18\x06 \x01(\x05R\x05index\x123\n" +
+	"\x05index\x18\x06 \x01(\x03R\x05index\x123\n" +
 	"\atimeout\x18\a \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12'\n" +
 	"\x0freserved_tokens\x18\b \x01(\x03R\x0ereservedTokens\x12\x14\n" +
 	"\x05state\x18\t \x01(\fR\x05state\x12\x14\n" +
@@ -1966,13 +1965,12 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"chunkCount\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xab\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa7\x01\n" +
 	"\x05Input\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x1d\n" +
 	"\n" +
-	"first_unit\x18\x02 \x01(\x05R\tfirstUnit\x12\x1d\n" +
-	"\n" +
-	"unit_count\x18\x03 \x01(\x05R\tunitCount\x12\x16\n" +
+	"first_unit\x18\x02 \x01(\x03R\tfirstUnit\x12\x19\n" +
+	"\bend_unit\x18\x03 \x01(\x03R\aendUnit\x12\x16\n" +
 	"\x06failed\x18\x04 \x01(\bR\x06failed\x12\x12\n" +
 	"\x04data\x18\x05 \x01(\fR\x04data\x12\x1f\n" +
 	"\vpiece_count\x18\x06 \x01(\x05R\n" +

@@ -1,0 +1,105 @@
+package wire
+
+import (
+	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
+)
+
+// PieceSize is the most content that one piece of a document carries, in bytes.
+const PieceSize = 256 << 10
+
+// CutDocument encodes a document as one piece, or several if it is large. The
+// pieces share its bytes.
+func CutDocument(doc *mapreduce.Document) ([]*pb.DocumentPiece, error) {
+	if !utf8.ValidString(string(doc.ID)) {
+		return nil, errs.Field("documents.document_id", "%q is not UTF-8", doc.ID)
+	}
+	pieces := make([]*pb.DocumentPiece, 0, 1+len(doc.Content)/PieceSize)
+	piece := &pb.DocumentPiece{
+		DocumentId: string(doc.ID),
+		MediaType:  text(doc.MediaType),
+		Metadata:   textMap(doc.Metadata),
+		SkipReason: text(doc.Skip),
+		SizeBytes:  doc.Size,
+	}
+	for rest := doc.Content; ; {
+		n := min(len(rest), PieceSize)
+		piece.Content, rest = rest[:n:n], rest[n:]
+		piece.More = len(rest) > 0
+		pieces = append(pieces, piece)
+		if !piece.More {
+			return pieces, nil
+		}
+		piece = &pb.DocumentPiece{DocumentId: string(doc.ID)}
+	}
+}
+
+// A Joiner puts documents together from their pieces, one at a time.
+type Joiner struct {
+	MaxBytes int // of a document's content
+
+	open *mapreduce.Document // has more pieces to come
+}
+
+// Add takes the next piece. It returns the document that the piece ends, or nil
+// if more is to come.
+func (j *Joiner) Add(p *pb.DocumentPiece) (*mapreduce.Document, error) {
+	doc, err := j.begin(p)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.GetContent()) > j.MaxBytes-len(doc.Content) {
+		return nil, errs.Field("content", "document %q is larger than %d bytes", doc.ID, j.MaxBytes)
+	}
+	if doc.Content == nil {
+		doc.Content = p.GetContent()
+	} else {
+		doc.Content = append(doc.Content, p.GetContent()...)
+	}
+	if j.open = nil; p.GetMore() {
+		j.open, doc = doc, nil
+	}
+	return doc, nil
+}
+
+// begin returns the document that p belongs to.
+func (j *Joiner) begin(p *pb.DocumentPiece) (*mapreduce.Document, error) {
+	if j.open != nil {
+		return j.open, j.continues(p)
+	}
+	var d decoder
+	doc := &mapreduce.Document{
+		ID:        d.documentID("document_id", p.GetDocumentId()),
+		MediaType: p.GetMediaType(),
+		Metadata:  p.GetMetadata(),
+		Skip:      p.GetSkipReason(),
+		Size:      d.count64("size_bytes", p.GetSizeBytes()),
+	}
+	if doc.Skip != "" && (len(p.GetContent()) > 0 || p.GetMore()) {
+		d.refuse("skip_reason", "document %q is skipped, and has content", doc.ID)
+	}
+	return doc, d.result()
+}
+
+func (j *Joiner) continues(p *pb.DocumentPiece) error {
+	switch {
+	case p.GetDocumentId() != string(j.open.ID):
+		return errs.Field("document_id", "%.100q comes before the last piece of %q", p.GetDocumentId(), j.open.ID)
+	case p.GetMediaType() != "" || len(p.GetMetadata()) > 0 || p.GetSkipReason() != "" || p.GetSizeBytes() != 0:
+		return errs.Field("more", "only the first piece of %q may describe it", j.open.ID)
+	case len(p.GetContent()) == 0 && p.GetMore():
+		return errs.Field("content", "a piece of %q is empty", j.open.ID)
+	}
+	return nil
+}
+
+// Close refuses a document whose last piece never came.
+func (j *Joiner) Close() error {
+	if j.open == nil {
+		return nil
+	}
+	return errs.Field("more", "the last piece of %q is missing", j.open.ID)
+}

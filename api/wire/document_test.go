@@ -1,0 +1,101 @@
+package wire_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/wire"
+	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
+)
+
+func TestDocumentsArriveWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		joiner := wire.Joiner{MaxBytes: 4 * wire.PieceSize}
+		for range rapid.IntRange(1, 3).Draw(t, "documents") {
+			doc := filled[mapreduce.Document](drawn(t))
+			if rapid.Bool().Draw(t, "skipped") {
+				doc.Content = nil
+			} else {
+				doc.Skip = ""
+				size := rapid.SampledFrom([]int{0, 1, wire.PieceSize, 2 * wire.PieceSize}).Draw(t, "pieces")
+				doc.Content = bytes.Repeat([]byte("x"), size+rapid.IntRange(0, 3).Draw(t, "more"))
+			}
+			if diff := cmp.Diff(doc, send(t, &joiner, doc), cmp.Comparer(bytes.Equal)); diff != "" {
+				t.Fatalf("sent (-), arrived (+):\n%s", diff)
+			}
+		}
+		if err := joiner.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// send takes doc over in pieces, and checks their size.
+func send(t *rapid.T, joiner *wire.Joiner, doc *mapreduce.Document) *mapreduce.Document {
+	pieces, err := wire.CutDocument(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range pieces {
+		if len(p.GetContent()) > wire.PieceSize {
+			t.Fatalf("piece %d has %d bytes", i, len(p.GetContent()))
+		}
+		got, err := joiner.Add(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (got != nil) != (i == len(pieces)-1) {
+			t.Fatalf("piece %d of %d gave document %v", i, len(pieces), got)
+		}
+		if got != nil {
+			return got
+		}
+	}
+	return nil
+}
+
+func TestJoinerRefuses(t *testing.T) {
+	open := &pb.DocumentPiece{DocumentId: "a", Content: []byte("12345"), More: true}
+	tests := []struct {
+		name   string
+		field  string
+		pieces []*pb.DocumentPiece
+	}{
+		{"id missing", "document_id", []*pb.DocumentPiece{{}}},
+		{"id giant", "document_id", []*pb.DocumentPiece{{DocumentId: strings.Repeat("a", wire.MaxIDBytes+1)}}},
+		{"size negative", "size_bytes", []*pb.DocumentPiece{{DocumentId: "a", SizeBytes: -1}}},
+		{"skipped with content", "skip_reason", []*pb.DocumentPiece{{DocumentId: "a", SkipReason: "binary", Content: []byte("x")}}},
+		{"skipped with more", "skip_reason", []*pb.DocumentPiece{{DocumentId: "a", SkipReason: "binary", More: true}}},
+		{"too large at once", "content", []*pb.DocumentPiece{{DocumentId: "a", Content: make([]byte, 11)}}},
+		{"too large in all", "content", []*pb.DocumentPiece{open, {DocumentId: "a", Content: make([]byte, 6)}}},
+		{"another document between", "document_id", []*pb.DocumentPiece{open, {DocumentId: "b"}}},
+		{"described twice", "more", []*pb.DocumentPiece{open, {DocumentId: "a", MediaType: "text/html"}}},
+		{"empty pieces for ever", "content", []*pb.DocumentPiece{open, {DocumentId: "a", More: true}}},
+		{"last piece missing", "more", []*pb.DocumentPiece{open}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			joiner := wire.Joiner{MaxBytes: 10}
+			var err error
+			for _, p := range tt.pieces {
+				if _, err = joiner.Add(p); err != nil {
+					break
+				}
+			}
+			if err == nil {
+				err = joiner.Close()
+			}
+			refused(t, err, tt.field)
+		})
+	}
+}
+
+func TestCutDocumentRefusesIDsThatAreNotUTF8(t *testing.T) {
+	_, err := wire.CutDocument(&mapreduce.Document{ID: "a\xff"})
+	refused(t, err, "documents.document_id")
+}

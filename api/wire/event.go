@@ -1,0 +1,88 @@
+package wire
+
+import (
+	"github.com/coditect/mapreduce/api/mapreduce"
+	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
+)
+
+// EncodeEvents encodes a page of checkpoints.
+func EncodeEvents(page *mapreduce.EventPage) *pb.ListEventsResponse {
+	return &pb.ListEventsResponse{
+		Checkpoints:   convert(page.Checkpoints, EncodeCheckpoint),
+		Seals:         convert(page.Seals, encodeSeal),
+		NextPageToken: page.NextPageToken,
+	}
+}
+
+// DecodeEvents decodes a page of checkpoints.
+func DecodeEvents(p *pb.ListEventsResponse) *mapreduce.EventPage {
+	return &mapreduce.EventPage{
+		Checkpoints:   convert(p.GetCheckpoints(), DecodeCheckpoint),
+		Seals:         convert(p.GetSeals(), decodeSeal),
+		NextPageToken: p.GetNextPageToken(),
+	}
+}
+
+// EncodeCheckpoint encodes a checkpoint.
+func EncodeCheckpoint(c *mapreduce.Checkpoint) *pb.Checkpoint {
+	return &pb.Checkpoint{
+		CheckpointId: c.ID,
+		CreateTime:   encodeTime(c.Time),
+		Kind:         pb.EventKind(c.Kind),
+		NodeId:       string(c.Node),
+		State:        pb.JobState(c.State),
+		Completed:    each(c.Completed, encodeUnitRef),
+		Failed:       each(c.Failed, encodeUnitRef),
+		Tokens:       encodeTokens(c.Tokens),
+		Message:      text(c.Message),
+	}
+}
+
+// DecodeCheckpoint decodes a checkpoint of a reply.
+func DecodeCheckpoint(p *pb.Checkpoint) *mapreduce.Checkpoint {
+	return &mapreduce.Checkpoint{
+		ID:        p.GetCheckpointId(),
+		Time:      decodeTime(p.GetCreateTime()),
+		Kind:      known(p.GetKind(), lastEventKind),
+		Node:      mapreduce.NodeID(p.GetNodeId()),
+		State:     known(p.GetState(), lastJobState),
+		Completed: convert(p.GetCompleted(), decodeUnitRef),
+		Failed:    convert(p.GetFailed(), decodeUnitRef),
+		Tokens:    decodeTokens(p.GetTokens()),
+		Message:   p.GetMessage(),
+	}
+}
+
+func encodeUnitRef(p *pb.UnitRef, r *mapreduce.UnitRef) {
+	p.UnitId = string(r.Unit)
+	p.Attempt = small(r.Attempt)
+	p.Sha256 = r.SHA256
+	p.Tokens = encodeTokens(r.Tokens)
+}
+
+func decodeUnitRef(p *pb.UnitRef) mapreduce.UnitRef {
+	return mapreduce.UnitRef{
+		Unit:    mapreduce.UnitID(p.GetUnitId()),
+		Attempt: int(p.GetAttempt()),
+		SHA256:  p.GetSha256(),
+		Tokens:  decodeTokens(p.GetTokens()),
+	}
+}
+
+func encodeSeal(s *mapreduce.Seal) *pb.Seal {
+	return &pb.Seal{
+		Number:           s.Number,
+		CheckpointCount:  small(s.Count),
+		LastCheckpointId: s.Last,
+		Hash:             s.Hash,
+	}
+}
+
+func decodeSeal(p *pb.Seal) *mapreduce.Seal {
+	return &mapreduce.Seal{
+		Number: p.GetNumber(),
+		Count:  int(p.GetCheckpointCount()),
+		Last:   p.GetLastCheckpointId(),
+		Hash:   p.GetHash(),
+	}
+}

@@ -1,0 +1,217 @@
+package wire
+
+import (
+	"github.com/coditect/mapreduce/api/mapreduce"
+	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
+)
+
+// EncodeFromWorker encodes a message of a worker. The result shares m's bytes.
+func EncodeFromWorker(m *mapreduce.FromWorker) *pb.WorkRequest {
+	return &pb.WorkRequest{
+		Hello:     encodeHello(m.Hello),
+		Chunks:    each(m.Chunks, encodeResultChunk),
+		Reports:   each(m.Reports, encodeReport),
+		Started:   each(m.Started, fillHeld),
+		Reserve:   each(m.Reserve, encodeReserve),
+		States:    each(m.States, encodeAgentState),
+		Heartbeat: encodeHeartbeat(m.Heartbeat),
+		Drain:     m.Drain,
+	}
+}
+
+// DecodeFromWorker decodes a message of a worker. The result shares p's bytes.
+func DecodeFromWorker(p *pb.WorkRequest) (*mapreduce.FromWorker, error) {
+	d := new(decoder)
+	m := &mapreduce.FromWorker{
+		Hello:     optional(d, "hello", p.GetHello(), decodeHello),
+		Chunks:    list(d, "chunks", p.GetChunks(), decodeResultChunk),
+		Reports:   list(d, "reports", p.GetReports(), decodeReport),
+		Started:   list(d, "started", p.GetStarted(), decodeHeld),
+		Reserve:   list(d, "reserve", p.GetReserve(), decodeReserve),
+		States:    list(d, "states", p.GetStates(), decodeAgentState),
+		Heartbeat: optional(d, "heartbeat", p.GetHeartbeat(), decodeHeartbeat),
+		Drain:     p.GetDrain(),
+	}
+	if d.err != nil {
+		return nil, d.err
+	}
+	return m, nil
+}
+
+func encodeHello(h *mapreduce.Hello) *pb.Hello {
+	if h == nil {
+		return nil
+	}
+	return &pb.Hello{
+		SessionId: string(h.Session),
+		Version:   text(h.Version),
+		Slots:     small(h.Slots),
+		Prefetch:  small(h.Prefetch),
+		Agents:    texts(h.Agents),
+		Holding:   each(h.Holding, fillHeld),
+	}
+}
+
+func decodeHello(d *decoder, p *pb.Hello) mapreduce.Hello {
+	if len(p.GetAgents()) > MaxParts {
+		d.refuse("agents", "has more than %d entries", MaxParts)
+	}
+	return mapreduce.Hello{
+		Session:  mapreduce.SessionID(d.id("session_id", p.GetSessionId(), MaxNames)),
+		Version:  d.name("version", p.GetVersion(), MaxNames),
+		Slots:    d.count("slots", p.GetSlots()),
+		Prefetch: d.count("prefetch", p.GetPrefetch()),
+		Agents:   p.GetAgents(),
+		Holding:  list(d, "holding", p.GetHolding(), decodeHeld),
+	}
+}
+
+func fillHeld(p *pb.Held, h *mapreduce.Held) {
+	p.JobId, p.UnitId, p.Attempt, p.Running = string(h.Job), string(h.Unit), small(h.Attempt), h.Running
+}
+
+func encodeHeld(h mapreduce.Held) *pb.Held {
+	p := new(pb.Held)
+	fillHeld(p, &h)
+	return p
+}
+
+func decodeHeld(d *decoder, p *pb.Held) mapreduce.Held {
+	return mapreduce.Held{
+		Job:     d.jobID("job_id", p.GetJobId()),
+		Unit:    d.unitID("unit_id", p.GetUnitId()),
+		Attempt: d.count("attempt", p.GetAttempt()),
+		Running: p.GetRunning(),
+	}
+}
+
+func encodeResultChunk(p *pb.ResultChunk, c *mapreduce.ResultChunk) {
+	p.JobId, p.UnitId, p.Attempt = string(c.Job), string(c.Unit), small(c.Attempt)
+	p.Index = small(c.Index)
+	p.Data = c.Data
+}
+
+func decodeResultChunk(d *decoder, p *pb.ResultChunk) mapreduce.ResultChunk {
+	return mapreduce.ResultChunk{
+		Job:     d.jobID("job_id", p.GetJobId()),
+		Unit:    d.unitID("unit_id", p.GetUnitId()),
+		Attempt: d.count("attempt", p.GetAttempt()),
+		Index:   d.count("index", p.GetIndex()),
+		Data:    p.GetData(),
+	}
+}
+
+func encodeReport(p *pb.Report, r *mapreduce.Report) {
+	p.JobId, p.UnitId, p.Attempt = string(r.Job), string(r.Unit), small(r.Attempt)
+	p.Outcome = pb.Outcome(r.Outcome)
+
+	p.Output = r.Output
+	p.ChunkCount = small(r.Chunks)
+	p.OutputBytes = r.Length
+	p.Sha256 = r.SHA256
+	p.PromptTokens = r.Size
+	p.Confidence = r.Confidence
+
+	p.Tokens = encodeTokens(r.Tokens)
+	p.CostMicros = r.CostMicros
+	p.CallCount = small(r.Calls)
+	p.Elapsed = encodeDuration(r.Elapsed)
+
+	p.FailureClass = encodeChoice[pb.FailureClass](r.Class)
+	p.Errors = texts(r.Errors)
+	p.RetryAfter = encodeDuration(r.RetryAfter)
+	p.Breaker = text(r.Breaker)
+}
+
+func decodeReport(d *decoder, p *pb.Report) mapreduce.Report {
+	return mapreduce.Report{
+		Job:     d.jobID("job_id", p.GetJobId()),
+		Unit:    d.unitID("unit_id", p.GetUnitId()),
+		Attempt: d.count("attempt", p.GetAttempt()),
+		Outcome: member(d, "outcome", p.GetOutcome(), lastOutcome),
+
+		Output:     p.GetOutput(),
+		Chunks:     d.count("chunk_count", p.GetChunkCount()),
+		Length:     d.count64("output_bytes", p.GetOutputBytes()),
+		SHA256:     p.GetSha256(),
+		Size:       d.count64("prompt_tokens", p.GetPromptTokens()),
+		Confidence: d.fraction("confidence", p.GetConfidence()),
+
+		Tokens:     part(d, "tokens", p.GetTokens(), checkTokens),
+		CostMicros: d.count64("cost_micros", p.GetCostMicros()),
+		Calls:      d.count("call_count", p.GetCallCount()),
+		Elapsed:    d.duration("elapsed", p.GetElapsed()),
+
+		Class:      choice(d, "failure_class", p.GetFailureClass(), lastFailureClass),
+		Errors:     p.GetErrors(),
+		RetryAfter: d.duration("retry_after", p.GetRetryAfter()),
+		Breaker:    p.GetBreaker(),
+	}
+}
+
+// checkTokens refuses what would lower a count of tokens.
+func checkTokens(d *decoder, p *pb.Tokens) mapreduce.Tokens {
+	return mapreduce.Tokens{
+		In:  d.count64("input", p.GetInput()),
+		Out: d.count64("output", p.GetOutput()),
+	}
+}
+
+func encodeReserve(p *pb.ReserveRequest, r *mapreduce.ReserveRequest) {
+	p.Held, p.Tokens = encodeHeld(r.Held), r.Tokens
+}
+
+func decodeReserve(d *decoder, p *pb.ReserveRequest) mapreduce.ReserveRequest {
+	return mapreduce.ReserveRequest{
+		Held:   part(d, "held", p.GetHeld(), decodeHeld),
+		Tokens: d.count64("tokens", p.GetTokens()),
+	}
+}
+
+func encodeAgentState(p *pb.AgentState, s *mapreduce.AgentState) {
+	p.Held, p.Tokens, p.Data = encodeHeld(s.Held), encodeTokens(s.Tokens), s.Data
+}
+
+func decodeAgentState(d *decoder, p *pb.AgentState) mapreduce.AgentState {
+	return mapreduce.AgentState{
+		Held:   part(d, "held", p.GetHeld(), decodeHeld),
+		Tokens: part(d, "tokens", p.GetTokens(), checkTokens),
+		Data:   p.GetData(),
+	}
+}
+
+func encodeHeartbeat(h *mapreduce.Heartbeat) *pb.Heartbeat {
+	if h == nil {
+		return nil
+	}
+	return &pb.Heartbeat{
+		Progress: each(h.Progress, func(p *pb.Progress, v *mapreduce.Progress) {
+			p.Held, p.Tokens, p.Note = encodeHeld(v.Held), encodeTokens(v.Tokens), text(v.Note)
+		}),
+		Breakers: each(h.Breakers, func(p *pb.BreakerState, b *mapreduce.BreakerState) {
+			p.Name, p.OpenFor = text(b.Name), encodeDuration(b.OpenFor)
+		}),
+	}
+}
+
+func decodeHeartbeat(d *decoder, p *pb.Heartbeat) mapreduce.Heartbeat {
+	return mapreduce.Heartbeat{
+		Progress: list(d, "progress", p.GetProgress(), decodeProgress),
+		Breakers: list(d, "breakers", p.GetBreakers(), decodeBreaker),
+	}
+}
+
+func decodeProgress(d *decoder, p *pb.Progress) mapreduce.Progress {
+	return mapreduce.Progress{
+		Held:   part(d, "held", p.GetHeld(), decodeHeld),
+		Tokens: part(d, "tokens", p.GetTokens(), checkTokens),
+		Note:   p.GetNote(),
+	}
+}
+
+func decodeBreaker(d *decoder, p *pb.BreakerState) mapreduce.BreakerState {
+	return mapreduce.BreakerState{
+		Name:    d.id("name", p.GetName(), MaxIDBytes),
+		OpenFor: d.duration("open_for", p.GetOpenFor()),
+	}
+}

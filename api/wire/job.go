@@ -1,0 +1,163 @@
+package wire
+
+import (
+	"github.com/coditect/mapreduce/api/mapreduce"
+	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
+)
+
+// EncodeSpec encodes what is asked for.
+func EncodeSpec(s *mapreduce.JobSpec) *pb.JobSpec {
+	return &pb.JobSpec{
+		TenantId:  string(s.Tenant),
+		RequestId: string(s.RequestID),
+
+		Pipeline: text(s.Pipeline),
+		Provider: text(s.Provider),
+		Model:    text(s.Model),
+		Schema:   s.Schema,
+		Vars:     textMap(s.Vars),
+
+		Parallelism:        small(s.Parallelism),
+		MaxUnitTokens:      small(s.MaxTokensPerUnit),
+		ChunkOverlapTokens: small(s.ChunkOverlap),
+		Priority:           small(s.Priority),
+
+		ReduceContextTokens: small(s.ReduceContextLimit),
+		ReduceBatchSize:     small(s.ReduceBatchSize),
+
+		BudgetTokens: s.Budget,
+		ReduceShare:  s.ReduceShare,
+
+		OnError:            encodeChoice[pb.OnError](s.OnError),
+		OnBreaker:          encodeChoice[pb.OnBreaker](s.OnBreaker),
+		MaxAttempts:        small(s.MaxAttempts),
+		UnitTimeout:        encodeDuration(s.UnitTimeout),
+		BreakerThreshold:   small(s.BreakerThreshold),
+		BreakerTimeout:     encodeDuration(s.BreakerTimeout),
+		CheckpointInterval: small(s.CheckpointInterval),
+	}
+}
+
+// DecodeSpec decodes the spec of a submission.
+func DecodeSpec(p *pb.JobSpec) (mapreduce.JobSpec, error) {
+	var d decoder
+	s := part(&d, "spec", p, decodeSpec)
+	return s, d.result()
+}
+
+func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
+	return mapreduce.JobSpec{
+		Tenant:    mapreduce.TenantID(d.name("tenant_id", p.GetTenantId(), MaxNames)),
+		RequestID: mapreduce.RequestID(d.name("request_id", p.GetRequestId(), MaxNames)),
+
+		Pipeline: p.GetPipeline(),
+		Provider: p.GetProvider(),
+		Model:    p.GetModel(),
+		Schema:   p.GetSchema(),
+		Vars:     p.GetVars(),
+
+		Parallelism:      d.count("parallelism", p.GetParallelism()),
+		MaxTokensPerUnit: d.count("max_unit_tokens", p.GetMaxUnitTokens()),
+		ChunkOverlap:     int(p.GetChunkOverlapTokens()),
+		Priority:         int(p.GetPriority()),
+
+		ReduceContextLimit: d.count("reduce_context_tokens", p.GetReduceContextTokens()),
+		ReduceBatchSize:    d.count("reduce_batch_size", p.GetReduceBatchSize()),
+
+		Budget:      d.count64("budget_tokens", p.GetBudgetTokens()),
+		ReduceShare: d.fraction("reduce_share", p.GetReduceShare()),
+
+		OnError:            choice(d, "on_error", p.GetOnError(), lastOnError),
+		OnBreaker:          choice(d, "on_breaker", p.GetOnBreaker(), lastOnBreaker),
+		MaxAttempts:        d.count("max_attempts", p.GetMaxAttempts()),
+		UnitTimeout:        d.duration("unit_timeout", p.GetUnitTimeout()),
+		BreakerThreshold:   d.count("breaker_threshold", p.GetBreakerThreshold()),
+		BreakerTimeout:     d.duration("breaker_timeout", p.GetBreakerTimeout()),
+		CheckpointInterval: d.count("checkpoint_interval", p.GetCheckpointInterval()),
+	}
+}
+
+// EncodeJob encodes a job.
+func EncodeJob(j *mapreduce.Job) *pb.Job {
+	if j == nil {
+		return nil
+	}
+	return &pb.Job{
+		JobId:      string(j.ID),
+		Spec:       EncodeSpec(&j.Spec),
+		State:      pb.JobState(j.State),
+		Phase:      pb.JobState(j.Phase),
+		Level:      small(j.Level),
+		Epoch:      j.Epoch,
+		CreateTime: encodeTime(j.Created),
+		UpdateTime: encodeTime(j.Updated),
+		Error:      text(j.Error),
+
+		TotalUnits:     j.TotalUnits,
+		CompletedUnits: j.CompletedUnits,
+		FailedUnits:    j.FailedUnits,
+		RunningUnits:   j.RunningUnits,
+		TotalTokens:    encodeTokens(j.TotalTokens),
+		CostMicros:     j.CostMicros,
+		Coverage: &pb.Coverage{
+			Documents:  encodeLedger(j.Coverage.Documents),
+			Characters: encodeLedger(j.Coverage.Characters),
+		},
+		AuditHead: j.AuditHead,
+	}
+}
+
+// DecodeJob decodes a job of a reply; nil stays nil.
+func DecodeJob(p *pb.Job) *mapreduce.Job {
+	if p == nil {
+		return nil
+	}
+	var believed decoder // the server checked the spec when it was submitted
+	return &mapreduce.Job{
+		ID:      mapreduce.JobID(p.GetJobId()),
+		Spec:    decodeSpec(&believed, p.GetSpec()),
+		State:   known(p.GetState(), lastJobState),
+		Phase:   known(p.GetPhase(), lastJobState),
+		Level:   int(p.GetLevel()),
+		Epoch:   p.GetEpoch(),
+		Created: decodeTime(p.GetCreateTime()),
+		Updated: decodeTime(p.GetUpdateTime()),
+		Error:   p.GetError(),
+
+		TotalUnits:     p.GetTotalUnits(),
+		CompletedUnits: p.GetCompletedUnits(),
+		FailedUnits:    p.GetFailedUnits(),
+		RunningUnits:   p.GetRunningUnits(),
+		TotalTokens:    decodeTokens(p.GetTotalTokens()),
+		CostMicros:     p.GetCostMicros(),
+		Coverage: mapreduce.Coverage{
+			Documents:  decodeLedger(p.GetCoverage().GetDocuments()),
+			Characters: decodeLedger(p.GetCoverage().GetCharacters()),
+		},
+		AuditHead: p.GetAuditHead(),
+	}
+}
+
+func encodeTokens(t mapreduce.Tokens) *pb.Tokens {
+	if t == (mapreduce.Tokens{}) {
+		return nil
+	}
+	return &pb.Tokens{Input: t.In, Output: t.Out}
+}
+
+func decodeTokens(p *pb.Tokens) mapreduce.Tokens {
+	return mapreduce.Tokens{In: p.GetInput(), Out: p.GetOutput()}
+}
+
+func encodeLedger(l mapreduce.Ledger) *pb.Ledger {
+	return &pb.Ledger{Total: l.Total, Mapped: l.Mapped, Failed: l.Failed, Skipped: l.Skipped}
+}
+
+func decodeLedger(p *pb.Ledger) mapreduce.Ledger {
+	return mapreduce.Ledger{
+		Total:   p.GetTotal(),
+		Mapped:  p.GetMapped(),
+		Failed:  p.GetFailed(),
+		Skipped: p.GetSkipped(),
+	}
+}

@@ -1,0 +1,110 @@
+package wire
+
+import (
+	"github.com/coditect/mapreduce/api/mapreduce"
+	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
+)
+
+// DecodeJobID decodes the field job_id of a request.
+func DecodeJobID(s string) (mapreduce.JobID, error) {
+	var d decoder
+	id := d.jobID("job_id", s)
+	return id, d.result()
+}
+
+// EncodeListJobs encodes a choice of jobs.
+func EncodeListJobs(q *mapreduce.ListJobsQuery) *pb.ListJobsRequest {
+	return &pb.ListJobsRequest{
+		States:    encodeJobStates(q.States),
+		TenantId:  string(q.Tenant),
+		PageSize:  small(q.PageSize),
+		PageToken: q.PageToken,
+	}
+}
+
+// DecodeListJobs decodes a choice of jobs.
+func DecodeListJobs(p *pb.ListJobsRequest) (mapreduce.ListJobsQuery, error) {
+	var d decoder
+	q := mapreduce.ListJobsQuery{
+		States:    members(&d, "states", p.GetStates(), lastJobState),
+		Tenant:    mapreduce.TenantID(d.name("tenant_id", p.GetTenantId(), MaxNames)),
+		PageSize:  d.pageSize(p.GetPageSize()),
+		PageToken: p.GetPageToken(),
+	}
+	return q, d.result()
+}
+
+// EncodeJobs encodes a page of jobs.
+func EncodeJobs(page *mapreduce.JobPage) *pb.ListJobsResponse {
+	return &pb.ListJobsResponse{
+		Jobs:          convert(page.Jobs, EncodeJob),
+		NextPageToken: page.NextPageToken,
+	}
+}
+
+// DecodeJobs decodes a page of jobs.
+func DecodeJobs(p *pb.ListJobsResponse) *mapreduce.JobPage {
+	return &mapreduce.JobPage{
+		Jobs:          convert(p.GetJobs(), DecodeJob),
+		NextPageToken: p.GetNextPageToken(),
+	}
+}
+
+// EncodeResume encodes how a job goes on.
+func EncodeResume(id mapreduce.JobID, r mapreduce.Resume) *pb.ResumeJobRequest {
+	return &pb.ResumeJobRequest{JobId: string(id), BudgetTokens: r.Budget}
+}
+
+// DecodeResume decodes how a job goes on.
+func DecodeResume(p *pb.ResumeJobRequest) (mapreduce.JobID, mapreduce.Resume, error) {
+	var d decoder
+	id := d.jobID("job_id", p.GetJobId())
+	r := mapreduce.Resume{Budget: d.count64("budget_tokens", p.GetBudgetTokens())}
+	return id, r, d.result()
+}
+
+// EncodeListUnits encodes a choice of units.
+func EncodeListUnits(q *mapreduce.ListUnitsQuery) *pb.ListUnitsRequest {
+	return &pb.ListUnitsRequest{
+		JobId:     string(q.Job),
+		States:    encodeUnitStates(q.States),
+		Outputs:   q.Outputs,
+		PageSize:  small(q.PageSize),
+		PageToken: q.PageToken,
+	}
+}
+
+// DecodeListUnits decodes a choice of units.
+func DecodeListUnits(p *pb.ListUnitsRequest) (mapreduce.ListUnitsQuery, error) {
+	var d decoder
+	q := mapreduce.ListUnitsQuery{
+		Job:       d.jobID("job_id", p.GetJobId()),
+		States:    members(&d, "states", p.GetStates(), lastUnitState),
+		Outputs:   p.GetOutputs(),
+		PageSize:  d.pageSize(p.GetPageSize()),
+		PageToken: p.GetPageToken(),
+	}
+	return q, d.result()
+}
+
+// EncodeListEvents encodes a choice of checkpoints.
+func EncodeListEvents(q *mapreduce.ListEventsQuery) *pb.ListEventsRequest {
+	return &pb.ListEventsRequest{
+		JobId:     string(q.Job),
+		Verify:    q.Verify,
+		PageSize:  small(q.PageSize),
+		PageToken: q.PageToken,
+	}
+}
+
+// DecodeListEvents decodes a choice of checkpoints.
+func DecodeListEvents(p *pb.ListEventsRequest) (mapreduce.ListEventsQuery, error) {
+	var d decoder
+	q := mapreduce.ListEventsQuery{
+		Job:       d.jobID("job_id", p.GetJobId()),
+		Verify:    p.GetVerify(),
+		PageSize:  d.pageSize(p.GetPageSize()),
+		PageToken: p.GetPageToken(),
+	}
+	return q, d.result()
+}

@@ -1,0 +1,127 @@
+package wire
+
+import (
+	"github.com/coditect/mapreduce/api/mapreduce"
+	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
+)
+
+// EncodeResultPart encodes one part of a result.
+func EncodeResultPart(r *mapreduce.ResultPart) *pb.ResultPart {
+	switch {
+	case r.Job != nil:
+		return &pb.ResultPart{Part: &pb.ResultPart_Job{Job: EncodeJob(r.Job)}}
+	case r.Citation != nil:
+		return &pb.ResultPart{Part: &pb.ResultPart_Citation{Citation: encodeCitation(r.Citation)}}
+	case r.Source != nil:
+		return &pb.ResultPart{Part: &pb.ResultPart_Source{Source: encodeSource(r.Source)}}
+	case r.Summary != nil:
+		return &pb.ResultPart{Part: &pb.ResultPart_Summary{Summary: encodeSummary(r.Summary)}}
+	default:
+		return &pb.ResultPart{Part: &pb.ResultPart_Record{Record: r.Record}}
+	}
+}
+
+// DecodeResultPart decodes one part of a result. It returns nil for a part of a
+// kind that is newer than the reader, which is to be skipped.
+func DecodeResultPart(p *pb.ResultPart) *mapreduce.ResultPart {
+	switch v := p.GetPart().(type) {
+	case *pb.ResultPart_Job:
+		return &mapreduce.ResultPart{Job: DecodeJob(v.Job)}
+	case *pb.ResultPart_Record:
+		return &mapreduce.ResultPart{Record: v.Record}
+	case *pb.ResultPart_Citation:
+		return &mapreduce.ResultPart{Citation: decodeCitation(v.Citation)}
+	case *pb.ResultPart_Source:
+		return &mapreduce.ResultPart{Source: &mapreduce.Source{
+			Unit:   mapreduce.UnitID(v.Source.GetUnitId()),
+			Errors: v.Source.GetErrors(),
+		}}
+	case *pb.ResultPart_Summary:
+		return &mapreduce.ResultPart{Summary: decodeSummary(v.Summary)}
+	}
+	return nil
+}
+
+func encodeCitation(c *mapreduce.Citation) *pb.Citation {
+	return &pb.Citation{
+		Ref:        c.Ref,
+		DocumentId: string(c.Document),
+		UnitId:     string(c.Unit),
+		StartChar:  c.Start,
+		EndChar:    c.End,
+		StartByte:  c.ByteStart,
+		EndByte:    c.ByteEnd,
+		Quote:      text(c.Quote),
+		Grade:      c.Grade,
+	}
+}
+
+func decodeCitation(p *pb.Citation) *mapreduce.Citation {
+	return &mapreduce.Citation{
+		Ref:       p.GetRef(),
+		Document:  mapreduce.DocumentID(p.GetDocumentId()),
+		Unit:      mapreduce.UnitID(p.GetUnitId()),
+		Start:     p.GetStartChar(),
+		End:       p.GetEndChar(),
+		ByteStart: p.GetStartByte(),
+		ByteEnd:   p.GetEndByte(),
+		Quote:     p.GetQuote(),
+		Grade:     p.GetGrade(),
+	}
+}
+
+func encodeSource(s *mapreduce.Source) *pb.Source {
+	return &pb.Source{UnitId: string(s.Unit), Errors: texts(s.Errors)}
+}
+
+func encodeSummary(s *mapreduce.Summary) *pb.Summary {
+	return &pb.Summary{
+		Single:        s.Single,
+		Conflicts:     s.Conflicts,
+		Deduplication: s.Deduplication,
+		Statistics:    s.Statistics,
+		Skipped: each(s.Skipped, func(p *pb.SkippedDocument, d *mapreduce.SkippedDocument) {
+			p.DocumentId, p.Reason = string(d.Document), text(d.Reason)
+		}),
+	}
+}
+
+func decodeSummary(p *pb.Summary) *mapreduce.Summary {
+	return &mapreduce.Summary{
+		Single:        p.GetSingle(),
+		Conflicts:     p.GetConflicts(),
+		Deduplication: p.GetDeduplication(),
+		Statistics:    p.GetStatistics(),
+		Skipped: convert(p.GetSkipped(), func(d *pb.SkippedDocument) mapreduce.SkippedDocument {
+			return mapreduce.SkippedDocument{
+				Document: mapreduce.DocumentID(d.GetDocumentId()),
+				Reason:   d.GetReason(),
+			}
+		}),
+	}
+}
+
+// EncodeFinding encodes one line of a check of the store.
+func EncodeFinding(f mapreduce.Finding) *pb.Finding {
+	return &pb.Finding{
+		Severity: encodeChoice[pb.Severity](f.Severity),
+		JobId:    string(f.Job),
+		Key:      text(f.Key),
+		Message:  text(f.Message),
+	}
+}
+
+// DecodeFinding decodes one line of a check. What it cannot rank is wrong: an
+// operator should look at it.
+func DecodeFinding(p *pb.Finding) mapreduce.Finding {
+	severity := mapreduce.Wrong
+	if p.GetSeverity() == pb.Severity_SEVERITY_INFO {
+		severity = mapreduce.Info
+	}
+	return mapreduce.Finding{
+		Severity: severity,
+		Job:      mapreduce.JobID(p.GetJobId()),
+		Key:      p.GetKey(),
+		Message:  p.GetMessage(),
+	}
+}

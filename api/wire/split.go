@@ -1,0 +1,93 @@
+package wire
+
+import (
+	"iter"
+
+	"google.golang.org/protobuf/proto"
+
+	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
+)
+
+// partOverhead bounds what a part takes in its message beside its own bytes.
+const partOverhead = 8
+
+// SplitRequest yields p, or if it is larger than limit bytes, messages that say
+// the same in the same order, each within the limit unless a single part is not.
+func SplitRequest(p *pb.WorkRequest, limit int) iter.Seq[*pb.WorkRequest] {
+	return func(yield func(*pb.WorkRequest) bool) {
+		if proto.Size(p) <= limit {
+			yield(p)
+			return
+		}
+		c := newCutter(limit, yield)
+		add(c, one(p.GetHello()), func(m *pb.WorkRequest, v *pb.Hello) { m.Hello = v })
+		add(c, p.GetChunks(), func(m *pb.WorkRequest, v *pb.ResultChunk) { m.Chunks = append(m.Chunks, v) })
+		add(c, p.GetReports(), func(m *pb.WorkRequest, v *pb.Report) { m.Reports = append(m.Reports, v) })
+		add(c, p.GetStarted(), func(m *pb.WorkRequest, v *pb.Held) { m.Started = append(m.Started, v) })
+		add(c, p.GetReserve(), func(m *pb.WorkRequest, v *pb.ReserveRequest) { m.Reserve = append(m.Reserve, v) })
+		add(c, p.GetStates(), func(m *pb.WorkRequest, v *pb.AgentState) { m.States = append(m.States, v) })
+		add(c, one(p.GetHeartbeat()), func(m *pb.WorkRequest, v *pb.Heartbeat) { m.Heartbeat = v })
+		c.current.Drain = p.GetDrain()
+		c.flush()
+	}
+}
+
+// SplitResponse is SplitRequest for the other direction.
+func SplitResponse(p *pb.WorkResponse, limit int) iter.Seq[*pb.WorkResponse] {
+	return func(yield func(*pb.WorkResponse) bool) {
+		if proto.Size(p) <= limit {
+			yield(p)
+			return
+		}
+		c := newCutter(limit, yield)
+		add(c, one(p.GetWelcome()), func(m *pb.WorkResponse, v *pb.Welcome) { m.Welcome = v })
+		add(c, p.GetJobs(), func(m *pb.WorkResponse, v *pb.JobInfo) { m.Jobs = append(m.Jobs, v) })
+		add(c, p.GetPieces(), func(m *pb.WorkResponse, v *pb.InputPiece) { m.Pieces = append(m.Pieces, v) })
+		add(c, p.GetAssignments(), func(m *pb.WorkResponse, v *pb.Assignment) { m.Assignments = append(m.Assignments, v) })
+		add(c, p.GetVerdicts(), func(m *pb.WorkResponse, v *pb.ReportVerdict) { m.Verdicts = append(m.Verdicts, v) })
+		add(c, p.GetReserved(), func(m *pb.WorkResponse, v *pb.ReserveReply) { m.Reserved = append(m.Reserved, v) })
+		add(c, p.GetCancel(), func(m *pb.WorkResponse, v *pb.Held) { m.Cancel = append(m.Cancel, v) })
+		c.current.Goodbye = p.GetGoodbye()
+		c.flush()
+	}
+}
+
+// A cutter fills messages of type M up to the limit.
+type cutter[M any] struct {
+	limit   int // bytes
+	yield   func(*M) bool
+	current *M
+	size    int // bytes of current, at most
+	stopped bool
+}
+
+func newCutter[M any](limit int, yield func(*M) bool) *cutter[M] {
+	return &cutter[M]{limit: limit, yield: yield, current: new(M), size: partOverhead}
+}
+
+func (c *cutter[M]) flush() {
+	if !c.stopped {
+		c.stopped = !c.yield(c.current)
+	}
+	c.current, c.size = new(M), partOverhead
+}
+
+// add puts parts into the current message, and into new ones when it is full.
+func add[M any, P proto.Message](c *cutter[M], parts []P, put func(*M, P)) {
+	for _, p := range parts {
+		n := proto.Size(p) + partOverhead
+		if c.size+n > c.limit && c.size > partOverhead {
+			c.flush()
+		}
+		put(c.current, p)
+		c.size += n
+	}
+}
+
+// one returns p as a list, which is empty if p is nil.
+func one[P any](p *P) []*P {
+	if p == nil {
+		return nil
+	}
+	return []*P{p}
+}

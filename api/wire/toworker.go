@@ -1,0 +1,195 @@
+package wire
+
+import (
+	"github.com/coditect/mapreduce/api/mapreduce"
+	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
+)
+
+// EncodeToWorker encodes a message to a worker. The result shares m's bytes.
+func EncodeToWorker(m *mapreduce.ToWorker) *pb.WorkResponse {
+	return &pb.WorkResponse{
+		Welcome:     encodeWelcome(m.Welcome),
+		Jobs:        each(m.Jobs, encodeJobInfo),
+		Pieces:      each(m.Pieces, encodePiece),
+		Assignments: each(m.Assignments, encodeAssignment),
+		Verdicts:    each(m.Verdicts, encodeVerdict),
+		Reserved:    each(m.Reserved, encodeReserved),
+		Cancel:      each(m.Cancel, fillHeld),
+		Goodbye:     m.Goodbye,
+	}
+}
+
+// DecodeToWorker decodes a message to a worker. The result shares p's bytes. A
+// kind or a verdict that is newer than the worker becomes the unknown one.
+func DecodeToWorker(p *pb.WorkResponse) (*mapreduce.ToWorker, error) {
+	d := new(decoder)
+	m := &mapreduce.ToWorker{
+		Welcome:     optional(d, "welcome", p.GetWelcome(), decodeWelcome),
+		Jobs:        list(d, "jobs", p.GetJobs(), decodeJobInfo),
+		Pieces:      list(d, "pieces", p.GetPieces(), decodePiece),
+		Assignments: list(d, "assignments", p.GetAssignments(), decodeAssignment),
+		Verdicts:    list(d, "verdicts", p.GetVerdicts(), decodeVerdict),
+		Reserved:    list(d, "reserved", p.GetReserved(), decodeReserved),
+		Cancel:      list(d, "cancel", p.GetCancel(), decodeHeld),
+		Goodbye:     p.GetGoodbye(),
+	}
+	if d.err != nil {
+		return nil, d.err
+	}
+	return m, nil
+}
+
+func encodeWelcome(w *mapreduce.Welcome) *pb.Welcome {
+	if w == nil {
+		return nil
+	}
+	return &pb.Welcome{
+		NodeId:            string(w.Node),
+		Epoch:             w.Epoch,
+		HeartbeatInterval: encodeDuration(w.Heartbeat),
+		Drop:              each(w.Drop, fillHeld),
+	}
+}
+
+func decodeWelcome(d *decoder, p *pb.Welcome) mapreduce.Welcome {
+	return mapreduce.Welcome{
+		Node:      mapreduce.NodeID(d.name("node_id", p.GetNodeId(), MaxNames)),
+		Epoch:     d.count64("epoch", p.GetEpoch()),
+		Heartbeat: d.duration("heartbeat_interval", p.GetHeartbeatInterval()),
+		Drop:      list(d, "drop", p.GetDrop(), decodeHeld),
+	}
+}
+
+func encodeJobInfo(p *pb.JobInfo, j *mapreduce.JobInfo) {
+	p.JobId, p.Spec = string(j.Job), EncodeSpec(&j.Spec)
+}
+
+func decodeJobInfo(d *decoder, p *pb.JobInfo) mapreduce.JobInfo {
+	return mapreduce.JobInfo{
+		Job:  d.jobID("job_id", p.GetJobId()),
+		Spec: part(d, "spec", p.GetSpec(), decodeSpec),
+	}
+}
+
+func encodePiece(p *pb.InputPiece, i *mapreduce.InputPiece) {
+	p.Held, p.Input, p.Index, p.Data = encodeHeld(i.Held), small(i.Input), small(i.Index), i.Data
+}
+
+func decodePiece(d *decoder, p *pb.InputPiece) mapreduce.InputPiece {
+	return mapreduce.InputPiece{
+		Held:  part(d, "held", p.GetHeld(), decodeHeld),
+		Input: d.count("input", p.GetInput()),
+		Index: d.count("index", p.GetIndex()),
+		Data:  p.GetData(),
+	}
+}
+
+func encodeAssignment(p *pb.Assignment, a *mapreduce.Assignment) {
+	p.JobId, p.UnitId, p.Attempt = string(a.Job), string(a.Unit), small(a.Attempt)
+	p.Kind, p.Level, p.Index = pb.UnitKind(a.Kind), small(a.Level), a.Index
+	p.Timeout = encodeDuration(a.Timeout)
+	p.ReservedTokens = a.Reserved
+	p.State = a.State
+	p.Alone = a.Alone
+	p.Text = encodeText(a.Text)
+	p.Inputs = each(a.Inputs, encodeInput)
+}
+
+func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
+	return mapreduce.Assignment{
+		Job:      d.jobID("job_id", p.GetJobId()),
+		Unit:     d.unitID("unit_id", p.GetUnitId()),
+		Attempt:  d.count("attempt", p.GetAttempt()),
+		Kind:     known(p.GetKind(), lastUnitKind),
+		Level:    int(p.GetLevel()),
+		Index:    d.count64("index", p.GetIndex()),
+		Timeout:  d.duration("timeout", p.GetTimeout()),
+		Reserved: d.count64("reserved_tokens", p.GetReservedTokens()),
+		State:    p.GetState(),
+		Alone:    p.GetAlone(),
+		Text:     optional(d, "text", p.GetText(), decodeText),
+		Inputs:   list(d, "inputs", p.GetInputs(), decodeInput),
+	}
+}
+
+func encodeText(t *mapreduce.Text) *pb.Text {
+	if t == nil {
+		return nil
+	}
+	return &pb.Text{
+		DocumentId: string(t.Document),
+		Sha256:     t.SHA256,
+		MediaType:  text(t.MediaType),
+		Metadata:   textMap(t.Metadata),
+		Content:    t.Content,
+		CoreStart:  small(t.CoreStart),
+		CoreEnd:    small(t.CoreEnd),
+		ByteOffset: t.ByteOffset,
+		CharOffset: t.CharOffset,
+		ChunkIndex: small(t.ChunkIndex),
+		ChunkCount: small(t.Chunks),
+	}
+}
+
+// decodeText also refuses a core that is not in the content, since cutting it
+// out would panic.
+func decodeText(d *decoder, p *pb.Text) mapreduce.Text {
+	t := mapreduce.Text{
+		Document:   d.documentID("document_id", p.GetDocumentId()),
+		SHA256:     p.GetSha256(),
+		MediaType:  p.GetMediaType(),
+		Metadata:   p.GetMetadata(),
+		Content:    p.GetContent(),
+		CoreStart:  d.count("core_start", p.GetCoreStart()),
+		CoreEnd:    d.count("core_end", p.GetCoreEnd()),
+		ByteOffset: d.count64("byte_offset", p.GetByteOffset()),
+		CharOffset: d.count64("char_offset", p.GetCharOffset()),
+		ChunkIndex: d.count("chunk_index", p.GetChunkIndex()),
+		Chunks:     d.count("chunk_count", p.GetChunkCount()),
+	}
+	if t.CoreStart > t.CoreEnd || t.CoreEnd > len(t.Content) {
+		d.refuse("core_end", "the core [%d, %d) is not within the %d bytes of content", t.CoreStart, t.CoreEnd, len(t.Content))
+	}
+	return t
+}
+
+func encodeInput(p *pb.Input, i *mapreduce.Input) {
+	p.UnitId = string(i.Unit)
+	p.FirstUnit, p.EndUnit = i.First, i.End
+	p.Failed = i.Failed
+	p.Data = i.Data
+	p.PieceCount = small(i.Pieces)
+}
+
+func decodeInput(d *decoder, p *pb.Input) mapreduce.Input {
+	return mapreduce.Input{
+		Unit:   d.unitID("unit_id", p.GetUnitId()),
+		First:  d.count64("first_unit", p.GetFirstUnit()),
+		End:    d.count64("end_unit", p.GetEndUnit()),
+		Failed: p.GetFailed(),
+		Data:   p.GetData(),
+		Pieces: d.count("piece_count", p.GetPieceCount()),
+	}
+}
+
+func encodeVerdict(p *pb.ReportVerdict, v *mapreduce.VerdictOn) {
+	p.Held, p.Verdict = encodeHeld(v.Held), pb.Verdict(v.Verdict)
+}
+
+func decodeVerdict(d *decoder, p *pb.ReportVerdict) mapreduce.VerdictOn {
+	return mapreduce.VerdictOn{
+		Held:    part(d, "held", p.GetHeld(), decodeHeld),
+		Verdict: known(p.GetVerdict(), lastVerdict),
+	}
+}
+
+func encodeReserved(p *pb.ReserveReply, r *mapreduce.ReserveReply) {
+	p.Held, p.Granted = encodeHeld(r.Held), r.Granted
+}
+
+func decodeReserved(d *decoder, p *pb.ReserveReply) mapreduce.ReserveReply {
+	return mapreduce.ReserveReply{
+		Held:    part(d, "held", p.GetHeld(), decodeHeld),
+		Granted: p.GetGranted(),
+	}
+}

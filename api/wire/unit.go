@@ -1,0 +1,80 @@
+package wire
+
+import (
+	"github.com/coditect/mapreduce/api/mapreduce"
+	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
+)
+
+// EncodeUnit encodes a unit.
+func EncodeUnit(u *mapreduce.Unit) *pb.Unit {
+	return &pb.Unit{
+		UnitId:     string(u.ID),
+		JobId:      string(u.Job),
+		DocumentId: string(u.Document),
+		Kind:       pb.UnitKind(u.Kind),
+		Level:      small(u.Level),
+		Index:      u.Index,
+		State:      pb.UnitState(u.State),
+		Attempts:   small(u.Attempts),
+		Failures:   small(u.Failures),
+
+		ShareTokens: u.Share,
+		Tokens:      encodeTokens(u.Tokens),
+		CostMicros:  u.CostMicros,
+		Elapsed:     encodeDuration(u.Elapsed),
+		Errors:      texts(u.Errors),
+
+		ChunkIndex: small(u.ChunkIndex),
+		ChunkCount: small(u.Chunks),
+		StartChar:  u.Start,
+		EndChar:    u.End,
+		Confidence: u.Confidence,
+		DependsOn:  stringsOf(u.DependsOn),
+		Output:     u.Output,
+	}
+}
+
+// DecodeUnit decodes a unit of a reply.
+func DecodeUnit(p *pb.Unit) *mapreduce.Unit {
+	return &mapreduce.Unit{
+		ID:       mapreduce.UnitID(p.GetUnitId()),
+		Job:      mapreduce.JobID(p.GetJobId()),
+		Document: mapreduce.DocumentID(p.GetDocumentId()),
+		Kind:     known(p.GetKind(), lastUnitKind),
+		Level:    int(p.GetLevel()),
+		Index:    p.GetIndex(),
+		State:    known(p.GetState(), lastUnitState),
+		Attempts: int(p.GetAttempts()),
+		Failures: int(p.GetFailures()),
+
+		Share:      p.GetShareTokens(),
+		Tokens:     decodeTokens(p.GetTokens()),
+		CostMicros: p.GetCostMicros(),
+		Elapsed:    p.GetElapsed().AsDuration(),
+		Errors:     p.GetErrors(),
+
+		ChunkIndex: int(p.GetChunkIndex()),
+		Chunks:     int(p.GetChunkCount()),
+		Start:      p.GetStartChar(),
+		End:        p.GetEndChar(),
+		Confidence: p.GetConfidence(),
+		DependsOn:  convert(p.GetDependsOn(), func(s string) mapreduce.UnitID { return mapreduce.UnitID(s) }),
+		Output:     p.GetOutput(),
+	}
+}
+
+// EncodeUnits encodes a page of units.
+func EncodeUnits(page *mapreduce.UnitPage) *pb.ListUnitsResponse {
+	return &pb.ListUnitsResponse{
+		Units:         convert(page.Units, EncodeUnit),
+		NextPageToken: page.NextPageToken,
+	}
+}
+
+// DecodeUnits decodes a page of units.
+func DecodeUnits(p *pb.ListUnitsResponse) *mapreduce.UnitPage {
+	return &mapreduce.UnitPage{
+		Units:         convert(p.GetUnits(), DecodeUnit),
+		NextPageToken: p.GetNextPageToken(),
+	}
+}
