@@ -35,7 +35,9 @@ type KeyValue struct {
 	Key, Value []byte
 }
 
-// A Range is the half-open interval of keys [Begin, End).
+// A Range is the half-open interval of keys [Begin, End). If Begin is not below
+// End it is empty: a read of it returns nothing, and a write or conflict on it
+// is none.
 type Range struct {
 	Begin, End []byte
 }
