@@ -1,0 +1,94 @@
+# Everything is built with Go alone; what else is needed is built from the
+# module in deploy/tools, once, into bin/tools.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+# What to run, e.g. make bench PKG=./store/pebble BENCH=Commit
+PKG      ?= ./...
+BENCH    ?= .
+FUZZTIME ?= 10s
+TRIALS   ?= 200
+
+TOOLS := deploy/tools
+BUF   := bin/tools/buf
+LINT  := bin/tools/golangci-lint
+
+.PHONY: help
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/coditect, without cgo
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/coditect ./cmd/coditect
+
+.PHONY: test
+test: ## run all tests with the race detector
+	go test -race -timeout 10m $(PKG)
+
+.PHONY: lint
+lint: $(LINT) $(BUF) ## run the linters, on Go and on .proto files
+	$(LINT) run --allow-serial-runners $(PKG)
+	$(BUF) lint
+
+.PHONY: fmt
+fmt: $(LINT) ## format Go files
+	$(LINT) fmt
+
+.PHONY: check-fmt
+check-fmt: $(LINT) ## fail if a Go file is not formatted
+	$(LINT) fmt --diff
+
+.PHONY: generate
+generate: $(BUF) ## generate Go from the .proto files
+	$(BUF) generate
+
+# Compares both ways: a file generated from a .proto that is gone is stale too.
+.PHONY: check-generated
+check-generated: $(BUF) ## fail if generated code is stale
+	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
+	$(BUF) generate --output "$$tmp"; \
+	diff -r --exclude='*.proto' "$$tmp/proto" proto \
+		|| { echo 'generated code is stale: run make generate' >&2; exit 1; }
+
+.PHONY: bench
+bench: ## run benchmarks: BENCH=pattern PKG=package
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m $(PKG)
+
+.PHONY: soak
+soak: ## kill -9 and resume, over and over: TRIALS=200
+	CODITECT_SOAK_TRIALS=$(TRIALS) go test -run Soak -count 1 -timeout 120m -v $(PKG)
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target a while: FUZZTIME=10s
+	@grep -roE --include='*_test.go' '^func Fuzz\w+' . | sort | while IFS=: read -r file func; do \
+		echo "$$(dirname "$$file") $${func#func }"; \
+		go test -run '^$$' -fuzz "^$${func#func }$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")"; \
+	done
+
+.PHONY: tidy-check
+tidy-check: ## fail if a go.mod is not tidy
+	go mod tidy -diff
+	go -C $(TOOLS) mod tidy -diff
+
+.PHONY: ci
+ci: ## all that a change has to pass
+	.ci/run
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin
+
+.PHONY: tools
+tools: $(BUF) $(LINT)
+
+$(BUF): $(TOOLS)/go.mod $(TOOLS)/go.sum
+	CGO_ENABLED=0 go build -C $(TOOLS) -o $(CURDIR)/$@ github.com/bufbuild/buf/cmd/buf
+	@touch $@
+
+$(LINT): $(TOOLS)/go.mod $(TOOLS)/go.sum
+	CGO_ENABLED=0 go build -C $(TOOLS) -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
