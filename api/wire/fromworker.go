@@ -48,6 +48,7 @@ func encodeHello(h *mapreduce.Hello) *pb.Hello {
 		Slots:     small(h.Slots),
 		Prefetch:  small(h.Prefetch),
 		Agents:    texts(h.Agents),
+		Embedded:  h.Embedded,
 		Holding:   each(h.Holding, fillHeld),
 	}
 }
@@ -62,6 +63,7 @@ func decodeHello(d *decoder, p *pb.Hello) mapreduce.Hello {
 		Slots:    d.count("slots", p.GetSlots()),
 		Prefetch: d.count("prefetch", p.GetPrefetch()),
 		Agents:   p.GetAgents(),
+		Embedded: p.GetEmbedded(),
 		Holding:  list(d, "holding", p.GetHolding(), decodeHeld),
 	}
 }

@@ -317,7 +317,9 @@ type Hello struct {
 	// Names of the providers that it can run.
 	Agents []string `protobuf:"bytes,5,rep,name=agents,proto3" json:"agents,omitempty"`
 	// Attempts that it holds.
-	Holding       []*Held `protobuf:"bytes,6,rep,name=holding,proto3" json:"holding,omitempty"`
+	Holding []*Held `protobuf:"bytes,6,rep,name=holding,proto3" json:"holding,omitempty"`
+	// It shares the orchestrator's process, and dies with it.
+	Embedded      bool `protobuf:"varint,7,opt,name=embedded,proto3" json:"embedded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -392,6 +394,13 @@ func (x *Hello) GetHolding() []*Held {
 		return x.Holding
 	}
 	return nil
+}
+
+func (x *Hello) GetEmbedded() bool {
+	if x != nil {
+		return x.Embedded
+	}
+	return false
 }
 
 // An attempt that a worker holds.
@@ -1847,7 +1856,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\areserve\x18\x05 \x03(\v2%.coditect.mapreduce.v1.ReserveRequestR\areserve\x129\n" +
 	"\x06states\x18\x06 \x03(\v2!.coditect.mapreduce.v1.AgentStateR\x06states\x12>\n" +
 	"\theartbeat\x18\a \x01(\v2 .coditect.mapreduce.v1.HeartbeatR\theartbeat\x12\x14\n" +
-	"\x05drain\x18\b \x01(\bR\x05drain\"\xc1\x01\n" +
+	"\x05drain\x18\b \x01(\bR\x05drain\"\xdd\x01\n" +
 	"\x05Hello\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x18\n" +
@@ -1855,7 +1864,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x05slots\x18\x03 \x01(\x05R\x05slots\x12\x1a\n" +
 	"\bprefetch\x18\x04 \x01(\x05R\bprefetch\x12\x16\n" +
 	"\x06agents\x18\x05 \x03(\tR\x06agents\x125\n" +
-	"\aholding\x18\x06 \x03(\v2\x1b.coditect.mapreduce.v1.HeldR\aholding\"j\n" +
+	"\aholding\x18\x06 \x03(\v2\x1b.coditect.mapreduce.v1.HeldR\aholding\x12\x1a\n" +
+	"\bembedded\x18\a \x01(\bR\bembedded\"j\n" +
 	"\x04Held\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x18\n" +
