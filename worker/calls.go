@@ -11,7 +11,7 @@ import (
 
 // A question is a request for tokens that waits for its answer.
 type question struct {
-	tokens  int64
+	tokens  int64         // the reservation in all that is asked for
 	done    chan struct{} // closed when answered
 	granted bool          // valid once done is closed
 }
@@ -32,7 +32,7 @@ func (u *unit) Reserve(ctx context.Context, tokens int64) error {
 		select {
 		case <-q.done:
 			if mine && !q.granted {
-				return fmt.Errorf("%d tokens more: %w", q.tokens, agent.ErrBudget)
+				return fmt.Errorf("reservation of %d tokens: %w", q.tokens, agent.ErrBudget)
 			}
 		case <-u.ctx.Done():
 			return context.Cause(u.ctx)
@@ -58,7 +58,7 @@ func (u *unit) setAside(tokens int64) (q *question, mine bool) {
 		return nil, false
 	}
 	if u.asking == nil {
-		u.asking = &question{tokens: tokens - free, done: make(chan struct{})}
+		u.asking = &question{tokens: u.granted - free + tokens, done: make(chan struct{})}
 		return u.asking, true
 	}
 	return u.asking, false
@@ -76,12 +76,12 @@ func (u *unit) answer(granted bool) {
 	u.asking = nil
 	q.granted = granted
 	if granted {
-		u.granted += q.tokens
+		u.granted = max(u.granted, q.tokens)
 	}
 	close(q.done)
 }
 
-// open returns the tokens that are asked for, or 0.
+// open returns the reservation that is asked for, or 0.
 func (u *unit) open() int64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -43,6 +43,7 @@ type Config struct {
 	Connect  []Connect              // One for each address of an orchestrator. Needed.
 	Agents   map[string]agent.Agent // By name of provider. Needed.
 	Slots    int                    // Units that run at once. Defaults to mapreduce.DefaultParallelism.
+	Embedded bool                   // It shares the orchestrator's process, and dies with it.
 	Prefetch int                    // Units held beside those that run. Defaults to 0, none.
 	Logger   *slog.Logger           // Defaults to none.
 

@@ -1,0 +1,173 @@
+package scripted
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// What a unit can do wrong: the values of script.poison.UNIT, and for some the
+// names of rates.
+const (
+	fail       = "fail"      // an error worth another attempt
+	permanent  = "permanent" // an error that is not
+	panics     = "panic"
+	hang       = "hang"    // does not return when its context ends
+	exit       = "exit"    // ends the process
+	goexit     = "goexit"  // ends its goroutine
+	huge       = "huge"    // an output of 32 MiB
+	garbage    = "nul"     // soft errors with NUL and invalid UTF-8
+	garbled    = "garbled" // an error with a long text of the same
+	wrongQuote = "wrong_quote"
+)
+
+const maxOutputBytes = 32 << 20
+
+// behaviours are what a unit can be poisoned with.
+func behaviours() []string {
+	return []string{fail, permanent, panics, hang, exit, goexit, huge, garbage, garbled}
+}
+
+// rated are what units do with a probability.
+func rated() []string {
+	return []string{fail, permanent, panics, hang, exit, goexit, wrongQuote}
+}
+
+// A script is the variables of a job that begin with "script.".
+//
+//	script.seed          number; defaults to 0
+//	script.latency       of a call: "200ms", or "lognormal:200ms,0.8" with mean and sigma
+//	script.calls         model calls of a unit; defaults to 1
+//	script.tokens_in     of a call; defaults to 0
+//	script.tokens_out    of a call; defaults to 0
+//	script.cost          of a call, in millionths of a US dollar
+//	script.output_bytes  how much filler an output has at level 0
+//	script.growth        by which factor that grows with each level; defaults to 1
+//	script.breaker       how many calls fail at first, of this agent's
+//	script.X_rate        probability in [0,1] that an attempt does X: fail, panic,
+//	                     hang, exit, goexit; or that a unit does: permanent,
+//	                     wrong_quote
+//	script.poison.UNIT   what every attempt at a unit does: fail, permanent,
+//	                     panic, hang, exit, goexit, huge, nul, garbled
+type script struct {
+	seed        int64
+	latency     latency
+	calls       int
+	tokensIn    int64
+	tokensOut   int64
+	cost        int64
+	outputBytes int
+	growth      float64
+	breaker     int
+	rates       map[string]float64
+	poison      map[string]string
+}
+
+// parse reads a script out of a job's variables.
+func parse(vars map[string]string) (script, error) {
+	s := script{calls: 1, growth: 1, rates: map[string]float64{}, poison: map[string]string{}}
+	var errs []error
+	for key, value := range vars {
+		name, ok := strings.CutPrefix(key, "script.")
+		if !ok {
+			continue
+		}
+		if err := s.set(name, value); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", key, err))
+		}
+	}
+	return s, errors.Join(errs...)
+}
+
+func (s *script) set(name, value string) (err error) {
+	switch name {
+	case "seed":
+		s.seed, err = strconv.ParseInt(value, 10, 64)
+	case "latency":
+		s.latency, err = parseLatency(value)
+	case "calls":
+		s.calls, err = parseCount[int](value)
+	case "tokens_in":
+		s.tokensIn, err = parseCount[int64](value)
+	case "tokens_out":
+		s.tokensOut, err = parseCount[int64](value)
+	case "cost":
+		s.cost, err = parseCount[int64](value)
+	case "output_bytes":
+		s.outputBytes, err = parseCount[int](value)
+	case "growth":
+		s.growth, err = strconv.ParseFloat(value, 64)
+	case "breaker":
+		s.breaker, err = parseCount[int](value)
+	default:
+		return s.setMap(name, value)
+	}
+	return err
+}
+
+func (s *script) setMap(name, value string) error {
+	if unit, ok := strings.CutPrefix(name, "poison."); ok {
+		s.poison[unit] = value
+		return oneOf(value, behaviours())
+	}
+	kind, ok := strings.CutSuffix(name, "_rate")
+	if !ok {
+		return errors.New("no such variable")
+	}
+	rate, err := strconv.ParseFloat(value, 64)
+	if err == nil && !(rate >= 0 && rate <= 1) {
+		err = errors.New("must be in [0,1]")
+	}
+	s.rates[kind] = rate
+	return errors.Join(err, oneOf(kind, rated()))
+}
+
+func oneOf(value string, known []string) error {
+	for _, k := range known {
+		if value == k {
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is none of %s", value, strings.Join(known, ", "))
+}
+
+func parseCount[T int | int64](value string) (T, error) {
+	n, err := strconv.ParseInt(value, 10, 32)
+	if err == nil && n < 0 {
+		err = errors.New("must not be negative")
+	}
+	return T(n), err
+}
+
+// A latency is how long calls take: exactly mean, or log-normal around it.
+type latency struct {
+	mean  time.Duration
+	sigma float64
+}
+
+func parseLatency(value string) (l latency, err error) {
+	rest, lognormal := strings.CutPrefix(value, "lognormal:")
+	mean, sigma, _ := strings.Cut(rest, ",")
+	if lognormal {
+		if l.sigma, err = strconv.ParseFloat(sigma, 64); err != nil {
+			return l, err
+		}
+	} else {
+		mean = value
+	}
+	l.mean, err = time.ParseDuration(mean)
+	return l, err
+}
+
+// draw returns one duration. The mean of a log-normal variable is
+// exp(mu + sigma²/2).
+func (l latency) draw(r *rand.Rand) time.Duration {
+	if l.sigma == 0 {
+		return l.mean
+	}
+	return time.Duration(float64(l.mean) * math.Exp(l.sigma*r.NormFloat64()-l.sigma*l.sigma/2))
+}

@@ -1,0 +1,309 @@
+// Package scripted is an agent for tests that does what a job's variables say:
+// how long it thinks, what it spends, how often it fails, and in which way. It
+// calls no model.
+//
+// What it does is decided by the seed, the unit and the attempt alone, and its
+// output by the seed, the unit and its inputs, so whichever worker runs a unit,
+// and however often, the result is the same. The one exception is
+// script.breaker, which counts the calls of this agent.
+//
+// It may import nothing of the project but the vocabulary and package agent.
+package scripted
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// Errors that a script makes units fail with.
+var (
+	ErrScripted  = errors.New("scripted failure")
+	ErrPermanent = errors.New("scripted permanent failure")
+	ErrProvider  = errors.New("scripted failure of the provider")
+)
+
+// An Agent runs units by script. Its zero value is ready.
+type Agent struct {
+	// Encode makes the output of a payload. Defaults to JSON.
+	Encode func(task *agent.Task, p Payload) []byte
+	// Ledger is told of every call, before and after. Defaults to none.
+	Ledger Ledger
+	// Release ends units that hang. Defaults to never.
+	Release <-chan struct{}
+	// Exit ends the process, for units that do. Defaults to os.Exit.
+	Exit func(code int)
+
+	calls atomic.Int64 // made by this agent, for script.breaker
+}
+
+var _ agent.Agent = (*Agent)(nil)
+
+// A Payload is what a unit comes to.
+type Payload struct {
+	Unit   mapreduce.UnitID `json:"unit"`
+	Level  int              `json:"level"`
+	Hash   string           `json:"hash"`             // of the seed, the unit and its inputs; hex
+	Quote  string           `json:"quote,omitempty"`  // from the core of its text
+	Wrong  bool             `json:"wrong,omitempty"`  // Quote does not stand in the text
+	Inputs int              `json:"inputs,omitempty"` // of a reduce, failed ones excepted
+	Filler string           `json:"filler,omitempty"`
+}
+
+// Run implements agent.Agent.
+func (a *Agent) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	s, err := parse(task.Spec.Vars)
+	if err != nil {
+		return nil, agent.PermanentJob(err)
+	}
+	r := &run{agent: a, script: s, task: task, calls: calls}
+	r.rand = draw(s.seed, task.Unit, task.Attempt)
+	r.payload = r.plan()
+	return r.run(ctx)
+}
+
+// draw returns the randomness of one attempt; attempt 0 stands for the unit.
+func draw(seed int64, unit mapreduce.UnitID, attempt int) *rand.Rand {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s\x00%d", unit, attempt)
+	return rand.New(rand.NewPCG(uint64(seed), h.Sum64()))
+}
+
+// A run is one attempt.
+type run struct {
+	agent   *Agent
+	script  script
+	task    *agent.Task
+	calls   agent.Calls
+	rand    *rand.Rand // of the attempt
+	payload Payload
+}
+
+func (r *run) run(ctx context.Context) (*agent.Result, error) {
+	how := r.behaviour()
+	done := r.resumed()
+	for i := done; i < r.script.calls; i++ {
+		if i == r.script.calls/2 {
+			if err := r.misbehave(how); err != nil {
+				return nil, err
+			}
+		}
+		if err := r.call(ctx, i); err != nil {
+			return nil, err
+		}
+	}
+	if r.script.calls == 0 || done > r.script.calls/2 {
+		if err := r.misbehave(how); err != nil {
+			return nil, err
+		}
+	}
+	return r.result(how), nil
+}
+
+// resumed returns how many calls an earlier attempt has made, by its state.
+func (r *run) resumed() int {
+	var st state
+	if json.Unmarshal(r.task.State, &st) != nil || st.Hash != r.payload.Hash {
+		return 0
+	}
+	return st.Calls
+}
+
+// A state is what an attempt keeps after each call.
+type state struct {
+	Calls int    `json:"calls"`
+	Hash  string `json:"hash"`
+}
+
+// call makes call i: it reserves, waits, spends, and keeps the state.
+func (r *run) call(ctx context.Context, i int) error {
+	s := r.script
+	if err := r.calls.Reserve(ctx, s.tokensIn+s.tokensOut); err != nil {
+		return err
+	}
+	var in, out int64
+	err := r.calls.Call(ctx, "", func(ctx context.Context) error {
+		entry := Entry{Job: r.task.Job, Unit: r.task.Unit, Attempt: r.task.Attempt, Call: i, Hash: r.payload.Hash}
+		if err := r.agent.record(entry); err != nil {
+			return err
+		}
+		if err := sleep(ctx, s.latency.draw(r.rand)); err != nil {
+			return err
+		}
+		if n := r.agent.calls.Add(1); n <= int64(s.breaker) {
+			return ErrProvider
+		}
+		in, out = s.tokensIn, s.tokensOut
+		entry.End = true
+		return r.agent.record(entry)
+	})
+	r.calls.Spent(in, out, s.cost)
+	if err != nil {
+		return err
+	}
+	r.calls.Progress(fmt.Sprintf("call %d of %d", i+1, s.calls))
+	kept, err := json.Marshal(state{i + 1, r.payload.Hash})
+	if err != nil {
+		return err
+	}
+	return r.calls.Keep(ctx, kept)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// behaviour decides how the attempt ends. A unit's own poison goes before the
+// rates.
+func (r *run) behaviour() string {
+	if p, ok := r.script.poison[string(r.task.Unit)]; ok {
+		return p
+	}
+	s := r.script
+	if of := draw(s.seed, r.task.Unit, 0); of.Float64() < s.rates[permanent] {
+		return permanent
+	}
+	x := r.rand.Float64()
+	for _, how := range []string{fail, panics, hang, exit, goexit} {
+		if x -= s.rates[how]; x < 0 {
+			return how
+		}
+	}
+	return ""
+}
+
+// plan makes the payload, which no attempt changes.
+func (r *run) plan() Payload {
+	h := sha256.New()
+	fmt.Fprintf(h, "%d\x00%s\x00%d\x00", r.script.seed, r.task.Unit, r.task.Level)
+	p := Payload{Unit: r.task.Unit, Level: r.task.Level}
+	if t := r.task.Text; t != nil {
+		h.Write(t.Content)
+		p.Quote = quote(t)
+	}
+	for _, in := range r.task.Inputs {
+		fmt.Fprintf(h, "%s\x00%t\x00%d\x00", in.Unit, in.Failed, len(in.Data))
+		h.Write(in.Data)
+		if !in.Failed {
+			p.Inputs++
+		}
+	}
+	p.Hash = hex.EncodeToString(h.Sum(nil)[:16])
+	of := draw(r.script.seed, r.task.Unit, 0)
+	of.Float64() // that of script.permanent_rate
+	if of.Float64() < r.script.rates[wrongQuote] {
+		p.Quote, p.Wrong = "what no document says "+p.Hash, true
+	}
+	p.Filler = r.filler()
+	return p
+}
+
+// quote returns the first line of a text's core that is not blank.
+func quote(t *mapreduce.Text) string {
+	core := t.Content
+	if t.CoreEnd > t.CoreStart && t.CoreStart >= 0 && t.CoreEnd <= len(core) {
+		core = core[t.CoreStart:t.CoreEnd]
+	}
+	for line := range strings.Lines(string(core)) {
+		if line = strings.TrimSpace(line); line != "" {
+			return line
+		}
+	}
+	return ""
+}
+
+// filler makes the output as long as the script wants it at this level.
+func (r *run) filler() string {
+	n := float64(r.script.outputBytes) * math.Pow(r.script.growth, float64(r.task.Level))
+	return strings.Repeat("x", int(min(n, maxOutputBytes)))
+}
+
+func (r *run) result(how string) *agent.Result {
+	encode := r.agent.Encode
+	if encode == nil {
+		encode = encodeJSON
+	}
+	p := r.payload
+	if how == huge {
+		p.Filler = strings.Repeat("x", maxOutputBytes)
+	}
+	out := encode(r.task, p)
+	res := &agent.Result{Output: out, Size: int64(len(out)+3) / 4, Confidence: 0.5 + float64(len(p.Unit)%50)/100}
+	if how == garbage {
+		res.Errors = []string{notText}
+	}
+	return res
+}
+
+func encodeJSON(_ *agent.Task, p Payload) []byte {
+	out, err := json.Marshal(p)
+	if err != nil { // of strings and numbers
+		panic(err)
+	}
+	return out
+}
+
+func (a *Agent) record(e Entry) error {
+	if a.Ledger == nil {
+		return nil
+	}
+	return a.Ledger.Record(e)
+}
+
+// notText is what breaks careless stores: NUL and bytes that are not UTF-8.
+const notText = "not \x00 text \xff\xfe"
+
+// misbehave does what is not an honest result.
+func (r *run) misbehave(how string) error {
+	switch how {
+	case fail:
+		return ErrScripted
+	case permanent:
+		return agent.Permanent(ErrPermanent)
+	case panics:
+		panic("scripted panic: " + notText)
+	case hang:
+		<-r.agent.Release // whatever the context says
+		return ErrScripted
+	case exit:
+		r.agent.exit(1)
+	case goexit:
+		runtime.Goexit()
+	case garbled:
+		return fmt.Errorf("%s%w", strings.Repeat(notText, 1000), io.ErrUnexpectedEOF)
+	}
+	return nil
+}
+
+func (a *Agent) exit(code int) {
+	if a.Exit != nil {
+		a.Exit(code)
+		return
+	}
+	os.Exit(code)
+}

@@ -1,0 +1,279 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var errBroken = errors.New("stream broken")
+
+// A pipe is a stream in memory; either side, or the context of the worker's,
+// can break it.
+type pipe struct {
+	ctx    context.Context // of the worker's side
+	up     chan *mapreduce.FromWorker
+	down   chan *mapreduce.ToWorker
+	closed chan struct{} // by the worker: it sends no more
+	ended  chan struct{} // by the orchestrator: it sends no more
+	broken chan struct{}
+	once   [3]sync.Once
+}
+
+func newPipe(ctx context.Context) *pipe {
+	return &pipe{
+		ctx: ctx, up: make(chan *mapreduce.FromWorker), down: make(chan *mapreduce.ToWorker),
+		closed: make(chan struct{}), ended: make(chan struct{}), broken: make(chan struct{}),
+	}
+}
+
+func (p *pipe) cut() { p.once[0].Do(func() { close(p.broken) }) }
+func (p *pipe) end() { p.once[1].Do(func() { close(p.ended) }) }
+
+// near is the worker's side.
+type near struct{ *pipe }
+
+var _ worker.Stream = near{}
+
+func (n near) Send(m *mapreduce.FromWorker) error {
+	select {
+	case n.up <- m:
+		return nil
+	case <-n.ended:
+	case <-n.broken:
+	case <-n.ctx.Done():
+		return n.ctx.Err()
+	}
+	return errBroken
+}
+
+func (n near) Recv() (*mapreduce.ToWorker, error) {
+	select {
+	case m := <-n.down:
+		return m, nil
+	case <-n.ended:
+		return nil, io.EOF
+	case <-n.broken:
+		return nil, errBroken
+	case <-n.ctx.Done():
+		return nil, n.ctx.Err()
+	}
+}
+
+func (n near) CloseSend() error {
+	n.once[2].Do(func() { close(n.closed) })
+	return nil
+}
+
+// far is the orchestrator's side.
+type far struct{ *pipe }
+
+var _ mapreduce.WorkStream = far{}
+
+func (f far) Send(m *mapreduce.ToWorker) error {
+	select {
+	case f.down <- m:
+		return nil
+	case <-f.broken:
+	case <-f.ctx.Done():
+	}
+	return errBroken
+}
+
+func (f far) Recv() (*mapreduce.FromWorker, error) {
+	select {
+	case m := <-f.up:
+		return m, nil
+	case <-f.closed:
+		return nil, io.EOF
+	case <-f.broken:
+	case <-f.ctx.Done():
+	}
+	return nil, errBroken
+}
+
+// A peer is an orchestrator that a test plays by hand, within a bubble.
+type peer struct {
+	t     *testing.T
+	conns chan *pipe
+	pipe  *pipe
+
+	mu    sync.Mutex // guards the fields below
+	got   mapreduce.FromWorker
+	msgs  []*mapreduce.FromWorker
+	ended error
+}
+
+func newPeer(t *testing.T) *peer {
+	return &peer{t: t, conns: make(chan *pipe, 100)}
+}
+
+// connect is a worker.Connect.
+func (p *peer) connect(ctx context.Context) (worker.Stream, error) {
+	pipe := newPipe(ctx)
+	p.conns <- pipe
+	return near{pipe}, nil
+}
+
+// accept takes the next connection, welcomes the worker and collects what it
+// says. It returns the hello.
+func (p *peer) accept(w mapreduce.Welcome) *mapreduce.FromWorker {
+	p.t.Helper()
+	p.pipe = <-p.conns
+	hello, err := far{p.pipe}.Recv()
+	if err != nil || hello.Hello == nil {
+		p.t.Fatalf("first message = %+v, %v; want a hello", hello, err)
+	}
+	p.send(&mapreduce.ToWorker{Welcome: &w})
+	go p.collect(p.pipe)
+	return hello
+}
+
+func (p *peer) collect(pipe *pipe) {
+	for {
+		m, err := far{pipe}.Recv()
+		p.mu.Lock()
+		if err != nil {
+			p.ended = err
+			p.mu.Unlock()
+			pipe.end()
+			return
+		}
+		p.msgs = append(p.msgs, m)
+		p.got.Chunks = append(p.got.Chunks, m.Chunks...)
+		p.got.Reports = append(p.got.Reports, m.Reports...)
+		p.got.Started = append(p.got.Started, m.Started...)
+		p.got.Reserve = append(p.got.Reserve, m.Reserve...)
+		p.got.States = append(p.got.States, m.States...)
+		if m.Heartbeat != nil {
+			p.got.Heartbeat = m.Heartbeat
+		}
+		p.got.Drain = p.got.Drain || m.Drain
+		p.mu.Unlock()
+	}
+}
+
+func (p *peer) send(m *mapreduce.ToWorker) {
+	p.t.Helper()
+	if err := (far{p.pipe}).Send(m); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// take waits until the worker has nothing left to do at this instant, and
+// returns what it said since the last take.
+func (p *peer) take() mapreduce.FromWorker {
+	synctest.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	got := p.got
+	p.got, p.msgs = mapreduce.FromWorker{}, nil
+	return got
+}
+
+// report is take for exactly one report.
+func (p *peer) report() mapreduce.Report {
+	p.t.Helper()
+	got := p.take().Reports
+	if len(got) != 1 {
+		p.t.Fatalf("reports = %+v; want one", got)
+	}
+	return got[0]
+}
+
+// verdicts sends a verdict on each report.
+func (p *peer) verdicts(v mapreduce.Verdict, rs ...mapreduce.Report) {
+	p.t.Helper()
+	m := &mapreduce.ToWorker{}
+	for _, r := range rs {
+		m.Verdicts = append(m.Verdicts, mapreduce.VerdictOn{Held: heldOf(r), Verdict: v})
+	}
+	p.send(m)
+}
+
+func heldOf(r mapreduce.Report) mapreduce.Held {
+	return mapreduce.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt}
+}
+
+// assign introduces the job with spec and assigns units.
+func (p *peer) assign(spec mapreduce.JobSpec, as ...mapreduce.Assignment) {
+	p.t.Helper()
+	p.send(&mapreduce.ToWorker{Jobs: []mapreduce.JobInfo{{Job: jobID, Spec: spec}}, Assignments: as})
+}
+
+const jobID = mapreduce.JobID("mr_20260101_abcdef")
+
+// spec is that of jobs for the test's own agent.
+var spec = mapreduce.JobSpec{Provider: "test", Model: "m"}
+
+func unitOf(id mapreduce.UnitID) mapreduce.Assignment {
+	return mapreduce.Assignment{Job: jobID, Unit: id, Attempt: 1, Kind: mapreduce.KindMap}
+}
+
+// A runFunc is an agent.
+type runFunc func(context.Context, *agent.Task, agent.Calls) (*agent.Result, error)
+
+func (f runFunc) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	return f(ctx, task, calls)
+}
+
+func okay(context.Context, *agent.Task, agent.Calls) (*agent.Result, error) {
+	return &agent.Result{Output: []byte("ok"), Size: 1, Confidence: 0.5}, nil
+}
+
+// A running is a worker that runs, and the peer it talks to.
+type running struct {
+	*peer
+	worker *worker.Worker
+	stop   context.CancelFunc
+	result chan error
+}
+
+// start runs a worker with one agent within a bubble. The peer has welcomed it.
+func start(t *testing.T, run runFunc, cfg worker.Config) *running {
+	t.Helper()
+	p := newPeer(t)
+	r := launch(t, p, run, cfg)
+	p.accept(mapreduce.Welcome{Node: "n1", Epoch: 1})
+	return r
+}
+
+func launch(t *testing.T, p *peer, run runFunc, cfg worker.Config) *running {
+	t.Helper()
+	cfg.Agents = map[string]agent.Agent{"test": run}
+	if cfg.Connect == nil {
+		cfg.Connect = []worker.Connect{p.connect}
+	}
+	w, err := worker.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	r := &running{peer: p, worker: w, stop: stop, result: make(chan error, 1)}
+	go func() { r.result <- w.Run(ctx) }()
+	return r
+}
+
+// finish stops the worker and checks that nothing is left of it.
+func (r *running) finish() {
+	r.t.Helper()
+	r.stop()
+	if err := <-r.result; err != nil {
+		r.t.Errorf("Run = %v; want nil", err)
+	}
+}
+
+// after lets d pass.
+func after(d time.Duration) { <-time.After(d) }

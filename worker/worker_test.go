@@ -1,0 +1,580 @@
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+func TestNewRefuses(t *testing.T) {
+	connect := []worker.Connect{newPeer(t).connect}
+	agents := map[string]agent.Agent{"test": runFunc(okay)}
+	for name, tc := range map[string]struct {
+		cfg  worker.Config
+		want string
+	}{
+		"no address":     {worker.Config{Agents: agents}, "Connect"},
+		"no agent":       {worker.Config{Connect: connect}, "Agents"},
+		"negative slots": {worker.Config{Connect: connect, Agents: agents, Slots: -1}, "Slots"},
+		"negative grace": {worker.Config{Connect: connect, Agents: agents, Grace: -1}, "Grace"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := worker.New(tc.cfg); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("New = %v; want an error that names %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestHello(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t)
+		r := launch(t, p, okay, worker.Config{Session: "s1", Version: "v1", Slots: 3, Prefetch: 2})
+		got := p.accept(mapreduce.Welcome{})
+		want := &mapreduce.FromWorker{Hello: &mapreduce.Hello{
+			Session: "s1", Version: "v1", Slots: 3, Prefetch: 2, Agents: []string{"test"}, Holding: []mapreduce.Held{},
+		}}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("hello (-want +got):\n%s", diff)
+		}
+		r.finish()
+	})
+}
+
+func TestOutcomes(t *testing.T) {
+	const late = "deadline exceeded after 10m0s"
+	long := strings.Repeat("ä", 1000)
+	for name, tc := range map[string]struct {
+		run  runFunc
+		spec mapreduce.JobSpec
+		cfg  worker.Config
+		want mapreduce.Report
+	}{
+		"done": {run: okay, want: mapreduce.Report{Outcome: mapreduce.Done, Output: []byte("ok"), Size: 1, Confidence: 0.5}},
+		"soft errors": {
+			run: func(context.Context, *agent.Task, agent.Calls) (*agent.Result, error) {
+				return &agent.Result{Confidence: math.NaN(), Size: -1, Errors: []string{"a\x00b\xff"}}, nil
+			},
+			want: mapreduce.Report{Outcome: mapreduce.Done, Errors: []string{"a\uFFFDb\uFFFD"}},
+		},
+		"money": {
+			run: func(_ context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
+				calls.Spent(10, 3, 7)
+				calls.Spent(1, 1, 1)
+				return nil, errors.New("broken")
+			},
+			want: mapreduce.Report{
+				Outcome: mapreduce.Errored, Errors: []string{"broken"},
+				Tokens: mapreduce.Tokens{In: 11, Out: 4}, CostMicros: 8,
+			},
+		},
+		"retry after": {
+			run:  fails(agent.Retry(errors.New("busy"), time.Minute)),
+			want: mapreduce.Report{Outcome: mapreduce.Errored, RetryAfter: time.Minute, Errors: []string{"busy"}},
+		},
+		"permanent": {
+			run:  fails(agent.Permanent(errors.New("no such language"))),
+			want: mapreduce.Report{Outcome: mapreduce.Errored, Class: mapreduce.PermanentUnit, Errors: []string{"no such language"}},
+		},
+		"permanent for the job": {
+			run:  fails(agent.PermanentJob(errors.New("key revoked"))),
+			want: mapreduce.Report{Outcome: mapreduce.Errored, Class: mapreduce.PermanentJob, Errors: []string{"key revoked"}},
+		},
+		"long error": {
+			run:  fails(errors.New(long)),
+			want: mapreduce.Report{Outcome: mapreduce.Errored, Errors: []string{long[:1020] + "…"}},
+		},
+		"budget refused": {
+			run:  fails(agent.ErrBudget),
+			want: mapreduce.Report{Outcome: mapreduce.Returned, Errors: []string{"token budget refused"}},
+		},
+		"neither": {
+			run:  func(context.Context, *agent.Task, agent.Calls) (*agent.Result, error) { return nil, nil },
+			want: mapreduce.Report{Outcome: mapreduce.Errored, Errors: []string{"agent returned neither a result nor an error"}},
+		},
+		"panic": {
+			run:  func(context.Context, *agent.Task, agent.Calls) (*agent.Result, error) { panic("oh\x00no") },
+			want: mapreduce.Report{Outcome: mapreduce.Errored, Errors: []string{"agent panicked: oh\uFFFDno"}},
+		},
+		"goexit": {
+			run: func(context.Context, *agent.Task, agent.Calls) (*agent.Result, error) {
+				runtime.Goexit()
+				return nil, nil
+			},
+			want: mapreduce.Report{Outcome: mapreduce.Errored, Errors: []string{"agent ended its goroutine instead of returning"}},
+		},
+		"unknown provider": {
+			run: okay, spec: mapreduce.JobSpec{Provider: "x"},
+			want: mapreduce.Report{
+				Outcome: mapreduce.Errored, Class: mapreduce.PermanentJob,
+				Errors: []string{`this worker has no provider named "x" (has: test)`},
+			},
+		},
+		"output too large": {
+			run: outputs(11), cfg: worker.Config{MaxOutput: 10},
+			want: mapreduce.Report{
+				Outcome: mapreduce.Errored, Class: mapreduce.PermanentUnit,
+				Errors: []string{"output of 11 bytes; at most 10 are taken"},
+			},
+		},
+		"deadline": {
+			run: func(ctx context.Context, _ *agent.Task, _ agent.Calls) (*agent.Result, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			},
+			want: mapreduce.Report{Outcome: mapreduce.Errored, Errors: []string{late}, Elapsed: 10 * time.Minute},
+		},
+		"result after the deadline": {
+			run: func(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+				<-ctx.Done()
+				return okay(ctx, task, calls)
+			},
+			want: mapreduce.Report{
+				Outcome: mapreduce.Done, Output: []byte("ok"), Size: 1, Confidence: 0.5, Elapsed: 10 * time.Minute,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := start(t, tc.run, tc.cfg)
+				s := tc.spec
+				if s.Provider == "" {
+					s = spec
+				}
+				r.assign(s, unitOf("u"))
+				after(10 * time.Minute)
+				tc.want.Job, tc.want.Unit, tc.want.Attempt = jobID, "u", 1
+				got := r.report()
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("report (-want +got):\n%s", diff)
+				}
+				r.verdicts(mapreduce.Accepted, got)
+				r.finish()
+			})
+		})
+	}
+}
+
+func fails(err error) runFunc {
+	return func(context.Context, *agent.Task, agent.Calls) (*agent.Result, error) { return nil, err }
+}
+
+func outputs(n int) runFunc {
+	return func(context.Context, *agent.Task, agent.Calls) (*agent.Result, error) {
+		out := make([]byte, n)
+		for i := range out {
+			out[i] = byte(i * 7 / 5)
+		}
+		return &agent.Result{Output: out}, nil
+	}
+}
+
+// Whatever an agent says in an error, what is reported is text of a bounded
+// size that any store can hold.
+func TestErrorTexts(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		text := string(rapid.SliceOfN(rapid.Byte(), 0, 3000).Draw(rt, "text"))
+		var got string
+		synctest.Test(t, func(t *testing.T) {
+			r := start(t, fails(errors.New(text)), worker.Config{})
+			r.assign(spec, unitOf("u"))
+			rep := r.report()
+			got = rep.Errors[0]
+			r.verdicts(mapreduce.Accepted, rep)
+			r.finish()
+		})
+		if !utf8.ValidString(got) || strings.Contains(got, "\x00") || len(got) > 1024 {
+			rt.Errorf("text = %q of %d bytes", got, len(got))
+		}
+		if utf8.ValidString(text) && !strings.Contains(text, "\x00") && len(text) <= 1024 && got != text {
+			rt.Errorf("text = %q; want it as it was: %q", got, text)
+		}
+	})
+}
+
+func TestLargeOutputs(t *testing.T) {
+	for name, n := range map[string]int{
+		"inline":           mapreduce.MaxInline,
+		"one chunk":        mapreduce.MaxInline + 1,
+		"exactly one":      store.ChunkSize,
+		"one and a byte":   store.ChunkSize + 1,
+		"several messages": 3<<20 + 5,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := start(t, outputs(n), worker.Config{})
+				r.assign(spec, unitOf("u"))
+				synctest.Wait()
+				checkMessages(t, r.msgs)
+				got := r.take()
+				want, _ := outputs(n)(nil, nil, nil)
+				checkOutput(t, got, want.Output)
+				r.verdicts(mapreduce.Accepted, got.Reports[0])
+				r.finish()
+			})
+		})
+	}
+}
+
+// checkMessages checks the bound of messages, and that chunks come before the
+// report that refers to them.
+func checkMessages(t *testing.T, msgs []*mapreduce.FromWorker) {
+	t.Helper()
+	seen := 0
+	for _, m := range msgs {
+		size := 0
+		for _, c := range m.Chunks {
+			size += len(c.Data)
+		}
+		if size > 1<<20 {
+			t.Errorf("a message holds %d bytes of chunks", size)
+		}
+		seen += len(m.Chunks)
+		for _, r := range m.Reports {
+			if r.Chunks != seen {
+				t.Errorf("report of %d chunks after %d of them", r.Chunks, seen)
+			}
+		}
+	}
+}
+
+// checkOutput checks that a single report stands for an output.
+func checkOutput(t *testing.T, got mapreduce.FromWorker, want []byte) {
+	t.Helper()
+	if len(got.Reports) != 1 {
+		t.Fatalf("reports = %+v; want one", got.Reports)
+	}
+	rep, out := got.Reports[0], got.Reports[0].Output
+	if rep.Chunks != len(got.Chunks) {
+		t.Errorf("report of %d chunks; sent %d", rep.Chunks, len(got.Chunks))
+	}
+	for i, c := range got.Chunks {
+		if last := i == len(got.Chunks)-1; c.Index != i || (!last && len(c.Data) != store.ChunkSize) {
+			t.Errorf("chunk %d has index %d and %d bytes", i, c.Index, len(c.Data))
+		}
+		out = append(out, c.Data...)
+	}
+	if !bytes.Equal(out, want) {
+		t.Errorf("output of %d bytes differs; want %d", len(out), len(want))
+	}
+	if sum := sha256.Sum256(want); rep.Chunks > 0 && (!bytes.Equal(rep.SHA256, sum[:]) || rep.Length != int64(len(want))) {
+		t.Errorf("hash or length (%d) is wrong", rep.Length)
+	}
+}
+
+// Units run in order of arrival, no more at once than there are slots, and what
+// must run alone does.
+func TestSlots(t *testing.T) {
+	for name, tc := range map[string]struct {
+		slots int
+		alone string
+		want  string // upper case begins, lower case ends
+	}{
+		"one":             {1, "", "AaBbCcDd"},
+		"two":             {2, "", "ABabCDcd"},
+		"alone":           {2, "B", "AaBbCDcd"},
+		"alone at first":  {3, "A", "AaBCDbcd"},
+		"alone at last":   {3, "D", "ABCabcDd"},
+		"two alone":       {4, "BC", "AaBbCcDd"},
+		"alone, one slot": {1, "BC", "AaBbCcDd"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log := make(chan string, 8)
+				run := func(_ context.Context, task *agent.Task, _ agent.Calls) (*agent.Result, error) {
+					// Units that run at once are told apart by a moment.
+					after(time.Duration(task.Index) * time.Millisecond)
+					log <- string(task.Unit)
+					after(time.Second)
+					log <- strings.ToLower(string(task.Unit))
+					return &agent.Result{}, nil
+				}
+				r := start(t, run, worker.Config{Slots: tc.slots, Prefetch: 4})
+				var as []mapreduce.Assignment
+				for i, id := range strings.Split("ABCD", "") {
+					a := unitOf(mapreduce.UnitID(id))
+					a.Index, a.Alone = int64(i), strings.Contains(tc.alone, id)
+					as = append(as, a)
+				}
+				r.assign(spec, as...)
+				after(10 * time.Second)
+				r.verdicts(mapreduce.Accepted, r.take().Reports...)
+				r.finish()
+				close(log)
+				var got strings.Builder
+				for s := range log {
+					got.WriteString(s)
+				}
+				if got.String() != tc.want {
+					t.Errorf("order = %s; want %s", got.String(), tc.want)
+				}
+			})
+		})
+	}
+}
+
+func TestStartedBeforeRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var began time.Time
+		run := func(ctx context.Context, _ *agent.Task, _ agent.Calls) (*agent.Result, error) {
+			began = time.Now()
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		p := newPeer(t)
+		r := launch(t, p, run, worker.Config{})
+		p.accept(mapreduce.Welcome{})
+		a := unitOf("u")
+		a.Attempt = 2
+		r.assign(spec, a)
+		want := []mapreduce.Held{{Job: jobID, Unit: "u", Attempt: 2, Running: true}}
+		if diff := cmp.Diff(want, r.take().Started); diff != "" {
+			t.Errorf("started (-want +got):\n%s", diff)
+		}
+		if began.IsZero() {
+			t.Error("the attempt did not begin though its start was told")
+		}
+		r.send(&mapreduce.ToWorker{Cancel: want})
+		r.finish()
+	})
+}
+
+// An attempt after the first does not begin while its start cannot be told.
+func TestRetryWaitsForItsAnnouncement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := make(chan time.Duration, 1)
+		epoch := time.Now()
+		run := func(context.Context, *agent.Task, agent.Calls) (*agent.Result, error) {
+			began <- time.Since(epoch)
+			return &agent.Result{}, nil
+		}
+		p := newPeer(t)
+		r := launch(t, p, run, worker.Config{Heartbeat: time.Hour})
+		p.pipe = <-p.conns
+		if _, err := (far{p.pipe}).Recv(); err != nil {
+			t.Fatal(err)
+		}
+		a := unitOf("u")
+		a.Attempt = 2
+		p.send(&mapreduce.ToWorker{
+			Welcome: &mapreduce.Welcome{}, Jobs: []mapreduce.JobInfo{{Job: jobID, Spec: spec}},
+			Assignments: []mapreduce.Assignment{a},
+		})
+		after(300 * time.Millisecond) // nobody reads what the worker sends
+		select {
+		case d := <-began:
+			t.Errorf("began after %v, before its start was told", d)
+		default:
+		}
+		go p.collect(p.pipe)
+		rep := p.report()
+		if d := <-began; d != 300*time.Millisecond {
+			t.Errorf("began after %v; want 300ms, when its start was told", d)
+		}
+		p.verdicts(mapreduce.Accepted, rep)
+		r.finish()
+	})
+}
+
+func TestAbandonedAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		run := func(_ context.Context, task *agent.Task, _ agent.Calls) (*agent.Result, error) {
+			if task.Unit == "stuck" {
+				<-release
+			}
+			return &agent.Result{}, nil
+		}
+		r := start(t, run, worker.Config{Slots: 1, Prefetch: 1, Grace: 2 * time.Second, MaxAbandoned: 2})
+		stuck := unitOf("stuck")
+		stuck.Timeout = time.Minute
+		r.assign(spec, stuck, unitOf("next"))
+		after(time.Minute + time.Second)
+		if got := r.take().Reports; len(got) != 0 {
+			t.Errorf("reports within the grace period: %+v", got)
+		}
+		after(time.Second)
+		got := r.take().Reports
+		want := []mapreduce.Report{
+			{Job: jobID, Unit: "stuck", Attempt: 1, Outcome: mapreduce.Errored, Errors: []string{"deadline exceeded after 1m0s"}},
+			{Job: jobID, Unit: "next", Attempt: 1, Outcome: mapreduce.Done},
+		}
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(mapreduce.Report{}, "Elapsed")); diff != "" {
+			t.Errorf("reports (-want +got):\n%s", diff)
+		}
+		if n := r.worker.Stats().Abandoned; n != 1 {
+			t.Errorf("abandoned = %d; want 1", n)
+		}
+		close(release)
+		if got := r.take().Reports; len(got) != 0 {
+			t.Errorf("an abandoned attempt reported again: %+v", got)
+		}
+		if n := r.worker.Stats().Abandoned; n != 0 {
+			t.Errorf("abandoned = %d after it returned; want 0", n)
+		}
+		r.verdicts(mapreduce.Accepted, got...)
+		r.finish()
+	})
+}
+
+func TestTooManyAbandoned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		run := func(context.Context, *agent.Task, agent.Calls) (*agent.Result, error) {
+			<-release
+			runtime.Goexit() // the worst that can still come
+			return nil, nil
+		}
+		r := start(t, run, worker.Config{Slots: 2, Prefetch: 1})
+		as := []mapreduce.Assignment{unitOf("a"), unitOf("b")}
+		for i := range as {
+			as[i].Timeout = time.Minute
+		}
+		r.assign(spec, as...)
+		after(time.Minute + 6*time.Second)
+		r.assign(spec, unitOf("c"))
+		got := r.take()
+		if !got.Drain {
+			t.Error("the worker does not say that it stops taking units")
+		}
+		if len(got.Reports) != 3 || got.Reports[2].Outcome != mapreduce.Returned {
+			t.Errorf("reports = %+v; want two failures and one handed back", got.Reports)
+		}
+		r.verdicts(mapreduce.Accepted, got.Reports...)
+		if err := <-r.result; err == nil || !strings.Contains(err.Error(), "2 agents did not return") {
+			t.Errorf("Run = %v", err)
+		}
+		close(release)
+	})
+}
+
+func TestCancel(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spent int64
+		want  []mapreduce.Report
+	}{
+		"nothing spent": {0, nil},
+		"tokens spent": {5, []mapreduce.Report{{
+			Job: jobID, Unit: "u", Attempt: 1, Outcome: mapreduce.Returned, Tokens: mapreduce.Tokens{In: 5},
+			Errors: []string{"cancelled by the orchestrator"}, Elapsed: time.Second,
+		}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				run := func(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
+					calls.Spent(tc.spent, 0, 0)
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				r := start(t, run, worker.Config{Slots: 1, Prefetch: 1})
+				r.assign(spec, unitOf("u"), unitOf("waiting"))
+				after(time.Second)
+				r.take()
+				r.send(&mapreduce.ToWorker{Cancel: []mapreduce.Held{
+					{Job: jobID, Unit: "u", Attempt: 1}, {Job: jobID, Unit: "waiting", Attempt: 1},
+				}})
+				got := r.take()
+				if diff := cmp.Diff(tc.want, got.Reports); diff != "" {
+					t.Errorf("reports (-want +got):\n%s", diff)
+				}
+				if st := r.worker.Stats(); st.Running+st.Waiting+st.Held != 0 {
+					t.Errorf("stats = %+v; want nothing held", st)
+				}
+				r.finish()
+			})
+		})
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, okay, worker.Config{})
+		r.assign(spec, unitOf("a"), unitOf("b"), unitOf("c"), unitOf("d"))
+		got := r.take().Reports
+		r.verdicts(mapreduce.Accepted, got[0])
+		r.verdicts(mapreduce.Stale, got[1])
+		r.verdicts(mapreduce.Gone, got[2])
+		r.verdicts(mapreduce.Accepted, got[0]) // again
+		r.verdicts(mapreduce.VerdictUnknown, got[3])
+		synctest.Wait()
+		st := r.worker.Stats()
+		if st.Accepted != 1 || st.Refused != 2 || st.Unknown != 2 || st.Held != 1 {
+			t.Errorf("stats = %+v; want 1 accepted, 2 refused, 2 unknown, 1 held", st)
+		}
+		r.verdicts(mapreduce.Accepted, got[3])
+		r.finish()
+	})
+}
+
+// An attempt is run once however often it is assigned, and a later attempt
+// takes the place of an earlier one.
+func TestDuplicates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var runs []int
+		run := func(ctx context.Context, task *agent.Task, _ agent.Calls) (*agent.Result, error) {
+			runs = append(runs, task.Attempt)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		r := start(t, run, worker.Config{Slots: 1, Prefetch: 3})
+		first, second := unitOf("u"), unitOf("u")
+		first.Attempt, second.Attempt = 2, 3
+		r.assign(spec, first, first)
+		r.take()
+		r.assign(spec, second)
+		r.take()
+		r.assign(spec, first, second)
+		got := r.take().Reports
+		if diff := cmp.Diff([]int{2, 3}, runs); diff != "" {
+			t.Errorf("attempts run (-want +got):\n%s", diff)
+		}
+		if st := r.worker.Stats(); st.Duplicates != 3 || st.Held != 1 || len(got) != 0 {
+			t.Errorf("stats = %+v, reports = %+v; want 3 duplicates, 1 held, no report", st, got)
+		}
+		r.send(&mapreduce.ToWorker{Cancel: []mapreduce.Held{{Job: jobID, Unit: "u", Attempt: 3}}})
+		r.finish()
+	})
+}
+
+func TestHandsBackWhatItCannotTake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		block := make(chan struct{})
+		run := func(context.Context, *agent.Task, agent.Calls) (*agent.Result, error) {
+			<-block
+			return &agent.Result{}, nil
+		}
+		r := start(t, run, worker.Config{Slots: 1})
+		r.send(&mapreduce.ToWorker{Assignments: []mapreduce.Assignment{unitOf("unknown job")}})
+		rep := r.report()
+		if rep.Outcome != mapreduce.Returned {
+			t.Errorf("report = %+v; want it handed back", rep)
+		}
+		r.verdicts(mapreduce.Accepted, rep)
+		r.assign(spec, unitOf("a"), unitOf("b"), unitOf("c"))
+		rep = r.report()
+		if rep.Outcome != mapreduce.Returned || rep.Unit != "c" {
+			t.Errorf("report = %+v; want c handed back", rep)
+		}
+		r.verdicts(mapreduce.Accepted, rep)
+		close(block)
+		r.verdicts(mapreduce.Accepted, r.take().Reports...)
+		r.finish()
+	})
+}
