@@ -8,9 +8,6 @@ import (
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
-// PieceSize is the most content that one piece of a document carries, in bytes.
-const PieceSize = 256 << 10
-
 // CutDocument encodes a document as one piece, or several if it is large. The
 // pieces share its bytes.
 func CutDocument(doc *mapreduce.Document) ([]*pb.DocumentPiece, error) {
@@ -52,7 +49,7 @@ func (j *Joiner) Add(p *pb.DocumentPiece) (*mapreduce.Document, error) {
 		return nil, err
 	}
 	if len(p.GetContent()) > j.MaxBytes-len(doc.Content) {
-		return nil, errs.Field("content", "document %q is larger than %d bytes", doc.ID, j.MaxBytes)
+		return nil, errs.Field("documents.content", "document %q is larger than %d bytes", doc.ID, j.MaxBytes)
 	}
 	if doc.Content == nil {
 		doc.Content = p.GetContent()
@@ -71,6 +68,11 @@ func (j *Joiner) begin(p *pb.DocumentPiece) (*mapreduce.Document, error) {
 		return j.open, j.continues(p)
 	}
 	var d decoder
+	doc := part(&d, "documents", p, decodeFirstPiece)
+	return doc, d.result()
+}
+
+func decodeFirstPiece(d *decoder, p *pb.DocumentPiece) *mapreduce.Document {
 	doc := &mapreduce.Document{
 		ID:        d.documentID("document_id", p.GetDocumentId()),
 		MediaType: p.GetMediaType(),
@@ -81,17 +83,17 @@ func (j *Joiner) begin(p *pb.DocumentPiece) (*mapreduce.Document, error) {
 	if doc.Skip != "" && (len(p.GetContent()) > 0 || p.GetMore()) {
 		d.refuse("skip_reason", "document %q is skipped, and has content", doc.ID)
 	}
-	return doc, d.result()
+	return doc
 }
 
 func (j *Joiner) continues(p *pb.DocumentPiece) error {
 	switch {
 	case p.GetDocumentId() != string(j.open.ID):
-		return errs.Field("document_id", "%.100q comes before the last piece of %q", p.GetDocumentId(), j.open.ID)
+		return errs.Field("documents.document_id", "%.100q comes before the last piece of %q", p.GetDocumentId(), j.open.ID)
 	case p.GetMediaType() != "" || len(p.GetMetadata()) > 0 || p.GetSkipReason() != "" || p.GetSizeBytes() != 0:
-		return errs.Field("more", "only the first piece of %q may describe it", j.open.ID)
+		return errs.Field("documents.more", "only the first piece of %q may describe it", j.open.ID)
 	case len(p.GetContent()) == 0 && p.GetMore():
-		return errs.Field("content", "a piece of %q is empty", j.open.ID)
+		return errs.Field("documents.content", "a piece of %q is empty", j.open.ID)
 	}
 	return nil
 }
@@ -101,5 +103,5 @@ func (j *Joiner) Close() error {
 	if j.open == nil {
 		return nil
 	}
-	return errs.Field("more", "the last piece of %q is missing", j.open.ID)
+	return errs.Field("documents.more", "the last piece of %q is missing", j.open.ID)
 }

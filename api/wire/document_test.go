@@ -66,17 +66,17 @@ func TestJoinerRefuses(t *testing.T) {
 		field  string
 		pieces []*pb.DocumentPiece
 	}{
-		{"id missing", "document_id", []*pb.DocumentPiece{{}}},
-		{"id giant", "document_id", []*pb.DocumentPiece{{DocumentId: strings.Repeat("a", wire.MaxIDBytes+1)}}},
-		{"size negative", "size_bytes", []*pb.DocumentPiece{{DocumentId: "a", SizeBytes: -1}}},
-		{"skipped with content", "skip_reason", []*pb.DocumentPiece{{DocumentId: "a", SkipReason: "binary", Content: []byte("x")}}},
-		{"skipped with more", "skip_reason", []*pb.DocumentPiece{{DocumentId: "a", SkipReason: "binary", More: true}}},
-		{"too large at once", "content", []*pb.DocumentPiece{{DocumentId: "a", Content: make([]byte, 11)}}},
-		{"too large in all", "content", []*pb.DocumentPiece{open, {DocumentId: "a", Content: make([]byte, 6)}}},
-		{"another document between", "document_id", []*pb.DocumentPiece{open, {DocumentId: "b"}}},
-		{"described twice", "more", []*pb.DocumentPiece{open, {DocumentId: "a", MediaType: "text/html"}}},
-		{"empty pieces for ever", "content", []*pb.DocumentPiece{open, {DocumentId: "a", More: true}}},
-		{"last piece missing", "more", []*pb.DocumentPiece{open}},
+		{"id missing", "documents.document_id", []*pb.DocumentPiece{{}}},
+		{"id giant", "documents.document_id", []*pb.DocumentPiece{{DocumentId: strings.Repeat("a", wire.MaxIDBytes+1)}}},
+		{"size negative", "documents.size_bytes", []*pb.DocumentPiece{{DocumentId: "a", SizeBytes: -1}}},
+		{"skipped with content", "documents.skip_reason", []*pb.DocumentPiece{{DocumentId: "a", SkipReason: "binary", Content: []byte("x")}}},
+		{"skipped with more", "documents.skip_reason", []*pb.DocumentPiece{{DocumentId: "a", SkipReason: "binary", More: true}}},
+		{"too large at once", "documents.content", []*pb.DocumentPiece{{DocumentId: "a", Content: make([]byte, 11)}}},
+		{"too large in all", "documents.content", []*pb.DocumentPiece{open, {DocumentId: "a", Content: make([]byte, 6)}}},
+		{"another document between", "documents.document_id", []*pb.DocumentPiece{open, {DocumentId: "b"}}},
+		{"described twice", "documents.more", []*pb.DocumentPiece{open, {DocumentId: "a", MediaType: "text/html"}}},
+		{"empty pieces for ever", "documents.content", []*pb.DocumentPiece{open, {DocumentId: "a", More: true}}},
+		{"last piece missing", "documents.more", []*pb.DocumentPiece{open}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

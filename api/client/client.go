@@ -1,0 +1,178 @@
+// Package client is the gRPC edge of everything that talks to an orchestrator.
+// A Client is a Service like the one at the other end, whether that is in this
+// process, behind a Unix socket or on another machine, and it connects workers.
+// It adapts and decides nothing: no retries, no choice between addresses. Of the
+// project it must import only the vocabulary and the wire.
+package client
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/wire"
+	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
+)
+
+var _ mapreduce.Service = (*Client)(nil)
+
+// A Config says how to talk to a server. The zero Config works.
+type Config struct {
+	// Credentials secure the connection. Defaults to none, which only suits
+	// loopback addresses and Unix sockets.
+	Credentials credentials.TransportCredentials
+
+	// MaxReceive bounds a message from the server, in bytes.
+	// Defaults to wire.MaxReply.
+	MaxReceive int
+
+	// MaxSend bounds a message to the server, in bytes; it should not exceed
+	// what the server takes. Defaults to wire.MaxRequest.
+	MaxSend int
+
+	// Keepalive is the pause after which a silent connection is tried, with a
+	// call under way or not. Servers allow no less than 10 s, which is also the
+	// least that gRPC does. Defaults to 30 s.
+	Keepalive time.Duration
+
+	// Options are added to the client's: credentials of calls, interceptors,
+	// stats handlers.
+	Options []grpc.DialOption
+}
+
+func (c Config) withDefaults() Config {
+	if c.Credentials == nil {
+		c.Credentials = insecure.NewCredentials()
+	}
+	c.MaxReceive = cmp.Or(c.MaxReceive, wire.MaxReply)
+	c.MaxSend = cmp.Or(c.MaxSend, wire.MaxRequest)
+	c.Keepalive = cmp.Or(c.Keepalive, 30*time.Second)
+	return c
+}
+
+func (c Config) options() []grpc.DialOption {
+	return append([]grpc.DialOption{
+		grpc.WithTransportCredentials(c.Credentials),
+		grpc.WithDefaultCallOptions(
+			grpc.MaxCallRecvMsgSize(c.MaxReceive),
+			grpc.MaxCallSendMsgSize(c.MaxSend),
+		),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{
+			Time:                c.Keepalive,
+			Timeout:             10 * time.Second,
+			PermitWithoutStream: true,
+		}),
+	}, c.Options...)
+}
+
+// A Client talks to one server. Its methods may be called at the same time.
+type Client struct {
+	conn    *grpc.ClientConn
+	jobs    pb.MapReduceServiceClient
+	admin   pb.AdminServiceClient
+	workers pb.WorkerServiceClient
+	after   func() // what Close has to end besides; may be nil
+}
+
+// Dial returns a client of the server at target: HOST:PORT, or unix:PATH. It
+// does not connect before the first call, and connects again after a failure; a
+// call while there is no connection fails as errs.Unavailable.
+func Dial(target string, config Config) (*Client, error) {
+	if err := checkTarget(target); err != nil {
+		return nil, err
+	}
+	return open(target, config.withDefaults().options())
+}
+
+func checkTarget(target string) error {
+	if path, ok := strings.CutPrefix(target, "unix:"); ok {
+		if path == "" {
+			return errs.Field("server", "%q names no socket", target)
+		}
+		return nil
+	}
+	if host, port, err := net.SplitHostPort(target); err != nil || host == "" || port == "" {
+		return errs.Field("server", "%q is neither HOST:PORT nor unix:PATH", target)
+	}
+	return nil
+}
+
+func open(target string, options []grpc.DialOption) (*Client, error) {
+	conn, err := grpc.NewClient(target, options...)
+	if err != nil {
+		return nil, errs.Field("server", "%q: %w", target, err)
+	}
+	return &Client{
+		conn:    conn,
+		jobs:    pb.NewMapReduceServiceClient(conn),
+		admin:   pb.NewAdminServiceClient(conn),
+		workers: pb.NewWorkerServiceClient(conn),
+	}, nil
+}
+
+// Close ends the connection and the calls on it.
+func (c *Client) Close() error {
+	err := c.conn.Close()
+	if c.after != nil {
+		c.after()
+	}
+	return wire.Error(err)
+}
+
+// A WorkerStream is a worker's end of a session. Send and Recv may be called at
+// the same time, each by one goroutine. The stream ends with the context that
+// it was made with, which must end at some time.
+type WorkerStream interface {
+	// Send sends a message, as several if it is large; it waits while the
+	// orchestrator is slow to read. io.EOF means that the stream has ended, and
+	// that Recv says why.
+	Send(*mapreduce.FromWorker) error
+
+	// Recv returns the orchestrator's next message, or io.EOF when the
+	// orchestrator has ended the stream in order.
+	Recv() (*mapreduce.ToWorker, error)
+
+	// CloseSend says that the worker is done; the orchestrator ends the stream.
+	CloseSend() error
+}
+
+// Connect begins a stream for a worker's session.
+func (c *Client) Connect(ctx context.Context) (WorkerStream, error) {
+	stream, err := c.workers.Work(ctx)
+	if err != nil {
+		return nil, wire.Error(err)
+	}
+	return workerStream{stream}, nil
+}
+
+type workerStream struct {
+	stream grpc.BidiStreamingClient[pb.WorkRequest, pb.WorkResponse]
+}
+
+func (s workerStream) Send(m *mapreduce.FromWorker) error {
+	for p := range wire.SplitRequest(wire.EncodeFromWorker(m), wire.SplitSize) {
+		if err := s.stream.Send(p); err != nil {
+			return wire.Error(err)
+		}
+	}
+	return nil
+}
+
+func (s workerStream) Recv() (*mapreduce.ToWorker, error) {
+	p, err := s.stream.Recv()
+	if err != nil {
+		return nil, wire.Error(err)
+	}
+	return wire.DecodeToWorker(p)
+}
+
+func (s workerStream) CloseSend() error { return wire.Error(s.stream.CloseSend()) }

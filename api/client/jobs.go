@@ -1,0 +1,213 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/wire"
+	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
+)
+
+// jobOf returns the job of a reply.
+func jobOf(p *pb.Job, err error) (*mapreduce.Job, error) {
+	switch {
+	case err != nil:
+		return nil, wire.Error(err)
+	case p == nil:
+		return nil, errs.New(errs.Internal, "the server's reply holds no job")
+	}
+	return wire.DecodeJob(p), nil
+}
+
+// GetJob implements mapreduce.Service.
+func (c *Client) GetJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+	return jobOf(c.jobs.GetJob(ctx, &pb.GetJobRequest{JobId: string(id)}))
+}
+
+// PauseJob implements mapreduce.Service.
+func (c *Client) PauseJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+	p, err := c.jobs.PauseJob(ctx, &pb.PauseJobRequest{JobId: string(id)})
+	return jobOf(p.GetJob(), err)
+}
+
+// CancelJob implements mapreduce.Service.
+func (c *Client) CancelJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+	p, err := c.jobs.CancelJob(ctx, &pb.CancelJobRequest{JobId: string(id)})
+	return jobOf(p.GetJob(), err)
+}
+
+// ResumeJob implements mapreduce.Service.
+func (c *Client) ResumeJob(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) (*mapreduce.Job, error) {
+	p, err := c.jobs.ResumeJob(ctx, wire.EncodeResume(id, r))
+	return jobOf(p.GetJob(), err)
+}
+
+// DeleteJob implements mapreduce.Service.
+func (c *Client) DeleteJob(ctx context.Context, id mapreduce.JobID) error {
+	_, err := c.jobs.DeleteJob(ctx, &pb.DeleteJobRequest{JobId: string(id)})
+	return wire.Error(err)
+}
+
+// ListJobs implements mapreduce.Service.
+func (c *Client) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (*mapreduce.JobPage, error) {
+	p, err := c.jobs.ListJobs(ctx, wire.EncodeListJobs(&q))
+	if err != nil {
+		return nil, wire.Error(err)
+	}
+	return wire.DecodeJobs(p), nil
+}
+
+// ListUnits implements mapreduce.Service. Pages with large outputs may be much
+// shorter than asked for.
+func (c *Client) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (*mapreduce.UnitPage, error) {
+	p, err := c.jobs.ListUnits(ctx, wire.EncodeListUnits(&q))
+	if err != nil {
+		return nil, wire.Error(err)
+	}
+	return wire.DecodeUnits(p), nil
+}
+
+// ListEvents implements mapreduce.Service.
+func (c *Client) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
+	p, err := c.jobs.ListEvents(ctx, wire.EncodeListEvents(&q))
+	if err != nil {
+		return nil, wire.Error(err)
+	}
+	return wire.DecodeEvents(p), nil
+}
+
+// WatchJob implements mapreduce.Service.
+func (c *Client) WatchJob(ctx context.Context, id mapreduce.JobID, fn func(*mapreduce.Job) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.jobs.WatchJob(ctx, &pb.WatchJobRequest{JobId: string(id)})
+	return drain(stream, err, func(p *pb.WatchJobResponse) error {
+		job, err := jobOf(p.GetJob(), nil)
+		if err != nil {
+			return err
+		}
+		return fn(job)
+	})
+}
+
+// GetResult implements mapreduce.Service.
+func (c *Client) GetResult(ctx context.Context, id mapreduce.JobID, partial bool, sink func(*mapreduce.ResultPart) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.jobs.GetResult(ctx, &pb.GetResultRequest{JobId: string(id), Partial: partial})
+	return drain(stream, err, func(p *pb.GetResultResponse) error {
+		for _, part := range p.GetParts() {
+			if v := wire.DecodeResultPart(part); v != nil {
+				if err := sink(v); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// CheckStore implements mapreduce.Service.
+func (c *Client) CheckStore(ctx context.Context, found func(mapreduce.Finding) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.admin.CheckStore(ctx, &pb.CheckStoreRequest{})
+	return drain(stream, err, func(p *pb.CheckStoreResponse) error {
+		return found(wire.DecodeFinding(p.GetFinding()))
+	})
+}
+
+// drain takes what a stream brings until it ends. The stream's context must end
+// when drain returns, since take may have stopped it early.
+func drain[P any](stream grpc.ServerStreamingClient[P], err error, take func(*P) error) error {
+	if err != nil {
+		return wire.Error(err)
+	}
+	for {
+		p, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return wire.Error(err)
+		}
+		if err := take(p); err != nil {
+			return err
+		}
+	}
+}
+
+// SubmitJob implements mapreduce.Service. Documents are taken from docs as fast
+// as the server takes them, and large ones are sent in pieces.
+func (c *Client) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
+	// Whatever stops the sending must break the stream, not end it: the server
+	// takes an ended stream for the whole submission.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.jobs.SubmitJob(ctx)
+	if err != nil {
+		return nil, wire.Error(err)
+	}
+	out := submission{stream: stream, request: &pb.SubmitJobRequest{Spec: wire.EncodeSpec(&spec)}}
+	if err := out.sendAll(docs); err != nil && !errors.Is(err, errEnded) {
+		return nil, err
+	}
+	p, err := stream.CloseAndRecv()
+	return jobOf(p.GetJob(), err)
+}
+
+// errEnded says that the server has answered before all was sent.
+var errEnded = errors.New("the server has ended the stream")
+
+// A submission gathers small documents into messages of wire.PieceSize.
+type submission struct {
+	stream  grpc.ClientStreamingClient[pb.SubmitJobRequest, pb.SubmitJobResponse]
+	request *pb.SubmitJobRequest
+	size    int // bytes of request, about
+}
+
+func (s *submission) sendAll(docs iter.Seq2[*mapreduce.Document, error]) error {
+	for doc, err := range docs {
+		if err != nil {
+			return err
+		}
+		if err := s.add(doc); err != nil {
+			return err
+		}
+	}
+	return s.flush()
+}
+
+func (s *submission) add(doc *mapreduce.Document) error {
+	pieces, err := wire.CutDocument(doc)
+	if err != nil {
+		return err
+	}
+	for _, p := range pieces {
+		n := proto.Size(p)
+		if s.size > 0 && s.size+n > wire.PieceSize {
+			if err := s.flush(); err != nil {
+				return err
+			}
+		}
+		s.request.Documents = append(s.request.Documents, p)
+		s.size += n
+	}
+	return nil
+}
+
+func (s *submission) flush() error {
+	err := s.stream.Send(s.request)
+	s.request, s.size = &pb.SubmitJobRequest{}, 0
+	if errors.Is(err, io.EOF) {
+		return errEnded
+	}
+	return wire.Error(err)
+}

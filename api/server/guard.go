@@ -1,0 +1,114 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/wire"
+)
+
+func (s *Server) guardUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (reply any, err error) {
+	err = s.guard(ctx, info.FullMethod, func(ctx context.Context) (err error) {
+		reply, err = handle(ctx, req)
+		return err
+	})
+	return reply, err
+}
+
+func (s *Server) guardStream(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	return s.guard(stream.Context(), info.FullMethod, func(ctx context.Context) error {
+		return handle(service, &guardedStream{stream, ctx})
+	})
+}
+
+// A guardedStream is a stream with the context that its handler should obey.
+type guardedStream struct {
+	grpc.ServerStream
+	ctx context.Context //nolint:containedctx // grpc.ServerStream hands out its context
+}
+
+func (s *guardedStream) Context() context.Context { return s.ctx }
+
+// guard makes a call within the caller's deadline, turns panics into errors, and
+// errors into statuses, and logs them.
+func (s *Server) guard(ctx context.Context, method string, call func(context.Context) error) error {
+	ctx, cancel, err := s.shave(ctx)
+	if err == nil {
+		defer cancel()
+		err = s.recovered(ctx, method, call)
+	}
+	if err == nil {
+		return nil
+	}
+	e := verdict(ctx, err)
+	s.log(ctx, method, e)
+	return wire.Status(e).Err()
+}
+
+// shave takes the margin off the caller's deadline.
+func (s *Server) shave(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return ctx, func() {}, nil
+	}
+	left := time.Until(deadline)
+	if left < 2*s.config.Margin {
+		return ctx, nil, errs.New(errs.Deadline, "%v left, which is too little to begin", left)
+	}
+	ctx, cancel := context.WithDeadline(ctx, deadline.Add(-s.config.Margin))
+	return ctx, cancel, nil
+}
+
+func (s *Server) recovered(ctx context.Context, method string, call func(context.Context) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.config.Logger.ErrorContext(ctx, "panic in a call", "method", method, "panic", p, "stack", string(debug.Stack()))
+			err = errs.New(errs.Internal, "panic: %v", p)
+		}
+	}()
+	return call(ctx)
+}
+
+// verdict classifies err. Once the caller has gone, an internal error is most
+// likely a layer that wrapped the end of the context as its own failure.
+func verdict(ctx context.Context, err error) *errs.Error {
+	e := wire.Classify(err)
+	if e.Kind != errs.Internal || ctx.Err() == nil {
+		return e
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return wire.Classify(ctx.Err())
+	}
+	return e
+}
+
+func (s *Server) log(ctx context.Context, method string, e *errs.Error) {
+	attrs := []slog.Attr{
+		slog.String("method", method),
+		slog.String("kind", e.Kind.String()),
+		slog.String("error", e.Error()),
+	}
+	if e.Err != nil {
+		attrs = append(attrs, slog.String("cause", e.Err.Error()))
+	}
+	s.config.Logger.LogAttrs(ctx, level(e.Kind), "call failed", attrs...)
+}
+
+// level ranks a failure by who has to look at it: the operator, perhaps the
+// operator, or the caller.
+func level(kind errs.Kind) slog.Level {
+	switch kind {
+	case errs.Internal, errs.DataLoss:
+		return slog.LevelError
+	case errs.Unavailable, errs.Exhausted:
+		return slog.LevelWarn
+	default:
+		return slog.LevelDebug
+	}
+}

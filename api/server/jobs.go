@@ -1,0 +1,229 @@
+package server
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/wire"
+	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
+)
+
+var (
+	_ pb.MapReduceServiceServer = (*jobs)(nil)
+	_ pb.AdminServiceServer     = (*admin)(nil)
+)
+
+// jobs serves what clients ask.
+type jobs struct {
+	pb.UnimplementedMapReduceServiceServer
+	service     mapreduce.Service
+	maxDocument int // bytes
+	leaving     <-chan struct{}
+}
+
+// GetJob returns a job.
+func (j *jobs) GetJob(ctx context.Context, req *pb.GetJobRequest) (*pb.Job, error) {
+	return j.onJob(ctx, req.GetJobId(), j.service.GetJob)
+}
+
+// PauseJob stops a job's claims.
+func (j *jobs) PauseJob(ctx context.Context, req *pb.PauseJobRequest) (*pb.PauseJobResponse, error) {
+	job, err := j.onJob(ctx, req.GetJobId(), j.service.PauseJob)
+	return &pb.PauseJobResponse{Job: job}, err
+}
+
+// CancelJob ends a job.
+func (j *jobs) CancelJob(ctx context.Context, req *pb.CancelJobRequest) (*pb.CancelJobResponse, error) {
+	job, err := j.onJob(ctx, req.GetJobId(), j.service.CancelJob)
+	return &pb.CancelJobResponse{Job: job}, err
+}
+
+func (j *jobs) onJob(ctx context.Context, id string, do func(context.Context, mapreduce.JobID) (*mapreduce.Job, error)) (*pb.Job, error) {
+	job, err := wire.DecodeJobID(id)
+	if err != nil {
+		return nil, err
+	}
+	after, err := do(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	return wire.EncodeJob(after), nil
+}
+
+// ResumeJob makes a job go on.
+func (j *jobs) ResumeJob(ctx context.Context, req *pb.ResumeJobRequest) (*pb.ResumeJobResponse, error) {
+	id, how, err := wire.DecodeResume(req)
+	if err != nil {
+		return nil, err
+	}
+	job, err := j.service.ResumeJob(ctx, id, how)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.ResumeJobResponse{Job: wire.EncodeJob(job)}, nil
+}
+
+// DeleteJob removes a job.
+func (j *jobs) DeleteJob(ctx context.Context, req *pb.DeleteJobRequest) (*emptypb.Empty, error) {
+	id, err := wire.DecodeJobID(req.GetJobId())
+	if err != nil {
+		return nil, err
+	}
+	return &emptypb.Empty{}, j.service.DeleteJob(ctx, id)
+}
+
+// ListJobs returns a page of jobs.
+func (j *jobs) ListJobs(ctx context.Context, req *pb.ListJobsRequest) (*pb.ListJobsResponse, error) {
+	q, err := wire.DecodeListJobs(req)
+	if err != nil {
+		return nil, err
+	}
+	return fit(&q.PageSize, func() (*pb.ListJobsResponse, int, error) {
+		page, err := j.service.ListJobs(ctx, q)
+		if err != nil {
+			return nil, 0, err
+		}
+		return wire.EncodeJobs(page), len(page.Jobs), nil
+	})
+}
+
+// ListUnits returns a page of units.
+func (j *jobs) ListUnits(ctx context.Context, req *pb.ListUnitsRequest) (*pb.ListUnitsResponse, error) {
+	q, err := wire.DecodeListUnits(req)
+	if err != nil {
+		return nil, err
+	}
+	return fit(&q.PageSize, func() (*pb.ListUnitsResponse, int, error) {
+		page, err := j.service.ListUnits(ctx, q)
+		if err != nil {
+			return nil, 0, err
+		}
+		return wire.EncodeUnits(page), len(page.Units), nil
+	})
+}
+
+// ListEvents returns a page of checkpoints.
+func (j *jobs) ListEvents(ctx context.Context, req *pb.ListEventsRequest) (*pb.ListEventsResponse, error) {
+	q, err := wire.DecodeListEvents(req)
+	if err != nil {
+		return nil, err
+	}
+	return fit(&q.PageSize, func() (*pb.ListEventsResponse, int, error) {
+		page, err := j.service.ListEvents(ctx, q)
+		if err != nil {
+			return nil, 0, err
+		}
+		return wire.EncodeEvents(page), len(page.Checkpoints), nil
+	})
+}
+
+// fit asks for a page, and while it is too large for a message, for one half as
+// long: a page may be shorter than asked for, and its token says where to go on.
+func fit[P proto.Message](size *int, ask func() (page P, entries int, err error)) (P, error) {
+	for {
+		page, entries, err := ask()
+		if err != nil || entries <= 1 || proto.Size(page) <= wire.SplitSize {
+			return page, err
+		}
+		*size = entries / 2
+	}
+}
+
+// WatchJob sends a job after each change.
+func (j *jobs) WatchJob(req *pb.WatchJobRequest, stream grpc.ServerStreamingServer[pb.WatchJobResponse]) error {
+	id, err := wire.DecodeJobID(req.GetJobId())
+	if err != nil {
+		return err
+	}
+	return whileServing(stream.Context(), j.leaving, func(ctx context.Context) error {
+		return j.service.WatchJob(ctx, id, func(job *mapreduce.Job) error {
+			return wire.Error(stream.Send(&pb.WatchJobResponse{Job: wire.EncodeJob(job)}))
+		})
+	})
+}
+
+// whileServing makes a call that may last for ever, and ends it when the server
+// leaves, so that the client can turn to another.
+func whileServing(ctx context.Context, leaving <-chan struct{}, call func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-leaving:
+			cancel(errs.New(errs.Unavailable, "the server is shutting down"))
+		case <-ctx.Done():
+		}
+	}()
+	defer func() {
+		cancel(nil)
+		<-ended
+	}()
+	err := call(ctx)
+	if cause := context.Cause(ctx); err != nil && errs.KindOf(cause) == errs.Unavailable {
+		return cause
+	}
+	return err
+}
+
+// GetResult sends the parts of a result, as many in a message as make it worth
+// its while.
+func (j *jobs) GetResult(req *pb.GetResultRequest, stream grpc.ServerStreamingServer[pb.GetResultResponse]) error {
+	id, err := wire.DecodeJobID(req.GetJobId())
+	if err != nil {
+		return err
+	}
+	out := resultWriter{send: stream.Send}
+	if err := j.service.GetResult(stream.Context(), id, req.GetPartial(), out.add); err != nil {
+		return err
+	}
+	return out.flush()
+}
+
+// resultBatch is the size of parts, in bytes, that are worth a message.
+const resultBatch = 64 << 10
+
+type resultWriter struct {
+	send  func(*pb.GetResultResponse) error
+	parts []*pb.ResultPart
+	size  int // bytes of parts
+}
+
+func (w *resultWriter) add(part *mapreduce.ResultPart) error {
+	p := wire.EncodeResultPart(part)
+	w.parts = append(w.parts, p)
+	if w.size += proto.Size(p); w.size < resultBatch {
+		return nil
+	}
+	return w.flush()
+}
+
+func (w *resultWriter) flush() error {
+	if len(w.parts) == 0 {
+		return nil
+	}
+	err := w.send(&pb.GetResultResponse{Parts: w.parts})
+	w.parts, w.size = nil, 0
+	return wire.Error(err)
+}
+
+// admin serves what operators ask.
+type admin struct {
+	pb.UnimplementedAdminServiceServer
+	service mapreduce.Service
+	leaving <-chan struct{}
+}
+
+// CheckStore sends what is wrong in the store.
+func (a *admin) CheckStore(_ *pb.CheckStoreRequest, stream grpc.ServerStreamingServer[pb.CheckStoreResponse]) error {
+	return whileServing(stream.Context(), a.leaving, func(ctx context.Context) error {
+		return a.service.CheckStore(ctx, func(f mapreduce.Finding) error {
+			return wire.Error(stream.Send(&pb.CheckStoreResponse{Finding: wire.EncodeFinding(f)}))
+		})
+	})
+}

@@ -1,0 +1,158 @@
+// Package server is the gRPC edge of an orchestrator: it serves a Service and a
+// Fleet to clients and workers, near or far. It adapts and guards (limits,
+// deadlines, panics, errors) and decides nothing; it must not import anything of
+// the project but the vocabulary and the wire.
+package server
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/wire"
+	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
+)
+
+// A Config says how a server guards itself. The zero Config works.
+type Config struct {
+	// Logger gets failed calls, and for internal errors their causes, which
+	// callers do not see. Defaults to slog.Default().
+	Logger *slog.Logger
+
+	// MaxReceive bounds a message from a client or worker, in bytes.
+	// Defaults to wire.MaxRequest.
+	MaxReceive int
+
+	// MaxSend bounds a message to a client or worker, in bytes.
+	// Defaults to wire.MaxReply.
+	MaxSend int
+
+	// MaxDocument bounds the content of a submitted document, in bytes: it is
+	// held in memory while it comes in. Defaults to 64 MiB.
+	MaxDocument int
+
+	// MaxStreams bounds the calls at once on one connection; more wait at the
+	// client. Defaults to 1000.
+	MaxStreams int
+
+	// Margin is taken off a caller's deadline, so that the answer still gets
+	// there in time; calls with less than twice the margin left are refused.
+	// Defaults to 20 ms.
+	Margin time.Duration
+
+	// Options are added to the server's: credentials, interceptors, stats
+	// handlers. Interceptors run within the server's own, so they may return
+	// errors of package errs, and panic.
+	Options []grpc.ServerOption
+}
+
+func (c Config) withDefaults() Config {
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	c.MaxReceive = cmp.Or(c.MaxReceive, wire.MaxRequest)
+	c.MaxSend = cmp.Or(c.MaxSend, wire.MaxReply)
+	c.MaxDocument = cmp.Or(c.MaxDocument, 64<<20)
+	c.MaxStreams = cmp.Or(c.MaxStreams, 1000)
+	c.Margin = cmp.Or(c.Margin, 20*time.Millisecond)
+	return c
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.MaxReceive < wire.PieceSize:
+		return errs.Field("MaxReceive", "must be at least %d bytes, for a piece of a document", wire.PieceSize)
+	case c.MaxSend < wire.PieceSize:
+		return errs.Field("MaxSend", "must be at least %d bytes", wire.PieceSize)
+	case c.MaxDocument < 0:
+		return errs.Field("MaxDocument", "is negative")
+	case c.MaxStreams < 0:
+		return errs.Field("MaxStreams", "is negative")
+	case c.Margin < 0:
+		return errs.Field("Margin", "is negative")
+	}
+	return nil
+}
+
+// A Server serves one Service and one Fleet, on any number of listeners.
+type Server struct {
+	config Config
+	grpc   *grpc.Server
+	health *health.Server
+
+	leave   sync.Once
+	leaving chan struct{} // closed when Shutdown begins
+}
+
+// New returns a server of service and fleet. It starts nothing.
+func New(service mapreduce.Service, fleet mapreduce.Fleet, config Config) (*Server, error) {
+	config = config.withDefaults()
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	s := &Server{config: config, health: health.NewServer(), leaving: make(chan struct{})}
+	s.grpc = grpc.NewServer(append(s.options(), config.Options...)...)
+	pb.RegisterMapReduceServiceServer(s.grpc, &jobs{service: service, maxDocument: config.MaxDocument, leaving: s.leaving})
+	pb.RegisterAdminServiceServer(s.grpc, &admin{service: service, leaving: s.leaving})
+	pb.RegisterWorkerServiceServer(s.grpc, &workers{fleet: fleet})
+	healthpb.RegisterHealthServer(s.grpc, s.health)
+	for name := range s.grpc.GetServiceInfo() {
+		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
+	}
+	reflection.Register(s.grpc)
+	return s, nil
+}
+
+// options bounds what a connection may take. A connection of an idle worker
+// should cost little, as there may be 100,000: hence the small read buffer (what
+// is larger is read past it) and pings only once a minute; workers beat at a
+// level above. Clients may ping every 10 seconds, with or without a call.
+func (s *Server) options() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(s.config.MaxReceive),
+		grpc.MaxSendMsgSize(s.config.MaxSend),
+		grpc.MaxConcurrentStreams(uint32(min(s.config.MaxStreams, 1<<31-1))),
+		grpc.MaxHeaderListSize(64 << 10),
+		grpc.ConnectionTimeout(20 * time.Second),
+		grpc.ReadBufferSize(8 << 10),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.WaitForHandlers(true),
+		grpc.ChainUnaryInterceptor(s.guardUnary),
+		grpc.ChainStreamInterceptor(s.guardStream),
+	}
+}
+
+// Serve takes connections from listener until Shutdown, and then returns nil
+// once that has ended; or until the listener fails. It closes the listener.
+func (s *Server) Serve(listener net.Listener) error {
+	return s.grpc.Serve(listener)
+}
+
+// Shutdown ends the server: it takes no more calls, ends the watches, and waits
+// for the other calls and for the sessions of workers, which their Fleet should
+// ask to leave. What is left when ctx ends is cut off.
+func (s *Server) Shutdown(ctx context.Context) {
+	s.leave.Do(func() { close(s.leaving) })
+	s.health.Shutdown()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.grpc.GracefulStop()
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		s.grpc.Stop()
+		<-ended
+	}
+}
