@@ -15,60 +15,75 @@ import (
 // formatFile says what wrote the folder. It is read before Pebble sees the
 // folder, for Pebble may change what it opens.
 //
-// Its text is "coditect store format N STATE\n". A program refuses any N above
-// its own; it may turn a lower one into its own while it holds the lock.
+// Its text is "coditect store format N STATE VERSION\n". A program refuses any N
+// above its own; it may turn a lower one into its own while it holds the lock.
+// VERSION is that of the last commit when the file was written, at Open and at
+// Close: Pebble takes damage near the end of its log for the end, and would then
+// silently go on with an older state.
 const formatFile = "CODITECT_STORE"
 
-// formatVersion is the N of this program. Raise it together with options.format
-// or with any change of what is stored that older programs would misread.
-const formatVersion = 1
+// formatNumber is the N of this program. It is to be raised together with
+// Pebble's FormatMajorVersion, and with any other change that makes an older
+// program misread what is stored.
+const formatNumber = 1
 
-const formatText = "coditect store format %d %s\n"
+const formatText = "coditect store format %d %s %d\n"
 
-// A formatState is how far the making of a store has come.
+// A formatState is what the folder is to be expected to hold.
 type formatState string
 
 const (
 	formatNone     formatState = ""         // there is no file
 	formatCreating formatState = "creating" // Pebble's files may be missing
-	formatReady    formatState = "ready"
+	formatOpen     formatState = "open"     // in use, or the machine failed
+	formatClosed   formatState = "closed"   // nothing is half written
 )
 
-func readFormat(files vfs.FS, folder string) (formatState, error) {
-	path := files.PathJoin(folder, formatFile)
-	text, err := readFile(files, path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return formatNone, nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("store/pebble: %w", err)
-	}
-	var version int
-	var state formatState
-	if n, _ := fmt.Sscanf(text, formatText, &version, &state); n >= 1 && version > formatVersion {
-		return "", fmt.Errorf("%w: %s has format %d, this program knows formats up to %d",
-			store.ErrNewer, folder, version, formatVersion)
-	}
-	if state != formatCreating && state != formatReady || version < 1 || !strings.HasSuffix(text, "\n") {
-		return "", corrupt(fmt.Sprintf("%s reads %q", path, text))
-	}
-	return state, nil
+func (s formatState) known() bool {
+	return s == formatCreating || s == formatOpen || s == formatClosed
 }
 
-func readFile(files vfs.FS, path string) (text string, err error) {
+// A format is what the file says.
+type format struct {
+	state   formatState
+	version uint64
+}
+
+func readFormat(files vfs.FS, folder string) (f format, err error) {
+	path := files.PathJoin(folder, formatFile)
+	read, err := readFile(files, path)
+	text := string(read)
+	if errors.Is(err, fs.ErrNotExist) {
+		return format{}, nil
+	}
+	if err != nil {
+		return format{}, fmt.Errorf("store/pebble: %w", err)
+	}
+	var number int
+	n, _ := fmt.Sscanf(text, formatText, &number, &f.state, &f.version) // n says how far it got
+	if n >= 1 && number > formatNumber {
+		return format{}, fmt.Errorf("%w: %s has format %d, this program knows formats up to %d",
+			store.ErrNewer, folder, number, formatNumber)
+	}
+	if n < 3 || number < 1 || !f.state.known() || !strings.HasSuffix(text, "\n") {
+		return format{}, corrupt(fmt.Sprintf("%s reads %q", path, text))
+	}
+	return f, nil
+}
+
+func readFile(files vfs.FS, path string) ([]byte, error) {
 	f, err := files.Open(path)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	const limit = 1 << 10
-	b, err := io.ReadAll(io.LimitReader(f, limit))
-	return string(b), errors.Join(err, f.Close())
+	text, err := io.ReadAll(f)
+	return text, errors.Join(err, f.Close())
 }
 
 // writeFormat replaces the file as a whole, and durably.
-func writeFormat(files vfs.FS, folder string, state formatState) error {
+func writeFormat(files vfs.FS, folder string, f format) error {
 	path := files.PathJoin(folder, formatFile)
-	err := writeFile(files, path+".new", fmt.Sprintf(formatText, formatVersion, state))
+	err := writeFile(files, path+".new", fmt.Sprintf(formatText, formatNumber, f.state, f.version))
 	if err == nil {
 		err = files.Rename(path+".new", path)
 	}

@@ -86,59 +86,101 @@ func held(err error) bool {
 
 // open opens the database in the locked folder and starts its goroutines.
 func (s *Store) open() error {
-	format, err := readFormat(s.config.FS, s.folder) // it may have changed before the lock
+	found, err := readFormat(s.config.FS, s.folder) // it may have changed before the lock
 	if err != nil {
 		return err
 	}
-	if err := s.verify(format); err != nil {
+	if err := s.verify(found); err != nil {
 		return err
 	}
-	if format == formatNone {
-		if err := writeFormat(s.config.FS, s.folder, formatCreating); err != nil {
-			return err
-		}
+	switch found.state {
+	case formatNone:
+		err = writeFormat(s.config.FS, s.folder, format{state: formatCreating})
+	case formatCreating:
+		err = s.removeUnfinished()
+	}
+	if err != nil {
+		return err
 	}
 	if s.db, err = pebbledb.Open(s.folder, s.options()); err != nil {
 		return s.openError(err)
 	}
-	if format != formatReady {
-		err = writeFormat(s.config.FS, s.folder, formatReady)
-	}
+	version, err := readVersion(s.db)
 	if err == nil {
-		err = s.start()
+		err = writeFormat(s.config.FS, s.folder, format{formatOpen, version})
 	}
 	if err != nil {
 		return errors.Join(err, s.db.Close())
 	}
+	s.start(version)
 	return nil
 }
 
 // verify reads what is there without changing anything, so that a damaged store
 // is left as it was found.
-func (s *Store) verify(format formatState) error {
+func (s *Store) verify(format format) error {
 	found, err := pebbledb.Peek(s.folder, s.config.FS)
 	if err != nil {
 		return s.openError(err)
 	}
 	switch {
-	case found.Exists && format == formatNone:
+	case found.Exists && format.state == formatNone:
 		return corrupt(s.folder + " holds a database without the file " + formatFile)
-	case !found.Exists && format == formatReady:
-		return corrupt(s.folder + " lacks its database: no manifest is named by its marker")
-	case !found.Exists || format == formatCreating:
+	case format.state == formatNone, format.state == formatCreating:
 		return nil
+	case !found.Exists:
+		return corrupt(s.folder + " lacks its database: no MANIFEST is named by a marker file")
 	}
+	if err := checkManifest(s.config.FS, found.ManifestFilename, format.state == formatClosed); err != nil {
+		return err
+	}
+	version, err := s.storedVersion()
+	if err == nil && version < format.version {
+		return corrupt(fmt.Sprintf("%s holds commits up to version %d and has held %d: its newest *.log file is damaged or missing",
+			s.folder, version, format.version))
+	}
+	return err
+}
+
+// storedVersion returns the version of the last group, and an error if Pebble
+// finds damage on the way to it.
+func (s *Store) storedVersion() (uint64, error) {
 	options := s.options()
 	options.ReadOnly = true
 	db, err := pebbledb.Open(s.folder, options)
 	if err != nil {
-		return s.openError(err)
+		return 0, s.openError(err)
 	}
-	_, err = readVersion(db)
+	version, err := readVersion(db)
 	if e := db.Close(); err == nil && e != nil {
 		err = s.openError(e)
 	}
-	return err
+	return version, err
+}
+
+// removeUnfinished removes what a machine that failed while it made the store
+// left of it. No commit was possible before formatOpen. Files that are not
+// Pebble's stay.
+func (s *Store) removeUnfinished() error {
+	names, err := s.config.FS.List(s.folder)
+	for _, name := range names {
+		if err == nil && ofPebble(name) {
+			err = s.config.FS.Remove(s.config.FS.PathJoin(s.folder, name))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("store/pebble: make %s anew: %w", s.folder, err)
+	}
+	return nil
+}
+
+func ofPebble(name string) bool {
+	for _, pattern := range []string{"MANIFEST-*", "OPTIONS-*", "marker.*", "*.log", "*.sst", "*.blob", "*.dbtmp"} {
+		if ok, _ := filepath.Match(pattern, name); ok { // the patterns are well formed
+			return true
+		}
+	}
+	return false
 }
 
 // openError tells damage, which no second try mends, from errors of the
@@ -175,11 +217,7 @@ func readVersion(db *pebbledb.DB) (uint64, error) {
 
 // start publishes what is stored and starts the committer and the publisher,
 // which Close waits for.
-func (s *Store) start() error {
-	version, err := readVersion(s.db)
-	if err != nil {
-		return err
-	}
+func (s *Store) start(version uint64) {
 	s.views.publish(&view{version: version, snapshot: s.db.NewSnapshot()})
 	groups := make(chan *group, maxInFlight)
 	c := &committer{
@@ -191,7 +229,6 @@ func (s *Store) start() error {
 	}
 	s.workers.Go(c.run)
 	s.workers.Go(func() { s.publishGroups(groups) })
-	return nil
 }
 
 func (s *Store) freeSpace() func() (uint64, error) {

@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -59,7 +60,7 @@ type logger struct {
 }
 
 func (l logger) Infof(format string, args ...any) {
-	if l.log.Enabled(nil, slog.LevelDebug) {
+	if l.log.Enabled(context.Background(), slog.LevelDebug) {
 		l.log.Debug(fmt.Sprintf(format, args...))
 	}
 }

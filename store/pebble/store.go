@@ -16,6 +16,7 @@ package pebble
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"log/slog"
@@ -152,12 +153,13 @@ func (s *Store) Close() error {
 	s.queue.close()
 	s.workers.Wait()
 	s.watches.close()
+	version := s.views.version()
 	s.views.close()
 	err := s.db.Close()
-	if e := s.lock.Close(); err == nil {
-		err = e
+	if err == nil {
+		err = writeFormat(s.config.FS, s.folder, format{formatClosed, version})
 	}
-	if err != nil {
+	if err = errors.Join(err, s.lock.Close()); err != nil {
 		return fmt.Errorf("store/pebble: close %s: %w", s.folder, err)
 	}
 	return nil

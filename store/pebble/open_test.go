@@ -1,0 +1,294 @@
+package pebble_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	pebbledb "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/pebble"
+)
+
+func TestOpenAgain(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "new", "data")
+	var want map[string]string
+	for round := range 3 {
+		s, err := pebble.Open(folder, pebble.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, contents(t, s)); round > 0 && d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+		set(t, s, fmt.Sprint(round), "v")
+		want = contents(t, s)
+		if got := s.Metrics(); got.DiskBytes == 0 || got.Version != uint64(round+1) {
+			t.Errorf("metrics %+v in round %d", got, round)
+		}
+		mustClose(t, s)
+	}
+	if len(want) != 3 {
+		t.Errorf("got %v, want three keys", want)
+	}
+}
+
+func TestInUse(t *testing.T) {
+	folder := t.TempDir()
+	s, err := pebble.Open(folder, pebble.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "other name")
+	if err := os.Symlink(folder, other); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{folder, folder + "/.", other} {
+		if again, err := pebble.Open(name, pebble.Config{}); !errors.Is(err, store.ErrInUse) {
+			t.Errorf("Open(%q) = %v, %v, want %v", name, again, err, store.ErrInUse)
+		}
+	}
+	if got := openInChild(t, folder); !strings.Contains(got, store.ErrInUse.Error()) {
+		t.Errorf("another process opens it with %q, want %v", got, store.ErrInUse)
+	}
+	set(t, s, "k", "v")
+	mustClose(t, s)
+	if got := openInChild(t, folder); got != "opened" {
+		t.Errorf("after Close, another process opens it with %q", got)
+	}
+}
+
+// childFolder makes a run of this test a child that opens a folder.
+const childFolder = "CODITECT_TEST_CHILD_FOLDER"
+
+func openInChild(t *testing.T, folder string) string {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestOpenAsChild$", "-test.v")
+	cmd.Env = append(os.Environ(), childFolder+"="+folder)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	_, rest, _ := strings.Cut(string(out), "child: ")
+	line, _, _ := strings.Cut(rest, "\n")
+	return line
+}
+
+func TestOpenAsChild(t *testing.T) {
+	folder := os.Getenv(childFolder)
+	if folder == "" {
+		t.Skip("runs only as the child of TestInUse")
+	}
+	s, err := pebble.Open(folder, pebble.Config{})
+	if err != nil {
+		fmt.Println("child:", err)
+		return
+	}
+	mustClose(t, s)
+	fmt.Println("child: opened")
+}
+
+func TestInUseInMemory(t *testing.T) {
+	fs := vfs.NewMem()
+	open(t, pebble.Config{FS: fs})
+	if _, err := pebble.Open("data", pebble.Config{FS: fs}); !errors.Is(err, store.ErrInUse) {
+		t.Errorf("Open = %v, want %v", err, store.ErrInUse)
+	}
+}
+
+// stored returns a closed store with something in tables and in the log.
+func stored(t *testing.T) *vfs.MemFS {
+	fs := vfs.NewMem()
+	s, err := pebble.Open("data", pebble.Config{FS: fs, MemTableSize: 32 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		set(t, s, fmt.Sprint(i), strings.Repeat("v", 1000))
+	}
+	mustClose(t, s)
+	return fs
+}
+
+// What cannot be opened is left as it is, so that it can be looked into, or
+// opened by the program that it belongs to.
+func TestRefusedStoresAreLeftAlone(t *testing.T) {
+	const file = "data/CODITECT_STORE"
+	remove := func(part string) func(t *testing.T, fs *vfs.MemFS) {
+		return func(t *testing.T, fs *vfs.MemFS) {
+			if err := fs.Remove("data/" + nameWith(t, readFolder(t, fs, "data"), part)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	damage := func(part string, at int) func(t *testing.T, fs *vfs.MemFS) {
+		return func(t *testing.T, fs *vfs.MemFS) {
+			files := readFolder(t, fs, "data")
+			name := nameWith(t, files, part)
+			b := []byte(files[name])
+			for i := range 8 {
+				b[(at+len(b))%len(b)+i] ^= 0x55
+			}
+			writeFile(t, fs, "data/"+name, string(b))
+		}
+	}
+	cut := func(part string) func(t *testing.T, fs *vfs.MemFS) {
+		return func(t *testing.T, fs *vfs.MemFS) {
+			files := readFolder(t, fs, "data")
+			name := nameWith(t, files, part)
+			writeFile(t, fs, "data/"+name, files[name][:len(files[name])/2])
+		}
+	}
+	text := func(s string) func(t *testing.T, fs *vfs.MemFS) {
+		return func(t *testing.T, fs *vfs.MemFS) { writeFile(t, fs, file, s) }
+	}
+	tests := []struct {
+		name    string
+		change  func(t *testing.T, fs *vfs.MemFS)
+		want    error
+		message string
+	}{
+		{"newer format", text("coditect store format 2 closed 5\n"), store.ErrNewer, "format 2"},
+		{"newer format with more to it", text("coditect store format 17 sharded by 5\nand so on"), store.ErrNewer, "format 17"},
+		{"empty format file", text(""), store.ErrCorrupt, file},
+		{"format file of something else", text("hello\n"), store.ErrCorrupt, file},
+		{"format file cut short", text("coditect store format 1 clo"), store.ErrCorrupt, file},
+		{"no format file", remove("CODITECT_STORE"), store.ErrCorrupt, "CODITECT_STORE"},
+		{"no marker of the manifest", remove("marker.manifest"), store.ErrCorrupt, "MANIFEST"},
+		{"no manifest", remove("MANIFEST"), store.ErrCorrupt, "MANIFEST"},
+		{"damaged manifest", damage("MANIFEST", 40), store.ErrCorrupt, "MANIFEST"},
+		{"damaged log", damage(".log", 40), store.ErrCorrupt, ".log"},
+		{"log cut short", cut(".log"), store.ErrCorrupt, ".log"},
+		{"no log", remove(".log"), store.ErrCorrupt, ".log"},
+		{"missing table", remove(".sst"), store.ErrCorrupt, "sstable"},
+		{"table cut short", cut(".sst"), store.ErrCorrupt, ".sst"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			fs := stored(t)
+			tt.change(t, fs)
+			before := readFolder(t, fs, "data")
+			s, err := pebble.Open("data", pebble.Config{FS: fs})
+			if err == nil {
+				mustClose(t, s)
+			}
+			if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.message) {
+				t.Errorf("Open = %v, want %v about %q", err, tt.want, tt.message)
+			}
+			if d := cmp.Diff(before, readFolder(t, fs, "data")); d != "" {
+				t.Errorf("files changed (-before +after):\n%s", d)
+			}
+			if _, err := pebble.Open("data", pebble.Config{FS: fs}); errors.Is(err, store.ErrInUse) {
+				t.Error("the lock is still held")
+			}
+		})
+	}
+}
+
+// The last record of a manifest may be half written if the machine failed, and
+// only then. Damage further up is no such thing.
+func TestEndOfTheManifest(t *testing.T) {
+	tests := []struct {
+		name   string
+		state  string
+		damage func(manifest []byte) []byte
+		want   error
+	}{
+		{"closed, whole", "closed", func(m []byte) []byte { return m }, nil},
+		{"closed, half a record", "closed", func(m []byte) []byte { return append(m, m[:20]...) }, store.ErrCorrupt},
+		{"failed, half a record", "open", func(m []byte) []byte { return append(m, m[:20]...) }, nil},
+		{"failed, damaged record at the end", "open", func(m []byte) []byte { return append(m, 1, 2, 3, 4, 2, 0, 1, 5, 6) }, nil},
+		{"failed, damaged record in the middle", "open", func(m []byte) []byte { m[40] ^= 1; return m }, store.ErrCorrupt},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			fs := stored(t)
+			files := readFolder(t, fs, "data")
+			name := nameWith(t, files, "MANIFEST")
+			writeFile(t, fs, "data/"+name, string(tt.damage([]byte(files[name]))))
+			writeFile(t, fs, "data/CODITECT_STORE", "coditect store format 1 "+tt.state+" 100\n")
+			s, err := pebble.Open("data", pebble.Config{FS: fs})
+			if !errors.Is(err, tt.want) {
+				t.Fatalf("Open = %v, want %v", err, tt.want)
+			}
+			if err == nil {
+				if got := len(contents(t, s)); got != 100 {
+					t.Errorf("%d keys, want 100", got)
+				}
+				mustClose(t, s)
+			}
+		})
+	}
+}
+
+// Damage within a table is met by the read that needs it, not before.
+func TestReadOfADamagedTable(t *testing.T) {
+	fs := stored(t)
+	files := readFolder(t, fs, "data")
+	for name, text := range files {
+		if strings.HasSuffix(name, ".sst") {
+			writeFile(t, fs, "data/"+name, strings.Repeat("x", 200)+text[200:])
+		}
+	}
+	s := open(t, pebble.Config{FS: fs})
+	_, _, err := begin(t, s).GetRange(t.Context(), store.Range{End: []byte("\xff")}, store.RangeOptions{})
+	if !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), "backup") {
+		t.Errorf("GetRange = %v, want %v with advice", err, store.ErrCorrupt)
+	}
+}
+
+// A machine that fails while a store is made leaves half of one, without
+// commits. Files of others in the folder are none of its business.
+func TestUnfinishedStoreIsMadeAnew(t *testing.T) {
+	fs := stored(t)
+	writeFile(t, fs, "data/CODITECT_STORE", "coditect store format 1 creating 0\n")
+	writeFile(t, fs, "data/notes.txt", "mine")
+	if err := fs.Remove("data/" + nameWith(t, readFolder(t, fs, "data"), "MANIFEST")); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, pebble.Config{FS: fs})
+	if d := cmp.Diff(map[string]string{}, contents(t, s)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if got := readFolder(t, fs, "data")["notes.txt"]; got != "mine" {
+		t.Errorf("another's file reads %q", got)
+	}
+}
+
+func TestForeignDatabase(t *testing.T) {
+	fs := vfs.NewMem()
+	db, err := pebbledb.Open("data", &pebbledb.Options{FS: fs, Logger: quiet{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pebble.Open("data", pebble.Config{FS: fs}); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("Open = %v, want %v", err, store.ErrCorrupt)
+	}
+}
+
+type quiet struct{}
+
+func (quiet) Infof(string, ...any)  {}
+func (quiet) Errorf(string, ...any) {}
+func (quiet) Fatalf(string, ...any) { panic("fatal") }
+
+func TestOpenWithoutPermission(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "file")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pebble.Open(filepath.Join(path, "data"), pebble.Config{}); err == nil || errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrInUse) {
+		t.Errorf("Open below a file = %v, want an error of the operating system", err)
+	}
+}
