@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -47,7 +49,7 @@ func (a Action) String() string {
 type Step struct {
 	Lane     int
 	Action   Action
-	Key, End string // End is of ranges
+	Key, End string // in either order, where they bound a range
 	Snapshot bool   // of reads
 	Options  store.RangeOptions
 	Value    string
@@ -57,44 +59,54 @@ type Step struct {
 // A Program is an interleaving of steps.
 type Program []Step
 
-// Programs generates programs over a few keys, so that steps meet.
+// String lists the steps, one a line.
+func (p Program) String() string {
+	var b strings.Builder
+	for i, s := range p {
+		fmt.Fprintf(&b, "%d: lane %d, %v %q %q, snapshot %v, %+v, value %q, delta %d\n",
+			i, s.Lane, s.Action, s.Key, s.End, s.Snapshot, s.Options, s.Value, s.Delta)
+	}
+	return b.String()
+}
+
+// GoString is for rapid, which prints what fails.
+func (p Program) GoString() string { return "\n" + p.String() }
+
+// Programs generates programs of a few actions over a few keys, so that steps
+// meet. Only keys that end in n hold numbers and are added to.
 func Programs() *rapid.Generator[Program] {
+	keys := rapid.SampledFrom([]string{"", "\x00", "a", "a\x00", "an", "b", "bn", "cn", "n", "\xff\xff"})
 	return rapid.Custom(func(t *rapid.T) Program {
-		return rapid.SliceOfN(steps(), 1, 60).Draw(t, "steps")
+		fewKeys := rapid.SliceOfNDistinct(keys, 1, 5, rapid.ID).Draw(t, "keys")
+		fewActions := rapid.SliceOfNDistinct(rapid.IntRange(0, int(actions)-1), 1, 5, rapid.ID).Draw(t, "actions")
+		often := []Action{actGet, actGetRange, actSet, actCommit, actCommit}
+		for _, a := range fewActions {
+			often = append(often, Action(a), Action(a)) // as often as a commit
+		}
+		// Slices of slices are long enough on average, and shrink well.
+		parts := rapid.SliceOfN(rapid.SliceOfN(steps(fewKeys, often), 1, 20), 1, 20)
+		return slices.Concat(parts.Draw(t, "steps")...)
 	})
 }
 
-func steps() *rapid.Generator[Step] {
-	// The keys of numbers are those that end in n: only these are added to.
-	plain := []string{"", "\x00", "a", "a\x00", "b", "c", "d", "\xff", "\xff\xff"}
-	numbers := []string{"an", "bn", "cn"}
-	every := append(append([]string{}, plain...), numbers...)
-	often := []Action{
-		actGet, actGet, actGetAll, actGetRange, actGetRange, actGetRange, actSet, actSet, actSet, actClear,
-		actClearRange, actAdd, actAdd, actReadConflict, actWriteConflict, actCommit, actCommit, actCommit, actDiscard,
-	}
+func steps(keys []string, often []Action) *rapid.Generator[Step] {
 	return rapid.Custom(func(t *rapid.T) Step {
 		s := Step{
-			Lane:   rapid.IntRange(0, lanes-1).Draw(t, "lane"),
-			Action: rapid.SampledFrom(often).Draw(t, "action"),
+			Lane:     rapid.IntRange(0, lanes-1).Draw(t, "lane"),
+			Action:   rapid.SampledFrom(often).Draw(t, "action"),
+			Key:      rapid.SampledFrom(keys).Draw(t, "key"),
+			End:      rapid.SampledFrom(append(keys, "\xff\xff\xff")).Draw(t, "end"),
+			Value:    rapid.SampledFrom([]string{"", "1", "22", "333", "4444"}).Draw(t, "value"),
+			Delta:    rapid.Int64Range(-3, 3).Draw(t, "delta"),
+			Snapshot: rapid.IntRange(0, 3).Draw(t, "snapshot") == 0,
+			Options:  rapid.Custom(rangeOptions).Draw(t, "options"),
 		}
-		switch s.Action {
-		case actCommit, actDiscard:
-		case actAdd:
-			s.Key = rapid.SampledFrom(numbers).Draw(t, "key")
-			s.Delta = rapid.Int64Range(-3, 3).Draw(t, "delta")
-		case actSet:
-			s.Key = rapid.SampledFrom(every).Draw(t, "key")
-			s.Value = rapid.SampledFrom([]string{"", "1", "22", "333", "4444"}).Draw(t, "value")
-			if len(s.Key) == 2 && s.Key[1] == 'n' {
-				s.Value = number(rapid.Int64Range(0, 9).Draw(t, "number"))
-			}
-		default:
-			s.Key = rapid.SampledFrom(every).Draw(t, "key")
-			s.End = rapid.SampledFrom(append(every, "\xff\xff\xff")).Draw(t, "end")
-			s.Snapshot = rapid.IntRange(0, 3).Draw(t, "snapshot") == 0
-			s.Options = rapid.Custom(rangeOptions).Draw(t, "options")
-			s.Key, s.End = min(s.Key, s.End), max(s.Key, s.End)
+		numeric := strings.HasSuffix(s.Key, "n")
+		switch {
+		case s.Action == actAdd && !numeric:
+			s.Action = actSet
+		case s.Action == actSet && numeric:
+			s.Value = number(s.Delta)
 		}
 		return s
 	})
@@ -151,6 +163,10 @@ type lane struct {
 }
 
 func (l *lockstep) key(name string) []byte { return []byte(l.prefix + name) }
+
+func (l *lockstep) span(s Step) store.Range {
+	return store.Range{Begin: l.key(min(s.Key, s.End)), End: l.key(max(s.Key, s.End))}
+}
 
 // step does one step. A transaction that met a fault is given up.
 func (l *lockstep) step(s Step) error {
@@ -217,7 +233,7 @@ func (l *lockstep) forgive(lane int, err error) error {
 }
 
 func (l *lockstep) write(tx store.Tx, s Step) {
-	key, span := l.key(s.Key), store.Range{Begin: l.key(s.Key), End: l.key(s.End)}
+	key, span := l.key(s.Key), l.span(s)
 	switch s.Action {
 	case actSet:
 		tx.Set(key, []byte(s.Value))
@@ -266,12 +282,15 @@ func (l *lockstep) read(pair *lane, s Step) error {
 // pair it may say either that there is more, and its read depends on the keys
 // beyond only if it said that there are none.
 func (l *lockstep) readRange(tx, reference store.Reader, s Step) error {
-	span := store.Range{Begin: l.key(s.Key), End: l.key(s.End)}
+	span := l.span(s)
 	got, more, err := tx.GetRange(l.ctx, span, s.Options)
 	if err != nil {
 		return err
 	}
 	o := s.Options
+	if err := within(o, got); err != nil {
+		return err
+	}
 	if !more {
 		o.Limit, o.Bytes = 0, 0
 	}
@@ -283,6 +302,18 @@ func (l *lockstep) readRange(tx, reference store.Reader, s Step) error {
 		return fmt.Errorf("range %q to %q, %+v: got more %v after %d pairs", s.Key, s.End, s.Options, more, len(got))
 	}
 	return differ(fmt.Sprintf("range %q to %q, %+v", s.Key, s.End, s.Options), got, want)
+}
+
+// within says whether a read kept its bounds.
+func within(o store.RangeOptions, pairs []store.KeyValue) error {
+	bytes := 0
+	for i, kv := range pairs {
+		if o.Limit > 0 && i >= o.Limit || o.Bytes > 0 && bytes >= o.Bytes {
+			return fmt.Errorf("range read with %+v: got %d pairs", o, len(pairs))
+		}
+		bytes += len(kv.Key) + len(kv.Value)
+	}
+	return nil
 }
 
 // commit commits on both sides. Where the driver may not know what came of it,

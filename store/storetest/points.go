@@ -127,8 +127,9 @@ func readerOwns(e *env) {
 	a := e.begin()
 	a.set("c", "own")
 	for range 2 {
-		for _, key := range []string{"a", "c"} {
+		for key, want := range map[string]string{"a": "stored", "c": "own"} {
 			value := a.get(key)
+			e.diff("value of "+key, string(value), want)
 			copy(value, "######")
 		}
 		values, err := a.GetAll(e.ctx, [][]byte{e.key("a")})

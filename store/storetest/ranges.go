@@ -13,6 +13,8 @@ func rangeChecks() []Check {
 		{Name: "a limit cuts a range", check: rangeLimit},
 		{Name: "a number of bytes cuts a range", check: rangeBytes},
 		{Name: "pages of a range add up to it", check: rangePages},
+		{Name: "an empty range reads nothing", check: emptyRead},
+		{Name: "writes of an empty range are none", check: emptyWrite},
 	}
 }
 
@@ -73,6 +75,42 @@ func rangeBytes(e *env) {
 		e.wantRange(r, e.all(), store.RangeOptions{Bytes: one, Limit: 2}, true, "a", "123")
 		e.wantRange(r, e.all(), store.RangeOptions{Bytes: 3 * one, Limit: 2}, true, "a", "123", "b", "123")
 	}
+}
+
+// empties are ranges without keys, though there are keys around their bounds.
+func (e *env) empties() []store.Range {
+	return []store.Range{e.span("b", "b"), e.span("c", "b"), e.span("z", "")}
+}
+
+func emptyRead(e *env) {
+	e.put("a", "1", "b", "2", "c", "3")
+	a := e.begin()
+	a.clear("b")
+	a.set("bb", "own")
+	for _, r := range e.empties() {
+		for _, o := range []store.RangeOptions{{}, {Reverse: true}, {Limit: 1}} {
+			a.wantRange(r, o, false)
+			e.wantRange(a.Snapshot(), r, o, false)
+		}
+	}
+}
+
+// emptyWrite: what wrote nothing but empty ranges has only read, so it commits
+// whatever others wrote, and nobody conflicts with it.
+func emptyWrite(e *env) {
+	e.put("a", "1", "b", "2", "c", "3")
+	for _, r := range e.empties() {
+		a, b := e.begin().pin(), e.begin()
+		a.wantRange(e.all(), store.RangeOptions{}, false, "a", "1", "b", "2", "c", "3")
+		b.wantRange(e.all(), store.RangeOptions{}, false, "a", "1", "b", "2", "c", "3")
+		a.AddReadConflict(r)
+		a.AddWriteConflict(r)
+		a.ClearRange(r)
+		e.put("a", "1")
+		a.commit()
+		b.commit()
+	}
+	e.want("a", "1", "b", "2", "c", "3")
 }
 
 // rangePages reads on from the last key as the service does. A read that ends

@@ -124,6 +124,9 @@ func stampOf(version uint64) store.Versionstamp {
 	return s
 }
 
+// empty reports whether r holds no key.
+func empty(r store.Range) bool { return bytes.Compare(r.Begin, r.End) >= 0 }
+
 // overlap reports whether a range of a and one of b have a key in common.
 func overlap(a, b []store.Range) bool {
 	for _, r := range a {
@@ -155,7 +158,7 @@ func without(r, k store.Range) []store.Range {
 		{Begin: r.Begin, End: least(r.End, k.Begin)},
 		{Begin: greatest(r.Begin, k.End), End: r.End},
 	} {
-		if bytes.Compare(l.Begin, l.End) < 0 {
+		if !empty(l) {
 			left = append(left, l)
 		}
 	}

@@ -79,8 +79,10 @@ func (t *tx) Clear(key []byte) {
 
 // ClearRange implements store.Tx.
 func (t *tx) ClearRange(r store.Range) {
-	t.write(op{kind: kindClear, span: r})
-	t.known = append(t.known, r)
+	if !empty(r) {
+		t.write(op{kind: kindClear, span: r})
+		t.known = append(t.known, r)
+	}
 }
 
 // Add implements store.Tx.
@@ -95,16 +97,20 @@ func (t *tx) SetVersionstampedKey(key []byte, offset int, value []byte) {
 
 // AddReadConflict implements store.Tx.
 func (t *tx) AddReadConflict(r store.Range) {
-	t.checkRange(r)
-	t.reads = append(t.reads, r)
-	t.size += len(r.Begin) + len(r.End)
+	if !empty(r) {
+		t.checkRange(r)
+		t.reads = append(t.reads, r)
+		t.size += len(r.Begin) + len(r.End)
+	}
 }
 
 // AddWriteConflict implements store.Tx.
 func (t *tx) AddWriteConflict(r store.Range) {
-	t.checkRange(r)
-	t.extra = append(t.extra, r)
-	t.size += len(r.Begin) + len(r.End)
+	if !empty(r) {
+		t.checkRange(r)
+		t.extra = append(t.extra, r)
+		t.size += len(r.Begin) + len(r.End)
+	}
 }
 
 // Commit implements store.Tx.
