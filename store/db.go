@@ -80,21 +80,26 @@ func (db *DB) View(ctx context.Context, fn func(r Tx) error) error {
 	return err
 }
 
+// run returns an error for which MaybeCommitted holds if any of its runs may
+// have committed and no later one, which would have found out, succeeded.
 func (db *DB) run(ctx context.Context, fn func(tx Tx) error, commit bool) error {
+	var doubt error
 	for attempt := 1; ; attempt++ {
 		err := db.try(ctx, fn, commit)
 		if err == nil || !Retryable(err) {
 			return err
 		}
 		db.count(err)
-		if ctx.Err() != nil {
-			return errors.Join(context.Cause(ctx), err)
+		if MaybeCommitted(err) {
+			doubt = err
+		} else if doubt != nil {
+			err = errors.Join(err, doubt)
 		}
 		if attempt >= db.config.MaxAttempts {
 			return fmt.Errorf("store: gave up after %d attempts: %w", attempt, err)
 		}
-		if err := pause(ctx, db.backoff(attempt)); err != nil {
-			return err
+		if cause := pause(ctx, db.backoff(attempt)); cause != nil {
+			return errors.Join(cause, err)
 		}
 	}
 }
@@ -132,7 +137,11 @@ func (db *DB) backoff(attempt int) time.Duration {
 	return rand.N(bound + 1)
 }
 
+// pause returns why ctx ended, if it does within d.
 func pause(ctx context.Context, d time.Duration) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
