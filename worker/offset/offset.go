@@ -103,6 +103,26 @@ func (m *Map) step(p int) (run, int) {
 	return r, (p - r.out) / int(r.outStep)
 }
 
+// Then returns the map of a text that was derived, as next says, from the text
+// that m is the map of. Either may be nil.
+func (m *Map) Then(next *Map) *Map {
+	switch {
+	case m == nil:
+		return next
+	case next == nil:
+		return m
+	}
+	var b Builder
+	for i, r := range next.runs {
+		for out := r.out; out < next.begin(i+1); out += int(r.outStep) {
+			from, to := next.Source(out, out+int(r.outStep))
+			from, to = m.Source(from, to)
+			b.Step(int(r.outStep), from, to-from)
+		}
+	}
+	return b.Map()
+}
+
 // A Builder makes a Map from the front of the derived text to its end. What of
 // the source is never mentioned was dropped. The zero Builder is ready.
 type Builder struct {
