@@ -1,0 +1,317 @@
+package document
+
+import (
+	"html"
+	"strings"
+	"unicode/utf8"
+
+	xhtml "golang.org/x/net/html"
+
+	"github.com/coditect/mapreduce/worker/offset"
+)
+
+// What an element does to the text around it.
+type layout int8
+
+const (
+	inline    layout = iota
+	line             // stands on lines of its own
+	paragraph        // and has empty lines around it
+	cell             // is parted from the cell before it by a tab
+	dropped          // is not text
+)
+
+// layoutOf returns the layout of the element called name.
+func layoutOf(name string) layout {
+	switch name {
+	case "address", "article", "aside", "body", "caption", "center", "dd", "details", "dialog", "dir", "div", "dt",
+		"fieldset", "figcaption", "footer", "form", "head", "header", "hgroup", "html", "legend", "li", "main", "menu",
+		"nav", "optgroup", "option", "search", "section", "select", "summary", "tbody", "textarea", "tfoot", "thead", "tr":
+		return line
+	case "blockquote", "dl", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "listing", "ol", "p", "plaintext",
+		"pre", "table", "title", "ul", "xmp":
+		return paragraph
+	case "td", "th":
+		return cell
+	case "iframe", "noembed", "noframes", "noscript", "script", "style", "svg", "template":
+		return dropped
+	}
+	return inline
+}
+
+// htmlText returns the readable text of a page, and the map from it through
+// back to the bytes of the file. Elements that begin a line on a screen begin
+// one here, white space that a screen would not show is not here, and character
+// references are decoded. Its time is linear in the length of the page.
+func htmlText(page string, back *offset.Map) (string, *offset.Map) {
+	visible := map[string]bool{}
+	for {
+		p := htmlParser{page: page, visible: visible}
+		open := p.parse()
+		if open == "" {
+			return p.out.String(), back.Then(p.back.Map())
+		}
+		visible[open] = true // it never ends, and must not swallow the page
+	}
+}
+
+// An htmlParser turns a page into text. Breaks and white space are held back
+// until text follows.
+type htmlParser struct {
+	page    string
+	visible map[string]bool // elements that are not dropped after all
+	out     strings.Builder
+	back    offset.Builder
+
+	drop   string // the element that is being dropped
+	nested int    // how many elements of that name are open
+	pre    int    // how many elements are open that keep white space
+	first  bool   // nothing has been read since a pre element began
+	raw    bool   // the next text has no character references
+
+	breaks   int  // line breaks held back
+	tab      bool // a tab is held back
+	space    int  // bytes of white space held back
+	spacePos int  // where that is
+}
+
+// parse reads the page. If it ends within an element that was dropped, parse
+// returns the name of that, unless such text can be nothing but code.
+func (p *htmlParser) parse() (open string) {
+	z := xhtml.NewTokenizer(strings.NewReader(p.page))
+	pos := 0
+	for {
+		kind := z.Next()
+		if kind == xhtml.ErrorToken {
+			break
+		}
+		size := len(z.Raw())
+		switch kind {
+		case xhtml.TextToken:
+			if p.drop == "" {
+				p.text(pos, pos+size)
+			}
+			p.raw = false
+		case xhtml.StartTagToken, xhtml.SelfClosingTagToken:
+			name, _ := z.TagName()
+			p.start(string(name), kind == xhtml.SelfClosingTagToken)
+		case xhtml.EndTagToken:
+			name, _ := z.TagName()
+			p.end(string(name))
+		}
+		pos += size
+	}
+	switch p.drop {
+	case "script", "style":
+		return ""
+	}
+	return p.drop
+}
+
+// start begins the element called name.
+func (p *htmlParser) start(name string, closed bool) {
+	if p.drop != "" {
+		if name == p.drop && !closed {
+			p.nested++
+		}
+		return
+	}
+	p.first = false
+	p.raw = name == "xmp" || name == "plaintext"
+	switch layoutOf(name) {
+	case dropped:
+		if !p.visible[name] && !(name == "svg" && closed) {
+			p.drop, p.nested = name, 1
+		}
+		return
+	case cell:
+		p.tab = true
+		return
+	}
+	if name == "br" {
+		p.breaks = min(p.breaks+1, 2)
+		return
+	}
+	p.block(name)
+	if name == "pre" || name == "textarea" {
+		p.pre++
+		p.first = true
+	}
+}
+
+// end ends the element called name.
+func (p *htmlParser) end(name string) {
+	if p.drop != "" {
+		if name == p.drop {
+			p.nested--
+		}
+		if p.nested == 0 {
+			p.drop = ""
+		}
+		return
+	}
+	p.first, p.raw = false, false
+	if name == "pre" || name == "textarea" {
+		p.pre = max(p.pre-1, 0)
+	}
+	p.block(name)
+}
+
+// block holds back the line breaks around a block.
+func (p *htmlParser) block(name string) {
+	switch layoutOf(name) {
+	case line:
+		p.breaks = max(p.breaks, 1)
+	case paragraph:
+		p.breaks = 2
+	}
+}
+
+// text takes in the text [pos, end) of the page.
+func (p *htmlParser) text(pos, end int) {
+	if p.first {
+		p.first = false
+		if strings.HasPrefix(p.page[pos:end], "\r") {
+			pos++
+		}
+		if strings.HasPrefix(p.page[pos:end], "\n") {
+			pos++
+		}
+	}
+	for pos < end {
+		s := p.page[pos:end]
+		size := 1
+		switch {
+		case s[0] == '&' && !p.raw:
+			size = p.reference(s, pos)
+		case s[0] == 0: // not a character of any page
+		case isSpace(s[0]):
+			size = p.blank(s, pos)
+		case strings.HasPrefix(s, noBreakSpace):
+			size = len(noBreakSpace)
+			p.hold(pos, size) // read as white space, which rules look for
+		default:
+			size = plainRun(s)
+			p.flush(pos)
+			p.out.WriteString(s[:size])
+			p.back.Copy(pos, size)
+		}
+		pos += size
+	}
+}
+
+const noBreakSpace = "\u00a0"
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' }
+
+// plainRun returns how many bytes at the front of s stand for themselves; at
+// least one.
+func plainRun(s string) int {
+	i := 1
+	for i < len(s) && s[i] != '&' && s[i] != 0 && !isSpace(s[i]) && s[i] != noBreakSpace[0] {
+		i++
+	}
+	for i > 1 && i < len(s) && !utf8.RuneStart(s[i]) {
+		i--
+	}
+	return i
+}
+
+// blank takes in the white space at the front of s, which is at pos of the
+// page, and returns how many bytes.
+func (p *htmlParser) blank(s string, pos int) int {
+	if p.pre == 0 {
+		n := 1
+		for n < len(s) && isSpace(s[n]) {
+			n++
+		}
+		p.hold(pos, n)
+		return n
+	}
+	n, c := 1, s[:1]
+	if strings.HasPrefix(s, "\r\n") {
+		n = 2
+	}
+	if c == "\r" {
+		c = "\n"
+	}
+	p.flush(pos)
+	p.out.WriteString(c)
+	p.back.Step(1, pos, n)
+	return n
+}
+
+// hold holds back n bytes of white space at pos.
+func (p *htmlParser) hold(pos, n int) {
+	if p.space == 0 {
+		p.spacePos = pos
+	}
+	p.space = pos + n - p.spacePos
+}
+
+// maxReference is more bytes than any character reference has.
+const maxReference = 40
+
+// reference takes in the character reference at the front of s, which is at pos
+// of the page, and returns how many bytes. An ampersand that begins none is
+// text.
+func (p *htmlParser) reference(s string, pos int) int {
+	n := 1
+	for n < min(len(s), maxReference) && (s[n] == '#' && n == 1 || isAlphanumeric(s[n])) {
+		n++
+	}
+	if n < len(s) && s[n] == ';' {
+		n++
+	}
+	decoded, n := decodeReference(s[:n])
+	if decoded == noBreakSpace {
+		decoded = " "
+	}
+	if p.pre == 0 && len(decoded) == 1 && isSpace(decoded[0]) {
+		p.hold(pos, n)
+		return n
+	}
+	p.flush(pos)
+	p.out.WriteString(decoded)
+	p.back.Step(len(decoded), pos, n)
+	return n
+}
+
+// decodeReference decodes what may be a character reference, and returns the
+// characters and how many bytes of s they stand for. Old references need no
+// semicolon, so letters may follow that are none of it.
+func decodeReference(s string) (string, int) {
+	decoded := html.UnescapeString(s)
+	if decoded == s {
+		return "&", 1
+	}
+	_, size := utf8.DecodeRuneInString(decoded)
+	if rest := decoded[size:]; rest != "" && strings.HasSuffix(s, rest) {
+		return decoded[:size], len(s) - len(rest)
+	}
+	return decoded, len(s)
+}
+
+func isAlphanumeric(c byte) bool {
+	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
+}
+
+// flush writes what is held back before the text at pos.
+func (p *htmlParser) flush(pos int) {
+	breaks, tab, space := p.breaks, p.tab, p.space
+	p.breaks, p.tab, p.space = 0, false, 0
+	switch {
+	case p.out.Len() == 0:
+	case breaks > 0:
+		p.out.WriteString("\n\n"[:breaks])
+		for range breaks {
+			p.back.Step(1, pos, 0)
+		}
+	case tab:
+		p.out.WriteByte('\t')
+		p.back.Step(1, pos, 0)
+	case space > 0:
+		p.out.WriteByte(' ')
+		p.back.Step(1, p.spacePos, space)
+	}
+}

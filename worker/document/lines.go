@@ -1,0 +1,230 @@
+package document
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"unicode/utf8"
+)
+
+// LinesOptions direct Lines.
+type LinesOptions struct {
+	// Name is that of the file, for errors and for documents without an id.
+	// Defaults to "stdin".
+	Name string
+
+	// MaxBytes bounds a line. Defaults to DefaultMaxBytes.
+	MaxBytes int
+}
+
+// A Record is a document of a file of JSON lines.
+type Record struct {
+	ID       string         // see ID; of its name, or of the file's name, # and the line
+	Name     string         // as the file gives it; empty if it does not
+	Text     string         // never blank
+	Metadata map[string]any // all other members; numbers are json.Number
+	Line     int            // from 1
+}
+
+// A LineError says why a line is not a document.
+type LineError struct {
+	File   string
+	Line   int // from 1
+	Reason string
+}
+
+func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Reason) }
+
+// Lines yields the documents of r, one a line, each an object of the form
+// {"id": …, "text": …} with metadata as further members. Empty lines are passed
+// over. A line that is not a document yields a *LineError, and the next line
+// follows; any other error is of reading, and the last. It holds one line at a
+// time.
+func Lines(r io.Reader, o LinesOptions) iter.Seq2[Record, error] {
+	o.Name = cmp.Or(o.Name, "stdin")
+	o.MaxBytes = cmp.Or(o.MaxBytes, DefaultMaxBytes)
+	return func(yield func(Record, error) bool) {
+		l := lineReader{r: bufio.NewReaderSize(r, 64<<10), max: o.MaxBytes}
+		for n := 1; ; n++ {
+			line, err := l.next()
+			if err != nil && !errors.Is(err, errTooLong) {
+				if err != io.EOF {
+					yield(Record{}, fmt.Errorf("document: read %s, line %d: %w", o.Name, n, err))
+				}
+				return
+			}
+			if n == 1 {
+				line = bytes.TrimPrefix(line, []byte(utf8BOM))
+			}
+			line = bytes.TrimSpace(line)
+			if err == nil && len(line) == 0 {
+				continue
+			}
+			var rec Record
+			if err == nil {
+				rec, err = parseRecord(line, o.Name, n)
+			}
+			if err != nil {
+				rec, err = Record{}, &LineError{File: o.Name, Line: n, Reason: err.Error()}
+			}
+			if !yield(rec, err) {
+				return
+			}
+		}
+	}
+}
+
+var errTooLong = errors.New("the line is too long")
+
+// A lineReader reads lines up to a length.
+type lineReader struct {
+	r   *bufio.Reader
+	buf []byte // of the line returned last
+	max int
+}
+
+// next returns the next line, valid until the next call; io.EOF if there is
+// none. A line above the maximum is read to its end and gives errTooLong.
+func (l *lineReader) next() ([]byte, error) {
+	l.buf = l.buf[:0]
+	read, long := false, false
+	for {
+		part, err := l.r.ReadSlice('\n')
+		read = read || len(part) > 0
+		if long = long || len(l.buf)+len(part) > l.max+len("\r\n"); !long {
+			l.buf = append(l.buf, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err == io.EOF && read, err == nil:
+			if long || len(bytes.TrimRight(l.buf, "\r\n")) > l.max {
+				return nil, fmt.Errorf("%w: more than %d bytes", errTooLong, l.max)
+			}
+			return l.buf, nil
+		default:
+			return nil, err
+		}
+	}
+}
+
+// parseRecord returns the document that a line holds. Its errors are reasons.
+func parseRecord(line []byte, file string, n int) (Record, error) {
+	if !utf8.Valid(line) {
+		return Record{}, fmt.Errorf("not UTF-8: column %d", firstInvalid(line)+1)
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(line, &members); err != nil {
+		return Record{}, notObject(err)
+	}
+	if members == nil {
+		return Record{}, errors.New("not a JSON object but null")
+	}
+	rec := Record{Line: n}
+	var err error
+	if rec.Name, err = recordName(members["id"]); err != nil {
+		return Record{}, err
+	}
+	rec.ID = ID(cmp.Or(rec.Name, fmt.Sprintf("%s#%d", file, n)))
+	if len(rec.ID) > MaxIDBytes {
+		return Record{}, fmt.Errorf("id is of %d bytes, more than %d", len(rec.ID), MaxIDBytes)
+	}
+	if rec.Text, err = recordText(members["text"]); err != nil {
+		return Record{}, err
+	}
+	delete(members, "id")
+	delete(members, "text")
+	rec.Metadata, err = metadata(members)
+	return rec, err
+}
+
+// notObject says what is wrong with a line that is not a JSON object.
+func notObject(err error) error {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("not JSON: column %d: %s", syntax.Offset, syntax)
+	case errors.As(err, &kind):
+		return fmt.Errorf("not a JSON object but %s", kind.Value)
+	}
+	return err
+}
+
+// recordName returns the name that the member id holds; empty if it is missing.
+func recordName(id json.RawMessage) (string, error) {
+	if len(id) == 0 || string(id) == "null" {
+		return "", nil
+	}
+	if id[0] == '"' {
+		return stringMember("id", id)
+	}
+	var n json.Number
+	if err := json.Unmarshal(id, &n); err != nil {
+		return "", errors.New("id is neither a string nor a number")
+	}
+	return n.String(), nil
+}
+
+// recordText returns the text that the member text holds.
+func recordText(text json.RawMessage) (string, error) {
+	switch {
+	case len(text) == 0:
+		return "", errors.New("text is missing")
+	case text[0] != '"':
+		return "", errors.New("text is not a string")
+	}
+	s, err := stringMember("text", text)
+	if err != nil {
+		return "", err
+	}
+	if strings.TrimSpace(s) == "" {
+		return "", errors.New("text is empty")
+	}
+	if reason := unreadableText(s); reason != "" {
+		return "", errors.New(reason)
+	}
+	return s, nil
+}
+
+// stringMember decodes a JSON string. The decoder puts U+FFFD where half a
+// surrogate pair is escaped, which would change the text unseen.
+func stringMember(name string, raw json.RawMessage) (string, error) {
+	var s string
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	if strings.ContainsRune(s, utf8.RuneError) && strings.Count(s, "\ufffd") > replacements(raw) {
+		return "", fmt.Errorf("%s escapes half a surrogate pair", name)
+	}
+	return s, nil
+}
+
+// replacements returns how often U+FFFD is written out in raw, escaped or not.
+func replacements(raw []byte) int {
+	return bytes.Count(raw, []byte("\ufffd")) + bytes.Count(bytes.ToLower(raw), []byte(`\ufffd`))
+}
+
+// metadata decodes the members that are left.
+func metadata(members map[string]json.RawMessage) (map[string]any, error) {
+	if len(members) == 0 {
+		return nil, nil
+	}
+	out := make(map[string]any, len(members))
+	for name, raw := range members {
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.UseNumber()
+		var v any
+		if err := d.Decode(&v); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		out[name] = v
+	}
+	return out, nil
+}
