@@ -16,6 +16,7 @@ func limitChecks() []Check {
 		{Name: "a transaction near the limit", check: largeTx},
 		{Name: "a transaction too large", check: txTooLarge},
 		{Name: "conflict ranges count as size", check: conflictsTooLarge},
+		{Name: "keys that begin with 0xFF are reserved", check: reservedKeys},
 	}
 }
 
@@ -113,5 +114,28 @@ func conflictsTooLarge(e *env) {
 		}
 		e.wantErr(name, a.Commit(e.ctx), store.ErrTxTooLarge)
 	}
+	e.want()
+}
+
+func reservedKeys(e *env) {
+	key := []byte("\xff" + e.prefix)
+	for name, write := range map[string]func(tx store.Tx){
+		"set":         func(tx store.Tx) { tx.Set(key, nil) },
+		"clear":       func(tx store.Tx) { tx.Clear(key) },
+		"clear range": func(tx store.Tx) { tx.ClearRange(store.Prefixed(key)) },
+		"add":         func(tx store.Tx) { tx.Add(key, 1) },
+		"stamped":     func(tx store.Tx) { tx.SetVersionstampedKey([]byte("\xff"+placeholder), 1, nil) },
+	} {
+		a := e.begin()
+		a.set("a", "1")
+		write(a.Tx)
+		e.wantErr(name, a.Commit(e.ctx), store.ErrReservedKey)
+	}
+	_, err := e.begin().Get(e.ctx, key)
+	e.wantErr("get", err, store.ErrReservedKey)
+	_, _, err = e.begin().GetRange(e.ctx, store.Prefixed(key), store.RangeOptions{})
+	e.wantErr("get range", err, store.ErrReservedKey)
+	_, _, err = e.begin().GetRange(e.ctx, store.Range{Begin: e.key(""), End: []byte{0xff}}, store.RangeOptions{Limit: 1})
+	e.must("get range up to what is reserved", err)
 	e.want()
 }

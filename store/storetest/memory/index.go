@@ -127,6 +127,11 @@ func stampOf(version uint64) store.Versionstamp {
 // empty reports whether r holds no key.
 func empty(r store.Range) bool { return bytes.Compare(r.Begin, r.End) >= 0 }
 
+// reserved reports whether r holds a key that begins with 0xFF.
+func reserved(r store.Range) bool {
+	return !empty(r) && bytes.Compare(r.End, []byte{0xff}) > 0
+}
+
 // overlap reports whether a range of a and one of b have a key in common.
 func overlap(a, b []store.Range) bool {
 	for _, r := range a {

@@ -190,6 +190,9 @@ func (t *tx) get(ctx context.Context, key []byte) ([]byte, error) {
 	if err := t.refresh(ctx); err != nil {
 		return nil, err
 	}
+	if reserved(store.Single(key)) {
+		return nil, store.ErrReservedKey
+	}
 	if t.pending(store.Single(key)) {
 		return nil, store.ErrUnreadable
 	}
@@ -200,6 +203,9 @@ func (t *tx) get(ctx context.Context, key []byte) ([]byte, error) {
 func (t *tx) scan(ctx context.Context, r store.Range, o store.RangeOptions) (pairs []store.KeyValue, covered store.Range, more bool, err error) {
 	if err := t.refresh(ctx); err != nil {
 		return nil, r, false, err
+	}
+	if reserved(r) {
+		return nil, r, false, store.ErrReservedKey
 	}
 	found := t.view.slice(r)
 	bytesRead := 0
@@ -248,7 +254,11 @@ func (t *tx) addRead(r store.Range) {
 func (t *tx) write(o op) {
 	t.check(len(o.key) > store.MaxKeySize, store.ErrKeyTooLarge)
 	t.check(len(o.value) > store.MaxValueSize, store.ErrValueTooLarge)
-	t.checkRange(o.span)
+	if o.kind == kindClear {
+		t.checkRange(o.span)
+	} else {
+		t.check(reserved(store.Single(o.key)), store.ErrReservedKey)
+	}
 	t.ops = append(t.ops, o)
 	t.size += o.size()
 }
@@ -257,6 +267,7 @@ func (t *tx) write(o op) {
 // the longest key has a range of its own.
 func (t *tx) checkRange(r store.Range) {
 	t.check(len(r.Begin) > store.MaxKeySize || len(r.End) > store.MaxKeySize+1, store.ErrKeyTooLarge)
+	t.check(reserved(r), store.ErrReservedKey)
 }
 
 func (t *tx) check(exceeded bool, err error) {
