@@ -133,8 +133,12 @@ func (p *peer) accept(w mapreduce.Welcome) *mapreduce.FromWorker {
 	p.t.Helper()
 	p.pipe = <-p.conns
 	hello, err := far{p.pipe}.Recv()
-	if err != nil || hello.Hello == nil {
-		p.t.Fatalf("first message = %+v, %v; want a hello", hello, err)
+	for err != nil { // the worker has given this connection up
+		p.pipe = <-p.conns
+		hello, err = far{p.pipe}.Recv()
+	}
+	if hello.Hello == nil {
+		p.t.Fatalf("first message = %+v; want a hello", hello)
 	}
 	p.send(&mapreduce.ToWorker{Welcome: &w})
 	go p.collect(p.pipe)

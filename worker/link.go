@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -129,20 +128,17 @@ func (l *link) run(ctx context.Context, cancel context.CancelCauseFunc, first *m
 	if every <= 0 {
 		every = s.cfg.Heartbeat
 	}
-	sent := make(chan error, 1) // written once by the sender
+	sent := make(chan struct{})
 	go func() {
-		err := l.send(ctx, every)
-		if err != nil {
+		defer close(sent)
+		if err := l.send(ctx, every); err != nil {
 			cancel(err)
 		}
-		sent <- err
 	}()
 	err := l.receive(first, cancel)
 	cancel(err)
-	if sendErr := <-sent; errors.Is(err, io.EOF) {
-		return sendErr
-	}
-	return err
+	<-sent
+	return context.Cause(ctx) // the first to fail
 }
 
 // send empties the outbox whenever there is something in it. What came up while

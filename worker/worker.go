@@ -76,13 +76,21 @@ func (c Config) validate() error {
 	if len(c.Agents) == 0 {
 		return errors.New("worker: Agents: nothing to run units with")
 	}
-	for name, n := range map[string]int64{
-		"Slots": int64(c.Slots), "Prefetch": int64(c.Prefetch), "MaxAbandoned": int64(c.MaxAbandoned),
-		"MaxOutput": int64(c.MaxOutput), "MaxInput": int64(c.MaxInput), "Heartbeat": int64(c.Heartbeat),
-		"DrainTimeout": int64(c.DrainTimeout), "Grace": int64(c.Grace),
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"Slots", int64(c.Slots)},
+		{"Prefetch", int64(c.Prefetch)},
+		{"Heartbeat", int64(c.Heartbeat)},
+		{"DrainTimeout", int64(c.DrainTimeout)},
+		{"Grace", int64(c.Grace)},
+		{"MaxAbandoned", int64(c.MaxAbandoned)},
+		{"MaxOutput", int64(c.MaxOutput)},
+		{"MaxInput", int64(c.MaxInput)},
 	} {
-		if n < 0 {
-			return fmt.Errorf("worker: %s: must not be negative", name)
+		if f.value < 0 {
+			return fmt.Errorf("worker: %s: must not be negative", f.name)
 		}
 	}
 	return nil
@@ -98,11 +106,10 @@ type Worker struct {
 
 // New returns a worker that does nothing until Run.
 func New(cfg Config) (*Worker, error) {
-	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	w := &Worker{session: newSession(cfg), started: make(chan struct{}, 1)}
+	w := &Worker{session: newSession(cfg.withDefaults()), started: make(chan struct{}, 1)}
 	w.started <- struct{}{}
 	return w, nil
 }

@@ -1,0 +1,101 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// BenchmarkSession measures units that do nothing through one session over a
+// stream in memory: assignment, run, report, verdict.
+func BenchmarkSession(b *testing.B) {
+	for _, slots := range []int{1, 20, 200} {
+		b.Run(fmt.Sprintf("slots=%d", slots), func(b *testing.B) {
+			b.ReportAllocs()
+			feeder := &feeder{left: b.N, names: make([]mapreduce.UnitID, b.N), done: make(chan struct{})}
+			for i := range feeder.names {
+				feeder.names[i] = mapreduce.UnitID(fmt.Sprintf("document_%d.txt", i))
+			}
+			var streams sync.WaitGroup
+			w, err := worker.New(worker.Config{
+				Slots: slots, Prefetch: 64 + slots, Agents: map[string]agent.Agent{"test": runFunc(okay)},
+				Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) {
+					p := newPipe(ctx)
+					streams.Go(func() {
+						if err := feeder.Work(ctx, far{p}); err != nil && err != io.EOF {
+							b.Error(err)
+						}
+						p.end()
+					})
+					return near{p}, nil
+				}},
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(b.Context())
+			b.ResetTimer()
+			streams.Go(func() {
+				if err := w.Run(ctx); err != nil {
+					b.Error(err)
+				}
+			})
+			<-feeder.done
+			b.StopTimer()
+			stop()
+			streams.Wait()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "units/s")
+		})
+	}
+}
+
+// A feeder is a Fleet that accepts everything and keeps a worker full.
+type feeder struct {
+	names []mapreduce.UnitID
+	next  int
+	left  int
+	done  chan struct{}
+}
+
+var _ mapreduce.Fleet = (*feeder)(nil)
+
+func (f *feeder) Work(ctx context.Context, stream mapreduce.WorkStream) error {
+	m, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	out := &mapreduce.ToWorker{Welcome: &mapreduce.Welcome{}, Jobs: []mapreduce.JobInfo{{Job: jobID, Spec: spec}}}
+	f.feed(out, m.Hello.Slots+m.Hello.Prefetch)
+	for {
+		if err := stream.Send(out); err != nil {
+			return err
+		}
+		out = &mapreduce.ToWorker{}
+		for len(out.Verdicts) == 0 {
+			if m, err = stream.Recv(); err != nil {
+				return err
+			}
+			for i := range m.Reports {
+				out.Verdicts = append(out.Verdicts, mapreduce.VerdictOn{Held: heldOf(m.Reports[i]), Verdict: mapreduce.Accepted})
+			}
+			if f.left -= len(m.Reports); f.left == 0 && len(m.Reports) > 0 {
+				close(f.done)
+			}
+		}
+		f.feed(out, len(out.Verdicts))
+	}
+}
+
+func (f *feeder) feed(m *mapreduce.ToWorker, n int) {
+	n = min(n, len(f.names)-f.next)
+	for _, id := range f.names[f.next : f.next+n] {
+		m.Assignments = append(m.Assignments, unitOf(id))
+	}
+	f.next += n
+}

@@ -1,0 +1,415 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+func budgeted() mapreduce.JobSpec {
+	s := spec
+	s.Budget = 1_000_000
+	return s
+}
+
+func TestReserve(t *testing.T) {
+	held := mapreduce.Held{Job: jobID, Unit: "u", Attempt: 1, Running: true}
+	for name, tc := range map[string]struct {
+		spec     mapreduce.JobSpec
+		reserved int64
+		grant    bool
+		reserve  []int64 // a call each, which spends half
+		asks     []int64
+		refused  int // calls
+	}{
+		"no budget":              {spec: spec, reserve: []int64{1000, 1000}},
+		"within the reservation": {spec: budgeted(), reserved: 100, reserve: []int64{50, 75}},
+		"beyond it":              {spec: budgeted(), reserved: 100, grant: true, reserve: []int64{50, 80}, asks: []int64{105}},
+		"none reserved":          {spec: budgeted(), grant: true, reserve: []int64{50, 50}, asks: []int64{50, 75}},
+		"refused":                {spec: budgeted(), reserved: 10, reserve: []int64{50, 4}, asks: []int64{50}, refused: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				refused := 0
+				run := func(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
+					for _, n := range tc.reserve {
+						switch err := calls.Reserve(ctx, n); {
+						case errors.Is(err, agent.ErrBudget):
+							refused++
+						case err != nil:
+							return nil, err
+						default:
+							calls.Spent(n/2, 0, 0)
+						}
+					}
+					return &agent.Result{}, nil
+				}
+				r := start(t, run, worker.Config{})
+				a := unitOf("u")
+				a.Reserved = tc.reserved
+				r.assign(tc.spec, a)
+				var asks []int64
+				got := r.take()
+				for ; len(got.Reports) == 0; got = r.take() {
+					if len(got.Reserve) != 1 || got.Reserve[0].Held != held {
+						t.Fatalf("asked for %+v; want one question", got.Reserve)
+					}
+					asks = append(asks, got.Reserve[0].Tokens)
+					r.send(&mapreduce.ToWorker{Reserved: []mapreduce.ReserveReply{{Held: held, Granted: tc.grant}}})
+				}
+				if diff := cmp.Diff(tc.asks, asks); diff != "" {
+					t.Errorf("asked for reservations of (-want +got):\n%s", diff)
+				}
+				if refused != tc.refused {
+					t.Errorf("refused %d calls; want %d", refused, tc.refused)
+				}
+				r.verdicts(mapreduce.Accepted, got.Reports...)
+				r.finish()
+			})
+		})
+	}
+}
+
+// Calls that overlap never spend more than was reserved at the time, whatever
+// order they end in.
+func TestReserveConcurrently(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // guards the sums, and answers
+		var underWay, spent, granted int64
+		granted = 500
+		call := func(ctx context.Context, calls agent.Calls, i int64) error {
+			worst := 40 + i*37%200
+			if err := calls.Reserve(ctx, worst); err != nil {
+				return err
+			}
+			mu.Lock()
+			underWay += worst
+			if underWay+spent > granted {
+				t.Errorf("%d tokens spent and %d under way of %d reserved", spent, underWay, granted)
+			}
+			mu.Unlock()
+			after(time.Duration(i*13%29) * time.Millisecond)
+			mu.Lock()
+			defer mu.Unlock()
+			underWay -= worst
+			took := worst * (i % 5) / 4
+			spent += took
+			calls.Spent(took, 0, 0)
+			return nil
+		}
+		run := func(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
+			var wg sync.WaitGroup
+			for i := range int64(200) {
+				wg.Go(func() {
+					after(time.Duration(i) * time.Millisecond)
+					if err := call(ctx, calls, i); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			return &agent.Result{}, nil
+		}
+		r := start(t, run, worker.Config{})
+		a := unitOf("u")
+		a.Reserved = granted
+		r.assign(budgeted(), a)
+		got := r.take()
+		for ; len(got.Reports) == 0; got = r.take() {
+			for _, q := range got.Reserve {
+				mu.Lock()
+				granted = q.Tokens
+				mu.Unlock()
+				r.send(&mapreduce.ToWorker{Reserved: []mapreduce.ReserveReply{{Held: q.Held, Granted: true}}})
+			}
+			after(time.Millisecond)
+		}
+		if total := got.Reports[0].Tokens.Total(); total != spent || total == 0 {
+			t.Errorf("reported %d tokens; want %d", total, spent)
+		}
+		r.verdicts(mapreduce.Accepted, got.Reports...)
+		r.finish()
+	})
+}
+
+// A state is sent on when enough was spent since the last, and before the
+// report of an attempt without result.
+func TestKeep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		run := func(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
+			for i := range 7 {
+				calls.Spent(3000, 1000, 0)
+				if err := calls.Keep(ctx, []byte{byte(i)}); err != nil {
+					return nil, err
+				}
+				after(time.Second)
+			}
+			if err := calls.Keep(ctx, make([]byte, agent.MaxState+1)); err == nil {
+				t.Error("Keep took a state that is too large")
+			}
+			return nil, errors.New("broken")
+		}
+		r := start(t, run, worker.Config{})
+		r.assign(spec, unitOf("u"))
+		after(time.Minute)
+		synctest.Wait()
+		for i, m := range r.msgs {
+			if len(m.States) > 0 && len(m.Reports) > 0 {
+				t.Errorf("message %d holds a state beside a report: it would come after it", i)
+			}
+		}
+		got := r.take()
+		h := mapreduce.Held{Job: jobID, Unit: "u", Attempt: 1, Running: true}
+		want := []mapreduce.AgentState{
+			{Held: h, Tokens: mapreduce.Tokens{In: 9000, Out: 3000}, Data: []byte{2}},
+			{Held: h, Tokens: mapreduce.Tokens{In: 18000, Out: 6000}, Data: []byte{5}},
+			{Held: h, Tokens: mapreduce.Tokens{In: 21000, Out: 7000}, Data: []byte{6}},
+		}
+		if diff := cmp.Diff(want, got.States); diff != "" {
+			t.Errorf("states (-want +got):\n%s", diff)
+		}
+		r.verdicts(mapreduce.Accepted, got.Reports...)
+		r.finish()
+	})
+}
+
+func TestHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		run := func(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+			calls.Spent(10, 1, 0)
+			calls.Progress("reading " + string(task.Unit))
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		p := newPeer(t)
+		r := launch(t, p, run, worker.Config{Slots: 2, Prefetch: 1})
+		p.accept(mapreduce.Welcome{Heartbeat: 7 * time.Second})
+		r.assign(spec, unitOf("b"), unitOf("a"), unitOf("c"))
+		r.take()
+		after(7*time.Second - 1)
+		if got := r.take().Heartbeat; got != nil {
+			t.Errorf("heartbeat before its time: %+v", got)
+		}
+		after(1)
+		want := &mapreduce.Heartbeat{}
+		for _, id := range []mapreduce.UnitID{"a", "b"} {
+			want.Progress = append(want.Progress, mapreduce.Progress{
+				Held:   mapreduce.Held{Job: jobID, Unit: id, Attempt: 1, Running: true},
+				Tokens: mapreduce.Tokens{In: 10, Out: 1}, Note: "reading " + string(id),
+			})
+		}
+		if diff := cmp.Diff(want, r.take().Heartbeat); diff != "" {
+			t.Errorf("heartbeat (-want +got):\n%s", diff)
+		}
+		r.stop()
+		after(26 * time.Second)
+		r.verdicts(mapreduce.Accepted, r.take().Reports...)
+		r.finish()
+	})
+}
+
+// A provider fails three times in a row: its breaker opens, what meets it is
+// handed back and the orchestrator told at once; after a minute one call probes
+// while others wait for what it finds.
+func TestBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var up atomic.Bool
+		var made atomic.Int32
+		run := func(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
+			err := calls.Call(ctx, "", func(context.Context) error {
+				made.Add(1)
+				after(time.Second)
+				if !up.Load() {
+					return errors.New("503")
+				}
+				return nil
+			})
+			return &agent.Result{}, err
+		}
+		r := start(t, run, worker.Config{Slots: 5})
+		outcomes := func(ids ...mapreduce.UnitID) (got []string) {
+			var as []mapreduce.Assignment
+			for _, id := range ids {
+				as = append(as, unitOf(id))
+			}
+			r.assign(spec, as...)
+			after(2 * time.Second)
+			reps := r.take().Reports
+			r.verdicts(mapreduce.Accepted, reps...)
+			for _, rep := range reps {
+				got = append(got, fmt.Sprintf("%d %s %v", rep.Outcome, rep.Breaker, rep.RetryAfter))
+			}
+			slices.Sort(got)
+			return got
+		}
+		check := func(what string, want, got []string) {
+			t.Helper()
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", what, diff)
+			}
+		}
+		check("failures", []string{"2  0s", "2  0s"}, outcomes("a", "b"))
+		r.assign(spec, unitOf("c"))
+		after(time.Second)
+		got := r.take()
+		want := &mapreduce.Heartbeat{Breakers: []mapreduce.BreakerState{{Name: "test/m", OpenFor: time.Minute + time.Millisecond}}}
+		if diff := cmp.Diff(want, got.Heartbeat, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("heartbeat as the breaker opens (-want +got):\n%s", diff)
+		}
+		r.verdicts(mapreduce.Accepted, got.Reports...)
+		made.Store(0)
+		check("open", []string{"3 test/m 1m0.001s"}, outcomes("d"))
+		after(59 * time.Second)
+		check("probe fails", []string{"2  0s", "3 test/m 1m0.001s"}, outcomes("e", "f"))
+		after(60 * time.Second)
+		up.Store(true)
+		check("probe succeeds", []string{"1  0s", "1  0s", "1  0s"}, outcomes("g", "h", "i"))
+		if n := made.Load(); n != 4 { // either of e and f; g, h, i
+			t.Errorf("%d calls were made; want the probe alone of e and f, and 3", n)
+		}
+		r.finish()
+	})
+}
+
+func TestBreakerSkip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		run := func(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
+			return nil, calls.Call(ctx, "other/model", func(context.Context) error { return errors.New("503") })
+		}
+		r := start(t, run, worker.Config{Slots: 1, Prefetch: 4})
+		s := spec
+		s.OnBreaker, s.BreakerThreshold = mapreduce.BreakerSkip, 1
+		r.assign(s, unitOf("a"), unitOf("b"))
+		got := r.take().Reports
+		want := []mapreduce.Report{
+			{Job: jobID, Unit: "a", Attempt: 1, Calls: 1, Outcome: mapreduce.Errored, Errors: []string{"503"}},
+			{
+				Job: jobID, Unit: "b", Attempt: 1, Calls: 1, Outcome: mapreduce.Errored, Class: mapreduce.PermanentUnit,
+				Errors: []string{"Circuit breaker open - skipped"},
+			},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("reports (-want +got):\n%s", diff)
+		}
+		r.verdicts(mapreduce.Accepted, got...)
+		r.finish()
+	})
+}
+
+// What says nothing of the provider's health leaves its breaker alone.
+func TestBreakerExclusions(t *testing.T) {
+	for name, tc := range map[string]struct {
+		call func(context.Context) error
+		open bool
+	}{
+		"retryable":      {func(context.Context) error { return errors.New("503") }, true},
+		"permanent":      {func(context.Context) error { return agent.Permanent(errors.New("400")) }, false},
+		"job":            {func(context.Context) error { return agent.PermanentJob(errors.New("401")) }, false},
+		"cancelled":      {func(context.Context) error { return fmt.Errorf("call: %w", context.Canceled) }, false},
+		"took too long":  {func(context.Context) error { return context.DeadlineExceeded }, true},
+		"panic":          {func(context.Context) error { panic("bug") }, false},
+		"unit was ended": {func(ctx context.Context) error { <-ctx.Done(); return errors.New("broken pipe") }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				run := func(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
+					return nil, calls.Call(ctx, "", tc.call)
+				}
+				r := start(t, run, worker.Config{Slots: 1, Prefetch: 9, Heartbeat: time.Hour})
+				var as []mapreduce.Assignment
+				for i := range 3 {
+					as = append(as, unitOf(mapreduce.UnitID(fmt.Sprint(i))))
+				}
+				r.assign(spec, as...)
+				after(31 * time.Minute) // beyond the deadlines
+				got := r.take()
+				if open := len(got.Heartbeat.Breakers) > 0; open != tc.open {
+					t.Errorf("open = %v after 3 of them; want %v", open, tc.open)
+				}
+				r.verdicts(mapreduce.Accepted, got.Reports...)
+				r.finish()
+			})
+		})
+	}
+}
+
+func TestInputPieces(t *testing.T) {
+	h := mapreduce.Held{Job: jobID, Unit: "u", Attempt: 1}
+	piece := func(input, index int, data string) mapreduce.InputPiece {
+		return mapreduce.InputPiece{Held: h, Input: input, Index: index, Data: []byte(data)}
+	}
+	for name, tc := range map[string]struct {
+		pieces []mapreduce.InputPiece
+		want   []string // the inputs, if the unit runs
+		report mapreduce.Report
+	}{
+		"in order": {
+			pieces: []mapreduce.InputPiece{piece(0, 0, "ab"), piece(0, 1, "c"), piece(2, 0, "d")},
+			want:   []string{"abc", "inline", "d"}, report: mapreduce.Report{Outcome: mapreduce.Done},
+		},
+		"in any order": {
+			pieces: []mapreduce.InputPiece{piece(2, 0, "d"), piece(0, 1, "c"), piece(0, 0, "ab")},
+			want:   []string{"abc", "inline", "d"}, report: mapreduce.Report{Outcome: mapreduce.Done},
+		},
+		"none came": {report: mapreduce.Report{
+			Outcome: mapreduce.Returned, Errors: []string{"input 0: has 0 of 2 pieces"},
+		}},
+		"one is missing": {
+			pieces: []mapreduce.InputPiece{piece(0, 1, "c"), piece(2, 0, "d")},
+			report: mapreduce.Report{Outcome: mapreduce.Returned, Errors: []string{"input 0: piece 0 is missing"}},
+		},
+		"one came twice": {
+			pieces: []mapreduce.InputPiece{piece(0, 0, "ab"), piece(0, 0, "ab"), piece(2, 0, "d")},
+			report: mapreduce.Report{Outcome: mapreduce.Returned, Errors: []string{"input 0: piece 1 is missing"}},
+		},
+		"too large": {
+			pieces: []mapreduce.InputPiece{piece(0, 0, "abcdef"), piece(0, 1, "ghij"), piece(2, 0, "d")},
+			report: mapreduce.Report{
+				Outcome: mapreduce.Errored, Class: mapreduce.PermanentUnit,
+				Errors: []string{"inputs of 11 bytes; at most 10 are taken"},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var inputs []string
+				run := func(_ context.Context, task *agent.Task, _ agent.Calls) (*agent.Result, error) {
+					for _, in := range task.Inputs {
+						inputs = append(inputs, string(in.Data))
+					}
+					return &agent.Result{}, nil
+				}
+				r := start(t, run, worker.Config{MaxInput: 10})
+				for _, x := range tc.pieces {
+					r.send(&mapreduce.ToWorker{Pieces: []mapreduce.InputPiece{x}})
+				}
+				a := unitOf("u")
+				a.Inputs = []mapreduce.Input{{Unit: "x", Pieces: 2}, {Unit: "y", Data: []byte("inline")}, {Unit: "z", Pieces: 1}}
+				r.assign(spec, a)
+				got := r.report()
+				tc.report.Job, tc.report.Unit, tc.report.Attempt = jobID, "u", 1
+				if diff := cmp.Diff(tc.report, got); diff != "" {
+					t.Errorf("report (-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(tc.want, inputs); diff != "" {
+					t.Errorf("inputs (-want +got):\n%s", diff)
+				}
+				r.verdicts(mapreduce.Accepted, got)
+				r.finish()
+			})
+		})
+	}
+}

@@ -1,0 +1,310 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// What runs goes on without a connection, and everything that has no answer is
+// told to the next orchestrator.
+func TestReconnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		run := func(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+			switch task.Unit {
+			case "asks":
+				if err := calls.Reserve(ctx, 70); err != nil {
+					return nil, err
+				}
+				calls.Spent(70, 0, 0)
+			case "keeps":
+				calls.Spent(agent.KeepEvery, 0, 0)
+				if err := calls.Keep(ctx, []byte("state")); err != nil {
+					return nil, err
+				}
+				after(time.Minute)
+			case "slow":
+				after(10 * time.Second)
+			case "moved":
+				<-ctx.Done()
+				return nil, ctx.Err()
+			case "large":
+				return outputs(100<<10)(ctx, task, calls)
+			}
+			return &agent.Result{Output: []byte(task.Unit)}, nil
+		}
+		r := start(t, run, worker.Config{Slots: 4, Prefetch: 5})
+		var as []mapreduce.Assignment
+		for _, id := range []mapreduce.UnitID{"large", "done", "asks", "keeps", "slow", "moved", "waits"} {
+			as = append(as, unitOf(id))
+		}
+		r.assign(budgeted(), as...)
+		first := r.take()
+		if len(first.Reports) != 2 || len(first.Reserve) != 1 || len(first.States) != 1 {
+			t.Fatalf("before the break: %+v", first)
+		}
+		r.pipe.cut()
+		after(20 * time.Second) // "slow" ends; "waits" gets its slot
+		r.take()
+
+		hello := r.accept(mapreduce.Welcome{Epoch: 2, Drop: []mapreduce.Held{{Job: jobID, Unit: "moved", Attempt: 1}}})
+		var holding []string
+		for _, h := range hello.Hello.Holding {
+			holding = append(holding, string(h.Unit))
+			if !h.Running {
+				t.Errorf("%s is named as waiting", h.Unit)
+			}
+		}
+		if diff := cmp.Diff([]string{"asks", "done", "keeps", "large", "moved", "slow", "waits"}, holding); diff != "" {
+			t.Errorf("holding (-want +got):\n%s", diff)
+		}
+		got := r.take()
+		var reports []string
+		for _, rep := range got.Reports {
+			reports = append(reports, string(rep.Unit))
+		}
+		slices.Sort(reports)
+		if diff := cmp.Diff([]string{"done", "large", "slow", "waits"}, reports); diff != "" {
+			t.Errorf("reports sent again (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(first.Chunks, got.Chunks); diff != "" {
+			t.Errorf("chunks sent again (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(first.Reserve, got.Reserve); diff != "" {
+			t.Errorf("questions asked again (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(first.States, got.States); diff != "" {
+			t.Errorf("states sent again (-want +got):\n%s", diff)
+		}
+		r.verdicts(mapreduce.Accepted, got.Reports...)
+		r.send(&mapreduce.ToWorker{Reserved: []mapreduce.ReserveReply{{Held: got.Reserve[0].Held, Granted: true}}})
+		after(time.Minute)
+		r.verdicts(mapreduce.Accepted, r.take().Reports...)
+		r.finish()
+	})
+}
+
+// The worker comes back at once, to the next address, and then with pauses that
+// grow and are bounded.
+func TestReconnectPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type attempt struct {
+			address int
+			at      time.Duration
+		}
+		var attempts []attempt
+		epoch := time.Now()
+		p := newPeer(t)
+		address := func(i int) worker.Connect {
+			return func(ctx context.Context) (worker.Stream, error) {
+				attempts = append(attempts, attempt{i, time.Since(epoch)})
+				if len(attempts) == 1 {
+					return p.connect(ctx)
+				}
+				return nil, errors.New("connection refused")
+			}
+		}
+		r := launch(t, p, okay, worker.Config{Connect: []worker.Connect{address(0), address(1), address(2)}})
+		p.accept(mapreduce.Welcome{})
+		after(time.Minute)
+		r.pipe.cut()
+		after(10 * time.Minute)
+		r.take()
+		if got := attempts[1]; got != (attempt{1, time.Minute}) {
+			t.Errorf("second attempt = %+v; want address 1 at once", got)
+		}
+		for i, a := range attempts {
+			if a.address != i%3 {
+				t.Errorf("attempt %d went to address %d", i, a.address)
+			}
+			if i > 1 && a.at-attempts[i-1].at > 4*time.Second {
+				t.Errorf("attempt %d came %v after the one before", i, a.at-attempts[i-1].at)
+			}
+		}
+		if n := len(attempts); n < 150 || n > 600 {
+			t.Errorf("%d attempts in 10 minutes; want about one in 2 s", n)
+		}
+		r.finish()
+	})
+}
+
+func TestNotLetIn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		stop bool
+	}{
+		"unauthenticated": {errs.New(errs.Unauthenticated, "token expired"), true},
+		"denied":          {errs.New(errs.Denied, "not a worker"), true},
+		"unavailable":     {errs.New(errs.Unavailable, "starting"), false},
+		"unknown":         {errors.New("reset"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				connect := func(context.Context) (worker.Stream, error) { return nil, tc.err }
+				r := launch(t, newPeer(t), okay, worker.Config{Connect: []worker.Connect{connect}})
+				after(time.Minute)
+				select {
+				case err := <-r.result:
+					if !tc.stop || !errors.Is(err, tc.err) {
+						t.Errorf("Run = %v", err)
+					}
+				default:
+					if tc.stop {
+						t.Error("the worker tries on")
+					}
+					r.finish()
+				}
+			})
+		})
+	}
+}
+
+// An orchestrator that never answers is given up.
+func TestNoWelcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t)
+		r := launch(t, p, okay, worker.Config{})
+		mute := <-p.conns
+		if _, err := (far{mute}).Recv(); err != nil {
+			t.Fatal(err)
+		}
+		after(10 * time.Second)
+		synctest.Wait()
+		if len(p.conns) != 1 {
+			t.Errorf("%d more connections after 10 s; want 1", len(p.conns))
+		}
+		if mute.ctx.Err() == nil {
+			t.Error("the mute stream is kept")
+		}
+		p.accept(mapreduce.Welcome{})
+		r.finish()
+	})
+}
+
+func TestGoodbye(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, okay, worker.Config{})
+		r.assign(spec, unitOf("a"))
+		rep := r.report()
+		r.send(&mapreduce.ToWorker{Goodbye: true})
+		r.verdicts(mapreduce.Accepted, rep) // it still owes this
+		synctest.Wait()
+		hello := r.accept(mapreduce.Welcome{Epoch: 2})
+		if n := len(hello.Hello.Holding); n != 0 {
+			t.Errorf("holds %d units; want none", n)
+		}
+		r.finish()
+	})
+}
+
+func TestDrain(t *testing.T) {
+	run := func(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+		calls.Spent(1, 0, 0)
+		select {
+		case <-time.After(task.Timeout / 2):
+			return &agent.Result{}, nil
+		case <-ctx.Done():
+			if task.Unit == "deaf" {
+				after(time.Hour)
+			}
+			return nil, ctx.Err()
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, run, worker.Config{Slots: 3, Prefetch: 1, DrainTimeout: 20 * time.Second, Grace: 2 * time.Second})
+		short, long, deaf := unitOf("short"), unitOf("long"), unitOf("deaf")
+		short.Timeout, long.Timeout, deaf.Timeout = 20*time.Second, time.Hour, time.Hour
+		r.assign(spec, short, long, deaf, unitOf("waiting"))
+		r.take()
+		r.stop()
+		want := func(what string, drain bool, outcomes map[mapreduce.UnitID]mapreduce.Outcome) {
+			t.Helper()
+			got := r.take()
+			have := map[mapreduce.UnitID]mapreduce.Outcome{}
+			for _, rep := range got.Reports {
+				have[rep.Unit] = rep.Outcome
+			}
+			if diff := cmp.Diff(outcomes, have, cmpopts.EquateEmpty()); diff != "" || got.Drain != drain {
+				t.Errorf("%s: drain = %v; outcomes (-want +got):\n%s", what, got.Drain, diff)
+			}
+			r.verdicts(mapreduce.Accepted, got.Reports...)
+		}
+		want("at once", true, map[mapreduce.UnitID]mapreduce.Outcome{"waiting": mapreduce.Returned})
+		r.assign(spec, unitOf("late"))
+		want("new work", false, map[mapreduce.UnitID]mapreduce.Outcome{"late": mapreduce.Returned})
+		after(10 * time.Second)
+		want("what runs may finish", false, map[mapreduce.UnitID]mapreduce.Outcome{"short": mapreduce.Done})
+		after(10 * time.Second)
+		want("until the time-out", false, map[mapreduce.UnitID]mapreduce.Outcome{"long": mapreduce.Returned})
+		after(2 * time.Second)
+		want("with grace", false, map[mapreduce.UnitID]mapreduce.Outcome{"deaf": mapreduce.Returned})
+		if err := <-r.result; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+		after(time.Hour) // until the deaf one returns
+	})
+}
+
+// A drain ends within its bounds even if nobody answers, and says what it left.
+func TestDrainWithoutVerdicts(t *testing.T) {
+	for name, cut := range map[string]bool{"connected": false, "not connected": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := start(t, okay, worker.Config{DrainTimeout: time.Second, Grace: time.Second})
+				r.assign(spec, unitOf("a"), unitOf("b"))
+				r.take()
+				if cut {
+					r.pipe.cut()
+				}
+				begin := time.Now()
+				r.stop()
+				err := <-r.result
+				if err == nil || !strings.Contains(err.Error(), "2 units whose report has no verdict") {
+					t.Errorf("Run = %v", err)
+				}
+				if d := time.Since(begin); d > 9*time.Second {
+					t.Errorf("drain took %v", d)
+				}
+			})
+		})
+	}
+}
+
+// A drain without a connection waits for one, and hands everything back.
+func TestDrainReconnects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, okay, worker.Config{})
+		r.assign(spec, unitOf("a"))
+		r.take()
+		r.pipe.cut()
+		r.stop()
+		hello := r.accept(mapreduce.Welcome{Epoch: 2})
+		if !hello.Drain {
+			t.Error("hello does not say that the worker drains")
+		}
+		r.verdicts(mapreduce.Accepted, r.take().Reports...)
+		r.finish()
+	})
+}
+
+func TestRunTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, okay, worker.Config{})
+		if err := r.worker.Run(t.Context()); err == nil {
+			t.Error("Run = nil the second time")
+		}
+		r.finish()
+	})
+}

@@ -1,0 +1,346 @@
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker"
+)
+
+// An orchestra is a Fleet in memory that keeps its units in maps: claims raise
+// the attempt, finishes are fenced by it, sessions may be taken up again, and
+// what a lost worker held goes back after a while. Faults make it as nasty as
+// the protocol allows.
+type orchestra struct {
+	spec     mapreduce.JobSpec
+	faults   faults
+	requeue  time.Duration // after a stream broke
+	finished chan struct{} // closed when all units have ended
+
+	mu       sync.Mutex // guards the fields below
+	rand     *rand.Rand
+	units    map[mapreduce.UnitID]*record
+	ready    []*record
+	open     int // units not ended
+	sessions map[mapreduce.SessionID]*binding
+	problems []error
+}
+
+var _ mapreduce.Fleet = (*orchestra)(nil)
+
+// Faults are probabilities.
+type faults struct {
+	cut       float64 // of the stream, at a message from the worker
+	lost      float64 // that what a message changed is not answered, and the stream cut
+	late      float64 // that a verdict comes up to 3 s late, or with the next stream
+	duplicate float64 // that an assignment is sent twice
+}
+
+type record struct {
+	assignment mapreduce.Assignment
+	state      mapreduce.UnitState
+	session    mapreduce.SessionID // that processes it
+	failures   int
+	output     []byte
+	errors     []string
+	chunks     map[int]map[int][]byte // by attempt and index
+}
+
+// A binding is a session as it is known; epoch tells its streams apart.
+type binding struct {
+	epoch    int64
+	capacity int
+	pipe     interface{ cut() }
+	held     map[mapreduce.UnitID]*record
+	out      chan *mapreduce.ToWorker // to the present stream
+}
+
+func newOrchestra(seed uint64, spec mapreduce.JobSpec, as []mapreduce.Assignment) *orchestra {
+	o := &orchestra{
+		spec: spec, requeue: time.Second, finished: make(chan struct{}),
+		rand:     rand.New(rand.NewPCG(seed, 1)),
+		units:    make(map[mapreduce.UnitID]*record),
+		sessions: make(map[mapreduce.SessionID]*binding),
+		open:     len(as),
+	}
+	for _, a := range as {
+		r := &record{assignment: a, state: mapreduce.Pending, chunks: make(map[int]map[int][]byte)}
+		o.units[a.Unit] = r
+		o.ready = append(o.ready, r)
+	}
+	return o
+}
+
+// connect returns a worker.Connect. The stream is served until it ends; wait
+// waits for all of them.
+func (o *orchestra) connect(wg *sync.WaitGroup) worker.Connect {
+	return func(ctx context.Context) (worker.Stream, error) {
+		if o.unlucky() {
+			return nil, errBroken
+		}
+		p := newPipe(ctx)
+		wg.Go(func() {
+			if err := o.Work(ctx, far{p}); err != nil {
+				p.cut()
+			}
+			p.end()
+		})
+		return near{p}, nil
+	}
+}
+
+// unlucky reports whether the stream is cut.
+func (o *orchestra) unlucky() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.rand.Float64() < o.faults.cut
+}
+
+// calm ends the faults.
+func (o *orchestra) calm() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.faults = faults{}
+}
+
+func (o *orchestra) problem(format string, args ...any) {
+	o.problems = append(o.problems, fmt.Errorf(format, args...))
+}
+
+// Work implements mapreduce.Fleet.
+func (o *orchestra) Work(ctx context.Context, stream mapreduce.WorkStream) error {
+	m, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	b, epoch, welcome := o.bind(m.Hello, stream.(far))
+	defer o.unbound(m.Hello.Session, b, epoch)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	done := make(chan struct{})
+	defer close(done)
+	out := make(chan *mapreduce.ToWorker, 10_000)
+	o.mu.Lock()
+	b.out = out
+	o.mu.Unlock()
+	out <- &mapreduce.ToWorker{Welcome: welcome, Jobs: []mapreduce.JobInfo{{Job: jobID, Spec: o.spec}}}
+	wg.Go(func() {
+		for {
+			select {
+			case m := <-out:
+				if stream.Send(m) != nil {
+					return
+				}
+			case <-done:
+				return
+			}
+		}
+	})
+	draining := m.Drain
+	for {
+		o.dispatch(m.Hello.Session, b, epoch, draining)
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil || o.unlucky() {
+			return errBroken
+		}
+		draining = draining || m.Drain
+		if !o.handle(b, epoch, m) {
+			return errBroken
+		}
+	}
+}
+
+// bind begins a session or takes it up again: what it names and still stands
+// is its own, and what it does not name goes back.
+func (o *orchestra) bind(h *mapreduce.Hello, pipe far) (*binding, int64, *mapreduce.Welcome) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	b := o.sessions[h.Session]
+	if b == nil {
+		b = &binding{held: make(map[mapreduce.UnitID]*record)}
+		o.sessions[h.Session] = b
+	}
+	if b.pipe != nil {
+		b.pipe.cut()
+	}
+	b.epoch++
+	b.pipe, b.capacity = pipe, h.Slots+h.Prefetch
+	w := &mapreduce.Welcome{Node: "n", Epoch: b.epoch}
+	named := make(map[mapreduce.UnitID]bool)
+	for _, held := range h.Holding {
+		r := o.units[held.Unit]
+		free := r.state == mapreduce.Pending || r.state == mapreduce.Processing && r.session == h.Session
+		if r.assignment.Attempt != held.Attempt || !free {
+			w.Drop = append(w.Drop, held)
+			continue
+		}
+		named[held.Unit] = true
+		o.ready = slices.DeleteFunc(o.ready, func(x *record) bool { return x == r })
+		r.state, r.session = mapreduce.Processing, h.Session
+		b.held[held.Unit] = r
+	}
+	for id, r := range b.held {
+		if !named[id] {
+			o.giveBack(b, r)
+		}
+	}
+	return b, b.epoch, w
+}
+
+// giveBack makes a unit ready again. mu is held.
+func (o *orchestra) giveBack(b *binding, r *record) {
+	delete(b.held, r.assignment.Unit)
+	r.state, r.session = mapreduce.Pending, ""
+	o.ready = append(o.ready, r)
+}
+
+// unbound gives back what a session holds if it does not come back in time.
+func (o *orchestra) unbound(id mapreduce.SessionID, b *binding, epoch int64) {
+	o.mu.Lock()
+	d := time.Duration(o.rand.Float64() * 2 * float64(o.requeue))
+	o.mu.Unlock()
+	time.AfterFunc(d, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if b.epoch != epoch {
+			return
+		}
+		for _, r := range b.held {
+			o.giveBack(b, r)
+		}
+	})
+}
+
+// dispatch claims what the session has room for.
+func (o *orchestra) dispatch(id mapreduce.SessionID, b *binding, epoch int64, draining bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if b.epoch != epoch || draining {
+		return
+	}
+	m := &mapreduce.ToWorker{}
+	for len(b.held) < b.capacity && len(o.ready) > 0 {
+		r := o.ready[0]
+		o.ready = o.ready[1:]
+		r.state, r.session = mapreduce.Processing, id
+		r.assignment.Attempt++
+		b.held[r.assignment.Unit] = r
+		m.Assignments = append(m.Assignments, r.assignment)
+		if o.rand.Float64() < o.faults.duplicate {
+			m.Assignments = append(m.Assignments, r.assignment)
+		}
+	}
+	if m.Assignments != nil {
+		b.out <- m
+	}
+}
+
+// handle takes a message, and reports whether the stream lives on.
+func (o *orchestra) handle(b *binding, epoch int64, m *mapreduce.FromWorker) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if b.epoch != epoch {
+		return false
+	}
+	for _, c := range m.Chunks {
+		r := o.units[c.Unit]
+		if r.chunks[c.Attempt] == nil {
+			r.chunks[c.Attempt] = make(map[int][]byte)
+		}
+		r.chunks[c.Attempt][c.Index] = c.Data
+	}
+	answer := &mapreduce.ToWorker{}
+	for i := range m.Reports {
+		answer.Verdicts = append(answer.Verdicts, mapreduce.VerdictOn{
+			Held: heldOf(m.Reports[i]), Verdict: o.finish(b, &m.Reports[i]),
+		})
+	}
+	for _, q := range m.Reserve {
+		answer.Reserved = append(answer.Reserved, mapreduce.ReserveReply{Held: q.Held, Granted: true})
+	}
+	if o.rand.Float64() < o.faults.lost {
+		return false
+	}
+	if answer.Verdicts != nil && o.rand.Float64() < o.faults.late {
+		o.later(b, answer)
+	} else if answer.Verdicts != nil || answer.Reserved != nil {
+		b.out <- answer
+	}
+	return true
+}
+
+// later sends an answer late, on whatever stream the session has by then. mu is
+// held.
+func (o *orchestra) later(b *binding, answer *mapreduce.ToWorker) {
+	time.AfterFunc(time.Duration(o.rand.Float64()*float64(3*time.Second)), func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		b.out <- answer
+	})
+}
+
+// finish takes a report and returns the verdict. mu is held.
+func (o *orchestra) finish(b *binding, rep *mapreduce.Report) mapreduce.Verdict {
+	r := o.units[rep.Unit]
+	stands := r.assignment.Attempt == rep.Attempt && !r.state.Ended()
+	if !stands {
+		if r.assignment.Attempt == rep.Attempt && r.state == mapreduce.UnitComplete && bytes.Equal(r.output, o.output(r, rep)) {
+			return mapreduce.Accepted // its own success, told again
+		}
+		return mapreduce.Stale
+	}
+	o.ready = slices.DeleteFunc(o.ready, func(x *record) bool { return x == r })
+	for _, s := range o.sessions {
+		if s.held[rep.Unit] == r {
+			delete(s.held, rep.Unit)
+		}
+	}
+	r.errors = rep.Errors
+	switch {
+	case rep.Outcome == mapreduce.Done:
+		r.output = o.output(r, rep)
+		o.end(r, mapreduce.UnitComplete)
+	case rep.Outcome == mapreduce.Returned:
+		o.giveBack(b, r)
+	case rep.Class != mapreduce.Retryable || r.failures == 4:
+		o.end(r, mapreduce.UnitFailed)
+	default:
+		r.failures++
+		o.giveBack(b, r)
+	}
+	return mapreduce.Accepted
+}
+
+func (o *orchestra) end(r *record, s mapreduce.UnitState) {
+	r.state, r.session = s, ""
+	if o.open--; o.open == 0 {
+		close(o.finished)
+	}
+}
+
+// output puts the output of a report together and checks it. mu is held.
+func (o *orchestra) output(r *record, rep *mapreduce.Report) []byte {
+	if rep.Chunks == 0 {
+		return rep.Output
+	}
+	var out []byte
+	for i := range rep.Chunks {
+		out = append(out, r.chunks[rep.Attempt][i]...)
+	}
+	if sum := sha256.Sum256(out); !bytes.Equal(sum[:], rep.SHA256) || int64(len(out)) != rep.Length {
+		o.problem("%s: %d chunks do not make the %d bytes that were reported", rep.Unit, rep.Chunks, rep.Length)
+	}
+	return out
+}
