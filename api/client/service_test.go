@@ -1,0 +1,360 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/coditect/mapreduce/api/client"
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/server"
+	"github.com/coditect/mapreduce/api/server/servertest"
+	"github.com/coditect/mapreduce/api/wire"
+)
+
+// TestService runs one suite on the service itself and through every edge: a
+// client cannot tell the difference.
+func TestService(t *testing.T) {
+	t.Run("near", func(t *testing.T) {
+		s := new(servertest.Service)
+		exercise(t, s, s)
+	})
+	for _, e := range edges {
+		t.Run(e.name, func(t *testing.T) {
+			s := new(servertest.Service)
+			exercise(t, e.open(t, newServer(t, s, nil, server.Config{})), s)
+		})
+	}
+}
+
+// exercise uses all of s, which keeps what it is told in memory.
+func exercise(t *testing.T, s mapreduce.Service, memory *servertest.Service) {
+	spec := mapreduce.JobSpec{Tenant: "t", RequestID: "r", Schema: []byte(`{"type":"object"}`), Budget: 1000, UnitTimeout: time.Minute}
+	docs := []*mapreduce.Document{
+		document("a/b.txt", "alpha"), document("é.md", "beta"), document("empty", ""),
+		{ID: "image.png", Skip: "binary", Size: 12345},
+	}
+	job := submitted(t, s, spec, docs...)
+	t.Run("submission", func(t *testing.T) {
+		if diff := cmp.Diff(docs, memory.Documents(job.ID), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("documents sent (-), kept (+):\n%s", diff)
+		}
+		if diff := cmp.Diff(spec, job.Spec); diff != "" {
+			t.Errorf("spec sent (-), kept (+):\n%s", diff)
+		}
+		if again := submitted(t, s, spec, document("other", "")); again.ID != job.ID {
+			t.Errorf("the same request id got job %s, want %s", again.ID, job.ID)
+		}
+	})
+	t.Run("control", func(t *testing.T) { exerciseControl(t, s, job.ID) })
+	t.Run("watch", func(t *testing.T) { exerciseWatch(t, s, memory, job.ID) })
+	t.Run("result", func(t *testing.T) { exerciseResult(t, s, memory, job.ID) })
+	t.Run("lists", func(t *testing.T) { exerciseLists(t, s, job.ID) })
+	t.Run("check", func(t *testing.T) { exerciseCheck(t, s) })
+	t.Run("delete", func(t *testing.T) {
+		if err := s.DeleteJob(t.Context(), job.ID); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.GetJob(t.Context(), job.ID)
+		wantKind(t, err, errs.NotFound)
+	})
+}
+
+func exerciseControl(t *testing.T, s mapreduce.Service, id mapreduce.JobID) {
+	if job, err := s.PauseJob(t.Context(), id); err != nil || job.State != mapreduce.JobPaused {
+		t.Errorf("pause gave %v and %v", job, err)
+	}
+	if _, err := s.PauseJob(t.Context(), id); !errors.Is(err, errs.Precondition) {
+		t.Errorf("a second pause gave %v", err)
+	}
+	if job, err := s.ResumeJob(t.Context(), id, mapreduce.Resume{Budget: 5000}); err != nil || job.Spec.Budget != 5000 {
+		t.Errorf("resume gave %v and %v", job, err)
+	}
+	err := s.DeleteJob(t.Context(), id)
+	wantKind(t, err, errs.Precondition)
+
+	other := submitted(t, s, mapreduce.JobSpec{}, document("a", ""))
+	if job, err := s.CancelJob(t.Context(), other.ID); err != nil || job.State != mapreduce.JobCancelled {
+		t.Errorf("cancel gave %v and %v", job, err)
+	}
+}
+
+func exerciseWatch(t *testing.T, s mapreduce.Service, memory *servertest.Service, id mapreduce.JobID) {
+	errEnough := errors.New("enough")
+	if err := s.WatchJob(t.Context(), id, func(*mapreduce.Job) error { return errEnough }); err != errEnough {
+		t.Errorf("got %v, want the watcher's own error", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := s.WatchJob(ctx, id, func(*mapreduce.Job) error { cancel(); return nil })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v from a watch that was cancelled", err)
+	}
+	var last mapreduce.JobState
+	err = s.WatchJob(t.Context(), id, func(job *mapreduce.Job) error {
+		if last == mapreduce.JobUnknown { // the first call, so that the rest is news
+			if _, err := memory.Finish(id); err != nil {
+				return err
+			}
+		}
+		last = job.State
+		return nil
+	})
+	if err != nil || last != mapreduce.JobComplete {
+		t.Errorf("the watch ended with %v at %v", err, last)
+	}
+}
+
+func exerciseResult(t *testing.T, s mapreduce.Service, memory *servertest.Service, id mapreduce.JobID) {
+	var want, got []*mapreduce.ResultPart
+	if err := memory.GetResult(t.Context(), id, false, func(p *mapreduce.ResultPart) error { want = append(want, p); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.GetResult(t.Context(), id, false, func(p *mapreduce.ResultPart) error { got = append(got, p); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" || len(got) != 1+3+3+3+1 {
+		t.Errorf("%d parts; want (-), got (+):\n%s", len(got), diff)
+	}
+	n := 0
+	err := s.GetResult(t.Context(), id, false, func(*mapreduce.ResultPart) error {
+		if n++; n == 2 {
+			return io.ErrShortWrite
+		}
+		return nil
+	})
+	if err != io.ErrShortWrite || n != 2 {
+		t.Errorf("got %v after %d parts, want the sink's own error after 2", err, n)
+	}
+}
+
+func exerciseLists(t *testing.T, s mapreduce.Service, id mapreduce.JobID) {
+	page, err := s.ListJobs(t.Context(), mapreduce.ListJobsQuery{Tenant: "t", States: []mapreduce.JobState{mapreduce.JobComplete}})
+	if err != nil || len(page.Jobs) != 1 || page.Jobs[0].ID != id {
+		t.Errorf("got %v and %v, want job %s", page, err, id)
+	}
+	q := mapreduce.ListUnitsQuery{Job: id, PageSize: 2, Outputs: true}
+	var units []string
+	for {
+		page, err := s.ListUnits(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range page.Units {
+			units = append(units, fmt.Sprintf("%s=%s", u.ID, u.Output))
+		}
+		if q.PageToken = page.NextPageToken; q.PageToken == "" {
+			break
+		}
+	}
+	if diff := cmp.Diff([]string{"a/b.txt=alpha", "é.md=beta", "empty="}, units); diff != "" {
+		t.Errorf("units want (-), got (+):\n%s", diff)
+	}
+	events, err := s.ListEvents(t.Context(), mapreduce.ListEventsQuery{Job: id, PageSize: 1})
+	if err != nil || len(events.Checkpoints) != 1 || events.Checkpoints[0].Kind != mapreduce.EventSubmitted || len(events.Seals) != 1 || events.NextPageToken != "1" {
+		t.Errorf("got %+v and %v, want a page of the submission", events, err)
+	}
+	_, err = s.ListJobs(t.Context(), mapreduce.ListJobsQuery{PageToken: "x"})
+	wantField(t, err, "page_token")
+}
+
+func exerciseCheck(t *testing.T, s mapreduce.Service) {
+	var lines []mapreduce.Finding
+	err := s.CheckStore(t.Context(), func(f mapreduce.Finding) error { lines = append(lines, f); return nil })
+	if err != nil || len(lines) != 2 || lines[0].Severity != mapreduce.Info || lines[0].Message != "checked" {
+		t.Errorf("got %v and %v, want two lines", lines, err)
+	}
+	if err := s.CheckStore(t.Context(), func(mapreduce.Finding) error { return io.ErrShortWrite }); err != io.ErrShortWrite {
+		t.Errorf("got %v, want the reader's own error", err)
+	}
+}
+
+func wantField(t *testing.T, err error, field string) {
+	t.Helper()
+	var e *errs.Error
+	if !errors.As(err, &e) || e.Kind != errs.Invalid || e.Field != field {
+		t.Errorf("got %v, want field %q to be invalid", err, field)
+	}
+}
+
+// A failing service answers GetJob with an error.
+type failing struct {
+	mapreduce.Service
+	err error
+}
+
+func (f failing) GetJob(context.Context, mapreduce.JobID) (*mapreduce.Job, error) { return nil, f.err }
+
+const someJob mapreduce.JobID = "mr_20260704_000000"
+
+func TestErrorsSurvive(t *testing.T) {
+	for kind := errs.Invalid; kind <= errs.DataLoss; kind++ {
+		t.Run(kind.String(), func(t *testing.T) {
+			sent := &errs.Error{Kind: kind, Op: "get job", Field: "job_id", Reason: "WHY", Message: "is odd", RetryAfter: 1500 * time.Millisecond}
+			overEveryEdge(t, func() mapreduce.Service { return failing{err: sent} }, nil, func(t *testing.T, c *client.Client) {
+				_, err := c.GetJob(t.Context(), someJob)
+				var got *errs.Error
+				if !errors.As(err, &got) {
+					t.Fatalf("got %v, want an *errs.Error", err)
+				}
+				if diff := cmp.Diff(sent, got, cmpopts.IgnoreFields(errs.Error{}, "Err")); diff != "" {
+					t.Errorf("sent (-), got (+):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestRequestsAreChecked(t *testing.T) {
+	overEveryEdge(t, memory, nil, func(t *testing.T, c *client.Client) {
+		_, err := c.GetJob(t.Context(), "job 1")
+		wantField(t, err, "job_id")
+		_, err = c.SubmitJob(t.Context(), mapreduce.JobSpec{MaxAttempts: -1}, documents(document("a", "")))
+		wantField(t, err, "spec.max_attempts")
+		_, err = c.SubmitJob(t.Context(), mapreduce.JobSpec{}, documents(document("", "")))
+		wantField(t, err, "documents.document_id")
+		_, err = c.SubmitJob(t.Context(), mapreduce.JobSpec{}, documents(document("a\xff", "")))
+		wantField(t, err, "documents.document_id")
+		_, err = c.SubmitJob(t.Context(), mapreduce.JobSpec{}, documents())
+		wantField(t, err, "documents")
+	})
+}
+
+func TestLargeDocuments(t *testing.T) {
+	overEveryEdge(t, memory, nil, func(t *testing.T, c *client.Client) {
+		large := bytes.Repeat([]byte("0123456789abcdef"), 3<<20/16)
+		docs := []*mapreduce.Document{document("small", "s"), {ID: "large", Content: large}, document("next", "n")}
+		job := submitted(t, c, mapreduce.JobSpec{}, docs...)
+		err := c.GetResult(t.Context(), job.ID, true, func(p *mapreduce.ResultPart) error {
+			if p.Citation != nil && p.Citation.Document == "large" && p.Citation.Quote != string(large) {
+				t.Error("the large document arrived changed")
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		_, err = c.SubmitJob(t.Context(), mapreduce.JobSpec{}, documents(&mapreduce.Document{ID: "giant", Content: make([]byte, 8<<20+1)}))
+		wantField(t, err, "documents.content")
+	})
+}
+
+func TestManySmallDocuments(t *testing.T) {
+	s := new(servertest.Service)
+	c := inProcess(t, newServer(t, s, nil, server.Config{}))
+	job, err := c.SubmitJob(t.Context(), mapreduce.JobSpec{}, func(yield func(*mapreduce.Document, error) bool) {
+		for i := range 20_000 {
+			if !yield(document(mapreduce.DocumentID(fmt.Sprint(i)), "text"), nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, doc := range s.Documents(job.ID) {
+		if string(doc.ID) != fmt.Sprint(i) {
+			t.Fatalf("document %d is %s", i, doc.ID)
+		}
+	}
+	if job.TotalUnits != 20_000 {
+		t.Errorf("got %d units", job.TotalUnits)
+	}
+}
+
+func TestDocumentsThatFailSubmitNothing(t *testing.T) {
+	overEveryEdge(t, memory, nil, func(t *testing.T, c *client.Client) {
+		errDisk := errors.New("disk on fire")
+		_, err := c.SubmitJob(t.Context(), mapreduce.JobSpec{}, func(yield func(*mapreduce.Document, error) bool) {
+			if yield(document("a", strings.Repeat("x", 1<<20)), nil) {
+				yield(nil, errDisk)
+			}
+		})
+		if err != errDisk {
+			t.Errorf("got %v, want the error of the documents", err)
+		}
+		if page, err := c.ListJobs(t.Context(), mapreduce.ListJobsQuery{}); err != nil || len(page.Jobs) != 0 {
+			t.Errorf("got %v and %v, want no job", page, err)
+		}
+	})
+}
+
+func TestMessagesThatAreTooLarge(t *testing.T) {
+	tooLarge := func(t *testing.T, err error) {
+		t.Helper()
+		var e *errs.Error
+		if !errors.As(err, &e) || e.Kind != errs.Invalid || e.Reason != wire.ReasonTooLarge || !strings.Contains(e.Message, "larger than max") {
+			t.Errorf("got %v, want the message to be refused as too large", err)
+		}
+	}
+	spec := mapreduce.JobSpec{Schema: make([]byte, 1<<20)}
+	s := new(servertest.Service)
+	job := submitted(t, s, spec, document("a", ""))
+
+	t.Run("by the client", func(t *testing.T) {
+		c, err := client.NewInProcess(newServer(t, s, nil, server.Config{}), client.Config{MaxSend: 1 << 19, MaxReceive: 1 << 19})
+		opened(t, c, err)
+		_, err = c.SubmitJob(t.Context(), spec, documents(document("a", "")))
+		tooLarge(t, err)
+		_, err = c.GetJob(t.Context(), job.ID)
+		tooLarge(t, err)
+	})
+	t.Run("by the server", func(t *testing.T) {
+		c := inProcess(t, newServer(t, s, nil, server.Config{MaxSend: 1 << 19, MaxReceive: 1 << 19}))
+		_, err := c.SubmitJob(t.Context(), spec, documents(document("a", "")))
+		tooLarge(t, err)
+		_, err = c.GetJob(t.Context(), job.ID)
+		tooLarge(t, err)
+	})
+}
+
+func TestPagesAreShortenedToFit(t *testing.T) {
+	s := new(servertest.Service)
+	var docs []*mapreduce.Document
+	for i := range 10 {
+		docs = append(docs, &mapreduce.Document{ID: mapreduce.DocumentID(fmt.Sprint(i)), Content: make([]byte, 1<<20)})
+	}
+	job := submitted(t, s, mapreduce.JobSpec{}, docs...)
+	if _, err := s.Finish(job.ID); err != nil {
+		t.Fatal(err)
+	}
+	c := inProcess(t, newServer(t, s, nil, server.Config{}))
+	q := mapreduce.ListUnitsQuery{Job: job.ID, Outputs: true}
+	var pages, units int
+	for ; pages == 0 || q.PageToken != ""; pages++ {
+		page, err := c.ListUnits(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		units += len(page.Units)
+		q.PageToken = page.NextPageToken
+	}
+	if units != 10 || pages < 3 {
+		t.Errorf("got %d units in %d pages, want 10 in several", units, pages)
+	}
+}
+
+func TestDialRefusesBadTargets(t *testing.T) {
+	for _, target := range []string{"", "localhost", "localhost:", ":7600", "unix:", "http://localhost:7600/x:1"} {
+		c, err := client.Dial(target, client.Config{})
+		if c != nil {
+			t.Errorf("%q gave a client", target)
+			_ = c.Close()
+		}
+		wantField(t, err, "server")
+	}
+}
+
+func TestNobodyListens(t *testing.T) {
+	c := dial(t, "unix:"+t.TempDir()+"/none")
+	_, err := c.GetJob(t.Context(), someJob)
+	wantKind(t, err, errs.Unavailable)
+}

@@ -1,0 +1,385 @@
+// Package servertest holds a Service and a Fleet that live in memory and do no
+// more than keep what they are told. They are for tests of what lies between
+// them and their users: edges, commands, workers' connections. It must import
+// nothing of the project but the vocabulary and the error kinds.
+package servertest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+var _ mapreduce.Service = (*Service)(nil)
+
+// A Service keeps jobs in memory. Their units, one a document, end when Finish
+// says so. The zero Service is empty.
+type Service struct {
+	mu      sync.Mutex // guards the variables below
+	jobs    []*record  // in order of submission
+	changed chan struct{}
+}
+
+type record struct {
+	job    mapreduce.Job
+	docs   []*mapreduce.Document
+	units  []*mapreduce.Unit
+	events []*mapreduce.Checkpoint
+}
+
+// epoch is when the first job is created; each later one is a second later.
+var epoch = time.Date(2026, 7, 4, 0, 0, 0, 0, time.UTC)
+
+// SubmitJob implements mapreduce.Service.
+func (s *Service) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
+	if old := s.earlier(spec); old != nil {
+		return old, nil
+	}
+	var all []*mapreduce.Document
+	for doc, err := range docs {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, doc)
+	}
+	if len(all) == 0 {
+		return nil, errs.Field("documents", "there are none")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := newRecord(len(s.jobs), spec, all)
+	s.jobs = append(s.jobs, r)
+	s.moved(r, mapreduce.EventSubmitted)
+	return copied(&r.job), ctx.Err()
+}
+
+func (s *Service) earlier(spec mapreduce.JobSpec) *mapreduce.Job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.jobs {
+		if spec.RequestID != "" && r.job.Spec.RequestID == spec.RequestID && r.job.Spec.Tenant == spec.Tenant {
+			return copied(&r.job)
+		}
+	}
+	return nil
+}
+
+func newRecord(n int, spec mapreduce.JobSpec, docs []*mapreduce.Document) *record {
+	at := epoch.Add(time.Duration(n) * time.Second)
+	r := &record{docs: docs, job: mapreduce.Job{
+		ID:      mapreduce.NewJobID(at, func(most int) int { return n % most }),
+		Spec:    spec,
+		State:   mapreduce.Mapping,
+		Phase:   mapreduce.Mapping,
+		Created: at,
+		Updated: at,
+	}}
+	for i, doc := range docs {
+		r.job.Coverage.Documents.Total++
+		if doc.Skip != "" {
+			r.job.Coverage.Documents.Skipped++
+			continue
+		}
+		r.units = append(r.units, &mapreduce.Unit{
+			ID: mapreduce.MapUnit(doc.ID), Job: r.job.ID, Document: doc.ID, Kind: mapreduce.KindMap,
+			Index: int64(i), State: mapreduce.Pending, Chunks: 1, End: int64(len(doc.Content)),
+		})
+	}
+	r.job.TotalUnits = int64(len(r.units))
+	return r
+}
+
+// moved records a change, and wakes who watches. The caller holds s.mu.
+func (s *Service) moved(r *record, kind mapreduce.EventKind) {
+	r.job.Epoch++
+	r.events = append(r.events, &mapreduce.Checkpoint{
+		ID: fmt.Sprintf("%020x", r.job.Epoch), Time: r.job.Updated, Kind: kind, Node: "memory", State: r.job.State,
+	})
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+}
+
+func copied[T any](v *T) *T {
+	c := *v
+	return &c
+}
+
+// change moves a job, if it may.
+func (s *Service) change(id mapreduce.JobID, to mapreduce.JobState, do func(*record)) (*mapreduce.Job, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.find(id)
+	if err != nil {
+		return nil, err
+	}
+	if !r.job.State.CanBecome(to) {
+		e := errs.New(errs.Precondition, "job %s is %v, and cannot become %v", id, r.job.State, to)
+		e.Reason = "STATE"
+		return nil, e
+	}
+	r.job.State = to
+	if do != nil {
+		do(r)
+	}
+	s.moved(r, mapreduce.EventState)
+	return copied(&r.job), nil
+}
+
+// find returns a job's record. The caller holds s.mu.
+func (s *Service) find(id mapreduce.JobID) (*record, error) {
+	for _, r := range s.jobs {
+		if r.job.ID == id {
+			return r, nil
+		}
+	}
+	return nil, errs.New(errs.NotFound, "there is no job %s", id)
+}
+
+// Finish completes a running job and its units, whose outputs are the documents.
+func (s *Service) Finish(id mapreduce.JobID) (*mapreduce.Job, error) {
+	if _, err := s.change(id, mapreduce.Reducing, nil); err != nil {
+		return nil, err
+	}
+	return s.change(id, mapreduce.JobComplete, func(r *record) {
+		for _, u := range r.units {
+			u.State, u.Attempts, u.Confidence = mapreduce.UnitComplete, 1, 1
+			u.Elapsed = time.Duration(u.Index) * time.Millisecond
+			u.Output = r.docs[u.Index].Content
+		}
+		r.job.CompletedUnits = r.job.TotalUnits
+		r.job.Coverage.Documents.Mapped = r.job.TotalUnits
+	})
+}
+
+// Documents returns what was submitted.
+func (s *Service) Documents(id mapreduce.JobID) []*mapreduce.Document {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.find(id)
+	if err != nil {
+		return nil
+	}
+	return r.docs
+}
+
+// GetJob implements mapreduce.Service.
+func (s *Service) GetJob(_ context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.find(id)
+	if err != nil {
+		return nil, err
+	}
+	return copied(&r.job), nil
+}
+
+// WatchJob implements mapreduce.Service.
+func (s *Service) WatchJob(ctx context.Context, id mapreduce.JobID, fn func(*mapreduce.Job) error) error {
+	for {
+		job, changed, err := s.look(id)
+		if err != nil {
+			return err
+		}
+		if err := fn(job); err != nil || !job.State.Running() {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (s *Service) look(id mapreduce.JobID) (*mapreduce.Job, <-chan struct{}, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.find(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if s.changed == nil {
+		s.changed = make(chan struct{})
+	}
+	return copied(&r.job), s.changed, nil
+}
+
+// ResumeJob implements mapreduce.Service.
+func (s *Service) ResumeJob(_ context.Context, id mapreduce.JobID, r mapreduce.Resume) (*mapreduce.Job, error) {
+	return s.change(id, mapreduce.Mapping, func(rec *record) {
+		if r.Budget != 0 {
+			rec.job.Spec.Budget = r.Budget
+		}
+	})
+}
+
+// PauseJob implements mapreduce.Service.
+func (s *Service) PauseJob(_ context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+	return s.change(id, mapreduce.JobPaused, nil)
+}
+
+// CancelJob implements mapreduce.Service.
+func (s *Service) CancelJob(_ context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+	return s.change(id, mapreduce.JobCancelled, nil)
+}
+
+// DeleteJob implements mapreduce.Service.
+func (s *Service) DeleteJob(_ context.Context, id mapreduce.JobID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.find(id)
+	switch {
+	case err != nil:
+		return err
+	case !r.job.State.Ended():
+		return errs.New(errs.Precondition, "job %s has not ended", id)
+	}
+	s.jobs = slices.DeleteFunc(s.jobs, func(other *record) bool { return other == r })
+	return nil
+}
+
+// ListJobs implements mapreduce.Service.
+func (s *Service) ListJobs(_ context.Context, q mapreduce.ListJobsQuery) (*mapreduce.JobPage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var chosen []*mapreduce.Job
+	for _, r := range slices.Backward(s.jobs) {
+		if (q.Tenant == "" || q.Tenant == r.job.Spec.Tenant) && (len(q.States) == 0 || slices.Contains(q.States, r.job.State)) {
+			chosen = append(chosen, copied(&r.job))
+		}
+	}
+	page, next, err := cut(chosen, q.PageToken, q.PageSize, 20)
+	return &mapreduce.JobPage{Jobs: page, NextPageToken: next}, err
+}
+
+// ListUnits implements mapreduce.Service.
+func (s *Service) ListUnits(_ context.Context, q mapreduce.ListUnitsQuery) (*mapreduce.UnitPage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.find(q.Job)
+	if err != nil {
+		return nil, err
+	}
+	var chosen []*mapreduce.Unit
+	for _, u := range r.units {
+		if len(q.States) > 0 && !slices.Contains(q.States, u.State) {
+			continue
+		}
+		u = copied(u)
+		if !q.Outputs {
+			u.Output = nil
+		}
+		chosen = append(chosen, u)
+	}
+	page, next, err := cut(chosen, q.PageToken, q.PageSize, 100)
+	return &mapreduce.UnitPage{Units: page, NextPageToken: next}, err
+}
+
+// ListEvents implements mapreduce.Service.
+func (s *Service) ListEvents(_ context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.find(q.Job)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := cut(r.events, q.PageToken, q.PageSize, 100)
+	if err != nil || len(page) == 0 {
+		return &mapreduce.EventPage{}, err
+	}
+	last := page[len(page)-1].ID
+	sum := sha256.Sum256([]byte(last))
+	return &mapreduce.EventPage{
+		Checkpoints:   page,
+		Seals:         []*mapreduce.Seal{{Number: 1, Count: len(page), Last: last, Hash: sum[:]}},
+		NextPageToken: next,
+	}, nil
+}
+
+// cut returns a page of all, whose token is the index of its first entry.
+func cut[T any](all []T, token string, size, usual int) (page []T, next string, err error) {
+	first := 0
+	if token != "" {
+		if first, err = strconv.Atoi(token); err != nil || first < 0 || first > len(all) {
+			return nil, "", errs.Field("page_token", "%q is not from a page before", token)
+		}
+	}
+	if size == 0 {
+		size = usual
+	}
+	end := min(first+size, len(all))
+	if end < len(all) {
+		next = strconv.Itoa(end)
+	}
+	return all[first:end], next, nil
+}
+
+// GetResult implements mapreduce.Service. There is one record a document, with a
+// citation of all of it.
+func (s *Service) GetResult(ctx context.Context, id mapreduce.JobID, partial bool, sink func(*mapreduce.ResultPart) error) error {
+	job, err := s.GetJob(ctx, id)
+	if err != nil {
+		return err
+	}
+	if job.State != mapreduce.JobComplete && !partial {
+		return errs.New(errs.Precondition, "job %s is %v, not complete", id, job.State)
+	}
+	for _, part := range parts(job, s.Documents(id)) {
+		if err := sink(part); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func parts(job *mapreduce.Job, docs []*mapreduce.Document) []*mapreduce.ResultPart {
+	all := []*mapreduce.ResultPart{{Job: job}}
+	var citations, sources []*mapreduce.ResultPart
+	summary := &mapreduce.Summary{Statistics: []byte("{}")}
+	for i, doc := range docs {
+		if doc.Skip != "" {
+			summary.Skipped = append(summary.Skipped, mapreduce.SkippedDocument{Document: doc.ID, Reason: doc.Skip})
+			continue
+		}
+		record, err := json.Marshal(map[string]string{"document": string(doc.ID)})
+		if err != nil {
+			panic(err) // a string is always good JSON
+		}
+		all = append(all, &mapreduce.ResultPart{Record: record})
+		n := int64(len(doc.Content))
+		citations = append(citations, &mapreduce.ResultPart{Citation: &mapreduce.Citation{
+			Ref: fmt.Sprintf("REF_%08x", i), Document: doc.ID, Unit: mapreduce.MapUnit(doc.ID),
+			End: n, ByteEnd: n, Quote: string(doc.Content), Grade: "exact",
+		}})
+		sources = append(sources, &mapreduce.ResultPart{Source: &mapreduce.Source{Unit: mapreduce.MapUnit(doc.ID)}})
+	}
+	return slices.Concat(all, citations, sources, []*mapreduce.ResultPart{{Summary: summary}})
+}
+
+// CheckStore implements mapreduce.Service. A job without documents is wrong.
+func (s *Service) CheckStore(ctx context.Context, found func(mapreduce.Finding) error) error {
+	s.mu.Lock()
+	jobs := slices.Clone(s.jobs)
+	s.mu.Unlock()
+	for _, r := range jobs {
+		f := mapreduce.Finding{Job: r.job.ID, Key: "jobs", Message: "checked"}
+		if len(r.docs) == 0 {
+			f.Severity, f.Message = mapreduce.Wrong, "has no documents"
+		}
+		if err := found(f); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
