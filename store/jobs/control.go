@@ -321,6 +321,10 @@ func (j *Jobs) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID, c
 	return nil
 }
 
+// UnitsRunning is the reason of the error with which Resume says that it has to
+// wait.
+const UnitsRunning = "UNITS_RUNNING"
+
 // dropLevel clears a level of reduction: its units, their results and queue
 // entries, and its counters. Unit ids of a level share a prefix, so that takes
 // a few range clears however many there are. A unit that runs stands in the
@@ -332,7 +336,7 @@ func (j *Jobs) dropLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, l
 	}
 	if running > 0 {
 		return &errs.Error{
-			Kind: errs.Unavailable, Reason: "UNITS_RUNNING", RetryAfter: time.Second,
+			Kind: errs.Unavailable, Reason: UnitsRunning, RetryAfter: time.Second,
 			Message: fmt.Sprintf("%d units of level %d of job %s still run; try again when they have ended", running, level, id),
 		}
 	}

@@ -365,6 +365,70 @@ func (j *Jobs) Text(ctx context.Context, id mapreduce.JobID, sha []byte, start, 
 	return data[start:end:end], nil
 }
 
+// A Span is bytes [Start, End) of the text with a hash. The zero Span is empty.
+type Span struct {
+	SHA256     []byte
+	Start, End int64
+}
+
+// textsBytes bounds what Texts reads at once.
+const textsBytes = 4 << 20
+
+// Texts returns short spans of texts, all read together. A span that spreads
+// over chunks, or for which there was no room, is nil: read it by Text.
+func (j *Jobs) Texts(ctx context.Context, id mapreduce.JobID, spans []Span) ([][]byte, error) {
+	texts := make([][]byte, len(spans))
+	var ks [][]byte
+	var at []int
+	for i, s := range spans {
+		chunk := s.Start / store.ChunkSize
+		if s.Start >= s.End || (s.End-1)/store.ChunkSize != chunk || len(ks) == textsBytes/store.ChunkSize {
+			continue
+		}
+		ks = append(ks, j.keys.BlobChunk(id, s.SHA256, chunk))
+		at = append(at, i)
+	}
+	if len(ks) == 0 {
+		return texts, nil
+	}
+	err := j.db.View(ctx, func(tx store.Tx) error {
+		values, err := tx.Snapshot().GetAll(ctx, ks)
+		if err != nil {
+			return err
+		}
+		for n, v := range values {
+			s := spans[at[n]]
+			from := s.Start % store.ChunkSize
+			if end := from + s.End - s.Start; end <= int64(len(v)) {
+				texts[at[n]] = v[from:end:end]
+			}
+		}
+		return nil
+	})
+	return texts, err
+}
+
+// FirstFailed returns a unit that failed, of the lowest level, or nil.
+func (j *Jobs) FirstFailed(ctx context.Context, id mapreduce.JobID) (u *storagev1.Unit, err error) {
+	err = j.db.View(ctx, func(tx store.Tx) error {
+		u = nil
+		s := tx.Snapshot()
+		pairs, _, err := s.GetRange(ctx, j.keys.FailedAll(id), store.RangeOptions{Limit: 1})
+		if err != nil || len(pairs) == 0 {
+			return err
+		}
+		_, rest, err := j.keys.Last(pairs[0].Key)
+		if err != nil {
+			return err
+		}
+		rest.Skip()
+		rest.Skip()
+		u, err = j.unit(ctx, s, id, mapreduce.UnitID(rest.Text()))
+		return err
+	})
+	return u, err
+}
+
 // State returns what an earlier attempt's agent left to go on with.
 func (j *Jobs) State(ctx context.Context, id mapreduce.JobID, u mapreduce.UnitID) ([]byte, error) {
 	data, err := j.pieces(ctx, j.keys.State(id, u), 0)
@@ -402,6 +466,20 @@ func (j *Jobs) Skipped(ctx context.Context, id mapreduce.JobID, n int64, limit i
 		return nil
 	})
 	return skipped, err
+}
+
+// UnitOf returns the domain's form of a stored unit, without its output.
+func UnitOf(job mapreduce.JobID, u *storagev1.Unit) *mapreduce.Unit {
+	src := u.GetSource()
+	return &mapreduce.Unit{
+		ID: mapreduce.UnitID(u.UnitId), Job: job, Document: mapreduce.DocumentID(u.DocumentId),
+		Kind: mapreduce.UnitKind(u.Kind), Level: int(u.Level), Index: u.Index, State: mapreduce.UnitState(u.Status),
+		Attempts: int(u.Attempt), Failures: int(u.Failures), Share: u.Share,
+		Tokens: mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}, CostMicros: u.CostMicros,
+		Elapsed: time.Duration(u.ElapsedMicros) * time.Microsecond, Errors: u.Errors,
+		ChunkIndex: int(src.GetChunkIndex()), Chunks: int(src.GetChunks()),
+		Start: src.GetCharStart(), End: src.GetCharEnd(), Confidence: u.GetResult().GetConfidence(),
+	}
 }
 
 // SpecOf returns the domain's form of a stored spec.

@@ -1,0 +1,238 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+// advancer looks after the jobs that are due, each in a goroutine of its own,
+// never two for one job.
+func (o *Orchestrator) advancer(ctx context.Context) {
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex // guards busy
+		busy = make(map[mapreduce.JobID]bool)
+	)
+	defer wg.Wait()
+	claim := func(id mapreduce.JobID) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if busy[id] {
+			return false
+		}
+		busy[id] = true
+		return true
+	}
+	waiting := make(map[mapreduce.JobID]bool)
+	for {
+		for id := range o.notices.takeDue() {
+			waiting[id] = true
+		}
+		for id := range waiting {
+			if !claim(id) {
+				continue
+			}
+			delete(waiting, id)
+			wg.Go(func() {
+				defer o.notices.advances.give()
+				o.advance(ctx, id)
+				mu.Lock()
+				defer mu.Unlock()
+				delete(busy, id)
+			})
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-o.notices.advances.wait():
+		}
+	}
+}
+
+// advance looks at how far a job is, and takes it as far as it can go without
+// any unit moving.
+func (o *Orchestrator) advance(ctx context.Context, id mapreduce.JobID) {
+	err := o.move(ctx, id)
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case errs.KindOf(err) == errs.NotFound:
+		o.board.retire(id)
+		o.dropUnits(id)
+	default:
+		o.failed(ctx, "advancing a job; trying again", err, "job", id)
+		o.notices.at(time.Now().Add(time.Second), func(context.Context) { o.notices.due(id) })
+	}
+}
+
+func (o *Orchestrator) move(ctx context.Context, id mapreduce.JobID) error {
+	if why := o.notices.takeFailure(id); why != "" {
+		if err := o.jobs.Fail(ctx, id, why); err != nil {
+			return err
+		}
+	}
+	s, err := o.jobs.LevelStatus(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !s.State.Running() {
+		return o.stopped(ctx, id, s)
+	}
+	if !o.ours(id) {
+		return nil
+	}
+	if s.FailFast && s.Failed > 0 {
+		return o.failFast(ctx, id, s)
+	}
+	if s.Ended() {
+		return o.turnLevel(ctx, id, s)
+	}
+	return o.grant(ctx, id)
+}
+
+// stopped takes a job that does not run off the board, and ends what a cancel
+// has begun.
+func (o *Orchestrator) stopped(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
+	o.board.retire(id)
+	o.notices.changed(id)
+	if s.State != mapreduce.JobCancelled {
+		return o.sealAll(ctx, id)
+	}
+	o.dropUnits(id)
+	var cursor []byte
+	for done := !s.Sweeping; !done; {
+		var err error
+		if cursor, done, err = o.jobs.SweepCancelled(ctx, id, cursor); err != nil {
+			return err
+		}
+	}
+	return o.sealAll(ctx, id)
+}
+
+// dropUnits stops what workers of this node run of a job.
+func (o *Orchestrator) dropUnits(id mapreduce.JobID) {
+	o.board.mu.Lock()
+	defer o.board.mu.Unlock()
+	for _, s := range o.board.sessions {
+		var stop []mapreduce.Held
+		for key, h := range s.held {
+			if key.job == id && !h.reported {
+				stop = append(stop, mapreduce.Held{Job: id, Unit: key.unit, Attempt: h.attempt})
+			}
+		}
+		if len(stop) > 0 {
+			s.out.put(&mapreduce.ToWorker{Cancel: stop})
+		}
+	}
+}
+
+func (o *Orchestrator) failFast(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
+	why := fmt.Sprintf("%d units of level %d failed, and the job is to fail fast", s.Failed, max(s.Level, 0))
+	if u, err := o.jobs.FirstFailed(ctx, id); err != nil {
+		return err
+	} else if u != nil {
+		why = fmt.Sprintf("unit %s failed, and the job is to fail fast: %s", u.UnitId, lastOf(u.Errors))
+	}
+	if err := o.jobs.Fail(ctx, id, why); err != nil {
+		return err
+	}
+	o.notices.due(id)
+	return nil
+}
+
+func lastOf(list []string) string {
+	if len(list) == 0 {
+		return "no reason given"
+	}
+	return list[len(list)-1]
+}
+
+// turnLevel ends a level: it plans the next, or completes the job.
+func (o *Orchestrator) turnLevel(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
+	switch {
+	case s.Level < 0:
+		if err := o.plantParsed(ctx, id, s.Epoch); err != nil {
+			return err
+		}
+	case s.Completed == 0:
+		if err := o.failAll(ctx, id, s); err != nil {
+			return err
+		}
+	case s.Final:
+		if err := o.jobs.Complete(ctx, id, s.Epoch); err != nil {
+			return err
+		}
+	default:
+		if err := o.planLevel(ctx, id, s); err != nil {
+			return err
+		}
+	}
+	o.notices.changed(id)
+	o.notices.due(id)
+	return o.refreshJob(ctx, id)
+}
+
+func (o *Orchestrator) failAll(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
+	why := "no document is left to process"
+	if u, err := o.jobs.FirstFailed(ctx, id); err != nil {
+		return err
+	} else if u != nil {
+		why = fmt.Sprintf("all %d units of level %d failed; the first, %s: %s", s.Failed, s.Level, u.UnitId, lastOf(u.Errors))
+	}
+	return o.jobs.Fail(ctx, id, why)
+}
+
+// planLevel plans the level above one that has ended, by ADR-028's rule: one
+// reduce takes all outputs if together they fit the reduce context, or, further
+// up, if they are no more than one batch; else each takes a batch of them.
+func (o *Orchestrator) planLevel(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
+	rec, err := o.jobs.Record(ctx, id)
+	if err != nil {
+		return err
+	}
+	next := jobs.Next{Epoch: s.Epoch, Level: s.Level + 1, Units: 1}
+	if batch := max(2, rec.Config.ReduceBatchSize); needsBatches(s, rec.Config) {
+		next.Group, next.Units = batch, (s.Units+batch-1)/batch
+	}
+	for done := false; !done; {
+		if done, err = o.jobs.PlanStep(ctx, id, next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func needsBatches(s *jobs.LevelStatus, spec *storagev1.Spec) bool {
+	if s.Units <= max(2, spec.ReduceBatchSize) {
+		return false
+	}
+	return s.Level > 0 || s.Size > spec.ReduceContextLimit
+}
+
+// sealAll chains what is left of a job's checkpoints.
+func (o *Orchestrator) sealAll(ctx context.Context, id mapreduce.JobID) error {
+	for {
+		n, err := o.jobs.Seal(ctx, id)
+		if err != nil || n == 0 {
+			return err
+		}
+	}
+}
+
+// seals chains new checkpoints a few times a second.
+func (o *Orchestrator) seals(ctx context.Context) {
+	every(ctx, o.config.Seal, func() {
+		for id := range o.notices.takeDirty() {
+			if _, err := o.jobs.Seal(ctx, id); err != nil && errs.KindOf(err) != errs.NotFound {
+				o.failed(ctx, "sealing checkpoints; trying again", err, "job", id)
+				o.notices.changed(id)
+			}
+		}
+	})
+}

@@ -1,0 +1,375 @@
+package orchestrator
+
+import (
+	"sync"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// Sizes of the board's batches.
+const (
+	refillBelow = 64  // candidates in memory
+	refillTo    = 512 // candidates read at once
+)
+
+// A board is what an orchestrator sees of its jobs and workers, and decides what
+// its lanes do next. Nothing on it is needed after a crash.
+type board struct {
+	node mapreduce.NodeID
+
+	mu       sync.Mutex // guards everything below
+	wake     *sync.Cond // a lane may find something to do
+	calm     *sync.Cond // a claim of a job with a budget has ended
+	closed   bool
+	runs     map[mapreduce.JobID]*run
+	fair     fair
+	sessions map[mapreduce.SessionID]*session
+	dealt    int // rotates the session that is offered a unit first
+}
+
+// A run is a job on the board.
+type run struct {
+	id       mapreduce.JobID
+	tenant   mapreduce.TenantID
+	priority int
+	spec     *mapreduce.JobSpec
+	share    int64 // of the budget, for one document
+	epoch    int64
+	level    int64
+	shards   int64
+
+	running bool            // it may make claims
+	reports []pendingReport // waiting for a turn
+	release []jobs.HeldID   // claims all of whose units have ended
+	turns   int             // under way
+	held    int             // units that sessions of this node hold, or are being given
+	quiet   time.Time       // no turn before: the last one failed
+	retries int             // turns that failed in a row
+
+	queue   []jobs.Candidate // seen waiting
+	cursor  []int64          // by shard: new work is scanned from here
+	drained bool             // the queue was read to its end
+	reading bool             // it is being read
+	reread  bool             // something was put into it meanwhile
+
+	slots    int64     // granted
+	tokens   int64     // granted and neither spent nor reserved
+	granted  int64     // tokens granted in all
+	need     int64     // tokens without which no unit can start; 0 if that is not so
+	claiming bool      // a claim of a job with a budget is under way
+	blocked  time.Time // since when nothing of it can run; zero if something can
+}
+
+type pendingReport struct {
+	report  *mapreduce.Report
+	session *session
+	jitter  float64
+}
+
+func newBoard(node mapreduce.NodeID) *board {
+	b := &board{
+		node: node,
+		runs: make(map[mapreduce.JobID]*run), sessions: make(map[mapreduce.SessionID]*session),
+	}
+	b.wake, b.calm = sync.NewCond(&b.mu), sync.NewCond(&b.mu)
+	return b
+}
+
+func (b *board) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	b.wake.Broadcast()
+	b.calm.Broadcast()
+}
+
+// run returns the job's run, a new one if there is none. The caller holds b.mu.
+func (b *board) run(id mapreduce.JobID) *run {
+	r := b.runs[id]
+	if r == nil {
+		r = &run{id: id}
+		b.runs[id] = r
+	}
+	return r
+}
+
+// activate makes the fair queue visit r. The caller holds b.mu.
+func (b *board) activate(r *run) {
+	b.fair.add(r)
+	b.wake.Signal()
+}
+
+// A task is what a lane does next: it reads a job's queue, or carries out a
+// turn.
+type task struct {
+	run    *run
+	scan   bool
+	turn   *jobs.Turn
+	sent   []pendingReport // the reports of the turn
+	seats  []*session      // of the turn's claim
+	tokens int64           // set aside for the claim
+}
+
+// next waits for something to do. It returns nil when the board is closed.
+func (b *board) next() *task {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for {
+		if t := b.find(time.Now()); t != nil {
+			if b.fair.any() {
+				b.wake.Signal()
+			}
+			return t
+		}
+		if b.closed {
+			return nil
+		}
+		b.wake.Wait()
+	}
+}
+
+// find visits active runs in fair order until one has something to do. One that
+// has not leaves the queue until it is activated again.
+func (b *board) find(now time.Time) *task {
+	for {
+		r := b.fair.next()
+		if r == nil {
+			return nil
+		}
+		if now.Before(r.quiet) {
+			continue // its timer activates it
+		}
+		if t := b.taskFor(r); t != nil {
+			b.fair.add(r) // it may have more; its next visit finds out
+			return t
+		}
+	}
+}
+
+func (b *board) taskFor(r *run) *task {
+	room := b.room(r)
+	if room > 0 && !r.drained && !r.reading && len(r.queue) < refillBelow {
+		r.reading = true
+		if len(r.queue) == 0 && len(r.reports) == 0 {
+			return &task{run: r, scan: true}
+		}
+		// Read on in another lane, or after this turn.
+		defer func() { r.reading = false }()
+	}
+	t := &task{run: r, turn: &jobs.Turn{Job: r.id}}
+	b.takeReports(r, t)
+	if room > 0 && len(r.queue) > 0 {
+		b.takeSeats(r, t, room)
+	}
+	if len(t.turn.Reports) == 0 && t.turn.Claim == nil {
+		if room > 0 && !r.drained && !r.reading {
+			r.reading = true
+			return &task{run: r, scan: true}
+		}
+		return nil
+	}
+	t.turn.Release, r.release = r.release, nil
+	r.turns++
+	return t
+}
+
+// room returns how many more units r may have claimed now.
+func (b *board) room(r *run) int {
+	if !r.running || r.claiming || (r.spec.Budget > 0 && r.need > r.tokens) {
+		return 0
+	}
+	free, slots := 0, 0
+	for _, s := range b.sessions {
+		if s.usable(r) {
+			free += s.free()
+			slots += s.slots
+		}
+	}
+	if int64(slots) > r.slots {
+		// The workers could run more of it at once than it may: what they
+		// hold waiting would run as well.
+		free = min(free, int(r.slots)-r.held)
+	}
+	return max(0, free)
+}
+
+func (b *board) takeReports(r *run, t *task) {
+	n := min(len(r.reports), jobs.MaxBatch)
+	for _, p := range r.reports[:n] {
+		t.turn.Reports = append(t.turn.Reports, jobs.TurnReport{Report: p.report, Jitter: p.jitter})
+	}
+	t.sent = append(t.sent, r.reports[:n]...)
+	if r.reports = r.reports[n:]; len(r.reports) == 0 {
+		r.reports = nil
+	}
+}
+
+// takeSeats sets free slots and candidates aside for a claim. Sessions are
+// offered units in turn.
+func (b *board) takeSeats(r *run, t *task, room int) {
+	want := min(room, jobs.MaxBatch, len(r.queue), b.fair.allowance(r))
+	claim := &jobs.Claim{ID: newID(), Share: r.share}
+	for want > 0 {
+		given := 0
+		for _, s := range b.rotation() {
+			if want > given && s.usable(r) && s.free() > 0 {
+				s.promised++
+				given++
+				t.seat(claim, s)
+			}
+		}
+		if want -= given; given == 0 {
+			break
+		}
+	}
+	n := 0
+	for _, s := range claim.Seats {
+		n += s.Slots
+	}
+	if n == 0 {
+		return
+	}
+	claim.Candidates = append(claim.Candidates, r.queue[:n]...)
+	r.queue = r.queue[n:]
+	r.held += n
+	if r.spec.Budget > 0 {
+		claim.Bounded, claim.Tokens = true, r.tokens
+		t.tokens, r.tokens, r.claiming = r.tokens, 0, true
+	}
+	t.turn.Claim = claim
+}
+
+// seat adds one slot of s to the claim.
+func (t *task) seat(c *jobs.Claim, s *session) {
+	for i, other := range t.seats {
+		if other == s {
+			c.Seats[i].Slots++
+			return
+		}
+	}
+	t.seats = append(t.seats, s)
+	c.Seats = append(c.Seats, jobs.Seat{Session: s.id, Epoch: s.epoch, Slots: 1})
+}
+
+// rotation returns the sessions, beginning with another one each time.
+func (b *board) rotation() []*session {
+	all := make([]*session, 0, len(b.sessions))
+	for _, s := range b.sessions {
+		all = append(all, s)
+	}
+	if len(all) > 1 {
+		b.dealt = (b.dealt + 1) % len(all)
+		all = append(all[b.dealt:], all[:b.dealt]...)
+	}
+	return all
+}
+
+// putBack returns candidates that are still to be claimed. The caller holds
+// b.mu.
+func (r *run) putBack(c []jobs.Candidate) {
+	if len(c) > 0 {
+		r.queue = append(append(make([]jobs.Candidate, 0, len(c)+len(r.queue)), c...), r.queue...)
+	}
+}
+
+// restart makes the job's queue be read from its beginning. The caller holds
+// b.mu.
+func (r *run) restart() {
+	r.cursor, r.drained = nil, false
+	r.reread = r.reading
+}
+
+// adopt puts a job that may run on the board, or brings what stands there up to
+// date.
+func (b *board) adopt(ref jobs.RunRef, spec *mapreduce.JobSpec, ctl *storagev1.Ctl, share int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.run(ref.Job)
+	b.fair.remove(r) // its tenant was not known if only reports had come for it
+	r.tenant, r.priority, r.spec, r.share = ref.Tenant, ref.Priority, spec, share
+	r.epoch, r.level, r.shards, r.running = ctl.Epoch, ctl.Level, max(1, ctl.Shards), true
+	r.need = 0
+	r.restart()
+	b.activate(r)
+}
+
+// stands reports whether a job stands on the board as of an epoch.
+func (b *board) stands(id mapreduce.JobID, epoch int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.runs[id]
+	return r != nil && r.running && r.epoch == epoch
+}
+
+// retire takes a job that may not run off the board, unless reports for it are
+// still to come.
+func (b *board) retire(id mapreduce.JobID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.runs[id]
+	if r == nil {
+		return
+	}
+	r.running, r.queue = false, nil
+	r.restart()
+	b.drop(r)
+}
+
+// drop forgets a run that nothing is left to do for. The caller holds b.mu.
+func (b *board) drop(r *run) {
+	if !r.running && r.turns == 0 && len(r.reports) == 0 && r.held == 0 && len(r.release) == 0 {
+		b.fair.remove(r)
+		delete(b.runs, r.id)
+	}
+}
+
+// scanned takes what a lane read of a job's queue.
+func (b *board) scanned(r *run, found []jobs.Candidate, cursor []int64, more bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r.reading = false
+	if r.reread {
+		r.reread = false
+	} else {
+		r.cursor, r.drained = cursor, !more
+	}
+	r.queue = append(r.queue, found...)
+	b.activate(r)
+}
+
+// requeue puts units into a job's queue that are known to wait there.
+func (b *board) requeue(id mapreduce.JobID, found []jobs.Candidate) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if r := b.runs[id]; r != nil && r.running {
+		r.putBack(found)
+		b.activate(r)
+	}
+}
+
+// stir makes a job's queue be read again: something may have been put into it.
+func (b *board) stir(id mapreduce.JobID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if r := b.runs[id]; r != nil && r.running {
+		r.restart()
+		b.activate(r)
+	}
+}
+
+// activateAll has all jobs visited: workers came, or grants are free.
+func (b *board) activateAll() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range b.runs {
+		b.fair.add(r)
+	}
+	b.wake.Broadcast()
+}
+
+// classes are read in this order: what came back goes first.
+var classes = []uint32{keys.ClassRequeued, keys.ClassNew}

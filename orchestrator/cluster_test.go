@@ -1,0 +1,186 @@
+package orchestrator_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/coditect/mapreduce/api/client"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/server"
+	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/keys"
+	"github.com/coditect/mapreduce/store/pebble"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A cluster is orchestrators and workers over one store, in this process.
+type cluster struct {
+	t     testing.TB
+	store store.Store
+	nodes int
+}
+
+func newCluster(t testing.TB) *cluster {
+	t.Helper()
+	s, err := pebble.Open(t.TempDir(), pebble.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &cluster{t: t, store: s}
+}
+
+// A node is one running orchestrator, with a client of it.
+type node struct {
+	*client.Client
+	t    testing.TB
+	jobs *jobs.Jobs
+	stop func()
+}
+
+// quick are settings with which tests need not wait long.
+func quick(c orchestrator.Config) orchestrator.Config {
+	c.Heartbeat, c.Lease, c.Grace = 50*time.Millisecond, 500*time.Millisecond, 100*time.Millisecond
+	c.Poll, c.Seal = 100*time.Millisecond, 20*time.Millisecond
+	return c
+}
+
+func (c *cluster) orchestrator(config orchestrator.Config) *node {
+	c.t.Helper()
+	c.nodes++
+	id := mapreduce.NodeID(fmt.Sprintf("node-%d", c.nodes))
+	j := jobs.New(store.NewDB(c.store, store.Config{}), keys.New(), id, time.Now)
+	o, err := orchestrator.New(j, config)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := o.Run(ctx); err != nil {
+			c.t.Error(err)
+		}
+	})
+	<-o.Started()
+	srv, err := server.New(o, o, server.Config{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	cl, err := client.NewInProcess(srv, client.Config{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	n := &node{Client: cl, t: c.t, jobs: j}
+	n.stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+		if err := cl.Close(); err != nil {
+			c.t.Error(err)
+		}
+		stop, done := context.WithTimeout(context.Background(), 5*time.Second)
+		defer done()
+		srv.Shutdown(stop)
+	})
+	c.t.Cleanup(n.stop)
+	return n
+}
+
+// worker runs a worker for nodes and returns what drains it.
+func (c *cluster) worker(a agent.Agent, config worker.Config, nodes ...*node) (drain func()) {
+	c.t.Helper()
+	for _, n := range nodes {
+		config.Connect = append(config.Connect, func(ctx context.Context) (worker.Stream, error) { return n.Connect(ctx) })
+	}
+	config.Agents = map[string]agent.Agent{"scripted": a}
+	w, err := worker.New(config)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := w.Run(ctx); err != nil {
+			c.t.Errorf("worker: %v", err)
+		}
+	})
+	drain = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+	})
+	c.t.Cleanup(drain)
+	return drain
+}
+
+func documents(n int) iter.Seq2[*mapreduce.Document, error] {
+	return func(yield func(*mapreduce.Document, error) bool) {
+		for i := range n {
+			d := &mapreduce.Document{ID: mapreduce.DocumentID(fmt.Sprintf("doc-%07d", i)), Content: fmt.Appendf(nil, "text of document %d", i)}
+			if !yield(d, nil) {
+				return
+			}
+		}
+	}
+}
+
+func script(vars map[string]string) mapreduce.JobSpec {
+	return mapreduce.JobSpec{Provider: "scripted", Schema: []byte(`{"type":"object"}`), Vars: vars}
+}
+
+func (n *node) submit(spec mapreduce.JobSpec, docs int) mapreduce.JobID {
+	n.t.Helper()
+	job, err := n.SubmitJob(n.t.Context(), spec, documents(docs))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return job.ID
+}
+
+// end waits until a job does not run, and returns it.
+func (n *node) end(id mapreduce.JobID) *mapreduce.Job {
+	n.t.Helper()
+	ctx, cancel := context.WithTimeout(n.t.Context(), 60*time.Second)
+	defer cancel()
+	var last *mapreduce.Job
+	if err := n.WatchJob(ctx, id, func(j *mapreduce.Job) error { last = j; return nil }); err != nil {
+		n.t.Fatalf("watching %s: %v; last %+v", id, err, last)
+	}
+	return last
+}
+
+func (n *node) wantEnd(id mapreduce.JobID, state mapreduce.JobState) *mapreduce.Job {
+	n.t.Helper()
+	job := n.end(id)
+	if job.State != state {
+		n.t.Fatalf("job ended %v (%s), want %v", job.State, job.Error, state)
+	}
+	return job
+}
+
+func TestOneJobFromEndToEnd(t *testing.T) {
+	c := newCluster(t)
+	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+	c.worker(&scripted.Agent{}, worker.Config{Slots: 8, Prefetch: 4}, n)
+	job := n.wantEnd(n.submit(script(nil), 100), mapreduce.JobComplete)
+	if job.CompletedUnits != job.TotalUnits || job.TotalUnits < 101 || job.FailedUnits != 0 || job.RunningUnits != 0 {
+		t.Errorf("units: %d of %d complete, %d failed, %d running", job.CompletedUnits, job.TotalUnits, job.FailedUnits, job.RunningUnits)
+	}
+	if l := job.Coverage.Documents; l.Total != 100 || l.Mapped != 100 {
+		t.Errorf("ledger of documents: %+v", l)
+	}
+}

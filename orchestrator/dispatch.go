@@ -1,0 +1,224 @@
+package orchestrator
+
+import (
+	"context"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+const (
+	messageBytes = 1 << 20   // of content in one message to a worker
+	pieceBytes   = 512 << 10 // of an input that comes in pieces
+)
+
+// assign sends the units that a turn claimed to their workers, with what they
+// work on. A unit whose input cannot be read goes back.
+func (o *Orchestrator) assign(ctx context.Context, t *task, res *jobs.TurnResult) {
+	if len(res.Claimed) == 0 {
+		return
+	}
+	texts, err := o.texts(ctx, t.run.id, res.Claimed)
+	if err != nil {
+		o.failed(ctx, "reading documents", err, "job", t.run.id)
+	}
+	bySession := make(map[mapreduce.SessionID]*parcel)
+	for i, c := range res.Claimed {
+		s := o.board.session(c.Session)
+		if s == nil {
+			continue // gone meanwhile: what expires it gives the unit back
+		}
+		p := bySession[c.Session]
+		if p == nil {
+			p = &parcel{session: s, message: &mapreduce.ToWorker{Jobs: o.board.introduce(s, t.run)}}
+			bySession[c.Session] = p
+		}
+		a, pieces, err := o.assignment(ctx, t.run, c.Unit, texts[i])
+		if err != nil {
+			o.failed(ctx, "preparing a unit", err, "job", t.run.id, "unit", c.Unit.UnitId)
+			o.handBack(t.run, s, c.Unit, err)
+			continue
+		}
+		p.add(a, pieces)
+	}
+	for _, p := range bySession {
+		p.flush()
+	}
+}
+
+func (b *board) session(id mapreduce.SessionID) *session {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.sessions[id]
+}
+
+// introduce returns what s has to know of the job first, or nothing if it was
+// told before.
+func (b *board) introduce(s *session, r *run) []mapreduce.JobInfo {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s.knows[r.id] == r.epoch {
+		return nil
+	}
+	s.knows[r.id] = r.epoch
+	return []mapreduce.JobInfo{{Job: r.id, Spec: *r.spec}}
+}
+
+// handBack reports in the worker's name that a unit was not run.
+func (o *Orchestrator) handBack(r *run, s *session, u *storagev1.Unit, cause error) {
+	b := o.board
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.report(s, &mapreduce.Report{
+		Job: r.id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt),
+		Outcome: mapreduce.Errored, Errors: []string{"its input could not be read: " + cause.Error()},
+	})
+	b.wake.Signal()
+}
+
+// A parcel is what goes to one worker, in messages of bounded size.
+type parcel struct {
+	session *session
+	message *mapreduce.ToWorker
+	size    int
+}
+
+func (p *parcel) add(a mapreduce.Assignment, pieces []mapreduce.InputPiece) {
+	for _, piece := range pieces {
+		p.message.Pieces = append(p.message.Pieces, piece)
+		p.grow(len(piece.Data))
+	}
+	p.message.Assignments = append(p.message.Assignments, a)
+	size := len(a.State) + 256
+	if a.Text != nil {
+		size += len(a.Text.Content)
+	}
+	for _, in := range a.Inputs {
+		size += len(in.Data) + 64
+	}
+	p.grow(size)
+}
+
+func (p *parcel) grow(n int) {
+	if p.size += n; p.size >= messageBytes {
+		p.flush()
+	}
+}
+
+func (p *parcel) flush() {
+	if m := p.message; len(m.Assignments)+len(m.Pieces)+len(m.Jobs) > 0 {
+		p.session.out.put(m)
+	}
+	p.message, p.size = &mapreduce.ToWorker{}, 0
+}
+
+// texts reads what the claimed units work on, all together.
+func (o *Orchestrator) texts(ctx context.Context, id mapreduce.JobID, claimed []jobs.Claimed) ([][]byte, error) {
+	spans := make([]jobs.Span, len(claimed))
+	for i, c := range claimed {
+		if src := c.Unit.Source; src != nil {
+			spans[i] = jobs.Span{SHA256: src.Sha256, Start: src.Start, End: src.End}
+		}
+	}
+	texts, err := o.jobs.Texts(ctx, id, spans)
+	if err != nil {
+		return make([][]byte, len(claimed)), err
+	}
+	return texts, nil
+}
+
+func (o *Orchestrator) assignment(ctx context.Context, r *run, u *storagev1.Unit, text []byte) (mapreduce.Assignment, []mapreduce.InputPiece, error) {
+	a := mapreduce.Assignment{
+		Job: r.id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Kind: mapreduce.UnitKind(u.Kind),
+		Level: int(u.Level), Index: u.Index, Timeout: r.spec.UnitTimeout, Reserved: u.Reserved, Alone: u.Kills > 0,
+	}
+	if u.Attempt > 1 && r.spec.Provider != "rules" {
+		var err error
+		if a.State, err = o.jobs.State(ctx, r.id, a.Unit); err != nil {
+			return a, nil, err
+		}
+	}
+	if src := u.Source; src != nil {
+		if text == nil && src.End > src.Start {
+			var err error
+			if text, err = o.jobs.Text(ctx, r.id, src.Sha256, src.Start, src.End); err != nil {
+				return a, nil, err
+			}
+		}
+		a.Text = textOf(u, text)
+	}
+	if u.Inputs == nil {
+		return a, nil, nil
+	}
+	pieces, err := o.inputs(ctx, r.id, u, &a)
+	return a, pieces, err
+}
+
+func textOf(u *storagev1.Unit, content []byte) *mapreduce.Text {
+	s := u.Source
+	return &mapreduce.Text{
+		Document: mapreduce.DocumentID(u.DocumentId), SHA256: s.Sha256, MediaType: s.MediaType, Metadata: s.Metadata,
+		Content: content, CoreStart: int(s.CoreStart - s.Start), CoreEnd: int(s.CoreEnd - s.Start),
+		ByteOffset: s.Start, CharOffset: s.CharOffset, ChunkIndex: int(s.ChunkIndex), Chunks: int(s.Chunks),
+	}
+}
+
+// inputs reads the outputs that a reduce takes. Together they may be more than
+// a message holds: large ones go ahead in pieces.
+func (o *Orchestrator) inputs(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, a *mapreduce.Assignment) ([]mapreduce.InputPiece, error) {
+	var pieces []mapreduce.InputPiece
+	held := mapreduce.Held{Job: id, Unit: a.Unit, Attempt: a.Attempt}
+	total := 0
+	err := o.eachInput(ctx, id, u, func(in *storagev1.Unit) error {
+		input := mapreduce.Input{Unit: mapreduce.UnitID(in.UnitId), First: in.Index, End: in.Index + 1}
+		if in.Inputs != nil {
+			input.First, input.End = in.Inputs.MapFirst, in.Inputs.MapEnd
+		}
+		if mapreduce.UnitState(in.Status) != mapreduce.UnitComplete {
+			input.Failed = true
+			a.Inputs = append(a.Inputs, input)
+			return nil
+		}
+		data, err := o.jobs.Output(ctx, id, in)
+		if err != nil {
+			return err
+		}
+		if total += len(data); total <= messageBytes/2 {
+			input.Data = data
+		} else {
+			for at := 0; at < len(data) || input.Pieces == 0; at += pieceBytes {
+				pieces = append(pieces, mapreduce.InputPiece{
+					Held: held, Input: len(a.Inputs), Index: input.Pieces, Data: data[at:min(at+pieceBytes, len(data))],
+				})
+				input.Pieces++
+			}
+		}
+		a.Inputs = append(a.Inputs, input)
+		return nil
+	})
+	return pieces, err
+}
+
+// eachInput visits the units that a reduce takes, in order.
+func (o *Orchestrator) eachInput(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(*storagev1.Unit) error) error {
+	for from := u.Inputs.First; from < u.Inputs.End; {
+		page, err := o.jobs.UnitsFrom(ctx, id, u.Level-1, from, 256)
+		if err != nil {
+			return err
+		}
+		for _, in := range page {
+			if in.Index >= u.Inputs.End {
+				return nil
+			}
+			if err := visit(in); err != nil {
+				return err
+			}
+			from = in.Index + 1
+		}
+		if len(page) == 0 {
+			return nil
+		}
+	}
+	return nil
+}

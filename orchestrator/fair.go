@@ -1,0 +1,93 @@
+package orchestrator
+
+import (
+	"slices"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+// fair decides whose turn it is, by round robin on two levels with a quantum of
+// units: tenants first, then the jobs of one, those of higher priority before
+// the others. Ten units so do not wait behind a million of another tenant. Only
+// jobs that may have something to do are in it.
+type fair struct {
+	tenants []*share // in round-robin order
+}
+
+// A share is a tenant's part of the queue.
+type share struct {
+	tenant mapreduce.TenantID
+	runs   []*run // by priority, then in round-robin order
+}
+
+// quantum is how many units a job may claim in one visit while other tenants
+// wait.
+const quantum = 32
+
+// add puts r into the queue unless it is there.
+func (f *fair) add(r *run) {
+	s := f.share(r.tenant)
+	if s == nil {
+		s = &share{tenant: r.tenant}
+		f.tenants = append(f.tenants, s)
+	}
+	if slices.Contains(s.runs, r) {
+		return
+	}
+	at := len(s.runs)
+	for at > 0 && s.runs[at-1].priority < r.priority {
+		at--
+	}
+	s.runs = slices.Insert(s.runs, at, r)
+}
+
+func (f *fair) share(t mapreduce.TenantID) *share {
+	for _, s := range f.tenants {
+		if s.tenant == t {
+			return s
+		}
+	}
+	return nil
+}
+
+// next takes the run whose turn it is out of the queue, or returns nil. Its
+// tenant moves to the end.
+func (f *fair) next() *run {
+	if len(f.tenants) == 0 {
+		return nil
+	}
+	s := f.tenants[0]
+	r := s.runs[0]
+	s.runs = slices.Delete(s.runs, 0, 1)
+	f.tenants = slices.Delete(f.tenants, 0, 1)
+	if len(s.runs) > 0 {
+		f.tenants = append(f.tenants, s)
+	}
+	return r
+}
+
+// any reports whether a run waits for its turn.
+func (f *fair) any() bool { return len(f.tenants) > 0 }
+
+// remove takes r out of the queue.
+func (f *fair) remove(r *run) {
+	for i, s := range f.tenants {
+		if at := slices.Index(s.runs, r); at >= 0 {
+			s.runs = slices.Delete(s.runs, at, at+1)
+			if len(s.runs) == 0 {
+				f.tenants = slices.Delete(f.tenants, i, i+1)
+			}
+			return
+		}
+	}
+}
+
+// allowance is how many units r may claim in this visit: all it can while no
+// other tenant waits.
+func (f *fair) allowance(r *run) int {
+	if len(f.tenants) == 0 || (len(f.tenants) == 1 && f.tenants[0].tenant == r.tenant) {
+		return jobs.MaxBatch
+	}
+	return quantum
+}

@@ -1,0 +1,183 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+func jitter() float64 { return rand.Float64() }
+
+// grant asks for the slots and tokens that a job on the board lacks. A job for
+// which no tokens are left, and of which nothing runs that might return some,
+// is paused.
+func (o *Orchestrator) grant(ctx context.Context, id mapreduce.JobID) error {
+	ask, wanted := o.lacks(id)
+	if !wanted {
+		return nil
+	}
+	g, err := o.jobs.Grant(ctx, id, ask)
+	if err != nil {
+		return err
+	}
+	short := o.board.granted(id, g)
+	if short == 0 || g.Budget == 0 {
+		return nil
+	}
+	job, err := o.jobs.Job(ctx, id)
+	if err != nil || job.RunningUnits > 0 {
+		return err
+	}
+	return o.outOfBudget(ctx, id, g, short)
+}
+
+func (o *Orchestrator) outOfBudget(ctx context.Context, id mapreduce.JobID, g *jobs.Granted, short int64) error {
+	o.mu.Lock()
+	others := o.others
+	o.mu.Unlock()
+	if others > 0 && !o.board.waited(id, 3*o.config.Poll) {
+		return nil // others may yet return what they do not need
+	}
+	why := fmt.Sprintf("budget of %d tokens: the next unit may need %d, and no more are left to reserve; "+
+		"go on with `coditect mapreduce resume --job-id %s --budget N`", g.Budget, short, id)
+	if err := o.jobs.Pause(ctx, id, why); err != nil {
+		return err
+	}
+	o.notices.due(id)
+	return nil
+}
+
+// lacks says what to ask for, and whether to.
+func (o *Orchestrator) lacks(id mapreduce.JobID) (jobs.Ask, bool) {
+	o.mu.Lock()
+	ask := jobs.Ask{Alone: o.others == 0}
+	for node := range o.dead {
+		ask.Dead = append(ask.Dead, node)
+	}
+	o.mu.Unlock()
+	b := o.board
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.runs[id]
+	if r == nil || !r.running {
+		return ask, false
+	}
+	ask.Parallelism = int64(r.spec.Parallelism)
+	if r.slots < ask.Parallelism && int64(r.held) >= r.slots {
+		ask.Slots = ask.Parallelism
+	}
+	if r.spec.Budget > 0 && (r.need > r.tokens || r.granted == 0) && !r.claiming {
+		ask.Tokens = max(1, r.need-r.tokens)
+	}
+	return ask, ask.Slots > 0 || ask.Tokens > 0
+}
+
+// granted enters a grant, and returns how many tokens are still lacking.
+func (b *board) granted(id mapreduce.JobID, g *jobs.Granted) (short int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.runs[id]
+	if r == nil {
+		return 0
+	}
+	r.slots = g.Slots
+	r.tokens += g.Tokens - r.granted
+	r.granted = g.Tokens
+	if r.need > r.tokens {
+		if r.blocked.IsZero() {
+			r.blocked = time.Now()
+		}
+		return r.need
+	}
+	r.blocked = time.Time{}
+	b.activate(r)
+	return 0
+}
+
+// waited reports whether a job has lacked tokens for d.
+func (b *board) waited(id mapreduce.JobID, d time.Duration) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.runs[id]
+	return r != nil && !r.blocked.IsZero() && time.Since(r.blocked) >= d
+}
+
+// reserve raises reservations that workers ask for before a call. What is
+// refused must not be spent.
+func (o *Orchestrator) reserve(ctx context.Context, s *session, asked []mapreduce.ReserveRequest) error {
+	for _, q := range asked {
+		ok, err := o.reserveOne(ctx, s, q)
+		if err != nil {
+			return err
+		}
+		s.out.put(&mapreduce.ToWorker{Reserved: []mapreduce.ReserveReply{{Held: q.Held, Granted: ok}}})
+	}
+	return nil
+}
+
+func (o *Orchestrator) reserveOne(ctx context.Context, s *session, q mapreduce.ReserveRequest) (bool, error) {
+	h, r := o.board.holder(s, q.Held)
+	if h == nil || q.Tokens < 0 {
+		return false, nil
+	}
+	if r.spec == nil || r.spec.Budget == 0 || q.Tokens <= h.reserved {
+		return true, nil
+	}
+	more := q.Tokens - h.reserved
+	if !o.board.spend(r, more) {
+		g, err := o.jobs.Grant(ctx, q.Job, jobs.Ask{Tokens: more, Parallelism: int64(r.spec.Parallelism), Alone: false})
+		if err != nil {
+			return false, err
+		}
+		o.board.granted(q.Job, g)
+		if !o.board.spend(r, more) {
+			return false, nil
+		}
+	}
+	before, err := o.jobs.Reserve(ctx, []jobs.Reservation{{Held: q.Held, Tokens: q.Tokens}})
+	if err != nil || before[0] < 0 {
+		o.board.unspend(r, more)
+		return false, err
+	}
+	o.board.reserved(h, q.Tokens)
+	return true, nil
+}
+
+func (b *board) holder(s *session, h mapreduce.Held) (*heldUnit, *run) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	held, r := s.held[unitKey{h.Job, h.Unit}], b.runs[h.Job]
+	if held == nil || held.attempt != h.Attempt || r == nil {
+		return nil, nil
+	}
+	return held, r
+}
+
+func (b *board) spend(r *run, n int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for r.claiming && !b.closed {
+		b.calm.Wait() // the claim holds all tokens there are, and most go back
+	}
+	if r.tokens < n {
+		return false
+	}
+	r.tokens -= n
+	return true
+}
+
+func (b *board) unspend(r *run, n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r.tokens += n
+}
+
+func (b *board) reserved(h *heldUnit, n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h.reserved = n
+}

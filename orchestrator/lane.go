@@ -1,0 +1,241 @@
+package orchestrator
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+// newID draws an identifier: of claims, sessions and orchestrators.
+func newID() string { return rand.Text() }
+
+// lane carries out what the board decides, one task after the other.
+func (o *Orchestrator) lane(ctx context.Context) {
+	for {
+		t := o.board.next()
+		if t == nil {
+			return
+		}
+		if t.scan {
+			o.scan(ctx, t.run)
+			continue
+		}
+		o.take(ctx, t)
+	}
+}
+
+// scan reads on in a job's queue.
+func (o *Orchestrator) scan(ctx context.Context, r *run) {
+	o.board.mu.Lock()
+	cursor := append([]int64(nil), r.cursor...)
+	shards, level := r.shards, r.level
+	o.board.mu.Unlock()
+	again := cursor == nil // from the start: what came back is read as well
+	if again {
+		cursor = make([]int64, shards)
+	}
+	var found []jobs.Candidate
+	more := false
+	for shard := range shards {
+		for _, class := range classes {
+			requeued := class == classes[0]
+			if requeued && !again {
+				continue
+			}
+			from := cursor[shard]
+			if requeued {
+				from = 0
+			}
+			part, m, err := o.jobs.Scan(ctx, r.id, shard, class, from, level, refillTo/int(shards)+1)
+			if err != nil {
+				o.failed(ctx, "reading a queue", err, "job", r.id)
+				o.board.scanned(r, nil, nil, false)
+				return
+			}
+			if len(part) > 0 && !requeued {
+				cursor[shard] = part[len(part)-1].Seq + 1
+			}
+			found = append(found, part...)
+			more = more || m
+		}
+	}
+	o.board.scanned(r, found, cursor, more)
+}
+
+// take carries out a turn, and tells everyone concerned.
+func (o *Orchestrator) take(ctx context.Context, t *task) {
+	res, err := o.jobs.Turn(ctx, t.turn)
+	if err != nil {
+		o.failed(ctx, "a turn failed; trying again", err, "job", t.run.id, "reports", len(t.sent))
+		o.board.undo(t)
+		o.later(t.run)
+		return
+	}
+	gave := o.board.apply(t, res)
+	o.answer(t, res)
+	o.assign(ctx, t, res)
+	o.after(t.run, res, gave)
+}
+
+// maxQuiet bounds the pause after turns that failed.
+const maxQuiet = 5 * time.Second
+
+// later lets a run rest whose turn failed: the store is out of space, or away.
+func (o *Orchestrator) later(r *run) {
+	o.board.mu.Lock()
+	defer o.board.mu.Unlock()
+	r.quiet = time.Now().Add(min(maxQuiet, 50*time.Millisecond<<min(r.retries, 10)))
+	r.retries++
+	o.notices.at(r.quiet, func(context.Context) { o.board.stirOnly(r) })
+}
+
+// undo takes back what a turn that failed had set aside.
+func (b *board) undo(t *task) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := t.run
+	r.turns--
+	r.reports = append(t.sent, r.reports...)
+	r.release = append(r.release, t.turn.Release...)
+	b.unseat(t)
+	if c := t.turn.Claim; c != nil {
+		r.held -= len(c.Candidates)
+		r.putBack(c.Candidates)
+		if c.Bounded {
+			b.endClaim(r, t.tokens)
+		}
+	}
+}
+
+// endClaim gives back the tokens that a claim did not reserve.
+func (b *board) endClaim(r *run, left int64) {
+	r.tokens += left
+	r.claiming = false
+	b.calm.Broadcast()
+}
+
+// unseat gives back the slots that a turn had set aside.
+func (b *board) unseat(t *task) {
+	for i, s := range t.seats {
+		s.promised -= t.turn.Claim.Seats[i].Slots
+	}
+}
+
+// stirOnly makes r be visited again.
+func (b *board) stirOnly(r *run) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r.quiet = time.Time{}
+	b.activate(r)
+}
+
+// apply enters what a turn came to, and reports whether the run has nothing
+// under way any more.
+func (b *board) apply(t *task, res *jobs.TurnResult) (idle bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := t.run
+	r.turns--
+	r.retries = 0
+	for i, p := range t.sent {
+		b.settled(r, p, res.Verdicts[i])
+	}
+	if c := t.turn.Claim; c != nil {
+		b.unseat(t)
+		b.claimed(r, t, res)
+	}
+	if !res.State.Running() && r.running {
+		r.running, r.queue = false, nil
+	}
+	idle = r.turns == 0 && len(r.reports) == 0 && r.held == 0
+	if r.running || len(r.reports) > 0 {
+		b.fair.add(r)
+	}
+	b.drop(r)
+	b.wake.Signal()
+	return idle
+}
+
+// settled enters the verdict on a report.
+func (b *board) settled(r *run, p pendingReport, s jobs.Settled) {
+	if s.Verdict == mapreduce.VerdictUnknown {
+		return
+	}
+	if h := p.session.forget(p.report.Job, p.report.Unit, p.report.Attempt); h != nil {
+		r.held--
+		if h.granted {
+			r.tokens += h.reserved - p.report.Tokens.Total()
+		}
+		if done := h.claim.ended(); done {
+			r.release = append(r.release, h.claim.id)
+		}
+	}
+	if s.Requeued != nil && r.running {
+		r.putBack([]jobs.Candidate{*s.Requeued})
+	}
+}
+
+// claimed enters the units that a turn claimed.
+func (b *board) claimed(r *run, t *task, res *jobs.TurnResult) {
+	c := t.turn.Claim
+	r.held -= len(c.Candidates) - len(res.Claimed)
+	r.putBack(res.Left)
+	claims := make(map[mapreduce.SessionID]*claimOf, len(t.seats))
+	for _, got := range res.Claimed {
+		s := b.sessions[got.Session]
+		if c.Bounded {
+			t.tokens -= got.Unit.Reserved
+		}
+		if s == nil {
+			r.held-- // its session has gone; what expires it gives the unit back
+			continue
+		}
+		of := claims[got.Session]
+		if of == nil {
+			of = &claimOf{id: jobs.HeldID{Session: got.Session, Claim: c.ID}}
+			claims[got.Session] = of
+		}
+		of.left++
+		s.hold(r.id, got.Unit, of, c.Bounded)
+	}
+	if c.Bounded {
+		b.endClaim(r, t.tokens)
+		r.need = res.Need
+	}
+}
+
+// answer sends the verdicts of a turn to the sessions they are for.
+func (o *Orchestrator) answer(t *task, res *jobs.TurnResult) {
+	bySession := make(map[*session][]mapreduce.VerdictOn)
+	for i, p := range t.sent {
+		v := mapreduce.VerdictOn{
+			Held:    mapreduce.Held{Job: p.report.Job, Unit: p.report.Unit, Attempt: p.report.Attempt},
+			Verdict: res.Verdicts[i].Verdict,
+		}
+		bySession[p.session] = append(bySession[p.session], v)
+		if d := res.Verdicts[i]; d.Delayed {
+			o.delayed(p.report.Job, p.report.Unit, d.Delay)
+		}
+	}
+	for s, vs := range bySession {
+		s.out.put(&mapreduce.ToWorker{Verdicts: vs})
+	}
+}
+
+// after does what a turn may have made due.
+func (o *Orchestrator) after(r *run, res *jobs.TurnResult, idle bool) {
+	failed := res.JobError != ""
+	for _, v := range res.Verdicts {
+		failed = failed || v.State == mapreduce.UnitFailed
+	}
+	if res.JobError != "" {
+		o.notices.fail(r.id, res.JobError)
+	}
+	if idle || failed || !res.State.Running() || res.Need > 0 {
+		o.notices.due(r.id)
+	}
+	o.notices.changed(r.id)
+}

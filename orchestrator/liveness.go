@@ -1,0 +1,368 @@
+package orchestrator
+
+import (
+	"context"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+// beat shows that this orchestrator lives, and watches the others: one whose
+// count has not moved for the lease, on this process's own monotonic clock and
+// while the store was healthy, is dead. No other clock has a say.
+func (o *Orchestrator) beat(ctx context.Context) {
+	type sight struct {
+		count int64
+		since time.Time
+	}
+	seen := make(map[mapreduce.NodeID]sight)
+	count, healthy := int64(1), time.Now()
+	every(ctx, o.config.Heartbeat, func() {
+		count++
+		beats, err := o.beatOnce(ctx, count)
+		now := time.Now()
+		if err != nil {
+			o.failed(ctx, "giving a sign of life", err)
+			clear(seen) // nobody could show life to us: everyone gets a full lease again
+			return
+		}
+		if now.Sub(healthy) > 2*o.config.Heartbeat {
+			clear(seen)
+		}
+		healthy = now
+		alive := 0
+		for node, n := range beats {
+			s, known := seen[node]
+			switch {
+			case node == o.jobs.Node():
+			case !known || s.count != n:
+				seen[node] = sight{n, now}
+				alive++
+			case now.Sub(s.since) < o.config.Lease:
+				alive++
+			default:
+				o.bury(ctx, node, n)
+				delete(seen, node)
+			}
+		}
+		o.mu.Lock()
+		o.others = alive
+		o.mu.Unlock()
+	})
+}
+
+func (o *Orchestrator) beatOnce(ctx context.Context, count int64) (map[mapreduce.NodeID]int64, error) {
+	if err := o.jobs.Beat(ctx, count); err != nil {
+		return nil, err
+	}
+	return o.jobs.Beats(ctx)
+}
+
+// inherit takes over what earlier runs left on a store that only this
+// orchestrator can use. Workers of theirs that may still live get the grace
+// period to connect here.
+func (o *Orchestrator) inherit(ctx context.Context) error {
+	beats, err := o.jobs.Beats(ctx)
+	if err != nil {
+		return err
+	}
+	for node, count := range beats {
+		if node == o.jobs.Node() {
+			continue
+		}
+		if err := o.takeOver(ctx, node, count, false); err != nil {
+			return err
+		}
+		if err := o.abandonOf(ctx, node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bury takes over what a dead orchestrator left.
+func (o *Orchestrator) bury(ctx context.Context, node mapreduce.NodeID, count int64) {
+	o.log.Warn("orchestrator is dead; taking over", "node", node)
+	err := o.abandonOf(ctx, node)
+	if err == nil {
+		err = o.takeOver(ctx, node, count, true)
+	}
+	o.failed(ctx, "taking over from an orchestrator; trying again", err, "node", node)
+}
+
+// takeOver expires the sessions that a dead node had. now says that they have
+// had the time to connect elsewhere.
+func (o *Orchestrator) takeOver(ctx context.Context, node mapreduce.NodeID, count int64, now bool) error {
+	o.mu.Lock()
+	o.dead[node] = true
+	o.mu.Unlock()
+	waiting := 0
+	var after mapreduce.SessionID
+	for {
+		page, more, err := o.jobs.Sessions(ctx, after, 500)
+		if err != nil {
+			return err
+		}
+		for _, s := range page {
+			after = s.Session
+			switch {
+			case s.Node != node:
+			case now || s.Embedded:
+				if err := o.expire(ctx, s, nil); err != nil {
+					return err
+				}
+			default:
+				waiting++
+				o.expireAfter(s, nil, o.config.Grace)
+			}
+		}
+		if !more {
+			break
+		}
+	}
+	o.activateOwn(ctx)
+	if waiting > 0 {
+		return nil // its sign of life stays until a later run finds nothing left
+	}
+	return o.jobs.Forget(ctx, node, count)
+}
+
+// activateOwn gives what a dead node was granted to those who need it.
+func (o *Orchestrator) activateOwn(context.Context) { o.board.activateAll() }
+
+// expireAfter expires a session unless it is taken up again within d.
+func (o *Orchestrator) expireAfter(s jobs.SessionRef, running map[mapreduce.Held]bool, d time.Duration) {
+	o.notices.at(time.Now().Add(d), func(ctx context.Context) {
+		if err := o.expire(ctx, s, running); err != nil && ctx.Err() == nil {
+			o.failed(ctx, "expiring a session; trying again", err, "session", s.Session)
+			o.expireAfter(s, running, time.Second)
+		}
+	})
+}
+
+func (o *Orchestrator) expire(ctx context.Context, s jobs.SessionRef, running map[mapreduce.Held]bool) error {
+	units := 0
+	for {
+		loss, err := o.jobs.Expire(ctx, s.Session, s.Node, s.Epoch, running)
+		if err != nil {
+			return err
+		}
+		units += loss.Units
+		for _, id := range loss.Jobs {
+			o.board.stir(id)
+			o.notices.due(id)
+			o.notices.changed(id)
+		}
+		for _, h := range loss.SetAside {
+			o.log.Error("unit set aside: its workers died while they ran it", "job", h.Job, "unit", h.Unit)
+		}
+		if loss.Done {
+			break
+		}
+	}
+	if units > 0 {
+		o.log.Warn("worker lost", "session", s.Session, "units", units)
+	}
+	return nil
+}
+
+// abandonOf removes submissions that a dead node had under way.
+func (o *Orchestrator) abandonOf(ctx context.Context, node mapreduce.NodeID) error {
+	refs, err := o.jobs.Ingests(ctx)
+	if err != nil {
+		return err
+	}
+	for _, ref := range refs {
+		if ref.Node != node {
+			continue
+		}
+		if err := o.jobs.Abandon(ctx, ref.Job); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wakes looks for work whenever another orchestrator says that there is some.
+// The watch is armed before the look, so that nothing falls in between.
+func (o *Orchestrator) wakes(ctx context.Context) {
+	for ctx.Err() == nil {
+		armed, stop := context.WithCancel(ctx)
+		woken, err := o.jobs.Watch(armed)
+		if err == nil {
+			err = o.refresh(ctx)
+		}
+		if err != nil {
+			o.failed(ctx, "looking for work; trying again", err)
+			woken = nil
+		}
+		t := time.NewTimer(jittered(5 * time.Second))
+		select {
+		case <-woken:
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		t.Stop()
+		stop()
+	}
+}
+
+// polls is the net under everything that is otherwise told.
+func (o *Orchestrator) polls(ctx context.Context) {
+	every(ctx, jittered(o.config.Poll), func() {
+		o.silent()
+		o.failed(ctx, "looking for work", o.refresh(ctx))
+		for _, id := range o.board.running() {
+			o.board.stir(id)
+			o.notices.due(id)
+			o.failed(ctx, "looking for delayed units", o.findDelayed(ctx, id), "job", id)
+		}
+	})
+}
+
+// silent ends the streams of workers that have said nothing for the lease.
+func (o *Orchestrator) silent() {
+	now := time.Now()
+	for _, s := range o.board.allSessions() {
+		o.board.mu.Lock()
+		quiet := now.Sub(s.seen)
+		o.board.mu.Unlock()
+		if quiet > o.config.Lease {
+			o.log.Warn("worker is silent", "session", s.id, "for", quiet)
+			s.stop(errSilent)
+		}
+	}
+}
+
+var errSilent = errs.New(errs.Deadline, "no heartbeat within the lease")
+
+// running returns the jobs on the board that may run.
+func (b *board) running() []mapreduce.JobID {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var ids []mapreduce.JobID
+	for id, r := range b.runs {
+		if r.running {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// refresh puts the jobs that may run on the board, and has those looked at that
+// may not any more.
+func (o *Orchestrator) refresh(ctx context.Context) error {
+	refs, err := o.jobs.Runs(ctx)
+	if err != nil {
+		return err
+	}
+	runs := make(map[mapreduce.JobID]bool, len(refs))
+	for _, ref := range refs {
+		runs[ref.Job] = true
+		if !o.ours(ref.Job) {
+			continue
+		}
+		if err := o.place(ctx, ref); err != nil {
+			return err
+		}
+	}
+	for _, id := range o.board.running() {
+		if !runs[id] {
+			o.notices.due(id)
+		}
+	}
+	return nil
+}
+
+// refreshJob brings one job on the board up to date.
+func (o *Orchestrator) refreshJob(ctx context.Context, id mapreduce.JobID) error {
+	ctl, err := o.jobs.Ctl(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !mapreduce.JobState(ctl.State).Running() || !o.ours(id) {
+		return nil
+	}
+	return o.place(ctx, jobs.RunRef{Job: id, Tenant: mapreduce.TenantID(ctl.Tenant), Priority: int(ctl.Priority)})
+}
+
+// place puts a job on the board, unless it stands there as it is.
+func (o *Orchestrator) place(ctx context.Context, ref jobs.RunRef) error {
+	ctl, err := o.jobs.Ctl(ctx, ref.Job)
+	if errs.KindOf(err) == errs.NotFound && err != nil {
+		return nil // deleted meanwhile
+	}
+	if err != nil || !mapreduce.JobState(ctl.State).Running() {
+		return err
+	}
+	if o.board.stands(ref.Job, ctl.Epoch) {
+		return nil
+	}
+	rec, err := o.jobs.Record(ctx, ref.Job)
+	if err != nil {
+		return err
+	}
+	spec := jobs.SpecOf(rec.Config)
+	spec.Budget = ctl.Budget
+	share := int64(0)
+	if rec.Documents > rec.SkippedDocuments {
+		share = spec.Budget / (rec.Documents - rec.SkippedDocuments)
+	}
+	o.board.adopt(ref, &spec, ctl, share)
+	o.notices.due(ref.Job)
+	return o.findDelayed(ctx, ref.Job)
+}
+
+// ours reports whether this orchestrator runs a job.
+func (o *Orchestrator) ours(id mapreduce.JobID) bool {
+	if o.config.Adopt {
+		return true
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.mine[id]
+}
+
+// own makes a job one that this orchestrator runs.
+func (o *Orchestrator) own(id mapreduce.JobID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.mine[id] = true
+}
+
+// findDelayed times the units of a job that are backing off, from now for those
+// that are seen for the first time.
+func (o *Orchestrator) findDelayed(ctx context.Context, id mapreduce.JobID) error {
+	refs, err := o.jobs.Delayed(ctx, id, 1000)
+	if err != nil {
+		return err
+	}
+	for _, ref := range refs {
+		o.delayed(id, ref.Unit, ref.Delay)
+	}
+	return nil
+}
+
+// delayed wakes a unit up after a pause, unless that is seen to already.
+func (o *Orchestrator) delayed(id mapreduce.JobID, unit mapreduce.UnitID, d time.Duration) {
+	key := unitKey{id, unit}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.pausing[key] {
+		return
+	}
+	o.pausing[key] = true
+	o.notices.at(time.Now().Add(d), func(ctx context.Context) {
+		o.mu.Lock()
+		delete(o.pausing, key)
+		o.mu.Unlock()
+		woken, err := o.jobs.Wakeup(ctx, id, []mapreduce.UnitID{unit})
+		if err != nil && errs.KindOf(err) != errs.NotFound {
+			o.failed(ctx, "waking a unit; trying again", err, "job", id, "unit", unit)
+			o.delayed(id, unit, time.Second)
+		}
+		o.board.requeue(id, woken)
+	})
+}

@@ -1,0 +1,240 @@
+// Package orchestrator is what makes a job move: it takes submissions, cuts
+// documents into units, hands units to workers, records how they ended, plans
+// the levels of reduction, and carries on what dead workers and orchestrators
+// left. It implements mapreduce.Service for clients and mapreduce.Fleet for
+// workers.
+//
+// It holds no state that matters: whatever it keeps in memory is a view of the
+// store that another run can build again. It imports the store through
+// store/jobs, and of the workers' side only pure packages.
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/token"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+// A Config says how an orchestrator works. The zero value works.
+type Config struct {
+	// Adopt makes it run every job that may run. Without it, it runs the jobs
+	// that were submitted to it, or resumed by it, and no others.
+	Adopt bool
+	// Exclusive says that no other orchestrator can be alive on this store,
+	// so whatever another left may be taken at once.
+	Exclusive bool
+	// Lanes is how many transactions move units at the same time. Defaults
+	// to 2.
+	Lanes int
+	// Shards is how many queues a new job's units are spread over. More of
+	// them make claims of several orchestrators conflict less. Defaults to 1.
+	Shards int
+	// Lease is how long another orchestrator, or a silent worker, may show
+	// no sign of life. Defaults to 10 s.
+	Lease time.Duration
+	// Heartbeat is how often signs of life are given. Defaults to 3 s.
+	Heartbeat time.Duration
+	// Grace is how long a worker whose stream broke has to come back.
+	// Defaults to 1.5 s.
+	Grace time.Duration
+	// Poll is about how often it looks for work of which nothing told it.
+	// Defaults to 2 s.
+	Poll time.Duration
+	// Seal is how often new checkpoints are chained. Defaults to 250 ms.
+	Seal time.Duration
+	// Stuck is how long a job may have nothing that can run before it is
+	// paused. Defaults to 10 minutes.
+	Stuck time.Duration
+	// MaxDocument is the largest document taken, in bytes. Defaults to 64 MiB.
+	MaxDocument int64
+	// Estimate returns how many tokens the first call of a unit may spend at
+	// worst, given the tokens of its text. Defaults to none for the rules
+	// provider, and for others the text, the schema and 8,192 for the answer.
+	Estimate func(spec *mapreduce.JobSpec, tokens int64) int64
+	// Count counts the tokens of a text. Defaults to a public vocabulary.
+	Count func(text string) int
+	// Logger defaults to none.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	c.Lanes = cmp.Or(c.Lanes, 2)
+	c.Shards = cmp.Or(c.Shards, 1)
+	c.Lease = cmp.Or(c.Lease, 10*time.Second)
+	c.Heartbeat = cmp.Or(c.Heartbeat, 3*time.Second)
+	c.Grace = cmp.Or(c.Grace, 1500*time.Millisecond)
+	c.Poll = cmp.Or(c.Poll, 2*time.Second)
+	c.Seal = cmp.Or(c.Seal, 250*time.Millisecond)
+	c.Stuck = cmp.Or(c.Stuck, 10*time.Minute)
+	c.MaxDocument = cmp.Or(c.MaxDocument, 64<<20)
+	if c.Estimate == nil {
+		c.Estimate = estimate
+	}
+	if c.Count == nil {
+		c.Count = token.New().Count
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.Lanes < 1 || c.Lanes > 64:
+		return fmt.Errorf("orchestrator: Lanes is %d; it must be 1 to 64", c.Lanes)
+	case c.Shards < 1 || c.Shards > 1024:
+		return fmt.Errorf("orchestrator: Shards is %d; it must be 1 to 1024", c.Shards)
+	case c.Heartbeat*2 > c.Lease:
+		return fmt.Errorf("orchestrator: Heartbeat is %v; it must be at most half of Lease, %v", c.Heartbeat, c.Lease)
+	}
+	return nil
+}
+
+// answerTokens is what a call's answer may take, unless the provider says more.
+const answerTokens = 8192
+
+func estimate(spec *mapreduce.JobSpec, tokens int64) int64 {
+	if spec.Provider == "rules" {
+		return 0
+	}
+	return min(tokens+int64(len(spec.Schema))/4+answerTokens, mapreduce.MaxUnitDraw)
+}
+
+// An Orchestrator moves jobs. Its methods are safe for concurrent use.
+type Orchestrator struct {
+	jobs    *jobs.Jobs
+	config  Config
+	log     *slog.Logger
+	board   *board
+	notices notices
+	started chan struct{}
+	ready   sync.Once
+
+	streams sync.WaitGroup // of workers
+
+	mu      sync.Mutex // guards the variables below
+	dead    map[mapreduce.NodeID]bool
+	others  int // orchestrators alive beside this one
+	mine    map[mapreduce.JobID]bool
+	pausing map[unitKey]bool // units whose pause is timed
+	closing bool
+}
+
+var (
+	_ mapreduce.Service = (*Orchestrator)(nil)
+	_ mapreduce.Fleet   = (*Orchestrator)(nil)
+)
+
+// New returns an orchestrator over j. It does nothing on its own before Run.
+func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
+	c = c.withDefaults()
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	o := &Orchestrator{
+		jobs: j, config: c, log: c.Logger, started: make(chan struct{}),
+		dead: make(map[mapreduce.NodeID]bool), mine: make(map[mapreduce.JobID]bool),
+		pausing: make(map[unitKey]bool),
+	}
+	o.board = newBoard(j.Node())
+	return o, nil
+}
+
+// Run moves jobs until ctx ends. Then it says goodbye to its workers, waits for
+// what is in flight, and returns. Units that are running go on.
+func (o *Orchestrator) Run(ctx context.Context) error {
+	if err := o.jobs.Beat(ctx, 1); err != nil {
+		return fmt.Errorf("orchestrator: first sign of life: %w", err)
+	}
+	if o.config.Exclusive {
+		if err := o.inherit(ctx); err != nil {
+			return fmt.Errorf("orchestrator: taking over: %w", err)
+		}
+	}
+	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	var lanes, loops sync.WaitGroup
+	for range o.config.Lanes {
+		lanes.Go(func() { o.lane(work) })
+	}
+	for _, loop := range []func(context.Context){o.beat, o.wakes, o.polls, o.seals, o.timekeeper, o.advancer} {
+		loops.Go(func() { loop(ctx) })
+	}
+	o.ready.Do(func() { close(o.started) })
+	<-ctx.Done()
+	loops.Wait()
+	o.goodbye()
+	o.board.close()
+	stop(errStopped)
+	lanes.Wait()
+	return nil
+}
+
+// Started returns a channel that closes once the orchestrator moves jobs.
+func (o *Orchestrator) Started() <-chan struct{} { return o.started }
+
+var errStopped = errors.New("orchestrator stopped")
+
+// goodbye tells the workers to connect elsewhere, and waits until they have
+// gone, or for the grace period.
+func (o *Orchestrator) goodbye() {
+	o.mu.Lock()
+	o.closing = true
+	o.mu.Unlock()
+	for _, s := range o.board.allSessions() {
+		s.out.put(&mapreduce.ToWorker{Goodbye: true})
+	}
+	gone := make(chan struct{})
+	go func() {
+		o.streams.Wait()
+		close(gone)
+	}()
+	t := time.NewTimer(o.config.Grace)
+	defer t.Stop()
+	select {
+	case <-gone:
+	case <-t.C:
+		for _, s := range o.board.allSessions() {
+			s.stop(errStopped)
+		}
+		<-gone
+	}
+}
+
+// every calls fn about every d, until ctx ends.
+func every(ctx context.Context, d time.Duration, fn func()) {
+	t := time.NewTicker(d)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			fn()
+		}
+	}
+}
+
+// jittered returns d, up to a quarter more or less, so that many do not act in
+// step.
+func jittered(d time.Duration) time.Duration {
+	return d*3/4 + rand.N(d/2+1)
+}
+
+// failed logs an error of something that will be tried again.
+func (o *Orchestrator) failed(ctx context.Context, what string, err error, args ...any) {
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	o.log.Warn(what, append(args, "err", err)...)
+}

@@ -1,0 +1,492 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+// A session is a worker's stream, seen from here.
+type session struct {
+	id       mapreduce.SessionID
+	epoch    int64
+	slots    int
+	prefetch int
+	agents   map[string]bool
+	out      *outbox
+	stop     context.CancelCauseFunc // ends its stream
+
+	// Guarded by the board's mu.
+	gone     bool // its stream has ended, or another has taken it up
+	draining bool
+	promised int // slots set aside for turns under way
+	busy     int // units given and not reported
+	held     map[unitKey]*heldUnit
+	breakers map[string]time.Time      // open until
+	seen     time.Time                 // of its latest message
+	knows    map[mapreduce.JobID]int64 // the epoch whose spec it was told
+}
+
+type unitKey struct {
+	job  mapreduce.JobID
+	unit mapreduce.UnitID
+}
+
+// A heldUnit is an attempt that a session was given.
+type heldUnit struct {
+	attempt  int
+	claim    *claimOf
+	reserved int64
+	granted  bool // reserved from this node's grant
+	suspect  bool // a worker died while it ran this unit
+	running  bool
+	reported bool
+}
+
+// A claimOf counts the units of a claim that have not ended.
+type claimOf struct {
+	id   jobs.HeldID
+	left int
+}
+
+func (c *claimOf) ended() bool {
+	c.left--
+	return c.left == 0
+}
+
+// usable reports whether s may be given units of r. The caller holds the
+// board's mu.
+func (s *session) usable(r *run) bool {
+	if s.gone || s.draining || !s.agents[r.spec.Provider] {
+		return false
+	}
+	until, open := s.breakers[breakerOf(r.spec)]
+	return !open || time.Now().After(until)
+}
+
+func breakerOf(spec *mapreduce.JobSpec) string { return spec.Provider + "/" + spec.Model }
+
+func (s *session) free() int { return s.slots + s.prefetch - s.busy - s.promised }
+
+func (s *session) hold(job mapreduce.JobID, u *storagev1.Unit, c *claimOf, granted bool) {
+	s.busy++
+	s.held[unitKey{job, mapreduce.UnitID(u.UnitId)}] = &heldUnit{
+		attempt: int(u.Attempt), claim: c, reserved: u.Reserved, granted: granted,
+		suspect: u.Kills > 0,
+	}
+}
+
+// reported notes that an attempt has ended on the worker, so that its slot is
+// free. It returns false for an attempt that the session does not hold.
+func (s *session) reported(r *mapreduce.Report) bool {
+	h := s.held[unitKey{r.Job, r.Unit}]
+	if h == nil || h.attempt != r.Attempt {
+		return false
+	}
+	if !h.reported {
+		h.reported = true
+		s.busy--
+	}
+	return true
+}
+
+// forget removes an attempt whose verdict is known.
+func (s *session) forget(job mapreduce.JobID, unit mapreduce.UnitID, attempt int) *heldUnit {
+	key := unitKey{job, unit}
+	h := s.held[key]
+	if h == nil || h.attempt != attempt {
+		return nil
+	}
+	delete(s.held, key)
+	if !h.reported {
+		s.busy--
+	}
+	return h
+}
+
+// Work implements mapreduce.Fleet.
+func (o *Orchestrator) Work(ctx context.Context, stream mapreduce.WorkStream) error {
+	if err := o.enter(ctx); err != nil {
+		return err
+	}
+	defer o.streams.Done()
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	hello := first.Hello
+	if err := checkHello(hello); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	s, err := o.bind(ctx, hello, stop)
+	if err != nil {
+		return err
+	}
+	clean, err := o.serve(ctx, s, stream)
+	o.left(s, clean)
+	return err
+}
+
+// serve carries a bound session until its stream ends, and reports whether the
+// worker ended it in order.
+func (o *Orchestrator) serve(ctx context.Context, s *session, stream mapreduce.WorkStream) (clean bool, err error) {
+	sent, received := make(chan error, 1), make(chan error, 1)
+	o.streams.Add(1)
+	go func() { // Recv ends when the stream does, which may be after serve
+		defer o.streams.Done()
+		received <- o.receive(ctx, s, stream)
+	}()
+	go func() { sent <- s.out.drain(stream) }()
+	select {
+	case err = <-received:
+		clean = err == nil
+	case err = <-sent:
+		sent <- err
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	s.out.close()
+	if e := <-sent; err == nil {
+		err = e
+	}
+	return clean, err
+}
+
+// enter admits a stream while the orchestrator runs.
+func (o *Orchestrator) enter(ctx context.Context) error {
+	select {
+	case <-o.started:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closing {
+		return errs.New(errs.Unavailable, "this orchestrator is leaving; connect to another")
+	}
+	o.streams.Add(1)
+	return nil
+}
+
+const (
+	maxSlots   = 10_000
+	maxHolding = 2 * maxSlots
+)
+
+func checkHello(h *mapreduce.Hello) error {
+	switch {
+	case h == nil:
+		return errs.Field("hello", "must come first")
+	case h.Session == "":
+		return errs.Field("hello.session", "must not be empty")
+	case h.Slots < 1 || h.Slots > maxSlots:
+		return errs.Field("hello.slots", "is %d; it must be 1 to %d", h.Slots, maxSlots)
+	case h.Prefetch < 0 || h.Prefetch > maxSlots:
+		return errs.Field("hello.prefetch", "is %d; it must be 0 to %d", h.Prefetch, maxSlots)
+	case len(h.Holding) > maxHolding:
+		return errs.Field("hello.holding", "names %d units; at most %d fit", len(h.Holding), maxHolding)
+	}
+	return nil
+}
+
+// bind takes a worker's session up, and puts it on the board.
+func (o *Orchestrator) bind(ctx context.Context, hello *mapreduce.Hello, stop context.CancelCauseFunc) (*session, error) {
+	before, _, err := o.jobs.Epoch(ctx, hello.Session)
+	if err != nil {
+		return nil, err
+	}
+	// An epoch must never come again, even when the session's record was
+	// removed in between: the clock makes that so, and nothing rests on its
+	// being right.
+	epoch := max(before, time.Now().UnixMicro()) + 1
+	o.board.supersede(hello.Session)
+	b, err := o.jobs.Bind(ctx, hello, epoch)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{
+		id: hello.Session, epoch: b.Epoch, slots: hello.Slots, prefetch: hello.Prefetch,
+		agents: make(map[string]bool), out: newOutbox(), stop: stop, held: make(map[unitKey]*heldUnit),
+		breakers: make(map[string]time.Time), seen: time.Now(), knows: make(map[mapreduce.JobID]int64),
+	}
+	for _, a := range hello.Agents {
+		s.agents[a] = true
+	}
+	s.out.put(&mapreduce.ToWorker{Welcome: &mapreduce.Welcome{
+		Node: o.jobs.Node(), Epoch: b.Epoch, Heartbeat: o.config.Heartbeat, Drop: b.Drop,
+	}})
+	o.board.enter(s, b.Kept)
+	for _, id := range b.Jobs {
+		o.board.stir(id)
+	}
+	o.log.Info("worker bound", "session", s.id, "slots", s.slots, "kept", len(b.Kept), "dropped", len(b.Drop))
+	return s, nil
+}
+
+// supersede ends an older stream of a session on this node.
+func (b *board) supersede(id mapreduce.SessionID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := b.sessions[id]; s != nil {
+		b.removeSession(s)
+		s.stop(errSuperseded)
+	}
+}
+
+var errSuperseded = errs.New(errs.Aborted, "the session was taken up by another stream")
+
+func (b *board) removeSession(s *session) {
+	s.gone = true
+	if b.sessions[s.id] == s {
+		delete(b.sessions, s.id)
+	}
+	for key := range s.held {
+		if r := b.runs[key.job]; r != nil {
+			r.held--
+			b.fair.add(r)
+		}
+	}
+	s.held = nil
+	b.wake.Broadcast()
+}
+
+// enter puts a session with what it holds on the board.
+func (b *board) enter(s *session, kept []jobs.Held) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	claims := make(map[string]*claimOf)
+	for _, h := range kept {
+		c := claims[h.Claim]
+		if c == nil {
+			c = &claimOf{id: jobs.HeldID{Session: s.id, Claim: h.Claim}}
+			claims[h.Claim] = c
+		}
+		c.left++
+		s.busy++
+		s.held[unitKey{h.Job, h.Unit}] = &heldUnit{
+			attempt: h.Attempt, claim: c, reserved: h.Reserved, granted: h.Node == b.node, running: h.Running,
+		}
+		b.run(h.Job).held++
+	}
+	b.sessions[s.id] = s
+	for _, r := range b.runs {
+		b.fair.add(r)
+	}
+	b.wake.Broadcast()
+}
+
+func (b *board) allSessions() []*session {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.rotation()
+}
+
+// receive takes what a worker says until its stream ends.
+func (o *Orchestrator) receive(ctx context.Context, s *session, stream mapreduce.WorkStream) error {
+	for {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := o.hear(ctx, s, m); err != nil {
+			return err
+		}
+	}
+}
+
+// hear takes one message. Chunks are stored before the reports behind them are
+// looked at, and the stream waits for that: its back-pressure is ours.
+func (o *Orchestrator) hear(ctx context.Context, s *session, m *mapreduce.FromWorker) error {
+	if err := o.keepChunks(ctx, m.Chunks); err != nil {
+		return err
+	}
+	for _, state := range m.States {
+		if _, err := o.jobs.KeepState(ctx, state); err != nil {
+			return err
+		}
+	}
+	suspects := o.board.heard(s, m)
+	if len(suspects) > 0 {
+		if err := o.jobs.Started(ctx, suspects); err != nil {
+			return err
+		}
+	}
+	if len(m.Reserve) > 0 {
+		return o.reserve(ctx, s, m.Reserve)
+	}
+	return nil
+}
+
+// keepChunks stores chunks, those of one attempt together, as many as suit a
+// transaction.
+func (o *Orchestrator) keepChunks(ctx context.Context, chunks []mapreduce.ResultChunk) error {
+	const most = 8 // of 64 KiB: 512 KiB
+	for len(chunks) > 0 {
+		n := 1
+		for n < len(chunks) && n < most && sameAttempt(chunks[n], chunks[0]) {
+			n++
+		}
+		if _, err := o.jobs.WriteChunks(ctx, chunks[:n]); err != nil {
+			return err
+		}
+		chunks = chunks[n:]
+	}
+	return nil
+}
+
+func sameAttempt(a, b mapreduce.ResultChunk) bool {
+	return a.Job == b.Job && a.Unit == b.Unit && a.Attempt == b.Attempt
+}
+
+// heard enters a message on the board. It returns the units that have begun to
+// run and are suspected of having brought a worker down before.
+func (b *board) heard(s *session, m *mapreduce.FromWorker) []mapreduce.Held {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s.seen = time.Now()
+	var suspects []mapreduce.Held
+	for _, h := range m.Started {
+		if held := s.held[unitKey{h.Job, h.Unit}]; held != nil && held.attempt == h.Attempt {
+			held.running = true
+			if held.suspect {
+				suspects = append(suspects, h)
+			}
+		}
+	}
+	for i := range m.Reports {
+		b.report(s, &m.Reports[i])
+	}
+	if hb := m.Heartbeat; hb != nil {
+		for _, br := range hb.Breakers {
+			s.breakers[br.Name] = s.seen.Add(br.OpenFor)
+		}
+	}
+	if m.Drain {
+		s.draining = true
+	}
+	b.wake.Broadcast()
+	return suspects
+}
+
+func (b *board) report(s *session, rep *mapreduce.Report) {
+	s.reported(rep)
+	r := b.run(rep.Job)
+	r.reports = append(r.reports, pendingReport{report: rep, session: s, jitter: jitter()})
+	b.fair.add(r)
+}
+
+// left deals with a stream that has ended: the worker has the grace period to
+// come back, unless it said goodbye and holds nothing.
+func (o *Orchestrator) left(s *session, clean bool) {
+	b := o.board
+	b.mu.Lock()
+	if b.sessions[s.id] != s {
+		b.mu.Unlock()
+		return // taken up again already
+	}
+	empty := len(s.held) == 0
+	running := make(map[mapreduce.Held]bool)
+	for key, h := range s.held {
+		if h.running && !h.reported {
+			running[mapreduce.Held{Job: key.job, Unit: key.unit, Attempt: h.attempt}] = true
+		}
+	}
+	b.removeSession(s)
+	b.mu.Unlock()
+	grace := o.config.Grace
+	if clean && empty && s.draining {
+		grace = 0
+	}
+	o.log.Info("worker left", "session", s.id, "clean", clean, "running", len(running))
+	o.expireAfter(jobs.SessionRef{Session: s.id, Node: o.jobs.Node(), Epoch: s.epoch}, running, grace)
+}
+
+// An outbox holds what a session is to be told, until its sender gets to it.
+type outbox struct {
+	mu     sync.Mutex // guards the variables below
+	more   *sync.Cond
+	queue  []*mapreduce.ToWorker
+	closed bool
+}
+
+func newOutbox() *outbox {
+	q := &outbox{}
+	q.more = sync.NewCond(&q.mu)
+	return q
+}
+
+func (q *outbox) put(m *mapreduce.ToWorker) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		q.queue = append(q.queue, m)
+		q.more.Signal()
+	}
+}
+
+// close lets what is in the outbox be sent, and nothing more.
+func (q *outbox) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.more.Signal()
+}
+
+// drain sends what is put into the outbox until it is closed, small messages
+// together.
+func (q *outbox) drain(stream mapreduce.WorkStream) error {
+	for {
+		batch, ok := q.take()
+		if !ok {
+			return nil
+		}
+		for _, m := range coalesce(batch) {
+			if err := stream.Send(m); err != nil {
+				q.close()
+				return err
+			}
+		}
+	}
+}
+
+func (q *outbox) take() ([]*mapreduce.ToWorker, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.queue) == 0 && !q.closed {
+		q.more.Wait()
+	}
+	batch := q.queue
+	q.queue = nil
+	return batch, len(batch) > 0
+}
+
+// coalesce joins runs of messages that carry only verdicts.
+func coalesce(batch []*mapreduce.ToWorker) []*mapreduce.ToWorker {
+	joined := batch[:1]
+	for _, m := range batch[1:] {
+		last := joined[len(joined)-1]
+		if onlyVerdicts(m) {
+			last.Verdicts = append(last.Verdicts, m.Verdicts...)
+			continue
+		}
+		joined = append(joined, m)
+	}
+	return joined
+}
+
+func onlyVerdicts(m *mapreduce.ToWorker) bool {
+	return m.Welcome == nil && !m.Goodbye && len(m.Assignments) == 0 && len(m.Jobs) == 0 &&
+		len(m.Pieces) == 0 && len(m.Reserved) == 0 && len(m.Cancel) == 0
+}

@@ -1,0 +1,108 @@
+package orchestrator
+
+import (
+	"cmp"
+	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// withDefaults fills in what a client left open.
+func withDefaults(s mapreduce.JobSpec) mapreduce.JobSpec {
+	s.Pipeline = cmp.Or(s.Pipeline, "extract")
+	s.Provider = cmp.Or(s.Provider, "rules")
+	s.Parallelism = cmp.Or(s.Parallelism, mapreduce.DefaultParallelism)
+	s.MaxTokensPerUnit = cmp.Or(s.MaxTokensPerUnit, mapreduce.DefaultMaxTokensPerUnit)
+	s.ChunkOverlap = cmp.Or(s.ChunkOverlap, min(mapreduce.DefaultChunkOverlap, s.MaxTokensPerUnit/4))
+	s.ReduceContextLimit = cmp.Or(s.ReduceContextLimit, mapreduce.DefaultReduceContextLimit)
+	s.ReduceBatchSize = cmp.Or(s.ReduceBatchSize, mapreduce.DefaultReduceBatchSize)
+	s.ReduceShare = cmp.Or(s.ReduceShare, mapreduce.DefaultReduceShare)
+	s.MaxAttempts = cmp.Or(s.MaxAttempts, mapreduce.DefaultMaxAttempts)
+	s.UnitTimeout = cmp.Or(s.UnitTimeout, mapreduce.DefaultUnitTimeout)
+	s.BreakerThreshold = cmp.Or(s.BreakerThreshold, mapreduce.DefaultBreakerThreshold)
+	s.BreakerTimeout = cmp.Or(s.BreakerTimeout, mapreduce.DefaultBreakerTimeout)
+	s.CheckpointInterval = cmp.Or(s.CheckpointInterval, mapreduce.DefaultCheckpointInterval)
+	return s
+}
+
+const (
+	maxNameBytes   = 512      // of a document's or tenant's id
+	maxSchemaBytes = 64 << 10 // the job's record holds it, and records hold 90 kB
+	maxParallelism = 10_000
+	minUnitTokens  = 16
+)
+
+// checkSpec refuses a spec that cannot be carried out, naming the field.
+func checkSpec(s *mapreduce.JobSpec) error {
+	varBytes := 0
+	for k, v := range s.Vars {
+		varBytes += len(k) + len(v)
+		if !utf8.ValidString(k) || !utf8.ValidString(v) {
+			return errs.Field("vars", "%q is not valid UTF-8", k)
+		}
+	}
+	for _, f := range []struct {
+		ok          bool
+		field, rule string
+	}{
+		{s.Pipeline == "extract", "pipeline", `must be "extract"`},
+		{len(s.Schema) > 0, "schema", "is needed by the extract pipeline"},
+		{len(s.Schema)+varBytes <= maxSchemaBytes, "schema", "with the variables must be at most 64 KiB"},
+		{validName(string(s.Tenant), true), "tenant", "must be at most 512 bytes of UTF-8 without control characters"},
+		{validName(string(s.RequestID), true), "request_id", "must be at most 512 bytes of UTF-8 without control characters"},
+		{validName(s.Provider, false), "provider", "must be a name"},
+		{validName(s.Model, true), "model", "must be a name"},
+		{s.Parallelism >= 1 && s.Parallelism <= maxParallelism, "parallelism", "must be 1 to 10000"},
+		{s.MaxTokensPerUnit >= minUnitTokens, "max_tokens_per_unit", "must be at least 16"},
+		{s.ChunkOverlap < s.MaxTokensPerUnit/2, "chunk_overlap", "must be less than half of max_tokens_per_unit"},
+		{s.ReduceContextLimit >= 1, "reduce_context_limit", "must be positive"},
+		{s.ReduceBatchSize >= 2, "reduce_batch_size", "must be at least 2"},
+		{s.Budget >= 0, "budget", "must not be negative"},
+		{s.ReduceShare >= 0 && s.ReduceShare < 1, "reduce_share", "must be at least 0 and less than 1"},
+		{s.MaxAttempts >= 1 && s.MaxAttempts <= 100, "max_attempts", "must be 1 to 100"},
+		{s.UnitTimeout > 0, "unit_timeout", "must be positive"},
+		{s.BreakerThreshold >= 1, "circuit_breaker_threshold", "must be at least 1"},
+		{s.BreakerTimeout > 0, "circuit_breaker_timeout", "must be positive"},
+		{s.CheckpointInterval >= 1, "checkpoint_interval", "must be at least 1"},
+		{s.OnError <= mapreduce.FailFast, "on_error", "must be continue or fail-fast"},
+		{s.OnBreaker <= mapreduce.BreakerSkip, "on_breaker", "must be wait or skip"},
+	} {
+		if !f.ok {
+			return errs.Field(f.field, "%s", f.rule)
+		}
+	}
+	return nil
+}
+
+func validName(s string, emptyOK bool) bool {
+	if s == "" {
+		return emptyOK
+	}
+	if len(s) > maxNameBytes || !utf8.ValidString(s) {
+		return false
+	}
+	for _, r := range s {
+		if r < ' ' || r == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+func checkDocument(d *mapreduce.Document, n int64) error {
+	if !validName(string(d.ID), false) {
+		return errs.Field("documents", "the id of document %d, %.60q, must be 1 to 512 bytes of UTF-8 without control characters", n+1, d.ID)
+	}
+	size := 0
+	for k, v := range d.Metadata {
+		size += len(k) + len(v)
+		if !utf8.ValidString(k) || !utf8.ValidString(v) {
+			return errs.Field("documents", "metadata %q of document %q is not valid UTF-8", k, d.ID)
+		}
+	}
+	if size > maxSchemaBytes {
+		return errs.Field("documents", "document %q has %d bytes of metadata; at most 64 KiB are taken", d.ID, size)
+	}
+	return nil
+}

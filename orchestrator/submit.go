@@ -1,0 +1,368 @@
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/chunk"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// SubmitJob implements mapreduce.Service. Documents are staged as they come, in
+// bounded memory; one transaction makes the job visible.
+func (o *Orchestrator) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
+	spec = withDefaults(spec)
+	if err := checkSpec(&spec); err != nil {
+		return nil, err
+	}
+	if spec.RequestID != "" {
+		id, err := o.jobs.Requested(ctx, spec.Tenant, spec.RequestID)
+		if err != nil {
+			return nil, err
+		}
+		if id != "" {
+			o.own(id)
+			return o.jobs.Job(ctx, id)
+		}
+	}
+	id, err := o.begin(ctx, &spec)
+	if err != nil {
+		return nil, err
+	}
+	winner, err := o.ingest(ctx, id, &spec, docs)
+	if err != nil || winner != id {
+		o.abandon(ctx, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.own(winner)
+	o.notices.changed(winner)
+	if err := o.refreshJob(ctx, winner); err != nil {
+		return nil, err
+	}
+	return o.jobs.Job(ctx, winner)
+}
+
+// begin draws a job id that is not taken.
+func (o *Orchestrator) begin(ctx context.Context, spec *mapreduce.JobSpec) (mapreduce.JobID, error) {
+	stored := jobs.StoredSpec(spec)
+	for range 10 {
+		id := mapreduce.NewJobID(time.Now(), rand.IntN)
+		err := o.jobs.Begin(ctx, id, stored)
+		if err == nil || errs.KindOf(err) != errs.Exists {
+			return id, err
+		}
+	}
+	return "", errs.New(errs.Unavailable, "no free job id was found; try again")
+}
+
+// abandon removes what was staged, even if the client has gone.
+func (o *Orchestrator) abandon(ctx context.Context, id mapreduce.JobID) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer stop()
+	o.failed(ctx, "removing a submission that was given up", o.jobs.Abandon(ctx, id), "job", id)
+}
+
+func (o *Orchestrator) ingest(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobID, error) {
+	in := &ingest{o: o, id: id, spec: spec, flip: jobs.Flip{Spec: jobs.StoredSpec(spec), Shards: int64(o.config.Shards)}}
+	for doc, err := range docs {
+		if err != nil {
+			return "", err
+		}
+		if err := in.document(ctx, doc); err != nil {
+			return "", err
+		}
+	}
+	if err := in.flush(ctx); err != nil {
+		return "", err
+	}
+	if err := in.check(); err != nil {
+		return "", err
+	}
+	return o.jobs.Flip(ctx, id, &in.flip)
+}
+
+// An ingest is one submission under way.
+type ingest struct {
+	o     *Orchestrator
+	id    mapreduce.JobID
+	spec  *mapreduce.JobSpec
+	flip  jobs.Flip
+	batch jobs.Batch
+	bytes int
+
+	why       string // the first document was skipped
+	least     int64  // tokens that the cheapest unit may need
+	maxChunks int64
+}
+
+const stageUnits = 500 // in one transaction
+
+func (in *ingest) document(ctx context.Context, d *mapreduce.Document) error {
+	n := in.flip.Documents
+	in.flip.Documents++
+	if err := checkDocument(d, n); err != nil {
+		return err
+	}
+	skip := in.reason(d)
+	if skip != "" {
+		in.flip.Skipped++
+		in.why = cmp.Or(in.why, fmt.Sprintf("%q: %s", d.ID, skip))
+		doc := mapreduce.SkippedDocument{Document: d.ID, Reason: skip}
+		in.batch.Skipped = append(in.batch.Skipped, jobs.SkippedAt{N: n, SkippedDocument: doc})
+		return in.grown(ctx, len(d.ID)+len(skip))
+	}
+	if parsed(d.MediaType) {
+		return in.parse(ctx, d, n)
+	}
+	units, err := in.o.decompose(in.spec, d, string(d.Content), n)
+	if err != nil {
+		return err
+	}
+	for _, u := range units {
+		in.flip.Characters += u.Source.CharEnd - u.Source.CharStart
+		in.consider(u)
+	}
+	in.flip.Map += int64(len(units))
+	if err := in.text(ctx, d.Content, units[0].Source.Sha256); err != nil {
+		return err
+	}
+	return in.stage(ctx, units)
+}
+
+// reason says why a document cannot be processed, if so.
+func (in *ingest) reason(d *mapreduce.Document) string {
+	switch {
+	case d.Skip != "":
+		return d.Skip
+	case len(d.Content) == 0:
+		return "it is empty"
+	case int64(len(d.Content)) > in.o.config.MaxDocument:
+		return fmt.Sprintf("it has %d bytes, more than the %d that are taken; split it", len(d.Content), in.o.config.MaxDocument)
+	case parsed(d.MediaType):
+		return ""
+	case !utf8.Valid(d.Content):
+		return fmt.Sprintf("it is not valid UTF-8 from byte %d on", invalidAt(d.Content))
+	}
+	return ""
+}
+
+func invalidAt(b []byte) int {
+	for i := 0; i < len(b); {
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return len(b)
+}
+
+// parsed reports whether documents of a media type have to be turned into text
+// by a worker first.
+func parsed(mediaType string) bool {
+	base, _, _ := strings.Cut(mediaType, ";")
+	switch strings.ToLower(strings.TrimSpace(base)) {
+	case "", "text/plain", "text/markdown":
+		return false
+	}
+	return true
+}
+
+// parse stages a unit that turns a document's bytes into text.
+func (in *ingest) parse(ctx context.Context, d *mapreduce.Document, n int64) error {
+	sum := sha256.Sum256(d.Content)
+	size := int64(len(d.Content))
+	u := &storagev1.Unit{
+		UnitId: string(mapreduce.ParseUnit(d.ID)), DocumentId: string(d.ID), Kind: uint32(mapreduce.KindParse),
+		Level: -1, Index: keys.MapIndex(n, 0), Queue: in.o.place0(n),
+		Source: &storagev1.Source{
+			Sha256: sum[:], Length: size, CoreEnd: size, End: size, Chunks: 1, MediaType: d.MediaType, Metadata: d.Metadata,
+		},
+	}
+	in.flip.Parse++
+	if err := in.text(ctx, d.Content, sum[:]); err != nil {
+		return err
+	}
+	return in.stage(ctx, []*storagev1.Unit{u})
+}
+
+// text stages the chunks of a text.
+func (in *ingest) text(ctx context.Context, content, sha []byte) error {
+	for i := 0; i*store.ChunkSize < len(content); i++ {
+		data := content[i*store.ChunkSize : min((i+1)*store.ChunkSize, len(content))]
+		in.batch.Blobs = append(in.batch.Blobs, jobs.BlobChunk{SHA256: sha, Index: int64(i), Data: data})
+		if err := in.grown(ctx, len(data)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (in *ingest) stage(ctx context.Context, units []*storagev1.Unit) error {
+	for _, u := range units {
+		in.batch.Units = append(in.batch.Units, u)
+		if err := in.grown(ctx, 2*len(u.UnitId)+300); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// grown stages the batch once it is as large as a transaction should be.
+func (in *ingest) grown(ctx context.Context, size int) error {
+	in.bytes += size
+	if in.bytes < store.TargetTxSize && len(in.batch.Units)+len(in.batch.Skipped) < stageUnits {
+		return nil
+	}
+	return in.flush(ctx)
+}
+
+func (in *ingest) flush(ctx context.Context) error {
+	if len(in.batch.Units)+len(in.batch.Blobs)+len(in.batch.Skipped) == 0 {
+		return nil
+	}
+	err := in.o.jobs.Stage(ctx, in.id, &in.batch)
+	in.batch, in.bytes = jobs.Batch{}, 0
+	return err
+}
+
+// consider remembers what the budget is checked against.
+func (in *ingest) consider(u *storagev1.Unit) {
+	if in.least == 0 || u.Estimate < in.least {
+		in.least = u.Estimate
+	}
+	in.maxChunks = max(in.maxChunks, u.Source.Chunks)
+}
+
+// check refuses a job that could not begin.
+func (in *ingest) check() error {
+	f := &in.flip
+	documents := f.Documents - f.Skipped
+	if documents == 0 {
+		if f.Documents == 0 {
+			return errs.Field("documents", "there are none")
+		}
+		return errs.Field("documents", "none of the %d can be processed; the first is %s", f.Documents, in.why)
+	}
+	budget := in.spec.Budget
+	if budget == 0 {
+		return nil
+	}
+	if share := budget / documents / max(1, in.maxChunks); share == 0 {
+		return errs.Field("budget", "is %d tokens, which leaves none for each of %d documents in up to %d chunks; raise it",
+			budget, documents, max(1, in.maxChunks))
+	}
+	if mapping := budget - int64(float64(budget)*in.spec.ReduceShare); in.least > mapping {
+		return errs.Field("budget", "is %d tokens, %d of them for mapping, but the smallest unit may need %d; raise it",
+			budget, mapping, in.least)
+	}
+	return nil
+}
+
+// place0 is where the units of the n-th document wait.
+func (o *Orchestrator) place0(n int64) *storagev1.Queue {
+	return &storagev1.Queue{Shard: n % int64(o.config.Shards)}
+}
+
+// decompose cuts the text of the n-th document into units.
+func (o *Orchestrator) decompose(spec *mapreduce.JobSpec, d *mapreduce.Document, text string, n int64) ([]*storagev1.Unit, error) {
+	pieces, err := chunk.Cut(text, chunk.Options{
+		MaxTokens: spec.MaxTokensPerUnit, Overlap: max(0, spec.ChunkOverlap), Counter: counter(o.config.Count),
+	})
+	if err != nil {
+		return nil, errs.Field("max_tokens_per_unit", "%s", err)
+	}
+	if len(pieces) >= keys.MaxChunks {
+		return nil, errs.Field("documents", "document %q would be cut into %d chunks; at most %d are taken", d.ID, len(pieces), keys.MaxChunks)
+	}
+	sum := sha256.Sum256([]byte(text))
+	units := make([]*storagev1.Unit, len(pieces))
+	chars, at := int64(0), 0
+	count := func(to int) int64 { // code points before byte to; called with growing offsets
+		chars += int64(utf8.RuneCountInString(text[at:to]))
+		at = to
+		return chars
+	}
+	for i, p := range pieces {
+		src := &storagev1.Source{
+			Sha256: sum[:], Length: int64(len(text)), Start: int64(p.Start), End: int64(p.End),
+			CoreStart: int64(p.CoreStart), CoreEnd: int64(p.CoreEnd),
+			ChunkIndex: int64(i), Chunks: int64(len(pieces)), MediaType: d.MediaType, Metadata: d.Metadata,
+		}
+		src.CharStart = count(p.CoreStart)
+		src.CharOffset = src.CharStart - int64(utf8.RuneCountInString(text[p.Start:p.CoreStart]))
+		src.CharEnd = count(p.CoreEnd)
+		id := mapreduce.MapUnit(d.ID)
+		if len(pieces) > 1 {
+			id = mapreduce.ChunkUnit(d.ID, i)
+		}
+		units[i] = &storagev1.Unit{
+			UnitId: string(id), DocumentId: string(d.ID), Kind: uint32(mapreduce.KindMap),
+			Index: keys.MapIndex(n, int64(i)), Source: src, Queue: o.place0(n),
+			Estimate: o.config.Estimate(spec, int64(p.Tokens)),
+		}
+	}
+	return units, nil
+}
+
+// A counter counts tokens by a function.
+type counter func(string) int
+
+// Count implements chunk.Counter.
+func (c counter) Count(text string) int { return c(text) }
+
+// plantParsed plants the units of the documents that workers have parsed.
+func (o *Orchestrator) plantParsed(ctx context.Context, id mapreduce.JobID, epoch int64) error {
+	rec, err := o.jobs.Record(ctx, id)
+	if err != nil {
+		return err
+	}
+	spec := jobs.SpecOf(rec.Config)
+	return o.jobs.PlantParsed(ctx, id, epoch, func(ctx context.Context, u *storagev1.Unit) ([]jobs.Batch, error) {
+		text, err := o.jobs.Output(ctx, id, u)
+		if err != nil {
+			return nil, err
+		}
+		d := &mapreduce.Document{ID: mapreduce.DocumentID(u.DocumentId), MediaType: "text/plain", Metadata: u.Source.Metadata}
+		units, err := o.decompose(&spec, d, string(text), u.Index>>20)
+		if err != nil {
+			return nil, err
+		}
+		return batches(text, units), nil
+	})
+}
+
+// batches spreads a document over transactions of a suitable size, its text
+// first.
+func batches(text []byte, units []*storagev1.Unit) []jobs.Batch {
+	const blobs = store.TargetTxSize / store.ChunkSize
+	var all []jobs.Batch
+	for i := 0; i*store.ChunkSize < len(text); i++ {
+		if i%blobs == 0 {
+			all = append(all, jobs.Batch{})
+		}
+		last := &all[len(all)-1]
+		data := text[i*store.ChunkSize : min((i+1)*store.ChunkSize, len(text))]
+		last.Blobs = append(last.Blobs, jobs.BlobChunk{SHA256: units[0].Source.Sha256, Index: int64(i), Data: data})
+	}
+	for len(units) > 0 {
+		n := min(len(units), stageUnits)
+		all = append(all, jobs.Batch{Units: units[:n]})
+		units = units[n:]
+	}
+	return all
+}
