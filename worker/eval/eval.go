@@ -1,0 +1,266 @@
+// Package eval compares results with the truth: precision, recall and F1 for
+// each field, over all values (micro) and over the fields (macro).
+//
+// It is pure and imports nothing of the project but api/schema.
+package eval
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/schema"
+)
+
+// A Result is one record of a job's result.
+type Result struct {
+	Documents []string       // where it comes from; empty means all documents
+	Values    map[string]any // as in result.json, without the keys that begin with _
+}
+
+// A Truth is what is right for one record of a document.
+type Truth struct {
+	Document string
+	Values   map[string]any // null and absent both mean that there is no such value
+}
+
+// A Score measures one field, or several together.
+type Score struct {
+	Precision float64 `json:"precision"` // right values among those that were found
+	Recall    float64 `json:"recall"`    // values that were found among those in the truth
+	F1        float64 `json:"f1"`        // their harmonic mean
+	Support   int     `json:"support"`   // values in the truth
+}
+
+// A Report is the outcome of a comparison.
+type Report struct {
+	Fields    map[string]Score `json:"fields"`
+	Micro     Score            `json:"micro"` // every value counts the same
+	Macro     Score            `json:"macro"` // every field counts the same
+	Documents Coverage         `json:"documents"`
+}
+
+// Coverage says how the documents of the truth and of the result fit together.
+type Coverage struct {
+	Truth   int `json:"truth"`   // documents in the truth
+	Found   int `json:"found"`   // of these, how many the result has records of
+	Unknown int `json:"unknown"` // documents of the result that the truth does not speak of
+}
+
+// count is what scores are made of.
+type count struct {
+	right, found, true int
+}
+
+func (c *count) add(d count) {
+	c.right += d.right
+	c.found += d.found
+	c.true += d.true
+}
+
+// score computes the measures. What cannot be divided is 0.
+func (c count) score() Score {
+	s := Score{Support: c.true}
+	if c.found > 0 {
+		s.Precision = float64(c.right) / float64(c.found)
+	}
+	if c.true > 0 {
+		s.Recall = float64(c.right) / float64(c.true)
+	}
+	if c.found+c.true > 0 {
+		s.F1 = 2 * float64(c.right) / float64(c.found+c.true)
+	}
+	return s
+}
+
+// Compare measures results against the truth. The schema tells the types by
+// which values are compared; without one they are guessed from the truth.
+//
+// Only fields that the truth speaks of are judged, and only documents that it
+// names: it may be a sample. A field is counted right when it equals the truth
+// after normalising; a list counts by its elements. Where a document has several
+// records they are paired so that most fields agree.
+func Compare(s *schema.Schema, results []Result, truth []Truth) Report {
+	judged := fieldsOf(s, truth)
+	docs, coverage := match(results, truth)
+	counts := make([]count, len(judged))
+	for _, d := range docs {
+		d.compare(judged, counts)
+	}
+	return report(judged, counts, coverage)
+}
+
+func report(judged []judge, counts []count, coverage Coverage) Report {
+	r := Report{Fields: make(map[string]Score, len(judged)), Documents: coverage}
+	var all count
+	fields := 0
+	for i, j := range judged {
+		score := counts[i].score()
+		r.Fields[j.path] = score
+		all.add(counts[i])
+		if counts[i].found+counts[i].true == 0 {
+			continue // nothing to say about it
+		}
+		fields++
+		r.Macro.Precision += score.Precision
+		r.Macro.Recall += score.Recall
+		r.Macro.F1 += score.F1
+	}
+	r.Micro = all.score()
+	r.Macro.Support = all.true
+	if fields > 0 {
+		r.Macro.Precision /= float64(fields)
+		r.Macro.Recall /= float64(fields)
+		r.Macro.F1 /= float64(fields)
+	}
+	return r
+}
+
+// A document is what the truth and the results say about one document.
+type document struct {
+	truth   []Truth
+	results []Result
+}
+
+// match brings together what is about the same document, in the order of the
+// truth.
+func match(results []Result, truth []Truth) ([]*document, Coverage) {
+	var docs []*document
+	byName := map[string]*document{}
+	for _, t := range truth {
+		d := byName[t.Document]
+		if d == nil {
+			d = &document{}
+			byName[t.Document] = d
+			docs = append(docs, d)
+		}
+		d.truth = append(d.truth, t)
+	}
+	c := Coverage{Truth: len(docs)}
+	names := newNames(byName)
+	unknown := map[string]bool{}
+	for _, r := range results {
+		if len(r.Documents) == 0 && len(docs) == 1 {
+			docs[0].results = append(docs[0].results, r)
+		}
+		for _, source := range r.Documents {
+			name, ok := names.find(source)
+			if !ok {
+				unknown[source] = true
+				continue
+			}
+			d := byName[name]
+			d.results = append(d.results, r)
+		}
+	}
+	for _, d := range docs {
+		if len(d.results) > 0 {
+			c.Found++
+		}
+	}
+	c.Unknown = len(unknown)
+	return docs, c
+}
+
+// names finds the document that the truth means, where one side gives the path
+// from a folder further up than the other.
+type names struct {
+	known  map[string]bool
+	bySelf map[string][]string // by last element of the path
+}
+
+func newNames(docs map[string]*document) names {
+	n := names{known: map[string]bool{}, bySelf: map[string][]string{}}
+	for name := range docs {
+		n.known[name] = true
+		self := name[strings.LastIndexByte(name, '/')+1:]
+		n.bySelf[self] = append(n.bySelf[self], name)
+	}
+	return n
+}
+
+// find returns the only name in the truth that ends as source does, or with
+// which source ends.
+func (n names) find(source string) (string, bool) {
+	if n.known[source] {
+		return source, true
+	}
+	var found []string
+	for _, name := range n.bySelf[source[strings.LastIndexByte(source, '/')+1:]] {
+		if strings.HasSuffix(source, "/"+name) || strings.HasSuffix(name, "/"+source) {
+			found = append(found, name)
+		}
+	}
+	if len(found) != 1 {
+		return "", false
+	}
+	return found[0], true
+}
+
+// compare adds to counts what the document's records say.
+func (d *document) compare(judged []judge, counts []count) {
+	pairs := d.pair(judged)
+	for _, p := range pairs {
+		for i := range judged {
+			counts[i].add(judged[i].compare(p.truth, p.result))
+		}
+	}
+}
+
+// A pairing is a record of the truth and the result that is held against it;
+// either may be nil.
+type pairing struct {
+	truth, result map[string]any
+	right         int
+	t, r          int
+}
+
+// maxPairs bounds how many pairings of records are tried for a document; beyond
+// it, records are paired in order.
+const maxPairs = 1 << 20
+
+// pair chooses for each record of the truth a result: those that agree most come
+// first, and among equals those that come first in their lists.
+func (d *document) pair(judged []judge) []pairing {
+	usedT, usedR := make([]bool, len(d.truth)), make([]bool, len(d.results))
+	var chosen []pairing
+	for _, p := range d.candidates(judged) {
+		if !usedT[p.t] && !usedR[p.r] {
+			usedT[p.t], usedR[p.r] = true, true
+			chosen = append(chosen, p)
+		}
+	}
+	for t, used := range usedT {
+		if !used {
+			chosen = append(chosen, pairing{truth: d.truth[t].Values})
+		}
+	}
+	for r, used := range usedR {
+		if !used {
+			chosen = append(chosen, pairing{result: d.results[r].Values})
+		}
+	}
+	return chosen
+}
+
+func (d *document) candidates(judged []judge) []pairing {
+	var all []pairing
+	simple := len(d.truth) == 1 && len(d.results) == 1
+	if len(d.truth)*len(d.results) > maxPairs {
+		for i := range min(len(d.truth), len(d.results)) {
+			all = append(all, pairing{truth: d.truth[i].Values, result: d.results[i].Values, t: i, r: i})
+		}
+		return all
+	}
+	for t, truth := range d.truth {
+		for r, result := range d.results {
+			p := pairing{truth: truth.Values, result: result.Values, t: t, r: r}
+			for i := 0; i < len(judged) && !simple; i++ {
+				p.right += judged[i].compare(truth.Values, result.Values).right
+			}
+			all = append(all, p)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b pairing) int { return cmp.Compare(b.right, a.right) })
+	return all
+}

@@ -1,0 +1,175 @@
+package rules
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/coditect/mapreduce/api/schema"
+)
+
+// A field is a property made ready for extraction.
+type field struct {
+	path    string
+	p       *schema.Property // the field
+	element *schema.Property // one value: the items of an array, else the field
+	labels  []string
+	said    bool // the schema names the labels; else they are the field's name and title
+	pattern *regexp.Regexp
+	group   int // of the pattern, that holds the value
+	values  []schema.Value
+	scan    scanner  // finds values by their form, nil if they have none
+	rows    *Program // of a list of objects
+}
+
+func newField(sf schema.Field) (field, error) {
+	p := sf.Property
+	f := field{path: sf.Path, p: p, element: p, labels: p.Hints.Labels, said: len(p.Hints.Labels) > 0}
+	if p.Type == schema.Array {
+		f.element = p.Items
+	}
+	if f.element.Type == schema.Object || f.element.Type == schema.Array {
+		return f.withRows()
+	}
+	if p.Hints.Pattern != "" {
+		f.pattern = regexp.MustCompile("(?m)" + p.Hints.Pattern) // checked with the schema
+		f.group = max(f.pattern.SubexpIndex("value"), 0)
+	}
+	f.values = p.Hints.Values
+	for _, v := range f.element.Enum {
+		if f.values == nil || !slices.ContainsFunc(f.values, func(known schema.Value) bool { return known.Canonical == v }) {
+			f.values = append(slices.Clip(f.values), schema.Value{Canonical: v, Phrases: []string{fmt.Sprint(v)}})
+		}
+	}
+	if len(f.values) == 0 {
+		f.scan = scannerOf(f.element)
+	}
+	if !f.said && f.pattern == nil && p.Hints.Lines == nil {
+		name := sf.Path[strings.LastIndexByte(sf.Path, '.')+1:]
+		f.labels = append(f.labels, spaced(name))
+		if p.Title != "" && p.Title != name {
+			f.labels = append(f.labels, p.Title)
+		}
+	}
+	return f, nil
+}
+
+// withRows prepares a list of objects, whose elements are found as the records
+// of a schema of many records are.
+func (f field) withRows() (field, error) {
+	if f.element.Type != schema.Object {
+		return f, nil // a list of lists: there is no way to tell where one ends
+	}
+	f.rows = &Program{many: true}
+	f.labels = nil
+	return f, f.rows.compile(f.element.Fields())
+}
+
+// spaced turns a property's name into words: invoice_number, invoiceNumber.
+func spaced(name string) string {
+	var b strings.Builder
+	for i, c := range name {
+		switch {
+		case c == '_' || c == '-' || c == '.':
+			c = ' '
+		case unicode.IsUpper(c) && i > 0 && unicode.IsLower(rune(name[i-1])):
+			b.WriteByte(' ')
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
+// tellsItself reports whether the field's values are recognised wherever they
+// stand. Labels then only say where to look first.
+func (f *field) tellsItself() bool {
+	return f.pattern != nil || len(f.values) > 0 || tellsItself(f.element)
+}
+
+// extract returns the values of the field in w, or why there are none.
+func (f *field) extract(d *document, index int, w window) ([]Found, string) {
+	if f.rows != nil {
+		return f.extractRows(d, index, w)
+	}
+	if f.element.Type == schema.Array {
+		return nil, "lists of lists are not extracted by rules"
+	}
+	area, ok := f.area(d, w)
+	if !ok {
+		return nil, "the lines to look at are not in this piece of the document"
+	}
+	if area.start >= area.end {
+		return nil, "there are no such lines"
+	}
+	s := search{document: d, field: f, index: index, area: area}
+	s.run()
+	return s.choose()
+}
+
+// extractRows returns the elements of a list of objects.
+func (f *field) extractRows(d *document, index int, w window) ([]Found, string) {
+	inner := d.inner[index]
+	if inner == nil {
+		inner = f.rows.read(Unit{Text: d.text, CoreStart: d.coreStart, CoreEnd: d.coreEnd})
+		d.inner[index] = inner
+	}
+	windows, reason := f.rows.segment(inner, w)
+	var found []Found
+	for _, row := range windows {
+		if !d.inCore(row.start) {
+			continue
+		}
+		if one, ok := f.row(f.rows.record(inner.unbounded(), row), d.text); ok {
+			found = append(found, one)
+		}
+	}
+	return found, reason
+}
+
+// row makes one element of a record. Its quote reaches over all of its values.
+func (f *field) row(r Record, text string) (Found, bool) {
+	if len(r.Found) == 0 {
+		return Found{}, false
+	}
+	one := Found{Field: f.path, Start: r.Found[0].Start, End: r.Found[0].End, Confidence: 1}
+	for _, part := range r.Found {
+		one.Start, one.End = min(one.Start, part.Start), max(one.End, part.End)
+		one.Confidence = min(one.Confidence, part.Confidence)
+	}
+	one.Quote = text[one.Start:one.End]
+	value, err := f.element.Normalize(f.element.Nest(r.values(f.rows)))
+	one.Value = value
+	return one, err == nil
+}
+
+// area returns the part of w that the lines hint allows; ok is false when the
+// lines lie in another piece of the document.
+func (f *field) area(d *document, w window) (area span, ok bool) {
+	area = span{w.start, w.end}
+	l := f.p.Hints.Lines
+	if l == nil || w.start >= w.end {
+		return area, true
+	}
+	if l.From < 0 && !w.last || l.From >= 0 && l.To >= 0 && l.To != schema.End && !w.first {
+		return area, false
+	}
+	first, end := d.lineAt(w.start), d.lineAt(w.end-1)+1
+	from, to := first, end
+	if l.From < 0 {
+		from = end + l.From
+	} else if w.first {
+		from = first + l.From
+	}
+	if l.To < 0 && w.last {
+		to = end + l.To
+	} else if l.To >= 0 && l.To < end-first && w.first {
+		to = first + l.To
+	}
+	from = max(from, first)
+	if from >= to {
+		return span{}, true
+	}
+	return span{max(d.lines[from].start, w.start), min(d.lines[to-1].end, w.end)}, true
+}

@@ -1,0 +1,101 @@
+package rules
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Phrases are compared by their letters, digits and a few symbols alone, so that
+// "GRAND TOTAL", "Grand-Total:" and "GRANDTOTAL" are the same, and a phrase may
+// be wrapped over the commented lines of a program. Scanners confuse some
+// letters and digits, so these are folded together too: O and 0, I and L and 1,
+// S and 5, B and 8.
+
+// foldTable gives for an ASCII byte what it folds to, 0 if it is left out.
+var foldTable = func() (table [utf8.RuneSelf]byte) {
+	for c := range table {
+		switch b := byte(c); {
+		case b >= '0' && b <= '9', b >= 'a' && b <= 'z', strings.IndexByte("+#%$&@", b) >= 0:
+			table[c] = b
+		case b >= 'A' && b <= 'Z':
+			table[c] = b + 'a' - 'A'
+		}
+	}
+	for letter, digit := range map[byte]byte{'o': '0', 'i': '1', 'l': '1', 's': '5', 'b': '8'} {
+		table[letter], table[letter-'a'+'A'] = digit, digit
+	}
+	return table
+}()
+
+// foldRune appends what a character beyond ASCII folds to: its letters in lower
+// case without accents.
+func foldRune(dst []byte, c rune) []byte {
+	if !unicode.IsLetter(c) && !unicode.IsDigit(c) {
+		return dst
+	}
+	for _, part := range norm.NFKD.String(string(c)) {
+		switch {
+		case part < utf8.RuneSelf:
+			if b := foldTable[part]; b != 0 {
+				dst = append(dst, b)
+			}
+		case unicode.IsLetter(part) || unicode.IsDigit(part):
+			dst = utf8.AppendRune(dst, unicode.ToLower(part))
+		}
+	}
+	return dst
+}
+
+// fold returns the folded form of s.
+func fold(s string) []byte {
+	var dst []byte
+	for _, c := range s {
+		if c >= utf8.RuneSelf {
+			dst = foldRune(dst, c)
+		} else if b := foldTable[c]; b != 0 {
+			dst = append(dst, b)
+		}
+	}
+	return dst
+}
+
+// strict is fold without confusing letters and digits.
+func strict(s string) string {
+	return strings.Map(func(c rune) rune {
+		if c < utf8.RuneSelf && foldTable[c] == 0 || c >= utf8.RuneSelf && !unicode.IsLetter(c) && !unicode.IsDigit(c) {
+			return -1
+		}
+		return unicode.ToLower(c)
+	}, s)
+}
+
+// isWord reports whether c is part of a word whose ends can be told. Scripts
+// written without spaces have none.
+func isWord(c rune) bool {
+	if c < utf8.RuneSelf {
+		return c >= '0' && c <= '9' || (c|0x20) >= 'a' && (c|0x20) <= 'z'
+	}
+	if unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) {
+		return false
+	}
+	return unicode.IsLetter(c) || unicode.IsDigit(c)
+}
+
+// wholeWords reports whether text[start:end] is not part of a longer word. A
+// number may follow at once, as in TOTAL9.00.
+func wholeWords(text string, start, end int) bool {
+	first, _ := utf8.DecodeRuneInString(text[start:])
+	before, _ := utf8.DecodeLastRuneInString(text[:start])
+	if start > 0 && isWord(first) && isWord(before) {
+		return false
+	}
+	last, _ := utf8.DecodeLastRuneInString(text[:end])
+	after, _ := utf8.DecodeRuneInString(text[end:])
+	if end == len(text) || !isWord(last) || !isWord(after) {
+		return true
+	}
+	return unicode.IsDigit(after) && !unicode.IsDigit(last)
+}

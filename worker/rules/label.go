@@ -1,0 +1,292 @@
+package rules
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/schema"
+)
+
+// afterLabel adds the candidates that stand after a label, on its line or below.
+func (s *search) afterLabel(m mark) {
+	less := 0
+	if !m.exact {
+		less = lessConfused
+	}
+	before := len(s.found)
+	if s.isText() {
+		s.textAfter(m)
+	} else if !s.onLine(m) {
+		s.below(m)
+	}
+	if s.afterWord(m) {
+		less += scoreLabel - scoreApart
+	}
+	for i := before; i < len(s.found); i++ {
+		s.found[i].at = m.start
+		s.found[i].rank = m.rank
+		s.found[i].score -= less
+	}
+}
+
+// afterWord reports whether a plain word stands right before a label, so that
+// the two may mean something else together: TAX INCLUDED IN TOTAL.
+func (s *search) afterWord(m mark) bool {
+	line := s.lines[s.lineAt(m.start)]
+	before := s.text[line.start:m.start]
+	word := strings.TrimRight(before, " ")
+	if len(before)-len(word) > 1 || word == "" {
+		return false
+	}
+	start := strings.LastIndexByte(word, ' ') + 1
+	return !strings.ContainsFunc(word[start:], func(c rune) bool { return !unicode.IsLetter(c) })
+}
+
+// restOfLine returns what follows a label on its line, up to the next label.
+func (s *search) restOfLine(m mark) span {
+	line := s.lines[s.lineAt(m.start)]
+	rest := span{m.end, max(min(line.end, s.area.end), m.end)}
+	head := strings.TrimSpace(s.text[line.start:m.start]) == "" && strings.HasPrefix(s.text[m.end:rest.end], ":")
+	for _, next := range between(s.all, m.end, rest.end) {
+		if s.endsValue(m, next, rest.end, head) {
+			rest.end = next.start
+			break
+		}
+	}
+	return rest
+}
+
+// endsValue reports whether the value of label m ends where the label next
+// begins. In a text value the next label must be set off by a gap or be
+// followed by a colon; after "Name:" at the head of a line only a gap counts,
+// since such a line is one value as a rule.
+func (s *search) endsValue(m, next mark, end int, head bool) bool {
+	gap := strings.HasSuffix(s.text[m.end:next.start], "  ") || strings.HasSuffix(s.text[m.end:next.start], "\t")
+	if head || s.isText() {
+		colon := strings.HasPrefix(strings.TrimLeft(s.text[next.end:end], " ."), ":")
+		return gap && colon || !head && (gap || colon)
+	}
+	return true
+}
+
+// textAfter takes the rest of the line, or the line below when nothing follows.
+func (s *search) textAfter(m mark) {
+	rest := s.restOfLine(m)
+	rest.end = clampRune(s.text, rest, valueBytes)
+	v := trim(s.text, skipSeparators(s.text, rest))
+	if v.start < v.end {
+		s.found = append(s.found, candidate{span: v, score: scoreLabel, value: -1})
+		return
+	}
+	for i := s.lineAt(m.start) + 1; i < len(s.lines) && s.lines[i].start < s.area.end; i++ {
+		line := span{s.lines[i].start, min(s.lines[i].end, s.area.end)}
+		v := trim(s.text, span{line.start, clampRune(s.text, line, valueBytes)})
+		if v.start == v.end {
+			continue
+		}
+		if len(between(s.all, v.start, v.start+1)) == 0 {
+			s.found = append(s.found, candidate{span: v, score: scoreNextLine, value: -1})
+		}
+		return
+	}
+}
+
+// clampRune returns the end of r, at most limit bytes after its start and not
+// inside a character.
+func clampRune(text string, r span, limit int) int {
+	if r.end-r.start <= limit {
+		return r.end
+	}
+	end := r.start + limit
+	for end > r.start && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return end
+}
+
+// skipSeparators moves over what stands between a label and its value: a point
+// or number sign of the label, a unit in parentheses before a colon, one colon
+// or the like.
+func skipSeparators(text string, r span) span {
+	rest := strings.TrimLeft(text[r.start:r.end], " \t.#")
+	if strings.HasPrefix(rest, "(") {
+		if i := strings.IndexByte(rest, ')'); i > 0 && strings.HasPrefix(strings.TrimLeft(rest[i+1:], " "), ":") {
+			rest = strings.TrimLeft(rest[i+1:], " ")
+		}
+	}
+	switch {
+	case rest == "":
+	case strings.IndexByte(":=|", rest[0]) >= 0:
+		rest = rest[1:]
+	case strings.HasPrefix(rest, "- ") || strings.HasPrefix(rest, "-\t"):
+		rest = rest[2:]
+	}
+	r.start = r.end - len(rest)
+	return r
+}
+
+// onLine adds the values that follow on the label's line, and reports whether
+// there are any.
+func (s *search) onLine(m mark) bool {
+	rest := s.restOfLine(m)
+	rest.end = clampRune(s.text, rest, nearBytes)
+	before := len(s.found)
+	for i, c := range s.formed(rest) {
+		c.score = scoreLabel
+		if i > 0 {
+			c.score -= min(i, 3) * lessLater
+		}
+		if i == 0 && !isGap(s.text[m.end:c.start]) || i > 0 && s.found[before].score <= scoreApart {
+			c.score = scoreApart
+		}
+		c.score -= s.coarse(c.span)
+		s.found = append(s.found, c)
+	}
+	return len(s.found) > before
+}
+
+// isGap reports whether s holds nothing but separators, currencies and remarks
+// in parentheses.
+func isGap(s string) bool {
+	for {
+		open := strings.IndexByte(s, '(')
+		if open < 0 {
+			break
+		}
+		shut := strings.IndexByte(s[open:], ')')
+		if shut < 0 {
+			break
+		}
+		s = s[:open] + " " + s[open+shut+1:]
+	}
+	for _, w := range words(s, 0, len(s)) {
+		n := numberToken{text: s}
+		if !n.isCurrency(w.end) {
+			return false
+		}
+	}
+	return true
+}
+
+// coarse tells how unlikely it is that a number is meant which has no decimals,
+// in a field of amounts.
+func (s *search) coarse(v span) int {
+	if s.element.Type == schema.Number && !strings.ContainsAny(s.text[v.start:v.end], ".,") {
+		return lessCoarse
+	}
+	return 0
+}
+
+// below adds the value that stands on the lines below the label.
+func (s *search) below(m mark) {
+	line := s.lineAt(m.start)
+	rest := s.restOfLine(m)
+	if s.element.Numeric() && s.pattern == nil {
+		s.block(line, isGap(s.text[rest.start:rest.end]))
+		return
+	}
+	seen := 0
+	for i := line + 1; i < len(s.lines) && seen < nearLines && s.lines[i].start < s.area.end; i++ {
+		r := span{s.lines[i].start, min(s.lines[i].end, s.area.end)}
+		if strings.TrimSpace(s.text[r.start:r.end]) == "" {
+			continue
+		}
+		r.end = clampRune(s.text, r, nearBytes)
+		if found := s.formed(r); len(found) > 0 {
+			found[0].score = scoreNextLine - 5*seen
+			s.found = append(s.found, found[0])
+			return
+		}
+		seen++
+	}
+}
+
+// block adds the number below a label. When several labels stand above each
+// other without values, and as many numbers stand below them, they belong
+// together in order. If other words follow the label on its line, clean is
+// false.
+func (s *search) block(line int, clean bool) {
+	labels := 1
+	i := s.skipEmpty(line + 1)
+	for labels <= blockLines && s.kindOf(i) == textLine {
+		labels++
+		i = s.skipEmpty(i + 1)
+	}
+	var numbers []span
+	for len(numbers) < 2*blockLines && s.kindOf(i) == numberLine {
+		numbers = append(numbers, s.scan(s.text, s.lines[i].start, s.lines[i].end)[0])
+		i = s.skipEmpty(i + 1)
+	}
+	above := len(numbers) - labels
+	c := candidate{value: -1, score: scoreBlock}
+	switch {
+	case len(numbers) == 0:
+		return
+	case labels == 1:
+		c.span = numbers[0]
+		if len(numbers) == 1 {
+			c.score = scoreNextLine
+		}
+	case above >= 0 && s.textLinesAbove(line, above):
+		c.span = numbers[above]
+	default:
+		return
+	}
+	if !clean {
+		c.score = min(c.score, scoreApart)
+	}
+	c.score -= s.coarse(c.span)
+	s.found = append(s.found, c)
+}
+
+// skipEmpty returns the next line from i that is not empty.
+func (s *search) skipEmpty(i int) int {
+	for s.kindOf(i) == emptyLine {
+		i++
+	}
+	return i
+}
+
+// textLinesAbove reports whether n lines without numbers stand above line.
+func (s *search) textLinesAbove(line, n int) bool {
+	for i := range n {
+		if s.kindOf(line-1-i) != textLine {
+			return false
+		}
+	}
+	return true
+}
+
+// A lineKind tells lines that hold a number and nothing else from lines of text.
+type lineKind int
+
+const (
+	noLine    lineKind = iota // beyond the area, or text and numbers mixed
+	emptyLine                 // separators and currencies at most
+	textLine
+	numberLine
+)
+
+func (s *search) kindOf(i int) lineKind {
+	if i < 0 || i >= len(s.lines) || s.lines[i].start < s.area.start || s.lines[i].start >= s.area.end {
+		return noLine
+	}
+	line := span{s.lines[i].start, min(s.lines[i].end, s.area.end)}
+	if line.end-line.start > nearBytes {
+		return noLine
+	}
+	numbers := scanAmounts(s.text, line.start, line.end)
+	switch {
+	case len(numbers) == 0 && isGap(s.text[line.start:line.end]):
+		return emptyLine
+	case len(numbers) == 0:
+		return textLine
+	case len(numbers) == 1 && isGap(s.text[line.start:numbers[0].start]) && len(strings.TrimFunc(s.text[numbers[0].end:line.end], notWord)) <= maxTaxCode:
+		return numberLine
+	default:
+		return noLine
+	}
+}
+
+func notWord(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }

@@ -1,0 +1,177 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// scanNumbers finds numbers that stand for themselves, with sign or the
+// parentheses of accounts: not parts of dates, times, telephone numbers or
+// codes.
+func scanNumbers(text string, start, end int) []span {
+	var found []span
+	for i := start; i < end; {
+		if !isDigit(text[i]) {
+			i++
+			continue
+		}
+		n := numberToken{text: text[start:end], span: span{i - start, endOfDigits(text, i, end) - start}}
+		if n.mayEnd() && n.mayBegin() {
+			found = append(found, span{start + n.start, start + n.end})
+		}
+		i = max(start+n.end, endOfDigits(text, i, end))
+	}
+	return found
+}
+
+// scanAmounts finds numbers that are no percentages.
+func scanAmounts(text string, start, end int) []span {
+	return slices.DeleteFunc(scanNumbers(text, start, end), func(n span) bool {
+		return strings.HasPrefix(strings.TrimLeft(text[n.end:end], " "), "%")
+	})
+}
+
+func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
+func isLetter(c byte) bool { return (c|0x20) >= 'a' && (c|0x20) <= 'z' }
+
+// isWordByte takes all of UTF-8 beyond ASCII for letters.
+func isWordByte(c byte) bool { return isDigit(c) || isLetter(c) || c >= utf8.RuneSelf }
+
+// endOfDigits returns the end of a run of digits with separators inside. A point
+// that scanning set apart from the decimals, as in "12. 50", is bridged.
+func endOfDigits(text string, i, end int) int {
+	for i < end {
+		switch {
+		case isDigit(text[i]):
+			i++
+		case strings.IndexByte(".,'", text[i]) >= 0 && i+1 < end && isDigit(text[i+1]):
+			i++
+		case gapInDecimals(text[i:end]):
+			i += 2
+		default:
+			return i
+		}
+	}
+	return i
+}
+
+// gapInDecimals reports whether s begins with ". 50" or " .50".
+func gapInDecimals(s string) bool {
+	if len(s) < 4 || s[:2] != ". " && s[:2] != " ." {
+		return false
+	}
+	return isDigit(s[2]) && isDigit(s[3]) && (len(s) == 4 || !isWordByte(s[4]) && s[4] != '.')
+}
+
+// A numberToken is a run of digits that may be a number; its span grows over
+// what belongs to it.
+type numberToken struct {
+	text string
+	span
+}
+
+// at returns the byte at i, a space beyond the ends.
+func (n *numberToken) at(i int) byte {
+	if i < 0 || i >= len(n.text) {
+		return ' '
+	}
+	return n.text[i]
+}
+
+func (n *numberToken) decimals() bool {
+	return strings.ContainsAny(n.text[n.start:n.end], ".,")
+}
+
+// maxTaxCode is the longest code that may follow an amount at once, as in 9.50SR.
+const maxTaxCode = 3
+
+// mayEnd looks at what follows, and takes in a minus at the end.
+func (n *numberToken) mayEnd() bool {
+	next, after := n.at(n.end), n.at(n.end+1)
+	switch {
+	case next == '-' && n.decimals() && (after == ' ' || after == '\n' || after == '\r'):
+		n.end++
+		return true
+	case next == '-':
+		return !isWordByte(after)
+	case next == '/' || next == ':':
+		return !isDigit(after)
+	case !isWordByte(next):
+		return true
+	case !n.decimals():
+		return false
+	}
+	letters := 0
+	for isWordByte(n.at(n.end + letters)) {
+		if letters++; letters > maxTaxCode {
+			return false
+		}
+	}
+	return true
+}
+
+// mayBegin looks at what stands before, and takes in a sign, a leading point or
+// an opening parenthesis.
+func (n *numberToken) mayBegin() bool {
+	before, i := n.beforeCurrency()
+	switch c := n.at(i); {
+	case c == '-' || c == '(' && n.at(n.end) == ')' && n.decimals():
+		if c == '-' && (isWordByte(n.at(i-1)) && !n.isCurrency(i) || n.at(i-1) == '-') {
+			return false
+		}
+		n.start = i
+		if c == '(' {
+			n.end++
+		}
+		return true
+	case before:
+		return true
+	case c == '.' && !isWordByte(n.at(i-1)):
+		n.start = i
+		return true
+	case c == '/' || c == ':':
+		return !isDigit(n.at(i - 1))
+	default:
+		return !isWordByte(c)
+	}
+}
+
+// currencies may stand before an amount without a space.
+var currencies = []string{
+	"RM", "USD", "US", "EUR", "GBP", "MYR", "SGD", "S", "RS", "INR", "CHF", "AUD", "A", "CAD", "C", "HKD", "HK",
+	"NT", "TWD", "JPY", "CNY", "RMB", "IDR", "RP", "THB", "PHP", "KR", "R", "ZAR", "BRL",
+}
+
+// isCurrency reports whether the word that ends at end is a currency.
+func (n *numberToken) isCurrency(end int) bool {
+	start := end
+	for start > 0 && end-start <= maxTaxCode && isLetter(n.text[start-1]) { // one more than any currency has
+		start--
+	}
+	if start > 0 && isWordByte(n.text[start-1]) {
+		return false
+	}
+	word := strings.ToUpper(n.text[start:end])
+	return slices.Contains(currencies, word) && (len(word) > 1 || n.at(end) == '$')
+}
+
+// beforeCurrency returns the position before a currency that is attached to the
+// number, or before the number if there is none.
+func (n *numberToken) beforeCurrency() (found bool, i int) {
+	i = n.start
+	for _, symbol := range []string{"$", "€", "£", "¥"} {
+		if strings.HasSuffix(n.text[:i], symbol) {
+			i -= len(symbol)
+			found = true
+			break
+		}
+	}
+	if n.isCurrency(i) {
+		for i > 0 && isLetter(n.text[i-1]) {
+			i--
+		}
+		found = true
+	}
+	return found, i - 1
+}

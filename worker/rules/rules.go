@@ -1,0 +1,223 @@
+// Package rules extracts records from text by the hints of a schema: labels,
+// patterns, lines and phrases, and by what dates, numbers, addresses and the
+// like look like. It needs no model and no network, spends nothing, and gives
+// equal output for equal input.
+//
+// Work is linear in the text, whatever the text: regular expressions are RE2,
+// labels and phrases are found by one automaton, and what is looked at after a
+// label is bounded.
+//
+// It is pure and imports nothing of the project but api/schema.
+package rules
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/coditect/mapreduce/api/schema"
+)
+
+// A Unit is the text that one unit of work is given: a document, or a piece of
+// one with context around its core.
+type Unit struct {
+	Text               string
+	CoreStart, CoreEnd int  // bytes of Text; only what begins in [CoreStart, CoreEnd) counts
+	First, Last        bool // whether Text begins and ends where the document does
+}
+
+// Document returns the unit of a whole document.
+func Document(text string) Unit {
+	return Unit{Text: text, CoreEnd: len(text), First: true, Last: true}
+}
+
+// An Output is what was found in a unit.
+type Output struct {
+	// Records holds one record for a schema of one record a document, even if
+	// nothing was found. Otherwise it holds those that begin in the core.
+	Records []Record
+	Reason  string // why there are no records
+}
+
+// A Record is the fields of one record.
+type Record struct {
+	Start   int       // byte of Text at which the record begins
+	Found   []Found   // by field in the order of the schema, then by position
+	Missing []Missing // in the order of the schema
+}
+
+// A Found is one value and the place that it was read from. A field of type
+// array has one for each element.
+type Found struct {
+	Field      string // path
+	Value      any    // normalised, see schema.Property.Normalize
+	Quote      string // Text[Start:End]
+	Start, End int    // bytes of Text
+	Confidence float64
+}
+
+// A Missing is a field that was not found, and why.
+type Missing struct {
+	Field, Reason string
+}
+
+// A Program is a schema made ready for extraction. It is immutable and safe for
+// concurrent use.
+type Program struct {
+	many    bool // records a document
+	fields  []field
+	phrases *phrases
+}
+
+// Compile prepares a schema. It fails when the schema's phrases are together
+// too large to search for at once.
+func Compile(s *schema.Schema) (*Program, error) {
+	p := &Program{many: s.Kind == schema.KindRecords}
+	if err := p.compile(s.Fields()); err != nil {
+		return nil, fmt.Errorf("rules: %w", err)
+	}
+	return p, nil
+}
+
+func (p *Program) compile(fields []schema.Field) error {
+	var b phraseBuilder
+	for i, sf := range fields {
+		f, err := newField(sf)
+		if err != nil {
+			return err
+		}
+		for rank, label := range f.labels {
+			b.add(label, i, label0, rank)
+		}
+		for v, value := range f.values {
+			for _, phrase := range value.Phrases {
+				b.add(phrase, i, v, 0)
+			}
+		}
+		p.fields = append(p.fields, f)
+	}
+	var err error
+	p.phrases, err = b.build()
+	return err
+}
+
+// Extract runs the program on a unit.
+func (p *Program) Extract(u Unit) Output {
+	d := p.read(u)
+	if !p.many {
+		w := window{start: 0, end: len(u.Text), first: u.First, last: u.Last}
+		return Output{Records: []Record{p.record(d, w)}}
+	}
+	windows, reason := p.segment(d, window{end: len(u.Text), first: u.First, last: u.Last})
+	var out Output
+	for _, w := range windows {
+		if w.start >= u.CoreStart && w.start < u.CoreEnd {
+			out.Records = append(out.Records, p.record(d.unbounded(), w))
+		}
+	}
+	if len(out.Records) == 0 {
+		out.Reason = reason
+	}
+	return out
+}
+
+// record extracts the fields of the record in w.
+func (p *Program) record(d *document, w window) Record {
+	r := Record{Start: w.start}
+	for i := range p.fields {
+		f := &p.fields[i]
+		found, reason := f.extract(d, i, w)
+		if len(found) == 0 {
+			r.Missing = append(r.Missing, Missing{Field: f.path, Reason: reason})
+		}
+		r.Found = append(r.Found, found...)
+	}
+	return r
+}
+
+// Values returns the values of a record by field path, elements gathered in lists.
+func (p *Program) Values(r *Record) map[string]any { return r.values(p) }
+
+func (r *Record) values(p *Program) map[string]any {
+	values := make(map[string]any, len(r.Found))
+	for _, found := range r.Found {
+		i := slices.IndexFunc(p.fields, func(f field) bool { return f.path == found.Field })
+		if i >= 0 && p.fields[i].p.Type == schema.Array {
+			list, _ := values[found.Field].([]any)
+			values[found.Field] = append(list, found.Value)
+			continue
+		}
+		values[found.Field] = found.Value
+	}
+	return values
+}
+
+// A window is the part of a text that one record is looked for in.
+type window struct {
+	start, end  int
+	first, last bool // whether the window begins and ends where the document does
+}
+
+// A document is a text that was read once: its lines, and where labels and
+// phrases stand in it.
+type document struct {
+	text               string
+	coreStart, coreEnd int
+	lines              []span
+	labelMarks         [][]mark // by field, in order of position
+	valueMarks         [][]mark // by field, in order of position
+	all                []mark   // all labels, in order of position
+
+	inner []*document // by field, of lists of objects: the text as their program reads it
+}
+
+// A span is the half-open range of bytes [start, end).
+type span struct{ start, end int }
+
+func (p *Program) read(u Unit) *document {
+	d := &document{
+		text: u.Text, coreStart: u.CoreStart, coreEnd: u.CoreEnd, lines: splitLines(u.Text),
+		labelMarks: make([][]mark, len(p.fields)), valueMarks: make([][]mark, len(p.fields)),
+		inner: make([]*document, len(p.fields)),
+	}
+	d.sortMarks(p.phrases.find(u.Text), p.phrases.list)
+	return d
+}
+
+// unbounded returns d without a core: for records that begin in it and may end
+// behind it.
+func (d *document) unbounded() *document {
+	free := *d
+	free.coreStart, free.coreEnd = 0, len(d.text)+1
+	return &free
+}
+
+// splitLines returns the lines of text without their ends. A newline at the end
+// of the text begins no further line.
+func splitLines(text string) []span {
+	var lines []span
+	start := 0
+	for i := range len(text) {
+		if text[i] == '\n' {
+			lines = append(lines, span{start, i})
+			start = i + 1
+		}
+	}
+	if start < len(text) {
+		lines = append(lines, span{start, len(text)})
+	}
+	return lines
+}
+
+// lineAt returns the index of the line that holds byte i.
+func (d *document) lineAt(i int) int {
+	n, _ := slices.BinarySearchFunc(d.lines, i, func(l span, i int) int {
+		if l.start <= i {
+			return -1
+		}
+		return 1
+	})
+	return max(n-1, 0)
+}
+
+// inCore reports whether a match at byte i is this unit's own.
+func (d *document) inCore(i int) bool { return i >= d.coreStart && i < d.coreEnd }

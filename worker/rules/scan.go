@@ -1,0 +1,255 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/schema"
+)
+
+// A scanner finds all texts of some form in text[start:end], in order and
+// without overlap.
+type scanner func(text string, start, end int) []span
+
+// scannerOf returns the scanner for values of p, nil when they have no form of
+// their own.
+func scannerOf(p *schema.Property) scanner {
+	switch {
+	case p.Enum != nil:
+		return nil
+	case p.Numeric() && mentionsPercent(p):
+		return scanNumbers
+	case p.Numeric():
+		return scanAmounts
+	case p.Type == schema.Boolean:
+		return scanBooleans
+	case p.Type != schema.String:
+		return nil
+	}
+	switch p.Format {
+	case schema.Date:
+		return scanDates
+	case schema.DateTime:
+		return scanDateTimes
+	case schema.Time:
+		return scanTimes
+	case schema.Email:
+		return scanEmails
+	case schema.URI:
+		return scanURIs
+	default:
+		return nil
+	}
+}
+
+// mentionsPercent reports whether p may hold a percentage. Elsewhere one only
+// stands beside the number that is meant, as in TOTAL INCL 6% TAX 9.00.
+func mentionsPercent(p *schema.Property) bool {
+	words := strings.Join(p.Hints.Labels, " ") + " " + p.Name + " " + p.Title + " " + p.Description
+	return strings.Contains(words, "%") || slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(words), notWord), func(w string) bool {
+		return w == "percent" || w == "percentage" || w == "rate" || w == "share"
+	})
+}
+
+// tellsItself reports whether values of p are recognised anywhere: a date is a
+// date, while a number may be anything.
+func tellsItself(p *schema.Property) bool {
+	return scannerOf(p) != nil && !p.Numeric() && p.Type != schema.Boolean
+}
+
+// scanDates finds dates.
+func scanDates(text string, start, end int) []span {
+	var found []span
+	text = text[:end]
+	for i := start; i < end; i++ {
+		if !mayBeginDate(text, start, i) {
+			continue
+		}
+		if _, to, ok := schema.DateAt(text, i); ok {
+			found = append(found, span{i, to})
+			i = to - 1
+		}
+	}
+	return found
+}
+
+// mayBeginDate reports whether i is the first digit of a run, or the first
+// letter of a word that begins as a month does.
+func mayBeginDate(text string, start, i int) bool {
+	c := text[i]
+	switch {
+	case isDigit(c):
+		if i == start {
+			return true
+		}
+		before := text[i-1]
+		inNumber := strings.IndexByte("-/.", before) >= 0 && i-1 > start && isDigit(text[i-2])
+		return !isDigit(before) && !inNumber
+	case strings.IndexByte("jfmasondJFMASOND", c) >= 0:
+		return i == start || !isWordByte(text[i-1])
+	default:
+		return false
+	}
+}
+
+// scanDateTimes finds dates with the time that follows them.
+func scanDateTimes(text string, start, end int) []span {
+	const reach = 40 // bytes after the date in which its time is looked for
+	p := &schema.Property{Type: schema.String, Format: schema.DateTime}
+	var found []span
+	for _, date := range scanDates(text, start, end) {
+		times := scanTimes(text, date.end, min(date.end+reach, end))
+		if len(times) == 0 {
+			continue
+		}
+		whole := span{date.start, times[0].end}
+		if _, err := p.Normalize(text[whole.start:whole.end]); err == nil {
+			found = append(found, whole)
+		}
+	}
+	return found
+}
+
+// scanTimes finds times of day, with seconds, AM or PM and zone if they are
+// there.
+func scanTimes(text string, start, end int) []span {
+	const reach = 24 // bytes of the longest time
+	p := &schema.Property{Type: schema.String, Format: schema.Time}
+	var found []span
+	for i := start; i < end; i++ {
+		if !isDigit(text[i]) || i > start && (isDigit(text[i-1]) || text[i-1] == ':') {
+			continue
+		}
+		colon := i + 1
+		if colon < end && isDigit(text[colon]) {
+			colon++
+		}
+		if colon >= end || text[colon] != ':' {
+			continue
+		}
+		for to := min(i+reach, end); to > colon+2; to-- {
+			if to < end && isWordByte(text[to]) && isWordByte(text[to-1]) || unicode.IsSpace(rune(text[to-1])) {
+				continue
+			}
+			if _, err := p.Normalize(text[i:to]); err == nil {
+				found = append(found, span{i, to})
+				i = to - 1
+				break
+			}
+		}
+	}
+	return found
+}
+
+// scanBooleans finds yes and no as words.
+func scanBooleans(text string, start, end int) []span {
+	var found []span
+	for _, w := range words(text, start, end) {
+		switch strings.ToLower(text[w.start:w.end]) {
+		case "true", "false", "yes", "no", "y", "n":
+			found = append(found, w)
+		}
+	}
+	return found
+}
+
+// words returns the runs of letters and digits.
+func words(text string, start, end int) []span {
+	var found []span
+	for i := start; i < end; i++ {
+		if !isWordByte(text[i]) {
+			continue
+		}
+		w := span{i, i}
+		for i < end && isWordByte(text[i]) {
+			i++
+		}
+		w.end = i
+		found = append(found, w)
+	}
+	return found
+}
+
+// maxAddress bounds the length of an email address or URI, in bytes.
+const maxAddress = 2048
+
+// scanEmails finds email addresses.
+func scanEmails(text string, start, end int) []span {
+	p := &schema.Property{Type: schema.String, Format: schema.Email}
+	var found []span
+	for at := start; at < end; at++ {
+		if text[at] != '@' {
+			continue
+		}
+		s := span{at, at + 1}
+		for s.start > start && at-s.start < maxAddress && inAddress(text[s.start-1], "._%+'-") {
+			s.start--
+		}
+		for s.end < end && s.end-at < maxAddress && inAddress(text[s.end], ".-") {
+			s.end++
+		}
+		found = appendAddress(found, text, s, p, ".-'")
+	}
+	return found
+}
+
+func inAddress(c byte, symbols string) bool {
+	return isDigit(c) || isLetter(c) || strings.IndexByte(symbols, c) >= 0
+}
+
+// scanURIs finds absolute URIs, and hosts that begin with www.
+func scanURIs(text string, start, end int) []span {
+	p := &schema.Property{Type: schema.String, Format: schema.URI}
+	var found []span
+	for i := start; i < end; i++ {
+		s := span{i, i}
+		switch {
+		case text[i] == ':' && strings.HasPrefix(text[i:end], "://"):
+			for s.start > start && i-s.start < 20 && inAddress(text[s.start-1], "+.-") {
+				s.start--
+			}
+		case (text[i]|0x20) == 'w' && i+4 < end && strings.EqualFold(text[i:i+4], "www.") && (i == start || !isWordByte(text[i-1]) && text[i-1] != '/'):
+		default:
+			continue
+		}
+		s.end = endOfURI(text, i, end)
+		found = appendAddress(found, text, s, p, ".,;:!?'*")
+		i = max(i, s.end-1)
+	}
+	return found
+}
+
+// endOfURI returns where white space or a closing mark ends the URI. A closing
+// parenthesis belongs to it when the opening one does.
+func endOfURI(text string, i, end int) int {
+	open := 0
+	for from := i; i < end && i-from < maxAddress; {
+		c, size := utf8.DecodeRuneInString(text[i:end])
+		switch {
+		case unicode.IsSpace(c) || strings.ContainsRune("<>\"`{}|\\^", c):
+			return i
+		case c == '(' || c == '[':
+			open++
+		case c == ')' || c == ']':
+			if open--; open < 0 {
+				return i
+			}
+		}
+		i += size
+	}
+	return i
+}
+
+// appendAddress appends s without the punctuation at its end, if it is one.
+func appendAddress(found []span, text string, s span, p *schema.Property, punctuation string) []span {
+	s.end = s.start + len(strings.TrimRight(text[s.start:s.end], punctuation))
+	if len(found) > 0 && s.start < found[len(found)-1].end {
+		return found
+	}
+	if _, err := p.Normalize(text[s.start:s.end]); err != nil {
+		return found
+	}
+	return append(found, s)
+}

@@ -1,0 +1,156 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+)
+
+// Records of a schema of many are told apart by their anchor: the first required
+// field that occurs in the text at its label, or by pattern, phrase or form; if
+// no required field does, the first field at all.
+//
+// If no paragraph (text between blank lines) holds the anchor twice, a paragraph
+// is a record. One that holds no field belongs to the record before it, and one
+// that holds fields but not the anchor is a record of its own. Otherwise a
+// record begins at the line on which the anchor occurs, or at the anchor itself
+// where a line holds several, and reaches to the next.
+
+// segment returns the records in w, or why there are none.
+func (p *Program) segment(d *document, w window) ([]window, string) {
+	anchors := p.anchors(d.unbounded(), w)
+	if len(anchors) == 0 {
+		return nil, "no record was found: none of the fields occurs"
+	}
+	starts := d.paragraphStarts(w)
+	if alone(anchors, starts) {
+		starts = p.occupied(d.unbounded(), starts, w)
+	} else {
+		starts = d.lineStarts(anchors, w)
+	}
+	return cut(starts, w), ""
+}
+
+// cut makes windows that begin at starts. Each stands for a whole record, so
+// lines count from its own ends.
+func cut(starts []int, w window) []window {
+	windows := make([]window, len(starts))
+	for i, start := range starts {
+		end := w.end
+		if i+1 < len(starts) {
+			end = starts[i+1]
+		}
+		windows[i] = window{start: start, end: end, first: true, last: true}
+	}
+	return windows
+}
+
+// anchors returns where the anchor field occurs, in order.
+func (p *Program) anchors(d *document, w window) []int {
+	order := make([]int, 0, len(p.fields))
+	for i := range p.fields {
+		if p.fields[i].p.Required {
+			order = append(order, i)
+		}
+	}
+	for i := range p.fields {
+		if !p.fields[i].p.Required {
+			order = append(order, i)
+		}
+	}
+	for _, i := range order {
+		if at := p.occurrences(d, i, span{w.start, w.end}); len(at) > 0 {
+			return at
+		}
+	}
+	return nil
+}
+
+// occurrences returns where field i is found with some certainty.
+func (p *Program) occurrences(d *document, i int, area span) []int {
+	f := &p.fields[i]
+	if f.rows != nil || f.element.Type == "array" {
+		return nil
+	}
+	s := search{document: d, field: f, index: i, area: area}
+	s.run()
+	best := s.best()
+	if best < 1 {
+		return nil
+	}
+	var at []int
+	for _, c := range s.found {
+		if classOf(c.score) == best {
+			at = append(at, c.at)
+		}
+	}
+	slices.Sort(at)
+	return slices.Compact(at)
+}
+
+// paragraphStarts returns where paragraphs begin: at lines that are not blank
+// and have none but blank lines right before them.
+func (d *document) paragraphStarts(w window) []int {
+	var starts []int
+	blank := true
+	for i := d.lineAt(w.start); i < len(d.lines) && d.lines[i].start < w.end; i++ {
+		start := max(d.lines[i].start, w.start)
+		if strings.TrimSpace(d.text[start:d.lines[i].end]) == "" {
+			blank = true
+			continue
+		}
+		if blank {
+			starts = append(starts, start)
+		}
+		blank = false
+	}
+	return starts
+}
+
+// alone reports whether no paragraph holds two anchors.
+func alone(anchors, starts []int) bool {
+	for i := 1; i < len(anchors); i++ {
+		before, _ := slices.BinarySearch(starts, anchors[i-1]+1)
+		here, _ := slices.BinarySearch(starts, anchors[i]+1)
+		if before == here {
+			return false
+		}
+	}
+	return true
+}
+
+// occupied returns the paragraphs that hold a field.
+func (p *Program) occupied(d *document, starts []int, w window) []int {
+	var marked []int
+	for i := range p.fields {
+		marked = append(marked, p.occurrences(d, i, span{w.start, w.end})...)
+	}
+	slices.Sort(marked)
+	var kept []int
+	for i, start := range starts {
+		end := w.end
+		if i+1 < len(starts) {
+			end = starts[i+1]
+		}
+		first, _ := slices.BinarySearch(marked, start)
+		if first < len(marked) && marked[first] < end {
+			kept = append(kept, start)
+		}
+	}
+	return kept
+}
+
+// lineStarts returns where the lines of anchors begin, or the anchors themselves
+// where one follows another on a line.
+func (d *document) lineStarts(anchors []int, w window) []int {
+	starts := make([]int, 0, len(anchors))
+	last := -1
+	for _, at := range anchors {
+		line := d.lineAt(at)
+		if line != last {
+			at = max(d.lines[line].start, w.start)
+		}
+		last = line
+		starts = append(starts, at)
+	}
+	return starts
+}
