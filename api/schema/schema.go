@@ -239,6 +239,14 @@ func nest(prefix string, properties []Property, values map[string]any) map[strin
 	return record
 }
 
+// Fields returns the fields inside an object, by their paths from it.
+func (p *Property) Fields() []Field { return flatten("", p.Properties) }
+
+// Nest turns values by their paths from p, an object, into that object.
+func (p *Property) Nest(values map[string]any) map[string]any {
+	return nest("", p.Properties, values)
+}
+
 // Flatten is the inverse of Nest. What the schema does not know, and values
 // that are null, are left out.
 func (s *Schema) Flatten(record map[string]any) map[string]any {
