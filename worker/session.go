@@ -101,12 +101,10 @@ func (s *session) assign(as []mapreduce.Assignment, bad map[int]error) {
 // later one, is held already. mu is held.
 func (s *session) accept(a *mapreduce.Assignment) *unit {
 	id := ident{a.Job, a.Unit}
-	if old := s.units[id]; old != nil {
-		if a.Attempt <= old.attempt {
-			s.stats.Duplicates++
-			return nil
-		}
-		s.drop(old, errSuperseded)
+	old := s.units[id]
+	if old != nil && a.Attempt <= old.attempt {
+		s.stats.Duplicates++
+		return nil
 	}
 	u := &unit{
 		session: s, id: id, attempt: a.Attempt, granted: a.Reserved,
@@ -119,6 +117,9 @@ func (s *session) accept(a *mapreduce.Assignment) *unit {
 		u.announced = make(chan struct{})
 	}
 	s.units[id] = u
+	if old != nil {
+		s.drop(old, errSuperseded)
+	}
 	return u
 }
 
@@ -225,9 +226,12 @@ func (s *session) held(h mapreduce.Held) *unit {
 	return u
 }
 
-// forget removes a unit that nobody waits for. mu is held.
+// forget removes a unit that nobody waits for, unless a later attempt has taken
+// its place already. mu is held.
 func (s *session) forget(u *unit) {
-	delete(s.units, u.id)
+	if s.units[u.id] == u {
+		delete(s.units, u.id)
+	}
 	s.checkIdle()
 }
 

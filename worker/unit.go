@@ -97,6 +97,9 @@ func (u *unit) execute() mapreduce.Report {
 }
 
 func (u *unit) outcome() mapreduce.Report {
+	if err := u.interruption(); err != nil { // before it began
+		return u.failed(err)
+	}
 	if u.job.agent == nil {
 		return u.failed(agent.PermanentJob(fmt.Errorf("this worker has no provider named %q (has: %s)",
 			u.job.spec.Provider, strings.Join(u.session.cfg.providers(), ", "))))

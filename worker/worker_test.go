@@ -393,6 +393,38 @@ func TestRetryWaitsForItsAnnouncement(t *testing.T) {
 	})
 }
 
+// An attempt that is cancelled before it began is not begun.
+func TestCancelBeforeStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		run := func(context.Context, *agent.Task, agent.Calls) (*agent.Result, error) {
+			t.Error("the attempt was begun")
+			return &agent.Result{}, nil
+		}
+		p := newPeer(t)
+		r := launch(t, p, run, worker.Config{})
+		p.pipe = <-p.conns
+		if _, err := (far{p.pipe}).Recv(); err != nil {
+			t.Fatal(err)
+		}
+		a := unitOf("u")
+		a.Attempt = 2
+		p.send(&mapreduce.ToWorker{
+			Welcome: &mapreduce.Welcome{}, Jobs: []mapreduce.JobInfo{{Job: jobID, Spec: spec}},
+			Assignments: []mapreduce.Assignment{a},
+		})
+		p.send(&mapreduce.ToWorker{Cancel: []mapreduce.Held{{Job: jobID, Unit: "u", Attempt: 2}}})
+		synctest.Wait()
+		if st := r.worker.Stats(); st.Running+st.Held != 0 {
+			t.Errorf("stats = %+v; want nothing held", st)
+		}
+		go p.collect(p.pipe)
+		if got := p.take().Reports; len(got) != 0 {
+			t.Errorf("reports = %+v; want none", got)
+		}
+		r.finish()
+	})
+}
+
 func TestAbandonedAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
