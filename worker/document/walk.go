@@ -62,8 +62,8 @@ const Stdin = "-"
 // glob, or two documents of one id.
 func Walk(ctx context.Context, inputs []string, o WalkOptions) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		w := walker{ctx: ctx, several: len(inputs) > 1, max: cmp.Or(o.MaxBytes, DefaultMaxBytes), yield: yield}
-		if err := w.walk(inputs, o); err != nil && !errors.Is(err, errStopped) {
+		w := walker{several: len(inputs) > 1, max: cmp.Or(o.MaxBytes, DefaultMaxBytes), yield: yield}
+		if err := w.walk(ctx, inputs, o); err != nil && !errors.Is(err, errStopped) {
 			yield(Entry{}, err)
 		}
 	}
@@ -72,10 +72,8 @@ func Walk(ctx context.Context, inputs []string, o WalkOptions) iter.Seq2[Entry, 
 // errStopped says that the caller wants no more.
 var errStopped = errors.New("stopped")
 
-// A walker is one walk under way. It lives no longer than the call of Walk
-// that made it, so it may hold its context.
+// A walker is one walk under way.
 type walker struct {
-	ctx              context.Context
 	include, exclude []Glob
 	several          bool
 	max              int64
@@ -83,7 +81,7 @@ type walker struct {
 	yield            func(Entry, error) bool
 }
 
-func (w *walker) walk(inputs []string, o WalkOptions) (err error) {
+func (w *walker) walk(ctx context.Context, inputs []string, o WalkOptions) (err error) {
 	if w.include, err = parseGlobs(o.Include); err != nil {
 		return err
 	}
@@ -91,7 +89,7 @@ func (w *walker) walk(inputs []string, o WalkOptions) (err error) {
 		return err
 	}
 	for _, input := range inputs {
-		if err := w.input(input); err != nil {
+		if err := w.input(ctx, input); err != nil {
 			return err
 		}
 	}
@@ -99,7 +97,7 @@ func (w *walker) walk(inputs []string, o WalkOptions) (err error) {
 }
 
 // input walks one input.
-func (w *walker) input(input string) error {
+func (w *walker) input(ctx context.Context, input string) error {
 	if input == Stdin {
 		return w.emit(Entry{Name: "stdin", Path: Stdin, Size: -1})
 	}
@@ -113,7 +111,7 @@ func (w *walker) input(input string) error {
 	}
 	switch {
 	case info.IsDir():
-		return w.folder(abs)
+		return w.folder(ctx, abs)
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("document: input %s is neither a file nor a folder", input)
 	}
@@ -121,19 +119,19 @@ func (w *walker) input(input string) error {
 }
 
 // folder walks the folder root.
-func (w *walker) folder(root string) error {
-	real, err := filepath.EvalSymlinks(root) // WalkDir does not follow a root that is a link
+func (w *walker) folder(ctx context.Context, root string) error {
+	top, err := filepath.EvalSymlinks(root) // WalkDir does not follow a root that is a link
 	if err != nil {
 		return fmt.Errorf("document: input: %w", err)
 	}
-	return filepath.WalkDir(real, func(path string, d fs.DirEntry, err error) error {
-		if ctxErr := w.ctx.Err(); ctxErr != nil {
-			return context.Cause(w.ctx)
+	return filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
-		if path == real {
+		if path == top {
 			return err
 		}
-		rel, relErr := filepath.Rel(real, path)
+		rel, relErr := filepath.Rel(top, path)
 		if relErr != nil {
 			return relErr
 		}
