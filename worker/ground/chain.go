@@ -87,48 +87,52 @@ func (l *link) better(than *link) bool {
 	return l.weight > than.weight || l.weight == than.weight && l.end < than.end
 }
 
+// maxima is a Fenwick tree of the best chains that end by an offset. Offsets
+// are given by their rank among all ends, from 1.
+type maxima []*link
+
+// best returns the best chain that ends at one of the first n offsets, or nil.
+func (m maxima) best(n int) *link {
+	var best *link
+	for ; n > 0; n &= n - 1 {
+		if m[n].better(best) {
+			best = m[n]
+		}
+	}
+	return best
+}
+
+// add takes in a chain that ends at the offset of rank n.
+func (m maxima) add(n int, l *link) {
+	for ; n < len(m); n += n & -n {
+		if l.better(m[n]) {
+			m[n] = l
+		}
+	}
+}
+
 // chain returns for each quote the number of its place in the best chain, or
-// -1. Chains are extended quote by quote; the best one that ends by a given
-// offset is kept in a Fenwick tree of maxima.
+// -1. Chains are extended quote by quote.
 func (c candidates) chain(quotes []string) []int {
 	ends := c.ends()
-	tree := make([]*link, len(ends)+1)
+	tree := make(maxima, len(ends)+1)
 	for i, q := range quotes {
 		fresh := make([]*link, len(c.places[q]))
 		for k, p := range c.places[q] { // before any is added: a quote has one place
-			at, found := slices.BinarySearch(ends, p.start)
-			if found {
-				at++
-			}
-			best := (*link)(nil)
-			for ; at > 0; at &= at - 1 {
-				if tree[at].better(best) {
-					best = tree[at]
-				}
-			}
-			fresh[k] = &link{end: p.end, weight: p.end - p.start, quote: i, k: k, prev: best}
-			if best != nil {
-				fresh[k].weight += best.weight
+			by, _ := slices.BinarySearch(ends, p.start+1)
+			fresh[k] = &link{end: p.end, weight: p.end - p.start, quote: i, k: k, prev: tree.best(by)}
+			if fresh[k].prev != nil {
+				fresh[k].weight += fresh[k].prev.weight
 			}
 		}
 		for _, l := range fresh {
 			at, _ := slices.BinarySearch(ends, l.end)
-			for at++; at < len(tree); at += at & -at {
-				if l.better(tree[at]) {
-					tree[at] = l
-				}
-			}
-		}
-	}
-	best := (*link)(nil)
-	for at := len(ends); at > 0; at &= at - 1 {
-		if tree[at].better(best) {
-			best = tree[at]
+			tree.add(at+1, l)
 		}
 	}
 	chosen := slices.Repeat([]int{-1}, len(quotes))
-	for ; best != nil; best = best.prev {
-		chosen[best.quote] = best.k
+	for l := tree.best(len(ends)); l != nil; l = l.prev {
+		chosen[l.quote] = l.k
 	}
 	return chosen
 }
