@@ -139,12 +139,12 @@ func TestReaderRest(t *testing.T) {
 
 func TestHotPathsDoNotAllocate(t *testing.T) {
 	buf := make([]byte, 0, 128)
-	text := "mr_20250101_abcdef"
+	text, id := "mr_20250101_abcdef", []byte{1, 2}
 	build := func() {
 		buf = tuple.AppendString(buf[:0], "units")
 		buf = tuple.AppendString(buf, text)
 		buf = tuple.AppendInt(buf, 123456)
-		buf = tuple.AppendBytes(buf, []byte{1, 2})
+		buf = tuple.AppendBytes(buf, id)
 	}
 	var sum int64
 	walk := func() {
