@@ -19,7 +19,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
 
-// Meter is an agent.Calls that grants everything and remembers it.
+// A meter is an agent.Calls that grants everything and remembers it.
 type meter struct {
 	reserved, spent int64
 	calls           int
