@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -38,7 +39,7 @@ func (e *env) run(check func(e *env)) (err error) {
 			panic(r)
 		}
 	}()
-	e.clear()
+	e.must("clear", clearBelow(e.ctx, e.store, e.prefix))
 	check(e)
 	return nil
 }
@@ -74,14 +75,24 @@ func (e *env) diff(what string, got, want any) {
 	}
 }
 
-// db runs transactions until they commit, faults or not.
-func (e *env) db() *store.DB { return store.NewDB(e.store, store.Config{}) }
+// maxBackoff keeps the suite quick under faults.
+const maxBackoff = 5 * time.Millisecond
 
-func (e *env) clear() {
-	e.must("clear", e.db().Update(e.ctx, func(tx store.Tx) error {
-		tx.ClearRange(store.Prefixed([]byte(e.prefix)))
-		return nil
-	}))
+// db runs transactions until they commit, faults or not.
+func (e *env) db() *store.DB { return store.NewDB(e.store, store.Config{MaxBackoff: maxBackoff}) }
+
+// clearBelow removes what a run before this one left below prefix. It reads
+// what it clears, so that a clear that comes late finds that it is too late.
+func clearBelow(ctx context.Context, s store.Store, prefix string) error {
+	below := store.Prefixed([]byte(prefix))
+	return store.NewDB(s, store.Config{MaxBackoff: maxBackoff}).Update(ctx, func(tx store.Tx) error {
+		left, _, err := tx.GetRange(ctx, below, store.RangeOptions{Limit: 1})
+		if len(left) > 0 {
+			tx.AddReadConflict(below)
+			tx.ClearRange(below)
+		}
+		return err
+	})
 }
 
 func (e *env) key(name string) []byte { return []byte(e.prefix + name) }

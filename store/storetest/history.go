@@ -95,7 +95,7 @@ type answer struct {
 // time. Keys are put below prefix, which must be empty in s.
 func History(ctx context.Context, s store.Store, prefix string, seed uint64) error {
 	// So few attempts leave some results unknown.
-	h := &history{db: store.NewDB(s, store.Config{MaxAttempts: 10}), prefix: prefix}
+	h := &history{db: store.NewDB(s, store.Config{MaxAttempts: 10, MaxBackoff: maxBackoff}), prefix: prefix}
 	var workers sync.WaitGroup
 	operations := make([][]porcupine.Operation, historyWorkers)
 	errs := make([]error, historyWorkers)

@@ -349,7 +349,7 @@ func (l *lockstep) commit(pair *lane) error {
 }
 
 func (l *lockstep) marked(mark []byte) (done bool, err error) {
-	err = store.NewDB(l.store, store.Config{}).View(l.ctx, func(tx store.Tx) error {
+	err = store.NewDB(l.store, store.Config{MaxBackoff: maxBackoff}).View(l.ctx, func(tx store.Tx) error {
 		value, err := tx.Get(l.ctx, mark)
 		done = value != nil
 		return err
@@ -372,7 +372,7 @@ func (l *lockstep) conflicted(pair *lane, err error) error {
 // contents compares all that is stored.
 func (l *lockstep) contents() error {
 	var got, want []store.KeyValue
-	err := store.NewDB(l.store, store.Config{}).View(l.ctx, func(tx store.Tx) (err error) {
+	err := store.NewDB(l.store, store.Config{MaxBackoff: maxBackoff}).View(l.ctx, func(tx store.Tx) (err error) {
 		got, _, err = tx.GetRange(l.ctx, store.Prefixed([]byte(l.prefix)), store.RangeOptions{})
 		return err
 	})

@@ -74,11 +74,14 @@ func RunWith(t *testing.T, open func(t *testing.T) store.Store, o Options) {
 
 func runLockstep(t *testing.T, s store.Store, o Options) {
 	defer closeStore(t, s)
-	run := 0
+	below, run := o.Prefix+"lockstep/", 0
+	if err := clearBelow(t.Context(), s, below); err != nil {
+		t.Fatal(err)
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
-		prefix := fmt.Sprintf("%slockstep/%d/", o.Prefix, run)
-		if err := Lockstep(t.Context(), s, prefix, Programs().Draw(rt, "program"), o); err != nil {
+		program := Programs().Draw(rt, "program")
+		if err := Lockstep(t.Context(), s, fmt.Sprint(below, run, "/"), program, o); err != nil {
 			rt.Fatal(err)
 		}
 	})
@@ -86,9 +89,12 @@ func runLockstep(t *testing.T, s store.Store, o Options) {
 
 func runHistory(t *testing.T, s store.Store, o Options) {
 	defer closeStore(t, s)
+	below := o.Prefix + "history/"
+	if err := clearBelow(t.Context(), s, below); err != nil {
+		t.Fatal(err)
+	}
 	for seed := range uint64(histories) {
-		prefix := fmt.Sprintf("%shistory/%d/", o.Prefix, seed)
-		if err := History(t.Context(), s, prefix, seed); err != nil {
+		if err := History(t.Context(), s, fmt.Sprint(below, seed, "/"), seed); err != nil {
 			t.Error(err)
 		}
 	}
