@@ -3,6 +3,7 @@ package document
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"mime"
 	"strings"
 	"unicode/utf16"
@@ -207,7 +208,7 @@ func decodeLegacy(data []byte, enc encoding.Encoding, charset string) (string, *
 func step(d transform.Transformer, dst, src []byte) (written, read int) {
 	for n := 1; n <= min(len(src), longestCharacter); n++ {
 		written, read, err := d.Transform(dst, src[:n], n == len(src))
-		if read > 0 || err != transform.ErrShortSrc {
+		if read > 0 || !errors.Is(err, transform.ErrShortSrc) {
 			return written, read
 		}
 	}

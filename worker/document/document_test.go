@@ -68,11 +68,12 @@ func checkRefused(t *testing.T, err error, want string) {
 
 // inUTF16 returns s in UTF-16, low bytes first, behind its mark.
 func inUTF16(s string) string {
-	out := "\xff\xfe"
+	var out strings.Builder
+	out.WriteString("\xff\xfe")
 	for _, u := range utf16.Encode([]rune(s)) {
-		out += string([]byte{byte(u), byte(u >> 8)})
+		out.WriteString(string([]byte{byte(u), byte(u >> 8)}))
 	}
-	return out
+	return out.String()
 }
 
 func swap(s string) string {

@@ -54,7 +54,7 @@ func Lines(r io.Reader, o LinesOptions) iter.Seq2[Record, error] {
 		for n := 1; ; n++ {
 			line, err := l.next()
 			if err != nil && !errors.Is(err, errTooLong) {
-				if err != io.EOF {
+				if !errors.Is(err, io.EOF) {
 					yield(Record{}, fmt.Errorf("document: read %s, line %d: %w", o.Name, n, err))
 				}
 				return
@@ -103,7 +103,7 @@ func (l *lineReader) next() ([]byte, error) {
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		case err == io.EOF && read, err == nil:
+		case errors.Is(err, io.EOF) && read, err == nil:
 			if long || len(bytes.TrimRight(l.buf, "\r\n")) > l.max {
 				return nil, fmt.Errorf("%w: more than %d bytes", errTooLong, l.max)
 			}
@@ -150,7 +150,7 @@ func notObject(err error) error {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax):
-		return fmt.Errorf("not JSON: column %d: %s", syntax.Offset, syntax)
+		return fmt.Errorf("not JSON: column %d: %w", syntax.Offset, syntax)
 	case errors.As(err, &kind):
 		return fmt.Errorf("not a JSON object but %s", kind.Value)
 	}

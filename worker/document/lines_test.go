@@ -113,7 +113,10 @@ func TestLinesReadError(t *testing.T) {
 
 func TestLinesStop(t *testing.T) {
 	n := 0
-	for range document.Lines(strings.NewReader(strings.Repeat("{\"text\": \"x\"}\n", 10)), document.LinesOptions{}) {
+	for _, err := range document.Lines(strings.NewReader(strings.Repeat("{\"text\": \"x\"}\n", 10)), document.LinesOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		if n++; n == 3 {
 			break
 		}

@@ -32,7 +32,7 @@ type WalkOptions struct {
 
 // An Entry is a file that Walk came upon.
 type Entry struct {
-	// ID is that of the document.
+	// ID is that of the document; above MaxIDBytes only if Skip says so.
 	ID string
 
 	// Name is the path relative to the input, with forward slashes, behind
@@ -211,8 +211,7 @@ func (w *walker) emit(e Entry) error {
 
 // unreadable says why a file is skipped, without the path, which its entry has.
 func unreadable(err error) string {
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		err = p.Err
 	}
 	return "unreadable: " + err.Error()

@@ -220,7 +220,10 @@ func TestWalkPipe(t *testing.T) {
 func TestWalkStops(t *testing.T) {
 	root := tree(t, map[string]string{"a": "1", "b": "2", "c": "3"})
 	n := 0
-	for range document.Walk(t.Context(), []string{root}, document.WalkOptions{}) {
+	for _, err := range document.Walk(t.Context(), []string{root}, document.WalkOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		if n++; n == 2 {
 			break
 		}
