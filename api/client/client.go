@@ -9,12 +9,14 @@ import (
 	"cmp"
 	"context"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -59,10 +61,11 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func (c Config) options() []grpc.DialOption {
+func (c Config) options(codec encoding.CodecV2) []grpc.DialOption {
 	return append([]grpc.DialOption{
 		grpc.WithTransportCredentials(c.Credentials),
 		grpc.WithDefaultCallOptions(
+			grpc.ForceCodecV2(codec),
 			grpc.MaxCallRecvMsgSize(c.MaxReceive),
 			grpc.MaxCallSendMsgSize(c.MaxSend),
 		),
@@ -90,7 +93,7 @@ func Dial(target string, config Config) (*Client, error) {
 	if err := checkTarget(target); err != nil {
 		return nil, err
 	}
-	return open(target, config.withDefaults().options())
+	return open(target, config)
 }
 
 func checkTarget(target string) error {
@@ -106,7 +109,12 @@ func checkTarget(target string) error {
 	return nil
 }
 
-func open(target string, options []grpc.DialOption) (*Client, error) {
+func open(target string, config Config, more ...grpc.DialOption) (*Client, error) {
+	codec, err := wire.NewCodec()
+	if err != nil {
+		return nil, errs.New(errs.Internal, "codec: %w", err)
+	}
+	options := slices.Concat(config.withDefaults().options(codec), more)
 	conn, err := grpc.NewClient(target, options...)
 	if err != nil {
 		return nil, errs.Field("server", "%q: %w", target, err)

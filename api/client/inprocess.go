@@ -21,11 +21,10 @@ type Server interface {
 // code path. Close also takes the listener from the server.
 func NewInProcess(server Server, config Config) (*Client, error) {
 	listener := bufconn.Listen(pipeSize)
-	options := append(config.withDefaults().options(),
+	c, err := open("passthrough:///in-process", config,
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return listener.DialContext(ctx)
 		}))
-	c, err := open("passthrough:///in-process", options)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -99,8 +100,12 @@ func New(service mapreduce.Service, fleet mapreduce.Fleet, config Config) (*Serv
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
+	codec, err := wire.NewCodec()
+	if err != nil {
+		return nil, errs.New(errs.Internal, "codec: %w", err)
+	}
 	s := &Server{config: config, health: health.NewServer(), leaving: make(chan struct{})}
-	s.grpc = grpc.NewServer(append(s.options(), config.Options...)...)
+	s.grpc = grpc.NewServer(append(s.options(codec), config.Options...)...)
 	pb.RegisterMapReduceServiceServer(s.grpc, &jobs{service: service, maxDocument: config.MaxDocument, leaving: s.leaving})
 	pb.RegisterAdminServiceServer(s.grpc, &admin{service: service, leaving: s.leaving})
 	pb.RegisterWorkerServiceServer(s.grpc, &workers{fleet: fleet})
@@ -116,8 +121,9 @@ func New(service mapreduce.Service, fleet mapreduce.Fleet, config Config) (*Serv
 // should cost little, as there may be 100,000: hence the small read buffer (what
 // is larger is read past it) and pings only once a minute; workers beat at a
 // level above. Clients may ping every 10 seconds, with or without a call.
-func (s *Server) options() []grpc.ServerOption {
+func (s *Server) options(codec encoding.CodecV2) []grpc.ServerOption {
 	return []grpc.ServerOption{
+		grpc.ForceServerCodecV2(codec),
 		grpc.MaxRecvMsgSize(s.config.MaxReceive),
 		grpc.MaxSendMsgSize(s.config.MaxSend),
 		grpc.MaxConcurrentStreams(uint32(min(s.config.MaxStreams, 1<<31-1))),
