@@ -115,21 +115,33 @@ func (o *Orchestrator) stopped(ctx context.Context, id mapreduce.JobID, s *jobs.
 	return o.sealAll(ctx, id)
 }
 
-// dropUnits stops what workers of this node run of a job.
+// dropUnits stops what workers of this node run of a job. A worker that has
+// spent something by then reports it, and gets the verdict of any late report.
 func (o *Orchestrator) dropUnits(id mapreduce.JobID) {
-	o.board.mu.Lock()
-	defer o.board.mu.Unlock()
-	for _, s := range o.board.sessions {
+	b := o.board
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.runs[id]
+	if r == nil {
+		return
+	}
+	for _, s := range b.sessions {
 		var stop []mapreduce.Held
 		for key, h := range s.held {
-			if key.job == id && !h.reported {
-				stop = append(stop, mapreduce.Held{Job: id, Unit: key.unit, Attempt: h.attempt})
+			if key.job != id || h.reported {
+				continue
 			}
+			stop = append(stop, mapreduce.Held{Job: id, Unit: key.unit, Attempt: h.attempt})
+			s.forget(id, key.unit, h.attempt)
+			h.claim.end(r)
+			r.held--
 		}
 		if len(stop) > 0 {
 			s.out.put(&mapreduce.ToWorker{Cancel: stop})
 		}
 	}
+	b.fair.add(r)
+	b.wake.Broadcast()
 }
 
 func (o *Orchestrator) failFast(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {

@@ -106,12 +106,14 @@ func (b *board) activate(r *run) {
 // A task is what a lane does next: it reads a job's queue, or carries out a
 // turn.
 type task struct {
-	run    *run
-	scan   bool
-	turn   *jobs.Turn
-	sent   []pendingReport // the reports of the turn
-	seats  []*session      // of the turn's claim
-	tokens int64           // set aside for the claim
+	run     *run
+	scan    bool
+	turn    *jobs.Turn
+	sent    []pendingReport // the reports of the turn
+	seats   []*session      // of the turn's claim
+	last    []*claimOf      // claims that end with the turn's reports
+	release []jobs.HeldID   // claims that had ended before
+	tokens  int64           // set aside for the claim
 }
 
 // next waits for something to do. It returns nil when the board is closed.
@@ -165,14 +167,16 @@ func (b *board) taskFor(r *run) *task {
 	if room > 0 && len(r.queue) > 0 {
 		b.takeSeats(r, t, room)
 	}
-	if len(t.turn.Reports) == 0 && t.turn.Claim == nil {
+	idle := r.turns == 0 && r.held == 0 && len(r.release) > 0
+	if len(t.turn.Reports) == 0 && t.turn.Claim == nil && !idle {
 		if room > 0 && !r.drained && !r.reading {
 			r.reading = true
 			return &task{run: r, scan: true}
 		}
 		return nil
 	}
-	t.turn.Release, r.release = r.release, nil
+	t.turn.Release = append(t.turn.Release, r.release...)
+	t.release, r.release = r.release, nil
 	r.turns++
 	return t
 }
@@ -199,8 +203,19 @@ func (b *board) room(r *run) int {
 
 func (b *board) takeReports(r *run, t *task) {
 	n := min(len(r.reports), jobs.MaxBatch)
+	last := make(map[*claimOf]int)
 	for _, p := range r.reports[:n] {
 		t.turn.Reports = append(t.turn.Reports, jobs.TurnReport{Report: p.report, Jitter: p.jitter})
+		h := p.session.held[unitKey{p.report.Job, p.report.Unit}]
+		if h == nil || h.attempt != p.report.Attempt || h.taken {
+			continue
+		}
+		h.taken = true
+		if last[h.claim]++; last[h.claim] == h.claim.left {
+			t.turn.Release = append(t.turn.Release, h.claim.id)
+			t.last = append(t.last, h.claim)
+			h.claim.released = true
+		}
 	}
 	t.sent = append(t.sent, r.reports[:n]...)
 	if r.reports = r.reports[n:]; len(r.reports) == 0 {

@@ -184,3 +184,38 @@ func TestOneJobFromEndToEnd(t *testing.T) {
 		t.Errorf("ledger of documents: %+v", l)
 	}
 }
+
+// BenchmarkUnits measures units a second through the whole path.
+func BenchmarkUnits(b *testing.B) {
+	c := newCluster(b)
+	n := c.orchestrator(orchestrator.Config{Adopt: true})
+	spec := script(nil)
+	spec.Parallelism = 64
+	spec.ReduceContextLimit = 1 << 60
+	c.worker(nop{}, worker.Config{Slots: 64, Prefetch: 128}, n)
+	id := n.submit(spec, b.N)
+	b.ResetTimer()
+	n.wantEnd(id, mapreduce.JobComplete)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "units/s")
+	b.ReportMetric(float64(n.jobs.DB().Stats().Commits.Load())/float64(b.N), "commits/unit")
+}
+
+type nop struct{}
+
+func (nop) Run(context.Context, *agent.Task, agent.Calls) (*agent.Result, error) {
+	return &agent.Result{Output: []byte("{}"), Size: 1}, nil
+}
+
+// heal runs units as a scripted agent does, without the script.
+type heal struct{ *scripted.Agent }
+
+func (h heal) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	well := *task
+	spec := *task.Spec
+	spec.Vars = map[string]string{"script.output_bytes": spec.Vars["script.output_bytes"]}
+	if spec.Vars["script.output_bytes"] == "" {
+		spec.Vars = nil
+	}
+	well.Spec = &spec
+	return h.Agent.Run(ctx, &well, calls)
+}

@@ -135,6 +135,8 @@ func (o *Orchestrator) reserveOne(ctx context.Context, s *session, q mapreduce.R
 		}
 		o.board.granted(q.Job, g)
 		if !o.board.spend(r, more) {
+			o.board.lacking(r, q.Tokens)
+			o.notices.due(q.Job)
 			return false, nil
 		}
 	}
@@ -168,6 +170,14 @@ func (b *board) spend(r *run, n int64) bool {
 	}
 	r.tokens -= n
 	return true
+}
+
+// lacking notes that a unit comes back which cannot go on without n tokens:
+// until they are there, none of the job is claimed.
+func (b *board) lacking(r *run, n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r.need = max(r.need, n)
 }
 
 func (b *board) unspend(r *run, n int64) {

@@ -99,7 +99,15 @@ func (b *board) undo(t *task) {
 	r := t.run
 	r.turns--
 	r.reports = append(t.sent, r.reports...)
-	r.release = append(r.release, t.turn.Release...)
+	r.release = append(r.release, t.release...)
+	for _, c := range t.last {
+		c.released = false
+	}
+	for _, p := range t.sent {
+		if h := p.session.held[unitKey{p.report.Job, p.report.Unit}]; h != nil {
+			h.taken = false
+		}
+	}
 	b.unseat(t)
 	if c := t.turn.Claim; c != nil {
 		r.held -= len(c.Candidates)
@@ -169,9 +177,7 @@ func (b *board) settled(r *run, p pendingReport, s jobs.Settled) {
 		if h.granted {
 			r.tokens += h.reserved - p.report.Tokens.Total()
 		}
-		if done := h.claim.ended(); done {
-			r.release = append(r.release, h.claim.id)
-		}
+		h.claim.end(r)
 	}
 	if s.Requeued != nil && r.running {
 		r.putBack([]jobs.Candidate{*s.Requeued})

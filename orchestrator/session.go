@@ -48,17 +48,22 @@ type heldUnit struct {
 	suspect  bool // a worker died while it ran this unit
 	running  bool
 	reported bool
+	taken    bool // its report is in a turn under way
 }
 
 // A claimOf counts the units of a claim that have not ended.
 type claimOf struct {
-	id   jobs.HeldID
-	left int
+	id       jobs.HeldID
+	left     int
+	released bool // by the turn that ended its last units
 }
 
-func (c *claimOf) ended() bool {
-	c.left--
-	return c.left == 0
+// end notes that a unit has ended. With the last one the claim's record is to be
+// cleared.
+func (c *claimOf) end(r *run) {
+	if c.left--; c.left == 0 && !c.released {
+		r.release = append(r.release, c.id)
+	}
 }
 
 // usable reports whether s may be given units of r. The caller holds the
