@@ -130,6 +130,7 @@ type Citation struct {
 	ByteStart, ByteEnd int64
 	Quote              string
 	Grade              string // exact, normalised or fuzzy
+	Before, After      string // the text around the quote, at most 60 code points each
 }
 
 // A Source is a map unit's part in the result.

@@ -53,6 +53,8 @@ func encodeCitation(c *mapreduce.Citation) *pb.Citation {
 		EndByte:    c.ByteEnd,
 		Quote:      text(c.Quote),
 		Grade:      c.Grade,
+		Before:     text(c.Before),
+		After:      text(c.After),
 	}
 }
 
@@ -67,6 +69,8 @@ func decodeCitation(p *pb.Citation) *mapreduce.Citation {
 		ByteEnd:   p.GetEndByte(),
 		Quote:     p.GetQuote(),
 		Grade:     p.GetGrade(),
+		Before:    p.GetBefore(),
+		After:     p.GetAfter(),
 	}
 }
 

@@ -180,7 +180,11 @@ type Citation struct {
 	// The quote, verbatim.
 	Quote string `protobuf:"bytes,8,opt,name=quote,proto3" json:"quote,omitempty"`
 	// How it was found: exact, normalised or fuzzy.
-	Grade         string `protobuf:"bytes,9,opt,name=grade,proto3" json:"grade,omitempty"`
+	Grade string `protobuf:"bytes,9,opt,name=grade,proto3" json:"grade,omitempty"`
+	// The text before the quote, at most 60 code points.
+	Before string `protobuf:"bytes,10,opt,name=before,proto3" json:"before,omitempty"`
+	// The text after the quote, at most 60 code points.
+	After         string `protobuf:"bytes,11,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -274,6 +278,20 @@ func (x *Citation) GetQuote() string {
 func (x *Citation) GetGrade() string {
 	if x != nil {
 		return x.Grade
+	}
+	return ""
+}
+
+func (x *Citation) GetBefore() string {
+	if x != nil {
+		return x.Before
+	}
+	return ""
+}
+
+func (x *Citation) GetAfter() string {
+	if x != nil {
+		return x.After
 	}
 	return ""
 }
@@ -482,7 +500,7 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\bcitation\x18\x03 \x01(\v2\x1f.coditect.mapreduce.v1.CitationH\x00R\bcitation\x127\n" +
 	"\x06source\x18\x04 \x01(\v2\x1d.coditect.mapreduce.v1.SourceH\x00R\x06source\x12:\n" +
 	"\asummary\x18\x05 \x01(\v2\x1e.coditect.mapreduce.v1.SummaryH\x00R\asummaryB\x06\n" +
-	"\x04part\"\xf6\x01\n" +
+	"\x04part\"\xa4\x02\n" +
 	"\bCitation\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x1f\n" +
 	"\vdocument_id\x18\x02 \x01(\tR\n" +
@@ -495,7 +513,10 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"start_byte\x18\x06 \x01(\x03R\tstartByte\x12\x19\n" +
 	"\bend_byte\x18\a \x01(\x03R\aendByte\x12\x14\n" +
 	"\x05quote\x18\b \x01(\tR\x05quote\x12\x14\n" +
-	"\x05grade\x18\t \x01(\tR\x05grade\"9\n" +
+	"\x05grade\x18\t \x01(\tR\x05grade\x12\x16\n" +
+	"\x06before\x18\n" +
+	" \x01(\tR\x06before\x12\x14\n" +
+	"\x05after\x18\v \x01(\tR\x05after\"9\n" +
 	"\x06Source\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x16\n" +
 	"\x06errors\x18\x02 \x03(\tR\x06errors\"\xc7\x01\n" +
