@@ -15,6 +15,7 @@ func rangeChecks() []Check {
 		{Name: "pages of a range add up to it", check: rangePages},
 		{Name: "an empty range reads nothing", check: emptyRead},
 		{Name: "writes of an empty range are none", check: emptyWrite},
+		{Name: "reads of an empty range are none", check: emptyReadConflicts, exact: true},
 	}
 }
 
@@ -111,6 +112,21 @@ func emptyWrite(e *env) {
 		b.commit()
 	}
 	e.want("a", "1", "b", "2", "c", "3")
+}
+
+// emptyReadConflicts writes all around an empty range that was read.
+func emptyReadConflicts(e *env) {
+	for _, r := range e.empties() {
+		a := e.begin().pin()
+		a.wantRange(r, store.RangeOptions{}, false)
+		a.AddReadConflict(r)
+		a.set("seen", "1")
+		w := e.begin()
+		w.ClearRange(e.all())
+		w.AddWriteConflict(e.all())
+		w.commit()
+		a.commit()
+	}
 }
 
 // rangePages reads on from the last key as the service does. A read that ends

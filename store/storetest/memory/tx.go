@@ -245,6 +245,9 @@ func (t *tx) pending(r store.Range) bool {
 
 // addRead adds the part of r that is not the transaction's own to its reads.
 func (t *tx) addRead(r store.Range) {
+	if empty(r) {
+		return
+	}
 	for _, left := range subtract(r, t.known) {
 		t.reads = append(t.reads, left)
 		t.size += len(left.Begin) + len(left.End)
