@@ -97,15 +97,21 @@ func Status(err error) *status.Status {
 	if e == nil {
 		return nil
 	}
-	code, ok := codeOf[e.Kind]
-	if !ok {
-		code = codes.Internal
-	}
-	s := status.New(code, text(publicMessage(e)))
+	s := status.New(codeFor(e), text(publicMessage(e)))
 	if detailed, err := s.WithDetails(details(e)...); err == nil {
 		return detailed
 	}
 	return s
+}
+
+func codeFor(e *errs.Error) codes.Code {
+	if e.Reason == ReasonUnimplemented {
+		return codes.Unimplemented
+	}
+	if code, ok := codeOf[e.Kind]; ok {
+		return code
+	}
+	return codes.Internal
 }
 
 func publicMessage(e *errs.Error) string {

@@ -109,6 +109,7 @@ func TestStatus(t *testing.T) {
 		{"deadline", context.DeadlineExceeded, codes.DeadlineExceeded, "the deadline has passed"},
 		{"typed error wins over its cause", errs.New(errs.Unavailable, "leaving: %w", context.Canceled), codes.Unavailable, "leaving: context canceled"},
 		{"status of a stream", status.Error(codes.Canceled, "reset"), codes.Canceled, "reset"},
+		{"status of an unknown method", status.Error(codes.Unimplemented, "not implemented"), codes.Unimplemented, "not implemented"},
 		{"message not UTF-8", errs.New(errs.NotFound, "no \xff"), codes.NotFound, "no \uFFFD"},
 	}
 	for _, tt := range tests {
