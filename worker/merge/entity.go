@@ -1,0 +1,117 @@
+package merge
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/schema"
+)
+
+// Entities are named by a letter for the rule and what the rule looks at, so
+// that no two rules ever give the same name.
+const (
+	entityAll      = "a"  // the one entity of a summary
+	entityDocument = "d:" // and the document
+	entityRecord   = "r:" // and document, unit and record
+	entityKey      = "k:" // and the values of the key as JSON
+)
+
+// entityOf names the entity that a record belongs to as far as the record alone
+// tells: pieces of one document may hold the key of another piece, so a document
+// of one record goes by its name until Rekey.
+func entityOf(s *schema.Schema, a *Accumulator, r Record) string {
+	if s.Entities() == schema.Single {
+		return entityAll
+	}
+	if s.Kind == schema.KindRecord {
+		return entityDocument + r.Document
+	}
+	if s.Entities() == schema.ByKey {
+		if name, ok := keyName(s, a); ok {
+			return name
+		}
+	}
+	return fmt.Sprintf("%s%s:%d.%d", entityRecord, r.Document, r.Order.Unit, r.Order.Record)
+}
+
+// keyName returns the name of the entity that the key fields identify. It fails
+// when one of them has no verified value.
+func keyName(s *schema.Schema, a *Accumulator) (string, bool) {
+	parts := make([]string, 0, len(s.Key))
+	for _, path := range s.Key {
+		f := a.field(path)
+		p := s.Field(path)
+		if f == nil || p == nil {
+			return "", false
+		}
+		verified, _ := split(f.Candidates)
+		if len(verified) == 0 {
+			return "", false
+		}
+		parts = append(parts, chooser{p, verified}.choose().value.key)
+	}
+	b, _ := json.Marshal(parts) // strings cannot fail
+	return entityKey + string(b), true
+}
+
+func (a *Accumulator) field(path string) *Field {
+	i, ok := slices.BinarySearchFunc(a.Fields, path, func(f Field, path string) int {
+		return strings.Compare(f.Path, path)
+	})
+	if !ok {
+		return nil
+	}
+	return &a.Fields[i]
+}
+
+// Group merges accumulators of the same entity and returns one for each, in the
+// order in which the entities were seen first.
+func Group(all []Accumulator) []Accumulator {
+	byEntity := map[string][]Accumulator{}
+	for _, a := range all {
+		byEntity[a.Entity] = append(byEntity[a.Entity], a)
+	}
+	out := make([]Accumulator, 0, len(byEntity))
+	for _, same := range byEntity {
+		out = append(out, pairwise(same))
+	}
+	slices.SortFunc(out, func(a, b Accumulator) int {
+		return cmp.Or(a.First().Compare(b.First()), strings.Compare(a.Entity, b.Entity))
+	})
+	return out
+}
+
+// pairwise merges neighbours until one is left: adding one at a time to a large
+// accumulator would copy it each time.
+func pairwise(same []Accumulator) Accumulator {
+	for len(same) > 1 {
+		half := make([]Accumulator, 0, (len(same)+1)/2)
+		for i := 0; i+1 < len(same); i += 2 {
+			half = append(half, Merge(same[i], same[i+1]))
+		}
+		if len(same)%2 == 1 {
+			half = append(half, same[len(same)-1])
+		}
+		same = half
+	}
+	return same[0]
+}
+
+// Rekey names entities by their keys and groups them. It must be given all
+// accumulators of a document together or grouped, because any piece of it may
+// hold the key; a document without the whole key stays its own entity.
+func Rekey(s *schema.Schema, all []Accumulator) []Accumulator {
+	all = Group(all)
+	if s.Entities() != schema.ByKey {
+		return all
+	}
+	for i := range all {
+		if name, ok := keyName(s, &all[i]); ok {
+			all[i].Entity = name
+		}
+	}
+	return Group(all)
+}

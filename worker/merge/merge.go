@@ -1,0 +1,329 @@
+// Package merge combines records that describe the same entity, as the schema
+// says: equal values become one, and where values differ a strategy decides and
+// the decision is reported. Citations are carried by id: none is gained, and
+// each one that is given up is listed with its reason.
+//
+// Records become accumulators, accumulators are merged in any order and grouping
+// with equal outcome, and at the end each is resolved into one record. Decisions
+// are made only then, so that it does not matter how a tree of reductions was
+// shaped.
+//
+// It is pure and imports nothing of the project but api/schema.
+package merge
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/schema"
+)
+
+// A Citation is the id of a citation; its spelling is the caller's.
+type Citation string
+
+// An Order tells when a value was seen, in order of the input.
+type Order struct {
+	Unit   int64 // index of the unit
+	Record int64 // index of the record in the unit
+	Item   int64 // index of the element in a list
+}
+
+// Compare orders by unit, then record, then item.
+func (o Order) Compare(p Order) int {
+	return cmp.Or(cmp.Compare(o.Unit, p.Unit), cmp.Compare(o.Record, p.Record), cmp.Compare(o.Item, p.Item))
+}
+
+// A Record is what one unit says about one record.
+type Record struct {
+	Document string
+	Order    Order // Item is not used
+	Values   []Value
+	Missing  []Missing
+}
+
+// A Value is one value of a field, or one element or all of a list. Several
+// values of a list make one list, in their order.
+type Value struct {
+	Field      string // path
+	Value      any    // normalised, see schema.Property.Normalize
+	Confidence float64
+	Citations  []Citation // none: the value is not verified
+}
+
+// A Missing is a field that was not found, and why.
+type Missing struct {
+	Field, Reason string
+}
+
+// An Accumulator holds all that is known about one entity. It is a value:
+// functions of this package do not change one that they were given.
+type Accumulator struct {
+	Entity  string   // equal for records that belong together
+	Sources []Source // by document
+	Fields  []Field  // by path
+}
+
+// A Source is a document that says something about the entity.
+type Source struct {
+	Document string
+	First    Order
+}
+
+// A Field is the candidates for one field.
+type Field struct {
+	Path       string
+	Candidates []Candidate // by key
+	Missing    *Absence    // where the field was not found first, nil if nowhere
+}
+
+// An Absence is a reason why a field was not found, and where.
+type Absence struct {
+	Order  Order
+	Reason string
+}
+
+// A Candidate is a value and all that speaks for it.
+type Candidate struct {
+	Key       string // equal for values that mean the same
+	Value     any    // as it was seen first
+	Weight    int64  // sum of confidence, in millionths: sums of floats depend on their order
+	Best      int64  // highest confidence, in millionths
+	Count     int64  // how often it was seen
+	First     Order
+	Last      Order
+	Citations []Citation // sorted, each once
+}
+
+// million turns a confidence of [0,1] into millionths.
+func million(confidence float64) int64 {
+	if !(confidence > 0) { // also for NaN
+		return 0
+	}
+	return int64(math.Round(min(confidence, 1) * 1e6))
+}
+
+// Accumulate makes the accumulator of one record. Values that the schema does
+// not know are left out, as are null ones.
+func Accumulate(s *schema.Schema, r Record) Accumulator {
+	byField := map[string][]Value{}
+	for _, v := range r.Values {
+		if v.Value != nil {
+			byField[v.Field] = append(byField[v.Field], v)
+		}
+	}
+	a := Accumulator{Sources: []Source{{Document: r.Document, First: r.Order}}}
+	for _, f := range s.Fields() {
+		field := Field{Path: f.Path, Candidates: candidates(f.Property, byField[f.Path], r.Order)}
+		for _, m := range r.Missing {
+			if m.Field == f.Path && len(field.Candidates) == 0 {
+				field.Missing = &Absence{Order: r.Order, Reason: m.Reason}
+			}
+		}
+		if len(field.Candidates) > 0 || field.Missing != nil {
+			a.Fields = append(a.Fields, field)
+		}
+	}
+	slices.SortFunc(a.Fields, func(f, g Field) int { return strings.Compare(f.Path, g.Path) })
+	a.Entity = entityOf(s, &a, r)
+	return a
+}
+
+// candidates turns the values of one field of one record into candidates.
+func candidates(p *schema.Property, values []Value, order Order) []Candidate {
+	if len(values) == 0 {
+		return nil
+	}
+	if p.Type == schema.Array {
+		values = elements(values)
+	}
+	strategy := p.Merge()
+	if p.Type == schema.Array && strategy != schema.MergeUnion && strategy != schema.MergeConcat {
+		values = []Value{whole(values)}
+	}
+	var all []Candidate
+	for i, v := range values {
+		order.Item = int64(i)
+		c := Candidate{
+			Key: identity(p, v.Value), Value: v.Value, Weight: million(v.Confidence), Best: million(v.Confidence),
+			Count: 1, First: order, Last: order, Citations: unique(v.Citations),
+		}
+		if p.Type == schema.Array && strategy == schema.MergeConcat {
+			c.Key = fmt.Sprintf("%d.%d.%d", order.Unit, order.Record, order.Item) // keeps equal elements apart
+		}
+		all = append(all, c)
+	}
+	return union(all)
+}
+
+// identity returns the key of a value: of an element, where p is a list and v is
+// none.
+func identity(p *schema.Property, v any) string {
+	if _, list := v.([]any); p.Type == schema.Array && !list {
+		return p.Items.Identity(v)
+	}
+	return p.Identity(v)
+}
+
+// elements splits values that are lists.
+func elements(values []Value) []Value {
+	var all []Value
+	for _, v := range values {
+		list, ok := v.Value.([]any)
+		if !ok {
+			all = append(all, v)
+			continue
+		}
+		for _, item := range list {
+			one := v
+			one.Value = item
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// whole joins elements into one list, as sure as its elements are on average.
+func whole(values []Value) Value {
+	list := make([]any, 0, len(values))
+	all := Value{}
+	for _, v := range values {
+		list = append(list, v.Value)
+		all.Confidence += v.Confidence / float64(len(values))
+		all.Citations = append(all.Citations, v.Citations...)
+	}
+	all.Value = list
+	return all
+}
+
+// unique returns ids sorted, each once.
+func unique(ids []Citation) []Citation {
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// union sorts candidates by key and joins equal ones.
+func union(all []Candidate) []Candidate {
+	slices.SortStableFunc(all, func(a, b Candidate) int { return strings.Compare(a.Key, b.Key) })
+	out := all[:0]
+	for _, c := range all {
+		if n := len(out); n > 0 && out[n-1].Key == c.Key {
+			out[n-1] = joinCandidates(out[n-1], c)
+			continue
+		}
+		out = append(out, c)
+	}
+	return slices.Clip(out)
+}
+
+// joinCandidates adds up what speaks for equal values. The spelling that was
+// seen first is kept.
+func joinCandidates(a, b Candidate) Candidate {
+	if c := cmp.Or(b.First.Compare(a.First), compareSpelling(b.Value, a.Value)); c < 0 {
+		a, b = b, a
+	}
+	a.Weight += b.Weight
+	a.Count += b.Count
+	a.Best = max(a.Best, b.Best)
+	if b.Last.Compare(a.Last) > 0 {
+		a.Last = b.Last
+	}
+	a.Citations = mergeSorted(a.Citations, b.Citations, compareIDs, func(x, _ Citation) Citation { return x })
+	return a
+}
+
+func compareIDs(a, b Citation) int { return strings.Compare(string(a), string(b)) }
+
+// compareSpelling orders values that mean the same by how they are written.
+func compareSpelling(a, b any) int { return strings.Compare(spelling(a), spelling(b)) }
+
+func spelling(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	b, _ := json.Marshal(v) // normalised values are always JSON
+	return string(b)
+}
+
+// mergeSorted merges two sorted lists into a new one; equal items are joined.
+func mergeSorted[T any](a, b []T, compare func(a, b T) int, join func(a, b T) T) []T {
+	if len(b) == 0 {
+		return a
+	}
+	if len(a) == 0 {
+		return b
+	}
+	out := make([]T, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		switch c := compare(a[0], b[0]); {
+		case c < 0:
+			out, a = append(out, a[0]), a[1:]
+		case c > 0:
+			out, b = append(out, b[0]), b[1:]
+		default:
+			out, a, b = append(out, join(a[0], b[0])), a[1:], b[1:]
+		}
+	}
+	out = append(out, a...)
+	return append(out, b...)
+}
+
+// Merge joins what two accumulators know about the same entity. It is
+// commutative and associative.
+func Merge(a, b Accumulator) Accumulator {
+	return Accumulator{
+		Entity: a.Entity,
+		Sources: mergeSorted(a.Sources, b.Sources,
+			func(x, y Source) int { return strings.Compare(x.Document, y.Document) }, joinSources),
+		Fields: mergeSorted(a.Fields, b.Fields,
+			func(x, y Field) int { return strings.Compare(x.Path, y.Path) }, joinFields),
+	}
+}
+
+func joinSources(a, b Source) Source {
+	if b.First.Compare(a.First) < 0 {
+		return b
+	}
+	return a
+}
+
+func joinFields(a, b Field) Field {
+	return Field{
+		Path: a.Path,
+		Candidates: mergeSorted(a.Candidates, b.Candidates,
+			func(x, y Candidate) int { return strings.Compare(x.Key, y.Key) }, joinCandidates),
+		Missing: joinAbsences(a.Missing, b.Missing),
+	}
+}
+
+// joinAbsences keeps the reason that was seen first.
+func joinAbsences(a, b *Absence) *Absence {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	case cmp.Or(b.Order.Compare(a.Order), strings.Compare(b.Reason, a.Reason)) < 0:
+		return b
+	default:
+		return a
+	}
+}
+
+// First returns where the entity was seen first.
+func (a *Accumulator) First() Order {
+	if len(a.Sources) == 0 {
+		return Order{}
+	}
+	first := a.Sources[0].First
+	for _, s := range a.Sources[1:] {
+		if s.First.Compare(first) < 0 {
+			first = s.First
+		}
+	}
+	return first
+}

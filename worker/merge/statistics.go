@@ -1,0 +1,118 @@
+package merge
+
+import (
+	"encoding/json"
+	"hash/fnv"
+	"slices"
+	"strconv"
+
+	"github.com/coditect/mapreduce/api/schema"
+)
+
+// FieldStatistics describe the values of one field over all records. Numbers are
+// exact but for the mean.
+type FieldStatistics struct {
+	Count    int64       `json:"count"`    // records that have a value
+	Null     int64       `json:"null"`     // records that have none
+	Distinct int64       `json:"distinct"` // different values; of lists, different elements
+	Min      json.Number `json:"min,omitempty"`
+	Max      json.Number `json:"max,omitempty"`
+	Mean     json.Number `json:"mean,omitempty"`
+	Sum      json.Number `json:"sum,omitempty"`
+}
+
+// Statistics gathers statistics from a stream of records, in 8 bytes a value or
+// less. The order of the records does not matter. It is not safe for concurrent
+// use.
+type Statistics struct {
+	fields []schema.Field
+	totals []total
+}
+
+type total struct {
+	count, null int64
+	min, max    string
+	sum         decimal
+	distinct    hashes
+}
+
+// NewStatistics returns empty statistics of the schema's fields.
+func NewStatistics(s *schema.Schema) *Statistics {
+	return &Statistics{fields: s.Fields(), totals: make([]total, len(s.Fields()))}
+}
+
+// Add counts a record, its values by field path.
+func (st *Statistics) Add(values map[string]any) {
+	for i, f := range st.fields {
+		st.totals[i].add(f.Property, values[f.Path])
+	}
+}
+
+func (t *total) add(p *schema.Property, v any) {
+	if v == nil {
+		t.null++
+		return
+	}
+	t.count++
+	if list, ok := v.([]any); ok {
+		for _, item := range list {
+			t.distinct.add(identity(p, item))
+		}
+		return
+	}
+	t.distinct.add(p.Identity(v))
+	n, ok := v.(json.Number)
+	if !ok || !p.Numeric() {
+		return
+	}
+	number := n.String()
+	if t.min == "" || schema.CompareNumbers(number, t.min) < 0 {
+		t.min = number
+	}
+	if t.max == "" || schema.CompareNumbers(number, t.max) > 0 {
+		t.max = number
+	}
+	t.sum.add(number, 1)
+}
+
+// Fields returns the statistics by field path.
+func (st *Statistics) Fields() map[string]FieldStatistics {
+	out := make(map[string]FieldStatistics, len(st.fields))
+	for i, f := range st.fields {
+		t := &st.totals[i]
+		one := FieldStatistics{Count: t.count, Null: t.null, Distinct: t.distinct.count()}
+		if t.min != "" {
+			one.Min, one.Max, one.Sum = json.Number(t.min), json.Number(t.max), json.Number(t.sum.String())
+			one.Mean = json.Number(strconv.FormatFloat(t.sum.mean(t.count), 'f', -1, 64))
+		}
+		out[f.Path] = one
+	}
+	return out
+}
+
+// hashes counts different texts by 64 bits of each: among a million texts two
+// that differ are taken for one with a probability of one to forty million.
+type hashes struct {
+	all    []uint64
+	sorted int // the first sorted ones are sorted and each is there once
+}
+
+func (h *hashes) add(text string) {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(text)) // never fails
+	h.all = append(h.all, sum.Sum64())
+	if len(h.all) >= 2*h.sorted+1024 {
+		h.compact()
+	}
+}
+
+func (h *hashes) compact() {
+	slices.Sort(h.all)
+	h.all = slices.Compact(h.all)
+	h.sorted = len(h.all)
+}
+
+func (h *hashes) count() int64 {
+	h.compact()
+	return int64(len(h.all))
+}
