@@ -83,6 +83,7 @@ type Client struct {
 	jobs    pb.MapReduceServiceClient
 	admin   pb.AdminServiceClient
 	workers pb.WorkerServiceClient
+	split   int    // bytes above which a message of a session is sent as several
 	after   func() // what Close has to end besides; may be nil
 }
 
@@ -114,7 +115,8 @@ func open(target string, config Config, more ...grpc.DialOption) (*Client, error
 	if err != nil {
 		return nil, errs.New(errs.Internal, "codec: %w", err)
 	}
-	options := slices.Concat(config.withDefaults().options(codec), more)
+	config = config.withDefaults()
+	options := slices.Concat(config.options(codec), more)
 	conn, err := grpc.NewClient(target, options...)
 	if err != nil {
 		return nil, errs.Field("server", "%q: %w", target, err)
@@ -124,6 +126,7 @@ func open(target string, config Config, more ...grpc.DialOption) (*Client, error
 		jobs:    pb.NewMapReduceServiceClient(conn),
 		admin:   pb.NewAdminServiceClient(conn),
 		workers: pb.NewWorkerServiceClient(conn),
+		split:   min(wire.SplitSize, config.MaxSend),
 	}, nil
 }
 
@@ -159,15 +162,16 @@ func (c *Client) Connect(ctx context.Context) (WorkerStream, error) {
 	if err != nil {
 		return nil, wire.Error(err)
 	}
-	return workerStream{stream}, nil
+	return workerStream{stream, c.split}, nil
 }
 
 type workerStream struct {
 	stream grpc.BidiStreamingClient[pb.WorkRequest, pb.WorkResponse]
+	split  int // bytes
 }
 
 func (s workerStream) Send(m *mapreduce.FromWorker) error {
-	for p := range wire.SplitRequest(wire.EncodeFromWorker(m), wire.SplitSize) {
+	for p := range wire.SplitRequest(wire.EncodeFromWorker(m), s.split) {
 		if err := s.stream.Send(p); err != nil {
 			return wire.Error(err)
 		}

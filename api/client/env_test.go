@@ -8,7 +8,6 @@ import (
 	"net"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -20,9 +19,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// patience bounds what a test waits for when all goes well at once.
-const patience = 20 * time.Second
 
 // An edge is a way from a client to a server.
 type edge struct {

@@ -90,7 +90,7 @@ func exerciseControl(t *testing.T, s mapreduce.Service, id mapreduce.JobID) {
 
 func exerciseWatch(t *testing.T, s mapreduce.Service, memory *servertest.Service, id mapreduce.JobID) {
 	errEnough := errors.New("enough")
-	if err := s.WatchJob(t.Context(), id, func(*mapreduce.Job) error { return errEnough }); err != errEnough {
+	if err := s.WatchJob(t.Context(), id, func(*mapreduce.Job) error { return errEnough }); !errors.Is(err, errEnough) {
 		t.Errorf("got %v, want the watcher's own error", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -131,7 +131,7 @@ func exerciseResult(t *testing.T, s mapreduce.Service, memory *servertest.Servic
 		}
 		return nil
 	})
-	if err != io.ErrShortWrite || n != 2 {
+	if !errors.Is(err, io.ErrShortWrite) || n != 2 {
 		t.Errorf("got %v after %d parts, want the sink's own error after 2", err, n)
 	}
 }
@@ -172,7 +172,7 @@ func exerciseCheck(t *testing.T, s mapreduce.Service) {
 	if err != nil || len(lines) != 2 || lines[0].Severity != mapreduce.Info || lines[0].Message != "checked" {
 		t.Errorf("got %v and %v, want two lines", lines, err)
 	}
-	if err := s.CheckStore(t.Context(), func(mapreduce.Finding) error { return io.ErrShortWrite }); err != io.ErrShortWrite {
+	if err := s.CheckStore(t.Context(), func(mapreduce.Finding) error { return io.ErrShortWrite }); !errors.Is(err, io.ErrShortWrite) {
 		t.Errorf("got %v, want the reader's own error", err)
 	}
 }
@@ -278,7 +278,7 @@ func TestDocumentsThatFailSubmitNothing(t *testing.T) {
 				yield(nil, errDisk)
 			}
 		})
-		if err != errDisk {
+		if !errors.Is(err, errDisk) {
 			t.Errorf("got %v, want the error of the documents", err)
 		}
 		if page, err := c.ListJobs(t.Context(), mapreduce.ListJobsQuery{}); err != nil || len(page.Jobs) != 0 {

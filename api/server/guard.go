@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/wire"
@@ -30,7 +31,7 @@ func (s *Server) guardStream(service any, stream grpc.ServerStream, info *grpc.S
 // A guardedStream is a stream with the context that its handler should obey.
 type guardedStream struct {
 	grpc.ServerStream
-	ctx context.Context //nolint:containedctx // grpc.ServerStream hands out its context
+	ctx context.Context // for Context: here the stream carries it
 }
 
 func (s *guardedStream) Context() context.Context { return s.ctx }
@@ -46,7 +47,7 @@ func (s *Server) guard(ctx context.Context, method string, call func(context.Con
 	if err == nil {
 		return nil
 	}
-	e := verdict(ctx, err)
+	e := classify(ctx, err)
 	s.log(ctx, method, e)
 	return wire.Status(e).Err()
 }
@@ -75,9 +76,9 @@ func (s *Server) recovered(ctx context.Context, method string, call func(context
 	return call(ctx)
 }
 
-// verdict classifies err. Once the caller has gone, an internal error is most
+// classify finds the kind of err. Once the caller has gone, an internal error is most
 // likely a layer that wrapped the end of the context as its own failure.
-func verdict(ctx context.Context, err error) *errs.Error {
+func classify(ctx context.Context, err error) *errs.Error {
 	e := wire.Classify(err)
 	if e.Kind != errs.Internal || ctx.Err() == nil {
 		return e
@@ -94,6 +95,9 @@ func (s *Server) log(ctx context.Context, method string, e *errs.Error) {
 		slog.String("kind", e.Kind.String()),
 		slog.String("error", e.Error()),
 	}
+	if p, ok := peer.FromContext(ctx); ok {
+		attrs = append(attrs, slog.String("peer", p.Addr.String()))
+	}
 	if e.Err != nil {
 		attrs = append(attrs, slog.String("cause", e.Err.Error()))
 	}
@@ -101,13 +105,15 @@ func (s *Server) log(ctx context.Context, method string, e *errs.Error) {
 }
 
 // level ranks a failure by who has to look at it: the operator, perhaps the
-// operator, or the caller.
+// operator, whoever guards the system, or only the caller.
 func level(kind errs.Kind) slog.Level {
 	switch kind {
 	case errs.Internal, errs.DataLoss:
 		return slog.LevelError
 	case errs.Unavailable, errs.Exhausted:
 		return slog.LevelWarn
+	case errs.Unauthenticated, errs.Denied:
+		return slog.LevelInfo
 	default:
 		return slog.LevelDebug
 	}

@@ -23,6 +23,7 @@ type jobs struct {
 	pb.UnimplementedMapReduceServiceServer
 	service     mapreduce.Service
 	maxDocument int // bytes
+	maxPage     int // bytes
 	leaving     <-chan struct{}
 }
 
@@ -83,7 +84,7 @@ func (j *jobs) ListJobs(ctx context.Context, req *pb.ListJobsRequest) (*pb.ListJ
 	if err != nil {
 		return nil, err
 	}
-	return fit(&q.PageSize, func() (*pb.ListJobsResponse, int, error) {
+	return fit(j.maxPage, &q.PageSize, func() (*pb.ListJobsResponse, int, error) {
 		page, err := j.service.ListJobs(ctx, q)
 		if err != nil {
 			return nil, 0, err
@@ -98,7 +99,7 @@ func (j *jobs) ListUnits(ctx context.Context, req *pb.ListUnitsRequest) (*pb.Lis
 	if err != nil {
 		return nil, err
 	}
-	return fit(&q.PageSize, func() (*pb.ListUnitsResponse, int, error) {
+	return fit(j.maxPage, &q.PageSize, func() (*pb.ListUnitsResponse, int, error) {
 		page, err := j.service.ListUnits(ctx, q)
 		if err != nil {
 			return nil, 0, err
@@ -113,7 +114,7 @@ func (j *jobs) ListEvents(ctx context.Context, req *pb.ListEventsRequest) (*pb.L
 	if err != nil {
 		return nil, err
 	}
-	return fit(&q.PageSize, func() (*pb.ListEventsResponse, int, error) {
+	return fit(j.maxPage, &q.PageSize, func() (*pb.ListEventsResponse, int, error) {
 		page, err := j.service.ListEvents(ctx, q)
 		if err != nil {
 			return nil, 0, err
@@ -122,12 +123,12 @@ func (j *jobs) ListEvents(ctx context.Context, req *pb.ListEventsRequest) (*pb.L
 	})
 }
 
-// fit asks for a page, and while it is too large for a message, for one half as
+// fit asks for a page, and while it is larger than most bytes, for one half as
 // long: a page may be shorter than asked for, and its token says where to go on.
-func fit[P proto.Message](size *int, ask func() (page P, entries int, err error)) (P, error) {
+func fit[P proto.Message](most int, size *int, ask func() (page P, entries int, err error)) (P, error) {
 	for {
 		page, entries, err := ask()
-		if err != nil || entries <= 1 || proto.Size(page) <= wire.SplitSize {
+		if err != nil || entries <= 1 || proto.Size(page) <= most {
 			return page, err
 		}
 		*size = entries / 2

@@ -106,9 +106,11 @@ func New(service mapreduce.Service, fleet mapreduce.Fleet, config Config) (*Serv
 	}
 	s := &Server{config: config, health: health.NewServer(), leaving: make(chan struct{})}
 	s.grpc = grpc.NewServer(append(s.options(codec), config.Options...)...)
-	pb.RegisterMapReduceServiceServer(s.grpc, &jobs{service: service, maxDocument: config.MaxDocument, leaving: s.leaving})
+	pb.RegisterMapReduceServiceServer(s.grpc, &jobs{
+		service: service, maxDocument: config.MaxDocument, maxPage: min(wire.SplitSize, config.MaxSend), leaving: s.leaving,
+	})
 	pb.RegisterAdminServiceServer(s.grpc, &admin{service: service, leaving: s.leaving})
-	pb.RegisterWorkerServiceServer(s.grpc, &workers{fleet: fleet})
+	pb.RegisterWorkerServiceServer(s.grpc, &workers{fleet: fleet, split: min(wire.SplitSize, config.MaxSend)})
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	for name := range s.grpc.GetServiceInfo() {
 		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
@@ -146,7 +148,8 @@ func (s *Server) Serve(listener net.Listener) error {
 
 // Shutdown ends the server: it takes no more calls, ends the watches, and waits
 // for the other calls and for the sessions of workers, which their Fleet should
-// ask to leave. What is left when ctx ends is cut off.
+// ask to leave. What is left when ctx ends is cut off: its context ends, and it
+// has to obey.
 func (s *Server) Shutdown(ctx context.Context) {
 	s.leave.Do(func() { close(s.leaving) })
 	s.health.Shutdown()

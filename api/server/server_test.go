@@ -259,7 +259,7 @@ func TestStandardServices(t *testing.T) {
 	if err := stream.CloseSend(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := stream.Recv(); err != io.EOF {
+	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
 		t.Error(err)
 	}
 
@@ -299,7 +299,7 @@ func TestSubmissionsThatAreMalformed(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, m := range tt.send {
-				if err := stream.Send(m); err != nil && err != io.EOF {
+				if err := stream.Send(m); err != nil && !errors.Is(err, io.EOF) {
 					t.Fatal(err)
 				}
 			}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"io"
 	"iter"
 
@@ -20,7 +21,7 @@ type submitStream = grpc.ClientStreamingServer[pb.SubmitJobRequest, pb.SubmitJob
 func (j *jobs) SubmitJob(stream submitStream) error {
 	first, err := stream.Recv()
 	switch {
-	case err == io.EOF: //nolint:errorlint // gRPC returns it bare
+	case errors.Is(err, io.EOF):
 		return errs.Field("spec", "is missing: nothing was sent")
 	case err != nil:
 		return wire.Error(err)
@@ -52,7 +53,7 @@ func (s *submission) documents() iter.Seq2[*mapreduce.Document, error] {
 		for {
 			doc, err := s.next()
 			switch {
-			case err == io.EOF: //nolint:errorlint // from Recv, bare
+			case errors.Is(err, io.EOF):
 				return
 			case err != nil:
 				yield(nil, err)
@@ -83,7 +84,7 @@ func (s *submission) next() (*mapreduce.Document, error) {
 func (s *submission) receive() error {
 	req, err := s.stream.Recv()
 	switch {
-	case err == io.EOF: //nolint:errorlint // gRPC returns it bare
+	case errors.Is(err, io.EOF):
 		if err := s.joiner.Close(); err != nil {
 			return err
 		}

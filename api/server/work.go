@@ -17,24 +17,26 @@ var (
 type workers struct {
 	pb.UnimplementedWorkerServiceServer
 	fleet mapreduce.Fleet
+	split int // bytes above which a message is sent as several
 }
 
 type bidiStream = grpc.BidiStreamingServer[pb.WorkRequest, pb.WorkResponse]
 
 // Work carries one session.
 func (w *workers) Work(stream bidiStream) error {
-	return w.fleet.Work(stream.Context(), workStream{stream})
+	return w.fleet.Work(stream.Context(), workStream{stream, w.split})
 }
 
 // A workStream is a session's stream in the words of the Fleet.
 type workStream struct {
 	stream bidiStream
+	split  int // bytes
 }
 
 // Send sends m, in several messages if it is large. It waits while the worker
 // is slow to read.
 func (s workStream) Send(m *mapreduce.ToWorker) error {
-	for p := range wire.SplitResponse(wire.EncodeToWorker(m), wire.SplitSize) {
+	for p := range wire.SplitResponse(wire.EncodeToWorker(m), s.split) {
 		if err := s.stream.Send(p); err != nil {
 			return wire.Error(err)
 		}

@@ -13,10 +13,11 @@ import (
 
 // Bounds of what is accepted from outside.
 const (
-	MaxIDBytes = 4 << 10 // bytes of an id of a document or unit: a long path
-	MaxNames   = 256     // bytes of an id of a tenant, request, session or node
-	MaxParts   = 100_000 // entries of one list in one message
-	MaxPage    = 1000    // entries of a page
+	MaxDocumentID = 4 << 10 // bytes: the longest path of a file
+	MaxUnitID     = 8 << 10 // bytes: made of a document's
+	MaxNames      = 256     // bytes of an id of a tenant, request, session or node
+	MaxParts      = 100_000 // entries of one list in one message
+	MaxPage       = 1000    // entries of a page
 )
 
 // A decoder keeps the first thing that is wrong with a message. Its methods
@@ -98,11 +99,11 @@ func (d *decoder) jobID(field, s string) mapreduce.JobID {
 }
 
 func (d *decoder) unitID(field, s string) mapreduce.UnitID {
-	return mapreduce.UnitID(d.id(field, s, MaxIDBytes))
+	return mapreduce.UnitID(d.id(field, s, MaxUnitID))
 }
 
 func (d *decoder) documentID(field, s string) mapreduce.DocumentID {
-	return mapreduce.DocumentID(d.id(field, s, MaxIDBytes))
+	return mapreduce.DocumentID(d.id(field, s, MaxDocumentID))
 }
 
 func (d *decoder) id(field, s string, most int) string {

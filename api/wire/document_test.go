@@ -67,7 +67,7 @@ func TestJoinerRefuses(t *testing.T) {
 		pieces []*pb.DocumentPiece
 	}{
 		{"id missing", "documents.document_id", []*pb.DocumentPiece{{}}},
-		{"id giant", "documents.document_id", []*pb.DocumentPiece{{DocumentId: strings.Repeat("a", wire.MaxIDBytes+1)}}},
+		{"id giant", "documents.document_id", []*pb.DocumentPiece{{DocumentId: strings.Repeat("a", wire.MaxDocumentID+1)}}},
 		{"size negative", "documents.size_bytes", []*pb.DocumentPiece{{DocumentId: "a", SizeBytes: -1}}},
 		{"skipped with content", "documents.skip_reason", []*pb.DocumentPiece{{DocumentId: "a", SkipReason: "binary", Content: []byte("x")}}},
 		{"skipped with more", "documents.skip_reason", []*pb.DocumentPiece{{DocumentId: "a", SkipReason: "binary", More: true}}},

@@ -148,7 +148,7 @@ func details(e *errs.Error) []protoadapt.MessageV1 {
 // and io.EOF, which ends a stream, as they are. Cancelled and Deadline are also
 // context.Canceled and context.DeadlineExceeded.
 func Error(err error) error {
-	if err == nil || err == io.EOF { //nolint:errorlint // gRPC returns it bare, to say that the stream has ended
+	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}
 	return Classify(err)

@@ -137,7 +137,7 @@ func TestError(t *testing.T) {
 		}
 	})
 	t.Run("end of stream and no error stay", func(t *testing.T) {
-		if wire.Error(io.EOF) != io.EOF || wire.Error(nil) != nil {
+		if !errors.Is(wire.Error(io.EOF), io.EOF) || wire.Error(nil) != nil {
 			t.Error("changed")
 		}
 	})

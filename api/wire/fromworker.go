@@ -213,7 +213,7 @@ func decodeProgress(d *decoder, p *pb.Progress) mapreduce.Progress {
 
 func decodeBreaker(d *decoder, p *pb.BreakerState) mapreduce.BreakerState {
 	return mapreduce.BreakerState{
-		Name:    d.id("name", p.GetName(), MaxIDBytes),
+		Name:    d.id("name", p.GetName(), MaxUnitID),
 		OpenFor: d.duration("open_for", p.GetOpenFor()),
 	}
 }

@@ -43,7 +43,7 @@ func TestDecodeFromWorkerRefuses(t *testing.T) {
 		{"job id missing", "reports[1].job_id", report(func(r *pb.Report) { r.JobId = "" })},
 		{"job id malformed", "reports[1].job_id", report(func(r *pb.Report) { r.JobId = "mr_20260704_ABC123" })},
 		{"unit id missing", "reports[1].unit_id", report(func(r *pb.Report) { r.UnitId = "" })},
-		{"unit id giant", "reports[1].unit_id", report(func(r *pb.Report) { r.UnitId = strings.Repeat("a", wire.MaxIDBytes+1) })},
+		{"unit id giant", "reports[1].unit_id", report(func(r *pb.Report) { r.UnitId = strings.Repeat("a", wire.MaxUnitID+1) })},
 		{"attempt negative", "reports[1].attempt", report(func(r *pb.Report) { r.Attempt = -1 })},
 		{"outcome missing", "reports[1].outcome", report(func(r *pb.Report) { r.Outcome = 0 })},
 		{"outcome unknown", "reports[1].outcome", report(func(r *pb.Report) { r.Outcome = 4 })},
