@@ -19,6 +19,12 @@ const (
 	entityKey      = "k:" // and the values of the key as JSON
 )
 
+// MayMeet reports whether records of other documents may belong to the entity of
+// that name.
+func MayMeet(entity string) bool {
+	return entity == entityAll || strings.HasPrefix(entity, entityKey)
+}
+
 // entityOf names the entity that a record belongs to as far as the record alone
 // tells: pieces of one document may hold the key of another piece, so a document
 // of one record goes by its name until Rekey.

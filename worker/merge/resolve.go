@@ -112,8 +112,11 @@ func (r *Result) field(sf schema.Field, f *Field) {
 	r.Values[sf.Path] = d.value.display
 	r.Citations[sf.Path] = d.citations
 	r.Confidence[sf.Path] = d.confidence
+	if len(f.Candidates) == 1 {
+		return
+	}
 	r.drop(sf.Path, f.Candidates, d)
-	if d.conflict && len(f.Candidates) > 1 {
+	if d.conflict {
 		r.Conflicts = append(r.Conflicts, conflict(sf, verified, unverified, d))
 	}
 }

@@ -87,12 +87,12 @@ func (c chooser) pick(strategy schema.Merge) decision {
 	}
 	d := decision{
 		value: chosen{best.Key, best.Value}, citations: best.Citations, confidence: best.mean(),
-		conflict: true, rationale: rationale, lost: lost,
+		conflict: len(c.all) > 1, rationale: rationale, lost: lost,
 	}
-	switch strategy {
-	case schema.MergeVote:
+	switch {
+	case strategy == schema.MergeVote && d.conflict:
 		d.vote(c.all, best)
-	case schema.MergeConfidence:
+	case strategy == schema.MergeConfidence:
 		d.confidence = float64(best.Best) / 1e6
 	}
 	if tied {

@@ -14,19 +14,45 @@ func (s *search) afterLabel(m mark) {
 	if !m.exact {
 		less = lessConfused
 	}
+	if s.afterWord(m) {
+		less += scoreLabel - scoreApart
+	}
 	before := len(s.found)
 	if s.isText() {
 		s.textAfter(m)
 	} else if !s.onLine(m) {
 		s.below(m)
 	}
-	if s.afterWord(m) {
-		less += scoreLabel - scoreApart
-	}
 	for i := before; i < len(s.found); i++ {
 		s.found[i].at = m.start
 		s.found[i].rank = m.rank
 		s.found[i].score -= less
+	}
+}
+
+// isEntry reports whether a label begins its line and a colon follows, as in a
+// list of names and values.
+func (s *search) isEntry(m mark) bool { return s.beginsLine(m) && s.setOff(m) == ':' }
+
+func (s *search) beginsLine(m mark) bool {
+	return strings.TrimSpace(s.text[s.lines[s.lineAt(m.start)].start:m.start]) == ""
+}
+
+// setOff returns the sign that sets a label off from its value: a colon or the
+// like, a tab or several spaces, the end of the line; 0 if there is none.
+func (s *search) setOff(m mark) byte {
+	line := s.lines[s.lineAt(m.start)]
+	rest := s.text[m.end:max(m.end, line.end)]
+	after := s.text[m.end:skipSeparators(s.text, span{m.end, max(m.end, line.end)}).start]
+	switch {
+	case strings.TrimSpace(rest) == "":
+		return '\n'
+	case strings.ContainsAny(after, ":=|"):
+		return ':'
+	case strings.ContainsAny(after, "\t-") || strings.HasPrefix(rest, "  "):
+		return '\t'
+	default:
+		return 0
 	}
 }
 
@@ -47,7 +73,7 @@ func (s *search) afterWord(m mark) bool {
 func (s *search) restOfLine(m mark) span {
 	line := s.lines[s.lineAt(m.start)]
 	rest := span{m.end, max(min(line.end, s.area.end), m.end)}
-	head := strings.TrimSpace(s.text[line.start:m.start]) == "" && strings.HasPrefix(s.text[m.end:rest.end], ":")
+	head := s.isEntry(m)
 	for _, next := range between(s.all, m.end, rest.end) {
 		if s.endsValue(m, next, rest.end, head) {
 			rest.end = next.start
@@ -76,7 +102,17 @@ func (s *search) textAfter(m mark) {
 	rest.end = clampRune(s.text, rest, valueBytes)
 	v := trim(s.text, skipSeparators(s.text, rest))
 	if v.start < v.end {
-		s.found = append(s.found, candidate{span: v, score: scoreLabel, value: -1})
+		score := scoreLabel
+		switch {
+		case s.isEntry(m):
+			score = scoreEntry
+		case s.setOff(m) != 0:
+		case s.beginsLine(m):
+			score = scoreNextLine
+		default:
+			score = scoreProse
+		}
+		s.found = append(s.found, candidate{span: v, score: score, value: -1})
 		return
 	}
 	for i := s.lineAt(m.start) + 1; i < len(s.lines) && s.lines[i].start < s.area.end; i++ {
@@ -105,6 +141,18 @@ func clampRune(text string, r span, limit int) int {
 	return end
 }
 
+// clampWord returns the end of r, at most limit bytes after its start but for the
+// rest of a word that would be cut.
+func clampWord(text string, r span, limit int) int {
+	end := clampRune(text, r, limit)
+	for far := min(r.end, end+maxAddress); end < far && !isSpace(text[end]); {
+		end++
+	}
+	return end
+}
+
+func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
+
 // skipSeparators moves over what stands between a label and its value: a point
 // or number sign of the label, a unit in parentheses before a colon, one colon
 // or the like.
@@ -130,20 +178,43 @@ func skipSeparators(text string, r span) span {
 // there are any.
 func (s *search) onLine(m mark) bool {
 	rest := s.restOfLine(m)
-	rest.end = clampRune(s.text, rest, nearBytes)
+	if c, ok := s.allOf(rest); ok {
+		c.score = scoreLabel
+		if s.isEntry(m) {
+			c.score = scoreEntry
+		}
+		s.found = append(s.found, c)
+		return true
+	}
+	rest.end = clampWord(s.text, rest, nearBytes)
 	before := len(s.found)
 	for i, c := range s.formed(rest) {
-		c.score = scoreLabel
-		if i > 0 {
-			c.score -= min(i, 3) * lessLater
-		}
-		if i == 0 && !isGap(s.text[m.end:c.start]) || i > 0 && s.found[before].score <= scoreApart {
+		switch {
+		case i == 0 && !isGap(s.text[m.end:c.start]) || i > 0 && s.found[before].score <= scoreApart:
 			c.score = scoreApart
+		case i == 0 && s.isEntry(m):
+			c.score = scoreEntry
+		default:
+			c.score = scoreLabel - min(i, 3)*lessLater
 		}
 		c.score -= s.coarse(c.span)
 		s.found = append(s.found, c)
 	}
 	return len(s.found) > before
+}
+
+// allOf takes all that follows a label as an address, even when it ends in
+// punctuation that is not taken for part of one in a sentence.
+func (s *search) allOf(rest span) (candidate, bool) {
+	if s.pattern != nil || len(s.values) > 0 || s.element.Format != schema.URI {
+		return candidate{}, false
+	}
+	v := trim(s.text, skipSeparators(s.text, rest))
+	if v.end-v.start > maxAddress {
+		return candidate{}, false
+	}
+	_, err := s.element.Normalize(s.text[v.start:v.end])
+	return candidate{span: v, value: -1}, err == nil
 }
 
 // isGap reports whether s holds nothing but separators, currencies and remarks
@@ -192,7 +263,7 @@ func (s *search) below(m mark) {
 		if strings.TrimSpace(s.text[r.start:r.end]) == "" {
 			continue
 		}
-		r.end = clampRune(s.text, r, nearBytes)
+		r.end = clampWord(s.text, r, nearBytes)
 		if found := s.formed(r); len(found) > 0 {
 			found[0].score = scoreNextLine - 5*seen
 			s.found = append(s.found, found[0])

@@ -13,6 +13,7 @@ import (
 // How much speaks for a candidate, of 100. Among the candidates of the best
 // class (see classOf) the pick hint decides, or else the score.
 const (
+	scoreEntry    = 105 // after a label at the head of its line and a colon
 	scoreLabel    = 100 // right after its label
 	scorePattern  = 90
 	scorePhrase   = 85
@@ -22,6 +23,7 @@ const (
 	scoreApart    = 55 // after its label, with other words between
 	scoreLine     = 50 // a line that the lines hint points to
 	scoreUnsaid   = 35 // recognised without the label that the schema names
+	scoreProse    = 35 // text after a label within a line, with nothing to set it off
 
 	lessConfused = 5  // the label was recognised with confused letters
 	lessLater    = 15 // for every number that stands nearer to the label
