@@ -2,10 +2,13 @@ package orchestrator
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/worker/output"
 )
 
 const (
@@ -164,12 +167,12 @@ func textOf(u *storagev1.Unit, content []byte) *mapreduce.Text {
 	}
 }
 
-// inputs reads the outputs that a reduce takes. Together they may be more than
-// a message holds: large ones go ahead in pieces.
+// inputs reads the outputs that a reduce takes, and the records that these only
+// name. Together they may be more than a message holds: then they go ahead in
+// pieces.
 func (o *Orchestrator) inputs(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, a *mapreduce.Assignment) ([]mapreduce.InputPiece, error) {
-	var pieces []mapreduce.InputPiece
-	held := mapreduce.Held{Job: id, Unit: a.Unit, Attempt: a.Attempt}
-	total := 0
+	l := &loader{a: a}
+	var reduced []*output.Output
 	err := o.eachInput(ctx, id, u, func(in *storagev1.Unit) error {
 		input := mapreduce.Input{Unit: mapreduce.UnitID(in.UnitId), First: in.Index, End: in.Index + 1}
 		if in.Inputs != nil {
@@ -177,27 +180,99 @@ func (o *Orchestrator) inputs(ctx context.Context, id mapreduce.JobID, u *storag
 		}
 		if mapreduce.UnitState(in.Status) != mapreduce.UnitComplete {
 			input.Failed = true
-			a.Inputs = append(a.Inputs, input)
+			l.add(input, nil)
 			return nil
 		}
 		data, err := o.jobs.Output(ctx, id, in)
 		if err != nil {
 			return err
 		}
-		if total += len(data); total <= messageBytes/2 {
-			input.Data = data
-		} else {
-			for at := 0; at < len(data) || input.Pieces == 0; at += pieceBytes {
-				pieces = append(pieces, mapreduce.InputPiece{
-					Held: held, Input: len(a.Inputs), Index: input.Pieces, Data: data[at:min(at+pieceBytes, len(data))],
-				})
-				input.Pieces++
-			}
+		l.add(input, data)
+		if out, err := output.Decode(data); err == nil && in.Level > 0 {
+			reduced = append(reduced, out)
 		}
-		a.Inputs = append(a.Inputs, input)
 		return nil
 	})
-	return pieces, err
+	if err != nil {
+		return nil, err
+	}
+	return l.pieces, o.referred(ctx, id, reduced, l)
+}
+
+// referred adds the records that inputs name without holding them, where more
+// than one input names their entity.
+func (o *Orchestrator) referred(ctx context.Context, id mapreduce.JobID, reduced []*output.Output, l *loader) error {
+	wanted := output.Wanted(reduced)
+	if len(wanted) == 0 {
+		return nil
+	}
+	rec, err := o.jobs.Record(ctx, id)
+	if err != nil {
+		return err
+	}
+	s, err := schema.Parse("schema", rec.Config.Schema)
+	if err != nil {
+		return err
+	}
+	for len(wanted) > 0 {
+		n := 1
+		for n < len(wanted) && wanted[n].Unit == wanted[0].Unit {
+			n++
+		}
+		if err := o.referredOf(ctx, id, s, wanted[:n], l); err != nil {
+			return err
+		}
+		wanted = wanted[n:]
+	}
+	return nil
+}
+
+// referredOf adds records of one map unit.
+func (o *Orchestrator) referredOf(ctx context.Context, id mapreduce.JobID, s *schema.Schema, wanted []output.Open, l *loader) error {
+	at := wanted[0].Unit
+	units, err := o.jobs.UnitsFrom(ctx, id, 0, at, 1)
+	if err != nil {
+		return err
+	}
+	if len(units) == 0 || units[0].Index != at {
+		return fmt.Errorf("map unit %d is not there, and a reduce names it", at)
+	}
+	data, err := o.jobs.Output(ctx, id, units[0])
+	if err != nil {
+		return err
+	}
+	out, err := output.Decode(data)
+	if err != nil {
+		return err
+	}
+	if data, err = out.Only(s, wanted).Encode(); err != nil {
+		return err
+	}
+	l.add(mapreduce.Input{Unit: mapreduce.UnitID(units[0].UnitId), First: at, End: at + 1, Referred: true}, data)
+	return nil
+}
+
+// A loader gathers the inputs of an assignment.
+type loader struct {
+	a      *mapreduce.Assignment
+	pieces []mapreduce.InputPiece
+	total  int // bytes
+}
+
+func (l *loader) add(in mapreduce.Input, data []byte) {
+	if l.total += len(data); l.total <= messageBytes/2 || len(data) == 0 {
+		in.Data = data
+		l.a.Inputs = append(l.a.Inputs, in)
+		return
+	}
+	held := mapreduce.Held{Job: l.a.Job, Unit: l.a.Unit, Attempt: l.a.Attempt}
+	for at := 0; at < len(data); at += pieceBytes {
+		l.pieces = append(l.pieces, mapreduce.InputPiece{
+			Held: held, Input: len(l.a.Inputs), Index: in.Pieces, Data: data[at:min(at+pieceBytes, len(data))],
+		})
+		in.Pieces++
+	}
+	l.a.Inputs = append(l.a.Inputs, in)
 }
 
 // eachInput visits the units that a reduce takes, in order.

@@ -2,12 +2,425 @@ package orchestrator
 
 import (
 	"context"
+	"encoding/json"
+	"iter"
+	"maps"
+	"slices"
+	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/refs"
 )
 
-// GetResult implements mapreduce.Service.
+// GetResult implements mapreduce.Service. It goes through the map units in
+// order, three times: for the ids of all citations, which are spelled as short
+// as they can be told apart; for the records; and for the citations. So it
+// holds some bytes a citation, however many records there are.
 func (o *Orchestrator) GetResult(ctx context.Context, id mapreduce.JobID, partial bool, sink func(*mapreduce.ResultPart) error) error {
-	return errs.New(errs.Internal, "result of %s", id)
+	job, err := o.jobs.Job(ctx, id)
+	if err != nil {
+		return err
+	}
+	if job.State != mapreduce.JobComplete && !partial {
+		return &errs.Error{
+			Kind: errs.Precondition, Reason: "JOB_STATE",
+			Message: "job " + string(id) + " is " + job.State.String() + ": its result is not complete; ask for a partial one",
+		}
+	}
+	if err := sink(&mapreduce.ResultPart{Job: job}); err != nil {
+		return err
+	}
+	r, err := o.newResult(ctx, job, sink)
+	if err != nil {
+		return err
+	}
+	return r.stream(ctx)
+}
+
+// A result is one GetResult under way.
+type result struct {
+	o      *Orchestrator
+	job    *mapreduce.Job
+	schema *schema.Schema
+	sink   func(*mapreduce.ResultPart) error
+	// What the last reduce merged, by its first record, and of which other
+	// records. The citations are the last reduce's.
+	merged  map[output.Member]*output.Entry
+	within  map[output.Member]bool
+	last    *output.Output
+	dropped []span // map units whose reduce failed
+	names   *refs.Spelling
+
+	statistics *merge.Statistics
+	duplicates map[string]int64
+	conflicts  []json.RawMessage
+}
+
+// A span is the map units with indexes in [first, end).
+type span struct{ first, end int64 }
+
+func (o *Orchestrator) newResult(ctx context.Context, job *mapreduce.Job, sink func(*mapreduce.ResultPart) error) (*result, error) {
+	s, err := schema.Parse("schema", job.Spec.Schema)
+	if err != nil {
+		return nil, err
+	}
+	r := &result{
+		o: o, job: job, schema: s, sink: sink, last: &output.Output{},
+		merged: make(map[output.Member]*output.Entry), within: make(map[output.Member]bool),
+		statistics: merge.NewStatistics(s), duplicates: make(map[string]int64), conflicts: []json.RawMessage{},
+	}
+	final, err := o.jobs.Unit(ctx, job.ID, mapreduce.FinalUnit)
+	if err != nil || final == nil || mapreduce.UnitState(final.Status) != mapreduce.UnitComplete {
+		return r, err
+	}
+	data, err := o.jobs.Output(ctx, job.ID, final)
+	if err != nil {
+		return nil, err
+	}
+	if r.last, err = output.Decode(data); err != nil {
+		return nil, err
+	}
+	for i := range r.last.Entries {
+		e := &r.last.Entries[i]
+		r.merged[e.Members[0]] = e
+		for _, m := range e.Members[1:] {
+			r.within[m] = true
+		}
+	}
+	return r, r.findDropped(ctx)
+}
+
+// findDropped finds the map units that are in no result because a reduce over
+// them failed.
+func (r *result) findDropped(ctx context.Context) error {
+	for level := int64(1); level <= int64(r.job.Level); level++ {
+		for from := int64(0); ; {
+			units, err := r.o.jobs.UnitsFrom(ctx, r.job.ID, level, from, 256)
+			if err != nil {
+				return err
+			}
+			if len(units) == 0 {
+				break
+			}
+			for _, u := range units {
+				from = u.Index + 1
+				if mapreduce.UnitState(u.Status) == mapreduce.UnitFailed {
+					r.dropped = append(r.dropped, span{u.Inputs.GetMapFirst(), u.Inputs.GetMapEnd()})
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (r *result) isDropped(index int64) bool {
+	for _, s := range r.dropped {
+		if index >= s.first && index < s.end {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *result) stream(ctx context.Context) error {
+	var err error
+	r.names = refs.NewSpelling(r.ids(ctx, &err))
+	if err != nil {
+		return err
+	}
+	for _, pass := range []func(context.Context) error{r.records, r.citations, r.sources} {
+		if err := pass(ctx); err != nil {
+			return err
+		}
+	}
+	return r.summary(ctx)
+}
+
+// A found is an entity of the result with the output that its citations are in.
+type found struct {
+	merge.Result
+	in *output.Output
+}
+
+// entities visits the entities of the result, in order of the input.
+func (r *result) entities(ctx context.Context, visit func(found) error) error {
+	return r.units(ctx, func(u *storagev1.Unit) error {
+		if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || r.isDropped(u.Index) {
+			return nil
+		}
+		data, err := r.o.jobs.Output(ctx, r.job.ID, u)
+		if err != nil {
+			return err
+		}
+		out, err := output.Decode(data)
+		if err != nil {
+			return err
+		}
+		for i := range out.Entries {
+			e, in := &out.Entries[i], out
+			member := e.Members[0]
+			if r.within[member] {
+				continue
+			}
+			if m := r.merged[member]; m != nil {
+				e, in = m, r.last
+			}
+			if err := visit(found{merge.Resolve(r.schema, e.Accumulator), in}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// units visits the map units, in order.
+func (r *result) units(ctx context.Context, visit func(*storagev1.Unit) error) error {
+	for from := int64(0); ; {
+		page, err := r.o.jobs.UnitsFrom(ctx, r.job.ID, 0, from, 256)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, u := range page {
+			if err := visit(u); err != nil {
+				return err
+			}
+			from = u.Index + 1
+		}
+	}
+}
+
+// cited visits the citations of an entity: those of its values, and those of
+// values that lost.
+func (f *found) cited(visit func(merge.Citation)) {
+	seen := make(map[merge.Citation]bool)
+	once := func(ids []merge.Citation) {
+		for _, id := range ids {
+			if !seen[id] {
+				seen[id] = true
+				visit(id)
+			}
+		}
+	}
+	for _, field := range slices.Sorted(maps.Keys(f.Citations)) {
+		once(f.Citations[field])
+	}
+	for _, c := range f.Conflicts {
+		for _, choice := range c.Candidates {
+			once(choice.Citations)
+		}
+	}
+}
+
+// ids returns the ids of all citations. What goes wrong is left in err.
+func (r *result) ids(ctx context.Context, err *error) iter.Seq[refs.ID] {
+	return func(yield func(refs.ID) bool) {
+		stop := errs.New(errs.Cancelled, "enough")
+		e := r.entities(ctx, func(f found) error {
+			more := true
+			f.cited(func(id merge.Citation) {
+				more = more && yield(refs.ID([]byte(id)))
+			})
+			if !more {
+				return stop
+			}
+			return nil
+		})
+		if e != nil && e != error(stop) {
+			*err = e
+		}
+	}
+}
+
+func (r *result) spell(ids []merge.Citation) []string {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = r.names.Spell(refs.ID([]byte(id)))
+	}
+	return names
+}
+
+func (r *result) records(ctx context.Context) error {
+	return r.entities(ctx, func(f found) error {
+		r.statistics.Add(f.Values)
+		for field, n := range f.Duplicates {
+			r.duplicates[field] += n
+		}
+		for _, c := range f.Conflicts {
+			b, err := json.Marshal(r.conflict(c))
+			if err != nil {
+				return err
+			}
+			r.conflicts = append(r.conflicts, b)
+		}
+		b, err := json.Marshal(r.record(&f.Result))
+		if err != nil {
+			return err
+		}
+		return r.sink(&mapreduce.ResultPart{Record: b})
+	})
+}
+
+// record is an entry of aggregated_data: its values as the schema nests them,
+// null where there is none, and what they rest on.
+func (r *result) record(f *merge.Result) map[string]any {
+	values := make(map[string]any)
+	for _, field := range r.schema.Fields() {
+		values[field.Path] = f.Values[field.Path]
+	}
+	rec := r.schema.Nest(values)
+	citations := make(map[string][]string, len(f.Citations))
+	for field, ids := range f.Citations {
+		citations[field] = r.spell(ids)
+	}
+	rec["_sources"], rec["_citations"], rec["_confidence"] = f.Sources, citations, f.Confidence
+	rec["_missing"], rec["_unverified"] = f.Missing, f.Unverified
+	return rec
+}
+
+// A conflict is an entry of conflict_resolutions.
+type conflict struct {
+	Field      string         `json:"field"`
+	Key        map[string]any `json:"key"`
+	Candidates []choice       `json:"candidates"`
+	Chosen     any            `json:"chosen"`
+	Strategy   string         `json:"strategy"`
+	Rationale  string         `json:"rationale"`
+}
+
+type choice struct {
+	Value      any      `json:"value"`
+	Citations  []string `json:"citations"`
+	Confidence float64  `json:"confidence"`
+	Count      int64    `json:"count"`
+}
+
+func (r *result) conflict(c merge.Conflict) conflict {
+	out := conflict{
+		Field: c.Field, Key: c.Key, Chosen: c.Chosen, Strategy: string(c.Strategy), Rationale: c.Rationale,
+		Candidates: make([]choice, len(c.Candidates)),
+	}
+	for i, one := range c.Candidates {
+		out.Candidates[i] = choice{one.Value, r.spell(one.Citations), one.Confidence, one.Count}
+	}
+	return out
+}
+
+func (r *result) citations(ctx context.Context) error {
+	texts := &contexts{r: r}
+	return r.entities(ctx, func(f found) error {
+		var err error
+		f.cited(func(id merge.Citation) {
+			if err == nil {
+				err = r.citation(ctx, texts, f.in.Citations[id])
+			}
+		})
+		return err
+	})
+}
+
+func (r *result) citation(ctx context.Context, texts *contexts, c output.Citation) error {
+	before, after, err := texts.around(ctx, &c)
+	if err != nil {
+		return err
+	}
+	return r.sink(&mapreduce.ResultPart{Citation: &mapreduce.Citation{
+		Ref: r.names.Spell(c.ID), Document: mapreduce.DocumentID(c.Document), Unit: mapreduce.UnitID(c.Unit),
+		Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
+		Quote: c.Quote, Grade: c.Grade, Before: before, After: after,
+	}})
+}
+
+func (r *result) sources(ctx context.Context) error {
+	return r.units(ctx, func(u *storagev1.Unit) error {
+		src := &mapreduce.Source{Unit: mapreduce.UnitID(u.UnitId)}
+		switch state := mapreduce.UnitState(u.Status); {
+		case state == mapreduce.UnitFailed:
+			src.Errors = u.Errors
+		case state != mapreduce.UnitComplete:
+			return nil
+		case r.isDropped(u.Index):
+			src.Errors = []string{"a reduce over it failed"}
+		}
+		return r.sink(&mapreduce.ResultPart{Source: src})
+	})
+}
+
+func (r *result) summary(ctx context.Context) error {
+	s := &mapreduce.Summary{Single: r.schema.Entities() == schema.Single}
+	for _, part := range []struct {
+		to   *[]byte
+		from any
+	}{{&s.Conflicts, r.conflicts}, {&s.Deduplication, r.duplicates}, {&s.Statistics, r.statistics.Fields()}} {
+		b, err := json.Marshal(part.from)
+		if err != nil {
+			return err
+		}
+		*part.to = b
+	}
+	for n := int64(0); ; {
+		page, err := r.o.jobs.Skipped(ctx, r.job.ID, n, 1000)
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			return r.sink(&mapreduce.ResultPart{Summary: s})
+		}
+		for _, skipped := range page {
+			s.Skipped = append(s.Skipped, skipped.SkippedDocument)
+			n = skipped.N + 1
+		}
+	}
+}
+
+// contexts reads the text around quotes. Citations of a unit come together, so
+// it keeps the text of the latest.
+type contexts struct {
+	r     *result
+	unit  string
+	start int64 // byte of the document at which text begins
+	text  []byte
+}
+
+const contextPoints = 60 // code points on either side
+
+func (c *contexts) around(ctx context.Context, cite *output.Citation) (before, after string, err error) {
+	if c.unit != cite.Unit || c.text == nil {
+		u, err := c.r.o.jobs.Unit(ctx, c.r.job.ID, mapreduce.UnitID(cite.Unit))
+		if err != nil || u.GetSource() == nil {
+			return "", "", err
+		}
+		src := u.Source
+		if c.text, err = c.r.o.jobs.Text(ctx, c.r.job.ID, src.Sha256, src.Start, src.End); err != nil {
+			return "", "", err
+		}
+		c.unit, c.start = cite.Unit, src.Start
+	}
+	from, to := cite.ByteStart-c.start, cite.ByteEnd-c.start
+	if from < 0 || to > int64(len(c.text)) || from > to {
+		return "", "", nil
+	}
+	return lastPoints(c.text[:from]), firstPoints(c.text[to:]), nil
+}
+
+func lastPoints(b []byte) string {
+	at := len(b)
+	for range contextPoints {
+		_, n := utf8.DecodeLastRune(b[:at])
+		at -= n
+	}
+	return string(b[at:])
+}
+
+func firstPoints(b []byte) string {
+	at := 0
+	for range contextPoints {
+		_, n := utf8.DecodeRune(b[at:])
+		at += n
+	}
+	return string(b[:at])
 }

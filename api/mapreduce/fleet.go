@@ -213,11 +213,14 @@ type Text struct {
 // An Input is the output of a unit, for the reduce that takes it.
 type Input struct {
 	Unit   UnitID
-	First  int64  // the map units that it stands for have indexes in
-	End    int64  // [First, End), failed ones included
-	Failed bool   // it has no output
-	Data   []byte // encoded output
-	Pieces int    // if not 0, Data came before in this many InputPieces
+	First  int64 // the map units that it stands for have indexes in
+	End    int64 // [First, End), failed ones included
+	Failed bool  // it has no output
+	// Referred marks what is no input itself, but holds records that inputs
+	// name without holding them.
+	Referred bool
+	Data     []byte // encoded output
+	Pieces   int    // if not 0, Data came before in this many InputPieces
 }
 
 // An InputPiece is part of an input too large for one message.

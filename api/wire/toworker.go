@@ -156,19 +156,20 @@ func decodeText(d *decoder, p *pb.Text) mapreduce.Text {
 func encodeInput(p *pb.Input, i *mapreduce.Input) {
 	p.UnitId = string(i.Unit)
 	p.FirstUnit, p.EndUnit = i.First, i.End
-	p.Failed = i.Failed
+	p.Failed, p.Referred = i.Failed, i.Referred
 	p.Data = i.Data
 	p.PieceCount = small(i.Pieces)
 }
 
 func decodeInput(d *decoder, p *pb.Input) mapreduce.Input {
 	return mapreduce.Input{
-		Unit:   d.unitID("unit_id", p.GetUnitId()),
-		First:  d.count64("first_unit", p.GetFirstUnit()),
-		End:    d.count64("end_unit", p.GetEndUnit()),
-		Failed: p.GetFailed(),
-		Data:   p.GetData(),
-		Pieces: d.count("piece_count", p.GetPieceCount()),
+		Unit:     d.unitID("unit_id", p.GetUnitId()),
+		First:    d.count64("first_unit", p.GetFirstUnit()),
+		End:      d.count64("end_unit", p.GetEndUnit()),
+		Failed:   p.GetFailed(),
+		Data:     p.GetData(),
+		Referred: p.GetReferred(),
+		Pieces:   d.count("piece_count", p.GetPieceCount()),
 	}
 }
 

@@ -1583,7 +1583,9 @@ type Input struct {
 	// The encoded output.
 	Data []byte `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
 	// If not 0, data came before in this many pieces.
-	PieceCount    int32 `protobuf:"varint,6,opt,name=piece_count,json=pieceCount,proto3" json:"piece_count,omitempty"`
+	PieceCount int32 `protobuf:"varint,6,opt,name=piece_count,json=pieceCount,proto3" json:"piece_count,omitempty"`
+	// It is no input itself, but holds records that inputs name.
+	Referred      bool `protobuf:"varint,7,opt,name=referred,proto3" json:"referred,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1658,6 +1660,13 @@ func (x *Input) GetPieceCount() int32 {
 		return x.PieceCount
 	}
 	return 0
+}
+
+func (x *Input) GetReferred() bool {
+	if x != nil {
+		return x.Referred
+	}
+	return false
 }
 
 // Part of an input that is too large for its assignment.
@@ -1975,7 +1984,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"chunkCount\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa7\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc3\x01\n" +
 	"\x05Input\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x1d\n" +
 	"\n" +
@@ -1984,7 +1993,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x06failed\x18\x04 \x01(\bR\x06failed\x12\x12\n" +
 	"\x04data\x18\x05 \x01(\fR\x04data\x12\x1f\n" +
 	"\vpiece_count\x18\x06 \x01(\x05R\n" +
-	"pieceCount\"}\n" +
+	"pieceCount\x12\x1a\n" +
+	"\breferred\x18\a \x01(\bR\breferred\"}\n" +
 	"\n" +
 	"InputPiece\x12/\n" +
 	"\x04held\x18\x01 \x01(\v2\x1b.coditect.mapreduce.v1.HeldR\x04held\x12\x14\n" +

@@ -1,0 +1,252 @@
+// Package output is what a unit comes to, and its encoding: the records that a
+// map unit found, or what a reduce made of the outputs below it. A reduce holds
+// what it merged; of the rest it holds at most the names, for the records
+// themselves stand in the outputs of the map units.
+//
+// It is pure and imports nothing of the project but worker/merge, worker/refs
+// and the stored messages.
+package output
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/refs"
+)
+
+// An Output is what a unit came to.
+type Output struct {
+	Entries   []Entry
+	Citations map[merge.Citation]Citation
+	Open      []Open
+	Reason    string // why there are no records
+}
+
+// An Entry is what is known of one entity.
+type Entry struct {
+	Members []Member // the records it stands for, in order of the input
+	merge.Accumulator
+	Chunks int // of its document, if it is a document's only record
+}
+
+// A Member is a record of a map unit.
+type Member struct {
+	Unit   int64 // index of the map unit
+	Record int64 // which of its records
+}
+
+// Compare orders members as they stand in the input.
+func (m Member) Compare(n Member) int {
+	return merge.Order{Unit: m.Unit, Record: m.Record}.Compare(merge.Order{Unit: n.Unit, Record: n.Record})
+}
+
+// An Open is a record that may yet be merged with others of its entity. It
+// stands in the output of its map unit.
+type Open struct {
+	Entity string
+	Member
+}
+
+// A Citation is where a value rests.
+type Citation struct {
+	ID                 refs.ID
+	Document, Unit     string
+	Start, End         int64 // code points of the document's text, half-open
+	ByteStart, ByteEnd int64
+	Quote              string
+	Grade              string
+}
+
+// Key returns the name by which values refer to the citation.
+func (c *Citation) Key() merge.Citation { return merge.Citation(c.ID[:]) }
+
+// Cite adds a citation to the output and returns its key.
+func (o *Output) Cite(c Citation) merge.Citation {
+	if o.Citations == nil {
+		o.Citations = make(map[merge.Citation]Citation)
+	}
+	o.Citations[c.Key()] = c
+	return c.Key()
+}
+
+// Encode returns the output's stored form, the same for equal outputs.
+func (o *Output) Encode() ([]byte, error) {
+	e := &encoder{output: o, at: make(map[merge.Citation]uint32), m: &storagev1.Output{Reason: o.Reason}}
+	e.citations()
+	for i := range o.Entries {
+		if err := e.entry(&o.Entries[i]); err != nil {
+			return nil, err
+		}
+	}
+	for _, op := range o.Open {
+		e.m.Open = append(e.m.Open, &storagev1.Open{Entity: op.Entity, Unit: op.Unit, Record: op.Record})
+	}
+	return proto.MarshalOptions{Deterministic: true}.Marshal(e.m)
+}
+
+type encoder struct {
+	output *Output
+	at     map[merge.Citation]uint32 // indexes in m.Citations
+	m      *storagev1.Output
+}
+
+// citations stores the citations that entries refer to, by id.
+func (e *encoder) citations() {
+	used := make(map[merge.Citation]bool)
+	for _, entry := range e.output.Entries {
+		for _, f := range entry.Fields {
+			for _, c := range f.Candidates {
+				for _, id := range c.Citations {
+					used[id] = true
+				}
+			}
+		}
+	}
+	ids := make([]merge.Citation, 0, len(used))
+	for id := range used {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		c := e.output.Citations[id]
+		e.at[id] = uint32(len(e.m.Citations))
+		e.m.Citations = append(e.m.Citations, &storagev1.Citation{
+			Id: c.ID[:], Document: c.Document, Unit: c.Unit, Start: c.Start, End: c.End,
+			ByteStart: c.ByteStart, ByteEnd: c.ByteEnd, Quote: c.Quote, Grade: c.Grade,
+		})
+	}
+}
+
+var errUncited = errors.New("output: a value refers to a citation that the output lacks")
+
+func (e *encoder) entry(entry *Entry) error {
+	m := &storagev1.Entry{Entity: entry.Entity, Chunks: int64(entry.Chunks)}
+	for _, b := range entry.Members {
+		m.Members = append(m.Members, &storagev1.Member{Unit: b.Unit, Record: b.Record})
+	}
+	for _, s := range entry.Sources {
+		m.Sources = append(m.Sources, &storagev1.SourceOf{Document: s.Document, Unit: s.First.Unit, Record: s.First.Record})
+	}
+	for _, f := range entry.Fields {
+		field := &storagev1.Field{Path: f.Path}
+		if f.Missing != nil {
+			field.Missing, field.MissingAt = f.Missing.Reason, position(f.Missing.Order)
+		}
+		for _, c := range f.Candidates {
+			candidate, err := e.candidate(&c)
+			if err != nil {
+				return err
+			}
+			field.Candidates = append(field.Candidates, candidate)
+		}
+		m.Fields = append(m.Fields, field)
+	}
+	e.m.Entries = append(e.m.Entries, m)
+	return nil
+}
+
+func (e *encoder) candidate(c *merge.Candidate) (*storagev1.Candidate, error) {
+	value, err := json.Marshal(c.Value)
+	if err != nil {
+		return nil, fmt.Errorf("output: value: %w", err)
+	}
+	m := &storagev1.Candidate{
+		Key: c.Key, Value: value, Weight: c.Weight, Best: c.Best, Count: c.Count,
+		First: position(c.First), Last: position(c.Last),
+	}
+	for _, id := range c.Citations {
+		if _, ok := e.output.Citations[id]; !ok {
+			return nil, errUncited
+		}
+		m.Citations = append(m.Citations, e.at[id])
+	}
+	return m, nil
+}
+
+func position(o merge.Order) *storagev1.Position {
+	return &storagev1.Position{Unit: o.Unit, Record: o.Record, Item: o.Item}
+}
+
+func order(p *storagev1.Position) merge.Order {
+	return merge.Order{Unit: p.GetUnit(), Record: p.GetRecord(), Item: p.GetItem()}
+}
+
+// Decode reads an output's stored form.
+func Decode(data []byte) (*Output, error) {
+	m := new(storagev1.Output)
+	if err := proto.Unmarshal(data, m); err != nil {
+		return nil, fmt.Errorf("output: %w", err)
+	}
+	o := &Output{Reason: m.Reason, Citations: make(map[merge.Citation]Citation, len(m.Citations))}
+	keys := make([]merge.Citation, len(m.Citations))
+	for i, c := range m.Citations {
+		if len(c.Id) != len(refs.ID{}) {
+			return nil, fmt.Errorf("output: a citation's id has %d bytes", len(c.Id))
+		}
+		keys[i] = o.Cite(Citation{
+			ID: refs.ID(c.Id), Document: c.Document, Unit: c.Unit, Start: c.Start, End: c.End,
+			ByteStart: c.ByteStart, ByteEnd: c.ByteEnd, Quote: c.Quote, Grade: c.Grade,
+		})
+	}
+	for _, e := range m.Entries {
+		entry, err := decodeEntry(e, keys)
+		if err != nil {
+			return nil, err
+		}
+		o.Entries = append(o.Entries, entry)
+	}
+	for _, op := range m.Open {
+		o.Open = append(o.Open, Open{Entity: op.Entity, Member: Member{Unit: op.Unit, Record: op.Record}})
+	}
+	return o, nil
+}
+
+func decodeEntry(m *storagev1.Entry, keys []merge.Citation) (Entry, error) {
+	entry := Entry{Chunks: int(m.Chunks), Accumulator: merge.Accumulator{Entity: m.Entity}}
+	for _, b := range m.Members {
+		entry.Members = append(entry.Members, Member{Unit: b.Unit, Record: b.Record})
+	}
+	for _, s := range m.Sources {
+		entry.Sources = append(entry.Sources, merge.Source{Document: s.Document, First: merge.Order{Unit: s.Unit, Record: s.Record}})
+	}
+	for _, f := range m.Fields {
+		field := merge.Field{Path: f.Path}
+		if f.MissingAt != nil {
+			field.Missing = &merge.Absence{Order: order(f.MissingAt), Reason: f.Missing}
+		}
+		for _, c := range f.Candidates {
+			candidate, err := decodeCandidate(c, keys)
+			if err != nil {
+				return entry, err
+			}
+			field.Candidates = append(field.Candidates, candidate)
+		}
+		entry.Fields = append(entry.Fields, field)
+	}
+	return entry, nil
+}
+
+func decodeCandidate(m *storagev1.Candidate, keys []merge.Citation) (merge.Candidate, error) {
+	c := merge.Candidate{
+		Key: m.Key, Weight: m.Weight, Best: m.Best, Count: m.Count, First: order(m.First), Last: order(m.Last),
+	}
+	d := json.NewDecoder(bytes.NewReader(m.Value))
+	d.UseNumber()
+	if err := d.Decode(&c.Value); err != nil {
+		return c, fmt.Errorf("output: value: %w", err)
+	}
+	for _, i := range m.Citations {
+		if int(i) >= len(keys) {
+			return c, errUncited
+		}
+		c.Citations = append(c.Citations, keys[i])
+	}
+	return c, nil
+}

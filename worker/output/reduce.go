@@ -1,0 +1,162 @@
+package output
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/merge"
+)
+
+// Reduce merges what outputs say about the same entities, as far as the schema
+// decides it. The result holds what was merged, and what later outputs may add
+// to; all other records pass on as they stand in the outputs of their units.
+//
+// inputs are in order of the input, map outputs or reduced ones. referred hold
+// the records that Wanted named.
+func Reduce(s *schema.Schema, inputs, referred []*Output) *Output {
+	r := &reducer{schema: s, out: &Output{Citations: make(map[merge.Citation]Citation)}}
+	for _, in := range slices.Concat(inputs, referred) {
+		maps.Copy(r.out.Citations, in.Citations)
+		r.entries = append(r.entries, in.Entries...)
+	}
+	have := make(map[Member]bool, len(r.entries))
+	for _, e := range r.entries {
+		for _, m := range e.Members {
+			have[m] = true
+		}
+	}
+	for _, in := range inputs {
+		for _, op := range in.Open {
+			if !have[op.Member] {
+				r.out.Open = append(r.out.Open, op)
+			}
+		}
+	}
+	r.group()
+	r.keep()
+	slices.SortFunc(r.out.Open, func(a, b Open) int { return a.Compare(b.Member) })
+	r.prune()
+	return r.out
+}
+
+type reducer struct {
+	schema  *schema.Schema
+	entries []Entry
+	out     *Output
+}
+
+// group joins the entries of each entity: first the pieces of a document, any
+// of which may hold its key, then what has the same key.
+func (r *reducer) group() {
+	r.entries = join(r.entries)
+	if r.schema.Entities() != schema.ByKey {
+		return
+	}
+	for i, e := range r.entries {
+		if e.whole() {
+			r.entries[i].Accumulator = merge.Rekey(r.schema, []merge.Accumulator{e.Accumulator})[0]
+		}
+	}
+	r.entries = join(r.entries)
+}
+
+// whole reports whether all pieces of the document are in the entry.
+func (e *Entry) whole() bool { return e.Chunks <= len(e.Members) }
+
+// join merges entries of the same entity, and returns one for each in the order
+// of the input.
+func join(entries []Entry) []Entry {
+	at := make(map[string][]Entry)
+	for _, e := range entries {
+		at[e.Entity] = append(at[e.Entity], e)
+	}
+	joined := make([]Entry, 0, len(at))
+	for _, same := range at {
+		one := same[0]
+		if len(same) > 1 {
+			parts := make([]merge.Accumulator, len(same))
+			one.Members = nil
+			for i, e := range same {
+				parts[i] = e.Accumulator
+				one.Members = append(one.Members, e.Members...)
+				one.Chunks = max(one.Chunks, e.Chunks)
+			}
+			one.Accumulator = merge.Group(parts)[0]
+			slices.SortFunc(one.Members, Member.Compare)
+		}
+		joined = append(joined, one)
+	}
+	slices.SortFunc(joined, func(a, b Entry) int { return a.Members[0].Compare(b.Members[0]) })
+	return joined
+}
+
+// keep puts into the output what has to go on: entries that were merged, pieces
+// of documents that are not whole, and, where records of different documents
+// may be of one entity, the names of all others.
+func (r *reducer) keep() {
+	for _, e := range r.entries {
+		switch {
+		case len(e.Members) > 1 || !e.whole():
+			r.out.Entries = append(r.out.Entries, e)
+		case merge.MayMeet(e.Entity):
+			r.out.Open = append(r.out.Open, Open{e.Entity, e.Members[0]})
+		}
+	}
+}
+
+// prune drops the citations of records that pass on elsewhere.
+func (r *reducer) prune() {
+	used := make(map[merge.Citation]Citation)
+	for _, e := range r.out.Entries {
+		for _, f := range e.Fields {
+			for _, c := range f.Candidates {
+				for _, id := range c.Citations {
+					used[id] = r.out.Citations[id]
+				}
+			}
+		}
+	}
+	r.out.Citations = used
+}
+
+// Wanted returns the records that a reduce of inputs needs beside them: those of
+// entities that more than one input names.
+func Wanted(inputs []*Output) []Open {
+	count := make(map[string]int)
+	for _, in := range inputs {
+		for _, e := range in.Entries {
+			count[e.Entity]++
+		}
+		for _, op := range in.Open {
+			count[op.Entity]++
+		}
+	}
+	var wanted []Open
+	for _, in := range inputs {
+		for _, op := range in.Open {
+			if count[op.Entity] > 1 {
+				wanted = append(wanted, op)
+			}
+		}
+	}
+	slices.SortFunc(wanted, func(a, b Open) int { return a.Compare(b.Member) })
+	return wanted
+}
+
+// Only returns an output with just the given records of a map unit's output,
+// named as their entities are now.
+func (o *Output) Only(s *schema.Schema, wanted []Open) *Output {
+	out := &Output{Citations: o.Citations}
+	for _, w := range wanted {
+		for _, e := range o.Entries {
+			if e.Members[0] == w.Member {
+				if e.Entity != w.Entity {
+					e.Accumulator = merge.Rekey(s, []merge.Accumulator{e.Accumulator})[0]
+				}
+				out.Entries = append(out.Entries, e)
+			}
+		}
+	}
+	return out
+}
