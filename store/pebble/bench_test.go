@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"testing"
 
@@ -66,12 +67,12 @@ func BenchmarkSerialCommit(b *testing.B) {
 // transaction.
 func BenchmarkBatches(b *testing.B) {
 	const writes = 200
-	for _, committers := range []int{1, 4, 16} {
-		b.Run(fmt.Sprintf("committers=%d", committers), func(b *testing.B) {
+	for _, parallelism := range []int{1, 4, 8} {
+		b.Run(fmt.Sprintf("committers=%d", parallelism*runtime.GOMAXPROCS(0)), func(b *testing.B) {
 			s := openDisk(b)
 			value := make([]byte, 100)
 			var next atomic.Int64
-			b.SetParallelism(max(1, committers/2))
+			b.SetParallelism(parallelism)
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
@@ -87,6 +88,22 @@ func BenchmarkBatches(b *testing.B) {
 			b.ReportMetric(float64(b.N)*writes/b.Elapsed().Seconds(), "writes/s")
 		})
 	}
+}
+
+// BenchmarkSmallCommits is many committers of one small write each: what a sync
+// costs is shared.
+func BenchmarkSmallCommits(b *testing.B) {
+	s := openDisk(b)
+	value := make([]byte, 100)
+	var next atomic.Int64
+	b.SetParallelism(64)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			n := int(next.Add(1))
+			update(b, s, func(tx store.Tx) error { tx.Set(unitKey("units", n), value); return nil })
+		}
+	})
 }
 
 // BenchmarkClaim is a transaction as the service makes them: 64 pairs of a queue

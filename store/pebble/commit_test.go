@@ -217,6 +217,35 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
+// What waits for a sync is written in groups of bounded size.
+func TestGroups(t *testing.T) {
+	const waiting, size = 40, 500_000 // bytes
+	gate := newLogGate()
+	s := open(t, pebble.Config{FS: gate.fs()})
+	gate.mu.Lock()
+	var all sync.WaitGroup
+	for i := range waiting {
+		tx := begin(t, s)
+		all.Go(func() {
+			for j := range size / store.MaxValueSize {
+				tx.Set(fmt.Appendf(nil, "%02d/%d", i, j), make([]byte, store.MaxValueSize))
+			}
+			if err := tx.Commit(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	<-gate.held
+	gate.mu.Unlock()
+	all.Wait()
+	if got := len(contents(t, s)); got != waiting*size/store.MaxValueSize {
+		t.Errorf("%d keys, want %d", got, waiting*size/store.MaxValueSize)
+	}
+	if m := s.Metrics(); m.Commits != waiting || m.Groups < waiting*size/(5<<20) {
+		t.Errorf("metrics %+v after %d commits of %d bytes", m, waiting, size)
+	}
+}
+
 func TestReservedKeys(t *testing.T) {
 	s := open(t, pebble.Config{FS: vfs.NewMem()})
 	set(t, s, "k", "v")
@@ -388,9 +417,9 @@ func TestCloseDuringCommits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, started := closeWhileWriting(t, s), round
+		want := closeWhileWriting(t, s)
 		if d := cmp.Diff(want, contents(t, open(t, pebble.Config{FS: fs}))); d != "" {
-			t.Fatalf("round %d (-acknowledged +stored):\n%s", started, d)
+			t.Fatalf("round %d (-acknowledged +stored):\n%s", round, d)
 		}
 	}
 }

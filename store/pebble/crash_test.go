@@ -43,12 +43,13 @@ func newLab(seed uint64) *lab {
 
 // fs is the disk that the store is opened on.
 func (l *lab) fs() vfs.FS {
-	return hookFS{FS: l.disk, beforeSync: func(string) {
+	return hookFS{FS: l.disk, beforeSync: func(string) error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.random.IntN(20) == 0 || len(l.crashes) < 10 {
 			l.crash()
 		}
+		return nil
 	}}
 }
 
@@ -66,39 +67,49 @@ func (l *lab) acknowledge(name string, stamp store.Versionstamp) {
 	l.acknowledged[name] = stamp
 }
 
-// run commits transactions from several goroutines. Each writes its name in
-// three places, and replaces and clears what others wrote.
+// run opens the store several times and each time commits transactions from
+// several goroutines.
 func (l *lab) run(t *testing.T) {
-	s := open(t, pebble.Config{FS: l.fs(), MemTableSize: 32 << 10})
-	filler := bytes.Repeat([]byte("f"), 500)
-	var lanes sync.WaitGroup
-	for lane := range 4 {
-		lanes.Go(func() {
-			for i := range 25 {
-				name := fmt.Sprintf("%d.%02d", lane, i)
-				tx, err := s.Begin(t.Context())
-				if err != nil {
-					t.Error(err)
-					return
+	fs := l.fs()
+	for session := range 3 {
+		s, err := pebble.Open("data", pebble.Config{FS: fs, MemTableSize: 32 << 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lanes sync.WaitGroup
+		for lane := range 4 {
+			lanes.Go(func() {
+				for i := range 8 {
+					if err := l.commit(t, s, fmt.Sprintf("%d.%d.%d", session, lane, i)); err != nil {
+						t.Error(err)
+					}
 				}
-				tx.Set([]byte("a/"+name), filler)
-				tx.SetVersionstampedKey([]byte("log/0123456789/"+name), len("log/"), filler)
-				tx.ClearRange(store.Prefixed([]byte("last/")))
-				tx.Set([]byte("last/"+name), nil)
-				tx.Add([]byte("count"), 1)
-				if err := tx.Commit(t.Context()); err != nil {
-					t.Error(err)
-					return
-				}
-				stamp, err := tx.Versionstamp()
-				if err != nil {
-					t.Error(err)
-				}
-				l.acknowledge(name, stamp)
-			}
-		})
+			})
+		}
+		lanes.Wait()
+		mustClose(t, s)
 	}
-	lanes.Wait()
+}
+
+// commit writes its name in three places, and replaces and clears what others
+// wrote.
+func (l *lab) commit(t *testing.T, s store.Store, name string) error {
+	tx, err := s.Begin(t.Context())
+	if err != nil {
+		return err
+	}
+	filler := bytes.Repeat([]byte("f"), 1500)
+	tx.Set([]byte("a/"+name), filler)
+	tx.SetVersionstampedKey([]byte("log/0123456789/"+name), len("log/"), filler)
+	tx.ClearRange(store.Prefixed([]byte("last/")))
+	tx.Set([]byte("last/"+name), nil)
+	tx.Add([]byte("count"), 1)
+	if err := tx.Commit(t.Context()); err != nil {
+		return err
+	}
+	stamp, err := tx.Versionstamp()
+	l.acknowledge(name, stamp)
+	return err
 }
 
 // check opens what a crash left.

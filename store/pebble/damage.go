@@ -18,7 +18,8 @@ import (
 // tables that later records name, and deletes them.
 //
 // A machine that fails may leave one record half written: each is synced before
-// the next. So nothing may follow it, and a store that was closed has none.
+// the next. So nothing may follow it, it is not the first, which is there before
+// the manifest is used, and a store that was closed has none.
 func checkManifest(files vfs.FS, path string, closed bool) error {
 	text, err := readFile(files, path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -28,7 +29,7 @@ func checkManifest(files vfs.FS, path string, closed bool) error {
 		return fmt.Errorf("store/pebble: %w", err)
 	}
 	end, err := validRecords(text)
-	if errors.Is(err, io.EOF) || !closed && !recordAfter(text, end) {
+	if errors.Is(err, io.EOF) || !closed && end > 0 && !recordAfter(text, end) {
 		return nil
 	}
 	return corrupt(fmt.Sprintf("%s has a damaged record at byte %d of %d: %v", path, end, len(text), err))

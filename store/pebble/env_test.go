@@ -101,17 +101,17 @@ func (c *clock) advance(d time.Duration) {
 }
 
 // A hookFS calls beforeSync with the name of each file or folder that is about
-// to be synced.
+// to be synced. The sync fails if it returns an error.
 type hookFS struct {
 	vfs.FS
-	beforeSync func(name string)
+	beforeSync func(name string) error
 }
 
 func (f hookFS) wrap(name string, file vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return hookFile{File: file, before: func() { f.beforeSync(name) }}, nil
+	return hookFile{File: file, before: func() error { return f.beforeSync(name) }}, nil
 }
 
 func (f hookFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
@@ -136,21 +136,27 @@ func (f hookFS) ReuseForWrite(oldName, newName string, c vfs.DiskWriteCategory) 
 
 type hookFile struct {
 	vfs.File
-	before func()
+	before func() error
 }
 
 func (f hookFile) Sync() error {
-	f.before()
+	if err := f.before(); err != nil {
+		return err
+	}
 	return f.File.Sync()
 }
 
 func (f hookFile) SyncData() error {
-	f.before()
+	if err := f.before(); err != nil {
+		return err
+	}
 	return f.File.SyncData()
 }
 
 func (f hookFile) SyncTo(length int64) (bool, error) {
-	f.before()
+	if err := f.before(); err != nil {
+		return false, err
+	}
 	return f.File.SyncTo(length)
 }
 
@@ -163,15 +169,16 @@ type logGate struct {
 func newLogGate() *logGate { return &logGate{held: make(chan struct{}, 1000)} }
 
 func (g *logGate) fs() vfs.FS {
-	return hookFS{FS: vfs.NewMem(), beforeSync: func(name string) {
+	return hookFS{FS: vfs.NewMem(), beforeSync: func(name string) error {
 		if !strings.HasSuffix(name, ".log") {
-			return
+			return nil
 		}
 		if !g.mu.TryRLock() {
 			g.held <- struct{}{}
 			g.mu.RLock()
 		}
 		g.mu.RUnlock()
+		return nil
 	}}
 }
 

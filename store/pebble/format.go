@@ -49,6 +49,9 @@ type format struct {
 	version uint64
 }
 
+// made reports whether the store was completely made once.
+func (f format) made() bool { return f.state == formatOpen || f.state == formatClosed }
+
 func readFormat(files vfs.FS, folder string) (f format, err error) {
 	path := files.PathJoin(folder, formatFile)
 	read, err := readFile(files, path)

@@ -86,60 +86,68 @@ func held(err error) bool {
 
 // open opens the database in the locked folder and starts its goroutines.
 func (s *Store) open() error {
-	found, err := readFormat(s.config.FS, s.folder) // it may have changed before the lock
+	recorded, err := readFormat(s.config.FS, s.folder) // it may have changed before the lock
 	if err != nil {
 		return err
 	}
-	if err := s.verify(found); err != nil {
+	version, err := s.verify(recorded)
+	if err != nil {
 		return err
 	}
-	switch found.state {
-	case formatNone:
-		err = writeFormat(s.config.FS, s.folder, format{state: formatCreating})
-	case formatCreating:
-		err = s.removeUnfinished()
-	}
-	if err != nil {
+	if err := s.prepare(recorded, version); err != nil {
 		return err
 	}
 	if s.db, err = pebbledb.Open(s.folder, s.options()); err != nil {
 		return s.openError(err)
 	}
-	version, err := readVersion(s.db)
-	if err == nil {
-		err = writeFormat(s.config.FS, s.folder, format{formatOpen, version})
+	if recorded.made() {
+		s.start(version)
+		return nil
 	}
-	if err != nil {
+	if err := writeFormat(s.config.FS, s.folder, format{state: formatOpen}); err != nil {
 		return errors.Join(err, s.db.Close())
 	}
-	s.start(version)
+	s.start(0)
 	return nil
 }
 
 // verify reads what is there without changing anything, so that a damaged store
-// is left as it was found.
-func (s *Store) verify(format format) error {
+// is left as it was found. It returns the version of the last group.
+func (s *Store) verify(recorded format) (version uint64, err error) {
 	found, err := pebbledb.Peek(s.folder, s.config.FS)
 	if err != nil {
-		return s.openError(err)
+		return 0, s.openError(err)
 	}
 	switch {
-	case found.Exists && format.state == formatNone:
-		return corrupt(s.folder + " holds a database without the file " + formatFile)
-	case format.state == formatNone, format.state == formatCreating:
-		return nil
+	case found.Exists && recorded.state == formatNone:
+		return 0, corrupt(s.folder + " holds a database without the file " + formatFile)
+	case !recorded.made():
+		return 0, nil
 	case !found.Exists:
-		return corrupt(s.folder + " lacks its database: no MANIFEST is named by a marker file")
+		return 0, corrupt(s.folder + " lacks its database: no MANIFEST is named by a marker file")
 	}
-	if err := checkManifest(s.config.FS, found.ManifestFilename, format.state == formatClosed); err != nil {
-		return err
+	if err := checkManifest(s.config.FS, found.ManifestFilename, recorded.state == formatClosed); err != nil {
+		return 0, err
 	}
-	version, err := s.storedVersion()
-	if err == nil && version < format.version {
-		return corrupt(fmt.Sprintf("%s holds commits up to version %d and has held %d: its newest *.log file is damaged or missing",
-			s.folder, version, format.version))
+	version, err = s.storedVersion()
+	if err == nil && version < recorded.version {
+		return 0, corrupt(fmt.Sprintf("%s holds commits up to version %d and has held %d: its newest *.log file is damaged or missing",
+			s.folder, version, recorded.version))
 	}
-	return err
+	return version, err
+}
+
+// prepare writes down that from now on a failure of the machine may leave
+// something half written.
+func (s *Store) prepare(recorded format, version uint64) error {
+	switch recorded.state {
+	case formatNone:
+		return writeFormat(s.config.FS, s.folder, format{state: formatCreating})
+	case formatCreating:
+		return s.removeUnfinished()
+	default:
+		return writeFormat(s.config.FS, s.folder, format{state: formatOpen, version: version})
+	}
 }
 
 // storedVersion returns the version of the last group, and an error if Pebble

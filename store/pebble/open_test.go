@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	pebbledb "github.com/cockroachdb/pebble/v2"
@@ -65,34 +66,86 @@ func TestInUse(t *testing.T) {
 	}
 }
 
-// childFolder makes a run of this test a child that opens a folder.
+// childFolder names the folder that a child of the test works on.
 const childFolder = "CODITECT_TEST_CHILD_FOLDER"
+
+// runChild runs a test of this program in another process, on folder.
+func runChild(t *testing.T, test, folder string) (output string, err error) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-test.v")
+	cmd.Env = append(os.Environ(), childFolder+"="+folder)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// folderOfChild skips a test that is not run by runChild.
+func folderOfChild(t *testing.T) string {
+	t.Helper()
+	folder := os.Getenv(childFolder)
+	if folder == "" {
+		t.Skip("runs only as the child of another test")
+	}
+	return folder
+}
 
 func openInChild(t *testing.T, folder string) string {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestOpenAsChild$", "-test.v")
-	cmd.Env = append(os.Environ(), childFolder+"="+folder)
-	out, err := cmd.CombinedOutput()
+	out, err := runChild(t, "TestChildOpens", folder)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	_, rest, _ := strings.Cut(string(out), "child: ")
+	_, rest, _ := strings.Cut(out, "child: ")
 	line, _, _ := strings.Cut(rest, "\n")
 	return line
 }
 
-func TestOpenAsChild(t *testing.T) {
-	folder := os.Getenv(childFolder)
-	if folder == "" {
-		t.Skip("runs only as the child of TestInUse")
-	}
-	s, err := pebble.Open(folder, pebble.Config{})
+func TestChildOpens(t *testing.T) {
+	s, err := pebble.Open(folderOfChild(t), pebble.Config{})
 	if err != nil {
 		fmt.Println("child:", err)
 		return
 	}
 	mustClose(t, s)
 	fmt.Println("child: opened")
+}
+
+// When the log cannot be synced, nobody knows what the disk holds: the process
+// ends and says why, nothing is acknowledged, and what was stays.
+func TestFailedSyncIsFatal(t *testing.T) {
+	folder := t.TempDir()
+	out, err := runChild(t, "TestChildFailsToSync", folder)
+	if err == nil || !strings.Contains(out, "panic: store/pebble: ") || !strings.Contains(out, "disk on fire") {
+		t.Errorf("the child ended with %v and said\n%s\nwant a panic of the store", err, out)
+	}
+	if strings.Contains(out, "child: acknowledged") {
+		t.Error("a commit that was not synced was acknowledged")
+	}
+	s, err := pebble.Open(folder, pebble.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err := begin(t, s).Get(t.Context(), []byte("before")); v == nil {
+		t.Errorf("what was acknowledged before is lost: %v", err)
+	}
+	mustClose(t, s)
+}
+
+func TestChildFailsToSync(t *testing.T) {
+	var burns atomic.Bool
+	fs := hookFS{FS: vfs.Default, beforeSync: func(name string) error {
+		if burns.Load() && strings.HasSuffix(name, ".log") {
+			return errors.New("disk on fire")
+		}
+		return nil
+	}}
+	s, err := pebble.Open(folderOfChild(t), pebble.Config{FS: fs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set(t, s, "before", "")
+	burns.Store(true)
+	set(t, s, "after", "")
+	fmt.Println("child: acknowledged")
 }
 
 func TestInUseInMemory(t *testing.T) {
@@ -205,7 +258,12 @@ func TestEndOfTheManifest(t *testing.T) {
 		{"closed, half a record", "closed", func(m []byte) []byte { return append(m, m[:20]...) }, store.ErrCorrupt},
 		{"failed, half a record", "open", func(m []byte) []byte { return append(m, m[:20]...) }, nil},
 		{"failed, damaged record at the end", "open", func(m []byte) []byte { return append(m, 1, 2, 3, 4, 2, 0, 1, 5, 6) }, nil},
-		{"failed, damaged record in the middle", "open", func(m []byte) []byte { m[40] ^= 1; return m }, store.ErrCorrupt},
+		{"failed, damaged record before another", "open", func(m []byte) []byte {
+			first := m[:7+int(m[4])+int(m[5])<<8]
+			return append(append(m, 1, 2, 3, 4, 2, 0, 1, 5, 6), first...)
+		}, store.ErrCorrupt},
+		{"failed, first record damaged", "open", func(m []byte) []byte { m[10] ^= 1; return m }, store.ErrCorrupt},
+		{"failed, nothing left", "open", func([]byte) []byte { return nil }, store.ErrCorrupt},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // many tombstones, and a folder on a disk that other programs use too.
 func (s *Store) options() *pebbledb.Options {
 	o := &pebbledb.Options{
-		FS:                          s.config.FS,
+		FS:                          orderedFS{s.config.FS},
 		Lock:                        s.lock,
 		CacheSize:                   s.config.CacheSize,
 		Merger:                      sumMerger(),

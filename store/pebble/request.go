@@ -43,7 +43,7 @@ func (t *tx) request() (*request, error) {
 	if !t.reads.empty() {
 		r.reads, r.readVersion = true, t.view.version
 	}
-	r.wrote.keys.grow(len(t.writes.ops), t.writes.size)
+	r.wrote.keys.grow(len(t.writes.ops), t.writes.keysSize)
 	for _, o := range t.writes.ops {
 		if err := r.encode(o, t.store); err != nil {
 			r.drop()

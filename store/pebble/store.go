@@ -157,7 +157,7 @@ func (s *Store) Close() error {
 	s.views.close()
 	err := s.db.Close()
 	if err == nil {
-		err = writeFormat(s.config.FS, s.folder, format{formatClosed, version})
+		err = writeFormat(s.config.FS, s.folder, format{state: formatClosed, version: version})
 	}
 	if err = errors.Join(err, s.lock.Close()); err != nil {
 		return fmt.Errorf("store/pebble: close %s: %w", s.folder, err)
@@ -185,7 +185,7 @@ type Metrics struct {
 	HistoryBytes int64  // memory used for finding conflicts
 	Version      uint64 // of the newest commit that is visible
 	Commits      int64  // transactions that wrote and committed
-	Refused      int64  // commits refused for conflicts or age
+	Refused      int64  // commits refused, for conflicts, age or lack of space
 	Groups       int64  // writes to the log that those commits shared
 }
 

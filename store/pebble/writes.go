@@ -30,9 +30,10 @@ type op struct {
 // writes are what a transaction has written so far: a list in order and, made
 // when a read first needs it, an overlay of their effects.
 type writes struct {
-	ops  []op
-	size int   // bytes of keys and values
-	err  error // the first breach of a limit
+	ops      []op
+	size     int   // bytes of keys and values
+	keysSize int   // bytes of keys
+	err      error // the first breach of a limit
 
 	points  map[string]pending // effects on single keys
 	keys    []string           // of points
@@ -79,6 +80,7 @@ func (p pending) over(base []byte) []byte {
 func (w *writes) add(o op) {
 	w.ops = append(w.ops, o)
 	w.size += len(o.key) + len(o.value)
+	w.keysSize += len(o.key)
 	if w.err == nil {
 		w.err = o.check()
 	}

@@ -1,0 +1,25 @@
+package pebble
+
+import (
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// An orderedFS syncs a folder before a marker file is made in it. Pebble makes
+// a manifest, then a marker that names it, and only then syncs the folder: a
+// machine that failed in between could keep the marker and lose the manifest.
+type orderedFS struct{ vfs.FS }
+
+// Create creates a file.
+func (f orderedFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasPrefix(f.PathBase(name), "marker.") {
+		if err := syncFolder(f.FS, f.PathDir(name)); err != nil {
+			return nil, err
+		}
+	}
+	return f.FS.Create(name, category)
+}
+
+// Unwrap returns the file system below.
+func (f orderedFS) Unwrap() vfs.FS { return f.FS }
