@@ -1,7 +1,9 @@
 package pebble
 
 import (
+	"context"
 	"encoding/binary"
+	"fmt"
 	"sync"
 
 	pebbledb "github.com/cockroachdb/pebble/v2"
@@ -112,6 +114,22 @@ func (r *request) finish(err error) {
 		r.err, r.stamp = err, store.Versionstamp{}
 	}
 	close(r.done)
+}
+
+// wait returns what came of the request, or that ctx ended before that was
+// known.
+func (r *request) wait(ctx context.Context) error {
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+	}
+	select {
+	case <-r.done: // both happened
+		return r.err
+	default:
+		return fmt.Errorf("%w: %w", store.ErrTimedOut, context.Cause(ctx))
+	}
 }
 
 // A queue holds requests until the committer takes them. Each request has a

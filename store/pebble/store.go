@@ -157,12 +157,21 @@ func (s *Store) Close() error {
 	s.views.close()
 	err := s.db.Close()
 	if err == nil {
-		err = writeFormat(s.config.FS, s.folder, format{state: formatClosed, version: version})
+		s.markClosed(version)
 	}
 	if err = errors.Join(err, s.lock.Close()); err != nil {
 		return fmt.Errorf("store/pebble: close %s: %w", s.folder, err)
 	}
 	return nil
+}
+
+// markClosed makes the next Open look more strictly for damage. It may fail on a
+// full disk, and nothing is lost then.
+func (s *Store) markClosed(version uint64) {
+	err := writeFormat(s.config.FS, s.folder, format{state: formatClosed, version: version})
+	if err != nil {
+		s.config.Logger.Warn("store is closed but not marked so", "error", err)
+	}
 }
 
 // enter begins an operation that touches the database; leave ends it.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/coditect/mapreduce/store"
@@ -155,13 +154,11 @@ func (t *tx) Commit(ctx context.Context) error {
 		r.drop()
 		return err
 	}
-	select {
-	case <-r.done:
-		t.stamp = r.stamp
-		return r.err
-	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", store.ErrTimedOut, context.Cause(ctx))
+	if err := r.wait(ctx); err != nil {
+		return err
 	}
+	t.stamp = r.stamp
+	return nil
 }
 
 // check returns why t cannot be committed at all.
