@@ -29,6 +29,8 @@ type board struct {
 	fair     fair
 	sessions map[mapreduce.SessionID]*session
 	dealt    int // rotates the session that is offered a unit first
+	// callSlots is how many units that call models this node may hold.
+	callSlots int64
 }
 
 // A run is a job on the board.
@@ -61,7 +63,9 @@ type run struct {
 	granted  int64     // tokens granted in all
 	need     int64     // tokens without which no unit can start; 0 if that is not so
 	claiming bool      // a claim of a job with a budget is under way
-	blocked  time.Time // since when nothing of it can run; zero if something can
+	fresh    bool      // granted is not known: the grants were returned
+	blocked  time.Time // since when it lacks tokens; zero if it does not
+	stuck    time.Time // since when no worker can run it; zero if one can
 }
 
 type pendingReport struct {
@@ -186,12 +190,16 @@ func (b *board) room(r *run) int {
 	if !r.running || r.claiming || (r.spec.Budget > 0 && r.need > r.tokens) {
 		return 0
 	}
-	free, slots := 0, 0
+	free, slots, all := 0, 0, 0
 	for _, s := range b.sessions {
+		all += s.slots
 		if s.usable(r) {
 			free += s.free()
 			slots += s.slots
 		}
+	}
+	if calls(r.spec) && int64(all) > b.callSlots {
+		free = min(free, int(b.callSlots)-b.calling())
 	}
 	if int64(slots) > r.slots {
 		// The workers could run more of it at once than it may: what they
@@ -199,6 +207,29 @@ func (b *board) room(r *run) int {
 		free = min(free, int(r.slots)-r.held)
 	}
 	return max(0, free)
+}
+
+// calls reports whether units of a job make calls that the fleet counts.
+func calls(spec *mapreduce.JobSpec) bool { return spec.Provider != "rules" }
+
+// calling counts the units of this node that make such calls, or are to.
+func (b *board) calling() (n int) {
+	for _, r := range b.runs {
+		if r.spec == nil || calls(r.spec) {
+			n += r.held
+		}
+	}
+	return n
+}
+
+// seats counts the sessions that can run units of r, now or once a slot is free.
+func (b *board) seats(r *run) (n int) {
+	for _, s := range b.sessions {
+		if s.usable(r) {
+			n++
+		}
+	}
+	return n
 }
 
 func (b *board) takeReports(r *run, t *task) {

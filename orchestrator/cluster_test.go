@@ -104,10 +104,16 @@ func (c *cluster) orchestrator(config orchestrator.Config) *node {
 // worker runs a worker for nodes and returns what drains it.
 func (c *cluster) worker(a agent.Agent, config worker.Config, nodes ...*node) (drain func()) {
 	c.t.Helper()
+	return c.workerFor("scripted", a, config, nodes...)
+}
+
+// workerFor runs a worker for one provider.
+func (c *cluster) workerFor(provider string, a agent.Agent, config worker.Config, nodes ...*node) (drain func()) {
+	c.t.Helper()
 	for _, n := range nodes {
 		config.Connect = append(config.Connect, func(ctx context.Context) (worker.Stream, error) { return n.Connect(ctx) })
 	}
-	config.Agents = map[string]agent.Agent{"scripted": a}
+	config.Agents = map[string]agent.Agent{provider: a}
 	w, err := worker.New(config)
 	if err != nil {
 		c.t.Fatal(err)
@@ -188,7 +194,7 @@ func TestOneJobFromEndToEnd(t *testing.T) {
 // BenchmarkUnits measures units a second through the whole path.
 func BenchmarkUnits(b *testing.B) {
 	c := newCluster(b)
-	n := c.orchestrator(orchestrator.Config{Adopt: true})
+	n := c.orchestrator(orchestrator.Config{Adopt: true, MaxCalls: 1000})
 	spec := script(nil)
 	spec.Parallelism = 64
 	spec.ReduceContextLimit = 1 << 60

@@ -3,7 +3,9 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -16,6 +18,9 @@ func jitter() float64 { return rand.Float64() }
 // which no tokens are left, and of which nothing runs that might return some,
 // is paused.
 func (o *Orchestrator) grant(ctx context.Context, id mapreduce.JobID) error {
+	if err := o.fleetSlots(ctx); err != nil {
+		return err
+	}
 	ask, wanted := o.lacks(id)
 	if !wanted {
 		return nil
@@ -35,11 +40,46 @@ func (o *Orchestrator) grant(ctx context.Context, id mapreduce.JobID) error {
 	return o.outOfBudget(ctx, id, g, short)
 }
 
-func (o *Orchestrator) outOfBudget(ctx context.Context, id mapreduce.JobID, g *jobs.Granted, short int64) error {
+// fleetSlots asks for as many model calls at once as the workers of this node
+// can make, of those that the whole fleet may. Those it has but cannot use are
+// given back.
+func (o *Orchestrator) fleetSlots(ctx context.Context) error {
+	want, has := o.board.wantsCalls()
+	if want = min(want, int64(o.config.MaxCalls)); want == has {
+		return nil
+	}
+	got, err := o.jobs.FleetSlots(ctx, want, int64(o.config.MaxCalls), o.deadNodes())
+	if err != nil {
+		return err
+	}
+	o.board.mu.Lock()
+	o.board.callSlots = got
+	o.board.mu.Unlock()
+	if got > has {
+		o.board.activateAll()
+	}
+	return nil
+}
+
+// wantsCalls returns how many calls this node has use for, and how many it may
+// have under way. What is under way is kept.
+func (b *board) wantsCalls() (want, has int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.sessions {
+		want += int64(s.slots)
+	}
+	return max(want, min(b.callSlots, int64(b.calling()))), b.callSlots
+}
+
+func (o *Orchestrator) deadNodes() []mapreduce.NodeID {
 	o.mu.Lock()
-	others := o.others
-	o.mu.Unlock()
-	if others > 0 && !o.board.waited(id, 3*o.config.Poll) {
+	defer o.mu.Unlock()
+	return slices.Collect(maps.Keys(o.dead))
+}
+
+func (o *Orchestrator) outOfBudget(ctx context.Context, id mapreduce.JobID, g *jobs.Granted, short int64) error {
+	if !o.alone() && !o.board.waited(id, 3*o.config.Poll) {
 		return nil // others may yet return what they do not need
 	}
 	why := fmt.Sprintf("budget of %d tokens: the next unit may need %d, and no more are left to reserve; "+
@@ -53,12 +93,7 @@ func (o *Orchestrator) outOfBudget(ctx context.Context, id mapreduce.JobID, g *j
 
 // lacks says what to ask for, and whether to.
 func (o *Orchestrator) lacks(id mapreduce.JobID) (jobs.Ask, bool) {
-	o.mu.Lock()
-	ask := jobs.Ask{Alone: o.others == 0}
-	for node := range o.dead {
-		ask.Dead = append(ask.Dead, node)
-	}
-	o.mu.Unlock()
+	ask := jobs.Ask{Alone: o.alone(), Dead: o.deadNodes()}
 	b := o.board
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,6 +119,9 @@ func (b *board) granted(id mapreduce.JobID, g *jobs.Granted) (short int64) {
 	if r == nil {
 		return 0
 	}
+	if r.fresh {
+		r.granted, r.fresh = g.Before, false
+	}
 	r.slots = g.Slots
 	r.tokens += g.Tokens - r.granted
 	r.granted = g.Tokens
@@ -96,6 +134,81 @@ func (b *board) granted(id mapreduce.JobID, g *jobs.Granted) (short int64) {
 	r.blocked = time.Time{}
 	b.activate(r)
 	return 0
+}
+
+// alone reports whether no other orchestrator was alive of late.
+func (o *Orchestrator) alone() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.others == 0
+}
+
+// returnGrants gives back what this node was granted of a job and has no use
+// for, so that others find it.
+func (o *Orchestrator) returnGrants(ctx context.Context, id mapreduce.JobID) error {
+	if o.alone() || !o.board.useless(id) {
+		return nil
+	}
+	_, err := o.jobs.Return(ctx, id)
+	return err
+}
+
+// useless takes a job's grants off the board if nothing of it is under way here
+// and no worker of this node can run it. What was granted in all is asked anew
+// with the next grant.
+func (b *board) useless(id mapreduce.JobID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.runs[id]
+	if r == nil || r.held > 0 || r.turns > 0 || len(r.reports) > 0 || (r.slots == 0 && r.tokens == 0) {
+		return false
+	}
+	if b.seats(r) > 0 && !(r.drained && len(r.queue) == 0) && r.need <= r.tokens {
+		return false
+	}
+	r.slots, r.tokens = 0, 0
+	r.fresh = true
+	return true
+}
+
+// pauseStuck pauses a job of which nothing could run for long: its breaker is
+// open at every worker, or none of them has its provider.
+func (o *Orchestrator) pauseStuck(ctx context.Context, id mapreduce.JobID) error {
+	why := o.board.stuck(id, o.config.Stuck, time.Now())
+	if why == "" {
+		return nil
+	}
+	if err := o.jobs.Pause(ctx, id, why); err != nil {
+		return err
+	}
+	o.notices.due(id)
+	return nil
+}
+
+// stuck says why nothing of a job has been able to run for d, or "".
+func (b *board) stuck(id mapreduce.JobID, d time.Duration, now time.Time) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.runs[id]
+	if r == nil || !r.running {
+		return ""
+	}
+	if r.held > 0 || len(b.sessions) == 0 || b.seats(r) > 0 {
+		r.stuck = time.Time{}
+		return ""
+	}
+	if r.stuck.IsZero() {
+		r.stuck = now
+	}
+	if now.Sub(r.stuck) < d {
+		return ""
+	}
+	for _, s := range b.sessions {
+		if s.agents[r.spec.Provider] {
+			return fmt.Sprintf("the breaker of %s has been open for %v; resume when the provider is well again", breakerOf(r.spec), d)
+		}
+	}
+	return fmt.Sprintf("no worker has had the provider %q for %v; start one that has it, and resume", r.spec.Provider, d)
 }
 
 // waited reports whether a job has lacked tokens for d.

@@ -122,15 +122,12 @@ func (o *Orchestrator) takeOver(ctx context.Context, node mapreduce.NodeID, coun
 			break
 		}
 	}
-	o.activateOwn(ctx)
+	o.board.activateAll() // what it was granted is free for those who need it
 	if waiting > 0 {
 		return nil // its sign of life stays until a later run finds nothing left
 	}
 	return o.jobs.Forget(ctx, node, count)
 }
-
-// activateOwn gives what a dead node was granted to those who need it.
-func (o *Orchestrator) activateOwn(context.Context) { o.board.activateAll() }
 
 // expireAfter expires a session unless it is taken up again within d.
 func (o *Orchestrator) expireAfter(s jobs.SessionRef, running map[mapreduce.Held]bool, d time.Duration) {
@@ -214,10 +211,13 @@ func (o *Orchestrator) polls(ctx context.Context) {
 	every(ctx, jittered(o.config.Poll), func() {
 		o.silent()
 		o.failed(ctx, "looking for work", o.refresh(ctx))
+		o.failed(ctx, "asking for the fleet's slots", o.fleetSlots(ctx))
 		for _, id := range o.board.running() {
 			o.board.stir(id)
 			o.notices.due(id)
 			o.failed(ctx, "looking for delayed units", o.findDelayed(ctx, id), "job", id)
+			o.failed(ctx, "returning grants", o.returnGrants(ctx, id), "job", id)
+			o.failed(ctx, "pausing a job", o.pauseStuck(ctx, id), "job", id)
 		}
 	})
 }
@@ -294,8 +294,12 @@ func (o *Orchestrator) place(ctx context.Context, ref jobs.RunRef) error {
 	if errs.KindOf(err) == errs.NotFound && err != nil {
 		return nil // deleted meanwhile
 	}
-	if err != nil || !mapreduce.JobState(ctl.State).Running() {
+	if err != nil {
 		return err
+	}
+	if !mapreduce.JobState(ctl.State).Running() {
+		o.notices.due(ref.Job) // a cancel has begun and is not done
+		return nil
 	}
 	if o.board.stands(ref.Job, ctl.Epoch) {
 		return nil

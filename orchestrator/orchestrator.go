@@ -54,6 +54,9 @@ type Config struct {
 	// Stuck is how long a job may have nothing that can run before it is
 	// paused. Defaults to 10 minutes.
 	Stuck time.Duration
+	// MaxCalls is how many units that call models may run at once over the
+	// whole fleet. Defaults to 50.
+	MaxCalls int
 	// MaxDocument is the largest document taken, in bytes. Defaults to 64 MiB.
 	MaxDocument int64
 	// Estimate returns how many tokens the first call of a unit may spend at
@@ -75,6 +78,7 @@ func (c Config) withDefaults() Config {
 	c.Poll = cmp.Or(c.Poll, 2*time.Second)
 	c.Seal = cmp.Or(c.Seal, 250*time.Millisecond)
 	c.Stuck = cmp.Or(c.Stuck, 10*time.Minute)
+	c.MaxCalls = cmp.Or(c.MaxCalls, mapreduce.MaxFleetCalls)
 	c.MaxDocument = cmp.Or(c.MaxDocument, 64<<20)
 	if c.Estimate == nil {
 		c.Estimate = estimate

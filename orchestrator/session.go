@@ -230,6 +230,9 @@ func (o *Orchestrator) bind(ctx context.Context, hello *mapreduce.Hello, stop co
 		Node: o.jobs.Node(), Epoch: b.Epoch, Heartbeat: o.config.Heartbeat, Drop: b.Drop,
 	}})
 	o.board.enter(s, b.Kept)
+	if err := o.fleetSlots(ctx); err != nil {
+		o.failed(ctx, "asking for the fleet's slots", err)
+	}
 	for _, id := range b.Jobs {
 		o.board.stir(id)
 	}

@@ -36,7 +36,7 @@ func (j *Jobs) turnCtl(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl
 	if state.Running() {
 		ctl.Phase = ctl.State
 		j.setRun(tx, id, ctl)
-	} else {
+	} else if !ctl.Sweeping { // a cancel that is not done has to be seen to
 		tx.Clear(j.keys.Run(mapreduce.TenantID(ctl.Tenant), id))
 	}
 	tx.Set(j.keys.Ctl(id), encode(ctl))
@@ -84,8 +84,8 @@ func (j *Jobs) Pause(ctx context.Context, id mapreduce.JobID, why string) error 
 		if !state.Running() {
 			return "", false, wrongState("pause", id, state)
 		}
-		ctl.State, ctl.Error = uint32(mapreduce.JobPaused), why
-		return why, true, nil
+		ctl.State, ctl.Error = uint32(mapreduce.JobPaused), clip(why)
+		return ctl.Error, true, nil
 	})
 }
 
@@ -102,8 +102,8 @@ func (j *Jobs) Fail(ctx context.Context, id mapreduce.JobID, why string) error {
 		if !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
 		}
-		ctl.State, ctl.Error = uint32(mapreduce.JobFailed), why
-		return why, true, nil
+		ctl.State, ctl.Error = uint32(mapreduce.JobFailed), clip(why)
+		return ctl.Error, true, nil
 	})
 }
 
@@ -118,7 +118,7 @@ func (j *Jobs) Cancel(ctx context.Context, id mapreduce.JobID) error {
 		if !state.CanBecome(mapreduce.JobCancelled) {
 			return "", false, wrongState("cancel", id, state)
 		}
-		ctl.State, ctl.Sweeping = uint32(mapreduce.JobCancelled), true
+		ctl.State, ctl.Sweeping, ctl.Resuming = uint32(mapreduce.JobCancelled), true, false
 		return "cancelled", true, nil
 	})
 }
@@ -151,6 +151,7 @@ func (j *Jobs) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor []
 		tx.ClearRange(j.keys.ReadyAll(id))
 		tx.ClearRange(j.keys.DelayedAll(id))
 		ctl.Sweeping = false
+		tx.Clear(j.keys.Run(mapreduce.TenantID(ctl.Tenant), id))
 		tx.Set(j.keys.Ctl(id), encode(ctl))
 		return j.display(ctx, tx, id, ctl)
 	})
@@ -306,17 +307,16 @@ func (j *Jobs) setBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID, b
 // what they were made of changes.
 func (j *Jobs) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64) error {
 	ctl.Resuming = true
-	for l := level + 1; l < int64(len(ctl.LevelUnits)); l++ {
-		if l == 0 {
-			continue // parsed again, a document gets its units; the others keep theirs
-		}
-		if err := j.dropLevel(ctx, tx, id, l, ctl.LevelUnits[l], int(l) == len(ctl.LevelUnits)-1, ctl.Shards); err != nil {
+	planned := int64(len(ctl.LevelUnits)) // a level beyond may be planned in part
+	for l := max(level, 0) + 1; l <= planned; l++ {
+		// Below that: parsed again, a document gets its units; the others keep
+		// theirs.
+		if err := j.dropLevel(ctx, tx, id, l, ctl.Final && l == planned-1, ctl.Shards); err != nil {
 			return err
 		}
 	}
-	ctl.LevelUnits = ctl.LevelUnits[:min(int64(len(ctl.LevelUnits)), max(level, 0)+1)]
+	ctl.LevelUnits = ctl.LevelUnits[:min(planned, max(level, 0)+1)]
 	ctl.Level, ctl.Final = min(ctl.Level, level), false
-	tx.Clear(j.keys.Plan(id, level+1))
 	tx.Set(j.keys.Ctl(id), encode(ctl))
 	return nil
 }
@@ -329,7 +329,7 @@ const UnitsRunning = "UNITS_RUNNING"
 // entries, and its counters. Unit ids of a level share a prefix, so that takes
 // a few range clears however many there are. A unit that runs stands in the
 // way: what it spends has to be counted first.
-func (j *Jobs) dropLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, level, units int64, last bool, shards int64) error {
+func (j *Jobs) dropLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, level int64, final bool, shards int64) error {
 	running, err := j.counter(ctx, tx, id, keys.Running, level)
 	if err != nil {
 		return err
@@ -341,14 +341,16 @@ func (j *Jobs) dropLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, l
 		}
 	}
 	prefix := mapreduce.UnitID(fmt.Sprintf("reduce_L%d_", level))
-	if last && units == 1 {
+	if final {
 		tx.Clear(j.keys.Unit(id, mapreduce.FinalUnit))
 		tx.Clear(j.keys.Delayed(id, mapreduce.FinalUnit))
 		tx.ClearRange(j.keys.Results(id, mapreduce.FinalUnit))
+		tx.ClearRange(j.keys.State(id, mapreduce.FinalUnit))
 	}
 	tx.ClearRange(j.keys.UnitsWithPrefix(id, prefix))
 	tx.ClearRange(j.keys.ResultsWithPrefix(id, prefix))
 	tx.ClearRange(j.keys.DelayedWithPrefix(id, prefix))
+	tx.ClearRange(j.keys.StatesWithPrefix(id, prefix))
 	tx.ClearRange(j.keys.FailedLevel(id, level))
 	tx.Clear(j.keys.Plan(id, level))
 	for shard := range shards {
@@ -360,6 +362,10 @@ func (j *Jobs) dropLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, l
 	}
 	return nil
 }
+
+// resumed is the message of the event that ends a resume: what came before it
+// in the ledger may have been dropped since.
+const resumed = "resumed"
 
 // goOn is the last step of a resume.
 func (j *Jobs) goOn(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, r mapreduce.Resume) error {
@@ -376,7 +382,7 @@ func (j *Jobs) goOn(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *s
 		state = mapreduce.Reducing
 	}
 	ctl.State, ctl.Error, ctl.Resuming = uint32(state), "", false
-	return j.turnCtl(ctx, tx, id, ctl, "resumed")
+	return j.turnCtl(ctx, tx, id, ctl, resumed)
 }
 
 // retryFailed puts a level's failed units back into their queue, in steps.
@@ -387,7 +393,7 @@ func (j *Jobs) retryFailed(ctx context.Context, id mapreduce.JobID, level int64)
 			if err != nil {
 				return err
 			}
-			if !ctl.Resuming {
+			if !ctl.Resuming || mapreduce.JobState(ctl.State).Running() {
 				return errs.New(errs.Aborted, "job %s is being changed by another request; try again", id)
 			}
 			pairs, more, err := tx.GetRange(ctx, j.keys.FailedLevel(id, level), store.RangeOptions{Limit: stepUnits / 2})
@@ -425,7 +431,7 @@ func (t *turn) retry(ctx context.Context, failed []store.KeyValue) error {
 			return err
 		}
 		t.add(keys.Failed, u.Level, -1)
-		u.Failures, u.Kills = 0, 0
+		u.Failures, u.Kills, u.Started = 0, 0, false
 		t.enqueue(t.tx, t.in.Job, u, keys.ClassRequeued)
 		t.setUnit(t.tx, t.in.Job, u)
 	}

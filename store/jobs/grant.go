@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -23,6 +24,7 @@ type Ask struct {
 // reserved, and what it may yet reserve.
 type Granted struct {
 	Tokens int64
+	Before int64 // what Tokens was
 	Slots  int64
 	Budget int64 // 0 if none is set
 	Rest   int64 // tokens that nobody was granted, of those this phase may spend
@@ -42,8 +44,15 @@ func (j *Jobs) Grant(ctx context.Context, id mapreduce.JobID, ask Ask) (*Granted
 		if err != nil {
 			return err
 		}
-		for _, dead := range ask.Dead {
-			if err := j.takeBack(ctx, tx, id, dead, all); err != nil {
+		for node := range all {
+			dead, err := j.isDead(ctx, tx, node, ask.Dead)
+			if err != nil {
+				return err
+			}
+			if !dead {
+				continue
+			}
+			if err := j.takeBack(ctx, tx, id, node, all); err != nil {
 				return err
 			}
 		}
@@ -63,7 +72,7 @@ func (j *Jobs) Grant(ctx context.Context, id mapreduce.JobID, ask Ask) (*Granted
 		if own.Tokens != before.Tokens || own.Slots != before.Slots {
 			tx.Set(j.keys.Grant(id, j.node), encode(own))
 		}
-		g = &Granted{Tokens: own.Tokens, Slots: own.Slots, Budget: ctl.Budget, Rest: rest - (own.Tokens - before.Tokens)}
+		g = &Granted{Tokens: own.Tokens, Before: before.Tokens, Slots: own.Slots, Budget: ctl.Budget, Rest: rest - (own.Tokens - before.Tokens)}
 		return nil
 	})
 	return g, err
@@ -111,6 +120,19 @@ func (j *Jobs) grants(ctx context.Context, tx store.Tx, id mapreduce.JobID) (map
 	return all, nil
 }
 
+// isDead reports whether a node is known to be dead, or shows no sign of life at
+// all: those of nodes that are dead and hold nothing are removed.
+func (j *Jobs) isDead(ctx context.Context, tx store.Tx, node mapreduce.NodeID, known []mapreduce.NodeID) (bool, error) {
+	if node == j.node {
+		return false, nil
+	}
+	if slices.Contains(known, node) {
+		return true, nil
+	}
+	beat, err := tx.Snapshot().Get(ctx, j.keys.Beat(node))
+	return beat == nil, err
+}
+
 // takeBack reduces a dead node's grant to what it has spent, was charged, and
 // has reserved for attempts that may yet end.
 func (j *Jobs) takeBack(ctx context.Context, tx store.Tx, id mapreduce.JobID, node mapreduce.NodeID, all map[mapreduce.NodeID]*storagev1.Grant) error {
@@ -145,26 +167,59 @@ func (j *Jobs) used(ctx context.Context, r store.Reader, id mapreduce.JobID, nod
 }
 
 // Return gives back what this node was granted and has neither spent nor
-// reserved, and its slots but for keep.
-func (j *Jobs) Return(ctx context.Context, id mapreduce.JobID, keep int64) error {
-	return j.db.Update(ctx, func(tx store.Tx) error {
+// reserved, and its slots, and returns the tokens that it keeps.
+func (j *Jobs) Return(ctx context.Context, id mapreduce.JobID) (kept int64, err error) {
+	err = j.db.Update(ctx, func(tx store.Tx) error {
+		kept = 0
 		var g storagev1.Grant
 		found, err := read(ctx, tx, j.keys.Grant(id, j.node), &g)
 		if err != nil || !found {
 			return err
 		}
-		used, err := j.used(ctx, tx, id, j.node)
-		if err != nil {
+		if kept, err = j.used(ctx, tx, id, j.node); err != nil {
 			return err
 		}
-		if g.Tokens == used && g.Slots <= keep {
+		if g.Tokens == kept && g.Slots == 0 {
 			return nil
 		}
-		g.Tokens, g.Slots = used, min(g.Slots, keep)
+		g.Tokens, g.Slots = kept, 0
 		tx.Set(j.keys.Grant(id, j.node), encode(&g))
 		return nil
 	})
+	return kept, err
 }
+
+// FleetSlots sets how many model calls this node may have under way, at most
+// want and, over all nodes together, at most limit. It returns how many it got.
+func (j *Jobs) FleetSlots(ctx context.Context, want, limit int64, dead []mapreduce.NodeID) (got int64, err error) {
+	err = j.db.Update(ctx, func(tx store.Tx) error {
+		all, err := j.grants(ctx, tx, fleet)
+		if err != nil {
+			return err
+		}
+		got = limit
+		for node, g := range all {
+			gone, err := j.isDead(ctx, tx, node, dead)
+			switch {
+			case err != nil:
+				return err
+			case gone:
+				tx.Clear(j.keys.Grant(fleet, node))
+			case node != j.node:
+				got -= g.Slots
+			}
+		}
+		got = max(0, min(got, want))
+		if own := all[j.node]; own.GetSlots() != got {
+			tx.Set(j.keys.Grant(fleet, j.node), encode(&storagev1.Grant{Slots: got}))
+		}
+		return nil
+	})
+	return got, err
+}
+
+// fleet is the scope of what all jobs share. No job has such an id.
+const fleet mapreduce.JobID = "*"
 
 // A Reservation raises what an attempt has reserved.
 type Reservation struct {
@@ -174,7 +229,9 @@ type Reservation struct {
 
 // Reserve raises reservations of attempts that still stand, and returns for
 // each what it had before, or -1 if it does not stand. The tokens have to be in
-// this node's grant.
+// this node's grant. If the attempt's reservation is in another node's grant,
+// for this node took its session over, what it is raised by moves there: this
+// node's grant is less by that from then on.
 func (j *Jobs) Reserve(ctx context.Context, rs []Reservation) ([]int64, error) {
 	var before []int64
 	err := j.db.Update(ctx, func(tx store.Tx) error {
@@ -189,13 +246,38 @@ func (j *Jobs) Reserve(ctx context.Context, rs []Reservation) ([]int64, error) {
 				continue
 			}
 			before = append(before, u.Reserved)
-			tx.Add(j.keys.Counter(r.Job, keys.Reserved, 0, mapreduce.NodeID(u.Node)), r.Tokens-u.Reserved)
+			owner, more := mapreduce.NodeID(u.Node), r.Tokens-u.Reserved
+			if err := j.moveGrant(ctx, tx, r.Job, owner, more); err != nil {
+				return err
+			}
+			tx.Add(j.keys.Counter(r.Job, keys.Reserved, 0, owner), more)
 			u.Reserved = r.Tokens
 			j.setUnit(tx, r.Job, u)
 		}
 		return nil
 	})
 	return before, err
+}
+
+// moveGrant moves tokens of this node's grant to that of another, so that what
+// each node has used stays within its grant.
+func (j *Jobs) moveGrant(ctx context.Context, tx store.Tx, id mapreduce.JobID, to mapreduce.NodeID, tokens int64) error {
+	if to == j.node || tokens == 0 {
+		return nil
+	}
+	var from, target storagev1.Grant
+	found, err := read(ctx, tx, j.keys.Grant(id, j.node), &from)
+	if err != nil || !found {
+		return err // no budget is set
+	}
+	if _, err := read(ctx, tx, j.keys.Grant(id, to), &target); err != nil {
+		return err
+	}
+	from.Tokens -= tokens
+	target.Tokens += tokens
+	tx.Set(j.keys.Grant(id, j.node), encode(&from))
+	tx.Set(j.keys.Grant(id, to), encode(&target))
+	return nil
 }
 
 // KeepState stores what an agent needs to go on where it is. It returns false

@@ -19,7 +19,8 @@
 //	('mapreduce','held',S,claim)                 Held: the units of one claim
 //	('mapreduce','sess',S)                       Session: who a worker reports to
 //	('mapreduce','beat',O)                       Beat: an orchestrator's sign of life
-//	('mapreduce','grant',J,O)                    Grant: tokens and slots of the job
+//	('mapreduce','grant',J,O)                    Grant: tokens and slots of the job;
+//	                                             J is '*' for slots of the fleet
 //	('mapreduce','ctr',J,name,level,O)           counter, striped by orchestrator
 //	('mapreduce','tally',J,D)                    Tally: chunks of a document
 //	('mapreduce','seal',J,number)                Seal: the chain over checkpoints
@@ -161,6 +162,12 @@ func (s *Space) UnitsWithPrefix(j mapreduce.JobID, prefix mapreduce.UnitID) stor
 // begin with prefix.
 func (s *Space) ResultsWithPrefix(j mapreduce.JobID, prefix mapreduce.UnitID) store.Range {
 	return textPrefix(s.job("result", j), string(prefix))
+}
+
+// StatesWithPrefix returns the range of the agents' states of units whose ids
+// begin with prefix.
+func (s *Space) StatesWithPrefix(j mapreduce.JobID, prefix mapreduce.UnitID) store.Range {
+	return textPrefix(s.job("state", j), string(prefix))
 }
 
 // textPrefix returns the range of keys whose next element is a text that begins
