@@ -1,0 +1,145 @@
+// Package failpoint names the places at which a process may die with something
+// half done, so that tests can make it die there. Each transaction that writes
+// is one, right before its commit and right after; so is what follows from one.
+// A program in which no hook is set pays a comparison with nil for it.
+//
+// It imports nothing of the project, and decides nothing.
+package failpoint
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
+// A Step is what is done between two points.
+type Step string
+
+// The steps of the store's records: each is one transaction.
+const (
+	Begin    Step = "begin"    // a submission is opened
+	Stage    Step = "stage"    // a part of it is stored
+	Flip     Step = "flip"     // it becomes a job, whole
+	Abandon  Step = "abandon"  // it is removed
+	Bind     Step = "bind"     // a worker's session is taken up
+	Turn     Step = "turn"     // reports are taken, units are claimed
+	Started  Step = "started"  // a suspect has begun to run
+	Chunk    Step = "chunk"    // a part of a large output is stored
+	State    Step = "state"    // what an agent keeps is stored
+	Wakeup   Step = "wakeup"   // delayed units go back to their queue
+	Grant    Step = "grant"    // a node is given slots and tokens
+	Return   Step = "return"   // it gives them back
+	Reserve  Step = "reserve"  // an attempt reserves more
+	Plant    Step = "plant"    // a part of a parsed document becomes units
+	Plan     Step = "plan"     // a part of a level is planned; the last part turns the job to it
+	Map      Step = "map"      // a job turns from parsing to mapping
+	Complete Step = "complete" // a job completes
+	Pause    Step = "pause"    // a job is paused
+	Fail     Step = "fail"     // a job fails
+	Resume   Step = "resume"   // a job is made to go on, or its levels above a failure are dropped
+	Retry    Step = "retry"    // failed units go back to their queue
+	Cancel   Step = "cancel"   // a job is cancelled
+	Sweep    Step = "sweep"    // some of its units are
+	Delete   Step = "delete"   // a job is removed
+	Expire   Step = "expire"   // units of a worker that is lost go back to their queue
+	Beat     Step = "beat"     // an orchestrator shows that it lives
+	Forget   Step = "forget"   // one that is dead is forgotten
+	Seal     Step = "seal"     // checkpoints are chained
+)
+
+// The steps of an orchestrator: what it tells workers once a turn is durable.
+const (
+	Answer Step = "answer" // the verdicts
+	Assign Step = "assign" // the units
+)
+
+// Steps returns all steps.
+func Steps() []Step {
+	return []Step{
+		Begin, Stage, Flip, Abandon, Bind, Turn, Started, Chunk, State, Wakeup, Grant, Return, Reserve,
+		Plant, Plan, Map, Complete, Pause, Fail, Resume, Retry, Cancel, Sweep, Delete, Expire, Beat, Forget, Seal,
+		Answer, Assign,
+	}
+}
+
+// A Point is a place: "turn.before" is right before the commit of a turn, and
+// "turn.after" when it is durable and nothing has been done about it.
+type Point string
+
+// Before returns the point at which everything is prepared for s.
+func (s Step) Before() Point { return Point(s) + ".before" }
+
+// After returns the point at which s is done and nobody knows.
+func (s Step) After() Point { return Point(s) + ".after" }
+
+// Points returns all points.
+func Points() []Point {
+	var all []Point
+	for _, s := range Steps() {
+		all = append(all, s.Before(), s.After())
+	}
+	return all
+}
+
+// A Hook is told of every point that is passed, by many goroutines at once. Nil
+// hears nothing.
+type Hook func(Point)
+
+// Around runs fn between the points of s, of which that behind it is passed
+// only if fn succeeds.
+func (h Hook) Around(s Step, fn func() error) error {
+	if h == nil {
+		return fn()
+	}
+	h(s.Before())
+	err := fn()
+	if err == nil {
+		h(s.After())
+	}
+	return err
+}
+
+// Variable is the environment variable that Parse is meant for.
+const Variable = "CODITECT_FAILPOINT"
+
+// Parse makes a hook that ends this process, at once and by SIGKILL, at the
+// n-th pass of a point: "turn.after" or, with n, "turn.after:3". Nothing gives
+// no hook.
+func Parse(s string) (Hook, error) {
+	if s == "" {
+		return nil, nil
+	}
+	name, count, counted := strings.Cut(s, ":")
+	if !slices.Contains(Points(), Point(name)) {
+		return nil, fmt.Errorf("failpoint: no point is called %q", name)
+	}
+	n := int64(1)
+	if counted {
+		var err error
+		if n, err = strconv.ParseInt(count, 10, 64); err != nil || n < 1 {
+			return nil, fmt.Errorf("failpoint: %q of %q must be a number from 1", count, s)
+		}
+	}
+	var passed atomic.Int64
+	return func(p Point) {
+		if p == Point(name) && passed.Add(1) == n {
+			die(p)
+		}
+	}, nil
+}
+
+// die does not return: what the caller would do next must not happen.
+func die(p Point) {
+	fmt.Fprintf(os.Stderr, "failpoint: %s\n", p)
+	self, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = self.Kill()
+	}
+	if err != nil {
+		panic("failpoint: cannot end this process: " + err.Error())
+	}
+	select {}
+}

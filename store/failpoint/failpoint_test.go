@@ -1,0 +1,96 @@
+package failpoint_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/store/failpoint"
+)
+
+func TestPointsAreDistinct(t *testing.T) {
+	seen := make(map[failpoint.Point]bool)
+	for _, p := range failpoint.Points() {
+		if seen[p] {
+			t.Errorf("point %s is listed twice", p)
+		}
+		seen[p] = true
+	}
+	if want := 2 * len(failpoint.Steps()); len(seen) != want {
+		t.Errorf("%d points, want two for each of %d steps", len(seen), want/2)
+	}
+}
+
+func TestAround(t *testing.T) {
+	broken := errors.New("broken")
+	for name, tc := range map[string]struct {
+		err  error
+		want []string
+	}{
+		"done":   {nil, []string{"turn.before", "work", "turn.after"}},
+		"failed": {broken, []string{"turn.before", "work"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			hook := failpoint.Hook(func(p failpoint.Point) { got = append(got, string(p)) })
+			err := hook.Around(failpoint.Turn, func() error {
+				got = append(got, "work")
+				return tc.err
+			})
+			if diff := cmp.Diff(tc.want, got); diff != "" || !errors.Is(err, tc.err) {
+				t.Errorf("Around = %v\n%s", err, diff)
+			}
+		})
+	}
+	if err := failpoint.Hook(nil).Around(failpoint.Turn, func() error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("no hook: %v, want what fn returned", err)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for _, s := range []string{"turn", "turn.during", "turn.after:0", "turn.after:-1", "turn.after:", "turn.after:x"} {
+		if _, err := failpoint.Parse(s); err == nil {
+			t.Errorf("Parse(%q) succeeded", s)
+		}
+	}
+	if hook, err := failpoint.Parse(""); hook != nil || err != nil {
+		t.Errorf("Parse of nothing = %t, %v; want neither hook nor error", hook != nil, err)
+	}
+}
+
+// The test runs itself as the process that dies.
+func TestDies(t *testing.T) {
+	if s := os.Getenv(failpoint.Variable); s != "" {
+		hook, err := failpoint.Parse(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			hook(failpoint.Flip.After())
+			hook(failpoint.Turn.After())
+			os.Stdout.WriteString("passed\n")
+		}
+		return
+	}
+	for s, want := range map[string]int{"turn.after": 0, "turn.after:1": 0, "turn.after:4": 3} {
+		cmd := exec.Command(os.Args[0], "-test.run", "^TestDies$")
+		cmd.Env = append(os.Environ(), failpoint.Variable+"="+s)
+		out, err := cmd.Output()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+			t.Errorf("%s: process ended with %v, want it killed", s, err)
+		}
+		if got := strings.Count(string(out), "passed\n"); got != want {
+			t.Errorf("%s: died after %d passes, want %d", s, got, want)
+		}
+		if !slices.Contains(strings.Fields(string(exit.Stderr)), "turn.after") {
+			t.Errorf("%s: standard error is %q, want it to name the point", s, exit.Stderr)
+		}
+	}
+}
