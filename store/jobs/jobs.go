@@ -18,6 +18,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -34,6 +35,7 @@ type Jobs struct {
 	keys *keys.Space
 	node mapreduce.NodeID
 	now  func() time.Time
+	hook failpoint.Hook // nil in production
 }
 
 // New returns the records kept in db under space, as written by node. The clock
@@ -47,6 +49,32 @@ func (j *Jobs) Node() mapreduce.NodeID { return j.node }
 
 // DB returns the database underneath, for its counters.
 func (j *Jobs) DB() *store.DB { return j.db }
+
+// SetHook has h told of every point that is passed. It is for tests that end the
+// process there, and must be called before anything else.
+func (j *Jobs) SetHook(h failpoint.Hook) { j.hook = h }
+
+// Around runs fn between the points of a step; see failpoint.Hook.
+func (j *Jobs) Around(s failpoint.Step, fn func() error) error { return j.hook.Around(s, fn) }
+
+// update runs fn in a transaction until it commits, with the points of s before
+// each commit and after the last.
+func (j *Jobs) update(ctx context.Context, s failpoint.Step, fn func(tx store.Tx) error) error {
+	if j.hook == nil {
+		return j.db.Update(ctx, fn)
+	}
+	err := j.db.Update(ctx, func(tx store.Tx) error {
+		err := fn(tx)
+		if err == nil {
+			j.hook(s.Before())
+		}
+		return err
+	})
+	if err == nil {
+		j.hook(s.After())
+	}
+	return err
+}
 
 func (j *Jobs) micros() int64 { return j.now().UnixMicro() }
 
