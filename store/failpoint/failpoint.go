@@ -32,6 +32,7 @@ const (
 	Wakeup   Step = "wakeup"   // delayed units go back to their queue
 	Grant    Step = "grant"    // a node is given slots and tokens
 	Return   Step = "return"   // it gives them back
+	Fleet    Step = "fleet"    // a node is given a part of the model calls of all
 	Reserve  Step = "reserve"  // an attempt reserves more
 	Plant    Step = "plant"    // a part of a parsed document becomes units
 	Plan     Step = "plan"     // a part of a level is planned; the last part turns the job to it
@@ -59,7 +60,7 @@ const (
 // Steps returns all steps.
 func Steps() []Step {
 	return []Step{
-		Begin, Stage, Flip, Abandon, Bind, Turn, Started, Chunk, State, Wakeup, Grant, Return, Reserve,
+		Begin, Stage, Flip, Abandon, Bind, Turn, Started, Chunk, State, Wakeup, Grant, Return, Fleet, Reserve,
 		Plant, Plan, Map, Complete, Pause, Fail, Resume, Retry, Cancel, Sweep, Delete, Expire, Beat, Forget, Seal,
 		Answer, Assign,
 	}

@@ -9,14 +9,15 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
 // change turns the switch of a job: it runs fn on it in a transaction, and if
 // fn returns true writes it with its epoch raised, the record for display, and
 // the event.
-func (j *Jobs) change(ctx context.Context, id mapreduce.JobID, fn func(tx store.Tx, ctl *storagev1.Ctl) (message string, changed bool, err error)) error {
-	return j.db.Update(ctx, func(tx store.Tx) error {
+func (j *Jobs) change(ctx context.Context, s failpoint.Step, id mapreduce.JobID, fn func(tx store.Tx, ctl *storagev1.Ctl) (message string, changed bool, err error)) error {
+	return j.update(ctx, s, func(tx store.Tx) error {
 		ctl, err := j.ctl(ctx, tx, id)
 		if err != nil {
 			return err
@@ -76,7 +77,7 @@ func totalUnits(ctl *storagev1.Ctl) int64 {
 
 // Pause stops a running job's claims. A job that is paused stays so.
 func (j *Jobs) Pause(ctx context.Context, id mapreduce.JobID, why string) error {
-	return j.change(ctx, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+	return j.change(ctx, failpoint.Pause, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		state := mapreduce.JobState(ctl.State)
 		if state == mapreduce.JobPaused {
 			return "", false, nil
@@ -98,7 +99,7 @@ func wrongState(verb string, id mapreduce.JobID, s mapreduce.JobState) error {
 
 // Fail ends a running job. A job that does not run stays as it is.
 func (j *Jobs) Fail(ctx context.Context, id mapreduce.JobID, why string) error {
-	return j.change(ctx, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+	return j.change(ctx, failpoint.Fail, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		if !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
 		}
@@ -110,7 +111,7 @@ func (j *Jobs) Fail(ctx context.Context, id mapreduce.JobID, why string) error {
 // Cancel ends a job that has not ended: from here on its finishes are refused.
 // Its units are swept by SweepCancelled.
 func (j *Jobs) Cancel(ctx context.Context, id mapreduce.JobID) error {
-	return j.change(ctx, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+	return j.change(ctx, failpoint.Cancel, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		state := mapreduce.JobState(ctl.State)
 		if state == mapreduce.JobCancelled {
 			return "", false, nil
@@ -127,7 +128,7 @@ func (j *Jobs) Cancel(ctx context.Context, id mapreduce.JobID) error {
 // beginning with the unit ids from cursor on; it returns the next cursor and
 // whether all are done.
 func (j *Jobs) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor []byte) (next []byte, done bool, err error) {
-	err = j.db.Update(ctx, func(tx store.Tx) error {
+	err = j.update(ctx, failpoint.Sweep, func(tx store.Tx) error {
 		next, done = nil, true
 		ctl, err := j.ctl(ctx, tx, id)
 		if err != nil || !ctl.Sweeping {
@@ -183,7 +184,7 @@ func (j *Jobs) cancelUnits(tx store.Tx, id mapreduce.JobID, pairs []store.KeyVal
 
 // Delete removes an ended job with everything it holds.
 func (j *Jobs) Delete(ctx context.Context, id mapreduce.JobID) error {
-	return j.db.Update(ctx, func(tx store.Tx) error {
+	return j.update(ctx, failpoint.Delete, func(tx store.Tx) error {
 		ctl, err := j.ctl(ctx, tx, id)
 		if err != nil {
 			return err
@@ -228,7 +229,7 @@ func (j *Jobs) Resume(ctx context.Context, id mapreduce.JobID, r mapreduce.Resum
 // resumeStep either names a level with failed units to be tried again, or ends
 // the resume.
 func (j *Jobs) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) (level int64, done bool, err error) {
-	err = j.db.Update(ctx, func(tx store.Tx) error {
+	err = j.update(ctx, failpoint.Resume, func(tx store.Tx) error {
 		level, done = 0, true
 		ctl, err := j.ctl(ctx, tx, id)
 		if err != nil {
@@ -388,7 +389,7 @@ func (j *Jobs) goOn(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *s
 // retryFailed puts a level's failed units back into their queue, in steps.
 func (j *Jobs) retryFailed(ctx context.Context, id mapreduce.JobID, level int64) error {
 	for done := false; !done; {
-		err := j.db.Update(ctx, func(tx store.Tx) error {
+		err := j.update(ctx, failpoint.Retry, func(tx store.Tx) error {
 			ctl, err := j.ctl(ctx, tx, id)
 			if err != nil {
 				return err

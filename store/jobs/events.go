@@ -12,6 +12,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
 )
 
 // head returns the last seal of a job, an empty one if there is none.
@@ -31,7 +32,7 @@ const sealLimit = 2000
 // covered. Checkpoints are only ever added behind those that can be read, so
 // what is read by snapshot is all there is up to its last one.
 func (j *Jobs) Seal(ctx context.Context, id mapreduce.JobID) (covered int, err error) {
-	err = j.db.Update(ctx, func(tx store.Tx) error {
+	err = j.update(ctx, failpoint.Seal, func(tx store.Tx) error {
 		covered = 0
 		if _, err := j.ctl(ctx, tx.Snapshot(), id); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -35,7 +36,7 @@ type Granted struct {
 // nor its parallelism.
 func (j *Jobs) Grant(ctx context.Context, id mapreduce.JobID, ask Ask) (*Granted, error) {
 	var g *Granted
-	err := j.db.Update(ctx, func(tx store.Tx) error {
+	err := j.update(ctx, failpoint.Grant, func(tx store.Tx) error {
 		ctl, err := j.ctl(ctx, tx, id)
 		if err != nil {
 			return err
@@ -169,7 +170,7 @@ func (j *Jobs) used(ctx context.Context, r store.Reader, id mapreduce.JobID, nod
 // Return gives back what this node was granted and has neither spent nor
 // reserved, and its slots, and returns the tokens that it keeps.
 func (j *Jobs) Return(ctx context.Context, id mapreduce.JobID) (kept int64, err error) {
-	err = j.db.Update(ctx, func(tx store.Tx) error {
+	err = j.update(ctx, failpoint.Return, func(tx store.Tx) error {
 		kept = 0
 		var g storagev1.Grant
 		found, err := read(ctx, tx, j.keys.Grant(id, j.node), &g)
@@ -192,7 +193,7 @@ func (j *Jobs) Return(ctx context.Context, id mapreduce.JobID) (kept int64, err 
 // FleetSlots sets how many model calls this node may have under way, at most
 // want and, over all nodes together, at most limit. It returns how many it got.
 func (j *Jobs) FleetSlots(ctx context.Context, want, limit int64, dead []mapreduce.NodeID) (got int64, err error) {
-	err = j.db.Update(ctx, func(tx store.Tx) error {
+	err = j.update(ctx, failpoint.Fleet, func(tx store.Tx) error {
 		all, err := j.grants(ctx, tx, fleet)
 		if err != nil {
 			return err
@@ -234,7 +235,7 @@ type Reservation struct {
 // node's grant is less by that from then on.
 func (j *Jobs) Reserve(ctx context.Context, rs []Reservation) ([]int64, error) {
 	var before []int64
-	err := j.db.Update(ctx, func(tx store.Tx) error {
+	err := j.update(ctx, failpoint.Reserve, func(tx store.Tx) error {
 		before = before[:0]
 		for _, r := range rs {
 			u, err := j.unit(ctx, tx, r.Job, r.Unit)
@@ -284,7 +285,7 @@ func (j *Jobs) moveGrant(ctx context.Context, tx store.Tx, id mapreduce.JobID, t
 // if the attempt no longer stands.
 func (j *Jobs) KeepState(ctx context.Context, s mapreduce.AgentState) (bool, error) {
 	stands := false
-	err := j.db.Update(ctx, func(tx store.Tx) error {
+	err := j.update(ctx, failpoint.State, func(tx store.Tx) error {
 		u, err := j.unit(ctx, tx, s.Job, s.Unit)
 		if err != nil {
 			return err

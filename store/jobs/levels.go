@@ -8,6 +8,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/store/tuple"
 )
@@ -139,7 +140,7 @@ type Next struct {
 // another node. Each step begins where the one before it, of whichever node,
 // ended.
 func (j *Jobs) PlanStep(ctx context.Context, id mapreduce.JobID, n Next) (done bool, err error) {
-	err = j.db.Update(ctx, func(tx store.Tx) error {
+	err = j.update(ctx, failpoint.Plan, func(tx store.Tx) error {
 		done = true
 		ctl, err := j.ctl(ctx, tx, id)
 		if err != nil {
@@ -289,7 +290,7 @@ func (p *planner) plant(unit mapreduce.UnitID, kind mapreduce.UnitKind, in *stor
 
 // Complete ends a job whose last level has ended.
 func (j *Jobs) Complete(ctx context.Context, id mapreduce.JobID, epoch int64) error {
-	return j.change(ctx, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+	return j.change(ctx, failpoint.Complete, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		if ctl.Epoch != epoch || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
 		}
@@ -337,7 +338,7 @@ func (j *Jobs) plantDocument(ctx context.Context, id mapreduce.JobID, epoch int6
 }
 
 func (j *Jobs) plantBatch(ctx context.Context, id mapreduce.JobID, epoch int64, b *Batch) error {
-	return j.db.Update(ctx, func(tx store.Tx) error {
+	return j.update(ctx, failpoint.Plant, func(tx store.Tx) error {
 		ctl, err := j.ctl(ctx, tx, id)
 		if err != nil || ctl.Epoch != epoch {
 			return err
@@ -361,7 +362,7 @@ func (j *Jobs) plantBatch(ctx context.Context, id mapreduce.JobID, epoch int64, 
 }
 
 func (j *Jobs) startMapping(ctx context.Context, id mapreduce.JobID, epoch int64) error {
-	return j.change(ctx, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+	return j.change(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		if ctl.Epoch != epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -267,7 +268,7 @@ func (j *Jobs) Delayed(ctx context.Context, id mapreduce.JobID, limit int) ([]De
 // it did.
 func (j *Jobs) Wakeup(ctx context.Context, id mapreduce.JobID, units []mapreduce.UnitID) ([]Candidate, error) {
 	var woken []Candidate
-	err := j.db.Update(ctx, func(tx store.Tx) error {
+	err := j.update(ctx, failpoint.Wakeup, func(tx store.Tx) error {
 		woken = nil
 		if _, err := j.ctl(ctx, tx, id); err != nil {
 			return err

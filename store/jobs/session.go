@@ -8,6 +8,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -44,7 +45,7 @@ func (j *Jobs) Bind(ctx context.Context, hello *mapreduce.Hello, epoch int64) (*
 		named[h] = true
 	}
 	var b *Binding
-	err := j.db.Update(ctx, func(tx store.Tx) error {
+	err := j.update(ctx, failpoint.Bind, func(tx store.Tx) error {
 		b = &Binding{Epoch: epoch}
 		var sess storagev1.Session
 		if _, err := read(ctx, tx, j.keys.Session(id), &sess); err != nil {
@@ -96,7 +97,7 @@ type Loss struct {
 // one that loses too many workers fails.
 func (j *Jobs) Expire(ctx context.Context, id mapreduce.SessionID, node mapreduce.NodeID, epoch int64, running map[mapreduce.Held]bool) (*Loss, error) {
 	var loss *Loss
-	err := j.db.Update(ctx, func(tx store.Tx) error {
+	err := j.update(ctx, failpoint.Expire, func(tx store.Tx) error {
 		loss = &Loss{Done: true}
 		var sess storagev1.Session
 		found, err := read(ctx, tx, j.keys.Session(id), &sess)
@@ -376,7 +377,7 @@ func (s *sweep) dropped(holding []mapreduce.Held) []mapreduce.Held {
 // worker down is known. It is kept only for units under suspicion: the rest are
 // known to their orchestrator alone.
 func (j *Jobs) Started(ctx context.Context, held []mapreduce.Held) error {
-	return j.db.Update(ctx, func(tx store.Tx) error {
+	return j.update(ctx, failpoint.Started, func(tx store.Tx) error {
 		for _, h := range held {
 			u, err := j.unit(ctx, tx, h.Job, h.Unit)
 			if err != nil {
@@ -393,7 +394,7 @@ func (j *Jobs) Started(ctx context.Context, held []mapreduce.Held) error {
 
 // Beat shows that this node lives.
 func (j *Jobs) Beat(ctx context.Context, count int64) error {
-	return j.db.Update(ctx, func(tx store.Tx) error {
+	return j.update(ctx, failpoint.Beat, func(tx store.Tx) error {
 		tx.Set(j.keys.Beat(j.node), encode(&storagev1.Beat{Count: count}))
 		return nil
 	})
@@ -426,7 +427,7 @@ func (j *Jobs) Beats(ctx context.Context) (map[mapreduce.NodeID]int64, error) {
 
 // Forget removes the sign of life of a node that is dead and holds nothing.
 func (j *Jobs) Forget(ctx context.Context, node mapreduce.NodeID, count int64) error {
-	return j.db.Update(ctx, func(tx store.Tx) error {
+	return j.update(ctx, failpoint.Forget, func(tx store.Tx) error {
 		var b storagev1.Beat
 		found, err := read(ctx, tx, j.keys.Beat(node), &b)
 		if err != nil || !found || b.Count != count {

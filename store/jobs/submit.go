@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -37,7 +38,7 @@ type SkippedAt struct {
 // Begin opens a submission under an id that no job has; if one has it, Begin
 // fails with errs.Exists and the caller draws again.
 func (j *Jobs) Begin(ctx context.Context, id mapreduce.JobID, spec *storagev1.Spec) error {
-	return j.db.Update(ctx, func(tx store.Tx) error {
+	return j.update(ctx, failpoint.Begin, func(tx store.Tx) error {
 		values, err := tx.GetAll(ctx, [][]byte{j.keys.Ctl(id), j.keys.Ingest(id)})
 		if err != nil {
 			return err
@@ -58,7 +59,7 @@ func (j *Jobs) Begin(ctx context.Context, id mapreduce.JobID, spec *storagev1.Sp
 // Stage stores a part of a submission. Nobody sees it before Flip. A unit whose
 // id another document's unit has is refused with errs.Exists.
 func (j *Jobs) Stage(ctx context.Context, id mapreduce.JobID, b *Batch) error {
-	return j.db.Update(ctx, func(tx store.Tx) error {
+	return j.update(ctx, failpoint.Stage, func(tx store.Tx) error {
 		if err := j.ingesting(ctx, tx, id); err != nil {
 			return err
 		}
@@ -143,7 +144,7 @@ type Flip struct {
 // this one becomes visible.
 func (j *Jobs) Flip(ctx context.Context, id mapreduce.JobID, f *Flip) (mapreduce.JobID, error) {
 	winner := id
-	err := j.db.Update(ctx, func(tx store.Tx) error {
+	err := j.update(ctx, failpoint.Flip, func(tx store.Tx) error {
 		winner = id
 		done, err := tx.Get(ctx, j.keys.Ctl(id))
 		if err != nil || done != nil { // done: an earlier run committed
@@ -215,7 +216,7 @@ func (j *Jobs) Requested(ctx context.Context, t mapreduce.TenantID, r mapreduce.
 // Abandon removes what a submission staged. If it became a job after all,
 // nothing happens.
 func (j *Jobs) Abandon(ctx context.Context, id mapreduce.JobID) error {
-	return j.db.Update(ctx, func(tx store.Tx) error {
+	return j.update(ctx, failpoint.Abandon, func(tx store.Tx) error {
 		v, err := tx.Get(ctx, j.keys.Ingest(id))
 		if err != nil || v == nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -109,7 +110,7 @@ type Claimed struct {
 //     called again with the same t.
 func (j *Jobs) Turn(ctx context.Context, t *Turn) (*TurnResult, error) {
 	var out *TurnResult
-	err := j.db.Update(ctx, func(tx store.Tx) error {
+	err := j.update(ctx, failpoint.Turn, func(tx store.Tx) error {
 		run := &turn{Jobs: j, tx: tx, in: t, out: &TurnResult{}, counts: make(map[count]int64)}
 		out = run.out
 		return run.do(ctx)
@@ -638,7 +639,7 @@ func standing(u *storagev1.Unit, attempt int) bool {
 // report that publishes it. It returns false if the attempt no longer stands.
 func (j *Jobs) WriteChunks(ctx context.Context, chunks []mapreduce.ResultChunk) (bool, error) {
 	stands := false
-	err := j.db.Update(ctx, func(tx store.Tx) error {
+	err := j.update(ctx, failpoint.Chunk, func(tx store.Tx) error {
 		c := chunks[0]
 		u, err := j.unit(ctx, tx, c.Job, c.Unit)
 		if err != nil {
