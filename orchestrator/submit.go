@@ -117,6 +117,7 @@ func (in *ingest) document(ctx context.Context, d *mapreduce.Document) error {
 	if err := checkDocument(d, n); err != nil {
 		return err
 	}
+	d.ID = mapreduce.Unreserve(d.ID)
 	skip := in.reason(d)
 	if skip != "" {
 		in.flip.Skipped++

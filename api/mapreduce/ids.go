@@ -58,6 +58,34 @@ func ReduceUnit(level, i int) UnitID {
 	return UnitID(fmt.Sprintf("reduce_L%d_%d", level, i))
 }
 
+// Names that the units of a job have apart from documents: whole names, what
+// begins with the mark of a parse unit, and what ends like a chunk or a part.
+var (
+	reservedName   = regexp.MustCompile(`(?s)^(final|direct|plan|batch_[0-9]+|reduce_L[0-9]+_[0-9]+|parse_.*)$`)
+	reservedEnding = regexp.MustCompile(`_(chunk|part)_[0-9]+$`)
+)
+
+// Reserved reports whether id is, or looks like, the name of a unit that is not
+// a whole document.
+func (id DocumentID) Reserved() bool {
+	return reservedName.MatchString(string(id)) || reservedEnding.MatchString(string(id))
+}
+
+// Unreserve returns id, or if it is reserved, id with one character
+// percent-encoded so that it is not: the first, or the underscore before the
+// number it ends in. No two units of a job so share a name.
+func Unreserve(id DocumentID) DocumentID {
+	head, rest := "", string(id)
+	if reservedName.MatchString(rest) {
+		head, rest = fmt.Sprintf("%%%02X", rest[0]), rest[1:]
+	}
+	if reservedEnding.MatchString(rest) {
+		cut := strings.LastIndexByte(rest, '_')
+		rest = rest[:cut] + "%5F" + rest[cut+1:]
+	}
+	return DocumentID(head + rest)
+}
+
 const idAlphabet = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 // NewJobID returns the id of a job submitted at t; random yields the last six

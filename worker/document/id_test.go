@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
 )
 
@@ -83,7 +84,7 @@ func TestIDProperties(t *testing.T) {
 		if got := decodeID(id); got != path {
 			t.Fatalf("ID(%q) = %q decodes to %q", path, id, got)
 		}
-		if document.Reserved(id) {
+		if mapreduce.DocumentID(id).Reserved() {
 			t.Fatalf("ID(%q) = %q is reserved", path, id)
 		}
 		if !utf8.ValidString(id) || strings.ContainsAny(id, "\n\r\x00\u0085\u2028") {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/document"
 )
 
@@ -143,7 +144,7 @@ func FuzzLines(f *testing.F) {
 					t.Fatalf("error %v", err)
 				}
 				line = bad.Line
-			} else if !utf8.ValidString(rec.Text) || strings.TrimSpace(rec.Text) == "" || document.Reserved(rec.ID) {
+			} else if !utf8.ValidString(rec.Text) || strings.TrimSpace(rec.Text) == "" || mapreduce.DocumentID(rec.ID).Reserved() {
 				t.Fatalf("record %+v", rec)
 			}
 			if line <= last || line > strings.Count(file, "\n")+1 {
