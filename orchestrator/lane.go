@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
@@ -75,8 +76,8 @@ func (o *Orchestrator) take(ctx context.Context, t *task) {
 		return
 	}
 	gave := o.board.apply(t, res)
-	o.answer(t, res)
-	o.assign(ctx, t, res)
+	o.jobs.Around(failpoint.Answer, func() { o.answer(t, res) })
+	o.jobs.Around(failpoint.Assign, func() { o.assign(ctx, t, res) })
 	o.after(t.run, res, gave)
 }
 

@@ -89,18 +89,15 @@ func Points() []Point {
 // hears nothing.
 type Hook func(Point)
 
-// Around runs fn between the points of s, of which that behind it is passed
-// only if fn succeeds.
-func (h Hook) Around(s Step, fn func() error) error {
+// Around runs fn between the points of s.
+func (h Hook) Around(s Step, fn func()) {
 	if h == nil {
-		return fn()
+		fn()
+		return
 	}
 	h(s.Before())
-	err := fn()
-	if err == nil {
-		h(s.After())
-	}
-	return err
+	fn()
+	h(s.After())
 }
 
 // Variable is the environment variable that Parse is meant for.

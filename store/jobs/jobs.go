@@ -55,7 +55,7 @@ func (j *Jobs) DB() *store.DB { return j.db }
 func (j *Jobs) SetHook(h failpoint.Hook) { j.hook = h }
 
 // Around runs fn between the points of a step; see failpoint.Hook.
-func (j *Jobs) Around(s failpoint.Step, fn func() error) error { return j.hook.Around(s, fn) }
+func (j *Jobs) Around(s failpoint.Step, fn func()) { j.hook.Around(s, fn) }
 
 // update runs fn in a transaction until it commits, with the points of s before
 // each commit and after the last.
