@@ -54,6 +54,11 @@ func (t *tx) get(ctx context.Context, key []byte, serializable bool) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
+	return t.under(own, key)
+}
+
+// under returns the value of key under what the transaction's writes do to it.
+func (t *tx) under(own pending, key []byte) ([]byte, error) {
 	if own.known() {
 		return bytes.Clone(own.over(nil)), nil
 	}
@@ -99,21 +104,13 @@ func (t *tx) getAll(ctx context.Context, keys [][]byte, serializable bool) ([][]
 		if own.effect == untouched {
 			values[i], err = a.get(t.view, key)
 		} else {
-			values[i], err = t.underOwn(own, key)
+			values[i], err = t.under(own, key)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	return values, nil
-}
-
-func (t *tx) underOwn(own pending, key []byte) ([]byte, error) {
-	if own.known() {
-		return bytes.Clone(own.over(nil)), nil
-	}
-	base, err := t.view.get(key)
-	return own.over(base), err
 }
 
 func totalSize(keys [][]byte) (n int) {

@@ -108,6 +108,11 @@ func (w *writes) at(key []byte) pending {
 		return pending{}
 	}
 	w.update()
+	return w.look(key)
+}
+
+// look returns the effect on key of the writes that the overlay holds.
+func (w *writes) look(key []byte) pending {
 	if p, ok := w.points[string(key)]; ok {
 		return p
 	}
@@ -177,11 +182,7 @@ func (w *writes) put(key []byte, p pending) {
 // plus returns what an Add makes of the effect that its key has before it. The
 // overlay holds all writes before o.
 func (w *writes) plus(o op) pending {
-	before, ok := w.points[string(o.key)]
-	if i := clearedAfter(w.cleared, o.key); !ok && i < len(w.cleared) && bytes.Compare(w.cleared[i].Begin, o.key) <= 0 {
-		before.effect = removed
-	}
-	delta := uint64(o.number)
+	before, delta := w.look(o.key), uint64(o.number)
 	if before.known() {
 		return pending{effect: replaced, value: encodeSum(decodeSum(before.over(nil)) + delta)}
 	}
