@@ -72,6 +72,9 @@ func (s *session) usable(r *run) bool {
 	if s.gone || s.draining || !s.agents[r.spec.Provider] {
 		return false
 	}
+	if r.spec.OnBreaker == mapreduce.BreakerSkip {
+		return true // its units end with an error there, rather than wait
+	}
 	until, open := s.breakers[breakerOf(r.spec)]
 	return !open || time.Now().After(until)
 }
