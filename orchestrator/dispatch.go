@@ -188,7 +188,7 @@ func (o *Orchestrator) inputs(ctx context.Context, id mapreduce.JobID, u *storag
 			return err
 		}
 		l.add(input, data)
-		if out, err := output.Decode(data); err == nil && in.Level > 0 {
+		if out, err := output.Decode(data); err == nil && in.Level > 0 && named(out) {
 			reduced = append(reduced, out)
 		}
 		return nil
@@ -199,11 +199,13 @@ func (o *Orchestrator) inputs(ctx context.Context, id mapreduce.JobID, u *storag
 	return l.pieces, o.referred(ctx, id, reduced, l)
 }
 
+// named reports whether an output only names some of its records.
+func named(o *output.Output) bool { return len(o.Open) > 0 || len(o.Entries) > 0 }
+
 // referred adds the records that inputs name without holding them, where more
 // than one input names their entity.
 func (o *Orchestrator) referred(ctx context.Context, id mapreduce.JobID, reduced []*output.Output, l *loader) error {
-	wanted := output.Wanted(reduced)
-	if len(wanted) == 0 {
+	if len(reduced) == 0 {
 		return nil
 	}
 	rec, err := o.jobs.Record(ctx, id)
@@ -214,6 +216,7 @@ func (o *Orchestrator) referred(ctx context.Context, id mapreduce.JobID, reduced
 	if err != nil {
 		return err
 	}
+	wanted := output.Wanted(s, reduced, l.a.Kind == mapreduce.KindFinal)
 	for len(wanted) > 0 {
 		n := 1
 		for n < len(wanted) && wanted[n].Unit == wanted[0].Unit {

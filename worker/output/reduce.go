@@ -13,9 +13,10 @@ import (
 // to; all other records pass on as they stand in the outputs of their units.
 //
 // inputs are in order of the input, map outputs or reduced ones. referred hold
-// the records that Wanted named.
-func Reduce(s *schema.Schema, inputs, referred []*Output) *Output {
-	r := &reducer{schema: s, out: &Output{Citations: make(map[merge.Citation]Citation)}}
+// the records that Wanted named. last says that nothing comes after: pieces of
+// documents that are still missing have failed.
+func Reduce(s *schema.Schema, inputs, referred []*Output, last bool) *Output {
+	r := &reducer{schema: s, last: last, out: &Output{Citations: make(map[merge.Citation]Citation)}}
 	for _, in := range slices.Concat(inputs, referred) {
 		maps.Copy(r.out.Citations, in.Citations)
 		r.entries = append(r.entries, in.Entries...)
@@ -42,6 +43,7 @@ func Reduce(s *schema.Schema, inputs, referred []*Output) *Output {
 
 type reducer struct {
 	schema  *schema.Schema
+	last    bool
 	entries []Entry
 	out     *Output
 }
@@ -54,15 +56,15 @@ func (r *reducer) group() {
 		return
 	}
 	for i, e := range r.entries {
-		if e.whole() {
+		if r.whole(&e) {
 			r.entries[i].Accumulator = merge.Rekey(r.schema, []merge.Accumulator{e.Accumulator})[0]
 		}
 	}
 	r.entries = join(r.entries)
 }
 
-// whole reports whether all pieces of the document are in the entry.
-func (e *Entry) whole() bool { return e.Chunks <= len(e.Members) }
+// whole reports whether no more pieces of the entry's document are to come.
+func (r *reducer) whole(e *Entry) bool { return r.last || e.Chunks <= len(e.Members) }
 
 // join merges entries of the same entity, and returns one for each in the order
 // of the input.
@@ -97,7 +99,7 @@ func join(entries []Entry) []Entry {
 func (r *reducer) keep() {
 	for _, e := range r.entries {
 		switch {
-		case len(e.Members) > 1 || !e.whole():
+		case len(e.Members) > 1 || !r.whole(&e):
 			r.out.Entries = append(r.out.Entries, e)
 		case merge.MayMeet(e.Entity):
 			r.out.Open = append(r.out.Open, Open{e.Entity, e.Members[0]})
@@ -120,17 +122,20 @@ func (r *reducer) prune() {
 	r.out.Citations = used
 }
 
-// Wanted returns the records that a reduce of inputs needs beside them: those of
-// entities that more than one input names.
-func Wanted(inputs []*Output) []Open {
+// Wanted returns the records that a Reduce of inputs needs beside them: those
+// that inputs only name, of entities that something else in them belongs to.
+func Wanted(s *schema.Schema, inputs []*Output, last bool) []Open {
+	r := &reducer{schema: s, last: last}
 	count := make(map[string]int)
 	for _, in := range inputs {
-		for _, e := range in.Entries {
-			count[e.Entity]++
-		}
+		r.entries = append(r.entries, in.Entries...)
 		for _, op := range in.Open {
 			count[op.Entity]++
 		}
+	}
+	r.group() // pieces of a document may tell only together which entity it is
+	for _, e := range r.entries {
+		count[e.Entity]++
 	}
 	var wanted []Open
 	for _, in := range inputs {

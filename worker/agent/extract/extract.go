@@ -210,7 +210,7 @@ func (p *program) reduce(task *agent.Task) (*agent.Result, error) {
 			inputs = append(inputs, out)
 		}
 	}
-	data, err := output.Reduce(p.schema, inputs, referred).Encode()
+	data, err := output.Reduce(p.schema, inputs, referred, task.Kind == mapreduce.KindFinal).Encode()
 	if err != nil {
 		return nil, agent.Permanent(err)
 	}

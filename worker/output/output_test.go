@@ -1,0 +1,204 @@
+package output_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/refs"
+)
+
+func parse(t testing.TB, tail string) *schema.Schema {
+	t.Helper()
+	s, err := schema.Parse("schema.yaml", []byte(`
+title: thing
+type: object
+properties:
+  id: {type: string}
+  n: {type: number, x-coditect: {merge: max}}
+  tags: {type: array, items: {type: string}}
+`+tail))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// mapped draws the outputs of map units over documents of one or more chunks.
+func mapped(t *rapid.T, s *schema.Schema) []*output.Output {
+	var all []*output.Output
+	for doc := range rapid.IntRange(1, 12).Draw(t, "documents") {
+		chunks := rapid.SampledFrom([]int{1, 1, 1, 2, 5}).Draw(t, "chunks")
+		for chunk := range chunks {
+			out := &output.Output{}
+			index := int64(doc)<<20 | int64(chunk)
+			r := merge.Record{Document: fmt.Sprint("d", doc), Order: merge.Order{Unit: index}}
+			for _, field := range []string{"id", "n", "tags"} {
+				if rapid.Bool().Draw(t, "has "+field) {
+					r.Values = append(r.Values, value(t, out, field, r.Document, index))
+				} else {
+					r.Missing = append(r.Missing, merge.Missing{Field: field, Reason: "not there"})
+				}
+			}
+			out.Entries = []output.Entry{{
+				Members: []output.Member{{Unit: index}}, Accumulator: merge.Accumulate(s, r), Chunks: chunks,
+			}}
+			all = append(all, out)
+		}
+	}
+	return all
+}
+
+func value(t *rapid.T, out *output.Output, field, document string, unit int64) merge.Value {
+	v := merge.Value{Field: field, Confidence: rapid.Float64Range(0, 1).Draw(t, "confidence")}
+	switch field {
+	case "id":
+		v.Value = rapid.SampledFrom([]string{"k1", "k2", "k3"}).Draw(t, "id")
+	case "n":
+		v.Value = json.Number(fmt.Sprint(rapid.IntRange(0, 5).Draw(t, "n")))
+	default:
+		v.Value = []any{rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "tag")}
+	}
+	start := rapid.IntRange(0, 99).Draw(t, "start")
+	v.Citations = []merge.Citation{out.Cite(output.Citation{
+		ID: refs.New(refs.DocumentHash{}, int(unit)+start, start+1, field), Document: document, Unit: fmt.Sprint(unit),
+		Start: int64(start), End: int64(start + 1), ByteStart: int64(start), ByteEnd: int64(start + 1),
+		Quote: field, Grade: "exact",
+	})}
+	return v
+}
+
+// stored sends an output through its stored form.
+func stored(t *rapid.T, o *output.Output) *output.Output {
+	data, err := o.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := output.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return back
+}
+
+func TestStoredFormLosesNothing(t *testing.T) {
+	s := parse(t, "")
+	rapid.Check(t, func(t *rapid.T) {
+		for _, o := range mapped(t, s) {
+			if diff := cmp.Diff(o, stored(t, o), cmpopts.EquateEmpty()); diff != "" {
+				t.Fatalf("after a round trip (-want +got):\n%s", diff)
+			}
+		}
+	})
+}
+
+// final returns the entities of a result as a tree of reductions leaves them:
+// those the last output holds, and the records that nothing merged.
+func final(s *schema.Schema, last *output.Output, maps []*output.Output) []merge.Result {
+	merged, within := make(map[output.Member]output.Entry), make(map[output.Member]bool)
+	for _, e := range last.Entries {
+		merged[e.Members[0]] = e
+		for _, m := range e.Members[1:] {
+			within[m] = true
+		}
+	}
+	var all []merge.Result
+	for _, o := range maps {
+		for _, e := range o.Entries {
+			if within[e.Members[0]] {
+				continue
+			}
+			if m, ok := merged[e.Members[0]]; ok {
+				e = m
+			}
+			all = append(all, merge.Resolve(s, e.Accumulator))
+		}
+	}
+	return all
+}
+
+// tree reduces outputs in groups of the given size until one is left, taking the
+// records that reduced outputs only name from the map outputs, as an
+// orchestrator does.
+func tree(t *rapid.T, s *schema.Schema, maps []*output.Output, group int) *output.Output {
+	byUnit := make(map[int64]*output.Output)
+	for _, m := range maps {
+		byUnit[m.Entries[0].Members[0].Unit] = m
+	}
+	level := maps
+	for first := true; first || len(level) > 1; first = false {
+		var next []*output.Output
+		for part := range slices.Chunk(level, group) {
+			var referred []*output.Output
+			last := len(level) <= group
+			if !first {
+				for _, w := range output.Wanted(s, part, last) {
+					referred = append(referred, stored(t, byUnit[w.Unit].Only(s, []output.Open{w})))
+				}
+			}
+			next = append(next, stored(t, output.Reduce(s, part, referred, last)))
+		}
+		level = next
+	}
+	return level[0]
+}
+
+func TestResultDoesNotDependOnTheTree(t *testing.T) {
+	for _, tail := range []string{"", "x-coditect: {key: [id]}\n", "x-coditect: {key: []}\n"} {
+		s := parse(t, tail)
+		t.Run(fmt.Sprint(s.Entities()), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				maps := mapped(t, s)
+				want := final(s, tree(t, s, maps, len(maps)), maps)
+				got := final(s, tree(t, s, maps, rapid.IntRange(2, 4).Draw(t, "group")), maps)
+				if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+					t.Fatalf("a tree gives another result than one reduce (-one +tree):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestReducedOutputHoldsOnlyWhatItMerged(t *testing.T) {
+	s := parse(t, "")
+	maps := make([]*output.Output, 1000)
+	for i := range maps {
+		r := merge.Record{Document: fmt.Sprint(i), Order: merge.Order{Unit: int64(i) << 20}}
+		maps[i] = &output.Output{Entries: []output.Entry{{
+			Members: []output.Member{{Unit: int64(i) << 20}}, Accumulator: merge.Accumulate(s, r), Chunks: 1,
+		}}}
+	}
+	data, err := output.Reduce(s, maps, nil, true).Encode()
+	if err != nil || len(data) > 16 {
+		t.Errorf("a reduce of 1000 documents that have nothing in common takes %d bytes, %v", len(data), err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	s := parse(f, "")
+	r := merge.Record{Document: "d", Values: []merge.Value{{Field: "id", Value: "x", Confidence: rand.Float64()}}}
+	o := &output.Output{Entries: []output.Entry{{Members: []output.Member{{}}, Accumulator: merge.Accumulate(s, r)}}}
+	data, err := o.Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		o, err := output.Decode(data)
+		if err != nil {
+			return
+		}
+		if _, err := o.Encode(); err != nil {
+			t.Errorf("what was decoded cannot be encoded: %v", err)
+		}
+	})
+}
