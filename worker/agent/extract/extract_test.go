@@ -1,0 +1,106 @@
+package extract_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/extract"
+	"github.com/coditect/mapreduce/worker/output"
+)
+
+const orders = `{"title":"order","type":"object","properties":{
+	"order":{"type":"string","x-coditect":{"labels":["ORDER"]}},
+	"total":{"type":"number","x-coditect":{"labels":["TOTAL"]}}}}`
+
+func run(t *testing.T, schema string, a mapreduce.Assignment) (*agent.Result, error) {
+	t.Helper()
+	task := &agent.Task{Assignment: a, Spec: &mapreduce.JobSpec{Provider: "rules", Schema: []byte(schema)}}
+	return extract.New().Run(context.Background(), task, nil)
+}
+
+// chunk is the second of two chunks of a document, of which before bytes are
+// context.
+func chunk(content string, before int) mapreduce.Assignment {
+	return mapreduce.Assignment{
+		Unit: "d_chunk_1", Kind: mapreduce.KindMap, Index: 1,
+		Text: &mapreduce.Text{
+			Document: "d", SHA256: make([]byte, 32), Content: []byte(content), CoreStart: before, CoreEnd: len(content),
+			ByteOffset: 1000, CharOffset: 900, ChunkIndex: 1, Chunks: 2,
+		},
+	}
+}
+
+func TestCitationsAreOfTheDocument(t *testing.T) {
+	context := "ORDER: A-1 für Köln\n"
+	res, err := run(t, orders, chunk(context+"TOTAL: 12.50\n", len(context)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := output.Decode(res.Output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Citations) != 1 {
+		t.Fatalf("%d citations, want that of the total: the order is in another chunk's core", len(out.Citations))
+	}
+	for _, c := range out.Citations {
+		at := int64(strings.Index(context+"TOTAL: 12.50\n", "12.50"))
+		if c.Quote != "12.50" || c.ByteStart != 1000+at || c.Start != 900+at-2 || c.Document != "d" || c.Unit != "d_chunk_1" || c.Grade != "exact" {
+			t.Errorf("citation %+v, want byte %d and character %d", c, 1000+at, 900+at-2)
+		}
+	}
+}
+
+func TestEqualUnitsHaveEqualOutputs(t *testing.T) {
+	a, err := run(t, orders, chunk("TOTAL: 1 ORDER: X\n", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := run(t, orders, chunk("TOTAL: 1 ORDER: X\n", 0))
+	if err != nil || string(a.Output) != string(b.Output) || a.Size != b.Size {
+		t.Errorf("two runs differ: %v", err)
+	}
+}
+
+func TestFailuresAreClassified(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		schema string
+		a      mapreduce.Assignment
+		want   mapreduce.FailureClass
+	}{
+		{"a schema that is none", `{"type":"nonsense"}`, chunk("x", 0), mapreduce.PermanentJob},
+		{"a page without text", orders, mapreduce.Assignment{Kind: mapreduce.KindParse, Text: &mapreduce.Text{
+			Document: "p.html", MediaType: "text/html", Content: []byte("<html><script>x</script></html>"),
+		}}, mapreduce.PermanentUnit},
+		{"bytes that are no text", orders, mapreduce.Assignment{Kind: mapreduce.KindParse, Text: &mapreduce.Text{
+			Document: "p.pdf", MediaType: "application/pdf", Content: []byte("%PDF-1.4\x00\x01"),
+		}}, mapreduce.PermanentUnit},
+		{"an input that is no output", orders, mapreduce.Assignment{Kind: mapreduce.KindFinal, Inputs: []mapreduce.Input{{
+			Unit: "d", Data: []byte("\xff\xff"),
+		}}}, mapreduce.PermanentUnit},
+		{"a kind it does not know", orders, mapreduce.Assignment{Kind: mapreduce.KindDirect}, mapreduce.PermanentJob},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := run(t, tt.schema, tt.a)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if got, _ := agent.Classify(err); got != tt.want {
+				t.Errorf("%v is of class %v, want %v", err, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestCancelledBeforeItBegins(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := extract.New().Run(ctx, &agent.Task{}, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
