@@ -10,11 +10,8 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// Sizes of the board's batches.
-const (
-	refillBelow = 64  // candidates in memory
-	refillTo    = 512 // candidates read at once
-)
+// refillTo is how many candidates are read at once.
+const refillTo = 512
 
 // A board is what an orchestrator sees of its jobs and workers, and decides what
 // its lanes do next. Nothing on it is needed after a crash.
@@ -156,15 +153,14 @@ func (b *board) find(now time.Time) *task {
 	}
 }
 
+// taskFor returns what a lane can do for r. It reads on in the queue before a
+// turn that would leave slots empty for want of candidates: that costs less
+// than another commit for them.
 func (b *board) taskFor(r *run) *task {
 	room := b.room(r)
-	if room > 0 && !r.drained && !r.reading && len(r.queue) < refillBelow {
+	if len(r.queue) < min(room, jobs.MaxBatch) && !r.drained && !r.reading {
 		r.reading = true
-		if len(r.queue) == 0 && len(r.reports) == 0 {
-			return &task{run: r, scan: true}
-		}
-		// Read on in another lane, or after this turn.
-		defer func() { r.reading = false }()
+		return &task{run: r, scan: true}
 	}
 	t := &task{run: r, turn: &jobs.Turn{Job: r.id}}
 	b.takeReports(r, t)
@@ -173,10 +169,6 @@ func (b *board) taskFor(r *run) *task {
 	}
 	idle := r.turns == 0 && r.held == 0 && len(r.release) > 0
 	if len(t.turn.Reports) == 0 && t.turn.Claim == nil && !idle {
-		if room > 0 && !r.drained && !r.reading {
-			r.reading = true
-			return &task{run: r, scan: true}
-		}
 		return nil
 	}
 	t.turn.Release = append(t.turn.Release, r.release...)
