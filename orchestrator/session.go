@@ -45,7 +45,7 @@ type heldUnit struct {
 	claim    *claimOf
 	reserved int64
 	granted  bool // reserved from this node's grant
-	suspect  bool // a worker died while it ran this unit
+	suspect  bool // not the first attempt: a worker may have died of an earlier one
 	running  bool
 	reported bool
 	taken    bool // its report is in a turn under way
@@ -87,7 +87,7 @@ func (s *session) hold(job mapreduce.JobID, u *storagev1.Unit, c *claimOf, grant
 	s.busy++
 	s.held[unitKey{job, mapreduce.UnitID(u.UnitId)}] = &heldUnit{
 		attempt: int(u.Attempt), claim: c, reserved: u.Reserved, granted: granted,
-		suspect: u.Kills > 0,
+		suspect: u.Attempt > 1,
 	}
 }
 
@@ -285,6 +285,7 @@ func (b *board) enter(s *session, kept []jobs.Held) {
 		s.busy++
 		s.held[unitKey{h.Job, h.Unit}] = &heldUnit{
 			attempt: h.Attempt, claim: c, reserved: h.Reserved, granted: h.Node == b.node, running: h.Running,
+			suspect: h.Attempt > 1,
 		}
 		b.run(h.Job).held++
 	}
