@@ -79,7 +79,8 @@ func ParseNumber(s string) (string, bool) {
 	if s == "" {
 		return "", false
 	}
-	plain, ok := plainDigits(s)
+	// Scanning sets the point apart at times.
+	plain, ok := plainDigits(strings.NewReplacer(". ", ".", " .", ".").Replace(s))
 	if !ok {
 		return "", false
 	}

@@ -96,12 +96,9 @@ func (f *field) extract(d *document, index int, w window) ([]Found, string) {
 	if f.element.Type == schema.Array {
 		return nil, "lists of lists are not extracted by rules"
 	}
-	area, ok := f.area(d, w)
-	if !ok {
-		return nil, "the lines to look at are not in this piece of the document"
-	}
-	if area.start >= area.end {
-		return nil, "there are no such lines"
+	area, reason := f.area(d, w)
+	if reason != "" {
+		return nil, reason
 	}
 	s := search{document: d, field: f, index: index, area: area}
 	s.run()
@@ -144,16 +141,18 @@ func (f *field) row(r Record, text string) (Found, bool) {
 	return one, err == nil
 }
 
-// area returns the part of w that the lines hint allows; ok is false when the
-// lines lie in another piece of the document.
-func (f *field) area(d *document, w window) (area span, ok bool) {
+// area returns the part of w that the lines hint allows, or why there is none.
+func (f *field) area(d *document, w window) (area span, reason string) {
 	area = span{w.start, w.end}
 	l := f.p.Hints.Lines
-	if l == nil || w.start >= w.end {
-		return area, true
+	if l == nil {
+		return area, ""
 	}
 	if l.From < 0 && !w.last || l.From >= 0 && l.To >= 0 && l.To != schema.End && !w.first {
-		return area, false
+		return span{}, "the lines to look at are not in this piece of the document"
+	}
+	if w.start >= w.end {
+		return span{}, noSuchLines
 	}
 	first, end := d.lineAt(w.start), d.lineAt(w.end-1)+1
 	from, to := first, end
@@ -169,7 +168,9 @@ func (f *field) area(d *document, w window) (area span, ok bool) {
 	}
 	from = max(from, first)
 	if from >= to {
-		return span{}, true
+		return span{}, noSuchLines
 	}
-	return span{max(d.lines[from].start, w.start), min(d.lines[to-1].end, w.end)}, true
+	return span{max(d.lines[from].start, w.start), min(d.lines[to-1].end, w.end)}, ""
 }
+
+const noSuchLines = "there are no such lines"

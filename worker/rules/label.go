@@ -32,22 +32,24 @@ func (s *search) afterLabel(m mark) {
 
 // isEntry reports whether a label begins its line and a colon follows, as in a
 // list of names and values.
-func (s *search) isEntry(m mark) bool { return s.beginsLine(m) && s.setOff(m) == ':' }
+func (d *document) isEntry(m mark) bool { return d.beginsLine(m) && d.setOff(m) == ':' }
 
-func (s *search) beginsLine(m mark) bool {
-	return strings.TrimSpace(s.text[s.lines[s.lineAt(m.start)].start:m.start]) == ""
+func (d *document) beginsLine(m mark) bool {
+	before := d.text[d.lines[d.lineAt(m.start)].start:m.start]
+	return len(before) <= nearBytes && strings.TrimSpace(before) == ""
 }
 
 // setOff returns the sign that sets a label off from its value: a colon or the
 // like, a tab or several spaces, the end of the line; 0 if there is none.
-func (s *search) setOff(m mark) byte {
-	line := s.lines[s.lineAt(m.start)]
-	rest := s.text[m.end:max(m.end, line.end)]
-	after := s.text[m.end:skipSeparators(s.text, span{m.end, max(m.end, line.end)}).start]
+func (d *document) setOff(m mark) byte {
+	line := d.lines[d.lineAt(m.start)]
+	r := span{m.end, min(max(m.end, line.end), m.end+nearBytes)}
+	rest := d.text[r.start:r.end]
+	after := d.text[r.start:skipSeparators(d.text, r).start]
 	switch {
 	case strings.TrimSpace(rest) == "":
 		return '\n'
-	case strings.ContainsAny(after, ":=|"):
+	case strings.ContainsAny(after, ":=|"+wideColon):
 		return ':'
 	case strings.ContainsAny(after, "\t-") || strings.HasPrefix(rest, "  "):
 		return '\t'
@@ -62,7 +64,7 @@ func (s *search) afterWord(m mark) bool {
 	line := s.lines[s.lineAt(m.start)]
 	before := s.text[line.start:m.start]
 	word := strings.TrimRight(before, " ")
-	if len(before)-len(word) > 1 || word == "" {
+	if len(before)-len(word) != 1 || word == "" {
 		return false
 	}
 	start := strings.LastIndexByte(word, ' ') + 1
@@ -73,6 +75,7 @@ func (s *search) afterWord(m mark) bool {
 func (s *search) restOfLine(m mark) span {
 	line := s.lines[s.lineAt(m.start)]
 	rest := span{m.end, max(min(line.end, s.area.end), m.end)}
+	rest.end = clampRune(s.text, rest, valueBytes)
 	head := s.isEntry(m)
 	for _, next := range between(s.all, m.end, rest.end) {
 		if s.endsValue(m, next, rest.end, head) {
@@ -85,37 +88,45 @@ func (s *search) restOfLine(m mark) span {
 
 // endsValue reports whether the value of label m ends where the label next
 // begins. In a text value the next label must be set off by a gap or be
-// followed by a colon; after "Name:" at the head of a line only a gap counts,
-// since such a line is one value as a rule.
+// followed by a colon. After "Name:" at the head of a line, which is one value
+// as a rule, the next label needs a colon, and either a gap or never to head a
+// line itself.
 func (s *search) endsValue(m, next mark, end int, head bool) bool {
-	gap := strings.HasSuffix(s.text[m.end:next.start], "  ") || strings.HasSuffix(s.text[m.end:next.start], "\t")
-	if head || s.isText() {
-		colon := strings.HasPrefix(strings.TrimLeft(s.text[next.end:end], " ."), ":")
-		return gap && colon || !head && (gap || colon)
+	between := s.text[m.end:next.start]
+	gap := strings.HasSuffix(between, "  ") || strings.HasSuffix(between, "\t")
+	colon := strings.HasPrefix(strings.TrimLeft(s.text[next.end:max(end, next.end)], " ."), ":")
+	switch {
+	case head:
+		return colon && (gap || !s.heads[next.field])
+	case s.isText():
+		return gap || colon
+	default:
+		return true
 	}
-	return true
 }
 
 // textAfter takes the rest of the line, or the line below when nothing follows.
 func (s *search) textAfter(m mark) {
+	score := scoreLabel
+	switch {
+	case s.isEntry(m):
+		score = scoreEntry
+	case s.setOff(m) != 0:
+	case s.beginsLine(m):
+		score = scoreNextLine
+	case s.afterWord(m):
+		return
+	default:
+		score = scoreProse
+	}
 	rest := s.restOfLine(m)
-	rest.end = clampRune(s.text, rest, valueBytes)
 	v := trim(s.text, skipSeparators(s.text, rest))
 	if v.start < v.end {
-		score := scoreLabel
-		switch {
-		case s.isEntry(m):
-			score = scoreEntry
-		case s.setOff(m) != 0:
-		case s.beginsLine(m):
-			score = scoreNextLine
-		default:
-			score = scoreProse
-		}
 		s.found = append(s.found, candidate{span: v, score: score, value: -1})
 		return
 	}
-	for i := s.lineAt(m.start) + 1; i < len(s.lines) && s.lines[i].start < s.area.end; i++ {
+	first := s.lineAt(m.start) + 1
+	for i := first; i < min(len(s.lines), first+blankLines) && s.lines[i].start < s.area.end; i++ {
 		line := span{s.lines[i].start, min(s.lines[i].end, s.area.end)}
 		v := trim(s.text, span{line.start, clampRune(s.text, line, valueBytes)})
 		if v.start == v.end {
@@ -153,6 +164,9 @@ func clampWord(text string, r span, limit int) int {
 
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
+// wideColon is the colon of East Asian texts.
+const wideColon = "\uff1a"
+
 // skipSeparators moves over what stands between a label and its value: a point
 // or number sign of the label, a unit in parentheses before a colon, one colon
 // or the like.
@@ -167,6 +181,8 @@ func skipSeparators(text string, r span) span {
 	case rest == "":
 	case strings.IndexByte(":=|", rest[0]) >= 0:
 		rest = rest[1:]
+	case strings.HasPrefix(rest, wideColon):
+		rest = rest[len(wideColon):]
 	case strings.HasPrefix(rest, "- ") || strings.HasPrefix(rest, "-\t"):
 		rest = rest[2:]
 	}
@@ -194,6 +210,8 @@ func (s *search) onLine(m mark) bool {
 			c.score = scoreApart
 		case i == 0 && s.isEntry(m):
 			c.score = scoreEntry
+		case s.p.Type == schema.Array:
+			c.score = scoreLabel
 		default:
 			c.score = scoreLabel - min(i, 3)*lessLater
 		}
@@ -254,11 +272,11 @@ func (s *search) below(m mark) {
 	line := s.lineAt(m.start)
 	rest := s.restOfLine(m)
 	if s.element.Numeric() && s.pattern == nil {
-		s.block(line, isGap(s.text[rest.start:rest.end]))
+		s.block(line, rest.end-rest.start <= nearBytes && isGap(s.text[rest.start:rest.end]))
 		return
 	}
 	seen := 0
-	for i := line + 1; i < len(s.lines) && seen < nearLines && s.lines[i].start < s.area.end; i++ {
+	for i := line + 1; i < min(len(s.lines), line+blankLines) && seen < nearLines && s.lines[i].start < s.area.end; i++ {
 		r := span{s.lines[i].start, min(s.lines[i].end, s.area.end)}
 		if strings.TrimSpace(s.text[r.start:r.end]) == "" {
 			continue
@@ -311,9 +329,10 @@ func (s *search) block(line int, clean bool) {
 	s.found = append(s.found, c)
 }
 
-// skipEmpty returns the next line from i that is not empty.
+// skipEmpty returns the next line from i that is not empty, or one that is when
+// there are too many.
 func (s *search) skipEmpty(i int) int {
-	for s.kindOf(i) == emptyLine {
+	for last := i + blankLines; i < last && s.kindOf(i) == emptyLine; {
 		i++
 	}
 	return i

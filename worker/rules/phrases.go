@@ -31,6 +31,7 @@ type phrase struct {
 type mark struct {
 	span
 	phrase int
+	field  int
 	value  int  // label0 or the index of the value
 	rank   int  // of a label, from the best
 	exact  bool // no letters were confused
@@ -57,6 +58,7 @@ type output struct {
 type phraseBuilder struct {
 	list   []phrase
 	folded [][]byte
+	seen   map[string]bool
 }
 
 // add adds a phrase. Those that fold to nothing were refused with the schema.
@@ -65,11 +67,14 @@ func (b *phraseBuilder) add(text string, field, value, rank int) {
 	if len(folded) == 0 {
 		return
 	}
-	for i, p := range b.list {
-		if p.field == field && p.value == value && string(b.folded[i]) == string(folded) {
-			return
-		}
+	key := fmt.Sprintf("%d %d %s", field, value, folded)
+	if b.seen[key] {
+		return
 	}
+	if b.seen == nil {
+		b.seen = map[string]bool{}
+	}
+	b.seen[key] = true
 	b.list = append(b.list, phrase{field: field, value: value, rank: rank, folded: len(folded), strict: strict(text)})
 	b.folded = append(b.folded, folded)
 }
@@ -194,7 +199,7 @@ func (p *phrases) find(text string) []mark {
 // accept decides whether text[start:end] is the phrase indeed.
 func (p *phrases) accept(text string, index, start, end int) (mark, bool) {
 	ph := p.list[index]
-	m := mark{span: span{start, end}, phrase: index, value: ph.value, rank: ph.rank}
+	m := mark{span: span{start, end}, phrase: index, field: ph.field, value: ph.value, rank: ph.rank}
 	if !wholeWords(text, start, end) {
 		return m, false
 	}
@@ -229,7 +234,7 @@ func isLabel(text string, start, end, folded int) bool {
 // sortMarks distributes marks to the fields. Of labels, the longest wins: one
 // inside a longer one, of whatever field, is dropped. So are phrases inside
 // longer ones of the same field.
-func (d *document) sortMarks(marks []mark, list []phrase) {
+func (d *document) sortMarks(marks []mark) {
 	slices.SortFunc(marks, func(a, b mark) int {
 		if a.start != b.start {
 			return a.start - b.start
@@ -243,7 +248,7 @@ func (d *document) sortMarks(marks []mark, list []phrase) {
 	valueEnd := make([]int, len(d.valueMarks))
 	var widest span
 	for _, m := range marks {
-		f := list[m.phrase].field
+		f := m.field
 		if m.value != label0 {
 			if m.end > valueEnd[f] {
 				valueEnd[f] = m.end
@@ -259,6 +264,7 @@ func (d *document) sortMarks(marks []mark, list []phrase) {
 		}
 		d.labelMarks[f] = append(d.labelMarks[f], m)
 		d.all = append(d.all, m)
+		d.heads[f] = d.heads[f] || d.isEntry(m)
 	}
 }
 

@@ -166,6 +166,7 @@ type document struct {
 	labelMarks         [][]mark // by field, in order of position
 	valueMarks         [][]mark // by field, in order of position
 	all                []mark   // all labels, in order of position
+	heads              []bool   // by field: a label of it heads a line, a colon behind it
 
 	inner []*document // by field, of lists of objects: the text as their program reads it
 }
@@ -177,9 +178,9 @@ func (p *Program) read(u Unit) *document {
 	d := &document{
 		text: u.Text, coreStart: u.CoreStart, coreEnd: u.CoreEnd, lines: splitLines(u.Text),
 		labelMarks: make([][]mark, len(p.fields)), valueMarks: make([][]mark, len(p.fields)),
-		inner: make([]*document, len(p.fields)),
+		heads: make([]bool, len(p.fields)), inner: make([]*document, len(p.fields)),
 	}
-	d.sortMarks(p.phrases.find(u.Text), p.phrases.list)
+	d.sortMarks(p.phrases.find(u.Text))
 	return d
 }
 

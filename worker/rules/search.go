@@ -50,6 +50,7 @@ const (
 	nearBytes  = 200   // of the line, for values with a form
 	valueBytes = 16384 // of the line, for other text
 	nearLines  = 4     // below, for values with a form
+	blankLines = 20    // below, before something that is not blank
 	blockLines = 6     // of labels above a block of values
 )
 
@@ -226,7 +227,7 @@ func (s *search) typed(c candidate) (Found, error) {
 	quote := s.text[c.start:c.end]
 	f := Found{
 		Field: s.path, Quote: quote, Start: c.start, End: c.end,
-		Confidence: float64(min(c.score, 95)) / 100,
+		Confidence: float64(min(max(c.score, 5), 95)) / 100,
 	}
 	if c.value >= 0 {
 		f.Value = s.values[c.value].Canonical

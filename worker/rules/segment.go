@@ -3,6 +3,8 @@ package rules
 import (
 	"slices"
 	"strings"
+
+	"github.com/coditect/mapreduce/api/schema"
 )
 
 // Records of a schema of many are told apart by their anchor: the first required
@@ -27,18 +29,19 @@ func (p *Program) segment(d *document, w window) ([]window, string) {
 	} else {
 		starts = d.lineStarts(anchors, w)
 	}
-	return cut(starts, w), ""
+	return d.cut(starts, w), ""
 }
 
-// cut makes windows that begin at starts. Each stands for a whole record, so
-// lines count from its own ends.
-func cut(starts []int, w window) []window {
+// cut makes windows that begin at starts and end before the white space in front
+// of the next. Each stands for a whole record, so lines count from its own ends.
+func (d *document) cut(starts []int, w window) []window {
 	windows := make([]window, len(starts))
 	for i, start := range starts {
 		end := w.end
 		if i+1 < len(starts) {
 			end = starts[i+1]
 		}
+		end = trim(d.text, span{start, end}).end
 		windows[i] = window{start: start, end: end, first: true, last: true}
 	}
 	return windows
@@ -65,10 +68,12 @@ func (p *Program) anchors(d *document, w window) []int {
 	return nil
 }
 
-// occurrences returns where field i is found with some certainty.
+// occurrences returns where field i is found with some certainty. Lines count
+// from the ends of a record, so a field with that hint tells nothing before
+// records are known.
 func (p *Program) occurrences(d *document, i int, area span) []int {
 	f := &p.fields[i]
-	if f.rows != nil || f.element.Type == "array" {
+	if f.rows != nil || f.element.Type == schema.Array || f.p.Hints.Lines != nil {
 		return nil
 	}
 	s := search{document: d, field: f, index: i, area: area}

@@ -1,0 +1,126 @@
+package rules_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/coditect/mapreduce/worker/rules"
+)
+
+const everyHint = `
+properties:
+  total: {type: number, x-coditect: {labels: [TOTAL, GRAND TOTAL, a]}}
+  amounts: {type: array, items: {type: number}, x-coditect: {labels: [TOTAL]}}
+  doc_no: {type: string, x-coditect: {labels: [NO, a, DOC NO]}}
+  date: {type: string, format: date, x-coditect: {labels: [DATE, TOTAL]}}
+  at: {type: string, format: date-time}
+  time: {type: array, items: {type: string, format: time}}
+  mail: {type: array, items: {type: string, format: email}}
+  home: {type: array, items: {type: string, format: uri}}
+  paid: {type: boolean, x-coditect: {labels: [TOTAL]}}
+  kind: {enum: [total a, a total, total]}
+  licence: {type: string, x-coditect: {values: {x: [total total total total], y: [a a a a a a a a]}}}
+  shop: {type: string, x-coditect: {lines: [0, 3], pattern: '(?i)^.*(sdn|bhd|enterprise).*$'}}
+  words: {type: array, items: {type: string}, x-coditect: {pattern: '\w+'}}
+  rows: {type: array, items: {required: [total], properties: {total: {type: number}, no: {}}}}
+`
+
+// TestHostile runs on texts that make careless matching quadratic: it would not
+// end in time.
+func TestHostile(t *testing.T) {
+	const size = 64 << 10
+	programs := map[string]*rules.Program{
+		"record":  compile(t, everyHint),
+		"records": compile(t, "type: array\nitems:\n"+strings.ReplaceAll(everyHint, "\n", "\n  ")),
+	}
+	for name, unit := range map[string]string{
+		"labels":             "total ",
+		"labels with colons": "total: ",
+		"a label a line":     "total\n",
+		"colons below":       "total:\n:\n",
+		"single letters":     "a ",
+		"joined labels":      "total.",
+		"paragraphs":         "total: 1\n\n",
+		"digits":             "1",
+		"numbers":            "1 ",
+		"points":             "1.",
+		"dates":              "1/1/20",
+		"times":              "1:1:1",
+		"colons":             ":",
+		"addresses":          "a@a.",
+		"schemes":            "://",
+		"hosts":              "www.",
+		"parentheses":        "(",
+		"labels in brackets": "total ((",
+		"spaces":             " ",
+		"label and spaces":   "total" + strings.Repeat(" ", 500),
+		"lines":              "\n",
+		"dashes":             "-",
+		"nothing":            "\x00",
+		"invalid":            "\xff\xfe",
+		"marks":              "e\u0301\u0301",
+		"wide":               "合計",
+		"months":             "may ",
+		"quotes":             "'1'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Repeat(unit, size/len(unit))
+			for _, p := range programs {
+				checkQuotes(t, text, p.Extract(rules.Document(text)))
+			}
+		})
+	}
+	t.Run("labels before blank lines", func(t *testing.T) {
+		text := strings.Repeat("total ", size/12) + strings.Repeat("\n", size/2)
+		for _, p := range programs {
+			checkQuotes(t, text, p.Extract(rules.Document(text)))
+		}
+	})
+}
+
+// FuzzExtract checks that no text and no placement of the core breaks anything.
+func FuzzExtract(f *testing.F) {
+	f.Add("TOTAL: RM 9.00\nDATE 25/12/2018 8:13 PM\na@b.co www.x.org", 0, 99)
+	f.Add("Name: Ann\n\nTotal (\n-1.", 3, 9)
+	f.Add("\xf0合計：1", 1, 5)
+	record := compile(f, everyHint)
+	records := compile(f, "type: array\nitems:\n"+strings.ReplaceAll(everyHint, "\n", "\n  "))
+	f.Fuzz(func(t *testing.T, text string, start, end int) {
+		start = min(max(start, 0), len(text))
+		end = min(max(end, start), len(text))
+		for _, u := range []rules.Unit{rules.Document(text), {Text: text, CoreStart: start, CoreEnd: end, Last: true}} {
+			out := record.Extract(u)
+			checkQuotes(t, text, out)
+			for _, found := range out.Records[0].Found {
+				if found.Field != "rows" && (found.Start < u.CoreStart || found.Start >= u.CoreEnd) {
+					t.Errorf("%s at %d is outside of the core [%d, %d)", found.Field, found.Start, u.CoreStart, u.CoreEnd)
+				}
+			}
+			checkQuotes(t, text, records.Extract(u))
+		}
+	})
+}
+
+func BenchmarkExtract(b *testing.B) {
+	const receipt = "ACME ENTERPRISE\nNO 5, JALAN SAGU\nDOC NO: TD0116\nDATE: 25/12/2018 8:13:39 PM\nKF MODELLING CLAY\n1 PC\n9.00\nTOTAL (RM):\n9.00\nCASH\n10.00\nTHANK YOU, SEE WWW.ACME.COM\n"
+	p := compile(b, `
+properties:
+  company: {type: string, x-coditect: {lines: [0, 3], pattern: '(?i)^.*(sdn|bhd|enterprise).*$'}}
+  date: {type: string, format: date, x-coditect: {labels: [DATE]}}
+  doc_no: {type: string, x-coditect: {labels: [INVOICE NO, DOC NO]}}
+  total: {type: number, x-coditect: {labels: [TOTAL, GRAND TOTAL, NET TOTAL], pick: max}}
+  home: {type: string, format: uri}
+`)
+	for name, text := range map[string]string{
+		"receipt":      receipt,
+		"50000 tokens": strings.Repeat(receipt, 200_000/len(receipt)),
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			for b.Loop() {
+				p.Extract(rules.Document(text))
+			}
+		})
+	}
+}
