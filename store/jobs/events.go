@@ -91,7 +91,7 @@ func stampOf(key []byte) []byte {
 // them. With Verify it fails with errs.DataLoss at the first broken link.
 func (j *Jobs) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
 	from, err := hex.DecodeString(q.PageToken)
-	if err != nil {
+	if err != nil || (len(from) != 0 && len(from) != len(store.Versionstamp{})) {
 		return nil, errs.Field("page_token", "is not one that a list returned")
 	}
 	var page *mapreduce.EventPage
@@ -190,7 +190,12 @@ func (j *Jobs) verifyNext(ctx context.Context, id mapreduce.JobID, head *storage
 		s := tx.Snapshot()
 		stored.Reset()
 		want = nil
-		if found, err = read(ctx, s, j.keys.Seal(id, head.Number+1), stored); err != nil || !found {
+		if found, err = read(ctx, s, j.keys.Seal(id, head.Number+1), stored); err != nil {
+			return err
+		}
+		if !found { // the end of the chain, unless seals behind it are left
+			stored, err = j.head(ctx, s, id)
+			found = stored.Number != head.Number
 			return err
 		}
 		pairs, _, err := s.GetRange(ctx, j.since(id, head.Last), store.RangeOptions{Limit: int(stored.Count)})
@@ -205,7 +210,7 @@ func (j *Jobs) verifyNext(ctx context.Context, id mapreduce.JobID, head *storage
 	if err != nil || !found {
 		return nil, err
 	}
-	if want == nil || want.Count != stored.Count || !bytes.Equal(want.Last, stored.Last) || !bytes.Equal(want.Hash, stored.Hash) {
+	if want == nil || want.Number != stored.Number || want.Count != stored.Count || !bytes.Equal(want.Last, stored.Last) || !bytes.Equal(want.Hash, stored.Hash) {
 		return nil, &errs.Error{
 			Kind: errs.DataLoss, Reason: "AUDIT_CHAIN_BROKEN",
 			Message: fmt.Sprintf("seal %d of job %s: the checkpoints up to %x are not those that were sealed",

@@ -153,8 +153,13 @@ func (j *Jobs) PlanStep(ctx context.Context, id mapreduce.JobID, n Next) (done b
 		if _, err := read(ctx, tx, j.keys.Plan(id, n.Level), p.cursor); err != nil {
 			return err
 		}
+		before := p.cursor.Planned
 		if err := p.step(ctx); err != nil {
 			return err
+		}
+		if p.cursor.Planned == before {
+			return fmt.Errorf("jobs: level %d of %s is to have %d units, and has inputs for %d: %w",
+				n.Level, id, n.Units, before, store.ErrCorrupt)
 		}
 		if done = p.cursor.Planned >= n.Units; done {
 			tx.Clear(j.keys.Plan(id, n.Level))
@@ -232,32 +237,49 @@ func lastInt(rest tuple.Reader) (int64, error) {
 
 // groupMaps plans reduces over runs of Group map units in order. The order does
 // not change any more, so a snapshot of it will do.
+// A group is planned in one step, however large it is.
 func (p *planner) groupMaps(ctx context.Context) error {
 	r := p.keys.OrderFrom(p.id, 0, p.cursor.Cursor)
-	limit := stepUnits * int(p.next.Group)
-	pairs, more, err := p.tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: limit, Bytes: 4 * store.TargetTxSize})
-	if err != nil {
-		return err
+	var first, last, size int64
+	planned := 0
+	for more := true; more; {
+		var pairs []store.KeyValue
+		var err error
+		pairs, more, err = p.tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: 5000, Bytes: 4 * store.TargetTxSize})
+		if err != nil {
+			return err
+		}
+		for _, kv := range pairs {
+			if last, err = p.index(kv.Key); err != nil {
+				return err
+			}
+			if size++; size == 1 {
+				first = last
+			}
+			if size < p.next.Group {
+				continue
+			}
+			p.plantMaps(first, last)
+			if size, planned = 0, planned+1; planned == stepUnits/2 {
+				return nil
+			}
+		}
+		if more {
+			r.Begin = store.Single(pairs[len(pairs)-1].Key).End
+		}
 	}
-	for len(pairs) > 0 {
-		size := min(int(p.next.Group), len(pairs))
-		if size < int(p.next.Group) && more {
-			return nil // the rest of this group is in the next step
-		}
-		first, err := p.index(pairs[0].Key)
-		if err != nil {
-			return err
-		}
-		last, err := p.index(pairs[size-1].Key)
-		if err != nil {
-			return err
-		}
-		unit := mapreduce.ReduceUnit(1, int(p.cursor.Planned))
-		p.plant(unit, mapreduce.KindReduce, &storagev1.Inputs{First: first, End: last + 1, MapFirst: first, MapEnd: last + 1})
-		p.cursor.Cursor = last + 1
-		pairs = pairs[size:]
+	if size > 0 {
+		p.plantMaps(first, last)
 	}
 	return nil
+}
+
+// plantMaps plans the next reduce over the map units with indexes from first to
+// last.
+func (p *planner) plantMaps(first, last int64) {
+	unit := mapreduce.ReduceUnit(1, int(p.cursor.Planned))
+	p.plant(unit, mapreduce.KindReduce, &storagev1.Inputs{First: first, End: last + 1, MapFirst: first, MapEnd: last + 1})
+	p.cursor.Cursor = last + 1
 }
 
 // group plans a reduce over units [first, end) of the level below, itself one of

@@ -235,8 +235,11 @@ func (s *sweep) readopt(ctx context.Context, holding []mapreduce.Held, claim str
 			continue
 		}
 		t, err := s.turnOf(ctx, h.Job)
-		if err != nil || t == nil {
+		if err != nil {
 			return err
+		}
+		if t == nil || mapreduce.JobState(t.ctl.State) == mapreduce.JobCancelled {
+			continue
 		}
 		t.readopt(u, claim)
 		held.Units = append(held.Units, &storagev1.HeldUnit{Job: string(h.Job), Unit: u.UnitId, Attempt: u.Attempt})
@@ -255,6 +258,9 @@ func (t *turn) readopt(u *storagev1.Unit, claim string) {
 	t.addFor(owner, keys.Charged, 0, -u.Charged)
 	t.addFor(owner, keys.Reserved, 0, u.Charged)
 	u.Reserved, u.Charged = u.Charged, 0
+	if u.Started && u.Kills > 0 { // the worker lives after all
+		u.Kills--
+	}
 	t.add(keys.Running, u.Level, 1)
 	t.setUnit(t.tx, t.in.Job, u)
 }
@@ -315,12 +321,12 @@ func (s *sweep) putBack(ctx context.Context, id mapreduce.Held, u *storagev1.Uni
 	}
 	t.addFor(mapreduce.NodeID(u.Node), keys.Reserved, 0, -u.Reserved)
 	u.Reserved = 0
-	if s.lost && (u.Started || s.running[id]) {
-		u.Kills++
+	if u.Started = s.lost && (u.Started || s.running[id]); u.Started {
+		u.Kills++ // while u waits, Started says that this attempt was blamed
 	}
 	switch {
 	case mapreduce.JobState(t.ctl.State) == mapreduce.JobCancelled:
-		u.Status = uint32(mapreduce.UnitCancelled)
+		u.Status, u.Queue = uint32(mapreduce.UnitCancelled), nil
 	case u.Kills >= maxKills:
 		u.Errors = keepErrors(u.Errors, []string{fmt.Sprintf(
 			"set aside: %d workers died while they ran it", u.Kills)})
@@ -383,7 +389,7 @@ func (j *Jobs) Started(ctx context.Context, held []mapreduce.Held) error {
 			if err != nil {
 				return err
 			}
-			if standing(u, h.Attempt) && !u.Started {
+			if standing(u, h.Attempt) && !u.Started && mapreduce.UnitState(u.Status) == mapreduce.Processing {
 				u.Started = true
 				j.setUnit(tx, h.Job, u)
 			}

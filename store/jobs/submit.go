@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strconv"
@@ -38,20 +39,18 @@ type SkippedAt struct {
 // Begin opens a submission under an id that no job has; if one has it, Begin
 // fails with errs.Exists and the caller draws again.
 func (j *Jobs) Begin(ctx context.Context, id mapreduce.JobID, spec *storagev1.Spec) error {
+	mark := encode(&storagev1.Ingest{
+		Node: string(j.node), CreatedAtMicros: j.micros(), RequestId: spec.RequestId, Tenant: spec.Tenant,
+	})
 	return j.update(ctx, failpoint.Begin, func(tx store.Tx) error {
 		values, err := tx.GetAll(ctx, [][]byte{j.keys.Ctl(id), j.keys.Ingest(id)})
 		if err != nil {
 			return err
 		}
-		var in storagev1.Ingest
-		if values[0] != nil || values[1] != nil {
-			if err := decode(nil, values[1], &in); err != nil || in.Node != string(j.node) {
-				return errs.New(errs.Exists, "job id %s is taken", id)
-			}
+		if values[0] != nil || (values[1] != nil && !bytes.Equal(values[1], mark)) {
+			return errs.New(errs.Exists, "job id %s is taken", id)
 		}
-		tx.Set(j.keys.Ingest(id), encode(&storagev1.Ingest{
-			Node: string(j.node), CreatedAtMicros: j.micros(), RequestId: spec.RequestId, Tenant: spec.Tenant,
-		}))
+		tx.Set(j.keys.Ingest(id), mark)
 		return nil
 	})
 }
@@ -99,33 +98,64 @@ func (j *Jobs) ingesting(ctx context.Context, tx store.Tx, id mapreduce.JobID) e
 	return nil
 }
 
-// unique refuses units whose id is another's. A unit of the same index is this
-// batch's own, of an earlier run.
+// unique refuses units whose id is another's, and documents whose id is. A unit
+// of the same index is this batch's own, of an earlier run.
 func (j *Jobs) unique(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) error {
-	ks := make([][]byte, len(units))
-	for i, u := range units {
-		ks[i] = j.keys.Unit(id, mapreduce.UnitID(u.UnitId))
+	var ks [][]byte
+	for _, u := range units {
+		for _, name := range firstNames(u) {
+			ks = append(ks, j.keys.Unit(id, name))
+		}
 	}
 	values, err := tx.GetAll(ctx, ks)
 	if err != nil {
 		return err
 	}
-	inBatch := make(map[string]*storagev1.Unit, len(units))
-	for i, u := range units {
-		old := inBatch[u.UnitId]
-		inBatch[u.UnitId] = u
-		if old == nil && values[i] != nil {
-			old = new(storagev1.Unit)
-			if err := decode(ks[i], values[i], old); err != nil {
-				return err
+	inBatch := make(map[mapreduce.UnitID]*storagev1.Unit, len(units))
+	at := 0
+	for _, u := range units {
+		for _, name := range firstNames(u) {
+			old := inBatch[name]
+			if old == nil && values[at] != nil {
+				old = new(storagev1.Unit)
+				if err := decode(ks[at], values[at], old); err != nil {
+					return err
+				}
+			}
+			at++
+			if old != nil && clashes(old, u) {
+				return errs.Field("documents", "documents %d and %d have the same id %q; give each its own",
+					old.Index>>20+1, u.Index>>20+1, u.DocumentId)
 			}
 		}
-		if old != nil && (old.Index != u.Index || old.Level != u.Level) {
-			return errs.Field("documents", "documents %d and %d have the same id %q; give each its own",
-				old.Index>>20+1, u.Index>>20+1, u.DocumentId)
-		}
+		inBatch[mapreduce.UnitID(u.UnitId)] = u
 	}
 	return nil
+}
+
+// firstNames returns the id of u, and if u is the first unit of its document the
+// ids that such a unit may have: every document has exactly one of them.
+func firstNames(u *storagev1.Unit) []mapreduce.UnitID {
+	names := []mapreduce.UnitID{mapreduce.UnitID(u.UnitId)}
+	if u.Source.GetChunkIndex() > 0 {
+		return names
+	}
+	d := mapreduce.DocumentID(u.DocumentId)
+	for _, name := range []mapreduce.UnitID{mapreduce.MapUnit(d), mapreduce.ChunkUnit(d, 0), mapreduce.ParseUnit(d)} {
+		if name != names[0] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// clashes reports whether two units cannot be of one job: they have one id, or
+// are of two documents with one.
+func clashes(a, b *storagev1.Unit) bool {
+	if a.UnitId == b.UnitId {
+		return a.Index != b.Index || a.Level != b.Level
+	}
+	return a.DocumentId == b.DocumentId && a.Index>>20 != b.Index>>20
 }
 
 // A Flip makes a submission a job.

@@ -3,6 +3,7 @@ package jobs
 import (
 	"bytes"
 	"context"
+	"strings"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -24,7 +25,8 @@ type Turn struct {
 // A TurnReport is a report, with what was drawn for it outside the transaction.
 type TurnReport struct {
 	*mapreduce.Report
-	Jitter float64 // in [0,1): places the pause before the next attempt
+	Jitter  float64             // in [0,1): places the pause before the next attempt
+	Session mapreduce.SessionID // that reports; empty is not compared
 }
 
 // The pause before another attempt is drawn between nothing and a bound that
@@ -86,7 +88,10 @@ type TurnResult struct {
 	Left     []Candidate // that may still be claimed: no seat or no tokens were left
 	Need     int64       // tokens that the first unit needs for which none were left
 	Seated   []bool      // which seats' sessions are still as they were
-	JobError string      // a failure that no unit of the job can survive
+	// Overdrawn says that less was left of this node's grant than the claim was
+	// told: other nodes took it for dead. It has to ask for its grant again.
+	Overdrawn bool
+	JobError  string // a failure that no unit of the job can survive
 }
 
 // Settled is what became of a report.
@@ -237,12 +242,18 @@ func (t *turn) finish(ctx context.Context, u *storagev1.Unit, r TurnReport) (Set
 		return Settled{Verdict: mapreduce.Gone}, nil
 	}
 	s := Settled{State: mapreduce.UnitState(u.Status), Verdict: mapreduce.Stale}
-	if u.Attempt != int64(r.Attempt) {
+	if !t.same(u, r) {
 		return s, nil
 	}
 	cancelled := mapreduce.JobState(t.ctl.State) == mapreduce.JobCancelled
 	switch s.State {
 	case mapreduce.UnitComplete, mapreduce.UnitFailed:
+		if u.Session != "" { // set aside: the report comes too late, but what it spent is known now
+			t.settle(u, r)
+			u.Session, u.Claim, u.Started = "", "", false
+			t.setUnit(t.tx, t.in.Job, u)
+			return s, nil
+		}
 		// This report's own earlier success, or another copy of it.
 		s.Verdict = mapreduce.Accepted
 		return s, nil
@@ -252,15 +263,13 @@ func (t *turn) finish(ctx context.Context, u *storagev1.Unit, r TurnReport) (Set
 			return s, nil // settled before
 		}
 	case mapreduce.Pending:
-		if u.Session == "" { // this report's own earlier success: handed back, or failed
-			s.Verdict, s.Delayed = mapreduce.Accepted, u.Queue.GetClass() == keys.ClassDelayed
-			s.Delay = maxBackoff // the pause itself was drawn in the run that committed
-			if !s.Delayed {
-				s.Requeued = candidate(u)
-			}
-			return s, nil
+		if u.Session == "" {
+			return t.again(u, r), nil
 		}
 		t.dequeue(t.tx, t.in.Job, u)
+		if u.Started && u.Kills > 0 { // the worker was given up for lost, and blamed on u: it lives
+			u.Kills--
+		}
 	case mapreduce.Processing:
 		t.add(keys.Running, u.Level, -1)
 	default:
@@ -278,6 +287,35 @@ func (t *turn) finish(ctx context.Context, u *storagev1.Unit, r TurnReport) (Set
 	s.State = mapreduce.UnitState(u.Status)
 	t.setUnit(t.tx, t.in.Job, u)
 	return s, err
+}
+
+// same reports whether r is about u's attempt. Attempts are counted anew when a
+// level is dropped and planned again; that a unit is another's now tells a
+// report of the time before.
+func (t *turn) same(u *storagev1.Unit, r TurnReport) bool {
+	return u.Attempt == int64(r.Attempt) && (r.Session == "" || u.Session == "" || u.Session == string(r.Session))
+}
+
+// again returns what became of a report that was taken before: its unit was
+// handed back, or failed and will be tried again.
+func (t *turn) again(u *storagev1.Unit, r TurnReport) Settled {
+	s := Settled{Verdict: mapreduce.Accepted, State: mapreduce.Pending}
+	if r.Outcome == mapreduce.Errored && r.Class == mapreduce.PermanentJob {
+		t.out.JobError = jobError(r)
+	}
+	if u.Queue.GetClass() == keys.ClassDelayed {
+		s.Delayed, s.Delay = true, r.pause(max(1, u.Failures))
+	} else {
+		s.Requeued = candidate(u)
+	}
+	return s
+}
+
+func jobError(r TurnReport) string {
+	if len(r.Errors) > 0 {
+		return clip(r.Errors[0])
+	}
+	return "a failure that no unit of the job can survive"
 }
 
 // settle replaces what the attempt had reserved, or was charged for, by what it
@@ -308,7 +346,7 @@ func (t *turn) conclude(ctx context.Context, u *storagev1.Unit, r TurnReport, s 
 		return nil
 	case r.Class == mapreduce.PermanentJob:
 		u.Errors = keepErrors(u.Errors, r.Errors)
-		t.out.JobError = firstOr(r.Errors, "a failure that no unit of the job can survive")
+		t.out.JobError = jobError(r)
 		t.requeue(u, s)
 		return nil
 	}
@@ -355,6 +393,12 @@ func (t *turn) complete(ctx context.Context, u *storagev1.Unit, r TurnReport) er
 	if r.Chunks == 0 {
 		u.Result.Length = int64(len(r.Output))
 	}
+	if u.Attempt > 1 { // what earlier attempts had stored, nobody will read
+		unit := mapreduce.UnitID(u.UnitId)
+		t.tx.ClearRange(store.Range{
+			Begin: t.keys.ResultChunk(t.in.Job, unit, 0, 0), End: t.keys.ResultChunk(t.in.Job, unit, u.Attempt, 0),
+		})
+	}
 	t.add(keys.Completed, u.Level, 1)
 	t.add(keys.Size, u.Level, r.Size)
 	t.ended.CompletedUnits = append(t.ended.CompletedUnits, outcome(u, r.SHA256, r.Tokens))
@@ -365,6 +409,7 @@ func (t *turn) fail(ctx context.Context, u *storagev1.Unit) error {
 	u.Status = uint32(mapreduce.UnitFailed)
 	t.add(keys.Failed, u.Level, 1)
 	t.tx.Set(t.keys.Failed(t.in.Job, u.Level, mapreduce.UnitID(u.UnitId)), nil)
+	t.tx.ClearRange(t.keys.Results(t.in.Job, mapreduce.UnitID(u.UnitId)))
 	t.ended.FailedUnits = append(t.ended.FailedUnits, outcome(u, nil, mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}))
 	return t.account(ctx, u, false)
 }
@@ -430,16 +475,21 @@ func keepErrors(old, more []string) []string {
 		if len(old) == maxErrors {
 			old = append(old[:1], old[2:]...)
 		}
-		old = append(old, e)
+		old = append(old, clip(e))
 	}
 	return old
 }
 
-func firstOr(list []string, otherwise string) string {
-	if len(list) > 0 {
-		return list[0]
+// maxMessage bounds one message that a record keeps, in bytes. One that a value
+// cannot hold would make its transaction fail for ever.
+const maxMessage = 1 << 10
+
+// clip returns s as a record may hold it: short, and valid UTF-8.
+func clip(s string) string {
+	if len(s) > maxMessage {
+		s = s[:maxMessage] + "…"
 	}
-	return otherwise
+	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
 // claim takes units for the seats whose sessions are still as they were.
@@ -516,7 +566,10 @@ func (t *turn) claimNew(ctx context.Context) error {
 		return err
 	}
 	seats := newSeating(c.Seats, t.out.Seated)
-	left := c.Tokens
+	left, err := t.affordable(ctx)
+	if err != nil {
+		return err
+	}
 	taken := make(map[mapreduce.UnitID]bool, len(c.Candidates))
 	for i, cand := range c.Candidates {
 		if taken[cand.Unit] {
@@ -545,6 +598,26 @@ func (t *turn) claimNew(ctx context.Context) error {
 	}
 	seats.write(t)
 	return nil
+}
+
+// affordable returns how many tokens the claim may reserve: what the caller
+// thinks, unless the grant says less. A node that was taken for dead finds its
+// grant taken back, and must not spend what others were given since.
+func (t *turn) affordable(ctx context.Context) (int64, error) {
+	c := t.in.Claim
+	if !c.Bounded {
+		return 0, nil
+	}
+	var g storagev1.Grant
+	if _, err := read(ctx, t.tx, t.keys.Grant(t.in.Job, t.node), &g); err != nil {
+		return 0, err
+	}
+	used, err := t.used(ctx, t.tx.Snapshot(), t.in.Job, t.node)
+	if err != nil {
+		return 0, err
+	}
+	t.out.Overdrawn = g.Tokens-used < c.Tokens
+	return min(c.Tokens, g.Tokens-used), nil
 }
 
 // waiting returns the candidate's unit if it still waits where it was seen.
