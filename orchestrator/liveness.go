@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -351,22 +352,22 @@ func (o *Orchestrator) findDelayed(ctx context.Context, id mapreduce.JobID) erro
 
 // delayed wakes a unit up after a pause, unless that is seen to already.
 func (o *Orchestrator) delayed(id mapreduce.JobID, unit mapreduce.UnitID, d time.Duration) {
-	key := unitKey{id, unit}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.pausing[key] {
-		return
-	}
-	o.pausing[key] = true
-	o.notices.at(time.Now().Add(d), func(ctx context.Context) {
-		o.mu.Lock()
-		delete(o.pausing, key)
-		o.mu.Unlock()
-		woken, err := o.jobs.Wakeup(ctx, id, []mapreduce.UnitID{unit})
+	o.notices.pauseUntil(time.Now().Add(d), unitKey{id, unit})
+}
+
+// wakeBatch is how many units are woken in one transaction.
+const wakeBatch = 200
+
+// wakeUnits puts units whose pause is over into their queue.
+func (o *Orchestrator) wakeUnits(ctx context.Context, id mapreduce.JobID, units []mapreduce.UnitID) {
+	for batch := range slices.Chunk(units, wakeBatch) {
+		woken, err := o.jobs.Wakeup(ctx, id, batch)
 		if err != nil && errs.KindOf(err) != errs.NotFound {
-			o.failed(ctx, "waking a unit; trying again", err, "job", id, "unit", unit)
-			o.delayed(id, unit, time.Second)
+			o.failed(ctx, "waking units; trying again", err, "job", id, "units", len(batch))
+			for _, u := range batch {
+				o.delayed(id, u, time.Second)
+			}
 		}
 		o.board.requeue(id, woken)
-	})
+	}
 }

@@ -18,6 +18,7 @@ type notices struct {
 	dirty    map[mapreduce.JobID]bool // has checkpoints that are not sealed
 	watchers map[mapreduce.JobID]chan struct{}
 	timers   timers
+	pausing  map[unitKey]bool // units in timers
 	advances signal
 	times    signal
 }
@@ -121,26 +122,58 @@ func (n *notices) watch(id mapreduce.JobID) <-chan struct{} {
 func (n *notices) at(t time.Time, fn func(context.Context)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	heap.Push(&n.timers, timer{t, fn})
+	heap.Push(&n.timers, timer{at: t, fn: fn})
 	n.times.give()
 }
 
-// takeTimers returns what is due at now, and how long until the next.
-func (n *notices) takeTimers(now time.Time) (due []func(context.Context), next time.Duration) {
+// pauseUntil has a unit woken when t has come, unless its pause is timed
+// already.
+func (n *notices) pauseUntil(t time.Time, unit unitKey) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for len(n.timers) > 0 && !n.timers[0].at.After(now) {
-		due = append(due, heap.Pop(&n.timers).(timer).fn)
+	if n.pausing[unit] {
+		return
 	}
-	if len(n.timers) == 0 {
-		return due, time.Hour
+	if n.pausing == nil {
+		n.pausing = make(map[unitKey]bool)
 	}
-	return due, n.timers[0].at.Sub(now)
+	n.pausing[unit] = true
+	heap.Push(&n.timers, timer{at: t, unit: unit})
+	n.times.give()
 }
 
+// A dueNow is what the timekeeper has to do.
+type dueNow struct {
+	calls []func(context.Context)
+	units map[mapreduce.JobID][]mapreduce.UnitID // whose pause is over
+	next  time.Duration                          // until there is more
+}
+
+// takeTimers returns what is due at now.
+func (n *notices) takeTimers(now time.Time) dueNow {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	due := dueNow{units: make(map[mapreduce.JobID][]mapreduce.UnitID), next: time.Hour}
+	for len(n.timers) > 0 && !n.timers[0].at.After(now) {
+		t := heap.Pop(&n.timers).(timer)
+		if t.fn != nil {
+			due.calls = append(due.calls, t.fn)
+			continue
+		}
+		delete(n.pausing, t.unit)
+		due.units[t.unit.job] = append(due.units[t.unit.job], t.unit.unit)
+	}
+	if len(n.timers) > 0 {
+		due.next = n.timers[0].at.Sub(now)
+	}
+	return due
+}
+
+// A timer is a call, or a unit whose pause ends.
 type timer struct {
-	at time.Time
-	fn func(context.Context)
+	at   time.Time
+	fn   func(context.Context)
+	unit unitKey
 }
 
 // timers is a heap by time.
@@ -160,14 +193,17 @@ func (t *timers) Pop() any {
 // timekeeper calls what is due, one at a time.
 func (o *Orchestrator) timekeeper(ctx context.Context) {
 	for {
-		due, next := o.notices.takeTimers(time.Now())
-		for _, fn := range due {
+		due := o.notices.takeTimers(time.Now())
+		for _, fn := range due.calls {
 			fn(ctx)
 		}
-		if len(due) > 0 {
+		for id, units := range due.units {
+			o.wakeUnits(ctx, id, units)
+		}
+		if len(due.calls)+len(due.units) > 0 {
 			continue
 		}
-		t := time.NewTimer(next)
+		t := time.NewTimer(due.next)
 		select {
 		case <-ctx.Done():
 			t.Stop()

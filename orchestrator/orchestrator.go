@@ -130,7 +130,6 @@ type Orchestrator struct {
 	dead    map[mapreduce.NodeID]bool
 	others  int // orchestrators alive beside this one
 	mine    map[mapreduce.JobID]bool
-	pausing map[unitKey]bool // units whose pause is timed
 	closing bool
 }
 
@@ -148,7 +147,6 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o := &Orchestrator{
 		jobs: j, config: c, log: c.Logger, started: make(chan struct{}),
 		dead: make(map[mapreduce.NodeID]bool), mine: make(map[mapreduce.JobID]bool),
-		pausing: make(map[unitKey]bool),
 	}
 	o.board = newBoard(j.Node())
 	return o, nil
