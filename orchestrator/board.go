@@ -25,7 +25,8 @@ type board struct {
 	runs     map[mapreduce.JobID]*run
 	fair     fair
 	sessions map[mapreduce.SessionID]*session
-	dealt    int // rotates the session that is offered a unit first
+	away     map[mapreduce.SessionID]*session // whose streams have ended, and who may come back
+	dealt    int                              // rotates the session that is offered a unit first
 	// callSlots is how many units that call models this node may hold.
 	callSlots int64
 }
@@ -75,6 +76,7 @@ func newBoard(node mapreduce.NodeID) *board {
 	b := &board{
 		node: node,
 		runs: make(map[mapreduce.JobID]*run), sessions: make(map[mapreduce.SessionID]*session),
+		away: make(map[mapreduce.SessionID]*session),
 	}
 	b.wake, b.calm = sync.NewCond(&b.mu), sync.NewCond(&b.mu)
 	return b
@@ -188,7 +190,13 @@ func (b *board) room(r *run) int {
 		if s.usable(r) {
 			free += s.free()
 			slots += s.slots
+		} else {
+			slots += s.holds(r)
 		}
+	}
+	for _, s := range b.away {
+		all += s.slots
+		slots += s.holds(r)
 	}
 	if calls(r.spec) && int64(all) > b.callSlots {
 		free = min(free, int(b.callSlots)-b.calling())

@@ -155,6 +155,12 @@ func (b *board) apply(t *task, res *jobs.TurnResult) (idle bool) {
 	if c := t.turn.Claim; c != nil {
 		b.unseat(t)
 		b.claimed(r, t, res)
+		for i, s := range t.seats {
+			if !res.Seated[i] { // another orchestrator has it, and its stream here is dead
+				s.gone = true
+				s.stop(errSuperseded)
+			}
+		}
 	}
 	if !res.State.Running() && r.running {
 		r.running, r.queue = false, nil

@@ -83,6 +83,16 @@ func breakerOf(spec *mapreduce.JobSpec) string { return spec.Provider + "/" + sp
 
 func (s *session) free() int { return s.slots + s.prefetch - s.busy - s.promised }
 
+// holds counts what s has of a job, as far as it can run at once.
+func (s *session) holds(r *run) (n int) {
+	for key := range s.held {
+		if key.job == r.id {
+			n++
+		}
+	}
+	return min(n, s.slots)
+}
+
 func (s *session) hold(job mapreduce.JobID, u *storagev1.Unit, c *claimOf, granted bool) {
 	s.busy++
 	s.held[unitKey{job, mapreduce.UnitID(u.UnitId)}] = &heldUnit{
@@ -219,6 +229,7 @@ func (o *Orchestrator) bind(ctx context.Context, hello *mapreduce.Hello, stop co
 	o.board.supersede(hello.Session)
 	b, err := o.jobs.Bind(ctx, hello, epoch)
 	if err != nil {
+		o.unbound(hello.Session, before, epoch)
 		return nil, err
 	}
 	s := &session{
@@ -243,22 +254,43 @@ func (o *Orchestrator) bind(ctx context.Context, hello *mapreduce.Hello, stop co
 	return s, nil
 }
 
+// unbound sees to a session that could not be taken up, or not for certain: if
+// its worker does not come back, nobody else here knows of it.
+func (o *Orchestrator) unbound(id mapreduce.SessionID, epochs ...int64) {
+	for _, e := range epochs {
+		o.expireAfter(jobs.SessionRef{Session: id, Node: o.jobs.Node(), Epoch: e}, nil, o.config.Grace)
+	}
+}
+
 // supersede ends an older stream of a session on this node.
 func (b *board) supersede(id mapreduce.SessionID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s := b.sessions[id]; s != nil {
-		b.removeSession(s)
+		b.suspend(s)
 		s.stop(errSuperseded)
 	}
 }
 
 var errSuperseded = errs.New(errs.Aborted, "the session was taken up by another stream")
 
-func (b *board) removeSession(s *session) {
+// suspend takes a session off the board whose stream has ended. Until its worker
+// is known to be gone, or elsewhere, what it holds may be running, and takes up
+// slots of its jobs. The caller holds b.mu.
+func (b *board) suspend(s *session) {
 	s.gone = true
-	if b.sessions[s.id] == s {
-		delete(b.sessions, s.id)
+	delete(b.sessions, s.id)
+	if old := b.away[s.id]; old != nil {
+		b.letGo(old)
+	}
+	b.away[s.id] = s
+	b.wake.Broadcast()
+}
+
+// letGo forgets what a session held. The caller holds b.mu.
+func (b *board) letGo(s *session) {
+	if b.away[s.id] == s {
+		delete(b.away, s.id)
 	}
 	for key := range s.held {
 		if r := b.runs[key.job]; r != nil {
@@ -274,6 +306,9 @@ func (b *board) removeSession(s *session) {
 func (b *board) enter(s *session, kept []jobs.Held) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if old := b.away[s.id]; old != nil {
+		b.letGo(old)
+	}
 	claims := make(map[string]*claimOf)
 	for _, h := range kept {
 		c := claims[h.Claim]
@@ -415,14 +450,28 @@ func (o *Orchestrator) left(s *session, clean bool) {
 			running[mapreduce.Held{Job: key.job, Unit: key.unit, Attempt: h.attempt}] = true
 		}
 	}
-	b.removeSession(s)
+	b.suspend(s)
 	b.mu.Unlock()
 	grace := o.config.Grace
 	if clean && empty && s.draining {
 		grace = 0
 	}
 	o.log.Info("worker left", "session", s.id, "clean", clean, "running", len(running))
-	o.expireAfter(jobs.SessionRef{Session: s.id, Node: o.jobs.Node(), Epoch: s.epoch}, running, grace)
+	o.notices.at(time.Now().Add(grace), func(ctx context.Context) { o.lose(ctx, s, running) })
+}
+
+// lose expires a session whose worker did not come back in time. If it did, or
+// went elsewhere, nothing is left to do here but to forget it.
+func (o *Orchestrator) lose(ctx context.Context, s *session, running map[mapreduce.Held]bool) {
+	err := o.expire(ctx, jobs.SessionRef{Session: s.id, Node: o.jobs.Node(), Epoch: s.epoch}, running)
+	if err != nil {
+		o.failed(ctx, "expiring a session; trying again", err, "session", s.id)
+		o.notices.at(time.Now().Add(time.Second), func(ctx context.Context) { o.lose(ctx, s, running) })
+		return
+	}
+	o.board.mu.Lock()
+	defer o.board.mu.Unlock()
+	o.board.letGo(s)
 }
 
 // An outbox holds what a session is to be told, until its sender gets to it.

@@ -1,0 +1,228 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/fault"
+	"github.com/coditect/mapreduce/worker"
+)
+
+// The tests of this file run whole fleets in virtual time, over a store that
+// fails in every way it may.
+
+// storm is what befalls a fleet.
+type storm struct {
+	rates   fault.Rates
+	outages bool // of the store, of up to five seconds
+	nodes   bool // orchestrators stop and crash
+	drains  bool // workers leave and others come
+	kills   bool // workers die
+}
+
+func TestSoakStorms(t *testing.T) {
+	for name, s := range map[string]storm{
+		"faults":        {rates: fault.Retryable(0.02)},
+		"twice":         {rates: fault.Rates{fault.Rerun: 0.5}},
+		"outages":       {rates: fault.Retryable(0.002), outages: true},
+		"orchestrators": {nodes: true},
+		"workers leave": {drains: true},
+		"workers die":   {kills: true},
+		"everything":    {rates: fault.Retryable(0.01), outages: true, nodes: true, drains: true, kills: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range trials(t, 3) {
+				t.Run(fmt.Sprint(seed), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { weather(t, uint64(seed), s) })
+				})
+			}
+		})
+	}
+}
+
+const (
+	stormDocuments   = 120
+	stormUnits       = stormDocuments + 12 + 2 + 1
+	stormParallelism = 9
+)
+
+func stormSpec(seed uint64) mapreduce.JobSpec {
+	spec := script(map[string]string{
+		"script.seed": fmt.Sprint(seed), "script.latency": "lognormal:400ms,0.8", "script.output_bytes": "500",
+		"script.tokens_in": "300", "script.tokens_out": "100", "script.fail_rate": "0.03",
+	})
+	spec.ReduceContextLimit, spec.Parallelism = 10, stormParallelism
+	spec.BreakerThreshold, spec.MaxAttempts = 1<<20, 20
+	return spec
+}
+
+// weather runs a job through a storm.
+func weather(t *testing.T, seed uint64, s storm) {
+	f := newFleet(t, seed, 2, s.rates, steady())
+	var members [3]*member
+	for i := range members {
+		members[i] = f.join(stormWorker(i))
+	}
+	id := f.any().submit(stormSpec(seed), stormDocuments)
+	resumes := 0
+	for end := time.Now().Add(30 * time.Minute); ; {
+		job, err := f.any().GetJob(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if job.State == mapreduce.JobComplete && job.FailedUnits == 0 {
+			break
+		}
+		if !job.State.Running() { // units were set aside: their workers died
+			if job.State != mapreduce.JobComplete || !s.kills {
+				t.Fatalf("job is %v with %d failed units: %s", job.State, job.FailedUnits, job.Error)
+			}
+			if _, err := f.any().ResumeJob(t.Context(), id, mapreduce.Resume{}); err != nil {
+				t.Fatal(err)
+			}
+			resumes++
+		}
+		if time.Now().After(end) {
+			t.Fatalf("job has not ended: %+v", job)
+		}
+		f.strike(s, &members)
+	}
+	f.faults.Heal()
+	f.faults.Settle()
+	f.verify(id, resumes)
+}
+
+func stormWorker(i int) worker.Config {
+	return worker.Config{Slots: 4, Prefetch: 2 * i, DrainTimeout: time.Minute}
+}
+
+// strike lets one thing happen, and waits a moment.
+func (f *fleet) strike(s storm, members *[3]*member) {
+	<-time.After(time.Duration(50+f.random.IntN(450)) * time.Millisecond)
+	out := s.outages && f.random.IntN(4) == 0
+	if out {
+		f.faults.BeginOutage()
+		<-time.After(time.Duration(f.random.IntN(2500)) * time.Millisecond)
+	} else if s.outages && f.random.IntN(4) == 0 {
+		f.faults.Recover()
+	}
+	node, drained, killed := -1, -1, -1
+	if s.nodes && f.random.IntN(4) == 0 {
+		node = f.random.IntN(len(f.nodes))
+		f.stop(node, f.random.IntN(2) == 0)
+	}
+	if s.kills && f.random.IntN(6) == 0 {
+		killed = f.random.IntN(len(members))
+		f.kill(members[killed])
+	}
+	if s.drains && !out && f.random.IntN(6) == 0 {
+		drained = f.random.IntN(len(members))
+		members[drained].stop()
+	}
+	<-time.After(time.Duration(f.random.IntN(2500)) * time.Millisecond)
+	if out {
+		f.faults.EndOutage()
+	}
+	if node >= 0 {
+		f.start(node)
+	}
+	for _, i := range []int{drained, killed} {
+		if i >= 0 {
+			members[i] = f.join(stormWorker(i))
+		}
+	}
+}
+
+// verify checks what holds after every storm.
+func (f *fleet) verify(id mapreduce.JobID, resumes int) {
+	t, n := f.t, f.any()
+	t.Helper()
+	job := n.wantEnd(id, mapreduce.JobComplete)
+	if job.TotalUnits != stormUnits || job.CompletedUnits != stormUnits || job.RunningUnits != 0 {
+		t.Errorf("%d units, %d complete, %d running; want all of %d complete", job.TotalUnits, job.CompletedUnits, job.RunningUnits, stormUnits)
+	}
+	units := n.units(id)
+	if len(units) != stormUnits {
+		t.Errorf("%d units are listed, want %d", len(units), stormUnits)
+	}
+	f.verifyCalls(units, resumes)
+	if resumes == 0 {
+		f.verifyLedger(id, units)
+	}
+	if err := n.CheckStore(t.Context(), func(found mapreduce.Finding) error {
+		t.Errorf("doctor: %+v", found)
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	if most := f.counter.most[id]; most > stormParallelism || most < 2 {
+		t.Errorf("%d attempts ran at once, want at most %d", most, stormParallelism)
+	}
+}
+
+// verifyCalls checks that no attempt ran twice, and that nothing that had been
+// done was done again, but for what was lost with workers.
+func (f *fleet) verifyCalls(units map[mapreduce.UnitID]*mapreduce.Unit, resumes int) {
+	t, c := f.t, f.counter
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for h, n := range c.begun {
+		if n != 1 {
+			t.Errorf("attempt %+v was begun %d times", h, n)
+		}
+	}
+	done := 0
+	for u, n := range c.done {
+		done += n
+		if n > 1 && f.lost == 0 {
+			t.Errorf("unit %s was done %d times, and no worker died", u, n)
+		}
+	}
+	again := resumes * (stormUnits - stormDocuments) // reduces above what was tried again
+	if done > stormUnits+f.lost+again {
+		t.Errorf("%d results for %d units, with %d lost", done, stormUnits, f.lost)
+	}
+	for id, u := range units {
+		switch {
+		case u.State != mapreduce.UnitComplete:
+			t.Errorf("unit %s is %v", id, u.State)
+		case c.done[id] == 0:
+			t.Errorf("unit %s is complete and was never run", id)
+		}
+	}
+}
+
+// verifyLedger checks that each unit was completed by exactly one transaction,
+// by the attempt that its record names.
+func (f *fleet) verifyLedger(id mapreduce.JobID, units map[mapreduce.UnitID]*mapreduce.Unit) {
+	t, n := f.t, f.any()
+	t.Helper()
+	seen := make(map[mapreduce.UnitID]int)
+	q := mapreduce.ListEventsQuery{Job: id, PageSize: 50, Verify: true}
+	for {
+		page, err := n.ListEvents(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range page.Checkpoints {
+			for _, ref := range c.Completed {
+				seen[ref.Unit]++
+				if u := units[ref.Unit]; u == nil || u.Attempts != ref.Attempt {
+					t.Errorf("unit %s was completed by attempt %d, and its record is %+v", ref.Unit, ref.Attempt, u)
+				}
+			}
+		}
+		if q.PageToken = page.NextPageToken; q.PageToken == "" {
+			break
+		}
+	}
+	for u := range units {
+		if seen[u] != 1 {
+			t.Errorf("unit %s was completed %d times", u, seen[u])
+		}
+	}
+}

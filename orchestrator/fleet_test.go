@@ -1,0 +1,259 @@
+package orchestrator_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/fault"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
+)
+
+// trials returns how many seeds a soak test tries.
+func trials(t *testing.T, otherwise int) int {
+	t.Helper()
+	n, err := strconv.Atoi(os.Getenv("CODITECT_SOAK_TRIALS"))
+	if err != nil {
+		return otherwise
+	}
+	return n
+}
+
+// A gate is a store that a process loses when it dies: from then on nothing it
+// does has any effect.
+type gate struct {
+	store.Store
+	dead atomic.Bool
+}
+
+var errDead = errors.New("this process is dead")
+
+func (g *gate) Begin(ctx context.Context) (store.Tx, error) {
+	if g.dead.Load() {
+		return nil, errDead
+	}
+	tx, err := g.Store.Begin(ctx)
+	return gatedTx{tx, g}, err
+}
+
+type gatedTx struct {
+	store.Tx
+	gate *gate
+}
+
+func (t gatedTx) Commit(ctx context.Context) error {
+	if t.gate.dead.Load() {
+		return errDead
+	}
+	return t.Tx.Commit(ctx)
+}
+
+// A counter is an agent that remembers what was run.
+type counter struct {
+	agent.Agent
+	mu        sync.Mutex               // guards the fields below
+	now, most map[mapreduce.JobID]int  // attempts under way
+	busy      time.Duration            // sum over attempts
+	begun     map[mapreduce.Held]int   // how often each attempt was begun
+	done      map[mapreduce.UnitID]int // results made
+}
+
+func newCounter() *counter {
+	return &counter{
+		Agent: &scripted.Agent{}, now: make(map[mapreduce.JobID]int), most: make(map[mapreduce.JobID]int),
+		begun: make(map[mapreduce.Held]int), done: make(map[mapreduce.UnitID]int),
+	}
+}
+
+func (c *counter) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	c.mu.Lock()
+	c.begun[mapreduce.Held{Job: task.Job, Unit: task.Unit, Attempt: task.Attempt}]++
+	c.now[task.Job]++
+	c.most[task.Job] = max(c.most[task.Job], c.now[task.Job])
+	c.mu.Unlock()
+	start := time.Now()
+	res, err := c.Agent.Run(ctx, task, calls)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now[task.Job]--
+	c.busy += time.Since(start)
+	if err == nil {
+		c.done[task.Unit]++
+	}
+	return res, err
+}
+
+// A fleet is a cluster whose orchestrators and workers come, go, and die.
+type fleet struct {
+	*cluster
+	faults  *fault.Store
+	config  orchestrator.Config
+	counter *counter
+	random  *rand.Rand
+	lost    int // units that workers held when they died
+
+	mu    sync.Mutex  // guards the variable below
+	nodes []*standing // by address; nil while none is there
+}
+
+// A standing is an orchestrator at an address.
+type standing struct {
+	*node
+	gate  *gate
+	ctx   context.Context // of its streams
+	sever context.CancelFunc
+}
+
+// steady are settings with which nobody who lives is taken for dead, whatever
+// the store does for a few seconds.
+func steady() orchestrator.Config {
+	return orchestrator.Config{
+		Adopt: true, Heartbeat: 200 * time.Millisecond, Lease: 3 * time.Second, Grace: 3 * time.Second,
+		Poll: 500 * time.Millisecond, Seal: 100 * time.Millisecond,
+	}
+}
+
+// newFleet returns a fleet with so many orchestrators and no worker.
+func newFleet(t *testing.T, seed uint64, nodes int, rates fault.Rates, config orchestrator.Config) *fleet {
+	t.Helper()
+	c := newCluster(t)
+	f := &fleet{
+		cluster: c, faults: fault.New(c.store, fault.Config{Seed: seed, Rates: rates}), config: config,
+		counter: newCounter(), random: rand.New(rand.NewPCG(seed, 1)), nodes: make([]*standing, nodes),
+	}
+	t.Cleanup(func() {
+		f.faults.Heal()
+		f.faults.Settle()
+	})
+	for i := range nodes {
+		f.start(i)
+	}
+	return f
+}
+
+// start runs an orchestrator at an address.
+func (f *fleet) start(i int) {
+	g := &gate{Store: f.faults}
+	f.store = g
+	n := &standing{node: f.orchestrator(f.config), gate: g}
+	n.ctx, n.sever = context.WithCancel(context.Background())
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.nodes[i] = n
+}
+
+// node returns the orchestrator at an address.
+func (f *fleet) node(i int) *standing {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.nodes[i]
+}
+
+// any returns an orchestrator that runs.
+func (f *fleet) any() *node {
+	f.t.Helper()
+	for i := range f.nodes {
+		if n := f.node(i); n != nil {
+			return n.node
+		}
+	}
+	f.t.Fatal("no orchestrator runs")
+	return nil
+}
+
+// stop ends the orchestrator at an address: in order, or as a crash does.
+func (f *fleet) stop(i int, crash bool) {
+	f.mu.Lock()
+	n := f.nodes[i]
+	f.nodes[i] = nil
+	f.mu.Unlock()
+	if n == nil {
+		return
+	}
+	if crash {
+		n.gate.dead.Store(true)
+		n.sever()
+	}
+	n.node.stop()
+	n.sever()
+}
+
+// A member is a worker of the fleet.
+type member struct {
+	*worker.Worker
+	stop  func()
+	dead  atomic.Bool
+	ctx   context.Context // of its streams
+	sever context.CancelFunc
+}
+
+// join runs a worker for whatever orchestrators there are at the time.
+func (f *fleet) join(config worker.Config) *member {
+	f.t.Helper()
+	m := &member{}
+	m.ctx, m.sever = context.WithCancel(context.Background())
+	for i := range f.nodes {
+		config.Connect = append(config.Connect, func(ctx context.Context) (worker.Stream, error) {
+			n := f.node(i)
+			if n == nil || m.dead.Load() {
+				return nil, errs.New(errs.Unavailable, "nobody is there")
+			}
+			ctx, cut := context.WithCancel(ctx)
+			context.AfterFunc(m.ctx, cut)
+			context.AfterFunc(n.ctx, cut)
+			return n.Connect(ctx)
+		})
+	}
+	config.Agents = map[string]agent.Agent{"scripted": mortal{f.counter, m.ctx}}
+	var err error
+	if m.Worker, err = worker.New(config); err != nil {
+		f.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := m.Run(ctx); err != nil && !m.dead.Load() {
+			f.t.Errorf("worker: %v", err)
+		}
+	})
+	m.stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+		m.sever()
+	})
+	f.t.Cleanup(m.stop)
+	return m
+}
+
+// A mortal runs units as long as its worker lives.
+type mortal struct {
+	*counter
+	life context.Context
+}
+
+func (a mortal) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	ctx, die := context.WithCancel(ctx)
+	defer die()
+	defer context.AfterFunc(a.life, die)()
+	return a.counter.Run(ctx, task, calls)
+}
+
+// kill ends a worker as a crash does: nothing it has is reported.
+func (f *fleet) kill(m *member) {
+	f.lost += m.Stats().Held
+	m.dead.Store(true)
+	m.sever()
+	m.stop()
+}
