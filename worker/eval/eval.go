@@ -14,7 +14,7 @@ import (
 
 // A Result is one record of a job's result.
 type Result struct {
-	Documents []string       // where it comes from; empty means all documents
+	Documents []string       // where it comes from; none: a summary, held against a truth of one document
 	Values    map[string]any // as in result.json, without the keys that begin with _
 }
 

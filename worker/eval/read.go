@@ -124,7 +124,9 @@ func readRecords(dec *json.Decoder) ([]Result, error) {
 			}
 			values[key.(string)] = v // keys of objects are strings
 		}
-		return []Result{record(values)}, expect(dec, '}')
+		summary := record(values)
+		summary.Documents = nil
+		return []Result{summary}, expect(dec, '}')
 	case nil:
 		return nil, nil
 	default:
