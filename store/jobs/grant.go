@@ -167,6 +167,34 @@ func (j *Jobs) used(ctx context.Context, r store.Reader, id mapreduce.JobID, nod
 	return n, err
 }
 
+// moveSlots moves the slots of units that run on from the node that their worker
+// reported to before: that many more of their jobs must not run there.
+func (j *Jobs) moveSlots(ctx context.Context, tx store.Tx, from mapreduce.NodeID, kept []Held) error {
+	if from == "" || from == j.node {
+		return nil
+	}
+	count := make(map[mapreduce.JobID]int64)
+	for _, h := range kept {
+		count[h.Job]++
+	}
+	for id, n := range count {
+		var theirs, own storagev1.Grant
+		if _, err := read(ctx, tx, j.keys.Grant(id, from), &theirs); err != nil {
+			return err
+		}
+		if n = min(n, theirs.Slots); n == 0 {
+			continue
+		}
+		if _, err := read(ctx, tx, j.keys.Grant(id, j.node), &own); err != nil {
+			return err
+		}
+		theirs.Slots, own.Slots = theirs.Slots-n, own.Slots+n
+		tx.Set(j.keys.Grant(id, from), encode(&theirs))
+		tx.Set(j.keys.Grant(id, j.node), encode(&own))
+	}
+	return nil
+}
+
 // Return gives back what this node was granted and has neither spent nor
 // reserved, and its slots, and returns the tokens that it keeps.
 func (j *Jobs) Return(ctx context.Context, id mapreduce.JobID) (kept int64, err error) {

@@ -65,6 +65,9 @@ func (j *Jobs) Bind(ctx context.Context, hello *mapreduce.Hello, epoch int64) (*
 			return err
 		}
 		s.record()
+		if err := j.moveSlots(ctx, tx, mapreduce.NodeID(sess.Node), s.stay); err != nil {
+			return err
+		}
 		b.Kept, b.Jobs = s.stay, s.touched()
 		b.Drop = s.dropped(holding)
 		return nil
