@@ -34,7 +34,8 @@ func (o *Orchestrator) assign(ctx context.Context, t *task, res *jobs.TurnResult
 		}
 		p := bySession[c.Session]
 		if p == nil {
-			p = &parcel{session: s, message: &mapreduce.ToWorker{Jobs: o.board.introduce(s, t.run)}}
+			o.board.introduce(s, t.run)
+			p = &parcel{session: s, message: &mapreduce.ToWorker{}}
 			bySession[c.Session] = p
 		}
 		a, pieces, err := o.assignment(ctx, t.run, c.Unit, texts[i])
@@ -56,16 +57,16 @@ func (b *board) session(id mapreduce.SessionID) *session {
 	return b.sessions[id]
 }
 
-// introduce returns what s has to know of the job first, or nothing if it was
-// told before.
-func (b *board) introduce(s *session, r *run) []mapreduce.JobInfo {
+// introduce tells s what it has to know of the job first, unless it was told
+// before. Two lanes may have units for s: that the job is introduced, and that
+// this is noted, is one act.
+func (b *board) introduce(s *session, r *run) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s.knows[r.id] == r.epoch {
-		return nil
+	if s.knows[r.id] != r.epoch {
+		s.knows[r.id] = r.epoch
+		s.out.put(&mapreduce.ToWorker{Jobs: []mapreduce.JobInfo{{Job: r.id, Spec: *r.spec}}})
 	}
-	s.knows[r.id] = r.epoch
-	return []mapreduce.JobInfo{{Job: r.id, Spec: *r.spec}}
 }
 
 // handBack reports in the worker's name that a unit was not run.
@@ -110,7 +111,7 @@ func (p *parcel) grow(n int) {
 }
 
 func (p *parcel) flush() {
-	if m := p.message; len(m.Assignments)+len(m.Pieces)+len(m.Jobs) > 0 {
+	if m := p.message; len(m.Assignments)+len(m.Pieces) > 0 {
 		p.session.out.put(m)
 	}
 	p.message, p.size = &mapreduce.ToWorker{}, 0

@@ -1,6 +1,8 @@
 package orchestrator
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
@@ -251,13 +253,13 @@ func (r *result) records(ctx context.Context) error {
 			r.duplicates[field] += n
 		}
 		for _, c := range f.Conflicts {
-			b, err := json.Marshal(r.conflict(c))
+			b, err := marshal(r.conflict(c))
 			if err != nil {
 				return err
 			}
 			r.conflicts = append(r.conflicts, b)
 		}
-		b, err := json.Marshal(r.record(&f.Result))
+		b, err := r.record(&f.Result)
 		if err != nil {
 			return err
 		}
@@ -265,21 +267,60 @@ func (r *result) records(ctx context.Context) error {
 	})
 }
 
-// record is an entry of aggregated_data: its values as the schema nests them,
-// null where there is none, and what they rest on.
-func (r *result) record(f *merge.Result) map[string]any {
-	values := make(map[string]any)
-	for _, field := range r.schema.Fields() {
-		values[field.Path] = f.Values[field.Path]
-	}
-	rec := r.schema.Nest(values)
+// record is an entry of aggregated_data: its values as the schema nests and
+// orders them, null where there is none, and what they rest on.
+func (r *result) record(f *merge.Result) ([]byte, error) {
+	values := r.schema.Nest(f.Values)
 	citations := make(map[string][]string, len(f.Citations))
 	for field, ids := range f.Citations {
 		citations[field] = r.spell(ids)
 	}
-	rec["_sources"], rec["_citations"], rec["_confidence"] = f.Sources, citations, f.Confidence
-	rec["_missing"], rec["_unverified"] = f.Missing, f.Unverified
-	return rec
+	var b object
+	for _, p := range r.schema.Properties {
+		b.add(p.Name, values[p.Name])
+	}
+	b.add("_sources", f.Sources)
+	b.add("_citations", citations)
+	b.add("_confidence", f.Confidence)
+	b.add("_missing", f.Missing)
+	b.add("_unverified", f.Unverified)
+	return b.end()
+}
+
+// An object writes a JSON object whose members keep their order.
+type object struct {
+	b   bytes.Buffer
+	err error
+}
+
+func (o *object) add(name string, value any) {
+	if o.b.Len() == 0 {
+		o.b.WriteByte('{')
+	} else {
+		o.b.WriteByte(',')
+	}
+	for i, part := range []any{name, value} {
+		text, err := marshal(part)
+		o.err = cmp.Or(o.err, err)
+		o.b.Write(text)
+		if i == 0 {
+			o.b.WriteByte(':')
+		}
+	}
+}
+
+func (o *object) end() ([]byte, error) {
+	o.b.WriteByte('}')
+	return o.b.Bytes(), o.err
+}
+
+// marshal writes JSON as it stands, without the escapes that pages would need.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // A conflict is an entry of conflict_resolutions.
@@ -356,7 +397,7 @@ func (r *result) summary(ctx context.Context) error {
 		to   *[]byte
 		from any
 	}{{&s.Conflicts, r.conflicts}, {&s.Deduplication, r.duplicates}, {&s.Statistics, r.statistics.Fields()}} {
-		b, err := json.Marshal(part.from)
+		b, err := marshal(part.from)
 		if err != nil {
 			return err
 		}
