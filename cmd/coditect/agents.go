@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/extract"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
+)
+
+// scriptedProvider runs units by script, for tests; help does not speak of it.
+const scriptedProvider = "scripted"
+
+// providers returns what workers run units with, by the name of their provider,
+// as it was loaded first.
+func (a *app) providers() (map[string]agent.Agent, error) {
+	if a.agents == nil {
+		all, err := agents(a.getenv("CODITECT_LEDGER"))
+		if err != nil {
+			return nil, err
+		}
+		a.agents = all
+	}
+	return a.agents, nil
+}
+
+// knows returns an error if no worker in this process could run units of a
+// provider. Those of a server may have others.
+func (a *app) knows(provider string) error {
+	all, err := a.providers()
+	if err != nil || a.global.server != "" {
+		return err
+	}
+	if _, ok := all[provider]; !ok {
+		return usage("--provider: there is none named %q; there is %s", provider, names(all))
+	}
+	return nil
+}
+
+// agents returns all agents that there are. Calls of the scripted provider are
+// recorded in the ledger, a file, if it is named. The file is left open: it
+// lives as long as the process.
+func agents(ledger string) (map[string]agent.Agent, error) {
+	rules := extract.New()
+	script := &scripted.Agent{Encode: scriptedOutput(rules)}
+	if ledger != "" {
+		l, err := scripted.OpenFileLedger(ledger)
+		if err != nil {
+			return nil, fmt.Errorf("CODITECT_LEDGER: %w", err)
+		}
+		script.Ledger = l
+	}
+	return map[string]agent.Agent{
+		"rules":          rules,
+		scriptedProvider: script,
+	}, nil
+}
+
+// scriptedOutput makes the outputs of scripted units those of the rules, so that
+// results can be compared whatever a script does to the units. A unit that is to
+// have a huge output, or one that rules do not understand, has the script's.
+func scriptedOutput(rules agent.Agent) func(*agent.Task, scripted.Payload) []byte {
+	return func(task *agent.Task, p scripted.Payload) []byte {
+		if p.Filler == "" {
+			if res, err := rules.Run(context.Background(), task, nil); err == nil {
+				return res.Output
+			}
+		}
+		return fmt.Appendf(nil, "%+v", p)
+	}
+}
+
+// names lists those that help speaks of.
+func names(all map[string]agent.Agent) string {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(n string) bool { return n == scriptedProvider })
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/eval"
+)
+
+// A finding is one thing that doctor found.
+type finding struct {
+	Job     mapreduce.JobID `json:"job_id,omitempty"`
+	Key     string          `json:"key,omitempty"`
+	Message string          `json:"message"`
+}
+
+// A diagnosis is what doctor prints.
+type diagnosis struct {
+	OK       bool      `json:"ok"`
+	Findings []finding `json:"findings"`
+	Checked  []string  `json:"checked"`
+}
+
+func (a *app) doctor() *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Check every record, index, counter and hash of the store",
+		Long: `Doctor reads the whole store and changes nothing. It exits with 1 if it finds
+something wrong.`,
+		Example: `  coditect mapreduce doctor
+  coditect mapreduce doctor --data-dir /var/lib/coditect -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.empty() {
+				return a.diagnosed(&diagnosis{OK: true, Checked: []string{"there is no store in " + a.global.dataDir}})
+			}
+			return a.look(cmd.Context(), func(s *session) error { return a.examine(cmd.Context(), s) })
+		},
+	}
+}
+
+func (a *app) examine(ctx context.Context, s *session) error {
+	d := diagnosis{OK: true}
+	err := s.CheckStore(ctx, func(f mapreduce.Finding) error {
+		if f.Severity == mapreduce.Info {
+			d.Checked = append(d.Checked, f.Message)
+			return nil
+		}
+		d.OK = false
+		d.Findings = append(d.Findings, finding{Job: f.Job, Key: f.Key, Message: f.Message})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return a.diagnosed(&d)
+}
+
+func (a *app) diagnosed(d *diagnosis) error {
+	if d.Findings == nil {
+		d.Findings = []finding{}
+	}
+	if d.Checked == nil {
+		d.Checked = []string{}
+	}
+	err := a.print(d, func() {
+		for _, line := range d.Checked {
+			fmt.Fprintln(a.stdout, visible(line))
+		}
+		for _, f := range d.Findings {
+			fmt.Fprintf(a.stdout, "WRONG %s %s: %s\n", f.Job, visible(f.Key), visible(f.Message))
+		}
+		if d.OK {
+			fmt.Fprintln(a.stdout, "nothing is wrong")
+		} else {
+			fmt.Fprintf(a.stdout, "%d things are wrong\n", len(d.Findings))
+		}
+	})
+	if err == nil && !d.OK {
+		return exitWith(exitFailed)
+	}
+	return err
+}
+
+func (a *app) eval() *cobra.Command {
+	var result, truth, schemaFile string
+	cmd := &cobra.Command{
+		Use:   "eval --result FILE --truth FILE",
+		Short: "Compare a result with the truth: precision, recall and F1 of each field",
+		Long: `Eval compares the records of a result.json with a truth file of JSON lines,
+{"document": …, field: value, …}. Values are compared after they were normalised
+by the types of the schema; without one the types are guessed.`,
+		Example: `  coditect mapreduce eval --result results/result.json --truth truth.jsonl --schema schema.yaml`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := require(cmd, "result", "truth"); err != nil {
+				return err
+			}
+			report, err := compare(schemaFile, result, truth)
+			if err != nil {
+				return err
+			}
+			return a.print(report, func() { a.printScores(report) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&result, "result", "", "`file` result.json of a job")
+	f.StringVar(&truth, "truth", "", "`file` of JSON lines that are right")
+	f.StringVar(&schemaFile, "schema", "", "`file` with the schema of the job")
+	for _, name := range []string{"result", "truth", "schema"} {
+		_ = cmd.MarkFlagFilename(name) // the flag exists
+	}
+	return cmd
+}
+
+// compare reads the files and compares them.
+func compare(schemaFile, result, truth string) (eval.Report, error) {
+	var s *schema.Schema
+	if schemaFile != "" {
+		data, err := os.ReadFile(schemaFile)
+		if err != nil {
+			return eval.Report{}, usage("--schema: %w", err)
+		}
+		if s, err = schema.Parse(schemaFile, data); err != nil {
+			return eval.Report{}, usage("--schema: the file is not valid\n%w", err)
+		}
+	}
+	found, err := os.Open(result)
+	if err != nil {
+		return eval.Report{}, usage("--result: %w", err)
+	}
+	defer found.Close()
+	records, err := eval.ReadResult(result, found)
+	if err != nil {
+		return eval.Report{}, usage("--result: %w", err)
+	}
+	right, err := os.Open(truth)
+	if err != nil {
+		return eval.Report{}, usage("--truth: %w", err)
+	}
+	defer right.Close()
+	truths, err := eval.ReadTruth(truth, right)
+	if err != nil {
+		return eval.Report{}, usage("--truth: %w", err)
+	}
+	return eval.Compare(s, records, truths), nil
+}
+
+func (a *app) printScores(r eval.Report) {
+	a.table("FIELD PRECISION RECALL F1 SUPPORT", func(row func(...any)) {
+		score := func(name string, s eval.Score) {
+			row(name, fmt.Sprintf("%.4f", s.Precision), fmt.Sprintf("%.4f", s.Recall), fmt.Sprintf("%.4f", s.F1), s.Support)
+		}
+		for _, name := range slices.Sorted(maps.Keys(r.Fields)) {
+			score(name, r.Fields[name])
+		}
+		score("(micro)", r.Micro)
+		score("(macro)", r.Macro)
+	})
+	d := r.Documents
+	fmt.Fprintf(a.stdout, "%d documents in the truth, %d of them in the result; %d of the result are not in the truth\n", d.Truth, d.Found, d.Unknown)
+}

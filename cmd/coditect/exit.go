@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// Exit codes.
+const (
+	exitComplete    = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitPartly      = 3 // complete with failed units
+	exitPaused      = 4
+	exitCancelled   = 5
+	exitInterrupted = 130
+)
+
+// errInterrupted is why the context of the command ends.
+var errInterrupted = errors.New("interrupted")
+
+// An exitError ends the command with a code. Without an error, all was said.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// usage returns an error about how the command was called.
+func usage(format string, args ...any) error {
+	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+// exitOf returns the exit code that tells how a job stands.
+func exitOf(j *mapreduce.Job) int {
+	switch j.State {
+	case mapreduce.JobComplete:
+		if j.FailedUnits > 0 {
+			return exitPartly
+		}
+		return exitComplete
+	case mapreduce.JobPaused:
+		return exitPaused
+	case mapreduce.JobCancelled:
+		return exitCancelled
+	}
+	return exitFailed
+}
+
+// exitWith returns the error that ends the command with a code; nil for 0.
+func exitWith(code int) error {
+	if code == exitComplete {
+		return nil
+	}
+	return &exitError{code: code}
+}
+
+// codeOf returns the exit code of an error.
+func codeOf(err error) int {
+	var exit *exitError
+	switch {
+	case err == nil:
+		return exitComplete
+	case errors.As(err, &exit):
+		return exit.code
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
+	}
+	switch errs.KindOf(err) {
+	case errs.Invalid, errs.NotFound, errs.Exists, errs.Precondition:
+		return exitUsage // the command was wrong, as things are
+	}
+	return exitFailed
+}
+
+// message returns what to tell the user about an error; empty if all was said.
+func message(err error) string {
+	var exit *exitError
+	if errors.As(err, &exit) && exit.err == nil {
+		return ""
+	}
+	var e *errs.Error
+	if errors.As(err, &e) && e.Field != "" {
+		return flagOf(e.Field) + ": " + e.Message
+	}
+	return err.Error()
+}
+
+// flagOf returns how a user names a field of a request.
+func flagOf(field string) string {
+	switch field {
+	case "documents":
+		return "--input"
+	case "vars":
+		return "--var"
+	}
+	if strings.ContainsAny(field, ".[") {
+		return field
+	}
+	return "--" + strings.ReplaceAll(field, "_", "-")
+}
+
+// cause returns err, or why ctx has ended if that is the reason.
+func cause(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

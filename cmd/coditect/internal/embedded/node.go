@@ -1,0 +1,227 @@
+// Package embedded is the whole service in one process: store, orchestrator and
+// worker, wired over a connection in memory, and reachable for other processes
+// on the same data directory through a Unix socket in it.
+//
+// It wires what others have made and decides nothing about jobs. Nothing but
+// the command imports it.
+package embedded
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/coditect/mapreduce/api/client"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/server"
+	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/keys"
+	"github.com/coditect/mapreduce/store/pebble"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// Config says what a node is made of.
+type Config struct {
+	// Dir is the data directory; it holds the store and the socket. Needed.
+	Dir string
+	// Agents are what a worker in this process runs units with, by the name
+	// of their provider.
+	Agents map[string]agent.Agent
+	// Version of the program; for display.
+	Version string
+	// Adopt makes the node run every job in the store that may run, instead
+	// of those that are submitted to it or resumed by it.
+	Adopt bool
+	// Drain is how long units may run on when the node closes. Defaults to
+	// 2 s.
+	Drain time.Duration
+	// Logger defaults to none.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.Drain == 0 {
+		c.Drain = 2 * time.Second
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// A Node is a service in this process that holds its data directory alone.
+// Start, Work and Listen are called once each at most, by one goroutine.
+type Node struct {
+	*client.Client
+	config Config
+	store  store.Store
+	orch   *orchestrator.Orchestrator
+	server *server.Server
+	guests *guests
+
+	stopOrchestrator context.CancelFunc // nil before Start
+	orchestrating    sync.WaitGroup
+	stopWorker       context.CancelFunc // nil before Work
+	working          sync.WaitGroup
+	serving          sync.WaitGroup
+	socket           *socket // nil before Listen
+	once             sync.Once
+	closed           error // of Close
+
+	mu     sync.Mutex // guards the variable below
+	failed []error    // of what ran
+}
+
+// Open opens the store of a data directory, which is made if need be, and a
+// service over it that can be read. The errors are those of pebble.Open, among
+// them store.ErrInUse.
+func Open(c Config) (*Node, error) {
+	c = c.withDefaults()
+	kv, err := pebble.Open(c.Dir, pebble.Config{Logger: c.Logger})
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{config: c, store: kv, guests: newGuests()}
+	if err := n.wire(); err != nil {
+		return nil, errors.Join(err, kv.Close())
+	}
+	return n, nil
+}
+
+func (n *Node) wire() (err error) {
+	id := mapreduce.NodeID("node_" + strings.ToLower(rand.Text()))
+	j := jobs.New(store.NewDB(n.store, store.Config{}), keys.New(), id, time.Now)
+	n.orch, err = orchestrator.New(j, orchestrator.Config{Adopt: n.config.Adopt, Exclusive: true, Logger: n.config.Logger})
+	if err != nil {
+		return err
+	}
+	n.server, err = server.New(n.orch, n.orch, server.Config{
+		Logger:  n.config.Logger,
+		Options: []grpc.ServerOption{grpc.StatsHandler(n.guests)},
+	})
+	if err != nil {
+		return err
+	}
+	n.Client, err = client.NewInProcess(n.server, client.Config{})
+	return err
+}
+
+// Start makes the node move jobs, and returns when it does.
+func (n *Node) Start(ctx context.Context) error {
+	run, stop := context.WithCancel(context.WithoutCancel(ctx))
+	n.stopOrchestrator = stop
+	ended := make(chan struct{})
+	n.orchestrating.Go(func() {
+		defer close(ended)
+		n.fail("orchestrator", n.orch.Run(run))
+	})
+	select {
+	case <-n.orch.Started():
+		return nil
+	case <-ended:
+		return errors.Join(n.failures()...)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Prefetch returns how many units a worker with so many slots holds beside those
+// that it runs. They cost little here: units come and go without a network, and
+// die with the process that also claimed them.
+func Prefetch(slots int) int { return min(max(4*slots, 16), 256) }
+
+// Work runs units in this process, so many at once.
+func (n *Node) Work(slots int) error {
+	w, err := worker.New(worker.Config{
+		Version: n.config.Version, Agents: n.config.Agents, Slots: slots, Prefetch: Prefetch(slots),
+		Embedded: true, Logger: n.config.Logger, DrainTimeout: n.config.Drain, Grace: time.Second,
+		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return n.Connect(ctx) }},
+	})
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	n.stopWorker = stop
+	n.working.Go(func() { n.fail("worker", w.Run(ctx)) })
+	return nil
+}
+
+// Listen makes the node reachable for other processes that use the same data
+// directory.
+func (n *Node) Listen() error {
+	s, err := listen(n.config.Dir)
+	if err != nil {
+		return err
+	}
+	n.socket = s
+	n.Serve(s.listener)
+	return nil
+}
+
+// Serve takes connections from a listener until Close.
+func (n *Node) Serve(l net.Listener) {
+	n.serving.Go(func() { n.fail("server", n.server.Serve(l)) })
+}
+
+// Guests returns how many other processes wait here for jobs of theirs.
+func (n *Node) Guests() int { return n.guests.count() }
+
+// WaitGuests waits until no other process waits for a job here, or ctx ends.
+func (n *Node) WaitGuests(ctx context.Context) error { return n.guests.wait(ctx) }
+
+func (n *Node) fail(what string, err error) {
+	if err == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.failed = append(n.failed, fmt.Errorf("%s: %w", what, err))
+}
+
+func (n *Node) failures() []error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.failed
+}
+
+// shutdownWait bounds how long calls may go on when a node closes.
+const shutdownWait = 2 * time.Second
+
+// Close ends the node: units that run get Config.Drain to finish, others go
+// back, and all that was finished is stored when Close returns.
+func (n *Node) Close() error {
+	n.once.Do(func() { n.closed = n.close() })
+	return n.closed
+}
+
+func (n *Node) close() error {
+	if n.stopWorker != nil {
+		n.stopWorker()
+		n.working.Wait()
+	}
+	if n.stopOrchestrator != nil {
+		n.stopOrchestrator()
+		n.orchestrating.Wait()
+	}
+	ctx, stop := context.WithTimeout(context.Background(), shutdownWait)
+	defer stop()
+	n.server.Shutdown(ctx)
+	n.serving.Wait()
+	if n.socket != nil {
+		n.fail("socket", n.socket.remove())
+	}
+	n.fail("client", n.Client.Close())
+	n.fail("store", n.store.Close())
+	return errors.Join(n.failures()...)
+}

@@ -1,0 +1,113 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"google.golang.org/grpc"
+
+	"github.com/coditect/mapreduce/api/client"
+)
+
+const (
+	socketFile  = "coditect.sock" // in the data directory
+	pointerFile = "socket"        // in it, if the socket is elsewhere: holds its path
+
+	// maxSocketPath is what every system has room for in the address of a
+	// Unix socket, in bytes.
+	maxSocketPath = 100
+)
+
+// A socket is where the holder of a data directory listens.
+type socket struct {
+	listener net.Listener
+	paths    []string // to remove when it closes, the last first
+}
+
+// listen makes the socket of a data directory. Only who holds the store calls
+// it, so a socket that is there is a dead process's.
+func listen(dir string) (*socket, error) {
+	path := filepath.Join(dir, socketFile)
+	if err := errors.Join(removeStale(path), removeStale(filepath.Join(dir, pointerFile))); err != nil {
+		return nil, err
+	}
+	s := &socket{}
+	if len(path) > maxSocketPath {
+		var err error
+		if path, err = s.elsewhere(dir); err != nil {
+			return nil, errors.Join(err, s.remove())
+		}
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("socket: %w", err), s.remove())
+	}
+	s.listener = l // which removes path when it closes
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("socket: %w", err), l.Close(), s.remove())
+	}
+	return s, nil
+}
+
+func removeStale(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("socket of an earlier process: %w", err)
+	}
+	return nil
+}
+
+// elsewhere makes a folder with a short name for the socket, and says in the
+// data directory where it is.
+func (s *socket) elsewhere(dir string) (string, error) {
+	short, err := os.MkdirTemp(os.Getenv("XDG_RUNTIME_DIR"), "coditect-")
+	if err != nil {
+		short, err = os.MkdirTemp("", "coditect-")
+	}
+	if err != nil {
+		return "", fmt.Errorf("socket: %w", err)
+	}
+	s.paths = append(s.paths, short)
+	path := filepath.Join(short, "s")
+	pointer := filepath.Join(dir, pointerFile)
+	if err := os.WriteFile(pointer, []byte(path), 0o600); err != nil {
+		return "", fmt.Errorf("socket: %w", err)
+	}
+	s.paths = append(s.paths, pointer)
+	return path, nil
+}
+
+// remove removes what a closed listener leaves.
+func (s *socket) remove() error {
+	var errs []error
+	for i := len(s.paths) - 1; i >= 0; i-- {
+		if err := os.Remove(s.paths[i]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// socketPath returns where the holder of a data directory listens.
+func socketPath(dir string) string {
+	if data, err := os.ReadFile(filepath.Join(dir, pointerFile)); err == nil && len(data) > 0 {
+		return strings.TrimSpace(string(data))
+	}
+	return filepath.Join(dir, socketFile)
+}
+
+// dial returns a client of the process that holds a data directory. The path
+// goes past the syntax of targets, which has no room for every name of a file.
+func dial(dir string) (*client.Client, error) {
+	return client.Dial("unix:holder", client.Config{Options: []grpc.DialOption{
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", socketPath(dir))
+		}),
+	}})
+}

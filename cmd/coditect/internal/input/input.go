@@ -1,0 +1,384 @@
+// Package input turns what a user points at, folders, files and standard input,
+// into the documents of a submission. Whatever cannot be processed becomes a
+// document with the reason, so that it stands in the ledger.
+//
+// It holds one document at a time, and of all others only a few bytes. Errors
+// that the user can mend have the kind errs.Invalid.
+package input
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/document"
+)
+
+// Config says what to read.
+type Config struct {
+	// Inputs are folders, files, and document.Stdin. Needed.
+	Inputs []string
+	// Include and Exclude are globs over the relative paths of files in
+	// folders, see document.WalkOptions.
+	Include, Exclude []string
+	// Sample is how many documents to take of all; 0 means all. Which ones
+	// depends on their ids alone.
+	Sample int
+	// MaxBytes bounds a document. Defaults to document.DefaultMaxBytes.
+	MaxBytes int64
+	// Stdin is standard input. Needed if Inputs names it.
+	Stdin io.Reader
+}
+
+func (c Config) withDefaults() Config {
+	c.MaxBytes = cmp.Or(c.MaxBytes, document.DefaultMaxBytes)
+	return c
+}
+
+func (c Config) walk(ctx context.Context) iter.Seq2[document.Entry, error] {
+	return document.Walk(ctx, c.Inputs, document.WalkOptions{Include: c.Include, Exclude: c.Exclude, MaxBytes: c.MaxBytes})
+}
+
+// Check looks at the inputs without reading them, and returns what is wrong:
+// that one is missing, that there is nothing to read, or that two documents have
+// one id.
+func Check(ctx context.Context, c Config) error {
+	c = c.withDefaults()
+	if err := c.checkNames(); err != nil {
+		return err
+	}
+	files, why := 0, ""
+	for e, err := range c.walk(ctx) {
+		switch {
+		case err != nil:
+			return invalid(ctx, err)
+		case e.Skip != "":
+			why = cmp.Or(why, fmt.Sprintf("%s: %s", e.Name, e.Skip))
+			continue
+		}
+		files++
+		if len(c.Inputs) == 1 {
+			break // their ids differ
+		}
+	}
+	switch {
+	case files > 0:
+		return nil
+	case why != "":
+		return errs.Field("input", "there is nothing to read in %s: every file is skipped, the first is %s", c.names(), why)
+	case len(c.Include)+len(c.Exclude) > 0:
+		return errs.Field("input", "there is nothing to read in %s: no file is left by --include and --exclude", c.names())
+	}
+	return errs.Field("input", "there is nothing to read in %s: no file was found, and hidden ones do not count", c.names())
+}
+
+func (c Config) names() string { return strings.Join(c.Inputs, ", ") }
+
+func (c Config) checkNames() error {
+	if len(c.Inputs) == 0 {
+		return errs.Field("input", "is missing: name a folder, a file, or - for standard input")
+	}
+	stdin := false
+	for _, name := range c.Inputs {
+		if name == document.Stdin {
+			if stdin {
+				return errs.Field("input", "names standard input twice")
+			}
+			stdin = true
+			continue
+		}
+		if _, err := os.Stat(name); err != nil {
+			return errs.Field("input", "%w", err)
+		}
+	}
+	return nil
+}
+
+// invalid makes an error of walking one of the user's, unless it is that of the
+// context.
+func invalid(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return errs.Field("input", "%w", err)
+}
+
+// Again reports whether the documents can be read more than once.
+func (c Config) Again() bool {
+	for _, name := range c.Inputs {
+		if name == document.Stdin {
+			return false
+		}
+	}
+	return true
+}
+
+// Documents yields the documents of the inputs in the order of their names and
+// lines. An error ends it.
+func Documents(ctx context.Context, c Config) iter.Seq2[*mapreduce.Document, error] {
+	c = c.withDefaults()
+	return func(yield func(*mapreduce.Document, error) bool) {
+		r := &reader{config: c}
+		take := func(s source) error {
+			if !yield(s.read(), nil) {
+				return errStopped
+			}
+			return nil
+		}
+		var err error
+		if c.Sample > 0 {
+			err = r.sample(ctx, c.Sample, take)
+		} else {
+			err = r.sources(ctx, take)
+		}
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(nil, err)
+		}
+	}
+}
+
+// errStopped says that the caller wants no more.
+var errStopped = errors.New("stopped")
+
+// A source is a document that may not have been read yet.
+type source struct {
+	id   string
+	read func() *mapreduce.Document
+}
+
+// A reader is one pass over the inputs.
+type reader struct {
+	config Config
+	roster roster
+}
+
+// sources calls take with every document.
+func (r *reader) sources(ctx context.Context, take func(source) error) error {
+	for e, err := range r.config.walk(ctx) {
+		if err != nil {
+			return invalid(ctx, err)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := r.entry(ctx, e, take); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) entry(ctx context.Context, e document.Entry, take func(source) error) error {
+	switch {
+	case e.Skip != "":
+		return r.one(e, take, func() *mapreduce.Document { return skipped(e, e.Skip) })
+	case e.Path == document.Stdin:
+		return r.stdin(ctx, e, take)
+	}
+	f, kind, err := r.open(e)
+	if err != nil {
+		return r.one(e, take, func() *mapreduce.Document { return skipped(e, unreadable(err)) })
+	}
+	if kind == document.JSONL {
+		defer f.Close()
+		return r.lines(ctx, e, f, take)
+	}
+	if err := f.Close(); err != nil {
+		return r.one(e, take, func() *mapreduce.Document { return skipped(e, unreadable(err)) })
+	}
+	return r.one(e, take, func() *mapreduce.Document { return r.file(e) })
+}
+
+// open opens a file and tells from how it begins whether it holds a document a
+// line.
+func (r *reader) open(e document.Entry) (*os.File, document.Kind, error) {
+	f, err := os.Open(e.Path)
+	if err != nil {
+		return nil, "", err
+	}
+	begin := make([]byte, sniffBytes)
+	n, err := io.ReadFull(f, begin)
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return nil, "", errors.Join(err, f.Close())
+	}
+	kind, err := document.Detect(e.Name, begin[:n], "")
+	if err != nil {
+		kind = document.Text // which says why it is refused
+	}
+	return f, kind, nil
+}
+
+// sniffBytes is how much of a file tells what it holds.
+const sniffBytes = 4096
+
+// one takes a file that holds one document.
+func (r *reader) one(e document.Entry, take func(source) error, read func() *mapreduce.Document) error {
+	if err := r.roster.add(e.ID, origin{}); err != nil {
+		return err
+	}
+	return take(source{id: e.ID, read: read})
+}
+
+// file reads a file that holds one document.
+func (r *reader) file(e document.Entry) *mapreduce.Document {
+	f, err := os.Open(e.Path)
+	if err != nil {
+		return skipped(e, unreadable(err))
+	}
+	defer f.Close()
+	return r.whole(e, f)
+}
+
+// whole reads what holds one document.
+func (r *reader) whole(e document.Entry, in io.Reader) *mapreduce.Document {
+	data, err := io.ReadAll(io.LimitReader(in, r.config.MaxBytes+1))
+	switch {
+	case err != nil:
+		return skipped(e, unreadable(err))
+	case int64(len(data)) > r.config.MaxBytes:
+		return skipped(e, fmt.Sprintf("too large: more than %d bytes", r.config.MaxBytes))
+	}
+	e.Size = int64(len(data))
+	return decoded(e, data)
+}
+
+// mediaTypes are those of the kinds of documents.
+var mediaTypes = map[document.Kind]string{
+	document.Text: "text/plain", document.Markdown: "text/markdown", document.HTML: "text/html",
+}
+
+// decoded returns the document that data holds. A web page stays as it is: a
+// worker parses it, so that a hostile one harms no more than its unit.
+func decoded(e document.Entry, data []byte) *mapreduce.Document {
+	kind, err := document.Detect(e.Name, data, "")
+	if err == nil && kind == document.HTML {
+		return &mapreduce.Document{ID: documentID(e.ID), MediaType: mediaTypes[kind], Content: data, Size: e.Size}
+	}
+	var d *document.Document
+	if err == nil {
+		d, err = document.Read(e.Name, data, "")
+	}
+	if err != nil {
+		return skipped(e, refusal(err))
+	}
+	return &mapreduce.Document{ID: documentID(e.ID), MediaType: mediaTypes[d.Kind], Content: []byte(d.Text), Size: e.Size}
+}
+
+func refusal(err error) string {
+	var refused *document.RefusedError
+	if errors.As(err, &refused) {
+		return refused.Reason
+	}
+	return err.Error()
+}
+
+func unreadable(err error) string {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		err = p.Err
+	}
+	return "unreadable: " + err.Error()
+}
+
+func skipped(e document.Entry, reason string) *mapreduce.Document {
+	return &mapreduce.Document{ID: documentID(e.ID), Skip: reason, Size: max(0, e.Size)}
+}
+
+// stdin reads standard input, which is one document or holds one a line.
+func (r *reader) stdin(ctx context.Context, e document.Entry, take func(source) error) error {
+	in := bufio.NewReaderSize(r.config.Stdin, sniffBytes)
+	begin, err := in.Peek(sniffBytes)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("standard input: %w", err)
+	}
+	if len(begin) == 0 {
+		return errs.Field("input", "standard input is empty")
+	}
+	kind, err := document.Detect(e.Name, begin, "")
+	if err == nil && kind == document.JSONL {
+		return r.lines(ctx, e, in, take)
+	}
+	return r.one(e, take, func() *mapreduce.Document { return r.whole(e, in) })
+}
+
+// lines takes the documents of a file that holds one a line. A line that does
+// not hold one is in the ledger by its number.
+func (r *reader) lines(ctx context.Context, e document.Entry, in io.Reader, take func(source) error) error {
+	file := r.roster.file(e.Name)
+	options := document.LinesOptions{Name: e.Name, MaxBytes: int(r.config.MaxBytes)}
+	for rec, err := range document.Lines(in, options) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		var line *document.LineError
+		if err != nil && !errors.As(err, &line) {
+			return fmt.Errorf("input: %w", err)
+		}
+		var d *mapreduce.Document
+		if line != nil {
+			rec.Line = line.Line
+			id := document.ID(fmt.Sprintf("%s#%d", e.Name, line.Line))
+			d = &mapreduce.Document{ID: documentID(id), Skip: fmt.Sprintf("line %d: %s", line.Line, line.Reason)}
+		} else {
+			d = r.record(e, rec)
+		}
+		if err := r.roster.add(string(d.ID), origin{file: file, line: int32(rec.Line)}); err != nil {
+			return err
+		}
+		if err := take(source{id: string(d.ID), read: func() *mapreduce.Document { return d }}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// record returns the document of a line.
+func (r *reader) record(e document.Entry, rec document.Record) *mapreduce.Document {
+	id := rec.ID
+	if len(r.config.Inputs) > 1 && rec.Name != "" {
+		base, _, _ := strings.Cut(e.Name, "/")
+		id = document.ID(base + "/" + rec.Name)
+	}
+	d := &mapreduce.Document{ID: documentID(id), MediaType: "text/plain", Content: []byte(rec.Text), Size: int64(len(rec.Text))}
+	for name, v := range rec.Metadata {
+		if d.Metadata == nil {
+			d.Metadata = make(map[string]string, len(rec.Metadata))
+		}
+		d.Metadata[name] = plain(v)
+	}
+	return d
+}
+
+// plain returns a value of metadata as text: strings as they are, all else as
+// JSON.
+func plain(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	b, err := json.Marshal(v)
+	if err != nil { // of what was JSON before
+		return fmt.Sprint(v)
+	}
+	return string(b)
+}
+
+// Base returns the name of an input for people.
+func Base(name string) string {
+	if name == document.Stdin {
+		return "standard input"
+	}
+	return filepath.Clean(name)
+}

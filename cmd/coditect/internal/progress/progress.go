@@ -1,0 +1,201 @@
+// Package progress shows on a terminal, or in a log, how far a job is. It shares
+// its output with loggers, so that lines of theirs do not run into the bar.
+package progress
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// Config says where progress is shown. Out is needed.
+type Config struct {
+	Out io.Writer
+	// Terminal says that Out is one: there is a bar then, and else lines.
+	Terminal bool
+	// Width returns the width of the terminal, in characters. Defaults to 80.
+	Width func() int
+	// Quiet leaves out what is not a note.
+	Quiet bool
+	// Now is the clock. Defaults to time.Now.
+	Now func() time.Time
+}
+
+// linePause is the least time between two lines of a log in the same phase.
+const linePause = 5 * time.Second
+
+// A Meter shows the progress of one job. Its methods may be called at the same
+// time.
+type Meter struct {
+	config Config
+
+	mu      sync.Mutex // guards the variables below, and writing
+	bar     string     // what the terminal shows
+	last    mapreduce.Job
+	shownAt time.Time // of the last line
+	rate    rate
+}
+
+// New returns a meter that has shown nothing.
+func New(c Config) *Meter {
+	if c.Width == nil {
+		c.Width = func() int { return 80 }
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &Meter{config: c}
+}
+
+// Write writes lines of others between those of the meter.
+func (m *Meter) Write(p []byte) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.erase()
+	n, err := m.config.Out.Write(p)
+	m.draw()
+	return n, err
+}
+
+// Note writes a line.
+func (m *Meter) Note(format string, args ...any) {
+	fmt.Fprintf(m, format+"\n", args...)
+}
+
+// Count shows how many of something there are so far, before their total is
+// known.
+func (m *Meter) Count(what string, n int64) {
+	if !m.config.Terminal || m.config.Quiet {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.replace(fmt.Sprintf("%-9s %d", what, n))
+}
+
+// Job shows how far a job is.
+func (m *Meter) Job(j *mapreduce.Job) {
+	if m.config.Quiet {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.config.Now()
+	m.rate.add(now, done(j))
+	if m.config.Terminal {
+		m.replace(m.barOf(j))
+		return
+	}
+	turned := j.State != m.last.State || j.Level != m.last.Level
+	if turned || now.Sub(m.shownAt) >= linePause && done(j) != done(&m.last) {
+		fmt.Fprintf(m.config.Out, "%s\n", lineOf(j))
+		m.last, m.shownAt = *j, now
+	}
+}
+
+// End takes the bar away.
+func (m *Meter) End() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.replace("")
+}
+
+func done(j *mapreduce.Job) int64 { return j.CompletedUnits + j.FailedUnits }
+
+func (m *Meter) replace(bar string) {
+	m.erase()
+	m.bar = bar
+	m.draw()
+}
+
+// erase takes the bar off the screen, and draw puts it back.
+func (m *Meter) erase() {
+	if m.bar != "" {
+		fmt.Fprint(m.config.Out, "\r\x1b[K")
+	}
+}
+
+func (m *Meter) draw() {
+	if m.bar != "" {
+		fmt.Fprint(m.config.Out, m.bar)
+	}
+}
+
+// phase names where a job is.
+func phase(j *mapreduce.Job) string {
+	if j.State == mapreduce.Reducing {
+		return fmt.Sprintf("%s %d", j.State, j.Level)
+	}
+	return j.State.String()
+}
+
+func lineOf(j *mapreduce.Job) string {
+	s := fmt.Sprintf("%s: %d of %d units", phase(j), done(j), j.TotalUnits)
+	if j.FailedUnits > 0 {
+		s += fmt.Sprintf(", %d failed", j.FailedUnits)
+	}
+	if t := j.TotalTokens.Total(); t > 0 {
+		s += fmt.Sprintf(", %d tokens", t)
+	}
+	return s
+}
+
+const (
+	minCells = 10 // of a bar
+	maxCells = 40
+)
+
+// barOf returns one line that fits the terminal.
+func (m *Meter) barOf(j *mapreduce.Job) string {
+	left, right := fmt.Sprintf("%-13s ", phase(j)), fmt.Sprintf(" %d/%d", done(j), j.TotalUnits)
+	if j.FailedUnits > 0 {
+		right += fmt.Sprintf("  %d failed", j.FailedUnits)
+	}
+	if r := m.rate.perSecond(); r > 0 {
+		right += fmt.Sprintf("  %.0f/s", r)
+		if rest := j.TotalUnits - done(j); rest > 0 {
+			right += "  " + (time.Duration(float64(rest)/r) * time.Second).Round(time.Second).String()
+		}
+	}
+	width := m.config.Width() - 1 // in the last column some terminals wrap
+	cells := min(width-len(left)-len(right)-2, maxCells)
+	if cells < minCells {
+		return clip(left+right, width)
+	}
+	full := 0
+	if j.TotalUnits > 0 {
+		full = int(done(j) * int64(cells) / j.TotalUnits)
+	}
+	full = min(full, cells)
+	return left + "[" + strings.Repeat("#", full) + strings.Repeat("-", cells-full) + "]" + right
+}
+
+func clip(s string, width int) string { return s[:max(0, min(len(s), width))] }
+
+// A rate is how fast a count has grown of late.
+type rate struct {
+	times  [20]time.Time // a ring
+	counts [20]int64
+	n      int // added so far
+}
+
+func (r *rate) add(t time.Time, count int64) {
+	r.times[r.n%len(r.times)], r.counts[r.n%len(r.counts)] = t, count
+	r.n++
+}
+
+func (r *rate) perSecond() float64 {
+	if r.n < 2 {
+		return 0
+	}
+	newest, oldest := (r.n-1)%len(r.times), max(0, r.n-len(r.times))%len(r.times)
+	elapsed := r.times[newest].Sub(r.times[oldest]).Seconds()
+	if elapsed <= 0 {
+		return 0
+	}
+	return float64(r.counts[newest]-r.counts[oldest]) / elapsed
+}

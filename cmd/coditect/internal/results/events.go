@@ -1,0 +1,135 @@
+package results
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// endings remember when units ended, by the first half of the SHA-256 of their
+// names, so that a million of them are small.
+type endings map[[16]byte]int64 // microseconds since 1970
+
+func endingKey(u mapreduce.UnitID) [16]byte {
+	sum := sha256.Sum256([]byte(u))
+	return [16]byte(sum[:16])
+}
+
+func (e endings) add(u mapreduce.UnitID, t time.Time) { e[endingKey(u)] = t.UnixMicro() }
+
+func (e endings) of(u mapreduce.UnitID) time.Time {
+	if micros, ok := e[endingKey(u)]; ok {
+		return time.UnixMicro(micros)
+	}
+	return time.Time{}
+}
+
+// A UnitRef is the outcome of one attempt.
+type UnitRef struct {
+	Unit    mapreduce.UnitID `json:"unit_id"`
+	Attempt int              `json:"attempt"`
+	SHA256  string           `json:"sha256,omitempty"` // of the output
+	Tokens  int64            `json:"tokens"`
+}
+
+// A Checkpoint is a line of audit.jsonl, and an entry of what the command audit
+// shows.
+type Checkpoint struct {
+	ID        string    `json:"checkpoint_id"`
+	Time      *string   `json:"timestamp"`
+	Kind      string    `json:"kind"`
+	Node      string    `json:"node"`
+	State     string    `json:"state,omitempty"`
+	Message   string    `json:"message,omitempty"`
+	Completed []UnitRef `json:"completed_units,omitempty"`
+	Failed    []UnitRef `json:"failed_units,omitempty"`
+	Tokens    int64     `json:"tokens"`
+}
+
+// A Seal is a line of audit.jsonl behind the last checkpoint that it covers.
+type Seal struct {
+	Number int64  `json:"seal"`
+	Count  int    `json:"checkpoints"`
+	Last   string `json:"last_checkpoint_id"`
+	Hash   string `json:"hash"`
+}
+
+// CheckpointOf returns a checkpoint as JSON shows it.
+func CheckpointOf(c *mapreduce.Checkpoint) Checkpoint {
+	out := Checkpoint{
+		ID: c.ID, Time: instant(c.Time), Kind: c.Kind.String(), Node: string(c.Node), Message: c.Message,
+		Completed: unitRefs(c.Completed), Failed: unitRefs(c.Failed), Tokens: c.Tokens.Total(),
+	}
+	if c.State != mapreduce.JobUnknown {
+		out.State = c.State.String()
+	}
+	return out
+}
+
+// SealOf returns a seal as JSON shows it.
+func SealOf(s *mapreduce.Seal) Seal {
+	return Seal{Number: s.Number, Count: s.Count, Last: s.Last, Hash: hex.EncodeToString(s.Hash)}
+}
+
+func unitRefs(refs []mapreduce.UnitRef) []UnitRef {
+	var out []UnitRef
+	for _, r := range refs {
+		out = append(out, UnitRef{Unit: r.Unit, Attempt: r.Attempt, SHA256: hex.EncodeToString(r.SHA256), Tokens: r.Tokens.Total()})
+	}
+	return out
+}
+
+// audit writes audit.jsonl.
+func (w *writer) audit(ctx context.Context) error {
+	w.ended = make(endings)
+	return w.dir.fill("audit.jsonl", func(out *file) error {
+		q := mapreduce.ListEventsQuery{Job: w.config.Job, PageSize: 1000}
+		for {
+			page, err := w.service.ListEvents(ctx, q)
+			if err != nil {
+				return err
+			}
+			if err := w.events(out, page); err != nil {
+				return err
+			}
+			if q.PageToken = page.NextPageToken; q.PageToken == "" {
+				return nil
+			}
+		}
+	})
+}
+
+func (w *writer) events(out *file, page *mapreduce.EventPage) error {
+	seals := page.Seals
+	for _, c := range page.Checkpoints {
+		for _, refs := range [][]mapreduce.UnitRef{c.Completed, c.Failed} {
+			for _, r := range refs {
+				w.ended.add(r.Unit, c.Time)
+			}
+		}
+		if err := line(out, CheckpointOf(c)); err != nil {
+			return err
+		}
+		for len(seals) > 0 && seals[0].Last <= c.ID {
+			if err := line(out, SealOf(seals[0])); err != nil {
+				return err
+			}
+			seals = seals[1:]
+		}
+	}
+	return nil
+}
+
+// line writes v as a line of JSON.
+func line(out *file, v any) error {
+	data, err := encode(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%s\n", data)
+	return err
+}

@@ -1,0 +1,117 @@
+package results
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// encode returns v as JSON on one line, with < > & as they are.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// indented returns JSON laid out over lines that begin with prefix.
+func indented(data []byte, prefix string) ([]byte, error) {
+	var b bytes.Buffer
+	if err := json.Indent(&b, data, prefix, "  "); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// A list writes the elements of a JSON list or object, each on lines of its own.
+type list struct {
+	out    *file
+	prefix string // of lines
+	n      int    // elements so far
+}
+
+// add writes an element; name is empty in lists.
+func (l *list) add(name string, data []byte) error {
+	data, err := indented(data, l.prefix)
+	if err != nil {
+		return err
+	}
+	if l.n++; l.n > 1 {
+		if _, err := l.out.WriteString(","); err != nil {
+			return err
+		}
+	}
+	if name != "" {
+		key, err := encode(name)
+		if err != nil {
+			return err
+		}
+		data = append(append(key, ": "...), data...)
+	}
+	_, err = fmt.Fprintf(l.out, "\n%s%s", l.prefix, data)
+	return err
+}
+
+// addValue writes v as an element.
+func (l *list) addValue(name string, v any) error {
+	data, err := encode(v)
+	if err != nil {
+		return err
+	}
+	return l.add(name, data)
+}
+
+// USD returns millionths of a US dollar in dollars.
+func USD(micros int64) float64 { return float64(micros) / 1e6 }
+
+// An Instant is a time as the files show it.
+func instant(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	s := t.UTC().Format("2006-01-02T15:04:05.000000Z")
+	return &s
+}
+
+// ratio returns a/b to four digits, or nil if that is not a number.
+func ratio(a, b float64) *float64 {
+	if b == 0 {
+		return nil
+	}
+	r := math.Round(a/b*1e4) / 1e4
+	return &r
+}
+
+// orEmpty returns data, or what stands for nothing.
+func orEmpty(data []byte, empty string) json.RawMessage {
+	if len(data) == 0 {
+		return json.RawMessage(empty)
+	}
+	return data
+}
+
+// A Ledger counts one thing by what became of it.
+type Ledger struct {
+	Total   int64 `json:"total"`
+	Mapped  int64 `json:"mapped"`
+	Failed  int64 `json:"failed"`
+	Skipped int64 `json:"skipped"`
+}
+
+// A Coverage accounts for every document and every character.
+type Coverage struct {
+	Documents  Ledger `json:"documents"`
+	Characters Ledger `json:"characters"`
+}
+
+// CoverageOf returns the coverage of a job as JSON shows it.
+func CoverageOf(c mapreduce.Coverage) Coverage {
+	return Coverage{Documents: Ledger(c.Documents), Characters: Ledger(c.Characters)}
+}

@@ -1,0 +1,201 @@
+package results
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// A tally sums up units by level.
+type tally struct {
+	levels map[int]*levelTally // -1 holds parse units
+	calls  list
+}
+
+type levelTally struct {
+	units, complete, failed int64
+	attempts                int64
+	tokens                  mapreduce.Tokens
+	cost                    int64 // millionths of a US dollar
+	busy                    time.Duration
+	first, last             time.Time
+}
+
+func (l *levelTally) span(from, to time.Time) {
+	if l.first.IsZero() || from.Before(l.first) {
+		l.first = from
+	}
+	if to.After(l.last) {
+		l.last = to
+	}
+}
+
+// A callLine is an entry of metrics.json's calls: a unit that spent something.
+type callLine struct {
+	Unit     mapreduce.UnitID `json:"unit_id"`
+	Level    int              `json:"level"`
+	Attempts int              `json:"attempts"`
+	In       int64            `json:"tokens_in"`
+	Out      int64            `json:"tokens_out"`
+	Cost     float64          `json:"cost"`
+}
+
+func (t *tally) add(u *mapreduce.Unit) error {
+	l := t.levels[u.Level]
+	if l == nil {
+		l = new(levelTally)
+		t.levels[u.Level] = l
+	}
+	l.units++
+	switch u.State {
+	case mapreduce.UnitComplete:
+		l.complete++
+	case mapreduce.UnitFailed:
+		l.failed++
+	}
+	l.attempts += int64(u.Attempts)
+	l.tokens = l.tokens.Add(u.Tokens)
+	l.cost += u.CostMicros
+	l.busy += u.Elapsed
+	if u.Tokens.Total() == 0 && u.CostMicros == 0 {
+		return nil
+	}
+	return t.calls.addValue("", callLine{u.ID, u.Level, u.Attempts, u.Tokens.In, u.Tokens.Out, USD(u.CostMicros)})
+}
+
+func (t *tally) sorted() []int { return slices.Sorted(maps.Keys(t.levels)) }
+
+// A levelSummary is an entry of trace.json's mapReduceLevels.
+type levelSummary struct {
+	Level    int     `json:"level"`
+	Workflow *string `json:"workflow"`
+	Tasks    int64   `json:"taskCount"`
+	Duration float64 `json:"duration_ms"`
+}
+
+func (t *tally) traceLevels() []levelSummary {
+	out := []levelSummary{}
+	for _, n := range t.sorted() {
+		if n >= 0 {
+			l := t.levels[n]
+			out = append(out, levelSummary{Level: n, Tasks: l.units, Duration: milliseconds(l.last.Sub(l.first))})
+		}
+	}
+	return out
+}
+
+// An estimate is that of dag.json: how large the DAG is.
+type estimate struct {
+	Parse  int64 `json:"parseUnits"`
+	Map    int64 `json:"mapUnits"`
+	Reduce int64 `json:"reduceUnits"`
+	Levels int   `json:"levels"` // of reduction
+	Tasks  int64 `json:"tasks"`
+}
+
+func (t *tally) estimate() estimate {
+	var e estimate
+	for n, l := range t.levels {
+		e.Tasks += l.units
+		switch {
+		case n < 0:
+			e.Parse += l.units
+		case n == 0:
+			e.Map += l.units
+		default:
+			e.Reduce += l.units
+			e.Levels = max(e.Levels, n)
+		}
+	}
+	return e
+}
+
+// A levelMetrics is an entry of metrics.json's levels.
+type levelMetrics struct {
+	Level    int     `json:"level"`
+	Units    int64   `json:"units"`
+	Complete int64   `json:"complete"`
+	Failed   int64   `json:"failed"`
+	Attempts int64   `json:"attempts"`
+	In       int64   `json:"tokens_in"`
+	Out      int64   `json:"tokens_out"`
+	Cost     float64 `json:"cost"`
+	Busy     float64 `json:"busy_seconds"`
+}
+
+func (t *tally) levelMetrics() []levelMetrics {
+	out := []levelMetrics{}
+	for _, n := range t.sorted() {
+		l := t.levels[n]
+		out = append(out, levelMetrics{
+			n, l.units, l.complete, l.failed, l.attempts, l.tokens.In, l.tokens.Out, USD(l.cost), l.busy.Seconds(),
+		})
+	}
+	return out
+}
+
+// jobMetrics is metrics.json's job.
+type jobMetrics struct {
+	ID          mapreduce.JobID `json:"job_id"`
+	Provider    string          `json:"provider"`
+	Model       string          `json:"model,omitempty"`
+	Parallelism int             `json:"parallelism"`
+	Seconds     float64         `json:"seconds"`
+	Documents   int64           `json:"documents"`
+	Units       int64           `json:"units"`
+	Failed      int64           `json:"failed_units"`
+	Budget      int64           `json:"budget"`
+	In          int64           `json:"tokens_in"`
+	Out         int64           `json:"tokens_out"`
+	Total       int64           `json:"total_tokens"`
+	Cost        float64         `json:"cost"`
+	AuditHead   string          `json:"audit_head"`
+}
+
+// metrics writes metrics.json.
+func (w *writer) metrics(ctx context.Context) error {
+	job, err := w.service.GetJob(ctx, w.config.Job) // its audit chain has grown
+	if err != nil {
+		return err
+	}
+	seconds := job.Updated.Sub(job.Created).Seconds()
+	documents := job.Coverage.Documents.Mapped + job.Coverage.Documents.Failed
+	var busy float64
+	for _, l := range w.tally.levels {
+		busy += l.busy.Seconds()
+	}
+	tokens, mapTokens := float64(job.TotalTokens.Total()), 0.0
+	if l := w.tally.levels[0]; l != nil {
+		mapTokens = float64(l.tokens.Total())
+	}
+	return w.dir.fill("metrics.json", func(out *file) error {
+		return object(out, []func() error{
+			func() error {
+				return member(out, "documents_per_minute", ratio(float64(documents)*60, seconds))
+			},
+			func() error {
+				return member(out, "agent_utilization", ratio(busy, seconds*float64(job.Spec.Parallelism)))
+			},
+			func() error {
+				return member(out, "failure_rate", ratio(float64(job.FailedUnits), float64(job.CompletedUnits+job.FailedUnits)))
+			},
+			func() error { return member(out, "tokens_per_document", ratio(tokens, float64(documents))) },
+			func() error { return member(out, "multi_agent_multiplier", ratio(tokens, mapTokens)) },
+			func() error { return member(out, "job", jobMetricsOf(job, seconds, documents)) },
+			func() error { return member(out, "levels", w.tally.levelMetrics()) },
+			func() error { return section(out, "calls", "[", &w.tally.calls, "]") },
+		})
+	})
+}
+
+func jobMetricsOf(job *mapreduce.Job, seconds float64, documents int64) jobMetrics {
+	return jobMetrics{
+		ID: job.ID, Provider: job.Spec.Provider, Model: job.Spec.Model, Parallelism: job.Spec.Parallelism,
+		Seconds: seconds, Documents: documents, Units: job.TotalUnits, Failed: job.FailedUnits, Budget: job.Spec.Budget,
+		In: job.TotalTokens.In, Out: job.TotalTokens.Out, Total: job.TotalTokens.Total(), Cost: USD(job.CostMicros),
+		AuditHead: job.AuditHead,
+	}
+}

@@ -1,0 +1,223 @@
+package results
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
+)
+
+// A view is what both reports show.
+type view struct {
+	Title      string
+	Job        mapreduce.JobID
+	Status     string
+	Coverage   []ledgerView
+	Records    []recordView
+	More       int // records that are not shown
+	Total      int // records
+	Failures   []failedUnit
+	MoreFails  int
+	Skipped    []skippedDocument
+	MoreSkips  int
+	Conflicts  []conflictView
+	MoreDiffer int
+	Statistics []statisticsView
+}
+
+type ledgerView struct {
+	Name string
+	Ledger
+}
+
+type recordView struct {
+	Number  int
+	Sources []string
+	Fields  []fieldView
+}
+
+type fieldView struct {
+	Name       string
+	Value      string
+	Null       bool
+	Why        string // it is null
+	Unverified string // value that no quote was found for
+	Confidence string
+	Quotes     []quoteView
+}
+
+type quoteView struct {
+	*mapreduce.Citation
+}
+
+type conflictView struct {
+	Field, Key, Chosen, Strategy, Rationale string
+	Candidates                              []string
+}
+
+type statisticsView struct {
+	Field  string
+	Values []string // by statisticsColumns
+}
+
+var statisticsColumns = []string{"count", "null", "distinct", "min", "max", "mean", "sum"}
+
+// view makes what the reports show.
+func (r *report) view() (view, error) {
+	v := view{
+		Title: "Result", Job: r.job.ID, Status: r.job.State.String(),
+		Coverage: []ledgerView{
+			{"documents", Ledger(r.job.Coverage.Documents)},
+			{"characters", Ledger(r.job.Coverage.Characters)},
+		},
+		More: r.more, Total: len(r.records) + r.more, Failures: r.failures, MoreFails: r.moreFails,
+		Skipped: skippedOf(r.summary),
+	}
+	order := map[string]int{}
+	if s, err := schema.Parse("schema", r.job.Spec.Schema); err == nil {
+		v.Title = cmp.Or(s.Title, v.Title)
+		for i, p := range s.Properties {
+			order[p.Name] = i + 1
+		}
+	}
+	for i, rec := range r.records {
+		v.Records = append(v.Records, r.recordView(i+1, rec, order))
+	}
+	v.Skipped, v.MoreSkips = cut(v.Skipped, r.limit)
+	var err error
+	if v.Conflicts, err = conflicts(r.summary.Conflicts); err != nil {
+		return v, fmt.Errorf("conflict_resolutions: %w", err)
+	}
+	v.Conflicts, v.MoreDiffer = cut(v.Conflicts, r.limit)
+	if v.Statistics, err = statistics(r.summary.Statistics, order); err != nil {
+		return v, fmt.Errorf("statistics: %w", err)
+	}
+	return v, nil
+}
+
+// cut returns the first of list, and how many were left out.
+func cut[T any](list []T, limit int) ([]T, int) {
+	n := min(len(list), limit)
+	return list[:n], len(list) - n
+}
+
+func (r *report) recordView(n int, rec record, order map[string]int) recordView {
+	v := recordView{Number: n, Sources: rec.sources}
+	names := slices.Clone(rec.names)
+	slices.SortStableFunc(names, func(a, b string) int {
+		return cmp.Compare(cmp.Or(order[a], len(order)+1), cmp.Or(order[b], len(order)+1))
+	})
+	for _, name := range names {
+		v.Fields = append(v.Fields, r.fieldView(name, rec))
+	}
+	return v
+}
+
+func (r *report) fieldView(name string, rec record) fieldView {
+	f := fieldView{Name: name, Value: shown(rec.values[name]), Why: about(rec.missing, name)}
+	f.Null = string(rec.values[name]) == "null"
+	if raw, ok := rec.unverified[name]; ok {
+		f.Unverified = shown(raw)
+	}
+	if c, ok := rec.confidence[name]; ok && !f.Null {
+		f.Confidence = fmt.Sprintf("%.2f", c)
+	}
+	for _, path := range slices.Sorted(maps.Keys(rec.citations)) {
+		if !within(path, name) {
+			continue
+		}
+		for _, ref := range rec.citations[path] {
+			if c := r.citations[ref]; c != nil {
+				f.Quotes = append(f.Quotes, quoteView{c})
+			}
+		}
+	}
+	return f
+}
+
+// within reports whether path is that of a field or of something inside it.
+func within(path, field string) bool {
+	rest, ok := strings.CutPrefix(path, field)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// about returns the entries of a map that are about a field.
+func about(m map[string]string, field string) string {
+	var parts []string
+	for _, path := range slices.Sorted(maps.Keys(m)) {
+		if within(path, field) {
+			parts = append(parts, strings.TrimPrefix(strings.TrimPrefix(path, field)+": "+m[path], ": "))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// shown returns a JSON value for people: texts without quotes, lists of texts as
+// such, all else as it is.
+func shown(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var list []string
+	if json.Unmarshal(raw, &list) == nil {
+		return strings.Join(list, ", ")
+	}
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
+func conflicts(data []byte) ([]conflictView, error) {
+	var list []struct {
+		Field      string
+		Key        json.RawMessage
+		Candidates []struct{ Value json.RawMessage }
+		Chosen     json.RawMessage
+		Strategy   string
+		Rationale  string
+	}
+	if err := json.Unmarshal(orEmpty(data, "[]"), &list); err != nil {
+		return nil, err
+	}
+	var out []conflictView
+	for _, c := range list {
+		v := conflictView{Field: c.Field, Key: shown(c.Key), Chosen: shown(c.Chosen), Strategy: c.Strategy, Rationale: c.Rationale}
+		for _, x := range c.Candidates {
+			v.Candidates = append(v.Candidates, shown(x.Value))
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+func statistics(data []byte, order map[string]int) ([]statisticsView, error) {
+	var fields map[string]map[string]json.RawMessage
+	if err := json.Unmarshal(orEmpty(data, "{}"), &fields); err != nil {
+		return nil, err
+	}
+	var out []statisticsView
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		s := statisticsView{Field: name}
+		for _, column := range statisticsColumns {
+			text := ""
+			if raw, ok := fields[name][column]; ok {
+				text = shown(raw)
+			}
+			s.Values = append(s.Values, text)
+		}
+		out = append(out, s)
+	}
+	slices.SortStableFunc(out, func(a, b statisticsView) int {
+		return cmp.Compare(cmp.Or(order[a.Field], len(order)+1), cmp.Or(order[b.Field], len(order)+1))
+	})
+	return out, nil
+}

@@ -1,0 +1,86 @@
+// Package results writes the files of a job's result: result.json, report.md,
+// report.html, units.jsonl, metrics.json, trace.json, dag.json and audit.jsonl.
+// docs/results.md says what is in them.
+//
+// Everything streams from the service to files, so that results larger than
+// memory can be written. The files appear whole or not at all.
+package results
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// A Service is what results are read from; a mapreduce.Service is one.
+type Service interface {
+	GetJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error)
+	GetResult(ctx context.Context, id mapreduce.JobID, partial bool, sink func(*mapreduce.ResultPart) error) error
+	ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (*mapreduce.UnitPage, error)
+	ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error)
+}
+
+var _ Service = (mapreduce.Service)(nil)
+
+// Config says what to write.
+type Config struct {
+	// Dir receives the files; it is made if need be. Needed.
+	Dir string
+	// Job is whose result it is. Needed.
+	Job mapreduce.JobID
+	// Partial takes what there is of a job that is not complete.
+	Partial bool
+	// ReportRecords is how many records the reports show; the others are in
+	// result.json alone. Defaults to 1000.
+	ReportRecords int
+}
+
+func (c Config) withDefaults() Config {
+	if c.ReportRecords == 0 {
+		c.ReportRecords = 1000
+	}
+	return c
+}
+
+// Write writes the files of a job's result and returns the job as it was then.
+func Write(ctx context.Context, s Service, c Config) (job *mapreduce.Job, err error) {
+	c = c.withDefaults()
+	dir, err := newFolder(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, dir.discard()) }()
+	w := &writer{service: s, config: c, dir: dir}
+	for _, step := range []struct {
+		file string
+		do   func(context.Context) error
+	}{
+		{"result.json", w.result},
+		{"audit.jsonl", w.audit},
+		{"units.jsonl", w.units},
+		{"metrics.json", w.metrics},
+		{"report.md", w.markdown},
+		{"report.html", w.html},
+	} {
+		if err := step.do(ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", step.file, err)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return w.job, dir.commit()
+}
+
+// A writer is one Write. Its steps pass on what later ones need.
+type writer struct {
+	service Service
+	config  Config
+	dir     *folder
+	job     *mapreduce.Job // set by result
+	report  report         // set by result
+	ended   endings        // set by audit
+	tally   tally          // set by units
+}

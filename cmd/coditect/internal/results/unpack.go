@@ -1,0 +1,104 @@
+package results
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/refs"
+)
+
+// An Extract is what a unit's output says, as JSON; either may be nil.
+type Extract struct {
+	Data      json.RawMessage // the record, or a list of several
+	Citations json.RawMessage // a list
+}
+
+// An Unpacker reads what units of one job came to.
+type Unpacker struct {
+	schema *schema.Schema
+}
+
+// NewUnpacker returns the unpacker of a job.
+func NewUnpacker(job *mapreduce.Job) (*Unpacker, error) {
+	s, err := schema.Parse("schema", job.Spec.Schema)
+	if err != nil {
+		return nil, err
+	}
+	return &Unpacker{s}, nil
+}
+
+// Unpack returns what a unit's output says. A unit that only parses, or has no
+// output, says nothing.
+func (p *Unpacker) Unpack(u *mapreduce.Unit) (Extract, error) {
+	if u.Kind == mapreduce.KindParse || u.State != mapreduce.UnitComplete || len(u.Output) == 0 {
+		return Extract{}, nil
+	}
+	out, err := output.Decode(u.Output)
+	if err != nil {
+		return Extract{}, err
+	}
+	names := refs.NewSpelling(func(yield func(refs.ID) bool) {
+		for _, c := range out.Citations {
+			if !yield(c.ID) {
+				return
+			}
+		}
+	})
+	var e Extract
+	if e.Data, err = p.records(out, names); err != nil {
+		return e, err
+	}
+	e.Citations, err = citationsOf(out, names)
+	return e, err
+}
+
+// records returns what a unit found: one record, or a list of them.
+func (p *Unpacker) records(out *output.Output, names *refs.Spelling) (json.RawMessage, error) {
+	list := make([]map[string]any, 0, len(out.Entries))
+	for i := range out.Entries {
+		r := merge.Resolve(p.schema, out.Entries[i].Accumulator)
+		rec := p.schema.Nest(r.Values)
+		cited := make(map[string][]string, len(r.Citations))
+		for field, ids := range r.Citations {
+			for _, id := range ids {
+				cited[field] = append(cited[field], names.Spell(refs.ID([]byte(id))))
+			}
+		}
+		rec["_sources"], rec["_citations"], rec["_confidence"] = r.Sources, cited, r.Confidence
+		rec["_missing"], rec["_unverified"] = r.Missing, r.Unverified
+		list = append(list, rec)
+	}
+	switch {
+	case len(list) == 1 && p.schema.Kind == schema.KindRecord:
+		return encode(list[0])
+	case len(list) == 0:
+		return nil, nil
+	}
+	return encode(list)
+}
+
+// A unitCitation is a citation in units.jsonl.
+type unitCitation struct {
+	Ref string `json:"ref"`
+	citationJSON
+}
+
+// citationsOf returns the citations of an output in the order of their
+// documents' text.
+func citationsOf(out *output.Output, names *refs.Spelling) (json.RawMessage, error) {
+	list := make([]unitCitation, 0, len(out.Citations))
+	ordered := slices.SortedFunc(maps.Values(out.Citations), func(a, b output.Citation) int { return refs.Compare(a.ID, b.ID) })
+	slices.SortStableFunc(ordered, func(a, b output.Citation) int { return int(a.Start - b.Start) })
+	for _, c := range ordered {
+		list = append(list, unitCitation{names.Spell(c.ID), citationJSON{
+			Document: mapreduce.DocumentID(c.Document), Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
+			Quote: c.Quote, Grade: c.Grade, Unit: mapreduce.UnitID(c.Unit),
+		}})
+	}
+	return encode(list)
+}

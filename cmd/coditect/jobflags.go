@@ -1,0 +1,190 @@
+package main
+
+import (
+	"crypto/rand"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
+)
+
+// jobFlags are the flags that describe a job.
+type jobFlags struct {
+	inputs, include, exclude []string
+	sample                   int
+	schema                   string
+	vars                     []string
+
+	provider, model string
+
+	parallelism      int
+	maxTokensPerUnit int
+	chunkOverlap     int
+	priority         int
+
+	reduceContextLimit int
+	reduceBatchSize    int
+
+	budget      int64
+	reduceShare float64
+
+	onError            choice
+	onBreaker          choice
+	maxAttempts        int
+	unitTimeout        time.Duration
+	breakerThreshold   int
+	breakerTimeout     time.Duration
+	checkpointInterval int
+
+	requestID string
+}
+
+func (j *jobFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringArrayVar(&j.inputs, "input", nil, "folder, file, or - for standard input; may be repeated")
+	f.StringVar(&j.schema, "schema", "", "`file` that says what to extract")
+	f.StringArrayVar(&j.include, "include", nil, "`glob` of files to take from folders; may be repeated")
+	f.StringArrayVar(&j.exclude, "exclude", nil, "`glob` of files and folders to leave out; may be repeated")
+	f.IntVar(&j.sample, "sample", 0, "take only so many documents, the same ones each time")
+	f.StringArrayVar(&j.vars, "var", nil, "variable `KEY=VALUE` of templates and providers; may be repeated")
+
+	f.StringVar(&j.provider, "provider", "rules", "who finds the values")
+	f.StringVar(&j.model, "model", "", "`name` of the provider's model")
+
+	f.IntVar(&j.parallelism, "parallelism", mapreduce.DefaultParallelism, "units at a time")
+	f.IntVar(&j.maxTokensPerUnit, "max-tokens-per-unit", mapreduce.DefaultMaxTokensPerUnit, "tokens of a unit; a longer document is cut")
+	f.IntVar(&j.chunkOverlap, "chunk-overlap", mapreduce.DefaultChunkOverlap, "tokens of context around a cut")
+	f.IntVar(&j.priority, "priority", 0, "jobs with a higher one go first")
+
+	f.IntVar(&j.reduceContextLimit, "reduce-context-limit", mapreduce.DefaultReduceContextLimit, "tokens of outputs; more are reduced in levels")
+	f.IntVar(&j.reduceBatchSize, "reduce-batch-size", mapreduce.DefaultReduceBatchSize, "outputs that one reduce of a level takes")
+
+	f.Int64Var(&j.budget, "budget", 0, "tokens that the job may spend in all (default no limit)")
+	f.Float64Var(&j.reduceShare, "reduce-share", mapreduce.DefaultReduceShare, "part of the budget held back for reducing")
+
+	j.onError = choice{"continue", []string{"continue", "fail-fast"}}
+	f.Var(&j.onError, "on-error", "what a failed unit does to the job")
+	j.onBreaker = choice{"wait", []string{"wait", "skip"}}
+	f.Var(&j.onBreaker, "on-breaker", "what units do that meet an open circuit breaker")
+	f.IntVar(&j.maxAttempts, "max-attempts", mapreduce.DefaultMaxAttempts, "attempts at a unit")
+	f.DurationVar(&j.unitTimeout, "unit-timeout", mapreduce.DefaultUnitTimeout, "time for an attempt")
+	f.IntVar(&j.breakerThreshold, "circuit-breaker-threshold", mapreduce.DefaultBreakerThreshold, "failures in a row that stop calls to a model")
+	f.DurationVar(&j.breakerTimeout, "circuit-breaker-timeout", mapreduce.DefaultBreakerTimeout, "how long they are stopped")
+	f.IntVar(&j.checkpointInterval, "checkpoint-interval", mapreduce.DefaultCheckpointInterval, "units after which progress is durable at the latest")
+
+	f.StringVar(&j.requestID, "request-id", "", "`name` of this submission: the same name again gives the same job")
+	j.complete(cmd)
+}
+
+func (j *jobFlags) complete(cmd *cobra.Command) {
+	for name, list := range map[string][]string{"on-error": j.onError.of, "on-breaker": j.onBreaker.of, "provider": {"rules"}} {
+		_ = cmd.RegisterFlagCompletionFunc(name, words(list...)) // the flag exists
+	}
+	_ = cmd.MarkFlagFilename("schema", "yaml", "yml", "json") // the flag exists
+}
+
+// input returns what to read.
+func (j *jobFlags) input(a *app) input.Config {
+	return input.Config{Inputs: j.inputs, Include: j.include, Exclude: j.exclude, Sample: j.sample, Stdin: a.stdin}
+}
+
+// spec returns the job that the flags describe. In a spec zero stands for the
+// default, so a zero that somebody has asked for is refused, or is given
+// otherwise.
+func (j *jobFlags) spec(flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
+	s := mapreduce.JobSpec{
+		RequestID: mapreduce.RequestID(j.requestID), Provider: j.provider, Model: j.model,
+		Parallelism: j.parallelism, MaxTokensPerUnit: j.maxTokensPerUnit, ChunkOverlap: j.chunkOverlap, Priority: j.priority,
+		ReduceContextLimit: j.reduceContextLimit, ReduceBatchSize: j.reduceBatchSize,
+		Budget: j.budget, ReduceShare: j.reduceShare,
+		OnError: mapreduce.OnError(j.onError.index()), OnBreaker: mapreduce.OnBreaker(j.onBreaker.index()),
+		MaxAttempts: j.maxAttempts, UnitTimeout: j.unitTimeout, BreakerThreshold: j.breakerThreshold,
+		BreakerTimeout: j.breakerTimeout, CheckpointInterval: j.checkpointInterval,
+	}
+	if s.RequestID == "" {
+		s.RequestID = mapreduce.RequestID("run_" + rand.Text()) // so that it can be sent again
+	}
+	switch {
+	case !flags.Changed("chunk-overlap"):
+		s.ChunkOverlap = 0 // less for small units
+	case s.ChunkOverlap == 0:
+		s.ChunkOverlap = -1
+	}
+	if s.ReduceShare == 0 {
+		s.ReduceShare = math.SmallestNonzeroFloat64
+	}
+	if err := j.check(flags); err != nil {
+		return s, err
+	}
+	var err error
+	if s.Vars, err = j.variables(); err != nil {
+		return s, err
+	}
+	s.Schema, err = readSchema(j.schema)
+	return s, err
+}
+
+// check refuses values below the least that makes sense.
+func (j *jobFlags) check(flags *pflag.FlagSet) error {
+	for _, f := range []struct {
+		name         string
+		value, least int64
+	}{
+		{"parallelism", int64(j.parallelism), 1},
+		{"max-tokens-per-unit", int64(j.maxTokensPerUnit), 1},
+		{"chunk-overlap", int64(j.chunkOverlap), 0},
+		{"reduce-context-limit", int64(j.reduceContextLimit), 1},
+		{"reduce-batch-size", int64(j.reduceBatchSize), 2},
+		{"max-attempts", int64(j.maxAttempts), 1},
+		{"unit-timeout", int64(j.unitTimeout), 1},
+		{"circuit-breaker-threshold", int64(j.breakerThreshold), 1},
+		{"circuit-breaker-timeout", int64(j.breakerTimeout), 1},
+		{"checkpoint-interval", int64(j.checkpointInterval), 1},
+		{"budget", j.budget, 1},
+		{"sample", int64(j.sample), 1},
+	} {
+		if flags.Changed(f.name) && f.value < f.least {
+			return usage("--%s: must be at least %d", f.name, f.least)
+		}
+	}
+	if j.reduceShare < 0 || j.reduceShare >= 1 || math.IsNaN(j.reduceShare) {
+		return usage("--reduce-share: must be at least 0 and less than 1")
+	}
+	return nil
+}
+
+func (j *jobFlags) variables() (map[string]string, error) {
+	vars := make(map[string]string, len(j.vars))
+	for _, v := range j.vars {
+		key, value, ok := strings.Cut(v, "=")
+		if !ok || key == "" {
+			return nil, usage("--var: %q is not KEY=VALUE", v)
+		}
+		vars[key] = value
+	}
+	return vars, nil
+}
+
+// readSchema returns the canonical form of a schema file.
+func readSchema(name string) ([]byte, error) {
+	if name == "" {
+		return nil, usage("--schema is missing: name the file that says what to extract")
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, usage("--schema: %w", err)
+	}
+	s, err := schema.Parse(name, data)
+	if err != nil {
+		return nil, usage("--schema: the file is not valid\n%w", err)
+	}
+	return s.Canonical(), nil
+}

@@ -1,0 +1,384 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+)
+
+func timestamp(t time.Time) string { return t.UTC().Format(timeLayout) }
+
+// look calls do with a session that only reads.
+func (a *app) look(ctx context.Context, do func(*session) error) error {
+	return a.session(ctx, reading, do)
+}
+
+func (a *app) session(ctx context.Context, n need, do func(*session) error) error {
+	m := a.meter()
+	s, err := a.connect(ctx, n, m)
+	if err != nil {
+		return cause(ctx, err)
+	}
+	return errors.Join(cause(ctx, do(s)), s.Close())
+}
+
+// empty reports whether there is nothing to look at: no server is named, and
+// nothing was ever kept in the data directory. Looking should not make one.
+func (a *app) empty() bool {
+	if a.global.server != "" {
+		return false
+	}
+	entries, err := os.ReadDir(a.global.dataDir)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0
+}
+
+// onJob makes the RunE of a command that looks at one job.
+func (a *app) onJob(id *string, do func(context.Context, *session, mapreduce.JobID) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		job, err := jobID(cmd, *id)
+		if err != nil {
+			return err
+		}
+		if a.empty() {
+			return errs.New(errs.NotFound, "no job has the id %q: there are none in %s", job, a.global.dataDir)
+		}
+		return a.look(cmd.Context(), func(s *session) error { return do(cmd.Context(), s, job) })
+	}
+}
+
+func (a *app) status() *cobra.Command {
+	var id string
+	cmd := &cobra.Command{
+		Use:   "status --job-id ID",
+		Short: "Show where a job is",
+		Example: `  coditect mapreduce status --job-id mr_20260101_a1b2c3
+  coditect mapreduce status --job-id mr_20260101_a1b2c3 -o json`,
+		Args: cobra.NoArgs,
+	}
+	cmd.RunE = a.onJob(&id, func(ctx context.Context, s *session, job mapreduce.JobID) error {
+		j, err := s.GetJob(ctx, job)
+		if err != nil {
+			return err
+		}
+		return a.print(statusOf(j), func() { a.printStatus(j, s.node != nil) })
+	})
+	a.addJobID(cmd, &id)
+	return cmd
+}
+
+// printStatus prints a job; idle says that no process works on it.
+func (a *app) printStatus(j *mapreduce.Job, idle bool) {
+	s := statusOf(j)
+	rows := [][2]string{
+		{"job", string(j.ID)},
+		{"status", s.Status},
+		{"phase", s.Phase},
+		{"units", fmt.Sprintf("%d of %d complete, %d failed, %d running", s.Completed, s.Total, s.Failed, s.Running)},
+		{"documents", ledger(s.Coverage.Documents)},
+		{"characters", ledger(s.Coverage.Characters)},
+		{"tokens", fmt.Sprint(s.Tokens)},
+		{"cost", fmt.Sprintf("$%.4f", s.Cost)},
+		{"created", s.Created},
+		{"updated", s.Updated},
+	}
+	if j.Error != "" {
+		rows = append(rows, [2]string{"error", visible(j.Error)})
+	}
+	if idle && j.State.Running() {
+		rows = append(rows, [2]string{"note", "no process works on it; go on with `coditect mapreduce resume`"})
+	}
+	for _, r := range rows {
+		fmt.Fprintf(a.stdout, "%-10s  %s\n", r[0], r[1])
+	}
+}
+
+func ledger(l results.Ledger) string {
+	return fmt.Sprintf("%d: %d mapped, %d failed, %d skipped", l.Total, l.Mapped, l.Failed, l.Skipped)
+}
+
+// A jobList is what list prints.
+type jobList struct {
+	Jobs []jobStatus `json:"jobs"`
+	Next string      `json:"next_page_token"`
+}
+
+func (a *app) list() *cobra.Command {
+	var (
+		states []string
+		q      mapreduce.ListJobsQuery
+	)
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Show all jobs, the newest first",
+		Example: `  coditect mapreduce list --limit 5
+  coditect mapreduce list --status running -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if q.States, err = parseStates(states); err != nil {
+				return err
+			}
+			if q.PageSize < 1 || q.PageSize > 1000 {
+				return usage("--limit: must be 1 to 1000")
+			}
+			if a.empty() {
+				return a.printJobs(&mapreduce.JobPage{})
+			}
+			return a.look(cmd.Context(), func(s *session) error {
+				page, err := s.ListJobs(cmd.Context(), q)
+				if err != nil {
+					return err
+				}
+				return a.printJobs(page)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&states, "status", nil, "only jobs that are running, completed, failed, cancelled or paused")
+	f.IntVar(&q.PageSize, "limit", 20, "how many to show")
+	f.StringVar(&q.PageToken, "page-token", "", "`token` that an earlier page ended with")
+	_ = cmd.RegisterFlagCompletionFunc("status", words("running", "completed", "failed", "cancelled", "paused")) // the flag exists
+	return cmd
+}
+
+// parseStates returns the states that users' words stand for.
+func parseStates(names []string) ([]mapreduce.JobState, error) {
+	var states []mapreduce.JobState
+	for _, name := range names {
+		switch name {
+		case "running":
+			states = append(states, mapreduce.Decomposition, mapreduce.Mapping, mapreduce.Reducing)
+			continue
+		case "completed":
+			name = mapreduce.JobComplete.String()
+		case "canceled":
+			name = mapreduce.JobCancelled.String()
+		}
+		s, err := mapreduce.ParseJobState(name)
+		if err != nil {
+			return nil, usage("--status: there is no %q; there are running, completed, failed, cancelled and paused", name)
+		}
+		states = append(states, s)
+	}
+	return states, nil
+}
+
+func (a *app) printJobs(page *mapreduce.JobPage) error {
+	l := jobList{Jobs: []jobStatus{}, Next: page.NextPageToken}
+	for _, j := range page.Jobs {
+		l.Jobs = append(l.Jobs, statusOf(j))
+	}
+	return a.print(l, func() {
+		a.table("JOB STATUS UNITS FAILED TOKENS CREATED", func(row func(...any)) {
+			for _, j := range l.Jobs {
+				row(j.ID, j.Status, fmt.Sprintf("%d/%d", j.Completed, j.Total), j.Failed, j.Tokens, j.Created)
+			}
+		})
+		a.more(l.Next)
+	})
+}
+
+// more says how to see the next page.
+func (a *app) more(token string) {
+	if token != "" {
+		fmt.Fprintf(a.stderr, "there are more: --page-token %s\n", token)
+	}
+}
+
+// completeJobID offers the ids of the newest jobs.
+func (a *app) completeJobID(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if a.settle(cmd) != nil || a.empty() {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var ids []string
+	err := a.look(cmd.Context(), func(s *session) error {
+		page, err := s.ListJobs(cmd.Context(), mapreduce.ListJobsQuery{})
+		if err != nil {
+			return err
+		}
+		for _, j := range page.Jobs {
+			if strings.HasPrefix(string(j.ID), prefix) {
+				ids = append(ids, fmt.Sprintf("%s\t%s", j.ID, j.State))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// A unitList is what units prints.
+type unitList struct {
+	Units []results.UnitLine `json:"units"`
+	Next  string             `json:"next_page_token"`
+}
+
+func (a *app) units() *cobra.Command {
+	var (
+		id     string
+		states []string
+		q      mapreduce.ListUnitsQuery
+	)
+	cmd := &cobra.Command{
+		Use:   "units --job-id ID",
+		Short: "Show the units of a job, with what became of them",
+		Example: `  coditect mapreduce units --job-id mr_20260101_a1b2c3 --status failed
+  coditect mapreduce units --job-id mr_20260101_a1b2c3 --limit 1000 -o json`,
+		Args: cobra.NoArgs,
+	}
+	cmd.RunE = a.onJob(&id, func(ctx context.Context, s *session, job mapreduce.JobID) error {
+		if q.PageSize < 1 || q.PageSize > 1000 {
+			return usage("--limit: must be 1 to 1000")
+		}
+		q.Job, q.Outputs = job, a.global.format == jsonText
+		for _, name := range states {
+			state, err := mapreduce.ParseUnitState(name)
+			if err != nil {
+				return usage("--status: %w", err)
+			}
+			q.States = append(q.States, state)
+		}
+		j, err := s.GetJob(ctx, job)
+		if err != nil {
+			return err
+		}
+		page, err := s.ListUnits(ctx, q)
+		if err != nil {
+			return err
+		}
+		return a.printUnits(j, page)
+	})
+	a.addJobID(cmd, &id)
+	f := cmd.Flags()
+	f.StringSliceVar(&states, "status", nil, "only units that are blocked, pending, processing, complete, failed or cancelled")
+	f.IntVar(&q.PageSize, "limit", 100, "how many to show")
+	f.StringVar(&q.PageToken, "page-token", "", "`token` that an earlier page ended with")
+	return cmd
+}
+
+func (a *app) printUnits(job *mapreduce.Job, page *mapreduce.UnitPage) error {
+	unpacker, err := results.NewUnpacker(job)
+	if err != nil {
+		return err
+	}
+	l := unitList{Units: []results.UnitLine{}, Next: page.NextPageToken}
+	for _, u := range page.Units {
+		e, err := unpacker.Unpack(u)
+		if err != nil {
+			return fmt.Errorf("unit %s: %w", u.ID, err)
+		}
+		l.Units = append(l.Units, results.UnitLineOf(u, e))
+	}
+	return a.print(l, func() {
+		a.table("UNIT KIND LEVEL STATE ATTEMPTS TOKENS ERRORS", func(row func(...any)) {
+			for _, u := range l.Units {
+				row(u.Unit, u.Kind, u.Level, u.State, u.Attempts, u.Tokens, strings.Join(u.Errors, "; "))
+			}
+		})
+		a.more(l.Next)
+	})
+}
+
+// An auditList is what audit prints.
+type auditList struct {
+	Checkpoints []results.Checkpoint `json:"checkpoints"`
+	Seals       []results.Seal       `json:"seals"`
+	Next        string               `json:"next_page_token"`
+	Verified    bool                 `json:"verified"`
+}
+
+func (a *app) audit() *cobra.Command {
+	var (
+		id string
+		q  mapreduce.ListEventsQuery
+	)
+	cmd := &cobra.Command{
+		Use:   "audit --job-id ID",
+		Short: "Show the chain of events of a job, and check it",
+		Long: `Audit shows every transaction that moved a job, the oldest first, and the seals
+that chain them by hash. With --verify the chain is computed anew first: the
+command fails at the first link that is not as it was sealed, and names it.`,
+		Example: `  coditect mapreduce audit --job-id mr_20260101_a1b2c3 --verify`,
+		Args:    cobra.NoArgs,
+	}
+	cmd.RunE = a.onJob(&id, func(ctx context.Context, s *session, job mapreduce.JobID) error {
+		if q.PageSize < 1 || q.PageSize > 1000 {
+			return usage("--limit: must be 1 to 1000")
+		}
+		q.Job = job
+		page, err := s.ListEvents(ctx, q)
+		if err != nil {
+			return err
+		}
+		return a.printEvents(page, q.Verify)
+	})
+	a.addJobID(cmd, &id)
+	f := cmd.Flags()
+	f.BoolVar(&q.Verify, "verify", false, "compute the chain anew")
+	f.IntVar(&q.PageSize, "limit", 100, "how many events to show")
+	f.StringVar(&q.PageToken, "page-token", "", "`token` that an earlier page ended with")
+	return cmd
+}
+
+func (a *app) printEvents(page *mapreduce.EventPage, verified bool) error {
+	l := auditList{Checkpoints: []results.Checkpoint{}, Seals: []results.Seal{}, Next: page.NextPageToken, Verified: verified}
+	for _, c := range page.Checkpoints {
+		l.Checkpoints = append(l.Checkpoints, results.CheckpointOf(c))
+	}
+	for _, s := range page.Seals {
+		l.Seals = append(l.Seals, results.SealOf(s))
+	}
+	return a.print(l, func() {
+		a.table("TIME KIND STATE COMPLETED FAILED TOKENS MESSAGE", func(row func(...any)) {
+			for i, c := range page.Checkpoints {
+				row(timestamp(c.Time), c.Kind, l.Checkpoints[i].State, len(c.Completed), len(c.Failed), c.Tokens.Total(), c.Message)
+			}
+		})
+		a.more(l.Next)
+		if verified {
+			fmt.Fprintln(a.stdout, "the chain holds")
+		}
+	})
+}
+
+func (a *app) result() *cobra.Command {
+	var (
+		id, out string
+		partial bool
+	)
+	cmd := &cobra.Command{
+		Use:   "result --job-id ID",
+		Short: "Write the results of a job again",
+		Example: `  coditect mapreduce result --job-id mr_20260101_a1b2c3 --output results
+  coditect mapreduce result --job-id mr_20260101_a1b2c3 --partial`,
+		Args: cobra.NoArgs,
+	}
+	cmd.RunE = a.onJob(&id, func(ctx context.Context, s *session, job mapreduce.JobID) error {
+		r := &runner{app: a, output: out, s: s}
+		if err := r.checkOutput(); err != nil {
+			return err
+		}
+		dir := r.outputOf(job)
+		j, err := results.Write(ctx, s, results.Config{Dir: dir, Job: job, Partial: partial})
+		if err != nil {
+			return err
+		}
+		return a.ended(j, dir)
+	})
+	a.addJobID(cmd, &id)
+	addOutput(cmd, &out)
+	cmd.Flags().BoolVar(&partial, "partial", false, "take what there is of a job that is not complete")
+	return cmd
+}

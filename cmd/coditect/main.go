@@ -1,0 +1,96 @@
+// Coditect extracts structured data from many documents, with a checked citation
+// behind every value.
+//
+// This package reads the command line, wires the parts, shows progress and turns
+// outcomes into exit codes. It decides nothing about jobs: all it does goes
+// through mapreduce.Service, whether that is in this process or far away.
+package main
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// version is set by the linker.
+var version string
+
+func main() { os.Exit(mainCode()) }
+
+// mainCode runs the command line of this process and returns its exit code.
+func mainCode() int {
+	ctx, stop := interruptible(context.Background())
+	defer stop()
+	a := &app{
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
+		terminal: term.IsTerminal(int(os.Stderr.Fd())),
+		width:    func() int { return terminalWidth(os.Stderr) },
+	}
+	return a.main(ctx, os.Args[1:])
+}
+
+// An app is one run of the command line.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	getenv         func(string) string
+	terminal       bool // stderr is one
+	width          func() int
+
+	global globals                // set by flags
+	agents map[string]agent.Agent // set by providers
+}
+
+func terminalWidth(f *os.File) int {
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || width <= 0 {
+		return 80
+	}
+	return width
+}
+
+// versionOf returns the version of this program.
+func versionOf() string {
+	built := ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		built = info.Main.Version
+	}
+	return cmp.Or(version, built, "unknown")
+}
+
+// interruptible returns a context that ends with errInterrupted at the first
+// SIGINT or SIGTERM. The second ends the process at once.
+func interruptible(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	ended, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for first := true; ; first = false {
+			select {
+			case <-ended:
+				return
+			case <-signals:
+			}
+			if !first {
+				os.Exit(exitInterrupted)
+			}
+			cancel(errInterrupted)
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(ended)
+		<-done
+		cancel(nil)
+	}
+}

@@ -1,0 +1,313 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+)
+
+func (a *app) run() *cobra.Command {
+	var (
+		flags  jobFlags
+		out    string
+		detach bool
+	)
+	cmd := &cobra.Command{
+		Use:   "run --input PATH... --schema FILE [--output DIR]",
+		Short: "Submit a job, run it, and write its results",
+		Long: `Run submits a job over documents, runs it in this process or, with --server, on
+a server, and writes its results.
+
+Whatever happens, what was finished is kept: an interrupted job goes on with
+` + "`coditect mapreduce resume`" + `. A second run on the same data directory hands its job
+to the first.
+
+Exit codes: 0 complete, 1 failed, 2 the command was wrong, 3 complete with failed
+units, 4 paused, 5 cancelled, 130 interrupted.`,
+		Example: `  coditect mapreduce run --input receipts --schema receipt.yaml --output results
+  coditect mapreduce run --input docs --include '**/*.md' --exclude drafts --schema s.yaml
+  cat documents.jsonl | coditect mapreduce run --input - --schema s.yaml -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r := &runner{app: a, output: out, flags: &flags}
+			return r.run(cmd, detach)
+		},
+	}
+	flags.add(cmd)
+	addOutput(cmd, &out)
+	cmd.Flags().BoolVar(&detach, "detach", false, "do not wait for the job; needs --server")
+	return cmd
+}
+
+func addOutput(cmd *cobra.Command, out *string) {
+	cmd.Flags().StringVar(out, "output", "", "`folder` for the results (default results/JOB_ID)")
+	_ = cmd.MarkFlagDirname("output") // the flag exists
+}
+
+// A runner runs one job to its end.
+type runner struct {
+	app    *app
+	flags  *jobFlags // of run; nil for resume
+	output string
+	s      *session
+}
+
+// run checks everything that can be checked before something is stored, and
+// then runs the job.
+func (r *runner) run(cmd *cobra.Command, detach bool) error {
+	ctx, a := cmd.Context(), r.app
+	if detach && a.global.server == "" {
+		return usage("--detach: needs --server, for this process is the service otherwise")
+	}
+	spec, err := r.flags.spec(cmd.Flags())
+	if err != nil {
+		return err
+	}
+	if err := r.checkOutput(); err != nil {
+		return err
+	}
+	in := r.flags.input(a)
+	if err := input.Check(ctx, in); err != nil {
+		return err
+	}
+	if err := a.knows(spec.Provider); err != nil {
+		return err
+	}
+	return r.with(ctx, func() error {
+		if err := r.s.work(spec.Parallelism); err != nil {
+			return err
+		}
+		job, err := r.submit(ctx, spec, in)
+		if err != nil {
+			return err
+		}
+		if detach {
+			return a.print(statusOf(job), func() { fmt.Fprintln(a.stdout, job.ID) })
+		}
+		return r.finish(ctx, job.ID)
+	})
+}
+
+// with calls do with a session.
+func (r *runner) with(ctx context.Context, do func() error) (err error) {
+	m := r.app.meter()
+	defer m.End()
+	if r.s, err = r.app.connect(ctx, working, m); err != nil {
+		return cause(ctx, err)
+	}
+	defer func() {
+		m.End()
+		if e := r.s.Close(); e != nil && err == nil {
+			err = e
+		}
+	}()
+	return cause(ctx, do())
+}
+
+// checkOutput refuses a folder that cannot be written to. The default folder is
+// below the one checked.
+func (r *runner) checkOutput() error {
+	if r.output == "" {
+		return results.Check(filepath.Join(defaultOutput, "job"))
+	}
+	return results.Check(r.output)
+}
+
+// defaultOutput holds the folders of results, by the id of their jobs.
+const defaultOutput = "results"
+
+func (r *runner) outputOf(id mapreduce.JobID) string {
+	if r.output == "" {
+		return filepath.Join(defaultOutput, string(id))
+	}
+	return r.output
+}
+
+// submitTries bounds how often a submission is sent whose service went away.
+const submitTries = 3
+
+// submit submits a job. If the service goes away the submission is sent again,
+// to who has taken over: its request id makes it one job all the same.
+func (r *runner) submit(ctx context.Context, spec mapreduce.JobSpec, in input.Config) (*mapreduce.Job, error) {
+	for try := 1; ; try++ {
+		job, err := r.s.SubmitJob(ctx, spec, r.counted(input.Documents(ctx, in)))
+		r.s.meter.End()
+		switch {
+		case err == nil:
+			r.s.meter.Note("job %s", job.ID)
+			return job, nil
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("%w: nothing was submitted", context.Cause(ctx))
+		case errs.KindOf(err) != errs.Unavailable || try == submitTries || !in.Again():
+			return nil, err
+		}
+		if err := r.reconnect(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// reconnect finds a service for what was not submitted.
+func (r *runner) reconnect(ctx context.Context) error {
+	if r.s.remote() {
+		return pause(ctx, callAgain)
+	}
+	return r.s.again(ctx)
+}
+
+// counted passes documents on and shows how many there were.
+func (r *runner) counted(docs iter.Seq2[*mapreduce.Document, error]) iter.Seq2[*mapreduce.Document, error] {
+	return func(yield func(*mapreduce.Document, error) bool) {
+		n := int64(0)
+		for d, err := range docs {
+			if n++; n%100 == 0 {
+				r.s.meter.Count("reading", n)
+			}
+			if !yield(d, err) {
+				return
+			}
+		}
+	}
+}
+
+// finish follows a job to its end and writes its results.
+func (r *runner) finish(ctx context.Context, id mapreduce.JobID) error {
+	job, err := r.s.follow(ctx, id, func(j *mapreduce.Job) error {
+		r.s.meter.Job(j)
+		return nil
+	})
+	r.s.meter.End()
+	if errors.Is(err, errInterrupted) {
+		return r.interrupted(id, job)
+	}
+	if err != nil {
+		return err
+	}
+	dir := ""
+	if job.State == mapreduce.JobComplete {
+		if dir, err = r.write(ctx, id); err != nil {
+			return r.unwritten(ctx, id, err)
+		}
+		if job, err = r.s.GetJob(ctx, id); err != nil {
+			return err
+		}
+	}
+	if err := r.app.ended(job, dir); err != nil {
+		return err
+	}
+	r.s.host(ctx)
+	return exitWith(exitOf(job))
+}
+
+func (r *runner) write(ctx context.Context, id mapreduce.JobID) (string, error) {
+	dir := r.outputOf(id)
+	_, err := results.Write(ctx, r.s, results.Config{Dir: dir, Job: id})
+	return dir, err
+}
+
+// unwritten says that a job is complete although its results were not written.
+func (r *runner) unwritten(ctx context.Context, id mapreduce.JobID, err error) error {
+	return fmt.Errorf("%w\nthe job is complete; write its results with `%s`", cause(ctx, err), r.command("result", id))
+}
+
+// interrupted says how a job goes on.
+func (r *runner) interrupted(id mapreduce.JobID, last *mapreduce.Job) error {
+	if last != nil && r.app.global.format == jsonText {
+		if err := r.app.print(statusOf(last), nil); err != nil {
+			return err
+		}
+	}
+	return &exitError{code: exitInterrupted, err: fmt.Errorf(
+		"interrupted: what job %s has finished is kept; it goes on with\n%s", id, r.command("resume", id))}
+}
+
+// command returns the command line of another command for a job.
+func (r *runner) command(verb string, id mapreduce.JobID) string {
+	words := []string{"coditect", "mapreduce", verb, "--job-id", string(id)}
+	g := r.app.global
+	if g.server != "" {
+		words = append(words, "--server", quoted(g.server))
+	} else if g.dataDir != r.app.defaultDataDir() {
+		words = append(words, "--data-dir", quoted(g.dataDir))
+	}
+	if r.output != "" {
+		words = append(words, "--output", quoted(r.output))
+	}
+	return strings.Join(words, " ")
+}
+
+// quoted returns a word as a shell takes it.
+func quoted(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:@%+=,", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func (a *app) resume() *cobra.Command {
+	var (
+		id     string
+		out    string
+		budget int64
+	)
+	cmd := &cobra.Command{
+		Use:   "resume --job-id ID",
+		Short: "Go on with a job, and write its results",
+		Long: `Resume goes on with a job that was interrupted, paused or failed, or tries the
+failed units of a complete one again. Units that are complete are not run again.`,
+		Example: `  coditect mapreduce resume --job-id mr_20260101_a1b2c3
+  coditect mapreduce resume --job-id mr_20260101_a1b2c3 --budget 500000`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("budget") && budget < 1 {
+				return usage("--budget: must be at least 1")
+			}
+			r := &runner{app: a, output: out}
+			return r.resume(cmd, id, mapreduce.Resume{Budget: budget})
+		},
+	}
+	a.addJobID(cmd, &id)
+	addOutput(cmd, &out)
+	cmd.Flags().Int64Var(&budget, "budget", 0, "tokens that the job may spend in all, instead of what it was given")
+	return cmd
+}
+
+func (r *runner) resume(cmd *cobra.Command, name string, how mapreduce.Resume) error {
+	id, err := jobID(cmd, name)
+	if err != nil {
+		return err
+	}
+	if err := r.checkOutput(); err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	return r.with(ctx, func() error {
+		job, err := r.s.GetJob(ctx, id)
+		if err != nil {
+			return err
+		}
+		if err := r.app.knows(job.Spec.Provider); err != nil {
+			return err
+		}
+		if err := r.s.work(job.Spec.Parallelism); err != nil {
+			return err
+		}
+		if _, err := r.s.ResumeJob(ctx, id, how); err != nil {
+			return err
+		}
+		return r.finish(ctx, id)
+	})
+}

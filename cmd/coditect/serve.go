@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coditect/mapreduce/api/client"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
+	"github.com/coditect/mapreduce/worker"
+)
+
+// drainWait is how long units may run on when a server or a worker is told to
+// stop.
+const drainWait = 25 * time.Second
+
+// serveOptions are the flags of serve.
+type serveOptions struct {
+	listen   string
+	store    string
+	workers  int
+	insecure bool
+}
+
+func (a *app) serve() *cobra.Command {
+	var o serveOptions
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve jobs to other processes and machines",
+		Long: `Serve keeps jobs in a store and runs them for clients, with workers in this
+process and those that connect to it. Stopped with SIGTERM, it lets units finish
+or hands them back; jobs go on when it is started again.`,
+		Example: `  coditect serve
+  coditect serve --listen 127.0.0.1:7600 --store pebble:/var/lib/coditect --workers 0`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveUntil(cmd.Context(), o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.listen, "listen", "127.0.0.1:7600", "`address` to listen on")
+	f.StringVar(&o.store, "store", "", "where jobs are kept, pebble:`DIR` or fdb:CLUSTER_FILE (default pebble in --data-dir)")
+	f.IntVar(&o.workers, "workers", mapreduce.DefaultParallelism, "units to run in this process at a time; 0 leaves them to other workers")
+	f.BoolVar(&o.insecure, "insecure", false, "listen on a public address without TLS and authentication")
+	return cmd
+}
+
+func (a *app) serveUntil(ctx context.Context, o serveOptions) error {
+	dir, err := a.storeDir(o.store)
+	if err != nil {
+		return err
+	}
+	if o.workers < 0 {
+		return usage("--workers: must not be negative")
+	}
+	if err := checkPublic(o); err != nil {
+		return err
+	}
+	all, err := a.providers()
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(a.stderr, nil))
+	node, err := embedded.Open(embedded.Config{Dir: dir, Agents: all, Version: versionOf(), Adopt: true, Drain: drainWait, Logger: log})
+	if err != nil {
+		return fmt.Errorf("store %s: %w", dir, err)
+	}
+	err = a.serveNode(ctx, node, o, log)
+	log.Info("stopping; what runs may finish", "for", drainWait)
+	return errors.Join(err, node.Close())
+}
+
+// serveNode serves until ctx ends.
+func (a *app) serveNode(ctx context.Context, node *embedded.Node, o serveOptions, log *slog.Logger) error {
+	l, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return usage("--listen: %w", err)
+	}
+	if err := node.Start(ctx); err != nil {
+		return errors.Join(cause(ctx, err), l.Close())
+	}
+	if err := node.Listen(); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	node.Serve(l)
+	if o.workers > 0 {
+		if err := node.Work(o.workers); err != nil {
+			return err
+		}
+	}
+	log.Info("serving", "address", l.Addr().String(), "version", versionOf(), "workers", o.workers)
+	<-ctx.Done()
+	return nil
+}
+
+// storeDir returns the data directory that --store, or else --data-dir, names.
+func (a *app) storeDir(name string) (string, error) {
+	kind, rest, ok := strings.Cut(name, ":")
+	switch {
+	case name == "":
+		return a.global.dataDir, nil
+	case kind == "fdb":
+		return "", usage("--store: this program was built without FoundationDB, whose client is a C library: " +
+			"install it (foundationdb-clients) and build with `go build -tags fdb ./cmd/coditect`")
+	case kind != "pebble" || !ok || rest == "":
+		return "", usage("--store: %q is neither pebble:DIR nor fdb:CLUSTER_FILE", name)
+	}
+	return rest, nil
+}
+
+// checkPublic refuses an address that other machines can reach, as there is
+// neither TLS nor authentication.
+func checkPublic(o serveOptions) error {
+	host, _, err := net.SplitHostPort(o.listen)
+	if err != nil {
+		return usage("--listen: %q is not HOST:PORT", o.listen)
+	}
+	if ip := net.ParseIP(host); o.insecure || host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return usage("--listen: other machines can reach %s, and whoever does can do anything with the jobs, "+
+		"as neither TLS nor authentication is set up; listen on 127.0.0.1, or say --insecure", o.listen)
+}
+
+func (a *app) worker() *cobra.Command {
+	var (
+		servers []string
+		slots   int
+	)
+	cmd := &cobra.Command{
+		Use:   "worker --server ADDR...",
+		Short: "Run units for servers",
+		Long: `Worker runs units for the servers that it is given, and connects again when they
+come and go. Stopped with SIGTERM, it finishes what runs, or hands it back.`,
+		Example: `  coditect worker --server 127.0.0.1:7600 --slots 20`,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.workUntil(cmd.Context(), servers, slots) },
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&servers, "server", nil, "address of a server, `HOST:PORT` or unix:PATH; may be repeated")
+	f.IntVar(&slots, "slots", mapreduce.DefaultParallelism, "units at a time")
+	return cmd
+}
+
+func (a *app) workUntil(ctx context.Context, servers []string, slots int) (err error) {
+	if len(servers) == 0 {
+		return usage("--server is missing: name the address of a server, such as 127.0.0.1:7600")
+	}
+	if slots < 1 {
+		return usage("--slots: must be at least 1")
+	}
+	all, err := a.providers()
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(a.stderr, nil))
+	c := worker.Config{
+		Version: versionOf(), Agents: all, Slots: slots, Prefetch: embedded.Prefetch(slots) / 4, Logger: log, DrainTimeout: drainWait,
+	}
+	for _, target := range servers {
+		conn, err := client.Dial(target, client.Config{})
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		c.Connect = append(c.Connect, func(ctx context.Context) (worker.Stream, error) { return conn.Connect(ctx) })
+	}
+	w, err := worker.New(c)
+	if err != nil {
+		return err
+	}
+	log.Info("working", "session", w.Session(), "servers", strings.Join(servers, " "), "slots", slots, "version", versionOf())
+	return w.Run(ctx)
+}

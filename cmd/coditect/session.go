@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coditect/mapreduce/api/client"
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/progress"
+)
+
+// A need is what a command wants of a service in this process.
+type need int
+
+const (
+	reading need = iota // what is stored
+	moving              // jobs, but no units
+	working             // on units too
+)
+
+// A session is a command's connection to a service: a server's, this process's
+// own, or that of the process which holds the data directory.
+type session struct {
+	mapreduce.Service
+	app   *app
+	need  need
+	meter *progress.Meter
+	node  *embedded.Node // this process's own; else nil
+	conn  *client.Client // of another process; else nil
+	slots int            // of a worker in this process; 0 for none yet
+}
+
+// connect returns a session, which must be closed.
+func (a *app) connect(ctx context.Context, n need, m *progress.Meter) (*session, error) {
+	s := &session{app: a, need: n, meter: m}
+	if a.global.server == "" {
+		return s, s.join(ctx)
+	}
+	var err error
+	if s.conn, err = client.Dial(a.global.server, client.Config{}); err != nil {
+		return nil, err
+	}
+	s.Service = s.conn
+	return s, nil
+}
+
+// join opens the data directory, or connects to the process that holds it.
+func (s *session) join(ctx context.Context) error {
+	dir := s.app.global.dataDir
+	all, err := s.app.providers()
+	if err != nil {
+		return err
+	}
+	config := embedded.Config{Dir: dir, Agents: all, Version: versionOf(), Logger: logger(s.meter)}
+	node, conn, err := embedded.Join(ctx, config, embedded.JoinOptions{
+		Waiting: func() { s.meter.Note("%s is in use by another process; waiting for it", dir) },
+	})
+	if err != nil {
+		return fmt.Errorf("data directory %s: %w", dir, err)
+	}
+	if conn != nil {
+		s.conn, s.Service = conn, conn
+		return nil
+	}
+	s.node, s.Service = node, node
+	return s.begin(ctx)
+}
+
+// begin makes a node of this process do what the command needs.
+func (s *session) begin(ctx context.Context) error {
+	if s.need == reading {
+		return nil
+	}
+	if err := s.node.Start(ctx); err != nil {
+		return errors.Join(err, s.Close())
+	}
+	if s.need == moving {
+		return nil
+	}
+	if err := s.node.Listen(); err != nil {
+		return errors.Join(err, s.Close())
+	}
+	return s.work(s.slots)
+}
+
+// work runs units in this process if the service is its own, so many at once.
+func (s *session) work(slots int) error {
+	s.slots = slots
+	if s.node == nil || slots == 0 {
+		return nil
+	}
+	return s.node.Work(slots)
+}
+
+// remote reports whether the service is a server's.
+func (s *session) remote() bool { return s.app.global.server != "" }
+
+// Close ends the session. What was finished is stored when it returns.
+func (s *session) Close() error {
+	var err error
+	switch {
+	case s.node != nil:
+		err = s.node.Close()
+	case s.conn != nil:
+		err = s.conn.Close()
+	}
+	s.node, s.conn = nil, nil
+	return err
+}
+
+const (
+	callAgain    = time.Second     // between calls to a server that is not there
+	serverWait   = 5 * time.Minute // for a server to come back
+	handoverWait = 2 * time.Second // for another process to take a data directory over
+	handoverLook = 100 * time.Millisecond
+)
+
+// follow shows a job until it does not run any more, whoever serves it
+// meanwhile: a server that was restarted is called again, and if the process
+// that held the data directory has ended, this one takes over if it works.
+func (s *session) follow(ctx context.Context, id mapreduce.JobID, show func(*mapreduce.Job) error) (*mapreduce.Job, error) {
+	var last *mapreduce.Job
+	var lost time.Time // when the service was found to be gone; zero while it is there
+	for {
+		err := s.serveWatch(ctx, id, func(j *mapreduce.Job) error {
+			last, lost = j, time.Time{}
+			return show(j)
+		})
+		switch {
+		case err == nil && last != nil:
+			return last, nil
+		case ctx.Err() != nil:
+			return last, context.Cause(ctx)
+		case err != nil && !gone(err):
+			return last, err
+		}
+		if lost.IsZero() {
+			lost = time.Now()
+		}
+		if time.Since(lost) > s.patience() {
+			return last, err
+		}
+		if err := s.rejoin(ctx, id); err != nil {
+			return last, err
+		}
+	}
+}
+
+func gone(err error) bool { return err != nil && errs.KindOf(err) == errs.Unavailable }
+
+func (s *session) patience() time.Duration {
+	if s.need == reading && !s.remote() {
+		return handoverWait
+	}
+	return serverWait
+}
+
+// serveWatch watches a job. Nothing moves it if this process has the data
+// directory and only reads.
+func (s *session) serveWatch(ctx context.Context, id mapreduce.JobID, show func(*mapreduce.Job) error) error {
+	if s.node == nil || s.need != reading {
+		return s.WatchJob(ctx, id, show)
+	}
+	job, err := s.GetJob(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case !job.State.Running():
+		return show(job)
+	}
+	return errs.New(errs.Unavailable, "job %s is %s, and no process works on it; go on with `coditect mapreduce resume --job-id %s`",
+		id, job.State, id)
+}
+
+// rejoin finds a service again and has it go on with a job.
+func (s *session) rejoin(ctx context.Context, id mapreduce.JobID) error {
+	if s.remote() {
+		return pause(ctx, callAgain)
+	}
+	if err := s.again(ctx); err != nil || s.need != working {
+		return err
+	}
+	job, err := s.GetJob(ctx, id)
+	if err == nil && job.State.Running() {
+		_, err = s.ResumeJob(ctx, id, mapreduce.Resume{})
+	}
+	if gone(err) {
+		return pause(ctx, handoverLook) // again
+	}
+	return err
+}
+
+// again opens the data directory anew, or connects to whoever holds it now.
+func (s *session) again(ctx context.Context) error {
+	if err := s.Close(); err != nil && !gone(err) {
+		s.meter.Note("closing the connection: %v", err)
+	}
+	if s.need == reading {
+		if err := pause(ctx, handoverLook); err != nil { // leaves it to who waits to work
+			return err
+		}
+	}
+	return s.join(ctx)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// host waits until no other process waits for a job here.
+func (s *session) host(ctx context.Context) {
+	if s.node == nil || s.node.Guests() == 0 {
+		return
+	}
+	s.meter.Note("staying for %d other runs on %s; Ctrl-C hands them over", s.node.Guests(), s.app.global.dataDir)
+	_ = s.node.WaitGuests(ctx) // interrupted, the others take over
+}

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+// settle gives the flags that were not on the command line their values from
+// the environment, or else from the configuration file.
+func (a *app) settle(cmd *cobra.Command) error {
+	flags := cmd.Flags()
+	if err := a.fromEnvironment(flags, flags.Lookup("config")); err != nil {
+		return err
+	}
+	file, err := readConfig(cmd.Root(), a.global.config)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed || !configurable(f.Name) {
+			return
+		}
+		if err := a.fromEnvironment(flags, f); err != nil {
+			errs = append(errs, err)
+			return
+		}
+		if !f.Changed {
+			errs = append(errs, file.apply(flags, f))
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		return usage("%w", err)
+	}
+	return a.defaults()
+}
+
+// notConfigured are the flags that only make sense on the command line.
+var notConfigured = [...]string{"help", "config", "job-id", "page-token", "partial", "verify", "detach"}
+
+func configurable(name string) bool {
+	for _, n := range notConfigured {
+		if n == name {
+			return false
+		}
+	}
+	return true
+}
+
+// defaults fills in what is not set by any means.
+func (a *app) defaults() error {
+	if a.global.dataDir != "" {
+		return nil
+	}
+	if a.global.dataDir = a.defaultDataDir(); a.global.dataDir == "" {
+		return usage("no --data-dir is given, and there is no home folder")
+	}
+	return nil
+}
+
+// defaultDataDir returns the data directory by the XDG specification, or "".
+func (a *app) defaultDataDir() string {
+	base := a.getenv("XDG_DATA_HOME")
+	if !filepath.IsAbs(base) { // others are to be ignored
+		home := a.getenv("HOME")
+		if home == "" {
+			return ""
+		}
+		base = filepath.Join(home, ".local", "share")
+	}
+	return filepath.Join(base, "coditect")
+}
+
+// setting returns the name of a flag in a configuration file.
+func setting(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
+
+// aliases are the names that ADR-028 has for settings, where they differ.
+var aliases = map[string]string{"max_concurrent_agents": "parallelism"}
+
+// fromEnvironment sets a flag from its variable, if that is set. Lists are
+// separated by commas.
+func (a *app) fromEnvironment(flags *pflag.FlagSet, f *pflag.Flag) error {
+	if f.Changed {
+		return nil
+	}
+	name := "CODITECT_" + strings.ToUpper(setting(f.Name))
+	value := a.getenv(name)
+	if value == "" {
+		return nil
+	}
+	values := []string{value}
+	if _, ok := f.Value.(pflag.SliceValue); ok {
+		values = strings.Split(value, ",")
+	}
+	for _, v := range values {
+		if err := flags.Set(f.Name, v); err != nil {
+			return usage("environment variable %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// A configFile is what a configuration file says, by name of the setting.
+type configFile struct {
+	name   string
+	values map[string]*yaml.Node
+}
+
+// readConfig reads a configuration file; without a name it is empty. Keys that
+// no command has as a flag are errors.
+func readConfig(root *cobra.Command, name string) (configFile, error) {
+	c := configFile{name: name, values: make(map[string]*yaml.Node)}
+	if name == "" {
+		return c, nil
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return c, usage("--config: %w", err)
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return c, usage("--config: %s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if len(doc.Content) == 0 {
+		return c, nil
+	}
+	top := doc.Content[0]
+	if top.Kind != yaml.MappingNode {
+		return c, c.fault(top, "must be a mapping of settings")
+	}
+	known := settingsOf(root)
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		key, value := top.Content[i], top.Content[i+1]
+		flag, ok := known[key.Value]
+		switch {
+		case !ok:
+			return c, c.fault(key, "%s: no such setting", key.Value)
+		case c.values[flag] != nil:
+			return c, c.fault(key, "%s: is set twice", key.Value)
+		}
+		c.values[flag] = value
+	}
+	return c, nil
+}
+
+// settingsOf returns the settings that there are, with the names of their flags.
+func settingsOf(cmd *cobra.Command) map[string]string {
+	known := make(map[string]string)
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		for _, set := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
+			set.VisitAll(func(f *pflag.Flag) {
+				if configurable(f.Name) {
+					known[setting(f.Name)] = f.Name
+				}
+			})
+		}
+		for _, c := range cmd.Commands() {
+			visit(c)
+		}
+	}
+	visit(cmd)
+	for alias, flag := range aliases {
+		known[alias] = flag
+	}
+	return known
+}
+
+func (c configFile) fault(n *yaml.Node, format string, args ...any) error {
+	return usage("--config: %s:%d:%d: %s", c.name, n.Line, n.Column, fmt.Sprintf(format, args...))
+}
+
+// apply sets a flag to what the file says, if it does.
+func (c configFile) apply(flags *pflag.FlagSet, f *pflag.Flag) error {
+	n := c.values[f.Name]
+	if n == nil {
+		return nil
+	}
+	values, err := c.texts(n, f)
+	if err != nil {
+		return err
+	}
+	for _, v := range values {
+		if err := flags.Set(f.Name, v); err != nil {
+			return c.fault(n, "%s: %s", setting(f.Name), err)
+		}
+	}
+	return nil
+}
+
+// texts returns a value as it would stand on the command line: a list several
+// times, and a mapping as KEY=VALUE.
+func (c configFile) texts(n *yaml.Node, f *pflag.Flag) ([]string, error) {
+	_, several := f.Value.(pflag.SliceValue)
+	switch {
+	case n.Kind == yaml.ScalarNode:
+		return []string{n.Value}, nil
+	case n.Kind == yaml.SequenceNode && several:
+		var values []string
+		for _, item := range n.Content {
+			if item.Kind != yaml.ScalarNode {
+				return nil, c.fault(item, "%s: must be a list of texts", setting(f.Name))
+			}
+			values = append(values, item.Value)
+		}
+		return values, nil
+	case n.Kind == yaml.MappingNode && several:
+		var values []string
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i+1].Kind != yaml.ScalarNode {
+				return nil, c.fault(n.Content[i+1], "%s.%s: must be a text", setting(f.Name), n.Content[i].Value)
+			}
+			values = append(values, n.Content[i].Value+"="+n.Content[i+1].Value)
+		}
+		return values, nil
+	}
+	return nil, c.fault(n, "%s: must be a single value", setting(f.Name))
+}

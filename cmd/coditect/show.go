@@ -1,0 +1,184 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+)
+
+// A jobStatus is what status prints, and list of each job.
+type jobStatus struct {
+	ID        mapreduce.JobID  `json:"job_id"`
+	Status    string           `json:"status"`
+	Phase     string           `json:"phase"`
+	Total     int64            `json:"total_units"`
+	Completed int64            `json:"completed_units"`
+	Failed    int64            `json:"failed_units"`
+	Running   int64            `json:"running_units"`
+	Tokens    int64            `json:"total_tokens"`
+	Cost      float64          `json:"cost"`
+	Error     *string          `json:"error"`
+	Level     int              `json:"level"`
+	Budget    int64            `json:"budget"`
+	Created   string           `json:"created_at"`
+	Updated   string           `json:"updated_at"`
+	Coverage  results.Coverage `json:"coverage"`
+	AuditHead string           `json:"audit_head"`
+	Output    string           `json:"output,omitempty"`
+}
+
+func statusOf(j *mapreduce.Job) jobStatus {
+	s := jobStatus{
+		ID: j.ID, Status: j.State.String(), Phase: j.Phase.String(),
+		Total: j.TotalUnits, Completed: j.CompletedUnits, Failed: j.FailedUnits, Running: j.RunningUnits,
+		Tokens: j.TotalTokens.Total(), Cost: results.USD(j.CostMicros), Level: j.Level, Budget: j.Spec.Budget,
+		Created: timestamp(j.Created), Updated: timestamp(j.Updated),
+		Coverage: results.CoverageOf(j.Coverage), AuditHead: j.AuditHead,
+	}
+	if j.Error != "" {
+		s.Error = &j.Error
+	}
+	return s
+}
+
+const timeLayout = "2006-01-02T15:04:05Z"
+
+// print prints data: v as JSON, or what inText prints.
+func (a *app) print(v any, inText func()) error {
+	if a.global.format != jsonText {
+		inText()
+		return nil
+	}
+	e := json.NewEncoder(a.stdout)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// printLine prints v as JSON on one line, or what inText prints.
+func (a *app) printLine(v any, inText func()) error {
+	if a.global.format != jsonText {
+		inText()
+		return nil
+	}
+	e := json.NewEncoder(a.stdout)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// table prints rows below a header.
+func (a *app) table(header string, rows func(row func(cells ...any))) {
+	w := tabwriter.NewWriter(a.stdout, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, strings.ReplaceAll(header, " ", "\t"))
+	rows(func(cells ...any) {
+		for i, c := range cells {
+			if i > 0 {
+				fmt.Fprint(w, "\t")
+			}
+			fmt.Fprint(w, visible(fmt.Sprint(c)))
+		}
+		fmt.Fprintln(w)
+	})
+	_ = w.Flush() // a terminal that is gone cannot be told so
+}
+
+// visible returns text on one line, without what a terminal would obey.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t', r == '\r':
+			return ' '
+		case unicode.IsControl(r), !unicode.IsPrint(r) && !unicode.IsSpace(r):
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
+
+// ended says how a job ended, and where its results are.
+func (a *app) ended(j *mapreduce.Job, dir string) error {
+	s := statusOf(j)
+	s.Output = dir
+	return a.print(s, func() {
+		fmt.Fprintf(a.stdout, "%s is %s: %s\n", j.ID, ending(j), outcome(j))
+		if j.Error != "" && j.State != mapreduce.JobComplete {
+			fmt.Fprintf(a.stdout, "%s\n", visible(j.Error))
+		}
+		if dir != "" {
+			fmt.Fprintf(a.stdout, "results are in %s\n", dir)
+		}
+		if j.AuditHead != "" {
+			fmt.Fprintf(a.stdout, "audit chain ends in %s\n", j.AuditHead)
+		}
+		if hint := hintOf(j); hint != "" {
+			fmt.Fprintf(a.stdout, "%s --job-id %s\n", hint, j.ID)
+		}
+	})
+}
+
+func ending(j *mapreduce.Job) string {
+	if j.State == mapreduce.JobComplete && j.FailedUnits > 0 {
+		return "complete with failed units"
+	}
+	return j.State.String()
+}
+
+// outcome counts what became of a job's documents and units.
+func outcome(j *mapreduce.Job) string {
+	d := j.Coverage.Documents
+	parts := []string{
+		fmt.Sprintf("%d of %d documents mapped", d.Mapped, d.Total),
+		fmt.Sprintf("%d units", j.TotalUnits),
+	}
+	if j.FailedUnits > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed", j.FailedUnits))
+	}
+	if d.Skipped > 0 {
+		parts = append(parts, fmt.Sprintf("%d documents skipped", d.Skipped))
+	}
+	if t := j.TotalTokens.Total(); t > 0 {
+		parts = append(parts, fmt.Sprintf("%d tokens", t))
+	}
+	if j.CostMicros > 0 {
+		parts = append(parts, fmt.Sprintf("$%.4f", results.USD(j.CostMicros)))
+	}
+	return strings.Join(append(parts, j.Updated.Sub(j.Created).Round(1e6).String()), ", ")
+}
+
+// hintOf returns the command that a job wants next, if any.
+func hintOf(j *mapreduce.Job) string {
+	switch {
+	case j.State == mapreduce.JobPaused && j.Spec.Budget > 0:
+		return "go on with: coditect mapreduce resume --budget N"
+	case j.State == mapreduce.JobPaused, j.State == mapreduce.JobFailed:
+		return "go on with: coditect mapreduce resume"
+	case j.State == mapreduce.JobComplete && j.FailedUnits > 0:
+		return "try the failed units again with: coditect mapreduce resume"
+	}
+	return ""
+}
+
+// addJobID adds the flag that names a job.
+func (a *app) addJobID(cmd *cobra.Command, id *string) {
+	cmd.Flags().StringVar(id, "job-id", "", "`id` of the job, such as mr_20260101_a1b2c3")
+	_ = cmd.RegisterFlagCompletionFunc("job-id", a.completeJobID) // the flag exists
+}
+
+// jobID returns the job that a command is about.
+func jobID(cmd *cobra.Command, name string) (mapreduce.JobID, error) {
+	if err := require(cmd, "job-id"); err != nil {
+		return "", err
+	}
+	id := mapreduce.JobID(name)
+	if !id.Valid() {
+		return "", usage("--job-id: %q is not the id of a job, which looks like mr_20260101_a1b2c3", name)
+	}
+	return id, nil
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+func (a *app) pause() *cobra.Command {
+	return a.steer("pause", "Stop a job for now; what runs may finish",
+		func(ctx context.Context, s *session, id mapreduce.JobID) (*mapreduce.Job, error) {
+			return s.PauseJob(ctx, id)
+		})
+}
+
+func (a *app) cancel() *cobra.Command {
+	return a.steer("cancel", "Stop a job for good",
+		func(ctx context.Context, s *session, id mapreduce.JobID) (*mapreduce.Job, error) {
+			if _, err := s.CancelJob(ctx, id); err != nil {
+				return nil, err
+			}
+			return s.swept(ctx, id)
+		})
+}
+
+// steer makes a command that changes a job's state and prints what became of it.
+func (a *app) steer(verb, short string, do func(context.Context, *session, mapreduce.JobID) (*mapreduce.Job, error)) *cobra.Command {
+	var id string
+	cmd := &cobra.Command{
+		Use:     verb + " --job-id ID",
+		Short:   short,
+		Example: fmt.Sprintf("  coditect mapreduce %s --job-id mr_20260101_a1b2c3", verb),
+		Args:    cobra.NoArgs,
+		RunE: a.moveJob(&id, func(ctx context.Context, s *session, id mapreduce.JobID) error {
+			j, err := do(ctx, s, id)
+			if err != nil {
+				return err
+			}
+			return a.print(statusOf(j), func() { fmt.Fprintf(a.stdout, "%s is %s\n", j.ID, j.State) })
+		}),
+	}
+	a.addJobID(cmd, &id)
+	return cmd
+}
+
+// moveJob makes the RunE of a command that changes one job.
+func (a *app) moveJob(id *string, do func(context.Context, *session, mapreduce.JobID) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		job, err := jobID(cmd, *id)
+		if err != nil {
+			return err
+		}
+		if a.empty() {
+			return errs.New(errs.NotFound, "no job has the id %q: there are none in %s", job, a.global.dataDir)
+		}
+		return a.session(cmd.Context(), moving, func(s *session) error { return do(cmd.Context(), s, job) })
+	}
+}
+
+const (
+	sweepLook = 20 * time.Millisecond // between looks at what a cancel has swept
+	sweepWait = 30 * time.Second
+)
+
+// swept waits, if the service ends with this process, until the units of a
+// cancelled job have been marked as such, and returns the job. What is left
+// after a while is swept by whoever opens the store next.
+func (s *session) swept(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+	open := mapreduce.ListUnitsQuery{
+		Job: id, PageSize: 1, States: []mapreduce.UnitState{mapreduce.Blocked, mapreduce.Pending, mapreduce.Processing},
+	}
+	for start := time.Now(); s.node != nil && time.Since(start) < sweepWait; {
+		page, err := s.ListUnits(ctx, open)
+		if err != nil {
+			return nil, err
+		}
+		if len(page.Units) == 0 {
+			break
+		}
+		if err := pause(ctx, sweepLook); err != nil {
+			return nil, err
+		}
+	}
+	return s.GetJob(ctx, id)
+}
+
+func (a *app) remove() *cobra.Command {
+	var id string
+	cmd := &cobra.Command{
+		Use:     "delete --job-id ID",
+		Short:   "Remove a job that has ended, with all it holds",
+		Example: "  coditect mapreduce delete --job-id mr_20260101_a1b2c3",
+		Args:    cobra.NoArgs,
+		RunE: a.moveJob(&id, func(ctx context.Context, s *session, id mapreduce.JobID) error {
+			if err := s.DeleteJob(ctx, id); err != nil {
+				return err
+			}
+			deleted := struct {
+				ID      mapreduce.JobID `json:"job_id"`
+				Deleted bool            `json:"deleted"`
+			}{id, true}
+			return a.print(deleted, func() { fmt.Fprintf(a.stdout, "%s is deleted\n", id) })
+		}),
+	}
+	a.addJobID(cmd, &id)
+	return cmd
+}
+
+func (a *app) watch() *cobra.Command {
+	var id string
+	cmd := &cobra.Command{
+		Use:   "watch --job-id ID",
+		Short: "Show a job as it moves, until it ends",
+		Long: `Watch shows a job as it moves, until it ends, and exits with the code that tells
+how it ended. With -o json each change is a line of JSON.`,
+		Example: `  coditect mapreduce watch --job-id mr_20260101_a1b2c3`,
+		Args:    cobra.NoArgs,
+	}
+	cmd.RunE = a.onJob(&id, a.watchJob)
+	a.addJobID(cmd, &id)
+	return cmd
+}
+
+func (a *app) watchJob(ctx context.Context, s *session, id mapreduce.JobID) error {
+	defer s.meter.End()
+	job, err := s.follow(ctx, id, a.showChange(s))
+	if err != nil {
+		return err
+	}
+	return a.watched(s, job)
+}
+
+func (a *app) showChange(s *session) func(*mapreduce.Job) error {
+	return func(j *mapreduce.Job) error {
+		if a.global.format == jsonText {
+			return a.printLine(statusOf(j), nil)
+		}
+		s.meter.Job(j)
+		return nil
+	}
+}
+
+func (a *app) watched(s *session, job *mapreduce.Job) error {
+	s.meter.End()
+	if a.global.format != jsonText {
+		if err := a.ended(job, ""); err != nil {
+			return err
+		}
+	}
+	return exitWith(exitOf(job))
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// A format is how data is printed.
+type format string
+
+const (
+	text     format = "text"
+	jsonText format = "json"
+)
+
+var _ pflag.Value = (*format)(nil)
+
+// String implements pflag.Value.
+func (f *format) String() string {
+	if *f == "" {
+		return string(text)
+	}
+	return string(*f)
+}
+
+// Set implements pflag.Value.
+func (f *format) Set(s string) error {
+	if s != string(text) && s != string(jsonText) {
+		return fmt.Errorf("must be text or json")
+	}
+	*f = format(s)
+	return nil
+}
+
+// Type implements pflag.Value.
+func (*format) Type() string { return "text|json" }
+
+// A choice is a flag with few values.
+type choice struct {
+	value string
+	of    []string
+}
+
+var _ pflag.Value = (*choice)(nil)
+
+// String implements pflag.Value.
+func (c *choice) String() string { return c.value }
+
+// Set implements pflag.Value.
+func (c *choice) Set(s string) error {
+	if !slices.Contains(c.of, s) {
+		return fmt.Errorf("must be %s", strings.Join(c.of, " or "))
+	}
+	c.value = s
+	return nil
+}
+
+// Type implements pflag.Value.
+func (c *choice) Type() string { return strings.Join(c.of, "|") }
+
+// index returns which of the values it is.
+func (c *choice) index() uint8 { return uint8(slices.Index(c.of, c.value)) }
