@@ -3,6 +3,7 @@ package jobs
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"strings"
 	"time"
 
@@ -391,7 +392,8 @@ func (t *turn) complete(ctx context.Context, u *storagev1.Unit, r TurnReport) er
 		Sha256: r.SHA256, Size: r.Size, Confidence: r.Confidence,
 	}
 	if r.Chunks == 0 {
-		u.Result.Length = int64(len(r.Output))
+		sum := sha256.Sum256(r.Output)
+		u.Result.Length, u.Result.Sha256 = int64(len(r.Output)), sum[:]
 	}
 	if u.Attempt > 1 { // what earlier attempts had stored, nobody will read
 		unit := mapreduce.UnitID(u.UnitId)
@@ -401,7 +403,7 @@ func (t *turn) complete(ctx context.Context, u *storagev1.Unit, r TurnReport) er
 	}
 	t.add(keys.Completed, u.Level, 1)
 	t.add(keys.Size, u.Level, r.Size)
-	t.ended.CompletedUnits = append(t.ended.CompletedUnits, outcome(u, r.SHA256, r.Tokens))
+	t.ended.CompletedUnits = append(t.ended.CompletedUnits, outcome(u, u.Result.Sha256, r.Tokens))
 	return t.account(ctx, u, true)
 }
 
