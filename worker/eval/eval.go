@@ -76,8 +76,8 @@ func (c count) score() Score {
 // Compare measures results against the truth. The schema tells the types by
 // which values are compared; without one they are guessed from the truth.
 //
-// Only fields that the truth speaks of are judged, and only documents that it
-// names: it may be a sample. A field is counted right when it equals the truth
+// Only fields that the truth speaks of and the schema has are judged, and only
+// documents that the truth names: it may be a sample. A field is counted right when it equals the truth
 // after normalising; a list counts by its elements. Where a document has several
 // records they are paired so that most fields agree.
 func Compare(s *schema.Schema, results []Result, truth []Truth) Report {

@@ -112,6 +112,7 @@ func TestEqualValues(t *testing.T) {
 		{"nested", "{properties: {n: {type: number}}}", `{"n": "1.0"}`, `{"n": 1}`, true},
 		{"guessed date", "", `"2019-01-12"`, `"12/01/2019"`, true},
 		{"guessed number", "", `"9.00"`, `9`, true},
+		{"guessed amount", "", `"$9.00"`, `9`, true},
 		{"guessed list", "", `["9.00"]`, `[9]`, true},
 		{"guessed boolean", "", `true`, `"yes"`, true},
 		{"guessed text", "", `"A b"`, `"a  B."`, true},
@@ -126,6 +127,13 @@ func TestEqualValues(t *testing.T) {
 				t.Errorf("report %+v, want equal: %v", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestFieldsBeyondTheSchema(t *testing.T) {
+	got := compare(t, "properties: {v: {}}", `{"aggregated_data": [{"_sources": ["d"], "v": "x"}]}`, `{"document": "d", "v": "x", "w": "y"}`)
+	if len(got.Fields) != 1 || got.Micro.F1 != 1 {
+		t.Errorf("report %+v judges a field that was not asked for", got)
 	}
 }
 

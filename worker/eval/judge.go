@@ -2,8 +2,8 @@ package eval
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -16,14 +16,17 @@ type judge struct {
 	p    *schema.Property
 }
 
-// fieldsOf returns the fields that the truth speaks of: in the order of the
-// schema, or of their names.
+// fieldsOf returns the fields to judge. With a schema these are its fields of
+// which the truth speaks: what was not asked for cannot have been found. Without
+// one they are all fields of the truth, by name.
 func fieldsOf(s *schema.Schema, truth []Truth) []judge {
-	samples := map[string]any{}
+	samples := map[string][]any{}
 	for _, t := range truth {
 		for path, v := range flat("", t.Values) {
-			if known, ok := samples[path]; !ok || known == nil {
-				samples[path] = v
+			if known := samples[path]; v != nil && len(known) < maxSamples {
+				samples[path] = append(known, v)
+			} else if known == nil {
+				samples[path] = []any{}
 			}
 		}
 	}
@@ -32,17 +35,18 @@ func fieldsOf(s *schema.Schema, truth []Truth) []judge {
 		for _, f := range s.Fields() {
 			if _, ok := samples[f.Path]; ok {
 				judged = append(judged, judge{f.Path, f.Property})
-				delete(samples, f.Path)
 			}
 		}
+		return judged
 	}
-	known := len(judged)
-	for path, v := range samples {
-		judged = append(judged, judge{path, guess(v)})
+	for _, path := range slices.Sorted(maps.Keys(samples)) {
+		judged = append(judged, judge{path, guess(samples[path])})
 	}
-	slices.SortFunc(judged[known:], func(a, b judge) int { return strings.Compare(a.path, b.path) })
 	return judged
 }
+
+// maxSamples is how many values the type of a field is guessed from.
+const maxSamples = 1000
 
 // flat returns the values of a record by their paths.
 func flat(prefix string, values map[string]any) map[string]any {
@@ -59,37 +63,63 @@ func flat(prefix string, values map[string]any) map[string]any {
 	return out
 }
 
-// guess makes a property for a field that no schema describes. A text that
-// reads as a date or number in full is compared as such.
-func guess(v any) *schema.Property {
-	switch v := v.(type) {
-	case bool:
-		return &schema.Property{Type: schema.Boolean}
-	case json.Number, float64, int:
-		return &schema.Property{Type: schema.Number}
+// guess makes a property for a field that no schema describes, from values in
+// the truth. Texts that read as numbers or dates, nine in ten of them, are
+// compared as such.
+func guess(samples []any) *schema.Property {
+	if len(samples) == 0 {
+		return &schema.Property{Type: schema.String}
+	}
+	switch v := samples[0].(type) {
 	case []any:
-		p := &schema.Property{Type: schema.Array, Items: &schema.Property{Type: schema.String}}
-		if len(v) > 0 {
-			p.Items = guess(v[0])
+		var items []any
+		for _, sample := range samples {
+			list, _ := sample.([]any)
+			items = append(items, list...)
 		}
-		return p
+		return &schema.Property{Type: schema.Array, Items: guess(items)}
 	case map[string]any:
 		p := &schema.Property{Type: schema.Object}
-		for name, inner := range v {
-			q := guess(inner)
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			q := guess([]any{v[name]})
 			q.Name = name
 			p.Properties = append(p.Properties, *q)
 		}
 		return p
-	case string:
-		if _, end, ok := schema.DateAt(v, 0); ok && end == len(v) {
-			return &schema.Property{Type: schema.String, Format: schema.Date}
+	}
+	for _, p := range []*schema.Property{
+		{Type: schema.Boolean}, {Type: schema.Number}, {Type: schema.String, Format: schema.Date},
+	} {
+		fit := 0
+		for _, sample := range samples {
+			if fits(p, sample) {
+				fit++
+			}
 		}
-		if _, err := strconv.ParseFloat(v, 64); err == nil {
-			return &schema.Property{Type: schema.Number}
+		if fit*10 >= len(samples)*9 {
+			return p
 		}
 	}
 	return &schema.Property{Type: schema.String}
+}
+
+// fits reports whether a sample is a value of p beyond doubt.
+func fits(p *schema.Property, sample any) bool {
+	text, isText := sample.(string)
+	switch {
+	case p.Type == schema.Boolean:
+		_, ok := sample.(bool)
+		return ok
+	case p.Format == schema.Date:
+		_, end, ok := schema.DateAt(text, 0)
+		return ok && end == len(text)
+	case isText:
+		_, ok := schema.ParseNumber(text)
+		return ok
+	default:
+		_, err := p.Normalize(sample)
+		return err == nil
+	}
 }
 
 // compare counts the values of one field of a pair of records.

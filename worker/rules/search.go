@@ -2,7 +2,9 @@ package rules
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -25,6 +27,7 @@ const (
 	scoreUnsaid   = 35 // recognised without the label that the schema names
 	scoreProse    = 35 // text after a label within a line, with nothing to set it off
 
+	moreCertain  = 2  // a date that looks more like one
 	lessConfused = 5  // the label was recognised with confused letters
 	lessLater    = 15 // for every number that stands nearer to the label
 	lessCoarse   = 20 // a number without decimals where they are usual
@@ -100,12 +103,37 @@ func (s *search) run() {
 			score = scorePhrase
 		}
 		for _, c := range s.formed(s.area) {
-			c.score = score
+			c.score = score + s.certainty(c.span)
 			s.found = append(s.found, c)
 		}
 	case s.p.Hints.Lines != nil && !s.said:
 		s.wholeLines()
 	}
+}
+
+// certainty tells how much more a date without a label looks like one than just
+// three small numbers do: a year of four digits, a month by its name, a time that
+// follows.
+func (s *search) certainty(v span) int {
+	if s.element.Format != schema.Date || s.pattern != nil {
+		return 0
+	}
+	more := 0
+	quote := s.text[v.start:v.end]
+	if hasYear(quote) || strings.ContainsFunc(quote, unicode.IsLetter) {
+		more = moreCertain
+	}
+	end := min(v.end+len(", 08:13"), len(s.text))
+	if len(scanTimes(s.text, v.end, end)) > 0 {
+		more += moreCertain
+	}
+	return more
+}
+
+// hasYear reports whether one of several numbers in a date has four digits.
+func hasYear(date string) bool {
+	numbers := strings.FieldsFunc(date, func(c rune) bool { return !unicode.IsDigit(c) })
+	return len(numbers) > 1 && slices.ContainsFunc(numbers, func(n string) bool { return len(n) == len("2018") })
 }
 
 // isText reports whether a value is whatever stands there, to the end of the
@@ -261,7 +289,7 @@ func (s *search) elements(found []candidate, values []Found) []Found {
 // pick returns the index of the value that the pick hint asks for, and among
 // equals the one with the higher score, then the first in the text. Without a
 // hint the longest phrase is taken, being the most specific, or else the value
-// at the best label.
+// at the best label, as it is restated.
 func (s *search) pick(found []candidate, values []Found) int {
 	pick := s.p.Hints.Pick
 	if pick == "" && len(s.values) > 0 {
@@ -292,7 +320,32 @@ func (s *search) pick(found []candidate, values []Found) int {
 			best = i
 		}
 	}
+	if pick == "" && s.element.Type == schema.Number {
+		return restated(values, best)
+	}
 	return best
+}
+
+// rounding is the most by which an amount changes when it is rounded to coins.
+const rounding = 0.05
+
+// restated returns the index of the last value in the text that is values[i] but
+// for rounding: bills give the sum first, then the rounding, then what is paid.
+func restated(values []Found, i int) int {
+	amount := func(f Found) float64 {
+		n, _ := f.Value.(json.Number)
+		v, err := n.Float64()
+		if err != nil || !strings.ContainsAny(f.Quote, ".,") {
+			return math.Inf(1) // no amount: differs from all
+		}
+		return v
+	}
+	for j := range values {
+		if values[j].Start > values[i].Start && math.Abs(amount(values[j])-amount(values[i])) <= rounding+1e-9 {
+			i = j
+		}
+	}
+	return i
 }
 
 // reason says why nothing was found.
