@@ -145,8 +145,11 @@ func TestNormalize(t *testing.T) {
 		{"list", schema.Property{Type: schema.Array, Items: &text}, []any{" a", nil, "b"}, []any{"a", "b"}, ""},
 		{"list of one", schema.Property{Type: schema.Array, Items: &text}, "a", []any{"a"}, ""},
 		{
-			"object", schema.Property{Type: schema.Object, Properties: []schema.Property{{Name: "n", Type: schema.Number}, {Name: "m", Type: schema.String}}},
-			map[string]any{"n": "1,5", "other": 1}, map[string]any{"n": json.Number("1.5")}, "",
+			"object",
+			schema.Property{Type: schema.Object, Properties: []schema.Property{{Name: "n", Type: schema.Number}, {Name: "m", Type: schema.String}}},
+			map[string]any{"n": "1,5", "other": 1},
+			map[string]any{"n": json.Number("1.5")},
+			"",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 	"unicode"
@@ -34,7 +35,10 @@ func newField(sf schema.Field) (field, error) {
 		return f.withRows()
 	}
 	if p.Hints.Pattern != "" {
-		f.pattern = regexp.MustCompile("(?m)" + p.Hints.Pattern) // checked with the schema
+		var err error
+		if f.pattern, err = compilePattern(p.Hints.Pattern); err != nil {
+			return f, fmt.Errorf("pattern of %s: %w", f.path, err)
+		}
 		f.group = max(f.pattern.SubexpIndex("value"), 0)
 	}
 	f.values = p.Hints.Values
@@ -54,6 +58,31 @@ func newField(sf schema.Field) (field, error) {
 		}
 	}
 	return f, nil
+}
+
+// compilePattern compiles a pattern in which ^ and $ stand for the ends of lines,
+// whether these end in LF or CR LF.
+func compilePattern(pattern string) (*regexp.Regexp, error) {
+	tree, err := syntax.Parse("(?m)"+pattern, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	allowCR(tree)
+	return regexp.Compile(tree.String())
+}
+
+// allowCR lets a CR stand before each end of a line.
+func allowCR(tree *syntax.Regexp) {
+	for i, sub := range tree.Sub {
+		if sub.Op != syntax.OpEndLine {
+			allowCR(sub)
+			continue
+		}
+		cr := &syntax.Regexp{Op: syntax.OpLiteral, Rune: []rune{'\r'}}
+		tree.Sub[i] = &syntax.Regexp{Op: syntax.OpConcat, Sub: []*syntax.Regexp{
+			{Op: syntax.OpQuest, Sub: []*syntax.Regexp{cr}}, sub,
+		}}
+	}
 }
 
 // withRows prepares a list of objects, whose elements are found as the records

@@ -44,6 +44,8 @@ func TestHostile(t *testing.T) {
 		"digits":             "1",
 		"numbers":            "1 ",
 		"points":             "1.",
+		"thousands":          "234 ",
+		"narrow thousands":   "234\u202f",
 		"dates":              "1/1/20",
 		"times":              "1:1:1",
 		"colons":             ":",

@@ -49,11 +49,41 @@ func endOfDigits(text string, i, end int) int {
 			i++
 		case gapInDecimals(text[i:end]):
 			i += 2
+		case groupGap(text[i:end]) > 0:
+			i += groupGap(text[i:end])
 		default:
 			return i
 		}
 	}
 	return i
+}
+
+// maxGroups bounds the groups of thousands in a number.
+const maxGroups = 8
+
+// groupGap returns the length of a space between groups of thousands with which s
+// begins, 0 if there is none. A plain space may as well stand between two numbers,
+// so it counts only before a decimal comma, as in 1 234,50.
+func groupGap(s string) int {
+	for _, gap := range []string{"\u00a0", "\u202f"} {
+		if rest, ok := strings.CutPrefix(s, gap); ok && threeDigits(rest) {
+			return len(gap)
+		}
+	}
+	for range maxGroups {
+		if len(s) == 0 || s[0] != ' ' || !threeDigits(s[1:]) {
+			return 0
+		}
+		if s = s[4:]; len(s) > 1 && s[0] == ',' && isDigit(s[1]) {
+			return 1
+		}
+	}
+	return 0
+}
+
+// threeDigits reports whether s begins with three digits and no more.
+func threeDigits(s string) bool {
+	return len(s) >= 3 && isDigit(s[0]) && isDigit(s[1]) && isDigit(s[2]) && (len(s) == 3 || !isDigit(s[3]))
 }
 
 // gapInDecimals reports whether s begins with ". 50" or " .50".
@@ -143,7 +173,8 @@ var currencies = []string{
 	"NT", "TWD", "JPY", "CNY", "RMB", "IDR", "RP", "THB", "PHP", "KR", "R", "ZAR", "BRL",
 }
 
-// isCurrency reports whether the word that ends at end is a currency.
+// isCurrency reports whether the word that ends at end is a currency; a single
+// letter is one only before a $.
 func (n *numberToken) isCurrency(end int) bool {
 	start := end
 	for start > 0 && end-start <= maxTaxCode && isLetter(n.text[start-1]) { // one more than any currency has

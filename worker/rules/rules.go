@@ -18,7 +18,8 @@ import (
 )
 
 // A Unit is the text that one unit of work is given: a document, or a piece of
-// one with context around its core.
+// one with context around its core. A value counts where its quote begins, a
+// record of many where the record begins; the record is read as far as Text goes.
 type Unit struct {
 	Text               string
 	CoreStart, CoreEnd int  // bytes of Text; only what begins in [CoreStart, CoreEnd) counts
@@ -109,9 +110,10 @@ func (p *Program) Extract(u Unit) Output {
 	}
 	windows, reason := p.segment(d, window{end: len(u.Text), first: u.First, last: u.Last})
 	var out Output
+	free := d.unbounded()
 	for _, w := range windows {
-		if w.start >= u.CoreStart && w.start < u.CoreEnd {
-			out.Records = append(out.Records, p.record(d.unbounded(), w))
+		if d.inCore(w.start) {
+			out.Records = append(out.Records, p.record(free, w))
 		}
 	}
 	if len(out.Records) == 0 {

@@ -90,24 +90,32 @@ func (s *search) run() {
 			past = s.found[len(s.found)-1].end
 		}
 	}
+	inLines := s.p.Hints.Lines != nil && !s.said
 	switch {
 	case s.best() >= 1:
-	case s.tellsItself():
-		score := scoreForm
-		switch {
-		case s.said:
-			score = scoreUnsaid
-		case s.pattern != nil:
-			score = scorePattern
-		case len(s.values) > 0:
-			score = scorePhrase
-		}
+	case s.tellsItself() || inLines && s.scan != nil:
 		for _, c := range s.formed(s.area) {
-			c.score = score + s.certainty(c.span)
+			c.score = s.scoreAlone() + s.certainty(c.span)
 			s.found = append(s.found, c)
 		}
-	case s.p.Hints.Lines != nil && !s.said:
+	case inLines:
 		s.wholeLines()
+	}
+}
+
+// scoreAlone is the score of a value without a label.
+func (s *search) scoreAlone() int {
+	switch {
+	case s.said:
+		return scoreUnsaid
+	case s.pattern != nil:
+		return scorePattern
+	case len(s.values) > 0:
+		return scorePhrase
+	case s.p.Hints.Lines != nil && !s.tellsItself():
+		return scoreLine
+	default:
+		return scoreForm
 	}
 }
 
@@ -221,33 +229,34 @@ func (s *search) wholeLines() {
 	}
 }
 
-// choose picks among the candidates.
+// choose picks among the candidates of the best class that are values of the
+// field's type.
 func (s *search) choose() ([]Found, string) {
 	s.found = slices.DeleteFunc(s.found, func(c candidate) bool { return !s.inCore(c.start) })
 	if len(s.found) == 0 {
 		return nil, s.reason()
 	}
-	values := make([]Found, 0, 1)
-	best := s.best()
-	var typed []candidate
-	for _, c := range s.found {
-		if classOf(c.score) != best {
-			continue
+	for class := s.best(); class >= 0; class-- {
+		var typed []candidate
+		var values []Found
+		for _, c := range s.found {
+			if classOf(c.score) != class {
+				continue
+			}
+			if v, err := s.typed(c); err == nil {
+				typed, values = append(typed, c), append(values, v)
+			}
 		}
-		v, err := s.typed(c)
-		if err != nil {
-			continue
+		switch {
+		case len(values) == 0:
+		case s.p.Type == schema.Array:
+			return s.elements(typed, values), ""
+		default:
+			i := s.pick(typed, values)
+			return values[i : i+1], ""
 		}
-		typed, values = append(typed, c), append(values, v)
 	}
-	if len(values) == 0 {
-		return nil, "what was found is not of the type " + s.typeName()
-	}
-	if s.p.Type == schema.Array {
-		return s.elements(typed, values), ""
-	}
-	i := s.pick(typed, values)
-	return values[i : i+1], ""
+	return nil, "what was found is not of the type " + s.typeName()
 }
 
 // typed reads a candidate's value.
