@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"crypto/rand"
 	"math"
 	"os"
@@ -93,7 +94,7 @@ func (j *jobFlags) complete(cmd *cobra.Command) {
 
 // input returns what to read.
 func (j *jobFlags) input(a *app) input.Config {
-	return input.Config{Inputs: j.inputs, Include: j.include, Exclude: j.exclude, Sample: j.sample, Stdin: a.stdin}
+	return input.Config{Inputs: j.inputs, Include: j.include, Exclude: j.exclude, Sample: j.sample, Stdin: bufio.NewReader(a.stdin)}
 }
 
 // spec returns the job that the flags describe. In a spec zero stands for the

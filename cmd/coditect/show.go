@@ -117,7 +117,7 @@ func (a *app) ended(j *mapreduce.Job, dir string) error {
 		if j.AuditHead != "" {
 			fmt.Fprintf(a.stdout, "audit chain ends in %s\n", j.AuditHead)
 		}
-		if hint := hintOf(j); hint != "" {
+		if hint := hintOf(j); hint != "" && !strings.Contains(j.Error, "resume") {
 			fmt.Fprintf(a.stdout, "%s --job-id %s\n", hint, j.ID)
 		}
 	})
@@ -155,8 +155,6 @@ func outcome(j *mapreduce.Job) string {
 // hintOf returns the command that a job wants next, if any.
 func hintOf(j *mapreduce.Job) string {
 	switch {
-	case j.State == mapreduce.JobPaused && j.Spec.Budget > 0:
-		return "go on with: coditect mapreduce resume --budget N"
 	case j.State == mapreduce.JobPaused, j.State == mapreduce.JobFailed:
 		return "go on with: coditect mapreduce resume"
 	case j.State == mapreduce.JobComplete && j.FailedUnits > 0:

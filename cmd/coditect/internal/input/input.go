@@ -36,8 +36,9 @@ type Config struct {
 	Sample int
 	// MaxBytes bounds a document. Defaults to document.DefaultMaxBytes.
 	MaxBytes int64
-	// Stdin is standard input. Needed if Inputs names it.
-	Stdin io.Reader
+	// Stdin is standard input, of which Check looks at the beginning. Needed
+	// if Inputs names it.
+	Stdin *bufio.Reader
 }
 
 func (c Config) withDefaults() Config {
@@ -95,6 +96,9 @@ func (c Config) checkNames() error {
 				return errs.Field("input", "names standard input twice")
 			}
 			stdin = true
+			if _, err := c.Stdin.Peek(1); errors.Is(err, io.EOF) {
+				return errs.Field("input", "standard input is empty")
+			}
 			continue
 		}
 		if _, err := os.Stat(name); err != nil {
@@ -299,13 +303,10 @@ func skipped(e document.Entry, reason string) *mapreduce.Document {
 
 // stdin reads standard input, which is one document or holds one a line.
 func (r *reader) stdin(ctx context.Context, e document.Entry, take func(source) error) error {
-	in := bufio.NewReaderSize(r.config.Stdin, sniffBytes)
+	in := r.config.Stdin
 	begin, err := in.Peek(sniffBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("standard input: %w", err)
-	}
-	if len(begin) == 0 {
-		return errs.Field("input", "standard input is empty")
 	}
 	kind, err := document.Detect(e.Name, begin, "")
 	if err == nil && kind == document.JSONL {

@@ -1,0 +1,226 @@
+package main_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	main "github.com/coditect/mapreduce/cmd/coditect"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
+)
+
+var update = flag.Bool("update", false, "write the files that scripts compare with anew")
+
+// TestMain makes the test binary the program when a script calls it. The exit
+// code is left in the file that EXIT_FILE names, as scripts do not see those of
+// processes in the background.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"coditect": func() {
+			code := main.MainCode()
+			if file := os.Getenv("EXIT_FILE"); file != "" {
+				if err := os.WriteFile(file, []byte(strconv.Itoa(code)), 0o600); err != nil {
+					fmt.Fprintln(os.Stderr, err)
+				}
+			}
+			os.Exit(code)
+		},
+	})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		UpdateScripts:       *update,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("XDG_DATA_HOME", filepath.Join(e.WorkDir, "data"))
+			e.Setenv("HOME", e.WorkDir)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code":     code,
+			"until":    until,
+			"awaitjob": awaitJob,
+			"many":     many,
+			"scrub":    scrub,
+			"ranonce":  ranOnce,
+		},
+	})
+}
+
+// patience bounds what a script waits for.
+const patience = 30 * time.Second
+
+// code runs a program that has to end with an exit code: code N PROGRAM ARG…
+func code(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: code N program [arg...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d\n%s%s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
+}
+
+// until runs a program until what it prints matches: until PATTERN PROGRAM ARG…
+func until(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: until pattern program [arg...]")
+	}
+	pattern, err := regexp.Compile(args[0])
+	ts.Check(err)
+	untilMatch(ts, pattern, args[1:])
+}
+
+func untilMatch(ts *testscript.TestScript, pattern *regexp.Regexp, command []string) []string {
+	pause := time.NewTicker(20 * time.Millisecond)
+	defer pause.Stop()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-pause.C {
+		_ = ts.Exec(command[0], command[1:]...) // what it prints decides
+		if found := pattern.FindStringSubmatch(ts.ReadFile("stdout")); found != nil {
+			return found
+		}
+	}
+	ts.Fatalf("never printed %q; the last was\n%s%s", pattern, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	return nil
+}
+
+// awaitJob waits until a list shows a job that matches, and sets a variable to
+// its id: awaitjob NAME PATTERN [FLAG…]. The pattern begins behind the id.
+func awaitJob(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: awaitjob name pattern [flag...]")
+	}
+	pattern, err := regexp.Compile(`(?m)^(mr_\d{8}_\w{6}) +` + args[1])
+	ts.Check(err)
+	found := untilMatch(ts, pattern, append([]string{"coditect", "mapreduce", "list"}, args[2:]...))
+	ts.Setenv(args[0], found[1])
+}
+
+// many makes documents: many DIR N
+func many(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: many dir n")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o777))
+	for i := range n {
+		text := fmt.Sprintf("Shop %d\nTOTAL: %d.50\nDATE: 2024-01-%02d\n", i, i, i%28+1)
+		ts.Check(os.WriteFile(filepath.Join(dir, fmt.Sprintf("%03d.txt", i)), []byte(text), 0o600))
+	}
+}
+
+// What differs from run to run, and what stands for it.
+var changing = []struct {
+	pattern *regexp.Regexp
+	with    string
+}{
+	{regexp.MustCompile(`mr_\d{8}_[0-9a-z]{6}`), "JOB"},
+	{regexp.MustCompile(`node_[0-9a-z]{26}`), "NODE"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
+	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "HASH"},
+	{regexp.MustCompile(`\b[0-9a-f]{20,24}\b`), "STAMP"},
+	{regexp.MustCompile(`("(?:documents_per_minute|agent_utilization|seconds|busy_seconds|elapsed_ms|duration_ms)": ?)[-0-9.e]+`), "${1}0"},
+}
+
+// scrub replaces what differs from run to run in files: scrub FILE…
+func scrub(ts *testscript.TestScript, _ bool, args []string) {
+	for _, name := range args {
+		text := ts.ReadFile(name)
+		for _, c := range changing {
+			text = c.pattern.ReplaceAllString(text, c.with)
+		}
+		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))
+	}
+}
+
+// ranOnce fails if a ledger shows a call that was made again although it had
+// ended: ranonce FILE CALLS
+func ranOnce(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: ranonce file calls")
+	}
+	want, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	entries, err := scripted.ReadLedger(ts.MkAbs(args[0]))
+	ts.Check(err)
+	ended := make(map[string]bool)
+	for _, e := range entries {
+		call := fmt.Sprintf("%s %s %d", e.Job, e.Unit, e.Call)
+		if ended[call] {
+			ts.Fatalf("call %s was made again, in attempt %d", call, e.Attempt)
+		}
+		ended[call] = e.End
+	}
+	done := 0
+	for _, end := range ended {
+		if end {
+			done++
+		}
+	}
+	if done != want {
+		ts.Fatalf("%d calls have ended, want %d", done, want)
+	}
+}
+
+// TestHelp looks at every command: it says in a line what it does, and in an
+// example how it is used.
+func TestHelp(t *testing.T) {
+	for _, args := range [][]string{
+		{},
+		{"mapreduce"},
+		{"mapreduce", "run"},
+		{"mapreduce", "resume"},
+		{"mapreduce", "status"},
+		{"mapreduce", "watch"},
+		{"mapreduce", "list"},
+		{"mapreduce", "units"},
+		{"mapreduce", "audit"},
+		{"mapreduce", "result"},
+		{"mapreduce", "pause"},
+		{"mapreduce", "cancel"},
+		{"mapreduce", "delete"},
+		{"mapreduce", "doctor"},
+		{"mapreduce", "eval"},
+		{"serve"},
+		{"worker"},
+		{"version"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			var out bytes.Buffer
+			if code := main.Run(t.Context(), append(args, "--help"), &out); code != 0 {
+				t.Fatalf("exit code %d", code)
+			}
+			for _, want := range []string{"Usage:", "Examples:", "  coditect "} {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("help lacks %q:\n%s", want, &out)
+				}
+			}
+			if strings.Contains(out.String(), "scripted") {
+				t.Errorf("help speaks of what is for tests:\n%s", &out)
+			}
+		})
+	}
+}
