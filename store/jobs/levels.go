@@ -186,7 +186,7 @@ type planner struct {
 func (p *planner) step(ctx context.Context) error {
 	switch {
 	case p.next.Level == 1 && p.next.Group == 0:
-		last, err := p.lastMap(ctx)
+		last, err := p.lastMap(ctx, p.tx)
 		if err != nil {
 			return err
 		}
@@ -212,8 +212,8 @@ func (p *planner) step(ctx context.Context) error {
 	return nil
 }
 
-func (p *planner) lastMap(ctx context.Context) (int64, error) {
-	pairs, _, err := p.tx.GetRange(ctx, p.keys.OrderFrom(p.id, 0, 0), store.RangeOptions{Limit: 1, Reverse: true})
+func (p *planner) lastMap(ctx context.Context, r store.Reader) (int64, error) {
+	pairs, _, err := r.GetRange(ctx, p.keys.OrderFrom(p.id, 0, 0), store.RangeOptions{Limit: 1, Reverse: true})
 	if err != nil || len(pairs) == 0 {
 		return 0, err
 	}

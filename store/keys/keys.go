@@ -39,6 +39,7 @@ package keys
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store"
@@ -399,6 +400,9 @@ func (s *Space) Idem(t mapreduce.TenantID, r mapreduce.RequestID) []byte {
 	return tuple.AppendString(tuple.AppendString(s.under("idem"), string(t)), string(r))
 }
 
+// Requests returns the range of all tenants' requests.
+func (s *Space) Requests() store.Range { return children(s.under("idem")) }
+
 // Ingest returns the key that marks a submission under way.
 func (s *Space) Ingest(j mapreduce.JobID) []byte { return s.job("ingest", j) }
 
@@ -408,18 +412,32 @@ func (s *Space) Ingests() store.Range { return children(s.under("ingest")) }
 // Wake returns the key that counts changes made for others.
 func (s *Space) Wake() []byte { return s.under("wake") }
 
+// ownedNames are the kinds of keys that hold what a job has.
+var ownedNames = []string{
+	"units", "order", "ready", "delayed", "failed", "grant", "ctr", "tally",
+	"checkpoints", "seal", "plan", "result", "state", "blob", "skipped",
+}
+
 // Owned returns the ranges that hold everything a job has but for its record,
 // its switch, and what is keyed by tenant or time.
 func (s *Space) Owned(j mapreduce.JobID) []store.Range {
 	var all []store.Range
-	for _, n := range []string{
-		"units", "order", "ready", "delayed", "failed", "grant", "ctr", "tally",
-		"checkpoints", "seal", "plan", "result", "state", "blob", "skipped",
-	} {
+	for _, n := range ownedNames {
 		all = append(all, children(s.job(n, j)))
 	}
 	return all
 }
+
+// Known reports whether keys of that name are of this key space, and whether
+// the element after the name is a job.
+func (s *Space) Known(name string) (known, ofJob bool) {
+	ofJob = slices.Contains(ownedNames, name) || name == "jobs" || name == "ctl" || name == "ingest"
+	return ofJob || slices.Contains(names, name), ofJob
+}
+
+// After returns the first key behind the one that is packed and all longer ones
+// that begin with its elements.
+func (s *Space) After(packed []byte) []byte { return append(packed[:len(packed):len(packed)], 0xff) }
 
 // Last splits a key of this space into the elements after its name: it returns
 // a reader placed there, and the name.

@@ -1,0 +1,196 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"strconv"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+)
+
+// ledger walks the checkpoints, the latest first, and checks that the result of
+// each completion that still counts is there, with the hash that was recorded.
+func (k *jobCheck) ledger(ctx context.Context) error {
+	w := &ledgerWalk{jobCheck: k, keep: 1 << 62}
+	return w.run(ctx, func(o *storagev1.Outcome) { k.sums.recorded.put(o.Unit, o.Attempt) })
+}
+
+// A ledgerWalk goes back through the checkpoints of a job. A resume dropped the
+// units of the levels above the one it went on from: what was recorded of them
+// before counts no more.
+type ledgerWalk struct {
+	*jobCheck
+	keep  int64 // units of levels up to this one were not dropped later
+	quiet bool  // says nothing
+}
+
+func (w *ledgerWalk) run(ctx context.Context, counts func(o *storagev1.Outcome)) error {
+	var good []*storagev1.Outcome
+	keep, read, resumes := w.keep, int64(0), false
+	o := pages()
+	o.Reverse = true
+	return w.walk(ctx, w.id, w.keys.Checkpoints(w.id), o, func(l *look, page []store.KeyValue) error {
+		good, keep, read, resumes = good[:0], w.keep, int64(len(page)), false
+		for _, kv := range page {
+			c := new(storagev1.Checkpoint)
+			if !l.decode(kv.Key, kv.Value, c) {
+				continue
+			}
+			if mapreduce.EventKind(c.Kind) == mapreduce.EventState && c.Message == resumed {
+				keep, resumes = min(keep, max(0, c.Level)), true
+			}
+			for _, done := range c.CompletedUnits {
+				if levelOf(done.Unit, c.Level) <= keep {
+					good = append(good, done)
+				}
+			}
+		}
+		if w.quiet {
+			l.found = nil
+			return nil
+		}
+		return w.check(ctx, l, page, good)
+	}, func() error {
+		w.keep = keep
+		if !w.quiet {
+			w.sums.checkpoints += read
+			w.sums.resumed = w.sums.resumed || resumes
+		}
+		for _, done := range good {
+			counts(done)
+		}
+		return nil
+	})
+}
+
+// levelOf returns the level of a unit, of which only the reduces matter. at is
+// where the job was when it ended.
+func levelOf(unit string, at int64) int64 {
+	if unit == string(mapreduce.FinalUnit) {
+		return at
+	}
+	rest, ok := strings.CutPrefix(unit, "reduce_L")
+	if !ok {
+		return 0
+	}
+	number, _, _ := strings.Cut(rest, "_")
+	level, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return level
+}
+
+func (w *ledgerWalk) check(ctx context.Context, l *look, page []store.KeyValue, done []*storagev1.Outcome) error {
+	raw, err := l.Get(ctx, w.keys.Ctl(w.id))
+	if err != nil || !bytes.Equal(raw, w.before.raw) {
+		return err // a resume may be dropping units
+	}
+	if w.before.ctl.Resuming {
+		return nil // and has not said so in the ledger yet
+	}
+	ks := make([][]byte, len(done))
+	for i, o := range done {
+		ks[i] = w.keys.Unit(w.id, mapreduce.UnitID(o.Unit))
+	}
+	values, err := l.GetAll(ctx, ks)
+	if err != nil {
+		return err
+	}
+	for i, o := range done {
+		u := new(storagev1.Unit)
+		if values[i] != nil && decode(ks[i], values[i], u) != nil {
+			continue // found before
+		}
+		if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || u.Result.GetAttempt() != o.Attempt || !bytes.Equal(u.Result.GetSha256(), o.Sha256) {
+			l.wrong(ks[i], "the ledger has it that unit %s was completed by attempt %d with result %x; it is %s, attempt %d, with result %x",
+				o.Unit, o.Attempt, o.Sha256, mapreduce.UnitState(u.Status), u.Attempt, u.Result.GetSha256())
+		}
+	}
+	return nil
+}
+
+// chain checks the seals over the checkpoints.
+func (k *jobCheck) chain(ctx context.Context) error {
+	err := k.Verify(ctx, k.id)
+	if errs.KindOf(err) == errs.DataLoss || errors.Is(err, store.ErrCorrupt) {
+		return k.say(mapreduce.Finding{
+			Severity: mapreduce.Wrong, Job: k.id, Key: keyName(k.keys.Seals(k.id).Begin),
+			Message: fmt.Sprintf("%v; compare with the chain's head printed in the job's result", err),
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return k.look(ctx, k.id, func(l *look) error {
+		head, err := k.head(ctx, l, k.id)
+		k.sums.seals = head.GetNumber()
+		return err
+	})
+}
+
+// unrecorded finds units that are complete and not once in the ledger, when the
+// sums say that there are some.
+func (k *jobCheck) unrecorded(ctx context.Context) error {
+	if k.before.ctl.Resuming {
+		return nil
+	}
+	buckets := k.sums.complete.differ(k.sums.recorded, 16)
+	if len(buckets) == 0 {
+		return nil
+	}
+	times := make(map[string]int) // completions in the ledger, of those buckets
+	w := &ledgerWalk{jobCheck: k, keep: 1 << 62, quiet: true}
+	err := w.run(ctx, func(o *storagev1.Outcome) {
+		if buckets[bucketOf(o.Unit)] {
+			times[o.Unit]++
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return k.walk(ctx, k.id, k.keys.Units(k.id), pages(), func(l *look, page []store.KeyValue) error {
+		for _, kv := range page {
+			u := new(storagev1.Unit)
+			if decode(kv.Key, kv.Value, u) != nil || mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || !buckets[bucketOf(u.UnitId)] {
+				continue
+			}
+			if n := times[u.UnitId]; n != 1 {
+				l.wrong(kv.Key, "unit %s is complete, and the ledger has %d completions of it; it has to have one", u.UnitId, n)
+			}
+		}
+		return nil
+	}, nil)
+}
+
+// A multiset is a digest of a multiset of completions, in buckets by unit: two
+// with the same members are equal, and others almost never.
+type multiset [1024]struct{ count, sum uint64 }
+
+var seed = maphash.MakeSeed()
+
+func bucketOf(unit string) int { return int(maphash.String(seed, unit) % uint64(len(multiset{}))) }
+
+func (m *multiset) put(unit string, attempt int64) {
+	b := &m[bucketOf(unit)]
+	b.count++
+	b.sum += maphash.String(seed, unit+"\x00"+strconv.FormatInt(attempt, 10))
+}
+
+// differ returns buckets in which m and o differ, at most so many.
+func (m *multiset) differ(o *multiset, most int) map[int]bool {
+	buckets := make(map[int]bool)
+	for i := range m {
+		if m[i] != o[i] && len(buckets) < most {
+			buckets[i] = true
+		}
+	}
+	return buckets
+}

@@ -1,0 +1,342 @@
+package jobs
+
+import (
+	"context"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/keys"
+	"github.com/coditect/mapreduce/store/tuple"
+)
+
+// An entry is a pair of an index, and the unit that it points at.
+type entry struct {
+	key, value []byte
+	rest       tuple.Reader // behind the job
+	unit       mapreduce.UnitID
+	record     *storagev1.Unit // nil if there is none
+}
+
+// entries checks an index of the job: every entry has a unit, which agrees with
+// it. name reads the unit's id out of a pair; agrees says whether the unit
+// points back.
+func (k *jobCheck) entries(ctx context.Context, r store.Range,
+	name func(kv store.KeyValue, rest tuple.Reader) mapreduce.UnitID, agrees func(e *entry) bool) error {
+	return k.walk(ctx, k.id, r, pages(), func(l *look, page []store.KeyValue) error {
+		ctl, err := k.ctl(ctx, l, k.id)
+		if err != nil || ctl.Sweeping {
+			return err // the queues of a cancelled job are cleared last
+		}
+		return k.pointing(ctx, l, page, name, agrees)
+	}, nil)
+}
+
+func (k *jobCheck) pointing(ctx context.Context, l *look, page []store.KeyValue,
+	name func(kv store.KeyValue, rest tuple.Reader) mapreduce.UnitID, agrees func(e *entry) bool) error {
+	all := make([]entry, len(page))
+	ks := make([][]byte, len(page))
+	for i, kv := range page {
+		_, rest, err := k.keys.Last(kv.Key)
+		if err != nil {
+			return err
+		}
+		rest.Skip() // the job
+		all[i] = entry{key: kv.Key, value: kv.Value, rest: rest, unit: name(kv, rest)}
+		ks[i] = k.keys.Unit(k.id, all[i].unit)
+	}
+	values, err := l.GetAll(ctx, ks)
+	if err != nil {
+		return err
+	}
+	for i, v := range values {
+		e := &all[i]
+		if v == nil {
+			l.wrong(e.key, "the entry is of unit %q, which is not there; clear the key", e.unit)
+			continue
+		}
+		e.record = new(storagev1.Unit)
+		if decode(ks[i], v, e.record) == nil && !agrees(e) {
+			l.wrong(e.key, "the entry is dead: unit %s is %s, attempt %d, waiting at %v; clear the key",
+				e.unit, mapreduce.UnitState(e.record.Status), e.record.Attempt, e.record.Queue)
+		}
+	}
+	return nil
+}
+
+func unitInValue(kv store.KeyValue, _ tuple.Reader) mapreduce.UnitID {
+	return mapreduce.UnitID(kv.Value)
+}
+
+func unitFirst(_ store.KeyValue, rest tuple.Reader) mapreduce.UnitID {
+	return mapreduce.UnitID(rest.Text())
+}
+
+func unitSecond(_ store.KeyValue, rest tuple.Reader) mapreduce.UnitID {
+	rest.Skip()
+	return mapreduce.UnitID(rest.Text())
+}
+
+// waits reports whether the unit waits in a queue of a class.
+func (e *entry) waits(class uint32) bool {
+	q := e.record.Queue
+	return mapreduce.UnitState(e.record.Status) == mapreduce.Pending && q != nil && q.Class == class
+}
+
+func (k *jobCheck) queues(ctx context.Context) error {
+	return k.entries(ctx, k.keys.ReadyAll(k.id), unitInValue, func(e *entry) bool {
+		shard, class, seq := e.rest.Int(), uint32(e.rest.Int()), e.rest.Int()
+		q := e.record.Queue
+		return e.rest.Done() == nil && class < keys.ClassDelayed && e.waits(class) && q.Shard == shard && q.Seq == seq
+	})
+}
+
+func (k *jobCheck) delayed(ctx context.Context) error {
+	return k.entries(ctx, k.keys.DelayedAll(k.id), unitFirst, func(e *entry) bool {
+		var d storagev1.Delay
+		return e.waits(keys.ClassDelayed) && decode(e.key, e.value, &d) == nil && d.Micros >= 0
+	})
+}
+
+func (k *jobCheck) failures(ctx context.Context) error {
+	return k.entries(ctx, k.keys.FailedAll(k.id), unitSecond, func(e *entry) bool {
+		return mapreduce.UnitState(e.record.Status) == mapreduce.UnitFailed && e.record.Level == e.rest.Int()
+	})
+}
+
+func (k *jobCheck) order(ctx context.Context) error {
+	return k.entries(ctx, store.Range{
+		Begin: k.keys.OrderFrom(k.id, -1, 0).Begin, End: k.keys.OrderFrom(k.id, 0, 0).End,
+	}, unitInValue, func(e *entry) bool {
+		level, index := e.rest.Int(), e.rest.Int()
+		return e.record.Level == level && e.record.Index == index
+	})
+}
+
+// heads visits one key of each group of keys, a group being those with the same
+// elements up to the last.
+func (k *jobCheck) heads(ctx context.Context, r store.Range, elements int, visit func(l *look, key []byte, rest tuple.Reader) error) error {
+	for r.Begin != nil {
+		next := []byte(nil)
+		err := k.look(ctx, k.id, func(l *look) error {
+			next = nil
+			at := r.Begin
+			for range 50 { // values of 64 KiB
+				pairs, _, err := l.GetRange(ctx, store.Range{Begin: at, End: r.End}, store.RangeOptions{Limit: 1})
+				if err != nil || len(pairs) == 0 {
+					next = nil
+					return err
+				}
+				key := pairs[0].Key
+				_, rest, err := k.keys.Last(key)
+				if err != nil {
+					return err
+				}
+				rest.Skip() // the job
+				if err := visit(l, key, rest); err != nil {
+					return err
+				}
+				for range elements {
+					rest.Skip()
+				}
+				at = append(key[:len(key)-len(rest.Rest()):len(key)-len(rest.Rest())], 0xff)
+				next = at
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		r.Begin = next
+	}
+	return nil
+}
+
+// results finds chunks of results that belong to no attempt that may have any.
+func (k *jobCheck) results(ctx context.Context) error {
+	return k.heads(ctx, k.keys.ResultsAll(k.id), 2, func(l *look, key []byte, rest tuple.Reader) error {
+		name, attempt := mapreduce.UnitID(rest.Text()), rest.Int()
+		u, err := k.unit(ctx, l, k.id, name)
+		if err != nil {
+			return err
+		}
+		if u == nil {
+			l.wrong(key, "the chunk is of unit %q, which is not there; clear it", name)
+			return nil
+		}
+		ok := attempt > 0 && attempt <= u.Attempt
+		switch mapreduce.UnitState(u.Status) {
+		case mapreduce.UnitComplete:
+			ok = attempt == u.Result.GetAttempt() && u.Result.GetChunks() > 0
+		case mapreduce.UnitFailed:
+			ok = false
+		}
+		if !ok {
+			l.wrong(key, "nobody will read this chunk: it is of attempt %d, and unit %s is %s with attempt %d; clear it",
+				attempt, name, mapreduce.UnitState(u.Status), u.Attempt)
+		}
+		return nil
+	})
+}
+
+// states finds agents' states of units that are not there.
+func (k *jobCheck) states(ctx context.Context) error {
+	return k.heads(ctx, k.keys.StateAll(k.id), 1, func(l *look, key []byte, rest tuple.Reader) error {
+		name := mapreduce.UnitID(rest.Text())
+		u, err := k.unit(ctx, l, k.id, name)
+		if err == nil && (u == nil || u.Attempt == 0) {
+			l.wrong(key, "the state is of unit %q, which is not there or was never begun; clear it", name)
+		}
+		return err
+	})
+}
+
+// maxTallied bounds the chunks of a document that are counted in one
+// transaction.
+const maxTallied = 20_000
+
+// tallies compares the tally of each document that is cut with its chunks.
+func (k *jobCheck) tallies(ctx context.Context) error {
+	var docs []*storagev1.Tally
+	return k.walk(ctx, k.id, k.keys.Tallies(k.id), store.RangeOptions{Limit: 16}, func(l *look, page []store.KeyValue) error {
+		docs = docs[:0]
+		for _, kv := range page {
+			t := new(storagev1.Tally)
+			if !l.decode(kv.Key, kv.Value, t) {
+				continue
+			}
+			docs = append(docs, t)
+			_, rest, err := k.keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			rest.Skip()
+			if err := k.tallied(ctx, l, kv.Key, mapreduce.DocumentID(rest.Text()), t); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func() error {
+		for _, t := range docs {
+			k.sums.tally(t)
+		}
+		return nil
+	})
+}
+
+func (k *jobCheck) tallied(ctx context.Context, l *look, key []byte, d mapreduce.DocumentID, t *storagev1.Tally) error {
+	if t.Chunks > maxTallied {
+		return nil // it is in the sums
+	}
+	complete, failed := int64(0), int64(0)
+	for at := int64(0); at < t.Chunks; at += checkPage {
+		var ks [][]byte
+		for i := at; i < min(t.Chunks, at+checkPage); i++ {
+			ks = append(ks, k.keys.Unit(k.id, mapreduce.ChunkUnit(d, int(i))))
+		}
+		values, err := l.GetAll(ctx, ks)
+		if err != nil {
+			return err
+		}
+		for i, v := range values {
+			u := new(storagev1.Unit)
+			if v == nil || decode(ks[i], v, u) != nil {
+				continue
+			}
+			switch mapreduce.UnitState(u.Status) {
+			case mapreduce.UnitComplete:
+				complete++
+			case mapreduce.UnitFailed:
+				failed++
+			}
+		}
+	}
+	if complete != t.Complete || failed != t.Failed {
+		l.wrong(key, "the tally of document %q says %d chunks complete and %d failed, its units %d and %d",
+			d, t.Complete, t.Failed, complete, failed)
+	}
+	return nil
+}
+
+// skipped counts the documents that were left out.
+func (k *jobCheck) skipped(ctx context.Context) error {
+	total, part := int64(0), int64(0)
+	err := k.walk(ctx, k.id, k.keys.SkippedAll(k.id), pages(), func(l *look, page []store.KeyValue) error {
+		part = int64(len(page))
+		for _, kv := range page {
+			l.decode(kv.Key, kv.Value, new(storagev1.Skipped))
+		}
+		return nil
+	}, func() error {
+		total += part
+		part = 0
+		return nil
+	})
+	if err != nil || total == k.before.rec.SkippedDocuments {
+		return err
+	}
+	return k.look(ctx, k.id, func(l *look) error {
+		l.wrong(k.keys.Job(k.id), "%d documents are listed as skipped, the record says %d", total, k.before.rec.SkippedDocuments)
+		return nil
+	})
+}
+
+// plans checks the cursors of planning.
+func (k *jobCheck) plans(ctx context.Context) error {
+	return k.walk(ctx, k.id, k.keys.Plans(k.id), pages(), func(l *look, page []store.KeyValue) error {
+		ctl, err := k.ctl(ctx, l, k.id)
+		if err != nil {
+			return err
+		}
+		for _, kv := range page {
+			var p storagev1.Plan
+			if !l.decode(kv.Key, kv.Value, &p) {
+				continue
+			}
+			level := int64(len(ctl.LevelUnits))
+			if p.Level != level || string(kv.Key) != string(k.keys.Plan(k.id, level)) || p.Planned >= p.Units {
+				l.wrong(kv.Key, "the cursor is at %d of %d units of level %d, and %d levels are planned; clear it",
+					p.Planned, p.Units, p.Level, level)
+			}
+		}
+		return nil
+	}, nil)
+}
+
+// grants compares what nodes were granted with what there is.
+func (k *jobCheck) grants(ctx context.Context) error {
+	return k.look(ctx, k.id, func(l *look) error {
+		ctl, err := k.ctl(ctx, l, k.id)
+		if err != nil {
+			return err
+		}
+		rec := new(storagev1.Job)
+		if _, err := l.get(ctx, k.keys.Job(k.id), rec); err != nil {
+			return err
+		}
+		pairs, _, err := l.GetRange(ctx, k.keys.Grants(k.id), store.RangeOptions{})
+		if err != nil {
+			return err
+		}
+		tokens, slots := int64(0), int64(0)
+		for _, kv := range pairs {
+			var g storagev1.Grant
+			if !l.decode(kv.Key, kv.Value, &g) {
+				continue
+			}
+			if g.Tokens < 0 || g.Slots < 0 {
+				l.wrong(kv.Key, "%d tokens and %d slots are granted: neither can be negative", g.Tokens, g.Slots)
+			}
+			tokens += g.Tokens
+			slots += g.Slots
+		}
+		k.sums.granted = tokens
+		if p := rec.Config.GetParallelism(); p > 0 && slots > p {
+			l.wrong(k.keys.Grants(k.id).Begin, "%d slots are granted, of %d", slots, p)
+		}
+		if ctl.Budget == 0 && tokens > 0 {
+			l.wrong(k.keys.Grants(k.id).Begin, "%d tokens are granted, and no budget is set", tokens)
+		}
+		return nil
+	})
+}

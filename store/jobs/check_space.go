@@ -1,0 +1,217 @@
+package jobs
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+)
+
+// sessions checks that every session's record can be read.
+func (c *checker) sessions(ctx context.Context) error {
+	return c.walk(ctx, "", c.keys.Sessions(), pages(), func(l *look, page []store.KeyValue) error {
+		for _, kv := range page {
+			l.decode(kv.Key, kv.Value, new(storagev1.Session))
+		}
+		return nil
+	}, nil)
+}
+
+// claims checks that every claim has a session, and names it to units that it
+// holds.
+func (c *checker) claims(ctx context.Context) error {
+	return c.walk(ctx, "", c.keys.HeldAll(), store.RangeOptions{Limit: 20}, func(l *look, page []store.KeyValue) error {
+		for _, kv := range page {
+			_, rest, err := c.keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			session, claim := mapreduce.SessionID(rest.Text()), rest.Text()
+			if err := c.claimed(ctx, l, kv, session, claim); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil)
+}
+
+func (c *checker) claimed(ctx context.Context, l *look, kv store.KeyValue, session mapreduce.SessionID, claim string) error {
+	var held storagev1.Held
+	if !l.decode(kv.Key, kv.Value, &held) {
+		return nil
+	}
+	ks := [][]byte{c.keys.Session(session)}
+	for _, h := range held.Units {
+		ks = append(ks, c.keys.Unit(mapreduce.JobID(h.Job), mapreduce.UnitID(h.Unit)))
+	}
+	values, err := l.GetAll(ctx, ks)
+	if err != nil {
+		return err
+	}
+	if values[0] == nil {
+		l.wrong(kv.Key, "the claim is of session %q, which is not there: its units will not come back; cancel and submit their jobs again", session)
+	}
+	for i, h := range held.Units {
+		u := new(storagev1.Unit)
+		if values[i+1] == nil || decode(ks[i+1], values[i+1], u) != nil {
+			continue // its job was deleted
+		}
+		if mapreduce.UnitState(u.Status) == mapreduce.Processing && u.Attempt == h.Attempt && u.Session == string(session) && u.Claim != claim {
+			l.wrong(kv.Key, "unit %s of job %s, attempt %d, is in claim %q as well", h.Unit, h.Job, h.Attempt, u.Claim)
+		}
+	}
+	return nil
+}
+
+// ingests finds submissions that nobody will end.
+func (c *checker) ingests(ctx context.Context) error {
+	return c.walk(ctx, "", c.keys.Ingests(), pages(), func(l *look, page []store.KeyValue) error {
+		for _, kv := range page {
+			var in storagev1.Ingest
+			if !l.decode(kv.Key, kv.Value, &in) {
+				continue
+			}
+			alive, err := l.Get(ctx, c.keys.Beat(mapreduce.NodeID(in.Node)))
+			if err != nil {
+				return err
+			}
+			if alive == nil {
+				l.wrong(kv.Key, "node %s, which gives no sign of life, has a submission under way; an orchestrator that starts abandons it", in.Node)
+			}
+		}
+		return nil
+	}, nil)
+}
+
+// recents checks that every job of the list by time is there.
+func (c *checker) recents(ctx context.Context) error {
+	return c.walk(ctx, "", c.keys.RecentJobs(), pages(), func(l *look, page []store.KeyValue) error {
+		for _, kv := range page {
+			_, rest, err := c.keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			micros, id := rest.Int(), mapreduce.JobID(rest.Text())
+			rec := new(storagev1.Job)
+			found, err := l.get(ctx, c.keys.Job(id), rec)
+			if err != nil {
+				return err
+			}
+			if l.job = id; !found || rec.CreatedAtMicros != micros {
+				l.wrong(kv.Key, "the list has a job of that time which is not there; clear the key")
+			}
+		}
+		return nil
+	}, nil)
+}
+
+// requests checks that every request leads to the job that it submitted.
+func (c *checker) requests(ctx context.Context) error {
+	return c.walk(ctx, "", c.keys.Requests(), pages(), func(l *look, page []store.KeyValue) error {
+		for _, kv := range page {
+			_, rest, err := c.keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			tenant, request := rest.Text(), rest.Text()
+			rec := new(storagev1.Job)
+			l.job = mapreduce.JobID(kv.Value)
+			found, err := l.get(ctx, c.keys.Job(l.job), rec)
+			if err != nil {
+				return err
+			}
+			if !found || rec.Config.GetTenant() != tenant || rec.Config.GetRequestId() != request {
+				l.wrong(kv.Key, "request %q leads to job %q, which it did not submit; clear the key", request, kv.Value)
+			}
+		}
+		return nil
+	}, nil)
+}
+
+// runs checks that every job that is listed to run may.
+func (c *checker) runs(ctx context.Context) error {
+	return c.walk(ctx, "", c.keys.Runs(), pages(), func(l *look, page []store.KeyValue) error {
+		for _, kv := range page {
+			_, rest, err := c.keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			tenant, id := rest.Text(), mapreduce.JobID(rest.Text())
+			ctl := new(storagev1.Ctl)
+			found, err := l.get(ctx, c.keys.Ctl(id), ctl)
+			if err != nil {
+				return err
+			}
+			l.job = id
+			if !found || !mapreduce.JobState(ctl.State).Running() || ctl.Tenant != tenant {
+				l.wrong(kv.Key, "the job is listed to run for tenant %q, and does not; clear the key", tenant)
+			}
+			if _, err := strconv.Atoi(string(kv.Value)); err != nil {
+				l.wrong(kv.Key, "%q is no priority; pause and resume the job", kv.Value)
+			}
+		}
+		return nil
+	}, nil)
+}
+
+// space walks over the whole key space, from one kind of key and job to the
+// next, and finds what belongs to no job and what nothing knows.
+func (c *checker) space(ctx context.Context) error {
+	r := c.keys.Everything()
+	for r.Begin != nil {
+		var next []byte
+		err := c.look(ctx, "", func(l *look) error {
+			next = r.Begin
+			for range checkPage {
+				pairs, _, err := l.GetRange(ctx, store.Range{Begin: next, End: r.End}, store.RangeOptions{Limit: 1})
+				if err != nil || len(pairs) == 0 {
+					next = nil
+					return err
+				}
+				if next, err = c.territory(ctx, l, pairs[0].Key); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		r.Begin = next
+	}
+	return nil
+}
+
+// territory checks the first key of a kind, or of a kind and a job, and returns
+// where the next begins.
+func (c *checker) territory(ctx context.Context, l *look, key []byte) ([]byte, error) {
+	name, rest, err := c.keys.Last(key)
+	known, owned := c.keys.Known(name)
+	if err != nil || !known {
+		l.wrong(key, "nothing of this version writes such a key; a newer one may have, else clear it")
+		return store.Single(key).End, nil
+	}
+	head := len(key) - len(rest.Rest())
+	if !owned {
+		return c.keys.After(key[:head:head]), nil
+	}
+	id := mapreduce.JobID(rest.Text())
+	if rest.Err() != nil {
+		l.wrong(key, "the key names no job; clear it")
+		return store.Single(key).End, nil
+	}
+	values, err := l.GetAll(ctx, [][]byte{c.keys.Job(id), c.keys.Ctl(id), c.keys.Ingest(id)})
+	if err != nil {
+		return nil, err
+	}
+	if l.job = id; values[0] == nil && values[1] == nil && values[2] == nil {
+		l.wrong(key, "keys %q of job %s are left, and the job is not there; clear them", name, id)
+	} else if (name == "ctl" || name == "jobs") && (values[0] == nil || values[1] == nil) {
+		l.wrong(key, "job %s has a record or a switch, but not both; clear it", id)
+	}
+	l.job = ""
+	head = len(key) - len(rest.Rest())
+	return c.keys.After(key[:head:head]), nil
+}

@@ -1,0 +1,370 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"maps"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// A stripe is one node's part of a counter.
+type stripe struct {
+	counterAt
+	node mapreduce.NodeID
+}
+
+// stripes reads all counters of the job.
+func (k *jobCheck) stripes(ctx context.Context, l *look) (map[stripe]int64, error) {
+	pairs, _, err := l.GetRange(ctx, k.keys.Counters(k.id), store.RangeOptions{})
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[stripe]int64, len(pairs))
+	for _, kv := range pairs {
+		at, node, err := k.counterKey(kv.Key)
+		if err != nil || len(kv.Value) != 8 || at.name < keys.Completed || at.name > keys.Planted {
+			l.wrong(kv.Key, "this is no counter: %x", kv.Value)
+			continue
+		}
+		all[stripe{at, node}] = number(kv.Value)
+	}
+	return all, nil
+}
+
+// sums are what the records of a job come to.
+type sums struct {
+	units   map[int64]map[mapreduce.UnitState]int64 // by level and state
+	counted map[counterAt]int64                     // what the counters have to be
+	holds   map[stripe]int64                        // reserved and charged, by node
+	chars   int64                                   // of all map units
+	chunks  [2]int64                                // of cut documents: complete, failed
+	tallied [2]int64
+	granted int64
+
+	results, resultBytes, texts, textBytes int64
+	checkpoints, seals                     int64
+	resumed                                bool      // what came before may have been dropped
+	complete                               *multiset // units that are complete
+	recorded                               *multiset // completions in the ledger
+}
+
+func newSums() *sums {
+	return &sums{
+		units: make(map[int64]map[mapreduce.UnitState]int64), counted: make(map[counterAt]int64),
+		holds: make(map[stripe]int64), complete: new(multiset), recorded: new(multiset),
+	}
+}
+
+func (s *sums) total() (n int64) {
+	for level := range s.units {
+		n += s.level(level)
+	}
+	return n
+}
+
+func (s *sums) level(level int64) (n int64) {
+	for _, m := range s.units[level] {
+		n += m
+	}
+	return n
+}
+
+func (s *sums) ended(state mapreduce.UnitState) (n int64) {
+	for _, states := range s.units {
+		n += states[state]
+	}
+	return n
+}
+
+func (s *sums) add(c keys.Counter, level, n int64) { s.counted[counterAt{c, level}] += n }
+
+// unit enters a unit in the sums.
+func (s *sums) unit(u *storagev1.Unit) {
+	state := mapreduce.UnitState(u.Status)
+	if s.units[u.Level] == nil {
+		s.units[u.Level] = make(map[mapreduce.UnitState]int64)
+	}
+	s.units[u.Level][state]++
+	switch state {
+	case mapreduce.Processing:
+		s.add(keys.Running, u.Level, 1)
+	case mapreduce.UnitComplete:
+		s.add(keys.Completed, u.Level, 1)
+		s.add(keys.Size, u.Level, u.Result.GetSize())
+		s.complete.put(u.UnitId, u.Attempt)
+	case mapreduce.UnitFailed:
+		s.add(keys.Failed, u.Level, 1)
+	}
+	s.add(keys.TokensIn, 0, u.TokensIn)
+	s.add(keys.TokensOut, 0, u.TokensOut)
+	s.add(keys.Cost, 0, u.CostMicros)
+	s.add(keys.Claimed, 0, u.Attempt)
+	s.holds[stripe{counterAt{keys.Reserved, 0}, mapreduce.NodeID(u.Node)}] += u.Reserved
+	s.holds[stripe{counterAt{keys.Charged, 0}, mapreduce.NodeID(u.Node)}] += u.Charged
+	s.coverage(u, state)
+}
+
+// coverage enters a unit in the ledger of documents and characters.
+func (s *sums) coverage(u *storagev1.Unit, state mapreduce.UnitState) {
+	complete, failed := state == mapreduce.UnitComplete, state == mapreduce.UnitFailed
+	if u.Level < 0 && failed {
+		s.add(keys.DocumentsFailed, 0, 1)
+	}
+	if u.Level != 0 {
+		return
+	}
+	chars := u.Source.GetCharEnd() - u.Source.GetCharStart()
+	s.chars += chars
+	cut := u.Source.GetChunks() > 1
+	switch {
+	case complete && cut:
+		s.chunks[0]++
+	case failed && cut:
+		s.chunks[1]++
+	case complete:
+		s.add(keys.DocumentsMapped, 0, 1)
+	case failed:
+		s.add(keys.DocumentsFailed, 0, 1)
+	}
+	if complete {
+		s.add(keys.CharactersMapped, 0, chars)
+	} else if failed {
+		s.add(keys.CharactersFailed, 0, chars)
+	}
+}
+
+// tally enters a cut document.
+func (s *sums) tally(t *storagev1.Tally) {
+	s.tallied[0] += t.Complete
+	s.tallied[1] += t.Failed
+	switch {
+	case t.Complete+t.Failed < t.Chunks:
+	case t.Failed > 0:
+		s.add(keys.DocumentsFailed, 0, 1)
+	default:
+		s.add(keys.DocumentsMapped, 0, 1)
+	}
+}
+
+// compare holds the sums against the counters and the switch, if nothing moved
+// while they were made. Whatever moves a unit moves a counter that does not move
+// back, or the switch, or the cursor of planning.
+func (k *jobCheck) compare(ctx context.Context) error {
+	after, err := k.standing(ctx, false)
+	if err != nil || after == nil {
+		return err
+	}
+	b := k.before
+	k.still = bytes.Equal(b.raw, after.raw) && bytes.Equal(b.plan, after.plan) && maps.Equal(b.stripes, after.stripes)
+	if !k.still {
+		return nil
+	}
+	if err := k.unrecorded(ctx); err != nil {
+		return err
+	}
+	return k.look(ctx, k.id, func(l *look) error {
+		k.counters(l)
+		k.levels(l)
+		k.covered(l)
+		return nil
+	})
+}
+
+func (k *jobCheck) counters(l *look) {
+	is := make(map[counterAt]int64)
+	for at, n := range k.before.stripes {
+		is[at.counterAt] += n
+	}
+	want := k.sums.counted
+	all := maps.Clone(want)
+	maps.Copy(all, is)
+	for at := range all {
+		got := is[at]
+		switch at.name {
+		case keys.Reserved, keys.Charged, keys.Planted, keys.CharactersParsed:
+			continue // below
+		case keys.TokensIn, keys.TokensOut, keys.Cost, keys.Claimed:
+			if k.sums.resumed && got >= want[at] {
+				continue // what dropped units had spent stays spent
+			}
+		}
+		if got != want[at] {
+			l.wrong(k.keys.CounterStripes(k.id, at.name, at.level).Begin,
+				"counter %s of level %d is %d, the units come to %d", counterName(at.name), at.level, got, want[at])
+		}
+	}
+	for at, n := range k.before.stripes {
+		lacks := at.name == keys.Reserved && n != k.sums.holds[at] || at.name == keys.Charged && n < k.sums.holds[at]
+		if lacks {
+			l.wrong(k.keys.Counter(k.id, at.name, at.level, at.node), "counter %s of node %s is %d, its units come to %d",
+				counterName(at.name), at.node, n, k.sums.holds[at])
+		}
+	}
+	for at, n := range k.sums.holds {
+		if _, there := k.before.stripes[at]; !there && n != 0 {
+			l.wrong(k.keys.Counter(k.id, at.name, at.level, at.node), "counter %s of node %s is missing, its units come to %d",
+				counterName(at.name), at.node, n)
+		}
+	}
+	if budget := k.before.ctl.Budget; budget > 0 && k.sums.granted > budget && !k.sums.resumed {
+		l.wrong(k.keys.Grants(k.id).Begin, "%d tokens are granted, of a budget of %d", k.sums.granted, budget)
+	}
+}
+
+func counterName(c keys.Counter) string {
+	names := [...]string{
+		"", "completed", "failed", "running", "size", "tokens in", "tokens out", "reserved", "charged", "cost",
+		"documents mapped", "documents failed", "characters mapped", "characters failed", "claimed",
+		"characters parsed", "planted",
+	}
+	return names[c]
+}
+
+// levels compares the units that there are with those that were planned.
+func (k *jobCheck) levels(l *look) {
+	ctl := k.before.ctl
+	key := k.keys.Ctl(k.id)
+	planned, parsed := int64(0), int64(0)
+	for at, n := range k.before.stripes {
+		switch at.name {
+		case keys.Planted:
+			planned += n
+		case keys.CharactersParsed:
+			parsed += n
+		}
+	}
+	want := map[int64]int64{-1: ctl.ParseUnits, 0: ctl.StagedUnits + planned}
+	for i, n := range ctl.LevelUnits[min(1, len(ctl.LevelUnits)):] {
+		want[int64(i)+1] = n
+	}
+	if k.before.plan != nil {
+		var p storagev1.Plan
+		if decode(key, k.before.plan, &p) == nil {
+			want[p.Level] = p.Planned
+		}
+	}
+	for level := range k.sums.units {
+		want[level] += 0
+	}
+	for level, n := range want {
+		if got := k.sums.level(level); got != n {
+			l.wrong(key, "level %d has %d units, and %d were planned", level, got, n)
+		}
+	}
+	if ctl.Level >= 0 && len(ctl.LevelUnits) > 0 && ctl.LevelUnits[0] != want[0] {
+		l.wrong(key, "the switch says %d map units, and %d were staged or parsed", ctl.LevelUnits[0], want[0])
+	}
+	if chars := k.before.rec.Characters + parsed; k.sums.chars != chars {
+		l.wrong(k.keys.Job(k.id), "the map units have %d characters, the record and what was parsed %d", k.sums.chars, chars)
+	}
+	k.ends(l, key)
+}
+
+// ends checks that what has to have ended has.
+func (k *jobCheck) ends(l *look, key []byte) {
+	ctl, s := k.before.ctl, k.sums
+	open := func(level int64) int64 {
+		states := s.units[level]
+		return s.level(level) - states[mapreduce.UnitComplete] - states[mapreduce.UnitFailed] - states[mapreduce.UnitCancelled]
+	}
+	all := k.before.finished() || (k.before.cancelled() && !ctl.Sweeping)
+	for level := range s.units {
+		if n := open(level); n > 0 && (level < ctl.Level || all) {
+			l.wrong(key, "%d units of level %d have not ended, while the job is %s at level %d",
+				n, level, mapreduce.JobState(ctl.State), ctl.Level)
+		}
+	}
+	last := int64(len(ctl.LevelUnits)) - 1
+	if k.before.finished() && (!ctl.Final || last != ctl.Level || s.units[last][mapreduce.UnitComplete] != 1) {
+		l.wrong(key, "the job is complete, and its final unit is not; resume it")
+	}
+}
+
+// covered checks the ledger of documents and characters.
+func (k *jobCheck) covered(l *look) {
+	if k.sums.chunks != k.sums.tallied {
+		l.wrong(k.keys.Tallies(k.id).Begin, "chunks of cut documents complete and failed are %v, the tallies come to %v",
+			k.sums.chunks, k.sums.tallied)
+	}
+	if !k.before.finished() {
+		return
+	}
+	c := make(counters)
+	for at, n := range k.before.stripes {
+		c[at.counterAt] += n
+	}
+	ledger := coverage(k.before.rec, c)
+	if d := ledger.Documents; d.Mapped+d.Failed+d.Skipped != d.Total {
+		l.wrong(k.keys.Job(k.id), "of %d documents %d are mapped, %d failed and %d skipped: the sum differs",
+			d.Total, d.Mapped, d.Failed, d.Skipped)
+	}
+	if d := ledger.Characters; d.Mapped+d.Failed != d.Total {
+		l.wrong(k.keys.Job(k.id), "of %d characters %d are mapped and %d failed: the sum differs", d.Total, d.Mapped, d.Failed)
+	}
+}
+
+// inputs checks that the reduces of each level take all of the level below, each
+// unit once and in order.
+func (k *jobCheck) inputs(ctx context.Context) error {
+	for level := int64(1); level < int64(len(k.before.ctl.LevelUnits)); level++ {
+		if err := k.inputsOf(ctx, level); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *jobCheck) inputsOf(ctx context.Context, level int64) error {
+	end, from := int64(0), int64(0)
+	for {
+		count, reached := int64(0), end
+		err := k.look(ctx, k.id, func(l *look) error {
+			count, reached = 0, end
+			raw, err := l.Get(ctx, k.keys.Ctl(k.id))
+			if err != nil || !bytes.Equal(raw, k.before.raw) {
+				return err // planned anew
+			}
+			units, err := k.unitsFrom(ctx, l, k.id, level, from, checkPage)
+			if err != nil {
+				return err
+			}
+			for _, u := range units {
+				in := u.Inputs
+				if in.GetFirst() < reached || (level > 1 && in.GetFirst() != reached) || in.GetEnd() <= in.GetFirst() {
+					l.wrong(k.keys.Unit(k.id, mapreduce.UnitID(u.UnitId)), "unit %s takes units %d to %d of level %d, of which those up to %d are taken",
+						u.UnitId, in.GetFirst(), in.GetEnd(), level-1, reached)
+				}
+				reached = in.GetEnd()
+			}
+			count = int64(len(units))
+			if count > 0 {
+				return nil
+			}
+			return k.allTaken(ctx, l, level, reached)
+		})
+		if err != nil || count == 0 {
+			return err
+		}
+		from, end = from+count, reached
+	}
+}
+
+func (k *jobCheck) allTaken(ctx context.Context, l *look, level, end int64) error {
+	below := unitsOf(k.before.ctl, level-1)
+	if level == 1 {
+		p := &planner{Jobs: k.Jobs, id: k.id}
+		last, err := p.lastMap(ctx, l)
+		if err != nil {
+			return err
+		}
+		below = last + 1
+	}
+	if end != below {
+		l.wrong(k.keys.Ctl(k.id), "level %d takes the units up to %d of the level below, which has %d", level, end, below)
+	}
+	return nil
+}

@@ -1,0 +1,394 @@
+package jobs_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// mixture makes a store with jobs in every kind of state: "end" is complete,
+// "mid" is in the middle of mapping with units waiting, backing off, processed,
+// failed and complete, one of them with a large result.
+type mixture struct {
+	*world
+	end, mid mapreduce.JobID
+	seat     seat
+	busy     *storagev1.Unit // processed
+	large    *storagev1.Unit // complete, in chunks
+	failed   *storagev1.Unit
+	backing  *storagev1.Unit
+}
+
+func newMixture(t *testing.T) *mixture {
+	m := &mixture{world: newWorld(t, open(t), 2)}
+	j := m.nodes[0]
+	s := spec()
+	s.RequestId, s.Budget = "request-1", 10_000
+	m.end = m.submit(j, s, append(texts(7), document{id: "cut", text: []byte("a longer text"), chunks: 3}))
+	m.run(j, m.end)
+	long := bytes.Repeat([]byte("0123456789abcdef"), 10_000)
+	m.mid = m.submit(j, spec(), append(texts(9), document{id: "long", text: long, chunks: 2}))
+	m.seat = m.session(j)
+	units := m.claim(j, m.mid, m.seat, 5)
+	m.busy, m.failed, m.backing, m.large = units[0], units[1], units[2], units[3]
+	m.report(j, errored(m.mid, m.failed, mapreduce.PermanentUnit))
+	m.report(j, errored(m.mid, m.backing, mapreduce.Retryable))
+	m.publish(j, m.mid, m.large, long)
+	m.report(j, done(m.mid, units[4]))
+	if _, err := j.Grant(m.ctx, m.mid, jobs.Ask{Slots: 10, Parallelism: 64}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := j.Seal(m.ctx, m.end); err != nil || n == 0 {
+		t.Fatalf("sealed %d checkpoints: %v", n, err)
+	}
+	m.healthy()
+	return m
+}
+
+// publish completes a unit with a result that is stored in chunks.
+func (w *world) publish(j *jobs.Jobs, id mapreduce.JobID, u *storagev1.Unit, data []byte) {
+	w.Helper()
+	var chunks []mapreduce.ResultChunk
+	for i := 0; i*store.ChunkSize < len(data); i++ {
+		chunks = append(chunks, mapreduce.ResultChunk{
+			Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Index: i,
+			Data: data[i*store.ChunkSize : min((i+1)*store.ChunkSize, len(data))],
+		})
+	}
+	stands, err := j.WriteChunks(w.ctx, chunks)
+	w.must(err)
+	if !stands {
+		w.Fatalf("attempt %d of %s does not stand", u.Attempt, u.UnitId)
+	}
+	r := done(id, u)
+	sum := sha256.Sum256(data)
+	r.Output, r.Chunks, r.Length, r.SHA256 = nil, len(chunks), int64(len(data)), sum[:]
+	w.report(j, r)
+}
+
+// edit changes a stored message.
+func edit[M proto.Message](m *mixture, key []byte, msg M, change func(M)) func(tx store.Tx) {
+	return func(tx store.Tx) {
+		m.Helper()
+		v, err := tx.Get(m.ctx, key)
+		m.must(err)
+		if v == nil {
+			m.Fatalf("nothing is under %x", key)
+		}
+		m.must(proto.Unmarshal(v, msg))
+		change(msg)
+		v, err = proto.Marshal(msg)
+		m.must(err)
+		tx.Set(key, v)
+	}
+}
+
+func (m *mixture) editUnit(id mapreduce.JobID, u string, change func(u *storagev1.Unit)) func(tx store.Tx) {
+	return edit(m, m.space.Unit(id, mapreduce.UnitID(u)), new(storagev1.Unit), change)
+}
+
+func (m *mixture) first(r store.Range) store.KeyValue {
+	for _, kv := range m.all() {
+		if bytes.Compare(kv.Key, r.Begin) >= 0 && bytes.Compare(kv.Key, r.End) < 0 {
+			return kv
+		}
+	}
+	m.Fatalf("nothing is in %x", r.Begin)
+	return store.KeyValue{}
+}
+
+func (m *mixture) clearFirst(r store.Range) func(tx store.Tx) {
+	return func(tx store.Tx) { tx.Clear(m.first(r).Key) }
+}
+
+func TestCheckFindsEveryBreach(t *testing.T) {
+	type corruption func(tx store.Tx)
+	tests := []struct {
+		name string
+		of   func(m *mixture) corruption
+		want string // part of one finding
+	}{
+		{"queue entry lost", func(m *mixture) corruption { return m.clearFirst(m.space.ReadyAll(m.mid)) }, "has to wait"},
+		{"queue entry of a unit that is processed", func(m *mixture) corruption {
+			return func(tx store.Tx) {
+				tx.Set(m.space.Ready(m.mid, 0, keys.ClassRequeued, keys.Seq(0, m.busy.Index)), []byte(m.busy.UnitId))
+			}
+		}, "the entry is dead"},
+		{"queue entry in another shard", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.Ready(m.mid, 7, keys.ClassNew, 99), []byte("doc-00008")) }
+		}, "the entry is dead"},
+		{"queue entry of nothing", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.Ready(m.mid, 0, keys.ClassNew, 99), []byte("nobody")) }
+		}, `of unit "nobody", which is not there`},
+		{"delay lost", func(m *mixture) corruption { return m.clearFirst(m.space.DelayedAll(m.mid)) }, "has to wait"},
+		{"delay of a unit that failed", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.Delayed(m.mid, mapreduce.UnitID(m.failed.UnitId)), nil) }
+		}, "the entry is dead"},
+		{"failed entry lost", func(m *mixture) corruption { return m.clearFirst(m.space.FailedAll(m.mid)) }, "is listed as failed: false"},
+		{"failed entry of a unit that is processed", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.Failed(m.mid, 0, mapreduce.UnitID(m.busy.UnitId)), nil) }
+		}, "is listed as failed: true"},
+		{"order lost", func(m *mixture) corruption { return m.clearFirst(m.space.OrderFrom(m.mid, 0, 0)) }, "in the order"},
+		{"order of nothing", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.Order(m.mid, 0, 1<<40), []byte("nobody")) }
+		}, "which is not there"},
+		{"session lost", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Clear(m.space.Session(m.seat.id)) }
+		}, "which is not there"},
+		{"claim lost", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Clear(m.space.Held(m.seat.id, m.busy.Claim)) }
+		}, "is not in claim"},
+		{"claim twice", func(m *mixture) corruption {
+			return func(tx store.Tx) {
+				held := &storagev1.Held{Units: []*storagev1.HeldUnit{{Job: string(m.mid), Unit: m.busy.UnitId, Attempt: m.busy.Attempt}}}
+				v, err := proto.Marshal(held)
+				m.must(err)
+				tx.Set(m.space.Held(m.seat.id, "second"), v)
+			}
+		}, "as well"},
+		{"attempt raised", func(m *mixture) corruption {
+			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.Attempt++ })
+		}, "is not in claim"},
+		{"attempts negative", func(m *mixture) corruption {
+			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.Failures = 9 })
+		}, "failures"},
+		{"unit in no state", func(m *mixture) corruption {
+			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.Status = 99 })
+		}, "in no state"},
+		{"unit renamed", func(m *mixture) corruption {
+			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.UnitId = "other" })
+		}, `of unit "other"`},
+		{"unit garbled", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.Unit(m.mid, mapreduce.UnitID(m.busy.UnitId)), []byte{0xff}) }
+		}, "cannot be decoded"},
+		{"unit lost", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Clear(m.space.Unit(m.end, "doc-00000")) }
+		}, "level 0 has 9 units, and 10 were planned"},
+		{"reservation changed", func(m *mixture) corruption {
+			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.Reserved++ })
+		}, "counter reserved of node"},
+		{"reservation of a unit that ended", func(m *mixture) corruption {
+			return m.editUnit(m.end, "doc-00000", func(u *storagev1.Unit) { u.Reserved = 1 })
+		}, "tokens are reserved for it"},
+		{"tokens changed", func(m *mixture) corruption {
+			return m.editUnit(m.end, "doc-00000", func(u *storagev1.Unit) { u.TokensIn++ })
+		}, "counter tokens in"},
+		{"cost changed", func(m *mixture) corruption {
+			return m.editUnit(m.end, "doc-00000", func(u *storagev1.Unit) { u.CostMicros++ })
+		}, "counter cost"},
+		{"size changed", func(m *mixture) corruption {
+			return m.editUnit(m.end, "doc-00000", func(u *storagev1.Unit) { u.Result.Size++ })
+		}, "counter size"},
+		{"counter completed", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Add(m.space.Counter(m.end, keys.Completed, 0, "node-0"), 1) }
+		}, "counter completed of level 0"},
+		{"counter running", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Add(m.space.Counter(m.mid, keys.Running, 0, "node-1"), 1) }
+		}, "counter running"},
+		{"counter failed", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Add(m.space.Counter(m.mid, keys.Failed, 0, "node-1"), -1) }
+		}, "counter failed"},
+		{"counter claimed", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Add(m.space.Counter(m.mid, keys.Claimed, 0, "node-1"), 1) }
+		}, "counter claimed"},
+		{"counter of documents", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Add(m.space.Counter(m.end, keys.DocumentsMapped, 0, "node-0"), -1) }
+		}, "counter documents mapped"},
+		{"counter of characters", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Add(m.space.Counter(m.end, keys.CharactersMapped, 0, "node-0"), -1) }
+		}, "counter characters mapped"},
+		{"counter garbled", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.Counter(m.end, keys.Completed, 0, "node-0"), []byte("1")) }
+		}, "no counter"},
+		{"counter unknown", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.Counter(m.end, 77, 0, "node-0"), little(1)) }
+		}, "no counter"},
+		{"charge lost", func(m *mixture) corruption {
+			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.Charged = 5 })
+		}, "counter charged of node"},
+		{"small result changed", func(m *mixture) corruption {
+			return m.editUnit(m.end, "doc-00000", func(u *storagev1.Unit) { u.Result.Inline[0]++ })
+		}, "its hash differs"},
+		{"result of another attempt", func(m *mixture) corruption {
+			return m.editUnit(m.end, "doc-00000", func(u *storagev1.Unit) { u.Result.Attempt++ })
+		}, "has the result of attempt 2"},
+		{"large result changed", func(m *mixture) corruption {
+			return func(tx store.Tx) {
+				tx.Set(m.space.ResultChunk(m.mid, mapreduce.UnitID(m.large.UnitId), 1, 1), bytes.Repeat([]byte("x"), store.ChunkSize))
+			}
+		}, "the result of unit"},
+		{"chunk lost", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Clear(m.space.ResultChunk(m.mid, mapreduce.UnitID(m.large.UnitId), 1, 1)) }
+		}, "the result of unit"},
+		{"chunk of another attempt", func(m *mixture) corruption {
+			return func(tx store.Tx) {
+				tx.Set(m.space.ResultChunk(m.mid, mapreduce.UnitID(m.large.UnitId), 9, 0), []byte("x"))
+			}
+		}, "nobody will read this chunk"},
+		{"chunk of nothing", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.ResultChunk(m.mid, "nobody", 1, 0), []byte("x")) }
+		}, "which is not there"},
+		{"state of nothing", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.StateChunk(m.mid, "nobody", 0), []byte("x")) }
+		}, "which is not there"},
+		{"text lost", func(m *mixture) corruption { return m.clearFirst(m.space.Blobs(m.end)) }, "the text of unit"},
+		{"text changed", func(m *mixture) corruption {
+			return func(tx store.Tx) {
+				kv := m.first(m.space.Blobs(m.mid))
+				tx.Set(kv.Key, append(kv.Value[1:], 'x'))
+			}
+		}, "the text of unit"},
+		{"tally changed", func(m *mixture) corruption {
+			return edit(m, m.space.Tally(m.end, "cut"), new(storagev1.Tally), func(t *storagev1.Tally) { t.Failed++ })
+		}, "the tally of document"},
+		{"tally lost", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Clear(m.space.Tally(m.end, "cut")) }
+		}, "the tallies come to"},
+		{"level miscounted", func(m *mixture) corruption {
+			return edit(m, m.space.Ctl(m.end), new(storagev1.Ctl), func(c *storagev1.Ctl) { c.LevelUnits[1]++ })
+		}, "were planned"},
+		{"complete without the final unit", func(m *mixture) corruption {
+			return edit(m, m.space.Ctl(m.end), new(storagev1.Ctl), func(c *storagev1.Ctl) { c.Final = false })
+		}, "its final unit is not"},
+		{"complete with units left", func(m *mixture) corruption {
+			return edit(m, m.space.Ctl(m.mid), new(storagev1.Ctl), func(c *storagev1.Ctl) { c.State = uint32(mapreduce.JobComplete) })
+		}, "have not ended"},
+		{"reduce that takes too little", func(m *mixture) corruption {
+			return m.editUnit(m.end, "reduce_L1_1", func(u *storagev1.Unit) { u.Inputs.First = 0 })
+		}, "are taken"},
+		{"reduce that takes too much", func(m *mixture) corruption {
+			return m.editUnit(m.end, "reduce_L1_3", func(u *storagev1.Unit) { u.Inputs.End++ })
+		}, "takes the units up to"},
+		{"reduce begun before its inputs", func(m *mixture) corruption {
+			return edit(m, m.space.Ctl(m.end), new(storagev1.Ctl), func(c *storagev1.Ctl) { c.Level = 0 })
+		}, "was begun, while the job is at level 0"},
+		{"ledger: hash changed", func(m *mixture) corruption {
+			return m.editUnit(m.end, "doc-00000", func(u *storagev1.Unit) {
+				sum := sha256.Sum256([]byte("forged"))
+				u.Result.Inline, u.Result.Sha256, u.Result.Length = []byte("forged"), sum[:], 6
+			})
+		}, "the ledger has it"},
+		{"ledger: completion lost", func(m *mixture) corruption {
+			return func(tx store.Tx) {
+				for _, kv := range m.all() {
+					var c storagev1.Checkpoint
+					r := m.space.Checkpoints(m.mid)
+					in := bytes.Compare(kv.Key, r.Begin) >= 0 && bytes.Compare(kv.Key, r.End) < 0
+					if in && proto.Unmarshal(kv.Value, &c) == nil && len(c.CompletedUnits) > 0 {
+						tx.Clear(kv.Key)
+						return
+					}
+				}
+			}
+		}, "the ledger has 0 completions"},
+		{"ledger: completed twice", func(m *mixture) corruption {
+			return func(tx store.Tx) {
+				u := m.unit(m.mid, m.large.UnitId)
+				c := &storagev1.Checkpoint{CompletedUnits: []*storagev1.Outcome{{Unit: u.UnitId, Attempt: 1, Sha256: u.Result.Sha256}}}
+				v, err := proto.Marshal(c)
+				m.must(err)
+				tx.Set(m.space.Checkpoint(m.mid, store.Versionstamp{0xff}), v)
+			}
+		}, "the ledger has 2 completions"},
+		{"sealed checkpoint changed", func(m *mixture) corruption {
+			return edit(m, m.first(m.space.Checkpoints(m.end)).Key, new(storagev1.Checkpoint), func(c *storagev1.Checkpoint) { c.Node = "someone" })
+		}, "not those that were sealed"},
+		{"seal lost", func(m *mixture) corruption {
+			return func(tx store.Tx) {
+				kv := m.first(m.space.Seals(m.end))
+				tx.Clear(kv.Key)
+				tx.Set(m.space.Seal(m.end, 2), kv.Value)
+			}
+		}, "not those that were sealed"},
+		{"tokens granted without a budget", func(m *mixture) corruption {
+			return edit(m, m.space.Grant(m.mid, "node-0"), new(storagev1.Grant), func(g *storagev1.Grant) { g.Tokens = 5 })
+		}, "no budget is set"},
+		{"more slots than the job's", func(m *mixture) corruption {
+			return edit(m, m.space.Grant(m.mid, "node-0"), new(storagev1.Grant), func(g *storagev1.Grant) { g.Slots = 65 })
+		}, "65 slots are granted, of 64"},
+		{"more tokens than the budget", func(m *mixture) corruption {
+			return func(tx store.Tx) {
+				v, err := proto.Marshal(&storagev1.Grant{Tokens: 10_001})
+				m.must(err)
+				tx.Set(m.space.Grant(m.end, "node-1"), v)
+			}
+		}, "of a budget of 10000"},
+		{"not listed to run", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Clear(m.space.Run("", m.mid)) }
+		}, "is listed to run: false"},
+		{"listed to run", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.Run("", m.end), []byte("0")) }
+		}, "is listed to run: true"},
+		{"a job to run that is not there", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.Run("", "nobody"), []byte("0")) }
+		}, "and does not"},
+		{"not listed by time", func(m *mixture) corruption { return m.clearFirst(m.space.RecentJobs()) }, "by its time"},
+		{"listed by another time", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.Recent(5, m.end), nil) }
+		}, "which is not there; clear the key"},
+		{"request of nothing", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.Idem("", "request-2"), []byte("nobody")) }
+		}, "which it did not submit"},
+		{"request lost", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Clear(m.space.Idem("", "request-1")) }
+		}, `leads to ""`},
+		{"submission of a dead node", func(m *mixture) corruption {
+			return func(tx store.Tx) {
+				v, err := proto.Marshal(&storagev1.Ingest{Node: "dead"})
+				m.must(err)
+				tx.Set(m.space.Ingest("job-x"), v)
+			}
+		}, "no sign of life"},
+		{"claim without a session", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.Held("nobody", "claim"), nil) }
+		}, "which is not there"},
+		{"record lost", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Clear(m.space.Job(m.mid)) }
+		}, "a record or a switch, but not both"},
+		{"switch lost", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Clear(m.space.Ctl(m.mid)) }
+		}, "a record and a switch"},
+		{"record behind the switch", func(m *mixture) corruption {
+			return edit(m, m.space.Job(m.end), new(storagev1.Job), func(r *storagev1.Job) { r.Status = 1 })
+		}, "the switch says"},
+		{"left of a job that was deleted", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.Skipped("nobody", 1), nil) }
+		}, "are left, and the job is not there"},
+		{"skipped document lost", func(m *mixture) corruption {
+			return edit(m, m.space.Job(m.end), new(storagev1.Job), func(r *storagev1.Job) { r.SkippedDocuments++ })
+		}, "listed as skipped"},
+		{"plan of no level", func(m *mixture) corruption {
+			return func(tx store.Tx) {
+				v, err := proto.Marshal(&storagev1.Plan{Level: 7, Units: 3, Planned: 1})
+				m.must(err)
+				tx.Set(m.space.Plan(m.end, 7), v)
+			}
+		}, "levels are planned"},
+		{"unknown key", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(append(m.space.Everything().Begin, 0x02, 'z', 0), []byte("x")) }
+		}, "nothing of this version"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			m := newMixture(t)
+			m.write(test.of(m))
+			var all []string
+			for _, f := range m.findings() {
+				all = append(all, f.Key+": "+f.Message)
+				if strings.Contains(f.Message, test.want) {
+					return
+				}
+			}
+			t.Errorf("no finding has %q:\n%s", test.want, strings.Join(all, "\n"))
+		})
+	}
+}

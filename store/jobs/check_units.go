@@ -1,0 +1,296 @@
+package jobs
+
+import (
+	"context"
+	"crypto/sha256"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// units checks every unit with its entries in the indexes, its claim and its
+// data, and sums them up.
+func (k *jobCheck) units(ctx context.Context) error {
+	var page []*storagev1.Unit
+	err := k.walk(ctx, k.id, k.keys.Units(k.id), pages(), func(l *look, pairs []store.KeyValue) error {
+		page = page[:0]
+		for _, kv := range pairs {
+			u := new(storagev1.Unit)
+			if !l.decode(kv.Key, kv.Value, u) {
+				continue
+			}
+			if string(kv.Key) != string(k.keys.Unit(k.id, mapreduce.UnitID(u.UnitId))) {
+				l.wrong(kv.Key, "the record says it is of unit %q", u.UnitId)
+				continue
+			}
+			page = append(page, u)
+		}
+		ctl, err := k.ctl(ctx, l, k.id)
+		if err != nil {
+			return err
+		}
+		around, err := k.around(ctx, l, page)
+		if err != nil {
+			return err
+		}
+		for i, u := range page {
+			around[i].check(l, k.id, ctl, u)
+		}
+		return nil
+	}, func() error {
+		for _, u := range page {
+			k.sums.unit(u)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return k.data(ctx)
+}
+
+// surroundings are what has to agree with a unit.
+type surroundings struct {
+	waits   [2]bool // in its queue, by class
+	delayed bool
+	failed  bool
+	order   []byte // the unit that has its place in the order
+	session bool
+	held    []byte
+}
+
+const perUnit = 7 // keys of one unit's surroundings
+
+func (k *jobCheck) around(ctx context.Context, l *look, units []*storagev1.Unit) ([]surroundings, error) {
+	ks := make([][]byte, 0, perUnit*len(units))
+	for _, u := range units {
+		name, shard := mapreduce.UnitID(u.UnitId), u.Queue.GetShard()
+		seq := keys.Seq(u.Level, u.Index)
+		ks = append(ks,
+			k.keys.Ready(k.id, shard, keys.ClassRequeued, seq), k.keys.Ready(k.id, shard, keys.ClassNew, seq),
+			k.keys.Delayed(k.id, name), k.keys.Failed(k.id, u.Level, name), k.keys.Order(k.id, u.Level, u.Index),
+			k.keys.Session(mapreduce.SessionID(u.Session)), k.keys.Held(mapreduce.SessionID(u.Session), u.Claim))
+	}
+	values, err := l.GetAll(ctx, ks)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]surroundings, len(units))
+	for i, u := range units {
+		v := values[perUnit*i:]
+		all[i] = surroundings{
+			waits:   [2]bool{string(v[0]) == u.UnitId, string(v[1]) == u.UnitId},
+			delayed: v[2] != nil, failed: v[3] != nil, order: v[4], session: v[5] != nil, held: v[6],
+		}
+	}
+	return all, nil
+}
+
+func (a *surroundings) check(l *look, id mapreduce.JobID, ctl *storagev1.Ctl, u *storagev1.Unit) {
+	key := l.keys.Unit(id, mapreduce.UnitID(u.UnitId))
+	state := mapreduce.UnitState(u.Status)
+	a.queued(l, key, ctl, u)
+	if (state == mapreduce.UnitFailed) != a.failed {
+		l.wrong(key, "unit %s is %s, and is listed as failed: %t", u.UnitId, state, a.failed)
+	}
+	if u.Level <= 0 && string(a.order) != u.UnitId {
+		l.wrong(key, "the place of unit %s in the order, level %d, index %d, holds %q", u.UnitId, u.Level, u.Index, a.order)
+	}
+	switch state {
+	case mapreduce.Pending, mapreduce.UnitFailed, mapreduce.UnitCancelled:
+	case mapreduce.Processing:
+		a.claimed(l, key, id, ctl, u)
+	case mapreduce.UnitComplete:
+		if u.Session != "" || u.Result == nil || u.Result.Attempt != u.Attempt {
+			l.wrong(key, "unit %s is complete with attempt %d, and has the result of attempt %d", u.UnitId, u.Attempt, u.Result.GetAttempt())
+		}
+	default:
+		l.wrong(key, "unit %s is in no state that a unit has: %d", u.UnitId, u.Status)
+	}
+	numbers(l, key, ctl, u)
+}
+
+// queued checks that a unit waits in one queue if it is pending, else in none.
+func (a *surroundings) queued(l *look, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
+	if ctl.Sweeping {
+		return // the queues of a cancelled job are cleared last
+	}
+	state, q := mapreduce.UnitState(u.Status), u.Queue
+	want := [3]bool{}
+	if state == mapreduce.Pending {
+		if q == nil || q.Class > keys.ClassDelayed || q.Seq != keys.Seq(u.Level, u.Index) {
+			l.wrong(key, "unit %s is pending, and does not say where it waits", u.UnitId)
+			return
+		}
+		want[q.Class] = true
+	}
+	if is := [3]bool{a.waits[0], a.waits[1], a.delayed}; is != want {
+		l.wrong(key, "unit %s is %s: it has to wait as (requeued, new, delayed) %v, and waits as %v; "+
+			"pause the job, and submit it again", u.UnitId, state, want, is)
+	}
+}
+
+// claimed checks that a unit being processed is held by a session that lives.
+func (a *surroundings) claimed(l *look, key []byte, id mapreduce.JobID, ctl *storagev1.Ctl, u *storagev1.Unit) {
+	if mapreduce.JobState(ctl.State) == mapreduce.JobCancelled {
+		return // its workers may have been told, and let go of it
+	}
+	if u.Session == "" || !a.session {
+		l.wrong(key, "unit %s is processed by session %q, which is not there; cancel and submit the job again", u.UnitId, u.Session)
+		return
+	}
+	var held storagev1.Held
+	if a.held != nil && !l.decode(l.keys.Held(mapreduce.SessionID(u.Session), u.Claim), a.held, &held) {
+		return
+	}
+	for _, h := range held.Units {
+		if h.Job == string(id) && h.Unit == u.UnitId && h.Attempt == u.Attempt {
+			return
+		}
+	}
+	l.wrong(key, "unit %s, attempt %d, is not in claim %q of session %q: when that is lost, it will not come back; "+
+		"cancel and submit the job again", u.UnitId, u.Attempt, u.Claim, u.Session)
+}
+
+// numbers checks a unit's counts and its place.
+func numbers(l *look, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
+	state := mapreduce.UnitState(u.Status)
+	if u.Attempt < 0 || u.Failures < 0 || u.Failures > u.Attempt || u.Kills < 0 || u.Kills > maxKills ||
+		(u.Attempt == 0 && (state == mapreduce.Processing || state == mapreduce.UnitComplete || state == mapreduce.UnitFailed)) {
+		l.wrong(key, "unit %s is %s with %d attempts, %d failures, %d lost workers", u.UnitId, state, u.Attempt, u.Failures, u.Kills)
+	}
+	if u.Reserved < 0 || u.Charged < 0 || u.TokensIn < 0 || u.TokensOut < 0 || u.CostMicros < 0 {
+		l.wrong(key, "unit %s has reserved %d, is charged %d, has spent %d and %d tokens, and %d cost: none can be negative",
+			u.UnitId, u.Reserved, u.Charged, u.TokensIn, u.TokensOut, u.CostMicros)
+	}
+	holds := state == mapreduce.Processing || (state == mapreduce.UnitCancelled && u.Session != "")
+	if u.Reserved > 0 && !holds {
+		l.wrong(key, "unit %s is %s, and %d tokens are reserved for it", u.UnitId, state, u.Reserved)
+	}
+	if u.Level > ctl.Level && u.Level > 0 && (u.Attempt > 0 || state == mapreduce.Processing) {
+		l.wrong(key, "unit %s of level %d was begun, while the job is at level %d", u.UnitId, u.Level, ctl.Level)
+	}
+	kinds := map[bool][]mapreduce.UnitKind{true: {mapreduce.KindReduce, mapreduce.KindFinal}, false: {mapreduce.KindMap, mapreduce.KindDirect}}
+	kind := mapreduce.UnitKind(u.Kind)
+	ok := kind == mapreduce.KindParse
+	if u.Level >= 0 {
+		ok = kind == kinds[u.Level > 0][0] || kind == kinds[u.Level > 0][1]
+	}
+	s := u.Source
+	if !ok || (u.Level <= 0) != (s != nil) || (u.Level > 0) != (u.Inputs != nil) {
+		l.wrong(key, "unit %s of level %d, a %s unit, has a source: %t, has inputs: %t", u.UnitId, u.Level, kind, s != nil, u.Inputs != nil)
+	}
+	if s != nil && !(0 <= s.Start && s.Start <= s.CoreStart && s.CoreStart <= s.CoreEnd && s.CoreEnd <= s.End &&
+		s.End <= s.Length && s.CharStart <= s.CharEnd && 0 <= s.ChunkIndex && s.ChunkIndex < max(1, s.Chunks)) {
+		l.wrong(key, "unit %s has bytes %d to %d of a text of %d, core %d to %d, chunk %d of %d",
+			u.UnitId, s.Start, s.End, s.Length, s.CoreStart, s.CoreEnd, s.ChunkIndex, s.Chunks)
+	}
+}
+
+// data checks the hash of every text and every result, one document and one
+// unit after the other.
+func (k *jobCheck) data(ctx context.Context) error {
+	var page []*storagev1.Unit
+	return k.walk(ctx, k.id, k.keys.Units(k.id), pages(), func(_ *look, pairs []store.KeyValue) error {
+		page = page[:0]
+		for _, kv := range pairs {
+			u := new(storagev1.Unit)
+			if decode(kv.Key, kv.Value, u) == nil { // else it was found before
+				page = append(page, u)
+			}
+		}
+		return nil
+	}, func() error {
+		for _, u := range page {
+			if err := k.dataOf(ctx, u); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (k *jobCheck) dataOf(ctx context.Context, u *storagev1.Unit) error {
+	if s := u.Source; s != nil && s.ChunkIndex == 0 {
+		err := k.hashed(ctx, u, k.keys.Blob(k.id, s.Sha256, 0, keys.MaxChunks), s.Length, s.Sha256, "text")
+		if err != nil {
+			return err
+		}
+		k.sums.texts++
+		k.sums.textBytes += s.Length
+	}
+	r := u.Result
+	if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || r == nil {
+		return nil
+	}
+	k.sums.results++
+	k.sums.resultBytes += r.Length
+	if r.Chunks == 0 {
+		return k.look(ctx, k.id, func(l *look) error {
+			if sum := sha256.Sum256(r.Inline); string(sum[:]) != string(r.Sha256) || r.Length != int64(len(r.Inline)) {
+				l.wrong(k.keys.Unit(k.id, mapreduce.UnitID(u.UnitId)), "the result of unit %s is not the one that was published: its hash differs", u.UnitId)
+			}
+			return nil
+		})
+	}
+	return k.hashed(ctx, u, k.keys.Result(k.id, mapreduce.UnitID(u.UnitId), r.Attempt), r.Length, r.Sha256, "result")
+}
+
+// hashed checks the chunks of r, and says so unless u has changed meanwhile.
+func (k *jobCheck) hashed(ctx context.Context, u *storagev1.Unit, r store.Range, length int64, want []byte, what string) error {
+	h := sha256.New()
+	got, next, broken := int64(0), int64(0), false
+	for more := true; more; {
+		var page []store.KeyValue
+		err := k.look(ctx, k.id, func(l *look) (err error) {
+			page, more, err = l.GetRange(ctx, r, store.RangeOptions{Limit: 16})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, kv := range page {
+			broken = broken || lastIndex(kv.Key, k.keys) != next || (got%store.ChunkSize != 0)
+			next++
+			got += int64(len(kv.Value))
+			h.Write(kv.Value)
+		}
+		if more = more && len(page) > 0; more {
+			r.Begin = store.Single(page[len(page)-1].Key).End
+		}
+	}
+	chunks := u.Result.GetChunks()
+	if what == "text" {
+		chunks = (length + store.ChunkSize - 1) / store.ChunkSize
+	}
+	if !broken && got == length && next == chunks && string(h.Sum(nil)) == string(want) {
+		return nil
+	}
+	return k.look(ctx, k.id, func(l *look) error {
+		now, err := k.unit(ctx, l, k.id, mapreduce.UnitID(u.UnitId))
+		if err != nil || now == nil || now.Attempt != u.Attempt || now.Status != u.Status {
+			return err
+		}
+		l.wrong(r.Begin, "the %s of unit %s is not what was stored: %d of %d bytes in %d of %d chunks, or its hash differs; "+
+			"submit the document again", what, u.UnitId, got, length, next, chunks)
+		return nil
+	})
+}
+
+// lastIndex returns the last element of the key of a chunk, or -1.
+func lastIndex(key []byte, space *keys.Space) int64 {
+	name, rest, err := space.Last(key)
+	if err != nil {
+		return -1
+	}
+	for range map[string]int{"result": 3, "blob": 2, "state": 2}[name] {
+		rest.Skip()
+	}
+	i := rest.Int()
+	if rest.Done() != nil {
+		return -1
+	}
+	return i
+}

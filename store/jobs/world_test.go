@@ -1,0 +1,398 @@
+package jobs_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/goleak"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/keys"
+	"github.com/coditect/mapreduce/store/pebble"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A failer is what *testing.T and *rapid.T have in common.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Logf(format string, args ...any)
+}
+
+func open(t testing.TB) store.Store {
+	t.Helper()
+	s, err := pebble.Open("store", pebble.Config{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// A world is a store with nodes that work on it.
+type world struct {
+	failer
+	ctx   context.Context
+	store store.Store
+	space *keys.Space
+	nodes []*jobs.Jobs
+	micro int64
+	made  int // jobs, claims and sessions so far
+}
+
+func newWorld(t failer, s store.Store, nodes int) *world {
+	w := &world{failer: t, ctx: context.Background(), store: s, space: keys.New(), micro: 1_700_000_000_000_000}
+	for i := range nodes {
+		w.nodes = append(w.nodes, jobs.New(store.NewDB(s, store.Config{MaxBackoff: time.Millisecond}), w.space,
+			mapreduce.NodeID(fmt.Sprintf("node-%d", i)), w.clock))
+	}
+	for _, n := range w.nodes {
+		w.must(n.Beat(w.ctx, 1))
+	}
+	return w
+}
+
+// clock never shows the same time twice.
+func (w *world) clock() time.Time {
+	w.micro++
+	return time.UnixMicro(w.micro)
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatalf("unexpected: %v", err)
+	}
+}
+
+func (w *world) name(kind string) string {
+	w.made++
+	return fmt.Sprintf("%s-%06d", kind, w.made)
+}
+
+// A document has an id, a text and a number of chunks.
+type document struct {
+	id     string
+	text   []byte
+	chunks int
+	parse  bool
+}
+
+func texts(n int) []document {
+	docs := make([]document, n)
+	for i := range docs {
+		docs[i] = document{id: fmt.Sprintf("doc-%05d", i), text: fmt.Appendf(nil, "text of document %d", i), chunks: 1}
+	}
+	return docs
+}
+
+const estimate = 10 // tokens of every map unit's first call
+
+// batch is what is staged of the n-th document.
+func batch(d document, n int64, shards int64) jobs.Batch {
+	var b jobs.Batch
+	sum := sha256.Sum256(d.text)
+	for i := 0; i*store.ChunkSize < len(d.text); i++ {
+		data := d.text[i*store.ChunkSize : min((i+1)*store.ChunkSize, len(d.text))]
+		b.Blobs = append(b.Blobs, jobs.BlobChunk{SHA256: sum[:], Index: int64(i), Data: data})
+	}
+	size := int64(len(d.text))
+	for i := range int64(d.chunks) {
+		from, to := size*i/int64(d.chunks), size*(i+1)/int64(d.chunks)
+		u := &storagev1.Unit{
+			UnitId: d.id, DocumentId: d.id, Kind: uint32(mapreduce.KindMap), Index: keys.MapIndex(n, i), Estimate: estimate,
+			Queue: &storagev1.Queue{Shard: n % shards},
+			Source: &storagev1.Source{
+				Sha256: sum[:], Length: size, Start: from, CoreStart: from, CoreEnd: to, End: to,
+				CharOffset: from, CharStart: from, CharEnd: to, ChunkIndex: i, Chunks: int64(d.chunks),
+			},
+		}
+		switch {
+		case d.parse:
+			u.UnitId, u.Level, u.Kind = string(mapreduce.ParseUnit(mapreduce.DocumentID(d.id))), -1, uint32(mapreduce.KindParse)
+			u.Source.CharEnd, u.Source.Chunks = 0, 1
+		case d.chunks > 1:
+			u.UnitId = string(mapreduce.ChunkUnit(mapreduce.DocumentID(d.id), int(i)))
+		}
+		b.Units = append(b.Units, u)
+	}
+	return b
+}
+
+func spec() *storagev1.Spec {
+	return jobs.StoredSpec(&mapreduce.JobSpec{
+		Pipeline: "extract", Provider: "scripted", Parallelism: 64, MaxAttempts: 3, ReduceBatchSize: 3, ReduceShare: 0.2,
+	})
+}
+
+// stage begins a submission and stages all of docs.
+func (w *world) stage(j *jobs.Jobs, id mapreduce.JobID, s *storagev1.Spec, shards int64, docs []document) (*jobs.Flip, error) {
+	if err := j.Begin(w.ctx, id, s); err != nil {
+		return nil, err
+	}
+	f := &jobs.Flip{Spec: s, Shards: shards}
+	for n, d := range docs {
+		b := batch(d, int64(n), shards)
+		if err := j.Stage(w.ctx, id, &b); err != nil {
+			return nil, err
+		}
+		f.Documents++
+		if d.parse {
+			f.Parse++
+			continue
+		}
+		f.Map += int64(len(b.Units))
+		f.Characters += int64(len(d.text))
+	}
+	return f, nil
+}
+
+// submit submits docs as a job.
+func (w *world) submit(j *jobs.Jobs, s *storagev1.Spec, docs []document) mapreduce.JobID {
+	w.Helper()
+	id := mapreduce.JobID(w.name("job"))
+	f, err := w.stage(j, id, s, 2, docs)
+	w.must(err)
+	won, err := j.Flip(w.ctx, id, f)
+	w.must(err)
+	return won
+}
+
+// A seat is a session that a node has bound.
+type seat struct {
+	id    mapreduce.SessionID
+	epoch int64
+}
+
+func (w *world) bind(j *jobs.Jobs, id mapreduce.SessionID, holding ...mapreduce.Held) (seat, *jobs.Binding) {
+	w.Helper()
+	epoch, _, err := j.Epoch(w.ctx, id)
+	w.must(err)
+	w.micro++
+	epoch = max(epoch, w.micro) + 1
+	b, err := j.Bind(w.ctx, &mapreduce.Hello{Session: id, Slots: 10, Holding: holding}, epoch)
+	w.must(err)
+	return seat{id, b.Epoch}, b
+}
+
+func (w *world) session(j *jobs.Jobs) seat {
+	w.Helper()
+	s, _ := w.bind(j, mapreduce.SessionID(w.name("session")))
+	return s
+}
+
+// waiting returns all units of a job that may be claimed.
+func (w *world) waiting(j *jobs.Jobs, id mapreduce.JobID) []jobs.Candidate {
+	w.Helper()
+	ctl, err := j.Ctl(w.ctx, id)
+	w.must(err)
+	var all []jobs.Candidate
+	for shard := range ctl.Shards {
+		for _, class := range []uint32{keys.ClassRequeued, keys.ClassNew} {
+			found, _, err := j.Scan(w.ctx, id, shard, class, 0, ctl.Level, 0)
+			w.must(err)
+			all = append(all, found...)
+		}
+	}
+	return all
+}
+
+func (w *world) turn(j *jobs.Jobs, t *jobs.Turn) *jobs.TurnResult {
+	w.Helper()
+	res, err := j.Turn(w.ctx, t)
+	w.must(err)
+	return res
+}
+
+// claim claims up to n units of a job for a session.
+func (w *world) claim(j *jobs.Jobs, id mapreduce.JobID, s seat, n int) []*storagev1.Unit {
+	w.Helper()
+	res := w.turn(j, &jobs.Turn{Job: id, Claim: w.claimOf(j, id, s, n)})
+	var units []*storagev1.Unit
+	for _, c := range res.Claimed {
+		units = append(units, c.Unit)
+	}
+	return units
+}
+
+func (w *world) claimOf(j *jobs.Jobs, id mapreduce.JobID, s seat, n int) *jobs.Claim {
+	return &jobs.Claim{
+		ID: w.name("claim"), Seats: []jobs.Seat{{Session: s.id, Epoch: s.epoch, Slots: n}}, Candidates: w.waiting(j, id),
+	}
+}
+
+func done(id mapreduce.JobID, u *storagev1.Unit) *mapreduce.Report {
+	return &mapreduce.Report{
+		Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Outcome: mapreduce.Done,
+		Output: []byte("result of " + u.UnitId), Size: 5, Tokens: mapreduce.Tokens{In: 4, Out: 2}, CostMicros: 7,
+	}
+}
+
+func errored(id mapreduce.JobID, u *storagev1.Unit, class mapreduce.FailureClass) *mapreduce.Report {
+	return &mapreduce.Report{
+		Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Outcome: mapreduce.Errored,
+		Class: class, Errors: []string{"it broke"}, Tokens: mapreduce.Tokens{In: 3},
+	}
+}
+
+func returned(id mapreduce.JobID, u *storagev1.Unit) *mapreduce.Report {
+	return &mapreduce.Report{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Outcome: mapreduce.Returned}
+}
+
+// report takes a report, alone in its turn.
+func (w *world) report(j *jobs.Jobs, r *mapreduce.Report) jobs.Settled {
+	w.Helper()
+	return w.turn(j, &jobs.Turn{Job: r.Job, Reports: []jobs.TurnReport{{Report: r, Jitter: 0.5}}}).Verdicts[0]
+}
+
+// advance plans the next level of a job whose level has ended, or ends the job.
+// It reports whether anything was to be done.
+func (w *world) advance(j *jobs.Jobs, id mapreduce.JobID) bool {
+	w.Helper()
+	s, err := j.LevelStatus(w.ctx, id)
+	w.must(err)
+	if !s.State.Running() || !s.Ended() {
+		return false
+	}
+	switch {
+	case s.Level < 0:
+		w.must(j.PlantParsed(w.ctx, id, s.Epoch, w.plant(j, id)))
+	case s.Completed == 0:
+		w.must(j.Fail(w.ctx, id, "all failed"))
+	case s.Final:
+		w.must(j.Complete(w.ctx, id, s.Epoch))
+	default:
+		next := nextOf(s)
+		for finished := false; !finished; {
+			finished, err = j.PlanStep(w.ctx, id, next)
+			w.must(err)
+		}
+	}
+	return true
+}
+
+// plant returns the map unit of a parsed document: its text is what the parse
+// unit returned.
+func (w *world) plant(j *jobs.Jobs, id mapreduce.JobID) func(context.Context, *storagev1.Unit) ([]jobs.Batch, error) {
+	return func(ctx context.Context, u *storagev1.Unit) ([]jobs.Batch, error) {
+		text, err := j.Output(ctx, id, u)
+		if err != nil {
+			return nil, err
+		}
+		return []jobs.Batch{batch(document{id: u.DocumentId, text: text, chunks: 1}, u.Index>>20, 2)}, nil
+	}
+}
+
+func nextOf(s *jobs.LevelStatus) jobs.Next {
+	next := jobs.Next{Epoch: s.Epoch, Level: s.Level + 1, Units: 1}
+	if s.Units > 3 {
+		next.Group, next.Units = 3, (s.Units+2)/3
+	}
+	return next
+}
+
+// run takes a job to its end on one node.
+func (w *world) run(j *jobs.Jobs, id mapreduce.JobID) {
+	w.Helper()
+	s := w.session(j)
+	for range 100 {
+		for {
+			units := w.claim(j, id, s, 50)
+			if len(units) == 0 {
+				break
+			}
+			t := &jobs.Turn{Job: id, Release: []jobs.HeldID{{Session: s.id, Claim: units[0].Claim}}}
+			for _, u := range units {
+				t.Reports = append(t.Reports, jobs.TurnReport{Report: done(id, u)})
+			}
+			w.turn(j, t)
+		}
+		if !w.advance(j, id) {
+			return
+		}
+	}
+	w.Fatalf("job %s does not end", id)
+}
+
+// findings are what a check finds wrong.
+func (w *world) findings() []mapreduce.Finding {
+	w.Helper()
+	var wrong []mapreduce.Finding
+	w.must(w.nodes[0].Check(w.ctx, func(f mapreduce.Finding) error {
+		if f.Severity == mapreduce.Wrong {
+			wrong = append(wrong, f)
+		}
+		return nil
+	}))
+	return wrong
+}
+
+func (w *world) healthy() {
+	w.Helper()
+	for i, f := range w.findings() {
+		if i == 10 {
+			break
+		}
+		w.Errorf("check: %s %s: %s", f.Job, f.Key, f.Message)
+	}
+}
+
+func (w *world) job(id mapreduce.JobID) *mapreduce.Job {
+	w.Helper()
+	job, err := w.nodes[0].Job(w.ctx, id)
+	w.must(err)
+	return job
+}
+
+func (w *world) unit(id mapreduce.JobID, u string) *storagev1.Unit {
+	w.Helper()
+	unit, err := w.nodes[0].Unit(w.ctx, id, mapreduce.UnitID(u))
+	w.must(err)
+	return unit
+}
+
+// write changes the store behind everyone's back.
+func (w *world) write(fn func(tx store.Tx)) {
+	w.Helper()
+	for {
+		tx, err := w.store.Begin(w.ctx)
+		w.must(err)
+		fn(tx)
+		err = tx.Commit(w.ctx)
+		tx.Discard()
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			w.must(err)
+		}
+	}
+}
+
+// all returns every pair of the installation.
+func (w *world) all() []store.KeyValue {
+	w.Helper()
+	tx, err := w.store.Begin(w.ctx)
+	w.must(err)
+	defer tx.Discard()
+	pairs, _, err := tx.GetRange(w.ctx, w.space.Everything(), store.RangeOptions{})
+	w.must(err)
+	return pairs
+}
+
+func little(n int64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(n)) }
