@@ -303,8 +303,7 @@ func TestErrors(t *testing.T) {
 			if diff := cmp.Diff(tt.want, strings.Split(err.Error(), "\n")); diff != "" {
 				t.Errorf("errors (-want +got):\n%s", diff)
 			}
-			var one *schema.Error
-			if !errors.As(err, &one) {
+			if _, ok := errors.AsType[*schema.Error](err); !ok {
 				t.Errorf("%T holds no *schema.Error", err)
 			}
 		})

@@ -114,8 +114,8 @@ func (r *reader) gather(v *view, n *node, path string, depth int) {
 		}
 	}
 	for _, key := range []string{"anyOf", "oneOf"} {
-		if any := n.get(key); any != nil && any.kind == nodeList {
-			r.alternative(v, n, any, join(path, key), depth)
+		if list := n.get(key); list != nil && list.kind == nodeList {
+			r.alternative(v, n, list, join(path, key), depth)
 		}
 	}
 }

@@ -108,8 +108,8 @@ type Property struct {
 
 // Hints steer the rules provider and the typed merge.
 type Hints struct {
-	Labels  []string // words that stand before the value or on the line above
-	Pattern string   // regular expression (RE2); the group "value" if named, else the match
+	Labels  []string // words that stand before the value or on the line above, the best first
+	Pattern string   // regular expression (RE2); the group "value" if it took part, else the match
 	Lines   *Lines   // where to look
 	Values  []Value  // canonical values and the phrases that mean them
 	Pick    Pick     // which of several matches
@@ -134,8 +134,8 @@ type Value struct {
 // Pick chooses among several matches in one document.
 type Pick string
 
-// The ways to pick. The zero value leaves the choice to the extractor: the best
-// match for scalars, all matches for arrays.
+// The ways to pick. The zero value leaves the choice to the extractor: for scalars
+// the value at the best label, or the longest phrase; for arrays all matches.
 const (
 	PickFirst   Pick = "first"
 	PickLast    Pick = "last"

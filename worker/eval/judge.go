@@ -53,9 +53,7 @@ func flat(prefix string, values map[string]any) map[string]any {
 	out := map[string]any{}
 	for name, v := range values {
 		if inner, ok := v.(map[string]any); ok {
-			for path, v := range flat(prefix+name+".", inner) {
-				out[path] = v
-			}
+			maps.Copy(out, flat(prefix+name+".", inner))
 			continue
 		}
 		out[prefix+name] = v
@@ -143,7 +141,7 @@ func (j judge) values(record map[string]any) []string {
 		return nil
 	}
 	if j.p.Type != schema.Array {
-		if s := comparable(j.p, v); s != "" {
+		if s := comparison(j.p, v); s != "" {
 			return []string{s}
 		}
 		return nil
@@ -154,7 +152,7 @@ func (j judge) values(record map[string]any) []string {
 	}
 	out := make([]string, 0, len(list))
 	for _, item := range list {
-		if s := comparable(j.p.Items, item); s != "" {
+		if s := comparison(j.p.Items, item); s != "" {
 			out = append(out, s)
 		}
 	}
@@ -179,10 +177,10 @@ func at(record map[string]any, path string) any {
 	return nil
 }
 
-// comparable returns a text that is equal for values that are counted as equal.
+// comparison returns a text that is equal for values that are counted as equal.
 // A value that is not of the field's type is compared as text, so it is wrong
 // unless the truth says the same.
-func comparable(p *schema.Property, v any) string {
+func comparison(p *schema.Property, v any) string {
 	if v == nil {
 		return ""
 	}
