@@ -55,7 +55,7 @@ func agents(ledger string) (map[string]agent.Agent, error) {
 		script.Ledger = l
 	}
 	return map[string]agent.Agent{
-		"rules":          rules,
+		rulesProvider:    rules,
 		scriptedProvider: script,
 	}, nil
 }
@@ -72,6 +72,20 @@ func scriptedOutput(rules agent.Agent) func(*agent.Task, scripted.Payload) []byt
 		}
 		return fmt.Appendf(nil, "%+v", p)
 	}
+}
+
+// rulesProvider finds values by the hints of the schema.
+const rulesProvider = "rules"
+
+// prefetch returns how many units a worker with so many slots holds beside those
+// that run. Units of the rules are over in less time than it takes to claim the
+// next; those of others take seconds, and what waits behind them could run
+// elsewhere, or be of another job.
+func prefetch(provider string, slots int) int {
+	if provider == rulesProvider {
+		return min(max(4*slots, 16), 256)
+	}
+	return 1
 }
 
 // names lists those that help speaks of.

@@ -113,10 +113,12 @@ func flagOf(field string) string {
 	return "--" + strings.ReplaceAll(field, "_", "-")
 }
 
-// cause returns err, or why ctx has ended if that is the reason.
+// cause returns err, or why ctx has ended if that is the reason. What was said
+// about it already stays.
 func cause(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
+	var exit *exitError
+	if err == nil || ctx.Err() == nil || errors.As(err, &exit) {
+		return err
 	}
-	return err
+	return context.Cause(ctx)
 }

@@ -84,7 +84,7 @@ func (r *runner) run(cmd *cobra.Command, detach bool) error {
 		return err
 	}
 	return r.with(ctx, func() error {
-		if err := r.s.work(spec.Parallelism); err != nil {
+		if err := r.s.work(&spec); err != nil {
 			return err
 		}
 		job, err := r.submit(ctx, spec, in)
@@ -147,7 +147,7 @@ func (r *runner) submit(ctx context.Context, spec mapreduce.JobSpec, in input.Co
 			r.s.meter.Note("job %s", job.ID)
 			return job, nil
 		case ctx.Err() != nil:
-			return nil, fmt.Errorf("%w: nothing was submitted", context.Cause(ctx))
+			return nil, &exitError{code: exitInterrupted, err: errors.New("interrupted: nothing was submitted")}
 		case errs.KindOf(err) != errs.Unavailable || try == submitTries || !in.Again():
 			return nil, err
 		}
@@ -217,7 +217,8 @@ func (r *runner) write(ctx context.Context, id mapreduce.JobID) (string, error) 
 
 // unwritten says that a job is complete although its results were not written.
 func (r *runner) unwritten(ctx context.Context, id mapreduce.JobID, err error) error {
-	return fmt.Errorf("%w\nthe job is complete; write its results with `%s`", cause(ctx, err), r.command("result", id))
+	err = cause(ctx, err)
+	return &exitError{code: codeOf(err), err: fmt.Errorf("%s\nthe job is complete; its results are written by\n%s", message(err), r.command("result", id))}
 }
 
 // interrupted says how a job goes on.
@@ -302,7 +303,7 @@ func (r *runner) resume(cmd *cobra.Command, name string, how mapreduce.Resume) e
 		if err := r.app.knows(job.Spec.Provider); err != nil {
 			return err
 		}
-		if err := r.s.work(job.Spec.Parallelism); err != nil {
+		if err := r.s.work(&job.Spec); err != nil {
 			return err
 		}
 		if _, err := r.s.ResumeJob(ctx, id, how); err != nil {

@@ -21,6 +21,10 @@ import (
 // stop.
 const drainWait = 25 * time.Second
 
+// aheadOf returns how many units a worker for jobs of all kinds holds beside
+// those that run.
+func aheadOf(slots int) int { return max(1, slots/4) }
+
 // serveOptions are the flags of serve.
 type serveOptions struct {
 	listen   string
@@ -89,7 +93,7 @@ func (a *app) serveNode(ctx context.Context, node *embedded.Node, o serveOptions
 	}
 	node.Serve(l)
 	if o.workers > 0 {
-		if err := node.Work(o.workers); err != nil {
+		if err := node.Work(o.workers, aheadOf(o.workers)); err != nil {
 			return err
 		}
 	}
@@ -160,7 +164,7 @@ func (a *app) workUntil(ctx context.Context, servers []string, slots int) (err e
 	}
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
 	c := worker.Config{
-		Version: versionOf(), Agents: all, Slots: slots, Prefetch: embedded.Prefetch(slots) / 4, Logger: log, DrainTimeout: drainWait,
+		Version: versionOf(), Agents: all, Slots: slots, Prefetch: aheadOf(slots), Logger: log, DrainTimeout: drainWait,
 	}
 	for _, target := range servers {
 		conn, err := client.Dial(target, client.Config{})

@@ -32,6 +32,7 @@ type session struct {
 	node  *embedded.Node // this process's own; else nil
 	conn  *client.Client // of another process; else nil
 	slots int            // of a worker in this process; 0 for none yet
+	ahead int            // units that it holds beside those that run
 }
 
 // connect returns a session, which must be closed.
@@ -84,16 +85,21 @@ func (s *session) begin(ctx context.Context) error {
 	if err := s.node.Listen(); err != nil {
 		return errors.Join(err, s.Close())
 	}
-	return s.work(s.slots)
+	return s.workers()
 }
 
-// work runs units in this process if the service is its own, so many at once.
-func (s *session) work(slots int) error {
-	s.slots = slots
-	if s.node == nil || slots == 0 {
+// work runs units in this process if the service is its own, as a job needs it.
+func (s *session) work(spec *mapreduce.JobSpec) error {
+	s.slots, s.ahead = spec.Parallelism, prefetch(spec.Provider, spec.Parallelism)
+	return s.workers()
+}
+
+// workers starts the worker that was asked for.
+func (s *session) workers() error {
+	if s.node == nil || s.slots == 0 {
 		return nil
 	}
-	return s.node.Work(slots)
+	return s.node.Work(s.slots, s.ahead)
 }
 
 // remote reports whether the service is a server's.

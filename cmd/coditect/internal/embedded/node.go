@@ -136,15 +136,11 @@ func (n *Node) Start(ctx context.Context) error {
 	}
 }
 
-// Prefetch returns how many units a worker with so many slots holds beside those
-// that it runs. They cost little here: units come and go without a network, and
-// die with the process that also claimed them.
-func Prefetch(slots int) int { return min(max(4*slots, 16), 256) }
-
-// Work runs units in this process, so many at once.
-func (n *Node) Work(slots int) error {
+// Work runs units in this process: so many at once, and so many held beside
+// them.
+func (n *Node) Work(slots, prefetch int) error {
 	w, err := worker.New(worker.Config{
-		Version: n.config.Version, Agents: n.config.Agents, Slots: slots, Prefetch: Prefetch(slots),
+		Version: n.config.Version, Agents: n.config.Agents, Slots: slots, Prefetch: prefetch,
 		Embedded: true, Logger: n.config.Logger, DrainTimeout: n.config.Drain, Grace: time.Second,
 		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return n.Connect(ctx) }},
 	})
