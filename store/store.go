@@ -120,7 +120,8 @@ type Tx interface {
 	// commit. Until then the key cannot be read (ErrUnreadable).
 	SetVersionstampedKey(key []byte, offset int, value []byte)
 
-	// AddReadConflict makes Commit fail as if r had been read serializably.
+	// AddReadConflict makes Commit fail as if r had been read serializably
+	// now: what this transaction has written itself adds no conflict.
 	AddReadConflict(r Range)
 
 	// AddWriteConflict makes later commits fail that read in r, as if r had

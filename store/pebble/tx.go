@@ -100,7 +100,8 @@ func (t *tx) write(o op) {
 	}
 }
 
-// AddReadConflict makes Commit fail as if r had been read.
+// AddReadConflict makes Commit fail as if r had been read: what the transaction
+// has written itself adds no conflict.
 func (t *tx) AddReadConflict(r store.Range) {
 	if t.ended || bytes.Compare(r.Begin, r.End) >= 0 {
 		return
@@ -112,7 +113,7 @@ func (t *tx) AddReadConflict(r store.Range) {
 		return
 	}
 	defer t.store.leave()
-	t.readRange(r)
+	t.writes.foreign(r, t.readRange)
 }
 
 // AddWriteConflict makes later commits fail that read in r.

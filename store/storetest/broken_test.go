@@ -141,9 +141,10 @@ func (tx checkedSnapshots) Snapshot() store.Reader { return tx.Tx }
 
 type ownConflicts struct{ store.Tx }
 
-func (tx ownConflicts) Get(ctx context.Context, key []byte) ([]byte, error) {
+// Set conflicts before it writes: afterwards the key is the transaction's own.
+func (tx ownConflicts) Set(key, value []byte) {
 	tx.AddReadConflict(store.Single(key))
-	return tx.Tx.Get(ctx, key)
+	tx.Tx.Set(key, value)
 }
 
 type blindAdds struct {

@@ -99,8 +99,7 @@ func (t *tx) SetVersionstampedKey(key []byte, offset int, value []byte) {
 func (t *tx) AddReadConflict(r store.Range) {
 	if !empty(r) {
 		t.checkRange(r)
-		t.reads = append(t.reads, r)
-		t.size += len(r.Begin) + len(r.End)
+		t.addRead(r)
 	}
 }
 

@@ -1,0 +1,180 @@
+//go:build fdb
+
+package fdb
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/apple/foundationdb/bindings/go/src/fdb"
+
+	"github.com/coditect/mapreduce/store"
+)
+
+// A Store is a FoundationDB cluster.
+type Store struct {
+	db fdb.Database
+
+	mu      sync.Mutex // guards the variables below
+	closed  bool
+	watches sync.WaitGroup
+	ended   chan struct{} // closed by Close
+}
+
+var _ store.Store = (*Store)(nil)
+
+// The network of FoundationDB's client runs once in a process, for all stores.
+var network struct {
+	once sync.Once
+	err  error
+}
+
+// Open connects to the cluster that a cluster file names. These things might
+// happen:
+//  1. a store, once the cluster has answered;
+//  2. an error that names what is wrong with the file, or with the client
+//     library;
+//  3. an error that names the coordinators, none of which led to an answer
+//     within the time-out.
+func Open(clusterFile string, c Config) (store.Store, error) {
+	text, err := os.ReadFile(clusterFile)
+	if err != nil {
+		return nil, fmt.Errorf("store/fdb: cluster file: %w", err)
+	}
+	network.once.Do(func() { network.err = fdb.APIVersion(APIVersion) })
+	if network.err != nil {
+		return nil, fmt.Errorf("store/fdb: the client library does not speak API version %d (release 7.3): %w", APIVersion, network.err)
+	}
+	db, err := fdb.OpenDatabase(clusterFile)
+	if err != nil {
+		return nil, fmt.Errorf("store/fdb: cluster file %s: %w", clusterFile, err)
+	}
+	s := &Store{db: db, ended: make(chan struct{})}
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = defaultConnectTimeout
+	}
+	if err := s.ping(c.ConnectTimeout); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("store/fdb: the cluster of %s did not answer within %v; its coordinators are %s: %w",
+			clusterFile, c.ConnectTimeout, coordinators(string(text)), err)
+	}
+	return s, nil
+}
+
+// ping waits until the cluster hands out a read version.
+func (s *Store) ping(timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	t, err := s.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer t.Discard()
+	_, err = t.ReadVersion(ctx)
+	return err
+}
+
+// coordinators returns the addresses in a cluster file's text:
+// description:id@address,address,…
+func coordinators(text string) string {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if _, addresses, ok := strings.Cut(line, "@"); ok {
+			return addresses
+		}
+	}
+	return "not named there"
+}
+
+// Begin implements store.Store.
+func (s *Store) Begin(context.Context) (store.Tx, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, store.ErrClosed
+	}
+	t, err := s.db.CreateTransaction()
+	if err != nil {
+		return nil, mapped(err)
+	}
+	return &tx{store: s, t: t}, nil
+}
+
+// Watch implements store.Store. The watch has a transaction of its own, because
+// arming one adds a read conflict.
+func (s *Store) Watch(ctx context.Context, key []byte) (<-chan struct{}, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, store.ErrClosed
+	}
+	t, err := s.db.CreateTransaction()
+	if err != nil {
+		return nil, mapped(err)
+	}
+	armed := t.Watch(fdb.Key(key))
+	stop := context.AfterFunc(ctx, t.Cancel)
+	// Reading the value first makes the watch wait for a change of what is there
+	// now, whenever the cluster gets to arming it.
+	if _, err = t.Snapshot().Get(fdb.Key(key)).Get(); err == nil {
+		err = t.Commit().Get()
+	}
+	stop()
+	if err != nil {
+		armed.Cancel()
+		return nil, ended(ctx, mapped(err))
+	}
+	fired := make(chan struct{})
+	s.watches.Go(func() { s.wait(ctx, armed, fired) })
+	return fired, nil
+}
+
+// wait closes fired when the watch fires, is lost, or is not wanted any more.
+func (s *Store) wait(ctx context.Context, armed fdb.FutureNil, fired chan struct{}) {
+	defer close(fired)
+	done := make(chan struct{})
+	go func() { // ends when the watch does, which Cancel makes it
+		armed.BlockUntilReady()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		armed.Cancel()
+		<-done
+	case <-s.ended:
+		armed.Cancel()
+		<-done
+	}
+}
+
+func (s *Store) isClosed() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// Close implements store.Store.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	close(s.ended)
+	s.mu.Unlock()
+	s.watches.Wait()
+	s.db.Close()
+	return nil
+}
