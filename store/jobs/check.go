@@ -241,6 +241,12 @@ func (s *standingOf) finished() bool {
 	return mapreduce.JobState(s.ctl.State) == mapreduce.JobComplete && !s.ctl.Resuming
 }
 
+// listed reports whether a job has to be listed to run: it may make claims, or
+// a cancel has units left to end.
+func listed(ctl *storagev1.Ctl) bool {
+	return mapreduce.JobState(ctl.State).Running() || ctl.Sweeping
+}
+
 // standing reads where the job stands, and with first checks what has to agree
 // with its switch. It returns nil if the job is gone.
 func (k *jobCheck) standing(ctx context.Context, first bool) (*standingOf, error) {
@@ -299,7 +305,7 @@ func (k *jobCheck) switches(ctx context.Context, l *look, s *standingOf) error {
 	if rec.TotalUnits != totalUnits(ctl) && !ctl.Resuming {
 		l.wrong(k.keys.Job(k.id), "the record says %d units, the switch %d", rec.TotalUnits, totalUnits(ctl))
 	}
-	if state.Running() != (values[0] != nil) {
+	if listed(ctl) != (values[0] != nil) {
 		l.wrong(run, "the job is %s, and is listed to run: %t; pause and resume it", state, values[0] != nil)
 	}
 	if values[0] != nil && string(values[0]) != fmt.Sprint(ctl.Priority) {

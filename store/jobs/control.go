@@ -33,11 +33,12 @@ func (j *Jobs) change(ctx context.Context, s failpoint.Step, id mapreduce.JobID,
 func (j *Jobs) turnCtl(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, message string) error {
 	ctl.Epoch++
 	ctl.UpdatedAtMicros = j.micros()
-	state := mapreduce.JobState(ctl.State)
-	if state.Running() {
+	if mapreduce.JobState(ctl.State).Running() {
 		ctl.Phase = ctl.State
+	}
+	if listed(ctl) { // also the job that was paused: a cancel that is not done has to be seen to
 		j.setRun(tx, id, ctl)
-	} else if !ctl.Sweeping { // a cancel that is not done has to be seen to
+	} else {
 		tx.Clear(j.keys.Run(mapreduce.TenantID(ctl.Tenant), id))
 	}
 	tx.Set(j.keys.Ctl(id), encode(ctl))
