@@ -7,9 +7,10 @@ SHELL := /bin/bash
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-# What to run, e.g. make bench PKG=./store/pebble BENCH=Commit
+# What to run, e.g. make microbench PKG=./store/pebble BENCH=Commit
 PKG      ?= ./...
 BENCH    ?= .
+FIGURES  ?= .
 FUZZTIME ?= 10s
 TRIALS   ?= 200
 
@@ -55,7 +56,11 @@ check-generated: $(BUF) ## fail if generated code is stale
 		|| { echo 'generated code is stale: run make generate' >&2; exit 1; }
 
 .PHONY: bench
-bench: ## run benchmarks: BENCH=pattern PKG=package
+bench: ## measure how fast it is, beside goals and ceilings: FIGURES=pattern
+	CGO_ENABLED=0 go run ./deploy/bench -run '$(FIGURES)'
+
+.PHONY: microbench
+microbench: ## run the benchmarks of packages: BENCH=pattern PKG=package
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m $(PKG)
 
 .PHONY: soak

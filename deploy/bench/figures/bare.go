@@ -1,0 +1,354 @@
+package figures
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	pebbledb "github.com/cockroachdb/pebble/v2"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/keys"
+	"github.com/coditect/mapreduce/store/pebble"
+)
+
+// batch is how many units a bare transaction finishes and claims: what 64 busy
+// slots make of it in the service.
+const batch = 64
+
+// A bare store is written as the service writes it, transaction for transaction
+// and key for key, with values of the same sizes, and by nothing else: no
+// protobuf, no gRPC, no scheduling, no worker. It is the ceiling of what can be
+// built on the store.
+type bare struct {
+	*store.DB
+	space *keys.Space
+	job   mapreduce.JobID
+	text  []byte
+
+	pending, claimed, done, held, checkpoint []byte // values
+}
+
+func newBare(s store.Store, output int) *bare {
+	source := &storagev1.Source{
+		Sha256: make([]byte, 32), Length: textBytes, End: textBytes, CoreEnd: textBytes, CharEnd: textBytes, Chunks: 1,
+	}
+	u := &storagev1.Unit{
+		UnitId: bareUnit(0), DocumentId: bareUnit(0), Kind: uint32(mapreduce.KindMap), Index: keys.MapIndex(500_000, 0),
+		Status: uint32(mapreduce.Pending), Source: source, Queue: &storagev1.Queue{Class: keys.ClassNew, Seq: 1 << 40},
+	}
+	b := &bare{DB: store.NewDB(s, store.Config{}), space: keys.New(), job: "mr_20250101_aaaaaa", text: make([]byte, textBytes)}
+	b.pending = mustEncode(u)
+	u.Attempt, u.Session, u.Claim, u.Node = 1, "w_ABCDEFGHIJKLMNOPQRSTUVWXYZ", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "node-12345-1"
+	b.claimed = mustEncode(u)
+	u.Session, u.Claim = "", ""
+	u.Result = &storagev1.Result{Attempt: 1, Inline: make([]byte, output), Length: int64(output), Sha256: make([]byte, 32), Size: 512}
+	b.done = mustEncode(u)
+	held, ended := &storagev1.Held{}, &storagev1.Checkpoint{Node: "node-12345-1", TimestampMicros: 1 << 50}
+	for range batch {
+		held.Units = append(held.Units, &storagev1.HeldUnit{Job: string(b.job), Unit: u.UnitId, Attempt: 1})
+		ended.CompletedUnits = append(ended.CompletedUnits, &storagev1.Outcome{Unit: u.UnitId, Attempt: 1, Sha256: make([]byte, 32)})
+	}
+	b.held, b.checkpoint = mustEncode(held), mustEncode(ended)
+	return b
+}
+
+func mustEncode(m proto.Message) []byte {
+	b, err := proto.Marshal(m)
+	if err != nil {
+		panic("figures: " + err.Error()) // of messages made here
+	}
+	return b
+}
+
+func bareUnit(n int) string { return fmt.Sprintf("document-%07d.txt", n) }
+
+func (b *bare) unit(n int) []byte { return b.space.Unit(b.job, mapreduce.UnitID(bareUnit(n))) }
+
+func (b *bare) ready(n int) []byte {
+	return b.space.Ready(b.job, 0, keys.ClassNew, keys.Seq(0, keys.MapIndex(int64(n), 0)))
+}
+
+// blob is the key of a unit's text, as scattered as its hash.
+func (b *bare) blob(n int) []byte {
+	r := draws(uint64(n))
+	sha := make([]byte, 32)
+	for i := range sha {
+		sha[i] = byte(r.Uint32())
+	}
+	return b.space.BlobChunk(b.job, sha, 0)
+}
+
+// stage writes n units as a submission does, and returns how long it took.
+func (b *bare) stage(ctx context.Context, n int) (time.Duration, error) {
+	const step = 500
+	start := time.Now()
+	for from := 0; from < n; from += step {
+		to := min(from+step, n)
+		err := b.Update(ctx, func(tx store.Tx) error {
+			if _, err := tx.Get(ctx, b.space.Ingest(b.job)); err != nil {
+				return err
+			}
+			ks := make([][]byte, 0, step)
+			for i := from; i < to; i++ {
+				ks = append(ks, b.unit(i))
+			}
+			if _, err := tx.GetAll(ctx, ks); err != nil {
+				return err
+			}
+			for i := from; i < to; i++ {
+				tx.Set(ks[i-from], b.pending)
+				tx.Set(b.ready(i), []byte(bareUnit(i)))
+				tx.Set(b.space.Order(b.job, 0, keys.MapIndex(int64(i), 0)), []byte(bareUnit(i)))
+				tx.Set(b.blob(i), b.text)
+			}
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(start), nil
+}
+
+// turns claims and finishes the n units that were staged, in two lanes, and
+// returns how long it took.
+func (b *bare) turns(ctx context.Context, n int) (time.Duration, error) {
+	var next atomic.Int64
+	var lanes sync.WaitGroup
+	errs := make(chan error, 2)
+	start := time.Now()
+	for lane := range cap(errs) {
+		lanes.Go(func() { errs <- b.lane(ctx, lane, n, &next) })
+	}
+	lanes.Wait()
+	for range cap(errs) {
+		if err := <-errs; err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(start), nil
+}
+
+// lane makes turns: each finishes what the one before it claimed.
+func (b *bare) lane(ctx context.Context, lane, n int, next *atomic.Int64) error {
+	var before, now []int
+	for turn := 0; ; turn++ {
+		first := int(next.Add(batch)) - batch
+		before, now = now, before[:0]
+		for i := first; i < min(first+batch, n); i++ {
+			now = append(now, i)
+		}
+		if len(before)+len(now) == 0 {
+			return nil
+		}
+		if err := b.turn(ctx, lane, turn, before, now); err != nil {
+			return err
+		}
+		if err := b.texts(ctx, now); err != nil {
+			return err
+		}
+	}
+}
+
+func (b *bare) turn(ctx context.Context, lane, turn int, finish, claim []int) error {
+	session := mapreduce.SessionID(fmt.Sprintf("w_%d", lane))
+	held := func(turn int) []byte { return b.space.Held(session, fmt.Sprintf("ABCDEFGHIJKLMNOPQRST%06d", turn)) }
+	return b.Update(ctx, func(tx store.Tx) error {
+		queue := store.Range{Begin: b.ready(0), End: b.ready(1 << 30)}
+		if len(claim) > 0 {
+			queue.Begin = b.ready(claim[0])
+		}
+		if _, _, err := tx.Snapshot().GetRange(ctx, queue, store.RangeOptions{Limit: batch}); err != nil {
+			return err
+		}
+		ks := [][]byte{b.space.Ctl(b.job), b.space.Session(session), held(turn)}
+		for _, i := range finish {
+			ks = append(ks, b.unit(i))
+		}
+		if _, err := tx.GetAll(ctx, ks); err != nil {
+			return err
+		}
+		claimed := make([][]byte, len(claim))
+		for k, i := range claim {
+			claimed[k] = b.unit(i)
+		}
+		if _, err := tx.GetAll(ctx, claimed); err != nil {
+			return err
+		}
+		for k := range finish {
+			tx.Set(ks[3+k], b.done)
+		}
+		for k, i := range claim {
+			tx.Clear(b.ready(i))
+			tx.Set(claimed[k], b.claimed)
+		}
+		if len(claim) > 0 {
+			tx.Set(held(turn), b.held)
+		}
+		if len(finish) > 0 {
+			tx.Clear(held(turn - 1))
+			key, offset := b.space.NextCheckpoint(b.job)
+			tx.SetVersionstampedKey(key, offset, b.checkpoint)
+		}
+		for c := range keys.Counter(6) {
+			tx.Add(b.space.Counter(b.job, c+1, 0, "node"), 1)
+		}
+		return nil
+	})
+}
+
+func (b *bare) texts(ctx context.Context, units []int) error {
+	ks := make([][]byte, len(units))
+	for k, i := range units {
+		ks[k] = b.blob(i)
+	}
+	return b.View(ctx, func(tx store.Tx) error {
+		_, err := tx.Snapshot().GetAll(ctx, ks)
+		return err
+	})
+}
+
+// bareUnits returns how many units a second the bare store stages and turns
+// over.
+func (l *Lab) bareUnits(ctx context.Context, n, output int) (staged, turned float64, err error) {
+	err = l.inFolder(func(dir string) error {
+		s, err := pebble.Open(dir, pebble.Config{})
+		if err != nil {
+			return err
+		}
+		defer s.Close() // what was measured is over
+		b := newBare(s, output)
+		d, err := b.stage(ctx, n)
+		if err != nil {
+			return err
+		}
+		staged = perSecond(n, d)
+		if d, err = b.turns(ctx, n); err != nil {
+			return err
+		}
+		turned = perSecond(n, d)
+		return nil
+	})
+	return staged, turned, err
+}
+
+// rawWrites returns how many small writes a second Pebble itself makes durable,
+// in batches of 200 from 16 goroutines.
+func (l *Lab) rawWrites(n int) (float64, error) {
+	const writers, size = 16, 200
+	rate := 0.0
+	err := l.inFolder(func(dir string) error {
+		db, err := pebbledb.Open(dir, &pebbledb.Options{MemTableSize: 16 << 20, Logger: silent{}})
+		if err != nil {
+			return err
+		}
+		defer db.Close() // what was measured is over
+		var next atomic.Int64
+		var writing sync.WaitGroup
+		errs := make(chan error, writers)
+		start := time.Now()
+		for range writers {
+			writing.Go(func() { errs <- writeRaw(db, &next, n, size) })
+		}
+		writing.Wait()
+		for range writers {
+			if err := <-errs; err != nil {
+				return err
+			}
+		}
+		rate = perSecond(int(next.Load())-writers*size, time.Since(start))
+		return nil
+	})
+	return rate, err
+}
+
+func writeRaw(db *pebbledb.DB, next *atomic.Int64, n, size int) error {
+	value := make([]byte, 100)
+	for {
+		first := int(next.Add(int64(size))) - size
+		if first >= n {
+			return nil
+		}
+		b := db.NewBatch()
+		for i := range size {
+			if err := b.Set(fmt.Appendf(nil, "mapreduce units mr_20250101_aaaaaa %012d", first+i), value, nil); err != nil {
+				return err
+			}
+		}
+		if err := b.Commit(pebbledb.Sync); err != nil {
+			return err
+		}
+	}
+}
+
+type silent struct{}
+
+func (silent) Infof(string, ...any)         {}
+func (silent) Errorf(string, ...any)        {}
+func (silent) Fatalf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) }
+
+// A Floor is how long a disk takes to keep something, at the arrivals of a
+// latency.
+type Floor struct {
+	Sync   *Sample // a file is written to and synced
+	Commit *Sample // the store commits a transaction of one write
+}
+
+// floor measures the floor of latencies.
+func (l *Lab) floor(ctx context.Context) (*Floor, error) {
+	f := &Floor{new(Sample), new(Sample)}
+	err := l.inFolder(func(dir string) error {
+		s, err := pebble.Open(filepath.Join(dir, "store"), pebble.Config{})
+		if err != nil {
+			return err
+		}
+		defer s.Close() // what was measured is over
+		file, err := os.Create(filepath.Join(dir, "file"))
+		if err != nil {
+			return err
+		}
+		defer file.Close() // what was measured is over
+		db := store.NewDB(s, store.Config{})
+		record := make([]byte, 512)
+		return paced(ctx, arrivals(l.Arrivals/2, l.Pause), func(i int) error {
+			start := time.Now()
+			if _, err := file.Write(record); err != nil {
+				return err
+			}
+			if err := file.Sync(); err != nil {
+				return err
+			}
+			f.Sync.Add(time.Since(start))
+			start = time.Now()
+			err := db.Update(ctx, func(tx store.Tx) error {
+				tx.Set(fmt.Appendf(nil, "key %d", i), record)
+				return nil
+			})
+			f.Commit.Add(time.Since(start))
+			return err
+		})
+	})
+	return f, err
+}
+
+// paced calls fn at each of the times from now, one after the other.
+func paced(ctx context.Context, at []time.Duration, fn func(i int) error) error {
+	start := time.Now()
+	for i, t := range at {
+		if err := nap(ctx, time.Until(start.Add(t))); err != nil {
+			return err
+		}
+		if err := fn(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package figures
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+)
+
+// childVariable tells a process that another of this program started what to
+// do. Children are needed to be killed, and to have memory of their own.
+const childVariable = "CODITECT_BENCH_CHILD"
+
+// An order is what a child is to do.
+type order struct {
+	Pending *pendingOrder `json:",omitempty"`
+	Worker  *workerOrder  `json:",omitempty"`
+	Figure  *figureOrder  `json:",omitempty"`
+}
+
+type figureOrder struct {
+	Name string
+	Lab  Lab
+}
+
+// RunChild does what a parent has ordered in the environment, and reports
+// whether there was an order. A main function calls it first.
+func RunChild(ctx context.Context, stdin io.Reader, stdout io.Writer) (ordered bool, err error) {
+	text, ok := os.LookupEnv(childVariable)
+	if !ok {
+		return false, nil
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { // ends with the process
+		defer stop() // the parent is gone
+		_, _ = io.Copy(io.Discard, stdin)
+	}()
+	var o order
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return true, fmt.Errorf("%s: %w", childVariable, err)
+	}
+	out := json.NewEncoder(stdout)
+	switch {
+	case o.Pending != nil:
+		size, err := o.Pending.measure(ctx)
+		return true, errors.Join(err, out.Encode(size))
+	case o.Worker != nil:
+		return true, o.Worker.run(ctx, out)
+	case o.Figure != nil:
+		rows, err := measure(ctx, o.Figure.Name, o.Figure.Lab)
+		return true, errors.Join(err, out.Encode(rows))
+	}
+	return true, errors.New("an order of nothing")
+}
+
+func measure(ctx context.Context, name string, l Lab) ([]Row, error) {
+	for _, f := range All() {
+		if f.Name == name {
+			l = l.withDefaults()
+			return f.Measure(ctx, &l)
+		}
+	}
+	return nil, fmt.Errorf("there is no figure %q", name)
+}
+
+// Measure measures a figure in a process of its own.
+func Measure(ctx context.Context, name string, l Lab) ([]Row, error) {
+	var rows []Row
+	err := ask(ctx, order{Figure: &figureOrder{name, l}}, &rows)
+	return rows, err
+}
+
+// ask has a child do something and reads its answer.
+func ask(ctx context.Context, o order, answer any) error {
+	c, err := start(ctx, o)
+	if err != nil {
+		return err
+	}
+	err = c.out.Decode(answer)
+	return errors.Join(err, c.cmd.Wait())
+}
+
+// A child is a process that carries out an order. It ends when its parent does.
+type child struct {
+	cmd *exec.Cmd
+	in  io.Closer
+	out *json.Decoder
+}
+
+func start(ctx context.Context, o order) (*child, error) {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self)
+	cmd.Env = append(os.Environ(), childVariable+"="+string(text))
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &child{cmd, in, json.NewDecoder(bufio.NewReader(out))}, nil
+}

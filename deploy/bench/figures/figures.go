@@ -1,0 +1,134 @@
+// Package figures measures how fast the service is, each figure beside what
+// bounds it, taken in the same run: a disk's sync, a loop over the bare store, a
+// schedule without overhead.
+//
+// It wires real parts together as the command does, and may import any of them.
+// Nothing but the program in the folder above, and its own tests, imports it.
+package figures
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+)
+
+// A Figure is something that is measured, in a process of its own.
+type Figure struct {
+	Name    string
+	Measure func(ctx context.Context, l *Lab) ([]Row, error)
+}
+
+// All returns the figures, in the order in which they are measured.
+func All() []Figure {
+	return []Figure{
+		{"units", rows(MeasureUnits)},
+		{"latency", rows(MeasureLatency)},
+		{"makespan", rows(MeasureMakespans)},
+		{"submit", rows(MeasureSubmit)},
+		{"pending", rows(MeasurePending)},
+		{"neighbour", rows(MeasureNeighbour)},
+		{"resume", rows(MeasureResume)},
+		{"kill", rows(MeasureKill)},
+	}
+}
+
+// A result is what a measurement returns.
+type result interface{ Rows() []Row }
+
+func rows[R result](measure func(context.Context, *Lab) (R, error)) func(context.Context, *Lab) ([]Row, error) {
+	return func(ctx context.Context, l *Lab) ([]Row, error) {
+		r, err := measure(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		return r.Rows(), nil
+	}
+}
+
+// A Lab is where figures are measured. Sizes that are zero take the defaults of
+// the full benchmark.
+type Lab struct {
+	Dir      string        // holds the stores, each in a folder that is removed afterwards
+	Size     int           // units of what is measured at a million. Defaults to 1e6.
+	Units    int           // units of the no-op job. Defaults to 200,000.
+	Arrivals int           // jobs of a latency. Defaults to 1,000.
+	Pause    time.Duration // between arrivals, on average. Defaults to 20 ms.
+	Nap      time.Duration // that a unit of a makespan takes. Defaults to 200 ms.
+	Kills    int           // workers killed. Defaults to 40.
+}
+
+func (l Lab) withDefaults() Lab {
+	or(&l.Size, 1_000_000)
+	or(&l.Units, 200_000)
+	or(&l.Arrivals, 1000)
+	or(&l.Pause, 20*time.Millisecond)
+	or(&l.Nap, 200*time.Millisecond)
+	or(&l.Kills, 40)
+	return l
+}
+
+func or[T comparable](v *T, otherwise T) {
+	var zero T
+	if *v == zero {
+		*v = otherwise
+	}
+}
+
+// A Row is one line of the report.
+type Row struct {
+	Name  string
+	Value float64
+	Unit  string
+	Goal  *Goal  // nil: it is only reported
+	Bound string // what limits it, as measured in the same run
+}
+
+// A Goal is what a value has to keep to.
+type Goal struct {
+	AtLeast bool // else at most
+	Value   float64
+}
+
+func atLeast(v float64) *Goal { return &Goal{true, v} }
+
+func atMost(v float64) *Goal { return &Goal{false, v} }
+
+// Met reports whether v keeps to g.
+func (g *Goal) Met(v float64) bool {
+	if g.AtLeast {
+		return v >= g.Value
+	}
+	return v <= g.Value
+}
+
+// String returns the goal as it stands in the report.
+func (g *Goal) String() string {
+	if g.AtLeast {
+		return "≥ " + Number(g.Value)
+	}
+	return "≤ " + Number(g.Value)
+}
+
+// Number formats v with four digits that count, and thousands apart.
+func Number(v float64) string {
+	if math.Abs(v) < 999.95 {
+		digits := 3
+		for m := math.Abs(v); m >= 10; m /= 10 {
+			digits--
+		}
+		if v == math.Trunc(v) {
+			digits = 0
+		}
+		return fmt.Sprintf("%.*f", digits, v)
+	}
+	s := fmt.Sprintf("%.0f", v)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func perSecond(n int, d time.Duration) float64 { return float64(n) / d.Seconds() }

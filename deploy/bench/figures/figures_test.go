@@ -1,0 +1,221 @@
+package figures_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/coditect/mapreduce/deploy/bench/figures"
+)
+
+// TestMain also is the program that figures start again: as a worker to be
+// killed, or to have memory of its own.
+func TestMain(m *testing.M) {
+	ordered, err := figures.RunChild(context.Background(), os.Stdin, os.Stdout)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if !ordered {
+		goleak.VerifyTestMain(m)
+	}
+}
+
+// tiny is a lab in which every figure is measured in no time, and means nothing.
+func tiny(t *testing.T) *figures.Lab {
+	t.Helper()
+	return &figures.Lab{
+		Dir: t.TempDir(), Size: 40, Units: 400, Arrivals: 10, Pause: time.Millisecond, Nap: 5 * time.Millisecond, Kills: 2,
+	}
+}
+
+// check looks at what every report must be.
+func check(t *testing.T, rows []figures.Row) {
+	t.Helper()
+	if len(rows) == 0 {
+		t.Error("no rows")
+	}
+	for _, r := range rows {
+		if math.IsNaN(r.Value) || math.IsInf(r.Value, 0) || r.Name == "" {
+			t.Errorf("row %+v", r)
+		}
+	}
+}
+
+func TestUnits(t *testing.T) {
+	u, err := figures.MeasureUnits(t.Context(), tiny(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, u.Rows())
+	if u.Raw <= 0 || u.Wire <= 0 {
+		t.Errorf("ceilings: %v, %v", u.Raw, u.Wire)
+	}
+	for _, tt := range []struct {
+		figures.Throughput
+		total int64
+	}{{u.Small, 400 + 40 + 4 + 1}, {u.Large, 200 + 20 + 2 + 1}} {
+		if tt.Total != tt.total {
+			t.Errorf("%d units, want %d", tt.Total, tt.total)
+		}
+		if tt.PerSecond() <= 0 || tt.Bare <= 0 || tt.Commits <= 0 || tt.Whole <= tt.Mapped {
+			t.Errorf("throughput: %+v", tt.Throughput)
+		}
+	}
+}
+
+func TestLatency(t *testing.T) {
+	l, err := figures.MeasureLatency(t.Context(), tiny(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, l.Rows())
+	if l.Ready.Len() != 10 || l.Submit.Len() != 10 || l.Floor.Commit.Len() != 5 {
+		t.Errorf("%d, %d waits, %d commits", l.Ready.Len(), l.Submit.Len(), l.Floor.Commit.Len())
+	}
+	if l.Ready.Quantile(0) <= 0 || l.Submit.Quantile(.5) <= l.Ready.Quantile(.5) {
+		t.Errorf("waits from %v; medians %v and, with the submission, %v", l.Ready.Quantile(0), l.Ready.Quantile(.5), l.Submit.Quantile(.5))
+	}
+}
+
+func TestMakespans(t *testing.T) {
+	l := tiny(t)
+	l.Units = 40_000 // a fifth of the units
+	all, err := figures.MeasureMakespans(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, all.Rows())
+	for i, least := range []time.Duration{4 * l.Nap, 4 * l.Nap, 0} {
+		m := all[i]
+		if least != 0 && m.Least != least {
+			t.Errorf("%s: least %v, want %v", m.Name, m.Least, least)
+		}
+		if m.Ratio() < 1 || m.Pool < m.Least {
+			t.Errorf("%s took %v, a pool %v: less than the least, %v", m.Name, m.Took, m.Pool, m.Least)
+		}
+	}
+}
+
+func TestSubmit(t *testing.T) {
+	s, err := figures.MeasureSubmit(t.Context(), tiny(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, s.Rows())
+	if s.Units != 20 || s.PerSecond() <= 0 || s.Bare <= 0 {
+		t.Errorf("submission: %+v", s)
+	}
+}
+
+func TestPending(t *testing.T) {
+	p, err := figures.MeasurePending(t.Context(), tiny(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, p.Rows())
+	if len(p) != 2 {
+		t.Fatalf("%d sizes, want 1 and 10", len(p))
+	}
+	for _, z := range p {
+		if z.Claims < 1 || z.ClaimP50 <= 0 || z.Resident <= z.Heap || z.Stored <= z.Texts {
+			t.Errorf("size: %+v", z)
+		}
+	}
+}
+
+func TestNeighbour(t *testing.T) {
+	l := tiny(t)
+	l.Size = 20_000 // enough to last
+	n, err := figures.MeasureNeighbour(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, n.Rows())
+	for _, s := range []*figures.Sample{n.Alone, n.Beside, n.PrefetchedBeside} {
+		if s.Len() != l.Arrivals || s.Quantile(0) <= 0 {
+			t.Errorf("%d waits from %v", s.Len(), s.Quantile(0))
+		}
+	}
+}
+
+func TestResume(t *testing.T) {
+	r, err := figures.MeasureResume(t.Context(), tiny(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, r.Rows())
+	if r.Restart <= r.Opening || r.Opening <= 0 || r.Resume <= 0 || r.Read <= 0 {
+		t.Errorf("resumption: %+v", r)
+	}
+}
+
+func TestKill(t *testing.T) {
+	k, err := figures.MeasureKill(t.Context(), tiny(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, k.Rows())
+	if k.Waits.Len() < 2 || k.Waits.Quantile(0) < time.Second {
+		t.Errorf("%d waits from %v; a worker has 1.5 s to come back", k.Waits.Len(), k.Waits.Quantile(0))
+	}
+}
+
+func TestMeasureInAChild(t *testing.T) {
+	rows, err := figures.Measure(t.Context(), "submit", *tiny(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, rows)
+	if rows, err := figures.Measure(t.Context(), "nonsense", *tiny(t)); err == nil {
+		t.Errorf("a figure that is not there: %+v", rows)
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for want, v := range map[string]float64{
+		"0": 0, "0.037": .037, "1": 1, "1.015": 1.015, "15.92": 15.918, "159.2": 159.18, "999.9": 999.94,
+		"1,000": 999.999, "20,661": 20660.6, "1,160,171": 1160171, "-1,234": -1234, "-0.728": -.7281,
+	} {
+		if got := figures.Number(v); got != want {
+			t.Errorf("Number(%v) = %q, want %q", v, got, want)
+		}
+	}
+}
+
+func TestGoal(t *testing.T) {
+	for _, tt := range []struct {
+		goal figures.Goal
+		v    float64
+		met  bool
+	}{
+		{figures.Goal{AtLeast: true, Value: 2}, 2, true},
+		{figures.Goal{AtLeast: true, Value: 2}, 1.9, false},
+		{figures.Goal{Value: 2}, 2, true},
+		{figures.Goal{Value: 2}, 2.1, false},
+	} {
+		if got := tt.goal.Met(tt.v); got != tt.met {
+			t.Errorf("%v is met by %v: %v, want %v", &tt.goal, tt.v, got, tt.met)
+		}
+	}
+}
+
+func TestQuantile(t *testing.T) {
+	s := new(figures.Sample)
+	if got := s.Quantile(.5); got != 0 {
+		t.Errorf("median of nothing: %v", got)
+	}
+	for i := range 100 {
+		s.Add(time.Duration(100 - i))
+	}
+	for q, want := range map[float64]time.Duration{0: 1, .01: 1, .5: 50, .99: 99, .991: 100, 1: 100} {
+		if got := s.Quantile(q); got != want {
+			t.Errorf("quantile %v of 1 to 100: %d, want %d", q, got, want)
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package figures
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/coditect/mapreduce/api/client"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// A Kill is how long it takes until a unit runs again whose worker's process was
+// killed.
+type Kill struct {
+	Waits *Sample // from the kill to the start of the next attempt, in another process
+}
+
+// victims is how many workers are killed in one round.
+const victims = 8
+
+// MeasureKill measures it with workers that are processes of their own, over TCP.
+func MeasureKill(ctx context.Context, l *Lab) (*Kill, error) {
+	k := &Kill{new(Sample)}
+	return k, l.with(func(s *system) error {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		s.serve(listener)
+		for round := 0; k.Waits.Len() < l.Kills; round++ {
+			if err := k.round(ctx, s, listener.Addr().String(), l.Pause*10); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// round gives one unit to each of some workers, starts as many more, kills the
+// first, a pause apart, and waits until the others run the units.
+func (k *Kill) round(ctx context.Context, s *system, server string, pause time.Duration) (err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	fleet := &fleet{server: server, news: make(chan news)}
+	defer func() { err = errors.Join(err, fleet.end()) }()
+	if err := fleet.start(ctx, victims); err != nil {
+		return err
+	}
+	id, err := s.submit(ctx, spec(victims), victims)
+	if err != nil {
+		return err
+	}
+	running := make(map[mapreduce.UnitID]*child)
+	for len(running) < victims {
+		n, err := fleet.next(ctx)
+		if err != nil {
+			return err
+		}
+		running[n.Unit] = n.from
+	}
+	if err := fleet.start(ctx, victims); err != nil {
+		return err
+	}
+	killed := make(map[mapreduce.UnitID]time.Time)
+	for unit, victim := range running {
+		if err := nap(ctx, pause/victims); err != nil {
+			return err
+		}
+		killed[unit] = time.Now()
+		if err := victim.cmd.Process.Kill(); err != nil {
+			return err
+		}
+	}
+	for len(killed) > 0 {
+		n, err := fleet.next(ctx)
+		if err != nil {
+			return err
+		}
+		at, ok := killed[n.Unit]
+		if !ok {
+			return fmt.Errorf("unit %s runs, which no killed worker had", n.Unit)
+		}
+		k.Waits.Add(n.At.Sub(at))
+		delete(killed, n.Unit)
+	}
+	_, err = s.CancelJob(ctx, id)
+	return err
+}
+
+// A fleet is the workers of a round.
+type fleet struct {
+	server  string
+	news    chan news
+	workers []*child
+	reading sync.WaitGroup
+}
+
+// News are what a worker's process says on its standard output.
+type news struct {
+	Connected bool `json:",omitempty"`
+	Unit      mapreduce.UnitID
+	At        time.Time
+
+	from *child
+}
+
+// start starts n workers of one slot, and waits until they are connected.
+func (f *fleet) start(ctx context.Context, n int) error {
+	for range n {
+		c, err := start(ctx, order{Worker: &workerOrder{f.server}})
+		if err != nil {
+			return err
+		}
+		f.workers = append(f.workers, c)
+		f.reading.Go(func() { f.read(ctx, c) })
+	}
+	for range n {
+		select {
+		case got := <-f.news:
+			if !got.Connected {
+				return fmt.Errorf("a worker says that it runs %s before all are connected", got.Unit)
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+func (f *fleet) read(ctx context.Context, c *child) {
+	for {
+		n := news{from: c}
+		if err := c.out.Decode(&n); err != nil {
+			return // the process has ended
+		}
+		select {
+		case f.news <- n:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (f *fleet) next(ctx context.Context) (news, error) {
+	select {
+	case n := <-f.news:
+		return n, nil
+	case <-ctx.Done():
+		return news{}, context.Cause(ctx)
+	}
+}
+
+// end kills what is left of the workers.
+func (f *fleet) end() error {
+	var errs []error
+	for _, w := range f.workers {
+		if err := w.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			errs = append(errs, err)
+		}
+	}
+	go f.drain()
+	f.reading.Wait()
+	close(f.news)
+	for _, w := range f.workers {
+		_ = w.cmd.Wait() // that it was killed is no news
+	}
+	return errors.Join(errs...)
+}
+
+// drain lets readers get rid of what nobody waits for.
+func (f *fleet) drain() {
+	for range f.news {
+		continue
+	}
+}
+
+// A workerOrder makes a process a worker of one slot that holds its unit.
+type workerOrder struct {
+	Server string
+}
+
+func (o *workerOrder) run(ctx context.Context, out *json.Encoder) error {
+	c, err := client.Dial(o.Server, client.Config{})
+	if err != nil {
+		return err
+	}
+	defer c.Close()   // the process ends
+	var mu sync.Mutex // guards out
+	say := func(n news) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return out.Encode(n)
+	}
+	hold := func(ctx context.Context, task *agent.Task) error {
+		if err := say(news{Unit: task.Unit, At: time.Now()}); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	w, err := worker.New(worker.Config{
+		Agents: map[string]agent.Agent{provider: &bencher{run: hold}}, Slots: 1,
+		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) {
+			stream, err := c.Connect(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return &greeted{WorkerStream: stream, greet: func() error { return say(news{Connected: true}) }}, nil
+		}},
+	})
+	if err != nil {
+		return err
+	}
+	return w.Run(ctx)
+}
+
+// A greeted stream says when its first message has come.
+type greeted struct {
+	client.WorkerStream
+	greet func() error // nil after the first message
+}
+
+// Recv returns the next message.
+func (g *greeted) Recv() (*mapreduce.ToWorker, error) {
+	m, err := g.WorkerStream.Recv()
+	if err == nil && g.greet != nil {
+		err, g.greet = g.greet(), nil
+	}
+	return m, err
+}
+
+// Rows returns the report.
+func (k *Kill) Rows() []Row {
+	bound := fmt.Sprintf("%d kills; a worker whose stream broke has 1.5 s to come back; p50 %s s",
+		k.Waits.Len(), Number(k.Waits.Quantile(.5).Seconds()))
+	return []Row{{"kill -9 of a worker → its unit runs elsewhere, p99", k.Waits.Quantile(.99).Seconds(), "s", atMost(2), bound}}
+}

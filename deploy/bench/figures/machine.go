@@ -1,0 +1,77 @@
+package figures
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Machine describes where a run takes place, as far as figures depend on it.
+func Machine() string {
+	load := "unknown"
+	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
+		load = strings.Join(strings.Fields(string(b))[:3], " ")
+	}
+	return fmt.Sprintf("%d cores, %s/%s, %s, load average %s",
+		runtime.GOMAXPROCS(0), runtime.GOOS, runtime.GOARCH, runtime.Version(), load)
+}
+
+// processorTime returns what this process has used of the processors.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// resident returns the memory that this process takes of the machine once it
+// has given back what it does not need, in bytes.
+func resident() (int64, error) {
+	debug.FreeOSMemory()
+	return procNumber("/proc/self/status", "VmRSS:", 1024)
+}
+
+// bytesRead returns what this process has read from files, cached or not.
+func bytesRead() (int64, error) { return procNumber("/proc/self/io", "rchar:", 1) }
+
+func procNumber(file, field string, scale int64) (int64, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, field); ok {
+			var n int64
+			_, err := fmt.Sscan(rest, &n)
+			return n * scale, err
+		}
+	}
+	return 0, fmt.Errorf("%s has no field %s", file, field)
+}
+
+// folderSize returns the bytes of all files under dir. Files that go away
+// meanwhile count nothing.
+func folderSize(dir string) (int64, error) {
+	size := int64(0)
+	err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			var info fs.FileInfo
+			if info, err = e.Info(); err == nil {
+				size += info.Size()
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	return size, err
+}

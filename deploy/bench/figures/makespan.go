@@ -1,0 +1,110 @@
+package figures
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// Makespans is how long jobs take whose units wait as they would for a model,
+// beside how long they have to.
+type Makespans []Makespan
+
+// A Makespan is that of one job.
+type Makespan struct {
+	Name  string
+	Goal  float64 // of the ratio
+	Units []time.Duration
+	Slots int
+
+	Took  time.Duration // from the commit that made the job ready to the one that ended its map level
+	Least time.Duration // of a list schedule without overhead
+	Pool  time.Duration // of goroutines that do nothing but wait
+}
+
+// Ratio returns how much longer the job took than it had to.
+func (m *Makespan) Ratio() float64 { return float64(m.Took) / float64(m.Least) }
+
+// MeasureMakespans measures them.
+func MeasureMakespans(ctx context.Context, l *Lab) (Makespans, error) {
+	part := func(n int) int { return max(1, n*l.Units/200_000) }
+	all := Makespans{
+		{Name: fmt.Sprintf("%d × %v at 50", part(1000), l.Nap), Goal: 1.015, Units: equal(part(1000), l.Nap), Slots: 50},
+		{Name: fmt.Sprintf("%d × %v at 20", part(400), l.Nap), Goal: 1.015, Units: equal(part(400), l.Nap), Slots: 20},
+		{Name: fmt.Sprintf("%d × log-normal, mean %v, σ 0.8, at 50", part(1000), l.Nap), Goal: 1.02,
+			Units: logNormal(part(1000), l.Nap, .8), Slots: 50},
+	}
+	for i := range all {
+		if err := l.with(func(s *system) error { return all[i].measure(ctx, s) }); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (m *Makespan) measure(ctx context.Context, s *system) error {
+	m.Least = listSchedule(m.Units, m.Slots)
+	m.Pool = m.pool(ctx)
+	naps := func(ctx context.Context, task *agent.Task) error {
+		if !isMap(task) {
+			return nil
+		}
+		return nap(ctx, m.Units[document(task)])
+	}
+	if _, err := s.work(&bencher{output: outputBytes, run: naps}, m.Slots, prefetch(m.Slots)); err != nil {
+		return err
+	}
+	if err := s.warm(ctx, spec(m.Slots)); err != nil {
+		return err
+	}
+	id, err := s.submit(ctx, spec(m.Slots), len(m.Units))
+	if err != nil {
+		return err
+	}
+	if err := s.end(ctx, id); err != nil {
+		return err
+	}
+	m.Took = s.observer.mappedAt(id).Sub(s.observer.readyAt(id))
+	return nil
+}
+
+// pool returns how long the same units take as many goroutines that share a
+// list: what timers and this machine add by themselves.
+func (m *Makespan) pool(ctx context.Context) time.Duration {
+	var mu sync.Mutex // guards rest
+	rest := slices.Clone(m.Units)
+	start := time.Now()
+	var slots sync.WaitGroup
+	for range m.Slots {
+		slots.Go(func() {
+			for {
+				mu.Lock()
+				if len(rest) == 0 || ctx.Err() != nil {
+					mu.Unlock()
+					return
+				}
+				d := rest[0]
+				rest = rest[1:]
+				mu.Unlock()
+				_ = nap(ctx, d) // if ctx ends, the loop does
+			}
+		})
+	}
+	slots.Wait()
+	return time.Since(start)
+}
+
+// Rows returns the report.
+func (all Makespans) Rows() []Row {
+	var rows []Row
+	for _, m := range all {
+		rows = append(rows, Row{"makespan, " + m.Name, m.Ratio(), "× least", atMost(m.Goal), fmt.Sprintf(
+			"took %v, least %v, goroutines alone %s", m.Took.Round(time.Millisecond), m.Least.Round(time.Millisecond),
+			Number(float64(m.Pool)/float64(m.Least)))})
+	}
+	return rows
+}

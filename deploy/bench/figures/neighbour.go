@@ -1,0 +1,88 @@
+package figures
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// A Neighbour is how long a small tenant's units wait, alone and beside another
+// tenant whose queue keeps every slot busy.
+type Neighbour struct {
+	Queued           int // units of the other tenant
+	Nap              time.Duration
+	Alone, Beside    *Sample // from ready to start
+	PrefetchedBeside *Sample // the same with a worker that holds units beside those that run
+	Prefetch         int
+}
+
+// MeasureNeighbour measures it.
+func MeasureNeighbour(ctx context.Context, l *Lab) (*Neighbour, error) {
+	n := &Neighbour{Queued: l.Size, Nap: 10 * time.Millisecond, Prefetch: prefetch(busySlots)}
+	return n, l.with(func(s *system) error {
+		big := spec(busySlots)
+		big.Tenant = "big"
+		starts := newStarts()
+		b := &bencher{output: 2, run: func(ctx context.Context, task *agent.Task) error {
+			if err := starts.note(ctx, task); err != nil || task.Text == nil || task.Text.Chunks == 0 || small(task) {
+				return err
+			}
+			return nap(ctx, n.Nap)
+		}}
+		stop, err := s.work(b, busySlots, 0)
+		if err != nil {
+			return err
+		}
+		if n.Alone, err = l.readyWaits(ctx, s, starts); err != nil {
+			return err
+		}
+		id, err := s.submit(ctx, big, n.Queued)
+		if err != nil {
+			return err
+		}
+		busy := func(j *mapreduce.Job) bool { return j.RunningUnits >= min(busySlots, int64(n.Queued)/2) }
+		if err := s.until(ctx, id, busy); err != nil {
+			return err
+		}
+		if n.Beside, err = l.readyWaits(ctx, s, starts); err != nil {
+			return err
+		}
+		stop()
+		if _, err := s.work(b, busySlots, n.Prefetch); err != nil {
+			return err
+		}
+		if err := s.until(ctx, id, busy); err != nil {
+			return err
+		}
+		n.PrefetchedBeside, err = l.readyWaits(ctx, s, starts)
+		return err
+	})
+}
+
+// small reports whether a unit is one of the small tenant's jobs of one unit.
+func small(task *agent.Task) bool { return task.Spec.Parallelism != busySlots }
+
+func (l *Lab) readyWaits(ctx context.Context, s *system, starts *starts) (*Sample, error) {
+	w, err := l.waits(ctx, s, starts, "small")
+	if err != nil {
+		return nil, err
+	}
+	return w.Ready, nil
+}
+
+// Rows returns the report.
+func (n *Neighbour) Rows() []Row {
+	p99 := func(s *Sample) float64 { return millis(s.Quantile(.99)) }
+	bound := func(s *Sample) string {
+		return fmt.Sprintf("p50 %s, p99 %s ms; alone p50 %s, p99 %s ms; %d slots busy with units of %v",
+			Number(millis(s.Quantile(.5))), Number(p99(s)), Number(millis(n.Alone.Quantile(.5))), Number(p99(n.Alone)), busySlots, n.Nap)
+	}
+	name := fmt.Sprintf("a small tenant's wait p99 beside %s queued units", Number(float64(n.Queued)))
+	return []Row{
+		{name, p99(n.Beside) / p99(n.Alone), "× alone", atMost(3), bound(n.Beside)},
+		{fmt.Sprintf("— with %d more units held by the worker", n.Prefetch), p99(n.PrefetchedBeside) / p99(n.Alone), "× alone", nil, bound(n.PrefetchedBeside)},
+	}
+}

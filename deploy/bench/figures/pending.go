@@ -1,0 +1,140 @@
+package figures
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// Pending is what waiting units cost, by how many there are.
+type Pending []Size
+
+// A Size is what so many waiting units cost, measured in a process of its own.
+type Size struct {
+	Units    int
+	Resident int64 // bytes of memory, once what is not needed is given back
+	Heap     int64 // bytes of it that are live
+	Stored   int64 // bytes in the store's folder, the log of recent writes included
+	Texts    int64 // bytes of them that are the documents' own
+
+	Claims   int
+	ClaimP50 time.Duration // from the beginning of a transaction that claims to its acknowledgement
+	ClaimP99 time.Duration
+	Status   time.Duration // the 99th percentile of GetJob, meanwhile
+}
+
+type pendingOrder struct {
+	Dir   string
+	Units int
+}
+
+// MeasurePending measures sizes from a thousandth of the largest on.
+func MeasurePending(ctx context.Context, l *Lab) (Pending, error) {
+	var all Pending
+	for n := max(1, l.Size/1000); n <= l.Size; n *= 10 {
+		var size Size
+		if err := ask(ctx, order{Pending: &pendingOrder{l.Dir, n}}, &size); err != nil {
+			return nil, err
+		}
+		all = append(all, size)
+	}
+	return all, nil
+}
+
+// measure submits the units, and then has a few workers' slots run some of them.
+func (o *pendingOrder) measure(ctx context.Context) (*Size, error) {
+	size := &Size{Units: o.Units, Texts: int64(o.Units) * textBytes}
+	l := &Lab{Dir: o.Dir}
+	return size, l.inFolder(func(dir string) error {
+		s, err := open(dir)
+		if err != nil {
+			return err
+		}
+		return errors.Join(size.measure(ctx, s, dir), s.close())
+	})
+}
+
+func (z *Size) measure(ctx context.Context, s *system, dir string) error {
+	id, err := s.submit(ctx, spec(busySlots), z.Units)
+	if err != nil {
+		return err
+	}
+	if z.Resident, err = resident(); err != nil {
+		return err
+	}
+	var mem runtime.MemStats
+	runtime.ReadMemStats(&mem)
+	z.Heap = int64(mem.HeapAlloc)
+	if z.Stored, err = folderSize(dir); err != nil {
+		return err
+	}
+	return z.claims(ctx, s, id)
+}
+
+// claimed is how many units are run to measure claims.
+const claimed = 1000
+
+func (z *Size) claims(ctx context.Context, s *system, id mapreduce.JobID) error {
+	enough := make(chan struct{})
+	begun := newCount(min(claimed, z.Units), enough)
+	run := func(ctx context.Context, task *agent.Task) error {
+		if isMap(task) && !begun.add() {
+			<-ctx.Done() // beyond what is measured
+			return context.Cause(ctx)
+		}
+		return nil
+	}
+	stop, err := s.work(&bencher{output: 2, run: run}, 2, 0)
+	if err != nil {
+		return err
+	}
+	status := new(Sample)
+	for done := false; !done; {
+		start := time.Now()
+		if _, err := s.GetJob(ctx, id); err != nil {
+			return err
+		}
+		status.Add(time.Since(start))
+		t := time.NewTimer(5 * time.Millisecond)
+		select {
+		case <-enough:
+			done = true
+		case <-ctx.Done():
+			done = true
+		case <-t.C:
+		}
+		t.Stop()
+	}
+	claims := s.observer.claims
+	z.Claims, z.ClaimP50, z.ClaimP99 = claims.Len(), claims.Quantile(.5), claims.Quantile(.99)
+	z.Status = status.Quantile(.99)
+	stop()
+	return context.Cause(ctx)
+}
+
+// Rows returns the report.
+func (p Pending) Rows() []Row {
+	least, most := p[0], p[len(p)-1]
+	var rows []Row
+	for _, z := range p {
+		rows = append(rows, Row{
+			fmt.Sprintf("claim p50, %s pending", Number(float64(z.Units))), millis(z.ClaimP50), "ms", nil, fmt.Sprintf(
+				"%d claims, p99 %s ms; status p99 %s ms; memory %s MiB, %s of it live; store %s B a unit, %s of it text",
+				z.Claims, Number(millis(z.ClaimP99)), Number(millis(z.Status)), mib(z.Resident), mib(z.Heap),
+				Number(float64(z.Stored)/float64(z.Units)), Number(float64(z.Texts)/float64(z.Units))),
+		})
+	}
+	span := fmt.Sprintf("from %s to %s pending", Number(float64(least.Units)), Number(float64(most.Units)))
+	return append(rows,
+		Row{"claim p50, " + span, float64(most.ClaimP50) / float64(least.ClaimP50), "×", atMost(1.2), "1"},
+		Row{"memory, " + span, float64(most.Resident-least.Resident) / (1 << 20), "MiB more", atMost(64), "the store's cache of 64 MiB fills"},
+		Row{"store, largest", float64(most.Stored-most.Texts) / float64(most.Units), "B a unit beside its text", atMost(400), ""},
+	)
+}
+
+func mib(bytes int64) string { return Number(float64(bytes) / (1 << 20)) }

@@ -1,0 +1,147 @@
+package figures
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// A Resumption is how soon a job goes on of which much is done.
+type Resumption struct {
+	Done    int           // units
+	Restart time.Duration // from opening the store to the first unit's start
+	Opening time.Duration // of it, until the orchestrator moved jobs
+	Read    int64         // bytes read from files meanwhile
+	Resume  time.Duration // from the call for a paused job, in another run, to the first unit's start
+}
+
+// left is how many units a resumed job has still to do.
+const left = 1000
+
+// MeasureResume measures it.
+func MeasureResume(ctx context.Context, l *Lab) (*Resumption, error) {
+	r := &Resumption{Done: l.Size}
+	return r, l.inFolder(func(dir string) error {
+		id, err := r.prepare(ctx, dir)
+		if err != nil {
+			return err
+		}
+		if err := r.restart(ctx, dir, id); err != nil {
+			return err
+		}
+		return r.resume(ctx, dir, id)
+	})
+}
+
+// prepare runs a job until all but the last units are done.
+func (r *Resumption) prepare(ctx context.Context, dir string) (id mapreduce.JobID, err error) {
+	s, err := open(dir)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if id, err = s.submit(ctx, spec(busySlots), r.Done+left); err != nil {
+		return "", err
+	}
+	run := func(ctx context.Context, task *agent.Task) error {
+		if document(task) < r.Done {
+			return nil
+		}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	if _, err := s.work(&bencher{output: 2, run: run}, busySlots, prefetch(busySlots)); err != nil {
+		return "", err
+	}
+	return id, s.until(ctx, id, func(j *mapreduce.Job) bool { return j.CompletedUnits >= int64(r.Done) })
+}
+
+// A firstStart is an agent's run that notes when it is called first and holds
+// every unit.
+type firstStart struct {
+	once sync.Once
+	at   chan time.Time // capacity 1
+}
+
+func newFirstStart() *firstStart { return &firstStart{at: make(chan time.Time, 1)} }
+
+func (f *firstStart) run(ctx context.Context, _ *agent.Task) error {
+	f.once.Do(func() { f.at <- time.Now() })
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+func (f *firstStart) wait(ctx context.Context) (time.Time, error) {
+	select {
+	case t := <-f.at:
+		return t, nil
+	case <-ctx.Done():
+		return time.Time{}, context.Cause(ctx)
+	}
+}
+
+// restart opens the store again, as after a crash, and pauses the job when it
+// has gone on.
+func (r *Resumption) restart(ctx context.Context, dir string, id mapreduce.JobID) (err error) {
+	read, err := bytesRead()
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	s, err := open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	r.Opening = time.Since(start)
+	first := newFirstStart()
+	if _, err := s.work(&bencher{run: first.run}, busySlots, 0); err != nil {
+		return err
+	}
+	at, err := first.wait(ctx)
+	if err != nil {
+		return err
+	}
+	r.Restart = at.Sub(start)
+	now, err := bytesRead()
+	if err != nil {
+		return err
+	}
+	r.Read = now - read
+	_, err = s.PauseJob(ctx, id)
+	return err
+}
+
+func (r *Resumption) resume(ctx context.Context, dir string, id mapreduce.JobID) (err error) {
+	s, err := open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	first := newFirstStart()
+	if _, err := s.work(&bencher{run: first.run}, busySlots, 0); err != nil {
+		return err
+	}
+	start := time.Now()
+	if _, err := s.ResumeJob(ctx, id, mapreduce.Resume{}); err != nil {
+		return err
+	}
+	at, err := first.wait(ctx)
+	r.Resume = at.Sub(start)
+	return err
+}
+
+// Rows returns the report.
+func (r *Resumption) Rows() []Row {
+	name := fmt.Sprintf("first unit of a job with %s done", Number(float64(r.Done)))
+	return []Row{
+		{name + ", after a restart", r.Restart.Seconds(), "s", atMost(1), fmt.Sprintf(
+			"opening the store takes %s s of it; %s MiB read", Number(r.Opening.Seconds()), mib(r.Read))},
+		{name + ", after resume", r.Resume.Seconds(), "s", atMost(1), "one commit"},
+	}
+}

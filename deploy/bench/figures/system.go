@@ -1,0 +1,266 @@
+package figures
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coditect/mapreduce/api/client"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/server"
+	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/keys"
+	"github.com/coditect/mapreduce/store/pebble"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// A system is the whole service in this process, as `coditect mapreduce run` has
+// it: store, orchestrator, and a client over a connection in memory.
+type system struct {
+	*client.Client
+	jobs     *jobs.Jobs
+	observer *observer
+	server   *server.Server
+
+	stop    context.CancelFunc
+	running sync.WaitGroup // orchestrator and workers
+	serving sync.WaitGroup // listeners
+	workers []context.CancelFunc
+
+	mu     sync.Mutex // guards the variable below
+	failed []error    // of what ran
+}
+
+var nodes atomic.Int64
+
+// open starts a system on a data directory.
+func open(dir string) (*system, error) {
+	kv, err := pebble.Open(dir, pebble.Config{})
+	if err != nil {
+		return nil, err
+	}
+	s := &system{observer: observe(kv)}
+	if err := s.wire(); err != nil {
+		return nil, errors.Join(err, kv.Close())
+	}
+	return s, nil
+}
+
+func (s *system) wire() error {
+	node := mapreduce.NodeID(fmt.Sprintf("node-%d-%d", os.Getpid(), nodes.Add(1)))
+	s.jobs = jobs.New(store.NewDB(s.observer, store.Config{}), keys.New(), node, time.Now)
+	o, err := orchestrator.New(s.jobs, orchestrator.Config{Adopt: true, Exclusive: true})
+	if err != nil {
+		return err
+	}
+	if s.server, err = server.New(o, o, server.Config{}); err != nil {
+		return err
+	}
+	if s.Client, err = client.NewInProcess(s.server, client.Config{}); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	ended := make(chan struct{})
+	s.running.Go(func() {
+		defer close(ended)
+		s.fail(o.Run(ctx))
+	})
+	select {
+	case <-o.Started():
+		return nil
+	case <-ended:
+		return errors.Join(s.failed...)
+	}
+}
+
+func (s *system) fail(err error) {
+	if err == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = append(s.failed, err)
+}
+
+// serve takes connections from a listener until the system is closed.
+func (s *system) serve(l net.Listener) {
+	s.serving.Go(func() { s.fail(s.server.Serve(l)) })
+}
+
+// prefetch is what a worker in the orchestrator's process holds beside so many
+// slots.
+func prefetch(slots int) int { return min(max(4*slots, 16), 256) }
+
+const provider = "bench"
+
+// work runs units in this process until the returned function is called.
+func (s *system) work(a agent.Agent, slots, prefetch int) (stop func(), err error) {
+	w, err := worker.New(worker.Config{
+		Agents: map[string]agent.Agent{provider: a}, Slots: slots, Prefetch: prefetch, Embedded: true,
+		DrainTimeout: time.Second,
+		Connect:      []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return s.Connect(ctx) }},
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	s.running.Go(func() {
+		defer close(done)
+		s.fail(w.Run(ctx))
+	})
+	stop = func() {
+		cancel()
+		<-done
+	}
+	s.workers = append(s.workers, stop)
+	return stop, nil
+}
+
+// close ends the system, workers first.
+func (s *system) close() error {
+	for _, stop := range s.workers {
+		stop()
+	}
+	s.stop()
+	s.running.Wait()
+	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+	defer stop()
+	s.server.Shutdown(ctx)
+	s.serving.Wait()
+	s.fail(s.Client.Close())
+	s.fail(s.observer.Close())
+	return errors.Join(s.failed...)
+}
+
+// with measures something on a new system, which it removes afterwards.
+func (l *Lab) with(measure func(s *system) error) error {
+	return l.inFolder(func(dir string) error {
+		s, err := open(dir)
+		if err != nil {
+			return err
+		}
+		return errors.Join(measure(s), s.close())
+	})
+}
+
+func (l *Lab) inFolder(fn func(dir string) error) error {
+	dir, err := os.MkdirTemp(l.Dir, "bench-")
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(dir), os.RemoveAll(dir))
+}
+
+// spec is a job whose outputs are reduced ten at a time.
+func spec(slots int) mapreduce.JobSpec {
+	return mapreduce.JobSpec{
+		Provider: provider, Schema: []byte(`{"type":"object"}`), Parallelism: slots, ReduceContextLimit: 1,
+	}
+}
+
+// documents yields n small documents, all different.
+func documents(n, size int) iter.Seq2[*mapreduce.Document, error] {
+	return func(yield func(*mapreduce.Document, error) bool) {
+		for i := range n {
+			text := fmt.Appendf(make([]byte, 0, size+16), "text of document %d ", i)
+			for len(text) < size {
+				text = append(text, '.')
+			}
+			d := &mapreduce.Document{ID: mapreduce.DocumentID(fmt.Sprintf("document-%07d.txt", i)), Content: text}
+			if !yield(d, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *system) submit(ctx context.Context, spec mapreduce.JobSpec, n int) (mapreduce.JobID, error) {
+	job, err := s.SubmitJob(ctx, spec, documents(n, textBytes))
+	if err != nil {
+		return "", err
+	}
+	return job.ID, nil
+}
+
+// What a unit reads and writes, unless a figure says otherwise.
+const (
+	textBytes   = 256
+	outputBytes = 2048
+)
+
+// end waits until a job is complete.
+func (s *system) end(ctx context.Context, id mapreduce.JobID) error {
+	return s.until(ctx, id, func(*mapreduce.Job) bool { return false })
+}
+
+var errSeen = errors.New("seen")
+
+// until watches a job until it is as wanted, or complete.
+func (s *system) until(ctx context.Context, id mapreduce.JobID, wanted func(*mapreduce.Job) bool) error {
+	var last *mapreduce.Job
+	err := s.WatchJob(ctx, id, func(j *mapreduce.Job) error {
+		if last = j; wanted(j) {
+			return errSeen
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errSeen):
+		return nil
+	case err != nil:
+		return err
+	case last.State != mapreduce.JobComplete || last.FailedUnits > 0:
+		return fmt.Errorf("job %s ended %v with %d failed units: %s", id, last.State, last.FailedUnits, last.Error)
+	}
+	return nil
+}
+
+// A bencher takes as long over a unit as run does, and returns as many bytes as
+// it is told to, which no compression makes less.
+type bencher struct {
+	output int
+	run    func(ctx context.Context, task *agent.Task) error
+}
+
+// Run implements agent.Agent.
+func (b *bencher) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agent.Result, error) {
+	if b.run != nil {
+		if err := b.run(ctx, task); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]byte, 0, b.output+8)
+	for r := draws(uint64(task.Index)); len(out) < b.output; {
+		out = binary.LittleEndian.AppendUint64(out, r.Uint64())
+	}
+	return &agent.Result{Output: out, Size: int64(b.output), Confidence: 1}, nil
+}
+
+// nap waits for d, as an agent waits for a model.
+func nap(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// document returns which of the job's documents a map unit works on.
+func document(task *agent.Task) int { return int(task.Index >> 20) }
+
+func isMap(task *agent.Task) bool { return task.Kind == mapreduce.KindMap }

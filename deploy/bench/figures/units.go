@@ -1,0 +1,103 @@
+package figures
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// Units is how fast units that do nothing go through their whole life: claimed,
+// sent, run, reported, finished and acknowledged, every step durable.
+type Units struct {
+	Small, Large Throughput // results of 2 bytes, and of 2 KB
+	Raw          float64    // writes a second that Pebble itself makes durable
+	Wire         float64    // units a second over gRPC to a worker and back, without a store
+}
+
+// A Throughput is that of one job.
+type Throughput struct {
+	Units     int
+	Output    int           // bytes
+	Mapped    time.Duration // from the worker's start to the end of the map level
+	Total     int64         // units with the reduces
+	Whole     time.Duration // to the end of the job
+	Commits   float64       // transactions that wrote, a unit
+	Conflicts float64       // a commit
+	Processor time.Duration // a unit
+	Bare      float64       // units a second of the bare store
+}
+
+// PerSecond returns the units of the map level a second.
+func (t *Throughput) PerSecond() float64 { return perSecond(t.Units, t.Mapped) }
+
+const busySlots = 64
+
+// MeasureUnits measures them.
+func MeasureUnits(ctx context.Context, l *Lab) (*Units, error) {
+	u := &Units{Small: Throughput{Units: l.Units, Output: 2}, Large: Throughput{Units: l.Units / 2, Output: outputBytes}}
+	var err error
+	if u.Raw, err = l.rawWrites(5 * l.Units); err != nil {
+		return nil, err
+	}
+	if u.Wire, err = wireOnly(ctx, l.Units); err != nil {
+		return nil, err
+	}
+	for _, t := range []*Throughput{&u.Small, &u.Large} {
+		if _, t.Bare, err = l.bareUnits(ctx, t.Units, t.Output); err != nil {
+			return nil, err
+		}
+		if err := l.with(func(s *system) error { return t.measure(ctx, s) }); err != nil {
+			return nil, err
+		}
+	}
+	return u, nil
+}
+
+func (t *Throughput) measure(ctx context.Context, s *system) error {
+	id, err := s.submit(ctx, spec(busySlots), t.Units)
+	if err != nil {
+		return err
+	}
+	stats := s.jobs.DB().Stats()
+	commits, conflicts, used, start := stats.Commits.Load(), stats.Conflicts.Load(), processorTime(), time.Now()
+	if _, err := s.work(&bencher{output: t.Output}, busySlots, prefetch(busySlots)); err != nil {
+		return err
+	}
+	err = s.until(ctx, id, func(j *mapreduce.Job) bool { return j.Level > 0 })
+	if err != nil {
+		return err
+	}
+	t.Mapped = s.observer.mappedAt(id).Sub(start)
+	t.Commits = float64(stats.Commits.Load()-commits) / float64(t.Units)
+	t.Conflicts = float64(stats.Conflicts.Load()-conflicts) / float64(stats.Commits.Load()-commits)
+	t.Processor = (processorTime() - used) / time.Duration(t.Units)
+	if err := s.end(ctx, id); err != nil {
+		return err
+	}
+	t.Whole = s.observer.lastTurn(id).Sub(start)
+	job, err := s.GetJob(ctx, id)
+	if err != nil {
+		return err
+	}
+	t.Total = job.TotalUnits
+	return nil
+}
+
+// Rows returns the report.
+func (u *Units) Rows() []Row {
+	var all []Row
+	for _, t := range []*Throughput{&u.Small, &u.Large} {
+		name := fmt.Sprintf("no-op units, results of %s B", Number(float64(t.Output)))
+		all = append(all,
+			Row{name, t.PerSecond(), "units/s", atLeast(20_000), fmt.Sprintf(
+				"bare store loop %s; gRPC and worker alone %s", Number(t.Bare), Number(u.Wire))},
+			Row{"— of the bare store loop", t.PerSecond() / t.Bare, "", nil, "1"},
+			Row{"— with the reduces over them", perSecond(int(t.Total), t.Whole), "units/s", nil, ""},
+			Row{"— committing transactions", t.Commits, "a unit", atMost(0.1), fmt.Sprintf("%s conflicts a commit", Number(t.Conflicts))},
+			Row{"— processor time", float64(t.Processor) / 1000, "µs a unit", nil, "two cores: 50 µs make 40,000 a second"},
+		)
+	}
+	return append(all, Row{"Pebble alone", u.Raw, "writes/s", nil, "16 writers, batches of 200, synced"})
+}

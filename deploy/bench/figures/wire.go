@@ -1,0 +1,103 @@
+package figures
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/coditect/mapreduce/api/client"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/server"
+	"github.com/coditect/mapreduce/api/server/servertest"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// wireOnly returns how many units a second go to a worker and back over gRPC in
+// memory, when whoever hands them out keeps nothing.
+func wireOnly(ctx context.Context, n int) (float64, error) {
+	f := &feeder{rest: n, left: n, done: make(chan struct{})}
+	srv, err := server.New(new(servertest.Service), f, server.Config{})
+	if err != nil {
+		return 0, err
+	}
+	c, err := client.NewInProcess(srv, client.Config{})
+	if err != nil {
+		return 0, err
+	}
+	w, err := worker.New(worker.Config{
+		Agents: map[string]agent.Agent{provider: &bencher{output: 2}}, Slots: busySlots, Prefetch: prefetch(busySlots),
+		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return c.Connect(ctx) }},
+	})
+	if err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	run, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(run) }()
+	select {
+	case <-f.done:
+	case err = <-ended:
+		ended <- err
+	}
+	rate := perSecond(n, time.Since(start))
+	stop()
+	err = errors.Join(err, <-ended, c.Close())
+	srv.Shutdown(ctx)
+	return rate, err
+}
+
+// A feeder is a fleet that accepts everything and keeps one worker full.
+type feeder struct {
+	rest int // units to be handed out
+	left int // units not reported
+	done chan struct{}
+}
+
+// Work implements mapreduce.Fleet.
+func (f *feeder) Work(_ context.Context, stream mapreduce.WorkStream) error {
+	m, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	const job mapreduce.JobID = "mr_20250101_aaaaaa"
+	out := &mapreduce.ToWorker{Welcome: &mapreduce.Welcome{}, Jobs: []mapreduce.JobInfo{{Job: job, Spec: spec(busySlots)}}}
+	f.feed(out, job, m.Hello.Slots+m.Hello.Prefetch)
+	for {
+		if err := stream.Send(out); err != nil {
+			return err
+		}
+		out = &mapreduce.ToWorker{}
+		for len(out.Verdicts) == 0 {
+			m, err := stream.Recv()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			for _, r := range m.Reports {
+				h := mapreduce.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt}
+				out.Verdicts = append(out.Verdicts, mapreduce.VerdictOn{Held: h, Verdict: mapreduce.Accepted})
+			}
+			if f.left -= len(m.Reports); f.left == 0 && len(m.Reports) > 0 {
+				close(f.done)
+			}
+		}
+		f.feed(out, job, len(out.Verdicts))
+	}
+}
+
+func (f *feeder) feed(m *mapreduce.ToWorker, job mapreduce.JobID, n int) {
+	for range min(n, f.rest) {
+		m.Assignments = append(m.Assignments, mapreduce.Assignment{
+			Job: job, Unit: mapreduce.UnitID(bareUnit(f.rest)), Attempt: 1, Kind: mapreduce.KindMap,
+			Text: &mapreduce.Text{
+				Document: "document", SHA256: make([]byte, 32), Content: make([]byte, textBytes), CoreEnd: textBytes, Chunks: 1,
+			},
+		})
+		f.rest--
+	}
+}

@@ -1,0 +1,79 @@
+// Command bench measures how fast the service is and prints each figure beside
+// its goal and beside what bounds it, measured in the same run. It decides
+// nothing: see package figures.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/coditect/mapreduce/deploy/bench/figures"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	ordered, err := figures.RunChild(ctx, os.Stdin, os.Stdout)
+	if !ordered {
+		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	only := flags.String("run", "", "figures whose name matches this expression")
+	dir := flags.String("dir", "", "folder for the stores, on the disk to be measured (default: the temporary folder)")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	matching, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("-run: %w", err)
+	}
+	lab := figures.Lab{Dir: *dir}
+	if text := os.Getenv("CODITECT_BENCH_SIZE"); text != "" {
+		if lab.Size, err = strconv.Atoi(text); err != nil || lab.Size < 1 {
+			return fmt.Errorf("CODITECT_BENCH_SIZE: %q is not a number of units", text)
+		}
+	}
+	fmt.Fprintf(stdout, "%s\n\n| figure | value | goal | | bound, measured in the same run |\n|---|---|---|---|---|\n", figures.Machine())
+	for _, f := range figures.All() {
+		if !matching.MatchString(f.Name) {
+			continue
+		}
+		start := time.Now()
+		rows, err := figures.Measure(ctx, f.Name, lab)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
+		}
+		for _, r := range rows {
+			fmt.Fprintln(stdout, line(r))
+		}
+		fmt.Fprintf(stderr, "%s: %v\n", f.Name, time.Since(start).Round(time.Second))
+	}
+	fmt.Fprintf(stdout, "\nat the end: %s\n", figures.Machine())
+	return nil
+}
+
+func line(r figures.Row) string {
+	goal, met := "", ""
+	if r.Goal != nil {
+		goal, met = r.Goal.String(), "missed"
+		if r.Goal.Met(r.Value) {
+			met = "met"
+		}
+	}
+	return fmt.Sprintf("| %s | %s %s | %s | %s | %s |", r.Name, figures.Number(r.Value), r.Unit, goal, met, r.Bound)
+}
