@@ -145,6 +145,7 @@ func (j *Jobs) takeBack(ctx context.Context, tx store.Tx, id mapreduce.JobID, no
 	if err != nil {
 		return err
 	}
+	used = min(used, g.Tokens) // without a budget, none were granted
 	if g.Tokens != used || g.Slots != 0 {
 		g.Tokens, g.Slots = used, 0
 		tx.Set(j.keys.Grant(id, node), encode(g))
@@ -208,6 +209,7 @@ func (j *Jobs) Return(ctx context.Context, id mapreduce.JobID) (kept int64, err 
 		if kept, err = j.used(ctx, tx, id, j.node); err != nil {
 			return err
 		}
+		kept = min(kept, g.Tokens) // without a budget, none were granted
 		if g.Tokens == kept && g.Slots == 0 {
 			return nil
 		}
