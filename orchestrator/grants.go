@@ -14,22 +14,24 @@ import (
 
 func jitter() float64 { return rand.Float64() }
 
-// grant asks for the slots and tokens that a job on the board lacks. A job for
-// which no tokens are left, and of which nothing runs that might return some,
-// is paused.
+// grant gives back what a job has no use for here, or asks for the slots and
+// tokens that it lacks. A job for which no tokens are left, and of which nothing
+// runs that might return some, is paused.
 func (o *Orchestrator) grant(ctx context.Context, id mapreduce.JobID) error {
 	if err := o.fleetSlots(ctx); err != nil {
+		return err
+	}
+	if err := o.returnGrants(ctx, id); err != nil {
 		return err
 	}
 	ask, wanted := o.lacks(id)
 	if !wanted {
 		return nil
 	}
-	g, err := o.jobs.Grant(ctx, id, ask)
+	g, short, err := o.request(ctx, id, ask)
 	if err != nil {
 		return err
 	}
-	short := o.board.granted(id, g)
 	if short == 0 || g.Budget == 0 {
 		return nil
 	}
@@ -40,10 +42,40 @@ func (o *Orchestrator) grant(ctx context.Context, id mapreduce.JobID) error {
 	return o.outOfBudget(ctx, id, g, short)
 }
 
+// ask waits until no other request for grants is under way: what the board is
+// told last must be what is stored. The caller calls done.
+func (o *Orchestrator) ask(ctx context.Context) (done func(), err error) {
+	select {
+	case o.asking <- struct{}{}:
+		return func() { <-o.asking }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// request asks for a grant and enters it. It returns how many tokens are still
+// lacking.
+func (o *Orchestrator) request(ctx context.Context, id mapreduce.JobID, ask jobs.Ask) (g *jobs.Granted, short int64, err error) {
+	done, err := o.ask(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer done()
+	if g, err = o.jobs.Grant(ctx, id, ask); err != nil {
+		return nil, 0, err
+	}
+	return g, o.board.granted(id, g), nil
+}
+
 // fleetSlots asks for as many model calls at once as the workers of this node
 // can make, of those that the whole fleet may. Those it has but cannot use are
 // given back.
 func (o *Orchestrator) fleetSlots(ctx context.Context) error {
+	done, err := o.ask(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	want, has := o.board.wantsCalls()
 	if want = min(want, int64(o.config.MaxCalls)); want == has {
 		return nil
@@ -102,7 +134,7 @@ func (o *Orchestrator) lacks(id mapreduce.JobID) (jobs.Ask, bool) {
 		return ask, false
 	}
 	ask.Parallelism = int64(r.spec.Parallelism)
-	if r.slots < ask.Parallelism && int64(r.held) >= r.slots {
+	if r.slots < ask.Parallelism && int64(r.held) >= r.slots && b.seats(r) > 0 {
 		ask.Slots = ask.Parallelism
 	}
 	if r.spec.Budget > 0 && (r.need > r.tokens || r.granted == 0) && !r.claiming {
@@ -146,10 +178,17 @@ func (o *Orchestrator) alone() bool {
 // returnGrants gives back what this node was granted of a job and has no use
 // for, so that others find it.
 func (o *Orchestrator) returnGrants(ctx context.Context, id mapreduce.JobID) error {
-	if o.alone() || !o.board.useless(id) {
+	if o.alone() {
 		return nil
 	}
-	_, err := o.jobs.Return(ctx, id)
+	done, err := o.ask(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if o.board.useless(id) {
+		_, err = o.jobs.Return(ctx, id)
+	}
 	return err
 }
 
@@ -242,11 +281,10 @@ func (o *Orchestrator) reserveOne(ctx context.Context, s *session, q mapreduce.R
 	}
 	more := q.Tokens - h.reserved
 	if !o.board.spend(r, more) {
-		g, err := o.jobs.Grant(ctx, q.Job, jobs.Ask{Tokens: more, Parallelism: int64(r.spec.Parallelism), Alone: false})
-		if err != nil {
+		ask := jobs.Ask{Tokens: more, Parallelism: int64(r.spec.Parallelism)}
+		if _, _, err := o.request(ctx, q.Job, ask); err != nil {
 			return false, err
 		}
-		o.board.granted(q.Job, g)
 		if !o.board.spend(r, more) {
 			o.board.lacking(r, q.Tokens)
 			o.notices.due(q.Job)

@@ -96,9 +96,6 @@ func (o *Orchestrator) bury(ctx context.Context, node mapreduce.NodeID, count in
 // takeOver expires the sessions that a dead node had. now says that they have
 // had the time to connect elsewhere.
 func (o *Orchestrator) takeOver(ctx context.Context, node mapreduce.NodeID, count int64, now bool) error {
-	o.mu.Lock()
-	o.dead[node] = true
-	o.mu.Unlock()
 	waiting := 0
 	var after mapreduce.SessionID
 	for {
@@ -116,18 +113,34 @@ func (o *Orchestrator) takeOver(ctx context.Context, node mapreduce.NodeID, coun
 				}
 			default:
 				waiting++
-				o.expireAfter(s, nil, o.config.Grace)
 			}
 		}
 		if !more {
 			break
 		}
 	}
-	o.board.activateAll() // what it was granted is free for those who need it
 	if waiting > 0 {
-		return nil // its sign of life stays until a later run finds nothing left
+		o.takeOverLater(node, count)
+		return nil
+	}
+	o.mu.Lock()
+	o.dead[node] = true // what it was granted is free for those who need it
+	o.mu.Unlock()
+	for _, id := range o.board.running() {
+		o.notices.due(id)
 	}
 	return o.jobs.Forget(ctx, node, count)
+}
+
+// takeOverLater expires the sessions of a dead node that are left after the
+// grace period.
+func (o *Orchestrator) takeOverLater(node mapreduce.NodeID, count int64) {
+	o.notices.at(time.Now().Add(o.config.Grace), func(ctx context.Context) {
+		if err := o.takeOver(ctx, node, count, true); err != nil {
+			o.failed(ctx, "taking over from an orchestrator; trying again", err, "node", node)
+			o.takeOverLater(node, count)
+		}
+	})
 }
 
 // expireAfter expires a session unless it is taken up again within d.
@@ -160,8 +173,43 @@ func (o *Orchestrator) expire(ctx context.Context, s jobs.SessionRef, running ma
 			break
 		}
 	}
+	if err := o.settleSlots(ctx, s.Session); err != nil {
+		return err
+	}
 	if units > 0 {
 		o.log.Warn("worker lost", "session", s.Session, "units", units)
+	}
+	return nil
+}
+
+// settleSlots stops counting what a session held that was given up, or has gone
+// elsewhere: then its slots went with it, and how many are left here is read
+// anew first.
+func (o *Orchestrator) settleSlots(ctx context.Context, id mapreduce.SessionID) error {
+	b := o.board
+	b.mu.Lock()
+	s := b.away[id]
+	held := make(map[mapreduce.JobID]bool)
+	if s != nil {
+		for key := range s.held {
+			held[key.job] = true
+		}
+	}
+	b.mu.Unlock()
+	for job := range held {
+		_, _, err := o.request(ctx, job, jobs.Ask{})
+		if errs.KindOf(err) == errs.NotFound && err != nil {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		o.notices.due(job)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s != nil {
+		b.letGo(s)
 	}
 	return nil
 }
@@ -217,7 +265,6 @@ func (o *Orchestrator) polls(ctx context.Context) {
 			o.board.stir(id)
 			o.notices.due(id)
 			o.failed(ctx, "looking for delayed units", o.findDelayed(ctx, id), "job", id)
-			o.failed(ctx, "returning grants", o.returnGrants(ctx, id), "job", id)
 			o.failed(ctx, "pausing a job", o.pauseStuck(ctx, id), "job", id)
 		}
 	})

@@ -125,6 +125,7 @@ type Orchestrator struct {
 	ready   sync.Once
 
 	streams sync.WaitGroup // of workers
+	asking  chan struct{}  // full while grants are asked for or returned
 
 	mu      sync.Mutex // guards the variables below
 	dead    map[mapreduce.NodeID]bool
@@ -146,7 +147,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	}
 	o := &Orchestrator{
 		jobs: j, config: c, log: c.Logger, started: make(chan struct{}),
-		dead: make(map[mapreduce.NodeID]bool), mine: make(map[mapreduce.JobID]bool),
+		dead: make(map[mapreduce.NodeID]bool), mine: make(map[mapreduce.JobID]bool), asking: make(chan struct{}, 1),
 	}
 	o.board = newBoard(j.Node())
 	return o, nil

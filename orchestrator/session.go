@@ -250,6 +250,9 @@ func (o *Orchestrator) bind(ctx context.Context, hello *mapreduce.Hello, stop co
 	for _, id := range b.Jobs {
 		o.board.stir(id)
 	}
+	for _, id := range o.board.running() {
+		o.notices.due(id) // it may lack slots that it had no use for before
+	}
 	o.log.Info("worker bound", "session", s.id, "slots", s.slots, "kept", len(b.Kept), "dropped", len(b.Drop))
 	return s, nil
 }
