@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/extract"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
@@ -39,6 +40,15 @@ func (a *app) knows(provider string) error {
 		return usage("--provider: there is none named %q; there is %s", provider, names(all))
 	}
 	return nil
+}
+
+// hook ends this process at the point that the environment names, for tests.
+func (a *app) hook() (failpoint.Hook, error) {
+	h, err := failpoint.Parse(a.getenv(failpoint.Variable))
+	if err != nil {
+		return nil, usage("%s: %w", failpoint.Variable, err)
+	}
+	return h, nil
 }
 
 // agents returns all agents that there are. Calls of the scripted provider are

@@ -31,6 +31,8 @@ type serveOptions struct {
 	store    string
 	workers  int
 	insecure bool
+
+	lease, heartbeat, grace time.Duration
 }
 
 func (a *app) serve() *cobra.Command {
@@ -51,6 +53,12 @@ or hands them back; jobs go on when it is started again.`,
 	f.StringVar(&o.store, "store", "", "where jobs are kept, pebble:`DIR` or fdb:CLUSTER_FILE (default pebble in --data-dir)")
 	f.IntVar(&o.workers, "workers", mapreduce.DefaultParallelism, "units to run in this process at a time; 0 leaves them to other workers")
 	f.BoolVar(&o.insecure, "insecure", false, "listen on a public address without TLS and authentication")
+	f.DurationVar(&o.lease, "lease", 0, "how long a silent worker is believed to live")
+	f.DurationVar(&o.heartbeat, "heartbeat", 0, "how often signs of life are given")
+	f.DurationVar(&o.grace, "grace", 0, "how long a worker whose connection broke has to come back")
+	for _, name := range []string{"lease", "heartbeat", "grace"} {
+		_ = f.MarkHidden(name) // the flag exists
+	}
 	return cmd
 }
 
@@ -70,7 +78,14 @@ func (a *app) serveUntil(ctx context.Context, o serveOptions) error {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
-	node, err := embedded.Open(embedded.Config{Dir: dir, Agents: all, Version: versionOf(), Adopt: true, Drain: drainWait, Logger: log})
+	hook, err := a.hook()
+	if err != nil {
+		return err
+	}
+	node, err := embedded.Open(embedded.Config{
+		Dir: dir, Agents: all, Version: versionOf(), Adopt: true, Drain: drainWait, Logger: log,
+		Lease: o.lease, Heartbeat: o.heartbeat, Grace: o.grace, Hook: hook,
+	})
 	if err != nil {
 		return fmt.Errorf("store %s: %w", dir, err)
 	}

@@ -56,7 +56,11 @@ func (s *session) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config := embedded.Config{Dir: dir, Agents: all, Version: versionOf(), Logger: logger(s.meter)}
+	hook, err := s.app.hook()
+	if err != nil {
+		return err
+	}
+	config := embedded.Config{Dir: dir, Agents: all, Version: versionOf(), Hook: hook, Logger: logger(s.meter)}
 	node, conn, err := embedded.Join(ctx, config, embedded.JoinOptions{
 		Waiting: func() { s.meter.Note("%s is in use by another process; waiting for it", dir) },
 	})

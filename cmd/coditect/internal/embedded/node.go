@@ -24,6 +24,7 @@ import (
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/store/pebble"
@@ -46,6 +47,11 @@ type Config struct {
 	// Drain is how long units may run on when the node closes. Defaults to
 	// 2 s.
 	Drain time.Duration
+	// Lease, Heartbeat and Grace are those of orchestrator.Config, and have its
+	// defaults.
+	Lease, Heartbeat, Grace time.Duration
+	// Hook is told of the points that are passed, for tests.
+	Hook failpoint.Hook
 	// Logger defaults to none.
 	Logger *slog.Logger
 }
@@ -102,7 +108,11 @@ func Open(c Config) (*Node, error) {
 func (n *Node) wire() (err error) {
 	id := mapreduce.NodeID("node_" + strings.ToLower(rand.Text()))
 	j := jobs.New(store.NewDB(n.store, store.Config{}), keys.New(), id, time.Now)
-	n.orch, err = orchestrator.New(j, orchestrator.Config{Adopt: n.config.Adopt, Exclusive: true, Logger: n.config.Logger})
+	j.SetHook(n.config.Hook)
+	n.orch, err = orchestrator.New(j, orchestrator.Config{
+		Adopt: n.config.Adopt, Exclusive: true, Logger: n.config.Logger,
+		Lease: n.config.Lease, Heartbeat: n.config.Heartbeat, Grace: n.config.Grace,
+	})
 	if err != nil {
 		return err
 	}
