@@ -298,7 +298,7 @@ func (s *sweep) claimOf(ctx context.Context, kv store.KeyValue) (int, error) {
 func (s *sweep) visit(ctx context.Context, claim string, h *storagev1.HeldUnit) (stays bool, err error) {
 	id := mapreduce.Held{Job: mapreduce.JobID(h.Job), Unit: mapreduce.UnitID(h.Unit), Attempt: int(h.Attempt)}
 	u, err := s.unit(ctx, s.tx, id.Job, id.Unit)
-	if err != nil || u == nil || u.Attempt != h.Attempt || u.Session != string(s.session) ||
+	if err != nil || u == nil || u.Attempt != h.Attempt || u.Session != string(s.session) || u.Claim != claim ||
 		mapreduce.UnitState(u.Status) != mapreduce.Processing {
 		return false, err
 	}

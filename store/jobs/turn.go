@@ -544,7 +544,7 @@ func (t *turn) reclaim(ctx context.Context, values [][]byte) error {
 				return err
 			}
 			taken[mapreduce.UnitID(h.Unit)] = true
-			if u != nil && u.Attempt == h.Attempt && u.Session == string(s.Session) {
+			if u != nil && u.Attempt == h.Attempt && u.Session == string(s.Session) && u.Claim == t.in.Claim.ID {
 				t.out.Claimed = append(t.out.Claimed, Claimed{s.Session, u})
 			}
 		}

@@ -52,7 +52,8 @@ type world struct {
 	space *keys.Space
 	nodes []*jobs.Jobs
 	micro int64
-	made  int // jobs, claims and sessions so far
+	look  *jobs.Jobs // on the store without faults
+	made  int        // jobs, claims and sessions so far
 }
 
 func newWorld(t failer, s store.Store, nodes int) *world {
@@ -61,6 +62,7 @@ func newWorld(t failer, s store.Store, nodes int) *world {
 		w.nodes = append(w.nodes, jobs.New(store.NewDB(s, store.Config{MaxBackoff: time.Millisecond}), w.space,
 			mapreduce.NodeID(fmt.Sprintf("node-%d", i)), w.clock))
 	}
+	w.look = w.nodes[0]
 	for _, n := range w.nodes {
 		w.must(n.Beat(w.ctx, 1))
 	}
@@ -333,7 +335,7 @@ func (w *world) run(j *jobs.Jobs, id mapreduce.JobID) {
 func (w *world) findings() []mapreduce.Finding {
 	w.Helper()
 	var wrong []mapreduce.Finding
-	w.must(w.nodes[0].Check(w.ctx, func(f mapreduce.Finding) error {
+	w.must(w.look.Check(w.ctx, func(f mapreduce.Finding) error {
 		if f.Severity == mapreduce.Wrong {
 			wrong = append(wrong, f)
 		}
@@ -354,14 +356,14 @@ func (w *world) healthy() {
 
 func (w *world) job(id mapreduce.JobID) *mapreduce.Job {
 	w.Helper()
-	job, err := w.nodes[0].Job(w.ctx, id)
+	job, err := w.look.Job(w.ctx, id)
 	w.must(err)
 	return job
 }
 
 func (w *world) unit(id mapreduce.JobID, u string) *storagev1.Unit {
 	w.Helper()
-	unit, err := w.nodes[0].Unit(w.ctx, id, mapreduce.UnitID(u))
+	unit, err := w.look.Unit(w.ctx, id, mapreduce.UnitID(u))
 	w.must(err)
 	return unit
 }

@@ -1,0 +1,602 @@
+package jobs_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/fault"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+// A munit is a unit as the contract has it.
+type munit struct {
+	level    int64
+	state    mapreduce.UnitState
+	attempt  int64
+	owner    mapreduce.SessionID // whose attempt still stands
+	delayed  bool
+	started  bool // known to have been running in this attempt
+	blamed   bool // a worker was lost while it ran this attempt
+	failures int64
+	kills    int64
+	spent    int64
+}
+
+type mjob struct {
+	id    mapreduce.JobID
+	state mapreduce.JobState
+	level int64
+	units map[string]*munit
+}
+
+// waiting counts the units that may be claimed.
+func (m *mjob) waiting() (n int) {
+	for _, u := range m.units {
+		if u.state == mapreduce.Pending && !u.delayed && u.level <= m.level {
+			n++
+		}
+	}
+	return n
+}
+
+// An issue is an attempt that was handed out at some time.
+type issue struct {
+	job     mapreduce.JobID
+	unit    *storagev1.Unit
+	session mapreduce.SessionID
+}
+
+func (i issue) held() mapreduce.Held {
+	return mapreduce.Held{Job: i.job, Unit: mapreduce.UnitID(i.unit.UnitId), Attempt: int(i.unit.Attempt)}
+}
+
+type msession struct {
+	node  int
+	epoch int64
+}
+
+// A machine draws operations of several nodes and sessions, and holds what they
+// come to against the model.
+type machine struct {
+	*world
+	jobs     map[mapreduce.JobID]*mjob
+	sessions map[mapreduce.SessionID]*msession // alive
+	stale    []seat                            // bindings that have ended
+	issued   []issue
+	deleted  int
+}
+
+func sorted[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+func (m *machine) node(t *rapid.T) *jobs.Jobs {
+	return m.nodes[rapid.IntRange(0, len(m.nodes)-1).Draw(t, "node")]
+}
+
+func (m *machine) pick(t *rapid.T) *mjob {
+	if len(m.jobs) == 0 {
+		t.Skip("no job")
+	}
+	return m.jobs[rapid.SampledFrom(sorted(m.jobs)).Draw(t, "job")]
+}
+
+func (m *machine) pickSession(t *rapid.T) mapreduce.SessionID {
+	if len(m.sessions) == 0 {
+		t.Skip("no session")
+	}
+	return rapid.SampledFrom(sorted(m.sessions)).Draw(t, "session")
+}
+
+func (m *machine) submit(t *rapid.T) {
+	if len(m.jobs) >= 3 {
+		t.Skip("enough jobs")
+	}
+	docs := make([]document, rapid.IntRange(1, 6).Draw(t, "documents"))
+	for i := range docs {
+		docs[i] = document{id: fmt.Sprintf("d%d", i), text: fmt.Appendf(nil, "some text %d", i), chunks: rapid.IntRange(1, 3).Draw(t, "chunks")}
+		if docs[i].parse = rapid.IntRange(0, 5).Draw(t, "parse") == 0; docs[i].parse {
+			docs[i].chunks = 1
+		}
+	}
+	j := m.node(t)
+	s := spec()
+	s.RequestId = m.name("request")
+	id := m.world.submit(j, s, docs)
+	m.jobs[id] = &mjob{id: id, units: make(map[string]*munit)}
+	m.adopt(id)
+}
+
+// adopt takes the units that the model has not seen, and the switch, from the
+// store.
+func (m *machine) adopt(id mapreduce.JobID) {
+	k := m.jobs[id]
+	ctl, err := m.look.Ctl(m.ctx, id)
+	m.must(err)
+	k.state, k.level = mapreduce.JobState(ctl.State), ctl.Level
+	stored := m.stored(id)
+	for name, u := range stored {
+		if k.units[name] == nil {
+			if mapreduce.UnitState(u.Status) != mapreduce.Pending || u.Attempt != 0 {
+				m.Fatalf("new unit %s is %v", name, u)
+			}
+			k.units[name] = &munit{level: u.Level, state: mapreduce.Pending}
+		}
+	}
+	for name := range k.units {
+		if stored[name] == nil {
+			m.Fatalf("unit %s is gone", name)
+		}
+	}
+}
+
+func (m *machine) stored(id mapreduce.JobID) map[string]*storagev1.Unit {
+	ctl, err := m.look.Ctl(m.ctx, id)
+	m.must(err)
+	all := make(map[string]*storagev1.Unit)
+	for level := int64(-1); level < int64(len(ctl.LevelUnits)); level++ {
+		units, err := m.look.UnitsFrom(m.ctx, id, level, 0, 1000)
+		m.must(err)
+		for _, u := range units {
+			all[u.UnitId] = u
+		}
+	}
+	return all
+}
+
+func (m *machine) enter(t *rapid.T) {
+	if len(m.sessions) >= 4 {
+		t.Skip("enough sessions")
+	}
+	n := rapid.IntRange(0, len(m.nodes)-1).Draw(t, "node")
+	s := m.session(m.nodes[n])
+	m.sessions[s.id] = &msession{n, s.epoch}
+}
+
+func (m *machine) claim(t *rapid.T) {
+	k, id := m.pick(t), m.pickSession(t)
+	s := m.sessions[id]
+	slots := rapid.IntRange(1, 4).Draw(t, "slots")
+	units := m.world.claim(m.nodes[s.node], k.id, seat{id, s.epoch}, slots)
+	want := 0
+	if k.state.Running() {
+		want = min(slots, k.waiting())
+	}
+	if len(units) != want {
+		t.Fatalf("claimed %d units of %s, want %d", len(units), k.id, want)
+	}
+	for _, u := range units {
+		mu := k.units[u.UnitId]
+		if mu.state != mapreduce.Pending || mu.delayed || u.Attempt != mu.attempt+1 {
+			t.Fatalf("claimed %v, which is %+v", u, mu)
+		}
+		mu.state, mu.attempt, mu.owner, mu.blamed, mu.started = mapreduce.Processing, u.Attempt, id, false, false
+		m.issued = append(m.issued, issue{k.id, u, id})
+	}
+}
+
+// claimInVain claims for bindings that have ended.
+func (m *machine) claimInVain(t *rapid.T) {
+	if len(m.stale) == 0 {
+		t.Skip("no binding has ended")
+	}
+	k, s := m.pick(t), rapid.SampledFrom(m.stale).Draw(t, "seat")
+	if units := m.world.claim(m.node(t), k.id, s, 3); len(units) > 0 {
+		t.Fatalf("a session that was given up claimed %v", units)
+	}
+}
+
+func (m *machine) finish(t *rapid.T) {
+	if len(m.issued) == 0 {
+		t.Skip("nothing was claimed")
+	}
+	var turn jobs.Turn
+	var issues []issue
+	for range rapid.IntRange(1, 4).Draw(t, "reports") {
+		i := rapid.SampledFrom(m.issued).Draw(t, "attempt")
+		if turn.Job == "" {
+			turn.Job = i.job
+		}
+		if i.job != turn.Job {
+			continue
+		}
+		issues = append(issues, i)
+		turn.Reports = append(turn.Reports, jobs.TurnReport{Report: m.draw(t, i), Jitter: 0.5, Session: i.session})
+	}
+	res := m.turn(m.node(t), &turn)
+	failing := false
+	for n, i := range issues {
+		r := turn.Reports[n].Report
+		want := m.expect(i, r)
+		if got := res.Verdicts[n].Verdict; !slices.Contains(want, got) {
+			t.Fatalf("report %+v of session %s: verdict %v, want one of %v", r, i.session, got, want)
+		}
+		failing = failing || r.Class == mapreduce.PermanentJob && res.Verdicts[n].Verdict == mapreduce.Accepted
+	}
+	if res.JobError != "" && !failing {
+		t.Fatalf("job error %q out of nothing", res.JobError)
+	}
+}
+
+func (m *machine) draw(t *rapid.T, i issue) *mapreduce.Report {
+	switch rapid.IntRange(0, 9).Draw(t, "outcome") {
+	case 0:
+		return errored(i.job, i.unit, mapreduce.Retryable)
+	case 1:
+		return errored(i.job, i.unit, mapreduce.PermanentUnit)
+	case 2:
+		return errored(i.job, i.unit, mapreduce.PermanentJob)
+	case 3:
+		return returned(i.job, i.unit)
+	}
+	return done(i.job, i.unit)
+}
+
+// expect applies a report to the model and returns the verdicts that it may
+// get.
+func (m *machine) expect(i issue, r *mapreduce.Report) []mapreduce.Verdict {
+	k := m.jobs[i.job]
+	if k == nil || k.units[i.unit.UnitId] == nil {
+		return []mapreduce.Verdict{mapreduce.Gone}
+	}
+	u := k.units[i.unit.UnitId]
+	switch {
+	case u.attempt != i.unit.Attempt || (u.owner != "" && u.owner != i.session):
+		return []mapreduce.Verdict{mapreduce.Stale}
+	case u.state == mapreduce.UnitFailed && u.owner != "":
+		u.owner = ""
+		u.spent += r.Tokens.Total()
+		return []mapreduce.Verdict{mapreduce.Stale, mapreduce.Accepted}
+	case u.state == mapreduce.UnitCancelled && u.owner == "":
+		return []mapreduce.Verdict{mapreduce.Gone}
+	case u.owner == "":
+		return []mapreduce.Verdict{mapreduce.Accepted}
+	}
+	u.spent += r.Tokens.Total()
+	if u.state == mapreduce.Pending && u.blamed {
+		u.kills--
+	}
+	u.owner, u.blamed = "", false
+	if k.state == mapreduce.JobCancelled {
+		u.state = mapreduce.UnitCancelled
+		return []mapreduce.Verdict{mapreduce.Gone}
+	}
+	m.conclude(u, r)
+	return []mapreduce.Verdict{mapreduce.Accepted}
+}
+
+func (m *machine) conclude(u *munit, r *mapreduce.Report) {
+	u.state = mapreduce.Pending
+	switch {
+	case r.Outcome == mapreduce.Done:
+		u.state = mapreduce.UnitComplete
+	case r.Outcome == mapreduce.Returned || r.Class == mapreduce.PermanentJob:
+	default:
+		u.failures++
+		if u.delayed = true; r.Class == mapreduce.PermanentUnit || u.failures >= 3 {
+			u.state, u.delayed = mapreduce.UnitFailed, false
+		}
+	}
+}
+
+// processing returns the attempts that a session holds.
+func (m *machine) processing(id mapreduce.SessionID) []*munit {
+	var all []*munit
+	for _, k := range m.jobs {
+		for _, u := range k.units {
+			if u.owner == id && u.state == mapreduce.Processing {
+				all = append(all, u)
+			}
+		}
+	}
+	return all
+}
+
+// rebind takes a session to a node, alive or given up for lost, with some of the
+// attempts that it ever had.
+func (m *machine) rebind(t *rapid.T) {
+	if len(m.issued) == 0 {
+		t.Skip("nothing was claimed")
+	}
+	id := rapid.SampledFrom(m.issued).Draw(t, "attempt").session
+	var holding []mapreduce.Held
+	kept := make(map[*munit]bool)
+	for _, i := range m.issued {
+		if i.session != id || !rapid.Bool().Draw(t, "holds") {
+			continue
+		}
+		holding = append(holding, i.held())
+		if k := m.jobs[i.job]; k != nil {
+			u := k.units[i.unit.UnitId]
+			if u == nil || u.attempt != i.unit.Attempt || u.owner != id {
+				continue
+			}
+			if u.state == mapreduce.Pending && k.state != mapreduce.JobCancelled {
+				u.state = mapreduce.Processing
+				if u.blamed {
+					u.kills--
+				}
+				u.started, u.blamed = u.blamed, false
+			}
+			kept[u] = u.state == mapreduce.Processing
+		}
+	}
+	for _, k := range m.jobs {
+		for _, u := range k.units {
+			if u.owner != id || u.state != mapreduce.Processing || kept[u] {
+				continue
+			}
+			u.started = false
+			if u.state = mapreduce.Pending; k.state == mapreduce.JobCancelled {
+				u.state = mapreduce.UnitCancelled
+			}
+		}
+	}
+	if s := m.sessions[id]; s != nil {
+		m.stale = append(m.stale, seat{id, s.epoch})
+	}
+	n := rapid.IntRange(0, len(m.nodes)-1).Draw(t, "node")
+	s, b := m.bind(m.nodes[n], id, holding...)
+	m.sessions[id] = &msession{n, s.epoch}
+	if got, want := len(b.Kept), len(m.processing(id)); got != want {
+		t.Fatalf("session %s keeps %d attempts, want %d", id, got, want)
+	}
+}
+
+func (m *machine) expire(t *rapid.T) {
+	id := m.pickSession(t)
+	s := m.sessions[id]
+	running := make(map[mapreduce.Held]bool)
+	for _, k := range m.jobs {
+		for _, name := range sorted(k.units) {
+			u := k.units[name]
+			if u.owner != id || u.state != mapreduce.Processing {
+				continue
+			}
+			h := mapreduce.Held{Job: k.id, Unit: mapreduce.UnitID(name), Attempt: int(u.attempt)}
+			if running[h] = rapid.Bool().Draw(t, "running"); running[h] || u.started {
+				u.blamed, u.started = true, false
+				u.kills++
+			}
+			switch {
+			case k.state == mapreduce.JobCancelled:
+				u.state = mapreduce.UnitCancelled
+			case u.kills >= 2:
+				u.state = mapreduce.UnitFailed
+			default:
+				u.state = mapreduce.Pending
+			}
+		}
+	}
+	j := m.node(t)
+	for range 100 {
+		loss, err := j.Expire(m.ctx, id, m.nodes[s.node].Node(), s.epoch, running)
+		m.must(err)
+		if loss.Done {
+			break
+		}
+	}
+	m.stale = append(m.stale, seat{id, s.epoch})
+	delete(m.sessions, id)
+}
+
+func (m *machine) wakeup(t *rapid.T) {
+	k := m.pick(t)
+	j := m.node(t)
+	refs, err := j.Delayed(m.ctx, k.id, 100)
+	m.must(err)
+	var names []mapreduce.UnitID
+	for _, ref := range refs {
+		names = append(names, ref.Unit)
+		if u := k.units[string(ref.Unit)]; u.state == mapreduce.Pending {
+			u.delayed = false
+		}
+	}
+	_, err = j.Wakeup(m.ctx, k.id, names)
+	m.must(err)
+}
+
+func (m *machine) advance(t *rapid.T) {
+	k := m.pick(t)
+	m.world.advance(m.node(t), k.id)
+	m.adopt(k.id)
+}
+
+func (m *machine) pause(t *rapid.T) {
+	k := m.pick(t)
+	err := m.node(t).Pause(m.ctx, k.id, "asked for")
+	if (err == nil) != (k.state.Running() || k.state == mapreduce.JobPaused) {
+		t.Fatalf("pause of a job that is %v: %v", k.state, err)
+	}
+	if k.state.Running() {
+		k.state = mapreduce.JobPaused
+	}
+}
+
+func (m *machine) fail(t *rapid.T) {
+	k := m.pick(t)
+	m.must(m.node(t).Fail(m.ctx, k.id, "it cannot go on"))
+	if k.state.Running() {
+		k.state = mapreduce.JobFailed
+	}
+}
+
+func (m *machine) resume(t *rapid.T) {
+	k := m.pick(t)
+	err := m.node(t).Resume(m.ctx, k.id, mapreduce.Resume{})
+	before := k.state
+	if errs.KindOf(err) == errs.Unavailable && err != nil {
+		m.retried(k, true) // a unit still runs: what was begun stands
+		return
+	}
+	failures := false
+	for _, u := range k.units {
+		failures = failures || u.state == mapreduce.UnitFailed
+	}
+	ok := before != mapreduce.JobCancelled && (before != mapreduce.JobComplete || failures)
+	if (err == nil) != ok && !(before == mapreduce.JobComplete && err == nil) {
+		t.Fatalf("resume of a job that is %v, with failed units: %t: %v", before, failures, err)
+	}
+	if err == nil && !before.Running() {
+		m.retried(k, false)
+	}
+}
+
+// retried brings the model up to date with a resume: failed units wait again,
+// and levels above may be gone.
+func (m *machine) retried(k *mjob, partly bool) {
+	stored := m.stored(k.id)
+	for name, u := range k.units {
+		now := stored[name]
+		switch {
+		case now == nil:
+			if u.level < 1 || u.state == mapreduce.Processing {
+				m.Fatalf("resume dropped %s, which was %+v", name, u)
+			}
+			delete(k.units, name)
+		case u.state == mapreduce.UnitFailed && mapreduce.UnitState(now.Status) == mapreduce.Pending:
+			u.state, u.failures, u.kills, u.blamed = mapreduce.Pending, 0, 0, false
+		case u.state == mapreduce.UnitFailed && !partly:
+			m.Fatalf("resume left %s failed", name)
+		}
+	}
+	m.adopt(k.id)
+}
+
+func (m *machine) cancel(t *rapid.T) {
+	k := m.pick(t)
+	err := m.node(t).Cancel(m.ctx, k.id)
+	ok := k.state == mapreduce.JobCancelled || k.state.CanBecome(mapreduce.JobCancelled)
+	if (err == nil) != ok {
+		t.Fatalf("cancel of a job that is %v: %v", k.state, err)
+	}
+	if ok {
+		k.state = mapreduce.JobCancelled
+	}
+}
+
+func (m *machine) sweep(t *rapid.T) {
+	k := m.pick(t)
+	j := m.node(t)
+	var cursor []byte
+	for swept := false; !swept; {
+		var err error
+		cursor, swept, err = j.SweepCancelled(m.ctx, k.id, cursor)
+		m.must(err)
+	}
+	if k.state != mapreduce.JobCancelled {
+		return
+	}
+	for _, u := range k.units {
+		if !u.state.Ended() {
+			u.state, u.delayed = mapreduce.UnitCancelled, false
+		}
+	}
+}
+
+func (m *machine) remove(t *rapid.T) {
+	k := m.pick(t)
+	err := m.node(t).Delete(m.ctx, k.id)
+	if errs.KindOf(err) == errs.NotFound && err != nil {
+		err = nil // an earlier run of it deleted the job
+	}
+	if (err == nil) != (k.state.Ended() || k.state == mapreduce.JobPaused) {
+		t.Fatalf("delete of a job that is %v: %v", k.state, err)
+	}
+	if err == nil {
+		delete(m.jobs, k.id)
+		m.deleted++
+	}
+}
+
+func (m *machine) keep(t *rapid.T) {
+	if len(m.issued) == 0 {
+		t.Skip("nothing was claimed")
+	}
+	i := rapid.SampledFrom(m.issued).Draw(t, "attempt")
+	_, err := m.node(t).KeepState(m.ctx, mapreduce.AgentState{Held: i.held(), Data: []byte("state")})
+	m.must(err)
+	_, err = m.node(t).WriteChunks(m.ctx, []mapreduce.ResultChunk{
+		{Job: i.job, Unit: mapreduce.UnitID(i.unit.UnitId), Attempt: int(i.unit.Attempt), Data: []byte("chunk")},
+	})
+	m.must(err)
+}
+
+func (m *machine) seal(t *rapid.T) {
+	_, err := m.node(t).Seal(m.ctx, m.pick(t).id)
+	m.must(err)
+}
+
+func (m *machine) check(t *rapid.T) {
+	for _, id := range sorted(m.jobs) {
+		k := m.jobs[id]
+		spent := int64(0)
+		stored := m.stored(id)
+		for _, name := range sorted(k.units) {
+			u, now := k.units[name], stored[name]
+			if now == nil {
+				t.Fatalf("unit %s of %s is gone", name, id)
+			}
+			got := munit{
+				level: now.Level, state: mapreduce.UnitState(now.Status), attempt: now.Attempt,
+				owner: mapreduce.SessionID(now.Session), failures: now.Failures, kills: now.Kills, spent: now.TokensIn + now.TokensOut,
+				delayed: mapreduce.UnitState(now.Status) == mapreduce.Pending && now.Queue.GetClass() == 2, blamed: u.blamed, started: u.started,
+			}
+			if got != *u {
+				t.Fatalf("unit %s of %s is %+v, want %+v", name, id, got, *u)
+			}
+			spent += u.spent
+		}
+		if job := m.job(id); job.State != k.state || job.TotalTokens.Total() < spent {
+			t.Fatalf("job %s is %v with %d tokens spent, want %v with at least %d", id, job.State, job.TotalTokens.Total(), k.state, spent)
+		}
+	}
+	for _, f := range m.findings() {
+		t.Errorf("check: %s %s: %s", f.Job, f.Key, f.Message)
+	}
+}
+
+func runMachine(t *rapid.T, s, sound store.Store, after func()) {
+	m := &machine{
+		world: newWorld(t, s, 3), jobs: make(map[mapreduce.JobID]*mjob), sessions: make(map[mapreduce.SessionID]*msession),
+	}
+	m.look = newWorld(t, sound, 1).nodes[0]
+	t.Repeat(map[string]func(*rapid.T){
+		"submit": m.submit, "enter": m.enter, "claim": m.claim, "claim again": m.claim, "claim in vain": m.claimInVain,
+		"finish": m.finish, "finish again": m.finish, "finish more": m.finish, "rebind": m.rebind, "expire": m.expire,
+		"wakeup": m.wakeup, "advance": m.advance, "advance again": m.advance, "pause": m.pause, "fail": m.fail, "resume": m.resume, "cancel": m.cancel,
+		"sweep": m.sweep, "delete": m.remove, "keep": m.keep, "seal": m.seal, "": func(t *rapid.T) { after(); m.check(t) },
+	})
+}
+
+// fresh removes everything, so that one store serves many runs.
+func fresh(t *rapid.T, s store.Store) {
+	w := &world{failer: t, ctx: t.Context(), store: s}
+	w.write(func(tx store.Tx) { tx.ClearRange(store.Range{Begin: []byte{0}, End: []byte{0xff}}) })
+}
+
+func TestAgainstModel(t *testing.T) {
+	s := open(t)
+	rapid.Check(t, func(t *rapid.T) {
+		fresh(t, s)
+		runMachine(t, s, s, func() {})
+	})
+}
+
+func TestAgainstModelUnderFaults(t *testing.T) {
+	s := open(t)
+	rapid.Check(t, func(t *rapid.T) {
+		fresh(t, s)
+		seed := rapid.Uint64().Draw(t, "seed")
+		rates := fault.Retryable(0.03)
+		rates[fault.Rerun] = 0.2
+		f := fault.New(s, fault.Config{Seed: seed, Rates: rates})
+		runMachine(t, f, s, f.Settle)
+	})
+}
