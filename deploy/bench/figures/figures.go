@@ -54,7 +54,7 @@ type Lab struct {
 	Units    int           // units of the no-op job. Defaults to 200,000.
 	Arrivals int           // jobs of a latency. Defaults to 1,000.
 	Pause    time.Duration // between arrivals, on average. Defaults to 20 ms.
-	Nap      time.Duration // that a unit of a makespan takes. Defaults to 200 ms.
+	Nap      time.Duration // that a unit of a makespan takes; a neighbour's take a 20th. Defaults to 200 ms.
 	Kills    int           // workers killed. Defaults to 40.
 }
 

@@ -131,7 +131,7 @@ func TestPending(t *testing.T) {
 
 func TestNeighbour(t *testing.T) {
 	l := tiny(t)
-	l.Size = 20_000 // enough to last
+	l.Size, l.Nap = 10_000, 2*time.Second // enough to last
 	n, err := figures.MeasureNeighbour(t.Context(), l)
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ type Neighbour struct {
 
 // MeasureNeighbour measures it.
 func MeasureNeighbour(ctx context.Context, l *Lab) (*Neighbour, error) {
-	n := &Neighbour{Queued: l.Size, Nap: 10 * time.Millisecond, Prefetch: prefetch(busySlots)}
+	n := &Neighbour{Queued: l.Size, Nap: l.Nap / 20, Prefetch: prefetch(busySlots)}
 	return n, l.with(func(s *system) error {
 		big := spec(busySlots)
 		big.Tenant = "big"
@@ -43,7 +43,7 @@ func MeasureNeighbour(ctx context.Context, l *Lab) (*Neighbour, error) {
 		if err != nil {
 			return err
 		}
-		busy := func(j *mapreduce.Job) bool { return j.RunningUnits >= min(busySlots, int64(n.Queued)/2) }
+		busy := func(j *mapreduce.Job) bool { return j.RunningUnits > 0 }
 		if err := s.until(ctx, id, busy); err != nil {
 			return err
 		}
@@ -57,7 +57,13 @@ func MeasureNeighbour(ctx context.Context, l *Lab) (*Neighbour, error) {
 		if err := s.until(ctx, id, busy); err != nil {
 			return err
 		}
-		n.PrefetchedBeside, err = l.readyWaits(ctx, s, starts)
+		if n.PrefetchedBeside, err = l.readyWaits(ctx, s, starts); err != nil {
+			return err
+		}
+		job, err := s.GetJob(ctx, id)
+		if err == nil && !job.State.Running() {
+			err = fmt.Errorf("the other tenant's job ended too soon: it is %v", job.State)
+		}
 		return err
 	})
 }
