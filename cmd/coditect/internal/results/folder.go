@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/coditect/mapreduce/api/errs"
 )
@@ -30,7 +31,9 @@ type folder struct {
 	dir    string // where the files are to be
 	tmp    string // where they are; empty once they are gone
 	exists bool   // dir was there before
-	names  []string
+
+	mu    sync.Mutex // guards names
+	names []string   // of the files
 }
 
 func newFolder(dir string) (*folder, error) {
@@ -99,6 +102,8 @@ type file struct {
 func (f *folder) create(name string) (*file, error) {
 	out, err := f.scratch(name)
 	if err == nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		f.names = append(f.names, name)
 	}
 	return out, err

@@ -36,10 +36,11 @@ func (w *writer) result(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	w.report.begin(w.job, w.config.ReportRecords)
 	if err := w.service.GetResult(ctx, w.config.Job, w.config.Partial, s.take); err != nil {
 		return err
 	}
-	if w.job == nil || s.summary == nil {
+	if s.summary == nil {
 		return errors.New("the result is incomplete: the service ended it early")
 	}
 	w.report.summary = s.summary
@@ -82,9 +83,7 @@ func newSections(w *writer) (*sections, error) {
 func (s *sections) take(p *mapreduce.ResultPart) error {
 	switch {
 	case p.Job != nil:
-		s.w.job = p.Job
-		s.w.report.begin(p.Job, s.w.config.ReportRecords)
-		return nil
+		return nil // known
 	case p.Citation != nil:
 		return s.citation(p.Citation)
 	case p.Source != nil:

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
@@ -47,31 +48,50 @@ func (c Config) withDefaults() Config {
 // Write writes the files of a job's result and returns the job as it was then.
 func Write(ctx context.Context, s Service, c Config) (job *mapreduce.Job, err error) {
 	c = c.withDefaults()
+	if job, err = s.GetJob(ctx, c.Job); err != nil {
+		return nil, err
+	}
 	dir, err := newFolder(c.Dir)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, dir.discard()) }()
-	w := &writer{service: s, config: c, dir: dir}
-	for _, step := range []struct {
-		file string
-		do   func(context.Context) error
-	}{
-		{"result.json", w.result},
-		{"audit.jsonl", w.audit},
-		{"units.jsonl", w.units},
-		{"metrics.json", w.metrics},
-		{"report.md", w.markdown},
-		{"report.html", w.html},
+	w := &writer{service: s, config: c, dir: dir, job: job}
+	if err := w.all(ctx); err != nil {
+		return nil, err
+	}
+	return job, dir.commit()
+}
+
+// A step writes a file, and maybe others on the way.
+type step struct {
+	file string
+	do   func(context.Context) error
+}
+
+// all writes all files, in two goroutines: one reads the result, the other the
+// units, and each makes of it what depends on it.
+func (w *writer) all(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var steps sync.WaitGroup
+	for _, chain := range [][]step{
+		{{"result.json", w.result}, {"report.md", w.markdown}, {"report.html", w.html}},
+		{{"audit.jsonl", w.audit}, {"units.jsonl", w.units}, {"metrics.json", w.metrics}},
 	} {
-		if err := step.do(ctx); err != nil {
-			return nil, fmt.Errorf("%s: %w", step.file, err)
-		}
+		steps.Go(func() {
+			for _, s := range chain {
+				if ctx.Err() != nil {
+					return
+				}
+				if err := s.do(ctx); err != nil {
+					stop(fmt.Errorf("%s: %w", s.file, err)) // the first stays
+				}
+			}
+		})
 	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	return w.job, dir.commit()
+	steps.Wait()
+	return context.Cause(ctx)
 }
 
 // A writer is one Write. Its steps pass on what later ones need.
@@ -79,8 +99,8 @@ type writer struct {
 	service Service
 	config  Config
 	dir     *folder
-	job     *mapreduce.Job // set by result
-	report  report         // set by result
-	ended   endings        // set by audit
-	tally   tally          // set by units
+	job     *mapreduce.Job
+	report  report  // set by result
+	ended   endings // set by audit
+	tally   tally   // set by units
 }

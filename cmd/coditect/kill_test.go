@@ -1,0 +1,351 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
+)
+
+// This file holds what the tests have in common that kill processes: a house in
+// which commands are run, and what must hold of it afterwards.
+
+// trials returns how often a soak test tries.
+func trials(t *testing.T) int {
+	t.Helper()
+	n, err := strconv.Atoi(os.Getenv("CODITECT_SOAK_TRIALS"))
+	if err != nil {
+		return 20
+	}
+	return n
+}
+
+// A corpus is what jobs of these tests work on. Large outputs come in chunks,
+// there are levels of reduction, and some documents have to be parsed.
+type corpus struct {
+	dir   string
+	flags []string // of run
+}
+
+func newCorpus(t *testing.T, documents int, flags ...string) *corpus {
+	t.Helper()
+	c := &corpus{dir: t.TempDir(), flags: []string{
+		"--provider", "scripted", "--parallelism", "4", "--circuit-breaker-threshold", "1000", "--max-attempts", "20",
+		"--reduce-context-limit", "100", "--reduce-batch-size", "3",
+	}}
+	c.flags = append(c.flags, flags...)
+	const schema = `
+title: package
+type: array
+items:
+  type: object
+  required: [name]
+  properties:
+    name: {type: string, x-coditect: {labels: [Package]}}
+    version: {type: string, x-coditect: {labels: [Version]}}
+    size: {type: number, x-coditect: {labels: [Size]}}
+`
+	c.write(t, "schema.yaml", schema)
+	for d := range documents {
+		var b strings.Builder
+		for i := range []int{120, 2, 3}[d%3] {
+			fmt.Fprintf(&b, "Package: pkg-%d-%d\nVersion: %d.%d\nSize: %d\n\n", d, i, i, d, i*d)
+		}
+		c.write(t, fmt.Sprintf("docs/%03d.txt", d), b.String())
+	}
+	for d := range 2 {
+		c.write(t, fmt.Sprintf("docs/page%d.html", d), fmt.Sprintf("<p>Package: page-%d</p><p>Version: 1</p>", d))
+	}
+	return c
+}
+
+func (c *corpus) write(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join(c.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run returns the arguments of the command that submits the corpus.
+func (c *corpus) run(more ...string) []string {
+	args := []string{"run", "--input", filepath.Join(c.dir, "docs"), "--schema", filepath.Join(c.dir, "schema.yaml")}
+	return append(append(args, c.flags...), more...)
+}
+
+// A house is a data directory, a ledger and an output folder.
+type house struct {
+	t     *testing.T
+	dir   string
+	kills int
+	done  map[string]int // units that were complete at the latest look, and how many entries the ledger had
+}
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	return &house{t: t, dir: t.TempDir(), done: make(map[string]int)}
+}
+
+func (h *house) path(name string) string { return filepath.Join(h.dir, name) }
+
+// An outcome is how a process ended.
+type outcome struct {
+	code   int // -1 if it was killed
+	killed bool
+	stdout string
+	stderr string
+}
+
+// command returns a process of the program, not started yet.
+func (h *house) command(env []string, args ...string) *exec.Cmd {
+	cmd := exec.Command("coditect", args...)
+	cmd.Dir = h.dir
+	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+h.path("data"), "HOME="+h.dir, "CODITECT_LEDGER="+h.path("ledger"))
+	cmd.Env = append(cmd.Env, env...)
+	return cmd
+}
+
+// try runs a command of mapreduce to its end.
+func (h *house) try(env []string, args ...string) outcome {
+	h.t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := h.command(env, append([]string{"mapreduce"}, args...)...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Start()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	slow := time.AfterFunc(2*time.Minute, func() {
+		_ = cmd.Process.Signal(syscall.SIGQUIT) // it may have ended meanwhile
+	})
+	defer slow.Stop()
+	err = cmd.Wait()
+	return h.outcome(err, &stdout, &stderr)
+}
+
+func (h *house) outcome(err error, stdout, stderr *bytes.Buffer) outcome {
+	h.t.Helper()
+	o := outcome{stdout: stdout.String(), stderr: stderr.String()}
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+	case errors.As(err, &exit):
+		status, ok := exit.Sys().(syscall.WaitStatus)
+		o.code = exit.ExitCode()
+		o.killed = ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+	default:
+		h.t.Fatal(err)
+	}
+	return o
+}
+
+// want runs a command that has to end with a code, and returns what it printed.
+func (h *house) want(code int, args ...string) string {
+	h.t.Helper()
+	o := h.try(nil, args...)
+	if o.code != code {
+		h.t.Fatalf("%s: exit code %d, want %d\n%s%s", strings.Join(args, " "), o.code, code, o.stdout, o.stderr)
+	}
+	return o.stdout
+}
+
+// dies runs a command that has to be killed at a point.
+func (h *house) dies(at string, args ...string) {
+	h.t.Helper()
+	o := h.try([]string{failpoint.Variable + "=" + at}, args...)
+	point, _, _ := strings.Cut(at, ":")
+	if !o.killed || !strings.Contains(o.stderr, "failpoint: "+point) {
+		h.t.Fatalf("%s: ended with %d and was not killed at %s:\n%s%s", args[0], o.code, at, o.stdout, o.stderr)
+	}
+	h.kills++
+	h.look()
+}
+
+// A listed is a job, or a unit, as a list shows it.
+type listed struct {
+	JobID  string `json:"job_id"`
+	UnitID string `json:"unit_id"`
+	Status string `json:"status"`
+	State  string `json:"state"`
+	Failed int    `json:"failed_units"`
+}
+
+// jobs returns all jobs there are.
+func (h *house) jobs() []listed {
+	h.t.Helper()
+	var page struct{ Jobs []listed }
+	h.decode(h.want(0, "list", "-o", "json"), &page)
+	return page.Jobs
+}
+
+func (h *house) decode(text string, to any) {
+	h.t.Helper()
+	if err := json.Unmarshal([]byte(text), to); err != nil {
+		h.t.Fatalf("%v in\n%s", err, text)
+	}
+}
+
+// job returns the only job, and whether there is one.
+func (h *house) job() (listed, bool) {
+	h.t.Helper()
+	all := h.jobs()
+	if len(all) > 1 {
+		h.t.Fatalf("there are %d jobs, want one: %+v", len(all), all)
+	}
+	if len(all) == 0 {
+		return listed{}, false
+	}
+	return all[0], true
+}
+
+// look notes which units are complete, after the process that ran them died.
+func (h *house) look() {
+	h.t.Helper()
+	job, found := h.job()
+	if !found {
+		return
+	}
+	var page struct{ Units []listed }
+	h.decode(h.want(0, "units", "--job-id", job.JobID, "--status", "complete", "-o", "json"), &page)
+	entries := len(h.ledger())
+	for _, u := range page.Units {
+		h.done[u.UnitID] = entries
+	}
+}
+
+func (h *house) ledger() []scripted.Entry {
+	h.t.Helper()
+	entries, err := scripted.ReadLedger(h.path("ledger"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		h.t.Fatal(err)
+	}
+	return entries
+}
+
+// carryOn does what a user does whose command was killed, until there is a
+// result, and returns the exit code.
+func (h *house) carryOn(c *corpus, more ...string) int {
+	h.t.Helper()
+	job, found := h.job()
+	switch {
+	case !found:
+		return h.again(c.run("--output", "out"))
+	case job.Status == "complete" && job.Failed == 0:
+		return h.again([]string{"result", "--job-id", job.JobID, "--output", "out"})
+	}
+	return h.again(append([]string{"resume", "--job-id", job.JobID, "--output", "out"}, more...))
+}
+
+func (h *house) again(args []string) int {
+	h.t.Helper()
+	o := h.try(nil, args...)
+	if o.code == 2 || o.code < 0 {
+		h.t.Fatalf("%s: exit code %d\n%s%s", strings.Join(args, " "), o.code, o.stdout, o.stderr)
+	}
+	return o.code
+}
+
+// results returns the files that have to be equal, without what may differ.
+func (h *house) results() map[string]string {
+	h.t.Helper()
+	files := make(map[string]string)
+	for _, name := range []string{"result.json", "report.md", "dag.json", "units.jsonl"} {
+		b, err := os.ReadFile(filepath.Join(h.path("out"), name))
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		text := string(b)
+		for _, c := range changing {
+			text = c.pattern.ReplaceAllString(text, c.with)
+		}
+		files[name] = spent.ReplaceAllString(text, `"$1":0`)
+	}
+	return files
+}
+
+// spent is what an interruption may change: attempts, times and tokens.
+var spent = regexp.MustCompile(`"(attempts|tokens_used|total_tokens|elapsed_ms|tokens_in|tokens_out|cost)": *[-0-9.e]+`)
+
+// verify checks that the results are those of a run without interruption, that
+// the store is in order, and that what was done was not done again.
+func (h *house) verify(want map[string]string) {
+	t := h.t
+	t.Helper()
+	if diff := cmp.Diff(want, h.results()); diff != "" {
+		t.Errorf("results differ from those of a run without interruption (-want +got):\n%.4000s", diff)
+	}
+	h.healthy()
+	h.paidOnce()
+}
+
+// healthy checks the store and the audit chain.
+func (h *house) healthy() {
+	h.t.Helper()
+	if o := h.try(nil, "doctor"); o.code != 0 {
+		h.t.Errorf("doctor: exit code %d\n%s%s", o.code, o.stdout, o.stderr)
+	}
+	for _, job := range h.jobs() {
+		if o := h.try(nil, "audit", "--verify", "--job-id", job.JobID); o.code != 0 {
+			h.t.Errorf("audit: exit code %d\n%s", o.code, o.stderr)
+		}
+	}
+}
+
+// paidOnce checks the ledger: no unit that was complete when its process died
+// ran again, and no call was begun more often than processes died, and one time
+// more for each failure by script.
+func (h *house) paidOnce() {
+	t := h.t
+	t.Helper()
+	type call struct {
+		job, unit string
+		call      int
+	}
+	begun := make(map[call]int)
+	for i, e := range h.ledger() {
+		if from, done := h.done[string(e.Unit)]; done && i >= from {
+			t.Errorf("unit %s was complete after %d entries of the ledger, and entry %d is of its attempt %d", e.Unit, from, i, e.Attempt)
+		}
+		if !e.End {
+			begun[call{string(e.Job), string(e.Unit), e.Call}]++
+		}
+	}
+	for c, n := range begun {
+		if n > 1+h.kills {
+			t.Errorf("call %+v was begun %d times in %d runs", c, n, 1+h.kills)
+		}
+	}
+}
+
+// reference runs a corpus without interruption and returns its results.
+func reference(t *testing.T, c *corpus, code int) map[string]string {
+	t.Helper()
+	h := newHouse(t)
+	h.want(code, c.run("--output", "out")...)
+	h.healthy()
+	files := h.results()
+	for _, want := range []string{"reduce_L1_0", "reduce_L2_0", "page1.html"} {
+		if !slices.ContainsFunc([]string{files["units.jsonl"]}, func(s string) bool { return strings.Contains(s, want) }) {
+			t.Fatalf("the job has no unit %s: it shows too little", want)
+		}
+	}
+	return files
+}
