@@ -111,13 +111,14 @@ func (l *look) get(ctx context.Context, key []byte, m proto.Message) (bool, erro
 }
 
 // walk visits the pairs of r in pages, each in a transaction of its own. visit
-// is called for each page, again if it has to be read again; then done, if it
-// is not nil, is called once, outside the transaction.
+// is called for each page that holds something, again if it has to be read
+// again; then done, if it is not nil, is called once, outside the transaction.
 func (c *checker) walk(ctx context.Context, job mapreduce.JobID, r store.Range, o store.RangeOptions,
 	visit func(l *look, page []store.KeyValue) error, done func() error) error {
 	for more := true; more; {
 		var last []byte
 		err := c.look(ctx, job, func(l *look) error {
+			last = nil
 			var page []store.KeyValue
 			var err error
 			page, more, err = l.GetRange(ctx, r, o)
@@ -131,7 +132,7 @@ func (c *checker) walk(ctx context.Context, job mapreduce.JobID, r store.Range, 
 		if err != nil {
 			return err
 		}
-		if done != nil {
+		if done != nil && last != nil {
 			if err := done(); err != nil {
 				return err
 			}

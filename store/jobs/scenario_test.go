@@ -1,0 +1,485 @@
+package jobs_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/fault"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+func TestDeleteLeavesNothing(t *testing.T) {
+	w := newWorld(t, open(t), 1)
+	j := w.nodes[0]
+	s := spec()
+	s.RequestId = "r"
+	id := w.submit(j, s, append(texts(4), document{id: "cut", text: []byte("a text in parts"), chunks: 3}))
+	u := w.claim(j, id, w.session(j), 1)[0]
+	_, err := j.KeepState(w.ctx, mapreduce.AgentState{Held: mapreduce.Held{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: 1}, Data: []byte("x")})
+	w.must(err)
+	w.report(j, returned(id, u))
+	w.run(j, id)
+	_, err = j.Seal(w.ctx, id)
+	w.must(err)
+	if err := j.Delete(w.ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	for _, kv := range w.all() {
+		if bytes.Contains(kv.Key, []byte(id)) || bytes.Contains(kv.Value, []byte(id)) && !bytes.Contains(kv.Key, []byte("held")) {
+			t.Errorf("left: %q = %q", kv.Key, kv.Value)
+		}
+	}
+	w.healthy()
+}
+
+func TestLargeLevelIsPlannedByManyNodes(t *testing.T) {
+	w := newWorld(t, open(t), 3)
+	id := w.submit(w.nodes[0], spec(), texts(5000))
+	s := w.session(w.nodes[0])
+	for units := w.claim(w.nodes[0], id, s, 64); len(units) > 0; units = w.claim(w.nodes[0], id, s, 64) {
+		turn := &jobs.Turn{Job: id}
+		for _, u := range units {
+			turn.Reports = append(turn.Reports, jobs.TurnReport{Report: done(id, u)})
+		}
+		w.turn(w.nodes[0], turn)
+	}
+	status, err := w.nodes[0].LevelStatus(w.ctx, id)
+	w.must(err)
+	next, steps := nextOf(status), 0
+	for finished := false; !finished; steps++ {
+		finished, err = w.nodes[steps%3].PlanStep(w.ctx, id, next)
+		w.must(err)
+		if steps == 2 { // in the middle of it
+			w.healthy()
+			w.must(w.nodes[1].Pause(w.ctx, id, "for a while"))
+			w.must(w.nodes[2].Resume(w.ctx, id, mapreduce.Resume{}))
+			status, err = w.nodes[0].LevelStatus(w.ctx, id)
+			w.must(err)
+			next = nextOf(status)
+		}
+	}
+	if job := w.job(id); steps < 4 || job.TotalUnits != 5000+1667 || job.Level != 1 {
+		t.Errorf("after %d steps %d units, level %d", steps, job.TotalUnits, job.Level)
+	}
+	w.run(w.nodes[1], id)
+	if job := w.job(id); job.State != mapreduce.JobComplete {
+		t.Errorf("job is %v", job.State)
+	}
+	w.healthy()
+}
+
+func TestResumeDropsALevelPlannedInPart(t *testing.T) {
+	w := newWorld(t, open(t), 1)
+	j := w.nodes[0]
+	id := w.submit(j, spec(), texts(2000))
+	s := w.session(j)
+	bad := w.claim(j, id, s, 1)[0]
+	w.report(j, errored(id, bad, mapreduce.PermanentUnit))
+	for units := w.claim(j, id, s, 64); len(units) > 0; units = w.claim(j, id, s, 64) {
+		turn := &jobs.Turn{Job: id}
+		for _, u := range units {
+			turn.Reports = append(turn.Reports, jobs.TurnReport{Report: done(id, u)})
+		}
+		w.turn(j, turn)
+	}
+	status, err := j.LevelStatus(w.ctx, id)
+	w.must(err)
+	if finished, err := j.PlanStep(w.ctx, id, nextOf(status)); err != nil || finished {
+		t.Fatalf("planned at once: %t, %v", finished, err)
+	}
+	w.must(j.Pause(w.ctx, id, "for a while"))
+	w.must(j.Resume(w.ctx, id, mapreduce.Resume{}))
+	w.healthy()
+	if u := w.unit(id, "reduce_L1_0"); u != nil {
+		t.Errorf("left of the level: %v", u)
+	}
+	w.run(j, id)
+	if job := w.job(id); job.State != mapreduce.JobComplete || job.FailedUnits != 0 {
+		t.Errorf("job is %v with %d failed units", job.State, job.FailedUnits)
+	}
+	w.healthy()
+}
+
+func TestChainShowsTampering(t *testing.T) {
+	w := newWorld(t, open(t), 1)
+	j := w.nodes[0]
+	id := w.submit(j, spec(), texts(9))
+	w.run(j, id)
+	if n, err := j.Seal(w.ctx, id); err != nil || n < 4 {
+		t.Fatalf("sealed %d: %v", n, err)
+	}
+	w.must(j.Verify(w.ctx, id))
+	var all []store.KeyValue
+	r := w.space.Checkpoints(id)
+	for _, kv := range w.all() {
+		if bytes.Compare(kv.Key, r.Begin) > 0 && bytes.Compare(kv.Key, r.End) < 0 {
+			all = append(all, kv)
+		}
+	}
+	for name, change := range map[string]func(tx store.Tx){
+		"changed": func(tx store.Tx) { tx.Set(all[1].Key, all[2].Value) },
+		"removed": func(tx store.Tx) { tx.Clear(all[1].Key) },
+		"inserted": func(tx store.Tx) {
+			tx.Set(w.space.Checkpoint(id, store.Versionstamp{0, 0, 0, 0, 0, 0, 0, 1}), all[1].Value)
+		},
+		"swapped": func(tx store.Tx) { tx.Set(all[1].Key, all[2].Value); tx.Set(all[2].Key, all[1].Value) },
+	} {
+		w.write(change)
+		if err := j.Verify(w.ctx, id); errs.KindOf(err) != errs.DataLoss {
+			t.Errorf("checkpoint %s: %v", name, err)
+		}
+		w.write(func(tx store.Tx) {
+			tx.ClearRange(r)
+			for _, kv := range all {
+				tx.Set(kv.Key, kv.Value)
+			}
+		})
+		w.must(j.Verify(w.ctx, id))
+	}
+}
+
+func TestListPages(t *testing.T) {
+	w := newWorld(t, open(t), 1)
+	j := w.nodes[0]
+	var want []mapreduce.JobID
+	for range 7 {
+		want = append([]mapreduce.JobID{w.submit(j, spec(), texts(1))}, want...)
+	}
+	for size := 1; size <= 8; size++ {
+		var got []mapreduce.JobID
+		for token, first := "", true; first || token != ""; first = false {
+			page, err := j.ListJobs(w.ctx, mapreduce.ListJobsQuery{PageSize: size, PageToken: token})
+			w.must(err)
+			for _, job := range page.Jobs {
+				got = append(got, job.ID)
+			}
+			token = page.NextPageToken
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("by pages of %d: %v, want %v", size, got, want)
+		}
+	}
+}
+
+func TestDocumentsOfOneIDAreRefused(t *testing.T) {
+	a := func(chunks int, parse bool) document {
+		return document{id: "same", text: []byte("a text of some length"), chunks: chunks, parse: parse}
+	}
+	for name, docs := range map[string][2]document{
+		"whole": {a(1, false), a(1, false)}, "cut": {a(2, false), a(3, false)}, "whole and cut": {a(1, false), a(2, false)},
+		"cut and parsed": {a(2, false), a(1, true)}, "parsed": {a(1, true), a(1, true)},
+	} {
+		w := newWorld(t, open(t), 1)
+		_, err := w.stage(w.nodes[0], "job", spec(), 1, []document{docs[0], texts(1)[0], docs[1]})
+		if errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), "documents 1 and 3") {
+			t.Errorf("%s: %v", name, err)
+		}
+		w.must(w.nodes[0].Abandon(w.ctx, "job"))
+		for _, kv := range w.all() {
+			if bytes.Contains(kv.Key, []byte("job")) {
+				t.Errorf("%s: left: %q", name, kv.Key)
+			}
+		}
+	}
+}
+
+func TestFlipTwiceAndOneRequest(t *testing.T) {
+	w := newWorld(t, open(t), 2)
+	s := spec()
+	s.RequestId = "request"
+	first, err := w.stage(w.nodes[0], "job-a", s, 1, texts(2))
+	w.must(err)
+	second, err := w.stage(w.nodes[1], "job-b", s, 1, texts(2))
+	w.must(err)
+	for range 2 {
+		if won, err := w.nodes[0].Flip(w.ctx, "job-a", first); err != nil || won != "job-a" {
+			t.Fatalf("flip: %s, %v", won, err)
+		}
+	}
+	if won, err := w.nodes[1].Flip(w.ctx, "job-b", second); err != nil || won != "job-a" {
+		t.Fatalf("second flip: %s, %v", won, err)
+	}
+	if err := w.nodes[1].Begin(w.ctx, "job-a", s); errs.KindOf(err) != errs.Exists {
+		t.Errorf("a taken id: %v", err)
+	}
+	w.must(w.nodes[1].Abandon(w.ctx, "job-b"))
+	w.healthy()
+}
+
+func TestLateReports(t *testing.T) {
+	w := newWorld(t, open(t), 2)
+	j := w.nodes[0]
+	id := w.submit(j, spec(), texts(3))
+	s := w.session(j)
+	units := w.claim(j, id, s, 2)
+	lose := func(s seat) {
+		_, err := w.nodes[1].Expire(w.ctx, s.id, j.Node(), s.epoch, nil)
+		w.must(err)
+	}
+	lose(s)
+	if got := w.report(j, done(id, units[0])).Verdict; got != mapreduce.Accepted {
+		t.Errorf("late finish of a requeued unit: %v", got)
+	}
+	other := w.session(j)
+	if again := w.claim(j, id, other, 3); len(again) != 2 {
+		t.Fatalf("claimed %d units, want the one that was given up and the third", len(again))
+	}
+	if got := w.report(j, done(id, units[1])).Verdict; got != mapreduce.Stale {
+		t.Errorf("late finish of a reclaimed unit: %v", got)
+	}
+	w.healthy()
+	before := w.job(id).TotalTokens
+	held := w.unit(id, units[1].UnitId)
+	w.must(j.Cancel(w.ctx, id))
+	_, swept, err := j.SweepCancelled(w.ctx, id, nil)
+	if err != nil || !swept {
+		t.Fatalf("swept: %t, %v", swept, err)
+	}
+	for range 2 {
+		if got := w.report(j, done(id, held)).Verdict; got != mapreduce.Gone {
+			t.Errorf("late finish of a cancelled unit: %v", got)
+		}
+	}
+	if after := w.job(id).TotalTokens; after.Total()-before.Total() != 6 {
+		t.Errorf("a late finish of a cancelled unit spent %v", after.Total()-before.Total())
+	}
+	w.healthy()
+}
+
+// A claim whose commit lands after its session was given up must not take units
+// with it.
+func TestClaimThatLandsLate(t *testing.T) {
+	s := open(t)
+	f := fault.New(s, fault.Config{LateAfter: 1})
+	w := newWorld(t, f, 2)
+	w.look = newWorld(t, s, 1).nodes[0]
+	id := w.submit(w.nodes[0], spec(), texts(3))
+	seat := w.session(w.nodes[0])
+	claim := w.claimOf(w.nodes[0], id, seat, 3)
+	one := jobs.New(store.NewDB(f, store.Config{MaxAttempts: 1}), w.space, "node-0", time.Now)
+	f.FailNext(fault.TimedOutLate)
+	if _, err := one.Turn(w.ctx, &jobs.Turn{Job: id, Claim: claim}); !store.MaybeCommitted(err) {
+		t.Fatalf("turn: %v", err)
+	}
+	f.Heal()
+	_, err := w.nodes[1].Expire(w.ctx, seat.id, "node-0", seat.epoch, nil)
+	w.must(err)
+	f.Settle()
+	for { // if the claim landed first, its units are given back
+		loss, err := w.nodes[1].Expire(w.ctx, seat.id, "node-0", seat.epoch, nil)
+		w.must(err)
+		if loss.Done {
+			break
+		}
+	}
+	w.healthy()
+	if n := len(w.waiting(w.nodes[1], id)); n != 3 {
+		t.Errorf("%d units wait, want 3", n)
+	}
+}
+
+// claims and finishes of one unit, as porcupine sees them: the state is the
+// attempt, negative once it is complete.
+var unitModel = porcupine.Model{
+	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+		by := make(map[string][]porcupine.Operation)
+		for _, o := range history {
+			by[o.Input.(call).unit] = append(by[o.Input.(call).unit], o)
+		}
+		var parts [][]porcupine.Operation
+		for _, p := range by {
+			parts = append(parts, p)
+		}
+		return parts
+	},
+	Init: func() any { return register{} },
+	Step: func(state, input, output any) (bool, any) {
+		s, in, out := state.(register), input.(call), output.(int64)
+		switch {
+		case in.claim:
+			return !s.busy && !s.complete && out == s.attempt+1, register{out, true, false}
+		case in.give:
+			ok := s.busy && s.attempt == in.attempt
+			return ok, register{s.attempt, false, false}
+		}
+		ok := s.busy && s.attempt == in.attempt
+		return ok, register{s.attempt, false, true}
+	},
+}
+
+type register struct {
+	attempt        int64
+	busy, complete bool
+}
+
+type call struct {
+	unit        string
+	claim, give bool
+	attempt     int64
+}
+
+func TestClaimsAreLinearizable(t *testing.T) {
+	s := open(t)
+	f := fault.New(s, fault.Config{Seed: 7, Rates: fault.Retryable(0.02)})
+	w := newWorld(t, f, 3)
+	w.look = newWorld(t, s, 1).nodes[0]
+	id := w.submit(w.nodes[0], spec(), texts(12))
+	var mu sync.Mutex // guards history
+	var history []porcupine.Operation
+	var wg sync.WaitGroup
+	start := time.Now()
+	for client := range 6 {
+		j := jobs.New(store.NewDB(f, store.Config{}), w.space, w.nodes[client%3].Node(), time.Now)
+		seat := w.session(j)
+		random := rand.New(rand.NewPCG(1, uint64(client)))
+		wg.Go(func() {
+			for n := range 40 {
+				from := time.Since(start).Nanoseconds()
+				var found []jobs.Candidate
+				for queue := range int64(4) {
+					part, _, err := j.Scan(w.ctx, id, queue/2, uint32(queue%2), 0, 0, 0)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					found = append(found, part...)
+				}
+				res, err := j.Turn(w.ctx, &jobs.Turn{Job: id, Claim: &jobs.Claim{
+					ID:    fmt.Sprintf("c-%d-%d", client, n),
+					Seats: []jobs.Seat{{Session: seat.id, Epoch: seat.epoch, Slots: 2}}, Candidates: found,
+				}})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				turn := &jobs.Turn{Job: id}
+				var ops []porcupine.Operation
+				to := time.Since(start).Nanoseconds()
+				for _, c := range res.Claimed {
+					u := c.Unit
+					ops = append(ops, porcupine.Operation{ClientId: client, Input: call{unit: u.UnitId, claim: true}, Call: from, Output: u.Attempt, Return: to})
+					give := random.IntN(4) > 0
+					r := done(id, u)
+					if give {
+						r = returned(id, u)
+					}
+					turn.Reports = append(turn.Reports, jobs.TurnReport{Report: r})
+				}
+				from = time.Since(start).Nanoseconds()
+				out, err := j.Turn(w.ctx, turn)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				to = time.Since(start).Nanoseconds()
+				for i, r := range turn.Reports {
+					if out.Verdicts[i].Verdict != mapreduce.Accepted {
+						t.Errorf("verdict %v on %+v", out.Verdicts[i], r.Report)
+					}
+					in := call{unit: string(r.Unit), give: r.Outcome == mapreduce.Returned, attempt: int64(r.Attempt)}
+					ops = append(ops, porcupine.Operation{ClientId: client, Input: in, Call: from, Output: int64(0), Return: to})
+				}
+				mu.Lock()
+				history = append(history, ops...)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	f.Heal()
+	f.Settle()
+	if len(history) < 20 {
+		t.Fatalf("only %d operations", len(history))
+	}
+	if got := porcupine.CheckOperationsTimeout(unitModel, history, 20*time.Second); got != porcupine.Ok {
+		t.Errorf("history of %d operations: %v", len(history), got)
+	}
+	w.healthy()
+}
+
+// However nodes ask, claim, spend, take over and die, what they were granted is
+// within the budget, and what they used is within what they were granted.
+func TestBudgetIsNeverOverspent(t *testing.T) {
+	s := open(t)
+	rapid.Check(t, func(t *rapid.T) {
+		fresh(t, s)
+		w := newWorld(t, s, 3)
+		sp := spec()
+		sp.Budget = rapid.Int64Range(20, 300).Draw(t, "budget")
+		id := w.submit(w.nodes[0], sp, texts(20))
+		seats := make([]seat, 3)
+		for i := range seats {
+			seats[i] = w.session(w.nodes[i])
+		}
+		var running []*storagev1.Unit
+		t.Repeat(map[string]func(*rapid.T){
+			"ask": func(t *rapid.T) {
+				i := rapid.IntRange(0, 2).Draw(t, "node")
+				ask := jobs.Ask{Tokens: rapid.Int64Range(0, 60).Draw(t, "tokens"), Slots: 5, Parallelism: 10, Alone: rapid.Bool().Draw(t, "alone")}
+				if rapid.IntRange(0, 3).Draw(t, "dead") == 0 {
+					ask.Dead = []mapreduce.NodeID{w.nodes[(i+1)%3].Node()}
+				}
+				_, err := w.nodes[i].Grant(w.ctx, id, ask)
+				w.must(err)
+			},
+			"claim": func(t *rapid.T) { // what the node believes may be out of date
+				i := rapid.IntRange(0, 2).Draw(t, "node")
+				c := w.claimOf(w.nodes[i], id, seats[i], 3)
+				c.Bounded, c.Tokens = true, rapid.Int64Range(0, 100).Draw(t, "believed")
+				for _, got := range w.turn(w.nodes[i], &jobs.Turn{Job: id, Claim: c}).Claimed {
+					running = append(running, got.Unit)
+				}
+			},
+			"finish": func(t *rapid.T) {
+				if len(running) == 0 {
+					t.Skip("nothing runs")
+				}
+				u := rapid.SampledFrom(running).Draw(t, "unit")
+				w.report(w.nodes[rapid.IntRange(0, 2).Draw(t, "node")], done(id, u))
+			},
+			"expire": func(t *rapid.T) {
+				i := rapid.IntRange(0, 2).Draw(t, "node")
+				_, err := w.nodes[i].Expire(w.ctx, seats[i].id, w.nodes[i].Node(), seats[i].epoch, nil)
+				w.must(err)
+				seats[i] = w.session(w.nodes[i])
+			},
+			"return": func(t *rapid.T) {
+				_, err := w.nodes[rapid.IntRange(0, 2).Draw(t, "node")].Return(w.ctx, id)
+				w.must(err)
+			},
+			"": func(t *rapid.T) {
+				granted := int64(0)
+				for _, kv := range w.all() {
+					var g storagev1.Grant
+					r := w.space.Grants(id)
+					if bytes.Compare(kv.Key, r.Begin) >= 0 && bytes.Compare(kv.Key, r.End) < 0 && proto.Unmarshal(kv.Value, &g) == nil {
+						granted += g.Tokens
+					}
+				}
+				if granted > sp.Budget {
+					t.Fatalf("%d tokens are granted, of %d", granted, sp.Budget)
+				}
+				if spent := w.job(id).TotalTokens.Total(); spent > granted {
+					t.Fatalf("%d tokens are spent, of %d that were granted", spent, granted)
+				}
+				for _, f := range w.findings() {
+					t.Errorf("check: %s: %s", f.Key, f.Message)
+				}
+			},
+		})
+	})
+}
