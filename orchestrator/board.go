@@ -58,10 +58,9 @@ type run struct {
 
 	slots    int64     // granted
 	tokens   int64     // granted and neither spent nor reserved
-	granted  int64     // tokens granted in all
+	granted  bool      // tokens is what the store says, but for what happened here since
 	need     int64     // tokens without which no unit can start; 0 if that is not so
 	claiming bool      // a claim of a job with a budget is under way
-	fresh    bool      // granted is not known: the grants were returned
 	blocked  time.Time // since when it lacks tokens; zero if it does not
 	stuck    time.Time // since when no worker can run it; zero if one can
 }
@@ -181,7 +180,7 @@ func (b *board) taskFor(r *run) *task {
 
 // room returns how many more units r may have claimed now.
 func (b *board) room(r *run) int {
-	if !r.running || r.claiming || (r.spec.Budget > 0 && r.need > r.tokens) {
+	if !r.running || r.claiming || (r.spec.Budget > 0 && (r.need > r.tokens || !r.granted)) {
 		return 0
 	}
 	free, slots, all := 0, 0, 0
@@ -336,6 +335,9 @@ func (b *board) adopt(ref jobs.RunRef, spec *mapreduce.JobSpec, ctl *storagev1.C
 	defer b.mu.Unlock()
 	r := b.run(ref.Job)
 	b.fair.remove(r) // its tenant was not known if only reports had come for it
+	if r.spec == nil || r.spec.Budget != spec.Budget {
+		r.granted = false
+	}
 	r.tenant, r.priority, r.spec, r.share = ref.Tenant, ref.Priority, spec, share
 	r.epoch, r.level, r.shards, r.running = ctl.Epoch, ctl.Level, max(1, ctl.Shards), true
 	r.need = 0

@@ -137,13 +137,17 @@ func (o *Orchestrator) lacks(id mapreduce.JobID) (jobs.Ask, bool) {
 	if r.slots < ask.Parallelism && int64(r.held) >= r.slots && b.seats(r) > 0 {
 		ask.Slots = ask.Parallelism
 	}
-	if r.spec.Budget > 0 && (r.need > r.tokens || r.granted == 0) && !r.claiming {
+	if r.spec.Budget > 0 && (r.need > r.tokens || !r.granted) && !r.claiming {
 		ask.Tokens = max(1, r.need-r.tokens)
 	}
 	return ask, ask.Slots > 0 || ask.Tokens > 0
 }
 
-// granted enters a grant, and returns how many tokens are still lacking.
+// granted enters a grant, and returns how many tokens are still lacking. What is
+// stored is right, and what the board has reckoned meanwhile is not always: of
+// units that others settled it knows nothing. Should a turn be under way that
+// the store has counted already, the board has too many for a while, and the
+// next claim finds that out.
 func (b *board) granted(id mapreduce.JobID, g *jobs.Granted) (short int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,12 +155,12 @@ func (b *board) granted(id mapreduce.JobID, g *jobs.Granted) (short int64) {
 	if r == nil {
 		return 0
 	}
-	if r.fresh {
-		r.granted, r.fresh = g.Before, false
-	}
 	r.slots = g.Slots
-	r.tokens += g.Tokens - r.granted
-	r.granted = g.Tokens
+	if r.claiming {
+		r.granted = false // the claim has all tokens: ask again when it has ended
+		return 0
+	}
+	r.tokens, r.granted = max(0, g.Tokens-g.Used), true
 	if r.need > r.tokens {
 		if r.blocked.IsZero() {
 			r.blocked = time.Now()
@@ -205,8 +209,7 @@ func (b *board) useless(id mapreduce.JobID) bool {
 	if b.seats(r) > 0 && !(r.drained && len(r.queue) == 0) && r.need <= r.tokens {
 		return false
 	}
-	r.slots, r.tokens = 0, 0
-	r.fresh = true
+	r.slots, r.tokens, r.granted = 0, 0, false
 	return true
 }
 
@@ -276,12 +279,16 @@ func (o *Orchestrator) reserveOne(ctx context.Context, s *session, q mapreduce.R
 	if h == nil || q.Tokens < 0 {
 		return false, nil
 	}
-	if r.spec == nil || r.spec.Budget == 0 || q.Tokens <= h.reserved {
+	spec, err := o.specOf(ctx, r)
+	if err != nil {
+		return false, err
+	}
+	if spec.Budget == 0 || q.Tokens <= h.reserved {
 		return true, nil
 	}
 	more := q.Tokens - h.reserved
 	if !o.board.spend(r, more) {
-		ask := jobs.Ask{Tokens: more, Parallelism: int64(r.spec.Parallelism)}
+		ask := jobs.Ask{Tokens: more, Parallelism: int64(spec.Parallelism)}
 		if _, _, err := o.request(ctx, q.Job, ask); err != nil {
 			return false, err
 		}
@@ -292,12 +299,36 @@ func (o *Orchestrator) reserveOne(ctx context.Context, s *session, q mapreduce.R
 		}
 	}
 	before, err := o.jobs.Reserve(ctx, []jobs.Reservation{{Held: q.Held, Tokens: q.Tokens}})
+	if err == nil && before[0] == jobs.NoTokens {
+		o.board.lacking(r, q.Tokens)
+		o.board.overdrawn(r)
+		o.notices.due(q.Job)
+		return false, nil
+	}
 	if err != nil || before[0] < 0 {
 		o.board.unspend(r, more)
 		return false, err
 	}
 	o.board.reserved(h, q.Tokens)
 	return true, nil
+}
+
+// specOf returns the spec of a job, which the board may not know yet: a worker
+// can take up its session before the job is seen, or while it is paused.
+func (o *Orchestrator) specOf(ctx context.Context, r *run) (*mapreduce.JobSpec, error) {
+	b := o.board
+	b.mu.Lock()
+	spec := r.spec
+	b.mu.Unlock()
+	if spec != nil {
+		return spec, nil
+	}
+	rec, err := o.jobs.Record(ctx, r.id)
+	if err != nil {
+		return nil, err
+	}
+	stored := jobs.SpecOf(rec.Config)
+	return &stored, nil
 }
 
 func (b *board) holder(s *session, h mapreduce.Held) (*heldUnit, *run) {
@@ -329,6 +360,20 @@ func (b *board) lacking(r *run, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r.need = max(r.need, n)
+}
+
+// ungranted reports whether the board does not know what r was granted.
+func (b *board) ungranted(r *run) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return r.running && r.spec.Budget > 0 && !r.granted
+}
+
+// overdrawn notes that the grant has less left than the board thinks.
+func (b *board) overdrawn(r *run) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r.tokens, r.granted = 0, false
 }
 
 func (b *board) unspend(r *run, n int64) {

@@ -215,8 +215,10 @@ func (b *board) claimed(r *run, t *task, res *jobs.TurnResult) {
 		s.hold(r.id, got.Unit, of, c.Bounded)
 	}
 	if c.Bounded {
+		if r.need = res.Need; res.Overdrawn {
+			r.granted, t.tokens = false, 0
+		}
 		b.endClaim(r, t.tokens)
-		r.need = res.Need
 	}
 }
 
@@ -247,7 +249,7 @@ func (o *Orchestrator) after(r *run, res *jobs.TurnResult, idle bool) {
 	if res.JobError != "" {
 		o.notices.fail(r.id, res.JobError)
 	}
-	if idle || failed || !res.State.Running() || res.Need > 0 {
+	if idle || failed || !res.State.Running() || res.Need > 0 || o.board.ungranted(r) {
 		o.notices.due(r.id)
 	}
 	o.notices.changed(r.id)

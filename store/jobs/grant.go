@@ -25,7 +25,7 @@ type Ask struct {
 // reserved, and what it may yet reserve.
 type Granted struct {
 	Tokens int64
-	Before int64 // what Tokens was
+	Used   int64 // of Tokens: spent, charged, and reserved
 	Slots  int64
 	Budget int64 // 0 if none is set
 	Rest   int64 // tokens that nobody was granted, of those this phase may spend
@@ -33,7 +33,8 @@ type Granted struct {
 
 // Grant gives this node tokens and slots of a job. All grants of a job together
 // never exceed its budget, less what is held back for reducing while it maps,
-// nor its parallelism.
+// nor its parallelism. If the budget was lowered, what was granted beyond it and
+// is not used is taken away.
 func (j *Jobs) Grant(ctx context.Context, id mapreduce.JobID, ask Ask) (*Granted, error) {
 	var g *Granted
 	err := j.update(ctx, failpoint.Grant, func(tx store.Tx) error {
@@ -68,12 +69,19 @@ func (j *Jobs) Grant(ctx context.Context, id mapreduce.JobID, ask Ask) (*Granted
 			rest -= other.Tokens
 			slots -= other.Slots
 		}
+		used, err := j.used(ctx, tx.Snapshot(), id, j.node)
+		if err != nil {
+			return err
+		}
+		if rest < 0 {
+			own.Tokens = max(min(own.Tokens, used), own.Tokens+rest)
+		}
 		own.Tokens += portion(rest, ask.Tokens, ask.Alone)
 		own.Slots += max(0, min(portion(slots, 1, ask.Alone), ask.Slots-own.Slots))
 		if own.Tokens != before.Tokens || own.Slots != before.Slots {
 			tx.Set(j.keys.Grant(id, j.node), encode(own))
 		}
-		g = &Granted{Tokens: own.Tokens, Before: before.Tokens, Slots: own.Slots, Budget: ctl.Budget, Rest: rest - (own.Tokens - before.Tokens)}
+		g = &Granted{Tokens: own.Tokens, Used: used, Slots: own.Slots, Budget: ctl.Budget, Rest: rest - (own.Tokens - before.Tokens)}
 		return nil
 	})
 	return g, err
@@ -258,9 +266,13 @@ type Reservation struct {
 	Tokens int64 // in all
 }
 
+// NoTokens is what Reserve returns for an attempt for which this node's grant
+// has too little left.
+const NoTokens = -2
+
 // Reserve raises reservations of attempts that still stand, and returns for
-// each what it had before, or -1 if it does not stand. The tokens have to be in
-// this node's grant. If the attempt's reservation is in another node's grant,
+// each what it had before, -1 if it does not stand, or NoTokens. The tokens have
+// to be in this node's grant. If the attempt's reservation is in another node's grant,
 // for this node took its session over, what it is raised by moves there: this
 // node's grant is less by that from then on.
 func (j *Jobs) Reserve(ctx context.Context, rs []Reservation) ([]int64, error) {
@@ -276,8 +288,14 @@ func (j *Jobs) Reserve(ctx context.Context, rs []Reservation) ([]int64, error) {
 				before = append(before, -1)
 				continue
 			}
-			before = append(before, u.Reserved)
 			owner, more := mapreduce.NodeID(u.Node), r.Tokens-u.Reserved
+			if left, err := j.left(ctx, tx, r.Job); err != nil {
+				return err
+			} else if more > 0 && left < more {
+				before = append(before, NoTokens)
+				continue
+			}
+			before = append(before, u.Reserved)
 			if err := j.moveGrant(ctx, tx, r.Job, owner, more); err != nil {
 				return err
 			}
@@ -288,6 +306,17 @@ func (j *Jobs) Reserve(ctx context.Context, rs []Reservation) ([]int64, error) {
 		return nil
 	})
 	return before, err
+}
+
+// left is how much of this node's grant is not used. What other transactions of
+// this node use meanwhile it does not see: the caller keeps them apart.
+func (j *Jobs) left(ctx context.Context, tx store.Tx, id mapreduce.JobID) (int64, error) {
+	var g storagev1.Grant
+	if _, err := read(ctx, tx, j.keys.Grant(id, j.node), &g); err != nil {
+		return 0, err
+	}
+	used, err := j.used(ctx, tx.Snapshot(), id, j.node)
+	return g.Tokens - used, err
 }
 
 // moveGrant moves tokens of this node's grant to that of another, so that what

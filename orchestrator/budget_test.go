@@ -1,0 +1,165 @@
+package orchestrator_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/coditect/mapreduce/api/client"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
+)
+
+// What was spent before a pause is not there again after it.
+func TestBudgetPausesAgain(t *testing.T) {
+	_, n := one(t, &scripted.Agent{})
+	spec := script(map[string]string{"script.tokens_in": "800", "script.tokens_out": "200"})
+	spec.Budget, spec.ReduceShare = 100_000, 0.1
+	id := n.submit(spec, 200)
+	n.wantEnd(id, mapreduce.JobPaused)
+	if _, err := n.ResumeJob(t.Context(), id, mapreduce.Resume{Budget: 150_000}); err != nil {
+		t.Fatal(err)
+	}
+	if spent := n.wantEnd(id, mapreduce.JobPaused).TotalTokens.Total(); spent > 135_000 || spent < 100_000 {
+		t.Errorf("paused after %d tokens; the map may spend 135000", spent)
+	}
+}
+
+func TestBudgetThatIsLoweredHolds(t *testing.T) {
+	c := newCluster(t)
+	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+	c.worker(&scripted.Agent{}, worker.Config{Slots: 2}, n)
+	spec := script(map[string]string{"script.tokens_in": "1000", "script.latency": "5ms"})
+	spec.Budget = 1_000_000
+	id := n.submit(spec, 200)
+	n.until(id, func(j *mapreduce.Job) bool { return j.CompletedUnits > 5 })
+	if _, err := n.PauseJob(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.ResumeJob(t.Context(), id, mapreduce.Resume{Budget: 50_000}); err != nil {
+		t.Fatal(err)
+	}
+	if spent := n.wantEnd(id, mapreduce.JobPaused).TotalTokens.Total(); spent > 40_000 {
+		t.Errorf("paused after %d tokens; the map may spend 40000", spent)
+	}
+}
+
+// A steadyCalls agent makes calls that take what they reserve.
+type steadyCalls struct {
+	calls int
+	each  int64 // tokens
+}
+
+func (a steadyCalls) Run(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	for range a.calls {
+		if err := calls.Reserve(ctx, a.each); err != nil {
+			return nil, err
+		}
+		calls.Spent(a.each, 0, 0)
+	}
+	return &agent.Result{Output: []byte("{}"), Size: 1}, nil
+}
+
+func TestReservationsStayWithinTheBudget(t *testing.T) {
+	c := newCluster(t)
+	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+	c.worker(steadyCalls{20, 1000}, worker.Config{Slots: 4}, n)
+	spec := script(nil)
+	spec.Budget, spec.ReduceShare = 200_000, 0.1
+	id := n.submit(spec, 30)
+	for range 3 {
+		if spent := n.wantEnd(id, mapreduce.JobPaused).TotalTokens.Total(); spent > 180_000 {
+			t.Fatalf("paused after %d tokens; the map may spend 180000", spent)
+		}
+		if _, err := n.ResumeJob(t.Context(), id, mapreduce.Resume{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A bare worker is a stream that says what a test wants.
+type bare struct {
+	client.WorkerStream
+	t *testing.T
+}
+
+func greet(t *testing.T, n *node, session mapreduce.SessionID, slots int, held ...mapreduce.Held) bare {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	s, err := n.Connect(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := bare{s, t}
+	w.say(&mapreduce.FromWorker{Hello: &mapreduce.Hello{
+		Session: session, Slots: slots, Agents: []string{"scripted"}, Holding: held,
+	}})
+	return w
+}
+
+func (w bare) say(m *mapreduce.FromWorker) {
+	w.t.Helper()
+	if err := w.Send(m); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// until receives until a message is what is waited for.
+func (w bare) until(is func(*mapreduce.ToWorker) bool) *mapreduce.ToWorker {
+	w.t.Helper()
+	for {
+		m, err := w.Recv()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if is(m) {
+			return m
+		}
+	}
+}
+
+func (w bare) assigned() mapreduce.Held {
+	w.t.Helper()
+	a := w.until(func(m *mapreduce.ToWorker) bool { return len(m.Assignments) > 0 }).Assignments[0]
+	return mapreduce.Held{Job: a.Job, Unit: a.Unit, Attempt: a.Attempt, Running: true}
+}
+
+func (w bare) reserve(held mapreduce.Held, tokens int64) bool {
+	w.t.Helper()
+	w.say(&mapreduce.FromWorker{Reserve: []mapreduce.ReserveRequest{{Held: held, Tokens: tokens}}})
+	return w.until(func(m *mapreduce.ToWorker) bool { return len(m.Reserved) > 0 }).Reserved[0].Granted
+}
+
+// A job that is paused does not stand on the board of a node that comes later.
+func TestReservationsOfAPausedJobOnAnotherNode(t *testing.T) {
+	c := newCluster(t)
+	a := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+	w := greet(t, a, "worker", 1)
+	spec := script(nil)
+	spec.Budget = 30_000
+	id := a.submit(spec, 5)
+	held := w.assigned()
+	if _, err := a.PauseJob(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	a.stop()
+	b := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+	w = greet(t, b, "worker", 1, held)
+	for _, tokens := range []int64{1_000_000, 24_001} {
+		if w.reserve(held, tokens) {
+			t.Errorf("%d tokens were reserved; the map may spend 24000", tokens)
+		}
+	}
+	for begun := time.Now(); !w.reserve(held, 23_000); { // once the first node is given up
+		if time.Since(begun) > 20*time.Second {
+			t.Fatal("23000 of 24000 tokens cannot be reserved")
+		}
+	}
+	if w.reserve(held, 24_001) {
+		t.Error("24001 tokens were reserved; the map may spend 24000")
+	}
+}
