@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -53,6 +54,7 @@ type run struct {
 	queue   []jobs.Candidate // seen waiting
 	cursor  []int64          // by shard: new work is scanned from here
 	drained bool             // the queue was read to its end
+	starved bool             // it waits for slots in the fair queue
 	reading bool             // it is being read
 	reread  bool             // something was put into it meanwhile
 
@@ -137,8 +139,10 @@ func (b *board) next() *task {
 }
 
 // find visits active runs in fair order until one has something to do. One that
-// has not leaves the queue until it is activated again.
+// has not leaves the queue until it is activated again, or, if it is slots that
+// it lacks, until there are some.
 func (b *board) find(now time.Time) *task {
+	b.feed()
 	for {
 		r := b.fair.next()
 		if r == nil {
@@ -151,7 +155,41 @@ func (b *board) find(now time.Time) *task {
 			b.fair.add(r) // it may have more; its next visit finds out
 			return t
 		}
+		if r.starves() {
+			b.fair.starve(r)
+		}
 	}
+}
+
+// fed is how many runs that lack slots are looked at in one visit.
+const fed = 8
+
+// feed lets the runs that found no slot go first once there is one for them. Else
+// a job that frees slots would take them again and again, in the very turns that
+// end its units.
+func (b *board) feed() {
+	var first []*run
+	for range min(fed, len(b.fair.starved)) {
+		r := b.fair.starved[0]
+		b.fair.starved = b.fair.starved[1:]
+		switch {
+		case !r.starves():
+			r.starved = false
+		case b.room(r) > 0:
+			r.starved = false
+			first = append(first, r)
+		default:
+			b.fair.starved = append(b.fair.starved, r)
+		}
+	}
+	for _, r := range slices.Backward(first) {
+		b.fair.addFirst(r)
+	}
+}
+
+// starves reports whether r has units that nothing but slots keeps from running.
+func (r *run) starves() bool {
+	return r.running && !r.claiming && (len(r.queue) > 0 || !r.drained && !r.reading)
 }
 
 // taskFor returns what a lane can do for r. It reads on in the queue before a

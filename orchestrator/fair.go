@@ -13,6 +13,7 @@ import (
 // jobs that may have something to do are in it.
 type fair struct {
 	tenants []*share // in round-robin order
+	starved []*run   // that found no slot when they were visited, longest first
 }
 
 // A share is a tenant's part of the queue.
@@ -40,6 +41,32 @@ func (f *fair) add(r *run) {
 		at--
 	}
 	s.runs = slices.Insert(s.runs, at, r)
+}
+
+// addFirst puts r into the queue so that it comes next of its priority, and its
+// tenant next of all.
+func (f *fair) addFirst(r *run) {
+	f.remove(r)
+	s := f.share(r.tenant)
+	if s == nil {
+		s = &share{tenant: r.tenant}
+	} else {
+		f.tenants = slices.DeleteFunc(f.tenants, func(other *share) bool { return other == s })
+	}
+	f.tenants = slices.Insert(f.tenants, 0, s)
+	at := 0
+	for at < len(s.runs) && s.runs[at].priority > r.priority {
+		at++
+	}
+	s.runs = slices.Insert(s.runs, at, r)
+}
+
+// starve has r wait for a slot, behind those that wait already.
+func (f *fair) starve(r *run) {
+	if !r.starved {
+		r.starved = true
+		f.starved = append(f.starved, r)
+	}
 }
 
 func (f *fair) share(t mapreduce.TenantID) *share {

@@ -1,0 +1,34 @@
+package orchestrator_test
+
+import (
+	"testing"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
+)
+
+// Every slot that a unit of the large job frees could go to its next one, in the
+// same turn. It must not, while others wait.
+func TestASmallTenantIsServedBesideALargeOne(t *testing.T) {
+	c := newCluster(t)
+	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+	c.worker(&scripted.Agent{}, worker.Config{Slots: 4}, n)
+	large := script(map[string]string{"script.latency": "10ms"})
+	large.Tenant = "large"
+	id := n.submit(large, 4000)
+	n.until(id, func(j *mapreduce.Job) bool { return j.CompletedUnits > 0 })
+	for range 3 {
+		small := script(nil)
+		small.Tenant = "small"
+		n.wantEnd(n.submit(small, 5), mapreduce.JobComplete)
+	}
+	job, err := n.GetJob(t.Context(), id)
+	if err != nil || job.State != mapreduce.Mapping {
+		t.Errorf("when the small jobs are done, the large one is %v (%v), want it to map yet", job.State, err)
+	}
+	if _, err := n.CancelJob(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+}
