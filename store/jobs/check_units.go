@@ -172,11 +172,20 @@ func numbers(l *look, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
 	if u.Level > ctl.Level && u.Level > 0 && (u.Attempt > 0 || state == mapreduce.Processing) {
 		l.wrong(key, "unit %s of level %d was begun, while the job is at level %d", u.UnitId, u.Level, ctl.Level)
 	}
-	kinds := map[bool][]mapreduce.UnitKind{true: {mapreduce.KindReduce, mapreduce.KindFinal}, false: {mapreduce.KindMap, mapreduce.KindDirect}}
-	kind := mapreduce.UnitKind(u.Kind)
-	ok := kind == mapreduce.KindParse
-	if u.Level >= 0 {
-		ok = kind == kinds[u.Level > 0][0] || kind == kinds[u.Level > 0][1]
+	place(l, key, u)
+}
+
+// place checks that a unit is of a kind that its level has, and what it works
+// on.
+func place(l *look, key []byte, u *storagev1.Unit) {
+	kind, ok := mapreduce.UnitKind(u.Kind), false
+	switch {
+	case u.Level < 0:
+		ok = kind == mapreduce.KindParse
+	case u.Level == 0:
+		ok = kind == mapreduce.KindMap || kind == mapreduce.KindDirect
+	default:
+		ok = kind == mapreduce.KindReduce || kind == mapreduce.KindFinal
 	}
 	s := u.Source
 	if !ok || (u.Level <= 0) != (s != nil) || (u.Level > 0) != (u.Inputs != nil) {

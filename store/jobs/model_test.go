@@ -589,6 +589,17 @@ func TestAgainstModel(t *testing.T) {
 	})
 }
 
+// Most transactions that write commit without knowing it, and run again: they
+// recognise their own success.
+func TestAgainstModelTwice(t *testing.T) {
+	s := open(t)
+	rapid.Check(t, func(t *rapid.T) {
+		fresh(t, s)
+		f := fault.New(s, fault.Config{Seed: 1, Rates: fault.Rates{fault.UnknownCommitted: 0.6}})
+		runMachine(t, f, s, f.Settle)
+	})
+}
+
 func TestAgainstModelUnderFaults(t *testing.T) {
 	s := open(t)
 	rapid.Check(t, func(t *rapid.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/keys"
 )
 
 func TestDeleteLeavesNothing(t *testing.T) {
@@ -149,6 +150,31 @@ func TestChainShowsTampering(t *testing.T) {
 			}
 		})
 		w.must(j.Verify(w.ctx, id))
+	}
+}
+
+func TestEventsByPages(t *testing.T) {
+	w := newWorld(t, open(t), 1)
+	j := w.nodes[0]
+	id := w.submit(j, spec(), texts(9))
+	w.run(j, id)
+	_, err := j.Seal(w.ctx, id)
+	w.must(err)
+	completed, seals := 0, 0
+	for token, first := "", true; first || token != ""; first = false {
+		page, err := j.ListEvents(w.ctx, mapreduce.ListEventsQuery{Job: id, Verify: true, PageSize: 2, PageToken: token})
+		w.must(err)
+		for _, c := range page.Checkpoints {
+			completed += len(c.Completed)
+		}
+		seals += len(page.Seals)
+		token = page.NextPageToken
+	}
+	if want := int(w.job(id).CompletedUnits); completed != want || seals != 1 {
+		t.Errorf("%d completions under %d seals, want %d under 1", completed, seals, want)
+	}
+	if _, err := j.ListEvents(w.ctx, mapreduce.ListEventsQuery{Job: id, PageToken: "abcd"}); errs.KindOf(err) != errs.Invalid {
+		t.Errorf("a token of no list: %v", err)
 	}
 }
 
@@ -457,12 +483,35 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 				w.must(err)
 				seats[i] = w.session(w.nodes[i])
 			},
+			"rebind": func(t *rapid.T) { // a session goes to another node, with all that it holds
+				i, to := rapid.IntRange(0, 2).Draw(t, "session"), rapid.IntRange(0, 2).Draw(t, "node")
+				var holding []mapreduce.Held
+				for _, u := range running {
+					holding = append(holding, mapreduce.Held{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt)})
+				}
+				s, _ := w.bind(w.nodes[to], seats[i].id, holding...)
+				seats[to] = s
+				if to != i {
+					seats[i] = w.session(w.nodes[i])
+				}
+			},
+			"reserve": func(t *rapid.T) {
+				if len(running) == 0 {
+					t.Skip("nothing runs")
+				}
+				u := rapid.SampledFrom(running).Draw(t, "unit")
+				held := mapreduce.Held{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt)}
+				_, err := w.nodes[rapid.IntRange(0, 2).Draw(t, "node")].Reserve(w.ctx, []jobs.Reservation{
+					{Held: held, Tokens: rapid.Int64Range(10, 60).Draw(t, "tokens")},
+				})
+				w.must(err)
+			},
 			"return": func(t *rapid.T) {
 				_, err := w.nodes[rapid.IntRange(0, 2).Draw(t, "node")].Return(w.ctx, id)
 				w.must(err)
 			},
 			"": func(t *rapid.T) {
-				granted := int64(0)
+				granted, used := int64(0), int64(0)
 				for _, kv := range w.all() {
 					var g storagev1.Grant
 					r := w.space.Grants(id)
@@ -473,8 +522,13 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 				if granted > sp.Budget {
 					t.Fatalf("%d tokens are granted, of %d", granted, sp.Budget)
 				}
-				if spent := w.job(id).TotalTokens.Total(); spent > granted {
-					t.Fatalf("%d tokens are spent, of %d that were granted", spent, granted)
+				for _, n := range w.nodes {
+					for _, c := range []keys.Counter{keys.TokensIn, keys.TokensOut, keys.Reserved, keys.Charged} {
+						used += w.number(w.space.Counter(id, c, 0, n.Node()))
+					}
+				}
+				if used > granted {
+					t.Fatalf("%d tokens are spent, reserved or charged, of %d that were granted", used, granted)
 				}
 				for _, f := range w.findings() {
 					t.Errorf("check: %s: %s", f.Key, f.Message)

@@ -397,4 +397,18 @@ func (w *world) all() []store.KeyValue {
 	return pairs
 }
 
+// number reads a counter.
+func (w *world) number(key []byte) int64 {
+	w.Helper()
+	tx, err := w.store.Begin(w.ctx)
+	w.must(err)
+	defer tx.Discard()
+	v, err := tx.Get(w.ctx, key)
+	w.must(err)
+	if v == nil {
+		return 0
+	}
+	return int64(binary.LittleEndian.Uint64(v))
+}
+
 func little(n int64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(n)) }
