@@ -88,6 +88,13 @@ type bare struct {
 
 func greet(t *testing.T, n *node, session mapreduce.SessionID, slots int, held ...mapreduce.Held) bare {
 	t.Helper()
+	return greetWith(t, n, &mapreduce.FromWorker{Hello: &mapreduce.Hello{
+		Session: session, Slots: slots, Agents: []string{"scripted"}, Holding: held,
+	}})
+}
+
+func greetWith(t *testing.T, n *node, first *mapreduce.FromWorker) bare {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	s, err := n.Connect(ctx)
@@ -95,9 +102,7 @@ func greet(t *testing.T, n *node, session mapreduce.SessionID, slots int, held .
 		t.Fatal(err)
 	}
 	w := bare{s, t}
-	w.say(&mapreduce.FromWorker{Hello: &mapreduce.Hello{
-		Session: session, Slots: slots, Agents: []string{"scripted"}, Holding: held,
-	}})
+	w.say(first)
 	return w
 }
 

@@ -131,7 +131,7 @@ type Orchestrator struct {
 	dead    map[mapreduce.NodeID]bool
 	others  int // orchestrators alive beside this one
 	mine    map[mapreduce.JobID]bool
-	closing bool
+	leaving chan struct{} // closed once no stream is admitted any more
 }
 
 var (
@@ -148,6 +148,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o := &Orchestrator{
 		jobs: j, config: c, log: c.Logger, started: make(chan struct{}),
 		dead: make(map[mapreduce.NodeID]bool), mine: make(map[mapreduce.JobID]bool), asking: make(chan struct{}, 1),
+		leaving: make(chan struct{}),
 	}
 	o.board = newBoard(j.Node())
 	return o, nil
@@ -192,7 +193,7 @@ var errStopped = errors.New("orchestrator stopped")
 // gone, or for the grace period.
 func (o *Orchestrator) goodbye() {
 	o.mu.Lock()
-	o.closing = true
+	close(o.leaving)
 	o.mu.Unlock()
 	for _, s := range o.board.allSessions() {
 		s.out.put(&mapreduce.ToWorker{Goodbye: true})
@@ -204,13 +205,16 @@ func (o *Orchestrator) goodbye() {
 	}()
 	t := time.NewTimer(o.config.Grace)
 	defer t.Stop()
-	select {
-	case <-gone:
-	case <-t.C:
-		for _, s := range o.board.allSessions() {
-			s.stop(errStopped)
+	for {
+		select {
+		case <-gone:
+			return
+		case <-t.C:
+			for _, s := range o.board.allSessions() {
+				s.stop(errStopped)
+			}
+			t.Reset(o.config.Grace) // for one that was being taken up
 		}
-		<-gone
 	}
 }
 

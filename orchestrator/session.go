@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -135,35 +136,65 @@ func (o *Orchestrator) Work(ctx context.Context, stream mapreduce.WorkStream) er
 		return err
 	}
 	defer o.streams.Done()
-	first, err := stream.Recv()
+	first, err := o.first(ctx, stream)
 	if err != nil {
 		return err
 	}
-	hello := first.Hello
-	if err := checkHello(hello); err != nil {
+	if err := checkHello(first.Hello); err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	s, err := o.bind(ctx, hello, stop)
+	s, err := o.bind(ctx, first, stop)
 	if err != nil {
 		return err
 	}
-	clean, err := o.serve(ctx, s, stream)
+	clean, err := o.serve(ctx, s, first, stream)
 	o.left(s, clean)
 	return err
 }
 
-// serve carries a bound session until its stream ends, and reports whether the
-// worker ended it in order.
-func (o *Orchestrator) serve(ctx context.Context, s *session, stream mapreduce.WorkStream) (clean bool, err error) {
-	sent, received := make(chan error, 1), make(chan error, 1)
+// first returns what a worker says first. One that says nothing for the lease is
+// sent away, and all are when the orchestrator leaves.
+func (o *Orchestrator) first(ctx context.Context, stream mapreduce.WorkStream) (*mapreduce.FromWorker, error) {
+	var m *mapreduce.FromWorker
+	var err error
+	said := make(chan struct{})
 	o.streams.Add(1)
-	go func() { // Recv ends when the stream does, which may be after serve
+	go func() { // Recv ends when the stream does, which may be after first
 		defer o.streams.Done()
-		received <- o.receive(ctx, s, stream)
+		defer close(said)
+		m, err = stream.Recv()
 	}()
-	go func() { sent <- s.out.drain(stream) }()
+	t := time.NewTimer(o.config.Lease)
+	defer t.Stop()
+	select {
+	case <-said:
+		return m, err
+	case <-t.C:
+		return nil, errSilent
+	case <-o.leaving:
+		return nil, errLeaving
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+var errLeaving = errs.New(errs.Unavailable, "this orchestrator is leaving; connect to another")
+
+// serve carries a bound session until its stream ends, and reports whether the
+// worker ended it in order. Nobody waits for a worker that does not read.
+func (o *Orchestrator) serve(ctx context.Context, s *session, first *mapreduce.FromWorker, stream mapreduce.WorkStream) (clean bool, err error) {
+	sent, received := make(chan error, 1), make(chan error, 1)
+	o.streams.Add(2) // Send and Recv end when the stream does, which may be after serve
+	go func() {
+		defer o.streams.Done()
+		received <- o.receive(ctx, s, first, stream)
+	}()
+	go func() {
+		defer o.streams.Done()
+		sent <- s.out.drain(stream)
+	}()
 	select {
 	case err = <-received:
 		clean = err == nil
@@ -173,8 +204,11 @@ func (o *Orchestrator) serve(ctx context.Context, s *session, stream mapreduce.W
 		err = context.Cause(ctx)
 	}
 	s.out.close()
-	if e := <-sent; err == nil {
-		err = e
+	select {
+	case e := <-sent:
+		err = cmp.Or(err, e)
+	case <-ctx.Done():
+		err = cmp.Or(err, context.Cause(ctx))
 	}
 	return clean, err
 }
@@ -188,11 +222,13 @@ func (o *Orchestrator) enter(ctx context.Context) error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closing {
-		return errs.New(errs.Unavailable, "this orchestrator is leaving; connect to another")
+	select {
+	case <-o.leaving:
+		return errLeaving
+	default:
+		o.streams.Add(1)
+		return nil
 	}
-	o.streams.Add(1)
-	return nil
 }
 
 const (
@@ -216,8 +252,10 @@ func checkHello(h *mapreduce.Hello) error {
 	return nil
 }
 
-// bind takes a worker's session up, and puts it on the board.
-func (o *Orchestrator) bind(ctx context.Context, hello *mapreduce.Hello, stop context.CancelCauseFunc) (*session, error) {
+// bind takes a worker's session up, and puts it on the board. A worker that
+// drains is told so from the start: it must be given nothing.
+func (o *Orchestrator) bind(ctx context.Context, first *mapreduce.FromWorker, stop context.CancelCauseFunc) (*session, error) {
+	hello := first.Hello
 	before, _, err := o.jobs.Epoch(ctx, hello.Session)
 	if err != nil {
 		return nil, err
@@ -236,6 +274,7 @@ func (o *Orchestrator) bind(ctx context.Context, hello *mapreduce.Hello, stop co
 		id: hello.Session, epoch: b.Epoch, slots: hello.Slots, prefetch: hello.Prefetch,
 		agents: make(map[string]bool), out: newOutbox(), stop: stop, held: make(map[unitKey]*heldUnit),
 		breakers: make(map[string]time.Time), seen: time.Now(), knows: make(map[mapreduce.JobID]int64),
+		draining: first.Drain,
 	}
 	for _, a := range hello.Agents {
 		s.agents[a] = true
@@ -340,8 +379,12 @@ func (b *board) allSessions() []*session {
 	return b.rotation()
 }
 
-// receive takes what a worker says until its stream ends.
-func (o *Orchestrator) receive(ctx context.Context, s *session, stream mapreduce.WorkStream) error {
+// receive takes what a worker says until its stream ends, with its first message
+// the rest of what that says.
+func (o *Orchestrator) receive(ctx context.Context, s *session, first *mapreduce.FromWorker, stream mapreduce.WorkStream) error {
+	if err := o.hear(ctx, s, first); err != nil {
+		return err
+	}
 	for {
 		m, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
