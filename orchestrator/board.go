@@ -273,7 +273,7 @@ func (b *board) takeReports(r *run, t *task) {
 	n := min(len(r.reports), jobs.MaxBatch)
 	last := make(map[*claimOf]int)
 	for _, p := range r.reports[:n] {
-		t.turn.Reports = append(t.turn.Reports, jobs.TurnReport{Report: p.report, Jitter: p.jitter})
+		t.turn.Reports = append(t.turn.Reports, jobs.TurnReport{Report: p.report, Jitter: p.jitter, Session: p.session.id})
 		h := p.session.held[unitKey{p.report.Job, p.report.Unit}]
 		if h == nil || h.attempt != p.report.Attempt || h.taken {
 			continue

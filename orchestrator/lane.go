@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs"
 )
@@ -68,7 +69,7 @@ func (o *Orchestrator) scan(ctx context.Context, r *run) {
 
 // take carries out a turn, and tells everyone concerned.
 func (o *Orchestrator) take(ctx context.Context, t *task) {
-	res, err := o.jobs.Turn(ctx, t.turn)
+	res, err := o.turn(ctx, t)
 	if err != nil {
 		o.failed(ctx, "a turn failed; trying again", err, "job", t.run.id, "reports", len(t.sent))
 		o.board.undo(t)
@@ -81,6 +82,25 @@ func (o *Orchestrator) take(ctx context.Context, t *task) {
 	o.after(t.run, res, gave)
 }
 
+// turn carries out a turn until its outcome is known. While the store is away
+// it may have committed all the same: the same turn, run again, finds out, where
+// another one would claim other units beside those.
+func (o *Orchestrator) turn(ctx context.Context, t *task) (*jobs.TurnResult, error) {
+	for pause := minQuiet; ; pause = min(2*pause, maxQuiet) {
+		res, err := o.jobs.Turn(ctx, t.turn)
+		if !store.MaybeCommitted(err) {
+			return res, err
+		}
+		o.failed(ctx, "what became of a turn is not known; asking again", err, "job", t.run.id)
+		if wait(ctx, pause, nil) != nil {
+			return nil, err
+		}
+	}
+}
+
+// minQuiet is the first pause after a turn that failed.
+const minQuiet = 50 * time.Millisecond
+
 // maxQuiet bounds the pause after turns that failed.
 const maxQuiet = 5 * time.Second
 
@@ -88,7 +108,7 @@ const maxQuiet = 5 * time.Second
 func (o *Orchestrator) later(r *run) {
 	o.board.mu.Lock()
 	defer o.board.mu.Unlock()
-	r.quiet = time.Now().Add(min(maxQuiet, 50*time.Millisecond<<min(r.retries, 10)))
+	r.quiet = time.Now().Add(min(maxQuiet, minQuiet<<min(r.retries, 10)))
 	r.retries++
 	o.notices.at(r.quiet, func(context.Context) { o.board.stirOnly(r) })
 }

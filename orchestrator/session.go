@@ -232,7 +232,7 @@ func (o *Orchestrator) enter(ctx context.Context) error {
 }
 
 const (
-	maxSlots   = 10_000
+	maxSlots   = 2000 // one transaction binds all that a session holds
 	maxHolding = 2 * maxSlots
 )
 

@@ -29,6 +29,7 @@ func withDefaults(s mapreduce.JobSpec) mapreduce.JobSpec {
 const (
 	maxNameBytes   = 512      // of a document's or tenant's id
 	maxSchemaBytes = 64 << 10 // the job's record holds it, and records hold 90 kB
+	maxMetadata    = 4 << 10  // bytes; each of a document's units holds it, and transactions hold 500 units
 	maxParallelism = 10_000
 	minUnitTokens  = 16
 )
@@ -101,8 +102,8 @@ func checkDocument(d *mapreduce.Document, n int64) error {
 			return errs.Field("documents", "metadata %q of document %q is not valid UTF-8", k, d.ID)
 		}
 	}
-	if size > maxSchemaBytes {
-		return errs.Field("documents", "document %q has %d bytes of metadata; at most 64 KiB are taken", d.ID, size)
+	if size > maxMetadata {
+		return errs.Field("documents", "document %q has %d bytes of metadata; at most %d are taken", d.ID, size, maxMetadata)
 	}
 	return nil
 }
