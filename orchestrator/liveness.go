@@ -73,10 +73,10 @@ func (o *Orchestrator) inherit(ctx context.Context) error {
 		if node == o.jobs.Node() {
 			continue
 		}
-		if err := o.takeOver(ctx, node, count, false); err != nil {
+		if err := o.abandonOf(ctx, node); err != nil {
 			return err
 		}
-		if err := o.abandonOf(ctx, node); err != nil {
+		if err := o.takeOver(ctx, node, count, false); err != nil { // which forgets it
 			return err
 		}
 	}
