@@ -308,7 +308,6 @@ func (j *Jobs) setBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID, b
 // dropAbove removes the levels above one whose failed units are tried again:
 // what they were made of changes.
 func (j *Jobs) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64) error {
-	ctl.Resuming = true
 	planned := int64(len(ctl.LevelUnits)) // a level beyond may be planned in part
 	for l := max(level, 0) + 1; l <= planned; l++ {
 		// Below that: parsed again, a document gets its units; the others keep
@@ -319,8 +318,14 @@ func (j *Jobs) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID, c
 	}
 	ctl.LevelUnits = ctl.LevelUnits[:min(planned, max(level, 0)+1)]
 	ctl.Level, ctl.Final = min(ctl.Level, level), false
-	tx.Set(j.keys.Ctl(id), encode(ctl))
-	return nil
+	if ctl.Resuming {
+		tx.Set(j.keys.Ctl(id), encode(ctl))
+		return nil
+	}
+	// What there was is no result any more, and nobody must take it for one.
+	ctl.Resuming = true
+	ctl.State, ctl.Error = uint32(mapreduce.JobPaused), "a resume was interrupted; resume again"
+	return j.turnCtl(ctx, tx, id, ctl, "resuming")
 }
 
 // UnitsRunning is the reason of the error with which Resume says that it has to
