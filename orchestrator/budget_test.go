@@ -83,7 +83,8 @@ func TestReservationsStayWithinTheBudget(t *testing.T) {
 // A bare worker is a stream that says what a test wants.
 type bare struct {
 	client.WorkerStream
-	t *testing.T
+	t   *testing.T
+	cut context.CancelFunc
 }
 
 func greet(t *testing.T, n *node, session mapreduce.SessionID, slots int, held ...mapreduce.Held) bare {
@@ -101,7 +102,7 @@ func greetWith(t *testing.T, n *node, first *mapreduce.FromWorker) bare {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := bare{s, t}
+	w := bare{s, t, cancel}
 	w.say(first)
 	return w
 }

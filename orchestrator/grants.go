@@ -214,17 +214,31 @@ func (b *board) useless(id mapreduce.JobID) bool {
 }
 
 // pauseStuck pauses a job of which nothing could run for long: its breaker is
-// open at every worker, or none of them has its provider.
+// open at every worker, or none of them has its provider. Workers of other nodes
+// may have it: a job that runs anywhere is not stuck.
 func (o *Orchestrator) pauseStuck(ctx context.Context, id mapreduce.JobID) error {
 	why := o.board.stuck(id, o.config.Stuck, time.Now())
 	if why == "" {
 		return nil
+	}
+	if job, err := o.jobs.Job(ctx, id); err != nil || job.RunningUnits > 0 {
+		o.board.moves(id)
+		return err
 	}
 	if err := o.jobs.Pause(ctx, id, why); err != nil {
 		return err
 	}
 	o.notices.due(id)
 	return nil
+}
+
+// moves notes that a job is not stuck.
+func (b *board) moves(id mapreduce.JobID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if r := b.runs[id]; r != nil {
+		r.stuck = time.Time{}
+	}
 }
 
 // stuck says why nothing of a job has been able to run for d, or "".

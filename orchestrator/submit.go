@@ -216,11 +216,20 @@ func (in *ingest) text(ctx context.Context, content, sha []byte) error {
 func (in *ingest) stage(ctx context.Context, units []*storagev1.Unit) error {
 	for _, u := range units {
 		in.batch.Units = append(in.batch.Units, u)
-		if err := in.grown(ctx, 2*len(u.UnitId)+300); err != nil {
+		if err := in.grown(ctx, weight(u)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// weight is about how many bytes a transaction takes that stages u.
+func weight(u *storagev1.Unit) int {
+	n := 2*len(u.UnitId) + 300
+	for k, v := range u.Source.Metadata {
+		n += len(k) + len(v)
+	}
+	return n
 }
 
 // grown stages the batch once it is as large as a transaction should be.
@@ -361,7 +370,7 @@ func batches(text []byte, units []*storagev1.Unit) []jobs.Batch {
 		last.Blobs = append(last.Blobs, jobs.BlobChunk{SHA256: units[0].Source.Sha256, Index: int64(i), Data: data})
 	}
 	for len(units) > 0 {
-		n := min(len(units), stageUnits)
+		n := min(len(units), stageUnits, 1+store.TargetTxSize/weight(units[0])) // all have their document's metadata
 		all = append(all, jobs.Batch{Units: units[:n]})
 		units = units[n:]
 	}

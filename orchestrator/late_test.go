@@ -1,0 +1,101 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
+)
+
+// report reports an attempt and returns the verdict.
+func (w bare) report(h mapreduce.Held, fill func(*mapreduce.Report)) mapreduce.Verdict {
+	w.t.Helper()
+	r := mapreduce.Report{Job: h.Job, Unit: h.Unit, Attempt: h.Attempt, Outcome: mapreduce.Done, Output: []byte("{}"), Size: 1}
+	fill(&r)
+	w.say(&mapreduce.FromWorker{Reports: []mapreduce.Report{r}})
+	return w.until(func(m *mapreduce.ToWorker) bool { return len(m.Verdicts) > 0 }).Verdicts[0].Verdict
+}
+
+func asIs(*mapreduce.Report) {}
+
+// A level that is planned again counts its attempts from the start, and a result
+// made of what its inputs were before must not be taken for one of them.
+func TestAReportOfALevelThatWasDroppedIsStale(t *testing.T) {
+	c := newCluster(t)
+	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+	id := n.submit(script(nil), 2)
+	old := greet(t, n, "old", 1)
+	old.report(old.assigned(), asIs)
+	old.report(old.assigned(), func(r *mapreduce.Report) { r.Outcome, r.Class = mapreduce.Errored, mapreduce.PermanentUnit })
+	final := old.assigned()
+	if final.Unit != mapreduce.FinalUnit {
+		t.Fatalf("assigned %v, want the final reduce", final)
+	}
+	if _, err := n.PauseJob(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	old.cut()
+	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if job, err := n.GetJob(t.Context(), id); err != nil || job.RunningUnits == 0 {
+			break
+		} else if time.Since(begun) > 20*time.Second {
+			t.Fatal("the worker is not given up")
+		}
+	}
+	if _, err := n.ResumeJob(t.Context(), id, mapreduce.Resume{}); err != nil {
+		t.Fatal(err)
+	}
+	w := greet(t, n, "new", 1)
+	w.report(w.assigned(), asIs)
+	if again := w.assigned(); again.Unit != final.Unit || again.Attempt != final.Attempt {
+		t.Fatalf("assigned %v, want %v again", again, final)
+	}
+	old = greet(t, n, "old", 1, final)
+	if v := old.report(final, asIs); v != mapreduce.Stale {
+		t.Errorf("verdict %v on a report of a reduce that was dropped, want stale", v)
+	}
+}
+
+func TestAJobThatRunsOnAnotherNodeIsNotStuck(t *testing.T) {
+	c := newCluster(t)
+	config := quick(orchestrator.Config{Adopt: true})
+	config.Stuck = 300 * time.Millisecond
+	a, b := c.orchestrator(config), c.orchestrator(config)
+	c.workerFor("other", &scripted.Agent{}, worker.Config{Slots: 2}, a)
+	c.worker(&scripted.Agent{}, worker.Config{Slots: 2, Prefetch: 2}, b)
+	b.wantEnd(b.submit(script(map[string]string{"script.latency": "300ms"}), 10), mapreduce.JobComplete)
+}
+
+func TestDocumentsWithMuchMetadata(t *testing.T) {
+	c := newCluster(t)
+	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+	drain := c.worker(&scripted.Agent{}, worker.Config{Slots: 64, Prefetch: 64}, n)
+	spec := script(map[string]string{"script.permanent_rate": "1"})
+	spec.Parallelism = 1000
+	job, err := n.SubmitJob(t.Context(), spec, func(yield func(*mapreduce.Document, error) bool) {
+		for i := range 600 {
+			d := &mapreduce.Document{
+				ID: mapreduce.DocumentID(fmt.Sprint(i)), Content: []byte("text"),
+				Metadata: map[string]string{"abstract": strings.Repeat("x", 4<<10-8)},
+			}
+			if !yield(d, nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.wantEnd(job.ID, mapreduce.JobFailed)
+	drain()
+	c.worker(heal{&scripted.Agent{}}, worker.Config{Slots: 64, Prefetch: 64}, n)
+	if _, err := n.ResumeJob(t.Context(), job.ID, mapreduce.Resume{}); err != nil {
+		t.Fatal(err)
+	}
+	n.wantEnd(job.ID, mapreduce.JobComplete)
+}
