@@ -282,14 +282,11 @@ func (l *loader) add(in mapreduce.Input, data []byte) {
 // eachInput visits the units that a reduce takes, in order.
 func (o *Orchestrator) eachInput(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(*storagev1.Unit) error) error {
 	for from := u.Inputs.First; from < u.Inputs.End; {
-		page, err := o.jobs.UnitsFrom(ctx, id, u.Level-1, from, 256)
+		page, err := o.jobs.Inputs(ctx, id, u, from, 256)
 		if err != nil {
 			return err
 		}
 		for _, in := range page {
-			if in.Index >= u.Inputs.End {
-				return nil
-			}
 			if err := visit(in); err != nil {
 				return err
 			}

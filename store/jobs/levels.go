@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -410,7 +411,13 @@ func (j *Jobs) orderPage(ctx context.Context, id mapreduce.JobID, level, from in
 
 // unitsFrom reads up to limit units of a level from an index on, in order.
 func (j *Jobs) unitsFrom(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error) {
-	ids, err := j.idsFrom(ctx, r, id, level, from, limit)
+	return j.unitsIn(ctx, r, id, level, from, math.MaxInt64, limit)
+}
+
+// unitsIn reads up to limit units of a level with indexes in [from, end), in
+// order.
+func (j *Jobs) unitsIn(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from, end int64, limit int) ([]*storagev1.Unit, error) {
+	ids, err := j.idsIn(ctx, r, id, level, from, end, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -436,9 +443,10 @@ func (j *Jobs) unitsFrom(ctx context.Context, r store.Reader, id mapreduce.JobID
 	return units, nil
 }
 
-func (j *Jobs) idsFrom(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from int64, limit int) ([]mapreduce.UnitID, error) {
+func (j *Jobs) idsIn(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from, end int64, limit int) ([]mapreduce.UnitID, error) {
 	if level <= 0 {
-		pairs, _, err := r.GetRange(ctx, j.keys.OrderFrom(id, level, from), store.RangeOptions{Limit: limit})
+		span := store.Range{Begin: j.keys.Order(id, level, from), End: j.keys.Order(id, level, end)}
+		pairs, _, err := r.GetRange(ctx, span, store.RangeOptions{Limit: limit})
 		ids := make([]mapreduce.UnitID, len(pairs))
 		for i, kv := range pairs {
 			ids[i] = mapreduce.UnitID(kv.Value)
@@ -457,7 +465,7 @@ func (j *Jobs) idsFrom(ctx context.Context, r store.Reader, id mapreduce.JobID, 
 		return []mapreduce.UnitID{mapreduce.FinalUnit}, nil
 	}
 	var ids []mapreduce.UnitID
-	for i := from; i < n && len(ids) < limit; i++ {
+	for i := from; i < min(n, end) && len(ids) < limit; i++ {
 		ids = append(ids, mapreduce.ReduceUnit(int(level), int(i)))
 	}
 	return ids, nil

@@ -308,6 +308,17 @@ func (j *Jobs) UnitsFrom(ctx context.Context, id mapreduce.JobID, level, from in
 	return j.orderPage(ctx, id, level, from, limit)
 }
 
+// Inputs returns up to limit of the units that a reduce takes, with indexes from
+// from on, in order.
+func (j *Jobs) Inputs(ctx context.Context, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]*storagev1.Unit, error) {
+	var units []*storagev1.Unit
+	err := j.db.View(ctx, func(tx store.Tx) (err error) {
+		units, err = j.unitsIn(ctx, tx.Snapshot(), id, reduce.Level-1, from, reduce.Inputs.End, limit)
+		return err
+	})
+	return units, err
+}
+
 // pieces reads the chunks of a range that holds at most length bytes, some at a
 // time, and joins them.
 func (j *Jobs) pieces(ctx context.Context, r store.Range, length int64) ([]byte, error) {
