@@ -35,6 +35,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	only := flags.String("run", "", "figures whose name matches this expression")
 	dir := flags.String("dir", "", "folder for the stores, on the disk to be measured (default: the temporary folder)")
+	profiles := flags.String("profiles", "", "folder for profiles of processor, allocations and locks, a file a figure")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("-run: %w", err)
 	}
-	lab := figures.Lab{Dir: *dir}
+	lab := figures.Lab{Dir: *dir, Profiles: *profiles}
 	if text := os.Getenv("CODITECT_BENCH_SIZE"); text != "" {
 		if lab.Size, err = strconv.Atoi(text); err != nil || lab.Size < 1 {
 			return fmt.Errorf("CODITECT_BENCH_SIZE: %q is not a number of units", text)

@@ -2,6 +2,7 @@ package figures
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
 )
 
 // childVariable tells a process that another of this program started what to
@@ -62,10 +66,34 @@ func measure(ctx context.Context, name string, l Lab) ([]Row, error) {
 	for _, f := range All() {
 		if f.Name == name {
 			l = l.withDefaults()
-			return f.Measure(ctx, &l)
+			return l.profiled(f.Name, func() ([]Row, error) { return f.Measure(ctx, &l) })
 		}
 	}
 	return nil, fmt.Errorf("there is no figure %q", name)
+}
+
+// profiled writes profiles of what measure does, if wanted.
+func (l *Lab) profiled(name string, measure func() ([]Row, error)) (rows []Row, err error) {
+	if l.Profiles == "" {
+		return measure()
+	}
+	file, err := os.Create(filepath.Join(l.Profiles, name+".cpu"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return nil, err
+	}
+	runtime.SetMutexProfileFraction(100)
+	rows, err = measure()
+	pprof.StopCPUProfile()
+	for _, kind := range []string{"allocs", "mutex"} {
+		var b bytes.Buffer
+		err = errors.Join(err, pprof.Lookup(kind).WriteTo(&b, 0))
+		err = errors.Join(err, os.WriteFile(filepath.Join(l.Profiles, name+"."+kind), b.Bytes(), 0o600))
+	}
+	return rows, err
 }
 
 // Measure measures a figure in a process of its own.
