@@ -226,7 +226,9 @@ func (s *sweep) readopt(ctx context.Context, holding []mapreduce.Held, claim str
 	for _, h := range s.stay {
 		stays[h.Held] = true
 	}
-	var held storagev1.Held
+	// As many to a record as to a claim: more may be too large for a value.
+	name := func(i int) string { return fmt.Sprintf("%s-%d", claim, i/MaxBatch) }
+	var taken []*storagev1.HeldUnit
 	for _, h := range holding {
 		h.Running = false
 		u, err := s.unit(ctx, s.tx, h.Job, h.Unit)
@@ -244,12 +246,14 @@ func (s *sweep) readopt(ctx context.Context, holding []mapreduce.Held, claim str
 		if t == nil || mapreduce.JobState(t.ctl.State) == mapreduce.JobCancelled {
 			continue
 		}
-		t.readopt(u, claim)
-		held.Units = append(held.Units, &storagev1.HeldUnit{Job: string(h.Job), Unit: u.UnitId, Attempt: u.Attempt})
-		s.stay = append(s.stay, Held{h, claim, mapreduce.NodeID(u.Node), u.Reserved})
+		id := name(len(taken))
+		t.readopt(u, id)
+		taken = append(taken, &storagev1.HeldUnit{Job: string(h.Job), Unit: u.UnitId, Attempt: u.Attempt})
+		s.stay = append(s.stay, Held{h, id, mapreduce.NodeID(u.Node), u.Reserved})
 	}
-	if len(held.Units) > 0 {
-		s.tx.Set(s.keys.Held(s.session, claim), encode(&held))
+	for i := 0; i < len(taken); i += MaxBatch {
+		held := &storagev1.Held{Units: taken[i:min(i+MaxBatch, len(taken))]}
+		s.tx.Set(s.keys.Held(s.session, name(i)), encode(held))
 	}
 	return nil
 }
