@@ -211,6 +211,7 @@ func (r *runner) finish(ctx context.Context, id mapreduce.JobID) error {
 
 func (r *runner) write(ctx context.Context, id mapreduce.JobID) (string, error) {
 	dir := r.outputOf(id)
+	r.s.meter.Note("writing results to %s", dir)
 	_, err := results.Write(ctx, r.s, results.Config{Dir: dir, Job: id})
 	return dir, err
 }

@@ -158,7 +158,7 @@ func (m *Meter) barOf(j *mapreduce.Job) string {
 	if r := m.rate.perSecond(); r > 0 {
 		right += fmt.Sprintf("  %.0f/s", r)
 		if rest := j.TotalUnits - done(j); rest > 0 {
-			right += "  " + (time.Duration(float64(rest)/r) * time.Second).Round(time.Second).String()
+			right += "  " + time.Duration(float64(rest)/r*float64(time.Second)).Round(time.Second).String()
 		}
 	}
 	width := m.config.Width() - 1 // in the last column some terminals wrap

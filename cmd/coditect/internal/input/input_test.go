@@ -1,0 +1,227 @@
+package input_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
+)
+
+// folder makes files by name and returns where they are.
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func read(ctx context.Context, c input.Config) (docs []*mapreduce.Document, err error) {
+	for d, e := range input.Documents(ctx, c) {
+		if e != nil {
+			return docs, e
+		}
+		docs = append(docs, d)
+	}
+	return docs, nil
+}
+
+func TestDocuments(t *testing.T) {
+	dir := folder(t, map[string]string{
+		"a.txt":       "plain",
+		"bom.txt":     "\xef\xbb\xbfmarked",
+		"utf16.txt":   "\xff\xfeG\x00\xf6\x00",
+		"latin.txt":   "Gr\xf6\xdfe",
+		"note.md":     "# head",
+		"page.html":   "<p>Gr\xf6\xdfe",
+		"large.txt":   strings.Repeat("x", 101),
+		"lines.jsonl": "{\"id\": \"one\", \"text\": \"1\", \"n\": 1.50, \"s\": \"x\"}\n\nnonsense\n{\"text\": \"2\"}\n",
+		".hidden":     "x",
+	})
+	got, err := read(t.Context(), input.Config{Inputs: []string{dir}, MaxBytes: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []*mapreduce.Document{
+		{ID: "a.txt", MediaType: "text/plain", Content: []byte("plain"), Size: 5},
+		{ID: "bom.txt", MediaType: "text/plain", Content: []byte("marked"), Size: 9},
+		{ID: "large.txt", Skip: "too large: 101 bytes, more than 100", Size: 101},
+		{ID: "latin.txt", Skip: "not UTF-8: byte 0xf6 at offset 2, and no other charset is declared", Size: 5},
+		{ID: "one", MediaType: "text/plain", Content: []byte("1"), Size: 1, Metadata: map[string]string{"n": "1.50", "s": "x"}},
+		{ID: "lines.jsonl#3", Skip: "line 3: not JSON: column 2: invalid character 'o' in literal null (expecting 'u')"},
+		{ID: "lines.jsonl#4", MediaType: "text/plain", Content: []byte("2"), Size: 1},
+		{ID: "note.md", MediaType: "text/markdown", Content: []byte("# head"), Size: 6},
+		{ID: "page.html", MediaType: "text/html", Content: []byte("<p>Gr\xf6\xdfe"), Size: 8},
+		{ID: "utf16.txt", MediaType: "text/plain", Content: []byte("Gö"), Size: 6},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("documents (-want +got):\n%s", diff)
+	}
+}
+
+func TestStdin(t *testing.T) {
+	for _, test := range []struct {
+		name, stdin string
+		want        []mapreduce.DocumentID
+	}{
+		{"one document", "text", []mapreduce.DocumentID{"stdin"}},
+		{"lines", "{\"text\": \"1\"}\n{\"id\": \"b\", \"text\": \"2\"}\n", []mapreduce.DocumentID{"stdin#1", "b"}},
+		{"a document longer than the buffer", strings.Repeat("x", 1<<20), []mapreduce.DocumentID{"stdin"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := input.Config{Inputs: []string{"-"}, Stdin: bufio.NewReader(strings.NewReader(test.stdin))}
+			if err := input.Check(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			docs, err := read(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var ids []mapreduce.DocumentID
+			size := 0
+			for _, d := range docs {
+				ids = append(ids, d.ID)
+				size += len(d.Content)
+			}
+			if diff := cmp.Diff(test.want, ids); diff != "" {
+				t.Errorf("ids (-want +got):\n%s", diff)
+			}
+			if len(docs) == 1 && size != len(test.stdin) {
+				t.Errorf("%d bytes, want %d", size, len(test.stdin))
+			}
+		})
+	}
+}
+
+func TestLongNames(t *testing.T) {
+	long := strings.Repeat("é", 300) // 600 bytes
+	line := func(id string) string { return fmt.Sprintf("{\"id\": %q, \"text\": \"x\"}\n", id) }
+	dir := folder(t, map[string]string{"l.jsonl": line(long+"a") + line(long+"b") + line(strings.Repeat("x", 512))})
+	docs, err := read(t.Context(), input.Config{Inputs: []string{dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[mapreduce.DocumentID]bool)
+	for _, d := range docs {
+		if len(d.ID) > 512 || !strings.HasPrefix(string(d.ID), "éé") && !strings.HasPrefix(string(d.ID), "xx") {
+			t.Errorf("id of %d bytes: %s", len(d.ID), d.ID)
+		}
+		seen[d.ID] = true
+	}
+	if len(seen) != 3 {
+		t.Errorf("%d different ids of 3 documents", len(seen))
+	}
+}
+
+func TestErrors(t *testing.T) {
+	dir := folder(t, map[string]string{
+		"a.txt": "x", "z.jsonl": "{\"id\": \"a.txt\", \"text\": \"x\"}\n", "pdf/p.pdf": "%PDF-", "empty/.hidden": "x",
+	})
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, test := range []struct {
+		name   string
+		config input.Config
+		want   string
+	}{
+		{"none", input.Config{}, "is missing"},
+		{"not there", input.Config{Inputs: []string{at("none")}}, "no such file"},
+		{"twice standard input", input.Config{Inputs: []string{"-", "-"}, Stdin: bufio.NewReader(strings.NewReader("x"))}, "twice"},
+		{"nothing on standard input", input.Config{Inputs: []string{"-"}, Stdin: bufio.NewReader(strings.NewReader(""))}, "standard input is empty"},
+		{"no file", input.Config{Inputs: []string{at("empty")}}, "no file was found"},
+		{"no file that matches", input.Config{Inputs: []string{dir}, Include: []string{"*.md"}}, "no file is left"},
+		{"bad glob", input.Config{Inputs: []string{dir}, Include: []string{"[x"}}, `glob "[x"`},
+		{"same file twice", input.Config{Inputs: []string{at("a.txt"), at("a.txt")}}, "have the same id"},
+		{"line of the name of a file", input.Config{Inputs: []string{dir}}, `the file a.txt and z.jsonl:1 have the same id "a.txt"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			err := input.Check(t.Context(), test.config)
+			if err == nil {
+				_, err = read(t.Context(), test.config)
+			}
+			if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want one that says %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	dir := folder(t, map[string]string{"a.txt": "x", "b.txt": "x"})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	because := errors.New("enough")
+	n := 0
+	for _, err := range input.Documents(ctx, input.Config{Inputs: []string{dir}}) {
+		if n++; n == 1 {
+			cancel(because)
+			continue
+		}
+		if err != because {
+			t.Errorf("error %v, want the cause", err)
+		}
+	}
+	if n != 2 {
+		t.Errorf("%d documents and errors, want 2", n)
+	}
+}
+
+// A sample is a part of the input, in its order, and which part depends neither
+// on other documents that are not chosen nor on how the documents come.
+func TestSample(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ids := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]{1,6}`), 1, 40, rapid.ID[string]).Draw(t, "ids")
+		n := rapid.IntRange(1, 45).Draw(t, "n")
+		var all strings.Builder
+		for _, id := range ids {
+			fmt.Fprintf(&all, "{\"id\": %q, \"text\": \"x\"}\n", id)
+		}
+		sample := func(lines string) []string {
+			docs, err := read(context.Background(), input.Config{
+				Inputs: []string{"-"}, Sample: n, Stdin: bufio.NewReader(strings.NewReader(lines)),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var chosen []string
+			for _, d := range docs {
+				chosen = append(chosen, string(d.ID))
+			}
+			return chosen
+		}
+		chosen := sample(all.String())
+		if len(chosen) != min(n, len(ids)) {
+			t.Fatalf("%d of %d documents, want %d", len(chosen), len(ids), n)
+		}
+		inOrder := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(chosen, id) })
+		if diff := cmp.Diff(inOrder, chosen); diff != "" {
+			t.Errorf("order of the input (-), of the sample (+):\n%s", diff)
+		}
+		lines := strings.SplitAfter(strings.TrimSuffix(all.String(), "\n"), "\n")
+		slices.Reverse(lines)
+		reversed := sample(strings.TrimSuffix(strings.Join(lines, "\n"), "\n"))
+		slices.Reverse(reversed)
+		if diff := cmp.Diff(chosen, reversed); diff != "" {
+			t.Errorf("sample of the input (-), of the same backwards (+):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,418 @@
+package results_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/refs"
+)
+
+// A store is a service that holds one job's result.
+type store struct {
+	job    *mapreduce.Job
+	parts  []*mapreduce.ResultPart
+	units  []*mapreduce.Unit
+	events []*mapreduce.Checkpoint
+	seals  []*mapreduce.Seal
+	fail   error // of GetResult, at its end
+	page   int   // entries of a page
+}
+
+func (s *store) GetJob(context.Context, mapreduce.JobID) (*mapreduce.Job, error) { return s.job, nil }
+
+func (s *store) GetResult(_ context.Context, _ mapreduce.JobID, _ bool, sink func(*mapreduce.ResultPart) error) error {
+	for _, p := range append([]*mapreduce.ResultPart{{Job: s.job}}, s.parts...) {
+		if err := sink(p); err != nil {
+			return err
+		}
+	}
+	return s.fail
+}
+
+func (s *store) ListUnits(_ context.Context, q mapreduce.ListUnitsQuery) (*mapreduce.UnitPage, error) {
+	some, next := paged(s.units, q.PageToken, s.page)
+	return &mapreduce.UnitPage{Units: some, NextPageToken: next}, nil
+}
+
+func (s *store) ListEvents(_ context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
+	some, next := paged(s.events, q.PageToken, s.page)
+	page := &mapreduce.EventPage{Checkpoints: some, NextPageToken: next}
+	for _, seal := range s.seals {
+		if slices.ContainsFunc(some, func(c *mapreduce.Checkpoint) bool { return c.ID == seal.Last }) {
+			page.Seals = append(page.Seals, seal)
+		}
+	}
+	return page, nil
+}
+
+// paged returns the entries of a page, and the token of the next.
+func paged[T any](all []T, token string, size int) ([]T, string) {
+	from := len(token)
+	if size == 0 {
+		size = len(all)
+	}
+	to := min(from+size, len(all))
+	if to == len(all) {
+		return all[from:], ""
+	}
+	return all[from:to], strings.Repeat("x", to)
+}
+
+const testSchema = `{"title": "shop <b>", "type": "object", "properties": {"name": {"type": "string"}, "total": {"type": "number"}}}`
+
+func job() *mapreduce.Job {
+	return &mapreduce.Job{
+		ID: "mr_20260101_abcdef", State: mapreduce.JobComplete, Phase: mapreduce.JobComplete, Level: 1,
+		Spec:    mapreduce.JobSpec{Schema: []byte(testSchema), Parallelism: 2, Provider: "rules"},
+		Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Updated: time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC),
+		TotalUnits: 4, CompletedUnits: 3, FailedUnits: 1, TotalTokens: mapreduce.Tokens{In: 90, Out: 10}, CostMicros: 5,
+		Coverage: mapreduce.Coverage{
+			Documents:  mapreduce.Ledger{Total: 3, Mapped: 1, Failed: 1, Skipped: 1},
+			Characters: mapreduce.Ledger{Total: 20, Mapped: 10, Failed: 10},
+		},
+		AuditHead: "feed",
+	}
+}
+
+func records(n int) []*mapreduce.ResultPart {
+	var parts []*mapreduce.ResultPart
+	for i := range n {
+		parts = append(parts, &mapreduce.ResultPart{Record: fmt.Appendf(nil,
+			`{"total": %d, "name": "<script>alert(1)</script> *x* | %d", "_sources": ["d%d"], "_citations": {"name": ["REF_%08x"]}, "_confidence": {"name": 0.5}, "_missing": {}, "_unverified": {}}`, i, i, i, i)})
+	}
+	for i := range n {
+		parts = append(parts, &mapreduce.ResultPart{Citation: &mapreduce.Citation{
+			Ref: fmt.Sprintf("REF_%08x", i), Document: "d", Unit: "d", End: 5, ByteEnd: 5, Quote: "<i>&", Grade: "exact", Before: "<before>", After: "after",
+		}})
+	}
+	return parts
+}
+
+func complete(parts ...*mapreduce.ResultPart) *store {
+	parts = append(parts,
+		&mapreduce.ResultPart{Source: &mapreduce.Source{Unit: "d0"}},
+		&mapreduce.ResultPart{Source: &mapreduce.Source{Unit: "d1", Errors: []string{"it <failed>"}}},
+		&mapreduce.ResultPart{Summary: &mapreduce.Summary{
+			Conflicts:     []byte(`[{"field": "total", "key": {"name": "x"}, "candidates": [{"value": 1}, {"value": 2}], "chosen": 2, "strategy": "max", "rationale": "the larger"}]`),
+			Deduplication: []byte(`{"name": 2}`), Statistics: []byte(`{"total": {"count": 1, "null": 0, "distinct": 1}}`),
+			Skipped: []mapreduce.SkippedDocument{{Document: "d2", Reason: "a PDF file, not text"}},
+		}})
+	return &store{job: job(), parts: parts}
+}
+
+func write(t *testing.T, s results.Service, c results.Config) string {
+	t.Helper()
+	if c.Dir == "" {
+		c.Dir = filepath.Join(t.TempDir(), "out")
+	}
+	if _, err := results.Write(t.Context(), s, c); err != nil {
+		t.Fatal(err)
+	}
+	return c.Dir
+}
+
+func readFile(t *testing.T, dir, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func readJSON(t *testing.T, dir, name string) (v map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(readFile(t, dir, name)), &v); err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, readFile(t, dir, name))
+	}
+	return v
+}
+
+func fileNames(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+var allFiles = []string{"audit.jsonl", "dag.json", "metrics.json", "report.html", "report.md", "result.json", "trace.json", "units.jsonl"}
+
+func TestResult(t *testing.T) {
+	s := complete(append(records(3), &mapreduce.ResultPart{Citation: &mapreduce.Citation{Ref: "REF_00000001"}})...)
+	dir := write(t, s, results.Config{})
+	if diff := cmp.Diff(allFiles, fileNames(t, dir)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	got := readJSON(t, dir, "result.json")
+	if n := len(got["aggregated_data"].([]any)); n != 3 {
+		t.Errorf("%d records, want 3", n)
+	}
+	if n := len(got["citations"].(map[string]any)); n != 3 {
+		t.Errorf("%d citations, want 3", n)
+	}
+	if n := strings.Count(readFile(t, dir, "result.json"), `"REF_00000001": {`); n != 1 {
+		t.Errorf("a citation that two records share is there %d times", n)
+	}
+	want := map[string]any{
+		"job_id": "mr_20260101_abcdef", "status": "complete", "total_tokens": 100.0,
+		"source_units":        []any{"d0"},
+		"failed_units":        []any{map[string]any{"unit_id": "d1", "errors": []any{"it <failed>"}}},
+		"deduplication_stats": map[string]any{"name": 2.0},
+		"skipped_documents":   []any{map[string]any{"document_id": "d2", "reason": "a PDF file, not text"}},
+		"statistics":          map[string]any{"total": map[string]any{"count": 1.0, "null": 0.0, "distinct": 1.0}},
+		"coverage": map[string]any{
+			"documents":  map[string]any{"total": 3.0, "mapped": 1.0, "failed": 1.0, "skipped": 1.0},
+			"characters": map[string]any{"total": 20.0, "mapped": 10.0, "failed": 10.0, "skipped": 0.0},
+		},
+	}
+	delete(got, "aggregated_data")
+	delete(got, "citations")
+	delete(got, "conflict_resolutions")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("result.json (-want +got):\n%s", diff)
+	}
+}
+
+func TestSingle(t *testing.T) {
+	for n, want := range []string{`null`, `map[`} {
+		s := complete(records(n)...)
+		s.parts[len(s.parts)-1].Summary.Single = true
+		got := readJSON(t, write(t, s, results.Config{}), "result.json")
+		if text := fmt.Sprint(got["aggregated_data"]); !strings.HasPrefix(strings.Replace(text, "<nil>", "null", 1), want) {
+			t.Errorf("%d records: aggregated_data is %s", n, text)
+		}
+	}
+	s := complete(records(2)...)
+	s.parts[len(s.parts)-1].Summary.Single = true
+	if _, err := results.Write(t.Context(), s, results.Config{Dir: filepath.Join(t.TempDir(), "out")}); err == nil {
+		t.Error("two records passed for one summary")
+	}
+}
+
+func TestReports(t *testing.T) {
+	dir := write(t, complete(records(5)...), results.Config{ReportRecords: 2})
+	page, text := readFile(t, dir, "report.html"), readFile(t, dir, "report.md")
+	for _, bad := range []string{"<script>", "<i>", "<before>", "<failed>", "shop <b>"} {
+		if strings.Contains(page, bad) || strings.Contains(text, bad) {
+			t.Errorf("a report holds %q as it came from a document", bad)
+		}
+	}
+	for _, want := range []string{
+		`<span class="dim">&lt;before&gt;</span><mark>&lt;i&gt;&amp;</mark><span class="dim">after</span>`,
+		"3 more records are in result.json", "Records (5)", "it &lt;failed&gt;", "a PDF file, not text", "the larger",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("report.html lacks %q", want)
+		}
+	}
+	for _, want := range []string{
+		`| name | &lt;script&gt;alert(1)&lt;/script&gt; \*x\* \| 0 | 0.50 | “&lt;i&gt;&amp;” (d, 0–5, exact) |`,
+		"3 more records are in result.json", "## Records (5)", "it &lt;failed&gt;",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("report.md lacks %q:\n%s", want, text)
+		}
+	}
+	if name, total := strings.Index(text, "| name |"), strings.Index(text, "| total | 0 |"); name > total {
+		t.Error("fields are not in the order of the schema")
+	}
+}
+
+// unitOf returns a unit whose output cites its document.
+func unitOf(t *testing.T, id string, index int64) *mapreduce.Unit {
+	t.Helper()
+	s, err := schema.Parse("schema", []byte(testSchema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &output.Output{}
+	cite := out.Cite(output.Citation{
+		ID: refs.New(refs.DocumentHash{}, 0, 4, "Shop"), Document: id, Unit: id, End: 4, ByteEnd: 4, Quote: "Shop", Grade: "exact",
+	})
+	rec := merge.Record{Document: id, Order: merge.Order{Unit: index}, Values: []merge.Value{
+		{Field: "name", Value: "Shop", Confidence: 0.9, Citations: []merge.Citation{cite}},
+	}}
+	out.Entries = []output.Entry{{Members: []output.Member{{Unit: index}}, Accumulator: merge.Accumulate(s, rec)}}
+	data, err := out.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &mapreduce.Unit{
+		ID: mapreduce.UnitID(id), Document: mapreduce.DocumentID(id), Kind: mapreduce.KindMap, State: mapreduce.UnitComplete,
+		Index: index, Attempts: 1, Chunks: 1, Output: data, Confidence: 0.9, Elapsed: 3 * time.Second, Tokens: mapreduce.Tokens{In: 40},
+	}
+}
+
+func TestUnits(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, page := range []int{0, 1, 2} {
+		s := complete(records(1)...)
+		s.page = page
+		failed := &mapreduce.Unit{
+			ID: "d1", Document: "d1", Kind: mapreduce.KindMap, State: mapreduce.UnitFailed, Index: 1, Attempts: 3,
+			Errors: []string{"no"}, Tokens: mapreduce.Tokens{In: 40}, Elapsed: time.Second,
+		}
+		s.units = []*mapreduce.Unit{
+			{ID: "parse_d0", Document: "d0", Kind: mapreduce.KindParse, Level: -1, State: mapreduce.UnitComplete, Output: []byte("text")},
+			unitOf(t, "d0", 0), failed,
+			{ID: "final", Kind: mapreduce.KindFinal, Level: 1, State: mapreduce.UnitComplete, DependsOn: []mapreduce.UnitID{"d0", "d1"}, Tokens: mapreduce.Tokens{In: 20}},
+		}
+		s.events = []*mapreduce.Checkpoint{
+			{ID: "01", Time: start, Kind: mapreduce.EventSubmitted},
+			{ID: "02", Time: start.Add(5 * time.Second), Kind: mapreduce.EventFinished, Completed: []mapreduce.UnitRef{{Unit: "d0", Attempt: 1}}},
+		}
+		s.seals = []*mapreduce.Seal{{Number: 1, Count: 2, Last: "02", Hash: []byte{0xab}}}
+		dir := write(t, s, results.Config{})
+
+		lines := strings.Split(strings.TrimSpace(readFile(t, dir, "units.jsonl")), "\n")
+		if len(lines) != 4 {
+			t.Fatalf("%d lines in units.jsonl, want 4", len(lines))
+		}
+		var unit map[string]any
+		if err := json.Unmarshal([]byte(lines[1]), &unit); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]any{
+			"unit_id": "d0", "document_id": "d0", "kind": "map", "level": 0.0, "state": "complete", "attempts": 1.0,
+			"tokens_used": 40.0, "elapsed_ms": 3000.0, "chunk_index": 0.0, "total_chunks": 1.0, "confidence_score": 0.9, "errors": []any{},
+		}
+		data, citations := unit["extracted_data"].(map[string]any), unit["citations"].([]any)
+		delete(unit, "extracted_data")
+		delete(unit, "citations")
+		if diff := cmp.Diff(want, unit); diff != "" {
+			t.Errorf("unit (-want +got):\n%s", diff)
+		}
+		ref := citations[0].(map[string]any)["ref"]
+		if cited := data["_citations"].(map[string]any)["name"].([]any); data["name"] != "Shop" || cited[0] != ref {
+			t.Errorf("extracted %v with citations %v", data, citations)
+		}
+
+		audit := strings.Split(strings.TrimSpace(readFile(t, dir, "audit.jsonl")), "\n")
+		if len(audit) != 3 || !strings.HasPrefix(audit[2], `{"seal":1,"checkpoints":2,`) {
+			t.Errorf("audit.jsonl is\n%s", strings.Join(audit, "\n"))
+		}
+
+		tasks := readJSON(t, dir, "dag.json")["tasks"].([]any)
+		var deps []string
+		for _, task := range tasks {
+			m := task.(map[string]any)
+			deps = append(deps, fmt.Sprintln(m["id"], m["nodeType"], m["mapReduceLevel"], m["dependsOn"]))
+		}
+		if diff := cmp.Diff([]string{"parse_d0 <nil> <nil> []\n", "d0 map 0 [parse_d0]\n", "d1 map 0 []\n", "final final-reduce 1 [d0 d1]\n"}, deps); diff != "" {
+			t.Errorf("tasks (-want +got):\n%s", diff)
+		}
+
+		trace := readJSON(t, dir, "trace.json")["tasks"].([]any)[1].(map[string]any)
+		if trace["started"] != "2026-01-01T00:00:02.000000Z" || trace["ended"] != "2026-01-01T00:00:05.000000Z" {
+			t.Errorf("d0 ran from %v to %v", trace["started"], trace["ended"])
+		}
+
+		m := readJSON(t, dir, "metrics.json")
+		for name, want := range map[string]float64{
+			"documents_per_minute": 2, "agent_utilization": 0.0333, "failure_rate": 0.25, "tokens_per_document": 50, "multi_agent_multiplier": 1.25,
+		} {
+			if m[name] != want {
+				t.Errorf("%s is %v, want %v", name, m[name], want)
+			}
+		}
+		if n := len(m["calls"].([]any)); n != 3 {
+			t.Errorf("%d units spent tokens, want 3", n)
+		}
+	}
+}
+
+var errDisk = errors.New("disk on fire")
+
+func TestWholeOrNotAtAll(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		fail func(*store)
+	}{
+		{"the service fails", func(s *store) { s.fail = errDisk }},
+		{"the result ends early", func(s *store) { s.parts = s.parts[:len(s.parts)-1] }},
+		{"a record is no JSON", func(s *store) { s.parts[0].Record = []byte("{") }},
+		{"an output is damaged", func(s *store) {
+			s.units = []*mapreduce.Unit{{ID: "d0", Kind: mapreduce.KindMap, State: mapreduce.UnitComplete, Output: []byte("\xff\xff")}}
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			above := t.TempDir()
+			dir := filepath.Join(above, "out")
+			write(t, complete(records(1)...), results.Config{Dir: dir})
+			before := readFile(t, dir, "result.json")
+			for _, name := range []string{"out", "new"} {
+				s := complete(records(2)...)
+				test.fail(s)
+				if _, err := results.Write(t.Context(), s, results.Config{Dir: filepath.Join(above, name)}); err == nil {
+					t.Fatal("no error")
+				}
+			}
+			if diff := cmp.Diff([]string{"out"}, fileNames(t, above)); diff != "" {
+				t.Errorf("folders (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(allFiles, fileNames(t, dir)); diff != "" {
+				t.Errorf("files (-want +got):\n%s", diff)
+			}
+			if readFile(t, dir, "result.json") != before {
+				t.Error("result.json has changed")
+			}
+		})
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errDisk)
+	dir := filepath.Join(t.TempDir(), "out")
+	if _, err := results.Write(ctx, complete(), results.Config{Dir: dir}); !errors.Is(err, errDisk) {
+		t.Errorf("error %v, want the cause", err)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("there is a folder")
+	}
+}
+
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		dir string
+		ok  bool
+	}{
+		{dir, true}, {filepath.Join(dir, "new"), true}, {filepath.Join(dir, "a", "b", "c"), true},
+		{file, false}, {filepath.Join(file, "below"), false},
+	} {
+		err := results.Check(test.dir)
+		if (err == nil) != test.ok || err != nil && !errors.Is(err, errs.Invalid) {
+			t.Errorf("%s: %v", test.dir, err)
+		}
+	}
+	if diff := cmp.Diff([]string{"a", "file"}, fileNames(t, dir)); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+}
