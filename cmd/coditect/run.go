@@ -73,14 +73,14 @@ func (r *runner) run(cmd *cobra.Command, detach bool) error {
 	if err != nil {
 		return err
 	}
-	if err := r.checkOutput(); err != nil {
-		return err
-	}
 	in := r.flags.input(a)
 	if err := input.Check(ctx, in); err != nil {
 		return err
 	}
 	if err := a.knows(spec.Provider); err != nil {
+		return err
+	}
+	if err := r.checkOutput(); err != nil {
 		return err
 	}
 	return r.with(ctx, func() error {
@@ -292,9 +292,6 @@ func (r *runner) resume(cmd *cobra.Command, name string, how mapreduce.Resume) e
 	if err != nil {
 		return err
 	}
-	if err := r.checkOutput(); err != nil {
-		return err
-	}
 	ctx := cmd.Context()
 	return r.with(ctx, func() error {
 		job, err := r.s.GetJob(ctx, id)
@@ -302,6 +299,9 @@ func (r *runner) resume(cmd *cobra.Command, name string, how mapreduce.Resume) e
 			return err
 		}
 		if err := r.app.knows(job.Spec.Provider); err != nil {
+			return err
+		}
+		if err := r.checkOutput(); err != nil {
 			return err
 		}
 		if err := r.s.work(&job.Spec); err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -167,9 +168,7 @@ func settingsOf(cmd *cobra.Command) map[string]string {
 		}
 	}
 	visit(cmd)
-	for alias, flag := range aliases {
-		known[alias] = flag
-	}
+	maps.Copy(known, aliases)
 	return known
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -85,8 +86,8 @@ func (s *socket) elsewhere(dir string) (string, error) {
 // remove removes what a closed listener leaves.
 func (s *socket) remove() error {
 	var errs []error
-	for i := len(s.paths) - 1; i >= 0; i-- {
-		if err := os.Remove(s.paths[i]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, path := range slices.Backward(s.paths) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}

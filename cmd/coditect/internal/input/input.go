@@ -16,7 +16,7 @@ import (
 	"io"
 	"iter"
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -118,14 +118,7 @@ func invalid(ctx context.Context, err error) error {
 }
 
 // Again reports whether the documents can be read more than once.
-func (c Config) Again() bool {
-	for _, name := range c.Inputs {
-		if name == document.Stdin {
-			return false
-		}
-	}
-	return true
-}
+func (c Config) Again() bool { return !slices.Contains(c.Inputs, document.Stdin) }
 
 // Documents yields the documents of the inputs in the order of their names and
 // lines. An error ends it.
@@ -282,16 +275,14 @@ func decoded(e document.Entry, data []byte) *mapreduce.Document {
 }
 
 func refusal(err error) string {
-	var refused *document.RefusedError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*document.RefusedError](err); ok {
 		return refused.Reason
 	}
 	return err.Error()
 }
 
 func unreadable(err error) string {
-	var p *os.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*os.PathError](err); ok {
 		err = p.Err
 	}
 	return "unreadable: " + err.Error()
@@ -374,12 +365,4 @@ func plain(v any) string {
 		return fmt.Sprint(v)
 	}
 	return string(b)
-}
-
-// Base returns the name of an input for people.
-func Base(name string) string {
-	if name == document.Stdin {
-		return "standard input"
-	}
-	return filepath.Clean(name)
 }

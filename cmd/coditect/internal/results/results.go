@@ -23,7 +23,7 @@ type Service interface {
 	ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error)
 }
 
-var _ Service = (mapreduce.Service)(nil)
+var _ Service = mapreduce.Service(nil)
 
 // Config says what to write.
 type Config struct {

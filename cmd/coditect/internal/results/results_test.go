@@ -404,8 +404,11 @@ func TestCheck(t *testing.T) {
 		dir string
 		ok  bool
 	}{
-		{dir, true}, {filepath.Join(dir, "new"), true}, {filepath.Join(dir, "a", "b", "c"), true},
-		{file, false}, {filepath.Join(file, "below"), false},
+		{dir, true},
+		{filepath.Join(dir, "new"), true},
+		{filepath.Join(dir, "a", "b", "c"), true},
+		{file, false},
+		{filepath.Join(file, "below"), false},
 	} {
 		err := results.Check(test.dir)
 		if (err == nil) != test.ok || err != nil && !errors.Is(err, errs.Invalid) {

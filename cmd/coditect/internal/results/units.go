@@ -189,8 +189,11 @@ func (p *pass) begin() error {
 		name string
 		v    any
 	}{
-		{"id", p.w.job.ID}, {"workflow", nil}, {"pipeline", p.w.job.Spec.Pipeline},
-		{"started", instant(p.w.job.Created)}, {"ended", instant(p.w.job.Updated)},
+		{"id", p.w.job.ID},
+		{"workflow", nil},
+		{"pipeline", p.w.job.Spec.Pipeline},
+		{"started", instant(p.w.job.Created)},
+		{"ended", instant(p.w.job.Updated)},
 	}
 	out := p.trace.out
 	for i, m := range head {
