@@ -251,6 +251,10 @@ func (o *Orchestrator) answer(t *task, res *jobs.TurnResult) {
 			Verdict: res.Verdicts[i].Verdict,
 		}
 		bySession[p.session] = append(bySession[p.session], v)
+		if v.Verdict == mapreduce.Stale {
+			o.log.Warn("report of a superseded attempt refused",
+				"job", v.Job, "unit", v.Unit, "attempt", v.Attempt, "session", p.session.id)
+		}
 		if d := res.Verdicts[i]; d.Delayed {
 			o.delayed(p.report.Job, p.report.Unit, d.Delay)
 		}
