@@ -2,8 +2,10 @@ package jobs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -101,28 +103,14 @@ func (j *Jobs) ingesting(ctx context.Context, tx store.Tx, id mapreduce.JobID) e
 // unique refuses units whose id is another's, and documents whose id is. A unit
 // of the same index is this batch's own, of an earlier run.
 func (j *Jobs) unique(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) error {
-	var ks [][]byte
-	for _, u := range units {
-		for _, name := range firstNames(u) {
-			ks = append(ks, j.keys.Unit(id, name))
-		}
-	}
-	values, err := tx.GetAll(ctx, ks)
+	stored, err := j.namesakes(ctx, tx, id, units)
 	if err != nil {
 		return err
 	}
 	inBatch := make(map[mapreduce.UnitID]*storagev1.Unit, len(units))
-	at := 0
 	for _, u := range units {
 		for _, name := range firstNames(u) {
-			old := inBatch[name]
-			if old == nil && values[at] != nil {
-				old = new(storagev1.Unit)
-				if err := decode(ks[at], values[at], old); err != nil {
-					return err
-				}
-			}
-			at++
+			old := cmp.Or(inBatch[name], stored[name])
 			if old != nil && clashes(old, u) {
 				return errs.Field("documents", "documents %d and %d have the same id %q; give each its own",
 					old.Index>>20+1, u.Index>>20+1, u.DocumentId)
@@ -131,6 +119,58 @@ func (j *Jobs) unique(ctx context.Context, tx store.Tx, id mapreduce.JobID, unit
 		inBatch[mapreduce.UnitID(u.UnitId)] = u
 	}
 	return nil
+}
+
+// namesakes returns the units that are stored under the first names of units.
+func (j *Jobs) namesakes(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) (map[mapreduce.UnitID]*storagev1.Unit, error) {
+	var mapped, parsed [][]byte // apart, for each lies close together
+	prefix := j.keys.UnitsWithPrefix(id, mapreduce.ParseUnit(""))
+	for _, u := range units {
+		for _, name := range firstNames(u) {
+			key := j.keys.Unit(id, name)
+			if bytes.Compare(key, prefix.Begin) >= 0 && bytes.Compare(key, prefix.End) < 0 {
+				parsed = append(parsed, key)
+			} else {
+				mapped = append(mapped, key)
+			}
+		}
+	}
+	found := make(map[mapreduce.UnitID]*storagev1.Unit)
+	for _, ks := range [][][]byte{mapped, parsed} {
+		values, err := present(ctx, tx, ks)
+		if err != nil {
+			return nil, err
+		}
+		for i, v := range values {
+			if v == nil {
+				continue
+			}
+			u := new(storagev1.Unit)
+			if err := decode(ks[i], v, u); err != nil {
+				return nil, err
+			}
+			found[mapreduce.UnitID(u.UnitId)] = u
+		}
+	}
+	return found, nil
+}
+
+// present returns the values of keys, or nothing if none has one. Documents mostly come in the order of
+// their names, so one look usually tells that nothing lies between the first key
+// and the last, which costs less than to look for each.
+func present(ctx context.Context, tx store.Tx, ks [][]byte) ([][]byte, error) {
+	if len(ks) == 0 {
+		return nil, nil
+	}
+	all := store.Range{Begin: slices.MinFunc(ks, bytes.Compare), End: store.Single(slices.MaxFunc(ks, bytes.Compare)).End}
+	pairs, _, err := tx.GetRange(ctx, all, store.RangeOptions{Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(pairs) == 0 {
+		return nil, nil
+	}
+	return tx.GetAll(ctx, ks)
 }
 
 // firstNames returns the id of u, and if u is the first unit of its document the
