@@ -20,7 +20,7 @@ const scriptedProvider = "scripted"
 // as it was loaded first.
 func (a *app) providers() (map[string]agent.Agent, error) {
 	if a.agents == nil {
-		all, err := agents(a.getenv("CODITECT_LEDGER"))
+		all, err := agents(a.getenv("CODITECT_LEDGER"), a.getenv("CODITECT_HOLD"))
 		if err != nil {
 			return nil, err
 		}
@@ -53,8 +53,8 @@ func (a *app) hook() (failpoint.Hook, error) {
 
 // agents returns all agents that there are. Calls of the scripted provider are
 // recorded in the ledger, a file, if it is named. The file is left open: it
-// lives as long as the process.
-func agents(ledger string) (map[string]agent.Agent, error) {
+// lives as long as the process. The other file holds its units, see holder.
+func agents(ledger, hold string) (map[string]agent.Agent, error) {
 	rules := extract.New()
 	script := &scripted.Agent{Encode: scriptedOutput(rules)}
 	if ledger != "" {
@@ -64,9 +64,13 @@ func agents(ledger string) (map[string]agent.Agent, error) {
 		}
 		script.Ledger = l
 	}
+	held, err := holding(script, hold)
+	if err != nil {
+		return nil, err
+	}
 	return map[string]agent.Agent{
 		rulesProvider:    rules,
-		scriptedProvider: script,
+		scriptedProvider: held,
 	}, nil
 }
 

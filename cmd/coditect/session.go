@@ -233,6 +233,6 @@ func (s *session) host(ctx context.Context) {
 	if s.node == nil || s.node.Guests() == 0 {
 		return
 	}
-	s.meter.Note("staying for %d other runs on %s; Ctrl-C hands them over", s.node.Guests(), s.app.global.dataDir)
+	s.meter.Note("staying until other runs on %s have ended, %d now; Ctrl-C hands them over", s.app.global.dataDir, s.node.Guests())
 	_ = s.node.WaitGuests(ctx) // interrupted, the others take over
 }

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// A holder makes a job stand still, for tests: it lets as many attempts pass as
+// its file says, and the others wait until the file is gone.
+type holder struct {
+	agent.Agent
+	file   string
+	pass   int64
+	begun  atomic.Int64
+	paused time.Duration // between looks at the file
+}
+
+// holding returns a as it is, or held by a file if that is named and there.
+func holding(a agent.Agent, file string) (agent.Agent, error) {
+	data, err := os.ReadFile(file)
+	if file == "" || errors.Is(err, fs.ErrNotExist) {
+		return a, nil
+	}
+	var pass int64
+	if err == nil {
+		pass, err = strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("CODITECT_HOLD: %w", err)
+	}
+	return &holder{Agent: a, file: file, pass: pass, paused: 10 * time.Millisecond}, nil
+}
+
+// Run implements agent.Agent.
+func (h *holder) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	for wait := h.begun.Add(1) > h.pass; wait; {
+		if err := pause(ctx, h.paused); err != nil {
+			return nil, err
+		}
+		_, err := os.Stat(h.file)
+		wait = err == nil
+	}
+	return h.Agent.Run(ctx, task, calls)
+}
