@@ -25,7 +25,12 @@ var update = flag.Bool("update", false, "write the files that scripts compare wi
 // TestMain makes the test binary the program when a script calls it. The exit
 // code is left in the file that EXIT_FILE names, as scripts do not see those of
 // processes in the background.
+//
+// The tests that run in parallel wait most of the time: for other processes.
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){
 		"coditect": func() {
 			code := main.MainCode()

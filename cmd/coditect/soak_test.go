@@ -1,0 +1,342 @@
+package main_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coditect/mapreduce/worker/agent/scripted"
+)
+
+// The tests of this file kill processes at random, with kill -9. How often they
+// try is in CODITECT_SOAK_TRIALS; `make soak` tries often.
+
+// The process that does everything is killed, and what goes on with its job is
+// killed, and so on.
+func TestSoakKillsOfOneProcess(t *testing.T) {
+	scriptedJob := newCorpus(t, 12, append(costly(), "--var", "script.latency=lognormal:20ms,1")...)
+	rulesJob := newCorpus(t, 120, "--provider", "rules")
+	for _, k := range []struct {
+		name   string
+		corpus *corpus
+		want   map[string]string
+	}{
+		{"scripted", scriptedJob, reference(t, scriptedJob, 0)},
+		{"rules", rulesJob, reference(t, rulesJob, 0)},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			for seed := range trials(t) {
+				t.Run(fmt.Sprint(seed), func(t *testing.T) {
+					t.Parallel()
+					random := rand.New(rand.NewPCG(uint64(seed), 1))
+					h := newHouse(t)
+					for range 1 + random.IntN(4) {
+						h.killed(time.Duration(random.IntN(700))*time.Millisecond, h.next(k.corpus))
+					}
+					h.carryThrough(k.corpus)
+					h.verify(k.want)
+				})
+			}
+		})
+	}
+}
+
+// killed runs a command of mapreduce and kills it after a while, unless it ends
+// before.
+func (h *house) killed(after time.Duration, args []string) {
+	h.t.Helper()
+	cmd := h.command(nil, append([]string{"mapreduce"}, args...)...)
+	if err := cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	bomb := time.AfterFunc(after, func() {
+		_ = cmd.Process.Kill() // it may have ended
+	})
+	defer bomb.Stop()
+	_ = cmd.Wait() // however it ends
+	if cmd.ProcessState.ExitCode() == 3 {
+		h.remade() // by the next resume
+	}
+	h.kills++
+	h.look()
+}
+
+// next returns the command with which a user goes on.
+func (h *house) next(c *corpus) []string {
+	h.t.Helper()
+	job, found := h.job()
+	switch {
+	case !found:
+		return c.run("--output", "out")
+	case job.Status == "complete" && job.Failed == 0:
+		return []string{"result", "--job-id", job.JobID, "--output", "out"}
+	}
+	return []string{"resume", "--job-id", job.JobID, "--output", "out"}
+}
+
+// A service is a server, workers and a client, each a process of its own.
+type service struct {
+	*house
+	address string
+	args    map[string][]string // by name of the process
+	running map[string]*exec.Cmd
+}
+
+const serviceSlots = 4
+
+func newService(t *testing.T, workers ...string) *service {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := &service{
+		house: newHouse(t), address: address, args: make(map[string][]string), running: make(map[string]*exec.Cmd),
+	}
+	s.args["server"] = []string{
+		"serve", "--listen", address, "--workers", "0", "--lease", "1s", "--heartbeat", "100ms", "--grace", "300ms",
+	}
+	for _, w := range workers {
+		s.args[w] = []string{"worker", "--server", address, "--slots", fmt.Sprint(serviceSlots)}
+	}
+	t.Cleanup(s.stop)
+	return s
+}
+
+// start runs one of the processes.
+func (s *service) start(name string) {
+	s.t.Helper()
+	cmd := s.command(nil, s.args[name]...)
+	log, err := os.OpenFile(s.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer log.Close()
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.running[name] = cmd
+}
+
+// log returns what all processes of a name have said.
+func (s *service) log(name string) string {
+	s.t.Helper()
+	b, err := os.ReadFile(s.path(name + ".log"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(b)
+}
+
+// kill ends one of the processes at once.
+func (s *service) kill(name string) {
+	s.t.Helper()
+	cmd := s.running[name]
+	delete(s.running, name)
+	if err := cmd.Process.Kill(); err != nil {
+		s.t.Fatalf("%s ended by itself: %v\n%s", name, err, s.log(name))
+	}
+	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() >= 0 {
+		s.t.Fatalf("%s ended by itself: %v\n%s", name, cmd.ProcessState, s.log(name))
+	}
+}
+
+func (s *service) stop() {
+	for name := range s.running {
+		s.kill(name)
+	}
+}
+
+// A client submits the corpus and waits for its results.
+type client struct {
+	ended   chan struct{} // closed when it has ended
+	outcome outcome       // valid then
+}
+
+func (s *service) client(args ...string) *client {
+	s.t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := s.command(nil, append(append([]string{"mapreduce"}, args...), "--server", s.address)...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	slow := time.AfterFunc(slowest, func() {
+		_ = cmd.Process.Signal(syscall.SIGQUIT) // it may have ended
+	})
+	c := &client{ended: make(chan struct{})}
+	go func() {
+		defer close(c.ended)
+		defer slow.Stop()
+		_ = cmd.Wait() // ProcessState says how
+		c.outcome = outcome{code: cmd.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
+	}()
+	return c
+}
+
+// Server and workers are killed at random until the job has ended, and for no
+// longer than a while.
+func TestSoakKillsOfServerAndWorkers(t *testing.T) {
+	c := newCorpus(t, 12, append(costly(), "--var", "script.latency=lognormal:60ms,1")...)
+	want := reference(t, c, 0)
+	for seed := range trials(t) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(uint64(seed), 2))
+			names := []string{"server", "worker a", "worker b"}
+			s := newService(t, names[1:]...)
+			for _, name := range names {
+				s.start(name)
+			}
+			p := s.client(c.run("--output", "out")...)
+			for storm := time.Now().Add(15 * time.Second); time.Now().Before(storm); {
+				select {
+				case <-p.ended:
+					storm = time.Now()
+				case <-time.After(time.Duration(50+random.IntN(450)) * time.Millisecond):
+					name := names[random.IntN(len(names))]
+					s.kill(name)
+					s.kills++
+					s.start(name)
+				}
+			}
+			<-p.ended // the house has patience, and no more than that
+			s.bringToEnd(p.outcome)
+			s.stop()
+			s.verifyFleet(want)
+		})
+	}
+}
+
+// bringToEnd tries failed units again: those that too many workers died of.
+func (s *service) bringToEnd(o outcome) {
+	s.t.Helper()
+	for range 5 {
+		if o.code != 3 {
+			break
+		}
+		s.remade()
+		var page struct{ Jobs []listed }
+		s.decode(s.want(0, "list", "-o", "json", "--server", s.address), &page)
+		o = s.try(nil, "resume", "--job-id", page.Jobs[0].JobID, "--output", "out", "--server", s.address)
+	}
+	if o.code != 0 {
+		s.t.Fatalf("ended with %d\n%s%s\nserver:\n%s", o.code, o.stdout, o.stderr, s.log("server"))
+	}
+}
+
+// verifyFleet checks what holds for processes apart: there are no more calls
+// than units, and those that workers had when one of them, or the server, died.
+func (s *service) verifyFleet(want map[string]string) {
+	t := s.t
+	t.Helper()
+	s.verify(want)
+	ended, attempts := 0, make(map[string]bool)
+	for _, e := range s.ledger() {
+		key := fmt.Sprintf("%s %d %d %t", e.Unit, e.Attempt, e.Call, e.End)
+		if attempts[key] && (s.resumes == 0 || !reduces(string(e.Unit))) {
+			t.Errorf("call %d of attempt %d of unit %s was made twice", e.Call, e.Attempt, e.Unit)
+		}
+		attempts[key] = true
+		if e.End {
+			ended++
+		}
+	}
+	units := strings.Count(want["units.jsonl"], "\n")
+	if most := 2 * (units*(1+s.resumes) + s.kills*2*serviceSlots); ended > most || ended < 2*units-4 {
+		t.Errorf("%d calls for %d units of two calls, with %d kills", ended, units, s.kills)
+	}
+}
+
+// A worker is stopped, as a suspended machine is. Its unit is given to another
+// and completed; when the first wakes up, what it has changes nothing.
+func TestStoppedWorkerIsRefused(t *testing.T) {
+	c := newCorpus(t, 1, "--var", "script.latency=600ms")
+	c.flags = append(c.flags, "--include", "*.txt")
+	s := newService(t, "zombie", "other")
+	s.start("server")
+	s.start("zombie")
+	p := s.client(c.run("--output", "out")...)
+	first := s.begun(1)
+	zombie := s.running["zombie"].Process
+	s.signal(zombie, syscall.SIGSTOP)
+	s.start("other")
+	<-p.ended
+	if p.outcome.code != 0 {
+		t.Fatalf("ended with %d\n%s", p.outcome.code, p.outcome.stderr)
+	}
+	before := s.unit(string(first.Unit))
+	if !strings.Contains(before, `"attempts": 2`) {
+		t.Errorf("the unit was not given to another: %s", before)
+	}
+	s.signal(zombie, syscall.SIGCONT)
+	s.until("the worker is told to drop its unit", func() bool {
+		return strings.Contains(s.log("server"), "dropped=1") || strings.Contains(s.log("server"), "superseded attempt refused")
+	})
+	if after := s.unit(string(first.Unit)); after != before {
+		t.Errorf("the unit was\n%s\nand is\n%s", before, after)
+	}
+	s.stop()
+	s.healthy()
+}
+
+// begun waits until so many calls were begun and returns the last of these.
+func (s *service) begun(n int) scripted.Entry {
+	s.t.Helper()
+	var last scripted.Entry
+	s.until(fmt.Sprintf("%d calls were begun", n), func() bool {
+		entries := s.ledger()
+		if len(entries) < n {
+			return false
+		}
+		last = entries[n-1]
+		return true
+	})
+	return last
+}
+
+// until waits for something to be true.
+func (s *service) until(what string, seen func() bool) {
+	s.t.Helper()
+	pause := time.NewTicker(20 * time.Millisecond)
+	defer pause.Stop()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-pause.C {
+		if seen() {
+			return
+		}
+	}
+	s.t.Fatalf("it never came to be that %s\nserver:\n%s", what, s.log("server"))
+}
+
+func (s *service) signal(p *os.Process, sig os.Signal) {
+	s.t.Helper()
+	if err := p.Signal(sig); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// unit returns a unit as the server lists it.
+func (s *service) unit(id string) string {
+	s.t.Helper()
+	var page struct{ Jobs []listed }
+	s.decode(s.want(0, "list", "-o", "json", "--server", s.address), &page)
+	all := s.want(0, "units", "--job-id", page.Jobs[0].JobID, "-o", "json", "--server", s.address)
+	_, unit, found := strings.Cut(all, `"unit_id": "`+id+`"`)
+	if !found {
+		s.t.Fatalf("unit %s is not in\n%s", id, all)
+	}
+	unit, _, _ = strings.Cut(unit, `"unit_id"`)
+	return unit
+}
