@@ -172,6 +172,15 @@ func (b *board) granted(id mapreduce.JobID, g *jobs.Granted) (short int64) {
 	return 0
 }
 
+// endow enters the slots that a job's submission has granted this node, before
+// the job stands on the board.
+func (b *board) endow(id mapreduce.JobID, slots int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.run(id)
+	r.slots = max(r.slots, slots)
+}
+
 // alone reports whether no other orchestrator was alive of late.
 func (o *Orchestrator) alone() bool {
 	o.mu.Lock()

@@ -92,7 +92,14 @@ func (o *Orchestrator) ingest(ctx context.Context, id mapreduce.JobID, spec *map
 	if err := in.check(); err != nil {
 		return "", err
 	}
-	return o.jobs.Flip(ctx, id, &in.flip)
+	if o.alone() {
+		in.flip.Slots = int64(spec.Parallelism) // nobody else can want them: one commit less before the first claim
+	}
+	winner, err := o.jobs.Flip(ctx, id, &in.flip)
+	if err == nil && winner == id {
+		o.board.endow(id, in.flip.Slots)
+	}
+	return winner, err
 }
 
 // An ingest is one submission under way.

@@ -207,6 +207,7 @@ type Flip struct {
 	Documents  int64 // processed and skipped
 	Characters int64
 	Skipped    int64
+	Slots      int64 // granted to this node at once; nobody can have any yet
 }
 
 // Flip makes the job visible, whole, and returns its id; if an earlier
@@ -261,6 +262,9 @@ func (j *Jobs) reveal(tx store.Tx, id mapreduce.JobID, f *Flip) {
 	}))
 	tx.Set(j.keys.Recent(now, id), nil)
 	j.setRun(tx, id, ctl)
+	if f.Slots > 0 {
+		tx.Set(j.keys.Grant(id, j.node), encode(&storagev1.Grant{Slots: f.Slots}))
+	}
 	tx.Clear(j.keys.Ingest(id))
 	j.checkpoint(tx, id, &storagev1.Checkpoint{
 		Kind: uint32(mapreduce.EventSubmitted), State: uint32(state), Epoch: 1, Level: level,
