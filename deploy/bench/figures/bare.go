@@ -100,7 +100,8 @@ func (b *bare) stage(ctx context.Context, n int) (time.Duration, error) {
 			for i := from; i < to; i++ {
 				ks = append(ks, b.unit(i))
 			}
-			if _, err := tx.GetAll(ctx, ks); err != nil {
+			span := store.Range{Begin: ks[0], End: b.unit(to)}
+			if _, _, err := tx.GetRange(ctx, span, store.RangeOptions{Limit: 1}); err != nil {
 				return err
 			}
 			for i := from; i < to; i++ {
