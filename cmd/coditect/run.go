@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
@@ -133,36 +132,29 @@ func (r *runner) outputOf(id mapreduce.JobID) string {
 	return r.output
 }
 
-// submitTries bounds how often a submission is sent whose service went away.
-const submitTries = 3
-
 // submit submits a job. If the service goes away the submission is sent again,
 // to who has taken over: its request id makes it one job all the same.
 func (r *runner) submit(ctx context.Context, spec mapreduce.JobSpec, in input.Config) (*mapreduce.Job, error) {
-	for try := 1; ; try++ {
-		job, err := r.s.SubmitJob(ctx, spec, r.counted(input.Documents(ctx, in)))
+	var job *mapreduce.Job
+	submit := func() (err error) {
+		job, err = r.s.SubmitJob(ctx, spec, r.counted(input.Documents(ctx, in)))
 		r.s.meter.End()
-		switch {
-		case err == nil:
-			r.s.meter.Note("job %s", job.ID)
-			return job, nil
-		case ctx.Err() != nil:
-			return nil, &exitError{code: exitInterrupted, err: errors.New("interrupted: nothing was submitted")}
-		case errs.KindOf(err) != errs.Unavailable || try == submitTries || !in.Again():
-			return nil, err
-		}
-		if err := r.reconnect(ctx); err != nil {
-			return nil, err
-		}
+		return err
 	}
-}
-
-// reconnect finds a service for what was not submitted.
-func (r *runner) reconnect(ctx context.Context) error {
-	if r.s.remote() {
-		return pause(ctx, callAgain)
+	var err error
+	if in.Again() {
+		err = r.s.steady(ctx, submit)
+	} else {
+		err = submit()
 	}
-	return r.s.again(ctx)
+	switch {
+	case err == nil:
+		r.s.meter.Note("job %s", job.ID)
+		return job, nil
+	case errors.Is(context.Cause(ctx), errInterrupted):
+		return nil, &exitError{code: exitInterrupted, err: errors.New("interrupted: nothing was submitted")}
+	}
+	return nil, err
 }
 
 // counted passes documents on and shows how many there were.
@@ -195,11 +187,9 @@ func (r *runner) finish(ctx context.Context, id mapreduce.JobID) error {
 	}
 	dir := ""
 	if job.State == mapreduce.JobComplete {
-		if dir, err = r.write(ctx, id); err != nil {
+		dir = r.outputOf(id)
+		if job, err = r.write(ctx, id, dir); err != nil {
 			return r.unwritten(ctx, id, err)
-		}
-		if job, err = r.s.GetJob(ctx, id); err != nil {
-			return err
 		}
 	}
 	if err := r.app.ended(job, dir); err != nil {
@@ -209,11 +199,16 @@ func (r *runner) finish(ctx context.Context, id mapreduce.JobID) error {
 	return exitWith(exitOf(job))
 }
 
-func (r *runner) write(ctx context.Context, id mapreduce.JobID) (string, error) {
-	dir := r.outputOf(id)
+// write writes the results, and returns the job as it is then.
+func (r *runner) write(ctx context.Context, id mapreduce.JobID, dir string) (job *mapreduce.Job, err error) {
 	r.s.meter.Note("writing results to %s", dir)
-	_, err := results.Write(ctx, r.s, results.Config{Dir: dir, Job: id})
-	return dir, err
+	err = r.s.steady(ctx, func() error {
+		if _, err = results.Write(ctx, r.s, results.Config{Dir: dir, Job: id}); err == nil {
+			job, err = r.s.GetJob(ctx, id) // its audit chain has grown
+		}
+		return err
+	})
+	return job, err
 }
 
 // unwritten says that a job is complete although its results were not written.
@@ -294,7 +289,11 @@ func (r *runner) resume(cmd *cobra.Command, name string, how mapreduce.Resume) e
 	}
 	ctx := cmd.Context()
 	return r.with(ctx, func() error {
-		job, err := r.s.GetJob(ctx, id)
+		var job *mapreduce.Job
+		err := r.s.steady(ctx, func() (err error) {
+			job, err = r.s.GetJob(ctx, id)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -307,7 +306,11 @@ func (r *runner) resume(cmd *cobra.Command, name string, how mapreduce.Resume) e
 		if err := r.s.work(&job.Spec); err != nil {
 			return err
 		}
-		if _, err := r.s.ResumeJob(ctx, id, how); err != nil {
+		err = r.s.steady(ctx, func() error {
+			_, err := r.s.ResumeJob(ctx, id, how)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		return r.finish(ctx, id)

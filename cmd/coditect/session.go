@@ -204,6 +204,28 @@ func (s *session) rejoin(ctx context.Context, id mapreduce.JobID) error {
 	return err
 }
 
+// steadyTries bounds how often steady does something.
+const steadyTries = 3
+
+// steady does something, and does it again with another service if the one that
+// there was goes away meanwhile.
+func (s *session) steady(ctx context.Context, do func() error) error {
+	for try := 1; ; try++ {
+		err := do()
+		if !gone(err) || ctx.Err() != nil || try == steadyTries {
+			return err
+		}
+		if s.remote() {
+			err = pause(ctx, callAgain)
+		} else {
+			err = s.again(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 // again opens the data directory anew, or connects to whoever holds it now.
 func (s *session) again(ctx context.Context) error {
 	if err := s.Close(); err != nil && !gone(err) {
