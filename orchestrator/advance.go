@@ -74,6 +74,7 @@ func (o *Orchestrator) advance(ctx context.Context, id mapreduce.JobID) {
 func (o *Orchestrator) move(ctx context.Context, id mapreduce.JobID) error {
 	if why := o.notices.takeFailure(id); why != "" {
 		if err := o.jobs.Fail(ctx, id, why); err != nil {
+			o.notices.fail(id, why)
 			return err
 		}
 	}

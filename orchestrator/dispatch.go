@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
@@ -28,7 +29,7 @@ func (o *Orchestrator) assign(ctx context.Context, t *task, res *jobs.TurnResult
 	}
 	bySession := make(map[mapreduce.SessionID]*parcel)
 	for i, c := range res.Claimed {
-		s := o.board.session(c.Session)
+		s := o.board.holding(t, c)
 		if s == nil {
 			continue // gone meanwhile: what expires it gives the unit back
 		}
@@ -41,7 +42,7 @@ func (o *Orchestrator) assign(ctx context.Context, t *task, res *jobs.TurnResult
 		a, pieces, err := o.assignment(ctx, t.run, c.Unit, texts[i])
 		if err != nil {
 			o.failed(ctx, "preparing a unit", err, "job", t.run.id, "unit", c.Unit.UnitId)
-			o.handBack(t.run, s, c.Unit, err)
+			o.handBack(t.run, s, c.Unit)
 			continue
 		}
 		p.add(a, pieces)
@@ -51,10 +52,18 @@ func (o *Orchestrator) assign(ctx context.Context, t *task, res *jobs.TurnResult
 	}
 }
 
-func (b *board) session(id mapreduce.SessionID) *session {
+// holding returns the session that was given a claimed unit and still has it.
+func (b *board) holding(t *task, c jobs.Claimed) *session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.sessions[id]
+	s := b.seated(t, c.Session)
+	if s == nil {
+		return nil
+	}
+	if h := s.held[unitKey{t.run.id, mapreduce.UnitID(c.Unit.UnitId)}]; h == nil || h.attempt != int(c.Unit.Attempt) {
+		return nil
+	}
+	return s
 }
 
 // introduce tells s what it has to know of the job first, unless it was told
@@ -69,16 +78,24 @@ func (b *board) introduce(s *session, r *run) {
 	}
 }
 
-// handBack reports in the worker's name that a unit was not run.
-func (o *Orchestrator) handBack(r *run, s *session, u *storagev1.Unit, cause error) {
-	b := o.board
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.report(s, &mapreduce.Report{
-		Job: r.id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt),
-		Outcome: mapreduce.Errored, Errors: []string{"its input could not be read: " + cause.Error()},
+// handBackAfter is how long a unit rests whose input could not be read.
+const handBackAfter = time.Second
+
+// handBack reports in the worker's name that a unit was not run, once the store
+// had the time to recover: it is no fault of the unit's.
+func (o *Orchestrator) handBack(r *run, s *session, u *storagev1.Unit) {
+	o.notices.at(time.Now().Add(handBackAfter), func(context.Context) {
+		b := o.board
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.sessions[s.id] != s {
+			return
+		}
+		b.report(s, &mapreduce.Report{
+			Job: r.id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Outcome: mapreduce.Returned,
+		})
+		b.wake.Signal()
 	})
-	b.wake.Signal()
 }
 
 // A parcel is what goes to one worker, in messages of bounded size.

@@ -218,12 +218,12 @@ func (b *board) claimed(r *run, t *task, res *jobs.TurnResult) {
 	r.putBack(res.Left)
 	claims := make(map[mapreduce.SessionID]*claimOf, len(t.seats))
 	for _, got := range res.Claimed {
-		s := b.sessions[got.Session]
+		s := b.seated(t, got.Session)
 		if c.Bounded {
 			t.tokens -= got.Unit.Reserved
 		}
 		if s == nil {
-			r.held-- // its session has gone; what expires it gives the unit back
+			r.held-- // its session has gone, or came back meanwhile: either gives the unit back
 			continue
 		}
 		of := claims[got.Session]
@@ -240,6 +240,17 @@ func (b *board) claimed(r *run, t *task, res *jobs.TurnResult) {
 		}
 		b.endClaim(r, t.tokens)
 	}
+}
+
+// seated returns the session that a turn gave a seat to, if it is still the one
+// on the board.
+func (b *board) seated(t *task, id mapreduce.SessionID) *session {
+	for _, s := range t.seats {
+		if s.id == id && b.sessions[id] == s {
+			return s
+		}
+	}
+	return nil
 }
 
 // answer sends the verdicts of a turn to the sessions they are for.

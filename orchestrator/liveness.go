@@ -41,6 +41,9 @@ func (o *Orchestrator) beat(ctx context.Context) {
 			case !known || s.count != n:
 				seen[node] = sight{n, now}
 				alive++
+				if known {
+					o.revived(node)
+				}
 			case now.Sub(s.since) < o.config.Lease:
 				alive++
 			default:
@@ -52,6 +55,13 @@ func (o *Orchestrator) beat(ctx context.Context) {
 		o.others = alive
 		o.mu.Unlock()
 	})
+}
+
+// revived notes that a node was taken for dead and lives: it was only slow.
+func (o *Orchestrator) revived(node mapreduce.NodeID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.dead, node)
 }
 
 func (o *Orchestrator) beatOnce(ctx context.Context, count int64) (map[mapreduce.NodeID]int64, error) {
