@@ -40,7 +40,7 @@ func TestAReportOfALevelThatWasDroppedIsStale(t *testing.T) {
 		t.Fatal(err)
 	}
 	old.cut()
-	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+	for begun := time.Now(); ; <-time.After(10 * time.Millisecond) {
 		if job, err := n.GetJob(t.Context(), id); err != nil || job.RunningUnits == 0 {
 			break
 		} else if time.Since(begun) > 20*time.Second {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"maps"
 	"slices"
@@ -232,7 +233,7 @@ func (r *result) ids(ctx context.Context, err *error) iter.Seq[refs.ID] {
 			}
 			return nil
 		})
-		if e != nil && e != error(stop) {
+		if e != nil && !errors.Is(e, error(stop)) {
 			*err = e
 		}
 	}

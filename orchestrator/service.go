@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -206,10 +207,8 @@ func parseUnitToken(token string) (level, from int64, err error) {
 }
 
 func wanted(states []mapreduce.UnitState, u *storagev1.Unit) bool {
-	for _, s := range states {
-		if s == mapreduce.UnitState(u.Status) {
-			return true
-		}
+	if slices.Contains(states, mapreduce.UnitState(u.Status)) {
+		return true
 	}
 	return len(states) == 0
 }

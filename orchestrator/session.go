@@ -160,12 +160,10 @@ func (o *Orchestrator) first(ctx context.Context, stream mapreduce.WorkStream) (
 	var m *mapreduce.FromWorker
 	var err error
 	said := make(chan struct{})
-	o.streams.Add(1)
-	go func() { // Recv ends when the stream does, which may be after first
-		defer o.streams.Done()
+	o.streams.Go(func() { // Recv ends when the stream does, which may be after first
 		defer close(said)
 		m, err = stream.Recv()
-	}()
+	})
 	t := time.NewTimer(o.config.Lease)
 	defer t.Stop()
 	select {

@@ -56,8 +56,7 @@ func (bs *breakers) open() []mapreduce.BreakerState {
 	defer bs.mu.Unlock()
 	var out []mapreduce.BreakerState
 	for _, b := range bs.all {
-		var e *agent.BreakerError
-		if errors.As(b.refusal(), &e) {
+		if e, ok := errors.AsType[*agent.BreakerError](b.refusal()); ok {
 			out = append(out, mapreduce.BreakerState{Name: e.Name, OpenFor: e.OpenFor})
 		}
 	}

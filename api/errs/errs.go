@@ -92,8 +92,7 @@ func (e *Error) Is(target error) bool {
 
 // KindOf returns the kind of the first Error in err's chain, or Internal.
 func KindOf(err error) Kind {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}
 	return Internal

@@ -11,6 +11,7 @@ package fault
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -198,9 +199,7 @@ func (s *Store) Counts() map[Kind]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	counts := make(map[Kind]int, len(s.counts))
-	for k, n := range s.counts {
-		counts[k] = n
-	}
+	maps.Copy(counts, s.counts)
 	return counts
 }
 
@@ -219,8 +218,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Injected reports whether err is a fault of this package, and which.
 func Injected(err error) (Kind, bool) {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind, true
 	}
 	return None, false

@@ -22,5 +22,3 @@ type Config struct {
 	// Defaults to 5 s.
 	ConnectTimeout time.Duration
 }
-
-const defaultConnectTimeout = 5 * time.Second

@@ -33,6 +33,8 @@ var network struct {
 	err  error
 }
 
+const defaultConnectTimeout = 5 * time.Second
+
 // Open connects to the cluster that a cluster file names. These things might
 // happen:
 //  1. a store, once the cluster has answered;

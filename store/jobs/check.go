@@ -114,7 +114,8 @@ func (l *look) get(ctx context.Context, key []byte, m proto.Message) (bool, erro
 // is called for each page that holds something, again if it has to be read
 // again; then done, if it is not nil, is called once, outside the transaction.
 func (c *checker) walk(ctx context.Context, job mapreduce.JobID, r store.Range, o store.RangeOptions,
-	visit func(l *look, page []store.KeyValue) error, done func() error) error {
+	visit func(l *look, page []store.KeyValue) error, done func() error,
+) error {
 	for more := true; more; {
 		var last []byte
 		err := c.look(ctx, job, func(l *look) error {

@@ -22,7 +22,8 @@ type entry struct {
 // it. name reads the unit's id out of a pair; agrees says whether the unit
 // points back.
 func (k *jobCheck) entries(ctx context.Context, r store.Range,
-	name func(kv store.KeyValue, rest tuple.Reader) mapreduce.UnitID, agrees func(e *entry) bool) error {
+	name func(kv store.KeyValue, rest tuple.Reader) mapreduce.UnitID, agrees func(e *entry) bool,
+) error {
 	return k.walk(ctx, k.id, r, pages(), func(l *look, page []store.KeyValue) error {
 		ctl, err := k.ctl(ctx, l, k.id)
 		if err != nil || ctl.Sweeping {
@@ -33,7 +34,8 @@ func (k *jobCheck) entries(ctx context.Context, r store.Range,
 }
 
 func (k *jobCheck) pointing(ctx context.Context, l *look, page []store.KeyValue,
-	name func(kv store.KeyValue, rest tuple.Reader) mapreduce.UnitID, agrees func(e *entry) bool) error {
+	name func(kv store.KeyValue, rest tuple.Reader) mapreduce.UnitID, agrees func(e *entry) bool,
+) error {
 	all := make([]entry, len(page))
 	ks := make([][]byte, len(page))
 	for i, kv := range page {

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -162,10 +163,8 @@ func chosen(q mapreduce.ListJobsQuery, job *mapreduce.Job) bool {
 	if q.Tenant != "" && q.Tenant != job.Spec.Tenant {
 		return false
 	}
-	for _, s := range q.States {
-		if s == job.State {
-			return true
-		}
+	if slices.Contains(q.States, job.State) {
+		return true
 	}
 	return len(q.States) == 0
 }

@@ -113,7 +113,7 @@ func New(prefix ...string) *Space {
 	return s
 }
 
-func clip(b []byte) []byte { return b[:len(b):len(b)] }
+func clip(b []byte) []byte { return slices.Clip(b) }
 
 // under returns a fresh key with room for more elements.
 func (s *Space) under(name string) []byte {
@@ -437,7 +437,7 @@ func (s *Space) Known(name string) (known, ofJob bool) {
 
 // After returns the first key behind the one that is packed and all longer ones
 // that begin with its elements.
-func (s *Space) After(packed []byte) []byte { return append(packed[:len(packed):len(packed)], 0xff) }
+func (s *Space) After(packed []byte) []byte { return append(slices.Clip(packed), 0xff) }
 
 // Last splits a key of this space into the elements after its name: it returns
 // a reader placed there, and the name.

@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"slices"
 	"time"
 
 	"github.com/coditect/mapreduce/store"
@@ -112,10 +113,8 @@ func (g *generation) conflicts(version uint64, read *footprint) bool {
 		return false
 	}
 	for _, c := range newer(g.commits, version) {
-		for _, r := range read.ranges {
-			if c.wrote.touches(r) {
-				return true
-			}
+		if slices.ContainsFunc(read.ranges, c.wrote.touches) {
+			return true
 		}
 	}
 	return false

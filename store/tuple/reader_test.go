@@ -56,8 +56,13 @@ func TestReaderReadsWhatAppendWrites(t *testing.T) {
 
 func TestReaderKinds(t *testing.T) {
 	u := tuple.Tuple{
-		nil, []byte{}, "", tuple.Tuple{}, -1, 0, power(80, 0), float32(0), 0.0, false, true,
-		tuple.UUID{}, tuple.Versionstamp{},
+		nil,
+		[]byte{},
+		"",
+		tuple.Tuple{},
+		-1, 0, power(80, 0), float32(0), 0.0, false, true,
+		tuple.UUID{},
+		tuple.Versionstamp{},
 	}
 	want := []tuple.Kind{
 		tuple.Nil, tuple.Bytes, tuple.Text, tuple.Nested, tuple.Int, tuple.Int, tuple.Int,
@@ -119,7 +124,10 @@ func TestReaderKeepsTheFirstMistake(t *testing.T) {
 	}
 	want := []any{
 		"", []byte(nil), int64(0), uint64(0), int64(0), float32(0), 0.0,
-		false, tuple.UUID{}, tuple.Versionstamp{}, tuple.End,
+		false,
+		tuple.UUID{},
+		tuple.Versionstamp{},
+		tuple.End,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("after a mistake (-want +got):\n%s", d)

@@ -62,7 +62,8 @@ var vectors = []struct {
 	{"infinity", tuple.Tuple{float32(math.Inf(1))}, "20ff800000"},
 	{"bools", tuple.Tuple{false, true}, "2627"},
 	{
-		"UUID", tuple.Tuple{tuple.UUID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}},
+		"UUID",
+		tuple.Tuple{tuple.UUID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}},
 		"300102030405060708090a0b0c0d0e0f10",
 	},
 	{
@@ -71,8 +72,11 @@ var vectors = []struct {
 		"330102030405060708090a0b0c",
 	},
 	{"nested at the end", tuple.Tuple{"a", tuple.Tuple{nil, "b", nil}}, "0261000500ff02620000ff00"},
-	{"key of this project", tuple.Tuple{"mapreduce", "jobs", "mr_20250101_abcdef"},
-		"026d617072656475636500026a6f627300026d725f32303235303130315f61626364656600"},
+	{
+		"key of this project",
+		tuple.Tuple{"mapreduce", "jobs", "mr_20250101_abcdef"},
+		"026d617072656475636500026a6f627300026d725f32303235303130315f61626364656600",
+	},
 }
 
 func TestVectors(t *testing.T) {

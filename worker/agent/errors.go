@@ -56,8 +56,7 @@ func PermanentJob(err error) error {
 // least pause before another attempt. What is not known is retryable: the
 // number of attempts bounds it.
 func Classify(err error) (mapreduce.FailureClass, time.Duration) {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Class, e.RetryAfter
 	}
 	return mapreduce.Retryable, 0

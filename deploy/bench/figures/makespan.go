@@ -35,8 +35,10 @@ func MeasureMakespans(ctx context.Context, l *Lab) (Makespans, error) {
 	all := Makespans{
 		{Name: fmt.Sprintf("%d × %v at 50", part(1000), l.Nap), Goal: 1.015, Units: equal(part(1000), l.Nap), Slots: 50},
 		{Name: fmt.Sprintf("%d × %v at 20", part(400), l.Nap), Goal: 1.015, Units: equal(part(400), l.Nap), Slots: 20},
-		{Name: fmt.Sprintf("%d × log-normal, mean %v, σ 0.8, at 50", part(1000), l.Nap), Goal: 1.02,
-			Units: logNormal(part(1000), l.Nap, .8), Slots: 50},
+		{
+			Name: fmt.Sprintf("%d × log-normal, mean %v, σ 0.8, at 50", part(1000), l.Nap), Goal: 1.02,
+			Units: logNormal(part(1000), l.Nap, .8), Slots: 50,
+		},
 	}
 	for i := range all {
 		if err := l.with(func(s *system) error { return all[i].measure(ctx, s) }); err != nil {

@@ -41,7 +41,7 @@ func TestAge(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				time.Sleep(test.age)
+				<-time.After(test.age)
 				if _, err := reading.Get(t.Context(), []byte("k")); !errors.Is(err, test.want) {
 					t.Errorf("get: got %v, want %v", err, test.want)
 				}
@@ -74,7 +74,7 @@ func TestForgetting(t *testing.T) {
 			if err := other.Commit(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(store.MaxTxAge)
+			<-time.After(store.MaxTxAge)
 			last := begin(t, s)
 			last.Set([]byte("other"), nil)
 			if err := last.Commit(t.Context()); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -127,10 +128,8 @@ func (s *script) setMap(name, value string) error {
 }
 
 func oneOf(value string, known []string) error {
-	for _, k := range known {
-		if value == k {
-			return nil
-		}
+	if slices.Contains(known, value) {
+		return nil
 	}
 	return fmt.Errorf("%q is none of %s", value, strings.Join(known, ", "))
 }
