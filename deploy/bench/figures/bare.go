@@ -225,7 +225,7 @@ func (l *Lab) bareUnits(ctx context.Context, n, output int) (staged, turned floa
 		if err != nil {
 			return err
 		}
-		defer s.Close() // what was measured is over
+		defer s.Close()
 		b := newBare(s, output)
 		d, err := b.stage(ctx, n)
 		if err != nil {
@@ -251,7 +251,7 @@ func (l *Lab) rawWrites(n int) (float64, error) {
 		if err != nil {
 			return err
 		}
-		defer db.Close() // what was measured is over
+		defer db.Close()
 		var next atomic.Int64
 		var writing sync.WaitGroup
 		errs := make(chan error, writers)
@@ -311,12 +311,12 @@ func (l *Lab) floor(ctx context.Context) (*Floor, error) {
 		if err != nil {
 			return err
 		}
-		defer s.Close() // what was measured is over
+		defer s.Close()
 		file, err := os.Create(filepath.Join(dir, "file"))
 		if err != nil {
 			return err
 		}
-		defer file.Close() // what was measured is over
+		defer file.Close()
 		db := store.NewDB(s, store.Config{})
 		record := make([]byte, 512)
 		return paced(ctx, arrivals(l.Arrivals/2, l.Pause), func(i int) error {

@@ -191,7 +191,7 @@ func (o *workerOrder) run(ctx context.Context, out *json.Encoder) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()   // the process ends
+	defer c.Close()
 	var mu sync.Mutex // guards out
 	say := func(n news) error {
 		mu.Lock()
