@@ -272,7 +272,7 @@ func (h *house) carryThrough(c *corpus) {
 	h.t.Helper()
 	code := h.carryOn(c)
 	for range 5 {
-		if code != 3 {
+		if code != 3 && code != 1 {
 			break
 		}
 		h.remade()
