@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/cmd/coditect/internal/progress"
 )
@@ -133,7 +134,8 @@ func words(list ...string) cobra.CompletionFunc {
 func require(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		if !cmd.Flags().Changed(name) {
-			return usage("--%s is missing: %s", name, cmd.Flags().Lookup(name).Usage)
+			_, text := pflag.UnquoteUsage(cmd.Flags().Lookup(name))
+			return usage("--%s is missing: %s", name, text)
 		}
 	}
 	return nil

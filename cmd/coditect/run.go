@@ -228,17 +228,22 @@ func (r *runner) interrupted(id mapreduce.JobID, last *mapreduce.Job) error {
 		"interrupted: what job %s has finished is kept; it goes on with\n%s", id, r.command("resume", id))}
 }
 
-// command returns the command line of another command for a job.
+// command returns the command line of another command that writes results.
 func (r *runner) command(verb string, id mapreduce.JobID) string {
-	words := []string{"coditect", "mapreduce", verb, "--job-id", string(id)}
-	g := r.app.global
-	if g.server != "" {
-		words = append(words, "--server", quoted(g.server))
-	} else if g.dataDir != r.app.defaultDataDir() {
-		words = append(words, "--data-dir", quoted(g.dataDir))
-	}
+	line := r.app.command(verb, id)
 	if r.output != "" {
-		words = append(words, "--output", quoted(r.output))
+		line += " --output " + quoted(r.output)
+	}
+	return line
+}
+
+// command returns the command line of another command for a job.
+func (a *app) command(verb string, id mapreduce.JobID) string {
+	words := []string{"coditect", "mapreduce", verb, "--job-id", string(id)}
+	if a.global.server != "" {
+		words = append(words, "--server", quoted(a.global.server))
+	} else if a.global.dataDir != a.defaultDataDir() {
+		words = append(words, "--data-dir", quoted(a.global.dataDir))
 	}
 	return strings.Join(words, " ")
 }

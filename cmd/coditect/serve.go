@@ -50,9 +50,9 @@ or hands them back; jobs go on when it is started again.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7600", "`address` to listen on")
-	f.StringVar(&o.store, "store", "", "where jobs are kept, pebble:`DIR` or fdb:CLUSTER_FILE (default pebble in --data-dir)")
+	f.StringVar(&o.store, "store", "", "where jobs are kept, pebble:`DIR` (default pebble in --data-dir)")
 	f.IntVar(&o.workers, "workers", mapreduce.DefaultParallelism, "units to run in this process at a time; 0 leaves them to other workers")
-	f.BoolVar(&o.insecure, "insecure", false, "listen on a public address without TLS and authentication")
+	f.BoolVar(&o.insecure, "insecure", false, "listen on an address that other machines can reach, although whoever does can do anything with the jobs")
 	f.DurationVar(&o.lease, "lease", 0, "how long a silent worker is believed to live")
 	f.DurationVar(&o.heartbeat, "heartbeat", 0, "how often signs of life are given")
 	f.DurationVar(&o.grace, "grace", 0, "how long a worker whose connection broke has to come back")
@@ -124,10 +124,9 @@ func (a *app) storeDir(name string) (string, error) {
 	case name == "":
 		return a.global.dataDir, nil
 	case kind == "fdb":
-		return "", usage("--store: this program was built without FoundationDB, whose client is a C library: " +
-			"install it (foundationdb-clients) and build with `go build -tags fdb ./cmd/coditect`")
+		return "", usage("--store: serve cannot keep jobs in FoundationDB; name a folder, pebble:DIR")
 	case kind != "pebble" || !ok || rest == "":
-		return "", usage("--store: %q is neither pebble:DIR nor fdb:CLUSTER_FILE", name)
+		return "", usage("--store: %q is not pebble:DIR", name)
 	}
 	return rest, nil
 }
@@ -143,7 +142,7 @@ func checkPublic(o serveOptions) error {
 		return nil
 	}
 	return usage("--listen: other machines can reach %s, and whoever does can do anything with the jobs, "+
-		"as neither TLS nor authentication is set up; listen on 127.0.0.1, or say --insecure", o.listen)
+		"as there is neither TLS nor authentication; listen on 127.0.0.1, or say --insecure", o.listen)
 }
 
 func (a *app) worker() *cobra.Command {

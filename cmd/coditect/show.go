@@ -118,7 +118,7 @@ func (a *app) ended(j *mapreduce.Job, dir string) error {
 			fmt.Fprintf(a.stdout, "audit chain ends in %s\n", j.AuditHead)
 		}
 		if hint := hintOf(j); hint != "" && !strings.Contains(j.Error, "resume") {
-			fmt.Fprintf(a.stdout, "%s --job-id %s\n", hint, j.ID)
+			fmt.Fprintf(a.stdout, "%s: %s\n", hint, a.command("resume", j.ID))
 		}
 	})
 }
@@ -152,13 +152,13 @@ func outcome(j *mapreduce.Job) string {
 	return strings.Join(append(parts, j.Updated.Sub(j.Created).Round(1e6).String()), ", ")
 }
 
-// hintOf returns the command that a job wants next, if any.
+// hintOf says what resuming a job would do, if anything.
 func hintOf(j *mapreduce.Job) string {
 	switch {
 	case j.State == mapreduce.JobPaused, j.State == mapreduce.JobFailed:
-		return "go on with: coditect mapreduce resume"
+		return "go on with"
 	case j.State == mapreduce.JobComplete && j.FailedUnits > 0:
-		return "try the failed units again with: coditect mapreduce resume"
+		return "try the failed units again with"
 	}
 	return ""
 }

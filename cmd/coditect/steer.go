@@ -93,7 +93,7 @@ func (a *app) remove() *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
 		Use:     "delete --job-id ID",
-		Short:   "Remove a job that has ended, with all it holds",
+		Short:   "Remove a job that is not running, with all it holds",
 		Example: "  coditect mapreduce delete --job-id mr_20260101_a1b2c3",
 		Args:    cobra.NoArgs,
 		RunE: a.moveJob(&id, func(ctx context.Context, s *session, id mapreduce.JobID) error {
