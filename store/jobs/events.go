@@ -95,7 +95,7 @@ func (j *Jobs) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*ma
 		return nil, errs.Field("page_token", "is not one that a list returned")
 	}
 	var page *mapreduce.EventPage
-	err = j.db.View(ctx, func(tx store.Tx) error {
+	err = j.view(ctx, func(tx store.Tx) error {
 		page = &mapreduce.EventPage{}
 		s := tx.Snapshot()
 		if _, err := j.ctl(ctx, s, q.Job); err != nil {
@@ -186,7 +186,7 @@ func (j *Jobs) Verify(ctx context.Context, id mapreduce.JobID) error {
 func (j *Jobs) verifyNext(ctx context.Context, id mapreduce.JobID, head *storagev1.Seal) (*storagev1.Seal, error) {
 	stored, want := new(storagev1.Seal), (*storagev1.Seal)(nil)
 	found := false
-	err := j.db.View(ctx, func(tx store.Tx) (err error) {
+	err := j.view(ctx, func(tx store.Tx) (err error) {
 		s := tx.Snapshot()
 		stored.Reset()
 		want = nil

@@ -9,6 +9,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -61,7 +62,7 @@ func (j *Jobs) Around(s failpoint.Step, fn func()) { j.hook.Around(s, fn) }
 // each commit and after the last.
 func (j *Jobs) update(ctx context.Context, s failpoint.Step, fn func(tx store.Tx) error) error {
 	if j.hook == nil {
-		return j.db.Update(ctx, fn)
+		return told(j.db.Update(ctx, fn))
 	}
 	err := j.db.Update(ctx, func(tx store.Tx) error {
 		err := fn(tx)
@@ -73,7 +74,29 @@ func (j *Jobs) update(ctx context.Context, s failpoint.Step, fn func(tx store.Tx
 	if err == nil {
 		j.hook(s.After())
 	}
-	return err
+	return told(err)
+}
+
+// view runs fn in a transaction that only reads.
+func (j *Jobs) view(ctx context.Context, fn func(tx store.Tx) error) error {
+	return told(j.db.View(ctx, fn))
+}
+
+// told gives errors of the store that people can do something about a kind and
+// a text that says so. Their causes stay in the chain.
+func told(err error) error {
+	kind, what := errs.Internal, ""
+	switch {
+	case errors.Is(err, store.ErrNoSpace):
+		kind, what = errs.Exhausted, "the store has no space left; nothing is lost, and it goes on when there is room"
+	case errors.Is(err, store.ErrCorrupt):
+		kind, what = errs.DataLoss, "the store is damaged; restore its folder from a copy"
+	case errors.Is(err, store.ErrClosed):
+		kind, what = errs.Unavailable, "the store is closed"
+	default:
+		return err
+	}
+	return &errs.Error{Kind: kind, Message: what + ": " + err.Error(), Err: err}
 }
 
 func (j *Jobs) micros() int64 { return j.now().UnixMicro() }

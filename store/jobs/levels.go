@@ -95,7 +95,7 @@ func (s *LevelStatus) Ended() bool { return s.Completed+s.Failed >= s.Units }
 // are as new as the latest commit that was acknowledged before the call.
 func (j *Jobs) LevelStatus(ctx context.Context, id mapreduce.JobID) (*LevelStatus, error) {
 	var s *LevelStatus
-	err := j.db.View(ctx, func(tx store.Tx) error {
+	err := j.view(ctx, func(tx store.Tx) error {
 		ctl, err := j.ctl(ctx, tx, id)
 		if err != nil {
 			return err
@@ -402,7 +402,7 @@ func (j *Jobs) startMapping(ctx context.Context, id mapreduce.JobID, epoch int64
 // orderPage reads units of level -1 or 0 from an index on, in order.
 func (j *Jobs) orderPage(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error) {
 	var units []*storagev1.Unit
-	err := j.db.View(ctx, func(tx store.Tx) (err error) {
+	err := j.view(ctx, func(tx store.Tx) (err error) {
 		units, err = j.unitsFrom(ctx, tx.Snapshot(), id, level, from, limit)
 		return err
 	})

@@ -22,7 +22,7 @@ import (
 // Job returns a job with its counters.
 func (j *Jobs) Job(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
 	var job *mapreduce.Job
-	err := j.db.View(ctx, func(tx store.Tx) (err error) {
+	err := j.view(ctx, func(tx store.Tx) (err error) {
 		job, err = j.job(ctx, tx.Snapshot(), id)
 		return err
 	})
@@ -75,7 +75,7 @@ func coverage(rec *storagev1.Job, c counters) mapreduce.Coverage {
 
 // Ctl returns a job's switch as it is now.
 func (j *Jobs) Ctl(ctx context.Context, id mapreduce.JobID) (ctl *storagev1.Ctl, err error) {
-	err = j.db.View(ctx, func(tx store.Tx) (err error) {
+	err = j.view(ctx, func(tx store.Tx) (err error) {
 		ctl, err = j.ctl(ctx, tx.Snapshot(), id)
 		return err
 	})
@@ -85,7 +85,7 @@ func (j *Jobs) Ctl(ctx context.Context, id mapreduce.JobID) (ctl *storagev1.Ctl,
 // Record returns a job's record for display.
 func (j *Jobs) Record(ctx context.Context, id mapreduce.JobID) (*storagev1.Job, error) {
 	rec := new(storagev1.Job)
-	err := j.db.View(ctx, func(tx store.Tx) error {
+	err := j.view(ctx, func(tx store.Tx) error {
 		rec.Reset()
 		found, err := read(ctx, tx.Snapshot(), j.keys.Job(id), rec)
 		if err == nil && !found {
@@ -126,7 +126,7 @@ func (j *Jobs) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (*mapred
 // listSome appends jobs of one short transaction; next is where it stopped.
 func (j *Jobs) listSome(ctx context.Context, r store.Range, q mapreduce.ListJobsQuery, page *mapreduce.JobPage) (next []byte, more bool, err error) {
 	var found []*mapreduce.Job
-	err = j.db.View(ctx, func(tx store.Tx) error {
+	err = j.view(ctx, func(tx store.Tx) error {
 		found, next = nil, nil
 		s := tx.Snapshot()
 		pairs, m, err := s.GetRange(ctx, r, store.RangeOptions{Limit: min(100, q.PageSize+1), Reverse: true})
@@ -179,7 +179,7 @@ type RunRef struct {
 // Runs returns the jobs that may run.
 func (j *Jobs) Runs(ctx context.Context) ([]RunRef, error) {
 	var refs []RunRef
-	err := j.db.View(ctx, func(tx store.Tx) error {
+	err := j.view(ctx, func(tx store.Tx) error {
 		refs = nil
 		pairs, _, err := tx.Snapshot().GetRange(ctx, j.keys.Runs(), store.RangeOptions{})
 		if err != nil {
@@ -206,7 +206,7 @@ func (j *Jobs) Runs(ctx context.Context) ([]RunRef, error) {
 func (j *Jobs) Scan(ctx context.Context, id mapreduce.JobID, shard int64, class uint32, seq, level int64, limit int) ([]Candidate, bool, error) {
 	var found []Candidate
 	var more bool
-	err := j.db.View(ctx, func(tx store.Tx) error {
+	err := j.view(ctx, func(tx store.Tx) error {
 		found = found[:0]
 		r := store.Range{Begin: j.keys.Ready(id, shard, class, seq), End: j.keys.Ready(id, shard, class, keys.Seq(level+1, 0))}
 		pairs, m, err := tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: limit})
@@ -240,7 +240,7 @@ type DelayedRef struct {
 // Delayed returns units of a job that are backing off, at most limit.
 func (j *Jobs) Delayed(ctx context.Context, id mapreduce.JobID, limit int) ([]DelayedRef, error) {
 	var refs []DelayedRef
-	err := j.db.View(ctx, func(tx store.Tx) error {
+	err := j.view(ctx, func(tx store.Tx) error {
 		refs = nil
 		pairs, _, err := tx.Snapshot().GetRange(ctx, j.keys.DelayedAll(id), store.RangeOptions{Limit: limit})
 		if err != nil {
@@ -294,7 +294,7 @@ func (j *Jobs) Wakeup(ctx context.Context, id mapreduce.JobID, units []mapreduce
 
 // Unit returns the record of a unit, or nil.
 func (j *Jobs) Unit(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (u *storagev1.Unit, err error) {
-	err = j.db.View(ctx, func(tx store.Tx) (err error) {
+	err = j.view(ctx, func(tx store.Tx) (err error) {
 		u, err = j.unit(ctx, tx.Snapshot(), id, name)
 		return err
 	})
@@ -311,7 +311,7 @@ func (j *Jobs) UnitsFrom(ctx context.Context, id mapreduce.JobID, level, from in
 // from on, in order.
 func (j *Jobs) Inputs(ctx context.Context, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]*storagev1.Unit, error) {
 	var units []*storagev1.Unit
-	err := j.db.View(ctx, func(tx store.Tx) (err error) {
+	err := j.view(ctx, func(tx store.Tx) (err error) {
 		units, err = j.unitsIn(ctx, tx.Snapshot(), id, reduce.Level-1, from, reduce.Inputs.End, limit)
 		return err
 	})
@@ -325,7 +325,7 @@ func (j *Jobs) pieces(ctx context.Context, r store.Range, length int64) ([]byte,
 	for {
 		var pairs []store.KeyValue
 		var more bool
-		err := j.db.View(ctx, func(tx store.Tx) (err error) {
+		err := j.view(ctx, func(tx store.Tx) (err error) {
 			pairs, more, err = tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: 16})
 			return err
 		})
@@ -402,7 +402,7 @@ func (j *Jobs) Texts(ctx context.Context, id mapreduce.JobID, spans []Span) ([][
 	if len(ks) == 0 {
 		return texts, nil
 	}
-	err := j.db.View(ctx, func(tx store.Tx) error {
+	err := j.view(ctx, func(tx store.Tx) error {
 		values, err := tx.Snapshot().GetAll(ctx, ks)
 		if err != nil {
 			return err
@@ -421,7 +421,7 @@ func (j *Jobs) Texts(ctx context.Context, id mapreduce.JobID, spans []Span) ([][
 
 // FirstFailed returns a unit that failed, of the lowest level, or nil.
 func (j *Jobs) FirstFailed(ctx context.Context, id mapreduce.JobID) (u *storagev1.Unit, err error) {
-	err = j.db.View(ctx, func(tx store.Tx) error {
+	err = j.view(ctx, func(tx store.Tx) error {
 		u = nil
 		s := tx.Snapshot()
 		pairs, _, err := s.GetRange(ctx, j.keys.FailedAll(id), store.RangeOptions{Limit: 1})
@@ -453,7 +453,7 @@ func (j *Jobs) State(ctx context.Context, id mapreduce.JobID, u mapreduce.UnitID
 // most limit.
 func (j *Jobs) Skipped(ctx context.Context, id mapreduce.JobID, n int64, limit int) ([]SkippedAt, error) {
 	var skipped []SkippedAt
-	err := j.db.View(ctx, func(tx store.Tx) error {
+	err := j.view(ctx, func(tx store.Tx) error {
 		skipped = nil
 		r := j.keys.SkippedAll(id)
 		r.Begin = j.keys.Skipped(id, n)

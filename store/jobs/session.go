@@ -78,7 +78,7 @@ func (j *Jobs) Bind(ctx context.Context, hello *mapreduce.Hello, epoch int64) (*
 // Epoch returns the epoch of a session, 0 if there is none, and its node.
 func (j *Jobs) Epoch(ctx context.Context, id mapreduce.SessionID) (int64, mapreduce.NodeID, error) {
 	var sess storagev1.Session
-	err := j.db.View(ctx, func(tx store.Tx) error {
+	err := j.view(ctx, func(tx store.Tx) error {
 		sess.Reset()
 		_, err := read(ctx, tx, j.keys.Session(id), &sess)
 		return err
@@ -141,7 +141,7 @@ type SessionRef struct {
 func (j *Jobs) Sessions(ctx context.Context, after mapreduce.SessionID, limit int) ([]SessionRef, bool, error) {
 	var refs []SessionRef
 	var more bool
-	err := j.db.View(ctx, func(tx store.Tx) error {
+	err := j.view(ctx, func(tx store.Tx) error {
 		refs = refs[:0]
 		r := j.keys.Sessions()
 		if after != "" {
@@ -416,7 +416,7 @@ func (j *Jobs) Beat(ctx context.Context, count int64) error {
 // Beats returns every orchestrator's count.
 func (j *Jobs) Beats(ctx context.Context) (map[mapreduce.NodeID]int64, error) {
 	var beats map[mapreduce.NodeID]int64
-	err := j.db.View(ctx, func(tx store.Tx) error {
+	err := j.view(ctx, func(tx store.Tx) error {
 		beats = make(map[mapreduce.NodeID]int64)
 		pairs, _, err := tx.Snapshot().GetRange(ctx, j.keys.Beats(), store.RangeOptions{})
 		if err != nil {

@@ -280,7 +280,7 @@ func (j *Jobs) setRun(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) {
 // Requested returns the job that a tenant's request submitted, or "".
 func (j *Jobs) Requested(ctx context.Context, t mapreduce.TenantID, r mapreduce.RequestID) (mapreduce.JobID, error) {
 	var id []byte
-	err := j.db.View(ctx, func(tx store.Tx) (err error) {
+	err := j.view(ctx, func(tx store.Tx) (err error) {
 		id, err = tx.Get(ctx, j.keys.Idem(t, r))
 		return err
 	})
@@ -312,7 +312,7 @@ type IngestRef struct {
 // Ingests returns the submissions under way.
 func (j *Jobs) Ingests(ctx context.Context) ([]IngestRef, error) {
 	var refs []IngestRef
-	err := j.db.View(ctx, func(tx store.Tx) error {
+	err := j.view(ctx, func(tx store.Tx) error {
 		refs = nil
 		pairs, _, err := tx.Snapshot().GetRange(ctx, j.keys.Ingests(), store.RangeOptions{Limit: 1000})
 		if err != nil {
