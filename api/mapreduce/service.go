@@ -35,7 +35,7 @@ type Service interface {
 	// refused, but what they spent is counted.
 	CancelJob(ctx context.Context, id JobID) (*Job, error)
 
-	// DeleteJob removes an ended job with everything it holds.
+	// DeleteJob removes a job that does not run with everything it holds.
 	DeleteJob(ctx context.Context, id JobID) error
 
 	// ListUnits returns a page of a job's units, in order of level and index.

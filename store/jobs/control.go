@@ -183,7 +183,7 @@ func (j *Jobs) cancelUnits(tx store.Tx, id mapreduce.JobID, pairs []store.KeyVal
 	return nil
 }
 
-// Delete removes an ended job with everything it holds.
+// Delete removes a job that does not run with everything it holds.
 func (j *Jobs) Delete(ctx context.Context, id mapreduce.JobID) error {
 	return j.update(ctx, failpoint.Delete, func(tx store.Tx) error {
 		ctl, err := j.ctl(ctx, tx, id)
