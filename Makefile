@@ -28,7 +28,7 @@ build: ## build bin/coditect, without cgo
 
 .PHONY: test
 test: ## run all tests with the race detector
-	go test -race -timeout 10m $(PKG)
+	go test -race -timeout 25m $(PKG)
 
 .PHONY: lint
 lint: $(LINT) $(BUF) ## run the linters, on Go and on .proto files
