@@ -259,6 +259,16 @@ func (b *board) calling() (n int) {
 	return n
 }
 
+// capacity counts the slots of the sessions that can run units of r.
+func (b *board) capacity(r *run) (n int64) {
+	for _, s := range b.sessions {
+		if s.usable(r) {
+			n += int64(s.slots)
+		}
+	}
+	return n
+}
+
 // seats counts the sessions that can run units of r, now or once a slot is free.
 func (b *board) seats(r *run) (n int) {
 	for _, s := range b.sessions {

@@ -68,13 +68,33 @@ type counter struct {
 	busy      time.Duration            // sum over attempts
 	begun     map[mapreduce.Held]int   // how often each attempt was begun
 	done      map[mapreduce.UnitID]int // results made
+	calls     int64                    // of models, that have ended
 }
 
 func newCounter() *counter {
-	return &counter{
-		Agent: &scripted.Agent{}, now: make(map[mapreduce.JobID]int), most: make(map[mapreduce.JobID]int),
+	c := &counter{
+		now: make(map[mapreduce.JobID]int), most: make(map[mapreduce.JobID]int),
 		begun: make(map[mapreduce.Held]int), done: make(map[mapreduce.UnitID]int),
 	}
+	c.Agent = &scripted.Agent{Ledger: c}
+	return c
+}
+
+// Record implements scripted.Ledger.
+func (c *counter) Record(e scripted.Entry) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.End {
+		c.calls++
+	}
+	return nil
+}
+
+// made returns how many calls of models have ended.
+func (c *counter) made() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls
 }
 
 func (c *counter) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
@@ -102,6 +122,7 @@ type fleet struct {
 	config  orchestrator.Config
 	counter *counter
 	random  *rand.Rand
+	joined  int // workers
 	lost    int // units that workers held when they died
 
 	mu    sync.Mutex  // guards the variable below
@@ -204,7 +225,9 @@ func (f *fleet) join(config worker.Config) *member {
 	f.t.Helper()
 	m := &member{}
 	m.ctx, m.sever = context.WithCancel(context.Background())
+	f.joined++
 	for i := range f.nodes {
+		i = (i + f.joined) % len(f.nodes) // so that workers spread
 		config.Connect = append(config.Connect, func(ctx context.Context) (worker.Stream, error) {
 			n := f.node(i)
 			if n == nil || m.dead.Load() {

@@ -24,16 +24,9 @@ func (o *Orchestrator) grant(ctx context.Context, id mapreduce.JobID) error {
 	if err := o.returnGrants(ctx, id); err != nil {
 		return err
 	}
-	ask, wanted := o.lacks(id)
-	if !wanted {
-		return nil
-	}
-	g, short, err := o.request(ctx, id, ask)
-	if err != nil {
+	g, short, err := o.request(ctx, id, func() (jobs.Ask, bool) { return o.lacks(id) })
+	if err != nil || short == 0 || g.Budget == 0 {
 		return err
-	}
-	if short == 0 || g.Budget == 0 {
-		return nil
 	}
 	job, err := o.jobs.Job(ctx, id)
 	if err != nil || job.RunningUnits > 0 {
@@ -53,14 +46,18 @@ func (o *Orchestrator) ask(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// request asks for a grant and enters it. It returns how many tokens are still
-// lacking.
-func (o *Orchestrator) request(ctx context.Context, id mapreduce.JobID, ask jobs.Ask) (g *jobs.Granted, short int64, err error) {
+// request asks for a grant, if what says to, and enters it. It returns how many
+// tokens are still lacking.
+func (o *Orchestrator) request(ctx context.Context, id mapreduce.JobID, what func() (jobs.Ask, bool)) (g *jobs.Granted, short int64, err error) {
 	done, err := o.ask(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer done()
+	ask, wanted := what()
+	if !wanted {
+		return nil, 0, nil
+	}
 	if g, err = o.jobs.Grant(ctx, id, ask); err != nil {
 		return nil, 0, err
 	}
@@ -134,13 +131,18 @@ func (o *Orchestrator) lacks(id mapreduce.JobID) (jobs.Ask, bool) {
 		return ask, false
 	}
 	ask.Parallelism = int64(r.spec.Parallelism)
-	if r.slots < ask.Parallelism && int64(r.held) >= r.slots && b.seats(r) > 0 {
-		ask.Slots = ask.Parallelism
+	want, held := min(ask.Parallelism, b.capacity(r)), int64(r.held)
+	if r.slots < want && held >= r.slots {
+		ask.Slots = want
+	}
+	if surplus := r.slots - max(want, held); surplus > 0 && !ask.Alone {
+		ask.Give = surplus
+		r.slots -= surplus
 	}
 	if r.spec.Budget > 0 && (r.need > r.tokens || !r.granted) && !r.claiming {
 		ask.Tokens = max(1, r.need-r.tokens)
 	}
-	return ask, ask.Slots > 0 || ask.Tokens > 0
+	return ask, ask.Slots > 0 || ask.Give > 0 || ask.Tokens > 0
 }
 
 // granted enters a grant, and returns how many tokens are still lacking. What is
@@ -312,7 +314,7 @@ func (o *Orchestrator) reserveOne(ctx context.Context, s *session, q mapreduce.R
 	more := q.Tokens - h.reserved
 	if !o.board.spend(r, more) {
 		ask := jobs.Ask{Tokens: more, Parallelism: int64(spec.Parallelism)}
-		if _, _, err := o.request(ctx, q.Job, ask); err != nil {
+		if _, _, err := o.request(ctx, q.Job, func() (jobs.Ask, bool) { return ask, true }); err != nil {
 			return false, err
 		}
 		if !o.board.spend(r, more) {

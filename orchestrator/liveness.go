@@ -207,7 +207,7 @@ func (o *Orchestrator) settleSlots(ctx context.Context, id mapreduce.SessionID) 
 	}
 	b.mu.Unlock()
 	for job := range held {
-		_, _, err := o.request(ctx, job, jobs.Ask{})
+		_, _, err := o.request(ctx, job, func() (jobs.Ask, bool) { return jobs.Ask{}, true })
 		if errs.KindOf(err) == errs.NotFound && err != nil {
 			continue
 		}

@@ -299,7 +299,13 @@ func (s *session) leftBehind() error {
 	if s.tired() {
 		errs = append(errs, fmt.Errorf("worker: stopped: %d agents did not return when their time was over", s.cfg.MaxAbandoned))
 	}
-	if n := len(s.units); n > 0 {
+	n := 0
+	for _, u := range s.units {
+		if u.phase != reported || u.report.Outcome != mapreduce.Returned {
+			n++ // one that came too late to begin goes back with the session
+		}
+	}
+	if n > 0 {
 		errs = append(errs, fmt.Errorf("worker: stopped with %d units whose report has no verdict", n))
 	}
 	return errors.Join(errs...)

@@ -15,6 +15,7 @@ import (
 type Ask struct {
 	Tokens      int64              // at least; 0 wants none
 	Slots       int64              // at most; units running at once
+	Give        int64              // slots that it gives back
 	Parallelism int64              // of the job
 	Alone       bool               // no other node is alive: take all there is
 	Dead        []mapreduce.NodeID // whose unspent grants may be taken back
@@ -64,6 +65,7 @@ func (j *Jobs) Grant(ctx context.Context, id mapreduce.JobID, ask Ask) (*Granted
 		} else {
 			before.Tokens, before.Slots = own.Tokens, own.Slots
 		}
+		own.Slots -= min(own.Slots, ask.Give)
 		rest, slots := spendable(ctl), ask.Parallelism
 		for _, other := range all {
 			rest -= other.Tokens
@@ -77,7 +79,7 @@ func (j *Jobs) Grant(ctx context.Context, id mapreduce.JobID, ask Ask) (*Granted
 			own.Tokens = max(min(own.Tokens, used), own.Tokens+rest)
 		}
 		own.Tokens += portion(rest, ask.Tokens, ask.Alone)
-		own.Slots += max(0, min(portion(slots, 1, ask.Alone), ask.Slots-own.Slots))
+		own.Slots += max(0, min(slots, ask.Slots-own.Slots)) // no more than its workers have
 		if own.Tokens != before.Tokens || own.Slots != before.Slots {
 			tx.Set(j.keys.Grant(id, j.node), encode(own))
 		}
