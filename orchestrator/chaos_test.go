@@ -173,7 +173,8 @@ func (f *fleet) verifyCalls(units map[mapreduce.UnitID]*mapreduce.Unit, resumes 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for h, n := range c.begun {
-		if n != 1 {
+		made := resumes > 0 && units[h.Unit].Level > 0 // anew, from inputs that changed
+		if n != 1 && !made {
 			t.Errorf("attempt %+v was begun %d times", h, n)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/store/pebble"
@@ -30,6 +31,7 @@ type cluster struct {
 	t     testing.TB
 	store store.Store
 	nodes int
+	hook  failpoint.Hook // of its orchestrators; may be nil
 }
 
 func newCluster(t testing.TB) *cluster {
@@ -66,6 +68,7 @@ func (c *cluster) orchestrator(config orchestrator.Config) *node {
 	c.nodes++
 	id := mapreduce.NodeID(fmt.Sprintf("node-%d", c.nodes))
 	j := jobs.New(store.NewDB(c.store, store.Config{}), keys.New(), id, time.Now)
+	j.SetHook(c.hook)
 	o, err := orchestrator.New(j, config)
 	if err != nil {
 		c.t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -125,8 +126,9 @@ type fleet struct {
 	joined  int // workers
 	lost    int // units that workers held when they died
 
-	mu    sync.Mutex  // guards the variable below
-	nodes []*standing // by address; nil while none is there
+	mu     sync.Mutex  // guards the variables below
+	nodes  []*standing // by address; nil while none is there
+	passed map[failpoint.Point]int
 }
 
 // A standing is an orchestrator at an address.
@@ -153,7 +155,9 @@ func newFleet(t *testing.T, seed uint64, nodes int, rates fault.Rates, config or
 	f := &fleet{
 		cluster: c, faults: fault.New(c.store, fault.Config{Seed: seed, Rates: rates}), config: config,
 		counter: newCounter(), random: rand.New(rand.NewPCG(seed, 1)), nodes: make([]*standing, nodes),
+		passed: make(map[failpoint.Point]int),
 	}
+	f.hook = f.pass
 	t.Cleanup(func() {
 		f.faults.Heal()
 		f.faults.Settle()
@@ -162,6 +166,13 @@ func newFleet(t *testing.T, seed uint64, nodes int, rates fault.Rates, config or
 		f.start(i)
 	}
 	return f
+}
+
+// pass counts a point.
+func (f *fleet) pass(p failpoint.Point) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.passed[p]++
 }
 
 // start runs an orchestrator at an address.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/worker"
 )
@@ -107,4 +108,31 @@ func TestSlotsAreBusyAndNeverMore(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The workers of one orchestrator leave. Its slots go to the other, at once and
+// not when it is dead.
+func TestSlotsAreGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, 2, nil, steady())
+		leaves := f.join(worker.Config{Slots: 4})
+		spec := script(map[string]string{"script.latency": "100ms"})
+		spec.Parallelism, spec.ReduceContextLimit = 4, 1<<30
+		id := f.any().submit(spec, 200)
+		f.any().until(id, func(j *mapreduce.Job) bool { return j.CompletedUnits >= 50 })
+		f.join(worker.Config{Slots: 4})
+		leaves.stop()
+		start, left := time.Now(), 200-f.counter.made()
+		f.any().wantEnd(id, mapreduce.JobComplete)
+		ideal := time.Duration(left/4) * 100 * time.Millisecond
+		if took := time.Since(start); took > ideal+5*time.Second {
+			t.Errorf("%d units took %v, want about %v", left, took, ideal)
+		}
+		if most := f.counter.most[id]; most > 4 {
+			t.Errorf("%d units ran at once, want at most 4", most)
+		}
+		if f.passed[failpoint.Return.After()] == 0 {
+			t.Error("nothing was given back: the test shows nothing")
+		}
+	})
 }

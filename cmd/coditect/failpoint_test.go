@@ -9,7 +9,7 @@ import (
 
 // unreachable are the steps that one process on its own does not take, and why.
 var unreachable = map[failpoint.Step]string{
-	failpoint.Return: "grants are given back to other orchestrators; storms in package orchestrator do",
+	failpoint.Return: "slots are given back to other orchestrators: TestSlotsAreGivenBack in package orchestrator",
 }
 
 // A killing kills a command at both points of some steps, and brings what is
