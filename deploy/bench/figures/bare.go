@@ -31,25 +31,24 @@ type bare struct {
 	*store.DB
 	space *keys.Space
 	job   mapreduce.JobID
-	text  []byte
 
 	pending, claimed, done, held, checkpoint []byte // values
 }
 
 func newBare(s store.Store, output int) *bare {
 	source := &storagev1.Source{
-		Sha256: make([]byte, 32), Length: textBytes, End: textBytes, CoreEnd: textBytes, CharEnd: textBytes, Chunks: 1,
+		Sha256: noise(0, 32), Length: textBytes, End: textBytes, CoreEnd: textBytes, CharEnd: textBytes, Chunks: 1,
 	}
 	u := &storagev1.Unit{
 		UnitId: bareUnit(0), DocumentId: bareUnit(0), Kind: uint32(mapreduce.KindMap), Index: keys.MapIndex(500_000, 0),
 		Status: uint32(mapreduce.Pending), Source: source, Queue: &storagev1.Queue{Class: keys.ClassNew, Seq: 1 << 40},
 	}
-	b := &bare{DB: store.NewDB(s, store.Config{}), space: keys.New(), job: "mr_20250101_aaaaaa", text: make([]byte, textBytes)}
+	b := &bare{DB: store.NewDB(s, store.Config{}), space: keys.New(), job: "mr_20250101_aaaaaa"}
 	b.pending = mustEncode(u)
 	u.Attempt, u.Session, u.Claim, u.Node = 1, "w_ABCDEFGHIJKLMNOPQRSTUVWXYZ", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "node-12345-1"
 	b.claimed = mustEncode(u)
 	u.Session, u.Claim = "", ""
-	u.Result = &storagev1.Result{Attempt: 1, Inline: make([]byte, output), Length: int64(output), Sha256: make([]byte, 32), Size: 512}
+	u.Result = &storagev1.Result{Attempt: 1, Inline: noise(0, output), Length: int64(output), Sha256: make([]byte, 32), Size: 512}
 	b.done = mustEncode(u)
 	held, ended := &storagev1.Held{}, &storagev1.Checkpoint{Node: "node-12345-1", TimestampMicros: 1 << 50}
 	for range batch {
@@ -78,12 +77,7 @@ func (b *bare) ready(n int) []byte {
 
 // blob is the key of a unit's text, as scattered as its hash.
 func (b *bare) blob(n int) []byte {
-	r := draws(uint64(n))
-	sha := make([]byte, 32)
-	for i := range sha {
-		sha[i] = byte(r.Uint32())
-	}
-	return b.space.BlobChunk(b.job, sha, 0)
+	return b.space.BlobChunk(b.job, noise(-int64(n), 32), 0)
 }
 
 // stage writes n units as a submission does, and returns how long it took.
@@ -108,7 +102,7 @@ func (b *bare) stage(ctx context.Context, n int) (time.Duration, error) {
 				tx.Set(ks[i-from], b.pending)
 				tx.Set(b.ready(i), []byte(bareUnit(i)))
 				tx.Set(b.space.Order(b.job, 0, keys.MapIndex(int64(i), 0)), []byte(bareUnit(i)))
-				tx.Set(b.blob(i), b.text)
+				tx.Set(b.blob(i), noise(int64(i), textBytes))
 			}
 			return nil
 		})

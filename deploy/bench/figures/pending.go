@@ -73,7 +73,26 @@ func (z *Size) measure(ctx context.Context, s *system, dir string) error {
 	if z.Stored, err = folderSize(dir); err != nil {
 		return err
 	}
+	if err := settle(ctx); err != nil {
+		return err
+	}
 	return z.claims(ctx, s, id)
+}
+
+// settle waits until this process has next to nothing to do: the store goes on
+// sorting for a while what was submitted at once, whatever the size.
+func settle(ctx context.Context) error {
+	const look = 200 * time.Millisecond
+	for quiet := 0; quiet < 3; {
+		used := processorTime()
+		if err := nap(ctx, look); err != nil {
+			return err
+		}
+		if quiet++; processorTime()-used > look/10 {
+			quiet = 0
+		}
+	}
+	return nil
 }
 
 // claimed is how many units are run to measure claims.

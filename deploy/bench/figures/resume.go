@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -48,8 +49,9 @@ func (r *Resumption) prepare(ctx context.Context, dir string) (id mapreduce.JobI
 	if id, err = s.submit(ctx, spec(busySlots), r.Done+left); err != nil {
 		return "", err
 	}
-	run := func(ctx context.Context, task *agent.Task) error {
-		if document(task) < r.Done {
+	var begun atomic.Int64 // two lanes may hand units out in another order than the documents'
+	run := func(ctx context.Context, _ *agent.Task) error {
+		if begun.Add(1) <= int64(r.Done) {
 			return nil
 		}
 		<-ctx.Done()

@@ -172,15 +172,17 @@ func spec(slots int) mapreduce.JobSpec {
 	}
 }
 
-// documents yields n small documents, all different.
+// documents yields n small documents, all different, which no compression makes
+// much less.
 func documents(n, size int) iter.Seq2[*mapreduce.Document, error] {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ."
 	return func(yield func(*mapreduce.Document, error) bool) {
 		for i := range n {
-			text := fmt.Appendf(make([]byte, 0, size+16), "text of document %d ", i)
-			for len(text) < size {
-				text = append(text, '.')
+			text := noise(int64(i), size)
+			for k, b := range text {
+				text[k] = letters[b%64]
 			}
-			d := &mapreduce.Document{ID: mapreduce.DocumentID(fmt.Sprintf("document-%07d.txt", i)), Content: text}
+			d := &mapreduce.Document{ID: mapreduce.DocumentID(bareUnit(i)), Content: text}
 			if !yield(d, nil) {
 				return
 			}
@@ -243,11 +245,16 @@ func (b *bencher) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*ag
 			return nil, err
 		}
 	}
-	out := make([]byte, 0, b.output+8)
-	for r := draws(uint64(task.Index)); len(out) < b.output; {
+	return &agent.Result{Output: noise(task.Index, b.output), Size: int64(b.output), Confidence: 1}, nil
+}
+
+// noise returns n bytes, the same for the same seed.
+func noise(seed int64, n int) []byte {
+	out := make([]byte, 0, n+8)
+	for r := draws(uint64(seed)); len(out) < n; {
 		out = binary.LittleEndian.AppendUint64(out, r.Uint64())
 	}
-	return &agent.Result{Output: out, Size: int64(b.output), Confidence: 1}, nil
+	return out[:n]
 }
 
 // nap waits for d, as an agent waits for a model.
