@@ -85,7 +85,8 @@ func (j *Jobs) view(ctx context.Context, fn func(tx store.Tx) error) error {
 // told gives errors of the store that people can do something about a kind and
 // a text that says so. Their causes stay in the chain.
 func told(err error) error {
-	kind, what := errs.Internal, ""
+	var kind errs.Kind
+	var what string
 	switch {
 	case errors.Is(err, store.ErrNoSpace):
 		kind, what = errs.Exhausted, "the store has no space left; nothing is lost, and it goes on when there is room"
