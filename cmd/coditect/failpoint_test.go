@@ -16,6 +16,7 @@ var unreachable = map[failpoint.Step]string{
 // left to its end.
 type killing struct {
 	name   string
+	corpus *corpus
 	steps  []failpoint.Step
 	before func(h *house)          // what is done before; may be nil
 	victim func(h *house) []string // the command that is killed
@@ -26,7 +27,7 @@ type killing struct {
 // which the next cannot go on.
 func TestKilledAtEveryPoint(t *testing.T) {
 	covered := make(map[failpoint.Step]bool)
-	for _, k := range killings(t) {
+	for _, k := range killings(t, build(t)) {
 		for _, s := range k.steps {
 			covered[s] = true
 		}
@@ -35,7 +36,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 				for _, p := range []failpoint.Point{s.Before(), s.After()} {
 					t.Run(string(p), func(t *testing.T) {
 						t.Parallel()
-						h := newHouse(t)
+						h := newHouse(t, k.corpus)
 						if k.before != nil {
 							k.before(h)
 						}
@@ -65,20 +66,20 @@ func costly() []string {
 // tried returns the results of a job whose failed units have been tried twice.
 func tried(t *testing.T, c *corpus) map[string]string {
 	t.Helper()
-	h := newHouse(t)
+	h := newHouse(t, c)
 	h.want(3, c.run("--output", "out")...)
 	job, _ := h.job()
 	h.want(3, "resume", "--job-id", job.JobID, "--output", "out")
 	return h.results()
 }
 
-func killings(t *testing.T) []killing {
-	whole := newCorpus(t, 12, costly()...)
-	poor := newCorpus(t, 12, "--budget", "150000", "--var", "script.tokens_in=9000")
-	partly := newCorpus(t, 12, "--var", "script.poison.004.txt=permanent")
-	fails := newCorpus(t, 12, "--on-error", "fail-fast", "--var", "script.poison.004.txt=permanent")
+func killings(t *testing.T, program string) []killing {
+	whole := newCorpus(t, program, 12, costly()...)
+	poor := newCorpus(t, program, 12, "--budget", "150000", "--var", "script.tokens_in=9000")
+	partly := newCorpus(t, program, 12, "--var", "script.poison.004.txt=permanent")
+	fails := newCorpus(t, program, 12, "--on-error", "fail-fast", "--var", "script.poison.004.txt=permanent")
 	wanted := reference(t, whole, 0)
-	wantedPoor := reference(t, newCorpus(t, 12, "--var", "script.tokens_in=9000"), 0)
+	wantedPoor := reference(t, newCorpus(t, program, 12, "--var", "script.tokens_in=9000"), 0)
 	wantedPartly := tried(t, partly)
 	id := func(h *house) string {
 		job, _ := h.job()
@@ -91,7 +92,8 @@ func killings(t *testing.T) []killing {
 	enough := []string{"--budget", "100000000"}
 	return []killing{
 		{
-			name: "a job from its submission to its end",
+			name:   "a job from its submission to its end",
+			corpus: whole,
 			steps: []failpoint.Step{
 				failpoint.Begin, failpoint.Stage, failpoint.Flip, failpoint.Bind, failpoint.Turn, failpoint.Started,
 				failpoint.Chunk, failpoint.State, failpoint.Wakeup, failpoint.Grant, failpoint.Fleet, failpoint.Reserve,
@@ -103,6 +105,7 @@ func killings(t *testing.T) []killing {
 		},
 		{
 			name:   "a submission that was given up",
+			corpus: whole,
 			steps:  []failpoint.Step{failpoint.Abandon},
 			before: func(h *house) { h.dies("stage.after", whole.run("--output", "out")...) },
 			victim: func(*house) []string { return whole.run("--output", "out") },
@@ -110,6 +113,7 @@ func killings(t *testing.T) []killing {
 		},
 		{
 			name:   "a job whose process was killed",
+			corpus: whole,
 			steps:  []failpoint.Step{failpoint.Expire, failpoint.Forget, failpoint.Bind, failpoint.Grant, failpoint.Turn, failpoint.Assign},
 			before: func(h *house) { h.dies("assign.before:4", whole.run("--output", "out")...) },
 			victim: func(h *house) []string { return []string{"resume", "--job-id", id(h), "--output", "out"} },
@@ -117,6 +121,7 @@ func killings(t *testing.T) []killing {
 		},
 		{
 			name:   "out of budget",
+			corpus: poor,
 			steps:  []failpoint.Step{failpoint.Pause},
 			victim: func(*house) []string { return poor.run("--output", "out") },
 			after: func(h *house) {
@@ -128,6 +133,7 @@ func killings(t *testing.T) []killing {
 		},
 		{
 			name:   "more budget",
+			corpus: poor,
 			steps:  []failpoint.Step{failpoint.Resume},
 			before: func(h *house) { h.want(4, poor.run("--output", "out")...) },
 			victim: func(h *house) []string {
@@ -142,6 +148,7 @@ func killings(t *testing.T) []killing {
 		},
 		{
 			name:   "failed units tried again",
+			corpus: partly,
 			steps:  []failpoint.Step{failpoint.Retry, failpoint.Resume},
 			before: func(h *house) { h.want(3, partly.run("--output", "out")...) },
 			victim: func(h *house) []string { return []string{"resume", "--job-id", id(h), "--output", "out"} },
@@ -155,6 +162,7 @@ func killings(t *testing.T) []killing {
 		},
 		{
 			name:   "a job that fails",
+			corpus: fails,
 			steps:  []failpoint.Step{failpoint.Fail},
 			victim: func(*house) []string { return fails.run("--output", "out") },
 			after: func(h *house) {
@@ -167,6 +175,7 @@ func killings(t *testing.T) []killing {
 		},
 		{
 			name:   "a job that is cancelled",
+			corpus: whole,
 			steps:  []failpoint.Step{failpoint.Cancel, failpoint.Sweep},
 			before: func(h *house) { h.dies("turn.after:4", whole.run("--output", "out")...) },
 			victim: func(h *house) []string { return []string{"cancel", "--job-id", id(h)} },
@@ -180,6 +189,7 @@ func killings(t *testing.T) []killing {
 		},
 		{
 			name:   "a job that is deleted",
+			corpus: whole,
 			steps:  []failpoint.Step{failpoint.Delete},
 			before: func(h *house) { h.want(0, whole.run("--output", "out")...) },
 			victim: func(h *house) []string { return []string{"delete", "--job-id", id(h)} },
@@ -198,7 +208,7 @@ func killings(t *testing.T) []killing {
 
 // A process is killed at one point, and the next one at another, and so on.
 func TestKilledAgainAndAgain(t *testing.T) {
-	c := newCorpus(t, 12, costly()...)
+	c := newCorpus(t, build(t), 12, costly()...)
 	want := reference(t, c, 0)
 	for _, points := range [][]string{
 		{"flip.after", "bind.after", "turn.after"},
@@ -214,7 +224,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	} {
 		t.Run(strings.Join(points, ","), func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t)
+			h := newHouse(t, c)
 			h.dies(points[0], c.run("--output", "out")...)
 			for _, p := range points[1:] {
 				job, found := h.job()
@@ -231,8 +241,8 @@ func TestKilledAgainAndAgain(t *testing.T) {
 
 // A point that no step has is refused before anything is done.
 func TestUnknownPoint(t *testing.T) {
-	h := newHouse(t)
-	o := h.try([]string{failpoint.Variable + "=turn.during"}, newCorpus(t, 1).run("--output", "out")...)
+	c := newCorpus(t, build(t), 1)
+	o := newHouse(t, c).try([]string{failpoint.Variable + "=turn.during"}, c.run("--output", "out")...)
 	if o.code != 2 || !strings.Contains(o.stderr, `no point is called "turn.during"`) {
 		t.Errorf("exit code %d\n%s", o.code, o.stderr)
 	}

@@ -37,13 +37,25 @@ func trials(t *testing.T) int {
 // A corpus is what jobs of these tests work on. Large outputs come in chunks,
 // there are levels of reduction, and some documents have to be parsed.
 type corpus struct {
-	dir   string
-	flags []string // of run
+	program string // that works on it
+	dir     string
+	flags   []string // of run
 }
 
-func newCorpus(t *testing.T, documents int, flags ...string) *corpus {
+// build returns the program, as users have it: that of the scripts, which is
+// this test, may be slowed down by what looks for races.
+func build(t *testing.T) (program string) {
 	t.Helper()
-	c := &corpus{dir: t.TempDir(), flags: []string{
+	program = filepath.Join(t.TempDir(), "coditect")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
+}
+
+func newCorpus(t *testing.T, program string, documents int, flags ...string) *corpus {
+	t.Helper()
+	c := &corpus{program: program, dir: t.TempDir(), flags: []string{
 		"--provider", "scripted", "--parallelism", "4", "--circuit-breaker-threshold", "1000", "--max-attempts", "20",
 		"--reduce-context-limit", "100", "--reduce-batch-size", "3",
 	}}
@@ -93,15 +105,16 @@ func (c *corpus) run(more ...string) []string {
 // A house is a data directory, a ledger and an output folder.
 type house struct {
 	t       *testing.T
+	program string
 	dir     string
 	kills   int            // of processes
 	resumes int            // of jobs with failed units
 	done    map[string]int // units that were seen complete, and how many entries the ledger had then
 }
 
-func newHouse(t *testing.T) *house {
+func newHouse(t *testing.T, c *corpus) *house {
 	t.Helper()
-	return &house{t: t, dir: t.TempDir(), done: make(map[string]int)}
+	return &house{t: t, program: c.program, dir: t.TempDir(), done: make(map[string]int)}
 }
 
 func (h *house) path(name string) string { return filepath.Join(h.dir, name) }
@@ -116,7 +129,7 @@ type outcome struct {
 
 // command returns a process of the program, not started yet.
 func (h *house) command(env []string, args ...string) *exec.Cmd {
-	cmd := exec.Command("coditect", args...)
+	cmd := exec.Command(h.program, args...)
 	cmd.Dir = h.dir
 	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+h.path("data"), "HOME="+h.dir, "CODITECT_LEDGER="+h.path("ledger"))
 	cmd.Env = append(cmd.Env, env...)
@@ -375,7 +388,7 @@ func (h *house) paidOnce() {
 // reference runs a corpus without interruption and returns its results.
 func reference(t *testing.T, c *corpus, code int) map[string]string {
 	t.Helper()
-	h := newHouse(t)
+	h := newHouse(t, c)
 	h.want(code, c.run("--output", "out")...)
 	h.healthy()
 	files := h.results()

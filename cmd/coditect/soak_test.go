@@ -21,8 +21,9 @@ import (
 // The process that does everything is killed, and what goes on with its job is
 // killed, and so on.
 func TestSoakKillsOfOneProcess(t *testing.T) {
-	scriptedJob := newCorpus(t, 12, append(costly(), "--var", "script.latency=lognormal:20ms,1")...)
-	rulesJob := newCorpus(t, 120, "--provider", "rules")
+	program := build(t)
+	scriptedJob := newCorpus(t, program, 12, append(costly(), "--var", "script.latency=lognormal:20ms,1")...)
+	rulesJob := newCorpus(t, program, 120, "--provider", "rules")
 	for _, k := range []struct {
 		name   string
 		corpus *corpus
@@ -36,7 +37,7 @@ func TestSoakKillsOfOneProcess(t *testing.T) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
 					t.Parallel()
 					random := rand.New(rand.NewPCG(uint64(seed), 1))
-					h := newHouse(t)
+					h := newHouse(t, k.corpus)
 					for range 1 + random.IntN(4) {
 						h.killed(time.Duration(random.IntN(700))*time.Millisecond, h.next(k.corpus))
 					}
@@ -91,7 +92,7 @@ type service struct {
 
 const serviceSlots = 4
 
-func newService(t *testing.T, workers ...string) *service {
+func newService(t *testing.T, c *corpus, workers ...string) *service {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -102,7 +103,7 @@ func newService(t *testing.T, workers ...string) *service {
 		t.Fatal(err)
 	}
 	s := &service{
-		house: newHouse(t), address: address, args: make(map[string][]string), running: make(map[string]*exec.Cmd),
+		house: newHouse(t, c), address: address, args: make(map[string][]string), running: make(map[string]*exec.Cmd),
 	}
 	s.args["server"] = []string{
 		"serve", "--listen", address, "--workers", "0", "--lease", "1s", "--heartbeat", "100ms", "--grace", "300ms",
@@ -189,14 +190,14 @@ func (s *service) client(args ...string) *client {
 // Server and workers are killed at random until the job has ended, and for no
 // longer than a while.
 func TestSoakKillsOfServerAndWorkers(t *testing.T) {
-	c := newCorpus(t, 12, append(costly(), "--var", "script.latency=lognormal:60ms,1")...)
+	c := newCorpus(t, build(t), 12, append(costly(), "--var", "script.latency=lognormal:60ms,1")...)
 	want := reference(t, c, 0)
 	for seed := range trials(t) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(uint64(seed), 2))
 			names := []string{"server", "worker a", "worker b"}
-			s := newService(t, names[1:]...)
+			s := newService(t, c, names[1:]...)
 			for _, name := range names {
 				s.start(name)
 			}
@@ -297,9 +298,9 @@ func (s *service) verifyFleet(want map[string]string) {
 // A worker is stopped, as a suspended machine is. Its unit is given to another
 // and completed; when the first wakes up, what it has changes nothing.
 func TestStoppedWorkerIsRefused(t *testing.T) {
-	c := newCorpus(t, 1, "--var", "script.latency=600ms")
+	c := newCorpus(t, build(t), 1, "--var", "script.latency=600ms")
 	c.flags = append(c.flags, "--include", "*.txt")
-	s := newService(t, "zombie", "other")
+	s := newService(t, c, "zombie", "other")
 	s.start("server")
 	s.start("zombie")
 	p := s.client(c.run("--output", "out")...)
