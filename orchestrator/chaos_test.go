@@ -160,7 +160,7 @@ func (f *fleet) verify(id mapreduce.JobID, resumes int) {
 	}); err != nil {
 		t.Error(err)
 	}
-	if most := f.counter.most[id]; most > stormParallelism || most < 2 {
+	if most, _ := f.counter.peak(id); most > stormParallelism || most < 2 {
 		t.Errorf("%d attempts ran at once, want at most %d", most, stormParallelism)
 	}
 }

@@ -91,6 +91,14 @@ func (c *counter) Record(e scripted.Entry) error {
 	return nil
 }
 
+// peak returns how many attempts at units of a job ran at once, and how long all
+// attempts took together.
+func (c *counter) peak(id mapreduce.JobID) (most int, busy time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.most[id], c.busy
+}
+
 // made returns how many calls of models have ended.
 func (c *counter) made() int64 {
 	c.mu.Lock()
@@ -173,6 +181,12 @@ func (f *fleet) pass(p failpoint.Point) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.passed[p]++
+}
+
+func (f *fleet) hasPassed(p failpoint.Point) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.passed[p]
 }
 
 // start runs an orchestrator at an address.
