@@ -285,11 +285,22 @@ func TestDrainWithoutVerdicts(t *testing.T) {
 // A drain without a connection waits for one, and hands everything back.
 func TestDrainReconnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := start(t, okay, worker.Config{})
+		p := newPeer(t)
+		stopped := make(chan struct{})
+		close(stopped)
+		connect := func(ctx context.Context) (worker.Stream, error) {
+			<-stopped // the second attempt comes after the worker was told to stop
+			return p.connect(ctx)
+		}
+		r := launch(t, p, okay, worker.Config{Connect: []worker.Connect{connect}})
+		p.accept(mapreduce.Welcome{})
 		r.assign(spec, unitOf("a"))
 		r.take()
+		stopped = make(chan struct{})
 		r.pipe.cut()
 		r.stop()
+		synctest.Wait()
+		close(stopped)
 		hello := r.accept(mapreduce.Welcome{Epoch: 2})
 		if !hello.Drain {
 			t.Error("hello does not say that the worker drains")
