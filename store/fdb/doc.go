@@ -16,9 +16,13 @@ import "time"
 // of release 7.3.
 const APIVersion = 730
 
-// A Config says how a cluster is reached. The zero value works.
+// A Config says how a cluster is used. The zero value works.
 type Config struct {
 	// ConnectTimeout is how long Open waits for the cluster to answer.
 	// Defaults to 5 s.
 	ConnectTimeout time.Duration
+	// MaxTxSize is the size from which a commit fails with store.ErrTxTooLarge:
+	// bytes of keys, values and conflict ranges. Defaults to store.MaxTxSize,
+	// which is FoundationDB's own limit.
+	MaxTxSize int
 }

@@ -26,12 +26,14 @@ var kinds = map[int]error{
 	1031: store.ErrTimedOut,      // transaction_timed_out
 	1036: store.ErrUnreadable,    // accessed_unreadable
 	1037: store.ErrProcessBehind, // process_behind
+	1038: store.ErrProcessBehind, // database_locked, as while a backup is restored
 	1039: store.ErrTimedOut,      // cluster_version_changed
 	1042: store.ErrProcessBehind, // commit_proxy_memory_limit_exceeded
 	1051: store.ErrProcessBehind, // batch_transaction_throttled
 	1078: store.ErrProcessBehind, // grv_proxy_memory_limit_exceeded
 	1101: store.ErrTimedOut,      // operation_cancelled
 	1213: store.ErrProcessBehind, // tag_throttled
+	1223: store.ErrProcessBehind, // proxy_tag_throttled
 	2004: store.ErrReservedKey,   // key_outside_legal_range
 	2017: store.ErrUsed,          // used_during_commit
 	2101: store.ErrTxTooLarge,    // transaction_too_large

@@ -4,6 +4,7 @@ package fdb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -17,7 +18,9 @@ import (
 
 // A Store is a FoundationDB cluster.
 type Store struct {
-	db fdb.Database
+	db     fdb.Database
+	file   string // the cluster file, which handles are counted by
+	config Config
 
 	mu      sync.Mutex // guards the variables below
 	closed  bool
@@ -26,12 +29,6 @@ type Store struct {
 }
 
 var _ store.Store = (*Store)(nil)
-
-// The network of FoundationDB's client runs once in a process, for all stores.
-var network struct {
-	once sync.Once
-	err  error
-}
 
 const defaultConnectTimeout = 5 * time.Second
 
@@ -43,26 +40,25 @@ const defaultConnectTimeout = 5 * time.Second
 //  3. an error that names the coordinators, none of which led to an answer
 //     within the time-out.
 func Open(clusterFile string, c Config) (store.Store, error) {
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = defaultConnectTimeout
+	}
 	text, err := os.ReadFile(clusterFile)
 	if err != nil {
 		return nil, fmt.Errorf("store/fdb: cluster file: %w", err)
 	}
-	network.once.Do(func() { network.err = fdb.APIVersion(APIVersion) })
-	if network.err != nil {
-		return nil, fmt.Errorf("store/fdb: the client library does not speak API version %d (release 7.3): %w", APIVersion, network.err)
+	names := coordinators(string(text))
+	if names == "" {
+		return nil, fmt.Errorf("store/fdb: cluster file %s: it has no line DESCRIPTION:ID@ADDRESS,ADDRESS…", clusterFile)
 	}
-	db, err := fdb.OpenDatabase(clusterFile)
+	db, err := handles.take(clusterFile)
 	if err != nil {
-		return nil, fmt.Errorf("store/fdb: cluster file %s: %w", clusterFile, err)
+		return nil, err
 	}
-	s := &Store{db: db, ended: make(chan struct{})}
-	if c.ConnectTimeout == 0 {
-		c.ConnectTimeout = defaultConnectTimeout
-	}
+	s := &Store{db: db, file: clusterFile, config: c, ended: make(chan struct{})}
 	if err := s.ping(c.ConnectTimeout); err != nil {
-		db.Close()
-		return nil, fmt.Errorf("store/fdb: the cluster of %s did not answer within %v; its coordinators are %s: %w",
-			clusterFile, c.ConnectTimeout, coordinators(string(text)), err)
+		return nil, errors.Join(fmt.Errorf("store/fdb: the cluster of %s did not answer within %v; its coordinators are %s: %w",
+			clusterFile, c.ConnectTimeout, names, err), s.Close())
 	}
 	return s, nil
 }
@@ -81,7 +77,7 @@ func (s *Store) ping(timeout time.Duration) error {
 }
 
 // coordinators returns the addresses in a cluster file's text:
-// description:id@address,address,…
+// description:id@address,address,… There are none in what is not a cluster file.
 func coordinators(text string) string {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -92,7 +88,7 @@ func coordinators(text string) string {
 			return addresses
 		}
 	}
-	return "not named there"
+	return ""
 }
 
 // Begin implements store.Store.
@@ -105,6 +101,11 @@ func (s *Store) Begin(context.Context) (store.Tx, error) {
 	t, err := s.db.CreateTransaction()
 	if err != nil {
 		return nil, mapped(err)
+	}
+	if s.config.MaxTxSize > 0 {
+		if err := t.Options().SetSizeLimit(int64(s.config.MaxTxSize)); err != nil {
+			return nil, mapped(err)
+		}
 	}
 	return &tx{store: s, t: t}, nil
 }
@@ -177,6 +178,6 @@ func (s *Store) Close() error {
 	close(s.ended)
 	s.mu.Unlock()
 	s.watches.Wait()
-	s.db.Close()
+	handles.release(s.file)
 	return nil
 }
