@@ -34,6 +34,8 @@ var (
 	ErrInUse = errors.New("store: in use by another process")
 	// ErrNewer: the store was written by a newer version of this program.
 	ErrNewer = errors.New("store: written by a newer version")
+	// ErrForeign: the part of the store is another's.
+	ErrForeign = errors.New("store: in use by another installation, or another program")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("store: closed")
 )

@@ -4,7 +4,8 @@
 // coditect.mapreduce.storage.v1 unless said otherwise.
 //
 //	key                                          value
-//	('mapreduce','format')                       version of this layout, as text
+//	('mapreduce','format')                       text: the layout's number, and the name of
+//	                                             the installation; on shared stores alone
 //	('mapreduce','jobs',J)                       Job: the record for display
 //	('mapreduce','units',J,U)                    Unit: state, fence, small results
 //	('mapreduce','checkpoints',J,versionstamp)   Checkpoint: one a finish transaction
@@ -90,7 +91,8 @@ const (
 
 // A Space is the key space of one installation.
 type Space struct {
-	prefix []byte
+	outer  []byte            // packed prefix
+	prefix []byte            // packed (prefix, 'mapreduce')
 	base   map[string][]byte // packed (prefix, 'mapreduce', name)
 }
 
@@ -106,7 +108,8 @@ func New(prefix ...string) *Space {
 	for _, p := range prefix {
 		s.prefix = tuple.AppendString(s.prefix, p)
 	}
-	s.prefix = tuple.AppendString(s.prefix, "mapreduce")
+	s.outer = clip(s.prefix)
+	s.prefix = tuple.AppendString(s.outer, "mapreduce")
 	for _, n := range names {
 		s.base[n] = tuple.AppendString(clip(s.prefix), n)
 	}
@@ -132,6 +135,15 @@ func children(packed []byte) store.Range {
 
 // Everything returns the range of all keys of the installation.
 func (s *Space) Everything() store.Range { return children(s.prefix) }
+
+// Below returns the range of all keys that an installation must have for itself:
+// those under its prefix, or without one those of Everything.
+func (s *Space) Below() store.Range {
+	if len(s.outer) == 0 {
+		return s.Everything()
+	}
+	return children(s.outer)
+}
 
 // Format returns the key of the layout's version.
 func (s *Space) Format() []byte { return s.under("format") }
