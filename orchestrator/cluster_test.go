@@ -18,13 +18,13 @@ import (
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/keys"
-	"github.com/coditect/mapreduce/store/pebble"
+	"github.com/coditect/mapreduce/store/storetest/driver"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, driver.Leaks()...) }
 
 // A cluster is orchestrators and workers over one store, in this process.
 type cluster struct {
@@ -36,16 +36,7 @@ type cluster struct {
 
 func newCluster(t testing.TB) *cluster {
 	t.Helper()
-	s, err := pebble.Open(t.TempDir(), pebble.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return &cluster{t: t, store: s}
+	return &cluster{t: t, store: driver.OpenOnDisk(t)}
 }
 
 // A node is one running orchestrator, with a client of it.

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/goleak"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -17,10 +16,10 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/keys"
-	"github.com/coditect/mapreduce/store/pebble"
+	"github.com/coditect/mapreduce/store/storetest/driver"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, driver.Leaks()...) }
 
 // A failer is what *testing.T and *rapid.T have in common.
 type failer interface {
@@ -32,16 +31,7 @@ type failer interface {
 
 func open(t testing.TB) store.Store {
 	t.Helper()
-	s, err := pebble.Open("store", pebble.Config{FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	return driver.Open(t)
 }
 
 // A world is a store with nodes that work on it.

@@ -1,0 +1,49 @@
+// Package driver opens the store that tests run on, so that one suite runs on
+// every driver unchanged: Pebble, or with the build tag fdb, and a cluster named
+// by FDB_CLUSTER_FILE, FoundationDB. There each store that is opened is a part
+// of the cluster's key space of its own, and is cleared when its test ends.
+//
+// It is for tests only: it imports testing.
+package driver
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/pebble"
+)
+
+// Open returns a store that is empty, and closed when the test ends. It
+// survives nothing.
+func Open(t testing.TB) store.Store {
+	t.Helper()
+	if s, found := cluster(t); found {
+		return s
+	}
+	return embedded(t, "store", pebble.Config{FS: vfs.NewMem()})
+}
+
+// OpenOnDisk is as Open, with commits that cost what they cost in production.
+func OpenOnDisk(t testing.TB) store.Store {
+	t.Helper()
+	if s, found := cluster(t); found {
+		return s
+	}
+	return embedded(t, t.TempDir(), pebble.Config{})
+}
+
+func embedded(t testing.TB, folder string, c pebble.Config) store.Store {
+	t.Helper()
+	s, err := pebble.Open(folder, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}

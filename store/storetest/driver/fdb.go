@@ -1,0 +1,64 @@
+//go:build fdb
+
+package driver
+
+import (
+	"context"
+	"crypto/rand"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/fdb"
+)
+
+// Cluster returns the cluster file that tests are to use, and whether there is
+// one. CODITECT_TEST_FDB=require turns its lack into a failure.
+func Cluster(t testing.TB) (file string, found bool) {
+	t.Helper()
+	file = os.Getenv("FDB_CLUSTER_FILE")
+	if file == "" && os.Getenv("CODITECT_TEST_FDB") == "require" {
+		t.Fatal("FDB_CLUSTER_FILE names no cluster, and CODITECT_TEST_FDB requires one")
+	}
+	return file, file != ""
+}
+
+func cluster(t testing.TB) (store.Store, bool) {
+	t.Helper()
+	file, found := Cluster(t)
+	if !found {
+		return nil, false
+	}
+	s, err := fdb.Open(file, fdb.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &below{store: s, prefix: []byte("test-" + rand.Text() + "/")}
+	t.Cleanup(func() {
+		if err := b.clear(); err != nil {
+			t.Error(err)
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b, true
+}
+
+func (b *below) clear() error {
+	ctx := context.Background()
+	return store.NewDB(b.store, store.Config{}).Update(ctx, func(tx store.Tx) error {
+		tx.ClearRange(store.Prefixed(b.prefix))
+		return nil
+	})
+}
+
+// Leaks are the goroutines that the driver leaves running, for goleak: the
+// client's network runs until the process ends.
+func Leaks() []goleak.Option {
+	return []goleak.Option{
+		goleak.IgnoreAnyFunction("github.com/apple/foundationdb/bindings/go/src/fdb._Cfunc_fdb_run_network"),
+	}
+}
