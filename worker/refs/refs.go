@@ -1,5 +1,6 @@
 // Package refs names citations: by what they cite inside, and by short REF ids
-// where people and models read them.
+// where people and models read them. It finds REF ids in prose, and turns them
+// into the numbers of a bibliography and back.
 //
 // It is pure and imports nothing of the project.
 package refs
