@@ -2,12 +2,14 @@ package orchestrator
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"time"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/worker/output"
 )
@@ -42,7 +44,7 @@ func (o *Orchestrator) assign(ctx context.Context, t *task, res *jobs.TurnResult
 		a, pieces, err := o.assignment(ctx, t.run, c.Unit, texts[i])
 		if err != nil {
 			o.failed(ctx, "preparing a unit", err, "job", t.run.id, "unit", c.Unit.UnitId)
-			o.handBack(t.run, s, c.Unit)
+			o.unprepared(t.run, s, c.Unit, err)
 			continue
 		}
 		p.add(a, pieces)
@@ -78,24 +80,36 @@ func (b *board) introduce(s *session, r *run) {
 	}
 }
 
-// handBackAfter is how long a unit rests whose input could not be read.
-const handBackAfter = time.Second
+// unpreparedAfter is how long a unit rests whose input could not be read.
+const unpreparedAfter = time.Second
 
-// handBack reports in the worker's name that a unit was not run, once the store
-// had the time to recover: it is no fault of the unit's.
-func (o *Orchestrator) handBack(r *run, s *session, u *storagev1.Unit) {
-	o.notices.at(time.Now().Add(handBackAfter), func(context.Context) {
+// unprepared reports in the worker's name that a unit was not run, once the store
+// had the time to recover: that is no fault of the unit's. What it works on being
+// damaged is, and costs it an attempt, or it would come back for ever.
+func (o *Orchestrator) unprepared(r *run, s *session, u *storagev1.Unit, why error) {
+	report := mapreduce.Report{
+		Job: r.id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Outcome: mapreduce.Returned,
+	}
+	if damaged(why) {
+		report.Outcome, report.Errors = mapreduce.Errored, []string{"input of the unit: " + why.Error()}
+	}
+	o.notices.at(time.Now().Add(unpreparedAfter), func(context.Context) {
 		b := o.board
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if b.sessions[s.id] != s {
 			return
 		}
-		b.report(s, &mapreduce.Report{
-			Job: r.id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Outcome: mapreduce.Returned,
-		})
+		b.report(s, &report)
 		b.wake.Signal()
 	})
+}
+
+// damaged reports whether what is stored is at fault, so that reading it again
+// cannot help.
+func damaged(err error) bool {
+	kind := errs.KindOf(err)
+	return kind == errs.DataLoss || kind == errs.Invalid || errors.Is(err, store.ErrCorrupt)
 }
 
 // A parcel is what goes to one worker, in messages of bounded size.
@@ -232,7 +246,7 @@ func (o *Orchestrator) referred(ctx context.Context, id mapreduce.JobID, reduced
 	}
 	s, err := schema.Parse("schema", rec.Config.Schema)
 	if err != nil {
-		return err
+		return errs.New(errs.DataLoss, "schema of the job: %v", err)
 	}
 	wanted := output.Wanted(s, reduced, l.a.Kind == mapreduce.KindFinal)
 	for len(wanted) > 0 {
@@ -256,7 +270,7 @@ func (o *Orchestrator) referredOf(ctx context.Context, id mapreduce.JobID, s *sc
 		return err
 	}
 	if len(units) == 0 || units[0].Index != at {
-		return fmt.Errorf("map unit %d is not there, and a reduce names it", at)
+		return errs.New(errs.DataLoss, "map unit %d is not there, and a reduce names it", at)
 	}
 	data, err := o.jobs.Output(ctx, id, units[0])
 	if err != nil {
@@ -264,7 +278,7 @@ func (o *Orchestrator) referredOf(ctx context.Context, id mapreduce.JobID, s *sc
 	}
 	out, err := output.Decode(data)
 	if err != nil {
-		return err
+		return errs.New(errs.DataLoss, "output of map unit %d, which a reduce names: %v", at, err)
 	}
 	if data, err = out.Only(s, wanted).Encode(); err != nil {
 		return err

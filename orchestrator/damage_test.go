@@ -1,0 +1,47 @@
+package orchestrator_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"strings"
+	"testing"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/keys"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
+)
+
+// A unit whose input is damaged must end its job with the reason: were it only
+// given back, it would be claimed again for ever.
+func TestADamagedInputFailsItsUnit(t *testing.T) {
+	c := newCluster(t)
+	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+	spec := script(nil)
+	spec.MaxAttempts = 1
+	id := n.submit(spec, 2)
+	w := greet(t, n, "w", 1)
+	large := w.assigned()
+	data := bytes.Repeat([]byte("x"), mapreduce.MaxInline+1)
+	sum := sha256.Sum256(data)
+	w.say(&mapreduce.FromWorker{Chunks: []mapreduce.ResultChunk{{Job: large.Job, Unit: large.Unit, Attempt: large.Attempt, Data: data}}})
+	w.report(large, func(r *mapreduce.Report) {
+		r.Output, r.Chunks, r.Length, r.SHA256 = nil, 1, int64(len(data)), sum[:]
+	})
+	err := store.NewDB(c.store, store.Config{}).Update(t.Context(), func(tx store.Tx) error {
+		tx.ClearRange(keys.New().Results(id, large.Unit))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.report(w.assigned(), asIs)
+	w.cut()
+	c.worker(&scripted.Agent{}, worker.Config{Slots: 1}, n)
+	job := n.wantEnd(id, mapreduce.JobFailed)
+	if !strings.Contains(job.Error, "input of the unit") || !strings.Contains(job.Error, "hash differs") {
+		t.Errorf("error %q does not say what is damaged", job.Error)
+	}
+}
