@@ -23,7 +23,8 @@ type crash struct {
 }
 
 // A lab lets the power fail at moments of its choice while transactions are
-// committed, each moment just before something is synced.
+// committed, each moment just before something is synced or a file is made,
+// renamed or removed.
 type lab struct {
 	disk *vfs.MemFS
 
@@ -43,14 +44,20 @@ func newLab(seed uint64) *lab {
 
 // fs is the disk that the store is opened on.
 func (l *lab) fs() vfs.FS {
-	return hookFS{FS: l.disk, beforeSync: func(string) error {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.random.IntN(20) == 0 || len(l.crashes) < 10 {
-			l.crash()
-		}
-		return nil
-	}}
+	return hookFS{
+		FS:           l.disk,
+		beforeSync:   func(string) error { l.maybeCrash(10); return nil },
+		beforeChange: func() { l.maybeCrash(20) },
+	}
+}
+
+// maybeCrash crashes at the first so many moments, and at some of the later.
+func (l *lab) maybeCrash(first int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.random.IntN(20) == 0 || len(l.crashes) < first {
+		l.crash()
+	}
 }
 
 // crash copies first what is acknowledged and then the disk, so that the disk is

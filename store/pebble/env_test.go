@@ -101,10 +101,18 @@ func (c *clock) advance(d time.Duration) {
 }
 
 // A hookFS calls beforeSync with the name of each file or folder that is about
-// to be synced. The sync fails if it returns an error.
+// to be synced. The sync fails if it returns an error. If beforeChange is not
+// nil, it is called before a file is made, renamed or removed.
 type hookFS struct {
 	vfs.FS
-	beforeSync func(name string) error
+	beforeSync   func(name string) error
+	beforeChange func()
+}
+
+func (f hookFS) change() {
+	if f.beforeChange != nil {
+		f.beforeChange()
+	}
 }
 
 func (f hookFS) wrap(name string, file vfs.File, err error) (vfs.File, error) {
@@ -115,8 +123,19 @@ func (f hookFS) wrap(name string, file vfs.File, err error) (vfs.File, error) {
 }
 
 func (f hookFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f.change()
 	file, err := f.FS.Create(name, c)
 	return f.wrap(name, file, err)
+}
+
+func (f hookFS) Remove(name string) error {
+	f.change()
+	return f.FS.Remove(name)
+}
+
+func (f hookFS) Rename(oldName, newName string) error {
+	f.change()
+	return f.FS.Rename(oldName, newName)
 }
 
 func (f hookFS) OpenDir(name string) (vfs.File, error) {
@@ -125,11 +144,13 @@ func (f hookFS) OpenDir(name string) (vfs.File, error) {
 }
 
 func (f hookFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
+	f.change()
 	file, err := f.FS.OpenReadWrite(name, c, o...)
 	return f.wrap(name, file, err)
 }
 
 func (f hookFS) ReuseForWrite(oldName, newName string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f.change()
 	file, err := f.FS.ReuseForWrite(oldName, newName, c)
 	return f.wrap(newName, file, err)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strconv"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -15,11 +16,14 @@ import (
 // formatFile says what wrote the folder. It is read before Pebble sees the
 // folder, for Pebble may change what it opens.
 //
-// Its text is "coditect store format N STATE VERSION\n". A program refuses any N
-// above its own; it may turn a lower one into its own while it holds the lock.
+// Its text is "coditect store format N STATE VERSION LOG...\n". A program refuses
+// any N above its own; it may turn a lower one into its own while it holds the
+// lock.
+//
 // VERSION is that of the last commit when the file was written, at Open and at
 // Close: Pebble takes damage near the end of its log for the end, and would then
-// silently go on with an older state.
+// silently go on with an older state. For the same reason each LOG is the number
+// of a log that has to be there: Pebble replays those that it finds.
 const formatFile = "CODITECT_STORE"
 
 // formatNumber is the N of this program. It is to be raised together with
@@ -27,7 +31,7 @@ const formatFile = "CODITECT_STORE"
 // program misread what is stored.
 const formatNumber = 1
 
-const formatText = "coditect store format %d %s %d\n"
+const formatHead = "coditect store format "
 
 // A formatState is what the folder is to be expected to hold.
 type formatState string
@@ -47,15 +51,45 @@ func (s formatState) known() bool {
 type format struct {
 	state   formatState
 	version uint64
+	logs    []uint64 // numbers of logs, ascending
 }
 
 // made reports whether the store was completely made once.
 func (f format) made() bool { return f.state == formatOpen || f.state == formatClosed }
 
-func readFormat(files vfs.FS, folder string) (f format, err error) {
+// text returns what the file reads.
+func (f format) text() string {
+	b := fmt.Appendf(nil, "%s%d %s %d", formatHead, formatNumber, f.state, f.version)
+	for _, n := range f.logs {
+		b = fmt.Appendf(b, " %d", n)
+	}
+	return string(append(b, '\n'))
+}
+
+// parseFormat reads a file of this program's or an older format.
+func parseFormat(text string) (f format, ok bool) {
+	rest, ok := strings.CutPrefix(text, formatHead)
+	line, whole := strings.CutSuffix(rest, "\n")
+	words := strings.Split(line, " ")
+	if !ok || !whole || len(words) < 3 {
+		return format{}, false
+	}
+	f.state = formatState(words[1])
+	numbers := make([]uint64, 0, len(words))
+	for _, word := range append(words[:1:1], words[2:]...) {
+		n, err := strconv.ParseUint(word, 10, 64)
+		if err != nil {
+			return format{}, false
+		}
+		numbers = append(numbers, n)
+	}
+	f.version, f.logs = numbers[1], numbers[2:]
+	return f, numbers[0] >= 1 && f.state.known()
+}
+
+func readFormat(files vfs.FS, folder string) (format, error) {
 	path := files.PathJoin(folder, formatFile)
 	read, err := readFile(files, path)
-	text := string(read)
 	if errors.Is(err, fs.ErrNotExist) {
 		return format{}, nil
 	}
@@ -63,13 +97,14 @@ func readFormat(files vfs.FS, folder string) (f format, err error) {
 		return format{}, fmt.Errorf("store/pebble: %w", err)
 	}
 	var number int
-	n, _ := fmt.Sscanf(text, formatText, &number, &f.state, &f.version) // n says how far it got
-	if n >= 1 && number > formatNumber {
+	n, _ := fmt.Sscanf(string(read), formatHead+"%d", &number) // n says how far it got
+	if n == 1 && number > formatNumber {
 		return format{}, fmt.Errorf("%w: %s has format %d, this program knows formats up to %d",
 			store.ErrNewer, folder, number, formatNumber)
 	}
-	if n < 3 || number < 1 || !f.state.known() || !strings.HasSuffix(text, "\n") {
-		return format{}, corrupt(fmt.Sprintf("%s reads %q", path, text))
+	f, ok := parseFormat(string(read))
+	if !ok {
+		return format{}, corrupt(fmt.Sprintf("%s reads %q", path, read))
 	}
 	return f, nil
 }
@@ -86,7 +121,7 @@ func readFile(files vfs.FS, path string) ([]byte, error) {
 // writeFormat replaces the file as a whole, and durably.
 func writeFormat(files vfs.FS, folder string, f format) error {
 	path := files.PathJoin(folder, formatFile)
-	err := writeFile(files, path+".new", fmt.Sprintf(formatText, formatNumber, f.state, f.version))
+	err := writeFile(files, path+".new", f.text())
 	if err == nil {
 		err = files.Rename(path+".new", path)
 	}

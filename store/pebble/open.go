@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	pebbledb "github.com/cockroachdb/pebble/v2"
@@ -90,6 +91,7 @@ func (s *Store) open() error {
 	if err != nil {
 		return err
 	}
+	s.register = &register{files: s.config.FS, folder: s.folder, says: recorded}
 	version, err := s.verify(recorded)
 	if err != nil {
 		return err
@@ -104,7 +106,7 @@ func (s *Store) open() error {
 		s.start(version)
 		return nil
 	}
-	if err := writeFormat(s.config.FS, s.folder, format{state: formatOpen}); err != nil {
+	if err := s.register.set(formatOpen, 0); err != nil {
 		return errors.Join(err, s.db.Close())
 	}
 	s.start(0)
@@ -129,6 +131,9 @@ func (s *Store) verify(recorded format) (version uint64, err error) {
 	if err := checkManifest(s.config.FS, found.ManifestFilename, recorded.state == formatClosed); err != nil {
 		return 0, err
 	}
+	if err := s.checkLogs(recorded.logs); err != nil {
+		return 0, err
+	}
 	version, err = s.storedVersion()
 	if err == nil && version < recorded.version {
 		return 0, corrupt(fmt.Sprintf("%s holds commits up to version %d and has held %d: its newest *.log file is damaged or missing",
@@ -137,16 +142,40 @@ func (s *Store) verify(recorded format) (version uint64, err error) {
 	return version, err
 }
 
+// checkLogs returns an error if a log is missing that has to be there.
+func (s *Store) checkLogs(logs []uint64) error {
+	names, err := s.config.FS.List(s.folder)
+	if err != nil {
+		return fmt.Errorf("store/pebble: %w", err)
+	}
+	there := make(map[uint64]bool)
+	for _, name := range names {
+		if n, ok := logNumber(name); ok {
+			there[n] = true
+		}
+	}
+	var missing []string
+	for _, n := range logs {
+		if !there[n] {
+			missing = append(missing, s.config.FS.PathJoin(s.folder, fmt.Sprintf("%06d%s", n, logSuffix)))
+		}
+	}
+	if len(missing) > 0 {
+		return corrupt(strings.Join(missing, ", ") + " is missing, and with it the newest commits")
+	}
+	return nil
+}
+
 // prepare writes down that from now on a failure of the machine may leave
 // something half written.
 func (s *Store) prepare(recorded format, version uint64) error {
 	switch recorded.state {
 	case formatNone:
-		return writeFormat(s.config.FS, s.folder, format{state: formatCreating})
+		return s.register.reset(formatCreating)
 	case formatCreating:
 		return s.removeUnfinished()
 	default:
-		return writeFormat(s.config.FS, s.folder, format{state: formatOpen, version: version})
+		return s.register.set(formatOpen, version)
 	}
 }
 
@@ -170,6 +199,10 @@ func (s *Store) storedVersion() (uint64, error) {
 // left of it. No commit was possible before formatOpen. Files that are not
 // Pebble's stay.
 func (s *Store) removeUnfinished() error {
+	err := s.register.reset(formatCreating)
+	if err != nil {
+		return err
+	}
 	names, err := s.config.FS.List(s.folder)
 	for _, name := range names {
 		if err == nil && ofPebble(name) {

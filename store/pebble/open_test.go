@@ -219,7 +219,8 @@ func TestRefusedStoresAreLeftAlone(t *testing.T) {
 		{"damaged manifest", damage("MANIFEST", 40), store.ErrCorrupt, "MANIFEST"},
 		{"damaged log", damage(".log", 40), store.ErrCorrupt, ".log"},
 		{"log cut short", cut(".log"), store.ErrCorrupt, ".log"},
-		{"no log", remove(".log"), store.ErrCorrupt, ".log"},
+		{"no log", remove(".log"), store.ErrCorrupt, ".log is missing"},
+		{"format file with nonsense for a log", text("coditect store format 1 closed 100 x\n"), store.ErrCorrupt, file},
 		{"missing table", remove(".sst"), store.ErrCorrupt, "sstable"},
 		{"table cut short", cut(".sst"), store.ErrCorrupt, ".sst"},
 	}

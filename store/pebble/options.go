@@ -14,7 +14,7 @@ import (
 // many tombstones, and a folder on a disk that other programs use too.
 func (s *Store) options() *pebbledb.Options {
 	o := &pebbledb.Options{
-		FS:                          orderedFS{s.config.FS},
+		FS:                          loggedFS{orderedFS{s.config.FS}, s.register},
 		Lock:                        s.lock,
 		CacheSize:                   s.config.CacheSize,
 		Merger:                      sumMerger(),
@@ -50,6 +50,18 @@ func (s *Store) events() *pebbledb.EventListener {
 			log.Warn("writes wait for compaction", "reason", info.Reason)
 		},
 		WriteStallEnd: func() { log.Warn("writes go on") },
+		WALCreated:    s.logCreated,
+	}
+}
+
+// logCreated is called before anything is written to a new log. Without the entry
+// in the register nothing is lost but a warning, should the log be taken away.
+func (s *Store) logCreated(info pebbledb.WALCreateInfo) {
+	if info.Err != nil {
+		return // which Pebble does not survive
+	}
+	if err := s.register.list(uint64(info.FileNum)); err != nil {
+		s.config.Logger.Error("a log is not registered", "path", info.Path, "error", err)
 	}
 }
 

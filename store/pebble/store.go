@@ -101,6 +101,8 @@ type Store struct {
 	lock   *pebbledb.Lock
 	seed   maphash.Seed
 
+	register *register
+
 	queue   queue   // from Commit to the committer
 	views   views   // from the publisher to transactions
 	watches watches // told by the publisher
@@ -168,8 +170,7 @@ func (s *Store) Close() error {
 // markClosed makes the next Open look more strictly for damage. It may fail on a
 // full disk, and nothing is lost then.
 func (s *Store) markClosed(version uint64) {
-	err := writeFormat(s.config.FS, s.folder, format{state: formatClosed, version: version})
-	if err != nil {
+	if err := s.register.set(formatClosed, version); err != nil {
 		s.config.Logger.Warn("store is closed but not marked so", "error", err)
 	}
 }
