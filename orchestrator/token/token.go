@@ -5,21 +5,24 @@
 package token
 
 import (
+	"hash/maphash"
+	"strings"
 	"sync"
-	"unicode"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/tiktoken-go/tokenizer/codec"
 )
 
-// A text is counted in segments, so that neither memory nor time grows faster
-// than the text. The tokenizer splits text by a regular expression whose time
-// is quadratic in a run of white space that holds line breaks (3 s for 64 KiB),
-// hence the second bound.
+// The tokenizer splits text into pieces, words mostly, by a regular expression,
+// and then looks each up. The expression takes nearly all the time, and time
+// quadratic in a run of white space, so pieces are found here, by hand (see
+// split.go), and the tokenizer is asked for each piece that was not seen lately.
 const (
-	segmentBytes = 32 << 10 // aim for segments of this many bytes
-	searchBytes  = 4 << 10  // how far before that to look for a seam
-	spaceBytes   = 256      // no run of white space in a segment is longer
+	cachedBytes = 32      // longer pieces are rare and not remembered
+	cachedWords = 1 << 15 // with the words themselves, about 3 MB
+	pieceBytes  = 4 << 10 // no piece is counted whole that is longer
+	spaceBytes  = 256     // nor one of white space
 )
 
 // A Counter counts tokens in the o200k_base encoding. Its zero value is ready;
@@ -28,6 +31,15 @@ const (
 type Counter struct {
 	once  sync.Once
 	codec *codec.Codec // written under once, only read afterwards
+	seed  maphash.Seed // likewise
+	// The words counted latest, each at the place that its hash gives.
+	words [cachedWords]atomic.Pointer[word]
+}
+
+// A word is a piece with its tokens.
+type word struct {
+	text   string
+	tokens int
 }
 
 // New returns a Counter.
@@ -35,86 +47,63 @@ func New() *Counter { return &Counter{} }
 
 // Count returns the number of tokens in text, never more than its bytes, in
 // time linear in them. It is what the tokenizer would return, except where a
-// text runs for 32 KiB without a word's end, or for 256 bytes in white space:
+// text runs for 4 KiB without a word's end, or for 256 bytes in white space:
 // there a token may be counted as two.
 func (c *Counter) Count(text string) int {
-	if text == "" {
-		return 0
-	}
-	c.once.Do(func() { c.codec = codec.NewO200kBase() })
+	c.once.Do(func() {
+		c.codec, c.seed = codec.NewO200kBase(), maphash.MakeSeed()
+	})
 	total := 0
 	for text != "" {
-		n := segment(text)
-		total += c.count(text[:n])
+		n := next(text)
+		total += c.piece(text[:n])
 		text = text[n:]
 	}
 	return total
 }
 
-// count asks the tokenizer. Bytes bound the answer because each token holds at
+// piece counts the tokens of a piece.
+func (c *Counter) piece(text string) int {
+	if len(text) == 1 {
+		return 1
+	}
+	if len(text) > cachedBytes {
+		return c.long(text)
+	}
+	at := &c.words[maphash.String(c.seed, text)%cachedWords]
+	if w := at.Load(); w != nil && w.text == text {
+		return w.tokens
+	}
+	w := &word{text: strings.Clone(text)} // else it would keep all of the document
+	w.tokens = c.ask(w.text)
+	at.Store(w)
+	return w.tokens
+}
+
+// long counts the tokens of a long piece, in parts if need be.
+func (c *Counter) long(text string) int {
+	most := pieceBytes
+	if r, _ := utf8.DecodeRuneInString(text); classOf(r).in(blank) {
+		most = spaceBytes
+	}
+	total := 0
+	for len(text) > most {
+		end := most
+		for end > most-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+			end--
+		}
+		total += c.ask(text[:end])
+		text = text[end:]
+	}
+	return total + c.ask(text)
+}
+
+// ask asks the tokenizer. Bytes bound the answer because each token holds at
 // least one; the tokenizer forgets this for text that is not UTF-8.
-func (c *Counter) count(text string) int {
+func (c *Counter) ask(text string) int {
 	n, err := c.codec.Count(text)
 	if err != nil {
 		return len(text)
 	}
 	return min(n, len(text))
-}
-
-// segment returns how many bytes of text to count next: all, or up to a seam,
-// or as many as the bounds allow.
-func segment(text string) int {
-	limit := spaceLimit(text)
-	if limit == len(text) {
-		return limit
-	}
-	for p := limit; p > limit-searchBytes && p > 0; p-- {
-		if seam(text, p) {
-			return p
-		}
-	}
-	for limit > 1 && !utf8.RuneStart(text[limit]) && limit > segmentBytes-utf8.UTFMax {
-		limit--
-	}
-	return limit
-}
-
-// spaceLimit returns the length of the longest prefix of text, up to
-// segmentBytes, in which no run of white space reaches spaceBytes before its
-// end.
-func spaceLimit(text string) int {
-	end := min(len(text), segmentBytes)
-	run := 0 // bytes of white space that end at p
-	for p := 0; p < end; {
-		r, size := rune(text[p]), 1
-		if r >= utf8.RuneSelf {
-			r, size = utf8.DecodeRuneInString(text[p:])
-		}
-		p += size
-		if !unicode.IsSpace(r) {
-			run = 0
-			continue
-		}
-		if run += size; run >= spaceBytes {
-			return p
-		}
-	}
-	return end
-}
-
-// seam reports whether no token reaches over offset p of text and the tokens
-// on either side do not depend on the other: a letter or digit stands before
-// p, and behind it what can neither continue a word nor begin a contraction.
-func seam(text string, p int) bool {
-	if p >= len(text) {
-		return p == len(text)
-	}
-	if !utf8.RuneStart(text[p]) {
-		return false
-	}
-	before, _ := utf8.DecodeLastRuneInString(text[:p])
-	behind, _ := utf8.DecodeRuneInString(text[p:])
-	return (unicode.IsLetter(before) || unicode.IsNumber(before)) &&
-		!unicode.IsLetter(behind) && !unicode.IsNumber(behind) &&
-		!unicode.IsMark(behind) && behind != '\'' && behind != utf8.RuneError
 }
