@@ -157,13 +157,14 @@ func (r *runner) submit(ctx context.Context, spec mapreduce.JobSpec, in input.Co
 	return nil, err
 }
 
-// counted passes documents on and shows how many there were.
+// counted passes documents on and shows how many there were, and how large.
 func (r *runner) counted(docs iter.Seq2[*mapreduce.Document, error]) iter.Seq2[*mapreduce.Document, error] {
 	return func(yield func(*mapreduce.Document, error) bool) {
-		n := int64(0)
+		documents, bytes := int64(0), int64(0)
 		for d, err := range docs {
-			if n++; n%100 == 0 {
-				r.s.meter.Count("reading", n)
+			if d != nil {
+				documents, bytes = documents+1, bytes+int64(len(d.Content))
+				r.s.meter.Submitting(documents, bytes)
 			}
 			if !yield(d, err) {
 				return

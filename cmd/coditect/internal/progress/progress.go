@@ -28,6 +28,10 @@ type Config struct {
 // linePause is the least time between two lines of a log in the same phase.
 const linePause = 5 * time.Second
 
+// barPause is the least time between two changes of the bar while documents are
+// submitted, which may be many thousands a second.
+const barPause = 100 * time.Millisecond
+
 // A Meter shows the progress of one job. Its methods may be called at the same
 // time.
 type Meter struct {
@@ -66,15 +70,43 @@ func (m *Meter) Note(format string, args ...any) {
 	fmt.Fprintf(m, format+"\n", args...)
 }
 
-// Count shows how many of something there are so far, before their total is
-// known.
-func (m *Meter) Count(what string, n int64) {
-	if !m.config.Terminal || m.config.Quiet {
+// Submitting shows how many documents, and bytes of them, were handed over so
+// far. Their total is not known.
+func (m *Meter) Submitting(documents, bytes int64) {
+	if m.config.Quiet {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.replace(fmt.Sprintf("%-9s %d", what, n))
+	now := m.config.Now()
+	if m.shownAt.IsZero() && !m.config.Terminal {
+		m.shownAt = now // most submissions are done before there is anything to say
+	}
+	pause := linePause
+	if m.config.Terminal {
+		pause = barPause
+	}
+	if now.Sub(m.shownAt) < pause {
+		return
+	}
+	m.shownAt = now
+	text := fmt.Sprintf("submitting: %d documents, %s", documents, sizeOf(bytes))
+	if m.config.Terminal {
+		m.replace(clip(text, m.config.Width()-1))
+		return
+	}
+	fmt.Fprintln(m.config.Out, text)
+}
+
+// sizeOf writes a number of bytes as people read it.
+func sizeOf(bytes int64) string {
+	switch {
+	case bytes < 1e6:
+		return fmt.Sprintf("%.1f kB", float64(bytes)/1e3)
+	case bytes < 1e9:
+		return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
+	}
+	return fmt.Sprintf("%.1f GB", float64(bytes)/1e9)
 }
 
 // Job shows how far a job is.

@@ -25,7 +25,6 @@ func TestLog(t *testing.T) {
 	var out strings.Builder
 	c := &clock{now: time.Unix(1e9, 0)}
 	m := progress.New(progress.Config{Out: &out, Now: func() time.Time { return c.now }})
-	m.Count("reading", 100) // is for terminals
 	m.Job(job(mapreduce.Mapping, 0, 0, 0, 10))
 	c.after(time.Second)
 	m.Job(job(mapreduce.Mapping, 0, 1, 0, 10)) // too soon
@@ -47,6 +46,34 @@ complete: 11 of 11 units, 1 failed, 7 tokens
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)
+	}
+}
+
+// TestSubmitting shows documents as they are handed over: in a log once in a
+// while, and on a terminal as often as eyes can follow.
+func TestSubmitting(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		terminal bool
+		want     string
+	}{
+		{"log", false, "submitting: 9 documents, 12.3 MB\n"},
+		{"terminal", true, "submitting: 1 documents, 0.5 kB\r\x1b[Ksubmitting: 9 documents, 12.3 MB\r\x1b[K"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var out strings.Builder
+			c := &clock{now: time.Unix(1e9, 0)}
+			m := progress.New(progress.Config{Out: &out, Terminal: test.terminal, Now: func() time.Time { return c.now }})
+			m.Submitting(1, 500)
+			c.after(time.Millisecond)
+			m.Submitting(2, 1000) // too soon
+			c.after(5 * time.Second)
+			m.Submitting(9, 12_345_678)
+			m.End()
+			if diff := cmp.Diff(test.want, out.String()); diff != "" {
+				t.Errorf("output (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
