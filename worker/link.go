@@ -18,10 +18,10 @@ const (
 	healthy      = time.Second      // a stream that lasts this long was a good one
 )
 
-// stayConnected keeps one stream after another until the session is drained,
-// life ends, or the first orchestrator reached refuses this worker for good.
-// Each attempt goes to the next address: the one just lost is the least likely
-// to be there.
+// stayConnected keeps one stream after another until the session is drained or
+// has resigned, life ends, or the first orchestrator reached refuses this worker
+// for good. Each attempt goes to the next address: the one just lost is the least
+// likely to be there.
 func (s *session) stayConnected(life context.Context) error {
 	pauses := &backoff.ExponentialBackOff{
 		InitialInterval:     50 * time.Millisecond,
@@ -30,14 +30,18 @@ func (s *session) stayConnected(life context.Context) error {
 		MaxInterval:         2 * time.Second,
 	}
 	first, welcomed := true, false
+	lost := time.Now() // when the last orchestrator was
 	for i := 0; life.Err() == nil && !s.isIdle(); i++ {
 		start := time.Now()
 		met, err := s.serve(life, s.cfg.Connect[i%len(s.cfg.Connect)])
 		welcomed = welcomed || met
+		if met {
+			lost = time.Now()
+		}
 		if !welcomed && refused(err) {
 			return fmt.Errorf("worker: not let in: %w", err)
 		}
-		if s.isIdle() || life.Err() != nil {
+		if s.isIdle() || life.Err() != nil || s.resigned(lost) {
 			break
 		}
 		s.cfg.Logger.Warn("connection to orchestrator ended", "address", i%len(s.cfg.Connect), "error", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -283,6 +284,59 @@ func TestDrainWithoutVerdicts(t *testing.T) {
 }
 
 // A drain without a connection waits for one, and hands everything back.
+// TestDrainAfterServer stops a worker whose orchestrators are gone: once nothing
+// runs any more it waits for one to come back, but not as long as units may run.
+func TestDrainAfterServer(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		runs time.Duration // a unit, after the worker was told to stop
+		want time.Duration // from then on
+	}{
+		{"nothing runs", 0, 5 * time.Second},
+		{"a unit runs", 10 * time.Second, 15 * time.Second},
+		{"a unit runs too long", time.Hour, 25 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var gone atomic.Bool
+				p := newPeer(t)
+				run := func(ctx context.Context, _ *agent.Task, _ agent.Calls) (*agent.Result, error) {
+					select {
+					case <-time.After(time.Minute + test.runs): // a minute before it is told to stop
+						return &agent.Result{Output: []byte("ok")}, nil
+					case <-ctx.Done():
+						return nil, context.Cause(ctx)
+					}
+				}
+				r := launch(t, p, run, worker.Config{DrainTimeout: 20 * time.Second, Connect: []worker.Connect{
+					func(ctx context.Context) (worker.Stream, error) {
+						if gone.Load() {
+							return nil, errBroken
+						}
+						return p.connect(ctx)
+					},
+				}})
+				p.accept(mapreduce.Welcome{Node: "n1", Epoch: 1})
+				r.assign(spec, unitOf("a"))
+				r.take()
+				gone.Store(true)
+				r.pipe.cut()
+				after(time.Minute)
+				synctest.Wait()
+				begin := time.Now()
+				r.stop()
+				err := <-r.result
+				if took := time.Since(begin); took < test.want-time.Second || took > test.want+5*time.Second {
+					t.Errorf("stopped after %v; want about %v", took, test.want)
+				}
+				if err == nil && test.runs < time.Hour {
+					t.Error("Run = nil; want the report that has no verdict")
+				}
+			})
+		})
+	}
+}
+
 func TestDrainReconnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPeer(t)

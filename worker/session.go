@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -49,7 +50,8 @@ type session struct {
 	queue    []*unit         // waiting, in order of arrival
 	taken    int             // slots
 	draining bool
-	finished uint64 // numbers reports
+	rested   time.Time // since when nothing runs while draining; zero if something does
+	finished uint64    // numbers reports
 	out      outbox
 	stats    Stats
 }
@@ -274,12 +276,26 @@ func (s *session) drain() {
 	s.checkIdle()
 }
 
-// checkIdle closes idle once nothing is left to do while draining. mu is held.
+// checkIdle notes when nothing runs any more while draining, and closes idle
+// once nothing is left to do. mu is held.
 func (s *session) checkIdle() {
-	if !s.draining || s.taken > 0 || len(s.units) > 0 || s.isIdle() {
+	if !s.draining || s.taken > 0 {
 		return
 	}
-	close(s.idle)
+	if s.rested.IsZero() {
+		s.rested = time.Now()
+	}
+	if len(s.units) == 0 && !s.isIdle() {
+		close(s.idle)
+	}
+}
+
+// resigned reports whether a session that lost its orchestrator is to end
+// without one: while it drains, nothing runs, and none has come back in time.
+func (s *session) resigned(lost time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.rested.IsZero() && time.Since(s.rested) >= verdictWait && time.Since(lost) >= verdictWait
 }
 
 func (s *session) isIdle() bool {

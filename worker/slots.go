@@ -103,8 +103,9 @@ func (s *session) interrupt(u *unit, why error) {
 	}
 }
 
-// interruptAll interrupts everything that runs.
-func (s *session) interruptAll(why error) {
+// interruptAll interrupts everything that runs, and reports whether anything
+// did, be it a unit that was given up before.
+func (s *session) interruptAll(why error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, u := range s.units {
@@ -112,6 +113,7 @@ func (s *session) interruptAll(why error) {
 			s.interrupt(u, why)
 		}
 	}
+	return s.taken > 0
 }
 
 // expire is called when a unit's time is over, and again after its grace.

@@ -122,7 +122,8 @@ func (w *Worker) Stats() Stats { return w.session.snapshot() }
 
 // Run serves orchestrators until ctx ends, and then drains: it takes nothing
 // more, hands back what has not begun, lets what runs finish within
-// Config.DrainTimeout, hands back the rest, and waits for the verdicts. Running
+// Config.DrainTimeout, hands back the rest, and waits for the verdicts. If there
+// is no orchestrator to give them, it waits 5 s for one once nothing runs. Running
 // units do not see ctx end.
 //
 // It returns nil if nothing was left behind. Other outcomes: the first
@@ -165,8 +166,11 @@ func (s *session) retire(ctx, life context.Context) {
 	}
 	s.drain()
 	if !s.waitIdle(life, s.cfg.DrainTimeout) {
-		s.interruptAll(errDraining)
-		s.waitIdle(life, s.cfg.Grace+verdictWait)
+		limit := verdictWait
+		if s.interruptAll(errDraining) {
+			limit += s.cfg.Grace
+		}
+		s.waitIdle(life, limit)
 	}
 	wait(life, closeWait)
 }
