@@ -2,6 +2,8 @@ package merge
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -16,13 +18,14 @@ const (
 	entityAll      = "a"  // the one entity of a summary
 	entityDocument = "d:" // and the document
 	entityRecord   = "r:" // and document, unit and record
+	entityPlace    = "p:" // and a hash of what is said, and at which places
 	entityKey      = "k:" // and the values of the key as JSON
 )
 
-// MayMeet reports whether records of other documents may belong to the entity of
-// that name.
+// MayMeet reports whether records of other units may belong to the entity of
+// that name, beside other pieces of its document.
 func MayMeet(entity string) bool {
-	return entity == entityAll || strings.HasPrefix(entity, entityKey)
+	return entity == entityAll || strings.HasPrefix(entity, entityKey) || strings.HasPrefix(entity, entityPlace)
 }
 
 // entityOf names the entity that a record belongs to as far as the record alone
@@ -40,7 +43,31 @@ func entityOf(s *schema.Schema, a *Accumulator, r Record) string {
 			return name
 		}
 	}
+	if name, ok := placeName(a); ok && r.Shared {
+		return name
+	}
 	return fmt.Sprintf("%s%s:%d.%d", entityRecord, r.Document, r.Order.Unit, r.Order.Record)
+}
+
+// placeName names a record by what it says and the places it cites, which are
+// those of its document: two neighbours that found the same record name it
+// alike. It fails for a record that cites nothing.
+func placeName(a *Accumulator) (string, bool) {
+	h := sha256.New()
+	cited := false
+	for _, f := range a.Fields {
+		for _, c := range f.Candidates {
+			for _, m := range c.Mentions {
+				if len(m.Citations) == 0 {
+					continue
+				}
+				cited = true
+				place := placeOf(m)
+				fmt.Fprintf(h, "%d:%s%d:%s%d:%s", len(f.Path), f.Path, len(c.Key), c.Key, len(place), place)
+			}
+		}
+	}
+	return entityPlace + hex.EncodeToString(h.Sum(nil)), cited
 }
 
 // keyName returns the name of the entity that the key fields identify. It fails

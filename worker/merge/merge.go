@@ -14,7 +14,6 @@ package merge
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -43,15 +42,20 @@ type Record struct {
 	Order    Order // Item is not used
 	Values   []Value
 	Missing  []Missing
+	// Shared says that the neighbour of a chunk may have found the record too,
+	// because it reads the place as well and does not leave it to this one.
+	Shared bool
 }
 
 // A Value is one value of a field, or one element or all of a list. Several
 // values of a list make one list, in their order.
 type Value struct {
-	Field      string // path
-	Value      any    // normalised, see schema.Property.Normalize
-	Confidence float64
+	Field      string     // path
+	Value      any        // normalised, see schema.Property.Normalize
+	Confidence float64    // as computed for one reading, see package confidence
+	Said       float64    // what the extractor says itself; 0 if nothing
 	Citations  []Citation // none: the value is not verified
+	Found, Of  int64      // passes of the unit that found it here, and all; 0 of 0 stands for 1 of 1
 }
 
 // A Missing is a field that was not found, and why.
@@ -88,14 +92,9 @@ type Absence struct {
 
 // A Candidate is a value and all that speaks for it.
 type Candidate struct {
-	Key       string // equal for values that mean the same
-	Value     any    // as it was seen first
-	Weight    int64  // sum of confidence, in millionths: sums of floats depend on their order
-	Best      int64  // highest confidence, in millionths
-	Count     int64  // how often it was seen
-	First     Order
-	Last      Order
-	Citations []Citation // sorted, each once
+	Key      string // equal for values that mean the same
+	Value    any    // as it was seen first
+	Mentions []Mention
 }
 
 // million turns a confidence of [0,1] into millionths.
@@ -147,12 +146,9 @@ func candidates(p *schema.Property, values []Value, order Order) []Candidate {
 	var all []Candidate
 	for i, v := range values {
 		order.Item = int64(i)
-		c := Candidate{
-			Key: identity(p, v.Value), Value: v.Value, Weight: million(v.Confidence), Best: million(v.Confidence),
-			Count: 1, First: order, Last: order, Citations: unique(v.Citations),
-		}
+		c := Candidate{Key: identity(p, v.Value), Value: v.Value, Mentions: []Mention{mention(v, order)}}
 		if p.Type == schema.Array && strategy == schema.MergeConcat {
-			c.Key = fmt.Sprintf("%d.%d.%d", order.Unit, order.Record, order.Item) // keeps equal elements apart
+			c.Key = placeOf(c.Mentions[0]) + c.Key // keeps equal elements apart
 		}
 		all = append(all, c)
 	}
@@ -193,6 +189,7 @@ func whole(values []Value) Value {
 	for _, v := range values {
 		list = append(list, v.Value)
 		all.Confidence += v.Confidence / float64(len(values))
+		all.Said += v.Said / float64(len(values))
 		all.Citations = append(all.Citations, v.Citations...)
 	}
 	all.Value = list
@@ -220,23 +217,26 @@ func union(all []Candidate) []Candidate {
 	return slices.Clip(out)
 }
 
-// joinCandidates adds up what speaks for equal values. The spelling that was
-// seen first is kept.
+// joinCandidates joins what speaks for equal values, each place once. The
+// spelling that was seen first is kept.
 func joinCandidates(a, b Candidate) Candidate {
-	if c := cmp.Or(b.First.Compare(a.First), compareSpelling(b.Value, a.Value)); c < 0 {
+	if c := cmp.Or(b.first().Compare(a.first()), compareSpelling(b.Value, a.Value)); c < 0 {
 		a, b = b, a
 	}
-	a.Weight += b.Weight
-	a.Count += b.Count
-	a.Best = max(a.Best, b.Best)
-	if b.Last.Compare(a.Last) > 0 {
-		a.Last = b.Last
-	}
-	a.Citations = mergeSorted(a.Citations, b.Citations, compareIDs, func(x, _ Citation) Citation { return x })
+	a.Mentions = mergeSorted(a.Mentions, b.Mentions, compareMentions, joinMentions)
 	return a
 }
 
-func compareIDs(a, b Citation) int { return strings.Compare(string(a), string(b)) }
+// first returns where the value was seen first.
+func (c *Candidate) first() Order {
+	first := c.Mentions[0].First
+	for _, m := range c.Mentions[1:] {
+		if m.First.Compare(first) < 0 {
+			first = m.First
+		}
+	}
+	return first
+}
 
 // compareSpelling orders values that mean the same by how they are written.
 func compareSpelling(a, b any) int { return strings.Compare(spelling(a), spelling(b)) }

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/confidence"
 	"github.com/coditect/mapreduce/worker/merge"
 )
 
@@ -42,8 +43,8 @@ properties:
 x-coditect: {key: []}
 `
 
-func value(field string, v any, confidence float64, citations ...merge.Citation) merge.Value {
-	return merge.Value{Field: field, Value: v, Confidence: confidence, Citations: citations}
+func value(field string, v any, sure float64, citations ...merge.Citation) merge.Value {
+	return merge.Value{Field: field, Value: v, Confidence: sure, Citations: citations}
 }
 
 func record(document string, unit int64, values ...merge.Value) merge.Record {
@@ -109,6 +110,10 @@ func TestStrategies(t *testing.T) {
 		"vote": 0.55 * 1.1 / 2, "first": 0.5, "latest": 0.1, "longest": 0.9, "max": 0.9, "min": 0.9, "sum": 0.9,
 		"best": 0.8, "text": 0.9, "union": 0.85, "concat": 0.9, "list": 0.9 * 0.9 / 1.7,
 	}
+	one := confidence.Agreement(1, 1) // each value was read once
+	for field := range wantConfidence {
+		wantConfidence[field] *= one
+	}
 	if diff := cmp.Diff(wantConfidence, got.Confidence, cmpopts.EquateApprox(0, 1e-6)); diff != "" {
 		t.Errorf("confidence (-want +got):\n%s", diff)
 	}
@@ -120,10 +125,10 @@ func TestStrategies(t *testing.T) {
 	}
 	wantConflict := merge.Conflict{
 		Field: "vote", Key: map[string]any{}, Chosen: "y", Strategy: schema.MergeVote,
-		Rationale: "2 of 3 values, with 1.10 of 2.00 confidence",
+		Rationale: "2 of 3 values, with 1.06 of 1.94 confidence",
 		Candidates: []merge.Choice{
-			{Value: "y", Citations: []merge.Citation{"b1", "c1"}, Confidence: 0.55, Count: 2},
-			{Value: "x", Citations: []merge.Citation{"a1"}, Confidence: 0.9, Count: 1},
+			{Value: "y", Citations: []merge.Citation{"b1", "c1"}, Confidence: 0.55 * one, Count: 2},
+			{Value: "x", Citations: []merge.Citation{"a1"}, Confidence: 0.9 * one, Count: 1},
 		},
 	}
 	if diff := cmp.Diff(wantConflict, got.Conflicts[0], cmpopts.EquateApprox(0, 1e-6)); diff != "" {
@@ -147,7 +152,7 @@ func TestVoteTie(t *testing.T) {
 	if got, want := results[0].Values["n"], json.Number("9"); got != want {
 		t.Errorf("a tie gave %v, want the smaller %v", got, want)
 	}
-	want := "1 of 2 values, with 0.50 of 1.00 confidence; of equal ones the smallest value"
+	want := "1 of 2 values, with 0.48 of 0.97 confidence; of equal ones the smallest value"
 	if got := results[0].Conflicts[0].Rationale; got != want {
 		t.Errorf("rationale %q, want %q", got, want)
 	}
@@ -238,7 +243,7 @@ func TestMissingAndUnverified(t *testing.T) {
 
 // records draws records of a few documents whose values often agree.
 func records(t *rapid.T) []merge.Record {
-	confidence := rapid.Float64Range(0, 1)
+	sure := rapid.Float64Range(0, 1)
 	word := rapid.SampledFrom([]string{"a", "A", "b", "ab c", "AB C", "d"})
 	number := rapid.SampledFrom([]json.Number{"1", "2.5", "-3", "10"})
 	day := rapid.SampledFrom([]string{"2018-01-02", "2017-12-31"})
@@ -258,9 +263,10 @@ func records(t *rapid.T) []merge.Record {
 		r.Values = slices.DeleteFunc(r.Values, func(merge.Value) bool { return rapid.IntRange(0, 4).Draw(t, "skip") == 0 })
 		for j := range r.Values {
 			v := &r.Values[j]
-			v.Confidence = confidence.Draw(t, "confidence")
+			v.Confidence, v.Of = sure.Draw(t, "confidence"), rapid.Int64Range(0, 3).Draw(t, "passes")
+			v.Found = rapid.Int64Range(min(v.Of, 1), v.Of).Draw(t, "found")
 			for k := range rapid.IntRange(0, 2).Draw(t, "citations") {
-				v.Citations = append(v.Citations, merge.Citation(fmt.Sprintf("%s/%d/%d", v.Field, i, k)))
+				v.Citations = append(v.Citations, merge.Citation(fmt.Sprintf("%s/%d/%d", v.Field, i/rapid.SampledFrom([]int{1, 4}).Draw(t, "share"), k)))
 			}
 		}
 		r.Missing = []merge.Missing{{Field: "vote", Reason: fmt.Sprint("reason ", i)}}

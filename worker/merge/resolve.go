@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/confidence"
 )
 
 // A Result is the record of one entity.
@@ -17,8 +19,9 @@ type Result struct {
 	Values     map[string]any // by field path; what has no value is absent
 	Citations  map[string][]Citation
 	Confidence map[string]float64
-	Missing    map[string]string // why a field has no value
-	Unverified map[string]any    // values without a citation, where there is no verified one
+	Said       map[string]float64 // what extractors say themselves of the values, where they do
+	Missing    map[string]string  // why a field has no value
+	Unverified map[string]any     // values without a citation, where there is no verified one
 	Conflicts  []Conflict
 	Dropped    []Dropped
 	Duplicates map[string]int64 // by field: equal values that became one
@@ -55,7 +58,7 @@ type Dropped struct {
 func Resolve(s *schema.Schema, a Accumulator) Result {
 	r := Result{
 		Key: map[string]any{}, Values: map[string]any{}, Citations: map[string][]Citation{},
-		Confidence: map[string]float64{}, Missing: map[string]string{}, Unverified: map[string]any{},
+		Confidence: map[string]float64{}, Said: map[string]float64{}, Missing: map[string]string{}, Unverified: map[string]any{},
 		Duplicates: map[string]int64{},
 	}
 	sources := slices.Clone(a.Sources)
@@ -97,8 +100,8 @@ func (r *Result) field(sf schema.Field, f *Field) {
 		return
 	}
 	for _, c := range f.Candidates {
-		if c.Count > 1 {
-			r.Duplicates[sf.Path] += c.Count - 1
+		if n := c.readings(); n > 1 {
+			r.Duplicates[sf.Path] += n - 1
 		}
 	}
 	verified, unverified := split(f.Candidates)
@@ -112,30 +115,95 @@ func (r *Result) field(sf schema.Field, f *Field) {
 	r.Values[sf.Path] = d.value.display
 	r.Citations[sf.Path] = d.citations
 	r.Confidence[sf.Path] = d.confidence
+	if d.said > 0 {
+		r.Said[sf.Path] = d.said
+	}
 	if len(f.Candidates) == 1 {
 		return
 	}
-	r.drop(sf.Path, f.Candidates, d)
+	r.drop(sf.Path, verified, d)
 	if d.conflict {
 		r.Conflicts = append(r.Conflicts, conflict(sf, verified, unverified, d))
 	}
 }
 
+// An option is a candidate with what its mentions come to.
+type option struct {
+	Key       string
+	Value     any
+	Weight    int64 // sum of confidence over places, in millionths
+	Best      int64 // the highest
+	Count     int64 // places
+	First     Order
+	Last      Order
+	Citations []Citation // sorted, each once
+	said      int64      // sum over places that have it
+	saying    int64      // how many those are
+}
+
 // split separates candidates with citations from those without, which never
-// stand beside them.
-func split(all []Candidate) (verified, unverified []Candidate) {
-	for _, c := range all {
-		if len(c.Citations) > 0 {
-			verified = append(verified, c)
+// stand beside them. Of a candidate that has both the places without citations
+// do not count.
+func split(all []Candidate) (verified, unverified []option) {
+	for i := range all {
+		c := &all[i]
+		cited := slices.ContainsFunc(c.Mentions, func(m Mention) bool { return len(m.Citations) > 0 })
+		o := c.tally(cited)
+		if cited {
+			verified = append(verified, o)
 		} else {
-			unverified = append(unverified, c)
+			unverified = append(unverified, o)
 		}
 	}
 	return verified, unverified
 }
 
+// tally adds up the mentions of a candidate, those with citations or those
+// without.
+func (c *Candidate) tally(cited bool) option {
+	o := option{Key: c.Key, Value: c.Value, First: c.first()}
+	for _, m := range c.Mentions {
+		if (len(m.Citations) > 0) != cited {
+			continue
+		}
+		weight := m.weight()
+		o.Weight += weight
+		o.Best = max(o.Best, weight)
+		o.Count++
+		if o.Count == 1 || m.First.Compare(o.Last) > 0 {
+			o.Last = m.First
+		}
+		o.Citations = append(o.Citations, m.Citations...)
+		if m.Said > 0 {
+			o.said += m.Said
+			o.saying++
+		}
+	}
+	slices.Sort(o.Citations)
+	o.Citations = slices.Compact(o.Citations)
+	return o
+}
+
+// weight is the confidence in one place, with the agreement of its readings.
+func (m *Mention) weight() int64 {
+	var found, of int64
+	for _, r := range m.Readings {
+		found, of = found+r.Found, of+r.Of
+	}
+	return int64(math.Round(float64(m.Confidence) * confidence.Agreement(found, of)))
+}
+
+// readings counts how often a value was read: each unit that read a place.
+func (c *Candidate) readings() int64 {
+	n := 0
+	for _, m := range c.Mentions {
+		n += len(m.Readings)
+	}
+	return int64(n)
+}
+
 // drop lists the citations of values that were not chosen.
-func (r *Result) drop(path string, all []Candidate, d decision) {
+func (r *Result) drop(path string, all []option, d decision) {
 	kept := make(map[Citation]bool, len(d.citations))
 	for _, id := range d.citations {
 		kept[id] = true
@@ -154,12 +222,12 @@ func (r *Result) drop(path string, all []Candidate, d decision) {
 }
 
 // conflict reports a decision between several values.
-func conflict(sf schema.Field, verified, unverified []Candidate, d decision) Conflict {
+func conflict(sf schema.Field, verified, unverified []option, d decision) Conflict {
 	c := Conflict{Field: sf.Path, Chosen: d.value.display, Strategy: sf.Property.Merge(), Rationale: d.rationale}
-	byWeight := func(a, b Candidate) int {
+	byWeight := func(a, b option) int {
 		return cmp.Or(cmp.Compare(b.Weight, a.Weight), strings.Compare(a.Key, b.Key))
 	}
-	for _, group := range [][]Candidate{verified, unverified} {
+	for _, group := range [][]option{verified, unverified} {
 		for _, one := range slices.SortedFunc(slices.Values(group), byWeight) {
 			c.Candidates = append(c.Candidates, Choice{
 				Value: one.Value, Citations: one.Citations, Confidence: one.mean(), Count: one.Count,
@@ -173,7 +241,7 @@ func conflict(sf schema.Field, verified, unverified []Candidate, d decision) Con
 }
 
 // mean returns the mean confidence.
-func (c *Candidate) mean() float64 { return float64(c.Weight) / float64(c.Count) / 1e6 }
+func (c *option) mean() float64 { return meanOf(c.Weight, c.Count) }
 
 // show writes a value for a message, shortened.
 func show(v any) string {

@@ -15,9 +15,10 @@ type decision struct {
 	value      chosen
 	citations  []Citation
 	confidence float64
-	conflict   bool   // the strategy preferred one value to others
-	rationale  string // why, for a conflict
-	lost       string // why the others were not taken
+	said       float64 // mean of what extractors say themselves; 0 if they say nothing
+	conflict   bool    // the strategy preferred one value to others
+	rationale  string  // why, for a conflict
+	lost       string  // why the others were not taken
 }
 
 // chosen is a value and its key.
@@ -30,7 +31,7 @@ type chosen struct {
 // at least one.
 type chooser struct {
 	p   *schema.Property
-	all []Candidate
+	all []option
 }
 
 // choose runs the strategy.
@@ -49,22 +50,22 @@ func (c chooser) choose() decision {
 
 // rankings tell for each strategy that picks one value how candidates are
 // ordered, the best first, and what to say about it.
-func (c chooser) ranking(strategy schema.Merge) (order func(a, b *Candidate) int, rationale, lost string) {
+func (c chooser) ranking(strategy schema.Merge) (order func(a, b *option) int, rationale, lost string) {
 	switch strategy {
 	case schema.MergeFirst:
-		return func(a, b *Candidate) int { return a.First.Compare(b.First) }, "first in the input", "another was seen first"
+		return func(a, b *option) int { return a.First.Compare(b.First) }, "first in the input", "another was seen first"
 	case schema.MergeLatest:
-		return func(a, b *Candidate) int { return b.Last.Compare(a.Last) }, "last in the input", "another was seen later"
+		return func(a, b *option) int { return b.Last.Compare(a.Last) }, "last in the input", "another was seen later"
 	case schema.MergeLongest:
-		return func(a, b *Candidate) int { return cmp.Compare(length(b.Value), length(a.Value)) }, "the longest", "another is longer"
+		return func(a, b *option) int { return cmp.Compare(length(b.Value), length(a.Value)) }, "the longest", "another is longer"
 	case schema.MergeMax:
-		return func(a, b *Candidate) int { return c.p.Compare(b.Value, a.Value) }, "the largest", "another is larger"
+		return func(a, b *option) int { return c.p.Compare(b.Value, a.Value) }, "the largest", "another is larger"
 	case schema.MergeMin:
-		return func(a, b *Candidate) int { return c.p.Compare(a.Value, b.Value) }, "the smallest", "another is smaller"
+		return func(a, b *option) int { return c.p.Compare(a.Value, b.Value) }, "the smallest", "another is smaller"
 	case schema.MergeConfidence:
-		return func(a, b *Candidate) int { return cmp.Compare(b.Best, a.Best) }, "the highest confidence", "another has a higher confidence"
+		return func(a, b *option) int { return cmp.Compare(b.Best, a.Best) }, "the highest confidence", "another has a higher confidence"
 	default:
-		return func(a, b *Candidate) int { return cmp.Compare(b.Weight, a.Weight) }, "", "it lost the vote"
+		return func(a, b *option) int { return cmp.Compare(b.Weight, a.Weight) }, "", "it lost the vote"
 	}
 }
 
@@ -86,7 +87,7 @@ func (c chooser) pick(strategy schema.Merge) decision {
 		}
 	}
 	d := decision{
-		value: chosen{best.Key, best.Value}, citations: best.Citations, confidence: best.mean(),
+		value: chosen{best.Key, best.Value}, citations: best.Citations, confidence: best.mean(), said: meanOf(best.said, best.saying),
 		conflict: len(c.all) > 1, rationale: rationale, lost: lost,
 	}
 	switch {
@@ -104,7 +105,7 @@ func (c chooser) pick(strategy schema.Merge) decision {
 
 // vote fills in how the vote went. The confidence in a value is lowered by the
 // share of those that speak against it.
-func (d *decision) vote(all []Candidate, best *Candidate) {
+func (d *decision) vote(all []option, best *option) {
 	var weight, count int64
 	for i := range all {
 		weight += all[i].Weight
@@ -150,7 +151,7 @@ func (c chooser) combine(separator string) decision {
 	d := c.together()
 	list := make([]any, 0, len(c.all))
 	var texts []string
-	for _, one := range slices.SortedFunc(slices.Values(c.all), func(a, b Candidate) int {
+	for _, one := range slices.SortedFunc(slices.Values(c.all), func(a, b option) int {
 		return cmp.Or(a.First.Compare(b.First), strings.Compare(a.Key, b.Key))
 	}) {
 		list = append(list, one.Value)
@@ -167,13 +168,15 @@ func (c chooser) combine(separator string) decision {
 // together carries the citations of all candidates, in the order of the input.
 func (c chooser) together() decision {
 	var d decision
-	var weight, count int64
+	var weight, count, said, saying int64
 	seen := map[Citation]bool{}
-	for _, one := range slices.SortedFunc(slices.Values(c.all), func(a, b Candidate) int {
+	for _, one := range slices.SortedFunc(slices.Values(c.all), func(a, b option) int {
 		return cmp.Or(a.First.Compare(b.First), strings.Compare(a.Key, b.Key))
 	}) {
 		weight += one.Weight
 		count += one.Count
+		said += one.said
+		saying += one.saying
 		for _, id := range one.Citations {
 			if !seen[id] {
 				seen[id] = true
@@ -181,6 +184,14 @@ func (c chooser) together() decision {
 			}
 		}
 	}
-	d.confidence = float64(weight) / float64(count) / 1e6
+	d.confidence, d.said = meanOf(weight, count), meanOf(said, saying)
 	return d
+}
+
+// meanOf divides a sum of millionths; of nothing the mean is 0.
+func meanOf(sum, n int64) float64 {
+	if n == 0 {
+		return 0
+	}
+	return float64(sum) / float64(n) / 1e6
 }

@@ -3,15 +3,22 @@
 // what it merged; of the rest it holds at most the names, for the records
 // themselves stand in the outputs of the map units.
 //
-// It is pure and imports nothing of the project but worker/merge, worker/refs
-// and the stored messages.
+// Whoever reduces, what it says goes through Decide, and what it made through
+// CheckReduce: no citation is gained, none changed, and each that is lost is
+// listed with a reason.
+//
+// It is pure and imports nothing of the project but api/schema, the stored
+// messages and pure packages of the worker.
 package output
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -26,7 +33,26 @@ type Output struct {
 	Entries   []Entry
 	Citations map[merge.Citation]Citation
 	Open      []Open
-	Reason    string // why there are no records
+	Dropped   []Dropped // by reduces, this one and those below it
+	Removed   []Removed // the same
+	Reason    string    // why there are no records
+}
+
+// A Dropped is a citation that a reducer did not pass on.
+type Dropped struct {
+	Citation merge.Citation
+	Field    string // path
+	Reason   string
+	Unit     string // the reduce
+}
+
+// A Removed is a part of a reducer's answer that was not taken: a reference that
+// it made up or took from elsewhere, or a value that does not fit.
+type Removed struct {
+	Name   string // as the reducer wrote it
+	Field  string // path
+	Reason string
+	Unit   string // the reduce
 }
 
 // An Entry is what is known of one entity.
@@ -76,6 +102,15 @@ func (o *Output) Cite(c Citation) merge.Citation {
 	return c.Key()
 }
 
+// HashDocument identifies a document by its name and the SHA-256 of its text, so
+// that equal texts under two names are cited apart.
+func HashDocument(name string, text []byte) refs.DocumentHash {
+	h := sha256.New()
+	fmt.Fprintf(h, "%d:%s", len(name), name)
+	h.Write(text)
+	return refs.DocumentHash(h.Sum(nil))
+}
+
 // Encode returns the output's stored form, the same for equal outputs.
 func (o *Output) Encode() ([]byte, error) {
 	e := &encoder{output: o, at: make(map[merge.Citation]uint32), m: &storagev1.Output{Reason: o.Reason}}
@@ -88,6 +123,15 @@ func (o *Output) Encode() ([]byte, error) {
 	for _, op := range o.Open {
 		e.m.Open = append(e.m.Open, &storagev1.Open{Entity: op.Entity, Unit: op.Unit, Record: op.Record})
 	}
+	for _, d := range o.Dropped {
+		if _, ok := o.Citations[d.Citation]; !ok {
+			return nil, errUncited
+		}
+		e.m.Dropped = append(e.m.Dropped, &storagev1.Dropped{Citation: e.at[d.Citation], Field: d.Field, Reason: d.Reason, Unit: d.Unit})
+	}
+	for _, r := range o.Removed {
+		e.m.Removed = append(e.m.Removed, &storagev1.Removed{Name: r.Name, Field: r.Field, Reason: r.Reason, Unit: r.Unit})
+	}
 	return proto.MarshalOptions{Deterministic: true}.Marshal(e.m)
 }
 
@@ -97,30 +141,48 @@ type encoder struct {
 	m      *storagev1.Output
 }
 
-// citations stores the citations that entries refer to, by id.
+// citations stores the citations that entries refer to, and those that were
+// dropped, by id.
 func (e *encoder) citations() {
-	used := make(map[merge.Citation]bool)
-	for _, entry := range e.output.Entries {
-		for _, f := range entry.Fields {
-			for _, c := range f.Candidates {
-				for _, id := range c.Citations {
-					used[id] = true
-				}
-			}
-		}
-	}
-	ids := make([]merge.Citation, 0, len(used))
-	for id := range used {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
+	for _, id := range slices.Sorted(maps.Keys(e.output.used())) {
 		c := e.output.Citations[id]
 		e.at[id] = uint32(len(e.m.Citations))
 		e.m.Citations = append(e.m.Citations, &storagev1.Citation{
 			Id: c.ID[:], Document: c.Document, Unit: c.Unit, Start: c.Start, End: c.End,
 			ByteStart: c.ByteStart, ByteEnd: c.ByteEnd, Quote: c.Quote, Grade: c.Grade,
 		})
+	}
+}
+
+// used returns the citations that the output refers to.
+func (o *Output) used() map[merge.Citation]bool {
+	used := make(map[merge.Citation]bool)
+	for i := range o.Entries {
+		for _, m := range mentionsOf(&o.Entries[i]) {
+			for _, id := range m.Citations {
+				used[id] = true
+			}
+		}
+	}
+	for _, d := range o.Dropped {
+		used[d.Citation] = true
+	}
+	return used
+}
+
+// mentionsOf visits the mentions of an entry with their fields.
+func mentionsOf(e *Entry) iter.Seq2[string, *merge.Mention] {
+	return func(yield func(string, *merge.Mention) bool) {
+		for i := range e.Fields {
+			f := &e.Fields[i]
+			for j := range f.Candidates {
+				for k := range f.Candidates[j].Mentions {
+					if !yield(f.Path, &f.Candidates[j].Mentions[k]) {
+						return
+					}
+				}
+			}
+		}
 	}
 }
 
@@ -157,18 +219,27 @@ func (e *encoder) candidate(c *merge.Candidate) (*storagev1.Candidate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("output: value: %w", err)
 	}
-	m := &storagev1.Candidate{
-		Key: c.Key, Value: value, Weight: c.Weight, Best: c.Best, Count: c.Count,
-		First: position(c.First), Last: position(c.Last),
-	}
-	for _, id := range c.Citations {
-		if _, ok := e.output.Citations[id]; !ok {
-			return nil, errUncited
+	m := &storagev1.Candidate{Key: c.Key, Value: value}
+	for _, mention := range c.Mentions {
+		stored := &storagev1.Mention{Confidence: mention.Confidence, Said: mention.Said, First: position(mention.First)}
+		for _, id := range mention.Citations {
+			if _, ok := e.output.Citations[id]; !ok {
+				return nil, errUncited
+			}
+			stored.Citations = append(stored.Citations, e.at[id])
 		}
-		m.Citations = append(m.Citations, e.at[id])
+		if len(mention.Readings) != 1 || mention.Readings[0] != single(mention.First) {
+			for _, r := range mention.Readings {
+				stored.Readings = append(stored.Readings, &storagev1.Reading{Unit: r.Unit, Found: r.Found, Of: r.Of})
+			}
+		}
+		m.Mentions = append(m.Mentions, stored)
 	}
 	return m, nil
 }
+
+// single is the reading that needs not be stored.
+func single(first merge.Order) merge.Reading { return merge.Reading{Unit: first.Unit, Found: 1, Of: 1} }
 
 func position(o merge.Order) *storagev1.Position {
 	return &storagev1.Position{Unit: o.Unit, Record: o.Record, Item: o.Item}
@@ -202,6 +273,9 @@ func Decode(data []byte) (*Output, error) {
 		}
 		o.Entries = append(o.Entries, entry)
 	}
+	if err := o.decodeReports(m, keys); err != nil {
+		return nil, err
+	}
 	for _, op := range m.Open {
 		o.Open = append(o.Open, Open{Entity: op.Entity, Member: Member{Unit: op.Unit, Record: op.Record}})
 	}
@@ -234,19 +308,46 @@ func decodeEntry(m *storagev1.Entry, keys []merge.Citation) (Entry, error) {
 }
 
 func decodeCandidate(m *storagev1.Candidate, keys []merge.Citation) (merge.Candidate, error) {
-	c := merge.Candidate{
-		Key: m.Key, Weight: m.Weight, Best: m.Best, Count: m.Count, First: order(m.First), Last: order(m.Last),
-	}
+	c := merge.Candidate{Key: m.Key}
 	d := json.NewDecoder(bytes.NewReader(m.Value))
 	d.UseNumber()
 	if err := d.Decode(&c.Value); err != nil {
 		return c, fmt.Errorf("output: value: %w", err)
 	}
-	for _, i := range m.Citations {
-		if int(i) >= len(keys) {
-			return c, errUncited
+	if len(m.Mentions) == 0 {
+		return c, errUnsaid
+	}
+	for _, stored := range m.Mentions {
+		mention := merge.Mention{Confidence: stored.Confidence, Said: stored.Said, First: order(stored.First)}
+		for _, i := range stored.Citations {
+			if int(i) >= len(keys) {
+				return c, errUncited
+			}
+			mention.Citations = append(mention.Citations, keys[i])
 		}
-		c.Citations = append(c.Citations, keys[i])
+		for _, r := range stored.Readings {
+			mention.Readings = append(mention.Readings, merge.Reading{Unit: r.Unit, Found: r.Found, Of: r.Of})
+		}
+		if len(mention.Readings) == 0 {
+			mention.Readings = []merge.Reading{single(mention.First)}
+		}
+		c.Mentions = append(c.Mentions, mention)
 	}
 	return c, nil
+}
+
+var errUnsaid = errors.New("output: a value that nobody said")
+
+// decodeReports reads what reduces dropped and removed.
+func (o *Output) decodeReports(m *storagev1.Output, keys []merge.Citation) error {
+	for _, d := range m.Dropped {
+		if int(d.Citation) >= len(keys) {
+			return errUncited
+		}
+		o.Dropped = append(o.Dropped, Dropped{Citation: keys[d.Citation], Field: d.Field, Reason: d.Reason, Unit: d.Unit})
+	}
+	for _, r := range m.Removed {
+		o.Removed = append(o.Removed, Removed{Name: r.Name, Field: r.Field, Reason: r.Reason, Unit: r.Unit})
+	}
+	return nil
 }

@@ -1,7 +1,7 @@
 package output
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 
 	"github.com/coditect/mapreduce/api/schema"
@@ -18,7 +18,11 @@ import (
 func Reduce(s *schema.Schema, inputs, referred []*Output, last bool) *Output {
 	r := &reducer{schema: s, last: last, out: &Output{Citations: make(map[merge.Citation]Citation)}}
 	for _, in := range slices.Concat(inputs, referred) {
-		maps.Copy(r.out.Citations, in.Citations)
+		for id, c := range in.Citations {
+			if had, ok := r.out.Citations[id]; !ok || c.better(&had) {
+				r.out.Citations[id] = c
+			}
+		}
 		r.entries = append(r.entries, in.Entries...)
 	}
 	have := make(map[Member]bool, len(r.entries))
@@ -28,6 +32,8 @@ func Reduce(s *schema.Schema, inputs, referred []*Output, last bool) *Output {
 		}
 	}
 	for _, in := range inputs {
+		r.out.Dropped = append(r.out.Dropped, in.Dropped...)
+		r.out.Removed = append(r.out.Removed, in.Removed...)
 		for _, op := range in.Open {
 			if !have[op.Member] {
 				r.out.Open = append(r.out.Open, op)
@@ -39,6 +45,16 @@ func Reduce(s *schema.Schema, inputs, referred []*Output, last bool) *Output {
 	slices.SortFunc(r.out.Open, func(a, b Open) int { return a.Compare(b.Member) })
 	r.prune()
 	return r.out
+}
+
+// better reports whether c is to be kept of two findings of the same place: the
+// better grade, then that of the earlier chunk.
+func (c *Citation) better(than *Citation) bool {
+	return cmp.Or(
+		cmp.Compare(rank(c.Grade), rank(than.Grade)),
+		cmp.Compare(len(than.Unit), len(c.Unit)), // chunk 2 before chunk 10
+		cmp.Compare(than.Unit, c.Unit),
+	) > 0
 }
 
 type reducer struct {
@@ -107,17 +123,11 @@ func (r *reducer) keep() {
 	}
 }
 
-// prune drops the citations of records that pass on elsewhere.
+// prune leaves out the citations of records that pass on elsewhere.
 func (r *reducer) prune() {
 	used := make(map[merge.Citation]Citation)
-	for _, e := range r.out.Entries {
-		for _, f := range e.Fields {
-			for _, c := range f.Candidates {
-				for _, id := range c.Citations {
-					used[id] = r.out.Citations[id]
-				}
-			}
-		}
+	for id := range r.out.used() {
+		used[id] = r.out.Citations[id]
 	}
 	r.out.Citations = used
 }

@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"iter"
 	"slices"
+	"strings"
 )
 
 // An ID is the identity of a citation: the SHA-256 of what it cites. Equal
@@ -169,3 +170,17 @@ func All(ids iter.Seq[ID]) []Named {
 	}
 	return named
 }
+
+// Parse returns the id that a name spells in full.
+func Parse(name string) (ID, bool) {
+	var id ID
+	digits, ok := strings.CutPrefix(Canonical(name), Mark)
+	if !ok || len(digits) != hex.EncodedLen(len(id)) {
+		return id, false
+	}
+	_, err := hex.Decode(id[:], []byte(digits))
+	return id, err == nil
+}
+
+// Full returns the name that spells the id in full.
+func (id ID) Full() string { return Mark + id.String() }

@@ -4,7 +4,7 @@
 //
 // It wires pure packages together and holds no logic of its own: worker/document
 // reads, worker/rules finds, worker/ground checks each quote against the text,
-// worker/output and worker/merge reduce.
+// worker/confidence says how sure that is, worker/output and worker/merge reduce.
 package extract
 
 import (
@@ -17,6 +17,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/confidence"
 	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/merge"
@@ -136,13 +137,14 @@ func (m *mapper) record(s *schema.Schema, n int64, r rules.Record) {
 		Order:    merge.Order{Unit: m.task.Index, Record: n},
 	}
 	for _, f := range r.Found {
-		v := merge.Value{Field: f.Field, Value: f.Value, Confidence: f.Confidence}
+		v := merge.Value{Field: f.Field, Value: f.Value, Said: f.Confidence}
 		if span, ok := m.aligner.Find(f.Quote, f.Start); ok {
 			v.Citations = []merge.Citation{m.cite(span)}
+			v.Confidence = m.sure(s.Field(f.Field), f.Value, span)
 		}
 		rec.Values = append(rec.Values, v)
 		m.size += len(f.Field) + len(f.Quote) + len(fmt.Sprint(f.Value)) + 16
-		m.confidence += f.Confidence
+		m.confidence += v.Confidence * confidence.Agreement(1, 1)
 		m.values++
 	}
 	for _, missing := range r.Missing {
@@ -158,6 +160,14 @@ func (m *mapper) record(s *schema.Schema, n int64, r rules.Record) {
 	m.out.Entries = append(m.out.Entries, entry)
 }
 
+// sure computes the confidence in a value that was read at a place.
+func (m *mapper) sure(p *schema.Property, value any, span ground.Span) float64 {
+	return confidence.Of(confidence.Evidence{
+		Property: p, Value: value, Quote: m.text[span.ByteStart:span.ByteEnd], Grade: span.Grade,
+		Before: confidence.Before(m.text, span.ByteStart),
+	})
+}
+
 // cite makes the citation of a place in the text. Its quote is what stands
 // there, whatever was looked for.
 func (m *mapper) cite(span ground.Span) merge.Citation {
@@ -165,20 +175,11 @@ func (m *mapper) cite(span ground.Span) merge.Citation {
 	quote := m.text[span.ByteStart:span.ByteEnd]
 	at := span.Shift(int(t.CharOffset), int(t.ByteOffset))
 	return m.out.Cite(output.Citation{
-		ID:       refs.New(documentHash(t), at.ByteStart, at.ByteEnd, quote),
+		ID:       refs.New(output.HashDocument(string(t.Document), t.SHA256), at.ByteStart, at.ByteEnd, quote),
 		Document: string(t.Document), Unit: string(m.task.Unit),
 		Start: int64(at.Start), End: int64(at.End), ByteStart: int64(at.ByteStart), ByteEnd: int64(at.ByteEnd),
 		Quote: quote, Grade: string(at.Grade),
 	})
-}
-
-// documentHash identifies a document by its name and its text, so that equal
-// texts under two names are cited apart.
-func documentHash(t *mapreduce.Text) refs.DocumentHash {
-	h := sha256.New()
-	fmt.Fprintf(h, "%d:%s", len(t.Document), t.Document)
-	h.Write(t.SHA256)
-	return refs.DocumentHash(h.Sum(nil))
 }
 
 func (m *mapper) result() (*agent.Result, error) {

@@ -32,8 +32,13 @@ type Output struct {
 	Citations []*Citation `protobuf:"bytes,2,rep,name=citations,proto3" json:"citations,omitempty"` // by id
 	// Open are records that may yet be merged, but were not: they stand in the
 	// outputs of their map units. Only of reduces.
-	Open          []*Open `protobuf:"bytes,3,rep,name=open,proto3" json:"open,omitempty"`
-	Reason        string  `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"` // why there are no records
+	Open   []*Open `protobuf:"bytes,3,rep,name=open,proto3" json:"open,omitempty"`
+	Reason string  `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"` // why there are no records
+	// Dropped are citations that this reduce, or one below it, did not pass on.
+	Dropped []*Dropped `protobuf:"bytes,5,rep,name=dropped,proto3" json:"dropped,omitempty"`
+	// Removed are references that a reducer made up, and what else it said that
+	// could not be taken.
+	Removed       []*Removed `protobuf:"bytes,6,rep,name=removed,proto3" json:"removed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -96,6 +101,158 @@ func (x *Output) GetReason() string {
 	return ""
 }
 
+func (x *Output) GetDropped() []*Dropped {
+	if x != nil {
+		return x.Dropped
+	}
+	return nil
+}
+
+func (x *Output) GetRemoved() []*Removed {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+// Dropped is a citation that a reducer did not pass on.
+type Dropped struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Citation      uint32                 `protobuf:"varint,1,opt,name=citation,proto3" json:"citation,omitempty"` // index in Output.citations
+	Field         string                 `protobuf:"bytes,2,opt,name=field,proto3" json:"field,omitempty"`        // path
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Unit          string                 `protobuf:"bytes,4,opt,name=unit,proto3" json:"unit,omitempty"` // the reduce
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Dropped) Reset() {
+	*x = Dropped{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Dropped) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Dropped) ProtoMessage() {}
+
+func (x *Dropped) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Dropped.ProtoReflect.Descriptor instead.
+func (*Dropped) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Dropped) GetCitation() uint32 {
+	if x != nil {
+		return x.Citation
+	}
+	return 0
+}
+
+func (x *Dropped) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *Dropped) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Dropped) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
+// Removed is a part of a reducer's answer that was not taken.
+type Removed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`   // as the reducer wrote it
+	Field         string                 `protobuf:"bytes,2,opt,name=field,proto3" json:"field,omitempty"` // path
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Unit          string                 `protobuf:"bytes,4,opt,name=unit,proto3" json:"unit,omitempty"` // the reduce
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Removed) Reset() {
+	*x = Removed{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Removed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Removed) ProtoMessage() {}
+
+func (x *Removed) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Removed.ProtoReflect.Descriptor instead.
+func (*Removed) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Removed) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Removed) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *Removed) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Removed) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
 // Entry is what is known of one entity.
 type Entry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -110,7 +267,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -122,7 +279,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -135,7 +292,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{1}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Entry) GetMembers() []*Member {
@@ -184,7 +341,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -196,7 +353,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -209,7 +366,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{2}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Member) GetUnit() int64 {
@@ -238,7 +395,7 @@ type SourceOf struct {
 
 func (x *SourceOf) Reset() {
 	*x = SourceOf{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -250,7 +407,7 @@ func (x *SourceOf) String() string {
 func (*SourceOf) ProtoMessage() {}
 
 func (x *SourceOf) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -263,7 +420,7 @@ func (x *SourceOf) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceOf.ProtoReflect.Descriptor instead.
 func (*SourceOf) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{3}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SourceOf) GetDocument() string {
@@ -300,7 +457,7 @@ type Field struct {
 
 func (x *Field) Reset() {
 	*x = Field{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -312,7 +469,7 @@ func (x *Field) String() string {
 func (*Field) ProtoMessage() {}
 
 func (x *Field) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -325,7 +482,7 @@ func (x *Field) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Field.ProtoReflect.Descriptor instead.
 func (*Field) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{4}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Field) GetPath() string {
@@ -368,7 +525,7 @@ type Position struct {
 
 func (x *Position) Reset() {
 	*x = Position{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -380,7 +537,7 @@ func (x *Position) String() string {
 func (*Position) ProtoMessage() {}
 
 func (x *Position) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -393,7 +550,7 @@ func (x *Position) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Position.ProtoReflect.Descriptor instead.
 func (*Position) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{5}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Position) GetUnit() int64 {
@@ -422,19 +579,14 @@ type Candidate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Value         []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"` // JSON
-	Weight        int64                  `protobuf:"varint,3,opt,name=weight,proto3" json:"weight,omitempty"`
-	Best          int64                  `protobuf:"varint,4,opt,name=best,proto3" json:"best,omitempty"`
-	Count         int64                  `protobuf:"varint,5,opt,name=count,proto3" json:"count,omitempty"`
-	First         *Position              `protobuf:"bytes,6,opt,name=first,proto3" json:"first,omitempty"`
-	Last          *Position              `protobuf:"bytes,7,opt,name=last,proto3" json:"last,omitempty"`
-	Citations     []uint32               `protobuf:"varint,8,rep,packed,name=citations,proto3" json:"citations,omitempty"` // indexes in Output.citations
+	Mentions      []*Mention             `protobuf:"bytes,3,rep,name=mentions,proto3" json:"mentions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Candidate) Reset() {
 	*x = Candidate{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -446,7 +598,7 @@ func (x *Candidate) String() string {
 func (*Candidate) ProtoMessage() {}
 
 func (x *Candidate) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -459,7 +611,7 @@ func (x *Candidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidate.ProtoReflect.Descriptor instead.
 func (*Candidate) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{6}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Candidate) GetKey() string {
@@ -476,46 +628,151 @@ func (x *Candidate) GetValue() []byte {
 	return nil
 }
 
-func (x *Candidate) GetWeight() int64 {
+func (x *Candidate) GetMentions() []*Mention {
 	if x != nil {
-		return x.Weight
+		return x.Mentions
+	}
+	return nil
+}
+
+// Mention is one place at which a value stands.
+type Mention struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Citations  []uint32               `protobuf:"varint,1,rep,packed,name=citations,proto3" json:"citations,omitempty"` // indexes in Output.citations
+	Confidence int64                  `protobuf:"varint,2,opt,name=confidence,proto3" json:"confidence,omitempty"`      // millionths
+	Said       int64                  `protobuf:"varint,3,opt,name=said,proto3" json:"said,omitempty"`                  // millionths: what the extractor said itself
+	First      *Position              `protobuf:"bytes,4,opt,name=first,proto3" json:"first,omitempty"`
+	// Readings are by unit. None stand for one, by the unit of first, in a single
+	// pass.
+	Readings      []*Reading `protobuf:"bytes,5,rep,name=readings,proto3" json:"readings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Mention) Reset() {
+	*x = Mention{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Mention) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Mention) ProtoMessage() {}
+
+func (x *Mention) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Mention.ProtoReflect.Descriptor instead.
+func (*Mention) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Mention) GetCitations() []uint32 {
+	if x != nil {
+		return x.Citations
+	}
+	return nil
+}
+
+func (x *Mention) GetConfidence() int64 {
+	if x != nil {
+		return x.Confidence
 	}
 	return 0
 }
 
-func (x *Candidate) GetBest() int64 {
+func (x *Mention) GetSaid() int64 {
 	if x != nil {
-		return x.Best
+		return x.Said
 	}
 	return 0
 }
 
-func (x *Candidate) GetCount() int64 {
-	if x != nil {
-		return x.Count
-	}
-	return 0
-}
-
-func (x *Candidate) GetFirst() *Position {
+func (x *Mention) GetFirst() *Position {
 	if x != nil {
 		return x.First
 	}
 	return nil
 }
 
-func (x *Candidate) GetLast() *Position {
+func (x *Mention) GetReadings() []*Reading {
 	if x != nil {
-		return x.Last
+		return x.Readings
 	}
 	return nil
 }
 
-func (x *Candidate) GetCitations() []uint32 {
+// Reading is what a unit made of a place.
+type Reading struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Unit          int64                  `protobuf:"varint,1,opt,name=unit,proto3" json:"unit,omitempty"`   // index
+	Found         int64                  `protobuf:"varint,2,opt,name=found,proto3" json:"found,omitempty"` // passes
+	Of            int64                  `protobuf:"varint,3,opt,name=of,proto3" json:"of,omitempty"`       // passes
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reading) Reset() {
+	*x = Reading{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reading) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reading) ProtoMessage() {}
+
+func (x *Reading) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[10]
 	if x != nil {
-		return x.Citations
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
 	}
-	return nil
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reading.ProtoReflect.Descriptor instead.
+func (*Reading) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Reading) GetUnit() int64 {
+	if x != nil {
+		return x.Unit
+	}
+	return 0
+}
+
+func (x *Reading) GetFound() int64 {
+	if x != nil {
+		return x.Found
+	}
+	return 0
+}
+
+func (x *Reading) GetOf() int64 {
+	if x != nil {
+		return x.Of
+	}
+	return 0
 }
 
 // Citation is where a value rests.
@@ -536,7 +793,7 @@ type Citation struct {
 
 func (x *Citation) Reset() {
 	*x = Citation{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -548,7 +805,7 @@ func (x *Citation) String() string {
 func (*Citation) ProtoMessage() {}
 
 func (x *Citation) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -561,7 +818,7 @@ func (x *Citation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Citation.ProtoReflect.Descriptor instead.
 func (*Citation) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{7}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Citation) GetId() []byte {
@@ -639,7 +896,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -651,7 +908,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -664,7 +921,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{8}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Open) GetEntity() string {
@@ -692,12 +949,24 @@ var File_coditect_mapreduce_storage_v1_output_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\n" +
-	"*coditect/mapreduce/storage/v1/output.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xe0\x01\n" +
+	"*coditect/mapreduce/storage/v1/output.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xe4\x02\n" +
 	"\x06Output\x12>\n" +
 	"\aentries\x18\x01 \x03(\v2$.coditect.mapreduce.storage.v1.EntryR\aentries\x12E\n" +
 	"\tcitations\x18\x02 \x03(\v2'.coditect.mapreduce.storage.v1.CitationR\tcitations\x127\n" +
 	"\x04open\x18\x03 \x03(\v2#.coditect.mapreduce.storage.v1.OpenR\x04open\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xf9\x01\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12@\n" +
+	"\adropped\x18\x05 \x03(\v2&.coditect.mapreduce.storage.v1.DroppedR\adropped\x12@\n" +
+	"\aremoved\x18\x06 \x03(\v2&.coditect.mapreduce.storage.v1.RemovedR\aremoved\"g\n" +
+	"\aDropped\x12\x1a\n" +
+	"\bcitation\x18\x01 \x01(\rR\bcitation\x12\x14\n" +
+	"\x05field\x18\x02 \x01(\tR\x05field\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x12\n" +
+	"\x04unit\x18\x04 \x01(\tR\x04unit\"_\n" +
+	"\aRemoved\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05field\x18\x02 \x01(\tR\x05field\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x12\n" +
+	"\x04unit\x18\x04 \x01(\tR\x04unit\"\xf9\x01\n" +
 	"\x05Entry\x12?\n" +
 	"\amembers\x18\x01 \x03(\v2%.coditect.mapreduce.storage.v1.MemberR\amembers\x12\x16\n" +
 	"\x06entity\x18\x02 \x01(\tR\x06entity\x12A\n" +
@@ -722,16 +991,23 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\bPosition\x12\x12\n" +
 	"\x04unit\x18\x01 \x01(\x03R\x04unit\x12\x16\n" +
 	"\x06record\x18\x02 \x01(\x03R\x06record\x12\x12\n" +
-	"\x04item\x18\x03 \x01(\x03R\x04item\"\x8f\x02\n" +
+	"\x04item\x18\x03 \x01(\x03R\x04item\"w\n" +
 	"\tCandidate\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value\x12\x16\n" +
-	"\x06weight\x18\x03 \x01(\x03R\x06weight\x12\x12\n" +
-	"\x04best\x18\x04 \x01(\x03R\x04best\x12\x14\n" +
-	"\x05count\x18\x05 \x01(\x03R\x05count\x12=\n" +
-	"\x05first\x18\x06 \x01(\v2'.coditect.mapreduce.storage.v1.PositionR\x05first\x12;\n" +
-	"\x04last\x18\a \x01(\v2'.coditect.mapreduce.storage.v1.PositionR\x04last\x12\x1c\n" +
-	"\tcitations\x18\b \x03(\rR\tcitations\"\xd8\x01\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\x12B\n" +
+	"\bmentions\x18\x03 \x03(\v2&.coditect.mapreduce.storage.v1.MentionR\bmentions\"\xde\x01\n" +
+	"\aMention\x12\x1c\n" +
+	"\tcitations\x18\x01 \x03(\rR\tcitations\x12\x1e\n" +
+	"\n" +
+	"confidence\x18\x02 \x01(\x03R\n" +
+	"confidence\x12\x12\n" +
+	"\x04said\x18\x03 \x01(\x03R\x04said\x12=\n" +
+	"\x05first\x18\x04 \x01(\v2'.coditect.mapreduce.storage.v1.PositionR\x05first\x12B\n" +
+	"\breadings\x18\x05 \x03(\v2&.coditect.mapreduce.storage.v1.ReadingR\breadings\"C\n" +
+	"\aReading\x12\x12\n" +
+	"\x04unit\x18\x01 \x01(\x03R\x04unit\x12\x14\n" +
+	"\x05found\x18\x02 \x01(\x03R\x05found\x12\x0e\n" +
+	"\x02of\x18\x03 \x01(\x03R\x02of\"\xd8\x01\n" +
 	"\bCitation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x1a\n" +
 	"\bdocument\x18\x02 \x01(\tR\bdocument\x12\x12\n" +
@@ -760,34 +1036,41 @@ func file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_output_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
 	(*Output)(nil),    // 0: coditect.mapreduce.storage.v1.Output
-	(*Entry)(nil),     // 1: coditect.mapreduce.storage.v1.Entry
-	(*Member)(nil),    // 2: coditect.mapreduce.storage.v1.Member
-	(*SourceOf)(nil),  // 3: coditect.mapreduce.storage.v1.SourceOf
-	(*Field)(nil),     // 4: coditect.mapreduce.storage.v1.Field
-	(*Position)(nil),  // 5: coditect.mapreduce.storage.v1.Position
-	(*Candidate)(nil), // 6: coditect.mapreduce.storage.v1.Candidate
-	(*Citation)(nil),  // 7: coditect.mapreduce.storage.v1.Citation
-	(*Open)(nil),      // 8: coditect.mapreduce.storage.v1.Open
+	(*Dropped)(nil),   // 1: coditect.mapreduce.storage.v1.Dropped
+	(*Removed)(nil),   // 2: coditect.mapreduce.storage.v1.Removed
+	(*Entry)(nil),     // 3: coditect.mapreduce.storage.v1.Entry
+	(*Member)(nil),    // 4: coditect.mapreduce.storage.v1.Member
+	(*SourceOf)(nil),  // 5: coditect.mapreduce.storage.v1.SourceOf
+	(*Field)(nil),     // 6: coditect.mapreduce.storage.v1.Field
+	(*Position)(nil),  // 7: coditect.mapreduce.storage.v1.Position
+	(*Candidate)(nil), // 8: coditect.mapreduce.storage.v1.Candidate
+	(*Mention)(nil),   // 9: coditect.mapreduce.storage.v1.Mention
+	(*Reading)(nil),   // 10: coditect.mapreduce.storage.v1.Reading
+	(*Citation)(nil),  // 11: coditect.mapreduce.storage.v1.Citation
+	(*Open)(nil),      // 12: coditect.mapreduce.storage.v1.Open
 }
 var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
-	1,  // 0: coditect.mapreduce.storage.v1.Output.entries:type_name -> coditect.mapreduce.storage.v1.Entry
-	7,  // 1: coditect.mapreduce.storage.v1.Output.citations:type_name -> coditect.mapreduce.storage.v1.Citation
-	8,  // 2: coditect.mapreduce.storage.v1.Output.open:type_name -> coditect.mapreduce.storage.v1.Open
-	2,  // 3: coditect.mapreduce.storage.v1.Entry.members:type_name -> coditect.mapreduce.storage.v1.Member
-	3,  // 4: coditect.mapreduce.storage.v1.Entry.sources:type_name -> coditect.mapreduce.storage.v1.SourceOf
-	4,  // 5: coditect.mapreduce.storage.v1.Entry.fields:type_name -> coditect.mapreduce.storage.v1.Field
-	6,  // 6: coditect.mapreduce.storage.v1.Field.candidates:type_name -> coditect.mapreduce.storage.v1.Candidate
-	5,  // 7: coditect.mapreduce.storage.v1.Field.missing_at:type_name -> coditect.mapreduce.storage.v1.Position
-	5,  // 8: coditect.mapreduce.storage.v1.Candidate.first:type_name -> coditect.mapreduce.storage.v1.Position
-	5,  // 9: coditect.mapreduce.storage.v1.Candidate.last:type_name -> coditect.mapreduce.storage.v1.Position
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	3,  // 0: coditect.mapreduce.storage.v1.Output.entries:type_name -> coditect.mapreduce.storage.v1.Entry
+	11, // 1: coditect.mapreduce.storage.v1.Output.citations:type_name -> coditect.mapreduce.storage.v1.Citation
+	12, // 2: coditect.mapreduce.storage.v1.Output.open:type_name -> coditect.mapreduce.storage.v1.Open
+	1,  // 3: coditect.mapreduce.storage.v1.Output.dropped:type_name -> coditect.mapreduce.storage.v1.Dropped
+	2,  // 4: coditect.mapreduce.storage.v1.Output.removed:type_name -> coditect.mapreduce.storage.v1.Removed
+	4,  // 5: coditect.mapreduce.storage.v1.Entry.members:type_name -> coditect.mapreduce.storage.v1.Member
+	5,  // 6: coditect.mapreduce.storage.v1.Entry.sources:type_name -> coditect.mapreduce.storage.v1.SourceOf
+	6,  // 7: coditect.mapreduce.storage.v1.Entry.fields:type_name -> coditect.mapreduce.storage.v1.Field
+	8,  // 8: coditect.mapreduce.storage.v1.Field.candidates:type_name -> coditect.mapreduce.storage.v1.Candidate
+	7,  // 9: coditect.mapreduce.storage.v1.Field.missing_at:type_name -> coditect.mapreduce.storage.v1.Position
+	9,  // 10: coditect.mapreduce.storage.v1.Candidate.mentions:type_name -> coditect.mapreduce.storage.v1.Mention
+	7,  // 11: coditect.mapreduce.storage.v1.Mention.first:type_name -> coditect.mapreduce.storage.v1.Position
+	10, // 12: coditect.mapreduce.storage.v1.Mention.readings:type_name -> coditect.mapreduce.storage.v1.Reading
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_output_proto_init() }
@@ -801,7 +1084,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_output_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_output_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

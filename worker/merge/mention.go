@@ -1,0 +1,109 @@
+package merge
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/schema"
+)
+
+// A Mention is one place at which a value stands. Whoever reads the place again,
+// the neighbour of a chunk or another pass, finds the same mention. A value
+// without citations is a mention wherever it was said.
+type Mention struct {
+	Citations  []Citation // sorted, each once
+	Confidence int64      // the highest of its readings, in millionths: sums of floats depend on their order
+	Said       int64      // the highest, in millionths
+	First      Order
+	Readings   []Reading // by unit
+}
+
+// A Reading is what one unit made of a place.
+type Reading struct {
+	Unit      int64
+	Found, Of int64 // passes
+}
+
+// NewMention returns a mention that no unit has read yet: see ReadAs.
+func NewMention(citations []Citation, confidence, said float64) Mention {
+	return Mention{Citations: unique(citations), Confidence: million(confidence), Said: million(said)}
+}
+
+// ReadAs returns m with the readings of other added.
+func (m Mention) ReadAs(other Mention) Mention {
+	if len(m.Readings) == 0 || other.First.Compare(m.First) < 0 {
+		m.First = other.First
+	}
+	m.Readings = joinReadings(m.Readings, other.Readings)
+	return m
+}
+
+// mention is the place of one value.
+func mention(v Value, order Order) Mention {
+	m := NewMention(v.Citations, v.Confidence, v.Said)
+	m.First = order
+	m.Readings = []Reading{{Unit: order.Unit, Found: 1, Of: 1}}
+	if v.Of > 0 {
+		m.Readings[0].Found, m.Readings[0].Of = min(v.Found, v.Of), v.Of
+	}
+	return m
+}
+
+// placeOf names the place of a mention: what it cites, or where it was said.
+func placeOf(m Mention) string {
+	if len(m.Citations) == 0 {
+		return fmt.Sprintf("%d.%d.%d ", m.First.Unit, m.First.Record, m.First.Item)
+	}
+	var b strings.Builder
+	for _, id := range m.Citations {
+		fmt.Fprintf(&b, "%d:%s ", len(id), id)
+	}
+	return b.String()
+}
+
+// compareMentions orders mentions by their places; those without citations come
+// last.
+func compareMentions(a, b Mention) int {
+	switch {
+	case len(a.Citations) > 0 && len(b.Citations) > 0:
+		return slices.Compare(a.Citations, b.Citations)
+	case len(a.Citations) == 0 && len(b.Citations) == 0:
+		return a.First.Compare(b.First)
+	default:
+		return cmp.Compare(len(b.Citations), len(a.Citations))
+	}
+}
+
+// joinMentions makes one of what two readings say of the same place.
+func joinMentions(a, b Mention) Mention {
+	a.Confidence, a.Said = max(a.Confidence, b.Confidence), max(a.Said, b.Said)
+	return a.ReadAs(b)
+}
+
+// joinReadings keeps one reading a unit: a unit that says a thing twice has said
+// it once.
+func joinReadings(a, b []Reading) []Reading {
+	return mergeSorted(a, b,
+		func(x, y Reading) int { return cmp.Compare(x.Unit, y.Unit) },
+		func(x, y Reading) Reading { return Reading{x.Unit, max(x.Found, y.Found), max(x.Of, y.Of)} })
+}
+
+// Identity returns a text that is equal for values of a field that mean the
+// same: for the field's own values, and for the elements of its list.
+func Identity(p *schema.Property, v any) string { return identity(p, v) }
+
+// Elements returns the parts of a field's value that are candidates of their
+// own: of most lists the elements.
+func Elements(p *schema.Property, v any) []any {
+	list, ok := v.([]any)
+	if !ok || p.Type != schema.Array || p.Merge() != schema.MergeUnion && p.Merge() != schema.MergeConcat {
+		return []any{v}
+	}
+	return list
+}
+
+// Union sorts candidates and joins those of equal values, as those of a field
+// have to be.
+func Union(all []Candidate) []Candidate { return union(slices.Clone(all)) }

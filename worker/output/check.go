@@ -1,0 +1,256 @@
+package output
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/worker/ground"
+	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/refs"
+)
+
+// ErrBreach is what outputs are refused with that cite what they must not, or
+// lose what they must list. It is never the document's fault.
+var ErrBreach = errors.New("output: a citation is not true")
+
+func breach(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrBreach, fmt.Sprintf(format, args...))
+}
+
+// A Text is what a map unit read.
+type Text struct {
+	Document, Unit         string
+	Hash                   refs.DocumentHash
+	Content                []byte
+	ByteOffset, CharOffset int64 // of Content in the text of the document
+}
+
+// CheckMap checks the output of a map unit: that every quote is the text at its
+// offsets, in bytes and in characters, and that every id is that of what it
+// cites.
+func CheckMap(t Text, o *Output) error {
+	if len(o.Dropped)+len(o.Removed)+len(o.Open) > 0 {
+		return breach("a map unit reports what only a reduce can")
+	}
+	var cited []Citation
+	for id := range o.used() {
+		c, ok := o.Citations[id]
+		if !ok {
+			return errUncited
+		}
+		cited = append(cited, c)
+	}
+	slices.SortFunc(cited, func(a, b Citation) int { return int(a.ByteStart - b.ByteStart) })
+	at, point := int64(0), t.CharOffset
+	for _, c := range cited {
+		from, to := c.ByteStart-t.ByteOffset, c.ByteEnd-t.ByteOffset
+		switch {
+		case from < 0 || to <= from || to > int64(len(t.Content)):
+			return breach("%s cites bytes %d to %d, which it did not read", t.Unit, c.ByteStart, c.ByteEnd)
+		case c.Document != t.Document || c.Unit != t.Unit:
+			return breach("%s cites %s as found by %s", t.Unit, c.Document, c.Unit)
+		case string(t.Content[from:to]) != c.Quote:
+			return breach("%s: quote %.80q is not the text of bytes %d to %d", t.Unit, c.Quote, c.ByteStart, c.ByteEnd)
+		case c.ID != refs.New(t.Hash, int(c.ByteStart), int(c.ByteEnd), c.Quote):
+			return breach("%s: the id of quote %.80q is of another citation", t.Unit, c.Quote)
+		case rank(c.Grade) == 0:
+			return breach("%s: quote %.80q has the grade %.20q", t.Unit, c.Quote, c.Grade)
+		}
+		point += int64(utf8.RuneCount(t.Content[at:from]))
+		at = from
+		if end := point + int64(utf8.RuneCountInString(c.Quote)); c.Start != point || c.End != end {
+			return breach("%s: quote %.80q stands at characters %d to %d, not %d to %d", t.Unit, c.Quote, point, end, c.Start, c.End)
+		}
+	}
+	return nil
+}
+
+// rank orders grades, the best highest; 0 is none.
+func rank(grade string) int {
+	switch ground.Grade(grade) {
+	case ground.Exact:
+		return 3
+	case ground.Normalised:
+		return 2
+	case ground.Fuzzy:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// CheckReduce checks the output of a reduce against all that it was given: that
+// each citation is one of theirs, unchanged, and stands for the field and the
+// entity that it stood for; that each one that is gone is listed with a reason;
+// that records and their sources are neither made up nor lost; and that what
+// reduces below have reported is reported still.
+func CheckReduce(inputs []*Output, o *Output) error {
+	c := &reduceCheck{given: make(map[merge.Citation][]Citation), entryOf: make(map[Member]*Entry), dropped: make(map[drop]bool)}
+	for _, in := range inputs {
+		c.take(in)
+	}
+	for _, check := range []func(*Output) error{c.citations, c.reports, c.entries} {
+		if err := check(o); err != nil {
+			return err
+		}
+	}
+	return c.lost()
+}
+
+type reduceCheck struct {
+	given   map[merge.Citation][]Citation
+	inputs  []*Entry          // entries of the inputs
+	entryOf map[Member]*Entry // of the inputs
+	dropped map[drop]bool     // by the reduces below, then by this one too
+	removed []Removed         // by the reduces below
+	seen    map[Member]bool   // in the output
+}
+
+// A drop is a citation of a field.
+type drop struct {
+	field    string
+	citation merge.Citation
+}
+
+func (c *reduceCheck) take(in *Output) {
+	for id, cite := range in.Citations {
+		c.given[id] = append(c.given[id], cite)
+	}
+	for i := range in.Entries {
+		e := &in.Entries[i]
+		c.inputs = append(c.inputs, e)
+		for _, m := range e.Members {
+			c.entryOf[m] = e
+		}
+	}
+	for _, d := range in.Dropped {
+		c.dropped[drop{d.Field, d.Citation}] = true
+	}
+	c.removed = append(c.removed, in.Removed...)
+}
+
+// citations checks that each is as it was given.
+func (c *reduceCheck) citations(o *Output) error {
+	for id := range o.used() {
+		cite, ok := o.Citations[id]
+		switch {
+		case !ok || cite.Key() != id:
+			return errUncited
+		case len(c.given[id]) == 0:
+			return breach("a reduce cites %.80q of %s, which it was not given", cite.Quote, cite.Document)
+		case !slices.Contains(c.given[id], cite):
+			return breach("a reduce changed the citation of %.80q of %s", c.given[id][0].Quote, c.given[id][0].Document)
+		}
+	}
+	return nil
+}
+
+// reports checks that what was reported is reported still, with reasons.
+func (c *reduceCheck) reports(o *Output) error {
+	now := make(map[drop]bool, len(o.Dropped))
+	for _, d := range o.Dropped {
+		if strings.TrimSpace(d.Reason) == "" {
+			return breach("%s: a citation was dropped without a reason", d.Field)
+		}
+		now[drop{d.Field, d.Citation}] = true
+	}
+	for d := range c.dropped {
+		if !now[d] {
+			return breach("%s: a citation that was dropped below is not listed any more", d.field)
+		}
+	}
+	c.dropped = now
+	still := make(map[Removed]bool, len(o.Removed))
+	for _, r := range o.Removed {
+		still[r] = true
+	}
+	for _, r := range c.removed {
+		if !still[r] {
+			return breach("%s: %.80q, which was removed below, is not listed any more", r.Field, r.Name)
+		}
+	}
+	return nil
+}
+
+// entries checks that each is made of whole entries that were given.
+func (c *reduceCheck) entries(o *Output) error {
+	c.seen = make(map[Member]bool)
+	for i := range o.Entries {
+		e := &o.Entries[i]
+		var from []*Entry
+		for _, m := range e.Members {
+			in := c.entryOf[m]
+			if in == nil || c.seen[m] {
+				return breach("a reduce has record %d of unit %d twice, or was not given it", m.Record, m.Unit)
+			}
+			c.seen[m] = true
+			if !slices.Contains(from[max(0, len(from)-1):], in) {
+				from = append(from, in)
+			}
+		}
+		if err := c.entry(e, from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry checks one entry against those that it was made of.
+func (c *reduceCheck) entry(e *Entry, from []*Entry) error {
+	had, sources := make(map[drop]bool), make(map[string]bool)
+	for _, in := range from {
+		for _, s := range in.Sources {
+			sources[s.Document] = true
+		}
+		for field, m := range mentionsOf(in) {
+			for _, id := range m.Citations {
+				had[drop{field, id}] = true
+			}
+		}
+	}
+	for _, s := range e.Sources {
+		if !sources[s.Document] {
+			return breach("a reduce names the source %s, which is none", s.Document)
+		}
+		delete(sources, s.Document)
+	}
+	for document := range sources {
+		return breach("a reduce lost the source %s", document)
+	}
+	has := make(map[drop]bool)
+	for field, m := range mentionsOf(e) {
+		for _, id := range m.Citations {
+			if !had[drop{field, id}] {
+				return breach("%s cites what is about another field or record", field)
+			}
+			has[drop{field, id}] = true
+		}
+	}
+	for d := range had {
+		if !has[d] && !c.dropped[d] {
+			return breach("%s: a citation is neither passed on nor listed as dropped", d.field)
+		}
+	}
+	return nil
+}
+
+// lost looks for entries of the inputs that are in the output in part, or that
+// only a reduce held and that are gone. A single record stands in the output of
+// its map unit.
+func (c *reduceCheck) lost() error {
+	for _, e := range c.inputs {
+		n := 0
+		for _, m := range e.Members {
+			if c.seen[m] {
+				n++
+			}
+		}
+		if n < len(e.Members) && (n > 0 || len(e.Members) > 1) {
+			return breach("a reduce lost %d of the %d records of one entity", len(e.Members)-n, len(e.Members))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,320 @@
+package output
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/confidence"
+	"github.com/coditect/mapreduce/worker/ground"
+	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/refs"
+)
+
+// Issued are the ids that a reducer is given, as they are spelled to it.
+type Issued struct {
+	names map[merge.Citation]string
+	ids   map[string]merge.Citation
+}
+
+// Issue spells the citations of the output's entries, as short as they can be
+// told apart.
+func (o *Output) Issue() *Issued {
+	i := &Issued{names: make(map[merge.Citation]string), ids: make(map[string]merge.Citation)}
+	named := refs.All(func(yield func(refs.ID) bool) {
+		for n := range o.Entries {
+			for _, m := range mentionsOf(&o.Entries[n]) {
+				for _, id := range m.Citations {
+					if !yield(refs.ID([]byte(id))) {
+						return
+					}
+				}
+			}
+		}
+	})
+	for _, n := range named {
+		id := merge.Citation(n.ID[:])
+		i.names[id], i.ids[n.Name] = n.Name, id
+	}
+	return i
+}
+
+// Name returns how a citation is spelled, or "" if it was not issued.
+func (i *Issued) Name(id merge.Citation) string { return i.names[id] }
+
+// Names returns all spellings, sorted.
+func (i *Issued) Names() []string { return slices.Sorted(maps.Keys(i.ids)) }
+
+// Show returns a text that holds ids in full as the reducer is to read it.
+func (i *Issued) Show(text string) string {
+	return refs.Respell(text, func(name string) (string, bool) {
+		short := i.names[full(name)]
+		return short, short != ""
+	}).Text
+}
+
+// full returns the citation that a name spells in full, or "".
+func full(name string) merge.Citation {
+	id, ok := refs.Parse(name)
+	if !ok {
+		return ""
+	}
+	return merge.Citation(id[:])
+}
+
+// A Decision is what a reducer says about one field of one entity. Nothing in it
+// is believed.
+type Decision struct {
+	Entry int    // index in the entries it was given
+	Field string // path
+	Value any    // nil: there is none
+	Refs  []string
+	Said  float64 // how sure it is, of [0,1]; 0 if it does not say
+}
+
+// Decide applies what a reducer said to the output of a typed reduce.
+//
+//  1. A value that one of the inputs had is chosen: it keeps the places that the
+//     reducer cites for it, all of them if it cites none.
+//  2. A value in the reducer's own words is taken if it follows from quotes of
+//     this field of this entity that it cites.
+//  3. Any other is removed, and the field stays as the typed reduce left it.
+//
+// Ids in refs and in texts that were not issued, or that are about another field
+// or entity, are removed. What is removed is reported, and so is each citation
+// that is not passed on. Fields that no decision is about stay as they are.
+func (o *Output) Decide(s *schema.Schema, unit string, issued *Issued, decisions []Decision) {
+	d := &decider{out: o, schema: s, unit: unit, issued: issued}
+	for _, x := range decisions {
+		d.decide(x)
+	}
+}
+
+type decider struct {
+	out    *Output
+	schema *schema.Schema
+	unit   string
+	issued *Issued
+}
+
+func (d *decider) remove(field, name, reason string) {
+	r := Removed{Name: shortened(name), Field: field, Reason: reason, Unit: d.unit}
+	if !slices.Contains(d.out.Removed, r) {
+		d.out.Removed = append(d.out.Removed, r)
+	}
+}
+
+// shortened bounds what is repeated of what a reducer said.
+func shortened(s string) string {
+	const most = 200
+	s = strings.ToValidUTF8(s, "\ufffd")
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}
+
+func (d *decider) decide(x Decision) {
+	p := d.schema.Field(x.Field)
+	switch {
+	case p == nil:
+		d.remove(shortened(x.Field), fmt.Sprint(x.Value), "the schema has no such field")
+		return
+	case x.Entry < 0 || x.Entry >= len(d.out.Entries):
+		d.remove(x.Field, fmt.Sprint(x.Value), "there is no such record")
+		return
+	}
+	e := &d.out.Entries[x.Entry]
+	e.Fields = slices.Clone(e.Fields) // they may be an input's
+	i := slices.IndexFunc(e.Fields, func(f merge.Field) bool { return f.Path == x.Field })
+	if i < 0 {
+		d.remove(x.Field, fmt.Sprint(x.Value), "no input says anything about this field")
+		return
+	}
+	c := &choice{decider: d, p: p, field: &e.Fields[i], said: x.Said, allowed: cited(e.Fields[i].Candidates)}
+	c.cite(x.Refs)
+	c.take(x.Value)
+}
+
+// cited returns the citations of candidates.
+func cited(all []merge.Candidate) map[merge.Citation]bool {
+	ids := make(map[merge.Citation]bool)
+	for _, c := range all {
+		for _, m := range c.Mentions {
+			for _, id := range m.Citations {
+				ids[id] = true
+			}
+		}
+	}
+	return ids
+}
+
+// A choice is one decision being applied.
+type choice struct {
+	*decider
+	p       *schema.Property
+	field   *merge.Field
+	said    float64
+	allowed map[merge.Citation]bool // by the inputs, for this field
+	refs    []merge.Citation        // that the reducer cites, of those
+}
+
+// cite takes the references that may be passed on.
+func (c *choice) cite(names []string) {
+	for _, name := range names {
+		if id, ok := c.known(name); ok && !slices.Contains(c.refs, id) {
+			c.refs = append(c.refs, id)
+		}
+	}
+}
+
+// known returns the citation that a name stands for here.
+func (c *choice) known(name string) (merge.Citation, bool) {
+	name = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(name), "["), "]")
+	id, ok := c.issued.ids[refs.Canonical(name)]
+	switch {
+	case !ok:
+		c.remove(c.field.Path, name, "the reference was never issued")
+	case !c.allowed[id]:
+		c.remove(c.field.Path, name, "the reference is about another field or record")
+	default:
+		return id, true
+	}
+	return "", false
+}
+
+// take applies a value.
+func (c *choice) take(value any) {
+	value, err := c.p.Normalize(c.prose(value))
+	if err != nil {
+		c.remove(c.field.Path, fmt.Sprint(value), "the value does not fit the schema: "+err.Error())
+		return
+	}
+	if value == nil {
+		c.keep(nil, "the reducer found no value")
+		c.field.Missing = &merge.Absence{Reason: "the reducer found no value"}
+		return
+	}
+	var kept []merge.Candidate
+	for _, one := range merge.Elements(c.p, value) {
+		candidate, reason := c.candidate(one)
+		if reason != "" {
+			c.remove(c.field.Path, fmt.Sprint(one), reason)
+			continue
+		}
+		kept = append(kept, candidate)
+	}
+	if len(kept) > 0 {
+		c.keep(merge.Union(kept), "the reducer did not pass it on")
+	}
+}
+
+// prose spells the ids in a text in full, and cites them. Other values are
+// returned as they are.
+func (c *choice) prose(value any) any {
+	text, ok := value.(string)
+	if !ok {
+		return value
+	}
+	r := refs.Respell(text, func(name string) (string, bool) {
+		id, ok := c.issued.ids[name]
+		return refs.Mark + refs.ID([]byte(pad(id))).String(), ok && c.allowed[id]
+	})
+	if len(r.Edits) == 0 {
+		return text
+	}
+	for _, name := range refs.Mentioned(text, func(string) bool { return false }) {
+		c.cite([]string{name})
+	}
+	return r.Text
+}
+
+// pad makes an id of what may be none; it is not used then.
+func pad(id merge.Citation) merge.Citation {
+	if id == "" {
+		return merge.Citation(make([]byte, len(refs.ID{})))
+	}
+	return id
+}
+
+// candidate returns what speaks for one value, or why it cannot be taken.
+func (c *choice) candidate(value any) (merge.Candidate, string) {
+	id := merge.Identity(c.p, value)
+	for _, had := range c.field.Candidates {
+		if merge.Identity(c.p, had.Value) == id {
+			return c.chosen(had), ""
+		}
+	}
+	return c.derived(id, value)
+}
+
+// chosen leaves a candidate the places that were cited.
+func (c *choice) chosen(had merge.Candidate) merge.Candidate {
+	var kept []merge.Mention
+	for _, m := range had.Mentions {
+		if slices.ContainsFunc(m.Citations, func(id merge.Citation) bool { return slices.Contains(c.refs, id) }) {
+			kept = append(kept, m)
+		}
+	}
+	if len(kept) > 0 {
+		had.Mentions = kept
+	}
+	return had
+}
+
+// derived makes a candidate of a value that no input had.
+func (c *choice) derived(key string, value any) (merge.Candidate, string) {
+	if len(c.refs) == 0 {
+		return merge.Candidate{}, "the value is none of those that were found, and cites none of them"
+	}
+	quotes := make([]string, 0, len(c.refs))
+	grade := ground.Exact
+	bare := withoutIDs(value)
+	support := confidence.Contradicts
+	for _, id := range c.refs {
+		cite := c.out.Citations[id]
+		quotes = append(quotes, cite.Quote)
+		support = max(support, confidence.Support(c.p, bare, cite.Quote))
+		if rank(cite.Grade) < rank(string(grade)) {
+			grade = ground.Grade(cite.Grade)
+		}
+	}
+	all := strings.Join(quotes, "\n")
+	if support = max(support, confidence.Support(c.p, bare, all)); support == confidence.Contradicts {
+		return merge.Candidate{}, "the value does not follow from what it cites"
+	}
+	sure := confidence.Of(confidence.Evidence{Property: c.p, Value: bare, Quote: all, Grade: grade})
+	m := merge.NewMention(c.refs, sure, c.said)
+	for _, had := range c.field.Candidates {
+		for _, old := range had.Mentions {
+			if slices.ContainsFunc(old.Citations, func(id merge.Citation) bool { return slices.Contains(c.refs, id) }) {
+				m = m.ReadAs(old)
+			}
+		}
+	}
+	return merge.Candidate{Key: key, Value: value, Mentions: []merge.Mention{m}}, ""
+}
+
+// withoutIDs returns a text without the ids in it, to be compared with quotes.
+func withoutIDs(value any) any {
+	text, ok := value.(string)
+	if !ok || !strings.Contains(text, refs.Mark) {
+		return value
+	}
+	text = refs.Respell(text, func(string) (string, bool) { return "", true }).Text
+	return schema.Text(strings.ReplaceAll(text, "[]", ""))
+}
+
+// keep makes kept the candidates of the field and lists what is not cited any
+// more.
+func (c *choice) keep(kept []merge.Candidate, reason string) {
+	now := cited(kept)
+	for _, id := range slices.Sorted(maps.Keys(c.allowed)) {
+		if !now[id] {
+			c.out.Dropped = append(c.out.Dropped, Dropped{Citation: id, Field: c.field.Path, Reason: reason, Unit: c.unit})
+		}
+	}
+	c.field.Candidates = kept
+}
