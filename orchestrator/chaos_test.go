@@ -3,7 +3,6 @@ package orchestrator_test
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -36,7 +35,7 @@ func TestSoakStorms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for seed := range trials(t, 3) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { weather(t, uint64(seed), s) })
+					virtually(t, func(t *testing.T) { weather(t, uint64(seed), s) })
 				})
 			}
 		})

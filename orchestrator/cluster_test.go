@@ -6,6 +6,7 @@ import (
 	"iter"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -37,6 +38,16 @@ type cluster struct {
 func newCluster(t testing.TB) *cluster {
 	t.Helper()
 	return &cluster{t: t, store: driver.OpenOnDisk(t)}
+}
+
+// virtually runs a test in virtual time. That stands still while anybody waits
+// for something outside of the test, as a watch on a cluster always does.
+func virtually(t *testing.T, run func(t *testing.T)) {
+	t.Helper()
+	if _, found := driver.Cluster(t); found {
+		t.Skip("time is virtual, and a cluster's is not")
+	}
+	synctest.Test(t, run)
 }
 
 // A node is one running orchestrator, with a client of it.

@@ -3,7 +3,6 @@ package orchestrator_test
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -23,7 +22,7 @@ func TestSoakBudgets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for seed := range trials(t, 2) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { frugal(t, uint64(seed), s) })
+					virtually(t, func(t *testing.T) { frugal(t, uint64(seed), s) })
 				})
 			}
 		})
@@ -88,7 +87,7 @@ func TestSlotsAreBusyAndNeverMore(t *testing.T) {
 	} {
 		name := fmt.Sprintf("%d units on %d workers of %d slots and %d orchestrators", tt.parallelism, tt.workers, tt.slots, tt.nodes)
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtually(t, func(t *testing.T) {
 				f := newFleet(t, 1, tt.nodes, nil, steady())
 				for i := range tt.workers {
 					f.join(worker.Config{Slots: tt.slots, Prefetch: i % 2})
@@ -114,7 +113,7 @@ func TestSlotsAreBusyAndNeverMore(t *testing.T) {
 // The workers of one orchestrator leave. Its slots go to the other, at once and
 // not when it is dead.
 func TestSlotsAreGivenBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtually(t, func(t *testing.T) {
 		f := newFleet(t, 1, 2, nil, steady())
 		leaves := f.join(worker.Config{Slots: 4})
 		spec := script(map[string]string{"script.latency": "100ms"})

@@ -2,7 +2,6 @@ package orchestrator_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -78,7 +77,7 @@ func (r *raw) report(h mapreduce.Held, output string) mapreduce.Verdict {
 // another. When it comes back it is told to drop the unit, and a finish that it
 // sends all the same is refused and changes nothing.
 func TestZombieIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtually(t, func(t *testing.T) {
 		f := newFleet(t, 0, 1, nil, steady())
 		n := f.any()
 		zombie, _ := hello(t, n, mapreduce.Hello{Session: "zombie", Slots: 1})
@@ -113,7 +112,7 @@ func TestZombieIsRefused(t *testing.T) {
 // A worker is taken for lost, but nobody has claimed its unit yet: its finish is
 // accepted, so that what it did is not done again.
 func TestLateFinishOfStandingAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtually(t, func(t *testing.T) {
 		f := newFleet(t, 0, 1, nil, steady())
 		n := f.any()
 		late, _ := hello(t, n, mapreduce.Hello{Session: "late", Slots: 1})

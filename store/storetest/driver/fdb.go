@@ -5,6 +5,7 @@ package driver
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"os"
 	"testing"
 
@@ -12,7 +13,11 @@ import (
 
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fdb"
+	"github.com/coditect/mapreduce/store/tuple"
 )
+
+// FDB says whether this program was built with FoundationDB.
+const FDB = true
 
 // Cluster returns the cluster file that tests are to use, and whether there is
 // one. CODITECT_TEST_FDB=require turns its lack into a failure.
@@ -25,6 +30,15 @@ func Cluster(t testing.TB) (file string, found bool) {
 	return file, file != ""
 }
 
+// Clear removes what an installation has in a cluster under a prefix.
+func Clear(file, prefix string) error {
+	s, err := fdb.Open(file, fdb.Config{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(clearBelow(s, tuple.AppendString(nil, prefix)), s.Close())
+}
+
 func cluster(t testing.TB) (store.Store, bool) {
 	t.Helper()
 	file, found := Cluster(t)
@@ -35,9 +49,9 @@ func cluster(t testing.TB) (store.Store, bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &below{store: s, prefix: []byte("test-" + rand.Text() + "/")}
+	b := &below{store: s, prefix: []byte("test-" + rand.Text() + "/")} // no tuple begins so
 	t.Cleanup(func() {
-		if err := b.clear(); err != nil {
+		if err := clearBelow(s, b.prefix); err != nil {
 			t.Error(err)
 		}
 		if err := b.Close(); err != nil {
@@ -47,10 +61,9 @@ func cluster(t testing.TB) (store.Store, bool) {
 	return b, true
 }
 
-func (b *below) clear() error {
-	ctx := context.Background()
-	return store.NewDB(b.store, store.Config{}).Update(ctx, func(tx store.Tx) error {
-		tx.ClearRange(store.Prefixed(b.prefix))
+func clearBelow(s store.Store, prefix []byte) error {
+	return store.NewDB(s, store.Config{}).Update(context.Background(), func(tx store.Tx) error {
+		tx.ClearRange(store.Prefixed(prefix))
 		return nil
 	})
 }

@@ -10,6 +10,16 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
+// FDB says whether this program was built with FoundationDB.
+const FDB = false
+
+// Cluster returns the cluster file that tests are to use, and whether there is
+// one: there is none without the build tag fdb.
+func Cluster(testing.TB) (file string, found bool) { return "", false }
+
+// Clear removes what an installation has in a cluster under a prefix.
+func Clear(string, string) error { return nil }
+
 func cluster(testing.TB) (store.Store, bool) { return nil, false }
 
 // Leaks are the goroutines that the driver leaves running, for goleak.
