@@ -35,11 +35,12 @@ func (a *app) doctor() *cobra.Command {
 		Long: `Doctor reads the whole store and changes nothing. It exits with 1 if it finds
 something wrong.`,
 		Example: `  coditect mapreduce doctor
-  coditect mapreduce doctor --data-dir /var/lib/coditect -o json`,
+  coditect mapreduce doctor --data-dir /var/lib/coditect -o json
+  coditect mapreduce doctor --store fdb:/etc/foundationdb/fdb.cluster --store-prefix prod`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.empty() {
-				return a.diagnosed(&diagnosis{OK: true, Checked: []string{"there is no store in " + a.global.dataDir}})
+				return a.diagnosed(&diagnosis{OK: true, Checked: []string{"there is no store in " + a.global.place.dir}})
 			}
 			return a.look(cmd.Context(), func(s *session) error { return a.examine(cmd.Context(), s) })
 		},

@@ -47,7 +47,8 @@ type corpus struct {
 func build(t *testing.T) (program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), "coditect")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+	args := append(append([]string{"build"}, buildFlags()...), "-o", program, ".")
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return program
@@ -109,12 +110,15 @@ type house struct {
 	dir     string
 	kills   int            // of processes
 	resumes int            // of jobs with failed units
+	store   []string       // environment that says where jobs are kept
 	done    map[string]int // units that were seen complete, and how many entries the ledger had then
 }
 
 func newHouse(t *testing.T, c *corpus) *house {
 	t.Helper()
-	return &house{t: t, program: c.program, dir: t.TempDir(), done: make(map[string]int)}
+	store, clear := onCluster(t)
+	t.Cleanup(clear)
+	return &house{t: t, program: c.program, dir: t.TempDir(), store: store, done: make(map[string]int)}
 }
 
 func (h *house) path(name string) string { return filepath.Join(h.dir, name) }
@@ -132,7 +136,7 @@ func (h *house) command(env []string, args ...string) *exec.Cmd {
 	cmd := exec.Command(h.program, args...)
 	cmd.Dir = h.dir
 	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+h.path("data"), "HOME="+h.dir, "CODITECT_LEDGER="+h.path("ledger"))
-	cmd.Env = append(cmd.Env, env...)
+	cmd.Env = append(append(cmd.Env, h.store...), env...)
 	return cmd
 }
 

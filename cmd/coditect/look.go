@@ -35,10 +35,10 @@ func (a *app) session(ctx context.Context, n need, do func(*session) error) erro
 // empty reports whether there is nothing to look at: no server is named, and
 // nothing was ever kept in the data directory. Looking should not make one.
 func (a *app) empty() bool {
-	if a.global.server != "" {
+	if a.global.server != "" || a.global.place.dir == "" {
 		return false
 	}
-	entries, err := os.ReadDir(a.global.dataDir)
+	entries, err := os.ReadDir(a.global.place.dir)
 	return errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0
 }
 
@@ -50,7 +50,7 @@ func (a *app) onJob(id *string, do func(context.Context, *session, mapreduce.Job
 			return err
 		}
 		if a.empty() {
-			return errs.New(errs.NotFound, "no job has the id %q: there are none in %s", job, a.global.dataDir)
+			return errs.New(errs.NotFound, "no job has the id %q: there are none in %s", job, a.global.place)
 		}
 		return a.look(cmd.Context(), func(s *session) error { return do(cmd.Context(), s, job) })
 	}

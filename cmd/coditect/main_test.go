@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	main "github.com/coditect/mapreduce/cmd/coditect"
+	"github.com/coditect/mapreduce/store/storetest/driver"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
 
@@ -52,7 +53,20 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_DATA_HOME", filepath.Join(e.WorkDir, "data"))
 			e.Setenv("HOME", e.WorkDir)
+			store, clear := onCluster(t)
+			e.Defer(clear)
+			e.Vars = append(e.Vars, store...)
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			_, found := driver.Cluster(t)
+			switch name {
+			case "fdb":
+				return driver.FDB, nil
+			case "cluster":
+				return found, nil
+			}
+			return false, fmt.Errorf("there is no condition %q", name)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":     code,

@@ -14,10 +14,13 @@ import (
 
 // globals are the flags that all commands have.
 type globals struct {
-	server  string
-	dataDir string
-	config  string
-	format  format
+	server string
+	placed placeFlags
+	timing timing
+	config string
+	format format
+
+	place place // what placed says
 }
 
 // main runs a command line and returns the exit code.
@@ -59,7 +62,8 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
 	f := root.PersistentFlags()
 	f.StringVar(&a.global.server, "server", "", "address of a server, `HOST:PORT` or unix:PATH; without one the service runs in this process")
-	f.StringVar(&a.global.dataDir, "data-dir", "", "`folder` in which jobs are kept (default $XDG_DATA_HOME/coditect)")
+	a.global.placed.add(f)
+	a.global.timing.add(f)
 	f.StringVar(&a.global.config, "config", "", "YAML `file` of settings, named as the flags with _ for -")
 	f.VarP(&a.global.format, "format", "o", "how data is printed: text or json")
 	_ = root.RegisterFlagCompletionFunc("format", words("text", "json")) // the flag exists

@@ -243,8 +243,8 @@ func (a *app) command(verb string, id mapreduce.JobID) string {
 	words := []string{"coditect", "mapreduce", verb, "--job-id", string(id)}
 	if a.global.server != "" {
 		words = append(words, "--server", quoted(a.global.server))
-	} else if a.global.dataDir != a.defaultDataDir() {
-		words = append(words, "--data-dir", quoted(a.global.dataDir))
+	} else {
+		words = append(words, a.placeWords()...)
 	}
 	return strings.Join(words, " ")
 }

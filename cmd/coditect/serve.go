@@ -28,11 +28,8 @@ func aheadOf(slots int) int { return max(1, slots/4) }
 // serveOptions are the flags of serve.
 type serveOptions struct {
 	listen   string
-	store    string
 	workers  int
 	insecure bool
-
-	lease, heartbeat, grace time.Duration
 }
 
 func (a *app) serve() *cobra.Command {
@@ -42,31 +39,24 @@ func (a *app) serve() *cobra.Command {
 		Short: "Serve jobs to other processes and machines",
 		Long: `Serve keeps jobs in a store and runs them for clients, with workers in this
 process and those that connect to it. Stopped with SIGTERM, it lets units finish
-or hands them back; jobs go on when it is started again.`,
+or hands them back; jobs go on when it is started again.
+
+On a FoundationDB cluster several servers share the jobs, and go on with those of
+one that has died. That needs a program built with FoundationDB: make build-fdb.`,
 		Example: `  coditect serve
-  coditect serve --listen 127.0.0.1:7600 --store pebble:/var/lib/coditect --workers 0`,
+  coditect serve --listen 127.0.0.1:7600 --store pebble:/var/lib/coditect --workers 0
+  coditect serve --store fdb:/etc/foundationdb/fdb.cluster --store-prefix prod`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveUntil(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7600", "`address` to listen on")
-	f.StringVar(&o.store, "store", "", "where jobs are kept, pebble:`DIR` (default pebble in --data-dir)")
 	f.IntVar(&o.workers, "workers", mapreduce.DefaultParallelism, "units to run in this process at a time; 0 leaves them to other workers")
 	f.BoolVar(&o.insecure, "insecure", false, "listen on an address that other machines can reach, although whoever does can do anything with the jobs")
-	f.DurationVar(&o.lease, "lease", 0, "how long a silent worker is believed to live")
-	f.DurationVar(&o.heartbeat, "heartbeat", 0, "how often signs of life are given")
-	f.DurationVar(&o.grace, "grace", 0, "how long a worker whose connection broke has to come back")
-	for _, name := range []string{"lease", "heartbeat", "grace"} {
-		_ = f.MarkHidden(name) // the flag exists
-	}
 	return cmd
 }
 
 func (a *app) serveUntil(ctx context.Context, o serveOptions) error {
-	dir, err := a.storeDir(o.store)
-	if err != nil {
-		return err
-	}
 	if o.workers < 0 {
 		return usage("--workers: must not be negative")
 	}
@@ -78,16 +68,14 @@ func (a *app) serveUntil(ctx context.Context, o serveOptions) error {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
-	hook, err := a.hook()
+	config, err := a.nodeConfig(all, log)
 	if err != nil {
 		return err
 	}
-	node, err := embedded.Open(embedded.Config{
-		Dir: dir, Agents: all, Version: versionOf(), Adopt: true, Drain: drainWait, Logger: log,
-		Lease: o.lease, Heartbeat: o.heartbeat, Grace: o.grace, Hook: hook,
-	})
+	config.Adopt, config.Drain = true, drainWait
+	node, err := embedded.Open(config)
 	if err != nil {
-		return fmt.Errorf("store %s: %w", dir, err)
+		return fmt.Errorf("store %s: %w", a.global.place, err)
 	}
 	err = a.serveNode(ctx, node, o, log)
 	log.Info("stopping; what runs may finish", "for", drainWait)
@@ -112,23 +100,9 @@ func (a *app) serveNode(ctx context.Context, node *embedded.Node, o serveOptions
 			return err
 		}
 	}
-	log.Info("serving", "address", l.Addr().String(), "version", versionOf(), "workers", o.workers)
+	log.Info("serving", "address", l.Addr().String(), "store", a.global.place, "version", versionOf(), "workers", o.workers)
 	<-ctx.Done()
 	return nil
-}
-
-// storeDir returns the data directory that --store, or else --data-dir, names.
-func (a *app) storeDir(name string) (string, error) {
-	kind, rest, ok := strings.Cut(name, ":")
-	switch {
-	case name == "":
-		return a.global.dataDir, nil
-	case kind == "fdb":
-		return "", usage("--store: serve cannot keep jobs in FoundationDB; name a folder, pebble:DIR")
-	case kind != "pebble" || !ok || rest == "":
-		return "", usage("--store: %q is not pebble:DIR", name)
-	}
-	return rest, nil
 }
 
 // checkPublic refuses an address that other machines can reach, as there is

@@ -49,23 +49,21 @@ func (a *app) connect(ctx context.Context, n need, m *progress.Meter) (*session,
 	return s, nil
 }
 
-// join opens the data directory, or connects to the process that holds it.
+// join opens the store, or connects to the process that holds its directory.
 func (s *session) join(ctx context.Context) error {
-	dir := s.app.global.dataDir
 	all, err := s.app.providers()
 	if err != nil {
 		return err
 	}
-	hook, err := s.app.hook()
+	config, err := s.app.nodeConfig(all, logger(s.meter))
 	if err != nil {
 		return err
 	}
-	config := embedded.Config{Dir: dir, Agents: all, Version: versionOf(), Hook: hook, Logger: logger(s.meter)}
 	node, conn, err := embedded.Join(ctx, config, embedded.JoinOptions{
-		Waiting: func() { s.meter.Note("%s is in use by another process; waiting for it", dir) },
+		Waiting: func() { s.meter.Note("%s is in use by another process; waiting for it", s.app.global.place) },
 	})
 	if err != nil {
-		return fmt.Errorf("data directory %s: %w", dir, err)
+		return fmt.Errorf("store %s: %w", s.app.global.place, err)
 	}
 	if conn != nil {
 		s.conn, s.Service = conn, conn
@@ -170,9 +168,9 @@ func (s *session) patience() time.Duration {
 }
 
 // serveWatch watches a job. Nothing moves it if this process has the data
-// directory and only reads.
+// directory and only reads; on a cluster others may.
 func (s *session) serveWatch(ctx context.Context, id mapreduce.JobID, show func(*mapreduce.Job) error) error {
-	if s.node == nil || s.need != reading {
+	if s.node == nil || s.need != reading || s.node.Shared() {
 		return s.WatchJob(ctx, id, show)
 	}
 	job, err := s.GetJob(ctx, id)
@@ -255,6 +253,6 @@ func (s *session) host(ctx context.Context) {
 	if s.node == nil || s.node.Guests() == 0 {
 		return
 	}
-	s.meter.Note("staying until other runs on %s have ended, %d now; Ctrl-C hands them over", s.app.global.dataDir, s.node.Guests())
+	s.meter.Note("staying until other runs on %s have ended, %d now; Ctrl-C hands them over", s.app.global.place, s.node.Guests())
 	_ = s.node.WaitGuests(ctx) // interrupted, the others take over
 }

@@ -25,8 +25,9 @@ func (a *app) settle(cmd *cobra.Command) error {
 		return err
 	}
 	var errs []error
+	here := flags.Changed("data-dir") // a store from elsewhere does not go before it
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Changed || !configurable(f.Name) {
+		if f.Changed || !configurable(f.Name) || here && f.Name == "store" {
 			return
 		}
 		if err := a.fromEnvironment(flags, f); err != nil {
@@ -56,14 +57,9 @@ func configurable(name string) bool {
 }
 
 // defaults fills in what is not set by any means.
-func (a *app) defaults() error {
-	if a.global.dataDir != "" {
-		return nil
-	}
-	if a.global.dataDir = a.defaultDataDir(); a.global.dataDir == "" {
-		return usage("no --data-dir is given, and there is no home folder")
-	}
-	return nil
+func (a *app) defaults() (err error) {
+	a.global.place, err = a.global.placed.place(a.defaultDataDir())
+	return err
 }
 
 // defaultDataDir returns the data directory by the XDG specification, or "".

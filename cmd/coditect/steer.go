@@ -56,7 +56,7 @@ func (a *app) moveJob(id *string, do func(context.Context, *session, mapreduce.J
 			return err
 		}
 		if a.empty() {
-			return errs.New(errs.NotFound, "no job has the id %q: there are none in %s", job, a.global.dataDir)
+			return errs.New(errs.NotFound, "no job has the id %q: there are none in %s", job, a.global.place)
 		}
 		return a.session(cmd.Context(), moving, func(s *session) error { return do(cmd.Context(), s, job) })
 	}

@@ -10,7 +10,10 @@
 // commit later.
 package fdb
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // APIVersion is the version of FoundationDB's API that the driver speaks: that
 // of release 7.3.
@@ -26,3 +29,8 @@ type Config struct {
 	// which is FoundationDB's own limit.
 	MaxTxSize int
 }
+
+// ErrNotBuilt is what Open returns in a program built without FoundationDB.
+var ErrNotBuilt = errors.New("store/fdb: this program was built without FoundationDB: " +
+	"install FoundationDB's client library (libfdb_c 7.3 with its headers) and build with `make build-fdb`, " +
+	"which is `CGO_ENABLED=1 go build -tags fdb ./cmd/coditect`, or use the image that has it")

@@ -57,22 +57,25 @@ func Open(clusterFile string, c Config) (store.Store, error) {
 	}
 	s := &Store{db: db, file: clusterFile, config: c, ended: make(chan struct{})}
 	if err := s.ping(c.ConnectTimeout); err != nil {
-		return nil, errors.Join(fmt.Errorf("store/fdb: the cluster of %s did not answer within %v; its coordinators are %s: %w",
-			clusterFile, c.ConnectTimeout, names, err), s.Close())
+		return nil, errors.Join(fmt.Errorf("store/fdb: the cluster of %s: its coordinators are %s: %w", clusterFile, names, err), s.Close())
 	}
 	return s, nil
 }
 
-// ping waits until the cluster hands out a read version.
+// ping waits until the cluster hands out a read version. A cluster that speaks
+// another version's protocol does not answer either.
 func (s *Store) ping(timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	unanswered := fmt.Errorf("none has led to an answer within %v; they may be stopped, out of reach, or of a release other than 7.3", timeout)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), timeout, unanswered)
 	defer cancel()
 	t, err := s.Begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer t.Discard()
-	_, err = t.ReadVersion(ctx)
+	if _, err = t.ReadVersion(ctx); err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	return err
 }
 

@@ -18,10 +18,11 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/storetest/driver"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, driver.Leaks()...) }
 
 // A gate is an agent whose units wait until it is opened.
 type gate chan struct{}

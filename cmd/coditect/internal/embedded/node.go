@@ -1,6 +1,7 @@
 // Package embedded is the whole service in one process: store, orchestrator and
-// worker, wired over a connection in memory, and reachable for other processes
-// on the same data directory through a Unix socket in it.
+// worker, wired over a connection in memory. Its store is in a data directory,
+// which it holds alone, and through a Unix socket in it other processes on the
+// same directory reach it; or it is a cluster, where others work beside it.
 //
 // It wires what others have made and decides nothing about jobs. Nothing but
 // the command imports it.
@@ -26,16 +27,17 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs"
-	"github.com/coditect/mapreduce/store/keys"
-	"github.com/coditect/mapreduce/store/pebble"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
 // Config says what a node is made of.
 type Config struct {
-	// Dir is the data directory; it holds the store and the socket. Needed.
+	// Dir is the data directory; it holds the store and the socket. Needed
+	// unless there is a Cluster.
 	Dir string
+	// Cluster holds the store instead of Dir, if there is one.
+	Cluster Cluster
 	// Agents are what a worker in this process runs units with, by the name
 	// of their provider.
 	Agents map[string]agent.Agent
@@ -66,12 +68,13 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// A Node is a service in this process that holds its data directory alone.
+// A Node is a service in this process.
 // Start, Work and Listen are called once each at most, by one goroutine.
 type Node struct {
 	*client.Client
 	config Config
 	store  store.Store
+	jobs   *jobs.Jobs
 	orch   *orchestrator.Orchestrator
 	server *server.Server
 	guests *guests
@@ -89,16 +92,20 @@ type Node struct {
 	failed []error    // of what ran
 }
 
-// Open opens the store of a data directory, which is made if need be, and a
-// service over it that can be read. The errors are those of pebble.Open, among
-// them store.ErrInUse.
+// Open opens a store and a service over it that can be read. A data directory is
+// made if need be; nothing is written to a cluster. The errors are those of
+// pebble.Open, among them store.ErrInUse, or those of fdb.Open and jobs.Inspect.
 func Open(c Config) (*Node, error) {
 	c = c.withDefaults()
-	kv, err := pebble.Open(c.Dir, pebble.Config{Logger: c.Logger})
+	kv, err := c.openStore()
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{config: c, store: kv, guests: newGuests()}
+	id := mapreduce.NodeID("node_" + strings.ToLower(rand.Text()))
+	n := &Node{config: c, store: kv, guests: newGuests(), jobs: jobs.New(store.NewDB(kv, store.Config{}), c.space(), id, time.Now)}
+	if err := n.inspect(); err != nil {
+		return nil, errors.Join(err, kv.Close())
+	}
 	if err := n.wire(); err != nil {
 		return nil, errors.Join(err, kv.Close())
 	}
@@ -106,11 +113,9 @@ func Open(c Config) (*Node, error) {
 }
 
 func (n *Node) wire() (err error) {
-	id := mapreduce.NodeID("node_" + strings.ToLower(rand.Text()))
-	j := jobs.New(store.NewDB(n.store, store.Config{}), keys.New(), id, time.Now)
-	j.SetHook(n.config.Hook)
-	n.orch, err = orchestrator.New(j, orchestrator.Config{
-		Adopt: n.config.Adopt, Exclusive: true, Logger: n.config.Logger,
+	n.jobs.SetHook(n.config.Hook)
+	n.orch, err = orchestrator.New(n.jobs, orchestrator.Config{
+		Adopt: n.config.Adopt, Exclusive: !n.config.shared(), Logger: n.config.Logger,
 		Lease: n.config.Lease, Heartbeat: n.config.Heartbeat, Grace: n.config.Grace,
 	})
 	if err != nil {
@@ -129,6 +134,9 @@ func (n *Node) wire() (err error) {
 
 // Start makes the node move jobs, and returns when it does.
 func (n *Node) Start(ctx context.Context) error {
+	if err := n.install(ctx); err != nil {
+		return err
+	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	n.stopOrchestrator = stop
 	ended := make(chan struct{})
@@ -163,9 +171,15 @@ func (n *Node) Work(slots, prefetch int) error {
 	return nil
 }
 
+// Shared reports whether other processes may work on the store as well.
+func (n *Node) Shared() bool { return n.config.shared() }
+
 // Listen makes the node reachable for other processes that use the same data
-// directory.
+// directory. Those on a cluster have no need of it.
 func (n *Node) Listen() error {
+	if n.config.shared() {
+		return nil
+	}
 	s, err := listen(n.config.Dir)
 	if err != nil {
 		return err

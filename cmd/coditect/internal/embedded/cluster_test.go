@@ -1,0 +1,112 @@
+package embedded_test
+
+import (
+	"crypto/rand"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/fdb"
+	"github.com/coditect/mapreduce/store/storetest/driver"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+func TestClusterWithoutTheDriver(t *testing.T) {
+	if driver.FDB {
+		t.Skip("this program has the driver")
+	}
+	if _, err := embedded.Open(embedded.Config{Cluster: embedded.Cluster{File: "any"}}); !errors.Is(err, fdb.ErrNotBuilt) {
+		t.Errorf("error %v, want that the program was built without it", err)
+	}
+}
+
+// part returns a part of the cluster that is empty.
+func part(t *testing.T) embedded.Cluster {
+	t.Helper()
+	file, found := driver.Cluster(t)
+	if !found {
+		t.Skip("FDB_CLUSTER_FILE names no cluster, or this program was built without the tag fdb")
+	}
+	c := embedded.Cluster{File: file, Prefix: "test-" + rand.Text()}
+	t.Cleanup(func() {
+		if err := driver.Clear(c.File, c.Prefix); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// Looking at a part of a cluster that is empty leaves it so, and it is of the
+// installation that first works there.
+func TestInstallation(t *testing.T) {
+	c := part(t)
+	look := func(name string) error {
+		c.Installation = name
+		n, err := embedded.Open(embedded.Config{Cluster: c})
+		if err != nil {
+			return err
+		}
+		if _, err := n.ListJobs(t.Context(), mapreduce.ListJobsQuery{}); err != nil {
+			t.Error(err)
+		}
+		return n.Close()
+	}
+	for _, name := range []string{"a", "b"} {
+		if err := look(name); err != nil {
+			t.Errorf("%s looks at an empty part: %v", name, err)
+		}
+	}
+	c.Installation = "b"
+	b, err := embedded.Open(embedded.Config{Cluster: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Start(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := look("a"); !errors.Is(err, store.ErrForeign) {
+		t.Errorf("a looks at what is b's: %v", err)
+	}
+	if err := errors.Join(look("b"), b.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Two services on a cluster see each other's jobs, and one ends a job whose
+// units the other has no worker for.
+func TestTwoNodesOnACluster(t *testing.T) {
+	c, open := part(t), make(gate)
+	close(open)
+	config := embedded.Config{
+		Cluster: c, Adopt: true, Agents: map[string]agent.Agent{"gate": open}, Drain: 10 * time.Millisecond,
+		Lease: 2 * time.Second, Heartbeat: 100 * time.Millisecond,
+	}
+	var nodes []*embedded.Node
+	for range 2 {
+		n, err := embedded.Open(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := n.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		if err := errors.Join(n.Start(t.Context()), n.Listen()); err != nil {
+			t.Fatal(err)
+		}
+		nodes = append(nodes, n)
+	}
+	if err := nodes[1].Work(1, 1); err != nil {
+		t.Fatal(err)
+	}
+	job := submit(t, nodes[0])
+	for i, n := range nodes {
+		if got := ended(t, n, job.ID); got.State != mapreduce.JobComplete {
+			t.Errorf("node %d sees the job %v: %s", i, got.State, got.Error)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// A place is where jobs are kept: a data directory, or a cluster.
+type place struct {
+	dir     string // "" if there is a cluster
+	cluster embedded.Cluster
+}
+
+// String names the place, as --store takes it if it is a cluster.
+func (p place) String() string {
+	if p.cluster.File == "" {
+		return p.dir
+	}
+	if p.cluster.Prefix == "" {
+		return clusterKind + p.cluster.File
+	}
+	return clusterKind + p.cluster.File + " under the prefix " + p.cluster.Prefix
+}
+
+// The kinds of store, as they stand before what names it.
+const (
+	folderKind  = "pebble:"
+	clusterKind = "fdb:"
+)
+
+// placeFlags are the flags that say where jobs are kept.
+type placeFlags struct {
+	store   string
+	dataDir string
+	cluster embedded.Cluster
+}
+
+func (p *placeFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&p.dataDir, "data-dir", "", "`folder` in which jobs are kept (default $XDG_DATA_HOME/coditect)")
+	f.StringVar(&p.store, "store", "", "where jobs are kept, pebble:DIR or fdb:`CLUSTER_FILE` (default pebble in --data-dir)")
+	f.StringVar(&p.cluster.Prefix, "store-prefix", "", "`name` before all keys in a FoundationDB cluster, so that installations can share it")
+	f.StringVar(&p.cluster.Installation, "installation", "", "`name` that the installation in a FoundationDB cluster must have")
+	f.DurationVar(&p.cluster.Timeout, "store-timeout", 5*time.Second, "how long to wait for a FoundationDB cluster to answer at first")
+}
+
+// place returns what the flags say.
+func (p *placeFlags) place(otherwise string) (place, error) {
+	dir, isFolder := strings.CutPrefix(p.store, folderKind)
+	file, isCluster := strings.CutPrefix(p.store, clusterKind)
+	switch {
+	case p.store == "" && p.dataDir != "":
+		dir = p.dataDir
+	case p.store == "" && otherwise == "":
+		return place{}, usage("no --data-dir is given, and there is no home folder")
+	case p.store == "":
+		dir = otherwise
+	case isFolder && dir != "":
+	case isCluster && file != "":
+		return p.inCluster(file)
+	default:
+		return place{}, usage("--store: %q is neither pebble:DIR nor fdb:CLUSTER_FILE", p.store)
+	}
+	return place{dir: dir}, nil
+}
+
+func (p *placeFlags) inCluster(file string) (place, error) {
+	c := p.cluster
+	c.File = file
+	switch {
+	case c.Timeout <= 0:
+		return place{}, usage("--store-timeout: must be positive")
+	case c.Prefix == "mapreduce":
+		return place{}, usage("--store-prefix: %q is the part of an installation without a prefix", c.Prefix)
+	case len(c.Prefix) > maxPrefix:
+		return place{}, usage("--store-prefix: must have at most %d bytes, as it is part of every key", maxPrefix)
+	}
+	return place{cluster: c}, nil
+}
+
+// maxPrefix is the longest prefix, in bytes: keys are best short.
+const maxPrefix = 64
+
+// timing are settings of an orchestrator, for tests; help does not speak of them.
+type timing struct {
+	lease, heartbeat, grace time.Duration
+}
+
+func (t *timing) add(f *pflag.FlagSet) {
+	f.DurationVar(&t.lease, "lease", 0, "how long a silent worker is believed to live")
+	f.DurationVar(&t.heartbeat, "heartbeat", 0, "how often signs of life are given")
+	f.DurationVar(&t.grace, "grace", 0, "how long a worker whose connection broke has to come back")
+	for _, name := range []string{"lease", "heartbeat", "grace"} {
+		_ = f.MarkHidden(name) // the flag exists
+	}
+}
+
+// nodeConfig returns the configuration of a service in this process.
+func (a *app) nodeConfig(all map[string]agent.Agent, log *slog.Logger) (embedded.Config, error) {
+	hook, err := a.hook()
+	if err != nil {
+		return embedded.Config{}, err
+	}
+	g := &a.global
+	return embedded.Config{
+		Dir: g.place.dir, Cluster: g.place.cluster, Agents: all, Version: versionOf(), Hook: hook, Logger: log,
+		Lease: g.timing.lease, Heartbeat: g.timing.heartbeat, Grace: g.timing.grace,
+	}, nil
+}
+
+// placeWords are the flags that name the place again, on another command line.
+func (a *app) placeWords() []string {
+	p := a.global.place
+	switch {
+	case p.dir != "" && p.dir != a.defaultDataDir():
+		return []string{"--data-dir", quoted(p.dir)}
+	case p.dir != "":
+		return nil
+	}
+	words := []string{"--store", quoted(clusterKind + p.cluster.File)}
+	if p.cluster.Prefix != "" {
+		words = append(words, "--store-prefix", quoted(p.cluster.Prefix))
+	}
+	if p.cluster.Installation != "" {
+		words = append(words, "--installation", quoted(p.cluster.Installation))
+	}
+	return words
+}
