@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store"
 )
 
 // Exit codes.
@@ -78,6 +79,8 @@ func codeOf(err error) int {
 		return exit.code
 	case errors.Is(err, errInterrupted):
 		return exitInterrupted
+	case errors.Is(err, store.ErrForeign):
+		return exitUsage
 	}
 	switch errs.KindOf(err) {
 	case errs.Invalid, errs.NotFound, errs.Exists, errs.Precondition:

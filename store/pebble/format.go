@@ -118,12 +118,15 @@ func readFile(files vfs.FS, path string) ([]byte, error) {
 	return text, errors.Join(err, f.Close())
 }
 
+// newSuffix names the file that is to take another's place.
+const newSuffix = ".new"
+
 // writeFormat replaces the file as a whole, and durably.
 func writeFormat(files vfs.FS, folder string, f format) error {
 	path := files.PathJoin(folder, formatFile)
-	err := writeFile(files, path+".new", f.text())
+	err := writeFile(files, path+newSuffix, f.text())
 	if err == nil {
-		err = files.Rename(path+".new", path)
+		err = files.Rename(path+newSuffix, path)
 	}
 	if err == nil {
 		err = syncFolder(files, folder)

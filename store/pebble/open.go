@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -20,6 +21,7 @@ import (
 // are told apart, and none of them changes anything in the folder:
 //   - store.ErrInUse: another store, of this process or another, holds it;
 //   - store.ErrNewer: a newer version of this program wrote it;
+//   - store.ErrForeign: it holds files of others, and no store;
 //   - store.ErrCorrupt: files are missing or damaged.
 func Open(folder string, config Config) (*Store, error) {
 	config = config.withDefaults()
@@ -28,8 +30,8 @@ func Open(folder string, config Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{config: config, folder: folder, seed: maphash.MakeSeed(), queue: newQueue()}
-	if _, err := readFormat(config.FS, folder); err != nil {
-		return nil, err // before the lock, for that would make a file
+	if err := s.recognise(); err != nil { // before the lock, for that would make a file
+		return nil, err
 	}
 	if s.lock, err = lockFolder(config.FS, folder); err != nil {
 		return nil, err
@@ -59,6 +61,32 @@ func prepareFolder(folder string, files vfs.FS) (string, error) {
 	}
 	return real, nil
 }
+
+// recognise returns an error unless the folder holds a store that this program
+// can read, or nothing of others: their files would be lost with the store when
+// somebody deletes it, or the store with theirs.
+func (s *Store) recognise() error {
+	recorded, err := readFormat(s.config.FS, s.folder)
+	if err != nil || recorded.state != formatNone {
+		return err
+	}
+	names, err := s.config.FS.List(s.folder)
+	if err != nil {
+		return fmt.Errorf("store/pebble: %w", err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if !ofPebble(name) && !slices.Contains(ownFiles[:], name) && !slices.Contains(s.config.Beside, name) {
+			return fmt.Errorf("%w: %s holds %q and no store; name a folder that is new, empty, or a store's",
+				store.ErrForeign, s.folder, name)
+		}
+	}
+	return nil
+}
+
+// ownFiles may be in a folder before its store is made. The last is in the root
+// of every disk.
+var ownFiles = [...]string{formatFile, formatFile + newSuffix, "LOCK", "lost+found"}
 
 func lockFolder(files vfs.FS, folder string) (*pebbledb.Lock, error) {
 	lock, err := pebbledb.LockDirectory(folder, files)
@@ -215,8 +243,12 @@ func (s *Store) removeUnfinished() error {
 	return nil
 }
 
+// ofPebble reports whether a file is named as Pebble names its own.
 func ofPebble(name string) bool {
-	for _, pattern := range []string{"MANIFEST-*", "OPTIONS-*", "marker.*", "*.log", "*.sst", "*.blob", "*.dbtmp"} {
+	for _, pattern := range []string{
+		"MANIFEST-[0-9]*", "OPTIONS-[0-9]*", "marker.*", "[0-9]*.log", "[0-9]*.sst", "[0-9]*.blob", "[0-9]*.dbtmp",
+		"temporary.[0-9]*.dbtmp",
+	} {
 		if ok, _ := filepath.Match(pattern, name); ok { // the patterns are well formed
 			return true
 		}

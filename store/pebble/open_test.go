@@ -309,6 +309,7 @@ func TestUnfinishedStoreIsMadeAnew(t *testing.T) {
 	fs := stored(t)
 	writeFile(t, fs, "data/CODITECT_STORE", "coditect store format 1 creating 0\n")
 	writeFile(t, fs, "data/notes.txt", "mine")
+	writeFile(t, fs, "data/server.log", "mine")
 	if err := fs.Remove("data/" + nameWith(t, readFolder(t, fs, "data"), "MANIFEST")); err != nil {
 		t.Fatal(err)
 	}
@@ -316,8 +317,58 @@ func TestUnfinishedStoreIsMadeAnew(t *testing.T) {
 	if d := cmp.Diff(map[string]string{}, contents(t, s)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if got := readFolder(t, fs, "data")["notes.txt"]; got != "mine" {
-		t.Errorf("another's file reads %q", got)
+	for _, name := range []string{"notes.txt", "server.log"} {
+		if got := readFolder(t, fs, "data")[name]; got != "mine" {
+			t.Errorf("another's file %s reads %q", name, got)
+		}
+	}
+}
+
+// A store is made only in a folder that holds nothing of others.
+func TestFolderOfOthers(t *testing.T) {
+	tests := []struct {
+		name  string
+		files []string
+		want  error
+	}{
+		{"empty", nil, nil},
+		{"a disk of its own", []string{"lost+found/x"}, nil},
+		{"left before it was made", []string{"LOCK", "CODITECT_STORE.new"}, nil},
+		{"what belongs beside it", []string{"socket"}, nil},
+		{"a document", []string{"thesis.txt"}, store.ErrForeign},
+		{"a hidden file", []string{".profile"}, store.ErrForeign},
+		{"a folder", []string{"docs/thesis.txt"}, store.ErrForeign},
+		{"logs of another program", []string{"LOCK", "server.log"}, store.ErrForeign},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			folder := t.TempDir()
+			for _, name := range tt.files {
+				path := filepath.Join(folder, name)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before, err := os.ReadDir(folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := pebble.Open(folder, pebble.Config{Beside: []string{"socket"}})
+			if !errors.Is(err, tt.want) {
+				t.Fatalf("Open = %v, want %v", err, tt.want)
+			}
+			if err == nil {
+				mustClose(t, s)
+				return
+			}
+			if !strings.Contains(err.Error(), filepath.Base(tt.files[len(tt.files)-1])) && !strings.Contains(err.Error(), "docs") {
+				t.Errorf("error %q names no file", err)
+			}
+			after, err := os.ReadDir(folder)
+			if err != nil || len(after) != len(before) {
+				t.Errorf("%d files became %d, %v", len(before), len(after), err)
+			}
+		})
 	}
 }
 

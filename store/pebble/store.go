@@ -61,6 +61,9 @@ type Config struct {
 	Fatal func(message string)
 	// Logger is told what goes on in the store. Defaults to silence.
 	Logger *slog.Logger
+	// Beside are the names of files that are no part of the store, and may
+	// be in its folder before it is made. Defaults to none.
+	Beside []string
 	// FS holds the files. Defaults to the operating system's.
 	FS vfs.FS
 }
