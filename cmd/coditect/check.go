@@ -97,7 +97,10 @@ func (a *app) eval() *cobra.Command {
 		Short: "Compare a result with the truth: precision, recall and F1 of each field",
 		Long: `Eval compares the records of a result.json with a truth file of JSON lines,
 {"document": …, field: value, …}. Values are compared after they were normalised
-by the types of the schema; without one the types are guessed.`,
+by the types of the schema; without one the types are guessed.
+
+The reliability table shows whether confidences mean what they say: for the values
+within each range of confidence, the mean of it beside the share that is right.`,
 		Example: `  coditect mapreduce eval --result results/result.json --truth truth.jsonl --schema schema.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -167,4 +170,26 @@ func (a *app) printScores(r eval.Report) {
 	})
 	d := r.Documents
 	fmt.Fprintf(a.stdout, "%d documents in the truth, %d of them in the result; %d of the result are not in the truth\n", d.Truth, d.Found, d.Unknown)
+	if r.Calibration != nil {
+		a.printCalibration(r.Calibration)
+	}
+}
+
+// printCalibration prints the reliability table.
+func (a *app) printCalibration(c *eval.Calibration) {
+	fmt.Fprintln(a.stdout)
+	a.table("CONFIDENCE VALUES MEAN RIGHT", func(row func(...any)) {
+		for _, b := range c.Bins {
+			row(fmt.Sprintf("%.1f-%.1f", b.From, b.To), b.Values, fmt.Sprintf("%.3f", b.Confidence), fmt.Sprintf("%.3f", b.Accuracy))
+		}
+	})
+	fmt.Fprintf(a.stdout, "expected calibration error %.3f over %d values", c.Error, c.Values)
+	for i, name := range slices.Sorted(maps.Keys(c.Fields)) {
+		sep := "; "
+		if i > 0 {
+			sep = ", "
+		}
+		fmt.Fprintf(a.stdout, "%s%s %.3f", sep, name, c.Fields[name])
+	}
+	fmt.Fprintln(a.stdout)
 }

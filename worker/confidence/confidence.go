@@ -27,11 +27,12 @@ type Evidence struct {
 // one half of the documents that docs/confidence.md names, and judged on the
 // other.
 const (
-	doubt      = 0.35 // in a value of which no validator says anything
+	doubt      = 0.25 // in a value of which no validator says anything
 	confirmed  = 0.6  // what is left of the doubt after each validator that confirms
 	contradict = 0.2  // what is left of the confidence after one that contradicts
-	agreeing   = 2.0  // readings that are taken to have agreed before the first
-	differing  = 0.1  // and not to have
+	against    = 0.15 // odds against what one reading says
+	repeated   = 0.25 // what each further reading that agrees leaves of those odds
+	most       = 0.99 // no value is certain
 )
 
 // Of returns the confidence in a value that one reading found: grade ×
@@ -53,13 +54,18 @@ func OfGrade(g ground.Grade) float64 {
 }
 
 // Agreement returns the factor for a value that was found by some of the
-// readings of its place: by overlapping chunks and repeated passes. It grows
-// with the share of them, and with their number.
+// readings of its place: by overlapping chunks and repeated passes. It is 1 for
+// one reading that found it. Each further one that does lowers the odds against
+// the value, each that does not raises them as much.
 func Agreement(found, of int64) float64 {
-	if found > of {
-		of = found
-	}
-	return (float64(found) + agreeing) / (float64(of) + agreeing + differing)
+	lead := float64(2*min(found, of) - of) // of those that found it over those that did not
+	return (1 + against) / (1 + against*math.Pow(repeated, lead-1))
+}
+
+// Agreed returns the confidence in a value of which one reading has the given
+// confidence, and which some of its readings found.
+func Agreed(single float64, found, of int64) float64 {
+	return min(single*Agreement(found, of), most)
 }
 
 // validators returns the factor of what the validators say.

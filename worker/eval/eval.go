@@ -1,5 +1,6 @@
 // Package eval compares results with the truth: precision, recall and F1 for
-// each field, over all values (micro) and over the fields (macro).
+// each field, over all values (micro) and over the fields (macro), and whether
+// confidences mean what they say.
 //
 // It is pure and imports nothing of the project but api/schema.
 package eval
@@ -16,6 +17,8 @@ import (
 type Result struct {
 	Documents []string       // where it comes from; none: a summary, held against a truth of one document
 	Values    map[string]any // as in result.json, without the keys that begin with _
+	// Confidence is that of the values, by field path; nil if it is not known.
+	Confidence map[string]float64
 }
 
 // A Truth is what is right for one record of a document.
@@ -38,6 +41,9 @@ type Report struct {
 	Micro     Score            `json:"micro"` // every value counts the same
 	Macro     Score            `json:"macro"` // every field counts the same
 	Documents Coverage         `json:"documents"`
+	// Calibration compares confidences with how many values are right; nil if
+	// the result has none.
+	Calibration *Calibration `json:"calibration,omitempty"`
 }
 
 // Coverage says how the documents of the truth and of the result fit together.
@@ -84,10 +90,16 @@ func Compare(s *schema.Schema, results []Result, truth []Truth) Report {
 	judged := fieldsOf(s, truth)
 	docs, coverage := match(results, truth)
 	counts := make([]count, len(judged))
+	var sure []Judged
 	for _, d := range docs {
-		d.compare(judged, counts)
+		sure = append(sure, d.compare(judged, counts)...)
 	}
-	return report(judged, counts, coverage)
+	r := report(judged, counts, coverage)
+	if len(sure) > 0 {
+		c := Calibrate(sure)
+		r.Calibration = &c
+	}
+	return r
 }
 
 func report(judged []judge, counts []count, coverage Coverage) Report {
@@ -197,20 +209,28 @@ func (n names) find(source string) (string, bool) {
 	return found[0], true
 }
 
-// compare adds to counts what the document's records say.
-func (d *document) compare(judged []judge, counts []count) {
-	pairs := d.pair(judged)
-	for _, p := range pairs {
-		for i := range judged {
-			counts[i].add(judged[i].compare(p.truth, p.result))
+// compare adds to counts what the document's records say, and returns the values
+// that have a confidence.
+func (d *document) compare(judged []judge, counts []count) []Judged {
+	var sure []Judged
+	for _, p := range d.pair(judged) {
+		for i, j := range judged {
+			c := j.compare(p.truth, p.result)
+			counts[i].add(c)
+			confidence, known := p.confidence[j.path]
+			for n := 0; known && n < c.found; n++ {
+				sure = append(sure, Judged{Field: j.path, Confidence: confidence, Right: n < c.right})
+			}
 		}
 	}
+	return sure
 }
 
 // A pairing is a record of the truth and the result that is held against it;
 // either may be nil.
 type pairing struct {
 	truth, result map[string]any
+	confidence    map[string]float64 // of the result
 	right         int
 	t, r          int
 }
@@ -237,7 +257,7 @@ func (d *document) pair(judged []judge) []pairing {
 	}
 	for r, used := range usedR {
 		if !used {
-			chosen = append(chosen, pairing{result: d.results[r].Values})
+			chosen = append(chosen, pairing{result: d.results[r].Values, confidence: d.results[r].Confidence})
 		}
 	}
 	return chosen
@@ -248,13 +268,13 @@ func (d *document) candidates(judged []judge) []pairing {
 	simple := len(d.truth) == 1 && len(d.results) == 1
 	if len(d.truth)*len(d.results) > maxPairs {
 		for i := range min(len(d.truth), len(d.results)) {
-			all = append(all, pairing{truth: d.truth[i].Values, result: d.results[i].Values, t: i, r: i})
+			all = append(all, pairing{truth: d.truth[i].Values, result: d.results[i].Values, confidence: d.results[i].Confidence, t: i, r: i})
 		}
 		return all
 	}
 	for t, truth := range d.truth {
 		for r, result := range d.results {
-			p := pairing{truth: truth.Values, result: result.Values, t: t, r: r}
+			p := pairing{truth: truth.Values, result: result.Values, confidence: result.Confidence, t: t, r: r}
 			for i := 0; i < len(judged) && !simple; i++ {
 				p.right += judged[i].compare(truth.Values, result.Values).right
 			}

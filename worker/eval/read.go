@@ -154,6 +154,15 @@ func record(values map[string]any) Result {
 			r.Documents = append(r.Documents, name)
 		}
 	}
+	if sure, ok := values["_confidence"].(map[string]any); ok {
+		r.Confidence = make(map[string]float64, len(sure))
+		for field, v := range sure {
+			n, _ := v.(json.Number)
+			if c, err := n.Float64(); err == nil {
+				r.Confidence[field] = c
+			}
+		}
+	}
 	for key, v := range values {
 		if !strings.HasPrefix(key, "_") {
 			r.Values[key] = v

@@ -32,12 +32,12 @@ properties:
 	if diff := cmp.Diff(map[string]int64{"sum": 2, "all": 1, "vote": 1}, got.Duplicates); diff != "" {
 		t.Errorf("duplicates (-want +got):\n%s", diff)
 	}
-	if got, want := got.Conflicts[0].Rationale, "1 of 2 values, with 0.88 of 1.75 confidence"; got != want {
+	if got, want := got.Conflicts[0].Rationale, "1 of 2 values, with 0.99 of 1.89 confidence"; got != want {
 		t.Errorf("rationale %q, want %q: b was read twice and stands once", got, want)
 	}
 	// Two readings of one place make it more certain, not two places of it.
 	two := resolve(s, first, again)[0].Confidence["sum"]
-	if diff := two - 0.9*confidence.Agreement(2, 2); diff < -1e-6 || diff > 1e-6 {
+	if diff := two - confidence.Agreed(0.9, 2, 2); diff < -1e-6 || diff > 1e-6 {
 		t.Errorf("confidence %v of two readings that agree", two)
 	}
 	one := resolve(s, first)[0].Confidence["sum"]

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -190,7 +189,7 @@ func (m *Mention) weight() int64 {
 	for _, r := range m.Readings {
 		found, of = found+r.Found, of+r.Of
 	}
-	return int64(math.Round(float64(m.Confidence) * confidence.Agreement(found, of)))
+	return million(confidence.Agreed(float64(m.Confidence)/1e6, found, of))
 }
 
 // readings counts how often a value was read: each unit that read a place.

@@ -144,7 +144,7 @@ func (m *mapper) record(s *schema.Schema, n int64, r rules.Record) {
 		}
 		rec.Values = append(rec.Values, v)
 		m.size += len(f.Field) + len(f.Quote) + len(fmt.Sprint(f.Value)) + 16
-		m.confidence += v.Confidence * confidence.Agreement(1, 1)
+		m.confidence += v.Confidence
 		m.values++
 	}
 	for _, missing := range r.Missing {
