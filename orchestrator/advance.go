@@ -72,9 +72,9 @@ func (o *Orchestrator) advance(ctx context.Context, id mapreduce.JobID) {
 }
 
 func (o *Orchestrator) move(ctx context.Context, id mapreduce.JobID) error {
-	if why := o.notices.takeFailure(id); why != "" {
-		if err := o.jobs.Fail(ctx, id, why); err != nil {
-			o.notices.fail(id, why)
+	if f, ok := o.notices.takeFailure(id); ok {
+		if err := o.jobs.Fail(ctx, id, f.epoch, f.why); err != nil {
+			o.notices.fail(id, f)
 			return err
 		}
 	}
@@ -135,7 +135,7 @@ func (o *Orchestrator) dropUnits(id mapreduce.JobID) {
 			stop = append(stop, mapreduce.Held{Job: id, Unit: key.unit, Attempt: h.attempt})
 			s.forget(id, key.unit, h.attempt)
 			h.claim.end(r)
-			r.held--
+			b.hold(r, -1)
 		}
 		if len(stop) > 0 {
 			s.out.put(&mapreduce.ToWorker{Cancel: stop})
@@ -152,7 +152,7 @@ func (o *Orchestrator) failFast(ctx context.Context, id mapreduce.JobID, s *jobs
 	} else if u != nil {
 		why = fmt.Sprintf("unit %s failed, and the job is to fail fast: %s", u.UnitId, lastOf(u.Errors))
 	}
-	if err := o.jobs.Fail(ctx, id, why); err != nil {
+	if err := o.jobs.Fail(ctx, id, s.Epoch, why); err != nil {
 		return err
 	}
 	o.notices.due(id)
@@ -198,7 +198,7 @@ func (o *Orchestrator) failAll(ctx context.Context, id mapreduce.JobID, s *jobs.
 	} else if u != nil {
 		why = fmt.Sprintf("all %d units of level %d failed; the first, %s: %s", s.Failed, s.Level, u.UnitId, lastOf(u.Errors))
 	}
-	return o.jobs.Fail(ctx, id, why)
+	return o.jobs.Fail(ctx, id, s.Epoch, why)
 }
 
 // planLevel plans the level above one that has ended, by ADR-028's rule: one

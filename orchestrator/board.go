@@ -28,8 +28,9 @@ type board struct {
 	sessions map[mapreduce.SessionID]*session
 	away     map[mapreduce.SessionID]*session // whose streams have ended, and who may come back
 	dealt    int                              // rotates the session that is offered a unit first
-	// callSlots is how many units that call models this node may hold.
-	callSlots int64
+	// callSlots is how many units that call models this node may hold, and
+	// calling how many it holds.
+	callSlots, calling int64
 }
 
 // A run is a job on the board.
@@ -47,7 +48,7 @@ type run struct {
 	reports []pendingReport // waiting for a turn
 	release []jobs.HeldID   // claims all of whose units have ended
 	turns   int             // under way
-	held    int             // units that sessions of this node hold, or are being given
+	held    int             // units that sessions of this node hold, or are being given: see hold
 	quiet   time.Time       // no turn before: the last one failed
 	retries int             // turns that failed in a row
 
@@ -55,6 +56,7 @@ type run struct {
 	cursor  []int64          // by shard: new work is scanned from here
 	drained bool             // the queue was read to its end
 	starved bool             // it waits for slots in the fair queue
+	queued  bool             // it waits for its turn there
 	reading bool             // it is being read
 	reread  bool             // something was put into it meanwhile
 
@@ -236,7 +238,7 @@ func (b *board) room(r *run) int {
 		slots += s.holds(r)
 	}
 	if calls(r.spec) && int64(all) > b.callSlots {
-		free = min(free, int(b.callSlots)-b.calling())
+		free = min(free, int(b.callSlots-b.calling))
 	}
 	if int64(slots) > r.slots {
 		// The workers could run more of it at once than it may: what they
@@ -246,17 +248,17 @@ func (b *board) room(r *run) int {
 	return max(0, free)
 }
 
-// calls reports whether units of a job make calls that the fleet counts.
-func calls(spec *mapreduce.JobSpec) bool { return spec.Provider != "rules" }
+// calls reports whether units of a job make calls that the fleet counts. Those
+// of a job that is not known yet may.
+func calls(spec *mapreduce.JobSpec) bool { return spec == nil || spec.Provider != "rules" }
 
-// calling counts the units of this node that make such calls, or are to.
-func (b *board) calling() (n int) {
-	for _, r := range b.runs {
-		if r.spec == nil || calls(r.spec) {
-			n += r.held
-		}
+// hold notes that this node holds n units more of r, or fewer. The caller holds
+// b.mu.
+func (b *board) hold(r *run, n int) {
+	r.held += n
+	if calls(r.spec) {
+		b.calling += int64(n)
 	}
-	return n
 }
 
 // capacity counts the slots of the sessions that can run units of r.
@@ -328,7 +330,7 @@ func (b *board) takeSeats(r *run, t *task, room int) {
 	}
 	claim.Candidates = append(claim.Candidates, r.queue[:n]...)
 	r.queue = r.queue[n:]
-	r.held += n
+	b.hold(r, n)
 	if r.spec.Budget > 0 {
 		claim.Bounded, claim.Tokens = true, r.tokens
 		t.tokens, r.tokens, r.claiming = r.tokens, 0, true
@@ -386,7 +388,10 @@ func (b *board) adopt(ref jobs.RunRef, spec *mapreduce.JobSpec, ctl *storagev1.C
 	if r.spec == nil || r.spec.Budget != spec.Budget {
 		r.granted = false
 	}
+	held := r.held
+	b.hold(r, -held)
 	r.tenant, r.priority, r.spec, r.share = ref.Tenant, ref.Priority, spec, share
+	b.hold(r, held) // which may have counted as calls
 	r.epoch, r.level, r.shards, r.running = ctl.Epoch, ctl.Level, max(1, ctl.Shards), true
 	r.need = 0
 	r.restart()

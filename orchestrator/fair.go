@@ -28,13 +28,14 @@ const quantum = 32
 
 // add puts r into the queue unless it is there.
 func (f *fair) add(r *run) {
+	if r.queued {
+		return
+	}
+	r.queued = true
 	s := f.share(r.tenant)
 	if s == nil {
 		s = &share{tenant: r.tenant}
 		f.tenants = append(f.tenants, s)
-	}
-	if slices.Contains(s.runs, r) {
-		return
 	}
 	at := len(s.runs)
 	for at > 0 && s.runs[at-1].priority < r.priority {
@@ -47,6 +48,7 @@ func (f *fair) add(r *run) {
 // tenant next of all.
 func (f *fair) addFirst(r *run) {
 	f.remove(r)
+	r.queued = true
 	s := f.share(r.tenant)
 	if s == nil {
 		s = &share{tenant: r.tenant}
@@ -86,6 +88,7 @@ func (f *fair) next() *run {
 	}
 	s := f.tenants[0]
 	r := s.runs[0]
+	r.queued = false
 	s.runs = slices.Delete(s.runs, 0, 1)
 	f.tenants = slices.Delete(f.tenants, 0, 1)
 	if len(s.runs) > 0 {
@@ -99,6 +102,10 @@ func (f *fair) any() bool { return len(f.tenants) > 0 }
 
 // remove takes r out of the queue.
 func (f *fair) remove(r *run) {
+	if !r.queued {
+		return
+	}
+	r.queued = false
 	for i, s := range f.tenants {
 		if at := slices.Index(s.runs, r); at >= 0 {
 			s.runs = slices.Delete(s.runs, at, at+1)

@@ -98,7 +98,7 @@ func (b *board) wantsCalls() (want, has int64) {
 	for _, s := range b.sessions {
 		want += int64(s.slots)
 	}
-	return max(want, min(b.callSlots, int64(b.calling()))), b.callSlots
+	return max(want, min(b.callSlots, b.calling)), b.callSlots
 }
 
 func (o *Orchestrator) deadNodes() []mapreduce.NodeID {
@@ -113,7 +113,7 @@ func (o *Orchestrator) outOfBudget(ctx context.Context, id mapreduce.JobID, g *j
 	}
 	why := fmt.Sprintf("budget of %d tokens: the next unit may need %d, and no more are left to reserve; "+
 		"go on with `coditect mapreduce resume --job-id %s --budget N`", g.Budget, short, id)
-	if err := o.jobs.Pause(ctx, id, why); err != nil {
+	if err := o.jobs.Pause(ctx, id, g.Epoch, why); err != nil {
 		return err
 	}
 	o.notices.due(id)
@@ -228,7 +228,7 @@ func (b *board) useless(id mapreduce.JobID) bool {
 // open at every worker, or none of them has its provider. Workers of other nodes
 // may have it: a job that runs anywhere is not stuck.
 func (o *Orchestrator) pauseStuck(ctx context.Context, id mapreduce.JobID) error {
-	why := o.board.stuck(id, o.config.Stuck, time.Now())
+	epoch, why := o.board.stuck(id, o.config.Stuck, time.Now())
 	if why == "" {
 		return nil
 	}
@@ -236,7 +236,7 @@ func (o *Orchestrator) pauseStuck(ctx context.Context, id mapreduce.JobID) error
 		o.board.moves(id)
 		return err
 	}
-	if err := o.jobs.Pause(ctx, id, why); err != nil {
+	if err := o.jobs.Pause(ctx, id, epoch, why); err != nil {
 		return err
 	}
 	o.notices.due(id)
@@ -252,30 +252,31 @@ func (b *board) moves(id mapreduce.JobID) {
 	}
 }
 
-// stuck says why nothing of a job has been able to run for d, or "".
-func (b *board) stuck(id mapreduce.JobID, d time.Duration, now time.Time) string {
+// stuck says why nothing of a job has been able to run for d, or "", and as of
+// which epoch.
+func (b *board) stuck(id mapreduce.JobID, d time.Duration, now time.Time) (epoch int64, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.runs[id]
 	if r == nil || !r.running {
-		return ""
+		return 0, ""
 	}
 	if r.held > 0 || len(b.sessions) == 0 || b.seats(r) > 0 {
 		r.stuck = time.Time{}
-		return ""
+		return r.epoch, ""
 	}
 	if r.stuck.IsZero() {
 		r.stuck = now
 	}
 	if now.Sub(r.stuck) < d {
-		return ""
+		return r.epoch, ""
 	}
 	for _, s := range b.sessions {
 		if s.agents[r.spec.Provider] {
-			return fmt.Sprintf("the breaker of %s has been open for %v; resume when the provider is well again", breakerOf(r.spec), d)
+			return r.epoch, fmt.Sprintf("the breaker of %s has been open for %v; resume when the provider is well again", breakerOf(r.spec), d)
 		}
 	}
-	return fmt.Sprintf("no worker has had the provider %q for %v; start one that has it, and resume", r.spec.Provider, d)
+	return r.epoch, fmt.Sprintf("no worker has had the provider %q for %v; start one that has it, and resume", r.spec.Provider, d)
 }
 
 // waited reports whether a job has lacked tokens for d.

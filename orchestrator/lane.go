@@ -131,7 +131,7 @@ func (b *board) undo(t *task) {
 	}
 	b.unseat(t)
 	if c := t.turn.Claim; c != nil {
-		r.held -= len(c.Candidates)
+		b.hold(r, -len(c.Candidates))
 		r.putBack(c.Candidates)
 		if c.Bounded {
 			b.endClaim(r, t.tokens)
@@ -200,7 +200,7 @@ func (b *board) settled(r *run, p pendingReport, s jobs.Settled) {
 		return
 	}
 	if h := p.session.forget(p.report.Job, p.report.Unit, p.report.Attempt); h != nil {
-		r.held--
+		b.hold(r, -1)
 		if h.granted {
 			r.tokens += h.reserved - p.report.Tokens.Total()
 		}
@@ -214,7 +214,7 @@ func (b *board) settled(r *run, p pendingReport, s jobs.Settled) {
 // claimed enters the units that a turn claimed.
 func (b *board) claimed(r *run, t *task, res *jobs.TurnResult) {
 	c := t.turn.Claim
-	r.held -= len(c.Candidates) - len(res.Claimed)
+	b.hold(r, len(res.Claimed)-len(c.Candidates))
 	r.putBack(res.Left)
 	claims := make(map[mapreduce.SessionID]*claimOf, len(t.seats))
 	for _, got := range res.Claimed {
@@ -223,7 +223,7 @@ func (b *board) claimed(r *run, t *task, res *jobs.TurnResult) {
 			t.tokens -= got.Unit.Reserved
 		}
 		if s == nil {
-			r.held-- // its session has gone, or came back meanwhile: either gives the unit back
+			b.hold(r, -1) // its session has gone, or came back meanwhile: either gives the unit back
 			continue
 		}
 		of := claims[got.Session]
@@ -282,7 +282,7 @@ func (o *Orchestrator) after(r *run, res *jobs.TurnResult, idle bool) {
 		failed = failed || v.State == mapreduce.UnitFailed
 	}
 	if res.JobError != "" {
-		o.notices.fail(r.id, res.JobError)
+		o.notices.fail(r.id, failure{epoch: res.Epoch, why: res.JobError})
 	}
 	if idle || failed || !res.State.Running() || res.Need > 0 || o.board.ungranted(r) {
 		o.notices.due(r.id)

@@ -271,13 +271,33 @@ func (o *Orchestrator) polls(ctx context.Context) {
 		o.silent()
 		o.failed(ctx, "looking for work", o.refresh(ctx))
 		o.failed(ctx, "asking for the fleet's slots", o.fleetSlots(ctx))
-		for _, id := range o.board.running() {
+		for _, id := range o.turnOf(polled) {
 			o.board.stir(id)
 			o.notices.due(id)
 			o.failed(ctx, "looking for delayed units", o.findDelayed(ctx, id), "job", id)
 			o.failed(ctx, "pausing a job", o.pauseStuck(ctx, id), "job", id)
 		}
 	})
+}
+
+// polled is how many jobs one poll looks at, so that it does not take longer the
+// more there are.
+const polled = 256
+
+// turnOf returns up to n of the jobs on the board that may run, others each time.
+func (o *Orchestrator) turnOf(n int) []mapreduce.JobID {
+	ids := o.board.running()
+	slices.Sort(ids)
+	if len(ids) <= n {
+		return ids
+	}
+	at, found := slices.BinarySearch(ids, o.polledLast)
+	if found {
+		at++
+	}
+	ids = append(ids[at:], ids[:at]...)[:n]
+	o.polledLast = ids[n-1]
+	return ids
 }
 
 // silent ends the streams of workers that have said nothing for the lease.
@@ -319,7 +339,7 @@ func (o *Orchestrator) refresh(ctx context.Context) error {
 	runs := make(map[mapreduce.JobID]bool, len(refs))
 	for _, ref := range refs {
 		runs[ref.Job] = true
-		if !o.ours(ref.Job) {
+		if !o.ours(ref.Job) || o.board.stands(ref.Job, ref.Epoch) {
 			continue
 		}
 		if err := o.place(ctx, ref); err != nil {
@@ -343,7 +363,7 @@ func (o *Orchestrator) refreshJob(ctx context.Context, id mapreduce.JobID) error
 	if !mapreduce.JobState(ctl.State).Running() || !o.ours(id) {
 		return nil
 	}
-	return o.place(ctx, jobs.RunRef{Job: id, Tenant: mapreduce.TenantID(ctl.Tenant), Priority: int(ctl.Priority)})
+	return o.place(ctx, jobs.RunRef{Job: id, Tenant: mapreduce.TenantID(ctl.Tenant), Priority: int(ctl.Priority), Epoch: ctl.Epoch})
 }
 
 // place puts a job on the board, unless it stands there as it is.

@@ -14,9 +14,9 @@ import (
 type notices struct {
 	mu       sync.Mutex // guards the variables below
 	advance  map[mapreduce.JobID]bool
-	failures map[mapreduce.JobID]string
+	failures map[mapreduce.JobID]failure
 	dirty    map[mapreduce.JobID]bool // has checkpoints that are not sealed
-	watchers map[mapreduce.JobID]chan struct{}
+	watchers map[mapreduce.JobID]*watched
 	timers   timers
 	pausing  map[unitKey]bool // units in timers
 	advances signal
@@ -62,23 +62,29 @@ func (n *notices) takeDue() map[mapreduce.JobID]bool {
 	return due
 }
 
+// A failure is why a job is to end, as of an epoch.
+type failure struct {
+	epoch int64
+	why   string
+}
+
 // fail asks for a job to be failed.
-func (n *notices) fail(id mapreduce.JobID, why string) {
+func (n *notices) fail(id mapreduce.JobID, f failure) {
 	n.mu.Lock()
 	if n.failures == nil {
-		n.failures = make(map[mapreduce.JobID]string)
+		n.failures = make(map[mapreduce.JobID]failure)
 	}
-	n.failures[id] = why
+	n.failures[id] = f
 	n.mu.Unlock()
 	n.due(id)
 }
 
-func (n *notices) takeFailure(id mapreduce.JobID) string {
+func (n *notices) takeFailure(id mapreduce.JobID) (failure, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	why := n.failures[id]
+	f, ok := n.failures[id]
 	delete(n.failures, id)
-	return why
+	return f, ok
 }
 
 // changed tells those who watch a job, and the sealer.
@@ -89,10 +95,16 @@ func (n *notices) changed(id mapreduce.JobID) {
 		n.dirty = make(map[mapreduce.JobID]bool)
 	}
 	n.dirty[id] = true
-	if c := n.watchers[id]; c != nil {
-		close(c)
+	if w := n.watchers[id]; w != nil {
+		close(w.changed)
 		delete(n.watchers, id)
 	}
+}
+
+// A watched job is one that somebody waits for.
+type watched struct {
+	changed chan struct{} // closes at the next change
+	waiting int
 }
 
 func (n *notices) takeDirty() map[mapreduce.JobID]bool {
@@ -103,19 +115,29 @@ func (n *notices) takeDirty() map[mapreduce.JobID]bool {
 	return dirty
 }
 
-// watch returns a channel that closes at the job's next change.
-func (n *notices) watch(id mapreduce.JobID) <-chan struct{} {
+// watch returns a channel that closes at the job's next change. Whoever stops
+// waiting calls done.
+func (n *notices) watch(id mapreduce.JobID) (changed <-chan struct{}, done func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.watchers == nil {
-		n.watchers = make(map[mapreduce.JobID]chan struct{})
+		n.watchers = make(map[mapreduce.JobID]*watched)
 	}
-	c := n.watchers[id]
-	if c == nil {
-		c = make(chan struct{})
-		n.watchers[id] = c
+	w := n.watchers[id]
+	if w == nil {
+		w = &watched{changed: make(chan struct{})}
+		n.watchers[id] = w
 	}
-	return c
+	w.waiting++
+	return w.changed, func() { n.unwatch(id, w) }
+}
+
+func (n *notices) unwatch(id mapreduce.JobID, w *watched) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if w.waiting--; w.waiting == 0 && n.watchers[id] == w {
+		delete(n.watchers, id)
+	}
 }
 
 // at has fn called by the timekeeper when t has come.
@@ -190,15 +212,29 @@ func (t *timers) Pop() any {
 	return last
 }
 
-// timekeeper calls what is due, one at a time.
+// timekept is how many calls the timekeeper makes at once: many workers may be
+// lost in one moment.
+const timekept = 16
+
+// timekeeper calls what is due.
 func (o *Orchestrator) timekeeper(ctx context.Context) {
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	room := make(chan struct{}, timekept)
+	call := func(fn func()) {
+		room <- struct{}{}
+		calls.Go(func() {
+			defer func() { <-room }()
+			fn()
+		})
+	}
 	for {
 		due := o.notices.takeTimers(time.Now())
 		for _, fn := range due.calls {
-			fn(ctx)
+			call(func() { fn(ctx) })
 		}
 		for id, units := range due.units {
-			o.wakeUnits(ctx, id, units)
+			call(func() { o.wakeUnits(ctx, id, units) })
 		}
 		if len(due.calls)+len(due.units) > 0 {
 			continue

@@ -127,6 +127,8 @@ type Orchestrator struct {
 	streams sync.WaitGroup // of workers
 	asking  chan struct{}  // full while grants are asked for or returned
 
+	polledLast mapreduce.JobID // of polls only
+
 	mu      sync.Mutex // guards the variables below
 	dead    map[mapreduce.NodeID]bool
 	others  int // orchestrators alive beside this one

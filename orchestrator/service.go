@@ -48,28 +48,37 @@ const watchPause = 100 * time.Millisecond
 // those of other orchestrators within a second.
 func (o *Orchestrator) WatchJob(ctx context.Context, id mapreduce.JobID, fn func(*mapreduce.Job) error) error {
 	var last mapreduce.Job
-	for first := true; ; first = false {
-		changed := o.notices.watch(id)
-		job, err := o.jobs.Job(ctx, id)
-		if err != nil {
-			return err
-		}
-		if first || differ(&last, job) {
-			if err := fn(job); err != nil {
-				return err
-			}
-			last = *job
-		}
-		if !job.State.Running() {
+	told := func(job *mapreduce.Job) error {
+		if !differ(&last, job) {
 			return nil
 		}
-		if err := wait(ctx, watchPause, nil); err != nil {
-			return err
-		}
-		if err := wait(ctx, time.Second, changed); err != nil {
+		last = *job
+		return fn(job)
+	}
+	for {
+		running, err := o.watchOnce(ctx, id, told)
+		if err != nil || !running {
 			return err
 		}
 	}
+}
+
+// watchOnce shows fn a job and waits until it may have changed. It reports
+// whether the job runs.
+func (o *Orchestrator) watchOnce(ctx context.Context, id mapreduce.JobID, fn func(*mapreduce.Job) error) (running bool, err error) {
+	changed, done := o.notices.watch(id)
+	defer done()
+	job, err := o.jobs.Job(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	if err := fn(job); err != nil || !job.State.Running() {
+		return false, err
+	}
+	if err := wait(ctx, watchPause, nil); err != nil {
+		return false, err
+	}
+	return true, wait(ctx, time.Second, changed)
 }
 
 func differ(a, b *mapreduce.Job) bool {
@@ -122,7 +131,7 @@ func (o *Orchestrator) resume(ctx context.Context, id mapreduce.JobID, r mapredu
 
 // PauseJob implements mapreduce.Service.
 func (o *Orchestrator) PauseJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
-	return o.turned(ctx, id, o.jobs.Pause(ctx, id, "asked for"))
+	return o.turned(ctx, id, o.jobs.Pause(ctx, id, jobs.AnyEpoch, "asked for"))
 }
 
 // CancelJob implements mapreduce.Service.

@@ -334,7 +334,7 @@ func (b *board) letGo(s *session) {
 	}
 	for key := range s.held {
 		if r := b.runs[key.job]; r != nil {
-			r.held--
+			b.hold(r, -1)
 			b.fair.add(r)
 		}
 	}
@@ -367,7 +367,7 @@ func (b *board) enter(s *session, kept []jobs.Held) {
 			attempt: h.Attempt, claim: c, reserved: h.Reserved, granted: h.Node == b.node, running: h.Running,
 			suspect: h.Attempt > 1,
 		}
-		b.run(h.Job).held++
+		b.hold(b.run(h.Job), 1)
 	}
 	b.sessions[s.id] = s
 	for _, r := range b.runs {

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -310,8 +311,8 @@ func (k *jobCheck) switches(ctx context.Context, l *look, s *standingOf) error {
 	if listed(ctl) != (values[0] != nil) {
 		l.wrong(run, "the job is %s, and is listed to run: %t; pause and resume it", state, values[0] != nil)
 	}
-	if values[0] != nil && string(values[0]) != fmt.Sprint(ctl.Priority) {
-		l.wrong(run, "the job runs with priority %q, and has %d; pause and resume it", values[0], ctl.Priority)
+	if values[0] != nil && !bytes.Equal(values[0], runValue(ctl)) {
+		l.wrong(run, "the job is listed to run as %q, and not as %q; pause and resume it", values[0], runValue(ctl))
 	}
 	if values[1] == nil {
 		l.wrong(recent, "the job is not listed by its time")

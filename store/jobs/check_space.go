@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -134,8 +133,8 @@ func (c *checker) runs(ctx context.Context) error {
 			if !found || !listed(ctl) || ctl.Tenant != tenant {
 				l.wrong(kv.Key, "the job is listed to run for tenant %q, and does not; clear the key", tenant)
 			}
-			if _, err := strconv.Atoi(string(kv.Value)); err != nil {
-				l.wrong(kv.Key, "%q is no priority; pause and resume the job", kv.Value)
+			if _, _, err := parseRun(kv.Value); err != nil {
+				l.wrong(kv.Key, "%q is no priority and epoch; pause and resume the job", kv.Value)
 			}
 		}
 		return nil

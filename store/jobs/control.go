@@ -76,11 +76,16 @@ func totalUnits(ctl *storagev1.Ctl) int64 {
 	return n
 }
 
-// Pause stops a running job's claims. A job that is paused stays so.
-func (j *Jobs) Pause(ctx context.Context, id mapreduce.JobID, why string) error {
+// AnyEpoch lets a change of a job be made whatever happened to the job before.
+const AnyEpoch = 0
+
+// Pause stops a running job's claims, if it is still at epoch, which may be
+// AnyEpoch: a node that saw it out of budget must not pause it once it was
+// resumed with more. A job that is paused stays so.
+func (j *Jobs) Pause(ctx context.Context, id mapreduce.JobID, epoch int64, why string) error {
 	return j.change(ctx, failpoint.Pause, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		state := mapreduce.JobState(ctl.State)
-		if state == mapreduce.JobPaused {
+		if state == mapreduce.JobPaused || superseded(ctl, epoch) {
 			return "", false, nil
 		}
 		if !state.Running() {
@@ -91,6 +96,8 @@ func (j *Jobs) Pause(ctx context.Context, id mapreduce.JobID, why string) error 
 	})
 }
 
+func superseded(ctl *storagev1.Ctl, epoch int64) bool { return epoch != AnyEpoch && ctl.Epoch != epoch }
+
 func wrongState(verb string, id mapreduce.JobID, s mapreduce.JobState) error {
 	return &errs.Error{
 		Kind: errs.Precondition, Reason: "JOB_STATE",
@@ -98,10 +105,11 @@ func wrongState(verb string, id mapreduce.JobID, s mapreduce.JobState) error {
 	}
 }
 
-// Fail ends a running job. A job that does not run stays as it is.
-func (j *Jobs) Fail(ctx context.Context, id mapreduce.JobID, why string) error {
+// Fail ends a running job, if it is still at epoch, which may be AnyEpoch. A job
+// that does not run stays as it is.
+func (j *Jobs) Fail(ctx context.Context, id mapreduce.JobID, epoch int64, why string) error {
 	return j.change(ctx, failpoint.Fail, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
-		if !mapreduce.JobState(ctl.State).Running() {
+		if !mapreduce.JobState(ctl.State).Running() || superseded(ctl, epoch) {
 			return "", false, nil
 		}
 		ctl.State, ctl.Error = uint32(mapreduce.JobFailed), clip(why)

@@ -29,6 +29,7 @@ type Granted struct {
 	Used   int64 // of Tokens: spent, charged, and reserved
 	Slots  int64
 	Budget int64 // 0 if none is set
+	Epoch  int64 // of the job
 	Rest   int64 // tokens that nobody was granted, of those this phase may spend
 }
 
@@ -83,7 +84,7 @@ func (j *Jobs) Grant(ctx context.Context, id mapreduce.JobID, ask Ask) (*Granted
 		if own.Tokens != before.Tokens || own.Slots != before.Slots {
 			tx.Set(j.keys.Grant(id, j.node), encode(own))
 		}
-		g = &Granted{Tokens: own.Tokens, Used: used, Slots: own.Slots, Budget: ctl.Budget, Rest: rest - (own.Tokens - before.Tokens)}
+		g = &Granted{Tokens: own.Tokens, Used: used, Slots: own.Slots, Budget: ctl.Budget, Epoch: ctl.Epoch, Rest: rest - (own.Tokens - before.Tokens)}
 		return nil
 	})
 	return g, err

@@ -410,7 +410,7 @@ func (m *machine) advance(t *rapid.T) {
 
 func (m *machine) pause(t *rapid.T) {
 	k := m.pick(t)
-	err := m.node(t).Pause(m.ctx, k.id, "asked for")
+	err := m.node(t).Pause(m.ctx, k.id, jobs.AnyEpoch, "asked for")
 	if (err == nil) != (k.state.Running() || k.state == mapreduce.JobPaused) {
 		t.Fatalf("pause of a job that is %v: %v", k.state, err)
 	}
@@ -421,7 +421,7 @@ func (m *machine) pause(t *rapid.T) {
 
 func (m *machine) fail(t *rapid.T) {
 	k := m.pick(t)
-	m.must(m.node(t).Fail(m.ctx, k.id, "it cannot go on"))
+	m.must(m.node(t).Fail(m.ctx, k.id, jobs.AnyEpoch, "it cannot go on"))
 	if k.state.Running() {
 		k.state = mapreduce.JobFailed
 	}

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -174,6 +173,7 @@ type RunRef struct {
 	Job      mapreduce.JobID
 	Tenant   mapreduce.TenantID
 	Priority int
+	Epoch    int64
 }
 
 // Runs returns the jobs that may run.
@@ -191,7 +191,7 @@ func (j *Jobs) Runs(ctx context.Context) ([]RunRef, error) {
 				return err
 			}
 			ref := RunRef{Tenant: mapreduce.TenantID(rest.Text()), Job: mapreduce.JobID(rest.Text())}
-			if ref.Priority, err = strconv.Atoi(string(kv.Value)); err != nil {
+			if ref.Priority, ref.Epoch, err = parseRun(kv.Value); err != nil {
 				return fmt.Errorf("jobs: value of %x: %w", kv.Key, store.ErrCorrupt)
 			}
 			refs = append(refs, ref)

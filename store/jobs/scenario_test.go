@@ -66,7 +66,7 @@ func TestLargeLevelIsPlannedByManyNodes(t *testing.T) {
 		w.must(err)
 		if steps == 2 { // in the middle of it
 			w.healthy()
-			w.must(w.nodes[1].Pause(w.ctx, id, "for a while"))
+			w.must(w.nodes[1].Pause(w.ctx, id, jobs.AnyEpoch, "for a while"))
 			w.must(w.nodes[2].Resume(w.ctx, id, mapreduce.Resume{}))
 			status, err = w.nodes[0].LevelStatus(w.ctx, id)
 			w.must(err)
@@ -102,7 +102,7 @@ func TestResumeDropsALevelPlannedInPart(t *testing.T) {
 	if finished, err := j.PlanStep(w.ctx, id, nextOf(status)); err != nil || finished {
 		t.Fatalf("planned at once: %t, %v", finished, err)
 	}
-	w.must(j.Pause(w.ctx, id, "for a while"))
+	w.must(j.Pause(w.ctx, id, jobs.AnyEpoch, "for a while"))
 	w.must(j.Resume(w.ctx, id, mapreduce.Resume{}))
 	w.healthy()
 	if u := w.unit(id, "reduce_L1_0"); u != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -274,7 +275,20 @@ func (j *Jobs) reveal(tx store.Tx, id mapreduce.JobID, f *Flip) {
 }
 
 func (j *Jobs) setRun(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) {
-	tx.Set(j.keys.Run(mapreduce.TenantID(ctl.Tenant), id), strconv.AppendInt(nil, ctl.Priority, 10))
+	tx.Set(j.keys.Run(mapreduce.TenantID(ctl.Tenant), id), runValue(ctl))
+}
+
+// runValue is what an orchestrator has to know to see whether a job that may run
+// has changed.
+func runValue(ctl *storagev1.Ctl) []byte { return fmt.Appendf(nil, "%d %d", ctl.Priority, ctl.Epoch) }
+
+func parseRun(value []byte) (priority int, epoch int64, err error) {
+	p, e, _ := strings.Cut(string(value), " ")
+	if priority, err = strconv.Atoi(p); err != nil {
+		return 0, 0, err
+	}
+	epoch, err = strconv.ParseInt(e, 10, 64)
+	return priority, epoch, err
 }
 
 // Requested returns the job that a tenant's request submitted, or "".

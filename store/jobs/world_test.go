@@ -265,7 +265,7 @@ func (w *world) advance(j *jobs.Jobs, id mapreduce.JobID) bool {
 	case s.Level < 0:
 		w.must(j.PlantParsed(w.ctx, id, s.Epoch, w.plant(j, id)))
 	case s.Completed == 0:
-		w.must(j.Fail(w.ctx, id, "all failed"))
+		w.must(j.Fail(w.ctx, id, jobs.AnyEpoch, "all failed"))
 	case s.Final:
 		w.must(j.Complete(w.ctx, id, s.Epoch))
 	default:
