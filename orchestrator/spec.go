@@ -27,9 +27,9 @@ func withDefaults(s mapreduce.JobSpec) mapreduce.JobSpec {
 }
 
 const (
-	maxNameBytes   = 512      // of a document's or tenant's id
-	maxSchemaBytes = 64 << 10 // the job's record holds it, and records hold 90 kB
-	maxMetadata    = 4 << 10  // bytes; each of a document's units holds it, and transactions hold 500 units
+	maxNameBytes   = mapreduce.MaxDocumentID // of a tenant's too, or a request's
+	maxSchemaBytes = 64 << 10                // the job's record holds it, and records hold 90 kB
+	maxMetadata    = 4 << 10                 // bytes; each of a document's units holds it, and transactions hold 500 units
 	maxParallelism = 10_000
 	minUnitTokens  = 16
 )
@@ -93,7 +93,8 @@ func validName(s string, emptyOK bool) bool {
 
 func checkDocument(d *mapreduce.Document, n int64) error {
 	if !validName(string(d.ID), false) {
-		return errs.Field("documents", "the id of document %d, %.60q, must be 1 to 512 bytes of UTF-8 without control characters", n+1, d.ID)
+		return errs.Field("documents", "the id of document %d, %.60q with %d bytes, must be 1 to %d bytes of UTF-8 without control characters",
+			n+1, d.ID, len(d.ID), mapreduce.MaxDocumentID)
 	}
 	size := 0
 	for k, v := range d.Metadata {

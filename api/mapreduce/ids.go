@@ -23,6 +23,10 @@ type UnitID string
 // or what the client gave.
 type DocumentID string
 
+// MaxDocumentID is the most bytes of a document's id, so that the names made of
+// it fit the keys of the store.
+const MaxDocumentID = 512
+
 // A TenantID names who a job is for. Fairness is first between tenants.
 type TenantID string
 

@@ -36,6 +36,10 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return "document: refused: " + e.Reason }
 
+// ErrNoText is why Read refuses a document that is empty, or holds nothing that
+// is meant to be read.
+var ErrNoText error = &RefusedError{Reason: "no text"}
+
 func refuse(format string, args ...any) error {
 	return &RefusedError{Reason: fmt.Sprintf(format, args...)}
 }
@@ -68,7 +72,7 @@ func Read(name string, data []byte, mediaType string) (*Document, error) {
 		d.Text, d.Source = htmlText(text, back)
 	}
 	if strings.TrimSpace(d.Text) == "" {
-		return nil, refuse("no text")
+		return nil, ErrNoText
 	}
 	return d, nil
 }

@@ -2,16 +2,13 @@ package document
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
-
-// MaxIDBytes is the most bytes of a document's id, so that the names made of it
-// fit the keys of the store.
-const MaxIDBytes = 1024
 
 // ID returns the id of the document that path, or a name given by a client,
 // stands for. It is path itself with three things percent-encoded, byte by
@@ -20,7 +17,8 @@ const MaxIDBytes = 1024
 // reserved, one character more is encoded, so that it is not.
 //
 // Decoding each percent sign that two hexadecimal digits follow gives path
-// back, so different paths have different ids. ID is to be applied once.
+// back, so different paths have different ids. ID is to be applied once. What it
+// returns may be longer than mapreduce.MaxDocumentID; see TooLong.
 func ID(path string) string {
 	var b strings.Builder
 	for i := 0; i < len(path); {
@@ -33,6 +31,33 @@ func ID(path string) string {
 		i += size
 	}
 	return string(mapreduce.Unreserve(mapreduce.DocumentID(b.String())))
+}
+
+// Path returns the path, or the name, of which ID has made id.
+func Path(id string) string {
+	var b strings.Builder
+	for i := 0; i < len(id); i++ {
+		if id[i] != '%' || !encoded(id[i:]) {
+			b.WriteByte(id[i])
+			continue
+		}
+		c, err := strconv.ParseUint(id[i+1:i+3], 16, 8)
+		if err != nil { // of what encoded has looked at
+			panic(err)
+		}
+		b.WriteByte(byte(c))
+		i += 2
+	}
+	return b.String()
+}
+
+// TooLong says why id cannot be that of a document, if it is too
+// long; else it is empty.
+func TooLong(id string) string {
+	if len(id) <= mapreduce.MaxDocumentID {
+		return ""
+	}
+	return fmt.Sprintf("its id would have %d bytes, more than %d; give it a shorter name", len(id), mapreduce.MaxDocumentID)
 }
 
 // unprintable reports whether r would break a line or a terminal.

@@ -132,8 +132,8 @@ func parseRecord(line []byte, file string, n int) (Record, error) {
 		return Record{}, err
 	}
 	rec.ID = ID(cmp.Or(rec.Name, fmt.Sprintf("%s#%d", file, n)))
-	if len(rec.ID) > MaxIDBytes {
-		return Record{}, fmt.Errorf("id is of %d bytes, more than %d", len(rec.ID), MaxIDBytes)
+	if reason := TooLong(rec.ID); reason != "" {
+		return Record{}, errors.New(reason)
 	}
 	if rec.Text, err = recordText(members["text"]); err != nil {
 		return Record{}, err

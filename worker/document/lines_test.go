@@ -59,7 +59,7 @@ func TestLineErrors(t *testing.T) {
 		{"empty", `{"text": " \n"}`, "f:1: text is empty"},
 		{"NULs", `{"text": "\u0000\u0000"}`, "f:1: not text: 2 NUL and 0 other control characters in 2 bytes"},
 		{"bad id", `{"id": ["x"], "text": "x"}`, "f:1: id is neither a string nor a number"},
-		{"long id", `{"id": "` + strings.Repeat("x", 1025) + `", "text": "x"}`, "f:1: id is of 1025 bytes, more than 1024"},
+		{"long id", `{"id": "` + strings.Repeat("x", 513) + `", "text": "x"}`, "f:1: its id would have 513 bytes, more than 512; give it a shorter name"},
 		{"array", `["x"]`, "f:1: not a JSON object but array"},
 		{"null line", `null`, "f:1: not a JSON object but null"},
 		{"not JSON", `{"text": x}`, "f:1: not JSON: column 10: invalid character 'x' looking for beginning of value"},

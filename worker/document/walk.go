@@ -32,7 +32,8 @@ type WalkOptions struct {
 
 // An Entry is a file that Walk came upon.
 type Entry struct {
-	// ID is that of the document; above MaxIDBytes only if Skip says so.
+	// ID is that of the document; above mapreduce.MaxDocumentID only if Skip
+	// says so.
 	ID string
 
 	// Name is the path relative to the input, with forward slashes, behind
@@ -195,8 +196,8 @@ func (w *walker) check(path, name string, size int64) string {
 // emit yields e under its id.
 func (w *walker) emit(e Entry) error {
 	e.ID = ID(e.Name)
-	if len(e.ID) > MaxIDBytes && e.Skip == "" {
-		e.Skip = fmt.Sprintf("its name makes an id of %d bytes, more than %d", len(e.ID), MaxIDBytes)
+	if e.Skip == "" {
+		e.Skip = TooLong(e.ID)
 	}
 	if w.several {
 		if err := w.roster.Add(e.ID, e.Path); err != nil {

@@ -262,7 +262,7 @@ var mediaTypes = map[document.Kind]string{
 func decoded(e document.Entry, data []byte) *mapreduce.Document {
 	kind, err := document.Detect(e.Name, data, "")
 	if err == nil && kind == document.HTML {
-		return &mapreduce.Document{ID: documentID(e.ID), MediaType: mediaTypes[kind], Content: data, Size: e.Size}
+		return &mapreduce.Document{ID: mapreduce.DocumentID(e.ID), MediaType: mediaTypes[kind], Content: data, Size: e.Size}
 	}
 	var d *document.Document
 	if err == nil {
@@ -271,7 +271,7 @@ func decoded(e document.Entry, data []byte) *mapreduce.Document {
 	if err != nil {
 		return skipped(e, refusal(err))
 	}
-	return &mapreduce.Document{ID: documentID(e.ID), MediaType: mediaTypes[d.Kind], Content: []byte(d.Text), Size: e.Size}
+	return &mapreduce.Document{ID: mapreduce.DocumentID(e.ID), MediaType: mediaTypes[d.Kind], Content: []byte(d.Text), Size: e.Size}
 }
 
 func refusal(err error) string {
@@ -289,7 +289,7 @@ func unreadable(err error) string {
 }
 
 func skipped(e document.Entry, reason string) *mapreduce.Document {
-	return &mapreduce.Document{ID: documentID(e.ID), Skip: reason, Size: max(0, e.Size)}
+	return &mapreduce.Document{ID: ledgerID(e.ID), Skip: reason, Size: max(0, e.Size)}
 }
 
 // stdin reads standard input, which is one document or holds one a line.
@@ -323,7 +323,7 @@ func (r *reader) lines(ctx context.Context, e document.Entry, in io.Reader, take
 		if line != nil {
 			rec.Line = line.Line
 			id := document.ID(fmt.Sprintf("%s#%d", e.Name, line.Line))
-			d = &mapreduce.Document{ID: documentID(id), Skip: fmt.Sprintf("line %d: %s", line.Line, line.Reason)}
+			d = &mapreduce.Document{ID: ledgerID(id), Skip: fmt.Sprintf("line %d: %s", line.Line, line.Reason)}
 		} else {
 			d = r.record(e, rec)
 		}
@@ -344,7 +344,10 @@ func (r *reader) record(e document.Entry, rec document.Record) *mapreduce.Docume
 		base, _, _ := strings.Cut(e.Name, "/")
 		id = document.ID(base + "/" + rec.Name)
 	}
-	d := &mapreduce.Document{ID: documentID(id), MediaType: "text/plain", Content: []byte(rec.Text), Size: int64(len(rec.Text))}
+	if reason := document.TooLong(id); reason != "" {
+		return &mapreduce.Document{ID: ledgerID(id), Skip: fmt.Sprintf("line %d: %s", rec.Line, reason)}
+	}
+	d := &mapreduce.Document{ID: mapreduce.DocumentID(id), MediaType: "text/plain", Content: []byte(rec.Text), Size: int64(len(rec.Text))}
 	for name, v := range rec.Metadata {
 		if d.Metadata == nil {
 			d.Metadata = make(map[string]string, len(rec.Metadata))

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -113,23 +114,48 @@ func TestStdin(t *testing.T) {
 	}
 }
 
+// TestLongNames reads documents whose names make ids that are too long: they are
+// skipped with the reason, under ids that fit and differ.
 func TestLongNames(t *testing.T) {
-	long := strings.Repeat("é", 300) // 600 bytes
+	long := strings.Repeat("é", 120) // 240 bytes; no more than 255 fit a file's name
+	deep := strings.Repeat(long+"/", 2) + strings.Repeat("y", 29)
 	line := func(id string) string { return fmt.Sprintf("{\"id\": %q, \"text\": \"x\"}\n", id) }
-	dir := folder(t, map[string]string{"l.jsonl": line(long+"a") + line(long+"b") + line(strings.Repeat("x", 512))})
+	dir := folder(t, map[string]string{
+		"l.jsonl":   line(strings.Repeat("x", 513)) + line(strings.Repeat("x", 512)),
+		deep + "a":  "as long as may be",
+		deep + "bb": "too long", deep + "cc": "too long",
+	})
 	docs, err := read(t.Context(), input.Config{Inputs: []string{dir}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := make(map[mapreduce.DocumentID]bool)
+	const reason = "its id would have 513 bytes, more than 512; give it a shorter name"
+	seen, got := make(map[mapreduce.DocumentID]bool), make([]string, 0, len(docs))
 	for _, d := range docs {
-		if len(d.ID) > 512 || !strings.HasPrefix(string(d.ID), "éé") && !strings.HasPrefix(string(d.ID), "xx") {
-			t.Errorf("id of %d bytes: %s", len(d.ID), d.ID)
+		if len(d.ID) > mapreduce.MaxDocumentID || !utf8.ValidString(string(d.ID)) {
+			t.Errorf("id of %d bytes: %q", len(d.ID), d.ID)
 		}
 		seen[d.ID] = true
+		got = append(got, d.Skip)
 	}
-	if len(seen) != 3 {
-		t.Errorf("%d different ids of 3 documents", len(seen))
+	want := []string{"line 1: its id would have 513 bytes, more than 512; give it a shorter name", "", "", reason, reason}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("why skipped (-want +got):\n%s", diff)
+	}
+	if len(seen) != len(docs) {
+		t.Errorf("%d different ids of %d documents", len(seen), len(docs))
+	}
+}
+
+// TestLongNamesOfSeveralInputs prefixes ids, which makes one too long.
+func TestLongNamesOfSeveralInputs(t *testing.T) {
+	dir := folder(t, map[string]string{"l.jsonl": fmt.Sprintf("{\"id\": %q, \"text\": \"x\"}\n", strings.Repeat("x", 512)), "a.txt": "a"})
+	docs, err := read(t.Context(), input.Config{Inputs: []string{filepath.Join(dir, "a.txt"), filepath.Join(dir, "l.jsonl")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(docs) != 2 || docs[1].Skip != "line 1: its id would have 520 bytes, more than 512; give it a shorter name" {
+		t.Errorf("got %+v, want the second of two documents skipped", docs)
 	}
 }
 
@@ -151,7 +177,7 @@ func TestErrors(t *testing.T) {
 		{"no file that matches", input.Config{Inputs: []string{dir}, Include: []string{"*.md"}}, "no file is left"},
 		{"bad glob", input.Config{Inputs: []string{dir}, Include: []string{"[x"}}, `glob "[x"`},
 		{"same file twice", input.Config{Inputs: []string{at("a.txt"), at("a.txt")}}, "have the same id"},
-		{"line of the name of a file", input.Config{Inputs: []string{dir}}, `the file a.txt and z.jsonl:1 have the same id "a.txt"`},
+		{"line of the name of a file", input.Config{Inputs: []string{dir}}, `the file "a.txt" and z.jsonl:1 have the same id "a.txt"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := input.Check(t.Context(), test.config)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/document"
 )
 
 // A roster remembers the ids of documents, to refuse a second one of the same.
@@ -54,22 +55,20 @@ func (r *roster) add(id string, o origin) error {
 
 func (r *roster) name(id string, o origin) string {
 	if o.file == 0 {
-		return "the file " + id
+		return fmt.Sprintf("the file %q", document.Path(id))
 	}
 	return fmt.Sprintf("%s:%d", r.files[o.file-1], o.line)
 }
 
-// maxIDBytes is how long the id of a document may be in a submission.
-const maxIDBytes = 512
-
-// documentID returns the id under which a document is submitted. One that is too
-// long is cut, and its hash keeps it apart from others.
-func documentID(id string) mapreduce.DocumentID {
-	if len(id) <= maxIDBytes {
+// ledgerID returns the id under which a document stands in the ledger that is
+// skipped, be it because of its id: one that is too long is cut, and its hash
+// keeps it apart from others.
+func ledgerID(id string) mapreduce.DocumentID {
+	if document.TooLong(id) == "" {
 		return mapreduce.DocumentID(id)
 	}
 	sum := digestOf(id)
-	end := maxIDBytes - 1 - 2*len(sum)
+	end := mapreduce.MaxDocumentID - 1 - 2*len(sum)
 	for !utf8.RuneStart(id[end]) {
 		end--
 	}
