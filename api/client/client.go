@@ -46,6 +46,9 @@ type Config struct {
 	// least that gRPC does. Defaults to 30 s.
 	Keepalive time.Duration
 
+	// Name is what errors call the server by. Defaults to the target.
+	Name string
+
 	// Options are added to the client's: credentials of calls, interceptors,
 	// stats handlers.
 	Options []grpc.DialOption
@@ -89,12 +92,12 @@ type Client struct {
 
 // Dial returns a client of the server at target: HOST:PORT, or unix:PATH. It
 // does not connect before the first call, and connects again after a failure; a
-// call while there is no connection fails as errs.Unavailable.
+// call while there is no connection fails as errs.Unavailable and names the server.
 func Dial(target string, config Config) (*Client, error) {
 	if err := checkTarget(target); err != nil {
 		return nil, err
 	}
-	return open(target, config)
+	return open(target, config, reaching(config.Name, target)...)
 }
 
 func checkTarget(target string) error {

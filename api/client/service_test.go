@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -353,8 +354,33 @@ func TestDialRefusesBadTargets(t *testing.T) {
 	}
 }
 
+// TestNobodyListens asks for a server where there is none, or one of something
+// else: the error names the place, and says nothing of gRPC.
 func TestNobodyListens(t *testing.T) {
-	c := dial(t, "unix:"+t.TempDir()+"/none")
-	_, err := c.GetJob(t.Context(), someJob)
-	wantKind(t, err, errs.Unavailable)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	socket := "unix:" + t.TempDir() + "/none"
+	for _, test := range []struct{ name, target, reason string }{
+		{"unix", socket, "no such file or directory"},
+		{"tcp", closed, "connection refused"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := dial(t, test.target)
+			want := fmt.Sprintf("cannot reach %s: %s; is \"coditect serve\" running there?", test.target, test.reason)
+			_, got := c.GetJob(t.Context(), someJob)
+			watched := c.WatchJob(t.Context(), someJob, func(*mapreduce.Job) error { return nil })
+			for call, err := range map[string]error{"a call": got, "a stream": watched} {
+				wantKind(t, err, errs.Unavailable)
+				if err != nil && err.Error() != want {
+					t.Errorf("%s says %q, want %q", call, err, want)
+				}
+			}
+		})
+	}
 }

@@ -86,7 +86,12 @@ func (s *session) swept(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job
 			return nil, err
 		}
 	}
-	return s.GetJob(ctx, id)
+	var job *mapreduce.Job
+	err := s.steady(ctx, func() (err error) { // whoever served the job may have ended with it
+		job, err = s.GetJob(ctx, id)
+		return err
+	})
+	return job, err
 }
 
 func (a *app) remove() *cobra.Command {

@@ -105,7 +105,7 @@ func socketPath(dir string) string {
 // dial returns a client of the process that holds a data directory. The path
 // goes past the syntax of targets, which has no room for every name of a file.
 func dial(dir string) (*client.Client, error) {
-	return client.Dial("unix:holder", client.Config{Options: []grpc.DialOption{
+	return client.Dial("unix:holder", client.Config{Name: "the process that holds " + dir, Options: []grpc.DialOption{
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, "unix", socketPath(dir))
