@@ -1,0 +1,109 @@
+//go:build fdb
+
+package fdb_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	official "github.com/apple/foundationdb/bindings/go/src/fdb"
+
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/fdb"
+)
+
+// ours are errors that we try again and the client does not: after them a
+// transaction may still commit, which callers are told. Its own loop gives up.
+var ours = map[int]bool{1025: true, 1031: true, 1039: true, 1101: true}
+
+// What the client would try again is tried again, and nothing else.
+func TestErrorsOfTheClient(t *testing.T) {
+	s := open(t)
+	defer s.Close()
+	db, err := official.OpenDatabase(cluster(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for code := 1000; code < 2500; code++ {
+		if code == 1079 { // of blob granules, which we do not use
+			continue
+		}
+		tx, err := db.CreateTransaction()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := official.Error{Code: code}
+		theirs := tx.OnError(e).Get() == nil
+		if got := store.Retryable(fdb.Mapped(e)); got != theirs && !ours[code] {
+			t.Errorf("%v: retryable %t, and for the client %t", e, got, theirs)
+		}
+	}
+}
+
+// The first of two stores on a cluster that is closed leaves the other its
+// connection.
+func TestTwoStoresOnAClusterFile(t *testing.T) {
+	first, second := open(t), open(t)
+	for _, s := range []store.Store{first, second} {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if s == second {
+			break
+		}
+		tx, err := second.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.ReadVersion(t.Context()); err != nil {
+			t.Errorf("after the other was closed: %v", err)
+		}
+		tx.Discard()
+	}
+}
+
+func TestMaxTxSize(t *testing.T) {
+	s, err := fdb.Open(cluster(t), fdb.Config{MaxTxSize: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	tx, err := s.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Discard()
+	tx.Set([]byte(prefix(t)), make([]byte, 1000))
+	if err := tx.Commit(t.Context()); !errors.Is(err, store.ErrTxTooLarge) {
+		t.Errorf("error %v, want that it is too large", err)
+	}
+}
+
+func TestClusterFilesThatLeadNowhere(t *testing.T) {
+	folder := t.TempDir()
+	for _, c := range []struct{ name, text, want string }{
+		{"missing", "", "no such file"},
+		{"none", "hello\n", "no line DESCRIPTION:ID@ADDRESS"},
+		{"unreachable", "# one\na:b@127.0.0.1:1,127.0.0.1:2\n", "coordinators are 127.0.0.1:1,127.0.0.1:2: none has led to an answer within 200ms"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file := filepath.Join(folder, c.name)
+			if c.text != "" {
+				if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s, err := fdb.Open(file, fdb.Config{ConnectTimeout: 200 * time.Millisecond})
+			if err == nil {
+				_ = s.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.name) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+}
