@@ -1,20 +1,33 @@
 package ground
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
-// maxPlaces bounds how many places of one quote FindAll chooses among.
-const maxPlaces = 1000
+// maxLinks bounds, roughly, how many places all quotes together choose among.
+const maxLinks = 1 << 20
 
-// FindAll implements Aligner. Of all ways to give quotes places that follow
-// each other without overlap it takes the one that accounts for most text,
-// after the order-preserving alignment of LangExtract; ties end earliest. A
-// quote left over takes its first place that no equal quote has, else its
-// first.
+// minWindow is how many places a quote chooses among however many quotes there
+// are.
+const minWindow = 64
+
+// insideCost is how many bytes later a place may be to be chosen before one that
+// overlaps the place of the quote before.
+const insideCost = 100
+
+// FindAll implements Aligner. Of all ways to give quotes places in the order of
+// the text it takes the one with the longest quotes in all, after the
+// order-preserving alignment of LangExtract; of equal ones, the earliest. Unlike
+// there a place may lie in that of the quote before, as a name does in a longer
+// one, but one soon behind it is better. A quote left over takes its first place
+// behind where the quote before it begins that no equal quote has, else the
+// first such, else its first.
 func (t *Text) FindAll(quotes []string) []Span {
-	c := candidates{places: map[string][]place{}, grades: map[string]Grade{}}
+	c := candidates{}
 	for _, q := range quotes {
-		if _, ok := c.places[q]; !ok {
-			c.places[q], c.grades[q] = t.places(q)
+		if _, ok := c[q]; !ok {
+			c[q] = t.places(q).apart()
 		}
 	}
 	chosen := c.chain(quotes)
@@ -22,61 +35,34 @@ func (t *Text) FindAll(quotes []string) []Span {
 	spans := make([]Span, len(quotes))
 	for i, q := range quotes {
 		if k := chosen[i]; k >= 0 {
-			p := c.places[q][k]
-			spans[i] = t.span(p.start, p.end, c.grades[q])
+			spans[i] = c[q].span(t, c[q].places[k])
 		}
 	}
 	return spans
 }
 
-// places returns up to maxPlaces places of quote, all of its best grade, and
-// all of whole words if there are such.
-func (t *Text) places(quote string) ([]place, Grade) {
-	if blank(quote) {
-		return nil, ""
-	}
-	if p := t.collect(t.exact(quote)); len(p) > 0 {
-		return p, Exact
-	}
-	for f := range form(formCount) {
-		if p := t.collect(t.normalised(quote, f)); len(p) > 0 {
-			return p, Normalised
+// apart returns the hits that do not overlap, from the first on.
+func (h hits) apart() hits {
+	end := 0
+	h.places = slices.DeleteFunc(h.places, func(p place) bool {
+		if p.start < end {
+			return true
 		}
-	}
-	return nil, ""
+		end = p.end
+		return false
+	})
+	return h
 }
 
-// collect returns the places of a search that are whole words, else all.
-func (t *Text) collect(s search) []place {
-	var whole, parts []place
-	for p := range s(0) {
-		switch {
-		case t.whole(p):
-			whole = append(whole, p)
-		case len(parts) < maxPlaces:
-			parts = append(parts, p)
-		}
-		if len(whole) == maxPlaces {
-			break
-		}
-	}
-	if len(whole) > 0 {
-		return whole
-	}
-	return parts
-}
-
-// candidates holds where each quote may be, and with which grade.
-type candidates struct {
-	places map[string][]place
-	grades map[string]Grade
-}
+// candidates holds where each quote may be.
+type candidates map[string]hits
 
 // A link is a place given to a quote as the last of a chain.
 type link struct {
-	end, weight int   // of the chain: where it ends, bytes it accounts for
-	quote, k    int   // quotes[quote] has the place number k
-	prev        *link // the chain without it; nil if it is the first
+	weight   int   // bytes that the chain accounts for
+	cost     int   // how late its places are, in all
+	quote, k int   // quotes[quote] has the place number k
+	prev     *link // the chain without it; nil if it is the first
 }
 
 // better reports whether l is the better chain. Nil is the empty one.
@@ -84,14 +70,24 @@ func (l *link) better(than *link) bool {
 	if l == nil || than == nil {
 		return l != nil
 	}
-	return l.weight > than.weight || l.weight == than.weight && l.end < than.end
+	return l.weight > than.weight || l.weight == than.weight && l.cost < than.cost
 }
 
-// maxima is a Fenwick tree of the best chains that end by an offset. Offsets
-// are given by their rank among all ends, from 1.
+// extend returns the chain l, which may be empty, with a place for a quote.
+func (l *link) extend(p place, quote, k, cost int) *link {
+	longer := &link{weight: p.end - p.start, cost: p.start + cost, quote: quote, k: k, prev: l}
+	if l != nil {
+		longer.weight += l.weight
+		longer.cost += l.cost
+	}
+	return longer
+}
+
+// maxima is a Fenwick tree of the best chains by the rank of something about
+// their last place, from 1.
 type maxima []*link
 
-// best returns the best chain that ends at one of the first n offsets, or nil.
+// best returns the best chain of rank n or less, or nil.
 func (m maxima) best(n int) *link {
 	var best *link
 	for ; n > 0; n &= n - 1 {
@@ -102,7 +98,7 @@ func (m maxima) best(n int) *link {
 	return best
 }
 
-// add takes in a chain that ends at the offset of rank n.
+// add takes in a chain of rank n.
 func (m maxima) add(n int, l *link) {
 	for ; n < len(m); n += n & -n {
 		if l.better(m[n]) {
@@ -114,64 +110,164 @@ func (m maxima) add(n int, l *link) {
 // chain returns for each quote the number of its place in the best chain, or
 // -1. Chains are extended quote by quote.
 func (c candidates) chain(quotes []string) []int {
-	ends := c.ends()
-	tree := make(maxima, len(ends)+1)
+	seen := map[string]int{} // how often the quote came before
+	window := max(minWindow, min(maxPlaces, maxLinks/max(1, len(quotes))))
+	chains := newChains(c.order())
 	for i, q := range quotes {
-		fresh := make([]*link, len(c.places[q]))
-		for k, p := range c.places[q] { // before any is added: a quote has one place
-			by, _ := slices.BinarySearch(ends, p.start+1)
-			fresh[k] = &link{end: p.end, weight: p.end - p.start, quote: i, k: k, prev: tree.best(by)}
-			if fresh[k].prev != nil {
-				fresh[k].weight += fresh[k].prev.weight
-			}
+		places, from := c.window(q, seen[q], window)
+		seen[q]++
+		fresh := make([]*link, len(places))
+		for k, p := range places { // before any is added: a quote has one place
+			fresh[k] = chains.with(p, i, from+k)
 		}
-		for _, l := range fresh {
-			at, _ := slices.BinarySearch(ends, l.end)
-			tree.add(at+1, l)
+		for k, p := range places {
+			chains.add(p, fresh[k])
 		}
 	}
 	chosen := slices.Repeat([]int{-1}, len(quotes))
-	for l := tree.best(len(ends)); l != nil; l = l.prev {
+	for l := chains.best(); l != nil; l = l.prev {
 		chosen[l.quote] = l.k
 	}
 	return chosen
 }
 
-// ends returns the offsets at which places end, sorted, each once.
-func (c candidates) ends() []int {
-	var ends []int
-	for _, places := range c.places {
-		for _, p := range places {
-			ends = append(ends, p.end)
-		}
-	}
-	slices.Sort(ends)
-	return slices.Compact(ends)
+// Chains holds the best chains by their last place.
+type chains struct {
+	order  []place // all places
+	ends   []int   // where they end, sorted
+	places maxima  // by rank in order
+	behind maxima  // by rank in ends
 }
 
-// rest chooses places for the quotes that the chain left out.
+func newChains(order []place) *chains {
+	ends := make([]int, len(order))
+	for i, p := range order {
+		ends[i] = p.end
+	}
+	slices.Sort(ends)
+	ends = slices.Compact(ends)
+	return &chains{order, ends, make(maxima, len(order)+1), make(maxima, len(ends)+1)}
+}
+
+// with returns the best chain that has place p, number k of a quote, at its end.
+func (c *chains) with(p place, quote, k int) *link {
+	before, _ := slices.BinarySearchFunc(c.order, p, place.compare)
+	by, _ := slices.BinarySearch(c.ends, p.start+1)
+	inside := c.places.best(before).extend(p, quote, k, insideCost)
+	if l := c.behind.best(by).extend(p, quote, k, 0); l.better(inside) {
+		return l
+	}
+	return inside
+}
+
+// add takes in a chain that ends with place p.
+func (c *chains) add(p place, l *link) {
+	rank, _ := slices.BinarySearchFunc(c.order, p, place.compare)
+	c.places.add(rank+1, l)
+	rank, _ = slices.BinarySearch(c.ends, p.end)
+	c.behind.add(rank+1, l)
+}
+
+// best returns the best chain of all.
+func (c *chains) best() *link { return c.places.best(len(c.order)) }
+
+// window returns the places among which a quote chooses that came before so
+// often, and the number of the first: all of them, or size if there are more.
+func (c candidates) window(quote string, before, size int) (places []place, from int) {
+	places = c[quote].places
+	if len(places) <= size {
+		return places, 0
+	}
+	from = min(before, len(places)-size)
+	return places[from : from+size], from
+}
+
+// order returns all places in the order of the text, longer ones first, each
+// once.
+func (c candidates) order() []place {
+	var all []place
+	for _, h := range c {
+		for _, p := range h.places {
+			all = append(all, place{start: p.start, end: p.end})
+		}
+	}
+	slices.SortFunc(all, place.compare)
+	return slices.Compact(all)
+}
+
+// compare orders places as the text has them, longer ones first.
+func (p place) compare(q place) int {
+	return cmp.Or(cmp.Compare(p.start, q.start), cmp.Compare(q.end, p.end))
+}
+
+// rest chooses places for the quotes that the chain left out, and sees to it
+// that equal quotes stand in their order.
 func (c candidates) rest(quotes []string, chosen []int) {
-	type use struct {
-		quote string
-		k     int
-	}
-	used := map[use]bool{}
+	of := map[string]*uses{}
 	for i, q := range quotes {
-		used[use{q, chosen[i]}] = true
+		if of[q] == nil {
+			of[q] = &uses{taken: map[int]bool{}}
+		}
+		of[q].take(i, chosen[i])
 	}
-	next := map[string]int{} // all places of the quote before it are used
+	behind := 0
 	for i, q := range quotes {
-		if chosen[i] >= 0 || len(c.places[q]) == 0 {
-			continue
+		places := c[q].places
+		if chosen[i] < 0 && len(places) > 0 {
+			k := of[q].free(places, behind)
+			of[q].take(i, k)
+			chosen[i] = max(k, 0)
 		}
-		k := next[q]
-		for k < len(c.places[q]) && used[use{q, k}] {
-			k++
+		if chosen[i] >= 0 {
+			behind = places[chosen[i]].start
 		}
-		next[q] = k + 1
-		if k >= len(c.places[q]) {
-			k = 0
+	}
+	for _, u := range of {
+		u.order(chosen)
+	}
+}
+
+// Uses are the places that equal quotes have.
+type uses struct {
+	taken  map[int]bool // places by number
+	quotes []int        // that have them
+	next   int          // the places before it are taken
+}
+
+// take notes that a quote has place k, if it is one.
+func (u *uses) take(quote, k int) {
+	if k >= 0 {
+		u.taken[k] = true
+		u.quotes = append(u.quotes, quote)
+	}
+}
+
+// free returns the first place that is not taken at or behind an offset, or
+// anywhere, or -1.
+func (u *uses) free(places []place, behind int) int {
+	k, _ := slices.BinarySearchFunc(places, behind, func(p place, at int) int { return p.start - at })
+	for ; k < len(places); k++ {
+		if !u.taken[k] {
+			return k
 		}
-		chosen[i] = k
+	}
+	for ; u.next < len(places); u.next++ {
+		if !u.taken[u.next] {
+			return u.next
+		}
+	}
+	return -1
+}
+
+// order gives the quotes their places in order.
+func (u *uses) order(chosen []int) {
+	slices.Sort(u.quotes)
+	ks := make([]int, len(u.quotes))
+	for i, q := range u.quotes {
+		ks[i] = chosen[q]
+	}
+	slices.Sort(ks)
+	for i, q := range u.quotes {
+		chosen[q] = ks[i]
 	}
 }

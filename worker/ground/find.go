@@ -3,135 +3,166 @@ package ground
 import (
 	"iter"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // A place is the range of bytes of the text where a quote may stand.
-type place struct{ start, end int }
+type place struct {
+	start, end int
+	score      *score // of a fuzzy place; else nil
+}
+
+// A score says how good a fuzzy place is.
+type score struct{ coverage, density float64 }
+
+// maxPlaces bounds how many places of one quote are looked for.
+const maxPlaces = 1000
 
 // Find implements Aligner.
 func (t *Text) Find(quote string, near int) (Span, bool) {
-	near = min(max(near, 0), len(t.text))
 	if blank(quote) {
 		return Span{}, false
 	}
-	if strings.HasPrefix(t.text[near:], quote) {
-		return t.span(near, near+len(quote), Exact), true
+	if 0 <= near && near < len(t.text) && strings.HasPrefix(t.text[near:], quote) {
+		return t.span(place{start: near, end: near + len(quote)}, Exact), true
 	}
-	if p, ok := t.choose(t.exact(quote), near); ok {
-		return t.span(p.start, p.end, Exact), true
+	h := t.places(quote)
+	if len(h.places) == 0 {
+		return Span{}, false
 	}
-	for f := range form(formCount) {
-		if p, ok := t.choose(t.normalised(quote, f), near); ok {
-			return t.span(p.start, p.end, Normalised), true
-		}
-	}
-	return Span{}, false
+	return h.span(t, t.choose(h, near)), true
 }
 
 func blank(quote string) bool { return strings.TrimSpace(quote) == "" }
 
-// looks returns how many places of a quote to look at: enough to pass over many
-// that are parts of words, few enough that a text of one letter, and a quote of
-// half of it, are not compared at every offset.
-func looks(quote string) int { return max(maxPlaces, 1<<22/len(quote)) }
-
-// A search returns the places of a quote that begin at byte offset from of the
-// text or behind it, in order.
-type search func(from int) iter.Seq[place]
-
-// choose returns the best place of a search: whole words first, then the first
-// at or behind near, then the first.
-func (t *Text) choose(s search, near int) (best place, ok bool) {
-	for _, from := range [...]int{near, 0} {
-		for p := range s(from) {
-			if t.whole(p) {
-				return p, true
-			}
-			if !ok {
-				best, ok = p, true
-			}
+// choose returns the first place at or behind near, or else the first.
+func (t *Text) choose(h hits, near int) place {
+	for _, p := range h.places {
+		if p.start >= near {
+			return p
 		}
-		if near == 0 {
+	}
+	if len(h.places) == maxPlaces && h.more != nil && near < len(t.text) {
+		if late := h.more(near, 1); len(late) > 0 {
+			return late[0]
+		}
+	}
+	return h.places[0]
+}
+
+// Hits are the places of a quote, all of one grade, in order.
+type hits struct {
+	places []place
+	grade  Grade
+	cut    bool                          // they cut words
+	more   func(from, limit int) []place // looks on from an offset; nil if there is nothing more to find
+}
+
+// span returns one of the places as a Span.
+func (h hits) span(t *Text, p place) Span {
+	s := t.span(p, h.grade)
+	s.Places, s.Cut = len(h.places), h.cut
+	return s
+}
+
+// places returns up to maxPlaces places of quote, of its best grade.
+func (t *Text) places(quote string) hits {
+	if blank(quote) {
+		return hits{}
+	}
+	if h := t.verbatim(quote, whole); len(h.places) > 0 {
+		return h
+	}
+	if !t.gates.Off {
+		if h := t.elided(quote); len(h.places) > 0 {
+			return h
+		}
+		if h := t.fuzzy(quote); len(h.places) > 0 {
+			return h
+		}
+	}
+	return t.verbatim(quote, cut)
+}
+
+// verbatim returns the places where quote stands, word for word.
+func (t *Text) verbatim(quote string, tier tier) hits {
+	search := func(want string, f form, g Grade) hits {
+		more := func(from, limit int) []place { return t.search(want, f, tier, from, limit) }
+		return hits{places: more(0, maxPlaces), grade: g, cut: tier == cut, more: more}
+	}
+	if h := search(quote, asIs, Exact); len(h.places) > 0 {
+		return h
+	}
+	for f := range form(formCount) {
+		q := normalise(quote, f)
+		want := strings.Trim(q.text, " ")
+		if want == "" || !t.distinct(f, &q) {
+			continue
+		}
+		if h := search(want, f, Normalised); len(h.places) > 0 {
+			return h
+		}
+	}
+	return hits{}
+}
+
+// maxChecked bounds the bytes that are read again to check what one search
+// finds.
+const maxChecked = 1 << 23
+
+// search returns up to limit places of want in a form of the text that begin
+// at byte offset from of the text or behind it, in order. Those where a letter
+// meets a digit, as in "RM9", are left out if there are others.
+func (t *Text) search(want string, f form, tier tier, from, limit int) []place {
+	l := t.form(f)
+	looks := max(16, min(4*maxPlaces, maxChecked/len(want)))
+	starts := t.index(f).starts(want, tier, l.back.Derived(from))
+	var apart, touching []place
+	for at := range take(starts, looks) {
+		p, ok := t.original(l, at, want, f)
+		switch {
+		case !ok || cuts(t.text, p.start, p.end) != (tier == cut):
+		case touches(t.text, p.start) || touches(t.text, p.end):
+			touching = append(touching, p)
+		default:
+			apart = append(apart, p)
+		}
+		if len(apart) == limit {
 			break
 		}
 	}
-	return best, ok
-}
-
-// exact searches for quote as it is.
-func (t *Text) exact(quote string) search {
-	return func(from int) iter.Seq[place] {
-		return func(yield func(place) bool) {
-			at := from
-			for range looks(quote) {
-				i := strings.Index(t.text[at:], quote)
-				if i < 0 {
-					return
-				}
-				at += i
-				if !yield(place{at, at + len(quote)}) {
-					return
-				}
-				at++
-			}
-		}
+	if len(apart) > 0 {
+		return apart
 	}
+	return touching[:min(len(touching), limit)]
 }
 
-// normalised searches for quote in a normal form of the text. Each place is
-// checked alone, because the form of a character may depend on its neighbours.
-func (t *Text) normalised(quote string, f form) search {
-	q := normalise(quote, f)
-	want := strings.Trim(q.text, " ")
-	return func(from int) iter.Seq[place] {
-		return func(yield func(place) bool) {
-			if want == "" || f != joined && !q.hyphens && !t.form(joined).hyphens {
+// take returns the first n of seq.
+func take(seq iter.Seq[int], n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		if n <= 0 {
+			return
+		}
+		left := n
+		for x := range seq {
+			left--
+			if !yield(x) || left == 0 {
 				return
 			}
-			l := t.form(f)
-			at := l.back.Derived(from)
-			for range looks(want) {
-				i := strings.Index(l.text[at:], want)
-				if i < 0 {
-					return
-				}
-				at += i
-				if p, ok := t.original(l, at, want, f); ok && !yield(p) {
-					return
-				}
-				at++
-			}
 		}
 	}
 }
 
-// original returns the place in the text of what stands at offset at of a normal
-// form and is want, unless that begins or ends within what came from one
-// character, or is not want when it stands alone.
+// original returns the place in the text of what stands at offset at of a form
+// and is want, unless that begins or ends within what came from one character,
+// or is not want when it stands alone, because the form of a character may
+// depend on its neighbours.
 func (t *Text) original(l *normal, at int, want string, f form) (p place, ok bool) {
+	if f == asIs {
+		return place{start: at, end: at + len(want)}, true
+	}
 	if l.back.Splits(at) || l.back.Splits(at+len(want)) {
 		return p, false
 	}
 	p.start, p.end = l.back.Source(at, at+len(want))
 	return p, normalQuote(t.text[p.start:p.end], f) == want
-}
-
-// whole reports whether p neither begins nor ends within a word.
-func (t *Text) whole(p place) bool {
-	before, _ := utf8.DecodeLastRuneInString(t.text[:p.start])
-	first, _ := utf8.DecodeRuneInString(t.text[p.start:])
-	last, _ := utf8.DecodeLastRuneInString(t.text[:p.end])
-	behind, _ := utf8.DecodeRuneInString(t.text[p.end:])
-	return !(inWord(before) && inWord(first)) && !(inWord(last) && inWord(behind))
-}
-
-// inWord reports whether r belongs to a word of a script that parts its words.
-func inWord(r rune) bool {
-	if r < utf8.RuneSelf {
-		return '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z'
-	}
-	return (unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r)) &&
-		!unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }

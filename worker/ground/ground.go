@@ -2,6 +2,18 @@
 // returns was found in the text, at those offsets; a quote that is not there is
 // not found, whoever claims it.
 //
+// A quote is looked for byte by byte, then in normal form, then as parts around
+// its ellipses, then word by word. In the last, the grade Fuzzy, a reading may
+// pass for the text that leaves out a plain word or an article, or has a noun in
+// another number; never one that touches a number, a name or what turns a
+// sentence round, and never one that only begins like the text. Quotes of few
+// words are too easily found to be looked for in that way.
+//
+// The alignment of words is that of LangExtract, a longest common subsequence
+// under two gates, coverage and density, without its fallback to common
+// prefixes. It is bounded: no text or quote takes more than a time linear in
+// its length and a constant for each quote.
+//
 // It is pure and imports nothing of the project but worker/offset.
 package ground
 
@@ -24,8 +36,9 @@ const (
 	// hyphens and hyphens at the end of a line.
 	Normalised Grade = "normalised"
 
-	// Fuzzy means that most of its words are in the text, in order and close
-	// together.
+	// Fuzzy means that its words are in the text, in order and close together,
+	// but for differences that do not touch what they say: see the package
+	// comment. A quote with an ellipsis is at best Fuzzy.
 	Fuzzy Grade = "fuzzy"
 )
 
@@ -35,10 +48,32 @@ type Span struct {
 	Start, End         int // code points
 	ByteStart, ByteEnd int
 	Grade              Grade
+
+	// Coverage is the share of the words of the quote that are in the text,
+	// Density the share of the words there that are in the quote. They are 1
+	// for the grades above Fuzzy.
+	Coverage, Density float64
+
+	// Places is at how many places the quote stands as well as here, counted
+	// to 1000. It is 1 where the caller named the place.
+	Places int
+
+	// Cut means that the quote begins or ends within a word or a number, as
+	// "able to pay" does in "unable to pay": it may say what the text does not.
+	// It is not set where the caller named the place.
+	Cut bool
+
+	// Outside means that the quote is in the document, but not in the chunk
+	// that it is said to come from.
+	Outside bool
 }
 
 // Found reports whether s is a place in a text.
 func (s Span) Found() bool { return s.Grade != "" }
+
+// Verified reports whether s may be shown as what the text says: it was found,
+// and not only by cutting a word.
+func (s Span) Verified() bool { return s.Found() && !s.Cut }
 
 // Shift returns s as seen in a larger text, in which the text of s begins at
 // the given offsets.
@@ -51,10 +86,11 @@ func (s Span) Shift(points, bytes int) Span {
 // An Aligner finds quotes in one text.
 type Aligner interface {
 	// Find returns where quote is in the text. A quote that stands at byte
-	// offset near is found there. Else a place where it does not begin or end
-	// within a word is preferred, then the first at or behind near, then the
-	// first. The best grade that the quote reaches anywhere decides. A quote
-	// of nothing but white space is not found.
+	// offset near is found there. Else the best grade decides that it reaches
+	// anywhere, but one that cuts no word is better than any that does; of
+	// such places it takes the first at or behind near, or else the first. A
+	// caller that knows no place gives -1. A quote of nothing but white space
+	// is not found.
 	Find(quote string, near int) (Span, bool)
 
 	// FindAll returns where the quotes are, in their order. They are taken to
@@ -73,8 +109,9 @@ const pointStep = 1 << 10
 // concurrent use.
 type Text struct {
 	text   string
+	gates  Config
 	points []checkpoint
-	forms  [formCount]lazyForm
+	layers [formCount + 1]layer // by form
 }
 
 // A checkpoint is the first character at or behind a multiple of pointStep
@@ -84,15 +121,22 @@ type checkpoint struct {
 	point int // number of the code point
 }
 
-// A lazyForm is a normal form of the text, made when first needed.
-type lazyForm struct {
-	once   sync.Once
-	normal normal // written under once, then only read
+// A layer is one form of the text, with its words. Each is made when first
+// needed, written under its Once and then only read.
+type layer struct {
+	normalOnce sync.Once
+	normal     normal
+	indexOnce  sync.Once
+	index      *index
+	groupsOnce sync.Once
+	groups     map[string][]int
 }
 
 // New prepares text. Offsets are meaningful if it is valid UTF-8.
-func New(text string) *Text {
-	t := &Text{text: text, points: make([]checkpoint, 0, len(text)/pointStep+1)}
+func New(text string) *Text { return newText(text, Config{}.withDefaults()) }
+
+func newText(text string, c Config) *Text {
+	t := &Text{text: text, gates: c, points: make([]checkpoint, 0, len(text)/pointStep+1)}
 	at, point := 0, 0
 	t.points = append(t.points, checkpoint{})
 	for next := pointStep; next < len(text); next += pointStep {
@@ -121,18 +165,55 @@ func (t *Text) Point(p int) int {
 	return c.point + utf8.RuneCountInString(t.text[c.at:p])
 }
 
-// span returns the bytes [start, end) of the text as a Span.
-func (t *Text) span(start, end int, g Grade) Span {
-	from := t.Point(start)
-	return Span{
-		Start: from, End: from + utf8.RuneCountInString(t.text[start:end]),
-		ByteStart: start, ByteEnd: end, Grade: g,
+// span returns a place as a Span.
+func (t *Text) span(p place, g Grade) Span {
+	from := t.Point(p.start)
+	s := Span{
+		Start: from, End: from + utf8.RuneCountInString(t.text[p.start:p.end]),
+		ByteStart: p.start, ByteEnd: p.end, Grade: g, Coverage: 1, Density: 1, Places: 1,
 	}
+	if p.score != nil {
+		s.Coverage, s.Density = p.score.coverage, p.score.density
+	}
+	return s
 }
 
-// form returns a normal form of the text.
+// form returns the text in a form.
 func (t *Text) form(f form) *normal {
-	l := &t.forms[f]
-	l.once.Do(func() { l.normal = normalise(t.text, f) })
+	l := &t.layers[f]
+	l.normalOnce.Do(func() {
+		if f == asIs {
+			l.normal = normal{text: t.text}
+			return
+		}
+		l.normal = normalise(t.text, f)
+	})
 	return &l.normal
+}
+
+// index returns the words of the text in a form.
+func (t *Text) index(f form) *index {
+	n, l := t.form(f), &t.layers[f]
+	l.indexOnce.Do(func() { l.index = newIndex(n.text) })
+	return l.index
+}
+
+// groups returns the vocabulary of the text in a form, by what may be the same
+// noun.
+func (t *Text) groups(f form) map[string][]int {
+	x, l := t.index(f), &t.layers[f]
+	l.groupsOnce.Do(func() {
+		l.groups = make(map[string][]int, len(x.ids))
+		for s, id := range x.ids {
+			g := noun(s)
+			l.groups[g] = append(l.groups[g], id)
+		}
+	})
+	return l.groups
+}
+
+// distinct reports whether looking in form f can find what was not found in
+// those before it.
+func (t *Text) distinct(f form, q *normal) bool {
+	return f != kept || q.hyphens || t.form(joined).hyphens
 }

@@ -79,17 +79,18 @@ func TestFindNear(t *testing.T) {
 		near  int
 		want  ground.Span
 	}{
-		{"at the place, though in a word", "9", 2, ground.Span{Start: 2, End: 3, ByteStart: 2, ByteEnd: 3, Grade: ground.Exact}},
-		{"next whole word", "9", 3, ground.Span{Start: 4, End: 5, ByteStart: 4, ByteEnd: 5, Grade: ground.Exact}},
-		{"whole word before part of one", "9", 5, ground.Span{Start: 11, End: 12, ByteStart: 11, ByteEnd: 12, Grade: ground.Exact}},
-		{"from the front again", "9", 13, ground.Span{Start: 4, End: 5, ByteStart: 4, ByteEnd: 5, Grade: ground.Exact}},
-		{"normalised", "nine", 5, ground.Span{Start: 13, End: 17, ByteStart: 13, ByteEnd: 17, Grade: ground.Normalised}},
-		{"normalised, from the front again", "rm9", 5, ground.Span{Start: 0, End: 3, ByteStart: 0, ByteEnd: 3, Grade: ground.Normalised}},
-		{"outside the text", "9", 999, ground.Span{Start: 4, End: 5, ByteStart: 4, ByteEnd: 5, Grade: ground.Exact}},
-		{"before the text", "9", -5, ground.Span{Start: 4, End: 5, ByteStart: 4, ByteEnd: 5, Grade: ground.Exact}},
+		{"at the place, though in a word", "9", 2, ground.Span{Start: 2, End: 3, ByteStart: 2, ByteEnd: 3, Places: 1, Grade: ground.Exact}},
+		{"next whole word", "9", 3, ground.Span{Start: 4, End: 5, ByteStart: 4, ByteEnd: 5, Places: 2, Grade: ground.Exact}},
+		{"whole word before part of one", "9", 5, ground.Span{Start: 11, End: 12, ByteStart: 11, ByteEnd: 12, Places: 2, Grade: ground.Exact}},
+		{"from the front again", "9", 13, ground.Span{Start: 4, End: 5, ByteStart: 4, ByteEnd: 5, Places: 2, Grade: ground.Exact}},
+		{"normalised", "nine", 5, ground.Span{Start: 13, End: 17, ByteStart: 13, ByteEnd: 17, Places: 1, Grade: ground.Normalised}},
+		{"normalised, from the front again", "rm9", 5, ground.Span{Start: 0, End: 3, ByteStart: 0, ByteEnd: 3, Places: 1, Grade: ground.Normalised}},
+		{"outside the text", "9", 999, ground.Span{Start: 4, End: 5, ByteStart: 4, ByteEnd: 5, Places: 2, Grade: ground.Exact}},
+		{"before the text", "9", -5, ground.Span{Start: 4, End: 5, ByteStart: 4, ByteEnd: 5, Places: 2, Grade: ground.Exact}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, _ := ground.New(text).Find(test.quote, test.near)
+			test.want.Coverage, test.want.Density = 1, 1
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("span (-want +got):\n%s", diff)
 			}
@@ -114,7 +115,7 @@ func TestFindAll(t *testing.T) {
 		{"overlap", "INDAH GIFT & HOME", []string{"INDAH GIFT & HOME", "GIFT"}, []int{0, 6}},
 		{"absent ones between", "a b c", []string{"a", "zebra", "c"}, []int{0, -1, 4}},
 		{"normalised ones in the chain", "One two ONE", []string{"two", "oNE"}, []int{4, 8}},
-		{"repeated, out of order", "b a a", []string{"a", "b", "a"}, []int{4, 0, 2}},
+		{"repeated, out of order", "b a a", []string{"a", "b", "a"}, []int{2, 0, 4}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := []int{}
@@ -134,7 +135,7 @@ func TestFindAll(t *testing.T) {
 
 func TestShift(t *testing.T) {
 	got, _ := ground.New("é a").Find("a", 0)
-	want := ground.Span{Start: 12, End: 13, ByteStart: 103, ByteEnd: 104, Grade: ground.Exact}
+	want := ground.Span{Start: 12, End: 13, ByteStart: 103, ByteEnd: 104, Grade: ground.Exact, Coverage: 1, Density: 1, Places: 1}
 	if diff := cmp.Diff(want, got.Shift(10, 100)); diff != "" {
 		t.Errorf("span (-want +got):\n%s", diff)
 	}
@@ -177,7 +178,7 @@ func TestSubstringsAreExact(t *testing.T) {
 		}
 		want := ground.Span{
 			Start: utf8.RuneCountInString(text[:start]), End: utf8.RuneCountInString(text[:end]),
-			ByteStart: start, ByteEnd: end, Grade: ground.Exact,
+			ByteStart: start, ByteEnd: end, Grade: ground.Exact, Coverage: 1, Density: 1, Places: 1,
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("span (-want +got):\n%s", diff)
@@ -201,22 +202,34 @@ func TestNeverInvents(t *testing.T) {
 		g := ground.New(text)
 		for i, s := range g.FindAll(quotes) {
 			near := rapid.IntRange(0, len(text)).Draw(t, "near")
-			one, ok := g.Find(quotes[i], near)
-			if ok != s.Found() || one.Grade != s.Grade {
-				t.Fatalf("Find says %+v, FindAll %+v", one, s)
+			nearby, _ := g.Find(quotes[i], near)
+			one, ok := g.Find(quotes[i], -1)
+			if ok != s.Found() || one.Grade != s.Grade || nearby.Found() != s.Found() {
+				t.Fatalf("Find says %+v, near %d %+v, FindAll %+v", one, near, nearby, s)
 			}
-			for _, s := range []ground.Span{s, one} {
+			for _, s := range []ground.Span{s, one, nearby} {
 				checkSpan(t, text, quotes[i], s)
 			}
 		}
 	})
 }
 
-func checkSpan(t *rapid.T, text, quote string, s ground.Span) {
+// A fatal is what tests, properties and fuzz targets have in common.
+type fatal interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// checkSpan checks that what stands at s is the quote, in the sense of its grade.
+func checkSpan(t fatal, text, quote string, s ground.Span) {
+	t.Helper()
 	if !s.Found() {
+		if s != (ground.Span{}) {
+			t.Fatalf("not found, but %+v", s)
+		}
 		return
 	}
-	if s.ByteStart >= s.ByteEnd || s.ByteEnd > len(text) {
+	if s.ByteStart < 0 || s.ByteStart >= s.ByteEnd || s.ByteEnd > len(text) || s.Places < 1 || s.Outside {
 		t.Fatalf("span %+v of %d bytes", s, len(text))
 	}
 	got := text[s.ByteStart:s.ByteEnd]
@@ -232,9 +245,95 @@ func checkSpan(t *rapid.T, text, quote string, s ground.Span) {
 		if !ground.Same(got, quote) {
 			t.Fatalf("normalised is %q for %q", got, quote)
 		}
+	case ground.Fuzzy:
+		elided := strings.Contains(quote, "…") || strings.Contains(quote, "...")
+		if s.Coverage < 0.75 || s.Coverage > 1 || s.Density > 1 || s.Density < 1.0/3 && !elided || s.Cut {
+			t.Fatalf("fuzzy is %q for %q: %+v", got, quote, s)
+		}
+		if strings.Map(digits, got) != strings.Map(digits, quote) && !elided {
+			t.Fatalf("fuzzy is %q for %q: other numbers", got, quote)
+		}
 	default:
 		t.Fatalf("grade is %q", s.Grade)
 	}
+	if s.Grade != ground.Fuzzy && (s.Coverage != 1 || s.Density != 1) {
+		t.Fatalf("%s has coverage and density of %+v", s.Grade, s)
+	}
+}
+
+// digits keeps the ASCII digits.
+func digits(r rune) rune {
+	if '0' <= r && r <= '9' {
+		return r
+	}
+	return -1
+}
+
+// TestSubstringsAreFound finds any part of any text byte for byte, though
+// nobody says where it is.
+func TestSubstringsAreFound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := texts().Draw(t, "text")
+		start, end := substring(t, text)
+		quote := text[start:end]
+		if strings.TrimSpace(quote) == "" {
+			return
+		}
+		got, ok := ground.New(text).Find(quote, -1)
+		if !ok {
+			t.Fatalf("%q is not found in %q", quote, text)
+		}
+		checkSpan(t, text, quote, got)
+		if got.Grade != ground.Exact && got.Cut {
+			t.Fatalf("%q is in %q, but was found as %+v", quote, text, got)
+		}
+	})
+}
+
+// TestOffsetsGoBack hides words that stand nowhere else within any text, and
+// finds them in the very place.
+func TestOffsetsGoBack(t *testing.T) {
+	disguises := []func(string) string{
+		strings.ToUpper,
+		strings.NewReplacer(" ", "\u00a0\n", "-", "—").Replace,
+		strings.NewReplacer("e", "\u00ade", "a", "ａ", "o", "ｏ", "fi", "ﬁ").Replace,
+		strings.NewReplacer("i", "\u200bi", "x", "Ｘ", "'", "’").Replace,
+		strings.NewReplacer("or", "o-\nr", "en", "e-\r\n  n").Replace,
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		quote := "x" + rapid.StringMatching(`[a-z]{2,9}( [a-z]{3,9}){2,6}`).Draw(t, "quote") + "z'k"
+		before, behind := texts().Draw(t, "before")+". ", " "+texts().Draw(t, "behind")
+		hidden := rapid.SampledFrom(disguises).Draw(t, "disguise")(quote)
+		text := before + hidden + behind
+		got, ok := ground.New(text).Find(quote, -1)
+		if !ok || got.ByteStart != len(before) || got.ByteEnd != len(before)+len(hidden) || got.Grade > ground.Normalised {
+			t.Fatalf("%q as %q, at %d of %q: %+v", quote, hidden, len(before), text, got)
+		}
+		checkSpan(t, text, quote, got)
+	})
+}
+
+// FuzzFind finds any quote in any text, all at once and one by one.
+func FuzzFind(f *testing.F) {
+	f.Add("the Supplier shall not deliver 1,500 goods", "The supplier shall deliver 1,500 goods", 3)
+	f.Add("exam-\nple of a “quote” … and so on", "example ... so on", -1)
+	f.Add("每份合同一式两份 ＡＢＣ ﬁn 10² −5%", "合同 一式", 0)
+	f.Add("a a a a a a", "a of a a a", 2)
+	f.Add("\xff\u0301x\u00ad\n-", "\xff", 1)
+	f.Fuzz(func(t *testing.T, text, quote string, near int) {
+		g := ground.New(text)
+		one, ok := g.Find(quote, near)
+		if ok != one.Found() {
+			t.Fatalf("ok is %v for %+v", ok, one)
+		}
+		all := g.FindAll([]string{quote, quote, text})
+		if !utf8.ValidString(text) || !utf8.ValidString(quote) {
+			return
+		}
+		for i, s := range append(all, one) {
+			checkSpan(t, text, []string{quote, quote, text, quote}[i], s)
+		}
+	})
 }
 
 // TestNormalisedIsFound hides the differences that the grade is for and
@@ -261,68 +360,6 @@ func TestPoint(t *testing.T) {
 			if got, want := g.Point(p), utf8.RuneCountInString(text[:p]); got != want {
 				t.Fatalf("Point(%d) = %d, want %d", p, got, want)
 			}
-		}
-	})
-}
-
-// TestHostile finds quotes that match at very many places, or nearly do.
-func TestHostile(t *testing.T) {
-	for _, test := range []struct {
-		name        string
-		text, quote string
-		want        ground.Grade
-	}{
-		{"one letter, half of it", strings.Repeat("a", 1<<20), strings.Repeat("a", 1<<19), ground.Exact},
-		{"one letter, half of it, other case", strings.Repeat("a", 1<<20), strings.Repeat("A", 1<<16), ground.Normalised},
-		{"nearly everywhere", strings.Repeat("a", 1<<20), strings.Repeat("a", 1<<16) + "b", ""},
-		{"marks", strings.Repeat("\u0301", 1<<18), strings.Repeat("\u0300", 1<<10), ""},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			g := ground.New(test.text)
-			got, _ := g.Find(test.quote, 1)
-			if got.Grade != test.want {
-				t.Errorf("Find: grade %q, want %q", got.Grade, test.want)
-			}
-			for _, s := range g.FindAll([]string{test.quote, test.quote}) {
-				if s.Grade != test.want {
-					t.Errorf("FindAll: grade %q, want %q", s.Grade, test.want)
-				}
-			}
-		})
-	}
-}
-
-func BenchmarkFind(b *testing.B) {
-	text := strings.Repeat("The supplier shall deliver the goods to the buyer – “without delay”.\n", 4000) + "the needle in it"
-	for _, bench := range []struct{ name, quote string }{
-		{"exact", "the needle in it"},
-		{"normalised", "THE NEEDLE IN IT"},
-		{"absent", "the noodle in it"},
-	} {
-		b.Run(bench.name, func(b *testing.B) {
-			g := ground.New(text)
-			g.Find(bench.quote, 0)
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				g.Find(bench.quote, 0)
-			}
-		})
-	}
-	b.Run("normalising", func(b *testing.B) {
-		b.SetBytes(int64(len(text)))
-		b.ReportAllocs()
-		for b.Loop() {
-			ground.New(text).Find("absent", 0)
-		}
-	})
-	b.Run("all", func(b *testing.B) {
-		g := ground.New(text)
-		quotes := make([]string, 200)
-		for i := range quotes {
-			quotes[i] = []string{"supplier", "the goods", "buyer", "without delay"}[i%4]
-		}
-		for b.Loop() {
-			g.FindAll(quotes)
 		}
 	})
 }

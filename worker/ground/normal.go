@@ -20,6 +20,9 @@ const (
 	formCount = iota
 )
 
+// asIs is the text itself, in no normal form.
+const asIs form = formCount
+
 // Same reports whether a and b are the same after normalising: what makes a
 // quote and the text at its place agree in the grade Normalised.
 func Same(a, b string) bool {
@@ -57,6 +60,7 @@ type normaliser struct {
 	broken bool // the white space holds a line break
 
 	hyphens bool // there was white space behind a hyphen
+	compat  bool // the cluster that is folded does not begin with a decimal digit
 }
 
 // held is a range of the source that is held back; empty if nothing is.
@@ -136,6 +140,7 @@ func (n *normaliser) cluster(s string, pos int) {
 			return
 		}
 	}
+	n.compat = !unicode.IsDigit(r)
 	n.fold(norm.NFKC.String(s), pos, len(s))
 }
 
@@ -162,6 +167,9 @@ func (n *normaliser) fold(s string, pos, size int) {
 		out[i] = unicode.ToLower(unicode.ToUpper(r))
 	}
 	folded := string(out)
+	if n.compat && unicode.IsNumber(out[0]) && endsWith(n.out.String(), digit) {
+		folded = "^" + folded // 10² is not 102
+	}
 	n.letter = unicode.IsLetter(out[len(out)-1])
 	n.out.WriteString(folded)
 	n.back.Step(len(folded), pos, size)

@@ -113,7 +113,11 @@ func (p *program) extract(task *agent.Task) (*agent.Result, error) {
 		Text: text, CoreStart: t.CoreStart, CoreEnd: t.CoreEnd,
 		First: t.ChunkIndex == 0, Last: t.ChunkIndex == t.Chunks-1,
 	})
-	m := &mapper{task: task, text: text, aligner: ground.New(text), out: &output.Output{Reason: found.Reason}}
+	m := &mapper{
+		task:    task,
+		aligner: ground.Unit{Chunk: ground.New(text), Points: int(t.CharOffset), Bytes: int(t.ByteOffset)},
+		out:     &output.Output{Reason: found.Reason},
+	}
 	for i, r := range found.Records {
 		m.record(p.schema, int64(i), r)
 	}
@@ -123,8 +127,7 @@ func (p *program) extract(task *agent.Task) (*agent.Result, error) {
 // A mapper collects what a map unit found.
 type mapper struct {
 	task       *agent.Task
-	text       string
-	aligner    ground.Aligner
+	aligner    ground.Unit
 	out        *output.Output
 	size       int
 	confidence float64
@@ -138,7 +141,7 @@ func (m *mapper) record(s *schema.Schema, n int64, r rules.Record) {
 	}
 	for _, f := range r.Found {
 		v := merge.Value{Field: f.Field, Value: f.Value, Said: f.Confidence}
-		if span, ok := m.aligner.Find(f.Quote, f.Start); ok {
+		if span, _ := m.aligner.Find(f.Quote, f.Start); span.Verified() {
 			v.Citations = []merge.Citation{m.cite(span)}
 			v.Confidence = m.sure(s.Field(f.Field), f.Value, span)
 		}
@@ -162,18 +165,18 @@ func (m *mapper) record(s *schema.Schema, n int64, r rules.Record) {
 
 // sure computes the confidence in a value that was read at a place.
 func (m *mapper) sure(p *schema.Property, value any, span ground.Span) float64 {
+	text, start, end := m.aligner.Source(span)
 	return confidence.Of(confidence.Evidence{
-		Property: p, Value: value, Quote: m.text[span.ByteStart:span.ByteEnd], Grade: span.Grade,
-		Before: confidence.Before(m.text, span.ByteStart),
+		Property: p, Value: value, Quote: text[start:end], Grade: span.Grade, Before: confidence.Before(text, start),
 	})
 }
 
-// cite makes the citation of a place in the text. Its quote is what stands
+// cite makes the citation of a place in the document. Its quote is what stands
 // there, whatever was looked for.
-func (m *mapper) cite(span ground.Span) merge.Citation {
+func (m *mapper) cite(at ground.Span) merge.Citation {
 	t := m.task.Text
-	quote := m.text[span.ByteStart:span.ByteEnd]
-	at := span.Shift(int(t.CharOffset), int(t.ByteOffset))
+	text, start, end := m.aligner.Source(at)
+	quote := text[start:end]
 	return m.out.Cite(output.Citation{
 		ID:       refs.New(output.HashDocument(string(t.Document), t.SHA256), at.ByteStart, at.ByteEnd, quote),
 		Document: string(t.Document), Unit: string(m.task.Unit),

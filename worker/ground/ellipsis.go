@@ -1,0 +1,154 @@
+package ground
+
+import (
+	"slices"
+	"strings"
+)
+
+// maxElided is how many bytes of the text an ellipsis may stand for.
+const maxElided = 1000
+
+// minPart is how many words each part of a quote with an ellipsis must have;
+// fewer are found anywhere.
+const minPart = 2
+
+// maxParts is how many parts a quote with ellipses may have.
+const maxParts = 16
+
+// elided returns the places of a quote with ellipses: where its parts stand in
+// their order, near each other, and what is between them turns nothing round.
+func (t *Text) elided(quote string) hits {
+	parts := splitEllipses(quote)
+	if parts == nil || !t.worthParts(parts) {
+		return hits{}
+	}
+	all := make([][]place, len(parts))
+	for i, part := range parts {
+		h := t.verbatim(part, whole)
+		if len(h.places) == 0 {
+			h = t.fuzzy(part)
+		}
+		if len(h.places) == 0 {
+			return hits{}
+		}
+		all[i] = h.places
+	}
+	return hits{places: t.follow(all), grade: Fuzzy}
+}
+
+// worthParts reports whether the parts are few, and long enough, together and
+// each.
+func (t *Text) worthParts(parts []string) bool {
+	if len(parts) > maxParts {
+		return false
+	}
+	words, letters := 0, 0
+	for _, part := range parts {
+		k := tokens(part)
+		if len(k) < minPart {
+			return false
+		}
+		words += len(k)
+		for _, k := range k {
+			letters += k.end - k.start
+		}
+	}
+	return words >= t.gates.MinWords || letters >= t.gates.MinCharacters
+}
+
+// splitEllipses returns what stands around the ellipses of a quote, or nil if
+// there are none.
+func splitEllipses(quote string) []string {
+	rest := strings.ReplaceAll(quote, "…", "...")
+	if !strings.Contains(rest, "...") {
+		return nil
+	}
+	var parts []string
+	for more := true; more; {
+		var part string
+		part, rest, more = cutEllipsis(rest)
+		if !blank(part) {
+			parts = append(parts, strings.TrimSpace(part))
+		}
+	}
+	return parts
+}
+
+// cutEllipsis cuts s around its first ellipsis, with the brackets about it.
+func cutEllipsis(s string) (before, behind string, ok bool) {
+	before, behind, ok = strings.Cut(s, "...")
+	if !ok {
+		return s, "", false
+	}
+	behind = strings.TrimLeft(behind, ".")
+	for _, b := range [...][2]string{{"[", "]"}, {"(", ")"}} {
+		open := strings.TrimRight(before, " ")
+		rest := strings.TrimLeft(behind, " ")
+		if strings.HasSuffix(open, b[0]) && strings.HasPrefix(rest, b[1]) {
+			return open[:len(open)-1], rest[1:], true
+		}
+	}
+	return before, behind, true
+}
+
+// follow returns the places that begin with one of the first part and go on
+// with the nearest of each next one.
+func (t *Text) follow(parts [][]place) []place {
+	var found []place
+	next := make([]int, len(parts)) // places before it begin too early
+	for _, p := range parts[0] {
+		c := elision{first: p, last: p}
+		if p, ok := c.through(t, parts[1:], next[1:]); ok {
+			if n := len(found); n > 0 && found[n-1].end == p.end {
+				found[n-1] = p // nearer
+				continue
+			}
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// An elision is parts of a quote that follow each other in the text.
+type elision struct {
+	first, last place
+	covered     int // bytes of the parts
+}
+
+// through goes on with the nearest place of each part. Next tells for each how
+// many of its places lie before those where the last ones went.
+func (c *elision) through(t *Text, parts [][]place, next []int) (place, bool) {
+	c.covered = c.last.end - c.last.start
+	coverage := c.last.coverage()
+	for i, part := range parts {
+		k, _ := slices.BinarySearchFunc(part[next[i]:], c.last.end, func(p place, at int) int { return p.start - at })
+		next[i] += k
+		if next[i] == len(part) {
+			return place{}, false
+		}
+		p := part[next[i]]
+		if p.start-c.last.end > maxElided || turns(t.text[c.last.end:p.start]) {
+			return place{}, false
+		}
+		c.last, c.covered = p, c.covered+p.end-p.start
+		coverage = min(coverage, p.coverage())
+	}
+	return place{start: c.first.start, end: c.last.end, score: &score{
+		coverage: coverage,
+		density:  float64(c.covered) / float64(c.last.end-c.first.start),
+	}}, true
+}
+
+// coverage returns which share of its quote p covers.
+func (p place) coverage() float64 {
+	if p.score == nil {
+		return 1
+	}
+	return p.score.coverage
+}
+
+// turns reports whether a part of the text must not be left out.
+func turns(s string) bool {
+	s = strings.ToLower(s)
+	return slices.ContainsFunc(tokens(s), func(k token) bool { return negative(s[k.start:k.end]) })
+}

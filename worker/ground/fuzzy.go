@@ -1,0 +1,372 @@
+package ground
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A reading is what is needed to find one quote word by word in one form of the
+// text.
+type reading struct {
+	text  *Text
+	form  form
+	index *index
+	words []word
+
+	// What the gates allow.
+	maxMissing int // words of the quote that are not in the text, all of them light
+	maxDropped int // words of the text that are not in the quote, but for light ones
+	steps      int // how many more words may be looked at
+}
+
+// A word is one of a quote.
+type word struct {
+	text  string
+	light bool  // it may be missing from the text
+	ids   []int // what it may be in the vocabulary; the first is the word itself, or -1
+}
+
+// maxSteps bounds the words that are looked at to find one quote, so that texts
+// that repeat themselves cost no more than others.
+const maxSteps = 1 << 16
+
+// fuzzy returns the places where the words of quote are, with the least change.
+func (t *Text) fuzzy(quote string) hits {
+	for f := range form(formCount) {
+		q := normalise(quote, f)
+		if !t.distinct(f, &q) {
+			continue
+		}
+		r := t.reading(quote, &q, f)
+		if !r.longEnough(t.gates) {
+			return hits{}
+		}
+		if places := r.places(); len(places) > 0 {
+			return hits{places: places, grade: Fuzzy}
+		}
+	}
+	return hits{}
+}
+
+// reading prepares a quote, whose normal form is q.
+func (t *Text) reading(quote string, q *normal, f form) *reading {
+	r := &reading{text: t, form: f, index: t.index(f), steps: maxSteps}
+	groups := t.groups(f)
+	for i, k := range tokens(q.text) {
+		w := word{text: q.text[k.start:k.end]}
+		at, _ := q.back.Source(k.start, k.end)
+		w.light = light(w.text) && (i == 0 || spare(quote, at, w.text))
+		w.ids = []int{-1}
+		if id, ok := r.index.ids[w.text]; ok {
+			w.ids[0] = id
+		}
+		if k.kind == letter && !w.light {
+			for _, id := range groups[noun(w.text)] {
+				if id != w.ids[0] && sameNoun(w.text, r.vocabulary(id)) {
+					w.ids = append(w.ids, id)
+				}
+			}
+		}
+		r.words = append(r.words, w)
+	}
+	m := float64(len(r.words))
+	r.maxMissing = len(r.words) - int(math.Ceil(m*t.gates.Coverage-1e-9))
+	r.maxDropped = len(r.words) / 4
+	return r
+}
+
+// spare reports whether a light word at offset at of s is one there: the a is
+// no name, the s is an ending.
+func spare(s string, at int, w string) bool {
+	switch w {
+	case "a":
+		return s[at] == 'a'
+	case "s":
+		before, _ := utf8.DecodeLastRuneInString(s[:at])
+		return s[at] == 's' && plain(before) == '\''
+	}
+	return true
+}
+
+func (r *reading) longEnough(c Config) bool {
+	n := 0
+	for _, w := range r.words {
+		n += utf8.RuneCountInString(w.text)
+	}
+	return len(r.words) >= c.MinWords || n >= c.MinCharacters
+}
+
+// vocabulary returns word number id of the vocabulary.
+func (r *reading) vocabulary(id int) string {
+	k := r.index.tokens[r.index.list(id)[0]]
+	return r.index.text[k.start:k.end]
+}
+
+// places returns where the words are: around each place of the rarest that must
+// be there, if the rest is, those with the least change.
+func (r *reading) places() []place {
+	anchor, at := r.anchor()
+	least := math.MaxInt
+	var best []alignment
+	for _, i := range at {
+		a, ok := r.align(anchor, i)
+		if !ok || a.cost() > least || r.cuts(a) {
+			continue
+		}
+		if a.cost() < least {
+			least, best = a.cost(), nil
+		}
+		if n := len(best); n == 0 || best[n-1].first != a.first || best[n-1].last != a.last {
+			best = append(best, a)
+		}
+		if len(best) == maxPlaces && least == 0 {
+			break
+		}
+	}
+	best = best[:min(len(best), maxPlaces)]
+	places := make([]place, len(best))
+	for i, a := range best {
+		places[i] = r.place(a)
+	}
+	return places
+}
+
+// anchor returns the rarest word that must be in the text, and the numbers of
+// the tokens that it may be.
+func (r *reading) anchor() (rarest int, at []int) {
+	rarest, least := -1, math.MaxInt
+	for i, w := range r.words {
+		if n := r.count(w); !w.light && n < least {
+			rarest, least = i, n
+		}
+	}
+	if rarest < 0 {
+		return -1, nil
+	}
+	for _, id := range r.words[rarest].ids {
+		if id >= 0 {
+			at = append(at, r.index.list(id)...)
+		}
+	}
+	slices.Sort(at)
+	return rarest, at
+}
+
+// count returns how many tokens of the text w may be.
+func (r *reading) count(w word) int {
+	n := 0
+	for _, id := range w.ids {
+		if id >= 0 {
+			n += len(r.index.list(id))
+		}
+	}
+	return n
+}
+
+// An alignment gives words of the quote tokens of the text, in order.
+type alignment struct {
+	first, last int // tokens of the text, inclusive
+	matched     int // words of the quote that are there
+	words       int // of the quote
+}
+
+func (a alignment) span() int { return a.last - a.first + 1 }
+
+// cost returns how many words would have to be struck out or put in to make the
+// quote of the text.
+func (a alignment) cost() int { return a.words - a.matched + a.span() - a.matched }
+
+// A path is an alignment of the words from the anchor to one end of the quote.
+type path struct {
+	at      int // token of the last word that is in the text
+	missing int // words of the quote that are not in the text
+	edge    int // how many of them are the last so far
+	dropped int // words of the text that are not in the quote, but for light ones
+}
+
+// align returns the best alignment that gives word anchor of the quote token i
+// of the text, under both gates.
+func (r *reading) align(anchor, i int) (best alignment, ok bool) {
+	if !r.is(r.words[anchor], i) {
+		return best, false
+	}
+	right := r.extend(anchor, i, +1)
+	if len(right) == 0 {
+		return best, false
+	}
+	left := r.extend(anchor, i, -1)
+	for _, a := range left {
+		for _, b := range right {
+			c := alignment{first: a.at, last: b.at, words: len(r.words), matched: len(r.words) - a.missing - b.missing}
+			if !r.allows(path{missing: a.missing + b.missing, dropped: a.dropped + b.dropped}) || r.sparse(c) {
+				continue
+			}
+			if !ok || c.cost() < best.cost() {
+				best, ok = c, true
+			}
+		}
+	}
+	return best, ok
+}
+
+// allows reports whether a path changes few enough words. Those of the text that
+// are left out use up what coverage leaves as those that are missing do.
+func (r *reading) allows(p path) bool {
+	return p.missing <= r.maxMissing && p.dropped <= r.maxDropped && (p.dropped == 0 || p.missing+p.dropped <= r.maxDropped)
+}
+
+// sparse reports whether a does not pass the gate of density.
+func (r *reading) sparse(a alignment) bool {
+	return float64(a.matched) < r.text.gates.Density*float64(a.span())-1e-9
+}
+
+// extend returns the paths from word anchor at token i to the end of the quote
+// in the direction step. Only those are followed that leave out what may be
+// left out, so there are few.
+func (r *reading) extend(anchor, i, step int) []path {
+	paths := []path{{at: i}}
+	for w := anchor + step; w >= 0 && w < len(r.words) && len(paths) > 0; w += step {
+		var next []path
+		for _, p := range paths {
+			next = r.follow(next, p, r.words[w], step)
+			if r.words[w].light && p.missing < r.maxMissing {
+				p.missing, p.edge = p.missing+1, p.edge+1
+				next = insert(next, p)
+			}
+		}
+		paths = next
+	}
+	return slices.DeleteFunc(paths, func(p path) bool { return p.edge > 0 && r.turns(p.at+step) })
+}
+
+// turns reports whether token i of the text turns round what is beside it, so
+// that a quote must not end with an article in its place.
+func (r *reading) turns(i int) bool {
+	if i < 0 || i >= len(r.index.tokens) {
+		return false
+	}
+	k := r.index.tokens[i]
+	return telling(r.index.text[k.start:k.end])
+}
+
+// follow appends to paths those that go on from p with word w.
+func (r *reading) follow(paths []path, p path, w word, step int) []path {
+	for i, gap, far := p.at+step, 0, r.reach(); i >= 0 && i < len(r.index.tokens) && far > 0; i, far = i+step, far-1 {
+		if r.steps--; r.steps < 0 {
+			return nil
+		}
+		if r.is(w, i) {
+			paths = insert(paths, path{at: i, missing: p.missing, dropped: p.dropped + gap})
+		}
+		switch drop := r.drop(i); {
+		case drop < 0, gap+drop > 1, p.dropped+gap+drop > r.maxDropped:
+			return paths
+		default:
+			gap += drop
+		}
+	}
+	return paths
+}
+
+// reach returns how many tokens of the text an alignment may span.
+func (r *reading) reach() int { return int(float64(len(r.words))/r.text.gates.Density) + 1 }
+
+// insert appends p to paths unless there is one that is as good.
+func insert(paths []path, p path) []path {
+	for i, q := range paths {
+		if q.at == p.at && q.missing == p.missing && q.edge == p.edge {
+			paths[i].dropped = min(q.dropped, p.dropped)
+			return paths
+		}
+	}
+	return append(paths, p)
+}
+
+// is reports whether token i of the text is the word w: the same, or the same
+// noun in another number. Names have none, so a word with a capital is one only
+// if the text has it without as well.
+func (r *reading) is(w word, i int) bool {
+	id := r.index.of[i]
+	if id == w.ids[0] {
+		return true
+	}
+	if !slices.Contains(w.ids[1:], id) {
+		return false
+	}
+	return r.small(i) || r.common(id) || w.ids[0] >= 0 && r.common(w.ids[0])
+}
+
+// common reports whether the text has a word of the vocabulary in small letters.
+func (r *reading) common(id int) bool {
+	list := r.index.list(id)
+	return slices.ContainsFunc(list[:min(len(list), maxPlaces)], r.small)
+}
+
+// small reports whether token i of the text begins with a small letter.
+func (r *reading) small(i int) bool {
+	first, _ := utf8.DecodeRuneInString(r.text.text[r.source(i):])
+	return unicode.IsLower(first)
+}
+
+// source returns the byte offset in the text of token i.
+func (r *reading) source(i int) int {
+	k := r.index.tokens[i]
+	at, _ := r.text.form(r.form).back.Source(k.start, k.end)
+	return at
+}
+
+// drop returns what it costs to leave token i of the text out: nothing for a
+// light word, 1 for a plain one. It returns -1 for what must not be left out:
+// what is no word, a word with a capital, one that says how much or how sure or
+// turns others round, and what belongs to one beside it.
+func (r *reading) drop(i int) int {
+	k := r.index.tokens[i]
+	s := r.index.text[k.start:k.end]
+	switch {
+	case light(s):
+		if spare(r.text.text, r.source(i), s) {
+			return 0
+		}
+		return -1
+	case k.kind != letter, telling(s), !r.small(i), r.joined(k), r.counts(i - 1), r.counts(i + 1):
+		return -1
+	}
+	return 1
+}
+
+// joined reports whether a hyphen joins k to a word beside it.
+func (r *reading) joined(k token) bool {
+	text := r.index.text
+	return strings.HasSuffix(text[:k.start], "-") || strings.HasPrefix(text[k.end:], "-")
+}
+
+// counts reports whether token i of the text is a number or about one.
+func (r *reading) counts(i int) bool {
+	if i < 0 || i >= len(r.index.tokens) {
+		return false
+	}
+	k := r.index.tokens[i]
+	return k.kind == digit || k.kind == symbol || k.kind == letter && counting(r.index.text[k.start:k.end])
+}
+
+// cuts reports whether a leaves off what belongs to its first or last word.
+func (r *reading) cuts(a alignment) bool {
+	p := r.place(a)
+	back := r.text.form(r.form).back
+	return back.Splits(r.index.tokens[a.first].start) || back.Splits(r.index.tokens[a.last].end) ||
+		cuts(r.text.text, p.start, p.end)
+}
+
+// place returns where in the text a is.
+func (r *reading) place(a alignment) place {
+	p := place{score: &score{
+		coverage: float64(a.matched) / float64(a.words),
+		density:  float64(a.matched) / float64(a.span()),
+	}}
+	first, last := r.index.tokens[a.first], r.index.tokens[a.last]
+	p.start, p.end = r.text.form(r.form).back.Source(first.start, last.end)
+	return p
+}

@@ -1,0 +1,158 @@
+package ground
+
+import (
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// An index is a list of the tokens of a text by what they are.
+type index struct {
+	text   string
+	tokens []token
+	ids    map[string]int // tokens by their text: the vocabulary, numbered from 0
+	of     []int          // the vocabulary number of each token
+	first  []int          // where in at the tokens of each vocabulary number begin
+	at     []int          // numbers of tokens, by vocabulary number, in order
+
+	once  sync.Once
+	vocab string // the vocabulary; written under once, then only read
+}
+
+// newIndex lists the tokens of text, in a time linear in its length.
+func newIndex(text string) *index {
+	x := &index{text: text, tokens: tokens(text), ids: make(map[string]int)}
+	x.of = make([]int, len(x.tokens))
+	var counts []int
+	for i, t := range x.tokens {
+		s := text[t.start:t.end]
+		id, ok := x.ids[s]
+		if !ok {
+			id = len(counts)
+			x.ids[s] = id
+			counts = append(counts, 0)
+		}
+		x.of[i] = id
+		counts[id]++
+	}
+	x.first = make([]int, len(counts)+1)
+	for id, n := range counts {
+		x.first[id+1] = x.first[id] + n
+	}
+	x.at = make([]int, len(x.tokens))
+	next := slices.Clone(x.first)
+	for i, id := range x.of {
+		x.at[next[id]] = i
+		next[id]++
+	}
+	return x
+}
+
+// list returns the numbers of the tokens that are id, in order.
+func (x *index) list(id int) []int { return x.at[x.first[id]:x.first[id+1]] }
+
+// rarest returns which of the tokens of a quote is the rarest in the text, and
+// false if one of them is not there.
+func (x *index) rarest(quote string, of []token) (t token, list []int, ok bool) {
+	for _, q := range of {
+		id, there := x.ids[quote[q.start:q.end]]
+		if !there {
+			return t, nil, false
+		}
+		if l := x.list(id); !ok || len(l) < len(list) {
+			t, list, ok = q, l, true
+		}
+	}
+	return t, list, ok
+}
+
+// A tier is how a quote may lie to the words of the text.
+type tier int8
+
+const (
+	whole tier = iota // its first and last token are tokens of the text
+	cut               // they may be parts of them
+)
+
+// maxCompared bounds the bytes that are compared to find one quote by its
+// rarest token. Beyond it the text is read through, which is linear.
+const maxCompared = 1 << 24
+
+// starts returns the offsets, from one on, at which quote stands in the text.
+func (x *index) starts(quote string, tier tier, from int) iter.Seq[int] {
+	words := tokens(quote)
+	if len(words) > 0 && words[0].kind == symbol {
+		words = words[1:] // it may be one only because nothing stands before it
+	}
+	if len(words) == 0 {
+		return x.scan(quote, from)
+	}
+	if tier == cut {
+		if len(words) <= 2 {
+			if !x.inVocabulary(quote, words) {
+				return func(func(int) bool) {}
+			}
+			return x.scan(quote, from)
+		}
+		words = words[1 : len(words)-1]
+	}
+	anchor, list, ok := x.rarest(quote, words)
+	switch {
+	case !ok:
+		return func(func(int) bool) {}
+	case len(list)*len(quote) > maxCompared:
+		return x.scan(quote, from)
+	}
+	return x.around(quote, anchor, list, from)
+}
+
+// around returns the offsets at which quote stands, whose token anchor is in
+// the text at those of list.
+func (x *index) around(quote string, anchor token, list []int, from int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		k, _ := slices.BinarySearchFunc(list, from+anchor.start, func(i, at int) int { return x.tokens[i].start - at })
+		for _, i := range list[k:] {
+			at := x.tokens[i].start - anchor.start
+			if strings.HasPrefix(x.text[at:], quote) && !yield(at) {
+				return
+			}
+		}
+	}
+}
+
+// scan returns the offsets at which quote stands by reading through the text.
+func (x *index) scan(quote string, from int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for at := from; ; at++ {
+			i := strings.Index(x.text[at:], quote)
+			if i < 0 {
+				return
+			}
+			if at += i; !yield(at) {
+				return
+			}
+		}
+	}
+}
+
+// inVocabulary reports whether a quote of one or two tokens may stand in the
+// text with parts of words at its ends. The vocabulary is far shorter than the
+// text.
+func (x *index) inVocabulary(quote string, words []token) bool {
+	x.once.Do(func() {
+		var b strings.Builder
+		b.WriteByte('\n')
+		for s := range x.ids {
+			b.WriteString(s)
+			b.WriteByte('\n')
+		}
+		x.vocab = b.String()
+	})
+	first, last := words[0], words[len(words)-1]
+	if len(words) == 1 {
+		return strings.Contains(x.vocab, quote[first.start:first.end])
+	}
+	return strings.Contains(x.vocab, quote[first.start:first.end]+"\n") &&
+		strings.Contains(x.vocab, "\n"+quote[last.start:last.end])
+}

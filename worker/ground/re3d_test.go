@@ -1,0 +1,602 @@
+package ground_test
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/worker/ground"
+)
+
+// A document is one of the texts of re3d, with the spans that annotators marked.
+type document struct {
+	id, text string
+	byteAt   []int // of each code point, and of the end
+	mentions []mention
+}
+
+// A mention is a span that agrees with its text.
+type mention struct {
+	begin, end int // code points
+	value      string
+}
+
+// re3d reads the documents, in order. Mentions are in the order of the text,
+// longer ones first, each once. It returns how many spans disagree with their
+// text: an error of the data.
+func re3d(tb testing.TB) (documents []*document, wrong int) {
+	tb.Helper()
+	root := os.Getenv("CODITECT_TESTDATA")
+	if root == "" {
+		tb.Skip("CODITECT_TESTDATA is not set")
+	}
+	for _, folder := range []string{"centcom", "uk-government", "us-state-department"} {
+		byID := map[string]*document{}
+		readLines(tb, filepath.Join(root, "re3d", folder, "documents.json"), func(line []byte) {
+			var d struct {
+				ID   string `json:"_id"`
+				Text string `json:"text"`
+			}
+			parseLine(tb, line, &d)
+			byID[d.ID] = newDocument(d.ID, d.Text)
+			documents = append(documents, byID[d.ID])
+		})
+		readLines(tb, filepath.Join(root, "re3d", folder, "entities.json"), func(line []byte) {
+			var e struct {
+				Begin, End int
+				Value      string
+				DocumentID string
+			}
+			parseLine(tb, line, &e)
+			d := byID[e.DocumentID]
+			if d.text[d.byteAt[e.Begin]:d.byteAt[e.End]] != e.Value {
+				wrong++
+				return
+			}
+			d.mentions = append(d.mentions, mention{e.Begin, e.End, e.Value})
+		})
+	}
+	for _, d := range documents {
+		slices.SortFunc(d.mentions, func(a, b mention) int {
+			return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(b.end, a.end))
+		})
+		d.mentions = slices.Compact(d.mentions)
+	}
+	return documents, wrong
+}
+
+func newDocument(id, text string) *document {
+	d := &document{id: id, text: text}
+	for i := range text {
+		d.byteAt = append(d.byteAt, i)
+	}
+	d.byteAt = append(d.byteAt, len(text))
+	return d
+}
+
+func readLines(tb testing.TB, path string, line func([]byte)) {
+	tb.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		line(lines.Bytes())
+	}
+	if err := lines.Err(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func parseLine(tb testing.TB, line []byte, v any) {
+	tb.Helper()
+	if err := json.Unmarshal(line, v); err != nil {
+		tb.Fatalf("%s: %v", line, err)
+	}
+}
+
+// TestRe3dClean finds the mentions of each document in its whole text, told
+// nothing but their order. Those that cut a word are errors of the annotators,
+// found all the same and marked.
+func TestRe3dClean(t *testing.T) {
+	documents, wrong := re3d(t)
+	total, exact, right, cut := 0, 0, 0, 0
+	for _, d := range documents {
+		quotes := make([]string, 0, len(d.mentions))
+		mentions := slices.DeleteFunc(d.mentions, func(m mention) bool { return strings.TrimSpace(m.value) == "" })
+		for _, m := range mentions {
+			quotes = append(quotes, m.value)
+		}
+		for i, s := range ground.New(d.text).FindAll(quotes) {
+			m := mentions[i]
+			total++
+			exact += count(s.Grade == ground.Exact)
+			cut += count(s.Cut)
+			if s.Start == m.begin && s.End == m.end && s.ByteStart == d.byteAt[m.begin] {
+				right++
+				continue
+			}
+			t.Logf("%s: %q is at %d, was found at %d, one of %d places", d.id, m.value, m.begin, s.Start, s.Places)
+		}
+	}
+	t.Logf("%d mentions: %d exact, %d at the right offset, %d cut a word; %d spans disagree with their text", total, exact, right, cut, wrong)
+	if exact != total || float64(right) < 0.999*float64(total) {
+		t.Errorf("%d exact and %d right of %d; want all and 99.9 %%", exact, right, total)
+	}
+}
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// A window is some words of a document around a mention, found there once.
+type window struct {
+	document   *document
+	start, end int // bytes
+	quote      string
+	noun       int // offset in quote behind the last word of the mention
+}
+
+// windows draws one window around each mention.
+func windows(r *rand.Rand, documents []*document) []window {
+	var all []window
+	for _, d := range documents {
+		for _, m := range d.mentions {
+			start, end := d.byteAt[m.begin], d.byteAt[m.end]
+			w := window{document: d, start: start, end: end, noun: end - start}
+			for range 2 + r.IntN(5) {
+				w.start = wordBefore(d.text, w.start)
+				w.end = wordBehind(d.text, w.end)
+			}
+			w.noun += start - w.start
+			w.quote = d.text[w.start:w.end]
+			if strings.TrimSpace(w.quote) == w.quote && strings.Count(d.text, w.quote) == 1 && !cutsWord(d.text, start) && !cutsWord(d.text, end) {
+				all = append(all, w)
+			}
+		}
+	}
+	return all
+}
+
+// is reports whether s is the window, but for punctuation at its ends.
+func (w window) is(s ground.Span) bool {
+	return w.start <= s.ByteStart && s.ByteEnd <= w.end && s.ByteStart < s.ByteEnd &&
+		wordless(w.document.text[w.start:s.ByteStart]) && wordless(w.document.text[s.ByteEnd:w.end])
+}
+
+func wordless(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }) < 0
+}
+
+func cutsWord(text string, p int) bool {
+	before, _ := utf8.DecodeLastRuneInString(text[:p])
+	behind, _ := utf8.DecodeRuneInString(text[p:])
+	return unicode.IsLetter(before) && unicode.IsLetter(behind)
+}
+
+// wordBefore returns where the word before offset p begins, wordBehind where
+// that behind it ends; a word is what white space parts.
+func wordBefore(text string, p int) int {
+	rest := strings.TrimRightFunc(text[:p], unicode.IsSpace)
+	i := strings.LastIndexFunc(rest, unicode.IsSpace)
+	switch {
+	case rest == "":
+		return p
+	case i < 0:
+		return 0
+	}
+	_, size := utf8.DecodeRuneInString(rest[i:])
+	return i + size
+}
+
+func wordBehind(text string, p int) int {
+	rest := strings.TrimLeftFunc(text[p:], unicode.IsSpace)
+	at := len(text) - len(rest)
+	if rest == "" {
+		return p
+	}
+	if i := strings.IndexFunc(rest, unicode.IsSpace); i >= 0 {
+		return at + i
+	}
+	return len(text)
+}
+
+// perturbations returns ways in which quotes differ from their text, though
+// they say the same. They return "" for what they cannot be done to.
+func perturbations() map[string]func(r *rand.Rand, w window) string {
+	return map[string]func(r *rand.Rand, w window) string{
+		"upper case": func(_ *rand.Rand, w window) string { return strings.ToUpper(w.quote) },
+		"lower case": func(_ *rand.Rand, w window) string { return strings.ToLower(w.quote) },
+		"number":     func(_ *rand.Rand, w window) string { return otherNumber(w) },
+		"dropped":    func(r *rand.Rand, w window) string { return without(r, w.quote, isLight) },
+		"punctuation": func(_ *rand.Rand, w window) string {
+			return changed(w.quote, strings.NewReplacer(", ", " ", ";", "", "(", "", ")", "", "“", "", "”", "").Replace(w.quote))
+		},
+		"quotes": func(_ *rand.Rand, w window) string {
+			return changed(w.quote, strings.NewReplacer("“", `"`, "”", `"`, "’", "'", "‘", "'", `"`, "”", "'", "’", "-", "–", "–", "-").Replace(w.quote))
+		},
+		"hyphenation": hyphenated,
+		"white space": func(r *rand.Rand, w window) string {
+			spaces := []string{"\n", "  ", "\u00a0", "\t", " \r\n ", "\u2009"}
+			fields := strings.Fields(w.quote)
+			out := fields[0]
+			for _, f := range fields[1:] {
+				out += spaces[r.IntN(len(spaces))] + f
+			}
+			return out
+		},
+	}
+}
+
+func changed(old, s string) string {
+	if old == s {
+		return ""
+	}
+	return s
+}
+
+// otherNumber puts the last noun of the mention into the other number.
+func otherNumber(w window) string {
+	head := w.quote[:w.noun]
+	i := strings.LastIndexFunc(head, func(r rune) bool { return !('a' <= r && r <= 'z') }) + 1
+	word := head[i:]
+	if len(word) < 4 || i > 0 && head[i-1] != ' ' || strings.HasSuffix(word, "ss") || strings.HasPrefix(w.quote[w.noun:], "-") {
+		return ""
+	}
+	if one, ok := strings.CutSuffix(word, "s"); ok {
+		return head[:i] + one + w.quote[w.noun:]
+	}
+	return head + "s" + w.quote[w.noun:]
+}
+
+func isLight(word string) bool {
+	return slices.Contains([]string{"a", "an", "the", "of", "that"}, word)
+}
+
+// isPlain holds for any word of small letters.
+func isPlain(word string) bool {
+	return strings.IndexFunc(word, func(r rune) bool { return !('a' <= r && r <= 'z') }) < 0
+}
+
+// without leaves out one word of a kind, neither the first nor the last.
+func without(r *rand.Rand, quote string, kind func(string) bool) string {
+	fields := strings.Fields(quote)
+	var at []int
+	for i := 1; i < len(fields)-1; i++ {
+		if kind(fields[i]) {
+			at = append(at, i)
+		}
+	}
+	if len(at) == 0 {
+		return ""
+	}
+	i := at[r.IntN(len(at))]
+	return strings.Join(slices.Delete(fields, i, i+1), " ")
+}
+
+// hyphenated parts a word at the end of a line.
+func hyphenated(r *rand.Rand, w window) string {
+	fields := strings.Fields(w.quote)
+	for _, i := range r.Perm(len(fields)) {
+		if f := fields[i]; len(f) >= 6 && isPlain(f) {
+			fields[i] = f[:3] + "-\n" + f[3:]
+			return strings.Join(fields, " ")
+		}
+	}
+	return ""
+}
+
+// TestRe3dPerturbed finds quotes that differ from the text as those of models
+// do.
+func TestRe3dPerturbed(t *testing.T) {
+	documents, _ := re3d(t)
+	r := rand.New(rand.NewPCG(1, 1))
+	all := windows(r, documents)
+	texts := prepared(documents)
+	ways := perturbations()
+	ways["dropped plain word"] = func(r *rand.Rand, w window) string { return without(r, w.quote, isPlain) }
+	ways["dropped any word"] = func(r *rand.Rand, w window) string {
+		return without(r, w.quote, func(string) bool { return true })
+	}
+	total, right := 0, 0
+	for _, name := range slices.Sorted(maps.Keys(ways)) {
+		n, found, missed := 0, 0, ""
+		for _, w := range all {
+			quote := ways[name](r, w)
+			if quote == "" {
+				continue
+			}
+			n++
+			s, _ := texts[w.document].Find(quote, -1)
+			if s.Verified() && w.is(s) {
+				found++
+			} else if missed == "" || r.IntN(4) == 0 {
+				missed += fmt.Sprintf("\n\t%q of %q", quote, w.quote)
+			}
+		}
+		t.Logf("%s: %d of %d%s", name, found, n, missed)
+		if strings.HasPrefix(name, "dropped ") {
+			continue // that may change what is said
+		}
+		total, right = total+n, right+found
+	}
+	t.Logf("%d of %d quotes that say the same", right, total)
+	if float64(right) < 0.98*float64(total) || total < 10_000 {
+		t.Errorf("%d of %d found, want 98 %% of 10,000 or more", right, total)
+	}
+}
+
+func prepared(documents []*document) map[*document]*ground.Text {
+	texts := map[*document]*ground.Text{}
+	for _, d := range documents {
+		texts[d] = ground.New(d.text)
+	}
+	return texts
+}
+
+// An inventor makes quotes of at least four words that no document has.
+type inventor struct {
+	r     *rand.Rand
+	all   []window
+	names []string // of one word
+	words []string // in small letters
+}
+
+// inventions returns ways to make a quote that w's document does not have.
+// They return "" for what they cannot be done to.
+func (v *inventor) inventions() map[string]func(w window) string {
+	return map[string]func(w window) string{
+		"shuffled":       v.shuffled,
+		"of another":     func(window) string { return v.any().quote },
+		"same beginning": v.sameBeginning,
+		"same end":       v.sameEnd,
+		"spliced":        v.spliced,
+		"digit":          v.digit,
+		"number left out": func(w window) string {
+			return without(v.r, w.quote, func(s string) bool { return strings.ContainsAny(s, "0123456789") })
+		},
+		"number word":       func(w window) string { return v.swap(w.quote, numbers()) },
+		"name":              v.name,
+		"names exchanged":   v.exchanged,
+		"name left out":     func(w window) string { return without(v.r, w.quote, isName) },
+		"negated":           v.negated,
+		"negation left out": func(w window) string { return without(v.r, w.quote, isNegation) },
+		"opposite":          func(w window) string { return v.swap(w.quote, opposites()) },
+		"other word":        v.otherWord,
+		"word put in":       v.wordPutIn,
+	}
+}
+
+func (v *inventor) any() window { return v.all[v.r.IntN(len(v.all))] }
+
+func (v *inventor) shuffled(w window) string {
+	fields := strings.Fields(w.quote)
+	v.r.Shuffle(len(fields), func(i, j int) { fields[i], fields[j] = fields[j], fields[i] })
+	return strings.Join(fields, " ")
+}
+
+func (v *inventor) sameBeginning(w window) string {
+	a, b := strings.Fields(w.quote), strings.Fields(v.any().quote)
+	return strings.Join(append(slices.Clip(a[:len(a)*3/4]), b[len(b)/2:]...), " ")
+}
+
+func (v *inventor) sameEnd(w window) string {
+	a, b := strings.Fields(w.quote), strings.Fields(v.any().quote)
+	return strings.Join(append(slices.Clip(b[:len(b)/2]), a[len(a)/4:]...), " ")
+}
+
+// spliced leaves out words of the middle that hold a word to be kept.
+func (v *inventor) spliced(w window) string {
+	fields := strings.Fields(w.quote)
+	if len(fields) < 8 {
+		return ""
+	}
+	from := 2 + v.r.IntN(2)
+	return strings.Join(slices.Delete(fields, from, len(fields)-2), " ")
+}
+
+func (v *inventor) digit(w window) string {
+	var at []int
+	for i := range len(w.quote) {
+		if '0' <= w.quote[i] && w.quote[i] <= '9' {
+			at = append(at, i)
+		}
+	}
+	if len(at) == 0 {
+		return ""
+	}
+	i := at[v.r.IntN(len(at))]
+	d := '0' + (w.quote[i]-'0'+1+byte(v.r.IntN(9)))%10
+	return w.quote[:i] + string(d) + w.quote[i+1:]
+}
+
+func numbers() map[string]string {
+	return map[string]string{
+		"one": "two", "two": "three", "three": "two", "four": "five", "five": "fifteen", "six": "seven", "seven": "six",
+		"eight": "nine", "nine": "ten", "ten": "nine", "million": "billion", "billion": "million", "hundred": "thousand",
+		"thousand": "hundred", "first": "second", "second": "third", "half": "third", "hundreds": "thousands",
+	}
+}
+
+func opposites() map[string]string {
+	return map[string]string{
+		"in": "outside", "with": "without", "to": "from", "from": "to", "for": "against", "against": "for", "before": "after",
+		"after": "before", "more": "less", "all": "some", "is": "was", "are": "were", "was": "will", "will": "may",
+		"support": "oppose", "destroyed": "damaged", "and": "or", "can": "cannot", "killed": "wounded", "increase": "decrease",
+		"northern": "southern", "eastern": "western", "against ": "for", "by": "to", "under": "over", "has": "had",
+		"legal": "illegal", "stability": "instability", "able": "unable", "said": "denied", "new": "old",
+	}
+}
+
+// swap replaces one of the words that are keys of others.
+func (v *inventor) swap(quote string, others map[string]string) string {
+	fields := strings.Fields(quote)
+	for _, i := range v.r.Perm(len(fields)) {
+		if other := others[fields[i]]; other != "" {
+			fields[i] = other
+			return strings.Join(fields, " ")
+		}
+	}
+	return ""
+}
+
+// isName holds for a word with a capital that is followed by no punctuation.
+func isName(word string) bool {
+	return len(word) > 1 && unicode.IsUpper(rune(word[0])) && isPlain(strings.ToLower(word)) && !isLight(strings.ToLower(word))
+}
+
+func isNegation(word string) bool {
+	return slices.Contains([]string{"not", "no", "never", "without", "nor", "cannot", "neither"}, word) || strings.HasSuffix(word, "n’t")
+}
+
+func (v *inventor) name(w window) string {
+	fields := strings.Fields(w.quote)
+	for _, i := range v.r.Perm(len(fields)) {
+		if isName(fields[i]) {
+			fields[i] = v.names[v.r.IntN(len(v.names))]
+			return strings.Join(fields, " ")
+		}
+	}
+	return ""
+}
+
+func (v *inventor) exchanged(w window) string {
+	fields := strings.Fields(w.quote)
+	var at []int
+	for i, f := range fields {
+		if isName(f) {
+			at = append(at, i)
+		}
+	}
+	if len(at) < 2 {
+		return ""
+	}
+	i, j := at[0], at[len(at)-1]
+	fields[i], fields[j] = fields[j], fields[i]
+	return strings.Join(fields, " ")
+}
+
+func (v *inventor) negated(w window) string { return v.insert(w, "not") }
+
+func (v *inventor) wordPutIn(w window) string { return v.insert(w, v.words[v.r.IntN(len(v.words))]) }
+
+func (v *inventor) insert(w window, word string) string {
+	fields := strings.Fields(w.quote)
+	return strings.Join(slices.Insert(fields, 1+v.r.IntN(len(fields)-1), word), " ")
+}
+
+func (v *inventor) otherWord(w window) string {
+	fields := strings.Fields(w.quote)
+	for _, i := range v.r.Perm(len(fields)) {
+		if isPlain(fields[i]) && !isLight(fields[i]) {
+			fields[i] = v.words[v.r.IntN(len(v.words))]
+			return strings.Join(fields, " ")
+		}
+	}
+	return ""
+}
+
+func newInventor(r *rand.Rand, documents []*document) *inventor {
+	v := &inventor{r: r, all: windows(r, documents)}
+	seen := map[string]bool{}
+	for _, d := range documents {
+		for f := range strings.FieldsSeq(d.text) {
+			switch {
+			case seen[f] || isLight(f):
+			case isName(f):
+				v.names = append(v.names, f)
+			case isPlain(f):
+				v.words = append(v.words, f)
+			}
+			seen[f] = true
+		}
+	}
+	return v
+}
+
+// saysSame reports whether a text, given as its words, has those of a quote in
+// their order, side by side but for one plain word: an invention that is none,
+// because another sentence says the same. It knows nothing of package ground.
+func saysSame(words []string, quote string) bool {
+	q := plainWords(quote)
+	for at := range words {
+		n := same(words[at:], q)
+		if n == len(q) || n > 0 && at+n < len(words) && isPlain(words[at+n]) && !isNegation(words[at+n]) &&
+			same(words[at+n+1:], q[n:]) == len(q)-n {
+			return true
+		}
+	}
+	return false
+}
+
+// same returns how many words a and b begin with in common.
+func same(a, b []string) int {
+	n := 0
+	for n < len(a) && n < len(b) && strings.EqualFold(a[n], b[n]) {
+		n++
+	}
+	return n
+}
+
+// plainWords returns the words of s but for articles and the like, "and", and
+// the endings of plurals, in which sentences differ that say the same.
+func plainWords(s string) []string {
+	var words []string
+	for _, f := range strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }) {
+		if l := strings.ToLower(f); !isLight(l) && l != "and" {
+			words = append(words, strings.TrimSuffix(f, "s"))
+		}
+	}
+	return words
+}
+
+// TestRe3dInvented makes up quotes of each kind; none may pass for verified.
+func TestRe3dInvented(t *testing.T) {
+	documents, _ := re3d(t)
+	v := newInventor(rand.New(rand.NewPCG(2, 2)), documents)
+	texts, words := prepared(documents), map[*document][]string{}
+	for _, d := range documents {
+		words[d] = plainWords(d.text)
+	}
+	ways := v.inventions()
+	total, verified := 0, 0
+	for _, name := range slices.Sorted(maps.Keys(ways)) {
+		n, passed, tries := 0, 0, 0
+		for ; n < 1000 && tries < 50_000; tries++ {
+			w := v.any()
+			quote := ways[name](w)
+			if len(strings.Fields(quote)) < 4 || saysSame(words[w.document], quote) {
+				continue
+			}
+			n++
+			if s, _ := texts[w.document].Find(quote, -1); s.Verified() {
+				passed++
+				if passed < 6 {
+					t.Logf("%s: %q passed as %q, %s", name, quote, w.document.text[s.ByteStart:s.ByteEnd], s.Grade)
+				}
+			}
+		}
+		t.Logf("%s: %d of %d verified", name, passed, n)
+		total, verified = total+n, verified+passed
+	}
+	t.Logf("%d of %d inventions verified", verified, total)
+	if verified > 0 || total < 10_000 {
+		t.Errorf("%d of %d inventions verified, want none of 10,000 or more", verified, total)
+	}
+}

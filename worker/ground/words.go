@@ -1,0 +1,122 @@
+package ground
+
+import "strings"
+
+// light reports whether a word, in small letters, may be missing from a quote or
+// from the text without a change of what is said.
+func light(s string) bool {
+	switch s {
+	case "a", "an", "the", "of", "that", "s", "的", "了":
+		return true
+	}
+	return false
+}
+
+// negative reports whether a word, in small letters, turns a sentence round.
+func negative(s string) bool {
+	switch s {
+	case "not", "no", "never", "neither", "nor", "none", "nobody", "nothing", "nowhere", "cannot", "without",
+		"except", "unless", "false", "falsely", "deny", "denies", "denied", "denying", "refuse", "refuses", "refused",
+		"reject", "rejects", "rejected", "fail", "fails", "failed", "failing", "un", "non", "lack", "lacks", "lacked",
+		"不", "没", "沒", "無", "无", "非", "未", "否", "勿", "别", "別":
+		return true
+	}
+	return strings.HasSuffix(s, "n't") || strings.HasSuffix(s, "n’t")
+}
+
+// telling reports whether a word, in small letters, must not be left out: it
+// turns a sentence round, or says how sure, how much or under what condition.
+func telling(s string) bool {
+	return negative(s) || hedging(s) || counting(s)
+}
+
+// hedging reports whether a word takes back part of what is said, or makes it
+// depend on something.
+func hedging(s string) bool {
+	switch s {
+	case "if", "whether", "may", "might", "could", "would", "should", "can", "must", "shall", "will",
+		"alleged", "allegedly", "reported", "reportedly", "apparently", "supposedly", "purported", "purportedly",
+		"claimed", "claims", "claim", "claiming", "said", "says", "accused", "suspected", "denies", "possible", "possibly",
+		"probably", "likely", "unlikely", "perhaps", "maybe", "hardly", "barely", "rarely", "seldom", "scarcely",
+		"nearly", "almost", "attempted", "attempt", "tried", "planned", "proposed", "intended", "expected", "wants",
+		"former", "formerly", "ex", "late", "deputy", "vice", "acting", "fake", "bogus", "pretended", "so-called",
+		"but", "however", "although", "though", "instead", "rather", "against", "anti", "counter", "opposite",
+		"stop", "stopped", "stops", "prevent", "prevents", "prevented", "avoid", "avoids", "avoided",
+		"before", "after", "until", "till", "since", "or", "from", "by":
+		return true
+	}
+	return false
+}
+
+// counting reports whether a word says how much or how many.
+func counting(s string) bool {
+	switch s {
+	case "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+		"thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty", "thirty", "forty",
+		"fifty", "sixty", "seventy", "eighty", "ninety", "hundred", "hundreds", "thousand", "thousands", "million",
+		"millions", "billion", "billions", "trillion", "trillions", "dozen", "dozens", "score", "scores", "half", "halves",
+		"third", "thirds", "quarter", "quarters", "double", "triple", "twice", "once", "first", "second", "last",
+		"percent", "per", "cent", "cents", "bn", "mn", "m", "k", "few", "fewer", "less", "least", "little", "more", "most",
+		"many", "much", "some", "any", "all", "every", "each", "both", "either", "only", "just", "under", "over", "above",
+		"below", "about", "around", "approximately", "up", "down", "than", "minus", "plus", "partly", "partially",
+		"mostly", "largely", "other", "another", "same", "different":
+		return true
+	}
+	return false
+}
+
+// noun returns what the singular and the plural of a noun have in common.
+func noun(s string) string {
+	switch {
+	case strings.HasSuffix(s, "men"):
+		return s[:len(s)-3] + "man"
+	case strings.HasSuffix(s, "ss"), strings.HasSuffix(s, "us"), strings.HasSuffix(s, "s") && len(s) <= 3:
+		return s
+	case strings.HasSuffix(s, "ies"):
+		return s[:len(s)-3]
+	case strings.HasSuffix(s, "es"):
+		return s[:len(s)-2]
+	}
+	s = strings.TrimSuffix(s, "s")
+	for _, ending := range [...]string{"ie", "y", "e"} {
+		if short, ok := strings.CutSuffix(s, ending); ok {
+			return short
+		}
+	}
+	return s
+}
+
+// sameNoun reports whether one of two words is the plural of the other, as far
+// as English endings tell.
+func sameNoun(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(a) < 3 || telling(a) || telling(b) {
+		return false
+	}
+	if stem, ok := strings.CutSuffix(a, "man"); ok && b == stem+"men" {
+		return true
+	}
+	if stem, ok := strings.CutSuffix(b, "man"); ok && a == stem+"men" {
+		return true
+	}
+	if stem, ok := strings.CutSuffix(a, "y"); ok && b == stem+"ies" {
+		return true
+	}
+	rest, ok := strings.CutPrefix(b, a)
+	if !ok || strings.HasSuffix(a, "ss") && rest == "s" {
+		return false
+	}
+	return rest == "s" && a[len(a)-1] != 's' || rest == "es" && hisses(a)
+}
+
+// hisses reports whether the plural of s ends in es.
+func hisses(s string) bool {
+	for _, ending := range [...]string{"s", "x", "z", "ch", "sh", "o"} {
+		if strings.HasSuffix(s, ending) {
+			return true
+		}
+	}
+	return false
+}
