@@ -25,11 +25,7 @@ func (o *Orchestrator) grant(ctx context.Context, id mapreduce.JobID) error {
 		return err
 	}
 	g, short, err := o.request(ctx, id, func() (jobs.Ask, bool) { return o.lacks(id) })
-	if err != nil || short == 0 || g.Budget == 0 {
-		return err
-	}
-	job, err := o.jobs.Job(ctx, id)
-	if err != nil || job.RunningUnits > 0 {
+	if err != nil || short == 0 || g.Budget == 0 || g.Running > 0 {
 		return err
 	}
 	return o.outOfBudget(ctx, id, g, short)

@@ -31,6 +31,9 @@ type Granted struct {
 	Budget int64 // 0 if none is set
 	Epoch  int64 // of the job
 	Rest   int64 // tokens that nobody was granted, of those this phase may spend
+	// Running are the units that run, of all nodes, if a budget is set: what
+	// they have reserved and do not spend comes back.
+	Running int64
 }
 
 // Grant gives this node tokens and slots of a job. All grants of a job together
@@ -85,7 +88,10 @@ func (j *Jobs) Grant(ctx context.Context, id mapreduce.JobID, ask Ask) (*Granted
 			tx.Set(j.keys.Grant(id, j.node), encode(own))
 		}
 		g = &Granted{Tokens: own.Tokens, Used: used, Slots: own.Slots, Budget: ctl.Budget, Epoch: ctl.Epoch, Rest: rest - (own.Tokens - before.Tokens)}
-		return nil
+		if ctl.Budget > 0 {
+			g.Running, err = j.running(ctx, tx.Snapshot(), id)
+		}
+		return err
 	})
 	return g, err
 }
@@ -177,6 +183,15 @@ func (j *Jobs) used(ctx context.Context, r store.Reader, id mapreduce.JobID, nod
 		n += number(v)
 	}
 	return n, err
+}
+
+// running returns how many units of a job run.
+func (j *Jobs) running(ctx context.Context, r store.Reader, id mapreduce.JobID) (int64, error) {
+	c, err := j.counters(ctx, r, id)
+	if err != nil {
+		return 0, err
+	}
+	return c.sum(keys.Running), nil
 }
 
 // moveSlots moves the slots of units that run on from the node that their worker

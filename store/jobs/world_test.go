@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -361,40 +360,30 @@ func (w *world) unit(id mapreduce.JobID, u string) *storagev1.Unit {
 // write changes the store behind everyone's back.
 func (w *world) write(fn func(tx store.Tx)) {
 	w.Helper()
-	for {
-		tx, err := w.store.Begin(w.ctx)
-		w.must(err)
+	w.must(store.NewDB(w.store, store.Config{}).Update(w.ctx, func(tx store.Tx) error {
 		fn(tx)
-		err = tx.Commit(w.ctx)
-		tx.Discard()
-		if err == nil {
-			return
-		}
-		if !errors.Is(err, store.ErrConflict) {
-			w.must(err)
-		}
-	}
+		return nil
+	}))
 }
 
 // all returns every pair of the installation.
-func (w *world) all() []store.KeyValue {
+func (w *world) all() (pairs []store.KeyValue) {
 	w.Helper()
-	tx, err := w.store.Begin(w.ctx)
-	w.must(err)
-	defer tx.Discard()
-	pairs, _, err := tx.GetRange(w.ctx, w.space.Everything(), store.RangeOptions{})
-	w.must(err)
+	w.must(store.NewDB(w.store, store.Config{}).View(w.ctx, func(tx store.Tx) (err error) {
+		pairs, _, err = tx.GetRange(w.ctx, w.space.Everything(), store.RangeOptions{})
+		return err
+	}))
 	return pairs
 }
 
 // number reads a counter.
 func (w *world) number(key []byte) int64 {
 	w.Helper()
-	tx, err := w.store.Begin(w.ctx)
-	w.must(err)
-	defer tx.Discard()
-	v, err := tx.Get(w.ctx, key)
-	w.must(err)
+	var v []byte
+	w.must(store.NewDB(w.store, store.Config{}).View(w.ctx, func(tx store.Tx) (err error) {
+		v, err = tx.Get(w.ctx, key)
+		return err
+	}))
 	if v == nil {
 		return 0
 	}
