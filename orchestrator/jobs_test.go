@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
@@ -28,21 +30,73 @@ func one(t *testing.T, a *scripted.Agent) (*cluster, *node) {
 func (n *node) units(id mapreduce.JobID) map[mapreduce.UnitID]*mapreduce.Unit {
 	n.t.Helper()
 	all := make(map[mapreduce.UnitID]*mapreduce.Unit)
-	q := mapreduce.ListUnitsQuery{Job: id, PageSize: 7}
+	q := mapreduce.ListUnitsQuery{Job: id, PageSize: 7, Inputs: true}
+	var begun *mapreduce.Unit // goes on with the next page
 	for {
 		page, err := n.ListUnits(n.t.Context(), q)
 		if err != nil {
 			n.t.Fatal(err)
 		}
 		for _, u := range page.Units {
-			if all[u.ID] != nil {
+			if begun != nil && begun.ID == u.ID {
+				u.DependsOn = append(begun.DependsOn, u.DependsOn...)
+			} else if all[u.ID] != nil {
 				n.t.Errorf("unit %s is listed twice", u.ID)
 			}
-			all[u.ID] = u
+			all[u.ID], begun = u, nil
+			if u.Continues {
+				begun = u
+			}
 		}
 		if q.PageToken = page.NextPageToken; q.PageToken == "" {
 			return all
 		}
+	}
+}
+
+// TestUnitsWithManyInputs lists a reduce over units whose names together are
+// larger than a page should be.
+func TestUnitsWithManyInputs(t *testing.T) {
+	const documents = 2500
+	_, n := one(t, &scripted.Agent{})
+	spec := script(map[string]string{"script.output_bytes": "0"})
+	spec.ReduceContextLimit = 1 << 30
+	name := func(i int) mapreduce.DocumentID {
+		return mapreduce.DocumentID(fmt.Sprintf("%0*d", mapreduce.MaxDocumentID, i))
+	}
+	job, err := n.SubmitJob(t.Context(), spec, func(yield func(*mapreduce.Document, error) bool) {
+		for i := range documents {
+			if !yield(&mapreduce.Document{ID: name(i), Content: []byte("text")}, nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.wantEnd(job.ID, mapreduce.JobComplete)
+	q := mapreduce.ListUnitsQuery{Job: job.ID, PageSize: 1000, Inputs: true}
+	var got []mapreduce.UnitID
+	parts := 0
+	for more := true; more; more = q.PageToken != "" {
+		page, err := n.ListUnits(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range page.Units {
+			if u.ID == mapreduce.FinalUnit {
+				got = append(got, u.DependsOn...)
+				parts++
+			}
+		}
+		q.PageToken = page.NextPageToken
+	}
+	want := make([]mapreduce.UnitID, documents)
+	for i := range want {
+		want[i] = mapreduce.MapUnit(name(i))
+	}
+	if diff := cmp.Diff(want, got); diff != "" || parts < 2 {
+		t.Errorf("listed in %d parts, want several; inputs (-want +got):\n%.2000s", parts, diff)
 	}
 }
 

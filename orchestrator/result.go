@@ -21,9 +21,9 @@ import (
 )
 
 // GetResult implements mapreduce.Service. It goes through the map units in
-// order, three times: for the ids of all citations, which are spelled as short
-// as they can be told apart; for the records; and for the citations. So it
-// holds some bytes a citation, however many records there are.
+// order, twice: for the ids of all citations, which are spelled as short as they
+// can be told apart; and for the records with their citations. So it holds some
+// bytes a citation, however many records there are.
 func (o *Orchestrator) GetResult(ctx context.Context, id mapreduce.JobID, partial bool, sink func(*mapreduce.ResultPart) error) error {
 	job, err := o.jobs.Job(ctx, id)
 	if err != nil {
@@ -136,10 +136,18 @@ func (r *result) stream(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, pass := range []func(context.Context) error{r.records, r.citations, r.sources} {
-		if err := pass(ctx); err != nil {
+	if err := r.unparsed(ctx); err != nil {
+		return err
+	}
+	texts := &contexts{r: r}
+	err = r.entities(ctx, func(f found) error {
+		if err := r.recorded(&f.Result); err != nil {
 			return err
 		}
+		return r.citations(ctx, texts, &f)
+	}, r.source)
+	if err != nil {
+		return err
 	}
 	return r.summary(ctx)
 }
@@ -150,41 +158,48 @@ type found struct {
 	in *output.Output
 }
 
-// entities visits the entities of the result, in order of the input.
-func (r *result) entities(ctx context.Context, visit func(found) error) error {
-	return r.units(ctx, func(u *storagev1.Unit) error {
-		if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || r.isDropped(u.Index) {
-			return nil
-		}
-		data, err := r.o.jobs.Output(ctx, r.job.ID, u)
-		if err != nil {
-			return err
-		}
-		out, err := output.Decode(data)
-		if err != nil {
-			return err
-		}
-		for i := range out.Entries {
-			e, in := &out.Entries[i], out
-			member := e.Members[0]
-			if r.within[member] {
-				continue
-			}
-			if m := r.merged[member]; m != nil {
-				e, in = m, r.last
-			}
-			if err := visit(found{merge.Resolve(r.schema, e.Accumulator), in}); err != nil {
+// entities visits the entities of the result, in order of the input, and after
+// those of a map unit the unit itself.
+func (r *result) entities(ctx context.Context, visit func(found) error, after func(*storagev1.Unit) error) error {
+	return r.units(ctx, 0, func(u *storagev1.Unit) error {
+		if mapreduce.UnitState(u.Status) == mapreduce.UnitComplete && !r.isDropped(u.Index) {
+			if err := r.entitiesOf(ctx, u, visit); err != nil {
 				return err
 			}
 		}
-		return nil
+		return after(u)
 	})
 }
 
-// units visits the map units, in order.
-func (r *result) units(ctx context.Context, visit func(*storagev1.Unit) error) error {
+func (r *result) entitiesOf(ctx context.Context, u *storagev1.Unit, visit func(found) error) error {
+	data, err := r.o.jobs.Output(ctx, r.job.ID, u)
+	if err != nil {
+		return err
+	}
+	out, err := output.Decode(data)
+	if err != nil {
+		return err
+	}
+	for i := range out.Entries {
+		e, in := &out.Entries[i], out
+		member := e.Members[0]
+		if r.within[member] {
+			continue
+		}
+		if m := r.merged[member]; m != nil {
+			e, in = m, r.last
+		}
+		if err := visit(found{merge.Resolve(r.schema, e.Accumulator), in}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// units visits the units of a level, in order.
+func (r *result) units(ctx context.Context, level int64, visit func(*storagev1.Unit) error) error {
 	for from := int64(0); ; {
-		page, err := r.o.jobs.UnitsFrom(ctx, r.job.ID, 0, from, 256)
+		page, err := r.o.jobs.UnitsFrom(ctx, r.job.ID, level, from, 256)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -232,7 +247,7 @@ func (r *result) ids(ctx context.Context, err *error) iter.Seq[refs.ID] {
 				return stop
 			}
 			return nil
-		})
+		}, func(*storagev1.Unit) error { return nil })
 		if e != nil && !errors.Is(e, error(stop)) {
 			*err = e
 		}
@@ -247,25 +262,24 @@ func (r *result) spell(ids []merge.Citation) []string {
 	return names
 }
 
-func (r *result) records(ctx context.Context) error {
-	return r.entities(ctx, func(f found) error {
-		r.statistics.Add(f.Values)
-		for field, n := range f.Duplicates {
-			r.duplicates[field] += n
-		}
-		for _, c := range f.Conflicts {
-			b, err := marshal(r.conflict(c))
-			if err != nil {
-				return err
-			}
-			r.conflicts = append(r.conflicts, b)
-		}
-		b, err := r.record(&f.Result)
+// recorded takes an entity into the result.
+func (r *result) recorded(f *merge.Result) error {
+	r.statistics.Add(f.Values)
+	for field, n := range f.Duplicates {
+		r.duplicates[field] += n
+	}
+	for _, c := range f.Conflicts {
+		b, err := marshal(r.conflict(c))
 		if err != nil {
 			return err
 		}
-		return r.sink(&mapreduce.ResultPart{Record: b})
-	})
+		r.conflicts = append(r.conflicts, b)
+	}
+	b, err := r.record(f)
+	if err != nil {
+		return err
+	}
+	return r.sink(&mapreduce.ResultPart{Record: b})
 }
 
 // record is an entry of aggregated_data: its values as the schema nests and
@@ -352,17 +366,14 @@ func (r *result) conflict(c merge.Conflict) conflict {
 	return out
 }
 
-func (r *result) citations(ctx context.Context) error {
-	texts := &contexts{r: r}
-	return r.entities(ctx, func(f found) error {
-		var err error
-		f.cited(func(id merge.Citation) {
-			if err == nil {
-				err = r.citation(ctx, texts, f.in.Citations[id])
-			}
-		})
-		return err
+func (r *result) citations(ctx context.Context, texts *contexts, f *found) error {
+	var err error
+	f.cited(func(id merge.Citation) {
+		if err == nil {
+			err = r.citation(ctx, texts, f.in.Citations[id])
+		}
 	})
+	return err
 }
 
 func (r *result) citation(ctx context.Context, texts *contexts, c output.Citation) error {
@@ -377,19 +388,28 @@ func (r *result) citation(ctx context.Context, texts *contexts, c output.Citatio
 	}})
 }
 
-func (r *result) sources(ctx context.Context) error {
-	return r.units(ctx, func(u *storagev1.Unit) error {
-		src := &mapreduce.Source{Unit: mapreduce.UnitID(u.UnitId)}
-		switch state := mapreduce.UnitState(u.Status); {
-		case state == mapreduce.UnitFailed:
-			src.Errors = u.Errors
-		case state != mapreduce.UnitComplete:
+// unparsed tells of the documents that could not be parsed, by their units.
+func (r *result) unparsed(ctx context.Context) error {
+	return r.units(ctx, -1, func(u *storagev1.Unit) error {
+		if mapreduce.UnitState(u.Status) != mapreduce.UnitFailed {
 			return nil
-		case r.isDropped(u.Index):
-			src.Errors = []string{"a reduce over it failed"}
 		}
-		return r.sink(&mapreduce.ResultPart{Source: src})
+		return r.source(u)
 	})
+}
+
+// source tells what became of a unit.
+func (r *result) source(u *storagev1.Unit) error {
+	src := &mapreduce.Source{Unit: mapreduce.UnitID(u.UnitId)}
+	switch state := mapreduce.UnitState(u.Status); {
+	case state == mapreduce.UnitFailed:
+		src.Errors = u.Errors
+	case state != mapreduce.UnitComplete:
+		return nil
+	case r.isDropped(u.Index):
+		src.Errors = []string{"a reduce over it failed"}
+	}
+	return r.sink(&mapreduce.ResultPart{Source: src})
 }
 
 func (r *result) summary(ctx context.Context) error {

@@ -164,7 +164,7 @@ func (o *Orchestrator) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery
 	if err != nil {
 		return nil, err
 	}
-	level, from, err := parseUnitToken(q.PageToken)
+	at, err := parseUnitToken(q.PageToken)
 	if err != nil {
 		return nil, err
 	}
@@ -173,46 +173,63 @@ func (o *Orchestrator) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery
 		return nil, err
 	}
 	page, weight := &mapreduce.UnitPage{}, 0
-	for level < int64(len(ctl.LevelUnits)) {
-		some, err := o.jobs.UnitsFrom(ctx, q.Job, level, from, min(size, 256))
+	for at.level < int64(len(ctl.LevelUnits)) {
+		some, err := o.jobs.UnitsFrom(ctx, q.Job, at.level, at.index, min(size, 256))
 		if err != nil {
 			return nil, err
 		}
 		if len(some) == 0 {
-			level, from = level+1, 0
+			at = unitToken{level: at.level + 1}
 			continue
 		}
 		for _, u := range some {
 			if len(page.Units) == size || weight > messageBytes {
-				page.NextPageToken = fmt.Sprintf("%d:%d", level, from)
+				page.NextPageToken = at.String()
 				return page, nil
 			}
-			from = u.Index + 1
 			if !wanted(q.States, u) {
+				at = unitToken{at.level, u.Index + 1, 0}
 				continue
 			}
-			unit, err := o.listed(ctx, q, u)
+			unit, next, err := o.listed(ctx, q, u, at.input)
 			if err != nil {
 				return nil, err
 			}
-			weight += len(unit.Output)
 			page.Units = append(page.Units, unit)
+			if unit.Continues {
+				page.NextPageToken = unitToken{at.level, u.Index, next}.String()
+				return page, nil
+			}
+			at = unitToken{at.level, u.Index + 1, 0}
+			weight += len(unit.Output) + idBytes(unit.DependsOn)
 		}
 	}
 	return page, nil
 }
 
-func parseUnitToken(token string) (level, from int64, err error) {
+// A unitToken says where a page of units begins: at the unit of a level with an
+// index, and within what that depends on.
+type unitToken struct{ level, index, input int64 }
+
+func (t unitToken) String() string { return fmt.Sprintf("%d:%d:%d", t.level, t.index, t.input) }
+
+func parseUnitToken(token string) (unitToken, error) {
+	t := unitToken{level: -1}
 	if token == "" {
-		return -1, 0, nil
+		return t, nil
 	}
-	a, b, ok := strings.Cut(token, ":")
-	level, err1 := strconv.ParseInt(a, 10, 64)
-	from, err2 := strconv.ParseInt(b, 10, 64)
-	if !ok || err1 != nil || err2 != nil || level < -1 || from < 0 {
-		return 0, 0, errs.Field("page_token", "is not one that a list returned")
+	parts := strings.Split(token, ":")
+	to := []*int64{&t.level, &t.index, &t.input}
+	ok := len(parts) == len(to)
+	for i := 0; ok && i < len(to); i++ {
+		var err error
+		*to[i], err = strconv.ParseInt(parts[i], 10, 64)
+		ok = err == nil
 	}
-	return level, from, nil
+	if !ok || t.level < -1 || t.index < 0 || t.input < 0 {
+		return t, errs.Field("page_token", "is not one that a list returned")
+	}
+	return t, nil
 }
 
 func wanted(states []mapreduce.UnitState, u *storagev1.Unit) bool {
@@ -222,24 +239,50 @@ func wanted(states []mapreduce.UnitState, u *storagev1.Unit) bool {
 	return len(states) == 0
 }
 
-func (o *Orchestrator) listed(ctx context.Context, q mapreduce.ListUnitsQuery, u *storagev1.Unit) (*mapreduce.Unit, error) {
-	unit := jobs.UnitOf(q.Job, u)
-	if u.Inputs != nil {
-		err := o.eachInput(ctx, q.Job, u, func(in *storagev1.Unit) error {
-			unit.DependsOn = append(unit.DependsOn, mapreduce.UnitID(in.UnitId))
-			return nil
-		})
-		if err != nil {
-			return nil, err
+// listed returns a unit as a query asks for it. If it depends on more units than
+// a page should hold, next says with which of them to go on.
+func (o *Orchestrator) listed(ctx context.Context, q mapreduce.ListUnitsQuery, u *storagev1.Unit, input int64) (unit *mapreduce.Unit, next int64, err error) {
+	unit = jobs.UnitOf(q.Job, u)
+	if q.Inputs && u.Inputs != nil {
+		if next, err = o.inputsOf(ctx, unit, u, input); err != nil {
+			return nil, 0, err
 		}
 	}
-	if q.Outputs && unit.State == mapreduce.UnitComplete {
-		var err error
+	if q.Outputs && unit.State == mapreduce.UnitComplete && input == 0 { // else it was on the page before
 		if unit.Output, err = o.jobs.Output(ctx, q.Job, u); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
-	return unit, nil
+	return unit, next, nil
+}
+
+// inputsOf enters what a unit depends on, from an index on, as far as a page
+// should hold it.
+func (o *Orchestrator) inputsOf(ctx context.Context, unit *mapreduce.Unit, u *storagev1.Unit, from int64) (next int64, err error) {
+	from = max(from, u.Inputs.First)
+	for from < u.Inputs.End {
+		if idBytes(unit.DependsOn) > messageBytes {
+			unit.Continues = true
+			return from, nil
+		}
+		page, err := o.jobs.Inputs(ctx, unit.Job, u, from, 1024)
+		if err != nil || len(page) == 0 {
+			return 0, err
+		}
+		for _, in := range page {
+			unit.DependsOn = append(unit.DependsOn, mapreduce.UnitID(in.UnitId))
+			from = in.Index + 1
+		}
+	}
+	return 0, nil
+}
+
+// idBytes returns about how many bytes of a message ids take.
+func idBytes(ids []mapreduce.UnitID) (n int) {
+	for _, id := range ids {
+		n += len(id) + 3
+	}
+	return n
 }
 
 // ListEvents implements mapreduce.Service.

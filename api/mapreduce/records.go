@@ -143,6 +143,7 @@ type Unit struct {
 	Start, End int64 // characters of the document that are its core, half-open
 	Confidence float64
 	DependsOn  []UnitID // of reduce units, when asked for
+	Continues  bool     // the next page begins with the same unit, and more of DependsOn
 	Output     []byte   // encoded output, when asked for
 }
 

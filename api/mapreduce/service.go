@@ -77,6 +77,7 @@ type ListUnitsQuery struct {
 	Job       JobID
 	States    []UnitState // none means all
 	Outputs   bool        // with their outputs
+	Inputs    bool        // with what they depend on
 	PageSize  int         // at most 1000; 0 means 100
 	PageToken string
 }
@@ -111,13 +112,14 @@ type Seal struct {
 	Hash   []byte
 }
 
-// A ResultPart is one part of a streamed result: one field is set. They come in
-// the order of the fields, records and citations in input order.
+// A ResultPart is one part of a streamed result: one field is set. Records come
+// in input order, each with its citations behind it, and so do sources among
+// themselves.
 type ResultPart struct {
 	Job      *Job      // first
 	Record   []byte    // JSON of one entry of aggregated_data
-	Citation *Citation // after all records
-	Source   *Source   // every unit of the map level that was reduced, or failed
+	Citation *Citation // of a record before it; may come again with another
+	Source   *Source   // every map unit that was reduced, or failed; every parse unit that failed
 	Summary  *Summary  // last
 }
 

@@ -69,6 +69,7 @@ func EncodeListUnits(q *mapreduce.ListUnitsQuery) *pb.ListUnitsRequest {
 		JobId:     string(q.Job),
 		States:    encodeUnitStates(q.States),
 		Outputs:   q.Outputs,
+		Inputs:    q.Inputs,
 		PageSize:  small(q.PageSize),
 		PageToken: q.PageToken,
 	}
@@ -81,6 +82,7 @@ func DecodeListUnits(p *pb.ListUnitsRequest) (mapreduce.ListUnitsQuery, error) {
 		Job:       d.jobID("job_id", p.GetJobId()),
 		States:    members(&d, "states", p.GetStates(), lastUnitState),
 		Outputs:   p.GetOutputs(),
+		Inputs:    p.GetInputs(),
 		PageSize:  d.pageSize(p.GetPageSize()),
 		PageToken: p.GetPageToken(),
 	}

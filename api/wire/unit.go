@@ -30,6 +30,7 @@ func EncodeUnit(u *mapreduce.Unit) *pb.Unit {
 		EndChar:    u.End,
 		Confidence: u.Confidence,
 		DependsOn:  stringsOf(u.DependsOn),
+		Continues:  u.Continues,
 		Output:     u.Output,
 	}
 }
@@ -59,6 +60,7 @@ func DecodeUnit(p *pb.Unit) *mapreduce.Unit {
 		End:        p.GetEndChar(),
 		Confidence: p.GetConfidence(),
 		DependsOn:  convert(p.GetDependsOn(), func(s string) mapreduce.UnitID { return mapreduce.UnitID(s) }),
+		Continues:  p.GetContinues(),
 		Output:     p.GetOutput(),
 	}
 }

@@ -277,7 +277,8 @@ func TestUnits(t *testing.T) {
 		s.units = []*mapreduce.Unit{
 			{ID: "parse_d0", Document: "d0", Kind: mapreduce.KindParse, Level: -1, State: mapreduce.UnitComplete, Output: []byte("text")},
 			unitOf(t, "d0", 0), failed,
-			{ID: "final", Kind: mapreduce.KindFinal, Level: 1, State: mapreduce.UnitComplete, DependsOn: []mapreduce.UnitID{"d0", "d1"}, Tokens: mapreduce.Tokens{In: 20}},
+			{ID: "final", Kind: mapreduce.KindFinal, Level: 1, State: mapreduce.UnitComplete, DependsOn: []mapreduce.UnitID{"d0"}, Tokens: mapreduce.Tokens{In: 20}, Continues: true},
+			{ID: "final", Kind: mapreduce.KindFinal, Level: 1, State: mapreduce.UnitComplete, DependsOn: []mapreduce.UnitID{"d1"}, Tokens: mapreduce.Tokens{In: 20}},
 		}
 		s.events = []*mapreduce.Checkpoint{
 			{ID: "01", Time: start, Kind: mapreduce.EventSubmitted},

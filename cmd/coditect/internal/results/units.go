@@ -73,6 +73,7 @@ type pass struct {
 	dag    list
 	trace  list
 	parsed map[mapreduce.DocumentID]bool // documents that have a parse unit
+	begun  *mapreduce.Unit               // on the page before; nil for none
 }
 
 func newPass(w *writer, lines, dag, trace *file) (*pass, error) {
@@ -87,13 +88,20 @@ func (p *pass) run(ctx context.Context) error {
 	if err := p.begin(); err != nil {
 		return err
 	}
-	q := mapreduce.ListUnitsQuery{Job: p.w.config.Job, Outputs: true, PageSize: 1000}
+	q := mapreduce.ListUnitsQuery{Job: p.w.config.Job, Outputs: true, Inputs: true, PageSize: 1000}
 	for {
 		page, err := p.w.service.ListUnits(ctx, q)
 		if err != nil {
 			return err
 		}
 		for _, u := range page.Units {
+			u, err := p.whole(u)
+			if err != nil {
+				return err
+			}
+			if u == nil {
+				continue
+			}
 			if err := p.unit(u); err != nil {
 				return fmt.Errorf("unit %s: %w", u.ID, err)
 			}
@@ -102,6 +110,25 @@ func (p *pass) run(ctx context.Context) error {
 			return p.end()
 		}
 	}
+}
+
+// whole returns a unit with all that it depends on, or nil if more of that
+// comes with the next page.
+func (p *pass) whole(u *mapreduce.Unit) (*mapreduce.Unit, error) {
+	if first := p.begun; first != nil {
+		if first.ID != u.ID {
+			return nil, fmt.Errorf("units changed while they were read: %s was to go on, and %s came", first.ID, u.ID)
+		}
+		first.DependsOn = append(first.DependsOn, u.DependsOn...)
+		first.Continues = u.Continues
+		u = first
+	}
+	p.begun = nil
+	if u.Continues {
+		p.begun = u
+		return nil, nil
+	}
+	return u, nil
 }
 
 func (p *pass) unit(u *mapreduce.Unit) error {

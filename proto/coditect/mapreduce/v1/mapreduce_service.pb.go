@@ -946,7 +946,9 @@ type ListUnitsRequest struct {
 	// Most units to return; larger numbers are taken as 1,000. Defaults to 100.
 	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// next_page_token of the page before, with all else unchanged.
-	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// With what they depend on.
+	Inputs        bool `protobuf:"varint,6,opt,name=inputs,proto3" json:"inputs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1014,6 +1016,13 @@ func (x *ListUnitsRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
+}
+
+func (x *ListUnitsRequest) GetInputs() bool {
+	if x != nil {
+		return x.Inputs
+	}
+	return false
 }
 
 // A page of units.
@@ -1369,14 +1378,15 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\x11CancelJobResponse\x12,\n" +
 	"\x03job\x18\x01 \x01(\v2\x1a.coditect.mapreduce.v1.JobR\x03job\")\n" +
 	"\x10DeleteJobRequest\x12\x15\n" +
-	"\x06job_id\x18\x01 \x01(\tR\x05jobId\"\xb9\x01\n" +
+	"\x06job_id\x18\x01 \x01(\tR\x05jobId\"\xd1\x01\n" +
 	"\x10ListUnitsRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x128\n" +
 	"\x06states\x18\x02 \x03(\x0e2 .coditect.mapreduce.v1.UnitStateR\x06states\x12\x18\n" +
 	"\aoutputs\x18\x03 \x01(\bR\aoutputs\x12\x1b\n" +
 	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x05 \x01(\tR\tpageToken\"n\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\x12\x16\n" +
+	"\x06inputs\x18\x06 \x01(\bR\x06inputs\"n\n" +
 	"\x11ListUnitsResponse\x121\n" +
 	"\x05units\x18\x01 \x03(\v2\x1b.coditect.mapreduce.v1.UnitR\x05units\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"C\n" +

@@ -21,8 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// One part of a result. Parts come in the order of the fields; readers skip
-// parts of which they know none.
+// One part of a result. Readers skip parts of which they know none.
 type ResultPart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What the part is.
@@ -136,12 +135,14 @@ type ResultPart_Record struct {
 }
 
 type ResultPart_Citation struct {
-	// A citation; after all records, in input order.
+	// A citation of a record that came before it; one that several records
+	// share comes with each.
 	Citation *Citation `protobuf:"bytes,3,opt,name=citation,proto3,oneof"`
 }
 
 type ResultPart_Source struct {
-	// A map unit that was reduced, or failed.
+	// A map unit that was reduced, or failed, or a parse unit that failed; in
+	// input order.
 	Source *Source `protobuf:"bytes,4,opt,name=source,proto3,oneof"`
 }
 

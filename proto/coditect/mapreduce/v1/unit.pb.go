@@ -201,7 +201,10 @@ type Unit struct {
 	// The units whose outputs a reduce unit takes, when asked for.
 	DependsOn []string `protobuf:"bytes,20,rep,name=depends_on,json=dependsOn,proto3" json:"depends_on,omitempty"`
 	// Its encoded output, when asked for.
-	Output        []byte `protobuf:"bytes,21,opt,name=output,proto3" json:"output,omitempty"`
+	Output []byte `protobuf:"bytes,21,opt,name=output,proto3" json:"output,omitempty"`
+	// It depends on more units than a page holds: the next page begins with the
+	// same unit, with more of them and without its output.
+	Continues     bool `protobuf:"varint,22,opt,name=continues,proto3" json:"continues,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -383,11 +386,18 @@ func (x *Unit) GetOutput() []byte {
 	return nil
 }
 
+func (x *Unit) GetContinues() bool {
+	if x != nil {
+		return x.Continues
+	}
+	return false
+}
+
 var File_coditect_mapreduce_v1_unit_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_unit_proto_rawDesc = "" +
 	"\n" +
-	" coditect/mapreduce/v1/unit.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\x1egoogle/protobuf/duration.proto\"\xc3\x05\n" +
+	" coditect/mapreduce/v1/unit.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\x1egoogle/protobuf/duration.proto\"\xe1\x05\n" +
 	"\x04Unit\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x15\n" +
 	"\x06job_id\x18\x02 \x01(\tR\x05jobId\x12\x1f\n" +
@@ -418,7 +428,8 @@ const file_coditect_mapreduce_v1_unit_proto_rawDesc = "" +
 	"confidence\x12\x1d\n" +
 	"\n" +
 	"depends_on\x18\x14 \x03(\tR\tdependsOn\x12\x16\n" +
-	"\x06output\x18\x15 \x01(\fR\x06output*\xbc\x01\n" +
+	"\x06output\x18\x15 \x01(\fR\x06output\x12\x1c\n" +
+	"\tcontinues\x18\x16 \x01(\bR\tcontinues*\xbc\x01\n" +
 	"\tUnitState\x12\x1a\n" +
 	"\x16UNIT_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12UNIT_STATE_BLOCKED\x10\x01\x12\x16\n" +
