@@ -192,11 +192,22 @@ func (o *Orchestrator) turnLevel(ctx context.Context, id mapreduce.JobID, s *job
 }
 
 func (o *Orchestrator) failAll(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
-	why := "no document is left to process"
-	if u, err := o.jobs.FirstFailed(ctx, id); err != nil {
+	u, err := o.jobs.FirstFailed(ctx, id)
+	if err != nil {
 		return err
-	} else if u != nil {
+	}
+	skipped, err := o.jobs.Skipped(ctx, id, 0, 1)
+	if err != nil {
+		return err
+	}
+	why := "no document is left to process"
+	switch {
+	case u != nil && s.Failed > 0:
 		why = fmt.Sprintf("all %d units of level %d failed; the first, %s: %s", s.Failed, s.Level, u.UnitId, lastOf(u.Errors))
+	case u != nil:
+		why += fmt.Sprintf("; the first to fail, %s: %s", u.UnitId, lastOf(u.Errors))
+	case len(skipped) > 0:
+		why += fmt.Sprintf("; the first that was skipped, %s: %s", skipped[0].Document, skipped[0].Reason)
 	}
 	return o.jobs.Fail(ctx, id, s.Epoch, why)
 }

@@ -176,6 +176,63 @@ func TestRulesOnWholeDocuments(t *testing.T) {
 	}
 }
 
+// TestPagesThatCannotBeRead submits web pages of which one has no text, and is
+// skipped, and one is not text, and fails.
+func TestPagesThatCannotBeRead(t *testing.T) {
+	n := ruled(t)
+	docs := map[string]string{
+		"a.html":     "<p>ORDER: A-1</p>",
+		"blank.html": "<html><script>ORDER: B-2</script><img src=x></html>",
+		"nul.html":   strings.Repeat("\x00", 100),
+	}
+	id, got := n.run(extracting(t, orders), texts(docs, "a.html", "blank.html", "nul.html"))
+	if len(got.records) != 1 || got.records[0]["order"] != "A-1" {
+		t.Errorf("records: %v", got.records)
+	}
+	skipped := []mapreduce.SkippedDocument{{Document: "blank.html", Reason: "no text"}}
+	if diff := cmp.Diff(skipped, got.summary.Skipped); diff != "" {
+		t.Errorf("skipped (-want +got):\n%s", diff)
+	}
+	if errors := got.sources["parse_nul.html"]; len(errors) != 1 || !strings.Contains(errors[0], "not text") {
+		t.Errorf("sources are %v, want the page that is not text among them, with its error", got.sources)
+	}
+	job, err := n.GetJob(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := job.Coverage.Documents; l != (mapreduce.Ledger{Total: 3, Mapped: 1, Failed: 1, Skipped: 1}) {
+		t.Errorf("ledger of documents: %+v", l)
+	}
+	n.sound()
+}
+
+// sound fails the test if doctor finds anything wrong.
+func (n *node) sound() {
+	n.t.Helper()
+	err := n.CheckStore(n.t.Context(), func(found mapreduce.Finding) error {
+		if found.Severity > mapreduce.Info {
+			n.t.Errorf("doctor: %+v", found)
+		}
+		return nil
+	})
+	if err != nil {
+		n.t.Error(err)
+	}
+}
+
+// TestOnlyPagesWithoutText submits nothing that can be mapped.
+func TestOnlyPagesWithoutText(t *testing.T) {
+	n := ruled(t)
+	job, err := n.SubmitJob(t.Context(), extracting(t, orders), texts(map[string]string{"blank.html": "<p></p>"}, "blank.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	job = n.wantEnd(job.ID, mapreduce.JobFailed)
+	if want := "no document is left to process; the first that was skipped, blank.html: no text"; job.Error != want {
+		t.Errorf("job failed with %q, want %q", job.Error, want)
+	}
+}
+
 // keyed documents name the same orders again and again.
 func keyed(n int) (map[string]string, []string) {
 	docs, order := make(map[string]string), make([]string, n)

@@ -354,8 +354,11 @@ func (o *Orchestrator) plantParsed(ctx context.Context, id mapreduce.JobID, epoc
 		if err != nil {
 			return nil, err
 		}
+		if len(text) == 0 {
+			return nil, nil // the document is skipped
+		}
 		d := &mapreduce.Document{ID: mapreduce.DocumentID(u.DocumentId), MediaType: "text/plain", Metadata: u.Source.Metadata}
-		units, err := o.decompose(&spec, d, string(text), u.Index>>20)
+		units, err := o.decompose(&spec, d, string(text), keys.Document(u.Index))
 		if err != nil {
 			return nil, err
 		}

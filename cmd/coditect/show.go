@@ -140,7 +140,10 @@ func outcome(j *mapreduce.Job) string {
 	if j.FailedUnits > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", j.FailedUnits))
 	}
-	if d.Skipped > 0 {
+	switch {
+	case d.Skipped == 1:
+		parts = append(parts, "1 document skipped")
+	case d.Skipped > 1:
 		parts = append(parts, fmt.Sprintf("%d documents skipped", d.Skipped))
 	}
 	if t := j.TotalTokens.Total(); t > 0 {

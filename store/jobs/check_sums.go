@@ -26,7 +26,7 @@ func (k *jobCheck) stripes(ctx context.Context, l *look) (map[stripe]int64, erro
 	all := make(map[stripe]int64, len(pairs))
 	for _, kv := range pairs {
 		at, node, err := k.counterKey(kv.Key)
-		if err != nil || len(kv.Value) != 8 || at.name < keys.Completed || at.name > keys.Planted {
+		if err != nil || len(kv.Value) != 8 || at.name < keys.Completed || at.name > keys.DocumentsSkipped {
 			l.wrong(kv.Key, "this is no counter: %x", kv.Value)
 			continue
 		}
@@ -113,6 +113,9 @@ func (s *sums) coverage(u *storagev1.Unit, state mapreduce.UnitState) {
 	complete, failed := state == mapreduce.UnitComplete, state == mapreduce.UnitFailed
 	if u.Level < 0 && failed {
 		s.add(keys.DocumentsFailed, 0, 1)
+	}
+	if u.Level < 0 && complete && textless(u) {
+		s.add(keys.DocumentsSkipped, 0, 1)
 	}
 	if u.Level != 0 {
 		return
@@ -219,7 +222,7 @@ func counterName(c keys.Counter) string {
 	names := [...]string{
 		"", "completed", "failed", "running", "size", "tokens in", "tokens out", "reserved", "charged", "cost",
 		"documents mapped", "documents failed", "characters mapped", "characters failed", "claimed",
-		"characters parsed", "planted",
+		"characters parsed", "planted", "documents skipped",
 	}
 	return names[c]
 }

@@ -64,7 +64,8 @@ func (j *Jobs) job(ctx context.Context, r store.Reader, id mapreduce.JobID) (*ma
 func coverage(rec *storagev1.Job, c counters) mapreduce.Coverage {
 	return mapreduce.Coverage{
 		Documents: mapreduce.Ledger{
-			Total: rec.Documents, Mapped: c.sum(keys.DocumentsMapped), Failed: c.sum(keys.DocumentsFailed), Skipped: rec.SkippedDocuments,
+			Total: rec.Documents, Mapped: c.sum(keys.DocumentsMapped), Failed: c.sum(keys.DocumentsFailed),
+			Skipped: rec.SkippedDocuments + c.sum(keys.DocumentsSkipped),
 		},
 		Characters: mapreduce.Ledger{
 			Total: rec.Characters + c.sum(keys.CharactersParsed), Mapped: c.sum(keys.CharactersMapped), Failed: c.sum(keys.CharactersFailed),

@@ -426,10 +426,8 @@ func (t *turn) account(ctx context.Context, u *storagev1.Unit, mapped bool) erro
 	switch {
 	case u.Level > 0:
 		return nil
-	case u.Level < 0: // a document that could not be parsed; one that was is mapped yet
-		if !mapped {
-			t.add(keys.DocumentsFailed, 0, 1)
-		}
+	case u.Level < 0:
+		t.parsed(u, mapped)
 		return nil
 	}
 	documents, characters := keys.DocumentsMapped, keys.CharactersMapped
@@ -443,6 +441,21 @@ func (t *turn) account(ctx context.Context, u *storagev1.Unit, mapped bool) erro
 	}
 	return t.tally(ctx, u, mapped)
 }
+
+// parsed enters the end of a parse unit: a document that could not be parsed has
+// failed, and one without text is skipped; any other is mapped yet.
+func (t *turn) parsed(u *storagev1.Unit, ok bool) {
+	switch {
+	case !ok:
+		t.add(keys.DocumentsFailed, 0, 1)
+	case textless(u):
+		t.add(keys.DocumentsSkipped, 0, 1)
+		t.tx.Set(t.keys.Skipped(t.in.Job, keys.Document(u.Index)), encode(&storagev1.Skipped{DocumentId: u.DocumentId, Reason: "no text"}))
+	}
+}
+
+// textless reports whether a parse unit that is complete found no text.
+func textless(u *storagev1.Unit) bool { return u.Result.GetLength() == 0 }
 
 // tally counts a chunk. The document itself ends with its last chunk.
 func (t *turn) tally(ctx context.Context, u *storagev1.Unit, mapped bool) error {

@@ -58,6 +58,10 @@ const (
 // document. Map units are ordered by it; it leaves gaps.
 func MapIndex(n, i int64) int64 { return n<<20 | i }
 
+// Document returns which document the unit of an index maps or parses: n of
+// MapIndex.
+func Document(index int64) int64 { return index >> 20 }
+
 // MaxChunks bounds the chunks of one document.
 const MaxChunks = 1 << 20
 
@@ -87,6 +91,7 @@ const (
 	Claimed                             // attempts begun
 	CharactersParsed                    // code points of documents that had to be parsed
 	Planted                             // map units planned after their documents were parsed
+	DocumentsSkipped                    // documents that were parsed and have no text
 )
 
 // A Space is the key space of one installation.

@@ -10,8 +10,8 @@ package extract
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -90,14 +90,15 @@ func (a *Agent) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agen
 	return nil, agent.PermanentJob(fmt.Errorf("the rules provider has no units of kind %v", task.Kind))
 }
 
-// parse turns a document's bytes into text.
+// parse turns a document's bytes into text. One that has none gives an empty
+// output, by which it is skipped.
 func parse(task *agent.Task) (*agent.Result, error) {
 	d, err := document.Read(string(task.Text.Document), task.Text.Content, task.Text.MediaType)
+	if errors.Is(err, document.ErrNoText) {
+		return &agent.Result{Confidence: 1}, nil
+	}
 	if err != nil {
 		return nil, agent.Permanent(err)
-	}
-	if strings.TrimSpace(d.Text) == "" {
-		return nil, agent.Permanent(fmt.Errorf("there is no text in it"))
 	}
 	return &agent.Result{Output: []byte(d.Text), Size: tokens(len(d.Text)), Confidence: 1}, nil
 }

@@ -66,6 +66,17 @@ func TestEqualUnitsHaveEqualOutputs(t *testing.T) {
 	}
 }
 
+// TestPageWithoutText parses what has nothing to read: by its empty output the
+// document is skipped.
+func TestPageWithoutText(t *testing.T) {
+	res, err := run(t, orders, mapreduce.Assignment{Kind: mapreduce.KindParse, Text: &mapreduce.Text{
+		Document: "p.html", MediaType: "text/html", Content: []byte("<html><script>x</script></html>"),
+	}})
+	if err != nil || len(res.Output) != 0 {
+		t.Errorf("got %+v and error %v, want an empty output", res, err)
+	}
+}
+
 func TestFailuresAreClassified(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -74,9 +85,6 @@ func TestFailuresAreClassified(t *testing.T) {
 		want   mapreduce.FailureClass
 	}{
 		{"a schema that is none", `{"type":"nonsense"}`, chunk("x", 0), mapreduce.PermanentJob},
-		{"a page without text", orders, mapreduce.Assignment{Kind: mapreduce.KindParse, Text: &mapreduce.Text{
-			Document: "p.html", MediaType: "text/html", Content: []byte("<html><script>x</script></html>"),
-		}}, mapreduce.PermanentUnit},
 		{"bytes that are no text", orders, mapreduce.Assignment{Kind: mapreduce.KindParse, Text: &mapreduce.Text{
 			Document: "p.pdf", MediaType: "application/pdf", Content: []byte("%PDF-1.4\x00\x01"),
 		}}, mapreduce.PermanentUnit},
