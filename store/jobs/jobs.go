@@ -89,7 +89,7 @@ func told(err error) error {
 	var what string
 	switch {
 	case errors.Is(err, store.ErrNoSpace):
-		kind, what = errs.Exhausted, "the store has no space left; nothing is lost, and it goes on when there is room"
+		kind, what = errs.Exhausted, "the disk of the store is nearly full, and nothing new is stored; nothing is lost: free some space, and it goes on by itself"
 	case errors.Is(err, store.ErrCorrupt):
 		kind, what = errs.DataLoss, "the store is damaged; restore its folder from a copy"
 	case errors.Is(err, store.ErrClosed):

@@ -18,13 +18,21 @@ import (
 )
 
 // Open opens the store in folder, which is created if need be. These errors
-// are told apart, and none of them changes anything in the folder:
+// are told apart, and none of them changes what is stored:
 //   - store.ErrInUse: another store, of this process or another, holds it;
 //   - store.ErrNewer: a newer version of this program wrote it;
 //   - store.ErrForeign: it holds files of others, and no store;
+//   - store.ErrNoSpace: the disk is full;
 //   - store.ErrCorrupt: files are missing or damaged.
 func Open(folder string, config Config) (*Store, error) {
-	config = config.withDefaults()
+	s, err := open(folder, config.withDefaults())
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		err = fmt.Errorf("%w: %w", store.ErrNoSpace, err)
+	}
+	return s, err
+}
+
+func open(folder string, config Config) (*Store, error) {
 	folder, err := prepareFolder(folder, config.FS)
 	if err != nil {
 		return nil, err
@@ -122,6 +130,9 @@ func (s *Store) open() error {
 	s.register = &register{files: s.config.FS, folder: s.folder, says: recorded}
 	version, err := s.verify(recorded)
 	if err != nil {
+		return err
+	}
+	if err := s.checkRoom(); err != nil {
 		return err
 	}
 	if err := s.prepare(recorded, version); err != nil {
@@ -297,7 +308,7 @@ func (s *Store) start(version uint64) {
 		store:   s,
 		version: version,
 		history: newHistory(version, s.config.Now(), s.config.HistorySize),
-		space:   spaceGuard{free: s.freeSpace(), minimum: s.config.MinFree, logger: s.config.Logger},
+		space:   spaceGuard{free: s.freeSpace(), folder: s.folder, minimum: s.config.MinFree, logger: s.config.Logger},
 		groups:  groups,
 	}
 	s.workers.Go(c.run)

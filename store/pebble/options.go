@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	pebbledb "github.com/cockroachdb/pebble/v2"
@@ -38,20 +39,48 @@ func (s *Store) options() *pebbledb.Options {
 }
 
 // events log what matters. Without a listener, Pebble ends the process when it
-// finds damage; with one, the read that met it fails.
+// finds damage; with one, the read that met it fails. Errors are logged as
+// strings: with more, theirs come with stack traces.
 func (s *Store) events() *pebbledb.EventListener {
 	log := s.config.Logger
+	var background, damage, stalls throttle
 	return &pebbledb.EventListener{
-		BackgroundError: func(err error) { log.Error("pebble works on in spite of an error", "error", err) },
+		BackgroundError: func(err error) {
+			if n, due := background.next(s.config.Now()); due {
+				log.Error("tables cannot be written; trying again", "folder", s.folder, "error", err.Error(), "failures", n)
+			}
+		},
 		DataCorruption: func(info pebbledb.DataCorruptionInfo) {
-			log.Error("pebble found damage", "path", info.Path, "error", info.Details)
+			if n, due := damage.next(s.config.Now()); due {
+				log.Error("pebble found damage", "path", info.Path, "error", info.Details.Error(), "times", n)
+			}
 		},
 		WriteStallBegin: func(info pebbledb.WriteStallBeginInfo) {
-			log.Warn("writes wait for compaction", "reason", info.Reason)
+			if n, due := stalls.next(s.config.Now()); due {
+				log.Warn("writes wait until earlier ones are sorted out to disk", "reason", info.Reason, "times", n)
+			}
 		},
-		WriteStallEnd: func() { log.Warn("writes go on") },
-		WALCreated:    s.logCreated,
+		WALCreated: s.logCreated,
 	}
+}
+
+// A throttle lets one line a minute of a kind through.
+type throttle struct {
+	mu   sync.Mutex
+	said time.Time // guarded by mu
+	held int       // guarded by mu: since then
+}
+
+// next reports whether a line is due, and for how many events it stands.
+func (t *throttle) next(now time.Time) (events int, due bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.held++
+	if !t.said.IsZero() && now.Sub(t.said) < remindEvery {
+		return 0, false
+	}
+	events, t.held, t.said = t.held, 0, now
+	return events, true
 }
 
 // logCreated is called before anything is written to a new log. Without the entry

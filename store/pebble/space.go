@@ -3,6 +3,7 @@ package pebble
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/coditect/mapreduce/store"
@@ -11,17 +12,25 @@ import (
 // checkSpaceEvery is how long a reading of the free space is believed.
 const checkSpaceEvery = 100 * time.Millisecond
 
+// remindEvery is the least time between two lines of the log about one trouble.
+const remindEvery = time.Minute
+
 // A spaceGuard refuses commits while the disk is nearly full: if a write to
 // Pebble's log failed, the process would have to end. Only the committer uses
 // it.
+//
+// Once it refuses, it goes on until there is an eighth more room than it keeps:
+// Pebble tidying up would else make it change its mind many times a second.
 type spaceGuard struct {
 	free    func() (uint64, error)
+	folder  string
 	minimum uint64
 	logger  *slog.Logger
 
 	checked time.Time
-	written uint64 // bytes since checked
-	err     error  // what checked came to
+	written uint64    // bytes since checked
+	err     error     // what checked came to
+	said    time.Time // when the log was last told
 }
 
 // check returns an error while there is too little space. It asks again when the
@@ -32,21 +41,68 @@ func (g *spaceGuard) check(now time.Time) error {
 		return nil
 	}
 	g.checked, g.written = now, 0
-	free, err := g.free()
 	before := g.err
-	switch {
-	case err != nil: // a folder whose space is unknown is used like any other
-		g.err = nil
+	free, err := g.free()
+	if err != nil { // a folder whose space is unknown is used like any other
 		g.logger.Debug("free space unknown", "error", err)
-	case free < g.minimum:
-		g.err = fmt.Errorf("%w: %d bytes free, %d are kept", store.ErrNoSpace, free, g.minimum)
-	default:
-		g.err = nil
+		free = math.MaxUint64
 	}
-	if (before == nil) != (g.err == nil) {
-		g.logger.Warn("free space", "bytes", free, "minimum", g.minimum, "writable", g.err == nil)
-	}
+	g.err = g.judge(free)
+	g.tell(before != nil, now)
 	return g.err
+}
+
+func (g *spaceGuard) judge(free uint64) error {
+	need := g.minimum
+	if g.err != nil {
+		need += g.minimum / 8
+	}
+	if free >= need {
+		return nil
+	}
+	return noSpace(g.folder, free, need)
+}
+
+func noSpace(folder string, free, need uint64) error {
+	return fmt.Errorf("%w: %d MiB are free for %s, and %d MiB have to be", store.ErrNoSpace, free>>20, folder, (need+1<<20-1)>>20)
+}
+
+// checkRoom returns an error if there is no room to write what the logs hold
+// into tables, as Pebble does when it opens: it would try for ever.
+func (s *Store) checkRoom() error {
+	free, err := s.freeSpace()()
+	if err != nil || free >= s.config.MinFree {
+		return nil
+	}
+	names, err := s.config.FS.List(s.folder)
+	if err != nil {
+		return fmt.Errorf("store/pebble: %w", err)
+	}
+	need := s.config.MinFree / 16
+	for _, name := range names {
+		if _, ok := logNumber(name); !ok {
+			continue
+		}
+		if info, err := s.config.FS.Stat(s.config.FS.PathJoin(s.folder, name)); err == nil {
+			need += uint64(info.Size())
+		}
+	}
+	if need = min(need, s.config.MinFree); free < need {
+		return noSpace(s.folder, free, need)
+	}
+	return nil
+}
+
+// tell has the log say that space is short, that it still is, or that there is
+// enough again.
+func (g *spaceGuard) tell(refused bool, now time.Time) {
+	switch {
+	case g.err != nil && (!refused || now.Sub(g.said) >= remindEvery):
+		g.logger.Warn("the disk is nearly full: nothing new is stored until there is room, and nothing is lost; free some space", "cause", g.err)
+		g.said = now
+	case g.err == nil && refused:
+		g.logger.Warn("there is room on the disk again: the store goes on", "folder", g.folder)
+	}
 }
 
 func (g *spaceGuard) wrote(bytes int) { g.written += uint64(bytes) }
