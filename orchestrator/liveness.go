@@ -29,6 +29,7 @@ func (o *Orchestrator) beat(ctx context.Context) {
 			clear(seen) // nobody could show life to us: everyone gets a full lease again
 			return
 		}
+		o.well()
 		if now.Sub(healthy) > 2*o.config.Heartbeat {
 			clear(seen)
 		}

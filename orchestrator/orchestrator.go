@@ -121,6 +121,7 @@ type Orchestrator struct {
 	log     *slog.Logger
 	board   *board
 	notices notices
+	trouble troubles
 	started chan struct{}
 	ready   sync.Once
 
@@ -238,12 +239,4 @@ func every(ctx context.Context, d time.Duration, fn func()) {
 // step.
 func jittered(d time.Duration) time.Duration {
 	return d*3/4 + rand.N(d/2+1)
-}
-
-// failed logs an error of something that will be tried again.
-func (o *Orchestrator) failed(ctx context.Context, what string, err error, args ...any) {
-	if err == nil || ctx.Err() != nil {
-		return
-	}
-	o.log.Warn(what, append(args, "err", err)...)
 }

@@ -1,0 +1,75 @@
+package orchestrator_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker"
+)
+
+// A journal keeps the lines of a log.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer // guarded by mu
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+// lines returns those with part in them.
+func (j *journal) lines(part string) (found []string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for line := range strings.Lines(j.text.String()) {
+		if strings.Contains(line, part) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// While the store is away everything fails that is tried, again and again. The
+// log has a line when that begins, one a minute, and one when it ends.
+func TestAnOutageOfTheStoreIsLoggedOnce(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		log := new(journal)
+		config := steady()
+		config.Lease = 10 * time.Minute
+		config.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		f := newFleet(t, 1, 1, nil, config)
+		f.join(worker.Config{Slots: 4, DrainTimeout: time.Minute})
+		id := f.any().submit(script(map[string]string{"script.latency": "1s"}), 100)
+		<-time.After(3 * time.Second)
+		f.faults.BeginOutage()
+		<-time.After(10 * time.Minute)
+		f.faults.EndOutage()
+		for state := mapreduce.JobUnknown; state != mapreduce.JobComplete; {
+			<-time.After(time.Second)
+			job, err := f.any().GetJob(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			state = job.State
+		}
+		if n := len(log.lines("does not answer, and is tried again")); n != 1 {
+			t.Errorf("%d lines say that the outage begins, want 1", n)
+		}
+		if n := len(log.lines("the store still does not answer")); n < 5 || n > 10 {
+			t.Errorf("%d lines say that the outage lasts, want up to one a minute for ten minutes", n)
+		}
+		if n := len(log.lines("the store answers again")); n != 1 {
+			t.Errorf("%d lines say that the outage has ended, want 1", n)
+		}
+		if all := log.lines(""); len(all) > 15 {
+			t.Errorf("%d lines:\n%s", len(all), strings.Join(all, ""))
+		}
+	})
+}
