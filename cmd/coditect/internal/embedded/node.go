@@ -148,7 +148,7 @@ func (n *Node) Start(ctx context.Context) error {
 	case <-n.orch.Started():
 		return nil
 	case <-ended:
-		return errors.Join(n.failures()...)
+		return errors.Join(n.takeFailures()...)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -209,10 +209,13 @@ func (n *Node) fail(what string, err error) {
 	n.failed = append(n.failed, fmt.Errorf("%s: %w", what, err))
 }
 
-func (n *Node) failures() []error {
+// takeFailures returns what failed and was not returned before.
+func (n *Node) takeFailures() []error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.failed
+	failed := n.failed
+	n.failed = nil
+	return failed
 }
 
 // shutdownWait bounds how long calls may go on when a node closes.
@@ -243,5 +246,5 @@ func (n *Node) close() error {
 	}
 	n.fail("client", n.Client.Close())
 	n.fail("store", n.store.Close())
-	return errors.Join(n.failures()...)
+	return errors.Join(n.takeFailures()...)
 }
