@@ -67,6 +67,10 @@ microbench: ## run the benchmarks of packages: BENCH=pattern PKG=package
 soak: ## kill -9 and resume, over and over: TRIALS=200
 	CODITECT_SOAK_TRIALS=$(TRIALS) go test -run Soak -count 1 -timeout 120m -v $(PKG)
 
+.PHONY: compose-smoke
+compose-smoke: ## kill what docker-compose.yml starts while a job runs, and compare results
+	VERSION='$(VERSION)' deploy/docker/smoke.sh
+
 .PHONY: fuzz
 fuzz: ## run each fuzz target a while: FUZZTIME=10s
 	@grep -roE --include='*_test.go' '^func Fuzz\w+' . | sort | while IFS=: read -r file func; do \
