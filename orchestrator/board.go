@@ -425,6 +425,18 @@ func (b *board) drop(r *run) {
 	if !r.running && r.turns == 0 && len(r.reports) == 0 && r.held == 0 && len(r.release) == 0 {
 		b.fair.remove(r)
 		delete(b.runs, r.id)
+		b.unlearn(r.id)
+	}
+}
+
+// unlearn tells the workers that know of a job that they need not. The caller
+// holds b.mu.
+func (b *board) unlearn(id mapreduce.JobID) {
+	for _, s := range b.sessions {
+		if _, known := s.knows[id]; known {
+			delete(s.knows, id)
+			s.out.put(&mapreduce.ToWorker{Forget: []mapreduce.JobID{id}})
+		}
 	}
 }
 

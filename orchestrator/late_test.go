@@ -99,3 +99,31 @@ func TestDocumentsWithMuchMetadata(t *testing.T) {
 	}
 	n.wantEnd(job.ID, mapreduce.JobComplete)
 }
+
+// A worker that serves for months must not remember every job of them.
+func TestWorkersAreToldToForgetJobs(t *testing.T) {
+	c := newCluster(t)
+	n := c.orchestrator(orchestrator.Config{Adopt: true})
+	w := greet(t, n, "w", 1)
+	for range 3 {
+		id := n.submit(script(nil), 1)
+		m := w.until(func(m *mapreduce.ToWorker) bool { return len(m.Jobs) > 0 })
+		if m.Jobs[0].Job != id {
+			t.Errorf("introduced %s, want %s", m.Jobs[0].Job, id)
+		}
+		if len(m.Assignments) == 0 {
+			m = w.until(func(m *mapreduce.ToWorker) bool { return len(m.Assignments) > 0 })
+		}
+		w.report(heldBy(m), asIs)
+		w.report(w.assigned(), asIs) // the final reduce
+		m = w.until(func(m *mapreduce.ToWorker) bool { return len(m.Forget) > 0 })
+		if m.Forget[0] != id {
+			t.Errorf("told to forget %s, want %s", m.Forget[0], id)
+		}
+	}
+}
+
+func heldBy(m *mapreduce.ToWorker) mapreduce.Held {
+	a := m.Assignments[0]
+	return mapreduce.Held{Job: a.Job, Unit: a.Unit, Attempt: a.Attempt, Running: true}
+}

@@ -598,5 +598,5 @@ func coalesce(batch []*mapreduce.ToWorker) []*mapreduce.ToWorker {
 
 func onlyVerdicts(m *mapreduce.ToWorker) bool {
 	return m.Welcome == nil && !m.Goodbye && len(m.Assignments) == 0 && len(m.Jobs) == 0 &&
-		len(m.Pieces) == 0 && len(m.Reserved) == 0 && len(m.Cancel) == 0
+		len(m.Pieces) == 0 && len(m.Reserved) == 0 && len(m.Cancel) == 0 && len(m.Forget) == 0
 }

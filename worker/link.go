@@ -237,4 +237,5 @@ func (l *link) take(m *mapreduce.ToWorker) {
 		s.answer(r)
 	}
 	s.dropAll(m.Cancel, errCancelled)
+	s.unlearn(m.Forget)
 }

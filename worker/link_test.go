@@ -373,3 +373,31 @@ func TestRunTwice(t *testing.T) {
 		r.finish()
 	})
 }
+
+// A job that the worker was told to forget goes on where it has begun, and has to
+// be introduced again.
+func TestForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, okay, worker.Config{})
+		r.assign(spec, unitOf("before"))
+		r.send(&mapreduce.ToWorker{Forget: []mapreduce.JobID{jobID}})
+		before := r.take().Reports
+		if len(before) != 1 || before[0].Outcome != mapreduce.Done {
+			t.Errorf("of a unit begun before: %+v", before)
+		}
+		r.verdicts(mapreduce.Accepted, before...)
+		r.send(&mapreduce.ToWorker{Assignments: []mapreduce.Assignment{unitOf("unknown")}})
+		unknown := r.take().Reports
+		if len(unknown) != 1 || unknown[0].Outcome == mapreduce.Done {
+			t.Errorf("of a unit of a job that is forgotten: %+v", unknown)
+		}
+		r.verdicts(mapreduce.Accepted, unknown...)
+		r.assign(spec, unitOf("after"))
+		last := r.take().Reports
+		if len(last) != 1 || last[0].Outcome != mapreduce.Done {
+			t.Errorf("of a unit of the job introduced again: %+v", last)
+		}
+		r.verdicts(mapreduce.Accepted, last...)
+		r.finish()
+	})
+}

@@ -86,6 +86,15 @@ func (s *session) learn(info mapreduce.JobInfo) {
 	s.jobs[info.Job] = j
 }
 
+// unlearn drops what is known of jobs. Units that are held keep what they need.
+func (s *session) unlearn(ids []mapreduce.JobID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		delete(s.jobs, id)
+	}
+}
+
 // assign takes assignments into the queue and starts what has a slot; bad says
 // what is wrong with the inputs of some, by index.
 func (s *session) assign(as []mapreduce.Assignment, bad map[int]error) {

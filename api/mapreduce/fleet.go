@@ -160,8 +160,9 @@ type ToWorker struct {
 	Assignments []Assignment
 	Verdicts    []VerdictOn
 	Reserved    []ReserveReply
-	Cancel      []Held // stop running these; no report is needed
-	Goodbye     bool   // this orchestrator is leaving: connect to another
+	Cancel      []Held  // stop running these; no report is needed
+	Goodbye     bool    // this orchestrator is leaving: connect to another
+	Forget      []JobID // jobs whose info comes again, should there be more of them to do
 }
 
 // Welcome answers Hello.

@@ -47,7 +47,7 @@ func SplitResponse(p *pb.WorkResponse, limit int) iter.Seq[*pb.WorkResponse] {
 		add(c, p.GetVerdicts(), func(m *pb.WorkResponse, v *pb.ReportVerdict) { m.Verdicts = append(m.Verdicts, v) })
 		add(c, p.GetReserved(), func(m *pb.WorkResponse, v *pb.ReserveReply) { m.Reserved = append(m.Reserved, v) })
 		add(c, p.GetCancel(), func(m *pb.WorkResponse, v *pb.Held) { m.Cancel = append(m.Cancel, v) })
-		c.current.Goodbye = p.GetGoodbye()
+		c.current.Forget, c.current.Goodbye = p.GetForget(), p.GetGoodbye()
 		c.flush()
 	}
 }

@@ -16,6 +16,7 @@ func EncodeToWorker(m *mapreduce.ToWorker) *pb.WorkResponse {
 		Reserved:    each(m.Reserved, encodeReserved),
 		Cancel:      each(m.Cancel, fillHeld),
 		Goodbye:     m.Goodbye,
+		Forget:      convert(m.Forget, func(id mapreduce.JobID) string { return string(id) }),
 	}
 }
 
@@ -32,6 +33,7 @@ func DecodeToWorker(p *pb.WorkResponse) (*mapreduce.ToWorker, error) {
 		Reserved:    list(d, "reserved", p.GetReserved(), decodeReserved),
 		Cancel:      list(d, "cancel", p.GetCancel(), decodeHeld),
 		Goodbye:     p.GetGoodbye(),
+		Forget:      list(d, "forget", p.GetForget(), func(d *decoder, id string) mapreduce.JobID { return mapreduce.JobID(d.name("id", id, MaxNames)) }),
 	}
 	if d.err != nil {
 		return nil, d.err

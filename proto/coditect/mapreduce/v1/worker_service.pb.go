@@ -1069,7 +1069,10 @@ type WorkResponse struct {
 	// Attempts to stop; no report is needed.
 	Cancel []*Held `protobuf:"bytes,7,rep,name=cancel,proto3" json:"cancel,omitempty"`
 	// The orchestrator is leaving: the worker should connect to another.
-	Goodbye       bool `protobuf:"varint,8,opt,name=goodbye,proto3" json:"goodbye,omitempty"`
+	Goodbye bool `protobuf:"varint,8,opt,name=goodbye,proto3" json:"goodbye,omitempty"`
+	// Jobs that the worker need not remember: should there be more of them to do,
+	// their information comes again.
+	Forget        []string `protobuf:"bytes,9,rep,name=forget,proto3" json:"forget,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1158,6 +1161,13 @@ func (x *WorkResponse) GetGoodbye() bool {
 		return x.Goodbye
 	}
 	return false
+}
+
+func (x *WorkResponse) GetForget() []string {
+	if x != nil {
+		return x.Forget
+	}
+	return nil
 }
 
 // Answers hello.
@@ -1929,7 +1939,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x04note\x18\x03 \x01(\tR\x04note\"X\n" +
 	"\fBreakerState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
-	"\bopen_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aopenFor\"\xce\x03\n" +
+	"\bopen_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aopenFor\"\xe6\x03\n" +
 	"\fWorkResponse\x128\n" +
 	"\awelcome\x18\x01 \x01(\v2\x1e.coditect.mapreduce.v1.WelcomeR\awelcome\x122\n" +
 	"\x04jobs\x18\x02 \x03(\v2\x1e.coditect.mapreduce.v1.JobInfoR\x04jobs\x129\n" +
@@ -1938,7 +1948,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\bverdicts\x18\x05 \x03(\v2$.coditect.mapreduce.v1.ReportVerdictR\bverdicts\x12?\n" +
 	"\breserved\x18\x06 \x03(\v2#.coditect.mapreduce.v1.ReserveReplyR\breserved\x123\n" +
 	"\x06cancel\x18\a \x03(\v2\x1b.coditect.mapreduce.v1.HeldR\x06cancel\x12\x18\n" +
-	"\agoodbye\x18\b \x01(\bR\agoodbye\"\xb3\x01\n" +
+	"\agoodbye\x18\b \x01(\bR\agoodbye\x12\x16\n" +
+	"\x06forget\x18\t \x03(\tR\x06forget\"\xb3\x01\n" +
 	"\aWelcome\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12H\n" +
