@@ -62,6 +62,7 @@ type result struct {
 	statistics *merge.Statistics
 	duplicates map[string]int64
 	conflicts  []json.RawMessage
+	lost       []droppedCitation
 }
 
 // A span is the map units with indexes in [first, end).
@@ -232,6 +233,9 @@ func (f *found) cited(visit func(merge.Citation)) {
 			once(choice.Citations)
 		}
 	}
+	for _, d := range f.Dropped {
+		once([]merge.Citation{d.Citation})
+	}
 }
 
 // ids returns the ids of all citations. What goes wrong is left in err.
@@ -251,6 +255,9 @@ func (r *result) ids(ctx context.Context, err *error) iter.Seq[refs.ID] {
 		if e != nil && !errors.Is(e, error(stop)) {
 			*err = e
 		}
+		if e == nil {
+			r.reduced(yield)
+		}
 	}
 }
 
@@ -264,6 +271,7 @@ func (r *result) spell(ids []merge.Citation) []string {
 
 // recorded takes an entity into the result.
 func (r *result) recorded(f *merge.Result) error {
+	r.respell(f)
 	r.statistics.Add(f.Values)
 	for field, n := range f.Duplicates {
 		r.duplicates[field] += n
@@ -275,6 +283,7 @@ func (r *result) recorded(f *merge.Result) error {
 		}
 		r.conflicts = append(r.conflicts, b)
 	}
+	r.drop(f)
 	b, err := r.record(f)
 	if err != nil {
 		return err
@@ -297,6 +306,9 @@ func (r *result) record(f *merge.Result) ([]byte, error) {
 	b.add("_sources", f.Sources)
 	b.add("_citations", citations)
 	b.add("_confidence", f.Confidence)
+	if len(f.Said) > 0 {
+		b.add("_said", f.Said)
+	}
 	b.add("_missing", f.Missing)
 	b.add("_unverified", f.Unverified)
 	return b.end()
@@ -413,11 +425,20 @@ func (r *result) source(u *storagev1.Unit) error {
 }
 
 func (r *result) summary(ctx context.Context) error {
+	if err := r.reducedCitations(ctx, &contexts{r: r}); err != nil {
+		return err
+	}
 	s := &mapreduce.Summary{Single: r.schema.Entities() == schema.Single}
 	for _, part := range []struct {
 		to   *[]byte
 		from any
-	}{{&s.Conflicts, r.conflicts}, {&s.Deduplication, r.duplicates}, {&s.Statistics, r.statistics.Fields()}} {
+	}{
+		{&s.Conflicts, r.conflicts},
+		{&s.Deduplication, r.duplicates},
+		{&s.Statistics, r.statistics.Fields()},
+		{&s.Dropped, r.droppedCitations()},
+		{&s.Removed, r.removedReferences()},
+	} {
 		b, err := marshal(part.from)
 		if err != nil {
 			return err
@@ -463,8 +484,8 @@ func (c *contexts) around(ctx context.Context, cite *output.Citation) (before, a
 		c.unit, c.start = cite.Unit, src.Start
 	}
 	from, to := cite.ByteStart-c.start, cite.ByteEnd-c.start
-	if from < 0 || to > int64(len(c.text)) || from > to {
-		return "", "", nil
+	if from < 0 || to > int64(len(c.text)) || from > to || string(c.text[from:to]) != cite.Quote {
+		return "", "", untrue(c.r.job.ID, cite)
 	}
 	return lastPoints(c.text[:from]), firstPoints(c.text[to:]), nil
 }

@@ -147,6 +147,8 @@ type Summary struct {
 	Conflicts     []byte // JSON of conflict_resolutions
 	Deduplication []byte // JSON of deduplication_stats
 	Statistics    []byte // JSON of statistics
+	Dropped       []byte // JSON of dropped_citations
+	Removed       []byte // JSON of removed_references
 	Skipped       []SkippedDocument
 }
 

@@ -84,6 +84,8 @@ func encodeSummary(s *mapreduce.Summary) *pb.Summary {
 		Conflicts:     s.Conflicts,
 		Deduplication: s.Deduplication,
 		Statistics:    s.Statistics,
+		Dropped:       s.Dropped,
+		Removed:       s.Removed,
 		Skipped: each(s.Skipped, func(p *pb.SkippedDocument, d *mapreduce.SkippedDocument) {
 			p.DocumentId, p.Reason = string(d.Document), text(d.Reason)
 		}),
@@ -96,6 +98,8 @@ func decodeSummary(p *pb.Summary) *mapreduce.Summary {
 		Conflicts:     p.GetConflicts(),
 		Deduplication: p.GetDeduplication(),
 		Statistics:    p.GetStatistics(),
+		Dropped:       p.GetDropped(),
+		Removed:       p.GetRemoved(),
 		Skipped: convert(p.GetSkipped(), func(d *pb.SkippedDocument) mapreduce.SkippedDocument {
 			return mapreduce.SkippedDocument{
 				Document: mapreduce.DocumentID(d.GetDocumentId()),

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -242,10 +243,14 @@ func conflict(sf schema.Field, verified, unverified []option, d decision) Confli
 // mean returns the mean confidence.
 func (c *option) mean() float64 { return meanOf(c.Weight, c.Count) }
 
+// fullID matches an id as it is spelled inside, which nobody is to read.
+var fullID = regexp.MustCompile(`REF_[0-9a-f]{64}`)
+
 // show writes a value for a message, shortened.
 func show(v any) string {
 	const limit = 60
 	b, _ := json.Marshal(v) // normalised values are always JSON
+	b = fullID.ReplaceAll(b, []byte("REF…"))
 	if text := []rune(string(b)); len(text) > limit {
 		return string(text[:limit]) + "…"
 	}

@@ -1,8 +1,10 @@
 package output
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -44,24 +46,49 @@ func (o *Output) Issue() *Issued {
 // Name returns how a citation is spelled, or "" if it was not issued.
 func (i *Issued) Name(id merge.Citation) string { return i.names[id] }
 
+// has reports whether a canonical name was issued.
+func (i *Issued) has(name string) bool {
+	_, ok := i.ids[name]
+	return ok
+}
+
 // Names returns all spellings, sorted.
 func (i *Issued) Names() []string { return slices.Sorted(maps.Keys(i.ids)) }
 
 // Show returns a text that holds ids in full as the reducer is to read it.
 func (i *Issued) Show(text string) string {
-	return refs.Respell(text, func(name string) (string, bool) {
-		short := i.names[full(name)]
-		return short, short != ""
-	}).Text
+	return inFull.ReplaceAllStringFunc(text, func(name string) string {
+		id, _ := refs.Parse(name) // it has the form
+		return cmp.Or(i.names[merge.Citation(id[:])], refs.Unknown)
+	})
 }
 
-// full returns the citation that a name spells in full, or "".
-func full(name string) merge.Citation {
-	id, ok := refs.Parse(name)
-	if !ok {
-		return ""
+// inFull matches an id as it is spelled inside.
+var inFull = regexp.MustCompile(`REF_[0-9a-f]{64}`)
+
+// Spelled returns a value with the ids in its texts, which are spelled in full
+// inside, as spell says. Of ids there are those that the value cites; any other
+// text is as it was found.
+func Spelled(value any, ids []merge.Citation, spell func(refs.ID) string) any {
+	switch v := value.(type) {
+	case string:
+		if !strings.Contains(v, refs.Mark) {
+			return v
+		}
+		for _, id := range ids {
+			full := refs.ID([]byte(id))
+			v = strings.ReplaceAll(v, full.Full(), spell(full))
+		}
+		return v
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = Spelled(item, ids, spell)
+		}
+		return list
+	default:
+		return value
 	}
-	return merge.Citation(id[:])
 }
 
 // A Decision is what a reducer says about one field of one entity. Nothing in it
@@ -163,16 +190,21 @@ type choice struct {
 
 // cite takes the references that may be passed on.
 func (c *choice) cite(names []string) {
-	for _, name := range names {
-		if id, ok := c.known(name); ok && !slices.Contains(c.refs, id) {
-			c.refs = append(c.refs, id)
+	for _, text := range names {
+		listed := refs.Mentioned(text, c.issued.has)
+		if len(listed) == 0 {
+			listed = []string{text} // nothing that looks like an id
+		}
+		for _, name := range listed {
+			if id, ok := c.known(name); ok && !slices.Contains(c.refs, id) {
+				c.refs = append(c.refs, id)
+			}
 		}
 	}
 }
 
 // known returns the citation that a name stands for here.
 func (c *choice) known(name string) (merge.Citation, bool) {
-	name = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(name), "["), "]")
 	id, ok := c.issued.ids[refs.Canonical(name)]
 	switch {
 	case !ok:
@@ -187,9 +219,10 @@ func (c *choice) known(name string) (merge.Citation, bool) {
 
 // take applies a value.
 func (c *choice) take(value any) {
+	said := fmt.Sprint(value)
 	value, err := c.p.Normalize(c.prose(value))
 	if err != nil {
-		c.remove(c.field.Path, fmt.Sprint(value), "the value does not fit the schema: "+err.Error())
+		c.remove(c.field.Path, said, "the value does not fit the schema: "+err.Error())
 		return
 	}
 	if value == nil {
@@ -201,7 +234,7 @@ func (c *choice) take(value any) {
 	for _, one := range merge.Elements(c.p, value) {
 		candidate, reason := c.candidate(one)
 		if reason != "" {
-			c.remove(c.field.Path, fmt.Sprint(one), reason)
+			c.remove(c.field.Path, said, reason)
 			continue
 		}
 		kept = append(kept, candidate)
@@ -225,9 +258,7 @@ func (c *choice) prose(value any) any {
 	if len(r.Edits) == 0 {
 		return text
 	}
-	for _, name := range refs.Mentioned(text, func(string) bool { return false }) {
-		c.cite([]string{name})
-	}
+	c.cite([]string{text})
 	return r.Text
 }
 

@@ -145,7 +145,11 @@ func tree(t *rapid.T, s *schema.Schema, maps []*output.Output, group int) *outpu
 					referred = append(referred, stored(t, byUnit[w.Unit].Only(s, []output.Open{w})))
 				}
 			}
-			next = append(next, stored(t, output.Reduce(s, part, referred, last)))
+			reduced := stored(t, output.Reduce(s, part, referred, last))
+			if err := output.CheckReduce(slices.Concat(part, referred), reduced); err != nil {
+				t.Fatalf("a typed reduce was refused: %v", err)
+			}
+			next = append(next, reduced)
 		}
 		level = next
 	}

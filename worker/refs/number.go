@@ -125,11 +125,12 @@ func replace(text string, all []mention, spell func(string) (string, bool)) Conv
 func (c *Converted) spelled(m mention, spell func(string) (string, bool)) []string {
 	var parts []string
 	for _, name := range m.names {
-		to, ok := Unknown, false
-		if !m.number {
-			to, ok = spell(name)
-		} else {
+		to, ok := Unknown, name == Unknown
+		switch {
+		case m.number:
 			name = "[" + name + "]"
+		case !ok:
+			to, ok = spell(name)
 		}
 		if !ok {
 			to = Unknown
@@ -156,7 +157,7 @@ func Mentioned(text string, known func(name string) bool) []string {
 	seen := make(map[string]bool)
 	for _, m := range mentions(text, known) {
 		for _, name := range m.names {
-			if !m.number && !seen[name] {
+			if !m.number && name != Unknown && !seen[name] {
 				seen[name] = true
 				names = append(names, name)
 			}

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// A mention is one id in prose, or several in one pair of brackets.
+// A mention is one id in prose, or several in one pair of brackets, where Unknown
+// may stand among them.
 type mention struct {
 	start, end int      // bytes of the text, brackets included
 	names      []string // canonical; of numbers the digits alone
@@ -15,12 +16,13 @@ type mention struct {
 var (
 	// Whatever follows the mark in brackets was meant as an id, however it was
 	// mangled.
-	bracketed = regexp.MustCompile(`(?i)\[\s*` + loose + `(?:` + separator + loose + `)*\s*\]`)
+	bracketed = regexp.MustCompile(`(?i)\[\s*(?:\?` + separator + `)*` + loose + `(?:` + separator + `(?:\?|` + loose + `))*\s*\]`)
 
 	// Without brackets it has to look like one: REF_COUNT is a word.
 	bare = regexp.MustCompile(`(?i)` + loose)
 
 	numbers = regexp.MustCompile(`\[\s*[0-9]+(?:(?:\s*[,;–-]\s*)[0-9]+)*\s*\]`)
+	listed  = regexp.MustCompile(`(?i)\?|` + loose)
 	digits  = regexp.MustCompile(`[0-9]+`)
 )
 
@@ -108,7 +110,7 @@ func list(text string, s span) (mention, bool) {
 		return mention{}, false
 	}
 	m := mention{start: s.start, end: s.end}
-	for _, name := range bare.FindAllString(text[s.start:s.end], -1) {
+	for _, name := range listed.FindAllString(text[s.start:s.end], -1) {
 		m.names = append(m.names, Canonical(name))
 	}
 	return m, true

@@ -13,6 +13,7 @@ var htmlText string
 // stands.
 var htmlTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"sources": sourcesOf,
+	"sure":    confidenceOf,
 	"columns": func() []string { return statisticsColumns },
 	"add":     func(a, b int) int { return a + b },
 }).Parse(htmlText))

@@ -73,7 +73,7 @@ func (m *page) records(v view) {
 		m.printf("\n### %d. %s\n\n", r.Number, inline(sourcesOf(r)))
 		m.header("field", "value", "confidence", "quotes")
 		for _, f := range r.Fields {
-			m.row(f.Name, valueOf(f), f.Confidence, quotesOf(f))
+			m.row(f.Name, valueOf(f), confidenceOf(f), quotesOf(f))
 		}
 	}
 	if v.More > 0 {
@@ -99,6 +99,14 @@ func valueOf(f fieldView) string {
 		return "none"
 	}
 	return f.Value
+}
+
+// confidenceOf is the computed confidence, and what the extractor says itself.
+func confidenceOf(f fieldView) string {
+	if f.Said == "" {
+		return f.Confidence
+	}
+	return f.Confidence + " (says " + f.Said + ")"
 }
 
 func quotesOf(f fieldView) string {
@@ -130,6 +138,7 @@ func (m *page) rest(v view) {
 			m.row(c.Field, c.Key, strings.Join(c.Candidates, ", "), c.Chosen, c.Strategy, c.Rationale)
 		}
 	}
+	m.losses(v)
 	if len(v.Failures) > 0 {
 		m.printf("\n## Failed units (%d)\n\n", len(v.Failures)+v.MoreFails)
 		m.header("unit", "errors")
@@ -142,6 +151,24 @@ func (m *page) rest(v view) {
 		m.header("document", "reason")
 		for _, d := range v.Skipped {
 			m.row(string(d.Document), d.Reason)
+		}
+	}
+}
+
+// losses writes what the result does not rest on, and why.
+func (m *page) losses(v view) {
+	if len(v.Dropped) > 0 {
+		m.printf("\n## Dropped citations (%d)\n\n", len(v.Dropped)+v.MoreDrops)
+		m.header("citation", "field", "by", "why")
+		for _, d := range v.Dropped {
+			m.row(d.Ref, d.Field, d.By(), d.Reason)
+		}
+	}
+	if len(v.Removed) > 0 {
+		m.printf("\n## Removed from answers (%d)\n\n", len(v.Removed)+v.MoreGone)
+		m.header("what", "field", "unit", "why")
+		for _, r := range v.Removed {
+			m.row(r.Name, r.Field, r.Unit, r.Reason)
 		}
 	}
 }

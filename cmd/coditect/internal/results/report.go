@@ -28,6 +28,10 @@ type view struct {
 	MoreSkips  int
 	Conflicts  []conflictView
 	MoreDiffer int
+	Dropped    []droppedView
+	MoreDrops  int
+	Removed    []removedView
+	MoreGone   int
 	Statistics []statisticsView
 }
 
@@ -49,6 +53,7 @@ type fieldView struct {
 	Why        string // it is null
 	Unverified string // value that no quote was found for
 	Confidence string
+	Said       string // what the extractor says itself
 	Quotes     []quoteView
 }
 
@@ -59,6 +64,18 @@ type quoteView struct {
 type conflictView struct {
 	Field, Key, Chosen, Strategy, Rationale string
 	Candidates                              []string
+}
+
+// A droppedView is a citation that no value rests on.
+type droppedView struct {
+	Ref, Field, Reason string
+	Unit               string          `json:"unit_id"`
+	Key                json.RawMessage // of the record
+}
+
+type removedView struct {
+	Name, Field, Reason string
+	Unit                string `json:"unit_id"`
 }
 
 type statisticsView struct {
@@ -95,6 +112,9 @@ func (r *report) view() (view, error) {
 		return v, fmt.Errorf("conflict_resolutions: %w", err)
 	}
 	v.Conflicts, v.MoreDiffer = cut(v.Conflicts, r.limit)
+	if err := r.losses(&v); err != nil {
+		return v, err
+	}
 	if v.Statistics, err = statistics(r.summary.Statistics, order); err != nil {
 		return v, fmt.Errorf("statistics: %w", err)
 	}
@@ -127,6 +147,9 @@ func (r *report) fieldView(name string, rec record) fieldView {
 	}
 	if c, ok := rec.confidence[name]; ok && !f.Null {
 		f.Confidence = fmt.Sprintf("%.2f", c)
+	}
+	if c, ok := rec.said[name]; ok && !f.Null {
+		f.Said = fmt.Sprintf("%.2f", c)
 	}
 	for _, path := range slices.Sorted(maps.Keys(rec.citations)) {
 		if !within(path, name) {
@@ -175,6 +198,22 @@ func shown(raw json.RawMessage) string {
 	}
 	return b.String()
 }
+
+// losses reads what the result does not rest on.
+func (r *report) losses(v *view) error {
+	if err := json.Unmarshal(orEmpty(r.summary.Dropped, "[]"), &v.Dropped); err != nil {
+		return fmt.Errorf("dropped_citations: %w", err)
+	}
+	if err := json.Unmarshal(orEmpty(r.summary.Removed, "[]"), &v.Removed); err != nil {
+		return fmt.Errorf("removed_references: %w", err)
+	}
+	v.Dropped, v.MoreDrops = cut(v.Dropped, r.limit)
+	v.Removed, v.MoreGone = cut(v.Removed, r.limit)
+	return nil
+}
+
+// By names who dropped a citation: a reduce, or the strategy for a record.
+func (d droppedView) By() string { return cmp.Or(d.Unit, shown(d.Key)) }
 
 func conflicts(data []byte) ([]conflictView, error) {
 	var list []struct {

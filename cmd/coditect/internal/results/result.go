@@ -130,6 +130,8 @@ func (s *sections) assemble(out *file) error {
 		func() error { return section(out, "failed_units", "[", &s.failed, "]") },
 		func() error { return member(out, "deduplication_stats", orEmpty(s.summary.Deduplication, "{}")) },
 		func() error { return member(out, "conflict_resolutions", orEmpty(s.summary.Conflicts, "[]")) },
+		func() error { return member(out, "dropped_citations", orEmpty(s.summary.Dropped, "[]")) },
+		func() error { return member(out, "removed_references", orEmpty(s.summary.Removed, "[]")) },
 		func() error { return member(out, "statistics", orEmpty(s.summary.Statistics, "{}")) },
 		func() error { return member(out, "total_tokens", job.TotalTokens.Total()) },
 		func() error { return member(out, "skipped_documents", skippedOf(s.summary)) },
@@ -271,6 +273,7 @@ type record struct {
 	sources    []string
 	citations  map[string][]string
 	confidence map[string]float64
+	said       map[string]float64
 	missing    map[string]string
 	unverified map[string]json.RawMessage
 }
@@ -282,7 +285,7 @@ func parseRecord(data []byte) (record, error) {
 		return r, err
 	}
 	for name, into := range map[string]any{
-		"_sources": &r.sources, "_citations": &r.citations, "_confidence": &r.confidence,
+		"_sources": &r.sources, "_citations": &r.citations, "_confidence": &r.confidence, "_said": &r.said,
 		"_missing": &r.missing, "_unverified": &r.unverified,
 	} {
 		if m, ok := members[name]; ok {

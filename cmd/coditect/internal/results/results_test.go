@@ -94,7 +94,7 @@ func records(n int) []*mapreduce.ResultPart {
 	var parts []*mapreduce.ResultPart
 	for i := range n {
 		parts = append(parts, &mapreduce.ResultPart{Record: fmt.Appendf(nil,
-			`{"total": %d, "name": "<script>alert(1)</script> *x* | %d", "_sources": ["d%d"], "_citations": {"name": ["REF_%08x"]}, "_confidence": {"name": 0.5}, "_missing": {}, "_unverified": {}}`, i, i, i, i)})
+			`{"total": %d, "name": "<script>alert(1)</script> *x* | %d", "_sources": ["d%d"], "_citations": {"name": ["REF_%08x"]}, "_confidence": {"name": 0.5}, "_said": {"name": 0.9}, "_missing": {}, "_unverified": {}}`, i, i, i, i)})
 	}
 	for i := range n {
 		parts = append(parts, &mapreduce.ResultPart{Citation: &mapreduce.Citation{
@@ -110,6 +110,8 @@ func complete(parts ...*mapreduce.ResultPart) *store {
 		&mapreduce.ResultPart{Source: &mapreduce.Source{Unit: "d1", Errors: []string{"it <failed>"}}},
 		&mapreduce.ResultPart{Summary: &mapreduce.Summary{
 			Conflicts:     []byte(`[{"field": "total", "key": {"name": "x"}, "candidates": [{"value": 1}, {"value": 2}], "chosen": 2, "strategy": "max", "rationale": "the larger"}]`),
+			Dropped:       []byte(`[{"ref": "REF_00000002", "field": "name", "unit_id": "reduce_L1_0", "reason": "the <reducer> did not pass it on"}]`),
+			Removed:       []byte(`[{"name": "REF_<deadbeef>", "field": "name", "unit_id": "final", "reason": "the reference was never issued"}]`),
 			Deduplication: []byte(`{"name": 2}`), Statistics: []byte(`{"total": {"count": 1, "null": 0, "distinct": 1}}`),
 			Skipped: []mapreduce.SkippedDocument{{Document: "d2", Reason: "a PDF file, not text"}},
 		}})
@@ -180,6 +182,8 @@ func TestResult(t *testing.T) {
 		"source_units":        []any{"d0"},
 		"failed_units":        []any{map[string]any{"unit_id": "d1", "errors": []any{"it <failed>"}}},
 		"deduplication_stats": map[string]any{"name": 2.0},
+		"dropped_citations":   []any{map[string]any{"ref": "REF_00000002", "field": "name", "unit_id": "reduce_L1_0", "reason": "the <reducer> did not pass it on"}},
+		"removed_references":  []any{map[string]any{"name": "REF_<deadbeef>", "field": "name", "unit_id": "final", "reason": "the reference was never issued"}},
 		"skipped_documents":   []any{map[string]any{"document_id": "d2", "reason": "a PDF file, not text"}},
 		"statistics":          map[string]any{"total": map[string]any{"count": 1.0, "null": 0.0, "distinct": 1.0}},
 		"coverage": map[string]any{
@@ -221,6 +225,7 @@ func TestReports(t *testing.T) {
 	}
 	for _, want := range []string{
 		`<span class="dim">&lt;before&gt;</span><mark>&lt;i&gt;&amp;</mark><span class="dim">after</span>`,
+		"<td>0.50 (says 0.90)</td>", "Dropped citations (1)", "the &lt;reducer&gt; did not pass it on", "REF_&lt;deadbeef&gt;", "never issued",
 		"3 more records are in result.json", "Records (5)", "it &lt;failed&gt;", "a PDF file, not text", "the larger",
 	} {
 		if !strings.Contains(page, want) {
@@ -228,7 +233,8 @@ func TestReports(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		`| name | &lt;script&gt;alert(1)&lt;/script&gt; \*x\* \| 0 | 0.50 | “&lt;i&gt;&amp;” (d, 0–5, exact) |`,
+		`| name | &lt;script&gt;alert(1)&lt;/script&gt; \*x\* \| 0 | 0.50 (says 0.90) | “&lt;i&gt;&amp;” (d, 0–5, exact) |`,
+		"## Dropped citations (1)", "| REF\\_00000002 | name | reduce\\_L1\\_0 |", "## Removed from answers (1)",
 		"3 more records are in result.json", "## Records (5)", "it &lt;failed&gt;",
 	} {
 		if !strings.Contains(text, want) {

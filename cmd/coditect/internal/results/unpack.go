@@ -62,6 +62,9 @@ func (p *Unpacker) records(out *output.Output, names *refs.Spelling) (json.RawMe
 	list := make([]map[string]any, 0, len(out.Entries))
 	for i := range out.Entries {
 		r := merge.Resolve(p.schema, out.Entries[i].Accumulator)
+		for field, v := range r.Values {
+			r.Values[field] = output.Spelled(v, r.Citations[field], names.Spell)
+		}
 		rec := p.schema.Nest(r.Values)
 		cited := make(map[string][]string, len(r.Citations))
 		for field, ids := range r.Citations {
@@ -71,6 +74,9 @@ func (p *Unpacker) records(out *output.Output, names *refs.Spelling) (json.RawMe
 		}
 		rec["_sources"], rec["_citations"], rec["_confidence"] = r.Sources, cited, r.Confidence
 		rec["_missing"], rec["_unverified"] = r.Missing, r.Unverified
+		if len(r.Said) > 0 {
+			rec["_said"] = r.Said
+		}
 		list = append(list, rec)
 	}
 	switch {

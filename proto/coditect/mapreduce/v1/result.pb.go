@@ -364,7 +364,11 @@ type Summary struct {
 	// JSON of statistics.
 	Statistics []byte `protobuf:"bytes,4,opt,name=statistics,proto3" json:"statistics,omitempty"`
 	// Documents that were not processed.
-	Skipped       []*SkippedDocument `protobuf:"bytes,5,rep,name=skipped,proto3" json:"skipped,omitempty"`
+	Skipped []*SkippedDocument `protobuf:"bytes,5,rep,name=skipped,proto3" json:"skipped,omitempty"`
+	// JSON of dropped_citations.
+	Dropped []byte `protobuf:"bytes,6,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	// JSON of removed_references.
+	Removed       []byte `protobuf:"bytes,7,opt,name=removed,proto3" json:"removed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -430,6 +434,20 @@ func (x *Summary) GetStatistics() []byte {
 func (x *Summary) GetSkipped() []*SkippedDocument {
 	if x != nil {
 		return x.Skipped
+	}
+	return nil
+}
+
+func (x *Summary) GetDropped() []byte {
+	if x != nil {
+		return x.Dropped
+	}
+	return nil
+}
+
+func (x *Summary) GetRemoved() []byte {
+	if x != nil {
+		return x.Removed
 	}
 	return nil
 }
@@ -520,7 +538,7 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\x05after\x18\v \x01(\tR\x05after\"9\n" +
 	"\x06Source\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x16\n" +
-	"\x06errors\x18\x02 \x03(\tR\x06errors\"\xc7\x01\n" +
+	"\x06errors\x18\x02 \x03(\tR\x06errors\"\xfb\x01\n" +
 	"\aSummary\x12\x16\n" +
 	"\x06single\x18\x01 \x01(\bR\x06single\x12\x1c\n" +
 	"\tconflicts\x18\x02 \x01(\fR\tconflicts\x12$\n" +
@@ -528,7 +546,9 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\n" +
 	"statistics\x18\x04 \x01(\fR\n" +
 	"statistics\x12@\n" +
-	"\askipped\x18\x05 \x03(\v2&.coditect.mapreduce.v1.SkippedDocumentR\askipped\"J\n" +
+	"\askipped\x18\x05 \x03(\v2&.coditect.mapreduce.v1.SkippedDocumentR\askipped\x12\x18\n" +
+	"\adropped\x18\x06 \x01(\fR\adropped\x12\x18\n" +
+	"\aremoved\x18\a \x01(\fR\aremoved\"J\n" +
 	"\x0fSkippedDocument\x12\x1f\n" +
 	"\vdocument_id\x18\x01 \x01(\tR\n" +
 	"documentId\x12\x16\n" +

@@ -1,0 +1,106 @@
+package orchestrator
+
+import (
+	"context"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/refs"
+)
+
+// A droppedCitation is an entry of dropped_citations: one that the value of a
+// field does not rest on, though a unit found it.
+type droppedCitation struct {
+	Ref    string         `json:"ref"`
+	Field  string         `json:"field"`
+	Key    map[string]any `json:"key,omitempty"`     // of the record
+	Unit   string         `json:"unit_id,omitempty"` // the reduce, if one did it
+	Reason string         `json:"reason"`
+}
+
+// A removedReference is an entry of removed_references: a part of a reducer's
+// answer that was not taken.
+type removedReference struct {
+	Name   string `json:"name"`
+	Field  string `json:"field"`
+	Unit   string `json:"unit_id"`
+	Reason string `json:"reason"`
+}
+
+// drop notes the citations of values that lost.
+func (r *result) drop(f *merge.Result) {
+	for _, d := range f.Dropped {
+		r.lost = append(r.lost, droppedCitation{
+			Ref: r.names.Spell(refs.ID([]byte(d.Citation))), Field: d.Field, Key: f.Key, Reason: d.Reason,
+		})
+	}
+}
+
+// reduced yields the ids of the citations that reducers did not pass on.
+func (r *result) reduced(yield func(refs.ID) bool) {
+	for _, d := range r.last.Dropped {
+		if !yield(refs.ID([]byte(d.Citation))) {
+			return
+		}
+	}
+}
+
+// reducedCitations tells of the same citations, behind all records.
+func (r *result) reducedCitations(ctx context.Context, texts *contexts) error {
+	for _, d := range r.last.Dropped {
+		if err := r.citation(ctx, texts, r.last.Citations[d.Citation]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// droppedCitations are those that values lost, and those that reducers did not
+// pass on.
+func (r *result) droppedCitations() []droppedCitation {
+	all := r.lost
+	if all == nil {
+		all = []droppedCitation{}
+	}
+	for _, d := range r.last.Dropped {
+		all = append(all, droppedCitation{
+			Ref: r.names.Spell(refs.ID([]byte(d.Citation))), Field: d.Field, Unit: d.Unit, Reason: d.Reason,
+		})
+	}
+	return all
+}
+
+func (r *result) removedReferences() []removedReference {
+	all := make([]removedReference, len(r.last.Removed))
+	for i, m := range r.last.Removed {
+		all[i] = removedReference{Name: m.Name, Field: m.Field, Unit: m.Unit, Reason: m.Reason}
+	}
+	return all
+}
+
+// respell spells the ids that reducers wrote into the texts of an entity as this
+// result does.
+func (r *result) respell(f *merge.Result) {
+	for field, v := range f.Values {
+		f.Values[field] = output.Spelled(v, f.Citations[field], r.names.Spell)
+	}
+	for field, v := range f.Key {
+		f.Key[field] = output.Spelled(v, f.Citations[field], r.names.Spell)
+	}
+	for i := range f.Conflicts {
+		c := &f.Conflicts[i]
+		for j := range c.Candidates {
+			one := &c.Candidates[j]
+			one.Value = output.Spelled(one.Value, one.Citations, r.names.Spell)
+		}
+		c.Chosen = output.Spelled(c.Chosen, f.Citations[c.Field], r.names.Spell)
+	}
+}
+
+// untrue is what a result fails with that would show a quote which is not the
+// text: whatever made it was wrong, or the store is damaged.
+func untrue(job mapreduce.JobID, c *output.Citation) error {
+	return errs.New(errs.DataLoss, "job %s: %s cites bytes %d to %d of %s for what does not stand there", job, c.Unit, c.ByteStart, c.ByteEnd, c.Document)
+}

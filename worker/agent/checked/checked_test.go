@@ -1,0 +1,88 @@
+package checked_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/checked"
+	"github.com/coditect/mapreduce/worker/agent/extract"
+	"github.com/coditect/mapreduce/worker/output"
+)
+
+const schema = `{"title":"order","type":"object","properties":{"total":{"type":"number","x-coditect":{"labels":["TOTAL"]}}}}`
+
+// a forger changes what another agent made.
+type forger struct {
+	agent.Agent
+	forge func(*output.Output)
+}
+
+func (f forger) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	res, err := f.Agent.Run(ctx, task, calls)
+	if err != nil {
+		return nil, err
+	}
+	out, err := output.Decode(res.Output)
+	if err != nil {
+		return nil, err
+	}
+	f.forge(out)
+	res.Output, err = out.Encode()
+	return res, err
+}
+
+func task() *agent.Task {
+	text := "für\nTOTAL: 12.50\n"
+	return &agent.Task{
+		Spec: &mapreduce.JobSpec{Schema: []byte(schema)},
+		Assignment: mapreduce.Assignment{Unit: "d_chunk_1", Kind: mapreduce.KindMap, Index: 1, Text: &mapreduce.Text{
+			Document: "d", SHA256: make([]byte, 32), Content: []byte(text), CoreEnd: len(text), ByteOffset: 1000, CharOffset: 900, ChunkIndex: 1, Chunks: 2,
+		}},
+	}
+}
+
+func TestMapUnits(t *testing.T) {
+	if _, err := checked.New(extract.New()).Run(t.Context(), task(), nil); err != nil {
+		t.Errorf("what the rules found was refused: %v", err)
+	}
+	for name, forge := range map[string]func(*output.Citation){
+		"quote":      func(c *output.Citation) { c.Quote = "13.50" },
+		"place":      func(c *output.Citation) { c.ByteStart, c.ByteEnd = c.ByteStart-1, c.ByteEnd-1 },
+		"characters": func(c *output.Citation) { c.Start, c.End = c.Start+1, c.End+1 },
+		"unit":       func(c *output.Citation) { c.Unit = "d_chunk_0" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := forger{extract.New(), func(o *output.Output) {
+				for id, c := range o.Citations {
+					forge(&c)
+					o.Citations[id] = c
+				}
+			}}
+			res, err := checked.New(a).Run(t.Context(), task(), nil)
+			if class, _ := agent.Classify(err); res != nil || !errors.Is(err, output.ErrBreach) || class != mapreduce.PermanentUnit {
+				t.Errorf("Run = %v, %v of class %v; want a breach that is permanent for the unit", res, err, class)
+			}
+		})
+	}
+}
+
+// broken makes what is no output.
+type broken struct{}
+
+func (broken) Run(context.Context, *agent.Task, agent.Calls) (*agent.Result, error) {
+	return &agent.Result{Output: []byte("\xff\xff")}, nil
+}
+
+func TestOutputsThatAreNone(t *testing.T) {
+	if _, err := checked.New(broken{}).Run(t.Context(), task(), nil); err == nil {
+		t.Error("it was taken")
+	}
+	parse := task()
+	parse.Kind = mapreduce.KindParse
+	if _, err := checked.New(broken{}).Run(t.Context(), parse, nil); err != nil {
+		t.Errorf("a text is no output, and was refused: %v", err)
+	}
+}
