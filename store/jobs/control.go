@@ -193,11 +193,16 @@ func (j *Jobs) cancelUnits(tx store.Tx, id mapreduce.JobID, pairs []store.KeyVal
 
 // Delete removes a job that does not run with everything it holds.
 func (j *Jobs) Delete(ctx context.Context, id mapreduce.JobID) error {
+	begun := false // it was there, so what finds it gone is this delete
 	return j.update(ctx, failpoint.Delete, func(tx store.Tx) error {
 		ctl, err := j.ctl(ctx, tx, id)
 		if err != nil {
+			if begun && errs.KindOf(err) == errs.NotFound {
+				return nil
+			}
 			return err
 		}
+		begun = true
 		if state := mapreduce.JobState(ctl.State); !state.Ended() && state != mapreduce.JobPaused {
 			return wrongState("delete", id, state)
 		}
