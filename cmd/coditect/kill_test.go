@@ -393,6 +393,7 @@ func (h *house) paidOnce() {
 func reference(t *testing.T, c *corpus, code int) map[string]string {
 	t.Helper()
 	h := newHouse(t, c)
+	h.store = nil // the embedded one, whichever these tests use
 	h.want(code, c.run("--output", "out")...)
 	h.healthy()
 	files := h.results()

@@ -94,25 +94,40 @@ const serviceSlots = 4
 
 func newService(t *testing.T, c *corpus, workers ...string) *service {
 	t.Helper()
+	return newFleet(t, c, []string{"server"}, workers)
+}
+
+// newFleet returns a service of several servers, which the client calls the last
+// of, and workers that know all of them.
+func newFleet(t *testing.T, c *corpus, servers, workers []string) *service {
+	t.Helper()
+	s := &service{house: newHouse(t, c), args: make(map[string][]string), running: make(map[string]*exec.Cmd)}
+	var known []string
+	for _, name := range servers {
+		s.address = freeAddress(t)
+		known = append(known, "--server", s.address)
+		s.args[name] = []string{
+			"serve", "--listen", s.address, "--workers", "0", "--lease", "1s", "--heartbeat", "100ms", "--grace", "300ms",
+		}
+	}
+	for _, w := range workers {
+		s.args[w] = append([]string{"worker", "--slots", fmt.Sprint(serviceSlots)}, known...)
+	}
+	t.Cleanup(s.stop)
+	return s
+}
+
+// freeAddress returns one that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s := &service{
-		house: newHouse(t, c), address: address, args: make(map[string][]string), running: make(map[string]*exec.Cmd),
-	}
-	s.args["server"] = []string{
-		"serve", "--listen", address, "--workers", "0", "--lease", "1s", "--heartbeat", "100ms", "--grace", "300ms",
-	}
-	for _, w := range workers {
-		s.args[w] = []string{"worker", "--server", address, "--slots", fmt.Sprint(serviceSlots)}
-	}
-	t.Cleanup(s.stop)
-	return s
+	return l.Addr().String()
 }
 
 // start runs one of the processes.
@@ -139,6 +154,18 @@ func (s *service) log(name string) string {
 		s.t.Fatal(err)
 	}
 	return string(b)
+}
+
+// serverLogs returns what all servers have said.
+func (s *service) serverLogs() string {
+	s.t.Helper()
+	var all strings.Builder
+	for name, args := range s.args {
+		if args[0] == "serve" && s.running[name] != nil {
+			fmt.Fprintf(&all, "%s:\n%s", name, s.log(name))
+		}
+	}
+	return all.String()
 }
 
 // kill ends one of the processes at once.
@@ -202,32 +229,45 @@ func TestSoakKillsOfServerAndWorkers(t *testing.T) {
 				s.start(name)
 			}
 			submit := c.run("--output", "out", "--request-id", "soak")
-			p := s.client(submit...)
-			for storm := time.Now().Add(15 * time.Second); time.Now().Before(storm); {
-				select {
-				case <-p.ended:
-					if p.outcome.code != 1 || s.failed() {
-						storm = time.Now()
-						continue
-					}
-					p = s.client(submit...) // it has lost its server too often
-				case <-time.After(time.Duration(50+random.IntN(450)) * time.Millisecond):
-					name := names[random.IntN(len(names))]
-					s.kill(name)
-					s.kills++
-					s.start(name)
-				}
-			}
-			<-p.ended // the client has patience, and no more than that
-			if p.outcome.code == 1 && !s.failed() {
-				p = s.client(submit...)
-				<-p.ended
-			}
+			p := s.storm(submit, func() { s.strike(names[random.IntN(len(names))]) }, random)
 			s.bringToEnd(p.outcome)
 			s.stop()
 			s.verifyFleet(want)
 		})
 	}
+}
+
+// storm submits a job, and lets something happen over and over until it has
+// ended, and for no longer than a while.
+func (s *service) storm(submit []string, happen func(), random *rand.Rand) *client {
+	s.t.Helper()
+	p := s.client(submit...)
+	for storm := time.Now().Add(15 * time.Second); time.Now().Before(storm); {
+		select {
+		case <-p.ended:
+			if p.outcome.code != 1 || s.failed() {
+				storm = time.Now()
+				continue
+			}
+			p = s.client(submit...) // it has lost its server too often
+		case <-time.After(time.Duration(50+random.IntN(450)) * time.Millisecond):
+			happen()
+		}
+	}
+	<-p.ended // the client has patience, and no more than that
+	if p.outcome.code == 1 && !s.failed() {
+		p = s.client(submit...)
+		<-p.ended
+	}
+	return p
+}
+
+// strike kills a process and starts it again.
+func (s *service) strike(name string) {
+	s.t.Helper()
+	s.kill(name)
+	s.kills++
+	s.start(name)
 }
 
 // failed reports whether the job has failed, once the server answers: its last
@@ -269,7 +309,7 @@ func (s *service) bringToEnd(o outcome) {
 		s.remade()
 		o = s.try(nil, "resume", "--job-id", s.served().JobID, "--output", "out", "--server", s.address)
 	}
-	s.t.Fatalf("ended with %d\n%s%s\nserver:\n%s", o.code, o.stdout, o.stderr, s.log("server"))
+	s.t.Fatalf("ended with %d\n%s%s\nservers:\n%s", o.code, o.stdout, o.stderr, s.serverLogs())
 }
 
 // verifyFleet checks what holds for processes apart: there are no more calls
@@ -352,7 +392,7 @@ func (s *service) until(what string, seen func() bool) {
 			return
 		}
 	}
-	s.t.Fatalf("it never came to be that %s\nserver:\n%s", what, s.log("server"))
+	s.t.Fatalf("it never came to be that %s\nservers:\n%s", what, s.serverLogs())
 }
 
 func (s *service) signal(p *os.Process, sig os.Signal) {
