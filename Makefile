@@ -13,6 +13,10 @@ BENCH    ?= .
 FIGURES  ?= .
 FUZZTIME ?= 10s
 TRIALS   ?= 200
+# How many programs each property is tried with on FoundationDB, and which tests
+# are left out; CI has less time than `make test-fdb`.
+CHECKS   ?= 100
+SKIP_FDB ?= ^$$
 
 TOOLS := deploy/tools
 BUF   := bin/tools/buf
@@ -26,9 +30,24 @@ help: ## print this list
 build: ## build bin/coditect, without cgo
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/coditect ./cmd/coditect
 
+.PHONY: build-fdb
+build-fdb: ## build bin/coditect-fdb, with FoundationDB; needs cgo and libfdb_c 7.3
+	CGO_ENABLED=1 go build -tags fdb -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/coditect-fdb ./cmd/coditect
+
 .PHONY: test
 test: ## run all tests with the race detector
 	go test -race -timeout 25m $(PKG)
+
+# Suites run on the cluster that FDB_CLUSTER_FILE names, in parts of it of their
+# own, which they clear; then again with a client that fails and dawdles at random.
+TEST_FDB := CODITECT_TEST_FDB=require go test -tags fdb -count 1 -timeout 120m -skip '$(SKIP_FDB)'
+
+.PHONY: test-fdb
+test-fdb: ## run the suites on FoundationDB: FDB_CLUSTER_FILE=file
+	$(TEST_FDB) ./store/fdb ./store/storetest/driver ./orchestrator ./cmd/...
+	$(TEST_FDB) ./store/jobs -rapid.checks=$(CHECKS)
+	FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE= $(TEST_FDB) ./store/fdb ./orchestrator
+	FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE= $(TEST_FDB) ./store/jobs -rapid.checks=$(CHECKS)
 
 .PHONY: lint
 lint: $(LINT) $(BUF) ## run the linters, on Go and on .proto files
@@ -67,9 +86,15 @@ microbench: ## run the benchmarks of packages: BENCH=pattern PKG=package
 soak: ## kill -9 and resume, over and over: TRIALS=200
 	CODITECT_SOAK_TRIALS=$(TRIALS) go test -run Soak -count 1 -timeout 120m -v $(PKG)
 
+<<<<<<< Updated upstream
 .PHONY: compose-smoke
 compose-smoke: ## kill what docker-compose.yml starts while a job runs, and compare results
 	VERSION='$(VERSION)' deploy/docker/smoke.sh
+=======
+.PHONY: soak-fdb
+soak-fdb: ## kill servers and workers on FoundationDB, and its cluster: TRIALS=200
+	CODITECT_TIMED=1 CODITECT_SOAK_TRIALS=$(TRIALS) $(TEST_FDB) -run 'Soak' -v ./cmd/coditect
+>>>>>>> Stashed changes
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target a while: FUZZTIME=10s
