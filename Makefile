@@ -86,15 +86,13 @@ microbench: ## run the benchmarks of packages: BENCH=pattern PKG=package
 soak: ## kill -9 and resume, over and over: TRIALS=200
 	CODITECT_SOAK_TRIALS=$(TRIALS) go test -run Soak -count 1 -timeout 120m -v $(PKG)
 
-<<<<<<< Updated upstream
 .PHONY: compose-smoke
 compose-smoke: ## kill what docker-compose.yml starts while a job runs, and compare results
 	VERSION='$(VERSION)' deploy/docker/smoke.sh
-=======
+
 .PHONY: soak-fdb
 soak-fdb: ## kill servers and workers on FoundationDB, and its cluster: TRIALS=200
 	CODITECT_TIMED=1 CODITECT_SOAK_TRIALS=$(TRIALS) $(TEST_FDB) -run 'Soak' -v ./cmd/coditect
->>>>>>> Stashed changes
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target a while: FUZZTIME=10s
