@@ -24,13 +24,16 @@ const insideCost = 100
 // behind where the quote before it begins that no equal quote has, else the
 // first such, else its first.
 func (t *Text) FindAll(quotes []string) []Span {
-	c := candidates{}
+	times := map[string]int{}
 	for _, q := range quotes {
-		if _, ok := c[q]; !ok {
-			c[q] = t.places(q).apart()
-		}
+		times[q]++
 	}
-	chosen := c.chain(quotes)
+	window := max(minWindow, min(maxPlaces, maxLinks/max(1, len(quotes))))
+	c := candidates{}
+	for q, n := range times {
+		c[q] = t.places(q).apart(max(window, n))
+	}
+	chosen := c.chain(quotes, window)
 	c.rest(quotes, chosen)
 	spans := make([]Span, len(quotes))
 	for i, q := range quotes {
@@ -41,8 +44,8 @@ func (t *Text) FindAll(quotes []string) []Span {
 	return spans
 }
 
-// apart returns the hits that do not overlap, from the first on.
-func (h hits) apart() hits {
+// apart returns the hits that do not overlap, from the first on, up to limit.
+func (h hits) apart(limit int) hits {
 	end := 0
 	h.places = slices.DeleteFunc(h.places, func(p place) bool {
 		if p.start < end {
@@ -51,6 +54,8 @@ func (h hits) apart() hits {
 		end = p.end
 		return false
 	})
+	h.count = len(h.places)
+	h.places = h.places[:min(h.count, limit)]
 	return h
 }
 
@@ -108,10 +113,10 @@ func (m maxima) add(n int, l *link) {
 }
 
 // chain returns for each quote the number of its place in the best chain, or
-// -1. Chains are extended quote by quote.
-func (c candidates) chain(quotes []string) []int {
+// -1. Chains are extended quote by quote, each of which chooses among up to
+// window places.
+func (c candidates) chain(quotes []string, window int) []int {
 	seen := map[string]int{} // how often the quote came before
-	window := max(minWindow, min(maxPlaces, maxLinks/max(1, len(quotes))))
 	chains := newChains(c.order())
 	for i, q := range quotes {
 		places, from := c.window(q, seen[q], window)

@@ -8,6 +8,9 @@ import (
 // maxElided is how many bytes of the text an ellipsis may stand for.
 const maxElided = 1000
 
+// maxSkipped is how many bytes are looked at between the parts of one quote.
+const maxSkipped = 1 << 17
+
 // minPart is how many words each part of a quote with an ellipsis must have;
 // fewer are found anywhere.
 const minPart = 2
@@ -96,8 +99,12 @@ func cutEllipsis(s string) (before, behind string, ok bool) {
 func (t *Text) follow(parts [][]place) []place {
 	var found []place
 	next := make([]int, len(parts)) // places before it begin too early
+	skipped := 0
 	for _, p := range parts[0] {
-		c := elision{first: p, last: p}
+		if skipped > maxSkipped {
+			break
+		}
+		c := elision{first: p, last: p, skipped: &skipped}
 		if p, ok := c.through(t, parts[1:], next[1:]); ok {
 			if n := len(found); n > 0 && found[n-1].end == p.end {
 				found[n-1] = p // nearer
@@ -112,7 +119,8 @@ func (t *Text) follow(parts [][]place) []place {
 // An elision is parts of a quote that follow each other in the text.
 type elision struct {
 	first, last place
-	covered     int // bytes of the parts
+	covered     int  // bytes of the parts
+	skipped     *int // bytes between parts, of all elisions of the quote
 }
 
 // through goes on with the nearest place of each part. Next tells for each how
@@ -127,7 +135,9 @@ func (c *elision) through(t *Text, parts [][]place, next []int) (place, bool) {
 			return place{}, false
 		}
 		p := part[next[i]]
-		if p.start-c.last.end > maxElided || turns(t.text[c.last.end:p.start]) {
+		gap := p.start - c.last.end
+		*c.skipped += min(gap, maxElided)
+		if gap > maxElided || turns(t.text[c.last.end:p.start]) {
 			return place{}, false
 		}
 		c.last, c.covered = p, c.covered+p.end-p.start

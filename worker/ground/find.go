@@ -52,6 +52,7 @@ func (t *Text) choose(h hits, near int) place {
 // Hits are the places of a quote, all of one grade, in order.
 type hits struct {
 	places []place
+	count  int // of places, if they are not all here
 	grade  Grade
 	cut    bool                          // they cut words
 	more   func(from, limit int) []place // looks on from an offset; nil if there is nothing more to find
@@ -60,7 +61,7 @@ type hits struct {
 // span returns one of the places as a Span.
 func (h hits) span(t *Text, p place) Span {
 	s := t.span(p, h.grade)
-	s.Places, s.Cut = len(h.places), h.cut
+	s.Places, s.Cut = max(h.count, len(h.places)), h.cut
 	return s
 }
 
@@ -107,7 +108,7 @@ func (t *Text) verbatim(quote string, tier tier) hits {
 
 // maxChecked bounds the bytes that are read again to check what one search
 // finds.
-const maxChecked = 1 << 23
+const maxChecked = 1 << 22
 
 // search returns up to limit places of want in a form of the text that begin
 // at byte offset from of the text or behind it, in order. Those where a letter

@@ -16,10 +16,9 @@ type reading struct {
 	index *index
 	words []word
 
-	// What the gates allow.
-	maxMissing int // words of the quote that are not in the text, all of them light
-	maxDropped int // words of the text that are not in the quote, but for light ones
-	steps      int // how many more words may be looked at
+	slack int          // how many words may be different, by the gate of coverage
+	steps int          // how much more may be done
+	small map[int]bool // whether the text has a word of the vocabulary in small letters, as far as known
 }
 
 // A word is one of a quote.
@@ -29,7 +28,7 @@ type word struct {
 	ids   []int // what it may be in the vocabulary; the first is the word itself, or -1
 }
 
-// maxSteps bounds the words that are looked at to find one quote, so that texts
+// maxSteps bounds the words that are compared to find one short quote, so that texts
 // that repeat themselves cost no more than others.
 const maxSteps = 1 << 16
 
@@ -53,12 +52,12 @@ func (t *Text) fuzzy(quote string) hits {
 
 // reading prepares a quote, whose normal form is q.
 func (t *Text) reading(quote string, q *normal, f form) *reading {
-	r := &reading{text: t, form: f, index: t.index(f), steps: maxSteps}
+	r := &reading{text: t, form: f, index: t.index(f), small: map[int]bool{}}
 	groups := t.groups(f)
 	for i, k := range tokens(q.text) {
 		w := word{text: q.text[k.start:k.end]}
 		at, _ := q.back.Source(k.start, k.end)
-		w.light = light(w.text) && (i == 0 || spare(quote, at, w.text))
+		w.light = light(w.text) && (i == 0 && w.text == "a" || spare(quote, at, w.text))
 		w.ids = []int{-1}
 		if id, ok := r.index.ids[w.text]; ok {
 			w.ids[0] = id
@@ -72,9 +71,8 @@ func (t *Text) reading(quote string, q *normal, f form) *reading {
 		}
 		r.words = append(r.words, w)
 	}
-	m := float64(len(r.words))
-	r.maxMissing = len(r.words) - int(math.Ceil(m*t.gates.Coverage-1e-9))
-	r.maxDropped = len(r.words) / 4
+	r.steps = maxSteps + 16*len(r.words)
+	r.slack = len(r.words) - int(math.Ceil(float64(len(r.words))*t.gates.Coverage-1e-9))
 	return r
 }
 
@@ -112,6 +110,9 @@ func (r *reading) places() []place {
 	least := math.MaxInt
 	var best []alignment
 	for _, i := range at {
+		if r.steps--; r.steps < 0 {
+			break
+		}
 		a, ok := r.align(anchor, i)
 		if !ok || a.cost() > least || r.cuts(a) {
 			continue
@@ -182,10 +183,14 @@ func (a alignment) cost() int { return a.words - a.matched + a.span() - a.matche
 // A path is an alignment of the words from the anchor to one end of the quote.
 type path struct {
 	at      int // token of the last word that is in the text
-	missing int // words of the quote that are not in the text
+	missing int // words of the quote that are not in the text, all of them light
 	edge    int // how many of them are the last so far
 	dropped int // words of the text that are not in the quote, but for light ones
 }
+
+// changes returns how much p takes of what coverage leaves: leaving a word of the
+// text out counts as one of the quote does that is missing.
+func (p path) changes() int { return p.missing + p.dropped }
 
 // align returns the best alignment that gives word anchor of the quote token i
 // of the text, under both gates.
@@ -201,7 +206,10 @@ func (r *reading) align(anchor, i int) (best alignment, ok bool) {
 	for _, a := range left {
 		for _, b := range right {
 			c := alignment{first: a.at, last: b.at, words: len(r.words), matched: len(r.words) - a.missing - b.missing}
-			if !r.allows(path{missing: a.missing + b.missing, dropped: a.dropped + b.dropped}) || r.sparse(c) {
+			if r.steps--; r.steps < 0 {
+				return best, ok
+			}
+			if a.changes()+b.changes() > r.slack || r.sparse(c) {
 				continue
 			}
 			if !ok || c.cost() < best.cost() {
@@ -210,12 +218,6 @@ func (r *reading) align(anchor, i int) (best alignment, ok bool) {
 		}
 	}
 	return best, ok
-}
-
-// allows reports whether a path changes few enough words. Those of the text that
-// are left out use up what coverage leaves as those that are missing do.
-func (r *reading) allows(p path) bool {
-	return p.missing <= r.maxMissing && p.dropped <= r.maxDropped && (p.dropped == 0 || p.missing+p.dropped <= r.maxDropped)
 }
 
 // sparse reports whether a does not pass the gate of density.
@@ -232,9 +234,9 @@ func (r *reading) extend(anchor, i, step int) []path {
 		var next []path
 		for _, p := range paths {
 			next = r.follow(next, p, r.words[w], step)
-			if r.words[w].light && p.missing < r.maxMissing {
+			if r.words[w].light && p.changes() < r.slack {
 				p.missing, p.edge = p.missing+1, p.edge+1
-				next = insert(next, p)
+				next = r.insert(next, p)
 			}
 		}
 		paths = next
@@ -259,10 +261,10 @@ func (r *reading) follow(paths []path, p path, w word, step int) []path {
 			return nil
 		}
 		if r.is(w, i) {
-			paths = insert(paths, path{at: i, missing: p.missing, dropped: p.dropped + gap})
+			paths = r.insert(paths, path{at: i, missing: p.missing, dropped: p.dropped + gap})
 		}
 		switch drop := r.drop(i); {
-		case drop < 0, gap+drop > 1, p.dropped+gap+drop > r.maxDropped:
+		case drop < 0, gap+drop > 1, p.changes()+gap+drop > r.slack:
 			return paths
 		default:
 			gap += drop
@@ -274,11 +276,15 @@ func (r *reading) follow(paths []path, p path, w word, step int) []path {
 // reach returns how many tokens of the text an alignment may span.
 func (r *reading) reach() int { return int(float64(len(r.words))/r.text.gates.Density) + 1 }
 
-// insert appends p to paths unless there is one that is as good.
-func insert(paths []path, p path) []path {
+// insert puts p into paths unless there is one to the same token that is as
+// good, and takes its place if p is better.
+func (r *reading) insert(paths []path, p path) []path {
+	r.steps -= len(paths)
 	for i, q := range paths {
-		if q.at == p.at && q.missing == p.missing && q.edge == p.edge {
-			paths[i].dropped = min(q.dropped, p.dropped)
+		if q.at == p.at {
+			if p.changes() < q.changes() || p.changes() == q.changes() && p.missing < q.missing {
+				paths[i] = p
+			}
 			return paths
 		}
 	}
@@ -296,17 +302,22 @@ func (r *reading) is(w word, i int) bool {
 	if !slices.Contains(w.ids[1:], id) {
 		return false
 	}
-	return r.small(i) || r.common(id) || w.ids[0] >= 0 && r.common(w.ids[0])
+	return r.isSmall(i) || r.common(id) || w.ids[0] >= 0 && r.common(w.ids[0])
 }
 
 // common reports whether the text has a word of the vocabulary in small letters.
 func (r *reading) common(id int) bool {
-	list := r.index.list(id)
-	return slices.ContainsFunc(list[:min(len(list), maxPlaces)], r.small)
+	small, known := r.small[id]
+	if !known {
+		list := r.index.list(id)
+		small = slices.ContainsFunc(list[:min(len(list), maxPlaces)], r.isSmall)
+		r.small[id] = small
+	}
+	return small
 }
 
-// small reports whether token i of the text begins with a small letter.
-func (r *reading) small(i int) bool {
+// isSmall reports whether token i of the text begins with a small letter.
+func (r *reading) isSmall(i int) bool {
 	first, _ := utf8.DecodeRuneInString(r.text.text[r.source(i):])
 	return unicode.IsLower(first)
 }
@@ -331,7 +342,7 @@ func (r *reading) drop(i int) int {
 			return 0
 		}
 		return -1
-	case k.kind != letter, telling(s), !r.small(i), r.joined(k), r.counts(i - 1), r.counts(i + 1):
+	case k.kind != letter, telling(s), !r.isSmall(i), r.joined(k), r.counts(i - 1), r.counts(i + 1):
 		return -1
 	}
 	return 1

@@ -306,10 +306,25 @@ func TestOffsetsGoBack(t *testing.T) {
 		hidden := rapid.SampledFrom(disguises).Draw(t, "disguise")(quote)
 		text := before + hidden + behind
 		got, ok := ground.New(text).Find(quote, -1)
-		if !ok || got.ByteStart != len(before) || got.ByteEnd != len(before)+len(hidden) || got.Grade > ground.Normalised {
+		if !ok || got.ByteStart != len(before) || got.ByteEnd != len(before)+len(hidden) || got.Grade == ground.Fuzzy {
 			t.Fatalf("%q as %q, at %d of %q: %+v", quote, hidden, len(before), text, got)
 		}
 		checkSpan(t, text, quote, got)
+	})
+}
+
+// TestAllInOrder quotes all words of a text and expects each where it stands.
+func TestAllInOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "bird", "Köln", "5", "漢", "the"}), 1, 60).Draw(t, "words")
+		text := strings.Join(words, " ")
+		at := 0
+		for i, s := range ground.New(text).FindAll(words) {
+			if s.ByteStart != at || s.Grade != ground.Exact {
+				t.Fatalf("word %d of %q is at %d, was found as %+v", i, text, at, s)
+			}
+			at += len(words[i]) + 1
+		}
 	})
 }
 
