@@ -65,6 +65,13 @@ func quick(c orchestrator.Config) orchestrator.Config {
 	return c
 }
 
+// patient are settings for tests whose own streams say nothing for a while.
+func patient(c orchestrator.Config) orchestrator.Config {
+	c = quick(c)
+	c.Lease = 5 * time.Second
+	return c
+}
+
 func (c *cluster) orchestrator(config orchestrator.Config) *node {
 	c.t.Helper()
 	c.nodes++

@@ -50,7 +50,7 @@ func TestAStreamThatSaysNothingEnds(t *testing.T) {
 // it.
 func TestAWorkerThatDoesNotReadIsLost(t *testing.T) {
 	c := newCluster(t)
-	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+	n := c.orchestrator(patient(orchestrator.Config{Adopt: true}))
 	greet(t, n, "deaf", 100)
 	spec := script(nil)
 	spec.MaxTokensPerUnit = 1 << 30

@@ -47,7 +47,8 @@ func SplitResponse(p *pb.WorkResponse, limit int) iter.Seq[*pb.WorkResponse] {
 		add(c, p.GetVerdicts(), func(m *pb.WorkResponse, v *pb.ReportVerdict) { m.Verdicts = append(m.Verdicts, v) })
 		add(c, p.GetReserved(), func(m *pb.WorkResponse, v *pb.ReserveReply) { m.Reserved = append(m.Reserved, v) })
 		add(c, p.GetCancel(), func(m *pb.WorkResponse, v *pb.Held) { m.Cancel = append(m.Cancel, v) })
-		c.current.Forget, c.current.Goodbye = p.GetForget(), p.GetGoodbye()
+		addOf(c, p.GetForget(), stringSize, func(m *pb.WorkResponse, v string) { m.Forget = append(m.Forget, v) })
+		c.current.Goodbye = p.GetGoodbye()
 		c.flush()
 	}
 }
@@ -74,8 +75,15 @@ func (c *cutter[M]) flush() {
 
 // add puts parts into the current message, and into new ones when it is full.
 func add[M any, P proto.Message](c *cutter[M], parts []P, put func(*M, P)) {
+	addOf(c, parts, func(p P) int { return proto.Size(p) }, put)
+}
+
+func stringSize(s string) int { return len(s) }
+
+// addOf is add for parts whose size is told by a function.
+func addOf[M, P any](c *cutter[M], parts []P, size func(P) int, put func(*M, P)) {
 	for _, p := range parts {
-		n := proto.Size(p) + partOverhead
+		n := size(p) + partOverhead
 		if c.size+n > c.limit && c.size > partOverhead {
 			c.flush()
 		}

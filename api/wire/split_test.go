@@ -55,7 +55,7 @@ func parts(p proto.Message) (n int) {
 		n = len(m.GetChunks()) + len(m.GetReports()) + len(m.GetStarted()) + len(m.GetReserve()) + len(m.GetStates())
 		n += present(m.GetHello() != nil) + present(m.GetHeartbeat() != nil)
 	case *pb.WorkResponse:
-		n = len(m.GetJobs()) + len(m.GetPieces()) + len(m.GetAssignments()) + len(m.GetVerdicts()) + len(m.GetReserved()) + len(m.GetCancel())
+		n = len(m.GetJobs()) + len(m.GetPieces()) + len(m.GetAssignments()) + len(m.GetVerdicts()) + len(m.GetReserved()) + len(m.GetCancel()) + len(m.GetForget())
 		n += present(m.GetWelcome() != nil)
 	}
 	return n
