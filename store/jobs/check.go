@@ -18,18 +18,35 @@ import (
 // hold, and with a line of Severity Info for each job. It may run while the
 // service does: it reads in short transactions, of which each sees a record and
 // all that has to agree with it at one moment, and compares sums only if they
-// stood still meanwhile. Its memory does not grow with the store. An error of
+// stood still meanwhile. Its memory does not grow with the store. Damage does not
+// end it: it says what cannot be read, and goes on with the rest. An error of
 // found ends it.
 func (j *Jobs) Check(ctx context.Context, found func(mapreduce.Finding) error) error {
 	c := &checker{Jobs: j, emit: found}
-	for _, step := range []func(context.Context) error{
-		c.eachJob, c.sessions, c.claims, c.ingests, c.recents, c.requests, c.runs, c.space,
+	if err := c.files(ctx); err != nil {
+		return err
+	}
+	for _, s := range []step{
+		{"jobs", c.eachJob},
+		{"sessions of workers", c.sessions},
+		{"claims of workers", c.claims},
+		{"submissions under way", c.ingests},
+		{"list of jobs by time", c.recents},
+		{"list of requests", c.requests},
+		{"list of jobs that run", c.runs},
+		{"key space", c.space},
 	} {
-		if err := step(ctx); err != nil {
+		if err := c.readable("", s.what, s.check(ctx)); err != nil {
 			return err
 		}
 	}
 	return c.say(mapreduce.Finding{Message: fmt.Sprintf("%d jobs checked, %d findings", c.jobs, c.wrongs)})
+}
+
+// A step checks a part of a store or of a job.
+type step struct {
+	what  string
+	check func(context.Context) error
 }
 
 // checkPage bounds the pairs of one transaction of a check.
@@ -41,6 +58,7 @@ type checker struct {
 	emit   func(mapreduce.Finding) error
 	jobs   int
 	wrongs int
+	torn   bool // something of the job that is checked cannot be read
 }
 
 func (c *checker) say(f mapreduce.Finding) error {
@@ -111,45 +129,6 @@ func (l *look) get(ctx context.Context, key []byte, m proto.Message) (bool, erro
 	return l.decode(key, value, m), nil
 }
 
-// walk visits the pairs of r in pages, each in a transaction of its own. visit
-// is called for each page that holds something, again if it has to be read
-// again; then done, if it is not nil, is called once, outside the transaction.
-func (c *checker) walk(ctx context.Context, job mapreduce.JobID, r store.Range, o store.RangeOptions,
-	visit func(l *look, page []store.KeyValue) error, done func() error,
-) error {
-	for more := true; more; {
-		var last []byte
-		err := c.look(ctx, job, func(l *look) error {
-			last = nil
-			var page []store.KeyValue
-			var err error
-			page, more, err = l.GetRange(ctx, r, o)
-			if err != nil || len(page) == 0 {
-				more = false
-				return err
-			}
-			last = page[len(page)-1].Key
-			return visit(l, page)
-		})
-		if err != nil {
-			return err
-		}
-		if done != nil && last != nil {
-			if err := done(); err != nil {
-				return err
-			}
-		}
-		switch {
-		case !more:
-		case o.Reverse:
-			r.End = last
-		default:
-			r.Begin = store.Single(last).End
-		}
-	}
-	return nil
-}
-
 // pages are the bounds of a page of most walks.
 func pages() store.RangeOptions {
 	return store.RangeOptions{Limit: checkPage, Bytes: store.TargetTxSize}
@@ -182,18 +161,17 @@ func (c *checker) eachJob(ctx context.Context) error {
 func (c *checker) job(ctx context.Context, id mapreduce.JobID) error {
 	k := &jobCheck{checker: c, id: id, sums: newSums()}
 	var err error
-	if k.before, err = k.standing(ctx, true); err != nil {
+	c.torn = false
+	k.before, err = k.standing(ctx, true)
+	if err = c.readable(id, "record, switch or counters, without which it cannot be checked,", err); err != nil {
 		return err
 	}
 	if k.before == nil {
 		return nil // deleted since it was listed, or said to be broken
 	}
 	c.jobs++
-	for _, step := range []func(context.Context) error{
-		k.units, k.queues, k.delayed, k.failures, k.order, k.results, k.states, k.tallies,
-		k.skipped, k.plans, k.grants, k.inputs, k.ledger, k.chain, k.compare,
-	} {
-		err := step(ctx)
+	for _, s := range k.steps() {
+		err := k.readable(id, s.what, s.check(ctx))
 		if err != nil && errs.KindOf(err) == errs.NotFound {
 			return nil // deleted meanwhile
 		}
@@ -204,9 +182,39 @@ func (c *checker) job(ctx context.Context, id mapreduce.JobID) error {
 	return k.summary()
 }
 
+func (k *jobCheck) steps() []step {
+	return []step{
+		{"units, and what belongs to them", k.units},
+		{"queues", k.queues},
+		{"units that back off", k.delayed},
+		{"list of failed units", k.failures},
+		{"order of the documents", k.order},
+		{"results", k.results},
+		{"states of agents", k.states},
+		{"tallies of documents", k.tallies},
+		{"documents that were left out", k.skipped},
+		{"plans of levels", k.plans},
+		{"grants", k.grants},
+		{"inputs of reduces", k.inputs},
+		{"ledger of completions", k.ledger},
+		{"audit chain", k.chain},
+		{"sums", k.compareWhole},
+	}
+}
+
+// compareWhole compares sums, if everything that goes into them could be read.
+func (k *jobCheck) compareWhole(ctx context.Context) error {
+	if k.torn {
+		return nil
+	}
+	return k.compare(ctx)
+}
+
 func (k *jobCheck) summary() error {
 	note := ""
-	if !k.still {
+	if k.torn {
+		note = " could be read; its sums were not compared"
+	} else if !k.still {
 		note = "; it moved meanwhile, so that its sums were not compared"
 	}
 	s := k.sums

@@ -120,7 +120,7 @@ func (w *ledgerWalk) check(ctx context.Context, l *look, page []store.KeyValue, 
 // chain checks the seals over the checkpoints.
 func (k *jobCheck) chain(ctx context.Context) error {
 	err := k.Verify(ctx, k.id)
-	if errs.KindOf(err) == errs.DataLoss || errors.Is(err, store.ErrCorrupt) {
+	if errs.KindOf(err) == errs.DataLoss && !errors.Is(err, store.ErrCorrupt) {
 		return k.say(mapreduce.Finding{
 			Severity: mapreduce.Wrong, Job: k.id, Key: keyName(k.keys.Seals(k.id).Begin),
 			Message: fmt.Sprintf("%v; compare with the chain's head printed in the job's result", err),

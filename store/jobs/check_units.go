@@ -213,7 +213,7 @@ func (k *jobCheck) data(ctx context.Context) error {
 		return nil
 	}, func() error {
 		for _, u := range page {
-			if err := k.dataOf(ctx, u); err != nil {
+			if err := k.readable(k.id, "text or result of unit "+u.UnitId, k.dataOf(ctx, u)); err != nil {
 				return err
 			}
 		}

@@ -128,8 +128,15 @@ func (s *Store) open() error {
 		return err
 	}
 	s.register = &register{files: s.config.FS, folder: s.folder, says: recorded}
+	s.config.ReadOnly = s.config.ReadOnly && recorded.made()
 	version, err := s.verify(recorded)
 	if err != nil {
+		return err
+	}
+	if s.config.ReadOnly {
+		if s.db, err = s.openReadOnly(); err == nil {
+			s.start(version)
+		}
 		return err
 	}
 	if err := s.checkRoom(); err != nil {
@@ -174,6 +181,9 @@ func (s *Store) verify(recorded format) (version uint64, err error) {
 		return 0, err
 	}
 	version, err = s.storedVersion()
+	if s.config.ReadOnly && errors.Is(err, store.ErrCorrupt) {
+		return recorded.version, nil // it is in a damaged table; if more is, opening says so again
+	}
 	if err == nil && version < recorded.version {
 		return 0, corrupt(fmt.Sprintf("%s holds commits up to version %d and has held %d: its newest *.log file is damaged or missing",
 			s.folder, version, recorded.version))
@@ -221,17 +231,28 @@ func (s *Store) prepare(recorded format, version uint64) error {
 // storedVersion returns the version of the last group, and an error if Pebble
 // finds damage on the way to it.
 func (s *Store) storedVersion() (uint64, error) {
-	options := s.options()
-	options.ReadOnly = true
-	db, err := pebbledb.Open(s.folder, options)
+	db, err := s.openReadOnly()
 	if err != nil {
-		return 0, s.openError(err)
+		return 0, err
 	}
 	version, err := readVersion(db)
 	if e := db.Close(); err == nil && e != nil {
 		err = s.openError(e)
 	}
 	return version, err
+}
+
+// openReadOnly opens the database so that no file changes. If that is all it is
+// opened for, tables may be missing or damaged.
+func (s *Store) openReadOnly() (*pebbledb.DB, error) {
+	options := s.options()
+	options.ReadOnly = true
+	options.DisableConsistencyCheck = s.config.ReadOnly
+	db, err := pebbledb.Open(s.folder, options)
+	if err != nil {
+		return nil, s.openError(err)
+	}
+	return db, nil
 }
 
 // removeUnfinished removes what a machine that failed while it made the store

@@ -61,6 +61,11 @@ type Config struct {
 	Fatal func(message string)
 	// Logger is told what goes on in the store. Defaults to silence.
 	Logger *slog.Logger
+	// ReadOnly opens a store so that no file of it changes, also if tables
+	// of it are damaged: what can be read then is, and commits that write
+	// are refused. A store that was never completely made is made all the
+	// same. Defaults to false.
+	ReadOnly bool
 	// Beside are the names of files that are no part of the store, and may
 	// be in its folder before it is made. Defaults to none.
 	Beside []string
@@ -161,7 +166,7 @@ func (s *Store) Close() error {
 	version := s.views.version()
 	s.views.close()
 	err := s.db.Close()
-	if err == nil {
+	if err == nil && !s.config.ReadOnly {
 		s.markClosed(version)
 	}
 	if err = errors.Join(err, s.lock.Close()); err != nil {

@@ -162,6 +162,8 @@ func (t *tx) Commit(ctx context.Context) error {
 	return nil
 }
 
+var errReadOnly = errors.New("store/pebble: opened only to be read")
+
 // check returns why t cannot be committed at all.
 func (t *tx) check(ctx context.Context) error {
 	size := t.writes.size + t.reads.limitSize() + t.writeConflicts.limitSize()
@@ -174,6 +176,8 @@ func (t *tx) check(ctx context.Context) error {
 		return t.writes.err
 	case size > store.MaxTxSize:
 		return store.ErrTxTooLarge
+	case t.store.config.ReadOnly:
+		return errReadOnly
 	case t.tooOld():
 		return store.ErrTooOld
 	}

@@ -1,0 +1,155 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store"
+)
+
+// files has the store check its files, if it can.
+func (c *checker) files(ctx context.Context) error {
+	v, ok := c.db.Store.(store.Verifier)
+	if !ok {
+		return nil
+	}
+	damaged := 0
+	n, err := v.Verify(ctx, func(d store.Damage) error {
+		damaged++
+		where := ""
+		if d.Keys.End != nil {
+			where = fmt.Sprintf("; what lies between the keys %s and %s may be affected, see below", keyName(d.Keys.Begin), keyName(d.Keys.End))
+		}
+		return c.say(mapreduce.Finding{
+			Severity: mapreduce.Wrong, Key: d.File,
+			Message: fmt.Sprintf("the file is damaged: %v%s; restore the store from a backup", d.Err, where),
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return c.say(mapreduce.Finding{Message: fmt.Sprintf("%d files of the store checked, %d of them damaged", n, damaged)})
+}
+
+// damage reports whether err says that something stored cannot be read.
+func damage(err error) bool {
+	return errors.Is(err, store.ErrCorrupt) || errs.KindOf(err) == errs.DataLoss
+}
+
+// readable makes damage that kept a part from being checked a finding.
+func (c *checker) readable(id mapreduce.JobID, what string, err error) error {
+	if err == nil || !damage(err) {
+		return err
+	}
+	return c.unreadable(id, nil, "the "+what+" cannot be read to the end", err)
+}
+
+// unreadable says what cannot be read, and why.
+func (c *checker) unreadable(id mapreduce.JobID, key []byte, what string, err error) error {
+	c.torn = true
+	return c.say(mapreduce.Finding{
+		Severity: mapreduce.Wrong, Job: id, Key: keyName(key), Message: fmt.Sprintf("%s: %v", what, err),
+	})
+}
+
+// maxUnreadable bounds the keys of one walk of which it is said that something
+// that belongs to them cannot be read.
+const maxUnreadable = 10
+
+// A walk is where the visit of a range stands.
+type walk struct {
+	*checker
+	job     mapreduce.JobID
+	r       store.Range
+	options store.RangeOptions
+	visit   func(l *look, page []store.KeyValue) error
+
+	more    bool
+	last    []byte // key of the page that was read last; nil if none could be
+	skipped int    // keys, as something of theirs cannot be read
+	back    bool   // from the other end, since the way is blocked
+}
+
+// walk visits the pairs of r in pages, each in a transaction of its own. visit
+// is called for each page that holds something, again if it has to be read
+// again; then done, if it is not nil, is called once, outside the transaction.
+//
+// Pages get smaller towards what is damaged. A pair of which something cannot be
+// read is left out. What cannot be read itself a walk forwards goes around, by
+// going on from the other end, so that its visits must not rely on an order; a
+// walk backwards ends there.
+func (c *checker) walk(ctx context.Context, job mapreduce.JobID, r store.Range, o store.RangeOptions,
+	visit func(l *look, page []store.KeyValue) error, done func() error,
+) error {
+	w := &walk{checker: c, job: job, r: r, options: o, visit: visit, more: true}
+	limit := o.Limit
+	for w.more {
+		err := w.page(ctx)
+		switch {
+		case err == nil:
+			if w.last != nil && done != nil {
+				if err := done(); err != nil {
+					return err
+				}
+			}
+			w.options.Limit = limit
+			w.advance()
+		case !damage(err):
+			return err
+		case w.options.Limit != 1:
+			w.options.Limit, w.more = max(1, w.options.Limit/2), true
+		default:
+			if err := w.around(err); err != nil {
+				return err
+			}
+		}
+	}
+	if w.back {
+		return w.unreadable(job, w.r.Begin, "what lies from this key up to "+keyName(w.r.End)+" cannot be read", store.ErrCorrupt)
+	}
+	return nil
+}
+
+// page visits the next page.
+func (w *walk) page(ctx context.Context) error {
+	return w.look(ctx, w.job, func(l *look) error {
+		w.last = nil
+		page, more, err := l.GetRange(ctx, w.r, w.options)
+		if w.more = err != nil || more && len(page) > 0; err != nil || len(page) == 0 {
+			return err
+		}
+		w.last = page[len(page)-1].Key
+		return w.visit(l, page)
+	})
+}
+
+// advance goes behind the last key.
+func (w *walk) advance() {
+	switch {
+	case w.last == nil:
+	case w.options.Reverse:
+		w.r.End = w.last
+	default:
+		w.r.Begin = store.Single(w.last).End
+	}
+}
+
+// around goes around what kept a page of one pair from being visited.
+func (w *walk) around(err error) error {
+	switch {
+	case w.last != nil && w.skipped < maxUnreadable:
+		w.skipped++
+		w.advance()
+		return w.unreadable(w.job, w.last, "something that belongs to this key cannot be read", err)
+	case w.last != nil || w.options.Reverse && !w.back:
+		return err
+	case w.back: // both ends of what is damaged are known
+		w.more = false
+	default:
+		w.back, w.options.Reverse = true, true
+	}
+	return nil
+}
