@@ -23,13 +23,7 @@ import (
 // are in the program.
 func spoiled(t *testing.T) *node {
 	t.Helper()
-	n := newCluster(t).orchestratorOf(t)
-	return n
-}
-
-// orchestratorOf starts an orchestrator with a worker whose reducer is hostile.
-func (c *cluster) orchestratorOf(t *testing.T) *node {
-	t.Helper()
+	c := newCluster(t)
 	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
 	c.workerFor("rules", checked.New(&scripted.Reducer{Agent: extract.New()}), worker.Config{Slots: 4, Prefetch: 4}, n)
 	return n
