@@ -2,15 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/worker/eval"
 )
 
@@ -19,6 +22,15 @@ type finding struct {
 	Job     mapreduce.JobID `json:"job_id,omitempty"`
 	Key     string          `json:"key,omitempty"`
 	Message string          `json:"message"`
+}
+
+// String returns the finding on one line.
+func (f finding) String() string {
+	where := strings.TrimSpace(string(f.Job) + " " + visible(f.Key))
+	if where != "" {
+		where += ": "
+	}
+	return where + visible(f.Message)
 }
 
 // A diagnosis is what doctor prints.
@@ -33,7 +45,8 @@ func (a *app) doctor() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check every record, index, counter and hash of the store",
 		Long: `Doctor reads the whole store and changes nothing. It exits with 1 if it finds
-something wrong.`,
+something wrong. It names files that are damaged, says what cannot be read for
+that, and checks the rest.`,
 		Example: `  coditect mapreduce doctor
   coditect mapreduce doctor --data-dir /var/lib/coditect -o json
   coditect mapreduce doctor --store fdb:/etc/foundationdb/fdb.cluster --store-prefix prod`,
@@ -42,7 +55,11 @@ something wrong.`,
 			if a.empty() {
 				return a.diagnosed(&diagnosis{OK: true, Checked: []string{"there is no store in " + a.global.place.dir}})
 			}
-			return a.look(cmd.Context(), func(s *session) error { return a.examine(cmd.Context(), s) })
+			err := a.look(cmd.Context(), func(s *session) error { return a.examine(cmd.Context(), s) })
+			if errors.Is(err, store.ErrCorrupt) { // it cannot even be opened
+				return a.diagnosed(&diagnosis{Findings: []finding{{Message: err.Error()}}})
+			}
+			return err
 		},
 	}
 }
@@ -76,7 +93,7 @@ func (a *app) diagnosed(d *diagnosis) error {
 			fmt.Fprintln(a.stdout, visible(line))
 		}
 		for _, f := range d.Findings {
-			fmt.Fprintf(a.stdout, "WRONG %s %s: %s\n", f.Job, visible(f.Key), visible(f.Message))
+			fmt.Fprintln(a.stdout, "WRONG "+f.String())
 		}
 		if d.OK {
 			fmt.Fprintln(a.stdout, "nothing is wrong")

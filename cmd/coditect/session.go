@@ -59,6 +59,7 @@ func (s *session) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	config.ReadOnly = s.need == reading
 	node, conn, err := embedded.Join(ctx, config, embedded.JoinOptions{
 		Waiting: func() { s.meter.Note("%s is in use by another process; waiting for it", s.app.global.place) },
 	})

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/tuple"
 )
 
 // files has the store check its files, if it can.
@@ -21,17 +23,44 @@ func (c *checker) files(ctx context.Context) error {
 		damaged++
 		where := ""
 		if d.Keys.End != nil {
-			where = fmt.Sprintf("; what lies between the keys %s and %s may be affected, see below", keyName(d.Keys.Begin), keyName(d.Keys.End))
+			where = fmt.Sprintf("; its keys are from %s up to %s, and what of them cannot be read is said below",
+				boundName(d.Keys.Begin), boundName(d.Keys.End))
 		}
 		return c.say(mapreduce.Finding{
 			Severity: mapreduce.Wrong, Key: d.File,
-			Message: fmt.Sprintf("the file is damaged: %v%s; restore the store from a backup", d.Err, where),
+			Message: fmt.Sprintf("the file is damaged: %s%s; restore the store from a backup", reason(d.Err), where),
 		})
 	})
 	if err != nil {
 		return err
 	}
 	return c.say(mapreduce.Finding{Message: fmt.Sprintf("%d files of the store checked, %d of them damaged", n, damaged)})
+}
+
+// boundName returns the bound of a range as people can read it. Bounds end in a
+// byte that no tuple ends in.
+func boundName(key []byte) string {
+	switch {
+	case len(key) == 0:
+		return "the first"
+	case key[0] == 0xff:
+		return "the last"
+	}
+	if t, err := tuple.Unpack(key); err == nil {
+		return t.String()
+	}
+	if t, err := tuple.Unpack(key[:len(key)-1]); err == nil {
+		return t.String()
+	}
+	return keyName(key)
+}
+
+// reason returns what err says, on one line and without the advice, which was
+// given once.
+func reason(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	text, _, _ = strings.Cut(text, "; restore ")
+	return text
 }
 
 // damage reports whether err says that something stored cannot be read.
@@ -51,7 +80,7 @@ func (c *checker) readable(id mapreduce.JobID, what string, err error) error {
 func (c *checker) unreadable(id mapreduce.JobID, key []byte, what string, err error) error {
 	c.torn = true
 	return c.say(mapreduce.Finding{
-		Severity: mapreduce.Wrong, Job: id, Key: keyName(key), Message: fmt.Sprintf("%s: %v", what, err),
+		Severity: mapreduce.Wrong, Job: id, Key: keyName(key), Message: what + ": " + reason(err),
 	})
 }
 
@@ -71,6 +100,7 @@ type walk struct {
 	last    []byte // key of the page that was read last; nil if none could be
 	skipped int    // keys, as something of theirs cannot be read
 	back    bool   // from the other end, since the way is blocked
+	why     error  // it is
 }
 
 // walk visits the pairs of r in pages, each in a transaction of its own. visit
@@ -108,7 +138,7 @@ func (c *checker) walk(ctx context.Context, job mapreduce.JobID, r store.Range, 
 		}
 	}
 	if w.back {
-		return w.unreadable(job, w.r.Begin, "what lies from this key up to "+keyName(w.r.End)+" cannot be read", store.ErrCorrupt)
+		return w.unreadable(job, nil, "keys from "+boundName(w.r.Begin)+" up to "+boundName(w.r.End)+" cannot be read", w.why)
 	}
 	return nil
 }
@@ -149,7 +179,7 @@ func (w *walk) around(err error) error {
 	case w.back: // both ends of what is damaged are known
 		w.more = false
 	default:
-		w.back, w.options.Reverse = true, true
+		w.back, w.why, w.options.Reverse = true, err, true
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	pebbledb "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/coditect/mapreduce/store"
@@ -30,13 +31,13 @@ func (s *Store) Verify(ctx context.Context, found func(store.Damage) error) (fil
 		if ctx.Err() != nil {
 			return files, context.Cause(ctx)
 		}
-		err := s.verifyTable(ctx, number)
+		err := s.verifyTable(ctx, tables[number])
 		if err != nil {
 			now, again := s.tables()
 			if _, used := now[number]; again == nil && !used {
 				continue // replaced since, and removed
 			}
-			err = found(store.Damage{File: s.tablePath(number), Keys: tables[number], Err: err})
+			err = found(store.Damage{File: s.tablePath(tables[number]), Keys: tables[number].keys, Err: err})
 		}
 		if err != nil {
 			return files, err
@@ -46,9 +47,14 @@ func (s *Store) Verify(ctx context.Context, found func(store.Damage) error) (fil
 	return files, nil
 }
 
-// tables returns the tables of now, by the number of their file, with the keys
-// that may be in them.
-func (s *Store) tables() (map[uint64]store.Range, error) {
+// A table is a file of the tree.
+type table struct {
+	info pebbledb.SSTableInfo
+	keys store.Range // that may be in it
+}
+
+// tables returns the tables of now, by the number of their file.
+func (s *Store) tables() (map[uint64]table, error) {
 	if err := s.enter(); err != nil {
 		return nil, err
 	}
@@ -57,26 +63,27 @@ func (s *Store) tables() (map[uint64]store.Range, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make(map[uint64]store.Range)
+	all := make(map[uint64]table)
 	for _, level := range levels {
-		for _, t := range level {
-			keys := store.Range{Begin: t.Smallest.UserKey, End: store.Single(t.Largest.UserKey).End}
-			if other, known := all[uint64(t.BackingSSTNum)]; known { // several tables in one file
-				keys.Begin = slices.MinFunc([][]byte{keys.Begin, other.Begin}, bytes.Compare)
-				keys.End = slices.MaxFunc([][]byte{keys.End, other.End}, bytes.Compare)
+		for _, info := range level {
+			keys := store.Range{Begin: info.Smallest.UserKey, End: store.Single(info.Largest.UserKey).End}
+			number := uint64(info.BackingSSTNum)
+			if other, known := all[number]; known { // several tables in one file
+				keys.Begin = slices.MinFunc([][]byte{keys.Begin, other.keys.Begin}, bytes.Compare)
+				keys.End = slices.MaxFunc([][]byte{keys.End, other.keys.End}, bytes.Compare)
 			}
-			all[uint64(t.BackingSSTNum)] = keys
+			all[number] = table{info, keys}
 		}
 	}
 	return all, nil
 }
 
-func (s *Store) tablePath(number uint64) string {
-	return s.config.FS.PathJoin(s.folder, fmt.Sprintf("%06d.sst", number))
+func (s *Store) tablePath(t table) string {
+	return s.config.FS.PathJoin(s.folder, fmt.Sprintf("%06d.sst", uint64(t.info.BackingSSTNum)))
 }
 
-func (s *Store) verifyTable(ctx context.Context, number uint64) error {
-	file, err := s.config.FS.Open(s.tablePath(number))
+func (s *Store) verifyTable(ctx context.Context, t table) error {
+	file, err := s.config.FS.Open(s.tablePath(t))
 	if err != nil {
 		return err
 	}
@@ -86,7 +93,9 @@ func (s *Store) verifyTable(ctx context.Context, number uint64) error {
 	}
 	options := s.options()
 	options.EnsureDefaults()
-	r, err := sstable.NewReader(ctx, readable, options.MakeReaderOptions())
+	reading := options.MakeReaderOptions()
+	reading.CacheOpts.FileNum = t.info.BackingSSTNum // for messages
+	r, err := sstable.NewReader(ctx, readable, reading)
 	if err != nil {
 		return errors.Join(err, readable.Close())
 	}

@@ -3,6 +3,7 @@ package pebble
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	pebbledb "github.com/cockroachdb/pebble/v2"
@@ -102,7 +103,8 @@ func (v *view) with(key []byte, use func(value []byte)) error {
 
 func readError(err error) error {
 	if pebbledb.IsCorruptionError(err) {
-		return corrupt(err.Error())
+		text, _, _ := strings.Cut(err.Error(), "\n") // the rest are names of types
+		return corrupt(text)
 	}
 	return fmt.Errorf("store/pebble: read: %w", err)
 }

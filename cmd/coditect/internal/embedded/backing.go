@@ -45,7 +45,9 @@ func (c Config) openStore() (store.Store, error) {
 	if c.shared() {
 		return fdb.Open(c.Cluster.File, fdb.Config{ConnectTimeout: c.Cluster.Timeout, MaxTxSize: maxTxSize})
 	}
-	return pebble.Open(c.Dir, pebble.Config{Logger: c.Logger, Beside: []string{socketFile, pointerFile}})
+	return pebble.Open(c.Dir, pebble.Config{
+		Logger: c.Logger, ReadOnly: c.ReadOnly, Beside: []string{socketFile, pointerFile},
+	})
 }
 
 // inspect refuses a part of a cluster that is not this installation's.

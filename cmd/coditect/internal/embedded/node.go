@@ -43,6 +43,9 @@ type Config struct {
 	Agents map[string]agent.Agent
 	// Version of the program; for display.
 	Version string
+	// ReadOnly opens the store of Dir so that nothing in it changes. Such a
+	// node must not be started.
+	ReadOnly bool
 	// Adopt makes the node run every job in the store that may run, instead
 	// of those that are submitted to it or resumed by it.
 	Adopt bool
