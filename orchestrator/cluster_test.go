@@ -55,6 +55,7 @@ type node struct {
 	*client.Client
 	t    testing.TB
 	jobs *jobs.Jobs
+	orch *orchestrator.Orchestrator
 	stop func()
 }
 
@@ -98,7 +99,7 @@ func (c *cluster) orchestrator(config orchestrator.Config) *node {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	n := &node{Client: cl, t: c.t, jobs: j}
+	n := &node{Client: cl, t: c.t, jobs: j, orch: o}
 	n.stop = sync.OnceFunc(func() {
 		cancel()
 		running.Wait()

@@ -244,6 +244,11 @@ func (n *Node) close() error {
 	defer stop()
 	n.server.Shutdown(ctx)
 	n.serving.Wait()
+	if n.stopOrchestrator != nil && n.config.shared() {
+		if err := n.orch.Retire(ctx); err != nil { // others find out by the lease
+			n.config.Logger.Warn("others wait for the lease", "err", err)
+		}
+	}
 	if n.socket != nil {
 		n.fail("socket", n.socket.remove())
 	}
