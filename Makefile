@@ -78,6 +78,10 @@ check-generated: $(BUF) ## fail if generated code is stale
 bench: ## measure how fast it is, beside goals and ceilings: FIGURES=pattern
 	CGO_ENABLED=0 go run ./deploy/bench -run '$(FIGURES)'
 
+.PHONY: bench-fdb
+bench-fdb: ## measure the same on FoundationDB: FDB_CLUSTER_FILE=file FIGURES=pattern
+	go run -tags fdb ./deploy/bench -store "fdb:$$FDB_CLUSTER_FILE" -run '$(FIGURES)'
+
 .PHONY: microbench
 microbench: ## run the benchmarks of packages: BENCH=pattern PKG=package
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m $(PKG)

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/coditect/mapreduce/deploy/bench/figures"
@@ -35,6 +36,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	only := flags.String("run", "", "figures whose name matches this expression")
 	dir := flags.String("dir", "", "folder for the stores, on the disk to be measured (default: the temporary folder)")
+	where := flags.String("store", "", "fdb:`FILE` to measure on a FoundationDB cluster, in a program built with the tag fdb (default: the embedded store)")
 	profiles := flags.String("profiles", "", "folder for profiles of processor, allocations and locks, a file a figure")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -43,7 +45,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("-run: %w", err)
 	}
-	lab := figures.Lab{Dir: *dir, Profiles: *profiles}
+	cluster, found := strings.CutPrefix(*where, "fdb:")
+	if *where != "" && (!found || cluster == "") {
+		return fmt.Errorf("-store: %q is not fdb:FILE", *where)
+	}
+	lab := figures.Lab{Dir: *dir, Cluster: cluster, Profiles: *profiles}
 	if text := os.Getenv("CODITECT_BENCH_SIZE"); text != "" {
 		if lab.Size, err = strconv.Atoi(text); err != nil || lab.Size < 1 {
 			return fmt.Errorf("CODITECT_BENCH_SIZE: %q is not a number of units", text)

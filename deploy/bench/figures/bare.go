@@ -16,7 +16,7 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/keys"
-	"github.com/coditect/mapreduce/store/pebble"
+	"github.com/coditect/mapreduce/store/tuple"
 )
 
 // batch is how many units a bare transaction finishes and claims: what 64 busy
@@ -35,7 +35,7 @@ type bare struct {
 	pending, claimed, done, held, checkpoint []byte // values
 }
 
-func newBare(s store.Store, output int) *bare {
+func newBare(s store.Store, space *keys.Space, output int) *bare {
 	source := &storagev1.Source{
 		Sha256: noise(0, 32), Length: textBytes, End: textBytes, CoreEnd: textBytes, CharEnd: textBytes, Chunks: 1,
 	}
@@ -43,7 +43,7 @@ func newBare(s store.Store, output int) *bare {
 		UnitId: bareUnit(0), DocumentId: bareUnit(0), Kind: uint32(mapreduce.KindMap), Index: keys.MapIndex(500_000, 0),
 		Status: uint32(mapreduce.Pending), Source: source, Queue: &storagev1.Queue{Class: keys.ClassNew, Seq: 1 << 40},
 	}
-	b := &bare{DB: store.NewDB(s, store.Config{}), space: keys.New(), job: "mr_20250101_aaaaaa"}
+	b := &bare{DB: store.NewDB(s, store.Config{}), space: space, job: "mr_20250101_aaaaaa"}
 	b.pending = mustEncode(u)
 	u.Attempt, u.Session, u.Claim, u.Node = 1, "w_ABCDEFGHIJKLMNOPQRSTUVWXYZ", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "node-12345-1"
 	b.claimed = mustEncode(u)
@@ -214,13 +214,13 @@ func (b *bare) texts(ctx context.Context, units []int) error {
 // bareUnits returns how many units a second the bare store stages and turns
 // over.
 func (l *Lab) bareUnits(ctx context.Context, n, output int) (staged, turned float64, err error) {
-	err = l.inFolder(func(dir string) error {
-		s, err := pebble.Open(dir, pebble.Config{})
+	err = l.at(func(p place) error {
+		s, err := p.open()
 		if err != nil {
 			return err
 		}
 		defer s.Close()
-		b := newBare(s, output)
+		b := newBare(s, p.space(), output)
 		d, err := b.stage(ctx, n)
 		if err != nil {
 			return err
@@ -240,8 +240,8 @@ func (l *Lab) bareUnits(ctx context.Context, n, output int) (staged, turned floa
 func (l *Lab) rawWrites(n int) (float64, error) {
 	const writers, size = 16, 200
 	rate := 0.0
-	err := l.inFolder(func(dir string) error {
-		db, err := pebbledb.Open(dir, &pebbledb.Options{MemTableSize: 16 << 20, Logger: silent{}})
+	err := l.at(func(p place) error {
+		db, err := pebbledb.Open(p.dir, &pebbledb.Options{MemTableSize: 16 << 20, Logger: silent{}})
 		if err != nil {
 			return err
 		}
@@ -300,13 +300,13 @@ type Floor struct {
 // floor measures the floor of latencies.
 func (l *Lab) floor(ctx context.Context) (*Floor, error) {
 	f := &Floor{new(Sample), new(Sample)}
-	err := l.inFolder(func(dir string) error {
-		s, err := pebble.Open(filepath.Join(dir, "store"), pebble.Config{})
+	err := l.at(func(p place) error {
+		s, err := p.open()
 		if err != nil {
 			return err
 		}
 		defer s.Close()
-		file, err := os.Create(filepath.Join(dir, "file"))
+		file, err := os.Create(filepath.Join(p.dir, "file"))
 		if err != nil {
 			return err
 		}
@@ -324,7 +324,7 @@ func (l *Lab) floor(ctx context.Context) (*Floor, error) {
 			f.Sync.Add(time.Since(start))
 			start = time.Now()
 			err := db.Update(ctx, func(tx store.Tx) error {
-				tx.Set(fmt.Appendf(nil, "key %d", i), record)
+				tx.Set(tuple.AppendInt(tuple.AppendString(nil, p.prefix()), int64(i)), record)
 				return nil
 			})
 			f.Commit.Add(time.Since(start))

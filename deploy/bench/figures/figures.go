@@ -50,6 +50,7 @@ func rows[R result](measure func(context.Context, *Lab) (R, error)) func(context
 // the full benchmark.
 type Lab struct {
 	Dir      string        // holds the stores, each in a folder that is removed afterwards
+	Cluster  string        // cluster file of the FoundationDB that holds the stores instead; empty for none
 	Profiles string        // folder for profiles of what is measured; none are made if it is empty
 	Size     int           // units of what is measured at a million. Defaults to 1e6.
 	Units    int           // units of the no-op job. Defaults to 200,000.

@@ -29,8 +29,7 @@ type observer struct {
 	moved map[mapreduce.JobID]time.Time   // units of the map level ended
 }
 
-func observe(s store.Store) *observer {
-	space := keys.New()
+func observe(s store.Store, space *keys.Space) *observer {
 	checkpoint, _ := space.NextCheckpoint("")
 	return &observer{
 		Store: s, space: space, held: space.HeldAll(), runs: space.Runs(), claims: new(Sample),

@@ -29,8 +29,8 @@ type Size struct {
 }
 
 type pendingOrder struct {
-	Dir   string
-	Units int
+	Dir, Cluster string
+	Units        int
 }
 
 // MeasurePending measures sizes from a thousandth of the largest on.
@@ -38,7 +38,7 @@ func MeasurePending(ctx context.Context, l *Lab) (Pending, error) {
 	var all Pending
 	for n := max(1, l.Size/1000); n <= l.Size; n *= 10 {
 		var size Size
-		if err := ask(ctx, order{Pending: &pendingOrder{l.Dir, n}}, &size); err != nil {
+		if err := ask(ctx, order{Pending: &pendingOrder{l.Dir, l.Cluster, n}}, &size); err != nil {
 			return nil, err
 		}
 		all = append(all, size)
@@ -49,13 +49,13 @@ func MeasurePending(ctx context.Context, l *Lab) (Pending, error) {
 // measure submits the units, and then has a few workers' slots run some of them.
 func (o *pendingOrder) measure(ctx context.Context) (*Size, error) {
 	size := &Size{Units: o.Units, Texts: int64(o.Units) * textBytes}
-	l := &Lab{Dir: o.Dir}
-	return size, l.inFolder(func(dir string) error {
-		s, err := open(dir)
+	l := &Lab{Dir: o.Dir, Cluster: o.Cluster}
+	return size, l.at(func(p place) error {
+		s, err := open(p)
 		if err != nil {
 			return err
 		}
-		return errors.Join(size.measure(ctx, s, dir), s.close())
+		return errors.Join(size.measure(ctx, s, p.dir), s.close())
 	})
 }
 

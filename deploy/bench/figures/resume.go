@@ -27,21 +27,21 @@ const left = 1000
 // MeasureResume measures it.
 func MeasureResume(ctx context.Context, l *Lab) (*Resumption, error) {
 	r := &Resumption{Done: l.Size}
-	return r, l.inFolder(func(dir string) error {
-		id, err := r.prepare(ctx, dir)
+	return r, l.at(func(p place) error {
+		id, err := r.prepare(ctx, p)
 		if err != nil {
 			return err
 		}
-		if err := r.restart(ctx, dir, id); err != nil {
+		if err := r.restart(ctx, p, id); err != nil {
 			return err
 		}
-		return r.resume(ctx, dir, id)
+		return r.resume(ctx, p, id)
 	})
 }
 
 // prepare runs a job until all but the last units are done.
-func (r *Resumption) prepare(ctx context.Context, dir string) (id mapreduce.JobID, err error) {
-	s, err := open(dir)
+func (r *Resumption) prepare(ctx context.Context, p place) (id mapreduce.JobID, err error) {
+	s, err := open(p)
 	if err != nil {
 		return "", err
 	}
@@ -89,13 +89,13 @@ func (f *firstStart) wait(ctx context.Context) (time.Time, error) {
 
 // restart opens the store again, as after a crash, and pauses the job when it
 // has gone on.
-func (r *Resumption) restart(ctx context.Context, dir string, id mapreduce.JobID) (err error) {
+func (r *Resumption) restart(ctx context.Context, p place, id mapreduce.JobID) (err error) {
 	read, err := bytesRead()
 	if err != nil {
 		return err
 	}
 	start := time.Now()
-	s, err := open(dir)
+	s, err := open(p)
 	if err != nil {
 		return err
 	}
@@ -119,8 +119,8 @@ func (r *Resumption) restart(ctx context.Context, dir string, id mapreduce.JobID
 	return err
 }
 
-func (r *Resumption) resume(ctx context.Context, dir string, id mapreduce.JobID) (err error) {
-	s, err := open(dir)
+func (r *Resumption) resume(ctx context.Context, p place, id mapreduce.JobID) (err error) {
+	s, err := open(p)
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,6 @@ import (
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
-	"github.com/coditect/mapreduce/store/keys"
-	"github.com/coditect/mapreduce/store/pebble"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 )
@@ -32,6 +30,8 @@ type system struct {
 	observer *observer
 	server   *server.Server
 
+	orchestrator *orchestrator.Orchestrator
+
 	stop    context.CancelFunc
 	running sync.WaitGroup // orchestrator and workers
 	serving sync.WaitGroup // listeners
@@ -43,26 +43,27 @@ type system struct {
 
 var nodes atomic.Int64
 
-// open starts a system on a data directory.
-func open(dir string) (*system, error) {
-	kv, err := pebble.Open(dir, pebble.Config{})
+// open starts a system in a place.
+func open(p place) (*system, error) {
+	kv, err := p.open()
 	if err != nil {
 		return nil, err
 	}
-	s := &system{observer: observe(kv)}
-	if err := s.wire(); err != nil {
+	s := &system{observer: observe(kv, p.space())}
+	if err := s.wire(p); err != nil {
 		return nil, errors.Join(err, kv.Close())
 	}
 	return s, nil
 }
 
-func (s *system) wire() error {
+func (s *system) wire(p place) error {
 	node := mapreduce.NodeID(fmt.Sprintf("node-%d-%d", os.Getpid(), nodes.Add(1)))
-	s.jobs = jobs.New(store.NewDB(s.observer, store.Config{}), keys.New(), node, time.Now)
-	o, err := orchestrator.New(s.jobs, orchestrator.Config{Adopt: true, Exclusive: true})
+	s.jobs = jobs.New(store.NewDB(s.observer, store.Config{}), p.space(), node, time.Now)
+	o, err := orchestrator.New(s.jobs, orchestrator.Config{Adopt: true, Exclusive: p.cluster == ""})
 	if err != nil {
 		return err
 	}
+	s.orchestrator = o
 	if s.server, err = server.New(o, o, server.Config{}); err != nil {
 		return err
 	}
@@ -141,6 +142,7 @@ func (s *system) close() error {
 	defer stop()
 	s.server.Shutdown(ctx)
 	s.serving.Wait()
+	s.fail(s.orchestrator.Retire(ctx))
 	s.fail(s.Client.Close())
 	s.fail(s.observer.Close())
 	return errors.Join(s.failed...)
@@ -148,21 +150,13 @@ func (s *system) close() error {
 
 // with measures something on a new system, which it removes afterwards.
 func (l *Lab) with(measure func(s *system) error) error {
-	return l.inFolder(func(dir string) error {
-		s, err := open(dir)
+	return l.at(func(p place) error {
+		s, err := open(p)
 		if err != nil {
 			return err
 		}
 		return errors.Join(measure(s), s.close())
 	})
-}
-
-func (l *Lab) inFolder(fn func(dir string) error) error {
-	dir, err := os.MkdirTemp(l.Dir, "bench-")
-	if err != nil {
-		return err
-	}
-	return errors.Join(fn(dir), os.RemoveAll(dir))
 }
 
 // spec is a job whose outputs are reduced ten at a time.
