@@ -88,7 +88,7 @@ func (s *Store) checkRoom() error {
 		}
 	}
 	if need = min(need, s.config.MinFree); free < need {
-		return noSpace(s.folder, free, need)
+		return fmt.Errorf("%w to open it; nothing is lost: free some space", noSpace(s.folder, free, need))
 	}
 	return nil
 }
