@@ -1,0 +1,168 @@
+package plan
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/pack"
+)
+
+// A Merge is how a reduce comes by its output.
+type Merge string
+
+// The ways to merge.
+const (
+	MergeTyped     Merge = "typed"            // computed, no model is called
+	MergeModel     Merge = "model"            // a model is called for all of it
+	MergeTypedThen Merge = "typed-then-model" // a model is called for what the rules leave open
+)
+
+// Defaults of Rates.
+const (
+	DefaultMapYield    = 0.1 // tokens of output for a token of input
+	DefaultReduceYield = 0.6
+)
+
+// Rates are what a plan assumes of a job's calls. The zero Rates are those of a
+// provider that calls no model: no calls, no tokens, no cost.
+type Rates struct {
+	// Model: units call a model.
+	Model bool
+	// Merge defaults to MergeTypedThen.
+	Merge Merge
+
+	// MapYield and ReduceYield are the tokens that a unit's output is expected
+	// to have for each token that it reads. They default to 0.1 and 0.6.
+	MapYield, ReduceYield float64
+
+	// Prices of a million tokens, in millionths of a US dollar. They default to
+	// nothing.
+	InPrice, OutPrice int64
+
+	// UnitTime is what a unit takes apart from its calls, CallTime what a call
+	// takes until it begins to write, WriteRate how many tokens a second it
+	// writes then; 0 means at once.
+	UnitTime, CallTime time.Duration
+	WriteRate          float64
+
+	// Parallelism is how many units run at a time. Defaults to 20.
+	Parallelism int
+}
+
+func (r Rates) withDefaults() Rates {
+	r.Merge = cmp.Or(r.Merge, MergeTypedThen)
+	r.MapYield = cmp.Or(r.MapYield, DefaultMapYield)
+	r.ReduceYield = cmp.Or(r.ReduceYield, DefaultReduceYield)
+	r.Parallelism = cmp.Or(r.Parallelism, mapreduce.DefaultParallelism)
+	return r
+}
+
+func (r Rates) check() error {
+	bad := func(f float64) bool { return !(f >= 0) || math.IsInf(f, 1) }
+	return firstBroken([]rule{
+		{r.Merge != MergeTyped && r.Merge != MergeModel && r.Merge != MergeTypedThen, "merge", "must be typed, model or typed-then-model"},
+		{bad(r.MapYield), "map_yield", "must be a number and not negative"},
+		{bad(r.ReduceYield), "reduce_yield", "must be a number and not negative"},
+		{r.InPrice < 0 || r.OutPrice < 0, "price", "must not be negative"},
+		{r.UnitTime < 0 || r.CallTime < 0 || bad(r.WriteRate), "time", "must not be negative"},
+		{r.Parallelism < 1, "parallelism", "must be at least 1"},
+	})
+}
+
+// A Spend is what a job takes in all.
+type Spend struct {
+	Calls, In, Out int64
+	CostMicros     int64 // millionths of a US dollar
+}
+
+func (s *Spend) add(l Load) {
+	s.Calls, s.In, s.Out = pack.Sum(s.Calls, l.Calls), pack.Sum(s.In, l.In), pack.Sum(s.Out, l.Out)
+}
+
+func (r Rates) price(s *Spend) {
+	s.CostMicros = pack.Sum(perMillion(s.In, r.InPrice), perMillion(s.Out, r.OutPrice))
+}
+
+// perMillion returns tokens × price ÷ 1,000,000, rounded up.
+func perMillion(tokens, price int64) int64 {
+	hi, lo := bits.Mul64(uint64(tokens), uint64(price))
+	lo, carry := bits.Add64(lo, 999_999, 0)
+	if hi += carry; hi >= 1_000_000 {
+		return math.MaxInt64
+	}
+	q, _ := bits.Div64(hi, lo, 1_000_000)
+	return int64(min(q, math.MaxInt64))
+}
+
+// An Estimate is the size of a DAG and what it takes.
+type Estimate struct {
+	Parses        int // units that turn documents into text
+	Maps, Reduces int // the direct unit counts as a map
+	Levels        int // of reduction, the final one too
+	Tasks         int
+
+	// Low leaves out what rules may do without a model; High is if every call
+	// writes as much as it may.
+	Low, Expected, High Spend
+	// Makespan is how long it takes at the parallelism asked for, if nothing is
+	// tried again; 0 if no time was given.
+	Makespan    time.Duration
+	Parallelism int
+}
+
+// load returns what a unit takes that reads outputs of these sizes by calls
+// within the budget, most if each writes as much as it may.
+func (p *Planner) load(r Rates, kind mapreduce.UnitKind, sizes []int64, yield float64, most bool) Load {
+	size := pack.Sum(sizes...)
+	calls, read := int64(1), size
+	if p.budget > 0 && kind != mapreduce.KindMap {
+		calls, read = pack.Calls(sizes, p.budget, p.carried)
+		calls = max(1, calls)
+	}
+	l := Load{Size: scale(size, yield)}
+	switch {
+	case most && p.reserved > 0:
+		l.Size = p.reserved
+	case most:
+		l.Size = max(l.Size, size)
+	case p.reserved > 0:
+		l.Size = min(l.Size, p.reserved)
+	}
+	if !r.Model || r.Merge == MergeTyped && (kind == mapreduce.KindReduce || kind == mapreduce.KindFinal) {
+		return l
+	}
+	l.Calls = calls
+	l.In = pack.Sum(read, times(calls, p.overhead))
+	l.Out = pack.Sum(l.Size, times(calls-1, p.carried)) // all calls but the last write an accumulator
+	return l
+}
+
+// scale returns n × yield, rounded up.
+func scale(n int64, yield float64) int64 {
+	f := math.Ceil(float64(n) * yield)
+	if f >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(f)
+}
+
+func times(a, b int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi > 0 || lo > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(lo)
+}
+
+// duration returns how long a unit takes.
+func (r Rates) duration(l Load) time.Duration {
+	seconds := r.UnitTime.Seconds() + float64(l.Calls)*r.CallTime.Seconds()
+	if r.WriteRate > 0 {
+		seconds += float64(l.Out) / r.WriteRate
+	}
+	const most = float64(math.MaxInt64 / int64(time.Second) / 2)
+	return time.Duration(math.Round(min(seconds, most) * float64(time.Second)))
+}

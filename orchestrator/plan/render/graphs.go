@@ -1,0 +1,123 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/plan"
+)
+
+// nameCells is how much of a name a picture shows.
+const nameCells = 40
+
+// Mermaid returns d as a flow chart of Mermaid.
+func Mermaid(d *plan.DAG) string {
+	var b strings.Builder
+	b.WriteString("flowchart TB\n")
+	all, _ := boxes(d)
+	for i := range all {
+		x := &all[i]
+		lines := []string{mermaidText(Badge(x.kind, x.level.Level)), mermaidText(clip(visible(x.name), nameCells))}
+		for _, s := range x.details {
+			lines = append(lines, mermaidText(s))
+		}
+		fmt.Fprintf(&b, "  n%d[\"%s\"]\n  style n%d fill:%s,stroke:%s,color:#111%s\n", i, strings.Join(lines, "<br/>"),
+			i, x.colour(), x.stroke(), ifNot(!x.expected, ",stroke-dasharray:5 4"))
+		for _, e := range x.from {
+			label := ""
+			if e.count > 1 {
+				label = fmt.Sprintf("|%d|", e.count)
+			}
+			fmt.Fprintf(&b, "  n%d -->%s n%d\n", e.box, label, i)
+		}
+	}
+	return b.String()
+}
+
+// mermaidText writes what may mean something to Mermaid, or to the HTML that it
+// makes, as the number of the character.
+func mermaidText(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || strings.ContainsRune(" .-_,$…", r) {
+			b.WriteRune(r)
+			continue
+		}
+		fmt.Fprintf(&b, "#%d;", r)
+	}
+	return b.String()
+}
+
+// DOT returns d in the language of Graphviz.
+func DOT(d *plan.DAG) string {
+	var b strings.Builder
+	b.WriteString("digraph mapreduce {\n  rankdir=TB;\n  node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\"];\n")
+	all, first := boxes(d)
+	for l := range d.Levels {
+		b.WriteString("  { rank=same;")
+		for i := first[l]; i < first[l+1]; i++ {
+			fmt.Fprintf(&b, " n%d;", i)
+		}
+		b.WriteString(" }\n")
+	}
+	for i := range all {
+		x := &all[i]
+		lines := append([]string{Badge(x.kind, x.level.Level), clip(visible(x.name), nameCells)}, x.details...)
+		for j := range lines {
+			lines[j] = dotText(lines[j])
+		}
+		fmt.Fprintf(&b, "  n%d [label=\"%s\", fillcolor=\"%s\", color=\"%s\"%s];\n", i, strings.Join(lines, `\n`),
+			x.colour(), x.stroke(), ifNot(!x.expected, `, style="rounded,filled,dashed"`))
+		for _, e := range x.from {
+			label := ""
+			if e.count > 1 {
+				label = fmt.Sprintf(" [label=\"%d\"]", e.count)
+			}
+			fmt.Fprintf(&b, "  n%d -> n%d%s;\n", e.box, i, label)
+		}
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// dotText escapes for a string of DOT, in which a backslash begins an escape and
+// an ampersand an entity of HTML.
+func dotText(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, `&`, `&amp;`).Replace(s)
+}
+
+// reduceFills are the colours of the levels of reduction, in turn.
+func reduceFills() []string {
+	return []string{"#ffe0b2", "#ffccbc", "#f8bbd0", "#e1bee7", "#d1c4e9", "#f0f4c3"}
+}
+
+// colour returns the colour of a box.
+func (b *box) colour() string {
+	switch b.kind {
+	case mapreduce.KindMap:
+		return "#cfe8fc"
+	case mapreduce.KindReduce:
+		fills := reduceFills()
+		return fills[max(0, b.level.Level-1)%len(fills)]
+	case mapreduce.KindFinal:
+		return "#c8e6c9"
+	case mapreduce.KindDirect:
+		return "#b2dfdb"
+	}
+	return "#eceff1"
+}
+
+// stroke returns the colour of a box's edge, which says how its units are.
+func (b *box) stroke() string {
+	switch b.state {
+	case mapreduce.UnitFailed, mapreduce.UnitCancelled:
+		return "#c62828"
+	case mapreduce.UnitComplete:
+		return "#2e7d32"
+	case mapreduce.Processing:
+		return "#1565c0"
+	}
+	return "#546e7a"
+}

@@ -1,0 +1,116 @@
+package render
+
+import (
+	"encoding/xml"
+	"fmt"
+	"strings"
+
+	"github.com/coditect/mapreduce/orchestrator/plan"
+)
+
+// Sizes of a picture, in pixels.
+const (
+	boxWidth  = 168
+	boxHeight = 76
+	gapX      = 18
+	gapY      = 56
+	margin    = 24
+	svgCells  = 22 // of a name that fit a box
+)
+
+// SVG returns d as a picture: levels stacked, the map on top. It refers to
+// nothing outside itself, and the whole name of a unit shows when it is pointed
+// at.
+func SVG(d *plan.DAG) string {
+	all, first := boxes(d)
+	p := picture{all: all, first: first}
+	p.place()
+	return p.draw(d)
+}
+
+// A picture is boxes with their places.
+type picture struct {
+	all           []box
+	first         []int
+	x, y          []int // of each box, its upper left corner
+	width, height int
+	out           strings.Builder
+}
+
+func (p *picture) place() {
+	widest := 1
+	for l := range len(p.first) - 1 {
+		widest = max(widest, p.first[l+1]-p.first[l])
+	}
+	p.width = 2*margin + rowWidth(widest)
+	p.x, p.y = make([]int, len(p.all)), make([]int, len(p.all))
+	p.height = margin
+	for l := range len(p.first) - 1 {
+		left := (p.width - rowWidth(p.first[l+1]-p.first[l])) / 2
+		for i := p.first[l]; i < p.first[l+1]; i++ {
+			p.x[i], p.y[i] = left+(i-p.first[l])*(boxWidth+gapX), p.height
+		}
+		p.height += boxHeight + gapY
+	}
+	p.height += margin - gapY
+}
+
+func rowWidth(n int) int { return n*(boxWidth+gapX) - gapX }
+
+func (p *picture) draw(d *plan.DAG) string {
+	fmt.Fprintf(&p.out, `<svg xmlns="http://www.w3.org/2000/svg" role="img" width="%d" height="%d" viewBox="0 0 %d %d" font-family="Helvetica, Arial, sans-serif" font-size="11">`+"\n",
+		p.width, max(p.height, 2*margin), p.width, max(p.height, 2*margin))
+	fmt.Fprintf(&p.out, "<title>%s tree of %s</title>\n", treeName(d), count(int64(d.Estimate.Tasks), "unit"))
+	fmt.Fprintf(&p.out, `<rect width="100%%" height="100%%" fill="#ffffff"/>`+"\n")
+	for i := range p.all {
+		for _, e := range p.all[i].from {
+			p.edge(e, i)
+		}
+	}
+	for i := range p.all {
+		p.box(i)
+	}
+	p.out.WriteString("</svg>\n")
+	return p.out.String()
+}
+
+// edge draws a curve from the foot of one box to the head of another.
+func (p *picture) edge(e edge, to int) {
+	x1, y1 := p.x[e.box]+boxWidth/2, p.y[e.box]+boxHeight
+	x2, y2 := p.x[to]+boxWidth/2, p.y[to]
+	middle := (y1 + y2) / 2
+	fmt.Fprintf(&p.out, `<path d="M%d %dC%d %d %d %d %d %d" fill="none" stroke="#90a4ae"%s/>`+"\n",
+		x1, y1, x1, middle, x2, middle, x2, y2, p.all[to].dashes())
+	if e.count > 1 {
+		fmt.Fprintf(&p.out, `<text x="%d" y="%d" fill="#546e7a">%d</text>`+"\n", (x1+x2)/2+5, middle+4, e.count)
+	}
+}
+
+func (b *box) dashes() string { return ifNot(!b.expected, ` stroke-dasharray="5 4"`) }
+
+func (p *picture) box(i int) {
+	b, x, y := &p.all[i], p.x[i], p.y[i]
+	fmt.Fprintf(&p.out, "<g><title>%s</title>\n", xmlText(visible(b.name)))
+	fmt.Fprintf(&p.out, `<rect x="%d" y="%d" width="%d" height="%d" rx="7" fill="%s" stroke="%s" stroke-width="1.5"%s/>`+"\n",
+		x, y, boxWidth, boxHeight, b.colour(), b.stroke(), b.dashes())
+	p.line(x, y+17, "bold", "#37474f", Badge(b.kind, b.level.Level))
+	p.line(x, y+35, "normal", "#111111", clip(visible(b.name), svgCells))
+	for j, s := range b.details {
+		p.line(x, y+52+15*j, "normal", "#455a64", clip(s, svgCells+6))
+	}
+	p.out.WriteString("</g>\n")
+}
+
+func (p *picture) line(x, y int, weight, colour, s string) {
+	fmt.Fprintf(&p.out, `<text x="%d" y="%d" text-anchor="middle" font-weight="%s" fill="%s">%s</text>`+"\n",
+		x+boxWidth/2, y, weight, colour, xmlText(s))
+}
+
+// xmlText escapes for the text of XML, and replaces what XML cannot hold.
+func xmlText(s string) string {
+	var b strings.Builder
+	if err := xml.EscapeText(&b, []byte(s)); err != nil {
+		return ""
+	}
+	return b.String()
+}

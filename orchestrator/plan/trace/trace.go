@@ -1,0 +1,209 @@
+// Package trace says what ran when, and what it took: a job's trace as the
+// document trace.json, and the sums of its levels. A Tally adds units up one by
+// one, so that a job of any size can be traced as its units are read.
+//
+// It is pure and imports the vocabulary and orchestrator/plan.
+package trace
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/plan"
+)
+
+// levelWorkflow is how the units of each level run: side by side.
+const levelWorkflow = "PARALLEL"
+
+// A Trace is trace.json.
+type Trace struct {
+	ID       mapreduce.JobID `json:"id"`
+	Workflow *string         `json:"workflow"` // null without a strategy of reduction
+	Pipeline string          `json:"pipeline"`
+	Started  *time.Time      `json:"started"` // of the first map, or whatever came first
+	Ended    *time.Time      `json:"ended"`   // of the last unit
+	Tasks    []Task          `json:"tasks"`
+	Levels   []Level         `json:"mapReduceLevels"`
+	Metrics  Metrics         `json:"metrics"`
+}
+
+// A Task is a unit of a trace.
+type Task struct {
+	ID       mapreduce.UnitID `json:"id"`
+	NodeType *string          `json:"nodeType"`
+	Level    *int             `json:"mapReduceLevel"`
+	State    string           `json:"state"`
+	Attempts int              `json:"attempts"`
+	Started  *time.Time       `json:"started"`
+	Ended    *time.Time       `json:"ended"`
+	Duration float64          `json:"duration_ms"`
+	In       int64            `json:"tokens_in"`
+	Out      int64            `json:"tokens_out"`
+	Cost     float64          `json:"cost"` // US dollars
+}
+
+// A Level sums up the units of a level.
+type Level struct {
+	Level    int     `json:"level"`
+	Workflow *string `json:"workflow"` // how its units run
+	Tasks    int     `json:"taskCount"`
+	Duration float64 `json:"duration_ms"` // from the first start to the last end
+	Metrics  Metrics `json:"metrics"`
+}
+
+// Metrics are sums over units, as the journal of calls has them.
+type Metrics struct {
+	Total    int64   `json:"totalTokens"`
+	In       int64   `json:"totalInputTokens"`
+	Out      int64   `json:"totalOutputTokens"`
+	Calls    int64   `json:"llmCallCount"`
+	Latency  float64 `json:"totalLlmLatency_ms"`
+	Tools    int64   `json:"toolCallCount"`
+	ToolTime float64 `json:"totalToolExecutionTime_ms"`
+	Cost     float64 `json:"totalCostEstimate"` // US dollars
+}
+
+// A Ran is what is known of a unit that ran.
+type Ran struct {
+	*mapreduce.Unit
+	Ended   time.Time // zero if it has not
+	Journal Journal   // of all its attempts
+}
+
+// A Journal is what a unit's attempts did.
+type Journal struct {
+	Calls    int64
+	Latency  time.Duration // of the calls
+	Tools    int64
+	ToolTime time.Duration
+}
+
+// Of returns the unit's part in the trace. Units that come before the map have
+// no type and no level.
+func Of(r Ran) Task {
+	t := Task{
+		ID: r.ID, State: r.State.String(), Attempts: r.Attempts, Duration: milliseconds(r.Elapsed),
+		In: r.Tokens.In, Out: r.Tokens.Out, Cost: dollars(r.CostMicros),
+	}
+	if r.Kind != mapreduce.KindParse && r.Kind != mapreduce.KindUnknown {
+		t.NodeType, t.Level = new(r.Kind.String()), new(r.Level)
+	}
+	if !r.Ended.IsZero() {
+		t.Started, t.Ended = new(r.Ended.Add(-r.Elapsed).UTC()), new(r.Ended.UTC())
+	}
+	return t
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
+
+func dollars(micros int64) float64 { return float64(micros) / 1e6 }
+
+// A Tally sums units up by level. Its zero value is ready.
+type Tally struct {
+	levels map[int]*sums
+}
+
+// sums are those of a level, exact until they are shown.
+type sums struct {
+	tasks       int
+	first, last time.Time
+	tokens      mapreduce.Tokens
+	cost        int64
+	journal     Journal
+}
+
+// Add adds a unit.
+func (t *Tally) Add(r Ran) {
+	if t.levels == nil {
+		t.levels = make(map[int]*sums)
+	}
+	s := t.levels[r.Level]
+	if s == nil {
+		s = new(sums)
+		t.levels[r.Level] = s
+	}
+	one := sums{tasks: 1, tokens: r.Tokens, cost: r.CostMicros, journal: r.Journal}
+	if !r.Ended.IsZero() {
+		one.first, one.last = r.Ended.Add(-r.Elapsed), r.Ended
+	}
+	s.add(&one)
+}
+
+func (s *sums) add(o *sums) {
+	s.tasks += o.tasks
+	s.tokens = s.tokens.Add(o.tokens)
+	s.cost += o.cost
+	s.journal.Calls += o.journal.Calls
+	s.journal.Latency += o.journal.Latency
+	s.journal.Tools += o.journal.Tools
+	s.journal.ToolTime += o.journal.ToolTime
+	if o.last.IsZero() {
+		return
+	}
+	if s.last.IsZero() || o.first.Before(s.first) {
+		s.first = o.first
+	}
+	if o.last.After(s.last) {
+		s.last = o.last
+	}
+}
+
+func (s *sums) metrics() Metrics {
+	return Metrics{
+		Total: s.tokens.Total(), In: s.tokens.In, Out: s.tokens.Out, Cost: dollars(s.cost),
+		Calls: s.journal.Calls, Latency: milliseconds(s.journal.Latency),
+		Tools: s.journal.Tools, ToolTime: milliseconds(s.journal.ToolTime),
+	}
+}
+
+// Levels returns the sums of the map and the levels of reduction.
+func (t *Tally) Levels() []Level {
+	out := []Level{}
+	for _, n := range slices.Sorted(maps.Keys(t.levels)) {
+		if s := t.levels[n]; n >= 0 {
+			out = append(out, Level{
+				Level: n, Workflow: new(levelWorkflow), Tasks: s.tasks, Duration: milliseconds(s.last.Sub(s.first)), Metrics: s.metrics(),
+			})
+		}
+	}
+	return out
+}
+
+// all returns the sums of all levels, parse units included.
+func (t *Tally) all() *sums {
+	total := new(sums)
+	for _, s := range t.levels {
+		total.add(s)
+	}
+	return total
+}
+
+// Metrics returns the sums of all units, those that come before the map too.
+func (t *Tally) Metrics() Metrics { return t.all().metrics() }
+
+// Span returns when the first unit began and the last ended; zero times if none
+// has ended.
+func (t *Tally) Span() (first, last time.Time) {
+	s := t.all()
+	return s.first, s.last
+}
+
+// New returns the trace of a job in mode m from its units.
+func New(id mapreduce.JobID, m plan.Mode, pipeline string, units []Ran) *Trace {
+	t := &Trace{ID: id, Pipeline: pipeline, Tasks: make([]Task, len(units))}
+	if w := m.Workflow(); w != "" {
+		t.Workflow = &w
+	}
+	var tally Tally
+	for i, r := range units {
+		tally.Add(r)
+		t.Tasks[i] = Of(r)
+	}
+	if first, last := tally.Span(); !last.IsZero() {
+		t.Started, t.Ended = new(first.UTC()), new(last.UTC())
+	}
+	t.Levels, t.Metrics = tally.Levels(), tally.Metrics()
+	return t
+}

@@ -1,0 +1,55 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// A WarningKind is what a warning is about.
+type WarningKind string
+
+// The kinds of warnings.
+const (
+	OverBudget  WarningKind = "over-budget"  // an output is larger than the budget
+	NoProgress  WarningKind = "no-progress"  // another level would not be smaller
+	MaxLevels   WarningKind = "max-levels"   // no more levels are allowed
+	GuessedSize WarningKind = "guessed-size" // tokens are a quarter of the characters
+)
+
+// A Warning is something that a job gets over, and its owner should know.
+type Warning struct {
+	Kind    WarningKind
+	Level   int64 // that was being planned
+	Outputs int64 // that it is about
+	Tokens  int64 // of these
+	Budget  int64
+	Unit    mapreduce.UnitID // whose output it is about, if one
+	Agent   string           // the role of that unit's agent, if known
+}
+
+// String returns the warning for people.
+func (w Warning) String() string {
+	switch w.Kind {
+	case OverBudget:
+		return fmt.Sprintf("the output of %s has %d tokens, more than the budget of %d: it is reduced by itself, in parts; "+
+			"a larger budget or a terser output would spare that", w.whose(), w.Tokens, w.Budget)
+	case NoProgress:
+		return fmt.Sprintf("level %d would be no smaller than the one below it: its %d outputs of %d tokens are folded, "+
+			"every call within the budget of %d", w.Level, w.Outputs, w.Tokens, w.Budget)
+	case MaxLevels:
+		return fmt.Sprintf("no more levels of reduction are allowed before level %d: %d outputs of %d tokens are folded, "+
+			"every call within the budget of %d", w.Level, w.Outputs, w.Tokens, w.Budget)
+	case GuessedSize:
+		return fmt.Sprintf("the provider did not count the tokens of %d outputs: a quarter of their characters, %d, is taken for them",
+			w.Outputs, w.Tokens)
+	}
+	return string(w.Kind)
+}
+
+func (w Warning) whose() string {
+	if w.Agent == "" {
+		return fmt.Sprintf("unit %q", w.Unit)
+	}
+	return fmt.Sprintf("agent %q, unit %q,", w.Agent, w.Unit)
+}
