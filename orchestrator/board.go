@@ -28,6 +28,8 @@ type board struct {
 	sessions map[mapreduce.SessionID]*session
 	away     map[mapreduce.SessionID]*session // whose streams have ended, and who may come back
 	dealt    int                              // rotates the session that is offered a unit first
+	latest   mapreduce.TenantID               // whose units were claimed last
+	mixed    time.Time                        // when another tenant's were claimed before
 	// callSlots is how many units that call models this node may hold, and
 	// calling how many it holds.
 	callSlots, calling int64
@@ -245,7 +247,23 @@ func (b *board) room(r *run) int {
 		// hold waiting would run as well.
 		free = min(free, int(r.slots)-r.held)
 	}
-	return max(0, free)
+	spare := b.spare(slots)
+	return max(0, free-spare, min(free, spare-r.held))
+}
+
+const (
+	spareOf  = 32          // of so many slots one is spare
+	spareFor = time.Second // after tenants were served in turn
+)
+
+// spare returns how many of the slots no job takes that has more of them already,
+// while tenants come and go. Units that were begun together end together: one
+// that comes in between would have to wait for that.
+func (b *board) spare(slots int) int {
+	if time.Since(b.mixed) > spareFor {
+		return 0
+	}
+	return slots / spareOf
 }
 
 // calls reports whether units of a job make calls that the fleet counts. Those
@@ -327,6 +345,9 @@ func (b *board) takeSeats(r *run, t *task, room int) {
 	}
 	if n == 0 {
 		return
+	}
+	if r.tenant != b.latest {
+		b.latest, b.mixed = r.tenant, time.Now()
 	}
 	claim.Candidates = append(claim.Candidates, r.queue[:n]...)
 	r.queue = r.queue[n:]

@@ -2,6 +2,7 @@ package orchestrator_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
@@ -31,4 +32,35 @@ func TestASmallTenantIsServedBesideALargeOne(t *testing.T) {
 	if _, err := n.CancelJob(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// While tenants come and go, one that has nearly all slots leaves some free, so
+// that the others need not wait until its units end.
+func TestATenantThatComesAndGoesFindsASlot(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		f := newFleet(t, 1, 1, nil, steady())
+		f.join(worker.Config{Slots: 64})
+		n := f.any()
+		large := script(map[string]string{"script.latency": "600ms"})
+		large.Tenant, large.Parallelism = "large", 64
+		id := n.submit(large, 4000)
+		n.until(id, func(j *mapreduce.Job) bool { return j.RunningUnits > 0 })
+		var waits []time.Duration
+		for range 10 {
+			small := script(nil)
+			small.Tenant = "small"
+			start := time.Now()
+			n.wantEnd(n.submit(small, 1), mapreduce.JobComplete)
+			waits = append(waits, time.Since(start))
+		}
+		for _, w := range waits[2:] {
+			if w > 500*time.Millisecond {
+				t.Errorf("jobs of one unit took %v beside units of 600 ms, want no wait but at first", waits)
+				break
+			}
+		}
+		if _, err := n.CancelJob(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

@@ -151,7 +151,7 @@ func (p Pending) Rows() []Row {
 	span := fmt.Sprintf("from %s to %s pending", Number(float64(least.Units)), Number(float64(most.Units)))
 	return append(rows,
 		Row{"claim p50, " + span, float64(most.ClaimP50) / float64(least.ClaimP50), "×", atMost(1.2), "1"},
-		Row{"memory, " + span, float64(most.Resident-least.Resident) / (1 << 20), "MiB more", atMost(64), "the store's cache of 64 MiB fills"},
+		Row{"memory, " + span, float64(most.Resident-least.Resident) / (1 << 20), "MiB more", atMost(64), "what the store remembers of recent commits, and its memtables"},
 		Row{"store, largest", float64(most.Stored-most.Texts) / float64(most.Units), "B a unit beside its text", atMost(400), ""},
 	)
 }
