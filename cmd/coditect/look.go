@@ -70,7 +70,7 @@ func (a *app) status() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.print(statusOf(j), func() { a.printStatus(j, s.node != nil) })
+		return a.print(statusOf(j), func() { a.printStatus(j, s.alone()) })
 	})
 	a.addJobID(cmd, &id)
 	return cmd

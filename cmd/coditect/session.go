@@ -168,10 +168,13 @@ func (s *session) patience() time.Duration {
 	return serverWait
 }
 
-// serveWatch watches a job. Nothing moves it if this process has the data
-// directory and only reads; on a cluster others may.
+// alone reports whether this process, which only reads, has the store, so that
+// nothing moves a job; on a cluster others may.
+func (s *session) alone() bool { return s.node != nil && s.need == reading && !s.node.Shared() }
+
+// serveWatch watches a job, if anybody may move it.
 func (s *session) serveWatch(ctx context.Context, id mapreduce.JobID, show func(*mapreduce.Job) error) error {
-	if s.node == nil || s.need != reading || s.node.Shared() {
+	if !s.alone() {
 		return s.WatchJob(ctx, id, show)
 	}
 	job, err := s.GetJob(ctx, id)
