@@ -17,6 +17,7 @@ TRIALS   ?= 200
 # are left out; CI has less time than `make test-fdb`.
 CHECKS   ?= 100
 SKIP_FDB ?= ^$$
+BUGGY    ?= ./store/fdb ./orchestrator
 
 TOOLS := deploy/tools
 BUF   := bin/tools/buf
@@ -46,7 +47,7 @@ TEST_FDB := CODITECT_TEST_FDB=require go test -tags fdb -count 1 -timeout 120m -
 test-fdb: ## run the suites on FoundationDB: FDB_CLUSTER_FILE=file
 	$(TEST_FDB) ./store/fdb ./store/storetest/driver ./orchestrator ./cmd/...
 	$(TEST_FDB) ./store/jobs -rapid.checks=$(CHECKS)
-	FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE= $(TEST_FDB) ./store/fdb ./orchestrator
+	FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE= $(TEST_FDB) $(BUGGY)
 	FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE= $(TEST_FDB) ./store/jobs -rapid.checks=$(CHECKS)
 
 .PHONY: lint
