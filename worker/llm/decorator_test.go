@@ -1,0 +1,421 @@
+package llm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/llm"
+)
+
+// A script is a provider that does as it is told.
+type script struct {
+	do func(ctx context.Context, n int) (*llm.Response, error)
+
+	mu    sync.Mutex // guards calls
+	calls int
+}
+
+func (*script) Name() string          { return "script" }
+func (*script) Can() llm.Capabilities { return llm.Capabilities{} }
+
+func (s *script) Complete(ctx context.Context, _ *llm.Request) (*llm.Response, error) {
+	s.mu.Lock()
+	s.calls++
+	n := s.calls
+	s.mu.Unlock()
+	return s.do(ctx, n)
+}
+
+func failure(kind llm.Kind, after time.Duration) *llm.Error {
+	return &llm.Error{Kind: kind, Class: kind.Class(), RetryAfter: after, Status: 429, Message: "scripted"}
+}
+
+func done(in, out int64) *llm.Response {
+	return &llm.Response{Parts: []llm.Part{{Text: "yes"}}, Stop: llm.StopEnd, Usage: llm.Usage{Input: in, Output: out, Reported: true}}
+}
+
+func half() float64 { return 0.5 }
+
+func TestRetryPauses(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		fails  []*llm.Error // and then it succeeds
+		calls  int
+		took   time.Duration
+		failed bool
+	}{
+		{"at once", nil, 1, 0, false},
+		{"doubling", []*llm.Error{failure(llm.Server, 0), failure(llm.Network, 0), failure(llm.CutOff, 0)}, 4, 250*time.Millisecond + 500*time.Millisecond + time.Second, false},
+		{"as it is asked to", []*llm.Error{failure(llm.RateLimited, 7*time.Second)}, 2, 7250 * time.Millisecond, false},
+		{"too long a pause", []*llm.Error{failure(llm.RateLimited, 2*time.Minute)}, 1, 0, true},
+		{"permanent", []*llm.Error{failure(llm.Refused, 0)}, 1, 0, true},
+		{"for ever", []*llm.Error{failure(llm.Server, 0), failure(llm.Server, 0), failure(llm.Server, 0), failure(llm.Server, 0)}, 4, 1750 * time.Millisecond, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &script{do: func(_ context.Context, n int) (*llm.Response, error) {
+					if n <= len(c.fails) {
+						return nil, c.fails[n-1]
+					}
+					return done(1, 1), nil
+				}}
+				start := time.Now()
+				_, err := (&llm.Retry{Provider: s, Random: half}).Complete(t.Context(), ask(nil))
+				if s.calls != c.calls || time.Since(start) != c.took || (err != nil) != c.failed {
+					t.Errorf("%d calls in %v, error %v; want %d in %v, failed %v", s.calls, time.Since(start), err, c.calls, c.took, c.failed)
+				}
+			})
+		})
+	}
+}
+
+func TestRetryEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		s := &script{do: func(context.Context, int) (*llm.Response, error) {
+			return nil, failure(llm.RateLimited, 30*time.Second)
+		}}
+		start := time.Now()
+		_, err := (&llm.Retry{Provider: s, Random: half}).Complete(ctx, ask(nil))
+		if e, ok := errors.AsType[*llm.Error](err); !ok || e.Kind != llm.RateLimited || time.Since(start) != 3*time.Second {
+			t.Errorf("after %v: %v; want the rate limit after 3s", time.Since(start), err)
+		}
+	})
+}
+
+// A purse remembers what was asked of it.
+type purse struct {
+	refuse bool
+	log    []string
+}
+
+func (p *purse) Reserve(_ context.Context, tokens int64) error {
+	if p.refuse {
+		return fmt.Errorf("no: %w", agent.ErrBudget)
+	}
+	p.log = append(p.log, fmt.Sprint("reserve ", tokens))
+	return nil
+}
+
+func (p *purse) Spent(in, out, cost int64) {
+	p.log = append(p.log, fmt.Sprint("spent ", in, " ", out, " ", cost))
+}
+
+// The worker's own calls are what these decorators are made for.
+var (
+	_ llm.Purse  = agent.Calls(nil)
+	_ llm.Caller = agent.Calls(nil)
+)
+
+func TestMeterSettlesEveryCall(t *testing.T) {
+	broken := func(status int, u llm.Usage) *llm.Error {
+		return &llm.Error{Kind: llm.CutOff, Class: mapreduce.Retryable, Status: status, Usage: u}
+	}
+	for _, c := range []struct {
+		name  string
+		res   *llm.Response
+		err   error
+		spent string
+	}{
+		{"answered", done(90, 20), nil, "spent 90 20 380"},
+		{"answered from a cache", &llm.Response{Cached: true}, nil, "spent 0 0 0"},
+		{"usage not told", &llm.Response{Stop: llm.StopEnd}, nil, "spent 100 500 5200"},
+		{"refused before it began", nil, broken(429, llm.Usage{}), "spent 0 0 0"},
+		{"no connection", nil, broken(0, llm.Usage{}), "spent 0 0 0"},
+		{"broken, nothing told", nil, broken(200, llm.Usage{}), "spent 100 500 5200"},
+		{"broken, input told", nil, broken(200, llm.Usage{Input: 80, Output: 1}), "spent 80 500 5160"},
+		{"broken, all told", nil, broken(200, llm.Usage{Input: 80, Output: 9, Reported: true}), "spent 80 9 250"},
+		{"breaker is open", nil, &agent.BreakerError{}, "spent 0 0 0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := &purse{}
+			s := &script{do: func(context.Context, int) (*llm.Response, error) { return c.res, c.err }}
+			m := &llm.Meter{
+				Provider: s, Purse: p, Prices: prices(t, "script: {m-1: {input: 2, output: 10, batch: 50%}}"),
+				Count: func(*llm.Request) int64 { return 100 },
+			}
+			res, err := m.Complete(t.Context(), ask(nil))
+			if res != c.res || !errors.Is(err, c.err) {
+				t.Errorf("got %v, %v", res, err)
+			}
+			if diff := cmp.Diff([]string{"reserve 600", c.spent}, p.log); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMeterMakesNoCallWithoutMoney(t *testing.T) {
+	s := &script{do: func(context.Context, int) (*llm.Response, error) { return done(1, 1), nil }}
+	m := &llm.Meter{Provider: s, Purse: &purse{refuse: true}, Prices: prices(t, ""), Count: func(*llm.Request) int64 { return 1 }}
+	if _, err := m.Complete(t.Context(), ask(nil)); !errors.Is(err, agent.ErrBudget) || s.calls != 0 {
+		t.Errorf("error %v after %d calls", err, s.calls)
+	}
+}
+
+// A caller is a breaker that only watches.
+type caller struct {
+	name string
+	err  error
+}
+
+func (c *caller) Call(ctx context.Context, name string, call func(context.Context) error) error {
+	c.name, c.err = name, call(ctx)
+	return c.err
+}
+
+func TestGuardTellsTheClass(t *testing.T) {
+	for kind, want := range map[llm.Kind]mapreduce.FailureClass{
+		llm.Auth: mapreduce.PermanentJob, llm.Refused: mapreduce.PermanentUnit, llm.Overloaded: mapreduce.Retryable,
+	} {
+		c := &caller{}
+		s := &script{do: func(context.Context, int) (*llm.Response, error) { return nil, failure(kind, time.Minute) }}
+		_, err := (&llm.Guard{Provider: s, Caller: c}).Complete(t.Context(), ask(nil))
+		class, after := agent.Classify(c.err)
+		if class != want || after != time.Minute || c.name != "script/m-1" || !errors.Is(err, c.err) {
+			t.Errorf("%v: class %d after %v under %q, error %v", kind, class, after, c.name, err)
+		}
+	}
+}
+
+// answers keeps responses in memory.
+type answers map[string][]byte
+
+func (a answers) Get(_ context.Context, key string) ([]byte, bool, error) {
+	raw, ok := a[key]
+	return raw, ok, nil
+}
+
+func (a answers) Put(_ context.Context, key string, raw []byte) error {
+	a[key] = raw
+	return nil
+}
+
+func TestCacheAsksOnce(t *testing.T) {
+	s := &script{do: func(_ context.Context, n int) (*llm.Response, error) { return done(10, int64(n)), nil }}
+	kept := answers{}
+	c := &llm.Cache{Provider: s, Answers: kept, Scope: "tenant"}
+	for range 2 {
+		if _, err := c.Complete(t.Context(), ask(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	res, err := c.Complete(t.Context(), ask(nil))
+	if err != nil || s.calls != 1 || !res.Cached || res.Usage.Total() != 0 || res.Text() != "yes" {
+		t.Errorf("%d calls; %+v, %v", s.calls, res, err)
+	}
+	for name, change := range map[string]func(*llm.Request){
+		"model":    func(r *llm.Request) { r.Model = "m-2" },
+		"system":   func(r *llm.Request) { r.System += " " },
+		"document": func(r *llm.Request) { r.Messages = []llm.Message{llm.Say(llm.User, "other")} },
+		"schema":   func(r *llm.Request) { r.Schema = schema(t, receipt) },
+		"bound":    func(r *llm.Request) { r.MaxTokens = 501 },
+		"tool":     func(r *llm.Request) { r.Tools = []llm.Tool{{Name: "t"}} },
+	} {
+		before, req := s.calls, ask(nil)
+		change(req)
+		if _, err := c.Complete(t.Context(), req); err != nil || s.calls != before+1 {
+			t.Errorf("another %s is the same to the cache (%v)", name, err)
+		}
+	}
+	same := ask(nil)
+	same.Trace, same.Cache, same.Prompt = llm.Trace{Unit: "other"}, llm.OneHour, 99
+	if res, err := c.Complete(t.Context(), same); err != nil || !res.Cached {
+		t.Errorf("who asks makes a difference: %+v, %v", res, err)
+	}
+	other := &llm.Cache{Provider: s, Answers: kept, Scope: "other tenant"}
+	if res, err := other.Complete(t.Context(), ask(nil)); err != nil || res.Cached {
+		t.Errorf("another tenant was given the answer: %+v, %v", res, err)
+	}
+}
+
+func TestCacheKeepsOnlyWholeAnswers(t *testing.T) {
+	for _, stop := range []llm.Stop{llm.StopMax, llm.StopRefusal, llm.StopPause, llm.StopFilter, "x:bored"} {
+		s := &script{do: func(context.Context, int) (*llm.Response, error) { return &llm.Response{Stop: stop}, nil }}
+		c := &llm.Cache{Provider: s, Answers: answers{}}
+		for range 2 {
+			if _, err := c.Complete(t.Context(), ask(nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s.calls != 2 {
+			t.Errorf("a turn that ended with %q was kept", stop)
+		}
+	}
+}
+
+// many makes n calls at once and returns when the last has ended.
+func many(t *testing.T, n int, p llm.Provider) {
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() {
+			if _, err := p.Complete(t.Context(), ask(nil)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestLimitKeepsRates(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		rates llm.Rates
+		took  time.Duration
+	}{
+		{"none", llm.Rates{}, time.Second},
+		{"at once", llm.Rates{Concurrent: 5}, 6 * time.Second},
+		{"requests", llm.Rates{Requests: 10}, 121 * time.Second},
+		{"input", llm.Rates{Input: 1500}, 61 * time.Second},
+		{"output, of which less comes than was reckoned", llm.Rates{Output: 2000}, 43 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				flight, peak := 0, 0
+				s := &script{do: func(context.Context, int) (*llm.Response, error) {
+					mu.Lock()
+					flight++
+					peak = max(peak, flight)
+					mu.Unlock()
+					time.Sleep(time.Second) //nolint:forbidigo // in a synctest bubble
+					mu.Lock()
+					flight--
+					mu.Unlock()
+					return done(100, 100), nil
+				}}
+				l := &llm.Limit{
+					Provider: s, Gates: llm.NewGates(func(string) llm.Rates { return c.rates }),
+					Count: func(*llm.Request) int64 { return 100 },
+				}
+				start := time.Now()
+				many(t, 30, l)
+				if took := time.Since(start).Truncate(time.Second); took != c.took {
+					t.Errorf("30 calls took %v, want %v", took, c.took)
+				}
+				if most := c.rates.Concurrent; most > 0 && peak != most {
+					t.Errorf("%d calls at once, want %d", peak, most)
+				}
+			})
+		})
+	}
+}
+
+func TestLimitFreezesTheModel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var times []time.Duration
+		s := &script{do: func(_ context.Context, n int) (*llm.Response, error) {
+			times = append(times, time.Since(start))
+			if n == 1 {
+				return nil, failure(llm.RateLimited, 20*time.Second)
+			}
+			return done(1, 1), nil
+		}}
+		l := &llm.Limit{Provider: s, Gates: llm.NewGates(func(string) llm.Rates { return llm.Rates{} }), Count: func(*llm.Request) int64 { return 1 }}
+		if _, err := l.Complete(t.Context(), ask(nil)); err == nil {
+			t.Fatal("no error")
+		}
+		if _, err := l.Complete(t.Context(), ask(nil)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]time.Duration{0, 20 * time.Second}, times); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+}
+
+func TestLimitLearnsFromHeaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{do: func(_ context.Context, n int) (*llm.Response, error) {
+			res := done(1, 1)
+			if n == 1 {
+				res.Limits.Requests = llm.Bucket{Known: true, Limit: 6, Remaining: 0}
+			}
+			return res, nil
+		}}
+		l := &llm.Limit{Provider: s, Gates: llm.NewGates(func(string) llm.Rates { return llm.Rates{} }), Count: func(*llm.Request) int64 { return 1 }}
+		start := time.Now()
+		for range 3 {
+			if _, err := l.Complete(t.Context(), ask(nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(start).Truncate(time.Second); took != 20*time.Second {
+			t.Errorf("3 calls at 6 a minute, of which none were left after the first, took %v; want 20s", took)
+		}
+	})
+}
+
+func TestLimitHalvesWithoutHeaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		flight, peak := 0, 0
+		s := &script{do: func(_ context.Context, n int) (*llm.Response, error) {
+			if n == 1 {
+				return nil, failure(llm.Overloaded, 0)
+			}
+			mu.Lock()
+			flight++
+			peak = max(peak, flight)
+			mu.Unlock()
+			time.Sleep(time.Second) //nolint:forbidigo // in a synctest bubble
+			mu.Lock()
+			flight--
+			mu.Unlock()
+			return done(1, 1), nil
+		}}
+		l := &llm.Limit{
+			Provider: s, Gates: llm.NewGates(func(string) llm.Rates { return llm.Rates{Concurrent: 16} }),
+			Count: func(*llm.Request) int64 { return 1 },
+		}
+		if _, err := l.Complete(t.Context(), ask(nil)); err == nil {
+			t.Fatal("no error")
+		}
+		many(t, 8, l)
+		if peak != 8 {
+			t.Errorf("%d calls at once after the refusal, want 8", peak)
+		}
+		many(t, 100, l)
+		if peak <= 8 || peak > 16 {
+			t.Errorf("%d calls at once after 100 successes, want more than 8 and at most 16", peak)
+		}
+	})
+}
+
+func TestLimitLetsGoOfACaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		s := &script{do: func(context.Context, int) (*llm.Response, error) {
+			<-hold
+			return done(1, 1), nil
+		}}
+		l := &llm.Limit{
+			Provider: s, Gates: llm.NewGates(func(string) llm.Rates { return llm.Rates{Concurrent: 1} }),
+			Count: func(*llm.Request) int64 { return 1 },
+		}
+		var all sync.WaitGroup
+		all.Go(func() { many(t, 1, l) })
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := l.Complete(ctx, ask(nil)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v, want the deadline", err)
+		}
+		close(hold)
+		all.Wait()
+		if _, err := l.Complete(t.Context(), ask(nil)); err != nil {
+			t.Errorf("the gate stays shut: %v", err)
+		}
+	})
+}

@@ -1,0 +1,358 @@
+package llm
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Dialect is the part of JSON Schema that a vendor constrains answers by.
+// What a schema says beyond it is told to the model in the description of the
+// field, and checked by us. What cannot even be approached is an error.
+type Dialect struct {
+	Name        string
+	All         bool     // everything is taken
+	Keywords    []string // taken besides those of structure
+	Formats     []string // taken; nil takes all
+	Closed      bool     // every object lists its fields, and has no others
+	AllRequired bool     // every field is required; what may be absent becomes nullable
+	AnyOf       bool     // oneOf becomes anyOf
+	OneType     bool     // a list of types becomes anyOf
+	SmallMin    bool     // of minItems only 0 and 1
+	NoAllOf     bool
+}
+
+// anthropicDialect follows what the vendor's SDKs make of schemas.
+func anthropicDialect() Dialect {
+	return Dialect{
+		Name: "anthropic", Closed: true, AnyOf: true, OneType: true, SmallMin: true,
+		Keywords: []string{"minItems", "format"},
+		Formats:  []string{"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"},
+	}
+}
+
+// openaiDialect is that of "strict".
+func openaiDialect() Dialect {
+	return Dialect{
+		Name: "openai", Closed: true, AllRequired: true, AnyOf: true, NoAllOf: true,
+		Keywords: []string{
+			"minItems", "maxItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+			"multipleOf", "pattern", "format",
+		},
+		Formats: []string{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"},
+	}
+}
+
+// ollamaDialect is that of the grammars that its engine makes of schemas.
+func ollamaDialect() Dialect {
+	return Dialect{Name: "ollama", Keywords: []string{
+		"minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum",
+		"exclusiveMinimum", "exclusiveMaximum", "pattern", "format", "prefixItems",
+	}}
+}
+
+// Keywords by what becomes of them.
+func structural(key string) bool {
+	switch key {
+	case "type", "properties", "required", "items", "enum", "const", "anyOf", "oneOf", "allOf",
+		"$ref", "$defs", "definitions", "description", "title", "additionalProperties":
+		return true
+	}
+	return false
+}
+
+// silent keywords say nothing about what an answer may be.
+func silent(key string) bool {
+	switch key {
+	case "$schema", "$id", "$comment", "$vocabulary", "$anchor", "default", "deprecated",
+		"readOnly", "writeOnly", "unevaluatedProperties", "unevaluatedItems":
+		return true
+	}
+	return strings.HasPrefix(key, "x-")
+}
+
+// In returns the schema as a vendor takes it, always an object at the top. The
+// error names the keyword that cannot be expressed and where it stands.
+func (s *Schema) In(d Dialect) (json.RawMessage, error) {
+	if s == nil {
+		s = &Schema{doc: object{{"type", "object"}, {"properties", object{}}}}
+	}
+	root := s.doc
+	if s.wrap {
+		root = wrapObject(root)
+	}
+	r := reducer{Dialect: d, schema: s}
+	out, err := r.node(root, "#", 0)
+	if err != nil {
+		return nil, err
+	}
+	return encode(out)
+}
+
+// wrapObject puts a schema into the one field of an object. Definitions stay at
+// the top, where references look for them.
+func wrapObject(root object) object {
+	inner, outer := object{}, object{{"type", "object"}}
+	for _, m := range root {
+		if m.key == "$defs" || m.key == "definitions" {
+			outer = append(outer, m)
+		} else {
+			inner = append(inner, m)
+		}
+	}
+	return append(outer,
+		member{"properties", object{{wrapped, inner}}},
+		member{"required", []any{wrapped}},
+		member{"additionalProperties", false})
+}
+
+// schemaMap is In as the SDKs want it. What is below the top keeps its order.
+func schemaMap(s *Schema, d Dialect) (map[string]any, error) {
+	raw, err := s.In(d)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, wrap(BadSchema, err)
+	}
+	out := make(map[string]any, len(fields))
+	for k, v := range fields {
+		out[k] = v
+	}
+	return out, nil
+}
+
+// A reducer brings one schema into a dialect.
+type reducer struct {
+	Dialect
+	schema *Schema
+}
+
+func (r *reducer) no(where, keyword, why string) error {
+	return newError(BadSchema, "%s cannot express %s at %s: %s", r.Name, keyword, where, why)
+}
+
+// node reduces one schema.
+func (r *reducer) node(v any, where string, depth int) (any, error) {
+	n, ok := v.(object)
+	switch {
+	case depth > maxDepth:
+		return nil, r.no(where, "the schema", "it is nested too deeply")
+	case !ok && r.Closed:
+		return nil, r.no(where, "a schema of true or false", "every value needs a type")
+	case !ok:
+		return v, nil
+	}
+	if types := n.list("type"); types != nil && r.OneType {
+		return r.node(spread(n, types), where, depth+1)
+	}
+	if err := r.expressible(n, where); err != nil {
+		return nil, err
+	}
+	out := object{}
+	var notes []string
+	for _, m := range n {
+		switch {
+		case silent(m.key):
+		case structural(m.key):
+			sub, err := r.structure(n, m, where, depth)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, sub...)
+		case r.takes(m):
+			out = append(out, m)
+		default:
+			notes = append(notes, note(m))
+		}
+	}
+	return r.close(describe(out, notes), n), nil
+}
+
+// expressible refuses what would make right answers impossible.
+func (r *reducer) expressible(n object, where string) error {
+	if ref := n.text("$ref"); ref != "" {
+		if _, ok := r.schema.resolve(n); !ok || (r.schema.wrap && ref == "#") {
+			return r.no(where, "$ref "+strconv.Quote(ref), "it leads out of the definitions")
+		}
+		return nil
+	}
+	if !r.Closed {
+		return nil
+	}
+	for _, key := range []string{"patternProperties", "prefixItems", "$dynamicRef"} {
+		if _, ok := n.get(key); ok {
+			return r.no(where, key, "it has no counterpart")
+		}
+	}
+	if extra, ok := n.get("additionalProperties"); ok && extra != false {
+		return r.no(where, "additionalProperties", "every field of an object has to be named")
+	}
+	if _, named := n.get("properties"); n.text("type") == "object" && !named {
+		return r.no(where, "an object without properties", "every field of an object has to be named")
+	}
+	if _, items := n.get("items"); n.text("type") == "array" && !items {
+		return r.no(where, "an array without items", "its items need a type")
+	}
+	if _, ok := n.get("allOf"); ok && r.NoAllOf {
+		return r.no(where, "allOf", "write the parts out as one")
+	}
+	for _, key := range []string{"type", "enum", "const", "anyOf", "oneOf", "allOf"} {
+		if _, ok := n.get(key); ok {
+			return nil
+		}
+	}
+	return r.no(where, "a value of any type", "every value needs a type")
+}
+
+// structure reduces a keyword that holds schemas, or says how they relate.
+func (r *reducer) structure(n object, m member, where string, depth int) (object, error) {
+	where += "/" + m.key
+	switch m.key {
+	case "properties", "$defs", "definitions":
+		fields, err := r.fields(n, m, where, depth)
+		return object{{m.key, fields}}, err
+	case "items":
+		items, err := r.node(m.value, where, depth+1)
+		return object{{m.key, items}}, err
+	case "anyOf", "oneOf", "allOf":
+		branches, err := r.branches(m, where, depth)
+		key := m.key
+		if key == "oneOf" && r.AnyOf {
+			key = "anyOf"
+		}
+		return object{{key, branches}}, err
+	case "required":
+		if r.AllRequired {
+			return nil, nil // close says it
+		}
+	case "additionalProperties":
+		if r.Closed {
+			return nil, nil // close says it
+		}
+	}
+	return object{m}, nil
+}
+
+// spread writes a list of types as one schema for each.
+func spread(n object, types []any) object {
+	rest, out := object{}, object{}
+	for _, m := range n {
+		switch m.key {
+		case "type":
+		case "title", "description":
+			out = append(out, m)
+		default:
+			rest = append(rest, m)
+		}
+	}
+	branches := make([]any, len(types))
+	for i, t := range types {
+		branches[i] = object{{"type", t}}
+		if t != "null" {
+			branches[i] = append(object{{"type", t}}, rest...)
+		}
+	}
+	return append(out, member{"anyOf", branches})
+}
+
+// fields reduces schemas by name.
+func (r *reducer) fields(n object, m member, where string, depth int) (object, error) {
+	out := object{}
+	all, _ := m.value.(object)
+	for _, f := range all {
+		v, err := r.node(f.value, where+"/"+f.key, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		sub, _ := f.value.(object)
+		if r.AllRequired && m.key == "properties" && !slices.Contains(n.list("required"), any(f.key)) && !r.schema.nullable(sub, 0) {
+			v = orNull(v)
+		}
+		out = append(out, member{f.key, v})
+	}
+	return out, nil
+}
+
+func (r *reducer) branches(m member, where string, depth int) ([]any, error) {
+	list, _ := m.value.([]any)
+	out := make([]any, len(list))
+	for i, b := range list {
+		v, err := r.node(b, where+"/"+strconv.Itoa(i), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = v
+	}
+	return out, nil
+}
+
+// takes reports whether the dialect has a keyword with this value.
+func (r *reducer) takes(m member) bool {
+	if r.All || !slices.Contains(r.Keywords, m.key) {
+		return r.All
+	}
+	switch m.key {
+	case "format":
+		name, _ := m.value.(string)
+		return r.Formats == nil || slices.Contains(r.Formats, name)
+	case "minItems":
+		n, _ := m.value.(json.Number)
+		return !r.SmallMin || n == "0" || n == "1"
+	}
+	return true
+}
+
+// close lists the fields of an object as all there are.
+func (r *reducer) close(out, n object) object {
+	fields, isObject := n.get("properties")
+	if !isObject || !r.Closed {
+		return out
+	}
+	if r.AllRequired {
+		names := []any{}
+		all, _ := fields.(object)
+		for _, f := range all {
+			names = append(names, f.key)
+		}
+		out = out.with("required", names)
+	}
+	return out.with("additionalProperties", false)
+}
+
+// orNull returns a schema that takes null too.
+func orNull(v any) any {
+	n, ok := v.(object)
+	if !ok {
+		return v
+	}
+	_, isEnum := n.get("enum")
+	_, isConst := n.get("const")
+	if t := n.text("type"); t != "" && !isEnum && !isConst {
+		return n.with("type", []any{t, "null"})
+	}
+	return object{{"anyOf", []any{n, object{{"type", "null"}}}}}
+}
+
+// note says a keyword in words.
+func note(m member) string {
+	raw, err := encode(m.value)
+	if err != nil {
+		return m.key
+	}
+	return m.key + ": " + string(raw)
+}
+
+// describe adds notes to a description.
+func describe(out object, notes []string) object {
+	if len(notes) == 0 {
+		return out
+	}
+	text := "{" + strings.Join(notes, ", ") + "}"
+	if d := out.text("description"); d != "" {
+		text = d + " " + text
+	}
+	return out.with("description", text)
+}

@@ -1,0 +1,273 @@
+// Package fakellm is a scripted model behind HTTP, for tests. It speaks the wire
+// formats of Anthropic, OpenAI and Ollama, keeps limits as the vendors do, and
+// misbehaves in every way that they have been seen to, on demand. What a model
+// says is a function of the test.
+//
+// It imports nothing of the project, so that a mistake in a provider cannot be
+// repeated here.
+package fakellm
+
+import (
+	"cmp"
+	"crypto/subtle"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Config says what the server does. The zero Config answers "{}" at once.
+type Config struct {
+	Model   func(Call) Reply         // what the model says. Defaults to "{}"
+	Fault   func(Call) Fault         // how a call goes wrong. Defaults to not at all
+	Latency func(Call) time.Duration // until the answer begins. Defaults to none
+	Rates   Rates                    // zero limits nothing
+	Key     string                   // that calls need; "" takes any
+	Journal io.Writer                // gets an Entry a line; nil keeps them in memory only
+	Cached  int64                    // the least tokens of a prefix that is cached. Defaults to 1,024
+	Piece   int                      // bytes of text in an event. Defaults to 24
+}
+
+// A Wire is a format.
+type Wire string
+
+// The formats.
+const (
+	Anthropic Wire = "anthropic"
+	OpenAI    Wire = "openai"
+	Ollama    Wire = "ollama"
+)
+
+// A Call is a request as a model sees it.
+type Call struct {
+	N       int    `json:"n"` // from 1, in the order of arrival
+	Wire    Wire   `json:"wire"`
+	Model   string `json:"model"`
+	Unit    string `json:"unit,omitempty"`
+	Attempt int    `json:"attempt,omitempty"`
+	Fence   int64  `json:"fence,omitempty"`
+
+	System    string          `json:"-"`
+	Turns     []Turn          `json:"-"`
+	Tool      string          `json:"tool,omitempty"` // that it has to call
+	Schema    json.RawMessage `json:"-"`              // of the answer, or of that tool
+	MaxTokens int64           `json:"max_tokens"`
+	Window    int64           `json:"window,omitempty"` // Ollama's num_ctx
+	Header    http.Header     `json:"-"`
+	Body      json.RawMessage `json:"-"`
+
+	prompt []section
+}
+
+// A Turn is a message, as text.
+type Turn struct{ Role, Text string }
+
+// Prompt is the text of the last message.
+func (c Call) Prompt() string {
+	if len(c.Turns) == 0 {
+		return ""
+	}
+	return c.Turns[len(c.Turns)-1].Text
+}
+
+// A Reply is what the model says.
+type Reply struct {
+	Text string // or, if a tool is to be called, its input
+	Stop string // in the vendor's word. Defaults to that of an end
+	Why  string // of a refusal
+}
+
+// An Entry is what became of a call.
+type Entry struct {
+	Call
+	Status     int    `json:"status"`
+	Fault      Fault  `json:"fault,omitempty"`
+	Stop       string `json:"stop,omitempty"`
+	Input      int64  `json:"input"` // tokens that were told of, as all these
+	CacheWrite int64  `json:"cache_write"`
+	CacheRead  int64  `json:"cache_read"`
+	Output     int64  `json:"output"`
+	InFlight   int    `json:"in_flight"` // calls at once, with this one
+	RequestID  string `json:"request_id"`
+}
+
+// In is the whole input.
+func (e Entry) In() int64 { return e.Input + e.CacheWrite + e.CacheRead }
+
+// A Server is the model. It is an http.Handler.
+type Server struct {
+	cfg Config
+
+	mu       sync.Mutex // guards the fields below
+	idle     sync.Cond  // signalled when nothing is open any more
+	calls    int
+	open     int // calls that are not yet written down
+	inFlight int // calls whose client still waits for something
+	peak     int
+	entries  []Entry
+	warm     map[string]bool // prefixes in the cache
+	buckets  buckets
+}
+
+// New returns a server.
+func New(cfg Config) *Server {
+	cfg.Cached, cfg.Piece = cmp.Or(cfg.Cached, 1024), cmp.Or(cfg.Piece, 24)
+	s := &Server{cfg: cfg, warm: make(map[string]bool), buckets: newBuckets(cfg.Rates, time.Now())}
+	s.idle.L = &s.mu
+	return s
+}
+
+// Entries returns what became of all calls, in the order of arrival. It waits for
+// those under way: a client has its answer a little before the server has written
+// it down.
+func (s *Server) Entries() []Entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.open > 0 {
+		s.idle.Wait()
+	}
+	slices.SortFunc(s.entries, func(a, b Entry) int { return cmp.Compare(a.N, b.N) })
+	return slices.Clone(s.entries)
+}
+
+// Peak is the most calls that there were at once.
+func (s *Server) Peak() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.peak
+}
+
+// maxBody bounds a request, in bytes.
+const maxBody = 32 << 20
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+		return
+	}
+	call, wire, err := read(r, body)
+	if wire == nil {
+		http.NotFound(w, r)
+		return
+	}
+	x := s.begin(call)
+	defer s.end(x)
+	x.w, x.r, x.wire = w, r, wire
+	if err != nil {
+		x.fail(http.StatusBadRequest, "invalid_request_error", err.Error())
+		return
+	}
+	if strings.HasSuffix(r.URL.Path, "/count_tokens") {
+		x.json(map[string]int64{"input_tokens": tokens(call.prompt)})
+		return
+	}
+	x.serve()
+}
+
+// read tells the format by the path.
+func read(r *http.Request, body []byte) (Call, wire, error) {
+	c := Call{Header: r.Header.Clone(), Body: body}
+	c.Unit, _ = url.QueryUnescape(r.Header.Get("X-Coditect-Unit"))
+	c.Attempt, _ = strconv.Atoi(r.Header.Get("X-Coditect-Attempt"))
+	c.Fence, _ = strconv.ParseInt(r.Header.Get("X-Coditect-Fence"), 10, 64)
+	var w wire
+	switch {
+	case r.Method != http.MethodPost:
+		return c, nil, nil
+	case strings.HasSuffix(r.URL.Path, "/v1/messages"), strings.HasSuffix(r.URL.Path, "/v1/messages/count_tokens"):
+		c.Wire, w = Anthropic, anthropicWire{}
+	case strings.HasSuffix(r.URL.Path, "/chat/completions"):
+		c.Wire, w = OpenAI, openaiWire{}
+	case strings.HasSuffix(r.URL.Path, "/api/chat"):
+		c.Wire, w = Ollama, ollamaWire{}
+	default:
+		return c, nil, nil
+	}
+	return c, w, w.read(&c, body)
+}
+
+// begin counts a call in.
+func (s *Server) begin(c Call) *exchange {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
+	s.open++
+	s.inFlight++
+	s.peak = max(s.peak, s.inFlight)
+	c.N = s.calls
+	x := &exchange{s: s, Entry: Entry{Call: c, Status: 200, InFlight: s.inFlight}}
+	x.RequestID = fmt.Sprintf("req_%06d", c.N)
+	return x
+}
+
+// end writes the journal.
+func (s *Server) end(x *exchange) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leave(x)
+	if s.open--; s.open == 0 {
+		s.idle.Broadcast()
+	}
+	s.entries = append(s.entries, x.Entry)
+	if s.cfg.Journal == nil {
+		return
+	}
+	line, err := json.Marshal(x.Entry)
+	if err != nil {
+		panic(err) // plain fields
+	}
+	if _, err := s.cfg.Journal.Write(append(line, '\n')); err != nil {
+		panic(err) // a test without its journal proves nothing
+	}
+}
+
+// leave ends a call's being in flight. The caller holds the lock.
+func (s *Server) leave(x *exchange) {
+	if !x.left {
+		x.left = true
+		s.inFlight--
+	}
+}
+
+// authorised reports whether a call brings the key.
+func (s *Server) authorised(h http.Header) bool {
+	got := cmp.Or(h.Get("X-Api-Key"), strings.TrimPrefix(h.Get("Authorization"), "Bearer "))
+	return s.cfg.Key == "" || subtle.ConstantTimeCompare([]byte(got), []byte(s.cfg.Key)) == 1
+}
+
+// A section of a prompt; a prefix that ends with a marked one is cached.
+type section struct {
+	text   string
+	marked bool
+}
+
+// Tokens is how many tokens the server takes a text for.
+func Tokens(text string) int64 { return int64(len(text)+3) / 4 }
+
+func tokens(prompt []section) int64 {
+	var n int64
+	for _, s := range prompt {
+		n += Tokens(s.text)
+	}
+	return n
+}
+
+// LogNormal returns latencies with a mean and a sigma (of the logarithm), equal
+// for equal seeds and numbers of calls.
+func LogNormal(seed uint64, mean time.Duration, sigma float64) func(Call) time.Duration {
+	mu := math.Log(float64(mean)) - sigma*sigma/2
+	return func(c Call) time.Duration {
+		random := rand.New(rand.NewPCG(seed, uint64(c.N)))
+		return time.Duration(math.Exp(mu + sigma*random.NormFloat64()))
+	}
+}

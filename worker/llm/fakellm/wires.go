@@ -1,0 +1,391 @@
+package fakellm
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+)
+
+type fields = map[string]any
+
+// A content is a text, or a list of blocks with texts in them.
+type content []block
+
+type block struct {
+	Type    string          `json:"type"`
+	Text    string          `json:"text"`
+	Input   json.RawMessage `json:"input"`
+	Content content         `json:"content"`
+	Cache   *struct {
+		TTL string `json:"ttl"`
+	} `json:"cache_control"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *content) UnmarshalJSON(raw []byte) error {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		*c = content{{Type: "text", Text: text}}
+		return nil
+	}
+	return json.Unmarshal(raw, (*[]block)(c))
+}
+
+// text is all of it.
+func (c content) text() string {
+	var b strings.Builder
+	for _, part := range c {
+		b.WriteString(part.Text + string(part.Input) + part.Content.text())
+	}
+	return b.String()
+}
+
+type anthropicWire struct{}
+
+func (anthropicWire) read(c *Call, body []byte) error {
+	var in struct {
+		Model     string
+		MaxTokens *int64 `json:"max_tokens"`
+		Stream    bool
+		System    content
+		Messages  []struct {
+			Role    string
+			Content content
+		}
+		Tools []struct {
+			Name   string
+			Schema json.RawMessage `json:"input_schema"`
+			Cache  *struct{}       `json:"cache_control"`
+		}
+		ToolChoice struct{ Type, Name string } `json:"tool_choice"`
+		Output     struct {
+			Format struct {
+				Type   string
+				Schema json.RawMessage
+			}
+		} `json:"output_config"`
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return err
+	}
+	c.Model, c.System, c.Schema = in.Model, in.System.text(), in.Output.Format.Schema
+	for _, t := range in.Tools {
+		c.prompt = append(c.prompt, section{t.Name + string(t.Schema), t.Cache != nil})
+		if t.Name == in.ToolChoice.Name {
+			c.Tool, c.Schema = t.Name, t.Schema
+		}
+	}
+	c.prompt = append(c.prompt, section{text: string(in.Output.Format.Schema)})
+	add := func(blocks content) {
+		for _, b := range blocks {
+			c.prompt = append(c.prompt, section{content{b}.text(), b.Cache != nil})
+		}
+	}
+	add(in.System)
+	for _, m := range in.Messages {
+		add(m.Content)
+		c.Turns = append(c.Turns, Turn{m.Role, m.Content.text()})
+	}
+	if c.Header.Get("Anthropic-Version") == "" {
+		return errors.New("anthropic-version: header is required")
+	}
+	if in.MaxTokens == nil {
+		return nil // of count_tokens
+	}
+	c.MaxTokens = *in.MaxTokens
+	return checkRequest(in.Model, len(in.Messages), in.Stream)
+}
+
+func checkRequest(model string, messages int, stream bool) error {
+	switch {
+	case model == "":
+		return errors.New("model: field required")
+	case messages == 0:
+		return errors.New("messages: at least one message is required")
+	case !stream:
+		return errors.New("stream: this server streams only")
+	}
+	return nil
+}
+
+func (anthropicWire) media() string { return "text/event-stream; charset=utf-8" }
+
+func (anthropicWire) open(x *exchange) {
+	x.Output = 1
+	x.event("message_start", fields{"type": "message_start", "message": fields{
+		"id": "msg_" + x.RequestID, "type": "message", "role": "assistant", "model": x.Model, "content": []any{},
+		"stop_reason": nil, "stop_sequence": nil,
+		"usage": fields{
+			"input_tokens": x.Input, "output_tokens": x.Output,
+			"cache_creation_input_tokens": x.CacheWrite, "cache_read_input_tokens": x.CacheRead,
+			"cache_creation": fields{"ephemeral_5m_input_tokens": x.CacheWrite, "ephemeral_1h_input_tokens": 0},
+		},
+	}})
+	x.event("ping", fields{"type": "ping"})
+	start := fields{"type": "text", "text": ""}
+	if x.Tool != "" {
+		start = fields{"type": "tool_use", "id": "toolu_" + x.RequestID, "name": x.Tool, "input": fields{}}
+	}
+	x.event("content_block_start", fields{"type": "content_block_start", "index": 0, "content_block": start})
+}
+
+func (anthropicWire) piece(x *exchange, text string) {
+	delta := fields{"type": "text_delta", "text": text}
+	if x.Tool != "" {
+		delta = fields{"type": "input_json_delta", "partial_json": text}
+	}
+	x.event("content_block_delta", fields{"type": "content_block_delta", "index": 0, "delta": delta})
+}
+
+func (anthropicWire) close(x *exchange, r Reply) {
+	x.Output = Tokens(r.Text)
+	x.event("content_block_stop", fields{"type": "content_block_stop", "index": 0})
+	delta := fields{"stop_reason": r.Stop, "stop_sequence": nil}
+	if r.Why != "" {
+		delta["stop_details"] = fields{"type": "refusal", "category": "cyber", "explanation": r.Why}
+	}
+	x.event("message_delta", fields{"type": "message_delta", "delta": delta, "usage": fields{"output_tokens": x.Output}})
+	x.event("message_stop", fields{"type": "message_stop"})
+}
+
+func (w anthropicWire) broken(x *exchange) {
+	_, body := w.refuse(529, "overloaded_error", "Overloaded")
+	x.event("error", body)
+}
+
+func (anthropicWire) refuse(status int, kind, message string) (int, any) {
+	if kind == "billing_error" {
+		status, kind = http.StatusBadRequest, "invalid_request_error"
+	}
+	return status, fields{"type": "error", "error": fields{"type": kind, "message": message}}
+}
+
+func (anthropicWire) stop(f Fault, tool bool) string {
+	switch f {
+	case Truncated:
+		return "max_tokens"
+	case Refusal, Filter:
+		return "refusal"
+	case Pause:
+		return "pause_turn"
+	case UnknownStop:
+		return "bored"
+	}
+	if tool {
+		return "tool_use"
+	}
+	return "end_turn"
+}
+
+type openaiWire struct{}
+
+func (openaiWire) read(c *Call, body []byte) error {
+	var in struct {
+		Model   string
+		Stream  bool
+		Max     int64 `json:"max_completion_tokens"`
+		OldMax  int64 `json:"max_tokens"`
+		Options struct {
+			IncludeUsage bool `json:"include_usage"`
+		} `json:"stream_options"`
+		Messages []struct {
+			Role    string
+			Content content
+		}
+		Tools []struct {
+			Function struct {
+				Name       string
+				Parameters json.RawMessage
+			}
+		}
+		ToolChoice struct{ Function struct{ Name string } } `json:"tool_choice"`
+		Format     struct {
+			JSONSchema struct{ Schema json.RawMessage } `json:"json_schema"`
+		} `json:"response_format"`
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return err
+	}
+	c.Model, c.MaxTokens, c.Schema = in.Model, max(in.Max, in.OldMax), in.Format.JSONSchema.Schema
+	for _, t := range in.Tools {
+		c.prompt = append(c.prompt, section{text: t.Function.Name + string(t.Function.Parameters)})
+		if t.Function.Name == in.ToolChoice.Function.Name {
+			c.Tool, c.Schema = t.Function.Name, t.Function.Parameters
+		}
+	}
+	for _, m := range in.Messages {
+		c.prompt = append(c.prompt, section{text: m.Content.text()})
+		if m.Role == "system" || m.Role == "developer" {
+			c.System += m.Content.text()
+			continue
+		}
+		c.Turns = append(c.Turns, Turn{m.Role, m.Content.text()})
+	}
+	if !in.Options.IncludeUsage {
+		return errors.New("stream_options.include_usage: without it nobody knows what was spent")
+	}
+	return checkRequest(in.Model, len(in.Messages), in.Stream)
+}
+
+func (openaiWire) media() string { return "text/event-stream; charset=utf-8" }
+
+// chunk writes one chunk. What is told of usage, once, is in the last.
+func (openaiWire) chunk(x *exchange, choices []any, usage any) {
+	x.event("", fields{
+		"id": "chatcmpl-" + x.RequestID, "object": "chat.completion.chunk", "created": 1, "model": x.Model,
+		"choices": choices, "usage": usage,
+	})
+}
+
+func (w openaiWire) delta(x *exchange, delta fields, finish any) {
+	w.chunk(x, []any{fields{"index": 0, "delta": delta, "finish_reason": finish}}, nil)
+}
+
+func (w openaiWire) open(x *exchange) {
+	w.delta(x, fields{"role": "assistant", "content": ""}, nil)
+	if x.Tool != "" {
+		w.delta(x, fields{"tool_calls": []any{fields{"index": 0, "type": "function", "function": fields{"name": x.Tool, "arguments": ""}}}}, nil)
+	}
+}
+
+func (w openaiWire) piece(x *exchange, text string) {
+	if x.Tool != "" {
+		w.delta(x, fields{"tool_calls": []any{fields{"index": 0, "function": fields{"arguments": text}}}}, nil)
+		return
+	}
+	w.delta(x, fields{"content": text}, nil)
+}
+
+func (w openaiWire) close(x *exchange, r Reply) {
+	if r.Why != "" {
+		w.delta(x, fields{"refusal": r.Why}, nil)
+	}
+	w.delta(x, fields{}, r.Stop)
+	x.Output = Tokens(r.Text)
+	if x.Fault == NoUsage {
+		x.none()
+	} else {
+		w.chunk(x, []any{}, fields{
+			"prompt_tokens": x.In(), "completion_tokens": x.Output, "total_tokens": x.In() + x.Output,
+			"prompt_tokens_details": fields{"cached_tokens": x.CacheRead},
+		})
+	}
+	x.write("data: [DONE]\n\n")
+}
+
+func (w openaiWire) broken(x *exchange) {
+	x.none()
+	_, body := w.refuse(500, "server_error", "The server had an error while processing your request")
+	x.event("", body)
+}
+
+func (openaiWire) refuse(status int, kind, message string) (int, any) {
+	var code any
+	switch kind {
+	case "billing_error":
+		status, kind, code = http.StatusTooManyRequests, "insufficient_quota", "insufficient_quota"
+	case "authentication_error":
+		kind, code = "invalid_request_error", "invalid_api_key"
+	case "not_found_error":
+		kind, code = "invalid_request_error", "model_not_found"
+	case "rate_limit_error":
+		kind, code = "requests", "rate_limit_exceeded"
+	case "overloaded_error":
+		status = http.StatusServiceUnavailable
+	}
+	return status, fields{"error": fields{"message": message, "type": kind, "param": nil, "code": code}}
+}
+
+func (openaiWire) stop(f Fault, _ bool) string {
+	switch f {
+	case Truncated:
+		return "length"
+	case Filter:
+		return "content_filter"
+	case UnknownStop, Pause:
+		return "bored"
+	}
+	return "stop" // that of a tool which was forced, too
+}
+
+type ollamaWire struct{}
+
+func (ollamaWire) read(c *Call, body []byte) error {
+	var in struct {
+		Model    string
+		Stream   bool
+		Messages []struct{ Role, Content string }
+		Format   json.RawMessage
+		Options  struct {
+			NumCtx     int64 `json:"num_ctx"`
+			NumPredict int64 `json:"num_predict"`
+		}
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return err
+	}
+	c.Model, c.MaxTokens, c.Window, c.Schema = in.Model, in.Options.NumPredict, in.Options.NumCtx, in.Format
+	for _, m := range in.Messages {
+		c.prompt = append(c.prompt, section{text: m.Content})
+		if m.Role == "system" {
+			c.System += m.Content
+			continue
+		}
+		c.Turns = append(c.Turns, Turn{m.Role, m.Content})
+	}
+	if c.Window == 0 {
+		c.Window = 4096
+	}
+	return checkRequest(in.Model, len(in.Messages), in.Stream)
+}
+
+func (ollamaWire) media() string { return "application/x-ndjson" }
+
+func (ollamaWire) line(x *exchange, v fields) {
+	v["model"] = x.Model
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // maps of strings and numbers
+	}
+	x.write(string(raw) + "\n")
+}
+
+func (ollamaWire) open(*exchange) {}
+
+func (w ollamaWire) piece(x *exchange, text string) {
+	w.line(x, fields{"message": fields{"role": "assistant", "content": text}, "done": false})
+}
+
+// close tells of a prompt that was cut to the window, as Ollama does, only by
+// its length.
+func (w ollamaWire) close(x *exchange, r Reply) {
+	x.Input, x.CacheRead, x.CacheWrite = min(x.In(), x.Window), 0, 0
+	x.Output = Tokens(r.Text)
+	w.line(x, fields{
+		"message": fields{"role": "assistant", "content": ""}, "done": true, "done_reason": r.Stop,
+		"prompt_eval_count": x.Input, "eval_count": x.Output, "total_duration": 1,
+	})
+}
+
+func (w ollamaWire) broken(x *exchange) {
+	x.none()
+	w.line(x, fields{"error": "an error was encountered while running the model"})
+}
+
+func (ollamaWire) refuse(status int, _, message string) (int, any) {
+	if status == 529 {
+		status = http.StatusServiceUnavailable
+	}
+	return status, fields{"error": message}
+}
+
+func (ollamaWire) stop(f Fault, _ bool) string {
+	switch f {
+	case Truncated:
+		return "length"
+	case UnknownStop, Pause, Refusal, Filter:
+		return "bored"
+	}
+	return "stop"
+}

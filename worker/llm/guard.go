@@ -1,0 +1,31 @@
+package llm
+
+import "context"
+
+// A Caller runs calls under a circuit breaker. agent.Calls is one: see there.
+type Caller interface {
+	Call(ctx context.Context, name string, call func(ctx context.Context) error) error
+}
+
+// Guard makes every call under the breaker of its provider and model. Errors
+// come back as agents report them, as the breaker judges by their class.
+type Guard struct {
+	Provider
+	Caller Caller
+}
+
+// Complete implements Provider.
+func (g *Guard) Complete(ctx context.Context, req *Request) (*Response, error) {
+	var res *Response
+	err := g.Caller.Call(ctx, BreakerName(g.Name(), req.Model), func(ctx context.Context) (err error) {
+		res, err = g.Provider.Complete(ctx, req)
+		return ForAgent(err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+// BreakerName is under which name breakers and limits know a model.
+func BreakerName(provider string, model Model) string { return provider + "/" + string(model) }

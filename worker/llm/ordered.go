@@ -1,0 +1,169 @@
+package llm
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Models fill in fields in the order of the schema, and a vendor's cache wants
+// the same bytes each time: so JSON is held here with its order. A value is an
+// object, a []any, a string, a json.Number, a bool or nil.
+type object []member
+
+type member struct {
+	key   string
+	value any
+}
+
+// maxDepth bounds how deep values are nested.
+const maxDepth = 100
+
+// parse reads one value and nothing after it. A key that stands twice in an
+// object is an error: readers differ in which one they take.
+func parse(raw []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	v, err := parseValue(d, 0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more after the value")
+	}
+	return v, nil
+}
+
+func parseValue(d *json.Decoder, depth int) (any, error) {
+	t, err := d.Token()
+	if errors.Is(err, io.EOF) {
+		return nil, io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return nil, err
+	}
+	if depth > maxDepth {
+		return nil, fmt.Errorf("nested deeper than %d", maxDepth)
+	}
+	switch t {
+	case json.Delim('{'):
+		return parseObject(d, depth)
+	case json.Delim('['):
+		return parseList(d, depth)
+	}
+	return t, nil
+}
+
+func parseObject(d *json.Decoder, depth int) (any, error) {
+	o := object{}
+	seen := make(map[string]bool)
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		key, ok := t.(string)
+		if !ok || seen[key] {
+			return nil, fmt.Errorf("the key %.40q stands twice", key)
+		}
+		seen[key] = true
+		v, err := parseValue(d, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		o = append(o, member{key, v})
+	}
+	_, err := d.Token()
+	return o, err
+}
+
+func parseList(d *json.Decoder, depth int) (any, error) {
+	list := []any{}
+	for d.More() {
+		v, err := parseValue(d, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	_, err := d.Token()
+	return list, err
+}
+
+// MarshalJSON implements json.Marshaler.
+func (o object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		key, err := encode(m.key)
+		if err != nil {
+			return nil, err
+		}
+		value, err := encode(m.value)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(key)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// encode is json.Marshal without escaping what only matters in web pages.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// get returns the value of a key.
+func (o object) get(key string) (any, bool) {
+	i := slices.IndexFunc(o, func(m member) bool { return m.key == key })
+	if i < 0 {
+		return nil, false
+	}
+	return o[i].value, true
+}
+
+// text returns the string of a key, or "".
+func (o object) text(key string) string {
+	v, _ := o.get(key)
+	s, _ := v.(string)
+	return s
+}
+
+// object returns the object of a key, or nil.
+func (o object) object(key string) object {
+	v, _ := o.get(key)
+	m, _ := v.(object)
+	return m
+}
+
+// list returns the list of a key, or nil.
+func (o object) list(key string) []any {
+	v, _ := o.get(key)
+	l, _ := v.([]any)
+	return l
+}
+
+// with returns o with a value set, at its place or at the end.
+func (o object) with(key string, value any) object {
+	o = slices.Clone(o)
+	for i := range o {
+		if o[i].key == key {
+			o[i].value = value
+			return o
+		}
+	}
+	return append(o, member{key, value})
+}

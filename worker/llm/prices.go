@@ -1,0 +1,158 @@
+package llm
+
+import (
+	"bytes"
+	_ "embed" // of the list of prices
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"math/bits"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+//go:embed prices.yaml
+var pricesFile []byte
+
+// A Price is in millionths of a US dollar for a million tokens, which makes
+// every listed price whole.
+type Price int64
+
+// priceForm has at most six digits after the point.
+var priceForm = regexp.MustCompile(`^(\d{1,6})(?:\.(\d{1,6}))?$`)
+
+// UnmarshalYAML reads dollars, without ever making a fraction of them.
+func (p *Price) UnmarshalYAML(n *yaml.Node) error {
+	m := priceForm.FindStringSubmatch(n.Value)
+	if m == nil {
+		return fmt.Errorf("line %d: %q is no price: up to 6 digits, a point and up to 6 more", n.Line, n.Value)
+	}
+	v, err := strconv.ParseInt(m[1]+m[2]+strings.Repeat("0", 6-len(m[2])), 10, 64)
+	*p = Price(v)
+	return err
+}
+
+// A Percent is a share, in whole hundredths.
+type Percent int64
+
+// UnmarshalYAML reads "50%".
+func (p *Percent) UnmarshalYAML(n *yaml.Node) error {
+	v, err := strconv.ParseUint(strings.TrimSuffix(n.Value, "%"), 10, 7)
+	if err != nil || v > 100 || !strings.HasSuffix(n.Value, "%") {
+		return fmt.Errorf("line %d: %q is no share from 0%% to 100%%", n.Line, n.Value)
+	}
+	*p = Percent(v)
+	return nil
+}
+
+// A Tariff is what a model costs.
+type Tariff struct {
+	Input        Price   `yaml:"input"`
+	Output       Price   `yaml:"output"`
+	CacheWrite   *Price  `yaml:"cache_write"`    // nil: as input
+	CacheWrite1h *Price  `yaml:"cache_write_1h"` // nil: as cache_write
+	CacheRead    *Price  `yaml:"cache_read"`     // nil: as input
+	Batch        Percent `yaml:"batch"`          // of all these; 0: no batches, so all of it
+}
+
+// Prices are the tariffs of models, by provider and model. They are immutable.
+type Prices struct {
+	tariffs map[string]map[Model]Tariff
+}
+
+// ListPrices returns the prices that come with the program.
+func ListPrices() (*Prices, error) {
+	return (&Prices{}).With(pricesFile)
+}
+
+// With returns the prices with those of a file over them.
+func (p *Prices) With(file []byte) (*Prices, error) {
+	var over map[string]map[Model]Tariff
+	d := yaml.NewDecoder(bytes.NewReader(file))
+	d.KnownFields(true)
+	if err := d.Decode(&over); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("prices: %w", err)
+	}
+	out := make(map[string]map[Model]Tariff)
+	for _, all := range []map[string]map[Model]Tariff{p.tariffs, over} {
+		for provider, models := range all {
+			if out[provider] == nil {
+				out[provider] = make(map[Model]Tariff)
+			}
+			maps.Copy(out[provider], models)
+		}
+	}
+	return &Prices{out}, nil
+}
+
+// dated is how vendors name a version of a model.
+var dated = regexp.MustCompile(`^(.+?)-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$`)
+
+// Tariff returns what a model costs, if that is known.
+func (p *Prices) Tariff(provider string, model Model) (Tariff, bool) {
+	models := p.tariffs[provider]
+	if t, ok := models[model]; ok {
+		return t, true
+	}
+	if m := dated.FindStringSubmatch(string(model)); m != nil {
+		if t, ok := models[Model(m[1])]; ok {
+			return t, true
+		}
+	}
+	t, ok := models["*"]
+	return t, ok
+}
+
+// Cost returns what usage costs in millionths of a US dollar, rounded up once at
+// the end, so that a sum of calls is never short. It is false for a model whose
+// price is not known.
+func (p *Prices) Cost(provider string, model Model, u Usage, batch bool) (micros int64, known bool) {
+	t, ok := p.Tariff(provider, model)
+	if !ok {
+		return 0, false
+	}
+	share := uint64(100)
+	if batch && t.Batch > 0 {
+		share = uint64(t.Batch)
+	}
+	return t.cost(u.sane(), share), true
+}
+
+// cost multiplies in 128 bits: tokens × price × share is in 10⁻⁸ of what is
+// returned.
+func (t Tariff) cost(u Usage, share uint64) int64 {
+	write := orPrice(t.CacheWrite, t.Input)
+	var hi, lo uint64
+	add := func(tokens int64, price Price) {
+		h, l := bits.Mul64(uint64(tokens), uint64(price)*share)
+		var carry uint64
+		lo, carry = bits.Add64(lo, l, 0)
+		hi, _ = bits.Add64(hi, h, carry)
+	}
+	add(u.Input, t.Input)
+	add(u.CacheWrite, write)
+	add(u.CacheWrite1h, orPrice(t.CacheWrite1h, write))
+	add(u.CacheRead, orPrice(t.CacheRead, t.Input))
+	add(u.Output, t.Output)
+	const unit = 100_000_000
+	if hi >= unit {
+		return math.MaxInt64
+	}
+	n, rest := bits.Div64(hi, lo, unit)
+	if rest > 0 {
+		n++
+	}
+	return int64(min(n, math.MaxInt64))
+}
+
+func orPrice(p *Price, otherwise Price) Price {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}

@@ -1,0 +1,88 @@
+package llm_test
+
+import (
+	"math"
+	"math/big"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coditect/mapreduce/worker/llm"
+)
+
+func prices(t testing.TB, over string) *llm.Prices {
+	t.Helper()
+	p, err := llm.ListPrices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err = p.With([]byte(over)); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestCost(t *testing.T) {
+	p := prices(t, "openai: {gpt-4o: {input: 1, output: 2}, mine: {input: 0.000001, output: 0}}\nlocal: {'*': {input: 0, output: 0}}")
+	for _, c := range []struct {
+		name, provider string
+		model          llm.Model
+		usage          llm.Usage
+		batch          bool
+		want           int64
+	}{
+		{"every kind of token", "anthropic", "claude-sonnet-4-5", llm.Usage{Input: 1000, CacheWrite: 1000, CacheWrite1h: 1000, CacheRead: 1000, Output: 1000}, false, 3000 + 3750 + 6000 + 300 + 15000},
+		{"half in a batch", "anthropic", "claude-sonnet-4-5", llm.Usage{Input: 1000, Output: 1000}, true, 9000},
+		{"a date", "anthropic", "claude-sonnet-4-5-20250929", llm.Usage{Input: 1000}, false, 3000},
+		{"a fraction is rounded up, once", "openai", "gpt-4o-mini", llm.Usage{Input: 1, CacheRead: 1}, false, 1},
+		{"exactly one", "openai", "gpt-4o-mini", llm.Usage{CacheRead: 40, Output: 5}, false, 6},
+		{"overridden", "openai", "gpt-4o-2024-08-06", llm.Usage{Input: 10, CacheRead: 10}, false, 20},
+		{"no batches", "openai", "mine", llm.Usage{Input: 1_000_000}, true, 1},
+		{"any model", "ollama", "qwen3:8b", llm.Usage{Input: 1_000_000}, false, 0},
+		{"no credit", "openai", "gpt-5", llm.Usage{Input: -5_000_000, Output: 1}, false, 10},
+		{"too much to count", "anthropic", "claude-opus-4-1", llm.Usage{Output: math.MaxInt64}, false, math.MaxInt64},
+	} {
+		got, known := p.Cost(c.provider, c.model, c.usage, c.batch)
+		if got != c.want || !known {
+			t.Errorf("%s: %d (known %v), want %d", c.name, got, known, c.want)
+		}
+	}
+	for _, model := range []llm.Model{"gpt-4o-realtime", "gpt-4", "claude-sonnet-4-5"} {
+		if _, known := p.Cost("openai", model, llm.Usage{}, false); known {
+			t.Errorf("the price of openai's %s is not known", model)
+		}
+	}
+}
+
+func TestCostAgreesWithRationals(t *testing.T) {
+	p := prices(t, "x: {m: {input: 2.5, output: 10, cache_write: 3.125, cache_write_1h: 5, cache_read: 0.25, batch: 50%}}")
+	tokens := rapid.Int64Range(0, 1<<40)
+	rapid.Check(t, func(t *rapid.T) {
+		u := llm.Usage{
+			Input: tokens.Draw(t, "input"), CacheWrite: tokens.Draw(t, "write"), CacheWrite1h: tokens.Draw(t, "write 1h"),
+			CacheRead: tokens.Draw(t, "read"), Output: tokens.Draw(t, "output"),
+		}
+		want := new(big.Rat)
+		for price, n := range map[string]int64{"2.5": u.Input, "3.125": u.CacheWrite, "5": u.CacheWrite1h, "0.25": u.CacheRead, "10": u.Output} {
+			r, _ := new(big.Rat).SetString(price)
+			want.Add(want, r.Mul(r, new(big.Rat).SetInt64(n)))
+		}
+		want.Mul(want, big.NewRat(1, 2))
+		got, _ := p.Cost("x", "m", u, true)
+		over := new(big.Rat).Sub(new(big.Rat).SetInt64(got), want)
+		if over.Sign() < 0 || over.Cmp(big.NewRat(1, 1)) >= 0 {
+			t.Fatalf("%v costs %d, want %s rounded up", u, got, want.FloatString(3))
+		}
+	})
+}
+
+func TestBadPrices(t *testing.T) {
+	for _, file := range []string{
+		"openai: {m: {input: -1}}", "openai: {m: {input: 1e3}}", "openai: {m: {input: 1.1234567}}",
+		"openai: {m: {inputs: 1}}", "openai: {m: {input: 1, batch: 0.5}}", "openai: {m: {batch: 101%}}", "[]",
+	} {
+		if _, err := (&llm.Prices{}).With([]byte(file)); err == nil {
+			t.Errorf("%s was taken", file)
+		}
+	}
+}

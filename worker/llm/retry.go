@@ -1,0 +1,92 @@
+package llm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// Retry makes another attempt at a call that failed and may succeed. Between
+// two it pauses a random time, up to a bound that doubles (full jitter), and no
+// less than the vendor asked for. Is that more than Patience, the failure is
+// returned at once: the unit can wait in its queue better than here.
+type Retry struct {
+	Provider
+	Attempts int           // in all. Defaults to 4
+	Base     time.Duration // the first bound. Defaults to half a second
+	Max      time.Duration // the last bound. Defaults to 20 seconds
+	Patience time.Duration // the longest pause obeyed. Defaults to a minute
+
+	// Random returns numbers in [0,1). It is required.
+	Random func() float64
+}
+
+// Complete implements Provider.
+func (r *Retry) Complete(ctx context.Context, req *Request) (*Response, error) {
+	attempts := cmp.Or(r.Attempts, 4)
+	var usage []Usage
+	for n := 1; ; n++ {
+		res, err := r.Provider.Complete(ctx, req)
+		if err == nil {
+			return withUsage(res, usage), nil
+		}
+		usage = append(usage, spent(err))
+		pause, again := r.pause(err, n)
+		if !again || n >= attempts || !sleep(ctx, pause) {
+			return nil, withSpent(err, usage)
+		}
+	}
+}
+
+// pause returns how long to wait after the nth failure, and whether at all.
+func (r *Retry) pause(err error, n int) (time.Duration, bool) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.Class != mapreduce.Retryable {
+		return 0, false
+	}
+	bound := cmp.Or(r.Base, time.Second/2)
+	limit := cmp.Or(r.Max, 20*time.Second)
+	for range n - 1 {
+		bound = min(2*bound, limit)
+	}
+	wait := time.Duration(r.Random() * float64(bound))
+	return e.RetryAfter + wait, e.RetryAfter <= cmp.Or(r.Patience, time.Minute)
+}
+
+// withUsage adds what failed attempts took.
+func withUsage(res *Response, before []Usage) *Response {
+	for _, u := range before {
+		reported := res.Usage.Reported
+		res.Usage = res.Usage.Add(u)
+		res.Usage.Reported = reported
+	}
+	return res
+}
+
+func withSpent(err error, all []Usage) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || len(all) < 2 {
+		return err
+	}
+	sum := all[0]
+	for _, u := range all[1:] {
+		sum = sum.Add(u)
+	}
+	e.Usage = sum
+	return err
+}
+
+// sleep waits, and reports whether it was left to.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

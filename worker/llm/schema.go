@@ -1,0 +1,295 @@
+package llm
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+// A Schema says what an answer has to look like. Vendors are given as much of it
+// as they understand (see Dialect), and answers are checked against all of it.
+// It is immutable and safe for concurrent use.
+type Schema struct {
+	name      string
+	doc       object
+	wrap      bool // a vendor is given an object with the answer in it
+	validator *jsonschema.Schema
+}
+
+// wrapped is the field for an answer that is no object itself: vendors want one
+// at the top.
+const wrapped = "answer"
+
+// NewSchema reads a JSON Schema (2020-12). The name is told to the model: 1 to
+// 64 of a-z, A-Z, 0-9, _ and -.
+func NewSchema(name string, doc []byte) (*Schema, error) {
+	if !validName(name) {
+		return nil, newError(BadSchema, "the name %q is not 1 to 64 of a-z, A-Z, 0-9, _ and -", name)
+	}
+	v, err := parse(doc)
+	if err != nil {
+		return nil, newError(BadSchema, "it is no JSON: %v", err)
+	}
+	root, ok := v.(object)
+	if !ok {
+		return nil, newError(BadSchema, "it is no object")
+	}
+	validator, err := compile(doc)
+	if err != nil {
+		return nil, newError(BadSchema, "%v", err)
+	}
+	return &Schema{name: name, doc: root, wrap: !plainObject(root), validator: validator}, nil
+}
+
+// plainObject reports whether vendors take the schema at the top.
+func plainObject(root object) bool {
+	for _, key := range []string{"anyOf", "oneOf", "allOf", "$ref"} {
+		if _, ok := root.get(key); ok {
+			return false
+		}
+	}
+	return root.text("type") == "object"
+}
+
+func compile(doc []byte) (*jsonschema.Schema, error) {
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
+	if err != nil {
+		return nil, err
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.AssertFormat()
+	c.UseLoader(noLoader{}) // a schema refers to itself alone
+	const url = "mem:///schema.json"
+	if err := c.AddResource(url, v); err != nil {
+		return nil, err
+	}
+	return c.Compile(url)
+}
+
+// A noLoader keeps the compiler from reading files and the network.
+type noLoader struct{}
+
+// Load implements jsonschema.URLLoader.
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("a schema may not refer to %s", url)
+}
+
+// Name is what the model is told that the answer is.
+func (s *Schema) Name() string { return s.name }
+
+// Document returns the schema as it was given, in compact form.
+func (s *Schema) Document() []byte {
+	raw, err := encode(s.doc)
+	if err != nil {
+		return nil // what was parsed can be encoded
+	}
+	return raw
+}
+
+// A MismatchError says where an answer does not fit, in words for its author.
+type MismatchError struct{ Faults []Fault }
+
+// A Fault is one place that does not fit.
+type Fault struct {
+	Path    string // a JSON pointer; "" is the whole
+	Message string
+}
+
+// maxFaults bounds what a model is told to mend in one go.
+const maxFaults = 12
+
+// Error gives one fault a line.
+func (e *MismatchError) Error() string {
+	var b strings.Builder
+	for i, f := range e.Faults {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		if i == maxFaults {
+			fmt.Fprintf(&b, "and %d more", len(e.Faults)-i)
+			break
+		}
+		if f.Path == "" {
+			f.Path = "the answer"
+		}
+		b.WriteString(f.Path + ": " + f.Message)
+	}
+	return b.String()
+}
+
+// Check returns an answer in compact form, freed of what a dialect brought in:
+// the object around it, and nulls for what may be absent but not null. An answer
+// that does not fit is a *MismatchError.
+func (s *Schema) Check(answer []byte) (json.RawMessage, error) {
+	v, err := parse(unfence(answer))
+	if err != nil {
+		return nil, &MismatchError{[]Fault{{Message: "it is not one JSON value: " + err.Error()}}}
+	}
+	if o, ok := v.(object); ok && s.wrap && len(o) == 1 && o[0].key == wrapped {
+		v = o[0].value
+	}
+	raw, first := s.fits(v)
+	if first == nil {
+		return raw, nil
+	}
+	if raw, err := s.fits(s.prune(s.doc, v, 0)); err == nil {
+		return raw, nil
+	}
+	return nil, first
+}
+
+func (s *Schema) fits(v any) (json.RawMessage, error) {
+	raw, err := encode(v)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	err = s.validator.Validate(plain)
+	if e, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
+		return nil, mismatch(e)
+	}
+	return raw, err
+}
+
+// mismatch gathers the leaves of a validator's error.
+func mismatch(e *jsonschema.ValidationError) *MismatchError {
+	var out MismatchError
+	printer := message.NewPrinter(language.English)
+	var walk func(*jsonschema.ValidationError)
+	walk = func(e *jsonschema.ValidationError) {
+		for _, c := range e.Causes {
+			walk(c)
+		}
+		if len(e.Causes) > 0 {
+			return
+		}
+		var path strings.Builder
+		for _, step := range e.InstanceLocation {
+			path.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(step))
+		}
+		out.Faults = append(out.Faults, Fault{path.String(), short(e.ErrorKind.LocalizedString(printer))})
+	}
+	walk(e)
+	slices.SortStableFunc(out.Faults, func(a, b Fault) int { return strings.Compare(a.Path+a.Message, b.Path+b.Message) })
+	out.Faults = slices.Compact(out.Faults)
+	return &out
+}
+
+// unfence takes off the marks of a code block, which models like to put around
+// JSON when nothing constrains them.
+func unfence(answer []byte) []byte {
+	answer = bytes.TrimSpace(answer)
+	rest, ok := bytes.CutPrefix(answer, []byte("```"))
+	if !ok {
+		return answer
+	}
+	rest, ok = bytes.CutSuffix(rest, []byte("```"))
+	if !ok {
+		return answer
+	}
+	return bytes.TrimSpace(bytes.TrimPrefix(rest, []byte("json")))
+}
+
+// prune returns a value without the nulls of fields that may be absent, but not
+// null: strict dialects have no other way to leave one out.
+func (s *Schema) prune(schema object, v any, depth int) any {
+	if depth > maxDepth {
+		return v
+	}
+	if target, ok := s.resolve(schema); ok {
+		return s.prune(target, v, depth+1)
+	}
+	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
+		for _, branch := range schema.list(key) {
+			if b, ok := branch.(object); ok {
+				v = s.prune(b, v, depth+1)
+			}
+		}
+	}
+	switch v := v.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = s.prune(schema.object("items"), item, depth+1)
+		}
+		return out
+	case object:
+		return s.pruneObject(schema, v, depth)
+	}
+	return v
+}
+
+func (s *Schema) pruneObject(schema, v object, depth int) object {
+	out := object{}
+	for _, m := range v {
+		field, known := schema.object("properties").get(m.key)
+		sub, _ := field.(object)
+		if known && m.value == nil && !slices.Contains(schema.list("required"), any(m.key)) && !s.nullable(sub, 0) {
+			continue
+		}
+		out = append(out, member{m.key, s.prune(sub, m.value, depth+1)})
+	}
+	return out
+}
+
+// nullable reports whether a schema takes null.
+func (s *Schema) nullable(schema object, depth int) bool {
+	if depth > maxDepth {
+		return true
+	}
+	if target, ok := s.resolve(schema); ok {
+		return s.nullable(target, depth+1)
+	}
+	if v, ok := schema.get("const"); ok {
+		return v == nil
+	}
+	if values := schema.list("enum"); values != nil {
+		return slices.Contains(values, nil)
+	}
+	for _, key := range []string{"anyOf", "oneOf"} {
+		if branches := schema.list(key); branches != nil {
+			return slices.ContainsFunc(branches, func(b any) bool {
+				sub, _ := b.(object)
+				return s.nullable(sub, depth+1)
+			})
+		}
+	}
+	switch t, _ := schema.get("type"); t := t.(type) {
+	case string:
+		return t == "null"
+	case []any:
+		return slices.Contains(t, any("null"))
+	}
+	return true
+}
+
+// resolve returns what a schema refers to, within the document.
+func (s *Schema) resolve(schema object) (object, bool) {
+	rest, ok := strings.CutPrefix(schema.text("$ref"), "#")
+	if !ok {
+		return nil, false
+	}
+	at := any(s.doc)
+	for _, step := range strings.Split(rest, "/")[1:] {
+		o, ok := at.(object)
+		if !ok {
+			return nil, false
+		}
+		if at, ok = o.get(strings.NewReplacer("~1", "/", "~0", "~").Replace(step)); !ok {
+			return nil, false
+		}
+	}
+	o, ok := at.(object)
+	return o, ok
+}

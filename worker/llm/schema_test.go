@@ -1,0 +1,288 @@
+package llm_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coditect/mapreduce/worker/llm"
+)
+
+// dialects are those of all providers.
+func dialects(t testing.TB) map[string]llm.Dialect {
+	t.Helper()
+	out := make(map[string]llm.Dialect)
+	for _, name := range vendors {
+		p, err := llm.New(name, llm.Config{Key: llm.NewKey(testKey)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[name] = p.Can().Dialect
+	}
+	return out
+}
+
+func TestSchemaInDialects(t *testing.T) {
+	for _, c := range []struct{ name, doc, dialect, want string }{
+		{
+			"what is not taken is told in words", `{"type":"object","properties":{"b":{"type":"string","description":"A b.","pattern":"^x","minLength":2},"a":{"type":"array","items":{"type":"integer","minimum":1},"minItems":2}},"x-coditect":{"key":["a"]}}`,
+			"anthropic", `{"type":"object","properties":{"b":{"type":"string","description":"A b. {pattern: \"^x\", minLength: 2}"},"a":{"type":"array","items":{"type":"integer","description":"{minimum: 1}"},"description":"{minItems: 2}"}},"additionalProperties":false}`,
+		},
+		{
+			"small minItems and known formats stay", `{"type":"object","properties":{"a":{"type":"array","items":{"type":"string","format":"date"},"minItems":1},"c":{"type":"string","format":"color"}}}`,
+			"anthropic", `{"type":"object","properties":{"a":{"type":"array","items":{"type":"string","format":"date"},"minItems":1},"c":{"type":"string","description":"{format: \"color\"}"}},"additionalProperties":false}`,
+		},
+		{
+			"oneOf and lists of types become anyOf", `{"type":"object","properties":{"a":{"oneOf":[{"type":"string"},{"type":"number"}]},"b":{"description":"B","type":["object","null"],"properties":{"c":{"type":"string"}}}}}`,
+			"anthropic", `{"type":"object","properties":{"a":{"anyOf":[{"type":"string"},{"type":"number"}]},"b":{"description":"B","anyOf":[{"type":"object","properties":{"c":{"type":"string"}},"additionalProperties":false},{"type":"null"}]}},"additionalProperties":false}`,
+		},
+		{
+			"everything is required, what may be absent may be null", `{"type":"object","required":["a"],"properties":{"a":{"type":"string"},"b":{"type":"number","minimum":0},"c":{"enum":["x","y"]},"d":{"type":["string","null"]}}}`,
+			"openai", `{"type":"object","required":["a","b","c","d"],"properties":{"a":{"type":"string"},"b":{"type":["number","null"],"minimum":0},"c":{"anyOf":[{"enum":["x","y"]},{"type":"null"}]},"d":{"type":["string","null"]}},"additionalProperties":false}`,
+		},
+		{
+			"a list is wrapped, definitions stay at the top", `{"type":"array","items":{"$ref":"#/$defs/r"},"$defs":{"r":{"type":"object","required":["a"],"properties":{"a":{"type":"string"}}}}}`,
+			"openai", `{"type":"object","$defs":{"r":{"type":"object","required":["a"],"properties":{"a":{"type":"string"}},"additionalProperties":false}},"properties":{"answer":{"type":"array","items":{"$ref":"#/$defs/r"}}},"required":["answer"],"additionalProperties":false}`,
+		},
+		{
+			"a grammar takes most", `{"type":"object","properties":{"m":{"type":"object","additionalProperties":{"type":"string"}},"s":{"type":"string","minLength":1,"x-coditect":{}}}}`,
+			"ollama", `{"type":"object","properties":{"m":{"type":"object","additionalProperties":{"type":"string"}},"s":{"type":"string","minLength":1}}}`,
+		},
+	} {
+		t.Run(c.dialect+"/"+c.name, func(t *testing.T) {
+			got, err := schema(t, c.doc).In(dialects(t)[c.dialect])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if sorted(t, got) != sorted(t, []byte(c.want)) {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func sorted(t *testing.T, raw []byte) string {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		t.Fatal(err)
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+func TestOrderOfFieldsIsKept(t *testing.T) {
+	doc := `{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"string"},"m":{"type":"string"}}}`
+	for name, d := range dialects(t) {
+		got, err := schema(t, doc).In(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(got)
+		if z, a, m := strings.Index(text, `"z"`), strings.Index(text, `"a"`), strings.Index(text, `"m"`); z > a || a > m {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+func TestWhatCannotBeExpressed(t *testing.T) {
+	for _, c := range []struct{ name, doc, dialect, keyword, where string }{
+		{"map", `{"type":"object","properties":{"m":{"type":"object","additionalProperties":{"type":"string"}}}}`, "anthropic", "additionalProperties", "#/properties/m"},
+		{"any object", `{"type":"object","properties":{"m":{"type":"object"}}}`, "openai", "an object without properties", "#/properties/m"},
+		{"patterns of names", `{"type":"object","properties":{},"patternProperties":{"^a":{"type":"string"}}}`, "anthropic", "patternProperties", "#"},
+		{"tuple", `{"type":"object","properties":{"t":{"type":"array","prefixItems":[{"type":"string"}]}}}`, "openai", "prefixItems", "#/properties/t"},
+		{"any value", `{"type":"object","properties":{"t":{"description":"anything"}}}`, "anthropic", "any type", "#/properties/t"},
+		{"any item", `{"type":"object","properties":{"t":{"type":"array"}}}`, "openai", "without items", "#/properties/t"},
+		{"true", `{"type":"object","properties":{"t":true}}`, "openai", "true or false", "#/properties/t"},
+		{"allOf", `{"type":"object","properties":{"t":{"allOf":[{"type":"string"}]}}}`, "openai", "allOf", "#/properties/t"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := schema(t, c.doc).In(dialects(t)[c.dialect])
+			e, ok := errors.AsType[*llm.Error](err)
+			if !ok || e.Kind != llm.BadSchema || !strings.Contains(e.Message, c.keyword) || !strings.Contains(e.Message, c.where+":") {
+				t.Errorf("error %v, want one that names %q and %q", err, c.keyword, c.where)
+			}
+		})
+	}
+}
+
+func TestBadSchemas(t *testing.T) {
+	for _, doc := range []string{``, `[]`, `{"type":"objekt"}`, `{"type":"object"} {}`, `{"a":1,"a":2}`, `{"$ref":"file:///etc/passwd"}`, `{"$ref":"https://example.com/s.json"}`} {
+		if _, err := llm.NewSchema("s", []byte(doc)); err == nil {
+			t.Errorf("%s was taken", doc)
+		}
+	}
+	if _, err := llm.NewSchema("no blanks", []byte(`{}`)); err == nil {
+		t.Error("a name with a blank was taken")
+	}
+}
+
+func TestCheck(t *testing.T) {
+	list := `{"type":"array","items":{"type":"object","required":["a"],"properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{"type":["string","null"]}}}}`
+	for _, c := range []struct{ name, doc, answer, want, fault string }{
+		{"fits", receipt, goodReceipt, goodReceipt, ""},
+		{"numbers keep their spelling", receipt, `{"company":"x","total":1.10}`, `{"company":"x","total":1.10}`, ""},
+		{"fenced", receipt, "```json\n" + goodReceipt + "\n```", goodReceipt, ""},
+		{"wrapped, nulls of absent fields", list, `{"answer":[{"a":1,"b":null,"c":null}]}`, `[{"a":1,"c":null}]`, ""},
+		{"not wrapped", list, `[{"a":1}]`, `[{"a":1}]`, ""},
+		{"null of a required field", receipt, `{"company":null,"total":1}`, "", "/company: "},
+		{"bound", receipt, `{"company":"x","total":-1}`, "", "/total: "},
+		{"format", receipt, `{"company":"x","total":1,"date":"25/12/2018"}`, "", "/date: "},
+		{"missing", receipt, `{"company":"x"}`, "", "the answer: missing property 'total'"},
+		{"nothing", receipt, ``, "", "not one JSON value"},
+		{"half", receipt, `{"company":"x"`, "", "not one JSON value"},
+		{"two", receipt, goodReceipt + goodReceipt, "", "not one JSON value"},
+		{"key twice", receipt, `{"company":"x","company":"y","total":1}`, "", "twice"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := schema(t, c.doc).Check([]byte(c.answer))
+			if c.fault == "" && (err != nil || string(got) != c.want) {
+				t.Errorf("got %s, %v; want %s", got, err, c.want)
+			}
+			if _, ok := errors.AsType[*llm.MismatchError](err); c.fault != "" && (!ok || !strings.Contains(err.Error(), c.fault)) {
+				t.Errorf("error %v, want a mismatch about %q", err, c.fault)
+			}
+		})
+	}
+}
+
+// field draws a schema and a value that fits it.
+func field(t *rapid.T, depth int) (doc, value any) {
+	kind := rapid.IntRange(0, 6).Draw(t, "kind")
+	if depth > 3 {
+		kind %= 4
+	}
+	switch kind {
+	case 0:
+		return map[string]any{"type": "string", "minLength": 1}, rapid.StringN(1, 10, 40).Draw(t, "text")
+	case 1:
+		return map[string]any{"type": "integer", "minimum": 0}, rapid.IntRange(0, 1000).Draw(t, "n")
+	case 2:
+		return map[string]any{"type": []any{"boolean", "null"}}, rapid.SampledFrom([]any{true, false, nil}).Draw(t, "bool")
+	case 3:
+		return map[string]any{"enum": []any{"x", "y"}}, rapid.SampledFrom([]any{"x", "y"}).Draw(t, "enum")
+	case 4:
+		item, v := field(t, depth+1)
+		return map[string]any{"type": "array", "items": item}, []any{v, v}
+	case 5:
+		one, v := field(t, depth+1)
+		return map[string]any{"oneOf": []any{one, map[string]any{"const": "never drawn"}}}, v
+	default:
+		return record(t, depth)
+	}
+}
+
+func record(t *rapid.T, depth int) (doc, value any) {
+	fields, values, required := map[string]any{}, map[string]any{}, []any{}
+	for _, name := range rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]{1,3}`), 1, 4, rapid.ID).Draw(t, "names") {
+		var v any
+		fields[name], v = field(t, depth+1)
+		if rapid.Bool().Draw(t, "required") {
+			required = append(required, name)
+			values[name] = v
+		} else if rapid.Bool().Draw(t, "present") {
+			values[name] = v
+		}
+	}
+	return map[string]any{"type": "object", "properties": fields, "required": required}, values
+}
+
+// filled is a value as a strict dialect has it: null for what is absent.
+func filled(doc, value any) any {
+	d, _ := doc.(map[string]any)
+	if branches, ok := d["oneOf"].([]any); ok {
+		return filled(branches[0], value)
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		fields, ok := d["properties"].(map[string]any)
+		if !ok {
+			return value
+		}
+		out := map[string]any{}
+		for name, sub := range fields {
+			out[name] = nil
+			if given, ok := v[name]; ok {
+				out[name] = filled(sub, given)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = filled(d["items"], v[i])
+		}
+		return out
+	}
+	return value
+}
+
+// What fits the full schema fits each reduced one, as the dialect writes it, and
+// comes back as it was.
+func TestDialectsLoseNothing(t *testing.T) {
+	all := dialects(t)
+	rapid.Check(t, func(t *rapid.T) {
+		doc, value := record(t, 0)
+		full, err := llm.NewSchema("full", must(json.Marshal(doc)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, d := range all {
+			raw, err := full.In(d)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			reduced, err := llm.NewSchema("reduced", raw)
+			if err != nil {
+				t.Fatalf("%s: the reduced schema is none: %v\n%s", name, err, raw)
+			}
+			said := value
+			if d.AllRequired {
+				said = filled(doc, value)
+			}
+			answer := must(json.Marshal(said))
+			if _, err := reduced.Check(answer); err != nil {
+				t.Fatalf("%s: %s does not fit the reduced schema %s: %v", name, answer, raw, err)
+			}
+			if _, err := full.Check(answer); err != nil {
+				t.Fatalf("%s: %s does not fit %s: %v", name, answer, must(json.Marshal(doc)), err)
+			}
+			again, err := full.In(d)
+			if err != nil || string(again) != string(raw) {
+				t.Fatalf("%s: the second time it is %s (%v), not %s", name, again, err, raw)
+			}
+		}
+	})
+}
+
+func must(raw []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+// FuzzCheck looks for answers that break the reader, and for accepted ones that
+// are not stable.
+func FuzzCheck(f *testing.F) {
+	for _, seed := range []string{goodReceipt, `{"answer":[]}`, "```json\n{}\n```", `{"company":"\ud800","total":1e999}`, strings.Repeat("[", 300)} {
+		f.Add([]byte(seed))
+	}
+	s := schema(f, receipt)
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		got, err := s.Check(answer)
+		if err != nil {
+			return
+		}
+		again, err := s.Check(got)
+		if err != nil || string(again) != string(got) {
+			t.Errorf("%s came back as %s, and that as %s (%v)", answer, got, again, err)
+		}
+	})
+}

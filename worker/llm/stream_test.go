@@ -1,0 +1,235 @@
+package llm_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/fakellm"
+)
+
+// canned is a server's answer without a network.
+type canned struct {
+	media string
+	body  io.Reader
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c canned) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := c.body
+	if b, ok := body.(*blocking); ok {
+		b.ctx = r.Context()
+	}
+	return &http.Response{
+		StatusCode: 200, Header: http.Header{"Content-Type": {c.media}}, Body: io.NopCloser(body), Request: r,
+	}, nil
+}
+
+func offline(t testing.TB, name string, transport http.RoundTripper) llm.Provider {
+	t.Helper()
+	p, err := llm.New(name, llm.Config{Key: llm.NewKey(testKey), BaseURL: "http://vendor.test", Transport: transport, Idle: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func media(name string) string {
+	if name == "ollama" {
+		return "application/x-ndjson"
+	}
+	return "text/event-stream"
+}
+
+// recorded returns the bytes of a whole answer.
+func recorded(t testing.TB, name string) []byte {
+	t.Helper()
+	fake := fakellm.New(fakellm.Config{Model: says(goodReceipt), Piece: 16})
+	var out []byte
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rec := httptest.NewRecorder()
+		fake.ServeHTTP(rec, r)
+		out = rec.Body.Bytes()
+		w.Header().Set("Content-Type", rec.Header().Get("Content-Type"))
+		_, _ = w.Write(out) // the client is ours
+	}))
+	defer proxy.Close()
+	p, err := llm.New(name, llm.Config{Key: llm.NewKey(testKey), BaseURL: proxy.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Complete(t.Context(), ask(nil)); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Wherever a stream is cut, what comes of it is an error or the whole answer.
+func TestNoPieceOfAnAnswerIsAnAnswer(t *testing.T) {
+	for _, name := range vendors {
+		t.Run(name, func(t *testing.T) {
+			whole := recorded(t, name)
+			get := func(n int, cut error) (*llm.Response, error) {
+				body := io.MultiReader(bytes.NewReader(whole[:n]), iotest.ErrReader(cut))
+				return offline(t, name, canned{media(name), body}).Complete(t.Context(), ask(nil))
+			}
+			want, err := get(len(whole), io.EOF)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := range len(whole) {
+				for _, cut := range []error{io.EOF, io.ErrUnexpectedEOF} {
+					got, err := get(n, cut)
+					if err == nil && !cmp.Equal(got, want) {
+						t.Fatalf("%d of %d bytes, then %v, are taken for an answer: %+v", n, len(whole), cut, got)
+					}
+					if err == nil && n < len(whole)-4 {
+						t.Fatalf("%d of %d bytes, then %v, are taken for all of it", n, len(whole), cut)
+					}
+					if e, ok := errors.AsType[*llm.Error](err); err != nil && (!ok || e.Class != llm.CutOff.Class()) {
+						t.Fatalf("%d bytes, then %v: %v is not worth another attempt", n, cut, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestBytesMayComeOneByOne(t *testing.T) {
+	for _, name := range vendors {
+		body := iotest.OneByteReader(bytes.NewReader(recorded(t, name)))
+		res, err := offline(t, name, canned{media(name), body}).Complete(t.Context(), ask(nil))
+		if err != nil || res.Text() != goodReceipt {
+			t.Errorf("%s: %+v, %v", name, res, err)
+		}
+	}
+}
+
+// Nothing a server sends may bring a worker down, and only what says that it is
+// whole is an answer.
+func FuzzStreams(f *testing.F) {
+	for i, name := range vendors {
+		whole := recorded(f, name)
+		f.Add(uint8(i), whole)
+		f.Add(uint8(i), whole[:len(whole)/2])
+	}
+	f.Add(uint8(0), []byte("event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":-1}\n\n"))
+	f.Add(uint8(1), []byte("data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":999999999}]}}]}\n\n"))
+	f.Add(uint8(2), []byte(`{"done":true,"message":{"tool_calls":[{}]}}`))
+	ends := []string{"message_stop", "[DONE]", "done"}
+	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
+		i := int(which) % len(vendors)
+		p := offline(t, vendors[i], canned{media(vendors[i]), bytes.NewReader(body)})
+		res, err := p.Complete(t.Context(), ask(nil))
+		if err != nil {
+			if _, ok := errors.AsType[*llm.Error](err); !ok {
+				t.Errorf("an error of another type: %v", err)
+			}
+			return
+		}
+		plain := strings.ReplaceAll(strings.ToLower(string(body)), `\u`, "")
+		if !strings.Contains(plain, strings.ToLower(ends[i])) && !bytes.Contains(body, []byte(`\u`)) {
+			t.Errorf("%q is taken for an answer", body)
+		}
+		if u := res.Usage; u.Input < 0 || u.Output < 0 || u.CacheRead < 0 || u.CacheWrite < 0 || u.CacheWrite1h < 0 {
+			t.Errorf("usage below zero: %+v", u)
+		}
+	})
+}
+
+// blocking gives its bytes with a pause before each, and nothing once the call
+// was called off.
+type blocking struct {
+	ctx   context.Context
+	rest  []byte
+	pause time.Duration
+}
+
+// Read implements io.Reader.
+func (b *blocking) Read(p []byte) (int, error) {
+	if len(b.rest) == 0 {
+		<-b.ctx.Done()
+		return 0, b.ctx.Err()
+	}
+	select {
+	case <-time.After(b.pause):
+	case <-b.ctx.Done():
+		return 0, b.ctx.Err()
+	}
+	n := copy(p, b.rest[:min(len(b.rest), 200)])
+	b.rest = b.rest[n:]
+	return n, nil
+}
+
+func TestSilenceEndsACallAndSlownessDoesNot(t *testing.T) {
+	for _, name := range vendors {
+		whole := recorded(t, name)
+		synctest.Test(t, func(t *testing.T) {
+			slow := &blocking{rest: whole, pause: 59 * time.Second}
+			if _, err := offline(t, name, canned{media(name), slow}).Complete(t.Context(), ask(nil)); err != nil {
+				t.Errorf("%s: slow: %v", name, err)
+			}
+		})
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			silent := &blocking{rest: whole[:100], pause: time.Second}
+			_, err := offline(t, name, canned{media(name), silent}).Complete(t.Context(), ask(nil))
+			if e, ok := errors.AsType[*llm.Error](err); !ok || e.Kind != llm.Timeout || time.Since(start) != 61*time.Second {
+				t.Errorf("%s: silent: %v after %v; want a timeout after 1m1s", name, err, time.Since(start))
+			}
+		})
+	}
+}
+
+// A redirect must not carry the key elsewhere.
+func TestKeyStaysWithItsServer(t *testing.T) {
+	for _, name := range vendors {
+		visited := 0
+		elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { visited++ }))
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+		}))
+		p, err := llm.New(name, llm.Config{Key: llm.NewKey(testKey), BaseURL: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.Complete(t.Context(), ask(nil))
+		if e, ok := errors.AsType[*llm.Error](err); !ok || e.Kind != llm.NotAPI || visited != 0 {
+			t.Errorf("%s: error %v, %d visits elsewhere", name, err, visited)
+		}
+		server.Close()
+		elsewhere.Close()
+	}
+}
+
+func TestSDKsTakeNothingFromTheEnvironment(t *testing.T) {
+	for _, name := range []string{"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"} {
+		t.Setenv(name, "http://127.0.0.1:1/")
+	}
+	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"} {
+		t.Setenv(name, "from-the-environment")
+	}
+	for _, name := range vendors {
+		p, fake := start(t, name, fakellm.Config{Model: says(goodReceipt), Key: testKey})
+		if _, err := p.Complete(t.Context(), ask(nil)); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for header, values := range fake.Entries()[0].Header {
+			if strings.Contains(strings.Join(values, " "), "from-the-environment") {
+				t.Errorf("%s: header %s is from the environment", name, header)
+			}
+		}
+	}
+}

@@ -1,0 +1,541 @@
+package llm_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/llm/fakellm"
+)
+
+const testKey = "sk-test-0123456789abcdefghij"
+
+const receipt = `{
+	"type": "object",
+	"required": ["company", "total"],
+	"properties": {
+		"company": {"type": "string", "description": "Name of the shop", "minLength": 1, "x-coditect": {"pick": "first"}},
+		"total": {"type": "number", "minimum": 0},
+		"date": {"type": "string", "format": "date"}
+	}
+}`
+
+const goodReceipt = `{"company":"Gardenia Bakeries — 金","total":60.30,"date":"2018-12-25"}`
+
+func schema(t testing.TB, doc string) *llm.Schema {
+	t.Helper()
+	s, err := llm.NewSchema("receipt", []byte(doc))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// start returns a provider whose vendor is a scripted server.
+func start(t testing.TB, name string, script fakellm.Config, change ...func(*llm.Config)) (llm.Provider, *fakellm.Server) {
+	t.Helper()
+	fake := fakellm.New(script)
+	server := httptest.NewServer(fake)
+	t.Cleanup(server.Close)
+	cfg := llm.Config{Key: llm.NewKey(testKey), BaseURL: server.URL, SendTrace: true, Transport: server.Client().Transport}
+	for _, f := range change {
+		f(&cfg)
+	}
+	p, err := llm.New(name, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, fake
+}
+
+func says(text string) func(fakellm.Call) fakellm.Reply {
+	return func(fakellm.Call) fakellm.Reply { return fakellm.Reply{Text: text} }
+}
+
+func always(f fakellm.Fault) func(fakellm.Call) fakellm.Fault {
+	return func(fakellm.Call) fakellm.Fault { return f }
+}
+
+func ask(s *llm.Schema) *llm.Request {
+	return &llm.Request{
+		Model: "m-1", System: "Extract the receipt.", Schema: s, MaxTokens: 500,
+		Messages: []llm.Message{llm.Say(llm.User, "GARDENIA BAKERIES\nTOTAL 60.30")},
+		Trace:    llm.Trace{Unit: "a/b c.txt#1", Attempt: 2, Fence: 7},
+	}
+}
+
+var vendors = []string{"anthropic", "openai", "ollama"}
+
+func TestAnswersAreWholeAndMetered(t *testing.T) {
+	for _, name := range vendors {
+		for _, tool := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/tool=%v", name, tool), func(t *testing.T) {
+				p, fake := start(t, name, fakellm.Config{Key: testKey, Model: says(goodReceipt), Piece: 3},
+					func(c *llm.Config) { c.ToolMode = tool })
+				res, err := (&llm.Structured{Provider: p}).Complete(t.Context(), ask(schema(t, receipt)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := string(res.Answer); got != goodReceipt {
+					t.Errorf("answer %s, want %s", got, goodReceipt)
+				}
+				entry := fake.Entries()[0]
+				got := [4]int64{res.Usage.In(), res.Usage.Output, int64(entry.Attempt), entry.Fence}
+				want := [4]int64{entry.In(), entry.Output, 2, 7}
+				if diff := cmp.Diff(want, got); diff != "" || !res.Usage.Reported || entry.Unit != "a/b c.txt#1" {
+					t.Errorf("journal and response differ (-journal +response), reported %v, unit %q:\n%s", res.Usage.Reported, entry.Unit, diff)
+				}
+			})
+		}
+	}
+}
+
+// outcomes are what every fault comes to, by vendor where they differ.
+var outcomes = []struct {
+	fault fakellm.Fault
+	kind  llm.Kind
+	only  string
+}{
+	{fakellm.RateLimit, llm.RateLimited, ""},
+	{fakellm.Overloaded, llm.Overloaded, ""},
+	{fakellm.ServerError, llm.Server, ""},
+	{fakellm.Unauthorized, llm.Auth, ""},
+	{fakellm.NoMoney, llm.Billing, ""},
+	{fakellm.UnknownModel, llm.NotFound, ""},
+	{fakellm.TooLong, llm.TooLarge, ""},
+	{fakellm.WebPage, llm.NotAPI, ""},
+	{fakellm.BadGateway, llm.Server, ""},
+	{fakellm.Redirect, llm.NotAPI, ""},
+	{fakellm.Hangup, llm.Network, ""},
+	{fakellm.MidStream, llm.Overloaded, "anthropic"},
+	{fakellm.MidStream, llm.Server, "openai"},
+	{fakellm.MidStream, llm.Server, "ollama"},
+	{fakellm.Cut, llm.CutOff, ""},
+	{fakellm.Reset, llm.CutOff, ""},
+	{fakellm.Stall, llm.Timeout, ""},
+	{fakellm.NotJSON, llm.Garbled, ""},
+	{fakellm.Truncated, llm.TooLarge, ""},
+	{fakellm.EmptyAnswer, llm.Empty, ""},
+	{fakellm.Refusal, llm.Refused, "anthropic"},
+	{fakellm.Refusal, llm.Refused, "openai"},
+	{fakellm.Filter, llm.Filtered, "openai"},
+	{fakellm.WrongShape, llm.Mismatch, ""},
+	{fakellm.Prose, llm.Mismatch, ""},
+}
+
+func TestEveryFaultIsToldApart(t *testing.T) {
+	for _, o := range outcomes {
+		for _, name := range vendors {
+			if o.only != "" && o.only != name {
+				continue
+			}
+			t.Run(name+"/"+string(o.fault), func(t *testing.T) {
+				p, fake := start(t, name, fakellm.Config{Model: says(goodReceipt), Fault: always(o.fault), Piece: 8},
+					func(c *llm.Config) {
+						if o.fault == fakellm.Stall {
+							c.Idle = 50 * time.Millisecond
+						}
+					})
+				res, err := (&llm.Structured{Provider: p, Repairs: -1}).Complete(t.Context(), ask(schema(t, receipt)))
+				e, ok := errors.AsType[*llm.Error](err)
+				if !ok {
+					t.Fatalf("response %+v, error %v; want an error of kind %q", res, err, o.kind)
+				}
+				if e.Kind != o.kind || e.Class != o.kind.Class() {
+					t.Errorf("got kind %q class %d (%v), want %q", e.Kind, e.Class, e, o.kind)
+				}
+				entries := fake.Entries()
+				if got, want := e.Usage.Total(), entries[0].In()+entries[0].Output; got != want {
+					t.Errorf("the error tells of %d tokens, the journal of %d", got, want)
+				}
+				leaks(t, err)
+			})
+		}
+	}
+}
+
+// leaks fails if a key shows in an error, however it is printed.
+func leaks(t *testing.T, err error) {
+	t.Helper()
+	e, _ := errors.AsType[*llm.Error](err)
+	raw, jsonErr := json.Marshal(e)
+	if jsonErr != nil {
+		raw = nil
+	}
+	for _, text := range []string{err.Error(), fmt.Sprintf("%+v", err), fmt.Sprintf("%#v", err), string(raw)} {
+		if strings.Contains(text, testKey) || strings.Contains(text, testKey[8:]) {
+			t.Errorf("the key shows in %s", text)
+		}
+	}
+}
+
+func TestAKeyNeverPrints(t *testing.T) {
+	cfg := llm.Config{Key: llm.NewKey(" " + testKey + "\n")}
+	raw, err := json.Marshal(cfg.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{fmt.Sprint(cfg), fmt.Sprintf("%+v", cfg), fmt.Sprintf("%#v", cfg), fmt.Sprintf("%q", cfg.Key), string(raw)} {
+		if strings.Contains(text, testKey) {
+			t.Errorf("the key shows in %s", text)
+		}
+	}
+}
+
+func TestStopReasonsSurvive(t *testing.T) {
+	for _, name := range vendors {
+		t.Run(name, func(t *testing.T) {
+			p, _ := start(t, name, fakellm.Config{Model: says(goodReceipt), Fault: always(fakellm.UnknownStop)})
+			res, err := (&llm.Structured{Provider: p}).Complete(t.Context(), ask(schema(t, receipt)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := res.Stop, llm.Stop(name+":bored"); got != want || got.Known() {
+				t.Errorf("stop %q, known %v; want %q", got, got.Known(), want)
+			}
+		})
+	}
+}
+
+func TestPausedTurnGoesOn(t *testing.T) {
+	p, fake := start(t, "anthropic", fakellm.Config{
+		Model: func(c fakellm.Call) fakellm.Reply {
+			if c.N < 3 {
+				return fakellm.Reply{Text: fmt.Sprint("part ", c.N, ", "), Stop: "pause_turn"}
+			}
+			return fakellm.Reply{Text: "end"}
+		},
+	})
+	req := ask(nil)
+	res, err := (&llm.Structured{Provider: p}).Complete(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := res.Text(), "part 1, part 2, end"; got != want {
+		t.Errorf("text %q, want %q", got, want)
+	}
+	entries := fake.Entries()
+	if len(entries) != 3 || res.Usage.Total() != sum(entries) {
+		t.Errorf("%d calls, %d tokens; want 3 and %d", len(entries), res.Usage.Total(), sum(entries))
+	}
+	if last := entries[2].Turns; len(last) != 2 || last[1] != (fakellm.Turn{Role: "assistant", Text: "part 1, part 2, "}) {
+		t.Errorf("the third call says %v", last)
+	}
+	if len(req.Messages) != 1 {
+		t.Errorf("the request was changed: %v", req.Messages)
+	}
+}
+
+func sum(entries []fakellm.Entry) (n int64) {
+	for _, e := range entries {
+		n += e.In() + e.Output
+	}
+	return n
+}
+
+func TestMismatchIsRepairedOnce(t *testing.T) {
+	for _, name := range vendors {
+		for _, tool := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/tool=%v", name, tool), func(t *testing.T) {
+				p, fake := start(t, name, fakellm.Config{Model: says(goodReceipt), Fault: fakellm.First(1, fakellm.WrongShape)},
+					func(c *llm.Config) { c.ToolMode = tool })
+				res, err := (&llm.Structured{Provider: p}).Complete(t.Context(), ask(schema(t, receipt)))
+				if err != nil || string(res.Answer) != goodReceipt {
+					t.Fatalf("answer %+v, error %v", res, err)
+				}
+				entries := fake.Entries()
+				if len(entries) != 2 || res.Usage.Total() != sum(entries) {
+					t.Fatalf("%d calls, %d tokens; want 2 and %d", len(entries), res.Usage.Total(), sum(entries))
+				}
+				if last := entries[1].Prompt(); !strings.Contains(last, "company") || !strings.Contains(last, "does not fit") {
+					t.Errorf("the model is told %q, and not what is missing", last)
+				}
+			})
+		}
+	}
+}
+
+func TestRateLimitTellsWhenToComeBack(t *testing.T) {
+	for _, name := range vendors {
+		p, _ := start(t, name, fakellm.Config{Fault: always(fakellm.RateLimit)})
+		_, err := p.Complete(t.Context(), ask(nil))
+		if e, ok := errors.AsType[*llm.Error](err); !ok || e.RetryAfter != time.Second {
+			t.Errorf("%s: error %v, want one to be retried after a second", name, err)
+		}
+	}
+}
+
+func TestLimitsAreReadFromHeaders(t *testing.T) {
+	script := fakellm.Config{Rates: fakellm.Rates{Requests: 60, Input: 6000, Output: 600}}
+	p, _ := start(t, "anthropic", script)
+	res, err := p.Complete(t.Context(), ask(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := res.Limits
+	if got.Requests.Limit != 60 || got.Requests.Remaining != 59 || !got.Input.Known || !got.Output.Known || got.Tokens.Known {
+		t.Errorf("anthropic: %+v", got)
+	}
+	p, _ = start(t, "openai", script)
+	if res, err = p.Complete(t.Context(), ask(nil)); err != nil {
+		t.Fatal(err)
+	}
+	got = res.Limits
+	if got.Requests.Remaining != 59 || got.Requests.Reset != time.Second || got.Tokens.Limit != 6000 || got.Input.Known {
+		t.Errorf("openai: %+v", got)
+	}
+}
+
+// reply serves one response to everything.
+func reply(t *testing.T, name string, status int, header http.Header, body string) error {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		maps.Copy(w.Header(), header)
+		w.WriteHeader(status)
+		fmt.Fprint(w, body)
+	}))
+	defer server.Close()
+	p, err := llm.New(name, llm.Config{Key: llm.NewKey(testKey), BaseURL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Complete(t.Context(), ask(nil))
+	return err
+}
+
+func TestErrorsOfVendors(t *testing.T) {
+	in := func(seconds int) string {
+		return time.Now().Add(time.Duration(seconds) * time.Second).UTC().Format(http.TimeFormat)
+	}
+	for _, c := range []struct {
+		name, vendor string
+		status       int
+		header       http.Header
+		body         string
+		kind         llm.Kind
+		class        mapreduce.FailureClass
+		atLeast      time.Duration
+	}{
+		{"billing error", "anthropic", 400, nil, `{"type":"error","error":{"type":"billing_error","message":"x"}}`, llm.Billing, mapreduce.PermanentJob, 0},
+		{"permission", "anthropic", 403, nil, `{"type":"error","error":{"type":"permission_error","message":"x"}}`, llm.Permission, mapreduce.PermanentJob, 0},
+		{"too large", "anthropic", 413, nil, `{"type":"error","error":{"type":"request_too_large","message":"x"}}`, llm.TooLarge, mapreduce.PermanentUnit, 0},
+		{"invalid", "anthropic", 400, nil, `{"type":"error","error":{"type":"invalid_request_error","message":"messages.0: bad"}}`, llm.Invalid, mapreduce.PermanentUnit, 0},
+		{"unknown type", "anthropic", 418, nil, `{"type":"error","error":{"type":"teapot_error","message":"x"}}`, llm.Invalid, mapreduce.PermanentUnit, 0},
+		{"should retry", "anthropic", 400, http.Header{"X-Should-Retry": {"true"}}, `{"type":"error","error":{"type":"invalid_request_error","message":"x"}}`, llm.Invalid, mapreduce.Retryable, 0},
+		{"should not retry", "anthropic", 500, http.Header{"X-Should-Retry": {"false"}}, `{"type":"error","error":{"type":"api_error","message":"x"}}`, llm.Server, mapreduce.PermanentUnit, 0},
+		{"no key is mended by a retry", "anthropic", 401, http.Header{"X-Should-Retry": {"true"}}, `{"type":"error","error":{"type":"authentication_error","message":"x"}}`, llm.Auth, mapreduce.PermanentJob, 0},
+		{"milliseconds", "anthropic", 429, http.Header{"Retry-After-Ms": {"1500"}, "Retry-After": {"9"}}, `{"type":"error","error":{"type":"rate_limit_error","message":"x"}}`, llm.RateLimited, mapreduce.Retryable, 1500 * time.Millisecond},
+		{"fraction", "openai", 429, http.Header{"Retry-After": {"0.25"}}, `{"error":{"message":"x","type":"tokens","code":"rate_limit_exceeded"}}`, llm.RateLimited, mapreduce.Retryable, 250 * time.Millisecond},
+		{"date", "openai", 503, http.Header{"Retry-After": {in(100)}}, `nothing`, llm.Overloaded, mapreduce.Retryable, 10 * time.Second},
+		{"nonsense", "openai", 503, http.Header{"Retry-After": {"NaN"}}, ``, llm.Overloaded, mapreduce.Retryable, 0},
+		{"far away", "openai", 503, http.Header{"Retry-After": {"1e300"}}, ``, llm.Overloaded, mapreduce.Retryable, time.Hour},
+		{"conflict", "openai", 409, nil, `{"error":{"message":"x"}}`, llm.Server, mapreduce.Retryable, 0},
+		{"quota", "openai", 429, nil, `{"error":{"message":"x","type":"insufficient_quota","code":"insufficient_quota"}}`, llm.Billing, mapreduce.PermanentJob, 0},
+		{"context length", "openai", 400, nil, `{"error":{"message":"x","type":"invalid_request_error","code":"context_length_exceeded"}}`, llm.TooLarge, mapreduce.PermanentUnit, 0},
+		{"filter", "openai", 400, nil, `{"error":{"message":"x","code":"content_filter"}}`, llm.Filtered, mapreduce.PermanentUnit, 0},
+		{"error as text", "openai", 404, nil, `{"error":"model not found"}`, llm.NotFound, mapreduce.PermanentJob, 0},
+		{"code as number", "openai", 400, nil, `{"error":{"message":"x","code":400}}`, llm.Invalid, mapreduce.PermanentUnit, 0},
+		{"error with 200", "openai", 200, http.Header{"Content-Type": {"application/json"}}, `{"error":{"message":"x","code":"model_not_found"}}`, llm.NotFound, mapreduce.PermanentJob, 0},
+		{"sign-in page", "openai", 403, nil, `<html>sign in</html>`, llm.NotAPI, mapreduce.PermanentJob, 0},
+		{"queue is full", "ollama", 503, nil, `{"error":"server busy, please try again.  maximum pending requests exceeded"}`, llm.Overloaded, mapreduce.Retryable, 0},
+		{"not pulled", "ollama", 404, nil, `{"error":"model \"m-1\" not found"}`, llm.NotFound, mapreduce.PermanentJob, 0},
+	} {
+		t.Run(c.vendor+"/"+c.name, func(t *testing.T) {
+			err := reply(t, c.vendor, c.status, c.header, c.body)
+			e, ok := errors.AsType[*llm.Error](err)
+			if !ok {
+				t.Fatalf("error %v", err)
+			}
+			if e.Kind != c.kind || e.Class != c.class || e.Status != c.status {
+				t.Errorf("got %q, class %d, status %d (%v); want %q, %d, %d", e.Kind, e.Class, e.Status, e, c.kind, c.class, c.status)
+			}
+			if e.RetryAfter < c.atLeast || (c.atLeast == 0 && e.RetryAfter != 0) {
+				t.Errorf("retry after %v, want at least %v", e.RetryAfter, c.atLeast)
+			}
+		})
+	}
+}
+
+func TestWrongSettingsAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		name, vendor string
+		cfg          llm.Config
+		want         string
+	}{
+		{"no key", "anthropic", llm.Config{}, "ANTHROPIC_API_KEY"},
+		{"no key", "openai", llm.Config{}, "OPENAI_API_KEY"},
+		{"no address", "ollama", llm.Config{BaseURL: "localhost:11434"}, "base URL"},
+		{"password in the address", "openai", llm.Config{BaseURL: "https://me:secret@host/v1"}, "base URL"},
+		{"unknown vendor", "acme", llm.Config{}, "acme"},
+	} {
+		_, err := llm.New(c.vendor, c.cfg)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s %s: error %v, want one about %q", c.vendor, c.name, err, c.want)
+		}
+	}
+}
+
+func TestCancelledCallSaysWhy(t *testing.T) {
+	why := errors.New("the worker drains")
+	for _, name := range vendors {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		p, _ := start(t, name, fakellm.Config{Model: says(goodReceipt), Fault: func(fakellm.Call) fakellm.Fault {
+			cancel(why)
+			return fakellm.Stall
+		}})
+		if _, err := p.Complete(ctx, ask(nil)); !errors.Is(err, why) {
+			t.Errorf("%s: error %v, want the cause", name, err)
+		}
+	}
+}
+
+func TestOllamaSetsItsWindow(t *testing.T) {
+	p, fake := start(t, "ollama", fakellm.Config{Model: says(goodReceipt)}, func(c *llm.Config) { c.Window = 1000 })
+	req := ask(nil)
+	if _, err := p.Complete(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	if got := fake.Entries()[0].Window; got != 1000 {
+		t.Errorf("num_ctx is %d, want 1000", got)
+	}
+	req.Prompt = 501
+	_, err := p.Complete(t.Context(), req)
+	if e, ok := errors.AsType[*llm.Error](err); !ok || e.Kind != llm.TooLarge || len(fake.Entries()) != 1 {
+		t.Errorf("a prompt that does not fit: error %v after %d calls, want too large before the call", err, len(fake.Entries()))
+	}
+	req.Prompt, req.MaxTokens = 400, 100 // the server reads far less: its window is not what it was asked for
+	_, err = p.Complete(t.Context(), req)
+	if e, ok := errors.AsType[*llm.Error](err); !ok || e.Kind != llm.TooLarge || e.Usage.In() == 0 {
+		t.Errorf("a prompt that was cut: error %v, want too large with its usage", err)
+	}
+}
+
+func TestAnthropicCachesThePrefix(t *testing.T) {
+	p, fake := start(t, "anthropic", fakellm.Config{Model: says(goodReceipt), Cached: 100})
+	req := ask(schema(t, receipt))
+	req.System, req.Cache = strings.Repeat("Extract the receipt. ", 50), llm.FiveMinutes
+	var got []llm.Usage
+	for i := range 2 {
+		req.Messages = []llm.Message{llm.Say(llm.User, fmt.Sprint("document ", i))}
+		res, err := p.Complete(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, res.Usage)
+	}
+	if got[0].CacheWrite < 262 || got[0].CacheRead != 0 || got[1].CacheRead != got[0].CacheWrite || got[1].CacheWrite != 0 {
+		t.Errorf("usage %+v, journal %+v; want the prefix written once and read once", got, fake.Entries())
+	}
+}
+
+func TestAnthropicCounts(t *testing.T) {
+	p, _ := start(t, "anthropic", fakellm.Config{Model: says(goodReceipt)})
+	req := ask(schema(t, receipt))
+	n, err := p.(llm.Counter).Count(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := p.Complete(t.Context(), req)
+	if err != nil || n != res.Usage.In() {
+		t.Errorf("counted %d, took %+v (error %v)", n, res, err)
+	}
+}
+
+func TestForcedTool(t *testing.T) {
+	refine := llm.Tool{Name: "should_refine", Schema: schema(t, `{"type":"object","required":["should_refine"],"properties":{"should_refine":{"type":"boolean"}}}`)}
+	for _, name := range vendors {
+		p, _ := start(t, name, fakellm.Config{Model: says(`{"should_refine":true}`)})
+		req := ask(nil)
+		req.Tools, req.Force = []llm.Tool{refine}, "should_refine"
+		res, err := (&llm.Structured{Provider: p}).Complete(t.Context(), req)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		calls := res.Calls()
+		if len(calls) != 1 || calls[0].ID == "" || string(calls[0].Input) != `{"should_refine":true}` || res.Stop != llm.StopTool {
+			t.Errorf("%s: calls %+v, stop %q", name, calls, res.Stop)
+		}
+	}
+}
+
+func TestToolsBesideASchema(t *testing.T) {
+	free := llm.Tool{Name: "look_up", Schema: schema(t, `{"type":"object","properties":{"filter":{"type":"object","additionalProperties":{"type":"string"}}}}`)}
+	for _, name := range []string{"anthropic", "openai"} {
+		p, fake := start(t, name, fakellm.Config{Model: says(goodReceipt)})
+		req := ask(schema(t, receipt))
+		req.Tools = []llm.Tool{free}
+		if _, err := (&llm.Structured{Provider: p}).Complete(t.Context(), req); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if body := string(fake.Entries()[0].Body); !strings.Contains(body, `"strict":false`) || strings.Contains(body, "tool_choice") {
+			t.Errorf("%s: the tool is not sent loosely and freely: %s", name, body)
+		}
+		s := &script{do: func(context.Context, int) (*llm.Response, error) {
+			call := &llm.ToolCall{ID: "1", Name: "look_up", Input: json.RawMessage(`{"filter":{"a":"b"}}`)}
+			return &llm.Response{Parts: []llm.Part{{Text: "Let me see."}, {Call: call}}, Answer: json.RawMessage("Let me see."), Stop: llm.StopTool}, nil
+		}}
+		res, err := (&llm.Structured{Provider: s}).Complete(t.Context(), req)
+		if err != nil || res.Answer != nil || len(res.Calls()) != 1 || s.calls != 1 {
+			t.Errorf("a turn that calls a tool: %+v, %v after %d calls", res, err, s.calls)
+		}
+	}
+}
+
+func TestAKeyIsNotCutInHalf(t *testing.T) {
+	for _, lead := range []int{0, 580, 590, 600} {
+		body, err := json.Marshal(map[string]any{"error": map[string]string{"message": strings.Repeat("x", lead) + " AKey0123456789abcdef"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := llm.New("openai", llm.Config{
+			Key: llm.NewKey("AKey0123456789abcdef"), BaseURL: "http://vendor.test",
+			Transport: canned{media: "application/json", body: strings.NewReader(string(body))},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.Complete(t.Context(), ask(nil))
+		if err == nil || strings.Contains(err.Error(), "AKey") {
+			t.Errorf("after %d letters: %v", lead, err)
+		}
+	}
+}
+
+func TestRequestsAsTheyGoOut(t *testing.T) {
+	for _, c := range []struct {
+		vendor string
+		has    []string
+		not    []string
+	}{
+		{"anthropic", []string{`"output_config":{"format":{"schema":`, `"type":"json_schema"`, `"stream":true`, `"additionalProperties":false`, `{minLength: 1}`}, []string{"temperature", "top_p", "top_k", "x-coditect"}},
+		{"openai", []string{`"strict":true`, `"include_usage":true`, `"required":["company","total","date"]`, `"type":["string","null"]`, `"max_tokens":500`}, []string{"temperature", "top_p", "x-coditect", "max_completion_tokens"}},
+		{"ollama", []string{`"num_ctx":16384`, `"num_predict":500`, `"format":{"type":"object"`, `"stream":true`}, []string{"temperature", "x-coditect"}},
+	} {
+		p, fake := start(t, c.vendor, fakellm.Config{Model: says(goodReceipt)})
+		if _, err := p.Complete(t.Context(), ask(schema(t, receipt))); err != nil {
+			t.Fatal(err)
+		}
+		body := string(fake.Entries()[0].Body)
+		for _, want := range c.has {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s: %s is missing in %s", c.vendor, want, body)
+			}
+		}
+		for _, not := range c.not {
+			if strings.Contains(body, not) {
+				t.Errorf("%s: %s stands in %s", c.vendor, not, body)
+			}
+		}
+	}
+}
