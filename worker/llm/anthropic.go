@@ -351,6 +351,9 @@ func (t *turn) response(c *call, tool bool) (*Response, error) {
 		if err != nil {
 			return nil, t.failed(c.fail(err))
 		}
+		if t.blocks[i].kind == "text" && part.Text == "" {
+			continue // handed back, it would be refused
+		}
 		r.Parts = append(r.Parts, part)
 	}
 	r.Answer = answer(r, tool)

@@ -263,7 +263,7 @@ func (x *exchange) reply() Reply {
 // Anthropic has told by then.
 func (x *exchange) breaks() bool {
 	switch x.Fault {
-	case Cut, Reset, Stall, NotJSON:
+	case Cut, Reset, Stall, Drip, NotJSON:
 		if x.Wire != Anthropic {
 			x.none()
 		}
@@ -276,12 +276,28 @@ func (x *exchange) breaks() bool {
 		panic(http.ErrAbortHandler)
 	case Stall:
 		<-x.r.Context().Done()
+	case Drip:
+		x.drip()
 	case NotJSON:
 		x.write("event: message_delta\ndata: {\"type\": \n\n")
 	default:
 		return false
 	}
 	return true
+}
+
+// drip writes empty lines, which every format passes over.
+func (x *exchange) drip() {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			x.write("\n")
+		case <-x.r.Context().Done():
+			return
+		}
+	}
 }
 
 // pieces cuts text into events, at least one, never within a character.

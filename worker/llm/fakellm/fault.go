@@ -28,6 +28,7 @@ const (
 	Cut       Fault = "cut"        // the end, without its marks
 	Reset     Fault = "reset"      // the connection breaks
 	Stall     Fault = "stall"      // nothing more, until the client leaves
+	Drip      Fault = "drip"       // bytes that say nothing, until the client leaves
 	NotJSON   Fault = "not_json"   // an event that is no JSON
 
 	// In an answer that is whole.
@@ -46,7 +47,7 @@ const (
 func Faults() []Fault {
 	return []Fault{
 		RateLimit, Overloaded, ServerError, Unauthorized, NoMoney, UnknownModel, TooLong, WebPage, BadGateway,
-		Redirect, Hangup, MidStream, Cut, Reset, Stall, NotJSON, Truncated, EmptyAnswer, Refusal, Filter, Pause,
+		Redirect, Hangup, MidStream, Cut, Reset, Stall, Drip, NotJSON, Truncated, EmptyAnswer, Refusal, Filter, Pause,
 		UnknownStop, WrongShape, Prose, NoUsage,
 	}
 }
