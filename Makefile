@@ -89,7 +89,7 @@ microbench: ## run the benchmarks of packages: BENCH=pattern PKG=package
 
 .PHONY: soak
 soak: ## kill -9 and resume, over and over: TRIALS=200
-	CODITECT_SOAK_TRIALS=$(TRIALS) go test -run Soak -count 1 -timeout 120m -v $(PKG)
+	CODITECT_SOAK_TRIALS=$(TRIALS) CODITECT_STORM_TRIALS=$(TRIALS) go test -run Soak -count 1 -timeout 120m -v $(PKG)
 
 .PHONY: compose-smoke
 compose-smoke: ## kill what docker-compose.yml starts while a job runs, and compare results

@@ -25,7 +25,7 @@ import (
 // trials returns how many seeds a soak test tries.
 func trials(t *testing.T, otherwise int) int {
 	t.Helper()
-	n, err := strconv.Atoi(os.Getenv("CODITECT_SOAK_TRIALS"))
+	n, err := strconv.Atoi(os.Getenv("CODITECT_STORM_TRIALS"))
 	if err != nil {
 		return otherwise
 	}
