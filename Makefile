@@ -18,6 +18,7 @@ TRIALS   ?= 200
 CHECKS   ?= 100
 SKIP_FDB ?= ^$$
 BUGGY    ?= ./store/fdb ./orchestrator
+BUGGY_JOBS ?= ./store/jobs
 
 TOOLS := deploy/tools
 BUF   := bin/tools/buf
@@ -48,7 +49,7 @@ test-fdb: ## run the suites on FoundationDB: FDB_CLUSTER_FILE=file
 	$(TEST_FDB) ./store/fdb ./store/storetest/driver ./orchestrator ./cmd/...
 	$(TEST_FDB) ./store/jobs -rapid.checks=$(CHECKS)
 	FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE= $(TEST_FDB) $(BUGGY)
-	FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE= $(TEST_FDB) ./store/jobs -rapid.checks=$(CHECKS)
+	$(if $(BUGGY_JOBS),FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE= $(TEST_FDB) $(BUGGY_JOBS) -rapid.checks=$(CHECKS))
 
 .PHONY: lint
 lint: $(LINT) $(BUF) ## run the linters, on Go and on .proto files
