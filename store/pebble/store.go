@@ -37,7 +37,7 @@ type Config struct {
 	CacheSize int64
 	// MemTableSize is how much is written before it is sorted out to disk,
 	// in bytes; up to four times as much may wait in memory. Defaults to
-	// 16 MiB.
+	// 8 MiB.
 	MemTableSize uint64
 	// HistorySize bounds what is remembered of recent commits in order to
 	// find conflicts, in bytes. When it is used up before
@@ -78,7 +78,7 @@ func (c Config) withDefaults() Config {
 		c.CacheSize = 64 << 20
 	}
 	if c.MemTableSize == 0 {
-		c.MemTableSize = 16 << 20
+		c.MemTableSize = 8 << 20
 	}
 	if c.HistorySize == 0 {
 		c.HistorySize = 32 << 20

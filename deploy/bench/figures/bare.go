@@ -241,7 +241,7 @@ func (l *Lab) rawWrites(n int) (float64, error) {
 	const writers, size = 16, 200
 	rate := 0.0
 	err := l.at(func(p place) error {
-		db, err := pebbledb.Open(p.dir, &pebbledb.Options{MemTableSize: 16 << 20, Logger: silent{}})
+		db, err := pebbledb.Open(p.dir, &pebbledb.Options{MemTableSize: 8 << 20, Logger: silent{}})
 		if err != nil {
 			return err
 		}
