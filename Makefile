@@ -112,6 +112,10 @@ tidy-check: ## fail if a go.mod is not tidy
 	go mod tidy -diff
 	go -C $(TOOLS) mod tidy -diff
 
+.PHONY: first-run
+first-run: ## time the README's first command from a clone on, cold and warm
+	.ci/first-run
+
 .PHONY: ci
 ci: ## all that a change has to pass
 	.ci/run
