@@ -8,7 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
@@ -212,31 +212,31 @@ func (o *Orchestrator) failAll(ctx context.Context, id mapreduce.JobID, s *jobs.
 	return o.jobs.Fail(ctx, id, s.Epoch, why)
 }
 
-// planLevel plans the level above one that has ended, by ADR-028's rule: one
-// reduce takes all outputs if together they fit the reduce context, or, further
-// up, if they are no more than one batch; else each takes a batch of them.
+// planLevel plans the level above one that has ended.
 func (o *Orchestrator) planLevel(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
 	rec, err := o.jobs.Record(ctx, id)
 	if err != nil {
 		return err
 	}
-	next := jobs.Next{Epoch: s.Epoch, Level: s.Level + 1, Units: 1}
-	if batch := max(2, rec.Config.ReduceBatchSize); needsBatches(s, rec.Config) {
-		next.Group, next.Units = batch, (s.Units+batch-1)/batch
+	spec := jobs.SpecOf(rec.Config)
+	p, err := plan.New(treeOf(&spec))
+	if err != nil {
+		return err
 	}
+	above, err := p.Next(plan.Ended{Level: s.Level, Units: s.Units, Completed: s.Completed, Size: s.Size})
+	if err != nil {
+		return err
+	}
+	if above.Bins != nil {
+		return o.jobs.Fail(ctx, id, s.Epoch, "adaptive trees with more than one level are not run by this version")
+	}
+	next := jobs.Next{Epoch: s.Epoch, Level: s.Level + 1, Group: above.Group, Units: above.Units}
 	for done := false; !done; {
 		if done, err = o.jobs.PlanStep(ctx, id, next); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func needsBatches(s *jobs.LevelStatus, spec *storagev1.Spec) bool {
-	if s.Units <= max(2, spec.ReduceBatchSize) {
-		return false
-	}
-	return s.Level > 0 || s.Size > spec.ReduceContextLimit
 }
 
 // sealAll chains what is left of a job's checkpoints.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/plan"
 )
 
 // withDefaults fills in what a client left open.
@@ -15,15 +16,69 @@ func withDefaults(s mapreduce.JobSpec) mapreduce.JobSpec {
 	s.Parallelism = cmp.Or(s.Parallelism, mapreduce.DefaultParallelism)
 	s.MaxTokensPerUnit = cmp.Or(s.MaxTokensPerUnit, mapreduce.DefaultMaxTokensPerUnit)
 	s.ChunkOverlap = cmp.Or(s.ChunkOverlap, min(mapreduce.DefaultChunkOverlap, s.MaxTokensPerUnit/4))
-	s.ReduceContextLimit = cmp.Or(s.ReduceContextLimit, mapreduce.DefaultReduceContextLimit)
-	s.ReduceBatchSize = cmp.Or(s.ReduceBatchSize, mapreduce.DefaultReduceBatchSize)
 	s.ReduceShare = cmp.Or(s.ReduceShare, mapreduce.DefaultReduceShare)
 	s.MaxAttempts = cmp.Or(s.MaxAttempts, mapreduce.DefaultMaxAttempts)
 	s.UnitTimeout = cmp.Or(s.UnitTimeout, mapreduce.DefaultUnitTimeout)
 	s.BreakerThreshold = cmp.Or(s.BreakerThreshold, mapreduce.DefaultBreakerThreshold)
 	s.BreakerTimeout = cmp.Or(s.BreakerTimeout, mapreduce.DefaultBreakerTimeout)
 	s.CheckpointInterval = cmp.Or(s.CheckpointInterval, mapreduce.DefaultCheckpointInterval)
+	if p, err := plan.New(treeOf(&s)); err == nil { // else checkSpec says so
+		defaultTree(&s, p.Strategy())
+	}
 	return s
+}
+
+// defaultTree fills in what a strategy leaves open. What is filled in asks for
+// the same tree.
+func defaultTree(s *mapreduce.JobSpec, strategy plan.Strategy) {
+	switch strategy {
+	case plan.Batches:
+		s.ReduceContextLimit = cmp.Or(s.ReduceContextLimit, mapreduce.DefaultReduceContextLimit)
+		s.ReduceBatchSize = cmp.Or(s.ReduceBatchSize, mapreduce.DefaultReduceBatchSize)
+	case plan.Static:
+		s.Strategy = mapreduce.StrategyStatic
+		s.ChunkSize = cmp.Or(s.ChunkSize, new(int64(plan.DefaultChunkSize)))
+	case plan.Adaptive:
+		s.Strategy = mapreduce.StrategyAdaptive
+		s.MaxReduceLevels = cmp.Or(s.MaxReduceLevels, new(int64(plan.DefaultMaxReduceLevels)))
+		if s.ContextWindow != nil {
+			s.BudgetRatio = cmp.Or(s.BudgetRatio, new(plan.DefaultBudgetRatio))
+		}
+	}
+}
+
+// treeOf returns what s asks for of the tree of reduces. A job that asks for
+// nothing gets ADR-028's batches.
+func treeOf(s *mapreduce.JobSpec) plan.Config {
+	c := plan.Config{
+		Fallback: plan.Batches, ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
+		ContextWindow: s.ContextWindow, BudgetRatio: s.BudgetRatio, MaxReduceLevels: s.MaxReduceLevels,
+		ReduceContextLimit: unlessZero(s.ReduceContextLimit), ReduceBatchSize: unlessZero(s.ReduceBatchSize),
+	}
+	switch s.Strategy {
+	case mapreduce.StrategyDefault:
+	case mapreduce.StrategyStatic:
+		c.Strategy = plan.Static
+	case mapreduce.StrategyAdaptive:
+		c.Strategy = plan.Adaptive
+	default:
+		c.Strategy = "unknown" // which plan.New refuses
+	}
+	return c
+}
+
+func unlessZero(n int) *int64 {
+	if n == 0 {
+		return nil
+	}
+	return new(int64(n))
+}
+
+// CheckSpec returns what SubmitJob would refuse of s, whatever the documents
+// are, so that it can be said before any is read.
+func CheckSpec(s mapreduce.JobSpec) error {
+	s = withDefaults(s)
+	return checkSpec(&s)
 }
 
 const (
@@ -57,8 +112,6 @@ func checkSpec(s *mapreduce.JobSpec) error {
 		{s.Parallelism >= 1 && s.Parallelism <= maxParallelism, "parallelism", "must be 1 to 10000"},
 		{s.MaxTokensPerUnit >= minUnitTokens, "max_tokens_per_unit", "must be at least 16"},
 		{s.ChunkOverlap < s.MaxTokensPerUnit/2, "chunk_overlap", "must be less than half of max_tokens_per_unit"},
-		{s.ReduceContextLimit >= 1, "reduce_context_limit", "must be positive"},
-		{s.ReduceBatchSize >= 2, "reduce_batch_size", "must be at least 2"},
 		{s.Budget >= 0, "budget", "must not be negative"},
 		{s.ReduceShare >= 0 && s.ReduceShare < 1, "reduce_share", "must be at least 0 and less than 1"},
 		{s.MaxAttempts >= 1 && s.MaxAttempts <= 100, "max_attempts", "must be 1 to 100"},
@@ -73,7 +126,8 @@ func checkSpec(s *mapreduce.JobSpec) error {
 			return errs.Field(f.field, "%s", f.rule)
 		}
 	}
-	return nil
+	_, err := plan.New(treeOf(s))
+	return err
 }
 
 func validName(s string, emptyOK bool) bool {

@@ -37,6 +37,19 @@ const (
 	BreakerSkip                  // units end with an error result
 )
 
+// A Strategy is how the outputs of a level are grouped to be reduced.
+type Strategy uint8
+
+// The strategies.
+const (
+	// StrategyDefault is the strategy of the fields of a JobSpec that are set. If
+	// none are, or those of ADR-028, it is ADR-028's: one reduce if the outputs
+	// fit it, else batches of them, level by level.
+	StrategyDefault  Strategy = iota
+	StrategyStatic            // groups of a fixed number: the tree is known before the run
+	StrategyAdaptive          // packed by size under a budget, level by level
+)
+
 // A JobSpec is what a client asks for. Zero fields take the defaults.
 type JobSpec struct {
 	Tenant    TenantID
@@ -53,8 +66,16 @@ type JobSpec struct {
 	ChunkOverlap     int // tokens; negative means none
 	Priority         int // higher goes first, within the tenant
 
-	ReduceContextLimit int // tokens
-	ReduceBatchSize    int // outputs in one reduce
+	// How outputs are reduced. Of the pointers nil alone means that nothing was
+	// asked for: a value that makes no sense is refused, not replaced.
+	Strategy           Strategy
+	ReduceContextLimit int      // tokens; of the default strategy
+	ReduceBatchSize    int      // outputs in one reduce; of the default strategy
+	ChunkSize          *int64   // outputs of a group; of StrategyStatic
+	TargetTokenBudget  *int64   // tokens that a reduce may read; of StrategyAdaptive, as are the next
+	ContextWindow      *int64   // tokens; with BudgetRatio another way to say the budget
+	BudgetRatio        *float64 // part of ContextWindow
+	MaxReduceLevels    *int64   // levels between the map and the final reduce
 
 	Budget      int64   // tokens, in and out, over all attempts; 0 means none is set
 	ReduceShare float64 // part of the budget held back for reducing

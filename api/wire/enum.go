@@ -21,6 +21,7 @@ const (
 	lastOnError      = mapreduce.FailFast
 	lastOnBreaker    = mapreduce.BreakerSkip
 	lastSeverity     = mapreduce.Wrong
+	lastStrategy     = mapreduce.StrategyAdaptive
 )
 
 // known converts an enumerator of a reply; those it does not know become zero.
@@ -46,6 +47,15 @@ func choice[E ~uint8, P ~int32](d *decoder, field string, p P, last E) E {
 		return 0
 	}
 	return member(d, field, p, last+1) - 1
+}
+
+// strategy converts a strategy of a request, whose zero is the default on both
+// sides.
+func strategy(d *decoder, field string, p pb.ReduceStrategy) mapreduce.Strategy {
+	if p == 0 {
+		return mapreduce.StrategyDefault
+	}
+	return member(d, field, p, lastStrategy)
 }
 
 // encodeChoice converts an enumerator whose zero is the default.

@@ -57,6 +57,7 @@ var enums = map[reflect.Type][2]int64{
 	reflect.TypeFor[mapreduce.OnError]():      {0, int64(mapreduce.FailFast)},
 	reflect.TypeFor[mapreduce.OnBreaker]():    {0, int64(mapreduce.BreakerSkip)},
 	reflect.TypeFor[mapreduce.Severity]():     {0, int64(mapreduce.Wrong)},
+	reflect.TypeFor[mapreduce.Strategy]():     {1, int64(mapreduce.StrategyAdaptive)},
 }
 
 func (f filler) fill(v reflect.Value, field string) {

@@ -35,6 +35,13 @@ func EncodeSpec(s *mapreduce.JobSpec) *pb.JobSpec {
 		BreakerThreshold:   small(s.BreakerThreshold),
 		BreakerTimeout:     encodeDuration(s.BreakerTimeout),
 		CheckpointInterval: small(s.CheckpointInterval),
+
+		Strategy:          pb.ReduceStrategy(s.Strategy),
+		ChunkSize:         s.ChunkSize,
+		TargetTokenBudget: s.TargetTokenBudget,
+		ContextWindow:     s.ContextWindow,
+		BudgetRatio:       s.BudgetRatio,
+		MaxReduceLevels:   s.MaxReduceLevels,
 	}
 }
 
@@ -46,6 +53,9 @@ func DecodeSpec(p *pb.JobSpec) (mapreduce.JobSpec, error) {
 }
 
 func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
+	if p == nil {
+		p = new(pb.JobSpec)
+	}
 	return mapreduce.JobSpec{
 		Tenant:    mapreduce.TenantID(d.name("tenant_id", p.GetTenantId(), MaxNames)),
 		RequestID: mapreduce.RequestID(d.name("request_id", p.GetRequestId(), MaxNames)),
@@ -74,6 +84,14 @@ func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
 		BreakerThreshold:   d.count("breaker_threshold", p.GetBreakerThreshold()),
 		BreakerTimeout:     d.duration("breaker_timeout", p.GetBreakerTimeout()),
 		CheckpointInterval: d.count("checkpoint_interval", p.GetCheckpointInterval()),
+
+		// The rules of these depend on one another: the service has them.
+		Strategy:          strategy(d, "strategy", p.GetStrategy()),
+		ChunkSize:         p.ChunkSize,
+		TargetTokenBudget: p.TargetTokenBudget,
+		ContextWindow:     p.ContextWindow,
+		BudgetRatio:       p.BudgetRatio,
+		MaxReduceLevels:   p.MaxReduceLevels,
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/checked"
@@ -41,6 +43,15 @@ func (a *app) knows(provider string) error {
 		return usage("--provider: there is none named %q; there is %s", provider, names(all))
 	}
 	return nil
+}
+
+// accepts returns an error if the service in this process would refuse a job,
+// whatever its documents are. A server may take others.
+func (a *app) accepts(spec mapreduce.JobSpec) error {
+	if a.global.server != "" {
+		return nil
+	}
+	return orchestrator.CheckSpec(spec)
 }
 
 // hook ends this process at the point that the environment names, for tests.

@@ -97,7 +97,7 @@ func message(err error) string {
 	}
 	var e *errs.Error
 	if errors.As(err, &e) && e.Field != "" {
-		return flagOf(e.Field) + ": " + e.Message
+		return flagOf(e.Field) + ": " + treeFlags().Replace(e.Message)
 	}
 	return err.Error()
 }
@@ -114,6 +114,18 @@ func flagOf(field string) string {
 		return field
 	}
 	return "--" + strings.ReplaceAll(field, "_", "-")
+}
+
+// treeFlags names the flags of trees of reduction as their users do, in rules
+// that hold between two of them.
+func treeFlags() *strings.Replacer {
+	var pairs []string
+	for _, flag := range []string{
+		"chunk-size", "target-token-budget", "context-window", "budget-ratio", "max-reduce-levels", "reduce-context-limit", "reduce-batch-size",
+	} {
+		pairs = append(pairs, setting(flag), "--"+flag)
+	}
+	return strings.NewReplacer(pairs...)
 }
 
 // cause returns err, or why ctx has ended if that is the reason. What was said

@@ -30,6 +30,12 @@ type jobFlags struct {
 	chunkOverlap     int
 	priority         int
 
+	strategy           choice
+	chunkSize          int64
+	targetTokenBudget  int64
+	contextWindow      int64
+	budgetRatio        float64
+	maxReduceLevels    int64
 	reduceContextLimit int
 	reduceBatchSize    int
 
@@ -65,8 +71,7 @@ func (j *jobFlags) add(cmd *cobra.Command) {
 	f.IntVar(&j.chunkOverlap, "chunk-overlap", mapreduce.DefaultChunkOverlap, "tokens of context around a cut")
 	f.IntVar(&j.priority, "priority", 0, "jobs with a higher one go first")
 
-	f.IntVar(&j.reduceContextLimit, "reduce-context-limit", mapreduce.DefaultReduceContextLimit, "tokens of outputs; more are reduced in levels")
-	f.IntVar(&j.reduceBatchSize, "reduce-batch-size", mapreduce.DefaultReduceBatchSize, "outputs that one reduce of a level takes")
+	j.addReduce(f)
 
 	f.Int64Var(&j.budget, "budget", 0, "tokens that the job may spend in all (default no limit)")
 	f.Float64Var(&j.reduceShare, "reduce-share", mapreduce.DefaultReduceShare, "part of the budget held back for reducing")
@@ -85,8 +90,40 @@ func (j *jobFlags) add(cmd *cobra.Command) {
 	j.complete(cmd)
 }
 
+// addReduce adds the flags that say how outputs are reduced. What nobody has
+// asked for is left to the service, so it counts whether a flag was set.
+func (j *jobFlags) addReduce(f *pflag.FlagSet) {
+	j.strategy = choice{"", []string{"static", "adaptive"}}
+	f.Var(&j.strategy, "strategy", "how outputs are grouped: a fixed number, or packed by size (default: one reduce, or batches if it does not fit)")
+	f.Int64Var(&j.chunkSize, "chunk-size", 0, "outputs that a reduce of a static tree takes (default 5)")
+	f.Int64Var(&j.targetTokenBudget, "target-token-budget", 0, "tokens that a reduce of an adaptive tree may read")
+	f.Int64Var(&j.contextWindow, "context-window", 0, "tokens of the model's context, of which --budget-ratio is the budget")
+	f.Float64Var(&j.budgetRatio, "budget-ratio", 0, "part of the context window (default 0.5)")
+	f.Int64Var(&j.maxReduceLevels, "max-reduce-levels", 0, "levels of an adaptive tree between the map and the final reduce (default 10)")
+	f.IntVar(&j.reduceContextLimit, "reduce-context-limit", mapreduce.DefaultReduceContextLimit, "without a strategy: tokens of outputs; more are reduced in levels")
+	f.IntVar(&j.reduceBatchSize, "reduce-batch-size", mapreduce.DefaultReduceBatchSize, "without a strategy: outputs that one reduce of a level takes")
+}
+
+// reduce enters in s what was asked for of how outputs are reduced.
+func (j *jobFlags) reduce(flags *pflag.FlagSet, s *mapreduce.JobSpec) {
+	for name, set := range map[string]func(){
+		"strategy":             func() { s.Strategy = mapreduce.Strategy(j.strategy.index() + 1) },
+		"chunk-size":           func() { s.ChunkSize = &j.chunkSize },
+		"target-token-budget":  func() { s.TargetTokenBudget = &j.targetTokenBudget },
+		"context-window":       func() { s.ContextWindow = &j.contextWindow },
+		"budget-ratio":         func() { s.BudgetRatio = &j.budgetRatio },
+		"max-reduce-levels":    func() { s.MaxReduceLevels = &j.maxReduceLevels },
+		"reduce-context-limit": func() { s.ReduceContextLimit = j.reduceContextLimit },
+		"reduce-batch-size":    func() { s.ReduceBatchSize = j.reduceBatchSize },
+	} {
+		if flags.Changed(name) {
+			set()
+		}
+	}
+}
+
 func (j *jobFlags) complete(cmd *cobra.Command) {
-	for name, list := range map[string][]string{"on-error": j.onError.of, "on-breaker": j.onBreaker.of, "provider": {"rules"}} {
+	for name, list := range map[string][]string{"on-error": j.onError.of, "on-breaker": j.onBreaker.of, "provider": {"rules"}, "strategy": j.strategy.of} {
 		_ = cmd.RegisterFlagCompletionFunc(name, words(list...)) // the flag exists
 	}
 	_ = cmd.MarkFlagFilename("schema", "yaml", "yml", "json") // the flag exists
@@ -104,12 +141,12 @@ func (j *jobFlags) spec(flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
 	s := mapreduce.JobSpec{
 		RequestID: mapreduce.RequestID(j.requestID), Provider: j.provider, Model: j.model,
 		Parallelism: j.parallelism, MaxTokensPerUnit: j.maxTokensPerUnit, ChunkOverlap: j.chunkOverlap, Priority: j.priority,
-		ReduceContextLimit: j.reduceContextLimit, ReduceBatchSize: j.reduceBatchSize,
 		Budget: j.budget, ReduceShare: j.reduceShare,
 		OnError: mapreduce.OnError(j.onError.index()), OnBreaker: mapreduce.OnBreaker(j.onBreaker.index()),
 		MaxAttempts: j.maxAttempts, UnitTimeout: j.unitTimeout, BreakerThreshold: j.breakerThreshold,
 		BreakerTimeout: j.breakerTimeout, CheckpointInterval: j.checkpointInterval,
 	}
+	j.reduce(flags, &s)
 	if s.RequestID == "" {
 		s.RequestID = mapreduce.RequestID("run_" + rand.Text()) // so that it can be sent again
 	}

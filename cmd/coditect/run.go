@@ -79,6 +79,9 @@ func (r *runner) run(cmd *cobra.Command, detach bool) error {
 	if err := a.knows(spec.Provider); err != nil {
 		return err
 	}
+	if err := a.accepts(spec); err != nil {
+		return err
+	}
 	if err := r.checkOutput(); err != nil {
 		return err
 	}

@@ -496,6 +496,9 @@ func UnitOf(job mapreduce.JobID, u *storagev1.Unit) *mapreduce.Unit {
 
 // SpecOf returns the domain's form of a stored spec.
 func SpecOf(s *storagev1.Spec) mapreduce.JobSpec {
+	if s == nil {
+		s = new(storagev1.Spec)
+	}
 	return mapreduce.JobSpec{
 		Tenant: mapreduce.TenantID(s.GetTenant()), RequestID: mapreduce.RequestID(s.GetRequestId()),
 		Pipeline: s.GetPipeline(), Provider: s.GetProvider(), Model: s.GetModel(), Schema: s.GetSchema(), Vars: s.GetVars(),
@@ -507,6 +510,8 @@ func SpecOf(s *storagev1.Spec) mapreduce.JobSpec {
 		MaxAttempts: int(s.GetMaxAttempts()), UnitTimeout: time.Duration(s.GetUnitTimeoutMicros()) * time.Microsecond,
 		BreakerThreshold: int(s.GetBreakerThreshold()), BreakerTimeout: time.Duration(s.GetBreakerTimeoutMicros()) * time.Microsecond,
 		CheckpointInterval: int(s.GetCheckpointInterval()),
+		Strategy:           mapreduce.Strategy(s.GetStrategy()), ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
+		ContextWindow: s.ContextWindow, BudgetRatio: s.BudgetRatio, MaxReduceLevels: s.MaxReduceLevels,
 	}
 }
 
@@ -521,5 +526,7 @@ func StoredSpec(s *mapreduce.JobSpec) *storagev1.Spec {
 		MaxAttempts: int64(s.MaxAttempts), UnitTimeoutMicros: s.UnitTimeout.Microseconds(),
 		BreakerThreshold: int64(s.BreakerThreshold), BreakerTimeoutMicros: s.BreakerTimeout.Microseconds(),
 		CheckpointInterval: int64(s.CheckpointInterval),
+		Strategy:           uint32(s.Strategy), ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
+		ContextWindow: s.ContextWindow, BudgetRatio: s.BudgetRatio, MaxReduceLevels: s.MaxReduceLevels,
 	}
 }

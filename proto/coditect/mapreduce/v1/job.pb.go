@@ -202,7 +202,62 @@ func (OnBreaker) EnumDescriptor() ([]byte, []int) {
 	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{2}
 }
 
-// What a client asks for. Fields that are zero or unset take their defaults.
+// How the outputs of a level are grouped to be reduced.
+type ReduceStrategy int32
+
+const (
+	// Takes the strategy of the fields that are set; if none are, one reduce if
+	// the outputs fit it, else batches of them, level by level.
+	ReduceStrategy_REDUCE_STRATEGY_UNSPECIFIED ReduceStrategy = 0
+	// Groups of a fixed number: the whole tree is known before the run.
+	ReduceStrategy_REDUCE_STRATEGY_STATIC ReduceStrategy = 1
+	// Packed by size under a budget, level by level.
+	ReduceStrategy_REDUCE_STRATEGY_ADAPTIVE ReduceStrategy = 2
+)
+
+// Enum value maps for ReduceStrategy.
+var (
+	ReduceStrategy_name = map[int32]string{
+		0: "REDUCE_STRATEGY_UNSPECIFIED",
+		1: "REDUCE_STRATEGY_STATIC",
+		2: "REDUCE_STRATEGY_ADAPTIVE",
+	}
+	ReduceStrategy_value = map[string]int32{
+		"REDUCE_STRATEGY_UNSPECIFIED": 0,
+		"REDUCE_STRATEGY_STATIC":      1,
+		"REDUCE_STRATEGY_ADAPTIVE":    2,
+	}
+)
+
+func (x ReduceStrategy) Enum() *ReduceStrategy {
+	p := new(ReduceStrategy)
+	*p = x
+	return p
+}
+
+func (x ReduceStrategy) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ReduceStrategy) Descriptor() protoreflect.EnumDescriptor {
+	return file_coditect_mapreduce_v1_job_proto_enumTypes[3].Descriptor()
+}
+
+func (ReduceStrategy) Type() protoreflect.EnumType {
+	return &file_coditect_mapreduce_v1_job_proto_enumTypes[3]
+}
+
+func (x ReduceStrategy) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ReduceStrategy.Descriptor instead.
+func (ReduceStrategy) EnumDescriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{3}
+}
+
+// What a client asks for. Fields that are zero or unset take their defaults,
+// but for those that are marked optional: of these a zero is a value.
 type JobSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Who the job is for. Fairness is first between tenants.
@@ -251,8 +306,24 @@ type JobSpec struct {
 	BreakerTimeout *durationpb.Duration `protobuf:"bytes,21,opt,name=breaker_timeout,json=breakerTimeout,proto3" json:"breaker_timeout,omitempty"`
 	// Units between two progress checkpoints. Defaults to 10.
 	CheckpointInterval int32 `protobuf:"varint,22,opt,name=checkpoint_interval,json=checkpointInterval,proto3" json:"checkpoint_interval,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// How outputs are reduced. reduce_context_tokens and reduce_batch_size can be
+	// set only where no strategy is.
+	Strategy ReduceStrategy `protobuf:"varint,23,opt,name=strategy,proto3,enum=coditect.mapreduce.v1.ReduceStrategy" json:"strategy,omitempty"`
+	// Outputs of a group, at least 2; of the static strategy. Defaults to 5.
+	ChunkSize *int64 `protobuf:"varint,24,opt,name=chunk_size,json=chunkSize,proto3,oneof" json:"chunk_size,omitempty"`
+	// Tokens that one reduce may read, at least 1; of the adaptive strategy. Needs
+	// context_window unset.
+	TargetTokenBudget *int64 `protobuf:"varint,25,opt,name=target_token_budget,json=targetTokenBudget,proto3,oneof" json:"target_token_budget,omitempty"`
+	// Tokens of the model's context, of which budget_ratio is the budget; of the
+	// adaptive strategy.
+	ContextWindow *int64 `protobuf:"varint,26,opt,name=context_window,json=contextWindow,proto3,oneof" json:"context_window,omitempty"`
+	// Part of context_window, in (0, 1]. Defaults to 0.5.
+	BudgetRatio *float64 `protobuf:"fixed64,27,opt,name=budget_ratio,json=budgetRatio,proto3,oneof" json:"budget_ratio,omitempty"`
+	// Levels between the map and the final reduce, at least 1; of the adaptive
+	// strategy. Defaults to 10.
+	MaxReduceLevels *int64 `protobuf:"varint,28,opt,name=max_reduce_levels,json=maxReduceLevels,proto3,oneof" json:"max_reduce_levels,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *JobSpec) Reset() {
@@ -435,6 +506,48 @@ func (x *JobSpec) GetBreakerTimeout() *durationpb.Duration {
 func (x *JobSpec) GetCheckpointInterval() int32 {
 	if x != nil {
 		return x.CheckpointInterval
+	}
+	return 0
+}
+
+func (x *JobSpec) GetStrategy() ReduceStrategy {
+	if x != nil {
+		return x.Strategy
+	}
+	return ReduceStrategy_REDUCE_STRATEGY_UNSPECIFIED
+}
+
+func (x *JobSpec) GetChunkSize() int64 {
+	if x != nil && x.ChunkSize != nil {
+		return *x.ChunkSize
+	}
+	return 0
+}
+
+func (x *JobSpec) GetTargetTokenBudget() int64 {
+	if x != nil && x.TargetTokenBudget != nil {
+		return *x.TargetTokenBudget
+	}
+	return 0
+}
+
+func (x *JobSpec) GetContextWindow() int64 {
+	if x != nil && x.ContextWindow != nil {
+		return *x.ContextWindow
+	}
+	return 0
+}
+
+func (x *JobSpec) GetBudgetRatio() float64 {
+	if x != nil && x.BudgetRatio != nil {
+		return *x.BudgetRatio
+	}
+	return 0
+}
+
+func (x *JobSpec) GetMaxReduceLevels() int64 {
+	if x != nil && x.MaxReduceLevels != nil {
+		return *x.MaxReduceLevels
 	}
 	return 0
 }
@@ -816,7 +929,8 @@ var File_coditect_mapreduce_v1_job_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcoditect/mapreduce/v1/job.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe1\a\n" +
+	"\x1fcoditect/mapreduce/v1/job.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe3\n" +
+	"\n" +
 	"\aJobSpec\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -842,10 +956,22 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\funit_timeout\x18\x13 \x01(\v2\x19.google.protobuf.DurationR\vunitTimeout\x12+\n" +
 	"\x11breaker_threshold\x18\x14 \x01(\x05R\x10breakerThreshold\x12B\n" +
 	"\x0fbreaker_timeout\x18\x15 \x01(\v2\x19.google.protobuf.DurationR\x0ebreakerTimeout\x12/\n" +
-	"\x13checkpoint_interval\x18\x16 \x01(\x05R\x12checkpointInterval\x1a7\n" +
+	"\x13checkpoint_interval\x18\x16 \x01(\x05R\x12checkpointInterval\x12A\n" +
+	"\bstrategy\x18\x17 \x01(\x0e2%.coditect.mapreduce.v1.ReduceStrategyR\bstrategy\x12\"\n" +
+	"\n" +
+	"chunk_size\x18\x18 \x01(\x03H\x00R\tchunkSize\x88\x01\x01\x123\n" +
+	"\x13target_token_budget\x18\x19 \x01(\x03H\x01R\x11targetTokenBudget\x88\x01\x01\x12*\n" +
+	"\x0econtext_window\x18\x1a \x01(\x03H\x02R\rcontextWindow\x88\x01\x01\x12&\n" +
+	"\fbudget_ratio\x18\x1b \x01(\x01H\x03R\vbudgetRatio\x88\x01\x01\x12/\n" +
+	"\x11max_reduce_levels\x18\x1c \x01(\x03H\x04R\x0fmaxReduceLevels\x88\x01\x01\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"6\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\r\n" +
+	"\v_chunk_sizeB\x16\n" +
+	"\x14_target_token_budgetB\x11\n" +
+	"\x0f_context_windowB\x0f\n" +
+	"\r_budget_ratioB\x14\n" +
+	"\x12_max_reduce_levels\"6\n" +
 	"\x06Tokens\x12\x14\n" +
 	"\x05input\x18\x01 \x01(\x03R\x05input\x12\x16\n" +
 	"\x06output\x18\x02 \x01(\x03R\x06output\"h\n" +
@@ -899,7 +1025,11 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\tOnBreaker\x12\x1a\n" +
 	"\x16ON_BREAKER_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fON_BREAKER_WAIT\x10\x01\x12\x13\n" +
-	"\x0fON_BREAKER_SKIP\x10\x02BGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
+	"\x0fON_BREAKER_SKIP\x10\x02*k\n" +
+	"\x0eReduceStrategy\x12\x1f\n" +
+	"\x1bREDUCE_STRATEGY_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16REDUCE_STRATEGY_STATIC\x10\x01\x12\x1c\n" +
+	"\x18REDUCE_STRATEGY_ADAPTIVE\x10\x02BGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
 
 var (
 	file_coditect_mapreduce_v1_job_proto_rawDescOnce sync.Once
@@ -913,41 +1043,43 @@ func file_coditect_mapreduce_v1_job_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_v1_job_proto_rawDescData
 }
 
-var file_coditect_mapreduce_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_coditect_mapreduce_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
 var file_coditect_mapreduce_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_coditect_mapreduce_v1_job_proto_goTypes = []any{
 	(JobState)(0),                 // 0: coditect.mapreduce.v1.JobState
 	(OnError)(0),                  // 1: coditect.mapreduce.v1.OnError
 	(OnBreaker)(0),                // 2: coditect.mapreduce.v1.OnBreaker
-	(*JobSpec)(nil),               // 3: coditect.mapreduce.v1.JobSpec
-	(*Tokens)(nil),                // 4: coditect.mapreduce.v1.Tokens
-	(*Ledger)(nil),                // 5: coditect.mapreduce.v1.Ledger
-	(*Coverage)(nil),              // 6: coditect.mapreduce.v1.Coverage
-	(*Job)(nil),                   // 7: coditect.mapreduce.v1.Job
-	nil,                           // 8: coditect.mapreduce.v1.JobSpec.VarsEntry
-	(*durationpb.Duration)(nil),   // 9: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
+	(ReduceStrategy)(0),           // 3: coditect.mapreduce.v1.ReduceStrategy
+	(*JobSpec)(nil),               // 4: coditect.mapreduce.v1.JobSpec
+	(*Tokens)(nil),                // 5: coditect.mapreduce.v1.Tokens
+	(*Ledger)(nil),                // 6: coditect.mapreduce.v1.Ledger
+	(*Coverage)(nil),              // 7: coditect.mapreduce.v1.Coverage
+	(*Job)(nil),                   // 8: coditect.mapreduce.v1.Job
+	nil,                           // 9: coditect.mapreduce.v1.JobSpec.VarsEntry
+	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
 }
 var file_coditect_mapreduce_v1_job_proto_depIdxs = []int32{
-	8,  // 0: coditect.mapreduce.v1.JobSpec.vars:type_name -> coditect.mapreduce.v1.JobSpec.VarsEntry
+	9,  // 0: coditect.mapreduce.v1.JobSpec.vars:type_name -> coditect.mapreduce.v1.JobSpec.VarsEntry
 	1,  // 1: coditect.mapreduce.v1.JobSpec.on_error:type_name -> coditect.mapreduce.v1.OnError
 	2,  // 2: coditect.mapreduce.v1.JobSpec.on_breaker:type_name -> coditect.mapreduce.v1.OnBreaker
-	9,  // 3: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
-	9,  // 4: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
-	5,  // 5: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
-	5,  // 6: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
-	3,  // 7: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
-	0,  // 8: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
-	0,  // 9: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
-	10, // 10: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
-	10, // 11: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
-	4,  // 12: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
-	6,  // 13: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	10, // 3: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
+	10, // 4: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
+	3,  // 5: coditect.mapreduce.v1.JobSpec.strategy:type_name -> coditect.mapreduce.v1.ReduceStrategy
+	6,  // 6: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
+	6,  // 7: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
+	4,  // 8: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	0,  // 9: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
+	0,  // 10: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
+	11, // 11: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
+	11, // 12: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
+	5,  // 13: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
+	7,  // 14: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_job_proto_init() }
@@ -955,12 +1087,13 @@ func file_coditect_mapreduce_v1_job_proto_init() {
 	if File_coditect_mapreduce_v1_job_proto != nil {
 		return
 	}
+	file_coditect_mapreduce_v1_job_proto_msgTypes[0].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_job_proto_rawDesc), len(file_coditect_mapreduce_v1_job_proto_rawDesc)),
-			NumEnums:      3,
+			NumEnums:      4,
 			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -49,6 +49,12 @@ type Spec struct {
 	BreakerThreshold     int64                  `protobuf:"varint,20,opt,name=breaker_threshold,json=breakerThreshold,proto3" json:"breaker_threshold,omitempty"`
 	BreakerTimeoutMicros int64                  `protobuf:"varint,21,opt,name=breaker_timeout_micros,json=breakerTimeoutMicros,proto3" json:"breaker_timeout_micros,omitempty"`
 	CheckpointInterval   int64                  `protobuf:"varint,22,opt,name=checkpoint_interval,json=checkpointInterval,proto3" json:"checkpoint_interval,omitempty"`
+	Strategy             uint32                 `protobuf:"varint,23,opt,name=strategy,proto3" json:"strategy,omitempty"`
+	ChunkSize            *int64                 `protobuf:"varint,24,opt,name=chunk_size,json=chunkSize,proto3,oneof" json:"chunk_size,omitempty"`
+	TargetTokenBudget    *int64                 `protobuf:"varint,25,opt,name=target_token_budget,json=targetTokenBudget,proto3,oneof" json:"target_token_budget,omitempty"`
+	ContextWindow        *int64                 `protobuf:"varint,26,opt,name=context_window,json=contextWindow,proto3,oneof" json:"context_window,omitempty"`
+	BudgetRatio          *float64               `protobuf:"fixed64,27,opt,name=budget_ratio,json=budgetRatio,proto3,oneof" json:"budget_ratio,omitempty"`
+	MaxReduceLevels      *int64                 `protobuf:"varint,28,opt,name=max_reduce_levels,json=maxReduceLevels,proto3,oneof" json:"max_reduce_levels,omitempty"`
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -233,6 +239,48 @@ func (x *Spec) GetBreakerTimeoutMicros() int64 {
 func (x *Spec) GetCheckpointInterval() int64 {
 	if x != nil {
 		return x.CheckpointInterval
+	}
+	return 0
+}
+
+func (x *Spec) GetStrategy() uint32 {
+	if x != nil {
+		return x.Strategy
+	}
+	return 0
+}
+
+func (x *Spec) GetChunkSize() int64 {
+	if x != nil && x.ChunkSize != nil {
+		return *x.ChunkSize
+	}
+	return 0
+}
+
+func (x *Spec) GetTargetTokenBudget() int64 {
+	if x != nil && x.TargetTokenBudget != nil {
+		return *x.TargetTokenBudget
+	}
+	return 0
+}
+
+func (x *Spec) GetContextWindow() int64 {
+	if x != nil && x.ContextWindow != nil {
+		return *x.ContextWindow
+	}
+	return 0
+}
+
+func (x *Spec) GetBudgetRatio() float64 {
+	if x != nil && x.BudgetRatio != nil {
+		return *x.BudgetRatio
+	}
+	return 0
+}
+
+func (x *Spec) GetMaxReduceLevels() int64 {
+	if x != nil && x.MaxReduceLevels != nil {
+		return *x.MaxReduceLevels
 	}
 	return 0
 }
@@ -2030,7 +2078,7 @@ var File_coditect_mapreduce_storage_v1_records_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\n" +
-	"+coditect/mapreduce/storage/v1/records.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xeb\x06\n" +
+	"+coditect/mapreduce/storage/v1/records.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xc6\t\n" +
 	"\x04Spec\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1d\n" +
 	"\n" +
@@ -2056,10 +2104,22 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x13unit_timeout_micros\x18\x13 \x01(\x03R\x11unitTimeoutMicros\x12+\n" +
 	"\x11breaker_threshold\x18\x14 \x01(\x03R\x10breakerThreshold\x124\n" +
 	"\x16breaker_timeout_micros\x18\x15 \x01(\x03R\x14breakerTimeoutMicros\x12/\n" +
-	"\x13checkpoint_interval\x18\x16 \x01(\x03R\x12checkpointInterval\x1a7\n" +
+	"\x13checkpoint_interval\x18\x16 \x01(\x03R\x12checkpointInterval\x12\x1a\n" +
+	"\bstrategy\x18\x17 \x01(\rR\bstrategy\x12\"\n" +
+	"\n" +
+	"chunk_size\x18\x18 \x01(\x03H\x00R\tchunkSize\x88\x01\x01\x123\n" +
+	"\x13target_token_budget\x18\x19 \x01(\x03H\x01R\x11targetTokenBudget\x88\x01\x01\x12*\n" +
+	"\x0econtext_window\x18\x1a \x01(\x03H\x02R\rcontextWindow\x88\x01\x01\x12&\n" +
+	"\fbudget_ratio\x18\x1b \x01(\x01H\x03R\vbudgetRatio\x88\x01\x01\x12/\n" +
+	"\x11max_reduce_levels\x18\x1c \x01(\x03H\x04R\x0fmaxReduceLevels\x88\x01\x01\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xcf\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\r\n" +
+	"\v_chunk_sizeB\x16\n" +
+	"\x14_target_token_budgetB\x11\n" +
+	"\x0f_context_windowB\x0f\n" +
+	"\r_budget_ratioB\x14\n" +
+	"\x12_max_reduce_levels\"\xcf\x03\n" +
 	"\x03Job\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\rR\x06status\x12*\n" +
@@ -2300,6 +2360,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_init() {
 	if File_coditect_mapreduce_storage_v1_records_proto != nil {
 		return
 	}
+	file_coditect_mapreduce_storage_v1_records_proto_msgTypes[0].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
