@@ -12,6 +12,10 @@ type Item struct {
 	Tokens   int64       // of its text
 	Source   pack.Source // of Tokens
 	Expected bool        // its document may be cut otherwise: only its size was known
+	// Parse is the unit that turns its document into text first, if it needs
+	// one. Items of one document follow each other.
+	Parse mapreduce.UnitID
+	Raw   int64 // tokens that the parse unit reads
 }
 
 // maxChunks keeps a document that claims any size from taking all memory.
@@ -71,7 +75,9 @@ type builder struct {
 }
 
 func (b *builder) levels(items []Item) error {
-	if total := b.guessed(items); b.p.Direct(total) {
+	total := b.guessed(items)
+	b.parses(items)
+	if b.p.Direct(total) {
 		b.direct(items)
 		return nil
 	}
@@ -108,24 +114,52 @@ func (b *builder) guessed(items []Item) (total int64) {
 	return total
 }
 
+// parses plans the units that turn documents into text.
+func (b *builder) parses(items []Item) {
+	b.dag.Nodes = make([]Node, 0, len(items)+len(items)/2+1)
+	for i, it := range items {
+		if it.Parse == "" || i > 0 && items[i-1].Parse == it.Parse {
+			continue
+		}
+		size := []int64{max(0, it.Raw)}
+		b.add(Node{ID: it.Parse, Kind: mapreduce.KindParse, Level: -1, Items: 1}, size, size, 1)
+	}
+	if len(b.dag.Nodes) > 0 {
+		b.end(-1, 0, false)
+	}
+}
+
 // direct plans one unit for all items.
 func (b *builder) direct(items []Item) {
 	sizes := make([]int64, len(items))
 	for i, it := range items {
 		sizes[i] = max(0, it.Tokens)
 	}
-	b.dag.Exact = true
-	b.add(Node{ID: mapreduce.DirectUnit, Kind: mapreduce.KindDirect, Items: len(items)}, sizes, sizes, b.r.MapYield)
-	b.end(0, 0, false)
+	first := len(b.dag.Nodes)
+	node := Node{ID: mapreduce.DirectUnit, Kind: mapreduce.KindDirect, Items: len(items)}
+	for i := range first {
+		node.Inputs = append(node.Inputs, int32(i))
+	}
+	b.dag.Exact = first == 0 // else texts may turn out not to fit
+	b.add(node, sizes, sizes, b.r.MapYield)
+	b.end(0, first, first > 0)
 }
 
 func (b *builder) maps(items []Item) {
-	b.dag.Nodes = make([]Node, 0, len(items)+len(items)/2+1)
-	for _, it := range items {
+	first := len(b.dag.Nodes)
+	parse := int32(-1) // the latest unit that a document is parsed by
+	for i, it := range items {
 		size := []int64{max(0, it.Tokens)}
-		b.add(Node{ID: it.Unit, Kind: mapreduce.KindMap, Items: 1}, size, size, b.r.MapYield)
+		node := Node{ID: it.Unit, Kind: mapreduce.KindMap, Items: 1}
+		if it.Parse != "" {
+			if i == 0 || items[i-1].Parse != it.Parse {
+				parse++
+			}
+			node.Inputs, node.Items = []int32{parse}, 0
+		}
+		b.add(node, size, size, b.r.MapYield)
 	}
-	b.end(0, 0, !b.dag.Exact)
+	b.end(0, first, !b.dag.Exact)
 }
 
 // ended returns a level as if it had run.
@@ -217,7 +251,7 @@ func (b *builder) estimate() Estimate {
 		n := &b.dag.Nodes[i]
 		e.Expected.add(n.Load)
 		e.High.add(n.Most)
-		if n.Level == 0 || b.r.Merge == MergeModel {
+		if n.Level <= 0 || b.r.Merge == MergeModel {
 			e.Low.add(n.Load)
 		}
 	}
@@ -229,18 +263,9 @@ func (b *builder) estimate() Estimate {
 }
 
 // count returns the sizes of a DAG.
-func (d *DAG) count() Estimate {
-	e := Estimate{Tasks: len(d.Nodes)}
-	for _, l := range d.Levels {
-		switch {
-		case l.Level < 0:
-			e.Parses += l.Count()
-		case l.Level == 0:
-			e.Maps += l.Count()
-		default:
-			e.Reduces += l.Count()
-			e.Levels = max(e.Levels, l.Level)
-		}
+func (d *DAG) count() (e Estimate) {
+	for i := range d.Nodes {
+		e.Count(d.Nodes[i].Level)
 	}
 	return e
 }

@@ -121,6 +121,48 @@ func checkNodes(t *testing.T, d *plan.DAG, k int) {
 	}
 }
 
+// Documents that are to be parsed have units of their own, which their maps, and
+// all that begins with these, wait for; nothing is exact then.
+func TestParsedItems(t *testing.T) {
+	all := []plan.Item{
+		{Unit: "a", Tokens: 10},
+		{Unit: "b_chunk_0", Tokens: 10, Expected: true, Parse: "parse_b", Raw: 50},
+		{Unit: "b_chunk_1", Tokens: 10, Expected: true, Parse: "parse_b", Raw: 50},
+		{Unit: "c", Tokens: 10, Expected: true, Parse: "parse_c", Raw: 30},
+	}
+	rates := plan.Rates{UnitTime: time.Second, Parallelism: 2}
+	d := build(t, plan.Config{ChunkSize: new(int64(2))}, all, rates)
+	if diff := cmp.Diff([]int{2, 4, 2, 1}, shape(d)); diff != "" {
+		t.Errorf("levels (-want +got):\n%s", diff)
+	}
+	want := map[mapreduce.UnitID][]mapreduce.UnitID{
+		"b_chunk_0": {"parse_b"}, "b_chunk_1": {"parse_b"}, "c": {"parse_c"},
+		"reduce_L1_0": {"a", "b_chunk_0"}, "reduce_L1_1": {"b_chunk_1", "c"}, "final": {"reduce_L1_0", "reduce_L1_1"},
+	}
+	if diff := cmp.Diff(want, wiring(d)); diff != "" {
+		t.Errorf("wiring (-want +got):\n%s", diff)
+	}
+	if d.Exact || d.RequireExact() == nil || d.Estimate.Parses != 2 || d.Estimate.Tasks != 9 || d.Nodes[0].Load.Read != 50 {
+		t.Errorf("exact %v, estimate %+v", d.Exact, d.Estimate)
+	}
+	if want := 5 * time.Second; d.Estimate.Makespan != want { // parse, two rounds of maps, reduces, final
+		t.Errorf("it takes %v, want %v", d.Estimate.Makespan, want)
+	}
+	adaptive := build(t, plan.Config{TargetTokenBudget: new(int64(1000)), Direct: true}, all, rates)
+	if diff := cmp.Diff([]int{2, 1}, shape(adaptive)); diff != "" || adaptive.Exact || adaptive.Nodes[2].ID != mapreduce.DirectUnit {
+		t.Errorf("direct after parsing: exact %v, levels (-want +got):\n%s", adaptive.Exact, diff)
+	}
+}
+
+// What rules read takes time, and spends nothing.
+func TestReadRate(t *testing.T) {
+	d := build(t, plan.Config{}, items(4, 1000), plan.Rates{ReadRate: 1000, Parallelism: 2})
+	// Two rounds of maps of a second, and 400 tokens of outputs.
+	if want := 2*time.Second + 400*time.Millisecond; d.Estimate.Makespan != want || d.Estimate.High.Calls != 0 {
+		t.Errorf("it takes %v and %d calls, want %v and none", d.Estimate.Makespan, d.Estimate.High.Calls, want)
+	}
+}
+
 // B13: seven in groups of three; the last group of one stays.
 func TestStaticWiring(t *testing.T) {
 	want := map[mapreduce.UnitID][]mapreduce.UnitID{

@@ -42,10 +42,11 @@ type Node struct {
 	Outcome *Outcome // of a unit that ran, or was to
 }
 
-// A Load is what a unit takes of a model.
+// A Load is what a unit works on, and what it takes of a model.
 type Load struct {
 	Calls   int64
-	In, Out int64 // tokens
+	In, Out int64 // tokens of the calls
+	Read    int64 // tokens of its inputs
 	Size    int64 // tokens of its output
 }
 
@@ -137,4 +138,18 @@ func (d *DAG) Skipped(failed func(node int) bool) ([]int, error) {
 		return skipped, errs.New(errs.Precondition, "%q has no input: all that it depends on failed", d.Nodes[len(d.Nodes)-1].ID)
 	}
 	return skipped, nil
+}
+
+// Count counts a unit of a level.
+func (e *Estimate) Count(level int) {
+	e.Tasks++
+	switch {
+	case level < 0:
+		e.Parses++
+	case level == 0:
+		e.Maps++
+	default:
+		e.Reduces++
+		e.Levels = max(e.Levels, level)
+	}
 }

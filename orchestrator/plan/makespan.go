@@ -10,28 +10,20 @@ import (
 // makespan returns how long the DAG takes with so many units at a time, each as
 // long as expected, by list scheduling (Graham 1966): whenever a slot is free,
 // the unit that has been ready the longest takes it. With barriers a level waits
-// for all of the one below, without them a unit for its own inputs. Nothing
-// that is expected to take no time is simulated.
+// for all of the one below, without them a unit for its own inputs; the map waits
+// for all documents to be text in any case. Nothing that is expected to take no
+// time is simulated.
 func (d *DAG) makespan(r Rates, barriers bool) time.Duration {
-	if r.UnitTime == 0 && r.CallTime == 0 && r.WriteRate == 0 {
+	if r.UnitTime == 0 && r.ReadRate == 0 && r.CallTime == 0 && r.WriteRate == 0 {
 		return 0
 	}
 	s := schedule{dag: d, rates: r, free: r.Parallelism, takers: make([]int32, len(d.Nodes)), waits: make([]int32, len(d.Nodes))}
 	s.wire()
-	if !barriers {
-		for i, n := range s.waits {
-			if n == 0 {
-				s.ready = append(s.ready, int32(i))
-			}
-		}
-		s.run(true)
-		return s.now
-	}
 	for _, l := range d.Levels {
-		for i := l.First; i < l.End; i++ {
+		for i := l.First; i < l.End && (barriers || l.Level <= 0); i++ {
 			s.ready = append(s.ready, int32(i))
 		}
-		s.run(false)
+		s.run(!barriers && l.Level >= 0)
 	}
 	return s.now
 }

@@ -42,11 +42,12 @@ type Rates struct {
 	// nothing.
 	InPrice, OutPrice int64
 
-	// UnitTime is what a unit takes apart from its calls, CallTime what a call
-	// takes until it begins to write, WriteRate how many tokens a second it
+	// UnitTime is what a unit takes apart from its calls, and ReadRate how many
+	// tokens of its inputs a second it goes through itself. CallTime is what a
+	// call takes until it begins to write, WriteRate how many tokens a second it
 	// writes then; 0 means at once.
-	UnitTime, CallTime time.Duration
-	WriteRate          float64
+	UnitTime, CallTime  time.Duration
+	ReadRate, WriteRate float64
 
 	// Parallelism is how many units run at a time. Defaults to 20.
 	Parallelism int
@@ -67,7 +68,7 @@ func (r Rates) check() error {
 		{bad(r.MapYield), "map_yield", "must be a number and not negative"},
 		{bad(r.ReduceYield), "reduce_yield", "must be a number and not negative"},
 		{r.InPrice < 0 || r.OutPrice < 0, "price", "must not be negative"},
-		{r.UnitTime < 0 || r.CallTime < 0 || bad(r.WriteRate), "time", "must not be negative"},
+		{r.UnitTime < 0 || r.CallTime < 0 || bad(r.ReadRate) || bad(r.WriteRate), "time", "must not be negative"},
 		{r.Parallelism < 1, "parallelism", "must be at least 1"},
 	})
 }
@@ -118,11 +119,11 @@ type Estimate struct {
 func (p *Planner) load(r Rates, kind mapreduce.UnitKind, sizes []int64, yield float64, most bool) Load {
 	size := pack.Sum(sizes...)
 	calls, read := int64(1), size
-	if p.budget > 0 && kind != mapreduce.KindMap {
+	if p.budget > 0 && kind != mapreduce.KindMap && kind != mapreduce.KindParse {
 		calls, read = pack.Calls(sizes, p.budget, p.carried)
 		calls = max(1, calls)
 	}
-	l := Load{Size: scale(size, yield)}
+	l := Load{Read: size, Size: scale(size, yield)}
 	switch {
 	case most && p.reserved > 0:
 		l.Size = p.reserved
@@ -131,7 +132,7 @@ func (p *Planner) load(r Rates, kind mapreduce.UnitKind, sizes []int64, yield fl
 	case p.reserved > 0:
 		l.Size = min(l.Size, p.reserved)
 	}
-	if !r.Model || r.Merge == MergeTyped && (kind == mapreduce.KindReduce || kind == mapreduce.KindFinal) {
+	if !r.Model || kind == mapreduce.KindParse || r.Merge == MergeTyped && (kind == mapreduce.KindReduce || kind == mapreduce.KindFinal) {
 		return l
 	}
 	l.Calls = calls
@@ -160,6 +161,9 @@ func times(a, b int64) int64 {
 // duration returns how long a unit takes.
 func (r Rates) duration(l Load) time.Duration {
 	seconds := r.UnitTime.Seconds() + float64(l.Calls)*r.CallTime.Seconds()
+	if r.ReadRate > 0 {
+		seconds += float64(l.Read) / r.ReadRate
+	}
 	if r.WriteRate > 0 {
 		seconds += float64(l.Out) / r.WriteRate
 	}

@@ -34,11 +34,15 @@ func Record(mode Mode, units []*mapreduce.Unit) (*DAG, error) {
 }
 
 func recorded(u *mapreduce.Unit) Node {
-	n := Node{ID: u.ID, Kind: u.Kind, Level: u.Level, Outcome: &Outcome{
-		State: u.State, Attempts: u.Attempts, Tokens: u.Tokens, CostMicros: u.CostMicros, Elapsed: u.Elapsed,
-	}}
+	outcome := OutcomeOf(u)
+	n := Node{ID: u.ID, Kind: u.Kind, Level: u.Level, Outcome: &outcome}
 	if u.Kind == mapreduce.KindMap || u.Kind == mapreduce.KindDirect {
 		n.Items = 1
 	}
 	return n
+}
+
+// OutcomeOf returns what became of a unit.
+func OutcomeOf(u *mapreduce.Unit) Outcome {
+	return Outcome{State: u.State, Attempts: u.Attempts, Tokens: u.Tokens, CostMicros: u.CostMicros, Elapsed: u.Elapsed}
 }

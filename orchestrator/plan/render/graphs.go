@@ -6,22 +6,21 @@ import (
 	"unicode"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/plan"
 )
 
 // nameCells is how much of a name a picture shows.
 const nameCells = 40
 
-// Mermaid returns d as a flow chart of Mermaid.
-func Mermaid(d *plan.DAG) string {
+// Mermaid returns the sketch as a flow chart of Mermaid.
+func (s *Sketch) Mermaid() string {
 	var b strings.Builder
 	b.WriteString("flowchart TB\n")
-	all, _ := boxes(d)
+	all, _ := s.boxes()
 	for i := range all {
 		x := &all[i]
-		lines := []string{mermaidText(Badge(x.kind, x.level.Level)), mermaidText(clip(visible(x.name), nameCells))}
-		for _, s := range x.details {
-			lines = append(lines, mermaidText(s))
+		lines := []string{mermaidText(Badge(x.kind, x.level)), mermaidText(clip(visible(x.name), nameCells))}
+		for _, d := range x.details() {
+			lines = append(lines, mermaidText(d))
 		}
 		fmt.Fprintf(&b, "  n%d[\"%s\"]\n  style n%d fill:%s,stroke:%s,color:#111%s\n", i, strings.Join(lines, "<br/>"),
 			i, x.colour(), x.stroke(), ifNot(!x.expected, ",stroke-dasharray:5 4"))
@@ -50,12 +49,12 @@ func mermaidText(s string) string {
 	return b.String()
 }
 
-// DOT returns d in the language of Graphviz.
-func DOT(d *plan.DAG) string {
+// DOT returns the sketch in the language of Graphviz.
+func (s *Sketch) DOT() string {
 	var b strings.Builder
 	b.WriteString("digraph mapreduce {\n  rankdir=TB;\n  node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\"];\n")
-	all, first := boxes(d)
-	for l := range d.Levels {
+	all, first := s.boxes()
+	for l := range s.rows {
 		b.WriteString("  { rank=same;")
 		for i := first[l]; i < first[l+1]; i++ {
 			fmt.Fprintf(&b, " n%d;", i)
@@ -64,7 +63,7 @@ func DOT(d *plan.DAG) string {
 	}
 	for i := range all {
 		x := &all[i]
-		lines := append([]string{Badge(x.kind, x.level.Level), clip(visible(x.name), nameCells)}, x.details...)
+		lines := append([]string{Badge(x.kind, x.level), clip(visible(x.name), nameCells)}, x.details()...)
 		for j := range lines {
 			lines[j] = dotText(lines[j])
 		}
@@ -100,7 +99,7 @@ func (b *box) colour() string {
 		return "#cfe8fc"
 	case mapreduce.KindReduce:
 		fills := reduceFills()
-		return fills[max(0, b.level.Level-1)%len(fills)]
+		return fills[max(0, b.level-1)%len(fills)]
 	case mapreduce.KindFinal:
 		return "#c8e6c9"
 	case mapreduce.KindDirect:
@@ -111,7 +110,7 @@ func (b *box) colour() string {
 
 // stroke returns the colour of a box's edge, which says how its units are.
 func (b *box) stroke() string {
-	switch b.state {
+	switch b.state() {
 	case mapreduce.UnitFailed, mapreduce.UnitCancelled:
 		return "#c62828"
 	case mapreduce.UnitComplete:

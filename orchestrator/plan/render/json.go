@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -13,21 +14,33 @@ type document struct {
 	SchemaVersion string    `json:"schemaVersion"`
 	Mode          *string   `json:"mapReduceMode"`
 	Exact         bool      `json:"exact"`
-	Tasks         []task    `json:"tasks"`
-	Estimate      estimate  `json:"estimate"`
+	Tasks         []Task    `json:"tasks"`
+	Estimate      Estimate  `json:"estimate"`
 	Levels        []level   `json:"mapReduceLevels,omitempty"`
 	Warnings      []warning `json:"warnings,omitempty"`
 }
 
-type task struct {
-	ID          mapreduce.UnitID   `json:"id"`
-	NodeType    *string            `json:"nodeType"`
-	Level       *int               `json:"mapReduceLevel"`
-	DependsOn   []mapreduce.UnitID `json:"dependsOn"`
-	InputTokens int64              `json:"inputTokens,omitempty"`
+// A Task is an entry of the tasks of a DAG in JSON.
+type Task struct {
+	ID        mapreduce.UnitID   `json:"id"`
+	NodeType  *string            `json:"nodeType"`
+	Level     *int               `json:"mapReduceLevel"`
+	DependsOn []mapreduce.UnitID `json:"dependsOn"`
+
+	// Before the run: what it would read and write, and calls of a model.
+	Read  int64 `json:"inputTokens,omitempty"`
+	Size  int64 `json:"outputTokens,omitempty"`
+	Calls int64 `json:"calls,omitempty"`
+
+	// After it: what became of it. Cost, in US dollars, depends on how often it
+	// was interrupted.
+	State string   `json:"state,omitempty"`
+	Cost  *float64 `json:"cost,omitempty"`
 }
 
-type estimate struct {
+// An Estimate is how large a DAG is, and before the run what it is expected to
+// take.
+type Estimate struct {
 	Parse  int `json:"parseUnits"`
 	Map    int `json:"mapUnits"`
 	Reduce int `json:"reduceUnits"`
@@ -65,12 +78,10 @@ type warning struct {
 }
 
 // JSON returns d as the document of dag.json. The tasks of a DAG that is not
-// exact are those of its map level; of the rest there are counts alone.
+// exact are those of its map level, and what comes before it; of the rest there
+// are counts alone.
 func JSON(d *plan.DAG) (string, error) {
-	doc := document{SchemaVersion: plan.SchemaVersion, Exact: d.Exact, Tasks: []task{}, Estimate: estimateOf(d)}
-	if d.Mode != "" {
-		doc.Mode = new(string(d.Mode))
-	}
+	doc := document{SchemaVersion: plan.SchemaVersion, Mode: ModeOf(d.Mode), Exact: d.Exact, Tasks: []Task{}, Estimate: EstimateOf(d.Estimate)}
 	for _, l := range d.Levels {
 		if doc.Estimate.outlook != nil {
 			doc.Levels = append(doc.Levels, level{Level: l.Level, Tasks: l.Count(), Expected: l.Expected})
@@ -85,28 +96,54 @@ func JSON(d *plan.DAG) (string, error) {
 	for _, w := range d.Warnings {
 		doc.Warnings = append(doc.Warnings, warning{w.Kind, w.String()})
 	}
-	out, err := json.MarshalIndent(doc, "", "  ")
-	if err != nil {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(doc); err != nil {
 		return "", fmt.Errorf("render: %w", err)
 	}
-	return string(out) + "\n", nil
+	return out.String(), nil
 }
 
-func taskOf(d *plan.DAG, i int) task {
-	n := &d.Nodes[i]
-	t := task{ID: n.ID, DependsOn: make([]mapreduce.UnitID, len(n.Inputs)), InputTokens: n.Load.In}
-	if n.Kind != mapreduce.KindParse && n.Kind != mapreduce.KindUnknown {
-		t.NodeType, t.Level = new(n.Kind.String()), &n.Level
+// ModeOf returns a mode as JSON shows it: null if it is none.
+func ModeOf(m plan.Mode) *string {
+	if m == "" {
+		return nil
 	}
-	for j, in := range n.Inputs {
-		t.DependsOn[j] = d.Nodes[in].ID
+	return new(string(m))
+}
+
+// NewTask returns the task of a unit. Units that come before the map have no
+// type and no level.
+func NewTask(id mapreduce.UnitID, kind mapreduce.UnitKind, level int, dependsOn []mapreduce.UnitID) Task {
+	t := Task{ID: id, DependsOn: dependsOn}
+	if t.DependsOn == nil {
+		t.DependsOn = []mapreduce.UnitID{}
+	}
+	if kind != mapreduce.KindParse && kind != mapreduce.KindUnknown {
+		t.NodeType, t.Level = new(kind.String()), new(level)
 	}
 	return t
 }
 
-func estimateOf(d *plan.DAG) estimate {
-	e := d.Estimate
-	out := estimate{Parse: e.Parses, Map: e.Maps, Reduce: e.Reduces, Levels: e.Levels, Tasks: e.Tasks}
+func taskOf(d *plan.DAG, i int) Task {
+	n := &d.Nodes[i]
+	inputs := make([]mapreduce.UnitID, len(n.Inputs))
+	for j, in := range n.Inputs {
+		inputs[j] = d.Nodes[in].ID
+	}
+	t := NewTask(n.ID, n.Kind, n.Level, inputs)
+	t.Read, t.Size, t.Calls = n.Load.Read, n.Load.Size, n.Load.Calls
+	if o := n.Outcome; o != nil {
+		t.State, t.Cost = o.State.String(), new(float64(o.CostMicros)/1e6)
+	}
+	return t
+}
+
+// EstimateOf returns an estimate as JSON shows it.
+func EstimateOf(e plan.Estimate) Estimate {
+	out := Estimate{Parse: e.Parses, Map: e.Maps, Reduce: e.Reduces, Levels: e.Levels, Tasks: e.Tasks}
 	if e.Parallelism > 0 {
 		out.outlook = &outlook{
 			spend: spendOf(e.Expected), Low: spendOf(e.Low), High: spendOf(e.High),

@@ -13,7 +13,6 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 )
 
@@ -22,17 +21,28 @@ func Formats() []string { return []string{"text", "json", "mermaid", "dot", "svg
 
 // As returns d in the named format.
 func As(format string, d *plan.DAG) (string, error) {
+	if format == "json" {
+		return JSON(d)
+	}
+	s, err := Of(d)
+	if err != nil {
+		return "", err
+	}
+	return s.As(format)
+}
+
+// As returns the sketch in the named format, which is any but JSON: that shows
+// all units.
+func (s *Sketch) As(format string) (string, error) {
 	switch format {
 	case "text":
-		return Text(d), nil
-	case "json":
-		return JSON(d)
+		return s.Text(), nil
 	case "mermaid":
-		return Mermaid(d), nil
+		return s.Mermaid(), nil
 	case "dot":
-		return DOT(d), nil
+		return s.DOT(), nil
 	case "svg":
-		return SVG(d), nil
+		return s.SVG(), nil
 	}
 	return "", errs.Field("format", "must be one of %s", strings.Join(Formats(), ", "))
 }
@@ -56,104 +66,6 @@ func Badge(kind mapreduce.UnitKind, level int) string {
 		return "PARSE"
 	}
 	return ""
-}
-
-// A box is what a picture has for a node, or for all nodes of a large level.
-type box struct {
-	level    plan.Level
-	kind     mapreduce.UnitKind
-	name     string // shown; of a folded level its count
-	details  []string
-	state    mapreduce.UnitState
-	from     []edge
-	expected bool
-}
-
-// An edge leads from a box; several outputs may come along it.
-type edge struct {
-	box   int
-	count int
-}
-
-// boxes returns the boxes of a DAG, level by level, and the number of each
-// level's first box, with one more at the end.
-func boxes(d *plan.DAG) (all []box, first []int) {
-	at := make([]int, len(d.Nodes)) // the box of each node
-	for _, l := range d.Levels {
-		first = append(first, len(all))
-		fold := l.Count() > MaxShown
-		for i := l.First; i < l.End; i++ {
-			if !fold || i == l.First {
-				all = append(all, box{level: l, kind: d.Nodes[i].Kind, expected: l.Expected})
-			}
-			at[i] = len(all) - 1
-		}
-		for b := first[len(first)-1]; b < len(all); b++ {
-			from := l.First + b - first[len(first)-1]
-			nodes := d.Nodes[from : from+1]
-			if fold {
-				nodes = d.Nodes[l.First:l.End]
-			}
-			all[b].fill(nodes, at)
-		}
-	}
-	return all, append(first, len(all))
-}
-
-func (b *box) fill(nodes []plan.Node, at []int) {
-	b.name = string(nodes[0].ID)
-	if len(nodes) > 1 {
-		b.name = fmt.Sprintf("%s units", grouped(int64(len(nodes))))
-	}
-	var calls, tokens int64
-	for i := range nodes {
-		load := nodes[i].Load
-		calls, tokens = pack.Sum(calls, load.Calls), pack.Sum(tokens, load.In, load.Out)
-		b.edges(nodes[i].Inputs, at)
-	}
-	switch {
-	case nodes[0].Outcome != nil:
-		b.outcome(nodes)
-	case calls > 0:
-		b.details = append(b.details, fmt.Sprintf("%s, %s tokens", count(calls, "call"), grouped(tokens)))
-	}
-}
-
-// edges adds to those that lead to b. Inputs are in order, so that those of one
-// box follow each other.
-func (b *box) edges(inputs []int32, at []int) {
-	for _, in := range inputs {
-		if n := len(b.from); n > 0 && b.from[n-1].box == at[in] {
-			b.from[n-1].count++
-			continue
-		}
-		b.from = append(b.from, edge{box: at[in], count: 1})
-	}
-}
-
-// outcome adds what became of units.
-func (b *box) outcome(nodes []plan.Node) {
-	counts := make(map[mapreduce.UnitState]int)
-	cost := int64(0)
-	for i := range nodes {
-		if o := nodes[i].Outcome; o != nil {
-			counts[o.State]++
-			cost += o.CostMicros
-		}
-	}
-	var states []string
-	for s := range mapreduce.UnitCancelled + 1 {
-		switch n := counts[s]; {
-		case n > 0 && len(nodes) == 1:
-			states, b.state = append(states, s.String()), s
-		case n > 0:
-			states = append(states, fmt.Sprintf("%s %s", grouped(int64(n)), s))
-			if b.state != mapreduce.UnitFailed {
-				b.state = s
-			}
-		}
-	}
-	b.details = append(b.details, strings.Join(states, ", "), dollars(cost))
 }
 
 // count returns "1 call", "2 calls".

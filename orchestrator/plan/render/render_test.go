@@ -87,6 +87,16 @@ func ran(t testing.TB) *plan.DAG {
 	return d
 }
 
+// as returns a DAG in a format.
+func as(t testing.TB, format string, d *plan.DAG) string {
+	t.Helper()
+	out, err := render.As(format, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 func TestGolden(t *testing.T) {
 	for name, d := range dags(t) {
 		for _, format := range render.Formats() {
@@ -122,7 +132,7 @@ func TestSVG(t *testing.T) {
 		"large":  {">MAP<": 1, ">130 units<": 1, ">26 units<": 1, ">REDUCE L2<": 6, ">AGGREGATE<": 1, ">130<": 1},
 		"ran":    {">complete<": 10, ">failed<": 1, ">$0.0246<": 1, `stroke="#c62828"`: 1},
 	} {
-		svg := render.SVG(dags(t)[name])
+		svg := as(t, "svg", dags(t)[name])
 		for part, n := range want {
 			got := strings.Count(svg, part)
 			if part == ">130 units<" || part == ">26 units<" {
@@ -227,8 +237,8 @@ func FuzzEscaping(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string) {
 		d := build(t, plan.Config{}, name)
 		plain := build(t, plan.Config{}, "plain")
-		svg := texts(t, render.SVG(d))
-		if n := len(texts(t, render.SVG(plain))); name != "" && len(svg) != n {
+		svg := texts(t, as(t, "svg", d))
+		if n := len(texts(t, as(t, "svg", plain))); name != "" && len(svg) != n {
 			t.Fatalf("%d texts, want %d: %q", len(svg), n, svg)
 		}
 		var shown string // the tooltip of the first box: the whole name
@@ -241,8 +251,8 @@ func FuzzEscaping(f *testing.F) {
 			if shown != name {
 				t.Fatalf("%q is shown as %q", name, shown)
 			}
-			checkMermaidName(t, render.Mermaid(d), name)
-			checkDOTName(t, render.DOT(d), name)
+			checkMermaidName(t, as(t, "mermaid", d), name)
+			checkDOTName(t, as(t, "dot", d), name)
 		}
 		checkLines(t, d, plain)
 		out, err := render.JSON(d)
@@ -282,14 +292,14 @@ func checkDOTName(t *testing.T, doc, name string) {
 }
 
 func checkLines(t *testing.T, d, plain *plan.DAG) {
-	doc := render.Mermaid(d)
+	doc := as(t, "mermaid", d)
 	for line := range strings.Lines(doc) {
 		if !mermaidLine.MatchString(strings.TrimSuffix(line, "\n")) {
 			t.Fatalf("line %q of Mermaid", line)
 		}
 	}
 	for format, pair := range map[string][2]string{
-		"mermaid": {doc, render.Mermaid(plain)}, "dot": {render.DOT(d), render.DOT(plain)}, "text": {render.Text(d), render.Text(plain)},
+		"mermaid": {doc, as(t, "mermaid", plain)}, "dot": {as(t, "dot", d), as(t, "dot", plain)}, "text": {as(t, "text", d), as(t, "text", plain)},
 	} {
 		if strings.Count(pair[0], "\n") != strings.Count(pair[1], "\n") || strings.ContainsAny(pair[0], "\x00\x1b\r\u202e") || !utf8.ValidString(pair[0]) {
 			t.Fatalf("%s is\n%q", format, pair[0])

@@ -4,8 +4,6 @@ import (
 	"encoding/xml"
 	"fmt"
 	"strings"
-
-	"github.com/coditect/mapreduce/orchestrator/plan"
 )
 
 // Sizes of a picture, in pixels.
@@ -18,14 +16,14 @@ const (
 	svgCells  = 22 // of a name that fit a box
 )
 
-// SVG returns d as a picture: levels stacked, the map on top. It refers to
+// SVG returns the sketch as a picture: levels stacked, the map on top. It refers to
 // nothing outside itself, and the whole name of a unit shows when it is pointed
 // at.
-func SVG(d *plan.DAG) string {
-	all, first := boxes(d)
+func (s *Sketch) SVG() string {
+	all, first := s.boxes()
 	p := picture{all: all, first: first}
 	p.place()
-	return p.draw(d)
+	return p.draw(s)
 }
 
 // A picture is boxes with their places.
@@ -57,10 +55,10 @@ func (p *picture) place() {
 
 func rowWidth(n int) int { return n*(boxWidth+gapX) - gapX }
 
-func (p *picture) draw(d *plan.DAG) string {
+func (p *picture) draw(s *Sketch) string {
 	fmt.Fprintf(&p.out, `<svg xmlns="http://www.w3.org/2000/svg" role="img" width="%d" height="%d" viewBox="0 0 %d %d" font-family="Helvetica, Arial, sans-serif" font-size="11">`+"\n",
 		p.width, max(p.height, 2*margin), p.width, max(p.height, 2*margin))
-	fmt.Fprintf(&p.out, "<title>%s tree of %s</title>\n", treeName(d), count(int64(d.Estimate.Tasks), "unit"))
+	fmt.Fprintf(&p.out, "<title>%s tree of %s</title>\n", s.treeName(), count(int64(s.Estimate.Tasks), "unit"))
 	fmt.Fprintf(&p.out, `<rect width="100%%" height="100%%" fill="#ffffff"/>`+"\n")
 	for i := range p.all {
 		for _, e := range p.all[i].from {
@@ -93,9 +91,9 @@ func (p *picture) box(i int) {
 	fmt.Fprintf(&p.out, "<g><title>%s</title>\n", xmlText(visible(b.name)))
 	fmt.Fprintf(&p.out, `<rect x="%d" y="%d" width="%d" height="%d" rx="7" fill="%s" stroke="%s" stroke-width="1.5"%s/>`+"\n",
 		x, y, boxWidth, boxHeight, b.colour(), b.stroke(), b.dashes())
-	p.line(x, y+17, "bold", "#37474f", Badge(b.kind, b.level.Level))
+	p.line(x, y+17, "bold", "#37474f", Badge(b.kind, b.level))
 	p.line(x, y+35, "normal", "#111111", clip(visible(b.name), svgCells))
-	for j, s := range b.details {
+	for j, s := range b.details() {
 		p.line(x, y+52+15*j, "normal", "#455a64", clip(s, svgCells+6))
 	}
 	p.out.WriteString("</g>\n")

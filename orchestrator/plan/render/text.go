@@ -10,32 +10,38 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/plan"
 )
 
-// Text returns d for people to read: a line for each level, what all of it
-// takes, and the warnings.
-func Text(d *plan.DAG) string {
+// Text returns the sketch for people to read: a line for each level, what all of
+// it takes, or took, and the warnings.
+func (s *Sketch) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s tree: %s, %s of reduction%s\n\n", treeName(d), count(int64(d.Estimate.Tasks), "unit"),
-		count(int64(d.Estimate.Levels), "level"), ifNot(d.Exact, "; what is marked ~ depends on outputs and is an estimate"))
+	fmt.Fprintf(&b, "%s tree: %s, %s of reduction%s\n\n", s.treeName(), count(int64(s.Estimate.Tasks), "unit"),
+		count(int64(s.Estimate.Levels), "level"), ifNot(s.Exact, "; what is marked ~ depends on outputs and is an estimate"))
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "\tlevel\tunits\tinputs of a unit\tcalls\ttokens in\ttokens out\t")
-	for _, l := range d.Levels {
-		levelLine(table, d, l)
+	if s.ran() {
+		fmt.Fprintln(table, "\tlevel\tunits\tinputs of a unit\ttokens in\ttokens out\tcost\tstate\t")
+	} else {
+		fmt.Fprintln(table, "\tlevel\tunits\tinputs of a unit\ttokens read\tcalls\ttokens in\ttokens out\t")
+	}
+	for _, r := range s.rows {
+		fmt.Fprintln(table, r.all.line())
 	}
 	_ = table.Flush() // into b, which takes everything
-	if d.Estimate.Parallelism > 0 {
-		fmt.Fprintf(&b, "\n%s", outlookText(d.Estimate))
+	if s.Estimate.Parallelism > 0 {
+		fmt.Fprintf(&b, "\n%s", outlookText(s.Estimate))
 	}
-	for _, w := range d.Warnings {
+	for _, w := range s.Warnings {
 		fmt.Fprintf(&b, "warning: %s\n", visible(w.String()))
 	}
 	return b.String()
 }
 
-func treeName(d *plan.DAG) string {
-	if d.Mode == "" {
+func (s *Sketch) ran() bool { return len(s.rows) > 0 && s.rows[0].all.ran }
+
+func (s *Sketch) treeName() string {
+	if s.Mode == "" {
 		return "batched"
 	}
-	return strings.ToLower(string(d.Mode))
+	return strings.ToLower(string(s.Mode))
 }
 
 func ifNot(condition bool, s string) string {
@@ -45,23 +51,17 @@ func ifNot(condition bool, s string) string {
 	return s
 }
 
-func levelLine(table *tabwriter.Writer, d *plan.DAG, l plan.Level) {
-	var calls, in, out int64
-	least, most := -1, 0
-	for i := l.First; i < l.End; i++ {
-		n := &d.Nodes[i]
-		calls, in, out = pack.Sum(calls, n.Load.Calls), pack.Sum(in, n.Load.In), pack.Sum(out, n.Load.Out)
-		inputs := len(n.Inputs) + n.Items
-		if most = max(most, inputs); least < 0 || inputs < least {
-			least = inputs
-		}
+// line returns the row of a table for all units of a level.
+func (b *box) line() string {
+	inputs := grouped(int64(b.most))
+	if b.least != b.most {
+		inputs = grouped(int64(b.least)) + " to " + inputs
 	}
-	inputs := grouped(int64(most))
-	if least != most {
-		inputs = grouped(int64(least)) + " to " + inputs
+	head := fmt.Sprintf("%s\t%d\t%s\t%s\t", b.kind, b.level, ifNot(!b.expected, "~")+grouped(b.count), inputs)
+	if b.ran {
+		return head + fmt.Sprintf("%s\t%s\t%s\t%s\t", grouped(b.tokens.In), grouped(b.tokens.Out), dollars(b.cost), b.stateText())
 	}
-	fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t\n", d.Nodes[l.First].Kind, l.Level,
-		ifNot(!l.Expected, "~")+grouped(int64(l.Count())), inputs, grouped(calls), grouped(in), grouped(out))
+	return head + fmt.Sprintf("%s\t%s\t%s\t%s\t", grouped(b.load.Read), grouped(b.load.Calls), grouped(b.load.In), grouped(b.load.Out))
 }
 
 func outlookText(e plan.Estimate) string {
@@ -86,5 +86,5 @@ func round(d time.Duration) time.Duration {
 	case d >= 10*time.Second:
 		return d.Round(time.Second)
 	}
-	return d.Round(10 * time.Millisecond)
+	return max(d.Round(10*time.Millisecond), 10*time.Millisecond)
 }

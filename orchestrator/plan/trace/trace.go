@@ -22,12 +22,21 @@ type Trace struct {
 	ID       mapreduce.JobID `json:"id"`
 	Workflow *string         `json:"workflow"` // null without a strategy of reduction
 	Pipeline string          `json:"pipeline"`
-	Started  *time.Time      `json:"started"` // of the first map, or whatever came first
-	Ended    *time.Time      `json:"ended"`   // of the last unit
+	Started  *Instant        `json:"started"` // of the first map, or whatever came first
+	Ended    *Instant        `json:"ended"`   // of the last unit
 	Tasks    []Task          `json:"tasks"`
 	Levels   []Level         `json:"mapReduceLevels"`
 	Metrics  Metrics         `json:"metrics"`
 }
+
+// An Instant is a time as a trace shows it: in UTC, to the microsecond.
+type Instant time.Time
+
+// String returns the time as it is shown.
+func (i Instant) String() string { return time.Time(i).UTC().Format("2006-01-02T15:04:05.000000Z") }
+
+// MarshalText implements encoding.TextMarshaler.
+func (i Instant) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
 
 // A Task is a unit of a trace.
 type Task struct {
@@ -36,8 +45,8 @@ type Task struct {
 	Level    *int             `json:"mapReduceLevel"`
 	State    string           `json:"state"`
 	Attempts int              `json:"attempts"`
-	Started  *time.Time       `json:"started"`
-	Ended    *time.Time       `json:"ended"`
+	Started  *Instant         `json:"started"`
+	Ended    *Instant         `json:"ended"`
 	Duration float64          `json:"duration_ms"`
 	In       int64            `json:"tokens_in"`
 	Out      int64            `json:"tokens_out"`
@@ -91,7 +100,7 @@ func Of(r Ran) Task {
 		t.NodeType, t.Level = new(r.Kind.String()), new(r.Level)
 	}
 	if !r.Ended.IsZero() {
-		t.Started, t.Ended = new(r.Ended.Add(-r.Elapsed).UTC()), new(r.Ended.UTC())
+		t.Started, t.Ended = new(Instant(r.Ended.Add(-r.Elapsed))), new(Instant(r.Ended))
 	}
 	return t
 }
@@ -190,20 +199,27 @@ func (t *Tally) Span() (first, last time.Time) {
 	return s.first, s.last
 }
 
+// Head returns the trace of a job in mode m but for its tasks.
+func (t *Tally) Head(id mapreduce.JobID, m plan.Mode, pipeline string) *Trace {
+	out := &Trace{ID: id, Pipeline: pipeline, Levels: t.Levels(), Metrics: t.Metrics()}
+	if w := m.Workflow(); w != "" {
+		out.Workflow = &w
+	}
+	if first, last := t.Span(); !last.IsZero() {
+		out.Started, out.Ended = new(Instant(first)), new(Instant(last))
+	}
+	return out
+}
+
 // New returns the trace of a job in mode m from its units.
 func New(id mapreduce.JobID, m plan.Mode, pipeline string, units []Ran) *Trace {
-	t := &Trace{ID: id, Pipeline: pipeline, Tasks: make([]Task, len(units))}
-	if w := m.Workflow(); w != "" {
-		t.Workflow = &w
-	}
 	var tally Tally
+	tasks := make([]Task, len(units))
 	for i, r := range units {
 		tally.Add(r)
-		t.Tasks[i] = Of(r)
+		tasks[i] = Of(r)
 	}
-	if first, last := tally.Span(); !last.IsZero() {
-		t.Started, t.Ended = new(first.UTC()), new(last.UTC())
-	}
-	t.Levels, t.Metrics = tally.Levels(), tally.Metrics()
+	t := tally.Head(id, m, pipeline)
+	t.Tasks = tasks
 	return t
 }

@@ -53,7 +53,7 @@ func TestTrace(t *testing.T) {
 	if diff := cmp.Diff(sums(4), got.Metrics); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
 	}
-	if got.ID != "mr_20260301_aaaaaa" || *got.Workflow != "MAP_REDUCE_STATIC" || !got.Started.Equal(start.Add(time.Second)) || !got.Ended.Equal(start.Add(8*time.Second)) {
+	if got.ID != "mr_20260301_aaaaaa" || *got.Workflow != "MAP_REDUCE_STATIC" || !time.Time(*got.Started).Equal(start.Add(time.Second)) || !time.Time(*got.Ended).Equal(start.Add(8*time.Second)) {
 		t.Errorf("%s, %s, %s to %s", got.ID, *got.Workflow, got.Started, got.Ended)
 	}
 	checkTasks(t, got.Tasks)
@@ -92,7 +92,7 @@ func TestTraceOfParseUnits(t *testing.T) {
 	got := trace.New("j", "", "", []trace.Ran{
 		unit("parse_a", mapreduce.KindParse, -1, 0, time.Second), unit("a", mapreduce.KindMap, 0, time.Second, 2*time.Second),
 	})
-	if len(got.Levels) != 1 || got.Metrics.Total != 220 || got.Tasks[0].NodeType != nil || got.Tasks[0].Level != nil || !got.Started.Equal(start) {
+	if len(got.Levels) != 1 || got.Metrics.Total != 220 || got.Tasks[0].NodeType != nil || got.Tasks[0].Level != nil || !time.Time(*got.Started).Equal(start) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -21,16 +21,6 @@ type levelTally struct {
 	tokens                  mapreduce.Tokens
 	cost                    int64 // millionths of a US dollar
 	busy                    time.Duration
-	first, last             time.Time
-}
-
-func (l *levelTally) span(from, to time.Time) {
-	if l.first.IsZero() || from.Before(l.first) {
-		l.first = from
-	}
-	if to.After(l.last) {
-		l.last = to
-	}
 }
 
 // A callLine is an entry of metrics.json's calls: a unit that spent something.
@@ -67,51 +57,6 @@ func (t *tally) add(u *mapreduce.Unit) error {
 }
 
 func (t *tally) sorted() []int { return slices.Sorted(maps.Keys(t.levels)) }
-
-// A levelSummary is an entry of trace.json's mapReduceLevels.
-type levelSummary struct {
-	Level    int     `json:"level"`
-	Workflow *string `json:"workflow"`
-	Tasks    int64   `json:"taskCount"`
-	Duration float64 `json:"duration_ms"`
-}
-
-func (t *tally) traceLevels() []levelSummary {
-	out := []levelSummary{}
-	for _, n := range t.sorted() {
-		if n >= 0 {
-			l := t.levels[n]
-			out = append(out, levelSummary{Level: n, Tasks: l.units, Duration: milliseconds(l.last.Sub(l.first))})
-		}
-	}
-	return out
-}
-
-// An estimate is that of dag.json: how large the DAG is.
-type estimate struct {
-	Parse  int64 `json:"parseUnits"`
-	Map    int64 `json:"mapUnits"`
-	Reduce int64 `json:"reduceUnits"`
-	Levels int   `json:"levels"` // of reduction
-	Tasks  int64 `json:"tasks"`
-}
-
-func (t *tally) estimate() estimate {
-	var e estimate
-	for n, l := range t.levels {
-		e.Tasks += l.units
-		switch {
-		case n < 0:
-			e.Parse += l.units
-		case n == 0:
-			e.Map += l.units
-		default:
-			e.Reduce += l.units
-			e.Levels = max(e.Levels, n)
-		}
-	}
-	return e
-}
 
 // A levelMetrics is an entry of metrics.json's levels.
 type levelMetrics struct {

@@ -1,6 +1,6 @@
 // Package results writes the files of a job's result: result.json, report.md,
-// report.html, units.jsonl, metrics.json, trace.json, dag.json and audit.jsonl.
-// docs/results.md says what is in them.
+// report.html, units.jsonl, metrics.json, trace.json, dag.json,
+// dag.svg and audit.jsonl. docs/results.md says what is in them.
 //
 // Everything streams from the service to files, so that results larger than
 // memory can be written. The files appear whole or not at all.

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +20,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+	"github.com/coditect/mapreduce/orchestrator/plan"
+	"github.com/coditect/mapreduce/orchestrator/plan/render"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/refs"
@@ -159,7 +163,7 @@ func fileNames(t *testing.T, dir string) []string {
 	return names
 }
 
-var allFiles = []string{"audit.jsonl", "dag.json", "metrics.json", "report.html", "report.md", "result.json", "trace.json", "units.jsonl"}
+var allFiles = []string{"audit.jsonl", "dag.json", "dag.svg", "metrics.json", "report.html", "report.md", "result.json", "trace.json", "units.jsonl"}
 
 func TestResult(t *testing.T) {
 	s := complete(append(records(3), &mapreduce.ResultPart{Citation: &mapreduce.Citation{Ref: "REF_00000001"}})...)
@@ -325,9 +329,11 @@ func TestUnits(t *testing.T) {
 		var deps []string
 		for _, task := range tasks {
 			m := task.(map[string]any)
-			deps = append(deps, fmt.Sprintln(m["id"], m["nodeType"], m["mapReduceLevel"], m["dependsOn"]))
+			deps = append(deps, fmt.Sprintln(m["id"], m["nodeType"], m["mapReduceLevel"], m["dependsOn"], m["state"]))
 		}
-		if diff := cmp.Diff([]string{"parse_d0 <nil> <nil> []\n", "d0 map 0 [parse_d0]\n", "d1 map 0 []\n", "final final-reduce 1 [d0 d1]\n"}, deps); diff != "" {
+		if diff := cmp.Diff([]string{
+			"parse_d0 <nil> <nil> [] complete\n", "d0 map 0 [parse_d0] complete\n", "d1 map 0 [] failed\n", "final final-reduce 1 [d0 d1] complete\n",
+		}, deps); diff != "" {
 			t.Errorf("tasks (-want +got):\n%s", diff)
 		}
 
@@ -335,6 +341,8 @@ func TestUnits(t *testing.T) {
 		if trace["started"] != "2026-01-01T00:00:02.000000Z" || trace["ended"] != "2026-01-01T00:00:05.000000Z" {
 			t.Errorf("d0 ran from %v to %v", trace["started"], trace["ended"])
 		}
+
+		checkTrace(t, dir)
 
 		m := readJSON(t, dir, "metrics.json")
 		for name, want := range map[string]float64{
@@ -347,6 +355,87 @@ func TestUnits(t *testing.T) {
 		if n := len(m["calls"].([]any)); n != 3 {
 			t.Errorf("%d units spent tokens, want 3", n)
 		}
+	}
+}
+
+// B19: the sums of a trace are those of the units.
+func checkTrace(t *testing.T, dir string) {
+	t.Helper()
+	trace := readJSON(t, dir, "trace.json")
+	delete(trace, "tasks")
+	none := map[string]any{
+		"totalLlmLatency_ms": 0.0, "totalToolExecutionTime_ms": 0.0, "totalCostEstimate": 0.0, "llmCallCount": 0.0, "toolCallCount": 0.0,
+	}
+	sums := func(in float64) map[string]any {
+		m := map[string]any{"totalTokens": in, "totalInputTokens": in, "totalOutputTokens": 0.0}
+		maps.Copy(m, none)
+		return m
+	}
+	want := map[string]any{
+		"id": "mr_20260101_abcdef", "workflow": nil, "pipeline": "",
+		"started": "2026-01-01T00:00:02.000000Z", "ended": "2026-01-01T00:00:05.000000Z",
+		"mapReduceLevels": []any{
+			map[string]any{"level": 0.0, "workflow": "PARALLEL", "taskCount": 2.0, "duration_ms": 3000.0, "metrics": sums(80)},
+			map[string]any{"level": 1.0, "workflow": "PARALLEL", "taskCount": 1.0, "duration_ms": 0.0, "metrics": sums(20)},
+		},
+		"metrics": sums(100),
+	}
+	if diff := cmp.Diff(want, trace); diff != "" {
+		t.Errorf("trace.json (-want +got):\n%s", diff)
+	}
+}
+
+// dag.json as it is streamed is the document that a DAG in memory is shown as,
+// and the picture beside it likewise.
+func TestDAG(t *testing.T) {
+	s := complete(records(1)...)
+	s.page = 7
+	for i := range 60 {
+		id := mapreduce.UnitID(fmt.Sprintf("d%02d", i))
+		s.units = append(s.units, &mapreduce.Unit{ID: id, Kind: mapreduce.KindMap, State: mapreduce.UnitComplete, CostMicros: 10_000})
+	}
+	for i := range 12 {
+		r := &mapreduce.Unit{ID: mapreduce.ReduceUnit(1, i), Kind: mapreduce.KindReduce, Level: 1, State: mapreduce.UnitComplete, CostMicros: 20_000}
+		for j := range 5 {
+			r.DependsOn = append(r.DependsOn, s.units[5*i+j].ID)
+		}
+		s.units = append(s.units, r)
+	}
+	final := &mapreduce.Unit{ID: "final", Kind: mapreduce.KindFinal, Level: 2, State: mapreduce.UnitFailed}
+	for _, u := range s.units[60:] {
+		final.DependsOn = append(final.DependsOn, u.ID)
+	}
+	s.units = append(s.units, final)
+
+	d, err := plan.Record("", s.units)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range render.Formats() {
+		var got strings.Builder
+		if err := results.WriteDAG(t.Context(), s, s.job, format, &got); err != nil {
+			t.Fatal(err)
+		}
+		want, err := render.As(format, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got.String()); diff != "" {
+			t.Errorf("%s (-in memory +streamed):\n%s", format, diff)
+		}
+	}
+
+	dir := write(t, s, results.Config{})
+	withCost, err := render.JSON(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := regexp.MustCompile(`,\n *"cost": [0-9.]+`).ReplaceAllString(withCost, "")
+	if diff := cmp.Diff(want, readFile(t, dir, "dag.json")); diff != "" {
+		t.Errorf("dag.json (-want +got):\n%s", diff)
+	}
+	if svg := readFile(t, dir, "dag.svg"); !strings.Contains(svg, ">60 complete<") || !strings.Contains(svg, ">$0.60<") || strings.Count(svg, ">REDUCE L1<") != 12 {
+		t.Errorf("dag.svg is\n%s", svg)
 	}
 }
 
