@@ -18,6 +18,18 @@ const (
 	ModeAdaptive Mode = "ADAPTIVE"
 )
 
+// ModeOf returns the mode of a job whose record has strategy s: there the
+// default stands for ADR-028's, which is neither.
+func ModeOf(s mapreduce.Strategy) Mode {
+	switch s {
+	case mapreduce.StrategyStatic:
+		return ModeStatic
+	case mapreduce.StrategyAdaptive:
+		return ModeAdaptive
+	}
+	return ""
+}
+
 // Workflow returns the name that a trace has for a run in mode m, or "".
 func (m Mode) Workflow() string {
 	if m == "" {

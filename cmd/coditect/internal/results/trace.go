@@ -7,7 +7,7 @@ import (
 )
 
 // modeOf returns how a job's tree came about.
-func modeOf(*mapreduce.Job) plan.Mode { return "" }
+func modeOf(job *mapreduce.Job) plan.Mode { return plan.ModeOf(job.Spec.Strategy) }
 
 // A traced makes trace.json, a unit at a time. Its tasks have a file of their
 // own until the sums, which stand before them, are known.
