@@ -51,6 +51,10 @@ test-fdb: ## run the suites on FoundationDB: FDB_CLUSTER_FILE=file
 	FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE= $(TEST_FDB) $(BUGGY)
 	$(if $(BUGGY_JOBS),FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE= $(TEST_FDB) $(BUGGY_JOBS) -rapid.checks=$(CHECKS))
 
+.PHONY: test-peers
+test-peers: ## check providers of models against servers and clients of others; needs npm
+	deploy/peers/run.sh
+
 .PHONY: lint
 lint: $(LINT) $(BUF) ## run the linters, on Go and on .proto files
 	$(LINT) run --allow-serial-runners $(PKG)

@@ -245,7 +245,7 @@ func (w openaiWire) delta(x *exchange, delta fields, finish any) {
 func (w openaiWire) open(x *exchange) {
 	w.delta(x, fields{"role": "assistant", "content": ""}, nil)
 	if x.Tool != "" {
-		w.delta(x, fields{"tool_calls": []any{fields{"index": 0, "type": "function", "function": fields{"name": x.Tool, "arguments": ""}}}}, nil)
+		w.delta(x, fields{"tool_calls": []any{fields{"index": 0, "id": "call_" + x.RequestID, "type": "function", "function": fields{"name": x.Tool, "arguments": ""}}}}, nil)
 	}
 }
 
