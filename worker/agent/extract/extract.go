@@ -2,27 +2,23 @@
 // text, finds records in them by the hints of the schema, and merges what was
 // found, all without a model. Equal units have equal outcomes.
 //
-// It wires pure packages together and holds no logic of its own: worker/document
-// reads, worker/rules finds, worker/ground checks each quote against the text,
-// worker/confidence says how sure that is, worker/output and worker/merge reduce.
+// It wires packages together and holds no logic of its own: worker/rules finds,
+// worker/ground checks each quote against the text, worker/agent/unit does what
+// is the same for every provider.
 package extract
 
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/confidence"
-	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/merge"
-	"github.com/coditect/mapreduce/worker/output"
-	"github.com/coditect/mapreduce/worker/refs"
 	"github.com/coditect/mapreduce/worker/rules"
 )
 
@@ -75,7 +71,7 @@ func (a *Agent) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agen
 		return nil, err
 	}
 	if task.Kind == mapreduce.KindParse {
-		return parse(task)
+		return unit.Parse(task)
 	}
 	p, err := a.program(task.Spec)
 	if err != nil {
@@ -90,134 +86,46 @@ func (a *Agent) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agen
 	return nil, agent.PermanentJob(fmt.Errorf("the rules provider has no units of kind %v", task.Kind))
 }
 
-// parse turns a document's bytes into text. One that has none gives an empty
-// output, by which it is skipped.
-func parse(task *agent.Task) (*agent.Result, error) {
-	d, err := document.Read(string(task.Text.Document), task.Text.Content, task.Text.MediaType)
-	if errors.Is(err, document.ErrNoText) {
-		return &agent.Result{Confidence: 1}, nil
-	}
-	if err != nil {
-		return nil, agent.Permanent(err)
-	}
-	return &agent.Result{Output: []byte(d.Text), Size: tokens(len(d.Text)), Confidence: 1}, nil
-}
-
-// tokens estimates the tokens of a text by its bytes.
-func tokens(n int) int64 { return int64(n) / 4 }
-
 // extract finds the records of a document, or of a chunk of one.
 func (p *program) extract(task *agent.Task) (*agent.Result, error) {
 	t := task.Text
-	text := string(t.Content)
 	found := p.rules.Extract(rules.Unit{
-		Text: text, CoreStart: t.CoreStart, CoreEnd: t.CoreEnd,
+		Text: string(t.Content), CoreStart: t.CoreStart, CoreEnd: t.CoreEnd,
 		First: t.ChunkIndex == 0, Last: t.ChunkIndex == t.Chunks-1,
 	})
-	m := &mapper{
-		task:    task,
-		aligner: ground.Unit{Chunk: ground.New(text), Points: int(t.CharOffset), Bytes: int(t.ByteOffset)},
-		out:     &output.Output{Reason: found.Reason},
-	}
+	m := unit.NewMapper(task, p.schema)
+	aligner := unit.Aligner(t, 0, len(t.Content))
 	for i, r := range found.Records {
-		m.record(p.schema, int64(i), r)
+		m.Add(int64(i), m.Accumulate(int64(i), located(aligner, r.Found), missing(r.Missing)))
 	}
-	return m.result()
+	return m.Result(found.Reason)
 }
 
-// A mapper collects what a map unit found.
-type mapper struct {
-	task       *agent.Task
-	aligner    ground.Unit
-	out        *output.Output
-	size       int
-	confidence float64
-	values     int
-}
-
-func (m *mapper) record(s *schema.Schema, n int64, r rules.Record) {
-	rec := merge.Record{
-		Document: string(m.task.Text.Document),
-		Order:    merge.Order{Unit: m.task.Index, Record: n},
-	}
-	for _, f := range r.Found {
-		v := merge.Value{Field: f.Field, Value: f.Value, Said: f.Confidence}
-		if span, _ := m.aligner.Find(f.Quote, f.Start); span.Verified() {
-			v.Citations = []merge.Citation{m.cite(span)}
-			v.Confidence = m.sure(s.Field(f.Field), f.Value, span)
+// located returns values with the places that their quotes were found at.
+func located(aligner ground.Unit, found []rules.Found) []unit.Value {
+	values := make([]unit.Value, len(found))
+	for i, f := range found {
+		values[i] = unit.Value{Field: f.Field, Value: f.Value, Said: f.Confidence}
+		if span, _ := aligner.Find(f.Quote, f.Start); span.Verified() {
+			values[i].Places = []unit.Place{unit.At(aligner, span)}
 		}
-		rec.Values = append(rec.Values, v)
-		m.size += len(f.Field) + len(f.Quote) + len(fmt.Sprint(f.Value)) + 16
-		m.confidence += v.Confidence
-		m.values++
 	}
-	for _, missing := range r.Missing {
-		rec.Missing = append(rec.Missing, merge.Missing{Field: missing.Field, Reason: missing.Reason})
-	}
-	entry := output.Entry{
-		Members:     []output.Member{{Unit: m.task.Index, Record: n}},
-		Accumulator: merge.Accumulate(s, rec),
-	}
-	if s.Kind == schema.KindRecord {
-		entry.Chunks = m.task.Text.Chunks
-	}
-	m.out.Entries = append(m.out.Entries, entry)
+	return values
 }
 
-// sure computes the confidence in a value that was read at a place.
-func (m *mapper) sure(p *schema.Property, value any, span ground.Span) float64 {
-	text, start, end := m.aligner.Source(span)
-	return confidence.Of(confidence.Evidence{
-		Property: p, Value: value, Quote: text[start:end], Grade: span.Grade, Before: confidence.Before(text, start),
-	})
-}
-
-// cite makes the citation of a place in the document. Its quote is what stands
-// there, whatever was looked for.
-func (m *mapper) cite(at ground.Span) merge.Citation {
-	t := m.task.Text
-	text, start, end := m.aligner.Source(at)
-	quote := text[start:end]
-	return m.out.Cite(output.Citation{
-		ID:       refs.New(output.HashDocument(string(t.Document), t.SHA256), at.ByteStart, at.ByteEnd, quote),
-		Document: string(t.Document), Unit: string(m.task.Unit),
-		Start: int64(at.Start), End: int64(at.End), ByteStart: int64(at.ByteStart), ByteEnd: int64(at.ByteEnd),
-		Quote: quote, Grade: string(at.Grade),
-	})
-}
-
-func (m *mapper) result() (*agent.Result, error) {
-	data, err := m.out.Encode()
-	if err != nil {
-		return nil, agent.Permanent(err)
+func missing(all []rules.Missing) []merge.Missing {
+	var out []merge.Missing
+	for _, m := range all {
+		out = append(out, merge.Missing(m))
 	}
-	confidence := 0.0
-	if m.values > 0 {
-		confidence = m.confidence / float64(m.values)
-	}
-	return &agent.Result{Output: data, Size: tokens(m.size), Confidence: confidence}, nil
+	return out
 }
 
 // reduce merges the outputs of a group of units.
 func (p *program) reduce(task *agent.Task) (*agent.Result, error) {
-	var inputs, referred []*output.Output
-	for _, in := range task.Inputs {
-		if in.Failed {
-			continue
-		}
-		out, err := output.Decode(in.Data)
-		if err != nil {
-			return nil, agent.Permanent(fmt.Errorf("output of %s: %w", in.Unit, err))
-		}
-		if in.Referred {
-			referred = append(referred, out)
-		} else {
-			inputs = append(inputs, out)
-		}
-	}
-	data, err := output.Reduce(p.schema, inputs, referred, task.Kind == mapreduce.KindFinal).Encode()
+	out, err := unit.Reduce(p.schema, task)
 	if err != nil {
-		return nil, agent.Permanent(err)
+		return nil, err
 	}
-	return &agent.Result{Output: data, Size: tokens(len(data)), Confidence: 1}, nil
+	return unit.Reduced(out)
 }

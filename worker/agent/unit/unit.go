@@ -1,0 +1,178 @@
+// Package unit is what units come to have in common whichever provider runs
+// them: a document's bytes become text, values with the places that they were
+// read from become the output of a map unit, and the inputs of a reduce are
+// decoded and merged as far as the schema decides.
+//
+// It wires pure packages together: worker/document reads, worker/confidence says
+// how sure a value is, worker/output and worker/merge keep what was found. It
+// imports no provider.
+package unit
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/confidence"
+	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/ground"
+	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/refs"
+)
+
+// Parse turns a document's bytes into text. One that has none gives an empty
+// output, by which it is skipped.
+func Parse(task *agent.Task) (*agent.Result, error) {
+	d, err := document.Read(string(task.Text.Document), task.Text.Content, task.Text.MediaType)
+	if errors.Is(err, document.ErrNoText) {
+		return &agent.Result{Confidence: 1}, nil
+	}
+	if err != nil {
+		return nil, agent.Permanent(err)
+	}
+	return &agent.Result{Output: []byte(d.Text), Size: Tokens(len(d.Text)), Confidence: 1}, nil
+}
+
+// Tokens estimates the tokens of a text by its bytes.
+func Tokens(n int) int64 { return int64(n) / 4 }
+
+// Reduce merges the outputs of a group of units as far as the schema decides.
+func Reduce(s *schema.Schema, task *agent.Task) (*output.Output, error) {
+	var inputs, referred []*output.Output
+	for _, in := range task.Inputs {
+		if in.Failed {
+			continue
+		}
+		out, err := output.Decode(in.Data)
+		if err != nil {
+			return nil, agent.Permanent(fmt.Errorf("output of %s: %w", in.Unit, err))
+		}
+		if in.Referred {
+			referred = append(referred, out)
+		} else {
+			inputs = append(inputs, out)
+		}
+	}
+	return output.Reduce(s, inputs, referred, task.Kind == mapreduce.KindFinal), nil
+}
+
+// Reduced is the result of a reduce.
+func Reduced(out *output.Output) (*agent.Result, error) {
+	data, err := out.Encode()
+	if err != nil {
+		return nil, agent.Permanent(err)
+	}
+	return &agent.Result{Output: data, Size: Tokens(len(data)), Confidence: 1}, nil
+}
+
+// Aligner returns what finds quotes in a stretch of the unit's text, of bytes
+// [start,end). Offsets of what it finds are those of the document.
+func Aligner(t *mapreduce.Text, start, end int) ground.Unit {
+	before := string(t.Content[:start])
+	return ground.Unit{
+		Chunk:  ground.New(string(t.Content[start:end])),
+		Points: int(t.CharOffset) + len([]rune(before)), Bytes: int(t.ByteOffset) + start,
+	}
+}
+
+// A Value is one value of a field, or one element of a list, and where it was
+// read.
+type Value struct {
+	Field  string // path
+	Value  any    // normalised, see schema.Property.Normalize
+	Said   float64
+	Places []Place // none: it is not verified
+}
+
+// A Place is where a quote stands.
+type Place struct {
+	ground.Span
+	Before string // the text before it, a line or two
+	Quote  string // the text itself, whatever was looked for
+}
+
+// At returns the place of what an aligner has found.
+func At(u ground.Unit, s ground.Span) Place {
+	text, start, end := u.Source(s)
+	return Place{s, confidence.Before(text, start), text[start:end]}
+}
+
+// A Mapper collects what a map unit finds.
+type Mapper struct {
+	task       *agent.Task
+	schema     *schema.Schema
+	out        *output.Output
+	size       int
+	confidence float64
+	values     int
+}
+
+// NewMapper returns a Mapper that has found nothing.
+func NewMapper(task *agent.Task, s *schema.Schema) *Mapper {
+	return &Mapper{task: task, schema: s, out: &output.Output{}}
+}
+
+// Accumulate makes an accumulator of what was found of the unit's nth record.
+func (m *Mapper) Accumulate(n int64, values []Value, missing []merge.Missing) merge.Accumulator {
+	rec := merge.Record{
+		Document: string(m.task.Text.Document),
+		Order:    merge.Order{Unit: m.task.Index, Record: n},
+		Missing:  missing,
+	}
+	for _, found := range values {
+		v := merge.Value{Field: found.Field, Value: found.Value, Said: found.Said}
+		quotes := 0
+		for _, at := range found.Places {
+			v.Citations = append(v.Citations, m.cite(at))
+			v.Confidence = max(v.Confidence, sure(m.schema.Field(found.Field), found.Value, at))
+			quotes += len(at.Quote)
+		}
+		rec.Values = append(rec.Values, v)
+		m.size += len(found.Field) + quotes + len(fmt.Sprint(found.Value)) + 16
+		m.confidence += v.Confidence
+		m.values++
+	}
+	return merge.Accumulate(m.schema, rec)
+}
+
+// Add puts a record into the output.
+func (m *Mapper) Add(n int64, a merge.Accumulator) {
+	entry := output.Entry{Members: []output.Member{{Unit: m.task.Index, Record: n}}, Accumulator: a}
+	if m.schema.Kind == schema.KindRecord {
+		entry.Chunks = m.task.Text.Chunks
+	}
+	m.out.Entries = append(m.out.Entries, entry)
+}
+
+// sure computes the confidence in a value that was read at a place.
+func sure(p *schema.Property, value any, at Place) float64 {
+	return confidence.Of(confidence.Evidence{Property: p, Value: value, Quote: at.Quote, Grade: at.Grade, Before: at.Before})
+}
+
+// cite makes the citation of a place in the document.
+func (m *Mapper) cite(at Place) merge.Citation {
+	t := m.task.Text
+	return m.out.Cite(output.Citation{
+		ID:       refs.New(output.HashDocument(string(t.Document), t.SHA256), at.ByteStart, at.ByteEnd, at.Quote),
+		Document: string(t.Document), Unit: string(m.task.Unit),
+		Start: int64(at.Start), End: int64(at.End), ByteStart: int64(at.ByteStart), ByteEnd: int64(at.ByteEnd),
+		Quote: at.Quote, Grade: string(at.Grade),
+	})
+}
+
+// Result is the output as it stands. The reason says why there are no records.
+func (m *Mapper) Result(reason string) (*agent.Result, error) {
+	m.out.Reason = reason
+	data, err := m.out.Encode()
+	if err != nil {
+		return nil, agent.Permanent(err)
+	}
+	confidence := 0.0
+	if m.values > 0 {
+		confidence = m.confidence / float64(m.values)
+	}
+	return &agent.Result{Output: data, Size: Tokens(m.size), Confidence: confidence}, nil
+}
