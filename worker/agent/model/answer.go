@@ -1,0 +1,404 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/llm"
+)
+
+// An answer has, for each field of a record, a list of what was found: none, one
+// or several values, each with its quotes. So no value is ever optional or of
+// two types, of which vendors allow few, and nothing stands without its quotes.
+
+// A form is what a model fills in for a schema.
+type form struct {
+	schema *schema.Schema
+	answer *llm.Schema
+	fields []formField
+	byKey  map[string]*formField
+}
+
+// A formField is a field as the model knows it.
+type formField struct {
+	schema.Field
+	key string // its name in answers
+}
+
+// plainKey is how a name must look for every vendor to take it.
+var plainKey = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// newForm derives what is to be filled in for a schema.
+func newForm(s *schema.Schema) (*form, error) {
+	f := &form{schema: s, byKey: make(map[string]*formField)}
+	raw, err := rawFields(s)
+	if err != nil {
+		return nil, err
+	}
+	for i, field := range s.Fields() {
+		key := field.Path
+		if !plainKey.MatchString(key) {
+			key = "field_" + strconv.Itoa(i+1)
+		}
+		f.fields = append(f.fields, formField{field, key})
+	}
+	for i := range f.fields {
+		f.byKey[f.fields[i].key] = &f.fields[i]
+	}
+	doc, err := f.document(raw)
+	if err != nil {
+		return nil, err
+	}
+	f.answer, err = llm.NewSchema("extraction", doc)
+	return f, err
+}
+
+// dict is a JSON object in the order in which it is written: models fill in
+// fields in that order.
+type dict []pair
+
+type pair struct {
+	key   string
+	value any
+}
+
+// MarshalJSON implements json.Marshaler.
+func (d dict) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, p := range d {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		key, err := json.Marshal(p.key)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(p.value)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(key)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// object is the schema of an object that has all of its fields and no others.
+func object(fields dict) dict {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.key
+	}
+	return dict{{"type", "object"}, {"properties", fields}, {"required", names}, {"additionalProperties", false}}
+}
+
+func list(of any, description string) dict {
+	return dict{{"type", "array"}, {"description", description}, {"items", of}}
+}
+
+func text(description string) dict {
+	return dict{{"type", "string"}, {"description", description}}
+}
+
+// document is the schema of an answer.
+func (f *form) document(raw []any) ([]byte, error) {
+	var fields dict
+	var keys []string
+	for i, field := range f.fields {
+		found := object(dict{
+			{"value", raw[i]},
+			{"quotes", list(text("a passage of the document, letter by letter"), "where it says so: exact passages, each as short as it can be to show the value")},
+			{"confidence", dict{{"type", "number"}, {"description", "how sure you are, from 0.0 to 1.0"}}},
+		})
+		fields = append(fields, pair{field.key, list(found, describe(field))})
+		keys = append(keys, field.key)
+	}
+	record := object(dict{
+		{"fields", object(fields)},
+		{"not_found", list(object(dict{
+			{"field", dict{{"type", "string"}, {"enum", keys}}},
+			{"reason", text("why the document does not tell it")},
+		}), "every field of which nothing was found")},
+	})
+	if f.schema.Kind == schema.KindRecords {
+		return json.Marshal(object(dict{
+			{"records", list(record, "all records, in the order of the document")},
+			{"no_records", text("why there are none; empty if there are")},
+		}))
+	}
+	return json.Marshal(record)
+}
+
+// describe says what belongs into a field.
+func describe(f formField) string {
+	p := f.Property
+	var words []string
+	if f.key != f.Path {
+		words = append(words, f.Path)
+	}
+	for _, w := range []string{p.Title, p.Description} {
+		if w != "" && !slices.Contains(words, w) {
+			words = append(words, w)
+		}
+	}
+	if p.Type == schema.Array {
+		words = append(words, "Each element on its own. Empty if there are none.")
+	} else {
+		words = append(words, "At most one value. Empty if it is not in the document.")
+	}
+	return strings.Join(words, ". ")
+}
+
+// What an answer holds.
+type (
+	answeredRecord struct {
+		Fields   map[string][]finding `json:"fields"`
+		NotFound []absence            `json:"not_found"`
+	}
+	finding struct {
+		Value      any      `json:"value"`
+		Quotes     []string `json:"quotes"`
+		Confidence float64  `json:"confidence"`
+	}
+	absence struct{ Field, Reason string }
+)
+
+// read returns the records of an answer that fits the form, and why there are
+// none.
+func (f *form) read(raw []byte) (records []answeredRecord, none string, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if f.schema.Kind == schema.KindRecords {
+		var a struct {
+			Records []answeredRecord `json:"records"`
+			None    string           `json:"no_records"`
+		}
+		err = d.Decode(&a)
+		return a.Records, a.None, err
+	}
+	var a answeredRecord
+	err = d.Decode(&a)
+	return []answeredRecord{a}, "", err
+}
+
+// placeOf translates where a keyword stands in the form to where it stands in
+// the schema that it was derived from.
+func (f *form) placeOf(where string) string {
+	record, top := "#/properties/fields/properties/", "#/properties/"
+	if f.schema.Kind == schema.KindRecords {
+		record, top = "#/properties/records/items/properties/fields/properties/", "#/items/properties/"
+	}
+	rest, ok := strings.CutPrefix(where, record)
+	if !ok {
+		return where
+	}
+	key, rest, _ := strings.Cut(rest, "/items/properties/value")
+	field := f.byKey[key]
+	if field == nil {
+		return where
+	}
+	if field.Property.Type == schema.Array {
+		rest = "/items" + rest
+	}
+	return top + strings.ReplaceAll(field.Path, ".", "/properties/") + rest
+}
+
+// rawFields returns the schema of one value of each field, as it stands in the
+// file, in the order of Fields.
+func rawFields(s *schema.Schema) ([]any, error) {
+	d := json.NewDecoder(bytes.NewReader(s.Canonical()))
+	d.UseNumber()
+	var root map[string]any
+	if err := d.Decode(&root); err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	r := &rawReader{root: root}
+	record := r.whole(root)
+	if s.Kind == schema.KindRecords {
+		items, _ := record["items"].(map[string]any)
+		record = r.whole(items)
+	}
+	r.properties(record, s.Properties)
+	return r.out, nil
+}
+
+// A rawReader walks a schema file beside what was read of it.
+type rawReader struct {
+	root map[string]any
+	out  []any
+}
+
+func (r *rawReader) properties(in map[string]any, all []schema.Property) {
+	named, _ := in["properties"].(map[string]any)
+	for i := range all {
+		p := &all[i]
+		sub, _ := named[p.Name].(map[string]any)
+		sub = r.whole(sub)
+		switch p.Type {
+		case schema.Object:
+			r.properties(sub, p.Properties)
+		case schema.Array:
+			if _, tuple := sub["prefixItems"]; tuple {
+				r.out = append(r.out, r.value(sub, p)) // which no vendor can express
+				continue
+			}
+			items, _ := sub["items"].(map[string]any)
+			r.out = append(r.out, r.value(items, p.Items))
+		default:
+			r.out = append(r.out, r.value(sub, p))
+		}
+	}
+}
+
+// value is the schema of one value: with its type, without what may be null, as
+// a value that is not there is not listed, and without our hints.
+func (r *rawReader) value(in map[string]any, p *schema.Property) map[string]any {
+	whole := r.whole(in)
+	out := make(map[string]any, len(whole))
+	for key, v := range whole {
+		switch key {
+		case "title", "description", "default", "examples", "$defs", "definitions", schema.HintKey:
+		default:
+			out[key] = v
+		}
+	}
+	out["type"] = string(p.Type)
+	if values, ok := out["enum"].([]any); ok {
+		out["enum"] = slices.DeleteFunc(slices.Clone(values), func(v any) bool { return v == nil })
+	}
+	switch p.Type {
+	case schema.Object:
+		r.inner(out, p)
+	case schema.Array:
+		if p.Items != nil {
+			items, _ := out["items"].(map[string]any)
+			out["items"] = r.value(items, p.Items)
+		}
+	}
+	return out
+}
+
+// inner makes the properties of an object those of one value each; what may be
+// absent may be null.
+func (r *rawReader) inner(out map[string]any, p *schema.Property) {
+	named, _ := out["properties"].(map[string]any)
+	var fields dict
+	for i := range p.Properties {
+		one := &p.Properties[i]
+		sub, _ := named[one.Name].(map[string]any)
+		v := r.value(sub, one)
+		if one.Description != "" {
+			v["description"] = one.Description
+		}
+		fields = append(fields, pair{one.Name, v})
+	}
+	out["properties"] = fields
+	if names, ok := out["required"].([]any); ok {
+		out["required"] = slices.DeleteFunc(slices.Clone(names), func(name any) bool {
+			i := slices.IndexFunc(p.Properties, func(one schema.Property) bool { return one.Name == name })
+			return i < 0 || p.Properties[i].Nullable
+		})
+	}
+}
+
+// maxRefs bounds how far references are followed; a schema that was read has
+// none that lead in a circle.
+const maxRefs = 64
+
+// whole returns a schema with what it refers to, its own keywords before those,
+// and of two alternatives of which one is null, the other.
+func (r *rawReader) whole(in map[string]any) map[string]any { return r.follow(in, 0) }
+
+func (r *rawReader) follow(in map[string]any, depth int) map[string]any {
+	out := make(map[string]any, len(in))
+	add := func(from map[string]any) {
+		for k, v := range from {
+			if _, had := out[k]; !had {
+				out[k] = v
+			}
+		}
+	}
+	add(in)
+	if depth > maxRefs {
+		return out
+	}
+	if ref, ok := in["$ref"].(string); ok {
+		delete(out, "$ref")
+		add(r.follow(r.resolve(ref), depth+1))
+	}
+	if all, ok := in["allOf"].([]any); ok {
+		r.join(out, all, depth)
+	}
+	for _, key := range []string{"anyOf", "oneOf"} {
+		if one, ok := only(in[key]); ok {
+			delete(out, key)
+			add(r.follow(one, depth+1))
+		}
+	}
+	return out
+}
+
+// join writes the parts of allOf out as one, if they do not speak of the same
+// things. Properties are added up.
+func (r *rawReader) join(out map[string]any, all []any, depth int) {
+	one := maps.Clone(out)
+	delete(one, "allOf")
+	for _, part := range all {
+		sub, _ := part.(map[string]any)
+		for k, v := range r.follow(sub, depth+1) {
+			had, twice := one[k]
+			a, isMap := had.(map[string]any)
+			b, areMaps := v.(map[string]any)
+			switch {
+			case !twice:
+				one[k] = v
+			case k == "properties" && isMap && areMaps:
+				sum := maps.Clone(b)
+				maps.Copy(sum, a)
+				one[k] = sum
+			case k == "required" || reflect.DeepEqual(had, v):
+			default:
+				return
+			}
+		}
+	}
+	clear(out)
+	maps.Copy(out, one)
+}
+
+// only returns the alternative that is not null, if there is one.
+func only(alternatives any) (map[string]any, bool) {
+	all, _ := alternatives.([]any)
+	var found []map[string]any
+	for _, a := range all {
+		if sub, ok := a.(map[string]any); ok && sub["type"] != "null" {
+			found = append(found, sub)
+		}
+	}
+	if len(found) != 1 {
+		return nil, false
+	}
+	return found[0], true
+}
+
+// resolve returns what stands at a pointer into the file.
+func (r *rawReader) resolve(ref string) map[string]any {
+	var at any = r.root
+	for _, step := range strings.Split(strings.TrimPrefix(ref, "#"), "/")[1:] {
+		m, _ := at.(map[string]any)
+		at = m[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
+	}
+	m, _ := at.(map[string]any)
+	return m
+}

@@ -1,0 +1,310 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/orchestrator/chunk"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/unit"
+	"github.com/coditect/mapreduce/worker/confidence"
+	"github.com/coditect/mapreduce/worker/ground"
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/merge"
+)
+
+// request asks for what a passage holds.
+func (p *program) request(text passage) *llm.Request {
+	return &llm.Request{
+		Model: p.Model, System: p.system, Schema: p.form.answer, MaxTokens: p.MaxAnswer, Cache: llm.FiveMinutes,
+		Messages: []llm.Message{llm.Say(llm.User, text.message())},
+	}
+}
+
+// A stretch is the part of a unit's text that one call reads: bytes of its
+// Content, with the core that is the stretch's own.
+type stretch struct {
+	start, end         int
+	coreStart, coreEnd int
+	name               string // "2.1", of a part of a part; "" is the whole
+}
+
+// Bounds of splitting. A unit of parts that are still too large has something
+// else the matter with it.
+const (
+	minPart  = 48 // tokens
+	maxParts = 64 // calls of one unit
+)
+
+// An extraction is a map unit under way.
+type extraction struct {
+	*session
+	mapper  *unit.Mapper
+	whole   *merge.Accumulator // of the document's one record
+	records int64
+	reason  string
+	calls   int
+}
+
+// extract runs a map unit.
+func (s *session) extract(ctx context.Context) (*agent.Result, error) {
+	t := s.task.Text
+	x := &extraction{session: s, mapper: unit.NewMapper(s.task, s.schema)}
+	all := stretch{end: len(t.Content), coreStart: t.CoreStart, coreEnd: t.CoreEnd}
+	if err := x.read(ctx, all); err != nil {
+		return nil, err
+	}
+	if x.whole != nil {
+		x.mapper.Add(0, *x.whole)
+	}
+	res, err := x.mapper.Result(x.reason)
+	if err != nil {
+		return nil, err
+	}
+	res.Errors = s.notes
+	return res, nil
+}
+
+// read has a stretch read, in parts if it is too large as it is.
+func (x *extraction) read(ctx context.Context, at stretch) error {
+	if x.calls++; x.calls > maxParts {
+		return tooLarge("it was split into %d parts, and they are still too large", maxParts)
+	}
+	err := x.take(ctx, at)
+	if !isTooLarge(err) {
+		return err
+	}
+	parts, why := x.split(at)
+	if parts == nil {
+		return fmt.Errorf("%s: %w", why, err)
+	}
+	x.notes = append(x.notes, fmt.Sprintf("%s: split into %d parts: %v", x.nameOf(at), len(parts), err))
+	for _, part := range parts {
+		if err := x.read(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nameOf is what a part would be called, were it a unit of its own.
+func (x *extraction) nameOf(at stretch) string {
+	if at.name == "" {
+		return string(x.task.Unit)
+	}
+	return string(x.task.Unit) + "_part_" + strings.ReplaceAll(at.name, ".", "_part_")
+}
+
+// split cuts a stretch in two, or a little more, with some context around each.
+func (x *extraction) split(at stretch) (parts []stretch, why string) {
+	core := string(x.task.Text.Content[at.coreStart:at.coreEnd])
+	size := x.agent.count.Count(core)
+	if size < minPart {
+		return nil, fmt.Sprintf("even %d tokens of the document are too many", size)
+	}
+	overlap := min(200, size/8)
+	pieces, err := chunk.Cut(core, chunk.Options{MaxTokens: size/2 + overlap + 1, Overlap: overlap, Counter: x.agent.count})
+	if err != nil || len(pieces) < 2 {
+		return nil, fmt.Sprintf("a text of %d tokens cannot be split", size)
+	}
+	for i, p := range pieces {
+		parts = append(parts, stretch{
+			start: at.coreStart + p.Start, end: at.coreStart + p.End,
+			coreStart: at.coreStart + p.CoreStart, coreEnd: at.coreStart + p.CoreEnd,
+			name: strings.TrimPrefix(fmt.Sprintf("%s.%d", at.name, i), "."),
+		})
+	}
+	return parts, ""
+}
+
+// take has a stretch read by one answer, and takes what it says.
+func (x *extraction) take(ctx context.Context, at stretch) error {
+	content := string(x.task.Text.Content)
+	text := passage{
+		document: string(x.task.Text.Document), part: at.name,
+		before: content[at.start:at.coreStart], core: content[at.coreStart:at.coreEnd], after: content[at.coreEnd:at.end],
+	}
+	if n := x.task.Text.Chunks; at.name == "" && n > 1 {
+		text.part = fmt.Sprintf("%d of %d", x.task.Text.ChunkIndex+1, n)
+	}
+	r := &reading{form: x.form, aligner: unit.Aligner(x.task.Text, at.start, at.end)}
+	if err := x.gleaned(ctx, x.request(text), r); err != nil {
+		return err
+	}
+	base := int(x.task.Text.ByteOffset)
+	for _, rec := range r.records {
+		if x.schema.Kind == schema.KindRecords && !rec.begins(base+at.coreStart, base+at.coreEnd) {
+			continue // it is the neighbour's
+		}
+		x.add(rec)
+	}
+	if x.records == 0 {
+		x.reason = r.reason
+	} else {
+		x.reason = ""
+	}
+	return nil
+}
+
+// add takes a record.
+func (x *extraction) add(rec readRecord) {
+	if x.schema.Kind == schema.KindRecords {
+		x.mapper.Add(x.records, x.mapper.Accumulate(x.records, rec.values, rec.missing))
+		x.records++
+		return
+	}
+	a := x.mapper.Accumulate(0, rec.values, rec.missing)
+	if x.whole != nil {
+		a = merge.Merge(*x.whole, a)
+	}
+	x.whole, x.records = &a, 1
+}
+
+// A reading is what an answer comes to, once its quotes were looked for.
+type reading struct {
+	form    *form
+	aligner ground.Unit
+	records []readRecord
+	reason  string   // why there are none
+	faults  []string // what is wrong with the answer, for its author
+}
+
+type readRecord struct {
+	values  []unit.Value
+	missing []merge.Missing
+}
+
+// begins reports whether the first place of a record is among the bytes
+// [start,end) of the document. A record without places is wherever it was read.
+func (r readRecord) begins(start, end int) bool {
+	first := -1
+	for _, v := range r.values {
+		for _, at := range v.Places {
+			if first < 0 || at.ByteStart < first {
+				first = at.ByteStart
+			}
+		}
+	}
+	return first < 0 || first >= start && first < end
+}
+
+// maxReason bounds what is kept of a reason that a model gives.
+const maxReason = 300
+
+// read takes an answer.
+func (r *reading) read(raw []byte) error {
+	answers, none, err := r.form.read(raw)
+	if err != nil {
+		return err
+	}
+	r.records, r.faults, r.reason = nil, nil, clip(none)
+	spans := r.aligner.FindAll(quotesOf(r.form, answers))
+	next := 0
+	for _, a := range answers {
+		var rec readRecord
+		for _, f := range r.form.fields {
+			for _, found := range a.Fields[f.key] {
+				rec.values = append(rec.values, r.value(f, found, spans[next:next+len(found.Quotes)])...)
+				next += len(found.Quotes)
+			}
+		}
+		rec.missing = r.missing(a, rec.values)
+		r.records = append(r.records, rec)
+	}
+	return nil
+}
+
+// quotesOf returns all quotes in the order in which read takes them.
+func quotesOf(f *form, answers []answeredRecord) []string {
+	var quotes []string
+	for _, a := range answers {
+		for _, field := range f.fields {
+			for _, found := range a.Fields[field.key] {
+				quotes = append(quotes, found.Quotes...)
+			}
+		}
+	}
+	return quotes
+}
+
+// value returns a finding with the places of its quotes; nothing, if it has no
+// value that fits the schema.
+func (r *reading) value(f formField, found finding, spans []ground.Span) []unit.Value {
+	p := f.Property
+	if p.Type == schema.Array && p.Items != nil {
+		p = p.Items
+	}
+	value, err := p.Normalize(found.Value)
+	if err != nil {
+		r.faults = append(r.faults, fmt.Sprintf("%s: %v", f.key, err))
+	}
+	if err != nil || value == nil || value == "" {
+		return nil
+	}
+	v := unit.Value{Field: f.Path, Value: value, Said: max(0, min(found.Confidence, 1))}
+	for i, span := range spans {
+		if !span.Verified() {
+			r.faults = append(r.faults, fmt.Sprintf("%s: the quote %.120q is not in the document", f.key, found.Quotes[i]))
+			continue
+		}
+		at := unit.At(r.aligner, span)
+		if !slices.ContainsFunc(v.Places, func(had unit.Place) bool { return had.Span == at.Span }) {
+			v.Places = append(v.Places, at)
+		}
+	}
+	if len(spans) == 0 {
+		r.faults = append(r.faults, fmt.Sprintf("%s: the value %v has no quote", f.key, value))
+	}
+	if len(v.Places) > 0 && contradicted(p, value, v.Places) {
+		r.faults = append(r.faults, fmt.Sprintf("%s: the value %v does not follow from %.120q", f.key, value, v.Places[0].Quote))
+		v.Places = nil
+	}
+	return []unit.Value{v}
+}
+
+// contradicted reports whether a number or a date stands in none of the quotes
+// that are to show it: the quotes are true, but they are not about the value. Of
+// other values too much depends on words to say so.
+func contradicted(p *schema.Property, value any, places []unit.Place) bool {
+	if !p.Numeric() && p.Format != schema.Date {
+		return false
+	}
+	var all []string
+	for _, at := range places {
+		all = append(all, at.Quote)
+	}
+	return confidence.Support(p, value, strings.Join(all, "\n")) == confidence.Contradicts
+}
+
+// missing says why fields have no value.
+func (r *reading) missing(a answeredRecord, values []unit.Value) []merge.Missing {
+	var out []merge.Missing
+	for _, f := range r.form.fields {
+		if slices.ContainsFunc(values, func(v unit.Value) bool { return v.Field == f.Path }) {
+			continue
+		}
+		reason := "the model found none"
+		for _, m := range a.NotFound {
+			if m.Field == f.key && strings.TrimSpace(m.Reason) != "" {
+				reason = clip(m.Reason)
+			}
+		}
+		if f.Property.Required {
+			r.faults = append(r.faults, f.key+": nothing was found, although every document should have it")
+		}
+		out = append(out, merge.Missing{Field: f.Path, Reason: reason})
+	}
+	return out
+}
+
+// clip returns a text on one line and not too long.
+func clip(text string) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
+	if r := []rune(text); len(r) > maxReason {
+		return string(r[:maxReason]) + "…"
+	}
+	return text
+}

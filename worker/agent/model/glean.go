@@ -1,0 +1,124 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/llm"
+)
+
+// gleaned asks, and reads the answer. As often as the job says it has it looked
+// over: first by code, which knows of quotes that are not in the document and of
+// fields that are not filled, and if that finds nothing, by the model itself.
+func (s *session) gleaned(ctx context.Context, req *llm.Request, r *reading) error {
+	res, err := s.complete(ctx, req)
+	if err != nil {
+		return err
+	}
+	if err := r.read(res.Answer); err != nil {
+		return err
+	}
+	for range s.Glean {
+		advice := codeAdvice(r.faults)
+		if advice == "" {
+			if advice, err = s.judged(ctx, req, res.Answer); err != nil || advice == "" {
+				return s.gleaning(err)
+			}
+		}
+		next, err := s.complete(ctx, follow(req, res.Answer, advice+again))
+		if err != nil {
+			return s.gleaning(err)
+		}
+		better := &reading{form: r.form, aligner: r.aligner}
+		if err := better.read(next.Answer); err != nil {
+			return err
+		}
+		if len(better.faults) > len(r.faults) {
+			return nil // it made things worse
+		}
+		*r, res = *better, next
+	}
+	return nil
+}
+
+// gleaning drops the error of a further look that cannot be had: the answer that
+// there is stands.
+func (s *session) gleaning(err error) error {
+	e, ok := errors.AsType[*llm.Error](err)
+	if ok && e.Class == mapreduce.PermanentUnit {
+		s.notes = append(s.notes, fmt.Sprintf("looking again: %v", err))
+		return nil
+	}
+	return err
+}
+
+// again asks for an answer in place of one that was found wanting.
+const again = "\nGive the whole answer again, with this mended and nothing else changed. What the document does not say stays out of it."
+
+// maxAdvice bounds how many faults a model is told at once.
+const maxAdvice = 20
+
+// codeAdvice is what code finds wrong with an answer.
+func codeAdvice(faults []string) string {
+	if len(faults) == 0 {
+		return ""
+	}
+	more := ""
+	if n := len(faults) - maxAdvice; n > 0 {
+		faults, more = faults[:maxAdvice], fmt.Sprintf("\nand %d more like these", n)
+	}
+	return "These parts of your answer do not hold:\n" + strings.Join(faults, "\n") + more
+}
+
+// refineTool is what a model is made to call to judge its own answer.
+const refineTool = "should_refine_answer"
+
+const refineSchema = `{"type":"object","properties":{
+	"should_refine":{"type":"boolean","description":"whether anything is missing or wrong"},
+	"improvements":{"type":"string","description":"what exactly; empty if nothing"}},
+	"required":["should_refine","improvements"],"additionalProperties":false}`
+
+// judged has the model judge its answer. It returns what to improve, or "".
+func (s *session) judged(ctx context.Context, req *llm.Request, answer json.RawMessage) (string, error) {
+	schema, err := llm.NewSchema(refineTool, []byte(refineSchema))
+	if err != nil {
+		return "", err
+	}
+	judge := follow(req, answer, "Look over this answer. Is any value of the document missing, or any value or quote wrong?")
+	judge.Schema = nil
+	judge.Tools = []llm.Tool{{Name: refineTool, Description: "Say whether the answer should be refined.", Schema: schema}}
+	judge.Force = refineTool
+	res, err := s.complete(ctx, judge)
+	if err != nil {
+		return "", err
+	}
+	var verdict struct {
+		Refine       bool   `json:"should_refine"`
+		Improvements string `json:"improvements"`
+	}
+	for _, c := range res.Calls() {
+		if c.Name == refineTool {
+			if err := json.Unmarshal(c.Input, &verdict); err != nil {
+				return "", err
+			}
+		}
+	}
+	if !verdict.Refine {
+		return "", nil
+	}
+	return "Improve your answer: " + clip(verdict.Improvements), nil
+}
+
+// follow is the request that goes on after an answer.
+func follow(req *llm.Request, answer json.RawMessage, text string) *llm.Request {
+	next := *req
+	next.Messages = append(slices.Clip(req.Messages),
+		llm.Say(llm.Assistant, string(answer)),
+		llm.Say(llm.User, text))
+	return &next
+}

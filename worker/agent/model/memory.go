@@ -1,0 +1,94 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/llm"
+)
+
+// A memory keeps the answers of a unit's finished calls as the state of its
+// attempt, so that the next attempt asks only what was not answered yet. It holds
+// answers that could be used, and which requests are too large to be answered:
+// what went wrong otherwise may go right the next time.
+type memory struct {
+	llm.Provider
+	calls agent.Calls
+	job   string
+
+	mu   sync.Mutex // guards the fields below
+	kept map[string]remembered
+	size int
+}
+
+// remembered is what became of a request.
+type remembered struct {
+	Response *llm.Response `json:"response,omitempty"`
+	TooLarge string        `json:"too_large,omitempty"`
+}
+
+// newMemory takes up the state of an earlier attempt. One that cannot be read
+// is none.
+func newMemory(p llm.Provider, task *agent.Task, calls agent.Calls) *memory {
+	m := &memory{Provider: p, calls: calls, job: string(task.Job), kept: make(map[string]remembered)}
+	if len(task.State) > 0 && json.Unmarshal(task.State, &m.kept) == nil && m.kept != nil {
+		m.size = len(task.State)
+	} else {
+		m.kept = make(map[string]remembered)
+	}
+	return m
+}
+
+// Complete implements llm.Provider.
+func (m *memory) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
+	key, err := llm.CacheKey(m.job, m.Name(), req)
+	if err != nil {
+		return nil, err
+	}
+	if res, err := m.recall(key); res != nil || err != nil {
+		return res, err
+	}
+	res, err := m.Provider.Complete(ctx, req)
+	if e, ok := errors.AsType[*llm.Error](err); ok && e.Kind == llm.TooLarge {
+		m.keep(ctx, key, remembered{TooLarge: e.Message})
+	}
+	if err == nil {
+		m.keep(ctx, key, remembered{Response: res})
+	}
+	return res, err
+}
+
+// recall returns what became of a request in an earlier attempt, if anything.
+func (m *memory) recall(key string) (*llm.Response, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	had, ok := m.kept[key]
+	switch {
+	case !ok:
+		return nil, nil
+	case had.Response == nil:
+		return nil, &llm.Error{Kind: llm.TooLarge, Class: llm.TooLarge.Class(), Message: had.TooLarge}
+	}
+	res := *had.Response
+	res.Cached, res.Usage = true, llm.Usage{Reported: true}
+	return &res, nil
+}
+
+// keep notes what became of a request. Once the state is as large as may be, the
+// calls after it are not kept, and would be made again.
+func (m *memory) keep(ctx context.Context, key string, what remembered) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	raw, err := json.Marshal(what)
+	if err != nil || m.size+len(raw)+len(key)+8 > agent.MaxState {
+		return
+	}
+	m.kept[key] = what
+	m.size += len(raw) + len(key) + 8
+	if state, err := json.Marshal(m.kept); err == nil && len(state) <= agent.MaxState {
+		_ = m.calls.Keep(ctx, state) // without it the call may be paid for again, no more
+	}
+}

@@ -1,0 +1,325 @@
+// Package model is the agent that asks models. It has documents extracted
+// according to a schema, each value with quotes that are then looked for in the
+// text, and outputs merged where the schema leaves open how.
+//
+// Nothing that a model says is believed: its answers are checked against the
+// schema, its quotes against the document, its references against those that it
+// was given. Documents are data, and stand between marks that they cannot write.
+//
+// It imports worker/llm for asking, and the pure packages of the worker; it knows
+// of no vendor.
+package model
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/orchestrator/token"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/unit"
+	"github.com/coditect/mapreduce/worker/llm"
+)
+
+// Config is what the process that runs units knows of a provider.
+type Config struct {
+	// Provider is its name: see llm.New. It is required.
+	Provider string
+
+	// LLM holds its key and how it is reached. Window and ToolMode are the
+	// jobs' own.
+	LLM llm.Config
+
+	// Trusted lets a job say where the provider is. The key goes there, so this
+	// is for a process whose jobs are its user's own. Else a job may name no
+	// other place than LLM.BaseURL.
+	Trusted bool
+
+	// Prices say what calls cost. Defaults to nothing known.
+	Prices *llm.Prices
+
+	// Limited puts a provider behind the limits of its models. Defaults to
+	// none.
+	Limited func(llm.Provider, func(*llm.Request) int64) llm.Provider
+
+	// Random returns numbers in [0,1), for pauses. It is required.
+	Random func() float64
+}
+
+// An Agent runs units by asking a provider's models. It is safe for concurrent
+// use.
+type Agent struct {
+	cfg   Config
+	count *token.Counter
+
+	mu       sync.Mutex // guards the fields below
+	vendors  map[vendorKey]llm.Provider
+	programs map[[sha256.Size]byte]*program
+}
+
+var _ agent.Agent = (*Agent)(nil)
+
+// A vendorKey is what providers differ in.
+type vendorKey struct {
+	base   string
+	window int64
+	tools  bool
+}
+
+// New returns an agent.
+func New(cfg Config) (*Agent, error) {
+	if cfg.Provider == "" || cfg.Random == nil {
+		return nil, errors.New("model: Provider and Random are required")
+	}
+	if cfg.Prices == nil {
+		cfg.Prices = new(llm.Prices)
+	}
+	if cfg.Limited == nil {
+		cfg.Limited = func(p llm.Provider, _ func(*llm.Request) int64) llm.Provider { return p }
+	}
+	return &Agent{
+		cfg: cfg, count: token.New(),
+		vendors: make(map[vendorKey]llm.Provider), programs: make(map[[sha256.Size]byte]*program),
+	}, nil
+}
+
+// A program is a job's schema and settings made ready.
+type program struct {
+	Settings
+	schema *schema.Schema
+	form   *form
+	system string
+	vendor llm.Provider
+	fixed  int64 // tokens of a prompt without its document
+}
+
+// maxKept bounds the programs, and the providers, that are kept ready.
+const maxKept = 64
+
+// Run implements agent.Agent.
+func (a *Agent) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if task.Kind == mapreduce.KindParse {
+		return unit.Parse(task)
+	}
+	p, err := a.program(task.Spec)
+	if err != nil {
+		return nil, agent.PermanentJob(err)
+	}
+	s := a.begin(p, task, calls)
+	var res *agent.Result
+	switch task.Kind {
+	case mapreduce.KindMap:
+		res, err = s.extract(ctx)
+	case mapreduce.KindReduce, mapreduce.KindFinal:
+		res, err = s.reduce(ctx)
+	default:
+		err = agent.PermanentJob(fmt.Errorf("provider %s has no units of kind %v", p.Provider, task.Kind))
+	}
+	return res, llm.ForAgent(err)
+}
+
+// Check refuses a job that no worker like this one could run: wrong settings, a
+// key that is missing, a schema that the provider cannot express, a context
+// window without room for any document.
+func (a *Agent) Check(spec *mapreduce.JobSpec) error {
+	_, err := a.program(spec)
+	return err
+}
+
+// program returns what a job needs, as it was made before.
+func (a *Agent) program(spec *mapreduce.JobSpec) (*program, error) {
+	h := sha256.New()
+	for _, text := range []string{spec.Provider, spec.Model, string(spec.Schema)} {
+		fmt.Fprintf(h, "%d:%s", len(text), text)
+	}
+	for _, name := range []string{VarBaseURL, VarMerge, VarGlean, VarAnswer, VarWindow, VarTools} {
+		fmt.Fprintf(h, "%d:%s", len(spec.Vars[name]), spec.Vars[name])
+	}
+	key := [sha256.Size]byte(h.Sum(nil))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p := a.programs[key]; p != nil {
+		return p, nil
+	}
+	p, err := a.newProgram(spec)
+	if err != nil {
+		return nil, err
+	}
+	if len(a.programs) == maxKept {
+		clear(a.programs)
+	}
+	a.programs[key] = p
+	return p, nil
+}
+
+// newProgram makes a job ready. The caller holds the lock.
+func (a *Agent) newProgram(spec *mapreduce.JobSpec) (*program, error) {
+	set, err := Read(spec)
+	if err != nil {
+		return nil, err
+	}
+	p := &program{Settings: set}
+	if p.schema, err = schema.Parse("schema", spec.Schema); err != nil {
+		return nil, err
+	}
+	if p.form, err = newForm(p.schema); err != nil {
+		return nil, err
+	}
+	if p.vendor, err = a.vendor(set); err != nil {
+		return nil, err
+	}
+	p.system = mapSystem(p.schema)
+	if _, err := p.form.answer.In(p.vendor.Can().Dialect); err != nil {
+		return nil, p.form.explain(err)
+	}
+	p.fixed = a.tokens(p.request(passage{}))
+	if p.Window > 0 && p.fixed+p.MaxAnswer+minDocument > p.Window {
+		return nil, fmt.Errorf("a context window of %d tokens is too small: instructions and schema take %d and an answer up to %d, "+
+			"which leaves no room for a document; give more with --var %s=N, or a shorter answer with --var %s=N",
+			p.Window, p.fixed, p.MaxAnswer, VarWindow, VarAnswer)
+	}
+	return p, nil
+}
+
+// minDocument is the least room for a document that makes sense, in tokens.
+const minDocument = 256
+
+// explain says of a schema that cannot be expressed where the keyword stands in
+// the user's file.
+func (f *form) explain(err error) error {
+	e, ok := errors.AsType[*llm.Error](err)
+	if !ok || e.Kind != llm.BadSchema {
+		return err
+	}
+	words := strings.Fields(e.Message)
+	for i, w := range words {
+		if where, ok := strings.CutSuffix(w, ":"); ok && strings.HasPrefix(where, "#") {
+			words[i] = f.placeOf(where) + ":"
+		}
+	}
+	return fmt.Errorf("schema: %s", strings.Join(words, " "))
+}
+
+// vendor returns the provider that a job asks. The caller holds the lock.
+func (a *Agent) vendor(s Settings) (llm.Provider, error) {
+	cfg := a.cfg.LLM
+	if s.BaseURL != "" && s.BaseURL != cfg.BaseURL {
+		if !a.cfg.Trusted {
+			return nil, fmt.Errorf("this worker does not call %s at the address that the job names, for its key would go there; "+
+				"start workers with --base-url %s=URL and the job without", s.Provider, s.Provider)
+		}
+		cfg.BaseURL = s.BaseURL
+	}
+	cfg.Window, cfg.ToolMode = s.Window, s.ToolMode
+	key := vendorKey{cfg.BaseURL, s.Window, s.ToolMode}
+	if v := a.vendors[key]; v != nil {
+		return v, nil
+	}
+	v, err := llm.New(s.Provider, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if len(a.vendors) == maxKept {
+		clear(a.vendors)
+	}
+	a.vendors[key] = v
+	return v, nil
+}
+
+// tokens counts a request's prompt, by a vocabulary that is not quite any
+// model's own.
+func (a *Agent) tokens(req *llm.Request) int64 {
+	n := int64(0)
+	for _, text := range texts(req) {
+		n += int64(a.count.Count(text)) + 8 // for what stands around it
+	}
+	return n
+}
+
+// worst is no fewer tokens than any model's vocabulary makes of a prompt: there
+// are none that need twice as many as another for a text of any length, nor more
+// than one for two bytes.
+func (a *Agent) worst(req *llm.Request) int64 {
+	bytes := 0
+	for _, text := range texts(req) {
+		bytes += len(text)
+	}
+	return max(2*a.tokens(req), int64(bytes)/2) + 256
+}
+
+// texts are the parts of a prompt.
+func texts(req *llm.Request) []string {
+	out := []string{req.System}
+	add := func(s *llm.Schema) {
+		if s != nil {
+			out = append(out, string(s.Document()))
+		}
+	}
+	add(req.Schema)
+	for _, t := range req.Tools {
+		out = append(out, t.Name+t.Description)
+		add(t.Schema)
+	}
+	for _, m := range req.Messages {
+		for _, part := range m.Parts {
+			out = append(out, part.Text)
+			if part.Call != nil {
+				out = append(out, part.Call.Name+string(part.Call.Input))
+			}
+			if part.Result != nil {
+				out = append(out, part.Result.Text)
+			}
+		}
+	}
+	return out
+}
+
+// A session is one attempt at a unit.
+type session struct {
+	*program
+	agent *Agent
+	task  *agent.Task
+	calls agent.Calls
+	ask   llm.Provider
+	notes []string // what went wrong without making the attempt fail
+}
+
+// begin returns a session whose calls are paid, watched over and remembered.
+func (a *Agent) begin(p *program, task *agent.Task, calls agent.Calls) *session {
+	s := &session{program: p, agent: a, task: task, calls: calls}
+	ask := a.cfg.Limited(p.vendor, a.tokens)
+	ask = &llm.Guard{Provider: ask, Caller: calls}
+	ask = &llm.Meter{Provider: ask, Purse: calls, Prices: a.cfg.Prices, Count: a.worst}
+	ask = &llm.Retry{Provider: ask, Random: a.cfg.Random}
+	ask = &llm.Structured{Provider: ask}
+	s.ask = newMemory(ask, task, calls)
+	return s
+}
+
+// complete asks, unless the window has no room for it.
+func (s *session) complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
+	req.Prompt = s.agent.tokens(req)
+	req.Trace = llm.Trace{Unit: string(s.task.Unit), Attempt: s.task.Attempt}
+	if need := req.Prompt + s.MaxAnswer; s.Window > 0 && need > s.Window {
+		return nil, tooLarge("prompt and answer take %d tokens, and the context window has %d", need, s.Window)
+	}
+	return s.ask.Complete(ctx, req)
+}
+
+func tooLarge(format string, args ...any) error {
+	return &llm.Error{Kind: llm.TooLarge, Class: llm.TooLarge.Class(), Message: fmt.Sprintf(format, args...)}
+}
+
+// isTooLarge reports whether a smaller request might be answered.
+func isTooLarge(err error) bool {
+	e, ok := errors.AsType[*llm.Error](err)
+	return ok && e.Kind == llm.TooLarge
+}

@@ -1,0 +1,90 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/llm"
+)
+
+// The variables of a job (JobSpec.Vars) that are settings of its model.
+const (
+	VarBaseURL = "base_url"   // where the provider's interface is; see Config.Trusted
+	VarMerge   = "merge"      // typed, model or typed-then-model
+	VarGlean   = "glean"      // rounds of looking again at what was found
+	VarAnswer  = "max_answer" // tokens of an answer
+	VarWindow  = "window"     // tokens of the model's context window
+	VarTools   = "tool_mode"  // true: answers are inputs of a forced tool
+)
+
+// How outputs are reduced.
+const (
+	MergeTyped = "typed"            // as the schema decides, and no model is asked
+	MergeModel = "model"            // a model decides wherever values differ
+	MergeBoth  = "typed-then-model" // a model decides what the schema leaves open
+)
+
+// Merges are the ways to reduce, the default first.
+func Merges() []string { return []string{MergeBoth, MergeTyped, MergeModel} }
+
+// Settings are what a job says about its model.
+type Settings struct {
+	Provider  string
+	Model     llm.Model
+	BaseURL   string
+	Merge     string
+	Glean     int
+	MaxAnswer int64 // tokens
+	Window    int64 // tokens; 0 if it is not known
+	ToolMode  bool
+}
+
+// Bounds of settings.
+const (
+	maxGlean  = 5
+	minAnswer = 64
+	maxAnswer = 1 << 20
+)
+
+// Read reads the settings of a job. The error names the setting that is wrong.
+func Read(spec *mapreduce.JobSpec) (Settings, error) {
+	s := Settings{
+		Provider: spec.Provider, Model: llm.Model(spec.Model), BaseURL: spec.Vars[VarBaseURL],
+		Merge: cmp.Or(spec.Vars[VarMerge], MergeBoth), ToolMode: spec.Vars[VarTools] == "true",
+	}
+	if s.Model == "" {
+		return s, fmt.Errorf("provider %s needs a model: name it with --model", s.Provider)
+	}
+	if !slices.Contains(Merges(), s.Merge) {
+		return s, fmt.Errorf("%s: %q is none of %s", VarMerge, s.Merge, strings.Join(Merges(), ", "))
+	}
+	var err error
+	number := func(name string, otherwise, least, most int64) int64 {
+		text := spec.Vars[name]
+		if text == "" || err != nil {
+			return otherwise
+		}
+		n, bad := strconv.ParseInt(text, 10, 64)
+		if bad != nil || n < least || n > most {
+			err = fmt.Errorf("%s: %q is no number from %d to %d", name, text, least, most)
+		}
+		return n
+	}
+	s.Glean = int(number(VarGlean, 0, 0, maxGlean))
+	s.MaxAnswer = number(VarAnswer, llm.DefaultMaxTokens, minAnswer, maxAnswer)
+	s.Window = number(VarWindow, windowOf(s.Provider), minAnswer, 1<<30)
+	return s, err
+}
+
+// windowOf is the context window that a provider is asked for, 0 if that is
+// the model's own affair.
+func windowOf(provider string) int64 {
+	if provider == "ollama" {
+		return llm.DefaultWindow
+	}
+	return 0
+}
