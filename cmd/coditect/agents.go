@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -27,22 +29,28 @@ func (a *app) providers() (map[string]agent.Agent, error) {
 		if err != nil {
 			return nil, err
 		}
-		a.agents = all
+		if a.askers, err = a.modelAgents(); err != nil {
+			return nil, err
+		}
+		if a.agents, err = a.models.offer(withModels(all, a.askers)); err != nil {
+			return nil, err
+		}
 	}
 	return a.agents, nil
 }
 
-// knows returns an error if no worker in this process could run units of a
-// provider. Those of a server may have others.
-func (a *app) knows(provider string) error {
+// knows returns an error if no worker in this process could run a job. Those of
+// a server may have other providers. If units is given, the flag that says how
+// large they may be, they are made to fit the model.
+func (a *app) knows(spec *mapreduce.JobSpec, units *pflag.Flag) error {
 	all, err := a.providers()
-	if err != nil || a.global.server != "" {
+	if err != nil {
 		return err
 	}
-	if _, ok := all[provider]; !ok {
-		return usage("--provider: there is none named %q; there is %s", provider, names(all))
+	if _, ok := all[spec.Provider]; !ok && a.global.server == "" {
+		return usage("--provider: there is none named %q; there is %s", spec.Provider, names(all))
 	}
-	return nil
+	return a.checkModel(spec, units)
 }
 
 // accepts returns an error if the service in this process would refuse a job,
@@ -63,7 +71,7 @@ func (a *app) hook() (failpoint.Hook, error) {
 	return h, nil
 }
 
-// agents returns all agents that there are. Calls of the scripted provider are
+// agents returns all agents that ask no model. Calls of the scripted provider are
 // recorded in the ledger, a file, if it is named. The file is left open: it
 // lives as long as the process. The other file holds its units, see holder.
 func agents(ledger, hold string) (map[string]agent.Agent, error) {

@@ -14,6 +14,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
+	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/llm"
 )
 
 // jobFlags are the flags that describe a job.
@@ -24,6 +26,10 @@ type jobFlags struct {
 	vars                     []string
 
 	provider, model string
+	baseURL         string
+	merge           choice
+	glean           int
+	maxAnswer       int64
 
 	parallelism      int
 	maxTokensPerUnit int
@@ -63,8 +69,7 @@ func (j *jobFlags) add(cmd *cobra.Command) {
 	f.IntVar(&j.sample, "sample", 0, "take only so many documents, the same ones each time")
 	f.StringArrayVar(&j.vars, "var", nil, "variable `KEY=VALUE` of templates and providers; may be repeated")
 
-	f.StringVar(&j.provider, "provider", "rules", "who finds the values")
-	f.StringVar(&j.model, "model", "", "`name` of the provider's model")
+	j.addModel(f)
 
 	f.IntVar(&j.parallelism, "parallelism", mapreduce.DefaultParallelism, "units at a time")
 	f.IntVar(&j.maxTokensPerUnit, "max-tokens-per-unit", mapreduce.DefaultMaxTokensPerUnit, "tokens of a unit; a longer document is cut")
@@ -88,6 +93,18 @@ func (j *jobFlags) add(cmd *cobra.Command) {
 
 	f.StringVar(&j.requestID, "request-id", "", "`name` of this submission: the same name again gives the same job")
 	j.complete(cmd)
+}
+
+// addModel adds the flags that say who finds the values, and how models are
+// asked.
+func (j *jobFlags) addModel(f *pflag.FlagSet) {
+	f.StringVar(&j.provider, "provider", "rules", "who finds the values: rules, or models of anthropic, openai or ollama")
+	f.StringVar(&j.model, "model", "", "`name` of the provider's model")
+	f.StringVar(&j.baseURL, "base-url", "", "`address` of the provider's interface, or of a server that speaks it (default the provider's own)")
+	j.merge = choice{model.MergeBoth, model.Merges()}
+	f.Var(&j.merge, "merge", "who merges: the schema alone, a model, or a model what the schema leaves open")
+	f.IntVar(&j.glean, "glean", 0, "times that a model looks over what it has found in a unit")
+	f.Int64Var(&j.maxAnswer, "max-answer", llm.DefaultMaxTokens, "tokens of an answer at most")
 }
 
 // addReduce adds the flags that say how outputs are reduced. What nobody has
@@ -123,7 +140,7 @@ func (j *jobFlags) reduce(flags *pflag.FlagSet, s *mapreduce.JobSpec) {
 }
 
 func (j *jobFlags) complete(cmd *cobra.Command) {
-	for name, list := range map[string][]string{"on-error": j.onError.of, "on-breaker": j.onBreaker.of, "provider": {"rules"}, "strategy": j.strategy.of} {
+	for name, list := range map[string][]string{"on-error": j.onError.of, "on-breaker": j.onBreaker.of, "provider": append([]string{rulesProvider}, modelProviders()...), "merge": j.merge.of, "strategy": j.strategy.of} {
 		_ = cmd.RegisterFlagCompletionFunc(name, words(list...)) // the flag exists
 	}
 	_ = cmd.MarkFlagFilename("schema", "yaml", "yml", "json") // the flag exists
@@ -164,6 +181,9 @@ func (j *jobFlags) spec(flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
 	}
 	var err error
 	if s.Vars, err = j.variables(); err != nil {
+		return s, err
+	}
+	if err = j.modelVars(flags, s.Vars); err != nil {
 		return s, err
 	}
 	s.Schema, err = readSchema(j.schema)

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/model"
 )
 
 // version is set by the linker.
@@ -45,8 +46,10 @@ type app struct {
 	terminal       bool // stderr is one
 	width          func() int
 
-	global globals                // set by flags
-	agents map[string]agent.Agent // set by providers
+	global globals // set by flags
+	models modelFlags
+	agents map[string]agent.Agent  // set by providers
+	askers map[string]*model.Agent // set by providers; those of agents that ask models
 }
 
 func terminalWidth(f *os.File) int {

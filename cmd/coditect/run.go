@@ -35,7 +35,8 @@ Exit codes: 0 complete, 1 failed, 2 the command was wrong, 3 complete with faile
 units, 4 paused, 5 cancelled, 130 interrupted.`,
 		Example: `  coditect mapreduce run --input receipts --schema receipt.yaml --output results
   coditect mapreduce run --input docs --include '**/*.md' --exclude drafts --schema s.yaml
-  cat documents.jsonl | coditect mapreduce run --input - --schema s.yaml -o json`,
+  cat documents.jsonl | coditect mapreduce run --input - --schema s.yaml -o json
+  coditect mapreduce run --input docs --schema s.yaml --provider anthropic --model claude-haiku-4-5 --sample 5`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r := &runner{app: a, output: out, flags: &flags}
@@ -43,6 +44,7 @@ units, 4 paused, 5 cancelled, 130 interrupted.`,
 		},
 	}
 	flags.add(cmd)
+	a.models.add(cmd.Flags())
 	addOutput(cmd, &out)
 	cmd.Flags().BoolVar(&detach, "detach", false, "do not wait for the job; needs --server")
 	return cmd
@@ -76,7 +78,7 @@ func (r *runner) run(cmd *cobra.Command, detach bool) error {
 	if err := input.Check(ctx, in); err != nil {
 		return err
 	}
-	if err := a.knows(spec.Provider); err != nil {
+	if err := a.knows(&spec, cmd.Flags().Lookup("max-tokens-per-unit")); err != nil {
 		return err
 	}
 	if err := a.accepts(spec); err != nil {
@@ -287,6 +289,7 @@ failed units of a complete one again. Units that are complete are not run again.
 	}
 	a.addJobID(cmd, &id)
 	addOutput(cmd, &out)
+	a.models.add(cmd.Flags())
 	cmd.Flags().Int64Var(&budget, "budget", 0, "tokens that the job may spend in all, instead of what it was given")
 	return cmd
 }
@@ -306,7 +309,7 @@ func (r *runner) resume(cmd *cobra.Command, name string, how mapreduce.Resume) e
 		if err != nil {
 			return err
 		}
-		if err := r.app.knows(job.Spec.Provider); err != nil {
+		if err := r.app.knows(&job.Spec, nil); err != nil {
 			return err
 		}
 		if err := r.checkOutput(); err != nil {

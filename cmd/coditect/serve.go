@@ -52,6 +52,7 @@ one that has died. That needs a program built with FoundationDB: make build-fdb.
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7600", "`address` to listen on")
 	f.IntVar(&o.workers, "workers", mapreduce.DefaultParallelism, "units to run in this process at a time; 0 leaves them to other workers")
+	a.models.addFleet(f)
 	f.BoolVar(&o.insecure, "insecure", false, "listen on an address that other machines can reach, although whoever does can do anything with the jobs")
 	return cmd
 }
@@ -63,6 +64,7 @@ func (a *app) serveUntil(ctx context.Context, o serveOptions) error {
 	if err := checkPublic(o); err != nil {
 		return err
 	}
+	a.models.fleet = true
 	all, err := a.providers()
 	if err != nil {
 		return err
@@ -128,14 +130,19 @@ func (a *app) worker() *cobra.Command {
 		Use:   "worker --server ADDR...",
 		Short: "Run units for servers",
 		Long: `Worker runs units for the servers that it is given, and connects again when they
-come and go. Stopped with SIGTERM, it finishes what runs, or hands it back.`,
-		Example: `  coditect worker --server 127.0.0.1:7600 --slots 20`,
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.workUntil(cmd.Context(), servers, slots) },
+come and go. Stopped with SIGTERM, it finishes what runs, or hands it back.
+
+Keys of models are those of its environment, ANTHROPIC_API_KEY and OPENAI_API_KEY;
+a job cannot say where they are sent.`,
+		Example: `  coditect worker --server 127.0.0.1:7600 --slots 20
+  coditect worker --server 127.0.0.1:7600 --providers openai --endpoint openai=http://10.0.0.5:8000/v1`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.workUntil(cmd.Context(), servers, slots) },
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&servers, "server", nil, "address of a server, `HOST:PORT` or unix:PATH; may be repeated")
 	f.IntVar(&slots, "slots", mapreduce.DefaultParallelism, "units at a time")
+	a.models.addFleet(f)
 	return cmd
 }
 
@@ -146,6 +153,7 @@ func (a *app) workUntil(ctx context.Context, servers []string, slots int) (err e
 	if slots < 1 {
 		return usage("--slots: must be at least 1")
 	}
+	a.models.fleet = true
 	all, err := a.providers()
 	if err != nil {
 		return err

@@ -134,6 +134,16 @@ func (a *Agent) Check(spec *mapreduce.JobSpec) error {
 	return err
 }
 
+// Room returns how many tokens of a document fit into a prompt of the job, with
+// some to spare as models count differently; 0 if the window is not known.
+func (a *Agent) Room(spec *mapreduce.JobSpec) (int64, error) {
+	p, err := a.program(spec)
+	if err != nil || p.Window == 0 {
+		return 0, err
+	}
+	return max((p.Window-p.fixed-p.MaxAnswer)*4/5, minDocument/2), nil
+}
+
 // program returns what a job needs, as it was made before.
 func (a *Agent) program(spec *mapreduce.JobSpec) (*program, error) {
 	h := sha256.New()
@@ -142,6 +152,9 @@ func (a *Agent) program(spec *mapreduce.JobSpec) (*program, error) {
 	}
 	for _, name := range []string{VarBaseURL, VarMerge, VarGlean, VarAnswer, VarWindow, VarTools} {
 		fmt.Fprintf(h, "%d:%s", len(spec.Vars[name]), spec.Vars[name])
+	}
+	if spec.ContextWindow != nil {
+		fmt.Fprint(h, *spec.ContextWindow)
 	}
 	key := [sha256.Size]byte(h.Sum(nil))
 	a.mu.Lock()
@@ -183,8 +196,8 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec) (*program, error) {
 	p.fixed = a.tokens(p.request(passage{}))
 	if p.Window > 0 && p.fixed+p.MaxAnswer+minDocument > p.Window {
 		return nil, fmt.Errorf("a context window of %d tokens is too small: instructions and schema take %d and an answer up to %d, "+
-			"which leaves no room for a document; give more with --var %s=N, or a shorter answer with --var %s=N",
-			p.Window, p.fixed, p.MaxAnswer, VarWindow, VarAnswer)
+			"which leaves no room for a document; give more with --var %s=N, or less with --max-answer",
+			p.Window, p.fixed, p.MaxAnswer, VarWindow)
 	}
 	return p, nil
 }
@@ -214,7 +227,7 @@ func (a *Agent) vendor(s Settings) (llm.Provider, error) {
 	if s.BaseURL != "" && s.BaseURL != cfg.BaseURL {
 		if !a.cfg.Trusted {
 			return nil, fmt.Errorf("this worker does not call %s at the address that the job names, for its key would go there; "+
-				"start workers with --base-url %s=URL and the job without", s.Provider, s.Provider)
+				"start workers with --endpoint %s=URL and the job without --base-url", s.Provider, s.Provider)
 		}
 		cfg.BaseURL = s.BaseURL
 	}

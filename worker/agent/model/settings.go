@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -57,7 +58,7 @@ func Read(spec *mapreduce.JobSpec) (Settings, error) {
 		Merge: cmp.Or(spec.Vars[VarMerge], MergeBoth), ToolMode: spec.Vars[VarTools] == "true",
 	}
 	if s.Model == "" {
-		return s, fmt.Errorf("provider %s needs a model: name it with --model", s.Provider)
+		return s, errors.New("a model is needed: name it with --model")
 	}
 	if !slices.Contains(Merges(), s.Merge) {
 		return s, fmt.Errorf("%s: %q is none of %s", VarMerge, s.Merge, strings.Join(Merges(), ", "))
@@ -76,7 +77,11 @@ func Read(spec *mapreduce.JobSpec) (Settings, error) {
 	}
 	s.Glean = int(number(VarGlean, 0, 0, maxGlean))
 	s.MaxAnswer = number(VarAnswer, llm.DefaultMaxTokens, minAnswer, maxAnswer)
-	s.Window = number(VarWindow, windowOf(s.Provider), minAnswer, 1<<30)
+	s.Window = windowOf(s.Provider)
+	if spec.ContextWindow != nil {
+		s.Window = *spec.ContextWindow
+	}
+	s.Window = number(VarWindow, s.Window, minAnswer, 1<<30)
 	return s, err
 }
 

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/checked"
+	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/llm"
+)
+
+// modelFlags say how a process that runs units reaches models.
+type modelFlags struct {
+	prices    string
+	endpoints []string // PROVIDER=URL; of servers and workers
+	offered   []string // names of providers; of servers and workers
+
+	// Fleet is set for servers and workers, which run the jobs of others: those
+	// may not say where keys are sent.
+	fleet bool
+}
+
+// add adds the flags of a process that runs its user's own jobs.
+func (m *modelFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&m.prices, "prices", "", "YAML `file` of what models cost, over the list that comes with the program")
+}
+
+// addFleet adds the flags of a process that runs the jobs of others.
+func (m *modelFlags) addFleet(f *pflag.FlagSet) {
+	m.add(f)
+	f.StringArrayVar(&m.endpoints, "endpoint", nil, "`PROVIDER=URL`: where a provider's interface is; may be repeated")
+	f.StringSliceVar(&m.offered, "providers", nil, "providers to run units with (default all)")
+}
+
+// keyVariables name what holds the key of a provider.
+var keyVariables = map[string]string{"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "ollama": "OLLAMA_API_KEY"}
+
+// modelProviders are the providers that ask models, sorted.
+func modelProviders() []string { return slices.Sorted(maps.Keys(keyVariables)) }
+
+// offer returns those agents that the process is to run units with.
+func (m *modelFlags) offer(all map[string]agent.Agent) (map[string]agent.Agent, error) {
+	if len(m.offered) == 0 {
+		return all, nil
+	}
+	some := make(map[string]agent.Agent, len(m.offered))
+	for _, name := range m.offered {
+		if all[name] == nil {
+			return nil, usage("--providers: there is none named %q; there is %s", name, names(all))
+		}
+		some[name] = all[name]
+	}
+	return some, nil
+}
+
+// modelAgents returns the agents that ask models, by provider. Keys are taken
+// from the environment, and go nowhere but into requests.
+func (a *app) modelAgents() (map[string]*model.Agent, error) {
+	prices, err := a.models.priceList()
+	if err != nil {
+		return nil, err
+	}
+	endpoints, err := a.models.bases()
+	if err != nil {
+		return nil, err
+	}
+	gates := llm.NewGates(func(string) llm.Rates { return llm.Rates{} })
+	all := make(map[string]*model.Agent)
+	for _, name := range modelProviders() {
+		all[name], err = model.New(model.Config{
+			Provider: name, Trusted: !a.models.fleet, Prices: prices, Random: rand.Float64,
+			LLM: llm.Config{
+				Key: llm.NewKey(a.getenv(keyVariables[name])), BaseURL: endpoints[name],
+				SendTrace: a.getenv("CODITECT_LLM_TRACE") != "", // for a scripted server
+			},
+			Limited: func(p llm.Provider, count func(*llm.Request) int64) llm.Provider {
+				return &llm.Limit{Provider: p, Gates: gates, Count: count}
+			},
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (m *modelFlags) priceList() (*llm.Prices, error) {
+	prices, err := llm.ListPrices()
+	if err != nil || m.prices == "" {
+		return prices, err
+	}
+	data, err := os.ReadFile(m.prices)
+	if err != nil {
+		return nil, usage("--prices: %w", err)
+	}
+	if prices, err = prices.With(data); err != nil {
+		return nil, usage("--prices: %s: %w", m.prices, err)
+	}
+	return prices, nil
+}
+
+// bases reads the endpoints.
+func (m *modelFlags) bases() (map[string]string, error) {
+	out := make(map[string]string)
+	for _, e := range m.endpoints {
+		name, url, ok := strings.Cut(e, "=")
+		if !ok || keyVariables[name] == "" || url == "" {
+			return nil, usage("--endpoint: %q is not PROVIDER=URL, with one of the providers %s", e, strings.Join(modelProviders(), ", "))
+		}
+		out[name] = url
+	}
+	return out, nil
+}
+
+// A checker refuses jobs that no worker could run, and knows how long a document
+// may be.
+type checker interface {
+	Check(*mapreduce.JobSpec) error
+	Room(*mapreduce.JobSpec) (int64, error)
+}
+
+// checkModel refuses a job that asks models, before anything is stored or spent,
+// if it could not run. Of a server's workers neither key nor address is known
+// here. It makes units fit the context window.
+func (a *app) checkModel(spec *mapreduce.JobSpec, units *pflag.Flag) error {
+	if keyVariables[spec.Provider] == "" {
+		return nil
+	}
+	all := a.askers
+	if a.global.server != "" {
+		there, err := model.New(model.Config{
+			Provider: spec.Provider, Trusted: true, Random: rand.Float64, LLM: llm.Config{Key: llm.NewKey("of-the-workers")},
+		})
+		if err != nil {
+			return err
+		}
+		all = map[string]*model.Agent{spec.Provider: there}
+	}
+	var c checker = all[spec.Provider]
+	if err := c.Check(spec); err != nil {
+		return usage("--provider %s: %w", spec.Provider, err)
+	}
+	room, err := c.Room(spec)
+	if err != nil || room == 0 || int64(spec.MaxTokensPerUnit) <= room || units == nil {
+		return err
+	}
+	if units.Changed {
+		return usage("--max-tokens-per-unit: the context window has room for %d tokens of a document beside instructions, schema and answer", room)
+	}
+	spec.MaxTokensPerUnit = int(room)
+	return nil
+}
+
+// modelVars enters flags about the model in a job's variables.
+func (j *jobFlags) modelVars(flags *pflag.FlagSet, vars map[string]string) error {
+	for _, f := range []struct{ flag, name, value string }{
+		{"base-url", model.VarBaseURL, j.baseURL},
+		{"merge", model.VarMerge, j.merge.String()},
+		{"glean", model.VarGlean, fmt.Sprint(j.glean)},
+		{"max-answer", model.VarAnswer, fmt.Sprint(j.maxAnswer)},
+	} {
+		if !flags.Changed(f.flag) {
+			continue
+		}
+		if _, twice := vars[f.name]; twice {
+			return usage("--%s: --var %s says it too", f.flag, f.name)
+		}
+		vars[f.name] = f.value
+	}
+	return nil
+}
+
+// withModels adds the agents that ask models to others.
+func withModels(others map[string]agent.Agent, askers map[string]*model.Agent) map[string]agent.Agent {
+	for name, asker := range askers {
+		others[name] = checked.New(asker)
+	}
+	return others
+}
