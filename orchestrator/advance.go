@@ -223,20 +223,56 @@ func (o *Orchestrator) planLevel(ctx context.Context, id mapreduce.JobID, s *job
 	if err != nil {
 		return err
 	}
-	above, err := p.Next(plan.Ended{Level: s.Level, Units: s.Units, Completed: s.Completed, Size: s.Size})
+	above, err := p.Next(plan.Ended{
+		Level: s.Level, Units: s.Units, Completed: s.Completed, Size: s.Size,
+		BelowCompleted: s.BelowCompleted, BelowSize: s.BelowSize,
+		Outputs: func() ([]plan.Output, error) { return o.outputs(ctx, id, s) },
+	})
 	if err != nil {
 		return err
 	}
-	if above.Bins != nil {
-		return o.jobs.Fail(ctx, id, s.Epoch, "adaptive trees with more than one level are not run by this version")
+	next := jobs.Next{
+		Epoch: s.Epoch, Level: s.Level + 1, Group: above.Group, Units: above.Units, Bins: above.Bins,
+		Warnings: warnings(above.Warnings),
 	}
-	next := jobs.Next{Epoch: s.Epoch, Level: s.Level + 1, Group: above.Group, Units: above.Units}
 	for done := false; !done; {
 		if done, err = o.jobs.PlanStep(ctx, id, next); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// outputs returns the sizes of a level's outputs. The level has ended, so that
+// they are the same whoever asks.
+func (o *Orchestrator) outputs(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) ([]plan.Output, error) {
+	all := make([]plan.Output, 0, s.Completed)
+	for from := int64(0); ; {
+		page, err := o.jobs.UnitsFrom(ctx, id, s.Level, from, 256)
+		if err != nil || len(page) == 0 {
+			return all, err
+		}
+		for _, u := range page {
+			if from = u.Index + 1; mapreduce.UnitState(u.Status) == mapreduce.UnitComplete {
+				all = append(all, plan.Output{Index: u.Index, Tokens: u.Result.GetSize(), Unit: mapreduce.UnitID(u.UnitId)})
+			}
+		}
+	}
+}
+
+// maxWarnings bounds what is told one by one of a level.
+const maxWarnings = 8
+
+// warnings returns what the owner of a job is told of a level.
+func warnings(all []plan.Warning) []string {
+	var texts []string
+	for _, w := range all[:min(len(all), maxWarnings)] {
+		texts = append(texts, w.String())
+	}
+	if n := len(all) - maxWarnings; n > 0 {
+		texts = append(texts, fmt.Sprintf("and so have %d more outputs", n))
+	}
+	return texts
 }
 
 // sealAll chains what is left of a job's checkpoints.

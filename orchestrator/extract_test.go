@@ -248,16 +248,29 @@ func TestResultDoesNotDependOnTheTree(t *testing.T) {
 	docs, order := keyed(120)
 	var first []map[string]any
 	for _, tt := range []struct {
-		name          string
-		limit, tokens int
+		name   string
+		tokens int
+		ask    ask
 	}{
-		{"one reduce", 1 << 30, 0},
-		{"levels of ten", 1, 0},
-		{"documents in chunks, levels of ten", 1, 60},
+		{"one reduce", 0, ask{batches(1<<30, 0)}},
+		{"levels of ten", 0, ask{batches(1, 0)}},
+		{"documents in chunks, levels of ten", 60, ask{batches(1, 0)}},
+		{"static, pairs", 0, ask{static(2)}},
+		{"static, groups of seven", 0, ask{static(7)}},
+		{"static, one group", 0, ask{static(1000)}},
+		{"documents in chunks, static", 60, ask{static(3)}},
+		{"adaptive, small bins", 0, ask{budget(300)}},
+		{"adaptive, large bins", 0, ask{budget(3000)}},
+		{"adaptive, one level", 0, ask{budget(300), levels(1)}},
+		{"adaptive, no progress", 0, ask{budget(1)}},
+		{"documents in chunks, adaptive", 60, ask{budget(300)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			spec := extracting(t, orders+"x-coditect: {key: [order]}\n")
-			spec.ReduceContextLimit, spec.MaxTokensPerUnit, spec.ChunkOverlap = tt.limit, tt.tokens, 8
+			spec.MaxTokensPerUnit, spec.ChunkOverlap = tt.tokens, 8
+			for _, a := range tt.ask {
+				a(&spec)
+			}
 			_, got := n.run(spec, texts(docs, order...))
 			if len(got.records) != 7 {
 				t.Fatalf("%d records, want one for each of 7 keys", len(got.records))

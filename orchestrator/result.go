@@ -102,33 +102,59 @@ func (o *Orchestrator) newResult(ctx context.Context, job *mapreduce.Job, sink f
 // findDropped finds the map units that are in no result because a reduce over
 // them failed.
 func (r *result) findDropped(ctx context.Context) error {
-	for level := int64(1); level <= int64(r.job.Level); level++ {
-		for from := int64(0); ; {
-			units, err := r.o.jobs.UnitsFrom(ctx, r.job.ID, level, from, 256)
-			if err != nil {
-				return err
+	ctl, err := r.o.jobs.Ctl(ctx, r.job.ID)
+	if err != nil {
+		return err
+	}
+	for level := int64(1); level < int64(len(ctl.LevelUnits)); level++ {
+		err := r.units(ctx, level, func(u *storagev1.Unit) error {
+			if mapreduce.UnitState(u.Status) != mapreduce.UnitFailed {
+				return nil
 			}
-			if len(units) == 0 {
-				break
-			}
-			for _, u := range units {
-				from = u.Index + 1
-				if mapreduce.UnitState(u.Status) == mapreduce.UnitFailed {
-					r.dropped = append(r.dropped, span{u.Inputs.GetMapFirst(), u.Inputs.GetMapEnd()})
-				}
-			}
+			return r.dropBelow(ctx, u)
+		})
+		if err != nil {
+			return err
 		}
 	}
+	slices.SortFunc(r.dropped, func(a, b span) int { return cmp.Compare(a.first, b.first) })
+	joined := r.dropped[:0]
+	for _, s := range r.dropped { // that of a reduce holds those of the reduces below it
+		if n := len(joined) - 1; n >= 0 && s.first <= joined[n].end {
+			joined[n].end = max(joined[n].end, s.end)
+			continue
+		}
+		joined = append(joined, s)
+	}
+	r.dropped = joined
 	return nil
 }
 
-func (r *result) isDropped(index int64) bool {
-	for _, s := range r.dropped {
-		if index >= s.first && index < s.end {
-			return true
-		}
+// dropBelow notes the map units that a reduce stands for. Those of reduces that
+// picked what they take lie between those of others.
+func (r *result) dropBelow(ctx context.Context, u *storagev1.Unit) error {
+	switch {
+	case u.Inputs == nil:
+		r.dropped = append(r.dropped, span{u.Index, u.Index + 1})
+		return nil
+	case u.Inputs.Picked == 0:
+		r.dropped = append(r.dropped, span{u.Inputs.MapFirst, u.Inputs.MapEnd})
+		return nil
 	}
-	return false
+	return r.o.eachInput(ctx, r.job.ID, u, func(in *storagev1.Unit) error { return r.dropBelow(ctx, in) })
+}
+
+func (r *result) isDropped(index int64) bool {
+	_, found := slices.BinarySearchFunc(r.dropped, index, func(s span, at int64) int {
+		switch {
+		case s.end <= at:
+			return -1
+		case s.first > at:
+			return 1
+		}
+		return 0
+	})
+	return found
 }
 
 func (r *result) stream(ctx context.Context) error {

@@ -129,7 +129,8 @@ type Job struct {
 	TotalTokens    Tokens
 	CostMicros     int64 // millionths of a US dollar
 	Coverage       Coverage
-	AuditHead      string // hex; the head of the sealed chain of events
+	AuditHead      string   // hex; the head of the sealed chain of events
+	Warnings       []string // what its owner should know of how it is reduced, by level
 }
 
 // Coverage is the ledger: every document and every character ends in one of

@@ -122,6 +122,7 @@ func EncodeJob(j *mapreduce.Job) *pb.Job {
 			Characters: encodeLedger(j.Coverage.Characters),
 		},
 		AuditHead: j.AuditHead,
+		Warnings:  texts(j.Warnings),
 	}
 }
 
@@ -153,6 +154,7 @@ func DecodeJob(p *pb.Job) *mapreduce.Job {
 			Characters: decodeLedger(p.GetCoverage().GetCharacters()),
 		},
 		AuditHead: p.GetAuditHead(),
+		Warnings:  p.GetWarnings(),
 	}
 }
 

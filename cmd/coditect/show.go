@@ -31,6 +31,7 @@ type jobStatus struct {
 	Updated   string           `json:"updated_at"`
 	Coverage  results.Coverage `json:"coverage"`
 	AuditHead string           `json:"audit_head"`
+	Warnings  []string         `json:"warnings,omitempty"`
 	Output    string           `json:"output,omitempty"`
 }
 
@@ -40,7 +41,7 @@ func statusOf(j *mapreduce.Job) jobStatus {
 		Total: j.TotalUnits, Completed: j.CompletedUnits, Failed: j.FailedUnits, Running: j.RunningUnits,
 		Tokens: j.TotalTokens.Total(), Cost: results.USD(j.CostMicros), Level: j.Level, Budget: j.Spec.Budget,
 		Created: timestamp(j.Created), Updated: timestamp(j.Updated),
-		Coverage: results.CoverageOf(j.Coverage), AuditHead: j.AuditHead,
+		Coverage: results.CoverageOf(j.Coverage), AuditHead: j.AuditHead, Warnings: j.Warnings,
 	}
 	if j.Error != "" {
 		s.Error = &j.Error
@@ -110,6 +111,9 @@ func (a *app) ended(j *mapreduce.Job, dir string) error {
 		fmt.Fprintf(a.stdout, "%s is %s: %s\n", j.ID, ending(j), outcome(j))
 		if j.Error != "" && j.State != mapreduce.JobComplete {
 			fmt.Fprintf(a.stdout, "%s\n", visible(j.Error))
+		}
+		for _, w := range j.Warnings {
+			fmt.Fprintf(a.stdout, "warning: %s\n", visible(w))
 		}
 		if dir != "" {
 			fmt.Fprintf(a.stdout, "results are in %s\n", dir)

@@ -196,6 +196,7 @@ func (k *jobCheck) steps() []step {
 		{"plans of levels", k.plans},
 		{"grants", k.grants},
 		{"inputs of reduces", k.inputs},
+		{"inputs that reduces picked", k.picks},
 		{"ledger of completions", k.ledger},
 		{"audit chain", k.chain},
 		{"sums", k.compareWhole},

@@ -176,6 +176,9 @@ type multiset [1024]struct{ count, sum uint64 }
 
 var seed = maphash.MakeSeed()
 
+// digestOf returns what an index adds to the digest of a set of them.
+func digestOf(index int64) uint64 { return maphash.Comparable(seed, index) }
+
 func bucketOf(unit string) int { return int(maphash.String(seed, unit) % uint64(len(multiset{}))) }
 
 func (m *multiset) put(unit string, attempt int64) {

@@ -329,6 +329,9 @@ func (j *Jobs) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID, c
 			return err
 		}
 	}
+	if err := j.warn(ctx, tx, id, max(level, 0)+1, nil); err != nil {
+		return err
+	}
 	ctl.LevelUnits = ctl.LevelUnits[:min(planned, max(level, 0)+1)]
 	ctl.Level, ctl.Final = min(ctl.Level, level), false
 	if ctl.Resuming {
@@ -372,6 +375,7 @@ func (j *Jobs) dropLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, l
 	tx.ClearRange(j.keys.DelayedWithPrefix(id, prefix))
 	tx.ClearRange(j.keys.StatesWithPrefix(id, prefix))
 	tx.ClearRange(j.keys.FailedLevel(id, level))
+	tx.ClearRange(j.keys.PicksLevel(id, level))
 	tx.Clear(j.keys.Plan(id, level))
 	for shard := range shards {
 		tx.ClearRange(j.keys.ReadyLevel(id, shard, keys.ClassRequeued, level))

@@ -11,7 +11,6 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/keys"
-	"github.com/coditect/mapreduce/store/tuple"
 )
 
 // tally of a job's counters, over all stripes.
@@ -83,9 +82,11 @@ type LevelStatus struct {
 	Completed int64
 	Failed    int64
 	Size      int64 // tokens of the outputs' text
-	Final     bool  // the level is the last
-	FailFast  bool
-	Sweeping  bool
+	// Of the level below, if there is one.
+	BelowCompleted, BelowSize int64
+	Final                     bool // the level is the last
+	FailFast                  bool
+	Sweeping                  bool
 }
 
 // Ended reports whether no unit of the level can move any more.
@@ -106,10 +107,17 @@ func (j *Jobs) LevelStatus(ctx context.Context, id mapreduce.JobID) (*LevelStatu
 		}
 		s.Units = unitsOf(ctl, ctl.Level)
 		for _, c := range []struct {
-			name keys.Counter
-			to   *int64
-		}{{keys.Completed, &s.Completed}, {keys.Failed, &s.Failed}, {keys.Size, &s.Size}} {
-			if *c.to, err = j.counter(ctx, tx, id, c.name, ctl.Level); err != nil {
+			name  keys.Counter
+			level int64
+			to    *int64
+		}{
+			{keys.Completed, ctl.Level, &s.Completed},
+			{keys.Failed, ctl.Level, &s.Failed},
+			{keys.Size, ctl.Level, &s.Size},
+			{keys.Completed, ctl.Level - 1, &s.BelowCompleted},
+			{keys.Size, ctl.Level - 1, &s.BelowSize},
+		} {
+			if *c.to, err = j.counter(ctx, tx, id, c.name, c.level); err != nil {
 				return err
 			}
 		}
@@ -126,189 +134,6 @@ func unitsOf(ctl *storagev1.Ctl, level int64) int64 {
 		return ctl.LevelUnits[level]
 	}
 	return 0
-}
-
-// A Next is a level of reduction to be planned.
-type Next struct {
-	Epoch int64 // of the job as it was seen; planning stops if it has moved on
-	Level int64 // 1 is the first
-	Group int64 // inputs of one reduce; 0 means one reduce takes all
-	Units int64 // of the level
-}
-
-// PlanStep plans a part of a level; its last step turns the job to it. It
-// returns whether planning is done: by this call, by an earlier run, or by
-// another node. Each step begins where the one before it, of whichever node,
-// ended.
-func (j *Jobs) PlanStep(ctx context.Context, id mapreduce.JobID, n Next) (done bool, err error) {
-	err = j.update(ctx, failpoint.Plan, func(tx store.Tx) error {
-		done = true
-		ctl, err := j.ctl(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		if ctl.Epoch != n.Epoch || ctl.Level != n.Level-1 || !mapreduce.JobState(ctl.State).Running() {
-			return nil
-		}
-		p := &planner{Jobs: j, tx: tx, id: id, ctl: ctl, next: n, cursor: &storagev1.Plan{Level: n.Level, Units: n.Units}}
-		if _, err := read(ctx, tx, j.keys.Plan(id, n.Level), p.cursor); err != nil {
-			return err
-		}
-		before := p.cursor.Planned
-		if err := p.step(ctx); err != nil {
-			return err
-		}
-		if p.cursor.Planned == before {
-			return fmt.Errorf("jobs: level %d of %s is to have %d units, and has inputs for %d: %w",
-				n.Level, id, n.Units, before, store.ErrCorrupt)
-		}
-		if done = p.cursor.Planned >= n.Units; done {
-			tx.Clear(j.keys.Plan(id, n.Level))
-			ctl.Level, ctl.State = n.Level, uint32(mapreduce.Reducing)
-			ctl.Final = n.Group == 0
-			ctl.LevelUnits = append(ctl.LevelUnits[:n.Level], n.Units)
-			return j.turnCtl(ctx, tx, id, ctl, fmt.Sprintf("level %d: %d units", n.Level, n.Units))
-		}
-		tx.Set(j.keys.Plan(id, n.Level), encode(p.cursor))
-		return nil
-	})
-	return done, err
-}
-
-type planner struct {
-	*Jobs
-	tx     store.Tx
-	id     mapreduce.JobID
-	ctl    *storagev1.Ctl
-	next   Next
-	cursor *storagev1.Plan
-}
-
-func (p *planner) step(ctx context.Context) error {
-	switch {
-	case p.next.Level == 1 && p.next.Group == 0:
-		last, err := p.lastMap(ctx, p.tx)
-		if err != nil {
-			return err
-		}
-		p.plant(mapreduce.FinalUnit, mapreduce.KindFinal, &storagev1.Inputs{End: last + 1, MapEnd: last + 1})
-		return nil
-	case p.next.Level == 1:
-		return p.groupMaps(ctx)
-	case p.next.Group == 0:
-		return p.group(ctx, 0, unitsOf(p.ctl, p.next.Level-1), mapreduce.FinalUnit, mapreduce.KindFinal)
-	}
-	below := unitsOf(p.ctl, p.next.Level-1)
-	for range stepUnits / 2 {
-		i := p.cursor.Planned
-		if i >= p.next.Units {
-			return nil
-		}
-		end := min((i+1)*p.next.Group, below)
-		unit := mapreduce.ReduceUnit(int(p.next.Level), int(i))
-		if err := p.group(ctx, i*p.next.Group, end, unit, mapreduce.KindReduce); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *planner) lastMap(ctx context.Context, r store.Reader) (int64, error) {
-	pairs, _, err := r.GetRange(ctx, p.keys.OrderFrom(p.id, 0, 0), store.RangeOptions{Limit: 1, Reverse: true})
-	if err != nil || len(pairs) == 0 {
-		return 0, err
-	}
-	return p.index(pairs[0].Key)
-}
-
-func (p *planner) index(key []byte) (int64, error) {
-	_, rest, err := p.keys.Last(key)
-	if err != nil {
-		return 0, err
-	}
-	return lastInt(rest)
-}
-
-func lastInt(rest tuple.Reader) (int64, error) {
-	rest.Skip()
-	rest.Skip()
-	n := rest.Int()
-	return n, rest.Err()
-}
-
-// groupMaps plans reduces over runs of Group map units in order. The order does
-// not change any more, so a snapshot of it will do.
-// A group is planned in one step, however large it is.
-func (p *planner) groupMaps(ctx context.Context) error {
-	r := p.keys.OrderFrom(p.id, 0, p.cursor.Cursor)
-	var first, last, size int64
-	planned := 0
-	for more := true; more; {
-		var pairs []store.KeyValue
-		var err error
-		pairs, more, err = p.tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: 5000, Bytes: 4 * store.TargetTxSize})
-		if err != nil {
-			return err
-		}
-		for _, kv := range pairs {
-			if last, err = p.index(kv.Key); err != nil {
-				return err
-			}
-			if size++; size == 1 {
-				first = last
-			}
-			if size < p.next.Group {
-				continue
-			}
-			p.plantMaps(first, last)
-			if size, planned = 0, planned+1; planned == stepUnits/2 {
-				return nil
-			}
-		}
-		if more {
-			r.Begin = store.Single(pairs[len(pairs)-1].Key).End
-		}
-	}
-	if size > 0 {
-		p.plantMaps(first, last)
-	}
-	return nil
-}
-
-// plantMaps plans the next reduce over the map units with indexes from first to
-// last.
-func (p *planner) plantMaps(first, last int64) {
-	unit := mapreduce.ReduceUnit(1, int(p.cursor.Planned))
-	p.plant(unit, mapreduce.KindReduce, &storagev1.Inputs{First: first, End: last + 1, MapFirst: first, MapEnd: last + 1})
-	p.cursor.Cursor = last + 1
-}
-
-// group plans a reduce over units [first, end) of the level below, itself one of
-// reduces.
-func (p *planner) group(ctx context.Context, first, end int64, unit mapreduce.UnitID, kind mapreduce.UnitKind) error {
-	below := int(p.next.Level - 1)
-	a, err := p.unit(ctx, p.tx.Snapshot(), p.id, mapreduce.ReduceUnit(below, int(first)))
-	if err != nil {
-		return err
-	}
-	b, err := p.unit(ctx, p.tx.Snapshot(), p.id, mapreduce.ReduceUnit(below, int(end-1)))
-	if err != nil {
-		return err
-	}
-	if a == nil || b == nil {
-		return fmt.Errorf("jobs: level %d of %s lacks units %d to %d: %w", below, p.id, first, end-1, store.ErrCorrupt)
-	}
-	p.plant(unit, kind, &storagev1.Inputs{First: first, End: end, MapFirst: a.Inputs.GetMapFirst(), MapEnd: b.Inputs.GetMapEnd()})
-	return nil
-}
-
-func (p *planner) plant(unit mapreduce.UnitID, kind mapreduce.UnitKind, in *storagev1.Inputs) {
-	shards := max(1, p.ctl.Shards)
-	p.Jobs.plant(p.tx, p.id, &storagev1.Unit{
-		UnitId: string(unit), Kind: uint32(kind), Level: p.next.Level, Index: p.cursor.Planned,
-		Inputs: in, Queue: &storagev1.Queue{Shard: p.cursor.Planned % shards},
-	})
-	p.cursor.Planned++
 }
 
 // Complete ends a job whose last level has ended.
@@ -421,6 +246,11 @@ func (j *Jobs) unitsIn(ctx context.Context, r store.Reader, id mapreduce.JobID, 
 	if err != nil {
 		return nil, err
 	}
+	return j.unitsNamed(ctx, r, id, ids)
+}
+
+// unitsNamed reads units, as far as they are there.
+func (j *Jobs) unitsNamed(ctx context.Context, r store.Reader, id mapreduce.JobID, ids []mapreduce.UnitID) ([]*storagev1.Unit, error) {
 	ks := make([][]byte, len(ids))
 	for i, u := range ids {
 		ks[i] = j.keys.Unit(id, u)

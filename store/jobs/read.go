@@ -54,6 +54,9 @@ func (j *Jobs) job(ctx context.Context, r store.Reader, id mapreduce.JobID) (*ma
 		TotalTokens: mapreduce.Tokens{In: c.sum(keys.TokensIn), Out: c.sum(keys.TokensOut)},
 		AuditHead:   hex.EncodeToString(seal.Hash),
 	}
+	for _, w := range rec.Warnings {
+		job.Warnings = append(job.Warnings, w.Text)
+	}
 	job.Coverage = coverage(rec, c)
 	if job.State == mapreduce.JobComplete {
 		job.Phase = mapreduce.JobComplete
@@ -313,6 +316,10 @@ func (j *Jobs) UnitsFrom(ctx context.Context, id mapreduce.JobID, level, from in
 func (j *Jobs) Inputs(ctx context.Context, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]*storagev1.Unit, error) {
 	var units []*storagev1.Unit
 	err := j.view(ctx, func(tx store.Tx) (err error) {
+		if reduce.Inputs.GetPicked() > 0 {
+			units, err = j.picked(ctx, tx.Snapshot(), id, reduce, from, limit)
+			return err
+		}
 		units, err = j.unitsIn(ctx, tx.Snapshot(), id, reduce.Level-1, from, reduce.Inputs.End, limit)
 		return err
 	})

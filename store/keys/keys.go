@@ -26,6 +26,10 @@
 //	('mapreduce','tally',J,D)                    Tally: chunks of a document
 //	('mapreduce','seal',J,number)                Seal: the chain over checkpoints
 //	('mapreduce','plan',J,level)                 Plan: cursor of planning a level
+//	('mapreduce','picks',J,level,index,first)    Picks: inputs of a reduce that are no range,
+//	                                             from one on
+//	('mapreduce','wait',J,level,index)           counter: what a reduce of a tree waits for;
+//	                                             see Waiting
 //	('mapreduce','result',J,U,attempt,i)         bytes: chunk i of a large result
 //	('mapreduce','state',J,U,i)                  bytes: chunk i of an agent's state
 //	('mapreduce','blob',J,sha256,i)              bytes: chunk i of a document's text
@@ -103,7 +107,7 @@ type Space struct {
 
 var names = []string{
 	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "ready", "delayed", "failed",
-	"run", "held", "sess", "beat", "grant", "ctr", "tally", "seal", "plan", "result", "state", "blob",
+	"run", "held", "sess", "beat", "grant", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "state", "blob",
 	"skipped", "idem", "ingest", "wake",
 }
 
@@ -358,6 +362,42 @@ func (s *Space) Plan(j mapreduce.JobID, level int64) []byte {
 // Plans returns the range of job j's planning cursors.
 func (s *Space) Plans(j mapreduce.JobID) store.Range { return children(s.job("plan", j)) }
 
+// Picks returns the key of the inputs that a reduce picked from the unit with
+// index first on.
+func (s *Space) Picks(j mapreduce.JobID, level, index, first int64) []byte {
+	return tuple.AppendInt(s.picksOf(j, level, index), first)
+}
+
+func (s *Space) picksOf(j mapreduce.JobID, level, index int64) []byte {
+	return tuple.AppendInt(tuple.AppendInt(s.job("picks", j), level), index)
+}
+
+// PicksOf returns the range of all inputs that a reduce picked.
+func (s *Space) PicksOf(j mapreduce.JobID, level, index int64) store.Range {
+	return children(s.picksOf(j, level, index))
+}
+
+// PicksLevel returns the range of the inputs that reduces of a level picked.
+func (s *Space) PicksLevel(j mapreduce.JobID, level int64) store.Range {
+	return children(tuple.AppendInt(s.job("picks", j), level))
+}
+
+// PicksAll returns the range of the inputs that reduces of job j picked.
+func (s *Space) PicksAll(j mapreduce.JobID) store.Range { return children(s.job("picks", j)) }
+
+// Wait returns the key of what a reduce of a tree waits for.
+func (s *Space) Wait(j mapreduce.JobID, level, index int64) []byte {
+	return tuple.AppendInt(tuple.AppendInt(s.job("wait", j), level), index)
+}
+
+// WaitLevel returns the range of what the reduces of a level wait for.
+func (s *Space) WaitLevel(j mapreduce.JobID, level int64) store.Range {
+	return children(tuple.AppendInt(s.job("wait", j), level))
+}
+
+// Waits returns the range of what the reduces of job j wait for.
+func (s *Space) Waits(j mapreduce.JobID) store.Range { return children(s.job("wait", j)) }
+
 // ResultChunk returns the key of chunk i of a large result.
 func (s *Space) ResultChunk(j mapreduce.JobID, u mapreduce.UnitID, attempt, i int64) []byte {
 	k := tuple.AppendString(s.job("result", j), string(u))
@@ -432,7 +472,7 @@ func (s *Space) Wake() []byte { return s.under("wake") }
 // ownedNames are the kinds of keys that hold what a job has.
 var ownedNames = []string{
 	"units", "order", "ready", "delayed", "failed", "grant", "ctr", "tally",
-	"checkpoints", "seal", "plan", "result", "state", "blob", "skipped",
+	"checkpoints", "seal", "plan", "picks", "wait", "result", "state", "blob", "skipped",
 }
 
 // Owned returns the ranges that hold everything a job has but for its record,

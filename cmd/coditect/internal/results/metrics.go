@@ -130,6 +130,7 @@ func (w *writer) metrics(ctx context.Context) error {
 			func() error { return member(out, "tokens_per_document", ratio(tokens, float64(documents))) },
 			func() error { return member(out, "multi_agent_multiplier", ratio(tokens, mapTokens)) },
 			func() error { return member(out, "job", jobMetricsOf(job, seconds, documents)) },
+			func() error { return member(out, "warnings", append([]string{}, job.Warnings...)) },
 			func() error { return member(out, "levels", w.tally.levelMetrics()) },
 			func() error { return section(out, "calls", "[", &w.tally.calls, "]") },
 		})

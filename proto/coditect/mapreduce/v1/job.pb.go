@@ -771,7 +771,9 @@ type Job struct {
 	// What became of the input.
 	Coverage *Coverage `protobuf:"bytes,16,opt,name=coverage,proto3" json:"coverage,omitempty"`
 	// Head of the sealed chain of events, in hexadecimal.
-	AuditHead     string `protobuf:"bytes,17,opt,name=audit_head,json=auditHead,proto3" json:"audit_head,omitempty"`
+	AuditHead string `protobuf:"bytes,17,opt,name=audit_head,json=auditHead,proto3" json:"audit_head,omitempty"`
+	// What its owner should know of how it is reduced, level by level.
+	Warnings      []string `protobuf:"bytes,18,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -925,6 +927,13 @@ func (x *Job) GetAuditHead() string {
 	return ""
 }
 
+func (x *Job) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
 var File_coditect_mapreduce_v1_job_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
@@ -984,7 +993,7 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\tdocuments\x18\x01 \x01(\v2\x1d.coditect.mapreduce.v1.LedgerR\tdocuments\x12=\n" +
 	"\n" +
 	"characters\x18\x02 \x01(\v2\x1d.coditect.mapreduce.v1.LedgerR\n" +
-	"characters\"\xcb\x05\n" +
+	"characters\"\xe7\x05\n" +
 	"\x03Job\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x122\n" +
 	"\x04spec\x18\x02 \x01(\v2\x1e.coditect.mapreduce.v1.JobSpecR\x04spec\x125\n" +
@@ -1008,7 +1017,8 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"costMicros\x12;\n" +
 	"\bcoverage\x18\x10 \x01(\v2\x1f.coditect.mapreduce.v1.CoverageR\bcoverage\x12\x1d\n" +
 	"\n" +
-	"audit_head\x18\x11 \x01(\tR\tauditHead*\xce\x01\n" +
+	"audit_head\x18\x11 \x01(\tR\tauditHead\x12\x1a\n" +
+	"\bwarnings\x18\x12 \x03(\tR\bwarnings*\xce\x01\n" +
 	"\bJobState\x12\x19\n" +
 	"\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17JOB_STATE_DECOMPOSITION\x10\x01\x12\x15\n" +

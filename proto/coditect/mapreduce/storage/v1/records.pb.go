@@ -301,6 +301,7 @@ type Job struct {
 	Documents        int64                  `protobuf:"varint,11,opt,name=documents,proto3" json:"documents,omitempty"`
 	Characters       int64                  `protobuf:"varint,12,opt,name=characters,proto3" json:"characters,omitempty"`
 	SkippedDocuments int64                  `protobuf:"varint,13,opt,name=skipped_documents,json=skippedDocuments,proto3" json:"skipped_documents,omitempty"`
+	Warnings         []*Warning             `protobuf:"bytes,14,rep,name=warnings,proto3" json:"warnings,omitempty"` // of planning, by level
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -426,6 +427,66 @@ func (x *Job) GetSkippedDocuments() int64 {
 	return 0
 }
 
+func (x *Job) GetWarnings() []*Warning {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+// Warning is something that a job got over, and its owner should know.
+type Warning struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Level         int64                  `protobuf:"varint,1,opt,name=level,proto3" json:"level,omitempty"` // that was being planned
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Warning) Reset() {
+	*x = Warning{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Warning) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Warning) ProtoMessage() {}
+
+func (x *Warning) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Warning.ProtoReflect.Descriptor instead.
+func (*Warning) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Warning) GetLevel() int64 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *Warning) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 // Ctl is the switch of a job: read serializably by every transaction that moves
 // it, written only when its state or level changes.
 type Ctl struct {
@@ -449,13 +510,14 @@ type Ctl struct {
 	Final           bool                   `protobuf:"varint,18,opt,name=final,proto3" json:"final,omitempty"`                                 // the last of level_units is the final unit
 	StagedUnits     int64                  `protobuf:"varint,19,opt,name=staged_units,json=stagedUnits,proto3" json:"staged_units,omitempty"`  // map units that were there from the start
 	ReduceShare     float64                `protobuf:"fixed64,16,opt,name=reduce_share,json=reduceShare,proto3" json:"reduce_share,omitempty"` // of the budget, held back while mapping
+	Tree            bool                   `protobuf:"varint,20,opt,name=tree,proto3" json:"tree,omitempty"`                                   // all levels are planned, and units run as their inputs end
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Ctl) Reset() {
 	*x = Ctl{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -467,7 +529,7 @@ func (x *Ctl) String() string {
 func (*Ctl) ProtoMessage() {}
 
 func (x *Ctl) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -480,7 +542,7 @@ func (x *Ctl) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ctl.ProtoReflect.Descriptor instead.
 func (*Ctl) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{2}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Ctl) GetState() uint32 {
@@ -616,6 +678,13 @@ func (x *Ctl) GetReduceShare() float64 {
 	return 0
 }
 
+func (x *Ctl) GetTree() bool {
+	if x != nil {
+		return x.Tree
+	}
+	return false
+}
+
 // Ingest marks a submission under way.
 type Ingest struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -629,7 +698,7 @@ type Ingest struct {
 
 func (x *Ingest) Reset() {
 	*x = Ingest{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -641,7 +710,7 @@ func (x *Ingest) String() string {
 func (*Ingest) ProtoMessage() {}
 
 func (x *Ingest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -654,7 +723,7 @@ func (x *Ingest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ingest.ProtoReflect.Descriptor instead.
 func (*Ingest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{3}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Ingest) GetNode() string {
@@ -707,7 +776,7 @@ type Source struct {
 
 func (x *Source) Reset() {
 	*x = Source{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -719,7 +788,7 @@ func (x *Source) String() string {
 func (*Source) ProtoMessage() {}
 
 func (x *Source) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -732,7 +801,7 @@ func (x *Source) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Source.ProtoReflect.Descriptor instead.
 func (*Source) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{4}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Source) GetSha256() []byte {
@@ -826,20 +895,22 @@ func (x *Source) GetMetadata() map[string]string {
 	return nil
 }
 
-// Inputs are the units of the level below that a reduce takes, by index.
+// Inputs are the units of the level below that a reduce takes, by index: all of
+// a range, or those of it that were picked.
 type Inputs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	First         int64                  `protobuf:"varint,1,opt,name=first,proto3" json:"first,omitempty"` // units of the level below have indexes in [first, end)
 	End           int64                  `protobuf:"varint,2,opt,name=end,proto3" json:"end,omitempty"`
 	MapFirst      int64                  `protobuf:"varint,3,opt,name=map_first,json=mapFirst,proto3" json:"map_first,omitempty"` // the map units that they stand for: [map_first, map_end)
 	MapEnd        int64                  `protobuf:"varint,4,opt,name=map_end,json=mapEnd,proto3" json:"map_end,omitempty"`
+	Picked        int64                  `protobuf:"varint,5,opt,name=picked,proto3" json:"picked,omitempty"` // how many, listed under picks/job/level/index; 0 means all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Inputs) Reset() {
 	*x = Inputs{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -851,7 +922,7 @@ func (x *Inputs) String() string {
 func (*Inputs) ProtoMessage() {}
 
 func (x *Inputs) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -864,7 +935,7 @@ func (x *Inputs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inputs.ProtoReflect.Descriptor instead.
 func (*Inputs) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{5}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Inputs) GetFirst() int64 {
@@ -895,6 +966,66 @@ func (x *Inputs) GetMapEnd() int64 {
 	return 0
 }
 
+func (x *Inputs) GetPicked() int64 {
+	if x != nil {
+		return x.Picked
+	}
+	return 0
+}
+
+// Picks are some of the units that a reduce takes.
+type Picks struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	First         int64                  `protobuf:"varint,1,opt,name=first,proto3" json:"first,omitempty"`      // index
+	Gaps          []int64                `protobuf:"varint,2,rep,packed,name=gaps,proto3" json:"gaps,omitempty"` // to the next index, and so on
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Picks) Reset() {
+	*x = Picks{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Picks) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Picks) ProtoMessage() {}
+
+func (x *Picks) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Picks.ProtoReflect.Descriptor instead.
+func (*Picks) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Picks) GetFirst() int64 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *Picks) GetGaps() []int64 {
+	if x != nil {
+		return x.Gaps
+	}
+	return nil
+}
+
 // Result is the published output of a unit.
 type Result struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -911,7 +1042,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -923,7 +1054,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -936,7 +1067,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{6}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Result) GetAttempt() int64 {
@@ -1017,13 +1148,14 @@ type Unit struct {
 	Result        *Result                `protobuf:"bytes,24,opt,name=result,proto3" json:"result,omitempty"`
 	Queue         *Queue                 `protobuf:"bytes,25,opt,name=queue,proto3" json:"queue,omitempty"`      // while pending
 	Started       bool                   `protobuf:"varint,26,opt,name=started,proto3" json:"started,omitempty"` // seen running in this attempt
+	Parent        int64                  `protobuf:"varint,27,opt,name=parent,proto3" json:"parent,omitempty"`   // 1 + index of the reduce above that waits for it; 0: none waits
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Unit) Reset() {
 	*x = Unit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1035,7 +1167,7 @@ func (x *Unit) String() string {
 func (*Unit) ProtoMessage() {}
 
 func (x *Unit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1048,7 +1180,7 @@ func (x *Unit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unit.ProtoReflect.Descriptor instead.
 func (*Unit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{7}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Unit) GetUnitId() string {
@@ -1233,6 +1365,13 @@ func (x *Unit) GetStarted() bool {
 	return false
 }
 
+func (x *Unit) GetParent() int64 {
+	if x != nil {
+		return x.Parent
+	}
+	return 0
+}
+
 // Queue says where a pending unit waits.
 type Queue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1245,7 +1384,7 @@ type Queue struct {
 
 func (x *Queue) Reset() {
 	*x = Queue{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1257,7 +1396,7 @@ func (x *Queue) String() string {
 func (*Queue) ProtoMessage() {}
 
 func (x *Queue) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1270,7 +1409,7 @@ func (x *Queue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queue.ProtoReflect.Descriptor instead.
 func (*Queue) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{8}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Queue) GetClass() uint32 {
@@ -1304,7 +1443,7 @@ type Delay struct {
 
 func (x *Delay) Reset() {
 	*x = Delay{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1316,7 +1455,7 @@ func (x *Delay) String() string {
 func (*Delay) ProtoMessage() {}
 
 func (x *Delay) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1329,7 +1468,7 @@ func (x *Delay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delay.ProtoReflect.Descriptor instead.
 func (*Delay) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{9}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Delay) GetMicros() int64 {
@@ -1349,7 +1488,7 @@ type Held struct {
 
 func (x *Held) Reset() {
 	*x = Held{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1361,7 +1500,7 @@ func (x *Held) String() string {
 func (*Held) ProtoMessage() {}
 
 func (x *Held) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1374,7 +1513,7 @@ func (x *Held) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Held.ProtoReflect.Descriptor instead.
 func (*Held) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{10}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Held) GetUnits() []*HeldUnit {
@@ -1396,7 +1535,7 @@ type HeldUnit struct {
 
 func (x *HeldUnit) Reset() {
 	*x = HeldUnit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1408,7 +1547,7 @@ func (x *HeldUnit) String() string {
 func (*HeldUnit) ProtoMessage() {}
 
 func (x *HeldUnit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1421,7 +1560,7 @@ func (x *HeldUnit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldUnit.ProtoReflect.Descriptor instead.
 func (*HeldUnit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{11}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *HeldUnit) GetJob() string {
@@ -1457,7 +1596,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1469,7 +1608,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1482,7 +1621,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{12}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Session) GetNode() string {
@@ -1516,7 +1655,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1528,7 +1667,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1541,7 +1680,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{13}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Beat) GetCount() int64 {
@@ -1562,7 +1701,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1574,7 +1713,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1587,7 +1726,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{14}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Grant) GetTokens() int64 {
@@ -1617,7 +1756,7 @@ type Tally struct {
 
 func (x *Tally) Reset() {
 	*x = Tally{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1629,7 +1768,7 @@ func (x *Tally) String() string {
 func (*Tally) ProtoMessage() {}
 
 func (x *Tally) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1642,7 +1781,7 @@ func (x *Tally) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tally.ProtoReflect.Descriptor instead.
 func (*Tally) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{15}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Tally) GetChunks() int64 {
@@ -1675,20 +1814,27 @@ func (x *Tally) GetCancelled() int64 {
 
 // Plan is the cursor of planning a level.
 type Plan struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Level         int64                  `protobuf:"varint,1,opt,name=level,proto3" json:"level,omitempty"`
-	Units         int64                  `protobuf:"varint,2,opt,name=units,proto3" json:"units,omitempty"`     // in all
-	Planned       int64                  `protobuf:"varint,3,opt,name=planned,proto3" json:"planned,omitempty"` // so far
-	Final         bool                   `protobuf:"varint,4,opt,name=final,proto3" json:"final,omitempty"`
-	Cursor        int64                  `protobuf:"varint,5,opt,name=cursor,proto3" json:"cursor,omitempty"` // index in the level below from which the next step goes on
-	Done          bool                   `protobuf:"varint,6,opt,name=done,proto3" json:"done,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Level   int64                  `protobuf:"varint,1,opt,name=level,proto3" json:"level,omitempty"`
+	Units   int64                  `protobuf:"varint,2,opt,name=units,proto3" json:"units,omitempty"`     // in all
+	Planned int64                  `protobuf:"varint,3,opt,name=planned,proto3" json:"planned,omitempty"` // so far
+	Final   bool                   `protobuf:"varint,4,opt,name=final,proto3" json:"final,omitempty"`
+	Cursor  int64                  `protobuf:"varint,5,opt,name=cursor,proto3" json:"cursor,omitempty"` // index in the level below from which the next step goes on
+	Done    bool                   `protobuf:"varint,6,opt,name=done,proto3" json:"done,omitempty"`
+	Digest  []byte                 `protobuf:"bytes,7,opt,name=digest,proto3" json:"digest,omitempty"`  // of the bins: another plan for the level begins anew
+	Picked  int64                  `protobuf:"varint,8,opt,name=picked,proto3" json:"picked,omitempty"` // units of the next bin whose indexes are stored
+	// Of a tree, whose levels are planned one after the other.
+	Levels        []int64 `protobuf:"varint,9,rep,packed,name=levels,proto3" json:"levels,omitempty"` // units of those that are done
+	First         int64   `protobuf:"varint,10,opt,name=first,proto3" json:"first,omitempty"`         // index of the first map unit of the next group
+	Last          int64   `protobuf:"varint,11,opt,name=last,proto3" json:"last,omitempty"`           // of the last so far
+	Taken         int64   `protobuf:"varint,12,opt,name=taken,proto3" json:"taken,omitempty"`         // map units of the next group so far
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1700,7 +1846,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1713,7 +1859,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{16}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Plan) GetLevel() int64 {
@@ -1758,6 +1904,48 @@ func (x *Plan) GetDone() bool {
 	return false
 }
 
+func (x *Plan) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+func (x *Plan) GetPicked() int64 {
+	if x != nil {
+		return x.Picked
+	}
+	return 0
+}
+
+func (x *Plan) GetLevels() []int64 {
+	if x != nil {
+		return x.Levels
+	}
+	return nil
+}
+
+func (x *Plan) GetFirst() int64 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *Plan) GetLast() int64 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+func (x *Plan) GetTaken() int64 {
+	if x != nil {
+		return x.Taken
+	}
+	return 0
+}
+
 // Skipped is a document that is not processed.
 type Skipped struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1769,7 +1957,7 @@ type Skipped struct {
 
 func (x *Skipped) Reset() {
 	*x = Skipped{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1781,7 +1969,7 @@ func (x *Skipped) String() string {
 func (*Skipped) ProtoMessage() {}
 
 func (x *Skipped) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1794,7 +1982,7 @@ func (x *Skipped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Skipped.ProtoReflect.Descriptor instead.
 func (*Skipped) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{17}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Skipped) GetDocumentId() string {
@@ -1825,7 +2013,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1837,7 +2025,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1850,7 +2038,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{18}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Outcome) GetUnit() string {
@@ -1901,13 +2089,14 @@ type Checkpoint struct {
 	Message         string                 `protobuf:"bytes,8,opt,name=message,proto3" json:"message,omitempty"`
 	Level           int64                  `protobuf:"varint,9,opt,name=level,proto3" json:"level,omitempty"`
 	Epoch           int64                  `protobuf:"varint,10,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	ReopenedUnits   []*Outcome             `protobuf:"bytes,11,rep,name=reopened_units,json=reopenedUnits,proto3" json:"reopened_units,omitempty"` // whose completion counts no more
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1919,7 +2108,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1932,7 +2121,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{19}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Checkpoint) GetCheckpointId() string {
@@ -2005,6 +2194,13 @@ func (x *Checkpoint) GetEpoch() int64 {
 	return 0
 }
 
+func (x *Checkpoint) GetReopenedUnits() []*Outcome {
+	if x != nil {
+		return x.ReopenedUnits
+	}
+	return nil
+}
+
 // Seal is one link of the chain over a job's checkpoints.
 type Seal struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2018,7 +2214,7 @@ type Seal struct {
 
 func (x *Seal) Reset() {
 	*x = Seal{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2030,7 +2226,7 @@ func (x *Seal) String() string {
 func (*Seal) ProtoMessage() {}
 
 func (x *Seal) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2043,7 +2239,7 @@ func (x *Seal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seal.ProtoReflect.Descriptor instead.
 func (*Seal) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{20}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Seal) GetNumber() int64 {
@@ -2119,7 +2315,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x14_target_token_budgetB\x11\n" +
 	"\x0f_context_windowB\x0f\n" +
 	"\r_budget_ratioB\x14\n" +
-	"\x12_max_reduce_levels\"\xcf\x03\n" +
+	"\x12_max_reduce_levels\"\x93\x04\n" +
 	"\x03Job\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\rR\x06status\x12*\n" +
@@ -2137,7 +2333,11 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\n" +
 	"characters\x18\f \x01(\x03R\n" +
 	"characters\x12+\n" +
-	"\x11skipped_documents\x18\r \x01(\x03R\x10skippedDocuments\"\x99\x04\n" +
+	"\x11skipped_documents\x18\r \x01(\x03R\x10skippedDocuments\x12B\n" +
+	"\bwarnings\x18\x0e \x03(\v2&.coditect.mapreduce.storage.v1.WarningR\bwarnings\"3\n" +
+	"\aWarning\x12\x14\n" +
+	"\x05level\x18\x01 \x01(\x03R\x05level\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\xad\x04\n" +
 	"\x03Ctl\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\rR\x05state\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\rR\x05phase\x12\x14\n" +
@@ -2160,7 +2360,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x06shards\x18\x11 \x01(\x03R\x06shards\x12\x14\n" +
 	"\x05final\x18\x12 \x01(\bR\x05final\x12!\n" +
 	"\fstaged_units\x18\x13 \x01(\x03R\vstagedUnits\x12!\n" +
-	"\freduce_share\x18\x10 \x01(\x01R\vreduceShare\"\x7f\n" +
+	"\freduce_share\x18\x10 \x01(\x01R\vreduceShare\x12\x12\n" +
+	"\x04tree\x18\x14 \x01(\bR\x04tree\"\x7f\n" +
 	"\x06Ingest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12*\n" +
 	"\x11created_at_micros\x18\x02 \x01(\x03R\x0fcreatedAtMicros\x12\x1d\n" +
@@ -2189,12 +2390,16 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\bmetadata\x18\r \x03(\v23.coditect.mapreduce.storage.v1.Source.MetadataEntryR\bmetadata\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"f\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"~\n" +
 	"\x06Inputs\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\x03R\x05first\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\x03R\x03end\x12\x1b\n" +
 	"\tmap_first\x18\x03 \x01(\x03R\bmapFirst\x12\x17\n" +
-	"\amap_end\x18\x04 \x01(\x03R\x06mapEnd\"\xb6\x01\n" +
+	"\amap_end\x18\x04 \x01(\x03R\x06mapEnd\x12\x16\n" +
+	"\x06picked\x18\x05 \x01(\x03R\x06picked\"1\n" +
+	"\x05Picks\x12\x14\n" +
+	"\x05first\x18\x01 \x01(\x03R\x05first\x12\x12\n" +
+	"\x04gaps\x18\x02 \x03(\x03R\x04gaps\"\xb6\x01\n" +
 	"\x06Result\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x03R\aattempt\x12\x16\n" +
 	"\x06inline\x18\x02 \x01(\fR\x06inline\x12\x16\n" +
@@ -2204,7 +2409,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x04size\x18\x06 \x01(\x03R\x04size\x12\x1e\n" +
 	"\n" +
 	"confidence\x18\a \x01(\x01R\n" +
-	"confidence\"\xbf\x06\n" +
+	"confidence\"\xd7\x06\n" +
 	"\x04Unit\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x1f\n" +
 	"\vdocument_id\x18\x02 \x01(\tR\n" +
@@ -2235,7 +2440,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x06inputs\x18\x17 \x01(\v2%.coditect.mapreduce.storage.v1.InputsR\x06inputs\x12=\n" +
 	"\x06result\x18\x18 \x01(\v2%.coditect.mapreduce.storage.v1.ResultR\x06result\x12:\n" +
 	"\x05queue\x18\x19 \x01(\v2$.coditect.mapreduce.storage.v1.QueueR\x05queue\x12\x18\n" +
-	"\astarted\x18\x1a \x01(\bR\astarted\"E\n" +
+	"\astarted\x18\x1a \x01(\bR\astarted\x12\x16\n" +
+	"\x06parent\x18\x1b \x01(\x03R\x06parent\"E\n" +
 	"\x05Queue\x12\x14\n" +
 	"\x05class\x18\x01 \x01(\rR\x05class\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12\x14\n" +
@@ -2261,14 +2467,21 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x06chunks\x18\x01 \x01(\x03R\x06chunks\x12\x1a\n" +
 	"\bcomplete\x18\x02 \x01(\x03R\bcomplete\x12\x16\n" +
 	"\x06failed\x18\x03 \x01(\x03R\x06failed\x12\x1c\n" +
-	"\tcancelled\x18\x04 \x01(\x03R\tcancelled\"\x8e\x01\n" +
+	"\tcancelled\x18\x04 \x01(\x03R\tcancelled\"\x96\x02\n" +
 	"\x04Plan\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\x03R\x05level\x12\x14\n" +
 	"\x05units\x18\x02 \x01(\x03R\x05units\x12\x18\n" +
 	"\aplanned\x18\x03 \x01(\x03R\aplanned\x12\x14\n" +
 	"\x05final\x18\x04 \x01(\bR\x05final\x12\x16\n" +
 	"\x06cursor\x18\x05 \x01(\x03R\x06cursor\x12\x12\n" +
-	"\x04done\x18\x06 \x01(\bR\x04done\"B\n" +
+	"\x04done\x18\x06 \x01(\bR\x04done\x12\x16\n" +
+	"\x06digest\x18\a \x01(\fR\x06digest\x12\x16\n" +
+	"\x06picked\x18\b \x01(\x03R\x06picked\x12\x16\n" +
+	"\x06levels\x18\t \x03(\x03R\x06levels\x12\x14\n" +
+	"\x05first\x18\n" +
+	" \x01(\x03R\x05first\x12\x12\n" +
+	"\x04last\x18\v \x01(\x03R\x04last\x12\x14\n" +
+	"\x05taken\x18\f \x01(\x03R\x05taken\"B\n" +
 	"\aSkipped\x12\x1f\n" +
 	"\vdocument_id\x18\x01 \x01(\tR\n" +
 	"documentId\x12\x16\n" +
@@ -2279,7 +2492,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x06sha256\x18\x03 \x01(\fR\x06sha256\x12\x1b\n" +
 	"\ttokens_in\x18\x04 \x01(\x03R\btokensIn\x12\x1d\n" +
 	"\n" +
-	"tokens_out\x18\x05 \x01(\x03R\ttokensOut\"\xfc\x02\n" +
+	"tokens_out\x18\x05 \x01(\x03R\ttokensOut\"\xcb\x03\n" +
 	"\n" +
 	"Checkpoint\x12#\n" +
 	"\rcheckpoint_id\x18\x01 \x01(\tR\fcheckpointId\x12)\n" +
@@ -2292,7 +2505,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\amessage\x18\b \x01(\tR\amessage\x12\x14\n" +
 	"\x05level\x18\t \x01(\x03R\x05level\x12\x14\n" +
 	"\x05epoch\x18\n" +
-	" \x01(\x03R\x05epoch\"\\\n" +
+	" \x01(\x03R\x05epoch\x12M\n" +
+	"\x0ereopened_units\x18\v \x03(\v2&.coditect.mapreduce.storage.v1.OutcomeR\rreopenedUnits\"\\\n" +
 	"\x04Seal\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x12\n" +
@@ -2311,48 +2525,52 @@ func file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_records_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Spec)(nil),       // 0: coditect.mapreduce.storage.v1.Spec
 	(*Job)(nil),        // 1: coditect.mapreduce.storage.v1.Job
-	(*Ctl)(nil),        // 2: coditect.mapreduce.storage.v1.Ctl
-	(*Ingest)(nil),     // 3: coditect.mapreduce.storage.v1.Ingest
-	(*Source)(nil),     // 4: coditect.mapreduce.storage.v1.Source
-	(*Inputs)(nil),     // 5: coditect.mapreduce.storage.v1.Inputs
-	(*Result)(nil),     // 6: coditect.mapreduce.storage.v1.Result
-	(*Unit)(nil),       // 7: coditect.mapreduce.storage.v1.Unit
-	(*Queue)(nil),      // 8: coditect.mapreduce.storage.v1.Queue
-	(*Delay)(nil),      // 9: coditect.mapreduce.storage.v1.Delay
-	(*Held)(nil),       // 10: coditect.mapreduce.storage.v1.Held
-	(*HeldUnit)(nil),   // 11: coditect.mapreduce.storage.v1.HeldUnit
-	(*Session)(nil),    // 12: coditect.mapreduce.storage.v1.Session
-	(*Beat)(nil),       // 13: coditect.mapreduce.storage.v1.Beat
-	(*Grant)(nil),      // 14: coditect.mapreduce.storage.v1.Grant
-	(*Tally)(nil),      // 15: coditect.mapreduce.storage.v1.Tally
-	(*Plan)(nil),       // 16: coditect.mapreduce.storage.v1.Plan
-	(*Skipped)(nil),    // 17: coditect.mapreduce.storage.v1.Skipped
-	(*Outcome)(nil),    // 18: coditect.mapreduce.storage.v1.Outcome
-	(*Checkpoint)(nil), // 19: coditect.mapreduce.storage.v1.Checkpoint
-	(*Seal)(nil),       // 20: coditect.mapreduce.storage.v1.Seal
-	nil,                // 21: coditect.mapreduce.storage.v1.Spec.VarsEntry
-	nil,                // 22: coditect.mapreduce.storage.v1.Source.MetadataEntry
+	(*Warning)(nil),    // 2: coditect.mapreduce.storage.v1.Warning
+	(*Ctl)(nil),        // 3: coditect.mapreduce.storage.v1.Ctl
+	(*Ingest)(nil),     // 4: coditect.mapreduce.storage.v1.Ingest
+	(*Source)(nil),     // 5: coditect.mapreduce.storage.v1.Source
+	(*Inputs)(nil),     // 6: coditect.mapreduce.storage.v1.Inputs
+	(*Picks)(nil),      // 7: coditect.mapreduce.storage.v1.Picks
+	(*Result)(nil),     // 8: coditect.mapreduce.storage.v1.Result
+	(*Unit)(nil),       // 9: coditect.mapreduce.storage.v1.Unit
+	(*Queue)(nil),      // 10: coditect.mapreduce.storage.v1.Queue
+	(*Delay)(nil),      // 11: coditect.mapreduce.storage.v1.Delay
+	(*Held)(nil),       // 12: coditect.mapreduce.storage.v1.Held
+	(*HeldUnit)(nil),   // 13: coditect.mapreduce.storage.v1.HeldUnit
+	(*Session)(nil),    // 14: coditect.mapreduce.storage.v1.Session
+	(*Beat)(nil),       // 15: coditect.mapreduce.storage.v1.Beat
+	(*Grant)(nil),      // 16: coditect.mapreduce.storage.v1.Grant
+	(*Tally)(nil),      // 17: coditect.mapreduce.storage.v1.Tally
+	(*Plan)(nil),       // 18: coditect.mapreduce.storage.v1.Plan
+	(*Skipped)(nil),    // 19: coditect.mapreduce.storage.v1.Skipped
+	(*Outcome)(nil),    // 20: coditect.mapreduce.storage.v1.Outcome
+	(*Checkpoint)(nil), // 21: coditect.mapreduce.storage.v1.Checkpoint
+	(*Seal)(nil),       // 22: coditect.mapreduce.storage.v1.Seal
+	nil,                // 23: coditect.mapreduce.storage.v1.Spec.VarsEntry
+	nil,                // 24: coditect.mapreduce.storage.v1.Source.MetadataEntry
 }
 var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
-	21, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
+	23, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
 	0,  // 1: coditect.mapreduce.storage.v1.Job.config:type_name -> coditect.mapreduce.storage.v1.Spec
-	22, // 2: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
-	4,  // 3: coditect.mapreduce.storage.v1.Unit.source:type_name -> coditect.mapreduce.storage.v1.Source
-	5,  // 4: coditect.mapreduce.storage.v1.Unit.inputs:type_name -> coditect.mapreduce.storage.v1.Inputs
-	6,  // 5: coditect.mapreduce.storage.v1.Unit.result:type_name -> coditect.mapreduce.storage.v1.Result
-	8,  // 6: coditect.mapreduce.storage.v1.Unit.queue:type_name -> coditect.mapreduce.storage.v1.Queue
-	11, // 7: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
-	18, // 8: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	18, // 9: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	2,  // 2: coditect.mapreduce.storage.v1.Job.warnings:type_name -> coditect.mapreduce.storage.v1.Warning
+	24, // 3: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
+	5,  // 4: coditect.mapreduce.storage.v1.Unit.source:type_name -> coditect.mapreduce.storage.v1.Source
+	6,  // 5: coditect.mapreduce.storage.v1.Unit.inputs:type_name -> coditect.mapreduce.storage.v1.Inputs
+	8,  // 6: coditect.mapreduce.storage.v1.Unit.result:type_name -> coditect.mapreduce.storage.v1.Result
+	10, // 7: coditect.mapreduce.storage.v1.Unit.queue:type_name -> coditect.mapreduce.storage.v1.Queue
+	13, // 8: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
+	20, // 9: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	20, // 10: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	20, // 11: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_records_proto_init() }
@@ -2367,7 +2585,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_records_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_records_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

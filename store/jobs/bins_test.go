@@ -1,0 +1,190 @@
+package jobs_test
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// mapAll completes all map units of a job.
+func (w *world) mapAll(j *jobs.Jobs, id mapreduce.JobID) *jobs.LevelStatus {
+	w.Helper()
+	s := w.session(j)
+	for {
+		units := w.claim(j, id, s, 64)
+		if len(units) == 0 {
+			break
+		}
+		t := &jobs.Turn{Job: id, Release: []jobs.HeldID{{Session: s.id, Claim: units[0].Claim}}}
+		for _, u := range units {
+			t.Reports = append(t.Reports, jobs.TurnReport{Report: done(id, u)})
+		}
+		w.turn(j, t)
+	}
+	status, err := j.LevelStatus(w.ctx, id)
+	w.must(err)
+	if !status.Ended() {
+		w.Fatalf("level 0 has not ended: %+v", status)
+	}
+	return status
+}
+
+// dealt deals the documents from 0 to n to bins in turn, as map units of one
+// chunk each.
+func dealt(n, bins int) [][]int64 {
+	all := make([][]int64, bins)
+	for i := range n {
+		all[i%bins] = append(all[i%bins], keys.MapIndex(int64(i), 0))
+	}
+	return all
+}
+
+// taken returns the indexes that a reduce takes, read some at a time.
+func (w *world) taken(j *jobs.Jobs, id mapreduce.JobID, u *storagev1.Unit, page int) (all []int64) {
+	w.Helper()
+	for from := int64(0); ; {
+		units, err := j.Inputs(w.ctx, id, u, from, page)
+		w.must(err)
+		if len(units) == 0 {
+			return all
+		}
+		for _, in := range units {
+			all = append(all, in.Index)
+			from = in.Index + 1
+		}
+	}
+}
+
+// TestBinsArePlannedInSteps plans a level whose units pick their inputs, each
+// step on another node, as when they die in between; and one bin that needs
+// several values and several transactions for itself.
+func TestBinsArePlannedInSteps(t *testing.T) {
+	for _, tt := range []struct {
+		name            string
+		documents, bins int
+		least           int // steps
+		page            int
+	}{
+		{"many bins", 700, 350, 2, 3},
+		{"one bin of many values", 9000, 2, 1, 5000},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, open(t), 3)
+			id := w.submit(w.nodes[0], spec(), texts(tt.documents))
+			s := w.mapAll(w.nodes[0], id)
+			bins := dealt(tt.documents, tt.bins)
+			next := jobs.Next{Epoch: s.Epoch, Level: 1, Units: int64(len(bins)), Bins: bins, Warnings: []string{"a warning"}}
+			steps := 0
+			for finished := false; !finished; steps++ {
+				var err error
+				finished, err = w.nodes[steps%3].PlanStep(w.ctx, id, next)
+				w.must(err)
+				w.healthy()
+			}
+			if steps < tt.least {
+				t.Errorf("planned in %d steps: the test shows nothing", steps)
+			}
+			units, err := w.nodes[1].UnitsFrom(w.ctx, id, 1, 0, 1000)
+			w.must(err)
+			if len(units) != len(bins) {
+				t.Fatalf("%d units are planned, want %d", len(units), len(bins))
+			}
+			for i, u := range units {
+				if got := w.taken(w.nodes[2], id, u, tt.page); !slices.Equal(got, bins[i]) {
+					t.Fatalf("unit %s takes %d units, want %d, or others", u.UnitId, len(got), len(bins[i]))
+				}
+			}
+			if got := w.job(id).Warnings; !slices.Equal(got, next.Warnings) {
+				t.Errorf("warnings are %q", got)
+			}
+		})
+	}
+}
+
+// TestAnotherPlanBeginsAnew: a level that was planned in part by a program that
+// packs otherwise is planned anew, and none of its units are left.
+func TestAnotherPlanBeginsAnew(t *testing.T) {
+	w := newWorld(t, open(t), 2)
+	id := w.submit(w.nodes[0], spec(), texts(700))
+	s := w.mapAll(w.nodes[0], id)
+	old := jobs.Next{Epoch: s.Epoch, Level: 1, Units: 350, Bins: dealt(700, 350)}
+	if finished, err := w.nodes[0].PlanStep(w.ctx, id, old); err != nil || finished {
+		t.Fatalf("first step: %t, %v", finished, err)
+	}
+	next := jobs.Next{Epoch: s.Epoch, Level: 1, Units: 3, Bins: dealt(700, 3)}
+	for finished := false; !finished; {
+		var err error
+		finished, err = w.nodes[1].PlanStep(w.ctx, id, next)
+		w.must(err)
+	}
+	if again, err := w.nodes[0].PlanStep(w.ctx, id, old); err != nil || !again {
+		t.Errorf("a step of the old plan: done %t, %v; want that it finds nothing to do", again, err)
+	}
+	w.healthy()
+	for i, bin := range next.Bins {
+		if got := w.taken(w.nodes[0], id, w.unit(id, string(mapreduce.ReduceUnit(1, i))), 100); !slices.Equal(got, bin) {
+			t.Errorf("unit %d takes %d units, want %d, or others", i, len(got), len(bin))
+		}
+	}
+	if u := w.unit(id, string(mapreduce.ReduceUnit(1, 3))); u != nil {
+		t.Errorf("unit %s of the old plan is left", u.UnitId)
+	}
+}
+
+// TestCheckFindsLostPicks: whatever is wrong with what reduces picked is found.
+func TestCheckFindsLostPicks(t *testing.T) {
+	at := func(i int) int64 { return keys.MapIndex(int64(i), 0) }
+	for _, tt := range []struct {
+		name   string
+		damage func(w *world, id mapreduce.JobID)
+	}{
+		{"they are gone", func(w *world, id mapreduce.JobID) { w.clear(w.space.Picks(id, 1, 1, at(1))) }},
+		{"one is another's", func(w *world, id mapreduce.JobID) {
+			w.set(w.space.Picks(id, 1, 1, at(1)), &storagev1.Picks{First: at(1), Gaps: []int64{at(3), at(1), at(1)}})
+		}},
+		{"they are nobody's", func(w *world, id mapreduce.JobID) {
+			w.set(w.space.Picks(id, 2, 1, at(1)), &storagev1.Picks{First: at(1)})
+		}},
+		{"they are no picks", func(w *world, id mapreduce.JobID) {
+			w.set(w.space.Picks(id, 1, 1, at(2)), &storagev1.Picks{First: at(1)})
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, open(t), 1)
+			id := w.submit(w.nodes[0], spec(), texts(12))
+			s := w.mapAll(w.nodes[0], id)
+			_, err := w.nodes[0].PlanStep(w.ctx, id, jobs.Next{Epoch: s.Epoch, Level: 1, Units: 3, Bins: dealt(12, 3)})
+			w.must(err)
+			w.healthy()
+			tt.damage(w, id)
+			if len(w.findings()) == 0 {
+				t.Error("nothing was found")
+			}
+		})
+	}
+}
+
+// clear removes a key that has to be there.
+func (w *world) clear(key []byte) {
+	w.Helper()
+	if !slices.ContainsFunc(w.all(), func(kv store.KeyValue) bool { return bytes.Equal(kv.Key, key) }) {
+		w.Fatalf("nothing is under %x", key)
+	}
+	w.write(func(tx store.Tx) { tx.Clear(key) })
+}
+
+// set stores a message.
+func (w *world) set(key []byte, m proto.Message) {
+	w.Helper()
+	value, err := proto.Marshal(m)
+	w.must(err)
+	w.write(func(tx store.Tx) { tx.Set(key, value) })
+}

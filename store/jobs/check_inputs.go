@@ -1,0 +1,215 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+)
+
+// inputs checks that the reduces of each level take all of the level below, each
+// unit once and in order, or each unit that is complete if they picked them.
+func (k *jobCheck) inputs(ctx context.Context) error {
+	for level := int64(1); level < int64(len(k.before.ctl.LevelUnits)); level++ {
+		c := &inputCheck{jobCheck: k, level: level}
+		if err := c.run(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// An inputCheck is that of one level.
+type inputCheck struct {
+	*jobCheck
+	level  int64
+	end    int64 // units of the level below up to this one are taken
+	picks  bool  // its reduces picked what they take
+	moved  bool  // the job was planned anew meanwhile
+	count  int64 // units of the level seen
+	picked int64 // units of the level below that they picked
+	digest uint64
+}
+
+func (c *inputCheck) run(ctx context.Context) error {
+	for more := true; more; {
+		var units []*storagev1.Unit
+		next := *c
+		err := c.look(ctx, c.id, func(l *look) error {
+			next = *c
+			var err error
+			if units, err = next.page(ctx, l); err != nil || next.moved {
+				return err
+			}
+			if len(units) > 0 || next.picks {
+				return nil
+			}
+			return next.allTaken(ctx, l)
+		})
+		if err != nil || next.moved {
+			return err
+		}
+		*c = next
+		more = len(units) > 0
+		for _, u := range units {
+			if u.Inputs.GetPicked() == 0 {
+				continue
+			}
+			if err := c.pickedBy(ctx, u); err != nil {
+				return err
+			}
+		}
+	}
+	if c.picks {
+		return c.compare(ctx)
+	}
+	return nil
+}
+
+// page checks what the next units of the level take.
+func (c *inputCheck) page(ctx context.Context, l *look) ([]*storagev1.Unit, error) {
+	raw, err := l.Get(ctx, c.keys.Ctl(c.id))
+	if err != nil || !bytes.Equal(raw, c.before.raw) {
+		c.moved = true
+		return nil, err
+	}
+	units, err := c.unitsFrom(ctx, l, c.id, c.level, c.count, checkPage)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range units {
+		c.count++
+		in := u.Inputs
+		if in.GetPicked() > 0 {
+			c.picks = true
+			continue
+		}
+		if in.GetFirst() < c.end || (c.level > 1 && in.GetFirst() != c.end) || in.GetEnd() <= in.GetFirst() {
+			l.wrong(c.keys.Unit(c.id, mapreduce.UnitID(u.UnitId)), "unit %s takes units %d to %d of level %d, of which those up to %d are taken",
+				u.UnitId, in.GetFirst(), in.GetEnd(), c.level-1, c.end)
+		}
+		c.end = in.GetEnd()
+	}
+	return units, nil
+}
+
+func (c *inputCheck) allTaken(ctx context.Context, l *look) error {
+	below := unitsOf(c.before.ctl, c.level-1)
+	if c.level == 1 {
+		p := &planner{Jobs: c.Jobs, id: c.id}
+		last, err := p.lastMap(ctx, l)
+		if err != nil {
+			return err
+		}
+		below = last + 1
+	}
+	if c.end != below {
+		l.wrong(c.keys.Ctl(c.id), "level %d takes the units up to %d of the level below, which has %d", c.level, c.end, below)
+	}
+	return nil
+}
+
+// pickedBy sums up what a reduce picked.
+func (c *inputCheck) pickedBy(ctx context.Context, u *storagev1.Unit) error {
+	from, count := int64(0), int64(0)
+	first, last := int64(-1), int64(-1)
+	for {
+		var page []int64
+		err := c.look(ctx, c.id, func(l *look) (err error) {
+			page, err = c.picksFrom(ctx, l, c.id, u, from, pickChunk)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, at := range page {
+			c.digest += digestOf(at)
+		}
+		if len(page) == 0 {
+			break
+		}
+		if first < 0 {
+			first = page[0]
+		}
+		last = page[len(page)-1]
+		from, count = last+1, count+int64(len(page))
+	}
+	c.picked += count
+	in := u.Inputs
+	if count == in.Picked && first == in.First && last+1 == in.End {
+		return nil
+	}
+	return c.look(ctx, c.id, func(l *look) error {
+		l.wrong(c.keys.PicksOf(c.id, u.Level, u.Index).Begin, "unit %s takes %d units from %d to %d, and %d from %d to %d are listed",
+			u.UnitId, in.Picked, in.First, in.End-1, count, first, last)
+		return nil
+	})
+}
+
+// compare checks that the units that were picked are those of the level below
+// that are complete. None can have become so since: the level had ended.
+func (c *inputCheck) compare(ctx context.Context) error {
+	complete, digest := int64(0), uint64(0)
+	for from, more := int64(0), true; more; {
+		var units []*storagev1.Unit
+		err := c.look(ctx, c.id, func(l *look) (err error) {
+			units, err = c.unitsFrom(ctx, l, c.id, c.level-1, from, checkPage)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		more = len(units) > 0
+		for _, u := range units {
+			if from = u.Index + 1; mapreduce.UnitState(u.Status) == mapreduce.UnitComplete {
+				complete++
+				digest += digestOf(u.Index)
+			}
+		}
+	}
+	if complete == c.picked && digest == c.digest {
+		return nil
+	}
+	return c.look(ctx, c.id, func(l *look) error {
+		raw, err := l.Get(ctx, c.keys.Ctl(c.id))
+		if err != nil || !bytes.Equal(raw, c.before.raw) {
+			return err
+		}
+		l.wrong(c.keys.Ctl(c.id), "the units of level %d picked %d units of the level below, of which %d are complete, or not the same ones",
+			c.level, c.picked, complete)
+		return nil
+	})
+}
+
+// picks checks that what was picked belongs to a unit that picked it.
+func (k *jobCheck) picks(ctx context.Context) error {
+	return k.walk(ctx, k.id, k.keys.PicksAll(k.id), pages(), func(l *look, page []store.KeyValue) error {
+		ctl, err := k.ctl(ctx, l, k.id)
+		if err != nil {
+			return err
+		}
+		plan := new(storagev1.Plan)
+		if _, err := l.get(ctx, k.keys.Plan(k.id, int64(len(ctl.LevelUnits))), plan); err != nil {
+			return err
+		}
+		for _, kv := range page {
+			_, rest, err := k.keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			rest.Skip() // the job
+			level, index, first := rest.Int(), rest.Int(), rest.Int()
+			var m storagev1.Picks
+			if !l.decode(kv.Key, kv.Value, &m) {
+				continue
+			}
+			planned := index < unitsOf(ctl, level) || plan.Level == level && index <= plan.Planned
+			if rest.Done() != nil || !planned || m.First != first {
+				l.wrong(kv.Key, "the inputs from %d on are of no unit; clear the key", m.First)
+			}
+		}
+		return nil
+	}, nil)
+}

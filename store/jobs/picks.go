@@ -1,0 +1,84 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+)
+
+// picked reads up to limit of the units that a reduce picked, with indexes from
+// from on, in order.
+func (j *Jobs) picked(ctx context.Context, r store.Reader, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]*storagev1.Unit, error) {
+	indexes, err := j.picksFrom(ctx, r, id, reduce, from, limit)
+	if err != nil || len(indexes) == 0 {
+		return nil, err
+	}
+	names, err := j.named(ctx, r, id, reduce.Level-1, indexes)
+	if err != nil {
+		return nil, err
+	}
+	units, err := j.unitsNamed(ctx, r, id, names)
+	if err == nil && len(units) < len(indexes) {
+		return nil, fmt.Errorf("jobs: unit %s of %s takes %d units of which %d are there: %w",
+			reduce.UnitId, id, len(indexes), len(units), store.ErrCorrupt)
+	}
+	return units, err
+}
+
+// picksFrom reads up to limit of the indexes that a reduce picked, from one on.
+func (j *Jobs) picksFrom(ctx context.Context, r store.Reader, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]int64, error) {
+	span := j.keys.PicksOf(id, reduce.Level, reduce.Index)
+	before := store.Range{Begin: span.Begin, End: store.Single(j.keys.Picks(id, reduce.Level, reduce.Index, from)).End}
+	pairs, _, err := r.GetRange(ctx, before, store.RangeOptions{Limit: 1, Reverse: true})
+	if err != nil {
+		return nil, err
+	}
+	if len(pairs) > 0 { // from lies within this one, or right behind it
+		span.Begin = pairs[0].Key
+	}
+	pairs, _, err = r.GetRange(ctx, span, store.RangeOptions{Limit: limit/pickChunk + 2})
+	if err != nil {
+		return nil, err
+	}
+	var found []int64
+	for _, kv := range pairs {
+		var m storagev1.Picks
+		if err := decode(kv.Key, kv.Value, &m); err != nil {
+			return nil, err
+		}
+		for at, i := m.First, 0; ; i++ {
+			if at >= from && len(found) < limit {
+				found = append(found, at)
+			}
+			if i == len(m.Gaps) {
+				break
+			}
+			at += m.Gaps[i]
+		}
+	}
+	return found, nil
+}
+
+// named returns the ids of units of a level. A map unit that is not there has
+// none.
+func (j *Jobs) named(ctx context.Context, r store.Reader, id mapreduce.JobID, level int64, indexes []int64) ([]mapreduce.UnitID, error) {
+	names := make([]mapreduce.UnitID, len(indexes))
+	if level > 0 {
+		for i, at := range indexes {
+			names[i] = mapreduce.ReduceUnit(int(level), int(at))
+		}
+		return names, nil
+	}
+	ks := make([][]byte, len(indexes))
+	for i, at := range indexes {
+		ks[i] = j.keys.Order(id, level, at)
+	}
+	values, err := r.GetAll(ctx, ks)
+	for i, v := range values {
+		names[i] = mapreduce.UnitID(v)
+	}
+	return names, err
+}

@@ -1,0 +1,336 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/tuple"
+)
+
+// A Next is a level of reduction to be planned.
+type Next struct {
+	Epoch int64 // of the job as it was seen; planning stops if it has moved on
+	Level int64 // 1 is the first
+	Group int64 // inputs of one reduce; 0 means one reduce takes all
+	Units int64 // of the level
+	// Bins, if not nil, are the inputs of each unit: indexes of the level below,
+	// which grow. They have to be the same whoever plans the level.
+	Bins     [][]int64
+	Warnings []string // for the job's owner
+}
+
+// digest tells plans of a level apart whose bins differ.
+func (n *Next) digest() []byte {
+	if n.Bins == nil {
+		return nil
+	}
+	h := sha256.New()
+	var b []byte
+	for _, bin := range n.Bins {
+		b = binary.AppendVarint(b[:0], int64(len(bin)))
+		for _, at := range bin {
+			b = binary.AppendVarint(b, at)
+		}
+		h.Write(b)
+	}
+	return h.Sum(nil)
+}
+
+// PlanStep plans a part of a level; its last step turns the job to it. It
+// returns whether planning is done: by this call, by an earlier run, or by
+// another node. Each step begins where the one before it, of whichever node,
+// ended.
+func (j *Jobs) PlanStep(ctx context.Context, id mapreduce.JobID, n Next) (done bool, err error) {
+	digest := n.digest()
+	err = j.update(ctx, failpoint.Plan, func(tx store.Tx) error {
+		done = true
+		ctl, err := j.ctl(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if ctl.Epoch != n.Epoch || ctl.Level != n.Level-1 || !mapreduce.JobState(ctl.State).Running() {
+			return nil
+		}
+		p := &planner{Jobs: j, tx: tx, id: id, ctl: ctl, next: n}
+		if err := p.begin(ctx, digest); err != nil {
+			return err
+		}
+		before := [2]int64{p.cursor.Planned, p.cursor.Picked}
+		if err := p.step(ctx); err != nil {
+			return err
+		}
+		if before == [2]int64{p.cursor.Planned, p.cursor.Picked} {
+			return fmt.Errorf("jobs: level %d of %s is to have %d units, and has inputs for %d: %w",
+				n.Level, id, n.Units, p.cursor.Planned, store.ErrCorrupt)
+		}
+		if done = p.cursor.Planned >= n.Units; done {
+			return p.turn(ctx)
+		}
+		tx.Set(j.keys.Plan(id, n.Level), encode(p.cursor))
+		return nil
+	})
+	return done, err
+}
+
+type planner struct {
+	*Jobs
+	tx     store.Tx
+	id     mapreduce.JobID
+	ctl    *storagev1.Ctl
+	next   Next
+	cursor *storagev1.Plan
+}
+
+// begin reads how far the level is planned. What was planned of another plan for
+// it, as an earlier version of this program may have made, is dropped.
+func (p *planner) begin(ctx context.Context, digest []byte) error {
+	p.cursor = new(storagev1.Plan)
+	found, err := read(ctx, p.tx, p.keys.Plan(p.id, p.next.Level), p.cursor)
+	if err != nil || found && bytes.Equal(p.cursor.Digest, digest) {
+		return err
+	}
+	if found {
+		if err := p.dropLevel(ctx, p.tx, p.id, p.next.Level, false, p.ctl.Shards); err != nil {
+			return err
+		}
+	}
+	p.cursor = &storagev1.Plan{Level: p.next.Level, Units: p.next.Units, Digest: digest}
+	return nil
+}
+
+// turn turns the job to the level, which is planned.
+func (p *planner) turn(ctx context.Context) error {
+	n := p.next
+	p.tx.Clear(p.keys.Plan(p.id, n.Level))
+	p.ctl.Level, p.ctl.State = n.Level, uint32(mapreduce.Reducing)
+	p.ctl.Final = n.Group == 0 && n.Bins == nil
+	p.ctl.LevelUnits = append(p.ctl.LevelUnits[:n.Level], n.Units)
+	message := fmt.Sprintf("level %d: %d units", n.Level, n.Units)
+	if len(n.Warnings) > 0 {
+		message += "; warning: " + strings.Join(n.Warnings, "; warning: ")
+	}
+	if err := p.turnCtl(ctx, p.tx, p.id, p.ctl, clip(message)); err != nil {
+		return err
+	}
+	return p.warn(ctx, p.tx, p.id, n.Level, n.Warnings)
+}
+
+// warn notes in the job's record what its owner should know of a level, in the
+// place of what was noted of this level and those above it.
+func (j *Jobs) warn(ctx context.Context, tx store.Tx, id mapreduce.JobID, level int64, texts []string) error {
+	job := new(storagev1.Job)
+	if _, err := read(ctx, tx, j.keys.Job(id), job); err != nil {
+		return err
+	}
+	before := len(job.Warnings)
+	job.Warnings = slices.DeleteFunc(job.Warnings, func(w *storagev1.Warning) bool { return w.Level >= level })
+	for _, text := range texts {
+		job.Warnings = append(job.Warnings, &storagev1.Warning{Level: level, Text: clip(text)})
+	}
+	if before > 0 || len(texts) > 0 {
+		tx.Set(j.keys.Job(id), encode(job))
+	}
+	return nil
+}
+
+func (p *planner) step(ctx context.Context) error {
+	switch {
+	case p.next.Bins != nil:
+		return p.bins(ctx)
+	case p.next.Level == 1 && p.next.Group == 0:
+		last, err := p.lastMap(ctx, p.tx)
+		if err != nil {
+			return err
+		}
+		p.plant(mapreduce.FinalUnit, mapreduce.KindFinal, &storagev1.Inputs{End: last + 1, MapEnd: last + 1})
+		return nil
+	case p.next.Level == 1:
+		return p.groupMaps(ctx)
+	case p.next.Group == 0:
+		return p.group(ctx, 0, unitsOf(p.ctl, p.next.Level-1), mapreduce.FinalUnit, mapreduce.KindFinal)
+	}
+	below := unitsOf(p.ctl, p.next.Level-1)
+	for range stepUnits / 2 {
+		i := p.cursor.Planned
+		if i >= p.next.Units {
+			return nil
+		}
+		end := min((i+1)*p.next.Group, below)
+		unit := mapreduce.ReduceUnit(int(p.next.Level), int(i))
+		if err := p.group(ctx, i*p.next.Group, end, unit, mapreduce.KindReduce); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	pickChunk = 4096   // indexes in one value: a gap of map units takes three bytes or four
+	stepPicks = 65_536 // in one transaction
+)
+
+// bins plans reduces over units that were picked. A bin may hold any number of
+// them, so their indexes stand under keys of their own, which may take several
+// steps; the unit comes with the last of them.
+func (p *planner) bins(ctx context.Context) error {
+	room := stepPicks
+	for range stepUnits / 2 {
+		c := p.cursor
+		if c.Planned >= p.next.Units || room == 0 {
+			return nil
+		}
+		bin := p.next.Bins[c.Planned]
+		for c.Picked < int64(len(bin)) && room > 0 {
+			part := bin[c.Picked:min(int(c.Picked)+min(pickChunk, room), len(bin))]
+			p.tx.Set(p.keys.Picks(p.id, p.next.Level, c.Planned, part[0]), encode(picks(part)))
+			c.Picked += int64(len(part))
+			room -= len(part)
+		}
+		if c.Picked < int64(len(bin)) {
+			return nil
+		}
+		if err := p.plantBin(ctx, bin); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func picks(indexes []int64) *storagev1.Picks {
+	m := &storagev1.Picks{First: indexes[0]}
+	for i := 1; i < len(indexes); i++ {
+		m.Gaps = append(m.Gaps, indexes[i]-indexes[i-1])
+	}
+	return m
+}
+
+func (p *planner) plantBin(ctx context.Context, bin []int64) error {
+	first, last := bin[0], bin[len(bin)-1]
+	in := &storagev1.Inputs{First: first, End: last + 1, MapFirst: first, MapEnd: last + 1, Picked: int64(len(bin))}
+	if p.next.Level > 1 {
+		var err error
+		if in.MapFirst, in.MapEnd, err = p.mapped(ctx, first, last); err != nil {
+			return err
+		}
+	}
+	p.plant(mapreduce.ReduceUnit(int(p.next.Level), int(p.cursor.Planned)), mapreduce.KindReduce, in)
+	p.cursor.Picked = 0
+	return nil
+}
+
+func (p *planner) lastMap(ctx context.Context, r store.Reader) (int64, error) {
+	pairs, _, err := r.GetRange(ctx, p.keys.OrderFrom(p.id, 0, 0), store.RangeOptions{Limit: 1, Reverse: true})
+	if err != nil || len(pairs) == 0 {
+		return 0, err
+	}
+	return p.index(pairs[0].Key)
+}
+
+func (p *planner) index(key []byte) (int64, error) {
+	_, rest, err := p.keys.Last(key)
+	if err != nil {
+		return 0, err
+	}
+	return lastInt(rest)
+}
+
+func lastInt(rest tuple.Reader) (int64, error) {
+	rest.Skip()
+	rest.Skip()
+	n := rest.Int()
+	return n, rest.Err()
+}
+
+// groupMaps plans reduces over runs of Group map units in order. The order does
+// not change any more, so a snapshot of it will do.
+// A group is planned in one step, however large it is.
+func (p *planner) groupMaps(ctx context.Context) error {
+	r := p.keys.OrderFrom(p.id, 0, p.cursor.Cursor)
+	var first, last, size int64
+	planned := 0
+	for more := true; more; {
+		var pairs []store.KeyValue
+		var err error
+		pairs, more, err = p.tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: 5000, Bytes: 4 * store.TargetTxSize})
+		if err != nil {
+			return err
+		}
+		for _, kv := range pairs {
+			if last, err = p.index(kv.Key); err != nil {
+				return err
+			}
+			if size++; size == 1 {
+				first = last
+			}
+			if size < p.next.Group {
+				continue
+			}
+			p.plantMaps(first, last)
+			if size, planned = 0, planned+1; planned == stepUnits/2 {
+				return nil
+			}
+		}
+		if more {
+			r.Begin = store.Single(pairs[len(pairs)-1].Key).End
+		}
+	}
+	if size > 0 {
+		p.plantMaps(first, last)
+	}
+	return nil
+}
+
+// plantMaps plans the next reduce over the map units with indexes from first to
+// last.
+func (p *planner) plantMaps(first, last int64) {
+	unit := mapreduce.ReduceUnit(1, int(p.cursor.Planned))
+	p.plant(unit, mapreduce.KindReduce, &storagev1.Inputs{First: first, End: last + 1, MapFirst: first, MapEnd: last + 1})
+	p.cursor.Cursor = last + 1
+}
+
+// group plans a reduce over units [first, end) of the level below, itself one of
+// reduces.
+func (p *planner) group(ctx context.Context, first, end int64, unit mapreduce.UnitID, kind mapreduce.UnitKind) error {
+	from, to, err := p.mapped(ctx, first, end-1)
+	if err != nil {
+		return err
+	}
+	p.plant(unit, kind, &storagev1.Inputs{First: first, End: end, MapFirst: from, MapEnd: to})
+	return nil
+}
+
+// mapped returns between which map units those lie that units first to last of
+// the level below, itself one of reduces, stand for.
+func (p *planner) mapped(ctx context.Context, first, last int64) (from, to int64, err error) {
+	below := int(p.next.Level - 1)
+	a, err := p.unit(ctx, p.tx.Snapshot(), p.id, mapreduce.ReduceUnit(below, int(first)))
+	if err != nil {
+		return 0, 0, err
+	}
+	b, err := p.unit(ctx, p.tx.Snapshot(), p.id, mapreduce.ReduceUnit(below, int(last)))
+	if err != nil {
+		return 0, 0, err
+	}
+	if a == nil || b == nil {
+		return 0, 0, fmt.Errorf("jobs: level %d of %s lacks units %d to %d: %w", below, p.id, first, last, store.ErrCorrupt)
+	}
+	return a.Inputs.GetMapFirst(), b.Inputs.GetMapEnd(), nil
+}
+
+func (p *planner) plant(unit mapreduce.UnitID, kind mapreduce.UnitKind, in *storagev1.Inputs) {
+	shards := max(1, p.ctl.Shards)
+	p.Jobs.plant(p.tx, p.id, &storagev1.Unit{
+		UnitId: string(unit), Kind: uint32(kind), Level: p.next.Level, Index: p.cursor.Planned,
+		Inputs: in, Queue: &storagev1.Queue{Shard: p.cursor.Planned % shards},
+	})
+	p.cursor.Planned++
+}
