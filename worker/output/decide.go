@@ -99,6 +99,7 @@ type Decision struct {
 	Value any    // nil: there is none
 	Refs  []string
 	Said  float64 // how sure it is, of [0,1]; 0 if it does not say
+	Why   string  // in its words; a reason of what it does not pass on
 }
 
 // Decide applies what a reducer said to the output of a typed reduce.
@@ -160,7 +161,7 @@ func (d *decider) decide(x Decision) {
 		d.remove(x.Field, fmt.Sprint(x.Value), "no input says anything about this field")
 		return
 	}
-	c := &choice{decider: d, p: p, field: &e.Fields[i], said: x.Said, allowed: cited(e.Fields[i].Candidates)}
+	c := &choice{decider: d, p: p, field: &e.Fields[i], said: x.Said, why: x.Why, allowed: cited(e.Fields[i].Candidates)}
 	c.cite(x.Refs)
 	c.take(x.Value)
 }
@@ -184,6 +185,7 @@ type choice struct {
 	p       *schema.Property
 	field   *merge.Field
 	said    float64
+	why     string
 	allowed map[merge.Citation]bool // by the inputs, for this field
 	refs    []merge.Citation        // that the reducer cites, of those
 }
@@ -226,7 +228,7 @@ func (c *choice) take(value any) {
 		return
 	}
 	if value == nil {
-		c.keep(nil, "the reducer found no value")
+		c.keep(nil, c.because("the reducer found no value"))
 		c.field.Missing = &merge.Absence{Reason: "the reducer found no value"}
 		return
 	}
@@ -240,8 +242,54 @@ func (c *choice) take(value any) {
 		kept = append(kept, candidate)
 	}
 	if len(kept) > 0 {
-		c.keep(merge.Union(kept), "the reducer did not pass it on")
+		c.keep(merge.Union(kept), c.because("the reducer did not pass it on"))
 	}
+}
+
+// because adds the reducer's words to a reason. They are words, and name nothing:
+// ids in them are taken out.
+func (c *choice) because(reason string) string {
+	if c.why == "" {
+		return reason
+	}
+	words := refs.Respell(shortened(c.why), func(string) (string, bool) { return "", true }).Text
+	return reason + ": " + strings.TrimSpace(strings.ReplaceAll(words, "[]", ""))
+}
+
+// Join makes values of a field one, which a reducer says mean the same: what
+// speaks for the others speaks for the one that is kept. Values are named by
+// their keys. It reports whether all of them are there.
+func (o *Output) Join(entry int, path, kept string, others ...string) bool {
+	if entry < 0 || entry >= len(o.Entries) {
+		return false
+	}
+	e := &o.Entries[entry]
+	i := slices.IndexFunc(e.Fields, func(f merge.Field) bool { return f.Path == path })
+	if i < 0 {
+		return false
+	}
+	var one *merge.Candidate
+	var rest, same []merge.Candidate
+	for _, c := range e.Fields[i].Candidates {
+		switch {
+		case c.Key == kept:
+			one = &c
+		case slices.Contains(others, c.Key):
+			c.Key = kept
+			same = append(same, c)
+		default:
+			rest = append(rest, c)
+		}
+	}
+	if one == nil || len(same) != len(others) {
+		return false
+	}
+	value := one.Value
+	joined := merge.Union(append(same, *one))
+	joined[0].Value = value
+	e.Fields = slices.Clone(e.Fields) // they may be an input's
+	e.Fields[i].Candidates = merge.Union(append(rest, joined...))
+	return true
 }
 
 // prose spells the ids in a text in full, and cites them. Other values are

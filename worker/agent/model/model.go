@@ -93,9 +93,13 @@ type program struct {
 	Settings
 	schema *schema.Schema
 	form   *form
-	system string
 	vendor llm.Provider
-	fixed  int64 // tokens of a prompt without its document
+
+	system string // of map units
+	fixed  int64  // tokens of their prompt without its document
+
+	mergeSystem string // of reduces
+	decisions   *llm.Schema
 }
 
 // maxKept bounds the programs, and the providers, that are kept ready.
@@ -192,6 +196,10 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec) (*program, error) {
 	p.system = mapSystem(p.schema)
 	if _, err := p.form.answer.In(p.vendor.Can().Dialect); err != nil {
 		return nil, p.form.explain(err)
+	}
+	p.mergeSystem = mergeSystem(p.schema)
+	if p.decisions, err = llm.NewSchema("decisions", []byte(decisionsSchema)); err != nil {
+		return nil, err
 	}
 	p.fixed = a.tokens(p.request(passage{}))
 	if p.Window > 0 && p.fixed+p.MaxAnswer+minDocument > p.Window {

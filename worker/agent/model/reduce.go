@@ -2,15 +2,216 @@ package model
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/unit"
+	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/output"
 )
 
+// reduce merges as the schema decides, and has the model decide what that leaves
+// open. Of records that others may yet join nothing is asked: what is open there
+// may not be so in the end.
 func (s *session) reduce(ctx context.Context) (*agent.Result, error) {
 	out, err := unit.Reduce(s.schema, s.task)
 	if err != nil {
 		return nil, err
 	}
-	return unit.Reduced(out)
+	if s.Merge == MergeModel || s.Merge == MergeBoth && s.task.Kind == mapreduce.KindFinal {
+		m := &merging{session: s, out: out, issued: out.Issue(), joined: make(map[place]string)}
+		if err := m.run(ctx); err != nil {
+			return nil, err
+		}
+	}
+	res, err := unit.Reduced(out)
+	if err != nil {
+		return nil, err
+	}
+	res.Errors = s.notes
+	return res, nil
+}
+
+// A merging is a reduce that asks a model.
+type merging struct {
+	*session
+	out    *output.Output
+	issued *output.Issued
+	joined map[place]string // into which other
+	room   int64            // tokens of questions in one call
+}
+
+// Tokens that questions and answers take besides their texts.
+const (
+	answerOf   = 160 // a decision, with its reason and references
+	roundWords = 24  // a question
+)
+
+func (m *merging) run(ctx context.Context) error {
+	open := m.questions()
+	if len(open) == 0 {
+		return nil
+	}
+	m.room = m.roomFor()
+	if m.room < minDocument {
+		m.note("the context window leaves no room to ask about what differs", nil)
+		return nil
+	}
+	var fit []*question
+	for _, q := range open {
+		if m.size(q) <= m.room {
+			fit = append(fit, q)
+			continue
+		}
+		if err := m.folded(ctx, q, m.room); err != nil {
+			return err
+		}
+	}
+	sizes := make([]int64, len(fit))
+	for i, q := range fit {
+		sizes[i] = m.size(q)
+	}
+	for _, bin := range pack.InOrder(sizes, m.room) {
+		batch := make([]*question, len(bin.Items))
+		for i, at := range bin.Items {
+			batch[i] = fit[at]
+		}
+		if err := m.batches(ctx, batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// roomFor is how much of a prompt questions may take: what the job says that a
+// reduce may read, or the model, less the instructions.
+func (m *merging) roomFor() int64 {
+	limit := int64(m.task.Spec.ReduceContextLimit)
+	if limit == 0 {
+		limit = mapreduce.DefaultReduceContextLimit
+	}
+	if m.Window > 0 {
+		limit = min(limit, m.Window*4/5-m.MaxAnswer)
+	}
+	return limit - m.agent.tokens(m.mergeRequest(nil))
+}
+
+func (m *merging) size(q *question) int64 {
+	return int64(m.agent.count.Count(q.text())) + roundWords
+}
+
+// batches asks questions, no more at once than an answer has room for.
+func (m *merging) batches(ctx context.Context, all []*question) error {
+	most := int(max(1, m.MaxAnswer*3/4/answerOf))
+	for batch := range slices.Chunk(all, most) {
+		if err := m.batch(ctx, batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// batch asks questions in one call, or in two of half of them if it is too large.
+func (m *merging) batch(ctx context.Context, batch []*question) error {
+	res, err := m.complete(ctx, m.mergeRequest(batch))
+	switch {
+	case isTooLarge(err) && len(batch) > 1:
+		half := len(batch) / 2
+		if err := m.batch(ctx, batch[:half]); err != nil {
+			return err
+		}
+		return m.batch(ctx, batch[half:])
+	case isTooLarge(err) && len(batch[0].options) > 2:
+		return m.folded(ctx, batch[0], m.size(batch[0])/2)
+	case err != nil:
+		return m.unanswered(err)
+	}
+	answers, err := readDecisions(res.Answer)
+	if err != nil {
+		return err
+	}
+	for _, a := range answers {
+		if a.Question >= 1 && a.Question <= len(batch) {
+			m.apply(batch[a.Question-1], a)
+		}
+	}
+	return nil
+}
+
+// folded asks one question with as many options at a time as fit: each call has
+// what the one before it chose, or wrote, and some more.
+func (m *merging) folded(ctx context.Context, q *question, room int64) error {
+	sizes := make([]int64, len(q.options))
+	for i, o := range q.options {
+		sizes[i] = int64(m.agent.count.Count(o.text(i + 1)))
+	}
+	var carried *option
+	for _, call := range pack.Fold(sizes, room-m.size(&question{ask: q.ask}), 0) {
+		part := *q
+		part.options = nil
+		if carried != nil {
+			part.options = append(part.options, *carried)
+		}
+		for _, p := range call.Parts {
+			if p.Start == 0 { // an option is shown shortened, and asked about once
+				part.options = append(part.options, q.options[p.Item])
+			}
+		}
+		if len(part.options) < 2 {
+			carried = first(part.options)
+			continue
+		}
+		res, err := m.complete(ctx, m.mergeRequest([]*question{&part}))
+		if err != nil {
+			return m.unanswered(err)
+		}
+		answers, err := readDecisions(res.Answer)
+		if err != nil {
+			return err
+		}
+		if len(answers) > 0 {
+			carried = m.carry(&part, answers[0])
+		}
+	}
+	if carried != nil {
+		m.decide(q, *carried)
+	}
+	return nil
+}
+
+func first(all []option) *option {
+	if len(all) == 0 {
+		return nil
+	}
+	return &all[0]
+}
+
+// unanswered lets what the schema decided stand where no attempt would be
+// answered. It is the error itself where another attempt may be, or where the
+// job wants a model's word.
+func (m *merging) unanswered(err error) error {
+	class, _ := agent.Classify(llm.ForAgent(err))
+	last := m.task.Spec.MaxAttempts
+	if last == 0 {
+		last = mapreduce.DefaultMaxAttempts
+	}
+	_, ofModel := errors.AsType[*llm.Error](err)
+	if m.Merge == MergeBoth && ofModel && (class == mapreduce.PermanentUnit || class == mapreduce.Retryable && m.task.Attempt >= last) {
+		m.note("what differs was left as the schema decides it", err)
+		return nil
+	}
+	return err
+}
+
+func (s *session) note(what string, err error) {
+	if err != nil {
+		what = fmt.Sprintf("%s: %v", what, err)
+	}
+	if !slices.Contains(s.notes, what) {
+		s.notes = append(s.notes, what)
+	}
 }
