@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/store/jobs"
 )
@@ -63,6 +64,11 @@ type Config struct {
 	// worst, given the tokens of its text. Defaults to none for the rules
 	// provider, and for others the text, the schema and 8,192 for the answer.
 	Estimate func(spec *mapreduce.JobSpec, tokens int64) int64
+	// Rates returns what the plan of a job assumes of its calls: what they cost
+	// and how long they take. How many run at a time is the job's. Defaults to
+	// calls that cost nothing and take no time, and for the rules provider to
+	// none.
+	Rates func(spec *mapreduce.JobSpec) plan.Rates
 	// Count counts the tokens of a text. Defaults to a public vocabulary.
 	Count func(text string) int
 	// Logger defaults to none.
@@ -82,6 +88,9 @@ func (c Config) withDefaults() Config {
 	c.MaxDocument = cmp.Or(c.MaxDocument, 64<<20)
 	if c.Estimate == nil {
 		c.Estimate = estimate
+	}
+	if c.Rates == nil {
+		c.Rates = rates
 	}
 	if c.Count == nil {
 		c.Count = token.New().Count

@@ -77,7 +77,7 @@ func (o *Orchestrator) abandon(ctx context.Context, id mapreduce.JobID) {
 }
 
 func (o *Orchestrator) ingest(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobID, error) {
-	in := &ingest{o: o, id: id, spec: spec, flip: jobs.Flip{Spec: jobs.StoredSpec(spec), Shards: int64(o.config.Shards)}}
+	in := &ingest{o: o, config: &o.config, id: id, spec: spec, flip: jobs.Flip{Spec: jobs.StoredSpec(spec), Shards: int64(o.config.Shards)}}
 	for doc, err := range docs {
 		if err != nil {
 			return "", err
@@ -104,12 +104,13 @@ func (o *Orchestrator) ingest(ctx context.Context, id mapreduce.JobID, spec *map
 
 // An ingest is one submission under way.
 type ingest struct {
-	o     *Orchestrator
-	id    mapreduce.JobID
-	spec  *mapreduce.JobSpec
-	flip  jobs.Flip
-	batch jobs.Batch
-	bytes int
+	o      *Orchestrator
+	config *Config
+	id     mapreduce.JobID
+	spec   *mapreduce.JobSpec
+	flip   jobs.Flip
+	batch  jobs.Batch
+	bytes  int
 
 	why       string // the first document was skipped
 	least     int64  // tokens that the cheapest unit may need
@@ -158,8 +159,8 @@ func (in *ingest) reason(d *mapreduce.Document) string {
 		return d.Skip
 	case len(d.Content) == 0:
 		return "it is empty"
-	case int64(len(d.Content)) > in.o.config.MaxDocument:
-		return fmt.Sprintf("it has %d bytes, more than the %d that are taken; split it", len(d.Content), in.o.config.MaxDocument)
+	case int64(len(d.Content)) > in.config.MaxDocument:
+		return fmt.Sprintf("it has %d bytes, more than the %d that are taken; split it", len(d.Content), in.config.MaxDocument)
 	case parsed(d.MediaType):
 		return ""
 	case !utf8.Valid(d.Content):
@@ -297,14 +298,9 @@ func (o *Orchestrator) place0(n int64) *storagev1.Queue {
 
 // decompose cuts the text of the n-th document into units.
 func (o *Orchestrator) decompose(spec *mapreduce.JobSpec, d *mapreduce.Document, text string, n int64) ([]*storagev1.Unit, error) {
-	pieces, err := chunk.Cut(text, chunk.Options{
-		MaxTokens: spec.MaxTokensPerUnit, Overlap: max(0, spec.ChunkOverlap), Counter: counter(o.config.Count),
-	})
+	pieces, err := o.config.cut(spec, d.ID, text)
 	if err != nil {
-		return nil, errs.Field("max_tokens_per_unit", "%s", err)
-	}
-	if len(pieces) >= keys.MaxChunks {
-		return nil, errs.Field("documents", "document %q would be cut into %d chunks; at most %d are taken", d.ID, len(pieces), keys.MaxChunks)
+		return nil, err
 	}
 	sum := sha256.Sum256([]byte(text))
 	units := make([]*storagev1.Unit, len(pieces))
@@ -323,17 +319,35 @@ func (o *Orchestrator) decompose(spec *mapreduce.JobSpec, d *mapreduce.Document,
 		src.CharStart = count(p.CoreStart)
 		src.CharOffset = src.CharStart - int64(utf8.RuneCountInString(text[p.Start:p.CoreStart]))
 		src.CharEnd = count(p.CoreEnd)
-		id := mapreduce.MapUnit(d.ID)
-		if len(pieces) > 1 {
-			id = mapreduce.ChunkUnit(d.ID, i)
-		}
 		units[i] = &storagev1.Unit{
-			UnitId: string(id), DocumentId: string(d.ID), Kind: uint32(mapreduce.KindMap),
+			UnitId: string(mapUnit(d.ID, i, len(pieces))), DocumentId: string(d.ID), Kind: uint32(mapreduce.KindMap),
 			Index: keys.MapIndex(n, int64(i)), Source: src, Queue: o.place0(n),
 			Estimate: o.config.Estimate(spec, int64(p.Tokens)),
 		}
 	}
 	return units, nil
+}
+
+// cut cuts the text of a document.
+func (c *Config) cut(spec *mapreduce.JobSpec, id mapreduce.DocumentID, text string) ([]chunk.Piece, error) {
+	pieces, err := chunk.Cut(text, chunk.Options{
+		MaxTokens: spec.MaxTokensPerUnit, Overlap: max(0, spec.ChunkOverlap), Counter: counter(c.Count),
+	})
+	if err != nil {
+		return nil, errs.Field("max_tokens_per_unit", "%s", err)
+	}
+	if len(pieces) >= keys.MaxChunks {
+		return nil, errs.Field("documents", "document %q would be cut into %d chunks; at most %d are taken", id, len(pieces), keys.MaxChunks)
+	}
+	return pieces, nil
+}
+
+// mapUnit returns the id of the i-th of the units of a document.
+func mapUnit(d mapreduce.DocumentID, i, units int) mapreduce.UnitID {
+	if units == 1 {
+		return mapreduce.MapUnit(d)
+	}
+	return mapreduce.ChunkUnit(d, i)
 }
 
 // A counter counts tokens by a function.

@@ -155,7 +155,12 @@ func (c *Client) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs ite
 	if err != nil {
 		return nil, wire.Error(err)
 	}
-	out := submission{stream: stream, request: &pb.SubmitJobRequest{Spec: wire.EncodeSpec(&spec)}}
+	asked := wire.EncodeSpec(&spec)
+	out := submission{send: func(pieces []*pb.DocumentPiece) error {
+		err := stream.Send(&pb.SubmitJobRequest{Spec: asked, Documents: pieces})
+		asked = nil // in the first message only
+		return err
+	}}
 	if err := out.sendAll(docs); err != nil && !errors.Is(err, errEnded) {
 		return nil, err
 	}
@@ -163,14 +168,49 @@ func (c *Client) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs ite
 	return jobOf(p.GetJob(), err)
 }
 
+// PlanJob implements mapreduce.Service. Documents are sent as SubmitJob sends
+// them.
+func (c *Client) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.jobs.PlanJob(ctx)
+	if err != nil {
+		return nil, wire.Error(err)
+	}
+	asked := wire.EncodePlanQuery(&q)
+	out := submission{send: func(pieces []*pb.DocumentPiece) error {
+		asked.Documents = pieces
+		err := stream.Send(asked)
+		asked = &pb.PlanJobRequest{}
+		return err
+	}}
+	if err := out.sendAll(docs); err != nil && !errors.Is(err, errEnded) {
+		return nil, err
+	}
+	if err := stream.CloseSend(); err != nil {
+		return nil, wire.Error(err)
+	}
+	whole, err := wire.JoinPlan(func() (*pb.Plan, error) {
+		p, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil, nil
+		}
+		return p.GetPlan(), wire.Error(err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return wire.DecodePlan(whole), nil
+}
+
 // errEnded says that the server has answered before all was sent.
 var errEnded = errors.New("the server has ended the stream")
 
 // A submission gathers small documents into messages of wire.PieceSize.
 type submission struct {
-	stream  grpc.ClientStreamingClient[pb.SubmitJobRequest, pb.SubmitJobResponse]
-	request *pb.SubmitJobRequest
-	size    int // bytes of request, about
+	send   func([]*pb.DocumentPiece) error // sends a message
+	pieces []*pb.DocumentPiece             // of the next message
+	size   int                             // of these, in bytes, about
 }
 
 func (s *submission) sendAll(docs iter.Seq2[*mapreduce.Document, error]) error {
@@ -197,15 +237,15 @@ func (s *submission) add(doc *mapreduce.Document) error {
 				return err
 			}
 		}
-		s.request.Documents = append(s.request.Documents, p)
+		s.pieces = append(s.pieces, p)
 		s.size += n
 	}
 	return nil
 }
 
 func (s *submission) flush() error {
-	err := s.stream.Send(s.request)
-	s.request, s.size = &pb.SubmitJobRequest{}, 0
+	err := s.send(s.pieces)
+	s.pieces, s.size = nil, 0
 	if errors.Is(err, io.EOF) {
 		return errEnded
 	}

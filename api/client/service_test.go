@@ -56,6 +56,7 @@ func exercise(t *testing.T, s mapreduce.Service, memory *servertest.Service) {
 			t.Errorf("the same request id got job %s, want %s", again.ID, job.ID)
 		}
 	})
+	t.Run("plan", func(t *testing.T) { exercisePlan(t, s) })
 	t.Run("control", func(t *testing.T) { exerciseControl(t, s, job.ID) })
 	t.Run("watch", func(t *testing.T) { exerciseWatch(t, s, memory, job.ID) })
 	t.Run("result", func(t *testing.T) { exerciseResult(t, s, memory, job.ID) })
@@ -68,6 +69,37 @@ func exercise(t *testing.T, s mapreduce.Service, memory *servertest.Service) {
 		_, err := s.GetJob(t.Context(), job.ID)
 		wantKind(t, err, errs.NotFound)
 	})
+}
+
+func exercisePlan(t *testing.T, s mapreduce.Service) {
+	q := mapreduce.PlanQuery{Spec: mapreduce.JobSpec{Schema: []byte(`{}`), Parallelism: 3, Strategy: mapreduce.StrategyStatic}, Exact: true}
+	p, err := s.PlanJob(t.Context(), q, documents(document("a", "12345"), document("b", "1"), document("large", strings.Repeat("x", 600<<10))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &mapreduce.Plan{
+		Strategy: mapreduce.StrategyStatic, Exact: true,
+		Tasks: []mapreduce.PlanTask{
+			{Unit: "a", Kind: mapreduce.KindMap, Items: 1, Read: 5, Written: 5},
+			{Unit: "b", Kind: mapreduce.KindMap, Items: 1, Read: 1, Written: 1},
+			{Unit: "large", Kind: mapreduce.KindMap, Items: 1, Read: 600 << 10, Written: 600 << 10},
+			{Unit: "final", Kind: mapreduce.KindFinal, Level: 1, DependsOn: []mapreduce.UnitID{"a", "b", "large"}, Read: 600<<10 + 6},
+		},
+		Levels:   []mapreduce.PlanLevel{{Tasks: 3}, {Level: 1, Tasks: 1}},
+		Estimate: mapreduce.PlanEstimate{Maps: 3, Reduces: 1, Levels: 1, Parallelism: 3, Makespan: time.Second},
+		Warnings: []mapreduce.PlanWarning{{Kind: "test", Message: "there is no model"}},
+	}
+	if diff := cmp.Diff(want, p); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+	q.Spec.Strategy = mapreduce.StrategyAdaptive
+	_, err = s.PlanJob(t.Context(), q, documents(document("a", "")))
+	wantKind(t, err, errs.Precondition)
+	broken := errors.New("broken")
+	_, err = s.PlanJob(t.Context(), q, func(yield func(*mapreduce.Document, error) bool) { yield(nil, broken) })
+	if !errors.Is(err, broken) {
+		t.Errorf("documents that cannot be read gave %v", err)
+	}
 }
 
 func exerciseControl(t *testing.T, s mapreduce.Service, id mapreduce.JobID) {

@@ -14,6 +14,11 @@ type Service interface {
 	// yields an error, nothing was submitted and that error is returned.
 	SubmitJob(ctx context.Context, spec JobSpec, docs iter.Seq2[*Document, error]) (*Job, error)
 
+	// PlanJob says what a job over these documents would do, and cost. Nothing
+	// is stored or spent. It refuses what SubmitJob would, and with q.Exact, as
+	// errs.Precondition, a plan that depends on what units come to.
+	PlanJob(ctx context.Context, q PlanQuery, docs iter.Seq2[*Document, error]) (*Plan, error)
+
 	// GetJob returns a job with its counters, or errs.NotFound.
 	GetJob(ctx context.Context, id JobID) (*Job, error)
 

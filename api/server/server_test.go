@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -263,9 +264,6 @@ func TestStandardServices(t *testing.T) {
 		t.Error(err)
 	}
 
-	_, err = pb.NewMapReduceServiceClient(conn).PlanJob(t.Context(), &pb.PlanJobRequest{})
-	wantCode(t, err, codes.Unimplemented)
-
 	s.Shutdown(t.Context())
 	wantCode(t, getJob(t.Context(), conn), codes.Unavailable)
 }
@@ -308,11 +306,33 @@ func TestSubmissionsThatAreMalformed(t *testing.T) {
 			if !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q in it", err, tt.want)
 			}
+			if err := planned(t, conn, tt.send); !strings.Contains(fmt.Sprint(err), tt.want) {
+				t.Errorf("a plan gave %v, want %q in it", err, tt.want)
+			}
 		})
 	}
 	if page, err := memory.ListJobs(t.Context(), mapreduce.ListJobsQuery{}); err != nil || len(page.Jobs) != 0 {
 		t.Errorf("got %v and %v, want no job", page, err)
 	}
+}
+
+// planned returns what PlanJob says to the messages of a submission.
+func planned(t *testing.T, conn grpc.ClientConnInterface, send []*pb.SubmitJobRequest) error {
+	stream, err := pb.NewMapReduceServiceClient(conn).PlanJob(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range send {
+		if err := stream.Send(&pb.PlanJobRequest{Spec: m.GetSpec(), Documents: m.GetDocuments()}); err != nil && !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+	}
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = stream.Recv()
+	wantCode(t, err, codes.InvalidArgument)
+	return err
 }
 
 func TestShutdownEndsWatches(t *testing.T) {

@@ -32,7 +32,9 @@ func (j *jobs) SubmitJob(stream submitStream) error {
 	if err != nil {
 		return err
 	}
-	in := &submission{stream: stream, joiner: wire.Joiner{MaxBytes: j.maxDocument}, pieces: first.GetDocuments()}
+	in := &submission{joiner: wire.Joiner{MaxBytes: j.maxDocument}, pieces: first.GetDocuments(), receive: func() (message, error) {
+		return stream.Recv()
+	}}
 	job, err := j.service.SubmitJob(stream.Context(), spec, in.documents())
 	if err != nil {
 		return err
@@ -40,11 +42,51 @@ func (j *jobs) SubmitJob(stream submitStream) error {
 	return wire.Error(stream.SendAndClose(&pb.SubmitJobResponse{Job: wire.EncodeJob(job)}))
 }
 
+// PlanJob says what a job would do. Documents are read as they come, and none
+// is kept.
+func (j *jobs) PlanJob(stream grpc.BidiStreamingServer[pb.PlanJobRequest, pb.PlanJobResponse]) error {
+	first, err := stream.Recv()
+	switch {
+	case errors.Is(err, io.EOF):
+		return errs.Field("spec", "is missing: nothing was sent")
+	case err != nil:
+		return wire.Error(err)
+	case first.GetSpec() == nil:
+		return errs.Field("spec", "is missing in the first message")
+	}
+	q, err := wire.DecodePlanQuery(first)
+	if err != nil {
+		return err
+	}
+	in := &submission{joiner: wire.Joiner{MaxBytes: j.maxDocument}, pieces: first.GetDocuments(), receive: func() (message, error) {
+		return stream.Recv()
+	}}
+	p, err := j.service.PlanJob(stream.Context(), q, in.documents())
+	if err != nil {
+		return err
+	}
+	for part := range wire.SplitPlan(wire.EncodePlan(p), planBatch) {
+		if err := stream.Send(&pb.PlanJobResponse{Plan: part}); err != nil {
+			return wire.Error(err)
+		}
+	}
+	return nil
+}
+
+// planBatch is the size of a message of a plan, in bytes, about.
+const planBatch = 1 << 20
+
+// A message is one of a stream that brings documents.
+type message interface {
+	GetSpec() *pb.JobSpec
+	GetDocuments() []*pb.DocumentPiece
+}
+
 // A submission is a stream of documents that is read once.
 type submission struct {
-	stream submitStream
-	joiner wire.Joiner
-	pieces []*pb.DocumentPiece // received, not yet taken
+	receive func() (message, error) // the next message
+	joiner  wire.Joiner
+	pieces  []*pb.DocumentPiece // received, not yet taken
 }
 
 // documents yields the documents, and at most one error, last.
@@ -75,14 +117,15 @@ func (s *submission) next() (*mapreduce.Document, error) {
 				return doc, err
 			}
 		}
-		if err := s.receive(); err != nil {
+		if err := s.more(); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func (s *submission) receive() error {
-	req, err := s.stream.Recv()
+// more receives the next pieces.
+func (s *submission) more() error {
+	req, err := s.receive()
 	switch {
 	case errors.Is(err, io.EOF):
 		if err := s.joiner.Close(); err != nil {

@@ -79,6 +79,8 @@ var trips = map[string]trip{
 			id, r, err := wire.DecodeResume(p)
 			return &resume{id, r}, err
 		}),
+	"plan":        over(wire.EncodePlan, sure(wire.DecodePlan)),
+	"plan query":  over(wire.EncodePlanQuery, byValue(wire.DecodePlanQuery)),
 	"from worker": over(wire.EncodeFromWorker, wire.DecodeFromWorker),
 	"to worker":   over(wire.EncodeToWorker, wire.DecodeToWorker),
 }
@@ -116,6 +118,14 @@ func TestEveryFieldIsUsed(t *testing.T) {
 	}
 }
 
+// Fields that are set by what cuts messages, not by conversions, or whose zero is
+// one of their values.
+var madeElsewhere = map[protoreflect.FullName]bool{
+	"coditect.mapreduce.v1.PlanTask.node_type":       true,
+	"coditect.mapreduce.v1.PlanTask.continues":       true,
+	"coditect.mapreduce.v1.PlanJobRequest.documents": true,
+}
+
 // unset returns the names of the fields that are not set in m or in what it
 // holds. Of a oneof, one field is enough; offsets may be 0.
 func unset(m protoreflect.Message) (names []protoreflect.FullName) {
@@ -124,6 +134,7 @@ func unset(m protoreflect.Message) (names []protoreflect.FullName) {
 		f := fields.Get(i)
 		switch {
 		case f.ContainingOneof() != nil || f.Name() == "core_start":
+		case madeElsewhere[f.FullName()]:
 		case !m.Has(f):
 			names = append(names, f.FullName())
 		}
@@ -152,6 +163,7 @@ func TestEnumerators(t *testing.T) {
 		{"unit state", pb.UnitState(0), names(mapreduce.UnitState.String, mapreduce.UnitCancelled)},
 		{"event kind", pb.EventKind(0), names(mapreduce.EventKind.String, mapreduce.EventRetried)},
 		{"unit kind", pb.UnitKind(0), []string{"", "map", "parse", "reduce", "final", "direct"}},
+		{"map-reduce mode", pb.MapReduceMode(0), []string{"", "static", "adaptive"}},
 		{"outcome", pb.Outcome(0), []string{mapreduce.Done: "done", mapreduce.Errored: "errored", mapreduce.Returned: "returned"}},
 		{"verdict", pb.Verdict(0), []string{mapreduce.Accepted: "accepted", mapreduce.Stale: "stale", mapreduce.Gone: "gone"}},
 		{"failure class", pb.FailureClass(0), []string{

@@ -142,7 +142,7 @@ func (r *runner) outputOf(id mapreduce.JobID) string {
 func (r *runner) submit(ctx context.Context, spec mapreduce.JobSpec, in input.Config) (*mapreduce.Job, error) {
 	var job *mapreduce.Job
 	submit := func() (err error) {
-		job, err = r.s.SubmitJob(ctx, spec, r.counted(input.Documents(ctx, in)))
+		job, err = r.s.SubmitJob(ctx, spec, counted(input.Documents(ctx, in), r.s.meter.Submitting))
 		r.s.meter.End()
 		return err
 	}
@@ -163,13 +163,13 @@ func (r *runner) submit(ctx context.Context, spec mapreduce.JobSpec, in input.Co
 }
 
 // counted passes documents on and shows how many there were, and how large.
-func (r *runner) counted(docs iter.Seq2[*mapreduce.Document, error]) iter.Seq2[*mapreduce.Document, error] {
+func counted(docs iter.Seq2[*mapreduce.Document, error], show func(documents, bytes int64)) iter.Seq2[*mapreduce.Document, error] {
 	return func(yield func(*mapreduce.Document, error) bool) {
 		documents, bytes := int64(0), int64(0)
 		for d, err := range docs {
 			if d != nil {
 				documents, bytes = documents+1, bytes+int64(len(d.Content))
-				r.s.meter.Submitting(documents, bytes)
+				show(documents, bytes)
 			}
 			if !yield(d, err) {
 				return

@@ -45,7 +45,7 @@ func (a *app) settle(cmd *cobra.Command) error {
 }
 
 // notConfigured are the flags that only make sense on the command line.
-var notConfigured = [...]string{"help", "config", "job-id", "page-token", "partial", "verify", "detach"}
+var notConfigured = [...]string{"help", "config", "job-id", "page-token", "partial", "verify", "detach", "exact"}
 
 func configurable(name string) bool {
 	for _, n := range notConfigured {

@@ -8,7 +8,7 @@ import (
 )
 
 // SchemaVersion is that of the document that a DAG is shown as.
-const SchemaVersion = "1.1"
+const SchemaVersion = mapreduce.PlanVersion
 
 // A DAG is the tree of a job: before it runs, see Build, or after, see Record.
 type DAG struct {

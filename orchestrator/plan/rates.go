@@ -38,6 +38,10 @@ type Rates struct {
 	// to have for each token that it reads. They default to 0.1 and 0.6.
 	MapYield, ReduceYield float64
 
+	// Prompt is the tokens of a prompt beside what it is about, and Answer the
+	// most that a call may write, where the planner does not say.
+	Prompt, Answer int64
+
 	// Prices of a million tokens, in millionths of a US dollar. They default to
 	// nothing.
 	InPrice, OutPrice int64
@@ -67,6 +71,7 @@ func (r Rates) check() error {
 		{r.Merge != MergeTyped && r.Merge != MergeModel && r.Merge != MergeTypedThen, "merge", "must be typed, model or typed-then-model"},
 		{bad(r.MapYield), "map_yield", "must be a number and not negative"},
 		{bad(r.ReduceYield), "reduce_yield", "must be a number and not negative"},
+		{r.Prompt < 0 || r.Answer < 0, "prompt", "must not be negative, and neither must answer"},
 		{r.InPrice < 0 || r.OutPrice < 0, "price", "must not be negative"},
 		{r.UnitTime < 0 || r.CallTime < 0 || bad(r.ReadRate) || bad(r.WriteRate), "time", "must not be negative"},
 		{r.Parallelism < 1, "parallelism", "must be at least 1"},
@@ -124,19 +129,20 @@ func (p *Planner) load(r Rates, kind mapreduce.UnitKind, sizes []int64, yield fl
 		calls = max(1, calls)
 	}
 	l := Load{Read: size, Size: scale(size, yield)}
+	answer := cmp.Or(p.reserved, r.Answer)
 	switch {
-	case most && p.reserved > 0:
-		l.Size = p.reserved
+	case most && answer > 0:
+		l.Size = answer
 	case most:
 		l.Size = max(l.Size, size)
-	case p.reserved > 0:
-		l.Size = min(l.Size, p.reserved)
+	case answer > 0:
+		l.Size = min(l.Size, answer)
 	}
 	if !r.Model || kind == mapreduce.KindParse || r.Merge == MergeTyped && (kind == mapreduce.KindReduce || kind == mapreduce.KindFinal) {
 		return l
 	}
 	l.Calls = calls
-	l.In = pack.Sum(read, times(calls, p.overhead))
+	l.In = pack.Sum(read, times(calls, max(p.overhead, r.Prompt)))
 	l.Out = pack.Sum(l.Size, times(calls-1, p.carried)) // all calls but the last write an accumulator
 	return l
 }

@@ -26,10 +26,14 @@ type Warning struct {
 	Budget  int64
 	Unit    mapreduce.UnitID // whose output it is about, if one
 	Agent   string           // the role of that unit's agent, if known
+	Text    string           // if not empty, what String returns: it comes from elsewhere
 }
 
 // String returns the warning for people.
 func (w Warning) String() string {
+	if w.Text != "" {
+		return w.Text
+	}
 	switch w.Kind {
 	case OverBudget:
 		return fmt.Sprintf("the output of %s has %d tokens, more than the budget of %d: it is reduced by itself, in parts; "+

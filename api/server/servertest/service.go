@@ -383,3 +383,27 @@ func (s *Service) CheckStore(ctx context.Context, found func(mapreduce.Finding) 
 	}
 	return ctx.Err()
 }
+
+// PlanJob implements mapreduce.Service: a map for each document, and a final
+// reduce. The plan of an adaptive tree is not exact.
+func (s *Service) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
+	p := &mapreduce.Plan{Strategy: q.Spec.Strategy, Exact: q.Spec.Strategy != mapreduce.StrategyAdaptive}
+	final := mapreduce.PlanTask{Unit: mapreduce.FinalUnit, Kind: mapreduce.KindFinal, Level: 1}
+	for doc, err := range docs {
+		if err != nil {
+			return nil, err
+		}
+		n := int64(len(doc.Content))
+		p.Tasks = append(p.Tasks, mapreduce.PlanTask{Unit: mapreduce.MapUnit(doc.ID), Kind: mapreduce.KindMap, Items: 1, Read: n, Written: n})
+		final.DependsOn = append(final.DependsOn, mapreduce.MapUnit(doc.ID))
+		final.Read += n
+	}
+	if q.Exact && !p.Exact {
+		return nil, errs.New(errs.Precondition, "the plan is not exact")
+	}
+	p.Levels = []mapreduce.PlanLevel{{Tasks: len(p.Tasks)}, {Level: 1, Tasks: 1, Expected: !p.Exact}}
+	p.Estimate = mapreduce.PlanEstimate{Maps: len(p.Tasks), Reduces: 1, Levels: 1, Parallelism: q.Spec.Parallelism, Makespan: time.Second}
+	p.Tasks = append(p.Tasks, final)
+	p.Warnings = []mapreduce.PlanWarning{{Kind: "test", Message: "there is no model"}}
+	return p, ctx.Err()
+}

@@ -66,14 +66,22 @@ func (b *box) line() string {
 
 func outlookText(e plan.Estimate) string {
 	var b strings.Builder
+	if e.High.Calls == 0 {
+		b.WriteString("no model is called: it costs nothing\n")
+		return b.String() + timeText(e)
+	}
 	fmt.Fprintf(&b, "calls: %s (%s to %s)\n", grouped(e.Expected.Calls), grouped(e.Low.Calls), grouped(e.High.Calls))
 	fmt.Fprintf(&b, "tokens: %s in, %s out (%s to %s together)\n", grouped(e.Expected.In), grouped(e.Expected.Out),
 		grouped(total(e.Low)), grouped(total(e.High)))
 	fmt.Fprintf(&b, "cost: %s (%s to %s)\n", dollars(e.Expected.CostMicros), dollars(e.Low.CostMicros), dollars(e.High.CostMicros))
-	if e.Makespan > 0 {
-		fmt.Fprintf(&b, "time: about %s, %s at a time\n", round(e.Makespan), count(int64(e.Parallelism), "unit"))
+	return b.String() + timeText(e)
+}
+
+func timeText(e plan.Estimate) string {
+	if e.Makespan == 0 {
+		return ""
 	}
-	return b.String()
+	return fmt.Sprintf("time: about %s, %s at a time\n", round(e.Makespan), count(int64(e.Parallelism), "unit"))
 }
 
 func total(s plan.Spend) int64 { return pack.Sum(s.In, s.Out) }

@@ -24,6 +24,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -55,6 +56,8 @@ type Config struct {
 	// Lease, Heartbeat and Grace are those of orchestrator.Config, and have its
 	// defaults.
 	Lease, Heartbeat, Grace time.Duration
+	// Rates is that of orchestrator.Config, and has its default.
+	Rates func(*mapreduce.JobSpec) plan.Rates
 	// Hook is told of the points that are passed, for tests.
 	Hook failpoint.Hook
 	// Logger defaults to none.
@@ -119,7 +122,7 @@ func (n *Node) wire() (err error) {
 	n.jobs.SetHook(n.config.Hook)
 	n.orch, err = orchestrator.New(n.jobs, orchestrator.Config{
 		Adopt: n.config.Adopt, Exclusive: !n.config.shared(), Logger: n.config.Logger,
-		Lease: n.config.Lease, Heartbeat: n.config.Heartbeat, Grace: n.config.Grace,
+		Lease: n.config.Lease, Heartbeat: n.config.Heartbeat, Grace: n.config.Grace, Rates: n.config.Rates,
 	})
 	if err != nil {
 		return err

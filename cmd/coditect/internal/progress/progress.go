@@ -72,7 +72,12 @@ func (m *Meter) Note(format string, args ...any) {
 
 // Submitting shows how many documents, and bytes of them, were handed over so
 // far. Their total is not known.
-func (m *Meter) Submitting(documents, bytes int64) {
+func (m *Meter) Submitting(documents, bytes int64) { m.reading("submitting", documents, bytes) }
+
+// Planning shows how many documents, and bytes of them, were looked at so far.
+func (m *Meter) Planning(documents, bytes int64) { m.reading("planning", documents, bytes) }
+
+func (m *Meter) reading(what string, documents, bytes int64) {
 	if m.config.Quiet {
 		return
 	}
@@ -90,7 +95,7 @@ func (m *Meter) Submitting(documents, bytes int64) {
 		return
 	}
 	m.shownAt = now
-	text := fmt.Sprintf("submitting: %d documents, %s", documents, sizeOf(bytes))
+	text := fmt.Sprintf("%s: %d documents, %s", what, documents, sizeOf(bytes))
 	if m.config.Terminal {
 		m.replace(clip(text, m.config.Width()-1))
 		return

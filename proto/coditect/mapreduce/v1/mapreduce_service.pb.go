@@ -236,13 +236,16 @@ func (x *SubmitJobResponse) GetJob() *Job {
 	return nil
 }
 
-// Asks what a job would do.
+// One message of the question what a job would do.
 type PlanJobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What would be asked for.
+	// What would be asked for; in the first message, and only there.
 	Spec *JobSpec `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
-	// What it would be asked about.
-	Documents     []*PlanDocument `protobuf:"bytes,2,rep,name=documents,proto3" json:"documents,omitempty"`
+	// Documents, or pieces of large ones, as in a submission.
+	Documents []*DocumentPiece `protobuf:"bytes,3,rep,name=documents,proto3" json:"documents,omitempty"`
+	// Refuse, with FAILED_PRECONDITION, a plan that is not exact. Counts in the
+	// first message.
+	RequireExact  bool `protobuf:"varint,4,opt,name=require_exact,json=requireExact,proto3" json:"require_exact,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -284,17 +287,25 @@ func (x *PlanJobRequest) GetSpec() *JobSpec {
 	return nil
 }
 
-func (x *PlanJobRequest) GetDocuments() []*PlanDocument {
+func (x *PlanJobRequest) GetDocuments() []*DocumentPiece {
 	if x != nil {
 		return x.Documents
 	}
 	return nil
 }
 
-// The answer to PlanJob.
+func (x *PlanJobRequest) GetRequireExact() bool {
+	if x != nil {
+		return x.RequireExact
+	}
+	return false
+}
+
+// A part of the answer to PlanJob.
 type PlanJobResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What the job would do, and cost.
+	// The first message has all but the tasks of what the job would do; each that
+	// follows has more tasks.
 	Plan          *Plan `protobuf:"bytes,1,opt,name=plan,proto3" json:"plan,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1343,10 +1354,11 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"A\n" +
 	"\x11SubmitJobResponse\x12,\n" +
-	"\x03job\x18\x01 \x01(\v2\x1a.coditect.mapreduce.v1.JobR\x03job\"\x87\x01\n" +
+	"\x03job\x18\x01 \x01(\v2\x1a.coditect.mapreduce.v1.JobR\x03job\"\xb3\x01\n" +
 	"\x0ePlanJobRequest\x122\n" +
-	"\x04spec\x18\x01 \x01(\v2\x1e.coditect.mapreduce.v1.JobSpecR\x04spec\x12A\n" +
-	"\tdocuments\x18\x02 \x03(\v2#.coditect.mapreduce.v1.PlanDocumentR\tdocuments\"B\n" +
+	"\x04spec\x18\x01 \x01(\v2\x1e.coditect.mapreduce.v1.JobSpecR\x04spec\x12B\n" +
+	"\tdocuments\x18\x03 \x03(\v2$.coditect.mapreduce.v1.DocumentPieceR\tdocuments\x12#\n" +
+	"\rrequire_exact\x18\x04 \x01(\bR\frequireExactJ\x04\b\x02\x10\x03\"B\n" +
 	"\x0fPlanJobResponse\x12/\n" +
 	"\x04plan\x18\x01 \x01(\v2\x1b.coditect.mapreduce.v1.PlanR\x04plan\"&\n" +
 	"\rGetJobRequest\x12\x15\n" +
@@ -1404,10 +1416,10 @@ const file_coditect_mapreduce_v1_mapreduce_service_proto_rawDesc = "" +
 	"\x12ListEventsResponse\x12C\n" +
 	"\vcheckpoints\x18\x01 \x03(\v2!.coditect.mapreduce.v1.CheckpointR\vcheckpoints\x121\n" +
 	"\x05seals\x18\x02 \x03(\v2\x1b.coditect.mapreduce.v1.SealR\x05seals\x12&\n" +
-	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken2\xfe\b\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken2\x82\t\n" +
 	"\x10MapReduceService\x12b\n" +
-	"\tSubmitJob\x12'.coditect.mapreduce.v1.SubmitJobRequest\x1a(.coditect.mapreduce.v1.SubmitJobResponse\"\x00(\x01\x12Z\n" +
-	"\aPlanJob\x12%.coditect.mapreduce.v1.PlanJobRequest\x1a&.coditect.mapreduce.v1.PlanJobResponse\"\x00\x12L\n" +
+	"\tSubmitJob\x12'.coditect.mapreduce.v1.SubmitJobRequest\x1a(.coditect.mapreduce.v1.SubmitJobResponse\"\x00(\x01\x12^\n" +
+	"\aPlanJob\x12%.coditect.mapreduce.v1.PlanJobRequest\x1a&.coditect.mapreduce.v1.PlanJobResponse\"\x00(\x010\x01\x12L\n" +
 	"\x06GetJob\x12$.coditect.mapreduce.v1.GetJobRequest\x1a\x1a.coditect.mapreduce.v1.Job\"\x00\x12]\n" +
 	"\bListJobs\x12&.coditect.mapreduce.v1.ListJobsRequest\x1a'.coditect.mapreduce.v1.ListJobsResponse\"\x00\x12_\n" +
 	"\bWatchJob\x12&.coditect.mapreduce.v1.WatchJobRequest\x1a'.coditect.mapreduce.v1.WatchJobResponse\"\x000\x01\x12`\n" +
@@ -1460,15 +1472,14 @@ var file_coditect_mapreduce_v1_mapreduce_service_proto_goTypes = []any{
 	nil,                        // 23: coditect.mapreduce.v1.DocumentPiece.MetadataEntry
 	(*JobSpec)(nil),            // 24: coditect.mapreduce.v1.JobSpec
 	(*Job)(nil),                // 25: coditect.mapreduce.v1.Job
-	(*PlanDocument)(nil),       // 26: coditect.mapreduce.v1.PlanDocument
-	(*Plan)(nil),               // 27: coditect.mapreduce.v1.Plan
-	(JobState)(0),              // 28: coditect.mapreduce.v1.JobState
-	(UnitState)(0),             // 29: coditect.mapreduce.v1.UnitState
-	(*Unit)(nil),               // 30: coditect.mapreduce.v1.Unit
-	(*ResultPart)(nil),         // 31: coditect.mapreduce.v1.ResultPart
-	(*Checkpoint)(nil),         // 32: coditect.mapreduce.v1.Checkpoint
-	(*Seal)(nil),               // 33: coditect.mapreduce.v1.Seal
-	(*emptypb.Empty)(nil),      // 34: google.protobuf.Empty
+	(*Plan)(nil),               // 26: coditect.mapreduce.v1.Plan
+	(JobState)(0),              // 27: coditect.mapreduce.v1.JobState
+	(UnitState)(0),             // 28: coditect.mapreduce.v1.UnitState
+	(*Unit)(nil),               // 29: coditect.mapreduce.v1.Unit
+	(*ResultPart)(nil),         // 30: coditect.mapreduce.v1.ResultPart
+	(*Checkpoint)(nil),         // 31: coditect.mapreduce.v1.Checkpoint
+	(*Seal)(nil),               // 32: coditect.mapreduce.v1.Seal
+	(*emptypb.Empty)(nil),      // 33: google.protobuf.Empty
 }
 var file_coditect_mapreduce_v1_mapreduce_service_proto_depIdxs = []int32{
 	24, // 0: coditect.mapreduce.v1.SubmitJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
@@ -1476,19 +1487,19 @@ var file_coditect_mapreduce_v1_mapreduce_service_proto_depIdxs = []int32{
 	23, // 2: coditect.mapreduce.v1.DocumentPiece.metadata:type_name -> coditect.mapreduce.v1.DocumentPiece.MetadataEntry
 	25, // 3: coditect.mapreduce.v1.SubmitJobResponse.job:type_name -> coditect.mapreduce.v1.Job
 	24, // 4: coditect.mapreduce.v1.PlanJobRequest.spec:type_name -> coditect.mapreduce.v1.JobSpec
-	26, // 5: coditect.mapreduce.v1.PlanJobRequest.documents:type_name -> coditect.mapreduce.v1.PlanDocument
-	27, // 6: coditect.mapreduce.v1.PlanJobResponse.plan:type_name -> coditect.mapreduce.v1.Plan
-	28, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
+	1,  // 5: coditect.mapreduce.v1.PlanJobRequest.documents:type_name -> coditect.mapreduce.v1.DocumentPiece
+	26, // 6: coditect.mapreduce.v1.PlanJobResponse.plan:type_name -> coditect.mapreduce.v1.Plan
+	27, // 7: coditect.mapreduce.v1.ListJobsRequest.states:type_name -> coditect.mapreduce.v1.JobState
 	25, // 8: coditect.mapreduce.v1.ListJobsResponse.jobs:type_name -> coditect.mapreduce.v1.Job
 	25, // 9: coditect.mapreduce.v1.WatchJobResponse.job:type_name -> coditect.mapreduce.v1.Job
 	25, // 10: coditect.mapreduce.v1.ResumeJobResponse.job:type_name -> coditect.mapreduce.v1.Job
 	25, // 11: coditect.mapreduce.v1.PauseJobResponse.job:type_name -> coditect.mapreduce.v1.Job
 	25, // 12: coditect.mapreduce.v1.CancelJobResponse.job:type_name -> coditect.mapreduce.v1.Job
-	29, // 13: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
-	30, // 14: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
-	31, // 15: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
-	32, // 16: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
-	33, // 17: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
+	28, // 13: coditect.mapreduce.v1.ListUnitsRequest.states:type_name -> coditect.mapreduce.v1.UnitState
+	29, // 14: coditect.mapreduce.v1.ListUnitsResponse.units:type_name -> coditect.mapreduce.v1.Unit
+	30, // 15: coditect.mapreduce.v1.GetResultResponse.parts:type_name -> coditect.mapreduce.v1.ResultPart
+	31, // 16: coditect.mapreduce.v1.ListEventsResponse.checkpoints:type_name -> coditect.mapreduce.v1.Checkpoint
+	32, // 17: coditect.mapreduce.v1.ListEventsResponse.seals:type_name -> coditect.mapreduce.v1.Seal
 	0,  // 18: coditect.mapreduce.v1.MapReduceService.SubmitJob:input_type -> coditect.mapreduce.v1.SubmitJobRequest
 	3,  // 19: coditect.mapreduce.v1.MapReduceService.PlanJob:input_type -> coditect.mapreduce.v1.PlanJobRequest
 	5,  // 20: coditect.mapreduce.v1.MapReduceService.GetJob:input_type -> coditect.mapreduce.v1.GetJobRequest
@@ -1509,7 +1520,7 @@ var file_coditect_mapreduce_v1_mapreduce_service_proto_depIdxs = []int32{
 	11, // 35: coditect.mapreduce.v1.MapReduceService.ResumeJob:output_type -> coditect.mapreduce.v1.ResumeJobResponse
 	13, // 36: coditect.mapreduce.v1.MapReduceService.PauseJob:output_type -> coditect.mapreduce.v1.PauseJobResponse
 	15, // 37: coditect.mapreduce.v1.MapReduceService.CancelJob:output_type -> coditect.mapreduce.v1.CancelJobResponse
-	34, // 38: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
+	33, // 38: coditect.mapreduce.v1.MapReduceService.DeleteJob:output_type -> google.protobuf.Empty
 	18, // 39: coditect.mapreduce.v1.MapReduceService.ListUnits:output_type -> coditect.mapreduce.v1.ListUnitsResponse
 	20, // 40: coditect.mapreduce.v1.MapReduceService.GetResult:output_type -> coditect.mapreduce.v1.GetResultResponse
 	22, // 41: coditect.mapreduce.v1.MapReduceService.ListEvents:output_type -> coditect.mapreduce.v1.ListEventsResponse

@@ -53,8 +53,9 @@ type MapReduceServiceClient interface {
 	// Takes a job and its documents. The job becomes visible whole, when the call
 	// succeeds, or not at all.
 	SubmitJob(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[SubmitJobRequest, SubmitJobResponse], error)
-	// Says what a job would do and cost.
-	PlanJob(ctx context.Context, in *PlanJobRequest, opts ...grpc.CallOption) (*PlanJobResponse, error)
+	// Says what a job over these documents would do and cost. Nothing is stored,
+	// and nothing is spent. The answer begins when all documents have come.
+	PlanJob(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PlanJobRequest, PlanJobResponse], error)
 	// Returns a job with its counters.
 	// AIP-131: the resource itself.
 	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -103,15 +104,18 @@ func (c *mapReduceServiceClient) SubmitJob(ctx context.Context, opts ...grpc.Cal
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type MapReduceService_SubmitJobClient = grpc.ClientStreamingClient[SubmitJobRequest, SubmitJobResponse]
 
-func (c *mapReduceServiceClient) PlanJob(ctx context.Context, in *PlanJobRequest, opts ...grpc.CallOption) (*PlanJobResponse, error) {
+func (c *mapReduceServiceClient) PlanJob(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PlanJobRequest, PlanJobResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(PlanJobResponse)
-	err := c.cc.Invoke(ctx, MapReduceService_PlanJob_FullMethodName, in, out, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &MapReduceService_ServiceDesc.Streams[1], MapReduceService_PlanJob_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	x := &grpc.GenericClientStream[PlanJobRequest, PlanJobResponse]{ClientStream: stream}
+	return x, nil
 }
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type MapReduceService_PlanJobClient = grpc.BidiStreamingClient[PlanJobRequest, PlanJobResponse]
 
 func (c *mapReduceServiceClient) GetJob(ctx context.Context, in *GetJobRequest, opts ...grpc.CallOption) (*Job, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -135,7 +139,7 @@ func (c *mapReduceServiceClient) ListJobs(ctx context.Context, in *ListJobsReque
 
 func (c *mapReduceServiceClient) WatchJob(ctx context.Context, in *WatchJobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchJobResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &MapReduceService_ServiceDesc.Streams[1], MapReduceService_WatchJob_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &MapReduceService_ServiceDesc.Streams[2], MapReduceService_WatchJob_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +208,7 @@ func (c *mapReduceServiceClient) ListUnits(ctx context.Context, in *ListUnitsReq
 
 func (c *mapReduceServiceClient) GetResult(ctx context.Context, in *GetResultRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetResultResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &MapReduceService_ServiceDesc.Streams[2], MapReduceService_GetResult_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &MapReduceService_ServiceDesc.Streams[3], MapReduceService_GetResult_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -240,8 +244,9 @@ type MapReduceServiceServer interface {
 	// Takes a job and its documents. The job becomes visible whole, when the call
 	// succeeds, or not at all.
 	SubmitJob(grpc.ClientStreamingServer[SubmitJobRequest, SubmitJobResponse]) error
-	// Says what a job would do and cost.
-	PlanJob(context.Context, *PlanJobRequest) (*PlanJobResponse, error)
+	// Says what a job over these documents would do and cost. Nothing is stored,
+	// and nothing is spent. The answer begins when all documents have come.
+	PlanJob(grpc.BidiStreamingServer[PlanJobRequest, PlanJobResponse]) error
 	// Returns a job with its counters.
 	// AIP-131: the resource itself.
 	// buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -280,8 +285,8 @@ type UnimplementedMapReduceServiceServer struct{}
 func (UnimplementedMapReduceServiceServer) SubmitJob(grpc.ClientStreamingServer[SubmitJobRequest, SubmitJobResponse]) error {
 	return status.Error(codes.Unimplemented, "method SubmitJob not implemented")
 }
-func (UnimplementedMapReduceServiceServer) PlanJob(context.Context, *PlanJobRequest) (*PlanJobResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method PlanJob not implemented")
+func (UnimplementedMapReduceServiceServer) PlanJob(grpc.BidiStreamingServer[PlanJobRequest, PlanJobResponse]) error {
+	return status.Error(codes.Unimplemented, "method PlanJob not implemented")
 }
 func (UnimplementedMapReduceServiceServer) GetJob(context.Context, *GetJobRequest) (*Job, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetJob not implemented")
@@ -341,23 +346,12 @@ func _MapReduceService_SubmitJob_Handler(srv interface{}, stream grpc.ServerStre
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type MapReduceService_SubmitJobServer = grpc.ClientStreamingServer[SubmitJobRequest, SubmitJobResponse]
 
-func _MapReduceService_PlanJob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(PlanJobRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MapReduceServiceServer).PlanJob(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MapReduceService_PlanJob_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MapReduceServiceServer).PlanJob(ctx, req.(*PlanJobRequest))
-	}
-	return interceptor(ctx, in, info, handler)
+func _MapReduceService_PlanJob_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(MapReduceServiceServer).PlanJob(&grpc.GenericServerStream[PlanJobRequest, PlanJobResponse]{ServerStream: stream})
 }
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type MapReduceService_PlanJobServer = grpc.BidiStreamingServer[PlanJobRequest, PlanJobResponse]
 
 func _MapReduceService_GetJob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetJobRequest)
@@ -533,10 +527,6 @@ var MapReduceService_ServiceDesc = grpc.ServiceDesc{
 	HandlerType: (*MapReduceServiceServer)(nil),
 	Methods: []grpc.MethodDesc{
 		{
-			MethodName: "PlanJob",
-			Handler:    _MapReduceService_PlanJob_Handler,
-		},
-		{
 			MethodName: "GetJob",
 			Handler:    _MapReduceService_GetJob_Handler,
 		},
@@ -573,6 +563,12 @@ var MapReduceService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "SubmitJob",
 			Handler:       _MapReduceService_SubmitJob_Handler,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "PlanJob",
+			Handler:       _MapReduceService_PlanJob_Handler,
+			ServerStreams: true,
 			ClientStreams: true,
 		},
 		{

@@ -9,6 +9,7 @@ package mapreducev1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -78,7 +79,7 @@ func (MapReduceMode) EnumDescriptor() ([]byte, []int) {
 type NodeType int32
 
 const (
-	// A plain task.
+	// A plain task: one that turns a document into text.
 	NodeType_NODE_TYPE_UNSPECIFIED NodeType = 0
 	// A unit of the map level.
 	NodeType_NODE_TYPE_MAP NodeType = 1
@@ -142,12 +143,17 @@ type Plan struct {
 	SchemaVersion string `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	// How the tree comes about.
 	MapReduceMode MapReduceMode `protobuf:"varint,2,opt,name=map_reduce_mode,json=mapReduceMode,proto3,enum=coditect.mapreduce.v1.MapReduceMode" json:"map_reduce_mode,omitempty"`
-	// Every task is listed; else only the map level, and the rest is estimated.
+	// Every task is as it will run; else those of levels that say so are
+	// expected, and may be other ones.
 	Exact bool `protobuf:"varint,3,opt,name=exact,proto3" json:"exact,omitempty"`
 	// The tasks, level by level.
 	Tasks []*PlanTask `protobuf:"bytes,4,rep,name=tasks,proto3" json:"tasks,omitempty"`
 	// Sizes and cost of the whole job.
-	Estimate      *PlanEstimate `protobuf:"bytes,5,opt,name=estimate,proto3" json:"estimate,omitempty"`
+	Estimate *PlanEstimate `protobuf:"bytes,5,opt,name=estimate,proto3" json:"estimate,omitempty"`
+	// The levels, the map first, or before it that of parsing documents.
+	Levels []*PlanLevel `protobuf:"bytes,6,rep,name=levels,proto3" json:"levels,omitempty"`
+	// What whoever submits the job should know.
+	Warnings      []*PlanWarning `protobuf:"bytes,7,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -217,6 +223,20 @@ func (x *Plan) GetEstimate() *PlanEstimate {
 	return nil
 }
 
+func (x *Plan) GetLevels() []*PlanLevel {
+	if x != nil {
+		return x.Levels
+	}
+	return nil
+}
+
+func (x *Plan) GetWarnings() []*PlanWarning {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
 // A node of the plan.
 type PlanTask struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -224,12 +244,25 @@ type PlanTask struct {
 	UnitId string `protobuf:"bytes,1,opt,name=unit_id,json=unitId,proto3" json:"unit_id,omitempty"`
 	// What it is.
 	NodeType NodeType `protobuf:"varint,2,opt,name=node_type,json=nodeType,proto3,enum=coditect.mapreduce.v1.NodeType" json:"node_type,omitempty"`
-	// Level of reduction; 0 for the map level.
+	// Level of reduction; 0 for the map level, -1 for what comes before it.
 	MapReduceLevel int32 `protobuf:"varint,3,opt,name=map_reduce_level,json=mapReduceLevel,proto3" json:"map_reduce_level,omitempty"`
 	// The tasks whose outputs it takes.
 	DependsOn []string `protobuf:"bytes,4,rep,name=depends_on,json=dependsOn,proto3" json:"depends_on,omitempty"`
 	// Size of its input, in tokens.
-	InputTokens   int64 `protobuf:"varint,5,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
+	InputTokens int64 `protobuf:"varint,5,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
+	// Size of its output, in tokens.
+	OutputTokens int64 `protobuf:"varint,6,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
+	// Calls of a model.
+	CallCount int64 `protobuf:"varint,7,opt,name=call_count,json=callCount,proto3" json:"call_count,omitempty"`
+	// Tokens that these read, prompts included.
+	CallInputTokens int64 `protobuf:"varint,8,opt,name=call_input_tokens,json=callInputTokens,proto3" json:"call_input_tokens,omitempty"`
+	// Tokens that these write.
+	CallOutputTokens int64 `protobuf:"varint,9,opt,name=call_output_tokens,json=callOutputTokens,proto3" json:"call_output_tokens,omitempty"`
+	// Inputs of the job that it takes by itself: 1 for a map, all for direct.
+	ItemCount int64 `protobuf:"varint,10,opt,name=item_count,json=itemCount,proto3" json:"item_count,omitempty"`
+	// It depends on more tasks than a message holds: the next message begins with
+	// the same task, with more of them and nothing else.
+	Continues     bool `protobuf:"varint,11,opt,name=continues,proto3" json:"continues,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -299,10 +332,171 @@ func (x *PlanTask) GetInputTokens() int64 {
 	return 0
 }
 
+func (x *PlanTask) GetOutputTokens() int64 {
+	if x != nil {
+		return x.OutputTokens
+	}
+	return 0
+}
+
+func (x *PlanTask) GetCallCount() int64 {
+	if x != nil {
+		return x.CallCount
+	}
+	return 0
+}
+
+func (x *PlanTask) GetCallInputTokens() int64 {
+	if x != nil {
+		return x.CallInputTokens
+	}
+	return 0
+}
+
+func (x *PlanTask) GetCallOutputTokens() int64 {
+	if x != nil {
+		return x.CallOutputTokens
+	}
+	return 0
+}
+
+func (x *PlanTask) GetItemCount() int64 {
+	if x != nil {
+		return x.ItemCount
+	}
+	return 0
+}
+
+func (x *PlanTask) GetContinues() bool {
+	if x != nil {
+		return x.Continues
+	}
+	return false
+}
+
+// A level of the plan.
+type PlanLevel struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Level of reduction; 0 for the map level, -1 for what comes before it.
+	Level int32 `protobuf:"varint,1,opt,name=level,proto3" json:"level,omitempty"`
+	// Its tasks.
+	TaskCount int64 `protobuf:"varint,2,opt,name=task_count,json=taskCount,proto3" json:"task_count,omitempty"`
+	// They depend on sizes that are not known yet.
+	Expected      bool `protobuf:"varint,3,opt,name=expected,proto3" json:"expected,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanLevel) Reset() {
+	*x = PlanLevel{}
+	mi := &file_coditect_mapreduce_v1_plan_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanLevel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanLevel) ProtoMessage() {}
+
+func (x *PlanLevel) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_plan_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanLevel.ProtoReflect.Descriptor instead.
+func (*PlanLevel) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_plan_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *PlanLevel) GetLevel() int32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *PlanLevel) GetTaskCount() int64 {
+	if x != nil {
+		return x.TaskCount
+	}
+	return 0
+}
+
+func (x *PlanLevel) GetExpected() bool {
+	if x != nil {
+		return x.Expected
+	}
+	return false
+}
+
+// Something that the job would get over, and its owner should know.
+type PlanWarning struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What it is about, in a word.
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// For people.
+	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanWarning) Reset() {
+	*x = PlanWarning{}
+	mi := &file_coditect_mapreduce_v1_plan_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanWarning) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanWarning) ProtoMessage() {}
+
+func (x *PlanWarning) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_plan_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanWarning.ProtoReflect.Descriptor instead.
+func (*PlanWarning) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_plan_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *PlanWarning) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *PlanWarning) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 // What the whole job is expected to take.
 type PlanEstimate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Tasks, with those that are not listed.
+	// Tasks of all levels.
 	TaskCount int64 `protobuf:"varint,1,opt,name=task_count,json=taskCount,proto3" json:"task_count,omitempty"`
 	// Levels of reduction.
 	LevelCount int32 `protobuf:"varint,2,opt,name=level_count,json=levelCount,proto3" json:"level_count,omitempty"`
@@ -313,14 +507,30 @@ type PlanEstimate struct {
 	// Tokens that models would write.
 	OutputTokens int64 `protobuf:"varint,5,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
 	// Money, in millionths of a US dollar.
-	CostMicros    int64 `protobuf:"varint,6,opt,name=cost_micros,json=costMicros,proto3" json:"cost_micros,omitempty"`
+	CostMicros int64 `protobuf:"varint,6,opt,name=cost_micros,json=costMicros,proto3" json:"cost_micros,omitempty"`
+	// The least of that: without what rules may do in a model's place.
+	Low *PlanSpend `protobuf:"bytes,7,opt,name=low,proto3" json:"low,omitempty"`
+	// The most of it: if every call writes as much as it may. What is tried again
+	// comes on top.
+	High *PlanSpend `protobuf:"bytes,8,opt,name=high,proto3" json:"high,omitempty"`
+	// Tasks that turn documents into text.
+	ParseCount int64 `protobuf:"varint,9,opt,name=parse_count,json=parseCount,proto3" json:"parse_count,omitempty"`
+	// Tasks of the map level.
+	MapCount int64 `protobuf:"varint,10,opt,name=map_count,json=mapCount,proto3" json:"map_count,omitempty"`
+	// Reduces, the final one too.
+	ReduceCount int64 `protobuf:"varint,11,opt,name=reduce_count,json=reduceCount,proto3" json:"reduce_count,omitempty"`
+	// How many tasks run at a time.
+	Parallelism int32 `protobuf:"varint,12,opt,name=parallelism,proto3" json:"parallelism,omitempty"`
+	// How long it takes then, if nothing is tried again; unset if that cannot be
+	// said.
+	Makespan      *durationpb.Duration `protobuf:"bytes,13,opt,name=makespan,proto3" json:"makespan,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PlanEstimate) Reset() {
 	*x = PlanEstimate{}
-	mi := &file_coditect_mapreduce_v1_plan_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_v1_plan_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -332,7 +542,7 @@ func (x *PlanEstimate) String() string {
 func (*PlanEstimate) ProtoMessage() {}
 
 func (x *PlanEstimate) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_plan_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_v1_plan_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -345,7 +555,7 @@ func (x *PlanEstimate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanEstimate.ProtoReflect.Descriptor instead.
 func (*PlanEstimate) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_plan_proto_rawDescGZIP(), []int{2}
+	return file_coditect_mapreduce_v1_plan_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PlanEstimate) GetTaskCount() int64 {
@@ -390,34 +600,85 @@ func (x *PlanEstimate) GetCostMicros() int64 {
 	return 0
 }
 
-// A document as a plan sees it: its size, not its text.
-type PlanDocument struct {
+func (x *PlanEstimate) GetLow() *PlanSpend {
+	if x != nil {
+		return x.Low
+	}
+	return nil
+}
+
+func (x *PlanEstimate) GetHigh() *PlanSpend {
+	if x != nil {
+		return x.High
+	}
+	return nil
+}
+
+func (x *PlanEstimate) GetParseCount() int64 {
+	if x != nil {
+		return x.ParseCount
+	}
+	return 0
+}
+
+func (x *PlanEstimate) GetMapCount() int64 {
+	if x != nil {
+		return x.MapCount
+	}
+	return 0
+}
+
+func (x *PlanEstimate) GetReduceCount() int64 {
+	if x != nil {
+		return x.ReduceCount
+	}
+	return 0
+}
+
+func (x *PlanEstimate) GetParallelism() int32 {
+	if x != nil {
+		return x.Parallelism
+	}
+	return 0
+}
+
+func (x *PlanEstimate) GetMakespan() *durationpb.Duration {
+	if x != nil {
+		return x.Makespan
+	}
+	return nil
+}
+
+// What calls of models take.
+type PlanSpend struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The id that it would be submitted under.
-	DocumentId string `protobuf:"bytes,1,opt,name=document_id,json=documentId,proto3" json:"document_id,omitempty"`
-	// Size of its text, in Unicode code points.
-	CharCount int64 `protobuf:"varint,2,opt,name=char_count,json=charCount,proto3" json:"char_count,omitempty"`
-	// Size of its text, in tokens; 0 makes the server estimate it.
-	TokenCount    int64 `protobuf:"varint,3,opt,name=token_count,json=tokenCount,proto3" json:"token_count,omitempty"`
+	// The calls.
+	CallCount int64 `protobuf:"varint,1,opt,name=call_count,json=callCount,proto3" json:"call_count,omitempty"`
+	// Tokens that models would read.
+	InputTokens int64 `protobuf:"varint,2,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
+	// Tokens that models would write.
+	OutputTokens int64 `protobuf:"varint,3,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
+	// Money, in millionths of a US dollar.
+	CostMicros    int64 `protobuf:"varint,4,opt,name=cost_micros,json=costMicros,proto3" json:"cost_micros,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *PlanDocument) Reset() {
-	*x = PlanDocument{}
-	mi := &file_coditect_mapreduce_v1_plan_proto_msgTypes[3]
+func (x *PlanSpend) Reset() {
+	*x = PlanSpend{}
+	mi := &file_coditect_mapreduce_v1_plan_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *PlanDocument) String() string {
+func (x *PlanSpend) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*PlanDocument) ProtoMessage() {}
+func (*PlanSpend) ProtoMessage() {}
 
-func (x *PlanDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_plan_proto_msgTypes[3]
+func (x *PlanSpend) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_plan_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -428,28 +689,35 @@ func (x *PlanDocument) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use PlanDocument.ProtoReflect.Descriptor instead.
-func (*PlanDocument) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_plan_proto_rawDescGZIP(), []int{3}
+// Deprecated: Use PlanSpend.ProtoReflect.Descriptor instead.
+func (*PlanSpend) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_plan_proto_rawDescGZIP(), []int{5}
 }
 
-func (x *PlanDocument) GetDocumentId() string {
+func (x *PlanSpend) GetCallCount() int64 {
 	if x != nil {
-		return x.DocumentId
-	}
-	return ""
-}
-
-func (x *PlanDocument) GetCharCount() int64 {
-	if x != nil {
-		return x.CharCount
+		return x.CallCount
 	}
 	return 0
 }
 
-func (x *PlanDocument) GetTokenCount() int64 {
+func (x *PlanSpend) GetInputTokens() int64 {
 	if x != nil {
-		return x.TokenCount
+		return x.InputTokens
+	}
+	return 0
+}
+
+func (x *PlanSpend) GetOutputTokens() int64 {
+	if x != nil {
+		return x.OutputTokens
+	}
+	return 0
+}
+
+func (x *PlanSpend) GetCostMicros() int64 {
+	if x != nil {
+		return x.CostMicros
 	}
 	return 0
 }
@@ -458,20 +726,39 @@ var File_coditect_mapreduce_v1_plan_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_plan_proto_rawDesc = "" +
 	"\n" +
-	" coditect/mapreduce/v1/plan.proto\x12\x15coditect.mapreduce.v1\"\x89\x02\n" +
+	" coditect/mapreduce/v1/plan.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\"\x83\x03\n" +
 	"\x04Plan\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12L\n" +
 	"\x0fmap_reduce_mode\x18\x02 \x01(\x0e2$.coditect.mapreduce.v1.MapReduceModeR\rmapReduceMode\x12\x14\n" +
 	"\x05exact\x18\x03 \x01(\bR\x05exact\x125\n" +
 	"\x05tasks\x18\x04 \x03(\v2\x1f.coditect.mapreduce.v1.PlanTaskR\x05tasks\x12?\n" +
-	"\bestimate\x18\x05 \x01(\v2#.coditect.mapreduce.v1.PlanEstimateR\bestimate\"\xcd\x01\n" +
+	"\bestimate\x18\x05 \x01(\v2#.coditect.mapreduce.v1.PlanEstimateR\bestimate\x128\n" +
+	"\x06levels\x18\x06 \x03(\v2 .coditect.mapreduce.v1.PlanLevelR\x06levels\x12>\n" +
+	"\bwarnings\x18\a \x03(\v2\".coditect.mapreduce.v1.PlanWarningR\bwarnings\"\xa8\x03\n" +
 	"\bPlanTask\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12<\n" +
 	"\tnode_type\x18\x02 \x01(\x0e2\x1f.coditect.mapreduce.v1.NodeTypeR\bnodeType\x12(\n" +
 	"\x10map_reduce_level\x18\x03 \x01(\x05R\x0emapReduceLevel\x12\x1d\n" +
 	"\n" +
 	"depends_on\x18\x04 \x03(\tR\tdependsOn\x12!\n" +
-	"\finput_tokens\x18\x05 \x01(\x03R\vinputTokens\"\xd6\x01\n" +
+	"\finput_tokens\x18\x05 \x01(\x03R\vinputTokens\x12#\n" +
+	"\routput_tokens\x18\x06 \x01(\x03R\foutputTokens\x12\x1d\n" +
+	"\n" +
+	"call_count\x18\a \x01(\x03R\tcallCount\x12*\n" +
+	"\x11call_input_tokens\x18\b \x01(\x03R\x0fcallInputTokens\x12,\n" +
+	"\x12call_output_tokens\x18\t \x01(\x03R\x10callOutputTokens\x12\x1d\n" +
+	"\n" +
+	"item_count\x18\n" +
+	" \x01(\x03R\titemCount\x12\x1c\n" +
+	"\tcontinues\x18\v \x01(\bR\tcontinues\"\\\n" +
+	"\tPlanLevel\x12\x14\n" +
+	"\x05level\x18\x01 \x01(\x05R\x05level\x12\x1d\n" +
+	"\n" +
+	"task_count\x18\x02 \x01(\x03R\ttaskCount\x12\x1a\n" +
+	"\bexpected\x18\x03 \x01(\bR\bexpected\";\n" +
+	"\vPlanWarning\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xfa\x03\n" +
 	"\fPlanEstimate\x12\x1d\n" +
 	"\n" +
 	"task_count\x18\x01 \x01(\x03R\ttaskCount\x12\x1f\n" +
@@ -482,14 +769,23 @@ const file_coditect_mapreduce_v1_plan_proto_rawDesc = "" +
 	"\finput_tokens\x18\x04 \x01(\x03R\vinputTokens\x12#\n" +
 	"\routput_tokens\x18\x05 \x01(\x03R\foutputTokens\x12\x1f\n" +
 	"\vcost_micros\x18\x06 \x01(\x03R\n" +
-	"costMicros\"o\n" +
-	"\fPlanDocument\x12\x1f\n" +
-	"\vdocument_id\x18\x01 \x01(\tR\n" +
-	"documentId\x12\x1d\n" +
+	"costMicros\x122\n" +
+	"\x03low\x18\a \x01(\v2 .coditect.mapreduce.v1.PlanSpendR\x03low\x124\n" +
+	"\x04high\x18\b \x01(\v2 .coditect.mapreduce.v1.PlanSpendR\x04high\x12\x1f\n" +
+	"\vparse_count\x18\t \x01(\x03R\n" +
+	"parseCount\x12\x1b\n" +
+	"\tmap_count\x18\n" +
+	" \x01(\x03R\bmapCount\x12!\n" +
+	"\freduce_count\x18\v \x01(\x03R\vreduceCount\x12 \n" +
+	"\vparallelism\x18\f \x01(\x05R\vparallelism\x125\n" +
+	"\bmakespan\x18\r \x01(\v2\x19.google.protobuf.DurationR\bmakespan\"\x93\x01\n" +
+	"\tPlanSpend\x12\x1d\n" +
 	"\n" +
-	"char_count\x18\x02 \x01(\x03R\tcharCount\x12\x1f\n" +
-	"\vtoken_count\x18\x03 \x01(\x03R\n" +
-	"tokenCount*j\n" +
+	"call_count\x18\x01 \x01(\x03R\tcallCount\x12!\n" +
+	"\finput_tokens\x18\x02 \x01(\x03R\vinputTokens\x12#\n" +
+	"\routput_tokens\x18\x03 \x01(\x03R\foutputTokens\x12\x1f\n" +
+	"\vcost_micros\x18\x04 \x01(\x03R\n" +
+	"costMicros*j\n" +
 	"\rMapReduceMode\x12\x1f\n" +
 	"\x1bMAP_REDUCE_MODE_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16MAP_REDUCE_MODE_STATIC\x10\x01\x12\x1c\n" +
@@ -514,25 +810,33 @@ func file_coditect_mapreduce_v1_plan_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_plan_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_coditect_mapreduce_v1_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_coditect_mapreduce_v1_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_coditect_mapreduce_v1_plan_proto_goTypes = []any{
-	(MapReduceMode)(0),   // 0: coditect.mapreduce.v1.MapReduceMode
-	(NodeType)(0),        // 1: coditect.mapreduce.v1.NodeType
-	(*Plan)(nil),         // 2: coditect.mapreduce.v1.Plan
-	(*PlanTask)(nil),     // 3: coditect.mapreduce.v1.PlanTask
-	(*PlanEstimate)(nil), // 4: coditect.mapreduce.v1.PlanEstimate
-	(*PlanDocument)(nil), // 5: coditect.mapreduce.v1.PlanDocument
+	(MapReduceMode)(0),          // 0: coditect.mapreduce.v1.MapReduceMode
+	(NodeType)(0),               // 1: coditect.mapreduce.v1.NodeType
+	(*Plan)(nil),                // 2: coditect.mapreduce.v1.Plan
+	(*PlanTask)(nil),            // 3: coditect.mapreduce.v1.PlanTask
+	(*PlanLevel)(nil),           // 4: coditect.mapreduce.v1.PlanLevel
+	(*PlanWarning)(nil),         // 5: coditect.mapreduce.v1.PlanWarning
+	(*PlanEstimate)(nil),        // 6: coditect.mapreduce.v1.PlanEstimate
+	(*PlanSpend)(nil),           // 7: coditect.mapreduce.v1.PlanSpend
+	(*durationpb.Duration)(nil), // 8: google.protobuf.Duration
 }
 var file_coditect_mapreduce_v1_plan_proto_depIdxs = []int32{
 	0, // 0: coditect.mapreduce.v1.Plan.map_reduce_mode:type_name -> coditect.mapreduce.v1.MapReduceMode
 	3, // 1: coditect.mapreduce.v1.Plan.tasks:type_name -> coditect.mapreduce.v1.PlanTask
-	4, // 2: coditect.mapreduce.v1.Plan.estimate:type_name -> coditect.mapreduce.v1.PlanEstimate
-	1, // 3: coditect.mapreduce.v1.PlanTask.node_type:type_name -> coditect.mapreduce.v1.NodeType
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	6, // 2: coditect.mapreduce.v1.Plan.estimate:type_name -> coditect.mapreduce.v1.PlanEstimate
+	4, // 3: coditect.mapreduce.v1.Plan.levels:type_name -> coditect.mapreduce.v1.PlanLevel
+	5, // 4: coditect.mapreduce.v1.Plan.warnings:type_name -> coditect.mapreduce.v1.PlanWarning
+	1, // 5: coditect.mapreduce.v1.PlanTask.node_type:type_name -> coditect.mapreduce.v1.NodeType
+	7, // 6: coditect.mapreduce.v1.PlanEstimate.low:type_name -> coditect.mapreduce.v1.PlanSpend
+	7, // 7: coditect.mapreduce.v1.PlanEstimate.high:type_name -> coditect.mapreduce.v1.PlanSpend
+	8, // 8: coditect.mapreduce.v1.PlanEstimate.makespan:type_name -> google.protobuf.Duration
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	9, // [9:9] is the sub-list for extension type_name
+	9, // [9:9] is the sub-list for extension extendee
+	0, // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_plan_proto_init() }
@@ -546,7 +850,7 @@ func file_coditect_mapreduce_v1_plan_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_plan_proto_rawDesc), len(file_coditect_mapreduce_v1_plan_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   4,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,69 @@
+package mapreduce
+
+import "time"
+
+// PlanVersion is that of the document that a plan is shown as.
+const PlanVersion = "1.1"
+
+// A PlanQuery asks what a job would do.
+type PlanQuery struct {
+	Spec JobSpec
+	// Exact refuses a plan that is not, with errs.Precondition.
+	Exact bool
+}
+
+// A Plan is what a job would do, and cost, before anything is spent.
+type Plan struct {
+	Strategy Strategy   // that decides the tree; the default is ADR-028's
+	Exact    bool       // every task is as it will run
+	Tasks    []PlanTask // level by level; what a task depends on comes before it
+	Levels   []PlanLevel
+	Estimate PlanEstimate
+	Warnings []PlanWarning
+}
+
+// A PlanTask is a unit of a plan.
+type PlanTask struct {
+	Unit      UnitID
+	Kind      UnitKind
+	Level     int // of reduction; 0 for the map, -1 for parse units
+	DependsOn []UnitID
+	Items     int   // of the job's inputs that it takes by itself: 1 for a map, all for direct
+	Read      int64 // tokens of its inputs
+	Written   int64 // tokens of its output
+	Calls     int64 // of a model
+	Tokens    Tokens
+}
+
+// A PlanLevel is a level of a plan.
+type PlanLevel struct {
+	Level    int
+	Tasks    int
+	Expected bool // they depend on sizes that are not known yet
+}
+
+// A PlanEstimate is the size of a plan, and what it takes if nothing is tried
+// again.
+type PlanEstimate struct {
+	Parses, Maps, Reduces int // tasks; the direct one counts as a map
+	Levels                int // of reduction
+	// Low leaves out what rules may do without a model; High is if every call
+	// writes as much as it may.
+	Low, Expected, High PlanSpend
+	Parallelism         int           // tasks at a time
+	Makespan            time.Duration // then; 0 if that cannot be said
+}
+
+// A PlanSpend is what calls of models take.
+type PlanSpend struct {
+	Calls      int64
+	Tokens     Tokens
+	CostMicros int64 // millionths of a US dollar
+}
+
+// A PlanWarning is something that a job would get over, and its owner should
+// know.
+type PlanWarning struct {
+	Kind    string
+	Message string // for people
+}

@@ -1,0 +1,213 @@
+package wire
+
+import (
+	"iter"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
+)
+
+// EncodePlanQuery encodes the question what a job would do.
+func EncodePlanQuery(q *mapreduce.PlanQuery) *pb.PlanJobRequest {
+	return &pb.PlanJobRequest{Spec: EncodeSpec(&q.Spec), RequireExact: q.Exact}
+}
+
+// DecodePlanQuery decodes the question what a job would do.
+func DecodePlanQuery(p *pb.PlanJobRequest) (mapreduce.PlanQuery, error) {
+	var d decoder
+	q := mapreduce.PlanQuery{Spec: part(&d, "spec", p.GetSpec(), decodeSpec), Exact: p.GetRequireExact()}
+	return q, d.result()
+}
+
+// EncodePlan encodes a plan.
+func EncodePlan(p *mapreduce.Plan) *pb.Plan {
+	e := &p.Estimate
+	return &pb.Plan{
+		SchemaVersion: mapreduce.PlanVersion,
+		MapReduceMode: pb.MapReduceMode(p.Strategy),
+		Exact:         p.Exact,
+		Tasks:         convert(p.Tasks, encodePlanTask),
+		Levels: convert(p.Levels, func(l mapreduce.PlanLevel) *pb.PlanLevel {
+			return &pb.PlanLevel{Level: small(l.Level), TaskCount: int64(l.Tasks), Expected: l.Expected}
+		}),
+		Warnings: convert(p.Warnings, func(w mapreduce.PlanWarning) *pb.PlanWarning {
+			return &pb.PlanWarning{Kind: text(w.Kind), Message: text(w.Message)}
+		}),
+		Estimate: &pb.PlanEstimate{
+			TaskCount:  int64(e.Parses + e.Maps + e.Reduces),
+			LevelCount: small(e.Levels),
+			ParseCount: int64(e.Parses), MapCount: int64(e.Maps), ReduceCount: int64(e.Reduces),
+			CallCount: e.Expected.Calls, InputTokens: e.Expected.Tokens.In, OutputTokens: e.Expected.Tokens.Out, CostMicros: e.Expected.CostMicros,
+			Low: encodePlanSpend(e.Low), High: encodePlanSpend(e.High),
+			Parallelism: small(e.Parallelism), Makespan: encodeDuration(e.Makespan),
+		},
+	}
+}
+
+// DecodePlan decodes a plan of a reply, whole.
+func DecodePlan(p *pb.Plan) *mapreduce.Plan {
+	e := p.GetEstimate()
+	return &mapreduce.Plan{
+		Strategy: known(p.GetMapReduceMode(), lastStrategy),
+		Exact:    p.GetExact(),
+		Tasks:    convert(p.GetTasks(), decodePlanTask),
+		Levels: convert(p.GetLevels(), func(l *pb.PlanLevel) mapreduce.PlanLevel {
+			return mapreduce.PlanLevel{Level: int(l.GetLevel()), Tasks: int(l.GetTaskCount()), Expected: l.GetExpected()}
+		}),
+		Warnings: convert(p.GetWarnings(), func(w *pb.PlanWarning) mapreduce.PlanWarning {
+			return mapreduce.PlanWarning{Kind: w.GetKind(), Message: w.GetMessage()}
+		}),
+		Estimate: mapreduce.PlanEstimate{
+			Parses: int(e.GetParseCount()), Maps: int(e.GetMapCount()), Reduces: int(e.GetReduceCount()), Levels: int(e.GetLevelCount()),
+			Low: decodePlanSpend(e.GetLow()), High: decodePlanSpend(e.GetHigh()),
+			Expected: mapreduce.PlanSpend{
+				Calls: e.GetCallCount(), Tokens: mapreduce.Tokens{In: e.GetInputTokens(), Out: e.GetOutputTokens()}, CostMicros: e.GetCostMicros(),
+			},
+			Parallelism: int(e.GetParallelism()), Makespan: e.GetMakespan().AsDuration(),
+		},
+	}
+}
+
+func encodePlanSpend(s mapreduce.PlanSpend) *pb.PlanSpend {
+	return &pb.PlanSpend{CallCount: s.Calls, InputTokens: s.Tokens.In, OutputTokens: s.Tokens.Out, CostMicros: s.CostMicros}
+}
+
+func decodePlanSpend(p *pb.PlanSpend) mapreduce.PlanSpend {
+	return mapreduce.PlanSpend{
+		Calls: p.GetCallCount(), Tokens: mapreduce.Tokens{In: p.GetInputTokens(), Out: p.GetOutputTokens()}, CostMicros: p.GetCostMicros(),
+	}
+}
+
+// nodeTypes are the types of nodes by the kinds of their units. What only
+// prepares a document is a plain task.
+var nodeTypes = map[mapreduce.UnitKind]pb.NodeType{
+	mapreduce.KindParse:  pb.NodeType_NODE_TYPE_UNSPECIFIED,
+	mapreduce.KindMap:    pb.NodeType_NODE_TYPE_MAP,
+	mapreduce.KindReduce: pb.NodeType_NODE_TYPE_REDUCE,
+	mapreduce.KindFinal:  pb.NodeType_NODE_TYPE_FINAL_REDUCE,
+	mapreduce.KindDirect: pb.NodeType_NODE_TYPE_DIRECT,
+}
+
+func kindOfNode(t pb.NodeType) mapreduce.UnitKind {
+	for kind, node := range nodeTypes {
+		if node == t {
+			return kind
+		}
+	}
+	return mapreduce.KindUnknown
+}
+
+func encodePlanTask(t mapreduce.PlanTask) *pb.PlanTask {
+	return &pb.PlanTask{
+		UnitId: string(t.Unit), NodeType: nodeTypes[t.Kind], MapReduceLevel: small(t.Level), DependsOn: stringsOf(t.DependsOn),
+		ItemCount: int64(t.Items), InputTokens: t.Read, OutputTokens: t.Written,
+		CallCount: t.Calls, CallInputTokens: t.Tokens.In, CallOutputTokens: t.Tokens.Out,
+	}
+}
+
+func decodePlanTask(p *pb.PlanTask) mapreduce.PlanTask {
+	return mapreduce.PlanTask{
+		Unit: mapreduce.UnitID(p.GetUnitId()), Kind: kindOfNode(p.GetNodeType()), Level: int(p.GetMapReduceLevel()),
+		DependsOn: convert(p.GetDependsOn(), func(s string) mapreduce.UnitID { return mapreduce.UnitID(s) }),
+		Items:     int(p.GetItemCount()), Read: p.GetInputTokens(), Written: p.GetOutputTokens(),
+		Calls: p.GetCallCount(), Tokens: mapreduce.Tokens{In: p.GetCallInputTokens(), Out: p.GetCallOutputTokens()},
+	}
+}
+
+// SplitPlan yields p as messages of about limit bytes at most: first all but the
+// tasks, then these. A task that depends on more than fits goes on in the next
+// message.
+func SplitPlan(p *pb.Plan, limit int) iter.Seq[*pb.Plan] {
+	return func(yield func(*pb.Plan) bool) {
+		tasks := p.GetTasks()
+		p.Tasks = nil
+		more := yield(p)
+		page, size := &pb.Plan{}, 0
+		flush := func() {
+			more = more && (len(page.GetTasks()) == 0 || yield(page))
+			page, size = &pb.Plan{}, 0
+		}
+		for _, t := range tasks {
+			for part := range splitTask(t, limit) {
+				if n := proto.Size(part); size > 0 && size+n > limit {
+					flush()
+				}
+				page.Tasks = append(page.Tasks, part)
+				if size += proto.Size(part) + partOverhead; part.GetContinues() {
+					flush()
+				}
+			}
+			if !more {
+				return
+			}
+		}
+		flush()
+	}
+}
+
+// splitTask yields a task in parts of about limit bytes.
+func splitTask(t *pb.PlanTask, limit int) iter.Seq[*pb.PlanTask] {
+	return func(yield func(*pb.PlanTask) bool) {
+		rest := t.GetDependsOn()
+		t.DependsOn = nil
+		part := t
+		for {
+			n, size := 0, 0
+			for n < len(rest) && (n == 0 || size < limit) {
+				size += len(rest[n]) + partOverhead
+				n++
+			}
+			part.DependsOn, rest = rest[:n], rest[n:]
+			part.Continues = len(rest) > 0
+			if !yield(part) || len(rest) == 0 {
+				return
+			}
+			part = &pb.PlanTask{UnitId: t.GetUnitId()}
+		}
+	}
+}
+
+// JoinPlan returns what SplitPlan was given, of which next returns the messages
+// and then nil.
+func JoinPlan(next func() (*pb.Plan, error)) (*pb.Plan, error) {
+	whole, err := next()
+	if err != nil {
+		return nil, err
+	}
+	if whole == nil {
+		return nil, errs.New(errs.Internal, "the server's reply holds no plan")
+	}
+	for {
+		p, err := next()
+		if err != nil {
+			return nil, err
+		}
+		if p == nil {
+			return whole, checkWhole(whole.GetTasks())
+		}
+		for _, t := range p.GetTasks() {
+			last := len(whole.GetTasks()) - 1
+			if last < 0 || !whole.GetTasks()[last].GetContinues() {
+				whole.Tasks = append(whole.Tasks, t)
+				continue
+			}
+			begun := whole.GetTasks()[last]
+			if begun.GetUnitId() != t.GetUnitId() {
+				return nil, errs.New(errs.Internal, "the server's plan breaks off in task %q", begun.GetUnitId())
+			}
+			begun.DependsOn = append(begun.DependsOn, t.GetDependsOn()...)
+			begun.Continues = t.GetContinues()
+		}
+	}
+}
+
+// checkWhole refuses a plan whose last task was to go on.
+func checkWhole(tasks []*pb.PlanTask) error {
+	if n := len(tasks); n > 0 && tasks[n-1].GetContinues() {
+		return errs.New(errs.Internal, "the server's plan breaks off in task %q", tasks[n-1].GetUnitId())
+	}
+	return nil
+}

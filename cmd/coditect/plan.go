@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coditect/mapreduce/api/client"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/orchestrator/plan"
+	"github.com/coditect/mapreduce/orchestrator/plan/render"
+)
+
+// A planner shows what one job would do, or what it did.
+type planner struct {
+	app    *app
+	flags  jobFlags
+	format choice
+	exact  bool
+	job    string // whose DAG is shown instead
+}
+
+func (a *app) plan() *cobra.Command {
+	p := &planner{app: a, format: choice{"text", render.Formats()}}
+	cmd := &cobra.Command{
+		Use:   "plan --input PATH... --schema FILE [-o FORMAT]",
+		Short: "Show what a job would do and cost, before anything is spent",
+		Long: `Plan takes the flags of run and shows the tree of units that it would make: the
+map level as it would be, the reduces above it, their sizes, and the calls, tokens,
+cost and time that they are expected to take. Nothing is stored or spent.
+
+A static tree is known before the run. One that depends on what units come to is
+estimated, and says so; --exact refuses it. With --job-id it is the tree of a job
+that was submitted, with the state of each unit and what it cost.`,
+		Example: `  coditect mapreduce plan --input receipts --schema receipt.yaml --chunk-size 5
+  coditect mapreduce plan --input docs --schema s.yaml --context-window 128000 -o json
+  coditect mapreduce plan --input docs --schema s.yaml --format svg > plan.svg
+  coditect mapreduce plan --job-id mr_20260101_a1b2c3 --format mermaid`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.run(cmd) },
+	}
+	p.flags.add(cmd)
+	f := cmd.Flags()
+	f.VarP(&p.format, "format", "o", "how it is shown")
+	f.BoolVar(&p.exact, "exact", false, "refuse a plan that is an estimate")
+	a.addJobID(cmd, &p.job)
+	_ = cmd.RegisterFlagCompletionFunc("format", words(p.format.of...)) // the flag exists
+	acceptRunFlags(cmd)
+	return cmd
+}
+
+// acceptRunFlags lets the command line of a run become that of its plan by one
+// word: what says where results go, or whether to wait for them, changes
+// nothing here.
+func acceptRunFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.String("output", "", "as run has it; nothing is written")
+	f.Bool("detach", false, "as run has it; nothing is waited for")
+	for _, name := range []string{"output", "detach"} {
+		_ = f.MarkHidden(name) // the flag exists
+	}
+}
+
+func (p *planner) run(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("job-id") {
+		return p.ran(cmd)
+	}
+	ctx, a := cmd.Context(), p.app
+	spec, err := p.flags.spec(cmd.Flags())
+	if err != nil {
+		return err
+	}
+	in := p.flags.input(a)
+	if err := input.Check(ctx, in); err != nil {
+		return err
+	}
+	if err := a.knows(spec.Provider); err != nil {
+		return err
+	}
+	if err := a.accepts(spec); err != nil {
+		return err
+	}
+	m := a.meter()
+	planned, err := a.planJob(ctx, mapreduce.PlanQuery{Spec: spec, Exact: p.exact}, counted(input.Documents(ctx, in), m.Planning))
+	m.End()
+	if err != nil {
+		return cause(ctx, err)
+	}
+	dag, err := plan.From(planned)
+	if err != nil {
+		return err
+	}
+	text, err := render.As(p.format.value, dag)
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(a.stdout, text)
+	return nil
+}
+
+// planJob asks a server, or finds out in this process, which needs no store for
+// it.
+func (a *app) planJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (p *mapreduce.Plan, err error) {
+	if a.global.server == "" {
+		return orchestrator.Plan(ctx, orchestrator.Config{Rates: rates}, q, docs)
+	}
+	c, err := client.Dial(a.global.server, client.Config{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	return c.PlanJob(ctx, q, docs)
+}
+
+// ran shows the tree of a job that was submitted.
+func (p *planner) ran(cmd *cobra.Command) error {
+	var odd []string
+	for _, name := range []string{"input", "exact"} {
+		if cmd.Flags().Changed(name) {
+			odd = append(odd, "--"+name)
+		}
+	}
+	if len(odd) > 0 {
+		return usage("--job-id: shows a job that there is, and cannot be set together with %s", strings.Join(odd, ", "))
+	}
+	show := func(ctx context.Context, s *session, id mapreduce.JobID) error {
+		job, err := s.GetJob(ctx, id)
+		if err != nil {
+			return err
+		}
+		return results.WriteDAG(ctx, s, job, p.format.value, p.app.stdout)
+	}
+	return p.app.onJob(&p.job, show)(cmd, nil)
+}

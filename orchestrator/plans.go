@@ -1,0 +1,148 @@
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/pack"
+	"github.com/coditect/mapreduce/orchestrator/plan"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+)
+
+// PlanJob implements mapreduce.Service.
+func (o *Orchestrator) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
+	return o.config.plan(ctx, q, docs)
+}
+
+// Plan says what an orchestrator with a configuration would do for a job. It
+// needs no store.
+func Plan(ctx context.Context, c Config, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
+	c = c.withDefaults()
+	return c.plan(ctx, q, docs)
+}
+
+// plan goes through the documents as a submission does, cuts them into the very
+// units that a run would have, and keeps of each unit its name and size.
+func (c *Config) plan(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
+	spec := withDefaults(q.Spec)
+	if err := checkSpec(&spec); err != nil {
+		return nil, err
+	}
+	planner, err := plan.New(treeOf(&spec))
+	if err != nil {
+		return nil, err
+	}
+	p := &planning{ingest: ingest{config: c, spec: &spec}, numbers: make(map[mapreduce.DocumentID]int64)}
+	for doc, err := range docs {
+		if err == nil {
+			err = context.Cause(ctx)
+		}
+		if err == nil {
+			err = p.document(doc)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	dag, err := planner.Build(p.items, c.rates(&spec))
+	if err != nil {
+		return nil, err
+	}
+	if err := dag.RequireExact(); q.Exact && err != nil {
+		return nil, err
+	}
+	return dag.Plan(), nil
+}
+
+// rates returns what the plan of a job assumes.
+func (c *Config) rates(spec *mapreduce.JobSpec) plan.Rates {
+	r := c.Rates(spec)
+	r.Parallelism = spec.Parallelism
+	if r.Model {
+		r.Parallelism = min(r.Parallelism, c.MaxCalls)
+		r.Prompt = cmp.Or(r.Prompt, int64(c.Count(string(spec.Schema))))
+		r.Answer = cmp.Or(r.Answer, answerTokens)
+	}
+	return r
+}
+
+// rates are those of a provider of which nothing more is known. The rules call
+// no model, and every level of theirs is computed.
+func rates(spec *mapreduce.JobSpec) plan.Rates {
+	if spec.Provider == "rules" {
+		return plan.Rates{Merge: plan.MergeTyped}
+	}
+	return plan.Rates{Model: true}
+}
+
+// A planning is a submission of which only the units are wanted.
+type planning struct {
+	ingest
+	items   []plan.Item
+	numbers map[mapreduce.DocumentID]int64 // of the documents that have units, by id
+}
+
+func (p *planning) document(d *mapreduce.Document) error {
+	n := p.flip.Documents
+	p.flip.Documents++
+	if err := checkDocument(d, n); err != nil {
+		return err
+	}
+	id := mapreduce.Unreserve(d.ID)
+	if skip := p.reason(d); skip != "" {
+		p.flip.Skipped++
+		p.why = cmp.Or(p.why, fmt.Sprintf("%q: %s", id, skip))
+		return nil
+	}
+	if first, ok := p.numbers[id]; ok {
+		return errs.Field("documents", "documents %d and %d have the same id %q; give each its own", first+1, n+1, id)
+	}
+	p.numbers[id] = n
+	if parsed(d.MediaType) {
+		return p.guess(id, d)
+	}
+	return p.cut(id, string(d.Content))
+}
+
+// cut takes the units of a document's text. Of one that cannot be too large only
+// a bound was needed so far: here its size is what is asked for.
+func (p *planning) cut(id mapreduce.DocumentID, text string) error {
+	pieces, err := p.config.cut(p.spec, id, text)
+	if err != nil {
+		return err
+	}
+	for i, piece := range pieces {
+		tokens := piece.Tokens
+		if !piece.Exact {
+			tokens = p.config.Count(text[piece.Start:piece.End])
+		}
+		p.items = append(p.items, plan.Item{Unit: mapUnit(id, i, len(pieces)), Tokens: int64(tokens), Source: pack.Estimated})
+		p.consider(&storagev1.Unit{
+			Estimate: p.config.Estimate(p.spec, int64(piece.Tokens)), Source: &storagev1.Source{Chunks: int64(len(pieces))},
+		})
+	}
+	return nil
+}
+
+// guess takes a document whose text is not known before it is parsed, as if all
+// of it were text.
+func (p *planning) guess(id mapreduce.DocumentID, d *mapreduce.Document) error {
+	tokens := int64(p.config.Count(string(d.Content)))
+	items, err := plan.Items(id, tokens, pack.Estimated, int64(p.spec.MaxTokensPerUnit), int64(max(0, p.spec.ChunkOverlap)))
+	if err != nil {
+		return err
+	}
+	p.flip.Parse++
+	for _, it := range items {
+		it.Expected, it.Parse, it.Raw = true, mapreduce.ParseUnit(id), tokens
+		p.items = append(p.items, it)
+	}
+	return nil
+}
