@@ -43,14 +43,23 @@ func (a *app) providers() (map[string]agent.Agent, error) {
 // a server may have other providers. If units is given, the flag that says how
 // large they may be, they are made to fit the model.
 func (a *app) knows(spec *mapreduce.JobSpec, units *pflag.Flag) error {
+	if err := a.offers(spec.Provider); err != nil {
+		return err
+	}
+	return a.checkModel(spec, units)
+}
+
+// offers returns an error if this process, being the service, has no such
+// provider.
+func (a *app) offers(provider string) error {
 	all, err := a.providers()
 	if err != nil {
 		return err
 	}
-	if _, ok := all[spec.Provider]; !ok && a.global.server == "" {
-		return usage("--provider: there is none named %q; there is %s", spec.Provider, names(all))
+	if _, ok := all[provider]; !ok && a.global.server == "" {
+		return usage("--provider: there is none named %q; there is %s", provider, names(all))
 	}
-	return a.checkModel(spec, units)
+	return nil
 }
 
 // accepts returns an error if the service in this process would refuse a job,

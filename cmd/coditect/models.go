@@ -134,17 +134,25 @@ func (a *app) checkModel(spec *mapreduce.JobSpec, units *pflag.Flag) error {
 	if keyVariables[spec.Provider] == "" {
 		return nil
 	}
-	all := a.askers
 	if a.global.server != "" {
-		there, err := model.New(model.Config{
-			Provider: spec.Provider, Trusted: true, Random: rand.Float64, LLM: llm.Config{Key: llm.NewKey("of-the-workers")},
-		})
+		there, err := elsewhere(spec.Provider)
 		if err != nil {
 			return err
 		}
-		all = map[string]*model.Agent{spec.Provider: there}
+		return fits(there, spec, units)
 	}
-	var c checker = all[spec.Provider]
+	return fits(a.askers[spec.Provider], spec, units)
+}
+
+// elsewhere returns an agent that knows of a job what can be known without a key.
+func elsewhere(provider string) (*model.Agent, error) {
+	return model.New(model.Config{
+		Provider: provider, Trusted: true, Random: rand.Float64, LLM: llm.Config{Key: llm.NewKey("of-the-workers")},
+	})
+}
+
+// fits refuses a job that c would, and makes its units fit the context window.
+func fits(c checker, spec *mapreduce.JobSpec, units *pflag.Flag) error {
 	if err := c.Check(spec); err != nil {
 		return usage("--provider %s: %w", spec.Provider, err)
 	}

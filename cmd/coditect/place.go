@@ -106,6 +106,10 @@ func (a *app) nodeConfig(all map[string]agent.Agent, log *slog.Logger) (embedded
 	if err != nil {
 		return embedded.Config{}, err
 	}
+	rates, err := a.rates()
+	if err != nil {
+		return embedded.Config{}, err
+	}
 	g := &a.global
 	return embedded.Config{
 		Dir: g.place.dir, Cluster: g.place.cluster, Agents: all, Version: versionOf(), Rates: rates, Hook: hook, Logger: log,

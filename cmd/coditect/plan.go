@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -81,10 +82,7 @@ func (p *planner) run(cmd *cobra.Command) error {
 	if err := input.Check(ctx, in); err != nil {
 		return err
 	}
-	if err := a.knows(spec.Provider); err != nil {
-		return err
-	}
-	if err := a.accepts(spec); err != nil {
+	if err := a.couldRun(&spec, cmd.Flags().Lookup("max-tokens-per-unit")); err != nil {
 		return err
 	}
 	m := a.meter()
@@ -105,10 +103,31 @@ func (p *planner) run(cmd *cobra.Command) error {
 	return nil
 }
 
+// couldRun refuses a job that could not run, whoever has the key of its model.
+func (a *app) couldRun(spec *mapreduce.JobSpec, units *pflag.Flag) error {
+	if err := a.offers(spec.Provider); err != nil {
+		return err
+	}
+	if keyVariables[spec.Provider] != "" {
+		there, err := elsewhere(spec.Provider)
+		if err != nil {
+			return err
+		}
+		if err := fits(there, spec, units); err != nil {
+			return err
+		}
+	}
+	return a.accepts(*spec)
+}
+
 // planJob asks a server, or finds out in this process, which needs no store for
 // it.
 func (a *app) planJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (p *mapreduce.Plan, err error) {
 	if a.global.server == "" {
+		rates, err := a.rates()
+		if err != nil {
+			return nil, err
+		}
 		return orchestrator.Plan(ctx, orchestrator.Config{Rates: rates}, q, docs)
 	}
 	c, err := client.Dial(a.global.server, client.Config{})

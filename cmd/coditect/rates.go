@@ -6,6 +6,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/plan"
+	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
@@ -17,20 +18,41 @@ const (
 	writeRate     = 60               // tokens a second that it writes
 )
 
-// rates returns what the plan of a job assumes of the calls of its provider.
-// Those of a model whose price is not known cost nothing.
-func rates(spec *mapreduce.JobSpec) plan.Rates {
-	if spec.Provider == rulesProvider {
-		// Units that are more than the cores slow each other down.
-		shared := max(1, float64(spec.Parallelism)/float64(runtime.GOMAXPROCS(0)))
-		return plan.Rates{
-			Merge: plan.MergeTyped, ReadRate: rulesReadRate / shared, UnitTime: time.Duration(float64(rulesUnitTime) * shared),
-		}
+// rates returns what says of a job what its plan assumes of calls.
+func (a *app) rates() (func(*mapreduce.JobSpec) plan.Rates, error) {
+	prices, err := a.models.priceList()
+	if err != nil {
+		return nil, err
 	}
-	r := plan.Rates{Model: true, CallTime: callTime, WriteRate: writeRate}
-	if prices, err := llm.ListPrices(); err == nil { // they are part of the program
-		t, _ := prices.Tariff(spec.Provider, llm.Model(spec.Model))
-		r.InPrice, r.OutPrice = int64(t.Input), int64(t.Output)
+	return func(spec *mapreduce.JobSpec) plan.Rates {
+		if spec.Provider == rulesProvider {
+			return ruleRates(spec)
+		}
+		return modelRates(spec, prices)
+	}, nil
+}
+
+// ruleRates are those of the rules, which call no model. Units that are more
+// than the cores slow each other down.
+func ruleRates(spec *mapreduce.JobSpec) plan.Rates {
+	shared := max(1, float64(spec.Parallelism)/float64(runtime.GOMAXPROCS(0)))
+	return plan.Rates{
+		Merge: plan.MergeTyped, ReadRate: rulesReadRate / shared, UnitTime: time.Duration(float64(rulesUnitTime) * shared),
+	}
+}
+
+// modelRates are those of a model. One whose price is not known costs nothing.
+func modelRates(spec *mapreduce.JobSpec, prices *llm.Prices) plan.Rates {
+	t, _ := prices.Tariff(spec.Provider, llm.Model(spec.Model))
+	r := plan.Rates{Model: true, CallTime: callTime, WriteRate: writeRate, InPrice: int64(t.Input), OutPrice: int64(t.Output)}
+	if keyVariables[spec.Provider] == "" {
+		return r
+	}
+	if set, err := model.Read(spec); err == nil { // else the job is refused elsewhere
+		r.Merge, r.Answer, r.Rounds = plan.Merge(set.Merge), set.MaxAnswer, int64(set.Glean)
+	}
+	if there, err := elsewhere(spec.Provider); err == nil {
+		r.Prompt, _ = there.Prompt(spec) // likewise
 	}
 	return r
 }

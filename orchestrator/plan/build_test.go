@@ -163,6 +163,23 @@ func TestReadRate(t *testing.T) {
 	}
 }
 
+// Answers of maps that are looked over take a call more each, or two a round at
+// most, which read the answer too.
+func TestRounds(t *testing.T) {
+	r := plan.Rates{Model: true, Merge: plan.MergeTyped, MapYield: 0.1, Prompt: 10, Answer: 50}
+	plain := build(t, plan.Config{}, items(2, 100), r).Estimate
+	r.Rounds = 3
+	got := build(t, plan.Config{}, items(2, 100), r).Estimate
+	want := plan.Spend{Calls: 2 * 2, In: plain.Expected.In + 2*(110+10), Out: plain.Expected.Out}
+	if diff := cmp.Diff(want, got.Expected); diff != "" {
+		t.Errorf("expected (-want +got):\n%s", diff)
+	}
+	want = plan.Spend{Calls: 2 * 7, In: 2 * (110 + 6*(110+50)), Out: 2 * 7 * 50}
+	if diff := cmp.Diff(want, got.High); diff != "" {
+		t.Errorf("at most (-want +got):\n%s", diff)
+	}
+}
+
 // B13: seven in groups of three; the last group of one stays.
 func TestStaticWiring(t *testing.T) {
 	want := map[mapreduce.UnitID][]mapreduce.UnitID{

@@ -41,6 +41,9 @@ type Rates struct {
 	// Prompt is the tokens of a prompt beside what it is about, and Answer the
 	// most that a call may write, where the planner does not say.
 	Prompt, Answer int64
+	// Rounds is how often at most a map's answer is looked over, which takes a
+	// call to find that it is good, and two to mend it.
+	Rounds int64
 
 	// Prices of a million tokens, in millionths of a US dollar. They default to
 	// nothing.
@@ -71,7 +74,7 @@ func (r Rates) check() error {
 		{r.Merge != MergeTyped && r.Merge != MergeModel && r.Merge != MergeTypedThen, "merge", "must be typed, model or typed-then-model"},
 		{bad(r.MapYield), "map_yield", "must be a number and not negative"},
 		{bad(r.ReduceYield), "reduce_yield", "must be a number and not negative"},
-		{r.Prompt < 0 || r.Answer < 0, "prompt", "must not be negative, and neither must answer"},
+		{r.Prompt < 0 || r.Answer < 0 || r.Rounds < 0, "prompt", "must not be negative, and neither must answer and rounds"},
 		{r.InPrice < 0 || r.OutPrice < 0, "price", "must not be negative"},
 		{r.UnitTime < 0 || r.CallTime < 0 || bad(r.ReadRate) || bad(r.WriteRate), "time", "must not be negative"},
 		{r.Parallelism < 1, "parallelism", "must be at least 1"},
@@ -144,7 +147,22 @@ func (p *Planner) load(r Rates, kind mapreduce.UnitKind, sizes []int64, yield fl
 	l.Calls = calls
 	l.In = pack.Sum(read, times(calls, max(p.overhead, r.Prompt)))
 	l.Out = pack.Sum(l.Size, times(calls-1, p.carried)) // all calls but the last write an accumulator
+	if kind == mapreduce.KindMap {
+		r.lookOver(&l, most)
+	}
 	return l
+}
+
+// lookOver adds the calls that look a map's answer over: one that finds it good,
+// or most of them.
+func (r Rates) lookOver(l *Load, most bool) {
+	more := min(r.Rounds, 1)
+	if most {
+		more = times(r.Rounds, 2)
+		l.Out = pack.Sum(l.Out, times(more, l.Out))
+	}
+	l.Calls = pack.Sum(l.Calls, more)
+	l.In = pack.Sum(l.In, times(more, pack.Sum(l.In, l.Size)))
 }
 
 // scale returns n × yield, rounded up.

@@ -148,6 +148,15 @@ func (a *Agent) Room(spec *mapreduce.JobSpec) (int64, error) {
 	return max((p.Window-p.fixed-p.MaxAnswer)*4/5, minDocument/2), nil
 }
 
+// Prompt returns how many tokens a prompt of the job has without a document.
+func (a *Agent) Prompt(spec *mapreduce.JobSpec) (int64, error) {
+	p, err := a.program(spec)
+	if err != nil {
+		return 0, err
+	}
+	return p.fixed, nil
+}
+
 // program returns what a job needs, as it was made before.
 func (a *Agent) program(spec *mapreduce.JobSpec) (*program, error) {
 	h := sha256.New()
