@@ -29,13 +29,13 @@ type removedReference struct {
 	Reason string `json:"reason"`
 }
 
-// drop notes the citations of values that lost.
-func (r *result) drop(f *merge.Result) {
-	for _, d := range f.Dropped {
-		r.lost = append(r.lost, droppedCitation{
-			Ref: r.names.Spell(refs.ID([]byte(d.Citation))), Field: d.Field, Key: f.Key, Reason: d.Reason,
-		})
+// drop tells of one.
+func (r *result) drop(d droppedCitation) error {
+	b, err := marshal(d)
+	if err != nil {
+		return err
 	}
+	return r.sink(&mapreduce.ResultPart{Dropped: b})
 }
 
 // reduced yields the ids of the citations that reducers did not pass on.
@@ -53,31 +53,25 @@ func (r *result) reducedCitations(ctx context.Context, texts *contexts) error {
 		if err := r.citation(ctx, texts, r.last.Citations[d.Citation]); err != nil {
 			return err
 		}
+		err := r.drop(droppedCitation{Ref: r.names.Spell(refs.ID([]byte(d.Citation))), Field: d.Field, Unit: d.Unit, Reason: d.Reason})
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// droppedCitations are those that values lost, and those that reducers did not
-// pass on.
-func (r *result) droppedCitations() []droppedCitation {
-	all := r.lost
-	if all == nil {
-		all = []droppedCitation{}
+func (r *result) removedReferences() error {
+	for _, m := range r.last.Removed {
+		b, err := marshal(removedReference{Name: m.Name, Field: m.Field, Unit: m.Unit, Reason: m.Reason})
+		if err == nil {
+			err = r.sink(&mapreduce.ResultPart{Removed: b})
+		}
+		if err != nil {
+			return err
+		}
 	}
-	for _, d := range r.last.Dropped {
-		all = append(all, droppedCitation{
-			Ref: r.names.Spell(refs.ID([]byte(d.Citation))), Field: d.Field, Unit: d.Unit, Reason: d.Reason,
-		})
-	}
-	return all
-}
-
-func (r *result) removedReferences() []removedReference {
-	all := make([]removedReference, len(r.last.Removed))
-	for i, m := range r.last.Removed {
-		all[i] = removedReference{Name: m.Name, Field: m.Field, Unit: m.Unit, Reason: m.Reason}
-	}
-	return all
+	return nil
 }
 
 // respell spells the ids that reducers wrote into the texts of an entity as this

@@ -195,7 +195,7 @@ func textOf(u *storagev1.Unit, content []byte) *mapreduce.Text {
 	return &mapreduce.Text{
 		Document: mapreduce.DocumentID(u.DocumentId), SHA256: s.Sha256, MediaType: s.MediaType, Metadata: s.Metadata,
 		Content: content, CoreStart: int(s.CoreStart - s.Start), CoreEnd: int(s.CoreEnd - s.Start),
-		ByteOffset: s.Start, CharOffset: s.CharOffset, ChunkIndex: int(s.ChunkIndex), Chunks: int(s.Chunks),
+		ByteOffset: s.Start, CharOffset: s.CharOffset, ChunkIndex: int(s.ChunkIndex), Chunks: int(s.Chunks), Length: s.Length,
 	}
 }
 

@@ -23,6 +23,9 @@ type collected struct {
 	citations map[string]*mapreduce.Citation
 	sources   map[mapreduce.UnitID][]string
 	summary   *mapreduce.Summary
+	conflicts []string
+	drops     []string // dropped_citations
+	removed   []string
 }
 
 func (n *node) result(id mapreduce.JobID) *collected {
@@ -45,6 +48,12 @@ func (n *node) result(id mapreduce.JobID) *collected {
 			c.sources[p.Source.Unit] = p.Source.Errors
 		case p.Summary != nil:
 			c.summary = p.Summary
+		case p.Conflict != nil:
+			c.conflicts = append(c.conflicts, string(p.Conflict))
+		case p.Dropped != nil:
+			c.drops = append(c.drops, string(p.Dropped))
+		case p.Removed != nil:
+			c.removed = append(c.removed, string(p.Removed))
 		}
 		return nil
 	})

@@ -61,8 +61,6 @@ type result struct {
 
 	statistics *merge.Statistics
 	duplicates map[string]int64
-	conflicts  []json.RawMessage
-	lost       []droppedCitation
 }
 
 // A span is the map units with indexes in [first, end).
@@ -76,7 +74,7 @@ func (o *Orchestrator) newResult(ctx context.Context, job *mapreduce.Job, sink f
 	r := &result{
 		o: o, job: job, schema: s, sink: sink, last: &output.Output{},
 		merged: make(map[output.Member]*output.Entry), within: make(map[output.Member]bool),
-		statistics: merge.NewStatistics(s), duplicates: make(map[string]int64), conflicts: []json.RawMessage{},
+		statistics: merge.NewStatistics(s), duplicates: make(map[string]int64),
 	}
 	final, err := o.jobs.Unit(ctx, job.ID, mapreduce.FinalUnit)
 	if err != nil || final == nil || mapreduce.UnitState(final.Status) != mapreduce.UnitComplete {
@@ -171,7 +169,10 @@ func (r *result) stream(ctx context.Context) error {
 		if err := r.recorded(&f.Result); err != nil {
 			return err
 		}
-		return r.citations(ctx, texts, &f)
+		if err := r.citations(ctx, texts, &f); err != nil {
+			return err
+		}
+		return r.decided(&f.Result)
 	}, r.source)
 	if err != nil {
 		return err
@@ -302,19 +303,32 @@ func (r *result) recorded(f *merge.Result) error {
 	for field, n := range f.Duplicates {
 		r.duplicates[field] += n
 	}
-	for _, c := range f.Conflicts {
-		b, err := marshal(r.conflict(c))
-		if err != nil {
-			return err
-		}
-		r.conflicts = append(r.conflicts, b)
-	}
-	r.drop(f)
 	b, err := r.record(f)
 	if err != nil {
 		return err
 	}
 	return r.sink(&mapreduce.ResultPart{Record: b})
+}
+
+// decided tells how an entity's conflicts were resolved, and which citations
+// values lost by it.
+func (r *result) decided(f *merge.Result) error {
+	for _, c := range f.Conflicts {
+		b, err := marshal(r.conflict(c))
+		if err == nil {
+			err = r.sink(&mapreduce.ResultPart{Conflict: b})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, d := range f.Dropped {
+		err := r.drop(droppedCitation{Ref: r.names.Spell(refs.ID([]byte(d.Citation))), Field: d.Field, Key: f.Key, Reason: d.Reason})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // record is an entry of aggregated_data: its values as the schema nests and
@@ -423,6 +437,7 @@ func (r *result) citation(ctx context.Context, texts *contexts, c output.Citatio
 		Ref: r.names.Spell(c.ID), Document: mapreduce.DocumentID(c.Document), Unit: mapreduce.UnitID(c.Unit),
 		Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
 		Quote: c.Quote, Grade: c.Grade, Before: before, After: after,
+		Outside: c.Outside, Others: c.Others, Coverage: c.Coverage, Density: c.Density,
 	}})
 }
 
@@ -454,16 +469,16 @@ func (r *result) summary(ctx context.Context) error {
 	if err := r.reducedCitations(ctx, &contexts{r: r}); err != nil {
 		return err
 	}
+	if err := r.removedReferences(); err != nil {
+		return err
+	}
 	s := &mapreduce.Summary{Single: r.schema.Entities() == schema.Single}
 	for _, part := range []struct {
 		to   *[]byte
 		from any
 	}{
-		{&s.Conflicts, r.conflicts},
 		{&s.Deduplication, r.duplicates},
 		{&s.Statistics, r.statistics.Fields()},
-		{&s.Dropped, r.droppedCitations()},
-		{&s.Removed, r.removedReferences()},
 	} {
 		b, err := marshal(part.from)
 		if err != nil {
@@ -489,10 +504,11 @@ func (r *result) summary(ctx context.Context) error {
 // contexts reads the text around quotes. Citations of a unit come together, so
 // it keeps the text of the latest.
 type contexts struct {
-	r     *result
-	unit  string
-	start int64 // byte of the document at which text begins
-	text  []byte
+	r      *result
+	unit   string
+	source *storagev1.Source
+	start  int64 // byte of the document at which text begins
+	text   []byte
 }
 
 const contextPoints = 60 // code points on either side
@@ -507,13 +523,45 @@ func (c *contexts) around(ctx context.Context, cite *output.Citation) (before, a
 		if c.text, err = c.r.o.jobs.Text(ctx, c.r.job.ID, src.Sha256, src.Start, src.End); err != nil {
 			return "", "", err
 		}
-		c.unit, c.start = cite.Unit, src.Start
+		c.unit, c.source, c.start = cite.Unit, src, src.Start
 	}
-	from, to := cite.ByteStart-c.start, cite.ByteEnd-c.start
-	if from < 0 || to > int64(len(c.text)) || from > to || string(c.text[from:to]) != cite.Quote {
+	text, start := c.text, c.start
+	if cite.Outside {
+		if text, start, err = c.outside(ctx, cite); err != nil {
+			return "", "", err
+		}
+	}
+	from, to := cite.ByteStart-start, cite.ByteEnd-start
+	if from < 0 || to > int64(len(text)) || from > to || string(text[from:to]) != cite.Quote {
 		return "", "", untrue(c.r.job.ID, cite)
 	}
-	return lastPoints(c.text[:from]), firstPoints(c.text[to:]), nil
+	return lastPoints(text[:from]), firstPoints(text[to:]), nil
+}
+
+// outside reads what is about a quote that its unit did not read, as whole
+// characters, and returns the byte of the document at which that begins.
+func (c *contexts) outside(ctx context.Context, cite *output.Citation) ([]byte, int64, error) {
+	const about = contextPoints * utf8.UTFMax
+	if cite.ByteStart < 0 || cite.ByteEnd < cite.ByteStart || cite.ByteEnd > c.source.Length {
+		return nil, 0, untrue(c.r.job.ID, cite)
+	}
+	from := max(0, cite.ByteStart-about)
+	text, err := c.r.o.jobs.Text(ctx, c.r.job.ID, c.source.Sha256, from, min(c.source.Length, cite.ByteEnd+about))
+	if err != nil {
+		return nil, 0, err
+	}
+	for len(text) > 0 && !utf8.RuneStart(text[0]) {
+		text, from = text[1:], from+1
+	}
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {
+			if !utf8.FullRune(last) {
+				text = text[:len(text)-n]
+			}
+			break
+		}
+	}
+	return text, from, nil
 }
 
 func lastPoints(b []byte) string {

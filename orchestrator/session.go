@@ -420,9 +420,11 @@ func (o *Orchestrator) hear(ctx context.Context, s *session, m *mapreduce.FromWo
 		}
 	}
 	if len(m.Reserve) > 0 {
-		return o.reserve(ctx, s, m.Reserve)
+		if err := o.reserve(ctx, s, m.Reserve); err != nil {
+			return err
+		}
 	}
-	return nil
+	return o.handOut(ctx, s, m.Texts)
 }
 
 // keepChunks stores chunks, those of one attempt together, as many as suit a
@@ -598,5 +600,6 @@ func coalesce(batch []*mapreduce.ToWorker) []*mapreduce.ToWorker {
 
 func onlyVerdicts(m *mapreduce.ToWorker) bool {
 	return m.Welcome == nil && !m.Goodbye && len(m.Assignments) == 0 && len(m.Jobs) == 0 &&
-		len(m.Pieces) == 0 && len(m.Reserved) == 0 && len(m.Cancel) == 0 && len(m.Forget) == 0
+		len(m.Pieces) == 0 && len(m.Reserved) == 0 && len(m.Cancel) == 0 && len(m.Forget) == 0 &&
+		len(m.Texts) == 0
 }

@@ -161,6 +161,7 @@ func (p *peer) collect(pipe *pipe) {
 		p.got.Started = append(p.got.Started, m.Started...)
 		p.got.Reserve = append(p.got.Reserve, m.Reserve...)
 		p.got.States = append(p.got.States, m.States...)
+		p.got.Texts = append(p.got.Texts, m.Texts...)
 		if m.Heartbeat != nil {
 			p.got.Heartbeat = m.Heartbeat
 		}

@@ -238,4 +238,7 @@ func (l *link) take(m *mapreduce.ToWorker) {
 	}
 	s.dropAll(m.Cancel, errCancelled)
 	s.unlearn(m.Forget)
+	for _, p := range m.Texts {
+		s.bring(p)
+	}
 }

@@ -19,6 +19,7 @@ type outbox struct {
 	chunks  int     // of the first report's, how many were sent
 	started []*unit
 	asks    []*unit
+	texts   []*unit
 	states  []*unit
 	beat    bool
 	drain   bool
@@ -33,7 +34,7 @@ func (s *session) pull() (*mapreduce.FromWorker, []*unit) {
 		return m, nil
 	}
 	o := &s.out
-	if len(o.reports)+len(o.started)+len(o.asks) == 0 && !o.beat && !o.drain {
+	if len(o.reports)+len(o.started)+len(o.asks)+len(o.texts) == 0 && !o.beat && !o.drain {
 		return nil, nil
 	}
 	m := &mapreduce.FromWorker{Drain: o.drain}
@@ -41,6 +42,7 @@ func (s *session) pull() (*mapreduce.FromWorker, []*unit) {
 	s.pullReports(m)
 	announced := s.pullStarted(m)
 	s.pullAsks(m)
+	s.pullTexts(m)
 	if o.beat {
 		o.beat = false
 		m.Heartbeat = s.heartbeat()
@@ -179,6 +181,9 @@ func (s *session) attach() {
 		case running:
 			if u.open() > 0 {
 				s.out.asks = append(s.out.asks, u)
+			}
+			if _, ok := u.wants(); ok {
+				s.out.texts = append(s.out.texts, u)
 			}
 			if u.kept() {
 				s.out.states = append(s.out.states, u)

@@ -39,6 +39,7 @@ type job struct {
 type session struct {
 	cfg       Config
 	breakers  *breakers
+	library   *library
 	slots     sync.WaitGroup // goroutines of slots, abandoned ones excepted
 	wake      chan struct{}  // capacity 1: there may be something to send
 	idle      chan struct{}  // closed when draining and nothing is held
@@ -59,6 +60,7 @@ type session struct {
 func newSession(cfg Config) *session {
 	s := &session{
 		cfg:       cfg,
+		library:   newLibrary(mapreduce.MaxWholeText),
 		wake:      make(chan struct{}, 1),
 		idle:      make(chan struct{}),
 		exhausted: make(chan struct{}),
@@ -121,6 +123,7 @@ func (s *session) accept(a *mapreduce.Assignment) *unit {
 		session: s, id: id, attempt: a.Attempt, granted: a.Reserved,
 		job: s.jobs[a.Job], task: &agent.Task{Assignment: *a},
 	}
+	u.task.Whole = u.whole(a.Text)
 	if u.job != nil {
 		u.task.Spec = u.job.spec
 	}

@@ -58,6 +58,7 @@ type unit struct {
 	cost     int64 // millionths of a US dollar
 	calls    int
 	asking   *question
+	reading  *reading // of the document that the unit is a chunk of
 	note     string
 	state    []byte           // the last that was kept
 	stateAt  mapreduce.Tokens // spent when it was

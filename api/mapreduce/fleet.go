@@ -37,6 +37,7 @@ type FromWorker struct {
 	States    []AgentState
 	Heartbeat *Heartbeat
 	Drain     bool
+	Texts     []TextRequest
 }
 
 // Hello begins a session, or takes it up again.
@@ -132,6 +133,18 @@ type AgentState struct {
 	Data   []byte
 }
 
+// A TextRequest asks for part of the text of the document that a map unit is a
+// chunk of. It is answered by one TextPiece.
+type TextRequest struct {
+	Held
+	Start int64 // byte of the text
+}
+
+// MaxWholeText is the longest text, in bytes, of which units that have a chunk
+// may ask for all: what a quote is looked for in besides its chunk is held in
+// memory, some thirty times over.
+const MaxWholeText = 4 << 20
+
 // A Heartbeat carries the progress of what runs.
 type Heartbeat struct {
 	Progress []Progress
@@ -163,6 +176,7 @@ type ToWorker struct {
 	Cancel      []Held  // stop running these; no report is needed
 	Goodbye     bool    // this orchestrator is leaving: connect to another
 	Forget      []JobID // jobs whose info comes again, should there be more of them to do
+	Texts       []TextPiece
 }
 
 // Welcome answers Hello.
@@ -209,6 +223,7 @@ type Text struct {
 	CharOffset int64 // the same in Unicode code points
 	ChunkIndex int
 	Chunks     int
+	Length     int64 // bytes of the document's text; 0 if not told: there are no TextPieces then
 }
 
 // An Input is the output of a unit, for the reduce that takes it.
@@ -254,4 +269,12 @@ type VerdictOn struct {
 type ReserveReply struct {
 	Held
 	Granted bool
+}
+
+// A TextPiece answers a TextRequest, with at least a byte unless Error is set.
+type TextPiece struct {
+	Held
+	Start int64 // as it was asked
+	Data  []byte
+	Error string // why there is none
 }

@@ -118,14 +118,17 @@ type Seal struct {
 }
 
 // A ResultPart is one part of a streamed result: one field is set. Records come
-// in input order, each with its citations behind it, and so do sources among
-// themselves.
+// in input order, each with its citations behind it, and so do sources,
+// conflicts, dropped and removed among themselves.
 type ResultPart struct {
 	Job      *Job      // first
 	Record   []byte    // JSON of one entry of aggregated_data
 	Citation *Citation // of a record before it; may come again with another
 	Source   *Source   // every map unit that was reduced, or failed; every parse unit that failed
 	Summary  *Summary  // last
+	Conflict []byte    // JSON of one entry of conflict_resolutions
+	Dropped  []byte    // JSON of one entry of dropped_citations
+	Removed  []byte    // JSON of one entry of removed_references
 }
 
 // A Citation is where a value rests: a quote that stands in its document.
@@ -138,6 +141,14 @@ type Citation struct {
 	Quote              string
 	Grade              string // exact, normalised or fuzzy
 	Before, After      string // the text around the quote, at most 60 code points each
+
+	// Outside says that the quote does not stand in the chunk that the unit
+	// read, but elsewhere in its document.
+	Outside bool
+	Others  int // other places where the unit may have meant it, that are as good
+	// Coverage is the share of the words looked for that the quote has, Density
+	// that of its words that were looked for; of other grades than fuzzy 0.
+	Coverage, Density float64
 }
 
 // A Source is a map unit's part in the result.
@@ -149,11 +160,8 @@ type Source struct {
 // A Summary ends a result.
 type Summary struct {
 	Single        bool   // aggregated_data is one object, not a list
-	Conflicts     []byte // JSON of conflict_resolutions
 	Deduplication []byte // JSON of deduplication_stats
 	Statistics    []byte // JSON of statistics
-	Dropped       []byte // JSON of dropped_citations
-	Removed       []byte // JSON of removed_references
 	Skipped       []SkippedDocument
 }
 

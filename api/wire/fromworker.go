@@ -16,6 +16,7 @@ func EncodeFromWorker(m *mapreduce.FromWorker) *pb.WorkRequest {
 		States:    each(m.States, encodeAgentState),
 		Heartbeat: encodeHeartbeat(m.Heartbeat),
 		Drain:     m.Drain,
+		Texts:     each(m.Texts, encodeTextRequest),
 	}
 }
 
@@ -31,6 +32,7 @@ func DecodeFromWorker(p *pb.WorkRequest) (*mapreduce.FromWorker, error) {
 		States:    list(d, "states", p.GetStates(), decodeAgentState),
 		Heartbeat: optional(d, "heartbeat", p.GetHeartbeat(), decodeHeartbeat),
 		Drain:     p.GetDrain(),
+		Texts:     list(d, "texts", p.GetTexts(), decodeTextRequest),
 	}
 	if d.err != nil {
 		return nil, d.err
@@ -179,6 +181,17 @@ func decodeAgentState(d *decoder, p *pb.AgentState) mapreduce.AgentState {
 		Held:   part(d, "held", p.GetHeld(), decodeHeld),
 		Tokens: part(d, "tokens", p.GetTokens(), checkTokens),
 		Data:   p.GetData(),
+	}
+}
+
+func encodeTextRequest(p *pb.TextRequest, r *mapreduce.TextRequest) {
+	p.Held, p.StartByte = encodeHeld(r.Held), r.Start
+}
+
+func decodeTextRequest(d *decoder, p *pb.TextRequest) mapreduce.TextRequest {
+	return mapreduce.TextRequest{
+		Held:  part(d, "held", p.GetHeld(), decodeHeld),
+		Start: d.count64("start_byte", p.GetStartByte()),
 	}
 }
 

@@ -69,6 +69,8 @@ func TestDecodeFromWorkerRefuses(t *testing.T) {
 		{"held missing", "states[0].held.job_id", &pb.WorkRequest{States: []*pb.AgentState{{}}}},
 		{"chunk index negative", "chunks[0].index", &pb.WorkRequest{Chunks: []*pb.ResultChunk{{JobId: job, UnitId: "a", Index: -1}}}},
 		{"reserve negative", "reserve[0].tokens", &pb.WorkRequest{Reserve: []*pb.ReserveRequest{{Held: held, Tokens: -1}}}},
+		{"text before its beginning", "texts[0].start_byte", &pb.WorkRequest{Texts: []*pb.TextRequest{{Held: held, StartByte: -1}}}},
+		{"text of nothing", "texts[0].held.job_id", &pb.WorkRequest{Texts: []*pb.TextRequest{{}}}},
 		{"too many parts", "started", &pb.WorkRequest{Started: make([]*pb.Held, wire.MaxParts+1)}},
 		{"progress without unit", "heartbeat.progress[0].held.job_id", &pb.WorkRequest{Heartbeat: &pb.Heartbeat{Progress: []*pb.Progress{nil}}}},
 		{"breaker without name", "heartbeat.breakers[0].name", &pb.WorkRequest{Heartbeat: &pb.Heartbeat{Breakers: []*pb.BreakerState{{}}}}},

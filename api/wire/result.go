@@ -16,6 +16,12 @@ func EncodeResultPart(r *mapreduce.ResultPart) *pb.ResultPart {
 		return &pb.ResultPart{Part: &pb.ResultPart_Source{Source: encodeSource(r.Source)}}
 	case r.Summary != nil:
 		return &pb.ResultPart{Part: &pb.ResultPart_Summary{Summary: encodeSummary(r.Summary)}}
+	case r.Conflict != nil:
+		return &pb.ResultPart{Part: &pb.ResultPart_Conflict{Conflict: r.Conflict}}
+	case r.Dropped != nil:
+		return &pb.ResultPart{Part: &pb.ResultPart_Dropped{Dropped: r.Dropped}}
+	case r.Removed != nil:
+		return &pb.ResultPart{Part: &pb.ResultPart_Removed{Removed: r.Removed}}
 	default:
 		return &pb.ResultPart{Part: &pb.ResultPart_Record{Record: r.Record}}
 	}
@@ -38,6 +44,12 @@ func DecodeResultPart(p *pb.ResultPart) *mapreduce.ResultPart {
 		}}
 	case *pb.ResultPart_Summary:
 		return &mapreduce.ResultPart{Summary: decodeSummary(v.Summary)}
+	case *pb.ResultPart_Conflict:
+		return &mapreduce.ResultPart{Conflict: v.Conflict}
+	case *pb.ResultPart_Dropped:
+		return &mapreduce.ResultPart{Dropped: v.Dropped}
+	case *pb.ResultPart_Removed:
+		return &mapreduce.ResultPart{Removed: v.Removed}
 	}
 	return nil
 }
@@ -55,6 +67,11 @@ func encodeCitation(c *mapreduce.Citation) *pb.Citation {
 		Grade:      c.Grade,
 		Before:     text(c.Before),
 		After:      text(c.After),
+		Outside:    c.Outside,
+
+		OtherPlaceCount: small(c.Others),
+		Coverage:        c.Coverage,
+		Density:         c.Density,
 	}
 }
 
@@ -71,6 +88,10 @@ func decodeCitation(p *pb.Citation) *mapreduce.Citation {
 		Grade:     p.GetGrade(),
 		Before:    p.GetBefore(),
 		After:     p.GetAfter(),
+		Outside:   p.GetOutside(),
+		Others:    int(p.GetOtherPlaceCount()),
+		Coverage:  p.GetCoverage(),
+		Density:   p.GetDensity(),
 	}
 }
 
@@ -81,11 +102,8 @@ func encodeSource(s *mapreduce.Source) *pb.Source {
 func encodeSummary(s *mapreduce.Summary) *pb.Summary {
 	return &pb.Summary{
 		Single:        s.Single,
-		Conflicts:     s.Conflicts,
 		Deduplication: s.Deduplication,
 		Statistics:    s.Statistics,
-		Dropped:       s.Dropped,
-		Removed:       s.Removed,
 		Skipped: each(s.Skipped, func(p *pb.SkippedDocument, d *mapreduce.SkippedDocument) {
 			p.DocumentId, p.Reason = string(d.Document), text(d.Reason)
 		}),
@@ -95,11 +113,8 @@ func encodeSummary(s *mapreduce.Summary) *pb.Summary {
 func decodeSummary(p *pb.Summary) *mapreduce.Summary {
 	return &mapreduce.Summary{
 		Single:        p.GetSingle(),
-		Conflicts:     p.GetConflicts(),
 		Deduplication: p.GetDeduplication(),
 		Statistics:    p.GetStatistics(),
-		Dropped:       p.GetDropped(),
-		Removed:       p.GetRemoved(),
 		Skipped: convert(p.GetSkipped(), func(d *pb.SkippedDocument) mapreduce.SkippedDocument {
 			return mapreduce.SkippedDocument{
 				Document: mapreduce.DocumentID(d.GetDocumentId()),

@@ -28,6 +28,7 @@ func SplitRequest(p *pb.WorkRequest, limit int) iter.Seq[*pb.WorkRequest] {
 		add(c, p.GetStates(), func(m *pb.WorkRequest, v *pb.AgentState) { m.States = append(m.States, v) })
 		add(c, one(p.GetHeartbeat()), func(m *pb.WorkRequest, v *pb.Heartbeat) { m.Heartbeat = v })
 		c.current.Drain = p.GetDrain()
+		add(c, p.GetTexts(), func(m *pb.WorkRequest, v *pb.TextRequest) { m.Texts = append(m.Texts, v) })
 		c.flush()
 	}
 }
@@ -49,6 +50,7 @@ func SplitResponse(p *pb.WorkResponse, limit int) iter.Seq[*pb.WorkResponse] {
 		add(c, p.GetCancel(), func(m *pb.WorkResponse, v *pb.Held) { m.Cancel = append(m.Cancel, v) })
 		addOf(c, p.GetForget(), stringSize, func(m *pb.WorkResponse, v string) { m.Forget = append(m.Forget, v) })
 		c.current.Goodbye = p.GetGoodbye()
+		add(c, p.GetTexts(), func(m *pb.WorkResponse, v *pb.TextPiece) { m.Texts = append(m.Texts, v) })
 		c.flush()
 	}
 }

@@ -17,6 +17,7 @@ func EncodeToWorker(m *mapreduce.ToWorker) *pb.WorkResponse {
 		Cancel:      each(m.Cancel, fillHeld),
 		Goodbye:     m.Goodbye,
 		Forget:      convert(m.Forget, func(id mapreduce.JobID) string { return string(id) }),
+		Texts:       each(m.Texts, encodeTextPiece),
 	}
 }
 
@@ -34,6 +35,7 @@ func DecodeToWorker(p *pb.WorkResponse) (*mapreduce.ToWorker, error) {
 		Cancel:      list(d, "cancel", p.GetCancel(), decodeHeld),
 		Goodbye:     p.GetGoodbye(),
 		Forget:      list(d, "forget", p.GetForget(), func(d *decoder, id string) mapreduce.JobID { return mapreduce.JobID(d.name("id", id, MaxNames)) }),
+		Texts:       list(d, "texts", p.GetTexts(), decodeTextPiece),
 	}
 	if d.err != nil {
 		return nil, d.err
@@ -130,6 +132,8 @@ func encodeText(t *mapreduce.Text) *pb.Text {
 		CharOffset: t.CharOffset,
 		ChunkIndex: small(t.ChunkIndex),
 		ChunkCount: small(t.Chunks),
+
+		DocumentBytes: t.Length,
 	}
 }
 
@@ -148,6 +152,7 @@ func decodeText(d *decoder, p *pb.Text) mapreduce.Text {
 		CharOffset: d.count64("char_offset", p.GetCharOffset()),
 		ChunkIndex: d.count("chunk_index", p.GetChunkIndex()),
 		Chunks:     d.count("chunk_count", p.GetChunkCount()),
+		Length:     d.count64("document_bytes", p.GetDocumentBytes()),
 	}
 	if t.CoreStart > t.CoreEnd || t.CoreEnd > len(t.Content) {
 		d.refuse("core_end", "the core [%d, %d) is not within the %d bytes of content", t.CoreStart, t.CoreEnd, len(t.Content))
@@ -194,5 +199,19 @@ func decodeReserved(d *decoder, p *pb.ReserveReply) mapreduce.ReserveReply {
 	return mapreduce.ReserveReply{
 		Held:    part(d, "held", p.GetHeld(), decodeHeld),
 		Granted: p.GetGranted(),
+	}
+}
+
+func encodeTextPiece(p *pb.TextPiece, t *mapreduce.TextPiece) {
+	p.Held, p.StartByte = encodeHeld(t.Held), t.Start
+	p.Data, p.Error = t.Data, text(t.Error)
+}
+
+func decodeTextPiece(d *decoder, p *pb.TextPiece) mapreduce.TextPiece {
+	return mapreduce.TextPiece{
+		Held:  part(d, "held", p.GetHeld(), decodeHeld),
+		Start: d.count64("start_byte", p.GetStartByte()),
+		Data:  p.GetData(),
+		Error: p.GetError(),
 	}
 }

@@ -2,14 +2,15 @@
 // interface of an agent, what an agent is given, what it may ask for, and how
 // its errors are understood.
 //
-// It imports nothing of the project but the vocabulary, and no provider of
-// models: agents import it, the worker runs them.
+// It imports nothing of the project but the vocabulary and worker/ground, and no
+// provider of models: agents import it, the worker runs them.
 package agent
 
 import (
 	"context"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/ground"
 )
 
 // An Agent runs units. Run is called concurrently, once for each attempt.
@@ -33,6 +34,15 @@ type Agent interface {
 type Task struct {
 	mapreduce.Assignment
 	Spec *mapreduce.JobSpec // shared by all units of the job
+
+	// Whole calls use with the text of the document that Text is a chunk of, for
+	// quotes that do not stand in the chunk. It is nil if there is no more than
+	// Text. Few texts are held at a time, so use must not wait for anything, nor
+	// keep the text. Whole may have to fetch it, and may block while there is no
+	// connection. It returns an error that wraps ErrTooLong, and does not call
+	// use, if the text is longer than mapreduce.MaxWholeText: that depends on
+	// nothing but the document.
+	Whole func(ctx context.Context, use func(*ground.Text)) error
 }
 
 // A Result is what an attempt made.

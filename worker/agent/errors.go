@@ -11,6 +11,10 @@ import (
 // ErrBudget is why Calls.Reserve refuses: the job has no tokens left for it.
 var ErrBudget = errors.New("token budget refused")
 
+// ErrTooLong is why a document is not looked through for a quote that does not
+// stand in its chunk.
+var ErrTooLong = errors.New("the document is too long to be looked through")
+
 // A BreakerError is why Calls.Call did not run a call.
 type BreakerError struct {
 	Name    string        // provider/model

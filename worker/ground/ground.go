@@ -154,6 +154,9 @@ func newText(text string, c Config) *Text {
 	return t
 }
 
+// String returns the text.
+func (t *Text) String() string { return t.text }
+
 // Point returns how many code points of the text lie before byte offset p,
 // which must be within the text and between two characters.
 func (t *Text) Point(p int) int {

@@ -20,7 +20,8 @@ type Mention struct {
 	Readings   []Reading // by unit
 }
 
-// A Reading is what one unit made of a place.
+// A Reading is what one unit made of a place. Of a unit that cites the place
+// without having read it, it says nothing: 0 of 0.
 type Reading struct {
 	Unit      int64
 	Found, Of int64 // passes
@@ -45,7 +46,10 @@ func mention(v Value, order Order) Mention {
 	m := NewMention(v.Citations, v.Confidence, v.Said)
 	m.First = order
 	m.Readings = []Reading{{Unit: order.Unit, Found: 1, Of: 1}}
-	if v.Of > 0 {
+	switch {
+	case v.Unread:
+		m.Readings[0].Found, m.Readings[0].Of = 0, 0
+	case v.Of > 0:
 		m.Readings[0].Found, m.Readings[0].Of = min(v.Found, v.Of), v.Of
 	}
 	return m

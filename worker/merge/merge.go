@@ -56,6 +56,7 @@ type Value struct {
 	Said       float64    // what the extractor says itself; 0 if nothing
 	Citations  []Citation // none: the value is not verified
 	Found, Of  int64      // passes of the unit that found it here, and all; 0 of 0 stands for 1 of 1
+	Unread     bool       // the unit cites a place that it did not read
 }
 
 // A Missing is a field that was not found, and why.

@@ -26,6 +26,10 @@ type Text struct {
 	Hash                   refs.DocumentHash
 	Content                []byte
 	ByteOffset, CharOffset int64 // of Content in the text of the document
+
+	// Whole is the text of the document, if the unit cites it outside of
+	// Content; else it may be nil.
+	Whole *ground.Text
 }
 
 // CheckMap checks the output of a map unit: that every quote is the text at its
@@ -46,24 +50,78 @@ func CheckMap(t Text, o *Output) error {
 	slices.SortFunc(cited, func(a, b Citation) int { return int(a.ByteStart - b.ByteStart) })
 	at, point := int64(0), t.CharOffset
 	for _, c := range cited {
-		from, to := c.ByteStart-t.ByteOffset, c.ByteEnd-t.ByteOffset
-		switch {
-		case from < 0 || to <= from || to > int64(len(t.Content)):
-			return breach("%s cites bytes %d to %d, which it did not read", t.Unit, c.ByteStart, c.ByteEnd)
-		case c.Document != t.Document || c.Unit != t.Unit:
-			return breach("%s cites %s as found by %s", t.Unit, c.Document, c.Unit)
-		case string(t.Content[from:to]) != c.Quote:
-			return breach("%s: quote %.80q is not the text of bytes %d to %d", t.Unit, c.Quote, c.ByteStart, c.ByteEnd)
-		case c.ID != refs.New(t.Hash, int(c.ByteStart), int(c.ByteEnd), c.Quote):
-			return breach("%s: the id of quote %.80q is of another citation", t.Unit, c.Quote)
-		case rank(c.Grade) == 0:
-			return breach("%s: quote %.80q has the grade %.20q", t.Unit, c.Quote, c.Grade)
+		start, err := t.start(&c, &at, &point)
+		if err != nil {
+			return err
 		}
-		point += int64(utf8.RuneCount(t.Content[at:from]))
-		at = from
-		if end := point + int64(utf8.RuneCountInString(c.Quote)); c.Start != point || c.End != end {
-			return breach("%s: quote %.80q stands at characters %d to %d, not %d to %d", t.Unit, c.Quote, point, end, c.Start, c.End)
+		if err := t.cites(&c, start); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// CitesOutside reports whether the output of a map unit cites what the unit did
+// not read.
+func (o *Output) CitesOutside() bool {
+	for id := range o.used() {
+		if o.Citations[id].Outside {
+			return true
+		}
+	}
+	return false
+}
+
+// start returns the character of the document at which a citation has to begin,
+// once its quote was found to be the text. The citations of what the unit read
+// come in order; at and point tell how far its characters were counted.
+func (t *Text) start(c *Citation, at, point *int64) (int64, error) {
+	from, to := c.ByteStart-t.ByteOffset, c.ByteEnd-t.ByteOffset
+	read := from >= 0 && to > from && to <= int64(len(t.Content))
+	switch {
+	case c.Outside && read:
+		return 0, breach("%s cites bytes %d to %d, which it read, as if it had not", t.Unit, c.ByteStart, c.ByteEnd)
+	case c.Outside:
+		return t.startOutside(c)
+	case !read:
+		return 0, breach("%s cites bytes %d to %d, which it did not read", t.Unit, c.ByteStart, c.ByteEnd)
+	case string(t.Content[from:to]) != c.Quote:
+		return 0, t.otherText(c)
+	}
+	*point += int64(utf8.RuneCount(t.Content[*at:from]))
+	*at = from
+	return *point, nil
+}
+
+// startOutside is start for what only the document has.
+func (t *Text) startOutside(c *Citation) (int64, error) {
+	if t.Whole == nil {
+		return 0, breach("%s cites bytes %d to %d outside of its chunk, and the document is not there to look", t.Unit, c.ByteStart, c.ByteEnd)
+	}
+	whole := t.Whole.String()
+	if c.ByteStart < 0 || c.ByteEnd <= c.ByteStart || c.ByteEnd > int64(len(whole)) || whole[c.ByteStart:c.ByteEnd] != c.Quote {
+		return 0, t.otherText(c)
+	}
+	return int64(t.Whole.Point(int(c.ByteStart))), nil
+}
+
+func (t *Text) otherText(c *Citation) error {
+	return breach("%s: quote %.80q is not the text of bytes %d to %d", t.Unit, c.Quote, c.ByteStart, c.ByteEnd)
+}
+
+// cites checks what a citation says beside its quote and its place in bytes.
+func (t *Text) cites(c *Citation, start int64) error {
+	switch end := start + int64(utf8.RuneCountInString(c.Quote)); {
+	case c.Document != t.Document || c.Unit != t.Unit:
+		return breach("%s cites %s as found by %s", t.Unit, c.Document, c.Unit)
+	case c.ID != refs.New(t.Hash, int(c.ByteStart), int(c.ByteEnd), c.Quote):
+		return breach("%s: the id of quote %.80q is of another citation", t.Unit, c.Quote)
+	case rank(c.Grade) == 0:
+		return breach("%s: quote %.80q has the grade %.20q", t.Unit, c.Quote, c.Grade)
+	case c.Others < 0 || c.Coverage < 0 || c.Coverage > 1 || c.Density < 0 || c.Density > 1:
+		return breach("%s: quote %.80q stands at %d other places, with a coverage of %v and a density of %v", t.Unit, c.Quote, c.Others, c.Coverage, c.Density)
+	case c.Start != start || c.End != end:
+		return breach("%s: quote %.80q stands at characters %d to %d, not %d to %d", t.Unit, c.Quote, start, end, c.Start, c.End)
 	}
 	return nil
 }

@@ -88,17 +88,24 @@ type Citation struct {
 	ByteStart, ByteEnd int64
 	Quote              string
 	Grade              string
+
+	Outside           bool    // of the chunk that the unit read, elsewhere in its document
+	Others            int     // other places where the unit may have meant it, that are as good
+	Coverage, Density float64 // of a fuzzy one, see ground.Span; else 0
 }
 
 // Key returns the name by which values refer to the citation.
 func (c *Citation) Key() merge.Citation { return merge.Citation(c.ID[:]) }
 
-// Cite adds a citation to the output and returns its key.
+// Cite adds a citation to the output and returns its key. Of several findings of
+// one place the best is kept.
 func (o *Output) Cite(c Citation) merge.Citation {
 	if o.Citations == nil {
 		o.Citations = make(map[merge.Citation]Citation)
 	}
-	o.Citations[c.Key()] = c
+	if had, ok := o.Citations[c.Key()]; !ok || c.better(&had) {
+		o.Citations[c.Key()] = c
+	}
 	return c.Key()
 }
 
@@ -150,6 +157,7 @@ func (e *encoder) citations() {
 		e.m.Citations = append(e.m.Citations, &storagev1.Citation{
 			Id: c.ID[:], Document: c.Document, Unit: c.Unit, Start: c.Start, End: c.End,
 			ByteStart: c.ByteStart, ByteEnd: c.ByteEnd, Quote: c.Quote, Grade: c.Grade,
+			Outside: c.Outside, Others: int64(c.Others), Coverage: c.Coverage, Density: c.Density,
 		})
 	}
 }
@@ -264,6 +272,7 @@ func Decode(data []byte) (*Output, error) {
 		keys[i] = o.Cite(Citation{
 			ID: refs.ID(c.Id), Document: c.Document, Unit: c.Unit, Start: c.Start, End: c.End,
 			ByteStart: c.ByteStart, ByteEnd: c.ByteEnd, Quote: c.Quote, Grade: c.Grade,
+			Outside: c.Outside, Others: int(c.Others), Coverage: c.Coverage, Density: c.Density,
 		})
 	}
 	for _, e := range m.Entries {

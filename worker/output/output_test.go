@@ -72,7 +72,8 @@ func value(t *rapid.T, out *output.Output, field, document string, unit int64) m
 	v.Citations = []merge.Citation{out.Cite(output.Citation{
 		ID: refs.New(refs.DocumentHash{}, int(unit)+start, start+1, field), Document: document, Unit: fmt.Sprint(unit),
 		Start: int64(start), End: int64(start + 1), ByteStart: int64(start), ByteEnd: int64(start + 1),
-		Quote: field, Grade: "exact",
+		Quote: field, Grade: "fuzzy", Outside: rapid.Bool().Draw(t, "outside"), Others: rapid.IntRange(0, 2).Draw(t, "others"),
+		Coverage: 0.75, Density: 0.5,
 	})}
 	return v
 }

@@ -48,13 +48,29 @@ func Reduce(s *schema.Schema, inputs, referred []*Output, last bool) *Output {
 }
 
 // better reports whether c is to be kept of two findings of the same place: the
-// better grade, then that of the earlier chunk.
+// better grade, then that of a unit that read the place, then that of the earlier
+// chunk, then what is more certain.
 func (c *Citation) better(than *Citation) bool {
 	return cmp.Or(
 		cmp.Compare(rank(c.Grade), rank(than.Grade)),
+		compareBool(than.Outside, c.Outside),
 		cmp.Compare(len(than.Unit), len(c.Unit)), // chunk 2 before chunk 10
 		cmp.Compare(than.Unit, c.Unit),
+		cmp.Compare(than.Others, c.Others),
+		cmp.Compare(c.Coverage, than.Coverage),
+		cmp.Compare(c.Density, than.Density),
 	) > 0
+}
+
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 type reducer struct {

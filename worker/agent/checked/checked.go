@@ -8,10 +8,12 @@ package checked
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/output"
 )
 
@@ -33,16 +35,20 @@ func (a *Agent) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 	if err != nil || res == nil {
 		return res, err
 	}
-	if err := check(task, res.Output); err != nil {
+	err = check(ctx, task, res.Output)
+	if errors.Is(err, errUnread) {
+		return nil, err // another attempt may read it
+	}
+	if err != nil {
 		return nil, agent.Permanent(fmt.Errorf("the output of %s was refused: %w", task.Unit, err))
 	}
 	return res, nil
 }
 
-func check(task *agent.Task, data []byte) error {
+func check(ctx context.Context, task *agent.Task, data []byte) error {
 	switch task.Kind {
 	case mapreduce.KindMap:
-		return checkMap(task.Text, task.Unit, data)
+		return checkMap(ctx, task, data)
 	case mapreduce.KindReduce, mapreduce.KindFinal:
 		return checkReduce(task.Inputs, data)
 	default:
@@ -50,16 +56,31 @@ func check(task *agent.Task, data []byte) error {
 	}
 }
 
-func checkMap(t *mapreduce.Text, unit mapreduce.UnitID, data []byte) error {
+func checkMap(ctx context.Context, task *agent.Task, data []byte) error {
 	out, err := output.Decode(data)
 	if err != nil {
 		return err
 	}
-	return output.CheckMap(output.Text{
-		Document: string(t.Document), Unit: string(unit), Hash: output.HashDocument(string(t.Document), t.SHA256),
+	t := task.Text
+	text := output.Text{
+		Document: string(t.Document), Unit: string(task.Unit), Hash: output.HashDocument(string(t.Document), t.SHA256),
 		Content: t.Content, ByteOffset: t.ByteOffset, CharOffset: t.CharOffset,
-	}, out)
+	}
+	if task.Whole == nil || !out.CitesOutside() {
+		return output.CheckMap(text, out)
+	}
+	unread := task.Whole(ctx, func(document *ground.Text) {
+		text.Whole = document
+		err = output.CheckMap(text, out)
+	})
+	if unread != nil {
+		return fmt.Errorf("%w: %w", errUnread, unread)
+	}
+	return err
 }
+
+// errUnread is why an output was not checked.
+var errUnread = errors.New("the document that it cites cannot be read")
 
 func checkReduce(inputs []mapreduce.Input, data []byte) error {
 	out, err := output.Decode(data)

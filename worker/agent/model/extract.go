@@ -130,9 +130,12 @@ func (x *extraction) take(ctx context.Context, at stretch) error {
 	if n := x.task.Text.Chunks; at.name == "" && n > 1 {
 		text.part = fmt.Sprintf("%d of %d", x.task.Text.ChunkIndex+1, n)
 	}
-	r := &reading{form: x.form, aligner: unit.Aligner(x.task.Text, at.start, at.end)}
+	r := &reading{form: x.form, task: x.task, aligner: unit.Aligner(x.task.Text, at.start, at.end)}
 	if err := x.gleaned(ctx, x.request(text), r); err != nil {
 		return err
+	}
+	if r.note != "" && !slices.Contains(x.notes, r.note) {
+		x.notes = append(x.notes, r.note)
 	}
 	base := int(x.task.Text.ByteOffset)
 	for _, rec := range r.records {
@@ -166,9 +169,11 @@ func (x *extraction) add(rec readRecord) {
 // A reading is what an answer comes to, once its quotes were looked for.
 type reading struct {
 	form    *form
+	task    *agent.Task
 	aligner ground.Unit
 	records []readRecord
 	reason  string   // why there are none
+	note    string   // why quotes were looked for in the chunk alone, if so
 	faults  []string // what is wrong with the answer, for its author
 }
 
@@ -178,13 +183,14 @@ type readRecord struct {
 }
 
 // begins reports whether the first place of a record is among the bytes
-// [start,end) of the document. A record without places is wherever it was read.
+// [start,end) of the document. A record without places is wherever it was read;
+// places that were not read count only if there are no others.
 func (r readRecord) begins(start, end int) bool {
-	first := -1
+	first, outside := -1, true
 	for _, v := range r.values {
 		for _, at := range v.Places {
-			if first < 0 || at.ByteStart < first {
-				first = at.ByteStart
+			if first < 0 || outside && !at.Outside || outside == at.Outside && at.ByteStart < first {
+				first, outside = at.ByteStart, at.Outside
 			}
 		}
 	}
@@ -195,19 +201,23 @@ func (r readRecord) begins(start, end int) bool {
 const maxReason = 300
 
 // read takes an answer.
-func (r *reading) read(raw []byte) error {
+func (r *reading) read(ctx context.Context, raw []byte) error {
 	answers, none, err := r.form.read(raw)
 	if err != nil {
 		return err
 	}
 	r.records, r.faults, r.reason = nil, nil, clip(none)
-	spans := r.aligner.FindAll(quotesOf(r.form, answers))
+	places, note, err := unit.Find(ctx, r.task, r.aligner, quotesOf(r.form, answers))
+	if err != nil {
+		return err
+	}
+	r.note = note
 	next := 0
 	for _, a := range answers {
 		var rec readRecord
 		for _, f := range r.form.fields {
 			for _, found := range a.Fields[f.key] {
-				rec.values = append(rec.values, r.value(f, found, spans[next:next+len(found.Quotes)])...)
+				rec.values = append(rec.values, r.value(f, found, places[next:next+len(found.Quotes)])...)
 				next += len(found.Quotes)
 			}
 		}
@@ -232,7 +242,7 @@ func quotesOf(f *form, answers []answeredRecord) []string {
 
 // value returns a finding with the places of its quotes; nothing, if it has no
 // value that fits the schema.
-func (r *reading) value(f formField, found finding, spans []ground.Span) []unit.Value {
+func (r *reading) value(f formField, found finding, places []unit.Place) []unit.Value {
 	p := f.Property
 	if p.Type == schema.Array && p.Items != nil {
 		p = p.Items
@@ -245,17 +255,16 @@ func (r *reading) value(f formField, found finding, spans []ground.Span) []unit.
 		return nil
 	}
 	v := unit.Value{Field: f.Path, Value: value, Said: max(0, min(found.Confidence, 1))}
-	for i, span := range spans {
-		if !span.Verified() {
+	for i, at := range places {
+		if !at.Verified() {
 			r.faults = append(r.faults, fmt.Sprintf("%s: the quote %.120q is not in the document", f.key, found.Quotes[i]))
 			continue
 		}
-		at := unit.At(r.aligner, span)
 		if !slices.ContainsFunc(v.Places, func(had unit.Place) bool { return had.Span == at.Span }) {
 			v.Places = append(v.Places, at)
 		}
 	}
-	if len(spans) == 0 {
+	if len(places) == 0 {
 		r.faults = append(r.faults, fmt.Sprintf("%s: the value %v has no quote", f.key, value))
 	}
 	if len(v.Places) > 0 && contradicted(p, value, v.Places) {

@@ -20,7 +20,7 @@ func (s *session) gleaned(ctx context.Context, req *llm.Request, r *reading) err
 	if err != nil {
 		return err
 	}
-	if err := r.read(res.Answer); err != nil {
+	if err := r.read(ctx, res.Answer); err != nil {
 		return err
 	}
 	for range s.Glean {
@@ -34,8 +34,8 @@ func (s *session) gleaned(ctx context.Context, req *llm.Request, r *reading) err
 		if err != nil {
 			return s.gleaning(err)
 		}
-		better := &reading{form: r.form, aligner: r.aligner}
-		if err := better.read(next.Answer); err != nil {
+		better := &reading{form: r.form, task: r.task, aligner: r.aligner}
+		if err := better.read(ctx, next.Answer); err != nil {
 			return err
 		}
 		if len(better.faults) > len(r.faults) {

@@ -7,7 +7,8 @@
 // and however often, the result is the same. The one exception is
 // script.breaker, which counts the calls of this agent.
 //
-// It may import nothing of the project but the vocabulary and package agent.
+// It may import nothing of the project but the vocabulary, package agent, and for
+// its Reducer and Quoter what outputs are made with.
 package scripted
 
 import (

@@ -125,7 +125,9 @@ func (m *Mapper) Accumulate(n int64, values []Value, missing []merge.Missing) me
 	for _, found := range values {
 		v := merge.Value{Field: found.Field, Value: found.Value, Said: found.Said}
 		quotes := 0
+		v.Unread = len(found.Places) > 0
 		for _, at := range found.Places {
+			v.Unread = v.Unread && at.Outside
 			v.Citations = append(v.Citations, m.cite(at))
 			v.Confidence = max(v.Confidence, sure(m.schema.Field(found.Field), found.Value, at))
 			quotes += len(at.Quote)
@@ -155,12 +157,16 @@ func sure(p *schema.Property, value any, at Place) float64 {
 // cite makes the citation of a place in the document.
 func (m *Mapper) cite(at Place) merge.Citation {
 	t := m.task.Text
-	return m.out.Cite(output.Citation{
+	c := output.Citation{
 		ID:       refs.New(output.HashDocument(string(t.Document), t.SHA256), at.ByteStart, at.ByteEnd, at.Quote),
 		Document: string(t.Document), Unit: string(m.task.Unit),
 		Start: int64(at.Start), End: int64(at.End), ByteStart: int64(at.ByteStart), ByteEnd: int64(at.ByteEnd),
-		Quote: at.Quote, Grade: string(at.Grade),
-	})
+		Quote: at.Quote, Grade: string(at.Grade), Outside: at.Outside, Others: at.Span.Places - 1,
+	}
+	if at.Grade == ground.Fuzzy {
+		c.Coverage, c.Density = at.Coverage, at.Density
+	}
+	return m.out.Cite(c)
 }
 
 // Result is the output as it stands. The reason says why there are no records.

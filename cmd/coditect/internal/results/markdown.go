@@ -113,7 +113,7 @@ func quotesOf(f fieldView) string {
 	quotes, more := cut(f.Quotes, 5)
 	var parts []string
 	for _, q := range quotes {
-		parts = append(parts, fmt.Sprintf("“%s” (%s, %d–%d, %s)", q.Quote, q.Document, q.Start, q.End, q.Grade))
+		parts = append(parts, fmt.Sprintf("“%s” (%s, %d–%d, %s)", q.Quote, q.Document, q.Start, q.End, q.Found()))
 	}
 	if more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))

@@ -61,6 +61,18 @@ type quoteView struct {
 	*mapreduce.Citation
 }
 
+// Found says how the quote was found.
+func (q quoteView) Found() string {
+	how := q.Grade
+	if q.Outside {
+		how += ", not in the chunk that was read"
+	}
+	if q.Others > 0 {
+		how += fmt.Sprintf(", or at one of %d other places", q.Others)
+	}
+	return how
+}
+
 type conflictView struct {
 	Field, Key, Chosen, Strategy, Rationale string
 	Candidates                              []string
@@ -107,14 +119,13 @@ func (r *report) view() (view, error) {
 		v.Records = append(v.Records, r.recordView(i+1, rec, order))
 	}
 	v.Skipped, v.MoreSkips = cut(v.Skipped, r.limit)
+	for _, c := range r.conflicts.entries {
+		v.Conflicts = append(v.Conflicts, c.view())
+	}
+	v.MoreDiffer = r.conflicts.more
+	v.Dropped, v.MoreDrops = r.dropped.entries, r.dropped.more
+	v.Removed, v.MoreGone = r.removed.entries, r.removed.more
 	var err error
-	if v.Conflicts, err = conflicts(r.summary.Conflicts); err != nil {
-		return v, fmt.Errorf("conflict_resolutions: %w", err)
-	}
-	v.Conflicts, v.MoreDiffer = cut(v.Conflicts, r.limit)
-	if err := r.losses(&v); err != nil {
-		return v, err
-	}
 	if v.Statistics, err = statistics(r.summary.Statistics, order); err != nil {
 		return v, fmt.Errorf("statistics: %w", err)
 	}
@@ -199,43 +210,25 @@ func shown(raw json.RawMessage) string {
 	return b.String()
 }
 
-// losses reads what the result does not rest on.
-func (r *report) losses(v *view) error {
-	if err := json.Unmarshal(orEmpty(r.summary.Dropped, "[]"), &v.Dropped); err != nil {
-		return fmt.Errorf("dropped_citations: %w", err)
-	}
-	if err := json.Unmarshal(orEmpty(r.summary.Removed, "[]"), &v.Removed); err != nil {
-		return fmt.Errorf("removed_references: %w", err)
-	}
-	v.Dropped, v.MoreDrops = cut(v.Dropped, r.limit)
-	v.Removed, v.MoreGone = cut(v.Removed, r.limit)
-	return nil
-}
-
 // By names who dropped a citation: a reduce, or the strategy for a record.
 func (d droppedView) By() string { return cmp.Or(d.Unit, shown(d.Key)) }
 
-func conflicts(data []byte) ([]conflictView, error) {
-	var list []struct {
-		Field      string
-		Key        json.RawMessage
-		Candidates []struct{ Value json.RawMessage }
-		Chosen     json.RawMessage
-		Strategy   string
-		Rationale  string
+// A conflictLine is an entry of conflict_resolutions.
+type conflictLine struct {
+	Field      string
+	Key        json.RawMessage
+	Candidates []struct{ Value json.RawMessage }
+	Chosen     json.RawMessage
+	Strategy   string
+	Rationale  string
+}
+
+func (c *conflictLine) view() conflictView {
+	v := conflictView{Field: c.Field, Key: shown(c.Key), Chosen: shown(c.Chosen), Strategy: c.Strategy, Rationale: c.Rationale}
+	for _, x := range c.Candidates {
+		v.Candidates = append(v.Candidates, shown(x.Value))
 	}
-	if err := json.Unmarshal(orEmpty(data, "[]"), &list); err != nil {
-		return nil, err
-	}
-	var out []conflictView
-	for _, c := range list {
-		v := conflictView{Field: c.Field, Key: shown(c.Key), Chosen: shown(c.Chosen), Strategy: c.Strategy, Rationale: c.Rationale}
-		for _, x := range c.Candidates {
-			v.Candidates = append(v.Candidates, shown(x.Value))
-		}
-		out = append(out, v)
-	}
-	return out, nil
+	return v
 }
 
 func statistics(data []byte, order map[string]int) ([]statisticsView, error) {

@@ -20,6 +20,10 @@ type citationJSON struct {
 	Quote     string               `json:"quote"`
 	Grade     string               `json:"grade"`
 	Unit      mapreduce.UnitID     `json:"unit_id"`
+	Outside   bool                 `json:"outside,omitempty"`      // of what the unit read
+	Others    int                  `json:"other_places,omitempty"` // that are as good
+	Coverage  float64              `json:"coverage,omitempty"`     // of fuzzy ones
+	Density   float64              `json:"density,omitempty"`
 }
 
 // A failedUnit is an entry of failed_units.
@@ -54,6 +58,9 @@ type sections struct {
 	citations list
 	sources   list
 	failed    list
+	conflicts list
+	dropped   list
+	removed   list
 	cited     map[string]bool // refs in citations
 	summary   *mapreduce.Summary
 }
@@ -69,6 +76,9 @@ func newSections(w *writer) (*sections, error) {
 		{".citations", "    ", &s.citations},
 		{".sources", "    ", &s.sources},
 		{".failed", "    ", &s.failed},
+		{".conflicts", "    ", &s.conflicts},
+		{".dropped", "    ", &s.dropped},
+		{".removed", "    ", &s.removed},
 	} {
 		f, err := w.dir.scratch(l.name)
 		if err != nil {
@@ -91,6 +101,12 @@ func (s *sections) take(p *mapreduce.ResultPart) error {
 	case p.Summary != nil:
 		s.summary = p.Summary
 		return nil
+	case p.Conflict != nil:
+		return errors.Join(s.conflicts.add("", p.Conflict), s.w.report.conflicts.take(p.Conflict))
+	case p.Dropped != nil:
+		return errors.Join(s.dropped.add("", p.Dropped), s.w.report.dropped.take(p.Dropped))
+	case p.Removed != nil:
+		return errors.Join(s.removed.add("", p.Removed), s.w.report.removed.take(p.Removed))
 	}
 	if err := s.records.add("", p.Record); err != nil {
 		return fmt.Errorf("record %d: %w", s.records.n, err)
@@ -107,6 +123,7 @@ func (s *sections) citation(c *mapreduce.Citation) error {
 	return s.citations.addValue(c.Ref, citationJSON{
 		Document: c.Document, Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
 		Quote: c.Quote, Grade: c.Grade, Unit: c.Unit,
+		Outside: c.Outside, Others: c.Others, Coverage: c.Coverage, Density: c.Density,
 	})
 }
 
@@ -129,9 +146,9 @@ func (s *sections) assemble(out *file) error {
 		func() error { return section(out, "source_units", "[", &s.sources, "]") },
 		func() error { return section(out, "failed_units", "[", &s.failed, "]") },
 		func() error { return member(out, "deduplication_stats", orEmpty(s.summary.Deduplication, "{}")) },
-		func() error { return member(out, "conflict_resolutions", orEmpty(s.summary.Conflicts, "[]")) },
-		func() error { return member(out, "dropped_citations", orEmpty(s.summary.Dropped, "[]")) },
-		func() error { return member(out, "removed_references", orEmpty(s.summary.Removed, "[]")) },
+		func() error { return section(out, "conflict_resolutions", "[", &s.conflicts, "]") },
+		func() error { return section(out, "dropped_citations", "[", &s.dropped, "]") },
+		func() error { return section(out, "removed_references", "[", &s.removed, "]") },
 		func() error { return member(out, "statistics", orEmpty(s.summary.Statistics, "{}")) },
 		func() error { return member(out, "total_tokens", job.TotalTokens.Total()) },
 		func() error { return member(out, "skipped_documents", skippedOf(s.summary)) },
@@ -226,11 +243,36 @@ type report struct {
 	citations map[string]*mapreduce.Citation
 	failures  []failedUnit
 	moreFails int
+	conflicts shownList[conflictLine]
+	dropped   shownList[droppedView]
+	removed   shownList[removedView]
 	summary   *mapreduce.Summary
+}
+
+// A shownList is the first entries of one of the result's lists.
+type shownList[T any] struct {
+	limit   int
+	entries []T
+	more    int // that are not among entries
+}
+
+// take reads an entry, if it is to be shown.
+func (l *shownList[T]) take(data []byte) error {
+	if len(l.entries) == l.limit {
+		l.more++
+		return nil
+	}
+	var entry T
+	if err := json.Unmarshal(data, &entry); err != nil {
+		return err
+	}
+	l.entries = append(l.entries, entry)
+	return nil
 }
 
 func (r *report) begin(job *mapreduce.Job, limit int) {
 	r.job, r.limit = job, limit
+	r.conflicts.limit, r.dropped.limit, r.removed.limit = limit, limit, limit
 	r.wanted, r.citations = make(map[string]bool), make(map[string]*mapreduce.Citation)
 }
 

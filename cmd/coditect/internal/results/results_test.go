@@ -112,10 +112,10 @@ func complete(parts ...*mapreduce.ResultPart) *store {
 	parts = append(parts,
 		&mapreduce.ResultPart{Source: &mapreduce.Source{Unit: "d0"}},
 		&mapreduce.ResultPart{Source: &mapreduce.Source{Unit: "d1", Errors: []string{"it <failed>"}}},
+		&mapreduce.ResultPart{Conflict: []byte(`{"field": "total", "key": {"name": "x"}, "candidates": [{"value": 1}, {"value": 2}], "chosen": 2, "strategy": "max", "rationale": "the larger"}`)},
+		&mapreduce.ResultPart{Dropped: []byte(`{"ref": "REF_00000002", "field": "name", "unit_id": "reduce_L1_0", "reason": "the <reducer> did not pass it on"}`)},
+		&mapreduce.ResultPart{Removed: []byte(`{"name": "REF_<deadbeef>", "field": "name", "unit_id": "final", "reason": "the reference was never issued"}`)},
 		&mapreduce.ResultPart{Summary: &mapreduce.Summary{
-			Conflicts:     []byte(`[{"field": "total", "key": {"name": "x"}, "candidates": [{"value": 1}, {"value": 2}], "chosen": 2, "strategy": "max", "rationale": "the larger"}]`),
-			Dropped:       []byte(`[{"ref": "REF_00000002", "field": "name", "unit_id": "reduce_L1_0", "reason": "the <reducer> did not pass it on"}]`),
-			Removed:       []byte(`[{"name": "REF_<deadbeef>", "field": "name", "unit_id": "final", "reason": "the reference was never issued"}]`),
 			Deduplication: []byte(`{"name": 2}`), Statistics: []byte(`{"total": {"count": 1, "null": 0, "distinct": 1}}`),
 			Skipped: []mapreduce.SkippedDocument{{Document: "d2", Reason: "a PDF file, not text"}},
 		}})
@@ -166,7 +166,10 @@ func fileNames(t *testing.T, dir string) []string {
 var allFiles = []string{"audit.jsonl", "dag.json", "dag.svg", "metrics.json", "report.html", "report.md", "result.json", "trace.json", "units.jsonl"}
 
 func TestResult(t *testing.T) {
-	s := complete(append(records(3), &mapreduce.ResultPart{Citation: &mapreduce.Citation{Ref: "REF_00000001"}})...)
+	parts := records(3)
+	c := parts[5].Citation
+	c.Grade, c.Outside, c.Others, c.Coverage, c.Density = "fuzzy", true, 2, 0.75, 0.5
+	s := complete(append(parts, &mapreduce.ResultPart{Citation: &mapreduce.Citation{Ref: "REF_00000001"}})...)
 	dir := write(t, s, results.Config{})
 	if diff := cmp.Diff(allFiles, fileNames(t, dir)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
@@ -177,6 +180,13 @@ func TestResult(t *testing.T) {
 	}
 	if n := len(got["citations"].(map[string]any)); n != 3 {
 		t.Errorf("%d citations, want 3", n)
+	}
+	how := map[string]any{
+		"document_id": "d", "unit_id": "d", "start": 0.0, "end": 5.0, "byte_start": 0.0, "byte_end": 5.0, "quote": "<i>&",
+		"grade": "fuzzy", "outside": true, "other_places": 2.0, "coverage": 0.75, "density": 0.5,
+	}
+	if diff := cmp.Diff(how, got["citations"].(map[string]any)["REF_00000002"]); diff != "" {
+		t.Errorf("citation (-want +got):\n%s", diff)
 	}
 	if n := strings.Count(readFile(t, dir, "result.json"), `"REF_00000001": {`); n != 1 {
 		t.Errorf("a citation that two records share is there %d times", n)

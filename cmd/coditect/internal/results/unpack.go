@@ -104,6 +104,7 @@ func citationsOf(out *output.Output, names *refs.Spelling) (json.RawMessage, err
 		list = append(list, unitCitation{names.Spell(c.ID), citationJSON{
 			Document: mapreduce.DocumentID(c.Document), Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
 			Quote: c.Quote, Grade: c.Grade, Unit: mapreduce.UnitID(c.Unit),
+			Outside: c.Outside, Others: c.Others, Coverage: c.Coverage, Density: c.Density,
 		}})
 	}
 	return encode(list)

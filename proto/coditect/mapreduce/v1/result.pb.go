@@ -33,6 +33,9 @@ type ResultPart struct {
 	//	*ResultPart_Citation
 	//	*ResultPart_Source
 	//	*ResultPart_Summary
+	//	*ResultPart_Conflict
+	//	*ResultPart_Dropped
+	//	*ResultPart_Removed
 	Part          isResultPart_Part `protobuf_oneof:"part"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -120,6 +123,33 @@ func (x *ResultPart) GetSummary() *Summary {
 	return nil
 }
 
+func (x *ResultPart) GetConflict() []byte {
+	if x != nil {
+		if x, ok := x.Part.(*ResultPart_Conflict); ok {
+			return x.Conflict
+		}
+	}
+	return nil
+}
+
+func (x *ResultPart) GetDropped() []byte {
+	if x != nil {
+		if x, ok := x.Part.(*ResultPart_Dropped); ok {
+			return x.Dropped
+		}
+	}
+	return nil
+}
+
+func (x *ResultPart) GetRemoved() []byte {
+	if x != nil {
+		if x, ok := x.Part.(*ResultPart_Removed); ok {
+			return x.Removed
+		}
+	}
+	return nil
+}
+
 type isResultPart_Part interface {
 	isResultPart_Part()
 }
@@ -151,6 +181,21 @@ type ResultPart_Summary struct {
 	Summary *Summary `protobuf:"bytes,5,opt,name=summary,proto3,oneof"`
 }
 
+type ResultPart_Conflict struct {
+	// JSON of one entry of conflict_resolutions.
+	Conflict []byte `protobuf:"bytes,6,opt,name=conflict,proto3,oneof"`
+}
+
+type ResultPart_Dropped struct {
+	// JSON of one entry of dropped_citations.
+	Dropped []byte `protobuf:"bytes,7,opt,name=dropped,proto3,oneof"`
+}
+
+type ResultPart_Removed struct {
+	// JSON of one entry of removed_references.
+	Removed []byte `protobuf:"bytes,8,opt,name=removed,proto3,oneof"`
+}
+
 func (*ResultPart_Job) isResultPart_Part() {}
 
 func (*ResultPart_Record) isResultPart_Part() {}
@@ -160,6 +205,12 @@ func (*ResultPart_Citation) isResultPart_Part() {}
 func (*ResultPart_Source) isResultPart_Part() {}
 
 func (*ResultPart_Summary) isResultPart_Part() {}
+
+func (*ResultPart_Conflict) isResultPart_Part() {}
+
+func (*ResultPart_Dropped) isResultPart_Part() {}
+
+func (*ResultPart_Removed) isResultPart_Part() {}
 
 // Where a value rests: a quote that stands in its document.
 type Citation struct {
@@ -185,7 +236,15 @@ type Citation struct {
 	// The text before the quote, at most 60 code points.
 	Before string `protobuf:"bytes,10,opt,name=before,proto3" json:"before,omitempty"`
 	// The text after the quote, at most 60 code points.
-	After         string `protobuf:"bytes,11,opt,name=after,proto3" json:"after,omitempty"`
+	After string `protobuf:"bytes,11,opt,name=after,proto3" json:"after,omitempty"`
+	// The quote stands in its document, but not in the chunk that the unit read.
+	Outside bool `protobuf:"varint,12,opt,name=outside,proto3" json:"outside,omitempty"`
+	// Other places of the text where the unit may have meant it.
+	OtherPlaceCount int32 `protobuf:"varint,13,opt,name=other_place_count,json=otherPlaceCount,proto3" json:"other_place_count,omitempty"`
+	// Share of the words looked for that the quote has; of fuzzy ones.
+	Coverage float64 `protobuf:"fixed64,14,opt,name=coverage,proto3" json:"coverage,omitempty"`
+	// Share of the words of the quote that were looked for; of fuzzy ones.
+	Density       float64 `protobuf:"fixed64,15,opt,name=density,proto3" json:"density,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -297,6 +356,34 @@ func (x *Citation) GetAfter() string {
 	return ""
 }
 
+func (x *Citation) GetOutside() bool {
+	if x != nil {
+		return x.Outside
+	}
+	return false
+}
+
+func (x *Citation) GetOtherPlaceCount() int32 {
+	if x != nil {
+		return x.OtherPlaceCount
+	}
+	return 0
+}
+
+func (x *Citation) GetCoverage() float64 {
+	if x != nil {
+		return x.Coverage
+	}
+	return 0
+}
+
+func (x *Citation) GetDensity() float64 {
+	if x != nil {
+		return x.Density
+	}
+	return 0
+}
+
 // A map unit's part in the result.
 type Source struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -357,18 +444,12 @@ type Summary struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// aggregated_data is one object, not a list.
 	Single bool `protobuf:"varint,1,opt,name=single,proto3" json:"single,omitempty"`
-	// JSON of conflict_resolutions.
-	Conflicts []byte `protobuf:"bytes,2,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
 	// JSON of deduplication_stats.
 	Deduplication []byte `protobuf:"bytes,3,opt,name=deduplication,proto3" json:"deduplication,omitempty"`
 	// JSON of statistics.
 	Statistics []byte `protobuf:"bytes,4,opt,name=statistics,proto3" json:"statistics,omitempty"`
 	// Documents that were not processed.
-	Skipped []*SkippedDocument `protobuf:"bytes,5,rep,name=skipped,proto3" json:"skipped,omitempty"`
-	// JSON of dropped_citations.
-	Dropped []byte `protobuf:"bytes,6,opt,name=dropped,proto3" json:"dropped,omitempty"`
-	// JSON of removed_references.
-	Removed       []byte `protobuf:"bytes,7,opt,name=removed,proto3" json:"removed,omitempty"`
+	Skipped       []*SkippedDocument `protobuf:"bytes,5,rep,name=skipped,proto3" json:"skipped,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -410,13 +491,6 @@ func (x *Summary) GetSingle() bool {
 	return false
 }
 
-func (x *Summary) GetConflicts() []byte {
-	if x != nil {
-		return x.Conflicts
-	}
-	return nil
-}
-
 func (x *Summary) GetDeduplication() []byte {
 	if x != nil {
 		return x.Deduplication
@@ -434,20 +508,6 @@ func (x *Summary) GetStatistics() []byte {
 func (x *Summary) GetSkipped() []*SkippedDocument {
 	if x != nil {
 		return x.Skipped
-	}
-	return nil
-}
-
-func (x *Summary) GetDropped() []byte {
-	if x != nil {
-		return x.Dropped
-	}
-	return nil
-}
-
-func (x *Summary) GetRemoved() []byte {
-	if x != nil {
-		return x.Removed
 	}
 	return nil
 }
@@ -511,15 +571,18 @@ var File_coditect_mapreduce_v1_result_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\n" +
-	"\"coditect/mapreduce/v1/result.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\"\x92\x02\n" +
+	"\"coditect/mapreduce/v1/result.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\"\xe8\x02\n" +
 	"\n" +
 	"ResultPart\x12.\n" +
 	"\x03job\x18\x01 \x01(\v2\x1a.coditect.mapreduce.v1.JobH\x00R\x03job\x12\x18\n" +
 	"\x06record\x18\x02 \x01(\fH\x00R\x06record\x12=\n" +
 	"\bcitation\x18\x03 \x01(\v2\x1f.coditect.mapreduce.v1.CitationH\x00R\bcitation\x127\n" +
 	"\x06source\x18\x04 \x01(\v2\x1d.coditect.mapreduce.v1.SourceH\x00R\x06source\x12:\n" +
-	"\asummary\x18\x05 \x01(\v2\x1e.coditect.mapreduce.v1.SummaryH\x00R\asummaryB\x06\n" +
-	"\x04part\"\xa4\x02\n" +
+	"\asummary\x18\x05 \x01(\v2\x1e.coditect.mapreduce.v1.SummaryH\x00R\asummary\x12\x1c\n" +
+	"\bconflict\x18\x06 \x01(\fH\x00R\bconflict\x12\x1a\n" +
+	"\adropped\x18\a \x01(\fH\x00R\adropped\x12\x1a\n" +
+	"\aremoved\x18\b \x01(\fH\x00R\aremovedB\x06\n" +
+	"\x04part\"\xa0\x03\n" +
 	"\bCitation\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x1f\n" +
 	"\vdocument_id\x18\x02 \x01(\tR\n" +
@@ -535,20 +598,21 @@ const file_coditect_mapreduce_v1_result_proto_rawDesc = "" +
 	"\x05grade\x18\t \x01(\tR\x05grade\x12\x16\n" +
 	"\x06before\x18\n" +
 	" \x01(\tR\x06before\x12\x14\n" +
-	"\x05after\x18\v \x01(\tR\x05after\"9\n" +
+	"\x05after\x18\v \x01(\tR\x05after\x12\x18\n" +
+	"\aoutside\x18\f \x01(\bR\aoutside\x12*\n" +
+	"\x11other_place_count\x18\r \x01(\x05R\x0fotherPlaceCount\x12\x1a\n" +
+	"\bcoverage\x18\x0e \x01(\x01R\bcoverage\x12\x18\n" +
+	"\adensity\x18\x0f \x01(\x01R\adensity\"9\n" +
 	"\x06Source\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x16\n" +
-	"\x06errors\x18\x02 \x03(\tR\x06errors\"\xfb\x01\n" +
+	"\x06errors\x18\x02 \x03(\tR\x06errors\"\xd8\x01\n" +
 	"\aSummary\x12\x16\n" +
-	"\x06single\x18\x01 \x01(\bR\x06single\x12\x1c\n" +
-	"\tconflicts\x18\x02 \x01(\fR\tconflicts\x12$\n" +
+	"\x06single\x18\x01 \x01(\bR\x06single\x12$\n" +
 	"\rdeduplication\x18\x03 \x01(\fR\rdeduplication\x12\x1e\n" +
 	"\n" +
 	"statistics\x18\x04 \x01(\fR\n" +
 	"statistics\x12@\n" +
-	"\askipped\x18\x05 \x03(\v2&.coditect.mapreduce.v1.SkippedDocumentR\askipped\x12\x18\n" +
-	"\adropped\x18\x06 \x01(\fR\adropped\x12\x18\n" +
-	"\aremoved\x18\a \x01(\fR\aremoved\"J\n" +
+	"\askipped\x18\x05 \x03(\v2&.coditect.mapreduce.v1.SkippedDocumentR\askippedJ\x04\b\x02\x10\x03J\x04\b\x06\x10\aJ\x04\b\a\x10\bR\tconflictsR\adroppedR\aremoved\"J\n" +
 	"\x0fSkippedDocument\x12\x1f\n" +
 	"\vdocument_id\x18\x01 \x01(\tR\n" +
 	"documentId\x12\x16\n" +
@@ -600,6 +664,9 @@ func file_coditect_mapreduce_v1_result_proto_init() {
 		(*ResultPart_Citation)(nil),
 		(*ResultPart_Source)(nil),
 		(*ResultPart_Summary)(nil),
+		(*ResultPart_Conflict)(nil),
+		(*ResultPart_Dropped)(nil),
+		(*ResultPart_Removed)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -212,7 +212,9 @@ type WorkRequest struct {
 	// Progress.
 	Heartbeat *Heartbeat `protobuf:"bytes,7,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"`
 	// The worker is leaving: it takes no more units.
-	Drain         bool `protobuf:"varint,8,opt,name=drain,proto3" json:"drain,omitempty"`
+	Drain bool `protobuf:"varint,8,opt,name=drain,proto3" json:"drain,omitempty"`
+	// Requests for the texts of documents that units are chunks of.
+	Texts         []*TextRequest `protobuf:"bytes,9,rep,name=texts,proto3" json:"texts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -301,6 +303,13 @@ func (x *WorkRequest) GetDrain() bool {
 		return x.Drain
 	}
 	return false
+}
+
+func (x *WorkRequest) GetTexts() []*TextRequest {
+	if x != nil {
+		return x.Texts
+	}
+	return nil
 }
 
 // Begins a session, or takes it up again.
@@ -876,6 +885,62 @@ func (x *AgentState) GetData() []byte {
 	return nil
 }
 
+// Asks for part of the text of the document that a map unit is a chunk of. It
+// is answered by one text piece.
+type TextRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The attempt.
+	Held *Held `protobuf:"bytes,1,opt,name=held,proto3" json:"held,omitempty"`
+	// First byte of the text that is wanted.
+	StartByte     int64 `protobuf:"varint,2,opt,name=start_byte,json=startByte,proto3" json:"start_byte,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TextRequest) Reset() {
+	*x = TextRequest{}
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TextRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TextRequest) ProtoMessage() {}
+
+func (x *TextRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TextRequest.ProtoReflect.Descriptor instead.
+func (*TextRequest) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *TextRequest) GetHeld() *Held {
+	if x != nil {
+		return x.Held
+	}
+	return nil
+}
+
+func (x *TextRequest) GetStartByte() int64 {
+	if x != nil {
+		return x.StartByte
+	}
+	return 0
+}
+
 // The progress of what runs.
 type Heartbeat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -889,7 +954,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -901,7 +966,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -914,7 +979,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{7}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Heartbeat) GetProgress() []*Progress {
@@ -946,7 +1011,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -958,7 +1023,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -971,7 +1036,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{8}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Progress) GetHeld() *Held {
@@ -1008,7 +1073,7 @@ type BreakerState struct {
 
 func (x *BreakerState) Reset() {
 	*x = BreakerState{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1020,7 +1085,7 @@ func (x *BreakerState) String() string {
 func (*BreakerState) ProtoMessage() {}
 
 func (x *BreakerState) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1033,7 +1098,7 @@ func (x *BreakerState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BreakerState.ProtoReflect.Descriptor instead.
 func (*BreakerState) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{9}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *BreakerState) GetName() string {
@@ -1072,14 +1137,16 @@ type WorkResponse struct {
 	Goodbye bool `protobuf:"varint,8,opt,name=goodbye,proto3" json:"goodbye,omitempty"`
 	// Jobs that the worker need not remember: should there be more of them to do,
 	// their information comes again.
-	Forget        []string `protobuf:"bytes,9,rep,name=forget,proto3" json:"forget,omitempty"`
+	Forget []string `protobuf:"bytes,9,rep,name=forget,proto3" json:"forget,omitempty"`
+	// Answers to text requests.
+	Texts         []*TextPiece `protobuf:"bytes,10,rep,name=texts,proto3" json:"texts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WorkResponse) Reset() {
 	*x = WorkResponse{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1091,7 +1158,7 @@ func (x *WorkResponse) String() string {
 func (*WorkResponse) ProtoMessage() {}
 
 func (x *WorkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1104,7 +1171,7 @@ func (x *WorkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkResponse.ProtoReflect.Descriptor instead.
 func (*WorkResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{10}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *WorkResponse) GetWelcome() *Welcome {
@@ -1170,6 +1237,13 @@ func (x *WorkResponse) GetForget() []string {
 	return nil
 }
 
+func (x *WorkResponse) GetTexts() []*TextPiece {
+	if x != nil {
+		return x.Texts
+	}
+	return nil
+}
+
 // Answers hello.
 type Welcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1187,7 +1261,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1199,7 +1273,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1212,7 +1286,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{11}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Welcome) GetNodeId() string {
@@ -1256,7 +1330,7 @@ type JobInfo struct {
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1268,7 +1342,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1281,7 +1355,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{12}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *JobInfo) GetJobId() string {
@@ -1331,7 +1405,7 @@ type Assignment struct {
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1343,7 +1417,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1356,7 +1430,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{13}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Assignment) GetJobId() string {
@@ -1467,14 +1541,17 @@ type Text struct {
 	// Which chunk of the document it is, from 0.
 	ChunkIndex int32 `protobuf:"varint,10,opt,name=chunk_index,json=chunkIndex,proto3" json:"chunk_index,omitempty"`
 	// Chunks of the document.
-	ChunkCount    int32 `protobuf:"varint,11,opt,name=chunk_count,json=chunkCount,proto3" json:"chunk_count,omitempty"`
+	ChunkCount int32 `protobuf:"varint,11,opt,name=chunk_count,json=chunkCount,proto3" json:"chunk_count,omitempty"`
+	// Length of the document's text, in bytes; 0 if text requests are not
+	// answered.
+	DocumentBytes int64 `protobuf:"varint,12,opt,name=document_bytes,json=documentBytes,proto3" json:"document_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Text) Reset() {
 	*x = Text{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1486,7 +1563,7 @@ func (x *Text) String() string {
 func (*Text) ProtoMessage() {}
 
 func (x *Text) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1499,7 +1576,7 @@ func (x *Text) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Text.ProtoReflect.Descriptor instead.
 func (*Text) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{14}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Text) GetDocumentId() string {
@@ -1579,6 +1656,13 @@ func (x *Text) GetChunkCount() int32 {
 	return 0
 }
 
+func (x *Text) GetDocumentBytes() int64 {
+	if x != nil {
+		return x.DocumentBytes
+	}
+	return 0
+}
+
 // The output of a unit, for the reduce that takes it.
 type Input struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1602,7 +1686,7 @@ type Input struct {
 
 func (x *Input) Reset() {
 	*x = Input{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1614,7 +1698,7 @@ func (x *Input) String() string {
 func (*Input) ProtoMessage() {}
 
 func (x *Input) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1627,7 +1711,7 @@ func (x *Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Input.ProtoReflect.Descriptor instead.
 func (*Input) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{15}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Input) GetUnitId() string {
@@ -1696,7 +1780,7 @@ type InputPiece struct {
 
 func (x *InputPiece) Reset() {
 	*x = InputPiece{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1708,7 +1792,7 @@ func (x *InputPiece) String() string {
 func (*InputPiece) ProtoMessage() {}
 
 func (x *InputPiece) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1721,7 +1805,7 @@ func (x *InputPiece) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputPiece.ProtoReflect.Descriptor instead.
 func (*InputPiece) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{16}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *InputPiece) GetHeld() *Held {
@@ -1765,7 +1849,7 @@ type ReportVerdict struct {
 
 func (x *ReportVerdict) Reset() {
 	*x = ReportVerdict{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1777,7 +1861,7 @@ func (x *ReportVerdict) String() string {
 func (*ReportVerdict) ProtoMessage() {}
 
 func (x *ReportVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1790,7 +1874,7 @@ func (x *ReportVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportVerdict.ProtoReflect.Descriptor instead.
 func (*ReportVerdict) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{17}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReportVerdict) GetHeld() *Held {
@@ -1820,7 +1904,7 @@ type ReserveReply struct {
 
 func (x *ReserveReply) Reset() {
 	*x = ReserveReply{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1832,7 +1916,7 @@ func (x *ReserveReply) String() string {
 func (*ReserveReply) ProtoMessage() {}
 
 func (x *ReserveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1845,7 +1929,7 @@ func (x *ReserveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveReply.ProtoReflect.Descriptor instead.
 func (*ReserveReply) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{18}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReserveReply) GetHeld() *Held {
@@ -1862,11 +1946,84 @@ func (x *ReserveReply) GetGranted() bool {
 	return false
 }
 
+// Answers a text request.
+type TextPiece struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The attempt that asked.
+	Held *Held `protobuf:"bytes,1,opt,name=held,proto3" json:"held,omitempty"`
+	// First byte of the text that data holds, as it was asked.
+	StartByte int64 `protobuf:"varint,2,opt,name=start_byte,json=startByte,proto3" json:"start_byte,omitempty"`
+	// The bytes, one at least unless there is an error.
+	Data []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	// Why there are none.
+	Error         string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TextPiece) Reset() {
+	*x = TextPiece{}
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TextPiece) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TextPiece) ProtoMessage() {}
+
+func (x *TextPiece) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TextPiece.ProtoReflect.Descriptor instead.
+func (*TextPiece) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *TextPiece) GetHeld() *Held {
+	if x != nil {
+		return x.Held
+	}
+	return nil
+}
+
+func (x *TextPiece) GetStartByte() int64 {
+	if x != nil {
+		return x.StartByte
+	}
+	return 0
+}
+
+func (x *TextPiece) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *TextPiece) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 var File_coditect_mapreduce_v1_worker_service_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\n" +
-	"*coditect/mapreduce/v1/worker_service.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a coditect/mapreduce/v1/unit.proto\x1a\x1egoogle/protobuf/duration.proto\"\xbf\x03\n" +
+	"*coditect/mapreduce/v1/worker_service.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a coditect/mapreduce/v1/unit.proto\x1a\x1egoogle/protobuf/duration.proto\"\xf9\x03\n" +
 	"\vWorkRequest\x122\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1c.coditect.mapreduce.v1.HelloR\x05hello\x12:\n" +
 	"\x06chunks\x18\x02 \x03(\v2\".coditect.mapreduce.v1.ResultChunkR\x06chunks\x127\n" +
@@ -1875,7 +2032,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\areserve\x18\x05 \x03(\v2%.coditect.mapreduce.v1.ReserveRequestR\areserve\x129\n" +
 	"\x06states\x18\x06 \x03(\v2!.coditect.mapreduce.v1.AgentStateR\x06states\x12>\n" +
 	"\theartbeat\x18\a \x01(\v2 .coditect.mapreduce.v1.HeartbeatR\theartbeat\x12\x14\n" +
-	"\x05drain\x18\b \x01(\bR\x05drain\"\xdd\x01\n" +
+	"\x05drain\x18\b \x01(\bR\x05drain\x128\n" +
+	"\x05texts\x18\t \x03(\v2\".coditect.mapreduce.v1.TextRequestR\x05texts\"\xdd\x01\n" +
 	"\x05Hello\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x18\n" +
@@ -1929,7 +2087,11 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"AgentState\x12/\n" +
 	"\x04held\x18\x01 \x01(\v2\x1b.coditect.mapreduce.v1.HeldR\x04held\x125\n" +
 	"\x06tokens\x18\x02 \x01(\v2\x1d.coditect.mapreduce.v1.TokensR\x06tokens\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data\"\x89\x01\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"]\n" +
+	"\vTextRequest\x12/\n" +
+	"\x04held\x18\x01 \x01(\v2\x1b.coditect.mapreduce.v1.HeldR\x04held\x12\x1d\n" +
+	"\n" +
+	"start_byte\x18\x02 \x01(\x03R\tstartByte\"\x89\x01\n" +
 	"\tHeartbeat\x12;\n" +
 	"\bprogress\x18\x01 \x03(\v2\x1f.coditect.mapreduce.v1.ProgressR\bprogress\x12?\n" +
 	"\bbreakers\x18\x02 \x03(\v2#.coditect.mapreduce.v1.BreakerStateR\bbreakers\"\x86\x01\n" +
@@ -1939,7 +2101,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x04note\x18\x03 \x01(\tR\x04note\"X\n" +
 	"\fBreakerState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
-	"\bopen_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aopenFor\"\xe6\x03\n" +
+	"\bopen_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aopenFor\"\x9e\x04\n" +
 	"\fWorkResponse\x128\n" +
 	"\awelcome\x18\x01 \x01(\v2\x1e.coditect.mapreduce.v1.WelcomeR\awelcome\x122\n" +
 	"\x04jobs\x18\x02 \x03(\v2\x1e.coditect.mapreduce.v1.JobInfoR\x04jobs\x129\n" +
@@ -1949,7 +2111,9 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\breserved\x18\x06 \x03(\v2#.coditect.mapreduce.v1.ReserveReplyR\breserved\x123\n" +
 	"\x06cancel\x18\a \x03(\v2\x1b.coditect.mapreduce.v1.HeldR\x06cancel\x12\x18\n" +
 	"\agoodbye\x18\b \x01(\bR\agoodbye\x12\x16\n" +
-	"\x06forget\x18\t \x03(\tR\x06forget\"\xb3\x01\n" +
+	"\x06forget\x18\t \x03(\tR\x06forget\x126\n" +
+	"\x05texts\x18\n" +
+	" \x03(\v2 .coditect.mapreduce.v1.TextPieceR\x05texts\"\xb3\x01\n" +
 	"\aWelcome\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12H\n" +
@@ -1972,7 +2136,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x05alone\x18\n" +
 	" \x01(\bR\x05alone\x12/\n" +
 	"\x04text\x18\v \x01(\v2\x1b.coditect.mapreduce.v1.TextR\x04text\x124\n" +
-	"\x06inputs\x18\f \x03(\v2\x1c.coditect.mapreduce.v1.InputR\x06inputs\"\xba\x03\n" +
+	"\x06inputs\x18\f \x03(\v2\x1c.coditect.mapreduce.v1.InputR\x06inputs\"\xe1\x03\n" +
 	"\x04Text\x12\x1f\n" +
 	"\vdocument_id\x18\x01 \x01(\tR\n" +
 	"documentId\x12\x16\n" +
@@ -1992,7 +2156,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	" \x01(\x05R\n" +
 	"chunkIndex\x12\x1f\n" +
 	"\vchunk_count\x18\v \x01(\x05R\n" +
-	"chunkCount\x1a;\n" +
+	"chunkCount\x12%\n" +
+	"\x0edocument_bytes\x18\f \x01(\x03R\rdocumentBytes\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc3\x01\n" +
@@ -2017,7 +2182,13 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\averdict\x18\x02 \x01(\x0e2\x1e.coditect.mapreduce.v1.VerdictR\averdict\"Y\n" +
 	"\fReserveReply\x12/\n" +
 	"\x04held\x18\x01 \x01(\v2\x1b.coditect.mapreduce.v1.HeldR\x04held\x12\x18\n" +
-	"\agranted\x18\x02 \x01(\bR\agranted*_\n" +
+	"\agranted\x18\x02 \x01(\bR\agranted\"\x85\x01\n" +
+	"\tTextPiece\x12/\n" +
+	"\x04held\x18\x01 \x01(\v2\x1b.coditect.mapreduce.v1.HeldR\x04held\x12\x1d\n" +
+	"\n" +
+	"start_byte\x18\x02 \x01(\x03R\tstartByte\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\x12\x14\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error*_\n" +
 	"\aOutcome\x12\x17\n" +
 	"\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fOUTCOME_DONE\x10\x01\x12\x13\n" +
@@ -2049,7 +2220,7 @@ func file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_worker_service_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_coditect_mapreduce_v1_worker_service_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_coditect_mapreduce_v1_worker_service_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_coditect_mapreduce_v1_worker_service_proto_goTypes = []any{
 	(Outcome)(0),                // 0: coditect.mapreduce.v1.Outcome
 	(FailureClass)(0),           // 1: coditect.mapreduce.v1.FailureClass
@@ -2061,23 +2232,25 @@ var file_coditect_mapreduce_v1_worker_service_proto_goTypes = []any{
 	(*ResultChunk)(nil),         // 7: coditect.mapreduce.v1.ResultChunk
 	(*ReserveRequest)(nil),      // 8: coditect.mapreduce.v1.ReserveRequest
 	(*AgentState)(nil),          // 9: coditect.mapreduce.v1.AgentState
-	(*Heartbeat)(nil),           // 10: coditect.mapreduce.v1.Heartbeat
-	(*Progress)(nil),            // 11: coditect.mapreduce.v1.Progress
-	(*BreakerState)(nil),        // 12: coditect.mapreduce.v1.BreakerState
-	(*WorkResponse)(nil),        // 13: coditect.mapreduce.v1.WorkResponse
-	(*Welcome)(nil),             // 14: coditect.mapreduce.v1.Welcome
-	(*JobInfo)(nil),             // 15: coditect.mapreduce.v1.JobInfo
-	(*Assignment)(nil),          // 16: coditect.mapreduce.v1.Assignment
-	(*Text)(nil),                // 17: coditect.mapreduce.v1.Text
-	(*Input)(nil),               // 18: coditect.mapreduce.v1.Input
-	(*InputPiece)(nil),          // 19: coditect.mapreduce.v1.InputPiece
-	(*ReportVerdict)(nil),       // 20: coditect.mapreduce.v1.ReportVerdict
-	(*ReserveReply)(nil),        // 21: coditect.mapreduce.v1.ReserveReply
-	nil,                         // 22: coditect.mapreduce.v1.Text.MetadataEntry
-	(*Tokens)(nil),              // 23: coditect.mapreduce.v1.Tokens
-	(*durationpb.Duration)(nil), // 24: google.protobuf.Duration
-	(*JobSpec)(nil),             // 25: coditect.mapreduce.v1.JobSpec
-	(UnitKind)(0),               // 26: coditect.mapreduce.v1.UnitKind
+	(*TextRequest)(nil),         // 10: coditect.mapreduce.v1.TextRequest
+	(*Heartbeat)(nil),           // 11: coditect.mapreduce.v1.Heartbeat
+	(*Progress)(nil),            // 12: coditect.mapreduce.v1.Progress
+	(*BreakerState)(nil),        // 13: coditect.mapreduce.v1.BreakerState
+	(*WorkResponse)(nil),        // 14: coditect.mapreduce.v1.WorkResponse
+	(*Welcome)(nil),             // 15: coditect.mapreduce.v1.Welcome
+	(*JobInfo)(nil),             // 16: coditect.mapreduce.v1.JobInfo
+	(*Assignment)(nil),          // 17: coditect.mapreduce.v1.Assignment
+	(*Text)(nil),                // 18: coditect.mapreduce.v1.Text
+	(*Input)(nil),               // 19: coditect.mapreduce.v1.Input
+	(*InputPiece)(nil),          // 20: coditect.mapreduce.v1.InputPiece
+	(*ReportVerdict)(nil),       // 21: coditect.mapreduce.v1.ReportVerdict
+	(*ReserveReply)(nil),        // 22: coditect.mapreduce.v1.ReserveReply
+	(*TextPiece)(nil),           // 23: coditect.mapreduce.v1.TextPiece
+	nil,                         // 24: coditect.mapreduce.v1.Text.MetadataEntry
+	(*Tokens)(nil),              // 25: coditect.mapreduce.v1.Tokens
+	(*durationpb.Duration)(nil), // 26: google.protobuf.Duration
+	(*JobSpec)(nil),             // 27: coditect.mapreduce.v1.JobSpec
+	(UnitKind)(0),               // 28: coditect.mapreduce.v1.UnitKind
 }
 var file_coditect_mapreduce_v1_worker_service_proto_depIdxs = []int32{
 	4,  // 0: coditect.mapreduce.v1.WorkRequest.hello:type_name -> coditect.mapreduce.v1.Hello
@@ -2086,47 +2259,51 @@ var file_coditect_mapreduce_v1_worker_service_proto_depIdxs = []int32{
 	5,  // 3: coditect.mapreduce.v1.WorkRequest.started:type_name -> coditect.mapreduce.v1.Held
 	8,  // 4: coditect.mapreduce.v1.WorkRequest.reserve:type_name -> coditect.mapreduce.v1.ReserveRequest
 	9,  // 5: coditect.mapreduce.v1.WorkRequest.states:type_name -> coditect.mapreduce.v1.AgentState
-	10, // 6: coditect.mapreduce.v1.WorkRequest.heartbeat:type_name -> coditect.mapreduce.v1.Heartbeat
-	5,  // 7: coditect.mapreduce.v1.Hello.holding:type_name -> coditect.mapreduce.v1.Held
-	0,  // 8: coditect.mapreduce.v1.Report.outcome:type_name -> coditect.mapreduce.v1.Outcome
-	23, // 9: coditect.mapreduce.v1.Report.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	24, // 10: coditect.mapreduce.v1.Report.elapsed:type_name -> google.protobuf.Duration
-	1,  // 11: coditect.mapreduce.v1.Report.failure_class:type_name -> coditect.mapreduce.v1.FailureClass
-	24, // 12: coditect.mapreduce.v1.Report.retry_after:type_name -> google.protobuf.Duration
-	5,  // 13: coditect.mapreduce.v1.ReserveRequest.held:type_name -> coditect.mapreduce.v1.Held
-	5,  // 14: coditect.mapreduce.v1.AgentState.held:type_name -> coditect.mapreduce.v1.Held
-	23, // 15: coditect.mapreduce.v1.AgentState.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	11, // 16: coditect.mapreduce.v1.Heartbeat.progress:type_name -> coditect.mapreduce.v1.Progress
-	12, // 17: coditect.mapreduce.v1.Heartbeat.breakers:type_name -> coditect.mapreduce.v1.BreakerState
-	5,  // 18: coditect.mapreduce.v1.Progress.held:type_name -> coditect.mapreduce.v1.Held
-	23, // 19: coditect.mapreduce.v1.Progress.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	24, // 20: coditect.mapreduce.v1.BreakerState.open_for:type_name -> google.protobuf.Duration
-	14, // 21: coditect.mapreduce.v1.WorkResponse.welcome:type_name -> coditect.mapreduce.v1.Welcome
-	15, // 22: coditect.mapreduce.v1.WorkResponse.jobs:type_name -> coditect.mapreduce.v1.JobInfo
-	19, // 23: coditect.mapreduce.v1.WorkResponse.pieces:type_name -> coditect.mapreduce.v1.InputPiece
-	16, // 24: coditect.mapreduce.v1.WorkResponse.assignments:type_name -> coditect.mapreduce.v1.Assignment
-	20, // 25: coditect.mapreduce.v1.WorkResponse.verdicts:type_name -> coditect.mapreduce.v1.ReportVerdict
-	21, // 26: coditect.mapreduce.v1.WorkResponse.reserved:type_name -> coditect.mapreduce.v1.ReserveReply
-	5,  // 27: coditect.mapreduce.v1.WorkResponse.cancel:type_name -> coditect.mapreduce.v1.Held
-	24, // 28: coditect.mapreduce.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
-	5,  // 29: coditect.mapreduce.v1.Welcome.drop:type_name -> coditect.mapreduce.v1.Held
-	25, // 30: coditect.mapreduce.v1.JobInfo.spec:type_name -> coditect.mapreduce.v1.JobSpec
-	26, // 31: coditect.mapreduce.v1.Assignment.kind:type_name -> coditect.mapreduce.v1.UnitKind
-	24, // 32: coditect.mapreduce.v1.Assignment.timeout:type_name -> google.protobuf.Duration
-	17, // 33: coditect.mapreduce.v1.Assignment.text:type_name -> coditect.mapreduce.v1.Text
-	18, // 34: coditect.mapreduce.v1.Assignment.inputs:type_name -> coditect.mapreduce.v1.Input
-	22, // 35: coditect.mapreduce.v1.Text.metadata:type_name -> coditect.mapreduce.v1.Text.MetadataEntry
-	5,  // 36: coditect.mapreduce.v1.InputPiece.held:type_name -> coditect.mapreduce.v1.Held
-	5,  // 37: coditect.mapreduce.v1.ReportVerdict.held:type_name -> coditect.mapreduce.v1.Held
-	2,  // 38: coditect.mapreduce.v1.ReportVerdict.verdict:type_name -> coditect.mapreduce.v1.Verdict
-	5,  // 39: coditect.mapreduce.v1.ReserveReply.held:type_name -> coditect.mapreduce.v1.Held
-	3,  // 40: coditect.mapreduce.v1.WorkerService.Work:input_type -> coditect.mapreduce.v1.WorkRequest
-	13, // 41: coditect.mapreduce.v1.WorkerService.Work:output_type -> coditect.mapreduce.v1.WorkResponse
-	41, // [41:42] is the sub-list for method output_type
-	40, // [40:41] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	11, // 6: coditect.mapreduce.v1.WorkRequest.heartbeat:type_name -> coditect.mapreduce.v1.Heartbeat
+	10, // 7: coditect.mapreduce.v1.WorkRequest.texts:type_name -> coditect.mapreduce.v1.TextRequest
+	5,  // 8: coditect.mapreduce.v1.Hello.holding:type_name -> coditect.mapreduce.v1.Held
+	0,  // 9: coditect.mapreduce.v1.Report.outcome:type_name -> coditect.mapreduce.v1.Outcome
+	25, // 10: coditect.mapreduce.v1.Report.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	26, // 11: coditect.mapreduce.v1.Report.elapsed:type_name -> google.protobuf.Duration
+	1,  // 12: coditect.mapreduce.v1.Report.failure_class:type_name -> coditect.mapreduce.v1.FailureClass
+	26, // 13: coditect.mapreduce.v1.Report.retry_after:type_name -> google.protobuf.Duration
+	5,  // 14: coditect.mapreduce.v1.ReserveRequest.held:type_name -> coditect.mapreduce.v1.Held
+	5,  // 15: coditect.mapreduce.v1.AgentState.held:type_name -> coditect.mapreduce.v1.Held
+	25, // 16: coditect.mapreduce.v1.AgentState.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	5,  // 17: coditect.mapreduce.v1.TextRequest.held:type_name -> coditect.mapreduce.v1.Held
+	12, // 18: coditect.mapreduce.v1.Heartbeat.progress:type_name -> coditect.mapreduce.v1.Progress
+	13, // 19: coditect.mapreduce.v1.Heartbeat.breakers:type_name -> coditect.mapreduce.v1.BreakerState
+	5,  // 20: coditect.mapreduce.v1.Progress.held:type_name -> coditect.mapreduce.v1.Held
+	25, // 21: coditect.mapreduce.v1.Progress.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	26, // 22: coditect.mapreduce.v1.BreakerState.open_for:type_name -> google.protobuf.Duration
+	15, // 23: coditect.mapreduce.v1.WorkResponse.welcome:type_name -> coditect.mapreduce.v1.Welcome
+	16, // 24: coditect.mapreduce.v1.WorkResponse.jobs:type_name -> coditect.mapreduce.v1.JobInfo
+	20, // 25: coditect.mapreduce.v1.WorkResponse.pieces:type_name -> coditect.mapreduce.v1.InputPiece
+	17, // 26: coditect.mapreduce.v1.WorkResponse.assignments:type_name -> coditect.mapreduce.v1.Assignment
+	21, // 27: coditect.mapreduce.v1.WorkResponse.verdicts:type_name -> coditect.mapreduce.v1.ReportVerdict
+	22, // 28: coditect.mapreduce.v1.WorkResponse.reserved:type_name -> coditect.mapreduce.v1.ReserveReply
+	5,  // 29: coditect.mapreduce.v1.WorkResponse.cancel:type_name -> coditect.mapreduce.v1.Held
+	23, // 30: coditect.mapreduce.v1.WorkResponse.texts:type_name -> coditect.mapreduce.v1.TextPiece
+	26, // 31: coditect.mapreduce.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
+	5,  // 32: coditect.mapreduce.v1.Welcome.drop:type_name -> coditect.mapreduce.v1.Held
+	27, // 33: coditect.mapreduce.v1.JobInfo.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	28, // 34: coditect.mapreduce.v1.Assignment.kind:type_name -> coditect.mapreduce.v1.UnitKind
+	26, // 35: coditect.mapreduce.v1.Assignment.timeout:type_name -> google.protobuf.Duration
+	18, // 36: coditect.mapreduce.v1.Assignment.text:type_name -> coditect.mapreduce.v1.Text
+	19, // 37: coditect.mapreduce.v1.Assignment.inputs:type_name -> coditect.mapreduce.v1.Input
+	24, // 38: coditect.mapreduce.v1.Text.metadata:type_name -> coditect.mapreduce.v1.Text.MetadataEntry
+	5,  // 39: coditect.mapreduce.v1.InputPiece.held:type_name -> coditect.mapreduce.v1.Held
+	5,  // 40: coditect.mapreduce.v1.ReportVerdict.held:type_name -> coditect.mapreduce.v1.Held
+	2,  // 41: coditect.mapreduce.v1.ReportVerdict.verdict:type_name -> coditect.mapreduce.v1.Verdict
+	5,  // 42: coditect.mapreduce.v1.ReserveReply.held:type_name -> coditect.mapreduce.v1.Held
+	5,  // 43: coditect.mapreduce.v1.TextPiece.held:type_name -> coditect.mapreduce.v1.Held
+	3,  // 44: coditect.mapreduce.v1.WorkerService.Work:input_type -> coditect.mapreduce.v1.WorkRequest
+	14, // 45: coditect.mapreduce.v1.WorkerService.Work:output_type -> coditect.mapreduce.v1.WorkResponse
+	45, // [45:46] is the sub-list for method output_type
+	44, // [44:45] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_worker_service_proto_init() }
@@ -2142,7 +2319,7 @@ func file_coditect_mapreduce_v1_worker_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_worker_service_proto_rawDesc), len(file_coditect_mapreduce_v1_worker_service_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   20,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -787,6 +787,10 @@ type Citation struct {
 	ByteEnd       int64                  `protobuf:"varint,7,opt,name=byte_end,json=byteEnd,proto3" json:"byte_end,omitempty"`
 	Quote         string                 `protobuf:"bytes,8,opt,name=quote,proto3" json:"quote,omitempty"`
 	Grade         string                 `protobuf:"bytes,9,opt,name=grade,proto3" json:"grade,omitempty"`
+	Outside       bool                   `protobuf:"varint,10,opt,name=outside,proto3" json:"outside,omitempty"`    // of the chunk that the unit read
+	Others        int64                  `protobuf:"varint,11,opt,name=others,proto3" json:"others,omitempty"`      // other places where the unit may have meant it
+	Coverage      float64                `protobuf:"fixed64,12,opt,name=coverage,proto3" json:"coverage,omitempty"` // of a fuzzy one; else 0
+	Density       float64                `protobuf:"fixed64,13,opt,name=density,proto3" json:"density,omitempty"`   // of a fuzzy one; else 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -882,6 +886,34 @@ func (x *Citation) GetGrade() string {
 		return x.Grade
 	}
 	return ""
+}
+
+func (x *Citation) GetOutside() bool {
+	if x != nil {
+		return x.Outside
+	}
+	return false
+}
+
+func (x *Citation) GetOthers() int64 {
+	if x != nil {
+		return x.Others
+	}
+	return 0
+}
+
+func (x *Citation) GetCoverage() float64 {
+	if x != nil {
+		return x.Coverage
+	}
+	return 0
+}
+
+func (x *Citation) GetDensity() float64 {
+	if x != nil {
+		return x.Density
+	}
+	return 0
 }
 
 // Open is a record that may yet be merged with others of its entity.
@@ -1007,7 +1039,7 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\aReading\x12\x12\n" +
 	"\x04unit\x18\x01 \x01(\x03R\x04unit\x12\x14\n" +
 	"\x05found\x18\x02 \x01(\x03R\x05found\x12\x0e\n" +
-	"\x02of\x18\x03 \x01(\x03R\x02of\"\xd8\x01\n" +
+	"\x02of\x18\x03 \x01(\x03R\x02of\"\xc0\x02\n" +
 	"\bCitation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x1a\n" +
 	"\bdocument\x18\x02 \x01(\tR\bdocument\x12\x12\n" +
@@ -1018,7 +1050,12 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"byte_start\x18\x06 \x01(\x03R\tbyteStart\x12\x19\n" +
 	"\bbyte_end\x18\a \x01(\x03R\abyteEnd\x12\x14\n" +
 	"\x05quote\x18\b \x01(\tR\x05quote\x12\x14\n" +
-	"\x05grade\x18\t \x01(\tR\x05grade\"J\n" +
+	"\x05grade\x18\t \x01(\tR\x05grade\x12\x18\n" +
+	"\aoutside\x18\n" +
+	" \x01(\bR\aoutside\x12\x16\n" +
+	"\x06others\x18\v \x01(\x03R\x06others\x12\x1a\n" +
+	"\bcoverage\x18\f \x01(\x01R\bcoverage\x12\x18\n" +
+	"\adensity\x18\r \x01(\x01R\adensity\"J\n" +
 	"\x04Open\x12\x16\n" +
 	"\x06entity\x18\x01 \x01(\tR\x06entity\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\x03R\x04unit\x12\x16\n" +

@@ -1,0 +1,57 @@
+package unit
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/ground"
+)
+
+// Find finds quotes, named in the order of the text, in a stretch of the unit's
+// text, and those that it lacks in the rest of its document, never in another.
+// Places of quotes that may not be shown are zero. The document is asked for only
+// if it is needed; note says why it was not looked through then, if so.
+func Find(ctx context.Context, task *agent.Task, stretch ground.Unit, quotes []string) (places []Place, note string, err error) {
+	places = placesOf(task.Text, stretch, stretch.FindAll(quotes))
+	document := wholeOf(task, stretch)
+	if document == nil || !slices.ContainsFunc(places, func(p Place) bool { return !p.Verified() }) {
+		return places, "", nil
+	}
+	err = document(ctx, func(t *ground.Text) {
+		stretch.Document = t
+		places = placesOf(task.Text, stretch, stretch.FindAll(quotes))
+	})
+	if errors.Is(err, agent.ErrTooLong) {
+		return places, "quotes were looked for in their chunk alone: " + err.Error(), nil
+	}
+	return places, "", err
+}
+
+// wholeOf returns what gets the document that a stretch is part of, nil if there
+// is no more of it.
+func wholeOf(task *agent.Task, stretch ground.Unit) func(context.Context, func(*ground.Text)) error {
+	if t := task.Text; task.Whole == nil && t.Chunks < 2 && len(stretch.Chunk.String()) < len(t.Content) {
+		return func(_ context.Context, use func(*ground.Text)) error {
+			use(ground.New(string(t.Content)))
+			return nil
+		}
+	}
+	return task.Whole
+}
+
+// placesOf returns the places of what an aligner has found. Outside is what the
+// unit did not read, be it in another stretch or not.
+func placesOf(t *mapreduce.Text, u ground.Unit, spans []ground.Span) []Place {
+	places := make([]Place, len(spans))
+	for i, s := range spans {
+		if s.Verified() {
+			places[i] = At(u, s)
+			from := s.ByteStart - int(t.ByteOffset)
+			places[i].Outside = from < 0 || from+s.ByteEnd-s.ByteStart > len(t.Content)
+		}
+	}
+	return places
+}
