@@ -231,6 +231,36 @@ func BenchmarkDocuments(b *testing.B) {
 	}
 }
 
+// BenchmarkCeiling does the least that finding quotes could do: it reads each
+// character of a text once, and each byte for one quote that is not there.
+func BenchmarkCeiling(b *testing.B) {
+	text := newWriter(1).text(1 << 20)
+	for _, bench := range []struct {
+		name string
+		scan func() int
+	}{
+		{"characters", func() int {
+			n := 0
+			for _, r := range text {
+				n += int(r & 1)
+			}
+			return n
+		}},
+		{"one quote", func() int { return strings.Index(text, "no such words are there") }},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			sum := 0
+			for b.Loop() {
+				sum += bench.scan()
+			}
+			if sum == 0 {
+				b.Error("nothing was read")
+			}
+		})
+	}
+}
+
 // BenchmarkNew prepares a document for each way of looking.
 func BenchmarkNew(b *testing.B) {
 	text := newWriter(1).text(1 << 20)
