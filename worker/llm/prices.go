@@ -58,6 +58,8 @@ type Tariff struct {
 	CacheWrite1h *Price  `yaml:"cache_write_1h"` // nil: as cache_write
 	CacheRead    *Price  `yaml:"cache_read"`     // nil: as input
 	Batch        Percent `yaml:"batch"`          // of all these; 0: no batches, so all of it
+	Above        int64   `yaml:"above"`          // tokens of a prompt, beyond which a call costs
+	Times        uint16  `yaml:"times"`          // so many times as much
 }
 
 // Prices are the tariffs of models, by provider and model. They are immutable.
@@ -70,6 +72,9 @@ func ListPrices() (*Prices, error) {
 	return (&Prices{}).With(pricesFile)
 }
 
+// maxTimes bounds Times, so that costs are reckoned in 128 bits.
+const maxTimes = 100
+
 // With returns the prices with those of a file over them.
 func (p *Prices) With(file []byte) (*Prices, error) {
 	var over map[string]map[Model]Tariff
@@ -77,6 +82,13 @@ func (p *Prices) With(file []byte) (*Prices, error) {
 	d.KnownFields(true)
 	if err := d.Decode(&over); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("prices: %w", err)
+	}
+	for provider, models := range over {
+		for model, t := range models {
+			if t.Above < 0 || (t.Above == 0) != (t.Times == 0) || t.Times > maxTimes {
+				return nil, fmt.Errorf("prices: %s %s: above and times belong together, and times is at most %d", provider, model, maxTimes)
+			}
+		}
 	}
 	out := make(map[string]map[Model]Tariff)
 	for _, all := range []map[string]map[Model]Tariff{p.tariffs, over} {
@@ -126,6 +138,9 @@ func (p *Prices) Cost(provider string, model Model, u Usage, batch bool) (micros
 // cost multiplies in 128 bits: tokens × price × share is in 10⁻⁸ of what is
 // returned.
 func (t Tariff) cost(u Usage, share uint64) int64 {
+	if t.Above > 0 && u.In() > t.Above {
+		share *= uint64(t.Times)
+	}
 	write := orPrice(t.CacheWrite, t.Input)
 	var hi, lo uint64
 	add := func(tokens int64, price Price) {

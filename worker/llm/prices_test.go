@@ -32,12 +32,14 @@ func TestCost(t *testing.T) {
 		want           int64
 	}{
 		{"every kind of token", "anthropic", "claude-sonnet-4-5", llm.Usage{Input: 1000, CacheWrite: 1000, CacheWrite1h: 1000, CacheRead: 1000, Output: 1000}, false, 3000 + 3750 + 6000 + 300 + 15000},
-		{"half in a batch", "anthropic", "claude-sonnet-4-5", llm.Usage{Input: 1000, Output: 1000}, true, 9000},
+		{"half in a batch", "anthropic", "claude-sonnet-4", llm.Usage{Input: 1000, Output: 1000}, true, 9000},
 		{"a date", "anthropic", "claude-sonnet-4-5-20250929", llm.Usage{Input: 1000}, false, 3000},
 		{"a fraction is rounded up, once", "openai", "gpt-4o-mini", llm.Usage{Input: 1, CacheRead: 1}, false, 1},
 		{"exactly one", "openai", "gpt-4o-mini", llm.Usage{CacheRead: 40, Output: 5}, false, 6},
 		{"overridden", "openai", "gpt-4o-2024-08-06", llm.Usage{Input: 10, CacheRead: 10}, false, 20},
 		{"no batches", "openai", "mine", llm.Usage{Input: 1_000_000}, true, 1},
+		{"a short prompt", "anthropic", "claude-haiku-5-5", llm.Usage{Input: 90_000, CacheRead: 10_000, Output: 1000}, false, 9000 + 100 + 500},
+		{"a long prompt", "anthropic", "claude-haiku-5-5", llm.Usage{Input: 90_000, CacheRead: 10_001, Output: 1000}, false, 45_000 + 501 + 2500},
 		{"any model", "ollama", "qwen3:8b", llm.Usage{Input: 1_000_000}, false, 0},
 		{"no credit", "openai", "gpt-5", llm.Usage{Input: -5_000_000, Output: 1}, false, 10},
 		{"too much to count", "anthropic", "claude-opus-4-1", llm.Usage{Output: math.MaxInt64}, false, math.MaxInt64},
@@ -80,6 +82,7 @@ func TestBadPrices(t *testing.T) {
 	for _, file := range []string{
 		"openai: {m: {input: -1}}", "openai: {m: {input: 1e3}}", "openai: {m: {input: 1.1234567}}",
 		"openai: {m: {inputs: 1}}", "openai: {m: {input: 1, batch: 0.5}}", "openai: {m: {batch: 101%}}", "[]",
+		"openai: {m: {input: 1, above: 10}}", "openai: {m: {input: 1, times: 2}}", "openai: {m: {input: 1, above: -1, times: 2}}",
 	} {
 		if _, err := (&llm.Prices{}).With([]byte(file)); err == nil {
 			t.Errorf("%s was taken", file)
