@@ -87,7 +87,7 @@ func (a *app) printStatus(j *mapreduce.Job, idle bool) {
 		{"documents", ledger(s.Coverage.Documents)},
 		{"characters", ledger(s.Coverage.Characters)},
 		{"tokens", fmt.Sprint(s.Tokens)},
-		{"cost", fmt.Sprintf("$%.4f", s.Cost)},
+		{"cost", dollars(s.Cost)},
 		{"created", s.Created},
 		{"updated", s.Updated},
 	}

@@ -23,7 +23,7 @@ type jobStatus struct {
 	Failed    int64            `json:"failed_units"`
 	Running   int64            `json:"running_units"`
 	Tokens    int64            `json:"total_tokens"`
-	Cost      float64          `json:"cost"`
+	Cost      *float64         `json:"cost"` // null if it is not known
 	Error     *string          `json:"error"`
 	Level     int              `json:"level"`
 	Budget    int64            `json:"budget"`
@@ -39,7 +39,7 @@ func statusOf(j *mapreduce.Job) jobStatus {
 	s := jobStatus{
 		ID: j.ID, Status: j.State.String(), Phase: j.Phase.String(),
 		Total: j.TotalUnits, Completed: j.CompletedUnits, Failed: j.FailedUnits, Running: j.RunningUnits,
-		Tokens: j.TotalTokens.Total(), Cost: results.USD(j.CostMicros), Level: j.Level, Budget: j.Spec.Budget,
+		Tokens: j.TotalTokens.Total(), Cost: results.Cost(&j.Spec, j.TotalTokens, j.CostMicros), Level: j.Level, Budget: j.Spec.Budget,
 		Created: timestamp(j.Created), Updated: timestamp(j.Updated),
 		Coverage: results.CoverageOf(j.Coverage), AuditHead: j.AuditHead, Warnings: j.Warnings,
 	}
@@ -127,6 +127,14 @@ func (a *app) ended(j *mapreduce.Job, dir string) error {
 	})
 }
 
+// dollars writes a cost, which may not be known.
+func dollars(cost *float64) string {
+	if cost == nil {
+		return "cost unknown: no price is known of this model, --prices names one"
+	}
+	return fmt.Sprintf("$%.4f", *cost)
+}
+
 func ending(j *mapreduce.Job) string {
 	if j.State == mapreduce.JobComplete && j.FailedUnits > 0 {
 		return "complete with failed units"
@@ -153,8 +161,8 @@ func outcome(j *mapreduce.Job) string {
 	if t := j.TotalTokens.Total(); t > 0 {
 		parts = append(parts, fmt.Sprintf("%d tokens", t))
 	}
-	if j.CostMicros > 0 {
-		parts = append(parts, fmt.Sprintf("$%.4f", results.USD(j.CostMicros)))
+	if cost := results.Cost(&j.Spec, j.TotalTokens, j.CostMicros); cost == nil || *cost > 0 {
+		parts = append(parts, dollars(cost))
 	}
 	return strings.Join(append(parts, j.Updated.Sub(j.Created).Round(1e6).String()), ", ")
 }

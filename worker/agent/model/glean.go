@@ -75,9 +75,8 @@ func codeAdvice(faults []string) string {
 	return "These parts of your answer do not hold:\n" + strings.Join(faults, "\n") + more
 }
 
-// refineTool is what a model is made to call to judge its own answer.
-const refineTool = "should_refine_answer"
-
+// refineSchema is how a model judges its own answer. It is made to by the form of
+// the answer and not by a forced tool, which newer models refuse.
 const refineSchema = `{"type":"object","properties":{
 	"should_refine":{"type":"boolean","description":"whether anything is missing or wrong"},
 	"improvements":{"type":"string","description":"what exactly; empty if nothing"}},
@@ -85,14 +84,8 @@ const refineSchema = `{"type":"object","properties":{
 
 // judged has the model judge its answer. It returns what to improve, or "".
 func (s *session) judged(ctx context.Context, req *llm.Request, answer json.RawMessage) (string, error) {
-	schema, err := llm.NewSchema(refineTool, []byte(refineSchema))
-	if err != nil {
-		return "", err
-	}
 	judge := follow(req, answer, "Look over this answer. Is any value of the document missing, or any value or quote wrong?")
-	judge.Schema = nil
-	judge.Tools = []llm.Tool{{Name: refineTool, Description: "Say whether the answer should be refined.", Schema: schema}}
-	judge.Force = refineTool
+	judge.Schema = s.verdict
 	res, err := s.complete(ctx, judge)
 	if err != nil {
 		return "", err
@@ -101,15 +94,8 @@ func (s *session) judged(ctx context.Context, req *llm.Request, answer json.RawM
 		Refine       bool   `json:"should_refine"`
 		Improvements string `json:"improvements"`
 	}
-	for _, c := range res.Calls() {
-		if c.Name == refineTool {
-			if err := json.Unmarshal(c.Input, &verdict); err != nil {
-				return "", err
-			}
-		}
-	}
-	if !verdict.Refine {
-		return "", nil
+	if err := json.Unmarshal(res.Answer, &verdict); err != nil || !verdict.Refine {
+		return "", err
 	}
 	return "Improve your answer: " + clip(verdict.Improvements), nil
 }

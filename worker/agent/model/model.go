@@ -100,6 +100,8 @@ type program struct {
 
 	mergeSystem string // of reduces
 	decisions   *llm.Schema
+
+	verdict *llm.Schema // of a model on its own answer
 }
 
 // maxKept bounds the programs, and the providers, that are kept ready.
@@ -208,6 +210,9 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec) (*program, error) {
 	}
 	p.mergeSystem = mergeSystem(p.schema)
 	if p.decisions, err = llm.NewSchema("decisions", []byte(decisionsSchema)); err != nil {
+		return nil, err
+	}
+	if p.verdict, err = llm.NewSchema("verdict", []byte(refineSchema)); err != nil {
 		return nil, err
 	}
 	p.fixed = a.tokens(p.request(passage{}))

@@ -498,7 +498,7 @@ func TestGlean(t *testing.T) {
 	poor := answer(map[string]any{"company": say("INDAH", "INDAH PRESENTS AND MORE"), "date": []any{}, "total": say(60.3, "60.30")})
 	r := newRig(t, "anthropic", fakellm.Config{Model: func(c fakellm.Call) fakellm.Reply {
 		switch {
-		case c.Tool != "":
+		case strings.Contains(string(c.Schema), "should_refine"):
 			return fakellm.Reply{Text: `{"should_refine":false,"improvements":""}`}
 		case len(c.Turns) > 1:
 			return fakellm.Reply{Text: goodAnswer()}
@@ -514,7 +514,7 @@ func TestGlean(t *testing.T) {
 		t.Errorf("values %v, unverified %v", got.Values, got.Unverified)
 	}
 	e := r.fake.Entries()
-	if len(e) != 3 || !strings.Contains(e[1].Prompt(), "is not in the document") || e[2].Tool == "" {
+	if len(e) != 3 || !strings.Contains(e[1].Prompt(), "is not in the document") || !strings.Contains(string(e[2].Schema), "should_refine") {
 		t.Errorf("%d calls, want the answer, its mending by what code found, and the model's judgement", len(e))
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 // A tally sums up units by level.
 type tally struct {
+	spec   *mapreduce.JobSpec
 	levels map[int]*levelTally // -1 holds parse units
 	calls  list
 }
@@ -30,7 +31,7 @@ type callLine struct {
 	Attempts int              `json:"attempts"`
 	In       int64            `json:"tokens_in"`
 	Out      int64            `json:"tokens_out"`
-	Cost     float64          `json:"cost"`
+	Cost     *float64         `json:"cost"` // null if it is not known
 }
 
 func (t *tally) add(u *mapreduce.Unit) error {
@@ -53,22 +54,22 @@ func (t *tally) add(u *mapreduce.Unit) error {
 	if u.Tokens.Total() == 0 && u.CostMicros == 0 {
 		return nil
 	}
-	return t.calls.addValue("", callLine{u.ID, u.Level, u.Attempts, u.Tokens.In, u.Tokens.Out, USD(u.CostMicros)})
+	return t.calls.addValue("", callLine{u.ID, u.Level, u.Attempts, u.Tokens.In, u.Tokens.Out, Cost(t.spec, u.Tokens, u.CostMicros)})
 }
 
 func (t *tally) sorted() []int { return slices.Sorted(maps.Keys(t.levels)) }
 
 // A levelMetrics is an entry of metrics.json's levels.
 type levelMetrics struct {
-	Level    int     `json:"level"`
-	Units    int64   `json:"units"`
-	Complete int64   `json:"complete"`
-	Failed   int64   `json:"failed"`
-	Attempts int64   `json:"attempts"`
-	In       int64   `json:"tokens_in"`
-	Out      int64   `json:"tokens_out"`
-	Cost     float64 `json:"cost"`
-	Busy     float64 `json:"busy_seconds"`
+	Level    int      `json:"level"`
+	Units    int64    `json:"units"`
+	Complete int64    `json:"complete"`
+	Failed   int64    `json:"failed"`
+	Attempts int64    `json:"attempts"`
+	In       int64    `json:"tokens_in"`
+	Out      int64    `json:"tokens_out"`
+	Cost     *float64 `json:"cost"` // null if it is not known
+	Busy     float64  `json:"busy_seconds"`
 }
 
 func (t *tally) levelMetrics() []levelMetrics {
@@ -76,7 +77,7 @@ func (t *tally) levelMetrics() []levelMetrics {
 	for _, n := range t.sorted() {
 		l := t.levels[n]
 		out = append(out, levelMetrics{
-			n, l.units, l.complete, l.failed, l.attempts, l.tokens.In, l.tokens.Out, USD(l.cost), l.busy.Seconds(),
+			n, l.units, l.complete, l.failed, l.attempts, l.tokens.In, l.tokens.Out, Cost(t.spec, l.tokens, l.cost), l.busy.Seconds(),
 		})
 	}
 	return out
@@ -96,7 +97,7 @@ type jobMetrics struct {
 	In          int64           `json:"tokens_in"`
 	Out         int64           `json:"tokens_out"`
 	Total       int64           `json:"total_tokens"`
-	Cost        float64         `json:"cost"`
+	Cost        *float64        `json:"cost"` // null if it is not known
 	AuditHead   string          `json:"audit_head"`
 }
 
@@ -141,7 +142,7 @@ func jobMetricsOf(job *mapreduce.Job, seconds float64, documents int64) jobMetri
 	return jobMetrics{
 		ID: job.ID, Provider: job.Spec.Provider, Model: job.Spec.Model, Parallelism: job.Spec.Parallelism,
 		Seconds: seconds, Documents: documents, Units: job.TotalUnits, Failed: job.FailedUnits, Budget: job.Spec.Budget,
-		In: job.TotalTokens.In, Out: job.TotalTokens.Out, Total: job.TotalTokens.Total(), Cost: USD(job.CostMicros),
+		In: job.TotalTokens.In, Out: job.TotalTokens.Out, Total: job.TotalTokens.Total(), Cost: Cost(&job.Spec, job.TotalTokens, job.CostMicros),
 		AuditHead: job.AuditHead,
 	}
 }

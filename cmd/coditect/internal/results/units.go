@@ -46,7 +46,7 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 // units writes units.jsonl, dag.json, dag.svg, trace.json and the part of
 // metrics.json that is about units, in one pass over them.
 func (w *writer) units(ctx context.Context) error {
-	w.tally.levels = make(map[int]*levelTally)
+	w.tally.spec, w.tally.levels = &w.job.Spec, make(map[int]*levelTally)
 	calls, err := w.dir.scratch(".calls")
 	if err != nil {
 		return err
