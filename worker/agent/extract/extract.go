@@ -26,6 +26,7 @@ import (
 type Agent struct {
 	mu       sync.Mutex // guards programs
 	programs map[[sha256.Size]byte]*program
+	readings readings
 }
 
 var _ agent.Agent = (*Agent)(nil)
@@ -79,14 +80,25 @@ func (a *Agent) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agen
 	}
 	switch task.Kind {
 	case mapreduce.KindMap:
-		return p.extract(task)
+		return a.extract(ctx, p, task)
 	case mapreduce.KindReduce, mapreduce.KindFinal:
 		return p.reduce(task)
 	}
 	return nil, agent.PermanentJob(fmt.Errorf("the rules provider has no units of kind %v", task.Kind))
 }
 
-// extract finds the records of a document, or of a chunk of one.
+// extract finds the records of a document, or what is a chunk's own of them.
+func (a *Agent) extract(ctx context.Context, p *program, task *agent.Task) (*agent.Result, error) {
+	if task.Whole != nil {
+		if res, err := a.extractWhole(ctx, p, task); res != nil || err != nil {
+			return res, err
+		}
+	}
+	return p.extract(task)
+}
+
+// extract finds the records in what the unit was given, which may be a chunk with
+// its context.
 func (p *program) extract(task *agent.Task) (*agent.Result, error) {
 	t := task.Text
 	found := p.rules.Extract(rules.Unit{

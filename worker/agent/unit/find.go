@@ -42,6 +42,13 @@ func wholeOf(task *agent.Task, stretch ground.Unit) func(context.Context, func(*
 	return task.Whole
 }
 
+// Outside reports whether a place of the document is not all in what the unit was
+// given of it.
+func Outside(t *mapreduce.Text, s ground.Span) bool {
+	from := s.ByteStart - int(t.ByteOffset)
+	return from < 0 || from+s.ByteEnd-s.ByteStart > len(t.Content)
+}
+
 // placesOf returns the places of what an aligner has found. Outside is what the
 // unit did not read, be it in another stretch or not.
 func placesOf(t *mapreduce.Text, u ground.Unit, spans []ground.Span) []Place {
@@ -49,8 +56,7 @@ func placesOf(t *mapreduce.Text, u ground.Unit, spans []ground.Span) []Place {
 	for i, s := range spans {
 		if s.Verified() {
 			places[i] = At(u, s)
-			from := s.ByteStart - int(t.ByteOffset)
-			places[i].Outside = from < 0 || from+s.ByteEnd-s.ByteStart > len(t.Content)
+			places[i].Outside = Outside(t, s)
 		}
 	}
 	return places

@@ -85,6 +85,7 @@ type Value struct {
 	Value  any    // normalised, see schema.Property.Normalize
 	Said   float64
 	Places []Place // none: it is not verified
+	Whole  bool    // all of the document was read, not the unit's chunk alone
 }
 
 // A Place is where a quote stands.
@@ -125,7 +126,7 @@ func (m *Mapper) Accumulate(n int64, values []Value, missing []merge.Missing) me
 	for _, found := range values {
 		v := merge.Value{Field: found.Field, Value: found.Value, Said: found.Said}
 		quotes := 0
-		v.Unread = len(found.Places) > 0
+		v.Unread = len(found.Places) > 0 && !found.Whole
 		for _, at := range found.Places {
 			v.Unread = v.Unread && at.Outside
 			v.Citations = append(v.Citations, m.cite(at))

@@ -1,0 +1,158 @@
+package extract
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/unit"
+	"github.com/coditect/mapreduce/worker/ground"
+	"github.com/coditect/mapreduce/worker/rules"
+)
+
+// A chunk is how much text a model can be given at once, and means nothing to
+// rules: cut from its surroundings a record has no beginning, a label no value, and
+// the best of several values is the best of fewer. So each chunk's unit has the
+// whole document read, once for all of them on a worker, and keeps what begins in
+// its core. What is found is then the same however a document was cut.
+
+// maxReadings bounds the documents of which is kept what was found in them.
+const maxReadings = 4
+
+// A reading is what is found in a document.
+type reading struct {
+	once  sync.Once
+	found rules.Output // written under once; holds no part of the text
+}
+
+// readings are those of the documents read last.
+type readings struct {
+	mu   sync.Mutex // guards list
+	list []keyed    // the latest first
+}
+
+// A keyed is a reading, of a schema and a text by their hashes.
+type keyed struct {
+	program *program
+	text    [sha256.Size]byte
+	*reading
+}
+
+// of returns the reading of a document, which may yet have to be read.
+func (r *readings) of(p *program, text []byte) *reading {
+	key := keyed{p, [sha256.Size]byte(text), nil}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.IndexFunc(r.list, func(k keyed) bool { return k.program == key.program && k.text == key.text })
+	if i >= 0 {
+		key = r.list[i]
+		r.list = slices.Delete(r.list, i, i+1)
+	} else {
+		key.reading = &reading{}
+	}
+	r.list = slices.Insert(r.list, 0, key)
+	r.list = r.list[:min(len(r.list), maxReadings)]
+	return key.reading
+}
+
+// read returns what is found in a text.
+func (r *reading) read(p *program, text string) rules.Output {
+	r.once.Do(func() {
+		r.found = p.rules.Extract(rules.Document(text))
+		for i := range r.found.Records {
+			for j := range r.found.Records[i].Found {
+				f := &r.found.Records[i].Found[j]
+				f.Value, f.Quote = cloned(f.Value), ""
+			}
+		}
+	})
+	return r.found
+}
+
+// cloned returns a value that holds no part of the text it was read from.
+func cloned(value any) any {
+	switch v := value.(type) {
+	case string:
+		return strings.Clone(v)
+	case json.Number:
+		return json.Number(strings.Clone(string(v)))
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = cloned(item)
+		}
+		return list
+	case map[string]any:
+		fields := make(map[string]any, len(v))
+		for name, item := range v {
+			fields[name] = cloned(item)
+		}
+		return fields
+	default:
+		return value
+	}
+}
+
+// extractWhole finds what begins in the core of a chunk by reading its document.
+// It returns nil if that is too long.
+func (a *Agent) extractWhole(ctx context.Context, p *program, task *agent.Task) (*agent.Result, error) {
+	var res *agent.Result
+	var failed error
+	err := task.Whole(ctx, func(document *ground.Text) {
+		found := a.readings.of(p, task.Text.SHA256).read(p, document.String())
+		res, failed = p.own(task, found, document)
+	})
+	if errors.Is(err, agent.ErrTooLong) {
+		return nil, nil
+	}
+	return res, errors.Join(err, failed)
+}
+
+// own makes the output of a unit of what was found in its document: of many
+// records those that begin in its core, of one record the values that do.
+func (p *program) own(task *agent.Task, found rules.Output, document *ground.Text) (*agent.Result, error) {
+	t := task.Text
+	mine := func(at int) bool {
+		return int64(at) >= t.ByteOffset+int64(t.CoreStart) && int64(at) < t.ByteOffset+int64(t.CoreEnd)
+	}
+	m := unit.NewMapper(task, p.schema)
+	aligner := ground.Unit{Chunk: document}
+	n, reason := int64(0), found.Reason
+	for _, r := range found.Records {
+		if p.schema.Kind == schema.KindRecords && !mine(r.Start) {
+			continue
+		}
+		values := p.values(t, aligner, r.Found, func(f rules.Found) bool { return p.schema.Kind == schema.KindRecords || mine(f.Start) })
+		m.Add(n, m.Accumulate(n, values, missing(r.Missing)))
+		n++
+	}
+	if n == 0 && len(found.Records) > 0 {
+		reason = "no record begins in this part of the document"
+	}
+	return m.Result(reason)
+}
+
+// values returns the values of a record that are the unit's own.
+func (p *program) values(t *mapreduce.Text, aligner ground.Unit, found []rules.Found, own func(rules.Found) bool) []unit.Value {
+	var values []unit.Value
+	for _, f := range found {
+		if !own(f) {
+			continue
+		}
+		f.Quote = aligner.Chunk.String()[f.Start:f.End]
+		v := located(aligner, []rules.Found{f})[0]
+		v.Whole = true
+		for i := range v.Places {
+			v.Places[i].Outside = unit.Outside(t, v.Places[i].Span)
+		}
+		values = append(values, v)
+	}
+	return values
+}
