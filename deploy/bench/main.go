@@ -38,6 +38,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	dir := flags.String("dir", "", "folder for the stores, on the disk to be measured (default: the temporary folder)")
 	where := flags.String("store", "", "fdb:`FILE` to measure on a FoundationDB cluster, in a program built with the tag fdb (default: the embedded store)")
 	profiles := flags.String("profiles", "", "folder for profiles of processor, allocations and locks, a file a figure")
+	units := flags.Int("units", 0, "units of the job of no-op units (default: 200000)")
+	lanes := flags.Int("lanes", 0, "transactions that an orchestrator moves units with at the same time (default: its own)")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -49,7 +51,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if *where != "" && (!found || cluster == "") {
 		return fmt.Errorf("-store: %q is not fdb:FILE", *where)
 	}
-	lab := figures.Lab{Dir: *dir, Cluster: cluster, Profiles: *profiles}
+	lab := figures.Lab{Dir: *dir, Cluster: cluster, Profiles: *profiles, Units: *units, Lanes: *lanes}
 	if text := os.Getenv("CODITECT_BENCH_SIZE"); text != "" {
 		if lab.Size, err = strconv.Atoi(text); err != nil || lab.Size < 1 {
 			return fmt.Errorf("CODITECT_BENCH_SIZE: %q is not a number of units", text)

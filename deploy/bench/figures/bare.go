@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	pebbledb "github.com/cockroachdb/pebble/v2"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -113,12 +112,12 @@ func (b *bare) stage(ctx context.Context, n int) (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// turns claims and finishes the n units that were staged, in two lanes, and
+// turns claims and finishes the n units that were staged, in so many lanes, and
 // returns how long it took.
-func (b *bare) turns(ctx context.Context, n int) (time.Duration, error) {
+func (b *bare) turns(ctx context.Context, n, width int) (time.Duration, error) {
 	var next atomic.Int64
 	var lanes sync.WaitGroup
-	errs := make(chan error, 2)
+	errs := make(chan error, width)
 	start := time.Now()
 	for lane := range cap(errs) {
 		lanes.Go(func() { errs <- b.lane(ctx, lane, n, &next) })
@@ -226,7 +225,7 @@ func (l *Lab) bareUnits(ctx context.Context, n, output int) (staged, turned floa
 			return err
 		}
 		staged = perSecond(n, d)
-		if d, err = b.turns(ctx, n); err != nil {
+		if d, err = b.turns(ctx, n, l.Lanes); err != nil {
 			return err
 		}
 		turned = perSecond(n, d)
@@ -234,61 +233,6 @@ func (l *Lab) bareUnits(ctx context.Context, n, output int) (staged, turned floa
 	})
 	return staged, turned, err
 }
-
-// rawWrites returns how many small writes a second Pebble itself makes durable,
-// in batches of 200 from 16 goroutines.
-func (l *Lab) rawWrites(n int) (float64, error) {
-	const writers, size = 16, 200
-	rate := 0.0
-	err := l.at(func(p place) error {
-		db, err := pebbledb.Open(p.dir, &pebbledb.Options{MemTableSize: 8 << 20, Logger: silent{}})
-		if err != nil {
-			return err
-		}
-		defer db.Close()
-		var next atomic.Int64
-		var writing sync.WaitGroup
-		errs := make(chan error, writers)
-		start := time.Now()
-		for range writers {
-			writing.Go(func() { errs <- writeRaw(db, &next, n, size) })
-		}
-		writing.Wait()
-		for range writers {
-			if err := <-errs; err != nil {
-				return err
-			}
-		}
-		rate = perSecond(int(next.Load())-writers*size, time.Since(start))
-		return nil
-	})
-	return rate, err
-}
-
-func writeRaw(db *pebbledb.DB, next *atomic.Int64, n, size int) error {
-	value := make([]byte, 100)
-	for {
-		first := int(next.Add(int64(size))) - size
-		if first >= n {
-			return nil
-		}
-		b := db.NewBatch()
-		for i := range size {
-			if err := b.Set(fmt.Appendf(nil, "mapreduce units mr_20250101_aaaaaa %012d", first+i), value, nil); err != nil {
-				return err
-			}
-		}
-		if err := b.Commit(pebbledb.Sync); err != nil {
-			return err
-		}
-	}
-}
-
-type silent struct{}
-
-func (silent) Infof(string, ...any)         {}
-func (silent) Errorf(string, ...any)        {}
-func (silent) Fatalf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) }
 
 // A Floor is how long a disk takes to keep something, at the arrivals of a
 // latency.

@@ -30,6 +30,8 @@ func All() []Figure {
 		{"neighbour", rows(MeasureNeighbour)},
 		{"resume", rows(MeasureResume)},
 		{"kill", rows(MeasureKill)},
+		{"claimers", rows(MeasureClaimers)},
+		{"idle", rows(MeasureIdle)},
 	}
 }
 
@@ -58,6 +60,10 @@ type Lab struct {
 	Pause    time.Duration // between arrivals, on average. Defaults to 20 ms.
 	Nap      time.Duration // that a unit of a makespan takes; a neighbour's take a 20th. Defaults to 200 ms.
 	Kills    int           // workers killed. Defaults to 40.
+	Claimers int           // orchestrators that claim at once. Defaults to 16.
+	Idle     int           // workers that have nothing to do. Defaults to 1,000.
+	Beat     time.Duration // between the heartbeats of those. Defaults to 3 s.
+	Lanes    int           // of an orchestrator, and of the bare loop. Defaults to what orchestrators have there.
 }
 
 func (l Lab) withDefaults() Lab {
@@ -67,6 +73,10 @@ func (l Lab) withDefaults() Lab {
 	or(&l.Pause, 20*time.Millisecond)
 	or(&l.Nap, 200*time.Millisecond)
 	or(&l.Kills, 40)
+	or(&l.Claimers, 16)
+	or(&l.Idle, 1000)
+	or(&l.Beat, 3*time.Second)
+	or(&l.Lanes, 2)
 	return l
 }
 

@@ -31,6 +31,7 @@ func tiny(t *testing.T) *figures.Lab {
 	t.Helper()
 	return &figures.Lab{
 		Dir: t.TempDir(), Size: 40, Units: 400, Arrivals: 10, Pause: time.Millisecond, Nap: 5 * time.Millisecond, Kills: 2,
+		Claimers: 4, Idle: 20, Beat: 50 * time.Millisecond,
 	}
 }
 
@@ -163,6 +164,45 @@ func TestKill(t *testing.T) {
 	check(t, k.Rows())
 	if k.Waits.Len() < 2 || k.Waits.Quantile(0) < time.Second {
 		t.Errorf("%d waits from %v; a worker has 1.5 s to come back", k.Waits.Len(), k.Waits.Quantile(0))
+	}
+}
+
+func TestClaimers(t *testing.T) {
+	c, err := figures.MeasureClaimers(t.Context(), tiny(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, c.Rows())
+	for _, load := range []figures.Contention{c.One, c.Several} {
+		if load.Units != 100 || load.Claims < 1 || load.Claimants < 1 || load.Commits < load.Claims || load.Conflicts < load.Refused || load.Took <= 0 {
+			t.Errorf("contention: %+v", load)
+		}
+	}
+	if c.Several.Jobs != 4 {
+		t.Errorf("%d jobs, want one for each of 4 claimers", c.Several.Jobs)
+	}
+}
+
+func TestIdle(t *testing.T) {
+	i, err := figures.MeasureIdle(t.Context(), tiny(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, i.Rows())
+	if i.Commits < 1 || i.Beats < 20 || i.Watched < 10*50*time.Millisecond {
+		t.Errorf("idleness: %+v", i)
+	}
+}
+
+func TestNeighbourRunsOut(t *testing.T) {
+	l := tiny(t)
+	n, err := figures.MeasureNeighbour(t.Context(), l) // 40 units, which are done in no time
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, n.Rows())
+	if n.Beside.Len() != l.Arrivals {
+		t.Errorf("%d waits", n.Beside.Len())
 	}
 }
 

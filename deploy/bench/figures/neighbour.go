@@ -2,7 +2,9 @@ package figures
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -12,7 +14,8 @@ import (
 // A Neighbour is how long a small tenant's units wait, alone and beside another
 // tenant whose queue keeps every slot busy.
 type Neighbour struct {
-	Queued           int // units of the other tenant
+	Queued           int // units of the other tenant's job
+	Gaps             int // how often that job ended before there was another
 	Nap              time.Duration
 	Alone, Beside    *Sample // from ready to start
 	PrefetchedBeside *Sample // the same with a worker that holds units beside those that run
@@ -39,33 +42,59 @@ func MeasureNeighbour(ctx context.Context, l *Lab) (*Neighbour, error) {
 		if n.Alone, err = l.readyWaits(ctx, s, starts); err != nil {
 			return err
 		}
-		id, err := s.submit(ctx, big, n.Queued)
+		n.Beside, err = n.beside(ctx, s, big, func() (*Sample, error) { return l.readyWaits(ctx, s, starts) })
 		if err != nil {
-			return err
-		}
-		busy := func(j *mapreduce.Job) bool { return j.RunningUnits > 0 }
-		if err := s.until(ctx, id, busy); err != nil {
-			return err
-		}
-		if n.Beside, err = l.readyWaits(ctx, s, starts); err != nil {
 			return err
 		}
 		stop()
 		if _, err := s.work(b, busySlots, n.Prefetch); err != nil {
 			return err
 		}
-		if err := s.until(ctx, id, busy); err != nil {
-			return err
+		n.PrefetchedBeside, err = n.beside(ctx, s, big, func() (*Sample, error) { return l.readyWaits(ctx, s, starts) })
+		return err
+	})
+}
+
+// beside measures while the other tenant has units that wait and units that run.
+func (n *Neighbour) beside(ctx context.Context, s *system, spec mapreduce.JobSpec, measure func() (*Sample, error)) (*Sample, error) {
+	keep, enough := context.WithCancel(ctx)
+	defer enough()
+	busy, kept := make(chan struct{}), make(chan error, 1)
+	go func() { kept <- n.keep(keep, s, spec, sync.OnceFunc(func() { close(busy) })) }()
+	select {
+	case <-busy:
+	case err := <-kept:
+		return nil, err
+	}
+	sample, err := measure()
+	enough()
+	return sample, errors.Join(err, <-kept)
+}
+
+// keep submits a job, and another of the same size whenever half of the last one
+// is done, until ctx ends. It tells when the first has begun.
+func (n *Neighbour) keep(ctx context.Context, s *system, spec mapreduce.JobSpec, begun func()) error {
+	for {
+		id, err := s.submit(ctx, spec, n.Queued)
+		if err == nil {
+			err = s.until(ctx, id, func(j *mapreduce.Job) bool {
+				if j.RunningUnits > 0 || j.CompletedUnits > 0 {
+					begun()
+				}
+				return j.CompletedUnits >= int64(n.Queued/2)
+			})
 		}
-		if n.PrefetchedBeside, err = l.readyWaits(ctx, s, starts); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 		job, err := s.GetJob(ctx, id)
 		if err == nil && !job.State.Running() {
-			err = fmt.Errorf("the other tenant's job ended too soon: it is %v", job.State)
+			n.Gaps++
 		}
-		return err
-	})
+	}
 }
 
 // small reports whether a unit is one of the small tenant's jobs of one unit.
@@ -82,9 +111,13 @@ func (l *Lab) readyWaits(ctx context.Context, s *system, starts *starts) (*Sampl
 // Rows returns the report.
 func (n *Neighbour) Rows() []Row {
 	p99 := func(s *Sample) float64 { return millis(s.Quantile(.99)) }
+	gaps := ""
+	if n.Gaps > 0 {
+		gaps = fmt.Sprintf("; %d times they had ended before there were more", n.Gaps)
+	}
 	bound := func(s *Sample) string {
-		return fmt.Sprintf("p50 %s, p99 %s ms; alone p50 %s, p99 %s ms; %d slots busy with units of %v",
-			Number(millis(s.Quantile(.5))), Number(p99(s)), Number(millis(n.Alone.Quantile(.5))), Number(p99(n.Alone)), busySlots, n.Nap)
+		return fmt.Sprintf("p50 %s, p99 %s ms; alone p50 %s, p99 %s ms; %d slots busy with units of %v%s",
+			Number(millis(s.Quantile(.5))), Number(p99(s)), Number(millis(n.Alone.Quantile(.5))), Number(p99(n.Alone)), busySlots, n.Nap, gaps)
 	}
 	name := fmt.Sprintf("a small tenant's wait p99 beside %s queued units", Number(float64(n.Queued)))
 	return []Row{

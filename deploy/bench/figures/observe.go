@@ -3,7 +3,9 @@ package figures
 import (
 	"bytes"
 	"context"
+	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -21,7 +23,8 @@ type observer struct {
 	held  store.Range
 	runs  store.Range
 
-	claims *Sample // from beginning to acknowledgement
+	claims  *Sample      // from beginning to acknowledgement
+	refused atomic.Int64 // claims that conflicted
 
 	mu    sync.Mutex // guards the variables below
 	ready map[mapreduce.JobID]time.Time
@@ -126,6 +129,9 @@ func within(key []byte, r store.Range) bool {
 // Commit notes the time when it is done.
 func (t *observedTx) Commit(ctx context.Context) error {
 	err := t.Tx.Commit(ctx)
+	if t.claim && errors.Is(err, store.ErrConflict) {
+		t.o.refused.Add(1)
+	}
 	if err != nil || !t.claim && t.ready == "" && t.turn == "" && t.moved == "" {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
@@ -17,6 +18,7 @@ type Pending []Size
 // A Size is what so many waiting units cost, measured in a process of its own.
 type Size struct {
 	Units    int
+	Cluster  bool  // what is stored is elsewhere, and not counted
 	Resident int64 // bytes of memory, once what is not needed is given back
 	Heap     int64 // bytes of it that are live
 	Stored   int64 // bytes in the store's folder, the log of recent writes included
@@ -30,7 +32,7 @@ type Size struct {
 
 type pendingOrder struct {
 	Dir, Cluster string
-	Units        int
+	Units, Lanes int
 }
 
 // MeasurePending measures sizes from a thousandth of the largest on.
@@ -38,7 +40,7 @@ func MeasurePending(ctx context.Context, l *Lab) (Pending, error) {
 	var all Pending
 	for n := max(1, l.Size/1000); n <= l.Size; n *= 10 {
 		var size Size
-		if err := ask(ctx, order{Pending: &pendingOrder{l.Dir, l.Cluster, n}}, &size); err != nil {
+		if err := ask(ctx, order{Pending: &pendingOrder{l.Dir, l.Cluster, n, l.Lanes}}, &size); err != nil {
 			return nil, err
 		}
 		all = append(all, size)
@@ -48,8 +50,8 @@ func MeasurePending(ctx context.Context, l *Lab) (Pending, error) {
 
 // measure submits the units, and then has a few workers' slots run some of them.
 func (o *pendingOrder) measure(ctx context.Context) (*Size, error) {
-	size := &Size{Units: o.Units, Texts: int64(o.Units) * textBytes}
-	l := &Lab{Dir: o.Dir, Cluster: o.Cluster}
+	size := &Size{Units: o.Units, Cluster: o.Cluster != "", Texts: int64(o.Units) * textBytes}
+	l := &Lab{Dir: o.Dir, Cluster: o.Cluster, Lanes: o.Lanes}
 	return size, l.at(func(p place) error {
 		s, err := open(p)
 		if err != nil {
@@ -73,16 +75,21 @@ func (z *Size) measure(ctx context.Context, s *system, dir string) error {
 	if z.Stored, err = folderSize(dir); err != nil {
 		return err
 	}
-	if err := settle(ctx); err != nil {
+	if err := z.settle(ctx); err != nil {
 		return err
 	}
 	return z.claims(ctx, s, id)
 }
 
 // settle waits until this process has next to nothing to do: the store goes on
-// sorting for a while what was submitted at once, whatever the size.
-func settle(ctx context.Context) error {
+// sorting for a while what was submitted at once, whatever the size. What a
+// cluster has to do cannot be seen; it keeps five seconds of writes in memory
+// before it writes them where they stay.
+func (z *Size) settle(ctx context.Context) error {
 	const look = 200 * time.Millisecond
+	if z.Cluster {
+		return nap(ctx, 2*store.MaxTxAge)
+	}
 	for quiet := 0; quiet < 3; {
 		used := processorTime()
 		if err := nap(ctx, look); err != nil {
@@ -143,17 +150,28 @@ func (p Pending) Rows() []Row {
 	for _, z := range p {
 		rows = append(rows, Row{
 			fmt.Sprintf("claim p50, %s pending", Number(float64(z.Units))), millis(z.ClaimP50), "ms", nil, fmt.Sprintf(
-				"%d claims, p99 %s ms; status p99 %s ms; memory %s MiB, %s of it live; store %s B a unit, %s of it text",
-				z.Claims, Number(millis(z.ClaimP99)), Number(millis(z.Status)), mib(z.Resident), mib(z.Heap),
-				Number(float64(z.Stored)/float64(z.Units)), Number(float64(z.Texts)/float64(z.Units))),
+				"%d claims, p99 %s ms; status p99 %s ms; memory %s MiB, %s of it live%s",
+				z.Claims, Number(millis(z.ClaimP99)), Number(millis(z.Status)), mib(z.Resident), mib(z.Heap), z.stored()),
 		})
 	}
 	span := fmt.Sprintf("from %s to %s pending", Number(float64(least.Units)), Number(float64(most.Units)))
-	return append(rows,
-		Row{"claim p50, " + span, float64(most.ClaimP50) / float64(least.ClaimP50), "×", atMost(1.2), "1"},
-		Row{"memory, " + span, float64(most.Resident-least.Resident) / (1 << 20), "MiB more", atMost(64), "what the store remembers of recent commits, and its memtables"},
-		Row{"store, largest", float64(most.Stored-most.Texts) / float64(most.Units), "B a unit beside its text", atMost(400), ""},
-	)
+	rows = append(rows, Row{"claim p50, " + span, float64(most.ClaimP50) / float64(least.ClaimP50), "×", atMost(1.2), "1"})
+	memory := Row{"memory, " + span, float64(most.Resident-least.Resident) / (1 << 20), "MiB more", atMost(64), ""}
+	if most.Cluster {
+		return append(rows, memory)
+	}
+	memory.Bound = "what the store remembers of recent commits, and its memtables"
+	return append(rows, memory,
+		Row{"store, largest", float64(most.Stored-most.Texts) / float64(most.Units), "B a unit beside its text", atMost(400), ""})
+}
+
+// stored says what a unit takes in the folder of the store.
+func (z *Size) stored() string {
+	if z.Cluster {
+		return ""
+	}
+	return fmt.Sprintf("; store %s B a unit, %s of it text",
+		Number(float64(z.Stored)/float64(z.Units)), Number(float64(z.Texts)/float64(z.Units)))
 }
 
 func mib(bytes int64) string { return Number(float64(bytes) / (1 << 20)) }

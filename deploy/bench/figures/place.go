@@ -18,6 +18,7 @@ import (
 type place struct {
 	dir     string
 	cluster string // cluster file; empty for none
+	lanes   int    // of each orchestrator
 }
 
 func (p place) open() (store.Store, error) {
@@ -43,7 +44,7 @@ func (l *Lab) at(fn func(p place) error) error {
 	if err != nil {
 		return err
 	}
-	p := place{dir, l.Cluster}
+	p := place{dir, l.Cluster, l.Lanes}
 	return errors.Join(fn(p), p.clear(), os.RemoveAll(dir))
 }
 

@@ -43,23 +43,36 @@ type system struct {
 
 var nodes atomic.Int64
 
-// open starts a system in a place.
+// open starts a system in a place, which is its own.
 func open(p place) (*system, error) {
 	kv, err := p.open()
 	if err != nil {
 		return nil, err
 	}
-	s := &system{observer: observe(kv, p.space())}
-	if err := s.wire(p); err != nil {
+	s, err := openOn(kv, p, orchestrator.Config{Exclusive: p.cluster == ""})
+	if err != nil {
 		return nil, errors.Join(err, kv.Close())
 	}
 	return s, nil
 }
 
-func (s *system) wire(p place) error {
+// openOn starts a system on a store that it closes in the end.
+func openOn(kv store.Store, p place, c orchestrator.Config) (*system, error) {
+	s := &system{observer: observe(kv, p.space())}
+	return s, s.wire(p, c)
+}
+
+// A lent store is not closed by those who use it.
+type lent struct{ store.Store }
+
+// Close does nothing.
+func (lent) Close() error { return nil }
+
+func (s *system) wire(p place, c orchestrator.Config) error {
 	node := mapreduce.NodeID(fmt.Sprintf("node-%d-%d", os.Getpid(), nodes.Add(1)))
 	s.jobs = jobs.New(store.NewDB(s.observer, store.Config{}), p.space(), node, time.Now)
-	o, err := orchestrator.New(s.jobs, orchestrator.Config{Adopt: true, Exclusive: p.cluster == ""})
+	c.Adopt, c.Lanes = true, p.lanes
+	o, err := orchestrator.New(s.jobs, c)
 	if err != nil {
 		return err
 	}
@@ -109,10 +122,14 @@ const provider = "rules"
 
 // work runs units in this process until the returned function is called.
 func (s *system) work(a agent.Agent, slots, prefetch int) (stop func(), err error) {
+	return s.workOver(func(ctx context.Context) (worker.Stream, error) { return s.Connect(ctx) }, a, slots, prefetch)
+}
+
+// workOver does the same over streams that connect begins.
+func (s *system) workOver(connect worker.Connect, a agent.Agent, slots, prefetch int) (stop func(), err error) {
 	w, err := worker.New(worker.Config{
 		Agents: map[string]agent.Agent{provider: a}, Slots: slots, Prefetch: prefetch, Embedded: true,
-		DrainTimeout: time.Second,
-		Connect:      []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return s.Connect(ctx) }},
+		DrainTimeout: time.Second, Connect: []worker.Connect{connect},
 	})
 	if err != nil {
 		return nil, err

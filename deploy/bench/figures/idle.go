@@ -1,0 +1,99 @@
+package figures
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coditect/mapreduce/api/client"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/worker"
+)
+
+// An Idleness is what workers cost that have nothing to do.
+type Idleness struct {
+	Workers   int
+	Watched   time.Duration
+	Beats     int64         // heartbeats of the workers meanwhile
+	Commits   int64         // transactions that wrote
+	Reads     int64         // transactions that only read
+	Processor time.Duration // of workers and orchestrator
+}
+
+// idleBeats is for how many heartbeats idle workers are watched.
+const idleBeats = 10
+
+// MeasureIdle measures it.
+func MeasureIdle(ctx context.Context, l *Lab) (*Idleness, error) {
+	idle := &Idleness{Workers: l.Idle}
+	return idle, l.at(func(p place) error {
+		kv, err := p.open()
+		if err != nil {
+			return err
+		}
+		s, err := openOn(kv, p, orchestrator.Config{Exclusive: p.cluster == "", Heartbeat: l.Beat})
+		if err != nil {
+			return err
+		}
+		return errors.Join(idle.measure(ctx, s, l.Beat), s.close())
+	})
+}
+
+func (i *Idleness) measure(ctx context.Context, s *system, beat time.Duration) error {
+	var beats atomic.Int64
+	var welcome sync.WaitGroup
+	welcome.Add(i.Workers)
+	connect := func(ctx context.Context) (worker.Stream, error) {
+		stream, err := s.Connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		counted := &beating{WorkerStream: stream, beats: &beats}
+		return &greeted{WorkerStream: counted, greet: func() error { welcome.Done(); return nil }}, nil
+	}
+	for range i.Workers {
+		if _, err := s.workOver(connect, &bencher{}, 1, 0); err != nil {
+			return err
+		}
+	}
+	welcome.Wait()
+	if err := nap(ctx, beat); err != nil { // what came with the workers has been dealt with
+		return err
+	}
+	stats := s.jobs.DB().Stats()
+	commits, reads, heard, used, start := stats.Commits.Load(), stats.Reads.Load(), beats.Load(), processorTime(), time.Now()
+	if err := nap(ctx, idleBeats*beat); err != nil {
+		return err
+	}
+	i.Commits, i.Reads, i.Beats = stats.Commits.Load()-commits, stats.Reads.Load()-reads, beats.Load()-heard
+	i.Processor, i.Watched = processorTime()-used, time.Since(start)
+	return nil
+}
+
+// A beating stream counts the heartbeats that go over it.
+type beating struct {
+	client.WorkerStream
+	beats *atomic.Int64
+}
+
+// Send sends a message.
+func (b *beating) Send(m *mapreduce.FromWorker) error {
+	if m.Heartbeat != nil {
+		b.beats.Add(1)
+	}
+	return b.WorkerStream.Send(m)
+}
+
+// Rows returns the report.
+func (i *Idleness) Rows() []Row {
+	rate := func(n int64) float64 { return perSecond(int(n), i.Watched) }
+	return []Row{{
+		fmt.Sprintf("%s idle workers, transactions", Number(float64(i.Workers))), rate(i.Commits + i.Reads), "a second", atMost(1), fmt.Sprintf(
+			"%s a second wrote; %s heartbeats a second; %s of one core",
+			Number(rate(i.Commits)), Number(rate(i.Beats)), Number(i.Processor.Seconds()/i.Watched.Seconds())),
+	}}
+}
