@@ -21,8 +21,10 @@ type DB struct {
 type Config struct {
 	// MaxAttempts bounds the runs of one transaction. Defaults to 100.
 	MaxAttempts int
-	// MinBackoff is the first pause after a failed run, drawn with full
-	// jitter and doubled up to MaxBackoff. Defaults to 1 ms.
+	// MinBackoff bounds the first pause after a failed run, or what that run
+	// took if it is more: those that conflict spread over the time that each
+	// needs. Pauses are drawn with full jitter, from a bound that doubles up
+	// to MaxBackoff. Defaults to 1 ms.
 	MinBackoff time.Duration
 	// MaxBackoff bounds a pause. Defaults to 1 s.
 	MaxBackoff time.Duration
@@ -85,6 +87,7 @@ func (db *DB) View(ctx context.Context, fn func(r Tx) error) error {
 func (db *DB) run(ctx context.Context, fn func(tx Tx) error, commit bool) error {
 	var doubt error
 	for attempt := 1; ; attempt++ {
+		start := time.Now()
 		err := db.try(ctx, fn, commit)
 		if err == nil || !Retryable(err) {
 			return err
@@ -98,7 +101,7 @@ func (db *DB) run(ctx context.Context, fn func(tx Tx) error, commit bool) error 
 		if attempt >= db.config.MaxAttempts {
 			return fmt.Errorf("store: gave up after %d attempts: %w", attempt, err)
 		}
-		if cause := pause(ctx, db.backoff(attempt)); cause != nil {
+		if cause := pause(ctx, db.backoff(attempt, time.Since(start))); cause != nil {
 			return errors.Join(cause, err)
 		}
 	}
@@ -129,10 +132,10 @@ func (db *DB) count(err error) {
 
 // backoff draws a pause with full jitter: uniform between zero and a bound that
 // doubles with each attempt.
-func (db *DB) backoff(attempt int) time.Duration {
+func (db *DB) backoff(attempt int, took time.Duration) time.Duration {
 	bound := db.config.MaxBackoff
 	if shift := attempt - 1; shift < 20 {
-		bound = min(bound, db.config.MinBackoff<<shift)
+		bound = min(bound, max(db.config.MinBackoff, min(took, bound))<<shift)
 	}
 	return rand.N(bound + 1)
 }
