@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -288,6 +289,9 @@ func (o *Orchestrator) sealAll(ctx context.Context, id mapreduce.JobID) error {
 // seals chains new checkpoints a few times a second.
 func (o *Orchestrator) seals(ctx context.Context) {
 	every(ctx, o.config.Seal, func() {
+		if !o.turnToSeal() {
+			return
+		}
 		for id := range o.notices.takeDirty() {
 			if _, err := o.jobs.Seal(ctx, id); err != nil && errs.KindOf(err) != errs.NotFound {
 				o.failed(ctx, "sealing checkpoints; trying again", err, "job", id)
@@ -295,4 +299,12 @@ func (o *Orchestrator) seals(ctx context.Context) {
 			}
 		}
 	})
+}
+
+// turnToSeal is true so often that all orchestrators together seal as often as
+// one alone would. Of those that seal a job at once only one can.
+func (o *Orchestrator) turnToSeal() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return rand.N(o.others+1) == 0
 }

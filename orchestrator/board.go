@@ -8,11 +8,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
-	"github.com/coditect/mapreduce/store/keys"
 )
-
-// refillTo is how many candidates are read at once.
-const refillTo = 512
 
 // A board is what an orchestrator sees of its jobs and workers, and decides what
 // its lanes do next. Nothing on it is needed after a crash.
@@ -55,12 +51,16 @@ type run struct {
 	retries int             // turns that failed in a row
 
 	queue   []jobs.Candidate // seen waiting
-	cursor  []int64          // by shard: new work is scanned from here
-	drained bool             // the queue was read to its end
-	starved bool             // it waits for slots in the fair queue
-	queued  bool             // it waits for its turn there
-	reading bool             // it is being read
-	reread  bool             // something was put into it meanwhile
+	cursors []cursor         // by shard; nil: from the beginning
+	crowded bool             // another orchestrator claims where this one did
+	// taken are the candidates of turns under way, and those of turns that have
+	// ended since the queue is being read: what is read may still show them.
+	taken   map[jobs.Candidate]bool // whether the turn is under way
+	drained bool                    // the queue was read to its end
+	starved bool                    // it waits for slots in the fair queue
+	queued  bool                    // it waits for its turn there
+	reading bool                    // it is being read
+	reread  bool                    // something was put into it meanwhile
 
 	slots    int64     // granted
 	tokens   int64     // granted and neither spent nor reserved
@@ -351,6 +351,7 @@ func (b *board) takeSeats(r *run, t *task, room int) {
 	}
 	claim.Candidates = append(claim.Candidates, r.queue[:n]...)
 	r.queue = r.queue[n:]
+	r.take(claim.Candidates)
 	b.hold(r, n)
 	if r.spec.Budget > 0 {
 		claim.Bounded, claim.Tokens = true, r.tokens
@@ -392,30 +393,29 @@ func (r *run) putBack(c []jobs.Candidate) {
 	}
 }
 
-// restart makes the job's queue be read from its beginning. The caller holds
-// b.mu.
-func (r *run) restart() {
-	r.cursor, r.drained = nil, false
-	r.reread = r.reading
-}
-
 // adopt puts a job that may run on the board, or brings what stands there up to
-// date.
-func (b *board) adopt(ref jobs.RunRef, spec *mapreduce.JobSpec, ctl *storagev1.Ctl, share int64) {
+// date. If all units that wait are known, its queue need not be read.
+func (b *board) adopt(id mapreduce.JobID, ctl *storagev1.Ctl, spec *mapreduce.JobSpec, share int64, waiting []jobs.Candidate) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := b.run(ref.Job)
+	r := b.run(id)
+	if r.running && (r.epoch > ctl.Epoch || r.epoch == ctl.Epoch && waiting != nil) {
+		return // what stands there is no older
+	}
 	b.fair.remove(r) // its tenant was not known if only reports had come for it
 	if r.spec == nil || r.spec.Budget != spec.Budget {
 		r.granted = false
 	}
 	held := r.held
 	b.hold(r, -held)
-	r.tenant, r.priority, r.spec, r.share = ref.Tenant, ref.Priority, spec, share
+	r.tenant, r.priority, r.spec, r.share = mapreduce.TenantID(ctl.Tenant), int(ctl.Priority), spec, share
 	b.hold(r, held) // which may have counted as calls
 	r.epoch, r.level, r.shards, r.running = ctl.Epoch, ctl.Level, max(1, ctl.Shards), true
 	r.need = 0
 	r.restart()
+	if waiting != nil {
+		r.queue, r.cursors, r.drained = waiting, make([]cursor, r.shards), true
+	}
 	b.activate(r)
 }
 
@@ -461,20 +461,6 @@ func (b *board) unlearn(id mapreduce.JobID) {
 	}
 }
 
-// scanned takes what a lane read of a job's queue.
-func (b *board) scanned(r *run, found []jobs.Candidate, cursor []int64, more bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r.reading = false
-	if r.reread {
-		r.reread = false
-	} else {
-		r.cursor, r.drained = cursor, !more
-	}
-	r.queue = append(r.queue, found...)
-	b.activate(r)
-}
-
 // requeue puts units into a job's queue that are known to wait there.
 func (b *board) requeue(id mapreduce.JobID, found []jobs.Candidate) {
 	b.mu.Lock()
@@ -504,6 +490,3 @@ func (b *board) activateAll() {
 	}
 	b.wake.Broadcast()
 }
-
-// classes are read in this order: what came back goes first.
-var classes = []uint32{keys.ClassRequeued, keys.ClassNew}

@@ -170,13 +170,22 @@ func (b *board) granted(id mapreduce.JobID, g *jobs.Granted) (short int64) {
 	return 0
 }
 
-// endow enters the slots that a job's submission has granted this node, before
-// the job stands on the board.
+// endow enters the slots that a job's submission has granted this node. Of a job
+// that stands on the board already, what was granted is known, or asked for.
 func (b *board) endow(id mapreduce.JobID, slots int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := b.run(id)
-	r.slots = max(r.slots, slots)
+	if b.runs[id] == nil {
+		b.run(id).slots = slots
+	}
+}
+
+// slotsFor counts the slots of the sessions that can run units of a job that is
+// new.
+func (b *board) slotsFor(spec *mapreduce.JobSpec) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.capacity(&run{spec: spec})
 }
 
 // alone reports whether no other orchestrator was alive of late.

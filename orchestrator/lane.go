@@ -29,44 +29,6 @@ func (o *Orchestrator) lane(ctx context.Context) {
 	}
 }
 
-// scan reads on in a job's queue.
-func (o *Orchestrator) scan(ctx context.Context, r *run) {
-	o.board.mu.Lock()
-	cursor := append([]int64(nil), r.cursor...)
-	shards, level := r.shards, r.level
-	o.board.mu.Unlock()
-	again := cursor == nil // from the start: what came back is read as well
-	if again {
-		cursor = make([]int64, shards)
-	}
-	var found []jobs.Candidate
-	more := false
-	for shard := range shards {
-		for _, class := range classes {
-			requeued := class == classes[0]
-			if requeued && !again {
-				continue
-			}
-			from := cursor[shard]
-			if requeued {
-				from = 0
-			}
-			part, m, err := o.jobs.Scan(ctx, r.id, shard, class, from, level, refillTo/int(shards)+1)
-			if err != nil {
-				o.failed(ctx, "reading a queue", err, "job", r.id)
-				o.board.scanned(r, nil, nil, false)
-				return
-			}
-			if len(part) > 0 && !requeued {
-				cursor[shard] = part[len(part)-1].Seq + 1
-			}
-			found = append(found, part...)
-			more = more || m
-		}
-	}
-	o.board.scanned(r, found, cursor, more)
-}
-
 // take carries out a turn, and tells everyone concerned.
 func (o *Orchestrator) take(ctx context.Context, t *task) {
 	res, err := o.turn(ctx, t)
@@ -132,6 +94,7 @@ func (b *board) undo(t *task) {
 	b.unseat(t)
 	if c := t.turn.Claim; c != nil {
 		b.hold(r, -len(c.Candidates))
+		r.give(c.Candidates)
 		r.putBack(c.Candidates)
 		if c.Bounded {
 			b.endClaim(r, t.tokens)
@@ -215,6 +178,8 @@ func (b *board) settled(r *run, p pendingReport, s jobs.Settled) {
 func (b *board) claimed(r *run, t *task, res *jobs.TurnResult) {
 	c := t.turn.Claim
 	b.hold(r, len(res.Claimed)-len(c.Candidates))
+	r.elsewhere(len(c.Candidates), len(c.Candidates)-len(res.Claimed)-len(res.Left))
+	r.give(c.Candidates)
 	r.putBack(res.Left)
 	claims := make(map[mapreduce.SessionID]*claimOf, len(t.seats))
 	for _, got := range res.Claimed {

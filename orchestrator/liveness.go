@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -34,9 +35,10 @@ func (o *Orchestrator) beat(ctx context.Context) {
 			clear(seen)
 		}
 		healthy = now
-		alive := 0
+		alive, rank := 0, 0
 		for node, n := range beats {
 			s, known := seen[node]
+			before := alive
 			switch {
 			case node == o.jobs.Node():
 			case !known || s.count != n:
@@ -51,9 +53,12 @@ func (o *Orchestrator) beat(ctx context.Context) {
 				o.bury(ctx, node, n)
 				delete(seen, node)
 			}
+			if alive > before && node < o.jobs.Node() {
+				rank++
+			}
 		}
 		o.mu.Lock()
-		o.others = alive
+		o.others, o.rank = alive, rank
 		o.mu.Unlock()
 	})
 }
@@ -249,6 +254,7 @@ func (o *Orchestrator) wakes(ctx context.Context) {
 		armed, stop := context.WithCancel(ctx)
 		woken, err := o.jobs.Watch(armed)
 		if err == nil {
+			_ = wait(ctx, o.aside(), nil) // or ctx ends, and so does the loop
 			err = o.refresh(ctx)
 		}
 		if err != nil {
@@ -265,6 +271,17 @@ func (o *Orchestrator) wakes(ctx context.Context) {
 		stop()
 	}
 }
+
+// aside draws how long to let others go first that were woken as well: all at
+// once they would ask for the slots of the same job, and claim its units.
+func (o *Orchestrator) aside() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return rand.N(time.Duration(min(o.others, maxAside))*5*time.Millisecond + 1)
+}
+
+// maxAside bounds by how many others that grows.
+const maxAside = 16
 
 // polls is the net under everything that is otherwise told.
 func (o *Orchestrator) polls(ctx context.Context) {
@@ -343,7 +360,7 @@ func (o *Orchestrator) refresh(ctx context.Context) error {
 		if !o.ours(ref.Job) || o.board.stands(ref.Job, ref.Epoch) {
 			continue
 		}
-		if err := o.place(ctx, ref); err != nil {
+		if err := o.refreshJob(ctx, ref.Job); err != nil && errs.KindOf(err) != errs.NotFound { // deleted meanwhile
 			return err
 		}
 	}
@@ -357,45 +374,34 @@ func (o *Orchestrator) refresh(ctx context.Context) error {
 
 // refreshJob brings one job on the board up to date.
 func (o *Orchestrator) refreshJob(ctx context.Context, id mapreduce.JobID) error {
-	ctl, err := o.jobs.Ctl(ctx, id)
+	st, err := o.jobs.Standing(ctx, id)
 	if err != nil {
 		return err
 	}
-	if !mapreduce.JobState(ctl.State).Running() || !o.ours(id) {
-		return nil
+	switch {
+	case !o.ours(id):
+	case !mapreduce.JobState(st.Ctl.State).Running():
+		o.notices.due(id) // it may be that a cancel has begun and is not done
+	case !o.board.stands(id, st.Ctl.Epoch):
+		o.place(id, st, nil)
 	}
-	return o.place(ctx, jobs.RunRef{Job: id, Tenant: mapreduce.TenantID(ctl.Tenant), Priority: int(ctl.Priority), Epoch: ctl.Epoch})
+	return nil
 }
 
-// place puts a job on the board, unless it stands there as it is.
-func (o *Orchestrator) place(ctx context.Context, ref jobs.RunRef) error {
-	ctl, err := o.jobs.Ctl(ctx, ref.Job)
-	if errs.KindOf(err) == errs.NotFound && err != nil {
-		return nil // deleted meanwhile
-	}
-	if err != nil {
-		return err
-	}
-	if !mapreduce.JobState(ctl.State).Running() {
-		o.notices.due(ref.Job) // a cancel has begun and is not done
-		return nil
-	}
-	if o.board.stands(ref.Job, ctl.Epoch) {
-		return nil
-	}
-	rec, err := o.jobs.Record(ctx, ref.Job)
-	if err != nil {
-		return err
-	}
-	spec := jobs.SpecOf(rec.Config)
-	spec.Budget = ctl.Budget
+// place puts a job on the board. waiting are the units that wait, if these are
+// known and all there are.
+func (o *Orchestrator) place(id mapreduce.JobID, st *jobs.Standing, waiting []jobs.Candidate) {
+	spec := jobs.SpecOf(st.Record.Config)
+	spec.Budget = st.Ctl.Budget
 	share := int64(0)
-	if rec.Documents > rec.SkippedDocuments {
-		share = spec.Budget / (rec.Documents - rec.SkippedDocuments)
+	if n := st.Record.Documents - st.Record.SkippedDocuments; n > 0 {
+		share = spec.Budget / n
 	}
-	o.board.adopt(ref, &spec, ctl, share)
-	o.notices.due(ref.Job)
-	return o.findDelayed(ctx, ref.Job)
+	o.board.adopt(id, st.Ctl, &spec, share, waiting)
+	o.notices.due(id)
+	for _, ref := range st.Delayed {
+		o.delayed(id, ref.Unit, ref.Delay)
+	}
 }
 
 // ours reports whether this orchestrator runs a job.

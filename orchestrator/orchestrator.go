@@ -34,7 +34,8 @@ type Config struct {
 	// so whatever another left may be taken at once.
 	Exclusive bool
 	// Lanes is how many transactions move units at the same time. Defaults
-	// to 2.
+	// to 2, and to 8 on a store that others may use too: it is further away,
+	// and most of a transaction's time is spent on the way.
 	Lanes int
 	// Shards is how many queues a new job's units are spread over. More of
 	// them make claims of several orchestrators conflict less. Defaults to 1.
@@ -76,6 +77,9 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
+	if c.Lanes == 0 && !c.Exclusive {
+		c.Lanes = 8
+	}
 	c.Lanes = cmp.Or(c.Lanes, 2)
 	c.Shards = cmp.Or(c.Shards, 1)
 	c.Lease = cmp.Or(c.Lease, 10*time.Second)
@@ -142,6 +146,7 @@ type Orchestrator struct {
 	mu      sync.Mutex // guards the variables below
 	dead    map[mapreduce.NodeID]bool
 	others  int // orchestrators alive beside this one
+	rank    int // how many of those have ids before this one's
 	mine    map[mapreduce.JobID]bool
 	leaving chan struct{} // closed once no stream is admitted any more
 }

@@ -48,10 +48,12 @@ func (o *Orchestrator) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, do
 	if err != nil {
 		return nil, err
 	}
-	o.own(winner)
 	o.notices.changed(winner)
-	if err := o.refreshJob(ctx, winner); err != nil {
-		return nil, err
+	if winner != id {
+		o.own(winner)
+		if err := o.refreshJob(ctx, winner); err != nil {
+			return nil, err
+		}
 	}
 	return o.jobs.Job(ctx, winner)
 }
@@ -92,14 +94,34 @@ func (o *Orchestrator) ingest(ctx context.Context, id mapreduce.JobID, spec *map
 	if err := in.check(); err != nil {
 		return "", err
 	}
-	if o.alone() {
-		in.flip.Slots = int64(spec.Parallelism) // nobody else can want them: one commit less before the first claim
-	}
+	in.flip.Slots = o.initialSlots(spec)
 	winner, err := o.jobs.Flip(ctx, id, &in.flip)
 	if err == nil && winner == id {
+		o.own(id)
 		o.board.endow(id, in.flip.Slots)
+		o.place(id, in.flip.Standing(id, 0), in.waiting())
 	}
 	return winner, err
+}
+
+// initialSlots is how many of a new job's slots this node is granted at once:
+// all if it is alone, else those that its workers have. Nobody has any yet, and
+// it is one commit less before the first claim.
+func (o *Orchestrator) initialSlots(spec *mapreduce.JobSpec) int64 {
+	all := int64(spec.Parallelism)
+	if o.alone() {
+		return all
+	}
+	return min(all, o.board.slotsFor(spec))
+}
+
+// waiting returns the units that wait once the job is visible, or nil if there
+// are too many to have been kept in mind.
+func (in *ingest) waiting() []jobs.Candidate {
+	if in.flip.Parse > 0 || in.flip.Map > refillTo {
+		return nil
+	}
+	return in.first
 }
 
 // An ingest is one submission under way.
@@ -110,6 +132,7 @@ type ingest struct {
 	spec   *mapreduce.JobSpec
 	flip   jobs.Flip
 	batch  jobs.Batch
+	first  []jobs.Candidate // the first units
 	bytes  int
 
 	why       string // the first document was skipped
@@ -223,6 +246,11 @@ func (in *ingest) text(ctx context.Context, content, sha []byte) error {
 
 func (in *ingest) stage(ctx context.Context, units []*storagev1.Unit) error {
 	for _, u := range units {
+		if len(in.first) < refillTo {
+			in.first = append(in.first, jobs.Candidate{
+				Unit: mapreduce.UnitID(u.UnitId), Class: keys.ClassNew, Shard: u.Queue.Shard, Seq: keys.Seq(u.Level, u.Index),
+			})
+		}
 		in.batch.Units = append(in.batch.Units, u)
 		if err := in.grown(ctx, weight(u)); err != nil {
 			return err

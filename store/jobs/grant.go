@@ -51,14 +51,11 @@ func (j *Jobs) Grant(ctx context.Context, id mapreduce.JobID, ask Ask) (*Granted
 		if err != nil {
 			return err
 		}
-		for node := range all {
-			dead, err := j.isDead(ctx, tx, node, ask.Dead)
-			if err != nil {
-				return err
-			}
-			if !dead {
-				continue
-			}
+		dead, err := j.deadOf(ctx, tx, all, ask.Dead)
+		if err != nil {
+			return err
+		}
+		for node := range dead {
 			if err := j.takeBack(ctx, tx, id, node, all); err != nil {
 				return err
 			}
@@ -138,17 +135,24 @@ func (j *Jobs) grants(ctx context.Context, tx store.Tx, id mapreduce.JobID) (map
 	return all, nil
 }
 
-// isDead reports whether a node is known to be dead, or shows no sign of life at
+// deadOf returns the nodes that are known to be dead, or show no sign of life at
 // all: those of nodes that are dead and hold nothing are removed.
-func (j *Jobs) isDead(ctx context.Context, tx store.Tx, node mapreduce.NodeID, known []mapreduce.NodeID) (bool, error) {
-	if node == j.node {
-		return false, nil
+func (j *Jobs) deadOf(ctx context.Context, tx store.Tx, all map[mapreduce.NodeID]*storagev1.Grant, known []mapreduce.NodeID) (map[mapreduce.NodeID]bool, error) {
+	nodes := make([]mapreduce.NodeID, 0, len(all))
+	beats := make([][]byte, 0, len(all))
+	for node := range all {
+		if node != j.node {
+			nodes, beats = append(nodes, node), append(beats, j.keys.Beat(node))
+		}
 	}
-	if slices.Contains(known, node) {
-		return true, nil
+	values, err := tx.Snapshot().GetAll(ctx, beats)
+	dead := make(map[mapreduce.NodeID]bool)
+	for i, beat := range values {
+		if beat == nil || slices.Contains(known, nodes[i]) {
+			dead[nodes[i]] = true
+		}
 	}
-	beat, err := tx.Snapshot().Get(ctx, j.keys.Beat(node))
-	return beat == nil, err
+	return dead, err
 }
 
 // takeBack reduces a dead node's grant to what it has spent, was charged, and
@@ -254,13 +258,14 @@ func (j *Jobs) FleetSlots(ctx context.Context, want, limit int64, dead []mapredu
 		if err != nil {
 			return err
 		}
+		gone, err := j.deadOf(ctx, tx, all, dead)
+		if err != nil {
+			return err
+		}
 		got = limit
 		for node, g := range all {
-			gone, err := j.isDead(ctx, tx, node, dead)
 			switch {
-			case err != nil:
-				return err
-			case gone:
+			case gone[node]:
 				tx.Clear(j.keys.Grant(fleet, node))
 			case node != j.node:
 				got -= g.Slots

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -83,6 +84,39 @@ func (j *Jobs) Ctl(ctx context.Context, id mapreduce.JobID) (ctl *storagev1.Ctl,
 		return err
 	})
 	return ctl, err
+}
+
+// A Standing is what an orchestrator has to know of a job to run it, all of one
+// version.
+type Standing struct {
+	Ctl     *storagev1.Ctl
+	Record  *storagev1.Job
+	Delayed []DelayedRef // units that are backing off, some of them if there are very many
+}
+
+// maxDelayed is how many units that are backing off are read at once.
+const maxDelayed = 1000
+
+// Standing returns how a job stands.
+func (j *Jobs) Standing(ctx context.Context, id mapreduce.JobID) (*Standing, error) {
+	st := &Standing{}
+	err := j.view(ctx, func(tx store.Tx) error {
+		*st = Standing{Ctl: new(storagev1.Ctl), Record: new(storagev1.Job)}
+		ks := [][]byte{j.keys.Ctl(id), j.keys.Job(id)}
+		values, err := tx.Snapshot().GetAll(ctx, ks)
+		if err != nil {
+			return err
+		}
+		if values[0] == nil || values[1] == nil {
+			return notFound(id)
+		}
+		if err := errors.Join(decode(ks[0], values[0], st.Ctl), decode(ks[1], values[1], st.Record)); err != nil {
+			return err
+		}
+		st.Delayed, err = j.delayed(ctx, tx.Snapshot(), id, maxDelayed)
+		return err
+	})
+	return st, err
 }
 
 // Record returns a job's record for display.
@@ -205,27 +239,33 @@ func (j *Jobs) Runs(ctx context.Context) ([]RunRef, error) {
 	return refs, err
 }
 
-// Scan looks for units of levels up to one waiting in a queue from seq on, by
-// snapshot. It returns at most limit candidates, and whether there may be more.
-func (j *Jobs) Scan(ctx context.Context, id mapreduce.JobID, shard int64, class uint32, seq, level int64, limit int) ([]Candidate, bool, error) {
-	var found []Candidate
-	var more bool
-	err := j.view(ctx, func(tx store.Tx) error {
+// A Stretch is a part of one of a job's queues: the entries of new work in
+// [From, To), and before them what came back, if Returned is set. At most Limit
+// entries are read; 0 means no bound.
+type Stretch struct {
+	Shard    int64
+	From, To int64
+	Returned bool
+	Limit    int
+}
+
+// Scan returns the units that wait in a stretch of a job's queue, and whether
+// there are more.
+func (j *Jobs) Scan(ctx context.Context, id mapreduce.JobID, s Stretch) (found []Candidate, more bool, err error) {
+	r := store.Range{Begin: j.keys.Ready(id, s.Shard, keys.ClassNew, s.From), End: j.keys.Ready(id, s.Shard, keys.ClassNew, s.To)}
+	if s.Returned {
+		r.Begin = j.keys.Ready(id, s.Shard, keys.ClassRequeued, 0)
+	}
+	err = j.view(ctx, func(tx store.Tx) error {
 		found = found[:0]
-		r := store.Range{Begin: j.keys.Ready(id, shard, class, seq), End: j.keys.Ready(id, shard, class, keys.Seq(level+1, 0))}
-		pairs, m, err := tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: limit})
+		pairs, m, err := tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: s.Limit})
 		if err != nil {
 			return err
 		}
 		more = m
 		for _, kv := range pairs {
-			_, rest, err := j.keys.Last(kv.Key)
+			c, err := j.entry(kv)
 			if err != nil {
-				return err
-			}
-			rest.Skip()
-			c := Candidate{Unit: mapreduce.UnitID(kv.Value), Shard: rest.Int(), Class: uint32(rest.Int()), Seq: rest.Int()}
-			if err := rest.Err(); err != nil {
 				return err
 			}
 			found = append(found, c)
@@ -233,6 +273,33 @@ func (j *Jobs) Scan(ctx context.Context, id mapreduce.JobID, shard int64, class 
 		return nil
 	})
 	return found, more, err
+}
+
+// Last returns where the last unit of a stretch waits, or -1 if none does.
+func (j *Jobs) Last(ctx context.Context, id mapreduce.JobID, s Stretch) (seq int64, err error) {
+	r := store.Range{Begin: j.keys.Ready(id, s.Shard, keys.ClassNew, s.From), End: j.keys.Ready(id, s.Shard, keys.ClassNew, s.To)}
+	err = j.view(ctx, func(tx store.Tx) error {
+		pairs, _, err := tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: 1, Reverse: true})
+		if err != nil || len(pairs) == 0 {
+			seq = -1
+			return err
+		}
+		c, err := j.entry(pairs[0])
+		seq = c.Seq
+		return err
+	})
+	return seq, err
+}
+
+// entry returns what an entry of a queue says.
+func (j *Jobs) entry(kv store.KeyValue) (Candidate, error) {
+	_, rest, err := j.keys.Last(kv.Key)
+	if err != nil {
+		return Candidate{}, err
+	}
+	rest.Skip()
+	c := Candidate{Unit: mapreduce.UnitID(kv.Value), Shard: rest.Int(), Class: uint32(rest.Int()), Seq: rest.Int()}
+	return c, rest.Err()
 }
 
 // A DelayedRef is a unit that is backing off.
@@ -244,27 +311,32 @@ type DelayedRef struct {
 // Delayed returns units of a job that are backing off, at most limit.
 func (j *Jobs) Delayed(ctx context.Context, id mapreduce.JobID, limit int) ([]DelayedRef, error) {
 	var refs []DelayedRef
-	err := j.view(ctx, func(tx store.Tx) error {
-		refs = nil
-		pairs, _, err := tx.Snapshot().GetRange(ctx, j.keys.DelayedAll(id), store.RangeOptions{Limit: limit})
-		if err != nil {
-			return err
-		}
-		for _, kv := range pairs {
-			var d storagev1.Delay
-			if err := decode(kv.Key, kv.Value, &d); err != nil {
-				return err
-			}
-			_, rest, err := j.keys.Last(kv.Key)
-			if err != nil {
-				return err
-			}
-			rest.Skip()
-			refs = append(refs, DelayedRef{mapreduce.UnitID(rest.Text()), time.Duration(d.Micros) * time.Microsecond})
-		}
-		return nil
+	err := j.view(ctx, func(tx store.Tx) (err error) {
+		refs, err = j.delayed(ctx, tx.Snapshot(), id, limit)
+		return err
 	})
 	return refs, err
+}
+
+func (j *Jobs) delayed(ctx context.Context, r store.Reader, id mapreduce.JobID, limit int) ([]DelayedRef, error) {
+	pairs, _, err := r.GetRange(ctx, j.keys.DelayedAll(id), store.RangeOptions{Limit: limit})
+	if err != nil {
+		return nil, err
+	}
+	refs := make([]DelayedRef, 0, len(pairs))
+	for _, kv := range pairs {
+		var d storagev1.Delay
+		if err := decode(kv.Key, kv.Value, &d); err != nil {
+			return nil, err
+		}
+		_, rest, err := j.keys.Last(kv.Key)
+		if err != nil {
+			return nil, err
+		}
+		rest.Skip()
+		refs = append(refs, DelayedRef{mapreduce.UnitID(rest.Text()), time.Duration(d.Micros) * time.Microsecond})
+	}
+	return refs, nil
 }
 
 // Wakeup puts units whose pause is over into the queue, and returns those that

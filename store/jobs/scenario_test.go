@@ -419,8 +419,8 @@ func claimsAreLinearizable(t *testing.T, seed uint64) {
 			for n := range 40 {
 				from := time.Since(start).Nanoseconds()
 				var found []jobs.Candidate
-				for queue := range int64(4) {
-					part, _, err := j.Scan(w.ctx, id, queue/2, uint32(queue%2), 0, 0, 0)
+				for shard := range int64(2) {
+					part, _, err := j.Scan(w.ctx, id, jobs.Stretch{Shard: shard, To: keys.Seq(1, 0), Returned: true})
 					if err != nil {
 						t.Error(err)
 						return

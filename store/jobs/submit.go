@@ -243,8 +243,8 @@ func (j *Jobs) Flip(ctx context.Context, id mapreduce.JobID, f *Flip) (mapreduce
 	return winner, err
 }
 
-func (j *Jobs) reveal(tx store.Tx, id mapreduce.JobID, f *Flip) {
-	now := j.micros()
+// Standing returns how the job stands once it is visible.
+func (f *Flip) Standing(id mapreduce.JobID, now int64) *Standing {
 	state, level := mapreduce.Mapping, int64(0)
 	if f.Parse > 0 {
 		state, level = mapreduce.Decomposition, -1
@@ -255,12 +255,19 @@ func (j *Jobs) reveal(tx store.Tx, id mapreduce.JobID, f *Flip) {
 		FailFast: f.Spec.OnError == uint32(mapreduce.FailFast), ParseUnits: f.Parse, Shards: f.Shards, StagedUnits: f.Map,
 		Tenant: f.Spec.Tenant, Priority: f.Spec.Priority, ReduceShare: f.Spec.ReduceShare,
 	}
-	tx.Set(j.keys.Ctl(id), encode(ctl))
-	tx.Set(j.keys.Job(id), encode(&storagev1.Job{
+	return &Standing{Ctl: ctl, Record: &storagev1.Job{
 		JobId: string(id), Status: uint32(state), CreatedAtMicros: now, UpdatedAtMicros: now, Config: f.Spec,
 		TotalUnits: f.Map + f.Parse, Shards: f.Shards, Documents: f.Documents, Characters: f.Characters,
 		SkippedDocuments: f.Skipped,
-	}))
+	}}
+}
+
+func (j *Jobs) reveal(tx store.Tx, id mapreduce.JobID, f *Flip) {
+	now := j.micros()
+	st := f.Standing(id, now)
+	ctl := st.Ctl
+	tx.Set(j.keys.Ctl(id), encode(ctl))
+	tx.Set(j.keys.Job(id), encode(st.Record))
 	tx.Set(j.keys.Recent(now, id), nil)
 	j.setRun(tx, id, ctl)
 	if f.Slots > 0 {
@@ -268,7 +275,7 @@ func (j *Jobs) reveal(tx store.Tx, id mapreduce.JobID, f *Flip) {
 	}
 	tx.Clear(j.keys.Ingest(id))
 	j.checkpoint(tx, id, &storagev1.Checkpoint{
-		Kind: uint32(mapreduce.EventSubmitted), State: uint32(state), Epoch: 1, Level: level,
+		Kind: uint32(mapreduce.EventSubmitted), State: ctl.State, Epoch: ctl.Epoch, Level: ctl.Level,
 		Message: fmt.Sprintf("%d documents, %d units", f.Documents, f.Map+f.Parse),
 	})
 	j.wake(tx)

@@ -194,11 +194,9 @@ func (w *world) waiting(j *jobs.Jobs, id mapreduce.JobID) []jobs.Candidate {
 	w.must(err)
 	var all []jobs.Candidate
 	for shard := range ctl.Shards {
-		for _, class := range []uint32{keys.ClassRequeued, keys.ClassNew} {
-			found, _, err := j.Scan(w.ctx, id, shard, class, 0, ctl.Level, 0)
-			w.must(err)
-			all = append(all, found...)
-		}
+		found, _, err := j.Scan(w.ctx, id, jobs.Stretch{Shard: shard, To: keys.Seq(ctl.Level+1, 0), Returned: true})
+		w.must(err)
+		all = append(all, found...)
 	}
 	return all
 }

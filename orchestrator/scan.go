@@ -1,0 +1,213 @@
+package orchestrator
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// Orchestrators that all read one queue from its beginning would claim the same
+// units, and all but one of their claims would be in vain. So each reads a long
+// queue from a place of its own: what waits is parted among those that live, by
+// their rank. One that comes to where another has been goes on at a place drawn
+// at random.
+
+// refillTo is how many candidates are read at once.
+const refillTo = 512
+
+// refillBeside is how many are read at once beside other orchestrators, which may
+// claim them meanwhile.
+const refillBeside = 128
+
+// A cursor is how far new work in one queue was read: of it, [at, to) is left,
+// and after that [0, wrap). What is not in [at, own) others begin with.
+type cursor struct{ at, to, wrap, own int64 }
+
+func (c *cursor) done() bool { return c.at >= c.to && c.wrap == 0 }
+
+// passed moves c behind what was found.
+func (c *cursor) passed(found []jobs.Candidate, more bool) {
+	switch {
+	case more:
+		if last := found[len(found)-1]; last.Class == keys.ClassNew {
+			c.at = last.Seq + 1
+		}
+	case c.wrap > 0:
+		*c = cursor{to: c.wrap} // which is others'
+	default:
+		c.at = c.to
+	}
+}
+
+// scan reads on in a job's queues.
+func (o *Orchestrator) scan(ctx context.Context, r *run) {
+	b := o.board
+	b.mu.Lock()
+	cursors := slices.Clone(r.cursors)
+	shards, level, crowded := r.shards, r.level, r.crowded
+	r.crowded = false
+	b.mu.Unlock()
+	s := scanner{o: o, job: r.id, limit: refillTo/int(shards) + 1}
+	s.part, s.parts = o.part(crowded)
+	if s.parts > 1 {
+		s.limit = refillBeside/int(shards) + 1
+	}
+	if s.again = cursors == nil; s.again {
+		cursors = slices.Repeat([]cursor{{to: keys.Seq(level+1, 0)}}, int(shards))
+	}
+	for i := range cursors {
+		if err := s.read(ctx, int64(i), &cursors[i]); err != nil {
+			o.failed(ctx, "reading a queue", err, "job", r.id)
+			b.scanned(r, nil, nil)
+			return
+		}
+	}
+	b.scanned(r, s.found, cursors)
+}
+
+// part returns where in a long queue this orchestrator begins, of how many: 0 is
+// the front, and 1 would be the end.
+func (o *Orchestrator) part(crowded bool) (at float64, of int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	of = o.others + 1
+	if of > 1 && crowded {
+		return rand.Float64(), of
+	}
+	return float64(o.rank) / float64(of), of
+}
+
+// A scanner is one reading of a job's queues.
+type scanner struct {
+	o     *Orchestrator
+	job   mapreduce.JobID
+	again bool // from the beginning: what came back is read as well
+	part  float64
+	parts int
+	limit int
+	found []jobs.Candidate
+}
+
+// read reads on in one queue.
+func (s *scanner) read(ctx context.Context, shard int64, c *cursor) error {
+	st := jobs.Stretch{Shard: shard, From: c.at, To: c.to, Returned: s.again, Limit: s.limit}
+	found, more, err := s.o.jobs.Scan(ctx, s.job, st)
+	if err != nil {
+		return err
+	}
+	n := slices.IndexFunc(found, func(c jobs.Candidate) bool { return c.Class == keys.ClassNew })
+	if s.parts == 1 || n < 0 {
+		c.passed(found, more)
+		s.found = append(s.found, found...)
+		return nil
+	}
+	s.found = append(s.found, found[:n]...)
+	found = found[n:]
+	if s.again && more {
+		return s.readApart(ctx, st, found[0].Seq, c)
+	}
+	part := s.part
+	if !s.again && c.at >= c.own {
+		part = rand.Float64() // others began here
+	}
+	c.passed(found, more)
+	if s.again || c.at >= c.own {
+		k := int(part * float64(len(found)))
+		found = slices.Concat(found[k:], found[:k])
+	}
+	s.found = append(s.found, found...)
+	return nil
+}
+
+// readApart reads a long queue from this orchestrator's place in it.
+func (s *scanner) readApart(ctx context.Context, st jobs.Stretch, first int64, c *cursor) error {
+	last, err := s.o.jobs.Last(ctx, s.job, st)
+	if err != nil {
+		return err
+	}
+	span := float64(max(0, last-first))
+	c.at = first + int64(s.part*span)
+	c.wrap, c.own = c.at, c.at+int64(span/float64(s.parts))
+	st.From, st.Returned = c.at, false
+	found, more, err := s.o.jobs.Scan(ctx, s.job, st)
+	if err != nil {
+		return err
+	}
+	c.passed(found, more)
+	s.found = append(s.found, found...)
+	return nil
+}
+
+// scanned takes what a lane read of a job's queues; no cursors, nothing.
+func (b *board) scanned(r *run, found []jobs.Candidate, cursors []cursor) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r.reading = false
+	if r.reread {
+		r.reread = false
+	} else {
+		r.cursors = cursors
+		r.drained = !slices.ContainsFunc(cursors, func(c cursor) bool { return !c.done() })
+	}
+	r.queue = append(r.queue, r.unseen(found)...)
+	b.activate(r)
+}
+
+// unseen returns those of found that are neither in the queue in memory nor
+// taken from it. The caller holds b.mu.
+func (r *run) unseen(found []jobs.Candidate) []jobs.Candidate {
+	seen := make(map[jobs.Candidate]bool, len(r.queue))
+	for _, c := range r.queue {
+		seen[c] = true
+	}
+	found = slices.DeleteFunc(found, func(c jobs.Candidate) bool {
+		_, taken := r.taken[c]
+		return taken || seen[c]
+	})
+	maps.DeleteFunc(r.taken, func(_ jobs.Candidate, underWay bool) bool { return !underWay })
+	return found
+}
+
+// take notes that a turn is to claim candidates. The caller holds b.mu.
+func (r *run) take(all []jobs.Candidate) {
+	if r.taken == nil {
+		r.taken = make(map[jobs.Candidate]bool)
+	}
+	for _, c := range all {
+		r.taken[c] = true
+	}
+}
+
+// give notes that the turn has ended. The caller holds b.mu.
+func (r *run) give(all []jobs.Candidate) {
+	for _, c := range all {
+		if r.reading {
+			r.taken[c] = false
+		} else {
+			delete(r.taken, c)
+		}
+	}
+}
+
+// restart makes the job's queues be read from the beginning. The caller holds
+// b.mu.
+func (r *run) restart() {
+	r.cursors, r.drained = nil, false
+	r.reread = r.reading
+}
+
+// elsewhere makes a job be read elsewhere if most of what was to be claimed had gone:
+// another orchestrator is claiming just there. The caller holds b.mu.
+func (r *run) elsewhere(candidates, gone int) {
+	if candidates < 2 || 2*gone < candidates {
+		return
+	}
+	r.queue = slices.DeleteFunc(r.queue, func(c jobs.Candidate) bool { return c.Class == keys.ClassNew })
+	r.crowded = true
+	r.restart()
+}
