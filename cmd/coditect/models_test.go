@@ -573,3 +573,252 @@ func (s *studio) dumped() outcome {
 	}
 	return o
 }
+
+// shops writes documents that obedient can read.
+func (s *studio) shops(n int) {
+	for i := range n {
+		s.write(fmt.Sprintf("docs/%d.txt", i), shopText(i))
+	}
+}
+
+// only is the id of the only job there is.
+func (s *studio) only() string {
+	s.t.Helper()
+	var all listing
+	s.decode(s.want(0, "list", "-o", "json"), &all)
+	if len(all.Jobs) != 1 {
+		s.t.Fatalf("%d jobs, want one", len(all.Jobs))
+	}
+	return all.Jobs[0].ID
+}
+
+// TestBudgetOfAModel spends no more than it may, however close that is, and goes
+// on with what was finished when there is more.
+func TestBudgetOfAModel(t *testing.T) {
+	s := newStudio(t, fakellm.Config{Model: obedient, Key: modelKey})
+	const shops = 12
+	s.shops(shops)
+	const budget = 16_000
+	o := s.ask("out", "--budget", fmt.Sprint(budget))
+	if o.code != 4 {
+		t.Fatalf("exit code %d, want that of a job that is paused\n%s%s", o.code, o.stdout, o.stderr)
+	}
+	spent := int64(0)
+	for _, e := range s.fake.Entries() {
+		spent += e.In() + e.Output
+	}
+	before := len(s.fake.Entries())
+	if spent > budget || before == 0 {
+		t.Errorf("%d tokens were spent in %d calls, of a budget of %d", spent, before, budget)
+	}
+	key := []string{"ANTHROPIC_API_KEY=" + modelKey}
+	if o := s.try(key, "resume", "--job-id", s.only(), "--output", s.path("out"), "--budget", "1000000"); o.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
+	}
+	if n := len(s.fake.Entries()); n != shops {
+		t.Errorf("%d calls, want one for each of %d documents", n, shops)
+	}
+	if r := s.result("out"); len(r.Records) != shops {
+		t.Errorf("%d records, want %d", len(r.Records), shops)
+	}
+	s.paid("out")
+}
+
+// TestKilledWhileAModelAnswers pays again for no more than what was under way.
+func TestKilledWhileAModelAnswers(t *testing.T) {
+	const shops, parallel, at = 16, 3, 8
+	reached, hold := make(chan struct{}), make(chan struct{})
+	s := newStudio(t, fakellm.Config{Key: modelKey, Model: func(c fakellm.Call) fakellm.Reply {
+		if c.N == at {
+			close(reached)
+			<-hold
+		}
+		return obedient(c)
+	}})
+	s.shops(shops)
+	cmd := s.command([]string{"ANTHROPIC_API_KEY=" + modelKey}, "mapreduce", "run", "--input", s.docs, "--schema", s.path("schema.yaml"),
+		"--output", s.path("out"), "--provider", "anthropic", "--model", "claude-haiku-4-5", "--base-url", s.url, "--parallelism", fmt.Sprint(parallel))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-reached:
+	case <-time.After(patience):
+		t.Error("the model was not asked often enough")
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	close(hold)
+	o := s.try([]string{"ANTHROPIC_API_KEY=" + modelKey}, "resume", "--job-id", s.only(), "--output", s.path("out"))
+	if o.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
+	}
+	if n := len(s.fake.Entries()); n > shops+2*parallel { // a slot may be free before its report is stored
+		t.Errorf("%d calls, want at most %d and what was under way in %d slots", n, shops, parallel)
+	}
+	r := s.result("out")
+	s.cites(r)
+	if len(r.Records) != shops {
+		t.Errorf("%d records, want %d", len(r.Records), shops)
+	}
+	s.nowhere(o)
+}
+
+const shopSchema = `title: shops
+type: array
+items:
+  type: object
+  properties:
+    company: {type: string}
+    totals: {type: array, items: {type: number}}
+    date: {type: string, format: date}
+x-coditect: {key: [company]}
+`
+
+var markForm = regexp.MustCompile(`(?m)^<[a-z-]+ [0-9a-f]{12}>\n|\n</[a-z-]+ [0-9a-f]{12}>\n`)
+
+// A ledger reader finds receipts in what a prompt holds of a long document, and
+// lies about references when it merges.
+type ledgerReader struct {
+	*honest
+	texts map[string]string
+
+	mu     sync.Mutex // guards the fields below
+	found  map[string]bool
+	merges int
+}
+
+func (l *ledgerReader) answer(c fakellm.Call) fakellm.Reply {
+	if strings.Contains(c.System, "Synthesis Agent") {
+		return l.merge(c)
+	}
+	prompt := markForm.ReplaceAllString(c.Prompt(), "")
+	type place struct {
+		at   int
+		name string
+	}
+	var places []place
+	for name, text := range l.texts {
+		if at := strings.Index(prompt, text); at >= 0 {
+			places = append(places, place{at, name})
+		}
+	}
+	slices.SortFunc(places, func(a, b place) int { return a.at - b.at })
+	records := []any{}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range places {
+		company, total := l.truth[p.name]["company"], l.truth[p.name]["total"]
+		if company == "" || !strings.Contains(l.texts[p.name], company) || !strings.Contains(l.texts[p.name], total) || !json.Valid([]byte(total)) {
+			continue
+		}
+		l.found[p.name] = true
+		records = append(records, map[string]any{"not_found": []any{}, "fields": map[string]any{
+			"company": finding(company, company), "totals": finding(json.Number(total), total), "date": []any{},
+		}})
+	}
+	raw, err := json.Marshal(map[string]any{"records": records, "no_records": ""})
+	if err != nil {
+		panic(err)
+	}
+	return fakellm.Reply{Text: string(raw)}
+}
+
+var numberForm = regexp.MustCompile(`(?m)^QUESTION (\d+) \(same\)`)
+
+// merge says of everything that it is the same, by references that it made up.
+func (l *ledgerReader) merge(c fakellm.Call) fakellm.Reply {
+	l.mu.Lock()
+	l.merges++
+	l.mu.Unlock()
+	answers := []any{}
+	for _, m := range numberForm.FindAllStringSubmatch(c.Prompt(), -1) {
+		answers = append(answers, map[string]any{
+			"question": json.Number(m[1]), "option": 1, "text": "nobody said this", "same": false,
+			"refs": []string{"REF_deadbeef"}, "confidence": 1, "reason": "because",
+		})
+	}
+	raw, err := json.Marshal(map[string]any{"answers": answers})
+	if err != nil {
+		panic(err)
+	}
+	return fakellm.Reply{Text: string(raw)}
+}
+
+// TestLongDocumentsByAModel cuts documents, maps the pieces, and merges what is
+// about the same shop over levels: every receipt that the model was shown whole is
+// in the result, once, and every citation is true.
+func TestLongDocumentsByAModel(t *testing.T) {
+	data := os.Getenv("CODITECT_TESTDATA")
+	if data == "" {
+		t.Skip("CODITECT_TESTDATA is not set")
+	}
+	data = filepath.Join(data, "receipts")
+	l := &ledgerReader{honest: newHonest(t, data), texts: map[string]string{}, found: map[string]bool{}}
+	s := newStudio(t, fakellm.Config{Model: l.answer, Key: modelKey})
+	s.write("schema.yaml", shopSchema)
+	names := slices.Sorted(func(yield func(string) bool) {
+		for name := range l.truth {
+			if !yield(name) {
+				return
+			}
+		}
+	})[:120]
+	for i := range 4 {
+		var book strings.Builder
+		for _, name := range names[i*30 : i*30+30] {
+			text, err := os.ReadFile(filepath.Join(data, "docs", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.texts[name] = string(text)
+			book.Write(text)
+			book.WriteString("\n\n")
+		}
+		s.write(fmt.Sprintf("docs/book%d.txt", i), book.String())
+	}
+	o := s.ask("out", "--max-tokens-per-unit", "3000", "--chunk-overlap", "1400", "--reduce-context-limit", "2000", "--reduce-batch-size", "4")
+	if o.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
+	}
+	r := s.result("out")
+	s.cites(r)
+	s.paid("out")
+	want, got := map[string]bool{}, map[string]bool{}
+	for name := range l.found {
+		want[schema.Fold(l.truth[name]["company"])+" "+l.dollars(l.truth[name]["total"])] = true
+	}
+	for _, rec := range r.Records {
+		totals, _ := rec["totals"].([]any)
+		for _, total := range totals {
+			key := schema.Fold(fmt.Sprint(rec["company"])) + " " + l.dollars(fmt.Sprint(total))
+			if got[key] {
+				t.Errorf("%s is there twice", key)
+			}
+			got[key] = true
+			if !want[key] {
+				t.Errorf("%s is not what the model found", key)
+			}
+		}
+	}
+	for key := range want {
+		if !got[key] {
+			t.Errorf("%s is lost", key)
+		}
+	}
+	t.Logf("%d receipts in %d calls, of which %d merged; %d shops", len(l.found), len(s.fake.Entries()), l.merges, len(r.Records))
+	if len(l.found) < 60 {
+		t.Errorf("the model was shown only %d receipts whole", len(l.found))
+	}
+}
+
+// dollars is a sum in one spelling.
+func (l *ledgerReader) dollars(text string) string {
+	var v float64
+	if _, err := fmt.Sscan(text, &v); err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
