@@ -48,6 +48,7 @@ type Counter interface {
 // Capabilities are what a vendor's interface offers.
 type Capabilities struct {
 	Dialect   Dialect // of the schemas it constrains answers by
+	Untold    bool    // an answer is held to its schema, and the model is not told of it
 	ForceTool bool    // it can be made to call a given tool
 	Cache     bool    // Part.Cache has an effect
 	Window    int64   // tokens of prompt and answer that fit; 0 if that depends on the model

@@ -31,7 +31,7 @@ func (*ollamaProvider) Name() string { return "ollama" }
 
 // Can implements Provider.
 func (p *ollamaProvider) Can() Capabilities {
-	return Capabilities{Dialect: ollamaDialect(), ForceTool: true, Window: p.cfg.Window}
+	return Capabilities{Dialect: ollamaDialect(), Untold: true, ForceTool: true, Window: p.cfg.Window}
 }
 
 // Complete implements Provider.

@@ -215,7 +215,7 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec) (*program, error) {
 	if p.verdict, err = llm.NewSchema("verdict", []byte(refineSchema)); err != nil {
 		return nil, err
 	}
-	p.fixed = a.tokens(p.request(passage{}))
+	p.fixed = a.told(p, p.request(passage{})).Prompt
 	if p.Window > 0 && p.fixed+p.MaxAnswer+minDocument > p.Window {
 		return nil, fmt.Errorf("a context window of %d tokens is too small: instructions and schema take %d and an answer up to %d, "+
 			"which leaves no room for a document; give more with --var %s=N, or less with --max-answer",
@@ -267,6 +267,19 @@ func (a *Agent) vendor(s Settings) (llm.Provider, error) {
 	}
 	a.vendors[key] = v
 	return v, nil
+}
+
+// told returns a request that tells the model of the form of its answer, if its
+// provider only holds it to that, with the tokens of the prompt.
+func (a *Agent) told(p *program, req *llm.Request) *llm.Request {
+	next := *req
+	if p.vendor.Can().Untold && req.Schema != nil {
+		next.System += "\nFORM OF THE ANSWER (JSON Schema):\n" + string(req.Schema.Document()) + "\n"
+		next.Schema = nil
+	}
+	next.Prompt = a.tokens(&next)
+	next.Schema = req.Schema
+	return &next
 }
 
 // tokens counts a request's prompt, by a vocabulary that is not quite any
@@ -341,7 +354,7 @@ func (a *Agent) begin(p *program, task *agent.Task, calls agent.Calls) *session 
 
 // complete asks, unless the window has no room for it.
 func (s *session) complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
-	req.Prompt = s.agent.tokens(req)
+	req = s.agent.told(s.program, req)
 	req.Trace = llm.Trace{Unit: string(s.task.Unit), Attempt: s.task.Attempt}
 	if need := req.Prompt + s.MaxAnswer; s.Window > 0 && need > s.Window {
 		return nil, tooLarge("prompt and answer take %d tokens, and the context window has %d", need, s.Window)

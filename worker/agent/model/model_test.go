@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"slices"
@@ -103,13 +104,18 @@ func newRig(t *testing.T, provider string, script fakellm.Config) *rig {
 	fake := fakellm.New(script)
 	server := httptest.NewServer(fake)
 	t.Cleanup(server.Close)
+	return rigOn(t, provider, fake, server.URL, server.Client().Transport)
+}
+
+func rigOn(t testing.TB, provider string, fake *fakellm.Server, url string, transport http.RoundTripper) *rig {
+	t.Helper()
 	prices, err := (&llm.Prices{}).With([]byte(provider + ": {m: {input: 3, output: 15}}"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	a, err := model.New(model.Config{
 		Provider: provider, Prices: prices, Random: func() float64 { return 0 },
-		LLM: llm.Config{Key: llm.NewKey(testKey), BaseURL: server.URL, SendTrace: true, Transport: server.Client().Transport},
+		LLM: llm.Config{Key: llm.NewKey(testKey), BaseURL: url, SendTrace: true, Transport: transport},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +126,7 @@ func newRig(t *testing.T, provider string, script fakellm.Config) *rig {
 	}
 }
 
-func canonical(t *testing.T, doc string) []byte {
+func canonical(t testing.TB, doc string) []byte {
 	t.Helper()
 	s, err := schema.Parse("s.json", []byte(doc))
 	if err != nil {

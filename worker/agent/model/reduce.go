@@ -97,7 +97,7 @@ func (m *merging) roomFor() int64 {
 	if m.Window > 0 {
 		limit = min(limit, m.Window*4/5-m.MaxAnswer)
 	}
-	return limit - m.agent.tokens(m.mergeRequest(nil))
+	return limit - m.agent.told(m.program, m.mergeRequest(nil)).Prompt
 }
 
 func (m *merging) size(q *question) int64 {
