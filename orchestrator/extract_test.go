@@ -310,3 +310,30 @@ func TestOneSummaryOfAllDocuments(t *testing.T) {
 	}
 	got.cited(t, docs)
 }
+
+// TestNearKeysAreOneEntity: documents that misspell what they are about belong to
+// it, whatever tree of reduces they go through.
+func TestNearKeysAreOneEntity(t *testing.T) {
+	n := ruled(t)
+	docs, order := keyed(60)
+	for i, id := range order {
+		name := []string{"Ankerhaus Handel", "Ankerhuas Handel", "Handel, Ankerhaus", "Brunnen Vertrieb", "Brunnnen Vertrieb"}[i%5]
+		docs[id] = strings.Replace(docs[id], fmt.Sprintf("K-%d", i%7), name, 1)
+	}
+	var first []map[string]any
+	for _, limit := range []int{1 << 30, 1} {
+		spec := extracting(t, orders+"x-coditect: {key: [order], match: near}\n")
+		spec.ReduceContextLimit = limit
+		_, got := n.run(spec, texts(docs, order...))
+		got.cited(t, docs)
+		if len(got.records) != 2 || len(got.records[0]["_sources"].([]any)) != 36 {
+			t.Fatalf("%d records, the first of %v; want two, of 36 and 24 documents", len(got.records), got.records[0]["_sources"])
+		}
+		if first == nil {
+			first = got.records
+		}
+		if diff := cmp.Diff(first, got.records); diff != "" {
+			t.Errorf("records differ from those of one reduce (-want +got):\n%s", diff)
+		}
+	}
+}

@@ -54,21 +54,37 @@ func (r *reader) hintNode(v *view) (*node, string) {
 	return n, path
 }
 
-// topHints reads the hints of the schema as a whole and returns its key.
+// topHints reads the hints of the schema as a whole, and returns its key.
 func (r *reader) topHints(v *view, s *Schema) []string {
 	n, path := r.hintNode(v)
 	if n == nil {
 		return nil
 	}
 	var key []string
+	var match *node
 	for i, name := range n.keys {
-		if name.text != "key" {
-			r.fail(name, join(path, name.text), "unknown hint %q at the top of a schema; known is key", clip(name.text))
-			continue
+		switch name.text {
+		case "key":
+			key = r.key(n.items[i], join(path, "key"), s)
+		case "match":
+			match = name
+			s.Near = r.match(n.items[i], join(path, "match"))
+		default:
+			r.fail(name, join(path, name.text), "unknown hint %q at the top of a schema; known are key and match", clip(name.text))
 		}
-		key = r.key(n.items[i], join(path, "key"), s)
+	}
+	if match != nil && len(key) == 0 {
+		r.fail(match, join(path, "match"), "says how keys are compared, and there is no key")
 	}
 	return key
+}
+
+// match reads how keys are compared, and reports whether near ones are equal.
+func (r *reader) match(n *node, path string) bool {
+	if n.kind != nodeString || n.text != "exact" && n.text != "near" {
+		r.fail(n, path, "must be exact or near, not %s", clip(n.text))
+	}
+	return n.text == "near"
 }
 
 // key reads the names of the key fields; the result is nil only after a fault.

@@ -201,8 +201,16 @@ func TestErrors(t *testing.T) {
 				"s.yaml:3:36: properties.a.x-coditect.pick: unknown pick \"best\"; known are first, last, max, min, longest, all",
 				"s.yaml:4:29: properties.b.x-coditect.pattern: missing closing ): `(`",
 				"s.yaml:4:41: properties.b.x-coditect.merge: merge sum does not fit b, which is of type string",
-				"s.yaml:5:14: x-coditect.keys: unknown hint \"keys\" at the top of a schema; known is key",
+				"s.yaml:5:14: x-coditect.keys: unknown hint \"keys\" at the top of a schema; known are key and match",
 			},
+		},
+		{
+			"unknown match", "properties: {a: {}}\nx-coditect: {key: [a], match: fuzzy}",
+			[]string{"s.yaml:2:30: x-coditect.match: must be exact or near, not fuzzy"},
+		},
+		{
+			"match without a key", "properties: {a: {}}\nx-coditect: {match: near}",
+			[]string{"s.yaml:2:14: x-coditect.match: says how keys are compared, and there is no key"},
 		},
 		{
 			"unknown merge", "properties: {a: {x-coditect: {merge: best}}}",

@@ -35,6 +35,10 @@ type Schema struct {
 	// keys are merged. See Entities for what nil and empty mean.
 	Key []string
 
+	// Near says that keys which differ by a slip or in their spelling are equal
+	// too.
+	Near bool
+
 	canonical []byte
 	fields    []Field
 	validator *jsonschema.Schema

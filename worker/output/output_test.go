@@ -2,6 +2,7 @@ package output_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -62,7 +63,7 @@ func value(t *rapid.T, out *output.Output, field, document string, unit int64) m
 	v := merge.Value{Field: field, Confidence: rapid.Float64Range(0, 1).Draw(t, "confidence")}
 	switch field {
 	case "id":
-		v.Value = rapid.SampledFrom([]string{"k1", "k2", "k3"}).Draw(t, "id")
+		v.Value = rapid.SampledFrom([]string{"k1", "k2", "k3", "marin foods", "martin foods", "martin fodos", "marvin foods"}).Draw(t, "id")
 	case "n":
 		v.Value = json.Number(fmt.Sprint(rapid.IntRange(0, 5).Draw(t, "n")))
 	default:
@@ -158,9 +159,9 @@ func tree(t *rapid.T, s *schema.Schema, maps []*output.Output, group int) *outpu
 }
 
 func TestResultDoesNotDependOnTheTree(t *testing.T) {
-	for _, tail := range []string{"", "x-coditect: {key: [id]}\n", "x-coditect: {key: []}\n"} {
+	for _, tail := range []string{"", "x-coditect: {key: [id]}\n", "x-coditect: {key: [id], match: near}\n", "x-coditect: {key: []}\n"} {
 		s := parse(t, tail)
-		t.Run(fmt.Sprint(s.Entities()), func(t *testing.T) {
+		t.Run(fmt.Sprint(s.Entities(), s.Near), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				maps := mapped(t, s)
 				want := final(s, tree(t, s, maps, len(maps)), maps)
@@ -206,4 +207,49 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("what was decoded cannot be encoded: %v", err)
 		}
 	})
+}
+
+// TestJudge: who is asked gets the pairs that the rules leave open, all at once,
+// with what is known of both, and decides; without anybody they stay apart. An
+// error ends the reduce.
+func TestJudge(t *testing.T) {
+	s := parse(t, "x-coditect: {key: [id], match: near}\n")
+	var maps []*output.Output
+	for i, id := range []string{"Martin Foods", "Marvin Foods", "Martin Fodos", "Kiel Trading", "Kiel"} {
+		r := merge.Record{Document: fmt.Sprint("d", i), Order: merge.Order{Unit: int64(i)}, Values: []merge.Value{{Field: "id", Value: id, Confidence: 0.5, Citations: []merge.Citation{"c"}}}}
+		out := &output.Output{Entries: []output.Entry{{Members: []output.Member{{Unit: int64(i)}}, Accumulator: merge.Accumulate(s, r), Chunks: 1}}}
+		maps = append(maps, out)
+	}
+	members := func(out *output.Output) []int {
+		var all []int
+		for _, e := range out.Entries {
+			all = append(all, len(e.Members))
+		}
+		return all
+	}
+	if got := members(output.Reduce(s, maps, nil, true)); !slices.Equal(got, []int{2}) {
+		t.Errorf("without a judge entities of %v records, want one of 2", got)
+	}
+	for _, verdict := range []bool{true, false} {
+		asked := 0
+		out, err := output.ReduceJudged(s, maps, nil, true, func(pairs []merge.Pair, entries map[string]*output.Entry) ([]bool, error) {
+			asked++
+			yes := make([]bool, len(pairs))
+			for i, p := range pairs {
+				if entries[p.A] == nil || entries[p.B] == nil {
+					t.Errorf("nothing is known of %+v", p)
+				}
+				yes[i] = verdict
+			}
+			return yes, nil
+		})
+		want := map[bool][]int{true: {3, 2}, false: {2}}[verdict]
+		if got := members(out); err != nil || asked != 1 || !slices.Equal(got, want) {
+			t.Errorf("verdict %v, asked %d times: entities of %v records, want %v; %v", verdict, asked, got, want, err)
+		}
+	}
+	broken := errors.New("no answer")
+	if _, err := output.ReduceJudged(s, maps, nil, true, func([]merge.Pair, map[string]*output.Entry) ([]bool, error) { return nil, broken }); !errors.Is(err, broken) {
+		t.Errorf("error %v, want the judge's", err)
+	}
 }

@@ -16,7 +16,21 @@ import (
 // the records that Wanted named. last says that nothing comes after: pieces of
 // documents that are still missing have failed.
 func Reduce(s *schema.Schema, inputs, referred []*Output, last bool) *Output {
-	r := &reducer{schema: s, last: last, out: &Output{Citations: make(map[merge.Citation]Citation)}}
+	out, _ := ReduceJudged(s, inputs, referred, last, nil) // there is nobody whose error it could be
+	return out
+}
+
+// A Judge says of pairs of entities whether they are one. It is asked only about
+// pairs that the rules leave open, once for all of a reduce. An error ends the
+// reduce.
+type Judge func(pairs []merge.Pair, entries map[string]*Entry) ([]bool, error)
+
+// ReduceJudged is Reduce with a judge for entities whose keys are near: see
+// schema.Schema.Near. They are joined by the last reduce, which alone knows all of
+// them, so that it does not matter in which groups the others saw them. Without a
+// judge pairs that are open stay apart.
+func ReduceJudged(s *schema.Schema, inputs, referred []*Output, last bool, judge Judge) (*Output, error) {
+	r := &reducer{schema: s, last: last, judge: judge, out: &Output{Citations: make(map[merge.Citation]Citation)}}
 	for _, in := range slices.Concat(inputs, referred) {
 		for id, c := range in.Citations {
 			if had, ok := r.out.Citations[id]; !ok || c.better(&had) {
@@ -41,10 +55,13 @@ func Reduce(s *schema.Schema, inputs, referred []*Output, last bool) *Output {
 		}
 	}
 	r.group()
+	if err := r.near(); err != nil {
+		return nil, err
+	}
 	r.keep()
 	slices.SortFunc(r.out.Open, func(a, b Open) int { return a.Compare(b.Member) })
 	r.prune()
-	return r.out
+	return r.out, nil
 }
 
 // better reports whether c is to be kept of two findings of the same place: the
@@ -76,6 +93,7 @@ func compareBool(a, b bool) int {
 type reducer struct {
 	schema  *schema.Schema
 	last    bool
+	judge   Judge
 	entries []Entry
 	out     *Output
 }
@@ -93,6 +111,49 @@ func (r *reducer) group() {
 		}
 	}
 	r.entries = join(r.entries)
+}
+
+// near joins entities whose keys are near.
+func (r *reducer) near() error {
+	if !r.last || !r.schema.Near {
+		return nil
+	}
+	same, open := merge.Near(r.schema, r.names(r.out.Open))
+	if r.judge != nil && len(open) > 0 {
+		byName := make(map[string]*Entry, len(r.entries))
+		for i := range r.entries {
+			byName[r.entries[i].Entity] = &r.entries[i]
+		}
+		verdicts, err := r.judge(open, byName)
+		if err != nil {
+			return err
+		}
+		for i, yes := range verdicts[:min(len(verdicts), len(open))] {
+			if yes {
+				same = append(same, open[i])
+			}
+		}
+	}
+	clusters := merge.Clusters(same)
+	for i, e := range r.entries {
+		if name, ok := clusters[e.Entity]; ok {
+			r.entries[i].Entity = name
+		}
+	}
+	r.entries = join(r.entries)
+	return nil
+}
+
+// names returns those of all entities, held and open.
+func (r *reducer) names(open []Open) []string {
+	names := make([]string, 0, len(r.entries)+len(open))
+	for _, e := range r.entries {
+		names = append(names, e.Entity)
+	}
+	for _, op := range open {
+		names = append(names, op.Entity)
+	}
+	return names
 }
 
 // whole reports whether no more pieces of the entry's document are to come.
@@ -162,6 +223,17 @@ func Wanted(s *schema.Schema, inputs []*Output, last bool) []Open {
 	r.group() // pieces of a document may tell only together which entity it is
 	for _, e := range r.entries {
 		count[e.Entity]++
+	}
+	if last && s.Near {
+		var open []Open
+		for _, in := range inputs {
+			open = append(open, in.Open...)
+		}
+		same, doubtful := merge.Near(s, r.names(open))
+		for _, p := range slices.Concat(same, doubtful) {
+			count[p.A]++
+			count[p.B]++
+		}
 	}
 	var wanted []Open
 	for _, in := range inputs {
