@@ -206,7 +206,7 @@ func TestErrors(t *testing.T) {
 		},
 		{
 			"unknown match", "properties: {a: {}}\nx-coditect: {key: [a], match: fuzzy}",
-			[]string{"s.yaml:2:30: x-coditect.match: must be exact or near, not fuzzy"},
+			[]string{"s.yaml:2:31: x-coditect.match: must be exact or near, not fuzzy"},
 		},
 		{
 			"match without a key", "properties: {a: {}}\nx-coditect: {match: near}",
