@@ -29,6 +29,9 @@ type board struct {
 	// callSlots is how many units that call models this node may hold, and
 	// calling how many it holds.
 	callSlots, calling int64
+	models             map[string]*model // by provider and model
+	lease              time.Duration     // that shares of their limits are good for
+	news               signal            // models have something to tell the fleet, or to ask it
 }
 
 // A run is a job on the board.
@@ -81,7 +84,7 @@ func newBoard(node mapreduce.NodeID) *board {
 	b := &board{
 		node: node,
 		runs: make(map[mapreduce.JobID]*run), sessions: make(map[mapreduce.SessionID]*session),
-		away: make(map[mapreduce.SessionID]*session),
+		away: make(map[mapreduce.SessionID]*session), models: make(map[string]*model),
 	}
 	b.wake, b.calm = sync.NewCond(&b.mu), sync.NewCond(&b.mu)
 	return b
@@ -242,6 +245,7 @@ func (b *board) room(r *run) int {
 	if calls(r.spec) && int64(all) > b.callSlots {
 		free = min(free, int(b.callSlots-b.calling))
 	}
+	free = min(free, b.modelRoom(r))
 	if int64(slots) > r.slots {
 		// The workers could run more of it at once than it may: what they
 		// hold waiting would run as well.

@@ -253,6 +253,7 @@ func (o *Orchestrator) wakes(ctx context.Context) {
 	for ctx.Err() == nil {
 		armed, stop := context.WithCancel(ctx)
 		woken, err := o.jobs.Watch(armed)
+		o.board.lookAtAll()
 		if err == nil {
 			_ = wait(ctx, o.aside(), nil) // or ctx ends, and so does the loop
 			err = o.refresh(ctx)

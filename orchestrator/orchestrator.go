@@ -168,6 +168,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 		leaving: make(chan struct{}),
 	}
 	o.board = newBoard(j.Node())
+	o.board.lease = c.Lease
 	return o, nil
 }
 
@@ -188,7 +189,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	for range o.config.Lanes {
 		lanes.Go(func() { o.lane(work) })
 	}
-	for _, loop := range []func(context.Context){o.beat, o.wakes, o.polls, o.seals, o.timekeeper, o.advancer} {
+	for _, loop := range []func(context.Context){o.beat, o.wakes, o.polls, o.seals, o.timekeeper, o.advancer, o.limiter} {
 		loops.Go(func() { loop(ctx) })
 	}
 	o.ready.Do(func() { close(o.started) })

@@ -370,6 +370,7 @@ func (b *board) enter(s *session, kept []jobs.Held) {
 		b.hold(b.run(h.Job), 1)
 	}
 	b.sessions[s.id] = s
+	b.dealAll(time.Now())
 	for _, r := range b.runs {
 		b.fair.add(r)
 	}
@@ -413,7 +414,10 @@ func (o *Orchestrator) hear(ctx context.Context, s *session, m *mapreduce.FromWo
 			return err
 		}
 	}
-	suspects := o.board.heard(s, m)
+	suspects, urgent := o.board.heard(s, m)
+	if urgent {
+		o.board.news.give()
+	}
 	if len(suspects) > 0 {
 		if err := o.jobs.Started(ctx, suspects); err != nil {
 			return err
@@ -450,11 +454,10 @@ func sameAttempt(a, b mapreduce.ResultChunk) bool {
 
 // heard enters a message on the board. It returns the units that have begun to
 // run and are suspected of having brought a worker down before.
-func (b *board) heard(s *session, m *mapreduce.FromWorker) []mapreduce.Held {
+func (b *board) heard(s *session, m *mapreduce.FromWorker) (suspects []mapreduce.Held, urgent bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s.seen = time.Now()
-	var suspects []mapreduce.Held
 	for _, h := range m.Started {
 		if held := s.held[unitKey{h.Job, h.Unit}]; held != nil && held.attempt == h.Attempt {
 			held.running = true
@@ -464,25 +467,34 @@ func (b *board) heard(s *session, m *mapreduce.FromWorker) []mapreduce.Held {
 		}
 	}
 	for i := range m.Reports {
-		b.report(s, &m.Reports[i])
+		urgent = b.report(s, &m.Reports[i]) || urgent
 	}
+	urgent = b.hearLimits(m.Limits, s.seen) || urgent
 	if hb := m.Heartbeat; hb != nil {
 		for _, br := range hb.Breakers {
 			s.breakers[br.Name] = s.seen.Add(br.OpenFor)
 		}
+		urgent = b.hearBreakers(hb.Breakers, s.seen) || urgent
 	}
 	if m.Drain {
 		s.draining = true
 	}
+	if urgent {
+		b.dealAll(s.seen) // what is known here already
+	}
 	b.wake.Broadcast()
-	return suspects
+	return suspects, urgent
 }
 
-func (b *board) report(s *session, rep *mapreduce.Report) {
+// report enters a report on the board. It returns whether the fleet has to know
+// what it says of the provider.
+func (b *board) report(s *session, rep *mapreduce.Report) (urgent bool) {
 	s.reported(rep)
 	r := b.run(rep.Job)
+	urgent = b.probed(r, rep, s.seen)
 	r.reports = append(r.reports, pendingReport{report: rep, session: s, jitter: jitter()})
 	b.fair.add(r)
+	return urgent
 }
 
 // left deals with a stream that has ended: the worker has the grace period to
@@ -601,5 +613,5 @@ func coalesce(batch []*mapreduce.ToWorker) []*mapreduce.ToWorker {
 func onlyVerdicts(m *mapreduce.ToWorker) bool {
 	return m.Welcome == nil && !m.Goodbye && len(m.Assignments) == 0 && len(m.Jobs) == 0 &&
 		len(m.Pieces) == 0 && len(m.Reserved) == 0 && len(m.Cancel) == 0 && len(m.Forget) == 0 &&
-		len(m.Texts) == 0
+		len(m.Texts) == 0 && len(m.Limits) == 0
 }

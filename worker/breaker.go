@@ -56,6 +56,9 @@ func (bs *breakers) open() []mapreduce.BreakerState {
 	defer bs.mu.Unlock()
 	var out []mapreduce.BreakerState
 	for _, b := range bs.all {
+		if b.byOrder() {
+			continue
+		}
 		if e, ok := errors.AsType[*agent.BreakerError](b.refusal()); ok {
 			out = append(out, mapreduce.BreakerState{Name: e.Name, OpenFor: e.OpenFor})
 		}
@@ -80,6 +83,8 @@ type breaker struct {
 	until time.Time     // when it stops being open
 	ended chan struct{} // if not nil: closed when the next call ends
 	fresh bool          // it opened and opened was not called yet
+	// ordered: it opened because the fleet's did, which need not be told.
+	ordered bool
 }
 
 func newBreaker(key breakerKey, opened func(string, time.Duration)) *breaker {
@@ -106,7 +111,13 @@ func (b *breaker) changed(_ string, _, to gobreaker.State) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.until = time.Now().Add(b.key.timeout)
-	b.fresh = true
+	b.fresh, b.ordered = true, false
+}
+
+func (b *breaker) byOrder() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ordered
 }
 
 // refusal returns a *agent.BreakerError while the breaker is open, else nil.
@@ -190,6 +201,9 @@ func (b *breaker) callEnded() {
 func judge(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
+	}
+	if _, waits := errors.AsType[*agent.BreakerError](err); waits {
+		return errExcluded // it was held back, as for want of room
 	}
 	class, _ := agent.Classify(err)
 	cause := context.Cause(ctx)

@@ -160,6 +160,8 @@ func (l *link) send(ctx context.Context, every time.Duration) error {
 		case <-tick.C:
 			s.beat()
 		case <-s.wake:
+		case <-s.limitsDue():
+			s.noteLimits()
 		case <-l.leaving:
 			return l.hangUp(tick.C)
 		case <-s.idle:
@@ -226,6 +228,7 @@ func (l *link) take(m *mapreduce.ToWorker) {
 	for _, info := range m.Jobs {
 		s.learn(info)
 	}
+	s.share(m.Limits)
 	for _, x := range m.Pieces {
 		l.pieces.add(x)
 	}

@@ -21,6 +21,7 @@ type outbox struct {
 	asks    []*unit
 	texts   []*unit
 	states  []*unit
+	limits  bool // models have something to tell
 	beat    bool
 	drain   bool
 }
@@ -34,7 +35,7 @@ func (s *session) pull() (*mapreduce.FromWorker, []*unit) {
 		return m, nil
 	}
 	o := &s.out
-	if len(o.reports)+len(o.started)+len(o.asks)+len(o.texts) == 0 && !o.beat && !o.drain {
+	if len(o.reports)+len(o.started)+len(o.asks)+len(o.texts) == 0 && !o.beat && !o.drain && !o.limits {
 		return nil, nil
 	}
 	m := &mapreduce.FromWorker{Drain: o.drain}
@@ -43,6 +44,7 @@ func (s *session) pull() (*mapreduce.FromWorker, []*unit) {
 	announced := s.pullStarted(m)
 	s.pullAsks(m)
 	s.pullTexts(m)
+	s.pullLimits(m)
 	if o.beat {
 		o.beat = false
 		m.Heartbeat = s.heartbeat()

@@ -45,6 +45,7 @@ type Config struct {
 	Slots    int                    // Units that run at once. Defaults to mapreduce.DefaultParallelism.
 	Embedded bool                   // It shares the orchestrator's process, and dies with it.
 	Prefetch int                    // Units held beside those that run. Defaults to 0, none.
+	Limits   Limiter                // Of calls to models. Defaults to none.
 	Logger   *slog.Logger           // Defaults to none.
 
 	Heartbeat    time.Duration // Unless the orchestrator wishes another. Defaults to 3 s.

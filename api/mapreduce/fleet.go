@@ -38,6 +38,7 @@ type FromWorker struct {
 	Heartbeat *Heartbeat
 	Drain     bool
 	Texts     []TextRequest
+	Limits    []LimitNote // what models said of their limits
 }
 
 // Hello begins a session, or takes it up again.
@@ -177,6 +178,7 @@ type ToWorker struct {
 	Goodbye     bool    // this orchestrator is leaving: connect to another
 	Forget      []JobID // jobs whose info comes again, should there be more of them to do
 	Texts       []TextPiece
+	Limits      []LimitShare
 }
 
 // Welcome answers Hello.

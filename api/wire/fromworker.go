@@ -17,6 +17,7 @@ func EncodeFromWorker(m *mapreduce.FromWorker) *pb.WorkRequest {
 		Heartbeat: encodeHeartbeat(m.Heartbeat),
 		Drain:     m.Drain,
 		Texts:     each(m.Texts, encodeTextRequest),
+		Limits:    each(m.Limits, encodeLimitNote),
 	}
 }
 
@@ -33,6 +34,7 @@ func DecodeFromWorker(p *pb.WorkRequest) (*mapreduce.FromWorker, error) {
 		Heartbeat: optional(d, "heartbeat", p.GetHeartbeat(), decodeHeartbeat),
 		Drain:     p.GetDrain(),
 		Texts:     list(d, "texts", p.GetTexts(), decodeTextRequest),
+		Limits:    list(d, "limits", p.GetLimits(), decodeLimitNote),
 	}
 	if d.err != nil {
 		return nil, d.err

@@ -52,10 +52,10 @@ func checkSize(t *rapid.T, p proto.Message, limit int) {
 func parts(p proto.Message) (n int) {
 	switch m := p.(type) {
 	case *pb.WorkRequest:
-		n = len(m.GetChunks()) + len(m.GetReports()) + len(m.GetStarted()) + len(m.GetReserve()) + len(m.GetStates()) + len(m.GetTexts())
+		n = len(m.GetChunks()) + len(m.GetReports()) + len(m.GetStarted()) + len(m.GetReserve()) + len(m.GetStates()) + len(m.GetTexts()) + len(m.GetLimits())
 		n += present(m.GetHello() != nil) + present(m.GetHeartbeat() != nil)
 	case *pb.WorkResponse:
-		n = len(m.GetJobs()) + len(m.GetPieces()) + len(m.GetAssignments()) + len(m.GetVerdicts()) + len(m.GetReserved()) + len(m.GetCancel()) + len(m.GetForget()) + len(m.GetTexts())
+		n = len(m.GetJobs()) + len(m.GetPieces()) + len(m.GetAssignments()) + len(m.GetVerdicts()) + len(m.GetReserved()) + len(m.GetCancel()) + len(m.GetForget()) + len(m.GetTexts()) + len(m.GetLimits())
 		n += present(m.GetWelcome() != nil)
 	}
 	return n

@@ -18,6 +18,7 @@ func EncodeToWorker(m *mapreduce.ToWorker) *pb.WorkResponse {
 		Goodbye:     m.Goodbye,
 		Forget:      convert(m.Forget, func(id mapreduce.JobID) string { return string(id) }),
 		Texts:       each(m.Texts, encodeTextPiece),
+		Limits:      each(m.Limits, encodeLimitShare),
 	}
 }
 
@@ -36,6 +37,7 @@ func DecodeToWorker(p *pb.WorkResponse) (*mapreduce.ToWorker, error) {
 		Goodbye:     p.GetGoodbye(),
 		Forget:      list(d, "forget", p.GetForget(), func(d *decoder, id string) mapreduce.JobID { return mapreduce.JobID(d.name("id", id, MaxNames)) }),
 		Texts:       list(d, "texts", p.GetTexts(), decodeTextPiece),
+		Limits:      list(d, "limits", p.GetLimits(), decodeLimitShare),
 	}
 	if d.err != nil {
 		return nil, d.err

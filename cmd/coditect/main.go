@@ -19,6 +19,7 @@ import (
 
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/llm"
 )
 
 // version is set by the linker.
@@ -50,6 +51,7 @@ type app struct {
 	models modelFlags
 	agents map[string]agent.Agent  // set by providers
 	askers map[string]*model.Agent // set by providers; those of agents that ask models
+	gates  *llm.Gates              // set by providers; of their calls
 }
 
 func terminalWidth(f *os.File) int {

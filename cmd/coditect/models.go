@@ -72,7 +72,7 @@ func (a *app) modelAgents() (map[string]*model.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	gates := llm.NewGates(func(string) llm.Rates { return llm.Rates{} })
+	a.gates = llm.NewGates(func(string) llm.Rates { return llm.Rates{} })
 	all := make(map[string]*model.Agent)
 	for _, name := range modelProviders() {
 		all[name], err = model.New(model.Config{
@@ -82,7 +82,7 @@ func (a *app) modelAgents() (map[string]*model.Agent, error) {
 				SendTrace: a.getenv("CODITECT_LLM_TRACE") != "", // for a scripted server
 			},
 			Limited: func(p llm.Provider, count func(*llm.Request) int64) llm.Provider {
-				return &llm.Limit{Provider: p, Gates: gates, Count: count}
+				return &llm.Limit{Provider: p, Gates: a.gates, Count: count}
 			},
 		})
 		if err != nil {

@@ -112,7 +112,7 @@ func (a *app) nodeConfig(all map[string]agent.Agent, log *slog.Logger) (embedded
 	}
 	g := &a.global
 	return embedded.Config{
-		Dir: g.place.dir, Cluster: g.place.cluster, Agents: all, Version: versionOf(), Rates: rates, Hook: hook, Logger: log,
+		Dir: g.place.dir, Cluster: g.place.cluster, Agents: all, Limits: a.gates, Version: versionOf(), Rates: rates, Hook: hook, Logger: log,
 		Lease: g.timing.lease, Heartbeat: g.timing.heartbeat, Grace: g.timing.grace,
 	}, nil
 }

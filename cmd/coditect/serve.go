@@ -160,7 +160,7 @@ func (a *app) workUntil(ctx context.Context, servers []string, slots int) (err e
 	}
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
 	c := worker.Config{
-		Version: versionOf(), Agents: all, Slots: slots, Prefetch: aheadOf(slots), Logger: log, DrainTimeout: drainWait,
+		Version: versionOf(), Agents: all, Limits: a.gates, Slots: slots, Prefetch: aheadOf(slots), Logger: log, DrainTimeout: drainWait,
 	}
 	for _, target := range servers {
 		conn, err := client.Dial(target, client.Config{})

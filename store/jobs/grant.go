@@ -2,6 +2,8 @@ package jobs
 
 import (
 	"context"
+	"iter"
+	"maps"
 	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -51,7 +53,7 @@ func (j *Jobs) Grant(ctx context.Context, id mapreduce.JobID, ask Ask) (*Granted
 		if err != nil {
 			return err
 		}
-		dead, err := j.deadOf(ctx, tx, all, ask.Dead)
+		dead, err := j.deadOf(ctx, tx, maps.Keys(all), ask.Dead)
 		if err != nil {
 			return err
 		}
@@ -135,12 +137,12 @@ func (j *Jobs) grants(ctx context.Context, tx store.Tx, id mapreduce.JobID) (map
 	return all, nil
 }
 
-// deadOf returns the nodes that are known to be dead, or show no sign of life at
-// all: those of nodes that are dead and hold nothing are removed.
-func (j *Jobs) deadOf(ctx context.Context, tx store.Tx, all map[mapreduce.NodeID]*storagev1.Grant, known []mapreduce.NodeID) (map[mapreduce.NodeID]bool, error) {
-	nodes := make([]mapreduce.NodeID, 0, len(all))
-	beats := make([][]byte, 0, len(all))
-	for node := range all {
+// deadOf returns those of some nodes that are known to be dead, or show no sign of
+// life at all: those of nodes that are dead and hold nothing are removed.
+func (j *Jobs) deadOf(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID], known []mapreduce.NodeID) (map[mapreduce.NodeID]bool, error) {
+	var nodes []mapreduce.NodeID
+	var beats [][]byte
+	for node := range some {
 		if node != j.node {
 			nodes, beats = append(nodes, node), append(beats, j.keys.Beat(node))
 		}
@@ -258,7 +260,7 @@ func (j *Jobs) FleetSlots(ctx context.Context, want, limit int64, dead []mapredu
 		if err != nil {
 			return err
 		}
-		gone, err := j.deadOf(ctx, tx, all, dead)
+		gone, err := j.deadOf(ctx, tx, maps.Keys(all), dead)
 		if err != nil {
 			return err
 		}

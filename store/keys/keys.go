@@ -22,6 +22,7 @@
 //	('mapreduce','beat',O)                       Beat: an orchestrator's sign of life
 //	('mapreduce','grant',J,O)                    Grant: tokens and slots of the job;
 //	                                             J is '*' for slots of the fleet
+//	('mapreduce','limit',model)                  Limit: what the fleet may ask of it
 //	('mapreduce','ctr',J,name,level,O)           counter, striped by orchestrator
 //	('mapreduce','tally',J,D)                    Tally: chunks of a document
 //	('mapreduce','seal',J,number)                Seal: the chain over checkpoints
@@ -39,7 +40,7 @@
 //	('mapreduce','wake')                         counter: changes made for others
 //
 // J, U, D, S, O and T are the ids of job, unit, document, session, orchestrator
-// and tenant. It imports only the vocabulary and the tuple encoding.
+// and tenant; a model is named with its provider. It imports only the vocabulary and the tuple encoding.
 package keys
 
 import (
@@ -108,7 +109,7 @@ type Space struct {
 var names = []string{
 	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "ready", "delayed", "failed",
 	"run", "held", "sess", "beat", "grant", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "state", "blob",
-	"skipped", "idem", "ingest", "wake",
+	"skipped", "idem", "ingest", "wake", "limit",
 }
 
 // New returns the key space whose keys begin with the elements of prefix.
@@ -305,6 +306,14 @@ func (s *Space) Grant(j mapreduce.JobID, o mapreduce.NodeID) []byte {
 
 // Grants returns the range of job j's grants.
 func (s *Space) Grants(j mapreduce.JobID) store.Range { return children(s.job("grant", j)) }
+
+// Limit returns the key of what the fleet may ask of a model, "provider/model".
+func (s *Space) Limit(model string) []byte {
+	return tuple.AppendString(s.under("limit"), model)
+}
+
+// Limits returns the range of what may be asked of all models.
+func (s *Space) Limits() store.Range { return children(s.under("limit")) }
 
 // Counter returns the key of one orchestrator's stripe of a counter.
 func (s *Space) Counter(j mapreduce.JobID, c Counter, level int64, o mapreduce.NodeID) []byte {

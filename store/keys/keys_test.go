@@ -48,6 +48,7 @@ func draw(t *rapid.T, s *keys.Space) drawn {
 		{"sess", []any{b}, s.Session(mapreduce.SessionID(b))},
 		{"beat", []any{b}, s.Beat(mapreduce.NodeID(b))},
 		{"grant", []any{a, b}, s.Grant(j, mapreduce.NodeID(b))},
+		{"limit", []any{a}, s.Limit(a)},
 		{"ctr", []any{a, m, n, b}, s.Counter(j, keys.Counter(m), n, mapreduce.NodeID(b))},
 		{"tally", []any{a, b}, s.Tally(j, mapreduce.DocumentID(b))},
 		{"seal", []any{a, m}, s.Seal(j, m)},
@@ -140,6 +141,7 @@ func TestRangesHoldWhatTheyShould(t *testing.T) {
 		}
 		regions := []region{
 			{"jobs", s.Jobs(), of("jobs", 0)},
+			{"limits", s.Limits(), of("limit", 0)},
 			{"units", s.Units(j), of("units", 1, a)},
 			{"recent", s.RecentJobs(), of("recent", 0)},
 			{"ready", s.ReadyAll(j), of("ready", 1, a)},

@@ -4,8 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
 )
 
 // Rates are what a model may be asked in a minute. Zero is no limit.
@@ -19,34 +24,63 @@ type Rates struct {
 // Limit holds calls back so that the vendor has no need to refuse them. All
 // calls of a process to a model go through one gate. What the vendor says of its
 // limits is believed over the configured rates; where it says nothing, a refusal
-// halves the calls at once, and each success raises them a little.
+// halves the calls at once, and each success raises them a little. In a fleet the
+// gate lets through what the fleet's share allows: see Gates.
+//
+// A call that the vendor refuses for want of room is made again once there is
+// some, and costs no attempt. If that takes longer than Patience, the call ends
+// with an *agent.BreakerError: its unit can wait in its queue, and loses nothing.
 type Limit struct {
 	Provider
-	Gates *Gates
-	Count func(*Request) int64 // tokens of a prompt. It is required
+	Gates    *Gates
+	Count    func(*Request) int64 // tokens of a prompt. It is required
+	Patience time.Duration        // Defaults to a minute
 }
 
 // Complete implements Provider.
 func (l *Limit) Complete(ctx context.Context, req *Request) (*Response, error) {
-	g := l.Gates.of(BreakerName(l.Name(), req.Model))
+	name := BreakerName(l.Name(), req.Model)
+	g := l.Gates.of(name)
 	want := need{in: l.Count(req), out: req.maxTokens()}
-	if err := g.enter(ctx, want); err != nil {
-		return nil, broken(ctx, err)
+	begun := time.Now()
+	for n := 0; ; n++ {
+		if err := g.enter(ctx, want); err != nil {
+			return nil, broken(ctx, err)
+		}
+		res, pause, err := l.once(ctx, g, want, req, n)
+		if pause == 0 {
+			return res, err
+		}
+		if time.Since(begun)+pause > cmp.Or(l.Patience, time.Minute) {
+			return nil, &agent.BreakerError{Name: name, OpenFor: pause}
+		}
 	}
-	outcome := outcome{now: time.Now}
-	defer func() { g.leave(want, outcome) }()
-	res, err := l.Provider.Complete(ctx, req)
-	if err != nil {
-		outcome.failed(err)
-		return nil, err
-	}
-	outcome.ok, outcome.usage, outcome.limits = true, res.Usage, res.Limits
-	return res, nil
 }
 
-// Gates are the gates of a process, by provider and model.
+// once makes a call. If the vendor refused it for want of room it returns how
+// long to wait at least; that grows with how often it did.
+func (l *Limit) once(ctx context.Context, g *gate, want need, req *Request, n int) (*Response, time.Duration, error) {
+	out := outcome{now: time.Now}
+	defer func() {
+		g.leave(want, out)
+		l.Gates.tell(out.refused)
+	}()
+	res, err := l.Provider.Complete(ctx, req)
+	if err != nil {
+		pause := out.failed(err, n)
+		return nil, pause, err
+	}
+	out.ok, out.usage, out.limits = true, res.Usage, res.Limits
+	return res, 0, nil
+}
+
+// Gates are the gates of a process, by provider and model. They tell the fleet
+// what the vendors say of their limits, and keep to the shares of them that they
+// are given. A share that has not been renewed in its time lets no call begin:
+// by then it may have been given to others.
 type Gates struct {
 	rates func(name string) Rates
+	due   chan struct{} // holds one element while there is something to tell at once
 
 	mu  sync.Mutex // guards all
 	all map[string]*gate
@@ -54,7 +88,7 @@ type Gates struct {
 
 // NewGates returns gates whose first limits are those of rates.
 func NewGates(rates func(name string) Rates) *Gates {
-	return &Gates{rates: rates, all: make(map[string]*gate)}
+	return &Gates{rates: rates, due: make(chan struct{}, 1), all: make(map[string]*gate)}
 }
 
 func (gs *Gates) of(name string) *gate {
@@ -66,6 +100,43 @@ func (gs *Gates) of(name string) *gate {
 		gs.all[name] = g
 	}
 	return g
+}
+
+// Share takes what the fleet lets this process do.
+func (gs *Gates) Share(shares []mapreduce.LimitShare) {
+	for i := range shares {
+		gs.of(shares[i].Name).share(time.Now(), &shares[i])
+	}
+}
+
+// Notes returns what was seen of models since the last notes, in order of their
+// names.
+func (gs *Gates) Notes() []mapreduce.LimitNote {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	var notes []mapreduce.LimitNote
+	for name, g := range gs.all {
+		if n, seen := g.takeNote(); seen {
+			n.Name = name
+			notes = append(notes, n)
+		}
+	}
+	slices.SortFunc(notes, func(a, b mapreduce.LimitNote) int { return strings.Compare(a.Name, b.Name) })
+	return notes
+}
+
+// Due returns a channel that holds an element when notes should be taken at
+// once: a vendor has refused a call.
+func (gs *Gates) Due() <-chan struct{} { return gs.due }
+
+func (gs *Gates) tell(due bool) {
+	if !due {
+		return
+	}
+	select {
+	case gs.due <- struct{}{}:
+	default:
+	}
 }
 
 // A need is what a call takes from the buckets.
@@ -81,13 +152,23 @@ type outcome struct {
 	now     func() time.Time
 }
 
-func (o *outcome) failed(err error) {
+// longestPause bounds what is waited where the vendor does not say how long.
+const longestPause = 30 * time.Second
+
+// failed notes an error. For the nth refusal of a call it returns how long to
+// wait before the next.
+func (o *outcome) failed(err error, n int) time.Duration {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
-		return
+		return 0
 	}
 	o.refused = e.Kind == RateLimited || e.Kind == Overloaded
 	o.pause, o.usage, o.limits = e.RetryAfter, e.Usage, e.Limits
+	if e.Kind != RateLimited || e.Class != mapreduce.Retryable {
+		return 0
+	}
+	o.pause = cmp.Or(o.pause, min(time.Second<<min(n, 10), longestPause))
+	return o.pause
 }
 
 // A gate lets calls of one model through, first come, first served: a large
@@ -104,13 +185,20 @@ type gate struct {
 	requests meterBucket
 	input    meterBucket
 	output   meterBucket
+
+	shared bool // the fleet has given a share
+	part   float64
+	calls  int       // at once, of the share; 0 is no limit
+	until  time.Time // the share is valid; zero is for ever
+	note   mapreduce.LimitNote
+	noted  bool
 }
 
 // firstRoom is where learning begins if nothing is configured.
 const firstRoom = 64
 
 func newGate(r Rates, now time.Time) *gate {
-	g := &gate{turn: make(chan struct{}, 1), changed: make(chan struct{}), most: float64(r.Concurrent)}
+	g := &gate{turn: make(chan struct{}, 1), changed: make(chan struct{}), most: float64(r.Concurrent), part: 1}
 	g.room = cmp.Or(g.most, firstRoom)
 	g.requests, g.input, g.output = newBucket(r.Requests, now), newBucket(r.Input, now), newBucket(r.Output, now)
 	return g
@@ -151,7 +239,7 @@ func (g *gate) try(now time.Time, n need) (time.Duration, <-chan struct{}) {
 	if wait := g.frozen.Sub(now); wait > 0 {
 		return wait, g.changed
 	}
-	if g.inFlight > 0 && float64(g.inFlight+1) > g.room {
+	if g.full(now) {
 		return longWait, g.changed
 	}
 	wait := max(g.requests.wait(now, 1), g.input.wait(now, n.in), g.output.wait(now, n.out))
@@ -165,6 +253,15 @@ func (g *gate) try(now time.Time, n need) (time.Duration, <-chan struct{}) {
 	return 0, nil
 }
 
+// full reports whether no call may be made until something changes.
+func (g *gate) full(now time.Time) bool {
+	if !g.shared {
+		return g.inFlight > 0 && float64(g.inFlight+1) > g.room
+	}
+	late := !g.until.IsZero() && now.After(g.until)
+	return late || (g.calls > 0 && g.inFlight >= g.calls) || g.part <= 0
+}
+
 // leave gives back what a call did not use, and learns from it.
 func (g *gate) leave(n need, o outcome) {
 	now := o.now()
@@ -173,10 +270,11 @@ func (g *gate) leave(n need, o outcome) {
 	g.inFlight--
 	g.input.give(now, n.in-o.usage.In()+o.usage.CacheRead)
 	g.output.give(now, n.out-o.usage.Output)
-	told := g.requests.learn(now, o.limits.Requests)
-	told = g.input.learn(now, o.limits.Input) || told
-	told = g.output.learn(now, o.limits.Output) || told
-	told = g.input.learn(now, o.limits.Tokens) || told
+	told := g.requests.learn(now, o.limits.Requests, g.part)
+	told = g.input.learn(now, o.limits.Input, g.part) || told
+	told = g.output.learn(now, o.limits.Output, g.part) || told
+	told = g.input.learn(now, o.limits.Tokens, g.part) || told
+	g.remember(o)
 	switch {
 	case o.refused:
 		g.frozen = later(g.frozen, now.Add(max(o.pause, time.Second)))
@@ -189,8 +287,65 @@ func (g *gate) leave(n need, o outcome) {
 			g.room = min(g.room, g.most)
 		}
 	}
+	g.wake()
+}
+
+// wake lets those who wait look again. The caller holds mu.
+func (g *gate) wake() {
 	close(g.changed)
 	g.changed = make(chan struct{})
+}
+
+// remember adds an outcome to the next note.
+func (g *gate) remember(o outcome) {
+	g.noted = true
+	if o.ok {
+		g.note.Successes++
+	}
+	if o.refused {
+		g.note.Refused = true
+		g.note.Pause = max(g.note.Pause, o.pause)
+	}
+	for _, b := range []struct {
+		said       Bucket
+		told, left *int64
+	}{
+		{o.limits.Requests, &g.note.Told.Requests, &g.note.Left.Requests},
+		{o.limits.Tokens, &g.note.Told.Input, &g.note.Left.Input},
+		{o.limits.Input, &g.note.Told.Input, &g.note.Left.Input},
+		{o.limits.Output, &g.note.Told.Output, &g.note.Left.Output},
+	} {
+		if b.said.Known && b.said.Limit > 0 {
+			*b.told, *b.left = b.said.Limit, b.said.Remaining
+		}
+	}
+}
+
+// takeNote returns what was seen since the last note, if anything was.
+func (g *gate) takeNote() (mapreduce.LimitNote, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n, noted := g.note, g.noted
+	g.note, g.noted = mapreduce.LimitNote{}, false
+	return n, noted
+}
+
+// share takes a share of what the fleet may do.
+func (g *gate) share(now time.Time, s *mapreduce.LimitShare) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shared, g.part, g.calls = true, s.Part, int(s.Calls)
+	g.until = time.Time{}
+	if s.For > 0 {
+		g.until = now.Add(s.For)
+	}
+	g.requests.share(now, s.Rates.Requests, s.Left.Requests, s.Part)
+	g.input.share(now, s.Rates.Input, s.Left.Input, s.Part)
+	g.output.share(now, s.Rates.Output, s.Left.Output, s.Part)
+	if s.Pause > 0 {
+		g.frozen = later(g.frozen, now.Add(s.Pause))
+	}
+	g.wake()
 }
 
 func later(a, b time.Time) time.Time {
@@ -242,18 +397,34 @@ func (b *meterBucket) give(now time.Time, n int64) {
 }
 
 // learn believes the vendor about its limit, and about what is left if that is
-// less than was reckoned. It reports whether it was told anything.
-func (b *meterBucket) learn(now time.Time, said Bucket) bool {
+// less than was reckoned: both of them as far as they are ours. It reports
+// whether it was told anything.
+func (b *meterBucket) learn(now time.Time, said Bucket, part float64) bool {
 	if !said.Known {
 		return false
 	}
-	b.refill(now)
 	if said.Limit > 0 {
-		if b.size == 0 {
-			b.level = float64(said.Remaining)
-		}
-		b.size = float64(said.Limit)
+		b.resize(now, float64(said.Limit)*part, float64(said.Remaining)*part)
 	}
-	b.level = min(b.level, float64(said.Remaining), b.size)
+	b.refill(now)
+	b.level = min(b.level, float64(said.Remaining)*part)
 	return true
+}
+
+// share takes a part of a limit of the fleet, of which so much is left.
+func (b *meterBucket) share(now time.Time, rate, left int64, part float64) {
+	if rate > 0 {
+		b.resize(now, float64(rate)*part, float64(left)*part)
+	}
+}
+
+// resize makes the bucket as large as its limit now is. It holds no more for
+// that, unless there was no limit before: then it holds what is left.
+func (b *meterBucket) resize(now time.Time, size, left float64) {
+	b.refill(now)
+	if b.size == 0 {
+		b.level, b.at = left, now
+	}
+	b.size = size
+	b.level = min(b.level, size)
 }

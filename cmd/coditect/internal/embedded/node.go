@@ -42,6 +42,8 @@ type Config struct {
 	// Agents are what a worker in this process runs units with, by the name
 	// of their provider.
 	Agents map[string]agent.Agent
+	// Limits hold back their calls to models. Defaults to none.
+	Limits worker.Limiter
 	// Version of the program; for display.
 	Version string
 	// ReadOnly opens the store of Dir so that nothing in it changes. Such a
@@ -164,7 +166,7 @@ func (n *Node) Start(ctx context.Context) error {
 // them.
 func (n *Node) Work(slots, prefetch int) error {
 	w, err := worker.New(worker.Config{
-		Version: n.config.Version, Agents: n.config.Agents, Slots: slots, Prefetch: prefetch,
+		Version: n.config.Version, Agents: n.config.Agents, Limits: n.config.Limits, Slots: slots, Prefetch: prefetch,
 		Embedded: true, Logger: n.config.Logger, DrainTimeout: n.config.Drain, Grace: time.Second,
 		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return n.Connect(ctx) }},
 	})

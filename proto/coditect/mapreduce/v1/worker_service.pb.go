@@ -214,7 +214,9 @@ type WorkRequest struct {
 	// The worker is leaving: it takes no more units.
 	Drain bool `protobuf:"varint,8,opt,name=drain,proto3" json:"drain,omitempty"`
 	// Requests for the texts of documents that units are chunks of.
-	Texts         []*TextRequest `protobuf:"bytes,9,rep,name=texts,proto3" json:"texts,omitempty"`
+	Texts []*TextRequest `protobuf:"bytes,9,rep,name=texts,proto3" json:"texts,omitempty"`
+	// What models said of their limits.
+	Limits        []*LimitNote `protobuf:"bytes,10,rep,name=limits,proto3" json:"limits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -308,6 +310,13 @@ func (x *WorkRequest) GetDrain() bool {
 func (x *WorkRequest) GetTexts() []*TextRequest {
 	if x != nil {
 		return x.Texts
+	}
+	return nil
+}
+
+func (x *WorkRequest) GetLimits() []*LimitNote {
+	if x != nil {
+		return x.Limits
 	}
 	return nil
 }
@@ -1139,7 +1148,9 @@ type WorkResponse struct {
 	// their information comes again.
 	Forget []string `protobuf:"bytes,9,rep,name=forget,proto3" json:"forget,omitempty"`
 	// Answers to text requests.
-	Texts         []*TextPiece `protobuf:"bytes,10,rep,name=texts,proto3" json:"texts,omitempty"`
+	Texts []*TextPiece `protobuf:"bytes,10,rep,name=texts,proto3" json:"texts,omitempty"`
+	// What the worker may ask of models, each until the next about it.
+	Limits        []*LimitShare `protobuf:"bytes,11,rep,name=limits,proto3" json:"limits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1240,6 +1251,13 @@ func (x *WorkResponse) GetForget() []string {
 func (x *WorkResponse) GetTexts() []*TextPiece {
 	if x != nil {
 		return x.Texts
+	}
+	return nil
+}
+
+func (x *WorkResponse) GetLimits() []*LimitShare {
+	if x != nil {
+		return x.Limits
 	}
 	return nil
 }
@@ -2019,11 +2037,275 @@ func (x *TextPiece) GetError() string {
 	return ""
 }
 
+// Limits of a model, for a minute. Zero is none.
+type Rates struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Requests.
+	Requests int64 `protobuf:"varint,1,opt,name=requests,proto3" json:"requests,omitempty"`
+	// Tokens of prompts.
+	InputTokens int64 `protobuf:"varint,2,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
+	// Tokens of answers.
+	OutputTokens  int64 `protobuf:"varint,3,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rates) Reset() {
+	*x = Rates{}
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rates) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rates) ProtoMessage() {}
+
+func (x *Rates) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rates.ProtoReflect.Descriptor instead.
+func (*Rates) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Rates) GetRequests() int64 {
+	if x != nil {
+		return x.Requests
+	}
+	return 0
+}
+
+func (x *Rates) GetInputTokens() int64 {
+	if x != nil {
+		return x.InputTokens
+	}
+	return 0
+}
+
+func (x *Rates) GetOutputTokens() int64 {
+	if x != nil {
+		return x.OutputTokens
+	}
+	return 0
+}
+
+// What a worker has seen of a model since its last note.
+type LimitNote struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The provider, a slash, and the model.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Calls that succeeded.
+	Successes int64 `protobuf:"varint,2,opt,name=successes,proto3" json:"successes,omitempty"`
+	// A call was refused for want of room.
+	Refused bool `protobuf:"varint,3,opt,name=refused,proto3" json:"refused,omitempty"`
+	// How long the vendor asked for no calls then.
+	Pause *durationpb.Duration `protobuf:"bytes,4,opt,name=pause,proto3" json:"pause,omitempty"`
+	// Limits that the vendor told of.
+	Told *Rates `protobuf:"bytes,5,opt,name=told,proto3" json:"told,omitempty"`
+	// What it said is left of those, now.
+	Left          *Rates `protobuf:"bytes,6,opt,name=left,proto3" json:"left,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitNote) Reset() {
+	*x = LimitNote{}
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitNote) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitNote) ProtoMessage() {}
+
+func (x *LimitNote) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitNote.ProtoReflect.Descriptor instead.
+func (*LimitNote) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *LimitNote) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *LimitNote) GetSuccesses() int64 {
+	if x != nil {
+		return x.Successes
+	}
+	return 0
+}
+
+func (x *LimitNote) GetRefused() bool {
+	if x != nil {
+		return x.Refused
+	}
+	return false
+}
+
+func (x *LimitNote) GetPause() *durationpb.Duration {
+	if x != nil {
+		return x.Pause
+	}
+	return nil
+}
+
+func (x *LimitNote) GetTold() *Rates {
+	if x != nil {
+		return x.Told
+	}
+	return nil
+}
+
+func (x *LimitNote) GetLeft() *Rates {
+	if x != nil {
+		return x.Left
+	}
+	return nil
+}
+
+// What a worker may ask of a model.
+type LimitShare struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The provider, a slash, and the model.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// How long from now on calls may begin; without it, for ever.
+	ValidFor *durationpb.Duration `protobuf:"bytes,2,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
+	// Calls at once; 0 is no limit.
+	Calls int64 `protobuf:"varint,3,opt,name=calls,proto3" json:"calls,omitempty"`
+	// Limits of the whole fleet.
+	Rates *Rates `protobuf:"bytes,4,opt,name=rates,proto3" json:"rates,omitempty"`
+	// About what is left of those, now; 0 where nothing is known.
+	Left *Rates `protobuf:"bytes,5,opt,name=left,proto3" json:"left,omitempty"`
+	// The part of rates and left that is this worker's, in [0, 1].
+	Part float64 `protobuf:"fixed64,6,opt,name=part,proto3" json:"part,omitempty"`
+	// No call may begin before that has passed.
+	Pause *durationpb.Duration `protobuf:"bytes,7,opt,name=pause,proto3" json:"pause,omitempty"`
+	// How long the model's breaker is open.
+	OpenFor       *durationpb.Duration `protobuf:"bytes,8,opt,name=open_for,json=openFor,proto3" json:"open_for,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitShare) Reset() {
+	*x = LimitShare{}
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitShare) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitShare) ProtoMessage() {}
+
+func (x *LimitShare) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitShare.ProtoReflect.Descriptor instead.
+func (*LimitShare) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *LimitShare) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *LimitShare) GetValidFor() *durationpb.Duration {
+	if x != nil {
+		return x.ValidFor
+	}
+	return nil
+}
+
+func (x *LimitShare) GetCalls() int64 {
+	if x != nil {
+		return x.Calls
+	}
+	return 0
+}
+
+func (x *LimitShare) GetRates() *Rates {
+	if x != nil {
+		return x.Rates
+	}
+	return nil
+}
+
+func (x *LimitShare) GetLeft() *Rates {
+	if x != nil {
+		return x.Left
+	}
+	return nil
+}
+
+func (x *LimitShare) GetPart() float64 {
+	if x != nil {
+		return x.Part
+	}
+	return 0
+}
+
+func (x *LimitShare) GetPause() *durationpb.Duration {
+	if x != nil {
+		return x.Pause
+	}
+	return nil
+}
+
+func (x *LimitShare) GetOpenFor() *durationpb.Duration {
+	if x != nil {
+		return x.OpenFor
+	}
+	return nil
+}
+
 var File_coditect_mapreduce_v1_worker_service_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\n" +
-	"*coditect/mapreduce/v1/worker_service.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a coditect/mapreduce/v1/unit.proto\x1a\x1egoogle/protobuf/duration.proto\"\xf9\x03\n" +
+	"*coditect/mapreduce/v1/worker_service.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a coditect/mapreduce/v1/unit.proto\x1a\x1egoogle/protobuf/duration.proto\"\xb3\x04\n" +
 	"\vWorkRequest\x122\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1c.coditect.mapreduce.v1.HelloR\x05hello\x12:\n" +
 	"\x06chunks\x18\x02 \x03(\v2\".coditect.mapreduce.v1.ResultChunkR\x06chunks\x127\n" +
@@ -2033,7 +2315,9 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x06states\x18\x06 \x03(\v2!.coditect.mapreduce.v1.AgentStateR\x06states\x12>\n" +
 	"\theartbeat\x18\a \x01(\v2 .coditect.mapreduce.v1.HeartbeatR\theartbeat\x12\x14\n" +
 	"\x05drain\x18\b \x01(\bR\x05drain\x128\n" +
-	"\x05texts\x18\t \x03(\v2\".coditect.mapreduce.v1.TextRequestR\x05texts\"\xdd\x01\n" +
+	"\x05texts\x18\t \x03(\v2\".coditect.mapreduce.v1.TextRequestR\x05texts\x128\n" +
+	"\x06limits\x18\n" +
+	" \x03(\v2 .coditect.mapreduce.v1.LimitNoteR\x06limits\"\xdd\x01\n" +
 	"\x05Hello\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x18\n" +
@@ -2101,7 +2385,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x04note\x18\x03 \x01(\tR\x04note\"X\n" +
 	"\fBreakerState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
-	"\bopen_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aopenFor\"\x9e\x04\n" +
+	"\bopen_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aopenFor\"\xd9\x04\n" +
 	"\fWorkResponse\x128\n" +
 	"\awelcome\x18\x01 \x01(\v2\x1e.coditect.mapreduce.v1.WelcomeR\awelcome\x122\n" +
 	"\x04jobs\x18\x02 \x03(\v2\x1e.coditect.mapreduce.v1.JobInfoR\x04jobs\x129\n" +
@@ -2113,7 +2397,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\agoodbye\x18\b \x01(\bR\agoodbye\x12\x16\n" +
 	"\x06forget\x18\t \x03(\tR\x06forget\x126\n" +
 	"\x05texts\x18\n" +
-	" \x03(\v2 .coditect.mapreduce.v1.TextPieceR\x05texts\"\xb3\x01\n" +
+	" \x03(\v2 .coditect.mapreduce.v1.TextPieceR\x05texts\x129\n" +
+	"\x06limits\x18\v \x03(\v2!.coditect.mapreduce.v1.LimitShareR\x06limits\"\xb3\x01\n" +
 	"\aWelcome\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12H\n" +
@@ -2188,7 +2473,28 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\n" +
 	"start_byte\x18\x02 \x01(\x03R\tstartByte\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\x12\x14\n" +
-	"\x05error\x18\x04 \x01(\tR\x05error*_\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\"k\n" +
+	"\x05Rates\x12\x1a\n" +
+	"\brequests\x18\x01 \x01(\x03R\brequests\x12!\n" +
+	"\finput_tokens\x18\x02 \x01(\x03R\vinputTokens\x12#\n" +
+	"\routput_tokens\x18\x03 \x01(\x03R\foutputTokens\"\xec\x01\n" +
+	"\tLimitNote\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
+	"\tsuccesses\x18\x02 \x01(\x03R\tsuccesses\x12\x18\n" +
+	"\arefused\x18\x03 \x01(\bR\arefused\x12/\n" +
+	"\x05pause\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05pause\x120\n" +
+	"\x04told\x18\x05 \x01(\v2\x1c.coditect.mapreduce.v1.RatesR\x04told\x120\n" +
+	"\x04left\x18\x06 \x01(\v2\x1c.coditect.mapreduce.v1.RatesR\x04left\"\xcf\x02\n" +
+	"\n" +
+	"LimitShare\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x126\n" +
+	"\tvalid_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\x12\x14\n" +
+	"\x05calls\x18\x03 \x01(\x03R\x05calls\x122\n" +
+	"\x05rates\x18\x04 \x01(\v2\x1c.coditect.mapreduce.v1.RatesR\x05rates\x120\n" +
+	"\x04left\x18\x05 \x01(\v2\x1c.coditect.mapreduce.v1.RatesR\x04left\x12\x12\n" +
+	"\x04part\x18\x06 \x01(\x01R\x04part\x12/\n" +
+	"\x05pause\x18\a \x01(\v2\x19.google.protobuf.DurationR\x05pause\x124\n" +
+	"\bopen_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\aopenFor*_\n" +
 	"\aOutcome\x12\x17\n" +
 	"\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fOUTCOME_DONE\x10\x01\x12\x13\n" +
@@ -2220,7 +2526,7 @@ func file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_worker_service_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_coditect_mapreduce_v1_worker_service_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_coditect_mapreduce_v1_worker_service_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_coditect_mapreduce_v1_worker_service_proto_goTypes = []any{
 	(Outcome)(0),                // 0: coditect.mapreduce.v1.Outcome
 	(FailureClass)(0),           // 1: coditect.mapreduce.v1.FailureClass
@@ -2246,11 +2552,14 @@ var file_coditect_mapreduce_v1_worker_service_proto_goTypes = []any{
 	(*ReportVerdict)(nil),       // 21: coditect.mapreduce.v1.ReportVerdict
 	(*ReserveReply)(nil),        // 22: coditect.mapreduce.v1.ReserveReply
 	(*TextPiece)(nil),           // 23: coditect.mapreduce.v1.TextPiece
-	nil,                         // 24: coditect.mapreduce.v1.Text.MetadataEntry
-	(*Tokens)(nil),              // 25: coditect.mapreduce.v1.Tokens
-	(*durationpb.Duration)(nil), // 26: google.protobuf.Duration
-	(*JobSpec)(nil),             // 27: coditect.mapreduce.v1.JobSpec
-	(UnitKind)(0),               // 28: coditect.mapreduce.v1.UnitKind
+	(*Rates)(nil),               // 24: coditect.mapreduce.v1.Rates
+	(*LimitNote)(nil),           // 25: coditect.mapreduce.v1.LimitNote
+	(*LimitShare)(nil),          // 26: coditect.mapreduce.v1.LimitShare
+	nil,                         // 27: coditect.mapreduce.v1.Text.MetadataEntry
+	(*Tokens)(nil),              // 28: coditect.mapreduce.v1.Tokens
+	(*durationpb.Duration)(nil), // 29: google.protobuf.Duration
+	(*JobSpec)(nil),             // 30: coditect.mapreduce.v1.JobSpec
+	(UnitKind)(0),               // 31: coditect.mapreduce.v1.UnitKind
 }
 var file_coditect_mapreduce_v1_worker_service_proto_depIdxs = []int32{
 	4,  // 0: coditect.mapreduce.v1.WorkRequest.hello:type_name -> coditect.mapreduce.v1.Hello
@@ -2261,49 +2570,59 @@ var file_coditect_mapreduce_v1_worker_service_proto_depIdxs = []int32{
 	9,  // 5: coditect.mapreduce.v1.WorkRequest.states:type_name -> coditect.mapreduce.v1.AgentState
 	11, // 6: coditect.mapreduce.v1.WorkRequest.heartbeat:type_name -> coditect.mapreduce.v1.Heartbeat
 	10, // 7: coditect.mapreduce.v1.WorkRequest.texts:type_name -> coditect.mapreduce.v1.TextRequest
-	5,  // 8: coditect.mapreduce.v1.Hello.holding:type_name -> coditect.mapreduce.v1.Held
-	0,  // 9: coditect.mapreduce.v1.Report.outcome:type_name -> coditect.mapreduce.v1.Outcome
-	25, // 10: coditect.mapreduce.v1.Report.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	26, // 11: coditect.mapreduce.v1.Report.elapsed:type_name -> google.protobuf.Duration
-	1,  // 12: coditect.mapreduce.v1.Report.failure_class:type_name -> coditect.mapreduce.v1.FailureClass
-	26, // 13: coditect.mapreduce.v1.Report.retry_after:type_name -> google.protobuf.Duration
-	5,  // 14: coditect.mapreduce.v1.ReserveRequest.held:type_name -> coditect.mapreduce.v1.Held
-	5,  // 15: coditect.mapreduce.v1.AgentState.held:type_name -> coditect.mapreduce.v1.Held
-	25, // 16: coditect.mapreduce.v1.AgentState.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	5,  // 17: coditect.mapreduce.v1.TextRequest.held:type_name -> coditect.mapreduce.v1.Held
-	12, // 18: coditect.mapreduce.v1.Heartbeat.progress:type_name -> coditect.mapreduce.v1.Progress
-	13, // 19: coditect.mapreduce.v1.Heartbeat.breakers:type_name -> coditect.mapreduce.v1.BreakerState
-	5,  // 20: coditect.mapreduce.v1.Progress.held:type_name -> coditect.mapreduce.v1.Held
-	25, // 21: coditect.mapreduce.v1.Progress.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	26, // 22: coditect.mapreduce.v1.BreakerState.open_for:type_name -> google.protobuf.Duration
-	15, // 23: coditect.mapreduce.v1.WorkResponse.welcome:type_name -> coditect.mapreduce.v1.Welcome
-	16, // 24: coditect.mapreduce.v1.WorkResponse.jobs:type_name -> coditect.mapreduce.v1.JobInfo
-	20, // 25: coditect.mapreduce.v1.WorkResponse.pieces:type_name -> coditect.mapreduce.v1.InputPiece
-	17, // 26: coditect.mapreduce.v1.WorkResponse.assignments:type_name -> coditect.mapreduce.v1.Assignment
-	21, // 27: coditect.mapreduce.v1.WorkResponse.verdicts:type_name -> coditect.mapreduce.v1.ReportVerdict
-	22, // 28: coditect.mapreduce.v1.WorkResponse.reserved:type_name -> coditect.mapreduce.v1.ReserveReply
-	5,  // 29: coditect.mapreduce.v1.WorkResponse.cancel:type_name -> coditect.mapreduce.v1.Held
-	23, // 30: coditect.mapreduce.v1.WorkResponse.texts:type_name -> coditect.mapreduce.v1.TextPiece
-	26, // 31: coditect.mapreduce.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
-	5,  // 32: coditect.mapreduce.v1.Welcome.drop:type_name -> coditect.mapreduce.v1.Held
-	27, // 33: coditect.mapreduce.v1.JobInfo.spec:type_name -> coditect.mapreduce.v1.JobSpec
-	28, // 34: coditect.mapreduce.v1.Assignment.kind:type_name -> coditect.mapreduce.v1.UnitKind
-	26, // 35: coditect.mapreduce.v1.Assignment.timeout:type_name -> google.protobuf.Duration
-	18, // 36: coditect.mapreduce.v1.Assignment.text:type_name -> coditect.mapreduce.v1.Text
-	19, // 37: coditect.mapreduce.v1.Assignment.inputs:type_name -> coditect.mapreduce.v1.Input
-	24, // 38: coditect.mapreduce.v1.Text.metadata:type_name -> coditect.mapreduce.v1.Text.MetadataEntry
-	5,  // 39: coditect.mapreduce.v1.InputPiece.held:type_name -> coditect.mapreduce.v1.Held
-	5,  // 40: coditect.mapreduce.v1.ReportVerdict.held:type_name -> coditect.mapreduce.v1.Held
-	2,  // 41: coditect.mapreduce.v1.ReportVerdict.verdict:type_name -> coditect.mapreduce.v1.Verdict
-	5,  // 42: coditect.mapreduce.v1.ReserveReply.held:type_name -> coditect.mapreduce.v1.Held
-	5,  // 43: coditect.mapreduce.v1.TextPiece.held:type_name -> coditect.mapreduce.v1.Held
-	3,  // 44: coditect.mapreduce.v1.WorkerService.Work:input_type -> coditect.mapreduce.v1.WorkRequest
-	14, // 45: coditect.mapreduce.v1.WorkerService.Work:output_type -> coditect.mapreduce.v1.WorkResponse
-	45, // [45:46] is the sub-list for method output_type
-	44, // [44:45] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	25, // 8: coditect.mapreduce.v1.WorkRequest.limits:type_name -> coditect.mapreduce.v1.LimitNote
+	5,  // 9: coditect.mapreduce.v1.Hello.holding:type_name -> coditect.mapreduce.v1.Held
+	0,  // 10: coditect.mapreduce.v1.Report.outcome:type_name -> coditect.mapreduce.v1.Outcome
+	28, // 11: coditect.mapreduce.v1.Report.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	29, // 12: coditect.mapreduce.v1.Report.elapsed:type_name -> google.protobuf.Duration
+	1,  // 13: coditect.mapreduce.v1.Report.failure_class:type_name -> coditect.mapreduce.v1.FailureClass
+	29, // 14: coditect.mapreduce.v1.Report.retry_after:type_name -> google.protobuf.Duration
+	5,  // 15: coditect.mapreduce.v1.ReserveRequest.held:type_name -> coditect.mapreduce.v1.Held
+	5,  // 16: coditect.mapreduce.v1.AgentState.held:type_name -> coditect.mapreduce.v1.Held
+	28, // 17: coditect.mapreduce.v1.AgentState.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	5,  // 18: coditect.mapreduce.v1.TextRequest.held:type_name -> coditect.mapreduce.v1.Held
+	12, // 19: coditect.mapreduce.v1.Heartbeat.progress:type_name -> coditect.mapreduce.v1.Progress
+	13, // 20: coditect.mapreduce.v1.Heartbeat.breakers:type_name -> coditect.mapreduce.v1.BreakerState
+	5,  // 21: coditect.mapreduce.v1.Progress.held:type_name -> coditect.mapreduce.v1.Held
+	28, // 22: coditect.mapreduce.v1.Progress.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	29, // 23: coditect.mapreduce.v1.BreakerState.open_for:type_name -> google.protobuf.Duration
+	15, // 24: coditect.mapreduce.v1.WorkResponse.welcome:type_name -> coditect.mapreduce.v1.Welcome
+	16, // 25: coditect.mapreduce.v1.WorkResponse.jobs:type_name -> coditect.mapreduce.v1.JobInfo
+	20, // 26: coditect.mapreduce.v1.WorkResponse.pieces:type_name -> coditect.mapreduce.v1.InputPiece
+	17, // 27: coditect.mapreduce.v1.WorkResponse.assignments:type_name -> coditect.mapreduce.v1.Assignment
+	21, // 28: coditect.mapreduce.v1.WorkResponse.verdicts:type_name -> coditect.mapreduce.v1.ReportVerdict
+	22, // 29: coditect.mapreduce.v1.WorkResponse.reserved:type_name -> coditect.mapreduce.v1.ReserveReply
+	5,  // 30: coditect.mapreduce.v1.WorkResponse.cancel:type_name -> coditect.mapreduce.v1.Held
+	23, // 31: coditect.mapreduce.v1.WorkResponse.texts:type_name -> coditect.mapreduce.v1.TextPiece
+	26, // 32: coditect.mapreduce.v1.WorkResponse.limits:type_name -> coditect.mapreduce.v1.LimitShare
+	29, // 33: coditect.mapreduce.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
+	5,  // 34: coditect.mapreduce.v1.Welcome.drop:type_name -> coditect.mapreduce.v1.Held
+	30, // 35: coditect.mapreduce.v1.JobInfo.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	31, // 36: coditect.mapreduce.v1.Assignment.kind:type_name -> coditect.mapreduce.v1.UnitKind
+	29, // 37: coditect.mapreduce.v1.Assignment.timeout:type_name -> google.protobuf.Duration
+	18, // 38: coditect.mapreduce.v1.Assignment.text:type_name -> coditect.mapreduce.v1.Text
+	19, // 39: coditect.mapreduce.v1.Assignment.inputs:type_name -> coditect.mapreduce.v1.Input
+	27, // 40: coditect.mapreduce.v1.Text.metadata:type_name -> coditect.mapreduce.v1.Text.MetadataEntry
+	5,  // 41: coditect.mapreduce.v1.InputPiece.held:type_name -> coditect.mapreduce.v1.Held
+	5,  // 42: coditect.mapreduce.v1.ReportVerdict.held:type_name -> coditect.mapreduce.v1.Held
+	2,  // 43: coditect.mapreduce.v1.ReportVerdict.verdict:type_name -> coditect.mapreduce.v1.Verdict
+	5,  // 44: coditect.mapreduce.v1.ReserveReply.held:type_name -> coditect.mapreduce.v1.Held
+	5,  // 45: coditect.mapreduce.v1.TextPiece.held:type_name -> coditect.mapreduce.v1.Held
+	29, // 46: coditect.mapreduce.v1.LimitNote.pause:type_name -> google.protobuf.Duration
+	24, // 47: coditect.mapreduce.v1.LimitNote.told:type_name -> coditect.mapreduce.v1.Rates
+	24, // 48: coditect.mapreduce.v1.LimitNote.left:type_name -> coditect.mapreduce.v1.Rates
+	29, // 49: coditect.mapreduce.v1.LimitShare.valid_for:type_name -> google.protobuf.Duration
+	24, // 50: coditect.mapreduce.v1.LimitShare.rates:type_name -> coditect.mapreduce.v1.Rates
+	24, // 51: coditect.mapreduce.v1.LimitShare.left:type_name -> coditect.mapreduce.v1.Rates
+	29, // 52: coditect.mapreduce.v1.LimitShare.pause:type_name -> google.protobuf.Duration
+	29, // 53: coditect.mapreduce.v1.LimitShare.open_for:type_name -> google.protobuf.Duration
+	3,  // 54: coditect.mapreduce.v1.WorkerService.Work:input_type -> coditect.mapreduce.v1.WorkRequest
+	14, // 55: coditect.mapreduce.v1.WorkerService.Work:output_type -> coditect.mapreduce.v1.WorkResponse
+	55, // [55:56] is the sub-list for method output_type
+	54, // [54:55] is the sub-list for method input_type
+	54, // [54:54] is the sub-list for extension type_name
+	54, // [54:54] is the sub-list for extension extendee
+	0,  // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_worker_service_proto_init() }
@@ -2319,7 +2638,7 @@ func file_coditect_mapreduce_v1_worker_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_worker_service_proto_rawDesc), len(file_coditect_mapreduce_v1_worker_service_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   22,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1743,6 +1743,131 @@ func (x *Grant) GetSlots() int64 {
 	return 0
 }
 
+// Limit is what the whole fleet may ask of one model.
+type Limit struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Requests      int64                  `protobuf:"varint,1,opt,name=requests,proto3" json:"requests,omitempty"` // a minute, as the next two
+	Input         int64                  `protobuf:"varint,2,opt,name=input,proto3" json:"input,omitempty"`       // tokens
+	Output        int64                  `protobuf:"varint,3,opt,name=output,proto3" json:"output,omitempty"`     // tokens
+	Room          float64                `protobuf:"fixed64,4,opt,name=room,proto3" json:"room,omitempty"`        // calls at once, as learned; 0 is not
+	Pauses        int64                  `protobuf:"varint,5,opt,name=pauses,proto3" json:"pauses,omitempty"`
+	PauseMicros   int64                  `protobuf:"varint,6,opt,name=pause_micros,json=pauseMicros,proto3" json:"pause_micros,omitempty"` // of the latest, from one's first sight of it on
+	Turns         int64                  `protobuf:"varint,7,opt,name=turns,proto3" json:"turns,omitempty"`                                // of the breaker
+	Open          bool                   `protobuf:"varint,8,opt,name=open,proto3" json:"open,omitempty"`
+	OpenMicros    int64                  `protobuf:"varint,9,opt,name=open_micros,json=openMicros,proto3" json:"open_micros,omitempty"` // from one's first sight of it on
+	Prober        string                 `protobuf:"bytes,10,opt,name=prober,proto3" json:"prober,omitempty"`                           // node that may make one call
+	Shares        []*Limit_Share         `protobuf:"bytes,11,rep,name=shares,proto3" json:"shares,omitempty"`                           // in order of nodes
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Limit) Reset() {
+	*x = Limit{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Limit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Limit) ProtoMessage() {}
+
+func (x *Limit) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Limit.ProtoReflect.Descriptor instead.
+func (*Limit) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Limit) GetRequests() int64 {
+	if x != nil {
+		return x.Requests
+	}
+	return 0
+}
+
+func (x *Limit) GetInput() int64 {
+	if x != nil {
+		return x.Input
+	}
+	return 0
+}
+
+func (x *Limit) GetOutput() int64 {
+	if x != nil {
+		return x.Output
+	}
+	return 0
+}
+
+func (x *Limit) GetRoom() float64 {
+	if x != nil {
+		return x.Room
+	}
+	return 0
+}
+
+func (x *Limit) GetPauses() int64 {
+	if x != nil {
+		return x.Pauses
+	}
+	return 0
+}
+
+func (x *Limit) GetPauseMicros() int64 {
+	if x != nil {
+		return x.PauseMicros
+	}
+	return 0
+}
+
+func (x *Limit) GetTurns() int64 {
+	if x != nil {
+		return x.Turns
+	}
+	return 0
+}
+
+func (x *Limit) GetOpen() bool {
+	if x != nil {
+		return x.Open
+	}
+	return false
+}
+
+func (x *Limit) GetOpenMicros() int64 {
+	if x != nil {
+		return x.OpenMicros
+	}
+	return 0
+}
+
+func (x *Limit) GetProber() string {
+	if x != nil {
+		return x.Prober
+	}
+	return ""
+}
+
+func (x *Limit) GetShares() []*Limit_Share {
+	if x != nil {
+		return x.Shares
+	}
+	return nil
+}
+
 // Tally counts the chunks of a document that is cut.
 type Tally struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1756,7 +1881,7 @@ type Tally struct {
 
 func (x *Tally) Reset() {
 	*x = Tally{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1768,7 +1893,7 @@ func (x *Tally) String() string {
 func (*Tally) ProtoMessage() {}
 
 func (x *Tally) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1781,7 +1906,7 @@ func (x *Tally) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tally.ProtoReflect.Descriptor instead.
 func (*Tally) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{17}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Tally) GetChunks() int64 {
@@ -1834,7 +1959,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1846,7 +1971,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1859,7 +1984,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{18}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Plan) GetLevel() int64 {
@@ -1957,7 +2082,7 @@ type Skipped struct {
 
 func (x *Skipped) Reset() {
 	*x = Skipped{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1969,7 +2094,7 @@ func (x *Skipped) String() string {
 func (*Skipped) ProtoMessage() {}
 
 func (x *Skipped) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1982,7 +2107,7 @@ func (x *Skipped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Skipped.ProtoReflect.Descriptor instead.
 func (*Skipped) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{19}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Skipped) GetDocumentId() string {
@@ -2013,7 +2138,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2025,7 +2150,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2038,7 +2163,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{20}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Outcome) GetUnit() string {
@@ -2096,7 +2221,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2108,7 +2233,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2121,7 +2246,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{21}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Checkpoint) GetCheckpointId() string {
@@ -2214,7 +2339,7 @@ type Seal struct {
 
 func (x *Seal) Reset() {
 	*x = Seal{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2226,7 +2351,7 @@ func (x *Seal) String() string {
 func (*Seal) ProtoMessage() {}
 
 func (x *Seal) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2239,7 +2364,7 @@ func (x *Seal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seal.ProtoReflect.Descriptor instead.
 func (*Seal) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{22}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Seal) GetNumber() int64 {
@@ -2268,6 +2393,75 @@ func (x *Seal) GetHash() []byte {
 		return x.Hash
 	}
 	return nil
+}
+
+// What one node may do.
+type Limit_Share struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Want          int64                  `protobuf:"varint,2,opt,name=want,proto3" json:"want,omitempty"`
+	Slots         int64                  `protobuf:"varint,3,opt,name=slots,proto3" json:"slots,omitempty"`
+	Parts         int64                  `protobuf:"varint,4,opt,name=parts,proto3" json:"parts,omitempty"` // of the rates, out of a million
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Limit_Share) Reset() {
+	*x = Limit_Share{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Limit_Share) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Limit_Share) ProtoMessage() {}
+
+func (x *Limit_Share) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Limit_Share.ProtoReflect.Descriptor instead.
+func (*Limit_Share) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{17, 0}
+}
+
+func (x *Limit_Share) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Limit_Share) GetWant() int64 {
+	if x != nil {
+		return x.Want
+	}
+	return 0
+}
+
+func (x *Limit_Share) GetSlots() int64 {
+	if x != nil {
+		return x.Slots
+	}
+	return 0
+}
+
+func (x *Limit_Share) GetParts() int64 {
+	if x != nil {
+		return x.Parts
+	}
+	return 0
 }
 
 var File_coditect_mapreduce_storage_v1_records_proto protoreflect.FileDescriptor
@@ -2462,7 +2656,26 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x05count\x18\x01 \x01(\x03R\x05count\"5\n" +
 	"\x05Grant\x12\x16\n" +
 	"\x06tokens\x18\x01 \x01(\x03R\x06tokens\x12\x14\n" +
-	"\x05slots\x18\x02 \x01(\x03R\x05slots\"q\n" +
+	"\x05slots\x18\x02 \x01(\x03R\x05slots\"\xa4\x03\n" +
+	"\x05Limit\x12\x1a\n" +
+	"\brequests\x18\x01 \x01(\x03R\brequests\x12\x14\n" +
+	"\x05input\x18\x02 \x01(\x03R\x05input\x12\x16\n" +
+	"\x06output\x18\x03 \x01(\x03R\x06output\x12\x12\n" +
+	"\x04room\x18\x04 \x01(\x01R\x04room\x12\x16\n" +
+	"\x06pauses\x18\x05 \x01(\x03R\x06pauses\x12!\n" +
+	"\fpause_micros\x18\x06 \x01(\x03R\vpauseMicros\x12\x14\n" +
+	"\x05turns\x18\a \x01(\x03R\x05turns\x12\x12\n" +
+	"\x04open\x18\b \x01(\bR\x04open\x12\x1f\n" +
+	"\vopen_micros\x18\t \x01(\x03R\n" +
+	"openMicros\x12\x16\n" +
+	"\x06prober\x18\n" +
+	" \x01(\tR\x06prober\x12B\n" +
+	"\x06shares\x18\v \x03(\v2*.coditect.mapreduce.storage.v1.Limit.ShareR\x06shares\x1a[\n" +
+	"\x05Share\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
+	"\x04want\x18\x02 \x01(\x03R\x04want\x12\x14\n" +
+	"\x05slots\x18\x03 \x01(\x03R\x05slots\x12\x14\n" +
+	"\x05parts\x18\x04 \x01(\x03R\x05parts\"q\n" +
 	"\x05Tally\x12\x16\n" +
 	"\x06chunks\x18\x01 \x01(\x03R\x06chunks\x12\x1a\n" +
 	"\bcomplete\x18\x02 \x01(\x03R\bcomplete\x12\x16\n" +
@@ -2525,52 +2738,55 @@ func file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_records_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
-	(*Spec)(nil),       // 0: coditect.mapreduce.storage.v1.Spec
-	(*Job)(nil),        // 1: coditect.mapreduce.storage.v1.Job
-	(*Warning)(nil),    // 2: coditect.mapreduce.storage.v1.Warning
-	(*Ctl)(nil),        // 3: coditect.mapreduce.storage.v1.Ctl
-	(*Ingest)(nil),     // 4: coditect.mapreduce.storage.v1.Ingest
-	(*Source)(nil),     // 5: coditect.mapreduce.storage.v1.Source
-	(*Inputs)(nil),     // 6: coditect.mapreduce.storage.v1.Inputs
-	(*Picks)(nil),      // 7: coditect.mapreduce.storage.v1.Picks
-	(*Result)(nil),     // 8: coditect.mapreduce.storage.v1.Result
-	(*Unit)(nil),       // 9: coditect.mapreduce.storage.v1.Unit
-	(*Queue)(nil),      // 10: coditect.mapreduce.storage.v1.Queue
-	(*Delay)(nil),      // 11: coditect.mapreduce.storage.v1.Delay
-	(*Held)(nil),       // 12: coditect.mapreduce.storage.v1.Held
-	(*HeldUnit)(nil),   // 13: coditect.mapreduce.storage.v1.HeldUnit
-	(*Session)(nil),    // 14: coditect.mapreduce.storage.v1.Session
-	(*Beat)(nil),       // 15: coditect.mapreduce.storage.v1.Beat
-	(*Grant)(nil),      // 16: coditect.mapreduce.storage.v1.Grant
-	(*Tally)(nil),      // 17: coditect.mapreduce.storage.v1.Tally
-	(*Plan)(nil),       // 18: coditect.mapreduce.storage.v1.Plan
-	(*Skipped)(nil),    // 19: coditect.mapreduce.storage.v1.Skipped
-	(*Outcome)(nil),    // 20: coditect.mapreduce.storage.v1.Outcome
-	(*Checkpoint)(nil), // 21: coditect.mapreduce.storage.v1.Checkpoint
-	(*Seal)(nil),       // 22: coditect.mapreduce.storage.v1.Seal
-	nil,                // 23: coditect.mapreduce.storage.v1.Spec.VarsEntry
-	nil,                // 24: coditect.mapreduce.storage.v1.Source.MetadataEntry
+	(*Spec)(nil),        // 0: coditect.mapreduce.storage.v1.Spec
+	(*Job)(nil),         // 1: coditect.mapreduce.storage.v1.Job
+	(*Warning)(nil),     // 2: coditect.mapreduce.storage.v1.Warning
+	(*Ctl)(nil),         // 3: coditect.mapreduce.storage.v1.Ctl
+	(*Ingest)(nil),      // 4: coditect.mapreduce.storage.v1.Ingest
+	(*Source)(nil),      // 5: coditect.mapreduce.storage.v1.Source
+	(*Inputs)(nil),      // 6: coditect.mapreduce.storage.v1.Inputs
+	(*Picks)(nil),       // 7: coditect.mapreduce.storage.v1.Picks
+	(*Result)(nil),      // 8: coditect.mapreduce.storage.v1.Result
+	(*Unit)(nil),        // 9: coditect.mapreduce.storage.v1.Unit
+	(*Queue)(nil),       // 10: coditect.mapreduce.storage.v1.Queue
+	(*Delay)(nil),       // 11: coditect.mapreduce.storage.v1.Delay
+	(*Held)(nil),        // 12: coditect.mapreduce.storage.v1.Held
+	(*HeldUnit)(nil),    // 13: coditect.mapreduce.storage.v1.HeldUnit
+	(*Session)(nil),     // 14: coditect.mapreduce.storage.v1.Session
+	(*Beat)(nil),        // 15: coditect.mapreduce.storage.v1.Beat
+	(*Grant)(nil),       // 16: coditect.mapreduce.storage.v1.Grant
+	(*Limit)(nil),       // 17: coditect.mapreduce.storage.v1.Limit
+	(*Tally)(nil),       // 18: coditect.mapreduce.storage.v1.Tally
+	(*Plan)(nil),        // 19: coditect.mapreduce.storage.v1.Plan
+	(*Skipped)(nil),     // 20: coditect.mapreduce.storage.v1.Skipped
+	(*Outcome)(nil),     // 21: coditect.mapreduce.storage.v1.Outcome
+	(*Checkpoint)(nil),  // 22: coditect.mapreduce.storage.v1.Checkpoint
+	(*Seal)(nil),        // 23: coditect.mapreduce.storage.v1.Seal
+	nil,                 // 24: coditect.mapreduce.storage.v1.Spec.VarsEntry
+	nil,                 // 25: coditect.mapreduce.storage.v1.Source.MetadataEntry
+	(*Limit_Share)(nil), // 26: coditect.mapreduce.storage.v1.Limit.Share
 }
 var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
-	23, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
+	24, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
 	0,  // 1: coditect.mapreduce.storage.v1.Job.config:type_name -> coditect.mapreduce.storage.v1.Spec
 	2,  // 2: coditect.mapreduce.storage.v1.Job.warnings:type_name -> coditect.mapreduce.storage.v1.Warning
-	24, // 3: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
+	25, // 3: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
 	5,  // 4: coditect.mapreduce.storage.v1.Unit.source:type_name -> coditect.mapreduce.storage.v1.Source
 	6,  // 5: coditect.mapreduce.storage.v1.Unit.inputs:type_name -> coditect.mapreduce.storage.v1.Inputs
 	8,  // 6: coditect.mapreduce.storage.v1.Unit.result:type_name -> coditect.mapreduce.storage.v1.Result
 	10, // 7: coditect.mapreduce.storage.v1.Unit.queue:type_name -> coditect.mapreduce.storage.v1.Queue
 	13, // 8: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
-	20, // 9: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	20, // 10: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	20, // 11: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	26, // 9: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
+	21, // 10: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	21, // 11: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	21, // 12: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_records_proto_init() }
@@ -2585,7 +2801,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_records_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_records_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

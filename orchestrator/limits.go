@@ -1,0 +1,428 @@
+package orchestrator
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs/limit"
+)
+
+// A model is what a node knows of the limits of one model, "provider/model", and
+// what it has to tell the fleet of it. The board's mu guards it.
+type model struct {
+	name   string
+	scope  limit.Scope // as of the latest look
+	share  limit.Share // this node's, of that
+	looked bool
+
+	frozen time.Time // no unit is begun before: the vendor refused some
+	until  time.Time // the breaker is open, and nobody probes
+	told   bool      // workers were given a share that limits them
+
+	note   limit.Note      // since the latest look
+	urgent bool            // it is to be told at once
+	left   mapreduce.Rates // of the rates, as the vendor said
+	leftAt time.Time
+}
+
+// provider is whose model it is.
+func (m *model) provider() string { return strings.SplitN(m.name, "/", 2)[0] }
+
+// probes reports whether it is this node that may make one call to see whether
+// all is well again.
+func (m *model) probes(node mapreduce.NodeID) bool {
+	return m.scope.Breaker.Open && m.scope.Breaker.Prober == node
+}
+
+// limited reports whether there is anything that workers have to keep to.
+func (m *model) limited(now time.Time) bool {
+	return m.scope.Rates != (mapreduce.Rates{}) || m.scope.Room > 0 || m.scope.Breaker.Open || now.Before(m.frozen)
+}
+
+// model returns what is known of a model. The caller holds b.mu.
+func (b *board) model(name string) *model {
+	m := b.models[name]
+	if m == nil {
+		m = &model{name: name}
+		b.models[name] = m
+	}
+	return m
+}
+
+// heldOf counts the units that this node holds of the jobs of a model. The
+// caller holds b.mu, as for all that follows here.
+func (b *board) heldOf(name string) (n int64) {
+	for _, r := range b.runs {
+		if r.held > 0 && r.spec != nil && breakerOf(r.spec) == name {
+			n += int64(r.held)
+		}
+	}
+	return n
+}
+
+// wantOf is how many calls at once this node has use for.
+func (b *board) wantOf(m *model) int64 {
+	want := b.heldOf(m.name)
+	for _, r := range b.runs {
+		if r.spec != nil && r.running && breakerOf(r.spec) == m.name && (len(r.queue) > 0 || !r.drained) {
+			return max(want, b.providerSlots(m.provider()))
+		}
+	}
+	return want
+}
+
+// providerSlots counts the slots of workers that have a provider.
+func (b *board) providerSlots(provider string) (n int64) {
+	for _, s := range b.sessions {
+		if s.agents[provider] {
+			n += int64(s.slots)
+		}
+	}
+	return n
+}
+
+// modelRoom is how many more units of r the limits of its model let begin. While
+// this node has no share of them, it asks for one, and none may.
+func (b *board) modelRoom(r *run) int {
+	if r.spec == nil || !calls(r.spec) {
+		return math.MaxInt
+	}
+	m := b.model(breakerOf(r.spec))
+	if m.share == (limit.Share{}) {
+		if !m.urgent && b.wantOf(m) > 0 {
+			m.urgent = true
+			b.news.give()
+		}
+		return 0
+	}
+	var most int64
+	switch {
+	case time.Now().Before(m.frozen):
+		return 0
+	case m.scope.Breaker.Open && r.spec.OnBreaker != mapreduce.BreakerSkip:
+		if !m.probes(b.node) {
+			return 0
+		}
+		most = 1
+	case m.scope.Room > 0:
+		most = m.share.Slots
+	default:
+		return math.MaxInt
+	}
+	return int(max(0, most-b.heldOf(m.name)))
+}
+
+// hearLimits takes what a worker says of models, and reports whether others have
+// to know at once.
+func (b *board) hearLimits(notes []mapreduce.LimitNote, now time.Time) (urgent bool) {
+	for i := range notes {
+		n := &notes[i]
+		m := b.model(n.Name)
+		m.note.Successes += n.Successes
+		if n.Told != (mapreduce.Rates{}) {
+			m.note.Told, m.left, m.leftAt = n.Told, n.Left, now
+		}
+		if n.Refused {
+			m.refuse(n, now)
+			urgent = true
+		}
+	}
+	return urgent
+}
+
+// refuse notes that the vendor refused a call. Those that it refuses while the
+// model rests anyway were under way before.
+func (m *model) refuse(n *mapreduce.LimitNote, now time.Time) {
+	if !now.Before(m.frozen) {
+		m.note.Refused, m.note.Seen, m.urgent = true, m.scope.Pauses, true
+		m.note.Guess = n.Told == (mapreduce.Rates{}) && m.scope.Rates == (mapreduce.Rates{})
+	}
+	if m.note.Refused {
+		m.note.Pause = max(m.note.Pause, n.Pause)
+	}
+	if end := now.Add(max(n.Pause, limit.LeastPause)); end.After(m.frozen) {
+		m.frozen = end
+	}
+}
+
+// hearBreakers takes what a worker says of its breakers, and reports whether the
+// fleet's has to be opened.
+func (b *board) hearBreakers(breakers []mapreduce.BreakerState, now time.Time) (urgent bool) {
+	for _, br := range breakers {
+		m := b.model(br.Name)
+		if !m.scope.Breaker.Open || m.probes(b.node) {
+			b.reopen(m, br.OpenFor, now)
+			urgent = true
+		}
+	}
+	return urgent
+}
+
+// reopen opens a breaker here, before the fleet knows.
+func (b *board) reopen(m *model, d time.Duration, now time.Time) {
+	m.note.Opened, m.note.Closed, m.urgent = max(d, time.Millisecond), false, true
+	m.scope.Breaker.Open, m.scope.Breaker.For, m.scope.Breaker.Prober = true, d, ""
+	b.shut(m, now.Add(d))
+}
+
+// shut keeps the units of a model from workers until then.
+func (b *board) shut(m *model, until time.Time) {
+	m.until = until
+	for _, s := range b.sessions {
+		s.breakers[m.name] = until
+	}
+}
+
+// probed takes how a unit ended of a model whose breaker is probed here, and
+// reports whether the fleet has to know.
+func (b *board) probed(r *run, rep *mapreduce.Report, now time.Time) bool {
+	if r.spec == nil {
+		return false
+	}
+	m := b.models[breakerOf(r.spec)]
+	if m == nil || !m.probes(b.node) || rep.Calls == 0 {
+		return false
+	}
+	switch {
+	case rep.Outcome == mapreduce.Done:
+		m.note.Closed, m.urgent = true, true
+		return true
+	case rep.Outcome == mapreduce.Errored && rep.Class == mapreduce.Retryable:
+		b.reopen(m, m.scope.Breaker.For, now)
+		return true
+	}
+	return false // says nothing of the provider; the next unit will
+}
+
+// dueModels returns the models of which the fleet is to be told or asked: those
+// with news, or all that are in use.
+func (b *board) dueModels(all bool) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range b.runs {
+		if r.running && r.spec != nil && calls(r.spec) {
+			b.model(breakerOf(r.spec))
+		}
+	}
+	var due []string
+	for name, m := range b.models {
+		idle := m.looked && m.share == (limit.Share{}) && b.wantOf(m) == 0 && m.note == (limit.Note{})
+		if m.urgent || all && !idle {
+			due = append(due, name)
+		}
+	}
+	slices.Sort(due)
+	return due
+}
+
+// takeNote returns what is to be told of a model.
+func (b *board) takeNote(name string, most int64) limit.Note {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.model(name)
+	n := m.note
+	n.Most, n.Want, n.Held = most, b.wantOf(m), b.heldOf(name)
+	n.Probe = m.scope.Breaker.Open && m.scope.Breaker.Prober == "" && n.Opened == 0 && n.Want > 0 && !time.Now().Before(m.until)
+	m.note, m.urgent = limit.Note{}, false
+	return n
+}
+
+// putBack keeps what could not be told.
+func (b *board) putBack(name string, n limit.Note) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.model(name)
+	m.note.Successes += n.Successes
+	m.note.Pause, m.note.Opened = max(m.note.Pause, n.Pause), max(m.note.Opened, n.Opened)
+	m.note.Closed = m.note.Closed || n.Closed
+	if n.Refused {
+		m.note.Refused, m.note.Guess, m.note.Seen = true, n.Guess, n.Seen
+	}
+	if m.note.Told == (mapreduce.Rates{}) {
+		m.note.Told = n.Told
+	}
+}
+
+// learn takes what the fleet knows of a model, and returns when there is
+// something to do about it again; zero is never. What others began is timed from
+// now; if nobody else is left who could have, it is over.
+func (b *board) learn(name string, s *limit.Scope, now time.Time) (again time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.model(name)
+	before, first := m.scope, !m.looked
+	stale := first && len(s.Shares) < 2
+	if s.Pauses > before.Pauses && !stale {
+		if end := now.Add(s.Pause); end.After(m.frozen) {
+			m.frozen = end
+		}
+	}
+	m.scope, m.share, m.looked = *s, s.Shares[b.node], true
+	switch {
+	case m.note.Opened > 0: // opened here meanwhile, which the fleet is yet to learn
+		m.scope.Breaker.Open, m.scope.Breaker.Prober = true, ""
+	case !s.Breaker.Open && (before.Breaker.Open || first):
+		for _, session := range b.sessions {
+			delete(session.breakers, name)
+		}
+	case s.Breaker.Turns != before.Breaker.Turns && s.Breaker.Open && s.Breaker.Prober == "":
+		end := now.Add(s.Breaker.For)
+		if stale {
+			end = now
+		}
+		b.shut(m, end)
+	}
+	b.deal(m, now)
+	for _, r := range b.runs {
+		b.fair.add(r)
+	}
+	b.wake.Broadcast()
+	return m.next(now)
+}
+
+// next is when a model has something to do by its clock.
+func (m *model) next(now time.Time) time.Time {
+	end := m.frozen
+	if m.scope.Breaker.Open && m.scope.Breaker.Prober == "" && m.until.After(end) {
+		end = m.until
+	}
+	if end.After(now) {
+		return end
+	}
+	return time.Time{}
+}
+
+// dealAll gives every worker its share of every model.
+func (b *board) dealAll(now time.Time) {
+	for _, m := range b.models {
+		b.deal(m, now)
+	}
+}
+
+// deal gives workers their shares of what this node may ask of a model, by what
+// they hold of it. If nothing limits it any more, they are told so once.
+func (b *board) deal(m *model, now time.Time) {
+	limited := m.limited(now)
+	if !limited && !m.told {
+		return
+	}
+	m.told = limited
+	var to []*session
+	var weights []int64
+	for _, s := range b.rotation() {
+		if s.agents[m.provider()] {
+			to = append(to, s)
+			weights = append(weights, 8*b.holdsOf(s, m.name)+int64(s.slots)/4+1)
+		}
+	}
+	parts := limit.Divide(m.share.Parts, weights)
+	slots := limit.Divide(m.share.Slots, weights)
+	for i, s := range to {
+		share := mapreduce.LimitShare{Name: m.name, Part: 1}
+		if limited {
+			share.Rates, share.Left, share.For = m.scope.Rates, m.leftNow(now), b.lease
+			share.Part = float64(parts[i]) / float64(limit.Whole)
+			share.Pause = max(0, m.frozen.Sub(now))
+			share.OpenFor = m.openFor(b.node, now)
+		}
+		if m.scope.Room > 0 {
+			share.Calls = max(1, slots[i])
+		}
+		s.out.put(&mapreduce.ToWorker{Limits: []mapreduce.LimitShare{share}})
+	}
+}
+
+// openFor is for how long workers of this node are to make no call. Who probes
+// lets one through; others wait for what comes of it.
+func (m *model) openFor(node mapreduce.NodeID, now time.Time) time.Duration {
+	if !m.scope.Breaker.Open || m.probes(node) {
+		return 0
+	}
+	return max(m.until.Sub(now), time.Millisecond)
+}
+
+// leftNow is about what is left of the rates: what the vendor said, and what has
+// come since. Of rates of which it said nothing, all.
+func (m *model) leftNow(now time.Time) mapreduce.Rates {
+	if m.leftAt.IsZero() {
+		return m.scope.Rates
+	}
+	since := now.Sub(m.leftAt).Minutes()
+	grown := func(left, rate int64) int64 { return min(left+int64(float64(rate)*since), rate) }
+	return mapreduce.Rates{
+		Requests: grown(m.left.Requests, m.scope.Rates.Requests),
+		Input:    grown(m.left.Input, m.scope.Rates.Input),
+		Output:   grown(m.left.Output, m.scope.Rates.Output),
+	}
+}
+
+// holdsOf counts what a session holds of the jobs of a model.
+func (b *board) holdsOf(s *session, name string) (n int64) {
+	for key := range s.held {
+		if r := b.runs[key.job]; r != nil && r.spec != nil && breakerOf(r.spec) == name {
+			n++
+		}
+	}
+	return n
+}
+
+// limiter tells the fleet what models have said, and deals out what this node may
+// ask of them: at once when it matters, and else now and then.
+func (o *Orchestrator) limiter(ctx context.Context) {
+	tick := time.NewTicker(jittered(o.config.Poll))
+	defer tick.Stop()
+	for {
+		all := true
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-o.board.news.wait():
+			all = false
+		}
+		for _, name := range o.board.dueModels(all) {
+			o.failed(ctx, "asking for a share of a model's limits", o.noteLimit(ctx, name), "model", name)
+		}
+	}
+}
+
+// noteLimit tells the fleet of one model, and takes what the fleet knows of it.
+func (o *Orchestrator) noteLimit(ctx context.Context, name string) error {
+	n := o.board.takeNote(name, int64(o.config.MaxCalls))
+	scope, err := o.jobs.NoteLimit(ctx, name, n, o.deadNodes())
+	if err != nil {
+		o.board.putBack(name, n)
+		return err
+	}
+	if n.Refused || n.Opened > 0 || n.Closed {
+		o.log.Info("limits of a model", "model", name, "pause", scope.Pause, "at_once", scope.Room, "breaker_open", scope.Breaker.Open)
+	}
+	if again := o.board.learn(name, scope, time.Now()); !again.IsZero() {
+		o.notices.at(again, func(context.Context) { o.board.lookAgain(name) })
+	}
+	return nil
+}
+
+// lookAgain makes a model due whose pause, or whose breaker's time, is over.
+func (b *board) lookAgain(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.model(name).urgent = true
+	b.news.give()
+}
+
+// lookAtAll makes all models due of which others may have something to tell.
+func (b *board) lookAtAll() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, m := range b.models {
+		if m.looked && m.share != (limit.Share{}) {
+			m.urgent = true
+			b.news.give()
+		}
+	}
+}

@@ -1,0 +1,283 @@
+package orchestrator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
+	"github.com/coditect/mapreduce/worker/llm"
+)
+
+// A vendor is a model that all workers of a test ask, each through gates of its
+// own, as processes of a fleet do. It keeps limits as vendors do.
+type vendor struct {
+	latency  time.Duration
+	requests float64 // a minute; 0 is no limit
+	most     int     // calls at once; 0 is no limit
+	headers  bool    // it tells its limits
+	broken   func(n int) bool
+
+	mu       sync.Mutex // guards the variables below
+	level    float64
+	at       time.Time
+	calls    int
+	refused  int
+	failed   int
+	inFlight int
+	peak     int // calls at once, of those let in
+	times    []time.Time
+}
+
+func (*vendor) Name() string          { return "scripted" }
+func (*vendor) Can() llm.Capabilities { return llm.Capabilities{} }
+
+// Complete implements llm.Provider.
+func (v *vendor) Complete(ctx context.Context, _ *llm.Request) (*llm.Response, error) {
+	limits, err := v.enter(time.Now())
+	if err != nil {
+		return nil, err
+	}
+	t := time.NewTimer(v.latency)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.inFlight--
+	return &llm.Response{Parts: []llm.Part{{Text: "yes"}}, Stop: llm.StopEnd, Limits: limits}, context.Cause(ctx)
+}
+
+// enter lets a call in, or refuses it.
+func (v *vendor) enter(now time.Time) (llm.Limits, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.calls++
+	v.times = append(v.times, now)
+	if v.broken != nil && v.broken(v.calls) {
+		v.failed++
+		return llm.Limits{}, &llm.Error{Kind: llm.Server, Status: 500}
+	}
+	var limits llm.Limits
+	if v.requests > 0 {
+		if v.at.IsZero() {
+			v.level, v.at = v.requests, now
+		}
+		v.level = min(v.level+now.Sub(v.at).Minutes()*v.requests, v.requests)
+		v.at = now
+	}
+	switch {
+	case v.most > 0 && v.inFlight >= v.most:
+		v.refused++
+		return limits, &llm.Error{Kind: llm.RateLimited, Status: 429, RetryAfter: time.Second}
+	case v.requests > 0 && v.level < 1:
+		v.refused++
+		return limits, &llm.Error{Kind: llm.RateLimited, Status: 429, RetryAfter: time.Second, Limits: v.told()}
+	}
+	v.level--
+	v.inFlight++
+	v.peak = max(v.peak, v.inFlight)
+	return v.told(), nil
+}
+
+func (v *vendor) told() llm.Limits {
+	if !v.headers {
+		return llm.Limits{}
+	}
+	return llm.Limits{Requests: llm.Bucket{Known: true, Limit: int64(v.requests), Remaining: int64(v.level)}}
+}
+
+func (v *vendor) look(fn func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	fn()
+}
+
+// An asker is an agent that asks the vendor once a unit.
+type asker struct {
+	agent.Agent // for what is no call
+	vendor      *vendor
+	gates       *llm.Gates
+}
+
+// Run implements agent.Agent.
+func (a *asker) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	limited := &llm.Limit{Provider: a.vendor, Gates: a.gates, Count: func(*llm.Request) int64 { return 1 }}
+	guarded := &llm.Guard{Provider: limited, Caller: calls}
+	req := &llm.Request{Model: llm.Model(task.Spec.Model), MaxTokens: 1, Messages: []llm.Message{llm.Say(llm.User, "?")}}
+	if _, err := guarded.Complete(ctx, req); err != nil {
+		return nil, err
+	}
+	return a.Agent.Run(ctx, task, calls)
+}
+
+// ask starts a worker whose units ask v.
+func (c *cluster) ask(v *vendor, slots int, nodes ...*node) (drain func()) {
+	gates := llm.NewGates(func(string) llm.Rates { return llm.Rates{} })
+	return c.worker(&asker{Agent: &scripted.Agent{}, vendor: v, gates: gates}, worker.Config{Slots: slots, Limits: gates}, nodes...)
+}
+
+// fleetConfig are the settings of an orchestrator that is one of several.
+func fleetConfig() orchestrator.Config {
+	c := steady()
+	c.Heartbeat, c.Lease, c.Poll = 300*time.Millisecond, 3*time.Second, 500*time.Millisecond
+	return c
+}
+
+// submitAsking submits a job of n units that ask.
+func submitAsking(n *node, units int) mapreduce.JobID {
+	spec := script(nil)
+	spec.Model, spec.Parallelism, spec.ReduceContextLimit, spec.MaxAttempts = "m", 100, 1<<30, 1
+	return n.submit(spec, units)
+}
+
+// A fleet of two orchestrators and four workers keeps to the limits of a vendor
+// that tells them, wherever the units run, and uses them.
+func TestTheFleetKeepsToWhatAVendorTells(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newCluster(t)
+		v := &vendor{latency: 500 * time.Millisecond, requests: 600, headers: true}
+		a, b := c.orchestrator(fleetConfig()), c.orchestrator(fleetConfig())
+		for _, n := range []*node{a, a, b, b} {
+			c.ask(v, 10, n)
+		}
+		start := time.Now()
+		const units = 2400
+		id := submitAsking(a, units)
+		a.until(id, func(j *mapreduce.Job) bool { return !j.State.Running() })
+		took := time.Since(start)
+		v.look(func() {
+			if v.refused > units/1000 {
+				t.Errorf("%d of %d calls were refused, want fewer than one in a thousand", v.refused, v.calls)
+			}
+			if v.peak > 50 {
+				t.Errorf("%d calls at once, want at most 50", v.peak)
+			}
+		})
+		// A full bucket at first, and then what flows in.
+		best := time.Duration((units - 600) * float64(time.Minute) / 600)
+		if took > best*13/10 {
+			t.Errorf("%d calls took %v; the vendor would have let them through in %v", units, took, best)
+		}
+	})
+}
+
+// A vendor that tells nothing but that it has enough is asked less, by all, and
+// then a little more again; no attempt is lost by that.
+func TestTheFleetLearnsHowMuchAVendorTakes(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newCluster(t)
+		v := &vendor{latency: time.Second, most: 12}
+		a, b := c.orchestrator(fleetConfig()), c.orchestrator(fleetConfig())
+		for _, n := range []*node{a, a, b, b} {
+			c.ask(v, 10, n)
+		}
+		const units = 1000
+		id := submitAsking(a, units)
+		start := time.Now()
+		a.until(id, func(j *mapreduce.Job) bool { return !j.State.Running() })
+		took := time.Since(start)
+		job, err := a.GetJob(t.Context(), id)
+		if err != nil || job.FailedUnits > 0 {
+			t.Errorf("%d units failed for want of room, with one attempt each (error %v)", job.FailedUnits, err)
+		}
+		v.look(func() {
+			if v.refused*10 > units {
+				t.Errorf("%d of %d calls were refused, want fewer than one in ten", v.refused, v.calls)
+			}
+			if best := units / time.Duration(v.most) * v.latency; took > 3*best {
+				t.Errorf("%d calls took %v; the vendor would have let them through in %v", units, took, best)
+			}
+		})
+	})
+}
+
+// When a vendor fails, the whole fleet stops asking: few calls are lost, no unit
+// is, and while it is down one call at a time probes.
+func TestTheFleetSharesItsBreaker(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newCluster(t)
+		v := &vendor{latency: 100 * time.Millisecond}
+		a, b := c.orchestrator(fleetConfig()), c.orchestrator(fleetConfig())
+		var down bool
+		v.broken = func(int) bool { return down }
+		for _, n := range []*node{a, a, b, b} {
+			c.ask(v, 10, n)
+		}
+		spec := script(nil)
+		spec.Model, spec.Parallelism, spec.ReduceContextLimit = "m", 100, 1<<30
+		spec.BreakerTimeout, spec.MaxAttempts = 30*time.Second, 50
+		id := a.submit(spec, 1500)
+		a.until(id, func(j *mapreduce.Job) bool { return j.CompletedUnits > 100 })
+		v.look(func() { down = true })
+		var began int
+		pass(t, 5*time.Second)
+		v.look(func() { began = len(v.times) })
+		pass(t, 5*time.Minute)
+		v.look(func() {
+			down = false
+			probes := len(v.times) - began
+			if probes == 0 || probes > 12 {
+				t.Errorf("%d calls in five minutes of a vendor that is down; want one each half a minute", probes)
+			}
+			if v.failed > 4*10+4*3+12 {
+				t.Errorf("%d calls failed, want few", v.failed)
+			}
+		})
+		a.until(id, func(j *mapreduce.Job) bool { return !j.State.Running() })
+		if job, err := a.GetJob(t.Context(), id); err != nil || job.FailedUnits > 0 {
+			t.Errorf("%d units failed (error %v)", job.FailedUnits, err)
+		}
+	})
+}
+
+// Orchestrators die with shares of a model's limits. Others have them after the
+// lease, and the fleet goes on as fast as before.
+func TestSharesOfTheDeadComeBack(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newCluster(t)
+		v := &vendor{latency: time.Second, most: 8}
+		nodes := []*node{c.orchestrator(fleetConfig()), c.orchestrator(fleetConfig()), c.orchestrator(fleetConfig())}
+		c.ask(v, 10, nodes...)
+		c.ask(v, 10, nodes[1], nodes[2], nodes[0])
+		c.ask(v, 10, nodes[2], nodes[0], nodes[1])
+		id := submitAsking(nodes[0], 600)
+		nodes[0].until(id, func(j *mapreduce.Job) bool { return j.CompletedUnits > 50 })
+		nodes[1].stop()
+		nodes[2].stop()
+		pass(t, 30*time.Second)
+		var before int
+		v.look(func() { before = v.calls - v.refused })
+		pass(t, 20*time.Second)
+		v.look(func() {
+			if done := v.calls - v.refused - before; done < 20*v.most/2 {
+				t.Errorf("%d calls in 20s after two of three orchestrators died; the vendor takes %d", done, 20*v.most)
+			}
+		})
+		nodes[0].until(id, func(j *mapreduce.Job) bool { return !j.State.Running() })
+		if job, err := nodes[0].GetJob(t.Context(), id); err != nil || job.FailedUnits > 0 {
+			t.Errorf("%d units failed (error %v)", job.FailedUnits, err)
+		}
+	})
+}
+
+// pass lets time pass.
+func pass(t *testing.T, d time.Duration) {
+	t.Helper()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.Context().Done():
+		t.Fatal(errors.Join(fmt.Errorf("waiting %v", d), context.Cause(t.Context())))
+	}
+}

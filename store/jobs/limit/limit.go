@@ -1,0 +1,240 @@
+// Package limit is the arithmetic of what the whole fleet may ask of one model:
+// calls at once, requests and tokens a minute, pauses that the vendor asked for,
+// and the breaker. A Scope is what is kept of a model; a Note is what a node has
+// seen of it and wants of it; Step is what becomes of the scope.
+//
+// It is pure: it imports nothing of the project but the vocabulary, and has no
+// clock. A pause and an open breaker are counted, and each node times them from
+// its own first sight of the count.
+package limit
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// Whole is all of a model's rates, in the unit of Share.Parts.
+const Whole int64 = 1_000_000
+
+// LeastPause is how long a model rests that has refused calls without saying for
+// how long.
+const LeastPause = time.Second
+
+// A Scope is what the fleet knows of one model, and who has which share of it.
+type Scope struct {
+	Rates mapreduce.Rates // as the vendor told them, or as configured
+	// Room is how many calls at once were found to be taken, where the vendor
+	// does not tell its limits. 0 is no finding.
+	Room    float64
+	Pauses  int64         // refusals that began a pause, so far
+	Pause   time.Duration // of the latest
+	Breaker Breaker
+	Shares  map[mapreduce.NodeID]Share
+}
+
+// A Breaker stops the calls of the whole fleet to a model that only fails.
+type Breaker struct {
+	Turns int64 // openings, probes and closings so far
+	Open  bool
+	For   time.Duration // it stays open, from the opening on
+	// Prober is the node that may make one call, to see whether all is well;
+	// "" while nobody may.
+	Prober mapreduce.NodeID
+}
+
+// A Share is what one node may do.
+type Share struct {
+	Want  int64 // calls at once that it has use for
+	Slots int64 // calls at once that it may make, if Room is limited
+	Parts int64 // of the rates, out of Whole
+}
+
+// A Note is what a node has seen of a model since its last, and wants of it.
+type Note struct {
+	Node mapreduce.NodeID
+	Most int64 // calls at once that the fleet may make of all models
+
+	Want int64 // calls at once that it has use for; 0 gives its share back
+	Held int64 // units that it holds, and so slots that it cannot give back yet
+
+	Told      mapreduce.Rates // by the vendor; what it did not tell is 0
+	Successes int64
+	Refused   bool          // a call was, for want of room
+	Guess     bool          // and the vendor does not tell its limits
+	Seen      int64         // pauses that it had seen before that
+	Pause     time.Duration // that the vendor asked for
+
+	Opened time.Duration // a breaker has opened for so long; 0 if none has
+	Probe  bool          // the breaker has been open for its time
+	Closed bool          // the probe succeeded
+}
+
+// Nodes yields the nodes that have a share, and the one that probes.
+func (s *Scope) Nodes() iter.Seq[mapreduce.NodeID] {
+	return func(yield func(mapreduce.NodeID) bool) {
+		for node := range s.Shares {
+			if !yield(node) {
+				return
+			}
+		}
+		if s.Breaker.Prober != "" {
+			yield(s.Breaker.Prober)
+		}
+	}
+}
+
+// Step takes a note, and gives its node a share. Dead reports whether a node is:
+// what those had is free.
+func (s *Scope) Step(n Note, dead func(mapreduce.NodeID) bool) {
+	for node := range s.Shares {
+		if node != n.Node && dead(node) {
+			delete(s.Shares, node)
+		}
+	}
+	s.learn(n)
+	s.turn(n, dead)
+	s.share(n)
+}
+
+// learn moves the rates and the room. Rates that the vendor tells are believed.
+// Where it tells none, a refusal halves the calls at once, and as many successes
+// as there are calls at once add one.
+func (s *Scope) learn(n Note) {
+	s.Rates.Requests = cmp.Or(n.Told.Requests, s.Rates.Requests)
+	s.Rates.Input = cmp.Or(n.Told.Input, s.Rates.Input)
+	s.Rates.Output = cmp.Or(n.Told.Output, s.Rates.Output)
+	switch {
+	case n.Refused && n.Seen < s.Pauses:
+		// Of the same moment as what began a pause already.
+		if n.Pause > s.Pause {
+			s.Pauses++
+			s.Pause = n.Pause
+		}
+	case n.Refused:
+		s.Pauses++
+		s.Pause = max(n.Pause, LeastPause)
+		if n.Guess {
+			s.Room = max(min(cmp.Or(s.Room, float64(n.Most)), float64(s.busy(n)))/2, 1)
+		}
+	case s.Room > 0:
+		s.Room += float64(n.Successes) / s.Room
+		if s.Room >= float64(n.Most) {
+			s.Room = 0
+		}
+	}
+}
+
+// busy is how many calls there may be at once, as far as n's node can tell.
+func (s *Scope) busy(n Note) int64 {
+	all := n.Held
+	for node, o := range s.Shares {
+		if node != n.Node {
+			all += o.Want
+			if s.Room > 0 {
+				all += min(o.Slots, o.Want) - o.Want
+			}
+		}
+	}
+	return max(all, 1)
+}
+
+// turn moves the breaker. It opens once, however many say so; only the prober
+// closes it, or finds that it has to open again.
+func (s *Scope) turn(n Note, dead func(mapreduce.NodeID) bool) {
+	b := &s.Breaker
+	if b.Prober != "" && b.Prober != n.Node && dead(b.Prober) {
+		b.Prober = ""
+	}
+	mine := b.Prober == n.Node
+	switch {
+	case n.Opened > 0 && (!b.Open || mine):
+		*b = Breaker{Turns: b.Turns + 1, Open: true, For: n.Opened}
+	case n.Closed && b.Open && mine:
+		*b = Breaker{Turns: b.Turns + 1}
+	case n.Probe && b.Open && b.Prober == "":
+		b.Turns++
+		b.Prober = n.Node
+	case mine && n.Want == 0 && n.Held == 0:
+		b.Prober = "" // it has nothing to probe with
+	}
+}
+
+// share gives n's node what its part comes to by what all want, as far as others
+// have not got it. They give back what is beyond theirs with their own notes, so
+// that after two rounds everyone has its part.
+func (s *Scope) share(n Note) {
+	if n.Want == 0 && n.Held == 0 {
+		delete(s.Shares, n.Node)
+		return
+	}
+	if s.Shares == nil {
+		s.Shares = make(map[mapreduce.NodeID]Share)
+	}
+	own := s.Shares[n.Node]
+	own.Want = max(n.Want, n.Held)
+	s.Shares[n.Node] = own
+	slots, parts := int64(s.Room), Whole
+	for node, o := range s.Shares {
+		if node != n.Node {
+			slots -= o.Slots
+			parts -= o.Parts
+		}
+	}
+	own.Parts = max(0, min(parts, s.part(n.Node, Whole)))
+	if s.Room == 0 {
+		own.Slots = own.Want
+	} else {
+		own.Slots = max(0, min(slots, s.part(n.Node, int64(s.Room)), own.Want))
+		own.Slots = max(own.Slots, min(n.Held, s.Shares[n.Node].Slots)) // under way
+	}
+	s.Shares[n.Node] = own
+}
+
+// part is a node's part of a total, by what all want.
+func (s *Scope) part(node mapreduce.NodeID, total int64) int64 {
+	nodes := make([]mapreduce.NodeID, 0, len(s.Shares))
+	for id := range s.Shares {
+		nodes = append(nodes, id)
+	}
+	slices.Sort(nodes)
+	wants := make([]int64, len(nodes))
+	for i, id := range nodes {
+		wants[i] = s.Shares[id].Want
+	}
+	return Divide(total, wants)[slices.Index(nodes, node)]
+}
+
+// Divide splits a total by weights, into whole parts that add up to it, by the
+// largest remainders; what is left over goes to the first of equals. If no weight
+// is above 0, nobody gets anything.
+func Divide(total int64, weights []int64) []int64 {
+	parts := make([]int64, len(weights))
+	sum := float64(0)
+	for _, w := range weights {
+		sum += float64(max(w, 0))
+	}
+	if sum == 0 || total <= 0 {
+		return parts
+	}
+	rest := total
+	order := make([]int, len(weights))
+	remainder := make([]float64, len(weights))
+	for i, w := range weights {
+		exact := float64(total) * (float64(max(w, 0)) / sum)
+		parts[i] = min(int64(exact), rest)
+		remainder[i], order[i] = exact-float64(parts[i]), i
+		rest -= parts[i]
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(remainder[b], remainder[a]) })
+	for k := 0; rest > 0; k++ {
+		if i := order[k%len(order)]; weights[i] > 0 {
+			parts[i]++
+			rest--
+		}
+	}
+	return parts
+}

@@ -1,0 +1,90 @@
+package jobs_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs/limit"
+)
+
+const model = "anthropic/m-1"
+
+// What one node learns of a model holds for the others, and what a dead one had
+// comes back to them.
+func TestLimitsAreOfTheWholeFleet(t *testing.T) {
+	w := newWorld(t, open(t), 2)
+	a, b := w.nodes[0], w.nodes[1]
+	for _, n := range w.nodes {
+		w.must(n.Beat(w.ctx, 1))
+	}
+	note := func(n limit.Note) limit.Note {
+		n.Most, n.Want = 50, 20
+		return n
+	}
+	_, err := a.NoteLimit(w.ctx, model, note(limit.Note{Told: mapreduce.Rates{Requests: 100}}), nil)
+	w.must(err)
+	woken, err := b.Watch(w.ctx)
+	w.must(err)
+	s, err := a.NoteLimit(w.ctx, model, note(limit.Note{Refused: true, Guess: true, Held: 20, Pause: 7 * time.Second}), nil)
+	w.must(err)
+	if s.Room != 10 || s.Shares[a.Node()].Slots != 20 {
+		t.Errorf("refused while 20 were under way, a node has %+v of a room of %v; want 10, and to keep what is under way", s.Shares[a.Node()], s.Room)
+	}
+	select {
+	case <-woken:
+	case <-w.ctx.Done():
+		t.Fatal("nobody was told of the pause")
+	}
+	for range 2 {
+		_, err = b.NoteLimit(w.ctx, model, note(limit.Note{Seen: 1}), nil)
+		w.must(err)
+		_, err = a.NoteLimit(w.ctx, model, note(limit.Note{Seen: 1}), nil)
+		w.must(err)
+	}
+	got, err := b.NoteLimit(w.ctx, model, note(limit.Note{Seen: 1}), nil)
+	w.must(err)
+	half := limit.Share{Want: 20, Slots: 5, Parts: limit.Whole / 2}
+	want := &limit.Scope{
+		Rates: mapreduce.Rates{Requests: 100}, Room: 10, Pauses: 1, Pause: 7 * time.Second,
+		Shares: map[mapreduce.NodeID]limit.Share{a.Node(): half, b.Node(): half},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("as the other node sees it (-want +got):\n%s", diff)
+	}
+	got, err = b.NoteLimit(w.ctx, model, note(limit.Note{Seen: 1}), []mapreduce.NodeID{a.Node()})
+	w.must(err)
+	if own := got.Shares[b.Node()]; len(got.Shares) != 1 || own.Slots != 10 || own.Parts != limit.Whole {
+		t.Errorf("after the other died: %+v, want all of it", got.Shares)
+	}
+}
+
+// Of two nodes that would probe, one may; and when it has died, the other.
+func TestOneNodeOfTheFleetProbes(t *testing.T) {
+	w := newWorld(t, open(t), 2)
+	a, b := w.nodes[0], w.nodes[1]
+	for _, n := range w.nodes {
+		w.must(n.Beat(w.ctx, 1))
+	}
+	_, err := a.NoteLimit(w.ctx, model, limit.Note{Want: 1, Opened: time.Minute}, nil)
+	w.must(err)
+	_, err = a.NoteLimit(w.ctx, model, limit.Note{Want: 1, Probe: true}, nil)
+	w.must(err)
+	s, err := b.NoteLimit(w.ctx, model, limit.Note{Want: 1, Probe: true}, nil)
+	w.must(err)
+	if want := (limit.Breaker{Turns: 2, Open: true, For: time.Minute, Prober: a.Node()}); s.Breaker != want {
+		t.Errorf("breaker %+v, want %+v", s.Breaker, want)
+	}
+	s, err = b.NoteLimit(w.ctx, model, limit.Note{Want: 1, Probe: true}, []mapreduce.NodeID{a.Node()})
+	w.must(err)
+	if s.Breaker.Prober != b.Node() {
+		t.Errorf("the prober died, and now it is %q, want %q", s.Breaker.Prober, b.Node())
+	}
+	s, err = b.NoteLimit(w.ctx, model, limit.Note{Want: 1, Closed: true}, nil)
+	w.must(err)
+	if s.Breaker.Open {
+		t.Error("it is open after a probe that succeeded")
+	}
+}

@@ -1,0 +1,99 @@
+package worker
+
+import (
+	"errors"
+
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// A Limiter holds back the calls of this process to models, tells the fleet what
+// the models said of their limits, and keeps to its share of them. llm.Gates is
+// one.
+type Limiter interface {
+	// Share takes what the fleet lets this worker ask of some models.
+	Share(shares []mapreduce.LimitShare)
+
+	// Notes returns what was seen since the last notes.
+	Notes() []mapreduce.LimitNote
+
+	// Due returns a channel that holds an element when notes should be taken
+	// at once, rather than with the next sign of life.
+	Due() <-chan struct{}
+}
+
+// limitsDue returns a channel that says that models have something to tell.
+func (s *session) limitsDue() <-chan struct{} {
+	if s.cfg.Limits == nil {
+		return nil
+	}
+	return s.cfg.Limits.Due()
+}
+
+// noteLimits makes the next message tell what models said.
+func (s *session) noteLimits() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.out.limits = true
+	s.signal()
+}
+
+// pullLimits takes what models said, if it is time to tell. mu is held.
+func (s *session) pullLimits(m *mapreduce.FromWorker) {
+	if s.cfg.Limits == nil || (!s.out.limits && !s.out.beat) {
+		return
+	}
+	s.out.limits = false
+	m.Limits = s.cfg.Limits.Notes()
+}
+
+// share takes what the fleet lets this worker do.
+func (s *session) share(shares []mapreduce.LimitShare) {
+	if len(shares) == 0 {
+		return
+	}
+	if s.cfg.Limits != nil {
+		s.cfg.Limits.Share(shares)
+	}
+	for i := range shares {
+		if shares[i].OpenFor > 0 {
+			s.breakers.trip(shares[i].Name)
+		}
+	}
+}
+
+// trip opens the breakers of a name that are closed: another worker's has opened,
+// and one need not fail as often again to learn the same.
+func (bs *breakers) trip(name string) {
+	bs.mu.Lock()
+	var some []*breaker
+	for key, b := range bs.all {
+		if key.name == name {
+			some = append(some, b)
+		}
+	}
+	bs.mu.Unlock()
+	for _, b := range some {
+		b.trip()
+	}
+}
+
+// errOrdered is what a breaker fails with that is opened by order.
+var errOrdered = errors.New("the breaker of the fleet is open")
+
+// trip opens the breaker without telling of it: who said so knows.
+func (b *breaker) trip() {
+	for b.state.State() == gobreaker.StateClosed {
+		report, err := b.state.Allow()
+		if err != nil {
+			return
+		}
+		report(errOrdered)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fresh {
+		b.fresh, b.ordered = false, true
+	}
+}
