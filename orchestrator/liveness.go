@@ -23,7 +23,7 @@ func (o *Orchestrator) beat(ctx context.Context) {
 	count, healthy := int64(1), time.Now()
 	every(ctx, o.config.Heartbeat, func() {
 		count++
-		beats, err := o.beatOnce(ctx, count)
+		beats, err := o.jobs.Beat(ctx, count)
 		now := time.Now()
 		if err != nil {
 			o.failed(ctx, "giving a sign of life", err)
@@ -68,13 +68,6 @@ func (o *Orchestrator) revived(node mapreduce.NodeID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.dead, node)
-}
-
-func (o *Orchestrator) beatOnce(ctx context.Context, count int64) (map[mapreduce.NodeID]int64, error) {
-	if err := o.jobs.Beat(ctx, count); err != nil {
-		return nil, err
-	}
-	return o.jobs.Beats(ctx)
 }
 
 // inherit takes over what earlier runs left on a store that only this
@@ -262,7 +255,7 @@ func (o *Orchestrator) wakes(ctx context.Context) {
 			o.failed(ctx, "looking for work; trying again", err)
 			woken = nil
 		}
-		t := time.NewTimer(jittered(5 * time.Second))
+		t := time.NewTimer(jittered(15 * time.Second)) // polls look as well
 		select {
 		case <-woken:
 		case <-t.C:

@@ -175,7 +175,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 // Run moves jobs until ctx ends. Then it says goodbye to its workers, waits for
 // what is in flight, and returns. Units that are running go on.
 func (o *Orchestrator) Run(ctx context.Context) error {
-	if err := o.jobs.Beat(ctx, 1); err != nil {
+	if _, err := o.jobs.Beat(ctx, 1); err != nil {
 		return fmt.Errorf("orchestrator: first sign of life: %w", err)
 	}
 	if o.config.Exclusive {

@@ -406,36 +406,42 @@ func (j *Jobs) Started(ctx context.Context, held []mapreduce.Held) error {
 }
 
 // Beat shows that this node lives.
-func (j *Jobs) Beat(ctx context.Context, count int64) error {
-	return j.update(ctx, failpoint.Beat, func(tx store.Tx) error {
+func (j *Jobs) Beat(ctx context.Context, count int64) (beats map[mapreduce.NodeID]int64, err error) {
+	err = j.update(ctx, failpoint.Beat, func(tx store.Tx) (err error) {
 		tx.Set(j.keys.Beat(j.node), encode(&storagev1.Beat{Count: count}))
-		return nil
+		beats, err = j.beats(ctx, tx.Snapshot())
+		return err
 	})
+	return beats, err
 }
 
 // Beats returns every orchestrator's count.
-func (j *Jobs) Beats(ctx context.Context) (map[mapreduce.NodeID]int64, error) {
-	var beats map[mapreduce.NodeID]int64
-	err := j.view(ctx, func(tx store.Tx) error {
-		beats = make(map[mapreduce.NodeID]int64)
-		pairs, _, err := tx.Snapshot().GetRange(ctx, j.keys.Beats(), store.RangeOptions{})
-		if err != nil {
-			return err
-		}
-		for _, kv := range pairs {
-			var b storagev1.Beat
-			if err := decode(kv.Key, kv.Value, &b); err != nil {
-				return err
-			}
-			_, rest, err := j.keys.Last(kv.Key)
-			if err != nil {
-				return err
-			}
-			beats[mapreduce.NodeID(rest.Text())] = b.Count
-		}
-		return nil
+func (j *Jobs) Beats(ctx context.Context) (beats map[mapreduce.NodeID]int64, err error) {
+	err = j.view(ctx, func(tx store.Tx) (err error) {
+		beats, err = j.beats(ctx, tx.Snapshot())
+		return err
 	})
 	return beats, err
+}
+
+func (j *Jobs) beats(ctx context.Context, r store.Reader) (map[mapreduce.NodeID]int64, error) {
+	pairs, _, err := r.GetRange(ctx, j.keys.Beats(), store.RangeOptions{})
+	if err != nil {
+		return nil, err
+	}
+	beats := make(map[mapreduce.NodeID]int64, len(pairs))
+	for _, kv := range pairs {
+		var b storagev1.Beat
+		if err := decode(kv.Key, kv.Value, &b); err != nil {
+			return nil, err
+		}
+		_, rest, err := j.keys.Last(kv.Key)
+		if err != nil {
+			return nil, err
+		}
+		beats[mapreduce.NodeID(rest.Text())] = b.Count
+	}
+	return beats, nil
 }
 
 // Forget removes the sign of life of a node that is dead and holds nothing.

@@ -53,7 +53,8 @@ func newWorld(t failer, s store.Store, nodes int) *world {
 	}
 	w.look = w.nodes[0]
 	for _, n := range w.nodes {
-		w.must(n.Beat(w.ctx, 1))
+		_, err := n.Beat(w.ctx, 1)
+		w.must(err)
 	}
 	return w
 }

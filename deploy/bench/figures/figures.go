@@ -76,6 +76,9 @@ func (l Lab) withDefaults() Lab {
 	or(&l.Claimers, 16)
 	or(&l.Idle, 1000)
 	or(&l.Beat, 3*time.Second)
+	if l.Lanes == 0 && l.Cluster != "" {
+		l.Lanes = 8
+	}
 	or(&l.Lanes, 2)
 	return l
 }
