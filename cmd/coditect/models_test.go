@@ -1,14 +1,13 @@
 package main_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"io/fs"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,10 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/pebble"
-	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
 
@@ -164,143 +161,6 @@ func answerOf(fields map[string]any) string {
 		panic(err)
 	}
 	return string(raw)
-}
-
-// An honest model answers from the truth, as far as the text bears it out, and
-// for some documents it does not. What it said truly is noted.
-type honest struct {
-	truth map[string]map[string]string
-	texts map[string]*ground.Text
-	dates *schema.Property
-
-	mu   sync.Mutex // guards said
-	said map[string]int
-	docs map[string]bool
-}
-
-func newHonest(t *testing.T, dir string) *honest {
-	t.Helper()
-	s, err := schema.Parse("s.yaml", []byte(receiptSchema))
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &honest{
-		truth: map[string]map[string]string{}, texts: map[string]*ground.Text{}, dates: s.Field("date"),
-		said: map[string]int{}, docs: map[string]bool{},
-	}
-	f, err := os.Open(filepath.Join(dir, "truth.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var one map[string]string
-		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
-			t.Fatal(err)
-		}
-		text, err := os.ReadFile(filepath.Join(dir, "docs", one["document"]))
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.truth[one["document"]], h.texts[one["document"]] = one, ground.New(string(text))
-	}
-	return h
-}
-
-// noise is how a document is treated: of ten, one is misquoted, one invented.
-func noise(document string) uint32 {
-	h := fnv.New32a()
-	h.Write([]byte(document))
-	return h.Sum32() % 10
-}
-
-func (h *honest) answer(c fakellm.Call) fakellm.Reply {
-	name := documentOf(c)
-	truth := h.truth[name]
-	fields := map[string]any{}
-
-	for _, f := range []string{"company", "date", "address", "total"} {
-		quote := truth[f]
-		if span, ok := h.texts[name].Find(quote, -1); quote == "" || !ok || !span.Verified() {
-			continue
-		}
-		var value any = quote
-		switch f {
-		case "total":
-			value = json.Number(strings.TrimSpace(strings.TrimPrefix(quote, "RM")))
-			if !json.Valid([]byte(value.(json.Number))) {
-				continue
-			}
-		case "date":
-			date, err := h.dates.Normalize(quote)
-			if err != nil {
-				continue
-			}
-			value = date
-		}
-		fields[f] = finding(value, quote)
-
-	}
-	text := answerOf(fields)
-	switch noise(name) {
-	case 0:
-		return fakellm.Reply{Text: fakellm.Invent(text, "quotes")}
-	case 1:
-		return fakellm.Reply{Text: fakellm.NearMiss(text, "quotes")}
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.docs[name] {
-		h.docs[name] = true
-		for f := range fields {
-			if len(fields[f].([]any)) > 0 {
-				h.said[f]++
-			}
-		}
-	}
-	return fakellm.Reply{Text: text}
-}
-
-// TestReceiptsByAModel has receipts extracted by a model that answers from the
-// truth, with noise: requirement A11 for real inputs.
-func TestReceiptsByAModel(t *testing.T) {
-	data := os.Getenv("CODITECT_TESTDATA")
-	if data == "" {
-		t.Skip("CODITECT_TESTDATA is not set")
-	}
-	data = filepath.Join(data, "receipts")
-	h := newHonest(t, data)
-	faults := []fakellm.Fault{fakellm.Overloaded, fakellm.MidStream, fakellm.Cut, fakellm.WrongShape}
-	s := newStudio(t, fakellm.Config{Model: h.answer, Key: modelKey, Fault: func(c fakellm.Call) fakellm.Fault {
-		if c.N%20 == 0 {
-			return faults[c.N/20%len(faults)]
-		}
-		return fakellm.None
-	}})
-	s.docs = filepath.Join(data, "docs")
-	o := s.ask("out", "--max-attempts", "10", "--circuit-breaker-threshold", "1000", "--budget", "50000000")
-	if o.code != 0 {
-		t.Fatalf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
-	}
-	r := s.result("out")
-	s.cites(r)
-	var score struct {
-		Fields map[string]struct {
-			Precision, Recall, F1 float64
-			Support               int
-		} `json:"fields"`
-	}
-	s.decode(s.want(0, "eval", "--result", s.path("out/result.json"), "--truth", filepath.Join(data, "truth.jsonl"), "-o", "json"), &score)
-	for _, f := range []string{"company", "date", "address", "total"} {
-		got := score.Fields[f]
-		recall := float64(h.said[f]) / float64(got.Support)
-		least := 2 * recall / (1 + recall) // with all that was said being true
-		t.Logf("%s: precision %.3f, recall %.3f, F1 %.3f of %d; its answers allow %.3f", f, got.Precision, got.Recall, got.F1, got.Support, least)
-		if got.F1 < least-1e-9 {
-			t.Errorf("%s: F1 %.4f, and the model's answers allow %.4f", f, got.F1, least)
-		}
-	}
-	s.paid("out")
 }
 
 // paid checks that what the job says it has spent is what the model has told, to
@@ -666,159 +526,114 @@ func TestKilledWhileAModelAnswers(t *testing.T) {
 	s.nowhere(o)
 }
 
-const shopSchema = `title: shops
-type: array
-items:
-  type: object
-  properties:
-    company: {type: string}
-    totals: {type: array, items: {type: number}}
-    date: {type: string, format: date}
-x-coditect: {key: [company]}
-`
-
-var markForm = regexp.MustCompile(`(?m)^<[a-z-]+ [0-9a-f]{12}>\n|\n</[a-z-]+ [0-9a-f]{12}>\n`)
-
-// A ledger reader finds receipts in what a prompt holds of a long document, and
-// lies about references when it merges.
-type ledgerReader struct {
-	*honest
-	texts map[string]string
-
-	mu     sync.Mutex // guards the fields below
-	found  map[string]bool
-	merges int
+// A daemon is a server or a worker.
+type daemon struct {
+	cmd  *exec.Cmd
+	said *output
 }
 
-func (l *ledgerReader) answer(c fakellm.Call) fakellm.Reply {
-	if strings.Contains(c.System, "Synthesis Agent") {
-		return l.merge(c)
-	}
-	prompt := markForm.ReplaceAllString(c.Prompt(), "")
-	type place struct {
-		at   int
-		name string
-	}
-	var places []place
-	for name, text := range l.texts {
-		if at := strings.Index(prompt, text); at >= 0 {
-			places = append(places, place{at, name})
-		}
-	}
-	slices.SortFunc(places, func(a, b place) int { return a.at - b.at })
-	records := []any{}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, p := range places {
-		company, total := l.truth[p.name]["company"], l.truth[p.name]["total"]
-		if company == "" || !strings.Contains(l.texts[p.name], company) || !strings.Contains(l.texts[p.name], total) || !json.Valid([]byte(total)) {
-			continue
-		}
-		l.found[p.name] = true
-		records = append(records, map[string]any{"not_found": []any{}, "fields": map[string]any{
-			"company": finding(company, company), "totals": finding(json.Number(total), total), "date": []any{},
-		}})
-	}
-	raw, err := json.Marshal(map[string]any{"records": records, "no_records": ""})
-	if err != nil {
-		panic(err)
-	}
-	return fakellm.Reply{Text: string(raw)}
+// An output is what a process prints, and can be waited for.
+type output struct {
+	mu   sync.Mutex // guards the fields below
+	text bytes.Buffer
+	more chan struct{} // closed, and replaced, when there is more
 }
 
-var numberForm = regexp.MustCompile(`(?m)^QUESTION (\d+) \(same\)`)
-
-// merge says of everything that it is the same, by references that it made up.
-func (l *ledgerReader) merge(c fakellm.Call) fakellm.Reply {
-	l.mu.Lock()
-	l.merges++
-	l.mu.Unlock()
-	answers := []any{}
-	for _, m := range numberForm.FindAllStringSubmatch(c.Prompt(), -1) {
-		answers = append(answers, map[string]any{
-			"question": json.Number(m[1]), "option": 1, "text": "nobody said this", "same": false,
-			"refs": []string{"REF_deadbeef"}, "confidence": 1, "reason": "because",
-		})
-	}
-	raw, err := json.Marshal(map[string]any{"answers": answers})
-	if err != nil {
-		panic(err)
-	}
-	return fakellm.Reply{Text: string(raw)}
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	close(o.more)
+	o.more = make(chan struct{})
+	return o.text.Write(p)
 }
 
-// TestLongDocumentsByAModel cuts documents, maps the pieces, and merges what is
-// about the same shop over levels: every receipt that the model was shown whole is
-// in the result, once, and every citation is true.
-func TestLongDocumentsByAModel(t *testing.T) {
-	data := os.Getenv("CODITECT_TESTDATA")
-	if data == "" {
-		t.Skip("CODITECT_TESTDATA is not set")
-	}
-	data = filepath.Join(data, "receipts")
-	l := &ledgerReader{honest: newHonest(t, data), texts: map[string]string{}, found: map[string]bool{}}
-	s := newStudio(t, fakellm.Config{Model: l.answer, Key: modelKey})
-	s.write("schema.yaml", shopSchema)
-	names := slices.Sorted(func(yield func(string) bool) {
-		for name := range l.truth {
-			if !yield(name) {
-				return
-			}
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// await returns what a pattern finds once it is printed.
+func (o *output) await(t *testing.T, pattern string) string {
+	t.Helper()
+	form := regexp.MustCompile(pattern)
+	deadline := time.After(patience)
+	for {
+		o.mu.Lock()
+		more := o.more
+		found := form.FindStringSubmatch(o.text.String())
+		o.mu.Unlock()
+		if found != nil {
+			return found[1]
 		}
-	})[:120]
-	for i := range 4 {
-		var book strings.Builder
-		for _, name := range names[i*30 : i*30+30] {
-			text, err := os.ReadFile(filepath.Join(data, "docs", name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			l.texts[name] = string(text)
-			book.Write(text)
-			book.WriteString("\n\n")
+		select {
+		case <-more:
+		case <-deadline:
+			t.Fatalf("%q was not printed:\n%s", pattern, o)
 		}
-		s.write(fmt.Sprintf("docs/book%d.txt", i), book.String())
 	}
-	o := s.ask("out", "--max-tokens-per-unit", "3000", "--chunk-overlap", "1400", "--reduce-context-limit", "2000", "--reduce-batch-size", "4")
-	if o.code != 0 {
-		t.Fatalf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
+}
+
+// start starts a server or a worker, which is stopped when the test ends.
+func (s *studio) start(env []string, args ...string) *daemon {
+	s.t.Helper()
+	d := &daemon{cmd: s.command(env, args...), said: &output{more: make(chan struct{})}}
+	d.cmd.Stderr = d.said
+	if err := d.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(d.stop)
+	return d
+}
+
+func (d *daemon) stop() {
+	_ = d.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	_ = d.cmd.Wait()                          // the same
+}
+
+// TestKeysOfWorkers has jobs of a client run by workers: a key is sent where the
+// workers' owner says, never where a job does.
+func TestKeysOfWorkers(t *testing.T) {
+	s := newStudio(t, fakellm.Config{Model: obedient, Key: modelKey})
+	s.shops(5)
+	serve := s.start(nil, "serve", "--listen", "127.0.0.1:0", "--workers", "0")
+	address := serve.said.await(t, `msg=serving address=(\S+)`)
+	worker := s.start([]string{"ANTHROPIC_API_KEY=" + modelKey}, "worker", "--server", address,
+		"--providers", "anthropic", "--endpoint", "anthropic="+s.url)
+	run := func(output string, more ...string) outcome {
+		args := []string{
+			"run", "--server", address, "--input", s.docs, "--schema", s.path("schema.yaml"), "--output", s.path(output),
+			"--provider", "anthropic", "--model", "claude-haiku-4-5",
+		}
+		return s.try([]string{"ANTHROPIC_API_KEY="}, append(args, more...)...)
+	}
+	good := run("out")
+	if good.code != 0 {
+		t.Fatalf("exit code %d\n%s%s\n%s", good.code, good.stdout, good.stderr, worker.said)
 	}
 	r := s.result("out")
 	s.cites(r)
-	s.paid("out")
-	want, got := map[string]bool{}, map[string]bool{}
-	for name := range l.found {
-		want[schema.Fold(l.truth[name]["company"])+" "+l.dollars(l.truth[name]["total"])] = true
+	if len(r.Records) != 5 {
+		t.Errorf("%d records, want 5", len(r.Records))
 	}
-	for _, rec := range r.Records {
-		totals, _ := rec["totals"].([]any)
-		for _, total := range totals {
-			key := schema.Fold(fmt.Sprint(rec["company"])) + " " + l.dollars(fmt.Sprint(total))
-			if got[key] {
-				t.Errorf("%s is there twice", key)
-			}
-			got[key] = true
-			if !want[key] {
-				t.Errorf("%s is not what the model found", key)
-			}
-		}
+	lure := fakellm.New(fakellm.Config{})
+	elsewhere := httptest.NewServer(lure)
+	defer elsewhere.Close()
+	bad := run("bad", "--base-url", elsewhere.URL)
+	if bad.code != 1 || !strings.Contains(bad.stdout, "its key would go there") {
+		t.Errorf("exit code %d, want 1\n%s%s", bad.code, bad.stdout, bad.stderr)
 	}
-	for key := range want {
-		if !got[key] {
-			t.Errorf("%s is lost", key)
-		}
+	if n := len(lure.Entries()); n > 0 {
+		t.Errorf("%d calls were made where a job said", n)
 	}
-	t.Logf("%d receipts in %d calls, of which %d merged; %d shops", len(l.found), len(s.fake.Entries()), l.merges, len(r.Records))
-	if len(l.found) < 60 {
-		t.Errorf("the model was shown only %d receipts whole", len(l.found))
+	worker.stop()
+	poor := s.start([]string{"ANTHROPIC_API_KEY="}, "worker", "--server", address)
+	none := run("none")
+	if none.code != 1 || !strings.Contains(none.stdout, "set ANTHROPIC_API_KEY") {
+		t.Errorf("exit code %d, want 1 without a key\n%s%s", none.code, none.stdout, none.stderr)
 	}
-}
-
-// dollars is a sum in one spelling.
-func (l *ledgerReader) dollars(text string) string {
-	var v float64
-	if _, err := fmt.Sscan(text, &v); err != nil {
-		panic(err)
-	}
-	return fmt.Sprintf("%.2f", v)
+	poor.stop()
+	serve.stop()
+	s.nowhere(good, bad, none, outcome{stderr: worker.said.String() + serve.said.String()})
 }
