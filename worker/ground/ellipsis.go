@@ -159,6 +159,6 @@ func (p place) coverage() float64 {
 
 // turns reports whether a part of the text must not be left out.
 func turns(s string) bool {
-	s = strings.ToLower(s)
+	s = normalQuote(s, joined)
 	return slices.ContainsFunc(tokens(s), func(k token) bool { return negative(s[k.start:k.end]) })
 }

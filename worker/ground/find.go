@@ -25,6 +25,11 @@ func (t *Text) Find(quote string, near int) (Span, bool) {
 	if 0 <= near && near < len(t.text) && strings.HasPrefix(t.text[near:], quote) {
 		return t.span(place{start: near, end: near + len(quote)}, Exact), true
 	}
+	return t.findFrom(quote, near)
+}
+
+// findFrom is Find for a place that near does not name.
+func (t *Text) findFrom(quote string, near int) (Span, bool) {
 	h := t.places(quote)
 	if len(h.places) == 0 {
 		return Span{}, false
@@ -121,7 +126,7 @@ func (t *Text) search(want string, f form, tier tier, from, limit int) []place {
 	for at := range take(starts, looks) {
 		p, ok := t.original(l, at, want, f)
 		switch {
-		case !ok || cuts(t.text, p.start, p.end) != (tier == cut):
+		case !ok || t.cuts(p.start, p.end) != (tier == cut):
 		case touches(t.text, p.start) || touches(t.text, p.end):
 			touching = append(touching, p)
 		default:

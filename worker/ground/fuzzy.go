@@ -70,6 +70,9 @@ func (t *Text) reading(quote string, q *normal, f form) *reading {
 			}
 		}
 		r.words = append(r.words, w)
+		if i > 0 && quantifies(r.words[i-1].text, w.text) {
+			r.words[i-1].light = false
+		}
 	}
 	r.steps = maxSteps + 16*len(r.words)
 	r.slack = len(r.words) - int(math.Ceil(float64(len(r.words))*t.gates.Coverage-1e-9))
@@ -247,11 +250,7 @@ func (r *reading) extend(anchor, i, step int) []path {
 // turns reports whether token i of the text turns round what is beside it, so
 // that a quote must not end with an article in its place.
 func (r *reading) turns(i int) bool {
-	if i < 0 || i >= len(r.index.tokens) {
-		return false
-	}
-	k := r.index.tokens[i]
-	return telling(r.index.text[k.start:k.end])
+	return telling(r.word(i))
 }
 
 // follow appends to paths those that go on from p with word w.
@@ -338,7 +337,7 @@ func (r *reading) drop(i int) int {
 	s := r.index.text[k.start:k.end]
 	switch {
 	case light(s):
-		if spare(r.text.text, r.source(i), s) {
+		if !quantifies(s, r.word(i+1)) && spare(r.text.text, r.source(i), s) {
 			return 0
 		}
 		return -1
@@ -346,6 +345,15 @@ func (r *reading) drop(i int) int {
 		return -1
 	}
 	return 1
+}
+
+// word returns token i of the text in normal form, or nothing if there is none.
+func (r *reading) word(i int) string {
+	if i < 0 || i >= len(r.index.tokens) {
+		return ""
+	}
+	k := r.index.tokens[i]
+	return r.index.text[k.start:k.end]
 }
 
 // joined reports whether a hyphen joins k to a word beside it.
@@ -368,7 +376,7 @@ func (r *reading) cuts(a alignment) bool {
 	p := r.place(a)
 	back := r.text.form(r.form).back
 	return back.Splits(r.index.tokens[a.first].start) || back.Splits(r.index.tokens[a.last].end) ||
-		cuts(r.text.text, p.start, p.end)
+		r.text.cuts(p.start, p.end)
 }
 
 // place returns where in the text a is.

@@ -60,7 +60,8 @@ type Span struct {
 
 	// Cut means that the quote begins or ends within a word or a number, as
 	// "able to pay" does in "unable to pay": it may say what the text does not.
-	// It is not set where the caller named the place.
+	// It is also set for what ends at an end of a chunk, see NewChunk, and not
+	// where the caller named the place.
 	Cut bool
 
 	// Outside means that the quote is in the document, but not in the chunk
@@ -110,6 +111,8 @@ const pointStep = 1 << 10
 type Text struct {
 	text   string
 	gates  Config
+	before bool // the text is a chunk, and its document goes on before it,
+	behind bool // and behind it
 	points []checkpoint
 	layers [formCount + 1]layer // by form
 }
@@ -134,6 +137,15 @@ type layer struct {
 
 // New prepares text. Offsets are meaningful if it is valid UTF-8.
 func New(text string) *Text { return newText(text, Config{}.withDefaults()) }
+
+// NewChunk prepares the text of a chunk whose document goes on before it, behind
+// it, or both. Whether a word at such an end is whole is not known, so a quote
+// that ends there is cut.
+func NewChunk(text string, before, behind bool) *Text {
+	t := New(text)
+	t.before, t.behind = before, behind
+	return t
+}
 
 func newText(text string, c Config) *Text {
 	t := &Text{text: text, gates: c, points: make([]checkpoint, 0, len(text)/pointStep+1)}

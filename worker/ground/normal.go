@@ -60,7 +60,7 @@ type normaliser struct {
 	broken bool // the white space holds a line break
 
 	hyphens bool // there was white space behind a hyphen
-	compat  bool // the cluster that is folded does not begin with a decimal digit
+	apart   rune // what keeps the cluster that is folded apart from a number before it; 0 for nothing
 }
 
 // held is a range of the source that is held back; empty if nothing is.
@@ -140,7 +140,7 @@ func (n *normaliser) cluster(s string, pos int) {
 			return
 		}
 	}
-	n.compat = !unicode.IsDigit(r)
+	n.apart = apartFrom(r)
 	n.fold(norm.NFKC.String(s), pos, len(s))
 }
 
@@ -167,12 +167,24 @@ func (n *normaliser) fold(s string, pos, size int) {
 		out[i] = unicode.ToLower(unicode.ToUpper(r))
 	}
 	folded := string(out)
-	if n.compat && unicode.IsNumber(out[0]) && endsWith(n.out.String(), digit) {
-		folded = "^" + folded // 10² is not 102
+	if n.apart != 0 && endsWith(n.out.String(), digit) && (unicode.IsNumber(out[0]) || out[0] == '-') {
+		folded = string(n.apart) + folded // 10² is not 102, 10⁻² not 10-2
 	}
 	n.letter = unicode.IsLetter(out[len(out)-1])
 	n.out.WriteString(folded)
 	n.back.Step(len(folded), pos, size)
+}
+
+// apartFrom returns what keeps r apart from a number before it, unless it is a
+// digit of that: raised and lowered numbers apart from each other.
+func apartFrom(r rune) rune {
+	switch {
+	case unicode.IsDigit(r):
+		return 0
+	case '₀' <= r && r <= '₎':
+		return '_'
+	}
+	return '^'
 }
 
 // blank takes in white space.
@@ -235,10 +247,23 @@ func plain(r rune) rune {
 		return '"'
 	case '‐', '‑', '‒', '–', '—', '―', '−', '⁃', '﹘', '﹣', '－':
 		return '-'
-	case '\u200b', '\u200c', '\u200d', '\u2060', '\ufeff', '\u034f', '\u200e', '\u200f':
+	case '\u200b', '\u200c', '\u200d', '\u2060', '\ufeff', '\u034f':
+		return ignored
+	}
+	if shapes(r) {
 		return ignored
 	}
 	return r
+}
+
+// shapes reports whether r only tells how what is around it is to be shown: in
+// which direction, or in which variant.
+func shapes(r rune) bool {
+	switch {
+	case r == '\u061c', '\u200e' <= r && r <= '\u200f', '\u202a' <= r && r <= '\u202e', '\u2066' <= r && r <= '\u2069':
+		return true
+	}
+	return '\ufe00' <= r && r <= '\ufe0f'
 }
 
 // endsLine reports whether r, white space, ends a line.

@@ -93,7 +93,7 @@ func tokenAt(s string, i int) token {
 	case mark: // of no word
 		t.kind = none
 	case none:
-		if joinsDigits(s, i, t.end) || signs(s, i) {
+		if joinsDigits(s, i, t.end) || signs(s, i) || leads(s, i) {
 			t.kind = symbol
 		}
 	}
@@ -133,11 +133,9 @@ func wordEnd(s string, i int) int {
 // negativeEnding returns how many bytes at the front of s are the ending of
 // "don't" behind its n.
 func negativeEnding(s string) int {
-	for _, apostrophe := range [...]string{"'", "’"} {
-		rest, ok := strings.CutPrefix(s, apostrophe)
-		if ok && rest != "" && rest[0]|0x20 == 't' && skip(rest, 1, letter, mark) == 1 {
-			return len(apostrophe) + 1
-		}
+	r, size := utf8.DecodeRuneInString(s)
+	if rest := s[size:]; plain(r) == '\'' && rest != "" && rest[0]|0x20 == 't' && skip(rest, 1, letter, mark) == 1 {
+		return size + 1
 	}
 	return 0
 }
@@ -157,19 +155,56 @@ func numberEnd(s string, i int) int {
 func separates(c byte) bool { return c == '.' || c == ',' }
 
 // joinsDigits reports whether the bytes [i, end) of s, which are no token by
-// themselves, stand between two digits, as in 3-5 and 10:30.
+// themselves, stand between two digits, as in 3-5, 10:30 and 3 - 5.
 func joinsDigits(s string, i, end int) bool {
 	r, _ := utf8.DecodeRuneInString(s[i:])
-	return !unicode.IsSpace(r) && endsWith(s[:i], digit) && startsWith(s[end:], digit)
+	before, behind := s[:i], s[end:]
+	if r == '-' || r == '/' {
+		before, behind = strings.TrimSuffix(before, " "), strings.TrimPrefix(behind, " ")
+	}
+	return !unicode.IsSpace(r) && endsWith(before, digit) && startsWith(behind, digit)
 }
 
 // signs reports whether offset i of s holds the sign of a number.
 func signs(s string, i int) bool {
-	if s[i] != '-' || !startsWith(s[i+1:], digit) {
+	return s[i] == '-' && startsWith(s[i+1:], digit) && signed(s[:i+1])
+}
+
+// signed reports whether s, behind which a digit stands, ends with the sign of
+// its number, and not with the dash of a range or a list.
+func signed(s string) bool {
+	r, size := utf8.DecodeLastRuneInString(s)
+	if plain(r) != '-' || isBreak(r) {
 		return false
 	}
-	r, size := utf8.DecodeLastRuneInString(s[:i])
-	return size == 0 || r != '-' && kindOf(r) == none || kindOf(r) == symbol
+	before, n := utf8.DecodeLastRuneInString(seenLast(s[:len(s)-size]))
+	return n == 0 || kindOf(before) == symbol || kindOf(before) == none && plain(before) != '-'
+}
+
+// isBreak reports whether r is a dash that parts phrases, and is no minus.
+func isBreak(r rune) bool {
+	switch r {
+	case '—', '―', '⁃', '﹘':
+		return true
+	}
+	return false
+}
+
+// leads reports whether offset i of s holds the point of a number that begins
+// with it, as .5 does.
+func leads(s string, i int) bool {
+	return s[i] == '.' && startsWith(s[i+1:], digit) && pointed(s[:i+1])
+}
+
+// pointed reports whether s, behind which a digit stands, ends with the point
+// that its number begins with.
+func pointed(s string) bool {
+	r, size := utf8.DecodeLastRuneInString(s)
+	if r != '.' && r != '·' && r != '٫' {
+		return false
+	}
+	before, n := utf8.DecodeLastRuneInString(seenLast(s[:len(s)-size]))
+	return n == 0 || kindOf(before) == symbol || kindOf(before) == none && before != r
 }
 
 // startsWith reports whether the first character of s is of kind k.
@@ -182,94 +217,4 @@ func startsWith(s string, k kind) bool {
 func endsWith(s string, k kind) bool {
 	r, size := utf8.DecodeLastRuneInString(s)
 	return size > 0 && kindOf(r) == k
-}
-
-// cuts reports whether the bytes [start, end) of s begin or end within a word
-// or a number, or leave off what may turn their meaning round: the sign of a
-// number, a "non-", the first half of a word that is parted at a line's end.
-func cuts(s string, start, end int) bool {
-	return parts(s, start) || parts(s, end) || cutsBefore(s, start) || cutsBehind(s, end)
-}
-
-// parts reports whether a cut at offset p of s goes through a word or a number.
-func parts(s string, p int) bool {
-	before, n := utf8.DecodeLastRuneInString(s[:p])
-	behind, m := utf8.DecodeRuneInString(s[p:])
-	if n == 0 || m == 0 {
-		return false
-	}
-	a, b := kindOf(before), kindOf(behind)
-	switch {
-	case b == mark:
-		return a != none
-	case a == letter || a == mark:
-		return b == letter
-	case a == digit:
-		return b == digit || separates(s[p]) && startsWith(s[p+1:], digit)
-	}
-	return b == digit && separates(s[p-n]) && endsWith(s[:p-n], digit)
-}
-
-// touches reports whether a letter and a digit meet at offset p of s.
-func touches(s string, p int) bool {
-	return endsWith(s[:p], letter) && startsWith(s[p:], digit) || endsWith(s[:p], digit) && startsWith(s[p:], letter)
-}
-
-// cutsBefore reports whether what stands before offset p of s belongs to what
-// begins there.
-func cutsBefore(s string, p int) bool {
-	if startsWith(s[p:], digit) {
-		before := strings.TrimSuffix(s[:p], "−")
-		if before != s[:p] {
-			return !endsWith(before, letter) && !endsWith(before, digit)
-		}
-		return p > 0 && (signs(s, p-1) || s[p-1] == '.' && endsWith(s[:p-1], none))
-	}
-	if !startsWith(s[p:], letter) {
-		return false
-	}
-	return negates(s[:p]) || hyphenated(s[:p])
-}
-
-// negates reports whether s ends with the prefix of a word that turns it round.
-func negates(s string) bool {
-	const prefix = "non-"
-	if n := len(s) - len(prefix); n >= 0 && strings.EqualFold(s[n:], prefix) {
-		return n == 0 || !endsWith(s[:n], letter)
-	}
-	return false
-}
-
-// hyphenated reports whether s ends with a hyphen at the end of a line, behind
-// a letter.
-func hyphenated(s string) bool {
-	line := strings.TrimRightFunc(s, unicode.IsSpace)
-	if !strings.ContainsAny(s[len(line):], "\n\r") {
-		return strings.HasSuffix(line, "\u00ad") && line == s
-	}
-	word := strings.TrimSuffix(strings.TrimSuffix(line, "-"), "\u00ad")
-	return word != line && endsWith(word, letter)
-}
-
-// cutsBehind reports whether what stands behind offset p of s belongs to what
-// ends there.
-func cutsBehind(s string, p int) bool {
-	if !endsWith(s[:p], letter) {
-		return false
-	}
-	if c := s[p-1] | 0x20; c == 'n' && negativeEnding(s[p:]) > 0 {
-		return true
-	}
-	rest := strings.TrimPrefix(s[p:], "\u00ad")
-	if rest != s[p:] && startsWith(rest, letter) {
-		return true
-	}
-	rest = strings.TrimPrefix(rest, "-")
-	if rest == s[p:] {
-		return false
-	}
-	line := strings.TrimLeft(rest, " \t\r")
-	next := strings.TrimLeftFunc(line, unicode.IsSpace)
-	r, _ := utf8.DecodeRuneInString(next)
-	return strings.HasPrefix(line, "\n") && unicode.IsLower(r)
 }

@@ -17,7 +17,7 @@ func (u Unit) Find(quote string, near int) (Span, bool) {
 	in, _ := u.Chunk.Find(quote, near)
 	var out Span
 	if u.Document != nil && !in.Verified() {
-		out, _ = u.Document.Find(quote, u.Bytes)
+		out, _ = u.Document.findFrom(quote, u.Bytes)
 	}
 	s := u.choose(in, out)
 	return s, s.Found()

@@ -12,16 +12,40 @@ func light(s string) bool {
 	return false
 }
 
+// quantifies reports whether an article changes what the word behind it says: a
+// few are some, few are hardly any.
+func quantifies(article, word string) bool {
+	return article == "a" && (word == "few" || word == "little")
+}
+
 // negative reports whether a word, in small letters, turns a sentence round.
 func negative(s string) bool {
 	switch s {
 	case "not", "no", "never", "neither", "nor", "none", "nobody", "nothing", "nowhere", "cannot", "without",
 		"except", "unless", "false", "falsely", "deny", "denies", "denied", "denying", "refuse", "refuses", "refused",
 		"reject", "rejects", "rejected", "fail", "fails", "failed", "failing", "un", "non", "lack", "lacks", "lacked",
+		"unable", "impossible", "illegal", "illegally", "unlawful", "unlawfully", "untrue", "wrongly", "forbidden",
+		"prohibited", "prohibits", "banned", "excluding", "excluded", "excludes", "cease", "ceased", "ceases",
 		"不", "没", "沒", "無", "无", "非", "未", "否", "勿", "别", "別":
 		return true
 	}
-	return strings.HasSuffix(s, "n't") || strings.HasSuffix(s, "n’t")
+	return negativeElsewhere(s) || strings.HasSuffix(s, "n't") || strings.HasSuffix(s, "n’t")
+}
+
+// negativeElsewhere is negative for the most frequent words of languages that are
+// not English and part their words.
+func negativeElsewhere(s string) bool {
+	switch s {
+	case "nicht", "nichts", "kein", "keine", "keinen", "keinem", "keiner", "keines", "nie", "niemals", "niemand", "ohne", "weder",
+		"ne", "pas", "jamais", "sans", "aucun", "aucune", "ni", "rien", "sauf",
+		"nunca", "sin", "ningún", "ninguna", "ninguno", "tampoco", "nada", "não", "sem", "nem", "nenhum", "nenhuma",
+		"mai", "senza", "né", "nessun", "nessuna", "nessuno", "niet", "geen", "nooit", "zonder", "niets",
+		"inte", "ikke", "icke", "ej", "aldrig", "aldri", "utan", "uden", "uten", "ei", "eivät",
+		"не", "нет", "ни", "без", "никогда", "nigdy", "bez", "není", "değil", "yok", "không",
+		"tidak", "bukan", "tanpa", "jangan", "belum", "لا", "ليس", "ليست", "لم", "لن", "بدون", "לא", "אין", "בלי", "नहीं", "बिना":
+		return true
+	}
+	return false
 }
 
 // telling reports whether a word, in small letters, must not be left out: it

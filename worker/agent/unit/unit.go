@@ -73,7 +73,7 @@ func Reduced(out *output.Output) (*agent.Result, error) {
 func Aligner(t *mapreduce.Text, start, end int) ground.Unit {
 	before := string(t.Content[:start])
 	return ground.Unit{
-		Chunk:  ground.New(string(t.Content[start:end])),
+		Chunk:  ground.NewChunk(string(t.Content[start:end]), start > 0 || t.ByteOffset > 0, end < len(t.Content) || t.ChunkIndex+1 < t.Chunks),
 		Points: int(t.CharOffset) + len([]rune(before)), Bytes: int(t.ByteOffset) + start,
 	}
 }

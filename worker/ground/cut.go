@@ -1,0 +1,190 @@
+package ground
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// cuts reports whether the bytes [start, end) of the text begin or end within a
+// word or a number, or leave off what may turn their meaning round: the sign of a
+// number, a "non-", the first half of a word that is parted at a line's end. So
+// they do at an end of a chunk where nobody can tell. Characters that are not
+// seen part nothing.
+func (t *Text) cuts(start, end int) bool {
+	a, b := t.around(start), t.around(end)
+	return a.hidden() || b.hidden() || a.parts() || b.parts() || cutsBefore(a.before, a.behind) ||
+		cutsBehind(b.before, b.behind, t.behind) ||
+		t.before && begins(a.before, a.behind) || t.behind && b.behind == "" && wordy(b.before)
+}
+
+// maxAbout is how many bytes on either side of a cut are looked at.
+const maxAbout = 1 << 10
+
+// A border is a place of a text: up to maxAbout bytes before it, and behind it.
+type border struct{ before, behind string }
+
+func (t *Text) around(p int) border {
+	b := border{t.text[max(0, p-maxAbout):p], t.text[p:min(len(t.text), p+maxAbout)]}
+	for b.before != "" && !utf8.RuneStart(b.before[0]) {
+		b.before = b.before[1:]
+	}
+	return b
+}
+
+// hidden reports whether so much stands there that is not seen that nobody can
+// tell what it parts.
+func (b border) hidden() bool {
+	const most = maxAbout - utf8.UTFMax
+	return len(b.before) > most && seenLast(b.before) == "" || len(b.behind) > most && !utf8.FullRuneInString(seenFirst(b.behind))
+}
+
+// begins reports whether a word or a number stands at the front of a chunk, or
+// behind nothing but a line break there, so that the chunk before it may hold its
+// first half.
+func begins(before, behind string) bool {
+	if strings.TrimSpace(before) != "" || before != "" && !strings.ContainsFunc(before, endsLine) {
+		return false
+	}
+	r, size := utf8.DecodeRuneInString(seenFirst(behind))
+	k := kindOf(r)
+	return size > 0 && (k == letter || k == digit || k == mark)
+}
+
+// wordy reports whether s ends with a part of a word or of a number.
+func wordy(s string) bool {
+	r, size := utf8.DecodeLastRuneInString(seenLast(s))
+	k := kindOf(r)
+	return size > 0 && (k == letter || k == digit || k == mark)
+}
+
+// unseen reports whether r shows nothing and parts nothing.
+func unseen(r rune) bool { return r == softHyphen || plain(r) == ignored }
+
+// seenFirst and seenLast return s without what is not seen at its one end.
+func seenFirst(s string) string { return strings.TrimLeftFunc(s, unseen) }
+func seenLast(s string) string  { return strings.TrimRightFunc(s, unseen) }
+
+// parts reports whether b is within a word or a number.
+func (b border) parts() bool {
+	before, behind := seenLast(b.before), seenFirst(b.behind)
+	last, n := utf8.DecodeLastRuneInString(before)
+	first, m := utf8.DecodeRuneInString(behind)
+	if n == 0 || m == 0 {
+		return false
+	}
+	k, next := kindOf(last), kindOf(first)
+	switch {
+	case next == mark:
+		return k != none
+	case k == letter || k == mark:
+		return next == letter
+	case k == digit:
+		return next == digit || groups(first, behind[m:]) || exponent(behind)
+	}
+	return next == digit && endsWith(seenLast(before[:len(before)-n]), digit) && groups(last, behind)
+}
+
+// groups reports whether r, between a digit and behind, parts the digits of one
+// number: as its decimal point, or as a mark between thousands.
+func groups(r rune, behind string) bool {
+	behind = seenFirst(behind)
+	switch r {
+	case '.', ',', '\'', '’', '·', '٫', '٬', '．', '，', '⁄':
+		return startsWith(behind, digit)
+	case '\u00a0', '\u2007', '\u2009', '\u202f':
+		n := skip(behind, 0, digit, digit)
+		return utf8.RuneCountInString(behind[:n]) == 3
+	}
+	return false
+}
+
+// exponent reports whether s, behind a digit, begins with a power of ten, as in
+// 1.5e6.
+func exponent(s string) bool {
+	if s[0]|0x20 != 'e' {
+		return false
+	}
+	s = s[1:]
+	if s != "" && (s[0] == '+' || s[0] == '-') {
+		s = s[1:]
+	}
+	return startsWith(s, digit)
+}
+
+// touches reports whether a letter and a digit meet at offset p of s.
+func touches(s string, p int) bool {
+	return endsWith(s[:p], letter) && startsWith(s[p:], digit) || endsWith(s[:p], digit) && startsWith(s[p:], letter)
+}
+
+// cutsBefore reports whether what stands before a cut belongs to what begins
+// behind it.
+func cutsBefore(before, behind string) bool {
+	seen, behind := seenLast(before), seenFirst(behind)
+	switch {
+	case startsWith(behind, digit):
+		return signed(seen) || pointed(seen)
+	case startsWith(behind, letter):
+		return negates(seen) || hyphenated(before)
+	}
+	return false
+}
+
+// isHyphen reports whether r joins two halves of a word.
+func isHyphen(r rune) bool {
+	switch r {
+	case '-', '‐', '‑', softHyphen:
+		return true
+	}
+	return false
+}
+
+// negates reports whether s ends with the prefix of a word that turns it round.
+func negates(s string) bool {
+	word := strings.TrimRightFunc(s, isHyphen)
+	if word == s {
+		return false
+	}
+	for _, prefix := range [...]string{"non", "un"} {
+		if n := len(word) - len(prefix); n >= 0 && strings.EqualFold(word[n:], prefix) && !endsWith(word[:n], letter) {
+			return true
+		}
+	}
+	return false
+}
+
+// hyphenated reports whether s ends with a hyphen at the end of a line, behind
+// a letter.
+func hyphenated(s string) bool {
+	line := strings.TrimRightFunc(s, isBlank)
+	if !strings.ContainsFunc(s[len(line):], endsLine) {
+		return false
+	}
+	word := strings.TrimRightFunc(line, isHyphen)
+	return word != line && endsWith(seenLast(word), letter)
+}
+
+// isBlank reports whether r is white space, or not seen and no hyphen.
+func isBlank(r rune) bool { return unicode.IsSpace(r) || plain(r) == ignored }
+
+// cutsBehind reports whether what stands behind a cut belongs to what ends there.
+// More says that the text goes on behind its end.
+func cutsBehind(before, behind string, more bool) bool {
+	before = seenLast(before)
+	if !endsWith(before, letter) {
+		return false
+	}
+	if c := before[len(before)-1] | 0x20; c == 'n' && negativeEnding(seenFirst(behind)) > 0 {
+		return true
+	}
+	line := strings.TrimLeftFunc(behind, isHyphen)
+	if line == behind {
+		return false
+	}
+	next := strings.TrimLeftFunc(line, isBlank)
+	if !strings.ContainsFunc(line[:len(line)-len(next)], endsLine) {
+		return false
+	}
+	r, size := utf8.DecodeRuneInString(next)
+	return unicode.IsLower(r) || size == 0 && more
+}
