@@ -67,8 +67,12 @@ func allDigits(s string) bool {
 // ParseNumber reads a number as people write it and returns it in canonical
 // form: "RM 1,234.50", "1.234,50", "(12.00)" and "12.00-" for negative ones. A
 // single separator before exactly three digits is taken for grouping when it is
-// a comma and for a decimal point when it is a point.
+// a comma and for a decimal point when it is a point. What holds a raised number
+// or a fraction, such as 10² or 1½, is none of these.
 func ParseNumber(s string) (string, bool) {
+	if strings.ContainsFunc(s, func(c rune) bool { return unicode.Is(unicode.No, c) }) {
+		return "", false
+	}
 	s = strings.TrimSpace(norm.NFKC.String(s))
 	if n, ok := canonicalNumber(s); ok {
 		return n, true
@@ -118,7 +122,7 @@ func trimUnits(s string) string {
 	if i := strings.IndexFunc(s, unicode.IsDigit); i > 0 {
 		head := strings.TrimRight(s[:i], " ")
 		switch {
-		case head == "." || strings.HasSuffix(head, " ."):
+		case head == "." || strings.HasSuffix(head, " .") || pointed(head):
 			head = strings.TrimSuffix(head, ".")
 			i--
 		case strings.HasSuffix(head, "-"):
@@ -136,6 +140,14 @@ func trimUnits(s string) string {
 		}
 	}
 	return s
+}
+
+// pointed reports whether what stands before digits ends with a decimal point
+// behind a currency sign, as in $.50; in Rs.50 it is that of an abbreviation.
+func pointed(head string) bool {
+	sign, ok := strings.CutSuffix(head, ".")
+	r, _ := utf8.DecodeLastRuneInString(sign)
+	return ok && unicode.Is(unicode.Sc, r)
 }
 
 // plainDigits removes grouping from a run of digits and separators and turns

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/schema"
 )
@@ -42,20 +43,26 @@ func Support(p *schema.Property, value any, quote string) Verdict {
 	}
 	p = elementOf(p)
 	want := p.Identity(value)
-	if read, err := p.Normalize(quote); err == nil && read != nil && p.Identity(read) == want {
-		return Confirms
+	if !p.Numeric() || !severed(quote) {
+		if read, err := p.Normalize(quote); err == nil && read != nil && p.Identity(read) == want {
+			return Confirms
+		}
 	}
 	switch {
 	case p.Enum != nil || len(p.Hints.Values) > 0 || p.Type == schema.Boolean:
 		return chosen(p, want, value, quote)
 	case p.Numeric():
-		return among(p, want, numbers.FindAllString(quote, maxReadings))
+		return among(p, want, numbersOf(quote))
 	case p.Format == schema.Date:
 		return dated(want, quote)
 	default:
 		return worded(value, quote)
 	}
 }
+
+// severed reports whether a quote goes on in another line or cell: its digits are
+// of several numbers then, as in "2\n500.00", and not of one.
+func severed(quote string) bool { return strings.ContainsAny(strings.TrimSpace(quote), "\n\r\t\v\f") }
 
 func elementOf(p *schema.Property) *schema.Property {
 	if p.Type == schema.Array && p.Items != nil {
@@ -92,6 +99,30 @@ const maxReadings = 1000
 
 // numbers matches what may be a number: digits, with separators among them.
 var numbers = regexp.MustCompile(`[-+(]?[\p{Sc}]?\s?\d(?:[\d.,'’ ]*\d)?\)?`)
+
+// grown matches what makes another number of the one before it: a power of ten, a
+// raised or lowered number, a fraction.
+var grown = regexp.MustCompile(`^(?:[eE][-+]?\d|[\p{No}⁻⁄])`)
+
+// point matches the point that a number begins with, as in $.50, and not that of
+// an abbreviation, as in Rs.50, or of a row of them.
+var point = regexp.MustCompile(`(?:^|[^\pL\pN.])\.$`)
+
+// numbersOf returns what may be numbers of a text.
+func numbersOf(quote string) []string {
+	var all []string
+	for _, at := range numbers.FindAllStringIndex(quote, maxReadings) {
+		from, to := at[0], at[1]
+		if grown.MatchString(quote[to:]) {
+			continue
+		}
+		if point.MatchString(quote[max(0, from-1-utf8.UTFMax):from]) {
+			from--
+		}
+		all = append(all, quote[from:to])
+	}
+	return all
+}
 
 // among looks for a number that is equal. What was written with spaces may also
 // be several numbers.
