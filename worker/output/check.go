@@ -118,13 +118,16 @@ func (t *Text) cites(c *Citation, start int64) error {
 		return breach("%s: the id of quote %.80q is of another citation", t.Unit, c.Quote)
 	case rank(c.Grade) == 0:
 		return breach("%s: quote %.80q has the grade %.20q", t.Unit, c.Quote, c.Grade)
-	case c.Others < 0 || c.Coverage < 0 || c.Coverage > 1 || c.Density < 0 || c.Density > 1:
+	case c.Others < 0 || !share(c.Coverage) || !share(c.Density):
 		return breach("%s: quote %.80q stands at %d other places, with a coverage of %v and a density of %v", t.Unit, c.Quote, c.Others, c.Coverage, c.Density)
 	case c.Start != start || c.End != end:
 		return breach("%s: quote %.80q stands at characters %d to %d, not %d to %d", t.Unit, c.Quote, start, end, c.Start, c.End)
 	}
 	return nil
 }
+
+// share reports whether x is in [0,1], which what is no number is not.
+func share(x float64) bool { return x >= 0 && x <= 1 }
 
 // rank orders grades, the best highest; 0 is none.
 func rank(grade string) int {

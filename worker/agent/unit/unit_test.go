@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -161,6 +162,7 @@ func TestCheckMapOutside(t *testing.T) {
 		{"not marked", change("Köln", func(c *output.Citation) { c.Outside = false }), "did not read"},
 		{"marked wrongly", change("Bonn", func(c *output.Citation) { c.Outside = true }), "as if it had not"},
 		{"other characters", change("Köln", func(c *output.Citation) { c.Start++; c.End++ }), "stands at characters"},
+		{"a coverage that is no number", change("Köln", func(c *output.Citation) { c.Coverage = math.NaN() }), "a coverage of NaN"},
 		{"fewer places than none", change("Köln", func(c *output.Citation) { c.Others = -1 }), "other places"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
