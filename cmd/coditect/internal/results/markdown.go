@@ -51,12 +51,41 @@ func (m *page) header(cells ...string) {
 // it, where text may stand here.
 var marks = strings.NewReplacer(
 	"\\", "\\\\", "|", "\\|", "*", "\\*", "_", "\\_", "`", "\\`", "[", "\\[", "]", "\\]",
-	"<", "&lt;", ">", "&gt;", "&", "&amp;", "#", "\\#", "~", "\\~",
+	"<", "&lt;", ">", "&gt;", "&", "&amp;", "#", "\\#", "~", "\\~", "$", "\\$",
+	"\r\n", "<br>", "\n", "<br>", "\r", "<br>",
 )
 
-// inline returns text that means nothing in Markdown, on one line.
-func inline(s string) string {
-	return marks.Replace(strings.Join(strings.Fields(s), " "))
+// inline returns text that means nothing in Markdown, on one line, and that does
+// not turn the direction of what is behind it. All else of it is as it is: it may
+// be a quote.
+func inline(s string) string { return marks.Replace(isolated(strings.TrimSpace(s))) }
+
+// Characters that say in which direction text is shown.
+const (
+	embeddings   = "\u202a\u202b\u202c\u202d\u202e"
+	isolates     = "\u2066\u2067\u2068"
+	firstIsolate = "\u2068"
+	popIsolate   = "\u2069"
+)
+
+// isolated closes a text off in which characters change the direction, so that
+// what is around it is read as it stands.
+func isolated(s string) string {
+	if !strings.ContainsAny(s, embeddings+isolates+popIsolate) {
+		return s
+	}
+	open, early := 0, 0
+	for _, r := range s {
+		switch {
+		case strings.ContainsRune(isolates, r):
+			open++
+		case string(r) == popIsolate && open > 0:
+			open--
+		case string(r) == popIsolate:
+			early++
+		}
+	}
+	return strings.Repeat(firstIsolate, early+1) + s + strings.Repeat(popIsolate, open+1)
 }
 
 func (m *page) head(v view) {
@@ -113,7 +142,7 @@ func quotesOf(f fieldView) string {
 	quotes, more := cut(f.Quotes, 5)
 	var parts []string
 	for _, q := range quotes {
-		parts = append(parts, fmt.Sprintf("“%s” (%s, %d–%d, %s)", q.Quote, q.Document, q.Start, q.End, q.Found()))
+		parts = append(parts, fmt.Sprintf("“%s” (%s, %d–%d, %s)", isolated(q.Quote), isolated(string(q.Document)), q.Start, q.End, q.Found()))
 	}
 	if more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))

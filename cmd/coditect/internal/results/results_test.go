@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -263,13 +264,21 @@ func TestReports(t *testing.T) {
 // unitOf returns a unit whose output cites its document.
 func unitOf(t *testing.T, id string, index int64) *mapreduce.Unit {
 	t.Helper()
+	return quoting(t, id, index, "Shop")
+}
+
+// quoting is unitOf with the quote that stands at the front of the document.
+func quoting(t *testing.T, id string, index int64, quote string) *mapreduce.Unit {
+	t.Helper()
+	end := len(quote)
 	s, err := schema.Parse("schema", []byte(testSchema))
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := &output.Output{}
 	cite := out.Cite(output.Citation{
-		ID: refs.New(refs.DocumentHash{}, 0, 4, "Shop"), Document: id, Unit: id, End: 4, ByteEnd: 4, Quote: "Shop", Grade: "exact",
+		ID: refs.New(refs.DocumentHash{}, 0, end, quote), Document: id, Unit: id, Quote: quote, Grade: "exact",
+		End: int64(utf8.RuneCountInString(quote)), ByteEnd: int64(end),
 	})
 	rec := merge.Record{Document: id, Order: merge.Order{Unit: index}, Values: []merge.Value{
 		{Field: "name", Value: "Shop", Confidence: 0.9, Citations: []merge.Citation{cite}},
