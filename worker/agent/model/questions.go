@@ -54,6 +54,7 @@ type question struct {
 	entry   int
 	field   schema.Field
 	options []option
+	yes     func() // of askSame: makes the options one
 }
 
 // An option is a value that was found.
@@ -231,6 +232,7 @@ func (m *merging) pairs(q *question, r *merge.Result) []*question {
 			if alike(words[i], words[j]) {
 				one := *q
 				one.kind, one.ask, one.options = askSame, ask, []option{q.options[i], q.options[j]}
+				one.yes = func() { m.join(&one) }
 				all = append(all, &one)
 			}
 		}
@@ -299,6 +301,27 @@ func (m *merging) option(c merge.Candidate) option {
 	return o
 }
 
+// record shows an entity by the values of its fields.
+func (m *merging) record(e *output.Entry) option {
+	r := merge.Resolve(m.schema, e.Accumulator)
+	var b strings.Builder
+	fmt.Fprintf(&b, "of %d documents", len(r.Sources))
+	for _, f := range m.schema.Fields() {
+		if v, ok := r.Values[f.Path]; ok {
+			fmt.Fprintf(&b, "\n  %s: %s", f.Path, shortly(shownValue(m.issued, v)))
+		}
+	}
+	return option{shown: b.String()}
+}
+
+// shortly returns what is enough of a value to tell records apart.
+func shortly(text string) string {
+	if r := []rune(text); len(r) > maxQuote {
+		return string(r[:maxQuote]) + "…"
+	}
+	return text
+}
+
 // quoted writes a text as JSON, shortened.
 func quoted(text string, most int) string {
 	if r := []rune(text); len(r) > most {
@@ -349,7 +372,7 @@ func readDecisions(raw []byte) ([]decided, error) {
 func (m *merging) apply(q *question, a decided) {
 	if q.kind == askSame {
 		if a.Same {
-			m.join(q)
+			q.yes()
 		}
 		return
 	}

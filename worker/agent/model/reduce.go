@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
 )
 
@@ -18,13 +20,20 @@ import (
 // open. Of records that others may yet join nothing is asked: what is open there
 // may not be so in the end.
 func (s *session) reduce(ctx context.Context) (*agent.Result, error) {
-	out, err := unit.Reduce(s.schema, s.task)
+	asks := s.Merge == MergeModel || s.Merge == MergeBoth && s.task.Kind == mapreduce.KindFinal
+	var judge output.Judge
+	if asks {
+		judge = func(pairs []merge.Pair, entries map[string]*output.Entry) ([]bool, error) {
+			return s.judge(ctx, pairs, entries)
+		}
+	}
+	out, err := unit.Reduce(s.schema, s.task, judge)
 	if err != nil {
 		return nil, err
 	}
-	if s.Merge == MergeModel || s.Merge == MergeBoth && s.task.Kind == mapreduce.KindFinal {
+	if asks {
 		m := &merging{session: s, out: out, issued: out.Issue(), joined: make(map[place]string)}
-		if err := m.run(ctx); err != nil {
+		if err := m.answered(ctx, m.questions()); err != nil {
 			return nil, err
 		}
 	}
@@ -34,6 +43,24 @@ func (s *session) reduce(ctx context.Context) (*agent.Result, error) {
 	}
 	res.Errors = s.notes
 	return res, nil
+}
+
+// judge has the model say which pairs of entities are one.
+func (s *session) judge(ctx context.Context, pairs []merge.Pair, entries map[string]*output.Entry) ([]bool, error) {
+	m := &merging{session: s, issued: new(output.Output).Issue()}
+	verdicts := make([]bool, len(pairs))
+	var open []*question
+	for i, pair := range pairs {
+		a, b := entries[pair.A], entries[pair.B]
+		if a == nil || b == nil {
+			continue // one of them is not here
+		}
+		open = append(open, &question{
+			kind: askSame, ask: "field " + strings.Join(s.schema.Key, ", ") + ": are these two records about the same?\n",
+			options: []option{m.record(a), m.record(b)}, yes: func() { verdicts[i] = true },
+		})
+	}
+	return verdicts, m.answered(ctx, open)
 }
 
 // A merging is a reduce that asks a model.
@@ -51,8 +78,8 @@ const (
 	roundWords = 24  // a question
 )
 
-func (m *merging) run(ctx context.Context) error {
-	open := m.questions()
+// answered asks questions, and applies the answers.
+func (m *merging) answered(ctx context.Context, open []*question) error {
 	if len(open) == 0 {
 		return nil
 	}

@@ -390,3 +390,55 @@ func TestReducerWillNot(t *testing.T) {
 		}
 	}
 }
+
+// TestNearKeysAreAsked has the model say whether two records are about the same.
+func TestNearKeysAreAsked(t *testing.T) {
+	had := sources
+	t.Cleanup(func() { sources = had })
+	sources = nil
+	for i, id := range []string{"Acme", "Acme Holding", "Brick Works"} {
+		sources = append(sources, map[string]any{
+			"id": id, "seat": "Berlin", "staff": 1.0, "profits": float64(i), "names": []string{"ACME"}, "about": "x",
+		})
+	}
+	for _, tc := range []struct {
+		merge   string
+		same    bool
+		calls   int
+		entries int // that hold more than one record
+	}{
+		{model.MergeBoth, true, 2, 1}, // the second call is about the spelling of the key
+		{model.MergeBoth, false, 1, 0},
+		{model.MergeTyped, true, 0, 0},
+	} {
+		var seen []asked
+		r := mergeRig(t, func(c fakellm.Call) []any {
+			var all []any
+			for _, q := range questions(c) {
+				seen = append(seen, q)
+				all = append(all, q.answer(map[string]any{"same": tc.same}))
+			}
+			return all
+		})
+		r.spec.Schema = canonical(t, strings.Replace(company, `"key":["id"]`, `"key":["id"],"match":"near"`, 1))
+		r.spec.Vars[model.VarMerge] = tc.merge
+		out, _, calls, err := r.reduce(t, mapreduce.KindFinal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		merged := 0
+		for _, e := range out.Entries {
+			if len(e.Members) > 1 {
+				merged++
+			}
+		}
+		if calls != tc.calls || merged != tc.entries {
+			t.Errorf("%+v: %d calls, and %d records were merged", tc, calls, merged)
+		}
+		for _, q := range seen[:min(1, len(seen))] {
+			if q.kind != "same" || len(q.options) != 2 || !strings.Contains(q.options[0]+q.options[1], "Holding") {
+				t.Errorf("%+v: asked %+v", tc, q)
+			}
+		}
+	}
+}

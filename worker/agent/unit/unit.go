@@ -39,8 +39,10 @@ func Parse(task *agent.Task) (*agent.Result, error) {
 // Tokens estimates the tokens of a text by its bytes.
 func Tokens(n int) int64 { return int64(n) / 4 }
 
-// Reduce merges the outputs of a group of units as far as the schema decides.
-func Reduce(s *schema.Schema, task *agent.Task) (*output.Output, error) {
+// Reduce merges the outputs of a group of units as far as the schema decides, and
+// where that leaves open whether two entities are one, as the judge does, if there
+// is one.
+func Reduce(s *schema.Schema, task *agent.Task, judge output.Judge) (*output.Output, error) {
 	var inputs, referred []*output.Output
 	for _, in := range task.Inputs {
 		if in.Failed {
@@ -56,7 +58,7 @@ func Reduce(s *schema.Schema, task *agent.Task) (*output.Output, error) {
 			inputs = append(inputs, out)
 		}
 	}
-	return output.Reduce(s, inputs, referred, task.Kind == mapreduce.KindFinal), nil
+	return output.ReduceJudged(s, inputs, referred, task.Kind == mapreduce.KindFinal, judge)
 }
 
 // Reduced is the result of a reduce.
