@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
@@ -20,9 +23,10 @@ import (
 // own, as processes of a fleet do. It keeps limits as vendors do.
 type vendor struct {
 	latency  time.Duration
-	requests float64 // a minute; 0 is no limit
-	most     int     // calls at once; 0 is no limit
-	headers  bool    // it tells its limits
+	random   *rand.Rand // if there is one, latency is a mean, of a log-normal distribution
+	requests float64    // a minute; 0 is no limit
+	most     int        // calls at once; 0 is no limit
+	headers  bool       // it tells its limits
 	broken   func(n int) bool
 
 	mu       sync.Mutex // guards the variables below
@@ -34,6 +38,8 @@ type vendor struct {
 	inFlight int
 	peak     int // calls at once, of those let in
 	times    []time.Time
+	busy     time.Duration     // of calls that have ended
+	open     map[int]time.Time // calls under way
 }
 
 func (*vendor) Name() string          { return "scripted" }
@@ -41,11 +47,12 @@ func (*vendor) Can() llm.Capabilities { return llm.Capabilities{} }
 
 // Complete implements llm.Provider.
 func (v *vendor) Complete(ctx context.Context, _ *llm.Request) (*llm.Response, error) {
-	limits, err := v.enter(time.Now())
+	begun := time.Now()
+	n, limits, latency, err := v.enter(begun)
 	if err != nil {
 		return nil, err
 	}
-	t := time.NewTimer(v.latency)
+	t := time.NewTimer(latency)
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -54,20 +61,24 @@ func (v *vendor) Complete(ctx context.Context, _ *llm.Request) (*llm.Response, e
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.inFlight--
+	delete(v.open, n)
+	v.busy += time.Since(begun)
 	return &llm.Response{Parts: []llm.Part{{Text: "yes"}}, Stop: llm.StopEnd, Limits: limits}, context.Cause(ctx)
 }
 
-// enter lets a call in, or refuses it.
-func (v *vendor) enter(now time.Time) (llm.Limits, error) {
+// spread is sigma of the latencies' distribution.
+const spread = 0.8
+
+// enter lets a call in, and says how long it takes, or refuses it.
+func (v *vendor) enter(now time.Time) (n int, l llm.Limits, latency time.Duration, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.calls++
 	v.times = append(v.times, now)
 	if v.broken != nil && v.broken(v.calls) {
 		v.failed++
-		return llm.Limits{}, &llm.Error{Kind: llm.Server, Status: 500}
+		return 0, llm.Limits{}, 0, &llm.Error{Kind: llm.Server, Status: 500}
 	}
-	var limits llm.Limits
 	if v.requests > 0 {
 		if v.at.IsZero() {
 			v.level, v.at = v.requests, now
@@ -78,15 +89,23 @@ func (v *vendor) enter(now time.Time) (llm.Limits, error) {
 	switch {
 	case v.most > 0 && v.inFlight >= v.most:
 		v.refused++
-		return limits, &llm.Error{Kind: llm.RateLimited, Status: 429, RetryAfter: time.Second}
+		return 0, llm.Limits{}, 0, &llm.Error{Kind: llm.RateLimited, Status: 429, RetryAfter: time.Second}
 	case v.requests > 0 && v.level < 1:
 		v.refused++
-		return limits, &llm.Error{Kind: llm.RateLimited, Status: 429, RetryAfter: time.Second, Limits: v.told()}
+		return 0, llm.Limits{}, 0, &llm.Error{Kind: llm.RateLimited, Status: 429, RetryAfter: time.Second, Limits: v.told()}
 	}
 	v.level--
 	v.inFlight++
 	v.peak = max(v.peak, v.inFlight)
-	return v.told(), nil
+	if v.open == nil {
+		v.open = make(map[int]time.Time)
+	}
+	v.open[v.calls] = now
+	latency = v.latency
+	if v.random != nil {
+		latency = time.Duration(float64(latency) * math.Exp(spread*v.random.NormFloat64()-spread*spread/2))
+	}
+	return v.calls, v.told(), latency, nil
 }
 
 func (v *vendor) told() llm.Limits {
@@ -268,6 +287,116 @@ func TestSharesOfTheDeadComeBack(t *testing.T) {
 			t.Errorf("%d units failed (error %v)", job.FailedUnits, err)
 		}
 	})
+}
+
+// 2,000 units whose calls take two seconds on average, some far longer, by four
+// workers: never more than fifty calls at once, and all of the fifty are used.
+func TestFiftyCallsAtOnceAndNeverMore(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		const units, most = 2000, 50
+		c := newCluster(t)
+		v := &vendor{latency: 2 * time.Second, random: rand.New(rand.NewPCG(1, 2))}
+		n := c.orchestrator(fleetConfig())
+		for range 4 {
+			c.ask(v, 20, n)
+		}
+		id := submitAsking(n, units)
+		start := time.Now()
+		n.until(id, func(j *mapreduce.Job) bool { return j.CompletedUnits >= units-most }) // then there are too few to fill it
+		took := time.Since(start)
+		v.look(func() {
+			all := v.busy
+			for _, begun := range v.open {
+				all += time.Since(begun)
+			}
+			busy := all.Seconds() / took.Seconds() / most
+			t.Logf("in %v %d calls ended: %.1f %% of the places were used, %.0f documents a minute, %.1f times one at a time",
+				took, v.calls-v.inFlight, 100*busy, (units-most)/took.Minutes(), all.Seconds()/took.Seconds())
+			if v.peak > most || busy < 0.98 {
+				t.Errorf("%d calls at once, %.1f %% of the places used; want at most %d, and 98 %%", v.peak, 100*busy, most)
+			}
+		})
+		n.until(id, func(j *mapreduce.Job) bool { return !j.State.Running() })
+	})
+}
+
+// Workers are killed a hundred times with calls under way. No place is lost by
+// that, and none is given twice.
+func TestKillsLoseNoPlace(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		const most, slots = 10, 4
+		c := newCluster(t)
+		v := &vendor{latency: 2 * time.Second, random: rand.New(rand.NewPCG(3, 4))}
+		config := fleetConfig()
+		config.Grace, config.MaxCalls = 500*time.Millisecond, most
+		n := c.orchestrator(config)
+		var workers [4]func()
+		for i := range workers {
+			workers[i] = c.askMortal(v, slots, n)
+		}
+		submitAsking(n, 2000)
+		for i := range 100 {
+			pass(t, time.Second)
+			workers[i%len(workers)]()
+			workers[i%len(workers)] = c.askMortal(v, slots, n)
+		}
+		full := 0 // again, once the units that were with a worker when it died have run alone
+		for end := time.Now().Add(time.Hour); full < most && time.Now().Before(end); {
+			pass(t, time.Second)
+			v.look(func() { full = v.inFlight })
+		}
+		if full != most || v.peak > most {
+			t.Errorf("after a hundred kills %d calls run at once, and never more than %d did; want %d", full, v.peak, most)
+		}
+	})
+}
+
+// living is an agent that begins nothing once its worker is dead.
+type living struct {
+	agent.Agent
+	life context.Context
+}
+
+func (a living) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	if a.life.Err() != nil {
+		return nil, a.life.Err()
+	}
+	return a.Agent.Run(ctx, task, calls)
+}
+
+// askMortal starts a worker whose units ask v, and returns what kills it as a
+// crash does.
+func (c *cluster) askMortal(v *vendor, slots int, n *node) (kill func()) {
+	gates := llm.NewGates(func(string) llm.Rates { return llm.Rates{} })
+	life, sever := context.WithCancel(context.Background())
+	all := newCounter()
+	all.Agent = living{&asker{Agent: &scripted.Agent{}, vendor: v, gates: gates}, life}
+	w, err := worker.New(worker.Config{
+		Slots: slots, Limits: gates, Agents: map[string]agent.Agent{"scripted": mortal{all, life}},
+		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) {
+			if life.Err() != nil {
+				return nil, errs.New(errs.Unavailable, "nobody is there")
+			}
+			ctx, cut := context.WithCancel(ctx)
+			context.AfterFunc(life, cut)
+			return n.Connect(ctx)
+		}},
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = w.Run(ctx) }) // it dies with what it holds
+	kill = func() {
+		sever()
+		cancel()
+	}
+	c.t.Cleanup(func() {
+		kill()
+		running.Wait()
+	})
+	return kill
 }
 
 // pass lets time pass.
