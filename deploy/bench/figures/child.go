@@ -24,6 +24,7 @@ type order struct {
 	Pending *pendingOrder `json:",omitempty"`
 	Worker  *workerOrder  `json:",omitempty"`
 	Figure  *figureOrder  `json:",omitempty"`
+	Reduce  *reduceOrder  `json:",omitempty"`
 }
 
 type figureOrder struct {
@@ -53,6 +54,9 @@ func RunChild(ctx context.Context, stdin io.Reader, stdout io.Writer) (ordered b
 	case o.Pending != nil:
 		size, err := o.Pending.measure(ctx)
 		return true, errors.Join(err, out.Encode(size))
+	case o.Reduce != nil:
+		r, err := o.Reduce.measure(ctx)
+		return true, errors.Join(err, out.Encode(r))
 	case o.Worker != nil:
 		return true, o.Worker.run(ctx, out)
 	case o.Figure != nil:

@@ -32,6 +32,7 @@ func All() []Figure {
 		{"kill", rows(MeasureKill)},
 		{"claimers", rows(MeasureClaimers)},
 		{"idle", rows(MeasureIdle)},
+		{"reduce", rows(MeasureReducing)},
 	}
 }
 
@@ -62,6 +63,7 @@ type Lab struct {
 	Kills    int           // workers killed. Defaults to 40.
 	Claimers int           // orchestrators that claim at once. Defaults to 16.
 	Idle     int           // workers that have nothing to do. Defaults to 1,000.
+	Reduced  int           // map outputs that are reduced. Defaults to 100,000.
 	Beat     time.Duration // between the heartbeats of those. Defaults to 3 s.
 	Lanes    int           // of an orchestrator, and of the bare loop. Defaults to what orchestrators have there.
 }
@@ -75,6 +77,7 @@ func (l Lab) withDefaults() Lab {
 	or(&l.Kills, 40)
 	or(&l.Claimers, 16)
 	or(&l.Idle, 1000)
+	or(&l.Reduced, 100_000)
 	or(&l.Beat, 3*time.Second)
 	if l.Lanes == 0 && l.Cluster != "" {
 		l.Lanes = 8

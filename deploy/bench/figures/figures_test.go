@@ -31,7 +31,7 @@ func tiny(t *testing.T) *figures.Lab {
 	t.Helper()
 	return &figures.Lab{
 		Dir: t.TempDir(), Size: 40, Units: 400, Arrivals: 10, Pause: time.Millisecond, Nap: 5 * time.Millisecond, Kills: 2,
-		Claimers: 4, Idle: 20, Beat: 50 * time.Millisecond,
+		Claimers: 4, Idle: 20, Reduced: 200, Beat: 50 * time.Millisecond,
 	}
 }
 
@@ -126,6 +126,24 @@ func TestPending(t *testing.T) {
 	for _, z := range p {
 		if z.Claims < 1 || z.ClaimP50 <= 0 || z.Resident <= z.Heap || z.Stored <= z.Texts {
 			t.Errorf("size: %+v", z)
+		}
+	}
+}
+
+func TestReducing(t *testing.T) {
+	r, err := figures.MeasureReducing(t.Context(), tiny(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, r.Rows())
+	for _, all := range [][]figures.Reduced{r.Apart, r.Keyed} {
+		if len(all) != 2 || all[0].Units != 20 || all[1].Units != 200 {
+			t.Fatalf("sizes %+v, want 20 and 200 outputs", all)
+		}
+		for _, one := range all {
+			if one.Took <= 0 || one.Merge <= 0 || one.Peak <= 0 {
+				t.Errorf("reduced: %+v", one)
+			}
 		}
 	}
 }

@@ -1,0 +1,247 @@
+package figures
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/worker/agent/checked"
+	"github.com/coditect/mapreduce/worker/agent/extract"
+	"github.com/coditect/mapreduce/worker/output"
+)
+
+// Reducing is what reducing costs, by how many map outputs there are, without a
+// key and with one.
+type Reducing struct{ Apart, Keyed []Reduced }
+
+// Reduced is what reducing so many map outputs ten by ten took, measured in a
+// process of its own.
+type Reduced struct {
+	Units  int
+	Took   time.Duration // from the end of the map to that of the job
+	Before int64         // bytes of memory at the end of the map
+	Peak   int64         // the most at any time from then on
+	Merge  time.Duration // that the same merges take alone: decoded, merged and encoded, by one goroutine
+}
+
+// each returns the time of a map output.
+func (r *Reduced) each() time.Duration { return r.Took / time.Duration(r.Units) }
+
+type reduceOrder struct {
+	Dir, Cluster string
+	Units, Lanes int
+	Keyed        bool
+}
+
+// MeasureReducing measures a hundredth of the outputs, and all.
+func MeasureReducing(ctx context.Context, l *Lab) (*Reducing, error) {
+	r := &Reducing{}
+	for _, keyed := range []bool{false, true} {
+		for _, n := range []int{max(20, l.Reduced/100), l.Reduced} {
+			var one Reduced
+			if err := ask(ctx, order{Reduce: &reduceOrder{l.Dir, l.Cluster, n, l.Lanes, keyed}}, &one); err != nil {
+				return nil, err
+			}
+			if keyed {
+				r.Keyed = append(r.Keyed, one)
+			} else {
+				r.Apart = append(r.Apart, one)
+			}
+		}
+	}
+	return r, nil
+}
+
+const sales = `{"title": "sale", "type": "object", "properties": {
+	"shop": {"type": "string", "x-coditect": {"labels": ["SHOP"]}},
+	"city": {"type": "string", "x-coditect": {"labels": ["CITY"]}},
+	"total": {"type": "number", "x-coditect": {"labels": ["TOTAL"], "merge": "sum"}}}%s}`
+
+func salesSchema(keyed bool) []byte {
+	key := ""
+	if keyed {
+		key = `, "x-coditect": {"key": ["shop"]}`
+	}
+	return fmt.Appendf(nil, sales, key)
+}
+
+// someSales yields n documents. Every tenth is of a shop that ten of them are
+// about, far apart; the others are of shops of their own.
+func someSales(n int) iter.Seq2[*mapreduce.Document, error] {
+	shops := max(1, n/100)
+	return func(yield func(*mapreduce.Document, error) bool) {
+		for i := range n {
+			shop := fmt.Sprint("Shop ", i)
+			if i%10 == 0 {
+				shop = fmt.Sprint("Chain ", i/10%shops)
+			}
+			text := fmt.Appendf(nil, "SHOP: %s\nCITY: Town %d\nTOTAL: %d.50\n", shop, i%7, i%1000)
+			if !yield(&mapreduce.Document{ID: mapreduce.DocumentID(bareUnit(i)), Content: text}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (o *reduceOrder) measure(ctx context.Context) (*Reduced, error) {
+	r := &Reduced{Units: o.Units}
+	l := &Lab{Dir: o.Dir, Cluster: o.Cluster, Lanes: o.Lanes}
+	return r, l.with(func(s *system) error { return r.measure(ctx, s, o.Keyed) })
+}
+
+func (r *Reduced) measure(ctx context.Context, s *system, keyed bool) error {
+	sp := spec(busySlots)
+	sp.Schema = salesSchema(keyed)
+	job, err := s.SubmitJob(ctx, sp, someSales(r.Units))
+	if err != nil {
+		return err
+	}
+	if _, err := s.work(checked.New(extract.New()), busySlots, prefetch(busySlots)); err != nil {
+		return err
+	}
+	if err := s.until(ctx, job.ID, func(j *mapreduce.Job) bool { return j.Phase == mapreduce.Reducing }); err != nil {
+		return err
+	}
+	start := time.Now()
+	if r.Before, err = resident(); err != nil {
+		return err
+	}
+	watching, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	var failed error
+	watch.Go(func() { r.Peak, failed = peak(watching) })
+	err = s.end(ctx, job.ID)
+	r.Took = time.Since(start)
+	stop()
+	watch.Wait()
+	if err = errors.Join(err, failed); err != nil {
+		return err
+	}
+	return r.alone(ctx, s, job.ID)
+}
+
+// peak returns the most memory that this process takes until ctx ends, in bytes.
+func peak(ctx context.Context) (most int64, err error) {
+	for err == nil && ctx.Err() == nil {
+		var now int64
+		now, err = procNumber("/proc/self/status", "VmRSS:", 1024)
+		most = max(most, now)
+		_ = nap(ctx, 20*time.Millisecond) // it ends with ctx
+	}
+	return most, err
+}
+
+// alone merges the same outputs once more, with nothing around it.
+func (r *Reduced) alone(ctx context.Context, s *system, id mapreduce.JobID) error {
+	job, err := s.GetJob(ctx, id)
+	if err != nil {
+		return err
+	}
+	sc, err := schema.Parse("schema", job.Spec.Schema)
+	if err != nil {
+		return err
+	}
+	m := merger{schema: sc, units: make(map[int64][]byte)}
+	level, err := m.read(ctx, s, id)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	for first := true; len(level) > 1; first = false {
+		if level, err = m.reduce(level, first); err != nil {
+			return err
+		}
+	}
+	r.Merge = time.Since(start)
+	return nil
+}
+
+// A merger reduces outputs in memory.
+type merger struct {
+	schema *schema.Schema
+	units  map[int64][]byte // outputs of map units, by index
+}
+
+// read gets the outputs of all map units, in order.
+func (m *merger) read(ctx context.Context, s *system, id mapreduce.JobID) (level [][]byte, err error) {
+	q := mapreduce.ListUnitsQuery{Job: id, Outputs: true, PageSize: 1000}
+	for {
+		page, err := s.ListUnits(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range page.Units {
+			if u.Kind == mapreduce.KindMap {
+				out, err := output.Decode(u.Output)
+				if err != nil {
+					return nil, err
+				}
+				m.units[out.Entries[0].Members[0].Unit] = u.Output
+				level = append(level, u.Output)
+			}
+		}
+		if q.PageToken = page.NextPageToken; q.PageToken == "" {
+			return level, nil
+		}
+	}
+}
+
+// reduce makes one level of the one below it.
+func (m *merger) reduce(level [][]byte, first bool) ([][]byte, error) {
+	var next [][]byte
+	for group := range slices.Chunk(level, mapreduce.DefaultReduceBatchSize) {
+		var inputs, referred []*output.Output
+		for _, data := range group {
+			in, err := output.Decode(data)
+			if err != nil {
+				return nil, err
+			}
+			inputs = append(inputs, in)
+		}
+		last := len(level) <= mapreduce.DefaultReduceBatchSize
+		if !first {
+			for _, w := range output.Wanted(m.schema, inputs, last) {
+				of, err := output.Decode(m.units[w.Unit])
+				if err != nil {
+					return nil, err
+				}
+				referred = append(referred, of.Only(m.schema, []output.Open{w}))
+			}
+		}
+		data, err := output.Reduce(m.schema, inputs, referred, last).Encode()
+		if err != nil {
+			return nil, err
+		}
+		next = append(next, data)
+	}
+	return next, nil
+}
+
+// Rows returns the report.
+func (r *Reducing) Rows() []Row {
+	var rows []Row
+	for _, kind := range []struct {
+		name string
+		all  []Reduced
+	}{{"no key", r.Apart}, {"a tenth with equal keys", r.Keyed}} {
+		few, many := kind.all[0], kind.all[1]
+		for _, one := range kind.all {
+			rows = append(rows, Row{
+				fmt.Sprintf("reducing %s outputs, %s", Number(float64(one.Units)), kind.name), float64(one.each().Microseconds()), "µs an output", nil,
+				fmt.Sprintf("merging alone %s µs; memory %s MiB before, %s at most", Number(float64(one.Merge.Microseconds())/float64(one.Units)), mib(one.Before), mib(one.Peak)),
+			})
+		}
+		span := fmt.Sprintf("from %s to %s outputs, %s", Number(float64(few.Units)), Number(float64(many.Units)), kind.name)
+		rows = append(rows,
+			Row{"time an output, " + span, float64(many.each()) / float64(few.each()), "×", atMost(1.3), fmt.Sprintf("merging alone %s ×", Number(
+				float64(many.Merge)*float64(few.Units)/(float64(few.Merge)*float64(many.Units))))},
+			Row{"memory at most, " + span, float64(many.Peak-few.Peak) / (1 << 20), "MiB more", nil, ""})
+	}
+	return rows
+}
