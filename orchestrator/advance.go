@@ -33,17 +33,17 @@ func (o *Orchestrator) advancer(ctx context.Context) {
 	}
 	waiting := make(map[mapreduce.JobID]bool)
 	for {
-		for id := range o.notices.takeDue() {
-			waiting[id] = true
+		for id, whole := range o.notices.takeDue() {
+			waiting[id] = waiting[id] || whole
 		}
-		for id := range waiting {
+		for id, whole := range waiting {
 			if !claim(id) {
 				continue
 			}
 			delete(waiting, id)
 			wg.Go(func() {
 				defer o.notices.advances.give()
-				o.advance(ctx, id)
+				o.advance(ctx, id, whole)
 				mu.Lock()
 				defer mu.Unlock()
 				delete(busy, id)
@@ -58,9 +58,13 @@ func (o *Orchestrator) advancer(ctx context.Context) {
 }
 
 // advance looks at how far a job is, and takes it as far as it can go without
-// any unit moving.
-func (o *Orchestrator) advance(ctx context.Context, id mapreduce.JobID) {
-	err := o.move(ctx, id)
+// any unit moving; or if that is not due, it only lets go what waited for units
+// that have ended.
+func (o *Orchestrator) advance(ctx context.Context, id mapreduce.JobID, whole bool) {
+	err := o.unblock(ctx, id)
+	if err == nil && whole {
+		err = o.move(ctx, id)
+	}
 	switch {
 	case err == nil || ctx.Err() != nil:
 	case errs.KindOf(err) == errs.NotFound:
@@ -79,6 +83,14 @@ func (o *Orchestrator) move(ctx context.Context, id mapreduce.JobID) error {
 			return err
 		}
 	}
+	if o.notices.takeInherited(id) {
+		if err := o.unblockAll(ctx, id); err != nil {
+			if errs.KindOf(err) != errs.NotFound {
+				o.notices.inherit(id)
+			}
+			return err
+		}
+	}
 	s, err := o.jobs.LevelStatus(ctx, id)
 	if err != nil {
 		return err
@@ -89,7 +101,7 @@ func (o *Orchestrator) move(ctx context.Context, id mapreduce.JobID) error {
 	if !o.ours(id) {
 		return nil
 	}
-	if s.FailFast && s.Failed > 0 {
+	if s.FailFast && s.Failures > 0 {
 		return o.failFast(ctx, id, s)
 	}
 	if s.Ended() {
@@ -147,7 +159,7 @@ func (o *Orchestrator) dropUnits(id mapreduce.JobID) {
 }
 
 func (o *Orchestrator) failFast(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
-	why := fmt.Sprintf("%d units of level %d failed, and the job is to fail fast", s.Failed, max(s.Level, 0))
+	why := fmt.Sprintf("%d units failed, and the job is to fail fast", s.Failures)
 	if u, err := o.jobs.FirstFailed(ctx, id); err != nil {
 		return err
 	} else if u != nil {
@@ -171,7 +183,7 @@ func lastOf(list []string) string {
 func (o *Orchestrator) turnLevel(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
 	switch {
 	case s.Level < 0:
-		if err := o.plantParsed(ctx, id, s.Epoch); err != nil {
+		if err := o.startMapping(ctx, id, s.Epoch); err != nil {
 			return err
 		}
 	case s.Completed == 0:
@@ -180,6 +192,10 @@ func (o *Orchestrator) turnLevel(ctx context.Context, id mapreduce.JobID, s *job
 		}
 	case s.Final:
 		if err := o.jobs.Complete(ctx, id, s.Epoch); err != nil {
+			return err
+		}
+	case s.Tree:
+		if err := o.ascend(ctx, id, s); err != nil {
 			return err
 		}
 	default:

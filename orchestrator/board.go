@@ -414,7 +414,7 @@ func (b *board) adopt(id mapreduce.JobID, ctl *storagev1.Ctl, spec *mapreduce.Jo
 	b.hold(r, -held)
 	r.tenant, r.priority, r.spec, r.share = mapreduce.TenantID(ctl.Tenant), int(ctl.Priority), spec, share
 	b.hold(r, held) // which may have counted as calls
-	r.epoch, r.level, r.shards, r.running = ctl.Epoch, ctl.Level, max(1, ctl.Shards), true
+	r.epoch, r.level, r.shards, r.running = ctl.Epoch, jobs.OpenLevel(ctl), max(1, ctl.Shards), true
 	r.need = 0
 	r.restart()
 	if waiting != nil {

@@ -249,6 +249,9 @@ func (o *Orchestrator) after(r *run, res *jobs.TurnResult, idle bool) {
 	if res.JobError != "" {
 		o.notices.fail(r.id, failure{epoch: res.Epoch, why: res.JobError})
 	}
+	if len(res.Told) > 0 {
+		o.notices.told(r.id, res.Told)
+	}
 	if idle || failed || !res.State.Running() || res.Need > 0 || o.board.ungranted(r) {
 		o.notices.due(r.id)
 	}

@@ -205,3 +205,245 @@ func TestB16AdaptiveTrees(t *testing.T) {
 		})
 	}
 }
+
+// TestB13StaticTrees runs the eleven shapes: each level has its nodes, each
+// reduce exactly its group in order, and every document is in the result once.
+func TestB13StaticTrees(t *testing.T) {
+	n := collecting(t, collector{})
+	for _, tt := range []struct {
+		n, k  int
+		want  string
+		nodes int64
+	}{
+		{1, 3, "1 F", 2},
+		{2, 2, "2 F", 3},
+		{3, 3, "3 F", 4},
+		{4, 3, "4 2 F", 7},
+		{6, 3, "6 2 F", 9},
+		{7, 3, "7 3 F", 11},
+		{9, 3, "9 3 F", 13},
+		{10, 3, "10 4 2 F", 17},
+		{25, 5, "25 5 F", 31},
+		{26, 5, "26 6 2 F", 35},
+		{100, 5, "100 20 4 F", 125},
+	} {
+		t.Run(fmt.Sprintf("%d by %d", tt.n, tt.k), func(t *testing.T) {
+			id := n.submit(asking(static(int64(tt.k))), tt.n)
+			job := n.wantEnd(id, mapreduce.JobComplete)
+			units := n.units(id)
+			if got := shapeOf(t, units); got != tt.want || job.TotalUnits != tt.nodes || int64(len(units)) != tt.nodes {
+				t.Errorf("levels are %s with %d nodes, %d of them listed; want %s with %d", got, job.TotalUnits, len(units), tt.want, tt.nodes)
+			}
+			below := mapped(0, tt.n)
+			for level := 1; len(below) > 0; level++ {
+				below = groupsOf(t, units, level, below, tt.k)
+			}
+			if diff := cmp.Diff(mapped(0, tt.n), n.finals(id)); diff != "" {
+				t.Errorf("documents in the result (-want +got):\n%s", diff)
+			}
+			for _, u := range units {
+				if u.Attempts != 1 {
+					t.Errorf("unit %s has had %d attempts", u.ID, u.Attempts)
+				}
+			}
+		})
+	}
+	n.healthy()
+}
+
+// groupsOf checks that the reduces of a level take groups of k of the units
+// below, and returns their names; none above the final.
+func groupsOf(t *testing.T, units map[mapreduce.UnitID]*mapreduce.Unit, level int, below []string, k int) (names []string) {
+	t.Helper()
+	for i := 0; i*k < len(below); i++ {
+		name := mapreduce.ReduceUnit(level, i)
+		if len(below) <= k {
+			name = mapreduce.FinalUnit
+		}
+		u := units[name]
+		if u == nil {
+			t.Fatalf("unit %s is not there", name)
+		}
+		var got []string
+		for _, in := range u.DependsOn {
+			got = append(got, string(in))
+		}
+		if diff := cmp.Diff(below[i*k:min(len(below), (i+1)*k)], got); diff != "" {
+			t.Errorf("inputs of %s (-want +got):\n%s", name, diff)
+		}
+		if name != mapreduce.FinalUnit {
+			names = append(names, string(name))
+		}
+	}
+	return names
+}
+
+// TestStaticTreesHaveNoBarrier: a reduce runs while other documents are mapped.
+// The last document is only mapped once a reduce of the second level has run.
+func TestStaticTreesHaveNoBarrier(t *testing.T) {
+	reduced := make(chan struct{})
+	n := collecting(t, collector{fail: func(task *agent.Task) error {
+		switch task.Unit {
+		case "doc-0000007":
+			<-reduced
+		case "reduce_L2_0":
+			close(reduced)
+		}
+		return nil
+	}})
+	id := n.submit(asking(static(2)), 8)
+	n.wantEnd(id, mapreduce.JobComplete)
+	if diff := cmp.Diff(mapped(0, 8), n.finals(id)); diff != "" {
+		t.Errorf("documents in the result (-want +got):\n%s", diff)
+	}
+	n.healthy()
+}
+
+// TestUnitsOfATreeAreListed: the whole tree is listed from the start, its reduces
+// blocked.
+func TestUnitsOfATreeAreListed(t *testing.T) {
+	c := newCluster(t)
+	n := c.orchestrator(quick(orchestrator.Config{Adopt: true})) // and no worker
+	id := n.submit(asking(static(3)), 7)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	err := n.WatchJob(ctx, id, func(j *mapreduce.Job) error {
+		if j.State == mapreduce.Mapping {
+			stop()
+		}
+		return nil
+	})
+	if ctx.Err() == nil {
+		t.Fatalf("the job does not begin: %v", err)
+	}
+	states := make(map[string]int)
+	for _, u := range n.units(id) {
+		states[u.State.String()]++
+	}
+	if diff := cmp.Diff(map[string]int{"pending": 7, "blocked": 4}, states); diff != "" {
+		t.Errorf("units by state (-want +got):\n%s", diff)
+	}
+	if _, err := n.CancelJob(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	n.wantEnd(id, mapreduce.JobCancelled)
+	n.healthy()
+	if err := n.DeleteJob(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	n.healthy()
+}
+
+// TestB18Errors: what failing units do to static and adaptive trees.
+func TestB18Errors(t *testing.T) {
+	broken := func(units ...mapreduce.UnitID) func(*agent.Task) error {
+		return func(task *agent.Task) error {
+			if slices.Contains(units, task.Unit) {
+				return agent.Permanent(fmt.Errorf("%s is broken", task.Unit))
+			}
+			return nil
+		}
+	}
+	all := func(*agent.Task) error { return agent.Permanent(fmt.Errorf("all are broken")) }
+	big := func(*agent.Task, []string) int64 { return 40 }
+	for _, tt := range []struct {
+		name   string
+		ask    ask
+		fail   func(*agent.Task) error
+		state  mapreduce.JobState
+		failed int64
+		result []string
+		why    string // part of the job's error
+		runs   int    // attempts of reduces; -1: any
+	}{
+		{"static, continue", ask{static(3)}, broken("doc-0000001", "doc-0000005"), mapreduce.JobComplete, 2, slices.Concat(mapped(0, 1), mapped(2, 5), mapped(6, 9)), "", 4},
+		{"adaptive, continue", ask{budget(100)}, broken("doc-0000001", "doc-0000005"), mapreduce.JobComplete, 2, slices.Concat(mapped(0, 1), mapped(2, 5), mapped(6, 9)), "", -1},
+		{"static, a whole group", ask{static(3)}, broken("doc-0000003", "doc-0000004", "doc-0000005"), mapreduce.JobComplete, 4, slices.Concat(mapped(0, 3), mapped(6, 9)), "", 3},
+		{"static, a reduce", ask{static(3)}, broken("reduce_L1_1"), mapreduce.JobComplete, 1, slices.Concat(mapped(0, 3), mapped(6, 9)), "", 4},
+		{"static, all reduces of a level", ask{static(3)}, broken("reduce_L1_0", "reduce_L1_1", "reduce_L1_2"), mapreduce.JobFailed, 4, nil, "all 3 units of level 1 failed; the first, reduce_L1_0", 3},
+		{"static, no survivor", ask{static(3)}, all, mapreduce.JobFailed, 9 + 4, nil, "all 9 units of level 0 failed", 0},
+		{"adaptive, no survivor", ask{budget(100)}, all, mapreduce.JobFailed, 9, nil, "all 9 units of level 0 failed", 0},
+		{"static, the final", ask{static(3)}, broken("final"), mapreduce.JobFailed, 1, nil, "all 1 units of level 2 failed; the first, final: final is broken", 4},
+		{"static, fail-fast", ask{static(3), failFast}, broken("doc-0000001"), mapreduce.JobFailed, -1, nil, "unit doc-0000001 failed, and the job is to fail fast", -1},
+		{"static, fail-fast on a reduce", ask{static(3), failFast}, broken("reduce_L1_0"), mapreduce.JobFailed, -1, nil, "unit reduce_L1_0 failed, and the job is to fail fast", -1},
+		{"adaptive, fail-fast", ask{budget(100), failFast}, broken("doc-0000001"), mapreduce.JobFailed, -1, nil, "unit doc-0000001 failed, and the job is to fail fast", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := collecting(t, collector{size: big, fail: tt.fail})
+			id := n.submit(asking(tt.ask...), 9)
+			job := n.wantEnd(id, tt.state)
+			if tt.failed >= 0 && job.FailedUnits != tt.failed || !strings.Contains(job.Error, tt.why) {
+				t.Errorf("%d units failed, and the job with %q; want %d and %q", job.FailedUnits, job.Error, tt.failed, tt.why)
+			}
+			runs := 0
+			for _, u := range n.units(id) {
+				if u.Level > 0 {
+					runs += u.Attempts
+				}
+			}
+			if tt.runs >= 0 && runs != tt.runs {
+				t.Errorf("reduces were run %d times, want %d", runs, tt.runs)
+			}
+			if tt.state == mapreduce.JobComplete {
+				if diff := cmp.Diff(tt.result, n.finals(id)); diff != "" {
+					t.Errorf("documents in the result (-want +got):\n%s", diff)
+				}
+			}
+			n.healthy()
+		})
+	}
+}
+
+func failFast(s *mapreduce.JobSpec) { s.OnError = mapreduce.FailFast }
+
+// TestResumeOfTrees: whatever the strategy is, a resume tries failed units again,
+// and the result is that of a job in which none failed.
+func TestResumeOfTrees(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		ask  ask
+		runs int // attempts of reduces in all: those that depend on no failed unit run once
+	}{
+		{"static", ask{static(3)}, (9 + 3 + 1) + (2 + 2 + 1)},
+		{"adaptive", ask{budget(150)}, -1},
+		{"batches", ask{batches(1, 3)}, -1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newCluster(t)
+			n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+			size := func(*agent.Task, []string) int64 { return 50 }
+			drain := c.worker(collector{size, func(task *agent.Task) error {
+				if task.Unit == "doc-0000004" || task.Unit == "reduce_L1_8" {
+					return agent.Permanent(fmt.Errorf("%s is broken", task.Unit))
+				}
+				return nil
+			}}, worker.Config{Slots: 8}, n)
+			id := n.submit(asking(tt.ask...), 27)
+			if job := n.wantEnd(id, mapreduce.JobComplete); job.FailedUnits == 0 {
+				t.Fatal("no unit failed: the test shows nothing")
+			}
+			n.healthy()
+			drain()
+			c.worker(collector{size: size}, worker.Config{Slots: 8}, n)
+			if _, err := n.ResumeJob(t.Context(), id, mapreduce.Resume{}); err != nil {
+				t.Fatal(err)
+			}
+			if job := n.wantEnd(id, mapreduce.JobComplete); job.FailedUnits != 0 || job.CompletedUnits != job.TotalUnits {
+				t.Errorf("after the resume: %+v", job)
+			}
+			if diff := cmp.Diff(mapped(0, 27), n.finals(id)); diff != "" {
+				t.Errorf("documents in the result (-want +got):\n%s", diff)
+			}
+			runs := 0
+			for _, u := range n.units(id) {
+				if u.Level > 0 {
+					runs += u.Attempts
+				}
+			}
+			if tt.runs >= 0 && runs != tt.runs {
+				t.Errorf("reduces were run %d times, want %d", runs, tt.runs)
+			}
+			n.healthy()
+		})
+	}
+}

@@ -392,6 +392,9 @@ func (o *Orchestrator) place(id mapreduce.JobID, st *jobs.Standing, waiting []jo
 		share = spec.Budget / n
 	}
 	o.board.adopt(id, st.Ctl, &spec, share, waiting)
+	if st.Ctl.Tree {
+		o.notices.inherit(id)
+	}
 	o.notices.due(id)
 	for _, ref := range st.Delayed {
 		o.delayed(id, ref.Unit, ref.Delay)

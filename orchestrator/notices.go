@@ -1,21 +1,27 @@
 package orchestrator
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs"
 )
 
 // notices say that something is due, to whoever waits for it. Each kind is a
 // set: saying a thing twice is saying it once.
 type notices struct {
-	mu       sync.Mutex // guards the variables below
-	advance  map[mapreduce.JobID]bool
+	mu       sync.Mutex               // guards the variables below
+	advance  map[mapreduce.JobID]bool // true: all of it; false: what was told is all
 	failures map[mapreduce.JobID]failure
-	dirty    map[mapreduce.JobID]bool // has checkpoints that are not sealed
+	tell     map[mapreduce.JobID]map[jobs.WaitRef]bool // reduces whose inputs have ended
+	heirs    map[mapreduce.JobID]bool                  // trees of which other nodes may have forgotten some
+	dirty    map[mapreduce.JobID]bool                  // has checkpoints that are not sealed
 	watchers map[mapreduce.JobID]*watched
 	timers   timers
 	pausing  map[unitKey]bool // units in timers
@@ -46,14 +52,20 @@ func (s *signal) give() {
 func (n *notices) due(id mapreduce.JobID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.look(id, true)
+}
+
+// look asks for a look at a job. The caller holds n.mu.
+func (n *notices) look(id mapreduce.JobID, whole bool) {
 	if n.advance == nil {
 		n.advance = make(map[mapreduce.JobID]bool)
 	}
-	n.advance[id] = true
+	n.advance[id] = n.advance[id] || whole
 	n.advances.give()
 }
 
-// takeDue returns the jobs that are due.
+// takeDue returns the jobs that are due, and whether it is more than to let go
+// what was told.
 func (n *notices) takeDue() map[mapreduce.JobID]bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -85,6 +97,52 @@ func (n *notices) takeFailure(id mapreduce.JobID) (failure, bool) {
 	f, ok := n.failures[id]
 	delete(n.failures, id)
 	return f, ok
+}
+
+// told asks for a look at reduces of which inputs have ended.
+func (n *notices) told(id mapreduce.JobID, refs []jobs.WaitRef) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.tell == nil {
+		n.tell = make(map[mapreduce.JobID]map[jobs.WaitRef]bool)
+	}
+	if n.tell[id] == nil {
+		n.tell[id] = make(map[jobs.WaitRef]bool, len(refs))
+	}
+	for _, r := range refs {
+		n.tell[id][r] = true
+	}
+	n.look(id, false)
+}
+
+// inherit asks for a look at all reduces of a job's tree.
+func (n *notices) inherit(id mapreduce.JobID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.heirs == nil {
+		n.heirs = make(map[mapreduce.JobID]bool)
+	}
+	n.heirs[id] = true
+}
+
+func (n *notices) takeInherited(id mapreduce.JobID) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	found := n.heirs[id]
+	delete(n.heirs, id)
+	return found
+}
+
+// takeTold returns the reduces of a job that are to be looked at.
+func (n *notices) takeTold(id mapreduce.JobID) []jobs.WaitRef {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	refs := slices.Collect(maps.Keys(n.tell[id]))
+	delete(n.tell, id)
+	slices.SortFunc(refs, func(a, b jobs.WaitRef) int {
+		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.Index, b.Index))
+	})
+	return refs
 }
 
 // changed tells those who watch a job, and the sealer.

@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/chunk"
+	"github.com/coditect/mapreduce/orchestrator/plan"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -79,7 +80,14 @@ func (o *Orchestrator) abandon(ctx context.Context, id mapreduce.JobID) {
 }
 
 func (o *Orchestrator) ingest(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobID, error) {
+	p, err := plan.New(treeOf(spec))
+	if err != nil {
+		return "", err
+	}
 	in := &ingest{o: o, config: &o.config, id: id, spec: spec, flip: jobs.Flip{Spec: jobs.StoredSpec(spec), Shards: int64(o.config.Shards)}}
+	if p.Strategy() == plan.Static {
+		in.flip.Tree, in.group = true, p.Group()
+	}
 	for doc, err := range docs {
 		if err != nil {
 			return "", err
@@ -118,7 +126,7 @@ func (o *Orchestrator) initialSlots(spec *mapreduce.JobSpec) int64 {
 // waiting returns the units that wait once the job is visible, or nil if there
 // are too many to have been kept in mind.
 func (in *ingest) waiting() []jobs.Candidate {
-	if in.flip.Parse > 0 || in.flip.Map > refillTo {
+	if in.flip.Parse > 0 || in.flip.Tree || in.flip.Map > refillTo {
 		return nil
 	}
 	return in.first
@@ -135,6 +143,7 @@ type ingest struct {
 	first  []jobs.Candidate // the first units
 	bytes  int
 
+	group     int64  // map units that one reduce of a tree takes; 0 if there is none
 	why       string // the first document was skipped
 	least     int64  // tokens that the cheapest unit may need
 	maxChunks int64
@@ -167,8 +176,11 @@ func (in *ingest) document(ctx context.Context, d *mapreduce.Document) error {
 	for _, u := range units {
 		in.flip.Characters += u.Source.CharEnd - u.Source.CharStart
 		in.consider(u)
+		if in.group > 0 {
+			u.Parent = 1 + in.flip.Map/in.group
+		}
+		in.flip.Map++
 	}
-	in.flip.Map += int64(len(units))
 	if err := in.text(ctx, d.Content, units[0].Source.Sha256); err != nil {
 		return err
 	}
@@ -384,13 +396,29 @@ type counter func(string) int
 // Count implements chunk.Counter.
 func (c counter) Count(text string) int { return c(text) }
 
-// plantParsed plants the units of the documents that workers have parsed.
-func (o *Orchestrator) plantParsed(ctx context.Context, id mapreduce.JobID, epoch int64) error {
+// startMapping plants the units of the documents that workers have parsed, and
+// plans the levels above if they follow from how many units there are.
+func (o *Orchestrator) startMapping(ctx context.Context, id mapreduce.JobID, epoch int64) error {
 	rec, err := o.jobs.Record(ctx, id)
 	if err != nil {
 		return err
 	}
 	spec := jobs.SpecOf(rec.Config)
+	p, err := plan.New(treeOf(&spec))
+	if err != nil {
+		return err
+	}
+	if err := o.plantParsed(ctx, id, epoch, &spec); err != nil {
+		return err
+	}
+	if p.Strategy() == plan.Static {
+		return o.jobs.PlanTree(ctx, id, epoch, p.Group())
+	}
+	return o.jobs.StartMapping(ctx, id, epoch)
+}
+
+// plantParsed plants the units of the documents that workers have parsed.
+func (o *Orchestrator) plantParsed(ctx context.Context, id mapreduce.JobID, epoch int64, spec *mapreduce.JobSpec) error {
 	return o.jobs.PlantParsed(ctx, id, epoch, func(ctx context.Context, u *storagev1.Unit) ([]jobs.Batch, error) {
 		text, err := o.jobs.Output(ctx, id, u)
 		if err != nil {
@@ -400,7 +428,7 @@ func (o *Orchestrator) plantParsed(ctx context.Context, id mapreduce.JobID, epoc
 			return nil, nil // the document is skipped
 		}
 		d := &mapreduce.Document{ID: mapreduce.DocumentID(u.DocumentId), MediaType: "text/plain", Metadata: u.Source.Metadata}
-		units, err := o.decompose(&spec, d, string(text), keys.Document(u.Index))
+		units, err := o.decompose(spec, d, string(text), keys.Document(u.Index))
 		if err != nil {
 			return nil, err
 		}

@@ -90,15 +90,18 @@ func (s UnitState) Ended() bool { return s >= UnitComplete }
 //	processing → pending: handed back, retried, or its worker was lost
 //	pending → complete | failed: a late finish whose attempt still stands, or a skip
 //	failed → pending: by resume
+//	pending, complete, failed → blocked: by resume, of a reduce whose inputs are tried again
 //	anything not ended → cancelled
 func (s UnitState) CanBecome(t UnitState) bool {
 	switch s {
 	case Blocked:
 		return t == Pending || t == UnitCancelled || t == UnitFailed
 	case Pending:
-		return t == Processing || t.Ended()
+		return t == Processing || t == Blocked || t.Ended()
 	case Processing:
 		return t == Pending || t.Ended()
+	case UnitComplete:
+		return t == Blocked
 	case UnitFailed:
 		return t == Pending || t == Blocked
 	}

@@ -78,7 +78,10 @@ func killings(t *testing.T, program string) []killing {
 	poor := newCorpus(t, program, 12, "--budget", "150000", "--var", "script.tokens_in=9000")
 	partly := newCorpus(t, program, 12, "--var", "script.poison.004.txt=permanent")
 	fails := newCorpus(t, program, 12, "--on-error", "fail-fast", "--var", "script.poison.004.txt=permanent")
-	wanted := reference(t, whole, 0)
+	static, adaptive := whole.reduced("--chunk-size", "3"), whole.reduced("--target-token-budget", "200")
+	partlyStatic := partly.reduced("--chunk-size", "3")
+	wanted, wantedStatic, wantedAdaptive := reference(t, whole, 0), reference(t, static, 0), reference(t, adaptive, 0)
+	wantedPartlyStatic := tried(t, partlyStatic)
 	wantedPoor := reference(t, newCorpus(t, program, 12, "--var", "script.tokens_in=9000"), 0)
 	wantedPartly := tried(t, partly)
 	id := func(h *house) string {
@@ -102,6 +105,42 @@ func killings(t *testing.T, program string) []killing {
 			},
 			victim: func(*house) []string { return whole.run("--output", "out") },
 			after:  finish,
+		},
+		{
+			name:   "a static tree",
+			corpus: static,
+			steps: []failpoint.Step{
+				failpoint.Flip, failpoint.Plant, failpoint.Plan, failpoint.Turn, failpoint.Unblock, failpoint.Ascend, failpoint.Complete,
+			},
+			victim: func(*house) []string { return static.run("--output", "out") },
+			after: func(h *house) {
+				h.carryThrough(static)
+				h.verify(wantedStatic)
+			},
+		},
+		{
+			name:   "failed units of a static tree tried again",
+			corpus: partlyStatic,
+			steps:  []failpoint.Step{failpoint.Retry, failpoint.Resume, failpoint.Turn, failpoint.Unblock},
+			before: func(h *house) { h.want(3, partlyStatic.run("--output", "out")...) },
+			victim: func(h *house) []string { return []string{"resume", "--job-id", id(h), "--output", "out"} },
+			after: func(h *house) {
+				h.remade()
+				if code := h.carryOn(partlyStatic); code != 3 {
+					h.t.Fatalf("ended with %d", code)
+				}
+				h.verify(wantedPartlyStatic)
+			},
+		},
+		{
+			name:   "an adaptive tree",
+			corpus: adaptive,
+			steps:  []failpoint.Step{failpoint.Plan, failpoint.Turn, failpoint.Complete},
+			victim: func(*house) []string { return adaptive.run("--output", "out") },
+			after: func(h *house) {
+				h.carryThrough(adaptive)
+				h.verify(wantedAdaptive)
+			},
 		},
 		{
 			name:   "a submission that was given up",

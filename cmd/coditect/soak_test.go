@@ -24,13 +24,23 @@ func TestSoakKillsOfOneProcess(t *testing.T) {
 	program := build(t)
 	scriptedJob := newCorpus(t, program, 12, append(costly(), "--var", "script.latency=lognormal:20ms,1")...)
 	rulesJob := newCorpus(t, program, 120, "--provider", "rules")
+	staticJob, adaptiveJob := rulesJob.reduced("--chunk-size", "4"), rulesJob.reduced("--target-token-budget", "400")
+	rulesWant := reference(t, rulesJob, 0)
+	staticWant, adaptiveWant := reference(t, staticJob, 0), reference(t, adaptiveJob, 0)
+	for _, name := range []string{"result.json", "report.md"} { // which do not tell how they were reduced
+		if staticWant[name] != rulesWant[name] || adaptiveWant[name] != rulesWant[name] {
+			t.Errorf("%s differs between trees", name)
+		}
+	}
 	for _, k := range []struct {
 		name   string
 		corpus *corpus
 		want   map[string]string
 	}{
 		{"scripted", scriptedJob, reference(t, scriptedJob, 0)},
-		{"rules", rulesJob, reference(t, rulesJob, 0)},
+		{"rules", rulesJob, rulesWant},
+		{"rules, static", staticJob, staticWant},
+		{"rules, adaptive", adaptiveJob, adaptiveWant},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			for seed := range trials(t) {

@@ -92,6 +92,10 @@ func (p *Planner) Mode() Mode {
 	return ""
 }
 
+// Group returns how many outputs of a level a reduce takes; 0 if their sizes
+// decide.
+func (p *Planner) Group() int64 { return p.group }
+
 // Budget returns how many tokens of outputs a reduce may read in one call; 0 is
 // no limit.
 func (p *Planner) Budget() int64 { return p.budget }

@@ -36,6 +36,8 @@ const (
 	Reserve  Step = "reserve"  // an attempt reserves more
 	Plant    Step = "plant"    // a part of a parsed document becomes units
 	Plan     Step = "plan"     // a part of a level is planned; the last part turns the job to it
+	Unblock  Step = "unblock"  // reduces of a tree whose inputs have ended go to their queue
+	Ascend   Step = "ascend"   // a tree turns to the next level that has not ended
 	Map      Step = "map"      // a job turns from parsing to mapping
 	Complete Step = "complete" // a job completes
 	Pause    Step = "pause"    // a job is paused
@@ -61,7 +63,7 @@ const (
 func Steps() []Step {
 	return []Step{
 		Begin, Stage, Flip, Abandon, Bind, Turn, Started, Chunk, State, Wakeup, Grant, Return, Fleet, Reserve,
-		Plant, Plan, Map, Complete, Pause, Fail, Resume, Retry, Cancel, Sweep, Delete, Expire, Beat, Forget, Seal,
+		Plant, Plan, Unblock, Ascend, Map, Complete, Pause, Fail, Resume, Retry, Cancel, Sweep, Delete, Expire, Beat, Forget, Seal,
 		Answer, Assign,
 	}
 }

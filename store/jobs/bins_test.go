@@ -50,7 +50,7 @@ func dealt(n, bins int) [][]int64 {
 // taken returns the indexes that a reduce takes, read some at a time.
 func (w *world) taken(j *jobs.Jobs, id mapreduce.JobID, u *storagev1.Unit, page int) (all []int64) {
 	w.Helper()
-	for from := int64(0); ; {
+	for from := u.Inputs.First; ; {
 		units, err := j.Inputs(w.ctx, id, u, from, page)
 		w.must(err)
 		if len(units) == 0 {

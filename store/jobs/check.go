@@ -194,6 +194,7 @@ func (k *jobCheck) steps() []step {
 		{"tallies of documents", k.tallies},
 		{"documents that were left out", k.skipped},
 		{"plans of levels", k.plans},
+		{"what reduces wait for", k.waiting},
 		{"grants", k.grants},
 		{"inputs of reduces", k.inputs},
 		{"inputs that reduces picked", k.picks},

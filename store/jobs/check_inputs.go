@@ -7,6 +7,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/keys"
 )
 
 // inputs checks that the reduces of each level take all of the level below, each
@@ -212,4 +213,36 @@ func (k *jobCheck) picks(ctx context.Context) error {
 		}
 		return nil
 	}, nil)
+}
+
+// waiting sums up what the reduces of a tree wait for. That each waits as long as
+// it has to was checked with its record.
+func (k *jobCheck) waiting(ctx context.Context) error {
+	part := make(map[int64]waitSum)
+	return k.walk(ctx, k.id, k.keys.Waits(k.id), pages(), func(l *look, page []store.KeyValue) error {
+		clear(part)
+		ctl, err := k.ctl(ctx, l, k.id)
+		if err != nil {
+			return err
+		}
+		for _, kv := range page {
+			at, err := k.waitRef(kv.Key)
+			if err != nil {
+				return err
+			}
+			if ctl.Level >= 0 && at.Index >= unitsOf(ctl, at.Level) || at.Level < 1 || len(kv.Value) != 8 {
+				l.wrong(kv.Key, "no reduce of level %d has the index %d; clear the key", at.Level, at.Index)
+				continue
+			}
+			w, sum := keys.Waiting(number(kv.Value)), part[at.Level]
+			part[at.Level] = waitSum{sum.reduces + 1, sum.left + w.Left(), sum.survivors + w.Survivors()}
+		}
+		return nil
+	}, func() error {
+		for level, p := range part {
+			sum := k.sums.waiting[level]
+			k.sums.waiting[level] = waitSum{sum.reduces + p.reduces, sum.left + p.left, sum.survivors + p.survivors}
+		}
+		return nil
+	})
 }

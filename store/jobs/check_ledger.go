@@ -19,7 +19,7 @@ import (
 // each completion that still counts is there, with the hash that was recorded.
 func (k *jobCheck) ledger(ctx context.Context) error {
 	w := &ledgerWalk{jobCheck: k, keep: 1 << 62}
-	return w.run(ctx, func(o *storagev1.Outcome) { k.sums.recorded.put(o.Unit, o.Attempt) })
+	return w.run(ctx, func(o *storagev1.Outcome, times int) { k.sums.recorded.put(o.Unit, o.Attempt, times) })
 }
 
 // A ledgerWalk goes back through the checkpoints of a job. A resume dropped the
@@ -31,20 +31,28 @@ type ledgerWalk struct {
 	quiet bool  // says nothing
 }
 
-func (w *ledgerWalk) run(ctx context.Context, counts func(o *storagev1.Outcome)) error {
-	var good []*storagev1.Outcome
+func (w *ledgerWalk) run(ctx context.Context, counts func(o *storagev1.Outcome, times int)) error {
+	var good, reopened []*storagev1.Outcome
 	keep, read, resumes := w.keep, int64(0), false
 	o := pages()
 	o.Reverse = true
 	return w.walk(ctx, w.id, w.keys.Checkpoints(w.id), o, func(l *look, page []store.KeyValue) error {
-		good, keep, read, resumes = good[:0], w.keep, int64(len(page)), false
+		good, reopened, keep, read, resumes = good[:0], reopened[:0], w.keep, int64(len(page)), false
 		for _, kv := range page {
 			c := new(storagev1.Checkpoint)
 			if !l.decode(kv.Key, kv.Value, c) {
 				continue
 			}
 			if mapreduce.EventKind(c.Kind) == mapreduce.EventState && c.Message == resumed {
-				keep, resumes = min(keep, max(0, c.Level)), true
+				resumes = true
+				if !w.before.ctl.Tree || c.Level < 0 { // else it dropped nothing
+					keep = min(keep, max(0, c.Level))
+				}
+			}
+			for _, again := range c.ReopenedUnits {
+				if levelOf(again.Unit, c.Level) <= keep {
+					reopened = append(reopened, again)
+				}
 			}
 			for _, done := range c.CompletedUnits {
 				if levelOf(done.Unit, c.Level) <= keep {
@@ -56,7 +64,7 @@ func (w *ledgerWalk) run(ctx context.Context, counts func(o *storagev1.Outcome))
 			l.found = nil
 			return nil
 		}
-		return w.check(ctx, l, page, good)
+		return w.check(ctx, l, good, resumes)
 	}, func() error {
 		w.keep = keep
 		if !w.quiet {
@@ -64,7 +72,10 @@ func (w *ledgerWalk) run(ctx context.Context, counts func(o *storagev1.Outcome))
 			w.sums.resumed = w.sums.resumed || resumes
 		}
 		for _, done := range good {
-			counts(done)
+			counts(done, 1)
+		}
+		for _, again := range reopened {
+			counts(again, -1)
 		}
 		return nil
 	})
@@ -74,7 +85,7 @@ func (w *ledgerWalk) run(ctx context.Context, counts func(o *storagev1.Outcome))
 // where the job was when it ended.
 func levelOf(unit string, at int64) int64 {
 	if unit == string(mapreduce.FinalUnit) {
-		return at
+		return max(1, at) // of a tree it may have ended before the job was told
 	}
 	rest, ok := strings.CutPrefix(unit, "reduce_L")
 	if !ok {
@@ -88,7 +99,7 @@ func levelOf(unit string, at int64) int64 {
 	return level
 }
 
-func (w *ledgerWalk) check(ctx context.Context, l *look, page []store.KeyValue, done []*storagev1.Outcome) error {
+func (w *ledgerWalk) check(ctx context.Context, l *look, done []*storagev1.Outcome, resumes bool) error {
 	raw, err := l.Get(ctx, w.keys.Ctl(w.id))
 	if err != nil || !bytes.Equal(raw, w.before.raw) {
 		return err // a resume may be dropping units
@@ -108,6 +119,9 @@ func (w *ledgerWalk) check(ctx context.Context, l *look, page []store.KeyValue, 
 		u := new(storagev1.Unit)
 		if values[i] != nil && decode(ks[i], values[i], u) != nil {
 			continue // found before
+		}
+		if w.before.ctl.Tree && (w.sums.resumed || resumes) && levelOf(o.Unit, 1) > 0 && u.Attempt >= o.Attempt {
+			continue // it may have been reopened since: the sums tell
 		}
 		if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || u.Result.GetAttempt() != o.Attempt || !bytes.Equal(u.Result.GetSha256(), o.Sha256) {
 			l.wrong(ks[i], "the ledger has it that unit %s was completed by attempt %d with result %x; it is %s, attempt %d, with result %x",
@@ -148,9 +162,9 @@ func (k *jobCheck) unrecorded(ctx context.Context) error {
 	}
 	times := make(map[string]int) // completions in the ledger, of those buckets
 	w := &ledgerWalk{jobCheck: k, keep: 1 << 62, quiet: true}
-	err := w.run(ctx, func(o *storagev1.Outcome) {
+	err := w.run(ctx, func(o *storagev1.Outcome, n int) {
 		if buckets[bucketOf(o.Unit)] {
-			times[o.Unit]++
+			times[o.Unit] += n
 		}
 	})
 	if err != nil {
@@ -181,10 +195,10 @@ func digestOf(index int64) uint64 { return maphash.Comparable(seed, index) }
 
 func bucketOf(unit string) int { return int(maphash.String(seed, unit) % uint64(len(multiset{}))) }
 
-func (m *multiset) put(unit string, attempt int64) {
+func (m *multiset) put(unit string, attempt int64, times int) {
 	b := &m[bucketOf(unit)]
-	b.count++
-	b.sum += maphash.String(seed, unit+"\x00"+strconv.FormatInt(attempt, 10))
+	b.count += uint64(times) // modulo 2^64, so that -1 takes one out
+	b.sum += uint64(times) * maphash.String(seed, unit+"\x00"+strconv.FormatInt(attempt, 10))
 }
 
 // differ returns buckets in which m and o differ, at most so many.

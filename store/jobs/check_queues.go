@@ -302,7 +302,7 @@ func (k *jobCheck) plans(ctx context.Context) error {
 				continue
 			}
 			level := int64(len(ctl.LevelUnits))
-			if p.Level != level || string(kv.Key) != string(k.keys.Plan(k.id, level)) || p.Planned >= p.Units {
+			if p.Level != level && len(p.Levels) == 0 || string(kv.Key) != string(k.keys.Plan(k.id, level)) || p.Planned >= p.Units {
 				l.wrong(kv.Key, "the cursor is at %d of %d units of level %d, and %d levels are planned; clear it",
 					p.Planned, p.Units, p.Level, level)
 			}

@@ -44,6 +44,7 @@ type sums struct {
 	chunks  [2]int64                                // of cut documents: complete, failed
 	tallied [2]int64
 	granted int64
+	waiting map[int64]waitSum // by level
 
 	results, resultBytes, texts, textBytes int64
 	checkpoints, seals                     int64
@@ -52,9 +53,13 @@ type sums struct {
 	recorded                               *multiset // completions in the ledger
 }
 
+// A waitSum is what all reduces of a level wait for.
+type waitSum struct{ reduces, left, survivors int64 }
+
 func newSums() *sums {
 	return &sums{
-		units: make(map[int64]map[mapreduce.UnitState]int64), counted: make(map[counterAt]int64),
+		waiting: make(map[int64]waitSum),
+		units:   make(map[int64]map[mapreduce.UnitState]int64), counted: make(map[counterAt]int64),
 		holds: make(map[stripe]int64), complete: new(multiset), recorded: new(multiset),
 	}
 }
@@ -95,7 +100,7 @@ func (s *sums) unit(u *storagev1.Unit) {
 	case mapreduce.UnitComplete:
 		s.add(keys.Completed, u.Level, 1)
 		s.add(keys.Size, u.Level, u.Result.GetSize())
-		s.complete.put(u.UnitId, u.Attempt)
+		s.complete.put(u.UnitId, u.Attempt, 1)
 	case mapreduce.UnitFailed:
 		s.add(keys.Failed, u.Level, 1)
 	}
@@ -248,6 +253,9 @@ func (k *jobCheck) levels(l *look) {
 		var p storagev1.Plan
 		if decode(key, k.before.plan, &p) == nil {
 			want[p.Level] = p.Planned
+			for i, n := range p.Levels {
+				want[int64(i)+1] = n
+			}
 		}
 	}
 	for level := range k.sums.units {
@@ -258,6 +266,9 @@ func (k *jobCheck) levels(l *look) {
 			l.wrong(key, "level %d has %d units, and %d were planned", level, got, n)
 		}
 	}
+	if ctl.Tree {
+		k.waits(l)
+	}
 	if ctl.Level >= 0 && len(ctl.LevelUnits) > 0 && ctl.LevelUnits[0] != want[0] {
 		l.wrong(key, "the switch says %d map units, and %d were staged or parsed", ctl.LevelUnits[0], want[0])
 	}
@@ -265,6 +276,20 @@ func (k *jobCheck) levels(l *look) {
 		l.wrong(k.keys.Job(k.id), "the map units have %d characters, the record and what was parsed %d", k.sums.chars, chars)
 	}
 	k.ends(l, key)
+}
+
+// waits compares what the reduces of each level wait for with how the units of
+// the level below stand.
+func (k *jobCheck) waits(l *look) {
+	for level := int64(1); level < int64(len(k.before.ctl.LevelUnits)); level++ {
+		states := k.sums.units[level-1]
+		left := k.sums.level(level-1) - states[mapreduce.UnitComplete] - states[mapreduce.UnitFailed]
+		w := k.sums.waiting[level]
+		if w.left != left || w.survivors != states[mapreduce.UnitComplete] || w.reduces != k.sums.level(level) {
+			l.wrong(k.keys.WaitLevel(k.id, level).Begin, "%d reduces of level %d wait for %d units and have %d outputs; there are %d, %d units have not ended, and %d have an output",
+				w.reduces, level, w.left, w.survivors, k.sums.level(level), left, states[mapreduce.UnitComplete])
+		}
+	}
 }
 
 // ends checks that what has to have ended has.

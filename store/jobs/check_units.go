@@ -31,7 +31,7 @@ func (k *jobCheck) units(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		around, err := k.around(ctx, l, page)
+		around, err := k.around(ctx, l, ctl, page)
 		if err != nil {
 			return err
 		}
@@ -59,11 +59,13 @@ type surroundings struct {
 	order   []byte // the unit that has its place in the order
 	session bool
 	held    []byte
+	above   []byte // the reduce that waits for it
+	waiting []byte // what it waits for itself
 }
 
-const perUnit = 7 // keys of one unit's surroundings
+const perUnit = 9 // keys of one unit's surroundings
 
-func (k *jobCheck) around(ctx context.Context, l *look, units []*storagev1.Unit) ([]surroundings, error) {
+func (k *jobCheck) around(ctx context.Context, l *look, ctl *storagev1.Ctl, units []*storagev1.Unit) ([]surroundings, error) {
 	ks := make([][]byte, 0, perUnit*len(units))
 	for _, u := range units {
 		name, shard := mapreduce.UnitID(u.UnitId), u.Queue.GetShard()
@@ -71,7 +73,8 @@ func (k *jobCheck) around(ctx context.Context, l *look, units []*storagev1.Unit)
 		ks = append(ks,
 			k.keys.Ready(k.id, shard, keys.ClassRequeued, seq), k.keys.Ready(k.id, shard, keys.ClassNew, seq),
 			k.keys.Delayed(k.id, name), k.keys.Failed(k.id, u.Level, name), k.keys.Order(k.id, u.Level, u.Index),
-			k.keys.Session(mapreduce.SessionID(u.Session)), k.keys.Held(mapreduce.SessionID(u.Session), u.Claim))
+			k.keys.Session(mapreduce.SessionID(u.Session)), k.keys.Held(mapreduce.SessionID(u.Session), u.Claim),
+			k.keys.Unit(k.id, reduceAt(ctl, WaitRef{u.Level + 1, u.Parent - 1})), k.keys.Wait(k.id, u.Level, u.Index))
 	}
 	values, err := l.GetAll(ctx, ks)
 	if err != nil {
@@ -82,7 +85,7 @@ func (k *jobCheck) around(ctx context.Context, l *look, units []*storagev1.Unit)
 		v := values[perUnit*i:]
 		all[i] = surroundings{
 			waits:   [2]bool{string(v[0]) == u.UnitId, string(v[1]) == u.UnitId},
-			delayed: v[2] != nil, failed: v[3] != nil, order: v[4], session: v[5] != nil, held: v[6],
+			delayed: v[2] != nil, failed: v[3] != nil, order: v[4], session: v[5] != nil, held: v[6], above: v[7], waiting: v[8],
 		}
 	}
 	return all, nil
@@ -98,8 +101,15 @@ func (a *surroundings) check(l *look, id mapreduce.JobID, ctl *storagev1.Ctl, u 
 	if u.Level <= 0 && string(a.order) != u.UnitId {
 		l.wrong(key, "the place of unit %s in the order, level %d, index %d, holds %q", u.UnitId, u.Level, u.Index, a.order)
 	}
+	if ctl.Tree {
+		a.inTree(l, key, ctl, u)
+	}
 	switch state {
 	case mapreduce.Pending, mapreduce.UnitFailed, mapreduce.UnitCancelled:
+	case mapreduce.Blocked:
+		if u.Level < 1 || u.Session != "" || u.Result != nil || !ctl.Tree && ctl.Level >= 0 {
+			l.wrong(key, "unit %s of level %d waits for its inputs, and is no reduce of a tree, or has session %q or a result", u.UnitId, u.Level, u.Session)
+		}
 	case mapreduce.Processing:
 		a.claimed(l, key, id, ctl, u)
 	case mapreduce.UnitComplete:
@@ -110,6 +120,28 @@ func (a *surroundings) check(l *look, id mapreduce.JobID, ctl *storagev1.Ctl, u 
 		l.wrong(key, "unit %s is in no state that a unit has: %d", u.UnitId, u.Status)
 	}
 	numbers(l, key, ctl, u)
+}
+
+// inTree checks that the unit has its place in the tree, and if it is a reduce
+// that it waits as long as it has to.
+func (a *surroundings) inTree(l *look, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
+	if last := int64(len(ctl.LevelUnits)) - 1; u.Level >= 0 && (u.Parent > 0) != (u.Level < last) {
+		l.wrong(key, "unit %s of level %d of %d is waited for by reduce %d", u.UnitId, u.Level, last, u.Parent-1)
+	}
+	above := new(storagev1.Unit)
+	if u.Parent > 0 && (a.above == nil || !l.decode(key, a.above, above) || above.Level != u.Level+1 ||
+		u.Index < above.Inputs.GetFirst() || u.Index >= above.Inputs.GetEnd()) {
+		l.wrong(key, "unit %s is not an input of reduce %d of level %d, which is to wait for it", u.UnitId, u.Parent-1, u.Level+1)
+	}
+	if u.Level < 1 {
+		return
+	}
+	state, w := mapreduce.UnitState(u.Status), keys.Waiting(number(a.waiting))
+	blocked := state == mapreduce.Blocked || state == mapreduce.UnitCancelled && w < keys.LetGo
+	if a.waiting == nil || blocked != (w < keys.LetGo) || !blocked && (w.Left() != 0 || w.Survivors() == 0 && state != mapreduce.UnitFailed) {
+		l.wrong(key, "unit %s is %s, and has %d inputs that have not ended and %d with an output; cancel and submit the job again",
+			u.UnitId, state, w.Left(), w.Survivors())
+	}
 }
 
 // queued checks that a unit waits in one queue if it is pending, else in none.
@@ -158,7 +190,7 @@ func (a *surroundings) claimed(l *look, key []byte, id mapreduce.JobID, ctl *sto
 func numbers(l *look, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
 	state := mapreduce.UnitState(u.Status)
 	if u.Attempt < 0 || u.Failures < 0 || u.Failures > u.Attempt || u.Kills < 0 || u.Kills > maxKills ||
-		(u.Attempt == 0 && (state == mapreduce.Processing || state == mapreduce.UnitComplete || state == mapreduce.UnitFailed)) {
+		(u.Attempt == 0 && (state == mapreduce.Processing || state == mapreduce.UnitComplete || state == mapreduce.UnitFailed && !ctl.Tree)) {
 		l.wrong(key, "unit %s is %s with %d attempts, %d failures, %d lost workers", u.UnitId, state, u.Attempt, u.Failures, u.Kills)
 	}
 	if u.Reserved < 0 || u.Charged < 0 || u.TokensIn < 0 || u.TokensOut < 0 || u.CostMicros < 0 {
@@ -169,7 +201,7 @@ func numbers(l *look, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
 	if u.Reserved > 0 && !holds {
 		l.wrong(key, "unit %s is %s, and %d tokens are reserved for it", u.UnitId, state, u.Reserved)
 	}
-	if u.Level > ctl.Level && u.Level > 0 && (u.Attempt > 0 || state == mapreduce.Processing) {
+	if u.Level > OpenLevel(ctl) && u.Level > 0 && (u.Attempt > 0 || state == mapreduce.Processing) {
 		l.wrong(key, "unit %s of level %d was begun, while the job is at level %d", u.UnitId, u.Level, ctl.Level)
 	}
 	place(l, key, u)

@@ -265,6 +265,9 @@ func (j *Jobs) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce.R
 		}
 		if failed != noneFailed {
 			level, done = failed, false
+			if ctl.Tree && failed >= 0 {
+				return j.interrupt(ctx, tx, id, ctl, failed)
+			}
 			return j.dropAbove(ctx, tx, id, ctl, failed)
 		}
 		return j.goOn(ctx, tx, id, ctl, r)
@@ -318,10 +321,28 @@ func (j *Jobs) setBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID, b
 	return nil
 }
 
+// interrupt is what a resume begins with that goes on from a level.
+func (j *Jobs) interrupt(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64) error {
+	ctl.Level = min(ctl.Level, level)
+	if ctl.Resuming {
+		tx.Set(j.keys.Ctl(id), encode(ctl))
+		return nil
+	}
+	// What there was is no result any more, and nobody must take it for one.
+	ctl.Resuming = true
+	ctl.State, ctl.Error = uint32(mapreduce.JobPaused), "a resume was interrupted; resume again"
+	return j.turnCtl(ctx, tx, id, ctl, "resuming")
+}
+
 // dropAbove removes the levels above one whose failed units are tried again:
 // what they were made of changes.
 func (j *Jobs) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64) error {
 	planned := int64(len(ctl.LevelUnits)) // a level beyond may be planned in part
+	var tree storagev1.Plan
+	if _, err := read(ctx, tx, j.keys.Plan(id, 1), &tree); err != nil {
+		return err
+	}
+	planned = max(planned, tree.Level) // or several, of a tree that lacks its final unit yet
 	for l := max(level, 0) + 1; l <= planned; l++ {
 		// Below that: parsed again, a document gets its units; the others keep
 		// theirs.
@@ -332,16 +353,9 @@ func (j *Jobs) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID, c
 	if err := j.warn(ctx, tx, id, max(level, 0)+1, nil); err != nil {
 		return err
 	}
-	ctl.LevelUnits = ctl.LevelUnits[:min(planned, max(level, 0)+1)]
-	ctl.Level, ctl.Final = min(ctl.Level, level), false
-	if ctl.Resuming {
-		tx.Set(j.keys.Ctl(id), encode(ctl))
-		return nil
-	}
-	// What there was is no result any more, and nobody must take it for one.
-	ctl.Resuming = true
-	ctl.State, ctl.Error = uint32(mapreduce.JobPaused), "a resume was interrupted; resume again"
-	return j.turnCtl(ctx, tx, id, ctl, "resuming")
+	ctl.LevelUnits = ctl.LevelUnits[:min(int64(len(ctl.LevelUnits)), max(level, 0)+1)]
+	ctl.Final, ctl.Tree = false, false
+	return j.interrupt(ctx, tx, id, ctl, level)
 }
 
 // UnitsRunning is the reason of the error with which Resume says that it has to
@@ -376,6 +390,7 @@ func (j *Jobs) dropLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, l
 	tx.ClearRange(j.keys.StatesWithPrefix(id, prefix))
 	tx.ClearRange(j.keys.FailedLevel(id, level))
 	tx.ClearRange(j.keys.PicksLevel(id, level))
+	tx.ClearRange(j.keys.WaitLevel(id, level))
 	tx.Clear(j.keys.Plan(id, level))
 	for shard := range shards {
 		tx.ClearRange(j.keys.ReadyLevel(id, shard, keys.ClassRequeued, level))
@@ -458,6 +473,9 @@ func (t *turn) retry(ctx context.Context, failed []store.KeyValue) error {
 		u.Failures, u.Kills, u.Started = 0, 0, false
 		t.enqueue(t.tx, t.in.Job, u, keys.ClassRequeued)
 		t.setUnit(t.tx, t.in.Job, u)
+		if err := t.reopen(ctx, u, 0); err != nil {
+			return err
+		}
 	}
 	t.record()
 	return nil

@@ -73,6 +73,15 @@ func number(value []byte) int64 {
 	return int64(binary.LittleEndian.Uint64(value))
 }
 
+// OpenLevel returns the highest level whose units may be claimed: of a tree any
+// that is not blocked, once mapping has begun.
+func OpenLevel(ctl *storagev1.Ctl) int64 {
+	if ctl.Tree {
+		return int64(len(ctl.LevelUnits)) - 1
+	}
+	return ctl.Level
+}
+
 // A LevelStatus is how far a job's level is.
 type LevelStatus struct {
 	State     mapreduce.JobState
@@ -84,7 +93,9 @@ type LevelStatus struct {
 	Size      int64 // tokens of the outputs' text
 	// Of the level below, if there is one.
 	BelowCompleted, BelowSize int64
-	Final                     bool // the level is the last
+	Final                     bool  // the level is the last
+	Tree                      bool  // the levels above are planned
+	Failures                  int64 // of all levels, if the job is to fail fast
 	FailFast                  bool
 	Sweeping                  bool
 }
@@ -103,7 +114,15 @@ func (j *Jobs) LevelStatus(ctx context.Context, id mapreduce.JobID) (*LevelStatu
 		}
 		s = &LevelStatus{
 			State: mapreduce.JobState(ctl.State), Epoch: ctl.Epoch, Level: ctl.Level,
-			Final: ctl.Final, FailFast: ctl.FailFast, Sweeping: ctl.Sweeping,
+			Final: ctl.Final && ctl.Level == int64(len(ctl.LevelUnits))-1, FailFast: ctl.FailFast, Sweeping: ctl.Sweeping,
+			Tree: ctl.Tree,
+		}
+		if s.FailFast {
+			all, err := j.counters(ctx, tx, id)
+			if err != nil {
+				return err
+			}
+			s.Failures = all.sum(keys.Failed)
 		}
 		s.Units = unitsOf(ctl, ctl.Level)
 		for _, c := range []struct {
@@ -148,8 +167,8 @@ func (j *Jobs) Complete(ctx context.Context, id mapreduce.JobID, epoch int64) er
 }
 
 // PlantParsed plants the units of parsed documents, in the order of their parse
-// units, until all are planted: then it turns the job to mapping. next returns
-// the units of the document of a parse unit, none if it failed.
+// units, until all are planted. next returns the units of the document of a
+// parse unit, none if it has no text.
 func (j *Jobs) PlantParsed(ctx context.Context, id mapreduce.JobID, epoch int64, next func(ctx context.Context, u *storagev1.Unit) ([]Batch, error)) error {
 	cursor := int64(0)
 	for {
@@ -164,7 +183,7 @@ func (j *Jobs) PlantParsed(ctx context.Context, id mapreduce.JobID, epoch int64,
 			cursor = u.Index + 1
 		}
 		if len(parsed) == 0 {
-			return j.startMapping(ctx, id, epoch)
+			return nil
 		}
 	}
 }
@@ -209,7 +228,8 @@ func (j *Jobs) plantBatch(ctx context.Context, id mapreduce.JobID, epoch int64, 
 	})
 }
 
-func (j *Jobs) startMapping(ctx context.Context, id mapreduce.JobID, epoch int64) error {
+// StartMapping turns a job to mapping whose units are all planted.
+func (j *Jobs) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64) error {
 	return j.change(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		if ctl.Epoch != epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil

@@ -209,6 +209,7 @@ type Flip struct {
 	Characters int64
 	Skipped    int64
 	Slots      int64 // granted to this node at once; nobody can have any yet
+	Tree       bool  // all levels are planned before anything is mapped
 }
 
 // Flip makes the job visible, whole, and returns its id; if an earlier
@@ -246,7 +247,7 @@ func (j *Jobs) Flip(ctx context.Context, id mapreduce.JobID, f *Flip) (mapreduce
 // Standing returns how the job stands once it is visible.
 func (f *Flip) Standing(id mapreduce.JobID, now int64) *Standing {
 	state, level := mapreduce.Mapping, int64(0)
-	if f.Parse > 0 {
+	if f.Parse > 0 || f.Tree {
 		state, level = mapreduce.Decomposition, -1
 	}
 	ctl := &storagev1.Ctl{

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"strings"
 	"time"
 
@@ -92,7 +93,8 @@ type TurnResult struct {
 	// Overdrawn says that less was left of this node's grant than the claim was
 	// told: other nodes took it for dead. It has to ask for its grant again.
 	Overdrawn bool
-	JobError  string // a failure that no unit of the job can survive
+	JobError  string    // a failure that no unit of the job can survive
+	Told      []WaitRef // reduces of a tree that were told of an input's end
 }
 
 // Settled is what became of a report.
@@ -210,8 +212,12 @@ func (t *turn) record() {
 			t.tx.Add(t.keys.Counter(t.in.Job, c.name, c.level, c.node), n)
 		}
 	}
-	if len(t.ended.CompletedUnits)+len(t.ended.FailedUnits) > 0 {
+	if len(t.ended.CompletedUnits)+len(t.ended.FailedUnits)+len(t.ended.ReopenedUnits) > 0 {
 		t.ended.Kind = uint32(mapreduce.EventFinished)
+		if n := len(t.ended.ReopenedUnits); n > 0 {
+			t.ended.Kind = uint32(mapreduce.EventRetried)
+			t.ended.Message = fmt.Sprintf("%d reduces wait for inputs that are tried again", n)
+		}
 		t.ended.Level = t.ctl.Level
 		t.checkpoint(t.tx, t.in.Job, &t.ended)
 	}
@@ -257,6 +263,7 @@ func (t *turn) finish(ctx context.Context, u *storagev1.Unit, r TurnReport) (Set
 		}
 		// This report's own earlier success, or another copy of it.
 		s.Verdict = mapreduce.Accepted
+		t.told(u)
 		return s, nil
 	case mapreduce.UnitCancelled:
 		s.Verdict = mapreduce.Gone
@@ -404,6 +411,9 @@ func (t *turn) complete(ctx context.Context, u *storagev1.Unit, r TurnReport) er
 	t.add(keys.Completed, u.Level, 1)
 	t.add(keys.Size, u.Level, r.Size)
 	t.ended.CompletedUnits = append(t.ended.CompletedUnits, outcome(u, u.Result.Sha256, r.Tokens))
+	if err := t.tell(ctx, u, -keys.OneLeft+keys.OneSurvivor); err != nil {
+		return err
+	}
 	return t.account(ctx, u, true)
 }
 
@@ -413,6 +423,9 @@ func (t *turn) fail(ctx context.Context, u *storagev1.Unit) error {
 	t.tx.Set(t.keys.Failed(t.in.Job, u.Level, mapreduce.UnitID(u.UnitId)), nil)
 	t.tx.ClearRange(t.keys.Results(t.in.Job, mapreduce.UnitID(u.UnitId)))
 	t.ended.FailedUnits = append(t.ended.FailedUnits, outcome(u, nil, mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}))
+	if err := t.tell(ctx, u, -keys.OneLeft); err != nil {
+		return err
+	}
 	return t.account(ctx, u, false)
 }
 
@@ -646,7 +659,7 @@ func (t *turn) waiting(c Candidate, key, value []byte) (*storagev1.Unit, error) 
 	}
 	q := u.Queue
 	ok := mapreduce.UnitState(u.Status) == mapreduce.Pending && q != nil &&
-		q.Class == c.Class && q.Seq == c.Seq && q.Shard == c.Shard && u.Level <= t.ctl.Level
+		q.Class == c.Class && q.Seq == c.Seq && q.Shard == c.Shard && u.Level <= OpenLevel(t.ctl)
 	if !ok {
 		return nil, nil
 	}

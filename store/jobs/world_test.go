@@ -195,7 +195,7 @@ func (w *world) waiting(j *jobs.Jobs, id mapreduce.JobID) []jobs.Candidate {
 	w.must(err)
 	var all []jobs.Candidate
 	for shard := range ctl.Shards {
-		found, _, err := j.Scan(w.ctx, id, jobs.Stretch{Shard: shard, To: keys.Seq(ctl.Level+1, 0), Returned: true})
+		found, _, err := j.Scan(w.ctx, id, jobs.Stretch{Shard: shard, To: keys.Seq(jobs.OpenLevel(ctl)+1, 0), Returned: true})
 		w.must(err)
 		all = append(all, found...)
 	}
@@ -262,6 +262,7 @@ func (w *world) advance(j *jobs.Jobs, id mapreduce.JobID) bool {
 	switch {
 	case s.Level < 0:
 		w.must(j.PlantParsed(w.ctx, id, s.Epoch, w.plant(j, id)))
+		w.must(j.StartMapping(w.ctx, id, s.Epoch))
 	case s.Completed == 0:
 		w.must(j.Fail(w.ctx, id, jobs.AnyEpoch, "all failed"))
 	case s.Final:

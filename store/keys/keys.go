@@ -99,6 +99,28 @@ const (
 	DocumentsSkipped                    // documents that were parsed and have no text
 )
 
+// A Waiting is the value of what a reduce of a tree waits for: how many of its
+// inputs have not ended, how many have ended with an output, and whether it was
+// let go since. It is one number, so that inputs that end at once add to it
+// without a conflict.
+type Waiting int64
+
+// What is added to a Waiting.
+const (
+	OneLeft     Waiting = 1       // an input that has not ended
+	OneSurvivor Waiting = 1 << 31 // one that has an output
+	LetGo       Waiting = 1 << 62 // the reduce does not wait any more
+)
+
+// Left returns how many inputs have not ended.
+func (w Waiting) Left() int64 { return int64(w & (OneSurvivor - 1)) }
+
+// Survivors returns how many inputs have an output.
+func (w Waiting) Survivors() int64 { return int64(w / OneSurvivor & (OneSurvivor - 1)) }
+
+// Due reports whether a reduce waits for nothing any more and was not let go.
+func (w Waiting) Due() bool { return w.Left() == 0 && w < LetGo }
+
 // A Space is the key space of one installation.
 type Space struct {
 	outer  []byte            // packed prefix

@@ -1,0 +1,57 @@
+package orchestrator
+
+import (
+	"context"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+// unblock lets go the reduces of a job's tree whose inputs have ended, of those
+// that turns of this node have told.
+func (o *Orchestrator) unblock(ctx context.Context, id mapreduce.JobID) error {
+	refs := o.notices.takeTold(id)
+	for len(refs) > 0 {
+		batch := refs[:min(len(refs), jobs.MaxUnblock)]
+		ready, told, err := o.jobs.Unblock(ctx, id, batch)
+		if err != nil {
+			if errs.KindOf(err) != errs.NotFound {
+				o.notices.told(id, refs)
+			}
+			return err
+		}
+		refs = append(refs[len(batch):], told...) // a reduce that was skipped has ended too
+		o.board.requeue(id, ready)
+		if len(told) > 0 { // which may be all that was left
+			o.notices.changed(id)
+			o.notices.due(id)
+		}
+	}
+	return nil
+}
+
+// unblockAll lets go what nodes have forgotten that died.
+func (o *Orchestrator) unblockAll(ctx context.Context, id mapreduce.JobID) error {
+	for at := (jobs.WaitRef{}); ; {
+		refs, err := o.jobs.Forgotten(ctx, id, at, jobs.MaxUnblock)
+		if err != nil || len(refs) == 0 {
+			return err
+		}
+		at = refs[len(refs)-1]
+		at.Index++
+		o.notices.told(id, refs)
+		if err := o.unblock(ctx, id); err != nil {
+			return err
+		}
+	}
+}
+
+// ascend turns a tree to the next level. Whatever waited for the level that has
+// ended has to run now.
+func (o *Orchestrator) ascend(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
+	if err := o.unblockAll(ctx, id); err != nil {
+		return err
+	}
+	return o.jobs.Ascend(ctx, id, s.Epoch)
+}

@@ -1,0 +1,275 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// PlanTree plans all levels of a job whose reduces take groups of the level
+// below, once its map units are known and before any is claimed; its last step
+// turns the job to mapping. Each step begins where the one before it, of
+// whichever node, ended.
+func (j *Jobs) PlanTree(ctx context.Context, id mapreduce.JobID, epoch, group int64) error {
+	for done := false; !done; {
+		var err error
+		if done, err = j.TreeStep(ctx, id, epoch, group); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TreeStep is one step of PlanTree. It returns whether planning is done.
+func (j *Jobs) TreeStep(ctx context.Context, id mapreduce.JobID, epoch, group int64) (done bool, err error) {
+	err = j.update(ctx, failpoint.Plan, func(tx store.Tx) error {
+		done = true
+		ctl, err := j.ctl(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if ctl.Epoch != epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
+			return nil
+		}
+		p := &treePlanner{planner: planner{Jobs: j, tx: tx, id: id, ctl: ctl, cursor: &storagev1.Plan{Level: 1}}, group: group, room: stepUnits / 2}
+		if p.maps, err = j.counter(ctx, tx.Snapshot(), id, keys.Planted, 0); err != nil {
+			return err
+		}
+		p.maps += ctl.StagedUnits
+		if _, err := read(ctx, tx, j.keys.Plan(id, 1), p.cursor); err != nil {
+			return err
+		}
+		if done, err = p.levels(ctx); err != nil {
+			return err
+		}
+		if done {
+			return p.begin(ctx)
+		}
+		tx.Set(j.keys.Plan(id, 1), encode(p.cursor))
+		return nil
+	})
+	return done, err
+}
+
+// A treePlanner is one step of planning a tree.
+type treePlanner struct {
+	planner
+	group int64 // units of a level that one reduce takes
+	maps  int64
+	room  int // units that may yet be planned
+}
+
+// below returns how many units the level has on which the next one is planned.
+func (p *treePlanner) below() int64 {
+	if n := len(p.cursor.Levels); n > 0 {
+		return p.cursor.Levels[n-1]
+	}
+	return p.maps
+}
+
+// levels plans as many units as there is room for, and reports whether that was
+// all: the level with the final unit is the last.
+func (p *treePlanner) levels(ctx context.Context) (bool, error) {
+	for {
+		c, below := p.cursor, p.below()
+		if below == 0 || below == 1 && c.Level > 1 {
+			return true, nil
+		}
+		c.Units = (below-1)/p.group + 1
+		p.next = Next{Level: c.Level}
+		var err error
+		if c.Level == 1 {
+			err = p.groupMaps(ctx)
+		} else {
+			err = p.groups(ctx, below)
+		}
+		if err != nil || c.Planned < c.Units {
+			return false, err
+		}
+		c.Levels = append(c.Levels, c.Units)
+		c.Level, c.Planned, c.Units = c.Level+1, 0, 0
+	}
+}
+
+func (p *treePlanner) groups(ctx context.Context, below int64) error {
+	for c := p.cursor; c.Planned < c.Units && p.room > 0; {
+		first := c.Planned * p.group
+		end := min(first+p.group, below)
+		from, to, err := p.mapped(ctx, first, end-1)
+		if err != nil {
+			return err
+		}
+		p.tx.Add(p.keys.Wait(p.id, c.Level, c.Planned), int64(keys.OneLeft)*(end-first))
+		p.block(&storagev1.Inputs{First: first, End: end, MapFirst: from, MapEnd: to})
+	}
+	return nil
+}
+
+// block plans the next unit, which waits for its inputs.
+func (p *treePlanner) block(in *storagev1.Inputs) {
+	c := p.cursor
+	u := &storagev1.Unit{
+		UnitId: string(mapreduce.ReduceUnit(int(c.Level), int(c.Planned))), Kind: uint32(mapreduce.KindReduce),
+		Level: c.Level, Index: c.Planned, Status: uint32(mapreduce.Blocked), Inputs: in,
+		Queue: &storagev1.Queue{Shard: c.Planned % max(1, p.ctl.Shards)}, Parent: 1 + c.Planned/p.group,
+	}
+	if c.Units == 1 {
+		u.UnitId, u.Kind, u.Parent = string(mapreduce.FinalUnit), uint32(mapreduce.KindFinal), 0
+	}
+	p.setUnit(p.tx, p.id, u)
+	c.Planned++
+	p.room--
+}
+
+// Pages of map units that one step goes through: by their places in the order
+// alone, or with their records.
+const (
+	orderPage  = 5000
+	recordPage = 200
+)
+
+// groupMaps plans reduces over groups of map units in order. A group may take
+// several steps: what its reduce waits for is added up as they go.
+func (p *treePlanner) groupMaps(ctx context.Context) error {
+	limit := orderPage
+	if p.ctl.ParseUnits > 0 {
+		limit = recordPage
+	}
+	for p.room > 0 {
+		pairs, _, err := p.tx.Snapshot().GetRange(ctx, p.keys.OrderFrom(p.id, 0, p.cursor.Cursor), store.RangeOptions{Limit: limit})
+		if err != nil {
+			return err
+		}
+		dealt, err := p.deal(ctx, pairs)
+		switch {
+		case err != nil:
+			return err
+		case dealt == len(pairs) && dealt < limit:
+			return p.lastGroup()
+		case limit == recordPage:
+			return nil
+		}
+	}
+	return nil
+}
+
+// deal deals map units to groups until there is no room for more reduces, and
+// returns how many it dealt.
+func (p *treePlanner) deal(ctx context.Context, pairs []store.KeyValue) (dealt int, err error) {
+	waits := make(map[int64]keys.Waiting)
+	for ; dealt < len(pairs) && p.room > 0; dealt++ {
+		index, err := p.index(pairs[dealt].Key)
+		if err != nil {
+			return dealt, err
+		}
+		waiting, err := p.parented(ctx, mapreduce.UnitID(pairs[dealt].Value))
+		if err != nil {
+			return dealt, err
+		}
+		c := p.cursor
+		waits[c.Planned] += waiting
+		if c.Taken++; c.Taken == 1 {
+			c.First = index
+		}
+		c.Last, c.Cursor = index, index+1
+		if c.Taken == p.group {
+			p.blockMaps()
+		}
+	}
+	for group, n := range waits {
+		p.tx.Add(p.keys.Wait(p.id, 1, group), int64(n))
+	}
+	return dealt, nil
+}
+
+// parented has a map unit know the reduce that waits for it, and returns what
+// that adds to the waiting. Units of a job that was all text were staged with
+// it, and none can have been claimed. Else those of parsed documents came in
+// between; and when a parse that had failed is tried again, units of the first
+// time may have ended, or end now.
+func (p *treePlanner) parented(ctx context.Context, name mapreduce.UnitID) (keys.Waiting, error) {
+	if p.ctl.ParseUnits == 0 {
+		return keys.OneLeft, nil
+	}
+	u, err := p.unit(ctx, p.tx, p.id, name)
+	if err != nil {
+		return 0, err
+	}
+	if u == nil {
+		return 0, fmt.Errorf("jobs: unit %s of %s has a place in the order, and is not there: %w", name, p.id, store.ErrCorrupt)
+	}
+	if parent := p.cursor.Planned + 1; u.Parent != parent {
+		u.Parent = parent
+		p.setUnit(p.tx, p.id, u)
+	}
+	switch mapreduce.UnitState(u.Status) {
+	case mapreduce.UnitComplete:
+		return keys.OneSurvivor, nil
+	case mapreduce.UnitFailed:
+		return 0, nil
+	}
+	return keys.OneLeft, nil
+}
+
+// lastGroup plans the reduce over what is left when all map units are dealt.
+func (p *treePlanner) lastGroup() error {
+	c := p.cursor
+	if c.Taken > 0 {
+		p.blockMaps()
+	}
+	if c.Planned != c.Units {
+		return fmt.Errorf("jobs: %s is to have %d map units, and has those of %d reduces instead of %d: %w",
+			p.id, p.maps, c.Planned, c.Units, store.ErrCorrupt)
+	}
+	return nil
+}
+
+func (p *treePlanner) blockMaps() {
+	c := p.cursor
+	p.block(&storagev1.Inputs{First: c.First, End: c.Last + 1, MapFirst: c.First, MapEnd: c.Last + 1})
+	c.Taken = 0
+}
+
+// begin turns the job to mapping.
+func (p *treePlanner) begin(ctx context.Context) error {
+	p.tx.Clear(p.keys.Plan(p.id, 1))
+	c, reduces := p.cursor, int64(0)
+	for _, n := range c.Levels {
+		reduces += n
+	}
+	p.ctl.Level, p.ctl.State = 0, uint32(mapreduce.Mapping)
+	p.ctl.LevelUnits = append([]int64{p.maps}, c.Levels...)
+	p.ctl.Tree, p.ctl.Final = len(c.Levels) > 0, len(c.Levels) > 0
+	return p.turnCtl(ctx, p.tx, p.id, p.ctl, fmt.Sprintf("level 0: %d units; %d levels above it: %d units", p.maps, len(c.Levels), reduces))
+}
+
+// Ascend turns a tree to the lowest level that has not ended.
+func (j *Jobs) Ascend(ctx context.Context, id mapreduce.JobID, epoch int64) error {
+	return j.change(ctx, failpoint.Ascend, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+		if ctl.Epoch != epoch || !ctl.Tree || ctl.Level < 0 || !mapreduce.JobState(ctl.State).Running() {
+			return "", false, nil
+		}
+		from := ctl.Level
+		for ctl.Level+1 < int64(len(ctl.LevelUnits)) {
+			completed, err := j.counter(ctx, tx.Snapshot(), id, keys.Completed, ctl.Level)
+			if err != nil {
+				return "", false, err
+			}
+			failed, err := j.counter(ctx, tx.Snapshot(), id, keys.Failed, ctl.Level)
+			if err != nil {
+				return "", false, err
+			}
+			if completed == 0 || completed+failed < unitsOf(ctl, ctl.Level) {
+				break // without any output, the job fails at this level
+			}
+			ctl.Level++
+		}
+		ctl.State = uint32(mapreduce.Reducing)
+		return fmt.Sprintf("level %d: %d units", ctl.Level, unitsOf(ctl, ctl.Level)), ctl.Level > from, nil
+	})
+}

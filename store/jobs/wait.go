@@ -1,0 +1,272 @@
+package jobs
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// A WaitRef is a reduce of a tree that waits for its inputs.
+type WaitRef struct{ Level, Index int64 }
+
+// told remembers the reduce that waits for u.
+func (t *turn) told(u *storagev1.Unit) {
+	if u.Parent > 0 {
+		t.out.Told = append(t.out.Told, WaitRef{u.Level + 1, u.Parent - 1})
+	}
+}
+
+// tell adds the end of u to what the reduce above it waits for. Nobody has to
+// read that here, so units of one group that end at once are in nobody's way;
+// Unblock looks at it when this is durable.
+func (t *turn) tell(ctx context.Context, u *storagev1.Unit, n keys.Waiting) error {
+	if u.Parent == 0 {
+		return nil
+	}
+	if !t.ctl.Tree {
+		// The tree is being planned again, because a document that could not
+		// be parsed is tried again. What is planned counts u as it was.
+		var cursor storagev1.Plan
+		if _, err := read(ctx, t.tx, t.keys.Plan(t.in.Job, 1), &cursor); err != nil || u.Index >= cursor.Cursor {
+			return err
+		}
+	}
+	t.tx.Add(t.keys.Wait(t.in.Job, u.Level+1, u.Parent-1), int64(n))
+	t.told(u)
+	return nil
+}
+
+// reduceAt returns the id of a reduce of a tree.
+func reduceAt(ctl *storagev1.Ctl, r WaitRef) mapreduce.UnitID {
+	if ctl.Final && r.Level == int64(len(ctl.LevelUnits))-1 {
+		return mapreduce.FinalUnit
+	}
+	return mapreduce.ReduceUnit(int(r.Level), int(r.Index))
+}
+
+// MaxUnblock is how many reduces Unblock takes at once.
+const MaxUnblock = 200
+
+// Unblock lets go those of some reduces whose inputs have all ended: into their
+// queue, or if none of their inputs has an output, to their end. It returns
+// those that may be claimed, and those that wait for one that has ended so. A
+// reduce that still waits, or was let go before, by whichever node, stays as it
+// is.
+func (j *Jobs) Unblock(ctx context.Context, id mapreduce.JobID, refs []WaitRef) (ready []Candidate, told []WaitRef, err error) {
+	err = j.update(ctx, failpoint.Unblock, func(tx store.Tx) error {
+		ready, told = nil, nil
+		ctl, err := j.ctl(ctx, tx, id)
+		if err != nil || !ctl.Tree || mapreduce.JobState(ctl.State) == mapreduce.JobCancelled {
+			return err
+		}
+		due, err := j.due(ctx, tx, id, refs)
+		if err != nil {
+			return err
+		}
+		t := &turn{Jobs: j, tx: tx, in: &Turn{Job: id}, out: &TurnResult{}, ctl: ctl, counts: make(map[count]int64)}
+		for _, r := range due {
+			c, err := t.letGo(ctx, r)
+			if err != nil {
+				return err
+			}
+			if c != nil {
+				ready = append(ready, *c)
+			}
+		}
+		told = t.out.Told
+		t.record()
+		return nil
+	})
+	return ready, told, err
+}
+
+// due returns those of refs that wait for nothing any more, once each. Those that
+// do are read by snapshot: their inputs end all the time.
+func (j *Jobs) due(ctx context.Context, tx store.Tx, id mapreduce.JobID, refs []WaitRef) ([]WaitRef, error) {
+	var found []WaitRef
+	ks := make([][]byte, len(refs))
+	for i, r := range refs {
+		ks[i] = j.keys.Wait(id, r.Level, r.Index)
+	}
+	values, err := tx.Snapshot().GetAll(ctx, ks)
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range values {
+		if v != nil && keys.Waiting(number(v)).Due() && !slices.Contains(found, refs[i]) {
+			found = append(found, refs[i])
+		}
+	}
+	return found, nil
+}
+
+// letGo ends the waiting of one reduce. It returns where it may be claimed, or
+// nil if it was let go before or has ended.
+func (t *turn) letGo(ctx context.Context, r WaitRef) (*Candidate, error) {
+	w, found, err := t.waitsFor(ctx, r)
+	if err != nil || !found || !w.Due() {
+		return nil, err
+	}
+	u, err := t.reduce(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if mapreduce.UnitState(u.Status) != mapreduce.Blocked {
+		return nil, fmt.Errorf("jobs: unit %s of %s is %s, and was not let go: %w", u.UnitId, t.in.Job, mapreduce.UnitState(u.Status), store.ErrCorrupt)
+	}
+	t.setWaits(r, w|keys.LetGo)
+	if w.Survivors() == 0 {
+		return nil, t.skip(ctx, u)
+	}
+	t.enqueue(t.tx, t.in.Job, u, keys.ClassNew)
+	t.setUnit(t.tx, t.in.Job, u)
+	return candidate(u), nil
+}
+
+// skip fails a reduce that has nothing to reduce.
+func (t *turn) skip(ctx context.Context, u *storagev1.Unit) error {
+	why := "skipped: none of its inputs has a result"
+	first, err := t.unitsIn(ctx, t.tx.Snapshot(), t.in.Job, u.Level-1, u.Inputs.GetFirst(), u.Inputs.GetEnd(), 1)
+	if err != nil {
+		return err
+	}
+	if len(first) > 0 && len(first[0].Errors) > 0 {
+		why += fmt.Sprintf("; the first, %s, failed: %s", first[0].UnitId, first[0].Errors[len(first[0].Errors)-1])
+	}
+	u.Errors = keepErrors(nil, []string{why})
+	if err := t.fail(ctx, u); err != nil {
+		return err
+	}
+	t.setUnit(t.tx, t.in.Job, u)
+	return nil
+}
+
+func (t *turn) waitsFor(ctx context.Context, r WaitRef) (w keys.Waiting, found bool, err error) {
+	v, err := t.tx.Get(ctx, t.keys.Wait(t.in.Job, r.Level, r.Index))
+	return keys.Waiting(number(v)), v != nil, err
+}
+
+func (t *turn) setWaits(r WaitRef, w keys.Waiting) {
+	t.tx.Set(t.keys.Wait(t.in.Job, r.Level, r.Index), binary.LittleEndian.AppendUint64(nil, uint64(w)))
+}
+
+func (t *turn) reduce(ctx context.Context, r WaitRef) (*storagev1.Unit, error) {
+	name := reduceAt(t.ctl, r)
+	u, err := t.unit(ctx, t.tx, t.in.Job, name)
+	if err == nil && u == nil {
+		err = fmt.Errorf("jobs: unit %s of %s is waited for, and is not there: %w", name, t.in.Job, store.ErrCorrupt)
+	}
+	return u, err
+}
+
+// Forgotten returns reduces of a tree that wait for nothing any more, from one on
+// and in order, at most limit of them: nodes died before they let them go.
+func (j *Jobs) Forgotten(ctx context.Context, id mapreduce.JobID, from WaitRef, limit int) ([]WaitRef, error) {
+	var found []WaitRef
+	r := j.keys.Waits(id)
+	r.Begin = j.keys.Wait(id, from.Level, from.Index)
+	for more := true; more && len(found) < limit; {
+		var page []store.KeyValue
+		err := j.view(ctx, func(tx store.Tx) (err error) {
+			page, more, err = tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: 5000})
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, kv := range page {
+			r.Begin = store.Single(kv.Key).End
+			if len(found) == limit || !keys.Waiting(number(kv.Value)).Due() {
+				continue
+			}
+			at, err := j.waitRef(kv.Key)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, at)
+		}
+	}
+	return found, nil
+}
+
+func (j *Jobs) waitRef(key []byte) (WaitRef, error) {
+	_, rest, err := j.keys.Last(key)
+	if err != nil {
+		return WaitRef{}, err
+	}
+	rest.Skip() // the job
+	at := WaitRef{Level: rest.Int(), Index: rest.Int()}
+	return at, rest.Err()
+}
+
+// reopen has the reduce above u wait for it again, u being tried again or waiting
+// itself. What the reduce came to, if it had ended, counts no more, nor does what
+// was made of that.
+func (t *turn) reopen(ctx context.Context, u *storagev1.Unit, had keys.Waiting) error {
+	if u.Parent == 0 || !t.ctl.Tree {
+		return nil
+	}
+	at := WaitRef{u.Level + 1, u.Parent - 1}
+	w, _, err := t.waitsFor(ctx, at)
+	if err != nil {
+		return err
+	}
+	w += keys.OneLeft - had
+	if w < keys.LetGo {
+		t.setWaits(at, w)
+		return nil
+	}
+	t.setWaits(at, w-keys.LetGo)
+	above, err := t.reduce(ctx, at)
+	if err != nil {
+		return err
+	}
+	return t.block(ctx, above)
+}
+
+// block makes a reduce wait that had been let go.
+func (t *turn) block(ctx context.Context, u *storagev1.Unit) error {
+	var had keys.Waiting
+	unit := mapreduce.UnitID(u.UnitId)
+	state := mapreduce.UnitState(u.Status)
+	switch state {
+	case mapreduce.Processing:
+		return &errs.Error{
+			Kind: errs.Unavailable, Reason: UnitsRunning, RetryAfter: time.Second,
+			Message: fmt.Sprintf("unit %s of job %s still runs; try again when it has ended", unit, t.in.Job),
+		}
+	case mapreduce.Pending:
+		t.dequeue(t.tx, t.in.Job, u)
+	case mapreduce.UnitComplete:
+		had = keys.OneSurvivor
+		t.add(keys.Completed, u.Level, -1)
+		t.add(keys.Size, u.Level, -u.Result.GetSize())
+		t.ended.ReopenedUnits = append(t.ended.ReopenedUnits, outcome(u, u.Result.GetSha256(), mapreduce.Tokens{}))
+		t.tx.ClearRange(t.keys.Results(t.in.Job, unit))
+	case mapreduce.UnitFailed:
+		t.add(keys.Failed, u.Level, -1)
+		t.tx.Clear(t.keys.Failed(t.in.Job, u.Level, unit))
+	default:
+		return fmt.Errorf("jobs: unit %s of %s is %s, and was let go: %w", unit, t.in.Job, state, store.ErrCorrupt)
+	}
+	// Its attempts go on being counted: a late report of one must not be taken
+	// for that of the next.
+	u.Status, u.Result, u.Session, u.Claim = uint32(mapreduce.Blocked), nil, "", ""
+	u.Failures, u.Kills, u.Started, u.Errors = 0, 0, false, nil
+	u.Queue = &storagev1.Queue{Shard: u.Queue.GetShard()}
+	t.tx.ClearRange(t.keys.State(t.in.Job, unit))
+	t.setUnit(t.tx, t.in.Job, u)
+	if !state.Ended() {
+		return nil
+	}
+	return t.reopen(ctx, u, had)
+}
