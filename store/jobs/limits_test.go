@@ -18,7 +18,8 @@ func TestLimitsAreOfTheWholeFleet(t *testing.T) {
 	w := newWorld(t, open(t), 2)
 	a, b := w.nodes[0], w.nodes[1]
 	for _, n := range w.nodes {
-		w.must(n.Beat(w.ctx, 1))
+		_, err := n.Beat(w.ctx, 1)
+		w.must(err)
 	}
 	note := func(n limit.Note) limit.Note {
 		n.Most, n.Want = 50, 20
@@ -66,7 +67,8 @@ func TestOneNodeOfTheFleetProbes(t *testing.T) {
 	w := newWorld(t, open(t), 2)
 	a, b := w.nodes[0], w.nodes[1]
 	for _, n := range w.nodes {
-		w.must(n.Beat(w.ctx, 1))
+		_, err := n.Beat(w.ctx, 1)
+		w.must(err)
 	}
 	_, err := a.NoteLimit(w.ctx, model, limit.Note{Want: 1, Opened: time.Minute}, nil)
 	w.must(err)
