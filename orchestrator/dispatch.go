@@ -249,42 +249,14 @@ func (o *Orchestrator) referred(ctx context.Context, id mapreduce.JobID, reduced
 		return errs.New(errs.DataLoss, "schema of the job: %v", err)
 	}
 	wanted := output.Wanted(s, reduced, l.a.Kind == mapreduce.KindFinal)
-	for len(wanted) > 0 {
-		n := 1
-		for n < len(wanted) && wanted[n].Unit == wanted[0].Unit {
-			n++
-		}
-		if err := o.referredOf(ctx, id, s, wanted[:n], l); err != nil {
+	return o.eachReferred(ctx, id, s, wanted, func(u *storagev1.Unit, out *output.Output) error {
+		data, err := out.Encode()
+		if err != nil {
 			return err
 		}
-		wanted = wanted[n:]
-	}
-	return nil
-}
-
-// referredOf adds records of one map unit.
-func (o *Orchestrator) referredOf(ctx context.Context, id mapreduce.JobID, s *schema.Schema, wanted []output.Open, l *loader) error {
-	at := wanted[0].Unit
-	units, err := o.jobs.UnitsFrom(ctx, id, 0, at, 1)
-	if err != nil {
-		return err
-	}
-	if len(units) == 0 || units[0].Index != at {
-		return errs.New(errs.DataLoss, "map unit %d is not there, and a reduce names it", at)
-	}
-	data, err := o.jobs.Output(ctx, id, units[0])
-	if err != nil {
-		return err
-	}
-	out, err := output.Decode(data)
-	if err != nil {
-		return errs.New(errs.DataLoss, "output of map unit %d, which a reduce names: %v", at, err)
-	}
-	if data, err = out.Only(s, wanted).Encode(); err != nil {
-		return err
-	}
-	l.add(mapreduce.Input{Unit: mapreduce.UnitID(units[0].UnitId), First: at, End: at + 1, Referred: true}, data)
-	return nil
+		l.add(mapreduce.Input{Unit: mapreduce.UnitID(u.UnitId), First: u.Index, End: u.Index + 1, Referred: true}, data)
+		return nil
+	})
 }
 
 // A loader gathers the inputs of an assignment.

@@ -30,8 +30,13 @@ type collected struct {
 
 func (n *node) result(id mapreduce.JobID) *collected {
 	n.t.Helper()
+	return n.collect(id, false)
+}
+
+func (n *node) collect(id mapreduce.JobID, partial bool) *collected {
+	n.t.Helper()
 	c := &collected{citations: make(map[string]*mapreduce.Citation), sources: make(map[mapreduce.UnitID][]string)}
-	err := n.GetResult(n.t.Context(), id, false, func(p *mapreduce.ResultPart) error {
+	err := n.GetResult(n.t.Context(), id, partial, func(p *mapreduce.ResultPart) error {
 		switch {
 		case p.Record != nil:
 			var rec map[string]any

@@ -57,6 +57,7 @@ type result struct {
 	within  map[output.Member]bool
 	last    *output.Output
 	dropped []span // map units whose reduce failed
+	taken   *spans // map units of a partial result; nil of a whole one
 	names   *refs.Spelling
 
 	statistics *merge.Statistics
@@ -77,16 +78,23 @@ func (o *Orchestrator) newResult(ctx context.Context, job *mapreduce.Job, sink f
 		statistics: merge.NewStatistics(s), duplicates: make(map[string]int64),
 	}
 	final, err := o.jobs.Unit(ctx, job.ID, mapreduce.FinalUnit)
-	if err != nil || final == nil || mapreduce.UnitState(final.Status) != mapreduce.UnitComplete {
-		return r, err
-	}
-	data, err := o.jobs.Output(ctx, job.ID, final)
 	if err != nil {
 		return nil, err
 	}
-	if r.last, err = output.Decode(data); err != nil {
+	if final == nil || mapreduce.UnitState(final.Status) != mapreduce.UnitComplete {
+		return r, r.partial(ctx)
+	}
+	last, err := o.outputOf(ctx, job.ID, final)
+	if err != nil {
 		return nil, err
 	}
+	r.reduceTo(last)
+	return r, r.findDropped(ctx)
+}
+
+// reduceTo makes an output the last reduce's.
+func (r *result) reduceTo(last *output.Output) {
+	r.last = last
 	for i := range r.last.Entries {
 		e := &r.last.Entries[i]
 		r.merged[e.Members[0]] = e
@@ -94,7 +102,6 @@ func (o *Orchestrator) newResult(ctx context.Context, job *mapreduce.Job, sink f
 			r.within[m] = true
 		}
 	}
-	return r, r.findDropped(ctx)
 }
 
 // findDropped finds the map units that are in no result because a reduce over
@@ -143,15 +150,7 @@ func (r *result) dropBelow(ctx context.Context, u *storagev1.Unit) error {
 }
 
 func (r *result) isDropped(index int64) bool {
-	_, found := slices.BinarySearchFunc(r.dropped, index, func(s span, at int64) int {
-		switch {
-		case s.end <= at:
-			return -1
-		case s.first > at:
-			return 1
-		}
-		return 0
-	})
+	_, found := slices.BinarySearchFunc(r.dropped, index, span.compare)
 	return found
 }
 
@@ -190,7 +189,7 @@ type found struct {
 // those of a map unit the unit itself.
 func (r *result) entities(ctx context.Context, visit func(found) error, after func(*storagev1.Unit) error) error {
 	return r.units(ctx, 0, func(u *storagev1.Unit) error {
-		if mapreduce.UnitState(u.Status) == mapreduce.UnitComplete && !r.isDropped(u.Index) {
+		if r.has(u) {
 			if err := r.entitiesOf(ctx, u, visit); err != nil {
 				return err
 			}
@@ -199,12 +198,13 @@ func (r *result) entities(ctx context.Context, visit func(found) error, after fu
 	})
 }
 
+// has reports whether a map unit is in the result.
+func (r *result) has(u *storagev1.Unit) bool {
+	return mapreduce.UnitState(u.Status) == mapreduce.UnitComplete && !r.isDropped(u.Index) && r.taken.has(u.Index)
+}
+
 func (r *result) entitiesOf(ctx context.Context, u *storagev1.Unit, visit func(found) error) error {
-	data, err := r.o.jobs.Output(ctx, r.job.ID, u)
-	if err != nil {
-		return err
-	}
-	out, err := output.Decode(data)
+	out, err := r.o.outputOf(ctx, r.job.ID, u)
 	if err != nil {
 		return err
 	}
@@ -457,7 +457,7 @@ func (r *result) source(u *storagev1.Unit) error {
 	switch state := mapreduce.UnitState(u.Status); {
 	case state == mapreduce.UnitFailed:
 		src.Errors = u.Errors
-	case state != mapreduce.UnitComplete:
+	case state != mapreduce.UnitComplete || u.Level == 0 && !r.taken.has(u.Index):
 		return nil
 	case r.isDropped(u.Index):
 		src.Errors = []string{"a reduce over it failed"}

@@ -1,0 +1,143 @@
+package orchestrator
+
+import (
+	"context"
+	"slices"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/worker/output"
+)
+
+// partialBatch is how many outputs a partial result merges at once.
+const partialBatch = 64
+
+// partial makes of the map units that are complete what the last reduce would,
+// as far as the schema decides it, if the job ended now. More units may end
+// while the result is read, so it is noted first which ones it is of.
+func (r *result) partial(ctx context.Context) error {
+	f := &fold{r: r, sum: &output.Output{}}
+	r.taken = &spans{}
+	err := r.units(ctx, 0, func(u *storagev1.Unit) error {
+		if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete {
+			return nil
+		}
+		out, err := r.o.outputOf(ctx, r.job.ID, u)
+		if err != nil {
+			return err
+		}
+		r.taken.add(u.Index)
+		return f.add(ctx, out)
+	})
+	if err == nil {
+		err = f.merge(ctx, true)
+	}
+	if err != nil {
+		return err
+	}
+	r.reduceTo(f.sum)
+	return nil
+}
+
+// A fold merges outputs of map units batch by batch, so that it holds what was
+// merged, and of all else names.
+type fold struct {
+	r     *result
+	sum   *output.Output
+	batch []*output.Output
+}
+
+func (f *fold) add(ctx context.Context, out *output.Output) error {
+	if f.batch = append(f.batch, out); len(f.batch) < partialBatch {
+		return nil
+	}
+	return f.merge(ctx, false)
+}
+
+func (f *fold) merge(ctx context.Context, last bool) error {
+	inputs := append([]*output.Output{f.sum}, f.batch...)
+	var referred []*output.Output
+	err := f.r.o.eachReferred(ctx, f.r.job.ID, f.r.schema, output.Wanted(f.r.schema, inputs, last), func(_ *storagev1.Unit, out *output.Output) error {
+		referred = append(referred, out)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	f.sum, f.batch = output.Reduce(f.r.schema, inputs, referred, last), nil
+	return nil
+}
+
+// outputOf returns the decoded output of a unit.
+func (o *Orchestrator) outputOf(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) (*output.Output, error) {
+	data, err := o.jobs.Output(ctx, id, u)
+	if err != nil {
+		return nil, err
+	}
+	return output.Decode(data)
+}
+
+// eachReferred visits the map units that have certain records, which come in
+// order, with outputs of just these.
+func (o *Orchestrator) eachReferred(ctx context.Context, id mapreduce.JobID, s *schema.Schema, wanted []output.Open, visit func(*storagev1.Unit, *output.Output) error) error {
+	for len(wanted) > 0 {
+		n := 1
+		for n < len(wanted) && wanted[n].Unit == wanted[0].Unit {
+			n++
+		}
+		at := wanted[0].Unit
+		units, err := o.jobs.UnitsFrom(ctx, id, 0, at, 1)
+		if err != nil {
+			return err
+		}
+		if len(units) == 0 || units[0].Index != at {
+			return errs.New(errs.DataLoss, "map unit %d is not there, and a reduce names it", at)
+		}
+		data, err := o.jobs.Output(ctx, id, units[0])
+		if err != nil {
+			return err
+		}
+		out, err := output.Decode(data)
+		if err != nil {
+			return errs.New(errs.DataLoss, "output of map unit %d, which a reduce names: %v", at, err)
+		}
+		if err := visit(units[0], out.Only(s, wanted[:n])); err != nil {
+			return err
+		}
+		wanted = wanted[n:]
+	}
+	return nil
+}
+
+// spans are numbers that were added in order, with the runs of them joined. A nil
+// one has all numbers.
+type spans struct{ list []span }
+
+func (s *spans) add(n int64) {
+	if last := len(s.list) - 1; last >= 0 && s.list[last].end == n {
+		s.list[last].end++
+		return
+	}
+	s.list = append(s.list, span{n, n + 1})
+}
+
+func (s *spans) has(n int64) bool {
+	if s == nil {
+		return true
+	}
+	_, found := slices.BinarySearchFunc(s.list, n, span.compare)
+	return found
+}
+
+// compare says on which side of a number the span lies, or 0 if it has it.
+func (s span) compare(at int64) int {
+	switch {
+	case s.end <= at:
+		return -1
+	case s.first > at:
+		return 1
+	}
+	return 0
+}
