@@ -219,6 +219,11 @@ func (o *Orchestrator) inputs(ctx context.Context, id mapreduce.JobID, u *storag
 		if err != nil {
 			return err
 		}
+		if in.Calls > 0 { // which the trace may have captured
+			if bare, err := output.WithoutCalls(data); err == nil { // else the reduce says so
+				data = bare
+			}
+		}
 		l.add(input, data)
 		if out, err := output.Decode(data); err == nil && in.Level > 0 && named(out) {
 			reduced = append(reduced, out)

@@ -17,8 +17,8 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
 
-// A sluice lets the units of some documents pass, and holds all others until it is
-// opened.
+// A sluice lets the units of some documents pass, and reduces, and holds all others
+// until it is opened.
 type sluice struct {
 	agent.Agent
 	pass func(mapreduce.DocumentID) bool
@@ -26,7 +26,7 @@ type sluice struct {
 }
 
 func (g *sluice) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
-	if task.Kind == mapreduce.KindMap && g.pass(task.Text.Document) {
+	if task.Kind != mapreduce.KindMap || g.pass(task.Text.Document) {
 		return g.Agent.Run(ctx, task, calls)
 	}
 	select {
@@ -60,7 +60,7 @@ func TestPartialResults(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCluster(t)
-			n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+			n := c.orchestrator(patient(orchestrator.Config{Adopt: true}))
 			g := &sluice{Agent: extract.New(), open: make(chan struct{}), pass: func(d mapreduce.DocumentID) bool { return string(d) < order[mapped] }}
 			c.workerFor("rules", g, worker.Config{Slots: 4, Prefetch: 4}, n)
 			spec := extracting(t, orders+tt.keys)
@@ -146,7 +146,9 @@ func TestProgressIsMonotone(t *testing.T) {
 		{"batches", ask{batches(1, 4)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			spec := script(map[string]string{"script.permanent_rate": "0.1", "script.fail_rate": "0.2", "script.output_bytes": "100", "script.seed": "3"})
+			spec := script(map[string]string{
+				"script.poison.doc-0000003": "permanent", "script.poison.doc-0000040": "permanent", "script.fail_rate": "0.03", "script.output_bytes": "100",
+			})
 			for _, a := range tt.ask {
 				a(&spec)
 			}
@@ -165,7 +167,7 @@ func TestProgressIsMonotone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if last.State != mapreduce.JobComplete || done(last) != last.TotalUnits || last.FailedUnits == 0 {
+			if last.State != mapreduce.JobComplete || done(last) != last.TotalUnits || last.FailedUnits != 2 {
 				t.Errorf("it ended %v with %s: %s", last.State, progressOf(last), last.Error)
 			}
 		})

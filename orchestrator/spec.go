@@ -119,6 +119,7 @@ func checkSpec(s *mapreduce.JobSpec) error {
 		{s.BreakerThreshold >= 1, "circuit_breaker_threshold", "must be at least 1"},
 		{s.BreakerTimeout > 0, "circuit_breaker_timeout", "must be positive"},
 		{s.CheckpointInterval >= 1, "checkpoint_interval", "must be at least 1"},
+		{s.Capture <= mapreduce.CaptureFull, "capture", "must be off, standard or full"},
 		{s.OnError <= mapreduce.FailFast, "on_error", "must be continue or fail-fast"},
 		{s.OnBreaker <= mapreduce.BreakerSkip, "on_breaker", "must be wait or skip"},
 	} {

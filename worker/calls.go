@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -109,14 +110,23 @@ func (u *unit) Spent(in, out, costMicros int64) {
 
 // Call implements agent.Calls.
 func (u *unit) Call(ctx context.Context, name string, call func(context.Context) error) error {
-	u.mu.Lock()
-	u.calls++
-	u.mu.Unlock()
 	b := u.job.breaker
 	if name != "" {
 		b = u.session.breakers.of(u.job.spec, name)
 	}
-	return b.run(ctx, call)
+	return b.run(ctx, func(ctx context.Context) error {
+		start := time.Now()
+		defer func() { u.called(time.Since(start)) }()
+		return call(ctx)
+	})
+}
+
+// called counts a call that took d.
+func (u *unit) called(d time.Duration) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.calls++
+	u.latency += d
 }
 
 // Keep implements agent.Calls.

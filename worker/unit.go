@@ -55,8 +55,11 @@ type unit struct {
 	granted  int64      // tokens reserved for this attempt
 	promises []int64    // tokens set aside for calls under way, ascending
 	spent    mapreduce.Tokens
-	cost     int64 // millionths of a US dollar
+	cost     int64     // millionths of a US dollar
+	begun    time.Time // when the agent was started
 	calls    int
+	latency  time.Duration // of calls
+	captured captured
 	asking   *question
 	reading  *reading // of the document that the unit is a chunk of
 	note     string
@@ -92,6 +95,9 @@ func (e *deadlineError) Is(target error) bool { return target == context.Deadlin
 func (u *unit) execute() mapreduce.Report {
 	u.awaitAnnouncement()
 	start := time.Now()
+	u.mu.Lock()
+	u.begun = start
+	u.mu.Unlock()
 	r := u.outcome()
 	r.Elapsed = time.Since(start)
 	return r
@@ -108,7 +114,11 @@ func (u *unit) outcome() mapreduce.Report {
 	if err := u.job.breaker.refusal(); err != nil {
 		return u.failed(err)
 	}
+	kind := u.task.Kind
 	res, err := u.protect()
+	if err == nil && kind != mapreduce.KindParse { // whose output is a text
+		res.Output, err = u.captured.into(res.Output)
+	}
 	if err != nil {
 		return u.failed(err)
 	}

@@ -95,9 +95,12 @@ type Report struct {
 	Size       int64  // tokens of the text that the next prompt would hold
 	Confidence float64
 
-	Tokens     Tokens // spent by this attempt, failed calls included
-	CostMicros int64  // millionths of a US dollar
-	Calls      int
+	Tokens     Tokens        // spent by this attempt, failed calls included
+	CostMicros int64         // millionths of a US dollar
+	Calls      int           // of a model
+	Latency    time.Duration // of these
+	Tools      int           // calls of tools
+	ToolTime   time.Duration // of these
 	Elapsed    time.Duration
 
 	Class      FailureClass

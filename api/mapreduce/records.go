@@ -37,6 +37,29 @@ const (
 	BreakerSkip                  // units end with an error result
 )
 
+// A Capture says what a job's trace keeps of calls of models, beside their sums.
+type Capture uint8
+
+// What is kept of calls.
+const (
+	CaptureOff      Capture = iota // nothing
+	CaptureStandard                // each call, without what was said
+	CaptureFull                    // what was asked and answered, as far as it is short
+)
+
+// A Call is one call of a model, as it is captured.
+type Call struct {
+	Name       string        // provider/model
+	At         time.Duration // when it began, since the attempt did
+	Latency    time.Duration
+	Tokens     Tokens
+	CostMicros int64
+	Error      string
+	Prompt     string
+	Answer     string
+	Cut        bool // Prompt or Answer is not whole
+}
+
 // A Strategy is how the outputs of a level are grouped to be reduced.
 type Strategy uint8
 
@@ -87,6 +110,7 @@ type JobSpec struct {
 	BreakerThreshold   int
 	BreakerTimeout     time.Duration
 	CheckpointInterval int // units
+	Capture            Capture
 }
 
 // A Document is one input. Exactly one of Text-like content and Skip is given.
@@ -159,6 +183,7 @@ type Unit struct {
 	Tokens     Tokens
 	CostMicros int64
 	Elapsed    time.Duration // of the attempt that ended it
+	Journal    Journal       // of all its attempts
 	Errors     []string
 	ChunkIndex int
 	Chunks     int   // of its document; 1 means the document is not cut
@@ -167,6 +192,19 @@ type Unit struct {
 	DependsOn  []UnitID // of reduce units, when asked for
 	Continues  bool     // the next page begins with the same unit, and more of DependsOn
 	Output     []byte   // encoded output, when asked for
+}
+
+// A Journal is what attempts did.
+type Journal struct {
+	Calls    int64         // of a model
+	Latency  time.Duration // of these
+	Tools    int64         // calls of tools
+	ToolTime time.Duration // of these
+}
+
+// Add returns the sum of j and k.
+func (j Journal) Add(k Journal) Journal {
+	return Journal{j.Calls + k.Calls, j.Latency + k.Latency, j.Tools + k.Tools, j.ToolTime + k.ToolTime}
 }
 
 // A Checkpoint is the record of one transaction that moved a job: the units

@@ -22,6 +22,7 @@ const (
 	lastOnBreaker    = mapreduce.BreakerSkip
 	lastSeverity     = mapreduce.Wrong
 	lastStrategy     = mapreduce.StrategyAdaptive
+	lastCapture      = mapreduce.CaptureFull
 )
 
 // known converts an enumerator of a reply; those it does not know become zero.

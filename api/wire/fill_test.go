@@ -56,6 +56,7 @@ var enums = map[reflect.Type][2]int64{
 	reflect.TypeFor[mapreduce.FailureClass](): {0, int64(mapreduce.PermanentJob)},
 	reflect.TypeFor[mapreduce.OnError]():      {0, int64(mapreduce.FailFast)},
 	reflect.TypeFor[mapreduce.OnBreaker]():    {0, int64(mapreduce.BreakerSkip)},
+	reflect.TypeFor[mapreduce.Capture]():      {0, int64(mapreduce.CaptureFull)},
 	reflect.TypeFor[mapreduce.Severity]():     {0, int64(mapreduce.Wrong)},
 	reflect.TypeFor[mapreduce.Strategy]():     {1, int64(mapreduce.StrategyAdaptive)},
 }

@@ -120,7 +120,8 @@ func encodeReport(p *pb.Report, r *mapreduce.Report) {
 
 	p.Tokens = encodeTokens(r.Tokens)
 	p.CostMicros = r.CostMicros
-	p.CallCount = small(r.Calls)
+	p.CallCount, p.CallLatency = small(r.Calls), encodeDuration(r.Latency)
+	p.ToolCallCount, p.ToolTime = small(r.Tools), encodeDuration(r.ToolTime)
 	p.Elapsed = encodeDuration(r.Elapsed)
 
 	p.FailureClass = encodeChoice[pb.FailureClass](r.Class)
@@ -146,6 +147,9 @@ func decodeReport(d *decoder, p *pb.Report) mapreduce.Report {
 		Tokens:     part(d, "tokens", p.GetTokens(), checkTokens),
 		CostMicros: d.count64("cost_micros", p.GetCostMicros()),
 		Calls:      d.count("call_count", p.GetCallCount()),
+		Latency:    d.duration("call_latency", p.GetCallLatency()),
+		Tools:      d.count("tool_call_count", p.GetToolCallCount()),
+		ToolTime:   d.duration("tool_time", p.GetToolTime()),
 		Elapsed:    d.duration("elapsed", p.GetElapsed()),
 
 		Class:      choice(d, "failure_class", p.GetFailureClass(), lastFailureClass),

@@ -35,6 +35,7 @@ func EncodeSpec(s *mapreduce.JobSpec) *pb.JobSpec {
 		BreakerThreshold:   small(s.BreakerThreshold),
 		BreakerTimeout:     encodeDuration(s.BreakerTimeout),
 		CheckpointInterval: small(s.CheckpointInterval),
+		Capture:            encodeChoice[pb.Capture](s.Capture),
 
 		Strategy:          pb.ReduceStrategy(s.Strategy),
 		ChunkSize:         s.ChunkSize,
@@ -84,6 +85,7 @@ func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
 		BreakerThreshold:   d.count("breaker_threshold", p.GetBreakerThreshold()),
 		BreakerTimeout:     d.duration("breaker_timeout", p.GetBreakerTimeout()),
 		CheckpointInterval: d.count("checkpoint_interval", p.GetCheckpointInterval()),
+		Capture:            choice(d, "capture", p.GetCapture(), lastCapture),
 
 		// The rules of these depend on one another: the service has them.
 		Strategy:          strategy(d, "strategy", p.GetStrategy()),

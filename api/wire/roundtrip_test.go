@@ -171,6 +171,7 @@ func TestEnumerators(t *testing.T) {
 		}},
 		{"on error", pb.OnError(0), []string{1 + mapreduce.Continue: "continue", 1 + mapreduce.FailFast: "fail_fast"}},
 		{"on breaker", pb.OnBreaker(0), []string{1 + mapreduce.BreakerWait: "wait", 1 + mapreduce.BreakerSkip: "skip"}},
+		{"capture", pb.Capture(0), []string{1 + mapreduce.CaptureOff: "off", 1 + mapreduce.CaptureStandard: "standard", 1 + mapreduce.CaptureFull: "full"}},
 		{"severity", pb.Severity(0), []string{1 + mapreduce.Info: "info", 1 + mapreduce.Wrong: "wrong"}},
 	}
 	for _, tt := range tests {

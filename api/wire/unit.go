@@ -24,6 +24,11 @@ func EncodeUnit(u *mapreduce.Unit) *pb.Unit {
 		Elapsed:     encodeDuration(u.Elapsed),
 		Errors:      texts(u.Errors),
 
+		CallCount:     u.Journal.Calls,
+		CallLatency:   encodeDuration(u.Journal.Latency),
+		ToolCallCount: u.Journal.Tools,
+		ToolTime:      encodeDuration(u.Journal.ToolTime),
+
 		ChunkIndex: small(u.ChunkIndex),
 		ChunkCount: small(u.Chunks),
 		StartChar:  u.Start,
@@ -53,6 +58,10 @@ func DecodeUnit(p *pb.Unit) *mapreduce.Unit {
 		CostMicros: p.GetCostMicros(),
 		Elapsed:    p.GetElapsed().AsDuration(),
 		Errors:     p.GetErrors(),
+		Journal: mapreduce.Journal{
+			Calls: p.GetCallCount(), Latency: p.GetCallLatency().AsDuration(),
+			Tools: p.GetToolCallCount(), ToolTime: p.GetToolTime().AsDuration(),
+		},
 
 		ChunkIndex: int(p.GetChunkIndex()),
 		Chunks:     int(p.GetChunkCount()),

@@ -55,6 +55,7 @@ type jobFlags struct {
 	breakerThreshold   int
 	breakerTimeout     time.Duration
 	checkpointInterval int
+	capture            choice
 
 	requestID string
 }
@@ -91,6 +92,8 @@ func (j *jobFlags) add(cmd *cobra.Command) {
 	f.DurationVar(&j.breakerTimeout, "circuit-breaker-timeout", mapreduce.DefaultBreakerTimeout, "how long they are stopped")
 	f.IntVar(&j.checkpointInterval, "checkpoint-interval", mapreduce.DefaultCheckpointInterval, "units after which progress is durable at the latest")
 
+	j.capture = choice{"off", []string{"off", "standard", "full"}}
+	f.Var(&j.capture, "capture", "what the trace keeps of calls of models: sums alone, each call, or prompts and answers too")
 	f.StringVar(&j.requestID, "request-id", "", "`name` of this submission: the same name again gives the same job")
 	j.complete(cmd)
 }
@@ -140,7 +143,7 @@ func (j *jobFlags) reduce(flags *pflag.FlagSet, s *mapreduce.JobSpec) {
 }
 
 func (j *jobFlags) complete(cmd *cobra.Command) {
-	for name, list := range map[string][]string{"on-error": j.onError.of, "on-breaker": j.onBreaker.of, "provider": append([]string{rulesProvider}, modelProviders()...), "merge": j.merge.of, "strategy": j.strategy.of} {
+	for name, list := range map[string][]string{"on-error": j.onError.of, "on-breaker": j.onBreaker.of, "provider": append([]string{rulesProvider}, modelProviders()...), "merge": j.merge.of, "strategy": j.strategy.of, "capture": j.capture.of} {
 		_ = cmd.RegisterFlagCompletionFunc(name, words(list...)) // the flag exists
 	}
 	_ = cmd.MarkFlagFilename("schema", "yaml", "yml", "json") // the flag exists
@@ -162,6 +165,7 @@ func (j *jobFlags) spec(flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
 		OnError: mapreduce.OnError(j.onError.index()), OnBreaker: mapreduce.OnBreaker(j.onBreaker.index()),
 		MaxAttempts: j.maxAttempts, UnitTimeout: j.unitTimeout, BreakerThreshold: j.breakerThreshold,
 		BreakerTimeout: j.breakerTimeout, CheckpointInterval: j.checkpointInterval,
+		Capture: mapreduce.Capture(j.capture.index()),
 	}
 	j.reduce(flags, &s)
 	if s.RequestID == "" {

@@ -568,6 +568,10 @@ func UnitOf(job mapreduce.JobID, u *storagev1.Unit) *mapreduce.Unit {
 		Attempts: int(u.Attempt), Failures: int(u.Failures), Share: u.Share,
 		Tokens: mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}, CostMicros: u.CostMicros,
 		Elapsed: time.Duration(u.ElapsedMicros) * time.Microsecond, Errors: u.Errors,
+		Journal: mapreduce.Journal{
+			Calls: u.Calls, Latency: time.Duration(u.LatencyMicros) * time.Microsecond,
+			Tools: u.Tools, ToolTime: time.Duration(u.ToolMicros) * time.Microsecond,
+		},
 		ChunkIndex: int(src.GetChunkIndex()), Chunks: int(src.GetChunks()),
 		Start: src.GetCharStart(), End: src.GetCharEnd(), Confidence: u.GetResult().GetConfidence(),
 	}
@@ -588,8 +592,8 @@ func SpecOf(s *storagev1.Spec) mapreduce.JobSpec {
 		OnError: mapreduce.OnError(s.GetOnError()), OnBreaker: mapreduce.OnBreaker(s.GetOnBreaker()),
 		MaxAttempts: int(s.GetMaxAttempts()), UnitTimeout: time.Duration(s.GetUnitTimeoutMicros()) * time.Microsecond,
 		BreakerThreshold: int(s.GetBreakerThreshold()), BreakerTimeout: time.Duration(s.GetBreakerTimeoutMicros()) * time.Microsecond,
-		CheckpointInterval: int(s.GetCheckpointInterval()),
-		Strategy:           mapreduce.Strategy(s.GetStrategy()), ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
+		CheckpointInterval: int(s.GetCheckpointInterval()), Capture: mapreduce.Capture(s.GetCapture()),
+		Strategy: mapreduce.Strategy(s.GetStrategy()), ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
 		ContextWindow: s.ContextWindow, BudgetRatio: s.BudgetRatio, MaxReduceLevels: s.MaxReduceLevels,
 	}
 }
@@ -604,8 +608,8 @@ func StoredSpec(s *mapreduce.JobSpec) *storagev1.Spec {
 		Budget: s.Budget, ReduceShare: s.ReduceShare, OnError: uint32(s.OnError), OnBreaker: uint32(s.OnBreaker),
 		MaxAttempts: int64(s.MaxAttempts), UnitTimeoutMicros: s.UnitTimeout.Microseconds(),
 		BreakerThreshold: int64(s.BreakerThreshold), BreakerTimeoutMicros: s.BreakerTimeout.Microseconds(),
-		CheckpointInterval: int64(s.CheckpointInterval),
-		Strategy:           uint32(s.Strategy), ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
+		CheckpointInterval: int64(s.CheckpointInterval), Capture: uint32(s.Capture),
+		Strategy: uint32(s.Strategy), ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
 		ContextWindow: s.ContextWindow, BudgetRatio: s.BudgetRatio, MaxReduceLevels: s.MaxReduceLevels,
 	}
 }

@@ -342,6 +342,10 @@ func (t *turn) settle(u *storagev1.Unit, r TurnReport) {
 	u.TokensIn += r.Tokens.In
 	u.TokensOut += r.Tokens.Out
 	u.CostMicros += r.CostMicros
+	u.Calls += int64(r.Calls)
+	u.LatencyMicros += r.Latency.Microseconds()
+	u.Tools += int64(r.Tools)
+	u.ToolMicros += r.ToolTime.Microseconds()
 	u.ElapsedMicros = r.Elapsed.Microseconds()
 }
 

@@ -85,6 +85,18 @@ type Calls interface {
 	Progress(note string)
 }
 
+// A Recorder is Calls that keep what the trace of a job shows of its calls of
+// models. Those of a worker are one; others need not be.
+type Recorder interface {
+	// Captures says what is to be recorded: without CaptureFull neither prompt
+	// nor answer.
+	Captures() mapreduce.Capture
+
+	// Record adds a call that has just ended, however it did. When it began is
+	// found out here.
+	Record(c mapreduce.Call)
+}
+
 // KeepEvery is how many tokens lie between two states that are sent on.
 const KeepEvery = 10_000
 

@@ -2,7 +2,13 @@ package llm
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"strings"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
 )
 
 // A Purse is what calls are paid from. agent.Calls is one: see there.
@@ -34,8 +40,11 @@ func (m *Meter) Complete(ctx context.Context, req *Request) (*Response, error) {
 	}
 	worst := Usage{Input: prompt, Output: req.maxTokens()}
 	usage := worst // of a call that panics
-	defer func() { m.settle(req.Model, usage) }()
-	res, err := m.Provider.Complete(ctx, req)
+	start := time.Now()
+	var res *Response
+	var err error
+	defer func() { m.record(req, start, m.settle(req.Model, usage), usage, res, err) }()
+	res, err = m.Provider.Complete(ctx, req)
 	switch {
 	case err != nil:
 		usage = failedUsage(err, worst)
@@ -62,7 +71,61 @@ func failedUsage(err error, worst Usage) Usage {
 	return worst
 }
 
-func (m *Meter) settle(model Model, u Usage) {
-	cost, _ := m.Prices.Cost(m.Name(), model, u, m.Batch)
+// settle pays for a call, and returns what it cost.
+func (m *Meter) settle(model Model, u Usage) (cost int64) {
+	cost, _ = m.Prices.Cost(m.Name(), model, u, m.Batch)
 	m.Purse.Spent(u.In(), u.Output, cost)
+	return cost
+}
+
+// record captures a call for the trace of its job, if that wants it.
+func (m *Meter) record(req *Request, start time.Time, cost int64, u Usage, res *Response, err error) {
+	rec, ok := m.Purse.(agent.Recorder)
+	if !ok || rec.Captures() == mapreduce.CaptureOff {
+		return
+	}
+	c := mapreduce.Call{
+		Name: BreakerName(m.Name(), req.Model), Latency: time.Since(start),
+		Tokens: mapreduce.Tokens{In: u.In(), Out: u.Output}, CostMicros: cost,
+	}
+	if err != nil {
+		c.Error = err.Error()
+	}
+	if rec.Captures() == mapreduce.CaptureFull {
+		c.Prompt = req.text()
+		if res != nil {
+			c.Answer = res.text()
+		}
+	}
+	rec.Record(c)
+}
+
+// text returns what a request says, for people to read.
+func (r *Request) text() string {
+	var b strings.Builder
+	b.WriteString(r.System)
+	for _, m := range r.Messages {
+		b.WriteString("\n\n" + string(m.Role) + ":\n")
+		writeParts(&b, m.Parts)
+	}
+	return b.String()
+}
+
+// text returns what a response says, for people to read.
+func (r *Response) text() string {
+	var b strings.Builder
+	writeParts(&b, r.Parts)
+	return b.String()
+}
+
+func writeParts(b *strings.Builder, parts []Part) {
+	for _, p := range parts {
+		b.WriteString(p.Text)
+		if p.Call == nil && p.Result == nil {
+			continue
+		}
+		if data, err := json.Marshal(Part{Call: p.Call, Result: p.Result}); err == nil { // of what came as JSON
+			b.Write(data)
+		}
+	}
 }

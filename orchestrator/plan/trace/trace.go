@@ -51,6 +51,25 @@ type Task struct {
 	In       int64            `json:"tokens_in"`
 	Out      int64            `json:"tokens_out"`
 	Cost     float64          `json:"cost"` // US dollars
+	LLMCalls int64            `json:"llmCallCount"`
+	Latency  float64          `json:"llmLatency_ms"`
+	Tools    int64            `json:"toolCallCount"`
+	ToolTime float64          `json:"toolExecutionTime_ms"`
+	Calls    []Call           `json:"calls,omitempty"`
+}
+
+// A Call is a captured call of a model.
+type Call struct {
+	Name    string  `json:"model"`
+	At      float64 `json:"at_ms"` // since the attempt began
+	Latency float64 `json:"latency_ms"`
+	In      int64   `json:"tokens_in"`
+	Out     int64   `json:"tokens_out"`
+	Cost    float64 `json:"cost"` // US dollars
+	Error   string  `json:"error,omitempty"`
+	Prompt  string  `json:"prompt,omitempty"`
+	Answer  string  `json:"answer,omitempty"`
+	Cut     bool    `json:"cut,omitempty"` // the prompt or the answer is not whole
 }
 
 // A Level sums up the units of a level.
@@ -77,16 +96,8 @@ type Metrics struct {
 // A Ran is what is known of a unit that ran.
 type Ran struct {
 	*mapreduce.Unit
-	Ended   time.Time // zero if it has not
-	Journal Journal   // of all its attempts
-}
-
-// A Journal is what a unit's attempts did.
-type Journal struct {
-	Calls    int64
-	Latency  time.Duration // of the calls
-	Tools    int64
-	ToolTime time.Duration
+	Ended time.Time        // zero if it has not
+	Calls []mapreduce.Call // of the attempt that ended it, if they are captured
 }
 
 // Of returns the unit's part in the trace. Units that come before the map have
@@ -95,6 +106,14 @@ func Of(r Ran) Task {
 	t := Task{
 		ID: r.ID, State: r.State.String(), Attempts: r.Attempts, Duration: milliseconds(r.Elapsed),
 		In: r.Tokens.In, Out: r.Tokens.Out, Cost: dollars(r.CostMicros),
+		LLMCalls: r.Journal.Calls, Latency: milliseconds(r.Journal.Latency),
+		Tools: r.Journal.Tools, ToolTime: milliseconds(r.Journal.ToolTime),
+	}
+	for _, c := range r.Calls {
+		t.Calls = append(t.Calls, Call{
+			Name: c.Name, At: milliseconds(c.At), Latency: milliseconds(c.Latency), In: c.Tokens.In, Out: c.Tokens.Out,
+			Cost: dollars(c.CostMicros), Error: c.Error, Prompt: c.Prompt, Answer: c.Answer, Cut: c.Cut,
+		})
 	}
 	if r.Kind != mapreduce.KindParse && r.Kind != mapreduce.KindUnknown {
 		t.NodeType, t.Level = new(r.Kind.String()), new(r.Level)
@@ -120,7 +139,7 @@ type sums struct {
 	first, last time.Time
 	tokens      mapreduce.Tokens
 	cost        int64
-	journal     Journal
+	journal     mapreduce.Journal
 }
 
 // Add adds a unit.
@@ -144,10 +163,7 @@ func (s *sums) add(o *sums) {
 	s.tasks += o.tasks
 	s.tokens = s.tokens.Add(o.tokens)
 	s.cost += o.cost
-	s.journal.Calls += o.journal.Calls
-	s.journal.Latency += o.journal.Latency
-	s.journal.Tools += o.journal.Tools
-	s.journal.ToolTime += o.journal.ToolTime
+	s.journal = s.journal.Add(o.journal)
 	if o.last.IsZero() {
 		return
 	}

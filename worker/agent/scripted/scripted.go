@@ -131,6 +131,22 @@ type state struct {
 	Hash  string `json:"hash"`
 }
 
+// capture records call i for the trace.
+func (r *run) capture(i int, start time.Time, spent mapreduce.Tokens, err error) {
+	rec, ok := r.calls.(agent.Recorder)
+	if !ok || rec.Captures() == mapreduce.CaptureOff {
+		return
+	}
+	c := mapreduce.Call{
+		Name: "scripted", Latency: time.Since(start), Tokens: spent, CostMicros: r.script.cost,
+		Prompt: fmt.Sprintf("call %d for %s", i, r.payload.Hash), Answer: r.payload.Filler,
+	}
+	if err != nil {
+		c.Error = err.Error()
+	}
+	rec.Record(c)
+}
+
 // call makes call i: it reserves, waits, spends, and keeps the state.
 func (r *run) call(ctx context.Context, i int) error {
 	s := r.script
@@ -138,6 +154,7 @@ func (r *run) call(ctx context.Context, i int) error {
 		return err
 	}
 	var in, out int64
+	start := time.Now()
 	err := r.calls.Call(ctx, "", func(ctx context.Context) error {
 		entry := Entry{Job: r.task.Job, Unit: r.task.Unit, Attempt: r.task.Attempt, Call: i, Hash: r.payload.Hash}
 		if err := r.agent.record(entry); err != nil {
@@ -154,6 +171,7 @@ func (r *run) call(ctx context.Context, i int) error {
 		return r.agent.record(entry)
 	})
 	r.calls.Spent(in, out, s.cost)
+	r.capture(i, start, mapreduce.Tokens{In: in, Out: out}, err)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/plan/trace"
+	"github.com/coditect/mapreduce/worker/output"
 )
 
 // modeOf returns how a job's tree came about.
@@ -26,6 +27,12 @@ func newTrace(w *writer) (*traced, error) {
 // commit of its outcome, or a little earlier.
 func (t *traced) add(u *mapreduce.Unit) error {
 	r := trace.Ran{Unit: u, Ended: t.w.ended.of(u.ID)}
+	if t.w.job.Spec.Capture != mapreduce.CaptureOff && u.Kind != mapreduce.KindParse && len(u.Output) > 0 {
+		var err error
+		if r.Calls, err = output.CallsOf(u.Output); err != nil {
+			return err
+		}
+	}
 	t.tally.Add(r)
 	return t.tasks.addValue("", trace.Of(r))
 }

@@ -256,6 +256,63 @@ func (ReduceStrategy) EnumDescriptor() ([]byte, []int) {
 	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{3}
 }
 
+// What the trace keeps of calls of models.
+type Capture int32
+
+const (
+	// Takes the default, off.
+	Capture_CAPTURE_UNSPECIFIED Capture = 0
+	// Sums alone.
+	Capture_CAPTURE_OFF Capture = 1
+	// Each call: of which model, when, how long, its tokens and cost, its error.
+	Capture_CAPTURE_STANDARD Capture = 2
+	// That, and what was asked and answered, as far as it is short.
+	Capture_CAPTURE_FULL Capture = 3
+)
+
+// Enum value maps for Capture.
+var (
+	Capture_name = map[int32]string{
+		0: "CAPTURE_UNSPECIFIED",
+		1: "CAPTURE_OFF",
+		2: "CAPTURE_STANDARD",
+		3: "CAPTURE_FULL",
+	}
+	Capture_value = map[string]int32{
+		"CAPTURE_UNSPECIFIED": 0,
+		"CAPTURE_OFF":         1,
+		"CAPTURE_STANDARD":    2,
+		"CAPTURE_FULL":        3,
+	}
+)
+
+func (x Capture) Enum() *Capture {
+	p := new(Capture)
+	*p = x
+	return p
+}
+
+func (x Capture) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Capture) Descriptor() protoreflect.EnumDescriptor {
+	return file_coditect_mapreduce_v1_job_proto_enumTypes[4].Descriptor()
+}
+
+func (Capture) Type() protoreflect.EnumType {
+	return &file_coditect_mapreduce_v1_job_proto_enumTypes[4]
+}
+
+func (x Capture) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Capture.Descriptor instead.
+func (Capture) EnumDescriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{4}
+}
+
 // What a client asks for. Fields that are zero or unset take their defaults,
 // but for those that are marked optional: of these a zero is a value.
 type JobSpec struct {
@@ -322,8 +379,10 @@ type JobSpec struct {
 	// Levels between the map and the final reduce, at least 1; of the adaptive
 	// strategy. Defaults to 10.
 	MaxReduceLevels *int64 `protobuf:"varint,28,opt,name=max_reduce_levels,json=maxReduceLevels,proto3,oneof" json:"max_reduce_levels,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// What the trace keeps of calls. Defaults to off.
+	Capture       Capture `protobuf:"varint,35,opt,name=capture,proto3,enum=coditect.mapreduce.v1.Capture" json:"capture,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobSpec) Reset() {
@@ -550,6 +609,13 @@ func (x *JobSpec) GetMaxReduceLevels() int64 {
 		return *x.MaxReduceLevels
 	}
 	return 0
+}
+
+func (x *JobSpec) GetCapture() Capture {
+	if x != nil {
+		return x.Capture
+	}
+	return Capture_CAPTURE_UNSPECIFIED
 }
 
 // Counts of tokens that models read and wrote.
@@ -938,8 +1004,7 @@ var File_coditect_mapreduce_v1_job_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcoditect/mapreduce/v1/job.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe3\n" +
-	"\n" +
+	"\x1fcoditect/mapreduce/v1/job.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9d\v\n" +
 	"\aJobSpec\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -972,7 +1037,8 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\x13target_token_budget\x18\x19 \x01(\x03H\x01R\x11targetTokenBudget\x88\x01\x01\x12*\n" +
 	"\x0econtext_window\x18\x1a \x01(\x03H\x02R\rcontextWindow\x88\x01\x01\x12&\n" +
 	"\fbudget_ratio\x18\x1b \x01(\x01H\x03R\vbudgetRatio\x88\x01\x01\x12/\n" +
-	"\x11max_reduce_levels\x18\x1c \x01(\x03H\x04R\x0fmaxReduceLevels\x88\x01\x01\x1a7\n" +
+	"\x11max_reduce_levels\x18\x1c \x01(\x03H\x04R\x0fmaxReduceLevels\x88\x01\x01\x128\n" +
+	"\acapture\x18# \x01(\x0e2\x1e.coditect.mapreduce.v1.CaptureR\acapture\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\r\n" +
@@ -1039,7 +1105,12 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\x0eReduceStrategy\x12\x1f\n" +
 	"\x1bREDUCE_STRATEGY_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16REDUCE_STRATEGY_STATIC\x10\x01\x12\x1c\n" +
-	"\x18REDUCE_STRATEGY_ADAPTIVE\x10\x02BGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
+	"\x18REDUCE_STRATEGY_ADAPTIVE\x10\x02*[\n" +
+	"\aCapture\x12\x17\n" +
+	"\x13CAPTURE_UNSPECIFIED\x10\x00\x12\x0f\n" +
+	"\vCAPTURE_OFF\x10\x01\x12\x14\n" +
+	"\x10CAPTURE_STANDARD\x10\x02\x12\x10\n" +
+	"\fCAPTURE_FULL\x10\x03BGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
 
 var (
 	file_coditect_mapreduce_v1_job_proto_rawDescOnce sync.Once
@@ -1053,43 +1124,45 @@ func file_coditect_mapreduce_v1_job_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_v1_job_proto_rawDescData
 }
 
-var file_coditect_mapreduce_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_coditect_mapreduce_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
 var file_coditect_mapreduce_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_coditect_mapreduce_v1_job_proto_goTypes = []any{
 	(JobState)(0),                 // 0: coditect.mapreduce.v1.JobState
 	(OnError)(0),                  // 1: coditect.mapreduce.v1.OnError
 	(OnBreaker)(0),                // 2: coditect.mapreduce.v1.OnBreaker
 	(ReduceStrategy)(0),           // 3: coditect.mapreduce.v1.ReduceStrategy
-	(*JobSpec)(nil),               // 4: coditect.mapreduce.v1.JobSpec
-	(*Tokens)(nil),                // 5: coditect.mapreduce.v1.Tokens
-	(*Ledger)(nil),                // 6: coditect.mapreduce.v1.Ledger
-	(*Coverage)(nil),              // 7: coditect.mapreduce.v1.Coverage
-	(*Job)(nil),                   // 8: coditect.mapreduce.v1.Job
-	nil,                           // 9: coditect.mapreduce.v1.JobSpec.VarsEntry
-	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
+	(Capture)(0),                  // 4: coditect.mapreduce.v1.Capture
+	(*JobSpec)(nil),               // 5: coditect.mapreduce.v1.JobSpec
+	(*Tokens)(nil),                // 6: coditect.mapreduce.v1.Tokens
+	(*Ledger)(nil),                // 7: coditect.mapreduce.v1.Ledger
+	(*Coverage)(nil),              // 8: coditect.mapreduce.v1.Coverage
+	(*Job)(nil),                   // 9: coditect.mapreduce.v1.Job
+	nil,                           // 10: coditect.mapreduce.v1.JobSpec.VarsEntry
+	(*durationpb.Duration)(nil),   // 11: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
 }
 var file_coditect_mapreduce_v1_job_proto_depIdxs = []int32{
-	9,  // 0: coditect.mapreduce.v1.JobSpec.vars:type_name -> coditect.mapreduce.v1.JobSpec.VarsEntry
+	10, // 0: coditect.mapreduce.v1.JobSpec.vars:type_name -> coditect.mapreduce.v1.JobSpec.VarsEntry
 	1,  // 1: coditect.mapreduce.v1.JobSpec.on_error:type_name -> coditect.mapreduce.v1.OnError
 	2,  // 2: coditect.mapreduce.v1.JobSpec.on_breaker:type_name -> coditect.mapreduce.v1.OnBreaker
-	10, // 3: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
-	10, // 4: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
+	11, // 3: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
+	11, // 4: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
 	3,  // 5: coditect.mapreduce.v1.JobSpec.strategy:type_name -> coditect.mapreduce.v1.ReduceStrategy
-	6,  // 6: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
-	6,  // 7: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
-	4,  // 8: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
-	0,  // 9: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
-	0,  // 10: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
-	11, // 11: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
-	11, // 12: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
-	5,  // 13: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
-	7,  // 14: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	4,  // 6: coditect.mapreduce.v1.JobSpec.capture:type_name -> coditect.mapreduce.v1.Capture
+	7,  // 7: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
+	7,  // 8: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
+	5,  // 9: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	0,  // 10: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
+	0,  // 11: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
+	12, // 12: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
+	12, // 13: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
+	6,  // 14: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
+	8,  // 15: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_job_proto_init() }
@@ -1103,7 +1176,7 @@ func file_coditect_mapreduce_v1_job_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_job_proto_rawDesc), len(file_coditect_mapreduce_v1_job_proto_rawDesc)),
-			NumEnums:      4,
+			NumEnums:      5,
 			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,

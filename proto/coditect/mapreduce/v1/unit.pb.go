@@ -204,7 +204,15 @@ type Unit struct {
 	Output []byte `protobuf:"bytes,21,opt,name=output,proto3" json:"output,omitempty"`
 	// It depends on more units than a page holds: the next page begins with the
 	// same unit, with more of them and without its output.
-	Continues     bool `protobuf:"varint,22,opt,name=continues,proto3" json:"continues,omitempty"`
+	Continues bool `protobuf:"varint,22,opt,name=continues,proto3" json:"continues,omitempty"`
+	// Calls of a model that all its attempts made.
+	CallCount int64 `protobuf:"varint,23,opt,name=call_count,json=callCount,proto3" json:"call_count,omitempty"`
+	// Time of these.
+	CallLatency *durationpb.Duration `protobuf:"bytes,24,opt,name=call_latency,json=callLatency,proto3" json:"call_latency,omitempty"`
+	// Calls of tools.
+	ToolCallCount int64 `protobuf:"varint,25,opt,name=tool_call_count,json=toolCallCount,proto3" json:"tool_call_count,omitempty"`
+	// Time of these.
+	ToolTime      *durationpb.Duration `protobuf:"bytes,26,opt,name=tool_time,json=toolTime,proto3" json:"tool_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -393,11 +401,39 @@ func (x *Unit) GetContinues() bool {
 	return false
 }
 
+func (x *Unit) GetCallCount() int64 {
+	if x != nil {
+		return x.CallCount
+	}
+	return 0
+}
+
+func (x *Unit) GetCallLatency() *durationpb.Duration {
+	if x != nil {
+		return x.CallLatency
+	}
+	return nil
+}
+
+func (x *Unit) GetToolCallCount() int64 {
+	if x != nil {
+		return x.ToolCallCount
+	}
+	return 0
+}
+
+func (x *Unit) GetToolTime() *durationpb.Duration {
+	if x != nil {
+		return x.ToolTime
+	}
+	return nil
+}
+
 var File_coditect_mapreduce_v1_unit_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_unit_proto_rawDesc = "" +
 	"\n" +
-	" coditect/mapreduce/v1/unit.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\x1egoogle/protobuf/duration.proto\"\xe1\x05\n" +
+	" coditect/mapreduce/v1/unit.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\x1egoogle/protobuf/duration.proto\"\x9e\a\n" +
 	"\x04Unit\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x15\n" +
 	"\x06job_id\x18\x02 \x01(\tR\x05jobId\x12\x1f\n" +
@@ -429,7 +465,12 @@ const file_coditect_mapreduce_v1_unit_proto_rawDesc = "" +
 	"\n" +
 	"depends_on\x18\x14 \x03(\tR\tdependsOn\x12\x16\n" +
 	"\x06output\x18\x15 \x01(\fR\x06output\x12\x1c\n" +
-	"\tcontinues\x18\x16 \x01(\bR\tcontinues*\xbc\x01\n" +
+	"\tcontinues\x18\x16 \x01(\bR\tcontinues\x12\x1d\n" +
+	"\n" +
+	"call_count\x18\x17 \x01(\x03R\tcallCount\x12<\n" +
+	"\fcall_latency\x18\x18 \x01(\v2\x19.google.protobuf.DurationR\vcallLatency\x12&\n" +
+	"\x0ftool_call_count\x18\x19 \x01(\x03R\rtoolCallCount\x126\n" +
+	"\ttool_time\x18\x1a \x01(\v2\x19.google.protobuf.DurationR\btoolTime*\xbc\x01\n" +
 	"\tUnitState\x12\x1a\n" +
 	"\x16UNIT_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12UNIT_STATE_BLOCKED\x10\x01\x12\x16\n" +
@@ -472,11 +513,13 @@ var file_coditect_mapreduce_v1_unit_proto_depIdxs = []int32{
 	0, // 1: coditect.mapreduce.v1.Unit.state:type_name -> coditect.mapreduce.v1.UnitState
 	3, // 2: coditect.mapreduce.v1.Unit.tokens:type_name -> coditect.mapreduce.v1.Tokens
 	4, // 3: coditect.mapreduce.v1.Unit.elapsed:type_name -> google.protobuf.Duration
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	4, // 4: coditect.mapreduce.v1.Unit.call_latency:type_name -> google.protobuf.Duration
+	4, // 5: coditect.mapreduce.v1.Unit.tool_time:type_name -> google.protobuf.Duration
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_unit_proto_init() }

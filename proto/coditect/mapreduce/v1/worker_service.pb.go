@@ -532,7 +532,13 @@ type Report struct {
 	// Least pause before another attempt.
 	RetryAfter *durationpb.Duration `protobuf:"bytes,17,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
 	// The breaker that was open, for returned units.
-	Breaker       string `protobuf:"bytes,18,opt,name=breaker,proto3" json:"breaker,omitempty"`
+	Breaker string `protobuf:"bytes,18,opt,name=breaker,proto3" json:"breaker,omitempty"`
+	// Time of the calls.
+	CallLatency *durationpb.Duration `protobuf:"bytes,25,opt,name=call_latency,json=callLatency,proto3" json:"call_latency,omitempty"`
+	// Calls of tools.
+	ToolCallCount int32 `protobuf:"varint,26,opt,name=tool_call_count,json=toolCallCount,proto3" json:"tool_call_count,omitempty"`
+	// Time of these.
+	ToolTime      *durationpb.Duration `protobuf:"bytes,27,opt,name=tool_time,json=toolTime,proto3" json:"tool_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -691,6 +697,27 @@ func (x *Report) GetBreaker() string {
 		return x.Breaker
 	}
 	return ""
+}
+
+func (x *Report) GetCallLatency() *durationpb.Duration {
+	if x != nil {
+		return x.CallLatency
+	}
+	return nil
+}
+
+func (x *Report) GetToolCallCount() int32 {
+	if x != nil {
+		return x.ToolCallCount
+	}
+	return 0
+}
+
+func (x *Report) GetToolTime() *durationpb.Duration {
+	if x != nil {
+		return x.ToolTime
+	}
+	return nil
 }
 
 // Part of an output that is too large for its report.
@@ -2331,7 +2358,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\x05R\aattempt\x12\x18\n" +
-	"\arunning\x18\x04 \x01(\bR\arunning\"\xa9\x05\n" +
+	"\arunning\x18\x04 \x01(\bR\arunning\"\xc7\x06\n" +
 	"\x06Report\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x18\n" +
@@ -2357,7 +2384,10 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x06errors\x18\x10 \x03(\tR\x06errors\x12:\n" +
 	"\vretry_after\x18\x11 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"retryAfter\x12\x18\n" +
-	"\abreaker\x18\x12 \x01(\tR\abreaker\"\x81\x01\n" +
+	"\abreaker\x18\x12 \x01(\tR\abreaker\x12<\n" +
+	"\fcall_latency\x18\x19 \x01(\v2\x19.google.protobuf.DurationR\vcallLatency\x12&\n" +
+	"\x0ftool_call_count\x18\x1a \x01(\x05R\rtoolCallCount\x126\n" +
+	"\ttool_time\x18\x1b \x01(\v2\x19.google.protobuf.DurationR\btoolTime\"\x81\x01\n" +
 	"\vResultChunk\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x18\n" +
@@ -2577,52 +2607,54 @@ var file_coditect_mapreduce_v1_worker_service_proto_depIdxs = []int32{
 	29, // 12: coditect.mapreduce.v1.Report.elapsed:type_name -> google.protobuf.Duration
 	1,  // 13: coditect.mapreduce.v1.Report.failure_class:type_name -> coditect.mapreduce.v1.FailureClass
 	29, // 14: coditect.mapreduce.v1.Report.retry_after:type_name -> google.protobuf.Duration
-	5,  // 15: coditect.mapreduce.v1.ReserveRequest.held:type_name -> coditect.mapreduce.v1.Held
-	5,  // 16: coditect.mapreduce.v1.AgentState.held:type_name -> coditect.mapreduce.v1.Held
-	28, // 17: coditect.mapreduce.v1.AgentState.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	5,  // 18: coditect.mapreduce.v1.TextRequest.held:type_name -> coditect.mapreduce.v1.Held
-	12, // 19: coditect.mapreduce.v1.Heartbeat.progress:type_name -> coditect.mapreduce.v1.Progress
-	13, // 20: coditect.mapreduce.v1.Heartbeat.breakers:type_name -> coditect.mapreduce.v1.BreakerState
-	5,  // 21: coditect.mapreduce.v1.Progress.held:type_name -> coditect.mapreduce.v1.Held
-	28, // 22: coditect.mapreduce.v1.Progress.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	29, // 23: coditect.mapreduce.v1.BreakerState.open_for:type_name -> google.protobuf.Duration
-	15, // 24: coditect.mapreduce.v1.WorkResponse.welcome:type_name -> coditect.mapreduce.v1.Welcome
-	16, // 25: coditect.mapreduce.v1.WorkResponse.jobs:type_name -> coditect.mapreduce.v1.JobInfo
-	20, // 26: coditect.mapreduce.v1.WorkResponse.pieces:type_name -> coditect.mapreduce.v1.InputPiece
-	17, // 27: coditect.mapreduce.v1.WorkResponse.assignments:type_name -> coditect.mapreduce.v1.Assignment
-	21, // 28: coditect.mapreduce.v1.WorkResponse.verdicts:type_name -> coditect.mapreduce.v1.ReportVerdict
-	22, // 29: coditect.mapreduce.v1.WorkResponse.reserved:type_name -> coditect.mapreduce.v1.ReserveReply
-	5,  // 30: coditect.mapreduce.v1.WorkResponse.cancel:type_name -> coditect.mapreduce.v1.Held
-	23, // 31: coditect.mapreduce.v1.WorkResponse.texts:type_name -> coditect.mapreduce.v1.TextPiece
-	26, // 32: coditect.mapreduce.v1.WorkResponse.limits:type_name -> coditect.mapreduce.v1.LimitShare
-	29, // 33: coditect.mapreduce.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
-	5,  // 34: coditect.mapreduce.v1.Welcome.drop:type_name -> coditect.mapreduce.v1.Held
-	30, // 35: coditect.mapreduce.v1.JobInfo.spec:type_name -> coditect.mapreduce.v1.JobSpec
-	31, // 36: coditect.mapreduce.v1.Assignment.kind:type_name -> coditect.mapreduce.v1.UnitKind
-	29, // 37: coditect.mapreduce.v1.Assignment.timeout:type_name -> google.protobuf.Duration
-	18, // 38: coditect.mapreduce.v1.Assignment.text:type_name -> coditect.mapreduce.v1.Text
-	19, // 39: coditect.mapreduce.v1.Assignment.inputs:type_name -> coditect.mapreduce.v1.Input
-	27, // 40: coditect.mapreduce.v1.Text.metadata:type_name -> coditect.mapreduce.v1.Text.MetadataEntry
-	5,  // 41: coditect.mapreduce.v1.InputPiece.held:type_name -> coditect.mapreduce.v1.Held
-	5,  // 42: coditect.mapreduce.v1.ReportVerdict.held:type_name -> coditect.mapreduce.v1.Held
-	2,  // 43: coditect.mapreduce.v1.ReportVerdict.verdict:type_name -> coditect.mapreduce.v1.Verdict
-	5,  // 44: coditect.mapreduce.v1.ReserveReply.held:type_name -> coditect.mapreduce.v1.Held
-	5,  // 45: coditect.mapreduce.v1.TextPiece.held:type_name -> coditect.mapreduce.v1.Held
-	29, // 46: coditect.mapreduce.v1.LimitNote.pause:type_name -> google.protobuf.Duration
-	24, // 47: coditect.mapreduce.v1.LimitNote.told:type_name -> coditect.mapreduce.v1.Rates
-	24, // 48: coditect.mapreduce.v1.LimitNote.left:type_name -> coditect.mapreduce.v1.Rates
-	29, // 49: coditect.mapreduce.v1.LimitShare.valid_for:type_name -> google.protobuf.Duration
-	24, // 50: coditect.mapreduce.v1.LimitShare.rates:type_name -> coditect.mapreduce.v1.Rates
-	24, // 51: coditect.mapreduce.v1.LimitShare.left:type_name -> coditect.mapreduce.v1.Rates
-	29, // 52: coditect.mapreduce.v1.LimitShare.pause:type_name -> google.protobuf.Duration
-	29, // 53: coditect.mapreduce.v1.LimitShare.open_for:type_name -> google.protobuf.Duration
-	3,  // 54: coditect.mapreduce.v1.WorkerService.Work:input_type -> coditect.mapreduce.v1.WorkRequest
-	14, // 55: coditect.mapreduce.v1.WorkerService.Work:output_type -> coditect.mapreduce.v1.WorkResponse
-	55, // [55:56] is the sub-list for method output_type
-	54, // [54:55] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	29, // 15: coditect.mapreduce.v1.Report.call_latency:type_name -> google.protobuf.Duration
+	29, // 16: coditect.mapreduce.v1.Report.tool_time:type_name -> google.protobuf.Duration
+	5,  // 17: coditect.mapreduce.v1.ReserveRequest.held:type_name -> coditect.mapreduce.v1.Held
+	5,  // 18: coditect.mapreduce.v1.AgentState.held:type_name -> coditect.mapreduce.v1.Held
+	28, // 19: coditect.mapreduce.v1.AgentState.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	5,  // 20: coditect.mapreduce.v1.TextRequest.held:type_name -> coditect.mapreduce.v1.Held
+	12, // 21: coditect.mapreduce.v1.Heartbeat.progress:type_name -> coditect.mapreduce.v1.Progress
+	13, // 22: coditect.mapreduce.v1.Heartbeat.breakers:type_name -> coditect.mapreduce.v1.BreakerState
+	5,  // 23: coditect.mapreduce.v1.Progress.held:type_name -> coditect.mapreduce.v1.Held
+	28, // 24: coditect.mapreduce.v1.Progress.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	29, // 25: coditect.mapreduce.v1.BreakerState.open_for:type_name -> google.protobuf.Duration
+	15, // 26: coditect.mapreduce.v1.WorkResponse.welcome:type_name -> coditect.mapreduce.v1.Welcome
+	16, // 27: coditect.mapreduce.v1.WorkResponse.jobs:type_name -> coditect.mapreduce.v1.JobInfo
+	20, // 28: coditect.mapreduce.v1.WorkResponse.pieces:type_name -> coditect.mapreduce.v1.InputPiece
+	17, // 29: coditect.mapreduce.v1.WorkResponse.assignments:type_name -> coditect.mapreduce.v1.Assignment
+	21, // 30: coditect.mapreduce.v1.WorkResponse.verdicts:type_name -> coditect.mapreduce.v1.ReportVerdict
+	22, // 31: coditect.mapreduce.v1.WorkResponse.reserved:type_name -> coditect.mapreduce.v1.ReserveReply
+	5,  // 32: coditect.mapreduce.v1.WorkResponse.cancel:type_name -> coditect.mapreduce.v1.Held
+	23, // 33: coditect.mapreduce.v1.WorkResponse.texts:type_name -> coditect.mapreduce.v1.TextPiece
+	26, // 34: coditect.mapreduce.v1.WorkResponse.limits:type_name -> coditect.mapreduce.v1.LimitShare
+	29, // 35: coditect.mapreduce.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
+	5,  // 36: coditect.mapreduce.v1.Welcome.drop:type_name -> coditect.mapreduce.v1.Held
+	30, // 37: coditect.mapreduce.v1.JobInfo.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	31, // 38: coditect.mapreduce.v1.Assignment.kind:type_name -> coditect.mapreduce.v1.UnitKind
+	29, // 39: coditect.mapreduce.v1.Assignment.timeout:type_name -> google.protobuf.Duration
+	18, // 40: coditect.mapreduce.v1.Assignment.text:type_name -> coditect.mapreduce.v1.Text
+	19, // 41: coditect.mapreduce.v1.Assignment.inputs:type_name -> coditect.mapreduce.v1.Input
+	27, // 42: coditect.mapreduce.v1.Text.metadata:type_name -> coditect.mapreduce.v1.Text.MetadataEntry
+	5,  // 43: coditect.mapreduce.v1.InputPiece.held:type_name -> coditect.mapreduce.v1.Held
+	5,  // 44: coditect.mapreduce.v1.ReportVerdict.held:type_name -> coditect.mapreduce.v1.Held
+	2,  // 45: coditect.mapreduce.v1.ReportVerdict.verdict:type_name -> coditect.mapreduce.v1.Verdict
+	5,  // 46: coditect.mapreduce.v1.ReserveReply.held:type_name -> coditect.mapreduce.v1.Held
+	5,  // 47: coditect.mapreduce.v1.TextPiece.held:type_name -> coditect.mapreduce.v1.Held
+	29, // 48: coditect.mapreduce.v1.LimitNote.pause:type_name -> google.protobuf.Duration
+	24, // 49: coditect.mapreduce.v1.LimitNote.told:type_name -> coditect.mapreduce.v1.Rates
+	24, // 50: coditect.mapreduce.v1.LimitNote.left:type_name -> coditect.mapreduce.v1.Rates
+	29, // 51: coditect.mapreduce.v1.LimitShare.valid_for:type_name -> google.protobuf.Duration
+	24, // 52: coditect.mapreduce.v1.LimitShare.rates:type_name -> coditect.mapreduce.v1.Rates
+	24, // 53: coditect.mapreduce.v1.LimitShare.left:type_name -> coditect.mapreduce.v1.Rates
+	29, // 54: coditect.mapreduce.v1.LimitShare.pause:type_name -> google.protobuf.Duration
+	29, // 55: coditect.mapreduce.v1.LimitShare.open_for:type_name -> google.protobuf.Duration
+	3,  // 56: coditect.mapreduce.v1.WorkerService.Work:input_type -> coditect.mapreduce.v1.WorkRequest
+	14, // 57: coditect.mapreduce.v1.WorkerService.Work:output_type -> coditect.mapreduce.v1.WorkResponse
+	57, // [57:58] is the sub-list for method output_type
+	56, // [56:57] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_worker_service_proto_init() }

@@ -38,7 +38,10 @@ type Output struct {
 	Dropped []*Dropped `protobuf:"bytes,5,rep,name=dropped,proto3" json:"dropped,omitempty"`
 	// Removed are references that a reducer made up, and what else it said that
 	// could not be taken.
-	Removed       []*Removed `protobuf:"bytes,6,rep,name=removed,proto3" json:"removed,omitempty"`
+	Removed []*Removed `protobuf:"bytes,6,rep,name=removed,proto3" json:"removed,omitempty"`
+	// Calls are those of models that were made for it, if the job captures them.
+	// No reduce is given them.
+	Calls         []*Call `protobuf:"bytes,10,rep,name=calls,proto3" json:"calls,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -115,6 +118,130 @@ func (x *Output) GetRemoved() []*Removed {
 	return nil
 }
 
+func (x *Output) GetCalls() []*Call {
+	if x != nil {
+		return x.Calls
+	}
+	return nil
+}
+
+// Call is one call of a model.
+type Call struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`                          // provider/model
+	AtMicros      int64                  `protobuf:"varint,2,opt,name=at_micros,json=atMicros,proto3" json:"at_micros,omitempty"` // when it began, since the attempt did
+	LatencyMicros int64                  `protobuf:"varint,3,opt,name=latency_micros,json=latencyMicros,proto3" json:"latency_micros,omitempty"`
+	TokensIn      int64                  `protobuf:"varint,4,opt,name=tokens_in,json=tokensIn,proto3" json:"tokens_in,omitempty"`
+	TokensOut     int64                  `protobuf:"varint,5,opt,name=tokens_out,json=tokensOut,proto3" json:"tokens_out,omitempty"`
+	CostMicros    int64                  `protobuf:"varint,6,opt,name=cost_micros,json=costMicros,proto3" json:"cost_micros,omitempty"` // millionths of a US dollar
+	Error         string                 `protobuf:"bytes,7,opt,name=error,proto3" json:"error,omitempty"`
+	Prompt        string                 `protobuf:"bytes,8,opt,name=prompt,proto3" json:"prompt,omitempty"`
+	Answer        string                 `protobuf:"bytes,9,opt,name=answer,proto3" json:"answer,omitempty"`
+	Cut           bool                   `protobuf:"varint,10,opt,name=cut,proto3" json:"cut,omitempty"` // prompt or answer is not whole
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Call) Reset() {
+	*x = Call{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Call) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Call) ProtoMessage() {}
+
+func (x *Call) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Call.ProtoReflect.Descriptor instead.
+func (*Call) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Call) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Call) GetAtMicros() int64 {
+	if x != nil {
+		return x.AtMicros
+	}
+	return 0
+}
+
+func (x *Call) GetLatencyMicros() int64 {
+	if x != nil {
+		return x.LatencyMicros
+	}
+	return 0
+}
+
+func (x *Call) GetTokensIn() int64 {
+	if x != nil {
+		return x.TokensIn
+	}
+	return 0
+}
+
+func (x *Call) GetTokensOut() int64 {
+	if x != nil {
+		return x.TokensOut
+	}
+	return 0
+}
+
+func (x *Call) GetCostMicros() int64 {
+	if x != nil {
+		return x.CostMicros
+	}
+	return 0
+}
+
+func (x *Call) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *Call) GetPrompt() string {
+	if x != nil {
+		return x.Prompt
+	}
+	return ""
+}
+
+func (x *Call) GetAnswer() string {
+	if x != nil {
+		return x.Answer
+	}
+	return ""
+}
+
+func (x *Call) GetCut() bool {
+	if x != nil {
+		return x.Cut
+	}
+	return false
+}
+
 // Dropped is a citation that a reducer did not pass on.
 type Dropped struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -128,7 +255,7 @@ type Dropped struct {
 
 func (x *Dropped) Reset() {
 	*x = Dropped{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -140,7 +267,7 @@ func (x *Dropped) String() string {
 func (*Dropped) ProtoMessage() {}
 
 func (x *Dropped) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -153,7 +280,7 @@ func (x *Dropped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dropped.ProtoReflect.Descriptor instead.
 func (*Dropped) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{1}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Dropped) GetCitation() uint32 {
@@ -197,7 +324,7 @@ type Removed struct {
 
 func (x *Removed) Reset() {
 	*x = Removed{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -209,7 +336,7 @@ func (x *Removed) String() string {
 func (*Removed) ProtoMessage() {}
 
 func (x *Removed) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -222,7 +349,7 @@ func (x *Removed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Removed.ProtoReflect.Descriptor instead.
 func (*Removed) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{2}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Removed) GetName() string {
@@ -267,7 +394,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -279,7 +406,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -292,7 +419,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{3}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Entry) GetMembers() []*Member {
@@ -341,7 +468,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -353,7 +480,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -366,7 +493,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{4}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Member) GetUnit() int64 {
@@ -395,7 +522,7 @@ type SourceOf struct {
 
 func (x *SourceOf) Reset() {
 	*x = SourceOf{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -407,7 +534,7 @@ func (x *SourceOf) String() string {
 func (*SourceOf) ProtoMessage() {}
 
 func (x *SourceOf) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -420,7 +547,7 @@ func (x *SourceOf) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceOf.ProtoReflect.Descriptor instead.
 func (*SourceOf) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{5}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SourceOf) GetDocument() string {
@@ -457,7 +584,7 @@ type Field struct {
 
 func (x *Field) Reset() {
 	*x = Field{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -469,7 +596,7 @@ func (x *Field) String() string {
 func (*Field) ProtoMessage() {}
 
 func (x *Field) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -482,7 +609,7 @@ func (x *Field) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Field.ProtoReflect.Descriptor instead.
 func (*Field) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{6}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Field) GetPath() string {
@@ -525,7 +652,7 @@ type Position struct {
 
 func (x *Position) Reset() {
 	*x = Position{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -537,7 +664,7 @@ func (x *Position) String() string {
 func (*Position) ProtoMessage() {}
 
 func (x *Position) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -550,7 +677,7 @@ func (x *Position) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Position.ProtoReflect.Descriptor instead.
 func (*Position) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{7}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Position) GetUnit() int64 {
@@ -586,7 +713,7 @@ type Candidate struct {
 
 func (x *Candidate) Reset() {
 	*x = Candidate{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -598,7 +725,7 @@ func (x *Candidate) String() string {
 func (*Candidate) ProtoMessage() {}
 
 func (x *Candidate) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -611,7 +738,7 @@ func (x *Candidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidate.ProtoReflect.Descriptor instead.
 func (*Candidate) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{8}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Candidate) GetKey() string {
@@ -651,7 +778,7 @@ type Mention struct {
 
 func (x *Mention) Reset() {
 	*x = Mention{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -663,7 +790,7 @@ func (x *Mention) String() string {
 func (*Mention) ProtoMessage() {}
 
 func (x *Mention) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -676,7 +803,7 @@ func (x *Mention) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mention.ProtoReflect.Descriptor instead.
 func (*Mention) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{9}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Mention) GetCitations() []uint32 {
@@ -726,7 +853,7 @@ type Reading struct {
 
 func (x *Reading) Reset() {
 	*x = Reading{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -738,7 +865,7 @@ func (x *Reading) String() string {
 func (*Reading) ProtoMessage() {}
 
 func (x *Reading) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -751,7 +878,7 @@ func (x *Reading) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reading.ProtoReflect.Descriptor instead.
 func (*Reading) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{10}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Reading) GetUnit() int64 {
@@ -797,7 +924,7 @@ type Citation struct {
 
 func (x *Citation) Reset() {
 	*x = Citation{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -809,7 +936,7 @@ func (x *Citation) String() string {
 func (*Citation) ProtoMessage() {}
 
 func (x *Citation) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -822,7 +949,7 @@ func (x *Citation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Citation.ProtoReflect.Descriptor instead.
 func (*Citation) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{11}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Citation) GetId() []byte {
@@ -928,7 +1055,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -940,7 +1067,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -953,7 +1080,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{12}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Open) GetEntity() string {
@@ -981,14 +1108,30 @@ var File_coditect_mapreduce_storage_v1_output_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\n" +
-	"*coditect/mapreduce/storage/v1/output.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xe4\x02\n" +
+	"*coditect/mapreduce/storage/v1/output.proto\x12\x1dcoditect.mapreduce.storage.v1\"\x9f\x03\n" +
 	"\x06Output\x12>\n" +
 	"\aentries\x18\x01 \x03(\v2$.coditect.mapreduce.storage.v1.EntryR\aentries\x12E\n" +
 	"\tcitations\x18\x02 \x03(\v2'.coditect.mapreduce.storage.v1.CitationR\tcitations\x127\n" +
 	"\x04open\x18\x03 \x03(\v2#.coditect.mapreduce.storage.v1.OpenR\x04open\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12@\n" +
 	"\adropped\x18\x05 \x03(\v2&.coditect.mapreduce.storage.v1.DroppedR\adropped\x12@\n" +
-	"\aremoved\x18\x06 \x03(\v2&.coditect.mapreduce.storage.v1.RemovedR\aremoved\"g\n" +
+	"\aremoved\x18\x06 \x03(\v2&.coditect.mapreduce.storage.v1.RemovedR\aremoved\x129\n" +
+	"\x05calls\x18\n" +
+	" \x03(\v2#.coditect.mapreduce.storage.v1.CallR\x05calls\"\x93\x02\n" +
+	"\x04Call\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
+	"\tat_micros\x18\x02 \x01(\x03R\batMicros\x12%\n" +
+	"\x0elatency_micros\x18\x03 \x01(\x03R\rlatencyMicros\x12\x1b\n" +
+	"\ttokens_in\x18\x04 \x01(\x03R\btokensIn\x12\x1d\n" +
+	"\n" +
+	"tokens_out\x18\x05 \x01(\x03R\ttokensOut\x12\x1f\n" +
+	"\vcost_micros\x18\x06 \x01(\x03R\n" +
+	"costMicros\x12\x14\n" +
+	"\x05error\x18\a \x01(\tR\x05error\x12\x16\n" +
+	"\x06prompt\x18\b \x01(\tR\x06prompt\x12\x16\n" +
+	"\x06answer\x18\t \x01(\tR\x06answer\x12\x10\n" +
+	"\x03cut\x18\n" +
+	" \x01(\bR\x03cut\"g\n" +
 	"\aDropped\x12\x1a\n" +
 	"\bcitation\x18\x01 \x01(\rR\bcitation\x12\x14\n" +
 	"\x05field\x18\x02 \x01(\tR\x05field\x12\x16\n" +
@@ -1073,41 +1216,43 @@ func file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_output_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
 	(*Output)(nil),    // 0: coditect.mapreduce.storage.v1.Output
-	(*Dropped)(nil),   // 1: coditect.mapreduce.storage.v1.Dropped
-	(*Removed)(nil),   // 2: coditect.mapreduce.storage.v1.Removed
-	(*Entry)(nil),     // 3: coditect.mapreduce.storage.v1.Entry
-	(*Member)(nil),    // 4: coditect.mapreduce.storage.v1.Member
-	(*SourceOf)(nil),  // 5: coditect.mapreduce.storage.v1.SourceOf
-	(*Field)(nil),     // 6: coditect.mapreduce.storage.v1.Field
-	(*Position)(nil),  // 7: coditect.mapreduce.storage.v1.Position
-	(*Candidate)(nil), // 8: coditect.mapreduce.storage.v1.Candidate
-	(*Mention)(nil),   // 9: coditect.mapreduce.storage.v1.Mention
-	(*Reading)(nil),   // 10: coditect.mapreduce.storage.v1.Reading
-	(*Citation)(nil),  // 11: coditect.mapreduce.storage.v1.Citation
-	(*Open)(nil),      // 12: coditect.mapreduce.storage.v1.Open
+	(*Call)(nil),      // 1: coditect.mapreduce.storage.v1.Call
+	(*Dropped)(nil),   // 2: coditect.mapreduce.storage.v1.Dropped
+	(*Removed)(nil),   // 3: coditect.mapreduce.storage.v1.Removed
+	(*Entry)(nil),     // 4: coditect.mapreduce.storage.v1.Entry
+	(*Member)(nil),    // 5: coditect.mapreduce.storage.v1.Member
+	(*SourceOf)(nil),  // 6: coditect.mapreduce.storage.v1.SourceOf
+	(*Field)(nil),     // 7: coditect.mapreduce.storage.v1.Field
+	(*Position)(nil),  // 8: coditect.mapreduce.storage.v1.Position
+	(*Candidate)(nil), // 9: coditect.mapreduce.storage.v1.Candidate
+	(*Mention)(nil),   // 10: coditect.mapreduce.storage.v1.Mention
+	(*Reading)(nil),   // 11: coditect.mapreduce.storage.v1.Reading
+	(*Citation)(nil),  // 12: coditect.mapreduce.storage.v1.Citation
+	(*Open)(nil),      // 13: coditect.mapreduce.storage.v1.Open
 }
 var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
-	3,  // 0: coditect.mapreduce.storage.v1.Output.entries:type_name -> coditect.mapreduce.storage.v1.Entry
-	11, // 1: coditect.mapreduce.storage.v1.Output.citations:type_name -> coditect.mapreduce.storage.v1.Citation
-	12, // 2: coditect.mapreduce.storage.v1.Output.open:type_name -> coditect.mapreduce.storage.v1.Open
-	1,  // 3: coditect.mapreduce.storage.v1.Output.dropped:type_name -> coditect.mapreduce.storage.v1.Dropped
-	2,  // 4: coditect.mapreduce.storage.v1.Output.removed:type_name -> coditect.mapreduce.storage.v1.Removed
-	4,  // 5: coditect.mapreduce.storage.v1.Entry.members:type_name -> coditect.mapreduce.storage.v1.Member
-	5,  // 6: coditect.mapreduce.storage.v1.Entry.sources:type_name -> coditect.mapreduce.storage.v1.SourceOf
-	6,  // 7: coditect.mapreduce.storage.v1.Entry.fields:type_name -> coditect.mapreduce.storage.v1.Field
-	8,  // 8: coditect.mapreduce.storage.v1.Field.candidates:type_name -> coditect.mapreduce.storage.v1.Candidate
-	7,  // 9: coditect.mapreduce.storage.v1.Field.missing_at:type_name -> coditect.mapreduce.storage.v1.Position
-	9,  // 10: coditect.mapreduce.storage.v1.Candidate.mentions:type_name -> coditect.mapreduce.storage.v1.Mention
-	7,  // 11: coditect.mapreduce.storage.v1.Mention.first:type_name -> coditect.mapreduce.storage.v1.Position
-	10, // 12: coditect.mapreduce.storage.v1.Mention.readings:type_name -> coditect.mapreduce.storage.v1.Reading
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	4,  // 0: coditect.mapreduce.storage.v1.Output.entries:type_name -> coditect.mapreduce.storage.v1.Entry
+	12, // 1: coditect.mapreduce.storage.v1.Output.citations:type_name -> coditect.mapreduce.storage.v1.Citation
+	13, // 2: coditect.mapreduce.storage.v1.Output.open:type_name -> coditect.mapreduce.storage.v1.Open
+	2,  // 3: coditect.mapreduce.storage.v1.Output.dropped:type_name -> coditect.mapreduce.storage.v1.Dropped
+	3,  // 4: coditect.mapreduce.storage.v1.Output.removed:type_name -> coditect.mapreduce.storage.v1.Removed
+	1,  // 5: coditect.mapreduce.storage.v1.Output.calls:type_name -> coditect.mapreduce.storage.v1.Call
+	5,  // 6: coditect.mapreduce.storage.v1.Entry.members:type_name -> coditect.mapreduce.storage.v1.Member
+	6,  // 7: coditect.mapreduce.storage.v1.Entry.sources:type_name -> coditect.mapreduce.storage.v1.SourceOf
+	7,  // 8: coditect.mapreduce.storage.v1.Entry.fields:type_name -> coditect.mapreduce.storage.v1.Field
+	9,  // 9: coditect.mapreduce.storage.v1.Field.candidates:type_name -> coditect.mapreduce.storage.v1.Candidate
+	8,  // 10: coditect.mapreduce.storage.v1.Field.missing_at:type_name -> coditect.mapreduce.storage.v1.Position
+	10, // 11: coditect.mapreduce.storage.v1.Candidate.mentions:type_name -> coditect.mapreduce.storage.v1.Mention
+	8,  // 12: coditect.mapreduce.storage.v1.Mention.first:type_name -> coditect.mapreduce.storage.v1.Position
+	11, // 13: coditect.mapreduce.storage.v1.Mention.readings:type_name -> coditect.mapreduce.storage.v1.Reading
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_output_proto_init() }
@@ -1121,7 +1266,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_output_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_output_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -55,6 +55,7 @@ type Spec struct {
 	ContextWindow        *int64                 `protobuf:"varint,26,opt,name=context_window,json=contextWindow,proto3,oneof" json:"context_window,omitempty"`
 	BudgetRatio          *float64               `protobuf:"fixed64,27,opt,name=budget_ratio,json=budgetRatio,proto3,oneof" json:"budget_ratio,omitempty"`
 	MaxReduceLevels      *int64                 `protobuf:"varint,28,opt,name=max_reduce_levels,json=maxReduceLevels,proto3,oneof" json:"max_reduce_levels,omitempty"`
+	Capture              uint32                 `protobuf:"varint,35,opt,name=capture,proto3" json:"capture,omitempty"`
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -281,6 +282,13 @@ func (x *Spec) GetBudgetRatio() float64 {
 func (x *Spec) GetMaxReduceLevels() int64 {
 	if x != nil && x.MaxReduceLevels != nil {
 		return *x.MaxReduceLevels
+	}
+	return 0
+}
+
+func (x *Spec) GetCapture() uint32 {
+	if x != nil {
+		return x.Capture
 	}
 	return 0
 }
@@ -1146,9 +1154,13 @@ type Unit struct {
 	Source        *Source                `protobuf:"bytes,22,opt,name=source,proto3" json:"source,omitempty"`
 	Inputs        *Inputs                `protobuf:"bytes,23,opt,name=inputs,proto3" json:"inputs,omitempty"`
 	Result        *Result                `protobuf:"bytes,24,opt,name=result,proto3" json:"result,omitempty"`
-	Queue         *Queue                 `protobuf:"bytes,25,opt,name=queue,proto3" json:"queue,omitempty"`      // while pending
-	Started       bool                   `protobuf:"varint,26,opt,name=started,proto3" json:"started,omitempty"` // seen running in this attempt
-	Parent        int64                  `protobuf:"varint,27,opt,name=parent,proto3" json:"parent,omitempty"`   // 1 + index of the reduce above that waits for it; 0: none waits
+	Queue         *Queue                 `protobuf:"bytes,25,opt,name=queue,proto3" json:"queue,omitempty"`                                       // while pending
+	Started       bool                   `protobuf:"varint,26,opt,name=started,proto3" json:"started,omitempty"`                                  // seen running in this attempt
+	Calls         int64                  `protobuf:"varint,35,opt,name=calls,proto3" json:"calls,omitempty"`                                      // of a model, by all attempts
+	LatencyMicros int64                  `protobuf:"varint,36,opt,name=latency_micros,json=latencyMicros,proto3" json:"latency_micros,omitempty"` // of these
+	Tools         int64                  `protobuf:"varint,37,opt,name=tools,proto3" json:"tools,omitempty"`                                      // calls of tools
+	ToolMicros    int64                  `protobuf:"varint,38,opt,name=tool_micros,json=toolMicros,proto3" json:"tool_micros,omitempty"`
+	Parent        int64                  `protobuf:"varint,27,opt,name=parent,proto3" json:"parent,omitempty"` // 1 + index of the reduce above that waits for it; 0: none waits
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1363,6 +1375,34 @@ func (x *Unit) GetStarted() bool {
 		return x.Started
 	}
 	return false
+}
+
+func (x *Unit) GetCalls() int64 {
+	if x != nil {
+		return x.Calls
+	}
+	return 0
+}
+
+func (x *Unit) GetLatencyMicros() int64 {
+	if x != nil {
+		return x.LatencyMicros
+	}
+	return 0
+}
+
+func (x *Unit) GetTools() int64 {
+	if x != nil {
+		return x.Tools
+	}
+	return 0
+}
+
+func (x *Unit) GetToolMicros() int64 {
+	if x != nil {
+		return x.ToolMicros
+	}
+	return 0
 }
 
 func (x *Unit) GetParent() int64 {
@@ -2468,7 +2508,7 @@ var File_coditect_mapreduce_storage_v1_records_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\n" +
-	"+coditect/mapreduce/storage/v1/records.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xc6\t\n" +
+	"+coditect/mapreduce/storage/v1/records.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xe0\t\n" +
 	"\x04Spec\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1d\n" +
 	"\n" +
@@ -2501,7 +2541,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x13target_token_budget\x18\x19 \x01(\x03H\x01R\x11targetTokenBudget\x88\x01\x01\x12*\n" +
 	"\x0econtext_window\x18\x1a \x01(\x03H\x02R\rcontextWindow\x88\x01\x01\x12&\n" +
 	"\fbudget_ratio\x18\x1b \x01(\x01H\x03R\vbudgetRatio\x88\x01\x01\x12/\n" +
-	"\x11max_reduce_levels\x18\x1c \x01(\x03H\x04R\x0fmaxReduceLevels\x88\x01\x01\x1a7\n" +
+	"\x11max_reduce_levels\x18\x1c \x01(\x03H\x04R\x0fmaxReduceLevels\x88\x01\x01\x12\x18\n" +
+	"\acapture\x18# \x01(\rR\acapture\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\r\n" +
@@ -2603,7 +2644,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x04size\x18\x06 \x01(\x03R\x04size\x12\x1e\n" +
 	"\n" +
 	"confidence\x18\a \x01(\x01R\n" +
-	"confidence\"\xd7\x06\n" +
+	"confidence\"\xcb\a\n" +
 	"\x04Unit\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x1f\n" +
 	"\vdocument_id\x18\x02 \x01(\tR\n" +
@@ -2634,7 +2675,12 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x06inputs\x18\x17 \x01(\v2%.coditect.mapreduce.storage.v1.InputsR\x06inputs\x12=\n" +
 	"\x06result\x18\x18 \x01(\v2%.coditect.mapreduce.storage.v1.ResultR\x06result\x12:\n" +
 	"\x05queue\x18\x19 \x01(\v2$.coditect.mapreduce.storage.v1.QueueR\x05queue\x12\x18\n" +
-	"\astarted\x18\x1a \x01(\bR\astarted\x12\x16\n" +
+	"\astarted\x18\x1a \x01(\bR\astarted\x12\x14\n" +
+	"\x05calls\x18# \x01(\x03R\x05calls\x12%\n" +
+	"\x0elatency_micros\x18$ \x01(\x03R\rlatencyMicros\x12\x14\n" +
+	"\x05tools\x18% \x01(\x03R\x05tools\x12\x1f\n" +
+	"\vtool_micros\x18& \x01(\x03R\n" +
+	"toolMicros\x12\x16\n" +
 	"\x06parent\x18\x1b \x01(\x03R\x06parent\"E\n" +
 	"\x05Queue\x12\x14\n" +
 	"\x05class\x18\x01 \x01(\rR\x05class\x12\x10\n" +

@@ -1,0 +1,81 @@
+package worker
+
+import (
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/output"
+)
+
+// Bounds of what is captured of a unit, so that a trace does not outgrow the
+// results.
+const (
+	maxCaptured     = 200       // calls
+	maxCapturedText = 64 << 10  // bytes of a prompt, or of an answer
+	maxCapturedAll  = 512 << 10 // bytes of all of them
+)
+
+var _ agent.Recorder = (*unit)(nil)
+
+// Captures implements agent.Recorder.
+func (u *unit) Captures() mapreduce.Capture { return u.job.spec.Capture }
+
+// Record implements agent.Recorder.
+func (u *unit) Record(c mapreduce.Call) {
+	if u.Captures() == mapreduce.CaptureOff {
+		return
+	}
+	if u.Captures() != mapreduce.CaptureFull {
+		c.Prompt, c.Answer, c.Cut = "", "", false
+	}
+	u.mu.Lock()
+	c.At = max(0, time.Since(u.begun)-c.Latency)
+	u.mu.Unlock()
+	u.captured.add(c)
+}
+
+// captured are the calls of an attempt. What is too much is left out, and the
+// call says so.
+type captured struct {
+	mu    sync.Mutex // guards the variables below
+	calls []mapreduce.Call
+	bytes int // of texts
+}
+
+func (c *captured) add(call mapreduce.Call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.calls) == maxCaptured {
+		return
+	}
+	call.Error = clean(call.Error, maxError)
+	for _, text := range []*string{&call.Prompt, &call.Answer} {
+		room := min(maxCapturedText, maxCapturedAll-c.bytes)
+		if whole := strings.ToValidUTF8(*text, string(utf8.RuneError)); len(whole) <= room {
+			*text = whole
+		} else {
+			*text, call.Cut = head(whole, room), true
+		}
+		c.bytes += len(*text)
+	}
+	c.calls = append(c.calls, call)
+}
+
+// head returns as much of a text's beginning as fits n bytes.
+func head(text string, n int) string {
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
+
+// into adds the calls to an output.
+func (c *captured) into(data []byte) ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return output.WithCalls(data, c.calls)
+}
