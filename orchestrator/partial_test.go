@@ -62,8 +62,9 @@ func TestPartialResults(t *testing.T) {
 			c := newCluster(t)
 			n := c.orchestrator(patient(orchestrator.Config{Adopt: true}))
 			g := &sluice{Agent: extract.New(), open: make(chan struct{}), pass: func(d mapreduce.DocumentID) bool { return string(d) < order[mapped] }}
-			c.workerFor("rules", g, worker.Config{Slots: 4, Prefetch: 4}, n)
+			c.workerFor("rules", g, worker.Config{Slots: 1000}, n) // those that are held keep nobody waiting
 			spec := extracting(t, orders+tt.keys)
+			spec.Parallelism = 1000
 			spec.MaxTokensPerUnit, spec.ChunkOverlap = tt.tokens, 8
 			for _, a := range tt.ask {
 				a(&spec)
