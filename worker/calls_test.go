@@ -297,7 +297,8 @@ func TestBreakerSkip(t *testing.T) {
 		want := []mapreduce.Report{
 			{Job: jobID, Unit: "a", Attempt: 1, Calls: 1, Outcome: mapreduce.Errored, Errors: []string{"503"}},
 			{
-				Job: jobID, Unit: "b", Attempt: 1, Calls: 1, Outcome: mapreduce.Errored, Class: mapreduce.PermanentUnit,
+				// Its call was never made, so it does not count.
+				Job: jobID, Unit: "b", Attempt: 1, Outcome: mapreduce.Errored, Class: mapreduce.PermanentUnit,
 				Errors: []string{"Circuit breaker open - skipped"},
 			},
 		}
