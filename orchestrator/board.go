@@ -29,6 +29,7 @@ type board struct {
 	// callSlots is how many units that call models this node may hold, and
 	// calling how many it holds.
 	callSlots, calling int64
+	callsTaken         int64             // how often others took some of callSlots
 	models             map[string]*model // by provider and model
 	lease              time.Duration     // that shares of their limits are good for
 	news               signal            // models have something to tell the fleet, or to ask it
@@ -66,6 +67,7 @@ type run struct {
 	reread  bool                    // something was put into it meanwhile
 
 	slots    int64     // granted
+	usurped  int64     // how often others took some of them
 	tokens   int64     // granted and neither spent nor reserved
 	granted  bool      // tokens is what the store says, but for what happened here since
 	need     int64     // tokens without which no unit can start; 0 if that is not so
@@ -228,20 +230,13 @@ func (b *board) room(r *run) int {
 	if !r.running || r.claiming || (r.spec.Budget > 0 && (r.need > r.tokens || !r.granted)) {
 		return 0
 	}
-	free, slots, all := 0, 0, 0
+	free := 0
 	for _, s := range b.sessions {
-		all += s.slots
 		if s.usable(r) {
 			free += s.free()
-			slots += s.slots
-		} else {
-			slots += s.holds(r)
 		}
 	}
-	for _, s := range b.away {
-		all += s.slots
-		slots += s.holds(r)
-	}
+	slots, all := b.reach(r)
 	if calls(r.spec) && int64(all) > b.callSlots {
 		free = min(free, int(b.callSlots-b.calling))
 	}
@@ -253,6 +248,24 @@ func (b *board) room(r *run) int {
 	}
 	spare := b.spare(slots)
 	return max(0, free-spare, min(free, spare-r.held))
+}
+
+// reach returns how many units of r, and of all jobs, the workers of this node can
+// run at once: those that may come back as well.
+func (b *board) reach(r *run) (slots, all int) {
+	for _, s := range b.sessions {
+		all += s.slots
+		if s.usable(r) {
+			slots += s.slots
+		} else {
+			slots += s.holds(r)
+		}
+	}
+	for _, s := range b.away {
+		all += s.slots
+		slots += s.holds(r)
+	}
+	return slots, all
 }
 
 const (
@@ -360,6 +373,11 @@ func (b *board) takeSeats(r *run, t *task, room int) {
 	if r.spec.Budget > 0 {
 		claim.Bounded, claim.Tokens = true, r.tokens
 		t.tokens, r.tokens, r.claiming = r.tokens, 0, true
+	}
+	slots, all := b.reach(r)
+	claim.Slots = jobs.Share{Slots: int64(min(r.held, slots)), Taken: r.usurped}
+	if calls(r.spec) {
+		claim.Calls = jobs.Share{Slots: min(b.calling, int64(all)), Taken: b.callsTaken}
 	}
 	t.turn.Claim = claim
 }

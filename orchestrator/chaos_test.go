@@ -20,6 +20,7 @@ type storm struct {
 	nodes   bool // orchestrators stop and crash
 	drains  bool // workers leave and others come
 	kills   bool // workers die
+	freezes bool // orchestrators stand still for a while, and lose their workers or not
 }
 
 func TestSoakStorms(t *testing.T) {
@@ -28,9 +29,10 @@ func TestSoakStorms(t *testing.T) {
 		"twice":         {rates: fault.Rates{fault.Rerun: 0.5}},
 		"outages":       {rates: fault.Retryable(0.002), outages: true},
 		"orchestrators": {nodes: true},
+		"zombies":       {freezes: true},
 		"workers leave": {drains: true},
 		"workers die":   {kills: true},
-		"everything":    {rates: fault.Retryable(0.01), outages: true, nodes: true, drains: true, kills: true},
+		"everything":    {rates: fault.Retryable(0.01), outages: true, nodes: true, drains: true, kills: true, freezes: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range trials(t, 3) {
@@ -109,6 +111,9 @@ func (f *fleet) strike(s storm, members *[3]*member) {
 		f.faults.Recover()
 	}
 	node, drained, killed := -1, -1, -1
+	if s.freezes && f.random.IntN(3) == 0 {
+		f.zombie()
+	}
 	if s.nodes && f.random.IntN(4) == 0 {
 		node = f.random.IntN(len(f.nodes))
 		f.stop(node, f.random.IntN(2) == 0)
@@ -133,6 +138,23 @@ func (f *fleet) strike(s storm, members *[3]*member) {
 			members[i] = f.join(stormWorker(i))
 		}
 	}
+}
+
+// zombie has an orchestrator stand still for a while. Most of the time its workers
+// notice, and go elsewhere. If not they have nobody to report to, and it must go on
+// before they are given up, or what they do is done again.
+func (f *fleet) zombie() {
+	n := f.node(f.random.IntN(len(f.nodes)))
+	n.gate.freeze()
+	still := time.Duration(f.random.IntN(2000)) * time.Millisecond
+	if f.random.IntN(4) > 0 {
+		<-time.After(still / 2)
+		f.cut(n)
+		still = 3 * still
+	}
+	<-time.After(still)
+	f.mend(n)
+	n.gate.thaw()
 }
 
 // verify checks what holds after every storm.

@@ -33,17 +33,54 @@ func trials(t *testing.T, otherwise int) int {
 }
 
 // A gate is a store that a process loses when it dies: from then on nothing it
-// does has any effect.
+// does has any effect. While it is frozen, as a process is that is stopped,
+// nothing has any either, but all of it has later.
 type gate struct {
 	store.Store
 	dead atomic.Bool
+
+	mu     sync.Mutex
+	thawed chan struct{} // closed when it is; nil if it is not frozen. Guarded by mu
 }
 
 var errDead = errors.New("this process is dead")
 
-func (g *gate) Begin(ctx context.Context) (store.Tx, error) {
+func (g *gate) freeze() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.thawed = make(chan struct{})
+}
+
+func (g *gate) thaw() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.thawed != nil {
+		close(g.thawed)
+		g.thawed = nil
+	}
+}
+
+// pass waits until the process goes on, and fails if it is dead.
+func (g *gate) pass(ctx context.Context) error {
+	g.mu.Lock()
+	thawed := g.thawed
+	g.mu.Unlock()
+	if thawed != nil {
+		select {
+		case <-thawed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 	if g.dead.Load() {
-		return nil, errDead
+		return errDead
+	}
+	return nil
+}
+
+func (g *gate) Begin(ctx context.Context) (store.Tx, error) {
+	if err := g.pass(ctx); err != nil {
+		return nil, err
 	}
 	tx, err := g.Store.Begin(ctx)
 	return gatedTx{tx, g}, err
@@ -55,8 +92,8 @@ type gatedTx struct {
 }
 
 func (t gatedTx) Commit(ctx context.Context) error {
-	if t.gate.dead.Load() {
-		return errDead
+	if err := t.gate.pass(ctx); err != nil {
+		return err
 	}
 	return t.Tx.Commit(ctx)
 }
@@ -97,6 +134,16 @@ func (c *counter) peak(id mapreduce.JobID) (most int, busy time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.most[id], c.busy
+}
+
+// attempts returns how many were begun.
+func (c *counter) attempts() (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, times := range c.begun {
+		n += times
+	}
+	return n
 }
 
 // made returns how many calls of models have ended.
@@ -207,6 +254,28 @@ func (f *fleet) node(i int) *standing {
 	return f.nodes[i]
 }
 
+// streamsOf returns the context of an orchestrator's streams.
+func (f *fleet) streamsOf(n *standing) context.Context {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return n.ctx
+}
+
+// cut ends all streams of an orchestrator, and lets none in until it is mended.
+func (f *fleet) cut(n *standing) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n.sever()
+}
+
+func (f *fleet) mend(n *standing) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n.ctx.Err() != nil {
+		n.ctx, n.sever = context.WithCancel(context.Background())
+	}
+}
+
 // any returns an orchestrator that runs.
 func (f *fleet) any() *node {
 	f.t.Helper()
@@ -230,10 +299,11 @@ func (f *fleet) stop(i int, crash bool) {
 	}
 	if crash {
 		n.gate.dead.Store(true)
-		n.sever()
+		f.cut(n)
 	}
+	n.gate.thaw()
 	n.node.stop()
-	n.sever()
+	f.cut(n)
 }
 
 // A member is a worker of the fleet.
@@ -248,11 +318,20 @@ type member struct {
 // join runs a worker for whatever orchestrators there are at the time.
 func (f *fleet) join(config worker.Config) *member {
 	f.t.Helper()
+	f.joined++
+	var known []int
+	for i := range f.nodes {
+		known = append(known, (i+f.joined)%len(f.nodes)) // so that workers spread
+	}
+	return f.joinTo(config, known...)
+}
+
+// joinTo runs a worker that knows some addresses.
+func (f *fleet) joinTo(config worker.Config, known ...int) *member {
+	f.t.Helper()
 	m := &member{}
 	m.ctx, m.sever = context.WithCancel(context.Background())
-	f.joined++
-	for i := range f.nodes {
-		i = (i + f.joined) % len(f.nodes) // so that workers spread
+	for _, i := range known {
 		config.Connect = append(config.Connect, func(ctx context.Context) (worker.Stream, error) {
 			n := f.node(i)
 			if n == nil || m.dead.Load() {
@@ -260,7 +339,7 @@ func (f *fleet) join(config worker.Config) *member {
 			}
 			ctx, cut := context.WithCancel(ctx)
 			context.AfterFunc(m.ctx, cut)
-			context.AfterFunc(n.ctx, cut)
+			context.AfterFunc(f.streamsOf(n), cut)
 			return n.Connect(ctx)
 		})
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -73,12 +72,12 @@ func (o *Orchestrator) fleetSlots(ctx context.Context) error {
 	if want = min(want, int64(o.config.MaxCalls)); want == has {
 		return nil
 	}
-	got, err := o.jobs.FleetSlots(ctx, want, int64(o.config.MaxCalls), o.deadNodes())
+	got, taken, err := o.jobs.FleetSlots(ctx, want, int64(o.config.MaxCalls), o.doubted())
 	if err != nil {
 		return err
 	}
 	o.board.mu.Lock()
-	o.board.callSlots = got
+	o.board.callSlots, o.board.callsTaken = got, taken
 	o.board.mu.Unlock()
 	if got > has {
 		o.board.activateAll()
@@ -97,15 +96,30 @@ func (b *board) wantsCalls() (want, has int64) {
 	return max(want, min(b.callSlots, b.calling)), b.callSlots
 }
 
-func (o *Orchestrator) deadNodes() []mapreduce.NodeID {
+// deadNodes returns those without a sign of life for the lease.
+func (o *Orchestrator) deadNodes() (dead []mapreduce.NodeID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return slices.Collect(maps.Keys(o.dead))
+	for node, s := range o.quiet {
+		if time.Since(s.since) >= o.config.Lease {
+			dead = append(dead, node)
+		}
+	}
+	return dead
+}
+
+func (o *Orchestrator) doubted() map[mapreduce.NodeID]*jobs.Doubt {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return maps.Clone(o.doubts)
 }
 
 func (o *Orchestrator) outOfBudget(ctx context.Context, id mapreduce.JobID, g *jobs.Granted, short int64) error {
-	if !o.alone() && !o.board.waited(id, 3*o.config.Poll) {
-		return nil // others may yet return what they do not need
+	if !o.board.waited(id, 3*o.config.Poll) {
+		beats, err := o.jobs.Beats(ctx)
+		if err != nil || len(beats) > 1 || !o.alone() {
+			return err // others may yet return what they do not need
+		}
 	}
 	why := fmt.Sprintf("budget of %d tokens: the next unit may need %d, and no more are left to reserve; "+
 		"go on with `coditect mapreduce resume --job-id %s --budget N`", g.Budget, short, id)
@@ -118,7 +132,7 @@ func (o *Orchestrator) outOfBudget(ctx context.Context, id mapreduce.JobID, g *j
 
 // lacks says what to ask for, and whether to.
 func (o *Orchestrator) lacks(id mapreduce.JobID) (jobs.Ask, bool) {
-	ask := jobs.Ask{Alone: o.alone(), Dead: o.deadNodes()}
+	ask := jobs.Ask{ID: newID(), Alone: o.alone(), Doubts: o.doubted()}
 	b := o.board
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -153,7 +167,7 @@ func (b *board) granted(id mapreduce.JobID, g *jobs.Granted) (short int64) {
 	if r == nil {
 		return 0
 	}
-	r.slots = g.Slots
+	r.slots, r.usurped = g.Slots, g.Taken
 	if r.claiming {
 		r.granted = false // the claim has all tokens: ask again when it has ended
 		return 0

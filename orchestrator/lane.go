@@ -205,6 +205,12 @@ func (b *board) claimed(r *run, t *task, res *jobs.TurnResult) {
 		}
 		b.endClaim(r, t.tokens)
 	}
+	if res.Short {
+		r.slots, r.usurped = min(r.slots, res.Slots.Slots), res.Slots.Taken // with less it asks for more
+		if c.Calls.Slots > 0 {
+			b.callSlots, b.callsTaken = min(b.callSlots, res.Calls.Slots), res.Calls.Taken
+		}
+	}
 }
 
 // seated returns the session that a turn gave a seat to, if it is still the one
@@ -252,7 +258,7 @@ func (o *Orchestrator) after(r *run, res *jobs.TurnResult, idle bool) {
 	if len(res.Told) > 0 {
 		o.notices.told(r.id, res.Told)
 	}
-	if idle || failed || !res.State.Running() || res.Need > 0 || o.board.ungranted(r) {
+	if idle || failed || !res.State.Running() || res.Need > 0 || res.Short || o.board.ungranted(r) {
 		o.notices.due(r.id)
 	}
 	o.notices.changed(r.id)

@@ -17,7 +17,7 @@ func TestSoakBudgets(t *testing.T) {
 	for name, s := range map[string]storm{
 		"calm":       {},
 		"faults":     {rates: fault.Retryable(0.02)},
-		"everything": {rates: fault.Retryable(0.01), outages: true, nodes: true, drains: true, kills: true},
+		"everything": {rates: fault.Retryable(0.01), outages: true, nodes: true, drains: true, kills: true, freezes: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range trials(t, 2) {

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -11,17 +12,21 @@ import (
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
+// A sight is what was last seen of another orchestrator: its count, and since
+// when, on this process's own monotonic clock.
+type sight struct {
+	count int64
+	since time.Time
+}
+
 // beat shows that this orchestrator lives, and watches the others: one whose
-// count has not moved for the lease, on this process's own monotonic clock and
-// while the store was healthy, is dead. No other clock has a say.
+// count has not moved for two beats may be dead, and one whose count has not
+// moved for the lease is, on this process's own clock and while the store was
+// healthy. No other clock has a say, and on this one rests only how soon.
 func (o *Orchestrator) beat(ctx context.Context) {
-	type sight struct {
-		count int64
-		since time.Time
-	}
 	seen := make(map[mapreduce.NodeID]sight)
 	count, healthy := int64(1), time.Now()
-	every(ctx, o.config.Heartbeat, func() {
+	every(ctx, o.config.Beat, func() {
 		count++
 		beats, err := o.jobs.Beat(ctx, count)
 		now := time.Now()
@@ -31,43 +36,101 @@ func (o *Orchestrator) beat(ctx context.Context) {
 			return
 		}
 		o.well()
-		if now.Sub(healthy) > 2*o.config.Heartbeat {
+		if now.Sub(healthy) > 2*o.config.Beat {
 			clear(seen)
 		}
 		healthy = now
-		alive, rank := 0, 0
-		for node, n := range beats {
-			s, known := seen[node]
-			before := alive
-			switch {
-			case node == o.jobs.Node():
-			case !known || s.count != n:
-				seen[node] = sight{n, now}
-				alive++
-				if known {
-					o.revived(node)
-				}
-			case now.Sub(s.since) < o.config.Lease:
-				alive++
-			default:
-				o.bury(ctx, node, n)
-				delete(seen, node)
-			}
-			if alive > before && node < o.jobs.Node() {
-				rank++
-			}
-		}
-		o.mu.Lock()
-		o.others, o.rank = alive, rank
-		o.mu.Unlock()
+		delete(beats, o.jobs.Node())
+		o.watch(seen, beats, now)
 	})
 }
 
-// revived notes that a node was taken for dead and lives: it was only slow.
-func (o *Orchestrator) revived(node mapreduce.NodeID) {
+// meet notes who else there may be: until one is known to be dead, it lives.
+func (o *Orchestrator) meet(beats map[mapreduce.NodeID]int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.dead, node)
+	o.others = len(beats) - 1
+}
+
+// watch notes the counts of other orchestrators, and those that are silent.
+func (o *Orchestrator) watch(seen map[mapreduce.NodeID]sight, beats map[mapreduce.NodeID]int64, now time.Time) {
+	silent := make(map[mapreduce.NodeID]sight)
+	alive, rank := 0, 0
+	for node, n := range beats {
+		s, known := seen[node]
+		if !known || s.count != n {
+			s = sight{n, now}
+			seen[node] = s
+		}
+		quiet := now.Sub(s.since)
+		if quiet < o.config.Lease {
+			alive++
+			if node < o.jobs.Node() {
+				rank++
+			}
+		}
+		if quiet > o.config.Beat*3/2 { // two beats, were clocks and the store exact
+			silent[node] = s
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.others, o.rank, o.quiet = alive, rank, silent
+	for node := range o.doubts {
+		if _, still := silent[node]; !still {
+			delete(o.doubts, node) // it was only slow, or is forgotten
+		}
+	}
+	if len(silent) > 0 {
+		o.doubtful.give()
+	}
+}
+
+// heir sees to what silent orchestrators have left. It is not done between two
+// signs of life, as there may be much of it.
+func (o *Orchestrator) heir(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-o.doubtful.wait():
+		}
+		o.mu.Lock()
+		silent := maps.Clone(o.quiet)
+		o.mu.Unlock()
+		for node, s := range silent {
+			_, err := o.doubt(ctx, node, s.count)
+			o.failed(ctx, "doubting an orchestrator; trying again", err, "node", node)
+		}
+		for node, s := range silent {
+			if time.Since(s.since) >= o.config.Lease {
+				err := o.bury(ctx, node, s.count)
+				o.failed(ctx, "taking over from an orchestrator; trying again", err, "node", node)
+			}
+		}
+	}
+}
+
+// doubt has what a silent orchestrator was granted and does not use given to
+// those who need it. Its workers have the lease to turn up.
+func (o *Orchestrator) doubt(ctx context.Context, node mapreduce.NodeID, count int64) (*jobs.Doubt, error) {
+	d, err := o.jobs.Doubt(ctx, node, count, newID())
+	if err != nil || d == nil {
+		return nil, err
+	}
+	o.mu.Lock()
+	before := o.doubts[node]
+	o.doubts[node] = d
+	o.mu.Unlock()
+	if before == nil {
+		o.log.Info("orchestrator is silent; what it does not use is free", "node", node, "holds", d.All)
+	}
+	if before == nil || before.ID != d.ID || !maps.Equal(before.Held, d.Held) {
+		for _, id := range o.board.running() {
+			o.notices.due(id)
+		}
+	}
+	return d, nil
 }
 
 // inherit takes over what earlier runs left on a store that only this
@@ -82,10 +145,14 @@ func (o *Orchestrator) inherit(ctx context.Context) error {
 		if node == o.jobs.Node() {
 			continue
 		}
+		d, err := o.doubt(ctx, node, count)
+		if err != nil {
+			return err
+		}
 		if err := o.abandonOf(ctx, node); err != nil {
 			return err
 		}
-		if err := o.takeOver(ctx, node, count, false); err != nil { // which forgets it
+		if err := o.takeOver(ctx, node, count, d, false); err != nil { // which forgets it
 			return err
 		}
 	}
@@ -93,18 +160,21 @@ func (o *Orchestrator) inherit(ctx context.Context) error {
 }
 
 // bury takes over what a dead orchestrator left.
-func (o *Orchestrator) bury(ctx context.Context, node mapreduce.NodeID, count int64) {
-	o.log.Warn("orchestrator is dead; taking over", "node", node)
-	err := o.abandonOf(ctx, node)
-	if err == nil {
-		err = o.takeOver(ctx, node, count, true)
+func (o *Orchestrator) bury(ctx context.Context, node mapreduce.NodeID, count int64) error {
+	d, err := o.doubt(ctx, node, count)
+	if err != nil || d == nil {
+		return err
 	}
-	o.failed(ctx, "taking over from an orchestrator; trying again", err, "node", node)
+	o.log.Warn("orchestrator is dead; taking over", "node", node)
+	if err := o.abandonOf(ctx, node); err != nil {
+		return err
+	}
+	return o.takeOver(ctx, node, count, d, true)
 }
 
 // takeOver expires the sessions that a dead node had. now says that they have
 // had the time to connect elsewhere.
-func (o *Orchestrator) takeOver(ctx context.Context, node mapreduce.NodeID, count int64, now bool) error {
+func (o *Orchestrator) takeOver(ctx context.Context, node mapreduce.NodeID, count int64, d *jobs.Doubt, now bool) error {
 	waiting := 0
 	var after mapreduce.SessionID
 	for {
@@ -129,25 +199,25 @@ func (o *Orchestrator) takeOver(ctx context.Context, node mapreduce.NodeID, coun
 		}
 	}
 	if waiting > 0 {
-		o.takeOverLater(node, count)
+		o.takeOverLater(node, count, d)
 		return nil
 	}
-	o.mu.Lock()
-	o.dead[node] = true // what it was granted is free for those who need it
-	o.mu.Unlock()
-	for _, id := range o.board.running() {
-		o.notices.due(id)
+	if err := o.jobs.Forget(ctx, node, count, d); err != nil {
+		return err
 	}
-	return o.jobs.Forget(ctx, node, count)
+	for _, id := range o.board.running() {
+		o.notices.due(id) // all that it was granted is free
+	}
+	return nil
 }
 
 // takeOverLater expires the sessions of a dead node that are left after the
 // grace period.
-func (o *Orchestrator) takeOverLater(node mapreduce.NodeID, count int64) {
+func (o *Orchestrator) takeOverLater(node mapreduce.NodeID, count int64, d *jobs.Doubt) {
 	o.notices.at(time.Now().Add(o.config.Grace), func(ctx context.Context) {
-		if err := o.takeOver(ctx, node, count, true); err != nil {
+		if err := o.takeOver(ctx, node, count, d, true); err != nil {
 			o.failed(ctx, "taking over from an orchestrator; trying again", err, "node", node)
-			o.takeOverLater(node, count)
+			o.takeOverLater(node, count, d)
 		}
 	})
 }

@@ -43,8 +43,12 @@ type Config struct {
 	// Lease is how long another orchestrator, or a silent worker, may show
 	// no sign of life. Defaults to 10 s.
 	Lease time.Duration
-	// Heartbeat is how often signs of life are given. Defaults to 3 s.
+	// Heartbeat is how often workers give signs of life. Defaults to 3 s.
 	Heartbeat time.Duration
+	// Beat is how often this orchestrator gives one in the store. Others have
+	// what it was granted and does not use once two of them are missing.
+	// Defaults to Heartbeat, and 1 s at most.
+	Beat time.Duration
 	// Grace is how long a worker whose stream broke has to come back.
 	// Defaults to 1.5 s.
 	Grace time.Duration
@@ -84,6 +88,7 @@ func (c Config) withDefaults() Config {
 	c.Shards = cmp.Or(c.Shards, 1)
 	c.Lease = cmp.Or(c.Lease, 10*time.Second)
 	c.Heartbeat = cmp.Or(c.Heartbeat, 3*time.Second)
+	c.Beat = cmp.Or(c.Beat, min(c.Heartbeat, time.Second))
 	c.Grace = cmp.Or(c.Grace, 1500*time.Millisecond)
 	c.Poll = cmp.Or(c.Poll, 2*time.Second)
 	c.Seal = cmp.Or(c.Seal, 250*time.Millisecond)
@@ -111,6 +116,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("orchestrator: Lanes is %d; it must be 1 to 64", c.Lanes)
 	case c.Shards < 1 || c.Shards > 1024:
 		return fmt.Errorf("orchestrator: Shards is %d; it must be 1 to 1024", c.Shards)
+	case c.Beat*2 > c.Lease:
+		return fmt.Errorf("orchestrator: Beat is %v; it must be at most half of Lease, %v", c.Beat, c.Lease)
 	case c.Heartbeat*2 > c.Lease:
 		return fmt.Errorf("orchestrator: Heartbeat is %v; it must be at most half of Lease, %v", c.Heartbeat, c.Lease)
 	}
@@ -143,10 +150,13 @@ type Orchestrator struct {
 
 	polledLast mapreduce.JobID // of polls only
 
-	mu      sync.Mutex // guards the variables below
-	dead    map[mapreduce.NodeID]bool
-	others  int // orchestrators alive beside this one
-	rank    int // how many of those have ids before this one's
+	doubtful signal // some others are silent
+
+	mu      sync.Mutex                       // guards the variables below
+	quiet   map[mapreduce.NodeID]sight       // others without a sign of life of late
+	doubts  map[mapreduce.NodeID]*jobs.Doubt // that they live
+	others  int                              // orchestrators alive beside this one
+	rank    int                              // how many of those have ids before this one's
 	mine    map[mapreduce.JobID]bool
 	leaving chan struct{} // closed once no stream is admitted any more
 }
@@ -164,7 +174,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	}
 	o := &Orchestrator{
 		jobs: j, config: c, log: c.Logger, started: make(chan struct{}),
-		dead: make(map[mapreduce.NodeID]bool), mine: make(map[mapreduce.JobID]bool), asking: make(chan struct{}, 1),
+		doubts: make(map[mapreduce.NodeID]*jobs.Doubt), mine: make(map[mapreduce.JobID]bool), asking: make(chan struct{}, 1),
 		leaving: make(chan struct{}),
 	}
 	o.board = newBoard(j.Node())
@@ -175,10 +185,13 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 // Run moves jobs until ctx ends. Then it says goodbye to its workers, waits for
 // what is in flight, and returns. Units that are running go on.
 func (o *Orchestrator) Run(ctx context.Context) error {
-	if _, err := o.jobs.Beat(ctx, 1); err != nil {
+	beats, err := o.jobs.Beat(ctx, 1)
+	if err != nil {
 		return fmt.Errorf("orchestrator: first sign of life: %w", err)
 	}
-	if o.config.Exclusive {
+	if !o.config.Exclusive {
+		o.meet(beats)
+	} else {
 		if err := o.inherit(ctx); err != nil {
 			return fmt.Errorf("orchestrator: taking over: %w", err)
 		}
@@ -189,7 +202,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	for range o.config.Lanes {
 		lanes.Go(func() { o.lane(work) })
 	}
-	for _, loop := range []func(context.Context){o.beat, o.wakes, o.polls, o.seals, o.timekeeper, o.advancer, o.limiter} {
+	for _, loop := range []func(context.Context){o.beat, o.heir, o.wakes, o.polls, o.seals, o.timekeeper, o.advancer, o.limiter} {
 		loops.Go(func() { loop(ctx) })
 	}
 	o.ready.Do(func() { close(o.started) })

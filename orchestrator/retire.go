@@ -20,7 +20,7 @@ func (o *Orchestrator) Retire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.jobs.Forget(ctx, o.jobs.Node(), beats[o.jobs.Node()])
+	return o.jobs.Forget(ctx, o.jobs.Node(), beats[o.jobs.Node()], nil)
 }
 
 // leaves reports whether the store holds anything for others to take over. What

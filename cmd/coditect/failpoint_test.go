@@ -153,7 +153,7 @@ func killings(t *testing.T, program string) []killing {
 		{
 			name:   "a job whose process was killed",
 			corpus: whole,
-			steps:  []failpoint.Step{failpoint.Expire, failpoint.Forget, failpoint.Bind, failpoint.Grant, failpoint.Turn, failpoint.Assign},
+			steps:  []failpoint.Step{failpoint.Doubt, failpoint.Expire, failpoint.Forget, failpoint.Bind, failpoint.Grant, failpoint.Turn, failpoint.Assign},
 			before: func(h *house) { h.dies("assign.before:4", whole.run("--output", "out")...) },
 			victim: func(h *house) []string { return []string{"resume", "--job-id", id(h), "--output", "out"} },
 			after:  finish,

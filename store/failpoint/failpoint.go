@@ -49,6 +49,7 @@ const (
 	Delete   Step = "delete"   // a job is removed
 	Expire   Step = "expire"   // units of a worker that is lost go back to their queue
 	Beat     Step = "beat"     // an orchestrator shows that it lives
+	Doubt    Step = "doubt"    // others see no sign of life of it
 	Forget   Step = "forget"   // one that is dead is forgotten
 	Seal     Step = "seal"     // checkpoints are chained
 )
@@ -63,7 +64,7 @@ const (
 func Steps() []Step {
 	return []Step{
 		Begin, Stage, Flip, Abandon, Bind, Turn, Started, Chunk, State, Wakeup, Grant, Return, Fleet, Reserve,
-		Plant, Plan, Unblock, Ascend, Map, Complete, Pause, Fail, Resume, Retry, Cancel, Sweep, Delete, Expire, Beat, Forget, Seal,
+		Plant, Plan, Unblock, Ascend, Map, Complete, Pause, Fail, Resume, Retry, Cancel, Sweep, Delete, Expire, Beat, Doubt, Forget, Seal,
 		Answer, Assign,
 	}
 }

@@ -2,9 +2,7 @@ package jobs
 
 import (
 	"context"
-	"iter"
 	"maps"
-	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -15,12 +13,13 @@ import (
 
 // An Ask is what a node wants to spend of a job without asking again.
 type Ask struct {
-	Tokens      int64              // at least; 0 wants none
-	Slots       int64              // at most; units running at once
-	Give        int64              // slots that it gives back
-	Parallelism int64              // of the job
-	Alone       bool               // no other node is alive: take all there is
-	Dead        []mapreduce.NodeID // whose unspent grants may be taken back
+	Tokens      int64                       // at least; 0 wants none
+	Slots       int64                       // at most; units running at once
+	Give        int64                       // slots that it gives back
+	ID          string                      // of what it gives: drawn once, whatever becomes of the transaction
+	Parallelism int64                       // of the job
+	Alone       bool                        // no other node is alive: take all there is
+	Doubts      map[mapreduce.NodeID]*Doubt // nodes from which what they do not use is taken
 }
 
 // A Granted is what a node may spend of a job: the sums of all its grants so
@@ -30,6 +29,7 @@ type Granted struct {
 	Tokens int64
 	Used   int64 // of Tokens: spent, charged, and reserved
 	Slots  int64
+	Taken  int64 // how often others took some of Slots
 	Budget int64 // 0 if none is set
 	Epoch  int64 // of the job
 	Rest   int64 // tokens that nobody was granted, of those this phase may spend
@@ -53,12 +53,12 @@ func (j *Jobs) Grant(ctx context.Context, id mapreduce.JobID, ask Ask) (*Granted
 		if err != nil {
 			return err
 		}
-		dead, err := j.deadOf(ctx, tx, maps.Keys(all), ask.Dead)
+		free, err := j.idle(ctx, tx, maps.Keys(all), ask.Doubts)
 		if err != nil {
 			return err
 		}
-		for node := range dead {
-			if err := j.takeBack(ctx, tx, id, node, all); err != nil {
+		for node, d := range free {
+			if err := j.takeBack(ctx, tx, id, node, all, d.Held[id]); err != nil {
 				return err
 			}
 		}
@@ -68,7 +68,9 @@ func (j *Jobs) Grant(ctx context.Context, id mapreduce.JobID, ask Ask) (*Granted
 		} else {
 			before.Tokens, before.Slots = own.Tokens, own.Slots
 		}
-		own.Slots -= min(own.Slots, ask.Give)
+		if ask.Give > 0 && ask.ID != own.Given {
+			own.Slots, own.Given = own.Slots-min(own.Slots, ask.Give), ask.ID
+		}
 		rest, slots := spendable(ctl), ask.Parallelism
 		for _, other := range all {
 			rest -= other.Tokens
@@ -86,7 +88,7 @@ func (j *Jobs) Grant(ctx context.Context, id mapreduce.JobID, ask Ask) (*Granted
 		if own.Tokens != before.Tokens || own.Slots != before.Slots {
 			tx.Set(j.keys.Grant(id, j.node), encode(own))
 		}
-		g = &Granted{Tokens: own.Tokens, Used: used, Slots: own.Slots, Budget: ctl.Budget, Epoch: ctl.Epoch, Rest: rest - (own.Tokens - before.Tokens)}
+		g = &Granted{Tokens: own.Tokens, Used: used, Slots: own.Slots, Taken: own.Taken, Budget: ctl.Budget, Epoch: ctl.Epoch, Rest: rest - (own.Tokens - before.Tokens)}
 		if ctl.Budget > 0 {
 			g.Running, err = j.running(ctx, tx.Snapshot(), id)
 		}
@@ -137,43 +139,31 @@ func (j *Jobs) grants(ctx context.Context, tx store.Tx, id mapreduce.JobID) (map
 	return all, nil
 }
 
-// deadOf returns those of some nodes that are known to be dead, or show no sign of
-// life at all: those of nodes that are dead and hold nothing are removed.
-func (j *Jobs) deadOf(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID], known []mapreduce.NodeID) (map[mapreduce.NodeID]bool, error) {
-	var nodes []mapreduce.NodeID
-	var beats [][]byte
-	for node := range some {
-		if node != j.node {
-			nodes, beats = append(nodes, node), append(beats, j.keys.Beat(node))
-		}
-	}
-	values, err := tx.Snapshot().GetAll(ctx, beats)
-	dead := make(map[mapreduce.NodeID]bool)
-	for i, beat := range values {
-		if beat == nil || slices.Contains(known, nodes[i]) {
-			dead[nodes[i]] = true
-		}
-	}
-	return dead, err
-}
-
-// takeBack reduces a dead node's grant to what it has spent, was charged, and
-// has reserved for attempts that may yet end.
-func (j *Jobs) takeBack(ctx context.Context, tx store.Tx, id mapreduce.JobID, node mapreduce.NodeID, all map[mapreduce.NodeID]*storagev1.Grant) error {
+// takeBack reduces a node's grant to what it has spent, was charged, and has
+// reserved for attempts that may yet end, and to the slots of units that its
+// sessions hold.
+func (j *Jobs) takeBack(ctx context.Context, tx store.Tx, id mapreduce.JobID, node mapreduce.NodeID, all map[mapreduce.NodeID]*storagev1.Grant, held int64) error {
 	g := all[node]
-	if g == nil {
-		return nil
-	}
 	used, err := j.used(ctx, tx, id, node)
 	if err != nil {
 		return err
 	}
 	used = min(used, g.Tokens) // without a budget, none were granted
-	if g.Tokens != used || g.Slots != 0 {
-		g.Tokens, g.Slots = used, 0
-		tx.Set(j.keys.Grant(id, node), encode(g))
+	if g.Tokens == used && g.Slots <= held {
+		return nil
 	}
+	g.Tokens = used
+	take(g, held)
+	tx.Set(j.keys.Grant(id, node), encode(g))
 	return nil
+}
+
+// take leaves a node at most so many slots, and counts that.
+func take(g *storagev1.Grant, left int64) {
+	if left < g.Slots {
+		g.Slots = left
+		g.Taken++
+	}
 }
 
 // used is what of a node's grant is gone, or may be.
@@ -200,31 +190,42 @@ func (j *Jobs) running(ctx context.Context, r store.Reader, id mapreduce.JobID) 
 	return c.sum(keys.Running), nil
 }
 
-// moveSlots moves the slots of units that run on from the node that their worker
-// reported to before: that many more of their jobs must not run there.
-func (j *Jobs) moveSlots(ctx context.Context, tx store.Tx, from mapreduce.NodeID, kept []Held) error {
+// moveSlots moves the slots of units that a session held, by job, from the node
+// that its worker reported to before: that many fewer of their jobs must run
+// there. All of them, but no more than most, may have been calls of models, of which
+// the fleet has slots of its own; what this node has no use for it gives back.
+func (j *Jobs) moveSlots(ctx context.Context, tx store.Tx, from mapreduce.NodeID, count map[mapreduce.JobID]int64, most int64) error {
 	if from == "" || from == j.node {
 		return nil
 	}
-	count := make(map[mapreduce.JobID]int64)
-	for _, h := range kept {
-		count[h.Job]++
-	}
+	all := int64(0)
 	for id, n := range count {
-		var theirs, own storagev1.Grant
-		if _, err := read(ctx, tx, j.keys.Grant(id, from), &theirs); err != nil {
+		all += n
+		if err := j.moveSlotsOf(ctx, tx, id, from, n); err != nil {
 			return err
 		}
-		if n = min(n, theirs.Slots); n == 0 {
-			continue
-		}
-		if _, err := read(ctx, tx, j.keys.Grant(id, j.node), &own); err != nil {
-			return err
-		}
-		theirs.Slots, own.Slots = theirs.Slots-n, own.Slots+n
-		tx.Set(j.keys.Grant(id, from), encode(&theirs))
-		tx.Set(j.keys.Grant(id, j.node), encode(&own))
 	}
+	return j.moveSlotsOf(ctx, tx, fleet, from, min(all, most))
+}
+
+func (j *Jobs) moveSlotsOf(ctx context.Context, tx store.Tx, id mapreduce.JobID, from mapreduce.NodeID, n int64) error {
+	var theirs, own storagev1.Grant
+	if n == 0 {
+		return nil
+	}
+	if _, err := read(ctx, tx, j.keys.Grant(id, from), &theirs); err != nil {
+		return err
+	}
+	if n = min(n, theirs.Slots); n == 0 {
+		return nil
+	}
+	if _, err := read(ctx, tx, j.keys.Grant(id, j.node), &own); err != nil {
+		return err
+	}
+	take(&theirs, theirs.Slots-n)
+	own.Slots += n
+	tx.Set(j.keys.Grant(id, from), encode(&theirs))
+	tx.Set(j.keys.Grant(id, j.node), encode(&own))
 	return nil
 }
 
@@ -253,33 +254,52 @@ func (j *Jobs) Return(ctx context.Context, id mapreduce.JobID) (kept int64, err 
 }
 
 // FleetSlots sets how many model calls this node may have under way, at most
-// want and, over all nodes together, at most limit. It returns how many it got.
-func (j *Jobs) FleetSlots(ctx context.Context, want, limit int64, dead []mapreduce.NodeID) (got int64, err error) {
+// want and, over all nodes together, at most limit. It returns how many it got,
+// and how often others took some.
+func (j *Jobs) FleetSlots(ctx context.Context, want, limit int64, doubts map[mapreduce.NodeID]*Doubt) (got, taken int64, err error) {
 	err = j.update(ctx, failpoint.Fleet, func(tx store.Tx) error {
 		all, err := j.grants(ctx, tx, fleet)
 		if err != nil {
 			return err
 		}
-		gone, err := j.deadOf(ctx, tx, maps.Keys(all), dead)
+		free, err := j.idle(ctx, tx, maps.Keys(all), doubts)
 		if err != nil {
 			return err
 		}
 		got = limit
 		for node, g := range all {
-			switch {
-			case gone[node]:
-				tx.Clear(j.keys.Grant(fleet, node))
-			case node != j.node:
+			if d := free[node]; d != nil {
+				j.lowerFleet(tx, node, g, d)
+			}
+			if node != j.node {
 				got -= g.Slots
 			}
 		}
 		got = max(0, min(got, want))
-		if own := all[j.node]; own.GetSlots() != got {
-			tx.Set(j.keys.Grant(fleet, j.node), encode(&storagev1.Grant{Slots: got}))
+		own := all[j.node]
+		if own == nil {
+			own = new(storagev1.Grant)
+		}
+		if taken = own.Taken; own.Slots != got {
+			own.Slots = got
+			tx.Set(j.keys.Grant(fleet, j.node), encode(own))
 		}
 		return nil
 	})
-	return got, err
+	return got, taken, err
+}
+
+// lowerFleet leaves a node no more of the fleet's slots than its sessions hold
+// units. One that is forgotten holds none, and needs no record.
+func (j *Jobs) lowerFleet(tx store.Tx, node mapreduce.NodeID, g *storagev1.Grant, d *Doubt) {
+	switch key := j.keys.Grant(fleet, node); {
+	case d.ID == "":
+		g.Slots = 0
+		tx.Clear(key)
+	case d.All < g.Slots:
+		take(g, d.All)
+		tx.Set(key, encode(g))
+	}
 }
 
 // fleet is the scope of what all jobs share. No job has such an id.

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -78,4 +79,24 @@ func limitOf(s *limit.Scope) *storagev1.Limit {
 		l.Shares = append(l.Shares, &storagev1.Limit_Share{Node: string(id), Want: o.Want, Slots: o.Slots, Parts: o.Parts})
 	}
 	return l
+}
+
+// deadOf returns those of some nodes that are known to be dead, or show no sign of
+// life at all: those of nodes that are dead and hold nothing are removed.
+func (j *Jobs) deadOf(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID], known []mapreduce.NodeID) (map[mapreduce.NodeID]bool, error) {
+	var nodes []mapreduce.NodeID
+	var beats [][]byte
+	for node := range some {
+		if node != j.node {
+			nodes, beats = append(nodes, node), append(beats, j.keys.Beat(node))
+		}
+	}
+	values, err := tx.Snapshot().GetAll(ctx, beats)
+	dead := make(map[mapreduce.NodeID]bool)
+	for i, beat := range values {
+		if beat == nil || slices.Contains(known, nodes[i]) {
+			dead[nodes[i]] = true
+		}
+	}
+	return dead, err
 }

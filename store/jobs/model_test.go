@@ -568,7 +568,7 @@ func runMachine(t *rapid.T, s, sound store.Store, after func()) {
 	}
 	m.look = newWorld(t, sound, 1).nodes[0]
 	t.Repeat(map[string]func(*rapid.T){
-		"submit": m.submit, "enter": m.enter, "claim": m.claim, "claim again": m.claim, "claim in vain": m.claimInVain,
+		"submit": m.submit, "submit again": m.submit, "enter": m.enter, "claim": m.claim, "claim again": m.claim, "claim in vain": m.claimInVain,
 		"finish": m.finish, "finish again": m.finish, "finish more": m.finish, "rebind": m.rebind, "expire": m.expire,
 		"wakeup": m.wakeup, "advance": m.advance, "advance again": m.advance, "pause": m.pause, "fail": m.fail, "resume": m.resume, "cancel": m.cancel,
 		"sweep": m.sweep, "delete": m.remove, "keep": m.keep, "seal": m.seal, "": func(t *rapid.T) { after(); m.check(t) },

@@ -505,8 +505,9 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 			"ask": func(t *rapid.T) {
 				i := rapid.IntRange(0, 2).Draw(t, "node")
 				ask := jobs.Ask{Tokens: rapid.Int64Range(0, 60).Draw(t, "tokens"), Slots: 5, Parallelism: 10, Alone: rapid.Bool().Draw(t, "alone")}
-				if rapid.IntRange(0, 3).Draw(t, "dead") == 0 {
-					ask.Dead = []mapreduce.NodeID{w.nodes[(i+1)%3].Node()}
+				if rapid.IntRange(0, 3).Draw(t, "doubted") == 0 {
+					other := w.nodes[(i+1)%3].Node()
+					ask.Doubts = map[mapreduce.NodeID]*jobs.Doubt{other: w.doubt(w.nodes[i], other)}
 				}
 				_, err := w.nodes[i].Grant(w.ctx, id, ask)
 				w.must(err)

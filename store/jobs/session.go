@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -36,7 +37,8 @@ type Held struct {
 // epoch is the caller's to choose, above the one it read, so that Bind can be
 // run again.
 // Of what the session holds in the store, the attempts that the worker named
-// stay; the rest it never received, and they go back to their queues.
+// stay; the rest it never received, and they go back to their queues. The slots
+// of all of them come to this node.
 func (j *Jobs) Bind(ctx context.Context, hello *mapreduce.Hello, epoch int64) (*Binding, error) {
 	id, holding := hello.Session, hello.Holding
 	named := make(map[mapreduce.Held]bool, len(holding))
@@ -57,6 +59,9 @@ func (j *Jobs) Bind(ctx context.Context, hello *mapreduce.Hello, epoch int64) (*
 		tx.Set(j.keys.Session(id), encode(&storagev1.Session{
 			Node: string(j.node), Epoch: epoch, Embedded: hello.Embedded,
 		}))
+		if err := j.lives(ctx, tx); err != nil {
+			return err
+		}
 		s := &sweep{Jobs: j, tx: tx, session: id, kept: named}
 		if err := s.held(ctx, 0); err != nil {
 			return err
@@ -65,7 +70,8 @@ func (j *Jobs) Bind(ctx context.Context, hello *mapreduce.Hello, epoch int64) (*
 			return err
 		}
 		s.record()
-		if err := j.moveSlots(ctx, tx, mapreduce.NodeID(sess.Node), s.stay); err != nil {
+		most := int64(hello.Slots)
+		if err := j.moveSlots(ctx, tx, mapreduce.NodeID(sess.Node), s.slots(most), most); err != nil {
 			return err
 		}
 		b.Kept, b.Jobs = s.stay, s.touched()
@@ -178,6 +184,7 @@ type sweep struct {
 	running map[mapreduce.Held]bool // known to have been running
 
 	stay  []Held
+	back  map[mapreduce.JobID]int64 // units that go back
 	aside []mapreduce.Held
 	jobs  map[mapreduce.JobID]*turn
 	swept int
@@ -186,7 +193,7 @@ type sweep struct {
 
 // held visits the session's claims, at most about limit units of them (0: all).
 func (s *sweep) held(ctx context.Context, limit int) error {
-	s.jobs = make(map[mapreduce.JobID]*turn)
+	s.jobs, s.back = make(map[mapreduce.JobID]*turn), make(map[mapreduce.JobID]int64)
 	pairs, more, err := s.tx.GetRange(ctx, s.keys.HeldBy(s.session), store.RangeOptions{Limit: limit})
 	if err != nil {
 		return err
@@ -311,7 +318,21 @@ func (s *sweep) visit(ctx context.Context, claim string, h *storagev1.HeldUnit) 
 		return true, nil
 	}
 	s.swept++
+	s.back[id.Job]++
 	return false, s.putBack(ctx, id, u)
+}
+
+// slots counts by job the units that the session held, and holds, as far as it
+// can run them at once: as many slots go with it to its next orchestrator.
+func (s *sweep) slots(most int64) map[mapreduce.JobID]int64 {
+	count := maps.Clone(s.back)
+	for _, h := range s.stay {
+		count[h.Job]++
+	}
+	for id, n := range count {
+		count[id] = min(n, most)
+	}
+	return count
 }
 
 // putBack returns u to its queue. Its attempt still stands: should its worker
@@ -405,11 +426,12 @@ func (j *Jobs) Started(ctx context.Context, held []mapreduce.Held) error {
 	})
 }
 
-// Beat shows that this node lives.
+// Beat shows that this node lives, and returns every orchestrator's count.
 func (j *Jobs) Beat(ctx context.Context, count int64) (beats map[mapreduce.NodeID]int64, err error) {
-	err = j.update(ctx, failpoint.Beat, func(tx store.Tx) (err error) {
+	err = j.update(ctx, failpoint.Beat, func(tx store.Tx) error {
 		tx.Set(j.keys.Beat(j.node), encode(&storagev1.Beat{Count: count}))
-		beats, err = j.beats(ctx, tx.Snapshot())
+		var err error
+		beats, err = j.beats(ctx, tx)
 		return err
 	})
 	return beats, err
@@ -417,19 +439,20 @@ func (j *Jobs) Beat(ctx context.Context, count int64) (beats map[mapreduce.NodeI
 
 // Beats returns every orchestrator's count.
 func (j *Jobs) Beats(ctx context.Context) (beats map[mapreduce.NodeID]int64, err error) {
-	err = j.view(ctx, func(tx store.Tx) (err error) {
-		beats, err = j.beats(ctx, tx.Snapshot())
+	err = j.view(ctx, func(tx store.Tx) error {
+		var err error
+		beats, err = j.beats(ctx, tx)
 		return err
 	})
 	return beats, err
 }
 
-func (j *Jobs) beats(ctx context.Context, r store.Reader) (map[mapreduce.NodeID]int64, error) {
-	pairs, _, err := r.GetRange(ctx, j.keys.Beats(), store.RangeOptions{})
+func (j *Jobs) beats(ctx context.Context, tx store.Tx) (map[mapreduce.NodeID]int64, error) {
+	beats := make(map[mapreduce.NodeID]int64)
+	pairs, _, err := tx.Snapshot().GetRange(ctx, j.keys.Beats(), store.RangeOptions{})
 	if err != nil {
 		return nil, err
 	}
-	beats := make(map[mapreduce.NodeID]int64, len(pairs))
 	for _, kv := range pairs {
 		var b storagev1.Beat
 		if err := decode(kv.Key, kv.Value, &b); err != nil {
@@ -442,17 +465,4 @@ func (j *Jobs) beats(ctx context.Context, r store.Reader) (map[mapreduce.NodeID]
 		beats[mapreduce.NodeID(rest.Text())] = b.Count
 	}
 	return beats, nil
-}
-
-// Forget removes the sign of life of a node that is dead and holds nothing.
-func (j *Jobs) Forget(ctx context.Context, node mapreduce.NodeID, count int64) error {
-	return j.update(ctx, failpoint.Forget, func(tx store.Tx) error {
-		var b storagev1.Beat
-		found, err := read(ctx, tx, j.keys.Beat(node), &b)
-		if err != nil || !found || b.Count != count {
-			return err
-		}
-		tx.Clear(j.keys.Beat(node))
-		return nil
-	})
 }

@@ -63,6 +63,21 @@ type Claim struct {
 	// Share is the part of the budget that belongs to a document; its chunks
 	// divide it.
 	Share int64
+	// Slots and Calls are how many slots, of the job and of the fleet's calls,
+	// this node must have been granted for all that will run then, and since when
+	// others must have taken none. 0 needs none.
+	Slots, Calls Share
+}
+
+// A Share is slots of which a node was told, and how often others had taken some
+// of it at the time.
+type Share struct{ Slots, Taken int64 }
+
+// covers reports whether a node that was granted g has the share still. That g has
+// as many slots is not enough: while others took some, more claims than this one
+// may have been under way.
+func (s Share) covers(g *storagev1.Grant) bool {
+	return s.Slots == 0 || (g.Slots >= s.Slots && g.Taken == s.Taken)
 }
 
 // A Seat is a session with free slots.
@@ -93,8 +108,12 @@ type TurnResult struct {
 	// Overdrawn says that less was left of this node's grant than the claim was
 	// told: other nodes took it for dead. It has to ask for its grant again.
 	Overdrawn bool
-	JobError  string    // a failure that no unit of the job can survive
-	Told      []WaitRef // reduces of a tree that were told of an input's end
+	// Short says the same of slots: nothing was claimed, and this is what the
+	// node has.
+	Short        bool
+	Slots, Calls Share
+	JobError     string    // a failure that no unit of the job can survive
+	Told         []WaitRef // reduces of a tree that were told of an input's end
 }
 
 // Settled is what became of a report.
@@ -176,7 +195,9 @@ func (t *turn) do(ctx context.Context) error {
 }
 
 // reads lists what every turn reads serializably: the switch, each reported
-// unit, and of each seat its session and whether this claim was made before.
+// unit, and for a claim of each seat its session and whether the claim was made
+// before, and what the node was granted. Another that takes it for dead changes
+// that.
 func (t *turn) reads() [][]byte {
 	ks := make([][]byte, 0, 1+len(t.in.Reports)+8)
 	ks = append(ks, t.keys.Ctl(t.in.Job))
@@ -186,6 +207,10 @@ func (t *turn) reads() [][]byte {
 	if c := t.in.Claim; c != nil {
 		for _, s := range c.Seats {
 			ks = append(ks, t.keys.Session(s.Session), t.keys.Held(s.Session, c.ID))
+		}
+		ks = append(ks, t.keys.Doubt(t.node), t.keys.Grant(t.in.Job, t.node))
+		if c.Calls.Slots > 0 {
+			ks = append(ks, t.keys.Grant(fleet, t.node))
 		}
 	}
 	return ks
@@ -546,7 +571,34 @@ func (t *turn) claim(ctx context.Context, values [][]byte) error {
 	if t.ctl == nil || !mapreduce.JobState(t.ctl.State).Running() {
 		return nil
 	}
-	return t.claimNew(ctx)
+	own := values[2*len(c.Seats):]
+	grant, covered, err := t.covered(own[1:])
+	if err != nil {
+		return err
+	}
+	if !covered {
+		t.out.Short, t.out.Left = true, c.Candidates
+		return nil
+	}
+	if own[0] != nil {
+		t.tx.Clear(t.keys.Doubt(t.node))
+	}
+	return t.claimNew(ctx, grant)
+}
+
+// covered returns what this node was granted of the job, and whether there are
+// slots for the claim: those of a node that was taken for dead, or whose worker
+// went to another, are with others now.
+func (t *turn) covered(values [][]byte) (*storagev1.Grant, bool, error) {
+	var grants [2]storagev1.Grant // of the job, of the fleet
+	for i, value := range values {
+		if err := decode(nil, value, &grants[i]); err != nil {
+			return nil, false, err
+		}
+	}
+	c := t.in.Claim
+	t.out.Slots, t.out.Calls = Share{grants[0].Slots, grants[0].Taken}, Share{grants[1].Slots, grants[1].Taken}
+	return &grants[0], c.Slots.covers(&grants[0]) && c.Calls.covers(&grants[1]), nil
 }
 
 func (t *turn) seated(s Seat, value []byte) (bool, error) {
@@ -587,7 +639,7 @@ func (t *turn) reclaim(ctx context.Context, values [][]byte) error {
 	return nil
 }
 
-func (t *turn) claimNew(ctx context.Context) error {
+func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 	c := t.in.Claim
 	ks := make([][]byte, len(c.Candidates))
 	for i, cand := range c.Candidates {
@@ -598,7 +650,7 @@ func (t *turn) claimNew(ctx context.Context) error {
 		return err
 	}
 	seats := newSeating(c.Seats, t.out.Seated)
-	left, err := t.affordable(ctx)
+	left, err := t.affordable(ctx, g)
 	if err != nil {
 		return err
 	}
@@ -635,14 +687,10 @@ func (t *turn) claimNew(ctx context.Context) error {
 // affordable returns how many tokens the claim may reserve: what the caller
 // thinks, unless the grant says less. A node that was taken for dead finds its
 // grant taken back, and must not spend what others were given since.
-func (t *turn) affordable(ctx context.Context) (int64, error) {
+func (t *turn) affordable(ctx context.Context, g *storagev1.Grant) (int64, error) {
 	c := t.in.Claim
 	if !c.Bounded {
 		return 0, nil
-	}
-	var g storagev1.Grant
-	if _, err := read(ctx, t.tx, t.keys.Grant(t.in.Job, t.node), &g); err != nil {
-		return 0, err
 	}
 	used, err := t.used(ctx, t.tx.Snapshot(), t.in.Job, t.node)
 	if err != nil {

@@ -391,3 +391,16 @@ func (w *world) number(key []byte) int64 {
 }
 
 func little(n int64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(n)) }
+
+// doubt has a node doubt that another lives.
+func (w *world) doubt(j *jobs.Jobs, node mapreduce.NodeID) *jobs.Doubt {
+	w.Helper()
+	beats, err := j.Beats(w.ctx)
+	w.must(err)
+	d, err := j.Doubt(w.ctx, node, beats[node], w.name("doubt"))
+	w.must(err)
+	if d == nil {
+		w.Fatalf("node %s is forgotten", node)
+	}
+	return d
+}

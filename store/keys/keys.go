@@ -20,6 +20,8 @@
 //	('mapreduce','held',S,claim)                 Held: the units of one claim
 //	('mapreduce','sess',S)                       Session: who a worker reports to
 //	('mapreduce','beat',O)                       Beat: an orchestrator's sign of life
+//	('mapreduce','doubt',O)                      Doubt: others see no sign of life of it,
+//	                                             and it has claimed nothing since
 //	('mapreduce','grant',J,O)                    Grant: tokens and slots of the job;
 //	                                             J is '*' for slots of the fleet
 //	('mapreduce','limit',model)                  Limit: what the fleet may ask of it
@@ -130,7 +132,7 @@ type Space struct {
 
 var names = []string{
 	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "ready", "delayed", "failed",
-	"run", "held", "sess", "beat", "grant", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "state", "blob",
+	"run", "held", "sess", "beat", "doubt", "grant", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "state", "blob",
 	"skipped", "idem", "ingest", "wake", "limit",
 }
 
@@ -320,6 +322,11 @@ func (s *Space) Beat(o mapreduce.NodeID) []byte {
 
 // Beats returns the range of all signs of life.
 func (s *Space) Beats() store.Range { return children(s.under("beat")) }
+
+// Doubt returns the key of the doubt that an orchestrator lives.
+func (s *Space) Doubt(o mapreduce.NodeID) []byte {
+	return tuple.AppendString(s.under("doubt"), string(o))
+}
 
 // Grant returns the key of what an orchestrator may spend for a job.
 func (s *Space) Grant(j mapreduce.JobID, o mapreduce.NodeID) []byte {

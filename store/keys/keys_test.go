@@ -47,6 +47,7 @@ func draw(t *rapid.T, s *keys.Space) drawn {
 		{"held", []any{b, c}, s.Held(mapreduce.SessionID(b), c)},
 		{"sess", []any{b}, s.Session(mapreduce.SessionID(b))},
 		{"beat", []any{b}, s.Beat(mapreduce.NodeID(b))},
+		{"doubt", []any{b}, s.Doubt(mapreduce.NodeID(b))},
 		{"grant", []any{a, b}, s.Grant(j, mapreduce.NodeID(b))},
 		{"limit", []any{a}, s.Limit(a)},
 		{"ctr", []any{a, m, n, b}, s.Counter(j, keys.Counter(m), n, mapreduce.NodeID(b))},

@@ -1,0 +1,102 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/worker"
+)
+
+// soon is when others go on with what an orchestrator did that was killed.
+const soon = 3 * time.Second
+
+// An orchestrator is killed that had all slots of a job, and all of its budget.
+// Its workers find the other, and go on there: not after the lease, whatever the
+// job was at. A worker that dies with it takes its own slot along, no more.
+func TestSlotsOfTheDeadAreSoonFree(t *testing.T) {
+	levels := script(map[string]string{"script.latency": "300ms"})
+	levels.ReduceBatchSize, levels.ReduceContextLimit = 2, 10
+	costs := script(map[string]string{"script.latency": "300ms", "script.tokens_in": "300", "script.tokens_out": "100"})
+	costs.Budget, costs.ReduceContextLimit = 10_000_000, 1<<30
+	for name, tt := range map[string]struct {
+		spec   mapreduce.JobSpec
+		docs   int
+		worker bool // one of them dies as well
+	}{
+		"many documents":  {script(map[string]string{"script.latency": "300ms"}), 60, false},
+		"many levels":     {levels, 16, false},
+		"a budget":        {costs, 60, false},
+		"a worker's host": {script(map[string]string{"script.latency": "300ms"}), 60, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := range 10 {
+				at := time.Second + time.Duration(i)*170*time.Millisecond
+				t.Run(fmt.Sprint(at), func(t *testing.T) {
+					virtually(t, func(t *testing.T) { heirs(t, tt.spec, tt.docs, at, tt.worker) })
+				})
+			}
+		})
+	}
+}
+
+// heirs kills the orchestrator of a job of two slots, and with it one of its
+// workers or none, and waits for the next unit.
+func heirs(t *testing.T, spec mapreduce.JobSpec, docs int, at time.Duration, dies bool) {
+	f := newFleet(t, 1, 2, nil, orchestrator.Config{Adopt: true})
+	f.cut(f.node(1)) // so that all workers are with the first
+	first, second := f.join(worker.Config{Slots: 1}), f.join(worker.Config{Slots: 1})
+	spec.Parallelism = 2
+	id := f.node(0).submit(spec, docs)
+	<-time.After(at)
+	f.mend(f.node(1))
+	f.stop(0, true)
+	if dies {
+		f.kill(first)
+	}
+	begun := f.counter.attempts()
+	died := time.Now()
+	for f.counter.attempts() <= begun+1 { // what was under way may go on once
+		<-time.After(10 * time.Millisecond)
+		if took := time.Since(died); took > soon+300*time.Millisecond {
+			t.Fatalf("no two units were begun within %v", took)
+		}
+	}
+	f.any().wantEnd(id, mapreduce.JobComplete)
+	if most, _ := f.counter.peak(id); most > 2 {
+		t.Errorf("%d units ran at once, want at most 2", most)
+	}
+	if got := second.Stats(); got.Accepted == 0 {
+		t.Errorf("the worker that lives did nothing: %+v", got)
+	}
+}
+
+// An orchestrator stands still with its worker, and both are taken for dead.
+// Another runs the units of the job. When the two go on they still have the slots
+// in mind that they had, and may not use them.
+func TestZombieOrchestratorClaimsNothing(t *testing.T) {
+	for _, still := range []time.Duration{2 * time.Second, 4 * time.Second, 9 * time.Second, 13 * time.Second, time.Minute} {
+		t.Run(fmt.Sprint(still), func(t *testing.T) {
+			virtually(t, func(t *testing.T) {
+				f := newFleet(t, 1, 2, nil, orchestrator.Config{Adopt: true})
+				spec := script(map[string]string{"script.latency": "700ms"})
+				spec.Parallelism, spec.ReduceContextLimit = 2, 1<<30
+				f.joinTo(worker.Config{Slots: 2}, 0)
+				id := f.node(0).submit(spec, int(still/(350*time.Millisecond))+30)
+				<-time.After(2 * time.Second)
+				f.node(0).gate.freeze()
+				f.joinTo(worker.Config{Slots: 2}, 1)
+				<-time.After(still)
+				f.joinTo(worker.Config{Slots: 2}, 0) // which nobody has taken for dead
+				<-time.After(100 * time.Millisecond)
+				f.node(0).gate.thaw()
+				f.node(1).wantEnd(id, mapreduce.JobComplete)
+				if most, _ := f.counter.peak(id); most != 2 {
+					t.Errorf("%d units ran at once, want 2", most)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,195 @@
+package jobs
+
+import (
+	"context"
+	"iter"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
+)
+
+// A Doubt says that a node may be dead, and how much of what it was granted is
+// in use. It stands until the node makes a claim, takes up a session, or is
+// forgotten: as long as it does, what is in use can only become less, and others
+// may have the rest. Whether it was right to doubt is only a matter of speed. A
+// node that lives, and claims, ends the doubt by that; a claim that comes after
+// its slots went to others is refused.
+type Doubt struct {
+	ID   string
+	Held map[mapreduce.JobID]int64 // units that its sessions hold, at most
+	All  int64                     // of all jobs together
+}
+
+// Doubt records that a node may be dead whose sign of life is still count, and
+// returns nil if it has given another or is forgotten. The id is drawn by the
+// caller; a doubt that stands already keeps its own.
+func (j *Jobs) Doubt(ctx context.Context, node mapreduce.NodeID, count int64, id string) (*Doubt, error) {
+	var d *Doubt
+	err := j.update(ctx, failpoint.Doubt, func(tx store.Tx) error {
+		d = nil
+		var beat storagev1.Beat
+		found, err := read(ctx, tx, j.keys.Beat(node), &beat)
+		if err != nil || !found || beat.Count != count {
+			return err
+		}
+		var stands storagev1.Doubt
+		if found, err = read(ctx, tx, j.keys.Doubt(node), &stands); err != nil {
+			return err
+		}
+		if !found {
+			stands.Id = id
+			tx.Set(j.keys.Doubt(node), encode(&stands))
+		}
+		d = &Doubt{ID: stands.Id, Held: make(map[mapreduce.JobID]int64)}
+		return nil
+	})
+	if err != nil || d == nil {
+		return nil, err
+	}
+	return d, j.inUse(ctx, node, d)
+}
+
+// inUse counts what a doubted node's sessions hold. It takes as many
+// transactions as it needs: a unit that is missed because its session has moved
+// on took its slot along.
+func (j *Jobs) inUse(ctx context.Context, node mapreduce.NodeID, d *Doubt) error {
+	for after, more := mapreduce.SessionID(""), true; more; {
+		var page []SessionRef
+		var err error
+		if page, more, err = j.Sessions(ctx, after, stepUnits); err != nil {
+			return err
+		}
+		for _, s := range page {
+			after = s.Session
+			if s.Node != node {
+				continue
+			}
+			if err := j.heldBy(ctx, s.Session, d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// heldBy adds the units that a session holds.
+func (j *Jobs) heldBy(ctx context.Context, id mapreduce.SessionID, d *Doubt) error {
+	count := make(map[mapreduce.JobID]int64)
+	err := j.view(ctx, func(tx store.Tx) error {
+		clear(count)
+		pairs, _, err := tx.GetRange(ctx, j.keys.HeldBy(id), store.RangeOptions{})
+		if err != nil {
+			return err
+		}
+		for _, kv := range pairs {
+			var held storagev1.Held
+			if err := decode(kv.Key, kv.Value, &held); err != nil {
+				return err
+			}
+			for _, h := range held.Units {
+				u, err := j.unit(ctx, tx, mapreduce.JobID(h.Job), mapreduce.UnitID(h.Unit))
+				if err != nil {
+					return err
+				}
+				if u != nil && u.Attempt == h.Attempt && mapreduce.UnitState(u.Status) == mapreduce.Processing {
+					count[mapreduce.JobID(h.Job)]++
+				}
+			}
+		}
+		return nil
+	})
+	for job, n := range count {
+		d.Held[job] += n
+		d.All += n
+	}
+	return err
+}
+
+// doubted reports whether a doubt stands.
+func (j *Jobs) doubted(ctx context.Context, r store.Reader, node mapreduce.NodeID, d *Doubt) (bool, error) {
+	var stands storagev1.Doubt
+	found, err := read(ctx, r, j.keys.Doubt(node), &stands)
+	return found && d != nil && stands.Id == d.ID, err
+}
+
+// lives says, in a transaction of this node that takes up a session, that it is
+// not dead: a doubt ends, and a node that was forgotten is there again.
+func (j *Jobs) lives(ctx context.Context, tx store.Tx) error {
+	values, err := tx.GetAll(ctx, [][]byte{j.keys.Doubt(j.node)})
+	if err != nil {
+		return err
+	}
+	if values[0] != nil {
+		tx.Clear(j.keys.Doubt(j.node))
+	}
+	// Nobody is forgotten but in doubt, so whoever forgets this node meanwhile
+	// changes what was read above.
+	beat, err := tx.Snapshot().Get(ctx, j.keys.Beat(j.node))
+	if err == nil && beat == nil {
+		tx.Set(j.keys.Beat(j.node), encode(&storagev1.Beat{}))
+	}
+	return err
+}
+
+// idle returns what some nodes use of their grants, whose rest others may have:
+// those that are doubted, and those that are forgotten, for these use nothing.
+func (j *Jobs) idle(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID], doubts map[mapreduce.NodeID]*Doubt) (map[mapreduce.NodeID]*Doubt, error) {
+	var nodes []mapreduce.NodeID
+	var beats [][]byte
+	for node := range some {
+		if node != j.node {
+			nodes, beats = append(nodes, node), append(beats, j.keys.Beat(node))
+		}
+	}
+	// By snapshot, as signs of life change all the time; only that there is
+	// none must not change.
+	values, err := tx.Snapshot().GetAll(ctx, beats)
+	if err != nil {
+		return nil, err
+	}
+	idle := make(map[mapreduce.NodeID]*Doubt)
+	for i, node := range nodes {
+		if known := doubts[node]; known != nil {
+			stands, err := j.doubted(ctx, tx, node, known)
+			if err != nil {
+				return nil, err
+			}
+			if stands {
+				idle[node] = known
+			}
+		}
+		if values[i] != nil || idle[node] != nil {
+			continue
+		}
+		beat, err := tx.Get(ctx, beats[i])
+		if err != nil {
+			return nil, err
+		}
+		if beat == nil {
+			idle[node] = &Doubt{}
+		}
+	}
+	return idle, nil
+}
+
+// Forget removes the sign of life of a node that is dead and holds nothing: its
+// doubt still stands, so it has taken up no session since its last ones were
+// expired. A nil doubt is of the node itself.
+func (j *Jobs) Forget(ctx context.Context, node mapreduce.NodeID, count int64, d *Doubt) error {
+	return j.update(ctx, failpoint.Forget, func(tx store.Tx) error {
+		var b storagev1.Beat
+		found, err := read(ctx, tx, j.keys.Beat(node), &b)
+		if err != nil || !found || b.Count != count {
+			return err
+		}
+		stands, err := j.doubted(ctx, tx, node, d)
+		if err != nil || (d != nil && !stands) {
+			return err
+		}
+		tx.Clear(j.keys.Beat(node))
+		tx.Clear(j.keys.Doubt(node))
+		return nil
+	})
+}
