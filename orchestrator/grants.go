@@ -333,7 +333,7 @@ func (o *Orchestrator) reserveOne(ctx context.Context, s *session, q mapreduce.R
 	}
 	more := q.Tokens - h.reserved
 	if !o.board.spend(r, more) {
-		ask := jobs.Ask{Tokens: more, Parallelism: int64(spec.Parallelism)}
+		ask := jobs.Ask{Tokens: more, Parallelism: int64(spec.Parallelism), Doubts: o.doubted()}
 		if _, _, err := o.request(ctx, q.Job, func() (jobs.Ask, bool) { return ask, true }); err != nil {
 			return false, err
 		}
