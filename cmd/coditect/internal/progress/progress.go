@@ -41,6 +41,7 @@ type Meter struct {
 	bar     string     // what the terminal shows
 	last    mapreduce.Job
 	shownAt time.Time // of the last line
+	done    float64   // the most of the job that a bar has shown, of [0,1]
 	rate    rate
 }
 
@@ -203,11 +204,12 @@ func (m *Meter) barOf(j *mapreduce.Job) string {
 	if cells < minCells {
 		return clip(left+right, width)
 	}
-	full := 0
+	// Levels are added as those below them end, and failed units are tried again
+	// by a resume: what is done of all is less then, but a bar does not go back.
 	if j.TotalUnits > 0 {
-		full = int(done(j) * int64(cells) / j.TotalUnits)
+		m.done = min(max(m.done, float64(done(j))/float64(j.TotalUnits)), 1)
 	}
-	full = min(full, cells)
+	full := int(m.done * float64(cells))
 	return left + "[" + strings.Repeat("#", full) + strings.Repeat("-", cells-full) + "]" + right
 }
 

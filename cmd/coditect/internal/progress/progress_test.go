@@ -49,6 +49,28 @@ complete: 11 of 11 units, 1 failed, 7 tokens
 	}
 }
 
+// A6: the bar does not go back when a level is added.
+func TestBarIsMonotone(t *testing.T) {
+	var out strings.Builder
+	m := progress.New(progress.Config{Out: &out, Terminal: true, Now: func() time.Time { return time.Unix(1e9, 0) }})
+	last, shown := 0, 0
+	for _, j := range []*mapreduce.Job{
+		job(mapreduce.Mapping, 0, 0, 0, 10), job(mapreduce.Mapping, 0, 5, 0, 10), job(mapreduce.Mapping, 0, 9, 1, 10),
+		job(mapreduce.Reducing, 1, 9, 1, 20), job(mapreduce.Reducing, 1, 18, 2, 20), job(mapreduce.JobComplete, 1, 18, 2, 20),
+	} {
+		out.Reset()
+		m.Job(j)
+		shown = strings.Count(out.String(), "#")
+		if shown < last {
+			t.Errorf("%d cells after %d: %q", shown, last, out.String())
+		}
+		last = shown
+	}
+	if strings.Contains(out.String(), "-]") || shown == 0 {
+		t.Errorf("in the end it shows %q", out.String())
+	}
+}
+
 // TestSubmitting shows documents as they are handed over: in a log once in a
 // while, and on a terminal as often as eyes can follow.
 func TestSubmitting(t *testing.T) {
