@@ -47,9 +47,7 @@ func newMixture(t *testing.T) *mixture {
 	if _, err := j.Grant(m.ctx, m.mid, jobs.Ask{Slots: 10, Parallelism: 64}); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := j.Seal(m.ctx, m.end); err != nil || n == 0 {
-		t.Fatalf("sealed %d checkpoints: %v", n, err)
-	}
+	m.seal(j, m.end, 1)
 	m.healthy()
 	return m
 }

@@ -120,9 +120,7 @@ func TestChainShowsTampering(t *testing.T) {
 	j := w.nodes[0]
 	id := w.submit(j, spec(), texts(9))
 	w.run(j, id)
-	if n, err := j.Seal(w.ctx, id); err != nil || n < 4 {
-		t.Fatalf("sealed %d: %v", n, err)
-	}
+	w.seal(j, id, 4)
 	w.must(j.Verify(w.ctx, id))
 	var all []store.KeyValue
 	r := w.space.Checkpoints(id)

@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -403,4 +405,24 @@ func (w *world) doubt(j *jobs.Jobs, node mapreduce.NodeID) *jobs.Doubt {
 		w.Fatalf("node %s is forgotten", node)
 	}
 	return d
+}
+
+// seal chains the checkpoints of a job, and wants so many in its chain at least.
+// How many a call says that it chained is less after a commit of which nobody
+// knew.
+func (w *world) seal(j *jobs.Jobs, id mapreduce.JobID, least int64) {
+	w.Helper()
+	_, err := j.Seal(w.ctx, id)
+	w.must(err)
+	sealed, r := int64(0), w.space.Seals(id)
+	for _, kv := range w.all() {
+		var s storagev1.Seal
+		if bytes.Compare(kv.Key, r.Begin) >= 0 && bytes.Compare(kv.Key, r.End) < 0 {
+			w.must(proto.Unmarshal(kv.Value, &s))
+			sealed += s.Count
+		}
+	}
+	if sealed < least {
+		w.Fatalf("%d checkpoints are sealed, want at least %d", sealed, least)
+	}
 }
