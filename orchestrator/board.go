@@ -30,6 +30,8 @@ type board struct {
 	// calling how many it holds.
 	callSlots, calling int64
 	callsTaken         int64             // how often others took some of callSlots
+	callsAsked         jobs.CallsAsk     // of which callSlots are what came
+	callsDue           bool              // it is to be asked for them again
 	models             map[string]*model // by provider and model
 	lease              time.Duration     // that shares of their limits are good for
 	news               signal            // models have something to tell the fleet, or to ask it
@@ -68,6 +70,7 @@ type run struct {
 
 	slots    int64     // granted
 	usurped  int64     // how often others took some of them
+	unsure   bool      // slots may not be what the store says
 	tokens   int64     // granted and neither spent nor reserved
 	granted  bool      // tokens is what the store says, but for what happened here since
 	need     int64     // tokens without which no unit can start; 0 if that is not so
@@ -428,6 +431,8 @@ func (b *board) adopt(id mapreduce.JobID, ctl *storagev1.Ctl, spec *mapreduce.Jo
 	if r.spec == nil || r.spec.Budget != spec.Budget {
 		r.granted = false
 	}
+	// Its submission may have granted slots, whose commit was unknown.
+	r.unsure = r.unsure || r.spec == nil && r.slots == 0
 	held := r.held
 	b.hold(r, -held)
 	r.tenant, r.priority, r.spec, r.share = mapreduce.TenantID(ctl.Tenant), int(ctl.Priority), spec, share
@@ -503,10 +508,9 @@ func (b *board) stir(id mapreduce.JobID) {
 	}
 }
 
-// activateAll has all jobs visited: workers came, or grants are free.
+// activateAll has all jobs visited, as there are more calls to be made. The caller
+// holds b.mu.
 func (b *board) activateAll() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	for _, r := range b.runs {
 		b.fair.add(r)
 	}

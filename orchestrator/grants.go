@@ -54,46 +54,94 @@ func (o *Orchestrator) request(ctx context.Context, id mapreduce.JobID, what fun
 		return nil, 0, nil
 	}
 	if g, err = o.jobs.Grant(ctx, id, ask); err != nil {
+		o.board.unsure(id)
 		return nil, 0, err
 	}
 	return g, o.board.granted(id, g), nil
 }
 
 // fleetSlots asks for as many model calls at once as the workers of this node
-// can make, of those that the whole fleet may. Those it has but cannot use are
-// given back.
+// can make, of those that the whole fleet may. What others need of those it has
+// is given back: first no more are begun than will be left, and then what is not
+// under way goes.
 func (o *Orchestrator) fleetSlots(ctx context.Context) error {
 	done, err := o.ask(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	want, has := o.board.wantsCalls()
-	if want = min(want, int64(o.config.MaxCalls)); want == has {
+	ask, wanted := o.board.wantsCalls()
+	if !wanted {
 		return nil
 	}
-	got, taken, err := o.jobs.FleetSlots(ctx, want, int64(o.config.MaxCalls), o.doubted())
+	ask.Limit, ask.Doubts = int64(o.config.MaxCalls), o.doubted()
+	ask.Keep = ask.Limit
+	g, err := o.jobs.FleetSlots(ctx, ask)
 	if err != nil {
+		o.board.callsChange()
 		return err
 	}
-	o.board.mu.Lock()
-	o.board.callSlots, o.board.callsTaken = got, taken
-	o.board.mu.Unlock()
-	if got > has {
-		o.board.activateAll()
+	if ask.Keep = o.board.mayCall(ask, g); ask.Keep < g.Kept {
+		if _, err = o.jobs.FleetSlots(ctx, ask); err != nil {
+			o.board.callsChange()
+		}
 	}
-	return nil
+	return err
 }
 
-// wantsCalls returns how many calls this node has use for, and how many it may
-// have under way. What is under way is kept.
-func (b *board) wantsCalls() (want, has int64) {
+// wantsCalls returns how many calls this node has use for, and whether it has to
+// ask for them.
+func (b *board) wantsCalls() (ask jobs.CallsAsk, wanted bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, s := range b.sessions {
-		want += int64(s.slots)
+	providers := make(map[string]bool)
+	for _, r := range b.runs {
+		if r.running && calls(r.spec) {
+			providers[r.spec.Provider] = true
+		}
 	}
-	return max(want, min(b.callSlots, b.calling)), b.callSlots
+	for _, s := range b.sessions {
+		ask.Most += int64(s.slots)
+		for p := range providers {
+			if s.agents[p] {
+				ask.Need += int64(s.slots)
+				break
+			}
+		}
+	}
+	wanted = b.callsDue || ask.Need != b.callsAsked.Need || ask.Most != b.callsAsked.Most
+	b.callsDue = false // unless something happens meanwhile
+	return ask, wanted
+}
+
+// mayCall enters how many calls this node may have under way, and returns how many
+// may be now.
+func (b *board) mayCall(ask jobs.CallsAsk, g *jobs.CallsGranted) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if g.Slots > b.callSlots {
+		b.activateAll()
+	}
+	b.callSlots, b.callsTaken = g.Slots, g.Taken
+	b.callsAsked = ask
+	return max(b.callSlots, b.calling)
+}
+
+// callsChange has the node ask anew for the calls that it may make: others may
+// need some, or have given some back.
+func (b *board) callsChange() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.callsDue = true
+}
+
+// callsPoll does so if the node has fewer than it can make, or may have some that
+// others need.
+func (b *board) callsPoll(alone bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	short := b.callSlots < min(b.callsAsked.Most, b.callsAsked.Limit)
+	b.callsDue = b.callsDue || short || !alone && (b.calling > 0 || b.callsAsked.Need > 0)
 }
 
 // deadNodes returns those without a sign of life for the lease.
@@ -152,7 +200,17 @@ func (o *Orchestrator) lacks(id mapreduce.JobID) (jobs.Ask, bool) {
 	if r.spec.Budget > 0 && (r.need > r.tokens || !r.granted) && !r.claiming {
 		ask.Tokens = max(1, r.need-r.tokens)
 	}
-	return ask, ask.Slots > 0 || ask.Give > 0 || ask.Tokens > 0
+	return ask, r.unsure || ask.Slots > 0 || ask.Give > 0 || ask.Tokens > 0
+}
+
+// unsure notes that what is granted of a job may be more than the board thinks:
+// what it was to give back it may have still, and nobody else.
+func (b *board) unsure(id mapreduce.JobID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if r := b.runs[id]; r != nil {
+		r.unsure = true
+	}
 }
 
 // granted enters a grant, and returns how many tokens are still lacking. What is
@@ -167,7 +225,7 @@ func (b *board) granted(id mapreduce.JobID, g *jobs.Granted) (short int64) {
 	if r == nil {
 		return 0
 	}
-	r.slots, r.usurped = g.Slots, g.Taken
+	r.slots, r.usurped, r.unsure = g.Slots, g.Taken, false
 	if r.claiming {
 		r.granted = false // the claim has all tokens: ask again when it has ended
 		return 0
@@ -185,13 +243,15 @@ func (b *board) granted(id mapreduce.JobID, g *jobs.Granted) (short int64) {
 }
 
 // endow enters the slots that a job's submission has granted this node. Of a job
-// that stands on the board already, what was granted is known, or asked for.
+// that stands on the board already, what was granted is asked for.
 func (b *board) endow(id mapreduce.JobID, slots int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.runs[id] == nil {
-		b.run(id).slots = slots
+	if r := b.runs[id]; r != nil {
+		r.unsure = true
+		return
 	}
+	b.run(id).slots = slots
 }
 
 // slotsFor counts the slots of the sessions that can run units of a job that is
@@ -221,7 +281,9 @@ func (o *Orchestrator) returnGrants(ctx context.Context, id mapreduce.JobID) err
 	}
 	defer done()
 	if o.board.useless(id) {
-		_, err = o.jobs.Return(ctx, id)
+		if _, err = o.jobs.Return(ctx, id); err != nil {
+			o.board.unsure(id)
+		}
 	}
 	return err
 }

@@ -208,7 +208,7 @@ func (b *board) claimed(r *run, t *task, res *jobs.TurnResult) {
 	if res.Short {
 		r.slots, r.usurped = min(r.slots, res.Slots.Slots), res.Slots.Taken // with less it asks for more
 		if c.Calls.Slots > 0 {
-			b.callSlots, b.callsTaken = min(b.callSlots, res.Calls.Slots), res.Calls.Taken
+			b.callSlots, b.callsTaken, b.callsDue = min(b.callSlots, res.Calls.Slots), res.Calls.Taken, true
 		}
 	}
 }

@@ -226,7 +226,7 @@ func (b *board) takeNote(name string, most int64) limit.Note {
 	m := b.model(name)
 	n := m.note
 	n.Most, n.Want, n.Held = most, b.wantOf(m), b.heldOf(name)
-	n.Probe = m.scope.Breaker.Open && m.scope.Breaker.Prober == "" && n.Opened == 0 && n.Want > 0 && !time.Now().Before(m.until)
+	n.Probe = m.scope.Breaker.Open && m.scope.Breaker.Prober == "" && n.Opened == 0 && n.Want > 0 && b.callSlots > 0 && !time.Now().Before(m.until)
 	m.note, m.urgent = limit.Note{}, false
 	return n
 }

@@ -126,6 +126,7 @@ func (o *Orchestrator) doubt(ctx context.Context, node mapreduce.NodeID, count i
 		o.log.Info("orchestrator is silent; what it does not use is free", "node", node, "holds", d.All)
 	}
 	if before == nil || before.ID != d.ID || !maps.Equal(before.Held, d.Held) {
+		o.board.callsChange()
 		for _, id := range o.board.running() {
 			o.notices.due(id)
 		}
@@ -205,6 +206,7 @@ func (o *Orchestrator) takeOver(ctx context.Context, node mapreduce.NodeID, coun
 	if err := o.jobs.Forget(ctx, node, count, d); err != nil {
 		return err
 	}
+	o.board.callsChange()
 	for _, id := range o.board.running() {
 		o.notices.due(id) // all that it was granted is free
 	}
@@ -321,6 +323,10 @@ func (o *Orchestrator) wakes(ctx context.Context) {
 			_ = wait(ctx, o.aside(), nil) // or ctx ends, and so does the loop
 			err = o.refresh(ctx)
 		}
+		if err == nil && !o.alone() {
+			o.board.callsChange()
+			err = o.fleetSlots(ctx)
+		}
 		if err != nil {
 			o.failed(ctx, "looking for work; trying again", err)
 			woken = nil
@@ -352,6 +358,7 @@ func (o *Orchestrator) polls(ctx context.Context) {
 	every(ctx, jittered(o.config.Poll), func() {
 		o.silent()
 		o.failed(ctx, "looking for work", o.refresh(ctx))
+		o.board.callsPoll(o.alone())
 		o.failed(ctx, "asking for the fleet's slots", o.fleetSlots(ctx))
 		for _, id := range o.turnOf(polled) {
 			o.board.stir(id)

@@ -281,6 +281,7 @@ func (o *Orchestrator) bind(ctx context.Context, first *mapreduce.FromWorker, st
 		Node: o.jobs.Node(), Epoch: b.Epoch, Heartbeat: o.config.Heartbeat, Drop: b.Drop,
 	}})
 	o.board.enter(s, b.Kept)
+	o.board.callsChange() // some may have come with the session
 	if err := o.fleetSlots(ctx); err != nil {
 		o.failed(ctx, "asking for the fleet's slots", err)
 	}
@@ -367,7 +368,9 @@ func (b *board) enter(s *session, kept []jobs.Held) {
 			attempt: h.Attempt, claim: c, reserved: h.Reserved, granted: h.Node == b.node, running: h.Running,
 			suspect: h.Attempt > 1,
 		}
-		b.hold(b.run(h.Job), 1)
+		r := b.run(h.Job)
+		b.hold(r, 1)
+		r.unsure = true // slots may have come with it
 	}
 	b.sessions[s.id] = s
 	b.dealAll(time.Now())

@@ -143,10 +143,10 @@ func TestWakesUpToLess(t *testing.T) {
 		if g.Slots != 2 || g.Tokens == 0 {
 			t.Fatalf("granted %+v", g)
 		}
-		calls, _, err := b.FleetSlots(p.ctx, 2, 2, b.doubts)
+		calls, err := b.FleetSlots(p.ctx, jobs.CallsAsk{Need: 2, Most: 2, Limit: 2, Doubts: b.doubts})
 		p.must(err)
-		if calls != 2 {
-			t.Fatalf("%d calls are granted, want 2", calls)
+		if calls.Kept != 2 {
+			t.Fatalf("%+v calls are granted, want 2", calls)
 		}
 	}
 	for name, c := range map[string]jobs.Claim{"slots": {Slots: jobs.Share{Slots: 1}}, "calls": {Calls: jobs.Share{Slots: 1}}, "tokens": {Bounded: true, Tokens: 20}} {

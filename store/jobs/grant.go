@@ -3,11 +3,13 @@ package jobs
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/jobs/limit"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -76,7 +78,11 @@ func (j *Jobs) Grant(ctx context.Context, id mapreduce.JobID, ask Ask) (*Granted
 			rest -= other.Tokens
 			slots -= other.Slots
 		}
-		used, err := j.used(ctx, tx.Snapshot(), id, j.node)
+		r := tx.Snapshot()
+		if rest < 0 {
+			r = tx // what is used must not grow while the rest is taken away
+		}
+		used, err := j.used(ctx, r, id, j.node)
 		if err != nil {
 			return err
 		}
@@ -253,40 +259,82 @@ func (j *Jobs) Return(ctx context.Context, id mapreduce.JobID) (kept int64, err 
 	return kept, err
 }
 
-// FleetSlots sets how many model calls this node may have under way, at most
-// want and, over all nodes together, at most limit. It returns how many it got,
-// and how often others took some.
-func (j *Jobs) FleetSlots(ctx context.Context, want, limit int64, doubts map[mapreduce.NodeID]*Doubt) (got, taken int64, err error) {
+// A CallsAsk is what a node wants of the model calls that the fleet may have under
+// way at once.
+type CallsAsk struct {
+	Need   int64 // calls that its workers can make of the jobs that run: of these it has its part
+	Most   int64 // calls that its workers can make: it has as many as nobody needs
+	Keep   int64 // of those it has, that may be under way: they stay, whatever its part is
+	Limit  int64 // of the whole fleet
+	Doubts map[mapreduce.NodeID]*Doubt
+}
+
+// A CallsGranted is how many model calls a node may have under way.
+type CallsGranted struct {
+	Slots int64 // that it may make use of
+	Kept  int64 // that it has; what is more than Slots others need
+	Taken int64 // how often others took some
+}
+
+// FleetSlots sets how many model calls this node may have under way: its part by
+// what all nodes need, and what nobody needs. Over all nodes together they are
+// never more than the limit. Others are told of a need that is not met, and of
+// what one gave back that they need.
+func (j *Jobs) FleetSlots(ctx context.Context, ask CallsAsk) (g *CallsGranted, err error) {
 	err = j.update(ctx, failpoint.Fleet, func(tx store.Tx) error {
 		all, err := j.grants(ctx, tx, fleet)
 		if err != nil {
 			return err
 		}
-		free, err := j.idle(ctx, tx, maps.Keys(all), doubts)
+		free, err := j.idle(ctx, tx, maps.Keys(all), ask.Doubts)
 		if err != nil {
 			return err
 		}
-		got = limit
-		for node, g := range all {
-			if d := free[node]; d != nil {
-				j.lowerFleet(tx, node, g, d)
-			}
-			if node != j.node {
-				got -= g.Slots
-			}
+		for node, d := range free {
+			j.lowerFleet(tx, node, all[node], d)
+			all[node].Want = 0 // it may be dead, and then it needs none
 		}
-		got = max(0, min(got, want))
+		if all[j.node] == nil {
+			all[j.node] = new(storagev1.Grant)
+		}
 		own := all[j.node]
-		if own == nil {
-			own = new(storagev1.Grant)
+		before, grown := own.Slots, ask.Need > own.Want
+		changed := ask.Need != own.Want
+		own.Want = ask.Need
+		slots, needed := ask.slots(all, j.node)
+		own.Slots = max(slots, min(ask.Keep, own.Slots))
+		if (grown && slots < ask.Need) || (own.Slots < before && needed) {
+			j.wake(tx)
 		}
-		if taken = own.Taken; own.Slots != got {
-			own.Slots = got
+		if changed || own.Slots != before {
 			tx.Set(j.keys.Grant(fleet, j.node), encode(own))
 		}
+		g = &CallsGranted{Slots: slots, Kept: own.Slots, Taken: own.Taken}
 		return nil
 	})
-	return got, taken, err
+	return g, err
+}
+
+// slots returns how many slots a node may make use of, and whether others need
+// more than they have.
+func (ask *CallsAsk) slots(all map[mapreduce.NodeID]*storagev1.Grant, own mapreduce.NodeID) (n int64, needed bool) {
+	nodes := slices.Sorted(maps.Keys(all))
+	wants := make([]int64, len(nodes))
+	for i, node := range nodes {
+		wants[i] = all[node].Want
+	}
+	part, rest, lacking := int64(0), ask.Limit, int64(0)
+	for i, its := range limit.Divide(ask.Limit, wants) {
+		its = min(its, wants[i])
+		if nodes[i] == own {
+			part = its
+			continue
+		}
+		has := all[nodes[i]].Slots
+		rest -= has
+		lacking += max(0, its-has)
+	}
+	return max(0, min(rest, max(ask.Need, ask.Most), max(part, rest-lacking))), lacking > 0
 }
 
 // lowerFleet leaves a node no more of the fleet's slots than its sessions hold

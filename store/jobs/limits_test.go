@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/limit"
 )
 
@@ -89,4 +91,67 @@ func TestOneNodeOfTheFleetProbes(t *testing.T) {
 	if s.Breaker.Open {
 		t.Error("it is open after a probe that succeeded")
 	}
+}
+
+// The fleet's calls go to those who need them, in parts by how many each needs,
+// and what nobody needs to whoever can make them. What may be under way is kept.
+func TestFleetSlotsAreShared(t *testing.T) {
+	w := newWorld(t, open(t), 2)
+	a, b := w.nodes[0], w.nodes[1]
+	for _, n := range w.nodes {
+		_, err := n.Beat(w.ctx, 1)
+		w.must(err)
+	}
+	for i, step := range []struct {
+		node *jobs.Jobs
+		ask  jobs.CallsAsk
+		want jobs.CallsGranted
+	}{
+		{a, jobs.CallsAsk{Most: 80}, jobs.CallsGranted{Slots: 50, Kept: 50}},
+		{b, jobs.CallsAsk{Most: 80}, jobs.CallsGranted{}},
+		{b, jobs.CallsAsk{Need: 20, Most: 80}, jobs.CallsGranted{}},
+		{a, jobs.CallsAsk{Most: 80, Keep: 50}, jobs.CallsGranted{Slots: 30, Kept: 50}},
+		{a, jobs.CallsAsk{Most: 80, Keep: 35}, jobs.CallsGranted{Slots: 30, Kept: 35}},
+		{b, jobs.CallsAsk{Need: 20, Most: 80}, jobs.CallsGranted{Slots: 15, Kept: 15}},
+		{a, jobs.CallsAsk{Most: 80}, jobs.CallsGranted{Slots: 30, Kept: 30}},
+		{b, jobs.CallsAsk{Need: 20, Most: 80}, jobs.CallsGranted{Slots: 20, Kept: 20}},
+		{a, jobs.CallsAsk{Need: 80, Most: 80}, jobs.CallsGranted{Slots: 30, Kept: 30}},
+		{b, jobs.CallsAsk{Need: 20, Most: 80}, jobs.CallsGranted{Slots: 10, Kept: 10}},
+		{a, jobs.CallsAsk{Need: 80, Most: 80}, jobs.CallsGranted{Slots: 40, Kept: 40}},
+	} {
+		step.ask.Limit = 50
+		got, err := step.node.FleetSlots(w.ctx, step.ask)
+		w.must(err)
+		if diff := cmp.Diff(&step.want, got); diff != "" {
+			t.Errorf("step %d, %+v (-want +got):\n%s", i, step.ask, diff)
+		}
+	}
+}
+
+// However nodes ask, they never have more calls than the fleet may make.
+func TestFleetSlotsAreNeverExceeded(t *testing.T) {
+	s := open(t)
+	rapid.Check(t, func(t *rapid.T) {
+		fresh(t, s)
+		w := newWorld(t, s, 3)
+		has := make(map[mapreduce.NodeID]int64)
+		for range 20 {
+			n := rapid.SampledFrom(w.nodes).Draw(t, "node")
+			_, err := n.Beat(w.ctx, 1)
+			w.must(err)
+			count := rapid.Int64Range(0, 12)
+			ask := jobs.CallsAsk{Need: count.Draw(t, "need"), Most: count.Draw(t, "most"), Keep: count.Draw(t, "keep"), Limit: 10}
+			kept := min(ask.Keep, has[n.Node()])
+			g, err := n.FleetSlots(w.ctx, ask)
+			w.must(err)
+			has[n.Node()] = g.Kept
+			all := int64(0)
+			for _, n := range has {
+				all += n
+			}
+			if all > ask.Limit || g.Kept < kept || g.Slots > g.Kept {
+				t.Fatalf("after %+v: %+v, and %v of %d in all", ask, g, has, ask.Limit)
+			}
+		}
+	})
 }

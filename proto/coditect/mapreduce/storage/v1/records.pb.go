@@ -1783,6 +1783,7 @@ type Grant struct {
 	Slots         int64                  `protobuf:"varint,2,opt,name=slots,proto3" json:"slots,omitempty"`
 	Taken         int64                  `protobuf:"varint,3,opt,name=taken,proto3" json:"taken,omitempty"` // how often others took slots of it
 	Given         string                 `protobuf:"bytes,4,opt,name=given,proto3" json:"given,omitempty"`  // by which request it last gave slots back
+	Want          int64                  `protobuf:"varint,5,opt,name=want,proto3" json:"want,omitempty"`   // slots that it has use for; only of what all jobs share
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1843,6 +1844,13 @@ func (x *Grant) GetGiven() string {
 		return x.Given
 	}
 	return ""
+}
+
+func (x *Grant) GetWant() int64 {
+	if x != nil {
+		return x.Want
+	}
+	return 0
 }
 
 // Limit is what the whole fleet may ask of one model.
@@ -2763,12 +2771,13 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x04Beat\x12\x14\n" +
 	"\x05count\x18\x01 \x01(\x03R\x05count\"\x17\n" +
 	"\x05Doubt\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"a\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"u\n" +
 	"\x05Grant\x12\x16\n" +
 	"\x06tokens\x18\x01 \x01(\x03R\x06tokens\x12\x14\n" +
 	"\x05slots\x18\x02 \x01(\x03R\x05slots\x12\x14\n" +
 	"\x05taken\x18\x03 \x01(\x03R\x05taken\x12\x14\n" +
-	"\x05given\x18\x04 \x01(\tR\x05given\"\xa4\x03\n" +
+	"\x05given\x18\x04 \x01(\tR\x05given\x12\x12\n" +
+	"\x04want\x18\x05 \x01(\x03R\x04want\"\xa4\x03\n" +
 	"\x05Limit\x12\x1a\n" +
 	"\brequests\x18\x01 \x01(\x03R\brequests\x12\x14\n" +
 	"\x05input\x18\x02 \x01(\x03R\x05input\x12\x16\n" +
