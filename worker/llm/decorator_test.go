@@ -132,6 +132,8 @@ func TestMeterSettlesEveryCall(t *testing.T) {
 		{"usage not told", &llm.Response{Stop: llm.StopEnd}, nil, "spent 100 500 5200"},
 		{"refused before it began", nil, broken(429, llm.Usage{}), "spent 0 0 0"},
 		{"no connection", nil, broken(0, llm.Usage{}), "spent 0 0 0"},
+		{"broken once it was sent", nil, &llm.Error{Kind: llm.Network, Class: mapreduce.Retryable, Sent: true}, "spent 100 500 5200"},
+		{"refused once it was sent", nil, &llm.Error{Kind: llm.RateLimited, Status: 429, Sent: true}, "spent 0 0 0"},
 		{"broken, nothing told", nil, broken(200, llm.Usage{}), "spent 100 500 5200"},
 		{"broken, input told", nil, broken(200, llm.Usage{Input: 80, Output: 1}), "spent 80 500 5160"},
 		{"broken, all told", nil, broken(200, llm.Usage{Input: 80, Output: 9, Reported: true}), "spent 80 9 250"},
@@ -332,6 +334,20 @@ func TestLimitFreezesTheModel(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
+}
+
+// A refusal in mid-stream was paid for: whoever pays has to hear of it.
+func TestLimitDoesNotRepeatWhatWasPaid(t *testing.T) {
+	s := &script{do: func(context.Context, int) (*llm.Response, error) {
+		e := failure(llm.RateLimited, time.Second)
+		e.Status, e.Usage = 200, llm.Usage{Input: 80}
+		return nil, e
+	}}
+	l := &llm.Limit{Provider: s, Gates: llm.NewGates(func(string) llm.Rates { return llm.Rates{} }), Count: func(*llm.Request) int64 { return 1 }}
+	_, err := l.Complete(t.Context(), ask(nil))
+	if e, ok := errors.AsType[*llm.Error](err); !ok || e.Usage.Input != 80 || s.calls != 1 {
+		t.Errorf("error %v after %d calls, want the first", err, s.calls)
+	}
 }
 
 func TestLimitLearnsFromHeaders(t *testing.T) {

@@ -69,6 +69,7 @@ type Error struct {
 	Kind       Kind
 	Class      mapreduce.FailureClass // that of Kind, unless the vendor says otherwise
 	Status     int                    // of HTTP; 200 if it broke in mid-stream; 0 without a response
+	Sent       bool                   // the request was sent: its vendor may have begun to answer, and to charge
 	Message    string                 // for users; keys are taken out
 	RequestID  string                 // the vendor's
 	RetryAfter time.Duration          // the least pause; 0 if none was asked for

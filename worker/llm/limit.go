@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -164,8 +165,8 @@ func (o *outcome) failed(err error, n int) time.Duration {
 	}
 	o.refused = e.Kind == RateLimited || e.Kind == Overloaded
 	o.pause, o.usage, o.limits = e.RetryAfter, e.Usage, e.Limits
-	if e.Kind != RateLimited || e.Class != mapreduce.Retryable {
-		return 0
+	if e.Kind != RateLimited || e.Class != mapreduce.Retryable || e.Status == http.StatusOK {
+		return 0 // of an answer that had begun, something was paid: that is the meter's affair
 	}
 	o.pause = cmp.Or(o.pause, min(time.Second<<min(n, 10), longestPause))
 	return o.pause

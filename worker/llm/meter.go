@@ -18,9 +18,10 @@ type Purse interface {
 }
 
 // Meter reserves the worst case before each call, and settles the truth after
-// it, of failed calls too. A call that broke off after its answer had begun,
-// before its usage was told, is charged as it was reserved: its vendor charges
-// it as well, and a budget is never overspent.
+// it, of failed calls too. A call that broke off after its answer had begun, or
+// once its request was sent, before its usage was told, is charged as it was
+// reserved: its vendor charges it as well, and a budget is never overspent. Where
+// the vendor had told of the prompt by then, only the answer is charged so.
 type Meter struct {
 	Provider
 	Purse  Purse
@@ -61,7 +62,7 @@ func failedUsage(err error, worst Usage) Usage {
 		return Usage{} // it was not made
 	}
 	switch {
-	case e.Usage.Reported || e.Status != 200 || e.Kind == NotAPI:
+	case e.Usage.Reported || e.Kind == NotAPI || e.Status != 200 && (e.Status != 0 || !e.Sent):
 		return e.Usage
 	case e.Usage.In() > 0:
 		u := e.Usage

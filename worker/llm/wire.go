@@ -11,10 +11,12 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -120,6 +122,7 @@ type call struct {
 	cancel context.CancelCauseFunc
 	trace  Trace
 
+	sent   atomic.Bool // the request was, whole; written by the transport
 	header http.Header // of the response; nil before there is one
 	status int
 	body   *body
@@ -148,6 +151,9 @@ func (c *call) do(req *http.Request, next func(*http.Request) (*http.Response, e
 		req.Header.Set("X-Coditect-Attempt", strconv.Itoa(c.trace.Attempt))
 		req.Header.Set("X-Coditect-Fence", strconv.FormatInt(c.trace.Fence, 10))
 	}
+	req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		WroteRequest: func(w httptrace.WroteRequestInfo) { c.sent.Store(w.Err == nil) },
+	}))
 	timer := time.AfterFunc(c.d.cfg.First, func() { c.cancel(newError(Timeout, "the server sent nothing in time")) })
 	res, err := next(req)
 	if err != nil {
@@ -249,7 +255,7 @@ func (c *call) requestID() string {
 func (c *call) fail(err error) *Error {
 	e := broken(c.ctx, err)
 	e.Message = c.d.clean(e.Message)
-	e.Status = cmp.Or(e.Status, c.status)
+	e.Status, e.Sent = cmp.Or(e.Status, c.status), c.sent.Load()
 	if c.header != nil && e.RequestID == "" {
 		e.RequestID = c.requestID()
 		e.Limits = c.d.limits(c.header, time.Now())

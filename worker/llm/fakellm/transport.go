@@ -1,0 +1,138 @@
+package fakellm
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+)
+
+// Transport carries requests to the server within the process, so that tests may
+// run in virtual time: no network is waited for. A call that is called off, or
+// whose response is closed, has ended when that returns.
+func (s *Server) Transport() http.RoundTripper { return transport{s} }
+
+type transport struct{ server *Server }
+
+// RoundTrip implements http.RoundTripper.
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	in, err := received(r)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	a := newAnswer(ctx, cancel)
+	go a.serve(t.server, in.WithContext(ctx))
+	select {
+	case <-a.begun:
+	case <-r.Context().Done():
+		_ = a.Close() // it always succeeds
+		return nil, context.Cause(r.Context())
+	}
+	if a.status == 0 {
+		_ = a.Close() // the same
+		return nil, io.ErrUnexpectedEOF
+	}
+	return &http.Response{
+		Status: fmt.Sprint(a.status, " ", http.StatusText(a.status)), StatusCode: a.status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, ContentLength: -1,
+		Header: a.sent, Body: a, Request: r,
+	}, nil
+}
+
+// received is a request as a server reads it.
+func received(r *http.Request) (*http.Request, error) {
+	in := r.Clone(r.Context())
+	if r.Body != nil {
+		defer r.Body.Close()
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		in.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil && trace.WroteRequest != nil {
+		trace.WroteRequest(httptrace.WroteRequestInfo{})
+	}
+	return in, nil
+}
+
+// An answer is a response in the making: the server writes it, and it is the body
+// that the client reads.
+type answer struct {
+	cancel context.CancelFunc
+	header http.Header
+	in     *io.PipeReader
+	out    *io.PipeWriter
+	done   chan struct{} // closed when the server is done
+
+	begin  sync.Once
+	begun  chan struct{} // closed when the fields below are written
+	status int           // 0 if the connection broke before there was one
+	sent   http.Header
+}
+
+var _ interface {
+	http.ResponseWriter
+	http.Flusher
+	io.ReadCloser
+} = (*answer)(nil)
+
+func newAnswer(ctx context.Context, cancel context.CancelFunc) *answer {
+	a := &answer{cancel: cancel, header: make(http.Header), done: make(chan struct{}), begun: make(chan struct{})}
+	a.in, a.out = io.Pipe()
+	context.AfterFunc(ctx, func() { _ = a.out.CloseWithError(context.Cause(ctx)) }) // it always succeeds
+	return a
+}
+
+// serve has a request answered. A server that panics breaks the connection.
+func (a *answer) serve(s *Server, r *http.Request) {
+	defer close(a.done)
+	err := io.ErrUnexpectedEOF
+	defer func() {
+		if e := recover(); e != nil && e != http.ErrAbortHandler { //nolint:errorlint // it is that very value
+			panic(e)
+		}
+		a.start(0)
+		_ = a.out.CloseWithError(err) // it always succeeds
+	}()
+	s.ServeHTTP(a, r)
+	a.start(http.StatusOK)
+	err = io.EOF
+}
+
+func (a *answer) start(status int) {
+	a.begin.Do(func() {
+		a.status, a.sent = status, a.header.Clone()
+		close(a.begun)
+	})
+}
+
+// Header implements http.ResponseWriter.
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(status int) { a.start(status) }
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(p []byte) (int, error) {
+	a.start(http.StatusOK)
+	return a.out.Write(p)
+}
+
+// Flush implements http.Flusher. Nothing is held back.
+func (a *answer) Flush() {}
+
+// Read implements io.Reader.
+func (a *answer) Read(p []byte) (int, error) { return a.in.Read(p) }
+
+// Close implements io.Closer.
+func (a *answer) Close() error {
+	a.cancel()
+	_ = a.in.Close() // it always succeeds
+	<-a.done
+	return nil
+}
