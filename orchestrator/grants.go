@@ -306,15 +306,15 @@ func (b *board) useless(id mapreduce.JobID) bool {
 }
 
 // pauseStuck pauses a job of which nothing could run for long: its breaker is
-// open at every worker, or none of them has its provider. Workers of other nodes
-// may have it: a job that runs anywhere is not stuck.
+// open, its model refuses all calls, or no worker has its provider. Workers of
+// other nodes may fare better: a job that runs anywhere else is not stuck.
 func (o *Orchestrator) pauseStuck(ctx context.Context, id mapreduce.JobID) error {
 	epoch, why := o.board.stuck(id, o.config.Stuck, time.Now())
 	if why == "" {
 		return nil
 	}
-	if job, err := o.jobs.Job(ctx, id); err != nil || job.RunningUnits > 0 {
-		o.board.moves(id)
+	job, err := o.jobs.Job(ctx, id)
+	if err != nil || o.board.moves(id, job.RunningUnits) {
 		return err
 	}
 	if err := o.jobs.Pause(ctx, id, epoch, why); err != nil {
@@ -324,13 +324,34 @@ func (o *Orchestrator) pauseStuck(ctx context.Context, id mapreduce.JobID) error
 	return nil
 }
 
-// moves notes that a job is not stuck.
-func (b *board) moves(id mapreduce.JobID) {
+// moves reports whether a job, of which so many units run, is not stuck after
+// all. Those that run here do not count while its model answers nobody: they
+// probe, or wait.
+func (b *board) moves(id mapreduce.JobID, running int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if r := b.runs[id]; r != nil {
+	r := b.runs[id]
+	if r == nil {
+		return running > 0
+	}
+	if b.unanswered(r) {
+		return running > int64(r.held)
+	}
+	if running > 0 {
 		r.stuck = time.Time{}
 	}
+	return running > 0
+}
+
+// unanswered reports whether a job's model answers nobody: its breaker is open,
+// which it is until a probe succeeds however many are made, or the vendor refuses
+// every call for want of room. The caller holds mu.
+func (b *board) unanswered(r *run) bool {
+	if r.spec == nil || !calls(r.spec) || r.spec.OnBreaker == mapreduce.BreakerSkip {
+		return false
+	}
+	m := b.models[breakerOf(r.spec)]
+	return m != nil && (m.scope.Breaker.Open || !m.dry.IsZero())
 }
 
 // stuck says why nothing of a job has been able to run for d, or "", and as of
@@ -342,7 +363,7 @@ func (b *board) stuck(id mapreduce.JobID, d time.Duration, now time.Time) (epoch
 	if r == nil || !r.running {
 		return 0, ""
 	}
-	if r.held > 0 || len(b.sessions) == 0 || b.seats(r) > 0 {
+	if len(b.sessions) == 0 || !b.unanswered(r) && (r.held > 0 || b.seats(r) > 0) {
 		r.stuck = time.Time{}
 		return r.epoch, ""
 	}
@@ -353,6 +374,9 @@ func (b *board) stuck(id mapreduce.JobID, d time.Duration, now time.Time) (epoch
 		return r.epoch, ""
 	}
 	for _, s := range b.sessions {
+		if m := b.models[breakerOf(r.spec)]; s.agents[r.spec.Provider] && m != nil && !m.scope.Breaker.Open && !m.dry.IsZero() {
+			return r.epoch, fmt.Sprintf("%s has refused every call for %v, for want of room; resume when it takes some", m.name, d)
+		}
 		if s.agents[r.spec.Provider] {
 			return r.epoch, fmt.Sprintf("the breaker of %s has been open for %v; resume when the provider is well again", breakerOf(r.spec), d)
 		}

@@ -21,6 +21,7 @@ type model struct {
 
 	frozen time.Time // no unit is begun before: the vendor refused some
 	until  time.Time // the breaker is open, and nobody probes
+	dry    time.Time // since when the vendor has refused all calls from here; zero if it took one since
 	told   bool      // workers were given a share that limits them
 
 	note   limit.Note      // since the latest look
@@ -123,6 +124,12 @@ func (b *board) hearLimits(notes []mapreduce.LimitNote, now time.Time) (urgent b
 		n := &notes[i]
 		m := b.model(n.Name)
 		m.note.Successes += n.Successes
+		switch {
+		case n.Successes > 0:
+			m.dry = time.Time{}
+		case n.Refused && m.dry.IsZero():
+			m.dry = now
+		}
 		if n.Told != (mapreduce.Rates{}) {
 			m.note.Told, m.left, m.leftAt = n.Told, n.Left, now
 		}
