@@ -177,6 +177,7 @@ type fleet struct {
 	faults  *fault.Store
 	config  orchestrator.Config
 	counter *counter
+	works   string // what its workers are for
 	random  *rand.Rand
 	joined  int // workers
 	lost    int // units that workers held when they died
@@ -209,7 +210,7 @@ func newFleet(t *testing.T, seed uint64, nodes int, rates fault.Rates, config or
 	c := newCluster(t)
 	f := &fleet{
 		cluster: c, faults: fault.New(c.store, fault.Config{Seed: seed, Rates: rates}), config: config,
-		counter: newCounter(), random: rand.New(rand.NewPCG(seed, 1)), nodes: make([]*standing, nodes),
+		counter: newCounter(), works: "scripted", random: rand.New(rand.NewPCG(seed, 1)), nodes: make([]*standing, nodes),
 		passed: make(map[failpoint.Point]int),
 	}
 	f.hook = f.pass
@@ -343,7 +344,7 @@ func (f *fleet) joinTo(config worker.Config, known ...int) *member {
 			return n.Connect(ctx)
 		})
 	}
-	config.Agents = map[string]agent.Agent{"scripted": mortal{f.counter, m.ctx}}
+	config.Agents = map[string]agent.Agent{f.works: mortal{f.counter, m.ctx}}
 	var err error
 	if m.Worker, err = worker.New(config); err != nil {
 		f.t.Fatal(err)
