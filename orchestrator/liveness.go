@@ -36,6 +36,7 @@ func (o *Orchestrator) beat(ctx context.Context) {
 			return
 		}
 		o.well()
+		o.bereave(beats)
 		if now.Sub(healthy) > 2*o.config.Beat {
 			clear(seen)
 		}
@@ -49,7 +50,35 @@ func (o *Orchestrator) beat(ctx context.Context) {
 func (o *Orchestrator) meet(beats map[mapreduce.NodeID]int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.others = len(beats) - 1
+	o.others, o.known = len(beats)-1, beats
+}
+
+// bereave sees to the trees of all jobs when an orchestrator is no more: what
+// units had ended there, it may not have told anybody.
+func (o *Orchestrator) bereave(beats map[mapreduce.NodeID]int64) {
+	o.mu.Lock()
+	gone := false
+	for node := range o.known {
+		_, there := beats[node]
+		gone = gone || !there
+	}
+	o.known = maps.Clone(beats)
+	o.mu.Unlock()
+	if !gone {
+		return
+	}
+	for _, id := range o.inheritAll() {
+		o.notices.due(id)
+	}
+}
+
+// inheritAll has all trees looked at as a whole, and returns the jobs.
+func (o *Orchestrator) inheritAll() []mapreduce.JobID {
+	ids := o.board.running()
+	for _, id := range ids {
+		o.notices.inherit(id)
+	}
+	return ids
 }
 
 // watch notes the counts of other orchestrators, and those that are silent.
@@ -239,10 +268,12 @@ func (o *Orchestrator) expire(ctx context.Context, s jobs.SessionRef, running ma
 	for {
 		loss, err := o.jobs.Expire(ctx, s.Session, s.Node, s.Epoch, running)
 		if err != nil {
+			o.inheritAll() // it may have happened nevertheless
 			return err
 		}
 		units += loss.Units
 		for _, id := range loss.Jobs {
+			o.notices.told(id, loss.Told[id])
 			o.board.stir(id)
 			o.notices.due(id)
 			o.notices.changed(id)

@@ -101,6 +101,17 @@ func (n *notices) takeFailure(id mapreduce.JobID) (failure, bool) {
 
 // told asks for a look at reduces of which inputs have ended.
 func (n *notices) told(id mapreduce.JobID, refs []jobs.WaitRef) {
+	if len(refs) == 0 {
+		return
+	}
+	n.keep(id, refs)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.look(id, false)
+}
+
+// keep has the next look at a job be one at reduces, too.
+func (n *notices) keep(id mapreduce.JobID, refs []jobs.WaitRef) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.tell == nil {
@@ -112,7 +123,6 @@ func (n *notices) told(id mapreduce.JobID, refs []jobs.WaitRef) {
 	for _, r := range refs {
 		n.tell[id][r] = true
 	}
-	n.look(id, false)
 }
 
 // inherit asks for a look at all reduces of a job's tree.

@@ -157,6 +157,7 @@ type Orchestrator struct {
 	doubts  map[mapreduce.NodeID]*jobs.Doubt // that they live
 	others  int                              // orchestrators alive beside this one
 	rank    int                              // how many of those have ids before this one's
+	known   map[mapreduce.NodeID]int64       // orchestrators of which there was a sign of life
 	mine    map[mapreduce.JobID]bool
 	leaving chan struct{} // closed once no stream is admitted any more
 }

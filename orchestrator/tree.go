@@ -17,7 +17,7 @@ func (o *Orchestrator) unblock(ctx context.Context, id mapreduce.JobID) error {
 		ready, told, err := o.jobs.Unblock(ctx, id, batch)
 		if err != nil {
 			if errs.KindOf(err) != errs.NotFound {
-				o.notices.told(id, refs)
+				o.notices.keep(id, refs)
 			}
 			return err
 		}
@@ -40,7 +40,7 @@ func (o *Orchestrator) unblockAll(ctx context.Context, id mapreduce.JobID) error
 		}
 		at = refs[len(refs)-1]
 		at.Index++
-		o.notices.told(id, refs)
+		o.notices.keep(id, refs)
 		if err := o.unblock(ctx, id); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -97,7 +98,10 @@ type Loss struct {
 	Jobs     []mapreduce.JobID // whose units went back
 	Units    int               // that went back, or were set aside
 	SetAside []mapreduce.Held  // that killed too many workers
-	Done     bool              // nothing is left to do
+	// Told are the reduces of trees that were told of the end of a unit that was
+	// set aside.
+	Told map[mapreduce.JobID][]WaitRef
+	Done bool // nothing is left to do
 }
 
 // Expire declares a session dead if it is still bound as seen (node, epoch),
@@ -106,6 +110,9 @@ type Loss struct {
 // one that loses too many workers fails.
 func (j *Jobs) Expire(ctx context.Context, id mapreduce.SessionID, node mapreduce.NodeID, epoch int64, running map[mapreduce.Held]bool) (*Loss, error) {
 	var loss *Loss
+	// Once it has committed, nothing shows any more whose units the session held.
+	// So this is of all runs: Unblock does not mind what did not happen.
+	told := make(map[mapreduce.JobID][]WaitRef)
 	err := j.update(ctx, failpoint.Expire, func(tx store.Tx) error {
 		loss = &Loss{Done: true}
 		var sess storagev1.Session
@@ -125,13 +132,20 @@ func (j *Jobs) Expire(ctx context.Context, id mapreduce.SessionID, node mapreduc
 			return err
 		}
 		s.record()
-		loss.Jobs, loss.Units, loss.SetAside, loss.Done = s.touched(), s.swept, s.aside, !s.more
+		for id, t := range s.jobs {
+			told[id] = append(told[id], t.out.Told...)
+		}
+		loss.Units, loss.SetAside, loss.Done = s.swept, s.aside, !s.more
 		if loss.Done {
 			tx.Clear(j.keys.Session(id))
 		}
 		return nil
 	})
-	return loss, err
+	if err != nil {
+		return nil, err
+	}
+	loss.Jobs, loss.Told = slices.Collect(maps.Keys(told)), told
+	return loss, nil
 }
 
 // A SessionRef names a session as it is bound.

@@ -58,9 +58,10 @@ const MaxUnblock = 200
 
 // Unblock lets go those of some reduces whose inputs have all ended: into their
 // queue, or if none of their inputs has an output, to their end. It returns
-// those that may be claimed, and those that wait for one that has ended so. A
-// reduce that still waits, or was let go before, by whichever node, stays as it
-// is.
+// those that may be claimed, and those that wait for one that has ended so, now or
+// when it was let go before: by whichever node, or by this call, when nobody knew
+// that it had committed. A reduce that still waits, or was let go before, stays as
+// it is.
 func (j *Jobs) Unblock(ctx context.Context, id mapreduce.JobID, refs []WaitRef) (ready []Candidate, told []WaitRef, err error) {
 	err = j.update(ctx, failpoint.Unblock, func(tx store.Tx) error {
 		ready, told = nil, nil
@@ -89,8 +90,8 @@ func (j *Jobs) Unblock(ctx context.Context, id mapreduce.JobID, refs []WaitRef) 
 	return ready, told, err
 }
 
-// due returns those of refs that wait for nothing any more, once each. Those that
-// do are read by snapshot: their inputs end all the time.
+// due returns those of refs whose inputs have all ended, once each. What they
+// wait for is read by snapshot: their inputs end all the time.
 func (j *Jobs) due(ctx context.Context, tx store.Tx, id mapreduce.JobID, refs []WaitRef) ([]WaitRef, error) {
 	var found []WaitRef
 	ks := make([][]byte, len(refs))
@@ -102,7 +103,7 @@ func (j *Jobs) due(ctx context.Context, tx store.Tx, id mapreduce.JobID, refs []
 		return nil, err
 	}
 	for i, v := range values {
-		if v != nil && keys.Waiting(number(v)).Due() && !slices.Contains(found, refs[i]) {
+		if v != nil && keys.Waiting(number(v)).Left() == 0 && !slices.Contains(found, refs[i]) {
 			found = append(found, refs[i])
 		}
 	}
@@ -113,18 +114,23 @@ func (j *Jobs) due(ctx context.Context, tx store.Tx, id mapreduce.JobID, refs []
 // nil if it was let go before or has ended.
 func (t *turn) letGo(ctx context.Context, r WaitRef) (*Candidate, error) {
 	w, found, err := t.waitsFor(ctx, r)
-	if err != nil || !found || !w.Due() {
+	skips := w.Survivors() == 0
+	if err != nil || !found || w.Left() > 0 || w >= keys.LetGo && !skips {
 		return nil, err
 	}
 	u, err := t.reduce(ctx, r)
 	if err != nil {
 		return nil, err
 	}
+	if w >= keys.LetGo { // and it was skipped
+		t.told(u)
+		return nil, nil
+	}
 	if mapreduce.UnitState(u.Status) != mapreduce.Blocked {
 		return nil, fmt.Errorf("jobs: unit %s of %s is %s, and was not let go: %w", u.UnitId, t.in.Job, mapreduce.UnitState(u.Status), store.ErrCorrupt)
 	}
 	t.setWaits(r, w|keys.LetGo)
-	if w.Survivors() == 0 {
+	if skips {
 		return nil, t.skip(ctx, u)
 	}
 	t.enqueue(t.tx, t.in.Job, u, keys.ClassNew)
