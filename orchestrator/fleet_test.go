@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -185,6 +186,7 @@ type fleet struct {
 	mu     sync.Mutex  // guards the variables below
 	nodes  []*standing // by address; nil while none is there
 	passed map[failpoint.Point]int
+	fatal  failpoint.Point // at which the next orchestrator dies; empty if none does
 }
 
 // A standing is an orchestrator at an address.
@@ -213,7 +215,6 @@ func newFleet(t *testing.T, seed uint64, nodes int, rates fault.Rates, config or
 		counter: newCounter(), works: "scripted", random: rand.New(rand.NewPCG(seed, 1)), nodes: make([]*standing, nodes),
 		passed: make(map[failpoint.Point]int),
 	}
-	f.hook = f.pass
 	t.Cleanup(func() {
 		f.faults.Heal()
 		f.faults.Settle()
@@ -224,11 +225,23 @@ func newFleet(t *testing.T, seed uint64, nodes int, rates fault.Rates, config or
 	return f
 }
 
-// pass counts a point.
-func (f *fleet) pass(p failpoint.Point) {
+// pass counts a point, and lets the orchestrator die there that is to.
+func (f *fleet) pass(n *standing, p failpoint.Point) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.passed[p]++
+	if p == f.fatal && slices.Contains(f.nodes, n) {
+		f.fatal = ""
+		n.gate.dead.Store(true)
+		n.sever()
+	}
+}
+
+// killAt has the orchestrator die that passes a point next.
+func (f *fleet) killAt(p failpoint.Point) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fatal = p
 }
 
 func (f *fleet) hasPassed(p failpoint.Point) int {
@@ -239,10 +252,10 @@ func (f *fleet) hasPassed(p failpoint.Point) int {
 
 // start runs an orchestrator at an address.
 func (f *fleet) start(i int) {
-	g := &gate{Store: f.faults}
-	f.store = g
-	n := &standing{node: f.orchestrator(f.config), gate: g}
+	n := &standing{gate: &gate{Store: f.faults}}
 	n.ctx, n.sever = context.WithCancel(context.Background())
+	f.store, f.hook = n.gate, func(p failpoint.Point) { f.pass(n, p) }
+	n.node = f.orchestrator(f.config)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.nodes[i] = n

@@ -1,0 +1,368 @@
+package orchestrator_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/fault"
+	"github.com/coditect/mapreduce/store/keys"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// The tests of this file run whole trees in virtual time, while orchestrators die
+// with a level half planned and reduces half let go, workers die with what they
+// run, and jobs are paused and resumed.
+
+// paced is an agent whose units take their time.
+type paced struct {
+	agent.Agent
+	takes func(task *agent.Task) time.Duration
+}
+
+// Run implements agent.Agent.
+func (a paced) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	select {
+	case <-time.After(a.takes(task)):
+		return a.Agent.Run(ctx, task, calls)
+	case <-ctx.Done():
+		return nil, died(ctx)
+	}
+}
+
+// died returns why ctx has ended, when a worker that was killed does not report it
+// any more.
+func died(ctx context.Context) error {
+	<-time.After(time.Millisecond)
+	return context.Cause(ctx)
+}
+
+// A grove is a job whose tree grows in a storm.
+type grove struct {
+	*fleet
+	seed    uint64
+	job     mapreduce.JobID
+	members [3]*member
+	phase   atomic.Int64 // resumes so far; from the second on nothing fails by itself
+}
+
+// chance returns a number below n that only depends on what it is for.
+func (g *grove) chance(n uint64, what string, task *agent.Task) uint64 {
+	h := fnv.New64a()
+	fmt.Fprint(h, g.seed, what, task.Unit, g.phase.Load())
+	return h.Sum64() >> 7 % n
+}
+
+// calm reports whether nothing fails any more.
+func (g *grove) calm() bool { return g.phase.Load() >= 2 }
+
+func (g *grove) agent() agent.Agent {
+	return paced{
+		collector{
+			size: func(_ *agent.Task, units []string) int64 { return int64(30 + 7*len(units)) },
+			fail: func(task *agent.Task) error {
+				if !g.calm() && g.chance(10, "fails", task) == 0 {
+					return agent.Permanent(fmt.Errorf("%s is broken", task.Unit))
+				}
+				return nil
+			},
+		},
+		func(task *agent.Task) time.Duration {
+			return time.Duration(20+g.chance(700, "takes", task)) * time.Millisecond
+		},
+	}
+}
+
+func TestSoakTrees(t *testing.T) {
+	for name, tree := range map[string]ask{
+		"static":   {static(3)},
+		"pairs":    {static(2)},
+		"adaptive": {budget(250)},
+		"batches":  {batches(1, 3)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range trials(t, 2) {
+				t.Run(fmt.Sprint(seed), func(t *testing.T) {
+					virtually(t, func(t *testing.T) { growTree(t, uint64(seed), tree) })
+				})
+			}
+		})
+	}
+}
+
+// growTree runs a job through a storm, and then another like it in peace.
+func growTree(t *testing.T, seed uint64, tree ask) {
+	g := &grove{fleet: newFleet(t, seed, 2, fault.Retryable(0.005), steady()), seed: seed}
+	g.counter.Agent = g.agent()
+	for i := range g.members {
+		g.members[i] = g.join(stormWorker(i))
+	}
+	spec, docs := asking(tree...), 8+g.random.IntN(40)
+	spec.Parallelism, spec.BreakerThreshold, spec.MaxAttempts = stormParallelism, 1<<20, 20
+	g.job = g.any().submit(spec, docs)
+	g.runToEnd()
+	g.killAt("") // nobody any more
+	g.revive(func() {})
+	g.faults.Heal()
+	g.faults.Settle()
+	n := g.any()
+	g.phase.Store(2)
+	peace := n.submit(spec, docs)
+	n.wantEnd(peace, mapreduce.JobComplete)
+	if diff := cmp.Diff(n.output(peace), n.output(g.job)); diff != "" {
+		t.Errorf("result (-in peace +in the storm):\n%s", diff)
+	}
+	if diff := cmp.Diff(mapped(0, docs), n.finals(g.job)); diff != "" {
+		t.Errorf("documents in the result (-want +got):\n%s", diff)
+	}
+	units := n.units(g.job)
+	if got, want := shapeOf(t, units), shapeOf(t, n.units(peace)); got != want {
+		t.Errorf("levels are %s, and in peace %s", got, want)
+	}
+	g.begunOnce(units, spec.ChunkSize != nil)
+	n.healthy()
+	for _, id := range []mapreduce.JobID{g.job, peace} {
+		if _, err := n.jobs.Seal(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.DeleteJob(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.healthy()
+	g.nothingLeft()
+}
+
+// output returns the result of a job as its agent made it.
+func (n *node) output(id mapreduce.JobID) (units []string) {
+	n.t.Helper()
+	u, err := n.jobs.Unit(n.t.Context(), id, mapreduce.FinalUnit)
+	if err != nil || u == nil {
+		n.t.Fatalf("final unit: %v, %v", u, err)
+	}
+	data, err := n.jobs.Output(n.t.Context(), id, u)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &units); err != nil {
+		n.t.Fatal(err)
+	}
+	return units
+}
+
+// runToEnd lets things happen until the job is complete, and resumes it as often as
+// it ends otherwise.
+func (g *grove) runToEnd() {
+	for end := time.Now().Add(time.Hour); ; {
+		// Whoever is asked may be dead, or die.
+		job, err := g.any().GetJob(g.t.Context(), g.job)
+		switch {
+		case err != nil:
+		case job.State == mapreduce.JobComplete && job.FailedUnits == 0:
+			return
+		case !job.State.Running():
+			if _, err := g.any().ResumeJob(g.t.Context(), g.job, mapreduce.Resume{}); err == nil && job.State != mapreduce.JobPaused {
+				g.phase.Add(1)
+			}
+		}
+		if time.Now().After(end) {
+			g.t.Fatalf("job has not ended: %+v, %v", job, err)
+		}
+		g.strikeTree()
+	}
+}
+
+// strikeTree lets some things happen, and waits a moment.
+func (g *grove) strikeTree() {
+	pause := func() { <-time.After(time.Duration(50+g.random.IntN(900)) * time.Millisecond) }
+	if g.random.IntN(3) == 0 {
+		steps := []failpoint.Step{
+			failpoint.Turn, failpoint.Unblock, failpoint.Unblock, failpoint.Ascend, failpoint.Plan, failpoint.Expire,
+			failpoint.Resume, failpoint.Retry, failpoint.Bind, failpoint.Complete, failpoint.Grant, failpoint.Forget,
+		}
+		step := steps[g.random.IntN(len(steps))]
+		g.killAt([]failpoint.Point{step.Before(), step.After()}[g.random.IntN(2)])
+	}
+	if g.random.IntN(8) == 0 { // it may have ended, and whoever is asked may be dead
+		_, _ = g.any().PauseJob(g.t.Context(), g.job)
+	}
+	if g.random.IntN(10) == 0 {
+		i := g.random.IntN(len(g.nodes))
+		g.stop(i, false)
+		pause()
+		g.start(i)
+	}
+	if i := g.random.IntN(len(g.members)); !g.calm() && g.random.IntN(3) == 0 {
+		g.kill(g.members[i])
+		pause()
+		g.members[i] = g.join(stormWorker(i))
+	}
+	pause()
+	g.revive(pause)
+}
+
+// revive replaces orchestrators that have died.
+func (g *grove) revive(pause func()) {
+	for i := range g.nodes {
+		if g.node(i).gate.dead.Load() {
+			g.stop(i, true)
+			pause()
+			g.start(i)
+		}
+	}
+}
+
+// begunOnce checks that no attempt was begun twice: of a tree that stands, none at
+// all, else none but of reduces that were planned again.
+func (g *grove) begunOnce(units map[mapreduce.UnitID]*mapreduce.Unit, stands bool) {
+	g.t.Helper()
+	g.counter.mu.Lock()
+	defer g.counter.mu.Unlock()
+	for h, n := range g.counter.begun {
+		u := units[h.Unit]
+		if h.Job != g.job || u == nil || !stands && u.Level > 0 {
+			continue
+		}
+		if n != 1 || h.Attempt > u.Attempts {
+			g.t.Errorf("attempt %+v was begun %d times; the unit has had %d attempts", h, n, u.Attempts)
+		}
+	}
+}
+
+// nothingLeft checks that no key of a job is left.
+func (g *grove) nothingLeft() {
+	g.t.Helper()
+	err := store.NewDB(g.faults, store.Config{}).View(g.t.Context(), func(tx store.Tx) error {
+		pairs, _, err := tx.GetRange(g.t.Context(), keys.New().Everything(), store.RangeOptions{})
+		for _, kv := range pairs {
+			if bytes.Contains(kv.Key, []byte("mr_")) {
+				g.t.Errorf("left after the delete: %q", kv.Key)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// waitFor waits until an attempt of a unit has begun.
+func (f *fleet) waitFor(unit mapreduce.UnitID, attempt int) {
+	f.t.Helper()
+	begun := func() bool {
+		f.counter.mu.Lock()
+		defer f.counter.mu.Unlock()
+		for h := range f.counter.begun {
+			if h.Unit == unit && h.Attempt >= attempt {
+				return true
+			}
+		}
+		return false
+	}
+	for end := time.Now().Add(time.Minute); !begun(); {
+		if time.Now().After(end) {
+			f.t.Fatalf("attempt %d of unit %s has not begun; begun are %v", attempt, unit, f.counter.begun)
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+}
+
+// barred is an agent for static trees by two whose documents from the third on
+// cannot be mapped before the reduce over the first two has run. One unit never
+// ends, if it is named.
+func barred(endless mapreduce.UnitID) agent.Agent {
+	var reduced atomic.Bool
+	return paced{
+		collector{fail: func(task *agent.Task) error {
+			switch {
+			case task.Unit == "reduce_L1_0":
+				reduced.Store(true)
+			case task.Text != nil && task.Unit > "doc-0000001" && !reduced.Load():
+				return errors.New("not yet")
+			}
+			return nil
+		}},
+		func(task *agent.Task) time.Duration {
+			if task.Unit == endless {
+				return time.Hour
+			}
+			return time.Millisecond
+		},
+	}
+}
+
+func barredSpec() mapreduce.JobSpec {
+	spec := asking(static(2))
+	spec.BreakerThreshold, spec.MaxAttempts = 1<<20, 100
+	return spec
+}
+
+// TestUnitsThatAreSetAsideLetTheirReduceGo: a reduce one of whose documents has
+// killed two workers does not wait for the end of its level.
+func TestUnitsThatAreSetAsideLetTheirReduceGo(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		f := newFleet(t, 1, 1, nil, steady())
+		f.counter.Agent = barred("doc-0000001")
+		id := f.node(0).submit(barredSpec(), 4)
+		for attempt := range 2 {
+			m := f.join(worker.Config{Slots: 1}) // as one under suspicion runs alone
+			f.waitFor("doc-0000001", attempt+1)
+			<-time.After(time.Second) // until it is known to run
+			f.kill(m)
+			<-time.After(2 * f.config.Lease) // until it is known to be lost
+		}
+		f.join(worker.Config{Slots: 4})
+		f.node(0).wantEnd(id, mapreduce.JobComplete)
+		want := []string{"doc-0000000", "doc-0000002", "doc-0000003"}
+		if diff := cmp.Diff(want, f.node(0).finals(id)); diff != "" {
+			t.Errorf("documents in the result (-want +got):\n%s", diff)
+		}
+		f.node(0).healthy()
+	})
+}
+
+// TestReducesOfTheDeadAreLetGo: what an orchestrator had not let go yet that dies,
+// or stops in order, does not wait for the end of its level, though others have the
+// job already.
+func TestReducesOfTheDeadAreLetGo(t *testing.T) {
+	for _, p := range []failpoint.Point{failpoint.Unblock.Before(), failpoint.Unblock.After()} {
+		t.Run(string(p), func(t *testing.T) {
+			virtually(t, func(t *testing.T) {
+				f := newFleet(t, 1, 2, nil, steady())
+				f.counter.Agent = barred("")
+				id := f.node(0).submit(barredSpec(), 4)
+				<-time.After(2 * time.Second) // until the second has the job as well
+				f.killAt(p)
+				f.join(worker.Config{Slots: 4})
+				f.join(worker.Config{Slots: 4})
+				<-time.After(time.Second)
+				if !f.node(0).gate.dead.Load() && !f.node(1).gate.dead.Load() {
+					t.Fatal("no orchestrator has died: the test shows nothing")
+				}
+				for i := range f.nodes {
+					if f.node(i).gate.dead.Load() {
+						f.stop(i, true)
+					}
+				}
+				n := f.any()
+				n.wantEnd(id, mapreduce.JobComplete)
+				if diff := cmp.Diff(mapped(0, 4), n.finals(id)); diff != "" {
+					t.Errorf("documents in the result (-want +got):\n%s", diff)
+				}
+				n.healthy()
+			})
+		})
+	}
+}
