@@ -173,7 +173,12 @@ func (n *node) submit(spec mapreduce.JobSpec, docs int) mapreduce.JobID {
 // end waits until a job does not run, and returns it.
 func (n *node) end(id mapreduce.JobID) *mapreduce.Job {
 	n.t.Helper()
-	ctx, cancel := context.WithTimeout(n.t.Context(), 60*time.Second)
+	return n.endWithin(id, time.Minute)
+}
+
+func (n *node) endWithin(id mapreduce.JobID, most time.Duration) *mapreduce.Job {
+	n.t.Helper()
+	ctx, cancel := context.WithTimeout(n.t.Context(), most)
 	defer cancel()
 	var last *mapreduce.Job
 	if err := n.WatchJob(ctx, id, func(j *mapreduce.Job) error { last = j; return nil }); err != nil {

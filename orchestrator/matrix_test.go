@@ -426,13 +426,7 @@ func calm() orchestrator.Config {
 // rest waits until a job does not run, for as long as jobs wait for models.
 func (n *node) rest(id mapreduce.JobID) *mapreduce.Job {
 	n.t.Helper()
-	ctx, cancel := context.WithTimeout(n.t.Context(), 3*time.Hour)
-	defer cancel()
-	var last *mapreduce.Job
-	if err := n.WatchJob(ctx, id, func(j *mapreduce.Job) error { last = j; return nil }); err != nil {
-		n.t.Fatalf("watching %s: %v; last %+v", id, err, last)
-	}
-	return last
+	return n.endWithin(id, 3*time.Hour)
 }
 
 // quiet waits until nothing of a job is under way.

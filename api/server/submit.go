@@ -19,22 +19,14 @@ type submitStream = grpc.ClientStreamingServer[pb.SubmitJobRequest, pb.SubmitJob
 // asks for them, so a slow store slows the client down instead of filling the
 // memory.
 func (j *jobs) SubmitJob(stream submitStream) error {
-	first, err := stream.Recv()
-	switch {
-	case errors.Is(err, io.EOF):
-		return errs.Field("spec", "is missing: nothing was sent")
-	case err != nil:
-		return wire.Error(err)
-	case first.GetSpec() == nil:
-		return errs.Field("spec", "is missing in the first message")
+	first, in, err := begin(j, stream.Recv)
+	if err != nil {
+		return err
 	}
 	spec, err := wire.DecodeSpec(first.GetSpec())
 	if err != nil {
 		return err
 	}
-	in := &submission{joiner: wire.Joiner{MaxBytes: j.maxDocument}, pieces: first.GetDocuments(), receive: func() (message, error) {
-		return stream.Recv()
-	}}
 	job, err := j.service.SubmitJob(stream.Context(), spec, in.documents())
 	if err != nil {
 		return err
@@ -45,22 +37,14 @@ func (j *jobs) SubmitJob(stream submitStream) error {
 // PlanJob says what a job would do. Documents are read as they come, and none
 // is kept.
 func (j *jobs) PlanJob(stream grpc.BidiStreamingServer[pb.PlanJobRequest, pb.PlanJobResponse]) error {
-	first, err := stream.Recv()
-	switch {
-	case errors.Is(err, io.EOF):
-		return errs.Field("spec", "is missing: nothing was sent")
-	case err != nil:
-		return wire.Error(err)
-	case first.GetSpec() == nil:
-		return errs.Field("spec", "is missing in the first message")
+	first, in, err := begin(j, stream.Recv)
+	if err != nil {
+		return err
 	}
 	q, err := wire.DecodePlanQuery(first)
 	if err != nil {
 		return err
 	}
-	in := &submission{joiner: wire.Joiner{MaxBytes: j.maxDocument}, pieces: first.GetDocuments(), receive: func() (message, error) {
-		return stream.Recv()
-	}}
 	p, err := j.service.PlanJob(stream.Context(), q, in.documents())
 	if err != nil {
 		return err
@@ -80,6 +64,24 @@ const planBatch = 1 << 20
 type message interface {
 	GetSpec() *pb.JobSpec
 	GetDocuments() []*pb.DocumentPiece
+}
+
+// begin reads the first message of a stream, which has to have the spec, and
+// returns it with the documents of the whole stream.
+func begin[M message](j *jobs, receive func() (M, error)) (first M, in *submission, err error) {
+	first, err = receive()
+	switch {
+	case errors.Is(err, io.EOF):
+		return first, nil, errs.Field("spec", "is missing: nothing was sent")
+	case err != nil:
+		return first, nil, wire.Error(err)
+	case first.GetSpec() == nil:
+		return first, nil, errs.Field("spec", "is missing in the first message")
+	}
+	return first, &submission{
+		joiner: wire.Joiner{MaxBytes: j.maxDocument}, pieces: first.GetDocuments(),
+		receive: func() (message, error) { return receive() },
+	}, nil
 }
 
 // A submission is a stream of documents that is read once.

@@ -133,19 +133,23 @@ func (j *Jobs) lives(ctx context.Context, tx store.Tx) error {
 	return err
 }
 
-// idle returns what some nodes use of their grants, whose rest others may have:
-// those that are doubted, and those that are forgotten, for these use nothing.
-func (j *Jobs) idle(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID], doubts map[mapreduce.NodeID]*Doubt) (map[mapreduce.NodeID]*Doubt, error) {
-	var nodes []mapreduce.NodeID
+// signs reads the signs of life of some nodes, but this one. By snapshot, as they
+// change all the time; only that there is none must not change.
+func (j *Jobs) signs(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID]) (nodes []mapreduce.NodeID, values [][]byte, err error) {
 	var beats [][]byte
 	for node := range some {
 		if node != j.node {
 			nodes, beats = append(nodes, node), append(beats, j.keys.Beat(node))
 		}
 	}
-	// By snapshot, as signs of life change all the time; only that there is
-	// none must not change.
-	values, err := tx.Snapshot().GetAll(ctx, beats)
+	values, err = tx.Snapshot().GetAll(ctx, beats)
+	return nodes, values, err
+}
+
+// idle returns what some nodes use of their grants, whose rest others may have:
+// those that are doubted, and those that are forgotten, for these use nothing.
+func (j *Jobs) idle(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID], doubts map[mapreduce.NodeID]*Doubt) (map[mapreduce.NodeID]*Doubt, error) {
+	nodes, values, err := j.signs(ctx, tx, some)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +167,7 @@ func (j *Jobs) idle(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.No
 		if values[i] != nil || idle[node] != nil {
 			continue
 		}
-		beat, err := tx.Get(ctx, beats[i])
+		beat, err := tx.Get(ctx, j.keys.Beat(node))
 		if err != nil {
 			return nil, err
 		}

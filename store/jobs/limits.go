@@ -84,14 +84,7 @@ func limitOf(s *limit.Scope) *storagev1.Limit {
 // deadOf returns those of some nodes that are known to be dead, or show no sign of
 // life at all: those of nodes that are dead and hold nothing are removed.
 func (j *Jobs) deadOf(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID], known []mapreduce.NodeID) (map[mapreduce.NodeID]bool, error) {
-	var nodes []mapreduce.NodeID
-	var beats [][]byte
-	for node := range some {
-		if node != j.node {
-			nodes, beats = append(nodes, node), append(beats, j.keys.Beat(node))
-		}
-	}
-	values, err := tx.Snapshot().GetAll(ctx, beats)
+	nodes, values, err := j.signs(ctx, tx, some)
 	dead := make(map[mapreduce.NodeID]bool)
 	for i, beat := range values {
 		if beat == nil || slices.Contains(known, nodes[i]) {

@@ -1,0 +1,241 @@
+package jobs
+
+import (
+	"context"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// claim takes units for the seats whose sessions are still as they were.
+func (t *turn) claim(ctx context.Context, values [][]byte) error {
+	c := t.in.Claim
+	if c == nil {
+		return nil
+	}
+	t.out.Seated = make([]bool, len(c.Seats))
+	again := false
+	for i, s := range c.Seats {
+		seated, err := t.seated(s, values[2*i])
+		if err != nil {
+			return err
+		}
+		t.out.Seated[i] = seated
+		again = again || values[2*i+1] != nil
+	}
+	if again { // this claim committed in an earlier run
+		return t.reclaim(ctx, values)
+	}
+	if t.ctl == nil || !mapreduce.JobState(t.ctl.State).Running() {
+		return nil
+	}
+	own := values[2*len(c.Seats):]
+	grant, covered, err := t.covered(own[1:])
+	if err != nil {
+		return err
+	}
+	if !covered {
+		t.out.Short, t.out.Left = true, c.Candidates
+		return nil
+	}
+	if own[0] != nil {
+		t.tx.Clear(t.keys.Doubt(t.node))
+	}
+	return t.claimNew(ctx, grant)
+}
+
+// covered returns what this node was granted of the job, and whether there are
+// slots for the claim: those of a node that was taken for dead, or whose worker
+// went to another, are with others now.
+func (t *turn) covered(values [][]byte) (*storagev1.Grant, bool, error) {
+	var grants [2]storagev1.Grant // of the job, of the fleet
+	for i, value := range values {
+		if err := decode(nil, value, &grants[i]); err != nil {
+			return nil, false, err
+		}
+	}
+	c := t.in.Claim
+	t.out.Slots, t.out.Calls = Share{grants[0].Slots, grants[0].Taken}, Share{grants[1].Slots, grants[1].Taken}
+	return &grants[0], c.Slots.covers(&grants[0]) && c.Calls.covers(&grants[1]), nil
+}
+
+func (t *turn) seated(s Seat, value []byte) (bool, error) {
+	var sess storagev1.Session
+	if value == nil {
+		return false, nil
+	}
+	if err := decode(t.keys.Session(s.Session), value, &sess); err != nil {
+		return false, err
+	}
+	return sess.Node == string(t.node) && sess.Epoch == s.Epoch, nil
+}
+
+// reclaim reads back what an earlier run of this transaction claimed.
+func (t *turn) reclaim(ctx context.Context, values [][]byte) error {
+	taken := make(map[mapreduce.UnitID]bool)
+	for i, s := range t.in.Claim.Seats {
+		var held storagev1.Held
+		if err := decode(nil, values[2*i+1], &held); err != nil {
+			return err
+		}
+		for _, h := range held.Units {
+			u, err := t.unit(ctx, t.tx, t.in.Job, mapreduce.UnitID(h.Unit))
+			if err != nil {
+				return err
+			}
+			taken[mapreduce.UnitID(h.Unit)] = true
+			if u != nil && u.Attempt == h.Attempt && u.Session == string(s.Session) && u.Claim == t.in.Claim.ID {
+				t.out.Claimed = append(t.out.Claimed, Claimed{s.Session, u})
+			}
+		}
+	}
+	for _, c := range t.in.Claim.Candidates {
+		if !taken[c.Unit] {
+			t.out.Left = append(t.out.Left, c)
+		}
+	}
+	return nil
+}
+
+func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
+	c := t.in.Claim
+	ks := make([][]byte, len(c.Candidates))
+	for i, cand := range c.Candidates {
+		ks[i] = t.keys.Unit(t.in.Job, cand.Unit)
+	}
+	values, err := t.tx.GetAll(ctx, ks)
+	if err != nil {
+		return err
+	}
+	seats := newSeating(c.Seats, t.out.Seated)
+	left, err := t.affordable(ctx, g)
+	if err != nil {
+		return err
+	}
+	taken := make(map[mapreduce.UnitID]bool, len(c.Candidates))
+	for i, cand := range c.Candidates {
+		if taken[cand.Unit] {
+			continue // seen twice
+		}
+		u, err := t.waiting(cand, ks[i], values[i])
+		if err != nil {
+			return err
+		}
+		if u == nil {
+			continue // claimed by another, or ended: the entry that was seen is dead
+		}
+		short := c.Bounded && u.Estimate > left
+		seat := seats.next()
+		if seat < 0 || short {
+			t.out.Left = append(t.out.Left, cand)
+			if short && seat >= 0 && t.out.Need == 0 {
+				t.out.Need = u.Estimate
+			}
+			continue
+		}
+		taken[cand.Unit] = true
+		seats.take(seat, u)
+		left -= u.Estimate
+		t.take(u, c.Seats[seat].Session)
+	}
+	seats.write(t)
+	return nil
+}
+
+// affordable returns how many tokens the claim may reserve: what the caller
+// thinks, unless the grant says less. A node that was taken for dead finds its
+// grant taken back, and must not spend what others were given since.
+func (t *turn) affordable(ctx context.Context, g *storagev1.Grant) (int64, error) {
+	c := t.in.Claim
+	if !c.Bounded {
+		return 0, nil
+	}
+	used, err := t.used(ctx, t.tx.Snapshot(), t.in.Job, t.node)
+	if err != nil {
+		return 0, err
+	}
+	t.out.Overdrawn = g.Tokens-used < c.Tokens
+	return min(c.Tokens, g.Tokens-used), nil
+}
+
+// waiting returns the candidate's unit if it still waits where it was seen.
+func (t *turn) waiting(c Candidate, key, value []byte) (*storagev1.Unit, error) {
+	if value == nil {
+		return nil, nil
+	}
+	u := new(storagev1.Unit)
+	if err := decode(key, value, u); err != nil {
+		return nil, err
+	}
+	q := u.Queue
+	ok := mapreduce.UnitState(u.Status) == mapreduce.Pending && q != nil &&
+		q.Class == c.Class && q.Seq == c.Seq && q.Shard == c.Shard && u.Level <= OpenLevel(t.ctl)
+	if !ok {
+		return nil, nil
+	}
+	return u, nil
+}
+
+// take claims u: the attempt is raised, which fences off all earlier ones, and
+// what its first call may spend is reserved.
+func (t *turn) take(u *storagev1.Unit, s mapreduce.SessionID) {
+	t.dequeue(t.tx, t.in.Job, u)
+	c := t.in.Claim
+	u.Status = uint32(mapreduce.Processing)
+	u.Attempt++
+	u.Session, u.Claim, u.Node = string(s), c.ID, string(t.node)
+	u.Reserved, u.Charged, u.Started = u.Estimate, 0, false
+	u.Share = c.Share / max(1, u.Source.GetChunks())
+	t.add(keys.Reserved, 0, u.Reserved)
+	t.add(keys.Running, u.Level, 1)
+	t.add(keys.Claimed, 0, 1)
+	t.setUnit(t.tx, t.in.Job, u)
+	t.out.Claimed = append(t.out.Claimed, Claimed{s, u})
+}
+
+// seating deals units to seats in turn, so that no session gets a run of them.
+type seating struct {
+	free []int
+	at   int
+	held []storagev1.Held
+}
+
+func newSeating(seats []Seat, seated []bool) *seating {
+	s := &seating{free: make([]int, len(seats)), held: make([]storagev1.Held, len(seats))}
+	for i, seat := range seats {
+		if seated[i] {
+			s.free[i] = seat.Slots
+		}
+	}
+	return s
+}
+
+// next returns a seat with a free slot, or -1.
+func (s *seating) next() int {
+	for range s.free {
+		i := s.at
+		s.at = (s.at + 1) % len(s.free)
+		if s.free[i] > 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+func (s *seating) take(seat int, u *storagev1.Unit) {
+	s.free[seat]--
+	s.held[seat].Units = append(s.held[seat].Units, &storagev1.HeldUnit{Unit: u.UnitId, Attempt: u.Attempt + 1})
+}
+
+func (s *seating) write(t *turn) {
+	for i, seat := range t.in.Claim.Seats {
+		if len(s.held[i].Units) == 0 {
+			continue
+		}
+		for _, h := range s.held[i].Units {
+			h.Job = string(t.in.Job)
+		}
+		t.tx.Set(t.keys.Held(seat.Session, t.in.Claim.ID), encode(&s.held[i]))
+	}
+}
