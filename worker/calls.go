@@ -108,6 +108,15 @@ func (u *unit) Spent(in, out, costMicros int64) {
 	}
 }
 
+var _ agent.Saver = (*unit)(nil)
+
+// Saved implements agent.Saver.
+func (u *unit) Saved(s mapreduce.Savings) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.savings = u.savings.Add(s)
+}
+
 // Call implements agent.Calls.
 func (u *unit) Call(ctx context.Context, name string, call func(context.Context) error) error {
 	b := u.job.breaker

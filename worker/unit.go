@@ -55,7 +55,8 @@ type unit struct {
 	granted  int64      // tokens reserved for this attempt
 	promises []int64    // tokens set aside for calls under way, ascending
 	spent    mapreduce.Tokens
-	cost     int64     // millionths of a US dollar
+	cost     int64 // millionths of a US dollar
+	savings  mapreduce.Savings
 	begun    time.Time // when the agent was started
 	calls    int
 	latency  time.Duration // of calls

@@ -39,6 +39,7 @@ type FromWorker struct {
 	Drain     bool
 	Texts     []TextRequest
 	Limits    []LimitNote // what models said of their limits
+	Answers   []AnswerRequest
 }
 
 // Hello begins a session, or takes it up again.
@@ -102,6 +103,7 @@ type Report struct {
 	Tools      int           // calls of tools
 	ToolTime   time.Duration // of these
 	Elapsed    time.Duration
+	Savings    Savings
 
 	Class      FailureClass
 	Errors     []string
@@ -144,6 +146,19 @@ type TextRequest struct {
 	Start int64 // byte of the text
 }
 
+// An AnswerRequest asks for the answer that a model gave to the same request of
+// another job of the tenant, and is answered by one AnswerReply; or it offers one
+// to be kept. Its job must share answers.
+type AnswerRequest struct {
+	Held
+	Key  []byte // SHA-256 of all that decides the answer
+	Keep []byte // the answer, at most MaxAnswer bytes; empty asks for it
+}
+
+// MaxAnswer bounds an answer that jobs share, in bytes: one transaction writes
+// it, and one message carries it.
+const MaxAnswer = 512 << 10
+
 // MaxWholeText is the longest text, in bytes, of which units that have a chunk
 // may ask for all: what a quote is looked for in besides its chunk is held in
 // memory, some thirty times over.
@@ -182,6 +197,7 @@ type ToWorker struct {
 	Forget      []JobID // jobs whose info comes again, should there be more of them to do
 	Texts       []TextPiece
 	Limits      []LimitShare
+	Answers     []AnswerReply
 }
 
 // Welcome answers Hello.
@@ -282,4 +298,11 @@ type TextPiece struct {
 	Start int64 // as it was asked
 	Data  []byte
 	Error string // why there is none
+}
+
+// An AnswerReply answers an AnswerRequest.
+type AnswerReply struct {
+	Held
+	Key  []byte // as it was asked
+	Data []byte // the answer; empty if there is none
 }

@@ -111,6 +111,12 @@ type JobSpec struct {
 	BreakerTimeout     time.Duration
 	CheckpointInterval int // units
 	Capture            Capture
+
+	Cache bool // answers of models are shared with other jobs of the tenant
+	// Replay is the job that this one repeats: its documents are taken, and the
+	// answers that it was given, and no model is asked. But for the tenant and the
+	// request, all the rest of the spec is taken from there too.
+	Replay JobID
 }
 
 // A Document is one input. Exactly one of Text-like content and Skip is given.
@@ -152,6 +158,7 @@ type Job struct {
 	RunningUnits   int64
 	TotalTokens    Tokens
 	CostMicros     int64 // millionths of a US dollar
+	Savings        Savings
 	Coverage       Coverage
 	AuditHead      string   // hex; the head of the sealed chain of events
 	Warnings       []string // what its owner should know of how it is reduced, by level
@@ -184,6 +191,7 @@ type Unit struct {
 	CostMicros int64
 	Elapsed    time.Duration // of the attempt that ended it
 	Journal    Journal       // of all its attempts
+	Savings    Savings       // of all its attempts
 	Errors     []string
 	ChunkIndex int
 	Chunks     int   // of its document; 1 means the document is not cut
@@ -205,6 +213,26 @@ type Journal struct {
 // Add returns the sum of j and k.
 func (j Journal) Add(k Journal) Journal {
 	return Journal{j.Calls + k.Calls, j.Latency + k.Latency, j.Tools + k.Tools, j.ToolTime + k.ToolTime}
+}
+
+// Savings are what caches saved: that of answers, which jobs of a tenant may
+// share, and those in which vendors keep the beginnings of prompts.
+type Savings struct {
+	Answers      int64 // calls that were not made, for their answers were known
+	AnswerMicros int64 // what those would have cost, in millionths of a US dollar
+	CacheWrite   int64 // tokens of prompts that vendors wrote to their caches
+	CacheRead    int64 // tokens of prompts that they read from there
+	// PromptMicros is how much less prompts cost for that; it is negative if
+	// writing cost more than reading saved.
+	PromptMicros int64
+}
+
+// Add returns the sum of s and t.
+func (s Savings) Add(t Savings) Savings {
+	return Savings{
+		s.Answers + t.Answers, s.AnswerMicros + t.AnswerMicros,
+		s.CacheWrite + t.CacheWrite, s.CacheRead + t.CacheRead, s.PromptMicros + t.PromptMicros,
+	}
 }
 
 // A Checkpoint is the record of one transaction that moved a job: the units

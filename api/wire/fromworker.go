@@ -18,6 +18,7 @@ func EncodeFromWorker(m *mapreduce.FromWorker) *pb.WorkRequest {
 		Drain:     m.Drain,
 		Texts:     each(m.Texts, encodeTextRequest),
 		Limits:    each(m.Limits, encodeLimitNote),
+		Answers:   each(m.Answers, encodeAnswerRequest),
 	}
 }
 
@@ -35,6 +36,7 @@ func DecodeFromWorker(p *pb.WorkRequest) (*mapreduce.FromWorker, error) {
 		Drain:     p.GetDrain(),
 		Texts:     list(d, "texts", p.GetTexts(), decodeTextRequest),
 		Limits:    list(d, "limits", p.GetLimits(), decodeLimitNote),
+		Answers:   list(d, "answers", p.GetAnswers(), decodeAnswerRequest),
 	}
 	if d.err != nil {
 		return nil, d.err
@@ -123,6 +125,7 @@ func encodeReport(p *pb.Report, r *mapreduce.Report) {
 	p.CallCount, p.CallLatency = small(r.Calls), encodeDuration(r.Latency)
 	p.ToolCallCount, p.ToolTime = small(r.Tools), encodeDuration(r.ToolTime)
 	p.Elapsed = encodeDuration(r.Elapsed)
+	p.Savings = encodeSavings(r.Savings)
 
 	p.FailureClass = encodeChoice[pb.FailureClass](r.Class)
 	p.Errors = texts(r.Errors)
@@ -151,6 +154,7 @@ func decodeReport(d *decoder, p *pb.Report) mapreduce.Report {
 		Tools:      d.count("tool_call_count", p.GetToolCallCount()),
 		ToolTime:   d.duration("tool_time", p.GetToolTime()),
 		Elapsed:    d.duration("elapsed", p.GetElapsed()),
+		Savings:    part(d, "savings", p.GetSavings(), checkSavings),
 
 		Class:      choice(d, "failure_class", p.GetFailureClass(), lastFailureClass),
 		Errors:     p.GetErrors(),
@@ -198,6 +202,17 @@ func decodeTextRequest(d *decoder, p *pb.TextRequest) mapreduce.TextRequest {
 	return mapreduce.TextRequest{
 		Held:  part(d, "held", p.GetHeld(), decodeHeld),
 		Start: d.count64("start_byte", p.GetStartByte()),
+	}
+}
+
+func encodeAnswerRequest(p *pb.AnswerRequest, r *mapreduce.AnswerRequest) {
+	p.Held, p.Key, p.Keep = encodeHeld(r.Held), r.Key, r.Keep
+}
+
+func decodeAnswerRequest(d *decoder, p *pb.AnswerRequest) mapreduce.AnswerRequest {
+	return mapreduce.AnswerRequest{
+		Held: part(d, "held", p.GetHeld(), decodeHeld),
+		Key:  p.GetKey(), Keep: p.GetKeep(),
 	}
 }
 

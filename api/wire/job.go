@@ -36,6 +36,8 @@ func EncodeSpec(s *mapreduce.JobSpec) *pb.JobSpec {
 		BreakerTimeout:     encodeDuration(s.BreakerTimeout),
 		CheckpointInterval: small(s.CheckpointInterval),
 		Capture:            encodeChoice[pb.Capture](s.Capture),
+		Cache:              s.Cache,
+		ReplayJobId:        string(s.Replay),
 
 		Strategy:          pb.ReduceStrategy(s.Strategy),
 		ChunkSize:         s.ChunkSize,
@@ -86,6 +88,8 @@ func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
 		BreakerTimeout:     d.duration("breaker_timeout", p.GetBreakerTimeout()),
 		CheckpointInterval: d.count("checkpoint_interval", p.GetCheckpointInterval()),
 		Capture:            choice(d, "capture", p.GetCapture(), lastCapture),
+		Cache:              p.GetCache(),
+		Replay:             d.replay(p.GetReplayJobId()),
 
 		// The rules of these depend on one another: the service has them.
 		Strategy:          strategy(d, "strategy", p.GetStrategy()),
@@ -119,6 +123,7 @@ func EncodeJob(j *mapreduce.Job) *pb.Job {
 		RunningUnits:   j.RunningUnits,
 		TotalTokens:    encodeTokens(j.TotalTokens),
 		CostMicros:     j.CostMicros,
+		Savings:        encodeSavings(j.Savings),
 		Coverage: &pb.Coverage{
 			Documents:  encodeLedger(j.Coverage.Documents),
 			Characters: encodeLedger(j.Coverage.Characters),
@@ -151,6 +156,7 @@ func DecodeJob(p *pb.Job) *mapreduce.Job {
 		RunningUnits:   p.GetRunningUnits(),
 		TotalTokens:    decodeTokens(p.GetTotalTokens()),
 		CostMicros:     p.GetCostMicros(),
+		Savings:        decodeSavings(p.GetSavings()),
 		Coverage: mapreduce.Coverage{
 			Documents:  decodeLedger(p.GetCoverage().GetDocuments()),
 			Characters: decodeLedger(p.GetCoverage().GetCharacters()),
@@ -158,6 +164,41 @@ func DecodeJob(p *pb.Job) *mapreduce.Job {
 		AuditHead: p.GetAuditHead(),
 		Warnings:  p.GetWarnings(),
 	}
+}
+
+// replay decodes the id of the job that another one repeats, if it does.
+func (d *decoder) replay(id string) mapreduce.JobID {
+	if id == "" {
+		return ""
+	}
+	return d.jobID("replay_job_id", id)
+}
+
+func encodeSavings(s mapreduce.Savings) *pb.Savings {
+	if s == (mapreduce.Savings{}) {
+		return nil
+	}
+	return &pb.Savings{
+		AnswerCount: s.Answers, AnswerCostMicros: s.AnswerMicros,
+		CacheWriteTokens: s.CacheWrite, CacheReadTokens: s.CacheRead, PromptCostMicros: s.PromptMicros,
+	}
+}
+
+// decodeSavings decodes those of a reply.
+func decodeSavings(p *pb.Savings) mapreduce.Savings {
+	return mapreduce.Savings{
+		Answers: p.GetAnswerCount(), AnswerMicros: p.GetAnswerCostMicros(),
+		CacheWrite: p.GetCacheWriteTokens(), CacheRead: p.GetCacheReadTokens(), PromptMicros: p.GetPromptCostMicros(),
+	}
+}
+
+// checkSavings decodes those of a worker.
+func checkSavings(d *decoder, p *pb.Savings) mapreduce.Savings {
+	d.count64("answer_count", p.GetAnswerCount())
+	d.count64("answer_cost_micros", p.GetAnswerCostMicros())
+	d.count64("cache_write_tokens", p.GetCacheWriteTokens())
+	d.count64("cache_read_tokens", p.GetCacheReadTokens())
+	return decodeSavings(p)
 }
 
 func encodeTokens(t mapreduce.Tokens) *pb.Tokens {

@@ -30,6 +30,7 @@ func SplitRequest(p *pb.WorkRequest, limit int) iter.Seq[*pb.WorkRequest] {
 		add(c, p.GetLimits(), func(m *pb.WorkRequest, v *pb.LimitNote) { m.Limits = append(m.Limits, v) })
 		c.current.Drain = p.GetDrain()
 		add(c, p.GetTexts(), func(m *pb.WorkRequest, v *pb.TextRequest) { m.Texts = append(m.Texts, v) })
+		add(c, p.GetAnswers(), func(m *pb.WorkRequest, v *pb.AnswerRequest) { m.Answers = append(m.Answers, v) })
 		c.flush()
 	}
 }
@@ -53,6 +54,7 @@ func SplitResponse(p *pb.WorkResponse, limit int) iter.Seq[*pb.WorkResponse] {
 		add(c, p.GetLimits(), func(m *pb.WorkResponse, v *pb.LimitShare) { m.Limits = append(m.Limits, v) })
 		c.current.Goodbye = p.GetGoodbye()
 		add(c, p.GetTexts(), func(m *pb.WorkResponse, v *pb.TextPiece) { m.Texts = append(m.Texts, v) })
+		add(c, p.GetAnswers(), func(m *pb.WorkResponse, v *pb.AnswerReply) { m.Answers = append(m.Answers, v) })
 		c.flush()
 	}
 }

@@ -19,6 +19,7 @@ func EncodeToWorker(m *mapreduce.ToWorker) *pb.WorkResponse {
 		Forget:      convert(m.Forget, func(id mapreduce.JobID) string { return string(id) }),
 		Texts:       each(m.Texts, encodeTextPiece),
 		Limits:      each(m.Limits, encodeLimitShare),
+		Answers:     each(m.Answers, encodeAnswerReply),
 	}
 }
 
@@ -38,11 +39,20 @@ func DecodeToWorker(p *pb.WorkResponse) (*mapreduce.ToWorker, error) {
 		Forget:      list(d, "forget", p.GetForget(), func(d *decoder, id string) mapreduce.JobID { return mapreduce.JobID(d.name("id", id, MaxNames)) }),
 		Texts:       list(d, "texts", p.GetTexts(), decodeTextPiece),
 		Limits:      list(d, "limits", p.GetLimits(), decodeLimitShare),
+		Answers:     list(d, "answers", p.GetAnswers(), decodeAnswerReply),
 	}
 	if d.err != nil {
 		return nil, d.err
 	}
 	return m, nil
+}
+
+func encodeAnswerReply(p *pb.AnswerReply, r *mapreduce.AnswerReply) {
+	p.Held, p.Key, p.Data = encodeHeld(r.Held), r.Key, r.Data
+}
+
+func decodeAnswerReply(d *decoder, p *pb.AnswerReply) mapreduce.AnswerReply {
+	return mapreduce.AnswerReply{Held: part(d, "held", p.GetHeld(), decodeHeld), Key: p.GetKey(), Data: p.GetData()}
 }
 
 func encodeWelcome(w *mapreduce.Welcome) *pb.Welcome {

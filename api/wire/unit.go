@@ -28,6 +28,7 @@ func EncodeUnit(u *mapreduce.Unit) *pb.Unit {
 		CallLatency:   encodeDuration(u.Journal.Latency),
 		ToolCallCount: u.Journal.Tools,
 		ToolTime:      encodeDuration(u.Journal.ToolTime),
+		Savings:       encodeSavings(u.Savings),
 
 		ChunkIndex: small(u.ChunkIndex),
 		ChunkCount: small(u.Chunks),
@@ -62,6 +63,7 @@ func DecodeUnit(p *pb.Unit) *mapreduce.Unit {
 			Calls: p.GetCallCount(), Latency: p.GetCallLatency().AsDuration(),
 			Tools: p.GetToolCallCount(), ToolTime: p.GetToolTime().AsDuration(),
 		},
+		Savings: decodeSavings(p.GetSavings()),
 
 		ChunkIndex: int(p.GetChunkIndex()),
 		Chunks:     int(p.GetChunkCount()),

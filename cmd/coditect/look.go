@@ -91,6 +91,9 @@ func (a *app) printStatus(j *mapreduce.Job, idle bool) {
 		{"created", s.Created},
 		{"updated", s.Updated},
 	}
+	for _, line := range saved(s.Savings) {
+		rows = append(rows, [2]string{"saved", line})
+	}
 	if j.Error != "" {
 		rows = append(rows, [2]string{"error", visible(j.Error)})
 	}

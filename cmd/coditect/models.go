@@ -107,6 +107,23 @@ func (m *modelFlags) priceList() (*llm.Prices, error) {
 	return prices, nil
 }
 
+// price gives a job the prices that this process was given for its model, so that
+// whoever runs it, and whoever shows it, reckons by them.
+func (m *modelFlags) price(spec *mapreduce.JobSpec) error {
+	if _, said := spec.Vars[model.VarPrices]; m.prices == "" || said || keyVariables[spec.Provider] == "" {
+		return nil
+	}
+	prices, err := m.priceList()
+	if err != nil {
+		return err
+	}
+	file, err := prices.For(spec.Provider, llm.Model(spec.Model))
+	if err == nil && file != nil {
+		spec.Vars[model.VarPrices] = string(file)
+	}
+	return err
+}
+
 // bases reads the endpoints.
 func (m *modelFlags) bases() (map[string]string, error) {
 	out := make(map[string]string)

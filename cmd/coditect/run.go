@@ -74,6 +74,9 @@ func (r *runner) run(cmd *cobra.Command, detach bool) error {
 	if err != nil {
 		return err
 	}
+	if err := a.models.price(&spec); err != nil {
+		return err
+	}
 	in := r.flags.input(a)
 	if err := input.Check(ctx, in); err != nil {
 		return err

@@ -24,6 +24,7 @@ type jobStatus struct {
 	Running   int64            `json:"running_units"`
 	Tokens    int64            `json:"total_tokens"`
 	Cost      *float64         `json:"cost"` // null if it is not known
+	Savings   *results.Savings `json:"savings,omitempty"`
 	Error     *string          `json:"error"`
 	Level     int              `json:"level"`
 	Budget    int64            `json:"budget"`
@@ -45,6 +46,9 @@ func statusOf(j *mapreduce.Job) jobStatus {
 	}
 	if j.Error != "" {
 		s.Error = &j.Error
+	}
+	if j.Savings != (mapreduce.Savings{}) {
+		s.Savings = new(results.SavingsOf(&j.Spec, j.Savings))
 	}
 	return s
 }
@@ -133,6 +137,21 @@ func dollars(cost *float64) string {
 		return "cost unknown: no price is known of this model, --prices names one"
 	}
 	return fmt.Sprintf("$%.4f", *cost)
+}
+
+// saved says what caches saved, one line a cache.
+func saved(s *results.Savings) (lines []string) {
+	if s == nil {
+		return nil
+	}
+	if s.Answers > 0 {
+		lines = append(lines, fmt.Sprintf("%s: %d answers were known, no model was asked", dollars(s.AnswersCost), s.Answers))
+	}
+	if s.CacheRead+s.CacheWrite > 0 {
+		lines = append(lines, fmt.Sprintf("%s: %d tokens of prompts were read from the vendor's cache, %d written to it",
+			dollars(s.PromptsCost), s.CacheRead, s.CacheWrite))
+	}
+	return lines
 }
 
 func ending(j *mapreduce.Job) string {

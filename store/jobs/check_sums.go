@@ -26,7 +26,7 @@ func (k *jobCheck) stripes(ctx context.Context, l *look) (map[stripe]int64, erro
 	all := make(map[stripe]int64, len(pairs))
 	for _, kv := range pairs {
 		at, node, err := k.counterKey(kv.Key)
-		if err != nil || len(kv.Value) != 8 || at.name < keys.Completed || at.name > keys.DocumentsSkipped {
+		if err != nil || len(kv.Value) != 8 || at.name < keys.Completed || at.name > keys.LastCounter {
 			l.wrong(kv.Key, "this is no counter: %x", kv.Value)
 			continue
 		}
@@ -107,6 +107,9 @@ func (s *sums) unit(u *storagev1.Unit) {
 	s.add(keys.TokensIn, 0, u.TokensIn)
 	s.add(keys.TokensOut, 0, u.TokensOut)
 	s.add(keys.Cost, 0, u.CostMicros)
+	for c, n := range saved(u.Savings) {
+		s.add(c, 0, n)
+	}
 	s.add(keys.Claimed, 0, u.Attempt)
 	s.holds[stripe{counterAt{keys.Reserved, 0}, mapreduce.NodeID(u.Node)}] += u.Reserved
 	s.holds[stripe{counterAt{keys.Charged, 0}, mapreduce.NodeID(u.Node)}] += u.Charged
@@ -199,6 +202,10 @@ func (k *jobCheck) counters(l *look) {
 			if k.sums.resumed && got >= want[at] {
 				continue // what dropped units had spent stays spent
 			}
+		case keys.Answered, keys.AnswersSaved, keys.CacheWritten, keys.CacheRead, keys.PromptsSaved:
+			if k.sums.resumed {
+				continue // and what they saved, saved
+			}
 		}
 		if got != want[at] {
 			l.wrong(k.keys.CounterStripes(k.id, at.name, at.level).Begin,
@@ -228,6 +235,7 @@ func counterName(c keys.Counter) string {
 		"", "completed", "failed", "running", "size", "tokens in", "tokens out", "reserved", "charged", "cost",
 		"documents mapped", "documents failed", "characters mapped", "characters failed", "claimed",
 		"characters parsed", "planted", "documents skipped",
+		"answered", "answers saved", "cache written", "cache read", "prompts saved",
 	}
 	return names[c]
 }

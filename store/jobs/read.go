@@ -53,6 +53,7 @@ func (j *Jobs) job(ctx context.Context, r store.Reader, id mapreduce.JobID) (*ma
 		TotalUnits: totalUnits(ctl), CompletedUnits: c.sum(keys.Completed), FailedUnits: c.sum(keys.Failed),
 		RunningUnits: c.sum(keys.Running), CostMicros: c.sum(keys.Cost),
 		TotalTokens: mapreduce.Tokens{In: c.sum(keys.TokensIn), Out: c.sum(keys.TokensOut)},
+		Savings:     c.savings(),
 		AuditHead:   hex.EncodeToString(seal.Hash),
 	}
 	for _, w := range rec.Warnings {
@@ -572,6 +573,7 @@ func UnitOf(job mapreduce.JobID, u *storagev1.Unit) *mapreduce.Unit {
 			Calls: u.Calls, Latency: time.Duration(u.LatencyMicros) * time.Microsecond,
 			Tools: u.Tools, ToolTime: time.Duration(u.ToolMicros) * time.Microsecond,
 		},
+		Savings:    savingsOf(u.Savings),
 		ChunkIndex: int(src.GetChunkIndex()), Chunks: int(src.GetChunks()),
 		Start: src.GetCharStart(), End: src.GetCharEnd(), Confidence: u.GetResult().GetConfidence(),
 	}
@@ -593,6 +595,7 @@ func SpecOf(s *storagev1.Spec) mapreduce.JobSpec {
 		MaxAttempts: int(s.GetMaxAttempts()), UnitTimeout: time.Duration(s.GetUnitTimeoutMicros()) * time.Microsecond,
 		BreakerThreshold: int(s.GetBreakerThreshold()), BreakerTimeout: time.Duration(s.GetBreakerTimeoutMicros()) * time.Microsecond,
 		CheckpointInterval: int(s.GetCheckpointInterval()), Capture: mapreduce.Capture(s.GetCapture()),
+		Cache: s.GetCache(), Replay: mapreduce.JobID(s.GetReplay()),
 		Strategy: mapreduce.Strategy(s.GetStrategy()), ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
 		ContextWindow: s.ContextWindow, BudgetRatio: s.BudgetRatio, MaxReduceLevels: s.MaxReduceLevels,
 	}
@@ -608,7 +611,7 @@ func StoredSpec(s *mapreduce.JobSpec) *storagev1.Spec {
 		Budget: s.Budget, ReduceShare: s.ReduceShare, OnError: uint32(s.OnError), OnBreaker: uint32(s.OnBreaker),
 		MaxAttempts: int64(s.MaxAttempts), UnitTimeoutMicros: s.UnitTimeout.Microseconds(),
 		BreakerThreshold: int64(s.BreakerThreshold), BreakerTimeoutMicros: s.BreakerTimeout.Microseconds(),
-		CheckpointInterval: int64(s.CheckpointInterval), Capture: uint32(s.Capture),
+		CheckpointInterval: int64(s.CheckpointInterval), Capture: uint32(s.Capture), Cache: s.Cache, Replay: string(s.Replay),
 		Strategy: uint32(s.Strategy), ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
 		ContextWindow: s.ContextWindow, BudgetRatio: s.BudgetRatio, MaxReduceLevels: s.MaxReduceLevels,
 	}

@@ -372,6 +372,7 @@ func (t *turn) settle(u *storagev1.Unit, r TurnReport) {
 	u.Tools += int64(r.Tools)
 	u.ToolMicros += r.ToolTime.Microseconds()
 	u.ElapsedMicros = r.Elapsed.Microseconds()
+	t.save(u, owner, r.Savings)
 }
 
 func (t *turn) conclude(ctx context.Context, u *storagev1.Unit, r TurnReport, s *Settled) error {

@@ -99,7 +99,15 @@ const (
 	CharactersParsed                    // code points of documents that had to be parsed
 	Planted                             // map units planned after their documents were parsed
 	DocumentsSkipped                    // documents that were parsed and have no text
+	Answered                            // calls of models that were not made: see mapreduce.Savings
+	AnswersSaved                        // millionths of a US dollar, which those would have cost
+	CacheWritten                        // tokens of prompts
+	CacheRead                           // tokens of prompts
+	PromptsSaved                        // millionths of a US dollar, by reading prompts from caches
 )
+
+// LastCounter is the last of them.
+const LastCounter = PromptsSaved
 
 // A Waiting is the value of what a reduce of a tree waits for: how many of its
 // inputs have not ended, how many have ended with an output, and whether it was

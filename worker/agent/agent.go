@@ -97,6 +97,13 @@ type Recorder interface {
 	Record(c mapreduce.Call)
 }
 
+// A Saver is Calls that sum up what caches save. Those of a worker are one; others
+// need not be.
+type Saver interface {
+	// Saved tells what caches saved a call, or of a call.
+	Saved(s mapreduce.Savings)
+}
+
 // KeepEvery is how many tokens lie between two states that are sent on.
 const KeepEvery = 10_000
 

@@ -157,6 +157,39 @@ func TestMeterSettlesEveryCall(t *testing.T) {
 	}
 }
 
+// A thrifty purse knows what caches saved too.
+type thrifty struct {
+	purse
+	saved mapreduce.Savings
+}
+
+func (p *thrifty) Saved(s mapreduce.Savings) { p.saved = p.saved.Add(s) }
+
+func TestMeterTellsWhatTheVendorsCacheSaved(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		usage llm.Usage
+		want  mapreduce.Savings
+	}{
+		{"nothing", llm.Usage{Input: 1000, Output: 10}, mapreduce.Savings{}},
+		{"written, which is dearer", llm.Usage{Input: 100, CacheWrite: 1000, CacheWrite1h: 100, Output: 10}, mapreduce.Savings{CacheWrite: 1100, PromptMicros: -700}},
+		{"read", llm.Usage{Input: 100, CacheRead: 1000, Output: 10}, mapreduce.Savings{CacheRead: 1000, PromptMicros: 1800}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.usage.Reported = true
+			p := &thrifty{}
+			s := &script{do: func(context.Context, int) (*llm.Response, error) { return &llm.Response{Usage: c.usage}, nil }}
+			m := &llm.Meter{
+				Provider: s, Purse: p, Prices: prices(t, "script: {m-1: {input: 2, output: 10, cache_write: 2.5, cache_write_1h: 4, cache_read: 0.2}}"),
+				Count: func(*llm.Request) int64 { return 100 },
+			}
+			if _, err := m.Complete(t.Context(), ask(nil)); err != nil || p.saved != c.want {
+				t.Errorf("saved %+v, want %+v (%v)", p.saved, c.want, err)
+			}
+		})
+	}
+}
+
 func TestMeterMakesNoCallWithoutMoney(t *testing.T) {
 	s := &script{do: func(context.Context, int) (*llm.Response, error) { return done(1, 1), nil }}
 	m := &llm.Meter{Provider: s, Purse: &purse{refuse: true}, Prices: prices(t, ""), Count: func(*llm.Request) int64 { return 1 }}

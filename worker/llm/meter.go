@@ -76,6 +76,10 @@ func failedUsage(err error, worst Usage) Usage {
 func (m *Meter) settle(model Model, u Usage) (cost int64) {
 	cost, _ = m.Prices.Cost(m.Name(), model, u, m.Batch)
 	m.Purse.Spent(u.In(), u.Output, cost)
+	if saver, ok := m.Purse.(agent.Saver); ok && u.In() > u.Input {
+		plain, _ := m.Prices.Cost(m.Name(), model, Usage{Input: u.In(), Output: u.Output}, m.Batch)
+		saver.Saved(mapreduce.Savings{CacheWrite: u.CacheWrite + u.CacheWrite1h, CacheRead: u.CacheRead, PromptMicros: plain - cost})
+	}
 	return cost
 }
 

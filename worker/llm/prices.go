@@ -102,6 +102,25 @@ func (p *Prices) With(file []byte) (*Prices, error) {
 	return &Prices{out}, nil
 }
 
+// For returns the tariff of one model as a file of prices, which a job can carry
+// along; it is empty if the tariff is not known.
+func (p *Prices) For(provider string, model Model) ([]byte, error) {
+	t, ok := p.Tariff(provider, model)
+	if !ok {
+		return nil, nil
+	}
+	return yaml.Marshal(map[string]map[Model]Tariff{provider: {model: t}})
+}
+
+// MarshalYAML writes dollars.
+func (p Price) MarshalYAML() (any, error) {
+	text := fmt.Sprintf("%d.%06d", p/1e6, p%1e6)
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: strings.TrimSuffix(strings.TrimRight(text, "0"), ".")}, nil
+}
+
+// MarshalYAML writes "50%".
+func (p Percent) MarshalYAML() (any, error) { return fmt.Sprintf("%d%%", p), nil }
+
 // dated is how vendors name a version of a model.
 var dated = regexp.MustCompile(`^(.+?)-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$`)
 

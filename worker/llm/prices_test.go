@@ -78,6 +78,31 @@ func TestCostAgreesWithRationals(t *testing.T) {
 	})
 }
 
+// What a job carries along of a file of prices says the same.
+func TestPricesOfOneModel(t *testing.T) {
+	p := prices(t, "x: {m: {input: 0.1, output: 10, cache_write: 3.125, cache_read: 0.000001, batch: 50%, above: 9, times: 2}, free: {input: 0, output: 0}}")
+	u := llm.Usage{Input: 1_000_003, CacheWrite: 77, CacheRead: 50_000_001, Output: 13}
+	for _, model := range []llm.Model{"m", "m-2026-01-01", "free"} {
+		file, err := p.For("x", model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, err := (&llm.Prices{}).With(file)
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, file)
+		}
+		for _, batch := range []bool{false, true} {
+			want, _ := p.Cost("x", model, u, batch)
+			if got, known := one.Cost("x", model, u, batch); got != want || !known {
+				t.Errorf("%s costs %d (known: %t), want %d by\n%s", model, got, known, want, file)
+			}
+		}
+	}
+	if file, err := p.For("x", "other"); file != nil || err != nil {
+		t.Errorf("%s, %v of a model that is not there", file, err)
+	}
+}
+
 func TestBadPrices(t *testing.T) {
 	for _, file := range []string{
 		"openai: {m: {input: -1}}", "openai: {m: {input: 1e3}}", "openai: {m: {input: 1.1234567}}",

@@ -94,6 +94,7 @@ type program struct {
 	schema *schema.Schema
 	form   *form
 	vendor llm.Provider
+	prices *llm.Prices
 
 	system string // of map units
 	fixed  int64  // tokens of their prompt without its document
@@ -165,7 +166,7 @@ func (a *Agent) program(spec *mapreduce.JobSpec) (*program, error) {
 	for _, text := range []string{spec.Provider, spec.Model, string(spec.Schema)} {
 		fmt.Fprintf(h, "%d:%s", len(text), text)
 	}
-	for _, name := range []string{VarBaseURL, VarMerge, VarGlean, VarAnswer, VarWindow, VarTools} {
+	for _, name := range []string{VarBaseURL, VarMerge, VarGlean, VarAnswer, VarWindow, VarTools, VarPrices} {
 		fmt.Fprintf(h, "%d:%s", len(spec.Vars[name]), spec.Vars[name])
 	}
 	if spec.ContextWindow != nil {
@@ -203,6 +204,9 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec) (*program, error) {
 	}
 	if p.vendor, err = a.vendor(set); err != nil {
 		return nil, err
+	}
+	if p.prices, err = a.cfg.Prices.With([]byte(spec.Vars[VarPrices])); err != nil {
+		return nil, fmt.Errorf("--var %s: %w", VarPrices, err)
 	}
 	p.system = mapSystem(p.schema)
 	if _, err := p.form.answer.In(p.vendor.Can().Dialect); err != nil {
@@ -345,7 +349,7 @@ func (a *Agent) begin(p *program, task *agent.Task, calls agent.Calls) *session 
 	s := &session{program: p, agent: a, task: task, calls: calls}
 	ask := a.cfg.Limited(p.vendor, a.tokens)
 	ask = &llm.Guard{Provider: ask, Caller: calls}
-	ask = &llm.Meter{Provider: ask, Purse: calls, Prices: a.cfg.Prices, Count: a.worst}
+	ask = &llm.Meter{Provider: ask, Purse: calls, Prices: p.prices, Count: a.worst}
 	ask = &llm.Retry{Provider: ask, Random: a.cfg.Random}
 	ask = &llm.Structured{Provider: ask}
 	s.ask = newMemory(ask, task, calls)

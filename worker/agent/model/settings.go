@@ -20,6 +20,7 @@ const (
 	VarAnswer  = "max_answer" // tokens of an answer
 	VarWindow  = "window"     // tokens of the model's context window
 	VarTools   = "tool_mode"  // true: answers are inputs of a forced tool
+	VarPrices  = "prices"     // what the model costs, as a file of prices has it
 )
 
 // How outputs are reduced.

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
@@ -11,10 +12,11 @@ import (
 var listed = sync.OnceValues(llm.ListPrices)
 
 // Cost returns what tokens of a job cost in US dollars, nil if that is not known:
-// a vendor's model was asked for whose price nobody has named.
+// a vendor's model was asked for whose price nobody has named. A job that was given
+// prices has that of its model.
 func Cost(spec *mapreduce.JobSpec, spent mapreduce.Tokens, micros int64) *float64 {
 	dollars := USD(micros)
-	if micros > 0 || spent.Total() == 0 || (spec.Provider != "anthropic" && spec.Provider != "openai") {
+	if micros > 0 || spent.Total() == 0 || spec.Vars[model.VarPrices] != "" || (spec.Provider != "anthropic" && spec.Provider != "openai") {
 		return &dollars
 	}
 	prices, err := listed()
@@ -25,4 +27,34 @@ func Cost(spec *mapreduce.JobSpec, spent mapreduce.Tokens, micros int64) *float6
 		return nil
 	}
 	return &dollars
+}
+
+// Savings are what caches saved, as users read it.
+type Savings struct {
+	Answers     int64    `json:"answers"` // calls that were not made
+	AnswersCost *float64 `json:"answers_cost"`
+	CacheWrite  int64    `json:"cache_write_tokens"`
+	CacheRead   int64    `json:"cache_read_tokens"`
+	PromptsCost *float64 `json:"prompts_cost"` // null if it is not known, as answers_cost
+}
+
+// SavingsOf returns what caches saved a job, or a part of it.
+func SavingsOf(spec *mapreduce.JobSpec, s mapreduce.Savings) Savings {
+	tokens := func(n int64) mapreduce.Tokens { return mapreduce.Tokens{In: n} }
+	prompts := Cost(spec, tokens(s.CacheWrite+s.CacheRead), s.PromptMicros)
+	if s.PromptMicros < 0 {
+		prompts = new(USD(s.PromptMicros))
+	}
+	return Savings{
+		Answers: s.Answers, AnswersCost: Cost(spec, tokens(s.Answers), s.AnswerMicros),
+		CacheWrite: s.CacheWrite, CacheRead: s.CacheRead, PromptsCost: prompts,
+	}
+}
+
+// orNone is nil for savings that are none.
+func orNone(spec *mapreduce.JobSpec, s mapreduce.Savings) *Savings {
+	if s == (mapreduce.Savings{}) {
+		return nil
+	}
+	return new(SavingsOf(spec, s))
 }

@@ -21,6 +21,7 @@ type levelTally struct {
 	attempts                int64
 	tokens                  mapreduce.Tokens
 	cost                    int64 // millionths of a US dollar
+	savings                 mapreduce.Savings
 	busy                    time.Duration
 }
 
@@ -32,6 +33,7 @@ type callLine struct {
 	In       int64            `json:"tokens_in"`
 	Out      int64            `json:"tokens_out"`
 	Cost     *float64         `json:"cost"` // null if it is not known
+	Savings  *Savings         `json:"savings,omitempty"`
 }
 
 func (t *tally) add(u *mapreduce.Unit) error {
@@ -50,11 +52,14 @@ func (t *tally) add(u *mapreduce.Unit) error {
 	l.attempts += int64(u.Attempts)
 	l.tokens = l.tokens.Add(u.Tokens)
 	l.cost += u.CostMicros
+	l.savings = l.savings.Add(u.Savings)
 	l.busy += u.Elapsed
-	if u.Tokens.Total() == 0 && u.CostMicros == 0 {
+	if u.Tokens.Total() == 0 && u.CostMicros == 0 && u.Savings == (mapreduce.Savings{}) {
 		return nil
 	}
-	return t.calls.addValue("", callLine{u.ID, u.Level, u.Attempts, u.Tokens.In, u.Tokens.Out, Cost(t.spec, u.Tokens, u.CostMicros)})
+	return t.calls.addValue("", callLine{
+		u.ID, u.Level, u.Attempts, u.Tokens.In, u.Tokens.Out, Cost(t.spec, u.Tokens, u.CostMicros), orNone(t.spec, u.Savings),
+	})
 }
 
 func (t *tally) sorted() []int { return slices.Sorted(maps.Keys(t.levels)) }
@@ -70,6 +75,7 @@ type levelMetrics struct {
 	Out      int64    `json:"tokens_out"`
 	Cost     *float64 `json:"cost"` // null if it is not known
 	Busy     float64  `json:"busy_seconds"`
+	Savings  *Savings `json:"savings,omitempty"`
 }
 
 func (t *tally) levelMetrics() []levelMetrics {
@@ -78,6 +84,7 @@ func (t *tally) levelMetrics() []levelMetrics {
 		l := t.levels[n]
 		out = append(out, levelMetrics{
 			n, l.units, l.complete, l.failed, l.attempts, l.tokens.In, l.tokens.Out, Cost(t.spec, l.tokens, l.cost), l.busy.Seconds(),
+			orNone(t.spec, l.savings),
 		})
 	}
 	return out
@@ -131,6 +138,7 @@ func (w *writer) metrics(ctx context.Context) error {
 			func() error { return member(out, "tokens_per_document", ratio(tokens, float64(documents))) },
 			func() error { return member(out, "multi_agent_multiplier", ratio(tokens, mapTokens)) },
 			func() error { return member(out, "job", jobMetricsOf(job, seconds, documents)) },
+			func() error { return member(out, "savings", SavingsOf(&job.Spec, job.Savings)) },
 			func() error { return member(out, "warnings", append([]string{}, job.Warnings...)) },
 			func() error { return member(out, "levels", w.tally.levelMetrics()) },
 			func() error { return section(out, "calls", "[", &w.tally.calls, "]") },

@@ -9,6 +9,8 @@ package mapreducev1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -74,6 +76,272 @@ func (Severity) EnumDescriptor() ([]byte, []int) {
 	return file_coditect_mapreduce_v1_admin_service_proto_rawDescGZIP(), []int{0}
 }
 
+// Answers of models that jobs of a tenant share.
+type AnswerCache struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many there are.
+	AnswerCount int64 `protobuf:"varint,1,opt,name=answer_count,json=answerCount,proto3" json:"answer_count,omitempty"`
+	// Their bytes.
+	TotalBytes int64 `protobuf:"varint,2,opt,name=total_bytes,json=totalBytes,proto3" json:"total_bytes,omitempty"`
+	// When the oldest was kept.
+	OldestTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=oldest_time,json=oldestTime,proto3" json:"oldest_time,omitempty"`
+	// Bytes that are kept at most.
+	MaxBytes int64 `protobuf:"varint,4,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
+	// How long one is kept at most.
+	MaxAge        *durationpb.Duration `protobuf:"bytes,5,opt,name=max_age,json=maxAge,proto3" json:"max_age,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerCache) Reset() {
+	*x = AnswerCache{}
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerCache) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerCache) ProtoMessage() {}
+
+func (x *AnswerCache) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerCache.ProtoReflect.Descriptor instead.
+func (*AnswerCache) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_admin_service_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *AnswerCache) GetAnswerCount() int64 {
+	if x != nil {
+		return x.AnswerCount
+	}
+	return 0
+}
+
+func (x *AnswerCache) GetTotalBytes() int64 {
+	if x != nil {
+		return x.TotalBytes
+	}
+	return 0
+}
+
+func (x *AnswerCache) GetOldestTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.OldestTime
+	}
+	return nil
+}
+
+func (x *AnswerCache) GetMaxBytes() int64 {
+	if x != nil {
+		return x.MaxBytes
+	}
+	return 0
+}
+
+func (x *AnswerCache) GetMaxAge() *durationpb.Duration {
+	if x != nil {
+		return x.MaxAge
+	}
+	return nil
+}
+
+// Asks for the answers of a tenant.
+type GetAnswerCacheRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tenant; empty where there is one.
+	TenantId      string `protobuf:"bytes,1,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetAnswerCacheRequest) Reset() {
+	*x = GetAnswerCacheRequest{}
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetAnswerCacheRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetAnswerCacheRequest) ProtoMessage() {}
+
+func (x *GetAnswerCacheRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetAnswerCacheRequest.ProtoReflect.Descriptor instead.
+func (*GetAnswerCacheRequest) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_admin_service_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *GetAnswerCacheRequest) GetTenantId() string {
+	if x != nil {
+		return x.TenantId
+	}
+	return ""
+}
+
+// What GetAnswerCache returns.
+type GetAnswerCacheResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What there is.
+	Cache         *AnswerCache `protobuf:"bytes,1,opt,name=cache,proto3" json:"cache,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetAnswerCacheResponse) Reset() {
+	*x = GetAnswerCacheResponse{}
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetAnswerCacheResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetAnswerCacheResponse) ProtoMessage() {}
+
+func (x *GetAnswerCacheResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetAnswerCacheResponse.ProtoReflect.Descriptor instead.
+func (*GetAnswerCacheResponse) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_admin_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *GetAnswerCacheResponse) GetCache() *AnswerCache {
+	if x != nil {
+		return x.Cache
+	}
+	return nil
+}
+
+// Asks to forget the answers of a tenant.
+type ClearAnswerCacheRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tenant; empty where there is one.
+	TenantId      string `protobuf:"bytes,1,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClearAnswerCacheRequest) Reset() {
+	*x = ClearAnswerCacheRequest{}
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClearAnswerCacheRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClearAnswerCacheRequest) ProtoMessage() {}
+
+func (x *ClearAnswerCacheRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClearAnswerCacheRequest.ProtoReflect.Descriptor instead.
+func (*ClearAnswerCacheRequest) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_admin_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ClearAnswerCacheRequest) GetTenantId() string {
+	if x != nil {
+		return x.TenantId
+	}
+	return ""
+}
+
+// What ClearAnswerCache returns.
+type ClearAnswerCacheResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What there was.
+	Cleared       *AnswerCache `protobuf:"bytes,1,opt,name=cleared,proto3" json:"cleared,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClearAnswerCacheResponse) Reset() {
+	*x = ClearAnswerCacheResponse{}
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClearAnswerCacheResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClearAnswerCacheResponse) ProtoMessage() {}
+
+func (x *ClearAnswerCacheResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClearAnswerCacheResponse.ProtoReflect.Descriptor instead.
+func (*ClearAnswerCacheResponse) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_admin_service_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ClearAnswerCacheResponse) GetCleared() *AnswerCache {
+	if x != nil {
+		return x.Cleared
+	}
+	return nil
+}
+
 // Asks for a check of the store.
 type CheckStoreRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -83,7 +351,7 @@ type CheckStoreRequest struct {
 
 func (x *CheckStoreRequest) Reset() {
 	*x = CheckStoreRequest{}
-	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[0]
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -95,7 +363,7 @@ func (x *CheckStoreRequest) String() string {
 func (*CheckStoreRequest) ProtoMessage() {}
 
 func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[0]
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -108,7 +376,7 @@ func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreRequest.ProtoReflect.Descriptor instead.
 func (*CheckStoreRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_admin_service_proto_rawDescGZIP(), []int{0}
+	return file_coditect_mapreduce_v1_admin_service_proto_rawDescGZIP(), []int{5}
 }
 
 // What CheckStore sends.
@@ -122,7 +390,7 @@ type CheckStoreResponse struct {
 
 func (x *CheckStoreResponse) Reset() {
 	*x = CheckStoreResponse{}
-	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -134,7 +402,7 @@ func (x *CheckStoreResponse) String() string {
 func (*CheckStoreResponse) ProtoMessage() {}
 
 func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -147,7 +415,7 @@ func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreResponse.ProtoReflect.Descriptor instead.
 func (*CheckStoreResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_admin_service_proto_rawDescGZIP(), []int{1}
+	return file_coditect_mapreduce_v1_admin_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CheckStoreResponse) GetFinding() *Finding {
@@ -174,7 +442,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -186,7 +454,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_v1_admin_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -199,7 +467,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_admin_service_proto_rawDescGZIP(), []int{2}
+	return file_coditect_mapreduce_v1_admin_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Finding) GetSeverity() Severity {
@@ -234,7 +502,23 @@ var File_coditect_mapreduce_v1_admin_service_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
-	")coditect/mapreduce/v1/admin_service.proto\x12\x15coditect.mapreduce.v1\"\x13\n" +
+	")coditect/mapreduce/v1/admin_service.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdf\x01\n" +
+	"\vAnswerCache\x12!\n" +
+	"\fanswer_count\x18\x01 \x01(\x03R\vanswerCount\x12\x1f\n" +
+	"\vtotal_bytes\x18\x02 \x01(\x03R\n" +
+	"totalBytes\x12;\n" +
+	"\voldest_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"oldestTime\x12\x1b\n" +
+	"\tmax_bytes\x18\x04 \x01(\x03R\bmaxBytes\x122\n" +
+	"\amax_age\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06maxAge\"4\n" +
+	"\x15GetAnswerCacheRequest\x12\x1b\n" +
+	"\ttenant_id\x18\x01 \x01(\tR\btenantId\"R\n" +
+	"\x16GetAnswerCacheResponse\x128\n" +
+	"\x05cache\x18\x01 \x01(\v2\".coditect.mapreduce.v1.AnswerCacheR\x05cache\"6\n" +
+	"\x17ClearAnswerCacheRequest\x12\x1b\n" +
+	"\ttenant_id\x18\x01 \x01(\tR\btenantId\"X\n" +
+	"\x18ClearAnswerCacheResponse\x12<\n" +
+	"\acleared\x18\x01 \x01(\v2\".coditect.mapreduce.v1.AnswerCacheR\acleared\"\x13\n" +
 	"\x11CheckStoreRequest\"N\n" +
 	"\x12CheckStoreResponse\x128\n" +
 	"\afinding\x18\x01 \x01(\v2\x1e.coditect.mapreduce.v1.FindingR\afinding\"\x89\x01\n" +
@@ -246,10 +530,12 @@ const file_coditect_mapreduce_v1_admin_service_proto_rawDesc = "" +
 	"\bSeverity\x12\x18\n" +
 	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSEVERITY_INFO\x10\x01\x12\x12\n" +
-	"\x0eSEVERITY_WRONG\x10\x022u\n" +
+	"\x0eSEVERITY_WRONG\x10\x022\xdd\x02\n" +
 	"\fAdminService\x12e\n" +
 	"\n" +
-	"CheckStore\x12(.coditect.mapreduce.v1.CheckStoreRequest\x1a).coditect.mapreduce.v1.CheckStoreResponse\"\x000\x01BGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
+	"CheckStore\x12(.coditect.mapreduce.v1.CheckStoreRequest\x1a).coditect.mapreduce.v1.CheckStoreResponse\"\x000\x01\x12o\n" +
+	"\x0eGetAnswerCache\x12,.coditect.mapreduce.v1.GetAnswerCacheRequest\x1a-.coditect.mapreduce.v1.GetAnswerCacheResponse\"\x00\x12u\n" +
+	"\x10ClearAnswerCache\x12..coditect.mapreduce.v1.ClearAnswerCacheRequest\x1a/.coditect.mapreduce.v1.ClearAnswerCacheResponse\"\x00BGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
 
 var (
 	file_coditect_mapreduce_v1_admin_service_proto_rawDescOnce sync.Once
@@ -264,23 +550,38 @@ func file_coditect_mapreduce_v1_admin_service_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_admin_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_coditect_mapreduce_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_coditect_mapreduce_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_coditect_mapreduce_v1_admin_service_proto_goTypes = []any{
-	(Severity)(0),              // 0: coditect.mapreduce.v1.Severity
-	(*CheckStoreRequest)(nil),  // 1: coditect.mapreduce.v1.CheckStoreRequest
-	(*CheckStoreResponse)(nil), // 2: coditect.mapreduce.v1.CheckStoreResponse
-	(*Finding)(nil),            // 3: coditect.mapreduce.v1.Finding
+	(Severity)(0),                    // 0: coditect.mapreduce.v1.Severity
+	(*AnswerCache)(nil),              // 1: coditect.mapreduce.v1.AnswerCache
+	(*GetAnswerCacheRequest)(nil),    // 2: coditect.mapreduce.v1.GetAnswerCacheRequest
+	(*GetAnswerCacheResponse)(nil),   // 3: coditect.mapreduce.v1.GetAnswerCacheResponse
+	(*ClearAnswerCacheRequest)(nil),  // 4: coditect.mapreduce.v1.ClearAnswerCacheRequest
+	(*ClearAnswerCacheResponse)(nil), // 5: coditect.mapreduce.v1.ClearAnswerCacheResponse
+	(*CheckStoreRequest)(nil),        // 6: coditect.mapreduce.v1.CheckStoreRequest
+	(*CheckStoreResponse)(nil),       // 7: coditect.mapreduce.v1.CheckStoreResponse
+	(*Finding)(nil),                  // 8: coditect.mapreduce.v1.Finding
+	(*timestamppb.Timestamp)(nil),    // 9: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 10: google.protobuf.Duration
 }
 var file_coditect_mapreduce_v1_admin_service_proto_depIdxs = []int32{
-	3, // 0: coditect.mapreduce.v1.CheckStoreResponse.finding:type_name -> coditect.mapreduce.v1.Finding
-	0, // 1: coditect.mapreduce.v1.Finding.severity:type_name -> coditect.mapreduce.v1.Severity
-	1, // 2: coditect.mapreduce.v1.AdminService.CheckStore:input_type -> coditect.mapreduce.v1.CheckStoreRequest
-	2, // 3: coditect.mapreduce.v1.AdminService.CheckStore:output_type -> coditect.mapreduce.v1.CheckStoreResponse
-	3, // [3:4] is the sub-list for method output_type
-	2, // [2:3] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	9,  // 0: coditect.mapreduce.v1.AnswerCache.oldest_time:type_name -> google.protobuf.Timestamp
+	10, // 1: coditect.mapreduce.v1.AnswerCache.max_age:type_name -> google.protobuf.Duration
+	1,  // 2: coditect.mapreduce.v1.GetAnswerCacheResponse.cache:type_name -> coditect.mapreduce.v1.AnswerCache
+	1,  // 3: coditect.mapreduce.v1.ClearAnswerCacheResponse.cleared:type_name -> coditect.mapreduce.v1.AnswerCache
+	8,  // 4: coditect.mapreduce.v1.CheckStoreResponse.finding:type_name -> coditect.mapreduce.v1.Finding
+	0,  // 5: coditect.mapreduce.v1.Finding.severity:type_name -> coditect.mapreduce.v1.Severity
+	6,  // 6: coditect.mapreduce.v1.AdminService.CheckStore:input_type -> coditect.mapreduce.v1.CheckStoreRequest
+	2,  // 7: coditect.mapreduce.v1.AdminService.GetAnswerCache:input_type -> coditect.mapreduce.v1.GetAnswerCacheRequest
+	4,  // 8: coditect.mapreduce.v1.AdminService.ClearAnswerCache:input_type -> coditect.mapreduce.v1.ClearAnswerCacheRequest
+	7,  // 9: coditect.mapreduce.v1.AdminService.CheckStore:output_type -> coditect.mapreduce.v1.CheckStoreResponse
+	3,  // 10: coditect.mapreduce.v1.AdminService.GetAnswerCache:output_type -> coditect.mapreduce.v1.GetAnswerCacheResponse
+	5,  // 11: coditect.mapreduce.v1.AdminService.ClearAnswerCache:output_type -> coditect.mapreduce.v1.ClearAnswerCacheResponse
+	9,  // [9:12] is the sub-list for method output_type
+	6,  // [6:9] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_admin_service_proto_init() }
@@ -294,7 +595,7 @@ func file_coditect_mapreduce_v1_admin_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_admin_service_proto_rawDesc), len(file_coditect_mapreduce_v1_admin_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   3,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

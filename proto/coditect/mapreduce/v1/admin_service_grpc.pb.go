@@ -19,7 +19,9 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	AdminService_CheckStore_FullMethodName = "/coditect.mapreduce.v1.AdminService/CheckStore"
+	AdminService_CheckStore_FullMethodName       = "/coditect.mapreduce.v1.AdminService/CheckStore"
+	AdminService_GetAnswerCache_FullMethodName   = "/coditect.mapreduce.v1.AdminService/GetAnswerCache"
+	AdminService_ClearAnswerCache_FullMethodName = "/coditect.mapreduce.v1.AdminService/ClearAnswerCache"
 )
 
 // AdminServiceClient is the client API for AdminService service.
@@ -31,6 +33,10 @@ type AdminServiceClient interface {
 	// Reads the whole store and sends each thing that is wrong in it, and lines
 	// of progress.
 	CheckStore(ctx context.Context, in *CheckStoreRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CheckStoreResponse], error)
+	// Says what answers of models a tenant has that its jobs share.
+	GetAnswerCache(ctx context.Context, in *GetAnswerCacheRequest, opts ...grpc.CallOption) (*GetAnswerCacheResponse, error)
+	// Forgets all of them, and says which they were.
+	ClearAnswerCache(ctx context.Context, in *ClearAnswerCacheRequest, opts ...grpc.CallOption) (*ClearAnswerCacheResponse, error)
 }
 
 type adminServiceClient struct {
@@ -60,6 +66,26 @@ func (c *adminServiceClient) CheckStore(ctx context.Context, in *CheckStoreReque
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type AdminService_CheckStoreClient = grpc.ServerStreamingClient[CheckStoreResponse]
 
+func (c *adminServiceClient) GetAnswerCache(ctx context.Context, in *GetAnswerCacheRequest, opts ...grpc.CallOption) (*GetAnswerCacheResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetAnswerCacheResponse)
+	err := c.cc.Invoke(ctx, AdminService_GetAnswerCache_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) ClearAnswerCache(ctx context.Context, in *ClearAnswerCacheRequest, opts ...grpc.CallOption) (*ClearAnswerCacheResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ClearAnswerCacheResponse)
+	err := c.cc.Invoke(ctx, AdminService_ClearAnswerCache_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdminServiceServer is the server API for AdminService service.
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
@@ -69,6 +95,10 @@ type AdminServiceServer interface {
 	// Reads the whole store and sends each thing that is wrong in it, and lines
 	// of progress.
 	CheckStore(*CheckStoreRequest, grpc.ServerStreamingServer[CheckStoreResponse]) error
+	// Says what answers of models a tenant has that its jobs share.
+	GetAnswerCache(context.Context, *GetAnswerCacheRequest) (*GetAnswerCacheResponse, error)
+	// Forgets all of them, and says which they were.
+	ClearAnswerCache(context.Context, *ClearAnswerCacheRequest) (*ClearAnswerCacheResponse, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }
 
@@ -81,6 +111,12 @@ type UnimplementedAdminServiceServer struct{}
 
 func (UnimplementedAdminServiceServer) CheckStore(*CheckStoreRequest, grpc.ServerStreamingServer[CheckStoreResponse]) error {
 	return status.Error(codes.Unimplemented, "method CheckStore not implemented")
+}
+func (UnimplementedAdminServiceServer) GetAnswerCache(context.Context, *GetAnswerCacheRequest) (*GetAnswerCacheResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetAnswerCache not implemented")
+}
+func (UnimplementedAdminServiceServer) ClearAnswerCache(context.Context, *ClearAnswerCacheRequest) (*ClearAnswerCacheResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ClearAnswerCache not implemented")
 }
 func (UnimplementedAdminServiceServer) mustEmbedUnimplementedAdminServiceServer() {}
 func (UnimplementedAdminServiceServer) testEmbeddedByValue()                      {}
@@ -114,13 +150,58 @@ func _AdminService_CheckStore_Handler(srv interface{}, stream grpc.ServerStream)
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type AdminService_CheckStoreServer = grpc.ServerStreamingServer[CheckStoreResponse]
 
+func _AdminService_GetAnswerCache_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetAnswerCacheRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).GetAnswerCache(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_GetAnswerCache_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).GetAnswerCache(ctx, req.(*GetAnswerCacheRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_ClearAnswerCache_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ClearAnswerCacheRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).ClearAnswerCache(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_ClearAnswerCache_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).ClearAnswerCache(ctx, req.(*ClearAnswerCacheRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AdminService_ServiceDesc is the grpc.ServiceDesc for AdminService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
 var AdminService_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "coditect.mapreduce.v1.AdminService",
 	HandlerType: (*AdminServiceServer)(nil),
-	Methods:     []grpc.MethodDesc{},
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "GetAnswerCache",
+			Handler:    _AdminService_GetAnswerCache_Handler,
+		},
+		{
+			MethodName: "ClearAnswerCache",
+			Handler:    _AdminService_ClearAnswerCache_Handler,
+		},
+	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "CheckStore",

@@ -380,7 +380,13 @@ type JobSpec struct {
 	// strategy. Defaults to 10.
 	MaxReduceLevels *int64 `protobuf:"varint,28,opt,name=max_reduce_levels,json=maxReduceLevels,proto3,oneof" json:"max_reduce_levels,omitempty"`
 	// What the trace keeps of calls. Defaults to off.
-	Capture       Capture `protobuf:"varint,35,opt,name=capture,proto3,enum=coditect.mapreduce.v1.Capture" json:"capture,omitempty"`
+	Capture Capture `protobuf:"varint,35,opt,name=capture,proto3,enum=coditect.mapreduce.v1.Capture" json:"capture,omitempty"`
+	// Answers of models are shared with other jobs of the tenant that ask the same.
+	Cache bool `protobuf:"varint,60,opt,name=cache,proto3" json:"cache,omitempty"`
+	// The job that this one repeats: its documents are taken, and the answers that
+	// it was given, and no model is asked. Whatever else the spec says, but for the
+	// tenant and the request, is taken from there.
+	ReplayJobId   string `protobuf:"bytes,61,opt,name=replay_job_id,json=replayJobId,proto3" json:"replay_job_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -618,6 +624,103 @@ func (x *JobSpec) GetCapture() Capture {
 	return Capture_CAPTURE_UNSPECIFIED
 }
 
+func (x *JobSpec) GetCache() bool {
+	if x != nil {
+		return x.Cache
+	}
+	return false
+}
+
+func (x *JobSpec) GetReplayJobId() string {
+	if x != nil {
+		return x.ReplayJobId
+	}
+	return ""
+}
+
+// What caches saved.
+type Savings struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Calls that were not made, for their answers were known.
+	AnswerCount int64 `protobuf:"varint,1,opt,name=answer_count,json=answerCount,proto3" json:"answer_count,omitempty"`
+	// What those would have cost, in millionths of a US dollar.
+	AnswerCostMicros int64 `protobuf:"varint,2,opt,name=answer_cost_micros,json=answerCostMicros,proto3" json:"answer_cost_micros,omitempty"`
+	// Tokens of prompts that vendors wrote to their caches.
+	CacheWriteTokens int64 `protobuf:"varint,3,opt,name=cache_write_tokens,json=cacheWriteTokens,proto3" json:"cache_write_tokens,omitempty"`
+	// Tokens of prompts that they read from there.
+	CacheReadTokens int64 `protobuf:"varint,4,opt,name=cache_read_tokens,json=cacheReadTokens,proto3" json:"cache_read_tokens,omitempty"`
+	// How much less prompts cost for that, in millionths of a US dollar; negative
+	// if writing cost more than reading saved.
+	PromptCostMicros int64 `protobuf:"varint,5,opt,name=prompt_cost_micros,json=promptCostMicros,proto3" json:"prompt_cost_micros,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *Savings) Reset() {
+	*x = Savings{}
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Savings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Savings) ProtoMessage() {}
+
+func (x *Savings) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Savings.ProtoReflect.Descriptor instead.
+func (*Savings) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Savings) GetAnswerCount() int64 {
+	if x != nil {
+		return x.AnswerCount
+	}
+	return 0
+}
+
+func (x *Savings) GetAnswerCostMicros() int64 {
+	if x != nil {
+		return x.AnswerCostMicros
+	}
+	return 0
+}
+
+func (x *Savings) GetCacheWriteTokens() int64 {
+	if x != nil {
+		return x.CacheWriteTokens
+	}
+	return 0
+}
+
+func (x *Savings) GetCacheReadTokens() int64 {
+	if x != nil {
+		return x.CacheReadTokens
+	}
+	return 0
+}
+
+func (x *Savings) GetPromptCostMicros() int64 {
+	if x != nil {
+		return x.PromptCostMicros
+	}
+	return 0
+}
+
 // Counts of tokens that models read and wrote.
 type Tokens struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -631,7 +734,7 @@ type Tokens struct {
 
 func (x *Tokens) Reset() {
 	*x = Tokens{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -643,7 +746,7 @@ func (x *Tokens) String() string {
 func (*Tokens) ProtoMessage() {}
 
 func (x *Tokens) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -656,7 +759,7 @@ func (x *Tokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tokens.ProtoReflect.Descriptor instead.
 func (*Tokens) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{1}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Tokens) GetInput() int64 {
@@ -690,7 +793,7 @@ type Ledger struct {
 
 func (x *Ledger) Reset() {
 	*x = Ledger{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -702,7 +805,7 @@ func (x *Ledger) String() string {
 func (*Ledger) ProtoMessage() {}
 
 func (x *Ledger) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -715,7 +818,7 @@ func (x *Ledger) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ledger.ProtoReflect.Descriptor instead.
 func (*Ledger) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{2}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Ledger) GetTotal() int64 {
@@ -759,7 +862,7 @@ type Coverage struct {
 
 func (x *Coverage) Reset() {
 	*x = Coverage{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -771,7 +874,7 @@ func (x *Coverage) String() string {
 func (*Coverage) ProtoMessage() {}
 
 func (x *Coverage) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -784,7 +887,7 @@ func (x *Coverage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coverage.ProtoReflect.Descriptor instead.
 func (*Coverage) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{3}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Coverage) GetDocuments() *Ledger {
@@ -839,14 +942,16 @@ type Job struct {
 	// Head of the sealed chain of events, in hexadecimal.
 	AuditHead string `protobuf:"bytes,17,opt,name=audit_head,json=auditHead,proto3" json:"audit_head,omitempty"`
 	// What its owner should know of how it is reduced, level by level.
-	Warnings      []string `protobuf:"bytes,18,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Warnings []string `protobuf:"bytes,18,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// What caches saved.
+	Savings       *Savings `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -858,7 +963,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -871,7 +976,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{4}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Job) GetJobId() string {
@@ -1000,11 +1105,18 @@ func (x *Job) GetWarnings() []string {
 	return nil
 }
 
+func (x *Job) GetSavings() *Savings {
+	if x != nil {
+		return x.Savings
+	}
+	return nil
+}
+
 var File_coditect_mapreduce_v1_job_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcoditect/mapreduce/v1/job.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9d\v\n" +
+	"\x1fcoditect/mapreduce/v1/job.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd7\v\n" +
 	"\aJobSpec\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -1038,7 +1150,9 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\x0econtext_window\x18\x1a \x01(\x03H\x02R\rcontextWindow\x88\x01\x01\x12&\n" +
 	"\fbudget_ratio\x18\x1b \x01(\x01H\x03R\vbudgetRatio\x88\x01\x01\x12/\n" +
 	"\x11max_reduce_levels\x18\x1c \x01(\x03H\x04R\x0fmaxReduceLevels\x88\x01\x01\x128\n" +
-	"\acapture\x18# \x01(\x0e2\x1e.coditect.mapreduce.v1.CaptureR\acapture\x1a7\n" +
+	"\acapture\x18# \x01(\x0e2\x1e.coditect.mapreduce.v1.CaptureR\acapture\x12\x14\n" +
+	"\x05cache\x18< \x01(\bR\x05cache\x12\"\n" +
+	"\rreplay_job_id\x18= \x01(\tR\vreplayJobId\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\r\n" +
@@ -1046,7 +1160,13 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\x14_target_token_budgetB\x11\n" +
 	"\x0f_context_windowB\x0f\n" +
 	"\r_budget_ratioB\x14\n" +
-	"\x12_max_reduce_levels\"6\n" +
+	"\x12_max_reduce_levels\"\xe2\x01\n" +
+	"\aSavings\x12!\n" +
+	"\fanswer_count\x18\x01 \x01(\x03R\vanswerCount\x12,\n" +
+	"\x12answer_cost_micros\x18\x02 \x01(\x03R\x10answerCostMicros\x12,\n" +
+	"\x12cache_write_tokens\x18\x03 \x01(\x03R\x10cacheWriteTokens\x12*\n" +
+	"\x11cache_read_tokens\x18\x04 \x01(\x03R\x0fcacheReadTokens\x12,\n" +
+	"\x12prompt_cost_micros\x18\x05 \x01(\x03R\x10promptCostMicros\"6\n" +
 	"\x06Tokens\x12\x14\n" +
 	"\x05input\x18\x01 \x01(\x03R\x05input\x12\x16\n" +
 	"\x06output\x18\x02 \x01(\x03R\x06output\"h\n" +
@@ -1059,7 +1179,7 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\tdocuments\x18\x01 \x01(\v2\x1d.coditect.mapreduce.v1.LedgerR\tdocuments\x12=\n" +
 	"\n" +
 	"characters\x18\x02 \x01(\v2\x1d.coditect.mapreduce.v1.LedgerR\n" +
-	"characters\"\xe7\x05\n" +
+	"characters\"\xa1\x06\n" +
 	"\x03Job\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x122\n" +
 	"\x04spec\x18\x02 \x01(\v2\x1e.coditect.mapreduce.v1.JobSpecR\x04spec\x125\n" +
@@ -1084,7 +1204,8 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\bcoverage\x18\x10 \x01(\v2\x1f.coditect.mapreduce.v1.CoverageR\bcoverage\x12\x1d\n" +
 	"\n" +
 	"audit_head\x18\x11 \x01(\tR\tauditHead\x12\x1a\n" +
-	"\bwarnings\x18\x12 \x03(\tR\bwarnings*\xce\x01\n" +
+	"\bwarnings\x18\x12 \x03(\tR\bwarnings\x128\n" +
+	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings*\xce\x01\n" +
 	"\bJobState\x12\x19\n" +
 	"\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17JOB_STATE_DECOMPOSITION\x10\x01\x12\x15\n" +
@@ -1125,7 +1246,7 @@ func file_coditect_mapreduce_v1_job_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_coditect_mapreduce_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_coditect_mapreduce_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_coditect_mapreduce_v1_job_proto_goTypes = []any{
 	(JobState)(0),                 // 0: coditect.mapreduce.v1.JobState
 	(OnError)(0),                  // 1: coditect.mapreduce.v1.OnError
@@ -1133,36 +1254,38 @@ var file_coditect_mapreduce_v1_job_proto_goTypes = []any{
 	(ReduceStrategy)(0),           // 3: coditect.mapreduce.v1.ReduceStrategy
 	(Capture)(0),                  // 4: coditect.mapreduce.v1.Capture
 	(*JobSpec)(nil),               // 5: coditect.mapreduce.v1.JobSpec
-	(*Tokens)(nil),                // 6: coditect.mapreduce.v1.Tokens
-	(*Ledger)(nil),                // 7: coditect.mapreduce.v1.Ledger
-	(*Coverage)(nil),              // 8: coditect.mapreduce.v1.Coverage
-	(*Job)(nil),                   // 9: coditect.mapreduce.v1.Job
-	nil,                           // 10: coditect.mapreduce.v1.JobSpec.VarsEntry
-	(*durationpb.Duration)(nil),   // 11: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
+	(*Savings)(nil),               // 6: coditect.mapreduce.v1.Savings
+	(*Tokens)(nil),                // 7: coditect.mapreduce.v1.Tokens
+	(*Ledger)(nil),                // 8: coditect.mapreduce.v1.Ledger
+	(*Coverage)(nil),              // 9: coditect.mapreduce.v1.Coverage
+	(*Job)(nil),                   // 10: coditect.mapreduce.v1.Job
+	nil,                           // 11: coditect.mapreduce.v1.JobSpec.VarsEntry
+	(*durationpb.Duration)(nil),   // 12: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
 }
 var file_coditect_mapreduce_v1_job_proto_depIdxs = []int32{
-	10, // 0: coditect.mapreduce.v1.JobSpec.vars:type_name -> coditect.mapreduce.v1.JobSpec.VarsEntry
+	11, // 0: coditect.mapreduce.v1.JobSpec.vars:type_name -> coditect.mapreduce.v1.JobSpec.VarsEntry
 	1,  // 1: coditect.mapreduce.v1.JobSpec.on_error:type_name -> coditect.mapreduce.v1.OnError
 	2,  // 2: coditect.mapreduce.v1.JobSpec.on_breaker:type_name -> coditect.mapreduce.v1.OnBreaker
-	11, // 3: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
-	11, // 4: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
+	12, // 3: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
+	12, // 4: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
 	3,  // 5: coditect.mapreduce.v1.JobSpec.strategy:type_name -> coditect.mapreduce.v1.ReduceStrategy
 	4,  // 6: coditect.mapreduce.v1.JobSpec.capture:type_name -> coditect.mapreduce.v1.Capture
-	7,  // 7: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
-	7,  // 8: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
+	8,  // 7: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
+	8,  // 8: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
 	5,  // 9: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
 	0,  // 10: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
 	0,  // 11: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
-	12, // 12: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
-	12, // 13: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
-	6,  // 14: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
-	8,  // 15: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	13, // 12: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
+	13, // 13: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
+	7,  // 14: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
+	9,  // 15: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
+	6,  // 16: coditect.mapreduce.v1.Job.savings:type_name -> coditect.mapreduce.v1.Savings
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_job_proto_init() }
@@ -1177,7 +1300,7 @@ func file_coditect_mapreduce_v1_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_job_proto_rawDesc), len(file_coditect_mapreduce_v1_job_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

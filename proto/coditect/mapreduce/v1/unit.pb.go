@@ -212,7 +212,9 @@ type Unit struct {
 	// Calls of tools.
 	ToolCallCount int64 `protobuf:"varint,25,opt,name=tool_call_count,json=toolCallCount,proto3" json:"tool_call_count,omitempty"`
 	// Time of these.
-	ToolTime      *durationpb.Duration `protobuf:"bytes,26,opt,name=tool_time,json=toolTime,proto3" json:"tool_time,omitempty"`
+	ToolTime *durationpb.Duration `protobuf:"bytes,26,opt,name=tool_time,json=toolTime,proto3" json:"tool_time,omitempty"`
+	// What caches saved all its attempts.
+	Savings       *Savings `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -429,11 +431,18 @@ func (x *Unit) GetToolTime() *durationpb.Duration {
 	return nil
 }
 
+func (x *Unit) GetSavings() *Savings {
+	if x != nil {
+		return x.Savings
+	}
+	return nil
+}
+
 var File_coditect_mapreduce_v1_unit_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_unit_proto_rawDesc = "" +
 	"\n" +
-	" coditect/mapreduce/v1/unit.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\x1egoogle/protobuf/duration.proto\"\x9e\a\n" +
+	" coditect/mapreduce/v1/unit.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\x1egoogle/protobuf/duration.proto\"\xd8\a\n" +
 	"\x04Unit\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x15\n" +
 	"\x06job_id\x18\x02 \x01(\tR\x05jobId\x12\x1f\n" +
@@ -470,7 +479,8 @@ const file_coditect_mapreduce_v1_unit_proto_rawDesc = "" +
 	"call_count\x18\x17 \x01(\x03R\tcallCount\x12<\n" +
 	"\fcall_latency\x18\x18 \x01(\v2\x19.google.protobuf.DurationR\vcallLatency\x12&\n" +
 	"\x0ftool_call_count\x18\x19 \x01(\x03R\rtoolCallCount\x126\n" +
-	"\ttool_time\x18\x1a \x01(\v2\x19.google.protobuf.DurationR\btoolTime*\xbc\x01\n" +
+	"\ttool_time\x18\x1a \x01(\v2\x19.google.protobuf.DurationR\btoolTime\x128\n" +
+	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings*\xbc\x01\n" +
 	"\tUnitState\x12\x1a\n" +
 	"\x16UNIT_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12UNIT_STATE_BLOCKED\x10\x01\x12\x16\n" +
@@ -507,6 +517,7 @@ var file_coditect_mapreduce_v1_unit_proto_goTypes = []any{
 	(*Unit)(nil),                // 2: coditect.mapreduce.v1.Unit
 	(*Tokens)(nil),              // 3: coditect.mapreduce.v1.Tokens
 	(*durationpb.Duration)(nil), // 4: google.protobuf.Duration
+	(*Savings)(nil),             // 5: coditect.mapreduce.v1.Savings
 }
 var file_coditect_mapreduce_v1_unit_proto_depIdxs = []int32{
 	1, // 0: coditect.mapreduce.v1.Unit.kind:type_name -> coditect.mapreduce.v1.UnitKind
@@ -515,11 +526,12 @@ var file_coditect_mapreduce_v1_unit_proto_depIdxs = []int32{
 	4, // 3: coditect.mapreduce.v1.Unit.elapsed:type_name -> google.protobuf.Duration
 	4, // 4: coditect.mapreduce.v1.Unit.call_latency:type_name -> google.protobuf.Duration
 	4, // 5: coditect.mapreduce.v1.Unit.tool_time:type_name -> google.protobuf.Duration
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	5, // 6: coditect.mapreduce.v1.Unit.savings:type_name -> coditect.mapreduce.v1.Savings
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_unit_proto_init() }

@@ -216,7 +216,9 @@ type WorkRequest struct {
 	// Requests for the texts of documents that units are chunks of.
 	Texts []*TextRequest `protobuf:"bytes,9,rep,name=texts,proto3" json:"texts,omitempty"`
 	// What models said of their limits.
-	Limits        []*LimitNote `protobuf:"bytes,10,rep,name=limits,proto3" json:"limits,omitempty"`
+	Limits []*LimitNote `protobuf:"bytes,10,rep,name=limits,proto3" json:"limits,omitempty"`
+	// Answers of models that are looked for, or to be kept.
+	Answers       []*AnswerRequest `protobuf:"bytes,20,rep,name=answers,proto3" json:"answers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -317,6 +319,13 @@ func (x *WorkRequest) GetTexts() []*TextRequest {
 func (x *WorkRequest) GetLimits() []*LimitNote {
 	if x != nil {
 		return x.Limits
+	}
+	return nil
+}
+
+func (x *WorkRequest) GetAnswers() []*AnswerRequest {
+	if x != nil {
+		return x.Answers
 	}
 	return nil
 }
@@ -538,7 +547,9 @@ type Report struct {
 	// Calls of tools.
 	ToolCallCount int32 `protobuf:"varint,26,opt,name=tool_call_count,json=toolCallCount,proto3" json:"tool_call_count,omitempty"`
 	// Time of these.
-	ToolTime      *durationpb.Duration `protobuf:"bytes,27,opt,name=tool_time,json=toolTime,proto3" json:"tool_time,omitempty"`
+	ToolTime *durationpb.Duration `protobuf:"bytes,27,opt,name=tool_time,json=toolTime,proto3" json:"tool_time,omitempty"`
+	// What caches saved.
+	Savings       *Savings `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -716,6 +727,13 @@ func (x *Report) GetToolCallCount() int32 {
 func (x *Report) GetToolTime() *durationpb.Duration {
 	if x != nil {
 		return x.ToolTime
+	}
+	return nil
+}
+
+func (x *Report) GetSavings() *Savings {
+	if x != nil {
+		return x.Savings
 	}
 	return nil
 }
@@ -977,6 +995,72 @@ func (x *TextRequest) GetStartByte() int64 {
 	return 0
 }
 
+// Asks for the answer that a model gave to the same request of another job of the
+// tenant, or offers one to be kept. A request for an answer is answered by one
+// answer reply, an offer by none.
+type AnswerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The attempt. Its job must share answers.
+	Held *Held `protobuf:"bytes,1,opt,name=held,proto3" json:"held,omitempty"`
+	// SHA-256 of all that decides the answer.
+	Key []byte `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	// The answer to be kept; empty asks for it.
+	Keep          []byte `protobuf:"bytes,3,opt,name=keep,proto3" json:"keep,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerRequest) Reset() {
+	*x = AnswerRequest{}
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerRequest) ProtoMessage() {}
+
+func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerRequest.ProtoReflect.Descriptor instead.
+func (*AnswerRequest) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *AnswerRequest) GetHeld() *Held {
+	if x != nil {
+		return x.Held
+	}
+	return nil
+}
+
+func (x *AnswerRequest) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *AnswerRequest) GetKeep() []byte {
+	if x != nil {
+		return x.Keep
+	}
+	return nil
+}
+
 // The progress of what runs.
 type Heartbeat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -990,7 +1074,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1002,7 +1086,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1015,7 +1099,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{8}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Heartbeat) GetProgress() []*Progress {
@@ -1047,7 +1131,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1059,7 +1143,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1072,7 +1156,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{9}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Progress) GetHeld() *Held {
@@ -1109,7 +1193,7 @@ type BreakerState struct {
 
 func (x *BreakerState) Reset() {
 	*x = BreakerState{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1121,7 +1205,7 @@ func (x *BreakerState) String() string {
 func (*BreakerState) ProtoMessage() {}
 
 func (x *BreakerState) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1134,7 +1218,7 @@ func (x *BreakerState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BreakerState.ProtoReflect.Descriptor instead.
 func (*BreakerState) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{10}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *BreakerState) GetName() string {
@@ -1177,14 +1261,16 @@ type WorkResponse struct {
 	// Answers to text requests.
 	Texts []*TextPiece `protobuf:"bytes,10,rep,name=texts,proto3" json:"texts,omitempty"`
 	// What the worker may ask of models, each until the next about it.
-	Limits        []*LimitShare `protobuf:"bytes,11,rep,name=limits,proto3" json:"limits,omitempty"`
+	Limits []*LimitShare `protobuf:"bytes,11,rep,name=limits,proto3" json:"limits,omitempty"`
+	// Answers to answer requests.
+	Answers       []*AnswerReply `protobuf:"bytes,20,rep,name=answers,proto3" json:"answers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WorkResponse) Reset() {
 	*x = WorkResponse{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1196,7 +1282,7 @@ func (x *WorkResponse) String() string {
 func (*WorkResponse) ProtoMessage() {}
 
 func (x *WorkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1209,7 +1295,7 @@ func (x *WorkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkResponse.ProtoReflect.Descriptor instead.
 func (*WorkResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{11}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *WorkResponse) GetWelcome() *Welcome {
@@ -1289,6 +1375,13 @@ func (x *WorkResponse) GetLimits() []*LimitShare {
 	return nil
 }
 
+func (x *WorkResponse) GetAnswers() []*AnswerReply {
+	if x != nil {
+		return x.Answers
+	}
+	return nil
+}
+
 // Answers hello.
 type Welcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1306,7 +1399,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1318,7 +1411,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1331,7 +1424,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{12}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Welcome) GetNodeId() string {
@@ -1375,7 +1468,7 @@ type JobInfo struct {
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1387,7 +1480,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1400,7 +1493,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{13}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *JobInfo) GetJobId() string {
@@ -1450,7 +1543,7 @@ type Assignment struct {
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1462,7 +1555,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1475,7 +1568,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{14}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Assignment) GetJobId() string {
@@ -1596,7 +1689,7 @@ type Text struct {
 
 func (x *Text) Reset() {
 	*x = Text{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1608,7 +1701,7 @@ func (x *Text) String() string {
 func (*Text) ProtoMessage() {}
 
 func (x *Text) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1621,7 +1714,7 @@ func (x *Text) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Text.ProtoReflect.Descriptor instead.
 func (*Text) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{15}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Text) GetDocumentId() string {
@@ -1731,7 +1824,7 @@ type Input struct {
 
 func (x *Input) Reset() {
 	*x = Input{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1743,7 +1836,7 @@ func (x *Input) String() string {
 func (*Input) ProtoMessage() {}
 
 func (x *Input) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1756,7 +1849,7 @@ func (x *Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Input.ProtoReflect.Descriptor instead.
 func (*Input) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{16}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Input) GetUnitId() string {
@@ -1825,7 +1918,7 @@ type InputPiece struct {
 
 func (x *InputPiece) Reset() {
 	*x = InputPiece{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1837,7 +1930,7 @@ func (x *InputPiece) String() string {
 func (*InputPiece) ProtoMessage() {}
 
 func (x *InputPiece) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1850,7 +1943,7 @@ func (x *InputPiece) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputPiece.ProtoReflect.Descriptor instead.
 func (*InputPiece) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{17}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *InputPiece) GetHeld() *Held {
@@ -1894,7 +1987,7 @@ type ReportVerdict struct {
 
 func (x *ReportVerdict) Reset() {
 	*x = ReportVerdict{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1906,7 +1999,7 @@ func (x *ReportVerdict) String() string {
 func (*ReportVerdict) ProtoMessage() {}
 
 func (x *ReportVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1919,7 +2012,7 @@ func (x *ReportVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportVerdict.ProtoReflect.Descriptor instead.
 func (*ReportVerdict) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{18}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReportVerdict) GetHeld() *Held {
@@ -1949,7 +2042,7 @@ type ReserveReply struct {
 
 func (x *ReserveReply) Reset() {
 	*x = ReserveReply{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1961,7 +2054,7 @@ func (x *ReserveReply) String() string {
 func (*ReserveReply) ProtoMessage() {}
 
 func (x *ReserveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1974,7 +2067,7 @@ func (x *ReserveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveReply.ProtoReflect.Descriptor instead.
 func (*ReserveReply) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{19}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ReserveReply) GetHeld() *Held {
@@ -2008,7 +2101,7 @@ type TextPiece struct {
 
 func (x *TextPiece) Reset() {
 	*x = TextPiece{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2020,7 +2113,7 @@ func (x *TextPiece) String() string {
 func (*TextPiece) ProtoMessage() {}
 
 func (x *TextPiece) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2033,7 +2126,7 @@ func (x *TextPiece) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TextPiece.ProtoReflect.Descriptor instead.
 func (*TextPiece) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{20}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TextPiece) GetHeld() *Held {
@@ -2064,6 +2157,70 @@ func (x *TextPiece) GetError() string {
 	return ""
 }
 
+// Answers a request for the answer of a model.
+type AnswerReply struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The attempt that asked.
+	Held *Held `protobuf:"bytes,1,opt,name=held,proto3" json:"held,omitempty"`
+	// As it was asked.
+	Key []byte `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	// The answer; empty if there is none.
+	Data          []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerReply) Reset() {
+	*x = AnswerReply{}
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerReply) ProtoMessage() {}
+
+func (x *AnswerReply) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerReply.ProtoReflect.Descriptor instead.
+func (*AnswerReply) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *AnswerReply) GetHeld() *Held {
+	if x != nil {
+		return x.Held
+	}
+	return nil
+}
+
+func (x *AnswerReply) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *AnswerReply) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 // Limits of a model, for a minute. Zero is none.
 type Rates struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2079,7 +2236,7 @@ type Rates struct {
 
 func (x *Rates) Reset() {
 	*x = Rates{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2091,7 +2248,7 @@ func (x *Rates) String() string {
 func (*Rates) ProtoMessage() {}
 
 func (x *Rates) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2104,7 +2261,7 @@ func (x *Rates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rates.ProtoReflect.Descriptor instead.
 func (*Rates) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{21}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Rates) GetRequests() int64 {
@@ -2149,7 +2306,7 @@ type LimitNote struct {
 
 func (x *LimitNote) Reset() {
 	*x = LimitNote{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2161,7 +2318,7 @@ func (x *LimitNote) String() string {
 func (*LimitNote) ProtoMessage() {}
 
 func (x *LimitNote) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2174,7 +2331,7 @@ func (x *LimitNote) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitNote.ProtoReflect.Descriptor instead.
 func (*LimitNote) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{22}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *LimitNote) GetName() string {
@@ -2244,7 +2401,7 @@ type LimitShare struct {
 
 func (x *LimitShare) Reset() {
 	*x = LimitShare{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2256,7 +2413,7 @@ func (x *LimitShare) String() string {
 func (*LimitShare) ProtoMessage() {}
 
 func (x *LimitShare) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2269,7 +2426,7 @@ func (x *LimitShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitShare.ProtoReflect.Descriptor instead.
 func (*LimitShare) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{23}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *LimitShare) GetName() string {
@@ -2332,7 +2489,7 @@ var File_coditect_mapreduce_v1_worker_service_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\n" +
-	"*coditect/mapreduce/v1/worker_service.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a coditect/mapreduce/v1/unit.proto\x1a\x1egoogle/protobuf/duration.proto\"\xb3\x04\n" +
+	"*coditect/mapreduce/v1/worker_service.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a coditect/mapreduce/v1/unit.proto\x1a\x1egoogle/protobuf/duration.proto\"\xf3\x04\n" +
 	"\vWorkRequest\x122\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1c.coditect.mapreduce.v1.HelloR\x05hello\x12:\n" +
 	"\x06chunks\x18\x02 \x03(\v2\".coditect.mapreduce.v1.ResultChunkR\x06chunks\x127\n" +
@@ -2344,7 +2501,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x05drain\x18\b \x01(\bR\x05drain\x128\n" +
 	"\x05texts\x18\t \x03(\v2\".coditect.mapreduce.v1.TextRequestR\x05texts\x128\n" +
 	"\x06limits\x18\n" +
-	" \x03(\v2 .coditect.mapreduce.v1.LimitNoteR\x06limits\"\xdd\x01\n" +
+	" \x03(\v2 .coditect.mapreduce.v1.LimitNoteR\x06limits\x12>\n" +
+	"\aanswers\x18\x14 \x03(\v2$.coditect.mapreduce.v1.AnswerRequestR\aanswers\"\xdd\x01\n" +
 	"\x05Hello\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x18\n" +
@@ -2358,7 +2516,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\x05R\aattempt\x12\x18\n" +
-	"\arunning\x18\x04 \x01(\bR\arunning\"\xc7\x06\n" +
+	"\arunning\x18\x04 \x01(\bR\arunning\"\x81\a\n" +
 	"\x06Report\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x18\n" +
@@ -2387,7 +2545,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\abreaker\x18\x12 \x01(\tR\abreaker\x12<\n" +
 	"\fcall_latency\x18\x19 \x01(\v2\x19.google.protobuf.DurationR\vcallLatency\x12&\n" +
 	"\x0ftool_call_count\x18\x1a \x01(\x05R\rtoolCallCount\x126\n" +
-	"\ttool_time\x18\x1b \x01(\v2\x19.google.protobuf.DurationR\btoolTime\"\x81\x01\n" +
+	"\ttool_time\x18\x1b \x01(\v2\x19.google.protobuf.DurationR\btoolTime\x128\n" +
+	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings\"\x81\x01\n" +
 	"\vResultChunk\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x18\n" +
@@ -2405,7 +2564,11 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\vTextRequest\x12/\n" +
 	"\x04held\x18\x01 \x01(\v2\x1b.coditect.mapreduce.v1.HeldR\x04held\x12\x1d\n" +
 	"\n" +
-	"start_byte\x18\x02 \x01(\x03R\tstartByte\"\x89\x01\n" +
+	"start_byte\x18\x02 \x01(\x03R\tstartByte\"f\n" +
+	"\rAnswerRequest\x12/\n" +
+	"\x04held\x18\x01 \x01(\v2\x1b.coditect.mapreduce.v1.HeldR\x04held\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\x12\x12\n" +
+	"\x04keep\x18\x03 \x01(\fR\x04keep\"\x89\x01\n" +
 	"\tHeartbeat\x12;\n" +
 	"\bprogress\x18\x01 \x03(\v2\x1f.coditect.mapreduce.v1.ProgressR\bprogress\x12?\n" +
 	"\bbreakers\x18\x02 \x03(\v2#.coditect.mapreduce.v1.BreakerStateR\bbreakers\"\x86\x01\n" +
@@ -2415,7 +2578,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x04note\x18\x03 \x01(\tR\x04note\"X\n" +
 	"\fBreakerState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
-	"\bopen_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aopenFor\"\xd9\x04\n" +
+	"\bopen_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aopenFor\"\x97\x05\n" +
 	"\fWorkResponse\x128\n" +
 	"\awelcome\x18\x01 \x01(\v2\x1e.coditect.mapreduce.v1.WelcomeR\awelcome\x122\n" +
 	"\x04jobs\x18\x02 \x03(\v2\x1e.coditect.mapreduce.v1.JobInfoR\x04jobs\x129\n" +
@@ -2428,7 +2591,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x06forget\x18\t \x03(\tR\x06forget\x126\n" +
 	"\x05texts\x18\n" +
 	" \x03(\v2 .coditect.mapreduce.v1.TextPieceR\x05texts\x129\n" +
-	"\x06limits\x18\v \x03(\v2!.coditect.mapreduce.v1.LimitShareR\x06limits\"\xb3\x01\n" +
+	"\x06limits\x18\v \x03(\v2!.coditect.mapreduce.v1.LimitShareR\x06limits\x12<\n" +
+	"\aanswers\x18\x14 \x03(\v2\".coditect.mapreduce.v1.AnswerReplyR\aanswers\"\xb3\x01\n" +
 	"\aWelcome\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12H\n" +
@@ -2503,7 +2667,11 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\n" +
 	"start_byte\x18\x02 \x01(\x03R\tstartByte\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\x12\x14\n" +
-	"\x05error\x18\x04 \x01(\tR\x05error\"k\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\"d\n" +
+	"\vAnswerReply\x12/\n" +
+	"\x04held\x18\x01 \x01(\v2\x1b.coditect.mapreduce.v1.HeldR\x04held\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"k\n" +
 	"\x05Rates\x12\x1a\n" +
 	"\brequests\x18\x01 \x01(\x03R\brequests\x12!\n" +
 	"\finput_tokens\x18\x02 \x01(\x03R\vinputTokens\x12#\n" +
@@ -2556,7 +2724,7 @@ func file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_worker_service_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_coditect_mapreduce_v1_worker_service_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_coditect_mapreduce_v1_worker_service_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_coditect_mapreduce_v1_worker_service_proto_goTypes = []any{
 	(Outcome)(0),                // 0: coditect.mapreduce.v1.Outcome
 	(FailureClass)(0),           // 1: coditect.mapreduce.v1.FailureClass
@@ -2569,27 +2737,30 @@ var file_coditect_mapreduce_v1_worker_service_proto_goTypes = []any{
 	(*ReserveRequest)(nil),      // 8: coditect.mapreduce.v1.ReserveRequest
 	(*AgentState)(nil),          // 9: coditect.mapreduce.v1.AgentState
 	(*TextRequest)(nil),         // 10: coditect.mapreduce.v1.TextRequest
-	(*Heartbeat)(nil),           // 11: coditect.mapreduce.v1.Heartbeat
-	(*Progress)(nil),            // 12: coditect.mapreduce.v1.Progress
-	(*BreakerState)(nil),        // 13: coditect.mapreduce.v1.BreakerState
-	(*WorkResponse)(nil),        // 14: coditect.mapreduce.v1.WorkResponse
-	(*Welcome)(nil),             // 15: coditect.mapreduce.v1.Welcome
-	(*JobInfo)(nil),             // 16: coditect.mapreduce.v1.JobInfo
-	(*Assignment)(nil),          // 17: coditect.mapreduce.v1.Assignment
-	(*Text)(nil),                // 18: coditect.mapreduce.v1.Text
-	(*Input)(nil),               // 19: coditect.mapreduce.v1.Input
-	(*InputPiece)(nil),          // 20: coditect.mapreduce.v1.InputPiece
-	(*ReportVerdict)(nil),       // 21: coditect.mapreduce.v1.ReportVerdict
-	(*ReserveReply)(nil),        // 22: coditect.mapreduce.v1.ReserveReply
-	(*TextPiece)(nil),           // 23: coditect.mapreduce.v1.TextPiece
-	(*Rates)(nil),               // 24: coditect.mapreduce.v1.Rates
-	(*LimitNote)(nil),           // 25: coditect.mapreduce.v1.LimitNote
-	(*LimitShare)(nil),          // 26: coditect.mapreduce.v1.LimitShare
-	nil,                         // 27: coditect.mapreduce.v1.Text.MetadataEntry
-	(*Tokens)(nil),              // 28: coditect.mapreduce.v1.Tokens
-	(*durationpb.Duration)(nil), // 29: google.protobuf.Duration
-	(*JobSpec)(nil),             // 30: coditect.mapreduce.v1.JobSpec
-	(UnitKind)(0),               // 31: coditect.mapreduce.v1.UnitKind
+	(*AnswerRequest)(nil),       // 11: coditect.mapreduce.v1.AnswerRequest
+	(*Heartbeat)(nil),           // 12: coditect.mapreduce.v1.Heartbeat
+	(*Progress)(nil),            // 13: coditect.mapreduce.v1.Progress
+	(*BreakerState)(nil),        // 14: coditect.mapreduce.v1.BreakerState
+	(*WorkResponse)(nil),        // 15: coditect.mapreduce.v1.WorkResponse
+	(*Welcome)(nil),             // 16: coditect.mapreduce.v1.Welcome
+	(*JobInfo)(nil),             // 17: coditect.mapreduce.v1.JobInfo
+	(*Assignment)(nil),          // 18: coditect.mapreduce.v1.Assignment
+	(*Text)(nil),                // 19: coditect.mapreduce.v1.Text
+	(*Input)(nil),               // 20: coditect.mapreduce.v1.Input
+	(*InputPiece)(nil),          // 21: coditect.mapreduce.v1.InputPiece
+	(*ReportVerdict)(nil),       // 22: coditect.mapreduce.v1.ReportVerdict
+	(*ReserveReply)(nil),        // 23: coditect.mapreduce.v1.ReserveReply
+	(*TextPiece)(nil),           // 24: coditect.mapreduce.v1.TextPiece
+	(*AnswerReply)(nil),         // 25: coditect.mapreduce.v1.AnswerReply
+	(*Rates)(nil),               // 26: coditect.mapreduce.v1.Rates
+	(*LimitNote)(nil),           // 27: coditect.mapreduce.v1.LimitNote
+	(*LimitShare)(nil),          // 28: coditect.mapreduce.v1.LimitShare
+	nil,                         // 29: coditect.mapreduce.v1.Text.MetadataEntry
+	(*Tokens)(nil),              // 30: coditect.mapreduce.v1.Tokens
+	(*durationpb.Duration)(nil), // 31: google.protobuf.Duration
+	(*Savings)(nil),             // 32: coditect.mapreduce.v1.Savings
+	(*JobSpec)(nil),             // 33: coditect.mapreduce.v1.JobSpec
+	(UnitKind)(0),               // 34: coditect.mapreduce.v1.UnitKind
 }
 var file_coditect_mapreduce_v1_worker_service_proto_depIdxs = []int32{
 	4,  // 0: coditect.mapreduce.v1.WorkRequest.hello:type_name -> coditect.mapreduce.v1.Hello
@@ -2598,63 +2769,68 @@ var file_coditect_mapreduce_v1_worker_service_proto_depIdxs = []int32{
 	5,  // 3: coditect.mapreduce.v1.WorkRequest.started:type_name -> coditect.mapreduce.v1.Held
 	8,  // 4: coditect.mapreduce.v1.WorkRequest.reserve:type_name -> coditect.mapreduce.v1.ReserveRequest
 	9,  // 5: coditect.mapreduce.v1.WorkRequest.states:type_name -> coditect.mapreduce.v1.AgentState
-	11, // 6: coditect.mapreduce.v1.WorkRequest.heartbeat:type_name -> coditect.mapreduce.v1.Heartbeat
+	12, // 6: coditect.mapreduce.v1.WorkRequest.heartbeat:type_name -> coditect.mapreduce.v1.Heartbeat
 	10, // 7: coditect.mapreduce.v1.WorkRequest.texts:type_name -> coditect.mapreduce.v1.TextRequest
-	25, // 8: coditect.mapreduce.v1.WorkRequest.limits:type_name -> coditect.mapreduce.v1.LimitNote
-	5,  // 9: coditect.mapreduce.v1.Hello.holding:type_name -> coditect.mapreduce.v1.Held
-	0,  // 10: coditect.mapreduce.v1.Report.outcome:type_name -> coditect.mapreduce.v1.Outcome
-	28, // 11: coditect.mapreduce.v1.Report.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	29, // 12: coditect.mapreduce.v1.Report.elapsed:type_name -> google.protobuf.Duration
-	1,  // 13: coditect.mapreduce.v1.Report.failure_class:type_name -> coditect.mapreduce.v1.FailureClass
-	29, // 14: coditect.mapreduce.v1.Report.retry_after:type_name -> google.protobuf.Duration
-	29, // 15: coditect.mapreduce.v1.Report.call_latency:type_name -> google.protobuf.Duration
-	29, // 16: coditect.mapreduce.v1.Report.tool_time:type_name -> google.protobuf.Duration
-	5,  // 17: coditect.mapreduce.v1.ReserveRequest.held:type_name -> coditect.mapreduce.v1.Held
-	5,  // 18: coditect.mapreduce.v1.AgentState.held:type_name -> coditect.mapreduce.v1.Held
-	28, // 19: coditect.mapreduce.v1.AgentState.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	5,  // 20: coditect.mapreduce.v1.TextRequest.held:type_name -> coditect.mapreduce.v1.Held
-	12, // 21: coditect.mapreduce.v1.Heartbeat.progress:type_name -> coditect.mapreduce.v1.Progress
-	13, // 22: coditect.mapreduce.v1.Heartbeat.breakers:type_name -> coditect.mapreduce.v1.BreakerState
-	5,  // 23: coditect.mapreduce.v1.Progress.held:type_name -> coditect.mapreduce.v1.Held
-	28, // 24: coditect.mapreduce.v1.Progress.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	29, // 25: coditect.mapreduce.v1.BreakerState.open_for:type_name -> google.protobuf.Duration
-	15, // 26: coditect.mapreduce.v1.WorkResponse.welcome:type_name -> coditect.mapreduce.v1.Welcome
-	16, // 27: coditect.mapreduce.v1.WorkResponse.jobs:type_name -> coditect.mapreduce.v1.JobInfo
-	20, // 28: coditect.mapreduce.v1.WorkResponse.pieces:type_name -> coditect.mapreduce.v1.InputPiece
-	17, // 29: coditect.mapreduce.v1.WorkResponse.assignments:type_name -> coditect.mapreduce.v1.Assignment
-	21, // 30: coditect.mapreduce.v1.WorkResponse.verdicts:type_name -> coditect.mapreduce.v1.ReportVerdict
-	22, // 31: coditect.mapreduce.v1.WorkResponse.reserved:type_name -> coditect.mapreduce.v1.ReserveReply
-	5,  // 32: coditect.mapreduce.v1.WorkResponse.cancel:type_name -> coditect.mapreduce.v1.Held
-	23, // 33: coditect.mapreduce.v1.WorkResponse.texts:type_name -> coditect.mapreduce.v1.TextPiece
-	26, // 34: coditect.mapreduce.v1.WorkResponse.limits:type_name -> coditect.mapreduce.v1.LimitShare
-	29, // 35: coditect.mapreduce.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
-	5,  // 36: coditect.mapreduce.v1.Welcome.drop:type_name -> coditect.mapreduce.v1.Held
-	30, // 37: coditect.mapreduce.v1.JobInfo.spec:type_name -> coditect.mapreduce.v1.JobSpec
-	31, // 38: coditect.mapreduce.v1.Assignment.kind:type_name -> coditect.mapreduce.v1.UnitKind
-	29, // 39: coditect.mapreduce.v1.Assignment.timeout:type_name -> google.protobuf.Duration
-	18, // 40: coditect.mapreduce.v1.Assignment.text:type_name -> coditect.mapreduce.v1.Text
-	19, // 41: coditect.mapreduce.v1.Assignment.inputs:type_name -> coditect.mapreduce.v1.Input
-	27, // 42: coditect.mapreduce.v1.Text.metadata:type_name -> coditect.mapreduce.v1.Text.MetadataEntry
-	5,  // 43: coditect.mapreduce.v1.InputPiece.held:type_name -> coditect.mapreduce.v1.Held
-	5,  // 44: coditect.mapreduce.v1.ReportVerdict.held:type_name -> coditect.mapreduce.v1.Held
-	2,  // 45: coditect.mapreduce.v1.ReportVerdict.verdict:type_name -> coditect.mapreduce.v1.Verdict
-	5,  // 46: coditect.mapreduce.v1.ReserveReply.held:type_name -> coditect.mapreduce.v1.Held
-	5,  // 47: coditect.mapreduce.v1.TextPiece.held:type_name -> coditect.mapreduce.v1.Held
-	29, // 48: coditect.mapreduce.v1.LimitNote.pause:type_name -> google.protobuf.Duration
-	24, // 49: coditect.mapreduce.v1.LimitNote.told:type_name -> coditect.mapreduce.v1.Rates
-	24, // 50: coditect.mapreduce.v1.LimitNote.left:type_name -> coditect.mapreduce.v1.Rates
-	29, // 51: coditect.mapreduce.v1.LimitShare.valid_for:type_name -> google.protobuf.Duration
-	24, // 52: coditect.mapreduce.v1.LimitShare.rates:type_name -> coditect.mapreduce.v1.Rates
-	24, // 53: coditect.mapreduce.v1.LimitShare.left:type_name -> coditect.mapreduce.v1.Rates
-	29, // 54: coditect.mapreduce.v1.LimitShare.pause:type_name -> google.protobuf.Duration
-	29, // 55: coditect.mapreduce.v1.LimitShare.open_for:type_name -> google.protobuf.Duration
-	3,  // 56: coditect.mapreduce.v1.WorkerService.Work:input_type -> coditect.mapreduce.v1.WorkRequest
-	14, // 57: coditect.mapreduce.v1.WorkerService.Work:output_type -> coditect.mapreduce.v1.WorkResponse
-	57, // [57:58] is the sub-list for method output_type
-	56, // [56:57] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	27, // 8: coditect.mapreduce.v1.WorkRequest.limits:type_name -> coditect.mapreduce.v1.LimitNote
+	11, // 9: coditect.mapreduce.v1.WorkRequest.answers:type_name -> coditect.mapreduce.v1.AnswerRequest
+	5,  // 10: coditect.mapreduce.v1.Hello.holding:type_name -> coditect.mapreduce.v1.Held
+	0,  // 11: coditect.mapreduce.v1.Report.outcome:type_name -> coditect.mapreduce.v1.Outcome
+	30, // 12: coditect.mapreduce.v1.Report.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	31, // 13: coditect.mapreduce.v1.Report.elapsed:type_name -> google.protobuf.Duration
+	1,  // 14: coditect.mapreduce.v1.Report.failure_class:type_name -> coditect.mapreduce.v1.FailureClass
+	31, // 15: coditect.mapreduce.v1.Report.retry_after:type_name -> google.protobuf.Duration
+	31, // 16: coditect.mapreduce.v1.Report.call_latency:type_name -> google.protobuf.Duration
+	31, // 17: coditect.mapreduce.v1.Report.tool_time:type_name -> google.protobuf.Duration
+	32, // 18: coditect.mapreduce.v1.Report.savings:type_name -> coditect.mapreduce.v1.Savings
+	5,  // 19: coditect.mapreduce.v1.ReserveRequest.held:type_name -> coditect.mapreduce.v1.Held
+	5,  // 20: coditect.mapreduce.v1.AgentState.held:type_name -> coditect.mapreduce.v1.Held
+	30, // 21: coditect.mapreduce.v1.AgentState.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	5,  // 22: coditect.mapreduce.v1.TextRequest.held:type_name -> coditect.mapreduce.v1.Held
+	5,  // 23: coditect.mapreduce.v1.AnswerRequest.held:type_name -> coditect.mapreduce.v1.Held
+	13, // 24: coditect.mapreduce.v1.Heartbeat.progress:type_name -> coditect.mapreduce.v1.Progress
+	14, // 25: coditect.mapreduce.v1.Heartbeat.breakers:type_name -> coditect.mapreduce.v1.BreakerState
+	5,  // 26: coditect.mapreduce.v1.Progress.held:type_name -> coditect.mapreduce.v1.Held
+	30, // 27: coditect.mapreduce.v1.Progress.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	31, // 28: coditect.mapreduce.v1.BreakerState.open_for:type_name -> google.protobuf.Duration
+	16, // 29: coditect.mapreduce.v1.WorkResponse.welcome:type_name -> coditect.mapreduce.v1.Welcome
+	17, // 30: coditect.mapreduce.v1.WorkResponse.jobs:type_name -> coditect.mapreduce.v1.JobInfo
+	21, // 31: coditect.mapreduce.v1.WorkResponse.pieces:type_name -> coditect.mapreduce.v1.InputPiece
+	18, // 32: coditect.mapreduce.v1.WorkResponse.assignments:type_name -> coditect.mapreduce.v1.Assignment
+	22, // 33: coditect.mapreduce.v1.WorkResponse.verdicts:type_name -> coditect.mapreduce.v1.ReportVerdict
+	23, // 34: coditect.mapreduce.v1.WorkResponse.reserved:type_name -> coditect.mapreduce.v1.ReserveReply
+	5,  // 35: coditect.mapreduce.v1.WorkResponse.cancel:type_name -> coditect.mapreduce.v1.Held
+	24, // 36: coditect.mapreduce.v1.WorkResponse.texts:type_name -> coditect.mapreduce.v1.TextPiece
+	28, // 37: coditect.mapreduce.v1.WorkResponse.limits:type_name -> coditect.mapreduce.v1.LimitShare
+	25, // 38: coditect.mapreduce.v1.WorkResponse.answers:type_name -> coditect.mapreduce.v1.AnswerReply
+	31, // 39: coditect.mapreduce.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
+	5,  // 40: coditect.mapreduce.v1.Welcome.drop:type_name -> coditect.mapreduce.v1.Held
+	33, // 41: coditect.mapreduce.v1.JobInfo.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	34, // 42: coditect.mapreduce.v1.Assignment.kind:type_name -> coditect.mapreduce.v1.UnitKind
+	31, // 43: coditect.mapreduce.v1.Assignment.timeout:type_name -> google.protobuf.Duration
+	19, // 44: coditect.mapreduce.v1.Assignment.text:type_name -> coditect.mapreduce.v1.Text
+	20, // 45: coditect.mapreduce.v1.Assignment.inputs:type_name -> coditect.mapreduce.v1.Input
+	29, // 46: coditect.mapreduce.v1.Text.metadata:type_name -> coditect.mapreduce.v1.Text.MetadataEntry
+	5,  // 47: coditect.mapreduce.v1.InputPiece.held:type_name -> coditect.mapreduce.v1.Held
+	5,  // 48: coditect.mapreduce.v1.ReportVerdict.held:type_name -> coditect.mapreduce.v1.Held
+	2,  // 49: coditect.mapreduce.v1.ReportVerdict.verdict:type_name -> coditect.mapreduce.v1.Verdict
+	5,  // 50: coditect.mapreduce.v1.ReserveReply.held:type_name -> coditect.mapreduce.v1.Held
+	5,  // 51: coditect.mapreduce.v1.TextPiece.held:type_name -> coditect.mapreduce.v1.Held
+	5,  // 52: coditect.mapreduce.v1.AnswerReply.held:type_name -> coditect.mapreduce.v1.Held
+	31, // 53: coditect.mapreduce.v1.LimitNote.pause:type_name -> google.protobuf.Duration
+	26, // 54: coditect.mapreduce.v1.LimitNote.told:type_name -> coditect.mapreduce.v1.Rates
+	26, // 55: coditect.mapreduce.v1.LimitNote.left:type_name -> coditect.mapreduce.v1.Rates
+	31, // 56: coditect.mapreduce.v1.LimitShare.valid_for:type_name -> google.protobuf.Duration
+	26, // 57: coditect.mapreduce.v1.LimitShare.rates:type_name -> coditect.mapreduce.v1.Rates
+	26, // 58: coditect.mapreduce.v1.LimitShare.left:type_name -> coditect.mapreduce.v1.Rates
+	31, // 59: coditect.mapreduce.v1.LimitShare.pause:type_name -> google.protobuf.Duration
+	31, // 60: coditect.mapreduce.v1.LimitShare.open_for:type_name -> google.protobuf.Duration
+	3,  // 61: coditect.mapreduce.v1.WorkerService.Work:input_type -> coditect.mapreduce.v1.WorkRequest
+	15, // 62: coditect.mapreduce.v1.WorkerService.Work:output_type -> coditect.mapreduce.v1.WorkResponse
+	62, // [62:63] is the sub-list for method output_type
+	61, // [61:62] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_worker_service_proto_init() }
@@ -2670,7 +2846,7 @@ func file_coditect_mapreduce_v1_worker_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_worker_service_proto_rawDesc), len(file_coditect_mapreduce_v1_worker_service_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   25,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

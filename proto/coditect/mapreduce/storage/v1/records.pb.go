@@ -56,6 +56,8 @@ type Spec struct {
 	BudgetRatio          *float64               `protobuf:"fixed64,27,opt,name=budget_ratio,json=budgetRatio,proto3,oneof" json:"budget_ratio,omitempty"`
 	MaxReduceLevels      *int64                 `protobuf:"varint,28,opt,name=max_reduce_levels,json=maxReduceLevels,proto3,oneof" json:"max_reduce_levels,omitempty"`
 	Capture              uint32                 `protobuf:"varint,35,opt,name=capture,proto3" json:"capture,omitempty"`
+	Cache                bool                   `protobuf:"varint,60,opt,name=cache,proto3" json:"cache,omitempty"`
+	Replay               string                 `protobuf:"bytes,61,opt,name=replay,proto3" json:"replay,omitempty"` // id of the job that this one repeats
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -293,6 +295,158 @@ func (x *Spec) GetCapture() uint32 {
 	return 0
 }
 
+func (x *Spec) GetCache() bool {
+	if x != nil {
+		return x.Cache
+	}
+	return false
+}
+
+func (x *Spec) GetReplay() string {
+	if x != nil {
+		return x.Replay
+	}
+	return ""
+}
+
+// Savings are what caches saved.
+type Savings struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Answers       int64                  `protobuf:"varint,1,opt,name=answers,proto3" json:"answers,omitempty"`                               // calls that were not made
+	AnswerMicros  int64                  `protobuf:"varint,2,opt,name=answer_micros,json=answerMicros,proto3" json:"answer_micros,omitempty"` // what they would have cost
+	CacheWrite    int64                  `protobuf:"varint,3,opt,name=cache_write,json=cacheWrite,proto3" json:"cache_write,omitempty"`       // tokens of prompts
+	CacheRead     int64                  `protobuf:"varint,4,opt,name=cache_read,json=cacheRead,proto3" json:"cache_read,omitempty"`          // the same
+	PromptMicros  int64                  `protobuf:"varint,5,opt,name=prompt_micros,json=promptMicros,proto3" json:"prompt_micros,omitempty"` // how much less prompts cost for that
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Savings) Reset() {
+	*x = Savings{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Savings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Savings) ProtoMessage() {}
+
+func (x *Savings) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Savings.ProtoReflect.Descriptor instead.
+func (*Savings) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Savings) GetAnswers() int64 {
+	if x != nil {
+		return x.Answers
+	}
+	return 0
+}
+
+func (x *Savings) GetAnswerMicros() int64 {
+	if x != nil {
+		return x.AnswerMicros
+	}
+	return 0
+}
+
+func (x *Savings) GetCacheWrite() int64 {
+	if x != nil {
+		return x.CacheWrite
+	}
+	return 0
+}
+
+func (x *Savings) GetCacheRead() int64 {
+	if x != nil {
+		return x.CacheRead
+	}
+	return 0
+}
+
+func (x *Savings) GetPromptMicros() int64 {
+	if x != nil {
+		return x.PromptMicros
+	}
+	return 0
+}
+
+// Answer is what a model answered, for other jobs of the tenant to be given.
+type Answer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	KeptMicros    int64                  `protobuf:"varint,1,opt,name=kept_micros,json=keptMicros,proto3" json:"kept_micros,omitempty"` // when it was kept; its key in the list by age has it too
+	Length        int64                  `protobuf:"varint,2,opt,name=length,proto3" json:"length,omitempty"`                           // bytes, in chunks under the same key
+	Sha256        []byte                 `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`                            // of the key and the bytes
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Answer) Reset() {
+	*x = Answer{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Answer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Answer) ProtoMessage() {}
+
+func (x *Answer) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Answer.ProtoReflect.Descriptor instead.
+func (*Answer) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Answer) GetKeptMicros() int64 {
+	if x != nil {
+		return x.KeptMicros
+	}
+	return 0
+}
+
+func (x *Answer) GetLength() int64 {
+	if x != nil {
+		return x.Length
+	}
+	return 0
+}
+
+func (x *Answer) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
 // Job is the record for display. No transaction that moves units reads it.
 type Job struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
@@ -316,7 +470,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -328,7 +482,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -341,7 +495,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{1}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Job) GetJobId() string {
@@ -453,7 +607,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -465,7 +619,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -478,7 +632,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{2}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Warning) GetLevel() int64 {
@@ -525,7 +679,7 @@ type Ctl struct {
 
 func (x *Ctl) Reset() {
 	*x = Ctl{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -537,7 +691,7 @@ func (x *Ctl) String() string {
 func (*Ctl) ProtoMessage() {}
 
 func (x *Ctl) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -550,7 +704,7 @@ func (x *Ctl) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ctl.ProtoReflect.Descriptor instead.
 func (*Ctl) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{3}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Ctl) GetState() uint32 {
@@ -706,7 +860,7 @@ type Ingest struct {
 
 func (x *Ingest) Reset() {
 	*x = Ingest{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -718,7 +872,7 @@ func (x *Ingest) String() string {
 func (*Ingest) ProtoMessage() {}
 
 func (x *Ingest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -731,7 +885,7 @@ func (x *Ingest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ingest.ProtoReflect.Descriptor instead.
 func (*Ingest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{4}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Ingest) GetNode() string {
@@ -784,7 +938,7 @@ type Source struct {
 
 func (x *Source) Reset() {
 	*x = Source{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -796,7 +950,7 @@ func (x *Source) String() string {
 func (*Source) ProtoMessage() {}
 
 func (x *Source) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -809,7 +963,7 @@ func (x *Source) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Source.ProtoReflect.Descriptor instead.
 func (*Source) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{5}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Source) GetSha256() []byte {
@@ -918,7 +1072,7 @@ type Inputs struct {
 
 func (x *Inputs) Reset() {
 	*x = Inputs{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -930,7 +1084,7 @@ func (x *Inputs) String() string {
 func (*Inputs) ProtoMessage() {}
 
 func (x *Inputs) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -943,7 +1097,7 @@ func (x *Inputs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inputs.ProtoReflect.Descriptor instead.
 func (*Inputs) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{6}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Inputs) GetFirst() int64 {
@@ -992,7 +1146,7 @@ type Picks struct {
 
 func (x *Picks) Reset() {
 	*x = Picks{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1004,7 +1158,7 @@ func (x *Picks) String() string {
 func (*Picks) ProtoMessage() {}
 
 func (x *Picks) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1017,7 +1171,7 @@ func (x *Picks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Picks.ProtoReflect.Descriptor instead.
 func (*Picks) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{7}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Picks) GetFirst() int64 {
@@ -1050,7 +1204,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1062,7 +1216,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1075,7 +1229,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{8}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Result) GetAttempt() int64 {
@@ -1160,14 +1314,15 @@ type Unit struct {
 	LatencyMicros int64                  `protobuf:"varint,36,opt,name=latency_micros,json=latencyMicros,proto3" json:"latency_micros,omitempty"` // of these
 	Tools         int64                  `protobuf:"varint,37,opt,name=tools,proto3" json:"tools,omitempty"`                                      // calls of tools
 	ToolMicros    int64                  `protobuf:"varint,38,opt,name=tool_micros,json=toolMicros,proto3" json:"tool_micros,omitempty"`
-	Parent        int64                  `protobuf:"varint,27,opt,name=parent,proto3" json:"parent,omitempty"` // 1 + index of the reduce above that waits for it; 0: none waits
+	Savings       *Savings               `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"` // of all attempts
+	Parent        int64                  `protobuf:"varint,27,opt,name=parent,proto3" json:"parent,omitempty"`  // 1 + index of the reduce above that waits for it; 0: none waits
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Unit) Reset() {
 	*x = Unit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1179,7 +1334,7 @@ func (x *Unit) String() string {
 func (*Unit) ProtoMessage() {}
 
 func (x *Unit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1192,7 +1347,7 @@ func (x *Unit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unit.ProtoReflect.Descriptor instead.
 func (*Unit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{9}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Unit) GetUnitId() string {
@@ -1405,6 +1560,13 @@ func (x *Unit) GetToolMicros() int64 {
 	return 0
 }
 
+func (x *Unit) GetSavings() *Savings {
+	if x != nil {
+		return x.Savings
+	}
+	return nil
+}
+
 func (x *Unit) GetParent() int64 {
 	if x != nil {
 		return x.Parent
@@ -1424,7 +1586,7 @@ type Queue struct {
 
 func (x *Queue) Reset() {
 	*x = Queue{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1436,7 +1598,7 @@ func (x *Queue) String() string {
 func (*Queue) ProtoMessage() {}
 
 func (x *Queue) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1449,7 +1611,7 @@ func (x *Queue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queue.ProtoReflect.Descriptor instead.
 func (*Queue) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{10}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Queue) GetClass() uint32 {
@@ -1483,7 +1645,7 @@ type Delay struct {
 
 func (x *Delay) Reset() {
 	*x = Delay{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1495,7 +1657,7 @@ func (x *Delay) String() string {
 func (*Delay) ProtoMessage() {}
 
 func (x *Delay) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1508,7 +1670,7 @@ func (x *Delay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delay.ProtoReflect.Descriptor instead.
 func (*Delay) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{11}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Delay) GetMicros() int64 {
@@ -1528,7 +1690,7 @@ type Held struct {
 
 func (x *Held) Reset() {
 	*x = Held{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1540,7 +1702,7 @@ func (x *Held) String() string {
 func (*Held) ProtoMessage() {}
 
 func (x *Held) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1553,7 +1715,7 @@ func (x *Held) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Held.ProtoReflect.Descriptor instead.
 func (*Held) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{12}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Held) GetUnits() []*HeldUnit {
@@ -1575,7 +1737,7 @@ type HeldUnit struct {
 
 func (x *HeldUnit) Reset() {
 	*x = HeldUnit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1587,7 +1749,7 @@ func (x *HeldUnit) String() string {
 func (*HeldUnit) ProtoMessage() {}
 
 func (x *HeldUnit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1600,7 +1762,7 @@ func (x *HeldUnit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldUnit.ProtoReflect.Descriptor instead.
 func (*HeldUnit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{13}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *HeldUnit) GetJob() string {
@@ -1636,7 +1798,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1648,7 +1810,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1661,7 +1823,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{14}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Session) GetNode() string {
@@ -1695,7 +1857,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1707,7 +1869,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1720,7 +1882,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{15}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Beat) GetCount() int64 {
@@ -1741,7 +1903,7 @@ type Doubt struct {
 
 func (x *Doubt) Reset() {
 	*x = Doubt{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1753,7 +1915,7 @@ func (x *Doubt) String() string {
 func (*Doubt) ProtoMessage() {}
 
 func (x *Doubt) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1766,7 +1928,7 @@ func (x *Doubt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Doubt.ProtoReflect.Descriptor instead.
 func (*Doubt) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{16}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Doubt) GetId() string {
@@ -1790,7 +1952,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1802,7 +1964,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1815,7 +1977,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{17}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Grant) GetTokens() int64 {
@@ -1873,7 +2035,7 @@ type Limit struct {
 
 func (x *Limit) Reset() {
 	*x = Limit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1885,7 +2047,7 @@ func (x *Limit) String() string {
 func (*Limit) ProtoMessage() {}
 
 func (x *Limit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1898,7 +2060,7 @@ func (x *Limit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit.ProtoReflect.Descriptor instead.
 func (*Limit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{18}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Limit) GetRequests() int64 {
@@ -1991,7 +2153,7 @@ type Tally struct {
 
 func (x *Tally) Reset() {
 	*x = Tally{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2003,7 +2165,7 @@ func (x *Tally) String() string {
 func (*Tally) ProtoMessage() {}
 
 func (x *Tally) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2016,7 +2178,7 @@ func (x *Tally) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tally.ProtoReflect.Descriptor instead.
 func (*Tally) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{19}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Tally) GetChunks() int64 {
@@ -2069,7 +2231,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2081,7 +2243,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2094,7 +2256,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{20}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Plan) GetLevel() int64 {
@@ -2192,7 +2354,7 @@ type Skipped struct {
 
 func (x *Skipped) Reset() {
 	*x = Skipped{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2204,7 +2366,7 @@ func (x *Skipped) String() string {
 func (*Skipped) ProtoMessage() {}
 
 func (x *Skipped) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2217,7 +2379,7 @@ func (x *Skipped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Skipped.ProtoReflect.Descriptor instead.
 func (*Skipped) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{21}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Skipped) GetDocumentId() string {
@@ -2248,7 +2410,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2260,7 +2422,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2273,7 +2435,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{22}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Outcome) GetUnit() string {
@@ -2331,7 +2493,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2343,7 +2505,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2356,7 +2518,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{23}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Checkpoint) GetCheckpointId() string {
@@ -2449,7 +2611,7 @@ type Seal struct {
 
 func (x *Seal) Reset() {
 	*x = Seal{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2461,7 +2623,7 @@ func (x *Seal) String() string {
 func (*Seal) ProtoMessage() {}
 
 func (x *Seal) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2474,7 +2636,7 @@ func (x *Seal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seal.ProtoReflect.Descriptor instead.
 func (*Seal) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{24}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Seal) GetNumber() int64 {
@@ -2518,7 +2680,7 @@ type Limit_Share struct {
 
 func (x *Limit_Share) Reset() {
 	*x = Limit_Share{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2530,7 +2692,7 @@ func (x *Limit_Share) String() string {
 func (*Limit_Share) ProtoMessage() {}
 
 func (x *Limit_Share) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2543,7 +2705,7 @@ func (x *Limit_Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit_Share.ProtoReflect.Descriptor instead.
 func (*Limit_Share) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{18, 0}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{20, 0}
 }
 
 func (x *Limit_Share) GetNode() string {
@@ -2578,7 +2740,8 @@ var File_coditect_mapreduce_storage_v1_records_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\n" +
-	"+coditect/mapreduce/storage/v1/records.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xe0\t\n" +
+	"+coditect/mapreduce/storage/v1/records.proto\x12\x1dcoditect.mapreduce.storage.v1\"\x8e\n" +
+	"\n" +
 	"\x04Spec\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1d\n" +
 	"\n" +
@@ -2612,7 +2775,9 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x0econtext_window\x18\x1a \x01(\x03H\x02R\rcontextWindow\x88\x01\x01\x12&\n" +
 	"\fbudget_ratio\x18\x1b \x01(\x01H\x03R\vbudgetRatio\x88\x01\x01\x12/\n" +
 	"\x11max_reduce_levels\x18\x1c \x01(\x03H\x04R\x0fmaxReduceLevels\x88\x01\x01\x12\x18\n" +
-	"\acapture\x18# \x01(\rR\acapture\x1a7\n" +
+	"\acapture\x18# \x01(\rR\acapture\x12\x14\n" +
+	"\x05cache\x18< \x01(\bR\x05cache\x12\x16\n" +
+	"\x06replay\x18= \x01(\tR\x06replay\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\r\n" +
@@ -2620,7 +2785,20 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x14_target_token_budgetB\x11\n" +
 	"\x0f_context_windowB\x0f\n" +
 	"\r_budget_ratioB\x14\n" +
-	"\x12_max_reduce_levels\"\x93\x04\n" +
+	"\x12_max_reduce_levels\"\xad\x01\n" +
+	"\aSavings\x12\x18\n" +
+	"\aanswers\x18\x01 \x01(\x03R\aanswers\x12#\n" +
+	"\ranswer_micros\x18\x02 \x01(\x03R\fanswerMicros\x12\x1f\n" +
+	"\vcache_write\x18\x03 \x01(\x03R\n" +
+	"cacheWrite\x12\x1d\n" +
+	"\n" +
+	"cache_read\x18\x04 \x01(\x03R\tcacheRead\x12#\n" +
+	"\rprompt_micros\x18\x05 \x01(\x03R\fpromptMicros\"Y\n" +
+	"\x06Answer\x12\x1f\n" +
+	"\vkept_micros\x18\x01 \x01(\x03R\n" +
+	"keptMicros\x12\x16\n" +
+	"\x06length\x18\x02 \x01(\x03R\x06length\x12\x16\n" +
+	"\x06sha256\x18\x03 \x01(\fR\x06sha256\"\x93\x04\n" +
 	"\x03Job\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\rR\x06status\x12*\n" +
@@ -2714,7 +2892,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x04size\x18\x06 \x01(\x03R\x04size\x12\x1e\n" +
 	"\n" +
 	"confidence\x18\a \x01(\x01R\n" +
-	"confidence\"\xcb\a\n" +
+	"confidence\"\x8d\b\n" +
 	"\x04Unit\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x1f\n" +
 	"\vdocument_id\x18\x02 \x01(\tR\n" +
@@ -2750,7 +2928,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x0elatency_micros\x18$ \x01(\x03R\rlatencyMicros\x12\x14\n" +
 	"\x05tools\x18% \x01(\x03R\x05tools\x12\x1f\n" +
 	"\vtool_micros\x18& \x01(\x03R\n" +
-	"toolMicros\x12\x16\n" +
+	"toolMicros\x12@\n" +
+	"\asavings\x18< \x01(\v2&.coditect.mapreduce.storage.v1.SavingsR\asavings\x12\x16\n" +
 	"\x06parent\x18\x1b \x01(\x03R\x06parent\"E\n" +
 	"\x05Queue\x12\x14\n" +
 	"\x05class\x18\x01 \x01(\rR\x05class\x12\x10\n" +
@@ -2859,56 +3038,59 @@ func file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_records_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Spec)(nil),        // 0: coditect.mapreduce.storage.v1.Spec
-	(*Job)(nil),         // 1: coditect.mapreduce.storage.v1.Job
-	(*Warning)(nil),     // 2: coditect.mapreduce.storage.v1.Warning
-	(*Ctl)(nil),         // 3: coditect.mapreduce.storage.v1.Ctl
-	(*Ingest)(nil),      // 4: coditect.mapreduce.storage.v1.Ingest
-	(*Source)(nil),      // 5: coditect.mapreduce.storage.v1.Source
-	(*Inputs)(nil),      // 6: coditect.mapreduce.storage.v1.Inputs
-	(*Picks)(nil),       // 7: coditect.mapreduce.storage.v1.Picks
-	(*Result)(nil),      // 8: coditect.mapreduce.storage.v1.Result
-	(*Unit)(nil),        // 9: coditect.mapreduce.storage.v1.Unit
-	(*Queue)(nil),       // 10: coditect.mapreduce.storage.v1.Queue
-	(*Delay)(nil),       // 11: coditect.mapreduce.storage.v1.Delay
-	(*Held)(nil),        // 12: coditect.mapreduce.storage.v1.Held
-	(*HeldUnit)(nil),    // 13: coditect.mapreduce.storage.v1.HeldUnit
-	(*Session)(nil),     // 14: coditect.mapreduce.storage.v1.Session
-	(*Beat)(nil),        // 15: coditect.mapreduce.storage.v1.Beat
-	(*Doubt)(nil),       // 16: coditect.mapreduce.storage.v1.Doubt
-	(*Grant)(nil),       // 17: coditect.mapreduce.storage.v1.Grant
-	(*Limit)(nil),       // 18: coditect.mapreduce.storage.v1.Limit
-	(*Tally)(nil),       // 19: coditect.mapreduce.storage.v1.Tally
-	(*Plan)(nil),        // 20: coditect.mapreduce.storage.v1.Plan
-	(*Skipped)(nil),     // 21: coditect.mapreduce.storage.v1.Skipped
-	(*Outcome)(nil),     // 22: coditect.mapreduce.storage.v1.Outcome
-	(*Checkpoint)(nil),  // 23: coditect.mapreduce.storage.v1.Checkpoint
-	(*Seal)(nil),        // 24: coditect.mapreduce.storage.v1.Seal
-	nil,                 // 25: coditect.mapreduce.storage.v1.Spec.VarsEntry
-	nil,                 // 26: coditect.mapreduce.storage.v1.Source.MetadataEntry
-	(*Limit_Share)(nil), // 27: coditect.mapreduce.storage.v1.Limit.Share
+	(*Savings)(nil),     // 1: coditect.mapreduce.storage.v1.Savings
+	(*Answer)(nil),      // 2: coditect.mapreduce.storage.v1.Answer
+	(*Job)(nil),         // 3: coditect.mapreduce.storage.v1.Job
+	(*Warning)(nil),     // 4: coditect.mapreduce.storage.v1.Warning
+	(*Ctl)(nil),         // 5: coditect.mapreduce.storage.v1.Ctl
+	(*Ingest)(nil),      // 6: coditect.mapreduce.storage.v1.Ingest
+	(*Source)(nil),      // 7: coditect.mapreduce.storage.v1.Source
+	(*Inputs)(nil),      // 8: coditect.mapreduce.storage.v1.Inputs
+	(*Picks)(nil),       // 9: coditect.mapreduce.storage.v1.Picks
+	(*Result)(nil),      // 10: coditect.mapreduce.storage.v1.Result
+	(*Unit)(nil),        // 11: coditect.mapreduce.storage.v1.Unit
+	(*Queue)(nil),       // 12: coditect.mapreduce.storage.v1.Queue
+	(*Delay)(nil),       // 13: coditect.mapreduce.storage.v1.Delay
+	(*Held)(nil),        // 14: coditect.mapreduce.storage.v1.Held
+	(*HeldUnit)(nil),    // 15: coditect.mapreduce.storage.v1.HeldUnit
+	(*Session)(nil),     // 16: coditect.mapreduce.storage.v1.Session
+	(*Beat)(nil),        // 17: coditect.mapreduce.storage.v1.Beat
+	(*Doubt)(nil),       // 18: coditect.mapreduce.storage.v1.Doubt
+	(*Grant)(nil),       // 19: coditect.mapreduce.storage.v1.Grant
+	(*Limit)(nil),       // 20: coditect.mapreduce.storage.v1.Limit
+	(*Tally)(nil),       // 21: coditect.mapreduce.storage.v1.Tally
+	(*Plan)(nil),        // 22: coditect.mapreduce.storage.v1.Plan
+	(*Skipped)(nil),     // 23: coditect.mapreduce.storage.v1.Skipped
+	(*Outcome)(nil),     // 24: coditect.mapreduce.storage.v1.Outcome
+	(*Checkpoint)(nil),  // 25: coditect.mapreduce.storage.v1.Checkpoint
+	(*Seal)(nil),        // 26: coditect.mapreduce.storage.v1.Seal
+	nil,                 // 27: coditect.mapreduce.storage.v1.Spec.VarsEntry
+	nil,                 // 28: coditect.mapreduce.storage.v1.Source.MetadataEntry
+	(*Limit_Share)(nil), // 29: coditect.mapreduce.storage.v1.Limit.Share
 }
 var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
-	25, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
+	27, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
 	0,  // 1: coditect.mapreduce.storage.v1.Job.config:type_name -> coditect.mapreduce.storage.v1.Spec
-	2,  // 2: coditect.mapreduce.storage.v1.Job.warnings:type_name -> coditect.mapreduce.storage.v1.Warning
-	26, // 3: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
-	5,  // 4: coditect.mapreduce.storage.v1.Unit.source:type_name -> coditect.mapreduce.storage.v1.Source
-	6,  // 5: coditect.mapreduce.storage.v1.Unit.inputs:type_name -> coditect.mapreduce.storage.v1.Inputs
-	8,  // 6: coditect.mapreduce.storage.v1.Unit.result:type_name -> coditect.mapreduce.storage.v1.Result
-	10, // 7: coditect.mapreduce.storage.v1.Unit.queue:type_name -> coditect.mapreduce.storage.v1.Queue
-	13, // 8: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
-	27, // 9: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
-	22, // 10: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	22, // 11: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	22, // 12: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	4,  // 2: coditect.mapreduce.storage.v1.Job.warnings:type_name -> coditect.mapreduce.storage.v1.Warning
+	28, // 3: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
+	7,  // 4: coditect.mapreduce.storage.v1.Unit.source:type_name -> coditect.mapreduce.storage.v1.Source
+	8,  // 5: coditect.mapreduce.storage.v1.Unit.inputs:type_name -> coditect.mapreduce.storage.v1.Inputs
+	10, // 6: coditect.mapreduce.storage.v1.Unit.result:type_name -> coditect.mapreduce.storage.v1.Result
+	12, // 7: coditect.mapreduce.storage.v1.Unit.queue:type_name -> coditect.mapreduce.storage.v1.Queue
+	1,  // 8: coditect.mapreduce.storage.v1.Unit.savings:type_name -> coditect.mapreduce.storage.v1.Savings
+	15, // 9: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
+	29, // 10: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
+	24, // 11: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	24, // 12: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	24, // 13: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_records_proto_init() }
@@ -2923,7 +3105,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_records_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_records_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,51 @@
+package jobs
+
+import (
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// save adds what caches saved an attempt to its unit and its job.
+func (t *turn) save(u *storagev1.Unit, owner mapreduce.NodeID, s mapreduce.Savings) {
+	if s == (mapreduce.Savings{}) {
+		return
+	}
+	u.Savings = storedSavings(savingsOf(u.Savings).Add(s))
+	for c, n := range saved(storedSavings(s)) {
+		t.addFor(owner, c, 0, n)
+	}
+}
+
+// saved are what caches saved, by the counters of it.
+func saved(s *storagev1.Savings) map[keys.Counter]int64 {
+	if s == nil {
+		return nil
+	}
+	return map[keys.Counter]int64{
+		keys.Answered: s.Answers, keys.AnswersSaved: s.AnswerMicros,
+		keys.CacheWritten: s.CacheWrite, keys.CacheRead: s.CacheRead, keys.PromptsSaved: s.PromptMicros,
+	}
+}
+
+func savingsOf(s *storagev1.Savings) mapreduce.Savings {
+	return mapreduce.Savings{
+		Answers: s.GetAnswers(), AnswerMicros: s.GetAnswerMicros(),
+		CacheWrite: s.GetCacheWrite(), CacheRead: s.GetCacheRead(), PromptMicros: s.GetPromptMicros(),
+	}
+}
+
+func storedSavings(s mapreduce.Savings) *storagev1.Savings {
+	return &storagev1.Savings{
+		Answers: s.Answers, AnswerMicros: s.AnswerMicros,
+		CacheWrite: s.CacheWrite, CacheRead: s.CacheRead, PromptMicros: s.PromptMicros,
+	}
+}
+
+// savings are those of a job.
+func (c counters) savings() mapreduce.Savings {
+	return mapreduce.Savings{
+		Answers: c.sum(keys.Answered), AnswerMicros: c.sum(keys.AnswersSaved),
+		CacheWrite: c.sum(keys.CacheWritten), CacheRead: c.sum(keys.CacheRead), PromptMicros: c.sum(keys.PromptsSaved),
+	}
+}
