@@ -41,6 +41,18 @@ var kinds = map[int]error{
 	2103: store.ErrValueTooLarge, // value_too_large
 }
 
+// invalidConnection is the code of a cluster file's text that the client cannot
+// make sense of.
+const invalidConnection = 2104
+
+// codeOf returns the code of an error of the client, or 0.
+func codeOf(err error) int {
+	if e, ok := errors.AsType[fdb.Error](err); ok {
+		return e.Code
+	}
+	return 0
+}
+
 // mapped wraps an error of the client in the store's kind of it.
 func mapped(err error) error {
 	var e fdb.Error

@@ -49,23 +49,30 @@ func Open(clusterFile string, c Config) (store.Store, error) {
 	}
 	names := coordinators(string(text))
 	if names == "" {
-		return nil, fmt.Errorf("store/fdb: cluster file %s: it has no line DESCRIPTION:ID@ADDRESS,ADDRESS…", clusterFile)
+		return nil, malformed(clusterFile, string(text))
 	}
 	db, err := handles.take(clusterFile)
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{db: db, file: clusterFile, config: c, ended: make(chan struct{})}
-	if err := s.ping(c.ConnectTimeout); err != nil {
-		return nil, errors.Join(fmt.Errorf("store/fdb: the cluster of %s: its coordinators are %s: %w", clusterFile, names, err), s.Close())
+	err = s.ping(c.ConnectTimeout)
+	switch {
+	case err == nil:
+		return s, nil
+	case codeOf(err) == invalidConnection:
+		err = malformed(clusterFile, string(text))
+	default:
+		err = fmt.Errorf("store/fdb: the cluster of %s: its coordinators are %s: %w", clusterFile, names, err)
 	}
-	return s, nil
+	return nil, errors.Join(err, s.Close())
 }
 
 // ping waits until the cluster hands out a read version. A cluster that speaks
 // another version's protocol does not answer either.
 func (s *Store) ping(timeout time.Duration) error {
-	unanswered := fmt.Errorf("none has led to an answer within %v; they may be stopped, out of reach, or of a release other than 7.3", timeout)
+	unanswered := fmt.Errorf("none has led to an answer within %v; they may be stopped, out of reach, of a release other than 7.3, "+
+		"or of another cluster than the file names, or no database was made there yet", timeout)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), timeout, unanswered)
 	defer cancel()
 	t, err := s.Begin(ctx)
@@ -82,16 +89,26 @@ func (s *Store) ping(timeout time.Duration) error {
 // coordinators returns the addresses in a cluster file's text:
 // description:id@address,address,… There are none in what is not a cluster file.
 func coordinators(text string) string {
+	_, addresses, _ := strings.Cut(significant(text), "@")
+	return addresses
+}
+
+// significant returns a cluster file's text without comments.
+func significant(text string) string {
+	var kept []string
 	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		if _, addresses, ok := strings.Cut(line, "@"); ok {
-			return addresses
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.TrimSpace(line); line != "" {
+			kept = append(kept, line)
 		}
 	}
-	return ""
+	return strings.Join(kept, "\n")
+}
+
+// malformed says of a cluster file that it is none.
+func malformed(file, text string) error {
+	return fmt.Errorf("store/fdb: cluster file %s: beside comments it must have one line, DESCRIPTION:ID@HOST:PORT,HOST:PORT…, and what it has is %.100q",
+		file, significant(text))
 }
 
 // Begin implements store.Store.

@@ -87,7 +87,12 @@ func TestClusterFilesThatLeadNowhere(t *testing.T) {
 	folder := t.TempDir()
 	for _, c := range []struct{ name, text, want string }{
 		{"missing", "", "no such file"},
-		{"none", "hello\n", "no line DESCRIPTION:ID@ADDRESS"},
+		{"empty", "# a comment\n\n", `one line, DESCRIPTION:ID@HOST:PORT,HOST:PORT…, and what it has is ""`},
+		{"none", "hello\n", `and what it has is "hello"`},
+		{"no port", "a:b@host\n", `and what it has is "a:b@host"`},
+		{"no address", "a:b@\n", `and what it has is "a:b@"`},
+		{"two lines", "a:b@127.0.0.1:1 # one\nc:d@127.0.0.1:2\n", `and what it has is "a:b@127.0.0.1:1\nc:d@127.0.0.1:2"`},
+		{"bytes of another file", "\x7fELF\x1b[2J@\x00", `and what it has is "\x7fELF\x1b[2J@\x00"`},
 		{"unreachable", "# one\na:b@127.0.0.1:1,127.0.0.1:2\n", "coordinators are 127.0.0.1:1,127.0.0.1:2: none has led to an answer within 200ms"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -3,6 +3,7 @@
 package fdb_test
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,5 +49,38 @@ func TestOlderLibrary(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}
+	}
+}
+
+// The library is found before anything of this program runs, so it cannot speak
+// itself: what the system's loader says where there is none stands in the
+// documentation, for those who look for it.
+func TestWithoutTheLibrary(t *testing.T) {
+	const library, missing = "libfdb_c.so\x00", "libfdb_?.so\x00"
+	program, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(program, []byte(library)) {
+		t.Fatal("this program does not ask for the library by its name")
+	}
+	file := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(file, bytes.ReplaceAll(program, []byte(library), []byte(missing)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(file, "-test.run", "^$").CombinedOutput()
+	if err == nil {
+		t.Fatalf("it runs without the library:\n%s", out)
+	}
+	_, says, found := strings.Cut(strings.ReplaceAll(string(out), missing[:len(missing)-1], library[:len(library)-1]), file+": ")
+	if !found || !strings.Contains(says, "libfdb_c.so") {
+		t.Fatalf("the loader does not name the library:\n%s", out)
+	}
+	manual, err := os.ReadFile("../../docs/foundationdb.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(manual), strings.TrimSpace(says)) {
+		t.Errorf("docs/foundationdb.md does not explain %q", says)
 	}
 }

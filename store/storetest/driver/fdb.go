@@ -32,11 +32,19 @@ func Cluster(t testing.TB) (file string, found bool) {
 
 // Clear removes what an installation has in a cluster under a prefix.
 func Clear(file, prefix string) error {
+	return Update(file, func(tx store.Tx) error {
+		tx.ClearRange(store.Prefixed(tuple.AppendString(nil, prefix)))
+		return nil
+	})
+}
+
+// Update runs a transaction on a cluster, behind the back of all who use it.
+func Update(file string, fn func(store.Tx) error) error {
 	s, err := fdb.Open(file, fdb.Config{})
 	if err != nil {
 		return err
 	}
-	return errors.Join(clearBelow(s, tuple.AppendString(nil, prefix)), s.Close())
+	return errors.Join(store.NewDB(s, store.Config{}).Update(context.Background(), fn), s.Close())
 }
 
 func cluster(t testing.TB) (store.Store, bool) {

@@ -20,6 +20,9 @@ func Cluster(testing.TB) (file string, found bool) { return "", false }
 // Clear removes what an installation has in a cluster under a prefix.
 func Clear(string, string) error { return nil }
 
+// Update runs a transaction on a cluster, behind the back of all who use it.
+func Update(string, func(store.Tx) error) error { return nil }
+
 func cluster(testing.TB) (store.Store, bool) { return nil, false }
 
 // Leaks are the goroutines that the driver leaves running, for goleak.

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/coditect/mapreduce/store"
@@ -55,7 +56,9 @@ func (n *Node) inspect() error {
 	if !n.config.shared() {
 		return nil
 	}
-	ctx, stop := context.WithTimeout(context.Background(), max(n.config.Cluster.Timeout, minInspect))
+	timeout := max(n.config.Cluster.Timeout, minInspect)
+	ctx, stop := context.WithTimeoutCause(context.Background(), timeout,
+		fmt.Errorf("the cluster of %s answered at first, and did not say within %v whose keys there are", n.config.Cluster.File, timeout))
 	defer stop()
 	return n.jobs.Inspect(ctx, n.config.Cluster.Installation)
 }

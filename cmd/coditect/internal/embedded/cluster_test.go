@@ -1,16 +1,22 @@
 package embedded_test
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fdb"
+	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/store/storetest/driver"
+	"github.com/coditect/mapreduce/store/tuple"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
@@ -73,6 +79,56 @@ func TestInstallation(t *testing.T) {
 	if err := errors.Join(look("b"), b.Close()); err != nil {
 		t.Error(err)
 	}
+}
+
+// What a newer version of the program keeps is refused, whatever is asked of it,
+// and left as it is.
+func TestNewerInstallation(t *testing.T) {
+	c := part(t)
+	n, err := embedded.Open(embedded.Config{Cluster: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(n.Start(t.Context()), n.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var before, after []store.KeyValue
+	err = driver.Update(c.File, func(tx store.Tx) error {
+		key := keys.New(c.Prefix).Format()
+		text, err := tx.Get(t.Context(), key)
+		tx.Set(key, bytes.Replace(text, []byte("layout 1 "), []byte("layout 2 "), 1))
+		before = contents(t, tx, c.Prefix)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, readOnly := range []bool{true, false} {
+		_, err := embedded.Open(embedded.Config{Cluster: c, ReadOnly: readOnly, Adopt: !readOnly})
+		if !errors.Is(err, store.ErrNewer) || !strings.Contains(err.Error(), "number 2") || !strings.Contains(err.Error(), "up to 1") {
+			t.Errorf("read only %t: error %v, want that a newer version wrote it, and both numbers", readOnly, err)
+		}
+	}
+	err = driver.Update(c.File, func(tx store.Tx) error {
+		after = contents(t, tx, c.Prefix)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, after); diff != "" || len(before) == 0 {
+		t.Errorf("the part of the cluster has changed (-before +after):\n%s", diff)
+	}
+}
+
+// contents returns all that is under a prefix.
+func contents(t *testing.T, tx store.Tx, prefix string) []store.KeyValue {
+	t.Helper()
+	all, _, err := tx.GetRange(t.Context(), store.Prefixed(tuple.AppendString(nil, prefix)), store.RangeOptions{})
+	if err != nil {
+		t.Error(err)
+	}
+	return all
 }
 
 // Two services on a cluster see each other's jobs, and one ends a job whose
