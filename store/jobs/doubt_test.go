@@ -32,10 +32,8 @@ const parallel = 4
 // However orchestrators claim, doubt each other, bury those who live, and go by
 // what has long ceased to be so, no more units run than the job allows.
 func TestSlotsAreNeverExceeded(t *testing.T) {
-	s := open(t)
 	rapid.Check(t, func(t *rapid.T) {
-		fresh(t, s)
-		p := newParish(newWorld(t, s, 3))
+		p := newParish(newWorld(t, open(t), 3))
 		t.Repeat(map[string]func(*rapid.T){
 			"ask":   func(t *rapid.T) { p.ask(p.draw(t), jobs.Ask{Slots: parallel}) },
 			"give":  func(t *rapid.T) { p.give(p.draw(t)) },

@@ -130,10 +130,8 @@ func TestFleetSlotsAreShared(t *testing.T) {
 
 // However nodes ask, they never have more calls than the fleet may make.
 func TestFleetSlotsAreNeverExceeded(t *testing.T) {
-	s := open(t)
 	rapid.Check(t, func(t *rapid.T) {
-		fresh(t, s)
-		w := newWorld(t, s, 3)
+		w := newWorld(t, open(t), 3)
 		has := make(map[mapreduce.NodeID]int64)
 		for range 20 {
 			n := rapid.SampledFrom(w.nodes).Draw(t, "node")

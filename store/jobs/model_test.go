@@ -575,16 +575,9 @@ func runMachine(t *rapid.T, s, sound store.Store, after func()) {
 	})
 }
 
-// fresh removes everything, so that one store serves many runs.
-func fresh(t *rapid.T, s store.Store) {
-	w := &world{failer: t, ctx: t.Context(), store: s}
-	w.write(func(tx store.Tx) { tx.ClearRange(store.Range{Begin: []byte{0}, End: []byte{0xff}}) })
-}
-
 func TestAgainstModel(t *testing.T) {
-	s := open(t)
 	rapid.Check(t, func(t *rapid.T) {
-		fresh(t, s)
+		s := open(t)
 		runMachine(t, s, s, func() {})
 	})
 }
@@ -592,18 +585,16 @@ func TestAgainstModel(t *testing.T) {
 // Most transactions that write commit without knowing it, and run again: they
 // recognise their own success.
 func TestAgainstModelTwice(t *testing.T) {
-	s := open(t)
 	rapid.Check(t, func(t *rapid.T) {
-		fresh(t, s)
+		s := open(t)
 		f := fault.New(s, fault.Config{Seed: 1, Rates: fault.Rates{fault.UnknownCommitted: 0.6}})
 		runMachine(t, f, s, f.Settle)
 	})
 }
 
 func TestAgainstModelUnderFaults(t *testing.T) {
-	s := open(t)
 	rapid.Check(t, func(t *rapid.T) {
-		fresh(t, s)
+		s := open(t)
 		seed := rapid.Uint64().Draw(t, "seed")
 		rates := fault.Retryable(0.03)
 		rates[fault.Rerun] = 0.2

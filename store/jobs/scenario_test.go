@@ -487,10 +487,8 @@ func claimsAreLinearizable(t *testing.T, seed uint64) {
 // However nodes ask, claim, spend, take over and die, what they were granted is
 // within the budget, and what they used is within what they were granted.
 func TestBudgetIsNeverOverspent(t *testing.T) {
-	s := open(t)
 	rapid.Check(t, func(t *rapid.T) {
-		fresh(t, s)
-		w := newWorld(t, s, 3)
+		w := newWorld(t, open(t), 3)
 		sp := spec()
 		sp.Budget = rapid.Int64Range(20, 300).Draw(t, "budget")
 		id := w.submit(w.nodes[0], sp, texts(20))

@@ -255,7 +255,7 @@ func (d *runner) run(failures bool) {
 // have to be made again because what they were made of was tried again.
 func TestTreesInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		w := newWorld(rt, open(t), 2)
+		w := newWorld(rt, open(rt), 2)
 		docs := texts(rapid.IntRange(1, 30).Draw(rt, "documents"))
 		for i := range docs {
 			if docs[i].parse = rapid.IntRange(0, 9).Draw(rt, "parse") == 0; !docs[i].parse {

@@ -30,7 +30,7 @@ type failer interface {
 	Logf(format string, args ...any)
 }
 
-func open(t testing.TB) store.Store {
+func open(t driver.Test) store.Store {
 	t.Helper()
 	return driver.Open(t)
 }

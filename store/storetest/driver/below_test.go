@@ -38,7 +38,9 @@ func TestBelow(t *testing.T) {
 }
 
 func TestOpen(t *testing.T) {
-	for name, open := range map[string]func(testing.TB) store.Store{"memory": driver.Open, "disk": driver.OpenOnDisk} {
+	for name, open := range map[string]func(testing.TB) store.Store{
+		"memory": func(t testing.TB) store.Store { return driver.Open(t) }, "disk": driver.OpenOnDisk,
+	} {
 		t.Run(name, func(t *testing.T) {
 			s, other := open(t), open(t)
 			db := store.NewDB(s, store.Config{})

@@ -15,9 +15,21 @@ import (
 	"github.com/coditect/mapreduce/store/pebble"
 )
 
+// A Test is what a store needs of the test that opens it: of *testing.T, of
+// *testing.B, or of one try of a property, which *rapid.T is.
+type Test interface {
+	Helper()
+	Cleanup(fn func())
+	Error(args ...any)
+	Fatal(args ...any)
+}
+
 // Open returns a store that is empty, and closed when the test ends. It
 // survives nothing.
-func Open(t testing.TB) store.Store {
+//
+// A property that is tried many times opens one in each try: in a store that is
+// used again each try has to step over what those before it have deleted.
+func Open(t Test) store.Store {
 	t.Helper()
 	if s, found := cluster(t); found {
 		return s
@@ -34,7 +46,7 @@ func OpenOnDisk(t testing.TB) store.Store {
 	return embedded(t, t.TempDir(), pebble.Config{})
 }
 
-func embedded(t testing.TB, folder string, c pebble.Config) store.Store {
+func embedded(t Test, folder string, c pebble.Config) store.Store {
 	t.Helper()
 	s, err := pebble.Open(folder, c)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
-	"testing"
 
 	"go.uber.org/goleak"
 
@@ -21,7 +20,7 @@ const FDB = true
 
 // Cluster returns the cluster file that tests are to use, and whether there is
 // one. CODITECT_TEST_FDB=require turns its lack into a failure.
-func Cluster(t testing.TB) (file string, found bool) {
+func Cluster(t Test) (file string, found bool) {
 	t.Helper()
 	file = os.Getenv("FDB_CLUSTER_FILE")
 	if file == "" && os.Getenv("CODITECT_TEST_FDB") == "require" {
@@ -47,7 +46,7 @@ func Update(file string, fn func(store.Tx) error) error {
 	return errors.Join(store.NewDB(s, store.Config{}).Update(context.Background(), fn), s.Close())
 }
 
-func cluster(t testing.TB) (store.Store, bool) {
+func cluster(t Test) (store.Store, bool) {
 	t.Helper()
 	file, found := Cluster(t)
 	if !found {
