@@ -17,6 +17,8 @@ import (
 const (
 	messageBytes = 1 << 20   // of content in one message to a worker
 	pieceBytes   = 512 << 10 // of an input that comes in pieces
+
+	referredBytes = 32 << 20 // of records that the inputs of a unit only name
 )
 
 // assign sends the units that a turn claimed to their workers, with what they
@@ -254,15 +256,27 @@ func (o *Orchestrator) referred(ctx context.Context, id mapreduce.JobID, reduced
 		return errs.New(errs.DataLoss, "schema of the job: %v", err)
 	}
 	wanted := output.Wanted(s, reduced, l.a.Kind == mapreduce.KindFinal)
-	return o.eachReferred(ctx, id, s, wanted, func(u *storagev1.Unit, out *output.Output) error {
+	more := 0 // bytes
+	err = o.eachReferred(ctx, id, wanted, func(u *storagev1.Unit, out *output.Output) error {
 		data, err := out.Encode()
 		if err != nil {
 			return err
 		}
 		l.add(mapreduce.Input{Unit: mapreduce.UnitID(u.UnitId), First: u.Index, End: u.Index + 1, Referred: true}, data)
+		if more += len(data); more >= referredBytes {
+			return errEnough
+		}
 		return nil
 	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
 }
+
+// errEnough ends the reading of records that inputs name. Those that are not sent
+// go on as names, and are merged when the result is read.
+var errEnough = errors.New("enough was read")
 
 // A loader gathers the inputs of an assignment.
 type loader struct {

@@ -6,13 +6,14 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/api/schema"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/worker/output"
 )
 
-// partialBatch is how many outputs a partial result merges at once.
-const partialBatch = 64
+const (
+	partialBatch = 64      // outputs that a partial result merges at once
+	partialRoom  = 4 << 20 // bytes of what it holds merged
+)
 
 // partial makes of the map units that are complete what the last reduce would,
 // as far as the schema decides it, if the job ended now. More units may end
@@ -59,15 +60,16 @@ func (f *fold) add(ctx context.Context, out *output.Output) error {
 func (f *fold) merge(ctx context.Context, last bool) error {
 	inputs := append([]*output.Output{f.sum}, f.batch...)
 	var referred []*output.Output
-	err := f.r.o.eachReferred(ctx, f.r.job.ID, f.r.schema, output.Wanted(f.r.schema, inputs, last), func(_ *storagev1.Unit, out *output.Output) error {
+	err := f.r.o.eachReferred(ctx, f.r.job.ID, output.Wanted(f.r.schema, inputs, last), func(_ *storagev1.Unit, out *output.Output) error {
 		referred = append(referred, out)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	f.sum, f.batch = output.Reduce(f.r.schema, inputs, referred, last), nil
-	return nil
+	f.sum, err = output.Reduction{Schema: f.r.schema, Last: last, Room: partialRoom}.Of(inputs, referred)
+	f.batch = nil
+	return err
 }
 
 // outputOf returns the decoded output of a unit.
@@ -81,7 +83,7 @@ func (o *Orchestrator) outputOf(ctx context.Context, id mapreduce.JobID, u *stor
 
 // eachReferred visits the map units that have certain records, which come in
 // order, with outputs of just these.
-func (o *Orchestrator) eachReferred(ctx context.Context, id mapreduce.JobID, s *schema.Schema, wanted []output.Open, visit func(*storagev1.Unit, *output.Output) error) error {
+func (o *Orchestrator) eachReferred(ctx context.Context, id mapreduce.JobID, wanted []output.Open, visit func(*storagev1.Unit, *output.Output) error) error {
 	for len(wanted) > 0 {
 		n := 1
 		for n < len(wanted) && wanted[n].Unit == wanted[0].Unit {
@@ -103,7 +105,7 @@ func (o *Orchestrator) eachReferred(ctx context.Context, id mapreduce.JobID, s *
 		if err != nil {
 			return errs.New(errs.DataLoss, "output of map unit %d, which a reduce names: %v", at, err)
 		}
-		if err := visit(units[0], out.Only(s, wanted[:n])); err != nil {
+		if err := visit(units[0], out.Only(wanted[:n])); err != nil {
 			return err
 		}
 		wanted = wanted[n:]

@@ -51,9 +51,8 @@ type result struct {
 	job    *mapreduce.Job
 	schema *schema.Schema
 	sink   func(*mapreduce.ResultPart) error
-	// What the last reduce merged, by its first record, and of which other
-	// records. The citations are the last reduce's.
-	merged  map[output.Member]*output.Entry
+	// Entities of several records, by the first of these, and all the others.
+	merged  map[output.Member]*output.Shared
 	within  map[output.Member]bool
 	last    *output.Output
 	dropped []span // map units whose reduce failed
@@ -74,7 +73,7 @@ func (o *Orchestrator) newResult(ctx context.Context, job *mapreduce.Job, sink f
 	}
 	r := &result{
 		o: o, job: job, schema: s, sink: sink, last: &output.Output{},
-		merged: make(map[output.Member]*output.Entry), within: make(map[output.Member]bool),
+		merged: make(map[output.Member]*output.Shared), within: make(map[output.Member]bool),
 		statistics: merge.NewStatistics(s), duplicates: make(map[string]int64),
 	}
 	final, err := o.jobs.Unit(ctx, job.ID, mapreduce.FinalUnit)
@@ -95,10 +94,9 @@ func (o *Orchestrator) newResult(ctx context.Context, job *mapreduce.Job, sink f
 // reduceTo makes an output the last reduce's.
 func (r *result) reduceTo(last *output.Output) {
 	r.last = last
-	for i := range r.last.Entries {
-		e := &r.last.Entries[i]
-		r.merged[e.Members[0]] = e
-		for _, m := range e.Members[1:] {
+	for _, s := range last.Shared() {
+		r.merged[s.Members[0]] = s
+		for _, m := range s.Members[1:] {
 			r.within[m] = true
 		}
 	}
@@ -214,14 +212,34 @@ func (r *result) entitiesOf(ctx context.Context, u *storagev1.Unit, visit func(f
 		if r.within[member] {
 			continue
 		}
-		if m := r.merged[member]; m != nil {
-			e, in = m, r.last
+		if s := r.merged[member]; s != nil {
+			if e, in, err = r.together(ctx, s); err != nil {
+				return err
+			}
 		}
 		if err := visit(found{merge.Resolve(r.schema, e.Accumulator), in}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// together returns an entity of several records, and the output with its
+// citations. Records for which reduces had no room are read where they stand.
+func (r *result) together(ctx context.Context, s *output.Shared) (*output.Entry, *output.Output, error) {
+	if len(s.Open) == 0 {
+		return s.Held, r.last, nil
+	}
+	var parts []*output.Output
+	err := r.o.eachReferred(ctx, r.job.ID, s.Open, func(_ *storagev1.Unit, out *output.Output) error {
+		parts = append(parts, out)
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	one := s.Together(r.last, parts)
+	return &one.Entries[0], one, nil
 }
 
 // units visits the units of a level, in order.

@@ -53,8 +53,8 @@ type Config struct {
 	Grace        time.Duration // From the end of an attempt's context until it is abandoned. Defaults to 5 s.
 
 	MaxAbandoned int // Attempts that do not return, at which the worker stops. Defaults to Slots.
-	MaxOutput    int // Bytes of one output. Defaults to 16 MiB.
-	MaxInput     int // Bytes of one unit's inputs that come in pieces. Defaults to 64 MiB.
+	MaxOutput    int // Bytes of one output. Defaults to 64 MiB.
+	MaxInput     int // Bytes of one unit's inputs that come in pieces. Defaults to 128 MiB.
 }
 
 func (c Config) withDefaults() Config {
@@ -65,8 +65,8 @@ func (c Config) withDefaults() Config {
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, 25*time.Second)
 	c.Grace = cmp.Or(c.Grace, 5*time.Second)
 	c.MaxAbandoned = cmp.Or(c.MaxAbandoned, c.Slots)
-	c.MaxOutput = cmp.Or(c.MaxOutput, 16<<20)
-	c.MaxInput = cmp.Or(c.MaxInput, 64<<20)
+	c.MaxOutput = cmp.Or(c.MaxOutput, 64<<20)
+	c.MaxInput = cmp.Or(c.MaxInput, 128<<20)
 	return c
 }
 

@@ -77,6 +77,7 @@ func TestScripts(t *testing.T) {
 			"until":    until,
 			"awaitjob": awaitJob,
 			"many":     many,
+			"letters":  letters,
 			"scrub":    scrub,
 			"ranonce":  ranOnce,
 
@@ -154,6 +155,25 @@ func many(ts *testscript.TestScript, _ bool, args []string) {
 	for i := range n {
 		text := fmt.Sprintf("Shop %d\nTOTAL: %d.50\nDATE: 2024-01-%02d\n", i, i, i%28+1)
 		ts.Check(os.WriteFile(filepath.Join(dir, fmt.Sprintf("%03d.txt", i)), []byte(text), 0o600))
+	}
+}
+
+// letters makes documents of some kilobytes, four of each sender, of which no two
+// say the same: letters DIR N KILOBYTES
+func letters(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: letters dir n kilobytes")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	size, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o777))
+	for i := range n {
+		body := strings.Repeat(fmt.Sprintf("word%04d ", i), size<<10/9)
+		text := fmt.Sprintf("FROM: Sender %d\nBODY %s.\n", i%(n/4), body)
+		ts.Check(os.WriteFile(filepath.Join(dir, fmt.Sprintf("%04d.txt", i)), []byte(text), 0o600))
 	}
 }
 

@@ -149,14 +149,20 @@ func rank(grade string) int {
 // that records and their sources are neither made up nor lost; and that what
 // reduces below have reported is reported still.
 func CheckReduce(inputs []*Output, o *Output) error {
-	c := &reduceCheck{given: make(map[merge.Citation][]Citation), entryOf: make(map[Member]*Entry), dropped: make(map[drop]bool)}
+	c := &reduceCheck{
+		given: make(map[merge.Citation][]Citation), entryOf: make(map[Member]*Entry), dropped: make(map[drop]bool),
+		named: make(map[Member]bool),
+	}
 	for _, in := range inputs {
 		c.take(in)
 	}
-	for _, check := range []func(*Output) error{c.citations, c.reports, c.entries} {
+	for _, check := range []func(*Output) error{c.citations, c.reports, c.entries, c.names} {
 		if err := check(o); err != nil {
 			return err
 		}
+	}
+	if err := c.unnamed(inputs); err != nil {
+		return err
 	}
 	return c.lost()
 }
@@ -167,7 +173,9 @@ type reduceCheck struct {
 	entryOf map[Member]*Entry // of the inputs
 	dropped map[drop]bool     // by the reduces below, then by this one too
 	removed []Removed         // by the reduces below
+	named   map[Member]bool   // by the inputs, without what it says
 	seen    map[Member]bool   // in the output
+	passed  map[Member]string // named by the output: its entity
 }
 
 // A drop is a citation of a field.
@@ -186,6 +194,9 @@ func (c *reduceCheck) take(in *Output) {
 		for _, m := range e.Members {
 			c.entryOf[m] = e
 		}
+	}
+	for _, op := range in.Open {
+		c.named[op.Member] = true
 	}
 	for _, d := range in.Dropped {
 		c.dropped[drop{d.Field, d.Citation}] = true
@@ -298,18 +309,48 @@ func (c *reduceCheck) entry(e *Entry, from []*Entry) error {
 	return nil
 }
 
-// lost looks for entries of the inputs that are in the output in part, or that
-// only a reduce held and that are gone. A single record stands in the output of
-// its map unit.
-func (c *reduceCheck) lost() error {
-	for _, e := range c.inputs {
-		n := 0
-		for _, m := range e.Members {
-			if c.seen[m] {
-				n++
+// names checks that each record that is named was given, and is not held too.
+func (c *reduceCheck) names(o *Output) error {
+	c.passed = make(map[Member]string, len(o.Open))
+	for _, op := range o.Open {
+		_, twice := c.passed[op.Member]
+		if twice || c.seen[op.Member] || !c.named[op.Member] && c.entryOf[op.Member] == nil {
+			return breach("a reduce names record %d of unit %d twice, or was not given it", op.Record, op.Unit)
+		}
+		c.passed[op.Member] = op.Entity
+	}
+	return nil
+}
+
+// unnamed looks for records that a reduce below had no room to merge, and that
+// are gone.
+func (c *reduceCheck) unnamed(inputs []*Output) error {
+	late := deferred(inputs)
+	for _, in := range inputs {
+		for _, op := range in.Open {
+			if _, ok := c.passed[op.Member]; late[op.Entity] && !ok && !c.seen[op.Member] {
+				return breach("a reduce lost record %d of unit %d, which has yet to be merged", op.Record, op.Unit)
 			}
 		}
-		if n < len(e.Members) && (n > 0 || len(e.Members) > 1) {
+	}
+	return nil
+}
+
+// lost looks for entries of the inputs that are in the output in part, or that
+// only a reduce held and that are gone. A single record stands in the output of
+// its map unit, and so do those of an entity that the output names all of.
+func (c *reduceCheck) lost() error {
+	for _, e := range c.inputs {
+		held, named := 0, 0
+		for _, m := range e.Members {
+			if c.seen[m] {
+				held++
+			}
+			if entity, ok := c.passed[m]; ok && entity == c.passed[e.Members[0]] {
+				named++
+			}
+		}
+		if n := max(held, named); n < len(e.Members) && (n > 0 || len(e.Members) > 1) {
 			return breach("a reduce lost %d of the %d records of one entity", len(e.Members)-n, len(e.Members))
 		}
 	}

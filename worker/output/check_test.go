@@ -181,6 +181,52 @@ func TestCheckReduce(t *testing.T) {
 	}
 }
 
+// TestRecordsWithoutRoomGoUp: what a reduce has no room to merge it names, and so
+// does whoever reduces that, all of it.
+func TestRecordsWithoutRoomGoUp(t *testing.T) {
+	s := orders(t)
+	reduce := func(inputs ...*output.Output) *output.Output {
+		out, err := output.Reduction{Schema: s, Room: 1}.Of(inputs, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, output.CheckReduce(inputs, out), "")
+		return out
+	}
+	_, a, b := both(t, s)
+	merged := output.Reduce(s, []*output.Output{a, b}, nil, false)
+	for _, in := range [][]*output.Output{{a, b}, {merged}} {
+		if out := reduce(in...); len(out.Entries) != 0 || len(out.Open) != 2 || len(out.Citations) != 0 || out.Unmerged() != 1 {
+			t.Fatalf("without room: %d entries, %d names, %d citations; want the names of two records alone", len(out.Entries), len(out.Open), len(out.Citations))
+		}
+	}
+	named := reduce(a, b)
+	if wanted := output.Wanted(s, []*output.Output{named, named}, true); len(wanted) > 0 {
+		t.Errorf("%d records wanted for which there was no room", len(wanted))
+	}
+	for _, tt := range []struct {
+		name  string
+		in    []*output.Output
+		spoil func(*output.Output)
+		want  string
+	}{
+		{"one of a merged entity less", []*output.Output{merged}, func(o *output.Output) { o.Open = o.Open[:1] }, "lost 1 of the 2 records"},
+		{"another entity's", []*output.Output{merged}, func(o *output.Output) { o.Open[1].Entity = "k:other" }, "lost 1 of the 2 records"},
+		{"one that was named less", []*output.Output{named}, func(o *output.Output) { o.Open = o.Open[1:] }, "yet to be merged"},
+		{"one twice", []*output.Output{named}, func(o *output.Output) { o.Open = append(o.Open, o.Open[0]) }, "twice"},
+		{"one more", []*output.Output{named}, func(o *output.Output) {
+			o.Open = append(o.Open, output.Open{Entity: o.Open[0].Entity, Member: output.Member{Unit: 99}})
+		}, "was not given it"},
+		{"one that is held too", []*output.Output{merged}, func(o *output.Output) { o.Entries, o.Citations = merged.Entries, merged.Citations }, "twice"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out := reduce(tt.in...)
+			tt.spoil(out)
+			wantError(t, output.CheckReduce(tt.in, out), tt.want)
+		})
+	}
+}
+
 // TestReportsGoUp: what a level dropped and removed, the next may not forget,
 // nor may it lose what a level has joined.
 func TestReportsGoUp(t *testing.T) {

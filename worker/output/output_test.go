@@ -104,23 +104,28 @@ func TestStoredFormLosesNothing(t *testing.T) {
 }
 
 // final returns the entities of a result as a tree of reductions leaves them:
-// those the last output holds, and the records that nothing merged.
+// those the last output tells of, and the records that nothing merged.
 func final(s *schema.Schema, last *output.Output, maps []*output.Output) []merge.Result {
-	merged, within := make(map[output.Member]output.Entry), make(map[output.Member]bool)
-	for _, e := range last.Entries {
-		merged[e.Members[0]] = e
-		for _, m := range e.Members[1:] {
+	shared, within := make(map[output.Member]*output.Shared), make(map[output.Member]bool)
+	for _, one := range last.Shared() {
+		shared[one.Members[0]] = one
+		for _, m := range one.Members[1:] {
 			within[m] = true
 		}
 	}
+	byUnit := unitsOf(maps)
 	var all []merge.Result
 	for _, o := range maps {
 		for _, e := range o.Entries {
 			if within[e.Members[0]] {
 				continue
 			}
-			if m, ok := merged[e.Members[0]]; ok {
-				e = m
+			if one := shared[e.Members[0]]; one != nil {
+				var parts []*output.Output
+				for _, op := range one.Open {
+					parts = append(parts, byUnit[op.Unit].Only([]output.Open{op}))
+				}
+				e = one.Together(last, parts).Entries[0]
 			}
 			all = append(all, merge.Resolve(s, e.Accumulator))
 		}
@@ -128,14 +133,21 @@ func final(s *schema.Schema, last *output.Output, maps []*output.Output) []merge
 	return all
 }
 
-// tree reduces outputs in groups of the given size until one is left, taking the
-// records that reduced outputs only name from the map outputs, as an
-// orchestrator does.
-func tree(t *rapid.T, s *schema.Schema, maps []*output.Output, group int) *output.Output {
+// unitsOf returns the outputs of map units by their index.
+func unitsOf(maps []*output.Output) map[int64]*output.Output {
 	byUnit := make(map[int64]*output.Output)
 	for _, m := range maps {
 		byUnit[m.Entries[0].Members[0].Unit] = m
 	}
+	return byUnit
+}
+
+// tree reduces outputs in groups of the given size until one is left, taking the
+// records that reduced outputs only name from the map outputs, as an
+// orchestrator does. Reduces have the room that is drawn for them, and are given
+// as many records.
+func tree(t *rapid.T, s *schema.Schema, maps []*output.Output, group int, rooms *rapid.Generator[int]) *output.Output {
+	byUnit := unitsOf(maps)
 	level := maps
 	for first := true; first || len(level) > 1; first = false {
 		var next []*output.Output
@@ -143,11 +155,19 @@ func tree(t *rapid.T, s *schema.Schema, maps []*output.Output, group int) *outpu
 			var referred []*output.Output
 			last := len(level) <= group
 			if !first {
-				for _, w := range output.Wanted(s, part, last) {
-					referred = append(referred, stored(t, byUnit[w.Unit].Only(s, []output.Open{w})))
+				wanted := output.Wanted(s, part, last)
+				if most := rooms.Draw(t, "referred"); most > 0 {
+					wanted = wanted[:min(most, len(wanted))]
+				}
+				for _, w := range wanted {
+					referred = append(referred, stored(t, byUnit[w.Unit].Only([]output.Open{w})))
 				}
 			}
-			reduced := stored(t, output.Reduce(s, part, referred, last))
+			out, err := output.Reduction{Schema: s, Last: last, Room: rooms.Draw(t, "room")}.Of(part, referred)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reduced := stored(t, out)
 			if err := output.CheckReduce(slices.Concat(part, referred), reduced); err != nil {
 				t.Fatalf("a typed reduce was refused: %v", err)
 			}
@@ -164,8 +184,9 @@ func TestResultDoesNotDependOnTheTree(t *testing.T) {
 		t.Run(fmt.Sprint(s.Entities(), s.Near), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				maps := mapped(t, s)
-				want := final(s, tree(t, s, maps, len(maps)), maps)
-				got := final(s, tree(t, s, maps, rapid.IntRange(2, 4).Draw(t, "group")), maps)
+				want := final(s, tree(t, s, maps, len(maps), rapid.Just(0)), maps)
+				rooms := rapid.SampledFrom([]int{0, 1, 2, 200, 600, 2000})
+				got := final(s, tree(t, s, maps, rapid.IntRange(2, 4).Draw(t, "group"), rooms), maps)
 				if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 					t.Fatalf("a tree gives another result than one reduce (-one +tree):\n%s", diff)
 				}
@@ -209,6 +230,10 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+func judged(s *schema.Schema, maps []*output.Output, judge output.Judge) (*output.Output, error) {
+	return output.Reduction{Schema: s, Last: true, Judge: judge}.Of(maps, nil)
+}
+
 // TestJudge: who is asked gets the pairs that the rules leave open, all at once,
 // with what is known of both, and decides; without anybody they stay apart. An
 // error ends the reduce.
@@ -232,7 +257,7 @@ func TestJudge(t *testing.T) {
 	}
 	for _, verdict := range []bool{true, false} {
 		asked := 0
-		out, err := output.ReduceJudged(s, maps, nil, true, func(pairs []merge.Pair, entries map[string]*output.Entry) ([]bool, error) {
+		out, err := judged(s, maps, func(pairs []merge.Pair, entries map[string]*output.Entry) ([]bool, error) {
 			asked++
 			yes := make([]bool, len(pairs))
 			for i, p := range pairs {
@@ -249,7 +274,7 @@ func TestJudge(t *testing.T) {
 		}
 	}
 	broken := errors.New("no answer")
-	if _, err := output.ReduceJudged(s, maps, nil, true, func([]merge.Pair, map[string]*output.Entry) ([]bool, error) { return nil, broken }); !errors.Is(err, broken) {
+	if _, err := judged(s, maps, func([]merge.Pair, map[string]*output.Entry) ([]bool, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Errorf("error %v, want the judge's", err)
 	}
 }

@@ -8,16 +8,20 @@ import (
 	"github.com/coditect/mapreduce/worker/merge"
 )
 
-// Reduce merges what outputs say about the same entities, as far as the schema
-// decides it. The result holds what was merged, and what later outputs may add
-// to; all other records pass on as they stand in the outputs of their units.
-//
-// inputs are in order of the input, map outputs or reduced ones. referred hold
-// the records that Wanted named. last says that nothing comes after: pieces of
-// documents that are still missing have failed.
-func Reduce(s *schema.Schema, inputs, referred []*Output, last bool) *Output {
-	out, _ := ReduceJudged(s, inputs, referred, last, nil) // there is nobody whose error it could be
-	return out
+// A Reduction says how outputs are reduced.
+type Reduction struct {
+	Schema *schema.Schema
+	// Last says that nothing comes after: pieces of documents that are still
+	// missing have failed.
+	Last bool
+	// Room is about how many bytes what was merged may take. Entities beyond it go
+	// on as the names of their records, and are merged when the result is read:
+	// merging them here would change nothing in it. 0 is no bound. What somebody
+	// has decided must not be left to that.
+	Room int
+	// Judge decides where the rules leave open whether entities are one. Without
+	// one they stay apart.
+	Judge Judge
 }
 
 // A Judge says of pairs of entities whether they are one. It is asked only about
@@ -25,12 +29,24 @@ func Reduce(s *schema.Schema, inputs, referred []*Output, last bool) *Output {
 // reduce.
 type Judge func(pairs []merge.Pair, entries map[string]*Entry) ([]bool, error)
 
-// ReduceJudged is Reduce with a judge for entities whose keys are near: see
-// schema.Schema.Near. They are joined by the last reduce, which alone knows all of
-// them, so that it does not matter in which groups the others saw them. Without a
-// judge pairs that are open stay apart.
-func ReduceJudged(s *schema.Schema, inputs, referred []*Output, last bool, judge Judge) (*Output, error) {
-	r := &reducer{schema: s, last: last, judge: judge, out: &Output{Citations: make(map[merge.Citation]Citation)}}
+// Reduce is a Reduction without bounds and without a judge.
+func Reduce(s *schema.Schema, inputs, referred []*Output, last bool) *Output {
+	out, _ := Reduction{Schema: s, Last: last}.Of(inputs, referred) // there is nobody whose error it could be
+	return out
+}
+
+// Of merges what outputs say about the same entities, as far as the schema
+// decides it. The result holds what was merged, and what later outputs may add
+// to; all other records pass on as they stand in the outputs of their units.
+//
+// inputs are in order of the input, map outputs or reduced ones. referred hold
+// the records that Wanted named.
+//
+// Entities whose keys are near, see schema.Schema.Near, are joined by the last
+// reduce, which alone knows all of them, so that it does not matter in which
+// groups the others saw them.
+func (n Reduction) Of(inputs, referred []*Output) (*Output, error) {
+	r := &reducer{Reduction: n, out: &Output{Citations: make(map[merge.Citation]Citation)}}
 	for _, in := range slices.Concat(inputs, referred) {
 		for id, c := range in.Citations {
 			if had, ok := r.out.Citations[id]; !ok || c.better(&had) {
@@ -59,7 +75,6 @@ func ReduceJudged(s *schema.Schema, inputs, referred []*Output, last bool, judge
 		return nil, err
 	}
 	r.keep()
-	slices.SortFunc(r.out.Open, func(a, b Open) int { return a.Compare(b.Member) })
 	r.prune()
 	return r.out, nil
 }
@@ -91,23 +106,22 @@ func compareBool(a, b bool) int {
 }
 
 type reducer struct {
-	schema  *schema.Schema
-	last    bool
-	judge   Judge
+	Reduction
 	entries []Entry
 	out     *Output
+	held    int // bytes of what was merged, about
 }
 
 // group joins the entries of each entity: first the pieces of a document, any
 // of which may hold its key, then what has the same key.
 func (r *reducer) group() {
 	r.entries = join(r.entries)
-	if r.schema.Entities() != schema.ByKey {
+	if r.Schema.Entities() != schema.ByKey {
 		return
 	}
 	for i, e := range r.entries {
 		if r.whole(&e) {
-			r.entries[i].Accumulator = merge.Rekey(r.schema, []merge.Accumulator{e.Accumulator})[0]
+			r.entries[i].Accumulator = merge.Rekey(r.Schema, []merge.Accumulator{e.Accumulator})[0]
 		}
 	}
 	r.entries = join(r.entries)
@@ -115,16 +129,16 @@ func (r *reducer) group() {
 
 // near joins entities whose keys are near.
 func (r *reducer) near() error {
-	if !r.last || !r.schema.Near {
+	if !r.Last || !r.Schema.Near {
 		return nil
 	}
-	same, open := merge.Near(r.schema, r.names(r.out.Open))
-	if r.judge != nil && len(open) > 0 {
+	same, open := merge.Near(r.Schema, r.names(r.out.Open))
+	if r.Judge != nil && len(open) > 0 {
 		byName := make(map[string]*Entry, len(r.entries))
 		for i := range r.entries {
 			byName[r.entries[i].Entity] = &r.entries[i]
 		}
-		verdicts, err := r.judge(open, byName)
+		verdicts, err := r.Judge(open, byName)
 		if err != nil {
 			return err
 		}
@@ -138,6 +152,11 @@ func (r *reducer) near() error {
 	for i, e := range r.entries {
 		if name, ok := clusters[e.Entity]; ok {
 			r.entries[i].Entity = name
+		}
+	}
+	for i, op := range r.out.Open {
+		if name, ok := clusters[op.Entity]; ok {
+			r.out.Open[i].Entity = name
 		}
 	}
 	r.entries = join(r.entries)
@@ -157,7 +176,7 @@ func (r *reducer) names(open []Open) []string {
 }
 
 // whole reports whether no more pieces of the entry's document are to come.
-func (r *reducer) whole(e *Entry) bool { return r.last || e.Chunks <= len(e.Members) }
+func (r *reducer) whole(e *Entry) bool { return r.Last || e.Chunks <= len(e.Members) }
 
 // join merges entries of the same entity, and returns one for each in the order
 // of the input.
@@ -187,17 +206,24 @@ func join(entries []Entry) []Entry {
 }
 
 // keep puts into the output what has to go on: entries that were merged, pieces
-// of documents that are not whole, and, where records of different documents
-// may be of one entity, the names of all others.
+// of documents that are not whole, and the names of records that are of entities
+// for which there was no room, or, where records of different documents may be of
+// one entity, of all others.
 func (r *reducer) keep() {
 	for _, e := range r.entries {
 		switch {
-		case len(e.Members) > 1 || !r.whole(&e):
+		case !r.whole(&e) || len(e.Members) > 1 && r.fits(&e):
 			r.out.Entries = append(r.out.Entries, e)
-		case merge.MayMeet(e.Entity):
-			r.out.Open = append(r.out.Open, Open{e.Entity, e.Members[0]})
+		case len(e.Members) > 1 || merge.MayMeet(e.Entity):
+			for _, m := range e.Members {
+				r.out.Open = append(r.out.Open, Open{e.Entity, m})
+			}
 		}
 	}
+	if r.Last {
+		r.out.Open = r.out.unmerged()
+	}
+	slices.SortFunc(r.out.Open, func(a, b Open) int { return a.Compare(b.Member) })
 }
 
 // prune leaves out the citations of records that pass on elsewhere.
@@ -210,9 +236,11 @@ func (r *reducer) prune() {
 }
 
 // Wanted returns the records that a Reduce of inputs needs beside them: those
-// that inputs only name, of entities that something else in them belongs to.
+// that inputs only name, of entities that something else in them belongs to. It
+// leaves out the entities for which a reduce below had no room: there is none
+// here either.
 func Wanted(s *schema.Schema, inputs []*Output, last bool) []Open {
-	r := &reducer{schema: s, last: last}
+	r := &reducer{Reduction: Reduction{Schema: s, Last: last}}
 	count := make(map[string]int)
 	for _, in := range inputs {
 		r.entries = append(r.entries, in.Entries...)
@@ -236,9 +264,10 @@ func Wanted(s *schema.Schema, inputs []*Output, last bool) []Open {
 		}
 	}
 	var wanted []Open
+	late := deferred(inputs)
 	for _, in := range inputs {
 		for _, op := range in.Open {
-			if count[op.Entity] > 1 {
+			if count[op.Entity] > 1 && !late[op.Entity] {
 				wanted = append(wanted, op)
 			}
 		}
@@ -249,14 +278,12 @@ func Wanted(s *schema.Schema, inputs []*Output, last bool) []Open {
 
 // Only returns an output with just the given records of a map unit's output,
 // named as their entities are now.
-func (o *Output) Only(s *schema.Schema, wanted []Open) *Output {
+func (o *Output) Only(wanted []Open) *Output {
 	out := &Output{Citations: o.Citations}
 	for _, w := range wanted {
 		for _, e := range o.Entries {
 			if e.Members[0] == w.Member {
-				if e.Entity != w.Entity {
-					e.Accumulator = merge.Rekey(s, []merge.Accumulator{e.Accumulator})[0]
-				}
+				e.Entity = w.Entity
 				out.Entries = append(out.Entries, e)
 			}
 		}

@@ -211,7 +211,7 @@ func (m *merger) reduce(level [][]byte, first bool) ([][]byte, error) {
 				if err != nil {
 					return nil, err
 				}
-				referred = append(referred, of.Only(m.schema, []output.Open{w}))
+				referred = append(referred, of.Only([]output.Open{w}))
 			}
 		}
 		data, err := output.Reduce(m.schema, inputs, referred, last).Encode()

@@ -135,7 +135,7 @@ func missing(all []rules.Missing) []merge.Missing {
 
 // reduce merges the outputs of a group of units.
 func (p *program) reduce(task *agent.Task) (*agent.Result, error) {
-	out, err := unit.Reduce(p.schema, task, nil)
+	out, err := unit.Reduce(p.schema, task, unit.Room(task.Spec), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -27,9 +27,16 @@ func (s *session) reduce(ctx context.Context) (*agent.Result, error) {
 			return s.judge(ctx, pairs, entries)
 		}
 	}
-	out, err := unit.Reduce(s.schema, s.task, judge)
+	room := unit.Room(s.task.Spec)
+	if s.Merge == MergeModel {
+		room = 0 // what it decided on a level below has to be passed on
+	}
+	out, err := unit.Reduce(s.schema, s.task, room, judge)
 	if err != nil {
 		return nil, err
+	}
+	if n := out.Unmerged(); asks && n > 0 {
+		s.note(fmt.Sprintf("%d entities with too many records to hold were left as the schema decides them", n), nil)
 	}
 	if asks {
 		m := &merging{session: s, out: out, issued: out.Issue(), joined: make(map[place]string)}

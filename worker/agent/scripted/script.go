@@ -20,13 +20,16 @@ const (
 	hang       = "hang"    // does not return when its context ends
 	exit       = "exit"    // ends the process
 	goexit     = "goexit"  // ends its goroutine
-	huge       = "huge"    // an output of 32 MiB
+	huge       = "huge"    // an output of 65 MiB
 	garbage    = "nul"     // soft errors with NUL and invalid UTF-8
 	garbled    = "garbled" // an error with a long text of the same
 	wrongQuote = "wrong_quote"
 )
 
-const maxOutputBytes = 32 << 20
+const (
+	maxOutputBytes = 32 << 20 // of filler
+	hugeBytes      = 65 << 20 // more than a worker takes
+)
 
 // behaviours are what a unit can be poisoned with.
 func behaviours() []string {

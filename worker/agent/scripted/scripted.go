@@ -269,7 +269,7 @@ func (r *run) result(how string) *agent.Result {
 	}
 	p := r.payload
 	if how == huge {
-		p.Filler = strings.Repeat("x", maxOutputBytes)
+		p.Filler = strings.Repeat("x", hugeBytes)
 	}
 	out := encode(r.task, p)
 	res := &agent.Result{Output: out, Size: int64(len(out)+3) / 4, Confidence: 0.5 + float64(len(p.Unit)%50)/100}

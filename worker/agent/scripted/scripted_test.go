@@ -90,7 +90,7 @@ func TestDoings(t *testing.T) {
 			if !errors.Is(err, want) {
 				t.Errorf("Run = %v; want %v", err, want)
 			}
-			if doing == "huge" && len(res.Output) < 32<<20 {
+			if doing == "huge" && len(res.Output) < 65<<20 {
 				t.Errorf("output of %d bytes", len(res.Output))
 			}
 			if doing == "nul" && !strings.Contains(res.Errors[0], "\x00") {

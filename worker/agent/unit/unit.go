@@ -9,6 +9,7 @@
 package unit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -39,10 +40,27 @@ func Parse(task *agent.Task) (*agent.Result, error) {
 // Tokens estimates the tokens of a text by its bytes.
 func Tokens(n int) int64 { return int64(n) / 4 }
 
+// Bytes of what one reduce merges and passes on.
+const (
+	inputRoom = 32 << 20 // of all that one reduce is given, about
+	mostRoom  = 4 << 20
+	leastRoom = 64 << 10
+)
+
+// Room is how many bytes what a reduce merges may take, so that the reduce above
+// it, which is given several of the kind, can hold them.
+func Room(spec *mapreduce.JobSpec) int {
+	group := int64(cmp.Or(spec.ReduceBatchSize, mapreduce.DefaultReduceBatchSize))
+	if spec.ChunkSize != nil {
+		group = max(group, *spec.ChunkSize)
+	}
+	return int(min(max(inputRoom/group, leastRoom), mostRoom))
+}
+
 // Reduce merges the outputs of a group of units as far as the schema decides, and
 // where that leaves open whether two entities are one, as the judge does, if there
-// is one.
-func Reduce(s *schema.Schema, task *agent.Task, judge output.Judge) (*output.Output, error) {
+// is one. For room see output.Reduction.
+func Reduce(s *schema.Schema, task *agent.Task, room int, judge output.Judge) (*output.Output, error) {
 	var inputs, referred []*output.Output
 	for _, in := range task.Inputs {
 		if in.Failed {
@@ -58,7 +76,7 @@ func Reduce(s *schema.Schema, task *agent.Task, judge output.Judge) (*output.Out
 			inputs = append(inputs, out)
 		}
 	}
-	return output.ReduceJudged(s, inputs, referred, task.Kind == mapreduce.KindFinal, judge)
+	return output.Reduction{Schema: s, Last: task.Kind == mapreduce.KindFinal, Room: room, Judge: judge}.Of(inputs, referred)
 }
 
 // Reduced is the result of a reduce.
