@@ -136,13 +136,16 @@ func TestReducing(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(t, r.Rows())
-	for _, all := range [][]figures.Reduced{r.Apart, r.Keyed} {
-		if len(all) != 2 || all[0].Units != 20 || all[1].Units != 200 {
-			t.Fatalf("sizes %+v, want 20 and 200 outputs", all)
+	if len(r) != 6 {
+		t.Errorf("%d trees, want three with and without a key", len(r))
+	}
+	for _, tree := range r {
+		if tree.Few.Units != 20 || tree.Many.Units != 200 {
+			t.Errorf("%s: sizes %+v, want 20 and 200 outputs", tree.Tree, tree)
 		}
-		for _, one := range all {
+		for _, one := range []figures.Reduced{tree.Few, tree.Many} {
 			if one.Took <= 0 || one.Merge <= 0 || one.Peak <= 0 {
-				t.Errorf("reduced: %+v", one)
+				t.Errorf("%s: %+v", tree.Tree, one)
 			}
 		}
 	}

@@ -16,47 +16,81 @@ import (
 	"github.com/coditect/mapreduce/worker/output"
 )
 
-// Reducing is what reducing costs, by how many map outputs there are, without a
-// key and with one.
-type Reducing struct{ Apart, Keyed []Reduced }
+// Reducing is what reducing costs, by how many map outputs there are: in batches
+// of ten, a static tree of tens, and an adaptive one whose bins have room for
+// about as many; each without a key and with one.
+type Reducing []ReducedTree
 
-// Reduced is what reducing so many map outputs ten by ten took, measured in a
-// process of its own.
+// A ReducedTree is what one kind of tree costs.
+type ReducedTree struct {
+	Tree      string
+	Keyed     bool
+	Few, Many Reduced
+}
+
+// Reduced is what reducing so many map outputs took, measured in a process of its
+// own.
 type Reduced struct {
-	Units  int
-	Took   time.Duration // from the end of the map to that of the job
-	Before int64         // bytes of memory at the end of the map
+	Units  int           // of the map
+	Took   time.Duration // from the end of the map to that of the job; of a static tree from that of the submission
+	Before int64         // bytes of memory then
 	Peak   int64         // the most at any time from then on
-	Merge  time.Duration // that the same merges take alone: decoded, merged and encoded, by one goroutine
+	Merge  time.Duration // that merging ten by ten takes alone: decoded, merged and encoded, by one goroutine
 }
 
 // each returns the time of a map output.
 func (r *Reduced) each() time.Duration { return r.Took / time.Duration(r.Units) }
 
+// The trees that are measured.
+const (
+	inBatches = "in batches"
+	static    = "static tree, map included" // whose reduces begin while the map runs
+	adaptive  = "adaptive tree"
+)
+
 type reduceOrder struct {
 	Dir, Cluster string
 	Units, Lanes int
+	Tree         string
 	Keyed        bool
 }
 
+// spec is that of the job.
+func (o *reduceOrder) spec() mapreduce.JobSpec {
+	sp := spec(busySlots)
+	sp.Schema = salesSchema(o.Keyed)
+	ten, room := int64(mapreduce.DefaultReduceBatchSize), int64(saleBudget)
+	switch o.Tree {
+	case static:
+		sp.Strategy, sp.ChunkSize, sp.ReduceContextLimit = mapreduce.StrategyStatic, &ten, 0
+	case adaptive:
+		sp.Strategy, sp.TargetTokenBudget, sp.ReduceContextLimit = mapreduce.StrategyAdaptive, &room, 0
+	}
+	return sp
+}
+
 // MeasureReducing measures a hundredth of the outputs, and all.
-func MeasureReducing(ctx context.Context, l *Lab) (*Reducing, error) {
-	r := &Reducing{}
-	for _, keyed := range []bool{false, true} {
-		for _, n := range []int{max(20, l.Reduced/100), l.Reduced} {
-			var one Reduced
-			if err := ask(ctx, order{Reduce: &reduceOrder{l.Dir, l.Cluster, n, l.Lanes, keyed}}, &one); err != nil {
+func MeasureReducing(ctx context.Context, l *Lab) (Reducing, error) {
+	var r Reducing
+	for _, name := range []string{inBatches, static, adaptive} {
+		for _, keyed := range []bool{false, true} {
+			tree := ReducedTree{Tree: name, Keyed: keyed}
+			few := &reduceOrder{l.Dir, l.Cluster, max(20, l.Reduced/100), l.Lanes, name, keyed}
+			many := &reduceOrder{l.Dir, l.Cluster, l.Reduced, l.Lanes, name, keyed}
+			if err := ask(ctx, order{Reduce: few}, &tree.Few); err != nil {
 				return nil, err
 			}
-			if keyed {
-				r.Keyed = append(r.Keyed, one)
-			} else {
-				r.Apart = append(r.Apart, one)
+			if err := ask(ctx, order{Reduce: many}, &tree.Many); err != nil {
+				return nil, err
 			}
+			r = append(r, tree)
 		}
 	}
 	return r, nil
 }
+
+// saleBudget is the tokens of about ten outputs: a sale is some 25.
+const saleBudget = 260
 
 const sales = `{"title": "sale", "type": "object", "properties": {
 	"shop": {"type": "string", "x-coditect": {"labels": ["SHOP"]}},
@@ -92,23 +126,28 @@ func someSales(n int) iter.Seq2[*mapreduce.Document, error] {
 func (o *reduceOrder) measure(ctx context.Context) (*Reduced, error) {
 	r := &Reduced{Units: o.Units}
 	l := &Lab{Dir: o.Dir, Cluster: o.Cluster, Lanes: o.Lanes}
-	return r, l.with(func(s *system) error { return r.measure(ctx, s, o.Keyed) })
+	return r, l.with(func(s *system) error { return r.measure(ctx, s, o) })
 }
 
-func (r *Reduced) measure(ctx context.Context, s *system, keyed bool) error {
-	sp := spec(busySlots)
-	sp.Schema = salesSchema(keyed)
-	job, err := s.SubmitJob(ctx, sp, someSales(r.Units))
+func (r *Reduced) measure(ctx context.Context, s *system, o *reduceOrder) error {
+	job, err := s.SubmitJob(ctx, o.spec(), someSales(r.Units))
 	if err != nil {
 		return err
 	}
+	since := mapreduce.Reducing
+	if o.Tree == static {
+		since = mapreduce.Mapping // once the tree is planned
+	}
+	start := time.Now()
 	if _, err := s.work(checked.New(extract.New()), busySlots, prefetch(busySlots)); err != nil {
 		return err
 	}
-	if err := s.until(ctx, job.ID, func(j *mapreduce.Job) bool { return j.Phase == mapreduce.Reducing }); err != nil {
+	if err := s.until(ctx, job.ID, func(j *mapreduce.Job) bool { return j.Phase >= since }); err != nil {
 		return err
 	}
-	start := time.Now()
+	if since != mapreduce.Mapping {
+		start = time.Now()
+	}
 	if r.Before, err = resident(); err != nil {
 		return err
 	}
@@ -224,24 +263,24 @@ func (m *merger) reduce(level [][]byte, first bool) ([][]byte, error) {
 }
 
 // Rows returns the report.
-func (r *Reducing) Rows() []Row {
+func (r Reducing) Rows() []Row {
 	var rows []Row
-	for _, kind := range []struct {
-		name string
-		all  []Reduced
-	}{{"no key", r.Apart}, {"a tenth with equal keys", r.Keyed}} {
-		few, many := kind.all[0], kind.all[1]
-		for _, one := range kind.all {
+	for _, t := range r {
+		name := t.Tree + ", no key"
+		if t.Keyed {
+			name = t.Tree + ", a tenth with equal keys"
+		}
+		for _, one := range []Reduced{t.Few, t.Many} {
 			rows = append(rows, Row{
-				fmt.Sprintf("reducing %s outputs, %s", Number(float64(one.Units)), kind.name), float64(one.each().Microseconds()), "µs an output", nil,
+				fmt.Sprintf("reducing %s outputs, %s", Number(float64(one.Units)), name), float64(one.each().Microseconds()), "µs an output", nil,
 				fmt.Sprintf("merging alone %s µs; memory %s MiB before, %s at most", Number(float64(one.Merge.Microseconds())/float64(one.Units)), mib(one.Before), mib(one.Peak)),
 			})
 		}
-		span := fmt.Sprintf("from %s to %s outputs, %s", Number(float64(few.Units)), Number(float64(many.Units)), kind.name)
+		span := fmt.Sprintf("from %s to %s outputs, %s", Number(float64(t.Few.Units)), Number(float64(t.Many.Units)), name)
 		rows = append(rows,
-			Row{"time an output, " + span, float64(many.each()) / float64(few.each()), "×", atMost(1.3), fmt.Sprintf("merging alone %s ×", Number(
-				float64(many.Merge)*float64(few.Units)/(float64(few.Merge)*float64(many.Units))))},
-			Row{"memory at most, " + span, float64(many.Peak-few.Peak) / (1 << 20), "MiB more", nil, ""})
+			Row{"time an output, " + span, float64(t.Many.each()) / float64(t.Few.each()), "×", atMost(1.3), fmt.Sprintf("merging alone %s ×", Number(
+				float64(t.Many.Merge)*float64(t.Few.Units)/(float64(t.Few.Merge)*float64(t.Many.Units))))},
+			Row{"memory at most, " + span, float64(t.Many.Peak-t.Few.Peak) / (1 << 20), "MiB more", nil, ""})
 	}
 	return rows
 }
