@@ -396,7 +396,11 @@ func (b *board) waited(id mapreduce.JobID, d time.Duration) bool {
 // refused must not be spent.
 func (o *Orchestrator) reserve(ctx context.Context, s *session, asked []mapreduce.ReserveRequest) error {
 	for _, q := range asked {
-		ok, err := o.reserveOne(ctx, s, q)
+		var ok bool
+		err := o.lasting(ctx, "reserving tokens", func() (err error) {
+			ok, err = o.reserveOne(ctx, s, q)
+			return err
+		})
 		if err != nil {
 			return err
 		}

@@ -25,22 +25,21 @@ type sight struct {
 // healthy. No other clock has a say, and on this one rests only how soon.
 func (o *Orchestrator) beat(ctx context.Context) {
 	seen := make(map[mapreduce.NodeID]sight)
-	count, healthy := int64(1), time.Now()
+	count := int64(1)
 	every(ctx, o.config.Beat, func() {
 		count++
 		beats, err := o.jobs.Beat(ctx, count)
 		now := time.Now()
 		if err != nil {
 			o.failed(ctx, "giving a sign of life", err)
-			clear(seen) // nobody could show life to us: everyone gets a full lease again
+			o.unanswered()
 			return
 		}
 		o.well()
 		o.bereave(beats)
-		if now.Sub(healthy) > 2*o.config.Beat {
-			clear(seen)
+		if away := o.answered(now); away {
+			clear(seen) // nobody could show life to us: everyone gets a full lease again
 		}
-		healthy = now
 		delete(beats, o.jobs.Node())
 		o.watch(seen, beats, now)
 	})
@@ -132,7 +131,7 @@ func (o *Orchestrator) heir(ctx context.Context) {
 			o.failed(ctx, "doubting an orchestrator; trying again", err, "node", node)
 		}
 		for node, s := range silent {
-			if time.Since(s.since) >= o.config.Lease {
+			if time.Since(s.since) >= o.config.Lease && o.stillQuiet(node, s) {
 				err := o.bury(ctx, node, s.count)
 				o.failed(ctx, "taking over from an orchestrator; trying again", err, "node", node)
 			}
@@ -245,7 +244,7 @@ func (o *Orchestrator) takeOver(ctx context.Context, node mapreduce.NodeID, coun
 // takeOverLater expires the sessions of a dead node that are left after the
 // grace period.
 func (o *Orchestrator) takeOverLater(node mapreduce.NodeID, count int64, d *jobs.Doubt) {
-	o.notices.at(time.Now().Add(o.config.Grace), func(ctx context.Context) {
+	o.spare(o.config.Grace, func(ctx context.Context) {
 		if err := o.takeOver(ctx, node, count, d, true); err != nil {
 			o.failed(ctx, "taking over from an orchestrator; trying again", err, "node", node)
 			o.takeOverLater(node, count, d)
@@ -255,7 +254,7 @@ func (o *Orchestrator) takeOverLater(node mapreduce.NodeID, count int64, d *jobs
 
 // expireAfter expires a session unless it is taken up again within d.
 func (o *Orchestrator) expireAfter(s jobs.SessionRef, running map[mapreduce.Held]bool, d time.Duration) {
-	o.notices.at(time.Now().Add(d), func(ctx context.Context) {
+	o.spare(d, func(ctx context.Context) {
 		if err := o.expire(ctx, s, running); err != nil && ctx.Err() == nil {
 			o.failed(ctx, "expiring a session; trying again", err, "session", s.Session)
 			o.expireAfter(s, running, time.Second)
@@ -387,7 +386,6 @@ const maxAside = 16
 // polls is the net under everything that is otherwise told.
 func (o *Orchestrator) polls(ctx context.Context) {
 	every(ctx, jittered(o.config.Poll), func() {
-		o.silent()
 		o.failed(ctx, "looking for work", o.refresh(ctx))
 		o.board.callsPoll(o.alone())
 		o.failed(ctx, "asking for the fleet's slots", o.fleetSlots(ctx))
@@ -419,22 +417,6 @@ func (o *Orchestrator) turnOf(n int) []mapreduce.JobID {
 	o.polledLast = ids[n-1]
 	return ids
 }
-
-// silent ends the streams of workers that have said nothing for the lease.
-func (o *Orchestrator) silent() {
-	now := time.Now()
-	for _, s := range o.board.allSessions() {
-		o.board.mu.Lock()
-		quiet := now.Sub(s.seen)
-		o.board.mu.Unlock()
-		if quiet > o.config.Lease {
-			o.log.Warn("worker is silent", "session", s.id, "for", quiet)
-			s.stop(errSilent)
-		}
-	}
-}
-
-var errSilent = errs.New(errs.Deadline, "no heartbeat within the lease")
 
 // running returns the jobs on the board that may run.
 func (b *board) running() []mapreduce.JobID {

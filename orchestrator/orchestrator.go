@@ -153,6 +153,7 @@ type Orchestrator struct {
 	doubtful signal // some others are silent
 
 	mu      sync.Mutex                       // guards the variables below
+	answers answering                        // of the store
 	quiet   map[mapreduce.NodeID]sight       // others without a sign of life of late
 	doubts  map[mapreduce.NodeID]*jobs.Doubt // that they live
 	others  int                              // orchestrators alive beside this one
@@ -197,13 +198,14 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 			return fmt.Errorf("orchestrator: taking over: %w", err)
 		}
 	}
+	o.answered(time.Now())
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	var lanes, loops sync.WaitGroup
 	for range o.config.Lanes {
 		lanes.Go(func() { o.lane(work) })
 	}
-	for _, loop := range []func(context.Context){o.beat, o.heir, o.wakes, o.polls, o.seals, o.timekeeper, o.advancer, o.limiter} {
+	for _, loop := range []func(context.Context){o.beat, o.heir, o.wakes, o.polls, o.listens, o.murmurs, o.seals, o.timekeeper, o.advancer, o.limiter} {
 		loops.Go(func() { loop(ctx) })
 	}
 	o.ready.Do(func() { close(o.started) })

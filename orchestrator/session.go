@@ -23,6 +23,7 @@ type session struct {
 	agents   map[string]bool
 	out      *outbox
 	stop     context.CancelCauseFunc // ends its stream
+	hearing  hearing
 
 	// Guarded by the board's mu.
 	gone     bool // its stream has ended, or another has taken it up
@@ -277,8 +278,12 @@ func (o *Orchestrator) bind(ctx context.Context, first *mapreduce.FromWorker, st
 	for _, a := range hello.Agents {
 		s.agents[a] = true
 	}
+	silence := o.config.silence()
+	if hello.Embedded {
+		silence = 0 // there is no other orchestrator for it
+	}
 	s.out.put(&mapreduce.ToWorker{Welcome: &mapreduce.Welcome{
-		Node: o.jobs.Node(), Epoch: b.Epoch, Heartbeat: o.config.Heartbeat, Drop: b.Drop,
+		Node: o.jobs.Node(), Epoch: b.Epoch, Heartbeat: o.config.Heartbeat, Drop: b.Drop, Silence: silence,
 	}})
 	o.board.enter(s, b.Kept)
 	o.board.callsChange() // some may have come with the session
@@ -393,7 +398,9 @@ func (o *Orchestrator) receive(ctx context.Context, s *session, first *mapreduce
 		return err
 	}
 	for {
+		s.hearing.wait()
 		m, err := stream.Recv()
+		s.hearing.deal()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -413,7 +420,11 @@ func (o *Orchestrator) hear(ctx context.Context, s *session, m *mapreduce.FromWo
 		return err
 	}
 	for _, state := range m.States {
-		if _, err := o.jobs.KeepState(ctx, state); err != nil {
+		err := o.lasting(ctx, "keeping what an agent has done", func() error {
+			_, err := o.jobs.KeepState(ctx, state)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -422,14 +433,13 @@ func (o *Orchestrator) hear(ctx context.Context, s *session, m *mapreduce.FromWo
 		o.board.news.give()
 	}
 	if len(suspects) > 0 {
-		if err := o.jobs.Started(ctx, suspects); err != nil {
+		err := o.lasting(ctx, "noting which units have begun", func() error { return o.jobs.Started(ctx, suspects) })
+		if err != nil {
 			return err
 		}
 	}
-	if len(m.Reserve) > 0 {
-		if err := o.reserve(ctx, s, m.Reserve); err != nil {
-			return err
-		}
+	if err := o.reserve(ctx, s, m.Reserve); err != nil {
+		return err
 	}
 	return o.handOut(ctx, s, m.Texts)
 }
@@ -443,7 +453,11 @@ func (o *Orchestrator) keepChunks(ctx context.Context, chunks []mapreduce.Result
 		for n < len(chunks) && n < most && sameAttempt(chunks[n], chunks[0]) {
 			n++
 		}
-		if _, err := o.jobs.WriteChunks(ctx, chunks[:n]); err != nil {
+		err := o.lasting(ctx, "keeping results", func() error {
+			_, err := o.jobs.WriteChunks(ctx, chunks[:n])
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		chunks = chunks[n:]
@@ -523,7 +537,7 @@ func (o *Orchestrator) left(s *session, clean bool) {
 		grace = 0
 	}
 	o.log.Info("worker left", "session", s.id, "clean", clean, "running", len(running))
-	o.notices.at(time.Now().Add(grace), func(ctx context.Context) { o.lose(ctx, s, running) })
+	o.spare(grace, func(ctx context.Context) { o.lose(ctx, s, running) })
 }
 
 // lose expires a session whose worker did not come back in time. If it did, or
@@ -532,7 +546,7 @@ func (o *Orchestrator) lose(ctx context.Context, s *session, running map[mapredu
 	err := o.expire(ctx, jobs.SessionRef{Session: s.id, Node: o.jobs.Node(), Epoch: s.epoch}, running)
 	if err != nil {
 		o.failed(ctx, "expiring a session; trying again", err, "session", s.id)
-		o.notices.at(time.Now().Add(time.Second), func(ctx context.Context) { o.lose(ctx, s, running) })
+		o.spare(time.Second, func(ctx context.Context) { o.lose(ctx, s, running) })
 		return
 	}
 	o.board.mu.Lock()

@@ -16,7 +16,11 @@ const textPieceBytes = 512 << 10
 // The stream waits for that: its back-pressure is ours.
 func (o *Orchestrator) handOut(ctx context.Context, s *session, asked []mapreduce.TextRequest) error {
 	for _, q := range asked {
-		p, err := o.textPiece(ctx, s, q)
+		var p mapreduce.TextPiece
+		err := o.lasting(ctx, "reading a text", func() (err error) {
+			p, err = o.textPiece(ctx, s, q)
+			return err
+		})
 		if err != nil {
 			return err
 		}

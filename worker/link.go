@@ -1,9 +1,11 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -201,6 +203,11 @@ func (l *link) hangUp(tick <-chan time.Time) error {
 // receive takes messages until the stream ends. An orchestrator that leaves has
 // a moment to send the verdicts it owes.
 func (l *link) receive(m *mapreduce.ToWorker, cancel context.CancelCauseFunc) error {
+	// An orchestrator that says nothing for longer than it said it would stands
+	// still, or cannot be reached, and others will soon take it for dead.
+	silence := cmp.Or(m.Welcome.Silence, math.MaxInt64)
+	mute := time.AfterFunc(silence, func() { cancel(errMute) })
+	defer mute.Stop()
 	left := false
 	for {
 		l.take(m)
@@ -214,8 +221,11 @@ func (l *link) receive(m *mapreduce.ToWorker, cancel context.CancelCauseFunc) er
 		if m, err = l.stream.Recv(); err != nil {
 			return err
 		}
+		mute.Reset(silence)
 	}
 }
+
+var errMute = errors.New("orchestrator says nothing")
 
 var errGoodbye = errors.New("orchestrator is leaving")
 

@@ -194,6 +194,41 @@ func TestNoWelcome(t *testing.T) {
 	})
 }
 
+// An orchestrator that says nothing for longer than it said it would be silent is
+// left for another. One that says anything is not.
+func TestMuteOrchestrator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t)
+		r := launch(t, p, func(ctx context.Context, _ *agent.Task, _ agent.Calls) (*agent.Result, error) {
+			after(40 * time.Second)
+			return &agent.Result{}, ctx.Err()
+		}, worker.Config{})
+		p.accept(mapreduce.Welcome{Silence: 2 * time.Second})
+		r.assign(spec, unitOf("a"))
+		for range 20 {
+			after(1900 * time.Millisecond)
+			r.send(&mapreduce.ToWorker{})
+		}
+		synctest.Wait()
+		if n := len(p.conns); n != 0 {
+			t.Fatalf("%d more connections while the orchestrator speaks; want none", n)
+		}
+		mute, quiet := r.pipe, time.Now()
+		hello := r.accept(mapreduce.Welcome{Epoch: 2, Silence: time.Hour})
+		if took := time.Since(quiet); took != 2*time.Second {
+			t.Errorf("another connection after %v of silence; want 2 s", took)
+		}
+		if mute.ctx.Err() == nil {
+			t.Error("the mute stream is kept")
+		}
+		if n := len(hello.Hello.Holding); n != 1 {
+			t.Errorf("holds %d units; want the one that runs", n)
+		}
+		r.verdicts(mapreduce.Accepted, r.report())
+		r.finish()
+	})
+}
+
 func TestGoodbye(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, okay, worker.Config{})

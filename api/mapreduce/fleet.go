@@ -205,7 +205,8 @@ type Welcome struct {
 	Node      NodeID
 	Epoch     int64 // of the session; raised by every Hello
 	Heartbeat time.Duration
-	Drop      []Held // what the worker named and no longer holds
+	Drop      []Held        // what the worker named and no longer holds
+	Silence   time.Duration // of the orchestrator, after which the worker should connect to another; 0 if it is no sign
 }
 
 // A JobInfo is what all assignments of a job share.

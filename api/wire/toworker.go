@@ -64,6 +64,7 @@ func encodeWelcome(w *mapreduce.Welcome) *pb.Welcome {
 		Epoch:             w.Epoch,
 		HeartbeatInterval: encodeDuration(w.Heartbeat),
 		Drop:              each(w.Drop, fillHeld),
+		Silence:           encodeDuration(w.Silence),
 	}
 }
 
@@ -73,6 +74,7 @@ func decodeWelcome(d *decoder, p *pb.Welcome) mapreduce.Welcome {
 		Epoch:     d.count64("epoch", p.GetEpoch()),
 		Heartbeat: d.duration("heartbeat_interval", p.GetHeartbeatInterval()),
 		Drop:      list(d, "drop", p.GetDrop(), decodeHeld),
+		Silence:   d.duration("silence", p.GetSilence()),
 	}
 }
 

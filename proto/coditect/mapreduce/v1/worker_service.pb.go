@@ -1392,7 +1392,11 @@ type Welcome struct {
 	// Pause between two heartbeats of the worker.
 	HeartbeatInterval *durationpb.Duration `protobuf:"bytes,3,opt,name=heartbeat_interval,json=heartbeatInterval,proto3" json:"heartbeat_interval,omitempty"`
 	// What the worker named and no longer holds.
-	Drop          []*Held `protobuf:"bytes,4,rep,name=drop,proto3" json:"drop,omitempty"`
+	Drop []*Held `protobuf:"bytes,4,rep,name=drop,proto3" json:"drop,omitempty"`
+	// How long the orchestrator is never silent: after this time without any
+	// message, even an empty one, the worker should connect to another. Zero if
+	// silence is no sign.
+	Silence       *durationpb.Duration `protobuf:"bytes,5,opt,name=silence,proto3" json:"silence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1451,6 +1455,13 @@ func (x *Welcome) GetHeartbeatInterval() *durationpb.Duration {
 func (x *Welcome) GetDrop() []*Held {
 	if x != nil {
 		return x.Drop
+	}
+	return nil
+}
+
+func (x *Welcome) GetSilence() *durationpb.Duration {
+	if x != nil {
+		return x.Silence
 	}
 	return nil
 }
@@ -2592,12 +2603,13 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x05texts\x18\n" +
 	" \x03(\v2 .coditect.mapreduce.v1.TextPieceR\x05texts\x129\n" +
 	"\x06limits\x18\v \x03(\v2!.coditect.mapreduce.v1.LimitShareR\x06limits\x12<\n" +
-	"\aanswers\x18\x14 \x03(\v2\".coditect.mapreduce.v1.AnswerReplyR\aanswers\"\xb3\x01\n" +
+	"\aanswers\x18\x14 \x03(\v2\".coditect.mapreduce.v1.AnswerReplyR\aanswers\"\xe8\x01\n" +
 	"\aWelcome\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12H\n" +
 	"\x12heartbeat_interval\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval\x12/\n" +
-	"\x04drop\x18\x04 \x03(\v2\x1b.coditect.mapreduce.v1.HeldR\x04drop\"T\n" +
+	"\x04drop\x18\x04 \x03(\v2\x1b.coditect.mapreduce.v1.HeldR\x04drop\x123\n" +
+	"\asilence\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\asilence\"T\n" +
 	"\aJobInfo\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x122\n" +
 	"\x04spec\x18\x02 \x01(\v2\x1e.coditect.mapreduce.v1.JobSpecR\x04spec\"\xa8\x03\n" +
@@ -2804,33 +2816,34 @@ var file_coditect_mapreduce_v1_worker_service_proto_depIdxs = []int32{
 	25, // 38: coditect.mapreduce.v1.WorkResponse.answers:type_name -> coditect.mapreduce.v1.AnswerReply
 	31, // 39: coditect.mapreduce.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
 	5,  // 40: coditect.mapreduce.v1.Welcome.drop:type_name -> coditect.mapreduce.v1.Held
-	33, // 41: coditect.mapreduce.v1.JobInfo.spec:type_name -> coditect.mapreduce.v1.JobSpec
-	34, // 42: coditect.mapreduce.v1.Assignment.kind:type_name -> coditect.mapreduce.v1.UnitKind
-	31, // 43: coditect.mapreduce.v1.Assignment.timeout:type_name -> google.protobuf.Duration
-	19, // 44: coditect.mapreduce.v1.Assignment.text:type_name -> coditect.mapreduce.v1.Text
-	20, // 45: coditect.mapreduce.v1.Assignment.inputs:type_name -> coditect.mapreduce.v1.Input
-	29, // 46: coditect.mapreduce.v1.Text.metadata:type_name -> coditect.mapreduce.v1.Text.MetadataEntry
-	5,  // 47: coditect.mapreduce.v1.InputPiece.held:type_name -> coditect.mapreduce.v1.Held
-	5,  // 48: coditect.mapreduce.v1.ReportVerdict.held:type_name -> coditect.mapreduce.v1.Held
-	2,  // 49: coditect.mapreduce.v1.ReportVerdict.verdict:type_name -> coditect.mapreduce.v1.Verdict
-	5,  // 50: coditect.mapreduce.v1.ReserveReply.held:type_name -> coditect.mapreduce.v1.Held
-	5,  // 51: coditect.mapreduce.v1.TextPiece.held:type_name -> coditect.mapreduce.v1.Held
-	5,  // 52: coditect.mapreduce.v1.AnswerReply.held:type_name -> coditect.mapreduce.v1.Held
-	31, // 53: coditect.mapreduce.v1.LimitNote.pause:type_name -> google.protobuf.Duration
-	26, // 54: coditect.mapreduce.v1.LimitNote.told:type_name -> coditect.mapreduce.v1.Rates
-	26, // 55: coditect.mapreduce.v1.LimitNote.left:type_name -> coditect.mapreduce.v1.Rates
-	31, // 56: coditect.mapreduce.v1.LimitShare.valid_for:type_name -> google.protobuf.Duration
-	26, // 57: coditect.mapreduce.v1.LimitShare.rates:type_name -> coditect.mapreduce.v1.Rates
-	26, // 58: coditect.mapreduce.v1.LimitShare.left:type_name -> coditect.mapreduce.v1.Rates
-	31, // 59: coditect.mapreduce.v1.LimitShare.pause:type_name -> google.protobuf.Duration
-	31, // 60: coditect.mapreduce.v1.LimitShare.open_for:type_name -> google.protobuf.Duration
-	3,  // 61: coditect.mapreduce.v1.WorkerService.Work:input_type -> coditect.mapreduce.v1.WorkRequest
-	15, // 62: coditect.mapreduce.v1.WorkerService.Work:output_type -> coditect.mapreduce.v1.WorkResponse
-	62, // [62:63] is the sub-list for method output_type
-	61, // [61:62] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	31, // 41: coditect.mapreduce.v1.Welcome.silence:type_name -> google.protobuf.Duration
+	33, // 42: coditect.mapreduce.v1.JobInfo.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	34, // 43: coditect.mapreduce.v1.Assignment.kind:type_name -> coditect.mapreduce.v1.UnitKind
+	31, // 44: coditect.mapreduce.v1.Assignment.timeout:type_name -> google.protobuf.Duration
+	19, // 45: coditect.mapreduce.v1.Assignment.text:type_name -> coditect.mapreduce.v1.Text
+	20, // 46: coditect.mapreduce.v1.Assignment.inputs:type_name -> coditect.mapreduce.v1.Input
+	29, // 47: coditect.mapreduce.v1.Text.metadata:type_name -> coditect.mapreduce.v1.Text.MetadataEntry
+	5,  // 48: coditect.mapreduce.v1.InputPiece.held:type_name -> coditect.mapreduce.v1.Held
+	5,  // 49: coditect.mapreduce.v1.ReportVerdict.held:type_name -> coditect.mapreduce.v1.Held
+	2,  // 50: coditect.mapreduce.v1.ReportVerdict.verdict:type_name -> coditect.mapreduce.v1.Verdict
+	5,  // 51: coditect.mapreduce.v1.ReserveReply.held:type_name -> coditect.mapreduce.v1.Held
+	5,  // 52: coditect.mapreduce.v1.TextPiece.held:type_name -> coditect.mapreduce.v1.Held
+	5,  // 53: coditect.mapreduce.v1.AnswerReply.held:type_name -> coditect.mapreduce.v1.Held
+	31, // 54: coditect.mapreduce.v1.LimitNote.pause:type_name -> google.protobuf.Duration
+	26, // 55: coditect.mapreduce.v1.LimitNote.told:type_name -> coditect.mapreduce.v1.Rates
+	26, // 56: coditect.mapreduce.v1.LimitNote.left:type_name -> coditect.mapreduce.v1.Rates
+	31, // 57: coditect.mapreduce.v1.LimitShare.valid_for:type_name -> google.protobuf.Duration
+	26, // 58: coditect.mapreduce.v1.LimitShare.rates:type_name -> coditect.mapreduce.v1.Rates
+	26, // 59: coditect.mapreduce.v1.LimitShare.left:type_name -> coditect.mapreduce.v1.Rates
+	31, // 60: coditect.mapreduce.v1.LimitShare.pause:type_name -> google.protobuf.Duration
+	31, // 61: coditect.mapreduce.v1.LimitShare.open_for:type_name -> google.protobuf.Duration
+	3,  // 62: coditect.mapreduce.v1.WorkerService.Work:input_type -> coditect.mapreduce.v1.WorkRequest
+	15, // 63: coditect.mapreduce.v1.WorkerService.Work:output_type -> coditect.mapreduce.v1.WorkResponse
+	63, // [63:64] is the sub-list for method output_type
+	62, // [62:63] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_worker_service_proto_init() }

@@ -1,0 +1,153 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/worker"
+)
+
+// logged returns settings whose log is kept.
+func logged(c orchestrator.Config) (orchestrator.Config, *journal) {
+	log := new(journal)
+	c.Logger = slog.New(slog.NewTextHandler(log, nil))
+	return c, log
+}
+
+// wordy makes outputs that workers send in chunks, each of which is stored before
+// anything behind it is heard.
+func wordy() mapreduce.JobSpec {
+	spec := script(map[string]string{"script.latency": "lognormal:700ms,1", "script.output_bytes": "70000"})
+	spec.ReduceContextLimit = 1 << 30
+	return spec
+}
+
+// The store is away for longer than the lease. Workers that run say so all the
+// time, but their streams wait until results are stored; others lose their streams
+// meanwhile, and cannot come back before the store does. Nobody is given up, no
+// attempt is made again, and work goes on soon.
+func TestNobodyIsLostInAnOutage(t *testing.T) {
+	for name, tt := range map[string]struct {
+		nodes  int
+		away   time.Duration
+		breaks bool // streams of the first orchestrator end while the store is away
+	}{
+		"short":                        {1, 5 * time.Second, false},
+		"long":                         {1, 30 * time.Second, false},
+		"very long":                    {1, 10 * time.Minute, false},
+		"two nodes":                    {2, 30 * time.Second, false},
+		"two nodes, very long":         {2, 10 * time.Minute, false},
+		"streams break":                {1, 30 * time.Second, true},
+		"streams break, very long":     {1, 10 * time.Minute, true},
+		"streams break, two nodes":     {2, 30 * time.Second, true},
+		"streams break, two nodes, vl": {2, 10 * time.Minute, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := range 2 {
+				at := 3*time.Second + time.Duration(i)*370*time.Millisecond
+				t.Run(fmt.Sprint(at), func(t *testing.T) {
+					virtually(t, func(t *testing.T) { outlive(t, tt.nodes, at, tt.away, tt.breaks) })
+				})
+			}
+		})
+	}
+}
+
+func outlive(t *testing.T, nodes int, at, away time.Duration, breaks bool) {
+	config, log := logged(orchestrator.Config{Adopt: true})
+	f := newFleet(t, 1, nodes, nil, config)
+	for range 2 {
+		f.join(worker.Config{Slots: 4})
+	}
+	id := f.any().submit(wordy(), 60)
+	<-time.After(at)
+	f.faults.BeginOutage()
+	if breaks {
+		<-time.After(away / 3)
+		f.cut(f.node(0))
+		<-time.After(100 * time.Millisecond)
+		f.mend(f.node(0))
+		away -= away / 3
+	}
+	<-time.After(away)
+	begun, back := f.counter.attempts(), time.Now()
+	f.faults.EndOutage()
+	for f.counter.attempts() == begun {
+		<-time.After(10 * time.Millisecond)
+		if took := time.Since(back); took > 5*time.Second {
+			t.Fatalf("nothing was begun within %v of the store's return", took)
+		}
+	}
+	job := f.any().wantEnd(id, mapreduce.JobComplete)
+	if got := f.counter.attempts(); int64(got) != job.TotalUnits {
+		t.Errorf("%d attempts were begun for %d units", got, job.TotalUnits)
+	}
+	for _, line := range []string{"worker is silent", "worker lost", "orchestrator is dead"} {
+		if found := log.lines(line); len(found) > 0 {
+			t.Errorf("taken for lost: %s", found)
+		}
+	}
+}
+
+// A worker that dies while the store is away is found to be gone once it is back,
+// and so is one that says nothing more.
+func TestWhoIsGoneAfterAnOutageIsFound(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		config, log := logged(steady())
+		f := newFleet(t, 1, 1, nil, config)
+		n := f.any()
+		silent, _ := hello(t, n, mapreduce.Hello{Session: "silent", Slots: 1})
+		dies, _ := hello(t, n, mapreduce.Hello{Session: "dies", Slots: 1})
+		id := n.submit(script(nil), 2)
+		held := silent.assigned()
+		dies.assigned()
+		f.faults.BeginOutage()
+		<-time.After(time.Minute)
+		if err := dies.stream.CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Minute)
+		f.faults.EndOutage()
+		f.join(worker.Config{Slots: 1})
+		n.wantEnd(id, mapreduce.JobComplete)
+		if u := n.units(id)[held.Unit]; u.Attempts != 2 {
+			t.Errorf("the unit of the silent worker had %d attempts, want 2", u.Attempts)
+		}
+		if n := len(log.lines("worker is silent")); n != 1 {
+			t.Errorf("%d workers were silent, want 1", n)
+		}
+		if n := len(log.lines("worker lost")); n != 2 {
+			t.Errorf("%d workers were lost, want 2", n)
+		}
+	})
+}
+
+// An orchestrator tells a worker how long it will never be silent, and keeps to
+// that, whether the store answers or not.
+func TestSignsOfLifeForWorkers(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		f := newFleet(t, 1, 1, nil, orchestrator.Config{Adopt: true})
+		w, welcome := hello(t, f.any(), mapreduce.Hello{Session: "w", Slots: 1})
+		if s := welcome.Silence; s <= 0 || s > 2500*time.Millisecond {
+			t.Fatalf("silent for up to %v, want at most 2.5 s", s)
+		}
+		f.faults.BeginOutage()
+		for range 100 {
+			before := time.Now()
+			w.recv()
+			if took := time.Since(before); took >= welcome.Silence {
+				t.Errorf("silent for %v, and said it would be for less than %v", took, welcome.Silence)
+			}
+			w.send(&mapreduce.FromWorker{Heartbeat: &mapreduce.Heartbeat{}})
+		}
+		f.faults.EndOutage()
+		_, welcome = hello(t, f.any(), mapreduce.Hello{Session: "in the same process", Slots: 1, Embedded: true})
+		if welcome.Silence != 0 {
+			t.Errorf("silent for up to %v, want no limit where there is nobody else", welcome.Silence)
+		}
+	})
+}
