@@ -177,9 +177,13 @@ func (c *chains) add(p place, l *link) {
 func (c *chains) best() *link { return c.places.best(len(c.order)) }
 
 // window returns the places among which a quote chooses that came before so
-// often, and the number of the first: all of them, or size if there are more.
+// often, and the number of the first: all of them, or size if there are more. One
+// that is only near to some place must not push others off theirs.
 func (c candidates) window(quote string, before, size int) (places []place, from int) {
 	places = c[quote].places
+	if c[quote].grade == Near {
+		return nil, 0
+	}
 	if len(places) <= size {
 		return places, 0
 	}
@@ -223,7 +227,7 @@ func (c candidates) rest(quotes []string, chosen []int) {
 			of[q].take(i, k)
 			chosen[i] = max(k, 0)
 		}
-		if chosen[i] >= 0 {
+		if chosen[i] >= 0 && c[q].grade != Near {
 			behind = places[chosen[i]].start
 		}
 	}

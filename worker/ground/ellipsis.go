@@ -29,7 +29,7 @@ func (t *Text) elided(quote string) hits {
 	for i, part := range parts {
 		h := t.verbatim(part, whole)
 		if len(h.places) == 0 {
-			h = t.fuzzy(part)
+			h = fuzzy(t.readings(part))
 		}
 		if len(h.places) == 0 {
 			return hits{}

@@ -78,15 +78,20 @@ func (t *Text) places(quote string) hits {
 	if h := t.verbatim(quote, whole); len(h.places) > 0 {
 		return h
 	}
-	if !t.gates.Off {
-		if h := t.elided(quote); len(h.places) > 0 {
-			return h
-		}
-		if h := t.fuzzy(quote); len(h.places) > 0 {
-			return h
-		}
+	if t.gates.Off {
+		return t.verbatim(quote, cut)
 	}
-	return t.verbatim(quote, cut)
+	if h := t.elided(quote); len(h.places) > 0 {
+		return h
+	}
+	readings := t.readings(quote)
+	if h := fuzzy(readings); len(h.places) > 0 {
+		return h
+	}
+	if h := t.verbatim(quote, cut); len(h.places) > 0 {
+		return h
+	}
+	return near(readings)
 }
 
 // verbatim returns the places where quote stands, word for word.

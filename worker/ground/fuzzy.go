@@ -32,8 +32,10 @@ type word struct {
 // that repeat themselves cost no more than others.
 const maxSteps = 1 << 16
 
-// fuzzy returns the places where the words of quote are, with the least change.
-func (t *Text) fuzzy(quote string) hits {
+// readings returns what is needed to find a quote word by word, for each form of
+// the text that differs; nothing if the quote is too short.
+func (t *Text) readings(quote string) []*reading {
+	var all []*reading
 	for f := range form(formCount) {
 		q := normalise(quote, f)
 		if !t.distinct(f, &q) {
@@ -41,8 +43,17 @@ func (t *Text) fuzzy(quote string) hits {
 		}
 		r := t.reading(quote, &q, f)
 		if !r.longEnough(t.gates) {
-			return hits{}
+			return nil
 		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// fuzzy returns the places where the words of a quote are, with the least change
+// that does not touch what they say.
+func fuzzy(readings []*reading) hits {
+	for _, r := range readings {
 		if places := r.places(); len(places) > 0 {
 			return hits{places: places, grade: Fuzzy}
 		}
@@ -247,26 +258,36 @@ func (r *reading) extend(anchor, i, step int) []path {
 	return slices.DeleteFunc(paths, func(p path) bool { return p.edge > 0 && r.turns(p.at+step) })
 }
 
-// turns reports whether token i of the text turns round what is beside it, so
-// that a quote must not end with an article in its place.
+// turns reports whether token i of the text changes what is said by what is
+// beside it, so that a quote must not end with an article in its place.
 func (r *reading) turns(i int) bool {
-	return telling(r.word(i))
+	return r.within(i) && (telling(r.word(i)) || r.index.guarded(i))
 }
 
-// follow appends to paths those that go on from p with word w.
+// follow appends to paths those that go on from p with word w. What is left out
+// on the way is looked at closely only where the way leads on.
 func (r *reading) follow(paths []path, p path, w word, step int) []path {
-	for i, gap, far := p.at+step, 0, r.reach(); i >= 0 && i < len(r.index.tokens) && far > 0; i, far = i+step, far-1 {
+	left := -1 // the plain word that is left out
+	for i, far := p.at+step, r.reach(); r.within(i) && far > 0; i, far = i+step, far-1 {
 		if r.steps--; r.steps < 0 {
 			return nil
 		}
 		if r.is(w, i) {
-			paths = r.insert(paths, path{at: i, missing: p.missing, dropped: p.dropped + gap})
+			if left < 0 {
+				paths = r.insert(paths, path{at: i, missing: p.missing, dropped: p.dropped})
+			} else if r.plain(left) {
+				paths = r.insert(paths, path{at: i, missing: p.missing, dropped: p.dropped + 1})
+			}
 		}
-		switch drop := r.drop(i); {
-		case drop < 0, gap+drop > 1, p.changes()+gap+drop > r.slack:
+		switch s := r.index.sense(i); {
+		case s&isLight != 0:
+			if !r.spares(i) {
+				return paths
+			}
+		case s&isKept != 0, left >= 0, p.changes() >= r.slack:
 			return paths
 		default:
-			gap += drop
+			left = i
 		}
 	}
 	return paths
@@ -328,33 +349,36 @@ func (r *reading) source(i int) int {
 	return at
 }
 
-// drop returns what it costs to leave token i of the text out: nothing for a
-// light word, 1 for a plain one. It returns -1 for what must not be left out:
-// what is no word, a word with a capital, one that says how much or how sure or
-// turns others round, and what belongs to one beside it.
-func (r *reading) drop(i int) int {
-	k := r.index.tokens[i]
-	s := r.index.text[k.start:k.end]
+// spares reports whether token i of the text, a light word, may be left out.
+func (r *reading) spares(i int) bool {
+	word := r.word(i)
+	return !quantifies(word, r.word(i+1)) && spare(r.text.text, r.source(i), word)
+}
+
+// plain reports whether token i of the text, which is not kept for its own sake,
+// may be left out: not if it has a capital or belongs to a number, to a negation
+// or to half a word.
+func (r *reading) plain(i int) bool {
 	switch {
-	case light(s):
-		if !quantifies(s, r.word(i+1)) && spare(r.text.text, r.source(i), s) {
-			return 0
-		}
-		return -1
-	case k.kind != letter, telling(s), !r.isSmall(i), r.joined(k), r.counts(i - 1), r.counts(i + 1):
-		return -1
+	case !r.isSmall(i), r.joined(r.index.tokens[i]):
+		return false
+	case r.index.sense(i)&isLinking != 0:
+		return !r.counts(i, -1) || !r.counts(i, +1)
 	}
-	return 1
+	return !r.counts(i, -1) && !r.counts(i, +1) && !r.index.guarded(i)
 }
 
 // word returns token i of the text in normal form, or nothing if there is none.
 func (r *reading) word(i int) string {
-	if i < 0 || i >= len(r.index.tokens) {
+	if !r.within(i) {
 		return ""
 	}
 	k := r.index.tokens[i]
 	return r.index.text[k.start:k.end]
 }
+
+// within reports whether the text has a token number i.
+func (r *reading) within(i int) bool { return i >= 0 && i < len(r.index.tokens) }
 
 // joined reports whether a hyphen joins k to a word beside it.
 func (r *reading) joined(k token) bool {
@@ -362,13 +386,17 @@ func (r *reading) joined(k token) bool {
 	return strings.HasSuffix(text[:k.start], "-") || strings.HasPrefix(text[k.end:], "-")
 }
 
-// counts reports whether token i of the text is a number or about one.
-func (r *reading) counts(i int) bool {
-	if i < 0 || i >= len(r.index.tokens) {
-		return false
+// counts reports whether the word next to token i of the text in the direction
+// step, but for light ones, is a number or about one.
+func (r *reading) counts(i, step int) bool {
+	i += step
+	for range maxLeft {
+		if r.index.sense(i)&isLight == 0 {
+			break
+		}
+		i += step
 	}
-	k := r.index.tokens[i]
-	return k.kind == digit || k.kind == symbol || k.kind == letter && counting(r.index.text[k.start:k.end])
+	return r.index.sense(i)&isCounted != 0
 }
 
 // cuts reports whether a leaves off what belongs to its first or last word.

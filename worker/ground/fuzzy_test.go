@@ -101,8 +101,8 @@ func TestGates(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, ok := g.Find(quote, -1); ok != test.want {
-				t.Errorf("found is %v, want %v", ok, test.want)
+			if s, _ := g.Find(quote, -1); s.Verified() != test.want {
+				t.Errorf("verified is %v, want %v", s.Verified(), test.want)
 			}
 		})
 	}
@@ -124,6 +124,9 @@ func TestSaysTheSame(t *testing.T) {
 		{"article put in", "The court fined firm X heavily.", "the court fined the firm X heavily", "The court fined firm X heavily"},
 		{"another article", "They hired a lawyer in Paris.", "they hired the lawyer in Paris", "They hired a lawyer in Paris"},
 		{"plain word left out", "The firm made extraordinary progress in Iraq.", "the firm made progress in Iraq", "The firm made extraordinary progress in Iraq"},
+		{"link beside a number", "They hit vehicles and two trucks in June", "they hit vehicles two trucks in June", "They hit vehicles and two trucks in June"},
+		{"behind another sentence's negation", "He did not stop. The firm made extraordinary progress.", "the firm made progress", "The firm made extraordinary progress"},
+		{"before another part's negation", "The firm made extraordinary progress; others did not.", "the firm made progress", "The firm made extraordinary progress"},
 		{"punctuation", "In Syria, however, it (the army) won.", "in Syria however it the army won", "In Syria, however, it (the army) won"},
 		{"markup", "the total amount is due now", "the **total amount** is due now", "the total amount is due now"},
 		{"possessive", "Iraq's army won the battle", "Iraq army won the battle", "Iraq's army won the battle"},
@@ -199,6 +202,32 @@ func TestSaysAnother(t *testing.T) {
 		{"former", "The former president was fined in June", "The president was fined in June"},
 		{"nearly", "The man nearly died in Rome", "The man died in Rome"},
 		{"attempted", "He was tried for attempted murder in Rome", "He was tried for murder in Rome"},
+		{"link between numbers", "It has one and a half dozen cars here", "It has one a half dozen cars here"},
+		{"behind no", "There is no credible evidence of fraud in June", "There is no evidence of fraud in June"},
+		{"behind no, an abbreviation and a name", "No U.S. military forces came in June", "No U.S. forces came in June"},
+		{"behind not", "They did not pay the full fine in June", "They did not pay the fine in June"},
+		{"before not", "The full fine was not paid in June", "The fine was not paid in June"},
+		{"behind never", "He has never fully paid it in Rome", "He has never paid it in Rome"},
+		{"behind without", "They left without due process in June", "They left without process in June"},
+		{"behind all", "All the foreign fighters fled in June", "All the fighters fled in June"},
+		{"behind all of", "In June all of the foreign fighters fled", "In June all of the fighters fled"},
+		{"behind only", "Only firms that paid large fines left Rome", "Only firms that paid fines left Rome"},
+		{"behind if", "They pay if great harm is done", "They pay if harm is done"},
+		{"behind few", "Few of the old firms paid in June", "Few of the firms paid in June"},
+		{"behind most", "Most of the old firms paid in June", "Most of the firms paid in June"},
+		{"passive", "The firm was paid in Rome in June", "The firm paid in Rome in June"},
+		{"aim", "They shot at the man in Rome", "They shot the man in Rome"},
+		{"search", "They searched for the man in Rome", "They searched the man in Rome"},
+		{"currency behind a name", "They gave 5 billion US dollars in aid", "They gave 5 billion US in aid"},
+		{"measure behind another word", "They sold 5 metric tons of it here", "They sold 5 metric of it here"},
+		{"noun of a number", "Some 60 nations paid it in June", "Some 60 paid it in June"},
+		{"up to", "They paid up to 60 firms in June", "They paid to 60 firms in June"},
+		{"up to, both", "They paid up to 60 firms in June", "They paid 60 firms in June"},
+		{"number of a compound", "The 60-plus nation group met in June", "The nation group met in June"},
+		{"roughly", "They paid roughly 60 firms in June", "They paid 60 firms in June"},
+		{"potential", "It is a potential breach of the law", "It is a breach of the law"},
+		{"hope", "They hoped to win the war in June", "They to win the war in June"},
+		{"counterfeit", "They paid in counterfeit money in June", "They paid in money in June"},
 		{"opposite", "The price of oil increased in June", "The price of oil decreased in June"},
 		{"from and to", "He sent it from Rome in June", "He sent it to Rome in June"},
 		{"by", "He was killed by police in Rome", "He was killed police in Rome"},

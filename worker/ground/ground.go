@@ -7,7 +7,9 @@
 // pass for the text that leaves out a plain word or an article, or has a noun in
 // another number; never one that touches a number, a name or what turns a
 // sentence round, and never one that only begins like the text. Quotes of few
-// words are too easily found to be looked for in that way.
+// words are too easily found to be looked for in that way. What passes for none
+// of these may have the grade Near, which tells where a quote must come from that
+// is not in the text: a place that was found, and is not verified.
 //
 // The alignment of words is that of LangExtract, a longest common subsequence
 // under two gates, coverage and density, without its fallback to common
@@ -40,6 +42,11 @@ const (
 	// but for differences that do not touch what they say: see the package
 	// comment. A quote with an ellipsis is at best Fuzzy.
 	Fuzzy Grade = "fuzzy"
+
+	// Near means that the quote is not in the text, and that this place differs
+	// from it least: by a word or two, which may say something else. It tells
+	// where to look, and is never verified.
+	Near Grade = "near"
 )
 
 // A Span is where a quote was found. Its ranges are half-open. The zero Span
@@ -73,8 +80,8 @@ type Span struct {
 func (s Span) Found() bool { return s.Grade != "" }
 
 // Verified reports whether s may be shown as what the text says: it was found,
-// and not only by cutting a word.
-func (s Span) Verified() bool { return s.Found() && !s.Cut }
+// and not only by cutting a word, nor only near.
+func (s Span) Verified() bool { return s.Found() && !s.Cut && s.Grade != Near }
 
 // Shift returns s as seen in a larger text, in which the text of s begins at
 // the given offsets.

@@ -49,7 +49,8 @@ func TestFind(t *testing.T) {
 		{"ellipsis", "and so on…", "and so on...", "normalised: and so on…"},
 		{"zero width", "in\u200bvoice", "invoice", "normalised: in\u200bvoice"},
 		{"absent", "the Supplier shall deliver", "The buyer was convicted of fraud", ""},
-		{"only its beginning", "the Supplier shall deliver", "the Supplier shall not deliver", ""},
+		{"a word put in", "the Supplier shall deliver", "the Supplier shall not deliver", "near: the Supplier shall deliver"},
+		{"only its beginning", "the Supplier shall deliver", "the Supplier shall not be held to", ""},
 		{"words in another order", "alpha beta", "beta alpha", ""},
 		{"empty", "text", "", ""},
 		{"only white space", "some text", " \n", ""},
@@ -253,6 +254,11 @@ func checkSpan(t fatal, text, quote string, s ground.Span) {
 		if strings.Map(digits, got) != strings.Map(digits, quote) && !elided {
 			t.Fatalf("fuzzy is %q for %q: other numbers", got, quote)
 		}
+	case ground.Near:
+		if s.Verified() || s.Coverage < 0.75 || s.Coverage > 1 || s.Density > 1 || s.Density < 0.5 || s.Cut {
+			t.Fatalf("near is %q for %q: %+v", got, quote, s)
+		}
+		return
 	default:
 		t.Fatalf("grade is %q", s.Grade)
 	}

@@ -5,16 +5,18 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // An index is a list of the tokens of a text by what they are.
 type index struct {
 	text   string
 	tokens []token
-	ids    map[string]int // tokens by their text: the vocabulary, numbered from 0
-	of     []int          // the vocabulary number of each token
-	first  []int          // where in at the tokens of each vocabulary number begin
-	at     []int          // numbers of tokens, by vocabulary number, in order
+	ids    map[string]int  // tokens by their text: the vocabulary, numbered from 0
+	of     []int           // the vocabulary number of each token
+	first  []int           // where in at the tokens of each vocabulary number begin
+	at     []int           // numbers of tokens, by vocabulary number, in order
+	senses []atomic.Uint32 // what each vocabulary number does, 0 if that is not known yet
 
 	once  sync.Once
 	vocab string // the vocabulary; written under once, then only read
@@ -36,6 +38,7 @@ func newIndex(text string) *index {
 		x.of[i] = id
 		counts[id]++
 	}
+	x.senses = make([]atomic.Uint32, len(counts))
 	x.first = make([]int, len(counts)+1)
 	for id, n := range counts {
 		x.first[id+1] = x.first[id] + n

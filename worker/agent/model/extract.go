@@ -257,7 +257,7 @@ func (r *reading) value(f formField, found finding, places []unit.Place) []unit.
 	v := unit.Value{Field: f.Path, Value: value, Said: max(0, min(found.Confidence, 1))}
 	for i, at := range places {
 		if !at.Verified() {
-			r.faults = append(r.faults, fmt.Sprintf("%s: the quote %.120q is not in the document", f.key, found.Quotes[i]))
+			r.faults = append(r.faults, f.key+": "+absent(found.Quotes[i], at))
 			continue
 		}
 		if !slices.ContainsFunc(v.Places, func(had unit.Place) bool { return had.Span == at.Span }) {
@@ -272,6 +272,16 @@ func (r *reading) value(f formField, found finding, places []unit.Place) []unit.
 		v.Places = nil
 	}
 	return []unit.Value{v}
+}
+
+// absent says that a quote is not in the document, and what stands where most of
+// its words are.
+func absent(quote string, at unit.Place) string {
+	s := fmt.Sprintf("the quote %.120q is not in the document", quote)
+	if at.Found() {
+		s += fmt.Sprintf(", in which these words stand: %.160q", at.Quote)
+	}
+	return s
 }
 
 // contradicted reports whether a number or a date stands in none of the quotes

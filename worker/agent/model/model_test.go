@@ -501,7 +501,9 @@ func TestBudget(t *testing.T) {
 
 // TestGlean has an answer looked over, first by code and then by the model.
 func TestGlean(t *testing.T) {
-	poor := answer(map[string]any{"company": say("INDAH", "INDAH PRESENTS AND MORE"), "date": []any{}, "total": say(60.3, "60.30")})
+	poor := answer(map[string]any{
+		"company": say("INDAH", "INDAH GIFT HOUSE & HOME DECO"), "date": say("2018-10-19", "INDAH PRESENTS AND MORE"), "total": say(60.3, "60.30"),
+	})
 	r := newRig(t, "anthropic", fakellm.Config{Model: func(c fakellm.Call) fakellm.Reply {
 		switch {
 		case strings.Contains(string(c.Schema), "should_refine"):
@@ -520,7 +522,8 @@ func TestGlean(t *testing.T) {
 		t.Errorf("values %v, unverified %v", got.Values, got.Unverified)
 	}
 	e := r.fake.Entries()
-	if len(e) != 3 || !strings.Contains(e[1].Prompt(), "is not in the document") || !strings.Contains(string(e[2].Schema), "should_refine") {
+	if len(e) != 3 || !strings.Contains(e[1].Prompt(), `the quote "INDAH PRESENTS AND MORE" is not in the document`+"\n") ||
+		!strings.Contains(e[1].Prompt(), `HOUSE & HOME DECO" is not in the document, in which these words stand: "INDAH GIFT & HOME DECO"`) || !strings.Contains(string(e[2].Schema), "should_refine") {
 		t.Errorf("%d calls, want the answer, its mending by what code found, and the model's judgement", len(e))
 	}
 }

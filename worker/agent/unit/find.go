@@ -12,7 +12,8 @@ import (
 
 // Find finds quotes, named in the order of the text, in a stretch of the unit's
 // text, and those that it lacks in the rest of its document, never in another.
-// Places of quotes that may not be shown are zero. The document is asked for only
+// Places of quotes that may not be shown are zero, but for those that are near: a
+// model may be told what stands there. The document is asked for only
 // if it is needed; note says why it was not looked through then, if so.
 func Find(ctx context.Context, task *agent.Task, stretch ground.Unit, quotes []string) (places []Place, note string, err error) {
 	places = placesOf(task.Text, stretch, stretch.FindAll(quotes))
@@ -54,7 +55,7 @@ func Outside(t *mapreduce.Text, s ground.Span) bool {
 func placesOf(t *mapreduce.Text, u ground.Unit, spans []ground.Span) []Place {
 	places := make([]Place, len(spans))
 	for i, s := range spans {
-		if s.Verified() {
+		if s.Verified() || s.Grade == ground.Near {
 			places[i] = At(u, s)
 			places[i].Outside = Outside(t, s)
 		}

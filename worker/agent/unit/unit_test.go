@@ -247,3 +247,14 @@ func TestTooLong(t *testing.T) {
 		}
 	}
 }
+
+// TestNearPlaces tells where a quote that is not there must come from; it is no
+// place that may be shown.
+func TestNearPlaces(t *testing.T) {
+	const text = "Then the firm did not pay the fine."
+	task := chunk(text, 0, 0, len(text))
+	places, _, err := unit.Find(t.Context(), task, unit.Aligner(task.Text, 0, len(text)), []string{"the firm did pay the fine", "no such words are here"})
+	if err != nil || places[0].Verified() || places[0].Quote != "the firm did not pay the fine" || places[1].Found() {
+		t.Errorf("places %+v, error %v", places, err)
+	}
+}

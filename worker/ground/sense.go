@@ -1,0 +1,137 @@
+package ground
+
+import "strings"
+
+// A sense is what a word does to those around it: bits of the constants below.
+type sense uint32
+
+const (
+	isKnown   sense = 1 << iota // the others are set
+	isLight                     // see light
+	isKept                      // it must not be left out: see telling and binding
+	isCounted                   // it is a number, or says how much
+	isTurning                   // it turns round what is about it: see negative
+	isScoping                   // see scoping
+	isLinking                   // see linking
+)
+
+// guardedWords is how many words on either side a negation may be about.
+const guardedWords = 8
+
+// sense returns what token i does, nothing if there is none.
+func (x *index) sense(i int) sense {
+	if i < 0 || i >= len(x.tokens) {
+		return 0
+	}
+	known := &x.senses[x.of[i]]
+	s := sense(known.Load())
+	if s == 0 {
+		k := x.tokens[i]
+		s = senseOf(x.text[k.start:k.end], k.kind)
+		known.Store(uint32(s))
+	}
+	return s
+}
+
+// guarded reports whether token i stands where a word more or less may change
+// all: in the same part of a sentence as a negation, or behind what is said of all
+// or of none.
+func (x *index) guarded(i int) bool {
+	for k := i - 1; k >= max(0, i-guardedWords) && !x.endsSentence(k); k-- {
+		if x.sense(k)&(isTurning|isScoping) != 0 {
+			return true
+		}
+	}
+	for k := i + 1; k <= min(len(x.tokens)-1, i+guardedWords) && !x.endsSentence(k-1); k++ {
+		if x.sense(k)&isTurning != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// endsSentence reports whether a sentence or a part of one ends behind token i. A
+// full stop behind few letters may belong to them.
+func (x *index) endsSentence(i int) bool {
+	if i+1 >= len(x.tokens) {
+		return false
+	}
+	k := x.tokens[i]
+	gap := x.text[k.end:x.tokens[i+1].start]
+	switch {
+	case gap == " " || gap == "":
+		return false
+	case strings.ContainsAny(gap, ";:!?"):
+		return true
+	}
+	return k.end-k.start > 3 && strings.Contains(gap, ".")
+}
+
+func senseOf(word string, k kind) sense {
+	s := isKnown
+	for _, has := range [...]struct {
+		sense sense
+		yes   bool
+	}{
+		{isLight, light(word)},
+		{isKept, k != letter || telling(word) || binding(word)},
+		{isCounted, k == digit || k == symbol || k == letter && counting(word)},
+		{isTurning, k == letter && negative(word) && word != "un" && word != "non"},
+		{isScoping, scoping(word)},
+		{isLinking, linking(word)},
+	} {
+		if has.yes {
+			s |= has.sense
+		}
+	}
+	return s
+}
+
+// scoping reports whether a word speaks of all that the words behind it leave, so
+// that leaving one of them out says more: all large firms are not all firms.
+func scoping(s string) bool {
+	switch s {
+	case "all", "every", "each", "any", "only", "few", "fewer", "fewest", "little", "less", "if", "whether", "whenever",
+		"hardly", "barely", "rarely", "seldom", "scarcely":
+		return true
+	}
+	return false
+}
+
+// linking reports whether a word may be left out beside a number: it only links
+// it to what is before.
+func linking(s string) bool {
+	switch s {
+	case "and", "which", "who", "has", "have", "had", "also", "then":
+		return true
+	}
+	return false
+}
+
+// binding reports whether a word, though it turns nothing round, must not be left
+// out: without it others are bound together in another way ("was paid", "shot
+// at"), what is measured or meant is open, or it was more than a wish or a guess.
+func binding(s string) bool {
+	switch s {
+	case "am", "is", "are", "was", "were", "be", "been", "being", "at", "for",
+		"dollar", "dollars", "euro", "euros", "pound", "pounds", "sterling", "yen", "yuan", "rupee", "rupees", "ringgit",
+		"franc", "francs", "dinar", "dinars", "rial", "rials", "rouble", "roubles", "ruble", "rubles", "peso", "pesos", "lira",
+		"kilometre", "kilometres", "kilometer", "kilometers", "km", "metre", "metres", "meter", "meters", "cm", "mm", "mile",
+		"miles", "foot", "feet", "inch", "inches", "yard", "yards", "acre", "acres", "hectare", "hectares", "litre", "litres",
+		"liter", "liters", "gallon", "gallons", "barrel", "barrels", "ton", "tons", "tonne", "tonnes", "kilogram", "kilograms",
+		"kg", "gram", "grams", "mg", "ml", "ounce", "ounces", "lb", "lbs", "square", "cubic", "metric", "nautical", "degree",
+		"degrees", "watt", "watts", "volt", "volts", "minute", "minutes", "hour", "hours", "day", "days", "week", "weeks",
+		"month", "months", "year", "years", "decade", "decades", "century", "centuries", "daily", "weekly", "monthly",
+		"annual", "annually", "yearly", "average", "minimum", "maximum", "net", "gross",
+		"roughly", "circa", "virtually", "practically", "potential", "potentially", "seemingly", "presumably", "presumed",
+		"estimated", "believed", "believes", "thought", "thinks", "rumoured", "rumored", "unconfirmed", "unverified",
+		"disputed", "unsuccessful", "unsuccessfully", "hopes", "hoped", "plans", "intends", "aims", "aimed", "seeks",
+		"sought", "threatened", "threatens", "promised", "promises", "pledged", "offered", "declined", "unwilling",
+		"counterfeit", "mock", "supposed", "ostensibly", "arguably", "nominally", "provisional", "provisionally",
+		"temporary", "temporarily", "conditional", "conditionally", "previous", "previously", "suggested", "suggests",
+		"argued", "argues", "told", "according", "tries", "trying", "attempts", "attempting", "wanted", "want", "wish",
+		"ought", "need", "needs", "future":
+		return true
+	}
+	return false
+}
