@@ -65,6 +65,11 @@ type Config struct {
 	MaxCalls int
 	// MaxDocument is the largest document taken, in bytes. Defaults to 64 MiB.
 	MaxDocument int64
+	// AnswerBytes bounds the answers of models that are kept for jobs of a tenant
+	// to share. Defaults to 1 GiB.
+	AnswerBytes int64
+	// AnswerAge is how long one is kept. Defaults to 30 days.
+	AnswerAge time.Duration
 	// Estimate returns how many tokens the first call of a unit may spend at
 	// worst, given the tokens of its text. Defaults to none for the rules
 	// provider, and for others the text, the schema and 8,192 for the answer.
@@ -95,6 +100,8 @@ func (c Config) withDefaults() Config {
 	c.Stuck = cmp.Or(c.Stuck, 10*time.Minute)
 	c.MaxCalls = cmp.Or(c.MaxCalls, mapreduce.MaxFleetCalls)
 	c.MaxDocument = cmp.Or(c.MaxDocument, 64<<20)
+	c.AnswerBytes = cmp.Or(c.AnswerBytes, 1<<30)
+	c.AnswerAge = cmp.Or(c.AnswerAge, 30*24*time.Hour)
 	if c.Estimate == nil {
 		c.Estimate = estimate
 	}
@@ -205,7 +212,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	for range o.config.Lanes {
 		lanes.Go(func() { o.lane(work) })
 	}
-	for _, loop := range []func(context.Context){o.beat, o.heir, o.wakes, o.polls, o.listens, o.murmurs, o.seals, o.timekeeper, o.advancer, o.limiter} {
+	for _, loop := range []func(context.Context){o.beat, o.heir, o.wakes, o.polls, o.listens, o.murmurs, o.seals, o.timekeeper, o.advancer, o.limiter, o.trimmer} {
 		loops.Go(func() { loop(ctx) })
 	}
 	o.ready.Do(func() { close(o.started) })

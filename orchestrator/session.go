@@ -428,6 +428,9 @@ func (o *Orchestrator) hear(ctx context.Context, s *session, m *mapreduce.FromWo
 			return err
 		}
 	}
+	if err := o.keepAnswers(ctx, s, m.Answers); err != nil {
+		return err
+	}
 	suspects, urgent := o.board.heard(s, m)
 	if urgent {
 		o.board.news.give()
@@ -439,6 +442,9 @@ func (o *Orchestrator) hear(ctx context.Context, s *session, m *mapreduce.FromWo
 		}
 	}
 	if err := o.reserve(ctx, s, m.Reserve); err != nil {
+		return err
+	}
+	if err := o.findAnswers(ctx, s, m.Answers); err != nil {
 		return err
 	}
 	return o.handOut(ctx, s, m.Texts)
@@ -630,5 +636,5 @@ func coalesce(batch []*mapreduce.ToWorker) []*mapreduce.ToWorker {
 func onlyVerdicts(m *mapreduce.ToWorker) bool {
 	return m.Welcome == nil && !m.Goodbye && len(m.Assignments) == 0 && len(m.Jobs) == 0 &&
 		len(m.Pieces) == 0 && len(m.Reserved) == 0 && len(m.Cancel) == 0 && len(m.Forget) == 0 &&
-		len(m.Texts) == 0 && len(m.Limits) == 0
+		len(m.Texts) == 0 && len(m.Limits) == 0 && len(m.Answers) == 0
 }

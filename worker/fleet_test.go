@@ -162,6 +162,7 @@ func (p *peer) collect(pipe *pipe) {
 		p.got.Reserve = append(p.got.Reserve, m.Reserve...)
 		p.got.States = append(p.got.States, m.States...)
 		p.got.Texts = append(p.got.Texts, m.Texts...)
+		p.got.Answers = append(p.got.Answers, m.Answers...)
 		if m.Heartbeat != nil {
 			p.got.Heartbeat = m.Heartbeat
 		}

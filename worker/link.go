@@ -254,4 +254,7 @@ func (l *link) take(m *mapreduce.ToWorker) {
 	for _, p := range m.Texts {
 		s.bring(p)
 	}
+	for _, r := range m.Answers {
+		s.tell(r)
+	}
 }

@@ -21,6 +21,7 @@ type outbox struct {
 	asks    []*unit
 	texts   []*unit
 	states  []*unit
+	answers []answerOut
 	limits  bool // models have something to tell
 	beat    bool
 	drain   bool
@@ -32,6 +33,9 @@ func (s *session) pull() (*mapreduce.FromWorker, []*unit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m := s.pullStates(); m != nil {
+		return m, nil
+	}
+	if m := s.pullAnswers(); m != nil {
 		return m, nil
 	}
 	o := &s.out
@@ -187,6 +191,7 @@ func (s *session) attach() {
 			if _, ok := u.wants(); ok {
 				s.out.texts = append(s.out.texts, u)
 			}
+			s.out.answers = append(s.out.answers, u.lookingUp()...)
 			if u.kept() {
 				s.out.states = append(s.out.states, u)
 			}

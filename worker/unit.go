@@ -63,6 +63,7 @@ type unit struct {
 	captured captured
 	asking   *question
 	reading  *reading // of the document that the unit is a chunk of
+	lookups  map[string]*lookup
 	note     string
 	state    []byte           // the last that was kept
 	stateAt  mapreduce.Tokens // spent when it was

@@ -114,6 +114,16 @@ func (c *Client) GetResult(ctx context.Context, id mapreduce.JobID, partial bool
 	})
 }
 
+// AnswerCache implements mapreduce.Service.
+func (c *Client) AnswerCache(ctx context.Context, t mapreduce.TenantID, forget bool) (*mapreduce.AnswerCache, error) {
+	if !forget {
+		p, err := c.admin.GetAnswerCache(ctx, &pb.GetAnswerCacheRequest{TenantId: string(t)})
+		return wire.DecodeAnswerCache(p.GetCache()), wire.Error(err)
+	}
+	p, err := c.admin.ClearAnswerCache(ctx, &pb.ClearAnswerCacheRequest{TenantId: string(t)})
+	return wire.DecodeAnswerCache(p.GetCleared()), wire.Error(err)
+}
+
 // CheckStore implements mapreduce.Service.
 func (c *Client) CheckStore(ctx context.Context, found func(mapreduce.Finding) error) error {
 	ctx, cancel := context.WithCancel(ctx)

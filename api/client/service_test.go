@@ -62,6 +62,7 @@ func exercise(t *testing.T, s mapreduce.Service, memory *servertest.Service) {
 	t.Run("result", func(t *testing.T) { exerciseResult(t, s, memory, job.ID) })
 	t.Run("lists", func(t *testing.T) { exerciseLists(t, s, job.ID) })
 	t.Run("check", func(t *testing.T) { exerciseCheck(t, s) })
+	t.Run("answers", func(t *testing.T) { exerciseAnswers(t, s) })
 	t.Run("delete", func(t *testing.T) {
 		if err := s.DeleteJob(t.Context(), job.ID); err != nil {
 			t.Fatal(err)
@@ -197,6 +198,21 @@ func exerciseLists(t *testing.T, s mapreduce.Service, id mapreduce.JobID) {
 	}
 	_, err = s.ListJobs(t.Context(), mapreduce.ListJobsQuery{PageToken: "x"})
 	wantField(t, err, "page_token")
+}
+
+func exerciseAnswers(t *testing.T, s mapreduce.Service) {
+	limits := mapreduce.AnswerCache{MaxBytes: 1 << 20, MaxAge: time.Hour}
+	full := limits
+	full.Answers, full.Bytes, full.Oldest = 4, 40, time.Unix(1_700_000_000, 0).UTC()
+	for i, want := range []mapreduce.AnswerCache{full, full, limits} {
+		got, err := s.AnswerCache(t.Context(), "acme", i == 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(&want, got); diff != "" {
+			t.Errorf("look %d: -want +got:\n%s", i, diff)
+		}
+	}
 }
 
 func exerciseCheck(t *testing.T, s mapreduce.Service) {

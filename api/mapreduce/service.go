@@ -3,6 +3,7 @@ package mapreduce
 import (
 	"context"
 	"iter"
+	"time"
 )
 
 // A Service is what clients ask of the system. Errors carry a kind of package
@@ -53,9 +54,22 @@ type Service interface {
 	// ListEvents returns a page of a job's checkpoints, oldest first.
 	ListEvents(ctx context.Context, q ListEventsQuery) (*EventPage, error)
 
+	// AnswerCache says what answers of models a tenant has that its jobs share.
+	// With forget they are then removed.
+	AnswerCache(ctx context.Context, t TenantID, forget bool) (*AnswerCache, error)
+
 	// CheckStore reads the whole store and calls found with each thing that
 	// is wrong in it. Progress lines go to found with Severity Info.
 	CheckStore(ctx context.Context, found func(Finding) error) error
+}
+
+// An AnswerCache is the answers of models that jobs of a tenant share.
+type AnswerCache struct {
+	Answers  int64
+	Bytes    int64
+	Oldest   time.Time     // when the oldest was kept; zero if there is none
+	MaxBytes int64         // that are kept: the oldest go first
+	MaxAge   time.Duration // of one that is kept
 }
 
 // A ListJobsQuery chooses jobs.

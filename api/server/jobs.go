@@ -220,6 +220,30 @@ type admin struct {
 	leaving <-chan struct{}
 }
 
+// GetAnswerCache says what answers a tenant has.
+func (a *admin) GetAnswerCache(ctx context.Context, req *pb.GetAnswerCacheRequest) (*pb.GetAnswerCacheResponse, error) {
+	c, err := a.answerCache(ctx, req.GetTenantId(), false)
+	return &pb.GetAnswerCacheResponse{Cache: c}, err
+}
+
+// ClearAnswerCache removes them.
+func (a *admin) ClearAnswerCache(ctx context.Context, req *pb.ClearAnswerCacheRequest) (*pb.ClearAnswerCacheResponse, error) {
+	c, err := a.answerCache(ctx, req.GetTenantId(), true)
+	return &pb.ClearAnswerCacheResponse{Cleared: c}, err
+}
+
+func (a *admin) answerCache(ctx context.Context, tenant string, forget bool) (*pb.AnswerCache, error) {
+	t, err := wire.DecodeTenant(tenant)
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.service.AnswerCache(ctx, t, forget)
+	if err != nil {
+		return nil, err
+	}
+	return wire.EncodeAnswerCache(c), nil
+}
+
 // CheckStore sends what is wrong in the store.
 func (a *admin) CheckStore(_ *pb.CheckStoreRequest, stream grpc.ServerStreamingServer[pb.CheckStoreResponse]) error {
 	return whileServing(stream.Context(), a.leaving, func(ctx context.Context) error {

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"reflect"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
@@ -86,4 +89,96 @@ func show(cost *float64) string {
 		return "null"
 	}
 	return fmt.Sprint(*cost)
+}
+
+// Jobs that share answers pay for what is new: another document, another
+// instruction, another model; and for nothing else.
+func TestJobsShareAnswers(t *testing.T) {
+	s := newStudio(t, fakellm.Config{Model: obedient, Key: modelKey})
+	for i := range 4 {
+		s.write(fmt.Sprintf("docs/%d.txt", i), shopText(i))
+	}
+	calls := 0
+	run := func(name string, fresh int, more ...string) spending {
+		t.Helper()
+		o := s.ask(name, append(more, "-o", "json")...)
+		p := s.spent(o)
+		if n := len(s.fake.Entries()) - calls; n != fresh {
+			t.Errorf("%s: %d calls, want %d", name, n, fresh)
+		}
+		calls = len(s.fake.Entries())
+		s.nowhere(o)
+		return p
+	}
+	same := func(a, b string) {
+		t.Helper()
+		if one, other := s.result(a), s.result(b); !reflect.DeepEqual(one, other) {
+			t.Errorf("%s and %s differ:\n%+v\n%+v", a, b, one, other)
+		}
+	}
+	run("alone", 4)
+	first := run("first", 4, "--cache") // what was asked before was not kept
+	again := run("again", 0, "--cache")
+	same("first", "again")
+	same("alone", "again")
+	if again.Tokens != 0 || again.Cost == nil || *again.Cost != 0 {
+		t.Errorf("answers that were known cost %d tokens and %s", again.Tokens, show(again.Cost))
+	}
+	if got := again.Savings; got.Answers != 4 || got.AnswersCost == nil || *got.AnswersCost != *first.Cost {
+		t.Errorf("saved %d answers and %s, want 4 and %s", got.Answers, show(got.AnswersCost), show(first.Cost))
+	}
+	if got := s.metrics("again").Savings; got.Answers != 4 || show(got.AnswersCost) != show(again.Savings.AnswersCost) {
+		t.Errorf("metrics.json has %+v", got)
+	}
+	if o := s.try(nil, "status", "--job-id", again.JobID); !strings.Contains(o.stdout, "4 answers were known") {
+		t.Errorf("status says nothing of it:\n%s", o.stdout)
+	}
+
+	s.write("docs/2.txt", shopText(2)+"THANK YOU\n")
+	run("other document", 1, "--cache")
+	s.write("schema.yaml", strings.Replace(receiptSchema, "Amount paid", "What was paid", 1))
+	if p := run("other prompt", 4, "--cache"); p.Savings.Answers != 0 {
+		t.Errorf("answers to other questions were taken: %+v", p.Savings)
+	}
+	run("other model", 4, "--cache", "--model", "claude-sonnet-4-5")
+	run("other bound", 4, "--cache", "--model", "claude-sonnet-4-5", "--max-answer", "4000")
+	run("not shared", 4)
+	s.want(0, "doctor")
+
+	var kept struct{ Answers, Bytes int64 }
+	s.decode(s.want(0, "cache", "-o", "json"), &kept)
+	if kept.Answers != 4+1+4+4+4 || kept.Bytes == 0 {
+		t.Errorf("%+v is kept, want 17 answers", kept)
+	}
+	s.want(0, "cache", "--clear")
+	run("forgotten", 4, "--cache")
+}
+
+// What is no whole answer is asked for again by the next job.
+func TestOnlyWholeAnswersAreShared(t *testing.T) {
+	for _, fault := range []fakellm.Fault{fakellm.Refusal, fakellm.Truncated, fakellm.WrongShape, fakellm.Prose} {
+		t.Run(string(fault), func(t *testing.T) {
+			bad := true
+			var mu sync.Mutex
+			s := newStudio(t, fakellm.Config{Model: obedient, Fault: func(fakellm.Call) fakellm.Fault {
+				mu.Lock()
+				defer mu.Unlock()
+				if bad {
+					return fault
+				}
+				return ""
+			}})
+			s.write("docs/1.txt", shopText(1))
+			if o := s.ask("bad", "--cache", "--max-attempts", "1"); o.code != 1 {
+				t.Fatalf("exit code %d, want 1\n%s%s", o.code, o.stdout, o.stderr)
+			}
+			mu.Lock()
+			bad = false
+			mu.Unlock()
+			before := len(s.fake.Entries())
+			if p := s.spent(s.ask("good", "--cache", "-o", "json")); p.Savings.Answers != 0 || len(s.fake.Entries()) != before+1 {
+				t.Errorf("%d calls more, and %+v", len(s.fake.Entries())-before, p.Savings)
+			}
+		})
+	}
 }

@@ -56,6 +56,7 @@ type jobFlags struct {
 	breakerTimeout     time.Duration
 	checkpointInterval int
 	capture            choice
+	cache              bool
 
 	requestID string
 }
@@ -94,6 +95,7 @@ func (j *jobFlags) add(cmd *cobra.Command) {
 
 	j.capture = choice{"off", []string{"off", "standard", "full"}}
 	f.Var(&j.capture, "capture", "what the trace keeps of calls of models: sums alone, each call, or prompts and answers too")
+	f.BoolVar(&j.cache, "cache", false, "take answers that models gave to the same questions of other jobs, and leave them this job's")
 	f.StringVar(&j.requestID, "request-id", "", "`name` of this submission: the same name again gives the same job")
 	j.complete(cmd)
 }
@@ -165,7 +167,7 @@ func (j *jobFlags) spec(flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
 		OnError: mapreduce.OnError(j.onError.index()), OnBreaker: mapreduce.OnBreaker(j.onBreaker.index()),
 		MaxAttempts: j.maxAttempts, UnitTimeout: j.unitTimeout, BreakerThreshold: j.breakerThreshold,
 		BreakerTimeout: j.breakerTimeout, CheckpointInterval: j.checkpointInterval,
-		Capture: mapreduce.Capture(j.capture.index()),
+		Capture: mapreduce.Capture(j.capture.index()), Cache: j.cache,
 	}
 	j.reduce(flags, &s)
 	if s.RequestID == "" {

@@ -34,6 +34,7 @@ func (j *Jobs) Check(ctx context.Context, found func(mapreduce.Finding) error) e
 		{"list of jobs by time", c.recents},
 		{"list of requests", c.requests},
 		{"list of jobs that run", c.runs},
+		{"answers of models", c.answers},
 		{"key space", c.space},
 	} {
 		if err := c.readable("", s.what, s.check(ctx)); err != nil {

@@ -39,6 +39,11 @@
 //	('mapreduce','skipped',J,n)                  Skipped: a document left out
 //	('mapreduce','idem',T,request)               id of the job it submitted
 //	('mapreduce','ingest',J)                     Ingest: a submission under way
+//	('mapreduce','answer',T,sha256)              Answer: what a model answered, for jobs
+//	                                             that share answers
+//	('mapreduce','answer',T,sha256,i)            bytes: chunk i of it
+//	('mapreduce','aged',T,micros,sha256)         empty: answers by age
+//	('mapreduce','kept',T,what)                  counter: answers (0), their bytes (1)
 //	('mapreduce','wake')                         counter: changes made for others
 //
 // J, U, D, S, O and T are the ids of job, unit, document, session, orchestrator
@@ -141,7 +146,7 @@ type Space struct {
 var names = []string{
 	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "ready", "delayed", "failed",
 	"run", "held", "sess", "beat", "doubt", "grant", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "state", "blob",
-	"skipped", "idem", "ingest", "wake", "limit",
+	"skipped", "idem", "ingest", "wake", "limit", "answer", "aged", "kept",
 }
 
 // New returns the key space whose keys begin with the elements of prefix.
@@ -505,6 +510,55 @@ func (s *Space) Idem(t mapreduce.TenantID, r mapreduce.RequestID) []byte {
 
 // Requests returns the range of all tenants' requests.
 func (s *Space) Requests() store.Range { return children(s.under("idem")) }
+
+func (s *Space) answer(t mapreduce.TenantID, sha256 []byte) []byte {
+	return tuple.AppendBytes(tuple.AppendString(s.under("answer"), string(t)), sha256)
+}
+
+// Answer returns the key of what a model answered, for a tenant's jobs.
+func (s *Space) Answer(t mapreduce.TenantID, sha256 []byte) []byte { return s.answer(t, sha256) }
+
+// AnswerChunks returns the range of the chunks of an answer.
+func (s *Space) AnswerChunks(t mapreduce.TenantID, sha256 []byte) store.Range {
+	return children(s.answer(t, sha256))
+}
+
+// AnswerChunk returns the key of chunk i of an answer.
+func (s *Space) AnswerChunk(t mapreduce.TenantID, sha256 []byte, i int64) []byte {
+	return tuple.AppendInt(s.answer(t, sha256), i)
+}
+
+// Answers returns the range of a tenant's answers with their chunks.
+func (s *Space) Answers(t mapreduce.TenantID) store.Range {
+	return children(tuple.AppendString(s.under("answer"), string(t)))
+}
+
+// AnswersAll returns the range of all tenants' answers with their chunks.
+func (s *Space) AnswersAll() store.Range { return children(s.under("answer")) }
+
+// Aged returns the key that lists an answer by when it was kept.
+func (s *Space) Aged(t mapreduce.TenantID, micros int64, sha256 []byte) []byte {
+	return tuple.AppendBytes(tuple.AppendInt(tuple.AppendString(s.under("aged"), string(t)), micros), sha256)
+}
+
+// AgedAll returns the range of a tenant's answers by age.
+func (s *Space) AgedAll(t mapreduce.TenantID) store.Range {
+	return children(tuple.AppendString(s.under("aged"), string(t)))
+}
+
+// What is counted of a tenant's answers.
+const (
+	KeptAnswers int64 = iota
+	KeptBytes
+)
+
+// Kept returns the key of a count of a tenant's answers.
+func (s *Space) Kept(t mapreduce.TenantID, what int64) []byte {
+	return tuple.AppendInt(tuple.AppendString(s.under("kept"), string(t)), what)
+}
+
+// KeptAll returns the range of the counts of all tenants' answers.
+func (s *Space) KeptAll() store.Range { return children(s.under("kept")) }
 
 // Ingest returns the key that marks a submission under way.
 func (s *Space) Ingest(j mapreduce.JobID) []byte { return s.job("ingest", j) }

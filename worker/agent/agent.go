@@ -104,6 +104,22 @@ type Saver interface {
 	Saved(s mapreduce.Savings)
 }
 
+// A Sharer is Calls that know what models answered other jobs of the tenant. Those
+// of a worker are one; others need not be.
+type Sharer interface {
+	// Shares reports whether the job shares answers. If not, the other methods
+	// are not to be called.
+	Shares() bool
+
+	// Answer returns what was kept under a key, the SHA-256 of all that decides
+	// the answer; nil if nothing is. It may block while there is no connection.
+	Answer(ctx context.Context, key []byte) ([]byte, error)
+
+	// Share keeps an answer, unless it is longer than mapreduce.MaxAnswer. The
+	// callee owns it from here on. It may be lost.
+	Share(key, answer []byte)
+}
+
 // KeepEvery is how many tokens lie between two states that are sent on.
 const KeepEvery = 10_000
 

@@ -1,62 +1,114 @@
 package llm
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
+	"slices"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
-// Answers keep responses by key. An error of theirs costs a call, never an
-// answer.
+// Answers keep answers by key. agent.Sharer is one: see there. An error of theirs
+// costs a call, never an answer.
 type Answers interface {
-	Get(ctx context.Context, key string) (response []byte, found bool, err error)
-	Put(ctx context.Context, key string, response []byte) error
+	Answer(ctx context.Context, key []byte) ([]byte, error)
+	Share(key, answer []byte)
+}
+
+// An Origin is what decides an answer besides the request: where it goes to, and
+// how. Its Scope keeps the answers of some from others.
+type Origin struct {
+	Scope    string
+	Provider string
+	BaseURL  string // "" is the vendor's own
+	Window   int64
+	ToolMode bool
 }
 
 // Cache answers a request that was answered before without asking, and without
-// spending. It keeps answers that are whole. The scope, a tenant, keeps those
-// of others apart.
+// spending. It stands around Structured, and keeps what that returns: answers that
+// are whole, and fit what was asked for. One that is found is looked at as if it
+// had come from the model.
 type Cache struct {
 	Provider
 	Answers Answers
-	Scope   string
+	Origin  Origin
+	Prices  *Prices // by which what was saved is reckoned
+
+	// Saved is told what an answer saves that was found. It is required.
+	Saved func(mapreduce.Savings)
+}
+
+// keptAnswer is how an answer is kept. With its key, it is none to anything else.
+type keptAnswer struct {
+	Key      []byte    `json:"key"`
+	Response *Response `json:"response"`
 }
 
 // Complete implements Provider.
 func (c *Cache) Complete(ctx context.Context, req *Request) (*Response, error) {
-	key, err := CacheKey(c.Scope, c.Name(), req)
+	key, err := AnswerKey(c.Origin, req)
 	if err != nil {
 		return nil, wrap(Invalid, err)
 	}
-	if raw, ok, err := c.Answers.Get(ctx, key); err == nil && ok {
-		var kept Response
-		if json.Unmarshal(raw, &kept) == nil {
-			kept.Cached, kept.Usage = true, Usage{Reported: true}
-			return &kept, nil
-		}
+	raw, err := c.Answers.Answer(ctx, key)
+	if ctx.Err() != nil {
+		return nil, broken(ctx, err)
+	}
+	if res := recall(req, key, raw); res != nil {
+		cost, _ := c.Prices.Cost(c.Name(), req.Model, res.Usage, false)
+		c.Saved(mapreduce.Savings{Answers: 1, AnswerMicros: cost})
+		res.Cached, res.Usage = true, Usage{Reported: true}
+		return res, nil
 	}
 	res, err := c.Provider.Complete(ctx, req)
-	if err != nil || (res.Stop != StopEnd && res.Stop != StopTool && res.Stop != StopSequence) {
+	if err != nil || !worthKeeping(req, res) {
 		return res, err
 	}
-	if raw, err := json.Marshal(res); err == nil {
-		_ = c.Answers.Put(ctx, key, raw) // the next one asks again
+	if raw, err := json.Marshal(keptAnswer{key, res}); err == nil {
+		c.Answers.Share(key, raw)
 	}
 	return res, nil
 }
 
-// CacheKey is the hash of everything that decides an answer.
-func CacheKey(scope, provider string, req *Request) (string, error) {
+// recall returns the answer that was kept under a key, if it is one to req.
+func recall(req *Request, key, raw []byte) *Response {
+	var kept keptAnswer
+	if len(raw) == 0 || json.Unmarshal(raw, &kept) != nil || kept.Response == nil || !bytes.Equal(kept.Key, key) {
+		return nil
+	}
+	if !worthKeeping(req, kept.Response) {
+		return nil
+	}
+	return kept.Response
+}
+
+// worthKeeping reports whether an answer is whole and fits what was asked for. It
+// puts what was checked in place of what was said.
+func worthKeeping(req *Request, res *Response) bool {
+	if !slices.Contains([]Stop{StopEnd, StopTool, StopSequence}, res.Stop) {
+		return false
+	}
+	w := work{req: req}
+	return (res.Answer != nil || !w.empty(res)) && w.check(res) == nil
+}
+
+// AnswerKey is the SHA-256 of everything that decides an answer.
+func AnswerKey(o Origin, req *Request) ([]byte, error) {
 	type tool struct{ Name, Description, Schema string }
 	all := struct {
-		Scope, Provider, Model, System, Force, Schema string
-		Tools                                         []tool
-		Messages                                      []Message
-		MaxTokens                                     int64
+		Version       int // of what is asked, and how, by this package
+		Origin        Origin
+		Model         Model
+		System, Force string
+		Schema        string
+		Tools         []tool
+		Messages      []Message
+		MaxTokens     int64
 	}{
-		Scope: scope, Provider: provider, Model: string(req.Model), System: req.System, Force: req.Force,
-		MaxTokens: req.maxTokens(),
+		Version: 1, Origin: o, Model: req.Model, System: req.System, Force: req.Force, MaxTokens: req.maxTokens(),
 	}
 	if req.Schema != nil {
 		all.Schema = req.Schema.name + "\n" + string(req.Schema.Document())
@@ -78,8 +130,8 @@ func CacheKey(scope, provider string, req *Request) (string, error) {
 	}
 	raw, err := json.Marshal(all)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:]), nil
+	return sum[:], nil
 }

@@ -2,6 +2,7 @@ package llm_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -226,20 +227,24 @@ func TestGuardTellsTheClass(t *testing.T) {
 // answers keeps responses in memory.
 type answers map[string][]byte
 
-func (a answers) Get(_ context.Context, key string) ([]byte, bool, error) {
-	raw, ok := a[key]
-	return raw, ok, nil
-}
+func (a answers) Answer(_ context.Context, key []byte) ([]byte, error) { return a[string(key)], nil }
 
-func (a answers) Put(_ context.Context, key string, raw []byte) error {
-	a[key] = raw
-	return nil
+func (a answers) Share(key, raw []byte) { a[string(key)] = raw }
+
+// A cached provider is a Cache that notes what it saves.
+func cached(t *testing.T, p llm.Provider, a llm.Answers, scope string) (*llm.Cache, *mapreduce.Savings) {
+	saved := new(mapreduce.Savings)
+	return &llm.Cache{
+		Provider: p, Answers: a, Origin: llm.Origin{Scope: scope, Provider: "script"},
+		Prices: prices(t, "script: {m-1: {input: 2, output: 10}}"),
+		Saved:  func(s mapreduce.Savings) { *saved = saved.Add(s) },
+	}, saved
 }
 
 func TestCacheAsksOnce(t *testing.T) {
 	s := &script{do: func(_ context.Context, n int) (*llm.Response, error) { return done(10, int64(n)), nil }}
 	kept := answers{}
-	c := &llm.Cache{Provider: s, Answers: kept, Scope: "tenant"}
+	c, saved := cached(t, s, kept, "tenant")
 	for range 2 {
 		if _, err := c.Complete(t.Context(), ask(nil)); err != nil {
 			t.Fatal(err)
@@ -249,17 +254,25 @@ func TestCacheAsksOnce(t *testing.T) {
 	if err != nil || s.calls != 1 || !res.Cached || res.Usage.Total() != 0 || res.Text() != "yes" {
 		t.Errorf("%d calls; %+v, %v", s.calls, res, err)
 	}
-	for name, change := range map[string]func(*llm.Request){
-		"model":    func(r *llm.Request) { r.Model = "m-2" },
-		"system":   func(r *llm.Request) { r.System += " " },
-		"document": func(r *llm.Request) { r.Messages = []llm.Message{llm.Say(llm.User, "other")} },
-		"schema":   func(r *llm.Request) { r.Schema = schema(t, receipt) },
-		"bound":    func(r *llm.Request) { r.MaxTokens = 501 },
-		"tool":     func(r *llm.Request) { r.Tools = []llm.Tool{{Name: "t"}} },
+	if want := (mapreduce.Savings{Answers: 2, AnswerMicros: 2 * 30}); *saved != want {
+		t.Errorf("saved %+v, want %+v", *saved, want)
+	}
+	for name, change := range map[string]func(*llm.Request, *llm.Origin){
+		"model":    func(r *llm.Request, _ *llm.Origin) { r.Model = "m-2" },
+		"system":   func(r *llm.Request, _ *llm.Origin) { r.System += " " },
+		"document": func(r *llm.Request, _ *llm.Origin) { r.Messages = []llm.Message{llm.Say(llm.User, "other")} },
+		"schema":   func(r *llm.Request, _ *llm.Origin) { r.Schema = schema(t, receipt) },
+		"bound":    func(r *llm.Request, _ *llm.Origin) { r.MaxTokens = 501 },
+		"tool":     func(r *llm.Request, _ *llm.Origin) { r.Tools = []llm.Tool{{Name: "t"}} },
+		"tenant":   func(_ *llm.Request, o *llm.Origin) { o.Scope = "other" },
+		"provider": func(_ *llm.Request, o *llm.Origin) { o.Provider = "other" },
+		"address":  func(_ *llm.Request, o *llm.Origin) { o.BaseURL = "http://other" },
+		"window":   func(_ *llm.Request, o *llm.Origin) { o.Window = 4096 },
+		"way":      func(_ *llm.Request, o *llm.Origin) { o.ToolMode = true },
 	} {
-		before, req := s.calls, ask(nil)
-		change(req)
-		if _, err := c.Complete(t.Context(), req); err != nil || s.calls != before+1 {
+		other, req, before := *c, ask(nil), s.calls
+		change(req, &other.Origin)
+		if _, err := other.Complete(t.Context(), req); s.calls != before+1 {
 			t.Errorf("another %s is the same to the cache (%v)", name, err)
 		}
 	}
@@ -268,24 +281,79 @@ func TestCacheAsksOnce(t *testing.T) {
 	if res, err := c.Complete(t.Context(), same); err != nil || !res.Cached {
 		t.Errorf("who asks makes a difference: %+v, %v", res, err)
 	}
-	other := &llm.Cache{Provider: s, Answers: kept, Scope: "other tenant"}
-	if res, err := other.Complete(t.Context(), ask(nil)); err != nil || res.Cached {
-		t.Errorf("another tenant was given the answer: %+v, %v", res, err)
-	}
 }
 
 func TestCacheKeepsOnlyWholeAnswers(t *testing.T) {
-	for _, stop := range []llm.Stop{llm.StopMax, llm.StopRefusal, llm.StopPause, llm.StopFilter, "x:bored"} {
-		s := &script{do: func(context.Context, int) (*llm.Response, error) { return &llm.Response{Stop: stop}, nil }}
-		c := &llm.Cache{Provider: s, Answers: answers{}}
+	for name, res := range map[string]*llm.Response{
+		"cut off":    {Stop: llm.StopMax, Answer: []byte(goodReceipt)},
+		"refused":    {Stop: llm.StopRefusal, Answer: []byte(goodReceipt)},
+		"paused":     {Stop: llm.StopPause, Answer: []byte(goodReceipt)},
+		"filtered":   {Stop: llm.StopFilter, Answer: []byte(goodReceipt)},
+		"unknown":    {Stop: "x:bored", Answer: []byte(goodReceipt)},
+		"empty":      {Stop: llm.StopEnd},
+		"not JSON":   {Stop: llm.StopEnd, Answer: []byte("{")},
+		"misshaped":  {Stop: llm.StopEnd, Answer: []byte(`{"total": "much"}`)},
+		"wrong tool": {Stop: llm.StopTool, Parts: []llm.Part{{Call: &llm.ToolCall{Name: "none", Input: []byte("{}")}}}},
+	} {
+		s := &script{do: func(context.Context, int) (*llm.Response, error) { return res, nil }}
+		c, _ := cached(t, s, answers{}, "")
 		for range 2 {
-			if _, err := c.Complete(t.Context(), ask(nil)); err != nil {
+			req := ask(nil)
+			req.Schema = schema(t, receipt)
+			if _, err := c.Complete(t.Context(), req); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if s.calls != 2 {
-			t.Errorf("a turn that ended with %q was kept", stop)
+			t.Errorf("an answer that is %s was kept", name)
 		}
+	}
+}
+
+// Whatever is found in place of an answer, it is never given.
+func TestCacheDoubtsWhatItFinds(t *testing.T) {
+	kept := answers{}
+	s := &script{do: func(context.Context, int) (*llm.Response, error) {
+		return &llm.Response{Stop: llm.StopEnd, Answer: []byte(goodReceipt), Usage: llm.Usage{Reported: true}}, nil
+	}}
+	c, _ := cached(t, s, kept, "")
+	one, two := ask(nil), ask(nil)
+	one.Schema, two.Schema = schema(t, receipt), schema(t, receipt)
+	two.System = "another question"
+	if _, err := c.Complete(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	var good []byte
+	for _, raw := range kept {
+		good = raw
+	}
+	key, err := llm.AnswerKey(c.Origin, two)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := func(response string) []byte {
+		raw, err := json.Marshal(map[string]any{"key": key, "response": json.RawMessage(response)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw
+	}
+	for name, raw := range map[string][]byte{
+		"of another question": good,
+		"cut":                 good[:len(good)/2],
+		"nothing":             {},
+		"null":                own("null"),
+		"misshaped":           own(`{"stop": "end", "answer": {"total": "much"}, "usage": {}}`),
+		"refused":             own(`{"stop": "refusal", "answer": ` + goodReceipt + `, "usage": {}}`),
+	} {
+		kept[string(key)] = raw
+		before := s.calls
+		if res, err := c.Complete(t.Context(), two); err != nil || res.Cached || s.calls != before+1 {
+			t.Errorf("%s: %+v after %d calls (%v)", name, res, s.calls-before, err)
+		}
+	}
+	if res, err := c.Complete(t.Context(), two); err != nil || !res.Cached {
+		t.Errorf("what was asked anew was not kept: %+v, %v", res, err)
 	}
 }
 

@@ -27,6 +27,7 @@ type Service struct {
 	mu      sync.Mutex // guards the variables below
 	jobs    []*record  // in order of submission
 	changed chan struct{}
+	forgot  map[mapreduce.TenantID]bool // whose answers were
 }
 
 type record struct {
@@ -365,6 +366,24 @@ func parts(job *mapreduce.Job, docs []*mapreduce.Document) []*mapreduce.ResultPa
 		sources = append(sources, &mapreduce.ResultPart{Source: &mapreduce.Source{Unit: mapreduce.MapUnit(doc.ID)}})
 	}
 	return slices.Concat(all, citations, sources, []*mapreduce.ResultPart{{Summary: summary}})
+}
+
+// AnswerCache implements mapreduce.Service. A tenant has an answer for each letter
+// of its name, until they are forgotten.
+func (s *Service) AnswerCache(ctx context.Context, t mapreduce.TenantID, forget bool) (*mapreduce.AnswerCache, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := &mapreduce.AnswerCache{MaxBytes: 1 << 20, MaxAge: time.Hour}
+	if !s.forgot[t] {
+		c.Answers, c.Bytes, c.Oldest = int64(len(t)), 10*int64(len(t)), time.Unix(1_700_000_000, 0).UTC()
+	}
+	if forget {
+		if s.forgot == nil {
+			s.forgot = make(map[mapreduce.TenantID]bool)
+		}
+		s.forgot[t] = true
+	}
+	return c, ctx.Err()
 }
 
 // CheckStore implements mapreduce.Service. A job without documents is wrong.

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"sync"
@@ -16,8 +17,8 @@ import (
 // what went wrong otherwise may go right the next time.
 type memory struct {
 	llm.Provider
-	calls agent.Calls
-	job   string
+	calls  agent.Calls
+	origin llm.Origin
 
 	mu   sync.Mutex // guards the fields below
 	kept map[string]remembered
@@ -32,8 +33,8 @@ type remembered struct {
 
 // newMemory takes up the state of an earlier attempt. One that cannot be read
 // is none.
-func newMemory(p llm.Provider, task *agent.Task, calls agent.Calls) *memory {
-	m := &memory{Provider: p, calls: calls, job: string(task.Job), kept: make(map[string]remembered)}
+func newMemory(p llm.Provider, origin llm.Origin, task *agent.Task, calls agent.Calls) *memory {
+	m := &memory{Provider: p, calls: calls, origin: origin, kept: make(map[string]remembered)}
 	if len(task.State) > 0 && json.Unmarshal(task.State, &m.kept) == nil && m.kept != nil {
 		m.size = len(task.State)
 	} else {
@@ -44,10 +45,11 @@ func newMemory(p llm.Provider, task *agent.Task, calls agent.Calls) *memory {
 
 // Complete implements llm.Provider.
 func (m *memory) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
-	key, err := llm.CacheKey(m.job, m.Name(), req)
+	sum, err := llm.AnswerKey(m.origin, req)
 	if err != nil {
 		return nil, err
 	}
+	key := hex.EncodeToString(sum)
 	if res, err := m.recall(key); res != nil || err != nil {
 		return res, err
 	}

@@ -11,6 +11,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -352,8 +353,26 @@ func (a *Agent) begin(p *program, task *agent.Task, calls agent.Calls) *session 
 	ask = &llm.Meter{Provider: ask, Purse: calls, Prices: p.prices, Count: a.worst}
 	ask = &llm.Retry{Provider: ask, Random: a.cfg.Random}
 	ask = &llm.Structured{Provider: ask}
-	s.ask = newMemory(ask, task, calls)
+	if sharer, ok := calls.(agent.Sharer); ok && sharer.Shares() {
+		ask = &llm.Cache{Provider: ask, Answers: sharer, Origin: a.origin(p, task.Spec.Tenant), Prices: p.prices, Saved: saver(calls)}
+	}
+	s.ask = newMemory(ask, llm.Origin{Scope: string(task.Job), Provider: p.Provider}, task, calls)
 	return s
+}
+
+// origin is what decides the answers of a program beside its requests.
+func (a *Agent) origin(p *program, t mapreduce.TenantID) llm.Origin {
+	return llm.Origin{
+		Scope: string(t), Provider: p.Provider, BaseURL: cmp.Or(p.BaseURL, a.cfg.LLM.BaseURL), Window: p.Window, ToolMode: p.ToolMode,
+	}
+}
+
+// saver is whoever sums up what is saved.
+func saver(calls agent.Calls) func(mapreduce.Savings) {
+	if s, ok := calls.(agent.Saver); ok {
+		return s.Saved
+	}
+	return func(mapreduce.Savings) {}
 }
 
 // complete asks, unless the window has no room for it.

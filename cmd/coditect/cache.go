@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// A cacheView is what cache prints.
+type cacheView struct {
+	Answers  int64   `json:"answers"`
+	Bytes    int64   `json:"bytes"`
+	Oldest   string  `json:"oldest,omitempty"`
+	MaxBytes int64   `json:"max_bytes"`
+	MaxDays  float64 `json:"max_days"`
+	Cleared  bool    `json:"cleared"`
+}
+
+func (a *app) cache() *cobra.Command {
+	var forget bool
+	var tenant string
+	cmd := &cobra.Command{
+		Use:   "cache [--clear]",
+		Short: "Show, or forget, the answers of models that jobs share",
+		Long: `Cache shows what answers of models are kept for jobs that run with --cache, or
+forgets all of them. An answer is given to a job that asks the same model the same
+thing; it goes by itself when it is too old, or when there are too many.`,
+		Example: `  coditect mapreduce cache
+  coditect mapreduce cache --clear`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.empty() {
+				return a.printCache(&mapreduce.AnswerCache{}, forget)
+			}
+			need := reading
+			if forget {
+				need = moving
+			}
+			return a.session(cmd.Context(), need, func(s *session) error {
+				return a.answerCache(cmd.Context(), s, mapreduce.TenantID(tenant), forget)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&forget, "clear", false, "forget all of them")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "whose they are, where there are several")
+	return cmd
+}
+
+func (a *app) answerCache(ctx context.Context, s *session, t mapreduce.TenantID, forget bool) error {
+	c, err := s.AnswerCache(ctx, t, forget)
+	if err != nil {
+		return err
+	}
+	return a.printCache(c, forget)
+}
+
+func (a *app) printCache(c *mapreduce.AnswerCache, cleared bool) error {
+	v := cacheView{Answers: c.Answers, Bytes: c.Bytes, MaxBytes: c.MaxBytes, MaxDays: c.MaxAge.Hours() / 24, Cleared: cleared}
+	if !c.Oldest.IsZero() {
+		v.Oldest = timestamp(c.Oldest)
+	}
+	return a.print(v, func() {
+		verb := "are kept"
+		if cleared {
+			verb = "were forgotten"
+		}
+		fmt.Fprintf(a.stdout, "%d answers with %d bytes %s", v.Answers, v.Bytes, verb)
+		if v.Oldest != "" {
+			fmt.Fprintf(a.stdout, ", the oldest of %s", v.Oldest)
+		}
+		fmt.Fprintln(a.stdout)
+		if !cleared && v.MaxBytes > 0 {
+			fmt.Fprintf(a.stdout, "at most %d bytes are kept, each for %.0f days\n", v.MaxBytes, v.MaxDays)
+		}
+	})
+}
