@@ -244,11 +244,25 @@ func (j *Jobs) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64
 	})
 }
 
-// orderPage reads units of level -1 or 0 from an index on, in order.
+// orderPage reads units of level -1 or 0 from an index on, in order. There may be
+// fewer than limit, but only at the end there are none.
 func (j *Jobs) orderPage(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error) {
+	return j.fitting(ctx, limit, func(r store.Reader, most int) ([]*storagev1.Unit, error) {
+		return j.unitsFrom(ctx, r, id, level, from, most)
+	})
+}
+
+// leastPage is how many units a page has room for at least.
+const leastPage = 16
+
+// fitting reads up to limit units in one transaction, and asks for half as many
+// each time that this fails: a store that is slow, or lags behind, has no time for
+// more.
+func (j *Jobs) fitting(ctx context.Context, limit int, page func(r store.Reader, most int) ([]*storagev1.Unit, error)) ([]*storagev1.Unit, error) {
 	var units []*storagev1.Unit
 	err := j.view(ctx, func(tx store.Tx) (err error) {
-		units, err = j.unitsFrom(ctx, tx.Snapshot(), id, level, from, limit)
+		units, err = page(tx.Snapshot(), limit)
+		limit = min(limit, max(leastPage, limit/2)) // should it run again
 		return err
 	})
 	return units, err

@@ -379,24 +379,21 @@ func (j *Jobs) Unit(ctx context.Context, id mapreduce.JobID, name mapreduce.Unit
 }
 
 // UnitsFrom returns up to limit units of a level with indexes from from on, in
-// order. Parse units are level -1, map units level 0.
+// order. There may be fewer, but only at the end there are none. Parse units are
+// level -1, map units level 0.
 func (j *Jobs) UnitsFrom(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error) {
 	return j.orderPage(ctx, id, level, from, limit)
 }
 
 // Inputs returns up to limit of the units that a reduce takes, with indexes from
-// from on, in order.
+// from on, in order. There may be fewer, but only at the end there are none.
 func (j *Jobs) Inputs(ctx context.Context, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]*storagev1.Unit, error) {
-	var units []*storagev1.Unit
-	err := j.view(ctx, func(tx store.Tx) (err error) {
+	return j.fitting(ctx, limit, func(r store.Reader, most int) ([]*storagev1.Unit, error) {
 		if reduce.Inputs.GetPicked() > 0 {
-			units, err = j.picked(ctx, tx.Snapshot(), id, reduce, from, limit)
-			return err
+			return j.picked(ctx, r, id, reduce, from, most)
 		}
-		units, err = j.unitsIn(ctx, tx.Snapshot(), id, reduce.Level-1, from, reduce.Inputs.End, limit)
-		return err
+		return j.unitsIn(ctx, r, id, reduce.Level-1, from, reduce.Inputs.End, most)
 	})
-	return units, err
 }
 
 // pieces reads the chunks of a range that holds at most length bytes, some at a
