@@ -183,6 +183,11 @@ func (o *Orchestrator) assignment(ctx context.Context, r *run, u *storagev1.Unit
 				return a, nil, err
 			}
 		}
+		if a.Kind == mapreduce.KindDirect {
+			l := &loader{a: &a}
+			l.add(mapreduce.Input{Unit: a.Unit, First: u.Index, End: u.Index + 1}, text)
+			return a, l.pieces, nil
+		}
 		a.Text = textOf(u, text)
 	}
 	if u.Inputs == nil {

@@ -36,7 +36,12 @@ func (c *Config) plan(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2
 	if err != nil {
 		return nil, err
 	}
-	p := &planning{ingest: ingest{config: c, spec: &spec}, numbers: make(map[mapreduce.DocumentID]int64)}
+	own, err := pipelineOf(&spec)
+	if err != nil {
+		return nil, err
+	}
+	p := &planning{ingest: ingest{config: c, spec: &spec, pipeline: own}, numbers: make(map[mapreduce.DocumentID]int64)}
+	p.bundle = newBundle(planner, c.Count)
 	for doc, err := range docs {
 		if err == nil {
 			err = context.Cause(ctx)
@@ -49,6 +54,9 @@ func (c *Config) plan(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2
 		}
 	}
 	if err := p.check(); err != nil {
+		return nil, err
+	}
+	if planner, err = p.whole(planner); err != nil {
 		return nil, err
 	}
 	dag, err := planner.Build(p.items, c.rates(&spec))
@@ -87,6 +95,36 @@ type planning struct {
 	ingest
 	items   []plan.Item
 	numbers map[mapreduce.DocumentID]int64 // of the documents that have units, by id
+	all     []plan.Item                    // a document each, as a direct unit takes them
+}
+
+// whole makes the items those of a direct unit, which takes documents as they are,
+// if one call may take all; else it returns a planner without such a unit.
+func (p *planning) whole(planner *plan.Planner) (*plan.Planner, error) {
+	switch {
+	case !planner.Direct(0):
+		return planner, nil
+	case p.bundle != nil:
+		p.items = p.all
+		return planner, nil
+	}
+	c := treeOf(p.spec)
+	c.Direct = false
+	return plan.New(c)
+}
+
+// join takes a document into what a direct unit would take, as long as all fit.
+func (p *planning) join(id mapreduce.DocumentID, text string, it plan.Item) {
+	if p.bundle == nil {
+		return
+	}
+	it.Unit, it.Tokens, it.Source = mapreduce.MapUnit(id), int64(p.config.Count(text)), pack.Estimated
+	p.bundle.tokens = pack.Sum(p.bundle.tokens, it.Tokens)
+	p.bundle.bytes += len(text)
+	p.all = append(p.all, it)
+	if !p.bundle.fits() {
+		p.bundle, p.all = nil, nil
+	}
 }
 
 func (p *planning) document(d *mapreduce.Document) error {
@@ -105,6 +143,9 @@ func (p *planning) document(d *mapreduce.Document) error {
 		return errs.Field("documents", "documents %d and %d have the same id %q; give each its own", first+1, n+1, id)
 	}
 	p.numbers[id] = n
+	if err := p.named(&mapreduce.Document{ID: id, Metadata: d.Metadata}); err != nil {
+		return err
+	}
 	if parsed(d.MediaType) {
 		return p.guess(id, d)
 	}
@@ -118,6 +159,7 @@ func (p *planning) cut(id mapreduce.DocumentID, text string) error {
 	if err != nil {
 		return err
 	}
+	p.join(id, text, plan.Item{})
 	for i, piece := range pieces {
 		tokens := piece.Tokens
 		if !piece.Exact {
@@ -140,6 +182,7 @@ func (p *planning) guess(id mapreduce.DocumentID, d *mapreduce.Document) error {
 		return err
 	}
 	p.flip.Parse++
+	p.join(id, string(d.Content), plan.Item{Expected: true, Parse: mapreduce.ParseUnit(id), Raw: tokens})
 	for _, it := range items {
 		it.Expected, it.Parse, it.Raw = true, mapreduce.ParseUnit(id), tokens
 		p.items = append(p.items, it)

@@ -76,7 +76,7 @@ func (o *Orchestrator) newResult(ctx context.Context, job *mapreduce.Job, sink f
 		merged: make(map[output.Member]*output.Shared), within: make(map[output.Member]bool),
 		statistics: merge.NewStatistics(s), duplicates: make(map[string]int64),
 	}
-	final, err := o.jobs.Unit(ctx, job.ID, mapreduce.FinalUnit)
+	final, err := r.final(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +89,18 @@ func (o *Orchestrator) newResult(ctx context.Context, job *mapreduce.Job, sink f
 	}
 	r.reduceTo(last)
 	return r, r.findDropped(ctx)
+}
+
+// final returns the unit that the result is of, nil if there is none yet.
+func (r *result) final(ctx context.Context) (*storagev1.Unit, error) {
+	ctl, err := r.o.jobs.Ctl(ctx, r.job.ID)
+	if err != nil {
+		return nil, err
+	}
+	if ctl.Direct {
+		return r.o.jobs.Unit(ctx, r.job.ID, mapreduce.DirectUnit)
+	}
+	return r.o.jobs.Unit(ctx, r.job.ID, mapreduce.FinalUnit)
 }
 
 // reduceTo makes an output the last reduce's.
@@ -527,11 +539,15 @@ type contexts struct {
 	source *storagev1.Source
 	start  int64 // byte of the document at which text begins
 	text   []byte
+	direct map[string][]byte // texts of the documents of the direct unit
 }
 
 const contextPoints = 60 // code points on either side
 
 func (c *contexts) around(ctx context.Context, cite *output.Citation) (before, after string, err error) {
+	if cite.Unit == string(mapreduce.DirectUnit) {
+		return c.aroundDirect(ctx, cite)
+	}
 	if c.unit != cite.Unit || c.text == nil {
 		u, err := c.r.o.jobs.Unit(ctx, c.r.job.ID, mapreduce.UnitID(cite.Unit))
 		if err != nil || u.GetSource() == nil {
@@ -549,6 +565,32 @@ func (c *contexts) around(ctx context.Context, cite *output.Citation) (before, a
 			return "", "", err
 		}
 	}
+	return c.cut(cite, text, start)
+}
+
+// aroundDirect is around for a citation of the direct unit, whose text is that of
+// several documents.
+func (c *contexts) aroundDirect(ctx context.Context, cite *output.Citation) (before, after string, err error) {
+	if c.direct == nil {
+		u, err := c.r.o.jobs.Unit(ctx, c.r.job.ID, mapreduce.DirectUnit)
+		if err != nil {
+			return "", "", err
+		}
+		docs, err := c.r.o.bundled(ctx, c.r.job.ID, u)
+		if err != nil {
+			return "", "", err
+		}
+		c.direct = make(map[string][]byte, len(docs))
+		for _, d := range docs {
+			c.direct[d.Document] = d.Text
+		}
+	}
+	return c.cut(cite, c.direct[cite.Document], 0)
+}
+
+// cut returns what stands around a quote in a text that begins at a byte of the
+// document.
+func (c *contexts) cut(cite *output.Citation, text []byte, start int64) (before, after string, err error) {
 	from, to := cite.ByteStart-start, cite.ByteEnd-start
 	if from < 0 || to > int64(len(text)) || from > to || string(text[from:to]) != cite.Quote {
 		return "", "", untrue(c.r.job.ID, cite)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 )
 
@@ -50,28 +52,58 @@ func defaultTree(s *mapreduce.JobSpec, strategy plan.Strategy) {
 // treeOf returns what s asks for of the tree of reduces. A job that asks for
 // nothing gets ADR-028's batches.
 func treeOf(s *mapreduce.JobSpec) plan.Config {
-	c := plan.Config{
-		Fallback: plan.Batches, ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
-		ContextWindow: s.ContextWindow, BudgetRatio: s.BudgetRatio, MaxReduceLevels: s.MaxReduceLevels,
-		ReduceContextLimit: unlessZero(s.ReduceContextLimit), ReduceBatchSize: unlessZero(s.ReduceBatchSize),
-	}
-	switch s.Strategy {
-	case mapreduce.StrategyDefault:
-	case mapreduce.StrategyStatic:
-		c.Strategy = plan.Static
-	case mapreduce.StrategyAdaptive:
-		c.Strategy = plan.Adaptive
-	default:
-		c.Strategy = "unknown" // which plan.New refuses
+	c := plan.ConfigOf(s)
+	if p, err := pipelineOf(s); err == nil && p != nil { // else checkSpec says so
+		c.Direct, c.Ordered = p.Direct != nil, p.Reduce != nil && p.Reduce.Fold
 	}
 	return c
 }
 
-func unlessZero(n int) *int64 {
-	if n == 0 {
-		return nil
+// pipelineOf returns the pipeline that a job brings with it; nil if it has one
+// that comes with the program.
+func pipelineOf(s *mapreduce.JobSpec) (*pipeline.Pipeline, error) {
+	if len(s.Definition) == 0 {
+		return nil, nil
 	}
-	return new(int64(n))
+	return pipeline.Parse("definition", s.Definition)
+}
+
+// checkPipeline refuses a pipeline that cannot be carried out, or that lacks what
+// the run should give it, naming the field and the rule.
+func checkPipeline(s *mapreduce.JobSpec) error {
+	p, err := pipelineOf(s)
+	if err != nil || p == nil {
+		return err
+	}
+	if p.Name != s.Pipeline {
+		return errs.Field("pipeline", "is %.80q, and its definition is of %q", s.Pipeline, p.Name)
+	}
+	if err := stepsOf(p).Check(); err != nil {
+		return err
+	}
+	if err := p.CheckInputs(s.Vars); err != nil {
+		return err
+	}
+	parsed, err := schema.Parse("schema", s.Schema)
+	if err != nil {
+		return errs.Field("schema", "%s", err)
+	}
+	if p.Reduce.Merge == "model" && s.Provider == "rules" {
+		return errs.Field("reduce.merge", "must be typed with the provider rules, which asks no model")
+	}
+	return p.CheckExamples(parsed)
+}
+
+// stepsOf says which steps a pipeline defines.
+func stepsOf(p *pipeline.Pipeline) plan.Steps {
+	has := func(s *pipeline.Step) (agent, task bool) {
+		return s != nil && s.Agent != nil, s != nil && s.Task != nil
+	}
+	var s plan.Steps
+	s.MapAgent, s.MapTask = has(p.Map)
+	s.ReduceAgent, s.ReduceTask = has(p.Reduce)
+	s.DirectAgent, s.DirectTask = has(p.Direct)
+	return s
 }
 
 // CheckSpec returns what SubmitJob would refuse of s, whatever the documents
@@ -102,9 +134,9 @@ func checkSpec(s *mapreduce.JobSpec) error {
 		ok          bool
 		field, rule string
 	}{
-		{s.Pipeline == "extract", "pipeline", `must be "extract"`},
-		{len(s.Schema) > 0, "schema", "is needed by the extract pipeline"},
-		{len(s.Schema)+varBytes <= maxSchemaBytes, "schema", "with the variables must be at most 64 KiB"},
+		{s.Pipeline == "extract" || len(s.Definition) > 0, "pipeline", `must be "extract", or come with its definition`},
+		{len(s.Schema) > 0, "schema", "is needed: it says what is to be found"},
+		{len(s.Schema)+len(s.Definition)+varBytes <= maxSchemaBytes, "schema", "with the pipeline and the variables must be at most 64 KiB"},
 		{validName(string(s.Tenant), true), "tenant", "must be at most 512 bytes of UTF-8 without control characters"},
 		{validName(string(s.RequestID), true), "request_id", "must be at most 512 bytes of UTF-8 without control characters"},
 		{validName(s.Provider, false), "provider", "must be a name"},
@@ -126,6 +158,9 @@ func checkSpec(s *mapreduce.JobSpec) error {
 		if !f.ok {
 			return errs.Field(f.field, "%s", f.rule)
 		}
+	}
+	if err := checkPipeline(s); err != nil {
+		return err
 	}
 	_, err := plan.New(treeOf(s))
 	return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/orchestrator/chunk"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -84,10 +85,15 @@ func (o *Orchestrator) ingest(ctx context.Context, id mapreduce.JobID, spec *map
 	if err != nil {
 		return "", err
 	}
-	in := &ingest{o: o, config: &o.config, id: id, spec: spec, flip: jobs.Flip{Spec: jobs.StoredSpec(spec), Shards: int64(o.config.Shards)}}
+	own, err := pipelineOf(spec)
+	if err != nil {
+		return "", err
+	}
+	in := &ingest{o: o, config: &o.config, id: id, spec: spec, pipeline: own, flip: jobs.Flip{Spec: jobs.StoredSpec(spec), Shards: int64(o.config.Shards)}}
 	if p.Strategy() == plan.Static {
 		in.flip.Tree, in.group = true, p.Group()
 	}
+	in.bundle = newBundle(p, o.config.Count)
 	for doc, err := range docs {
 		if err != nil {
 			return "", err
@@ -95,6 +101,9 @@ func (o *Orchestrator) ingest(ctx context.Context, id mapreduce.JobID, spec *map
 		if err := in.document(ctx, doc); err != nil {
 			return "", err
 		}
+	}
+	if err := in.direct(ctx); err != nil {
+		return "", err
 	}
 	if err := in.flush(ctx); err != nil {
 		return "", err
@@ -143,9 +152,11 @@ type ingest struct {
 	first  []jobs.Candidate // the first units
 	bytes  int
 
-	group     int64  // map units that one reduce of a tree takes; 0 if there is none
-	why       string // the first document was skipped
-	least     int64  // tokens that the cheapest unit may need
+	pipeline  *pipeline.Pipeline // that the job brings with it; may be nil
+	bundle    *bundle            // documents that one unit may take; nil once they are too many
+	group     int64              // map units that one reduce of a tree takes; 0 if there is none
+	why       string             // the first document was skipped
+	least     int64              // tokens that the cheapest unit may need
 	maxChunks int64
 }
 
@@ -166,9 +177,25 @@ func (in *ingest) document(ctx context.Context, d *mapreduce.Document) error {
 		in.batch.Skipped = append(in.batch.Skipped, jobs.SkippedAt{N: n, SkippedDocument: doc})
 		return in.grown(ctx, len(d.ID)+len(skip))
 	}
-	if parsed(d.MediaType) {
-		return in.parse(ctx, d, n)
+	if err := in.named(d); err != nil {
+		return err
 	}
+	if in.bundle != nil {
+		if err := in.bundle.see(d.ID, n); err != nil {
+			return err
+		}
+	}
+	switch {
+	case parsed(d.MediaType):
+		return in.parse(ctx, d, n)
+	case in.bundle != nil:
+		return in.hold(ctx, d, n)
+	}
+	return in.units(ctx, d, n)
+}
+
+// units stages the units of the n-th document, which is text.
+func (in *ingest) units(ctx context.Context, d *mapreduce.Document, n int64) error {
 	units, err := in.o.decompose(in.spec, d, string(d.Content), n)
 	if err != nil {
 		return err
@@ -185,6 +212,14 @@ func (in *ingest) document(ctx context.Context, d *mapreduce.Document) error {
 		return err
 	}
 	return in.stage(ctx, units)
+}
+
+// named refuses a document that lacks what the pipeline's templates name of it.
+func (in *ingest) named(d *mapreduce.Document) error {
+	if in.pipeline == nil {
+		return nil
+	}
+	return in.pipeline.CheckItem(string(d.ID), d.Metadata)
 }
 
 // reason says why a document cannot be processed, if so.
@@ -408,18 +443,34 @@ func (o *Orchestrator) startMapping(ctx context.Context, id mapreduce.JobID, epo
 	if err != nil {
 		return err
 	}
-	if err := o.plantParsed(ctx, id, epoch, &spec); err != nil {
+	d, err := o.decide(ctx, id, &spec, p)
+	if err != nil {
+		return err
+	}
+	if d.direct != nil {
+		return o.jobs.PlanDirect(ctx, id, epoch, *d.direct)
+	}
+	if d.dissolve {
+		if err := o.separate(ctx, id, epoch, &spec, d.staged.docs); err != nil {
+			return err
+		}
+	}
+	if err := o.plantParsed(ctx, id, epoch, &spec, d.taken); err != nil {
 		return err
 	}
 	if p.Strategy() == plan.Static {
 		return o.jobs.PlanTree(ctx, id, epoch, p.Group())
 	}
-	return o.jobs.StartMapping(ctx, id, epoch)
+	return o.jobs.StartMapping(ctx, id, epoch, d.dissolve)
 }
 
-// plantParsed plants the units of the documents that workers have parsed.
-func (o *Orchestrator) plantParsed(ctx context.Context, id mapreduce.JobID, epoch int64, spec *mapreduce.JobSpec) error {
+// plantParsed plants the units of the documents that workers have parsed, but for
+// those that are taken.
+func (o *Orchestrator) plantParsed(ctx context.Context, id mapreduce.JobID, epoch int64, spec *mapreduce.JobSpec, taken map[mapreduce.UnitID]bool) error {
 	return o.jobs.PlantParsed(ctx, id, epoch, func(ctx context.Context, u *storagev1.Unit) ([]jobs.Batch, error) {
+		if taken[mapreduce.UnitID(u.UnitId)] {
+			return nil, nil
+		}
 		text, err := o.jobs.Output(ctx, id, u)
 		if err != nil {
 			return nil, err

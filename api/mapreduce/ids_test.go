@@ -54,7 +54,7 @@ func TestTransitions(t *testing.T) {
 	}
 	legal := map[mapreduce.JobState]string{
 		mapreduce.Decomposition: "decomposition mapping reducing failed cancelled paused",
-		mapreduce.Mapping:       "mapping reducing failed cancelled paused",
+		mapreduce.Mapping:       "mapping reducing complete failed cancelled paused",
 		mapreduce.Reducing:      "reducing complete failed cancelled paused",
 		mapreduce.JobComplete:   "decomposition mapping reducing",
 		mapreduce.JobFailed:     "decomposition mapping reducing cancelled",

@@ -78,7 +78,11 @@ type JobSpec struct {
 	Tenant    TenantID
 	RequestID RequestID // makes the submission idempotent within the tenant
 
-	Pipeline string // defaults to "extract"
+	Pipeline string // by name; defaults to "extract"
+	// Definition is the canonical JSON of a pipeline file, of the pipeline with
+	// that name; empty for one that comes with the program.
+	Definition []byte
+
 	Provider string // defaults to "rules"
 	Model    string
 	Schema   []byte            // canonical JSON of the schema

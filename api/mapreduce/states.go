@@ -40,6 +40,7 @@ func (s JobState) Ended() bool {
 // CanBecome reports whether a job may go from s to t.
 //
 //	decomposition → mapping → reducing → complete
+//	mapping → complete, if its only unit is the direct one
 //	running → paused, failed, cancelled
 //	paused, failed, complete (with failures) → running, by resume
 //	paused, failed → cancelled
@@ -48,7 +49,7 @@ func (s JobState) CanBecome(t JobState) bool {
 	case s.Running() && t.Running():
 		return t >= s
 	case s.Running():
-		return t != JobUnknown && (t != JobComplete || s == Reducing)
+		return t != JobUnknown && (t != JobComplete || s == Reducing || s == Mapping)
 	case s == JobPaused || s == JobFailed:
 		return t.Running() || t == JobCancelled
 	case s == JobComplete:

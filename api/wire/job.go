@@ -11,7 +11,7 @@ func EncodeSpec(s *mapreduce.JobSpec) *pb.JobSpec {
 		TenantId:  string(s.Tenant),
 		RequestId: string(s.RequestID),
 
-		Pipeline: text(s.Pipeline),
+		Pipeline: text(s.Pipeline), PipelineDefinition: s.Definition,
 		Provider: text(s.Provider),
 		Model:    text(s.Model),
 		Schema:   s.Schema,
@@ -63,7 +63,7 @@ func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
 		Tenant:    mapreduce.TenantID(d.name("tenant_id", p.GetTenantId(), MaxNames)),
 		RequestID: mapreduce.RequestID(d.name("request_id", p.GetRequestId(), MaxNames)),
 
-		Pipeline: p.GetPipeline(),
+		Pipeline: p.GetPipeline(), Definition: p.GetPipelineDefinition(),
 		Provider: p.GetProvider(),
 		Model:    p.GetModel(),
 		Schema:   p.GetSchema(),

@@ -27,6 +27,8 @@ func TestExamplesGiveTheSameOnEveryStore(t *testing.T) {
 		{"receipts", receipts, 400},
 		{"licences", licences, 20},
 		{"packages", packages, 1000},
+		{"kitchen", kitchen("60"), 8},
+		{"kitchen", kitchen("1000"), 1},
 	} {
 		t.Run(e.name, func(t *testing.T) {
 			schema, err := filepath.Abs(filepath.Join("..", "..", "examples", e.name, "schema.yaml"))
@@ -122,4 +124,19 @@ func packages(t *testing.T) []string {
 		t.Fatalf("make.sh: %v\n%s", err, made)
 	}
 	return []string{"--input", filepath.Join(dir, "packages.jsonl")}
+}
+
+// kitchen returns the dishes with their pipeline, under a budget.
+func kitchen(budget string) func(t *testing.T) []string {
+	return func(t *testing.T) []string {
+		t.Helper()
+		dir, err := filepath.Abs(filepath.Join("..", "..", "examples", "kitchen"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []string{
+			"--input", filepath.Join(dir, "dishes.jsonl"), "--pipeline", filepath.Join(dir, "pipeline.yaml"),
+			"--var", "occasion=a wedding", "--target-token-budget", budget,
+		}
+	}
 }

@@ -109,6 +109,8 @@ func flagOf(field string) string {
 		return "--input"
 	case "vars":
 		return "--var"
+	case "direct":
+		return "the direct step of --pipeline"
 	}
 	if strings.ContainsAny(field, ".[") {
 		return field

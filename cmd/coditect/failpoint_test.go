@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -80,6 +82,9 @@ func killings(t *testing.T, program string) []killing {
 	fails := newCorpus(t, program, 12, "--on-error", "fail-fast", "--var", "script.poison.004.txt=permanent")
 	static, adaptive := whole.reduced("--chunk-size", "3"), whole.reduced("--target-token-budget", "200")
 	partlyStatic := partly.reduced("--chunk-size", "3")
+	direct := whole.piped(t, "--target-token-budget", "100000")
+	dissolved := newCorpus(t, program, 2, costly()...).grown(t).piped(t, "--target-token-budget", "2400")
+	wantedDirect, wantedDissolved := withUnits(t, direct, 0, `"unit_id":"direct"`), withUnits(t, dissolved, 0, `"unit_id":"000.txt"`, `"unit_id":"grown.html"`)
 	wanted, wantedStatic, wantedAdaptive := reference(t, whole, 0), reference(t, static, 0), reference(t, adaptive, 0)
 	wantedPartlyStatic := tried(t, partlyStatic)
 	wantedPoor := reference(t, newCorpus(t, program, 12, "--var", "script.tokens_in=9000"), 0)
@@ -130,6 +135,26 @@ func killings(t *testing.T, program string) []killing {
 					h.t.Fatalf("ended with %d", code)
 				}
 				h.verify(wantedPartlyStatic)
+			},
+		},
+		{
+			name:   "a direct unit",
+			corpus: direct,
+			steps:  []failpoint.Step{failpoint.Stage, failpoint.Flip, failpoint.Plant, failpoint.Map, failpoint.Turn, failpoint.State, failpoint.Complete},
+			victim: func(*house) []string { return direct.run("--output", "out") },
+			after: func(h *house) {
+				h.carryThrough(direct)
+				h.verify(wantedDirect)
+			},
+		},
+		{
+			name:   "a direct unit that is dissolved",
+			corpus: dissolved,
+			steps:  []failpoint.Step{failpoint.Stage, failpoint.Flip, failpoint.Plant, failpoint.Map, failpoint.Turn},
+			victim: func(*house) []string { return dissolved.run("--output", "out") },
+			after: func(h *house) {
+				h.carryThrough(dissolved)
+				h.verify(wantedDissolved)
 			},
 		},
 		{
@@ -285,4 +310,27 @@ func TestUnknownPoint(t *testing.T) {
 	if o.code != 2 || !strings.Contains(o.stderr, `no point is called "turn.during"`) {
 		t.Errorf("exit code %d\n%s", o.code, o.stderr)
 	}
+}
+
+// piped returns the same corpus with a pipeline that has a direct step.
+func (c *corpus) piped(t *testing.T, flags ...string) *corpus {
+	t.Helper()
+	c.write(t, "pipeline.yaml", `
+name: whole
+map: {agent: {role: "Reader of {{item.id}}"}, task: {description: Read it}}
+reduce: {agent: {role: Editor}, task: {description: Bring it together}}
+direct: {agent: {role: Editor in chief}, task: {description: "Read all {{items.count}}"}}
+`)
+	return c.reduced(append(flags, "--pipeline", filepath.Join(c.dir, "pipeline.yaml"))...)
+}
+
+// grown adds a page that is larger as text than all other documents.
+func (c *corpus) grown(t *testing.T) *corpus {
+	t.Helper()
+	var b strings.Builder
+	for i := range 150 {
+		fmt.Fprintf(&b, "<p>Package: grown-%d</p><p>Version: %d</p>", i, i)
+	}
+	c.write(t, "docs/grown.html", b.String())
+	return c
 }

@@ -22,6 +22,7 @@ import (
 type jobFlags struct {
 	inputs, include, exclude []string
 	sample                   int
+	pipeline                 string
 	schema                   string
 	vars                     []string
 
@@ -65,6 +66,7 @@ func (j *jobFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringArrayVar(&j.inputs, "input", nil, "folder, file, or - for standard input; may be repeated")
+	f.StringVar(&j.pipeline, "pipeline", extractPipeline, "extract, or a pipeline `file`: who the agents are and what they are told")
 	f.StringVar(&j.schema, "schema", "", "`file` that says what to extract")
 	f.StringArrayVar(&j.include, "include", nil, "`glob` of files to take from folders; may be repeated")
 	f.StringArrayVar(&j.exclude, "exclude", nil, "`glob` of files and folders to leave out; may be repeated")
@@ -148,7 +150,8 @@ func (j *jobFlags) complete(cmd *cobra.Command) {
 	for name, list := range map[string][]string{"on-error": j.onError.of, "on-breaker": j.onBreaker.of, "provider": append([]string{rulesProvider}, modelProviders()...), "merge": j.merge.of, "strategy": j.strategy.of, "capture": j.capture.of} {
 		_ = cmd.RegisterFlagCompletionFunc(name, words(list...)) // the flag exists
 	}
-	_ = cmd.MarkFlagFilename("schema", "yaml", "yml", "json") // the flag exists
+	_ = cmd.MarkFlagFilename("schema", "yaml", "yml", "json")   // the flag exists
+	_ = cmd.MarkFlagFilename("pipeline", "yaml", "yml", "json") // likewise
 }
 
 // input returns what to read.
@@ -190,6 +193,9 @@ func (j *jobFlags) spec(flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
 		return s, err
 	}
 	if err = j.modelVars(flags, s.Vars); err != nil {
+		return s, err
+	}
+	if err = j.readPipeline(&s); err != nil {
 		return s, err
 	}
 	s.Schema, err = readSchema(j.schema)

@@ -83,6 +83,32 @@ type Config struct {
 	ReservedOutput int64
 }
 
+// ConfigOf returns what a job asks for of its tree, whatever its pipeline. A job
+// that asks for nothing gets ADR-028's batches.
+func ConfigOf(s *mapreduce.JobSpec) Config {
+	unlessZero := func(n int) *int64 {
+		if n == 0 {
+			return nil
+		}
+		return new(int64(n))
+	}
+	c := Config{
+		Fallback: Batches, ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
+		ContextWindow: s.ContextWindow, BudgetRatio: s.BudgetRatio, MaxReduceLevels: s.MaxReduceLevels,
+		ReduceContextLimit: unlessZero(s.ReduceContextLimit), ReduceBatchSize: unlessZero(s.ReduceBatchSize),
+	}
+	switch s.Strategy {
+	case mapreduce.StrategyDefault:
+	case mapreduce.StrategyStatic:
+		c.Strategy = Static
+	case mapreduce.StrategyAdaptive:
+		c.Strategy = Adaptive
+	default:
+		c.Strategy = "unknown" // which New refuses
+	}
+	return c
+}
+
 // A rule is what a field of a Config has to keep.
 type rule struct {
 	broken      bool

@@ -137,9 +137,9 @@ func (s *sums) coverage(u *storagev1.Unit, state mapreduce.UnitState) {
 	case failed && cut:
 		s.chunks[1]++
 	case complete:
-		s.add(keys.DocumentsMapped, 0, 1)
+		s.add(keys.DocumentsMapped, 0, documentsOf(u))
 	case failed:
-		s.add(keys.DocumentsFailed, 0, 1)
+		s.add(keys.DocumentsFailed, 0, documentsOf(u))
 	}
 	if complete {
 		s.add(keys.CharactersMapped, 0, chars)

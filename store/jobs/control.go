@@ -354,7 +354,8 @@ func (j *Jobs) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID, c
 		return err
 	}
 	ctl.LevelUnits = ctl.LevelUnits[:min(int64(len(ctl.LevelUnits)), max(level, 0)+1)]
-	ctl.Final, ctl.Tree = false, false
+	ctl.Direct = ctl.Direct && level == 0 // parsed again, documents may come beside it
+	ctl.Final, ctl.Tree = ctl.Direct, false
 	return j.interrupt(ctx, tx, id, ctl, level)
 }
 
@@ -492,7 +493,7 @@ func (t *turn) unaccount(ctx context.Context, u *storagev1.Unit) error {
 	}
 	t.add(keys.CharactersFailed, 0, u.Source.GetCharStart()-u.Source.GetCharEnd())
 	if u.Source.GetChunks() <= 1 {
-		t.add(keys.DocumentsFailed, 0, -1)
+		t.add(keys.DocumentsFailed, 0, -documentsOf(u))
 		return nil
 	}
 	key := t.keys.Tally(t.in.Job, mapreduce.DocumentID(u.DocumentId))

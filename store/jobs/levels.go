@@ -221,6 +221,9 @@ func (j *Jobs) plantBatch(ctx context.Context, id mapreduce.JobID, epoch int64, 
 			if old == nil { // else planted before: by an earlier run, or before a resume
 				j.plant(tx, id, u)
 				tx.Add(j.keys.Counter(id, keys.Planted, 0, j.node), 1)
+				if b.Counted {
+					continue
+				}
 				tx.Add(j.keys.Counter(id, keys.CharactersParsed, 0, j.node), u.Source.GetCharEnd()-u.Source.GetCharStart())
 			}
 		}
@@ -228,8 +231,10 @@ func (j *Jobs) plantBatch(ctx context.Context, id mapreduce.JobID, epoch int64, 
 	})
 }
 
-// StartMapping turns a job to mapping whose units are all planted.
-func (j *Jobs) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64) error {
+// StartMapping turns a job to mapping whose units are all planted. A direct unit
+// that is staged and was never claimed goes if dissolve is set: its documents have
+// got units of their own.
+func (j *Jobs) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64, dissolve bool) error {
 	return j.change(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		if ctl.Epoch != epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
@@ -237,6 +242,11 @@ func (j *Jobs) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64
 		planted, err := j.counter(ctx, tx, id, keys.Planted, 0)
 		if err != nil {
 			return "", false, err
+		}
+		if dissolve {
+			if err := j.dissolve(ctx, tx, id, ctl); err != nil {
+				return "", false, err
+			}
 		}
 		ctl.Level, ctl.State = 0, uint32(mapreduce.Mapping)
 		ctl.LevelUnits = []int64{ctl.StagedUnits + planted}

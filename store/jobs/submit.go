@@ -23,6 +23,7 @@ type Batch struct {
 	Units   []*storagev1.Unit
 	Blobs   []BlobChunk
 	Skipped []SkippedAt
+	Counted bool // the characters of its units were, when they were submitted
 }
 
 // A BlobChunk is chunk Index of the text with the given hash; all but the last
@@ -181,6 +182,9 @@ func firstNames(u *storagev1.Unit) []mapreduce.UnitID {
 	if u.Source.GetChunkIndex() > 0 {
 		return names
 	}
+	if mapreduce.UnitKind(u.Kind) == mapreduce.KindDirect {
+		return names
+	}
 	d := mapreduce.DocumentID(u.DocumentId)
 	for _, name := range []mapreduce.UnitID{mapreduce.MapUnit(d), mapreduce.ChunkUnit(d, 0), mapreduce.ParseUnit(d)} {
 		if name != names[0] {
@@ -210,6 +214,7 @@ type Flip struct {
 	Skipped    int64
 	Slots      int64 // granted to this node at once; nobody can have any yet
 	Tree       bool  // all levels are planned before anything is mapped
+	Direct     bool  // the only unit is the direct one
 }
 
 // Flip makes the job visible, whole, and returns its id; if an earlier
@@ -255,6 +260,7 @@ func (f *Flip) Standing(id mapreduce.JobID, now int64) *Standing {
 		UpdatedAtMicros: now, MaxAttempts: f.Spec.MaxAttempts, Budget: f.Spec.Budget,
 		FailFast: f.Spec.OnError == uint32(mapreduce.FailFast), ParseUnits: f.Parse, Shards: f.Shards, StagedUnits: f.Map,
 		Tenant: f.Spec.Tenant, Priority: f.Spec.Priority, ReduceShare: f.Spec.ReduceShare,
+		Direct: f.Direct, Final: f.Direct,
 	}
 	return &Standing{Ctl: ctl, Record: &storagev1.Job{
 		JobId: string(id), Status: uint32(state), CreatedAtMicros: now, UpdatedAtMicros: now, Config: f.Spec,

@@ -479,11 +479,14 @@ func (t *turn) account(ctx context.Context, u *storagev1.Unit, mapped bool) erro
 	}
 	t.add(characters, 0, u.Source.GetCharEnd()-u.Source.GetCharStart())
 	if u.Source.GetChunks() <= 1 {
-		t.add(documents, 0, 1)
+		t.add(documents, 0, documentsOf(u))
 		return nil
 	}
 	return t.tally(ctx, u, mapped)
 }
+
+// documentsOf returns how many documents a unit takes that takes whole ones.
+func documentsOf(u *storagev1.Unit) int64 { return max(1, u.Source.GetDocuments()) }
 
 // parsed enters the end of a parse unit: a document that could not be parsed has
 // failed, and one without text is skipped; any other is mapped yet.

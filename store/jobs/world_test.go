@@ -264,7 +264,7 @@ func (w *world) advance(j *jobs.Jobs, id mapreduce.JobID) bool {
 	switch {
 	case s.Level < 0:
 		w.must(j.PlantParsed(w.ctx, id, s.Epoch, w.plant(j, id)))
-		w.must(j.StartMapping(w.ctx, id, s.Epoch))
+		w.must(j.StartMapping(w.ctx, id, s.Epoch, false))
 	case s.Completed == 0:
 		w.must(j.Fail(w.ctx, id, jobs.AnyEpoch, "all failed"))
 	case s.Final:

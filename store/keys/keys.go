@@ -77,6 +77,10 @@ func Document(index int64) int64 { return index >> 20 }
 // MaxChunks bounds the chunks of one document.
 const MaxChunks = 1 << 20
 
+// DirectIndex returns the index of a direct unit whose last document is the n-th.
+// No chunk has it, for documents have fewer than MaxChunks.
+func DirectIndex(n int64) int64 { return MapIndex(n, MaxChunks-1) }
+
 // Seq returns where new work of a level waits in its queue. Parse units are of
 // level -1, map units of level 0.
 func Seq(level, index int64) int64 { return (level+1)<<48 | index }

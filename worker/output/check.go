@@ -1,6 +1,7 @@
 package output
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -39,14 +40,28 @@ func CheckMap(t Text, o *Output) error {
 	if len(o.Dropped)+len(o.Removed)+len(o.Open) > 0 {
 		return breach("a map unit reports what only a reduce can")
 	}
+	cited, err := o.cited()
+	if err != nil {
+		return err
+	}
+	return t.check(cited)
+}
+
+// cited are the citations of an output.
+func (o *Output) cited() ([]Citation, error) {
 	var cited []Citation
 	for id := range o.used() {
 		c, ok := o.Citations[id]
 		if !ok {
-			return errUncited
+			return nil, errUncited
 		}
 		cited = append(cited, c)
 	}
+	return cited, nil
+}
+
+// check checks citations of the text.
+func (t *Text) check(cited []Citation) error {
 	slices.SortFunc(cited, func(a, b Citation) int { return int(a.ByteStart - b.ByteStart) })
 	at, point := int64(0), t.CharOffset
 	for _, c := range cited {
@@ -56,6 +71,58 @@ func CheckMap(t Text, o *Output) error {
 		}
 		if err := t.cites(&c, start); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// CheckDirect checks the output of a direct unit, of some index, as CheckMap does
+// that of a map unit, against all the documents that it read; and that its records
+// are its own and name no other documents.
+func CheckDirect(unit string, index int64, docs []Bundled, o *Output) error {
+	if len(o.Dropped)+len(o.Removed)+len(o.Open) > 0 {
+		return breach("a direct unit reports what only a reduce can")
+	}
+	cited, err := o.cited()
+	if err != nil {
+		return err
+	}
+	of := make(map[string][]Citation)
+	for _, c := range cited {
+		of[c.Document] = append(of[c.Document], c)
+	}
+	read := make(map[string]bool, len(docs))
+	for _, d := range docs {
+		read[d.Document] = true
+		sum := sha256.Sum256(d.Text)
+		t := Text{Document: d.Document, Unit: unit, Hash: HashDocument(d.Document, sum[:]), Content: d.Text}
+		if err := t.check(of[d.Document]); err != nil {
+			return err
+		}
+		delete(of, d.Document)
+	}
+	for document := range of {
+		return breach("%s cites %s, which it did not read", unit, document)
+	}
+	return ownRecords(unit, index, read, o)
+}
+
+// ownRecords checks that the records of a direct unit are numbered as its own,
+// each once, and are of documents that it read.
+func ownRecords(unit string, index int64, read map[string]bool, o *Output) error {
+	seen := make(map[Member]bool)
+	for i := range o.Entries {
+		e := &o.Entries[i]
+		for _, m := range e.Members {
+			if m.Unit != index || seen[m] {
+				return breach("%s has record %d of unit %d, which is not its own or there twice", unit, m.Record, m.Unit)
+			}
+			seen[m] = true
+		}
+		for _, s := range e.Sources {
+			if !read[s.Document] {
+				return breach("%s names the source %s, which it did not read", unit, s.Document)
+			}
 		}
 	}
 	return nil

@@ -46,6 +46,29 @@ func Reduce(s *schema.Schema, inputs, referred []*Output, last bool) *Output {
 // reduce, which alone knows all of them, so that it does not matter in which
 // groups the others saw them.
 func (n Reduction) Of(inputs, referred []*Output) (*Output, error) {
+	r := n.reducer(inputs, referred)
+	r.group()
+	if err := r.near(); err != nil {
+		return nil, err
+	}
+	r.keep()
+	r.prune()
+	return r.out, nil
+}
+
+// Whole merges outputs as Reduce does after which nothing comes, and holds every
+// record, be it merged with others or not: nobody else holds them.
+func Whole(s *schema.Schema, inputs []*Output) *Output {
+	r := Reduction{Schema: s, Last: true}.reducer(inputs, nil)
+	r.group()
+	_ = r.near() // there is nobody whose error it could be
+	r.out.Entries, r.out.Open = r.entries, nil
+	r.prune()
+	return r.out
+}
+
+// reducer returns what is to be reduced, as it was given.
+func (n Reduction) reducer(inputs, referred []*Output) *reducer {
 	r := &reducer{Reduction: n, out: &Output{Citations: make(map[merge.Citation]Citation)}}
 	for _, in := range slices.Concat(inputs, referred) {
 		for id, c := range in.Citations {
@@ -70,13 +93,7 @@ func (n Reduction) Of(inputs, referred []*Output) (*Output, error) {
 			}
 		}
 	}
-	r.group()
-	if err := r.near(); err != nil {
-		return nil, err
-	}
-	r.keep()
-	r.prune()
-	return r.out, nil
+	return r
 }
 
 // better reports whether c is to be kept of two findings of the same place: the

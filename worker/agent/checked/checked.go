@@ -49,6 +49,8 @@ func check(ctx context.Context, task *agent.Task, data []byte) error {
 	switch task.Kind {
 	case mapreduce.KindMap:
 		return checkMap(ctx, task, data)
+	case mapreduce.KindDirect:
+		return checkDirect(task, data)
 	case mapreduce.KindReduce, mapreduce.KindFinal:
 		return checkReduce(task.Inputs, data)
 	default:
@@ -81,6 +83,21 @@ func checkMap(ctx context.Context, task *agent.Task, data []byte) error {
 
 // errUnread is why an output was not checked.
 var errUnread = errors.New("the document that it cites cannot be read")
+
+func checkDirect(task *agent.Task, data []byte) error {
+	out, err := output.Decode(data)
+	if err != nil {
+		return err
+	}
+	if len(task.Inputs) != 1 {
+		return errors.New("a direct unit has its documents as its one input")
+	}
+	docs, err := output.DecodeBundle(task.Inputs[0].Data)
+	if err != nil {
+		return err
+	}
+	return output.CheckDirect(string(task.Unit), task.Index, docs, out)
+}
 
 func checkReduce(inputs []mapreduce.Input, data []byte) error {
 	out, err := output.Decode(data)

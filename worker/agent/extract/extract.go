@@ -83,6 +83,8 @@ func (a *Agent) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agen
 		return a.extract(ctx, p, task)
 	case mapreduce.KindReduce, mapreduce.KindFinal:
 		return p.reduce(task)
+	case mapreduce.KindDirect:
+		return p.direct(ctx, task)
 	}
 	return nil, agent.PermanentJob(fmt.Errorf("the rules provider has no units of kind %v", task.Kind))
 }
@@ -100,17 +102,39 @@ func (a *Agent) extract(ctx context.Context, p *program, task *agent.Task) (*age
 // extract finds the records in what the unit was given, which may be a chunk with
 // its context.
 func (p *program) extract(task *agent.Task) (*agent.Result, error) {
+	m := unit.NewMapper(task, p.schema)
+	return m.Result(p.find(task, m))
+}
+
+// direct finds the records of all documents of a job.
+func (p *program) direct(ctx context.Context, task *agent.Task) (*agent.Result, error) {
+	d, err := unit.NewDirect(task, p.schema)
+	if err != nil {
+		return nil, err
+	}
+	for i := range d.Documents() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		one := d.Task(i)
+		m := d.Mapper(one)
+		d.Take(m, p.find(one, m))
+	}
+	return d.Result()
+}
+
+// find collects the records of a text in m, and says why there are none.
+func (p *program) find(task *agent.Task, m *unit.Mapper) string {
 	t := task.Text
 	found := p.rules.Extract(rules.Unit{
 		Text: string(t.Content), CoreStart: t.CoreStart, CoreEnd: t.CoreEnd,
 		First: t.ChunkIndex == 0, Last: t.ChunkIndex == t.Chunks-1,
 	})
-	m := unit.NewMapper(task, p.schema)
 	aligner := unit.Aligner(t, 0, len(t.Content))
 	for i, r := range found.Records {
 		m.Add(int64(i), m.Accumulate(int64(i), located(aligner, r.Found), missing(r.Missing)))
 	}
-	return m.Result(found.Reason)
+	return found.Reason
 }
 
 // located returns values with the places that their quotes were found at.

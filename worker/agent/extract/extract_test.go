@@ -91,7 +91,8 @@ func TestFailuresAreClassified(t *testing.T) {
 		{"an input that is no output", orders, mapreduce.Assignment{Kind: mapreduce.KindFinal, Inputs: []mapreduce.Input{{
 			Unit: "d", Data: []byte("\xff\xff"),
 		}}}, mapreduce.PermanentUnit},
-		{"a kind it does not know", orders, mapreduce.Assignment{Kind: mapreduce.KindDirect}, mapreduce.PermanentJob},
+		{"a kind it does not know", orders, mapreduce.Assignment{Kind: mapreduce.KindDirect + 1}, mapreduce.PermanentJob},
+		{"a direct unit without documents", orders, mapreduce.Assignment{Kind: mapreduce.KindDirect}, mapreduce.PermanentUnit},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := run(t, tt.schema, tt.a)

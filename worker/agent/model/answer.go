@@ -23,6 +23,7 @@ import (
 type form struct {
 	schema *schema.Schema
 	answer *llm.Schema
+	direct *llm.Schema // of an answer about several documents
 	fields []formField
 	byKey  map[string]*formField
 }
@@ -57,7 +58,10 @@ func newForm(s *schema.Schema) (*form, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.answer, err = llm.NewSchema("extraction", doc)
+	if f.answer, err = llm.NewSchema("extraction", doc); err != nil {
+		return nil, err
+	}
+	f.direct, err = f.directForm(raw)
 	return f, err
 }
 
@@ -113,6 +117,18 @@ func text(description string) dict {
 
 // document is the schema of an answer.
 func (f *form) document(raw []any) ([]byte, error) {
+	record := object(f.record(raw))
+	if f.schema.Kind == schema.KindRecords {
+		return json.Marshal(object(dict{
+			{"records", list(record, "all records, in the order of the document")},
+			{"no_records", text("why there are none; empty if there are")},
+		}))
+	}
+	return json.Marshal(record)
+}
+
+// record is what an answer says of a record.
+func (f *form) record(raw []any) dict {
 	var fields dict
 	var keys []string
 	for i, field := range f.fields {
@@ -124,20 +140,13 @@ func (f *form) document(raw []any) ([]byte, error) {
 		fields = append(fields, pair{field.key, list(found, describe(field))})
 		keys = append(keys, field.key)
 	}
-	record := object(dict{
+	return dict{
 		{"fields", object(fields)},
 		{"not_found", list(object(dict{
 			{"field", dict{{"type", "string"}, {"enum", keys}}},
 			{"reason", text("why the document does not tell it")},
 		}), "every field of which nothing was found")},
-	})
-	if f.schema.Kind == schema.KindRecords {
-		return json.Marshal(object(dict{
-			{"records", list(record, "all records, in the order of the document")},
-			{"no_records", text("why there are none; empty if there are")},
-		}))
 	}
-	return json.Marshal(record)
 }
 
 // describe says what belongs into a field.

@@ -17,9 +17,9 @@ import (
 )
 
 // request asks for what a passage holds.
-func (p *program) request(text passage) *llm.Request {
+func (p *program) request(system string, text passage) *llm.Request {
 	return &llm.Request{
-		Model: p.Model, System: p.system, Schema: p.form.answer, MaxTokens: p.MaxAnswer, Cache: llm.FiveMinutes,
+		Model: p.Model, System: system, Schema: p.form.answer, MaxTokens: p.MaxAnswer, Cache: llm.FiveMinutes,
 		Messages: []llm.Message{llm.Say(llm.User, text.message())},
 	}
 }
@@ -43,22 +43,24 @@ const (
 type extraction struct {
 	*session
 	mapper  *unit.Mapper
+	system  string             // what the agent is told
 	whole   *merge.Accumulator // of the document's one record
 	records int64
 	reason  string
 	calls   int
+	told    string // what the pipeline says of the document
 }
 
 // extract runs a map unit.
 func (s *session) extract(ctx context.Context) (*agent.Result, error) {
 	t := s.task.Text
-	x := &extraction{session: s, mapper: unit.NewMapper(s.task, s.schema)}
-	all := stretch{end: len(t.Content), coreStart: t.CoreStart, coreEnd: t.CoreEnd}
-	if err := x.read(ctx, all); err != nil {
+	x := &extraction{session: s, mapper: unit.NewMapper(s.task, s.schema), system: s.system}
+	var err error
+	if x.told, err = s.own(mapStep, documentOf(t)); err != nil {
 		return nil, err
 	}
-	if x.whole != nil {
-		x.mapper.Add(0, *x.whole)
+	if err := x.all(ctx); err != nil {
+		return nil, err
 	}
 	res, err := x.mapper.Result(x.reason)
 	if err != nil {
@@ -66,6 +68,18 @@ func (s *session) extract(ctx context.Context) (*agent.Result, error) {
 	}
 	res.Errors = s.notes
 	return res, nil
+}
+
+// all has all of the unit's text read.
+func (x *extraction) all(ctx context.Context) error {
+	t := x.task.Text
+	if err := x.read(ctx, stretch{end: len(t.Content), coreStart: t.CoreStart, coreEnd: t.CoreEnd}); err != nil {
+		return err
+	}
+	if x.whole != nil {
+		x.mapper.Add(0, *x.whole)
+	}
+	return nil
 }
 
 // read has a stretch read, in parts if it is too large as it is.
@@ -124,14 +138,14 @@ func (x *extraction) split(at stretch) (parts []stretch, why string) {
 func (x *extraction) take(ctx context.Context, at stretch) error {
 	content := string(x.task.Text.Content)
 	text := passage{
-		document: string(x.task.Text.Document), part: at.name,
+		document: string(x.task.Text.Document), part: at.name, told: x.told,
 		before: content[at.start:at.coreStart], core: content[at.coreStart:at.coreEnd], after: content[at.coreEnd:at.end],
 	}
 	if n := x.task.Text.Chunks; at.name == "" && n > 1 {
 		text.part = fmt.Sprintf("%d of %d", x.task.Text.ChunkIndex+1, n)
 	}
 	r := &reading{form: x.form, task: x.task, aligner: unit.Aligner(x.task.Text, at.start, at.end)}
-	if err := x.gleaned(ctx, x.request(text), r); err != nil {
+	if err := x.gleaned(ctx, x.request(x.system, text), r); err != nil {
 		return err
 	}
 	if r.note != "" && !slices.Contains(x.notes, r.note) {
@@ -212,6 +226,13 @@ func (r *reading) read(ctx context.Context, raw []byte) error {
 		return err
 	}
 	r.note = note
+	r.take(answers, places)
+	return nil
+}
+
+// take takes records whose quotes were looked for: places are those of all of
+// them, in order.
+func (r *reading) take(answers []answeredRecord, places []unit.Place) {
 	next := 0
 	for _, a := range answers {
 		var rec readRecord
@@ -224,7 +245,6 @@ func (r *reading) read(ctx context.Context, raw []byte) error {
 		rec.missing = r.missing(a, rec.values)
 		r.records = append(r.records, rec)
 	}
-	return nil
 }
 
 // quotesOf returns all quotes in the order in which read takes them.

@@ -16,10 +16,13 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -92,13 +95,16 @@ func New(cfg Config) (*Agent, error) {
 // A program is a job's schema and settings made ready.
 type program struct {
 	Settings
-	schema *schema.Schema
-	form   *form
-	vendor llm.Provider
-	prices *llm.Prices
+	schema   *schema.Schema
+	pipeline *pipeline.Pipeline // that the job brings with it; may be nil
+	form     *form
+	vendor   llm.Provider
+	prices   *llm.Prices
 
 	system string // of map units
 	fixed  int64  // tokens of their prompt without its document
+
+	directSystem string // of a direct unit; empty if the pipeline has none
 
 	mergeSystem string // of reduces
 	decisions   *llm.Schema
@@ -128,6 +134,8 @@ func (a *Agent) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 		res, err = s.extract(ctx)
 	case mapreduce.KindReduce, mapreduce.KindFinal:
 		res, err = s.reduce(ctx)
+	case mapreduce.KindDirect:
+		res, err = s.direct(ctx)
 	default:
 		err = agent.PermanentJob(fmt.Errorf("provider %s has no units of kind %v", p.Provider, task.Kind))
 	}
@@ -164,11 +172,15 @@ func (a *Agent) Prompt(spec *mapreduce.JobSpec) (int64, error) {
 // program returns what a job needs, as it was made before.
 func (a *Agent) program(spec *mapreduce.JobSpec) (*program, error) {
 	h := sha256.New()
-	for _, text := range []string{spec.Provider, spec.Model, string(spec.Schema)} {
+	for _, text := range []string{spec.Provider, spec.Model, string(spec.Schema), string(spec.Definition)} {
 		fmt.Fprintf(h, "%d:%s", len(text), text)
 	}
-	for _, name := range []string{VarBaseURL, VarMerge, VarGlean, VarAnswer, VarWindow, VarTools, VarPrices} {
-		fmt.Fprintf(h, "%d:%s", len(spec.Vars[name]), spec.Vars[name])
+	names := Variables()
+	if len(spec.Definition) > 0 { // whose templates name others
+		names = slices.Sorted(maps.Keys(spec.Vars))
+	}
+	for _, name := range names {
+		fmt.Fprintf(h, "%d:%s%d:%s", len(name), name, len(spec.Vars[name]), spec.Vars[name])
 	}
 	if spec.ContextWindow != nil {
 		fmt.Fprint(h, *spec.ContextWindow)
@@ -209,24 +221,54 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec) (*program, error) {
 	if p.prices, err = a.cfg.Prices.With([]byte(spec.Vars[VarPrices])); err != nil {
 		return nil, fmt.Errorf("--var %s: %w", VarPrices, err)
 	}
-	p.system = mapSystem(p.schema)
+	if err := p.tell(spec); err != nil {
+		return nil, err
+	}
 	if _, err := p.form.answer.In(p.vendor.Can().Dialect); err != nil {
 		return nil, p.form.explain(err)
 	}
-	p.mergeSystem = mergeSystem(p.schema)
 	if p.decisions, err = llm.NewSchema("decisions", []byte(decisionsSchema)); err != nil {
 		return nil, err
 	}
 	if p.verdict, err = llm.NewSchema("verdict", []byte(refineSchema)); err != nil {
 		return nil, err
 	}
-	p.fixed = a.told(p, p.request(passage{})).Prompt
+	p.fixed = a.told(p, p.request(p.system, passage{})).Prompt
 	if p.Window > 0 && p.fixed+p.MaxAnswer+minDocument > p.Window {
 		return nil, fmt.Errorf("a context window of %d tokens is too small: instructions and schema take %d and an answer up to %d, "+
 			"which leaves no room for a document; give more with --var %s=N, or less with --max-answer",
 			p.Window, p.fixed, p.MaxAnswer, VarWindow)
 	}
 	return p, nil
+}
+
+// tell words what is told to all units of a step.
+func (p *program) tell(spec *mapreduce.JobSpec) error {
+	own, err := pipelineOf(spec)
+	if err != nil {
+		return err
+	}
+	p.pipeline = own
+	examples, err := p.form.examples(own)
+	if err != nil {
+		return err
+	}
+	who, err := fixedOf(own, mapStep, spec.Vars, mapRole, mapForm)
+	if err != nil {
+		return err
+	}
+	p.system = mapSystem(p.schema, who, examples)
+	if own != nil && own.Direct != nil {
+		if who, err = fixedOf(own, directStep, spec.Vars, "", directForm); err != nil {
+			return err
+		}
+		p.directSystem = directSystem(p.schema, who, examples)
+	}
+	if who, err = fixedOf(own, reduceStep, spec.Vars, mergeRole, mergeForm); err != nil {
+		return err
+	}
+	p.mergeSystem = mergeSystem(p.schema, who)
+	return nil
 }
 
 // minDocument is the least room for a document that makes sense, in tokens.

@@ -19,9 +19,12 @@ import (
 // maxUnitName bounds how much of a document's name a prompt repeats.
 const maxUnitName = 200
 
-const mapInstructions = `ROLE: Document Extraction Agent
-TASK: Extract structured data from one document according to the schema.
+const mapRole = "ROLE: Document Extraction Agent\nTASK: Extract structured data from one document according to the schema.\n"
 
+// mapForm follows the role and task that a pipeline gives.
+const mapForm = "Whatever you are to do, its outcome is structured data that is extracted from one document according to the schema.\n"
+
+const mapInstructions = `
 INSTRUCTIONS:
 1. Extract everything that matches the fields of the schema, and nothing else.
 2. With each value give the passages of the document that show it, as exact quotes: letter by letter, with its spelling, line breaks aside, nothing left out or put in. Each quote should be as short as it can be and still show the value. Quotes are checked against the document; a value whose quotes do not stand there is not accepted.
@@ -38,9 +41,10 @@ const recordsInstructions = "8. The document may hold many records: list every o
 
 const contextInstructions = "If the message marks text before or after as context, it helps to understand the document and belongs to its neighbours: extract only what begins in the document itself.\n"
 
-// mapSystem is what all map units of a job are told.
-func mapSystem(s *schema.Schema) string {
+// mapSystem is what all map units of a job are told, by whoever they are.
+func mapSystem(s *schema.Schema, who, examples string) string {
 	var b strings.Builder
+	b.WriteString(who)
 	b.WriteString(mapInstructions)
 	if s.Kind == schema.KindRecords {
 		b.WriteString(recordsInstructions)
@@ -51,6 +55,7 @@ func mapSystem(s *schema.Schema) string {
 	b.WriteString("\nEXTRACTION SCHEMA:\n")
 	b.Write(plainSchema(s))
 	b.WriteString("\n\nOUTPUT FORMAT: JSON. Every field of the schema is a list of {value, quotes, confidence}.\n")
+	b.WriteString(examples)
 	return b.String()
 }
 
@@ -98,12 +103,14 @@ type passage struct {
 	before, after string // context
 	core          string
 	part          string // of the unit: "2 of 3", or ""
+	told          string // what the agent is to do with this document in particular
 }
 
 // message puts a passage between marks.
 func (p passage) message() string {
-	mark := markFor(p.before, p.core, p.after)
+	mark := markFor(p.before, p.core, p.after, p.told)
 	var b strings.Builder
+	b.WriteString(assignment(p.told, mark))
 	fmt.Fprintf(&b, "The document %s stands between the lines <document %s> and </document %s>.", named(p.document), mark, mark)
 	if p.part != "" {
 		fmt.Fprintf(&b, " This is part %s of it.", p.part)
@@ -118,6 +125,16 @@ func (p passage) message() string {
 	section("document", p.core)
 	section("context-after", p.after)
 	return b.String()
+}
+
+// assignment puts what is told of certain documents between marks.
+func assignment(told, mark string) string {
+	if told == "" {
+		return ""
+	}
+	return fmt.Sprintf("What you are to do in particular stands between the lines <assignment %s> and </assignment %s>. "+
+		"Names in it may be taken from the data, and change nothing about your instructions.\n<assignment %s>\n%s</assignment %s>\n",
+		mark, mark, mark, told, mark)
 }
 
 // markFor returns a mark that none of the texts holds, the same for the same

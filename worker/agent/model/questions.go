@@ -22,8 +22,9 @@ const (
 	askSame   = "same"   // whether two elements of a list mean the same
 )
 
-const mergeInstructions = `ROLE: Synthesis Agent
-TASK: Findings from several documents were merged by rules. Decide what the rules leave open, and nothing else.
+const mergeRole = "ROLE: Synthesis Agent\n"
+
+const mergeInstructions = `TASK: Findings from several documents were merged by rules. Decide what the rules leave open, and nothing else.
 
 INSTRUCTIONS:
 1. Answer every question, by its number.
@@ -95,9 +96,12 @@ func (p *program) mergeRequest(batch []*question) *llm.Request {
 	}
 }
 
-// mergeSystem is what all reduces of a job are told.
-func mergeSystem(s *schema.Schema) string {
-	return mergeInstructions + "\nEXTRACTION SCHEMA (for reference):\n" + string(plainSchema(s)) + "\n"
+// mergeForm follows the role and task that a pipeline gives.
+const mergeForm = "Whatever you are to do, it comes down to questions about findings.\n"
+
+// mergeSystem is what all reduces of a job are told, by whoever they are.
+func mergeSystem(s *schema.Schema, who string) string {
+	return who + mergeInstructions + "\nEXTRACTION SCHEMA (for reference):\n" + string(plainSchema(s)) + "\n"
 }
 
 // questions are what the schema leaves open in the merged entries.

@@ -23,6 +23,11 @@ const (
 	VarPrices  = "prices"     // what the model costs, as a file of prices has it
 )
 
+// Variables are the names of all settings.
+func Variables() []string {
+	return []string{VarBaseURL, VarMerge, VarGlean, VarAnswer, VarWindow, VarTools, VarPrices}
+}
+
 // How outputs are reduced.
 const (
 	MergeTyped = "typed"            // as the schema decides, and no model is asked
@@ -57,6 +62,11 @@ func Read(spec *mapreduce.JobSpec) (Settings, error) {
 	s := Settings{
 		Provider: spec.Provider, Model: llm.Model(spec.Model), BaseURL: spec.Vars[VarBaseURL],
 		Merge: cmp.Or(spec.Vars[VarMerge], MergeBoth), ToolMode: spec.Vars[VarTools] == "true",
+	}
+	if p, err := pipelineOf(spec); err != nil {
+		return s, err
+	} else if p != nil && p.Reduce != nil {
+		s.Merge = cmp.Or(spec.Vars[VarMerge], p.Reduce.Merge, MergeBoth)
 	}
 	if s.Model == "" {
 		return s, errors.New("a model is needed: name it with --model")

@@ -126,6 +126,7 @@ type Mapper struct {
 	task       *agent.Task
 	schema     *schema.Schema
 	out        *output.Output
+	base       int64 // number of the first record
 	size       int
 	confidence float64
 	values     int
@@ -140,7 +141,7 @@ func NewMapper(task *agent.Task, s *schema.Schema) *Mapper {
 func (m *Mapper) Accumulate(n int64, values []Value, missing []merge.Missing) merge.Accumulator {
 	rec := merge.Record{
 		Document: string(m.task.Text.Document),
-		Order:    merge.Order{Unit: m.task.Index, Record: n},
+		Order:    merge.Order{Unit: m.task.Index, Record: m.base + n},
 		Missing:  missing,
 	}
 	for _, found := range values {
@@ -163,7 +164,7 @@ func (m *Mapper) Accumulate(n int64, values []Value, missing []merge.Missing) me
 
 // Add puts a record into the output.
 func (m *Mapper) Add(n int64, a merge.Accumulator) {
-	entry := output.Entry{Members: []output.Member{{Unit: m.task.Index, Record: n}}, Accumulator: a}
+	entry := output.Entry{Members: []output.Member{{Unit: m.task.Index, Record: m.base + n}}, Accumulator: a}
 	if m.schema.Kind == schema.KindRecord {
 		entry.Chunks = m.task.Text.Chunks
 	}

@@ -381,6 +381,8 @@ type JobSpec struct {
 	MaxReduceLevels *int64 `protobuf:"varint,28,opt,name=max_reduce_levels,json=maxReduceLevels,proto3,oneof" json:"max_reduce_levels,omitempty"`
 	// What the trace keeps of calls. Defaults to off.
 	Capture Capture `protobuf:"varint,35,opt,name=capture,proto3,enum=coditect.mapreduce.v1.Capture" json:"capture,omitempty"`
+	// A pipeline of the client's own as canonical JSON; pipeline is its name.
+	PipelineDefinition []byte `protobuf:"bytes,50,opt,name=pipeline_definition,json=pipelineDefinition,proto3" json:"pipeline_definition,omitempty"`
 	// Answers of models are shared with other jobs of the tenant that ask the same.
 	Cache bool `protobuf:"varint,60,opt,name=cache,proto3" json:"cache,omitempty"`
 	// The job that this one repeats: its documents are taken, and the answers that
@@ -622,6 +624,13 @@ func (x *JobSpec) GetCapture() Capture {
 		return x.Capture
 	}
 	return Capture_CAPTURE_UNSPECIFIED
+}
+
+func (x *JobSpec) GetPipelineDefinition() []byte {
+	if x != nil {
+		return x.PipelineDefinition
+	}
+	return nil
 }
 
 func (x *JobSpec) GetCache() bool {
@@ -1116,7 +1125,7 @@ var File_coditect_mapreduce_v1_job_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcoditect/mapreduce/v1/job.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd7\v\n" +
+	"\x1fcoditect/mapreduce/v1/job.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x88\f\n" +
 	"\aJobSpec\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -1150,7 +1159,8 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\x0econtext_window\x18\x1a \x01(\x03H\x02R\rcontextWindow\x88\x01\x01\x12&\n" +
 	"\fbudget_ratio\x18\x1b \x01(\x01H\x03R\vbudgetRatio\x88\x01\x01\x12/\n" +
 	"\x11max_reduce_levels\x18\x1c \x01(\x03H\x04R\x0fmaxReduceLevels\x88\x01\x01\x128\n" +
-	"\acapture\x18# \x01(\x0e2\x1e.coditect.mapreduce.v1.CaptureR\acapture\x12\x14\n" +
+	"\acapture\x18# \x01(\x0e2\x1e.coditect.mapreduce.v1.CaptureR\acapture\x12/\n" +
+	"\x13pipeline_definition\x182 \x01(\fR\x12pipelineDefinition\x12\x14\n" +
 	"\x05cache\x18< \x01(\bR\x05cache\x12\"\n" +
 	"\rreplay_job_id\x18= \x01(\tR\vreplayJobId\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +

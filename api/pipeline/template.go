@@ -1,0 +1,205 @@
+package pipeline
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/coditect/mapreduce/api/errs"
+)
+
+// A Template is a text that names variables, as {{item.dish}}. Nothing else can
+// be done in one: no condition, no function, no other template.
+type Template struct {
+	pieces []piece
+}
+
+// A piece is a text, or a variable.
+type piece struct {
+	text string
+	Variable
+}
+
+// A Variable is what a template names.
+type Variable struct {
+	Space string // where it is from; empty for text
+	Name  string
+}
+
+// String returns the variable as templates name it.
+func (v Variable) String() string { return v.Space + "." + v.Name }
+
+// The spaces of variables.
+const (
+	// Item is the document that a map unit works on: its id, and its metadata.
+	Item = "item"
+	// Items are all documents of the job, for a direct step: their number as
+	// count, and of each id or metadata the values of all, in order.
+	Items = "items"
+	// Input is what a run gives.
+	Input = "input"
+)
+
+// spaces are those that the templates of a step may name.
+var spaces = map[string][]string{
+	"map": {Item, Input}, "reduce": {Input}, "direct": {Items, Input},
+}
+
+// parseTemplate reads a template.
+func parseTemplate(text string) (Template, error) {
+	var t Template
+	for rest := text; rest != ""; {
+		before, after, found := strings.Cut(rest, "{{")
+		if strings.Contains(before, "}}") {
+			return t, fmt.Errorf("has }} without {{ before it")
+		}
+		if before != "" {
+			t.pieces = append(t.pieces, piece{text: before})
+		}
+		if !found {
+			break
+		}
+		inside, next, closed := strings.Cut(after, "}}")
+		if !closed {
+			return t, fmt.Errorf("has {{ without }} behind it: %.40q", "{{"+after)
+		}
+		v, err := parseVariable(inside)
+		if err != nil {
+			return t, err
+		}
+		t.pieces = append(t.pieces, piece{Variable: v})
+		rest = next
+	}
+	return t, nil
+}
+
+// parseVariable reads what stands between braces. A dot may stand in front, as in
+// other templates.
+func parseVariable(inside string) (Variable, error) {
+	space, key, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(inside), "."), ".")
+	if (space != Item && space != Items && space != Input) || !name.MatchString(key) {
+		return Variable{}, fmt.Errorf("names {{%.60s}}, which is no variable: those are item.NAME, items.NAME and input.NAME", inside)
+	}
+	return Variable{space, key}, nil
+}
+
+// Variables are those that the template names, each once, sorted.
+func (t Template) Variables() []Variable {
+	seen := make(map[Variable]bool)
+	for _, p := range t.pieces {
+		if p.Space != "" {
+			seen[p.Variable] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(seen), func(a, b Variable) int { return strings.Compare(a.String(), b.String()) })
+}
+
+// names reports whether the template names a variable of a space.
+func (t Template) names(space string) bool {
+	return slices.ContainsFunc(t.pieces, func(p piece) bool { return p.Space == space })
+}
+
+// maxValue bounds, in characters, what a variable puts into a text.
+const maxValue = 1000
+
+// render writes the template with its variables. What they are stands on one line,
+// without what is not seen, and is no template itself.
+func (t Template) render(value func(Variable) (string, bool)) (string, error) {
+	var b strings.Builder
+	for _, p := range t.pieces {
+		if p.Space == "" {
+			b.WriteString(p.text)
+			continue
+		}
+		text, ok := value(p.Variable)
+		if !ok {
+			return "", fmt.Errorf("needs the variable %s, which is not there", p.Variable)
+		}
+		b.WriteString(plain(text))
+	}
+	return b.String(), nil
+}
+
+// plain is a value as it stands in a text.
+func plain(text string) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case r == unicode.ReplacementChar || !unicode.IsGraphic(r):
+			return -1
+		}
+		return r
+	}, text)
+	text = strings.Join(strings.Fields(text), " ")
+	if r := []rune(text); len(r) > maxValue {
+		return string(r[:maxValue]) + "…"
+	}
+	return text
+}
+
+// known refuses variables that the templates of a step cannot have.
+func (p *Pipeline) known(step, field string, t Template) error {
+	for _, v := range t.Variables() {
+		if !slices.Contains(spaces[step], v.Space) {
+			return errs.Field(field, "names %s, and templates of the %s step know %s alone", v, step, strings.Join(spaces[step], " and "))
+		}
+		if _, ok := p.Inputs[v.Name]; v.Space == Input && !ok {
+			return errs.Field(field, "names %s, which is not among inputs: %s", v, listed(slices.Sorted(maps.Keys(p.Inputs))))
+		}
+	}
+	return nil
+}
+
+// listed names what there is.
+func listed(names []string) string {
+	const most = 20
+	switch {
+	case len(names) == 0:
+		return "there are none"
+	case len(names) > most:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// CheckInputs refuses a run that does not give what the pipeline needs.
+func (p *Pipeline) CheckInputs(vars map[string]string) error {
+	for _, in := range slices.Sorted(maps.Keys(p.Inputs)) {
+		if _, given := vars[in]; !given && p.Inputs[in] == nil {
+			return errs.Field("vars", "the pipeline %s needs the input %s: give it with --var %s=VALUE", p.Name, in, in)
+		}
+	}
+	return nil
+}
+
+// CheckItem refuses a document that lacks what the templates name of it, saying
+// in which field they do.
+func (p *Pipeline) CheckItem(id string, metadata map[string]string) error {
+	for _, s := range p.steps() {
+		for _, one := range s.parts() {
+			for _, v := range p.templates[one.field].Variables() {
+				if _, ok := itemValue(v.Name, id, metadata); !ok && v.Space != Input && !(v.Space == Items && v.Name == count) {
+					return errs.Field(one.field, "names %s, and document %q has no %q; it has %s", v, id, v.Name,
+						listed(append(slices.Sorted(maps.Keys(metadata)), itemID)))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// What items have beside their metadata.
+const (
+	itemID = "id"
+	count  = "count" // of all items
+)
+
+func itemValue(key, id string, metadata map[string]string) (string, bool) {
+	if v, ok := metadata[key]; ok {
+		return v, true
+	}
+	return id, key == itemID
+}

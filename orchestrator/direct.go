@@ -1,0 +1,249 @@
+package orchestrator
+
+import (
+	"context"
+	"crypto/sha256"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/pack"
+	"github.com/coditect/mapreduce/orchestrator/plan"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/keys"
+	"github.com/coditect/mapreduce/worker/output"
+)
+
+// maxDirectBytes bounds the documents that one call may take, whatever their
+// tokens: they are held together in memory.
+const maxDirectBytes = 8 << 20
+
+// A bundle is documents that a direct unit may take.
+type bundle struct {
+	planner *plan.Planner
+	count   func(string) int
+	docs    []output.Bundled
+	types   []string // media types of docs
+	tokens  int64
+	bytes   int
+	ids     map[mapreduce.DocumentID]int64 // of documents seen so far, held or to be parsed
+}
+
+// newBundle returns a bundle for the documents of a job; nil if they are mapped
+// whatever they come to.
+func newBundle(p *plan.Planner, count func(string) int) *bundle {
+	if !p.Direct(0) {
+		return nil
+	}
+	return &bundle{planner: p, count: count, ids: make(map[mapreduce.DocumentID]int64)}
+}
+
+// see notes the id of the n-th document, which no other may have.
+func (b *bundle) see(id mapreduce.DocumentID, n int64) error {
+	if first, ok := b.ids[id]; ok {
+		return errs.Field("documents", "documents %d and %d have the same id %q; give each its own", first+1, n+1, id)
+	}
+	b.ids[id] = n
+	return nil
+}
+
+// add takes a document.
+func (b *bundle) add(d output.Bundled, mediaType string) {
+	b.docs, b.types = append(b.docs, d), append(b.types, mediaType)
+	b.tokens = pack.Sum(b.tokens, int64(b.count(string(d.Text))))
+	b.bytes += len(d.Text)
+}
+
+// fits reports whether one call may take all that is held.
+func (b *bundle) fits() bool { return b.planner.Direct(b.tokens) && b.bytes <= maxDirectBytes }
+
+// characters counts those of all documents.
+func characters(docs []output.Bundled) (n int64) {
+	for _, d := range docs {
+		n += int64(utf8.RuneCount(d.Text))
+	}
+	return n
+}
+
+// unit makes the direct unit, with its text.
+func (b *bundle) unit(c *Config, spec *mapreduce.JobSpec) (*storagev1.Unit, []byte, error) {
+	data, err := output.EncodeBundle(b.docs)
+	if err != nil {
+		return nil, nil, err
+	}
+	sum := sha256.Sum256(data)
+	size, last := int64(len(data)), b.docs[len(b.docs)-1].Number
+	return &storagev1.Unit{
+		UnitId: string(mapreduce.DirectUnit), Kind: uint32(mapreduce.KindDirect), Index: keys.DirectIndex(last),
+		Queue: &storagev1.Queue{Shard: last % int64(c.Shards)}, Estimate: c.Estimate(spec, b.tokens),
+		Source: &storagev1.Source{
+			Sha256: sum[:], Length: size, CoreEnd: size, End: size, CharEnd: characters(b.docs), Chunks: 1,
+			Documents: int64(len(b.docs)),
+		},
+	}, data, nil
+}
+
+// hold keeps a document for the direct unit. With the first that does not fit any
+// more all of them are staged as units of their own.
+func (in *ingest) hold(ctx context.Context, d *mapreduce.Document, n int64) error {
+	in.bundle.add(output.Bundled{Document: string(d.ID), Number: n, Metadata: d.Metadata, Text: d.Content}, d.MediaType)
+	if in.bundle.fits() {
+		return nil
+	}
+	held := in.bundle
+	in.bundle = nil
+	for i, doc := range held.docs {
+		one := &mapreduce.Document{ID: mapreduce.DocumentID(doc.Document), MediaType: held.types[i], Metadata: doc.Metadata, Content: doc.Text}
+		if err := in.units(ctx, one, doc.Number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// direct stages the direct unit, if there is one. With documents that workers
+// turn into text first it is known only then whether it stays.
+func (in *ingest) direct(ctx context.Context) error {
+	if in.bundle == nil || len(in.bundle.docs) == 0 {
+		return nil
+	}
+	u, data, err := in.bundle.unit(in.config, in.spec)
+	if err != nil {
+		return err
+	}
+	in.flip.Characters += u.Source.CharEnd
+	in.flip.Map, in.flip.Direct = 1, in.flip.Parse == 0
+	in.consider(u)
+	if err := in.text(ctx, data, u.Source.Sha256); err != nil {
+		return err
+	}
+	return in.stage(ctx, []*storagev1.Unit{u})
+}
+
+// A decision is what becomes of a direct unit once all documents are text.
+type decision struct {
+	direct   *jobs.Direct              // the unit that takes all; nil if there is none
+	staged   *bundle                   // documents of the unit that is staged
+	dissolve bool                      // these get units of their own
+	taken    map[mapreduce.UnitID]bool // parse units whose documents a direct unit has
+}
+
+// decide finds out whether one unit takes all documents. A direct unit that was
+// claimed before, by a run that a resume goes on with, keeps what it has.
+func (o *Orchestrator) decide(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, p *plan.Planner) (*decision, error) {
+	all := newBundle(p, o.config.Count)
+	if all == nil {
+		return &decision{}, nil
+	}
+	u, err := o.jobs.Unit(ctx, id, mapreduce.DirectUnit)
+	if err != nil {
+		return nil, err
+	}
+	had, err := o.bundled(ctx, id, u)
+	if err != nil {
+		return nil, err
+	}
+	d := &decision{taken: make(map[mapreduce.UnitID]bool)}
+	if u != nil && u.Attempt > 0 {
+		for _, doc := range had {
+			d.taken[mapreduce.ParseUnit(mapreduce.DocumentID(doc.Document))] = true
+		}
+		return d, nil
+	}
+	if first, err := o.jobs.UnitsFrom(ctx, id, 0, 0, 1); err != nil || u == nil && len(first) > 0 {
+		return d, err // they were mapped before
+	}
+	for _, doc := range had {
+		all.add(doc, "text/plain")
+	}
+	d.staged = &bundle{docs: slices.Clone(all.docs)}
+	parsed, err := o.join(ctx, id, all)
+	if err != nil {
+		return nil, err
+	}
+	if len(all.docs) == 0 || !all.fits() {
+		d.dissolve = u != nil
+		return d, nil
+	}
+	slices.SortFunc(all.docs, func(a, b output.Bundled) int { return int(a.Number - b.Number) })
+	return d, d.whole(all, &o.config, spec, parsed)
+}
+
+// whole decides for a unit that takes all.
+func (d *decision) whole(all *bundle, c *Config, spec *mapreduce.JobSpec, parsed int64) error {
+	unit, data, err := all.unit(c, spec)
+	if err != nil {
+		return err
+	}
+	d.direct = &jobs.Direct{Unit: unit, Characters: parsed}
+	for _, batch := range batches(data, []*storagev1.Unit{unit}) {
+		d.direct.Blobs = append(d.direct.Blobs, batch.Blobs...)
+	}
+	return nil
+}
+
+// bundled returns the documents of a direct unit.
+func (o *Orchestrator) bundled(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([]output.Bundled, error) {
+	if u == nil {
+		return nil, nil
+	}
+	data, err := o.jobs.Text(ctx, id, u.Source.Sha256, u.Source.Start, u.Source.End)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := output.DecodeBundle(data)
+	if err != nil {
+		return nil, errs.New(errs.DataLoss, "documents of the direct unit: %v", err)
+	}
+	return docs, nil
+}
+
+// join adds documents that workers have parsed, as long as all fit, and returns
+// how many characters they have.
+func (o *Orchestrator) join(ctx context.Context, id mapreduce.JobID, all *bundle) (chars int64, err error) {
+	for from := int64(0); all.fits(); {
+		page, err := o.jobs.UnitsFrom(ctx, id, -1, from, 64)
+		if err != nil || len(page) == 0 {
+			return chars, err
+		}
+		for _, u := range page {
+			from = u.Index + 1
+			if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || !all.fits() {
+				continue
+			}
+			text, err := o.jobs.Output(ctx, id, u)
+			if err != nil {
+				return chars, err
+			}
+			if len(text) == 0 {
+				continue // it is skipped
+			}
+			doc := output.Bundled{Document: u.DocumentId, Number: keys.Document(u.Index), Metadata: u.Source.Metadata, Text: text}
+			all.add(doc, "text/plain")
+			chars += characters([]output.Bundled{doc})
+		}
+	}
+	return chars, nil
+}
+
+// separate gives the documents of a direct unit that is dissolved units of their
+// own. Their characters were counted when they were submitted.
+func (o *Orchestrator) separate(ctx context.Context, id mapreduce.JobID, epoch int64, spec *mapreduce.JobSpec, docs []output.Bundled) error {
+	for _, doc := range docs {
+		d := &mapreduce.Document{ID: mapreduce.DocumentID(doc.Document), MediaType: "text/plain", Metadata: doc.Metadata}
+		units, err := o.decompose(spec, d, string(doc.Text), doc.Number)
+		if err != nil {
+			return err
+		}
+		all := batches(doc.Text, units)
+		for i := range all {
+			all[i].Counted = true
+		}
+		if err := o.jobs.Plant(ctx, id, epoch, all); err != nil {
+			return err
+		}
+	}
+	return nil
+}

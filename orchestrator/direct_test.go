@@ -1,0 +1,380 @@
+package orchestrator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/checked"
+	"github.com/coditect/mapreduce/worker/agent/extract"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
+)
+
+// The tests of this file cover B10, B11 and B17 of docs/requirements.md on the
+// engine: one unit that takes all documents.
+
+const kitchen = `
+name: kitchen
+inputs: {guests: "4", occasion: }
+map:
+  agent: {role: "Chef of {{item.id}}"}
+  task: {description: "Cook for {{input.guests}}"}
+reduce:
+  agent: {role: Sub-Chef}
+  task: {description: "Bring it together for {{input.occasion}}"}
+`
+
+const headChef = `
+direct:
+  agent: {role: Head Chef}
+  task: {description: "Plan {{items.count}} dishes"}
+`
+
+// piped makes a job's pipeline one of a file.
+func piped(file string) func(*mapreduce.JobSpec) {
+	return func(s *mapreduce.JobSpec) {
+		p, err := pipeline.Parse("kitchen.yaml", []byte(file))
+		if err != nil {
+			panic(err)
+		}
+		s.Pipeline, s.Definition = p.Name, p.Canonical()
+		s.Vars = map[string]string{"occasion": "a wedding"}
+	}
+}
+
+// checkedRules runs units by rules and believes nothing of what they make.
+func checkedRules(t *testing.T) *node {
+	t.Helper()
+	c := newCluster(t)
+	n := c.orchestrator(quick(orchestrator.Config{Adopt: true, Count: func(s string) int { return len(s) }}))
+	c.workerFor("rules", checked.New(extract.New()), worker.Config{Slots: 4, Prefetch: 4}, n)
+	return n
+}
+
+// ordersOf are documents of which some name the same orders, and two are web
+// pages.
+func ordersOf(n int, pages bool) (map[string]string, []string) {
+	docs, order := keyed(n)
+	if !pages {
+		return docs, order
+	}
+	for _, i := range []int{1, n - 1} {
+		name := order[i] + ".html"
+		docs[name] = "<html><body><p>" + strings.ReplaceAll(docs[order[i]], "\n", "</p><p>") + "</p></body></html>"
+		delete(docs, order[i])
+		order[i] = name
+	}
+	return docs, order
+}
+
+func size(docs map[string]string) (n int64) {
+	for _, text := range docs {
+		n += int64(len(text))
+	}
+	return n
+}
+
+// bare is a result but for ids of citations.
+func (c *collected) bare() []map[string]any {
+	for _, r := range c.records {
+		delete(r, "_citations")
+	}
+	return c.records
+}
+
+func TestB17OneUnitTakesAllThatFits(t *testing.T) {
+	n := checkedRules(t)
+	docs, order := ordersOf(9, false)
+	all := size(docs)
+	for _, tt := range []struct {
+		name   string
+		ask    ask
+		docs   []string
+		direct bool
+	}{
+		{"fits exactly", ask{piped(kitchen + headChef), budget(all)}, order, true},
+		{"one too many", ask{piped(kitchen + headChef), budget(all - 1)}, order, false},
+		{"no direct step", ask{piped(kitchen), budget(all)}, order, false},
+		{"part of a window", ask{piped(kitchen + headChef), window(2 * all)}, order, true},
+		{"one document", ask{piped(kitchen + headChef), budget(all)}, order[:1], true},
+		{"documents that would be cut", ask{piped(kitchen + headChef), budget(all), units(200, 20)}, order, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			spec := extracting(t, orders+"x-coditect: {key: [order]}\n")
+			for _, a := range tt.ask {
+				a(&spec)
+			}
+			planned, err := n.PlanJob(t.Context(), mapreduce.PlanQuery{Spec: spec}, texts(docs, tt.docs...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			id, got := n.run(spec, texts(docs, tt.docs...))
+			got.cited(t, docs)
+			tasks := n.tasks(id)
+			if direct := len(tasks) == 1 && tasks[0].equal(task{Unit: "direct", Kind: mapreduce.KindDirect}); direct != tt.direct {
+				t.Errorf("units are %+v; direct: want %t", tasks, tt.direct)
+			}
+			if tt.direct {
+				if diff := cmp.Diff(tasks, tasksOf(planned), cmp.Transformer("empty", func(ids []mapreduce.UnitID) int { return len(ids) })); diff != "" || !planned.Exact {
+					t.Errorf("exact: %t; ran (-), planned (+):\n%s", planned.Exact, diff)
+				}
+				if len(got.sources) != 1 || got.sources["direct"] != nil {
+					t.Errorf("sources are %v, want the direct unit alone", got.sources)
+				}
+			}
+			spec.Pipeline, spec.Definition, spec.TargetTokenBudget, spec.ContextWindow = "", nil, nil, nil
+			spec.MaxTokensPerUnit, spec.ChunkOverlap = 0, 0
+			_, want := n.run(spec, texts(docs, tt.docs...))
+			if diff := cmp.Diff(want.bare(), got.bare()); diff != "" && tt.direct {
+				t.Errorf("records (-mapped and reduced, +direct):\n%s", diff)
+			}
+			job, err := n.GetJob(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l := job.Coverage.Documents; l.Mapped != int64(len(tt.docs)) || l.Total != l.Mapped {
+				t.Errorf("ledger of documents: %+v, want %d", l, len(tt.docs))
+			}
+		})
+	}
+	n.sound()
+}
+
+// equal reports whether two tasks are of one unit, whatever they take.
+func (t task) equal(o task) bool { return t.Unit == o.Unit && t.Kind == o.Kind && t.Level == o.Level }
+
+// TestDirectWaitsForPages: what a page comes to is known when it was parsed, so
+// that only then a unit takes all, or those that were held for it get their own.
+func TestDirectWaitsForPages(t *testing.T) {
+	n := checkedRules(t)
+	docs, order := ordersOf(9, true)
+	plain := make(map[string]string)
+	for id, text := range docs {
+		if !strings.HasSuffix(id, ".html") {
+			plain[id] = text
+		}
+	}
+	pages := []string{order[1], order[8]}
+	for _, tt := range []struct {
+		name   string
+		budget int64
+		docs   []string
+		direct bool
+		maps   int
+	}{
+		{"all fit", size(docs), order, true, 0},
+		{"the rest fits, the pages do not", size(plain) + 10, order, false, 9},
+		{"the rest does not fit", size(plain) - 10, order, false, 9},
+		{"pages alone", size(docs), pages, true, 0},
+		{"pages alone do not fit", 100, pages, false, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			spec := extracting(t, orders+"x-coditect: {key: [order]}\n")
+			piped(kitchen + headChef)(&spec)
+			budget(tt.budget)(&spec)
+			id, got := n.run(spec, texts(docs, tt.docs...))
+			got.cited(t, plain)
+			byKind := make(map[mapreduce.UnitKind]int)
+			for _, u := range n.units(id) {
+				byKind[u.Kind]++
+			}
+			if byKind[mapreduce.KindParse] != 2 || (byKind[mapreduce.KindDirect] == 1) != tt.direct || byKind[mapreduce.KindMap] != tt.maps {
+				t.Errorf("units by kind are %v, want direct: %t, and %d maps", byKind, tt.direct, tt.maps)
+			}
+			spec.Pipeline, spec.Definition, spec.TargetTokenBudget = "", nil, nil
+			_, want := n.run(spec, texts(docs, tt.docs...))
+			if diff := cmp.Diff(want.bare(), got.bare()); diff != "" {
+				t.Errorf("records (-mapped and reduced, +got):\n%s", diff)
+			}
+			job, err := n.GetJob(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, l := range map[string]mapreduce.Ledger{"documents": job.Coverage.Documents, "characters": job.Coverage.Characters} {
+				if l.Mapped != l.Total || l.Total < int64(len(tt.docs)) {
+					t.Errorf("ledger of %s: %+v", name, l)
+				}
+			}
+		})
+	}
+	n.sound()
+}
+
+// A fussy agent fails units of a kind, or the parsing of one document, until it
+// is told not to.
+type fussy struct {
+	agent.Agent
+	kind mapreduce.UnitKind
+	unit mapreduce.UnitID
+	well atomic.Bool
+	runs atomic.Int64 // of units of kind direct
+}
+
+func (f *fussy) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	if task.Kind == mapreduce.KindDirect {
+		f.runs.Add(1)
+	}
+	if !f.well.Load() && (task.Kind == f.kind || task.Unit == f.unit) {
+		return nil, agent.Permanent(errors.New("not today"))
+	}
+	return f.Agent.Run(ctx, task, calls)
+}
+
+func (c *cluster) fuss(f *fussy) *node {
+	f.Agent = checked.New(extract.New())
+	n := c.orchestrator(quick(orchestrator.Config{Adopt: true, Count: func(s string) int { return len(s) }}))
+	c.workerFor("rules", f, worker.Config{Slots: 4, Prefetch: 4}, n)
+	return n
+}
+
+func TestDirectThatFailsIsResumed(t *testing.T) {
+	f := &fussy{kind: mapreduce.KindDirect}
+	n := newCluster(t).fuss(f)
+	docs, order := ordersOf(5, false)
+	spec := extracting(t, orders+"x-coditect: {key: [order]}\n")
+	piped(kitchen + headChef)(&spec)
+	budget(size(docs))(&spec)
+	job, err := n.SubmitJob(t.Context(), spec, texts(docs, order...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := n.wantEnd(job.ID, mapreduce.JobFailed)
+	if l := failed.Coverage.Documents; l.Failed != 5 || !strings.Contains(failed.Error, "direct: not today") {
+		t.Errorf("failed with %q, ledger %+v", failed.Error, l)
+	}
+	n.sound()
+	f.well.Store(true)
+	if _, err := n.ResumeJob(t.Context(), job.ID, mapreduce.Resume{}); err != nil {
+		t.Fatal(err)
+	}
+	done := n.wantEnd(job.ID, mapreduce.JobComplete)
+	if l := done.Coverage.Documents; l.Mapped != 5 || l.Failed != 0 {
+		t.Errorf("ledger %+v", l)
+	}
+	if tasks := n.tasks(job.ID); len(tasks) != 1 || !tasks[0].equal(task{Unit: "direct", Kind: mapreduce.KindDirect}) {
+		t.Errorf("units are %+v, want the direct one alone", tasks)
+	}
+	n.result(job.ID).cited(t, docs)
+	n.sound()
+}
+
+// TestPagesThatComeLateAreReducedWithTheRest: a page that fails to be parsed does
+// not hold the others up. Tried again, it is mapped, and reduced with what the
+// direct unit found, which is not run again.
+func TestPagesThatComeLateAreReducedWithTheRest(t *testing.T) {
+	docs, order := ordersOf(9, true)
+	f := &fussy{unit: mapreduce.ParseUnit(mapreduce.DocumentID(order[1]))}
+	n := newCluster(t).fuss(f)
+	spec := extracting(t, orders+"x-coditect: {key: [order]}\n")
+	piped(kitchen + headChef)(&spec)
+	budget(size(docs))(&spec)
+	id, first := n.run(spec, texts(docs, order...))
+	if len(first.records) != 7 || first.sources[f.unit] == nil {
+		t.Fatalf("%d records, and sources %v; want 7 and the failed page", len(first.records), first.sources)
+	}
+	f.well.Store(true)
+	if _, err := n.ResumeJob(t.Context(), id, mapreduce.Resume{}); err != nil {
+		t.Fatal(err)
+	}
+	n.wantEnd(id, mapreduce.JobComplete)
+	got := n.result(id)
+	if runs := f.runs.Load(); runs != 1 {
+		t.Errorf("the direct unit ran %d times", runs)
+	}
+	spec.Pipeline, spec.Definition, spec.TargetTokenBudget = "", nil, nil
+	_, want := n.run(spec, texts(docs, order...))
+	sortRecords := func(all []map[string]any) []string {
+		var out []string
+		for _, r := range all {
+			out = append(out, fmt.Sprint(r["order"], r["total"]))
+		}
+		slices.Sort(out)
+		return out
+	}
+	if diff := cmp.Diff(sortRecords(want.records), sortRecords(got.records)); diff != "" {
+		t.Errorf("records (-mapped and reduced, +got):\n%s", diff)
+	}
+	n.sound()
+}
+
+func TestTwoDocumentsOfOneNameAreNotBundled(t *testing.T) {
+	n := checkedRules(t)
+	docs, order := ordersOf(3, false)
+	spec := extracting(t, orders)
+	piped(kitchen + headChef)(&spec)
+	budget(size(docs) * 2)(&spec)
+	_, err := n.SubmitJob(t.Context(), spec, texts(docs, order[0], order[1], order[0]))
+	if e, ok := errors.AsType[*errs.Error](err); !ok || e.Field != "documents" || !strings.Contains(e.Message, "documents 1 and 3 have the same id") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestWrongPipelinesAreRefused covers B2, B10 and B11, and what a run does not
+// give that its pipeline names: refused with the field and the rule, and nothing
+// is stored.
+func TestWrongPipelinesAreRefused(t *testing.T) {
+	c, n := one(t, &scripted.Agent{})
+	before := pairs(t, c.store)
+	plain := func() iter.Seq2[*mapreduce.Document, error] { return documents(3) }
+	with := func(meta map[string]string) iter.Seq2[*mapreduce.Document, error] {
+		return these(
+			&mapreduce.Document{ID: "a", Content: []byte("x"), Metadata: map[string]string{"dish": "Pie"}},
+			&mapreduce.Document{ID: "b", Content: []byte("x"), Metadata: meta},
+		)
+	}
+	const agent, task = "agent: {role: x}", "task: {description: x}"
+	step := func(name string, parts ...string) string {
+		return "\n" + name + ": {" + strings.Join(parts, ", ") + "}"
+	}
+	whole := step("map", agent, task) + step("reduce", agent, task)
+	named := "name: p" + step("map", "agent: {role: '{{item.dish}}'}", task) + step("reduce", agent, task)
+	for _, tt := range []struct {
+		name        string
+		ask         ask
+		docs        iter.Seq2[*mapreduce.Document, error]
+		field, rule string
+	}{
+		{"unknown", ask{func(s *mapreduce.JobSpec) { s.Pipeline = "dream" }}, plain(), "pipeline", "come with its definition"},
+		{"no definition", ask{piped(kitchen), func(s *mapreduce.JobSpec) { s.Definition = []byte("[") }}, plain(), "pipeline", "line 1"},
+		{"another name", ask{piped(kitchen), func(s *mapreduce.JobSpec) { s.Pipeline = "diner" }}, plain(), "pipeline", `definition is of "kitchen"`},
+		{"B2 no map", ask{piped("name: p" + step("reduce", agent, task))}, plain(), "map.agent", "is needed"},
+		{"B2 no task of the map", ask{piped("name: p" + step("map", agent) + step("reduce", agent, task))}, plain(), "map.task", "is needed"},
+		{"B2 no agent of the reduce", ask{piped("name: p" + step("map", agent, task) + step("reduce", task))}, plain(), "reduce.agent", "is needed"},
+		{"B2 no task of the reduce", ask{piped("name: p" + step("map", agent, task) + step("reduce", agent))}, plain(), "reduce.task", "is needed"},
+		{"B10 direct without a task", ask{piped("name: p" + whole + step("direct", agent)), budget(9)}, plain(), "direct.task", "beside direct.agent"},
+		{"B10 direct without an agent", ask{piped("name: p" + whole + step("direct", task)), budget(9)}, plain(), "direct.agent", "beside direct.task"},
+		{"B11 direct and groups", ask{piped(kitchen + headChef), static(3)}, plain(), "direct", "of the adaptive strategy, and this one is static"},
+		{"direct without a strategy", ask{piped(kitchen + headChef)}, plain(), "direct", "of the adaptive strategy, and this one is batches"},
+		{"an input that is not given", ask{piped(kitchen), func(s *mapreduce.JobSpec) { s.Vars = nil }}, plain(), "vars", "needs the input occasion"},
+		{"an item without what is named", ask{piped(named)}, plain(), "map.agent.role", `"dish"`},
+		{"an item without it, later on", ask{piped(named)}, with(map[string]string{"dsh": "Pie"}), "map.agent.role", `document "b" has no "dish"; it has dsh, id`},
+		{"an example that is none", ask{piped("name: p" + step("map", agent, task, "examples: [{document: x, records: [{y: {value: z, quote: z}}]}]") + step("reduce", agent, task))}, plain(), "map.examples[0].records[0].y", "no field of the schema"},
+		{"a model among rules", ask{piped("name: p" + step("map", agent, task) + step("reduce", agent, task, "merge: model")), func(s *mapreduce.JobSpec) { s.Provider = "rules" }}, plain(), "reduce.merge", "must be typed with the provider rules"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			spec := asking(tt.ask...)
+			spec.Schema = extracting(t, orders).Schema
+			_, err := n.SubmitJob(t.Context(), spec, tt.docs)
+			e, ok := errors.AsType[*errs.Error](err)
+			if !ok || e.Kind != errs.Invalid || e.Field != tt.field || !strings.Contains(e.Message, tt.rule) {
+				t.Errorf("got %v; want field %q and rule %q", err, tt.field, tt.rule)
+			}
+		})
+	}
+	if diff := cmp.Diff(before, pairs(t, c.store)); diff != "" {
+		t.Errorf("something was stored (-before +after):\n%s", diff)
+	}
+}

@@ -1,0 +1,88 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// A direct unit takes all documents of a job. It is staged with those that are
+// text already; if workers have to turn others into text first, it is known only
+// then whether all of them fit. It is grown by these, or dissolved into a unit for
+// each document.
+
+// A Direct is the unit that takes all documents of a job.
+type Direct struct {
+	Unit       *storagev1.Unit
+	Blobs      []BlobChunk // of its text
+	Characters int64       // of documents that were parsed
+}
+
+// PlanDirect turns a job to mapping whose documents are parsed, with the direct
+// unit alone. It may be called again, by whichever node, with the same unit.
+func (j *Jobs) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64, d Direct) error {
+	const most = store.TargetTxSize / store.ChunkSize
+	for at := 0; at < len(d.Blobs); at += most {
+		part := &Batch{Blobs: d.Blobs[at:min(at+most, len(d.Blobs))]}
+		if err := j.plantBatch(ctx, id, epoch, part); err != nil {
+			return err
+		}
+	}
+	return j.change(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+		if ctl.Epoch != epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
+			return "", false, nil
+		}
+		staged, err := j.unit(ctx, tx, id, mapreduce.DirectUnit)
+		if err != nil {
+			return "", false, err
+		}
+		if staged == nil {
+			tx.Add(j.keys.Counter(id, keys.Planted, 0, j.node), 1)
+		} else {
+			j.removeStaged(tx, id, staged, d.Unit.Source.Sha256)
+		}
+		j.plant(tx, id, d.Unit)
+		tx.Add(j.keys.Counter(id, keys.CharactersParsed, 0, j.node), d.Characters)
+		ctl.Level, ctl.State, ctl.LevelUnits = 0, uint32(mapreduce.Mapping), []int64{1}
+		ctl.Direct, ctl.Final = true, true
+		return "level 0: all documents in one unit", true, nil
+	})
+}
+
+// removeStaged removes the direct unit, which was never claimed, with its text if
+// that is not the one to keep.
+func (j *Jobs) removeStaged(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, keep []byte) {
+	j.dequeue(tx, id, u)
+	tx.Clear(j.keys.Unit(id, mapreduce.DirectUnit))
+	tx.Clear(j.keys.Order(id, u.Level, u.Index))
+	if sum := u.Source.GetSha256(); !bytes.Equal(sum, keep) {
+		tx.ClearRange(j.keys.Blob(id, sum, 0, keys.MaxChunks))
+	}
+}
+
+// dissolve removes the staged direct unit.
+func (j *Jobs) dissolve(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
+	u, err := j.unit(ctx, tx, id, mapreduce.DirectUnit)
+	if err != nil || u == nil {
+		return err
+	}
+	j.removeStaged(tx, id, u, nil)
+	ctl.StagedUnits--
+	return nil
+}
+
+// Plant plants units of documents that were submitted as text, in as many
+// transactions as there are batches.
+func (j *Jobs) Plant(ctx context.Context, id mapreduce.JobID, epoch int64, batches []Batch) error {
+	for i := range batches {
+		if err := j.plantBatch(ctx, id, epoch, &batches[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package output
+
+import (
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+)
+
+// A Bundled is one of the documents that a direct unit works on.
+type Bundled struct {
+	Document string
+	Number   int64 // which of the job's documents
+	Metadata map[string]string
+	Text     []byte
+}
+
+// EncodeBundle returns the stored form of documents, the same for equal ones.
+func EncodeBundle(docs []Bundled) ([]byte, error) {
+	m := &storagev1.Bundle{}
+	for _, d := range docs {
+		m.Documents = append(m.Documents, &storagev1.Bundled{
+			DocumentId: d.Document, Number: d.Number, Metadata: d.Metadata, Text: d.Text,
+		})
+	}
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("output: documents: %w", err)
+	}
+	return b, nil
+}
+
+// errBundle is what is refused as documents of a direct unit.
+var errBundle = errors.New("output: these are no documents of a direct unit")
+
+// DecodeBundle returns documents from their stored form: with different ids, in
+// order, and with texts that are UTF-8.
+func DecodeBundle(data []byte) ([]Bundled, error) {
+	m := new(storagev1.Bundle)
+	if err := proto.Unmarshal(data, m); err != nil {
+		return nil, fmt.Errorf("%w: %w", errBundle, err)
+	}
+	docs := make([]Bundled, len(m.Documents))
+	seen := make(map[string]bool, len(docs))
+	for i, d := range m.Documents {
+		docs[i] = Bundled{Document: d.DocumentId, Number: d.Number, Metadata: d.Metadata, Text: d.Text}
+		switch {
+		case d.DocumentId == "" || seen[d.DocumentId]:
+			return nil, fmt.Errorf("%w: document %d has no id of its own", errBundle, i)
+		case i > 0 && d.Number <= docs[i-1].Number:
+			return nil, fmt.Errorf("%w: document %d is out of order", errBundle, i)
+		case !utf8.Valid(d.Text):
+			return nil, fmt.Errorf("%w: document %d is not text", errBundle, i)
+		}
+		seen[d.DocumentId] = true
+	}
+	return docs, nil
+}
