@@ -43,11 +43,23 @@ func (o *Orchestrator) assign(ctx context.Context, t *task, res *jobs.TurnResult
 			p = &parcel{session: s, message: &mapreduce.ToWorker{}}
 			bySession[c.Session] = p
 		}
-		a, pieces, err := o.assignment(ctx, t.run, c.Unit, texts[i])
+		state, failed, err := o.repeated(ctx, t.run, c.Unit)
+		if failed != nil {
+			o.reportFor(s, failed)
+			continue
+		}
+		var a mapreduce.Assignment
+		var pieces []mapreduce.InputPiece
+		if err == nil {
+			a, pieces, err = o.assignment(ctx, t.run, c.Unit, texts[i])
+		}
 		if err != nil {
 			o.failed(ctx, "preparing a unit", err, "job", t.run.id, "unit", c.Unit.UnitId)
 			o.unprepared(t.run, s, c.Unit, err)
 			continue
+		}
+		if state != nil {
+			a.State = state
 		}
 		p.add(a, pieces)
 	}
@@ -96,14 +108,7 @@ func (o *Orchestrator) unprepared(r *run, s *session, u *storagev1.Unit, why err
 		report.Outcome, report.Errors = mapreduce.Errored, []string{"input of the unit: " + why.Error()}
 	}
 	o.notices.at(time.Now().Add(unpreparedAfter), func(context.Context) {
-		b := o.board
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.sessions[s.id] != s {
-			return
-		}
-		b.report(s, &report)
-		b.wake.Signal()
+		o.reportFor(s, &report)
 	})
 }
 

@@ -25,6 +25,12 @@ import (
 // SubmitJob implements mapreduce.Service. Documents are staged as they come, in
 // bounded memory; one transaction makes the job visible.
 func (o *Orchestrator) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
+	if spec.Replay != "" {
+		var err error
+		if spec, docs, err = o.repeat(ctx, spec, docs); err != nil {
+			return nil, err
+		}
+	}
 	spec = withDefaults(spec)
 	if err := checkSpec(&spec); err != nil {
 		return nil, err

@@ -164,6 +164,10 @@ func (u *unit) unsent() bool {
 	return u.stateNew
 }
 
+// repeatable reports whether the job may be repeated from what its units were
+// answered: then their last state is sent on however they end.
+func (u *unit) repeatable() bool { return u.job != nil && u.job.spec.Capture == mapreduce.CaptureFull }
+
 // takeState returns the last state, to be sent.
 func (u *unit) takeState() mapreduce.AgentState {
 	u.mu.Lock()

@@ -182,7 +182,7 @@ func (s *session) settle(u *unit, r mapreduce.Report) {
 	}
 	s.finished++
 	u.phase, u.number = reported, s.finished
-	if r.Outcome != mapreduce.Done && u.unsent() {
+	if (r.Outcome != mapreduce.Done || u.repeatable()) && u.unsent() {
 		s.out.states = append(s.out.states, u)
 	}
 	s.out.reports = append(s.out.reports, u)

@@ -185,6 +185,7 @@ func (a *Agent) program(spec *mapreduce.JobSpec) (*program, error) {
 	if spec.ContextWindow != nil {
 		fmt.Fprint(h, *spec.ContextWindow)
 	}
+	fmt.Fprint(h, spec.Replay != "")
 	key := [sha256.Size]byte(h.Sum(nil))
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -215,7 +216,12 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec) (*program, error) {
 	if p.form, err = newForm(p.schema); err != nil {
 		return nil, err
 	}
-	if p.vendor, err = a.vendor(set); err != nil {
+	if spec.Replay != "" {
+		p.vendor, err = a.silent(set)
+	} else {
+		p.vendor, err = a.vendor(set)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if p.prices, err = a.cfg.Prices.With([]byte(spec.Vars[VarPrices])); err != nil {
@@ -390,6 +396,9 @@ type session struct {
 // begin returns a session whose calls are paid, watched over and remembered.
 func (a *Agent) begin(p *program, task *agent.Task, calls agent.Calls) *session {
 	s := &session{program: p, agent: a, task: task, calls: calls}
+	if task.Spec.Replay != "" {
+		return s.replaying()
+	}
 	ask := a.cfg.Limited(p.vendor, a.tokens)
 	ask = &llm.Guard{Provider: ask, Caller: calls}
 	ask = &llm.Meter{Provider: ask, Purse: calls, Prices: p.prices, Count: a.worst}

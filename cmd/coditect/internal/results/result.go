@@ -138,8 +138,12 @@ func (s *sections) source(src *mapreduce.Source) error {
 // assemble puts result.json together.
 func (s *sections) assemble(out *file) error {
 	job := s.w.job
+	id, tokens := job.ID, job.TotalTokens
+	if as := s.w.config.As; as != nil {
+		id, tokens = as.ID, as.TotalTokens
+	}
 	members := []func() error{
-		func() error { return member(out, "job_id", job.ID) },
+		func() error { return member(out, "job_id", id) },
 		func() error { return member(out, "status", job.State.String()) },
 		func() error { return s.aggregated(out) },
 		func() error { return section(out, "citations", "{", &s.citations, "}") },
@@ -150,7 +154,7 @@ func (s *sections) assemble(out *file) error {
 		func() error { return section(out, "dropped_citations", "[", &s.dropped, "]") },
 		func() error { return section(out, "removed_references", "[", &s.removed, "]") },
 		func() error { return member(out, "statistics", orEmpty(s.summary.Statistics, "{}")) },
-		func() error { return member(out, "total_tokens", job.TotalTokens.Total()) },
+		func() error { return member(out, "total_tokens", tokens.Total()) },
 		func() error { return member(out, "skipped_documents", skippedOf(s.summary)) },
 		func() error { return member(out, "coverage", CoverageOf(job.Coverage)) },
 	}

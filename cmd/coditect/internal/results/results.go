@@ -31,6 +31,9 @@ type Config struct {
 	Dir string
 	// Job is whose result it is. Needed.
 	Job mapreduce.JobID
+	// As, if it is not nil, is the job that Job repeats: result.json is as that
+	// has it, with its id and what it spent.
+	As *mapreduce.Job
 	// Partial takes what there is of a job that is not complete.
 	Partial bool
 	// ReportRecords is how many records the reports show; the others are in

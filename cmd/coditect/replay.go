@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
+)
+
+// A replayed is what replay prints.
+type replayed struct {
+	Job    mapreduce.JobID `json:"job_id"`
+	Replay mapreduce.JobID `json:"replay_job_id"`
+	Same   bool            `json:"same"`
+	Output string          `json:"output,omitempty"`
+}
+
+func (a *app) replay() *cobra.Command {
+	var id, out string
+	var keep bool
+	cmd := &cobra.Command{
+		Use:   "replay --job-id ID [--output DIR]",
+		Short: "Run a job again from the answers that it was given, and compare",
+		Long: `Replay runs a complete job again over the documents that it had, and answers its
+units as they were answered then: no model is asked, no key is needed, nothing is
+spent. The job must have run with --capture full, unless it asked no model. Then it
+compares result.json of both, byte by byte.
+
+The repetition is a job of its own, which is deleted afterwards unless --keep is
+given. result.json has the id and the tokens of the job that was repeated.
+
+Exit codes: 0 the results are the same, 1 they differ or the repetition failed.`,
+		Example: `  coditect mapreduce replay --job-id mr_20260101_a1b2c3
+  coditect mapreduce replay --job-id mr_20260101_a1b2c3 --output again --keep`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			job, err := jobID(cmd, id)
+			if err != nil {
+				return err
+			}
+			if out != "" {
+				if err := results.Check(out); err != nil {
+					return err
+				}
+			}
+			r := &runner{app: a, output: out}
+			ctx := cmd.Context()
+			return r.with(ctx, func() error { return r.replay(ctx, job, keep) })
+		},
+	}
+	a.addJobID(cmd, &id)
+	cmd.Flags().StringVar(&out, "output", "", "`folder` for the results of the repetition (default: they are only compared)")
+	_ = cmd.MarkFlagDirname("output") // the flag exists
+	cmd.Flags().BoolVar(&keep, "keep", false, "keep the repetition as a job")
+	return cmd
+}
+
+// replay repeats a job.
+func (r *runner) replay(ctx context.Context, id mapreduce.JobID, keep bool) error {
+	first, err := r.s.GetJob(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := r.s.work(&first.Spec); err != nil {
+		return err
+	}
+	none := func(func(*mapreduce.Document, error) bool) {}
+	spec := mapreduce.JobSpec{Tenant: first.Spec.Tenant, Replay: id, RequestID: mapreduce.RequestID("replay_" + rand.Text())}
+	job, err := r.s.SubmitJob(ctx, spec, none)
+	if err != nil {
+		return err
+	}
+	r.s.meter.Note("job %s repeats job %s", job.ID, id)
+	again, err := r.s.follow(ctx, job.ID, func(j *mapreduce.Job) error {
+		r.s.meter.Job(j)
+		return nil
+	})
+	r.s.meter.End()
+	if err != nil {
+		return err
+	}
+	if again.State != mapreduce.JobComplete {
+		return errors.Join(fmt.Errorf("the repetition of job %s is %s: %s", id, again.State, visible(again.Error)), r.unkept(ctx, again.ID, keep))
+	}
+	same, err := r.compare(ctx, first, again)
+	if err = errors.Join(err, r.unkept(ctx, again.ID, keep)); err != nil {
+		return err
+	}
+	return r.compared(replayed{Job: id, Replay: again.ID, Same: same, Output: r.output})
+}
+
+// unkept deletes a repetition, unless it is to be kept.
+func (r *runner) unkept(ctx context.Context, id mapreduce.JobID, keep bool) error {
+	if keep {
+		return nil
+	}
+	if job, err := r.s.GetJob(ctx, id); err == nil && !job.State.Running() {
+		return r.s.DeleteJob(ctx, id)
+	}
+	return nil
+}
+
+// compare writes the results of both jobs, and reports whether they are the same.
+func (r *runner) compare(ctx context.Context, first, again *mapreduce.Job) (bool, error) {
+	dir, err := os.MkdirTemp("", "replay")
+	if err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // it is of use to nobody
+	out := r.output
+	if out == "" {
+		out = filepath.Join(dir, "again")
+	}
+	was := filepath.Join(dir, "first")
+	if _, err := results.Write(ctx, r.s, results.Config{Dir: was, Job: first.ID}); err != nil {
+		return false, err
+	}
+	if _, err := results.Write(ctx, r.s, results.Config{Dir: out, Job: again.ID, As: first}); err != nil {
+		return false, err
+	}
+	one, err := os.ReadFile(filepath.Join(was, "result.json"))
+	if err != nil {
+		return false, err
+	}
+	other, err := os.ReadFile(filepath.Join(out, "result.json"))
+	return bytes.Equal(one, other), err
+}
+
+// compared says what came of it.
+func (r *runner) compared(p replayed) error {
+	err := r.app.print(p, func() {
+		verdict := "is the same, byte by byte"
+		if !p.Same {
+			verdict = "is not the same"
+		}
+		fmt.Fprintf(r.app.stdout, "%s was run again without asking a model: result.json %s\n", p.Job, verdict)
+		if p.Output != "" {
+			fmt.Fprintf(r.app.stdout, "results are in %s\n", p.Output)
+		}
+	})
+	if err == nil && !p.Same {
+		return exitWith(exitFailed)
+	}
+	return err
+}

@@ -1,0 +1,140 @@
+package main_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/keys"
+	"github.com/coditect/mapreduce/store/pebble"
+	"github.com/coditect/mapreduce/worker/llm/fakellm"
+)
+
+// A job is repeated to the byte from what was kept of it: with answers that had to
+// be asked for again, a unit that failed, one that was read in parts, a page that
+// was parsed, and documents that were skipped; while the model refuses everything.
+func TestReplay(t *testing.T) {
+	var closed atomic.Bool
+	var seen [2]atomic.Int64
+	s := newStudio(t, fakellm.Config{
+		Model: func(c fakellm.Call) fakellm.Reply {
+			if strings.Contains(c.System, "Synthesis") {
+				return fakellm.Reply{Text: `{"answers": []}`}
+			}
+			if documentOf(c) == "page.html" || documentOf(c) == "long.txt" {
+				return fakellm.Reply{Text: answerOf(map[string]any{"company": finding("LONG SHOP", "LONG SHOP")})}
+			}
+			return obedient(c)
+		},
+		Fault: func(c fakellm.Call) fakellm.Fault {
+			switch name := documentOf(c); {
+			case closed.Load():
+				return fakellm.ServerError
+			case name == "1.txt" && seen[0].Add(1) == 1:
+				return fakellm.WrongShape
+			case name == "2.txt":
+				return fakellm.Refusal
+			case name == "long.txt" && seen[1].Add(1) == 1:
+				return fakellm.Truncated
+			}
+			return ""
+		},
+	})
+	for i := range 4 {
+		s.write(fmt.Sprintf("docs/%d.txt", i), shopText(i))
+	}
+	s.write("docs/long.txt", strings.Repeat("LONG SHOP sells everything.\n", 60))
+	s.write("docs/page.html", "<h1>LONG SHOP</h1><p>is on the net</p>")
+	s.write("docs/empty.txt", "")
+	o := s.ask("out", "--capture", "full", "--merge", "model", "-o", "json")
+	if o.code != 3 {
+		t.Fatalf("exit code %d, want 3\n%s%s", o.code, o.stdout, o.stderr)
+	}
+	var job spending
+	s.decode(o.stdout, &job)
+	want, err := os.ReadFile(s.path("out/result.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := s.result("out"); len(r.Failed) != 1 || len(r.Records) != 5 {
+		t.Fatalf("%d units failed, %d records; want 1 and 5", len(r.Failed), len(r.Records))
+	}
+
+	closed.Store(true)
+	calls := len(s.fake.Entries())
+	o = s.try(nil, "replay", "--job-id", job.JobID, "--output", s.path("again"), "--keep", "-o", "json")
+	var p struct {
+		Same   bool   `json:"same"`
+		Replay string `json:"replay_job_id"`
+	}
+	if o.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
+	}
+	s.decode(o.stdout, &p)
+	got, err := os.ReadFile(s.path("again/result.json"))
+	if err != nil || !bytes.Equal(want, got) || !p.Same {
+		t.Errorf("the results differ (same: %t, %v):\n%s\n%s", p.Same, err, want, got)
+	}
+	if n := len(s.fake.Entries()) - calls; n != 0 {
+		t.Errorf("%d calls were made", n)
+	}
+	if again := s.spent(s.try(nil, "status", "--job-id", p.Replay, "-o", "json")); again.Tokens != 0 {
+		t.Errorf("the repetition spent %d tokens", again.Tokens)
+	}
+	s.want(0, "doctor")
+
+	s.lose(job.JobID, "1.txt")
+	before := len(s.jobs())
+	o = s.try(nil, "replay", "--job-id", job.JobID)
+	if o.code != 1 || !strings.Contains(o.stderr, "no stored answer to what unit 1.txt asks") {
+		t.Errorf("exit code %d without an answer, want 1 and the unit's name\n%s%s", o.code, o.stdout, o.stderr)
+	}
+	if n := len(s.jobs()); n != before {
+		t.Errorf("%d jobs are left of it", n-before)
+	}
+	if n := len(s.fake.Entries()) - calls; n != 0 {
+		t.Errorf("%d calls were made", n)
+	}
+}
+
+// lose removes what a unit was answered.
+func (s *studio) lose(job, unit string) {
+	s.t.Helper()
+	p, err := pebble.Open(s.path("data/coditect"), pebble.Config{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	err = store.NewDB(p, store.Config{}).Update(s.t.Context(), func(tx store.Tx) error {
+		tx.ClearRange(keys.New().State(mapreduce.JobID(job), mapreduce.UnitID(unit)))
+		return nil
+	})
+	if e := p.Close(); err != nil || e != nil {
+		s.t.Fatal(err, e)
+	}
+}
+
+// What cannot be repeated is refused, with the reason.
+func TestReplayIsRefused(t *testing.T) {
+	s := newStudio(t, fakellm.Config{Model: obedient})
+	s.write("docs/1.txt", shopText(1))
+	job := s.spent(s.ask("out", "-o", "json"))
+	for name, tt := range map[string]struct{ job, says string }{
+		"not captured": {job.JobID, "without `--capture full`"},
+		"unknown":      {"mr_20260101_aaaaaa", "no job has the id"},
+	} {
+		if o := s.try(nil, "replay", "--job-id", tt.job); o.code != 1 && o.code != 2 || !strings.Contains(o.stderr, tt.says) {
+			t.Errorf("%s: exit code %d, want %q\n%s%s", name, o.code, tt.says, o.stdout, o.stderr)
+		}
+	}
+	s.want(0, "run", "--input", s.docs, "--schema", s.path("schema.yaml"), "--output", s.path("rules"))
+	for _, j := range s.jobs() {
+		if j.JobID != job.JobID {
+			s.want(0, "replay", "--job-id", j.JobID) // rules need no answers
+		}
+	}
+}

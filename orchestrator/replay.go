@@ -1,0 +1,166 @@
+package orchestrator
+
+import (
+	"context"
+	"iter"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// repeat returns the spec and the documents of a job that repeats another: they are
+// the other's, and so is what each unit is answered. It spends nothing, so it has
+// no budget, and nothing of it is captured.
+func (o *Orchestrator) repeat(ctx context.Context, asked mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobSpec, iter.Seq2[*mapreduce.Document, error], error) {
+	for _, err := range docs {
+		if err == nil {
+			err = errs.Field("documents", "none are taken with replay_job_id: they are those of job %s", asked.Replay)
+		}
+		return asked, nil, err
+	}
+	job, err := o.jobs.Job(ctx, asked.Replay)
+	if err != nil {
+		return asked, nil, err
+	}
+	if err := repeatable(job, asked.Tenant); err != nil {
+		return asked, nil, err
+	}
+	spec := job.Spec
+	spec.Tenant, spec.RequestID, spec.Replay = asked.Tenant, asked.RequestID, job.ID
+	spec.Budget, spec.Cache, spec.Capture = 0, false, mapreduce.CaptureOff
+	return spec, o.documentsOf(ctx, job.ID), nil
+}
+
+// repeatable refuses to repeat a job that cannot be.
+func repeatable(job *mapreduce.Job, t mapreduce.TenantID) error {
+	refused := func(format string, args ...any) error { return errs.New(errs.Precondition, format, args...) }
+	switch {
+	case job.Spec.Tenant != t:
+		return errs.New(errs.NotFound, "tenant %q has no job with the id %q", t, job.ID)
+	case job.Spec.Replay != "":
+		return refused("job %s repeats job %s: repeat that", job.ID, job.Spec.Replay)
+	case job.State != mapreduce.JobComplete:
+		return refused("job %s is %s: only a complete job can be repeated", job.ID, job.State)
+	case calls(&job.Spec) && job.Spec.Capture != mapreduce.CaptureFull:
+		return refused("job %s ran without `--capture full`: what its units were answered was not kept", job.ID)
+	}
+	return nil
+}
+
+// documentsOf yields the documents of a job in their order, as they were submitted.
+func (o *Orchestrator) documentsOf(ctx context.Context, id mapreduce.JobID) iter.Seq2[*mapreduce.Document, error] {
+	return func(yield func(*mapreduce.Document, error) bool) {
+		next := [...]func() (*storagev1.Unit, error){o.unitsOf(ctx, id, -1), o.unitsOf(ctx, id, 0)}
+		rec, err := o.jobs.Record(ctx, id)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		var at [len(next)]*storagev1.Unit
+		for n := range rec.Documents {
+			var found *storagev1.Unit
+			for i := range next {
+				for at[i] == nil || keys.Document(at[i].Index) < n {
+					if at[i], err = next[i](); err != nil {
+						yield(nil, err)
+						return
+					}
+					if at[i] == nil {
+						break
+					}
+				}
+				if found == nil && at[i] != nil && keys.Document(at[i].Index) == n {
+					found = at[i] // of a document that was parsed, the unit that parsed it
+				}
+			}
+			if d, err := o.documentOf(ctx, id, n, found); !yield(d, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// unitsOf returns a function that returns the units of a level, one after the
+// other, and nil after the last.
+func (o *Orchestrator) unitsOf(ctx context.Context, id mapreduce.JobID, level int64) func() (*storagev1.Unit, error) {
+	var page []*storagev1.Unit
+	from, ended := int64(0), false
+	return func() (*storagev1.Unit, error) {
+		if len(page) == 0 && !ended {
+			var err error
+			if page, err = o.jobs.UnitsFrom(ctx, id, level, from, 256); err != nil {
+				return nil, err
+			}
+			ended = len(page) == 0
+		}
+		if ended {
+			return nil, nil
+		}
+		u := page[0]
+		page, from = page[1:], u.Index+1
+		return u, nil
+	}
+}
+
+// textBytes is how much of a text is read at a time.
+const textBytes = 4 << 20
+
+// documentOf returns the n-th document of a job, by a unit of it; without one it
+// was skipped.
+func (o *Orchestrator) documentOf(ctx context.Context, id mapreduce.JobID, n int64, u *storagev1.Unit) (*mapreduce.Document, error) {
+	if u == nil {
+		page, err := o.jobs.Skipped(ctx, id, n, 1)
+		if err == nil && (len(page) == 0 || page[0].N != n) {
+			err = errs.New(errs.DataLoss, "document %d of job %s is neither there nor skipped", n+1, id)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &mapreduce.Document{ID: page[0].Document, Skip: page[0].Reason}, nil
+	}
+	src := u.Source
+	d := &mapreduce.Document{ID: mapreduce.DocumentID(u.DocumentId), MediaType: src.MediaType, Metadata: src.Metadata}
+	for at := int64(0); at < src.Length; at += textBytes {
+		part, err := o.jobs.Text(ctx, id, src.Sha256, at, min(at+textBytes, src.Length))
+		if err != nil {
+			return nil, err
+		}
+		d.Content = append(d.Content, part...)
+	}
+	return d, nil
+}
+
+// repeated returns what a unit of a job that repeats another was answered there; or
+// if it failed there, how.
+func (o *Orchestrator) repeated(ctx context.Context, r *run, u *storagev1.Unit) (state []byte, failed *mapreduce.Report, err error) {
+	if r.spec.Replay == "" || u.Level < 0 {
+		return nil, nil, nil
+	}
+	name := mapreduce.UnitID(u.UnitId)
+	was, err := o.jobs.Unit(ctx, r.spec.Replay, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if was != nil && mapreduce.UnitState(was.Status) == mapreduce.UnitFailed {
+		return nil, &mapreduce.Report{
+			Job: r.id, Unit: name, Attempt: int(u.Attempt), Outcome: mapreduce.Errored,
+			Class: mapreduce.PermanentUnit, Errors: was.Errors,
+		}, nil
+	}
+	state, err = o.jobs.State(ctx, r.spec.Replay, name)
+	return state, nil, err
+}
+
+// reportFor enters a report in a worker's name, of a unit that it was not given.
+func (o *Orchestrator) reportFor(s *session, report *mapreduce.Report) {
+	b := o.board
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.sessions[s.id] != s {
+		return
+	}
+	b.report(s, report)
+	b.wake.Signal()
+}

@@ -1,0 +1,41 @@
+package model
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/llm"
+)
+
+// mute is the provider of a unit that repeats one of another job: what it is asked
+// was not asked there, and no model is asked instead.
+type mute struct {
+	llm.Provider
+	task *agent.Task
+}
+
+// Complete implements llm.Provider.
+func (m mute) Complete(context.Context, *llm.Request) (*llm.Response, error) {
+	return nil, &llm.Error{
+		Kind: llm.Invalid, Class: mapreduce.PermanentJob,
+		Message: fmt.Sprintf("job %s has no stored answer to what unit %s asks in its repetition: it was asked something else there, "+
+			"by another version of this program maybe, or its answers together were too long to be kept", m.task.Spec.Replay, m.task.Unit),
+	}
+}
+
+// silent returns the provider of a job that repeats another: its dialect and the
+// rest are the vendor's, and it is never called, so no key is needed.
+func (a *Agent) silent(s Settings) (llm.Provider, error) {
+	cfg := a.cfg.LLM
+	cfg.Key, cfg.Window, cfg.ToolMode = llm.NewKey("not-used"), s.Window, s.ToolMode
+	return llm.New(s.Provider, cfg)
+}
+
+// replaying returns a session that is answered as the unit of the other job was.
+func (s *session) replaying() *session {
+	origin := llm.Origin{Scope: string(s.task.Spec.Replay), Provider: s.Provider}
+	s.ask = newMemory(mute{s.vendor, s.task}, origin, s.task, s.calls)
+	return s
+}
