@@ -25,6 +25,8 @@ type order struct {
 	Worker  *workerOrder  `json:",omitempty"`
 	Figure  *figureOrder  `json:",omitempty"`
 	Reduce  *reduceOrder  `json:",omitempty"`
+	Model   *modelOrder   `json:",omitempty"`
+	Asker   *askerOrder   `json:",omitempty"`
 }
 
 type figureOrder struct {
@@ -59,6 +61,10 @@ func RunChild(ctx context.Context, stdin io.Reader, stdout io.Writer) (ordered b
 		return true, errors.Join(err, out.Encode(r))
 	case o.Worker != nil:
 		return true, o.Worker.run(ctx, out)
+	case o.Model != nil:
+		return true, o.Model.run(ctx, out)
+	case o.Asker != nil:
+		return true, o.Asker.run(ctx, out)
 	case o.Figure != nil:
 		rows, err := measure(ctx, o.Figure.Name, o.Figure.Lab)
 		return true, errors.Join(err, out.Encode(rows))

@@ -33,6 +33,7 @@ func All() []Figure {
 		{"claimers", rows(MeasureClaimers)},
 		{"idle", rows(MeasureIdle)},
 		{"reduce", rows(MeasureReducing)},
+		{"models", rows(MeasureModels)},
 	}
 }
 
@@ -65,6 +66,10 @@ type Lab struct {
 	Idle     int           // workers that have nothing to do. Defaults to 1,000.
 	Reduced  int           // map outputs that are reduced. Defaults to 100,000.
 	Beat     time.Duration // between the heartbeats of those. Defaults to 3 s.
+	Asked    int           // units that ask a model. Defaults to 2,000.
+	Calls    int           // that they make at once. Defaults to 50.
+	Think    time.Duration // that a call takes, on average. Defaults to 2 s.
+	Struck   int           // workers killed in the midst of calls. Defaults to 100.
 	Lanes    int           // of an orchestrator, and of the bare loop. Defaults to what orchestrators have there.
 }
 
@@ -79,6 +84,10 @@ func (l Lab) withDefaults() Lab {
 	or(&l.Idle, 1000)
 	or(&l.Reduced, 100_000)
 	or(&l.Beat, 3*time.Second)
+	or(&l.Asked, 2000)
+	or(&l.Calls, 50)
+	or(&l.Think, 2*time.Second)
+	or(&l.Struck, 100)
 	if l.Lanes == 0 && l.Cluster != "" {
 		l.Lanes = 8
 	}

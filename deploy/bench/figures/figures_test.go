@@ -32,6 +32,7 @@ func tiny(t *testing.T) *figures.Lab {
 	return &figures.Lab{
 		Dir: t.TempDir(), Size: 40, Units: 400, Arrivals: 10, Pause: time.Millisecond, Nap: 5 * time.Millisecond, Kills: 2,
 		Claimers: 4, Idle: 20, Reduced: 200, Beat: 50 * time.Millisecond,
+		Asked: 40, Calls: 8, Think: 40 * time.Millisecond, Struck: 3,
 	}
 }
 
@@ -212,6 +213,30 @@ func TestIdle(t *testing.T) {
 	check(t, i.Rows())
 	if i.Commits < 1 || i.Beats < 20 || i.Watched < 10*50*time.Millisecond {
 		t.Errorf("idleness: %+v", i)
+	}
+}
+
+func TestModels(t *testing.T) {
+	m, err := figures.MeasureModels(t.Context(), tiny(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, m.Rows())
+	for name, a := range map[string]figures.Asked{
+		"limited": m.Limited, "unlimited": m.Unlimited, "faulty": m.Faulty, "metered": m.Metered, "spared": m.Spared,
+	} {
+		if a.Tally.Calls < a.Units || a.Took < a.Least || a.Alone <= a.Least {
+			t.Errorf("%s: %+v", name, a)
+		}
+		if name != "unlimited" && a.Tally.Peak > 8 {
+			t.Errorf("%s: %d calls at once, want at most 8", name, a.Tally.Peak)
+		}
+	}
+	if m.Killing.Peak > 8 || m.Killing.Left == 0 {
+		t.Errorf("while workers are killed: %+v; want at most 8 calls at once, and some broken off", m.Killing)
+	}
+	if m.Spared.Tally.Peak < 8 {
+		t.Errorf("%d calls at once after workers were killed, want 8", m.Spared.Tally.Peak)
 	}
 }
 

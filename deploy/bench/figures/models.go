@@ -1,0 +1,337 @@
+package figures
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/worker/llm/fakellm"
+)
+
+// Models is how jobs do whose units ask a model, by workers in processes of their
+// own.
+type Models struct {
+	AtOnce int // calls that the fleet may make
+	Share  float64
+	Kills  int
+
+	Limited   Asked // the fleet keeps to the limit, and has slots to spare
+	Unlimited Asked // it has no more slots than the limit, and nothing else keeps it back
+	Faulty    Asked // a share of the calls goes wrong
+	Metered   Asked // the model takes fewer calls a minute than there are
+	Killing   Tally // workers are killed
+	Spared    Asked // afterwards
+}
+
+// Asked is what came of a job whose units ask a model.
+type Asked struct {
+	Units  int
+	Failed int
+	Took   time.Duration // from the commit that made the job ready to the one that ended its map level
+	Alone  time.Duration // of all its calls, one after the other
+	Least  time.Duration // of a list schedule of them
+	Tally  Tally
+}
+
+// PerMinute is how many documents a minute were read.
+func (a *Asked) PerMinute() float64 { return perSecond(a.Units, a.Took) * 60 }
+
+// askers is how many workers there are, each in a process of its own; spare is
+// how many slots they have for each call that the fleet may make.
+const (
+	askers = 4
+	spare  = 1.6
+)
+
+// comeback is for how long what killed workers held may be kept for them: 1.5 s
+// from when their streams break.
+const comeback = 3 * time.Second
+
+// faulty is the share of calls that go wrong.
+const faulty = .05
+
+// MeasureModels measures them.
+func MeasureModels(ctx context.Context, l *Lab) (*Models, error) {
+	m := &Models{AtOnce: l.Calls, Share: faulty, Kills: l.Struck}
+	model := modelOrder{Mean: l.Think, Rates: fakellm.Rates{Concurrent: l.Calls, Requests: 1e5, Input: 1e8, Output: 1e8}}
+	wrong := modelOrder{Mean: l.Think / 2, Rates: model.Rates, Faults: faulty}
+	tight := modelOrder{Mean: l.Think / 4, Rates: fakellm.Rates{Concurrent: l.Calls, Requests: float64(l.Asked) * .8}}
+	for _, one := range []struct {
+		to    *Asked
+		model modelOrder
+		free  bool
+	}{
+		{&m.Limited, model, false},
+		{&m.Unlimited, modelOrder{Mean: l.Think}, true},
+		{&m.Faulty, wrong, false},
+		{&m.Metered, tight, false},
+	} {
+		err := m.with(l, one.free, func(s *system, server string) error {
+			return m.measure(ctx, s, m.crew(server, one.free, l), one.model, l.Asked, one.to)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return m, m.with(l, false, func(s *system, server string) error { return m.kill(ctx, s, server, l) })
+}
+
+// with has a system to which workers connect over TCP.
+func (m *Models) with(l *Lab, free bool, measure func(s *system, server string) error) error {
+	return l.at(func(p place) error {
+		kv, err := p.open()
+		if err != nil {
+			return err
+		}
+		config := orchestrator.Config{Exclusive: p.cluster == "", MaxCalls: m.AtOnce}
+		if free {
+			config.MaxCalls = 1 << 20
+		}
+		s, err := openOn(kv, p, config)
+		if err != nil {
+			return errors.Join(err, kv.Close())
+		}
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return errors.Join(err, s.close())
+		}
+		s.serve(listener)
+		return errors.Join(measure(s, listener.Addr().String()), s.close())
+	})
+}
+
+// A crew is the workers of a job, yet to be started.
+type crew struct {
+	askerOrder
+	slots [askers]int
+}
+
+// crew has slots to spare where the fleet is limited, else as many as may be busy.
+func (m *Models) crew(server string, free bool, l *Lab) crew {
+	c := crew{askerOrder: askerOrder{Server: server, Unlimited: free, Idle: 15 * l.Think}}
+	all := m.AtOnce
+	if !free {
+		all = int(spare * float64(all))
+	}
+	for i := range c.slots {
+		c.slots[i] = max(1, (all+i)/askers)
+	}
+	c.Prefetch = max(1, c.slots[0]/4) // as the command has it
+	return c
+}
+
+func (c crew) start(ctx context.Context, url string) (*asking, error) {
+	a := &asking{order: c.askerOrder}
+	a.order.Model = url
+	for _, slots := range c.slots {
+		if err := a.start(ctx, slots); err != nil {
+			return nil, errors.Join(err, a.end())
+		}
+	}
+	return a, nil
+}
+
+// measure runs a job of n units to its end.
+func (m *Models) measure(ctx context.Context, s *system, c crew, o modelOrder, n int, a *Asked) (err error) {
+	model, err := startModel(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, model.end()) }()
+	workers, err := c.start(ctx, model.url)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, workers.end()) }()
+	spec := askingSpec(n)
+	if o.Faults > 0 {
+		spec.UnitTimeout = max(2*c.Idle, 2*time.Second) // answers that never end
+	}
+	id, err := s.ask(ctx, spec, n)
+	if err != nil {
+		return err
+	}
+	job, err := s.ended(ctx, id)
+	if err != nil {
+		return err
+	}
+	tally, err := model.tally(ctx)
+	if err != nil {
+		return err
+	}
+	*a = Asked{Units: n, Failed: int(job.FailedUnits), Took: s.observer.mappedAt(id).Sub(s.observer.readyAt(id)), Tally: *tally}
+	a.bounds(o, n, m.AtOnce)
+	return nil
+}
+
+// bounds are of as many calls as there are units, in the order in which the model
+// draws how long they take.
+func (a *Asked) bounds(o modelOrder, n, atOnce int) {
+	latency := o.latency()
+	draws := make([]time.Duration, n)
+	for i := range draws {
+		draws[i] = latency(fakellm.Call{N: i + 1})
+		a.Alone += draws[i]
+	}
+	a.Least = listSchedule(draws, atOnce)
+}
+
+// askingSpec is a job of receipts, which all may be asked about at once.
+func askingSpec(n int) mapreduce.JobSpec {
+	return mapreduce.JobSpec{
+		Provider: asked, Model: "m", Parallelism: n, BreakerTimeout: 5 * time.Second,
+		Schema: []byte(`{"title":"receipt","type":"object","properties":{"total":{"type":"number"}}}`),
+	}
+}
+
+// ask submits a job of n receipts.
+func (s *system) ask(ctx context.Context, spec mapreduce.JobSpec, n int) (mapreduce.JobID, error) {
+	job, err := s.SubmitJob(ctx, spec, receipts(n))
+	if err != nil {
+		return "", err
+	}
+	return job.ID, nil
+}
+
+func receipts(n int) iter.Seq2[*mapreduce.Document, error] {
+	return func(yield func(*mapreduce.Document, error) bool) {
+		for i := range n {
+			d := &mapreduce.Document{
+				ID:      mapreduce.DocumentID(fmt.Sprintf("%06d.txt", i)),
+				Content: fmt.Appendf(nil, "SHOP NUMBER %d\nBREAD 2 x 1.25\nTOTAL RM %d.50\nTHANK YOU\n", i, i),
+			}
+			if !yield(d, nil) {
+				return
+			}
+		}
+	}
+}
+
+// ended waits until a job has ended, with failed units or without.
+func (s *system) ended(ctx context.Context, id mapreduce.JobID) (last *mapreduce.Job, err error) {
+	err = s.WatchJob(ctx, id, func(j *mapreduce.Job) error {
+		last = j
+		return nil
+	})
+	if err == nil && last.State != mapreduce.JobComplete {
+		err = fmt.Errorf("job %s ended %v: %s", id, last.State, last.Error)
+	}
+	return last, err
+}
+
+// kill kills workers in the midst of their calls, one after the other, each
+// replaced at once, and then runs a job with those that are left.
+func (m *Models) kill(ctx context.Context, s *system, server string, l *Lab) error {
+	c := m.crew(server, false, l)
+	o := modelOrder{Mean: l.Think}
+	if err := m.strike(ctx, s, c, o, l); err != nil {
+		return err
+	}
+	if err := nap(ctx, comeback); err != nil {
+		return err
+	}
+	return m.measure(ctx, s, c, o, 8*m.AtOnce, &m.Spared)
+}
+
+func (m *Models) strike(ctx context.Context, s *system, c crew, o modelOrder, l *Lab) (err error) {
+	model, err := startModel(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, model.end()) }()
+	workers, err := c.start(ctx, model.url)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, workers.end()) }()
+	id, err := s.ask(ctx, askingSpec(l.Asked), l.Asked)
+	if err != nil {
+		return err
+	}
+	for i := range m.Kills {
+		if err := nap(ctx, l.Think/8); err != nil {
+			return err
+		}
+		if err := workers.kill(); err != nil {
+			return err
+		}
+		if err := workers.start(ctx, c.slots[i%askers]); err != nil {
+			return err
+		}
+	}
+	if _, err := s.CancelJob(ctx, id); err != nil {
+		return err
+	}
+	if err := workers.end(); err != nil {
+		return err
+	}
+	tally, err := model.tally(ctx)
+	if err != nil {
+		return err
+	}
+	m.Killing = *tally
+	return nil
+}
+
+// Rows returns the report.
+func (m *Models) Rows() []Row {
+	return append(m.limitRows(), m.troubleRows()...)
+}
+
+func (m *Models) limitRows() []Row {
+	on, off := &m.Limited, &m.Unlimited
+	return []Row{
+		{
+			fmt.Sprintf("calls at once, at most: %d units that ask a model, %d processes", on.Units, askers), float64(on.Tally.Peak),
+			"", atMost(float64(m.AtOnce)), "as the model counts them",
+		},
+		{
+			"— under way on average until the last begins", on.Tally.Utilisation(m.AtOnce), fmt.Sprintf("of %d", m.AtOnce), atLeast(.98),
+			fmt.Sprintf("%s without a limit", Number(off.Tally.Utilisation(m.AtOnce))),
+		},
+		{
+			"— documents", on.PerMinute(), "a minute", atLeast(100),
+			fmt.Sprintf("took %v, least of these latencies %v", on.Took.Round(10*time.Millisecond), on.Least.Round(10*time.Millisecond)),
+		},
+		{
+			"— faster than one after the other", on.Alone.Seconds() / on.Took.Seconds(), "×", atLeast(10),
+			fmt.Sprintf("%s without any overhead", Number(on.Alone.Seconds()/on.Least.Seconds())),
+		},
+		{
+			"— of the rate without a limit", off.Took.Seconds() / on.Took.Seconds(), "×", atLeast(.95),
+			fmt.Sprintf("without, %s documents a minute", Number(off.PerMinute())),
+		},
+		on.refusedRow("— calls refused"),
+	}
+}
+
+func (m *Models) troubleRows() []Row {
+	return []Row{
+		m.Metered.refusedRow("calls refused where fewer are taken a minute than could be made"),
+		{
+			fmt.Sprintf("units that fail where %s of the calls go wrong", Number(m.Share)), float64(m.Faulty.Failed) / float64(m.Faulty.Units),
+			"of all", atMost(.05), fmt.Sprintf("%d of %d; %d calls", m.Faulty.Failed, m.Faulty.Units, m.Faulty.Tally.Calls),
+		},
+		{
+			fmt.Sprintf("calls at once, at most, while %d workers are killed", m.Kills), float64(m.Killing.Peak), "", atMost(float64(m.AtOnce)),
+			fmt.Sprintf("%d calls were broken off", m.Killing.Left),
+		},
+		{
+			"— afterwards", float64(m.Spared.Tally.Peak), "", atLeast(float64(m.AtOnce)),
+			fmt.Sprintf("%s of %d on average", Number(m.Spared.Tally.Utilisation(m.AtOnce)), m.AtOnce),
+		},
+	}
+}
+
+func (a *Asked) refusedRow(name string) Row {
+	t := &a.Tally
+	return Row{
+		name, float64(t.Refused) / float64(t.Calls), "of all", atMost(.001),
+		fmt.Sprintf("%d of %d; %s documents a minute", t.Refused, t.Calls, Number(a.PerMinute())),
+	}
+}

@@ -1,0 +1,111 @@
+package figures
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/coditect/mapreduce/api/client"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/checked"
+	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/llm"
+)
+
+// An askerOrder makes a process a worker whose units ask a model.
+type askerOrder struct {
+	Server, Model string        // where they are
+	Slots         int           // units at once
+	Prefetch      int           // units held beside
+	Idle          time.Duration // after which an answer is given up of which nothing comes
+	Unlimited     bool          // it keeps to no limits of the model
+}
+
+// asked is the provider of units that ask a model: one that tells its limits.
+const asked = "anthropic"
+
+func (o *askerOrder) run(ctx context.Context, out *json.Encoder) error {
+	c, err := client.Dial(o.Server, client.Config{})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	config := worker.Config{Slots: o.Slots, Prefetch: o.Prefetch, DrainTimeout: time.Second}
+	gates := llm.NewGates(func(string) llm.Rates { return llm.Rates{} })
+	limited := func(p llm.Provider, count func(*llm.Request) int64) llm.Provider {
+		return &llm.Limit{Provider: p, Gates: gates, Count: count}
+	}
+	if o.Unlimited {
+		limited = nil
+	} else {
+		config.Limits = gates
+	}
+	asker, err := model.New(model.Config{
+		Provider: asked, Random: rand.Float64, Limited: limited,
+		LLM: llm.Config{Key: llm.NewKey("of-a-figure"), BaseURL: o.Model, Idle: o.Idle},
+	})
+	if err != nil {
+		return err
+	}
+	config.Agents = map[string]agent.Agent{asked: checked.New(asker)}
+	greet := func() error { return out.Encode(news{Connected: true}) }
+	config.Connect = []worker.Connect{func(ctx context.Context) (worker.Stream, error) {
+		stream, err := c.Connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		once := greet
+		greet = nil
+		return &greeted{WorkerStream: stream, greet: once}, nil
+	}}
+	w, err := worker.New(config)
+	if err != nil {
+		return err
+	}
+	return w.Run(ctx)
+}
+
+// An asking is some workers whose units ask a model.
+type asking struct {
+	order   askerOrder
+	workers []*child // the oldest first
+}
+
+// start starts a worker and waits until it is connected.
+func (a *asking) start(ctx context.Context, slots int) error {
+	o := a.order
+	o.Slots = slots
+	c, err := start(ctx, order{Asker: &o})
+	if err != nil {
+		return err
+	}
+	a.workers = append(a.workers, c)
+	var n news
+	return c.out.Decode(&n)
+}
+
+// kill kills the oldest worker.
+func (a *asking) kill() error {
+	oldest := a.workers[0]
+	a.workers = a.workers[1:]
+	if err := oldest.cmd.Process.Kill(); err != nil {
+		return err
+	}
+	_ = oldest.cmd.Wait() // that it was killed is no news
+	return nil
+}
+
+// end kills those that are left.
+func (a *asking) end() error {
+	var errs []error
+	for len(a.workers) > 0 {
+		if err := a.kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
