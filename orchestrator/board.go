@@ -33,8 +33,9 @@ type board struct {
 	callsAsked         jobs.CallsAsk     // of which callSlots are what came
 	callsDue           bool              // it is to be asked for them again
 	models             map[string]*model // by provider and model
-	lease              time.Duration     // that shares of their limits are good for
-	news               signal            // models have something to tell the fleet, or to ask it
+	limits             func(model string) ModelLimits
+	lease              time.Duration // that shares of their limits are good for
+	news               signal        // models have something to tell the fleet, or to ask it
 }
 
 // A run is a job on the board.
@@ -85,9 +86,9 @@ type pendingReport struct {
 	jitter  float64
 }
 
-func newBoard(node mapreduce.NodeID) *board {
+func newBoard(node mapreduce.NodeID, limits func(string) ModelLimits) *board {
 	b := &board{
-		node: node,
+		node: node, limits: limits,
 		runs: make(map[mapreduce.JobID]*run), sessions: make(map[mapreduce.SessionID]*session),
 		away: make(map[mapreduce.SessionID]*session), models: make(map[string]*model),
 	}
@@ -342,18 +343,15 @@ func (b *board) takeReports(r *run, t *task) {
 }
 
 // takeSeats sets free slots and candidates aside for a claim. Sessions are
-// offered units in turn.
+// offered units in turn; those first that would run them at once, for what another
+// held waiting would take a place in a limit and use it for nothing.
 func (b *board) takeSeats(r *run, t *task, room int) {
 	want := min(room, jobs.MaxBatch, len(r.queue), b.fair.allowance(r))
 	claim := &jobs.Claim{ID: newID(), Share: r.share}
 	for want > 0 {
-		given := 0
-		for _, s := range b.rotation() {
-			if want > given && s.usable(r) && s.free() > 0 {
-				s.promised++
-				given++
-				t.seat(claim, s)
-			}
+		given := b.seatAll(r, t, claim, want, (*session).idle)
+		if given == 0 {
+			given = b.seatAll(r, t, claim, want, (*session).free)
 		}
 		if want -= given; given == 0 {
 			break
@@ -383,6 +381,19 @@ func (b *board) takeSeats(r *run, t *task, room int) {
 		claim.Calls = jobs.Share{Slots: min(b.calling, int64(all)), Taken: b.callsTaken}
 	}
 	t.turn.Claim = claim
+}
+
+// seatAll sets a place aside at each session that has any, and returns how many it
+// has set aside, which is at most the given number.
+func (b *board) seatAll(r *run, t *task, claim *jobs.Claim, most int, places func(*session) int) (given int) {
+	for _, s := range b.rotation() {
+		if given < most && s.usable(r) && places(s) > 0 {
+			s.promised++
+			given++
+			t.seat(claim, s)
+		}
+	}
+	return given
 }
 
 // seat adds one slot of s to the claim.

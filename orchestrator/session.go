@@ -83,7 +83,10 @@ func (s *session) usable(r *run) bool {
 
 func breakerOf(spec *mapreduce.JobSpec) string { return spec.Provider + "/" + spec.Model }
 
+// free is how many more units s may be given, and idle how many of them it would
+// run at once.
 func (s *session) free() int { return s.slots + s.prefetch - s.busy - s.promised }
+func (s *session) idle() int { return s.slots - s.busy - s.promised }
 
 // holds counts what s has of a job, as far as it can run at once.
 func (s *session) holds(r *run) (n int) {
