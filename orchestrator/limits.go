@@ -15,6 +15,7 @@ import (
 // what it has to tell the fleet of it. The board's mu guards it.
 type model struct {
 	name   string
+	set    ModelLimits
 	scope  limit.Scope // as of the latest look
 	share  limit.Share // this node's, of that
 	looked bool
@@ -30,6 +31,27 @@ type model struct {
 	leftAt time.Time
 }
 
+// ModelLimits are what the fleet may ask of one model, as its owner says. Zero is
+// no limit. Where the vendor tells its own, the lower one counts.
+type ModelLimits struct {
+	Calls int64 // at once
+	Rates mapreduce.Rates
+}
+
+// rates are the lower of those that the vendor told and those that are configured.
+func (m *model) rates() mapreduce.Rates {
+	lower := func(told, set int64) int64 {
+		if told == 0 || set == 0 {
+			return max(told, set)
+		}
+		return min(told, set)
+	}
+	told, set := m.scope.Rates, m.set.Rates
+	return mapreduce.Rates{
+		Requests: lower(told.Requests, set.Requests), Input: lower(told.Input, set.Input), Output: lower(told.Output, set.Output),
+	}
+}
+
 // provider is whose model it is.
 func (m *model) provider() string { return strings.SplitN(m.name, "/", 2)[0] }
 
@@ -41,14 +63,14 @@ func (m *model) probes(node mapreduce.NodeID) bool {
 
 // limited reports whether there is anything that workers have to keep to.
 func (m *model) limited(now time.Time) bool {
-	return m.scope.Rates != (mapreduce.Rates{}) || m.scope.Room > 0 || m.scope.Breaker.Open || now.Before(m.frozen)
+	return m.rates() != (mapreduce.Rates{}) || m.scope.Room > 0 || m.scope.Breaker.Open || now.Before(m.frozen)
 }
 
 // model returns what is known of a model. The caller holds b.mu.
 func (b *board) model(name string) *model {
 	m := b.models[name]
 	if m == nil {
-		m = &model{name: name}
+		m = &model{name: name, set: b.limits(name)}
 		b.models[name] = m
 	}
 	return m
@@ -232,7 +254,7 @@ func (b *board) takeNote(name string, most int64) limit.Note {
 	defer b.mu.Unlock()
 	m := b.model(name)
 	n := m.note
-	n.Most, n.Want, n.Held = most, b.wantOf(m), b.heldOf(name)
+	n.Most, n.Set, n.Want, n.Held = most, m.set.Calls, b.wantOf(m), b.heldOf(name)
 	n.Probe = m.scope.Breaker.Open && m.scope.Breaker.Prober == "" && n.Opened == 0 && n.Want > 0 && b.callSlots > 0 && !time.Now().Before(m.until)
 	m.note, m.urgent = limit.Note{}, false
 	return n
@@ -331,7 +353,7 @@ func (b *board) deal(m *model, now time.Time) {
 	for i, s := range to {
 		share := mapreduce.LimitShare{Name: m.name, Part: 1}
 		if limited {
-			share.Rates, share.Left, share.For = m.scope.Rates, m.leftNow(now), b.lease
+			share.Rates, share.Left, share.For = m.rates(), m.leftNow(now), b.lease
 			share.Part = float64(parts[i]) / float64(limit.Whole)
 			share.Pause = max(0, m.frozen.Sub(now))
 			share.OpenFor = m.openFor(b.node, now)
@@ -353,17 +375,25 @@ func (m *model) openFor(node mapreduce.NodeID, now time.Time) time.Duration {
 }
 
 // leftNow is about what is left of the rates: what the vendor said, and what has
-// come since. Of rates of which it said nothing, all.
+// come since. Before it has said anything in this process, all. Of rates of which
+// it says nothing, half: who comes anew cannot know what others have taken, and as
+// one after the other comes, each to a smaller part, these halves add up to about
+// what a vendor lets through at once.
 func (m *model) leftNow(now time.Time) mapreduce.Rates {
-	if m.leftAt.IsZero() {
-		return m.scope.Rates
+	left := func(left, told, rate int64) int64 {
+		switch {
+		case told == 0:
+			return rate / 2
+		case m.leftAt.IsZero():
+			return rate
+		}
+		return min(left+int64(float64(told)*now.Sub(m.leftAt).Minutes()), rate)
 	}
-	since := now.Sub(m.leftAt).Minutes()
-	grown := func(left, rate int64) int64 { return min(left+int64(float64(rate)*since), rate) }
+	rates, told := m.rates(), m.scope.Rates
 	return mapreduce.Rates{
-		Requests: grown(m.left.Requests, m.scope.Rates.Requests),
-		Input:    grown(m.left.Input, m.scope.Rates.Input),
-		Output:   grown(m.left.Output, m.scope.Rates.Output),
+		Requests: left(m.left.Requests, told.Requests, rates.Requests),
+		Input:    left(m.left.Input, told.Input, rates.Input),
+		Output:   left(m.left.Output, told.Output, rates.Output),
 	}
 }
 

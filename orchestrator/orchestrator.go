@@ -63,6 +63,10 @@ type Config struct {
 	// MaxCalls is how many units that call models may run at once over the
 	// whole fleet. Defaults to 50.
 	MaxCalls int
+	// Limits returns what the fleet may ask of a model, "provider/model", as far
+	// as that is known beforehand. All orchestrators must have the same. Defaults
+	// to nothing known.
+	Limits func(model string) ModelLimits
 	// MaxDocument is the largest document taken, in bytes. Defaults to 64 MiB.
 	MaxDocument int64
 	// AnswerBytes bounds the answers of models that are kept for jobs of a tenant
@@ -108,6 +112,9 @@ func (c Config) withDefaults() Config {
 	if c.Rates == nil {
 		c.Rates = rates
 	}
+	if c.Limits == nil {
+		c.Limits = func(string) ModelLimits { return ModelLimits{} }
+	}
 	if c.Count == nil {
 		c.Count = token.New().Count
 	}
@@ -119,6 +126,8 @@ func (c Config) withDefaults() Config {
 
 func (c Config) validate() error {
 	switch {
+	case c.MaxCalls < 1:
+		return fmt.Errorf("orchestrator: MaxCalls is %d; it must be positive", c.MaxCalls)
 	case c.Lanes < 1 || c.Lanes > 64:
 		return fmt.Errorf("orchestrator: Lanes is %d; it must be 1 to 64", c.Lanes)
 	case c.Shards < 1 || c.Shards > 1024:
@@ -186,7 +195,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 		doubts: make(map[mapreduce.NodeID]*jobs.Doubt), mine: make(map[mapreduce.JobID]bool), asking: make(chan struct{}, 1),
 		leaving: make(chan struct{}),
 	}
-	o.board = newBoard(j.Node())
+	o.board = newBoard(j.Node(), c.Limits)
 	o.board.lease = c.Lease
 	return o, nil
 }

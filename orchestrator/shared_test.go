@@ -63,7 +63,9 @@ func (v *vendor) Complete(ctx context.Context, _ *llm.Request) (*llm.Response, e
 	v.inFlight--
 	delete(v.open, n)
 	v.busy += time.Since(begun)
-	return &llm.Response{Parts: []llm.Part{{Text: "yes"}}, Stop: llm.StopEnd, Limits: limits}, context.Cause(ctx)
+	return &llm.Response{
+		Parts: []llm.Part{{Text: "yes"}}, Stop: llm.StopEnd, Limits: limits, Usage: llm.Usage{Input: 1, Output: 1},
+	}, context.Cause(ctx)
 }
 
 // spread is sigma of the latencies' distribution.

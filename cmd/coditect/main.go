@@ -49,6 +49,7 @@ type app struct {
 
 	global globals // set by flags
 	models modelFlags
+	limits limitFlags
 	agents map[string]agent.Agent  // set by providers
 	askers map[string]*model.Agent // set by providers; those of agents that ask models
 	gates  *llm.Gates              // set by providers; of their calls

@@ -110,8 +110,13 @@ func (a *app) nodeConfig(all map[string]agent.Agent, log *slog.Logger) (embedded
 	if err != nil {
 		return embedded.Config{}, err
 	}
+	limits, err := a.limits.limits()
+	if err != nil {
+		return embedded.Config{}, err
+	}
 	g := &a.global
 	return embedded.Config{
+		MaxCalls: a.limits.maxCalls, ModelLimits: limits,
 		Dir: g.place.dir, Cluster: g.place.cluster, Agents: all, Limits: a.gates, Version: versionOf(), Rates: rates, Hook: hook, Logger: log,
 		Lease: g.timing.lease, Heartbeat: g.timing.heartbeat, Grace: g.timing.grace,
 	}, nil

@@ -45,6 +45,7 @@ units, 4 paused, 5 cancelled, 130 interrupted.`,
 	}
 	flags.add(cmd)
 	a.models.add(cmd.Flags())
+	a.limits.add(cmd.Flags())
 	addOutput(cmd, &out)
 	cmd.Flags().BoolVar(&detach, "detach", false, "do not wait for the job; needs --server")
 	return cmd
@@ -293,6 +294,7 @@ failed units of a complete one again. Units that are complete are not run again.
 	a.addJobID(cmd, &id)
 	addOutput(cmd, &out)
 	a.models.add(cmd.Flags())
+	a.limits.add(cmd.Flags())
 	cmd.Flags().Int64Var(&budget, "budget", 0, "tokens that the job may spend in all, instead of what it was given")
 	return cmd
 }

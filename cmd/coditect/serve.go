@@ -53,6 +53,7 @@ one that has died. That needs a program built with FoundationDB: make build-fdb.
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7600", "`address` to listen on")
 	f.IntVar(&o.workers, "workers", mapreduce.DefaultParallelism, "units to run in this process at a time; 0 leaves them to other workers")
 	a.models.addFleet(f)
+	a.limits.add(f)
 	f.BoolVar(&o.insecure, "insecure", false, "listen on an address that other machines can reach, although whoever does can do anything with the jobs")
 	return cmd
 }

@@ -360,6 +360,7 @@ func later(a, b time.Time) time.Time {
 // more than was reckoned.
 type meterBucket struct {
 	size  float64 // 0 is no limit
+	most  float64 // of a size that is learned, by the share of the fleet; 0 is no limit
 	level float64
 	at    time.Time
 }
@@ -405,7 +406,11 @@ func (b *meterBucket) learn(now time.Time, said Bucket, part float64) bool {
 		return false
 	}
 	if said.Limit > 0 {
-		b.resize(now, float64(said.Limit)*part, float64(said.Remaining)*part)
+		size := float64(said.Limit) * part
+		if b.most > 0 {
+			size = min(size, b.most)
+		}
+		b.resize(now, size, float64(said.Remaining)*part)
 	}
 	b.refill(now)
 	b.level = min(b.level, float64(said.Remaining)*part)
@@ -414,6 +419,7 @@ func (b *meterBucket) learn(now time.Time, said Bucket, part float64) bool {
 
 // share takes a part of a limit of the fleet, of which so much is left.
 func (b *meterBucket) share(now time.Time, rate, left int64, part float64) {
+	b.most = float64(rate) * part
 	if rate > 0 {
 		b.resize(now, float64(rate)*part, float64(left)*part)
 	}

@@ -26,9 +26,9 @@ const LeastPause = time.Second
 
 // A Scope is what the fleet knows of one model, and who has which share of it.
 type Scope struct {
-	Rates mapreduce.Rates // as the vendor told them, or as configured
+	Rates mapreduce.Rates // as the vendor told them
 	// Room is how many calls at once were found to be taken, where the vendor
-	// does not tell its limits. 0 is no finding.
+	// does not tell its limits, or are configured. 0 is no finding.
 	Room    float64
 	Pauses  int64         // refusals that began a pause, so far
 	Pause   time.Duration // of the latest
@@ -57,6 +57,7 @@ type Share struct {
 type Note struct {
 	Node mapreduce.NodeID
 	Most int64 // calls at once that the fleet may make of all models
+	Set  int64 // calls at once of this one, as configured; 0 is Most
 
 	Want int64 // calls at once that it has use for; 0 gives its share back
 	Held int64 // units that it holds, and so slots that it cannot give back yet
@@ -118,14 +119,25 @@ func (s *Scope) learn(n Note) {
 		s.Pauses++
 		s.Pause = max(n.Pause, LeastPause)
 		if n.Guess {
-			s.Room = max(min(cmp.Or(s.Room, float64(n.Most)), float64(s.busy(n)))/2, 1)
+			s.Room = max(min(cmp.Or(s.Room, n.most()), float64(s.busy(n)))/2, 1)
 		}
 	case s.Room > 0:
 		s.Room += float64(n.Successes) / s.Room
-		if s.Room >= float64(n.Most) {
+		if s.Room >= n.most() {
 			s.Room = 0
 		}
 	}
+	if most := n.most(); most < float64(n.Most) && (s.Room == 0 || s.Room > most) {
+		s.Room = most
+	}
+}
+
+// most is how many calls at once the fleet may make of the model.
+func (n *Note) most() float64 {
+	if n.Set > 0 {
+		return float64(min(n.Set, n.Most))
+	}
+	return float64(n.Most)
 }
 
 // busy is how many calls there may be at once, as far as n's node can tell.

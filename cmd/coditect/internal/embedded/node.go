@@ -60,6 +60,10 @@ type Config struct {
 	Lease, Heartbeat, Grace time.Duration
 	// Rates is that of orchestrator.Config, and has its default.
 	Rates func(*mapreduce.JobSpec) plan.Rates
+	// MaxCalls and ModelLimits are MaxCalls and Limits of orchestrator.Config, and
+	// have its defaults.
+	MaxCalls    int
+	ModelLimits func(model string) orchestrator.ModelLimits
 	// Hook is told of the points that are passed, for tests.
 	Hook failpoint.Hook
 	// Logger defaults to none.
@@ -125,6 +129,7 @@ func (n *Node) wire() (err error) {
 	n.orch, err = orchestrator.New(n.jobs, orchestrator.Config{
 		Adopt: n.config.Adopt, Exclusive: !n.config.shared(), Logger: n.config.Logger,
 		Lease: n.config.Lease, Heartbeat: n.config.Heartbeat, Grace: n.config.Grace, Rates: n.config.Rates,
+		MaxCalls: n.config.MaxCalls, Limits: n.config.ModelLimits,
 	})
 	if err != nil {
 		return err

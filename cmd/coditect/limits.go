@@ -1,0 +1,73 @@
+package main
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator"
+)
+
+// limitFlags say what a process that moves jobs may ask of models.
+type limitFlags struct {
+	maxCalls int
+	rates    []string // PROVIDER[/MODEL]=LIMIT:N
+}
+
+func (l *limitFlags) add(f *pflag.FlagSet) {
+	f.IntVar(&l.maxCalls, "max-calls", mapreduce.MaxFleetCalls, "units that may ask models at a time, of all jobs together")
+	f.StringArrayVar(&l.rates, "rate", nil, "`PROVIDER[/MODEL]=LIMIT:N`: what a model may be asked, where LIMIT is calls (at a time), "+
+		"requests, input or output (tokens) a minute; may be repeated. A lower limit that the provider tells counts")
+}
+
+// limits returns what the flags say of models.
+func (l *limitFlags) limits() (func(model string) orchestrator.ModelLimits, error) {
+	if l.maxCalls < 1 {
+		return nil, usage("--max-calls: must be at least 1")
+	}
+	all := make(map[string]orchestrator.ModelLimits)
+	for _, text := range l.rates {
+		if err := addLimit(all, text); err != nil {
+			return nil, err
+		}
+	}
+	return func(model string) orchestrator.ModelLimits {
+		provider, _, _ := strings.Cut(model, "/")
+		own, its := all[model], all[provider]
+		return orchestrator.ModelLimits{Calls: cmp.Or(own.Calls, its.Calls), Rates: mapreduce.Rates{
+			Requests: cmp.Or(own.Rates.Requests, its.Rates.Requests),
+			Input:    cmp.Or(own.Rates.Input, its.Rates.Input),
+			Output:   cmp.Or(own.Rates.Output, its.Rates.Output),
+		}}
+	}, nil
+}
+
+// addLimit adds one limit. A model's name may have any sign in it.
+func addLimit(all map[string]orchestrator.ModelLimits, text string) error {
+	at := strings.LastIndex(text, "=")
+	name, limit := text[:max(at, 0)], text[at+1:]
+	kind, number, _ := strings.Cut(limit, ":")
+	provider, model, isModel := strings.Cut(name, "/")
+	if keyVariables[provider] == "" || isModel && model == "" {
+		return usage("--rate: %q is not PROVIDER[/MODEL]=LIMIT:N, with one of the providers %s, such as openai/gpt-5=requests:500",
+			text, strings.Join(modelProviders(), ", "))
+	}
+	m := all[name]
+	to := map[string]*int64{"calls": &m.Calls, "requests": &m.Rates.Requests, "input": &m.Rates.Input, "output": &m.Rates.Output}[kind]
+	if to == nil {
+		return usage("--rate: %q: there is no limit %q; there are calls (at a time), requests, input and output (a minute)", text, kind)
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 1 {
+		return usage("--rate: %q: %q is not a number above 0", text, number)
+	}
+	if *to != 0 && *to != n {
+		return usage("--rate: %q: the same limit of %s is %d before", text, name, *to)
+	}
+	*to = n
+	all[name] = m
+	return nil
+}

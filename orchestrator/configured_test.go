@@ -1,0 +1,95 @@
+package orchestrator_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
+	"github.com/coditect/mapreduce/worker/llm"
+)
+
+// What is configured of a model holds for two orchestrators and four workers
+// together where the vendor tells nothing, and where it tells more; it is used, and
+// what the vendor tells counts where that is less.
+func TestTheFleetKeepsToWhatIsConfigured(t *testing.T) {
+	const units = 900
+	minutes := func(rate float64) time.Duration { // a full bucket at first, and then what flows in
+		return time.Duration((units - rate) / rate * float64(time.Minute))
+	}
+	for name, tt := range map[string]struct {
+		vendor *vendor
+		set    orchestrator.ModelLimits
+		least  time.Duration
+	}{
+		"requests that are not told": {&vendor{requests: 300}, orchestrator.ModelLimits{Rates: mapreduce.Rates{Requests: 300}}, minutes(300)},
+		"fewer than are told": {
+			&vendor{requests: 600, headers: true}, orchestrator.ModelLimits{Rates: mapreduce.Rates{Requests: 300}}, minutes(300),
+		},
+		"more than are told": {
+			&vendor{requests: 300, headers: true}, orchestrator.ModelLimits{Rates: mapreduce.Rates{Requests: 600}}, minutes(300),
+		},
+		"input":   {&vendor{}, orchestrator.ModelLimits{Rates: mapreduce.Rates{Input: 300}}, minutes(300)}, // a token a call
+		"output":  {&vendor{}, orchestrator.ModelLimits{Rates: mapreduce.Rates{Output: 300}}, minutes(300)},
+		"at once": {&vendor{most: 7}, orchestrator.ModelLimits{Calls: 7}, (units + 6) / 7 * 500 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtually(t, func(t *testing.T) {
+				c, v := newCluster(t), tt.vendor
+				v.latency = 500 * time.Millisecond
+				config := fleetConfig()
+				config.Limits = func(model string) orchestrator.ModelLimits {
+					if model != "scripted/m" {
+						return orchestrator.ModelLimits{}
+					}
+					return tt.set
+				}
+				a, b := c.orchestrator(config), c.orchestrator(config)
+				for _, n := range []*node{a, a, b, b} {
+					c.ask(v, 10, n)
+				}
+				start := time.Now()
+				id := submitAsking(a, units)
+				a.until(id, func(j *mapreduce.Job) bool { return j.State == mapreduce.JobComplete })
+				took := time.Since(start)
+				if took < tt.least*95/100 || took > tt.least*13/10 {
+					t.Errorf("%d calls took %v, want about %v", units, took, tt.least)
+				}
+				v.look(func() {
+					if v.refused > 0 {
+						t.Errorf("%d of %d calls were refused, want none", v.refused, v.calls)
+					}
+				})
+			})
+		})
+	}
+}
+
+// Where workers have hardly more slots than the fleet may make calls, none of these
+// is spent on a unit that waits at one worker while another has a slot.
+func TestNoCallWaitsBesideAFreeSlot(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newCluster(t)
+		v := &vendor{latency: time.Second, random: rand.New(rand.NewPCG(1, 2))}
+		config := fleetConfig()
+		config.MaxCalls = 12
+		a := c.orchestrator(config)
+		for range 4 {
+			gates := llm.NewGates(func(string) llm.Rates { return llm.Rates{} })
+			asks := &asker{Agent: &scripted.Agent{}, vendor: v, gates: gates}
+			c.worker(asks, worker.Config{Slots: 4, Prefetch: 4, Limits: gates}, a)
+		}
+		start := time.Now()
+		id := submitAsking(a, 600)
+		a.until(id, func(j *mapreduce.Job) bool { return j.CompletedUnits >= 580 })
+		took := time.Since(start)
+		v.look(func() {
+			if busy := v.busy.Seconds() / took.Seconds() / 12; busy < 0.97 {
+				t.Errorf("%.3f of the calls that may be made were under way, want 0.97 at least", busy)
+			}
+		})
+	})
+}
