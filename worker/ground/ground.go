@@ -95,10 +95,10 @@ func (s Span) Shift(points, bytes int) Span {
 type Aligner interface {
 	// Find returns where quote is in the text. A quote that stands at byte
 	// offset near is found there. Else the best grade decides that it reaches
-	// anywhere, but one that cuts no word is better than any that does; of
-	// such places it takes the first at or behind near, or else the first. A
-	// caller that knows no place gives -1. A quote of nothing but white space
-	// is not found.
+	// anywhere, but one that cuts no word is better than any that does, and
+	// Near is worse than all; of such places it takes the first at or behind
+	// near, or else the first. A caller that knows no place gives -1. A quote
+	// of nothing but white space is not found.
 	Find(quote string, near int) (Span, bool)
 
 	// FindAll returns where the quotes are, in their order. They are taken to

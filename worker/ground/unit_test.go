@@ -105,3 +105,29 @@ func TestUnitsAgree(t *testing.T) {
 		checkSpan(t, document, quote, s)
 	})
 }
+
+// TestNearInUnit prefers what is verified in the document to what is near in the
+// chunk, and what is near in the chunk to the same elsewhere.
+func TestNearInUnit(t *testing.T) {
+	const document = "They did not pay the fine. | They did pay the fine. | We did not sell any of it here."
+	at := strings.Index(document, "|")
+	u := unit(document, 0, at)
+	for _, test := range []struct {
+		name, quote, want string
+		at                int
+		outside           bool
+	}{
+		{"verified elsewhere", "They did pay the fine", "exact: They did pay the fine", at + 2, true},
+		{"near to both", "They did gladly pay the fine", "near: They did not pay the fine", 0, false},
+		{"near elsewhere", "We did sell any of it here", "near: We did not sell any of it here", strings.Index(document, "We"), true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			one, _ := u.Find(test.quote, -1)
+			for _, s := range append(u.FindAll([]string{test.quote}), one) {
+				if got := found(document, s); got != test.want || s.ByteStart != test.at || s.Outside != test.outside || quoted(u, s) != got[strings.Index(got, " ")+1:] {
+					t.Errorf("got %q at %d, outside %v; want %q at %d, %v", got, s.ByteStart, s.Outside, test.want, test.at, test.outside)
+				}
+			}
+		})
+	}
+}

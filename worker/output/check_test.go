@@ -97,6 +97,7 @@ func TestCheckMap(t *testing.T) {
 		{"another document", func(o *output.Output) { change(o, "van", func(c *output.Citation) { c.Document = "b" }) }, "as found by"},
 		{"another id", func(o *output.Output) { change(o, "van", func(c *output.Citation) { c.ID[0]++ }) }, "of another citation"},
 		{"no grade", func(o *output.Output) { change(o, "van", func(c *output.Citation) { c.Grade = "perfect" }) }, "has the grade"},
+		{"a grade that is never shown", func(o *output.Output) { change(o, "van", func(c *output.Citation) { c.Grade = "near" }) }, "has the grade"},
 		{"what only reduces report", func(o *output.Output) { o.Removed = []output.Removed{{Name: "x"}} }, "only a reduce"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
