@@ -50,18 +50,10 @@ func TestDeleteLeavesNothing(t *testing.T) {
 func TestLargeLevelIsPlannedByManyNodes(t *testing.T) {
 	w := newWorld(t, open(t), 3)
 	id := w.submit(w.nodes[0], spec(), texts(5000))
-	s := w.session(w.nodes[0])
-	for units := w.claim(w.nodes[0], id, s, 64); len(units) > 0; units = w.claim(w.nodes[0], id, s, 64) {
-		turn := &jobs.Turn{Job: id}
-		for _, u := range units {
-			turn.Reports = append(turn.Reports, jobs.TurnReport{Report: done(id, u)})
-		}
-		w.turn(w.nodes[0], turn)
-	}
-	status, err := w.nodes[0].LevelStatus(w.ctx, id)
-	w.must(err)
+	status := w.mapAll(w.nodes[0], id)
 	next, steps := nextOf(status), 0
 	for finished := false; !finished; steps++ {
+		var err error
 		finished, err = w.nodes[steps%3].PlanStep(w.ctx, id, next)
 		w.must(err)
 		if steps == 2 { // in the middle of it
@@ -90,15 +82,7 @@ func TestResumeDropsALevelPlannedInPart(t *testing.T) {
 	s := w.session(j)
 	bad := w.claim(j, id, s, 1)[0]
 	w.report(j, errored(id, bad, mapreduce.PermanentUnit))
-	for units := w.claim(j, id, s, 64); len(units) > 0; units = w.claim(j, id, s, 64) {
-		turn := &jobs.Turn{Job: id}
-		for _, u := range units {
-			turn.Reports = append(turn.Reports, jobs.TurnReport{Report: done(id, u)})
-		}
-		w.turn(j, turn)
-	}
-	status, err := j.LevelStatus(w.ctx, id)
-	w.must(err)
+	status := w.mapAll(j, id)
 	if finished, err := j.PlanStep(w.ctx, id, nextOf(status)); err != nil || finished {
 		t.Fatalf("planned at once: %t, %v", finished, err)
 	}

@@ -305,7 +305,7 @@ func (w *world) run(j *jobs.Jobs, id mapreduce.JobID) {
 	s := w.session(j)
 	for range 100 {
 		for {
-			units := w.claim(j, id, s, 50)
+			units := w.claim(j, id, s, 500)
 			if len(units) == 0 {
 				break
 			}

@@ -1,0 +1,22 @@
+//go:build race
+
+package jobs_test
+
+import (
+	"flag"
+	"os"
+)
+
+// raceChecks is how often a property is tried while races are looked for, unless
+// RAPID_CHECKS or -rapid.checks says otherwise. Properties run in one goroutine,
+// and up to fifteen times as slowly; `make test` tries them again without.
+const raceChecks = "20"
+
+func init() {
+	if _, found := os.LookupEnv("RAPID_CHECKS"); found {
+		return
+	}
+	if err := flag.Set("rapid.checks", raceChecks); err != nil {
+		panic(err)
+	}
+}
