@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -50,14 +51,28 @@ func (c *corpus) reduced(flags ...string) *corpus {
 	return &other
 }
 
+// builtIn is the folder of the program that these tests build.
+func builtIn() string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("coditect-test-%d", os.Getpid()))
+}
+
+// built builds the program once.
+var built = sync.OnceValues(func() (program string, err error) {
+	program = filepath.Join(builtIn(), "coditect")
+	args := append(append([]string{"build"}, buildFlags()...), "-o", program, ".")
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return program, nil
+})
+
 // build returns the program, as users have it: that of the scripts, which is
 // this test, may be slowed down by what looks for races.
 func build(t *testing.T) (program string) {
 	t.Helper()
-	program = filepath.Join(t.TempDir(), "coditect")
-	args := append(append([]string{"build"}, buildFlags()...), "-o", program, ".")
-	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	program, err := built()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return program
 }

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){
+	testscript.Main(suite{m}, map[string]func(){
 		"coditect": func() {
 			code := main.MainCode()
 			if file := os.Getenv("EXIT_FILE"); file != "" {
@@ -45,6 +45,19 @@ func TestMain(m *testing.M) {
 			os.Exit(code)
 		},
 	})
+}
+
+// A suite removes what its tests have built.
+type suite struct{ *testing.M }
+
+// Run implements testscript.TestingM.
+func (s suite) Run() (code int) {
+	code = s.M.Run()
+	if err := os.RemoveAll(builtIn()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
 }
 
 func TestScripts(t *testing.T) {
