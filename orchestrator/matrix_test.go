@@ -274,7 +274,8 @@ type trouble struct {
 	fault   func(fakellm.Call) fakellm.Fault
 	rates   fault.Rates
 	budget  int64
-	workers int // slots
+	few     bool // documents
+	workers int  // slots
 	want    func(*mapreduce.Job) bool
 }
 
@@ -285,14 +286,19 @@ func ended(states ...mapreduce.JobState) func(*mapreduce.Job) bool {
 // anyEnd is that a job does not run any more.
 func anyEnd(j *mapreduce.Job) bool { return !j.State.Running() }
 
-const matrixDocuments = 16
+// A fault at a fifth of the calls needs some to befall. With one that befalls every
+// call each unit goes the same way, through all of its attempts.
+const (
+	someDocuments = 16
+	fewDocuments  = 5
+)
 
 // troubles are all that are tried in a format.
 func troubles() []trouble {
 	var all []trouble
 	for _, f := range fakellm.Faults() {
 		some := trouble{name: string(f) + " at a fifth", fault: fakellm.Mix(7, 0.2, f), workers: 4, want: ended(mapreduce.JobComplete)}
-		always := trouble{name: string(f) + " always", fault: fakellm.Mix(7, 1, f), workers: 4, want: anyEnd}
+		always := trouble{name: string(f) + " always", fault: fakellm.Mix(7, 1, f), few: true, workers: 4, want: anyEnd}
 		if slices.Contains(fatal(), f) { // one at a time, so that no other call is called off
 			some.want, some.workers = ended(mapreduce.JobFailed), 1
 			always.want, always.workers = some.want, 1
@@ -336,7 +342,11 @@ func (x trouble) befalls(t *testing.T, provider string) {
 	drain := c.workerFor(provider, cashier, worker.Config{Slots: x.workers, Limits: cashier.gates}, n)
 	spec := receiptJob(t, provider)
 	spec.Budget = x.budget
-	docs, order := shops(matrixDocuments)
+	most := someDocuments
+	if x.few {
+		most = fewDocuments
+	}
+	docs, order := shops(most)
 	submitted, err := n.SubmitJob(t.Context(), spec, texts(docs, order...))
 	if err != nil {
 		t.Fatal(err)
@@ -349,7 +359,6 @@ func (x trouble) befalls(t *testing.T, provider string) {
 	drain()
 	job = n.quiet(job.ID)
 	entries := fake.Entries()
-	most := matrixDocuments
 	for _, e := range entries {
 		most += again(e)
 	}
