@@ -13,8 +13,8 @@ BENCH    ?= .
 FIGURES  ?= .
 FUZZTIME ?= 10s
 TRIALS   ?= 200
-# How many programs each property is tried with on FoundationDB, and which tests
-# are left out; CI has less time than `make test-fdb`.
+# How many programs each property is tried with by test-race and on FoundationDB,
+# and which tests are left out there; CI has less time than `make test-fdb`.
 CHECKS   ?= 100
 SKIP_FDB ?= ^$$
 BUGGY    ?= ./store/fdb ./orchestrator
@@ -36,9 +36,24 @@ build: ## build bin/coditect, without cgo
 build-fdb: ## build bin/coditect-fdb, with FoundationDB; needs cgo and libfdb_c 7.3
 	CGO_ENABLED=1 go build -tags fdb -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/coditect-fdb ./cmd/coditect
 
+# The race detector makes these tests five to fifteen times as dear, and what runs at
+# once in them runs at once in others too: they read many documents with rules, or
+# count calls, or try formats of models that differ in what they encode. They run
+# without it. So do properties of store/jobs, which are tried with it as well, a
+# fifth as often.
+UNRACED    := TestPackages|TestLargeLevel|TestChunkingKeeps|TestResultDoesNotDependOnTheTree|TestMatrixOfFaults/(openai|ollama)|TestTheFleetKeeps|TestTheFleetLearns|TestFiftyCalls
+PROPERTIES := TestAgainstModel|TestBudgetIsNeverOverspent|TestTreesInAnyOrder|SlotsAreNeverExceeded
+HOLD       := ./orchestrator ./store/jobs ./worker/output ./worker/rules
+PLAIN       = $(filter $(HOLD),$(PKG:./...=$(HOLD)))
+
 .PHONY: test
-test: ## run all tests with the race detector
-	go test -race -timeout 25m $(PKG)
+test: ## run all tests, nearly all with the race detector
+	go test -race -timeout 25m -skip '$(UNRACED)' $(PKG)
+	$(if $(PLAIN),go test -timeout 25m -run '$(UNRACED)|$(PROPERTIES)' $(PLAIN))
+
+.PHONY: test-race
+test-race: ## run all tests with the race detector, and properties in full: CHECKS=100
+	RAPID_CHECKS=$(CHECKS) go test -race -timeout 60m $(PKG)
 
 # Suites run on the cluster that FDB_CLUSTER_FILE names, in parts of it of their
 # own, which they clear; then again with a client that fails and dawdles at random.
