@@ -142,6 +142,8 @@ func TestChunkEnds(t *testing.T) {
 		{"number goes on", "", "It paid 15", "0 dollars then.", "It paid 15", false},
 		{"word goes on", "", "He said he can", "not pay.", "he can", false},
 		{"word goes on in another line", "", "It was an exam-\n", "ple of it", "was an exam", false},
+		{"word goes on behind its hyphen, in another line", "", "It was an exam-", "\nple of it", "was an exam", false},
+		{"hyphen at the end, not of a line", "", "It was a counter-", "move of it", "a counter", true},
 		{"whole behind a space", "It paid ", "5 million dollars then.", "", "5 million dollars", true},
 		{"whole before a space", "", "He said he can", " pay.", "he can", true},
 		{"within", "It paid 1", "5 or 5 million dollars then.", "0", "5 million dollars", true},

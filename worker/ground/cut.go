@@ -41,21 +41,22 @@ func (b border) hidden() bool {
 
 // begins reports whether a word or a number stands at the front of a chunk, or
 // behind nothing but a line break there, so that the chunk before it may hold its
-// first half.
+// first half. Nothing that is seen may stand within one.
 func begins(before, behind string) bool {
 	if strings.TrimSpace(before) != "" || before != "" && !strings.ContainsFunc(before, endsLine) {
 		return false
 	}
 	r, size := utf8.DecodeRuneInString(seenFirst(behind))
 	k := kindOf(r)
-	return size > 0 && (k == letter || k == digit || k == mark)
+	return size == 0 || k == letter || k == digit || k == mark
 }
 
-// wordy reports whether s ends with a part of a word or of a number.
+// wordy reports whether s ends with a part of a word or of a number, or with
+// nothing that is seen.
 func wordy(s string) bool {
 	r, size := utf8.DecodeLastRuneInString(seenLast(s))
 	k := kindOf(r)
-	return size > 0 && (k == letter || k == digit || k == mark)
+	return size == 0 || k == letter || k == digit || k == mark
 }
 
 // unseen reports whether r shows nothing and parts nothing.
@@ -182,9 +183,12 @@ func cutsBehind(before, behind string, more bool) bool {
 		return false
 	}
 	next := strings.TrimLeftFunc(line, isBlank)
+	if next == "" && more {
+		return true // the line may end there
+	}
 	if !strings.ContainsFunc(line[:len(line)-len(next)], endsLine) {
 		return false
 	}
-	r, size := utf8.DecodeRuneInString(next)
-	return unicode.IsLower(r) || size == 0 && more
+	r, _ := utf8.DecodeRuneInString(next)
+	return unicode.IsLower(r)
 }
