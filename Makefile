@@ -7,6 +7,10 @@ SHELL := /bin/bash
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
+# Programs name files as their modules do. Without it, all that tests have compiled
+# is compiled for a program too.
+TRIM ?= -trimpath
+
 # What to run, e.g. make microbench PKG=./store/pebble BENCH=Commit
 PKG      ?= ./...
 BENCH    ?= .
@@ -30,11 +34,11 @@ help: ## print this list
 
 .PHONY: build
 build: ## build bin/coditect, without cgo
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/coditect ./cmd/coditect
+	CGO_ENABLED=0 go build $(TRIM) -ldflags '-s -w -X main.version=$(VERSION)' -o bin/coditect ./cmd/coditect
 
 .PHONY: build-fdb
 build-fdb: ## build bin/coditect-fdb, with FoundationDB; needs cgo and libfdb_c 7.3
-	CGO_ENABLED=1 go build -tags fdb -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/coditect-fdb ./cmd/coditect
+	CGO_ENABLED=1 go build -tags fdb $(TRIM) -ldflags '-s -w -X main.version=$(VERSION)' -o bin/coditect-fdb ./cmd/coditect
 
 # The race detector makes these tests five to fifteen times as dear, and what runs at
 # once in them runs at once in others too: they read many documents with rules, or
@@ -61,8 +65,7 @@ TEST_FDB := CODITECT_TEST_FDB=require go test -tags fdb -count 1 -timeout 120m -
 
 .PHONY: test-fdb
 test-fdb: ## run the suites on FoundationDB: FDB_CLUSTER_FILE=file
-	$(TEST_FDB) ./store/fdb ./store/storetest/driver ./orchestrator ./cmd/...
-	$(TEST_FDB) ./store/jobs -rapid.checks=$(CHECKS)
+	RAPID_CHECKS=$(CHECKS) $(TEST_FDB) ./cmd/... ./orchestrator ./store/jobs ./store/fdb ./store/storetest/driver
 	FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE= $(TEST_FDB) $(BUGGY)
 	$(if $(BUGGY_JOBS),FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE= $(TEST_FDB) $(BUGGY_JOBS) -rapid.checks=$(CHECKS))
 
