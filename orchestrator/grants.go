@@ -149,7 +149,7 @@ func (o *Orchestrator) deadNodes() (dead []mapreduce.NodeID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for node, s := range o.quiet {
-		if time.Since(s.since) >= o.config.Lease {
+		if o.silentFor(s) >= o.config.Lease {
 			dead = append(dead, node)
 		}
 	}

@@ -13,10 +13,10 @@ import (
 )
 
 // A sight is what was last seen of another orchestrator: its count, and since
-// when, on this process's own monotonic clock.
+// when, on this process's own clock that runs while the store answers.
 type sight struct {
 	count int64
-	since time.Time
+	since time.Duration
 }
 
 // beat shows that this orchestrator lives, and watches the others: one whose
@@ -25,23 +25,25 @@ type sight struct {
 // healthy. No other clock has a say, and on this one rests only how soon.
 func (o *Orchestrator) beat(ctx context.Context) {
 	seen := make(map[mapreduce.NodeID]sight)
-	count := int64(1)
+	count, answered := int64(1), time.Now()
 	every(ctx, o.config.Beat, func() {
 		count++
 		beats, err := o.jobs.Beat(ctx, count)
 		now := time.Now()
 		if err != nil {
 			o.failed(ctx, "giving a sign of life", err)
-			o.unanswered()
+			o.calm.stop(now, 2*o.config.Beat)
 			return
 		}
 		o.well()
-		o.bereave(beats)
-		if away := o.answered(now); away {
-			clear(seen) // nobody could show life to us: everyone gets a full lease again
+		o.calm.answered(now, 2*o.config.Beat)
+		if now.Sub(answered) > 2*o.config.Lease {
+			clear(seen) // nobody could show life for long: everyone gets a full lease again
 		}
+		answered = now
+		o.bereave(beats)
 		delete(beats, o.jobs.Node())
-		o.watch(seen, beats, now)
+		o.watch(seen, beats, o.calmly())
 	})
 }
 
@@ -81,7 +83,7 @@ func (o *Orchestrator) inheritAll() []mapreduce.JobID {
 }
 
 // watch notes the counts of other orchestrators, and those that are silent.
-func (o *Orchestrator) watch(seen map[mapreduce.NodeID]sight, beats map[mapreduce.NodeID]int64, now time.Time) {
+func (o *Orchestrator) watch(seen map[mapreduce.NodeID]sight, beats map[mapreduce.NodeID]int64, now time.Duration) {
 	silent := make(map[mapreduce.NodeID]sight)
 	alive, rank := 0, 0
 	for node, n := range beats {
@@ -90,7 +92,7 @@ func (o *Orchestrator) watch(seen map[mapreduce.NodeID]sight, beats map[mapreduc
 			s = sight{n, now}
 			seen[node] = s
 		}
-		quiet := now.Sub(s.since)
+		quiet := now - s.since
 		if quiet < o.config.Lease {
 			alive++
 			if node < o.jobs.Node() {
@@ -131,7 +133,7 @@ func (o *Orchestrator) heir(ctx context.Context) {
 			o.failed(ctx, "doubting an orchestrator; trying again", err, "node", node)
 		}
 		for node, s := range silent {
-			if time.Since(s.since) >= o.config.Lease && o.stillQuiet(node, s) {
+			if o.silentFor(s) >= o.config.Lease && o.stillQuiet(node, s) {
 				err := o.bury(ctx, node, s.count)
 				o.failed(ctx, "taking over from an orchestrator; trying again", err, "node", node)
 			}
@@ -386,6 +388,7 @@ const maxAside = 16
 // polls is the net under everything that is otherwise told.
 func (o *Orchestrator) polls(ctx context.Context) {
 	every(ctx, jittered(o.config.Poll), func() {
+		o.silent()
 		o.failed(ctx, "looking for work", o.refresh(ctx))
 		o.board.callsPoll(o.alone())
 		o.failed(ctx, "asking for the fleet's slots", o.fleetSlots(ctx))

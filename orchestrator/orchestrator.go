@@ -158,6 +158,7 @@ type Orchestrator struct {
 	board   *board
 	notices notices
 	trouble troubles
+	calm    calm
 	started chan struct{}
 	ready   sync.Once
 
@@ -169,7 +170,6 @@ type Orchestrator struct {
 	doubtful signal // some others are silent
 
 	mu      sync.Mutex                       // guards the variables below
-	answers answering                        // of the store
 	quiet   map[mapreduce.NodeID]sight       // others without a sign of life of late
 	doubts  map[mapreduce.NodeID]*jobs.Doubt // that they live
 	others  int                              // orchestrators alive beside this one
@@ -214,14 +214,14 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 			return fmt.Errorf("orchestrator: taking over: %w", err)
 		}
 	}
-	o.answered(time.Now())
+	o.calm.answered(time.Now(), 0)
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	var lanes, loops sync.WaitGroup
 	for range o.config.Lanes {
 		lanes.Go(func() { o.lane(work) })
 	}
-	for _, loop := range []func(context.Context){o.beat, o.heir, o.wakes, o.polls, o.listens, o.murmurs, o.seals, o.timekeeper, o.advancer, o.limiter, o.trimmer} {
+	for _, loop := range []func(context.Context){o.beat, o.heir, o.wakes, o.polls, o.murmurs, o.seals, o.timekeeper, o.advancer, o.limiter, o.trimmer} {
 		loops.Go(func() { loop(ctx) })
 	}
 	o.ready.Do(func() { close(o.started) })

@@ -401,7 +401,7 @@ func (o *Orchestrator) receive(ctx context.Context, s *session, first *mapreduce
 		return err
 	}
 	for {
-		s.hearing.wait()
+		s.hearing.wait(o.calmly())
 		m, err := stream.Recv()
 		s.hearing.deal()
 		if errors.Is(err, io.EOF) {

@@ -15,87 +15,89 @@ import (
 // orchestrator by what it says. Nobody is judged for a time in which the store
 // did not answer, or this process stood still: then nobody could show life.
 
-// An answering is how the store has answered signs of life.
-type answering struct {
-	last  time.Time // when it did; zero if the last one failed
-	since time.Time // since when it has answered each in time
+// A calm is a clock that runs while the store answers signs of life, and from one
+// to the next for two beats at most: so it stands still while the store is away, or
+// this process is stopped, and runs on, if slower, with a store that is only slow.
+type calm struct {
+	mu   sync.Mutex // guards the variables below
+	ran  time.Duration
+	last time.Time // when the store answered; zero if its last answer was an error
 }
 
-// answered notes that the store has answered a sign of life, and reports whether
-// it was away before.
-func (o *Orchestrator) answered(now time.Time) (away bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	away = now.Sub(o.answers.last) > 2*o.config.Beat
-	if away {
-		o.answers.since = now
+// answered has the clock run on.
+func (c *calm) answered(now time.Time, most time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ran = c.at(now, most)
+	c.last = now
+}
+
+// stop has the clock stand still until the store answers again.
+func (c *calm) stop(now time.Time, most time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ran = c.at(now, most)
+	c.last = time.Time{}
+}
+
+// at returns what the clock shows. The caller holds mu.
+func (c *calm) at(now time.Time, most time.Duration) time.Duration {
+	if c.last.IsZero() {
+		return c.ran
 	}
-	o.answers.last = now
-	return away
+	return c.ran + min(now.Sub(c.last), most)
 }
 
-// unanswered notes that a sign of life failed: that others are silent means
-// nothing.
-func (o *Orchestrator) unanswered() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.answers.last = time.Time{}
-	clear(o.quiet)
+// calmly returns for how long, in all, the store has been answering.
+func (o *Orchestrator) calmly() time.Duration {
+	o.calm.mu.Lock()
+	defer o.calm.mu.Unlock()
+	return o.calm.at(time.Now(), 2*o.config.Beat)
 }
 
-// healthy reports whether the store answers, and since when.
-func (o *Orchestrator) healthy() (since time.Time, well bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.answers.since, time.Since(o.answers.last) <= 2*o.config.Beat
-}
+// silentFor returns how long another orchestrator has given no sign of life while
+// others could.
+func (o *Orchestrator) silentFor(s sight) time.Duration { return o.calmly() - s.since }
 
 // stillQuiet reports whether another orchestrator has given no sign of life since
-// it was seen, while the store is healthy.
+// it was seen.
 func (o *Orchestrator) stillQuiet(node mapreduce.NodeID, s sight) bool {
-	if _, well := o.healthy(); !well {
-		return false
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.quiet[node] == s
 }
 
-// spare calls end once a worker has had d to come back. While the store is away
-// it cannot, so when the store was, it has the lease.
+// spare calls end once a worker has had d to come back. It cannot while the store
+// is away, and tries seldom then: so if the store was, the worker has the lease.
 func (o *Orchestrator) spare(d time.Duration, end func(context.Context)) {
-	o.spareOnce(d, false, end)
-}
-
-// spareOnce does so. Of a worker that has had the lease, an outage that is over
-// is no excuse: there may always be another.
-func (o *Orchestrator) spareOnce(d time.Duration, leased bool, end func(context.Context)) {
-	begun := time.Now()
-	o.notices.at(begun.Add(d), func(ctx context.Context) {
-		since, well := o.healthy()
-		switch {
-		case !well:
-			o.spareOnce(o.config.Beat, false, end)
-		case since.After(begun) && !leased:
-			o.spareOnce(o.config.Lease, true, end)
-		default:
-			end(ctx)
+	begun, from := time.Now(), o.calmly()
+	var look func(context.Context)
+	look = func(ctx context.Context) {
+		had, need := o.calmly()-from, d
+		if away := time.Since(begun) - had; away > o.config.Grace/2 {
+			need = max(d, o.config.Lease)
 		}
-	})
+		if had < need {
+			o.notices.at(time.Now().Add(max(need-had, o.config.Beat/2)), look)
+			return
+		}
+		end(ctx)
+	}
+	o.notices.at(begun.Add(d), look)
 }
 
-// A hearing is when a session's stream last began to wait for its worker's word.
-// While it deals with one, the worker is not silent.
+// A hearing is since when a session's stream waits for its worker's word. While it
+// deals with one, the worker is not silent.
 type hearing struct {
-	mu      sync.Mutex // guards the variables below
-	since   time.Time
+	mu      sync.Mutex    // guards the variables below
+	since   time.Duration // on the clock that runs while the store answers
 	waiting bool
 }
 
-func (h *hearing) wait() {
+func (h *hearing) wait(now time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.since, h.waiting = time.Now(), true
+	h.since, h.waiting = now, true
 }
 
 func (h *hearing) deal() {
@@ -104,39 +106,21 @@ func (h *hearing) deal() {
 	h.waiting = false
 }
 
-func (h *hearing) waits() (since time.Time, waiting bool) {
+// silentFor returns how long a worker has said nothing while it could.
+func (h *hearing) silentFor(now time.Duration) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.since, h.waiting
-}
-
-// listens looks for workers that have said nothing for the lease. It waits for
-// nothing else, so that if a look comes late this process has stood still, and
-// what workers said meanwhile is not read yet.
-func (o *Orchestrator) listens(ctx context.Context) {
-	pause := jittered(o.config.Poll)
-	looked := time.Now()
-	every(ctx, pause, func() {
-		now := time.Now()
-		if now.Sub(looked) <= 2*pause {
-			o.silent(now)
-		}
-		looked = now
-	})
+	if !h.waiting {
+		return 0
+	}
+	return now - h.since
 }
 
 // silent ends the streams of workers that have said nothing for the lease.
-func (o *Orchestrator) silent(now time.Time) {
-	since, well := o.healthy()
-	if !well {
-		return
-	}
+func (o *Orchestrator) silent() {
+	now := o.calmly()
 	for _, s := range o.board.allSessions() {
-		heard, waiting := s.hearing.waits()
-		if heard.Before(since) {
-			heard = since
-		}
-		if quiet := now.Sub(heard); waiting && quiet > o.config.Lease {
+		if quiet := s.hearing.silentFor(now); quiet > o.config.Lease {
 			o.log.Warn("worker is silent", "session", s.id, "for", quiet)
 			s.stop(errSilent)
 		}
