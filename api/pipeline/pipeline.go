@@ -57,9 +57,6 @@ type Agent struct {
 	Role       string `yaml:"role" json:"role,omitempty"`
 	Goal       string `yaml:"goal" json:"goal,omitempty"`
 	Background string `yaml:"background" json:"background,omitempty"`
-	// Provider and Model default to those of the run.
-	Provider string `yaml:"provider" json:"provider,omitempty"`
-	Model    string `yaml:"model" json:"model,omitempty"`
 }
 
 // A Task is what a step is to do. The texts are templates.
@@ -210,7 +207,7 @@ func (s *namedStep) parts() (all []part) {
 // maxText bounds a template.
 const maxText = 16 << 10
 
-// name is how pipelines, providers and variables are named.
+// name is how pipelines and variables are named.
 var name = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 
 // merges are the ways to merge; empty leaves it to the run.
@@ -268,11 +265,6 @@ func (s *namedStep) check() error {
 		return errs.Field(s.name+".merge", "must be typed, model or typed-then-model, and is %.40q", s.Merge)
 	}
 	if a := s.Agent; a != nil {
-		for _, f := range []part{{".agent.provider", a.Provider}, {".agent.model", a.Model}} {
-			if err := checkName(s.name+f.field, f.text); err != nil {
-				return err
-			}
-		}
 		if a.Role == "" {
 			return errs.Field(s.name+".agent.role", "is needed: it says who the agent is")
 		}
@@ -284,14 +276,6 @@ func (s *namedStep) check() error {
 		if len(one.text) > maxText {
 			return errs.Field(one.field, "has %d bytes; at most %d are taken", len(one.text), maxText)
 		}
-	}
-	return nil
-}
-
-// checkName refuses what cannot be the name of a provider or a model.
-func checkName(field, text string) error {
-	if len(text) > 200 || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-		return errs.Field(field, "must be a name without spaces, and is %.80q", text)
 	}
 	return nil
 }

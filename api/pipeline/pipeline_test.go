@@ -121,7 +121,7 @@ func TestWrongFilesAreRefused(t *testing.T) {
 		{"fold of the direct step", "name: a\ndirect: {fold: true}\n", "direct.fold", "of the reduce alone"},
 		{"examples of the reduce", "name: a\nreduce: {examples: [{document: x, records: []}]}\n", "reduce.examples", "of the map alone"},
 		{"merge by nobody", "name: a\nreduce: {merge: magic}\n", "reduce.merge", "typed, model or typed-then-model"},
-		{"a provider with spaces", "name: a\nmap: {agent: {role: x, provider: 'a b'}}\n", "map.agent.provider", "without spaces"},
+		{"a model of one step", "name: a\nmap: {agent: {role: x, model: m}}\n", "pipeline", `line 2: there is no key "model"`},
 		{"braces that do not close", "name: a\nmap: {agent: {role: 'x {{item.a'}}\n", "map.agent.role", "{{ without }}"},
 		{"braces that do not open", "name: a\nmap: {agent: {role: 'x }} y'}}\n", "map.agent.role", "}} without {{"},
 		{"a function", "name: a\nmap: {agent: {role: '{{printf \"%d\" 1}}'}}\n", "map.agent.role", "no variable"},

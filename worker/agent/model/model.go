@@ -24,6 +24,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/unit"
@@ -109,6 +110,11 @@ type program struct {
 	mergeSystem string // of reduces
 	decisions   *llm.Schema
 
+	budget     int64       // tokens of outputs that a call of a reduce may read; 0 is no limit
+	folds      bool        // reduces read in the order of the input, with a scratchpad
+	foldSystem string      // of these
+	padForm    *llm.Schema // of their answers
+
 	verdict *llm.Schema // of a model on its own answer
 }
 
@@ -182,8 +188,15 @@ func (a *Agent) program(spec *mapreduce.JobSpec) (*program, error) {
 	for _, name := range names {
 		fmt.Fprintf(h, "%d:%s%d:%s", len(name), name, len(spec.Vars[name]), spec.Vars[name])
 	}
-	if spec.ContextWindow != nil {
-		fmt.Fprint(h, *spec.ContextWindow)
+	for _, n := range []*int64{spec.ContextWindow, spec.TargetTokenBudget} {
+		if n == nil {
+			n = new(int64(-1))
+		}
+		fmt.Fprintf(h, "%d,", *n)
+	}
+	fmt.Fprintf(h, "%d,%d,", spec.Strategy, spec.ReduceContextLimit)
+	if spec.BudgetRatio != nil {
+		fmt.Fprint(h, *spec.BudgetRatio)
 	}
 	fmt.Fprint(h, spec.Replay != "")
 	key := [sha256.Size]byte(h.Sum(nil))
@@ -274,6 +287,16 @@ func (p *program) tell(spec *mapreduce.JobSpec) error {
 		return err
 	}
 	p.mergeSystem = mergeSystem(p.schema, who)
+	p.foldSystem = p.mergeSystem + foldInstructions
+	p.folds = own != nil && own.Reduce != nil && own.Reduce.Fold
+	if p.padForm, err = llm.NewSchema("decisions", []byte(foldSchema)); err != nil {
+		return err
+	}
+	tree, err := plan.New(plan.ConfigOf(spec))
+	if err != nil {
+		return err
+	}
+	p.budget = tree.Budget()
 	return nil
 }
 

@@ -38,7 +38,9 @@ INSTRUCTIONS:
 OUTPUT FORMAT: JSON. Fields that a kind of question does not need are 0, false, "" or [].
 `
 
-const decisionsSchema = `{"type":"object","additionalProperties":false,"required":["answers"],"properties":{"answers":{"type":"array","items":{
+const decisionsSchema = `{"type":"object","additionalProperties":false,"required":["answers"],"properties":{"answers":` + answersSchema + `}}`
+
+const answersSchema = `{"type":"array","items":{
 	"type":"object","additionalProperties":false,"required":["question","option","text","same","refs","confidence","reason"],"properties":{
 	"question":{"type":"integer","description":"its number"},
 	"option":{"type":"integer","description":"of choose: the number of the option; 0 for none"},
@@ -46,7 +48,7 @@ const decisionsSchema = `{"type":"object","additionalProperties":false,"required
 	"same":{"type":"boolean","description":"of same"},
 	"refs":{"type":"array","items":{"type":"string"}},
 	"confidence":{"type":"number","description":"from 0.0 to 1.0"},
-	"reason":{"type":"string"}}}}}}`
+	"reason":{"type":"string"}}}}`
 
 // A question is what is open about one field of one record.
 type question struct {
@@ -67,7 +69,8 @@ type option struct {
 	decided bool // by a model, in a call before
 	said    float64
 	why     string
-	shown   string // with its evidence, but for its number
+	shown   string      // with its evidence, but for its number
+	order   merge.Order // of the record in which it was found first
 }
 
 func (o option) text(n int) string { return fmt.Sprintf("option %d: %s\n", n, o.shown) }
@@ -285,7 +288,7 @@ const (
 
 // option shows a candidate with its evidence.
 func (m *merging) option(c merge.Candidate) option {
-	o := option{key: c.Key, value: c.Value, weight: len(c.Mentions)}
+	o := option{key: c.Key, value: c.Value, weight: len(c.Mentions), order: firstOf(c)}
 	var b strings.Builder
 	b.WriteString(shownValue(m.issued, c.Value))
 	for _, mention := range c.Mentions {

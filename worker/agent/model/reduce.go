@@ -95,6 +95,12 @@ func (m *merging) answered(ctx context.Context, open []*question) error {
 		m.note("the context window leaves no room to ask about what differs", nil)
 		return nil
 	}
+	if m.budget > 0 {
+		m.room = min(m.room, max(m.budget, minDocument))
+	}
+	if m.folds && m.out != nil {
+		return m.fold(ctx, open)
+	}
 	var fit []*question
 	for _, q := range open {
 		if m.size(q) <= m.room {
