@@ -5,6 +5,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/refs"
@@ -38,13 +39,54 @@ func (r *result) drop(d droppedCitation) error {
 	return r.sink(&mapreduce.ResultPart{Dropped: b})
 }
 
-// reduced yields the ids of the citations that reducers did not pass on.
+// reduced yields the ids of the citations that reducers did not pass on, and of
+// those of the values that they compared.
 func (r *result) reduced(yield func(refs.ID) bool) {
 	for _, d := range r.last.Dropped {
 		if !yield(refs.ID([]byte(d.Citation))) {
 			return
 		}
 	}
+	for i := range r.last.Decided {
+		for _, c := range r.last.Decided[i].Candidates {
+			for _, id := range c.Citations {
+				if !yield(refs.ID([]byte(id))) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// decisions tells of the conflicts that reducers decided. What speaks for values
+// that were not chosen is among the citations that were not passed on.
+func (r *result) decisions() error {
+	for i := range r.last.Decided {
+		d := &r.last.Decided[i]
+		c := merge.Conflict{Field: d.Field, Key: d.Key, Candidates: d.Candidates, Chosen: d.Chosen, Strategy: byModel, Rationale: d.Rationale}
+		r.respellConflict(&c, all(d.Candidates))
+		out := r.conflict(c)
+		out.Unit = d.Unit
+		b, err := marshal(out)
+		if err == nil {
+			err = r.sink(&mapreduce.ResultPart{Conflict: b})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// byModel is the strategy of conflicts that reducers decided.
+const byModel schema.Merge = "model"
+
+// all are the citations of some values.
+func all(some []merge.Choice) (ids []merge.Citation) {
+	for _, c := range some {
+		ids = append(ids, c.Citations...)
+	}
+	return ids
 }
 
 // reducedCitations tells of the same citations, behind all records.
@@ -85,12 +127,18 @@ func (r *result) respell(f *merge.Result) {
 	}
 	for i := range f.Conflicts {
 		c := &f.Conflicts[i]
-		for j := range c.Candidates {
-			one := &c.Candidates[j]
-			one.Value = output.Spelled(one.Value, one.Citations, r.names.Spell)
-		}
-		c.Chosen = output.Spelled(c.Chosen, f.Citations[c.Field], r.names.Spell)
+		r.respellConflict(c, f.Citations[c.Field])
 	}
+}
+
+// respellConflict does the same with the values of a conflict, of which that which
+// was chosen has the given citations.
+func (r *result) respellConflict(c *merge.Conflict, chosen []merge.Citation) {
+	for j := range c.Candidates {
+		one := &c.Candidates[j]
+		one.Value = output.Spelled(one.Value, one.Citations, r.names.Spell)
+	}
+	c.Chosen = output.Spelled(c.Chosen, chosen, r.names.Spell)
 }
 
 // untrue is what a result fails with that would show a quote which is not the

@@ -427,6 +427,7 @@ type conflict struct {
 	Candidates []choice       `json:"candidates"`
 	Chosen     any            `json:"chosen"`
 	Strategy   string         `json:"strategy"`
+	Unit       string         `json:"unit_id,omitempty"` // the reduce, if a model decided
 	Rationale  string         `json:"rationale"`
 }
 
@@ -500,6 +501,9 @@ func (r *result) summary(ctx context.Context) error {
 		return err
 	}
 	if err := r.removedReferences(); err != nil {
+		return err
+	}
+	if err := r.decisions(); err != nil {
 		return err
 	}
 	s := &mapreduce.Summary{Single: r.schema.Entities() == schema.Single}

@@ -37,7 +37,7 @@ type Text struct {
 // offsets, in bytes and in characters, and that every id is that of what it
 // cites.
 func CheckMap(t Text, o *Output) error {
-	if len(o.Dropped)+len(o.Removed)+len(o.Open) > 0 {
+	if len(o.Dropped)+len(o.Removed)+len(o.Decided)+len(o.Open) > 0 {
 		return breach("a map unit reports what only a reduce can")
 	}
 	cited, err := o.cited()
@@ -241,6 +241,7 @@ type reduceCheck struct {
 	dropped map[drop]bool     // by the reduces below, then by this one too
 	removed []Removed         // by the reduces below
 	named   map[Member]bool   // by the inputs, without what it says
+	decided []Decided         // the same
 	seen    map[Member]bool   // in the output
 	passed  map[Member]string // named by the output: its entity
 }
@@ -269,6 +270,7 @@ func (c *reduceCheck) take(in *Output) {
 		c.dropped[drop{d.Field, d.Citation}] = true
 	}
 	c.removed = append(c.removed, in.Removed...)
+	c.decided = append(c.decided, in.Decided...)
 }
 
 // citations checks that each is as it was given.
@@ -309,6 +311,35 @@ func (c *reduceCheck) reports(o *Output) error {
 	for _, r := range c.removed {
 		if !still[r] {
 			return breach("%s: %.80q, which was removed below, is not listed any more", r.Field, r.Name)
+		}
+	}
+	return c.decisions(o)
+}
+
+// decisions checks that what was decided below is listed still, and that what was
+// decided here is between several values, each cited, with a reason.
+func (c *reduceCheck) decisions(o *Output) error {
+	below := make(map[string]int)
+	for i := range c.decided {
+		below[c.decided[i].identity()]++
+	}
+	for i := range o.Decided {
+		d := &o.Decided[i]
+		if below[d.identity()]--; below[d.identity()] >= 0 {
+			continue
+		}
+		if strings.TrimSpace(d.Rationale) == "" || len(d.Candidates) < 2 {
+			return breach("%s: a conflict was decided without a reason, or between fewer than two values", d.Field)
+		}
+		for _, one := range d.Candidates {
+			if len(one.Citations) == 0 {
+				return breach("%s: a value was compared that cites nothing", d.Field)
+			}
+		}
+	}
+	for _, d := range c.decided {
+		if below[d.identity()] > 0 {
+			return breach("%s: a conflict that was decided below is not listed any more", d.Field)
 		}
 	}
 	return nil

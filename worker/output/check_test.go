@@ -393,3 +393,51 @@ func TestAnyAnswerIsSurvived(t *testing.T) {
 		}
 	})
 }
+
+// A conflict that a reducer decides is listed, with every value that it compared
+// and what speaks for each, through every level above, and cannot get lost there.
+func TestDecidedConflictsAreListed(t *testing.T) {
+	s := orders(t)
+	_, a, b := both(t, s)
+	inputs := []*output.Output{a, b}
+	decided := func(d output.Decision) *output.Output {
+		out := output.Reduce(s, inputs, nil, true)
+		out.Decide(s, "final", out.Issue(), []output.Decision{d})
+		wantError(t, output.CheckReduce(inputs, out), "")
+		return out
+	}
+	if out := decided(output.Decision{Field: "note", Value: "by aeroplane at midnight", Why: "it is fast"}); len(out.Decided) > 0 || len(out.Removed) == 0 {
+		t.Errorf("a value that none of the inputs had: decided %+v, removed %+v", out.Decided, out.Removed)
+	}
+	out := decided(output.Decision{Field: "note", Value: "van", Why: "REF_deadbeef says so"})
+	raw, err := out.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err = output.Decode(raw); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, output.CheckReduce(inputs, out), "")
+	above := output.Reduce(s, []*output.Output{out}, nil, true)
+	wantError(t, output.CheckReduce([]*output.Output{out}, above), "")
+	if len(above.Decided) != 1 {
+		t.Fatalf("decided: %+v, want one conflict", above.Decided)
+	}
+	d := above.Decided[0]
+	quotes := make(map[any]string)
+	for _, c := range d.Candidates {
+		for _, id := range c.Citations {
+			quotes[c.Value] += above.Citations[id].Quote
+		}
+	}
+	if diff := cmp.Diff(map[any]string{"van": "van", "lorry, tomorrow": "lorry, tomorrow"}, quotes); diff != "" {
+		t.Errorf("values and quotes (-want +got):\n%s", diff)
+	}
+	if d.Field != "note" || d.Unit != "final" || d.Chosen != "van" || d.Rationale != "a model chose: says so" {
+		t.Errorf("decided: %+v", d)
+	}
+	above.Decided = nil
+	wantError(t, output.CheckReduce([]*output.Output{out}, above), "decided below is not listed any more")
+	out.Decided[0].Rationale = " "
+	wantError(t, output.CheckReduce(inputs, out), "without a reason")
+}

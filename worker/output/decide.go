@@ -112,7 +112,7 @@ type Decision struct {
 //
 // Ids in refs and in texts that were not issued, or that are about another field
 // or entity, are removed. What is removed is reported, and so is each citation
-// that is not passed on. Fields that no decision is about stay as they are.
+// that is not passed on, and each conflict that is decided, with all its values. Fields that no decision is about stay as they are.
 func (o *Output) Decide(s *schema.Schema, unit string, issued *Issued, decisions []Decision) {
 	d := &decider{out: o, schema: s, unit: unit, issued: issued}
 	for _, x := range decisions {
@@ -161,7 +161,9 @@ func (d *decider) decide(x Decision) {
 		d.remove(x.Field, fmt.Sprint(x.Value), "no input says anything about this field")
 		return
 	}
-	c := &choice{decider: d, p: p, field: &e.Fields[i], said: x.Said, why: x.Why, allowed: cited(e.Fields[i].Candidates)}
+	c := &choice{
+		decider: d, p: p, field: &e.Fields[i], said: x.Said, why: x.Why, allowed: cited(e.Fields[i].Candidates), open: d.open(e, x.Field),
+	}
 	c.cite(x.Refs)
 	c.take(x.Value)
 }
@@ -187,6 +189,7 @@ type choice struct {
 	said    float64
 	why     string
 	allowed map[merge.Citation]bool // by the inputs, for this field
+	open    *merge.Conflict         // between its values; nil if there is none
 	refs    []merge.Citation        // that the reducer cites, of those
 }
 
@@ -230,6 +233,7 @@ func (c *choice) take(value any) {
 	if value == nil {
 		c.keep(nil, c.because("the reducer found no value"))
 		c.field.Missing = &merge.Absence{Reason: "the reducer found no value"}
+		c.decided(nil)
 		return
 	}
 	var kept []merge.Candidate
@@ -243,6 +247,7 @@ func (c *choice) take(value any) {
 	}
 	if len(kept) > 0 {
 		c.keep(merge.Union(kept), c.because("the reducer did not pass it on"))
+		c.decided(value)
 	}
 }
 

@@ -35,6 +35,7 @@ type Output struct {
 	Open      []Open
 	Dropped   []Dropped // by reduces, this one and those below it
 	Removed   []Removed // the same
+	Decided   []Decided // the same
 	Reason    string    // why there are no records
 }
 
@@ -139,6 +140,11 @@ func (o *Output) Encode() ([]byte, error) {
 	for _, r := range o.Removed {
 		e.m.Removed = append(e.m.Removed, &storagev1.Removed{Name: r.Name, Field: r.Field, Reason: r.Reason, Unit: r.Unit})
 	}
+	for i := range o.Decided {
+		if err := e.decided(&o.Decided[i]); err != nil {
+			return nil, err
+		}
+	}
 	return proto.MarshalOptions{Deterministic: true}.Marshal(e.m)
 }
 
@@ -174,6 +180,13 @@ func (o *Output) used() map[merge.Citation]bool {
 	}
 	for _, d := range o.Dropped {
 		used[d.Citation] = true
+	}
+	for i := range o.Decided {
+		for _, c := range o.Decided[i].Candidates {
+			for _, id := range c.Citations {
+				used[id] = true
+			}
+		}
 	}
 	return used
 }
@@ -357,6 +370,13 @@ func (o *Output) decodeReports(m *storagev1.Output, keys []merge.Citation) error
 	}
 	for _, r := range m.Removed {
 		o.Removed = append(o.Removed, Removed{Name: r.Name, Field: r.Field, Reason: r.Reason, Unit: r.Unit})
+	}
+	for _, stored := range m.Decided {
+		d, err := decodeDecided(stored, keys)
+		if err != nil {
+			return err
+		}
+		o.Decided = append(o.Decided, d)
 	}
 	return nil
 }

@@ -87,6 +87,7 @@ func (n Reduction) reducer(inputs, referred []*Output) *reducer {
 	for _, in := range inputs {
 		r.out.Dropped = append(r.out.Dropped, in.Dropped...)
 		r.out.Removed = append(r.out.Removed, in.Removed...)
+		r.out.Decided = append(r.out.Decided, in.Decided...)
 		for _, op := range in.Open {
 			if !have[op.Member] {
 				r.out.Open = append(r.out.Open, op)

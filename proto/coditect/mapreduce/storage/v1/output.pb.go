@@ -41,7 +41,9 @@ type Output struct {
 	Removed []*Removed `protobuf:"bytes,6,rep,name=removed,proto3" json:"removed,omitempty"`
 	// Calls are those of models that were made for it, if the job captures them.
 	// No reduce is given them.
-	Calls         []*Call `protobuf:"bytes,10,rep,name=calls,proto3" json:"calls,omitempty"`
+	Calls []*Call `protobuf:"bytes,10,rep,name=calls,proto3" json:"calls,omitempty"`
+	// Decided are conflicts that this reduce, or one below it, had a reducer decide.
+	Decided       []*Decided `protobuf:"bytes,11,rep,name=decided,proto3" json:"decided,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -121,6 +123,13 @@ func (x *Output) GetRemoved() []*Removed {
 func (x *Output) GetCalls() []*Call {
 	if x != nil {
 		return x.Calls
+	}
+	return nil
+}
+
+func (x *Output) GetDecided() []*Decided {
+	if x != nil {
+		return x.Decided
 	}
 	return nil
 }
@@ -380,6 +389,160 @@ func (x *Removed) GetUnit() string {
 	return ""
 }
 
+// Decided is a conflict between several values that a reducer decided.
+type Decided struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Field         string                 `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`           // path
+	Unit          string                 `protobuf:"bytes,2,opt,name=unit,proto3" json:"unit,omitempty"`             // the reduce
+	Key           []byte                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`               // of the record, as JSON
+	Candidates    []*Compared            `protobuf:"bytes,4,rep,name=candidates,proto3" json:"candidates,omitempty"` // the most certain first
+	Chosen        []byte                 `protobuf:"bytes,5,opt,name=chosen,proto3" json:"chosen,omitempty"`         // as JSON
+	Rationale     string                 `protobuf:"bytes,6,opt,name=rationale,proto3" json:"rationale,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Decided) Reset() {
+	*x = Decided{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Decided) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Decided) ProtoMessage() {}
+
+func (x *Decided) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Decided.ProtoReflect.Descriptor instead.
+func (*Decided) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Decided) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *Decided) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
+func (x *Decided) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *Decided) GetCandidates() []*Compared {
+	if x != nil {
+		return x.Candidates
+	}
+	return nil
+}
+
+func (x *Decided) GetChosen() []byte {
+	if x != nil {
+		return x.Chosen
+	}
+	return nil
+}
+
+func (x *Decided) GetRationale() string {
+	if x != nil {
+		return x.Rationale
+	}
+	return ""
+}
+
+// Compared is one of several values.
+type Compared struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Value         []byte                 `protobuf:"bytes,1,opt,name=value,proto3" json:"value,omitempty"`                 // as JSON
+	Citations     []uint32               `protobuf:"varint,2,rep,packed,name=citations,proto3" json:"citations,omitempty"` // indexes in Output.citations
+	Confidence    float64                `protobuf:"fixed64,3,opt,name=confidence,proto3" json:"confidence,omitempty"`     // mean
+	Count         int64                  `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Compared) Reset() {
+	*x = Compared{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Compared) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Compared) ProtoMessage() {}
+
+func (x *Compared) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Compared.ProtoReflect.Descriptor instead.
+func (*Compared) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Compared) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *Compared) GetCitations() []uint32 {
+	if x != nil {
+		return x.Citations
+	}
+	return nil
+}
+
+func (x *Compared) GetConfidence() float64 {
+	if x != nil {
+		return x.Confidence
+	}
+	return 0
+}
+
+func (x *Compared) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 // Entry is what is known of one entity.
 type Entry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -394,7 +557,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -406,7 +569,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -419,7 +582,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{4}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Entry) GetMembers() []*Member {
@@ -468,7 +631,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -480,7 +643,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -493,7 +656,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{5}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Member) GetUnit() int64 {
@@ -522,7 +685,7 @@ type SourceOf struct {
 
 func (x *SourceOf) Reset() {
 	*x = SourceOf{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -534,7 +697,7 @@ func (x *SourceOf) String() string {
 func (*SourceOf) ProtoMessage() {}
 
 func (x *SourceOf) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -547,7 +710,7 @@ func (x *SourceOf) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceOf.ProtoReflect.Descriptor instead.
 func (*SourceOf) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{6}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SourceOf) GetDocument() string {
@@ -584,7 +747,7 @@ type Field struct {
 
 func (x *Field) Reset() {
 	*x = Field{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -596,7 +759,7 @@ func (x *Field) String() string {
 func (*Field) ProtoMessage() {}
 
 func (x *Field) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -609,7 +772,7 @@ func (x *Field) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Field.ProtoReflect.Descriptor instead.
 func (*Field) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{7}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Field) GetPath() string {
@@ -652,7 +815,7 @@ type Position struct {
 
 func (x *Position) Reset() {
 	*x = Position{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -664,7 +827,7 @@ func (x *Position) String() string {
 func (*Position) ProtoMessage() {}
 
 func (x *Position) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -677,7 +840,7 @@ func (x *Position) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Position.ProtoReflect.Descriptor instead.
 func (*Position) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{8}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Position) GetUnit() int64 {
@@ -713,7 +876,7 @@ type Candidate struct {
 
 func (x *Candidate) Reset() {
 	*x = Candidate{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -725,7 +888,7 @@ func (x *Candidate) String() string {
 func (*Candidate) ProtoMessage() {}
 
 func (x *Candidate) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -738,7 +901,7 @@ func (x *Candidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidate.ProtoReflect.Descriptor instead.
 func (*Candidate) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{9}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Candidate) GetKey() string {
@@ -778,7 +941,7 @@ type Mention struct {
 
 func (x *Mention) Reset() {
 	*x = Mention{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -790,7 +953,7 @@ func (x *Mention) String() string {
 func (*Mention) ProtoMessage() {}
 
 func (x *Mention) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -803,7 +966,7 @@ func (x *Mention) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mention.ProtoReflect.Descriptor instead.
 func (*Mention) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{10}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Mention) GetCitations() []uint32 {
@@ -853,7 +1016,7 @@ type Reading struct {
 
 func (x *Reading) Reset() {
 	*x = Reading{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -865,7 +1028,7 @@ func (x *Reading) String() string {
 func (*Reading) ProtoMessage() {}
 
 func (x *Reading) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -878,7 +1041,7 @@ func (x *Reading) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reading.ProtoReflect.Descriptor instead.
 func (*Reading) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{11}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Reading) GetUnit() int64 {
@@ -924,7 +1087,7 @@ type Citation struct {
 
 func (x *Citation) Reset() {
 	*x = Citation{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -936,7 +1099,7 @@ func (x *Citation) String() string {
 func (*Citation) ProtoMessage() {}
 
 func (x *Citation) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -949,7 +1112,7 @@ func (x *Citation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Citation.ProtoReflect.Descriptor instead.
 func (*Citation) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{12}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Citation) GetId() []byte {
@@ -1055,7 +1218,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1067,7 +1230,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1080,7 +1243,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{13}
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Open) GetEntity() string {
@@ -1108,7 +1271,7 @@ var File_coditect_mapreduce_storage_v1_output_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\n" +
-	"*coditect/mapreduce/storage/v1/output.proto\x12\x1dcoditect.mapreduce.storage.v1\"\x9f\x03\n" +
+	"*coditect/mapreduce/storage/v1/output.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xe1\x03\n" +
 	"\x06Output\x12>\n" +
 	"\aentries\x18\x01 \x03(\v2$.coditect.mapreduce.storage.v1.EntryR\aentries\x12E\n" +
 	"\tcitations\x18\x02 \x03(\v2'.coditect.mapreduce.storage.v1.CitationR\tcitations\x127\n" +
@@ -1117,7 +1280,8 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\adropped\x18\x05 \x03(\v2&.coditect.mapreduce.storage.v1.DroppedR\adropped\x12@\n" +
 	"\aremoved\x18\x06 \x03(\v2&.coditect.mapreduce.storage.v1.RemovedR\aremoved\x129\n" +
 	"\x05calls\x18\n" +
-	" \x03(\v2#.coditect.mapreduce.storage.v1.CallR\x05calls\"\x93\x02\n" +
+	" \x03(\v2#.coditect.mapreduce.storage.v1.CallR\x05calls\x12@\n" +
+	"\adecided\x18\v \x03(\v2&.coditect.mapreduce.storage.v1.DecidedR\adecided\"\x93\x02\n" +
 	"\x04Call\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\tat_micros\x18\x02 \x01(\x03R\batMicros\x12%\n" +
@@ -1141,7 +1305,23 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05field\x18\x02 \x01(\tR\x05field\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x12\n" +
-	"\x04unit\x18\x04 \x01(\tR\x04unit\"\xf9\x01\n" +
+	"\x04unit\x18\x04 \x01(\tR\x04unit\"\xc4\x01\n" +
+	"\aDecided\x12\x14\n" +
+	"\x05field\x18\x01 \x01(\tR\x05field\x12\x12\n" +
+	"\x04unit\x18\x02 \x01(\tR\x04unit\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\fR\x03key\x12G\n" +
+	"\n" +
+	"candidates\x18\x04 \x03(\v2'.coditect.mapreduce.storage.v1.ComparedR\n" +
+	"candidates\x12\x16\n" +
+	"\x06chosen\x18\x05 \x01(\fR\x06chosen\x12\x1c\n" +
+	"\trationale\x18\x06 \x01(\tR\trationale\"t\n" +
+	"\bCompared\x12\x14\n" +
+	"\x05value\x18\x01 \x01(\fR\x05value\x12\x1c\n" +
+	"\tcitations\x18\x02 \x03(\rR\tcitations\x12\x1e\n" +
+	"\n" +
+	"confidence\x18\x03 \x01(\x01R\n" +
+	"confidence\x12\x14\n" +
+	"\x05count\x18\x04 \x01(\x03R\x05count\"\xf9\x01\n" +
 	"\x05Entry\x12?\n" +
 	"\amembers\x18\x01 \x03(\v2%.coditect.mapreduce.storage.v1.MemberR\amembers\x12\x16\n" +
 	"\x06entity\x18\x02 \x01(\tR\x06entity\x12A\n" +
@@ -1216,43 +1396,47 @@ func file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_output_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
 	(*Output)(nil),    // 0: coditect.mapreduce.storage.v1.Output
 	(*Call)(nil),      // 1: coditect.mapreduce.storage.v1.Call
 	(*Dropped)(nil),   // 2: coditect.mapreduce.storage.v1.Dropped
 	(*Removed)(nil),   // 3: coditect.mapreduce.storage.v1.Removed
-	(*Entry)(nil),     // 4: coditect.mapreduce.storage.v1.Entry
-	(*Member)(nil),    // 5: coditect.mapreduce.storage.v1.Member
-	(*SourceOf)(nil),  // 6: coditect.mapreduce.storage.v1.SourceOf
-	(*Field)(nil),     // 7: coditect.mapreduce.storage.v1.Field
-	(*Position)(nil),  // 8: coditect.mapreduce.storage.v1.Position
-	(*Candidate)(nil), // 9: coditect.mapreduce.storage.v1.Candidate
-	(*Mention)(nil),   // 10: coditect.mapreduce.storage.v1.Mention
-	(*Reading)(nil),   // 11: coditect.mapreduce.storage.v1.Reading
-	(*Citation)(nil),  // 12: coditect.mapreduce.storage.v1.Citation
-	(*Open)(nil),      // 13: coditect.mapreduce.storage.v1.Open
+	(*Decided)(nil),   // 4: coditect.mapreduce.storage.v1.Decided
+	(*Compared)(nil),  // 5: coditect.mapreduce.storage.v1.Compared
+	(*Entry)(nil),     // 6: coditect.mapreduce.storage.v1.Entry
+	(*Member)(nil),    // 7: coditect.mapreduce.storage.v1.Member
+	(*SourceOf)(nil),  // 8: coditect.mapreduce.storage.v1.SourceOf
+	(*Field)(nil),     // 9: coditect.mapreduce.storage.v1.Field
+	(*Position)(nil),  // 10: coditect.mapreduce.storage.v1.Position
+	(*Candidate)(nil), // 11: coditect.mapreduce.storage.v1.Candidate
+	(*Mention)(nil),   // 12: coditect.mapreduce.storage.v1.Mention
+	(*Reading)(nil),   // 13: coditect.mapreduce.storage.v1.Reading
+	(*Citation)(nil),  // 14: coditect.mapreduce.storage.v1.Citation
+	(*Open)(nil),      // 15: coditect.mapreduce.storage.v1.Open
 }
 var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
-	4,  // 0: coditect.mapreduce.storage.v1.Output.entries:type_name -> coditect.mapreduce.storage.v1.Entry
-	12, // 1: coditect.mapreduce.storage.v1.Output.citations:type_name -> coditect.mapreduce.storage.v1.Citation
-	13, // 2: coditect.mapreduce.storage.v1.Output.open:type_name -> coditect.mapreduce.storage.v1.Open
+	6,  // 0: coditect.mapreduce.storage.v1.Output.entries:type_name -> coditect.mapreduce.storage.v1.Entry
+	14, // 1: coditect.mapreduce.storage.v1.Output.citations:type_name -> coditect.mapreduce.storage.v1.Citation
+	15, // 2: coditect.mapreduce.storage.v1.Output.open:type_name -> coditect.mapreduce.storage.v1.Open
 	2,  // 3: coditect.mapreduce.storage.v1.Output.dropped:type_name -> coditect.mapreduce.storage.v1.Dropped
 	3,  // 4: coditect.mapreduce.storage.v1.Output.removed:type_name -> coditect.mapreduce.storage.v1.Removed
 	1,  // 5: coditect.mapreduce.storage.v1.Output.calls:type_name -> coditect.mapreduce.storage.v1.Call
-	5,  // 6: coditect.mapreduce.storage.v1.Entry.members:type_name -> coditect.mapreduce.storage.v1.Member
-	6,  // 7: coditect.mapreduce.storage.v1.Entry.sources:type_name -> coditect.mapreduce.storage.v1.SourceOf
-	7,  // 8: coditect.mapreduce.storage.v1.Entry.fields:type_name -> coditect.mapreduce.storage.v1.Field
-	9,  // 9: coditect.mapreduce.storage.v1.Field.candidates:type_name -> coditect.mapreduce.storage.v1.Candidate
-	8,  // 10: coditect.mapreduce.storage.v1.Field.missing_at:type_name -> coditect.mapreduce.storage.v1.Position
-	10, // 11: coditect.mapreduce.storage.v1.Candidate.mentions:type_name -> coditect.mapreduce.storage.v1.Mention
-	8,  // 12: coditect.mapreduce.storage.v1.Mention.first:type_name -> coditect.mapreduce.storage.v1.Position
-	11, // 13: coditect.mapreduce.storage.v1.Mention.readings:type_name -> coditect.mapreduce.storage.v1.Reading
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	4,  // 6: coditect.mapreduce.storage.v1.Output.decided:type_name -> coditect.mapreduce.storage.v1.Decided
+	5,  // 7: coditect.mapreduce.storage.v1.Decided.candidates:type_name -> coditect.mapreduce.storage.v1.Compared
+	7,  // 8: coditect.mapreduce.storage.v1.Entry.members:type_name -> coditect.mapreduce.storage.v1.Member
+	8,  // 9: coditect.mapreduce.storage.v1.Entry.sources:type_name -> coditect.mapreduce.storage.v1.SourceOf
+	9,  // 10: coditect.mapreduce.storage.v1.Entry.fields:type_name -> coditect.mapreduce.storage.v1.Field
+	11, // 11: coditect.mapreduce.storage.v1.Field.candidates:type_name -> coditect.mapreduce.storage.v1.Candidate
+	10, // 12: coditect.mapreduce.storage.v1.Field.missing_at:type_name -> coditect.mapreduce.storage.v1.Position
+	12, // 13: coditect.mapreduce.storage.v1.Candidate.mentions:type_name -> coditect.mapreduce.storage.v1.Mention
+	10, // 14: coditect.mapreduce.storage.v1.Mention.first:type_name -> coditect.mapreduce.storage.v1.Position
+	13, // 15: coditect.mapreduce.storage.v1.Mention.readings:type_name -> coditect.mapreduce.storage.v1.Reading
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_output_proto_init() }
@@ -1266,7 +1450,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_output_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_output_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,119 @@
+package output
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/worker/merge"
+)
+
+// A Decided is a conflict between values of the inputs that a reducer decided. The
+// values stand here with what speaks for each, for those that were not chosen are
+// candidates no more.
+type Decided struct {
+	Field      string         // path
+	Unit       string         // the reduce
+	Key        map[string]any // of the record
+	Candidates []merge.Choice // the most certain first, each cited
+	Chosen     any            // one of them, or what follows from them; nil for none
+	Rationale  string
+}
+
+// open is the conflict about a field as the schema would decide it: between the
+// values that a reducer compares. It is nil if there is none.
+func (d *decider) open(e *Entry, path string) *merge.Conflict {
+	r := merge.Resolve(d.schema, e.Accumulator)
+	i := slices.IndexFunc(r.Conflicts, func(c merge.Conflict) bool { return c.Field == path })
+	if i < 0 {
+		return nil
+	}
+	c := &r.Conflicts[i]
+	c.Candidates = slices.DeleteFunc(c.Candidates, func(one merge.Choice) bool { return len(one.Citations) == 0 })
+	if len(c.Candidates) < 2 {
+		return nil
+	}
+	return c
+}
+
+// decided lists a conflict that a reducer has decided.
+func (c *choice) decided(chosen any) {
+	if c.open == nil {
+		return
+	}
+	c.out.Decided = append(c.out.Decided, Decided{
+		Field: c.field.Path, Unit: c.unit, Key: c.open.Key, Candidates: c.open.Candidates, Chosen: chosen,
+		Rationale: c.because("a model chose"),
+	})
+}
+
+// identity is the same for equal decisions.
+func (d *Decided) identity() string {
+	raw, err := json.Marshal(d)
+	if err != nil {
+		return fmt.Sprintf("%+v", d) // of values that came as JSON there is no error
+	}
+	return string(raw)
+}
+
+func (e *encoder) decided(d *Decided) error {
+	m := &storagev1.Decided{Field: d.Field, Unit: d.Unit, Rationale: d.Rationale}
+	var err error
+	if m.Key, err = json.Marshal(d.Key); err != nil {
+		return fmt.Errorf("output: key: %w", err)
+	}
+	if m.Chosen, err = json.Marshal(d.Chosen); err != nil {
+		return fmt.Errorf("output: chosen value: %w", err)
+	}
+	for _, one := range d.Candidates {
+		c := &storagev1.Compared{Confidence: one.Confidence, Count: one.Count}
+		if c.Value, err = json.Marshal(one.Value); err != nil {
+			return fmt.Errorf("output: value: %w", err)
+		}
+		for _, id := range one.Citations {
+			if _, ok := e.output.Citations[id]; !ok {
+				return errUncited
+			}
+			c.Citations = append(c.Citations, e.at[id])
+		}
+		m.Candidates = append(m.Candidates, c)
+	}
+	e.m.Decided = append(e.m.Decided, m)
+	return nil
+}
+
+func decodeDecided(m *storagev1.Decided, keys []merge.Citation) (Decided, error) {
+	d := Decided{Field: m.Field, Unit: m.Unit, Rationale: m.Rationale}
+	if err := decodeJSON(m.Key, &d.Key); err != nil {
+		return d, err
+	}
+	if err := decodeJSON(m.Chosen, &d.Chosen); err != nil {
+		return d, err
+	}
+	for _, stored := range m.Candidates {
+		one := merge.Choice{Confidence: stored.Confidence, Count: stored.Count}
+		if err := decodeJSON(stored.Value, &one.Value); err != nil {
+			return d, err
+		}
+		for _, i := range stored.Citations {
+			if int(i) >= len(keys) {
+				return d, errUncited
+			}
+			one.Citations = append(one.Citations, keys[i])
+		}
+		d.Candidates = append(d.Candidates, one)
+	}
+	return d, nil
+}
+
+// decodeJSON reads a value, with numbers as they were written.
+func decodeJSON(raw []byte, to any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(to); err != nil {
+		return fmt.Errorf("output: value: %w", err)
+	}
+	return nil
+}
