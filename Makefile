@@ -21,7 +21,7 @@ TRIALS   ?= 200
 # and which tests are left out there; CI has less time than `make test-fdb`.
 CHECKS   ?= 100
 SKIP_FDB ?= ^$$
-BUGGY    ?= ./store/fdb ./orchestrator
+BUGGY    ?= ./store/fdb ./orchestrator ./cmd/coditect
 BUGGY_JOBS ?= ./store/jobs
 
 TOOLS := deploy/tools
