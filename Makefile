@@ -41,7 +41,7 @@ build-fdb: ## build bin/coditect-fdb, with FoundationDB; needs cgo and libfdb_c 
 	CGO_ENABLED=1 go build -tags fdb $(TRIM) -ldflags '-s -w -X main.version=$(VERSION)' -o bin/coditect-fdb ./cmd/coditect
 
 # The race detector makes these tests five to fifteen times as dear, and what runs at
-# once in them runs at once in others too: they read many documents with rules, or
+# once in them runs at once in others too: they read many documents, plan thousands of units,
 # count calls, or try formats of models that differ in what they encode. They run
 # without it. So do properties of store/jobs, which are tried with it as well, a
 # fifth as often.
