@@ -107,6 +107,9 @@ func (o *Orchestrator) move(ctx context.Context, id mapreduce.JobID) error {
 	if s.Ended() {
 		return o.turnLevel(ctx, id, s)
 	}
+	if err := o.warmUp(ctx, id); err != nil {
+		return err
+	}
 	return o.grant(ctx, id)
 }
 

@@ -36,6 +36,9 @@ type board struct {
 	limits             func(model string) ModelLimits
 	lease              time.Duration // that shares of their limits are good for
 	news               signal        // models have something to tell the fleet, or to ask it
+	// thawed is called when a job is cold no more, and others have to know. It must
+	// not wait.
+	thawed func(mapreduce.JobID)
 }
 
 // A run is a job on the board.
@@ -78,6 +81,7 @@ type run struct {
 	claiming bool      // a claim of a job with a budget is under way
 	blocked  time.Time // since when it lacks tokens; zero if it does not
 	stuck    time.Time // since when no worker can run it; zero if one can
+	warm     warmth
 }
 
 type pendingReport struct {
@@ -244,7 +248,7 @@ func (b *board) room(r *run) int {
 	if calls(r.spec) && int64(all) > b.callSlots {
 		free = min(free, int(b.callSlots-b.calling))
 	}
-	free = min(free, b.modelRoom(r))
+	free = r.warm.cap(min(free, b.modelRoom(r)), r.held)
 	if int64(slots) > r.slots {
 		// The workers could run more of it at once than it may: what they
 		// hold waiting would run as well.

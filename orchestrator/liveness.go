@@ -351,6 +351,9 @@ func (o *Orchestrator) wakes(ctx context.Context) {
 		armed, stop := context.WithCancel(ctx)
 		woken, err := o.jobs.Watch(armed)
 		o.board.lookAtAll()
+		for _, id := range o.board.coldJobs() {
+			o.notices.due(id)
+		}
 		if err == nil {
 			_ = wait(ctx, o.aside(), nil) // or ctx ends, and so does the loop
 			err = o.refresh(ctx)
@@ -483,6 +486,9 @@ func (o *Orchestrator) place(id mapreduce.JobID, st *jobs.Standing, waiting []jo
 	share := int64(0)
 	if n := st.Record.Documents - st.Record.SkippedDocuments; n > 0 {
 		share = spec.Budget / n
+	}
+	if o.warms(st.Ctl, &spec) {
+		o.board.chill(id)
 	}
 	o.board.adopt(id, st.Ctl, &spec, share, waiting)
 	if st.Ctl.Tree {

@@ -78,6 +78,11 @@ type Config struct {
 	// worst, given the tokens of its text. Defaults to none for the rules
 	// provider, and for others the text, the schema and 8,192 for the answer.
 	Estimate func(spec *mapreduce.JobSpec, tokens int64) int64
+	// Warms reports whether the units of a job begin their prompts so long alike
+	// that its vendor keeps that: then the first unit runs alone. Defaults to no.
+	Warms func(spec *mapreduce.JobSpec) bool
+	// WarmFor is how long the others wait for it. Defaults to 30 s.
+	WarmFor time.Duration
 	// Rates returns what the plan of a job assumes of its calls: what they cost
 	// and how long they take. How many run at a time is the job's. Defaults to
 	// calls that cost nothing and take no time, and for the rules provider to
@@ -104,6 +109,7 @@ func (c Config) withDefaults() Config {
 	c.Stuck = cmp.Or(c.Stuck, 10*time.Minute)
 	c.MaxCalls = cmp.Or(c.MaxCalls, mapreduce.MaxFleetCalls)
 	c.MaxDocument = cmp.Or(c.MaxDocument, 64<<20)
+	c.WarmFor = cmp.Or(c.WarmFor, 30*time.Second)
 	c.AnswerBytes = cmp.Or(c.AnswerBytes, 1<<30)
 	c.AnswerAge = cmp.Or(c.AnswerAge, 30*24*time.Hour)
 	if c.Estimate == nil {
@@ -196,7 +202,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 		leaving: make(chan struct{}),
 	}
 	o.board = newBoard(j.Node(), c.Limits)
-	o.board.lease = c.Lease
+	o.board.lease, o.board.thawed = c.Lease, o.notices.due
 	return o, nil
 }
 

@@ -518,6 +518,7 @@ func (b *board) report(s *session, rep *mapreduce.Report) (urgent bool) {
 	s.reported(rep)
 	r := b.run(rep.Job)
 	urgent = b.probed(r, rep, s.seen)
+	b.ended(r, rep)
 	r.reports = append(r.reports, pendingReport{report: rep, session: s, jitter: jitter()})
 	b.fair.add(r)
 	return urgent

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 )
@@ -180,5 +181,32 @@ func TestOnlyWholeAnswersAreShared(t *testing.T) {
 				t.Errorf("%d calls more, and %+v", len(s.fake.Entries())-before, p.Savings)
 			}
 		})
+	}
+}
+
+// Where the beginning of prompts is long enough to be kept, the first unit pays for
+// writing it, and all others read it.
+func TestTheFirstUnitWarmsTheCache(t *testing.T) {
+	s := newStudio(t, fakellm.Config{Model: obedient, Latency: func(fakellm.Call) time.Duration { return 100 * time.Millisecond }})
+	for i := range 20 {
+		s.write(fmt.Sprintf("docs/%d.txt", i), shopText(i))
+	}
+	s.write("schema.yaml", strings.Replace(receiptSchema, "Amount paid", strings.Repeat("Amount that was paid. ", 300), 1))
+	p := s.spent(s.ask("out", "--model", "claude-sonnet-4-5", "--parallelism", "10", "-o", "json"))
+	writers, reads := 0, int64(0)
+	for _, e := range s.fake.Entries() {
+		if e.CacheWrite > 0 {
+			writers++
+		}
+		if e.N > 1 && e.CacheRead == 0 || e.N == 1 && e.CacheRead > 0 {
+			t.Errorf("call %d read %d tokens and wrote %d", e.N, e.CacheRead, e.CacheWrite)
+		}
+		if strings.Index(e.System, "EXTRACTION SCHEMA") < 0 || strings.Contains(e.System, documentOf(e.Call)) {
+			t.Errorf("call %d: the document stands in what is kept", e.N)
+		}
+		reads += e.CacheRead
+	}
+	if got := p.Savings; writers != 1 || got.CacheRead != reads || got.CacheWrite == 0 || got.PromptsCost == nil || *got.PromptsCost <= 0 {
+		t.Errorf("%d calls wrote to the cache, %d tokens were read; status says %+v", writers, reads, got)
 	}
 }

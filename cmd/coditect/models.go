@@ -162,9 +162,12 @@ func (a *app) checkModel(spec *mapreduce.JobSpec, units *pflag.Flag) error {
 }
 
 // elsewhere returns an agent that knows of a job what can be known without a key.
-func elsewhere(provider string) (*model.Agent, error) {
+func elsewhere(provider string) (*model.Agent, error) { return knowing(provider, nil) }
+
+// knowing returns one that knows prices too.
+func knowing(provider string, prices *llm.Prices) (*model.Agent, error) {
 	return model.New(model.Config{
-		Provider: provider, Trusted: true, Random: rand.Float64, LLM: llm.Config{Key: llm.NewKey("of-the-workers")},
+		Provider: provider, Trusted: true, Prices: prices, Random: rand.Float64, LLM: llm.Config{Key: llm.NewKey("of-the-workers")},
 	})
 }
 

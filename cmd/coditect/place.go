@@ -114,10 +114,14 @@ func (a *app) nodeConfig(all map[string]agent.Agent, log *slog.Logger) (embedded
 	if err != nil {
 		return embedded.Config{}, err
 	}
+	warms, err := a.warms()
+	if err != nil {
+		return embedded.Config{}, err
+	}
 	g := &a.global
 	return embedded.Config{
 		MaxCalls: a.limits.maxCalls, ModelLimits: limits,
-		Dir: g.place.dir, Cluster: g.place.cluster, Agents: all, Limits: a.gates, Version: versionOf(), Rates: rates, Hook: hook, Logger: log,
+		Dir: g.place.dir, Cluster: g.place.cluster, Agents: all, Limits: a.gates, Version: versionOf(), Rates: rates, Warms: warms, Hook: hook, Logger: log,
 		Lease: g.timing.lease, Heartbeat: g.timing.heartbeat, Grace: g.timing.grace,
 	}, nil
 }

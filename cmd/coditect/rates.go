@@ -32,6 +32,29 @@ func (a *app) rates() (func(*mapreduce.JobSpec) plan.Rates, error) {
 	}, nil
 }
 
+// warms returns what says of a job whether its first unit is to run alone. What it
+// looks at is made once for each provider: it is asked whenever a job is seen.
+func (a *app) warms() (func(*mapreduce.JobSpec) bool, error) {
+	prices, err := a.models.priceList()
+	if err != nil {
+		return nil, err
+	}
+	askers := make(map[string]*model.Agent)
+	for _, name := range modelProviders() {
+		if askers[name], err = knowing(name, prices); err != nil {
+			return nil, err
+		}
+	}
+	return func(spec *mapreduce.JobSpec) bool {
+		asker := askers[spec.Provider]
+		if asker == nil {
+			return false
+		}
+		warms, err := asker.Warms(spec)
+		return err == nil && warms // else the job is refused elsewhere
+	}, nil
+}
+
 // ruleRates are those of the rules, which call no model. Units that are more
 // than the cores slow each other down.
 func ruleRates(spec *mapreduce.JobSpec) plan.Rates {

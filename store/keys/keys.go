@@ -36,6 +36,8 @@
 //	('mapreduce','result',J,U,attempt,i)         bytes: chunk i of a large result
 //	('mapreduce','state',J,U,i)                  bytes: chunk i of an agent's state
 //	('mapreduce','blob',J,sha256,i)              bytes: chunk i of a document's text
+//	('mapreduce','warm',J)                       text: "open", or who runs the first unit
+//	                                             alone: see jobs.Warm
 //	('mapreduce','skipped',J,n)                  Skipped: a document left out
 //	('mapreduce','idem',T,request)               id of the job it submitted
 //	('mapreduce','ingest',J)                     Ingest: a submission under way
@@ -150,7 +152,7 @@ type Space struct {
 var names = []string{
 	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "ready", "delayed", "failed",
 	"run", "held", "sess", "beat", "doubt", "grant", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "state", "blob",
-	"skipped", "idem", "ingest", "wake", "limit", "answer", "aged", "kept",
+	"skipped", "idem", "ingest", "wake", "limit", "answer", "aged", "kept", "warm",
 }
 
 // New returns the key space whose keys begin with the elements of prefix.
@@ -499,6 +501,9 @@ func (s *Space) Blob(j mapreduce.JobID, sha256 []byte, from, to int64) store.Ran
 // Blobs returns the range of all documents' texts of job j.
 func (s *Space) Blobs(j mapreduce.JobID) store.Range { return children(s.job("blob", j)) }
 
+// Warm returns the key of who runs the first unit of job j alone.
+func (s *Space) Warm(j mapreduce.JobID) []byte { return s.job("warm", j) }
+
 // Skipped returns the key of the n-th document left out.
 func (s *Space) Skipped(j mapreduce.JobID, n int64) []byte {
 	return tuple.AppendInt(s.job("skipped", j), n)
@@ -576,7 +581,7 @@ func (s *Space) Wake() []byte { return s.under("wake") }
 // ownedNames are the kinds of keys that hold what a job has.
 var ownedNames = []string{
 	"units", "order", "ready", "delayed", "failed", "grant", "ctr", "tally",
-	"checkpoints", "seal", "plan", "picks", "wait", "result", "state", "blob", "skipped",
+	"checkpoints", "seal", "plan", "picks", "wait", "result", "state", "blob", "skipped", "warm",
 }
 
 // Owned returns the ranges that hold everything a job has but for its record,

@@ -50,6 +50,7 @@ func draw(t *rapid.T, s *keys.Space) drawn {
 		{"doubt", []any{b}, s.Doubt(mapreduce.NodeID(b))},
 		{"grant", []any{a, b}, s.Grant(j, mapreduce.NodeID(b))},
 		{"limit", []any{a}, s.Limit(a)},
+		{"warm", []any{a}, s.Warm(j)},
 		{"answer", []any{a, sha}, s.Answer(mapreduce.TenantID(a), sha)},
 		{"answer", []any{a, sha, m}, s.AnswerChunk(mapreduce.TenantID(a), sha, m)},
 		{"aged", []any{a, m, sha}, s.Aged(mapreduce.TenantID(a), m, sha)},

@@ -60,6 +60,7 @@ type Tariff struct {
 	Batch        Percent `yaml:"batch"`          // of all these; 0: no batches, so all of it
 	Above        int64   `yaml:"above"`          // tokens of a prompt, beyond which a call costs
 	Times        uint16  `yaml:"times"`          // so many times as much
+	CacheFrom    int64   `yaml:"cache_from"`     // tokens from which on the beginning of a prompt is cached; 0: not known, or never
 }
 
 // Prices are the tariffs of models, by provider and model. They are immutable.
@@ -85,8 +86,8 @@ func (p *Prices) With(file []byte) (*Prices, error) {
 	}
 	for provider, models := range over {
 		for model, t := range models {
-			if t.Above < 0 || (t.Above == 0) != (t.Times == 0) || t.Times > maxTimes {
-				return nil, fmt.Errorf("prices: %s %s: above and times belong together, and times is at most %d", provider, model, maxTimes)
+			if t.CacheFrom < 0 || t.Above < 0 || (t.Above == 0) != (t.Times == 0) || t.Times > maxTimes {
+				return nil, fmt.Errorf("prices: %s %s: above and times belong together, times is at most %d, and no length is negative", provider, model, maxTimes)
 			}
 		}
 	}

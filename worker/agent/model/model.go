@@ -175,6 +175,17 @@ func (a *Agent) Prompt(spec *mapreduce.JobSpec) (int64, error) {
 	return p.fixed, nil
 }
 
+// Warms reports whether the prompts of a job's map units begin so long alike that
+// the vendor keeps that: the next is cheaper once one has been answered.
+func (a *Agent) Warms(spec *mapreduce.JobSpec) (bool, error) {
+	p, err := a.program(spec)
+	if err != nil {
+		return false, err
+	}
+	t, _ := p.prices.Tariff(p.Provider, p.Model)
+	return t.CacheFrom > 0 && int64(a.count.Count(p.system)) >= t.CacheFrom, nil
+}
+
 // program returns what a job needs, as it was made before.
 func (a *Agent) program(spec *mapreduce.JobSpec) (*program, error) {
 	h := sha256.New()

@@ -39,7 +39,8 @@ type exchange struct {
 	w    http.ResponseWriter
 	r    *http.Request
 	wire wire
-	left bool // guarded by the server's lock
+	left bool   // guarded by the server's lock
+	warm string // the prefix that is in the cache once the answer begins
 	Entry
 }
 
@@ -82,7 +83,8 @@ func (x *exchange) rateLimited(wait time.Duration) {
 	x.fail(http.StatusTooManyRequests, "rate_limit_error", "too many requests or tokens")
 }
 
-// cache reckons the input. The caller holds the server's lock.
+// cache reckons the input. What it writes to the cache others find once the answer
+// has begun: of those that ask meanwhile each writes it too. The caller holds the server's lock.
 func (x *exchange) cache() {
 	x.Input = tokens(x.prompt)
 	var size int64
@@ -108,7 +110,7 @@ func (x *exchange) cache() {
 	}
 	x.CacheWrite = sizes[best] - x.CacheRead
 	x.Input -= sizes[best]
-	x.s.warm[keys[best]] = true
+	x.warm = keys[best]
 }
 
 // latency waits, and reports whether the client did.
@@ -204,6 +206,11 @@ func (x *exchange) write(text string) {
 // answer lets the model speak.
 func (x *exchange) answer() {
 	r := x.reply()
+	x.s.mu.Lock()
+	if x.warm != "" {
+		x.s.warm[x.warm] = true
+	}
+	x.s.mu.Unlock()
 	x.w.Header().Set("Content-Type", x.wire.media())
 	x.w.Header().Set("Request-Id", x.RequestID)
 	x.wire.open(x)

@@ -64,6 +64,8 @@ type Config struct {
 	// have its defaults.
 	MaxCalls    int
 	ModelLimits func(model string) orchestrator.ModelLimits
+	// Warms is that of orchestrator.Config, and has its default.
+	Warms func(*mapreduce.JobSpec) bool
 	// Hook is told of the points that are passed, for tests.
 	Hook failpoint.Hook
 	// Logger defaults to none.
@@ -128,7 +130,7 @@ func (n *Node) wire() (err error) {
 	n.jobs.SetHook(n.config.Hook)
 	n.orch, err = orchestrator.New(n.jobs, orchestrator.Config{
 		Adopt: n.config.Adopt, Exclusive: !n.config.shared(), Logger: n.config.Logger,
-		Lease: n.config.Lease, Heartbeat: n.config.Heartbeat, Grace: n.config.Grace, Rates: n.config.Rates,
+		Lease: n.config.Lease, Heartbeat: n.config.Heartbeat, Grace: n.config.Grace, Rates: n.config.Rates, Warms: n.config.Warms,
 		MaxCalls: n.config.MaxCalls, Limits: n.config.ModelLimits,
 	})
 	if err != nil {
