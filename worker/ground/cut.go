@@ -1,6 +1,7 @@
 package ground
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -15,7 +16,10 @@ func (t *Text) cuts(start, end int) bool {
 	a, b := t.around(start), t.around(end)
 	return a.hidden() || b.hidden() || a.parts() || b.parts() || cutsBefore(a.before, a.behind) ||
 		cutsBehind(b.before, b.behind, t.behind) ||
-		t.before && begins(a.before, a.behind) || t.behind && b.behind == "" && wordy(b.before)
+		t.before && begins(a.before, a.behind) || t.behind && b.behind == "" && wordy(b.before) ||
+		(t.before || t.behind) && seenFirst(t.text[start:end]) == "" ||
+		t.before && start < maxAbout && loose(reversed(a.behind), reversed(a.before)) ||
+		t.behind && end > len(t.text)-maxAbout && loose(b.before, b.behind)
 }
 
 // maxAbout is how many bytes on either side of a cut are looked at.
@@ -40,10 +44,16 @@ func (b border) hidden() bool {
 }
 
 // begins reports whether a word or a number stands at the front of a chunk, or
-// behind nothing but a line break there, so that the chunk before it may hold its
-// first half. Nothing that is seen may stand within one.
+// behind nothing but a hyphen and white space there, or half of un- or non-, so
+// that the chunk before it may hold its first half. Nothing that is seen may stand
+// within one.
 func begins(before, behind string) bool {
-	if strings.TrimSpace(before) != "" || before != "" && !strings.ContainsFunc(before, endsLine) {
+	switch before = seenFirst(before); strings.ToLower(strings.TrimRightFunc(before, isHyphen)) {
+	case "n", "on": // of un- or non-
+		return true
+	}
+	line := strings.TrimLeftFunc(before, func(r rune) bool { return isHyphen(r) || unseen(r) })
+	if strings.TrimSpace(line) != "" || line == "" && before != "" {
 		return false
 	}
 	r, size := utf8.DecodeRuneInString(seenFirst(behind))
@@ -51,12 +61,46 @@ func begins(before, behind string) bool {
 	return size == 0 || k == letter || k == digit || k == mark
 }
 
-// wordy reports whether s ends with a part of a word or of a number, or with
-// nothing that is seen.
+// wordy reports whether s ends with a part of a word or of a number, or with what a
+// mark behind it may belong to, or with nothing that is seen.
 func wordy(s string) bool {
 	r, size := utf8.DecodeLastRuneInString(seenLast(s))
+	return size == 0 || kindOf(r) != none
+}
+
+// loose reports whether nothing but punctuation stands between a word or a number
+// that before ends with and the end of a chunk, which behind goes on to, so that
+// the two halves of a number, or of a word with a hyphen or an apostrophe, may be
+// parted there.
+func loose(before, behind string) bool {
+	if endsWith(seenLast(before), digit) {
+		behind = strings.TrimLeft(seenFirst(behind), "eE") // of a power of ten
+	}
+	if strings.ContainsFunc(behind, partsWords) {
+		return false
+	}
+	word := strings.TrimRightFunc(before, func(r rune) bool { return !partsWords(r) })
+	marks := before[len(word):] + behind
+	if word == "" || endsWith(word, digit) {
+		return true // one may follow that they part from another
+	}
+	return behind != "" && (endsWith(word, letter) || endsWith(word, mark)) && strings.ContainsFunc(marks, func(r rune) bool {
+		return isHyphen(r) || plain(r) == '\'' || unseen(r)
+	})
+}
+
+// partsWords reports whether r is white space or belongs to a word or a number.
+func partsWords(r rune) bool {
 	k := kindOf(r)
-	return size == 0 || k == letter || k == digit || k == mark
+	return unicode.IsSpace(r) || k == letter || k == digit || k == single || k == mark
+}
+
+// reversed returns the characters of s in the other order, by which what stands
+// before a place is looked at as what stands behind one.
+func reversed(s string) string {
+	r := []rune(s)
+	slices.Reverse(r)
+	return string(r)
 }
 
 // unseen reports whether r shows nothing and parts nothing.
