@@ -22,6 +22,7 @@ type notices struct {
 	tell     map[mapreduce.JobID]map[jobs.WaitRef]bool // reduces whose inputs have ended
 	heirs    map[mapreduce.JobID]bool                  // trees of which other nodes may have forgotten some
 	dirty    map[mapreduce.JobID]bool                  // has checkpoints that are not sealed
+	resumes  map[mapreduce.JobID]mapreduce.Resume      // that wait for units in their way
 	watchers map[mapreduce.JobID]*watched
 	timers   timers
 	pausing  map[unitKey]bool // units in timers
@@ -97,6 +98,31 @@ func (n *notices) takeFailure(id mapreduce.JobID) (failure, bool) {
 	f, ok := n.failures[id]
 	delete(n.failures, id)
 	return f, ok
+}
+
+// intend notes that a job is to be resumed.
+func (n *notices) intend(id mapreduce.JobID, r mapreduce.Resume) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.resumes == nil {
+		n.resumes = make(map[mapreduce.JobID]mapreduce.Resume)
+	}
+	n.resumes[id] = r
+}
+
+// intended returns how a job is to be resumed, if it is.
+func (n *notices) intended(id mapreduce.JobID) (mapreduce.Resume, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r, ok := n.resumes[id]
+	return r, ok
+}
+
+// forgo notes that a job is not to be resumed.
+func (n *notices) forgo(id mapreduce.JobID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.resumes, id)
 }
 
 // told asks for a look at reduces of which inputs have ended.

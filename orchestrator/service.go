@@ -107,35 +107,82 @@ func (o *Orchestrator) ResumeJob(ctx context.Context, id mapreduce.JobID, r mapr
 	if err := o.resume(ctx, id, r); err != nil {
 		return nil, err
 	}
-	o.own(id)
-	o.notices.changed(id)
-	if err := o.refreshJob(ctx, id); err != nil {
+	if err := o.resumed(ctx, id); err != nil {
 		return nil, err
 	}
 	return o.jobs.Job(ctx, id)
 }
 
-// resume waits for units that stand in the way of what is to be planned again.
+// resume waits for units that stand in the way of what is to be planned again. If
+// the caller does not, the job is resumed once they have ended, unless somebody
+// wants something else of it by then.
 func (o *Orchestrator) resume(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) error {
+	o.notices.forgo(id)
+	waited := false
 	for {
 		err := o.jobs.Resume(ctx, id, r)
-		var e *errs.Error
-		if !errors.As(err, &e) || e.Reason != jobs.UnitsRunning {
+		e := inTheWay(err)
+		if e == nil && (err == nil || ctx.Err() == nil || !waited) {
 			return err
 		}
-		if werr := wait(ctx, e.RetryAfter, nil); werr != nil {
+		if waited = true; ctx.Err() != nil || wait(ctx, e.RetryAfter, nil) != nil {
+			o.notices.intend(id, r)
+			o.resumeLater(id, time.Second)
+			if e != nil {
+				e.Message += "; the job goes on when that has ended"
+			}
 			return err
 		}
 	}
 }
 
+// inTheWay returns the error that says that units do which still run, or nil if
+// err is another.
+func inTheWay(err error) *errs.Error {
+	if e, ok := errors.AsType[*errs.Error](err); ok && e.Reason == jobs.UnitsRunning {
+		return e
+	}
+	return nil
+}
+
+// resumeLater resumes a job after a while, and as long as units are in the way.
+func (o *Orchestrator) resumeLater(id mapreduce.JobID, after time.Duration) {
+	o.notices.at(time.Now().Add(after), func(ctx context.Context) {
+		r, meant := o.notices.intended(id)
+		if !meant {
+			return
+		}
+		err := o.jobs.Resume(ctx, id, r)
+		if e := inTheWay(err); e != nil {
+			o.resumeLater(id, e.RetryAfter)
+			return
+		}
+		o.notices.forgo(id)
+		if err == nil {
+			err = o.resumed(ctx, id)
+		}
+		if err != nil {
+			o.failed(ctx, "resuming a job", err, "job", id)
+		}
+	})
+}
+
+// resumed sees to a job that goes on.
+func (o *Orchestrator) resumed(ctx context.Context, id mapreduce.JobID) error {
+	o.own(id)
+	o.notices.changed(id)
+	return o.refreshJob(ctx, id)
+}
+
 // PauseJob implements mapreduce.Service.
 func (o *Orchestrator) PauseJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+	o.notices.forgo(id)
 	return o.turned(ctx, id, o.jobs.Pause(ctx, id, jobs.AnyEpoch, "asked for"))
 }
 
 // CancelJob implements mapreduce.Service.
 func (o *Orchestrator) CancelJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+	o.notices.forgo(id)
 	return o.turned(ctx, id, o.jobs.Cancel(ctx, id))
 }
 
@@ -150,6 +197,7 @@ func (o *Orchestrator) turned(ctx context.Context, id mapreduce.JobID, err error
 
 // DeleteJob implements mapreduce.Service.
 func (o *Orchestrator) DeleteJob(ctx context.Context, id mapreduce.JobID) error {
+	o.notices.forgo(id)
 	if err := o.jobs.Delete(ctx, id); err != nil {
 		return err
 	}

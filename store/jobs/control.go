@@ -375,7 +375,7 @@ func (j *Jobs) dropLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, l
 	if running > 0 {
 		return &errs.Error{
 			Kind: errs.Unavailable, Reason: UnitsRunning, RetryAfter: time.Second,
-			Message: fmt.Sprintf("%d units of level %d of job %s still run; try again when they have ended", running, level, id),
+			Message: fmt.Sprintf("%d units of level %d of job %s still run", running, level, id),
 		}
 	}
 	prefix := mapreduce.UnitID(fmt.Sprintf("reduce_L%d_", level))

@@ -248,7 +248,7 @@ func (t *turn) block(ctx context.Context, u *storagev1.Unit) error {
 	case mapreduce.Processing:
 		return &errs.Error{
 			Kind: errs.Unavailable, Reason: UnitsRunning, RetryAfter: time.Second,
-			Message: fmt.Sprintf("unit %s of job %s still runs; try again when it has ended", unit, t.in.Job),
+			Message: fmt.Sprintf("unit %s of job %s still runs", unit, t.in.Job),
 		}
 	case mapreduce.Pending:
 		t.dequeue(t.tx, t.in.Job, u)
