@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -91,16 +92,37 @@ func all(some []merge.Choice) (ids []merge.Citation) {
 
 // reducedCitations tells of the same citations, behind all records.
 func (r *result) reducedCitations(ctx context.Context, texts *contexts) error {
+	keys := make(map[*output.Shared]map[string]any)
 	for _, d := range r.last.Dropped {
 		if err := r.citation(ctx, texts, r.last.Citations[d.Citation]); err != nil {
 			return err
 		}
-		err := r.drop(droppedCitation{Ref: r.names.Spell(refs.ID([]byte(d.Citation))), Field: d.Field, Unit: d.Unit, Reason: d.Reason})
-		if err != nil {
+		one := droppedCitation{Ref: r.names.Spell(refs.ID([]byte(d.Citation))), Field: d.Field, Unit: d.Unit, Reason: d.Reason}
+		if s := r.sharedBy(d.Record); s != nil {
+			if _, known := keys[s]; !known {
+				e, _, err := r.together(ctx, s)
+				if err != nil {
+					return err
+				}
+				f := merge.Resolve(r.schema, e.Accumulator)
+				r.respell(&f)
+				keys[s] = f.Key
+			}
+			one.Key = keys[s]
+		}
+		if err := r.drop(one); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sharedBy returns the entity of several records that a record is of, or nil.
+func (r *result) sharedBy(m *output.Member) *output.Shared {
+	if m == nil {
+		return nil
+	}
+	return cmp.Or(r.merged[*m], r.within[*m])
 }
 
 func (r *result) removedReferences() error {

@@ -57,7 +57,11 @@ type place struct {
 }
 
 // A dropped entry of a result's dropped_citations.
-type dropped struct{ Ref, Field, Reason string }
+type dropped struct {
+	Ref, Field, Reason string
+	Key                map[string]any
+	Unit               string `json:"unit_id"`
+}
 
 func (c *collected) dropped(t *testing.T) []dropped {
 	t.Helper()
@@ -143,6 +147,9 @@ func TestHostileReducers(t *testing.T) {
 				t.Errorf("citations, carried or listed (-honest +hostile):\n%s", diff)
 			}
 			checkQuotes(t, docs, got)
+			if how == "drop" {
+				got.keyed(t)
+			}
 			if slices.Equal(got.drops, honest.drops) && how == "drop" {
 				t.Error("the reducer dropped nothing: nothing was tested")
 			}
@@ -156,6 +163,28 @@ func TestHostileReducers(t *testing.T) {
 				t.Errorf("a value that follows from nothing is not reported: %s", got.removed)
 			}
 		})
+	}
+}
+
+// keyed checks that what reduces dropped tells of which order it was: that of the
+// document, whose number says it.
+func (c *collected) keyed(t *testing.T) {
+	t.Helper()
+	byReduces := 0
+	for _, d := range c.dropped(t) {
+		var n int
+		if _, err := fmt.Sscanf(string(c.citations[d.Ref].Document), "doc%d", &n); err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprint("K-", n%3); d.Key["order"] != want {
+			t.Errorf("%s of %s was dropped by %q from the record %v, want that of %s", d.Field, c.citations[d.Ref].Document, d.Unit, d.Key, want)
+		}
+		if d.Unit != "" {
+			byReduces++
+		}
+	}
+	if byReduces == 0 {
+		t.Error("no reduce dropped anything")
 	}
 }
 

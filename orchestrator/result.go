@@ -9,7 +9,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -53,7 +52,7 @@ type result struct {
 	sink   func(*mapreduce.ResultPart) error
 	// Entities of several records, by the first of these, and all the others.
 	merged  map[output.Member]*output.Shared
-	within  map[output.Member]bool
+	within  map[output.Member]*output.Shared
 	last    *output.Output
 	dropped []span // map units whose reduce failed
 	taken   *spans // map units of a partial result; nil of a whole one
@@ -73,7 +72,7 @@ func (o *Orchestrator) newResult(ctx context.Context, job *mapreduce.Job, sink f
 	}
 	r := &result{
 		o: o, job: job, schema: s, sink: sink, last: &output.Output{},
-		merged: make(map[output.Member]*output.Shared), within: make(map[output.Member]bool),
+		merged: make(map[output.Member]*output.Shared), within: make(map[output.Member]*output.Shared),
 		statistics: merge.NewStatistics(s), duplicates: make(map[string]int64),
 	}
 	final, err := r.final(ctx)
@@ -109,7 +108,7 @@ func (r *result) reduceTo(last *output.Output) {
 	for _, s := range last.Shared() {
 		r.merged[s.Members[0]] = s
 		for _, m := range s.Members[1:] {
-			r.within[m] = true
+			r.within[m] = s
 		}
 	}
 }
@@ -174,7 +173,7 @@ func (r *result) stream(ctx context.Context) error {
 		return err
 	}
 	texts := &contexts{r: r}
-	err = r.entities(ctx, func(f found) error {
+	err = r.entities(ctx, texts.read, func(f found) error {
 		if err := r.recorded(&f.Result); err != nil {
 			return err
 		}
@@ -196,15 +195,24 @@ type found struct {
 }
 
 // entities visits the entities of the result, in order of the input, and after
-// those of a map unit the unit itself.
-func (r *result) entities(ctx context.Context, visit func(found) error, after func(*storagev1.Unit) error) error {
-	return r.units(ctx, 0, func(u *storagev1.Unit) error {
-		if r.has(u) {
-			if err := r.entitiesOf(ctx, u, visit); err != nil {
+// those of a map unit the unit itself. Units come some at a time, which are told
+// before.
+func (r *result) entities(ctx context.Context, some func(context.Context, []*storagev1.Unit) error, visit func(found) error, after func(*storagev1.Unit) error) error {
+	return r.pages(ctx, 0, func(page []*storagev1.Unit) error {
+		if err := some(ctx, page); err != nil {
+			return err
+		}
+		for _, u := range page {
+			if r.has(u) {
+				if err := r.entitiesOf(ctx, u, visit); err != nil {
+					return err
+				}
+			}
+			if err := after(u); err != nil {
 				return err
 			}
 		}
-		return after(u)
+		return nil
 	})
 }
 
@@ -221,7 +229,7 @@ func (r *result) entitiesOf(ctx context.Context, u *storagev1.Unit, visit func(f
 	for i := range out.Entries {
 		e, in := &out.Entries[i], out
 		member := e.Members[0]
-		if r.within[member] {
+		if r.within[member] != nil {
 			continue
 		}
 		if s := r.merged[member]; s != nil {
@@ -254,20 +262,30 @@ func (r *result) together(ctx context.Context, s *output.Shared) (*output.Entry,
 	return &one.Entries[0], one, nil
 }
 
-// units visits the units of a level, in order.
-func (r *result) units(ctx context.Context, level int64, visit func(*storagev1.Unit) error) error {
+// pages visits the units of a level, in order, some at a time.
+func (r *result) pages(ctx context.Context, level int64, visit func([]*storagev1.Unit) error) error {
 	for from := int64(0); ; {
 		page, err := r.o.jobs.UnitsFrom(ctx, r.job.ID, level, from, 256)
 		if err != nil || len(page) == 0 {
 			return err
 		}
+		if err := visit(page); err != nil {
+			return err
+		}
+		from = page[len(page)-1].Index + 1
+	}
+}
+
+// units visits the units of a level, in order.
+func (r *result) units(ctx context.Context, level int64, visit func(*storagev1.Unit) error) error {
+	return r.pages(ctx, level, func(page []*storagev1.Unit) error {
 		for _, u := range page {
 			if err := visit(u); err != nil {
 				return err
 			}
-			from = u.Index + 1
 		}
-	}
+		return nil
+	})
 }
 
 // cited visits the citations of an entity: those of its values, and those of
@@ -299,7 +317,8 @@ func (f *found) cited(visit func(merge.Citation)) {
 func (r *result) ids(ctx context.Context, err *error) iter.Seq[refs.ID] {
 	return func(yield func(refs.ID) bool) {
 		stop := errs.New(errs.Cancelled, "enough")
-		e := r.entities(ctx, func(f found) error {
+		none := func(context.Context, []*storagev1.Unit) error { return nil }
+		e := r.entities(ctx, none, func(f found) error {
 			more := true
 			f.cited(func(id merge.Citation) {
 				more = more && yield(refs.ID([]byte(id)))
@@ -533,115 +552,4 @@ func (r *result) summary(ctx context.Context) error {
 			n = skipped.N + 1
 		}
 	}
-}
-
-// contexts reads the text around quotes. Citations of a unit come together, so
-// it keeps the text of the latest.
-type contexts struct {
-	r      *result
-	unit   string
-	source *storagev1.Source
-	start  int64 // byte of the document at which text begins
-	text   []byte
-	direct map[string][]byte // texts of the documents of the direct unit
-}
-
-const contextPoints = 60 // code points on either side
-
-func (c *contexts) around(ctx context.Context, cite *output.Citation) (before, after string, err error) {
-	if cite.Unit == string(mapreduce.DirectUnit) {
-		return c.aroundDirect(ctx, cite)
-	}
-	if c.unit != cite.Unit || c.text == nil {
-		u, err := c.r.o.jobs.Unit(ctx, c.r.job.ID, mapreduce.UnitID(cite.Unit))
-		if err != nil || u.GetSource() == nil {
-			return "", "", err
-		}
-		src := u.Source
-		if c.text, err = c.r.o.jobs.Text(ctx, c.r.job.ID, src.Sha256, src.Start, src.End); err != nil {
-			return "", "", err
-		}
-		c.unit, c.source, c.start = cite.Unit, src, src.Start
-	}
-	text, start := c.text, c.start
-	if cite.Outside {
-		if text, start, err = c.outside(ctx, cite); err != nil {
-			return "", "", err
-		}
-	}
-	return c.cut(cite, text, start)
-}
-
-// aroundDirect is around for a citation of the direct unit, whose text is that of
-// several documents.
-func (c *contexts) aroundDirect(ctx context.Context, cite *output.Citation) (before, after string, err error) {
-	if c.direct == nil {
-		u, err := c.r.o.jobs.Unit(ctx, c.r.job.ID, mapreduce.DirectUnit)
-		if err != nil {
-			return "", "", err
-		}
-		docs, err := c.r.o.bundled(ctx, c.r.job.ID, u)
-		if err != nil {
-			return "", "", err
-		}
-		c.direct = make(map[string][]byte, len(docs))
-		for _, d := range docs {
-			c.direct[d.Document] = d.Text
-		}
-	}
-	return c.cut(cite, c.direct[cite.Document], 0)
-}
-
-// cut returns what stands around a quote in a text that begins at a byte of the
-// document.
-func (c *contexts) cut(cite *output.Citation, text []byte, start int64) (before, after string, err error) {
-	from, to := cite.ByteStart-start, cite.ByteEnd-start
-	if from < 0 || to > int64(len(text)) || from > to || string(text[from:to]) != cite.Quote {
-		return "", "", untrue(c.r.job.ID, cite)
-	}
-	return lastPoints(text[:from]), firstPoints(text[to:]), nil
-}
-
-// outside reads what is about a quote that its unit did not read, as whole
-// characters, and returns the byte of the document at which that begins.
-func (c *contexts) outside(ctx context.Context, cite *output.Citation) ([]byte, int64, error) {
-	const about = contextPoints * utf8.UTFMax
-	if cite.ByteStart < 0 || cite.ByteEnd < cite.ByteStart || cite.ByteEnd > c.source.Length {
-		return nil, 0, untrue(c.r.job.ID, cite)
-	}
-	from := max(0, cite.ByteStart-about)
-	text, err := c.r.o.jobs.Text(ctx, c.r.job.ID, c.source.Sha256, from, min(c.source.Length, cite.ByteEnd+about))
-	if err != nil {
-		return nil, 0, err
-	}
-	for len(text) > 0 && !utf8.RuneStart(text[0]) {
-		text, from = text[1:], from+1
-	}
-	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
-		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {
-			if !utf8.FullRune(last) {
-				text = text[:len(text)-n]
-			}
-			break
-		}
-	}
-	return text, from, nil
-}
-
-func lastPoints(b []byte) string {
-	at := len(b)
-	for range contextPoints {
-		_, n := utf8.DecodeLastRune(b[:at])
-		at -= n
-	}
-	return string(b[at:])
-}
-
-func firstPoints(b []byte) string {
-	at := 0
-	for range contextPoints {
-		_, n := utf8.DecodeRune(b[at:])
-		at += n
-	}
-	return string(b[:at])
 }

@@ -460,8 +460,9 @@ type Span struct {
 	Start, End int64
 }
 
-// textsBytes bounds what Texts reads at once.
-const textsBytes = 4 << 20
+// MaxTexts is how many texts Texts reads at once, of which each may be of one
+// chunk: 4 MiB.
+const MaxTexts = 64
 
 // Texts returns short spans of texts, all read together. A span that spreads
 // over chunks, or for which there was no room, is nil: read it by Text.
@@ -471,7 +472,7 @@ func (j *Jobs) Texts(ctx context.Context, id mapreduce.JobID, spans []Span) ([][
 	var at []int
 	for i, s := range spans {
 		chunk := s.Start / store.ChunkSize
-		if s.Start >= s.End || (s.End-1)/store.ChunkSize != chunk || len(ks) == textsBytes/store.ChunkSize {
+		if s.Start >= s.End || (s.End-1)/store.ChunkSize != chunk || len(ks) == MaxTexts {
 			continue
 		}
 		ks = append(ks, j.keys.BlobChunk(id, s.SHA256, chunk))

@@ -162,7 +162,8 @@ func (d *decider) decide(x Decision) {
 		return
 	}
 	c := &choice{
-		decider: d, p: p, field: &e.Fields[i], said: x.Said, why: x.Why, allowed: cited(e.Fields[i].Candidates), open: d.open(e, x.Field),
+		decider: d, p: p, field: &e.Fields[i], record: e.Members[0], said: x.Said, why: x.Why,
+		allowed: cited(e.Fields[i].Candidates), open: d.open(e, x.Field),
 	}
 	c.cite(x.Refs)
 	c.take(x.Value)
@@ -186,6 +187,7 @@ type choice struct {
 	*decider
 	p       *schema.Property
 	field   *merge.Field
+	record  Member // the first of the entity
 	said    float64
 	why     string
 	allowed map[merge.Citation]bool // by the inputs, for this field
@@ -397,7 +399,7 @@ func (c *choice) keep(kept []merge.Candidate, reason string) {
 	now := cited(kept)
 	for _, id := range slices.Sorted(maps.Keys(c.allowed)) {
 		if !now[id] {
-			c.out.Dropped = append(c.out.Dropped, Dropped{Citation: id, Field: c.field.Path, Reason: reason, Unit: c.unit})
+			c.out.Dropped = append(c.out.Dropped, Dropped{Citation: id, Field: c.field.Path, Reason: reason, Unit: c.unit, Record: &c.record})
 		}
 	}
 	c.field.Candidates = kept

@@ -44,7 +44,8 @@ type Dropped struct {
 	Citation merge.Citation
 	Field    string // path
 	Reason   string
-	Unit     string // the reduce
+	Unit     string  // the reduce
+	Record   *Member // the first of the entity; nil if that is not known
 }
 
 // A Removed is a part of a reducer's answer that was not taken: a reference that
@@ -135,7 +136,11 @@ func (o *Output) Encode() ([]byte, error) {
 		if _, ok := o.Citations[d.Citation]; !ok {
 			return nil, errUncited
 		}
-		e.m.Dropped = append(e.m.Dropped, &storagev1.Dropped{Citation: e.at[d.Citation], Field: d.Field, Reason: d.Reason, Unit: d.Unit})
+		m := &storagev1.Dropped{Citation: e.at[d.Citation], Field: d.Field, Reason: d.Reason, Unit: d.Unit}
+		if d.Record != nil {
+			m.Record = &storagev1.Member{Unit: d.Record.Unit, Record: d.Record.Record}
+		}
+		e.m.Dropped = append(e.m.Dropped, m)
 	}
 	for _, r := range o.Removed {
 		e.m.Removed = append(e.m.Removed, &storagev1.Removed{Name: r.Name, Field: r.Field, Reason: r.Reason, Unit: r.Unit})
@@ -366,7 +371,11 @@ func (o *Output) decodeReports(m *storagev1.Output, keys []merge.Citation) error
 		if int(d.Citation) >= len(keys) {
 			return errUncited
 		}
-		o.Dropped = append(o.Dropped, Dropped{Citation: keys[d.Citation], Field: d.Field, Reason: d.Reason, Unit: d.Unit})
+		one := Dropped{Citation: keys[d.Citation], Field: d.Field, Reason: d.Reason, Unit: d.Unit}
+		if d.Record != nil {
+			one.Record = &Member{Unit: d.Record.Unit, Record: d.Record.Record}
+		}
+		o.Dropped = append(o.Dropped, one)
 	}
 	for _, r := range m.Removed {
 		o.Removed = append(o.Removed, Removed{Name: r.Name, Field: r.Field, Reason: r.Reason, Unit: r.Unit})

@@ -257,7 +257,8 @@ type Dropped struct {
 	Citation      uint32                 `protobuf:"varint,1,opt,name=citation,proto3" json:"citation,omitempty"` // index in Output.citations
 	Field         string                 `protobuf:"bytes,2,opt,name=field,proto3" json:"field,omitempty"`        // path
 	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	Unit          string                 `protobuf:"bytes,4,opt,name=unit,proto3" json:"unit,omitempty"` // the reduce
+	Unit          string                 `protobuf:"bytes,4,opt,name=unit,proto3" json:"unit,omitempty"`     // the reduce
+	Record        *Member                `protobuf:"bytes,5,opt,name=record,proto3" json:"record,omitempty"` // the first of the entity
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -318,6 +319,13 @@ func (x *Dropped) GetUnit() string {
 		return x.Unit
 	}
 	return ""
+}
+
+func (x *Dropped) GetRecord() *Member {
+	if x != nil {
+		return x.Record
+	}
+	return nil
 }
 
 // Removed is a part of a reducer's answer that was not taken.
@@ -1295,12 +1303,13 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x06prompt\x18\b \x01(\tR\x06prompt\x12\x16\n" +
 	"\x06answer\x18\t \x01(\tR\x06answer\x12\x10\n" +
 	"\x03cut\x18\n" +
-	" \x01(\bR\x03cut\"g\n" +
+	" \x01(\bR\x03cut\"\xa6\x01\n" +
 	"\aDropped\x12\x1a\n" +
 	"\bcitation\x18\x01 \x01(\rR\bcitation\x12\x14\n" +
 	"\x05field\x18\x02 \x01(\tR\x05field\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x12\n" +
-	"\x04unit\x18\x04 \x01(\tR\x04unit\"_\n" +
+	"\x04unit\x18\x04 \x01(\tR\x04unit\x12=\n" +
+	"\x06record\x18\x05 \x01(\v2%.coditect.mapreduce.storage.v1.MemberR\x06record\"_\n" +
 	"\aRemoved\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05field\x18\x02 \x01(\tR\x05field\x12\x16\n" +
@@ -1423,20 +1432,21 @@ var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
 	3,  // 4: coditect.mapreduce.storage.v1.Output.removed:type_name -> coditect.mapreduce.storage.v1.Removed
 	1,  // 5: coditect.mapreduce.storage.v1.Output.calls:type_name -> coditect.mapreduce.storage.v1.Call
 	4,  // 6: coditect.mapreduce.storage.v1.Output.decided:type_name -> coditect.mapreduce.storage.v1.Decided
-	5,  // 7: coditect.mapreduce.storage.v1.Decided.candidates:type_name -> coditect.mapreduce.storage.v1.Compared
-	7,  // 8: coditect.mapreduce.storage.v1.Entry.members:type_name -> coditect.mapreduce.storage.v1.Member
-	8,  // 9: coditect.mapreduce.storage.v1.Entry.sources:type_name -> coditect.mapreduce.storage.v1.SourceOf
-	9,  // 10: coditect.mapreduce.storage.v1.Entry.fields:type_name -> coditect.mapreduce.storage.v1.Field
-	11, // 11: coditect.mapreduce.storage.v1.Field.candidates:type_name -> coditect.mapreduce.storage.v1.Candidate
-	10, // 12: coditect.mapreduce.storage.v1.Field.missing_at:type_name -> coditect.mapreduce.storage.v1.Position
-	12, // 13: coditect.mapreduce.storage.v1.Candidate.mentions:type_name -> coditect.mapreduce.storage.v1.Mention
-	10, // 14: coditect.mapreduce.storage.v1.Mention.first:type_name -> coditect.mapreduce.storage.v1.Position
-	13, // 15: coditect.mapreduce.storage.v1.Mention.readings:type_name -> coditect.mapreduce.storage.v1.Reading
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	7,  // 7: coditect.mapreduce.storage.v1.Dropped.record:type_name -> coditect.mapreduce.storage.v1.Member
+	5,  // 8: coditect.mapreduce.storage.v1.Decided.candidates:type_name -> coditect.mapreduce.storage.v1.Compared
+	7,  // 9: coditect.mapreduce.storage.v1.Entry.members:type_name -> coditect.mapreduce.storage.v1.Member
+	8,  // 10: coditect.mapreduce.storage.v1.Entry.sources:type_name -> coditect.mapreduce.storage.v1.SourceOf
+	9,  // 11: coditect.mapreduce.storage.v1.Entry.fields:type_name -> coditect.mapreduce.storage.v1.Field
+	11, // 12: coditect.mapreduce.storage.v1.Field.candidates:type_name -> coditect.mapreduce.storage.v1.Candidate
+	10, // 13: coditect.mapreduce.storage.v1.Field.missing_at:type_name -> coditect.mapreduce.storage.v1.Position
+	12, // 14: coditect.mapreduce.storage.v1.Candidate.mentions:type_name -> coditect.mapreduce.storage.v1.Mention
+	10, // 15: coditect.mapreduce.storage.v1.Mention.first:type_name -> coditect.mapreduce.storage.v1.Position
+	13, // 16: coditect.mapreduce.storage.v1.Mention.readings:type_name -> coditect.mapreduce.storage.v1.Reading
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_output_proto_init() }
