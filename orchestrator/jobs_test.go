@@ -100,6 +100,7 @@ func TestUnitsWithManyInputs(t *testing.T) {
 	}
 }
 
+// TestLevelsFollowTheSizeRule runs the shapes of A10.
 func TestLevelsFollowTheSizeRule(t *testing.T) {
 	_, n := one(t, &scripted.Agent{})
 	for _, tt := range []struct {
@@ -173,7 +174,7 @@ func TestFailures(t *testing.T) {
 			t.Errorf("error is %q, want it to name the unit", job.Error)
 		}
 	})
-	t.Run("all units fail, no reducer runs", func(t *testing.T) {
+	t.Run("A17: all units fail, no reducer runs", func(t *testing.T) {
 		id := n.submit(script(map[string]string{"script.permanent_rate": "1"}), 5)
 		job := n.wantEnd(id, mapreduce.JobFailed)
 		if job.TotalUnits != 5 || job.FailedUnits != 5 {

@@ -59,6 +59,9 @@ func TestMergedRecordsLargerThanAnOutput(t *testing.T) {
 					t.Fatalf("a record of %d documents, want %d", len(sources), documents/tt.senders)
 				}
 			}
+			if len(got.sources) != documents { // A11
+				t.Errorf("%d source units, want %d", len(got.sources), documents)
+			}
 			got.cited(t, docs)
 			quoted := 0
 			for _, c := range got.citations {

@@ -334,7 +334,8 @@ func TestUnitsOfATreeAreListed(t *testing.T) {
 	n.healthy()
 }
 
-// TestB18Errors: what failing units do to static and adaptive trees.
+// TestB18Errors: what failing units do to static and adaptive trees. Without a
+// survivor no reduce runs, which is A17 too.
 func TestB18Errors(t *testing.T) {
 	broken := func(units ...mapreduce.UnitID) func(*agent.Task) error {
 		return func(task *agent.Task) error {

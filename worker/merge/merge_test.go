@@ -215,6 +215,7 @@ func TestEntities(t *testing.T) {
 	}
 }
 
+// TestMissingAndUnverified: a field without a value is null and says why (A12).
 func TestMissingAndUnverified(t *testing.T) {
 	s := parse(t, "properties: {a: {}, b: {}, c: {}, d: {}}")
 	first := record("x", 0, value("b", "guess", 0.9), value("c", "guess", 0.9))
@@ -304,7 +305,7 @@ func TestAnyOrderAndGrouping(t *testing.T) {
 }
 
 // TestCitationsAreKeptOrListed checks that no citation is gained, and that each
-// is carried or listed.
+// is carried or listed (A11).
 func TestCitationsAreKeptOrListed(t *testing.T) {
 	s := parse(t, strategies)
 	rapid.Check(t, func(t *rapid.T) {
