@@ -78,3 +78,46 @@ func TestWhatAModelDecides(t *testing.T) {
 		}
 	}
 }
+
+// TestCallsAreCounted in metrics.json, of each unit and level, with their tokens: as
+// many as the model answered.
+func TestCallsAreCounted(t *testing.T) {
+	s := newStudio(t, fakellm.Config{Model: registrar, Key: modelKey, Fault: fakellm.First(1, fakellm.Prose)})
+	s.write("schema.yaml", "type: object\nproperties:\n  id: {type: string}\n  seat: {type: string}\nx-coditect: {key: [id]}\n")
+	s.write("docs/a.txt", "id: C-1\nseat: Berlin\n")
+	s.write("docs/b.txt", "id: C-1\nseat: Hamburg\n")
+	if o := s.ask("out"); o.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
+	}
+	data, err := os.ReadFile(s.path(filepath.Join("out", "metrics.json")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type sums struct {
+		Calls int64 `json:"model_calls"`
+		In    int64 `json:"tokens_in"`
+		Out   int64 `json:"tokens_out"`
+	}
+	var said struct {
+		Job    sums
+		Levels []sums
+		Calls  []sums
+	}
+	s.decode(string(data), &said)
+	var want sums
+	for _, e := range s.fake.Entries() {
+		want.Calls, want.In, want.Out = want.Calls+1, want.In+e.In(), want.Out+e.Output
+	}
+	for name, all := range map[string][]sums{"levels": said.Levels, "calls": said.Calls} {
+		var got sums
+		for _, one := range all {
+			got.Calls, got.In, got.Out = got.Calls+one.Calls, got.In+one.In, got.Out+one.Out
+		}
+		if got != want {
+			t.Errorf("%s add up to %+v, and the model counts %+v", name, got, want)
+		}
+	}
+	if said.Job.In != want.In || said.Job.Out != want.Out {
+		t.Errorf("the job has %+v, and the model counts %+v", said.Job, want)
+	}
+}

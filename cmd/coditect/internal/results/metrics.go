@@ -22,6 +22,7 @@ type levelTally struct {
 	tokens                  mapreduce.Tokens
 	cost                    int64 // millionths of a US dollar
 	savings                 mapreduce.Savings
+	journal                 mapreduce.Journal
 	busy                    time.Duration
 }
 
@@ -34,7 +35,16 @@ type callLine struct {
 	Out      int64            `json:"tokens_out"`
 	Cost     *float64         `json:"cost"` // null if it is not known
 	Savings  *Savings         `json:"savings,omitempty"`
+	modelCalls
 }
+
+// modelCalls are how often a model was asked, and how long that took together.
+type modelCalls struct {
+	Calls   int64 `json:"model_calls,omitempty"`
+	Latency int64 `json:"latency_ms,omitempty"`
+}
+
+func callsOf(j mapreduce.Journal) modelCalls { return modelCalls{j.Calls, j.Latency.Milliseconds()} }
 
 func (t *tally) add(u *mapreduce.Unit) error {
 	l := t.levels[u.Level]
@@ -54,11 +64,13 @@ func (t *tally) add(u *mapreduce.Unit) error {
 	l.cost += u.CostMicros
 	l.savings = l.savings.Add(u.Savings)
 	l.busy += u.Elapsed
-	if u.Tokens.Total() == 0 && u.CostMicros == 0 && u.Savings == (mapreduce.Savings{}) {
+	l.journal = l.journal.Add(u.Journal)
+	if u.Tokens.Total() == 0 && u.CostMicros == 0 && u.Journal.Calls == 0 && u.Savings == (mapreduce.Savings{}) {
 		return nil
 	}
 	return t.calls.addValue("", callLine{
 		u.ID, u.Level, u.Attempts, u.Tokens.In, u.Tokens.Out, Cost(t.spec, u.Tokens, u.CostMicros), orNone(t.spec, u.Savings),
+		callsOf(u.Journal),
 	})
 }
 
@@ -76,6 +88,7 @@ type levelMetrics struct {
 	Cost     *float64 `json:"cost"` // null if it is not known
 	Busy     float64  `json:"busy_seconds"`
 	Savings  *Savings `json:"savings,omitempty"`
+	modelCalls
 }
 
 func (t *tally) levelMetrics() []levelMetrics {
@@ -84,7 +97,7 @@ func (t *tally) levelMetrics() []levelMetrics {
 		l := t.levels[n]
 		out = append(out, levelMetrics{
 			n, l.units, l.complete, l.failed, l.attempts, l.tokens.In, l.tokens.Out, Cost(t.spec, l.tokens, l.cost), l.busy.Seconds(),
-			orNone(t.spec, l.savings),
+			orNone(t.spec, l.savings), callsOf(l.journal),
 		})
 	}
 	return out
