@@ -90,6 +90,18 @@ func (e *Error) Is(target error) bool {
 	return ok && k == e.Kind
 }
 
+// StoreAway is the reason of an Unavailable error where the server is there and its
+// store does not answer.
+const StoreAway = "STORE_AWAY"
+
+// ReasonOf returns the reason of the first Error in err's chain, or "".
+func ReasonOf(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Reason
+	}
+	return ""
+}
+
 // KindOf returns the kind of the first Error in err's chain, or Internal.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {

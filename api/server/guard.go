@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/wire"
+	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
 func (s *Server) guardUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (reply any, err error) {
@@ -39,10 +41,13 @@ func (s *guardedStream) Context() context.Context { return s.ctx }
 // guard makes a call within the caller's deadline, turns panics into errors, and
 // errors into statuses, and logs them.
 func (s *Server) guard(ctx context.Context, method string, call func(context.Context) error) error {
-	ctx, cancel, err := s.shave(ctx)
+	ctx, cancel, err := s.shave(ctx, method)
 	if err == nil {
 		defer cancel()
 		err = s.recovered(ctx, method, call)
+	}
+	if away := context.Cause(ctx); err != nil && errs.ReasonOf(away) == errs.StoreAway {
+		err = away
 	}
 	if err == nil {
 		return nil
@@ -52,10 +57,25 @@ func (s *Server) guard(ctx context.Context, method string, call func(context.Con
 	return wire.Status(e).Err()
 }
 
-// shave takes the margin off the caller's deadline.
-func (s *Server) shave(ctx context.Context) (context.Context, context.CancelFunc, error) {
+// prompt are the calls that take one small transaction, and change nothing. What
+// changes something goes on until its outcome is known, or the caller is gone.
+var prompt = map[string]bool{
+	pb.MapReduceService_GetJob_FullMethodName:   true,
+	pb.MapReduceService_ListJobs_FullMethodName: true,
+}
+
+// shave takes the margin off the caller's deadline, and gives a call that has none
+// one of its own, if it should not take long.
+func (s *Server) shave(ctx context.Context, method string) (context.Context, context.CancelFunc, error) {
 	deadline, ok := ctx.Deadline()
-	if !ok {
+	switch {
+	case !ok && prompt[method]:
+		ctx, cancel := context.WithTimeoutCause(ctx, s.config.Patience, &errs.Error{
+			Kind: errs.Unavailable, Reason: errs.StoreAway,
+			Message: fmt.Sprintf("the store has not answered for %v; jobs wait until it does, and nothing is lost", s.config.Patience),
+		})
+		return ctx, cancel, nil
+	case !ok:
 		return ctx, func() {}, nil
 	}
 	left := time.Until(deadline)

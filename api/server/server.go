@@ -52,6 +52,12 @@ type Config struct {
 	// Defaults to 20 ms.
 	Margin time.Duration
 
+	// Patience is how long a call may take that only asks for a little, unless
+	// the caller gives it a deadline. One that takes longer fails as
+	// errs.Unavailable, with the reason errs.StoreAway: a store that has lost its
+	// machines answers when they are back. Defaults to 10 s.
+	Patience time.Duration
+
 	// Options are added to the server's: credentials, interceptors, stats
 	// handlers. Interceptors run within the server's own, so they may return
 	// errors of package errs, and panic.
@@ -65,6 +71,7 @@ func (c Config) withDefaults() Config {
 	c.MaxDocument = cmp.Or(c.MaxDocument, 64<<20)
 	c.MaxStreams = cmp.Or(c.MaxStreams, 1000)
 	c.Margin = cmp.Or(c.Margin, 20*time.Millisecond)
+	c.Patience = cmp.Or(c.Patience, 10*time.Second)
 	return c
 }
 
@@ -80,6 +87,8 @@ func (c Config) validate() error {
 		return errs.Field("MaxStreams", "is negative")
 	case c.Margin < 0:
 		return errs.Field("Margin", "is negative")
+	case c.Patience < 0:
+		return errs.Field("Patience", "is negative")
 	}
 	return nil
 }

@@ -209,6 +209,44 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
+// A call that should not take long, by a caller without a deadline, ends when the
+// store does not answer; one that may take long, or whose caller has set a
+// deadline, does not.
+func TestStoreAway(t *testing.T) {
+	for name, call := range calls {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn, _ := start(t, &service{get: func(ctx context.Context) (*mapreduce.Job, error) {
+					<-ctx.Done()
+					return nil, errors.Join(context.Cause(ctx), errors.New("a read was cut off"))
+				}}, nil, server.Config{Patience: 3 * time.Second})
+				for _, given := range []time.Duration{0, time.Minute} {
+					ctx, cancel := context.WithCancel(t.Context())
+					time.AfterFunc(time.Hour, cancel)
+					if given > 0 {
+						ctx, cancel = context.WithTimeout(t.Context(), given)
+					}
+					begun := time.Now()
+					err := call(ctx, conn)
+					cancel()
+					took := time.Since(begun).Round(time.Second)
+					switch {
+					case given > 0:
+						wantCode(t, err, codes.DeadlineExceeded)
+					case name == "stream":
+						wantCode(t, err, codes.Canceled)
+					default:
+						wantCode(t, err, codes.Unavailable)
+						if took != 3*time.Second || !strings.Contains(err.Error(), "the store has not answered for 3s") {
+							t.Errorf("after %v: %v", took, err)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
 // A caller that has gone is not an error of the server.
 func TestCallerGone(t *testing.T) {
 	var out log

@@ -29,7 +29,8 @@ func (a *app) session(ctx context.Context, n need, do func(*session) error) erro
 	if err != nil {
 		return cause(ctx, err)
 	}
-	return errors.Join(cause(ctx, do(s)), s.Close())
+	err = s.attended(ctx, func() error { return do(s) })
+	return errors.Join(cause(ctx, err), s.Close())
 }
 
 // empty reports whether there is nothing to look at: no server is named, and

@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"golang.org/x/term"
 
@@ -46,6 +47,7 @@ type app struct {
 	getenv         func(string) string
 	terminal       bool // stderr is one
 	width          func() int
+	attendEvery    time.Duration // between looks at the store of a service; 0 is the default
 
 	global globals // set by flags
 	models modelFlags

@@ -119,7 +119,7 @@ func (r *runner) with(ctx context.Context, do func() error) (err error) {
 			err = e
 		}
 	}()
-	return cause(ctx, do())
+	return cause(ctx, r.s.attended(ctx, do))
 }
 
 // checkOutput refuses a folder that cannot be written to. The default folder is

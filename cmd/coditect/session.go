@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/coditect/mapreduce/api/client"
@@ -126,6 +128,7 @@ const (
 	serverWait   = 5 * time.Minute // for a server to come back
 	handoverWait = 2 * time.Second // for another process to take a data directory over
 	handoverLook = 100 * time.Millisecond
+	attendEvery  = 5 * time.Second // looks whether the store answers
 )
 
 // follow shows a job until it does not run any more, whoever serves it
@@ -158,6 +161,9 @@ func (s *session) follow(ctx context.Context, id mapreduce.JobID, show func(*map
 		}
 	}
 }
+
+// away reports whether err says that the service is there, and its store is not.
+func away(err error) bool { return errs.ReasonOf(err) == errs.StoreAway }
 
 func gone(err error) bool { return err != nil && errs.KindOf(err) == errs.Unavailable }
 
@@ -206,18 +212,54 @@ func (s *session) rejoin(ctx context.Context, id mapreduce.JobID) error {
 	return err
 }
 
+// attended does something, and says so if it takes long because the store of the
+// service does not answer: what changes a job, or follows it, waits until it does.
+func (s *session) attended(ctx context.Context, do func() error) error {
+	if !s.remote() && (s.node == nil || !s.node.Shared()) {
+		return do()
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var attending sync.WaitGroup
+	service := s.Service // which do may replace
+	attending.Go(func() { s.attend(ctx, service) })
+	defer attending.Wait()
+	defer stop()
+	err := do()
+	if away(err) && s.remote() {
+		return fmt.Errorf("server %s: %w", s.app.global.server, err)
+	}
+	return err
+}
+
+// attend asks now and then for next to nothing, until ctx ends.
+func (s *session) attend(ctx context.Context, service mapreduce.Service) {
+	lost := false
+	for pause(ctx, cmp.Or(s.app.attendEvery, attendEvery)) == nil {
+		_, err := service.ListJobs(ctx, mapreduce.ListJobsQuery{PageSize: 1})
+		switch {
+		case away(err) && !lost:
+			lost = true
+			s.meter.Note("waiting: %v", err)
+		case err == nil && lost:
+			lost = false
+			s.meter.Note("the store answers again")
+		}
+	}
+}
+
 // steadyTries bounds how often steady does something.
 const steadyTries = 3
 
 // steady does something, and does it again with another service if the one that
 // there was goes away meanwhile.
 func (s *session) steady(ctx context.Context, do func() error) error {
-	for try := 1; ; try++ {
+	for try, begun := 1, time.Now(); ; try++ {
 		err := do()
-		if !gone(err) || ctx.Err() != nil || try == steadyTries {
+		waits := s.need == working && away(err) && time.Since(begun) < serverWait
+		if !gone(err) || ctx.Err() != nil || try >= steadyTries && !waits {
 			return err
 		}
-		if s.remote() {
+		if s.remote() || away(err) {
 			err = pause(ctx, callAgain)
 		} else {
 			err = s.again(ctx)
