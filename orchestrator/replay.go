@@ -58,6 +58,11 @@ func (o *Orchestrator) documentsOf(ctx context.Context, id mapreduce.JobID) iter
 			yield(nil, err)
 			return
 		}
+		held, err := o.held(ctx, id)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
 		var at [len(next)]*storagev1.Unit
 		for n := range rec.Documents {
 			var found *storagev1.Unit
@@ -75,11 +80,31 @@ func (o *Orchestrator) documentsOf(ctx context.Context, id mapreduce.JobID) iter
 					found = at[i] // of a document that was parsed, the unit that parsed it
 				}
 			}
-			if d, err := o.documentOf(ctx, id, n, found); !yield(d, err) || err != nil {
+			d := held[n]
+			if d == nil || found != nil && found.Level < 0 { // parsed: as it was before
+				d, err = o.documentOf(ctx, id, n, found)
+			}
+			if !yield(d, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// held returns the documents of a job's direct unit, by their numbers.
+func (o *Orchestrator) held(ctx context.Context, id mapreduce.JobID) (map[int64]*mapreduce.Document, error) {
+	u, err := o.jobs.Unit(ctx, id, mapreduce.DirectUnit)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := o.bundled(ctx, id, u)
+	held := make(map[int64]*mapreduce.Document, len(docs))
+	for _, d := range docs {
+		held[d.Number] = &mapreduce.Document{
+			ID: mapreduce.DocumentID(d.Document), MediaType: "text/plain", Metadata: d.Metadata, Content: d.Text,
+		}
+	}
+	return held, err
 }
 
 // unitsOf returns a function that returns the units of a level, one after the

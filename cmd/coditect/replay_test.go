@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -137,4 +138,63 @@ func TestReplayIsRefused(t *testing.T) {
 			s.want(0, "replay", "--job-id", j.JobID) // rules need no answers
 		}
 	}
+}
+
+// A job whose documents one call took is repeated too, with the page that was
+// parsed first.
+func TestReplayOfOneCallForAll(t *testing.T) {
+	var closed atomic.Bool
+	s := newStudio(t, fakellm.Config{
+		Model: func(c fakellm.Call) fakellm.Reply { return fakellm.Reply{Text: recordsOf(c.Prompt(), 4)} },
+		Fault: func(fakellm.Call) fakellm.Fault {
+			if closed.Load() {
+				return fakellm.ServerError
+			}
+			return ""
+		},
+	})
+	s.write("pipeline.yaml", `name: counter
+map: {agent: {role: Clerk}, task: {description: Read a receipt}}
+reduce: {agent: {role: Head}, task: {description: Settle what is open}}
+direct: {agent: {role: Head}, task: {description: "Read {{items.count}} receipts"}}
+`)
+	for i := range 3 {
+		s.write(fmt.Sprintf("docs/%d.txt", i), shopText(i))
+	}
+	s.write("docs/1-page.html", "<h1>SHOP NUMBER 3 SDN BHD</h1>")
+	s.write("docs/empty.txt", "")
+	o := s.ask("out", "--capture", "full", "--pipeline", s.path("pipeline.yaml"), "--target-token-budget", "20000", "-o", "json")
+	if n := len(s.fake.Entries()); o.code != 0 || n != 1 {
+		t.Fatalf("exit code %d after %d calls, want 0 after one\n%s%s", o.code, n, o.stdout, o.stderr)
+	}
+	if r := s.result("out"); len(r.Records) != 4 {
+		t.Fatalf("%d records, want 4", len(r.Records))
+	}
+	closed.Store(true)
+	s.want(0, "replay", "--job-id", s.spent(o).JobID)
+	if n := len(s.fake.Entries()); n != 1 {
+		t.Errorf("%d calls were made again", n-1)
+	}
+}
+
+// recordsOf is what a model answers of those of n shops that a prompt has, in the
+// order they come in.
+func recordsOf(prompt string, n int) string {
+	var records []map[string]any
+	for _, at := range strings.Split(prompt, "SHOP NUMBER ")[1:] {
+		var i int
+		if _, err := fmt.Sscanf(at, "%d SDN BHD", &i); err != nil || i >= n {
+			panic(fmt.Sprintf("shop %.20q: %v", at, err))
+		}
+		name := fmt.Sprintf("SHOP NUMBER %d SDN BHD", i)
+		records = append(records, map[string]any{
+			"document": len(records) + 1, "not_found": []any{},
+			"fields": map[string]any{"company": finding(name, name), "date": []any{}, "address": []any{}, "total": []any{}},
+		})
+	}
+	raw, err := json.Marshal(map[string]any{"records": records, "no_records": ""})
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
 }
