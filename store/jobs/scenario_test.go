@@ -33,6 +33,7 @@ func TestDeleteLeavesNothing(t *testing.T) {
 	_, err := j.KeepState(w.ctx, mapreduce.AgentState{Held: mapreduce.Held{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: 1}, Data: []byte("x")})
 	w.must(err)
 	w.report(j, returned(id, u))
+	w.must(j.Warmed(w.ctx, id))
 	w.run(j, id)
 	_, err = j.Seal(w.ctx, id)
 	w.must(err)

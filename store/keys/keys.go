@@ -589,7 +589,8 @@ var ownedNames = []string{
 func (s *Space) Owned(j mapreduce.JobID) []store.Range {
 	var all []store.Range
 	for _, n := range ownedNames {
-		all = append(all, children(s.job(n, j)))
+		key := s.job(n, j) // some have a single value, which is there
+		all = append(all, store.Range{Begin: key, End: children(key).End})
 	}
 	return all
 }
