@@ -23,13 +23,13 @@ type breakerKey struct {
 
 // Breakers are the circuit breakers of a worker.
 type breakers struct {
-	opened func(name string, d time.Duration) // called without locks
+	opened func(name string, d time.Duration, cause error) // called without locks
 
 	mu  sync.Mutex // guards all
 	all map[breakerKey]*breaker
 }
 
-func newBreakers(opened func(string, time.Duration)) *breakers {
+func newBreakers(opened func(string, time.Duration, error)) *breakers {
 	return &breakers{opened: opened, all: make(map[breakerKey]*breaker)}
 }
 
@@ -76,18 +76,19 @@ func (bs *breakers) open() []mapreduce.BreakerState {
 // it is half open: one call probes, and the others wait to learn from it.
 type breaker struct {
 	key    breakerKey
-	opened func(string, time.Duration)
+	opened func(string, time.Duration, error)
 	state  *gobreaker.TwoStepCircuitBreaker[struct{}]
 
 	mu    sync.Mutex    // guards the fields below; state is never called under it
 	until time.Time     // when it stops being open
 	ended chan struct{} // if not nil: closed when the next call ends
 	fresh bool          // it opened and opened was not called yet
+	cause error         // of the last failure
 	// ordered: it opened because the fleet's did, which need not be told.
 	ordered bool
 }
 
-func newBreaker(key breakerKey, opened func(string, time.Duration)) *breaker {
+func newBreaker(key breakerKey, opened func(string, time.Duration, error)) *breaker {
 	b := &breaker{key: key, opened: opened}
 	b.state = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name:          key.name,
@@ -147,8 +148,17 @@ func (b *breaker) run(ctx context.Context, call func(context.Context) error) err
 		b.callEnded()
 	}()
 	err = call(ctx)
-	outcome = judge(ctx, err)
+	if outcome = judge(ctx, err); outcome != nil && !errors.Is(outcome, errExcluded) {
+		b.failed(err)
+	}
 	return err
+}
+
+// failed keeps why a call failed, to be told if that opens the breaker.
+func (b *breaker) failed(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.cause = err
 }
 
 // admit waits until a call may be made, and returns what takes its outcome.
@@ -187,11 +197,11 @@ func (b *breaker) callEnded() {
 		close(b.ended)
 		b.ended = nil
 	}
-	fresh := b.fresh
+	fresh, cause := b.fresh, b.cause
 	b.fresh = false
 	b.mu.Unlock()
 	if fresh {
-		b.opened(b.key.name, b.key.timeout)
+		b.opened(b.key.name, b.key.timeout, cause)
 	}
 }
 

@@ -1,10 +1,13 @@
 package worker_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -289,7 +292,8 @@ func TestBreakerSkip(t *testing.T) {
 		run := func(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
 			return nil, calls.Call(ctx, "other/model", func(context.Context) error { return errors.New("503") })
 		}
-		r := start(t, run, worker.Config{Slots: 1, Prefetch: 4})
+		var log bytes.Buffer
+		r := start(t, run, worker.Config{Slots: 1, Prefetch: 4, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		s := spec
 		s.OnBreaker, s.BreakerThreshold = mapreduce.BreakerSkip, 1
 		r.assign(s, unitOf("a"), unitOf("b"))
@@ -307,6 +311,9 @@ func TestBreakerSkip(t *testing.T) {
 		}
 		r.verdicts(mapreduce.Accepted, got...)
 		r.finish()
+		if says := `msg="circuit breaker opened" breaker=other/model for=1m0s cause=503`; !strings.Contains(log.String(), says) {
+			t.Errorf("the log does not say %q:\n%s", says, &log)
+		}
 	})
 }
 

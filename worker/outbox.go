@@ -236,7 +236,7 @@ func (s *session) beat() {
 
 // breakerOpened tells at once that a breaker is open, so that no more units
 // come that would meet it.
-func (s *session) breakerOpened(name string, d time.Duration) {
-	s.cfg.Logger.Warn("circuit breaker opened", "breaker", name, "for", d)
+func (s *session) breakerOpened(name string, d time.Duration, cause error) {
+	s.cfg.Logger.Warn("circuit breaker opened", "breaker", name, "for", d, "cause", cause)
 	s.beat()
 }

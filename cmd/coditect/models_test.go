@@ -268,11 +268,11 @@ func TestADocumentThatGivesOrders(t *testing.T) {
 	}
 }
 
-// TestNoUnitSurvivesAWrongKey ends the job at once.
+// TestNoUnitSurvivesAWrongKey ends the job at once, and says what to do.
 func TestNoUnitSurvivesAWrongKey(t *testing.T) {
-	for fault, says := range map[fakellm.Fault]string{
-		fakellm.Unauthorized: "authentication", fakellm.NoMoney: "billing",
-		fakellm.UnknownModel: "not found", fakellm.WebPage: "something else answers",
+	for fault, says := range map[fakellm.Fault][]string{
+		fakellm.Unauthorized: {"authentication", "set ANTHROPIC_API_KEY"}, fakellm.NoMoney: {"billing", "pay the provider"},
+		fakellm.UnknownModel: {"not found", "--model"}, fakellm.WebPage: {"something else answers", "--base-url"},
 	} {
 		t.Run(string(fault), func(t *testing.T) {
 			s := newStudio(t, fakellm.Config{Model: obedient, Fault: func(fakellm.Call) fakellm.Fault { return fault }})
@@ -280,8 +280,10 @@ func TestNoUnitSurvivesAWrongKey(t *testing.T) {
 				s.write(fmt.Sprintf("docs/%d.txt", i), shopText(i))
 			}
 			o := s.ask("out", "--parallelism", "4")
-			if o.code != 1 || !strings.Contains(o.stdout, says) {
-				t.Errorf("exit code %d, want 1 and %q\n%s%s", o.code, says, o.stdout, o.stderr)
+			for _, says := range append(says, "anthropic, model claude-haiku-4-5: ", "coditect mapreduce resume") {
+				if o.code != 1 || !strings.Contains(o.stdout, says) {
+					t.Errorf("exit code %d, want 1 and %q\n%s%s", o.code, says, o.stdout, o.stderr)
+				}
 			}
 			if n := len(s.fake.Entries()); n > 12 {
 				t.Errorf("%d calls were made in vain", n)

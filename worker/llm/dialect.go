@@ -131,7 +131,7 @@ type reducer struct {
 }
 
 func (r *reducer) no(where, keyword, why string) error {
-	return newError(BadSchema, "%s cannot express %s at %s: %s", r.Name, keyword, where, why)
+	return newError(BadSchema, "%s cannot express %s at %s: %s; change that in the schema, or ask another provider", r.Name, keyword, where, why)
 }
 
 // node reduces one schema.

@@ -117,7 +117,7 @@ func (x *extraction) split(at stretch) (parts []stretch, why string) {
 	core := string(x.task.Text.Content[at.coreStart:at.coreEnd])
 	size := x.agent.count.Count(core)
 	if size < minPart {
-		return nil, fmt.Sprintf("even %d tokens of the document are too many", size)
+		return nil, fmt.Sprintf("even %d tokens of the document are too many beside instructions and schema; ask a model with a larger context window", size)
 	}
 	overlap := min(200, size/8)
 	pieces, err := chunk.Cut(core, chunk.Options{MaxTokens: size/2 + overlap + 1, Overlap: overlap, Counter: x.agent.count})

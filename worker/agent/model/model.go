@@ -145,7 +145,32 @@ func (a *Agent) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 	default:
 		err = agent.PermanentJob(fmt.Errorf("provider %s has no units of kind %v", p.Provider, task.Kind))
 	}
-	return res, llm.ForAgent(err)
+	return res, llm.ForAgent(advise(p, err))
+}
+
+// advise adds to an error after which no unit can succeed whose it is, and what
+// its reader can do about it.
+func advise(p *program, err error) error {
+	e, ok := errors.AsType[*llm.Error](err)
+	if !ok {
+		return err
+	}
+	do := ""
+	switch e.Kind {
+	case llm.Auth:
+		do = fmt.Sprintf("set %s_API_KEY to a key that this provider takes", strings.ToUpper(p.Provider))
+	case llm.Permission:
+		do = "use a key that may ask this model, or another --model"
+	case llm.Billing:
+		do = "pay the provider, or raise the limit that it keeps for this key"
+	case llm.NotFound:
+		do = "see whether the provider has the --model, and whether --base-url is its address"
+	case llm.NotAPI:
+		do = "see whether --base-url, or --endpoint of the worker, is the provider's address, and what HTTPS_PROXY says"
+	default:
+		return err
+	}
+	return fmt.Errorf("%s, model %s: %w; %s", p.Provider, p.Model, err, do)
 }
 
 // Check refuses a job that no worker like this one could run: wrong settings, a
