@@ -6,9 +6,9 @@
 #   deploy/peers/run.sh GO-TEST-FLAGS…
 #
 # CODITECT_OPENAPI  a folder with the vendors' descriptions of their interfaces:
-#                   anthropic.yaml, openai.yaml, ollama.yaml. Without it they are
-#                   downloaded; they belong to the vendors, and are no part of
-#                   this repository.
+#                   anthropic.yaml, openai.yaml, ollama.yaml, as where GitHub cannot
+#                   be reached. Without it they are downloaded; they belong to the
+#                   vendors, and are no part of this repository.
 # CODITECT_TEST_PEERS=require  fails where it would otherwise skip.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -54,4 +54,28 @@ if [ -z "${CODITECT_OPENAPI-}" ]; then
 		$raw/ollama/ollama/fb30760996871fa9460115c753afd2c60d4ab0f7/docs/openapi.yaml
 fi
 
-CODITECT_PEERS=$peers go test -count 1 -run '^TestPeers' "$@" ./worker/llm
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+status=0
+CODITECT_PEERS=$peers go test -v -count 1 -run '^TestPeers' "$@" ./worker/llm > "$log" 2>&1 || status=$?
+[ $status = 0 ] || cat "$log"
+
+# passed TEST: whether a test has run to its end and passed.
+passed() {
+	grep -q -- "--- PASS: $1 " "$log"
+}
+
+# One line a vendor, of what was checked and what was not.
+for vendor in anthropic openai ollama; do
+	said=
+	for check in \
+		"TestPeersEveryRequestIsAsDescribed/$vendor=requests as described" \
+		"TestPeersRefuseWhatIsNotDescribed/$vendor=others refused" \
+		"TestPeersAnswerAsWeUnderstandThem=answers of a server of others" \
+		"TestPeersUnderstandTheScriptedModel=the scripted model by its own client"; do
+		passed "${check%%=*}" && said+="; ${check#*=}" || said+="; NOT CHECKED OR NOT PASSED: ${check#*=}"
+	done
+	requests=$(sed -n "s/.* \([0-9]* requests\) were held against the description of $vendor$/\1/p" "$log")
+	echo "test-peers: $vendor: ${requests:-no requests} sent${said}"
+done
+exit $status

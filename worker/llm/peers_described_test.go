@@ -188,7 +188,7 @@ func TestPeersEveryRequestIsAsDescribed(t *testing.T) {
 	for _, vendor := range vendors {
 		t.Run(vendor, func(t *testing.T) {
 			to := described(t, vendor)
-			all := requests(t)
+			all, sent := requests(t), 0
 			if vendor == "anthropic" {
 				all["paused turn"] = paused()
 			}
@@ -201,6 +201,7 @@ func TestPeersEveryRequestIsAsDescribed(t *testing.T) {
 						_, _ = counter.Count(t.Context(), all[name]) // the same
 					}
 					tries, bad := w.take()
+					sent += tries
 					if tries == 0 {
 						t.Errorf("%s, %s: no request was sent", mode.name, name)
 					}
@@ -209,6 +210,7 @@ func TestPeersEveryRequestIsAsDescribed(t *testing.T) {
 					}
 				}
 			}
+			t.Logf("%d requests were held against the description of %s", sent, vendor)
 		})
 	}
 }
