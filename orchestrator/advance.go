@@ -9,7 +9,9 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/orchestrator/plan"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
@@ -246,7 +248,7 @@ func (o *Orchestrator) planLevel(ctx context.Context, id mapreduce.JobID, s *job
 	above, err := p.Next(plan.Ended{
 		Level: s.Level, Units: s.Units, Completed: s.Completed, Size: s.Size,
 		BelowCompleted: s.BelowCompleted, BelowSize: s.BelowSize,
-		Outputs: func() ([]plan.Output, error) { return o.outputs(ctx, id, s) },
+		Outputs: func() ([]plan.Output, error) { return o.outputs(ctx, id, s, &spec, p.Budget()) },
 	})
 	if err != nil {
 		return err
@@ -264,8 +266,13 @@ func (o *Orchestrator) planLevel(ctx context.Context, id mapreduce.JobID, s *job
 }
 
 // outputs returns the sizes of a level's outputs. The level has ended, so that
-// they are the same whoever asks.
-func (o *Orchestrator) outputs(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) ([]plan.Output, error) {
+// they are the same whoever asks. Agents are told of those above the budget: the
+// job's owner is warned of them.
+func (o *Orchestrator) outputs(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus, spec *mapreduce.JobSpec, budget int64) ([]plan.Output, error) {
+	agents, err := pipelineOf(spec)
+	if err != nil {
+		return nil, err
+	}
 	all := make([]plan.Output, 0, s.Completed)
 	for from := int64(0); ; {
 		page, err := o.jobs.UnitsFrom(ctx, id, s.Level, from, 256)
@@ -273,11 +280,30 @@ func (o *Orchestrator) outputs(ctx context.Context, id mapreduce.JobID, s *jobs.
 			return all, err
 		}
 		for _, u := range page {
-			if from = u.Index + 1; mapreduce.UnitState(u.Status) == mapreduce.UnitComplete {
-				all = append(all, plan.Output{Index: u.Index, Tokens: u.Result.GetSize(), Unit: mapreduce.UnitID(u.UnitId)})
+			if from = u.Index + 1; mapreduce.UnitState(u.Status) != mapreduce.UnitComplete {
+				continue
 			}
+			out := plan.Output{Index: u.Index, Tokens: u.Result.GetSize(), Unit: mapreduce.UnitID(u.UnitId)}
+			if agents != nil && out.Tokens > budget {
+				out.Agent = roleOf(agents, u, spec.Vars)
+			}
+			all = append(all, out)
 		}
 	}
+}
+
+// roleOf returns the role of the agent that ran a map unit or a reduce, or "" if
+// it cannot be told.
+func roleOf(agents *pipeline.Pipeline, u *storagev1.Unit, vars map[string]string) string {
+	step := "map"
+	if u.Level > 0 {
+		step = "reduce"
+	}
+	role, err := agents.Role(step, vars, pipeline.Document{ID: u.DocumentId, Metadata: u.Source.GetMetadata()})
+	if err != nil {
+		return "" // the warning names the unit too
+	}
+	return role
 }
 
 // maxWarnings bounds what is told one by one of a level.

@@ -137,6 +137,11 @@ func mapped(from, to int) []string {
 	return ids
 }
 
+// recorded gives a job a schema, which pipelines of one's own need.
+func recorded(s *mapreduce.JobSpec) {
+	s.Schema = []byte(`{"type":"object","properties":{"x":{"type":"string"}}}`)
+}
+
 // TestB16AdaptiveTrees runs adaptive trees whose outputs have given sizes.
 func TestB16AdaptiveTrees(t *testing.T) {
 	constant := func(n int64) func(*agent.Task, []string) int64 {
@@ -175,6 +180,30 @@ func TestB16AdaptiveTrees(t *testing.T) {
 			},
 			"4 3 2 F",
 			[]string{`the output of unit "doc-0000002" has 500 tokens, more than the budget of 100`},
+		},
+		{
+			"B14 the warning names the agent of a map", 4,
+			ask{piped(kitchen), recorded, budget(100)},
+			func(task *agent.Task, _ []string) int64 {
+				if task.Unit == "doc-0000002" {
+					return 500
+				}
+				return 45
+			},
+			"4 3 2 F",
+			[]string{`the output of agent "Chef of doc-0000002", unit "doc-0000002", has 500 tokens, more than the budget of 100`},
+		},
+		{
+			"B14 and of a reduce", 4,
+			ask{piped(kitchen), recorded, budget(100)},
+			func(task *agent.Task, _ []string) int64 {
+				if task.Unit == "reduce_L1_0" {
+					return 500
+				}
+				return 45
+			},
+			"4 2 2 F",
+			[]string{`the output of agent "Sub-Chef", unit "reduce_L1_0", has 500 tokens, more than the budget of 100`},
 		},
 		{
 			"no progress", 100,

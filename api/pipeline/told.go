@@ -34,6 +34,12 @@ func (p *Pipeline) Own(step string, vars map[string]string, docs []Document) (st
 	return p.tell(step, true, vars, docs)
 }
 
+// Role renders who runs a unit of a step that works on certain documents.
+func (p *Pipeline) Role(step string, vars map[string]string, docs ...Document) (string, error) {
+	t := p.templates[step+".agent.role"]
+	return t.render(func(v Variable) (string, bool) { return p.value(v, vars, docs) })
+}
+
 func (p *Pipeline) tell(step string, own bool, vars map[string]string, docs []Document) (string, error) {
 	var b strings.Builder
 	for _, s := range p.steps() {
