@@ -198,6 +198,9 @@ func (j *jobFlags) spec(flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
 	if err = j.readPipeline(&s); err != nil {
 		return s, err
 	}
+	if err = j.modelless(flags, s.Vars); err != nil {
+		return s, err
+	}
 	s.Schema, err = readSchema(j.schema)
 	return s, err
 }

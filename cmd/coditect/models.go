@@ -206,6 +206,34 @@ func (j *jobFlags) modelVars(flags *pflag.FlagSet, vars map[string]string) error
 	return nil
 }
 
+// modelless refuses with the provider rules what only a model could do: a job
+// whose owner believes that one read the documents, and none did, is worse than
+// none.
+func (j *jobFlags) modelless(flags *pflag.FlagSet, vars map[string]string) error {
+	if j.provider != rulesProvider {
+		return nil
+	}
+	for _, f := range []struct {
+		flag, name string
+		set        bool
+	}{
+		{"model", "", j.model != ""},
+		{"base-url", model.VarBaseURL, vars[model.VarBaseURL] != ""},
+		{"merge", model.VarMerge, vars[model.VarMerge] == model.MergeModel},
+		{"glean", model.VarGlean, vars[model.VarGlean] != "" && vars[model.VarGlean] != "0"},
+	} {
+		if !f.set {
+			continue
+		}
+		by := "--" + f.flag
+		if !flags.Changed(f.flag) {
+			by = "--var " + f.name
+		}
+		return usage("%s: the provider rules asks no model: name one that does with --provider, or leave it out", by)
+	}
+	return nil
+}
+
 // withModels adds the agents that ask models to others.
 func withModels(others map[string]agent.Agent, askers map[string]*model.Agent) map[string]agent.Agent {
 	for name, asker := range askers {
