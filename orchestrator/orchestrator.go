@@ -88,6 +88,11 @@ type Config struct {
 	// calls that cost nothing and take no time, and for the rules provider to
 	// none.
 	Rates func(spec *mapreduce.JobSpec) plan.Rates
+	// Overhead returns what a call of a job's reduces, or of its direct unit, takes
+	// beside what it reads: tokens of its prompt, and the most of its answer. They
+	// are taken off the budget of the job's tree, unless the job says what is; see
+	// JobSpec.PromptOverhead. Defaults to nothing.
+	Overhead func(spec *mapreduce.JobSpec) (prompt, answer int64)
 	// Count counts the tokens of a text. Defaults to a public vocabulary.
 	Count func(text string) int
 	// Logger defaults to none.
@@ -117,6 +122,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Rates == nil {
 		c.Rates = rates
+	}
+	if c.Overhead == nil {
+		c.Overhead = func(*mapreduce.JobSpec) (prompt, answer int64) { return 0, 0 }
 	}
 	if c.Limits == nil {
 		c.Limits = func(string) ModelLimits { return ModelLimits{} }

@@ -28,8 +28,8 @@ func Plan(ctx context.Context, c Config, q mapreduce.PlanQuery, docs iter.Seq2[*
 // plan goes through the documents as a submission does, cuts them into the very
 // units that a run would have, and keeps of each unit its name and size.
 func (c *Config) plan(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
-	spec := withDefaults(q.Spec)
-	if err := checkSpec(&spec); err != nil {
+	spec, err := c.complete(q.Spec)
+	if err != nil {
 		return nil, err
 	}
 	planner, err := plan.New(treeOf(&spec))

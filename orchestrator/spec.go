@@ -49,6 +49,37 @@ func defaultTree(s *mapreduce.JobSpec, strategy plan.Strategy) {
 	}
 }
 
+// complete returns a spec that can be carried out with all that its client left
+// open, as every node and worker is to see it; or an error that names the field.
+// The same spec is planned as is run.
+func (c *Config) complete(s mapreduce.JobSpec) (mapreduce.JobSpec, error) {
+	s = withDefaults(s)
+	if err := checkSpec(&s); err != nil {
+		return s, err
+	}
+	c.takeOff(&s)
+	_, err := plan.New(treeOf(&s))
+	return s, err
+}
+
+// takeOff fills in what calls take of the budget of their reduces beside what they
+// read. A job that repeats another has the other's tree, whatever its prompts would
+// take today.
+func (c *Config) takeOff(s *mapreduce.JobSpec) {
+	tree := treeOf(s)
+	budget := tree.Base()
+	if budget == 0 || s.Replay != "" {
+		return
+	}
+	prompt, answer := c.Overhead(s)
+	if s.PromptOverhead == nil && prompt > 0 {
+		s.PromptOverhead = &prompt
+	}
+	if s.ReservedOutput == nil && answer > 0 {
+		s.ReservedOutput = new(plan.Reserve(budget, answer))
+	}
+}
+
 // treeOf returns what s asks for of the tree of reduces. A job that asks for
 // nothing gets ADR-028's batches.
 func treeOf(s *mapreduce.JobSpec) plan.Config {

@@ -31,8 +31,8 @@ func (o *Orchestrator) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, do
 			return nil, err
 		}
 	}
-	spec = withDefaults(spec)
-	if err := checkSpec(&spec); err != nil {
+	spec, err := o.config.complete(spec)
+	if err != nil {
 		return nil, err
 	}
 	if spec.RequestID != "" {

@@ -99,10 +99,12 @@ type JobSpec struct {
 	ReduceContextLimit int      // tokens; of the default strategy
 	ReduceBatchSize    int      // outputs in one reduce; of the default strategy
 	ChunkSize          *int64   // outputs of a group; of StrategyStatic
-	TargetTokenBudget  *int64   // tokens that a reduce may read; of StrategyAdaptive, as are the next
+	TargetTokenBudget  *int64   // tokens that a call of a reduce may take; of StrategyAdaptive, as are the next
 	ContextWindow      *int64   // tokens; with BudgetRatio another way to say the budget
 	BudgetRatio        *float64 // part of ContextWindow
 	MaxReduceLevels    *int64   // levels between the map and the final reduce
+	PromptOverhead     *int64   // tokens of a prompt beside outputs; taken off every budget of reduces
+	ReservedOutput     *int64   // tokens kept free for an answer; likewise
 
 	Budget      int64   // tokens, in and out, over all attempts; 0 means none is set
 	ReduceShare float64 // part of the budget held back for reducing

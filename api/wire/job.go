@@ -45,6 +45,8 @@ func EncodeSpec(s *mapreduce.JobSpec) *pb.JobSpec {
 		ContextWindow:     s.ContextWindow,
 		BudgetRatio:       s.BudgetRatio,
 		MaxReduceLevels:   s.MaxReduceLevels,
+		PromptOverhead:    s.PromptOverhead,
+		ReservedOutput:    s.ReservedOutput,
 	}
 }
 
@@ -98,6 +100,8 @@ func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
 		ContextWindow:     p.ContextWindow,
 		BudgetRatio:       p.BudgetRatio,
 		MaxReduceLevels:   p.MaxReduceLevels,
+		PromptOverhead:    p.PromptOverhead,
+		ReservedOutput:    p.ReservedOutput,
 	}
 }
 

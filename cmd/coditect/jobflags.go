@@ -120,7 +120,7 @@ func (j *jobFlags) addReduce(f *pflag.FlagSet) {
 	j.strategy = choice{"", []string{"static", "adaptive"}}
 	f.Var(&j.strategy, "strategy", "how outputs are grouped: a fixed number, or packed by size (default: one reduce, or batches if it does not fit)")
 	f.Int64Var(&j.chunkSize, "chunk-size", 0, "outputs that a reduce of a static tree takes (default 5)")
-	f.Int64Var(&j.targetTokenBudget, "target-token-budget", 0, "tokens that a reduce of an adaptive tree may read")
+	f.Int64Var(&j.targetTokenBudget, "target-token-budget", 0, "tokens that a call of a reduce of an adaptive tree may take")
 	f.Int64Var(&j.contextWindow, "context-window", 0, "tokens of the model's context, of which --budget-ratio is the budget")
 	f.Float64Var(&j.budgetRatio, "budget-ratio", 0, "part of the context window (default 0.5)")
 	f.Int64Var(&j.maxReduceLevels, "max-reduce-levels", 0, "levels of an adaptive tree between the map and the final reduce (default 10)")

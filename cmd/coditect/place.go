@@ -114,14 +114,15 @@ func (a *app) nodeConfig(all map[string]agent.Agent, log *slog.Logger) (embedded
 	if err != nil {
 		return embedded.Config{}, err
 	}
-	warms, err := a.warms()
+	askers, err := a.knowingAll()
 	if err != nil {
 		return embedded.Config{}, err
 	}
 	g := &a.global
 	return embedded.Config{
 		MaxCalls: a.limits.maxCalls, ModelLimits: limits,
-		Dir: g.place.dir, Cluster: g.place.cluster, Agents: all, Limits: a.gates, Version: versionOf(), Rates: rates, Warms: warms, Hook: hook, Logger: log,
+		Dir: g.place.dir, Cluster: g.place.cluster, Agents: all, Limits: a.gates, Version: versionOf(), Rates: rates, Hook: hook, Logger: log,
+		Overhead: overhead(askers), Warms: warms(askers),
 		Lease: g.timing.lease, Heartbeat: g.timing.heartbeat, Grace: g.timing.grace,
 	}, nil
 }

@@ -128,7 +128,11 @@ func (a *app) planJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2
 		if err != nil {
 			return nil, err
 		}
-		return orchestrator.Plan(ctx, orchestrator.Config{Rates: rates}, q, docs)
+		askers, err := a.knowingAll()
+		if err != nil {
+			return nil, err
+		}
+		return orchestrator.Plan(ctx, orchestrator.Config{Rates: rates, Overhead: overhead(askers)}, q, docs)
 	}
 	c, err := client.Dial(a.global.server, client.Config{})
 	if err != nil {

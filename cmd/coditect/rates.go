@@ -32,9 +32,9 @@ func (a *app) rates() (func(*mapreduce.JobSpec) plan.Rates, error) {
 	}, nil
 }
 
-// warms returns what says of a job whether its first unit is to run alone. What it
-// looks at is made once for each provider: it is asked whenever a job is seen.
-func (a *app) warms() (func(*mapreduce.JobSpec) bool, error) {
+// knowingAll returns, for each provider, an agent that knows of jobs what can be
+// known without a key.
+func (a *app) knowingAll() (map[string]*model.Agent, error) {
 	prices, err := a.models.priceList()
 	if err != nil {
 		return nil, err
@@ -45,6 +45,23 @@ func (a *app) warms() (func(*mapreduce.JobSpec) bool, error) {
 			return nil, err
 		}
 	}
+	return askers, nil
+}
+
+// overhead returns what says of a job what its calls take of the budget beside
+// what they read.
+func overhead(askers map[string]*model.Agent) func(*mapreduce.JobSpec) (prompt, answer int64) {
+	return func(spec *mapreduce.JobSpec) (prompt, answer int64) {
+		if asker := askers[spec.Provider]; asker != nil {
+			prompt, answer, _ = asker.Overhead(spec) // a job that is wrong is refused elsewhere
+		}
+		return prompt, answer
+	}
+}
+
+// warms returns what says of a job whether its first unit is to run alone. What it
+// looks at is made once for each provider: it is asked whenever a job is seen.
+func warms(askers map[string]*model.Agent) func(*mapreduce.JobSpec) bool {
 	return func(spec *mapreduce.JobSpec) bool {
 		asker := askers[spec.Provider]
 		if asker == nil {
@@ -52,7 +69,7 @@ func (a *app) warms() (func(*mapreduce.JobSpec) bool, error) {
 		}
 		warms, err := asker.Warms(spec)
 		return err == nil && warms // else the job is refused elsewhere
-	}, nil
+	}
 }
 
 // ruleRates are those of the rules, which call no model. Units that are more

@@ -418,6 +418,11 @@ func TestEstimate(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("estimate (-want +got):\n%s", diff)
 	}
+	r.Answer = 1000 // of which 400 are kept free
+	if e := build(t, c, items(4, 1000), r).Estimate; e.High.Out != 7000 {
+		t.Errorf("at most calls write %d tokens, want 7 times 1000", e.High.Out)
+	}
+	r.Answer = 0
 	r.Merge = plan.MergeModel
 	if e := build(t, c, items(4, 1000), r).Estimate; e.Low != e.Expected {
 		t.Errorf("a model merges all, and the least is %+v of %+v", e.Low, e.Expected)

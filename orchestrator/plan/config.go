@@ -54,8 +54,8 @@ type Config struct {
 	// ChunkSize is the most outputs of a group of a static tree. Defaults to 5.
 	ChunkSize *int64
 
-	// TargetTokenBudget is how many tokens a reduce of an adaptive tree may
-	// read. ContextWindow times BudgetRatio is another way to say it; one of
+	// TargetTokenBudget is how many tokens a call of a reduce of an adaptive tree
+	// may take. ContextWindow times BudgetRatio is another way to say it; one of
 	// the two must be set. BudgetRatio defaults to 0.5.
 	TargetTokenBudget *int64
 	ContextWindow     *int64
@@ -96,6 +96,7 @@ func ConfigOf(s *mapreduce.JobSpec) Config {
 		Fallback: Batches, ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
 		ContextWindow: s.ContextWindow, BudgetRatio: s.BudgetRatio, MaxReduceLevels: s.MaxReduceLevels,
 		ReduceContextLimit: unlessZero(s.ReduceContextLimit), ReduceBatchSize: unlessZero(s.ReduceBatchSize),
+		PromptOverhead: orDefault(s.PromptOverhead, 0), ReservedOutput: orDefault(s.ReservedOutput, 0),
 	}
 	switch s.Strategy {
 	case mapreduce.StrategyDefault:
@@ -214,6 +215,19 @@ func (c *Config) base() (tokens int64, field string) {
 	}
 	return 0, ""
 }
+
+// Base returns the tokens of c's budget before anything is taken off; 0 if the
+// tree has none, as a static one.
+func (c Config) Base() int64 {
+	tokens, _ := c.base()
+	return tokens
+}
+
+// Reserve returns how many tokens of a budget are kept free for an answer that has
+// no more than most: all of them, but no more than a quarter. What models may
+// answer at most is far more than answers of reduces are: it would leave next to
+// nothing of a budget of ordinary size, and a tree of many levels in its place.
+func Reserve(budget, most int64) int64 { return max(0, min(most, budget/4)) }
 
 // share returns window × ratio, rounded down, of the ratio as it was written:
 // the float next to 0.29 is less, and a hundred of it are not 29.

@@ -206,3 +206,25 @@ func TestItems(t *testing.T) {
 		t.Errorf("a document that claims to have all tokens there are gave %v", err)
 	}
 }
+
+// What is kept free for an answer is no more than it may have, nor than a quarter
+// of the budget.
+func TestReserve(t *testing.T) {
+	for _, tt := range []struct {
+		name               string
+		budget, most, want int64
+	}{
+		{"all of an answer", 100_000, 8192, 8192},
+		{"a quarter of the budget", 10_000, 8192, 2500},
+		{"as much as a quarter", 32_768, 8192, 8192},
+		{"no budget", 0, 8192, 0},
+		{"next to none", 3, 8192, 0},
+		{"no answer", 1000, 0, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := plan.Reserve(tt.budget, tt.most); got != tt.want {
+				t.Errorf("got %d, want %d", got, tt.want)
+			}
+		})
+	}
+}

@@ -39,7 +39,8 @@ type Rates struct {
 	MapYield, ReduceYield float64
 
 	// Prompt is the tokens of a prompt beside what it is about, and Answer the
-	// most that a call may write, where the planner does not say.
+	// most that a call may write. They default to what the planner takes off the
+	// budget for them.
 	Prompt, Answer int64
 	// Rounds is how often at most a map's answer is looked over, which takes a
 	// call to find that it is good, and two to mend it.
@@ -132,7 +133,7 @@ func (p *Planner) load(r Rates, kind mapreduce.UnitKind, sizes []int64, yield fl
 		calls = max(1, calls)
 	}
 	l := Load{Read: size, Size: scale(size, yield)}
-	answer := cmp.Or(p.reserved, r.Answer)
+	answer := max(p.reserved, r.Answer) // what is kept free may be less than calls may write
 	switch {
 	case most && answer > 0:
 		l.Size = answer

@@ -160,6 +160,12 @@ func (d *directing) request(from, to int) (*llm.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+	return d.directRequest(told, docs), nil
+}
+
+// directRequest asks for what documents hold. What is told of these in particular
+// may be empty.
+func (p *program) directRequest(told string, docs []output.Bundled) *llm.Request {
 	texts := []string{told}
 	for _, doc := range docs {
 		texts = append(texts, string(doc.Text))
@@ -172,9 +178,9 @@ func (d *directing) request(from, to int) (*llm.Request, error) {
 		fmt.Fprintf(&b, "Document %d, named %s:\n<document %d %s>\n%s\n</document %d %s>\n", i+1, named(doc.Document), i+1, mark, doc.Text, i+1, mark)
 	}
 	return &llm.Request{
-		Model: d.Model, System: d.directSystem, Schema: d.form.direct, MaxTokens: d.MaxAnswer,
+		Model: p.Model, System: p.directSystem, Schema: p.form.direct, MaxTokens: p.MaxAnswer,
 		Messages: []llm.Message{llm.Say(llm.User, b.String())},
-	}, nil
+	}
 }
 
 // described is what templates may say of documents.

@@ -16,7 +16,7 @@ import (
 
 // A fold reads what is open in the order of the input, as much at a time as a call
 // may read, and carries a scratchpad from call to call: notes in the model's own
-// words, within the part of the budget that a call may pass on. The last call
+// words, within the part of the budget that a call may pass on, as plans have it. The last call
 // decides. So a later finding can be judged by those before it, however many there
 // are.
 
@@ -53,7 +53,7 @@ func (m *merging) foldItems(open []*question) []foldItem {
 // fold asks all questions over as many calls as it takes.
 func (m *merging) fold(ctx context.Context, open []*question) error {
 	items := m.foldItems(open)
-	carried := pack.Carried(m.room, 0)
+	carried := pack.Carried(m.room, m.reserved)
 	sizes := make([]int64, len(items))
 	for i := range items {
 		items[i].text = m.fitted(items[i].text, m.room-carried-roundWords)

@@ -110,7 +110,9 @@ type program struct {
 	mergeSystem string // of reduces
 	decisions   *llm.Schema
 
+	overhead   int64       // tokens of the longest prompt of reduces and the direct unit without what it reads; 0 if they ask nothing
 	budget     int64       // tokens of outputs that a call of a reduce may read; 0 is no limit
+	reserved   int64       // tokens that the job keeps free for an answer; 0 if it does not say
 	folds      bool        // reduces read in the order of the input, with a scratchpad
 	foldSystem string      // of these
 	padForm    *llm.Schema // of their answers
@@ -200,6 +202,17 @@ func (a *Agent) Prompt(spec *mapreduce.JobSpec) (int64, error) {
 	return p.fixed, nil
 }
 
+// Overhead returns what a call of the job's reduces, or of its direct unit, takes
+// beside what it reads: tokens of its prompt, and the most of its answer. Both are
+// 0 if these ask no model.
+func (a *Agent) Overhead(spec *mapreduce.JobSpec) (prompt, answer int64, err error) {
+	p, err := a.program(spec)
+	if err != nil || p.overhead == 0 {
+		return 0, 0, err
+	}
+	return p.overhead, p.MaxAnswer, nil
+}
+
 // Warms reports whether the prompts of a job's map units begin so long alike that
 // the vendor keeps that: the next is cheaper once one has been answered.
 func (a *Agent) Warms(spec *mapreduce.JobSpec) (bool, error) {
@@ -224,7 +237,7 @@ func (a *Agent) program(spec *mapreduce.JobSpec) (*program, error) {
 	for _, name := range names {
 		fmt.Fprintf(h, "%d:%s%d:%s", len(name), name, len(spec.Vars[name]), spec.Vars[name])
 	}
-	for _, n := range []*int64{spec.ContextWindow, spec.TargetTokenBudget} {
+	for _, n := range []*int64{spec.ContextWindow, spec.TargetTokenBudget, spec.PromptOverhead, spec.ReservedOutput} {
 		if n == nil {
 			n = new(int64(-1))
 		}
@@ -289,6 +302,7 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec) (*program, error) {
 		return nil, err
 	}
 	p.fixed = a.told(p, p.request(p.system, passage{})).Prompt
+	p.overhead = a.overhead(p)
 	if p.Window > 0 && p.fixed+p.MaxAnswer+minDocument > p.Window {
 		return nil, fmt.Errorf("a context window of %d tokens is too small: instructions and schema take %d and an answer up to %d, "+
 			"which leaves no room for a document; give more with --var %s=N, or less with --max-answer",
@@ -333,8 +347,34 @@ func (p *program) tell(spec *mapreduce.JobSpec) error {
 		return err
 	}
 	p.budget = tree.Budget()
+	if spec.ReservedOutput != nil {
+		p.reserved = *spec.ReservedOutput
+	}
 	return nil
 }
+
+// overhead returns the tokens of the longest prompt that reads under the budget
+// of the tree, without what it reads: one number for all, so that each keeps to
+// the budget.
+func (a *Agent) overhead(p *program) (most int64) {
+	var all []*llm.Request
+	if p.Merge != MergeTyped {
+		all = append(all, p.mergeRequest(nil))
+		if p.folds {
+			all = append(all, p.foldRequest(maxQuestions, 0, 2, " ", p.MaxAnswer, ""))
+		}
+	}
+	if p.directSystem != "" {
+		all = append(all, p.directRequest("", nil))
+	}
+	for _, req := range all {
+		most = max(most, a.told(p, req).Prompt)
+	}
+	return most
+}
+
+// maxQuestions is a number as long as any that a prompt gives.
+const maxQuestions = 100_000
 
 // minDocument is the least room for a document that makes sense, in tokens.
 const minDocument = 256

@@ -60,6 +60,8 @@ type Config struct {
 	Lease, Heartbeat, Grace time.Duration
 	// Rates is that of orchestrator.Config, and has its default.
 	Rates func(*mapreduce.JobSpec) plan.Rates
+	// Overhead is that of orchestrator.Config, and has its default.
+	Overhead func(*mapreduce.JobSpec) (prompt, answer int64)
 	// MaxCalls and ModelLimits are MaxCalls and Limits of orchestrator.Config, and
 	// have its defaults.
 	MaxCalls    int
@@ -131,7 +133,7 @@ func (n *Node) wire() (err error) {
 	n.orch, err = orchestrator.New(n.jobs, orchestrator.Config{
 		Adopt: n.config.Adopt, Exclusive: !n.config.shared(), Logger: n.config.Logger,
 		Lease: n.config.Lease, Heartbeat: n.config.Heartbeat, Grace: n.config.Grace, Rates: n.config.Rates, Warms: n.config.Warms,
-		MaxCalls: n.config.MaxCalls, Limits: n.config.ModelLimits,
+		Overhead: n.config.Overhead, MaxCalls: n.config.MaxCalls, Limits: n.config.ModelLimits,
 	})
 	if err != nil {
 		return err

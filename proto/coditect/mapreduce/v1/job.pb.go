@@ -341,7 +341,8 @@ type JobSpec struct {
 	ChunkOverlapTokens int32 `protobuf:"varint,10,opt,name=chunk_overlap_tokens,json=chunkOverlapTokens,proto3" json:"chunk_overlap_tokens,omitempty"`
 	// Higher goes first, within the tenant.
 	Priority int32 `protobuf:"varint,11,opt,name=priority,proto3" json:"priority,omitempty"`
-	// Largest input of a single reduce, in tokens. Defaults to 100,000.
+	// Tokens that a call of a reduce may take where no strategy is set. Defaults to
+	// 100,000.
 	ReduceContextTokens int32 `protobuf:"varint,12,opt,name=reduce_context_tokens,json=reduceContextTokens,proto3" json:"reduce_context_tokens,omitempty"`
 	// Outputs in one reduce. Defaults to 10.
 	ReduceBatchSize int32 `protobuf:"varint,13,opt,name=reduce_batch_size,json=reduceBatchSize,proto3" json:"reduce_batch_size,omitempty"`
@@ -368,8 +369,8 @@ type JobSpec struct {
 	Strategy ReduceStrategy `protobuf:"varint,23,opt,name=strategy,proto3,enum=coditect.mapreduce.v1.ReduceStrategy" json:"strategy,omitempty"`
 	// Outputs of a group, at least 2; of the static strategy. Defaults to 5.
 	ChunkSize *int64 `protobuf:"varint,24,opt,name=chunk_size,json=chunkSize,proto3,oneof" json:"chunk_size,omitempty"`
-	// Tokens that one reduce may read, at least 1; of the adaptive strategy. Needs
-	// context_window unset.
+	// Tokens that a call of a reduce may take, at least 1; of the adaptive strategy.
+	// Needs context_window unset.
 	TargetTokenBudget *int64 `protobuf:"varint,25,opt,name=target_token_budget,json=targetTokenBudget,proto3,oneof" json:"target_token_budget,omitempty"`
 	// Tokens of the model's context, of which budget_ratio is the budget; of the
 	// adaptive strategy.
@@ -379,6 +380,12 @@ type JobSpec struct {
 	// Levels between the map and the final reduce, at least 1; of the adaptive
 	// strategy. Defaults to 10.
 	MaxReduceLevels *int64 `protobuf:"varint,28,opt,name=max_reduce_levels,json=maxReduceLevels,proto3,oneof" json:"max_reduce_levels,omitempty"`
+	// Taken off the budget of a reduce: tokens of a prompt beside the outputs that
+	// are read, and tokens that are kept free for the answer. Default to those of
+	// the job's prompts and, of the most that an answer may have, no more than a
+	// quarter of the budget; to nothing where no model is asked.
+	PromptOverhead *int64 `protobuf:"varint,29,opt,name=prompt_overhead,json=promptOverhead,proto3,oneof" json:"prompt_overhead,omitempty"`
+	ReservedOutput *int64 `protobuf:"varint,30,opt,name=reserved_output,json=reservedOutput,proto3,oneof" json:"reserved_output,omitempty"`
 	// What the trace keeps of calls. Defaults to off.
 	Capture Capture `protobuf:"varint,35,opt,name=capture,proto3,enum=coditect.mapreduce.v1.Capture" json:"capture,omitempty"`
 	// A pipeline of the client's own as canonical JSON; pipeline is its name.
@@ -615,6 +622,20 @@ func (x *JobSpec) GetBudgetRatio() float64 {
 func (x *JobSpec) GetMaxReduceLevels() int64 {
 	if x != nil && x.MaxReduceLevels != nil {
 		return *x.MaxReduceLevels
+	}
+	return 0
+}
+
+func (x *JobSpec) GetPromptOverhead() int64 {
+	if x != nil && x.PromptOverhead != nil {
+		return *x.PromptOverhead
+	}
+	return 0
+}
+
+func (x *JobSpec) GetReservedOutput() int64 {
+	if x != nil && x.ReservedOutput != nil {
+		return *x.ReservedOutput
 	}
 	return 0
 }
@@ -1125,7 +1146,7 @@ var File_coditect_mapreduce_v1_job_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcoditect/mapreduce/v1/job.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x88\f\n" +
+	"\x1fcoditect/mapreduce/v1/job.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8c\r\n" +
 	"\aJobSpec\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -1158,7 +1179,9 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\x13target_token_budget\x18\x19 \x01(\x03H\x01R\x11targetTokenBudget\x88\x01\x01\x12*\n" +
 	"\x0econtext_window\x18\x1a \x01(\x03H\x02R\rcontextWindow\x88\x01\x01\x12&\n" +
 	"\fbudget_ratio\x18\x1b \x01(\x01H\x03R\vbudgetRatio\x88\x01\x01\x12/\n" +
-	"\x11max_reduce_levels\x18\x1c \x01(\x03H\x04R\x0fmaxReduceLevels\x88\x01\x01\x128\n" +
+	"\x11max_reduce_levels\x18\x1c \x01(\x03H\x04R\x0fmaxReduceLevels\x88\x01\x01\x12,\n" +
+	"\x0fprompt_overhead\x18\x1d \x01(\x03H\x05R\x0epromptOverhead\x88\x01\x01\x12,\n" +
+	"\x0freserved_output\x18\x1e \x01(\x03H\x06R\x0ereservedOutput\x88\x01\x01\x128\n" +
 	"\acapture\x18# \x01(\x0e2\x1e.coditect.mapreduce.v1.CaptureR\acapture\x12/\n" +
 	"\x13pipeline_definition\x182 \x01(\fR\x12pipelineDefinition\x12\x14\n" +
 	"\x05cache\x18< \x01(\bR\x05cache\x12\"\n" +
@@ -1170,7 +1193,9 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\x14_target_token_budgetB\x11\n" +
 	"\x0f_context_windowB\x0f\n" +
 	"\r_budget_ratioB\x14\n" +
-	"\x12_max_reduce_levels\"\xe2\x01\n" +
+	"\x12_max_reduce_levelsB\x12\n" +
+	"\x10_prompt_overheadB\x12\n" +
+	"\x10_reserved_output\"\xe2\x01\n" +
 	"\aSavings\x12!\n" +
 	"\fanswer_count\x18\x01 \x01(\x03R\vanswerCount\x12,\n" +
 	"\x12answer_cost_micros\x18\x02 \x01(\x03R\x10answerCostMicros\x12,\n" +

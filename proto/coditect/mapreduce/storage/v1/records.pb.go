@@ -55,6 +55,8 @@ type Spec struct {
 	ContextWindow        *int64                 `protobuf:"varint,26,opt,name=context_window,json=contextWindow,proto3,oneof" json:"context_window,omitempty"`
 	BudgetRatio          *float64               `protobuf:"fixed64,27,opt,name=budget_ratio,json=budgetRatio,proto3,oneof" json:"budget_ratio,omitempty"`
 	MaxReduceLevels      *int64                 `protobuf:"varint,28,opt,name=max_reduce_levels,json=maxReduceLevels,proto3,oneof" json:"max_reduce_levels,omitempty"`
+	PromptOverhead       *int64                 `protobuf:"varint,29,opt,name=prompt_overhead,json=promptOverhead,proto3,oneof" json:"prompt_overhead,omitempty"` // tokens, as is the next
+	ReservedOutput       *int64                 `protobuf:"varint,30,opt,name=reserved_output,json=reservedOutput,proto3,oneof" json:"reserved_output,omitempty"`
 	Capture              uint32                 `protobuf:"varint,35,opt,name=capture,proto3" json:"capture,omitempty"`
 	PipelineDefinition   []byte                 `protobuf:"bytes,50,opt,name=pipeline_definition,json=pipelineDefinition,proto3" json:"pipeline_definition,omitempty"`
 	Cache                bool                   `protobuf:"varint,60,opt,name=cache,proto3" json:"cache,omitempty"`
@@ -285,6 +287,20 @@ func (x *Spec) GetBudgetRatio() float64 {
 func (x *Spec) GetMaxReduceLevels() int64 {
 	if x != nil && x.MaxReduceLevels != nil {
 		return *x.MaxReduceLevels
+	}
+	return 0
+}
+
+func (x *Spec) GetPromptOverhead() int64 {
+	if x != nil && x.PromptOverhead != nil {
+		return *x.PromptOverhead
+	}
+	return 0
+}
+
+func (x *Spec) GetReservedOutput() int64 {
+	if x != nil && x.ReservedOutput != nil {
+		return *x.ReservedOutput
 	}
 	return 0
 }
@@ -2878,8 +2894,7 @@ var File_coditect_mapreduce_storage_v1_records_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\n" +
-	"+coditect/mapreduce/storage/v1/records.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xbf\n" +
-	"\n" +
+	"+coditect/mapreduce/storage/v1/records.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xc3\v\n" +
 	"\x04Spec\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1d\n" +
 	"\n" +
@@ -2912,7 +2927,9 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x13target_token_budget\x18\x19 \x01(\x03H\x01R\x11targetTokenBudget\x88\x01\x01\x12*\n" +
 	"\x0econtext_window\x18\x1a \x01(\x03H\x02R\rcontextWindow\x88\x01\x01\x12&\n" +
 	"\fbudget_ratio\x18\x1b \x01(\x01H\x03R\vbudgetRatio\x88\x01\x01\x12/\n" +
-	"\x11max_reduce_levels\x18\x1c \x01(\x03H\x04R\x0fmaxReduceLevels\x88\x01\x01\x12\x18\n" +
+	"\x11max_reduce_levels\x18\x1c \x01(\x03H\x04R\x0fmaxReduceLevels\x88\x01\x01\x12,\n" +
+	"\x0fprompt_overhead\x18\x1d \x01(\x03H\x05R\x0epromptOverhead\x88\x01\x01\x12,\n" +
+	"\x0freserved_output\x18\x1e \x01(\x03H\x06R\x0ereservedOutput\x88\x01\x01\x12\x18\n" +
 	"\acapture\x18# \x01(\rR\acapture\x12/\n" +
 	"\x13pipeline_definition\x182 \x01(\fR\x12pipelineDefinition\x12\x14\n" +
 	"\x05cache\x18< \x01(\bR\x05cache\x12\x16\n" +
@@ -2924,7 +2941,9 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x14_target_token_budgetB\x11\n" +
 	"\x0f_context_windowB\x0f\n" +
 	"\r_budget_ratioB\x14\n" +
-	"\x12_max_reduce_levels\"\xad\x01\n" +
+	"\x12_max_reduce_levelsB\x12\n" +
+	"\x10_prompt_overheadB\x12\n" +
+	"\x10_reserved_output\"\xad\x01\n" +
 	"\aSavings\x12\x18\n" +
 	"\aanswers\x18\x01 \x01(\x03R\aanswers\x12#\n" +
 	"\ranswer_micros\x18\x02 \x01(\x03R\fanswerMicros\x12\x1f\n" +
