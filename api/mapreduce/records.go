@@ -168,6 +168,19 @@ type Job struct {
 	Coverage       Coverage
 	AuditHead      string   // hex; the head of the sealed chain of events
 	Warnings       []string // what its owner should know of how it is reduced, by level
+	// Superseded is what units had spent that resumes dropped, by level. It is part
+	// of the totals, and of no unit any more.
+	Superseded []Spent
+}
+
+// Spent is what units of a level had spent.
+type Spent struct {
+	Level      int
+	Units      int64 // that had spent something
+	Tokens     Tokens
+	CostMicros int64 // millionths of a US dollar
+	Savings    Savings
+	Journal    Journal
 }
 
 // Coverage is the ledger: every document and every character ends in one of

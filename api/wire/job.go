@@ -132,8 +132,9 @@ func EncodeJob(j *mapreduce.Job) *pb.Job {
 			Documents:  encodeLedger(j.Coverage.Documents),
 			Characters: encodeLedger(j.Coverage.Characters),
 		},
-		AuditHead: j.AuditHead,
-		Warnings:  texts(j.Warnings),
+		AuditHead:  j.AuditHead,
+		Warnings:   texts(j.Warnings),
+		Superseded: convert(j.Superseded, encodeSpent),
 	}
 }
 
@@ -165,8 +166,29 @@ func DecodeJob(p *pb.Job) *mapreduce.Job {
 			Documents:  decodeLedger(p.GetCoverage().GetDocuments()),
 			Characters: decodeLedger(p.GetCoverage().GetCharacters()),
 		},
-		AuditHead: p.GetAuditHead(),
-		Warnings:  p.GetWarnings(),
+		AuditHead:  p.GetAuditHead(),
+		Warnings:   p.GetWarnings(),
+		Superseded: convert(p.GetSuperseded(), decodeSpent),
+	}
+}
+
+func encodeSpent(s mapreduce.Spent) *pb.Spent {
+	return &pb.Spent{
+		Level: small(s.Level), Units: s.Units, Tokens: encodeTokens(s.Tokens), CostMicros: s.CostMicros,
+		Savings:   encodeSavings(s.Savings),
+		CallCount: s.Journal.Calls, CallLatency: encodeDuration(s.Journal.Latency),
+		ToolCount: s.Journal.Tools, ToolTime: encodeDuration(s.Journal.ToolTime),
+	}
+}
+
+func decodeSpent(p *pb.Spent) mapreduce.Spent {
+	return mapreduce.Spent{
+		Level: int(p.GetLevel()), Units: p.GetUnits(), Tokens: decodeTokens(p.GetTokens()), CostMicros: p.GetCostMicros(),
+		Savings: decodeSavings(p.GetSavings()),
+		Journal: mapreduce.Journal{
+			Calls: p.GetCallCount(), Latency: p.GetCallLatency().AsDuration(),
+			Tools: p.GetToolCount(), ToolTime: p.GetToolTime().AsDuration(),
+		},
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"maps"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
@@ -104,16 +106,21 @@ func (s *sums) unit(u *storagev1.Unit) {
 	case mapreduce.UnitFailed:
 		s.add(keys.Failed, u.Level, 1)
 	}
-	s.add(keys.TokensIn, 0, u.TokensIn)
-	s.add(keys.TokensOut, 0, u.TokensOut)
-	s.add(keys.Cost, 0, u.CostMicros)
-	for c, n := range saved(u.Savings) {
-		s.add(c, 0, n)
-	}
+	s.spent(u.TokensIn, u.TokensOut, u.CostMicros, u.Savings)
 	s.add(keys.Claimed, 0, u.Attempt)
 	s.holds[stripe{counterAt{keys.Reserved, 0}, mapreduce.NodeID(u.Node)}] += u.Reserved
 	s.holds[stripe{counterAt{keys.Charged, 0}, mapreduce.NodeID(u.Node)}] += u.Charged
 	s.coverage(u, state)
+}
+
+// spent enters what a unit has spent, or units had that are superseded.
+func (s *sums) spent(in, out, cost int64, savings *storagev1.Savings) {
+	s.add(keys.TokensIn, 0, in)
+	s.add(keys.TokensOut, 0, out)
+	s.add(keys.Cost, 0, cost)
+	for c, n := range saved(savings) {
+		s.add(c, 0, n)
+	}
 }
 
 // coverage enters a unit in the ledger of documents and characters.
@@ -170,9 +177,13 @@ func (k *jobCheck) compare(ctx context.Context) error {
 		return err
 	}
 	b := k.before
-	k.still = bytes.Equal(b.raw, after.raw) && bytes.Equal(b.plan, after.plan) && maps.Equal(b.stripes, after.stripes)
+	k.still = bytes.Equal(b.raw, after.raw) && bytes.Equal(b.plan, after.plan) && maps.Equal(b.stripes, after.stripes) &&
+		proto.Equal(b.rec, after.rec) // to which a resume carries what units had spent
 	if !k.still {
 		return nil
+	}
+	for _, s := range b.rec.Superseded {
+		k.sums.spent(s.TokensIn, s.TokensOut, s.CostMicros, s.Savings)
 	}
 	if err := k.unrecorded(ctx); err != nil {
 		return err
@@ -198,12 +209,16 @@ func (k *jobCheck) counters(l *look) {
 		switch at.name {
 		case keys.Reserved, keys.Charged, keys.Planted, keys.CharactersParsed:
 			continue // below
-		case keys.TokensIn, keys.TokensOut, keys.Cost, keys.Claimed:
+		case keys.Claimed:
 			if k.sums.resumed && got >= want[at] {
+				continue // attempts of dropped units were begun
+			}
+		case keys.TokensIn, keys.TokensOut, keys.Cost:
+			if k.lacking() && got >= want[at] {
 				continue // what dropped units had spent stays spent
 			}
 		case keys.Answered, keys.AnswersSaved, keys.CacheWritten, keys.CacheRead, keys.PromptsSaved:
-			if k.sums.resumed {
+			if k.lacking() {
 				continue // and what they saved, saved
 			}
 		}
@@ -229,6 +244,10 @@ func (k *jobCheck) counters(l *look) {
 		l.wrong(k.keys.Grants(k.id).Begin, "%d tokens are granted, of a budget of %d", k.sums.granted, budget)
 	}
 }
+
+// lacking reports whether what dropped units had spent may be nowhere but in the
+// counters: the job was submitted before that was kept.
+func (k *jobCheck) lacking() bool { return k.sums.resumed && !k.before.rec.Carried }
 
 func counterName(c keys.Counter) string {
 	names := [...]string{

@@ -229,22 +229,33 @@ func (j *Jobs) Delete(ctx context.Context, id mapreduce.JobID) error {
 // the job runs. It goes in steps, and a resume that was interrupted is taken up
 // by the next. A running job is left as it is.
 func (j *Jobs) Resume(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) error {
+	var at carrying
 	for {
-		level, done, err := j.resumeStep(ctx, id, r)
-		if err != nil || done {
+		step, err := j.resumeStep(ctx, id, r, at)
+		switch {
+		case err != nil || step.done:
 			return err
+		case step.carried != nil:
+			at = *step.carried
+			continue
 		}
-		if err := j.retryFailed(ctx, id, level); err != nil {
+		if err := j.retryFailed(ctx, id, step.level); err != nil {
 			return err
 		}
 	}
 }
 
-// resumeStep either names a level with failed units to be tried again, or ends
-// the resume.
-func (j *Jobs) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) (level int64, done bool, err error) {
+// A resuming is what a step of a resume came to.
+type resuming struct {
+	done    bool      // the job goes on
+	carried *carrying // not nil: so far, before levels can be dropped
+	level   int64     // else: whose failed units are to be tried again
+}
+
+// resumeStep is one step of a resume. Levels that it drops were carried up to at.
+func (j *Jobs) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume, at carrying) (step resuming, err error) {
 	err = j.update(ctx, failpoint.Resume, func(tx store.Tx) error {
-		level, done = 0, true
+		step = resuming{done: true}
 		ctl, err := j.ctl(ctx, tx, id)
 		if err != nil {
 			return err
@@ -264,15 +275,16 @@ func (j *Jobs) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce.R
 			return j.raiseBudget(ctx, tx, id, ctl, r)
 		}
 		if failed != noneFailed {
-			level, done = failed, false
+			step = resuming{level: failed}
 			if ctl.Tree && failed >= 0 {
 				return j.interrupt(ctx, tx, id, ctl, failed)
 			}
-			return j.dropAbove(ctx, tx, id, ctl, failed)
+			step.carried, err = j.dropAbove(ctx, tx, id, ctl, failed, at)
+			return err
 		}
 		return j.goOn(ctx, tx, id, ctl, r)
 	})
-	return level, done, err
+	return step, err
 }
 
 // noneFailed is what lowestFailed returns when no unit failed.
@@ -335,21 +347,39 @@ func (j *Jobs) interrupt(ctx context.Context, tx store.Tx, id mapreduce.JobID, c
 }
 
 // dropAbove removes the levels above one whose failed units are tried again:
-// what they were made of changes.
-func (j *Jobs) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64) error {
+// what they were made of changes. What their units have spent is carried before,
+// from at on: if that takes more than this step, it returns how far it came.
+func (j *Jobs) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64, at carrying) (*carrying, error) {
 	planned := int64(len(ctl.LevelUnits)) // a level beyond may be planned in part
 	var tree storagev1.Plan
 	if _, err := read(ctx, tx, j.keys.Plan(id, 1), &tree); err != nil {
-		return err
+		return nil, err
 	}
 	planned = max(planned, tree.Level) // or several, of a tree that lacks its final unit yet
-	for l := max(level, 0) + 1; l <= planned; l++ {
-		// Below that: parsed again, a document gets its units; the others keep
-		// theirs.
-		if err := j.dropLevel(ctx, tx, id, l, ctl.Final && l == planned-1, ctl.Shards); err != nil {
-			return err
+	// Below that: parsed again, a document gets its units; the others keep theirs.
+	first := max(level, 0) + 1
+	for l := first; l <= planned; l++ {
+		if err := j.noneRuns(ctx, tx, id, l); err != nil {
+			return nil, err
 		}
 	}
+	next, err := j.carry(ctx, tx, id, ctl, at, first, planned)
+	if err != nil {
+		return nil, err
+	}
+	if next != nil {
+		err := j.interrupt(ctx, tx, id, ctl, ctl.Level) // the levels are there yet
+		next.epoch = ctl.Epoch
+		return next, err
+	}
+	for l := first; l <= planned; l++ {
+		j.dropLevel(tx, id, l, ctl.Final && l == planned-1, ctl.Shards)
+	}
+	return nil, j.goBack(ctx, tx, id, ctl, level)
+}
+
+// goBack turns a job whose levels above one are dropped back to it.
+func (j *Jobs) goBack(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64) error {
 	if err := j.warn(ctx, tx, id, max(level, 0)+1, nil); err != nil {
 		return err
 	}
@@ -363,11 +393,9 @@ func (j *Jobs) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID, c
 // wait.
 const UnitsRunning = "UNITS_RUNNING"
 
-// dropLevel clears a level of reduction: its units, their results and queue
-// entries, and its counters. Unit ids of a level share a prefix, so that takes
-// a few range clears however many there are. A unit that runs stands in the
-// way: what it spends has to be counted first.
-func (j *Jobs) dropLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, level int64, final bool, shards int64) error {
+// noneRuns fails while a unit of the level runs: what it spends has to be counted
+// before it is dropped.
+func (j *Jobs) noneRuns(ctx context.Context, tx store.Tx, id mapreduce.JobID, level int64) error {
 	running, err := j.counter(ctx, tx, id, keys.Running, level)
 	if err != nil {
 		return err
@@ -378,7 +406,14 @@ func (j *Jobs) dropLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, l
 			Message: fmt.Sprintf("%d units of level %d of job %s still run", running, level, id),
 		}
 	}
-	prefix := mapreduce.UnitID(fmt.Sprintf("reduce_L%d_", level))
+	return nil
+}
+
+// dropLevel clears a level of reduction: its units, their results and queue
+// entries, and its counters. Unit ids of a level share a prefix, so that takes
+// a few range clears however many there are.
+func (j *Jobs) dropLevel(tx store.Tx, id mapreduce.JobID, level int64, final bool, shards int64) {
+	prefix := reducePrefix(level)
 	if final {
 		tx.Clear(j.keys.Unit(id, mapreduce.FinalUnit))
 		tx.Clear(j.keys.Delayed(id, mapreduce.FinalUnit))
@@ -400,7 +435,6 @@ func (j *Jobs) dropLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, l
 	for _, c := range []keys.Counter{keys.Completed, keys.Failed, keys.Size, keys.Running} {
 		tx.ClearRange(j.keys.CounterStripes(id, c, level))
 	}
-	return nil
 }
 
 // resumed is the message of the event that ends a resume: what came before it

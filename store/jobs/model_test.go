@@ -35,6 +35,7 @@ type mjob struct {
 	state mapreduce.JobState
 	level int64
 	units map[string]*munit
+	gone  int64 // spent by units that resumes dropped
 }
 
 // waiting counts the units that may be claimed.
@@ -459,6 +460,7 @@ func (m *machine) retried(k *mjob, partly bool) {
 			if u.level < 1 || u.state == mapreduce.Processing {
 				m.Fatalf("resume dropped %s, which was %+v", name, u)
 			}
+			k.gone += u.spent
 			delete(k.units, name)
 		case u.state == mapreduce.UnitFailed && mapreduce.UnitState(now.Status) == mapreduce.Pending:
 			u.state, u.failures, u.kills, u.blamed = mapreduce.Pending, 0, 0, false
@@ -553,8 +555,13 @@ func (m *machine) check(t *rapid.T) {
 			}
 			spent += u.spent
 		}
-		if job := m.job(id); job.State != k.state || job.TotalTokens.Total() < spent {
-			t.Fatalf("job %s is %v with %d tokens spent, want %v with at least %d", id, job.State, job.TotalTokens.Total(), k.state, spent)
+		job, gone := m.job(id), int64(0)
+		for _, s := range job.Superseded {
+			gone += s.Tokens.Total()
+		}
+		if job.State != k.state || job.TotalTokens.Total() != spent+k.gone || gone != k.gone {
+			t.Fatalf("job %s is %v with %d tokens spent, %d of them superseded; want %v with %d, %d of them superseded",
+				id, job.State, job.TotalTokens.Total(), gone, k.state, spent+k.gone, k.gone)
 		}
 	}
 	for _, f := range m.findings() {

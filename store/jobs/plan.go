@@ -98,10 +98,8 @@ func (p *planner) begin(ctx context.Context, digest []byte) error {
 	if err != nil || found && bytes.Equal(p.cursor.Digest, digest) {
 		return err
 	}
-	if found {
-		if err := p.dropLevel(ctx, p.tx, p.id, p.next.Level, false, p.ctl.Shards); err != nil {
-			return err
-		}
+	if found { // none of its units can have been claimed yet
+		p.dropLevel(p.tx, p.id, p.next.Level, false, p.ctl.Shards)
 	}
 	p.cursor = &storagev1.Plan{Level: p.next.Level, Units: p.next.Units, Digest: digest}
 	return nil

@@ -59,6 +59,9 @@ func (j *Jobs) job(ctx context.Context, r store.Reader, id mapreduce.JobID) (*ma
 	for _, w := range rec.Warnings {
 		job.Warnings = append(job.Warnings, w.Text)
 	}
+	for _, s := range rec.Superseded {
+		job.Superseded = append(job.Superseded, spentOf(s))
+	}
 	job.Coverage = coverage(rec, c)
 	if job.State == mapreduce.JobComplete {
 		job.Phase = mapreduce.JobComplete
@@ -567,11 +570,7 @@ func UnitOf(job mapreduce.JobID, u *storagev1.Unit) *mapreduce.Unit {
 		Attempts: int(u.Attempt), Failures: int(u.Failures), Share: u.Share,
 		Tokens: mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}, CostMicros: u.CostMicros,
 		Elapsed: time.Duration(u.ElapsedMicros) * time.Microsecond, Errors: u.Errors,
-		Journal: mapreduce.Journal{
-			Calls: u.Calls, Latency: time.Duration(u.LatencyMicros) * time.Microsecond,
-			Tools: u.Tools, ToolTime: time.Duration(u.ToolMicros) * time.Microsecond,
-		},
-		Savings:    savingsOf(u.Savings),
+		Journal: journal(u), Savings: savingsOf(u.Savings),
 		ChunkIndex: int(src.GetChunkIndex()), Chunks: int(src.GetChunks()),
 		Start: src.GetCharStart(), End: src.GetCharEnd(), Confidence: u.GetResult().GetConfidence(),
 	}

@@ -265,7 +265,7 @@ func (f *Flip) Standing(id mapreduce.JobID, now int64) *Standing {
 	return &Standing{Ctl: ctl, Record: &storagev1.Job{
 		JobId: string(id), Status: uint32(state), CreatedAtMicros: now, UpdatedAtMicros: now, Config: f.Spec,
 		TotalUnits: f.Map + f.Parse, Shards: f.Shards, Documents: f.Documents, Characters: f.Characters,
-		SkippedDocuments: f.Skipped,
+		SkippedDocuments: f.Skipped, Carried: true,
 	}}
 }
 

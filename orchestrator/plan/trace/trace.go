@@ -26,7 +26,16 @@ type Trace struct {
 	Ended    *Instant        `json:"ended"`   // of the last unit
 	Tasks    []Task          `json:"tasks"`
 	Levels   []Level         `json:"mapReduceLevels"`
-	Metrics  Metrics         `json:"metrics"`
+	// Superseded is what units had spent that a resume dropped: no task is theirs.
+	Superseded []Superseded `json:"superseded"`
+	Metrics    Metrics      `json:"metrics"`
+}
+
+// Superseded sums up the units of a level that were dropped, and planned anew.
+type Superseded struct {
+	Level   int     `json:"level"`
+	Tasks   int64   `json:"taskCount"` // that had spent something
+	Metrics Metrics `json:"metrics"`
 }
 
 // An Instant is a time as a trace shows it: in UTC, to the microsecond.
@@ -130,7 +139,24 @@ func dollars(micros int64) float64 { return float64(micros) / 1e6 }
 
 // A Tally sums units up by level. Its zero value is ready.
 type Tally struct {
-	levels map[int]*sums
+	levels     map[int]*sums
+	superseded []mapreduce.Spent
+}
+
+// Supersede adds what units had spent that were dropped.
+func (t *Tally) Supersede(all []mapreduce.Spent) { t.superseded = append(t.superseded, all...) }
+
+func sumsOf(s mapreduce.Spent) *sums {
+	return &sums{tokens: s.Tokens, cost: s.CostMicros, journal: s.Journal}
+}
+
+// Superseded returns the sums of units that were dropped.
+func (t *Tally) Superseded() []Superseded {
+	out := []Superseded{}
+	for _, s := range t.superseded {
+		out = append(out, Superseded{Level: s.Level, Tasks: s.Units, Metrics: sumsOf(s).metrics()})
+	}
+	return out
 }
 
 // sums are those of a level, exact until they are shown.
@@ -196,16 +222,21 @@ func (t *Tally) Levels() []Level {
 	return out
 }
 
-// all returns the sums of all levels, parse units included.
+// all returns the sums of all levels, parse units and those that were dropped
+// included.
 func (t *Tally) all() *sums {
 	total := new(sums)
 	for _, s := range t.levels {
 		total.add(s)
 	}
+	for _, s := range t.superseded {
+		total.add(sumsOf(s))
+	}
 	return total
 }
 
-// Metrics returns the sums of all units, those that come before the map too.
+// Metrics returns the sums of all units, those that come before the map and those
+// that were dropped too: what the job has spent.
 func (t *Tally) Metrics() Metrics { return t.all().metrics() }
 
 // Span returns when the first unit began and the last ended; zero times if none
@@ -217,7 +248,7 @@ func (t *Tally) Span() (first, last time.Time) {
 
 // Head returns the trace of a job in mode m but for its tasks.
 func (t *Tally) Head(id mapreduce.JobID, m plan.Mode, pipeline string) *Trace {
-	out := &Trace{ID: id, Pipeline: pipeline, Levels: t.Levels(), Metrics: t.Metrics()}
+	out := &Trace{ID: id, Pipeline: pipeline, Levels: t.Levels(), Superseded: t.Superseded(), Metrics: t.Metrics()}
 	if w := m.Workflow(); w != "" {
 		out.Workflow = &w
 	}

@@ -103,6 +103,27 @@ func (t *tally) levelMetrics() []levelMetrics {
 	return out
 }
 
+// A supersededMetrics is an entry of metrics.json's superseded.
+type supersededMetrics struct {
+	Level   int      `json:"level"`
+	Units   int64    `json:"units"`
+	In      int64    `json:"tokens_in"`
+	Out     int64    `json:"tokens_out"`
+	Cost    *float64 `json:"cost"` // null if it is not known
+	Savings *Savings `json:"savings,omitempty"`
+	modelCalls
+}
+
+func supersededOf(job *mapreduce.Job) []supersededMetrics {
+	out := []supersededMetrics{}
+	for _, s := range job.Superseded {
+		out = append(out, supersededMetrics{
+			s.Level, s.Units, s.Tokens.In, s.Tokens.Out, Cost(&job.Spec, s.Tokens, s.CostMicros), orNone(&job.Spec, s.Savings), callsOf(s.Journal),
+		})
+	}
+	return out
+}
+
 // jobMetrics is metrics.json's job.
 type jobMetrics struct {
 	ID          mapreduce.JobID `json:"job_id"`
@@ -154,6 +175,7 @@ func (w *writer) metrics(ctx context.Context) error {
 			func() error { return member(out, "savings", SavingsOf(&job.Spec, job.Savings)) },
 			func() error { return member(out, "warnings", append([]string{}, job.Warnings...)) },
 			func() error { return member(out, "levels", w.tally.levelMetrics()) },
+			func() error { return member(out, "superseded", supersededOf(job)) },
 			func() error { return section(out, "calls", "[", &w.tally.calls, "]") },
 		})
 	})

@@ -40,6 +40,7 @@ func (t *traced) add(u *mapreduce.Unit) error {
 // assemble puts trace.json together.
 func (t *traced) assemble(out *file) error {
 	job := t.w.job
+	t.tally.Supersede(job.Superseded)
 	head := t.tally.Head(job.ID, modeOf(job), job.Spec.Pipeline)
 	return object(out, []func() error{
 		func() error { return member(out, "id", head.ID) },
@@ -49,6 +50,7 @@ func (t *traced) assemble(out *file) error {
 		func() error { return member(out, "ended", head.Ended) },
 		func() error { return section(out, "tasks", "[", &t.tasks, "]") },
 		func() error { return member(out, "mapReduceLevels", head.Levels) },
+		func() error { return member(out, "superseded", head.Superseded) },
 		func() error { return member(out, "metrics", head.Metrics) },
 	})
 }

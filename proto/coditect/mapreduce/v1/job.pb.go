@@ -806,6 +806,124 @@ func (x *Tokens) GetOutput() int64 {
 	return 0
 }
 
+// What units of a level had spent.
+type Spent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of reduction; 0 is the map.
+	Level int32 `protobuf:"varint,1,opt,name=level,proto3" json:"level,omitempty"`
+	// Units that had spent something.
+	Units int64 `protobuf:"varint,2,opt,name=units,proto3" json:"units,omitempty"`
+	// Spent by all their attempts.
+	Tokens *Tokens `protobuf:"bytes,3,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	// In millionths of a US dollar.
+	CostMicros int64 `protobuf:"varint,4,opt,name=cost_micros,json=costMicros,proto3" json:"cost_micros,omitempty"`
+	// What caches saved them.
+	Savings *Savings `protobuf:"bytes,5,opt,name=savings,proto3" json:"savings,omitempty"`
+	// Calls of models.
+	CallCount int64 `protobuf:"varint,6,opt,name=call_count,json=callCount,proto3" json:"call_count,omitempty"`
+	// How long these took together.
+	CallLatency *durationpb.Duration `protobuf:"bytes,7,opt,name=call_latency,json=callLatency,proto3" json:"call_latency,omitempty"`
+	// Calls of tools.
+	ToolCount int64 `protobuf:"varint,8,opt,name=tool_count,json=toolCount,proto3" json:"tool_count,omitempty"`
+	// How long these took together.
+	ToolTime      *durationpb.Duration `protobuf:"bytes,9,opt,name=tool_time,json=toolTime,proto3" json:"tool_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Spent) Reset() {
+	*x = Spent{}
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Spent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Spent) ProtoMessage() {}
+
+func (x *Spent) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Spent.ProtoReflect.Descriptor instead.
+func (*Spent) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Spent) GetLevel() int32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *Spent) GetUnits() int64 {
+	if x != nil {
+		return x.Units
+	}
+	return 0
+}
+
+func (x *Spent) GetTokens() *Tokens {
+	if x != nil {
+		return x.Tokens
+	}
+	return nil
+}
+
+func (x *Spent) GetCostMicros() int64 {
+	if x != nil {
+		return x.CostMicros
+	}
+	return 0
+}
+
+func (x *Spent) GetSavings() *Savings {
+	if x != nil {
+		return x.Savings
+	}
+	return nil
+}
+
+func (x *Spent) GetCallCount() int64 {
+	if x != nil {
+		return x.CallCount
+	}
+	return 0
+}
+
+func (x *Spent) GetCallLatency() *durationpb.Duration {
+	if x != nil {
+		return x.CallLatency
+	}
+	return nil
+}
+
+func (x *Spent) GetToolCount() int64 {
+	if x != nil {
+		return x.ToolCount
+	}
+	return 0
+}
+
+func (x *Spent) GetToolTime() *durationpb.Duration {
+	if x != nil {
+		return x.ToolTime
+	}
+	return nil
+}
+
 // A count of one thing by what became of it. The sums agree once a job ended.
 type Ledger struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -823,7 +941,7 @@ type Ledger struct {
 
 func (x *Ledger) Reset() {
 	*x = Ledger{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -835,7 +953,7 @@ func (x *Ledger) String() string {
 func (*Ledger) ProtoMessage() {}
 
 func (x *Ledger) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[3]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -848,7 +966,7 @@ func (x *Ledger) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ledger.ProtoReflect.Descriptor instead.
 func (*Ledger) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{3}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Ledger) GetTotal() int64 {
@@ -892,7 +1010,7 @@ type Coverage struct {
 
 func (x *Coverage) Reset() {
 	*x = Coverage{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -904,7 +1022,7 @@ func (x *Coverage) String() string {
 func (*Coverage) ProtoMessage() {}
 
 func (x *Coverage) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[4]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -917,7 +1035,7 @@ func (x *Coverage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coverage.ProtoReflect.Descriptor instead.
 func (*Coverage) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{4}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Coverage) GetDocuments() *Ledger {
@@ -973,6 +1091,9 @@ type Job struct {
 	AuditHead string `protobuf:"bytes,17,opt,name=audit_head,json=auditHead,proto3" json:"audit_head,omitempty"`
 	// What its owner should know of how it is reduced, level by level.
 	Warnings []string `protobuf:"bytes,18,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// What units had spent that resumes dropped, by level. It is part of the totals,
+	// and of no unit any more.
+	Superseded []*Spent `protobuf:"bytes,19,rep,name=superseded,proto3" json:"superseded,omitempty"`
 	// What caches saved.
 	Savings       *Savings `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -981,7 +1102,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -993,7 +1114,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_v1_job_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1006,7 +1127,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{5}
+	return file_coditect_mapreduce_v1_job_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Job) GetJobId() string {
@@ -1135,6 +1256,13 @@ func (x *Job) GetWarnings() []string {
 	return nil
 }
 
+func (x *Job) GetSuperseded() []*Spent {
+	if x != nil {
+		return x.Superseded
+	}
+	return nil
+}
+
 func (x *Job) GetSavings() *Savings {
 	if x != nil {
 		return x.Savings
@@ -1204,7 +1332,20 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\x12prompt_cost_micros\x18\x05 \x01(\x03R\x10promptCostMicros\"6\n" +
 	"\x06Tokens\x12\x14\n" +
 	"\x05input\x18\x01 \x01(\x03R\x05input\x12\x16\n" +
-	"\x06output\x18\x02 \x01(\x03R\x06output\"h\n" +
+	"\x06output\x18\x02 \x01(\x03R\x06output\"\xf9\x02\n" +
+	"\x05Spent\x12\x14\n" +
+	"\x05level\x18\x01 \x01(\x05R\x05level\x12\x14\n" +
+	"\x05units\x18\x02 \x01(\x03R\x05units\x125\n" +
+	"\x06tokens\x18\x03 \x01(\v2\x1d.coditect.mapreduce.v1.TokensR\x06tokens\x12\x1f\n" +
+	"\vcost_micros\x18\x04 \x01(\x03R\n" +
+	"costMicros\x128\n" +
+	"\asavings\x18\x05 \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings\x12\x1d\n" +
+	"\n" +
+	"call_count\x18\x06 \x01(\x03R\tcallCount\x12<\n" +
+	"\fcall_latency\x18\a \x01(\v2\x19.google.protobuf.DurationR\vcallLatency\x12\x1d\n" +
+	"\n" +
+	"tool_count\x18\b \x01(\x03R\ttoolCount\x126\n" +
+	"\ttool_time\x18\t \x01(\v2\x19.google.protobuf.DurationR\btoolTime\"h\n" +
 	"\x06Ledger\x12\x14\n" +
 	"\x05total\x18\x01 \x01(\x03R\x05total\x12\x16\n" +
 	"\x06mapped\x18\x02 \x01(\x03R\x06mapped\x12\x16\n" +
@@ -1214,7 +1355,7 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\tdocuments\x18\x01 \x01(\v2\x1d.coditect.mapreduce.v1.LedgerR\tdocuments\x12=\n" +
 	"\n" +
 	"characters\x18\x02 \x01(\v2\x1d.coditect.mapreduce.v1.LedgerR\n" +
-	"characters\"\xa1\x06\n" +
+	"characters\"\xdf\x06\n" +
 	"\x03Job\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x122\n" +
 	"\x04spec\x18\x02 \x01(\v2\x1e.coditect.mapreduce.v1.JobSpecR\x04spec\x125\n" +
@@ -1239,7 +1380,10 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\bcoverage\x18\x10 \x01(\v2\x1f.coditect.mapreduce.v1.CoverageR\bcoverage\x12\x1d\n" +
 	"\n" +
 	"audit_head\x18\x11 \x01(\tR\tauditHead\x12\x1a\n" +
-	"\bwarnings\x18\x12 \x03(\tR\bwarnings\x128\n" +
+	"\bwarnings\x18\x12 \x03(\tR\bwarnings\x12<\n" +
+	"\n" +
+	"superseded\x18\x13 \x03(\v2\x1c.coditect.mapreduce.v1.SpentR\n" +
+	"superseded\x128\n" +
 	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings*\xce\x01\n" +
 	"\bJobState\x12\x19\n" +
 	"\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x1b\n" +
@@ -1281,7 +1425,7 @@ func file_coditect_mapreduce_v1_job_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_coditect_mapreduce_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_coditect_mapreduce_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_coditect_mapreduce_v1_job_proto_goTypes = []any{
 	(JobState)(0),                 // 0: coditect.mapreduce.v1.JobState
 	(OnError)(0),                  // 1: coditect.mapreduce.v1.OnError
@@ -1291,36 +1435,42 @@ var file_coditect_mapreduce_v1_job_proto_goTypes = []any{
 	(*JobSpec)(nil),               // 5: coditect.mapreduce.v1.JobSpec
 	(*Savings)(nil),               // 6: coditect.mapreduce.v1.Savings
 	(*Tokens)(nil),                // 7: coditect.mapreduce.v1.Tokens
-	(*Ledger)(nil),                // 8: coditect.mapreduce.v1.Ledger
-	(*Coverage)(nil),              // 9: coditect.mapreduce.v1.Coverage
-	(*Job)(nil),                   // 10: coditect.mapreduce.v1.Job
-	nil,                           // 11: coditect.mapreduce.v1.JobSpec.VarsEntry
-	(*durationpb.Duration)(nil),   // 12: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	(*Spent)(nil),                 // 8: coditect.mapreduce.v1.Spent
+	(*Ledger)(nil),                // 9: coditect.mapreduce.v1.Ledger
+	(*Coverage)(nil),              // 10: coditect.mapreduce.v1.Coverage
+	(*Job)(nil),                   // 11: coditect.mapreduce.v1.Job
+	nil,                           // 12: coditect.mapreduce.v1.JobSpec.VarsEntry
+	(*durationpb.Duration)(nil),   // 13: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
 }
 var file_coditect_mapreduce_v1_job_proto_depIdxs = []int32{
-	11, // 0: coditect.mapreduce.v1.JobSpec.vars:type_name -> coditect.mapreduce.v1.JobSpec.VarsEntry
+	12, // 0: coditect.mapreduce.v1.JobSpec.vars:type_name -> coditect.mapreduce.v1.JobSpec.VarsEntry
 	1,  // 1: coditect.mapreduce.v1.JobSpec.on_error:type_name -> coditect.mapreduce.v1.OnError
 	2,  // 2: coditect.mapreduce.v1.JobSpec.on_breaker:type_name -> coditect.mapreduce.v1.OnBreaker
-	12, // 3: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
-	12, // 4: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
+	13, // 3: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
+	13, // 4: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
 	3,  // 5: coditect.mapreduce.v1.JobSpec.strategy:type_name -> coditect.mapreduce.v1.ReduceStrategy
 	4,  // 6: coditect.mapreduce.v1.JobSpec.capture:type_name -> coditect.mapreduce.v1.Capture
-	8,  // 7: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
-	8,  // 8: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
-	5,  // 9: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
-	0,  // 10: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
-	0,  // 11: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
-	13, // 12: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
-	13, // 13: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
-	7,  // 14: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
-	9,  // 15: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
-	6,  // 16: coditect.mapreduce.v1.Job.savings:type_name -> coditect.mapreduce.v1.Savings
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	7,  // 7: coditect.mapreduce.v1.Spent.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	6,  // 8: coditect.mapreduce.v1.Spent.savings:type_name -> coditect.mapreduce.v1.Savings
+	13, // 9: coditect.mapreduce.v1.Spent.call_latency:type_name -> google.protobuf.Duration
+	13, // 10: coditect.mapreduce.v1.Spent.tool_time:type_name -> google.protobuf.Duration
+	9,  // 11: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
+	9,  // 12: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
+	5,  // 13: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	0,  // 14: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
+	0,  // 15: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
+	14, // 16: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
+	14, // 17: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
+	7,  // 18: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
+	10, // 19: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
+	8,  // 20: coditect.mapreduce.v1.Job.superseded:type_name -> coditect.mapreduce.v1.Spent
+	6,  // 21: coditect.mapreduce.v1.Job.savings:type_name -> coditect.mapreduce.v1.Savings
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_job_proto_init() }
@@ -1335,7 +1485,7 @@ func file_coditect_mapreduce_v1_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_job_proto_rawDesc), len(file_coditect_mapreduce_v1_job_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
