@@ -391,6 +391,7 @@ func (h *house) verify(want map[string]string) {
 	if diff := cmp.Diff(want, h.results()); diff != "" {
 		t.Errorf("results differ from those of a run without interruption (-want +got):\n%.4000s", diff)
 	}
+	h.addsUp()
 	h.healthy()
 	h.paidOnce()
 }

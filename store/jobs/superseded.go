@@ -138,15 +138,18 @@ func spentOf(s *storagev1.Spent) mapreduce.Spent {
 	}
 }
 
-// journal returns what attempts did, of one unit or of several.
-func journal(u interface {
+// journaled is a stored unit, or several that are summed up.
+type journaled interface {
 	GetCalls() int64
 	GetLatencyMicros() int64
 	GetTools() int64
 	GetToolMicros() int64
-}) mapreduce.Journal {
+}
+
+// journal returns what attempts did.
+func journal(of journaled) mapreduce.Journal {
 	return mapreduce.Journal{
-		Calls: u.GetCalls(), Latency: time.Duration(u.GetLatencyMicros()) * time.Microsecond,
-		Tools: u.GetTools(), ToolTime: time.Duration(u.GetToolMicros()) * time.Microsecond,
+		Calls: of.GetCalls(), Latency: time.Duration(of.GetLatencyMicros()) * time.Microsecond,
+		Tools: of.GetTools(), ToolTime: time.Duration(of.GetToolMicros()) * time.Microsecond,
 	}
 }

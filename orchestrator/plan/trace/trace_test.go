@@ -96,3 +96,26 @@ func TestTraceOfParseUnits(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// What units had spent that are no more is in the sums of the whole, and an entry
+// of its own: no level has it.
+func TestTraceOfSupersededUnits(t *testing.T) {
+	var tally trace.Tally
+	tally.Add(unit("a", mapreduce.KindMap, 0, 0, time.Second))
+	tally.Supersede([]mapreduce.Spent{{
+		Level: 1, Units: 2, Tokens: mapreduce.Tokens{In: 200, Out: 20}, CostMicros: 500_000,
+		Journal: mapreduce.Journal{Calls: 4, Latency: time.Second, Tools: 2, ToolTime: 40 * time.Millisecond},
+	}})
+	sums := func(n int64) trace.Metrics {
+		return trace.Metrics{
+			Total: 110 * n, In: 100 * n, Out: 10 * n, Calls: 2 * n, Latency: 500 * float64(n), Tools: n, ToolTime: 20 * float64(n), Cost: 0.25 * float64(n),
+		}
+	}
+	got := tally.Head("j", "", "")
+	if diff := cmp.Diff([]trace.Superseded{{Level: 1, Tasks: 2, Metrics: sums(2)}}, got.Superseded); diff != "" {
+		t.Errorf("superseded (-want +got):\n%s", diff)
+	}
+	if len(got.Levels) != 1 || got.Levels[0].Metrics != sums(1) || got.Metrics != sums(3) {
+		t.Errorf("levels %+v, of all %+v", got.Levels, got.Metrics)
+	}
+}

@@ -397,7 +397,7 @@ func checkTrace(t *testing.T, dir string) {
 			map[string]any{"level": 0.0, "workflow": "PARALLEL", "taskCount": 2.0, "duration_ms": 3000.0, "metrics": sums(80)},
 			map[string]any{"level": 1.0, "workflow": "PARALLEL", "taskCount": 1.0, "duration_ms": 0.0, "metrics": sums(20)},
 		},
-		"metrics": sums(100),
+		"superseded": []any{}, "metrics": sums(100),
 	}
 	if diff := cmp.Diff(want, trace); diff != "" {
 		t.Errorf("trace.json (-want +got):\n%s", diff)
