@@ -486,6 +486,28 @@ func TestBudgetOfAModel(t *testing.T) {
 	s.paid("out")
 }
 
+// TestTreeBudgetOfAModel: what prompts and answers take of the budget of a tree is
+// taken off in the run as in the plan, and nothing is asked if nothing is left.
+func TestTreeBudgetOfAModel(t *testing.T) {
+	s := newStudio(t, fakellm.Config{Model: obedient, Key: modelKey})
+	const shops = 4
+	s.shops(shops)
+	o := s.ask("out", "--target-token-budget", "300")
+	if o.code != 2 || !strings.Contains(o.stderr, "--target-token-budget: a budget of 300 tokens leaves nothing to read") {
+		t.Errorf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
+	}
+	if n := len(s.fake.Entries()); n != 0 {
+		t.Errorf("%d calls were made for a job that is refused", n)
+	}
+	if o := s.ask("out", "--target-token-budget", "4000"); o.code != 0 {
+		t.Fatalf("exit code %d\n%s%s", o.code, o.stdout, o.stderr)
+	}
+	if r := s.result("out"); len(r.Records) != shops {
+		t.Errorf("%d records, want %d", len(r.Records), shops)
+	}
+	s.only() // the other was not stored
+}
+
 // TestKilledWhileAModelAnswers pays again for no more than what was under way.
 func TestKilledWhileAModelAnswers(t *testing.T) {
 	const shops, parallel, at = 16, 3, 8
