@@ -14,7 +14,9 @@ import (
 
 // What is configured of a model holds for two orchestrators and four workers
 // together where the vendor tells nothing, and where it tells more; it is used, and
-// what the vendor tells counts where that is less.
+// what the vendor tells counts where that is less. Workers that were told of more
+// than there is can ask once or twice too often each as the vendor's bucket runs dry
+// for the first time; with the refusal, all of them know.
 func TestTheFleetKeepsToWhatIsConfigured(t *testing.T) {
 	const units = 900
 	minutes := func(rate float64) time.Duration { // a full bucket at first, and then what flows in
@@ -58,9 +60,13 @@ func TestTheFleetKeepsToWhatIsConfigured(t *testing.T) {
 				if took < tt.least*95/100 || took > tt.least*13/10 {
 					t.Errorf("%d calls took %v, want about %v", units, took, tt.least)
 				}
+				few := 0
+				if v.headers && float64(tt.set.Rates.Requests) > v.requests {
+					few = 2 * 4 // workers
+				}
 				v.look(func() {
-					if v.refused > 0 {
-						t.Errorf("%d of %d calls were refused, want none", v.refused, v.calls)
+					if v.refused > few {
+						t.Errorf("%d of %d calls were refused, want at most %d", v.refused, v.calls, few)
 					}
 				})
 			})
