@@ -131,20 +131,8 @@ func TestLevelsFollowTheSizeRule(t *testing.T) {
 			if int64(len(units)) != tt.total {
 				t.Errorf("%d units are listed, want %d", len(units), tt.total)
 			}
-			covered := make(map[mapreduce.UnitID]int)
-			for _, u := range units {
-				for _, in := range u.DependsOn {
-					covered[in]++
-				}
-			}
-			for u := range units {
-				want := 1
-				if u == mapreduce.FinalUnit {
-					want = 0
-				}
-				if covered[u] != want {
-					t.Errorf("unit %s is an input %d times, want %d", u, covered[u], want)
-				}
+			if got := strings.Replace(shapeOf(t, units), "F", "final", 1); got != tt.levels {
+				t.Errorf("levels are %s, want %s", got, tt.levels)
 			}
 		})
 	}
