@@ -72,13 +72,30 @@ func (o *Orchestrator) watchOnce(ctx context.Context, id mapreduce.JobID, fn fun
 	if err != nil {
 		return false, err
 	}
-	if err := fn(job); err != nil || !job.State.Running() {
+	if !job.State.Running() {
+		return o.watchEnd(ctx, id, fn)
+	}
+	if err := fn(job); err != nil {
 		return false, err
 	}
 	if err := wait(ctx, watchPause, nil); err != nil {
 		return false, err
 	}
 	return true, wait(ctx, time.Second, changed)
+}
+
+// watchEnd shows fn a job that does not run any more, once all its checkpoints are
+// chained: who waited for its end finds the chain whole. It reports whether the
+// job runs again.
+func (o *Orchestrator) watchEnd(ctx context.Context, id mapreduce.JobID, fn func(*mapreduce.Job) error) (running bool, err error) {
+	if err := o.sealAll(ctx, id); err != nil && errs.KindOf(err) != errs.NotFound {
+		return false, err
+	}
+	job, err := o.jobs.Job(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	return job.State.Running(), fn(job)
 }
 
 func differ(a, b *mapreduce.Job) bool {

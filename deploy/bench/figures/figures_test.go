@@ -235,9 +235,8 @@ func TestModels(t *testing.T) {
 	if m.Killing.Peak > 8 || m.Killing.Left == 0 {
 		t.Errorf("while workers are killed: %+v; want at most 8 calls at once, and some broken off", m.Killing)
 	}
-	if m.Spared.Tally.Peak < 8 {
-		t.Errorf("%d calls at once after workers were killed, want 8", m.Spared.Tally.Peak)
-	}
+	// How many of calls this short meet is chance. That kills lose no place is
+	// shown where time is virtual: TestKillsLoseNoPlace of orchestrator.
 }
 
 func TestNeighbourRunsOut(t *testing.T) {
