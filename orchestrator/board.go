@@ -128,6 +128,7 @@ func (b *board) activate(r *run) {
 // turn.
 type task struct {
 	run     *run
+	spec    *mapreduce.JobSpec // of the run, as it was then
 	scan    bool
 	turn    *jobs.Turn
 	sent    []pendingReport // the reports of the turn
@@ -218,7 +219,7 @@ func (b *board) taskFor(r *run) *task {
 		r.reading = true
 		return &task{run: r, scan: true}
 	}
-	t := &task{run: r, turn: &jobs.Turn{Job: r.id}}
+	t := &task{run: r, spec: r.spec, turn: &jobs.Turn{Job: r.id}}
 	b.takeReports(r, t)
 	if room > 0 && len(r.queue) > 0 {
 		b.takeSeats(r, t, room)

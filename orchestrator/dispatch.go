@@ -43,7 +43,7 @@ func (o *Orchestrator) assign(ctx context.Context, t *task, res *jobs.TurnResult
 			p = &parcel{session: s, message: &mapreduce.ToWorker{}}
 			bySession[c.Session] = p
 		}
-		state, failed, err := o.repeated(ctx, t.run, c.Unit)
+		state, failed, err := o.repeated(ctx, t, c.Unit)
 		if failed != nil {
 			o.reportFor(s, failed)
 			continue
@@ -51,7 +51,7 @@ func (o *Orchestrator) assign(ctx context.Context, t *task, res *jobs.TurnResult
 		var a mapreduce.Assignment
 		var pieces []mapreduce.InputPiece
 		if err == nil {
-			a, pieces, err = o.assignment(ctx, t.run, c.Unit, texts[i])
+			a, pieces, err = o.assignment(ctx, t, c.Unit, texts[i])
 		}
 		if err != nil {
 			o.failed(ctx, "preparing a unit", err, "job", t.run.id, "unit", c.Unit.UnitId)
@@ -170,21 +170,21 @@ func (o *Orchestrator) texts(ctx context.Context, id mapreduce.JobID, claimed []
 	return texts, nil
 }
 
-func (o *Orchestrator) assignment(ctx context.Context, r *run, u *storagev1.Unit, text []byte) (mapreduce.Assignment, []mapreduce.InputPiece, error) {
+func (o *Orchestrator) assignment(ctx context.Context, t *task, u *storagev1.Unit, text []byte) (mapreduce.Assignment, []mapreduce.InputPiece, error) {
 	a := mapreduce.Assignment{
-		Job: r.id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Kind: mapreduce.UnitKind(u.Kind),
-		Level: int(u.Level), Index: u.Index, Timeout: r.spec.UnitTimeout, Reserved: u.Reserved, Alone: u.Kills > 0,
+		Job: t.run.id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Kind: mapreduce.UnitKind(u.Kind),
+		Level: int(u.Level), Index: u.Index, Timeout: t.spec.UnitTimeout, Reserved: u.Reserved, Alone: u.Kills > 0,
 	}
-	if u.Attempt > 1 && r.spec.Provider != "rules" {
+	if u.Attempt > 1 && t.spec.Provider != "rules" {
 		var err error
-		if a.State, err = o.jobs.State(ctx, r.id, a.Unit); err != nil {
+		if a.State, err = o.jobs.State(ctx, t.run.id, a.Unit); err != nil {
 			return a, nil, err
 		}
 	}
 	if src := u.Source; src != nil {
 		if text == nil && src.End > src.Start {
 			var err error
-			if text, err = o.jobs.Text(ctx, r.id, src.Sha256, src.Start, src.End); err != nil {
+			if text, err = o.jobs.Text(ctx, t.run.id, src.Sha256, src.Start, src.End); err != nil {
 				return a, nil, err
 			}
 		}
@@ -198,7 +198,7 @@ func (o *Orchestrator) assignment(ctx context.Context, r *run, u *storagev1.Unit
 	if u.Inputs == nil {
 		return a, nil, nil
 	}
-	pieces, err := o.inputs(ctx, r.id, u, &a)
+	pieces, err := o.inputs(ctx, t.run.id, u, &a)
 	return a, pieces, err
 }
 

@@ -159,22 +159,22 @@ func (o *Orchestrator) documentOf(ctx context.Context, id mapreduce.JobID, n int
 
 // repeated returns what a unit of a job that repeats another was answered there; or
 // if it failed there, how.
-func (o *Orchestrator) repeated(ctx context.Context, r *run, u *storagev1.Unit) (state []byte, failed *mapreduce.Report, err error) {
-	if r.spec.Replay == "" || u.Level < 0 {
+func (o *Orchestrator) repeated(ctx context.Context, t *task, u *storagev1.Unit) (state []byte, failed *mapreduce.Report, err error) {
+	if t.spec.Replay == "" || u.Level < 0 {
 		return nil, nil, nil
 	}
 	name := mapreduce.UnitID(u.UnitId)
-	was, err := o.jobs.Unit(ctx, r.spec.Replay, name)
+	was, err := o.jobs.Unit(ctx, t.spec.Replay, name)
 	if err != nil {
 		return nil, nil, err
 	}
 	if was != nil && mapreduce.UnitState(was.Status) == mapreduce.UnitFailed {
 		return nil, &mapreduce.Report{
-			Job: r.id, Unit: name, Attempt: int(u.Attempt), Outcome: mapreduce.Errored,
+			Job: t.run.id, Unit: name, Attempt: int(u.Attempt), Outcome: mapreduce.Errored,
 			Class: mapreduce.PermanentUnit, Errors: was.Errors,
 		}, nil
 	}
-	state, err = o.jobs.State(ctx, r.spec.Replay, name)
+	state, err = o.jobs.State(ctx, t.spec.Replay, name)
 	return state, nil, err
 }
 
