@@ -301,7 +301,8 @@ func troubles() []trouble {
 		always := trouble{name: string(f) + " always", fault: fakellm.Mix(7, 1, f), few: true, workers: 4, want: anyEnd}
 		if slices.Contains(fatal(), f) { // one at a time, so that no other call is called off
 			some.want, some.workers = ended(mapreduce.JobFailed), 1
-			always.want, always.workers = some.want, 1
+			// How many begin until the first has failed the job is chance.
+			always.want, always.workers, always.few = some.want, 1, false
 		}
 		all = append(all, some, always)
 	}
