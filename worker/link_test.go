@@ -200,7 +200,7 @@ func TestMuteOrchestrator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPeer(t)
 		r := launch(t, p, func(ctx context.Context, _ *agent.Task, _ agent.Calls) (*agent.Result, error) {
-			after(40 * time.Second)
+			after(time.Minute) // past the silence, which begins after 38 s
 			return &agent.Result{}, ctx.Err()
 		}, worker.Config{})
 		p.accept(mapreduce.Welcome{Silence: 2 * time.Second})
@@ -224,6 +224,7 @@ func TestMuteOrchestrator(t *testing.T) {
 		if n := len(hello.Hello.Holding); n != 1 {
 			t.Errorf("holds %d units; want the one that runs", n)
 		}
+		after(time.Minute)
 		r.verdicts(mapreduce.Accepted, r.report())
 		r.finish()
 	})
