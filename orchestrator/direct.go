@@ -23,7 +23,7 @@ const maxDirectBytes = 8 << 20
 // A bundle is documents that a direct unit may take.
 type bundle struct {
 	planner *plan.Planner
-	count   func(string) int
+	count   counter
 	docs    []output.Bundled
 	types   []string // media types of docs
 	tokens  int64
@@ -33,7 +33,7 @@ type bundle struct {
 
 // newBundle returns a bundle for the documents of a job; nil if they are mapped
 // whatever they come to.
-func newBundle(p *plan.Planner, count func(string) int) *bundle {
+func newBundle(p *plan.Planner, count counter) *bundle {
 	if !p.Direct(0) {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (b *bundle) see(id mapreduce.DocumentID, n int64) error {
 // add takes a document.
 func (b *bundle) add(d output.Bundled, mediaType string) {
 	b.docs, b.types = append(b.docs, d), append(b.types, mediaType)
-	b.tokens = pack.Sum(b.tokens, int64(b.count(string(d.Text))))
+	b.tokens = pack.Sum(b.tokens, int64(b.count.Count(string(d.Text))))
 	b.bytes += len(d.Text)
 }
 
@@ -133,7 +133,7 @@ type decision struct {
 // decide finds out whether one unit takes all documents. A direct unit that was
 // claimed before, by a run that a resume goes on with, keeps what it has.
 func (o *Orchestrator) decide(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, p *plan.Planner) (*decision, error) {
-	all := newBundle(p, o.config.Count)
+	all := newBundle(p, o.config.counter(spec))
 	if all == nil {
 		return &decision{}, nil
 	}

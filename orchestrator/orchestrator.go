@@ -93,7 +93,8 @@ type Config struct {
 	// are taken off the budget of the job's tree, unless the job says what is; see
 	// JobSpec.PromptOverhead. Defaults to nothing.
 	Overhead func(spec *mapreduce.JobSpec) (prompt, answer int64)
-	// Count counts the tokens of a text. Defaults to a public vocabulary.
+	// Count counts the tokens of a text of a job that names no other estimator.
+	// Defaults to those of token.O200kBase.
 	Count func(text string) int
 	// Logger defaults to none.
 	Logger *slog.Logger

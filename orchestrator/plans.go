@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -41,7 +42,8 @@ func (c *Config) plan(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2
 		return nil, err
 	}
 	p := &planning{ingest: ingest{config: c, spec: &spec, pipeline: own}, numbers: make(map[mapreduce.DocumentID]int64)}
-	p.bundle = newBundle(planner, c.Count)
+	p.count = c.counter(&spec)
+	p.bundle = newBundle(planner, p.count)
 	for doc, err := range docs {
 		if err == nil {
 			err = context.Cause(ctx)
@@ -71,12 +73,36 @@ func (c *Config) plan(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2
 
 // rates returns what the plan of a job assumes.
 func (c *Config) rates(spec *mapreduce.JobSpec) plan.Rates {
-	r := c.Rates(spec)
+	r := yields(c.Rates(spec), spec)
 	r.Parallelism = spec.Parallelism
 	if r.Model {
 		r.Parallelism = min(r.Parallelism, c.MaxCalls)
-		r.Prompt = cmp.Or(r.Prompt, int64(c.Count(string(spec.Schema))))
+		r.Prompt = cmp.Or(r.Prompt, int64(c.counter(spec).Count(string(spec.Schema))))
 		r.Answer = cmp.Or(r.Answer, answerTokens)
+	}
+	return r
+}
+
+// What outputs are taken to have before a run. docs/plan.md says so to users, and
+// what was measured.
+const (
+	fieldTokens  = 24   // a field of a record: its name, a value and the quote behind it
+	listYield    = 0.5  // of a token that is read, where a document has any number of records
+	nothingYield = 0.05 // of a token that is reduced, where no two records are of one entity
+)
+
+// yields fills in what the schema says of the sizes of outputs.
+func yields(r plan.Rates, spec *mapreduce.JobSpec) plan.Rates {
+	s, err := schema.Parse("schema", spec.Schema)
+	if err != nil {
+		return r // workers say so
+	}
+	if s.Kind == schema.KindRecord {
+		r.Record = cmp.Or(r.Record, int64(len(s.Fields()))*fieldTokens)
+	}
+	r.MapYield = cmp.Or(r.MapYield, listYield)
+	if len(s.Key) == 0 {
+		r.ReduceYield = cmp.Or(r.ReduceYield, nothingYield)
 	}
 	return r
 }
@@ -93,6 +119,7 @@ func rates(spec *mapreduce.JobSpec) plan.Rates {
 // A planning is a submission of which only the units are wanted.
 type planning struct {
 	ingest
+	count   counter
 	items   []plan.Item
 	numbers map[mapreduce.DocumentID]int64 // of the documents that have units, by id
 	all     []plan.Item                    // a document each, as a direct unit takes them
@@ -118,7 +145,7 @@ func (p *planning) join(id mapreduce.DocumentID, text string, it plan.Item) {
 	if p.bundle == nil {
 		return
 	}
-	it.Unit, it.Tokens, it.Source = mapreduce.MapUnit(id), int64(p.config.Count(text)), pack.Estimated
+	it.Unit, it.Tokens, it.Guessed = mapreduce.MapUnit(id), int64(p.count.Count(text)), p.count.guesses()
 	p.bundle.tokens = pack.Sum(p.bundle.tokens, it.Tokens)
 	p.bundle.bytes += len(text)
 	p.all = append(p.all, it)
@@ -163,9 +190,9 @@ func (p *planning) cut(id mapreduce.DocumentID, text string) error {
 	for i, piece := range pieces {
 		tokens := piece.Tokens
 		if !piece.Exact {
-			tokens = p.config.Count(text[piece.Start:piece.End])
+			tokens = p.count.Count(text[piece.Start:piece.End])
 		}
-		p.items = append(p.items, plan.Item{Unit: mapUnit(id, i, len(pieces)), Tokens: int64(tokens), Source: pack.Estimated})
+		p.items = append(p.items, plan.Item{Unit: mapUnit(id, i, len(pieces)), Tokens: int64(tokens), Guessed: p.count.guesses()})
 		p.consider(&storagev1.Unit{
 			Estimate: p.config.Estimate(p.spec, int64(piece.Tokens)), Source: &storagev1.Source{Chunks: int64(len(pieces))},
 		})
@@ -176,8 +203,8 @@ func (p *planning) cut(id mapreduce.DocumentID, text string) error {
 // guess takes a document whose text is not known before it is parsed, as if all
 // of it were text.
 func (p *planning) guess(id mapreduce.DocumentID, d *mapreduce.Document) error {
-	tokens := int64(p.config.Count(string(d.Content)))
-	items, err := plan.Items(id, tokens, pack.Estimated, int64(p.spec.MaxTokensPerUnit), int64(max(0, p.spec.ChunkOverlap)))
+	tokens := int64(p.count.Count(string(d.Content)))
+	items, err := plan.Items(id, tokens, p.count.guesses(), int64(p.spec.MaxTokensPerUnit), int64(max(0, p.spec.ChunkOverlap)))
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/orchestrator/plan"
+	"github.com/coditect/mapreduce/orchestrator/token"
 )
 
 // withDefaults fills in what a client left open.
@@ -18,6 +19,7 @@ func withDefaults(s mapreduce.JobSpec) mapreduce.JobSpec {
 	s.Parallelism = cmp.Or(s.Parallelism, mapreduce.DefaultParallelism)
 	s.MaxTokensPerUnit = cmp.Or(s.MaxTokensPerUnit, mapreduce.DefaultMaxTokensPerUnit)
 	s.ChunkOverlap = cmp.Or(s.ChunkOverlap, min(mapreduce.DefaultChunkOverlap, s.MaxTokensPerUnit/4))
+	s.Estimator = cmp.Or(s.Estimator, token.O200kBase)
 	s.ReduceShare = cmp.Or(s.ReduceShare, mapreduce.DefaultReduceShare)
 	s.MaxAttempts = cmp.Or(s.MaxAttempts, mapreduce.DefaultMaxAttempts)
 	s.UnitTimeout = cmp.Or(s.UnitTimeout, mapreduce.DefaultUnitTimeout)
@@ -192,6 +194,9 @@ func checkSpec(s *mapreduce.JobSpec) error {
 	}
 	if err := checkPipeline(s); err != nil {
 		return err
+	}
+	if _, err := token.Named(s.Estimator, nil); err != nil {
+		return errs.Field("estimator", "%s", err)
 	}
 	_, err := plan.New(treeOf(s))
 	return err

@@ -96,10 +96,14 @@ func (o *Orchestrator) ingest(ctx context.Context, id mapreduce.JobID, spec *map
 		return "", err
 	}
 	in := &ingest{o: o, config: &o.config, id: id, spec: spec, pipeline: own, flip: jobs.Flip{Spec: jobs.StoredSpec(spec), Shards: int64(o.config.Shards)}}
+	if counts := o.config.counter(spec); counts.guesses() {
+		in.flip.Warnings = []string{plan.Warning{Kind: plan.GuessedSize}.String()}
+		o.config.Logger.Warn("tokens are guessed", "job", id, "estimator", spec.Estimator)
+	}
 	if p.Strategy() == plan.Static {
 		in.flip.Tree, in.group = true, p.Group()
 	}
-	in.bundle = newBundle(p, o.config.Count)
+	in.bundle = newBundle(p, o.config.counter(spec))
 	for doc, err := range docs {
 		if err != nil {
 			return "", err
@@ -412,7 +416,7 @@ func (o *Orchestrator) decompose(spec *mapreduce.JobSpec, d *mapreduce.Document,
 // cut cuts the text of a document.
 func (c *Config) cut(spec *mapreduce.JobSpec, id mapreduce.DocumentID, text string) ([]chunk.Piece, error) {
 	pieces, err := chunk.Cut(text, chunk.Options{
-		MaxTokens: spec.MaxTokensPerUnit, Overlap: max(0, spec.ChunkOverlap), Counter: counter(c.Count),
+		MaxTokens: spec.MaxTokensPerUnit, Overlap: max(0, spec.ChunkOverlap), Counter: c.counter(spec),
 	})
 	if err != nil {
 		return nil, errs.Field("max_tokens_per_unit", "%s", err)
@@ -430,12 +434,6 @@ func mapUnit(d mapreduce.DocumentID, i, units int) mapreduce.UnitID {
 	}
 	return mapreduce.ChunkUnit(d, i)
 }
-
-// A counter counts tokens by a function.
-type counter func(string) int
-
-// Count implements chunk.Counter.
-func (c counter) Count(text string) int { return c(text) }
 
 // startMapping plants the units of the documents that workers have parsed, and
 // plans the levels above if they follow from how many units there are.

@@ -32,7 +32,7 @@ func TestA1Defaults(t *testing.T) {
 	}
 	want := mapreduce.JobSpec{
 		Pipeline: "extract", Provider: "scripted", Schema: job.Spec.Schema, Parallelism: 20,
-		MaxTokensPerUnit: 50_000, ChunkOverlap: 500, ReduceContextLimit: 100_000, ReduceBatchSize: 10,
+		MaxTokensPerUnit: 50_000, ChunkOverlap: 500, Estimator: "o200k_base", ReduceContextLimit: 100_000, ReduceBatchSize: 10,
 		ReduceShare: 0.2, MaxAttempts: 5, UnitTimeout: 10 * time.Minute,
 		BreakerThreshold: 3, BreakerTimeout: time.Minute, CheckpointInterval: 10,
 	}

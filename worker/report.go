@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
@@ -91,7 +92,7 @@ func (u *unit) done(res *agent.Result) mapreduce.Report {
 	}
 	r := u.base(mapreduce.Done, res.Errors...)
 	r.Output = res.Output
-	r.Size = max(res.Size, 0)
+	r.Size, _ = token.Size(res.Text, res.Size, u.job.estimate)
 	if res.Confidence > 0 { // not a NaN
 		r.Confidence = min(res.Confidence, 1)
 	}

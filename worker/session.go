@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
@@ -32,6 +33,8 @@ type job struct {
 	spec    *mapreduce.JobSpec
 	agent   agent.Agent // nil if this worker has no such provider
 	breaker *breaker    // of the job's own provider and model
+
+	estimate token.Estimator // of outputs that no provider counted; nil guesses
 }
 
 // A session is everything a worker holds, connected or not. Streams come and
@@ -40,6 +43,7 @@ type session struct {
 	cfg       Config
 	breakers  *breakers
 	library   *library
+	tokens    *token.Counter
 	slots     sync.WaitGroup // goroutines of slots, abandoned ones excepted
 	wake      chan struct{}  // capacity 1: there may be something to send
 	idle      chan struct{}  // closed when draining and nothing is held
@@ -61,6 +65,7 @@ func newSession(cfg Config) *session {
 	s := &session{
 		cfg:       cfg,
 		library:   newLibrary(mapreduce.MaxWholeText),
+		tokens:    token.New(),
 		wake:      make(chan struct{}, 1),
 		idle:      make(chan struct{}),
 		exhausted: make(chan struct{}),
@@ -83,6 +88,7 @@ func (s *session) signal() {
 func (s *session) learn(info mapreduce.JobInfo) {
 	spec := withDefaults(info.Spec)
 	j := &job{spec: &spec, agent: s.cfg.Agents[spec.Provider], breaker: s.breakers.of(&spec, "")}
+	j.estimate, _ = token.Named(spec.Estimator, s.tokens.Count) // one that only a later version knows is a guess
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.jobs[info.Job] = j

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -188,6 +189,41 @@ func outputs(n int) runFunc {
 
 // Whatever an agent says in an error, what is reported is text of a bounded
 // size that any store can hold.
+// B15: the provider's count wins, 0 too, then the job's estimator, and then it is a
+// quarter of the characters.
+func TestOutputsAreCounted(t *testing.T) {
+	text := strings.Repeat("word ", 8)
+	for _, tt := range []struct {
+		name, estimator string
+		size, want      int64
+	}{
+		{"provider", "characters/2", 7, 7},
+		{"provider, none", "characters/2", 0, 0},
+		{"estimator", "characters/2", token.Unknown, 20},
+		{"tokenizer", "o200k_base", token.Unknown, 9},
+		{"no estimator named", "", token.Unknown, 9},
+		{"characters", "characters", token.Unknown, 10},
+		{"of a later version", "o300k_base", token.Unknown, 10},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := start(t, func(context.Context, *agent.Task, agent.Calls) (*agent.Result, error) {
+					return &agent.Result{Size: tt.size, Text: text}, nil
+				}, worker.Config{})
+				counted := spec
+				counted.Estimator = tt.estimator
+				r.assign(counted, unitOf("a"))
+				rep := r.report()
+				if rep.Size != tt.want {
+					t.Errorf("the output has %d tokens, want %d", rep.Size, tt.want)
+				}
+				r.verdicts(mapreduce.Accepted, rep)
+				r.finish()
+			})
+		})
+	}
+}
+
 func TestErrorTexts(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text := string(rapid.SliceOfN(rapid.Byte(), 0, 3000).Draw(rt, "text"))

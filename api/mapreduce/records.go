@@ -91,7 +91,11 @@ type JobSpec struct {
 	Parallelism      int // units running at once
 	MaxTokensPerUnit int // tokens
 	ChunkOverlap     int // tokens; negative means none
-	Priority         int // higher goes first, within the tenant
+	// Estimator says how tokens are counted that no provider has: "o200k_base", the
+	// default, "characters" for a quarter of the characters, with a warning, or
+	// "characters/N" for one of N of them.
+	Estimator string
+	Priority  int // higher goes first, within the tenant
 
 	// How outputs are reduced. Of the pointers nil alone means that nothing was
 	// asked for: a value that makes no sense is refused, not replaced.

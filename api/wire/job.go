@@ -47,6 +47,7 @@ func EncodeSpec(s *mapreduce.JobSpec) *pb.JobSpec {
 		MaxReduceLevels:   s.MaxReduceLevels,
 		PromptOverhead:    s.PromptOverhead,
 		ReservedOutput:    s.ReservedOutput,
+		Estimator:         s.Estimator,
 	}
 }
 
@@ -102,6 +103,7 @@ func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
 		MaxReduceLevels:   p.MaxReduceLevels,
 		PromptOverhead:    p.PromptOverhead,
 		ReservedOutput:    p.ReservedOutput,
+		Estimator:         p.Estimator,
 	}
 }
 

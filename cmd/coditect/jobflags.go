@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/input"
+	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/llm"
 )
@@ -35,6 +36,7 @@ type jobFlags struct {
 	parallelism      int
 	maxTokensPerUnit int
 	chunkOverlap     int
+	estimator        string
 	priority         int
 
 	strategy           choice
@@ -78,6 +80,7 @@ func (j *jobFlags) add(cmd *cobra.Command) {
 	f.IntVar(&j.parallelism, "parallelism", mapreduce.DefaultParallelism, "units at a time")
 	f.IntVar(&j.maxTokensPerUnit, "max-tokens-per-unit", mapreduce.DefaultMaxTokensPerUnit, "tokens of a unit; a longer document is cut")
 	f.IntVar(&j.chunkOverlap, "chunk-overlap", mapreduce.DefaultChunkOverlap, "tokens of context around a cut")
+	f.StringVar(&j.estimator, "estimator", token.O200kBase, "`name` of what counts tokens that no provider has: "+token.O200kBase+", characters (a quarter of them) or characters/N")
 	f.IntVar(&j.priority, "priority", 0, "jobs with a higher one go first")
 
 	j.addReduce(f)
@@ -166,7 +169,8 @@ func (j *jobFlags) spec(flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
 	s := mapreduce.JobSpec{
 		RequestID: mapreduce.RequestID(j.requestID), Provider: j.provider, Model: j.model,
 		Parallelism: j.parallelism, MaxTokensPerUnit: j.maxTokensPerUnit, ChunkOverlap: j.chunkOverlap, Priority: j.priority,
-		Budget: j.budget, ReduceShare: j.reduceShare,
+		Estimator: j.estimator,
+		Budget:    j.budget, ReduceShare: j.reduceShare,
 		OnError: mapreduce.OnError(j.onError.index()), OnBreaker: mapreduce.OnBreaker(j.onBreaker.index()),
 		MaxAttempts: j.maxAttempts, UnitTimeout: j.unitTimeout, BreakerThreshold: j.breakerThreshold,
 		BreakerTimeout: j.breakerTimeout, CheckpointInterval: j.checkpointInterval,

@@ -1,6 +1,5 @@
 // Package pack puts sized things under a budget: outputs into the bins of a
-// level of reduction, and what one unit has to read into calls of a model. It
-// also says how large a thing is when nobody knows better.
+// level of reduction, and what one unit has to read into calls of a model.
 //
 // It is pure and imports nothing of the project. Sizes and budgets are in
 // tokens; a negative size counts as none, a budget below 1 as 1. Whatever the

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -234,39 +233,6 @@ func TestCallsOfTheLargest(t *testing.T) {
 	calls, read := pack.Calls([]int64{math.MaxInt64, math.MaxInt64}, 1, 0)
 	if calls != math.MaxInt64 || read != math.MaxInt64 {
 		t.Errorf("%d calls read %d", calls, read)
-	}
-}
-
-// B15.
-func TestSize(t *testing.T) {
-	seven := func(string) int64 { return 7 }
-	lost := func(string) int64 { return -1 }
-	for _, test := range []struct {
-		name     string
-		text     string
-		provider int64
-		estimate pack.Estimator
-		want     int64
-		source   pack.Source
-	}{
-		{"the provider", "abcd", 12, nil, 12, pack.Counted},
-		{"the provider counts none", "abcd", 0, nil, 0, pack.Counted},
-		{"the provider wins", "abcd", 12, seven, 12, pack.Counted},
-		{"none wins too", "abcd", 0, seven, 0, pack.Counted},
-		{"the estimator", "abcd", pack.Unknown, seven, 7, pack.Estimated},
-		{"the estimator is lost", "abcd", pack.Unknown, lost, 1, pack.Guessed},
-		{"no characters", "", pack.Unknown, nil, 0, pack.Guessed},
-		{"3 characters", "abc", pack.Unknown, nil, 0, pack.Guessed},
-		{"4 characters", "abcd", pack.Unknown, nil, 1, pack.Guessed},
-		{"400 characters", strings.Repeat("x", 400), pack.Unknown, nil, 100, pack.Guessed},
-		{"characters, not bytes", "收据收据", pack.Unknown, nil, 1, pack.Guessed},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			got, source := pack.Size(test.text, test.provider, test.estimate)
-			if got != test.want || source != test.source {
-				t.Errorf("%d by the %s, want %d by the %s", got, source, test.want, test.source)
-			}
-		})
 	}
 }
 

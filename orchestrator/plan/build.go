@@ -9,9 +9,9 @@ import (
 // An Item is a unit of the map level, as it is before the run.
 type Item struct {
 	Unit     mapreduce.UnitID
-	Tokens   int64       // of its text
-	Source   pack.Source // of Tokens
-	Expected bool        // its document may be cut otherwise: only its size was known
+	Tokens   int64 // of its text
+	Guessed  bool  // nobody counted Tokens
+	Expected bool  // its document may be cut otherwise: only its size was known
 	// Parse is the unit that turns its document into text first, if it needs
 	// one. Items of one document follow each other.
 	Parse mapreduce.UnitID
@@ -24,11 +24,11 @@ const maxChunks = 1 << 20
 // Items returns the units of a document that has that many tokens: itself, or if
 // they are more than most, its chunks. How many these are is a close guess,
 // because cuts depend on the text.
-func Items(d mapreduce.DocumentID, tokens int64, from pack.Source, most, overlap int64) ([]Item, error) {
+func Items(d mapreduce.DocumentID, tokens int64, guessed bool, most, overlap int64) ([]Item, error) {
 	most = max(1, most)
 	overlap = min(max(0, overlap), most-1)
 	if tokens <= most {
-		return []Item{{Unit: mapreduce.MapUnit(d), Tokens: tokens, Source: from}}, nil
+		return []Item{{Unit: mapreduce.MapUnit(d), Tokens: tokens, Guessed: guessed}}, nil
 	}
 	core := most - overlap
 	n := (tokens-overlap-1)/core + 1
@@ -43,7 +43,7 @@ func Items(d mapreduce.DocumentID, tokens int64, from pack.Source, most, overlap
 		if int64(i) < tokens%n {
 			size++
 		}
-		items[i] = Item{Unit: mapreduce.ChunkUnit(d, i), Tokens: min(most, size+overlap), Source: from, Expected: true}
+		items[i] = Item{Unit: mapreduce.ChunkUnit(d, i), Tokens: min(most, size+overlap), Guessed: guessed, Expected: true}
 	}
 	return items, nil
 }
@@ -102,7 +102,7 @@ func (b *builder) guessed(items []Item) (total int64) {
 	w := Warning{Kind: GuessedSize}
 	for _, it := range items {
 		total = pack.Sum(total, it.Tokens)
-		if it.Source == pack.Guessed {
+		if it.Guessed {
 			w.Outputs++
 			w.Tokens = pack.Sum(w.Tokens, it.Tokens)
 		}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/orchestrator/plan"
+	"github.com/coditect/mapreduce/orchestrator/token"
 )
 
 func items(n int, tokens int64) []plan.Item {
@@ -278,15 +278,15 @@ func TestDirectByTheEstimator(t *testing.T) {
 	p := newPlanner(t, plan.Config{TargetTokenBudget: new(int64(1)), Direct: true})
 	text := "eight by"
 	for _, test := range []struct {
-		estimate pack.Estimator
+		estimate token.Estimator
 		direct   bool
 		warnings []plan.WarningKind
 	}{
 		{nil, false, []plan.WarningKind{plan.GuessedSize}},
 		{func(string) int64 { return 1 }, true, nil},
 	} {
-		n, from := pack.Size(text, pack.Unknown, test.estimate)
-		d, err := p.Build([]plan.Item{{Unit: "a", Tokens: n, Source: from}}, plan.Rates{})
+		n, from := token.Size(text, token.Unknown, test.estimate)
+		d, err := p.Build([]plan.Item{{Unit: "a", Tokens: n, Guessed: from == token.Guessed}}, plan.Rates{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/errs"
-	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 )
 
@@ -186,14 +185,14 @@ func TestItems(t *testing.T) {
 		{"an overlap as large as a unit", 10, 4, 9, 7, "d_chunk_0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			items, err := plan.Items("d", test.tokens, pack.Estimated, test.most, test.overlap)
+			items, err := plan.Items("d", test.tokens, false, test.most, test.overlap)
 			if err != nil {
 				t.Fatal(err)
 			}
 			sum := int64(0)
 			for _, it := range items {
 				sum += it.Tokens
-				if it.Tokens > test.most || it.Expected != (test.want > 1) || it.Source != pack.Estimated {
+				if it.Tokens > test.most || it.Expected != (test.want > 1) || it.Guessed {
 					t.Errorf("item %+v", it)
 				}
 			}
@@ -202,7 +201,7 @@ func TestItems(t *testing.T) {
 			}
 		})
 	}
-	if _, err := plan.Items("d", math.MaxInt64, pack.Counted, 16, 0); fieldOf(err) != "documents" {
+	if _, err := plan.Items("d", math.MaxInt64, false, 16, 0); fieldOf(err) != "documents" {
 		t.Errorf("a document that claims to have all tokens there are gave %v", err)
 	}
 }

@@ -37,6 +37,9 @@ type Rates struct {
 	// MapYield and ReduceYield are the tokens that a unit's output is expected
 	// to have for each token that it reads. They default to 0.1 and 0.6.
 	MapYield, ReduceYield float64
+	// Record, if not 0, is the tokens that each document is expected to come to
+	// instead, or each of its chunks: at most twice those that are read.
+	Record int64
 
 	// Prompt is the tokens of a prompt beside what it is about, and Answer the
 	// most that a call may write. They default to what the planner takes off the
@@ -75,6 +78,7 @@ func (r Rates) check() error {
 		{r.Merge != MergeTyped && r.Merge != MergeModel && r.Merge != MergeTypedThen, "merge", "must be typed, model or typed-then-model"},
 		{bad(r.MapYield), "map_yield", "must be a number and not negative"},
 		{bad(r.ReduceYield), "reduce_yield", "must be a number and not negative"},
+		{r.Record < 0, "record", "must not be negative"},
 		{r.Prompt < 0 || r.Answer < 0 || r.Rounds < 0, "prompt", "must not be negative, and neither must answer and rounds"},
 		{r.InPrice < 0 || r.OutPrice < 0, "price", "must not be negative"},
 		{r.UnitTime < 0 || r.CallTime < 0 || bad(r.ReadRate) || bad(r.WriteRate), "time", "must not be negative"},
@@ -133,6 +137,9 @@ func (p *Planner) load(r Rates, kind mapreduce.UnitKind, sizes []int64, yield fl
 		calls = max(1, calls)
 	}
 	l := Load{Read: size, Size: scale(size, yield)}
+	if r.Record > 0 && (kind == mapreduce.KindMap || kind == mapreduce.KindDirect) {
+		l.Size = r.records(sizes)
+	}
 	answer := max(p.reserved, r.Answer) // what is kept free may be less than calls may write
 	switch {
 	case most && answer > 0:
@@ -164,6 +171,14 @@ func (r Rates) lookOver(l *Load, most bool) {
 	}
 	l.Calls = pack.Sum(l.Calls, more)
 	l.In = pack.Sum(l.In, times(more, pack.Sum(l.In, l.Size)))
+}
+
+// records returns what documents are expected to come to, one record each.
+func (r Rates) records(sizes []int64) (total int64) {
+	for _, s := range sizes {
+		total = pack.Sum(total, min(r.Record, times(max(0, s), 2)))
+	}
+	return total
 }
 
 // scale returns n × yield, rounded up.

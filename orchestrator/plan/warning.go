@@ -45,8 +45,8 @@ func (w Warning) String() string {
 		return fmt.Sprintf("no more levels of reduction are allowed before level %d: %d outputs of %d tokens are folded, "+
 			"every call within the budget of %d", w.Level, w.Outputs, w.Tokens, w.Budget)
 	case GuessedSize:
-		return fmt.Sprintf("the provider did not count the tokens of %d outputs: a quarter of their characters, %d, is taken for them",
-			w.Outputs, w.Tokens)
+		return "tokens are guessed: a quarter of the characters is taken for those of texts, and of outputs that no provider counted; " +
+			"the estimator o200k_base would count them"
 	}
 	return string(w.Kind)
 }

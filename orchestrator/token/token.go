@@ -1,5 +1,6 @@
-// Package token counts the tokens of a text as the models of today see them,
-// with a vocabulary that is embedded in the binary: no network, no files.
+// Package token says how many tokens a text has: as the provider has counted
+// them, or else as an estimator does. A Counter counts them as the models of today
+// see them, with a vocabulary that is embedded in the binary: no network, no files.
 //
 // It imports nothing of the project. A Counter satisfies chunk.Counter.
 package token

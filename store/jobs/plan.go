@@ -112,14 +112,19 @@ func (p *planner) turn(ctx context.Context) error {
 	p.ctl.Level, p.ctl.State = n.Level, uint32(mapreduce.Reducing)
 	p.ctl.Final = n.Group == 0 && n.Bins == nil
 	p.ctl.LevelUnits = append(p.ctl.LevelUnits[:n.Level], n.Units)
-	message := fmt.Sprintf("level %d: %d units", n.Level, n.Units)
-	if len(n.Warnings) > 0 {
-		message += "; warning: " + strings.Join(n.Warnings, "; warning: ")
-	}
+	message := fmt.Sprintf("level %d: %d units", n.Level, n.Units) + warned(n.Warnings)
 	if err := p.turnCtl(ctx, p.tx, p.id, p.ctl, clip(message)); err != nil {
 		return err
 	}
 	return p.warn(ctx, p.tx, p.id, n.Level, n.Warnings)
+}
+
+// warned is what a message says of warnings.
+func warned(texts []string) string {
+	if len(texts) == 0 {
+		return ""
+	}
+	return "; warning: " + strings.Join(texts, "; warning: ")
 }
 
 // warn notes in the job's record what its owner should know of a level, in the

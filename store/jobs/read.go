@@ -595,7 +595,7 @@ func SpecOf(s *storagev1.Spec) mapreduce.JobSpec {
 		Cache: s.GetCache(), Replay: mapreduce.JobID(s.GetReplay()),
 		Strategy: mapreduce.Strategy(s.GetStrategy()), ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
 		ContextWindow: s.ContextWindow, BudgetRatio: s.BudgetRatio, MaxReduceLevels: s.MaxReduceLevels,
-		PromptOverhead: s.PromptOverhead, ReservedOutput: s.ReservedOutput,
+		PromptOverhead: s.PromptOverhead, ReservedOutput: s.ReservedOutput, Estimator: s.Estimator,
 	}
 }
 
@@ -612,6 +612,6 @@ func StoredSpec(s *mapreduce.JobSpec) *storagev1.Spec {
 		CheckpointInterval: int64(s.CheckpointInterval), Capture: uint32(s.Capture), Cache: s.Cache, Replay: string(s.Replay),
 		Strategy: uint32(s.Strategy), ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
 		ContextWindow: s.ContextWindow, BudgetRatio: s.BudgetRatio, MaxReduceLevels: s.MaxReduceLevels,
-		PromptOverhead: s.PromptOverhead, ReservedOutput: s.ReservedOutput,
+		PromptOverhead: s.PromptOverhead, ReservedOutput: s.ReservedOutput, Estimator: s.Estimator,
 	}
 }

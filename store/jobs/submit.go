@@ -212,9 +212,10 @@ type Flip struct {
 	Documents  int64 // processed and skipped
 	Characters int64
 	Skipped    int64
-	Slots      int64 // granted to this node at once; nobody can have any yet
-	Tree       bool  // all levels are planned before anything is mapped
-	Direct     bool  // the only unit is the direct one
+	Slots      int64    // granted to this node at once; nobody can have any yet
+	Tree       bool     // all levels are planned before anything is mapped
+	Direct     bool     // the only unit is the direct one
+	Warnings   []string // for the job's owner
 }
 
 // Flip makes the job visible, whole, and returns its id; if an earlier
@@ -262,11 +263,15 @@ func (f *Flip) Standing(id mapreduce.JobID, now int64) *Standing {
 		Tenant: f.Spec.Tenant, Priority: f.Spec.Priority, ReduceShare: f.Spec.ReduceShare,
 		Direct: f.Direct, Final: f.Direct,
 	}
-	return &Standing{Ctl: ctl, Record: &storagev1.Job{
+	st := &Standing{Ctl: ctl, Record: &storagev1.Job{
 		JobId: string(id), Status: uint32(state), CreatedAtMicros: now, UpdatedAtMicros: now, Config: f.Spec,
 		TotalUnits: f.Map + f.Parse, Shards: f.Shards, Documents: f.Documents, Characters: f.Characters,
 		SkippedDocuments: f.Skipped, Carried: true,
 	}}
+	for _, text := range f.Warnings {
+		st.Record.Warnings = append(st.Record.Warnings, &storagev1.Warning{Text: clip(text)})
+	}
+	return st
 }
 
 func (j *Jobs) reveal(tx store.Tx, id mapreduce.JobID, f *Flip) {
@@ -283,7 +288,7 @@ func (j *Jobs) reveal(tx store.Tx, id mapreduce.JobID, f *Flip) {
 	tx.Clear(j.keys.Ingest(id))
 	j.checkpoint(tx, id, &storagev1.Checkpoint{
 		Kind: uint32(mapreduce.EventSubmitted), State: ctl.State, Epoch: ctl.Epoch, Level: ctl.Level,
-		Message: fmt.Sprintf("%d documents, %d units", f.Documents, f.Map+f.Parse),
+		Message: clip(fmt.Sprintf("%d documents, %d units", f.Documents, f.Map+f.Parse) + warned(f.Warnings)),
 	})
 	j.wake(tx)
 }

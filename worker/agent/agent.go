@@ -48,7 +48,8 @@ type Task struct {
 // A Result is what an attempt made.
 type Result struct {
 	Output     []byte   // encoded; the worker owns it from here on
-	Size       int64    // tokens of the text that the next prompt would hold
+	Size       int64    // tokens of Text as its provider counted them, see token.Unknown
+	Text       string   // what a reduce would read of the output; needed if Size is unknown
 	Confidence float64  // in [0,1]
 	Errors     []string // what went wrong without making the attempt fail
 }

@@ -343,6 +343,9 @@ func (t *turn) response(c *call, tool bool) (*Response, error) {
 		Model: Model(t.model), RequestID: c.requestID(), Stop: anthropicStop(t.stop),
 		Reason: c.d.clean(t.reason), Usage: t.usage, Limits: c.limits(),
 	}
+	if t.usage.Reported && !t.thought() {
+		r.Written = &t.usage.Output
+	}
 	for i := range t.blocks {
 		part, err := t.blocks[i].part()
 		if err != nil && r.Stop.Cut() {
@@ -358,6 +361,17 @@ func (t *turn) response(c *call, tool bool) (*Response, error) {
 	}
 	r.Answer = answer(r, tool)
 	return r, nil
+}
+
+// thought reports whether some of the output is thinking, which is counted with
+// the rest.
+func (t *turn) thought() bool {
+	for i := range t.blocks {
+		if strings.Contains(t.blocks[i].kind, "thinking") {
+			return true
+		}
+	}
+	return false
 }
 
 // anthropicStop translates the vendor's word.

@@ -216,8 +216,9 @@ type Response struct {
 	Stop      Stop            `json:"stop"`
 	Reason    string          `json:"reason,omitempty"` // why it refused, in its words
 	Usage     Usage           `json:"usage"`
-	Limits    Limits          `json:"-"` // what the vendor says is left
-	Cached    bool            `json:"-"` // from our own cache: nothing was asked
+	Written   *int64          `json:"written,omitempty"` // tokens of Parts by the vendor's count, without thinking; nil if it gave none
+	Limits    Limits          `json:"-"`                 // what the vendor says is left
+	Cached    bool            `json:"-"`                 // from our own cache: nothing was asked
 }
 
 // Text returns the text of all parts.

@@ -82,6 +82,7 @@ type (
 	ollamaMessage struct {
 		Role      string       `json:"role"`
 		Content   string       `json:"content"`
+		Thinking  string       `json:"thinking,omitempty"`
 		ToolName  string       `json:"tool_name,omitempty"`
 		ToolCalls []ollamaCall `json:"tool_calls,omitempty"`
 	}
@@ -185,9 +186,10 @@ type ollamaLine struct {
 
 // An ollamaChat is put together from the lines of an answer.
 type ollamaChat struct {
-	text  bytes.Buffer
-	calls []ollamaCall
-	last  ollamaLine
+	text    bytes.Buffer
+	thought bool // and that is counted with the rest
+	calls   []ollamaCall
+	last    ollamaLine
 }
 
 // An ollamaError is a line with an error.
@@ -216,6 +218,7 @@ func (t *ollamaChat) read(r io.Reader) error {
 			return &ollamaError{bytes.Clone(raw)}
 		}
 		t.text.WriteString(line.Message.Content)
+		t.thought = t.thought || line.Message.Thinking != ""
 		t.calls = append(t.calls, line.Message.ToolCalls...)
 		if line.Done {
 			t.last = line
@@ -240,6 +243,9 @@ func (t *ollamaChat) response(c *call, req *Request) (*Response, error) {
 	r := &Response{
 		Model: Model(t.last.Model), RequestID: c.requestID(), Stop: ollamaStop(t.last.DoneReason),
 		Usage: usage, Limits: c.limits(),
+	}
+	if usage.Output > 0 && !t.thought {
+		r.Written = &usage.Output
 	}
 	if t.text.Len() > 0 {
 		r.Parts = append(r.Parts, Part{Text: t.text.String()})

@@ -176,6 +176,8 @@ type choice struct {
 	calls   []openaiCall
 	finish  string
 	usage   Usage
+
+	thinking int64 // of the output of usage
 }
 
 // An openaiCall is a call of a tool as it grows.
@@ -194,6 +196,7 @@ func (t *choice) take(chunk openai.ChatCompletionChunk) error {
 	}
 	if chunk.JSON.Usage.Valid() {
 		t.usage = openaiUsage(chunk.Usage)
+		t.thinking = max(chunk.Usage.CompletionTokensDetails.ReasoningTokens, 0)
 	}
 	for _, c := range chunk.Choices {
 		if c.Index != 0 {
@@ -241,6 +244,9 @@ func (t *choice) response(c *call, tool bool) (*Response, error) {
 	r := &Response{
 		Model: Model(t.model), RequestID: c.requestID(), Stop: openaiStop(t.finish),
 		Usage: t.usage, Limits: c.limits(),
+	}
+	if t.usage.Reported {
+		r.Written = new(max(0, t.usage.Output-t.thinking))
 	}
 	if t.refusal.Len() > 0 {
 		r.Stop, r.Reason = StopRefusal, c.d.clean(t.refusal.String())

@@ -3,7 +3,9 @@ package llm_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -242,5 +244,65 @@ func TestACallWithoutAnIDGetsOne(t *testing.T) {
 	res, err := offline(t, "openai", canned{media("openai"), strings.NewReader(body)}).Complete(t.Context(), ask(nil))
 	if err != nil || len(res.Calls()) != 1 || res.Calls()[0].ID != "call_0" {
 		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// B15: what a vendor counted is of the answer only if nothing else was counted
+// with it.
+func TestWhatAVendorCounts(t *testing.T) {
+	const (
+		said     = `{"choices":[{"index":0,"delta":{"content":"yes"},"finish_reason":"stop"}]}`
+		began    = `{"type":"message_start","message":{"model":"m","usage":{"input_tokens":9,"output_tokens":1}}}`
+		thinking = `{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"so"}}`
+		text     = `{"type":"content_block_start","index":%d,"content_block":{"type":"text","text":"yes"}}`
+		ended    = `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":70}}`
+		stopped  = `{"type":"message_stop"}`
+	)
+	for _, tt := range []struct {
+		name, vendor string
+		lines        []string
+		want         int64 // -1: it is not known
+	}{
+		{"counted", "openai", []string{said, `{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":70}}`}, 70},
+		{"thought apart", "openai", []string{said, `{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":70,"completion_tokens_details":{"reasoning_tokens":64}}}`}, 6},
+		{"none is a count", "openai", []string{said, `{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":0}}`}, 0},
+		{"not counted", "openai", []string{said}, -1},
+		{"counted", "anthropic", []string{began, fmt.Sprintf(text, 0), ended, stopped}, 70},
+		{"thought with it", "anthropic", []string{began, thinking, fmt.Sprintf(text, 1), ended, stopped}, -1},
+		{"counted", "ollama", []string{`{"model":"m","message":{"content":"yes"},"done":true,"done_reason":"stop","prompt_eval_count":9,"eval_count":70}`}, 70},
+		{"not counted", "ollama", []string{`{"model":"m","message":{"content":"yes"},"done":true,"done_reason":"stop"}`}, -1},
+		{"thought with it", "ollama", []string{
+			`{"model":"m","message":{"content":"","thinking":"so"},"done":false}`,
+			`{"model":"m","message":{"content":"yes"},"done":true,"done_reason":"stop","prompt_eval_count":9,"eval_count":70}`,
+		}, -1},
+	} {
+		t.Run(tt.vendor+"/"+tt.name, func(t *testing.T) {
+			var body strings.Builder
+			for _, line := range tt.lines {
+				if tt.vendor == "ollama" {
+					fmt.Fprintln(&body, line)
+					continue
+				}
+				var event struct{ Type string }
+				if err := json.Unmarshal([]byte(line), &event); err != nil {
+					t.Fatal(err)
+				}
+				fmt.Fprintf(&body, "event: %s\ndata: %s\n\n", event.Type, line)
+			}
+			if tt.vendor == "openai" {
+				body.WriteString("data: [DONE]\n\n")
+			}
+			res, err := offline(t, tt.vendor, canned{media(tt.vendor), strings.NewReader(body.String())}).Complete(t.Context(), ask(nil))
+			if err != nil || res.Text() != "yes" {
+				t.Fatalf("%+v, %v", res, err)
+			}
+			got := int64(-1)
+			if res.Written != nil {
+				got = *res.Written
+			}
+			if got != tt.want {
+				t.Errorf("%d tokens, want %d", got, tt.want)
+			}
+		})
 	}
 }

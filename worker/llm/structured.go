@@ -84,6 +84,9 @@ func (w *work) done(r *Response) *Response {
 	out := *r
 	out.Parts = append(w.parts, r.Parts...)
 	out.Usage = w.usage
+	if len(w.parts) > 0 {
+		out.Written = nil // that is of the last turn alone
+	}
 	return &out
 }
 

@@ -87,6 +87,9 @@ func TestAnswersAreWholeAndMetered(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				if res.Written == nil || *res.Written != fake.Entries()[0].Output {
+					t.Errorf("the answer has %v tokens, want the server's count", res.Written)
+				}
 				if got := string(res.Answer); got != goodReceipt {
 					t.Errorf("answer %s, want %s", got, goodReceipt)
 				}

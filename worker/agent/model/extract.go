@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/orchestrator/chunk"
+	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/confidence"
@@ -48,6 +49,7 @@ type extraction struct {
 	records int64
 	reason  string
 	calls   int
+	tokens  int64  // of all answers that were taken; token.Unknown if one was not counted
 	told    string // what the pipeline says of the document
 }
 
@@ -66,7 +68,7 @@ func (s *session) extract(ctx context.Context) (*agent.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	res.Errors = s.notes
+	res.Size, res.Errors = x.tokens, s.notes
 	return res, nil
 }
 
@@ -151,6 +153,11 @@ func (x *extraction) take(ctx context.Context, at stretch) error {
 	if r.note != "" && !slices.Contains(x.notes, r.note) {
 		x.notes = append(x.notes, r.note)
 	}
+	if r.tokens < 0 || x.tokens < 0 {
+		x.tokens = token.Unknown
+	} else {
+		x.tokens += r.tokens
+	}
 	base := int(x.task.Text.ByteOffset)
 	for _, rec := range r.records {
 		if x.schema.Kind == schema.KindRecords && !rec.begins(base+at.coreStart, base+at.coreEnd) {
@@ -189,6 +196,7 @@ type reading struct {
 	reason  string   // why there are none
 	note    string   // why quotes were looked for in the chunk alone, if so
 	faults  []string // what is wrong with the answer, for its author
+	tokens  int64    // of the answer, see llm.Response.Written
 }
 
 type readRecord struct {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
@@ -23,6 +24,7 @@ func (s *session) gleaned(ctx context.Context, req *llm.Request, r *reading) err
 	if err := r.read(ctx, res.Answer); err != nil {
 		return err
 	}
+	r.tokens = writtenOf(res)
 	for range s.Glean {
 		advice := codeAdvice(r.faults)
 		if advice == "" {
@@ -41,9 +43,18 @@ func (s *session) gleaned(ctx context.Context, req *llm.Request, r *reading) err
 		if len(better.faults) > len(r.faults) {
 			return nil // it made things worse
 		}
+		better.tokens = writtenOf(next)
 		*r, res = *better, next
 	}
 	return nil
+}
+
+// writtenOf is how many tokens an answer has by its vendor's count.
+func writtenOf(res *llm.Response) int64 {
+	if res.Written == nil {
+		return token.Unknown
+	}
+	return *res.Written
 }
 
 // gleaning drops the error of a further look that cannot be had: the answer that

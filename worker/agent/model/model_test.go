@@ -17,6 +17,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/model"
@@ -224,10 +225,30 @@ func TestMapUnit(t *testing.T) {
 			if r.purse.spent.In != e[0].In() || r.purse.spent.Out != e[0].Output || r.purse.cost == 0 || r.purse.over {
 				t.Errorf("spent %+v at %d, more than reserved: %v; the server told %d and %d", r.purse.spent, r.purse.cost, r.purse.over, e[0].In(), e[0].Output)
 			}
+			if res.Size != e[0].Output {
+				t.Errorf("the output has %d tokens; the server counted %d", res.Size, e[0].Output)
+			}
 			if e[0].Unit != "d.txt" || e[0].Schema == nil {
 				t.Errorf("the request is for unit %q, with schema %s", e[0].Unit, e[0].Schema)
 			}
 		})
+	}
+}
+
+// B15: what no provider counted is not known, and there is a text to count.
+func TestAnswersNobodyCounted(t *testing.T) {
+	r := newRig(t, "openai", fakellm.Config{Model: always(goodAnswer()), Fault: func(fakellm.Call) fakellm.Fault { return fakellm.NoUsage }})
+	_, res, err := r.run(t, document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Size != token.Unknown {
+		t.Errorf("the output has %d tokens; want that not to be known", res.Size)
+	}
+	for _, part := range []string{"company: INDAH GIFT & HOME DECO\n", "  19/10/2018\n", "total: 60.3\n"} {
+		if !strings.Contains(res.Text, part) {
+			t.Errorf("the text to be counted lacks %q:\n%s", part, res.Text)
+		}
 	}
 }
 

@@ -18,7 +18,6 @@ type Direct struct {
 	docs       []output.Bundled
 	outs       []*output.Output
 	next       int64 // number of the next record
-	size       int
 	confidence float64
 	values     int
 	reason     string
@@ -63,7 +62,6 @@ func (d *Direct) Mapper(task *agent.Task) *Mapper {
 func (d *Direct) Take(m *Mapper, reason string) {
 	d.outs = append(d.outs, m.out)
 	d.next += int64(len(m.out.Entries))
-	d.size += m.size
 	d.confidence += m.confidence
 	d.values += m.values
 	if d.reason == "" {
@@ -73,7 +71,7 @@ func (d *Direct) Take(m *Mapper, reason string) {
 
 // Result is what was found, merged as far as the schema decides.
 func (d *Direct) Result() (*agent.Result, error) {
-	m := &Mapper{out: output.Whole(d.schema, d.outs), size: d.size, confidence: d.confidence, values: d.values}
+	m := &Mapper{out: output.Whole(d.schema, d.outs), confidence: d.confidence, values: d.values}
 	if len(m.out.Entries) > 0 {
 		d.reason = ""
 	}

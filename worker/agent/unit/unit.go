@@ -15,6 +15,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/confidence"
 	"github.com/coditect/mapreduce/worker/document"
@@ -34,11 +35,8 @@ func Parse(task *agent.Task) (*agent.Result, error) {
 	if err != nil {
 		return nil, agent.Permanent(err)
 	}
-	return &agent.Result{Output: []byte(d.Text), Size: Tokens(len(d.Text)), Confidence: 1}, nil
+	return &agent.Result{Output: []byte(d.Text), Confidence: 1}, nil // it is counted where it is cut
 }
-
-// Tokens estimates the tokens of a text by its bytes.
-func Tokens(n int) int64 { return int64(n) / 4 }
 
 // Bytes of what one reduce merges and passes on.
 const (
@@ -85,7 +83,7 @@ func Reduced(out *output.Output) (*agent.Result, error) {
 	if err != nil {
 		return nil, agent.Permanent(err)
 	}
-	return &agent.Result{Output: data, Size: Tokens(len(data)), Confidence: 1}, nil
+	return &agent.Result{Output: data, Size: token.Unknown, Text: out.Text(), Confidence: 1}, nil
 }
 
 // Aligner returns what finds quotes in a stretch of the unit's text, of bytes
@@ -127,7 +125,6 @@ type Mapper struct {
 	schema     *schema.Schema
 	out        *output.Output
 	base       int64 // number of the first record
-	size       int
 	confidence float64
 	values     int
 }
@@ -146,16 +143,13 @@ func (m *Mapper) Accumulate(n int64, values []Value, missing []merge.Missing) me
 	}
 	for _, found := range values {
 		v := merge.Value{Field: found.Field, Value: found.Value, Said: found.Said}
-		quotes := 0
 		v.Unread = len(found.Places) > 0 && !found.Whole
 		for _, at := range found.Places {
 			v.Unread = v.Unread && at.Outside
 			v.Citations = append(v.Citations, m.cite(at))
 			v.Confidence = max(v.Confidence, sure(m.schema.Field(found.Field), found.Value, at))
-			quotes += len(at.Quote)
 		}
 		rec.Values = append(rec.Values, v)
-		m.size += len(found.Field) + quotes + len(fmt.Sprint(found.Value)) + 16
 		m.confidence += v.Confidence
 		m.values++
 	}
@@ -202,5 +196,5 @@ func (m *Mapper) Result(reason string) (*agent.Result, error) {
 	if m.values > 0 {
 		confidence = m.confidence / float64(m.values)
 	}
-	return &agent.Result{Output: data, Size: Tokens(m.size), Confidence: confidence}, nil
+	return &agent.Result{Output: data, Size: token.Unknown, Text: m.out.Text(), Confidence: confidence}, nil
 }

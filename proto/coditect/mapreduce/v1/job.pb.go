@@ -386,6 +386,11 @@ type JobSpec struct {
 	// quarter of the budget; to nothing where no model is asked.
 	PromptOverhead *int64 `protobuf:"varint,29,opt,name=prompt_overhead,json=promptOverhead,proto3,oneof" json:"prompt_overhead,omitempty"`
 	ReservedOutput *int64 `protobuf:"varint,30,opt,name=reserved_output,json=reservedOutput,proto3,oneof" json:"reserved_output,omitempty"`
+	// How tokens of texts are counted, and of outputs that the provider did not
+	// count: "o200k_base", the encoding of that name; "characters", a quarter of the
+	// characters, which is a guess and warned of; or "characters/N", one of N of
+	// them, N from 1 to 16. Defaults to "o200k_base".
+	Estimator string `protobuf:"bytes,31,opt,name=estimator,proto3" json:"estimator,omitempty"`
 	// What the trace keeps of calls. Defaults to off.
 	Capture Capture `protobuf:"varint,35,opt,name=capture,proto3,enum=coditect.mapreduce.v1.Capture" json:"capture,omitempty"`
 	// A pipeline of the client's own as canonical JSON; pipeline is its name.
@@ -638,6 +643,13 @@ func (x *JobSpec) GetReservedOutput() int64 {
 		return *x.ReservedOutput
 	}
 	return 0
+}
+
+func (x *JobSpec) GetEstimator() string {
+	if x != nil {
+		return x.Estimator
+	}
+	return ""
 }
 
 func (x *JobSpec) GetCapture() Capture {
@@ -1274,7 +1286,7 @@ var File_coditect_mapreduce_v1_job_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcoditect/mapreduce/v1/job.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8c\r\n" +
+	"\x1fcoditect/mapreduce/v1/job.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xaa\r\n" +
 	"\aJobSpec\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -1309,7 +1321,8 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\fbudget_ratio\x18\x1b \x01(\x01H\x03R\vbudgetRatio\x88\x01\x01\x12/\n" +
 	"\x11max_reduce_levels\x18\x1c \x01(\x03H\x04R\x0fmaxReduceLevels\x88\x01\x01\x12,\n" +
 	"\x0fprompt_overhead\x18\x1d \x01(\x03H\x05R\x0epromptOverhead\x88\x01\x01\x12,\n" +
-	"\x0freserved_output\x18\x1e \x01(\x03H\x06R\x0ereservedOutput\x88\x01\x01\x128\n" +
+	"\x0freserved_output\x18\x1e \x01(\x03H\x06R\x0ereservedOutput\x88\x01\x01\x12\x1c\n" +
+	"\testimator\x18\x1f \x01(\tR\testimator\x128\n" +
 	"\acapture\x18# \x01(\x0e2\x1e.coditect.mapreduce.v1.CaptureR\acapture\x12/\n" +
 	"\x13pipeline_definition\x182 \x01(\fR\x12pipelineDefinition\x12\x14\n" +
 	"\x05cache\x18< \x01(\bR\x05cache\x12\"\n" +

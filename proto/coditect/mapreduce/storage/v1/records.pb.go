@@ -57,6 +57,7 @@ type Spec struct {
 	MaxReduceLevels      *int64                 `protobuf:"varint,28,opt,name=max_reduce_levels,json=maxReduceLevels,proto3,oneof" json:"max_reduce_levels,omitempty"`
 	PromptOverhead       *int64                 `protobuf:"varint,29,opt,name=prompt_overhead,json=promptOverhead,proto3,oneof" json:"prompt_overhead,omitempty"` // tokens, as is the next
 	ReservedOutput       *int64                 `protobuf:"varint,30,opt,name=reserved_output,json=reservedOutput,proto3,oneof" json:"reserved_output,omitempty"`
+	Estimator            string                 `protobuf:"bytes,31,opt,name=estimator,proto3" json:"estimator,omitempty"` // of tokens; empty in jobs of before there were several
 	Capture              uint32                 `protobuf:"varint,35,opt,name=capture,proto3" json:"capture,omitempty"`
 	PipelineDefinition   []byte                 `protobuf:"bytes,50,opt,name=pipeline_definition,json=pipelineDefinition,proto3" json:"pipeline_definition,omitempty"`
 	Cache                bool                   `protobuf:"varint,60,opt,name=cache,proto3" json:"cache,omitempty"`
@@ -303,6 +304,13 @@ func (x *Spec) GetReservedOutput() int64 {
 		return *x.ReservedOutput
 	}
 	return 0
+}
+
+func (x *Spec) GetEstimator() string {
+	if x != nil {
+		return x.Estimator
+	}
+	return ""
 }
 
 func (x *Spec) GetCapture() uint32 {
@@ -3028,7 +3036,7 @@ var File_coditect_mapreduce_storage_v1_records_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\n" +
-	"+coditect/mapreduce/storage/v1/records.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xc3\v\n" +
+	"+coditect/mapreduce/storage/v1/records.proto\x12\x1dcoditect.mapreduce.storage.v1\"\xe1\v\n" +
 	"\x04Spec\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1d\n" +
 	"\n" +
@@ -3063,7 +3071,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\fbudget_ratio\x18\x1b \x01(\x01H\x03R\vbudgetRatio\x88\x01\x01\x12/\n" +
 	"\x11max_reduce_levels\x18\x1c \x01(\x03H\x04R\x0fmaxReduceLevels\x88\x01\x01\x12,\n" +
 	"\x0fprompt_overhead\x18\x1d \x01(\x03H\x05R\x0epromptOverhead\x88\x01\x01\x12,\n" +
-	"\x0freserved_output\x18\x1e \x01(\x03H\x06R\x0ereservedOutput\x88\x01\x01\x12\x18\n" +
+	"\x0freserved_output\x18\x1e \x01(\x03H\x06R\x0ereservedOutput\x88\x01\x01\x12\x1c\n" +
+	"\testimator\x18\x1f \x01(\tR\testimator\x12\x18\n" +
 	"\acapture\x18# \x01(\rR\acapture\x12/\n" +
 	"\x13pipeline_definition\x182 \x01(\fR\x12pipelineDefinition\x12\x14\n" +
 	"\x05cache\x18< \x01(\bR\x05cache\x12\x16\n" +
