@@ -1,6 +1,8 @@
 package chunk_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -45,6 +47,26 @@ func cut(t testing.TB, text string, o chunk.Options) []chunk.Piece {
 		t.Fatalf("Cut: %v", err)
 	}
 	return pieces
+}
+
+// A counter that rounds down finds nothing in any short stretch of these texts, and
+// many tokens in the whole.
+func TestTextsOfAtomsWithoutTokens(t *testing.T) {
+	for _, unit := range []string{"😀", "漢字", "a\n", "\n\n", "word word.\n\n"} {
+		text := strings.Repeat(unit, 20_000/len(unit))
+		for _, each := range []float64{4, 4.9, 16} {
+			for _, o := range []chunk.Options{{MaxTokens: 16}, {MaxTokens: 16, Overlap: 4}, {MaxTokens: 100}, {MaxTokens: 100, Overlap: 25}} {
+				o.Counter = characters(each)
+				pieces := cut(t, text, o)
+				check(t, text, o, pieces)
+				least := o.Counter.Count(text)/o.MaxTokens + 1
+				if len(pieces) > 8*least {
+					t.Errorf("%q with %g characters a token, %d tokens a piece, %d of them shared: %d pieces, %d could do",
+						unit, each, o.MaxTokens, o.Overlap, len(pieces), least)
+				}
+			}
+		}
+	}
 }
 
 func cores(text string, pieces []chunk.Piece) []string {
@@ -248,23 +270,32 @@ func check(t interface{ Fatalf(string, ...any) }, text string, o chunk.Options, 
 	}
 }
 
+// characters counts one token for so many characters, rounded down: most atoms of a
+// text that is cut small have none.
+func characters(each float64) counter {
+	return func(s string) int { return int(float64(utf8.RuneCountInString(s)) / each) }
+}
+
 func TestCutProperties(t *testing.T) {
 	counters := map[string]counter{
 		"bytes": func(s string) int { return len(s) },
 		"runes": utf8.RuneCountInString, "words": words, "halves": halves,
+		"quarters": characters(4), "fifths": characters(4.9), "sixteenths": characters(16),
 		"tokens": token.New().Count,
 	}
+	names := slices.Sorted(maps.Keys(counters))
 	texts := rapid.OneOf(
 		rapid.String(),
 		rapid.StringMatching(`([a-z]{1,9}[ .]? ?\n?){0,60}`),
 		rapid.StringMatching(`[a\x00 \r\n.é漢\x{301}]{0,200}`),
+		rapid.StringMatching(`([漢字😀a]{0,6}\n?){0,60}`),
 		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }),
 	)
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Repeat(texts.Draw(t, "text"), rapid.IntRange(1, 20).Draw(t, "times"))
 		o := chunk.Options{MaxTokens: rapid.IntRange(4, 400).Draw(t, "max")}
 		o.Overlap = rapid.IntRange(0, o.MaxTokens-4).Draw(t, "overlap")
-		o.Counter = counters[rapid.SampledFrom([]string{"bytes", "runes", "words", "halves", "tokens"}).Draw(t, "counter")]
+		o.Counter = counters[rapid.SampledFrom(names).Draw(t, "counter")]
 		pieces, err := chunk.Cut(text, o)
 		if err != nil {
 			t.Fatalf("Cut: %v", err)

@@ -9,7 +9,7 @@ import (
 // the one before it ends.
 type atom struct {
 	end    int   // offset in the text
-	tokens int32 // counted alone
+	tokens int32 // counted alone, and at least 1: a Counter may round down, and no text is free
 	rank   rank  // of the place at end
 }
 
@@ -40,7 +40,7 @@ func newCutter(text string, o Options) *cutter {
 	for s := (scanner{}); start < len(text); {
 		var end int
 		end, at = nextAtom(&s, text, size, at)
-		c.atoms = append(c.atoms, atom{end: end, tokens: int32(o.Counter.Count(text[start:end])), rank: at})
+		c.atoms = append(c.atoms, atom{end: end, tokens: int32(max(1, o.Counter.Count(text[start:end]))), rank: at})
 		start = end
 	}
 	c.sums = make([]int, len(c.atoms)+1)
