@@ -240,7 +240,9 @@ func (t *turn) take(e anthropic.MessageStreamEventUnion) error {
 	case "message_delta":
 		t.stop = e.Delta.StopReason
 		t.reason = join(string(e.Delta.StopDetails.Category), e.Delta.StopDetails.Explanation)
-		t.total(e.Usage)
+		if e.JSON.Usage.Valid() { // else nobody knows what was written
+			t.total(e.Usage)
+		}
 	case "message_stop":
 		t.stopped = true
 	}

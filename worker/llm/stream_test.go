@@ -256,6 +256,7 @@ func TestWhatAVendorCounts(t *testing.T) {
 		thinking = `{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"so"}}`
 		text     = `{"type":"content_block_start","index":%d,"content_block":{"type":"text","text":"yes"}}`
 		ended    = `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":70}}`
+		silent   = `{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`
 		stopped  = `{"type":"message_stop"}`
 	)
 	for _, tt := range []struct {
@@ -268,6 +269,7 @@ func TestWhatAVendorCounts(t *testing.T) {
 		{"none is a count", "openai", []string{said, `{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":0}}`}, 0},
 		{"not counted", "openai", []string{said}, -1},
 		{"counted", "anthropic", []string{began, fmt.Sprintf(text, 0), ended, stopped}, 70},
+		{"not counted", "anthropic", []string{began, fmt.Sprintf(text, 0), silent, stopped}, -1},
 		{"thought with it", "anthropic", []string{began, thinking, fmt.Sprintf(text, 1), ended, stopped}, -1},
 		{"counted", "ollama", []string{`{"model":"m","message":{"content":"yes"},"done":true,"done_reason":"stop","prompt_eval_count":9,"eval_count":70}`}, 70},
 		{"not counted", "ollama", []string{`{"model":"m","message":{"content":"yes"},"done":true,"done_reason":"stop"}`}, -1},
