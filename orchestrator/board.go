@@ -80,9 +80,13 @@ type run struct {
 	need     int64     // tokens without which no unit can start; 0 if that is not so
 	claiming bool      // a claim of a job with a budget is under way
 	blocked  time.Time // since when it lacks tokens; zero if it does not
-	stuck    time.Time // since when no worker can run it; zero if one can
+	stuck    time.Time // since when no worker can run it, as far as is known; zero if one can
+	rested   rest      // how far it was when that was last looked into
 	warm     warmth
 }
+
+// A rest is how far a job was at some moment at which it may have rested.
+type rest struct{ epoch, ended int64 }
 
 type pendingReport struct {
 	report  *mapreduce.Report

@@ -309,12 +309,12 @@ func (b *board) useless(id mapreduce.JobID) bool {
 // open, its model refuses all calls, or no worker has its provider. Workers of
 // other nodes may fare better: a job that runs anywhere else is not stuck.
 func (o *Orchestrator) pauseStuck(ctx context.Context, id mapreduce.JobID) error {
-	epoch, why := o.board.stuck(id, o.config.Stuck, time.Now())
-	if why == "" {
+	epoch, begins, why := o.board.stuck(id, o.config.Stuck, time.Now())
+	if why == "" && !begins {
 		return nil
 	}
 	job, err := o.jobs.Job(ctx, id)
-	if err != nil || o.board.moves(id, job.RunningUnits) {
+	if err != nil || o.board.moves(id, job, time.Now()) || begins {
 		return err
 	}
 	if err := o.jobs.Pause(ctx, id, epoch, why); err != nil {
@@ -324,23 +324,28 @@ func (o *Orchestrator) pauseStuck(ctx context.Context, id mapreduce.JobID) error
 	return nil
 }
 
-// moves reports whether a job, of which so many units run, is not stuck after
-// all. Those that run here do not count while its model answers nobody: they
-// probe, or wait.
-func (b *board) moves(id mapreduce.JobID, running int64) bool {
+// moves reports whether a job is not stuck after all: units of it run, or have
+// ended since it was last looked at. None run for a moment between two levels.
+// Those that run here do not count while its model answers nobody: they probe, or
+// wait.
+func (b *board) moves(id mapreduce.JobID, job *mapreduce.Job, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := b.runs[id]
+	r, running := b.runs[id], job.RunningUnits
 	if r == nil {
-		return running > 0
+		return true
 	}
-	if b.unanswered(r) {
-		return running > int64(r.held)
+	unanswered := b.unanswered(r)
+	if unanswered {
+		running -= int64(r.held)
 	}
-	if running > 0 {
-		r.stuck = time.Time{}
+	before := r.rested
+	r.rested = rest{job.Epoch, job.CompletedUnits + job.FailedUnits}
+	moves := running > 0 || r.rested != before
+	if moves && !unanswered {
+		r.stuck = now
 	}
-	return running > 0
+	return moves
 }
 
 // unanswered reports whether a job's model answers nobody: its breaker is open,
@@ -354,34 +359,34 @@ func (b *board) unanswered(r *run) bool {
 	return m != nil && (m.scope.Breaker.Open || !m.dry.IsZero())
 }
 
-// stuck says why nothing of a job has been able to run for d, or "", and as of
-// which epoch.
-func (b *board) stuck(id mapreduce.JobID, d time.Duration, now time.Time) (epoch int64, why string) {
+// stuck says why nothing of a job has been able to run here for d, or "", and as of
+// which epoch, or that this begins.
+func (b *board) stuck(id mapreduce.JobID, d time.Duration, now time.Time) (epoch int64, begins bool, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.runs[id]
 	if r == nil || !r.running {
-		return 0, ""
+		return 0, false, ""
 	}
 	if len(b.sessions) == 0 || !b.unanswered(r) && (r.held > 0 || b.seats(r) > 0) {
 		r.stuck = time.Time{}
-		return r.epoch, ""
+		return r.epoch, false, ""
 	}
-	if r.stuck.IsZero() {
+	if begins = r.stuck.IsZero(); begins {
 		r.stuck = now
 	}
 	if now.Sub(r.stuck) < d {
-		return r.epoch, ""
+		return r.epoch, begins, ""
 	}
 	for _, s := range b.sessions {
 		if m := b.models[breakerOf(r.spec)]; s.agents[r.spec.Provider] && m != nil && !m.scope.Breaker.Open && !m.dry.IsZero() {
-			return r.epoch, fmt.Sprintf("%s has refused every call for %v, for want of room; resume when it takes some", m.name, d)
+			return r.epoch, begins, fmt.Sprintf("%s has refused every call for %v, for want of room; resume when it takes some", m.name, d)
 		}
 		if s.agents[r.spec.Provider] {
-			return r.epoch, fmt.Sprintf("the breaker of %s has been open for %v; resume when the provider is well again", breakerOf(r.spec), d)
+			return r.epoch, begins, fmt.Sprintf("the breaker of %s has been open for %v; resume when the provider is well again", breakerOf(r.spec), d)
 		}
 	}
-	return r.epoch, fmt.Sprintf("no worker has had the provider %q for %v; start one that has it, and resume", r.spec.Provider, d)
+	return r.epoch, begins, fmt.Sprintf("no worker has had the provider %q for %v; start one that has it, and resume", r.spec.Provider, d)
 }
 
 // waited reports whether a job has lacked tokens for d.

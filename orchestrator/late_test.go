@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
@@ -69,6 +70,28 @@ func TestAJobThatRunsOnAnotherNodeIsNotStuck(t *testing.T) {
 	c.workerFor("other", &scripted.Agent{}, worker.Config{Slots: 2}, a)
 	c.worker(&scripted.Agent{}, worker.Config{Slots: 2, Prefetch: 2}, b)
 	b.wantEnd(b.submit(script(map[string]string{"script.latency": "300ms"}), 10), mapreduce.JobComplete)
+}
+
+// Nothing of a job runs while its next level is planned.
+func TestAJobThatRestsBetweenTwoLevelsIsNotStuck(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.hook = func(p failpoint.Point) {
+			if p == failpoint.Plan.Before() {
+				<-time.After(2 * time.Second)
+			}
+		}
+		config := orchestrator.Config{Adopt: true, Stuck: 5 * time.Second}
+		a, b := c.orchestrator(config), c.orchestrator(config)
+		c.workerFor("other", &scripted.Agent{}, worker.Config{Slots: 2}, a)
+		c.worker(&scripted.Agent{}, worker.Config{Slots: 32}, b)
+		spec := script(map[string]string{"script.latency": "300ms"})
+		spec.ReduceBatchSize, spec.ReduceContextLimit = 2, 8
+		job := b.wantEnd(b.submit(spec, 64), mapreduce.JobComplete)
+		if job.Level < 5 {
+			t.Errorf("the job has ended at level %d; it is to rest often", job.Level)
+		}
+	})
 }
 
 func TestDocumentsWithMuchMetadata(t *testing.T) {
