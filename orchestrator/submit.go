@@ -98,7 +98,7 @@ func (o *Orchestrator) ingest(ctx context.Context, id mapreduce.JobID, spec *map
 	in := &ingest{o: o, config: &o.config, id: id, spec: spec, pipeline: own, flip: jobs.Flip{Spec: jobs.StoredSpec(spec), Shards: int64(o.config.Shards)}}
 	if counts := o.config.counter(spec); counts.guesses() {
 		in.flip.Warnings = []string{plan.Warning{Kind: plan.GuessedSize}.String()}
-		o.config.Logger.Warn("tokens are guessed", "job", id, "estimator", spec.Estimator)
+		o.config.Logger.Info("tokens are guessed", "job", id, "estimator", spec.Estimator)
 	}
 	if p.Strategy() == plan.Static {
 		in.flip.Tree, in.group = true, p.Group()

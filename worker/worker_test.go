@@ -187,8 +187,6 @@ func outputs(n int) runFunc {
 	}
 }
 
-// Whatever an agent says in an error, what is reported is text of a bounded
-// size that any store can hold.
 // B15: the provider's count wins, 0 too, then the job's estimator, and then it is a
 // quarter of the characters.
 func TestOutputsAreCounted(t *testing.T) {
@@ -224,6 +222,8 @@ func TestOutputsAreCounted(t *testing.T) {
 	}
 }
 
+// Whatever an agent says in an error, what is reported is text of a bounded
+// size that any store can hold.
 func TestErrorTexts(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text := string(rapid.SliceOfN(rapid.Byte(), 0, 3000).Draw(rt, "text"))

@@ -98,6 +98,9 @@ func (a *app) printStatus(j *mapreduce.Job, idle bool) {
 	if j.Error != "" {
 		rows = append(rows, [2]string{"error", visible(j.Error)})
 	}
+	for _, w := range j.Warnings {
+		rows = append(rows, [2]string{"warning", visible(w)})
+	}
 	if idle && j.State.Running() {
 		rows = append(rows, [2]string{"note", "no process works on it; go on with `coditect mapreduce resume`"})
 	}
