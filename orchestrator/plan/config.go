@@ -187,8 +187,13 @@ func (c *Config) checkOneSize() error {
 func (c *Config) checkStrategy() error {
 	s := c.strategy()
 	budget := c.TargetTokenBudget != nil || c.ContextWindow != nil
+	const either = "target_token_budget or context_window"
 	of := func(other Strategy) string {
-		return "is of the " + string(other) + " strategy, and this one is " + string(s)
+		text := "is of the " + string(other) + " strategy, and this one is " + string(s)
+		if s == Batches && other == Adaptive { // nobody has chosen it
+			text += ": give " + either + " too"
+		}
+		return text
 	}
 	return firstBroken([]rule{
 		{s != Static && c.ChunkSize != nil, "chunk_size", of(Static)},
@@ -198,7 +203,8 @@ func (c *Config) checkStrategy() error {
 		{s != Adaptive && c.Direct, "direct", of(Adaptive)},
 		{s != Batches && c.ReduceContextLimit != nil, "reduce_context_limit", of(Batches)},
 		{s != Batches && c.ReduceBatchSize != nil, "reduce_batch_size", of(Batches)},
-		{s == Adaptive && !budget, "strategy", "adaptive needs target_token_budget or context_window"},
+		{s == Adaptive && !budget && c.Strategy == "" && c.MaxReduceLevels != nil, "max_reduce_levels", "is of the adaptive strategy, which needs " + either},
+		{s == Adaptive && !budget, "strategy", "adaptive needs " + either},
 	})
 }
 
