@@ -19,6 +19,7 @@ const (
 	maxError  = 1 << 10  // bytes of one error's text
 	maxErrors = 100      // of one report
 	maxNote   = 256      // bytes of a progress note
+	maxSize   = 1 << 40  // tokens of an output, whatever its provider says: a level's sum is a number still
 )
 
 // skipped is the error of a unit that an open breaker ends, in ADR-028's words.
@@ -92,7 +93,8 @@ func (u *unit) done(res *agent.Result) mapreduce.Report {
 	}
 	r := u.base(mapreduce.Done, res.Errors...)
 	r.Output = res.Output
-	r.Size, _ = token.Size(res.Text, res.Size, u.job.estimate)
+	size, _ := token.Size(res.Text, res.Size, u.job.estimate)
+	r.Size = min(size, maxSize)
 	if res.Confidence > 0 { // not a NaN
 		r.Confidence = min(res.Confidence, 1)
 	}

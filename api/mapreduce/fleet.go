@@ -93,7 +93,7 @@ type Report struct {
 	Chunks     int    // else the number of its ResultChunks,
 	Length     int64  // its bytes,
 	SHA256     []byte // and its hash
-	Size       int64  // tokens of the text that the next prompt would hold
+	Size       int64  // tokens of the output as its provider counted them, or of the text that a reduce would read
 	Confidence float64
 
 	Tokens     Tokens        // spent by this attempt, failed calls included

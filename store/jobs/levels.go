@@ -90,7 +90,7 @@ type LevelStatus struct {
 	Units     int64 // planned in this level
 	Completed int64
 	Failed    int64
-	Size      int64 // tokens of the outputs' text
+	Size      int64 // tokens of the outputs
 	// Of the level below, if there is one.
 	BelowCompleted, BelowSize int64
 	Final                     bool  // the level is the last

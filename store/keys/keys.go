@@ -96,7 +96,7 @@ const (
 	Completed        Counter = iota + 1 // units
 	Failed                              // units
 	Running                             // units claimed and not ended or returned
-	Size                                // tokens of the outputs' text
+	Size                                // tokens of the outputs
 	TokensIn                            // spent
 	TokensOut                           // spent
 	Reserved                            // tokens of attempts under way

@@ -522,7 +522,8 @@ type Report struct {
 	OutputBytes int64 `protobuf:"varint,7,opt,name=output_bytes,json=outputBytes,proto3" json:"output_bytes,omitempty"`
 	// SHA-256 of the output.
 	Sha256 []byte `protobuf:"bytes,8,opt,name=sha256,proto3" json:"sha256,omitempty"`
-	// Size of the text that the next prompt would hold, in tokens.
+	// Tokens of the output, by which trees are packed: as the provider counted the
+	// answer, or else, by the job's estimator, of the text that a reduce would read.
 	PromptTokens int64 `protobuf:"varint,9,opt,name=prompt_tokens,json=promptTokens,proto3" json:"prompt_tokens,omitempty"`
 	// Confidence of the output, in [0, 1].
 	Confidence float64 `protobuf:"fixed64,10,opt,name=confidence,proto3" json:"confidence,omitempty"`
