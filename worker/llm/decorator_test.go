@@ -241,8 +241,51 @@ func cached(t *testing.T, p llm.Provider, a llm.Answers, scope string) (*llm.Cac
 	}, saved
 }
 
+// B15: a count is of all of an answer, or none.
+func TestWhatIsWrittenIsOfTheWholeAnswer(t *testing.T) {
+	turn := func(stop llm.Stop, answer string, written int64) *llm.Response {
+		return &llm.Response{Parts: []llm.Part{{Text: answer}}, Answer: []byte(answer), Stop: stop, Written: &written}
+	}
+	paused, wrong, right := turn(llm.StopPause, "{", 5), turn(llm.StopEnd, `{"total":"x"}`, 7), turn(llm.StopEnd, goodReceipt, 30)
+	for _, tt := range []struct {
+		name  string
+		turns []*llm.Response
+		want  int64 // -1: it is not known
+	}{
+		{"one turn", []*llm.Response{right}, 30},
+		{"mended", []*llm.Response{wrong, right}, 30},
+		{"paused", []*llm.Response{paused, right}, -1},
+		{"mended after a pause", []*llm.Response{paused, wrong, right}, 30},
+		{"paused while it was mended", []*llm.Response{wrong, paused, right}, -1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &llm.Structured{Provider: &script{do: func(_ context.Context, n int) (*llm.Response, error) {
+				turn := *tt.turns[n-1]
+				return &turn, nil
+			}}}
+			req := ask(nil)
+			req.Schema = schema(t, receipt)
+			res, err := s.Complete(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := int64(-1)
+			if res.Written != nil {
+				got = *res.Written
+			}
+			if got != tt.want {
+				t.Errorf("%d tokens, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestCacheAsksOnce(t *testing.T) {
-	s := &script{do: func(_ context.Context, n int) (*llm.Response, error) { return done(10, int64(n)), nil }}
+	s := &script{do: func(_ context.Context, n int) (*llm.Response, error) {
+		res := done(10, int64(n))
+		res.Written = new(int64(0))
+		return res, nil
+	}}
 	kept := answers{}
 	c, saved := cached(t, s, kept, "tenant")
 	for range 2 {
@@ -253,6 +296,9 @@ func TestCacheAsksOnce(t *testing.T) {
 	res, err := c.Complete(t.Context(), ask(nil))
 	if err != nil || s.calls != 1 || !res.Cached || res.Usage.Total() != 0 || res.Text() != "yes" {
 		t.Errorf("%d calls; %+v, %v", s.calls, res, err)
+	}
+	if res.Written == nil || *res.Written != 0 { // B15
+		t.Error("the vendor's count of the answer is lost, and so is the tree that it gives")
 	}
 	if want := (mapreduce.Savings{Answers: 2, AnswerMicros: 2 * 30}); *saved != want {
 		t.Errorf("saved %+v, want %+v", *saved, want)

@@ -495,6 +495,48 @@ func TestSplit(t *testing.T) {
 	if string(next.Output) != string(res.Output) {
 		t.Error("another attempt has another output")
 	}
+
+	// B15: of the size of all parts, and of no answer that was cut off.
+	counted := int64(0)
+	for _, e := range r.fake.Entries() {
+		if e.Stop != "max_tokens" {
+			counted += e.Output
+		}
+	}
+	if res.Size != counted || next.Size != counted {
+		t.Errorf("the output has %d tokens, and %d in another attempt; the server counted %d", res.Size, next.Size, counted)
+	}
+}
+
+// B15: parts of a unit that were counted and parts that were not are no count.
+func TestSplitOfWhichSomeIsCounted(t *testing.T) {
+	read := func(c fakellm.Call) fakellm.Reply {
+		reply := reader(10)(c)
+		if reply.Stop != "" {
+			reply.Stop = "length" // in this vendor's word
+		}
+		return reply
+	}
+	for _, silent := range []string{shop(1), shop(38)} { // of the first part, and of the last
+		r := newRig(t, "openai", fakellm.Config{Model: read, Fault: func(c fakellm.Call) fakellm.Fault {
+			if strings.Contains(c.Prompt(), silent) {
+				return fakellm.NoUsage
+			}
+			return ""
+		}})
+		r.spec.Schema = canonical(t, receipts)
+		var text strings.Builder
+		for i := range 40 {
+			text.WriteString(shop(i))
+		}
+		out, res, err := r.run(t, text.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Size != token.Unknown || res.Text != out.Text() || len(out.Entries) != 40 {
+			t.Errorf("%d records of %d tokens, and %d bytes to count; want 40 that are not counted", len(out.Entries), res.Size, len(res.Text))
+		}
+	}
 }
 
 // TestTooLargeForever ends although no part is ever small enough.
@@ -535,7 +577,7 @@ func TestGlean(t *testing.T) {
 		return fakellm.Reply{Text: poor}
 	}})
 	r.spec.Vars[model.VarGlean] = "3"
-	out, _, err := r.run(t, document)
+	out, res, err := r.run(t, document)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -543,6 +585,9 @@ func TestGlean(t *testing.T) {
 		t.Errorf("values %v, unverified %v", got.Values, got.Unverified)
 	}
 	e := r.fake.Entries()
+	if res.Size != e[1].Output || res.Size == e[0].Output {
+		t.Errorf("the output has %d tokens; want those of the answer that was taken, %d", res.Size, e[1].Output)
+	}
 	if len(e) != 3 || !strings.Contains(e[1].Prompt(), `the quote "INDAH PRESENTS AND MORE" is not in the document`+"\n") ||
 		!strings.Contains(e[1].Prompt(), `HOUSE & HOME DECO" is not in the document, in which these words stand: "INDAH GIFT & HOME DECO"`) || !strings.Contains(string(e[2].Schema), "should_refine") {
 		t.Errorf("%d calls, want the answer, its mending by what code found, and the model's judgement", len(e))
