@@ -60,6 +60,7 @@ type checker struct {
 	jobs   int
 	wrongs int
 	torn   bool // something of the job that is checked cannot be read
+	haste  int  // how often the next look halves what it looks at
 }
 
 func (c *checker) say(f mapreduce.Finding) error {
@@ -75,18 +76,26 @@ type look struct {
 	*checker
 	job   mapreduce.JobID
 	found []mapreduce.Finding
+	haste int
 }
+
+// most returns how many of n things this look has time for: half as many each time
+// that it fails, as a store that is slow, or lags behind, has no time for more.
+func (l *look) most(n int) int { return min(n, max(1, n>>min(l.haste, 30))) }
 
 // look runs fn, which may run again, in a transaction that only reads.
 func (c *checker) look(ctx context.Context, job mapreduce.JobID, fn func(l *look) error) error {
 	var l *look
+	haste := c.haste
 	err := c.db.View(ctx, func(tx store.Tx) error {
-		l = &look{Reader: tx.Snapshot(), checker: c, job: job}
+		l = &look{Reader: tx.Snapshot(), checker: c, job: job, haste: haste}
+		haste++
 		return fn(l)
 	})
 	if err != nil {
 		return err
 	}
+	c.haste = max(0, l.haste-1)
 	for _, f := range l.found {
 		if err := c.say(f); err != nil {
 			return err

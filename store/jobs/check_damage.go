@@ -147,7 +147,9 @@ func (c *checker) walk(ctx context.Context, job mapreduce.JobID, r store.Range, 
 func (w *walk) page(ctx context.Context) error {
 	return w.look(ctx, w.job, func(l *look) error {
 		w.last = nil
-		page, more, err := l.GetRange(ctx, w.r, w.options)
+		o := w.options
+		o.Limit = l.most(o.Limit)
+		page, more, err := l.GetRange(ctx, w.r, o)
 		if w.more = err != nil || more && len(page) > 0; err != nil || len(page) == 0 {
 			return err
 		}

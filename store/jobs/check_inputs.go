@@ -76,7 +76,7 @@ func (c *inputCheck) page(ctx context.Context, l *look) ([]*storagev1.Unit, erro
 		c.moved = true
 		return nil, err
 	}
-	units, err := c.unitsFrom(ctx, l, c.id, c.level, c.count, checkPage)
+	units, err := c.unitsFrom(ctx, l, c.id, c.level, c.count, l.most(checkPage))
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (c *inputCheck) pickedBy(ctx context.Context, u *storagev1.Unit) error {
 	for {
 		var page []int64
 		err := c.look(ctx, c.id, func(l *look) (err error) {
-			page, err = c.picksFrom(ctx, l, c.id, u, from, pickChunk)
+			page, err = c.picksFrom(ctx, l, c.id, u, from, l.most(pickChunk))
 			return err
 		})
 		if err != nil {
@@ -156,7 +156,7 @@ func (c *inputCheck) compare(ctx context.Context) error {
 	for from, more := int64(0), true; more; {
 		var units []*storagev1.Unit
 		err := c.look(ctx, c.id, func(l *look) (err error) {
-			units, err = c.unitsFrom(ctx, l, c.id, c.level-1, from, checkPage)
+			units, err = c.unitsFrom(ctx, l, c.id, c.level-1, from, l.most(checkPage))
 			return err
 		})
 		if err != nil {

@@ -149,7 +149,7 @@ func (c *checker) space(ctx context.Context) error {
 		var next []byte
 		err := c.look(ctx, "", func(l *look) error {
 			next = r.Begin
-			for range checkPage {
+			for range l.most(checkPage) {
 				pairs, _, err := l.GetRange(ctx, store.Range{Begin: next, End: r.End}, store.RangeOptions{Limit: 1})
 				if err != nil || len(pairs) == 0 {
 					next = nil

@@ -3,9 +3,11 @@ package jobs_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs"
 )
 
 // A hasty store has no time to read many keys in one transaction, as a cluster
@@ -69,5 +71,77 @@ func TestPagesThatTakeTooLong(t *testing.T) {
 	}
 	if reduced != units {
 		t.Errorf("reduces take %d units, want %d", reduced, units)
+	}
+}
+
+// A rushed store has time for so many keys in all reads of a transaction.
+type rushed struct {
+	store.Store
+	keys int
+}
+
+type rushedTx struct {
+	store.Tx
+	left *int
+}
+
+type rushedReader struct {
+	store.Reader
+	left *int
+}
+
+func (r rushed) Begin(ctx context.Context) (store.Tx, error) {
+	tx, err := r.Store.Begin(ctx)
+	left := r.keys
+	return rushedTx{tx, &left}, err
+}
+
+func (t rushedTx) Snapshot() store.Reader { return rushedReader{t.Tx.Snapshot(), t.left} }
+
+func (r rushedReader) take(n int) error {
+	if *r.left -= n; *r.left < 0 {
+		return store.ErrTooOld
+	}
+	return nil
+}
+
+func (r rushedReader) Get(ctx context.Context, key []byte) ([]byte, error) {
+	if err := r.take(1); err != nil {
+		return nil, err
+	}
+	return r.Reader.Get(ctx, key)
+}
+
+func (r rushedReader) GetAll(ctx context.Context, keys [][]byte) ([][]byte, error) {
+	if err := r.take(len(keys)); err != nil {
+		return nil, err
+	}
+	return r.Reader.GetAll(ctx, keys)
+}
+
+func (r rushedReader) GetRange(ctx context.Context, in store.Range, o store.RangeOptions) ([]store.KeyValue, bool, error) {
+	pairs, more, err := r.Reader.GetRange(ctx, in, o)
+	if err == nil {
+		err = r.take(len(pairs) + 1)
+	}
+	return pairs, more, err
+}
+
+// A check that a store has no time for goes on in smaller parts, and still sees
+// everything.
+func TestChecksThatTakeTooLong(t *testing.T) {
+	s := open(t)
+	w := newWorld(t, s, 1)
+	j := w.nodes[0]
+	id := w.submit(j, spec(), texts(300))
+	w.run(j, id)
+	w.look = jobs.New(store.NewDB(rushed{s, 400}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.space, "looker", w.clock)
+	w.healthy()
+	w.must(store.NewDB(s, store.Config{}).Update(w.ctx, func(tx store.Tx) error {
+		tx.Clear(w.space.Unit(id, "doc-00250"))
+		return nil
+	}))
+	if found := w.findings(); len(found) == 0 {
+		t.Error("a unit that is gone is not found")
 	}
 }
