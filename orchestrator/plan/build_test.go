@@ -405,27 +405,30 @@ func TestEstimate(t *testing.T) {
 		CallTime: time.Second, WriteRate: 100, Parallelism: 2,
 	}
 	c := plan.Config{ChunkSize: new(int64(2)), PromptOverhead: 50, ReservedOutput: 400}
-	// Four maps of 1,000 write 100 each; two reduces of 200 write 100 each; the
-	// final one of 200 writes 100. At most all write 400.
+	// Four maps of 1,000 write 100 each; two reduces of 200 come to 100 each, and
+	// ask nothing; the final one of 200 writes 100. At most all write 400.
 	got := build(t, c, items(4, 1000), r).Estimate
 	want := plan.Estimate{
 		Maps: 4, Reduces: 3, Levels: 2, Tasks: 7, Parallelism: 2,
 		Low:      plan.Spend{Calls: 4, In: 4200, Out: 400, CostMicros: 4200*3 + 400*15},
-		Expected: plan.Spend{Calls: 7, In: 4200 + 3*250, Out: 700, CostMicros: 4950*3 + 700*15},
-		High:     plan.Spend{Calls: 7, In: 4200 + 3*850, Out: 2800, CostMicros: 6750*3 + 2800*15},
-		Makespan: 8 * time.Second, // each takes 2 s: 2 + 2 maps, 2 reduces beside each other, 1
+		Expected: plan.Spend{Calls: 5, In: 4200 + 250, Out: 500, CostMicros: 4450*3 + 500*15},
+		High:     plan.Spend{Calls: 5, In: 4200 + 850, Out: 2000, CostMicros: 5050*3 + 2000*15},
+		Makespan: 6 * time.Second, // each takes 2 s: 2 + 2 maps, and the final one
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("estimate (-want +got):\n%s", diff)
 	}
 	r.Answer = 1000 // of which 400 are kept free
-	if e := build(t, c, items(4, 1000), r).Estimate; e.High.Out != 7000 {
-		t.Errorf("at most calls write %d tokens, want 7 times 1000", e.High.Out)
+	if e := build(t, c, items(4, 1000), r).Estimate; e.High.Out != 5000 {
+		t.Errorf("at most calls write %d tokens, want 5 times 1000", e.High.Out)
 	}
 	r.Answer = 0
 	r.Merge = plan.MergeModel
-	if e := build(t, c, items(4, 1000), r).Estimate; e.Low != e.Expected {
-		t.Errorf("a model merges all, and the least is %+v of %+v", e.Low, e.Expected)
+	want.Expected = plan.Spend{Calls: 7, In: 4200 + 3*250, Out: 700, CostMicros: 4950*3 + 700*15}
+	want.High = plan.Spend{Calls: 7, In: 4200 + 3*850, Out: 2800, CostMicros: 6750*3 + 2800*15}
+	want.Low, want.Makespan = want.Expected, 8*time.Second // two reduces beside each other
+	if diff := cmp.Diff(want, build(t, c, items(4, 1000), r).Estimate); diff != "" {
+		t.Errorf("estimate of a model that merges all (-want +got):\n%s", diff)
 	}
 	r.Merge = plan.MergeTyped
 	if e := build(t, c, items(4, 1000), r).Estimate; e.High.Calls != 4 || e.Makespan != 4*time.Second {

@@ -17,7 +17,7 @@ type Merge string
 const (
 	MergeTyped     Merge = "typed"            // computed, no model is called
 	MergeModel     Merge = "model"            // a model is called for all of it
-	MergeTypedThen Merge = "typed-then-model" // a model is called for what the rules leave open
+	MergeTypedThen Merge = "typed-then-model" // a model is called by the final reduce for what the rules leave open
 )
 
 // Defaults of Rates.
@@ -149,7 +149,7 @@ func (p *Planner) load(r Rates, kind mapreduce.UnitKind, sizes []int64, yield fl
 	case answer > 0:
 		l.Size = min(l.Size, answer)
 	}
-	if !r.Model || kind == mapreduce.KindParse || r.Merge == MergeTyped && (kind == mapreduce.KindReduce || kind == mapreduce.KindFinal) {
+	if !r.asks(kind) {
 		return l
 	}
 	l.Calls = calls
@@ -159,6 +159,19 @@ func (p *Planner) load(r Rates, kind mapreduce.UnitKind, sizes []int64, yield fl
 		r.lookOver(&l, most)
 	}
 	return l
+}
+
+// asks reports whether units of a kind call a model.
+func (r Rates) asks(kind mapreduce.UnitKind) bool {
+	switch kind {
+	case mapreduce.KindParse:
+		return false
+	case mapreduce.KindReduce: // what is open below the final reduce may not be so there
+		return r.Model && r.Merge == MergeModel
+	case mapreduce.KindFinal:
+		return r.Model && r.Merge != MergeTyped
+	}
+	return r.Model
 }
 
 // lookOver adds the calls that look a map's answer over: one that finds it good,
