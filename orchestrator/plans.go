@@ -98,6 +98,7 @@ const field = "company: INDAH GIFT & HOME DECO\n  BY INDAH GIFT & HOME DECO\n"
 const (
 	listYield    = 0.5  // of a token that is read, where a document has any number of records
 	nothingYield = 0.05 // of a token that is reduced, where no two records are of one entity
+	upperYield   = 1    // of a token of a reduce, where some are: little is left to be merged
 )
 
 // yields fills in what the schema says of the sizes of outputs, each of whose fields
@@ -113,6 +114,8 @@ func yields(r plan.Rates, spec *mapreduce.JobSpec, field int) plan.Rates {
 	r.MapYield = cmp.Or(r.MapYield, listYield)
 	if len(s.Key) == 0 {
 		r.ReduceYield = cmp.Or(r.ReduceYield, nothingYield)
+	} else {
+		r.UpperYield = cmp.Or(r.UpperYield, upperYield)
 	}
 	return r
 }

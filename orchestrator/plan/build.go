@@ -189,6 +189,10 @@ func (b *builder) size(l Level) (total int64) {
 // reduce adds the level above l.
 func (b *builder) reduce(l Level, next Next) {
 	first, level := len(b.dag.Nodes), l.Level+1
+	yield := b.r.ReduceYield
+	if l.Level > 0 {
+		yield = b.r.UpperYield
+	}
 	// One array holds the inputs of all units, as each output is taken once.
 	inputs := make([]int32, 0, l.Count())
 	for i := range int(next.Units) {
@@ -199,7 +203,7 @@ func (b *builder) reduce(l Level, next Next) {
 			node.ID, node.Kind = mapreduce.FinalUnit, mapreduce.KindFinal
 		}
 		sizes, most := b.sizes(node.Inputs)
-		b.add(node, sizes, most, b.r.ReduceYield)
+		b.add(node, sizes, most, yield)
 	}
 	b.dag.Warnings = append(b.dag.Warnings, next.Warnings...)
 	expected := b.p.strategy == Adaptive || b.p.strategy == Batches && int64(b.dag.Levels[0].Count()) > b.p.group

@@ -430,6 +430,11 @@ func TestEstimate(t *testing.T) {
 	if diff := cmp.Diff(want, build(t, c, items(4, 1000), r).Estimate); diff != "" {
 		t.Errorf("estimate of a model that merges all (-want +got):\n%s", diff)
 	}
+	r.UpperYield = 1 // of the final reduce, and of no other
+	want.Expected = plan.Spend{Calls: 7, In: 4200 + 3*250, Out: 800, CostMicros: 4950*3 + 800*15}
+	if diff := cmp.Diff(want.Expected, build(t, c, items(4, 1000), r).Estimate.Expected); diff != "" {
+		t.Errorf("expected, if reduces of reduces merge nothing (-want +got):\n%s", diff)
+	}
 	r.Merge = plan.MergeTyped
 	if e := build(t, c, items(4, 1000), r).Estimate; e.High.Calls != 4 || e.Makespan != 4*time.Second {
 		t.Errorf("rules merge all, in %d calls and %s", e.High.Calls, e.Makespan)

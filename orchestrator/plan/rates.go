@@ -37,6 +37,9 @@ type Rates struct {
 	// MapYield and ReduceYield are the tokens that a unit's output is expected
 	// to have for each token that it reads. They default to 0.1 and 0.6.
 	MapYield, ReduceYield float64
+	// UpperYield is that of a reduce which reads outputs of reduces. It defaults to
+	// ReduceYield.
+	UpperYield float64
 	// Record, if not 0, is the tokens that each document is expected to come to
 	// instead, or each of its chunks: at most twice those that are read.
 	Record int64
@@ -68,6 +71,7 @@ func (r Rates) withDefaults() Rates {
 	r.Merge = cmp.Or(r.Merge, MergeTypedThen)
 	r.MapYield = cmp.Or(r.MapYield, DefaultMapYield)
 	r.ReduceYield = cmp.Or(r.ReduceYield, DefaultReduceYield)
+	r.UpperYield = cmp.Or(r.UpperYield, r.ReduceYield)
 	r.Parallelism = cmp.Or(r.Parallelism, mapreduce.DefaultParallelism)
 	return r
 }
@@ -78,6 +82,7 @@ func (r Rates) check() error {
 		{r.Merge != MergeTyped && r.Merge != MergeModel && r.Merge != MergeTypedThen, "merge", "must be typed, model or typed-then-model"},
 		{bad(r.MapYield), "map_yield", "must be a number and not negative"},
 		{bad(r.ReduceYield), "reduce_yield", "must be a number and not negative"},
+		{bad(r.UpperYield), "upper_yield", "must be a number and not negative"},
 		{r.Record < 0, "record", "must not be negative"},
 		{r.Prompt < 0 || r.Answer < 0 || r.Rounds < 0, "prompt", "must not be negative, and neither must answer and rounds"},
 		{r.InPrice < 0 || r.OutPrice < 0, "price", "must not be negative"},
