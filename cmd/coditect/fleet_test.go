@@ -62,7 +62,7 @@ func TestSoakWorkersOutliveTheirServer(t *testing.T) {
 			random := rand.New(rand.NewPCG(uint64(seed), 4))
 			s := newFleet(t, c, []string{"first", "last"}, []string{"worker a", "worker b"})
 			for _, name := range []string{"first", "last"} {
-				s.args[name] = append(s.args[name], "--lease", "5s") // on a busy machine a worker may be silent for a second
+				s.args[name] = append(s.args[name], "--lease", "3s") // on a busy machine a worker may be silent for a second
 			}
 			for _, name := range []string{"first", "last", "worker a", "worker b"} {
 				s.start(name)
