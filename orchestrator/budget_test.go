@@ -147,7 +147,7 @@ func TestReservationsOfAPausedJobOnAnotherNode(t *testing.T) {
 
 func reservedElsewhere(t *testing.T) {
 	c := newCluster(t)
-	a := c.orchestrator(patient(orchestrator.Config{Adopt: true}))
+	a := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
 	w := greet(t, a, "worker", 1)
 	spec := script(nil)
 	spec.Budget = 30_000
@@ -157,7 +157,7 @@ func reservedElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.stop()
-	b := c.orchestrator(patient(orchestrator.Config{Adopt: true}))
+	b := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
 	w = greet(t, b, "worker", 1, held)
 	for _, tokens := range []int64{1_000_000, 24_001} {
 		if w.reserve(held, tokens) {

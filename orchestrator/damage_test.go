@@ -18,7 +18,7 @@ import (
 // given back, it would be claimed again for ever.
 func TestADamagedInputFailsItsUnit(t *testing.T) {
 	c := newCluster(t)
-	n := c.orchestrator(patient(orchestrator.Config{Adopt: true}))
+	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
 	spec := script(nil)
 	spec.MaxAttempts = 1
 	id := n.submit(spec, 2)

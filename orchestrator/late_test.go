@@ -28,7 +28,7 @@ func asIs(*mapreduce.Report) {}
 // made of what its inputs were before must not be taken for one of them.
 func TestAReportOfALevelThatWasDroppedIsStale(t *testing.T) {
 	c := newCluster(t)
-	n := c.orchestrator(patient(orchestrator.Config{Adopt: true}))
+	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
 	id := n.submit(script(nil), 2)
 	old := greet(t, n, "old", 1)
 	old.report(old.assigned(), asIs)

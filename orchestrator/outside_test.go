@@ -144,7 +144,7 @@ func (c *collected) where() map[string]string {
 // it holds a unit of it, and only what there is.
 func TestTextsAreHandedOutToHolders(t *testing.T) {
 	docs, order := contracts()
-	n := newCluster(t).orchestrator(patient(orchestrator.Config{Adopt: true}))
+	n := newCluster(t).orchestrator(quick(orchestrator.Config{Adopt: true}))
 	s, _ := hello(t, n, mapreduce.Hello{Session: "w", Slots: 1})
 	spec := quoted(t, nil)
 	spec.Provider = "scripted"

@@ -36,7 +36,9 @@ func TestAStreamThatSaysNothingDoesNotKeepAnOrchestrator(t *testing.T) {
 
 func TestAStreamThatSaysNothingEnds(t *testing.T) {
 	c := newCluster(t)
-	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+	config := quick(orchestrator.Config{Adopt: true})
+	config.Lease = 500 * time.Millisecond
+	n := c.orchestrator(config)
 	s, err := n.Connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +52,9 @@ func TestAStreamThatSaysNothingEnds(t *testing.T) {
 // it.
 func TestAWorkerThatDoesNotReadIsLost(t *testing.T) {
 	c := newCluster(t)
-	n := c.orchestrator(patient(orchestrator.Config{Adopt: true}))
+	config := quick(orchestrator.Config{Adopt: true})
+	config.Lease = 5 * time.Second
+	n := c.orchestrator(config)
 	greet(t, n, "deaf", 100)
 	spec := script(nil)
 	spec.MaxTokensPerUnit = 1 << 30

@@ -100,7 +100,7 @@ func TestScripts(t *testing.T) {
 }
 
 // patience bounds what a script waits for.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 // code runs a program that has to end with an exit code: code N PROGRAM ARG…
 func code(ts *testscript.TestScript, _ bool, args []string) {
