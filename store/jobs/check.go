@@ -60,7 +60,7 @@ type checker struct {
 	jobs   int
 	wrongs int
 	torn   bool // something of the job that is checked cannot be read
-	haste  int  // how often the next look halves what it looks at
+	failed int  // looks that did, lately: the next looks at fewer things
 }
 
 func (c *checker) say(f mapreduce.Finding) error {
@@ -74,28 +74,27 @@ func (c *checker) say(f mapreduce.Finding) error {
 type look struct {
 	store.Reader
 	*checker
-	job   mapreduce.JobID
-	found []mapreduce.Finding
-	haste int
+	job    mapreduce.JobID
+	found  []mapreduce.Finding
+	failed int // of this look and of those before it
 }
 
-// most returns how many of n things this look has time for: half as many each time
-// that it fails, as a store that is slow, or lags behind, has no time for more.
-func (l *look) most(n int) int { return min(n, max(1, n>>min(l.haste, 30))) }
+// most returns how many of n things this look has time for.
+func (l *look) most(n int) int { return fewer(n, 1, l.failed) }
 
 // look runs fn, which may run again, in a transaction that only reads.
 func (c *checker) look(ctx context.Context, job mapreduce.JobID, fn func(l *look) error) error {
 	var l *look
-	haste := c.haste
+	failed := c.failed
 	err := c.db.View(ctx, func(tx store.Tx) error {
-		l = &look{Reader: tx.Snapshot(), checker: c, job: job, haste: haste}
-		haste++
+		l = &look{Reader: tx.Snapshot(), checker: c, job: job, failed: failed}
+		failed++
 		return fn(l)
 	})
 	if err != nil {
 		return err
 	}
-	c.haste = max(0, l.haste-1)
+	c.failed = max(0, l.failed-1)
 	for _, f := range l.found {
 		if err := c.say(f); err != nil {
 			return err

@@ -265,18 +265,22 @@ func (j *Jobs) orderPage(ctx context.Context, id mapreduce.JobID, level, from in
 // leastPage is how many units a page has room for at least.
 const leastPage = 16
 
-// fitting reads up to limit units in one transaction, and asks for half as many
-// each time that this fails: a store that is slow, or lags behind, has no time for
-// more.
+// fitting reads up to limit units in one transaction.
 func (j *Jobs) fitting(ctx context.Context, limit int, page func(r store.Reader, most int) ([]*storagev1.Unit, error)) ([]*storagev1.Unit, error) {
 	var units []*storagev1.Unit
+	failed := 0
 	err := j.view(ctx, func(tx store.Tx) (err error) {
-		units, err = page(tx.Snapshot(), limit)
-		limit = min(limit, max(leastPage, limit/2)) // should it run again
+		units, err = page(tx.Snapshot(), fewer(limit, leastPage, failed))
+		failed++ // should it run again
 		return err
 	})
 	return units, err
 }
+
+// fewer returns how many of n things a transaction should read that failed so
+// often: half as many each time, as a store that is slow, or lags behind, has no
+// time for more. It asks for least of them at least.
+func fewer(n, least, failed int) int { return min(n, max(least, n>>min(failed, 30))) }
 
 // unitsFrom reads up to limit units of a level from an index on, in order.
 func (j *Jobs) unitsFrom(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error) {
