@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -94,6 +93,9 @@ func (o *Orchestrator) move(ctx context.Context, id mapreduce.JobID) error {
 		}
 	}
 	s, err := o.jobs.LevelStatus(ctx, id)
+	if err == nil && s.State.Running() && s.Ended() {
+		s, err = o.giveWay(ctx, id, s)
+	}
 	if err != nil {
 		return err
 	}
@@ -334,22 +336,11 @@ func (o *Orchestrator) sealAll(ctx context.Context, id mapreduce.JobID) error {
 // seals chains new checkpoints a few times a second.
 func (o *Orchestrator) seals(ctx context.Context) {
 	every(ctx, o.config.Seal, func() {
-		if !o.turnToSeal() {
-			return
-		}
-		for id := range o.notices.takeDirty() {
+		for _, id := range o.notices.takeDirty(o.turnToSeal) {
 			if _, err := o.jobs.Seal(ctx, id); err != nil && errs.KindOf(err) != errs.NotFound {
 				o.failed(ctx, "sealing checkpoints; trying again", err, "job", id)
 				o.notices.changed(id)
 			}
 		}
 	})
-}
-
-// turnToSeal is true so often that all orchestrators together seal as often as
-// one alone would. Of those that seal a job at once only one can.
-func (o *Orchestrator) turnToSeal() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return rand.N(o.others+1) == 0
 }

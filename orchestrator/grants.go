@@ -23,6 +23,11 @@ func (o *Orchestrator) grant(ctx context.Context, id mapreduce.JobID) error {
 	if err := o.returnGrants(ctx, id); err != nil {
 		return err
 	}
+	if _, wanted := o.wants(id); wanted {
+		if err := o.aside(ctx, id); err != nil {
+			return err
+		}
+	}
 	g, short, err := o.request(ctx, id, func() (jobs.Ask, bool) { return o.lacks(id) })
 	if err != nil || short == 0 || g.Budget == 0 || g.Running > 0 {
 		return err
@@ -178,8 +183,16 @@ func (o *Orchestrator) outOfBudget(ctx context.Context, id mapreduce.JobID, g *j
 	return nil
 }
 
-// lacks says what to ask for, and whether to.
+// lacks says what to ask for, and whether to. What is to be given back is off the
+// board from then on.
 func (o *Orchestrator) lacks(id mapreduce.JobID) (jobs.Ask, bool) {
+	ask, wanted := o.wants(id)
+	o.board.cede(id, ask.Give)
+	return ask, wanted
+}
+
+// wants says what this node would ask for of a job, and whether it would.
+func (o *Orchestrator) wants(id mapreduce.JobID) (jobs.Ask, bool) {
 	ask := jobs.Ask{ID: newID(), Alone: o.alone(), Doubts: o.doubted()}
 	b := o.board
 	b.mu.Lock()
@@ -195,12 +208,20 @@ func (o *Orchestrator) lacks(id mapreduce.JobID) (jobs.Ask, bool) {
 	}
 	if surplus := r.slots - max(want, held); surplus > 0 && !ask.Alone {
 		ask.Give = surplus
-		r.slots -= surplus
 	}
 	if r.spec.Budget > 0 && (r.need > r.tokens || !r.granted) && !r.claiming {
 		ask.Tokens = max(1, r.need-r.tokens)
 	}
 	return ask, r.unsure || ask.Slots > 0 || ask.Give > 0 || ask.Tokens > 0
+}
+
+// cede takes slots of a job off the board.
+func (b *board) cede(id mapreduce.JobID, slots int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if r := b.runs[id]; r != nil {
+		r.slots -= slots
+	}
 }
 
 // unsure notes that what is granted of a job may be more than the board thinks:
@@ -289,16 +310,18 @@ func (o *Orchestrator) returnGrants(ctx context.Context, id mapreduce.JobID) err
 }
 
 // useless takes a job's grants off the board if nothing of it is under way here
-// and no worker of this node can run it. What was granted in all is asked anew
+// and no worker of this node can run it, or others may need the tokens. Slots alone
+// are kept for the next level: all nodes would ask for them at once. What was granted in all is asked anew
 // with the next grant.
 func (b *board) useless(id mapreduce.JobID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.runs[id]
-	if r == nil || r.held > 0 || r.turns > 0 || len(r.reports) > 0 || (r.slots == 0 && r.tokens == 0) {
+	if r == nil || r.spec == nil || r.held > 0 || r.turns > 0 || len(r.reports) > 0 || (r.slots == 0 && r.tokens == 0) {
 		return false
 	}
-	if b.seats(r) > 0 && !(r.drained && len(r.queue) == 0) && r.need <= r.tokens {
+	needed := r.spec.Budget == 0 || !(r.drained && len(r.queue) == 0) && r.need <= r.tokens
+	if needed && b.seats(r) > 0 {
 		return false
 	}
 	r.slots, r.tokens, r.granted = 0, 0, false

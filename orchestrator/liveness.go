@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"context"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -28,6 +27,7 @@ func (o *Orchestrator) beat(ctx context.Context) {
 	count, answered := int64(1), time.Now()
 	every(ctx, o.config.Beat, func() {
 		count++
+		begun := time.Now()
 		beats, err := o.jobs.Beat(ctx, count)
 		now := time.Now()
 		if err != nil {
@@ -36,6 +36,7 @@ func (o *Orchestrator) beat(ctx context.Context) {
 			return
 		}
 		o.well()
+		o.keepPace(now.Sub(begun))
 		o.calm.answered(now, 2*o.config.Beat)
 		if now.Sub(answered) > 2*o.config.Lease {
 			clear(seen) // nobody could show life for long: everyone gets a full lease again
@@ -355,7 +356,6 @@ func (o *Orchestrator) wakes(ctx context.Context) {
 			o.notices.due(id)
 		}
 		if err == nil {
-			_ = wait(ctx, o.aside(), nil) // or ctx ends, and so does the loop
 			err = o.refresh(ctx)
 		}
 		if err == nil && !o.alone() {
@@ -376,17 +376,6 @@ func (o *Orchestrator) wakes(ctx context.Context) {
 		stop()
 	}
 }
-
-// aside draws how long to let others go first that were woken as well: all at
-// once they would ask for the slots of the same job, and claim its units.
-func (o *Orchestrator) aside() time.Duration {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return rand.N(time.Duration(min(o.others, maxAside))*5*time.Millisecond + 1)
-}
-
-// maxAside bounds by how many others that grows.
-const maxAside = 16
 
 // polls is the net under everything that is otherwise told.
 func (o *Orchestrator) polls(ctx context.Context) {

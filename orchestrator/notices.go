@@ -201,12 +201,18 @@ type watched struct {
 	waiting int
 }
 
-func (n *notices) takeDirty() map[mapreduce.JobID]bool {
+// takeDirty returns the jobs to seal whose turn it is.
+func (n *notices) takeDirty(turn func(mapreduce.JobID) bool) []mapreduce.JobID {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	dirty := n.dirty
-	n.dirty = nil
-	return dirty
+	var due []mapreduce.JobID
+	for id := range n.dirty {
+		if turn(id) {
+			due = append(due, id)
+			delete(n.dirty, id)
+		}
+	}
+	return due
 }
 
 // watch returns a channel that closes at the job's next change. Whoever stops

@@ -189,6 +189,7 @@ type Orchestrator struct {
 	doubts  map[mapreduce.NodeID]*jobs.Doubt // that they live
 	others  int                              // orchestrators alive beside this one
 	rank    int                              // how many of those have ids before this one's
+	pace    time.Duration                    // of a transaction, of late
 	known   map[mapreduce.NodeID]int64       // orchestrators of which there was a sign of life
 	mine    map[mapreduce.JobID]bool
 	leaving chan struct{} // closed once no stream is admitted any more
@@ -218,10 +219,12 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 // Run moves jobs until ctx ends. Then it says goodbye to its workers, waits for
 // what is in flight, and returns. Units that are running go on.
 func (o *Orchestrator) Run(ctx context.Context) error {
+	begun := time.Now()
 	beats, err := o.jobs.Beat(ctx, 1)
 	if err != nil {
 		return fmt.Errorf("orchestrator: first sign of life: %w", err)
 	}
+	o.keepPace(time.Since(begun))
 	if !o.config.Exclusive {
 		o.meet(beats)
 	} else {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -104,7 +105,7 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 	for i, cand := range c.Candidates {
 		ks[i] = t.keys.Unit(t.in.Job, cand.Unit)
 	}
-	values, err := t.tx.GetAll(ctx, ks)
+	values, err := t.tx.Snapshot().GetAll(ctx, ks) // units that are not taken are no conflict
 	if err != nil {
 		return err
 	}
@@ -135,6 +136,7 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 			continue
 		}
 		taken[cand.Unit] = true
+		t.tx.AddReadConflict(store.Single(ks[i]))
 		seats.take(seat, u)
 		left -= u.Estimate
 		t.take(u, c.Seats[seat].Session)

@@ -36,10 +36,11 @@ func (r hastyReader) GetAll(ctx context.Context, keys [][]byte) ([][]byte, error
 // none of their units is missing, and none comes twice.
 func TestPagesThatTakeTooLong(t *testing.T) {
 	const units = 300
-	w := newWorld(t, hasty{open(t)}, 1)
-	j := w.nodes[0]
-	id := w.submit(j, spec(), texts(units))
-	w.run(j, id)
+	s := open(t)
+	w := newWorld(t, s, 1)
+	id := w.submit(w.nodes[0], spec(), texts(units))
+	w.run(w.nodes[0], id)
+	j := jobs.New(store.NewDB(hasty{s}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.space, "hasty", w.clock)
 	all := func(page func(from int64) ([]*storagev1.Unit, error)) (units []*storagev1.Unit) {
 		t.Helper()
 		for from := int64(0); ; {

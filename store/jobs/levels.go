@@ -98,6 +98,7 @@ type LevelStatus struct {
 	Failures                  int64 // of all levels, if the job is to fail fast
 	FailFast                  bool
 	Sweeping                  bool
+	Planned                   int64 // units of the level above that some node has planned, if this one has ended
 }
 
 // Ended reports whether no unit of the level can move any more.
@@ -140,7 +141,13 @@ func (j *Jobs) LevelStatus(ctx context.Context, id mapreduce.JobID) (*LevelStatu
 				return err
 			}
 		}
-		return nil
+		if !s.Ended() {
+			return nil
+		}
+		var above storagev1.Plan
+		_, err = read(ctx, tx, j.keys.Plan(id, s.Level+1), &above)
+		s.Planned = above.Planned
+		return err
 	})
 	return s, err
 }

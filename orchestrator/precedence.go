@@ -1,0 +1,79 @@
+package orchestrator
+
+import (
+	"context"
+	"hash/fnv"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+// Some transactions look at what all orchestrators hold or have done of a job, so
+// that of those under way at once only one can win: grants of slots, the turn to
+// the next level, seals. What makes one due, all see at the same time. So they let
+// each other go first, in an order that is another for each job. It is a courtesy:
+// nothing depends on it.
+
+// maxPace bounds how long one waits for another that goes first, and maxAside how
+// long for all of them, or for one that plans a level to go on with it.
+const (
+	maxPace  = 50 * time.Millisecond
+	maxAside = 250 * time.Millisecond
+)
+
+// keepPace notes how long a transaction took.
+func (o *Orchestrator) keepPace(took time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.pace = min(took, maxPace)
+}
+
+// precedence returns how many others go first, of how many that live.
+func (o *Orchestrator) precedence(id mapreduce.JobID) (before, all int) {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(id)) // it never fails
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all = o.others + 1
+	return (o.rank + int(h.Sum64()%uint64(all))) % all, all
+}
+
+// aside waits until those that go first should be done.
+func (o *Orchestrator) aside(ctx context.Context, id mapreduce.JobID) error {
+	before, _ := o.precedence(id)
+	if before == 0 {
+		return nil
+	}
+	o.mu.Lock()
+	pace := o.pace
+	o.mu.Unlock()
+	return wait(ctx, min(time.Duration(before)*pace, maxAside), nil)
+}
+
+// giveWay returns how far a job is whose level has ended, once nobody else turns it
+// to the next. Who has planned a part of that, and does not go on, is not waited for.
+func (o *Orchestrator) giveWay(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) (*jobs.LevelStatus, error) {
+	if o.alone() {
+		return s, nil
+	}
+	if err := o.aside(ctx, id); err != nil {
+		return nil, err
+	}
+	for planned := int64(0); ; planned = s.Planned {
+		var err error
+		if s, err = o.jobs.LevelStatus(ctx, id); err != nil || !s.State.Running() || !s.Ended() || s.Planned <= planned {
+			return s, err
+		}
+		if err := wait(ctx, maxAside, nil); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// turnToSeal is true of a job for one orchestrator after the other, so far as their
+// clocks agree: together they seal it as often as one alone would.
+func (o *Orchestrator) turnToSeal(id mapreduce.JobID) bool {
+	before, all := o.precedence(id)
+	return int(time.Now().UnixNano()/int64(o.config.Seal)%int64(all)) == before
+}

@@ -1,0 +1,78 @@
+package orchestrator_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
+)
+
+// Slots of a job without a budget are asked for once, and not at each of its levels.
+func TestSlotsAreKeptFromLevelToLevel(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		const fleet = 8
+		var grants, returns atomic.Int64 // runs of transactions
+		c := newCluster(t)
+		c.hook = func(p failpoint.Point) {
+			switch p {
+			case failpoint.Grant.Before():
+				grants.Add(1)
+			case failpoint.Return.Before():
+				returns.Add(1)
+			}
+		}
+		var nodes []*node
+		for range fleet {
+			n := c.orchestrator(fleetConfig())
+			c.worker(&scripted.Agent{}, worker.Config{Slots: 2}, n)
+			nodes = append(nodes, n)
+		}
+		pass(t, 10*time.Second) // until they have heard of each other
+		spec := script(map[string]string{"script.latency": "100ms", "script.output_bytes": "400"})
+		spec.Parallelism, spec.ReduceContextLimit, spec.ReduceBatchSize = 2*fleet, 300, 3
+		id := nodes[0].submit(spec, 200)
+		var mapped int64 // grants that its first level took
+		nodes[0].until(id, func(j *mapreduce.Job) bool {
+			if j.Level == 0 {
+				mapped = grants.Load()
+			}
+			return j.Level > 3
+		})
+		if n := returns.Load(); n > 0 {
+			t.Errorf("slots were returned %d times while the job ran", n)
+		}
+		if n := grants.Load() - mapped; n > 0 {
+			t.Errorf("after the first level, slots were asked for %d times more", n)
+		}
+		nodes[0].wantEnd(id, mapreduce.JobComplete)
+	})
+}
+
+// An orchestrator that dies while it plans a level is not waited for.
+func TestAPlanThatIsLeftInPartIsGoneOnWith(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newCluster(t)
+		var steps atomic.Int64
+		stuck := make(chan struct{})
+		c.hook = func(p failpoint.Point) {
+			if p == failpoint.Plan.After() && steps.Add(1) == 1 {
+				<-stuck // with the level planned in part
+			}
+		}
+		a, b := c.orchestrator(fleetConfig()), c.orchestrator(fleetConfig())
+		c.worker(nop{}, worker.Config{Slots: 64, Prefetch: 128}, a, b)
+		pass(t, 10*time.Second)
+		spec := script(nil)
+		spec.Parallelism, spec.ReduceContextLimit, spec.ReduceBatchSize = 64, 1000, 2
+		id := a.submit(spec, 4000)
+		b.wantEnd(id, mapreduce.JobComplete)
+		if steps.Load() < 3 {
+			t.Errorf("the levels were planned in %d steps; the first is to have several", steps.Load())
+		}
+		close(stuck)
+	})
+}
