@@ -52,8 +52,8 @@ PLAIN       = $(filter $(HOLD),$(PKG:./...=$(HOLD)))
 
 .PHONY: test
 test: ## run all tests, nearly all with the race detector
-	go test -race -timeout 25m -skip '$(UNRACED)' $(PKG)
-	$(if $(PLAIN),go test -timeout 25m -run '$(UNRACED)|$(PROPERTIES)' $(PLAIN))
+	go test -race -timeout 45m -skip '$(UNRACED)' $(PKG)
+	$(if $(PLAIN),go test -timeout 45m -run '$(UNRACED)|$(PROPERTIES)' $(PLAIN))
 
 .PHONY: test-race
 test-race: ## run all tests with the race detector, and properties in full: CHECKS=100
