@@ -463,7 +463,7 @@ func claimsAreLinearizable(t *testing.T, seed uint64) {
 	if len(history) < 20 {
 		t.Fatalf("only %d operations", len(history))
 	}
-	if got := porcupine.CheckOperationsTimeout(unitModel, history, 20*time.Second); got != porcupine.Ok {
+	if got := porcupine.CheckOperationsTimeout(unitModel, history, 5*time.Minute); got != porcupine.Ok {
 		t.Errorf("history of %d operations: %v", len(history), got)
 	}
 	w.healthy()
