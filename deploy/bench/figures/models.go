@@ -253,6 +253,9 @@ func (m *Models) strike(ctx context.Context, s *system, c crew, o modelOrder, l 
 	if err != nil {
 		return err
 	}
+	if err := s.until(ctx, id, func(j *mapreduce.Job) bool { return j.CompletedUnits > 0 }); err != nil {
+		return err
+	}
 	for i := range m.Kills {
 		if err := nap(ctx, l.Think/8); err != nil {
 			return err
