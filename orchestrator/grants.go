@@ -23,7 +23,7 @@ func (o *Orchestrator) grant(ctx context.Context, id mapreduce.JobID) error {
 	if err := o.returnGrants(ctx, id); err != nil {
 		return err
 	}
-	if _, wanted := o.wants(id); wanted {
+	if o.lacking(id) {
 		if err := o.aside(ctx, id); err != nil {
 			return err
 		}
@@ -186,20 +186,32 @@ func (o *Orchestrator) outOfBudget(ctx context.Context, id mapreduce.JobID, g *j
 // lacks says what to ask for, and whether to. What is to be given back is off the
 // board from then on.
 func (o *Orchestrator) lacks(id mapreduce.JobID) (jobs.Ask, bool) {
-	ask, wanted := o.wants(id)
-	o.board.cede(id, ask.Give)
-	return ask, wanted
-}
-
-// wants says what this node would ask for of a job, and whether it would.
-func (o *Orchestrator) wants(id mapreduce.JobID) (jobs.Ask, bool) {
 	ask := jobs.Ask{ID: newID(), Alone: o.alone(), Doubts: o.doubted()}
 	b := o.board
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.runs[id]
+	wanted := b.wants(r, &ask)
+	if ask.Give > 0 {
+		r.slots -= ask.Give
+	}
+	return ask, wanted
+}
+
+// lacking reports whether there is anything to ask for.
+func (o *Orchestrator) lacking(id mapreduce.JobID) bool {
+	ask := jobs.Ask{Alone: o.alone()}
+	b := o.board
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.wants(b.runs[id], &ask)
+}
+
+// wants fills in what to ask for of a job, which may be nil, and reports whether to.
+// The caller holds mu.
+func (b *board) wants(r *run, ask *jobs.Ask) bool {
 	if r == nil || !r.running {
-		return ask, false
+		return false
 	}
 	ask.Parallelism = int64(r.spec.Parallelism)
 	want, held := min(ask.Parallelism, b.capacity(r)), int64(r.held)
@@ -212,16 +224,7 @@ func (o *Orchestrator) wants(id mapreduce.JobID) (jobs.Ask, bool) {
 	if r.spec.Budget > 0 && (r.need > r.tokens || !r.granted) && !r.claiming {
 		ask.Tokens = max(1, r.need-r.tokens)
 	}
-	return ask, r.unsure || ask.Slots > 0 || ask.Give > 0 || ask.Tokens > 0
-}
-
-// cede takes slots of a job off the board.
-func (b *board) cede(id mapreduce.JobID, slots int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if r := b.runs[id]; r != nil {
-		r.slots -= slots
-	}
+	return r.unsure || ask.Slots > 0 || ask.Give > 0 || ask.Tokens > 0
 }
 
 // unsure notes that what is granted of a job may be more than the board thinks:
@@ -311,8 +314,8 @@ func (o *Orchestrator) returnGrants(ctx context.Context, id mapreduce.JobID) err
 
 // useless takes a job's grants off the board if nothing of it is under way here
 // and no worker of this node can run it, or others may need the tokens. Slots alone
-// are kept for the next level: all nodes would ask for them at once. What was granted in all is asked anew
-// with the next grant.
+// are kept for the next level: all nodes would ask for them at once. What was
+// granted in all is asked anew with the next grant.
 func (b *board) useless(id mapreduce.JobID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
