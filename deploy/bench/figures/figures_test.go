@@ -232,11 +232,11 @@ func TestModels(t *testing.T) {
 			t.Errorf("%s: %d calls at once, want at most 8", name, a.Tally.Peak)
 		}
 	}
-	if m.Killing.Peak > 8 || m.Killing.Calls == 0 {
-		t.Errorf("while workers are killed: %+v; want calls, and at most 8 at once", m.Killing)
+	if m.Killing.Peak > 8 || m.Killing.Left == 0 {
+		t.Errorf("while workers are killed: %+v; want at most 8 calls at once, and some broken off", m.Killing)
 	}
-	// Whether kills break calls off that are this short is chance. That they lose no
-	// place is shown where time is virtual: TestKillsLoseNoPlace of orchestrator.
+	// That kills lose no place is shown where time is virtual: TestKillsLoseNoPlace of
+	// orchestrator.
 }
 
 func TestNeighbourRunsOut(t *testing.T) {

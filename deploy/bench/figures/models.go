@@ -239,6 +239,7 @@ func (m *Models) kill(ctx context.Context, s *system, server string, l *Lab) err
 }
 
 func (m *Models) strike(ctx context.Context, s *system, c crew, o modelOrder, l *Lab) (err error) {
+	o.Mean = max(o.Mean, time.Second) // kills are to meet calls, however slow the machine
 	model, err := startModel(ctx, o)
 	if err != nil {
 		return err
