@@ -269,6 +269,24 @@ func TestLateReports(t *testing.T) {
 	w.healthy()
 }
 
+// inDoubt takes a turn of node-0 that nobody knows the result of, because of kind.
+// What the store below fails by itself, before that, is tried again.
+func (w *world) inDoubt(f *fault.Store, kind fault.Kind, turn *jobs.Turn) {
+	w.Helper()
+	once := jobs.New(store.NewDB(f, store.Config{MaxAttempts: 1}), w.space, w.nodes[0].Node(), time.Now)
+	for {
+		f.FailNext(kind)
+		_, err := once.Turn(w.ctx, turn)
+		f.Heal()
+		if store.MaybeCommitted(err) {
+			return
+		}
+		if !store.Retryable(err) {
+			w.Fatalf("turn: %v", err)
+		}
+	}
+}
+
 // A claim whose commit lands after its session was given up must not take units
 // with it.
 func TestClaimThatLandsLate(t *testing.T) {
@@ -279,12 +297,7 @@ func TestClaimThatLandsLate(t *testing.T) {
 	id := w.submit(w.nodes[0], spec(), texts(3))
 	seat := w.session(w.nodes[0])
 	claim := w.claimOf(w.nodes[0], id, seat, 3)
-	one := jobs.New(store.NewDB(f, store.Config{MaxAttempts: 1}), w.space, "node-0", time.Now)
-	f.FailNext(fault.TimedOutLate)
-	if _, err := one.Turn(w.ctx, &jobs.Turn{Job: id, Claim: claim}); !store.MaybeCommitted(err) {
-		t.Fatalf("turn: %v", err)
-	}
-	f.Heal()
+	w.inDoubt(f, fault.TimedOutLate, &jobs.Turn{Job: id, Claim: claim})
 	_, err := w.nodes[1].Expire(w.ctx, seat.id, "node-0", seat.epoch, nil)
 	w.must(err)
 	f.Settle()
@@ -313,12 +326,7 @@ func TestHandBackInDoubt(t *testing.T) {
 	first := w.claim(w.nodes[0], id, w.session(w.nodes[0]), 1)[0]
 	report := returned(id, first)
 	report.Tokens = mapreduce.Tokens{In: 3}
-	once := jobs.New(store.NewDB(f, store.Config{MaxAttempts: 1}), w.space, "node-0", time.Now)
-	f.FailNext(fault.UnknownCommitted)
-	if _, err := once.Turn(w.ctx, &jobs.Turn{Job: id, Reports: []jobs.TurnReport{{Report: report}}}); !store.MaybeCommitted(err) {
-		t.Fatalf("turn: %v", err)
-	}
-	f.Heal()
+	w.inDoubt(f, fault.UnknownCommitted, &jobs.Turn{Job: id, Reports: []jobs.TurnReport{{Report: report}}})
 	if got := w.report(w.nodes[0], report).Verdict; got != mapreduce.Accepted {
 		t.Errorf("the report that comes again while the unit waits: %v", got)
 	}
