@@ -28,7 +28,7 @@ func (o *Orchestrator) beat(ctx context.Context) {
 	every(ctx, o.config.Beat, func() {
 		count++
 		begun := time.Now()
-		beats, err := o.jobs.Beat(ctx, count)
+		beats, refs, err := o.jobs.Beat(ctx, count)
 		now := time.Now()
 		if err != nil {
 			o.failed(ctx, "giving a sign of life", err)
@@ -42,6 +42,7 @@ func (o *Orchestrator) beat(ctx context.Context) {
 			clear(seen) // nobody could show life for long: everyone gets a full lease again
 		}
 		answered = now
+		o.seeRuns(refs)
 		o.bereave(beats)
 		delete(beats, o.jobs.Node())
 		o.watch(seen, beats, o.calmly())
@@ -53,6 +54,26 @@ func (o *Orchestrator) meet(beats map[mapreduce.NodeID]int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.others, o.known = len(beats)-1, beats
+}
+
+// seeRuns notes the jobs that may run, as a beat has seen them.
+func (o *Orchestrator) seeRuns(refs []jobs.RunRef) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.runs, o.runsSeen = refs, true
+}
+
+// seenRuns returns the jobs that may run: what the last beat has seen, but that
+// only once, and without it reads them.
+func (o *Orchestrator) seenRuns(ctx context.Context) ([]jobs.RunRef, error) {
+	o.mu.Lock()
+	refs, seen := o.runs, o.runsSeen
+	o.runs, o.runsSeen = nil, false
+	o.mu.Unlock()
+	if seen {
+		return refs, nil
+	}
+	return o.jobs.Runs(ctx)
 }
 
 // bereave sees to the trees of all jobs when an orchestrator is no more: what
@@ -356,7 +377,10 @@ func (o *Orchestrator) wakes(ctx context.Context) {
 			o.notices.due(id)
 		}
 		if err == nil {
-			err = o.refresh(ctx)
+			var refs []jobs.RunRef
+			if refs, err = o.jobs.Runs(ctx); err == nil {
+				err = o.refresh(ctx, refs)
+			}
 		}
 		if err == nil && !o.alone() {
 			o.board.callsChange()
@@ -381,7 +405,11 @@ func (o *Orchestrator) wakes(ctx context.Context) {
 func (o *Orchestrator) polls(ctx context.Context) {
 	every(ctx, jittered(o.config.Poll), func() {
 		o.silent()
-		o.failed(ctx, "looking for work", o.refresh(ctx))
+		refs, err := o.seenRuns(ctx)
+		if err == nil {
+			err = o.refresh(ctx, refs)
+		}
+		o.failed(ctx, "looking for work", err)
 		o.board.callsPoll(o.alone())
 		o.failed(ctx, "asking for the fleet's slots", o.fleetSlots(ctx))
 		for _, id := range o.turnOf(polled) {
@@ -427,12 +455,8 @@ func (b *board) running() []mapreduce.JobID {
 }
 
 // refresh puts the jobs that may run on the board, and has those looked at that
-// may not any more.
-func (o *Orchestrator) refresh(ctx context.Context) error {
-	refs, err := o.jobs.Runs(ctx)
-	if err != nil {
-		return err
-	}
+// may not any more. What it acts on it reads again, as refs may be a beat old.
+func (o *Orchestrator) refresh(ctx context.Context, refs []jobs.RunRef) error {
 	runs := make(map[mapreduce.JobID]bool, len(refs))
 	for _, ref := range refs {
 		runs[ref.Job] = true

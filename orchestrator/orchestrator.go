@@ -193,6 +193,9 @@ type Orchestrator struct {
 	known   map[mapreduce.NodeID]int64       // orchestrators of which there was a sign of life
 	mine    map[mapreduce.JobID]bool
 	leaving chan struct{} // closed once no stream is admitted any more
+
+	runs     []jobs.RunRef // that may run
+	runsSeen bool          // by a beat, and not by a poll since
 }
 
 var (
@@ -220,7 +223,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 // what is in flight, and returns. Units that are running go on.
 func (o *Orchestrator) Run(ctx context.Context) error {
 	begun := time.Now()
-	beats, err := o.jobs.Beat(ctx, 1)
+	beats, _, err := o.jobs.Beat(ctx, 1)
 	if err != nil {
 		return fmt.Errorf("orchestrator: first sign of life: %w", err)
 	}

@@ -219,28 +219,32 @@ type RunRef struct {
 }
 
 // Runs returns the jobs that may run.
-func (j *Jobs) Runs(ctx context.Context) ([]RunRef, error) {
-	var refs []RunRef
-	err := j.view(ctx, func(tx store.Tx) error {
-		refs = nil
-		pairs, _, err := tx.Snapshot().GetRange(ctx, j.keys.Runs(), store.RangeOptions{})
-		if err != nil {
-			return err
-		}
-		for _, kv := range pairs {
-			_, rest, err := j.keys.Last(kv.Key)
-			if err != nil {
-				return err
-			}
-			ref := RunRef{Tenant: mapreduce.TenantID(rest.Text()), Job: mapreduce.JobID(rest.Text())}
-			if ref.Priority, ref.Epoch, err = parseRun(kv.Value); err != nil {
-				return fmt.Errorf("jobs: value of %x: %w", kv.Key, store.ErrCorrupt)
-			}
-			refs = append(refs, ref)
-		}
-		return nil
+func (j *Jobs) Runs(ctx context.Context) (refs []RunRef, err error) {
+	err = j.view(ctx, func(tx store.Tx) (err error) {
+		refs, err = j.runs(ctx, tx)
+		return err
 	})
 	return refs, err
+}
+
+func (j *Jobs) runs(ctx context.Context, tx store.Tx) ([]RunRef, error) {
+	var refs []RunRef
+	pairs, _, err := tx.Snapshot().GetRange(ctx, j.keys.Runs(), store.RangeOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range pairs {
+		_, rest, err := j.keys.Last(kv.Key)
+		if err != nil {
+			return nil, err
+		}
+		ref := RunRef{Tenant: mapreduce.TenantID(rest.Text()), Job: mapreduce.JobID(rest.Text())}
+		if ref.Priority, ref.Epoch, err = parseRun(kv.Value); err != nil {
+			return nil, fmt.Errorf("jobs: value of %x: %w", kv.Key, store.ErrCorrupt)
+		}
+		refs = append(refs, ref)
+	}
+	return refs, nil
 }
 
 // A Stretch is a part of one of a job's queues: the entries of new work in

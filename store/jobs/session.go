@@ -440,15 +440,18 @@ func (j *Jobs) Started(ctx context.Context, held []mapreduce.Held) error {
 	})
 }
 
-// Beat shows that this node lives, and returns every orchestrator's count.
-func (j *Jobs) Beat(ctx context.Context, count int64) (beats map[mapreduce.NodeID]int64, err error) {
-	err = j.update(ctx, failpoint.Beat, func(tx store.Tx) error {
+// Beat shows that this node lives, and returns every orchestrator's count and the
+// jobs that may run: who shows life every second needs no other look at them.
+func (j *Jobs) Beat(ctx context.Context, count int64) (beats map[mapreduce.NodeID]int64, refs []RunRef, err error) {
+	err = j.update(ctx, failpoint.Beat, func(tx store.Tx) (err error) {
 		tx.Set(j.keys.Beat(j.node), encode(&storagev1.Beat{Count: count}))
-		var err error
-		beats, err = j.beats(ctx, tx)
+		if beats, err = j.beats(ctx, tx); err != nil {
+			return err
+		}
+		refs, err = j.runs(ctx, tx)
 		return err
 	})
-	return beats, err
+	return beats, refs, err
 }
 
 // Beats returns every orchestrator's count.
