@@ -76,3 +76,51 @@ func TestAPlanThatIsLeftInPartIsGoneOnWith(t *testing.T) {
 		close(stuck)
 	})
 }
+
+// Orchestrators that see what is due at the same time go to it one after the other:
+// few transactions meet those of others, or find it done.
+func TestOrchestratorsGoOneAfterTheOther(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		const fleet, jobs, levels = 8, 20, 4
+		most := map[failpoint.Step]int64{ // without regard for each other, it would be
+			failpoint.Grant: jobs * (fleet - 1) * 5 / 4, // three times as many
+			failpoint.Plan:  jobs * levels * 3 / 2,      // twice as many
+			failpoint.Seal:  jobs * 50,                  // three times as many
+		}
+		tried := make(map[failpoint.Point]*atomic.Int64)
+		for s := range most {
+			tried[s.Before()] = new(atomic.Int64)
+		}
+		c := newCluster(t)
+		c.hook = func(p failpoint.Point) {
+			if n, ok := tried[p]; ok {
+				n.Add(1)
+				<-time.After(10 * time.Millisecond) // in which it meets others
+			}
+			if p == failpoint.Beat.Before() {
+				<-time.After(15 * time.Millisecond) // which is what they wait for each other
+			}
+		}
+		var nodes []*node
+		for range fleet {
+			n := c.orchestrator(fleetConfig())
+			c.worker(&scripted.Agent{}, worker.Config{Slots: 2}, n)
+			nodes = append(nodes, n)
+		}
+		pass(t, 10*time.Second) // until they have heard of each other
+		spec := script(map[string]string{"script.latency": "100ms", "script.output_bytes": "400"})
+		spec.Parallelism, spec.ReduceContextLimit, spec.ReduceBatchSize = 2*fleet, 300, 3
+		for range jobs {
+			if j := nodes[0].wantEnd(nodes[0].submit(spec, 60), mapreduce.JobComplete); j.Level != levels {
+				t.Fatalf("the job has %d levels, want %d", j.Level, levels)
+			}
+		}
+		for s, most := range most {
+			if n := tried[s.Before()].Load(); n > most {
+				t.Errorf("transactions that %s ran %d times, want at most %d", s, n, most)
+			} else {
+				t.Logf("transactions that %s ran %d times, of at most %d", s, n, most)
+			}
+		}
+	})
+}
