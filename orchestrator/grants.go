@@ -214,7 +214,7 @@ func (b *board) wants(r *run, ask *jobs.Ask) bool {
 		return false
 	}
 	ask.Parallelism = int64(r.spec.Parallelism)
-	want, held := min(ask.Parallelism, b.capacity(r)), int64(r.held)
+	want, held := min(ask.Parallelism, b.capacity(r), b.mayHold(r)), int64(r.held)
 	if r.slots < want && held >= r.slots {
 		ask.Slots = want
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/limit"
 )
 
@@ -137,6 +138,41 @@ func (b *board) modelRoom(r *run) int {
 		return math.MaxInt
 	}
 	return int(max(0, most-b.heldOf(m.name)))
+}
+
+// mayHold is how many units of r this node may hold at once by the limits of calls
+// and of its model. It has no use for more slots of the job, and others may: those
+// who probe, or have the rest of what the fleet may call at once.
+func (b *board) mayHold(r *run) int64 {
+	if r.spec == nil || !calls(r.spec) {
+		return math.MaxInt64
+	}
+	most, m := b.callSlots, b.model(breakerOf(r.spec))
+	switch {
+	case m.share == (limit.Share{}):
+		return most // it is asked for
+	case m.scope.Breaker.Open && r.spec.OnBreaker != mapreduce.BreakerSkip:
+		if !m.probes(b.node) {
+			return 0
+		}
+		return min(most, 1)
+	case m.scope.Room > 0:
+		return min(most, m.share.Slots)
+	}
+	return most
+}
+
+// unfit returns the jobs of a model of which this node has fewer slots than it may
+// use, or more. Alone it may keep those.
+func (b *board) unfit(name string, alone bool) (ids []mapreduce.JobID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id, r := range b.runs {
+		if r.spec != nil && breakerOf(r.spec) == name && b.wants(r, &jobs.Ask{Alone: alone}) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // hearLimits takes what a worker says of models, and reports whether others have
@@ -438,7 +474,11 @@ func (o *Orchestrator) noteLimit(ctx context.Context, name string) error {
 	if n.Refused || n.Opened > 0 || n.Closed {
 		o.log.Info("limits of a model", "model", name, "pause", scope.Pause, "at_once", scope.Room, "breaker_open", scope.Breaker.Open)
 	}
-	if again := o.board.learn(name, scope, time.Now()); !again.IsZero() {
+	again := o.board.learn(name, scope, time.Now())
+	for _, id := range o.board.unfit(name, o.alone()) {
+		o.notices.due(id)
+	}
+	if !again.IsZero() {
 		o.notices.at(again, func(context.Context) { o.board.lookAgain(name) })
 	}
 	return nil

@@ -223,42 +223,94 @@ func TestTheFleetLearnsHowMuchAVendorTakes(t *testing.T) {
 }
 
 // When a vendor fails, the whole fleet stops asking: few calls are lost, no unit
-// is, and while it is down one call at a time probes.
+// is, and while it is down one call at a time probes. Who probes has a slot for it,
+// also of a job that may run on fewer than the workers of one orchestrator have.
 func TestTheFleetSharesItsBreaker(t *testing.T) {
-	virtually(t, func(t *testing.T) {
-		c := newCluster(t)
-		v := &vendor{latency: 100 * time.Millisecond}
-		a, b := c.orchestrator(fleetConfig()), c.orchestrator(fleetConfig())
-		var down bool
-		v.broken = func(int) bool { return down }
-		for _, n := range []*node{a, a, b, b} {
-			c.ask(v, 10, n)
-		}
-		spec := script(nil)
-		spec.Model, spec.Parallelism, spec.ReduceContextLimit = "m", 100, 1<<30
-		spec.BreakerTimeout, spec.MaxAttempts = 30*time.Second, 50
-		id := a.submit(spec, 1500)
-		a.until(id, func(j *mapreduce.Job) bool { return j.CompletedUnits > 100 })
-		v.look(func() { down = true })
-		var began int
-		pass(t, 5*time.Second)
-		v.look(func() { began = len(v.times) })
-		pass(t, 5*time.Minute)
-		v.look(func() {
-			down = false
-			probes := len(v.times) - began
-			if probes == 0 || probes > 12 {
-				t.Errorf("%d calls in five minutes of a vendor that is down; want one each half a minute", probes)
-			}
-			if v.failed > 4*10+4*3+12 {
-				t.Errorf("%d calls failed, want few", v.failed)
-			}
+	for _, parallelism := range []int{100, 20, 1} {
+		t.Run(fmt.Sprint("parallelism ", parallelism), func(t *testing.T) {
+			virtually(t, func(t *testing.T) { breakerIsShared(t, parallelism) })
 		})
-		a.until(id, func(j *mapreduce.Job) bool { return !j.State.Running() })
-		if job, err := a.GetJob(t.Context(), id); err != nil || job.FailedUnits > 0 {
-			t.Errorf("%d units failed (error %v)", job.FailedUnits, err)
+	}
+}
+
+func breakerIsShared(t *testing.T, parallelism int) {
+	c := newCluster(t)
+	v := &vendor{latency: 100 * time.Millisecond}
+	a, b := c.orchestrator(fleetConfig()), c.orchestrator(fleetConfig())
+	var down bool
+	v.broken = func(int) bool { return down }
+	for _, n := range []*node{a, a, b, b} {
+		c.ask(v, 10, n)
+	}
+	spec := script(nil)
+	spec.Model, spec.Parallelism, spec.ReduceContextLimit = "m", parallelism, 1<<30
+	spec.BreakerTimeout, spec.MaxAttempts = 30*time.Second, 50
+	id := a.submit(spec, 15*min(parallelism, 40)+200)
+	a.until(id, func(j *mapreduce.Job) bool { return j.CompletedUnits > 100 })
+	v.look(func() { down = true })
+	var began int
+	pass(t, 15*time.Second)
+	v.look(func() { began = len(v.times) })
+	pass(t, 5*time.Minute)
+	v.look(func() {
+		down = false
+		probes := len(v.times) - began
+		if probes < 8 || probes > 12 {
+			t.Errorf("%d calls in five minutes of a vendor that is down; want one each half a minute", probes)
+		}
+		if v.failed > 4*10+4*3+12 {
+			t.Errorf("%d calls failed, want few", v.failed)
 		}
 	})
+	up := time.Now()
+	a.until(id, func(j *mapreduce.Job) bool { return !j.State.Running() })
+	if job, err := a.GetJob(t.Context(), id); err != nil || job.State != mapreduce.JobComplete || job.FailedUnits > 0 {
+		t.Errorf("the job is %v, and %d units failed (error %v)", job.State, job.FailedUnits, err)
+	}
+	if took := time.Since(up); took > 2*time.Minute {
+		t.Errorf("the job ended %v after the vendor was well again", took)
+	}
+}
+
+// Slots of a job go where its model may be asked: all calls that the fleet may make
+// at once are made, however its orchestrators came to their slots.
+func TestSlotsFollowTheLimitsOfAModel(t *testing.T) {
+	for name, set := range map[string]func(*orchestrator.Config){
+		"of the model": func(c *orchestrator.Config) {
+			c.Limits = func(string) orchestrator.ModelLimits { return orchestrator.ModelLimits{Calls: 4} }
+		},
+		"of all models": func(c *orchestrator.Config) { c.MaxCalls = 4 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtually(t, func(t *testing.T) {
+				c := newCluster(t)
+				v := &vendor{latency: time.Second}
+				config := fleetConfig()
+				set(&config)
+				a, b := c.orchestrator(config), c.orchestrator(config)
+				c.ask(v, 20, a)
+				pass(t, 10*time.Second)
+				spec := script(nil)
+				spec.Model, spec.Parallelism, spec.ReduceContextLimit = "m", 4, 1<<30
+				id := a.submit(spec, 400)
+				a.until(id, func(j *mapreduce.Job) bool { return j.CompletedUnits > 8 })
+				c.ask(v, 20, b) // which has a part of the calls, and no slot yet
+				pass(t, 15*time.Second)
+				var before int
+				v.look(func() { before = v.calls })
+				pass(t, 20*time.Second)
+				v.look(func() {
+					if n := v.calls - before; n < 4*20*9/10 {
+						t.Errorf("%d calls of a second each began in 20s, where four may be made at once", n)
+					}
+					if v.peak > 4 {
+						t.Errorf("%d calls at once, want at most 4", v.peak)
+					}
+				})
+				a.wantEnd(id, mapreduce.JobComplete)
+			})
+		})
+	}
 }
 
 // Orchestrators die with shares of a model's limits. Others have them after the
