@@ -96,6 +96,9 @@ func (o *Orchestrator) move(ctx context.Context, id mapreduce.JobID) error {
 	if err == nil && s.State.Running() && s.Ended() {
 		s, err = o.giveWay(ctx, id, s)
 	}
+	if err == nil && s.State.Running() && !o.board.stands(id, s.Epoch) {
+		err = o.refreshJob(ctx, id) // another has turned it
+	}
 	if err != nil {
 		return err
 	}

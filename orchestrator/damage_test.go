@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
@@ -44,4 +45,24 @@ func TestADamagedInputFailsItsUnit(t *testing.T) {
 	if !strings.Contains(job.Error, "input of the unit") || !strings.Contains(job.Error, "hash differs") {
 		t.Errorf("error %q does not say what is damaged", job.Error)
 	}
+}
+
+// What is damaged of one job keeps no orchestrator from starting, and no other job
+// from being run.
+func TestADamagedRunStopsNobody(t *testing.T) {
+	c := newCluster(t)
+	err := store.NewDB(c.store, store.Config{}).Update(t.Context(), func(tx store.Tx) error {
+		tx.Set(keys.New().Run("default", "mr_20250101_aaaaaa"), []byte("damaged"))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := c.orchestrator(quick(orchestrator.Config{Adopt: true, Beat: 50 * time.Millisecond}))
+	lost := greet(t, n, "lost", 1)
+	id := n.submit(script(nil), 4)
+	lost.assigned()
+	lost.cut() // for good: its unit is another's after the grace period
+	c.worker(&scripted.Agent{}, worker.Config{Slots: 1}, n)
+	n.wantEnd(id, mapreduce.JobComplete)
 }

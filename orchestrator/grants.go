@@ -23,7 +23,7 @@ func (o *Orchestrator) grant(ctx context.Context, id mapreduce.JobID) error {
 	if err := o.returnGrants(ctx, id); err != nil {
 		return err
 	}
-	if o.lacking(id) {
+	if o.board.newHere(id) {
 		if err := o.aside(ctx, id); err != nil {
 			return err
 		}
@@ -183,6 +183,16 @@ func (o *Orchestrator) outOfBudget(ctx context.Context, id mapreduce.JobID, g *j
 	return nil
 }
 
+// newHere reports whether this node lacks slots of a job and has none: so do all
+// that have just seen it.
+func (b *board) newHere(id mapreduce.JobID) bool {
+	var ask jobs.Ask
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.runs[id]
+	return b.wants(r, &ask) && ask.Slots > 0 && r.slots == 0
+}
+
 // lacks says what to ask for, and whether to. What is to be given back is off the
 // board from then on.
 func (o *Orchestrator) lacks(id mapreduce.JobID) (jobs.Ask, bool) {
@@ -196,15 +206,6 @@ func (o *Orchestrator) lacks(id mapreduce.JobID) (jobs.Ask, bool) {
 		r.slots -= ask.Give
 	}
 	return ask, wanted
-}
-
-// lacking reports whether there is anything to ask for.
-func (o *Orchestrator) lacking(id mapreduce.JobID) bool {
-	ask := jobs.Ask{Alone: o.alone()}
-	b := o.board
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.wants(b.runs[id], &ask)
 }
 
 // wants fills in what to ask for of a job, which may be nil, and reports whether to.

@@ -28,7 +28,7 @@ func (o *Orchestrator) beat(ctx context.Context) {
 	every(ctx, o.config.Beat, func() {
 		count++
 		begun := time.Now()
-		beats, refs, err := o.jobs.Beat(ctx, count)
+		signs, err := o.jobs.Beat(ctx, count)
 		now := time.Now()
 		if err != nil {
 			o.failed(ctx, "giving a sign of life", err)
@@ -42,10 +42,12 @@ func (o *Orchestrator) beat(ctx context.Context) {
 			clear(seen) // nobody could show life for long: everyone gets a full lease again
 		}
 		answered = now
-		o.seeRuns(refs)
-		o.bereave(beats)
-		delete(beats, o.jobs.Node())
-		o.watch(seen, beats, o.calmly())
+		if signs.Seen {
+			o.seeRuns(signs.Runs)
+		}
+		o.bereave(signs.Beats)
+		delete(signs.Beats, o.jobs.Node())
+		o.watch(seen, signs.Beats, o.calmly())
 	})
 }
 

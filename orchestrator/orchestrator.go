@@ -223,13 +223,13 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 // what is in flight, and returns. Units that are running go on.
 func (o *Orchestrator) Run(ctx context.Context) error {
 	begun := time.Now()
-	beats, _, err := o.jobs.Beat(ctx, 1)
+	signs, err := o.jobs.Beat(ctx, 1)
 	if err != nil {
 		return fmt.Errorf("orchestrator: first sign of life: %w", err)
 	}
 	o.keepPace(time.Since(begun))
 	if !o.config.Exclusive {
-		o.meet(beats)
+		o.meet(signs.Beats)
 	} else {
 		if err := o.inherit(ctx); err != nil {
 			return fmt.Errorf("orchestrator: taking over: %w", err)

@@ -16,10 +16,13 @@ import (
 // nothing depends on it.
 
 // maxPace bounds how long one waits for another that goes first, and maxAside how
-// long for all of them, or for one that plans a level to go on with it.
+// long for all of them. Who plans a level in many steps is looked at every lookPace,
+// and not waited for any more once it has made none for maxStep.
 const (
 	maxPace  = 50 * time.Millisecond
 	maxAside = 250 * time.Millisecond
+	lookPace = 50 * time.Millisecond
+	maxStep  = time.Second
 )
 
 // keepPace notes how long a transaction took.
@@ -60,12 +63,18 @@ func (o *Orchestrator) giveWay(ctx context.Context, id mapreduce.JobID, s *jobs.
 	if err := o.aside(ctx, id); err != nil {
 		return nil, err
 	}
-	for planned := int64(0); ; planned = s.Planned {
-		var err error
-		if s, err = o.jobs.LevelStatus(ctx, id); err != nil || !s.State.Running() || !s.Ended() || s.Planned <= planned {
+	above, moved := int64(0), time.Now()
+	for {
+		s, err := o.jobs.LevelStatus(ctx, id)
+		if err != nil || !s.State.Running() || !s.Ended() || s.Above == 0 {
 			return s, err
 		}
-		if err := wait(ctx, maxAside, nil); err != nil {
+		if s.Above != above {
+			above, moved = s.Above, time.Now()
+		} else if time.Since(moved) >= maxStep {
+			return s, nil
+		}
+		if err := wait(ctx, lookPace, nil); err != nil {
 			return nil, err
 		}
 	}

@@ -57,23 +57,68 @@ func TestAPlanThatIsLeftInPartIsGoneOnWith(t *testing.T) {
 	virtually(t, func(t *testing.T) {
 		c := newCluster(t)
 		var steps atomic.Int64
-		stuck := make(chan struct{})
+		begun, stuck := make(chan struct{}), make(chan struct{})
 		c.hook = func(p failpoint.Point) {
 			if p == failpoint.Plan.After() && steps.Add(1) == 1 {
+				close(begun)
 				<-stuck // with the level planned in part
 			}
 		}
 		a, b := c.orchestrator(fleetConfig()), c.orchestrator(fleetConfig())
+		t.Cleanup(func() { close(stuck) })
 		c.worker(nop{}, worker.Config{Slots: 64, Prefetch: 128}, a, b)
 		pass(t, 10*time.Second)
 		spec := script(nil)
 		spec.Parallelism, spec.ReduceContextLimit, spec.ReduceBatchSize = 64, 1000, 2
 		id := a.submit(spec, 4000)
-		b.wantEnd(id, mapreduce.JobComplete)
-		if steps.Load() < 3 {
-			t.Errorf("the levels were planned in %d steps; the first is to have several", steps.Load())
+		<-begun
+		if s, err := a.jobs.LevelStatus(t.Context(), id); err != nil || s.Level != 0 || s.Above == 0 || s.Above >= 2000 {
+			t.Fatalf("the job is at %+v (error %v), want level 1 planned in part", s, err)
 		}
-		close(stuck)
+		left := time.Now()
+		b.until(id, func(j *mapreduce.Job) bool { return j.Level > 0 })
+		if took := time.Since(left); took > 10*time.Second {
+			t.Errorf("the level was gone on with after %v", took)
+		}
+		b.wantEnd(id, mapreduce.JobComplete)
+	})
+}
+
+// Who plans a level in many steps is let do it, however long it takes.
+func TestALevelInManyStepsIsPlannedByOne(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newCluster(t)
+		var steps [4]atomic.Int64
+		var nodes []*node
+		for i := range steps {
+			c.hook = func(p failpoint.Point) {
+				switch p {
+				case failpoint.Plan.Before():
+					steps[i].Add(1)
+					<-time.After(10 * time.Millisecond)
+				case failpoint.Plan.After():
+					<-time.After(200 * time.Millisecond) // it is slow, and not gone
+				case failpoint.Beat.Before():
+					<-time.After(20 * time.Millisecond)
+				}
+			}
+			nodes = append(nodes, c.orchestrator(fleetConfig()))
+		}
+		c.worker(nop{}, worker.Config{Slots: 64, Prefetch: 128}, nodes...)
+		pass(t, 10*time.Second)
+		spec := script(nil)
+		spec.Parallelism, spec.ReduceContextLimit, spec.ReduceBatchSize = 64, 1000, 2
+		id := nodes[0].submit(spec, 10000)
+		nodes[0].until(id, func(j *mapreduce.Job) bool { return j.Level > 0 })
+		var by []int64
+		for i := range steps {
+			if n := steps[i].Load(); n > 0 {
+				by = append(by, n)
+			}
+		}
+		if len(by) != 1 || by[0] < 5 {
+			t.Errorf("level 1 was planned in steps %v of several orchestrators, want many of one", by)
+		}
 	})
 }
 

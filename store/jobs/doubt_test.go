@@ -83,7 +83,7 @@ func TestDoubtEnds(t *testing.T) {
 	}{
 		{"it does nothing", func(*parish, *believer, *believer, *believer) {}, 3},
 		{"it gives signs of life", func(p *parish, first, _, _ *believer) {
-			_, _, err := first.Beat(p.ctx, 7)
+			_, err := first.Beat(p.ctx, 7)
 			p.must(err)
 		}, 3},
 		{"a unit ends", func(p *parish, first, _, third *believer) { p.finish(first, third) }, 3},

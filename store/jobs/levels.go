@@ -98,7 +98,7 @@ type LevelStatus struct {
 	Failures                  int64 // of all levels, if the job is to fail fast
 	FailFast                  bool
 	Sweeping                  bool
-	Planned                   int64 // units of the level above that some node has planned, if this one has ended
+	Above                     int64 // grows with each step in which some node plans the level above, if this one has ended
 }
 
 // Ended reports whether no unit of the level can move any more.
@@ -146,7 +146,7 @@ func (j *Jobs) LevelStatus(ctx context.Context, id mapreduce.JobID) (*LevelStatu
 		}
 		var above storagev1.Plan
 		_, err = read(ctx, tx, j.keys.Plan(id, s.Level+1), &above)
-		s.Planned = above.Planned
+		s.Above = above.Planned + above.Picked
 		return err
 	})
 	return s, err

@@ -20,7 +20,7 @@ func TestLimitsAreOfTheWholeFleet(t *testing.T) {
 	w := newWorld(t, open(t), 2)
 	a, b := w.nodes[0], w.nodes[1]
 	for _, n := range w.nodes {
-		_, _, err := n.Beat(w.ctx, 1)
+		_, err := n.Beat(w.ctx, 1)
 		w.must(err)
 	}
 	note := func(n limit.Note) limit.Note {
@@ -69,7 +69,7 @@ func TestOneNodeOfTheFleetProbes(t *testing.T) {
 	w := newWorld(t, open(t), 2)
 	a, b := w.nodes[0], w.nodes[1]
 	for _, n := range w.nodes {
-		_, _, err := n.Beat(w.ctx, 1)
+		_, err := n.Beat(w.ctx, 1)
 		w.must(err)
 	}
 	_, err := a.NoteLimit(w.ctx, model, limit.Note{Want: 1, Opened: time.Minute}, nil)
@@ -99,7 +99,7 @@ func TestFleetSlotsAreShared(t *testing.T) {
 	w := newWorld(t, open(t), 2)
 	a, b := w.nodes[0], w.nodes[1]
 	for _, n := range w.nodes {
-		_, _, err := n.Beat(w.ctx, 1)
+		_, err := n.Beat(w.ctx, 1)
 		w.must(err)
 	}
 	for i, step := range []struct {
@@ -135,7 +135,7 @@ func TestFleetSlotsAreNeverExceeded(t *testing.T) {
 		has := make(map[mapreduce.NodeID]int64)
 		for range 20 {
 			n := rapid.SampledFrom(w.nodes).Draw(t, "node")
-			_, _, err := n.Beat(w.ctx, 1)
+			_, err := n.Beat(w.ctx, 1)
 			w.must(err)
 			count := rapid.Int64Range(0, 12)
 			ask := jobs.CallsAsk{Need: count.Draw(t, "need"), Most: count.Draw(t, "most"), Keep: count.Draw(t, "keep"), Limit: 10}

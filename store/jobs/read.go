@@ -221,30 +221,31 @@ type RunRef struct {
 // Runs returns the jobs that may run.
 func (j *Jobs) Runs(ctx context.Context) (refs []RunRef, err error) {
 	err = j.view(ctx, func(tx store.Tx) (err error) {
-		refs, err = j.runs(ctx, tx)
+		refs, _, err = j.runs(ctx, tx, 0)
 		return err
 	})
 	return refs, err
 }
 
-func (j *Jobs) runs(ctx context.Context, tx store.Tx) ([]RunRef, error) {
-	var refs []RunRef
-	pairs, _, err := tx.Snapshot().GetRange(ctx, j.keys.Runs(), store.RangeOptions{})
+// runs returns so many of the jobs that may run, or with 0 all, and whether there are
+// more.
+func (j *Jobs) runs(ctx context.Context, tx store.Tx, limit int) (refs []RunRef, more bool, err error) {
+	pairs, more, err := tx.Snapshot().GetRange(ctx, j.keys.Runs(), store.RangeOptions{Limit: limit})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for _, kv := range pairs {
 		_, rest, err := j.keys.Last(kv.Key)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		ref := RunRef{Tenant: mapreduce.TenantID(rest.Text()), Job: mapreduce.JobID(rest.Text())}
 		if ref.Priority, ref.Epoch, err = parseRun(kv.Value); err != nil {
-			return nil, fmt.Errorf("jobs: value of %x: %w", kv.Key, store.ErrCorrupt)
+			return nil, false, fmt.Errorf("jobs: value of %x: %w", kv.Key, store.ErrCorrupt)
 		}
 		refs = append(refs, ref)
 	}
-	return refs, nil
+	return refs, more, nil
 }
 
 // A Stretch is a part of one of a job's queues: the entries of new work in

@@ -440,18 +440,36 @@ func (j *Jobs) Started(ctx context.Context, held []mapreduce.Held) error {
 	})
 }
 
-// Beat shows that this node lives, and returns every orchestrator's count and the
-// jobs that may run: who shows life every second needs no other look at them.
-func (j *Jobs) Beat(ctx context.Context, count int64) (beats map[mapreduce.NodeID]int64, refs []RunRef, err error) {
-	err = j.update(ctx, failpoint.Beat, func(tx store.Tx) (err error) {
+// Signs are what a sign of life sees beside itself.
+type Signs struct {
+	Beats map[mapreduce.NodeID]int64 // every orchestrator's count
+	// Runs are the jobs that may run, so that who shows life every second needs no
+	// other look at them; but if there are very many, or what is stored of them is
+	// damaged, Seen is false. A node lives all the same.
+	Runs []RunRef
+	Seen bool
+}
+
+// seenRuns is how many jobs a sign of life looks at.
+const seenRuns = 1000
+
+// Beat shows that this node lives.
+func (j *Jobs) Beat(ctx context.Context, count int64) (*Signs, error) {
+	var s *Signs
+	err := j.update(ctx, failpoint.Beat, func(tx store.Tx) (err error) {
+		s = new(Signs)
 		tx.Set(j.keys.Beat(j.node), encode(&storagev1.Beat{Count: count}))
-		if beats, err = j.beats(ctx, tx); err != nil {
+		if s.Beats, err = j.beats(ctx, tx); err != nil {
 			return err
 		}
-		refs, err = j.runs(ctx, tx)
-		return err
+		var more bool
+		if s.Runs, more, err = j.runs(ctx, tx, seenRuns); store.Retryable(err) {
+			return err
+		}
+		s.Seen = err == nil && !more
+		return nil
 	})
-	return beats, refs, err
+	return s, err
 }
 
 // Beats returns every orchestrator's count.

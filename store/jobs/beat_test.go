@@ -1,0 +1,56 @@
+package jobs_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store"
+)
+
+// A sign of life sees the jobs that may run. It is given also if these cannot be
+// read, or are too many to be read once a second.
+func TestASignOfLifeSeesWhatRuns(t *testing.T) {
+	w := newWorld(t, open(t), 1)
+	j := w.nodes[0]
+	id := w.submit(j, spec(), texts(1))
+	refs, err := j.Runs(w.ctx)
+	if err != nil || len(refs) != 1 {
+		t.Fatalf("jobs that may run: %v (error %v)", refs, err)
+	}
+	run := func(id string) []byte { return w.space.Run(refs[0].Tenant, mapreduce.JobID(id)) }
+	for count, given := range []struct {
+		name  string
+		write func(tx store.Tx)
+		seen  bool
+		runs  int
+	}{
+		{"one job", func(store.Tx) {}, true, 1},
+		{"a damaged one", func(tx store.Tx) { tx.Set(run("damaged"), []byte("damaged")) }, false, 0},
+		{"none that is damaged", func(tx store.Tx) { tx.Clear(run("damaged")) }, true, 1},
+		{"very many", func(tx store.Tx) {
+			value, err := tx.Get(w.ctx, run(string(id)))
+			if err != nil || value == nil {
+				t.Fatalf("the job's run: %q, %v", value, err)
+			}
+			for i := range 1000 {
+				tx.Set(run(fmt.Sprint("other-", i)), value)
+			}
+		}, false, 0},
+	} {
+		w.write(given.write)
+		s, err := j.Beat(w.ctx, int64(count+2))
+		if err != nil {
+			t.Fatalf("%s: %v", given.name, err)
+		}
+		if got := s.Beats[j.Node()]; got != int64(count+2) {
+			t.Errorf("%s: the count is %d, want %d", given.name, got, count+2)
+		}
+		if s.Seen != given.seen || s.Seen && len(s.Runs) != given.runs {
+			t.Errorf("%s: seen: %t, %d jobs; want %t, %d", given.name, s.Seen, len(s.Runs), given.seen, given.runs)
+		}
+	}
+	if refs, err = j.Runs(w.ctx); err != nil || len(refs) != 1001 {
+		t.Errorf("%d jobs may run (error %v), want 1001", len(refs), err)
+	}
+}
