@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
@@ -72,12 +73,23 @@ func (c Config) options(codec encoding.CodecV2) []grpc.DialOption {
 			grpc.MaxCallRecvMsgSize(c.MaxReceive),
 			grpc.MaxCallSendMsgSize(c.MaxSend),
 		),
+		grpc.WithConnectParams(connecting),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{
 			Time:                c.Keepalive,
 			Timeout:             10 * time.Second,
 			PermitWithoutStream: true,
 		}),
 	}, c.Options...)
+}
+
+// connecting is how soon a server that could not be reached is tried again, if
+// somebody asks for it. By default gRPC refuses to for a second, and in the end for
+// two minutes: a worker could not go to a server that was away for long, or has just
+// started, when its own dies, and would lose its units. How often a server is asked
+// for, its callers bound.
+var connecting = grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
+	MinConnectTimeout: 20 * time.Second,
 }
 
 // A Client talks to one server. Its methods may be called at the same time.

@@ -8,11 +8,13 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/grpc"
 
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/errs"
@@ -430,5 +432,28 @@ func TestNobodyListens(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAServerThatWasAway is reached soon once it is back, however often it was not.
+func TestAServerThatWasAway(t *testing.T) {
+	s := newServer(t, new(servertest.Service), nil, server.Config{})
+	l := listen(t, s, "tcp", "127.0.0.1:0")
+	var dials atomic.Int64
+	away := grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+		if dials.Add(1) <= 6 {
+			return nil, errors.New("away")
+		}
+		return new(net.Dialer).DialContext(ctx, "tcp", address)
+	})
+	patient := grpc.WithDefaultCallOptions(grpc.WaitForReady(true))
+	c, err := client.Dial(l.Addr().String(), client.Config{Options: []grpc.DialOption{away, patient}})
+	c = opened(t, c, err)
+	begun := time.Now()
+	if _, err := c.GetJob(t.Context(), someJob); errs.KindOf(err) == errs.Unavailable {
+		t.Fatal(err)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("a server that could be reached at the seventh attempt was reached after %v", took)
 	}
 }
