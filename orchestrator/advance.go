@@ -93,10 +93,10 @@ func (o *Orchestrator) move(ctx context.Context, id mapreduce.JobID) error {
 		}
 	}
 	s, err := o.jobs.LevelStatus(ctx, id)
-	if err == nil && s.State.Running() && s.Ended() {
+	if err == nil && s.State.Running() && s.Ended() && o.ours(id) {
 		s, err = o.giveWay(ctx, id, s)
 	}
-	if err == nil && s.State.Running() && !o.board.stands(id, s.Epoch) {
+	if err == nil && s.State.Running() && o.ours(id) && !o.board.stands(id, s.Epoch) {
 		err = o.refreshJob(ctx, id) // another has turned it
 	}
 	if err != nil {
@@ -114,10 +114,10 @@ func (o *Orchestrator) move(ctx context.Context, id mapreduce.JobID) error {
 	if s.Ended() {
 		return o.turnLevel(ctx, id, s)
 	}
-	if err := o.warmUp(ctx, id); err != nil {
+	if err := o.grant(ctx, id); err != nil {
 		return err
 	}
-	return o.grant(ctx, id)
+	return o.warmUp(ctx, id)
 }
 
 // stopped takes a job that does not run off the board, and ends what a cancel

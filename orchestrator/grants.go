@@ -86,7 +86,11 @@ func (o *Orchestrator) fleetSlots(ctx context.Context) error {
 		o.board.callsChange()
 		return err
 	}
-	if ask.Keep = o.board.mayCall(ask, g); ask.Keep < g.Kept {
+	keep, more := o.board.mayCall(ask, g)
+	for _, id := range more[:min(len(more), polled)] {
+		o.notices.due(id) // which may have slots of them now
+	}
+	if ask.Keep = keep; ask.Keep < g.Kept {
 		if _, err = o.jobs.FleetSlots(ctx, ask); err != nil {
 			o.board.callsChange()
 		}
@@ -120,16 +124,21 @@ func (b *board) wantsCalls() (ask jobs.CallsAsk, wanted bool) {
 }
 
 // mayCall enters how many calls this node may have under way, and returns how many
-// may be now.
-func (b *board) mayCall(ask jobs.CallsAsk, g *jobs.CallsGranted) int64 {
+// may be now, and the jobs that make some if these are more than before.
+func (b *board) mayCall(ask jobs.CallsAsk, g *jobs.CallsGranted) (keep int64, more []mapreduce.JobID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if g.Slots > b.callSlots {
 		b.activateAll()
+		for id, r := range b.runs {
+			if r.running && calls(r.spec) {
+				more = append(more, id)
+			}
+		}
 	}
 	b.callSlots, b.callsTaken = g.Slots, g.Taken
 	b.callsAsked = ask
-	return max(b.callSlots, b.calling)
+	return max(b.callSlots, b.calling), more
 }
 
 // callsChange has the node ask anew for the calls that it may make: others may
@@ -314,8 +323,9 @@ func (o *Orchestrator) returnGrants(ctx context.Context, id mapreduce.JobID) err
 }
 
 // useless takes a job's grants off the board if nothing of it is under way here
-// and no worker of this node can run it, or others may need the tokens. Slots alone
-// are kept for the next level: all nodes would ask for them at once. What was
+// and no worker of this node can run it, or others may need the tokens, as this node
+// has no more to run, or may not ask its model. Slots alone are kept for the next
+// level: all nodes would ask for them at once. What was
 // granted in all is asked anew with the next grant.
 func (b *board) useless(id mapreduce.JobID) bool {
 	b.mu.Lock()
@@ -324,7 +334,7 @@ func (b *board) useless(id mapreduce.JobID) bool {
 	if r == nil || r.spec == nil || r.held > 0 || r.turns > 0 || len(r.reports) > 0 || (r.slots == 0 && r.tokens == 0) {
 		return false
 	}
-	needed := r.spec.Budget == 0 || !(r.drained && len(r.queue) == 0) && r.need <= r.tokens
+	needed := r.spec.Budget == 0 || !(r.drained && len(r.queue) == 0) && r.need <= r.tokens && b.mayHold(r) > 0
 	if needed && b.seats(r) > 0 {
 		return false
 	}

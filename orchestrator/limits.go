@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/jobs/limit"
 )
 
@@ -91,6 +90,9 @@ func (b *board) heldOf(name string) (n int64) {
 // wantOf is how many calls at once this node has use for.
 func (b *board) wantOf(m *model) int64 {
 	want := b.heldOf(m.name)
+	if b.callSlots == 0 {
+		return want // nor has it for the turn to probe
+	}
 	for _, r := range b.runs {
 		if r.spec != nil && r.running && breakerOf(r.spec) == m.name && (len(r.queue) > 0 || !r.drained) {
 			return max(want, b.providerSlots(m.provider()))
@@ -149,30 +151,26 @@ func (b *board) mayHold(r *run) int64 {
 	}
 	most, m := b.callSlots, b.model(breakerOf(r.spec))
 	switch {
-	case m.share == (limit.Share{}):
-		return most // it is asked for
 	case m.scope.Breaker.Open && r.spec.OnBreaker != mapreduce.BreakerSkip:
 		if !m.probes(b.node) {
 			return 0
 		}
 		return min(most, 1)
-	case m.scope.Room > 0:
+	case m.scope.Room > 0 && m.share.Slots < m.share.Want: // else it has what it wants, be that little
 		return min(most, m.share.Slots)
 	}
 	return most
 }
 
-// unfit returns the jobs of a model of which this node has fewer slots than it may
-// use, or more. Alone it may keep those.
-func (b *board) unfit(name string, alone bool) (ids []mapreduce.JobID) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// mayHoldOf returns that of each running job of a model, as far as the job goes.
+func (b *board) mayHoldOf(name string) map[mapreduce.JobID]int64 {
+	of := make(map[mapreduce.JobID]int64)
 	for id, r := range b.runs {
-		if r.spec != nil && breakerOf(r.spec) == name && b.wants(r, &jobs.Ask{Alone: alone}) {
-			ids = append(ids, id)
+		if r.running && r.spec != nil && calls(r.spec) && breakerOf(r.spec) == name {
+			of[id] = min(b.mayHold(r), int64(r.spec.Parallelism))
 		}
 	}
-	return ids
+	return of
 }
 
 // hearLimits takes what a worker says of models, and reports whether others have
@@ -313,12 +311,13 @@ func (b *board) putBack(name string, n limit.Note) {
 }
 
 // learn takes what the fleet knows of a model, and returns when there is
-// something to do about it again; zero is never. What others began is timed from
-// now; if nobody else is left who could have, it is over.
-func (b *board) learn(name string, s *limit.Scope, now time.Time) (again time.Time) {
+// something to do about it again, zero being never, and the jobs that may hold more
+// units, or fewer, than before. What others began is timed from now; if nobody else is
+// left who could have, it is over.
+func (b *board) learn(name string, s *limit.Scope, now time.Time) (again time.Time, concerned []mapreduce.JobID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	m := b.model(name)
+	m, held := b.model(name), b.mayHoldOf(name)
 	before, first := m.scope, !m.looked
 	stale := first && len(s.Shares) < 2
 	if s.Pauses > before.Pauses && !stale {
@@ -346,7 +345,12 @@ func (b *board) learn(name string, s *limit.Scope, now time.Time) (again time.Ti
 		b.fair.add(r)
 	}
 	b.wake.Broadcast()
-	return m.next(now)
+	for id, n := range b.mayHoldOf(name) {
+		if n != held[id] {
+			concerned = append(concerned, id)
+		}
+	}
+	return m.next(now), concerned
 }
 
 // next is when a model has something to do by its clock.
@@ -474,8 +478,8 @@ func (o *Orchestrator) noteLimit(ctx context.Context, name string) error {
 	if n.Refused || n.Opened > 0 || n.Closed {
 		o.log.Info("limits of a model", "model", name, "pause", scope.Pause, "at_once", scope.Room, "breaker_open", scope.Breaker.Open)
 	}
-	again := o.board.learn(name, scope, time.Now())
-	for _, id := range o.board.unfit(name, o.alone()) {
+	again, concerned := o.board.learn(name, scope, time.Now())
+	for _, id := range concerned[:min(len(concerned), polled)] { // polls see to the others
 		o.notices.due(id)
 	}
 	if !again.IsZero() {

@@ -89,8 +89,8 @@ func (o *Orchestrator) warmUp(ctx context.Context, id mapreduce.JobID) error {
 	return nil
 }
 
-// warmDue says what there is to do. Of a first unit that takes longer than most,
-// nobody waits for the end.
+// warmDue says what there is to do. Who has no slot of the job cannot run its first
+// unit. Of one that takes longer than most, nobody waits for the end.
 func (b *board) warmDue(id mapreduce.JobID, most time.Duration, now time.Time) (ask, tell bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,7 +105,7 @@ func (b *board) warmDue(id mapreduce.JobID, most time.Duration, now time.Time) (
 	if !w.since.IsZero() && now.Sub(w.since) >= most {
 		b.thaw(r)
 	}
-	return w.cold && !w.first && b.seats(r) > 0, w.done && w.first && !w.told
+	return w.cold && !w.first && r.slots > 0 && b.seats(r) > 0, w.done && w.first && !w.told
 }
 
 func (b *board) warmTold(id mapreduce.JobID) {

@@ -144,9 +144,12 @@ func (j *Jobs) LevelStatus(ctx context.Context, id mapreduce.JobID) (*LevelStatu
 		if !s.Ended() {
 			return nil
 		}
-		var above storagev1.Plan
-		_, err = read(ctx, tx, j.keys.Plan(id, s.Level+1), &above)
+		var above storagev1.Plan // or the first, and the others of a tree
+		_, err = read(ctx, tx, j.keys.Plan(id, max(1, s.Level+1)), &above)
 		s.Above = above.Planned + above.Picked
+		for _, n := range above.Levels {
+			s.Above += n
+		}
 		return err
 	})
 	return s, err
