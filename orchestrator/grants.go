@@ -231,7 +231,7 @@ func (b *board) wants(r *run, ask *jobs.Ask) bool {
 	if surplus := r.slots - max(want, held); surplus > 0 && !ask.Alone {
 		ask.Give = surplus
 	}
-	if r.spec.Budget > 0 && (r.need > r.tokens || !r.granted) && !r.claiming {
+	if r.spec.Budget > 0 && want > 0 && (r.need > r.tokens || !r.granted) && !r.claiming {
 		ask.Tokens = max(1, r.need-r.tokens)
 	}
 	return r.unsure || ask.Slots > 0 || ask.Give > 0 || ask.Tokens > 0

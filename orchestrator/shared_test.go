@@ -7,12 +7,14 @@ import (
 	"math"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
@@ -270,6 +272,40 @@ func breakerIsShared(t *testing.T, parallelism int) {
 	if took := time.Since(up); took > 2*time.Minute {
 		t.Errorf("the job ended %v after the vendor was well again", took)
 	}
+}
+
+// While nobody may ask a model, nodes do not take tokens of its jobs and give them
+// back over and over.
+func TestTokensRestWhileABreakerIsOpen(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newCluster(t)
+		var moved atomic.Int64
+		c.hook = func(p failpoint.Point) {
+			if p == failpoint.Grant.After() || p == failpoint.Return.After() {
+				moved.Add(1)
+			}
+		}
+		v := &vendor{latency: 100 * time.Millisecond}
+		a, b := c.orchestrator(fleetConfig()), c.orchestrator(fleetConfig())
+		var down bool
+		v.broken = func(int) bool { return down }
+		c.ask(v, 10, a)
+		c.ask(v, 10, b)
+		spec := script(nil)
+		spec.Model, spec.Parallelism, spec.ReduceContextLimit, spec.Budget = "m", 20, 1<<30, 1_000_000
+		spec.BreakerTimeout, spec.MaxAttempts = 30*time.Second, 50
+		id := a.submit(spec, 400)
+		a.until(id, func(j *mapreduce.Job) bool { return j.CompletedUnits > 100 })
+		v.look(func() { down = true })
+		pass(t, 15*time.Second)
+		before := moved.Load()
+		pass(t, 5*time.Minute)
+		if n := moved.Load() - before; n > 10*10 { // ten probes
+			t.Errorf("grants were asked for and returned %d times in five minutes of a vendor that is down", n)
+		}
+		v.look(func() { down = false })
+		a.wantEnd(id, mapreduce.JobComplete)
+	})
 }
 
 // Slots of a job go where its model may be asked: all calls that the fleet may make
