@@ -325,8 +325,8 @@ func (o *Orchestrator) returnGrants(ctx context.Context, id mapreduce.JobID) err
 // useless takes a job's grants off the board if nothing of it is under way here
 // and no worker of this node can run it, or others may need the tokens, as this node
 // has no more to run, or may not ask its model. Slots alone are kept for the next
-// level: all nodes would ask for them at once. What was
-// granted in all is asked anew with the next grant.
+// level: all nodes would ask for them at once. What was granted in all is asked anew
+// with the next grant.
 func (b *board) useless(id mapreduce.JobID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

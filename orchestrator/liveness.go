@@ -379,10 +379,7 @@ func (o *Orchestrator) wakes(ctx context.Context) {
 			o.notices.due(id)
 		}
 		if err == nil {
-			var refs []jobs.RunRef
-			if refs, err = o.jobs.Runs(ctx); err == nil {
-				err = o.refresh(ctx, refs)
-			}
+			err = o.refresh(ctx, o.jobs.Runs)
 		}
 		if err == nil && !o.alone() {
 			o.board.callsChange()
@@ -407,11 +404,7 @@ func (o *Orchestrator) wakes(ctx context.Context) {
 func (o *Orchestrator) polls(ctx context.Context) {
 	every(ctx, jittered(o.config.Poll), func() {
 		o.silent()
-		refs, err := o.seenRuns(ctx)
-		if err == nil {
-			err = o.refresh(ctx, refs)
-		}
-		o.failed(ctx, "looking for work", err)
+		o.failed(ctx, "looking for work", o.refresh(ctx, o.seenRuns))
 		o.board.callsPoll(o.alone())
 		o.failed(ctx, "asking for the fleet's slots", o.fleetSlots(ctx))
 		for _, id := range o.turnOf(polled) {
@@ -457,8 +450,13 @@ func (b *board) running() []mapreduce.JobID {
 }
 
 // refresh puts the jobs that may run on the board, and has those looked at that
-// may not any more. What it acts on it reads again, as refs may be a beat old.
-func (o *Orchestrator) refresh(ctx context.Context, refs []jobs.RunRef) error {
+// may not any more. What it acts on it reads again: those that look returns may be a
+// beat old.
+func (o *Orchestrator) refresh(ctx context.Context, look func(context.Context) ([]jobs.RunRef, error)) error {
+	refs, err := look(ctx)
+	if err != nil {
+		return err
+	}
 	runs := make(map[mapreduce.JobID]bool, len(refs))
 	for _, ref := range refs {
 		runs[ref.Job] = true

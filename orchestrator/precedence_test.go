@@ -11,6 +11,20 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
 
+// fleet starts orchestrators with a worker of two slots each, and returns one of them,
+// once they have heard of each other, and the spec of a job of several levels that all
+// of them have a part in.
+func (c *cluster) fleet(t *testing.T, n int) (one *node, spec mapreduce.JobSpec) {
+	for range n {
+		one = c.orchestrator(fleetConfig())
+		c.worker(&scripted.Agent{}, worker.Config{Slots: 2}, one)
+	}
+	pass(t, 10*time.Second)
+	spec = script(map[string]string{"script.latency": "100ms", "script.output_bytes": "400"})
+	spec.Parallelism, spec.ReduceContextLimit, spec.ReduceBatchSize = 2*n, 300, 3
+	return one, spec
+}
+
 // Slots of a job without a budget are asked for once, and not at each of its levels.
 func TestSlotsAreKeptFromLevelToLevel(t *testing.T) {
 	virtually(t, func(t *testing.T) {
@@ -25,18 +39,10 @@ func TestSlotsAreKeptFromLevelToLevel(t *testing.T) {
 				returns.Add(1)
 			}
 		}
-		var nodes []*node
-		for range fleet {
-			n := c.orchestrator(fleetConfig())
-			c.worker(&scripted.Agent{}, worker.Config{Slots: 2}, n)
-			nodes = append(nodes, n)
-		}
-		pass(t, 10*time.Second) // until they have heard of each other
-		spec := script(map[string]string{"script.latency": "100ms", "script.output_bytes": "400"})
-		spec.Parallelism, spec.ReduceContextLimit, spec.ReduceBatchSize = 2*fleet, 300, 3
-		id := nodes[0].submit(spec, 200)
+		n, spec := c.fleet(t, fleet)
+		id := n.submit(spec, 200)
 		var mapped int64 // grants that its first level took
-		nodes[0].until(id, func(j *mapreduce.Job) bool {
+		n.until(id, func(j *mapreduce.Job) bool {
 			if j.Level == 0 {
 				mapped = grants.Load()
 			}
@@ -48,7 +54,7 @@ func TestSlotsAreKeptFromLevelToLevel(t *testing.T) {
 		if n := grants.Load() - mapped; n > 0 {
 			t.Errorf("after the first level, slots were asked for %d times more", n)
 		}
-		nodes[0].wantEnd(id, mapreduce.JobComplete)
+		n.wantEnd(id, mapreduce.JobComplete)
 	})
 }
 
@@ -146,17 +152,9 @@ func TestOrchestratorsGoOneAfterTheOther(t *testing.T) {
 				<-time.After(15 * time.Millisecond) // which is what they wait for each other
 			}
 		}
-		var nodes []*node
-		for range fleet {
-			n := c.orchestrator(fleetConfig())
-			c.worker(&scripted.Agent{}, worker.Config{Slots: 2}, n)
-			nodes = append(nodes, n)
-		}
-		pass(t, 10*time.Second) // until they have heard of each other
-		spec := script(map[string]string{"script.latency": "100ms", "script.output_bytes": "400"})
-		spec.Parallelism, spec.ReduceContextLimit, spec.ReduceBatchSize = 2*fleet, 300, 3
+		n, spec := c.fleet(t, fleet)
 		for range jobs {
-			if j := nodes[0].wantEnd(nodes[0].submit(spec, 60), mapreduce.JobComplete); j.Level != levels {
+			if j := n.wantEnd(n.submit(spec, 60), mapreduce.JobComplete); j.Level != levels {
 				t.Fatalf("the job has %d levels, want %d", j.Level, levels)
 			}
 		}

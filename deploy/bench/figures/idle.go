@@ -24,9 +24,6 @@ type Idleness struct {
 	Processor time.Duration // of workers and orchestrator
 }
 
-// aboutOne is the goal: a sign of life a second, and hardly anything beside it.
-const aboutOne = 1.1
-
 // idleBeats is for how many heartbeats idle workers are watched.
 const idleBeats = 10
 
@@ -95,7 +92,7 @@ func (b *beating) Send(m *mapreduce.FromWorker) error {
 func (i *Idleness) Rows() []Row {
 	rate := func(n int64) float64 { return perSecond(int(n), i.Watched) }
 	return []Row{{
-		fmt.Sprintf("%s idle workers, transactions", Number(float64(i.Workers))), rate(i.Commits + i.Reads), "a second", atMost(aboutOne), fmt.Sprintf(
+		fmt.Sprintf("%s idle workers, transactions", Number(float64(i.Workers))), rate(i.Commits + i.Reads), "a second", atMost(1), fmt.Sprintf(
 			"%s a second wrote; %s heartbeats a second; %s of one core",
 			Number(rate(i.Commits)), Number(rate(i.Beats)), Number(i.Processor.Seconds()/i.Watched.Seconds())),
 	}}
