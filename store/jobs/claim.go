@@ -1,7 +1,9 @@
 package jobs
 
 import (
+	"bytes"
 	"context"
+	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -105,7 +107,7 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 	for i, cand := range c.Candidates {
 		ks[i] = t.keys.Unit(t.in.Job, cand.Unit)
 	}
-	values, err := t.tx.Snapshot().GetAll(ctx, ks) // units that are not taken are no conflict
+	values, err := t.waitingAt(ctx, ks)
 	if err != nil {
 		return err
 	}
@@ -143,6 +145,15 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 	}
 	seats.write(t)
 	return nil
+}
+
+// waitingAt reads units that wait, by snapshot: those that are not taken are no
+// conflict. Where the queue has the order of their keys, they are neighbours.
+func (t *turn) waitingAt(ctx context.Context, ks [][]byte) ([][]byte, error) {
+	if slices.IsSortedFunc(ks, bytes.Compare) {
+		return store.GetNear(ctx, t.tx.Snapshot(), ks)
+	}
+	return t.tx.Snapshot().GetAll(ctx, ks)
 }
 
 // affordable returns how many tokens the claim may reserve: what the caller

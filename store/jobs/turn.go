@@ -174,17 +174,17 @@ func (t *turn) addFor(node mapreduce.NodeID, c keys.Counter, level int64, n int6
 }
 
 func (t *turn) do(ctx context.Context) error {
-	values, err := t.tx.GetAll(ctx, t.reads())
+	own, reported, err := t.read(ctx)
 	if err != nil {
 		return err
 	}
-	if err := t.readCtl(values[0]); err != nil {
+	if err := t.readCtl(own[0]); err != nil {
 		return err
 	}
-	if err := t.finishAll(ctx, values[1:]); err != nil {
+	if err := t.finishAll(ctx, reported); err != nil {
 		return err
 	}
-	if err := t.claim(ctx, values[1+len(t.in.Reports):]); err != nil {
+	if err := t.claim(ctx, own[1:]); err != nil {
 		return err
 	}
 	for _, h := range t.in.Release {
@@ -194,16 +194,36 @@ func (t *turn) do(ctx context.Context) error {
 	return nil
 }
 
-// reads lists what every turn reads serializably: the switch, each reported
-// unit, and for a claim of each seat its session and whether the claim was made
-// before, and what the node was granted. Another that takes it for dead changes
-// that.
-func (t *turn) reads() [][]byte {
-	ks := make([][]byte, 0, 1+len(t.in.Reports)+8)
-	ks = append(ks, t.keys.Ctl(t.in.Job))
-	for _, r := range t.in.Reports {
-		ks = append(ks, t.keys.Unit(t.in.Job, r.Unit))
+// read reads what every turn reads serializably: what is its own, and the reported
+// units. All together, if these are few: that saves the wait for another answer.
+func (t *turn) read(ctx context.Context) (own, reported [][]byte, err error) {
+	ks := t.reads()
+	units := make([][]byte, len(t.in.Reports))
+	for i, r := range t.in.Reports {
+		units[i] = t.keys.Unit(t.in.Job, r.Unit)
 	}
+	if len(units) < store.MinNear {
+		values, err := t.tx.GetAll(ctx, append(ks, units...))
+		if err != nil {
+			return nil, nil, err
+		}
+		return values[:len(ks)], values[len(ks):], nil
+	}
+	if own, err = t.tx.GetAll(ctx, ks); err != nil {
+		return nil, nil, err
+	}
+	reported, err = store.GetNear(ctx, t.tx.Snapshot(), units)
+	for _, k := range units {
+		t.tx.AddReadConflict(store.Single(k))
+	}
+	return own, reported, err
+}
+
+// reads lists a turn's own keys: the switch, and for a claim of each seat its
+// session and whether the claim was made before, and what the node was granted.
+// Another that takes it for dead changes that.
+func (t *turn) reads() [][]byte {
+	ks := [][]byte{t.keys.Ctl(t.in.Job)}
 	if c := t.in.Claim; c != nil {
 		for _, s := range c.Seats {
 			ks = append(ks, t.keys.Session(s.Session), t.keys.Held(s.Session, c.ID))

@@ -164,21 +164,26 @@ func (b *bare) turn(ctx context.Context, lane, turn int, finish, claim []int) er
 			return err
 		}
 		ks := [][]byte{b.space.Ctl(b.job), b.space.Session(session), held(turn)}
-		for _, i := range finish {
-			ks = append(ks, b.unit(i))
-		}
 		if _, err := tx.GetAll(ctx, ks); err != nil {
 			return err
 		}
-		claimed := make([][]byte, len(claim))
+		finished, claimed := make([][]byte, len(finish)), make([][]byte, len(claim))
+		for k, i := range finish {
+			finished[k] = b.unit(i)
+		}
 		for k, i := range claim {
 			claimed[k] = b.unit(i)
 		}
-		if _, err := tx.GetAll(ctx, claimed); err != nil {
-			return err
+		for _, ks := range [][][]byte{finished, claimed} {
+			if _, err := store.GetNear(ctx, tx.Snapshot(), ks); err != nil {
+				return err
+			}
+			for _, k := range ks {
+				tx.AddReadConflict(store.Single(k))
+			}
 		}
-		for k := range finish {
-			tx.Set(ks[3+k], b.done)
+		for _, k := range finished {
+			tx.Set(k, b.done)
 		}
 		for k, i := range claim {
 			tx.Clear(b.ready(i))
