@@ -3,18 +3,17 @@ package store
 import (
 	"bytes"
 	"context"
-	"errors"
 	"slices"
 )
 
 // MinNear is how many keys there have to be for GetNear to read a range.
 const MinNear = 8
 
-// GetNear returns what r.GetAll does, for keys that are likely to be neighbours:
-// a store answers one read of a range sooner than a read of each key in it. What
-// else lies between them is read as well, up to as many pairs again as there are
-// keys; those beyond are read one by one. So r should be a snapshot, and keys that
-// are to conflict be added to the transaction.
+// GetNear returns what r.GetAll does, for keys that are likely to be neighbours,
+// with small values: a store answers one read of a range sooner than a read of each
+// key in it. What else lies between them is read as well, up to as many pairs again
+// as there are keys; what lies beyond is read by GetAll, one answer later. So r
+// should be a snapshot, and keys that are to conflict be added to the transaction.
 func GetNear(ctx context.Context, r Reader, keys [][]byte) ([][]byte, error) {
 	if len(keys) < MinNear {
 		return r.GetAll(ctx, keys)
@@ -27,11 +26,11 @@ func GetNear(ctx context.Context, r Reader, keys [][]byte) ([][]byte, error) {
 	first, last := keys[order[0]], keys[order[len(order)-1]]
 	span := Range{Begin: first, End: Single(last).End}
 	pairs, more, err := r.GetRange(ctx, span, RangeOptions{Limit: 2 * len(keys)})
-	if errors.Is(err, ErrCorrupt) { // which may be of a neighbour
-		return r.GetAll(ctx, keys)
-	}
-	if err != nil {
+	switch {
+	case Retryable(err):
 		return nil, err
+	case err != nil: // of what may be a neighbour
+		return r.GetAll(ctx, keys)
 	}
 	values := make([][]byte, len(keys))
 	for n, i := range order {

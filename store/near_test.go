@@ -36,8 +36,8 @@ func (r *tallied) GetRange(ctx context.Context, span store.Range, o store.RangeO
 
 func nearKey(n int) []byte { return fmt.Appendf(nil, "unit-%05d", n) }
 
-// near is a reader of a store with so many keys, of which every third is empty.
-func near(t *testing.T, n int) *tallied {
+// nearStore has so many keys, of which every third has an empty value.
+func nearStore(t *testing.T, n int) store.Store {
 	s, err := pebble.Open("near", pebble.Config{FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
@@ -46,49 +46,62 @@ func near(t *testing.T, n int) *tallied {
 	db := store.NewDB(s, store.Config{})
 	err = db.Update(t.Context(), func(tx store.Tx) error {
 		for i := range n {
-			tx.Set(nearKey(i), make([]byte, i%3))
+			tx.Set(nearKey(i), nearKey(i)[:i%3*5])
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+type testContext interface {
+	rapid.TB
+	Context() context.Context
+}
+
+// near runs fn with a reader of s.
+func near(t testContext, s store.Store, fn func(r *tallied)) {
 	tx, err := s.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(tx.Discard)
-	return &tallied{Reader: tx.Snapshot()}
+	defer tx.Discard()
+	fn(&tallied{Reader: tx.Snapshot()})
 }
 
 // TestNearIsAll holds GetNear against GetAll, whatever is asked for: keys that are
 // there or not, twice, in any order, close together or apart.
 func TestNearIsAll(t *testing.T) {
-	r := near(t, 500)
-	rapid.Check(t, func(rt *rapid.T) {
-		first, width := rapid.IntRange(0, 600).Draw(rt, "first"), rapid.IntRange(1, 600).Draw(rt, "width")
-		places := rapid.SliceOfN(rapid.IntRange(first, first+width), 0, 40).Draw(rt, "places")
+	s := nearStore(t, 500)
+	rapid.Check(t, func(t *rapid.T) {
+		first, width := rapid.IntRange(0, 600).Draw(t, "first"), rapid.IntRange(1, 600).Draw(t, "width")
+		places := rapid.SliceOfN(rapid.IntRange(first, first+width), 0, 40).Draw(t, "places")
 		keys := make([][]byte, len(places))
 		for i, n := range places {
 			keys[i] = nearKey(n)
 		}
-		want, err := r.GetAll(t.Context(), keys)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		got, err := store.GetNear(t.Context(), r, keys)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			rt.Errorf("GetNear returned other values than GetAll (-want +got):\n%s", diff)
-		}
+		near(t, s, func(r *tallied) {
+			want, err := r.GetAll(t.Context(), keys)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := store.GetNear(t.Context(), r, keys)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("GetNear returned other values than GetAll (-want +got):\n%s", diff)
+			}
+		})
 	})
 }
 
 // TestNeighboursAreReadTogether says what GetNear reads: one range of neighbours,
 // and one by one only what lies beyond twice as many pairs as there are keys.
 func TestNeighboursAreReadTogether(t *testing.T) {
+	s := nearStore(t, 500)
 	broken := errors.New("broken")
 	for _, tt := range []struct {
 		name           string
@@ -101,21 +114,23 @@ func TestNeighboursAreReadTogether(t *testing.T) {
 		{name: "every second", step: 2, keys: 64, ranges: 1},
 		{name: "every fourth", step: 4, keys: 64, ranges: 1, points: 32},
 		{name: "a damaged neighbour", step: 1, keys: 64, fail: store.ErrCorrupt, ranges: 1, points: 64},
-		{name: "a failure", step: 1, keys: 64, fail: broken, want: broken, ranges: 1},
+		{name: "an unreadable neighbour", step: 1, keys: 64, fail: broken, ranges: 1, points: 64},
+		{name: "a store that lags", step: 1, keys: 64, fail: store.ErrProcessBehind, want: store.ErrProcessBehind, ranges: 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := near(t, 500)
-			r.fail = tt.fail
 			keys := make([][]byte, tt.keys)
 			for i := range keys {
 				keys[i] = nearKey(i * tt.step)
 			}
-			if _, err := store.GetNear(t.Context(), r, keys); !errors.Is(err, tt.want) {
-				t.Errorf("GetNear: %v, want %v", err, tt.want)
-			}
-			if r.ranges != tt.ranges || r.points != tt.points {
-				t.Errorf("%d ranges and %d keys were read, want %d and %d", r.ranges, r.points, tt.ranges, tt.points)
-			}
+			near(t, s, func(r *tallied) {
+				r.fail = tt.fail
+				if _, err := store.GetNear(t.Context(), r, keys); !errors.Is(err, tt.want) {
+					t.Errorf("GetNear: %v, want %v", err, tt.want)
+				}
+				if r.ranges != tt.ranges || r.points != tt.points {
+					t.Errorf("%d ranges and %d keys were read, want %d and %d", r.ranges, r.points, tt.ranges, tt.points)
+				}
+			})
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/fdb"
 	"github.com/coditect/mapreduce/store/storetest"
+	"github.com/coditect/mapreduce/store/storetest/driver"
 )
 
 // cluster returns the cluster file that tests are to use. They write under a
@@ -56,22 +57,15 @@ func prefix(t testing.TB) string {
 	return p
 }
 
-// buggified says that the client fails and dawdles at random, of its own accord,
-// more often than tests bear that foretell every outcome.
-func buggified() bool {
-	_, set := os.LookupEnv("FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE")
-	return set
-}
-
 func TestConformance(t *testing.T) {
-	if buggified() {
+	if driver.Buggified() {
 		t.Skip("the client fails at random: TestHistoriesOfABuggyClient")
 	}
 	storetest.RunWith(t, func(t *testing.T) store.Store { return open(t) }, storetest.Options{Prefix: prefix(t)})
 }
 
 func TestConformanceUnderFaults(t *testing.T) {
-	if buggified() {
+	if driver.Buggified() {
 		t.Skip("the client fails at random: TestHistoriesOfABuggyClient")
 	}
 	storetest.RunWith(t, func(t *testing.T) store.Store {
@@ -84,7 +78,7 @@ const buggyHistories = 20
 // Whatever the client fails with, what transactions that went through have seen
 // is explained by some serial order.
 func TestHistoriesOfABuggyClient(t *testing.T) {
-	if !buggified() {
+	if !driver.Buggified() {
 		t.Skip("FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE is not set")
 	}
 	below := prefix(t)

@@ -18,11 +18,22 @@ import (
 // mapAll completes all map units of a job.
 func (w *world) mapAll(j *jobs.Jobs, id mapreduce.JobID) *jobs.LevelStatus {
 	w.Helper()
-	s := w.session(j)
+	w.endAll(j, id, w.session(j))
+	status, err := j.LevelStatus(w.ctx, id)
+	w.must(err)
+	if !status.Ended() {
+		w.Fatalf("level 0 has not ended: %+v", status)
+	}
+	return status
+}
+
+// endAll has a session run all units of a job that wait.
+func (w *world) endAll(j *jobs.Jobs, id mapreduce.JobID, s seat) {
+	w.Helper()
 	for {
-		units := w.claim(j, id, s, 1000) // few turns, each of which scans all that waits
+		units := w.claim(j, id, s, jobs.MaxBatch)
 		if len(units) == 0 {
-			break
+			return
 		}
 		t := &jobs.Turn{Job: id, Release: []jobs.HeldID{{Session: s.id, Claim: units[0].Claim}}}
 		for _, u := range units {
@@ -30,12 +41,6 @@ func (w *world) mapAll(j *jobs.Jobs, id mapreduce.JobID) *jobs.LevelStatus {
 		}
 		w.turn(j, t)
 	}
-	status, err := j.LevelStatus(w.ctx, id)
-	w.must(err)
-	if !status.Ended() {
-		w.Fatalf("level 0 has not ended: %+v", status)
-	}
-	return status
 }
 
 // dealt deals the documents from 0 to n to bins in turn, as map units of one

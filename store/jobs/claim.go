@@ -1,9 +1,9 @@
 package jobs
 
 import (
-	"bytes"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -107,7 +107,7 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 	for i, cand := range c.Candidates {
 		ks[i] = t.keys.Unit(t.in.Job, cand.Unit)
 	}
-	values, err := t.waitingAt(ctx, ks)
+	values, err := t.candidates(ctx, ks)
 	if err != nil {
 		return err
 	}
@@ -147,13 +147,25 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 	return nil
 }
 
-// waitingAt reads units that wait, by snapshot: those that are not taken are no
-// conflict. Where the queue has the order of their keys, they are neighbours.
-func (t *turn) waitingAt(ctx context.Context, ks [][]byte) ([][]byte, error) {
-	if slices.IsSortedFunc(ks, bytes.Compare) {
+// candidates reads the units that are candidates, by snapshot: those that are not
+// taken are no conflict.
+func (t *turn) candidates(ctx context.Context, ks [][]byte) ([][]byte, error) {
+	if neighbours(t.in.Claim.Candidates) {
 		return store.GetNear(ctx, t.tx.Snapshot(), ks)
 	}
 	return t.tx.Snapshot().GetAll(ctx, ks)
+}
+
+// neighbours reports whether candidates are likely to lie beside each other: they
+// have the order of their ids, and not many more documents lie between the first and
+// the last than there are candidates.
+func neighbours(all []Candidate) bool {
+	byID := func(a, b Candidate) int { return strings.Compare(string(a.Unit), string(b.Unit)) }
+	if len(all) < store.MinNear || !slices.IsSortedFunc(all, byID) {
+		return false
+	}
+	documents := keys.Document(all[len(all)-1].Seq - all[0].Seq)
+	return documents < int64(2*len(all))
 }
 
 // affordable returns how many tokens the claim may reserve: what the caller

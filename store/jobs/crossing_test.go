@@ -3,11 +3,14 @@ package jobs_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/keys"
+	"github.com/coditect/mapreduce/store/storetest/driver"
 )
 
 // A crossed store does something else before a transaction commits that has read
@@ -62,5 +65,58 @@ func TestReportsThatCross(t *testing.T) {
 			}
 			w.healthy()
 		})
+	}
+}
+
+// Two claims of which one commits while the other is under way, of candidates that
+// are neighbours and of some that are not: no unit is claimed twice, and to have seen
+// units that another takes is no conflict.
+func TestClaimsThatCross(t *testing.T) {
+	const slots = 4
+	for name, candidates := range map[string]func(all []jobs.Candidate) []jobs.Candidate{
+		"few":              func(all []jobs.Candidate) []jobs.Candidate { return all[:2*slots] },
+		"neighbours":       func(all []jobs.Candidate) []jobs.Candidate { return all[:40] },
+		"from the last on": func(all []jobs.Candidate) []jobs.Candidate { slices.Reverse(all); return all[:40] },
+		"apart": func(all []jobs.Candidate) []jobs.Candidate {
+			return slices.DeleteFunc(all, func(c jobs.Candidate) bool { return keys.Document(c.Seq)%6 != 0 })
+		},
+	} {
+		for _, same := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, the same: %t", name, same), func(t *testing.T) {
+				s := open(t)
+				w := newWorld(t, s, 1)
+				id := w.submit(w.nodes[0], spec(), texts(100))
+				mine := candidates(slices.DeleteFunc(w.waiting(w.nodes[0], id), func(c jobs.Candidate) bool { return c.Shard != 0 }))
+				theirs := mine
+				if !same {
+					theirs = mine[slots:]
+				}
+				between := &crossed{Store: s}
+				db := store.NewDB(between, store.Config{})
+				late := jobs.New(db, w.space, "late", w.clock)
+				claim := func(j *jobs.Jobs, of []jobs.Candidate) *jobs.Turn {
+					s := w.session(j)
+					return &jobs.Turn{Job: id, Claim: &jobs.Claim{
+						ID: w.name("claim"), Seats: []jobs.Seat{{Session: s.id, Epoch: s.epoch, Slots: slots}}, Candidates: of,
+					}}
+				}
+				first, second := claim(w.nodes[0], theirs), claim(late, mine)
+				conflicts := db.Stats().Conflicts.Load()
+				var claimed []jobs.Claimed
+				between.cross = func() { claimed = w.turn(w.nodes[0], first).Claimed }
+				claimed = slices.Concat(w.turn(late, second).Claimed, claimed)
+				once := make(map[string]bool)
+				for _, c := range claimed {
+					once[c.Unit.UnitId] = true
+				}
+				if len(claimed) != 2*slots || len(once) != 2*slots {
+					t.Errorf("%d claims of %d units, want %d of each", len(claimed), len(once), 2*slots)
+				}
+				if n := db.Stats().Conflicts.Load() - conflicts; !same && n > 0 && !driver.Buggified() {
+					t.Errorf("%d conflicts, and no unit was taken by both", n)
+				}
+				w.healthy()
+			})
+		}
 	}
 }

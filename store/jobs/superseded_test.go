@@ -130,11 +130,7 @@ func TestManyDroppedUnitsAreCarriedInSteps(t *testing.T) {
 	w.advance(j, id)
 	s := w.session(j)
 	late := w.claim(j, id, s, 1)[0]
-	others := &jobs.Turn{Job: id}
-	for _, u := range w.claim(j, id, w.session(j), 1000) {
-		others.Reports = append(others.Reports, jobs.TurnReport{Report: done(id, u)})
-	}
-	w.turn(j, others)
+	w.endAll(j, id, w.session(j))
 	_, err := j.Expire(w.ctx, s.id, "node-0", s.epoch, nil)
 	w.must(err)
 	w.must(j.Pause(w.ctx, id, jobs.AnyEpoch, "for a while"))

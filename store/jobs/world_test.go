@@ -222,9 +222,13 @@ func (w *world) claim(j *jobs.Jobs, id mapreduce.JobID, s seat, n int) []*storag
 	return units
 }
 
+// claimOf asks for units among as many of those that wait as an orchestrator asks
+// for at once.
 func (w *world) claimOf(j *jobs.Jobs, id mapreduce.JobID, s seat, n int) *jobs.Claim {
+	found := w.waiting(j, id)
 	return &jobs.Claim{
-		ID: w.name("claim"), Seats: []jobs.Seat{{Session: s.id, Epoch: s.epoch, Slots: n}}, Candidates: w.waiting(j, id),
+		ID: w.name("claim"), Seats: []jobs.Seat{{Session: s.id, Epoch: s.epoch, Slots: n}},
+		Candidates: found[:min(len(found), jobs.MaxBatch)],
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/tuple"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
@@ -18,7 +19,9 @@ type Pending []Size
 // A Size is what so many waiting units cost, measured in a process of its own.
 type Size struct {
 	Units    int
-	Cluster  bool  // what is stored is elsewhere, and not counted
+	Before   time.Duration // the median commit of one write, on a cluster, before anything waits
+	After    time.Duration // and once the units wait and the cluster has settled, which took
+	Settled  time.Duration
 	Resident int64 // bytes of memory, once what is not needed is given back
 	Heap     int64 // bytes of it that are live
 	Stored   int64 // bytes in the store's folder, the log of recent writes included
@@ -50,18 +53,23 @@ func MeasurePending(ctx context.Context, l *Lab) (Pending, error) {
 
 // measure submits the units, and then has a few workers' slots run some of them.
 func (o *pendingOrder) measure(ctx context.Context) (*Size, error) {
-	size := &Size{Units: o.Units, Cluster: o.Cluster != "", Texts: int64(o.Units) * textBytes}
+	size := &Size{Units: o.Units, Texts: int64(o.Units) * textBytes}
 	l := &Lab{Dir: o.Dir, Cluster: o.Cluster, Lanes: o.Lanes}
 	return size, l.at(func(p place) error {
 		s, err := open(p)
 		if err != nil {
 			return err
 		}
-		return errors.Join(size.measure(ctx, s, p.dir), s.close())
+		return errors.Join(size.measure(ctx, s, p), s.close())
 	})
 }
 
-func (z *Size) measure(ctx context.Context, s *system, dir string) error {
+func (z *Size) measure(ctx context.Context, s *system, p place) (err error) {
+	if p.cluster != "" {
+		if z.Before, err = p.commit(ctx); err != nil {
+			return err
+		}
+	}
 	id, err := s.submit(ctx, spec(busySlots), z.Units)
 	if err != nil {
 		return err
@@ -72,24 +80,68 @@ func (z *Size) measure(ctx context.Context, s *system, dir string) error {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 	z.Heap = int64(mem.HeapAlloc)
-	if z.Stored, err = folderSize(dir); err != nil {
+	if z.Stored, err = folderSize(p.dir); err != nil {
 		return err
 	}
-	if err := z.settle(ctx); err != nil {
+	if p.cluster != "" {
+		err = z.settleCluster(ctx, p)
+	} else {
+		err = settle(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	return z.claims(ctx, s, id)
 }
 
-// settle waits until this process has next to nothing to do: the store goes on
-// sorting for a while what was submitted at once, whatever the size. What a
-// cluster has to do cannot be seen; it keeps five seconds of writes in memory
-// before it writes them where they stay.
-func (z *Size) settle(ctx context.Context) error {
-	const look = 200 * time.Millisecond
-	if z.Cluster {
-		return nap(ctx, 2*store.MaxTxAge)
+// settleCluster waits until a cluster commits about as soon as before anything was
+// submitted, or no longer than two minutes. It keeps five seconds of writes in
+// memory before it writes them where they stay, and goes on with that for a while.
+func (z *Size) settleCluster(ctx context.Context, p place) (err error) {
+	start := time.Now()
+	for {
+		if err := nap(ctx, 2*store.MaxTxAge); err != nil {
+			return err
+		}
+		if z.After, err = p.commit(ctx); err != nil {
+			return err
+		}
+		if z.Settled = time.Since(start); z.After <= z.Before+z.Before/10 || z.Settled > 2*time.Minute {
+			return nil
+		}
 	}
+}
+
+// commit returns the median time that a store takes for a commit of one write,
+// a hundred of them, ten milliseconds apart.
+func (p place) commit(ctx context.Context) (median time.Duration, err error) {
+	s, err := p.open()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	db, took := store.NewDB(s, store.Config{}), new(Sample)
+	for range 100 {
+		if err := nap(ctx, 10*time.Millisecond); err != nil {
+			return 0, err
+		}
+		start := time.Now()
+		err := db.Update(ctx, func(tx store.Tx) error {
+			tx.Set(tuple.AppendString(tuple.AppendString(nil, p.prefix()), "commit"), make([]byte, 512))
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+		took.Add(time.Since(start))
+	}
+	return took.Quantile(.5), nil
+}
+
+// settle waits until this process has next to nothing to do: the store goes on
+// sorting for a while what was submitted at once, whatever the size.
+func settle(ctx context.Context) error {
+	const look = 200 * time.Millisecond
 	for quiet := 0; quiet < 3; {
 		used := processorTime()
 		if err := nap(ctx, look); err != nil {
@@ -157,7 +209,7 @@ func (p Pending) Rows() []Row {
 	span := fmt.Sprintf("from %s to %s pending", Number(float64(least.Units)), Number(float64(most.Units)))
 	rows = append(rows, Row{"claim p50, " + span, float64(most.ClaimP50) / float64(least.ClaimP50), "×", atMost(1.2), "1"})
 	memory := Row{"memory, " + span, float64(most.Resident-least.Resident) / (1 << 20), "MiB more", atMost(64), ""}
-	if most.Cluster {
+	if most.Before > 0 {
 		return append(rows, memory)
 	}
 	memory.Bound = "what the store remembers of recent commits, and its memtables"
@@ -165,10 +217,12 @@ func (p Pending) Rows() []Row {
 		Row{"store, largest", float64(most.Stored-most.Texts) / float64(most.Units), "B a unit beside its text", atMost(400), ""})
 }
 
-// stored says what a unit takes in the folder of the store.
+// stored says what a unit takes in the folder of the store, or how a cluster has
+// settled.
 func (z *Size) stored() string {
-	if z.Cluster {
-		return ""
+	if z.Before > 0 {
+		return fmt.Sprintf("; one commit %s ms before, %s ms after %s s", Number(millis(z.Before)), Number(millis(z.After)),
+			Number(z.Settled.Seconds()))
 	}
 	return fmt.Sprintf("; store %s B a unit, %s of it text",
 		Number(float64(z.Stored)/float64(z.Units)), Number(float64(z.Texts)/float64(z.Units)))

@@ -7,6 +7,7 @@
 package driver
 
 import (
+	"os"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -44,6 +45,13 @@ func OpenOnDisk(t testing.TB) store.Store {
 		return s
 	}
 	return embedded(t, t.TempDir(), pebble.Config{})
+}
+
+// Buggified says that FoundationDB's client fails and dawdles at random, of its own
+// accord, more often than tests bear that foretell every outcome.
+func Buggified() bool {
+	_, set := os.LookupEnv("FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE")
+	return set
 }
 
 func embedded(t Test, folder string, c pebble.Config) store.Store {
