@@ -11,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/pebble"
 	"github.com/coditect/mapreduce/store/storetest"
+	"github.com/coditect/mapreduce/store/storetest/driver"
 )
 
 const sharedHistories = 150
@@ -18,7 +19,7 @@ const sharedHistories = 150
 // The same interleaved transactions come to the same on both drivers: each step
 // of either, and what is stored at the end, is that of the reference.
 func TestSameHistoryOnBothDrivers(t *testing.T) {
-	if buggified() {
+	if driver.Buggified() {
 		t.Skip("the client fails at random")
 	}
 	embedded, err := pebble.Open("store", pebble.Config{FS: vfs.NewMem()})
