@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -145,4 +148,44 @@ func TestChecksThatTakeTooLong(t *testing.T) {
 	if found := w.findings(); len(found) == 0 {
 		t.Error("a unit that is gone is not found")
 	}
+}
+
+// Levels for which a store has no time are planned in smaller steps.
+func TestLevelsThatTakeTooLong(t *testing.T) {
+	slow := func(w *world, s store.Store) *jobs.Jobs {
+		return jobs.New(store.NewDB(rushed{s, 100}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.space, "slow", w.clock)
+	}
+	t.Run("levels", func(t *testing.T) {
+		s := open(t)
+		w := newWorld(t, s, 1)
+		id := w.submit(w.nodes[0], spec(), texts(900))
+		w.mapAll(w.nodes[0], id)
+		w.advance(w.nodes[0], id) // reads the order of the map units, in one range
+		w.endAll(w.nodes[0], id, w.session(w.nodes[0]))
+		w.advance(slow(w, s), id)
+		w.run(w.nodes[0], id)
+		if job := w.job(id); job.State != mapreduce.JobComplete {
+			t.Errorf("the job is %v, of level %d", job.State, job.Level)
+		}
+		w.healthy()
+	})
+	t.Run("tree", func(t *testing.T) {
+		s := open(t)
+		w := newWorld(t, s, 1)
+		docs := texts(900)
+		docs[400].parse = true
+		id := w.submitTree(w.nodes[0], docs, 3)
+		w.mapAll(w.nodes[0], id)
+		status, err := w.nodes[0].LevelStatus(w.ctx, id)
+		w.must(err)
+		w.must(w.nodes[0].PlantParsed(w.ctx, id, status.Epoch, w.plant(w.nodes[0], id)))
+		for done := false; !done; {
+			done, err = slow(w, s).TreeStep(w.ctx, id, status.Epoch, 3)
+			w.must(err)
+		}
+		if diff := cmp.Diff([]int64{900, 300, 100, 34, 12, 4, 2, 1}, w.shape(id)); diff != "" {
+			t.Errorf("levels (-want +got):\n%s", diff)
+		}
+		w.healthy()
+	})
 }

@@ -223,12 +223,16 @@ func (j *Jobs) plantBatch(ctx context.Context, id mapreduce.JobID, epoch int64, 
 		for _, c := range b.Blobs {
 			tx.Set(j.keys.BlobChunk(id, c.SHA256, c.Index), c.Data)
 		}
-		for _, u := range b.Units {
-			old, err := tx.Get(ctx, j.keys.Unit(id, mapreduce.UnitID(u.UnitId)))
-			if err != nil {
-				return err
-			}
-			if old == nil { // else planted before: by an earlier run, or before a resume
+		ks := make([][]byte, len(b.Units))
+		for i, u := range b.Units {
+			ks[i] = j.keys.Unit(id, mapreduce.UnitID(u.UnitId))
+		}
+		old, err := present(ctx, tx, ks)
+		if err != nil {
+			return err
+		}
+		for i, u := range b.Units {
+			if old == nil || old[i] == nil { // else planted before: by an earlier run, or before a resume
 				j.plant(tx, id, u)
 				tx.Add(j.keys.Counter(id, keys.Planted, 0, j.node), 1)
 				if b.Counted {

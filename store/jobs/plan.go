@@ -50,8 +50,10 @@ func (n *Next) digest() []byte {
 // another node. Each step begins where the one before it, of whichever node,
 // ended.
 func (j *Jobs) PlanStep(ctx context.Context, id mapreduce.JobID, n Next) (done bool, err error) {
-	digest := n.digest()
+	digest, tried := n.digest(), 0
 	err = j.update(ctx, failpoint.Plan, func(tx store.Tx) error {
+		room := stepRoom(tried)
+		tried++
 		done = true
 		ctl, err := j.ctl(ctx, tx, id)
 		if err != nil {
@@ -60,7 +62,7 @@ func (j *Jobs) PlanStep(ctx context.Context, id mapreduce.JobID, n Next) (done b
 		if ctl.Epoch != n.Epoch || ctl.Level != n.Level-1 || !mapreduce.JobState(ctl.State).Running() {
 			return nil
 		}
-		p := &planner{Jobs: j, tx: tx, id: id, ctl: ctl, next: n}
+		p := &planner{Jobs: j, tx: tx, id: id, ctl: ctl, next: n, room: room}
 		if err := p.begin(ctx, digest); err != nil {
 			return err
 		}
@@ -88,7 +90,11 @@ type planner struct {
 	ctl    *storagev1.Ctl
 	next   Next
 	cursor *storagev1.Plan
+	room   int // units that may yet be planned
 }
+
+// stepRoom returns how many units a step may plan whose transaction failed so often.
+func stepRoom(failed int) int { return fewer(stepUnits/2, leastPage, failed) }
 
 // begin reads how far the level is planned. What was planned of another plan for
 // it, as an earlier version of this program may have made, is dropped.
@@ -158,22 +164,30 @@ func (p *planner) step(ctx context.Context) error {
 		return nil
 	case p.next.Level == 1:
 		return p.groupMaps(ctx)
-	case p.next.Group == 0:
-		return p.group(ctx, 0, unitsOf(p.ctl, p.next.Level-1), mapreduce.FinalUnit, mapreduce.KindFinal)
 	}
 	below := unitsOf(p.ctl, p.next.Level-1)
-	for range stepUnits / 2 {
-		i := p.cursor.Planned
-		if i >= p.next.Units {
-			return nil
+	if p.next.Group == 0 {
+		all, err := p.groups(ctx, 1, below, below)
+		if err == nil {
+			p.plant(mapreduce.FinalUnit, mapreduce.KindFinal, all[0])
 		}
-		end := min((i+1)*p.next.Group, below)
-		unit := mapreduce.ReduceUnit(int(p.next.Level), int(i))
-		if err := p.group(ctx, i*p.next.Group, end, unit, mapreduce.KindReduce); err != nil {
-			return err
-		}
+		return err
 	}
-	return nil
+	all, err := p.groups(ctx, p.next.Units, p.next.Group, below)
+	for _, in := range all {
+		p.plant(mapreduce.ReduceUnit(int(p.next.Level), int(p.cursor.Planned)), mapreduce.KindReduce, in)
+	}
+	return err
+}
+
+// groups returns what the next of a level's units take, as far as there is room:
+// each so many in a row of those below, themselves reduces.
+func (p *planner) groups(ctx context.Context, units, group, below int64) ([]*storagev1.Inputs, error) {
+	var all []*storagev1.Inputs
+	for i := p.cursor.Planned; i < units && len(all) < p.room; i++ {
+		all = append(all, &storagev1.Inputs{First: i * group, End: min((i+1)*group, below)})
+	}
+	return all, p.mapped(ctx, all...)
 }
 
 const (
@@ -185,18 +199,18 @@ const (
 // them, so their indexes stand under keys of their own, which may take several
 // steps; the unit comes with the last of them.
 func (p *planner) bins(ctx context.Context) error {
-	room := stepPicks
-	for range stepUnits / 2 {
+	left := stepPicks
+	for range p.room {
 		c := p.cursor
-		if c.Planned >= p.next.Units || room == 0 {
+		if c.Planned >= p.next.Units || left == 0 {
 			return nil
 		}
 		bin := p.next.Bins[c.Planned]
-		for c.Picked < int64(len(bin)) && room > 0 {
-			part := bin[c.Picked:min(int(c.Picked)+min(pickChunk, room), len(bin))]
+		for c.Picked < int64(len(bin)) && left > 0 {
+			part := bin[c.Picked:min(int(c.Picked)+min(pickChunk, left), len(bin))]
 			p.tx.Set(p.keys.Picks(p.id, p.next.Level, c.Planned, part[0]), encode(picks(part)))
 			c.Picked += int64(len(part))
-			room -= len(part)
+			left -= len(part)
 		}
 		if c.Picked < int64(len(bin)) {
 			return nil
@@ -220,8 +234,7 @@ func (p *planner) plantBin(ctx context.Context, bin []int64) error {
 	first, last := bin[0], bin[len(bin)-1]
 	in := &storagev1.Inputs{First: first, End: last + 1, MapFirst: first, MapEnd: last + 1, Picked: int64(len(bin))}
 	if p.next.Level > 1 {
-		var err error
-		if in.MapFirst, in.MapEnd, err = p.mapped(ctx, first, last); err != nil {
+		if err := p.mapped(ctx, in); err != nil {
 			return err
 		}
 	}
@@ -278,7 +291,7 @@ func (p *planner) groupMaps(ctx context.Context) error {
 				continue
 			}
 			p.plantMaps(first, last)
-			if size, planned = 0, planned+1; planned == stepUnits/2 {
+			if size, planned = 0, planned+1; planned == p.room {
 				return nil
 			}
 		}
@@ -300,33 +313,25 @@ func (p *planner) plantMaps(first, last int64) {
 	p.cursor.Cursor = last + 1
 }
 
-// group plans a reduce over units [first, end) of the level below, itself one of
-// reduces.
-func (p *planner) group(ctx context.Context, first, end int64, unit mapreduce.UnitID, kind mapreduce.UnitKind) error {
-	from, to, err := p.mapped(ctx, first, end-1)
+// mapped tells inputs that are reduces which map units these stand for: from the
+// first of their first to the last of their last, read all together.
+func (p *planner) mapped(ctx context.Context, all ...*storagev1.Inputs) error {
+	below := int(p.next.Level - 1)
+	ids := make([]mapreduce.UnitID, 0, 2*len(all))
+	for _, in := range all {
+		ids = append(ids, mapreduce.ReduceUnit(below, int(in.First)), mapreduce.ReduceUnit(below, int(in.End-1)))
+	}
+	ends, err := p.unitsNamed(ctx, p.tx.Snapshot(), p.id, ids)
 	if err != nil {
 		return err
 	}
-	p.plant(unit, kind, &storagev1.Inputs{First: first, End: end, MapFirst: from, MapEnd: to})
+	if len(ends) < len(ids) {
+		return fmt.Errorf("jobs: level %d of %s lacks some of units %d to %d: %w", below, p.id, all[0].First, all[len(all)-1].End-1, store.ErrCorrupt)
+	}
+	for i, in := range all {
+		in.MapFirst, in.MapEnd = ends[2*i].Inputs.GetMapFirst(), ends[2*i+1].Inputs.GetMapEnd()
+	}
 	return nil
-}
-
-// mapped returns between which map units those lie that units first to last of
-// the level below, itself one of reduces, stand for.
-func (p *planner) mapped(ctx context.Context, first, last int64) (from, to int64, err error) {
-	below := int(p.next.Level - 1)
-	a, err := p.unit(ctx, p.tx.Snapshot(), p.id, mapreduce.ReduceUnit(below, int(first)))
-	if err != nil {
-		return 0, 0, err
-	}
-	b, err := p.unit(ctx, p.tx.Snapshot(), p.id, mapreduce.ReduceUnit(below, int(last)))
-	if err != nil {
-		return 0, 0, err
-	}
-	if a == nil || b == nil {
-		return 0, 0, fmt.Errorf("jobs: level %d of %s lacks units %d to %d: %w", below, p.id, first, last, store.ErrCorrupt)
-	}
-	return a.Inputs.GetMapFirst(), b.Inputs.GetMapEnd(), nil
 }
 
 func (p *planner) plant(unit mapreduce.UnitID, kind mapreduce.UnitKind, in *storagev1.Inputs) {

@@ -27,7 +27,10 @@ func (j *Jobs) PlanTree(ctx context.Context, id mapreduce.JobID, epoch, group in
 
 // TreeStep is one step of PlanTree. It returns whether planning is done.
 func (j *Jobs) TreeStep(ctx context.Context, id mapreduce.JobID, epoch, group int64) (done bool, err error) {
+	tried := 0
 	err = j.update(ctx, failpoint.Plan, func(tx store.Tx) error {
+		room := stepRoom(tried)
+		tried++
 		done = true
 		ctl, err := j.ctl(ctx, tx, id)
 		if err != nil {
@@ -36,7 +39,7 @@ func (j *Jobs) TreeStep(ctx context.Context, id mapreduce.JobID, epoch, group in
 		if ctl.Epoch != epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
 			return nil
 		}
-		p := &treePlanner{planner: planner{Jobs: j, tx: tx, id: id, ctl: ctl, cursor: &storagev1.Plan{Level: 1}}, group: group, room: stepUnits / 2}
+		p := &treePlanner{planner: planner{Jobs: j, tx: tx, id: id, ctl: ctl, cursor: &storagev1.Plan{Level: 1}, room: room}, group: group}
 		if p.maps, err = j.counter(ctx, tx.Snapshot(), id, keys.Planted, 0); err != nil {
 			return err
 		}
@@ -61,7 +64,6 @@ type treePlanner struct {
 	planner
 	group int64 // units of a level that one reduce takes
 	maps  int64
-	room  int // units that may yet be planned
 }
 
 // below returns how many units the level has on which the next one is planned.
@@ -86,7 +88,7 @@ func (p *treePlanner) levels(ctx context.Context) (bool, error) {
 		if c.Level == 1 {
 			err = p.groupMaps(ctx)
 		} else {
-			err = p.groups(ctx, below)
+			err = p.reduces(ctx, below)
 		}
 		if err != nil || c.Planned < c.Units {
 			return false, err
@@ -96,16 +98,15 @@ func (p *treePlanner) levels(ctx context.Context) (bool, error) {
 	}
 }
 
-func (p *treePlanner) groups(ctx context.Context, below int64) error {
-	for c := p.cursor; c.Planned < c.Units && p.room > 0; {
-		first := c.Planned * p.group
-		end := min(first+p.group, below)
-		from, to, err := p.mapped(ctx, first, end-1)
-		if err != nil {
-			return err
-		}
-		p.tx.Add(p.keys.Wait(p.id, c.Level, c.Planned), int64(keys.OneLeft)*(end-first))
-		p.block(&storagev1.Inputs{First: first, End: end, MapFirst: from, MapEnd: to})
+func (p *treePlanner) reduces(ctx context.Context, below int64) error {
+	c := p.cursor
+	all, err := p.groups(ctx, c.Units, p.group, below)
+	if err != nil {
+		return err
+	}
+	for _, in := range all {
+		p.tx.Add(p.keys.Wait(p.id, c.Level, c.Planned), int64(keys.OneLeft)*(in.End-in.First))
+		p.block(in)
 	}
 	return nil
 }
@@ -138,7 +139,7 @@ const (
 func (p *treePlanner) groupMaps(ctx context.Context) error {
 	limit := orderPage
 	if p.ctl.ParseUnits > 0 {
-		limit = recordPage
+		limit = min(recordPage, p.room)
 	}
 	for p.room > 0 {
 		pairs, _, err := p.tx.Snapshot().GetRange(ctx, p.keys.OrderFrom(p.id, 0, p.cursor.Cursor), store.RangeOptions{Limit: limit})
@@ -151,7 +152,7 @@ func (p *treePlanner) groupMaps(ctx context.Context) error {
 			return err
 		case dealt == len(pairs) && dealt < limit:
 			return p.lastGroup()
-		case limit == recordPage:
+		case p.ctl.ParseUnits > 0:
 			return nil
 		}
 	}
@@ -161,18 +162,18 @@ func (p *treePlanner) groupMaps(ctx context.Context) error {
 // deal deals map units to groups until there is no room for more reduces, and
 // returns how many it dealt.
 func (p *treePlanner) deal(ctx context.Context, pairs []store.KeyValue) (dealt int, err error) {
+	children, err := p.children(ctx, pairs)
+	if err != nil {
+		return 0, err
+	}
 	waits := make(map[int64]keys.Waiting)
 	for ; dealt < len(pairs) && p.room > 0; dealt++ {
 		index, err := p.index(pairs[dealt].Key)
 		if err != nil {
 			return dealt, err
 		}
-		waiting, err := p.parented(ctx, mapreduce.UnitID(pairs[dealt].Value))
-		if err != nil {
-			return dealt, err
-		}
 		c := p.cursor
-		waits[c.Planned] += waiting
+		waits[c.Planned] += p.waiting(children, dealt)
 		if c.Taken++; c.Taken == 1 {
 			c.First = index
 		}
@@ -187,33 +188,45 @@ func (p *treePlanner) deal(ctx context.Context, pairs []store.KeyValue) (dealt i
 	return dealt, nil
 }
 
-// parented has a map unit know the reduce that waits for it, and returns what
-// that adds to the waiting. Units of a job that was all text were staged with
+// children reads the map units with places in the order, if they have to be told of
+// the reduce that waits for them. Units of a job that was all text were staged with
 // it, and none can have been claimed. Else those of parsed documents came in
-// between; and when a parse that had failed is tried again, units of the first
-// time may have ended, or end now.
-func (p *treePlanner) parented(ctx context.Context, name mapreduce.UnitID) (keys.Waiting, error) {
+// between; and when a parse that had failed is tried again, units of the first time
+// may have ended, or end now.
+func (p *treePlanner) children(ctx context.Context, places []store.KeyValue) ([]*storagev1.Unit, error) {
 	if p.ctl.ParseUnits == 0 {
-		return keys.OneLeft, nil
+		return nil, nil
 	}
-	u, err := p.unit(ctx, p.tx, p.id, name)
-	if err != nil {
-		return 0, err
+	ids := make([]mapreduce.UnitID, len(places))
+	for i, kv := range places {
+		ids[i] = mapreduce.UnitID(kv.Value)
 	}
-	if u == nil {
-		return 0, fmt.Errorf("jobs: unit %s of %s has a place in the order, and is not there: %w", name, p.id, store.ErrCorrupt)
+	units, err := p.unitsNamed(ctx, p.tx, p.id, ids)
+	if err == nil && len(units) < len(ids) {
+		err = fmt.Errorf("jobs: a unit of %s, from %s to %s, has a place in the order, and is not there: %w",
+			p.id, ids[0], ids[len(ids)-1], store.ErrCorrupt)
 	}
+	return units, err
+}
+
+// waiting has the map unit at a place know the reduce that is planned next, and
+// returns what that has to wait for.
+func (p *treePlanner) waiting(children []*storagev1.Unit, at int) keys.Waiting {
+	if children == nil {
+		return keys.OneLeft
+	}
+	u := children[at]
 	if parent := p.cursor.Planned + 1; u.Parent != parent {
 		u.Parent = parent
 		p.setUnit(p.tx, p.id, u)
 	}
 	switch mapreduce.UnitState(u.Status) {
 	case mapreduce.UnitComplete:
-		return keys.OneSurvivor, nil
+		return keys.OneSurvivor
 	case mapreduce.UnitFailed:
-		return 0, nil
+		return 0
 	}
-	return keys.OneLeft, nil
+	return keys.OneLeft
 }
 
 // lastGroup plans the reduce over what is left when all map units are dealt.
