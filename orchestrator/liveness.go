@@ -2,12 +2,14 @@ package orchestrator
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
@@ -28,7 +30,7 @@ func (o *Orchestrator) beat(ctx context.Context) {
 	every(ctx, o.config.Beat, func() {
 		count++
 		begun := time.Now()
-		signs, err := o.jobs.Beat(ctx, count)
+		signs, err := o.signOfLife(ctx, count)
 		now := time.Now()
 		if err != nil {
 			o.failed(ctx, "giving a sign of life", err)
@@ -49,6 +51,19 @@ func (o *Orchestrator) beat(ctx context.Context) {
 		delete(signs.Beats, o.jobs.Node())
 		o.watch(seen, signs.Beats, o.calmly())
 	})
+}
+
+// patience is how long a sign of life may take before the store counts as away. A
+// cluster that does not answer says nothing, and has no time-out of its own.
+const patience = 5 * time.Second
+
+// errAway says that a store does not answer.
+var errAway = fmt.Errorf("no answer for %v: %w", patience, store.ErrProcessBehind)
+
+func (o *Orchestrator) signOfLife(ctx context.Context, count int64) (*jobs.Signs, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, patience, errAway)
+	defer stop()
+	return o.jobs.Beat(ctx, count)
 }
 
 // meet notes who else there may be: until one is known to be dead, it lives.

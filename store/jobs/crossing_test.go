@@ -72,9 +72,9 @@ func TestReportsThatCross(t *testing.T) {
 // are neighbours and of some that are not: no unit is claimed twice, and to have seen
 // units that another takes is no conflict.
 func TestClaimsThatCross(t *testing.T) {
-	const slots = 4
+	const slots = 3
 	for name, candidates := range map[string]func(all []jobs.Candidate) []jobs.Candidate{
-		"few":              func(all []jobs.Candidate) []jobs.Candidate { return all[:2*slots] },
+		"few":              func(all []jobs.Candidate) []jobs.Candidate { return all[:2*slots] }, // fewer than are read as neighbours
 		"neighbours":       func(all []jobs.Candidate) []jobs.Candidate { return all[:40] },
 		"from the last on": func(all []jobs.Candidate) []jobs.Candidate { slices.Reverse(all); return all[:40] },
 		"apart": func(all []jobs.Candidate) []jobs.Candidate {

@@ -78,7 +78,7 @@ func TestPagesThatTakeTooLong(t *testing.T) {
 	}
 }
 
-// A rushed store has time for so many keys in all reads of a transaction.
+// A rushed store has time for so many keys in all snapshot reads of a transaction.
 type rushed struct {
 	store.Store
 	keys int
@@ -162,8 +162,11 @@ func TestLevelsThatTakeTooLong(t *testing.T) {
 		w.mapAll(w.nodes[0], id)
 		w.advance(w.nodes[0], id) // reads the order of the map units, in one range
 		w.endAll(w.nodes[0], id, w.session(w.nodes[0]))
-		w.advance(slow(w, s), id)
+		if !w.advance(slow(w, s), id) {
+			t.Error("nothing was to be planned")
+		}
 		w.run(w.nodes[0], id)
+		w.spans(id)
 		if job := w.job(id); job.State != mapreduce.JobComplete {
 			t.Errorf("the job is %v, of level %d", job.State, job.Level)
 		}
@@ -183,9 +186,32 @@ func TestLevelsThatTakeTooLong(t *testing.T) {
 			done, err = slow(w, s).TreeStep(w.ctx, id, status.Epoch, 3)
 			w.must(err)
 		}
+		w.spans(id)
 		if diff := cmp.Diff([]int64{900, 300, 100, 34, 12, 4, 2, 1}, w.shape(id)); diff != "" {
 			t.Errorf("levels (-want +got):\n%s", diff)
 		}
 		w.healthy()
 	})
+}
+
+// spans holds which map units each reduce stands for against its inputs.
+func (w *world) spans(id mapreduce.JobID) {
+	w.Helper()
+	ctl, err := w.look.Ctl(w.ctx, id)
+	w.must(err)
+	for level := 1; level < len(ctl.LevelUnits); level++ {
+		units, err := w.look.UnitsFrom(w.ctx, id, int64(level), 0, 10_000)
+		w.must(err)
+		for _, u := range units {
+			in, err := w.look.Inputs(w.ctx, id, u, u.Inputs.First, 10_000)
+			w.must(err)
+			first, end := in[0].Index, in[len(in)-1].Index+1
+			if level > 1 {
+				first, end = in[0].Inputs.MapFirst, in[len(in)-1].Inputs.MapEnd
+			}
+			if u.Inputs.MapFirst != first || u.Inputs.MapEnd != end {
+				w.Errorf("unit %s stands for map units %d to %d, and its inputs for %d to %d", u.UnitId, u.Inputs.MapFirst, u.Inputs.MapEnd, first, end)
+			}
+		}
+	}
 }

@@ -86,18 +86,20 @@ func (j *Jobs) view(ctx context.Context, fn func(tx store.Tx) error) error {
 // a text that says so. Their causes stay in the chain.
 func told(err error) error {
 	var kind errs.Kind
-	var what string
+	var what, reason string
 	switch {
 	case errors.Is(err, store.ErrNoSpace):
 		kind, what = errs.Exhausted, "the disk of the store is nearly full, and nothing new is stored; nothing is lost: free some space, and it goes on by itself"
 	case errors.Is(err, store.ErrCorrupt):
-		kind, what = errs.DataLoss, "the store is damaged; restore its folder from a copy"
+		kind, what = errs.DataLoss, "the store is damaged; restore it from a copy"
 	case errors.Is(err, store.ErrClosed):
 		kind, what = errs.Unavailable, "the store is closed"
+	case store.Retryable(err): // and was tried often enough
+		kind, what, reason = errs.Unavailable, "the store does not carry out what it is asked; it may be locked, or overloaded", errs.StoreAway
 	default:
 		return err
 	}
-	return &errs.Error{Kind: kind, Message: what + ": " + err.Error(), Err: err}
+	return &errs.Error{Kind: kind, Reason: reason, Message: what + ": " + err.Error(), Err: err}
 }
 
 func (j *Jobs) micros() int64 { return j.now().UnixMicro() }

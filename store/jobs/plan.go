@@ -90,7 +90,7 @@ type planner struct {
 	ctl    *storagev1.Ctl
 	next   Next
 	cursor *storagev1.Plan
-	room   int // units that may yet be planned
+	room   int // units that a step may plan; of a tree, that it may yet
 }
 
 // stepRoom returns how many units a step may plan whose transaction failed so often.
@@ -168,15 +168,13 @@ func (p *planner) step(ctx context.Context) error {
 	below := unitsOf(p.ctl, p.next.Level-1)
 	if p.next.Group == 0 {
 		all, err := p.groups(ctx, 1, below, below)
-		if err == nil {
-			p.plant(mapreduce.FinalUnit, mapreduce.KindFinal, all[0])
+		for _, in := range all {
+			p.plant(mapreduce.FinalUnit, mapreduce.KindFinal, in)
 		}
 		return err
 	}
 	all, err := p.groups(ctx, p.next.Units, p.next.Group, below)
-	for _, in := range all {
-		p.plant(mapreduce.ReduceUnit(int(p.next.Level), int(p.cursor.Planned)), mapreduce.KindReduce, in)
-	}
+	p.plantReduces(all)
 	return err
 }
 
@@ -199,27 +197,40 @@ const (
 // them, so their indexes stand under keys of their own, which may take several
 // steps; the unit comes with the last of them.
 func (p *planner) bins(ctx context.Context) error {
-	left := stepPicks
-	for range p.room {
-		c := p.cursor
-		if c.Planned >= p.next.Units || left == 0 {
-			return nil
+	c, left := p.cursor, stepPicks
+	var full []*storagev1.Inputs
+	for len(full) < p.room && left > 0 {
+		at := c.Planned + int64(len(full))
+		if at == p.next.Units {
+			break
 		}
-		bin := p.next.Bins[c.Planned]
+		bin := p.next.Bins[at]
 		for c.Picked < int64(len(bin)) && left > 0 {
 			part := bin[c.Picked:min(int(c.Picked)+min(pickChunk, left), len(bin))]
-			p.tx.Set(p.keys.Picks(p.id, p.next.Level, c.Planned, part[0]), encode(picks(part)))
+			p.tx.Set(p.keys.Picks(p.id, p.next.Level, at, part[0]), encode(picks(part)))
 			c.Picked += int64(len(part))
 			left -= len(part)
 		}
-		if c.Picked < int64(len(bin)) {
-			return nil
+		if c.Picked == int64(len(bin)) {
+			first, end := bin[0], bin[len(bin)-1]+1
+			full = append(full, &storagev1.Inputs{First: first, End: end, MapFirst: first, MapEnd: end, Picked: c.Picked})
+			c.Picked = 0
 		}
-		if err := p.plantBin(ctx, bin); err != nil {
+	}
+	if p.next.Level > 1 {
+		if err := p.mapped(ctx, full...); err != nil {
 			return err
 		}
 	}
+	p.plantReduces(full)
 	return nil
+}
+
+// plantReduces plans the next reduces, with what each takes.
+func (p *planner) plantReduces(all []*storagev1.Inputs) {
+	for _, in := range all {
+		p.plant(mapreduce.ReduceUnit(int(p.next.Level), int(p.cursor.Planned)), mapreduce.KindReduce, in)
+	}
 }
 
 func picks(indexes []int64) *storagev1.Picks {
@@ -228,19 +239,6 @@ func picks(indexes []int64) *storagev1.Picks {
 		m.Gaps = append(m.Gaps, indexes[i]-indexes[i-1])
 	}
 	return m
-}
-
-func (p *planner) plantBin(ctx context.Context, bin []int64) error {
-	first, last := bin[0], bin[len(bin)-1]
-	in := &storagev1.Inputs{First: first, End: last + 1, MapFirst: first, MapEnd: last + 1, Picked: int64(len(bin))}
-	if p.next.Level > 1 {
-		if err := p.mapped(ctx, in); err != nil {
-			return err
-		}
-	}
-	p.plant(mapreduce.ReduceUnit(int(p.next.Level), int(p.cursor.Planned)), mapreduce.KindReduce, in)
-	p.cursor.Picked = 0
-	return nil
 }
 
 func (p *planner) lastMap(ctx context.Context, r store.Reader) (int64, error) {
