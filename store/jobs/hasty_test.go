@@ -2,11 +2,13 @@ package jobs_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
@@ -213,5 +215,18 @@ func (w *world) spans(id mapreduce.JobID) {
 				w.Errorf("unit %s stands for map units %d to %d, and its inputs for %d to %d", u.UnitId, u.Inputs.MapFirst, u.Inputs.MapEnd, first, end)
 			}
 		}
+	}
+}
+
+// A store that fails again and again, as one that is locked, is said to be away:
+// callers may wait for it.
+func TestAStoreThatFailsForLongIsAway(t *testing.T) {
+	s := open(t)
+	w := newWorld(t, s, 1)
+	id := w.submit(w.nodes[0], spec(), texts(1))
+	j := jobs.New(store.NewDB(rushed{s, 0}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 3}), w.space, "slow", w.clock)
+	_, err := j.Job(w.ctx, id)
+	if errs.KindOf(err) != errs.Unavailable || errs.ReasonOf(err) != errs.StoreAway || !errors.Is(err, store.ErrTooOld) {
+		t.Errorf("the error is %v: %q, %v", errs.KindOf(err), errs.ReasonOf(err), err)
 	}
 }
