@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/keys"
+	"github.com/coditect/mapreduce/store/storetest/driver"
 )
 
 // mapAll completes all map units of a job.
@@ -69,17 +70,10 @@ func sifted(n, k int) [][]int64 {
 // taken returns the indexes that a reduce takes, read some at a time.
 func (w *world) taken(j *jobs.Jobs, id mapreduce.JobID, u *storagev1.Unit, page int) (all []int64) {
 	w.Helper()
-	for from := u.Inputs.First; ; {
-		units, err := j.Inputs(w.ctx, id, u, from, page)
-		w.must(err)
-		if len(units) == 0 {
-			return all
-		}
-		for _, in := range units {
-			all = append(all, in.Index)
-			from = in.Index + 1
-		}
+	for _, in := range w.inputs(j, id, u, page) {
+		all = append(all, in.Index)
 	}
+	return all
 }
 
 // TestBinsArePlannedInSteps plans a level whose units pick their inputs, each
@@ -109,11 +103,10 @@ func TestBinsArePlannedInSteps(t *testing.T) {
 				w.must(err)
 				w.healthy()
 			}
-			if steps < tt.least {
+			if steps < tt.least && !driver.Buggified() { // a step in doubt runs again, and makes the next as well
 				t.Errorf("planned in %d steps: the test shows nothing", steps)
 			}
-			units, err := w.nodes[1].UnitsFrom(w.ctx, id, 1, 0, 1000)
-			w.must(err)
+			units := w.level(w.nodes[1], id, 1)
 			if len(units) != len(bins) {
 				t.Fatalf("%d units are planned, want %d", len(units), len(bins))
 			}

@@ -202,11 +202,8 @@ func (w *world) spans(id mapreduce.JobID) {
 	ctl, err := w.look.Ctl(w.ctx, id)
 	w.must(err)
 	for level := 1; level < len(ctl.LevelUnits); level++ {
-		units, err := w.look.UnitsFrom(w.ctx, id, int64(level), 0, 10_000)
-		w.must(err)
-		for _, u := range units {
-			in, err := w.look.Inputs(w.ctx, id, u, u.Inputs.First, 10_000)
-			w.must(err)
+		for _, u := range w.level(w.look, id, int64(level)) {
+			in := w.inputs(w.look, id, u, 1000)
 			first, end := in[0].Index, in[len(in)-1].Index+1
 			if level > 1 {
 				first, end = in[0].Inputs.MapFirst, in[len(in)-1].Inputs.MapEnd

@@ -142,9 +142,7 @@ func (m *machine) stored(id mapreduce.JobID) map[string]*storagev1.Unit {
 	m.must(err)
 	all := make(map[string]*storagev1.Unit)
 	for level := int64(-1); level < int64(len(ctl.LevelUnits)); level++ {
-		units, err := m.look.UnitsFrom(m.ctx, id, level, 0, 1000)
-		m.must(err)
-		for _, u := range units {
+		for _, u := range m.level(m.look, id, level) {
 			all[u.UnitId] = u
 		}
 	}

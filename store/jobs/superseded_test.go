@@ -20,8 +20,7 @@ func (w *world) spentNow(id mapreduce.JobID) (tokens mapreduce.Tokens, cost int6
 	ctl, err := w.look.Ctl(w.ctx, id)
 	w.must(err)
 	for level := int64(-1); level < int64(len(ctl.LevelUnits)); level++ {
-		units, err := w.look.UnitsFrom(w.ctx, id, level, 0, 5000)
-		w.must(err)
+		units := w.level(w.look, id, level)
 		for _, u := range units {
 			tokens = tokens.Add(mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut})
 			cost += u.CostMicros

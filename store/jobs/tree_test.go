@@ -100,8 +100,7 @@ func (w *world) shape(id mapreduce.JobID) (levels []int64) {
 	ctl, err := w.look.Ctl(w.ctx, id)
 	w.must(err)
 	for level := range ctl.LevelUnits {
-		units, err := w.look.UnitsFrom(w.ctx, id, int64(level), 0, 100_000)
-		w.must(err)
+		units := w.level(w.look, id, int64(level))
 		if int64(len(units)) != ctl.LevelUnits[level] {
 			w.Errorf("level %d has %d units, and %d were planned", level, len(units), ctl.LevelUnits[level])
 		}
@@ -165,10 +164,8 @@ func TestB13TreesAreKnownBeforeTheRun(t *testing.T) {
 func (w *world) grouped(id mapreduce.JobID, levels []int64, group int64) {
 	w.Helper()
 	for level := int64(1); level < int64(len(levels)); level++ {
-		below, err := w.look.UnitsFrom(w.ctx, id, level-1, 0, 100_000)
-		w.must(err)
-		units, err := w.look.UnitsFrom(w.ctx, id, level, 0, 100_000)
-		w.must(err)
+		below := w.level(w.look, id, level-1)
+		units := w.level(w.look, id, level)
 		for i, u := range units {
 			if mapreduce.UnitState(u.Status) != mapreduce.Blocked {
 				w.Errorf("unit %s is %s", u.UnitId, mapreduce.UnitState(u.Status))
@@ -280,8 +277,7 @@ func TestTreesInAnyOrder(t *testing.T) {
 		if job.State != mapreduce.JobComplete || job.CompletedUnits != job.TotalUnits {
 			rt.Fatalf("job ended %v with %d of %d units complete", job.State, job.CompletedUnits, job.TotalUnits)
 		}
-		units, err := w.look.UnitsFrom(w.ctx, id, 0, 0, 1000)
-		w.must(err)
+		units := w.level(w.look, id, 0)
 		for _, u := range units {
 			if d.ended[u.UnitId] != 1 {
 				rt.Errorf("map unit %s completed %d times", u.UnitId, d.ended[u.UnitId])

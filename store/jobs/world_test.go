@@ -364,6 +364,35 @@ func (w *world) unit(id mapreduce.JobID, u string) *storagev1.Unit {
 }
 
 // write changes the store behind everyone's back.
+// paged returns the units of all pages. Those of a store that fails at times are
+// short.
+func (w *world) paged(page func(from int64) ([]*storagev1.Unit, error)) (all []*storagev1.Unit) {
+	w.Helper()
+	for from := int64(0); ; {
+		units, err := page(from)
+		w.must(err)
+		if len(units) == 0 {
+			return all
+		}
+		all = append(all, units...)
+		from = units[len(units)-1].Index + 1
+	}
+}
+
+// level returns all units of a level.
+func (w *world) level(j *jobs.Jobs, id mapreduce.JobID, level int64) []*storagev1.Unit {
+	w.Helper()
+	return w.paged(func(from int64) ([]*storagev1.Unit, error) { return j.UnitsFrom(w.ctx, id, level, from, 1000) })
+}
+
+// inputs returns all units that a reduce takes, read so many at a time.
+func (w *world) inputs(j *jobs.Jobs, id mapreduce.JobID, u *storagev1.Unit, page int) []*storagev1.Unit {
+	w.Helper()
+	return w.paged(func(from int64) ([]*storagev1.Unit, error) {
+		return j.Inputs(w.ctx, id, u, max(from, u.Inputs.First), page)
+	})
+}
+
 func (w *world) write(fn func(tx store.Tx)) {
 	w.Helper()
 	w.must(store.NewDB(w.store, store.Config{}).Update(w.ctx, func(tx store.Tx) error {
