@@ -157,9 +157,10 @@ func (j *Jobs) namesakes(ctx context.Context, tx store.Tx, id mapreduce.JobID, u
 	return found, nil
 }
 
-// present returns the values of keys, or nothing if none has one. Documents mostly come in the order of
-// their names, so one look usually tells that nothing lies between the first key
-// and the last, which costs less than to look for each.
+// present returns the values of keys, or nothing if none has one. Documents mostly
+// come in the order of their names, so one look usually tells that nothing lies
+// between the first key and the last, which costs less than to look for each; and
+// what was stored there before, by a run whose outcome was unknown, are neighbours.
 func present(ctx context.Context, tx store.Tx, ks [][]byte) ([][]byte, error) {
 	if len(ks) == 0 {
 		return nil, nil
@@ -172,7 +173,10 @@ func present(ctx context.Context, tx store.Tx, ks [][]byte) ([][]byte, error) {
 	if len(pairs) == 0 {
 		return nil, nil
 	}
-	return tx.GetAll(ctx, ks)
+	for _, k := range ks {
+		tx.AddReadConflict(store.Single(k))
+	}
+	return store.GetNear(ctx, tx.Snapshot(), ks)
 }
 
 // firstNames returns the id of u, and if u is the first unit of its document the
