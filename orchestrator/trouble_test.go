@@ -39,6 +39,19 @@ func (j *journal) lines(part string) (found []string) {
 	return found
 }
 
+// untilComplete waits for the end of a job.
+func (f *fleet) untilComplete(t *testing.T, id mapreduce.JobID) {
+	t.Helper()
+	for state := mapreduce.JobUnknown; state != mapreduce.JobComplete; {
+		<-time.After(time.Second)
+		job, err := f.any().GetJob(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		state = job.State
+	}
+}
+
 // While the store is away everything fails that is tried, again and again. The
 // log has a line when that begins, one a minute, and one when it ends.
 func TestAnOutageOfTheStoreIsLoggedOnce(t *testing.T) {
@@ -54,14 +67,7 @@ func TestAnOutageOfTheStoreIsLoggedOnce(t *testing.T) {
 		f.faults.BeginOutage()
 		<-time.After(10 * time.Minute)
 		f.faults.EndOutage()
-		for state := mapreduce.JobUnknown; state != mapreduce.JobComplete; {
-			<-time.After(time.Second)
-			job, err := f.any().GetJob(t.Context(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			state = job.State
-		}
+		f.untilComplete(t, id)
 		if n := len(log.lines("does not answer, and is tried again")); n != 1 {
 			t.Errorf("%d lines say that the outage begins, want 1", n)
 		}
@@ -139,14 +145,7 @@ func TestAStoreThatIsSilentIsLogged(t *testing.T) {
 			t.Errorf("%d lines say that it lasts, want one a minute for three minutes", n)
 		}
 		m.answer()
-		for state := mapreduce.JobUnknown; state != mapreduce.JobComplete; {
-			<-time.After(time.Second)
-			job, err := f.any().GetJob(t.Context(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			state = job.State
-		}
+		f.untilComplete(t, id)
 		if n := len(log.lines("the store answers again")); n != 1 {
 			t.Errorf("%d lines say that it has ended, want 1", n)
 		}

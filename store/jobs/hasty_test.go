@@ -46,32 +46,15 @@ func TestPagesThatTakeTooLong(t *testing.T) {
 	id := w.submit(w.nodes[0], spec(), texts(units))
 	w.run(w.nodes[0], id)
 	j := jobs.New(store.NewDB(hasty{s}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.space, "hasty", w.clock)
-	all := func(page func(from int64) ([]*storagev1.Unit, error)) (units []*storagev1.Unit) {
-		t.Helper()
-		for from := int64(0); ; {
-			some, err := page(from)
-			w.must(err)
-			if len(some) == 0 {
-				return units
-			}
-			for _, u := range some {
-				if u.Index < from {
-					t.Fatalf("unit %d is on a page from %d on", u.Index, from)
-				}
-				from = u.Index + 1
-			}
-			units = append(units, some...)
-		}
-	}
 	level := func(n int64) []*storagev1.Unit {
-		return all(func(from int64) ([]*storagev1.Unit, error) { return j.UnitsFrom(w.ctx, id, n, from, 256) })
+		return w.paged(func(from int64) ([]*storagev1.Unit, error) { return j.UnitsFrom(w.ctx, id, n, from, 256) })
 	}
 	if n := len(level(0)); n != units {
 		t.Errorf("level 0 has %d units, want %d", n, units)
 	}
 	reduced := 0
 	for _, u := range level(1) {
-		reduced += len(all(func(from int64) ([]*storagev1.Unit, error) {
+		reduced += len(w.paged(func(from int64) ([]*storagev1.Unit, error) {
 			return j.Inputs(w.ctx, id, u, max(from, u.Inputs.First), 1024)
 		}))
 	}

@@ -374,8 +374,13 @@ func (w *world) paged(page func(from int64) ([]*storagev1.Unit, error)) (all []*
 		if len(units) == 0 {
 			return all
 		}
+		for _, u := range units {
+			if u.Index < from {
+				w.Fatalf("unit %d is on a page from %d on", u.Index, from)
+			}
+			from = u.Index + 1
+		}
 		all = append(all, units...)
-		from = units[len(units)-1].Index + 1
 	}
 }
 
