@@ -173,10 +173,19 @@ func present(ctx context.Context, tx store.Tx, ks [][]byte) ([][]byte, error) {
 	if len(pairs) == 0 {
 		return nil, nil
 	}
+	return near(ctx, tx, ks)
+}
+
+// near reads keys that are likely to be neighbours, serializably.
+func near(ctx context.Context, tx store.Tx, ks [][]byte) ([][]byte, error) {
+	values, err := store.GetNear(ctx, tx.Snapshot(), ks)
+	if err != nil {
+		return nil, err
+	}
 	for _, k := range ks {
 		tx.AddReadConflict(store.Single(k))
 	}
-	return store.GetNear(ctx, tx.Snapshot(), ks)
+	return values, nil
 }
 
 // firstNames returns the id of u, and if u is the first unit of its document the

@@ -212,10 +212,7 @@ func (t *turn) read(ctx context.Context) (own, reported [][]byte, err error) {
 	if own, err = t.tx.GetAll(ctx, ks); err != nil {
 		return nil, nil, err
 	}
-	reported, err = store.GetNear(ctx, t.tx.Snapshot(), units)
-	for _, k := range units {
-		t.tx.AddReadConflict(store.Single(k))
-	}
+	reported, err = near(ctx, t.tx, units)
 	return own, reported, err
 }
 
