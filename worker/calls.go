@@ -191,6 +191,13 @@ func (u *unit) progress() mapreduce.Progress {
 	return mapreduce.Progress{Held: u.held(), Tokens: u.spent, Note: u.note}
 }
 
+// hasState reports whether there is a state, sent on or not.
+func (u *unit) hasState() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.state != nil
+}
+
 // kept reports whether there is a state that a new stream must be told again.
 func (u *unit) kept() bool {
 	u.mu.Lock()

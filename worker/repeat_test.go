@@ -2,8 +2,10 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker"
@@ -50,4 +52,32 @@ func TestStateOfUnitsThatAreDone(t *testing.T) {
 			r.finish()
 		})
 	}
+}
+
+// A unit that ends while there is no stream, before what it kept was worth sending,
+// leaves that to the next attempt all the same.
+func TestStateOfUnitsThatEndWithoutAStream(t *testing.T) {
+	fails := func(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
+		calls.Spent(agent.KeepEvery-1, 0, 0)
+		if err := calls.Keep(ctx, []byte("answers")); err != nil {
+			return nil, err
+		}
+		after(time.Second)
+		return nil, errors.New("the next call failed")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, fails, worker.Config{})
+		r.assign(spec, unitOf("u"))
+		r.take()
+		r.pipe.cut()
+		after(10 * time.Second)
+		r.take()
+		r.accept(mapreduce.Welcome{Epoch: 2})
+		got := r.take()
+		if len(got.States) != 1 || string(got.States[0].Data) != "answers" || len(got.Reports) != 1 {
+			t.Errorf("the new stream was told states %+v and reports %+v, want one of each", got.States, got.Reports)
+		}
+		r.verdicts(mapreduce.Accepted, got.Reports...)
+		r.finish()
+	})
 }
