@@ -4,3 +4,9 @@ package fdb
 
 // Mapped is how errors of the client are told to callers.
 var Mapped = mapped
+
+// Unanswered opens a store without an answer of its cluster.
+func Unanswered(clusterFile string) (*Store, error) {
+	db, err := handles.take(clusterFile)
+	return on(db, clusterFile, Config{}), err
+}

@@ -22,10 +22,11 @@ type Store struct {
 	file   string // the cluster file, which handles are counted by
 	config Config
 
-	mu      sync.Mutex // guards the variables below
-	closed  bool
+	life context.Context // ends with the store
+
+	mu      sync.Mutex         // guards the variables below; nobody waits for the cluster with it
+	end     context.CancelFunc // ends life
 	watches sync.WaitGroup
-	ended   chan struct{} // closed by Close
 }
 
 var _ store.Store = (*Store)(nil)
@@ -55,7 +56,7 @@ func Open(clusterFile string, c Config) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{db: db, file: clusterFile, config: c, ended: make(chan struct{})}
+	s := on(db, clusterFile, c)
 	err = s.ping(c.ConnectTimeout)
 	switch {
 	case err == nil:
@@ -66,6 +67,13 @@ func Open(clusterFile string, c Config) (store.Store, error) {
 		err = fmt.Errorf("store/fdb: the cluster of %s: its coordinators are %s: %w", clusterFile, names, err)
 	}
 	return nil, errors.Join(err, s.Close())
+}
+
+// on makes a store of a database, whose cluster may be silent.
+func on(db fdb.Database, clusterFile string, c Config) *Store {
+	s := &Store{db: db, file: clusterFile, config: c}
+	s.life, s.end = context.WithCancel(context.Background())
+	return s
 }
 
 // ping waits until the cluster hands out a read version. A cluster that speaks
@@ -115,7 +123,7 @@ func malformed(file, text string) error {
 func (s *Store) Begin(context.Context) (store.Tx, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.isClosed() {
 		return nil, store.ErrClosed
 	}
 	t, err := s.db.CreateTransaction()
@@ -134,29 +142,50 @@ func (s *Store) Begin(context.Context) (store.Tx, error) {
 // arming one adds a read conflict.
 func (s *Store) Watch(ctx context.Context, key []byte) (<-chan struct{}, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	if s.isClosed() {
+		s.mu.Unlock()
 		return nil, store.ErrClosed
 	}
+	s.watches.Add(1) // Close waits for it
+	s.mu.Unlock()
+	armed, err := s.arm(ctx, fdb.Key(key))
+	if err != nil {
+		s.watches.Done()
+		return nil, err
+	}
+	fired := make(chan struct{})
+	go func() {
+		defer s.watches.Done()
+		s.wait(ctx, armed, fired)
+	}()
+	return fired, nil
+}
+
+// arm returns a watch that the cluster knows of.
+func (s *Store) arm(ctx context.Context, key fdb.Key) (fdb.FutureNil, error) {
 	t, err := s.db.CreateTransaction()
 	if err != nil {
 		return nil, mapped(err)
 	}
-	armed := t.Watch(fdb.Key(key))
-	stop := context.AfterFunc(ctx, t.Cancel)
+	armed := t.Watch(key)
+	stop, stay := context.AfterFunc(ctx, t.Cancel), context.AfterFunc(s.life, t.Cancel)
 	// Reading the value first makes the watch wait for a change of what is there
 	// now, whenever the cluster gets to arming it.
-	if _, err = t.Snapshot().Get(fdb.Key(key)).Get(); err == nil {
+	if _, err = t.Snapshot().Get(key).Get(); err == nil {
 		err = t.Commit().Get()
 	}
 	stop()
-	if err != nil {
-		armed.Cancel()
-		return nil, ended(ctx, mapped(err))
+	stay()
+	switch {
+	case err == nil:
+		return armed, nil
+	case s.isClosed():
+		err = store.ErrClosed
+	default:
+		err = mapped(err)
 	}
-	fired := make(chan struct{})
-	s.watches.Go(func() { s.wait(ctx, armed, fired) })
-	return fired, nil
+	armed.Cancel()
+	return nil, ended(ctx, err)
 }
 
 // wait closes fired when the watch fires, is lost, or is not wanted any more.
@@ -172,31 +201,23 @@ func (s *Store) wait(ctx context.Context, armed fdb.FutureNil, fired chan struct
 	case <-ctx.Done():
 		armed.Cancel()
 		<-done
-	case <-s.ended:
+	case <-s.life.Done():
 		armed.Cancel()
 		<-done
 	}
 }
 
-func (s *Store) isClosed() bool {
-	select {
-	case <-s.ended:
-		return true
-	default:
-		return false
-	}
-}
+func (s *Store) isClosed() bool { return s.life.Err() != nil }
 
 // Close implements store.Store.
 func (s *Store) Close() error {
 	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
+	closed := s.isClosed()
+	s.end()
+	s.mu.Unlock()
+	if closed {
 		return nil
 	}
-	s.closed = true
-	close(s.ended)
-	s.mu.Unlock()
 	s.watches.Wait()
 	handles.release(s.file)
 	return nil

@@ -3,10 +3,12 @@
 package fdb_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -108,6 +110,58 @@ func TestClusterFilesThatLeadNowhere(t *testing.T) {
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.name) {
 				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// A noted context tells when it is first waited for.
+type noted struct {
+	context.Context
+	waited chan struct{}
+	once   sync.Once
+}
+
+func (n *noted) Done() <-chan struct{} {
+	n.once.Do(func() { close(n.waited) })
+	return n.Context.Done()
+}
+
+// A watch that the cluster does not answer keeps nobody from beginning a
+// transaction, and ends with its context and with the store.
+func TestWatchOfASilentCluster(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "fdb.cluster")
+	if err := os.WriteFile(file, []byte("a:b@127.0.0.1:1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]error{"context": context.Canceled, "store": store.ErrClosed} {
+		t.Run(name, func(t *testing.T) {
+			s, err := fdb.Unanswered(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			arming := &noted{Context: ctx, waited: make(chan struct{})}
+			armed := make(chan error)
+			go func() {
+				_, err := s.Watch(arming, []byte("k"))
+				armed <- err
+			}()
+			<-arming.waited
+			tx, err := s.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			tx.Discard()
+			if name == "context" {
+				cancel()
+			} else if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := <-armed; !errors.Is(err, want) {
+				t.Errorf("the watch ended with %v, want %v", err, want)
 			}
 		})
 	}
