@@ -355,10 +355,14 @@ func (b *board) letGo(s *session) {
 func (b *board) enter(s *session, kept []jobs.Held) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if other := b.sessions[s.id]; other != nil && other.epoch > s.epoch {
-		s.gone = true // two streams of one session came in the wrong order
-		s.stop(errSuperseded)
-		return
+	if other := b.sessions[s.id]; other != nil { // two streams of one session were bound at once
+		if other.epoch > s.epoch {
+			s.gone = true
+			s.stop(errSuperseded)
+			return
+		}
+		b.suspend(other)
+		other.stop(errSuperseded)
 	}
 	if old := b.away[s.id]; old != nil {
 		b.letGo(old)

@@ -3,11 +3,14 @@ package orchestrator_test
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
@@ -90,4 +93,48 @@ func TestAWorkerThatDrainsFromTheStartIsGivenNothing(t *testing.T) {
 			t.Errorf("unit %s had %d attempts: it was given to the worker that leaves", u.ID, u.Attempts)
 		}
 	}
+}
+
+// Two streams of a session are bound at once, and the one that was bound first is the
+// first to be taken up. The other replaces it, and nothing is counted twice.
+func TestStreamsOfASessionThatAreBoundAtOnce(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newCluster(t)
+		bound := []chan struct{}{make(chan struct{}), make(chan struct{})}
+		var binds atomic.Int64
+		c.hook = func(p failpoint.Point) {
+			if p == failpoint.Bind.After() {
+				if i := binds.Add(1); i > 1 {
+					<-bound[i-2]
+				}
+			}
+		}
+		n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+		w := greet(t, n, "worker", 1)
+		spec := script(nil)
+		spec.Parallelism = 1
+		n.submit(spec, 2)
+		held := w.assigned()
+		w.cut()
+		older := greet(t, n, "worker", 1, held)
+		pass(t, time.Second)
+		newer := greet(t, n, "worker", 1, held)
+		pass(t, time.Second)
+		for _, b := range bound {
+			close(b)
+			pass(t, time.Second)
+		}
+		for {
+			if _, err := older.Recv(); err != nil {
+				if errs.KindOf(err) != errs.Aborted {
+					t.Errorf("the older stream ended with %v", err)
+				}
+				break
+			}
+		}
+		if v := newer.report(held, asIs); v != mapreduce.Accepted {
+			t.Errorf("the verdict on the newer stream is %v", v)
+		}
+		newer.assigned() // of two units at most one may run at once
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
@@ -48,5 +49,26 @@ func TestManyUnitsAreTakenBack(t *testing.T) {
 	}
 	if back != len(docs) {
 		t.Errorf("%d units went back, want %d", back, len(docs))
+	}
+}
+
+// A bind that comes after a later one of its session changes nothing, on whichever node.
+func TestBindsOfASessionInTheWrongOrder(t *testing.T) {
+	w := newWorld(t, open(t), 2)
+	j := w.nodes[0]
+	id := w.submit(j, spec(), texts(1))
+	s := w.session(j)
+	u := w.claim(j, id, s, 1)[0]
+	for _, late := range w.nodes {
+		_, err := late.Bind(w.ctx, &mapreduce.Hello{Session: s.id, Slots: 10}, s.epoch-1)
+		if errs.KindOf(err) != errs.Aborted {
+			t.Errorf("an older bind on %s: error %v", late.Node(), err)
+		}
+	}
+	if v := w.report(j, done(id, u)).Verdict; v != mapreduce.Accepted {
+		t.Errorf("the verdict on what the session holds is %v", v)
+	}
+	if epoch, node, err := j.Epoch(w.ctx, s.id); err != nil || epoch != s.epoch || node != j.Node() {
+		t.Errorf("the session is at epoch %d of %s (error %v), want %d of %s", epoch, node, err, s.epoch, j.Node())
 	}
 }

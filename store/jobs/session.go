@@ -54,8 +54,8 @@ func (j *Jobs) Bind(ctx context.Context, hello *mapreduce.Hello, epoch int64) (*
 		if _, err := read(ctx, tx, j.keys.Session(id), &sess); err != nil {
 			return err
 		}
-		if sess.Epoch >= epoch && sess.Node != string(j.node) {
-			return errs.New(errs.Aborted, "session %s reports to another orchestrator", id)
+		if sess.Epoch > epoch || sess.Epoch == epoch && sess.Node != string(j.node) {
+			return errs.New(errs.Aborted, "session %s was taken up by another stream since", id)
 		}
 		tx.Set(j.keys.Session(id), encode(&storagev1.Session{
 			Node: string(j.node), Epoch: epoch, Embedded: hello.Embedded,
@@ -156,6 +156,10 @@ type SessionRef struct {
 	// Embedded workers died with their orchestrator.
 	Embedded bool
 }
+
+// Expiring reports whether a session was declared dead and still holds units. Whoever
+// put them back may have died of it, so they are anybody's to put back.
+func (s SessionRef) Expiring() bool { return s.Node == "" }
 
 // Sessions returns all sessions, a page at a time, beginning after one.
 func (j *Jobs) Sessions(ctx context.Context, after mapreduce.SessionID, limit int) ([]SessionRef, bool, error) {
