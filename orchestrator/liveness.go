@@ -255,8 +255,8 @@ func (o *Orchestrator) takeOver(ctx context.Context, node mapreduce.NodeID, coun
 		for _, s := range page {
 			after = s.Session
 			switch {
-			case s.Node != node:
-			case now || s.Embedded:
+			case s.Node != node && !s.Expiring():
+			case now || s.Embedded || s.Expiring():
 				if err := o.expire(ctx, s, nil); err != nil {
 					return err
 				}

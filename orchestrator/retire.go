@@ -43,6 +43,8 @@ func (o *Orchestrator) leaves(ctx context.Context) (bool, error) {
 		}
 		for _, last = range page {
 			switch {
+			case last.Expiring():
+				return true, nil
 			case last.Node != o.jobs.Node():
 			case !last.Embedded:
 				return true, nil

@@ -100,3 +100,31 @@ func TestZombieOrchestratorClaimsNothing(t *testing.T) {
 		})
 	}
 }
+
+// Whoever gives a worker's units back may die between two steps of that: the rest go
+// back with what else it leaves.
+func TestASessionThatWasExpiredInPartIsTakenOver(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		const units = 600
+		c := newCluster(t)
+		a := c.orchestrator(quick(orchestrator.Config{Adopt: true, MaxCalls: units}))
+		w := greet(t, a, "worker", units)
+		spec := script(nil)
+		spec.Parallelism = units
+		id := a.submit(spec, units)
+		for got := 0; got < units; {
+			got += len(w.until(func(m *mapreduce.ToWorker) bool { return len(m.Assignments) > 0 }).Assignments)
+		}
+		epoch, node, err := a.jobs.Epoch(t.Context(), "worker")
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.stop()
+		if loss, err := a.jobs.Expire(t.Context(), "worker", node, epoch, nil); err != nil || loss.Done {
+			t.Fatalf("the first step of expiring %d units left nothing to do (error %v)", units, err)
+		}
+		b := c.orchestrator(fleetConfig())
+		c.worker(nop{}, worker.Config{Slots: 64}, b)
+		b.wantEnd(id, mapreduce.JobComplete)
+	})
+}
