@@ -2,12 +2,14 @@ package orchestrator_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
+	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
@@ -136,8 +138,51 @@ func (w bare) assigned() mapreduce.Held {
 
 func (w bare) reserve(held mapreduce.Held, tokens int64) bool {
 	w.t.Helper()
+	w.ask(held, tokens)
+	return w.reserved()
+}
+
+func (w bare) ask(held mapreduce.Held, tokens int64) {
+	w.t.Helper()
 	w.say(&mapreduce.FromWorker{Reserve: []mapreduce.ReserveRequest{{Held: held, Tokens: tokens}}})
+}
+
+func (w bare) reserved() bool {
+	w.t.Helper()
 	return w.until(func(m *mapreduce.ToWorker) bool { return len(m.Reserved) > 0 }).Reserved[0].Granted
+}
+
+// Two units reserve at once what is there for one of them. The store is slow with the
+// first, of which the second then sees nothing there.
+func TestReservationsAtOnceStayWithinTheBudget(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newCluster(t)
+		begun, stored := make(chan struct{}), make(chan struct{})
+		var reservations atomic.Int64
+		c.hook = func(p failpoint.Point) {
+			if p == failpoint.Reserve.Before() && reservations.Add(1) == 1 {
+				close(begun)
+				<-stored
+			}
+		}
+		n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+		first, second := greet(t, n, "first", 1), greet(t, n, "second", 1)
+		spec := script(nil)
+		spec.Budget = 100_000
+		n.submit(spec, 5)
+		a, b := first.assigned(), second.assigned()
+		first.ask(a, 60_000)
+		<-begun
+		second.ask(b, 40_000)
+		pass(t, time.Second) // for all that can be done meanwhile
+		close(stored)
+		if !first.reserved() || second.reserved() {
+			t.Error("want 60000 of the 80000 tokens that the map may spend, and not 40000 besides")
+		}
+		if !second.reserve(b, 15_000) {
+			t.Error("what is left cannot be reserved")
+		}
+	})
 }
 
 // A job that is paused does not stand on the board of a node that comes later.

@@ -231,7 +231,7 @@ func (b *board) wants(r *run, ask *jobs.Ask) bool {
 	if surplus := r.slots - max(want, held); surplus > 0 && !ask.Alone {
 		ask.Give = surplus
 	}
-	if r.spec.Budget > 0 && want > 0 && (r.need > r.tokens || !r.granted) && !r.claiming {
+	if r.spec.Budget > 0 && want > 0 && (r.need > r.tokens || !r.granted) && !r.claiming && r.drawn == 0 {
 		ask.Tokens = max(1, r.need-r.tokens)
 	}
 	return r.unsure || ask.Slots > 0 || ask.Give > 0 || ask.Tokens > 0
@@ -251,7 +251,7 @@ func (b *board) unsure(id mapreduce.JobID) {
 // stored is right, and what the board has reckoned meanwhile is not always: of
 // units that others settled it knows nothing. Should a turn be under way that
 // the store has counted already, the board has too many for a while, and the
-// next claim finds that out.
+// next claim or reservation finds that out.
 func (b *board) granted(id mapreduce.JobID, g *jobs.Granted) (short int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -260,8 +260,8 @@ func (b *board) granted(id mapreduce.JobID, g *jobs.Granted) (short int64) {
 		return 0
 	}
 	r.slots, r.usurped, r.unsure = g.Slots, g.Taken, false
-	if r.claiming {
-		r.granted = false // the claim has all tokens: ask again when it has ended
+	if r.claiming || r.drawn > 0 {
+		r.granted = false // what they take may not be counted: ask again when they have ended
 		return 0
 	}
 	r.tokens, r.granted = max(0, g.Tokens-g.Used), true
@@ -463,6 +463,18 @@ func (o *Orchestrator) reserveOne(ctx context.Context, s *session, q mapreduce.R
 	if spec.Budget == 0 || q.Tokens <= h.reserved {
 		return true, nil
 	}
+	if !o.board.draw(r) {
+		return false, errLeaving
+	}
+	ok, err := o.raise(ctx, h, r, q, spec)
+	if o.board.endDraw(r) {
+		o.notices.due(q.Job)
+	}
+	return ok, err
+}
+
+// raise raises a reservation. Nobody else takes tokens of r meanwhile.
+func (o *Orchestrator) raise(ctx context.Context, h *heldUnit, r *run, q mapreduce.ReserveRequest, spec *mapreduce.JobSpec) (bool, error) {
 	more := q.Tokens - h.reserved
 	if !o.board.spend(r, more) {
 		ask := jobs.Ask{Tokens: more, Parallelism: int64(spec.Parallelism), Doubts: o.doubted()}
@@ -482,9 +494,13 @@ func (o *Orchestrator) reserveOne(ctx context.Context, s *session, q mapreduce.R
 		o.notices.due(q.Job)
 		return false, nil
 	}
-	if err != nil || before[0] < 0 {
-		o.board.unspend(r, more)
+	if err != nil { // it may have happened nevertheless
+		o.board.overdrawn(r)
 		return false, err
+	}
+	if before[0] < 0 {
+		o.board.unspend(r, more)
+		return false, nil
 	}
 	o.board.reserved(h, q.Tokens)
 	return true, nil
@@ -518,16 +534,41 @@ func (b *board) holder(s *session, h mapreduce.Held) (*heldUnit, *run) {
 	return held, r
 }
 
+// draw waits until the caller has r's tokens for itself, which it has until endDraw.
+// The store does not keep apart what one node reserves at once. It returns false when
+// the orchestrator leaves, or the unit has gone with its session.
+func (b *board) draw(r *run) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for (r.claiming || r.drawing) && !b.closed {
+		b.calm.Wait()
+	}
+	if b.closed || b.runs[r.id] != r {
+		return false
+	}
+	r.drawing = true
+	return true
+}
+
+// endDraw reports whether it is to be asked anew what is granted of r.
+func (b *board) endDraw(r *run) (ask bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r.drawing, r.drawn = false, 0
+	b.calm.Broadcast()
+	b.activate(r)
+	b.drop(r)
+	return r.running && r.spec.Budget > 0 && !r.granted
+}
+
+// spend takes n tokens for what the caller draws.
 func (b *board) spend(r *run, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for r.claiming && !b.closed {
-		b.calm.Wait() // the claim holds all tokens there are, and most go back
-	}
 	if r.tokens < n {
 		return false
 	}
-	r.tokens -= n
+	r.tokens, r.drawn = r.tokens-n, n
 	return true
 }
 
