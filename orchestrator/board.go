@@ -78,13 +78,13 @@ type run struct {
 	tokens   int64     // granted and neither spent nor reserved
 	granted  bool      // tokens is what the store says, but for what happened here since
 	need     int64     // tokens without which no unit can start; 0 if that is not so
-	claiming bool      // a claim of a job with a budget is under way: it has all tokens
-	drawing  bool      // a unit that runs reserves more, and no claim begins meanwhile: see draw
-	drawn    int64     // tokens that it reserves, which may be stored already or not
+	claiming bool      // a claim of a job with a budget is under way
 	blocked  time.Time // since when it lacks tokens; zero if it does not
-	stuck    time.Time // since when no worker can run it, as far as is known; zero if one can
-	rested   rest      // how far it was when that was last looked into
-	warm     warmth
+	// reserving is held while what runs reserves more: at once, only one would commit.
+	reserving chan struct{}
+	stuck     time.Time // since when no worker can run it, as far as is known; zero if one can
+	rested    rest      // how far it was when that was last looked into
+	warm      warmth
 }
 
 // A rest is how far a job was at some moment at which it may have rested.
@@ -118,7 +118,7 @@ func (b *board) close() {
 func (b *board) run(id mapreduce.JobID) *run {
 	r := b.runs[id]
 	if r == nil {
-		r = &run{id: id}
+		r = &run{id: id, reserving: make(chan struct{}, 1)}
 		b.runs[id] = r
 	}
 	return r
@@ -213,7 +213,7 @@ func (b *board) feed() {
 
 // starves reports whether r has units that nothing but slots keeps from running.
 func (r *run) starves() bool {
-	return r.running && !r.claiming && !r.drawing && (len(r.queue) > 0 || !r.drained && !r.reading)
+	return r.running && !r.claiming && (len(r.queue) > 0 || !r.drained && !r.reading)
 }
 
 // taskFor returns what a lane can do for r. It reads on in the queue before a
@@ -242,7 +242,7 @@ func (b *board) taskFor(r *run) *task {
 
 // room returns how many more units r may have claimed now.
 func (b *board) room(r *run) int {
-	if !r.running || r.claiming || r.drawing || (r.spec.Budget > 0 && (r.need > r.tokens || !r.granted)) {
+	if !r.running || r.claiming || (r.spec.Budget > 0 && (r.need > r.tokens || !r.granted)) {
 		return 0
 	}
 	free := 0
@@ -492,7 +492,7 @@ func (b *board) retire(id mapreduce.JobID) {
 
 // drop forgets a run that nothing is left to do for. The caller holds b.mu.
 func (b *board) drop(r *run) {
-	if !r.running && r.turns == 0 && len(r.reports) == 0 && r.held == 0 && len(r.release) == 0 && !r.drawing {
+	if !r.running && r.turns == 0 && len(r.reports) == 0 && r.held == 0 && len(r.release) == 0 {
 		b.fair.remove(r)
 		delete(b.runs, r.id)
 		b.unlearn(r.id)

@@ -231,7 +231,7 @@ func (b *board) wants(r *run, ask *jobs.Ask) bool {
 	if surplus := r.slots - max(want, held); surplus > 0 && !ask.Alone {
 		ask.Give = surplus
 	}
-	if r.spec.Budget > 0 && want > 0 && (r.need > r.tokens || !r.granted) && !r.claiming && r.drawn == 0 {
+	if r.spec.Budget > 0 && want > 0 && (r.need > r.tokens || !r.granted) && !r.claiming {
 		ask.Tokens = max(1, r.need-r.tokens)
 	}
 	return r.unsure || ask.Slots > 0 || ask.Give > 0 || ask.Tokens > 0
@@ -260,8 +260,8 @@ func (b *board) granted(id mapreduce.JobID, g *jobs.Granted) (short int64) {
 		return 0
 	}
 	r.slots, r.usurped, r.unsure = g.Slots, g.Taken, false
-	if r.claiming || r.drawn > 0 {
-		r.granted = false // what they take may not be counted: ask again when they have ended
+	if r.claiming {
+		r.granted = false // the claim has all tokens: ask again when it has ended
 		return 0
 	}
 	r.tokens, r.granted = max(0, g.Tokens-g.Used), true
@@ -463,25 +463,19 @@ func (o *Orchestrator) reserveOne(ctx context.Context, s *session, q mapreduce.R
 	if spec.Budget == 0 || q.Tokens <= h.reserved {
 		return true, nil
 	}
-	if !o.board.draw(r) {
-		return false, errLeaving
+	select {
+	case r.reserving <- struct{}{}:
+		defer func() { <-r.reserving }()
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
 	}
-	ok, err := o.raise(ctx, h, r, q, spec)
-	if o.board.endDraw(r) {
-		o.notices.due(q.Job)
-	}
-	return ok, err
-}
-
-// raise raises a reservation. Nobody else takes tokens of r meanwhile.
-func (o *Orchestrator) raise(ctx context.Context, h *heldUnit, r *run, q mapreduce.ReserveRequest, spec *mapreduce.JobSpec) (bool, error) {
 	more := q.Tokens - h.reserved
-	if !o.board.spend(r, more) {
+	if !o.board.spend(ctx, r, more) {
 		ask := jobs.Ask{Tokens: more, Parallelism: int64(spec.Parallelism), Doubts: o.doubted()}
 		if _, _, err := o.request(ctx, q.Job, func() (jobs.Ask, bool) { return ask, true }); err != nil {
 			return false, err
 		}
-		if !o.board.spend(r, more) {
+		if !o.board.spend(ctx, r, more) {
 			o.board.lacking(r, q.Tokens)
 			o.notices.due(q.Job)
 			return false, nil
@@ -496,6 +490,7 @@ func (o *Orchestrator) raise(ctx context.Context, h *heldUnit, r *run, q mapredu
 	}
 	if err != nil { // it may have happened nevertheless
 		o.board.overdrawn(r)
+		o.notices.due(q.Job)
 		return false, err
 	}
 	if before[0] < 0 {
@@ -534,41 +529,22 @@ func (b *board) holder(s *session, h mapreduce.Held) (*heldUnit, *run) {
 	return held, r
 }
 
-// draw waits until the caller has r's tokens for itself, which it has until endDraw.
-// The store does not keep apart what one node reserves at once. It returns false when
-// the orchestrator leaves, or the unit has gone with its session.
-func (b *board) draw(r *run) bool {
+func (b *board) spend(ctx context.Context, r *run, n int64) bool {
+	stop := context.AfterFunc(ctx, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.calm.Broadcast()
+	})
+	defer stop()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for (r.claiming || r.drawing) && !b.closed {
-		b.calm.Wait()
+	for r.claiming && !b.closed && ctx.Err() == nil {
+		b.calm.Wait() // the claim holds all tokens there are, and most go back
 	}
-	if b.closed || b.runs[r.id] != r {
-		return false
-	}
-	r.drawing = true
-	return true
-}
-
-// endDraw reports whether it is to be asked anew what is granted of r.
-func (b *board) endDraw(r *run) (ask bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r.drawing, r.drawn = false, 0
-	b.calm.Broadcast()
-	b.activate(r)
-	b.drop(r)
-	return r.running && r.spec.Budget > 0 && !r.granted
-}
-
-// spend takes n tokens for what the caller draws.
-func (b *board) spend(r *run, n int64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if r.tokens < n {
 		return false
 	}
-	r.tokens, r.drawn = r.tokens-n, n
+	r.tokens -= n
 	return true
 }
 

@@ -325,7 +325,7 @@ func (o *Orchestrator) expire(ctx context.Context, s jobs.SessionRef, running ma
 			break
 		}
 	}
-	if err := o.settleSlots(ctx, s.Session); err != nil {
+	if err := o.settleSlots(ctx, s); err != nil {
 		return err
 	}
 	if units > 0 {
@@ -336,11 +336,14 @@ func (o *Orchestrator) expire(ctx context.Context, s jobs.SessionRef, running ma
 
 // settleSlots stops counting what a session held that was given up, or has gone
 // elsewhere: then its slots went with it, and how many are left here is read
-// anew first.
-func (o *Orchestrator) settleSlots(ctx context.Context, id mapreduce.SessionID) error {
+// anew first. If it was here since, that is not over.
+func (o *Orchestrator) settleSlots(ctx context.Context, ref jobs.SessionRef) error {
 	b := o.board
 	b.mu.Lock()
-	s := b.away[id]
+	s := b.away[ref.Session]
+	if s != nil && s.epoch > ref.Epoch {
+		s = nil
+	}
 	held := make(map[mapreduce.JobID]bool)
 	if s != nil {
 		for key := range s.held {

@@ -266,7 +266,7 @@ func (o *Orchestrator) bind(ctx context.Context, first *mapreduce.FromWorker, st
 	// removed in between: the clock makes that so, and nothing rests on its
 	// being right.
 	epoch := max(before, time.Now().UnixMicro()) + 1
-	o.board.supersede(hello.Session)
+	o.board.supersede(hello.Session, epoch)
 	b, err := o.jobs.Bind(ctx, hello, epoch)
 	if err != nil {
 		o.unbound(hello.Session, before, epoch)
@@ -312,10 +312,10 @@ func (o *Orchestrator) unbound(id mapreduce.SessionID, epochs ...int64) {
 }
 
 // supersede ends an older stream of a session on this node.
-func (b *board) supersede(id mapreduce.SessionID) {
+func (b *board) supersede(id mapreduce.SessionID, epoch int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s := b.sessions[id]; s != nil {
+	if s := b.sessions[id]; s != nil && s.epoch < epoch {
 		b.suspend(s)
 		s.stop(errSuperseded)
 	}
@@ -355,12 +355,13 @@ func (b *board) letGo(s *session) {
 func (b *board) enter(s *session, kept []jobs.Held) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if other := b.sessions[s.id]; other != nil { // two streams of one session were bound at once
-		if other.epoch > s.epoch {
-			s.gone = true
-			s.stop(errSuperseded)
-			return
-		}
+	other, old := b.sessions[s.id], b.away[s.id]
+	if other != nil && other.epoch > s.epoch || old != nil && old.epoch > s.epoch {
+		s.gone = true // two streams of one session came in the wrong order
+		s.stop(errSuperseded)
+		return
+	}
+	if other != nil {
 		b.suspend(other)
 		other.stop(errSuperseded)
 	}

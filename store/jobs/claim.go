@@ -144,6 +144,9 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 		t.take(u, c.Seats[seat].Session)
 	}
 	seats.write(t)
+	if c.Bounded && len(t.out.Claimed) > 0 {
+		t.draw(t.tx, t.in.Job)
+	}
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/keys"
@@ -118,5 +119,65 @@ func TestClaimsThatCross(t *testing.T) {
 				w.healthy()
 			})
 		}
+	}
+}
+
+// Of two that at once take what one node has left of a job's budget, only one gets it:
+// units that run and reserve more, and claims.
+func TestDrawsThatCross(t *testing.T) {
+	type drawing struct {
+		*world
+		id      mapreduce.JobID
+		seat    seat
+		running []*storagev1.Unit
+		free    int64
+	}
+	raise := func(i int) func(*drawing, *jobs.Jobs) {
+		return func(d *drawing, j *jobs.Jobs) {
+			u := d.running[i]
+			held := mapreduce.Held{Job: d.id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt)}
+			_, err := j.Reserve(d.ctx, []jobs.Reservation{{Held: held, Tokens: u.Reserved + d.free}})
+			d.must(err)
+		}
+	}
+	claim := func(d *drawing, j *jobs.Jobs) {
+		c := d.claimOf(j, d.id, d.seat, 1)
+		c.Bounded, c.Tokens = true, d.free
+		d.turn(j, &jobs.Turn{Job: d.id, Claim: c})
+	}
+	for name, draw := range map[string][2]func(*drawing, *jobs.Jobs){
+		"two reservations":           {raise(0), raise(1)},
+		"a claim in a reservation":   {raise(0), claim},
+		"a reservation in a claim":   {claim, raise(0)},
+		"a reservation, for a while": {raise(0), func(*drawing, *jobs.Jobs) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			w := newWorld(t, s, 1)
+			j := w.nodes[0]
+			sp := spec()
+			sp.Budget = 1000
+			d := &drawing{world: w, id: w.submit(j, sp, texts(9)), seat: w.session(j)}
+			g, err := j.Grant(w.ctx, d.id, jobs.Ask{Tokens: 1, Slots: 9, Parallelism: 9, Alone: true})
+			w.must(err)
+			c := w.claimOf(j, d.id, d.seat, 2)
+			c.Bounded, c.Tokens = true, g.Tokens
+			for _, got := range w.turn(j, &jobs.Turn{Job: d.id, Claim: c}).Claimed {
+				d.running = append(d.running, got.Unit)
+			}
+			g, err = j.Grant(w.ctx, d.id, jobs.Ask{})
+			w.must(err)
+			before := g.Used
+			if d.free = g.Tokens - before; d.free <= 0 || len(d.running) != 2 {
+				t.Fatalf("%d tokens are left beside %d units that run", d.free, len(d.running))
+			}
+			between := &crossed{Store: s, cross: func() { draw[1](d, j) }}
+			draw[0](d, jobs.New(store.NewDB(between, store.Config{}), w.space, j.Node(), w.clock))
+			g, err = j.Grant(w.ctx, d.id, jobs.Ask{})
+			w.must(err)
+			if g.Used > g.Tokens || g.Used == before {
+				t.Errorf("of %d tokens %d are used, before %d", g.Tokens, g.Used, before)
+			}
+		})
 	}
 }

@@ -389,6 +389,9 @@ func (j *Jobs) Reserve(ctx context.Context, rs []Reservation) ([]int64, error) {
 				continue
 			}
 			before = append(before, u.Reserved)
+			if more > 0 {
+				j.draw(tx, r.Job)
+			}
 			if err := j.moveGrant(ctx, tx, r.Job, owner, more); err != nil {
 				return err
 			}
@@ -401,8 +404,7 @@ func (j *Jobs) Reserve(ctx context.Context, rs []Reservation) ([]int64, error) {
 	return before, err
 }
 
-// left is how much of this node's grant is not used. What other transactions of
-// this node use meanwhile it does not see: the caller keeps them apart.
+// left is how much of this node's grant is not used.
 func (j *Jobs) left(ctx context.Context, tx store.Tx, id mapreduce.JobID) (int64, error) {
 	var g storagev1.Grant
 	if _, err := read(ctx, tx, j.keys.Grant(id, j.node), &g); err != nil {
@@ -410,6 +412,13 @@ func (j *Jobs) left(ctx context.Context, tx store.Tx, id mapreduce.JobID) (int64
 	}
 	used, err := j.used(ctx, tx.Snapshot(), id, j.node)
 	return g.Tokens - used, err
+}
+
+// draw keeps apart what transactions of this node take of its grant at the same time, all
+// of which read it: of two, the later runs again. What is used they read by snapshot, as
+// reports change that all the time, and mostly for the better.
+func (j *Jobs) draw(tx store.Tx, id mapreduce.JobID) {
+	tx.AddWriteConflict(store.Single(j.keys.Grant(id, j.node)))
 }
 
 // moveGrant moves tokens of this node's grant to that of another, so that what

@@ -72,3 +72,37 @@ func TestBindsOfASessionInTheWrongOrder(t *testing.T) {
 		t.Errorf("the session is at epoch %d of %s (error %v), want %d of %s", epoch, node, err, s.epoch, j.Node())
 	}
 }
+
+// Of two that give back what a lost session held, each may go on with what the other has
+// begun, and neither is told that all is done before it is.
+func TestTwoExpireASession(t *testing.T) {
+	w := newWorld(t, open(t), 2)
+	a, b := w.nodes[0], w.nodes[1]
+	docs := texts(1100)
+	for i := range docs {
+		docs[i].id = fmt.Sprintf("%05d", i)
+	}
+	id := w.submit(a, spec(), docs)
+	s := w.session(a)
+	for n := 0; n < len(docs); {
+		n += len(w.claim(a, id, s, 50))
+	}
+	first, err := a.Expire(w.ctx, s.id, a.Node(), s.epoch, nil)
+	w.must(err)
+	epoch, node, err := b.Epoch(w.ctx, s.id)
+	w.must(err)
+	second, err := b.Expire(w.ctx, s.id, node, epoch, nil)
+	w.must(err)
+	if first.Done || second.Done {
+		t.Fatalf("after two steps of %d units nothing was left to do", len(docs))
+	}
+	back := first.Units + second.Units
+	for done := false; !done; {
+		loss, err := a.Expire(w.ctx, s.id, a.Node(), s.epoch, nil)
+		w.must(err)
+		back, done = back+loss.Units, loss.Done
+	}
+	if back != len(docs) {
+		t.Errorf("%d units went back, want %d", back, len(docs))
+	}
+}

@@ -121,10 +121,12 @@ func (j *Jobs) Expire(ctx context.Context, id mapreduce.SessionID, node mapreduc
 			return err
 		}
 		switch {
+		case sess.Node == "" && (sess.Epoch == epoch+1 || node == "" && sess.Epoch == epoch):
+			// A further step, of whoever takes it: several may have found the session so.
 		case sess.Node == string(node) && sess.Epoch == epoch:
 			// The first step: from here on no claim for the session commits.
 			tx.Set(j.keys.Session(id), encode(&storagev1.Session{Epoch: epoch + 1}))
-		case sess.Node != "" || sess.Epoch != epoch+1:
+		default:
 			return nil // it is alive elsewhere
 		}
 		s := &sweep{Jobs: j, tx: tx, session: id, lost: true, running: running}
