@@ -290,6 +290,26 @@ func TestBreaker(t *testing.T) {
 	})
 }
 
+// A vendor that has no room is no reason to skip a unit, whatever the job says of open
+// breakers.
+func TestNoRoomSkipsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		run := func(context.Context, *agent.Task, agent.Calls) (*agent.Result, error) {
+			return nil, &agent.BreakerError{Name: "other/model", OpenFor: time.Minute, NoRoom: true}
+		}
+		r := start(t, run, worker.Config{})
+		s := spec
+		s.OnBreaker = mapreduce.BreakerSkip
+		r.assign(s, unitOf("a"))
+		got := r.take().Reports
+		if len(got) != 1 || got[0].Outcome != mapreduce.Returned || got[0].RetryAfter != time.Minute {
+			t.Errorf("reports %+v, want that the unit is returned for a minute", got)
+		}
+		r.verdicts(mapreduce.Accepted, got...)
+		r.finish()
+	})
+}
+
 func TestBreakerSkip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run := func(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {

@@ -76,9 +76,10 @@ func (u *unit) errored(class mapreduce.FailureClass, after time.Duration, text s
 	return r
 }
 
-// blocked is the report of an attempt that met an open breaker.
+// blocked is the report of an attempt that met an open breaker. For want of room no
+// unit is skipped: there will be some.
 func (u *unit) blocked(open *agent.BreakerError) mapreduce.Report {
-	if u.job.spec.OnBreaker == mapreduce.BreakerSkip {
+	if u.job.spec.OnBreaker == mapreduce.BreakerSkip && !open.NoRoom {
 		return u.errored(mapreduce.PermanentUnit, 0, skipped)
 	}
 	r := u.returned(open.Error())

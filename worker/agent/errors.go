@@ -15,14 +15,19 @@ var ErrBudget = errors.New("token budget refused")
 // stand in its chunk.
 var ErrTooLong = errors.New("the document is too long to be looked through")
 
-// A BreakerError is why Calls.Call did not run a call.
+// A BreakerError is why Calls.Call did not run a call, or why one that the vendor took
+// too long to have room for was given up.
 type BreakerError struct {
 	Name    string        // provider/model
 	OpenFor time.Duration // how long the breaker stays open yet
+	NoRoom  bool          // the vendor is well, and refuses for want of room
 }
 
 // Error names the breaker.
 func (e *BreakerError) Error() string {
+	if e.NoRoom {
+		return fmt.Sprintf("%s has no room for another call, and none is expected within %v", e.Name, e.OpenFor.Round(time.Millisecond))
+	}
 	return fmt.Sprintf("circuit breaker of %s is open for %v", e.Name, e.OpenFor.Round(time.Millisecond))
 }
 

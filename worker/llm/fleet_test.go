@@ -148,7 +148,7 @@ func TestRefusalsForWantOfRoomCostNoAttempt(t *testing.T) {
 		}})
 		_, err := l.Complete(t.Context(), ask(nil))
 		var open *agent.BreakerError
-		if !errors.As(err, &open) || open.Name != scripted || open.OpenFor != 25*time.Second || calls.Load() != 3 {
+		if !errors.As(err, &open) || open.Name != scripted || open.OpenFor != 25*time.Second || !open.NoRoom || calls.Load() != 3 {
 			t.Errorf("after %d calls: %v; want three, and to be told to wait", calls.Load(), err)
 		}
 	})

@@ -53,7 +53,7 @@ func (l *Limit) Complete(ctx context.Context, req *Request) (*Response, error) {
 			return res, err
 		}
 		if time.Since(begun)+pause > cmp.Or(l.Patience, time.Minute) {
-			return nil, &agent.BreakerError{Name: name, OpenFor: pause}
+			return nil, &agent.BreakerError{Name: name, OpenFor: pause, NoRoom: true}
 		}
 	}
 }

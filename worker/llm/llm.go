@@ -270,11 +270,19 @@ func (u Usage) Add(v Usage) Usage {
 	}
 }
 
-// sane returns u without negative numbers, which would be credited.
-func (u Usage) sane() Usage {
+// maxUsage is more tokens than any call takes, and so few that sums of them are right.
+const maxUsage = 1 << 40
+
+// sane returns u without numbers that no call has: negative ones would be credited, and
+// sums of very large ones would be.
+func (u Usage) sane() Usage { return u.within(maxUsage) }
+
+// within returns u with no number below zero, or above most.
+func (u Usage) within(most int64) Usage {
+	within := func(n int64) int64 { return min(max(n, 0), most) }
 	return Usage{
-		Input: max(u.Input, 0), CacheWrite: max(u.CacheWrite, 0), CacheWrite1h: max(u.CacheWrite1h, 0),
-		CacheRead: max(u.CacheRead, 0), Output: max(u.Output, 0), Reported: u.Reported,
+		Input: within(u.Input), CacheWrite: within(u.CacheWrite), CacheWrite1h: within(u.CacheWrite1h),
+		CacheRead: within(u.CacheRead), Output: within(u.Output), Reported: u.Reported,
 	}
 }
 

@@ -152,7 +152,7 @@ func (p *Prices) Cost(provider string, model Model, u Usage, batch bool) (micros
 	if batch && t.Batch > 0 {
 		share = uint64(t.Batch)
 	}
-	return t.cost(u.sane(), share), true
+	return t.cost(u.within(math.MaxInt64), share), true
 }
 
 // cost multiplies in 128 bits: tokens × price × share is in 10⁻⁸ of what is

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -247,6 +248,56 @@ func TestACallWithoutAnIDGetsOne(t *testing.T) {
 	}
 }
 
+// No call takes as many tokens as a vendor may say that it did, or less than none: sums of
+// them must not overflow.
+func TestWhatNoVendorCounts(t *testing.T) {
+	for _, n := range []int64{math.MaxInt64, math.MinInt64} {
+		for vendor, lines := range map[string][]string{
+			"openai": {
+				`{"choices":[{"index":0,"delta":{"content":"yes"},"finish_reason":"stop"}]}`,
+				fmt.Sprintf(`{"choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d}}`, n, n),
+			},
+			"anthropic": {
+				fmt.Sprintf(`{"type":"message_start","message":{"model":"m","usage":{"input_tokens":%d,"cache_read_input_tokens":%d,"output_tokens":1}}}`, n, n),
+				`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"yes"}}`,
+				fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":%d}}`, n),
+				`{"type":"message_stop"}`,
+			},
+			"ollama": {fmt.Sprintf(`{"model":"m","message":{"content":"yes"},"done":true,"done_reason":"stop","prompt_eval_count":%d,"eval_count":%d}`, n, n)},
+		} {
+			res, err := offline(t, vendor, canned{media(vendor), strings.NewReader(events(t, vendor, lines))}).Complete(t.Context(), ask(nil))
+			if err != nil {
+				t.Errorf("%s, %d: %v", vendor, n, err)
+				continue
+			}
+			if in, out := res.Usage.In(), res.Usage.Output; in < 0 || in > 1<<42 || out < 0 || out > 1<<40 {
+				t.Errorf("%s says %d, and it counts as %d and %d", vendor, n, in, out)
+			}
+		}
+	}
+}
+
+// events is the body of an answer in a vendor's format.
+func events(t *testing.T, vendor string, lines []string) string {
+	t.Helper()
+	var body strings.Builder
+	for _, line := range lines {
+		if vendor == "ollama" {
+			fmt.Fprintln(&body, line)
+			continue
+		}
+		var event struct{ Type string }
+		if err := json.Unmarshal([]byte(line), &event); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&body, "event: %s\ndata: %s\n\n", event.Type, line)
+	}
+	if vendor == "openai" {
+		body.WriteString("data: [DONE]\n\n")
+	}
+	return body.String()
+}
+
 // B15: what a vendor counted is of the answer only if nothing else was counted
 // with it.
 func TestWhatAVendorCounts(t *testing.T) {
@@ -279,22 +330,7 @@ func TestWhatAVendorCounts(t *testing.T) {
 		}, -1},
 	} {
 		t.Run(tt.vendor+"/"+tt.name, func(t *testing.T) {
-			var body strings.Builder
-			for _, line := range tt.lines {
-				if tt.vendor == "ollama" {
-					fmt.Fprintln(&body, line)
-					continue
-				}
-				var event struct{ Type string }
-				if err := json.Unmarshal([]byte(line), &event); err != nil {
-					t.Fatal(err)
-				}
-				fmt.Fprintf(&body, "event: %s\ndata: %s\n\n", event.Type, line)
-			}
-			if tt.vendor == "openai" {
-				body.WriteString("data: [DONE]\n\n")
-			}
-			res, err := offline(t, tt.vendor, canned{media(tt.vendor), strings.NewReader(body.String())}).Complete(t.Context(), ask(nil))
+			res, err := offline(t, tt.vendor, canned{media(tt.vendor), strings.NewReader(events(t, tt.vendor, tt.lines))}).Complete(t.Context(), ask(nil))
 			if err != nil || res.Text() != "yes" {
 				t.Fatalf("%+v, %v", res, err)
 			}

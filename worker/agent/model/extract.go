@@ -199,6 +199,14 @@ type reading struct {
 	tokens  int64    // of the answer, see llm.Response.Written
 }
 
+// found counts the values whose quotes stand in the document.
+func (r *reading) found() (n int) {
+	for _, rec := range r.records {
+		n += len(rec.values)
+	}
+	return n
+}
+
 type readRecord struct {
 	values  []unit.Value
 	missing []merge.Missing

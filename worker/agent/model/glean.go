@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/llm"
 )
@@ -40,7 +39,7 @@ func (s *session) gleaned(ctx context.Context, req *llm.Request, r *reading) err
 		if err := better.read(ctx, next.Answer); err != nil {
 			return err
 		}
-		if len(better.faults) > len(r.faults) {
+		if len(better.faults) > len(r.faults) || better.found() < r.found() {
 			return nil // it made things worse
 		}
 		better.tokens = writtenOf(next)
@@ -57,12 +56,13 @@ func writtenOf(res *llm.Response) int64 {
 	return *res.Written
 }
 
-// gleaning drops the error of a further look that cannot be had: the answer that
-// there is stands.
+// gleaning drops the error of a further look that cannot be had, or that the model, asked
+// again and again, does not give in the form it is asked for: the answer that there is
+// stands.
 func (s *session) gleaning(err error) error {
 	e, ok := errors.AsType[*llm.Error](err)
-	if ok && e.Class == mapreduce.PermanentUnit {
-		s.notes = append(s.notes, fmt.Sprintf("looking again: %v", err))
+	if ok && e.Kind == llm.Mismatch || s.inVain(err) {
+		s.note("looking again", err)
 		return nil
 	}
 	return err

@@ -594,6 +594,63 @@ func TestGlean(t *testing.T) {
 	}
 }
 
+// A second look takes nothing away: not if it cannot be had, nor in the form that it is
+// asked for, nor if it finds less, though with fewer faults.
+func TestGleanTakesNothingAway(t *testing.T) {
+	poor := answer(map[string]any{
+		"company": say("INDAH GIFT & HOME DECO", "INDAH GIFT & HOME DECO"), "date": say("2018-10-19", "INDAH PRESENTS AND MORE"), "total": say(60.3, "60.30"),
+	})
+	less := answer(map[string]any{"company": say("INDAH GIFT & HOME DECO", "INDAH GIFT & HOME DECO"), "date": []any{}, "total": []any{}})
+	for name, tc := range map[string]struct {
+		first, later string
+		fault        fakellm.Fault
+		attempt      int
+		fails        bool
+		values       int
+	}{
+		"it finds less":                     {poor, less, "", 1, false, 2},
+		"its verdict is no verdict":         {goodAnswer(), `{"well":"so"}`, "", 1, false, 3},
+		"there is no answer":                {goodAnswer(), "", fakellm.EmptyAnswer, 1, true, 0},
+		"there is no answer, and no time":   {goodAnswer(), "", fakellm.EmptyAnswer, 3, false, 3},
+		"the model refuses to look at that": {goodAnswer(), "", fakellm.Refusal, 1, false, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, "anthropic", fakellm.Config{
+				Model: func(c fakellm.Call) fakellm.Reply {
+					if len(c.Turns) > 1 {
+						return fakellm.Reply{Text: tc.later}
+					}
+					return fakellm.Reply{Text: tc.first}
+				},
+				Fault: func(c fakellm.Call) fakellm.Fault {
+					if len(c.Turns) > 1 {
+						return tc.fault
+					}
+					return fakellm.None
+				},
+			})
+			r.spec.Vars[model.VarGlean] = "1"
+			r.spec.MaxAttempts = 3
+			task := r.task(document)
+			task.Attempt = tc.attempt
+			res, err := r.agent.Run(t.Context(), task, r.purse)
+			if (err != nil) != tc.fails {
+				t.Fatalf("error %v", err)
+			}
+			if err != nil {
+				return
+			}
+			out, err := output.Decode(res.Output)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := r.resolved(t, out); len(got.Values) != tc.values {
+				t.Errorf("values %v, want %d", got.Values, tc.values)
+			}
+		})
+	}
+}
+
 func TestRefusedBeforeSpending(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*mapreduce.JobSpec)

@@ -183,7 +183,8 @@ func (m *merging) batch(ctx context.Context, batch []*question) error {
 }
 
 // folded asks one question with as many options at a time as fit: each call has
-// what the one before it chose, or wrote, and some more.
+// what the one before it chose, or wrote, and some more. Where one of them chooses none,
+// none was compared with all others, and what the schema decided stands.
 func (m *merging) folded(ctx context.Context, q *question, room int64) error {
 	sizes := make([]int64, len(q.options))
 	for i, o := range q.options {
@@ -213,8 +214,12 @@ func (m *merging) folded(ctx context.Context, q *question, room int64) error {
 		if err != nil {
 			return err
 		}
+		carried = nil
 		if len(answers) > 0 {
 			carried = m.carry(&part, answers[0])
+		}
+		if carried == nil {
+			return nil
 		}
 	}
 	if carried != nil {
@@ -234,17 +239,23 @@ func first(all []option) *option {
 // answered. It is the error itself where another attempt may be, or where the
 // job wants a model's word.
 func (m *merging) unanswered(err error) error {
-	class, _ := agent.Classify(llm.ForAgent(err))
-	last := m.task.Spec.MaxAttempts
-	if last == 0 {
-		last = mapreduce.DefaultMaxAttempts
-	}
-	_, ofModel := errors.AsType[*llm.Error](err)
-	if m.Merge == MergeBoth && ofModel && (class == mapreduce.PermanentUnit || class == mapreduce.Retryable && m.task.Attempt >= last) {
+	if m.Merge == MergeBoth && m.inVain(err) {
 		m.note("what differs was left as the schema decides it", err)
 		return nil
 	}
 	return err
+}
+
+// inVain reports whether an error is the model's, and the unit has no attempt left that
+// might go better.
+func (s *session) inVain(err error) bool {
+	class, _ := agent.Classify(llm.ForAgent(err))
+	last := s.task.Spec.MaxAttempts
+	if last == 0 {
+		last = mapreduce.DefaultMaxAttempts
+	}
+	_, ofModel := errors.AsType[*llm.Error](err)
+	return ofModel && (class == mapreduce.PermanentUnit || class == mapreduce.Retryable && s.task.Attempt >= last)
 }
 
 func (s *session) note(what string, err error) {

@@ -366,6 +366,44 @@ func TestReduceFolds(t *testing.T) {
 	}
 }
 
+// Options that are asked about in several calls, one of which tells none of its options
+// from the others: no option was compared with all, and the model has not decided.
+func TestReduceFoldsThatAreNotDecided(t *testing.T) {
+	had := sources
+	t.Cleanup(func() { sources = had })
+	sources = nil
+	for i := range 60 {
+		about := fmt.Sprintf("Statement number %d says that the company has made things for customers of all kinds in the year %d.", i, 1900+i)
+		sources = append(sources, map[string]any{
+			"id": "C-1", "seat": "Berlin", "staff": 1.0, "profits": 1.0, "names": []string{"ACME"}, "about": about,
+		})
+	}
+	var values []any
+	for _, undecided := range []int{1, 2, 1000} { // the call of a fold that chooses none
+		n := 0
+		r := mergeRig(t, func(c fakellm.Call) []any {
+			qs := questions(c)
+			if n++; n == undecided {
+				return []any{qs[0].answer(map[string]any{"option": 0})}
+			}
+			last := len(qs[0].options)
+			return []any{qs[0].answer(map[string]any{"option": last, "refs": qs[0].refs[last-1]})}
+		})
+		r.spec.ReduceContextLimit = 3000
+		out, _, calls, err := r.reduce(t, mapreduce.KindFinal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if undecided < 1000 && calls != undecided {
+			t.Errorf("%d calls were made, and the fold ended with call %d", calls, undecided)
+		}
+		values = append(values, r.resolved(t, out).Values["about"])
+	}
+	if values[0] != values[1] || values[0] == values[2] {
+		t.Errorf("undecided the value is %v and %v, and decided %v", values[0], values[1], values[2])
+	}
+}
+
 // TestReducerWillNot falls back on what the schema decides, if that is allowed.
 func TestReducerWillNot(t *testing.T) {
 	refuse := func(c fakellm.Call) fakellm.Fault {
