@@ -387,13 +387,14 @@ func (b *board) moves(id mapreduce.JobID, job *mapreduce.Job, now time.Time) boo
 
 // unanswered reports whether a job's model answers nobody: its breaker is open,
 // which it is until a probe succeeds however many are made, or the vendor refuses
-// every call for want of room. The caller holds mu.
+// every call for want of room. Units that skip open breakers wait for room as others do.
+// The caller holds mu.
 func (b *board) unanswered(r *run) bool {
-	if r.spec == nil || !calls(r.spec) || r.spec.OnBreaker == mapreduce.BreakerSkip {
+	if r.spec == nil || !calls(r.spec) {
 		return false
 	}
 	m := b.models[breakerOf(r.spec)]
-	return m != nil && (m.scope.Breaker.Open || !m.dry.IsZero())
+	return m != nil && (m.scope.Breaker.Open && r.spec.OnBreaker != mapreduce.BreakerSkip || !m.dry.IsZero())
 }
 
 // stuck says why nothing of a job has been able to run here for d, or "", and as of
@@ -416,7 +417,9 @@ func (b *board) stuck(id mapreduce.JobID, d time.Duration, now time.Time) (epoch
 		return r.epoch, begins, ""
 	}
 	for _, s := range b.sessions {
-		if m := b.models[breakerOf(r.spec)]; s.agents[r.spec.Provider] && m != nil && !m.scope.Breaker.Open && !m.dry.IsZero() {
+		m := b.models[breakerOf(r.spec)]
+		open := m != nil && m.scope.Breaker.Open && r.spec.OnBreaker != mapreduce.BreakerSkip
+		if s.agents[r.spec.Provider] && m != nil && !open && !m.dry.IsZero() {
 			return r.epoch, begins, fmt.Sprintf("%s has refused every call for %v, for want of room; resume when it takes some", m.name, d)
 		}
 		if s.agents[r.spec.Provider] {
@@ -472,14 +475,16 @@ func (o *Orchestrator) reserveOne(ctx context.Context, s *session, q mapreduce.R
 	more := q.Tokens - h.reserved
 	if !o.board.spend(ctx, r, more) {
 		ask := jobs.Ask{Tokens: more, Parallelism: int64(spec.Parallelism), Doubts: o.doubted()}
-		if _, _, err := o.request(ctx, q.Job, func() (jobs.Ask, bool) { return ask, true }); err != nil {
+		g, _, err := o.request(ctx, q.Job, func() (jobs.Ask, bool) { return ask, true })
+		if err != nil {
 			return false, err
 		}
-		if !o.board.spend(ctx, r, more) {
+		if g.Tokens-g.Used < more {
 			o.board.lacking(r, q.Tokens)
 			o.notices.due(q.Job)
 			return false, nil
 		}
+		o.board.overdraw(r, more) // claims may have been quicker here, but not yet in the store
 	}
 	before, err := o.jobs.Reserve(ctx, []jobs.Reservation{{Held: q.Held, Tokens: q.Tokens}})
 	if err == nil && before[0] == jobs.NoTokens {
@@ -568,6 +573,14 @@ func (b *board) overdrawn(r *run) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r.tokens, r.granted = 0, false
+}
+
+// overdraw takes n tokens that the store has, whatever the board thinks: none are claimed
+// until it has as many.
+func (b *board) overdraw(r *run, n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r.tokens -= n
 }
 
 func (b *board) unspend(r *run, n int64) {

@@ -288,7 +288,9 @@ func (o *Orchestrator) bind(ctx context.Context, first *mapreduce.FromWorker, st
 	s.out.put(&mapreduce.ToWorker{Welcome: &mapreduce.Welcome{
 		Node: o.jobs.Node(), Epoch: b.Epoch, Heartbeat: o.config.Heartbeat, Drop: b.Drop, Silence: silence,
 	}})
-	o.board.enter(s, b.Kept)
+	if !o.board.enter(s, b.Kept) {
+		o.unbound(s.id, s.epoch)
+	}
 	o.board.callsChange() // some may have come with the session
 	if err := o.fleetSlots(ctx); err != nil {
 		o.failed(ctx, "asking for the fleet's slots", err)
@@ -351,15 +353,16 @@ func (b *board) letGo(s *session) {
 	b.wake.Broadcast()
 }
 
-// enter puts a session with what it holds on the board.
-func (b *board) enter(s *session, kept []jobs.Held) {
+// enter puts a session with what it holds on the board. It returns false if a later
+// stream of it came first.
+func (b *board) enter(s *session, kept []jobs.Held) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	other, old := b.sessions[s.id], b.away[s.id]
 	if other != nil && other.epoch > s.epoch || old != nil && old.epoch > s.epoch {
 		s.gone = true // two streams of one session came in the wrong order
 		s.stop(errSuperseded)
-		return
+		return false
 	}
 	if other != nil {
 		b.suspend(other)
@@ -391,6 +394,7 @@ func (b *board) enter(s *session, kept []jobs.Held) {
 		b.fair.add(r)
 	}
 	b.wake.Broadcast()
+	return true
 }
 
 func (b *board) allSessions() []*session {

@@ -414,11 +414,13 @@ func (j *Jobs) left(ctx context.Context, tx store.Tx, id mapreduce.JobID) (int64
 	return g.Tokens - used, err
 }
 
-// draw keeps apart what transactions of this node take of its grant at the same time, all
-// of which read it: of two, the later runs again. What is used they read by snapshot, as
-// reports change that all the time, and mostly for the better.
+// draw keeps apart what transactions of this node take of its grant at the same time: of
+// two, the later runs again. What is used they read by snapshot, as reports change that
+// all the time, and mostly for the better; and the grant itself others read as well.
 func (j *Jobs) draw(tx store.Tx, id mapreduce.JobID) {
-	tx.AddWriteConflict(store.Single(j.keys.Grant(id, j.node)))
+	one := store.Single(j.keys.Draw(id, j.node))
+	tx.AddReadConflict(one)
+	tx.AddWriteConflict(one)
 }
 
 // moveGrant moves tokens of this node's grant to that of another, so that what

@@ -24,6 +24,8 @@
 //	                                             and it has claimed nothing since
 //	('mapreduce','grant',J,O)                    Grant: tokens and slots of the job;
 //	                                             J is '*' for slots of the fleet
+//	('mapreduce','draw',J,O)                     never there: who takes tokens of a grant
+//	                                             conflicts on it with who else does
 //	('mapreduce','limit',model)                  Limit: what the fleet may ask of it
 //	('mapreduce','ctr',J,name,level,O)           counter, striped by orchestrator
 //	('mapreduce','tally',J,D)                    Tally: chunks of a document
@@ -151,7 +153,7 @@ type Space struct {
 
 var names = []string{
 	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "ready", "delayed", "failed",
-	"run", "held", "sess", "beat", "doubt", "grant", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "state", "blob",
+	"run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "state", "blob",
 	"skipped", "idem", "ingest", "wake", "limit", "answer", "aged", "kept", "warm",
 }
 
@@ -350,6 +352,12 @@ func (s *Space) Doubt(o mapreduce.NodeID) []byte {
 // Grant returns the key of what an orchestrator may spend for a job.
 func (s *Space) Grant(j mapreduce.JobID, o mapreduce.NodeID) []byte {
 	return tuple.AppendString(s.job("grant", j), string(o))
+}
+
+// Draw returns the key on which transactions conflict that take of what an orchestrator
+// was granted. It has no value.
+func (s *Space) Draw(j mapreduce.JobID, o mapreduce.NodeID) []byte {
+	return tuple.AppendString(s.job("draw", j), string(o))
 }
 
 // Grants returns the range of job j's grants.

@@ -202,7 +202,11 @@ type reading struct {
 // found counts the values whose quotes stand in the document.
 func (r *reading) found() (n int) {
 	for _, rec := range r.records {
-		n += len(rec.values)
+		for _, v := range rec.values {
+			if len(v.Places) > 0 {
+				n++
+			}
+		}
 	}
 	return n
 }

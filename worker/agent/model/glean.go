@@ -25,21 +25,22 @@ func (s *session) gleaned(ctx context.Context, req *llm.Request, r *reading) err
 	}
 	r.tokens = writtenOf(res)
 	for range s.Glean {
-		advice := codeAdvice(r.faults)
+		advice, least := codeAdvice(r.faults), r.found()
 		if advice == "" {
 			if advice, err = s.judged(ctx, req, res.Answer); err != nil || advice == "" {
-				return s.gleaning(err)
+				return s.gleaning(ctx, err)
 			}
+			least = min(least, 1) // it may find that a value is wrong whose quote is right
 		}
 		next, err := s.complete(ctx, follow(req, res.Answer, advice+again))
 		if err != nil {
-			return s.gleaning(err)
+			return s.gleaning(ctx, err)
 		}
 		better := &reading{form: r.form, task: r.task, aligner: r.aligner}
 		if err := better.read(ctx, next.Answer); err != nil {
 			return err
 		}
-		if len(better.faults) > len(r.faults) || better.found() < r.found() {
+		if len(better.faults) > len(r.faults) || better.found() < least {
 			return nil // it made things worse
 		}
 		better.tokens = writtenOf(next)
@@ -58,10 +59,10 @@ func writtenOf(res *llm.Response) int64 {
 
 // gleaning drops the error of a further look that cannot be had, or that the model, asked
 // again and again, does not give in the form it is asked for: the answer that there is
-// stands.
-func (s *session) gleaning(err error) error {
+// stands, unless the attempt is over.
+func (s *session) gleaning(ctx context.Context, err error) error {
 	e, ok := errors.AsType[*llm.Error](err)
-	if ok && e.Kind == llm.Mismatch || s.inVain(err) {
+	if ctx.Err() == nil && (ok && e.Kind == llm.Mismatch || s.inVain(err)) {
 		s.note("looking again", err)
 		return nil
 	}

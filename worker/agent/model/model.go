@@ -470,7 +470,10 @@ func texts(req *llm.Request) []string {
 	}
 	for _, m := range req.Messages {
 		for _, part := range m.Parts {
-			out = append(out, part.Text, string(part.Opaque))
+			out = append(out, part.Text)
+			if part.Opaque != nil {
+				out = append(out, string(part.Opaque))
+			}
 			if part.Call != nil {
 				out = append(out, part.Call.Name+string(part.Call.Input))
 			}

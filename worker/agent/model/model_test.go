@@ -601,40 +601,56 @@ func TestGleanTakesNothingAway(t *testing.T) {
 		"company": say("INDAH GIFT & HOME DECO", "INDAH GIFT & HOME DECO"), "date": say("2018-10-19", "INDAH PRESENTS AND MORE"), "total": say(60.3, "60.30"),
 	})
 	less := answer(map[string]any{"company": say("INDAH GIFT & HOME DECO", "INDAH GIFT & HOME DECO"), "date": []any{}, "total": []any{}})
+	mended := answer(map[string]any{
+		"company": say("INDAH GIFT & HOME DECO", "INDAH GIFT & HOME DECO"), "date": []any{}, "total": say(60.3, "60.30"),
+	})
+	const refine = `{"should_refine":true,"improvements":"none of it is right"}`
 	for name, tc := range map[string]struct {
-		first, later string
-		fault        fakellm.Fault
-		attempt      int
-		fails        bool
-		values       int
+		first, verdict, later string
+		fault                 fakellm.Fault
+		attempt               int
+		over                  bool // the attempt is, during the second look
+		values, unverified    int  // -1: it fails
 	}{
-		"it finds less":                     {poor, less, "", 1, false, 2},
-		"its verdict is no verdict":         {goodAnswer(), `{"well":"so"}`, "", 1, false, 3},
-		"there is no answer":                {goodAnswer(), "", fakellm.EmptyAnswer, 1, true, 0},
-		"there is no answer, and no time":   {goodAnswer(), "", fakellm.EmptyAnswer, 3, false, 3},
-		"the model refuses to look at that": {goodAnswer(), "", fakellm.Refusal, 1, false, 3},
+		"it finds less":                     {poor, "", less, "", 1, false, 2, 1},
+		"it drops what was invented":        {poor, "", mended, "", 1, false, 2, 0},
+		"the model takes one back":          {goodAnswer(), refine, mended, "", 1, false, 2, 0},
+		"the model takes all back":          {mended, refine, answer(map[string]any{"company": []any{}, "date": []any{}, "total": []any{}}), "", 1, false, 2, 0},
+		"its verdict is no verdict":         {goodAnswer(), `{"well":"so"}`, "", "", 1, false, 3, 0},
+		"there is no answer":                {goodAnswer(), "", "", fakellm.EmptyAnswer, 1, false, -1, 0},
+		"there is no answer, and no time":   {goodAnswer(), "", "", fakellm.EmptyAnswer, 3, false, 3, 0},
+		"the attempt is over":               {goodAnswer(), "", "", fakellm.EmptyAnswer, 3, true, -1, 0},
+		"the model refuses to look at that": {goodAnswer(), "", "", fakellm.Refusal, 1, false, 3, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
 			r := newRig(t, "anthropic", fakellm.Config{
 				Model: func(c fakellm.Call) fakellm.Reply {
-					if len(c.Turns) > 1 {
+					switch {
+					case strings.Contains(string(c.Schema), "should_refine"):
+						return fakellm.Reply{Text: tc.verdict}
+					case len(c.Turns) > 1:
 						return fakellm.Reply{Text: tc.later}
 					}
 					return fakellm.Reply{Text: tc.first}
 				},
 				Fault: func(c fakellm.Call) fakellm.Fault {
-					if len(c.Turns) > 1 {
-						return tc.fault
+					if len(c.Turns) == 1 {
+						return fakellm.None
 					}
-					return fakellm.None
+					if tc.over {
+						stop()
+					}
+					return tc.fault
 				},
 			})
 			r.spec.Vars[model.VarGlean] = "1"
 			r.spec.MaxAttempts = 3
 			task := r.task(document)
 			task.Attempt = tc.attempt
-			res, err := r.agent.Run(t.Context(), task, r.purse)
-			if (err != nil) != tc.fails {
+			res, err := r.agent.Run(ctx, task, r.purse)
+			if (err != nil) != (tc.values < 0) {
 				t.Fatalf("error %v", err)
 			}
 			if err != nil {
@@ -644,8 +660,8 @@ func TestGleanTakesNothingAway(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := r.resolved(t, out); len(got.Values) != tc.values {
-				t.Errorf("values %v, want %d", got.Values, tc.values)
+			if got := r.resolved(t, out); len(got.Values) != tc.values || len(got.Unverified) != tc.unverified {
+				t.Errorf("values %v, unverified %v; want %d and %d", got.Values, got.Unverified, tc.values, tc.unverified)
 			}
 		})
 	}
