@@ -484,7 +484,9 @@ func (o *Orchestrator) reserveOne(ctx context.Context, s *session, q mapreduce.R
 			o.notices.due(q.Job)
 			return false, nil
 		}
-		o.board.overdraw(r, more) // claims may have been quicker here, but not yet in the store
+		if o.board.overdraw(r, more) { // claims were quicker here, and not yet in the store
+			o.notices.due(q.Job)
+		}
 	}
 	before, err := o.jobs.Reserve(ctx, []jobs.Reservation{{Held: q.Held, Tokens: q.Tokens}})
 	if err == nil && before[0] == jobs.NoTokens {
@@ -575,12 +577,14 @@ func (b *board) overdrawn(r *run) {
 	r.tokens, r.granted = 0, false
 }
 
-// overdraw takes n tokens that the store has, whatever the board thinks: none are claimed
-// until it has as many.
-func (b *board) overdraw(r *run, n int64) {
+// overdraw takes n tokens that the store has, and reports whether the board thinks that
+// there are fewer: then it is to be asked anew, and none are claimed until that is done.
+func (b *board) overdraw(r *run, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r.tokens -= n
+	r.granted = r.granted && r.tokens >= 0
+	return !r.granted
 }
 
 func (b *board) unspend(r *run, n int64) {

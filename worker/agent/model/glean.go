@@ -30,7 +30,8 @@ func (s *session) gleaned(ctx context.Context, req *llm.Request, r *reading) err
 			if advice, err = s.judged(ctx, req, res.Answer); err != nil || advice == "" {
 				return s.gleaning(ctx, err)
 			}
-			least = min(least, 1) // it may find that a value is wrong whose quote is right
+			// It may find that a few values are wrong whose quotes are right.
+			least = max(min(least, 1), least-max(1, least/4))
 		}
 		next, err := s.complete(ctx, follow(req, res.Answer, advice+again))
 		if err != nil {

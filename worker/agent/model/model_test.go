@@ -616,6 +616,7 @@ func TestGleanTakesNothingAway(t *testing.T) {
 		"it drops what was invented":        {poor, "", mended, "", 1, false, 2, 0},
 		"the model takes one back":          {goodAnswer(), refine, mended, "", 1, false, 2, 0},
 		"the model takes all back":          {mended, refine, answer(map[string]any{"company": []any{}, "date": []any{}, "total": []any{}}), "", 1, false, 2, 0},
+		"the model takes two of three back": {goodAnswer(), refine, less, "", 1, false, 3, 0},
 		"its verdict is no verdict":         {goodAnswer(), `{"well":"so"}`, "", "", 1, false, 3, 0},
 		"there is no answer":                {goodAnswer(), "", "", fakellm.EmptyAnswer, 1, false, -1, 0},
 		"there is no answer, and no time":   {goodAnswer(), "", "", fakellm.EmptyAnswer, 3, false, 3, 0},
