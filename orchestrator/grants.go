@@ -394,7 +394,12 @@ func (b *board) unanswered(r *run) bool {
 		return false
 	}
 	m := b.models[breakerOf(r.spec)]
-	return m != nil && (m.scope.Breaker.Open && r.spec.OnBreaker != mapreduce.BreakerSkip || !m.dry.IsZero())
+	return m != nil && (m.holdsBack(r.spec) || !m.dry.IsZero())
+}
+
+// holdsBack reports whether a job waits until the model's breaker is closed again.
+func (m *model) holdsBack(spec *mapreduce.JobSpec) bool {
+	return m.scope.Breaker.Open && spec.OnBreaker != mapreduce.BreakerSkip
 }
 
 // stuck says why nothing of a job has been able to run here for d, or "", and as of
@@ -418,8 +423,7 @@ func (b *board) stuck(id mapreduce.JobID, d time.Duration, now time.Time) (epoch
 	}
 	for _, s := range b.sessions {
 		m := b.models[breakerOf(r.spec)]
-		open := m != nil && m.scope.Breaker.Open && r.spec.OnBreaker != mapreduce.BreakerSkip
-		if s.agents[r.spec.Provider] && m != nil && !open && !m.dry.IsZero() {
+		if s.agents[r.spec.Provider] && m != nil && !m.holdsBack(r.spec) && !m.dry.IsZero() {
 			return r.epoch, begins, fmt.Sprintf("%s has refused every call for %v, for want of room; resume when it takes some", m.name, d)
 		}
 		if s.agents[r.spec.Provider] {

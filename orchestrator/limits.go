@@ -129,7 +129,7 @@ func (b *board) modelRoom(r *run) int {
 	switch {
 	case time.Now().Before(m.frozen):
 		return 0
-	case m.scope.Breaker.Open && r.spec.OnBreaker != mapreduce.BreakerSkip:
+	case m.holdsBack(r.spec):
 		if !m.probes(b.node) {
 			return 0
 		}
@@ -151,7 +151,7 @@ func (b *board) mayHold(r *run) int64 {
 	}
 	most, m := b.callSlots, b.model(breakerOf(r.spec))
 	switch {
-	case m.scope.Breaker.Open && r.spec.OnBreaker != mapreduce.BreakerSkip:
+	case m.holdsBack(r.spec):
 		if !m.probes(b.node) {
 			return 0
 		}

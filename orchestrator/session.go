@@ -318,9 +318,14 @@ func (b *board) supersede(id mapreduce.SessionID, epoch int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s := b.sessions[id]; s != nil && s.epoch < epoch {
-		b.suspend(s)
-		s.stop(errSuperseded)
+		b.displace(s)
 	}
+}
+
+// displace ends the stream of a session that another has taken up. The caller holds b.mu.
+func (b *board) displace(s *session) {
+	b.suspend(s)
+	s.stop(errSuperseded)
 }
 
 var errSuperseded = errs.New(errs.Aborted, "the session was taken up by another stream")
@@ -365,8 +370,7 @@ func (b *board) enter(s *session, kept []jobs.Held) bool {
 		return false
 	}
 	if other != nil {
-		b.suspend(other)
-		other.stop(errSuperseded)
+		b.displace(other)
 	}
 	if old := b.away[s.id]; old != nil {
 		b.letGo(old)

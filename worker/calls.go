@@ -164,9 +164,11 @@ func (u *unit) unsent() bool {
 	return u.stateNew
 }
 
-// repeatable reports whether the job may be repeated from what its units were
-// answered: then their last state is sent on however they end.
-func (u *unit) repeatable() bool { return u.job != nil && u.job.spec.Capture == mapreduce.CaptureFull }
+// leavesState reports whether the last state of a unit that ends so is sent on: it
+// may be tried again, or the job be repeated from what its units were answered.
+func (u *unit) leavesState(o mapreduce.Outcome) bool {
+	return o != mapreduce.Done || u.job != nil && u.job.spec.Capture == mapreduce.CaptureFull
+}
 
 // takeState returns the last state, to be sent.
 func (u *unit) takeState() mapreduce.AgentState {

@@ -181,7 +181,7 @@ func (s *session) attach() {
 		switch u.phase {
 		case reported:
 			s.out.reports = append(s.out.reports, u)
-			if (u.report.Outcome != mapreduce.Done || u.repeatable()) && u.hasState() {
+			if u.leavesState(u.report.Outcome) && u.hasState() {
 				s.out.states = append(s.out.states, u)
 			}
 		case running:

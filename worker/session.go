@@ -188,7 +188,7 @@ func (s *session) settle(u *unit, r mapreduce.Report) {
 	}
 	s.finished++
 	u.phase, u.number = reported, s.finished
-	if (r.Outcome != mapreduce.Done || u.repeatable()) && u.unsent() {
+	if u.leavesState(r.Outcome) && u.unsent() {
 		s.out.states = append(s.out.states, u)
 	}
 	s.out.reports = append(s.out.reports, u)

@@ -328,8 +328,8 @@ func citationsOf(o *output.Output, field string) []string {
 	return ids
 }
 
-// TestReduceFolds has more options than fit into a call.
-func TestReduceFolds(t *testing.T) {
+// sixtyStatements has the sources say as many things of one company.
+func sixtyStatements(t *testing.T) {
 	had := sources
 	t.Cleanup(func() { sources = had })
 	sources = nil
@@ -339,6 +339,11 @@ func TestReduceFolds(t *testing.T) {
 			"id": "C-1", "seat": "Berlin", "staff": 1.0, "profits": 1.0, "names": []string{"ACME"}, "about": about,
 		})
 	}
+}
+
+// TestReduceFolds has more options than fit into a call.
+func TestReduceFolds(t *testing.T) {
+	sixtyStatements(t)
 	const limit = 3000
 	largest := int64(0)
 	asked := map[string]bool{}
@@ -369,15 +374,7 @@ func TestReduceFolds(t *testing.T) {
 // Options that are asked about in several calls, one of which tells none of its options
 // from the others: no option was compared with all, and the model has not decided.
 func TestReduceFoldsThatAreNotDecided(t *testing.T) {
-	had := sources
-	t.Cleanup(func() { sources = had })
-	sources = nil
-	for i := range 60 {
-		about := fmt.Sprintf("Statement number %d says that the company has made things for customers of all kinds in the year %d.", i, 1900+i)
-		sources = append(sources, map[string]any{
-			"id": "C-1", "seat": "Berlin", "staff": 1.0, "profits": 1.0, "names": []string{"ACME"}, "about": about,
-		})
-	}
+	sixtyStatements(t)
 	var values []any
 	for _, undecided := range []int{1, 2, 1000} { // the call of a fold that chooses none
 		n := 0
