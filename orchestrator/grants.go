@@ -351,7 +351,7 @@ func (o *Orchestrator) pauseStuck(ctx context.Context, id mapreduce.JobID) error
 		return nil
 	}
 	job, err := o.jobs.Job(ctx, id)
-	if err != nil || o.board.moves(id, job, time.Now()) || begins {
+	if err != nil || o.board.moves(id, job, o.config.Stuck, time.Now()) || begins {
 		return err
 	}
 	if err := o.jobs.Pause(ctx, id, epoch, why); err != nil {
@@ -365,14 +365,14 @@ func (o *Orchestrator) pauseStuck(ctx context.Context, id mapreduce.JobID) error
 // ended since it was last looked at. None run for a moment between two levels.
 // Those that run here do not count while its model answers nobody: they probe, or
 // wait.
-func (b *board) moves(id mapreduce.JobID, job *mapreduce.Job, now time.Time) bool {
+func (b *board) moves(id mapreduce.JobID, job *mapreduce.Job, d time.Duration, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r, running := b.runs[id], job.RunningUnits
 	if r == nil {
 		return true
 	}
-	unanswered := b.unanswered(r)
+	unanswered := b.unanswered(r, d, now)
 	if unanswered {
 		running -= int64(r.held)
 	}
@@ -387,19 +387,26 @@ func (b *board) moves(id mapreduce.JobID, job *mapreduce.Job, now time.Time) boo
 
 // unanswered reports whether a job's model answers nobody: its breaker is open,
 // which it is until a probe succeeds however many are made, or the vendor refuses
-// every call for want of room. Units that skip open breakers wait for room as others do.
-// The caller holds mu.
-func (b *board) unanswered(r *run) bool {
+// every call for want of room, and did so within d. Units that skip open breakers wait
+// for room as others do. The caller holds mu.
+func (b *board) unanswered(r *run, d time.Duration, now time.Time) bool {
 	if r.spec == nil || !calls(r.spec) {
 		return false
 	}
 	m := b.models[breakerOf(r.spec)]
-	return m != nil && (m.holdsBack(r.spec) || !m.dry.IsZero())
+	return m != nil && (m.holdsBack(r.spec) || m.refuses(d, now))
 }
 
 // holdsBack reports whether a job waits until the model's breaker is closed again.
 func (m *model) holdsBack(spec *mapreduce.JobSpec) bool {
 	return m.scope.Breaker.Open && spec.OnBreaker != mapreduce.BreakerSkip
+}
+
+// refuses reports whether the vendor has refused the latest calls from here. If the
+// rest that it asked for is over for d, and it has refused none since, none was made, or
+// one is under way.
+func (m *model) refuses(d time.Duration, now time.Time) bool {
+	return !m.dry.IsZero() && now.Before(m.frozen.Add(d))
 }
 
 // stuck says why nothing of a job has been able to run here for d, or "", and as of
@@ -411,7 +418,7 @@ func (b *board) stuck(id mapreduce.JobID, d time.Duration, now time.Time) (epoch
 	if r == nil || !r.running {
 		return 0, false, ""
 	}
-	if len(b.sessions) == 0 || !b.unanswered(r) && (r.held > 0 || b.seats(r) > 0) {
+	if len(b.sessions) == 0 || !b.unanswered(r, d, now) && (r.held > 0 || b.seats(r) > 0) {
 		r.stuck = time.Time{}
 		return r.epoch, false, ""
 	}
@@ -423,7 +430,7 @@ func (b *board) stuck(id mapreduce.JobID, d time.Duration, now time.Time) (epoch
 	}
 	for _, s := range b.sessions {
 		m := b.models[breakerOf(r.spec)]
-		if s.agents[r.spec.Provider] && m != nil && !m.holdsBack(r.spec) && !m.dry.IsZero() {
+		if s.agents[r.spec.Provider] && m != nil && !m.holdsBack(r.spec) && m.refuses(d, now) {
 			return r.epoch, begins, fmt.Sprintf("%s has refused every call for %v, for want of room; resume when it takes some", m.name, d)
 		}
 		if s.agents[r.spec.Provider] {

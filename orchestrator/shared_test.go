@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -30,6 +31,7 @@ type vendor struct {
 	most     int        // calls at once; 0 is no limit
 	headers  bool       // it tells its limits
 	broken   func(n int) bool
+	full     bool // it refuses all calls. Guarded by mu
 
 	mu       sync.Mutex // guards the variables below
 	level    float64
@@ -91,7 +93,7 @@ func (v *vendor) enter(now time.Time) (n int, l llm.Limits, latency time.Duratio
 		v.at = now
 	}
 	switch {
-	case v.most > 0 && v.inFlight >= v.most:
+	case v.full, v.most > 0 && v.inFlight >= v.most:
 		v.refused++
 		return 0, llm.Limits{}, 0, &llm.Error{Kind: llm.RateLimited, Status: 429, RetryAfter: time.Second}
 	case v.requests > 0 && v.level < 1:
@@ -221,6 +223,33 @@ func TestTheFleetLearnsHowMuchAVendorTakes(t *testing.T) {
 				t.Errorf("%d calls took %v; the vendor would have let them through in %v", units, took, best)
 			}
 		})
+	})
+}
+
+// A job is paused whose model refuses every call for long. One whose calls are long
+// is not, if the model last refused a call of another job, and was not asked since.
+func TestAModelThatRefusesAll(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newCluster(t)
+		v := &vendor{latency: 5 * time.Minute, full: true}
+		config := fleetConfig()
+		config.Stuck = 2 * time.Minute
+		a := c.orchestrator(config)
+		c.ask(v, 10, a)
+		id := submitAsking(a, 3)
+		begun := time.Now()
+		job := a.wantEnd(id, mapreduce.JobPaused)
+		if took := time.Since(begun); took < config.Stuck || took > 2*config.Stuck || !strings.Contains(job.Error, "refused every call") {
+			t.Errorf("paused after %v, want after %v, as %q", took, config.Stuck, job.Error)
+		}
+		if _, err := a.CancelJob(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		v.look(func() { v.full = false })
+		pass(t, 10*time.Minute)
+		id = submitAsking(a, 1)
+		pass(t, 10*time.Minute)
+		a.wantEnd(id, mapreduce.JobComplete)
 	})
 }
 
