@@ -351,7 +351,7 @@ func (o *Orchestrator) pauseStuck(ctx context.Context, id mapreduce.JobID) error
 		return nil
 	}
 	job, err := o.jobs.Job(ctx, id)
-	if err != nil || o.board.moves(id, job, o.config.Stuck, time.Now()) || begins {
+	if err != nil || o.board.moves(id, job, time.Now()) || begins {
 		return err
 	}
 	if err := o.jobs.Pause(ctx, id, epoch, why); err != nil {
@@ -365,14 +365,14 @@ func (o *Orchestrator) pauseStuck(ctx context.Context, id mapreduce.JobID) error
 // ended since it was last looked at. None run for a moment between two levels.
 // Those that run here do not count while its model answers nobody: they probe, or
 // wait.
-func (b *board) moves(id mapreduce.JobID, job *mapreduce.Job, d time.Duration, now time.Time) bool {
+func (b *board) moves(id mapreduce.JobID, job *mapreduce.Job, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r, running := b.runs[id], job.RunningUnits
 	if r == nil {
 		return true
 	}
-	unanswered := b.unanswered(r, d, now)
+	unanswered := b.unanswered(r, now)
 	if unanswered {
 		running -= int64(r.held)
 	}
@@ -387,14 +387,14 @@ func (b *board) moves(id mapreduce.JobID, job *mapreduce.Job, d time.Duration, n
 
 // unanswered reports whether a job's model answers nobody: its breaker is open,
 // which it is until a probe succeeds however many are made, or the vendor refuses
-// every call for want of room, and did so within d. Units that skip open breakers wait
-// for room as others do. The caller holds mu.
-func (b *board) unanswered(r *run, d time.Duration, now time.Time) bool {
+// every call for want of room. Units that skip open breakers wait for room as others do.
+// The caller holds mu.
+func (b *board) unanswered(r *run, now time.Time) bool {
 	if r.spec == nil || !calls(r.spec) {
 		return false
 	}
 	m := b.models[breakerOf(r.spec)]
-	return m != nil && (m.holdsBack(r.spec) || m.refuses(d, now))
+	return m != nil && (m.holdsBack(r.spec) || m.refuses(now))
 }
 
 // holdsBack reports whether a job waits until the model's breaker is closed again.
@@ -402,12 +402,16 @@ func (m *model) holdsBack(spec *mapreduce.JobSpec) bool {
 	return m.scope.Breaker.Open && spec.OnBreaker != mapreduce.BreakerSkip
 }
 
-// refuses reports whether the vendor has refused the latest calls from here. If the
-// rest that it asked for is over for d, and it has refused none since, none was made, or
-// one is under way.
-func (m *model) refuses(d time.Duration, now time.Time) bool {
-	return !m.dry.IsZero() && now.Before(m.frozen.Add(d))
+// refuses reports whether the vendor has refused the latest calls from here, and the
+// rest that it asked for is not over, or has not been for long.
+func (m *model) refuses(now time.Time) bool {
+	return !m.refused.IsZero() && (now.Before(m.frozen) || now.Before(m.refused.Add(refusalLasts)))
 }
+
+// refusalLasts is for how long after the rest that it asked for a vendor is taken to
+// refuse all calls. One that does refuses the next until then; if there is none, it has
+// taken one and not answered yet, or was not asked.
+const refusalLasts = 2 * time.Minute
 
 // stuck says why nothing of a job has been able to run here for d, or "", and as of
 // which epoch, or that this begins.
@@ -418,7 +422,7 @@ func (b *board) stuck(id mapreduce.JobID, d time.Duration, now time.Time) (epoch
 	if r == nil || !r.running {
 		return 0, false, ""
 	}
-	if len(b.sessions) == 0 || !b.unanswered(r, d, now) && (r.held > 0 || b.seats(r) > 0) {
+	if len(b.sessions) == 0 || !b.unanswered(r, now) && (r.held > 0 || b.seats(r) > 0) {
 		r.stuck = time.Time{}
 		return r.epoch, false, ""
 	}
@@ -430,7 +434,7 @@ func (b *board) stuck(id mapreduce.JobID, d time.Duration, now time.Time) (epoch
 	}
 	for _, s := range b.sessions {
 		m := b.models[breakerOf(r.spec)]
-		if s.agents[r.spec.Provider] && m != nil && !m.holdsBack(r.spec) && m.refuses(d, now) {
+		if s.agents[r.spec.Provider] && m != nil && !m.holdsBack(r.spec) && m.refuses(now) {
 			return r.epoch, begins, fmt.Sprintf("%s has refused every call for %v, for want of room; resume when it takes some", m.name, d)
 		}
 		if s.agents[r.spec.Provider] {
@@ -486,16 +490,12 @@ func (o *Orchestrator) reserveOne(ctx context.Context, s *session, q mapreduce.R
 	more := q.Tokens - h.reserved
 	if !o.board.spend(ctx, r, more) {
 		ask := jobs.Ask{Tokens: more, Parallelism: int64(spec.Parallelism), Doubts: o.doubted()}
-		g, _, err := o.request(ctx, q.Job, func() (jobs.Ask, bool) { return ask, true })
-		if err != nil {
+		if _, _, err := o.request(ctx, q.Job, func() (jobs.Ask, bool) { return ask, true }); err != nil {
 			return false, err
 		}
-		if g.Tokens-g.Used < more {
-			o.board.lacking(r, q.Tokens)
-			o.notices.due(q.Job)
-			return false, nil
-		}
-		if o.board.overdraw(r, more) { // claims were quicker here, and not yet in the store
+		// Whether that is enough the store decides: this reservation may be in what it
+		// says is used, if an earlier try took effect unseen.
+		if o.board.overdraw(r, more) {
 			o.notices.due(q.Job)
 		}
 	}
@@ -588,8 +588,9 @@ func (b *board) overdrawn(r *run) {
 	r.tokens, r.granted = 0, false
 }
 
-// overdraw takes n tokens that the store has, and reports whether the board thinks that
-// there are fewer: then it is to be asked anew, and none are claimed until that is done.
+// overdraw takes n tokens that the store may have, and reports whether the board thinks
+// that there are fewer: then it is to be asked anew, and none are claimed until that is
+// done.
 func (b *board) overdraw(r *run, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

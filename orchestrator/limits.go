@@ -20,10 +20,10 @@ type model struct {
 	share  limit.Share // this node's, of that
 	looked bool
 
-	frozen time.Time // no unit is begun before: the vendor refused some
-	until  time.Time // the breaker is open, and nobody probes
-	dry    time.Time // since when the vendor has refused all calls from here; zero if it took one since
-	told   bool      // workers were given a share that limits them
+	frozen  time.Time // no unit is begun before: the vendor refused some
+	until   time.Time // the breaker is open, and nobody probes
+	refused time.Time // until when the vendor is to rest that refused the latest calls from here; zero if it took one
+	told    bool      // workers were given a share that limits them
 
 	note   limit.Note      // since the latest look
 	urgent bool            // it is to be told at once
@@ -180,18 +180,15 @@ func (b *board) hearLimits(notes []mapreduce.LimitNote, now time.Time) (urgent b
 		n := &notes[i]
 		m := b.model(n.Name)
 		m.note.Successes += n.Successes
-		switch {
-		case n.Successes > 0:
-			m.dry = time.Time{}
-		case n.Refused && m.dry.IsZero():
-			m.dry = now
-		}
 		if n.Told != (mapreduce.Rates{}) {
 			m.note.Told, m.left, m.leftAt = n.Told, n.Left, now
 		}
 		if n.Refused {
 			m.refuse(n, now)
 			urgent = true
+		}
+		if n.Successes > 0 {
+			m.refused = time.Time{}
 		}
 	}
 	return urgent
@@ -207,7 +204,11 @@ func (m *model) refuse(n *mapreduce.LimitNote, now time.Time) {
 	if m.note.Refused {
 		m.note.Pause = max(m.note.Pause, n.Pause)
 	}
-	if end := now.Add(max(n.Pause, limit.LeastPause)); end.After(m.frozen) {
+	end := now.Add(max(n.Pause, limit.LeastPause))
+	if end.After(m.refused) {
+		m.refused = end
+	}
+	if end.After(m.frozen) {
 		m.frozen = end
 	}
 }

@@ -226,31 +226,48 @@ func TestTheFleetLearnsHowMuchAVendorTakes(t *testing.T) {
 	})
 }
 
-// A job is paused whose model refuses every call for long. One whose calls are long
-// is not, if the model last refused a call of another job, and was not asked since.
+// A job is paused whose model refuses every call for long. One whose calls take long is
+// not, be it that the model refused one just now, or long ago.
 func TestAModelThatRefusesAll(t *testing.T) {
-	virtually(t, func(t *testing.T) {
-		c := newCluster(t)
-		v := &vendor{latency: 5 * time.Minute, full: true}
-		config := fleetConfig()
-		config.Stuck = 2 * time.Minute
-		a := c.orchestrator(config)
-		c.ask(v, 10, a)
-		id := submitAsking(a, 3)
-		begun := time.Now()
-		job := a.wantEnd(id, mapreduce.JobPaused)
-		if took := time.Since(begun); took < config.Stuck || took > 2*config.Stuck || !strings.Contains(job.Error, "refused every call") {
-			t.Errorf("paused after %v, want after %v, as %q", took, config.Stuck, job.Error)
-		}
-		if _, err := a.CancelJob(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
+	for _, just := range []bool{true, false} {
+		t.Run(fmt.Sprint("just now ", just), func(t *testing.T) {
+			virtually(t, func(t *testing.T) { refusesAll(t, just) })
+		})
+	}
+}
+
+func refusesAll(t *testing.T, just bool) {
+	c := newCluster(t)
+	v := &vendor{latency: 5 * time.Minute, full: true}
+	config := fleetConfig()
+	config.Stuck = 3 * time.Minute
+	a := c.orchestrator(config)
+	c.ask(v, 10, a)
+	begun := time.Now()
+	id := submitAsking(a, 3)
+	job := a.wantEnd(id, mapreduce.JobPaused)
+	if took := time.Since(begun); took < config.Stuck || took > config.Stuck+time.Minute || !strings.Contains(job.Error, "refused every call") {
+		t.Errorf("paused after %v, want after %v, as %q", took, config.Stuck, job.Error)
+	}
+	if _, err := a.CancelJob(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	var refused int
+	v.look(func() { refused = v.refused })
+	if !just {
 		v.look(func() { v.full = false })
 		pass(t, 10*time.Minute)
-		id = submitAsking(a, 1)
-		pass(t, 10*time.Minute)
-		a.wantEnd(id, mapreduce.JobComplete)
+	}
+	id = submitAsking(a, 1)
+	pass(t, 5*time.Second)
+	v.look(func() {
+		v.full = false
+		if just != (v.refused > refused) {
+			t.Errorf("%d calls of the second job were refused", v.refused-refused)
+		}
 	})
+	pass(t, 6*time.Minute)
+	a.wantEnd(id, mapreduce.JobComplete)
 }
 
 // When a vendor fails, the whole fleet stops asking: few calls are lost, no unit
