@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -127,17 +128,26 @@ func newFleet(t *testing.T, c *corpus, servers, workers []string) *service {
 	return s
 }
 
-// freeAddress returns one that nobody listens on.
+var ports atomic.Int64 // that were looked at
+
+// freeAddress returns another each time, one that nobody listens on. Nobody takes it for
+// a connection either, as systems take those from higher ports: a server that is killed
+// comes back to it.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	const from, to = 20000, 32000
+	ports.CompareAndSwap(0, rand.Int64N(to-from)+1) // other processes do the same
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", from+ports.Add(1)%(to-from))
+		if l, err := net.Listen("tcp", address); err == nil {
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return address
+		}
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return l.Addr().String()
+	t.Fatal("no address is free")
+	return ""
 }
 
 // start runs one of the processes.
