@@ -31,9 +31,9 @@ type vendor struct {
 	most     int        // calls at once; 0 is no limit
 	headers  bool       // it tells its limits
 	broken   func(n int) bool
-	full     bool // it refuses all calls. Guarded by mu
 
 	mu       sync.Mutex // guards the variables below
+	full     bool       // it refuses all calls
 	level    float64
 	at       time.Time
 	calls    int
