@@ -82,11 +82,12 @@ func (t *turn) reclaim(ctx context.Context, values [][]byte) error {
 		if err := decode(nil, values[2*i+1], &held); err != nil {
 			return err
 		}
-		for _, h := range held.Units {
-			u, err := t.unit(ctx, t.tx, t.in.Job, mapreduce.UnitID(h.Unit))
-			if err != nil {
-				return err
-			}
+		units, err := t.heldUnits(ctx, t.tx, held.Units)
+		if err != nil {
+			return err
+		}
+		for n, h := range held.Units {
+			u := units[n]
 			taken[mapreduce.UnitID(h.Unit)] = true
 			if u != nil && u.Attempt == h.Attempt && u.Session == string(s.Session) && u.Claim == t.in.Claim.ID {
 				t.out.Claimed = append(t.out.Claimed, Claimed{s.Session, u})

@@ -462,7 +462,10 @@ func (j *Jobs) goOn(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *s
 // retryFailed puts a level's failed units back into their queue, in steps.
 func (j *Jobs) retryFailed(ctx context.Context, id mapreduce.JobID, level int64) error {
 	for done := false; !done; {
+		tried := 0
 		err := j.update(ctx, failpoint.Retry, func(tx store.Tx) error {
+			room := stepRoom(tried)
+			tried++
 			ctl, err := j.ctl(ctx, tx, id)
 			if err != nil {
 				return err
@@ -470,7 +473,7 @@ func (j *Jobs) retryFailed(ctx context.Context, id mapreduce.JobID, level int64)
 			if !ctl.Resuming || mapreduce.JobState(ctl.State).Running() {
 				return errs.New(errs.Aborted, "job %s is being changed by another request; try again", id)
 			}
-			pairs, more, err := tx.GetRange(ctx, j.keys.FailedLevel(id, level), store.RangeOptions{Limit: stepUnits / 2})
+			pairs, more, err := tx.GetRange(ctx, j.keys.FailedLevel(id, level), store.RangeOptions{Limit: room})
 			if err != nil {
 				return err
 			}
@@ -486,18 +489,22 @@ func (j *Jobs) retryFailed(ctx context.Context, id mapreduce.JobID, level int64)
 }
 
 func (t *turn) retry(ctx context.Context, failed []store.KeyValue) error {
-	for _, kv := range failed {
+	ks := make([][]byte, len(failed))
+	for i, kv := range failed {
 		_, rest, err := t.keys.Last(kv.Key)
 		if err != nil {
 			return err
 		}
 		rest.Skip()
 		rest.Skip()
-		u, err := t.unit(ctx, t.tx, t.in.Job, mapreduce.UnitID(rest.Text()))
-		if err != nil {
-			return err
-		}
-		t.tx.Clear(kv.Key)
+		ks[i] = t.keys.Unit(t.in.Job, mapreduce.UnitID(rest.Text()))
+	}
+	units, err := readUnits(ctx, t.tx, ks) // of one level, so that none is another's reduce
+	if err != nil {
+		return err
+	}
+	for i, u := range units {
+		t.tx.Clear(failed[i].Key)
 		if u == nil || mapreduce.UnitState(u.Status) != mapreduce.UnitFailed {
 			continue
 		}

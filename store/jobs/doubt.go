@@ -83,19 +83,21 @@ func (j *Jobs) heldBy(ctx context.Context, id mapreduce.SessionID, d *Doubt) err
 		if err != nil {
 			return err
 		}
+		var all []*storagev1.HeldUnit
 		for _, kv := range pairs {
 			var held storagev1.Held
 			if err := decode(kv.Key, kv.Value, &held); err != nil {
 				return err
 			}
-			for _, h := range held.Units {
-				u, err := j.unit(ctx, tx, mapreduce.JobID(h.Job), mapreduce.UnitID(h.Unit))
-				if err != nil {
-					return err
-				}
-				if u != nil && u.Attempt == h.Attempt && mapreduce.UnitState(u.Status) == mapreduce.Processing {
-					count[mapreduce.JobID(h.Job)]++
-				}
+			all = append(all, held.Units...)
+		}
+		units, err := j.heldUnits(ctx, tx, all)
+		if err != nil {
+			return err
+		}
+		for i, h := range all {
+			if u := units[i]; u != nil && u.Attempt == h.Attempt && mapreduce.UnitState(u.Status) == mapreduce.Processing {
+				count[mapreduce.JobID(h.Job)]++
 			}
 		}
 		return nil

@@ -63,7 +63,7 @@ func TestPagesThatTakeTooLong(t *testing.T) {
 	}
 }
 
-// A rushed store has time for so many keys in all snapshot reads of a transaction.
+// A rushed store has time for so many keys in all reads of a transaction.
 type rushed struct {
 	store.Store
 	keys int
@@ -86,6 +86,18 @@ func (r rushed) Begin(ctx context.Context) (store.Tx, error) {
 }
 
 func (t rushedTx) Snapshot() store.Reader { return rushedReader{t.Tx.Snapshot(), t.left} }
+
+func (t rushedTx) Get(ctx context.Context, key []byte) ([]byte, error) {
+	return rushedReader{t.Tx, t.left}.Get(ctx, key)
+}
+
+func (t rushedTx) GetAll(ctx context.Context, keys [][]byte) ([][]byte, error) {
+	return rushedReader{t.Tx, t.left}.GetAll(ctx, keys)
+}
+
+func (t rushedTx) GetRange(ctx context.Context, in store.Range, o store.RangeOptions) ([]store.KeyValue, bool, error) {
+	return rushedReader{t.Tx, t.left}.GetRange(ctx, in, o)
+}
 
 func (r rushedReader) take(n int) error {
 	if *r.left -= n; *r.left < 0 {
@@ -135,11 +147,70 @@ func TestChecksThatTakeTooLong(t *testing.T) {
 	}
 }
 
+// slow is a node whose store has time for so many keys in a transaction.
+func (w *world) slow(s store.Store, keys int) *jobs.Jobs {
+	return jobs.New(store.NewDB(rushed{s, keys}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.space, "slow", w.clock)
+}
+
+// What a lost session held goes back, and what failed is tried again, in smaller steps
+// if a store has no time for the usual ones.
+func TestUnitsThatTakeTooLong(t *testing.T) {
+	const units, room = 300, 200
+	s := open(t)
+	w := newWorld(t, s, 1)
+	j := w.nodes[0]
+	id := w.submit(j, spec(), texts(units))
+	lost := w.session(j)
+	for range units / 50 {
+		if n := len(w.claim(j, id, lost, 50)); n != 50 {
+			t.Fatalf("%d units were claimed, want 50", n)
+		}
+	}
+	back, steps := 0, 0
+	for done := false; !done; steps++ {
+		loss, err := w.slow(s, room).Expire(w.ctx, lost.id, j.Node(), lost.epoch, nil)
+		w.must(err)
+		back, done = back+loss.Units, loss.Done
+	}
+	if steps*room < units {
+		t.Errorf("all went back in %d steps, for which there was no time", steps)
+	}
+	wentBack(t, back, units)
+	if n := w.job(id).RunningUnits; n != 0 {
+		t.Errorf("%d units did not go back", n)
+	}
+	w.healthy()
+
+	good := w.claim(j, id, w.session(j), 1)[0]
+	w.report(j, done(id, good))
+	for {
+		bad := w.claim(j, id, w.session(j), jobs.MaxBatch)
+		if len(bad) == 0 {
+			break
+		}
+		turn := &jobs.Turn{Job: id}
+		for _, u := range bad {
+			turn.Reports = append(turn.Reports, jobs.TurnReport{Report: errored(id, u, mapreduce.PermanentUnit)})
+		}
+		w.turn(j, turn)
+	}
+	w.run(j, id)
+	if n := w.job(id).FailedUnits; n != units-1 {
+		t.Fatalf("%d units failed, want %d", n, units-1)
+	}
+	w.must(w.slow(s, room).Resume(w.ctx, id, mapreduce.Resume{}))
+	if n := w.job(id).FailedUnits; n != 0 {
+		t.Errorf("%d units are not tried again", n)
+	}
+	w.run(j, id)
+	if job := w.job(id); job.State != mapreduce.JobComplete {
+		t.Errorf("the job is %v, of level %d", job.State, job.Level)
+	}
+	w.healthy()
+}
+
 // Levels for which a store has no time are planned in smaller steps.
 func TestLevelsThatTakeTooLong(t *testing.T) {
-	slow := func(w *world, s store.Store) *jobs.Jobs {
-		return jobs.New(store.NewDB(rushed{s, 100}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.space, "slow", w.clock)
-	}
 	t.Run("levels", func(t *testing.T) {
 		s := open(t)
 		w := newWorld(t, s, 1)
@@ -147,7 +218,7 @@ func TestLevelsThatTakeTooLong(t *testing.T) {
 		w.mapAll(w.nodes[0], id)
 		w.advance(w.nodes[0], id) // reads the order of the map units, in one range
 		w.endAll(w.nodes[0], id, w.session(w.nodes[0]))
-		if !w.advance(slow(w, s), id) {
+		if !w.advance(w.slow(s, 100), id) {
 			t.Error("nothing was to be planned")
 		}
 		w.run(w.nodes[0], id)
@@ -168,7 +239,7 @@ func TestLevelsThatTakeTooLong(t *testing.T) {
 		w.must(err)
 		w.must(w.nodes[0].PlantParsed(w.ctx, id, status.Epoch, w.plant(w.nodes[0], id)))
 		for done := false; !done; {
-			done, err = slow(w, s).TreeStep(w.ctx, id, status.Epoch, 3)
+			done, err = w.slow(s, 100).TreeStep(w.ctx, id, status.Epoch, 3)
 			w.must(err)
 		}
 		w.spans(id)

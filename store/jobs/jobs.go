@@ -159,6 +159,26 @@ func (j *Jobs) unit(ctx context.Context, r store.Reader, id mapreduce.JobID, u m
 	return unit, nil
 }
 
+// readUnits returns units in the order of their keys, nil for those that are not there.
+// The reads are under way together: a session may hold thousands.
+func readUnits(ctx context.Context, r store.Reader, ks [][]byte) ([]*storagev1.Unit, error) {
+	values, err := r.GetAll(ctx, ks)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]*storagev1.Unit, len(ks))
+	for i, v := range values {
+		if v == nil {
+			continue
+		}
+		found[i] = new(storagev1.Unit)
+		if err := decode(ks[i], v, found[i]); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
 func (j *Jobs) setUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
 	tx.Set(j.keys.Unit(id, mapreduce.UnitID(u.UnitId)), encode(u))
 }

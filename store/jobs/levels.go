@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -317,22 +318,8 @@ func (j *Jobs) unitsNamed(ctx context.Context, r store.Reader, id mapreduce.JobI
 	for i, u := range ids {
 		ks[i] = j.keys.Unit(id, u)
 	}
-	values, err := r.GetAll(ctx, ks)
-	if err != nil {
-		return nil, err
-	}
-	units := make([]*storagev1.Unit, 0, len(ids))
-	for i, v := range values {
-		if v == nil {
-			continue
-		}
-		u := new(storagev1.Unit)
-		if err := decode(ks[i], v, u); err != nil {
-			return nil, err
-		}
-		units = append(units, u)
-	}
-	return units, nil
+	found, err := readUnits(ctx, r, ks)
+	return slices.DeleteFunc(found, func(u *storagev1.Unit) bool { return u == nil }), err
 }
 
 func (j *Jobs) idsIn(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from, end int64, limit int) ([]mapreduce.UnitID, error) {

@@ -93,7 +93,8 @@ type planner struct {
 	room   int // units that a step may plan; of a tree, that it may yet
 }
 
-// stepRoom returns how many units a step may plan whose transaction failed so often.
+// stepRoom returns how many units a step may plan, or try again, whose transaction
+// failed so often.
 func stepRoom(failed int) int { return fewer(stepUnits/2, leastPage, failed) }
 
 // begin reads how far the level is planned. What was planned of another plan for

@@ -40,6 +40,28 @@ func TestManyUnitsAreTakenBack(t *testing.T) {
 	}
 }
 
+// A unit that a worker names twice is taken back once.
+func TestUnitsNamedTwice(t *testing.T) {
+	w := newWorld(t, open(t), 1)
+	j := w.nodes[0]
+	id := w.submit(j, spec(), texts(2))
+	s := w.session(j)
+	u := w.claim(j, id, s, 1)[0]
+	h := mapreduce.Held{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt)}
+	for range 2 { // what the session has, and then what it has lost
+		if _, b := w.bind(j, s.id, h, h); len(b.Kept) != 1 || len(b.Drop) != 0 {
+			t.Errorf("%d units are kept and %d dropped, want the one", len(b.Kept), len(b.Drop))
+		}
+		if n := w.job(id).RunningUnits; n != 1 {
+			t.Errorf("%d units run, want 1", n)
+		}
+		w.healthy()
+		epoch, _, err := j.Epoch(w.ctx, s.id)
+		w.must(err)
+		wentBack(t, w.expire(j, seat{s.id, epoch}), 1)
+	}
+}
+
 // A bind that comes after a later one of its session changes nothing, on whichever node.
 func TestBindsOfASessionInTheWrongOrder(t *testing.T) {
 	w := newWorld(t, open(t), 2)

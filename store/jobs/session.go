@@ -113,7 +113,10 @@ func (j *Jobs) Expire(ctx context.Context, id mapreduce.SessionID, node mapreduc
 	// Once it has committed, nothing shows any more whose units the session held.
 	// So this is of all runs: Unblock does not mind what did not happen.
 	told := make(map[mapreduce.JobID][]WaitRef)
+	tried := 0
 	err := j.update(ctx, failpoint.Expire, func(tx store.Tx) error {
+		room := fewer(stepUnits, leastPage, tried)
+		tried++
 		loss = &Loss{Done: true}
 		var sess storagev1.Session
 		found, err := read(ctx, tx, j.keys.Session(id), &sess)
@@ -130,7 +133,7 @@ func (j *Jobs) Expire(ctx context.Context, id mapreduce.SessionID, node mapreduc
 			return nil // it is alive elsewhere
 		}
 		s := &sweep{Jobs: j, tx: tx, session: id, lost: true, running: running}
-		if err := s.held(ctx, stepUnits); err != nil {
+		if err := s.held(ctx, room); err != nil {
 			return err
 		}
 		s.record()
@@ -219,19 +222,39 @@ func (s *sweep) held(ctx context.Context, limit int) error {
 		return err
 	}
 	s.more = more
-	visited := 0
+	var all []*storagev1.HeldUnit
+	var claims []int // units of each
 	for _, kv := range pairs {
-		if limit > 0 && visited >= limit {
+		if limit > 0 && len(all) >= limit {
 			s.more = true
 			break
 		}
-		n, err := s.claimOf(ctx, kv)
-		if err != nil {
+		var held storagev1.Held
+		if err := decode(kv.Key, kv.Value, &held); err != nil {
 			return err
 		}
-		visited += n
+		all, claims = append(all, held.Units...), append(claims, len(held.Units))
+	}
+	units, err := s.heldUnits(ctx, s.tx, all) // none of which what becomes of another changes
+	if err != nil {
+		return err
+	}
+	for i, n := range claims {
+		if err := s.claimOf(ctx, pairs[i].Key, all[:n], units[:n]); err != nil {
+			return err
+		}
+		all, units = all[n:], units[n:]
 	}
 	return nil
+}
+
+// heldUnits reads the units that claims name, nil for those that are not there.
+func (j *Jobs) heldUnits(ctx context.Context, r store.Reader, held []*storagev1.HeldUnit) ([]*storagev1.Unit, error) {
+	ks := make([][]byte, len(held))
+	for i, h := range held {
+		ks[i] = j.keys.Unit(mapreduce.JobID(h.Job), mapreduce.UnitID(h.Unit))
+	}
+	return readUnits(ctx, r, ks)
 }
 
 // record writes what the sweep counted, and wakes whoever can use what went
@@ -256,13 +279,22 @@ func (s *sweep) readopt(ctx context.Context, holding []mapreduce.Held, claim str
 	// As many to a record as to a claim: more may be too large for a value.
 	name := func(i int) string { return fmt.Sprintf("%s-%d", claim, i/MaxBatch) }
 	var taken []*storagev1.HeldUnit
+	var missed []mapreduce.Held
+	var ks [][]byte
 	for _, h := range holding {
 		h.Running = false
-		u, err := s.unit(ctx, s.tx, h.Job, h.Unit)
-		if err != nil {
-			return err
+		if !stays[h] {
+			stays[h] = true // should it be named twice
+			missed, ks = append(missed, h), append(ks, s.keys.Unit(h.Job, h.Unit))
 		}
-		if stays[h] || !standing(u, h.Attempt) || u.Session != string(s.session) ||
+	}
+	units, err := readUnits(ctx, s.tx, ks)
+	if err != nil {
+		return err
+	}
+	for i, h := range missed {
+		u := units[i]
+		if !standing(u, h.Attempt) || u.Session != string(s.session) ||
 			mapreduce.UnitState(u.Status) != mapreduce.Pending {
 			continue
 		}
@@ -301,38 +333,33 @@ func (t *turn) readopt(u *storagev1.Unit, claim string) {
 
 // claimOf visits the units of one claim, whose record goes when none of them
 // stays.
-func (s *sweep) claimOf(ctx context.Context, kv store.KeyValue) (int, error) {
-	var held storagev1.Held
-	if err := decode(kv.Key, kv.Value, &held); err != nil {
-		return 0, err
-	}
-	_, rest, err := s.keys.Last(kv.Key)
+func (s *sweep) claimOf(ctx context.Context, key []byte, held []*storagev1.HeldUnit, units []*storagev1.Unit) error {
+	_, rest, err := s.keys.Last(key)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	rest.Skip()
 	claim := rest.Text()
 	stays := false
-	for _, h := range held.Units {
-		kept, err := s.visit(ctx, claim, h)
+	for i, h := range held {
+		kept, err := s.visit(ctx, claim, h, units[i])
 		if err != nil {
-			return 0, err
+			return err
 		}
 		stays = stays || kept
 	}
 	if !stays {
-		s.tx.Clear(kv.Key)
+		s.tx.Clear(key)
 	}
-	return len(held.Units), nil
+	return nil
 }
 
-func (s *sweep) visit(ctx context.Context, claim string, h *storagev1.HeldUnit) (stays bool, err error) {
-	id := mapreduce.Held{Job: mapreduce.JobID(h.Job), Unit: mapreduce.UnitID(h.Unit), Attempt: int(h.Attempt)}
-	u, err := s.unit(ctx, s.tx, id.Job, id.Unit)
-	if err != nil || u == nil || u.Attempt != h.Attempt || u.Session != string(s.session) || u.Claim != claim ||
+func (s *sweep) visit(ctx context.Context, claim string, h *storagev1.HeldUnit, u *storagev1.Unit) (stays bool, err error) {
+	if u == nil || u.Attempt != h.Attempt || u.Session != string(s.session) || u.Claim != claim ||
 		mapreduce.UnitState(u.Status) != mapreduce.Processing {
-		return false, err
+		return false, nil
 	}
+	id := mapreduce.Held{Job: mapreduce.JobID(h.Job), Unit: mapreduce.UnitID(h.Unit), Attempt: int(h.Attempt)}
 	if s.kept[id] {
 		s.stay = append(s.stay, Held{id, claim, mapreduce.NodeID(u.Node), u.Reserved})
 		return true, nil
