@@ -1,6 +1,8 @@
 package orchestrator_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -202,26 +204,28 @@ func TestA16KeysAsPublished(t *testing.T) {
 	id := n.submit(script(map[string]string{"script.tokens_in": "5"}), 3)
 	n.wantEnd(id, mapreduce.JobComplete)
 	n.stop()
-	tx, err := c.store.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Discard()
 	var job storagev1.Job
-	c.mustRead(tx, tuple.Tuple{"mapreduce", "jobs", string(id)}, &job)
+	var u storagev1.Unit
+	var pairs []store.KeyValue
+	err := store.NewDB(c.store, store.Config{}).View(t.Context(), func(tx store.Tx) error {
+		job.Reset()
+		u.Reset()
+		begin, end := tuple.Tuple{"mapreduce", "checkpoints", string(id)}.Range()
+		var err error
+		pairs, _, err = tx.GetRange(t.Context(), store.Range{Begin: begin, End: end}, store.RangeOptions{})
+		return errors.Join(err,
+			get(t.Context(), tx, tuple.Tuple{"mapreduce", "jobs", string(id)}, &job),
+			get(t.Context(), tx, tuple.Tuple{"mapreduce", "units", string(id), "doc-0000001"}, &u))
+	})
+	if err != nil || len(pairs) < 3 {
+		t.Fatalf("%d checkpoints: %v", len(pairs), err)
+	}
 	if job.JobId != string(id) || job.Status != uint32(mapreduce.JobComplete) || job.CreatedAtMicros == 0 || job.UpdatedAtMicros == 0 ||
 		job.Config == nil || job.TotalUnits != 4 || job.CompletedUnits != 4 || job.TotalTokens != 20 || job.Error != "" {
 		t.Errorf("job record: %v", &job)
 	}
-	var u storagev1.Unit
-	c.mustRead(tx, tuple.Tuple{"mapreduce", "units", string(id), "doc-0000001"}, &u)
 	if u.UnitId != "doc-0000001" || u.DocumentId != "doc-0000001" || u.Status != uint32(mapreduce.UnitComplete) || u.Result == nil || u.TokensIn != 5 {
 		t.Errorf("unit record: %v", &u)
-	}
-	begin, end := tuple.Tuple{"mapreduce", "checkpoints", string(id)}.Range()
-	pairs, _, err := tx.GetRange(t.Context(), store.Range{Begin: begin, End: end}, store.RangeOptions{})
-	if err != nil || len(pairs) < 3 {
-		t.Fatalf("%d checkpoints: %v", len(pairs), err)
 	}
 	for _, kv := range pairs {
 		key, err := tuple.Unpack(kv.Key)
@@ -234,15 +238,13 @@ func TestA16KeysAsPublished(t *testing.T) {
 	}
 }
 
-func (c *cluster) mustRead(tx store.Tx, key tuple.Tuple, m proto.Message) {
-	c.t.Helper()
-	value, err := tx.Get(c.t.Context(), key.Pack())
-	if err != nil || value == nil {
-		c.t.Fatalf("%v: %v, %v", key, value, err)
+// get reads a message that is stored under key.
+func get(ctx context.Context, tx store.Tx, key tuple.Tuple, m proto.Message) error {
+	value, err := tx.Get(ctx, key.Pack())
+	if err == nil && value == nil {
+		err = fmt.Errorf("nothing is under %v", key)
 	}
-	if err := proto.Unmarshal(value, m); err != nil {
-		c.t.Fatal(err)
-	}
+	return errors.Join(err, proto.Unmarshal(value, m))
 }
 
 func TestA19Utilisation(t *testing.T) {

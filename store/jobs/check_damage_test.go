@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
@@ -129,16 +127,7 @@ func TestCheckFindsFaultsAroundDamage(t *testing.T) {
 	}
 	first, torn, last := units[0], units[len(units)/2], units[len(units)-1]
 	for _, key := range [][]byte{first, last} {
-		m.write(func(tx store.Tx) {
-			value, err := tx.Get(m.ctx, key)
-			m.must(err)
-			var u storagev1.Unit
-			m.must(proto.Unmarshal(value, &u))
-			u.TokensIn = -5
-			value, err = proto.Marshal(&u)
-			m.must(err)
-			tx.Set(key, value)
-		})
+		m.write(edit(m, key, new(storagev1.Unit), func(u *storagev1.Unit) { u.TokensIn = -5 }))
 	}
 	wrong, info := m.examine(store.Single(torn))
 	negative, unread := 0, 0

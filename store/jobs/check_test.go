@@ -75,19 +75,12 @@ func (w *world) publish(j *jobs.Jobs, id mapreduce.JobID, u *storagev1.Unit, dat
 
 // edit changes a stored message.
 func edit[M proto.Message](m *mixture, key []byte, msg M, change func(M)) func(tx store.Tx) {
-	return func(tx store.Tx) {
-		m.Helper()
-		v, err := tx.Get(m.ctx, key)
-		m.must(err)
-		if v == nil {
-			m.Fatalf("nothing is under %x", key)
-		}
-		m.must(proto.Unmarshal(v, msg))
-		change(msg)
-		v, err = proto.Marshal(msg)
-		m.must(err)
-		tx.Set(key, v)
-	}
+	m.Helper()
+	m.must(proto.Unmarshal(m.get(key), msg))
+	change(msg)
+	v, err := proto.Marshal(msg)
+	m.must(err)
+	return func(tx store.Tx) { tx.Set(key, v) }
 }
 
 func (m *mixture) editUnit(id mapreduce.JobID, u string, change func(u *storagev1.Unit)) func(tx store.Tx) {

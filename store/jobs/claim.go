@@ -76,22 +76,26 @@ func (t *turn) seated(s Seat, value []byte) (bool, error) {
 
 // reclaim reads back what an earlier run of this transaction claimed.
 func (t *turn) reclaim(ctx context.Context, values [][]byte) error {
-	taken := make(map[mapreduce.UnitID]bool)
+	var all []*storagev1.HeldUnit
+	var by []mapreduce.SessionID
 	for i, s := range t.in.Claim.Seats {
 		var held storagev1.Held
 		if err := decode(nil, values[2*i+1], &held); err != nil {
 			return err
 		}
-		units, err := t.heldUnits(ctx, t.tx, held.Units)
-		if err != nil {
-			return err
+		for _, h := range held.Units {
+			all, by = append(all, h), append(by, s.Session)
 		}
-		for n, h := range held.Units {
-			u := units[n]
-			taken[mapreduce.UnitID(h.Unit)] = true
-			if u != nil && u.Attempt == h.Attempt && u.Session == string(s.Session) && u.Claim == t.in.Claim.ID {
-				t.out.Claimed = append(t.out.Claimed, Claimed{s.Session, u})
-			}
+	}
+	units, err := t.heldUnits(ctx, t.tx, all)
+	if err != nil {
+		return err
+	}
+	taken := make(map[mapreduce.UnitID]bool)
+	for i, h := range all {
+		taken[mapreduce.UnitID(h.Unit)] = true
+		if u := units[i]; u != nil && u.Attempt == h.Attempt && u.Session == string(by[i]) && u.Claim == t.in.Claim.ID {
+			t.out.Claimed = append(t.out.Claimed, Claimed{by[i], u})
 		}
 	}
 	for _, c := range t.in.Claim.Candidates {

@@ -13,6 +13,7 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/storetest/driver"
 )
 
 // A hasty store has no time to read many keys in one transaction, as a cluster
@@ -63,58 +64,68 @@ func TestPagesThatTakeTooLong(t *testing.T) {
 	}
 }
 
-// A rushed store has time for so many keys in all reads of a transaction.
+// A rushed store has time for so many keys in all reads of a transaction, or if it is
+// far away for so many reads.
 type rushed struct {
 	store.Store
-	keys int
+	room int
+	far  bool
 }
 
 type rushedTx struct {
 	store.Tx
-	left *int
+	time *haste
 }
 
 type rushedReader struct {
 	store.Reader
-	left *int
+	time *haste
 }
 
-func (r rushed) Begin(ctx context.Context) (store.Tx, error) {
-	tx, err := r.Store.Begin(ctx)
-	left := r.keys
-	return rushedTx{tx, &left}, err
+// haste is the time that a transaction has left.
+type haste struct {
+	left int
+	far  bool
 }
 
-func (t rushedTx) Snapshot() store.Reader { return rushedReader{t.Tx.Snapshot(), t.left} }
-
-func (t rushedTx) Get(ctx context.Context, key []byte) ([]byte, error) {
-	return rushedReader{t.Tx, t.left}.Get(ctx, key)
-}
-
-func (t rushedTx) GetAll(ctx context.Context, keys [][]byte) ([][]byte, error) {
-	return rushedReader{t.Tx, t.left}.GetAll(ctx, keys)
-}
-
-func (t rushedTx) GetRange(ctx context.Context, in store.Range, o store.RangeOptions) ([]store.KeyValue, bool, error) {
-	return rushedReader{t.Tx, t.left}.GetRange(ctx, in, o)
-}
-
-func (r rushedReader) take(n int) error {
-	if *r.left -= n; *r.left < 0 {
+func (h *haste) take(keys int) error {
+	if h.far {
+		keys = 1
+	}
+	if h.left -= keys; h.left < 0 {
 		return store.ErrTooOld
 	}
 	return nil
 }
 
+func (r rushed) Begin(ctx context.Context) (store.Tx, error) {
+	tx, err := r.Store.Begin(ctx)
+	return rushedTx{tx, &haste{r.room, r.far}}, err
+}
+
+func (t rushedTx) Snapshot() store.Reader { return rushedReader{t.Tx.Snapshot(), t.time} }
+
+func (t rushedTx) Get(ctx context.Context, key []byte) ([]byte, error) {
+	return rushedReader{t.Tx, t.time}.Get(ctx, key)
+}
+
+func (t rushedTx) GetAll(ctx context.Context, keys [][]byte) ([][]byte, error) {
+	return rushedReader{t.Tx, t.time}.GetAll(ctx, keys)
+}
+
+func (t rushedTx) GetRange(ctx context.Context, in store.Range, o store.RangeOptions) ([]store.KeyValue, bool, error) {
+	return rushedReader{t.Tx, t.time}.GetRange(ctx, in, o)
+}
+
 func (r rushedReader) Get(ctx context.Context, key []byte) ([]byte, error) {
-	if err := r.take(1); err != nil {
+	if err := r.time.take(1); err != nil {
 		return nil, err
 	}
 	return r.Reader.Get(ctx, key)
 }
 
 func (r rushedReader) GetAll(ctx context.Context, keys [][]byte) ([][]byte, error) {
-	if err := r.take(len(keys)); err != nil {
+	if err := r.time.take(len(keys)); err != nil {
 		return nil, err
 	}
 	return r.Reader.GetAll(ctx, keys)
@@ -123,7 +134,7 @@ func (r rushedReader) GetAll(ctx context.Context, keys [][]byte) ([][]byte, erro
 func (r rushedReader) GetRange(ctx context.Context, in store.Range, o store.RangeOptions) ([]store.KeyValue, bool, error) {
 	pairs, more, err := r.Reader.GetRange(ctx, in, o)
 	if err == nil {
-		err = r.take(len(pairs) + 1)
+		err = r.time.take(len(pairs) + 1)
 	}
 	return pairs, more, err
 }
@@ -136,7 +147,7 @@ func TestChecksThatTakeTooLong(t *testing.T) {
 	j := w.nodes[0]
 	id := w.submit(j, spec(), texts(300))
 	w.run(j, id)
-	w.look = jobs.New(store.NewDB(rushed{s, 400}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.space, "looker", w.clock)
+	w.look = jobs.New(store.NewDB(rushed{s, 400, false}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.space, "looker", w.clock)
 	w.healthy()
 	w.must(store.NewDB(s, store.Config{}).Update(w.ctx, func(tx store.Tx) error {
 		tx.Clear(w.space.Unit(id, "doc-00250"))
@@ -149,13 +160,48 @@ func TestChecksThatTakeTooLong(t *testing.T) {
 
 // slow is a node whose store has time for so many keys in a transaction.
 func (w *world) slow(s store.Store, keys int) *jobs.Jobs {
-	return jobs.New(store.NewDB(rushed{s, keys}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.space, "slow", w.clock)
+	return jobs.New(store.NewDB(rushed{s, keys, false}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.space, "slow", w.clock)
+}
+
+// What a session holds is read together: where each read takes long, it is bound, what it
+// held goes back, is counted, and is taken back, as soon as if it were little.
+func TestReadsThatTakeLong(t *testing.T) {
+	const units = 250
+	s := open(t)
+	w := newWorld(t, s, 2)
+	id := w.submit(w.nodes[0], spec(), texts(units))
+	lost := w.session(w.nodes[0])
+	var holding []mapreduce.Held
+	for len(holding) < units {
+		for _, u := range w.claim(w.nodes[0], id, lost, 50) {
+			holding = append(holding, mapreduce.Held{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt)})
+		}
+	}
+	attempts := 1
+	if _, cluster := driver.Cluster(t); cluster {
+		attempts = 100 // which may fail for other reasons
+	}
+	far := jobs.New(store.NewDB(rushed{s, 20, true}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: attempts}), w.space, "far", w.clock)
+	if d := w.doubt(far, w.nodes[0].Node()); d.Held[id] != units {
+		t.Errorf("%d units are held, want %d", d.Held[id], units)
+	}
+	for _, what := range []string{"held", "lost"} {
+		bound, b := w.bind(far, lost.id, holding...)
+		if len(b.Kept) != units || len(b.Drop) != 0 {
+			t.Errorf("of %d units that were %s, %d are kept, and %d dropped", units, what, len(b.Kept), len(b.Drop))
+		}
+		wentBack(t, w.expire(far, bound), units)
+	}
+	if n := w.job(id).RunningUnits; n != 0 {
+		t.Errorf("%d units did not go back", n)
+	}
+	w.healthy()
 }
 
 // What a lost session held goes back, and what failed is tried again, in smaller steps
 // if a store has no time for the usual ones.
 func TestUnitsThatTakeTooLong(t *testing.T) {
-	const units, room = 300, 200
+	const units, room = 300, 250
 	s := open(t)
 	w := newWorld(t, s, 1)
 	j := w.nodes[0]
@@ -275,7 +321,7 @@ func TestAStoreThatFailsForLongIsAway(t *testing.T) {
 	s := open(t)
 	w := newWorld(t, s, 1)
 	id := w.submit(w.nodes[0], spec(), texts(1))
-	j := jobs.New(store.NewDB(rushed{s, 0}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 3}), w.space, "slow", w.clock)
+	j := jobs.New(store.NewDB(rushed{s, 0, false}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 3}), w.space, "slow", w.clock)
 	_, err := j.Job(w.ctx, id)
 	if errs.KindOf(err) != errs.Unavailable || errs.ReasonOf(err) != errs.StoreAway || !errors.Is(err, store.ErrTooOld) {
 		t.Errorf("the error is %v: %q, %v", errs.KindOf(err), errs.ReasonOf(err), err)

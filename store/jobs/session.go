@@ -223,27 +223,28 @@ func (s *sweep) held(ctx context.Context, limit int) error {
 	}
 	s.more = more
 	var all []*storagev1.HeldUnit
-	var claims []int // units of each
+	var claims []*storagev1.Held
 	for _, kv := range pairs {
 		if limit > 0 && len(all) >= limit {
 			s.more = true
 			break
 		}
-		var held storagev1.Held
-		if err := decode(kv.Key, kv.Value, &held); err != nil {
+		c := new(storagev1.Held)
+		if err := decode(kv.Key, kv.Value, c); err != nil {
 			return err
 		}
-		all, claims = append(all, held.Units...), append(claims, len(held.Units))
+		all, claims = append(all, c.Units...), append(claims, c)
 	}
-	units, err := s.heldUnits(ctx, s.tx, all) // none of which what becomes of another changes
+	// Ahead: what becomes of one changes no other, and no two of a claim are the same.
+	units, err := s.heldUnits(ctx, s.tx, all)
 	if err != nil {
 		return err
 	}
-	for i, n := range claims {
-		if err := s.claimOf(ctx, pairs[i].Key, all[:n], units[:n]); err != nil {
+	for i, c := range claims {
+		if err := s.claimOf(ctx, pairs[i].Key, c.Units, units); err != nil {
 			return err
 		}
-		all, units = all[n:], units[n:]
+		units = units[len(c.Units):]
 	}
 	return nil
 }
@@ -272,9 +273,9 @@ func (s *sweep) record() {
 // since, and that the worker turns out to have: what it has begun is not paid
 // for again.
 func (s *sweep) readopt(ctx context.Context, holding []mapreduce.Held, claim string) error {
-	stays := make(map[mapreduce.Held]bool, len(s.stay))
+	seen := make(map[mapreduce.Held]bool, len(holding)) // what stays, or was named before
 	for _, h := range s.stay {
-		stays[h.Held] = true
+		seen[h.Held] = true
 	}
 	// As many to a record as to a claim: more may be too large for a value.
 	name := func(i int) string { return fmt.Sprintf("%s-%d", claim, i/MaxBatch) }
@@ -283,8 +284,8 @@ func (s *sweep) readopt(ctx context.Context, holding []mapreduce.Held, claim str
 	var ks [][]byte
 	for _, h := range holding {
 		h.Running = false
-		if !stays[h] {
-			stays[h] = true // should it be named twice
+		if !seen[h] {
+			seen[h] = true
 			missed, ks = append(missed, h), append(ks, s.keys.Unit(h.Job, h.Unit))
 		}
 	}
@@ -331,8 +332,8 @@ func (t *turn) readopt(u *storagev1.Unit, claim string) {
 	t.setUnit(t.tx, t.in.Job, u)
 }
 
-// claimOf visits the units of one claim, whose record goes when none of them
-// stays.
+// claimOf visits the units of one claim, which units begins with. Its record goes when
+// none of them stays.
 func (s *sweep) claimOf(ctx context.Context, key []byte, held []*storagev1.HeldUnit, units []*storagev1.Unit) error {
 	_, rest, err := s.keys.Last(key)
 	if err != nil {

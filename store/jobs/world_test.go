@@ -416,14 +416,30 @@ func (w *world) all() (pairs []store.KeyValue) {
 	return pairs
 }
 
-// number reads a counter.
-func (w *world) number(key []byte) int64 {
+// value reads a key, nil if it has none.
+func (w *world) value(key []byte) (v []byte) {
 	w.Helper()
-	var v []byte
 	w.must(store.NewDB(w.store, store.Config{}).View(w.ctx, func(tx store.Tx) (err error) {
 		v, err = tx.Get(w.ctx, key)
 		return err
 	}))
+	return v
+}
+
+// get reads a key that has a value.
+func (w *world) get(key []byte) []byte {
+	w.Helper()
+	v := w.value(key)
+	if v == nil {
+		w.Fatalf("nothing is under %x", key)
+	}
+	return v
+}
+
+// number reads a counter.
+func (w *world) number(key []byte) int64 {
+	w.Helper()
+	v := w.value(key)
 	if v == nil {
 		return 0
 	}

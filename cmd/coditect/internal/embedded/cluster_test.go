@@ -97,7 +97,9 @@ func TestNewerInstallation(t *testing.T) {
 		key := keys.New(c.Prefix).Format()
 		text, err := tx.Get(t.Context(), key)
 		tx.Set(key, bytes.Replace(text, []byte("layout 1 "), []byte("layout 2 "), 1))
-		before = contents(t, tx, c.Prefix)
+		if err == nil {
+			before, err = contents(t, tx, c.Prefix)
+		}
 		return err
 	})
 	if err != nil {
@@ -109,9 +111,9 @@ func TestNewerInstallation(t *testing.T) {
 			t.Errorf("read only %t: error %v, want that a newer version wrote it, and both numbers", readOnly, err)
 		}
 	}
-	err = driver.Update(c.File, func(tx store.Tx) error {
-		after = contents(t, tx, c.Prefix)
-		return nil
+	err = driver.Update(c.File, func(tx store.Tx) (err error) {
+		after, err = contents(t, tx, c.Prefix)
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -122,13 +124,9 @@ func TestNewerInstallation(t *testing.T) {
 }
 
 // contents returns all that is under a prefix.
-func contents(t *testing.T, tx store.Tx, prefix string) []store.KeyValue {
-	t.Helper()
+func contents(t *testing.T, tx store.Tx, prefix string) ([]store.KeyValue, error) {
 	all, _, err := tx.GetRange(t.Context(), store.Prefixed(tuple.AppendString(nil, prefix)), store.RangeOptions{})
-	if err != nil {
-		t.Error(err)
-	}
-	return all
+	return all, err
 }
 
 // Two services on a cluster see each other's jobs, and one ends a job whose
