@@ -48,8 +48,10 @@ func (c *checker) answerFrom(ctx context.Context, l *look, r store.Range) ([]byt
 	if !l.decode(kv.Key, kv.Value, a) {
 		return next, nil
 	}
-	if _, err := c.answerBytes(ctx, l, t, sum, a); err != nil {
+	if _, err := c.answerBytes(ctx, l, t, sum, a); damage(err) {
 		l.wrong(kv.Key, "the answer is not what was kept: %v; it will not be given to anybody", err)
+	} else if err != nil {
+		return nil, err
 	}
 	listed, err := l.Get(ctx, c.keys.Aged(t, a.KeptMicros, sum))
 	if err == nil && listed == nil {

@@ -64,68 +64,75 @@ func TestPagesThatTakeTooLong(t *testing.T) {
 	}
 }
 
-// A rushed store has time for so many keys in all reads of a transaction, or if it is
-// far away for so many reads.
+// A rushed store has time for some reads of a transaction, and not for all.
 type rushed struct {
 	store.Store
-	room int
-	far  bool
+	begin func() haste
+}
+
+// A haste is asked before each read of a transaction whether there is time for it.
+type haste func(keys int) error
+
+// timeFor is the haste of a store that has time for so many keys in a transaction.
+func timeFor(keys int) func() haste {
+	return func() haste {
+		left := keys
+		return func(n int) error {
+			if left -= n; left < 0 {
+				return store.ErrTooOld
+			}
+			return nil
+		}
+	}
+}
+
+// farAway is the haste of a store that has time for so many reads, of whatever many keys.
+func farAway(reads int) func() haste {
+	begin := timeFor(reads)
+	return func() haste {
+		take := begin()
+		return func(int) error { return take(1) }
+	}
 }
 
 type rushedTx struct {
 	store.Tx
-	time *haste
+	take haste
 }
 
 type rushedReader struct {
 	store.Reader
-	time *haste
-}
-
-// haste is the time that a transaction has left.
-type haste struct {
-	left int
-	far  bool
-}
-
-func (h *haste) take(keys int) error {
-	if h.far {
-		keys = 1
-	}
-	if h.left -= keys; h.left < 0 {
-		return store.ErrTooOld
-	}
-	return nil
+	take haste
 }
 
 func (r rushed) Begin(ctx context.Context) (store.Tx, error) {
 	tx, err := r.Store.Begin(ctx)
-	return rushedTx{tx, &haste{r.room, r.far}}, err
+	return rushedTx{tx, r.begin()}, err
 }
 
-func (t rushedTx) Snapshot() store.Reader { return rushedReader{t.Tx.Snapshot(), t.time} }
+func (t rushedTx) Snapshot() store.Reader { return rushedReader{t.Tx.Snapshot(), t.take} }
 
 func (t rushedTx) Get(ctx context.Context, key []byte) ([]byte, error) {
-	return rushedReader{t.Tx, t.time}.Get(ctx, key)
+	return rushedReader{t.Tx, t.take}.Get(ctx, key)
 }
 
 func (t rushedTx) GetAll(ctx context.Context, keys [][]byte) ([][]byte, error) {
-	return rushedReader{t.Tx, t.time}.GetAll(ctx, keys)
+	return rushedReader{t.Tx, t.take}.GetAll(ctx, keys)
 }
 
 func (t rushedTx) GetRange(ctx context.Context, in store.Range, o store.RangeOptions) ([]store.KeyValue, bool, error) {
-	return rushedReader{t.Tx, t.time}.GetRange(ctx, in, o)
+	return rushedReader{t.Tx, t.take}.GetRange(ctx, in, o)
 }
 
 func (r rushedReader) Get(ctx context.Context, key []byte) ([]byte, error) {
-	if err := r.time.take(1); err != nil {
+	if err := r.take(1); err != nil {
 		return nil, err
 	}
 	return r.Reader.Get(ctx, key)
 }
 
 func (r rushedReader) GetAll(ctx context.Context, keys [][]byte) ([][]byte, error) {
-	if err := r.time.take(len(keys)); err != nil {
+	if err := r.take(len(keys)); err != nil {
 		return nil, err
 	}
 	return r.Reader.GetAll(ctx, keys)
@@ -134,7 +141,7 @@ func (r rushedReader) GetAll(ctx context.Context, keys [][]byte) ([][]byte, erro
 func (r rushedReader) GetRange(ctx context.Context, in store.Range, o store.RangeOptions) ([]store.KeyValue, bool, error) {
 	pairs, more, err := r.Reader.GetRange(ctx, in, o)
 	if err == nil {
-		err = r.time.take(len(pairs) + 1)
+		err = r.take(len(pairs) + 1)
 	}
 	return pairs, more, err
 }
@@ -147,7 +154,7 @@ func TestChecksThatTakeTooLong(t *testing.T) {
 	j := w.nodes[0]
 	id := w.submit(j, spec(), texts(300))
 	w.run(j, id)
-	w.look = jobs.New(store.NewDB(rushed{s, 400, false}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.space, "looker", w.clock)
+	w.look = jobs.New(store.NewDB(rushed{s, timeFor(400)}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.space, "looker", w.clock)
 	w.healthy()
 	w.must(store.NewDB(s, store.Config{}).Update(w.ctx, func(tx store.Tx) error {
 		tx.Clear(w.space.Unit(id, "doc-00250"))
@@ -158,9 +165,34 @@ func TestChecksThatTakeTooLong(t *testing.T) {
 	}
 }
 
+// Whichever read of a check fails, and none after it, it finds nothing wrong.
+func TestChecksOfAStoreThatFailsOnce(t *testing.T) {
+	s := open(t)
+	w := newWorld(t, s, 1)
+	w.run(w.nodes[0], w.submit(w.nodes[0], spec(), texts(5)))
+	w.submit(w.nodes[0], spec(), texts(2))
+	w.keep("a", "q", "answer", time.Time{})
+	failed := 0
+	for reads := 1; reads > failed; failed++ {
+		reads = 0
+		once := func(int) error {
+			if reads++; reads == failed+1 {
+				return store.ErrProcessBehind
+			}
+			return nil
+		}
+		db := store.NewDB(rushed{s, func() haste { return once }}, store.Config{MaxBackoff: time.Millisecond})
+		w.look = jobs.New(db, w.space, "looker", w.clock)
+		w.healthy()
+	}
+	if failed < 50 {
+		t.Errorf("a check made %d reads", failed-1)
+	}
+}
+
 // slow is a node whose store has time for so many keys in a transaction.
 func (w *world) slow(s store.Store, keys int) *jobs.Jobs {
-	return jobs.New(store.NewDB(rushed{s, keys, false}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.space, "slow", w.clock)
+	return jobs.New(store.NewDB(rushed{s, timeFor(keys)}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.space, "slow", w.clock)
 }
 
 // What a session holds is read together: where each read takes long, it is bound, what it
@@ -181,7 +213,7 @@ func TestReadsThatTakeLong(t *testing.T) {
 	if _, cluster := driver.Cluster(t); cluster {
 		attempts = 100 // which may fail for other reasons
 	}
-	far := jobs.New(store.NewDB(rushed{s, 20, true}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: attempts}), w.space, "far", w.clock)
+	far := jobs.New(store.NewDB(rushed{s, farAway(20)}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: attempts}), w.space, "far", w.clock)
 	if d := w.doubt(far, w.nodes[0].Node()); d.Held[id] != units {
 		t.Errorf("%d units are held, want %d", d.Held[id], units)
 	}
@@ -321,7 +353,7 @@ func TestAStoreThatFailsForLongIsAway(t *testing.T) {
 	s := open(t)
 	w := newWorld(t, s, 1)
 	id := w.submit(w.nodes[0], spec(), texts(1))
-	j := jobs.New(store.NewDB(rushed{s, 0, false}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 3}), w.space, "slow", w.clock)
+	j := jobs.New(store.NewDB(rushed{s, timeFor(0)}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 3}), w.space, "slow", w.clock)
 	_, err := j.Job(w.ctx, id)
 	if errs.KindOf(err) != errs.Unavailable || errs.ReasonOf(err) != errs.StoreAway || !errors.Is(err, store.ErrTooOld) {
 		t.Errorf("the error is %v: %q, %v", errs.KindOf(err), errs.ReasonOf(err), err)
