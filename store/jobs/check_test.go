@@ -98,7 +98,8 @@ func (m *mixture) first(r store.Range) store.KeyValue {
 }
 
 func (m *mixture) clearFirst(r store.Range) func(tx store.Tx) {
-	return func(tx store.Tx) { tx.Clear(m.first(r).Key) }
+	key := m.first(r).Key
+	return func(tx store.Tx) { tx.Clear(key) }
 }
 
 func TestCheckFindsEveryBreach(t *testing.T) {
@@ -228,10 +229,8 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		}, "which is not there"},
 		{"text lost", func(m *mixture) corruption { return m.clearFirst(m.space.Blobs(m.end)) }, "the text of unit"},
 		{"text changed", func(m *mixture) corruption {
-			return func(tx store.Tx) {
-				kv := m.first(m.space.Blobs(m.mid))
-				tx.Set(kv.Key, append(kv.Value[1:], 'x'))
-			}
+			kv := m.first(m.space.Blobs(m.mid))
+			return func(tx store.Tx) { tx.Set(kv.Key, append(kv.Value[1:], 'x')) }
 		}, "the text of unit"},
 		{"tally changed", func(m *mixture) corruption {
 			return edit(m, m.space.Tally(m.end, "cut"), new(storagev1.Tally), func(t *storagev1.Tally) { t.Failed++ })
@@ -264,17 +263,16 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 			})
 		}, "the ledger has it"},
 		{"ledger: completion lost", func(m *mixture) corruption {
-			return func(tx store.Tx) {
-				for _, kv := range m.all() {
-					var c storagev1.Checkpoint
-					r := m.space.Checkpoints(m.mid)
-					in := bytes.Compare(kv.Key, r.Begin) >= 0 && bytes.Compare(kv.Key, r.End) < 0
-					if in && proto.Unmarshal(kv.Value, &c) == nil && len(c.CompletedUnits) > 0 {
-						tx.Clear(kv.Key)
-						return
-					}
+			for _, kv := range m.all() {
+				var c storagev1.Checkpoint
+				r := m.space.Checkpoints(m.mid)
+				in := bytes.Compare(kv.Key, r.Begin) >= 0 && bytes.Compare(kv.Key, r.End) < 0
+				if in && proto.Unmarshal(kv.Value, &c) == nil && len(c.CompletedUnits) > 0 {
+					return func(tx store.Tx) { tx.Clear(kv.Key) }
 				}
 			}
+			m.Fatalf("no checkpoint has a completion")
+			return nil
 		}, "the ledger has 0 completions"},
 		{"ledger: completed twice", func(m *mixture) corruption {
 			return func(tx store.Tx) {
@@ -289,8 +287,8 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 			return edit(m, m.first(m.space.Checkpoints(m.end)).Key, new(storagev1.Checkpoint), func(c *storagev1.Checkpoint) { c.Node = "someone" })
 		}, "not those that were sealed"},
 		{"seal lost", func(m *mixture) corruption {
+			kv := m.first(m.space.Seals(m.end))
 			return func(tx store.Tx) {
-				kv := m.first(m.space.Seals(m.end))
 				tx.Clear(kv.Key)
 				tx.Set(m.space.Seal(m.end, 2), kv.Value)
 			}
