@@ -16,28 +16,6 @@ import (
 	"github.com/coditect/mapreduce/store/storetest/driver"
 )
 
-// A hasty store has no time to read many keys in one transaction, as a cluster
-// that is slow, or lags behind.
-type hasty struct{ store.Store }
-
-type hastyTx struct{ store.Tx }
-
-type hastyReader struct{ store.Reader }
-
-func (h hasty) Begin(ctx context.Context) (store.Tx, error) {
-	tx, err := h.Store.Begin(ctx)
-	return hastyTx{tx}, err
-}
-
-func (t hastyTx) Snapshot() store.Reader { return hastyReader{t.Tx.Snapshot()} }
-
-func (r hastyReader) GetAll(ctx context.Context, keys [][]byte) ([][]byte, error) {
-	if len(keys) > 20 {
-		return nil, store.ErrTooOld
-	}
-	return r.Reader.GetAll(ctx, keys)
-}
-
 // Pages for which a store has no time are read all the same, in smaller parts:
 // none of their units is missing, and none comes twice.
 func TestPagesThatTakeTooLong(t *testing.T) {
@@ -46,7 +24,13 @@ func TestPagesThatTakeTooLong(t *testing.T) {
 	w := newWorld(t, s, 1)
 	id := w.submit(w.nodes[0], spec(), texts(units))
 	w.run(w.nodes[0], id)
-	j := jobs.New(store.NewDB(hasty{s}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.space, "hasty", w.clock)
+	short := func(keys int) error { // no time to read many at once
+		if keys > 20 {
+			return store.ErrTooOld
+		}
+		return nil
+	}
+	j := jobs.New(store.NewDB(rushed{s, func() haste { return short }}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.space, "hasty", w.clock)
 	level := func(n int64) []*storagev1.Unit {
 		return w.paged(func(from int64) ([]*storagev1.Unit, error) { return j.UnitsFrom(w.ctx, id, n, from, 256) })
 	}
