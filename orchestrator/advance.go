@@ -289,7 +289,7 @@ func (o *Orchestrator) outputs(ctx context.Context, id mapreduce.JobID, s *jobs.
 				continue
 			}
 			out := plan.Output{Index: u.Index, Tokens: u.Result.GetSize(), Unit: mapreduce.UnitID(u.UnitId)}
-			if agents != nil && out.Tokens > budget {
+			if out.Tokens > budget {
 				out.Agent = roleOf(agents, u, spec.Vars)
 			}
 			all = append(all, out)
@@ -300,13 +300,17 @@ func (o *Orchestrator) outputs(ctx context.Context, id mapreduce.JobID, s *jobs.
 // roleOf returns the role of the agent that ran a map unit or a reduce, or "" if
 // it cannot be told.
 func roleOf(agents *pipeline.Pipeline, u *storagev1.Unit, vars map[string]string) string {
-	step := "map"
-	if u.Level > 0 {
-		step = "reduce"
-	}
-	role, err := agents.Role(step, vars, pipeline.Document{ID: u.DocumentId, Metadata: u.Source.GetMetadata()})
+	parts, err := partsOf(agents)
 	if err != nil {
 		return "" // the warning names the unit too
+	}
+	stage := parts.mapping
+	if u.Level > 0 {
+		stage = parts.group
+	}
+	role, err := agents.Role(stage.Name, vars, pipeline.Document{ID: u.DocumentId, Metadata: u.Source.GetMetadata()})
+	if err != nil {
+		return "" // likewise
 	}
 	return role
 }

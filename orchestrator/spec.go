@@ -2,6 +2,8 @@ package orchestrator
 
 import (
 	"cmp"
+	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -86,57 +88,138 @@ func (c *Config) takeOff(s *mapreduce.JobSpec) {
 // nothing gets ADR-028's batches.
 func treeOf(s *mapreduce.JobSpec) plan.Config {
 	c := plan.ConfigOf(s)
-	if p, err := pipelineOf(s); err == nil && p != nil { // else checkSpec says so
-		c.Direct, c.Ordered = p.Direct != nil, p.Reduce != nil && p.Reduce.Fold
+	p, err := pipelineOf(s)
+	if err != nil {
+		return c // checkSpec says so
+	}
+	if parts, err := partsOf(p); err == nil { // likewise
+		c.Direct, c.Ordered = parts.direct != nil, parts.group.Fold
 	}
 	return c
 }
 
-// pipelineOf returns the pipeline that a job brings with it; nil if it has one
+// pipelineOf returns the pipeline of a job: the one that it brings with it, or one
 // that comes with the program.
 func pipelineOf(s *mapreduce.JobSpec) (*pipeline.Pipeline, error) {
 	if len(s.Definition) == 0 {
-		return nil, nil
+		return pipeline.Preset(cmp.Or(s.Pipeline, "extract"))
 	}
 	return pipeline.Parse("definition", s.Definition)
+}
+
+// pipelineParts are the stages of a pipeline by what the engine does for them.
+type pipelineParts struct {
+	mapping *pipeline.Stage // one unit for each document, or part of one
+	group   *pipeline.Stage // the tree above them
+	direct  *pipeline.Stage // one unit for all documents, if they fit a call; may be nil
+}
+
+// partsOf returns the stages of a pipeline, or an error if it has others than the
+// engine carries out.
+func partsOf(p *pipeline.Pipeline) (pipelineParts, error) {
+	var parts pipelineParts
+	for _, s := range p.Stages {
+		to := &parts.group
+		switch {
+		case s.From == pipeline.Documents && s.Each == pipeline.EachAll:
+			to = &parts.direct
+		case s.Each == pipeline.EachDocument, s.Each == pipeline.EachChunk:
+			to = &parts.mapping
+		case s.Each != pipeline.EachGroup:
+			return parts, unsupported(s, "each: %s", s.Each)
+		}
+		if *to != nil {
+			return parts, unsupported(s, "a second stage of its kind beside %s", (*to).Name)
+		}
+		*to = s
+		if err := supported(s); err != nil {
+			return parts, err
+		}
+	}
+	if parts.mapping == nil || parts.group == nil || parts.group.From != parts.mapping.Name {
+		return parts, errs.Field("pipeline", "%s needs a stage with each: document or chunk and a stage with each: group that reads it", p.Name)
+	}
+	return parts, parts.checkConditions()
+}
+
+func unsupported(s *pipeline.Stage, format string, args ...any) error {
+	return errs.Field("pipeline", "the stage %s has %s, which the engine does not carry out", s.Name, fmt.Sprintf(format, args...))
+}
+
+// supported refuses a stage with keys that would be without effect.
+func supported(s *pipeline.Stage) error {
+	for _, k := range []struct {
+		set bool
+		key string
+	}{
+		{s.Output.Kind != pipeline.OutputRecords, "output: " + s.Output.Kind},
+		{s.Output.Schema != nil, "a schema of its own"},
+		{s.Model != "", "a model of its own"},
+		{len(s.Tools) > 0, "tools"},
+		{s.Limits != pipeline.Limits{}, "limits"},
+		{s.Parallel != 0, "parallel"},
+		{s.OnError != "", "on_error"},
+		{
+			s.Strategy != "" || s.ChunkSize != nil || s.TargetTokenBudget != nil || s.ContextWindow != nil || s.BudgetRatio != nil ||
+				s.MaxReduceLevels != nil || s.ReduceContextLimit != nil || s.ReduceBatchSize != nil, "a tree of its own",
+		},
+	} {
+		if k.set {
+			return unsupported(s, "%s", k.key)
+		}
+	}
+	return nil
+}
+
+// checkConditions refuses conditions other than the one by which the engine decides
+// whether one unit reads all documents: that they fit the budget.
+func (parts pipelineParts) checkConditions() error {
+	fits, larger := "tokens <= budget", "tokens > budget"
+	if parts.direct == nil {
+		fits, larger = "", ""
+	}
+	for _, c := range []struct {
+		stage *pipeline.Stage
+		when  string
+	}{{parts.direct, fits}, {parts.mapping, larger}, {parts.group, ""}} {
+		if c.stage == nil || c.stage.When == "" { // of the last stage over documents
+			continue
+		}
+		if strings.Join(strings.Fields(c.stage.When), " ") != c.when {
+			return unsupported(c.stage, "when: %s", c.stage.When)
+		}
+	}
+	return nil
 }
 
 // checkPipeline refuses a pipeline that cannot be carried out, or that lacks what
 // the run should give it, naming the field and the rule.
 func checkPipeline(s *mapreduce.JobSpec) error {
 	p, err := pipelineOf(s)
-	if err != nil || p == nil {
+	if err != nil {
 		return err
 	}
 	if p.Name != s.Pipeline {
 		return errs.Field("pipeline", "is %.80q, and its definition is of %q", s.Pipeline, p.Name)
 	}
-	if err := stepsOf(p).Check(); err != nil {
+	parts, err := partsOf(p)
+	if err != nil {
 		return err
 	}
 	if err := p.CheckInputs(s.Vars); err != nil {
 		return err
 	}
+	if parts.group.Merge == "model" && s.Provider == "rules" {
+		return errs.Field(fmt.Sprintf("stages[%d].merge", p.Index(parts.group.Name)), "must be typed with the provider rules, which asks no model")
+	}
+	if len(s.Definition) == 0 {
+		return nil // which has no examples, so that the schema is left to those who read it
+	}
 	parsed, err := schema.Parse("schema", s.Schema)
 	if err != nil {
 		return errs.Field("schema", "%s", err)
 	}
-	if p.Reduce.Merge == "model" && s.Provider == "rules" {
-		return errs.Field("reduce.merge", "must be typed with the provider rules, which asks no model")
-	}
 	return p.CheckExamples(parsed)
-}
-
-// stepsOf says which steps a pipeline defines.
-func stepsOf(p *pipeline.Pipeline) plan.Steps {
-	has := func(s *pipeline.Step) (agent, task bool) {
-		return s != nil && s.Agent != nil, s != nil && s.Task != nil
-	}
-	var s plan.Steps
-	s.MapAgent, s.MapTask = has(p.Map)
-	s.ReduceAgent, s.ReduceTask = has(p.Reduce)
-	s.DirectAgent, s.DirectTask = has(p.Direct)
-	return s
 }
 
 // CheckSpec returns what SubmitJob would refuse of s, whatever the documents

@@ -162,7 +162,7 @@ type ingest struct {
 	first  []jobs.Candidate // the first units
 	bytes  int
 
-	pipeline  *pipeline.Pipeline // that the job brings with it; may be nil
+	pipeline  *pipeline.Pipeline
 	bundle    *bundle            // documents that one unit may take; nil once they are too many
 	group     int64              // map units that one reduce of a tree takes; 0 if there is none
 	why       string             // the first document was skipped
@@ -226,9 +226,6 @@ func (in *ingest) units(ctx context.Context, d *mapreduce.Document, n int64) err
 
 // named refuses a document that lacks what the pipeline's templates name of it.
 func (in *ingest) named(d *mapreduce.Document) error {
-	if in.pipeline == nil {
-		return nil
-	}
 	return in.pipeline.CheckItem(string(d.ID), d.Metadata)
 }
 

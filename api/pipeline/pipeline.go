@@ -1,75 +1,176 @@
-// Package pipeline reads pipeline files: which agents a job has, what they are
-// told, and which of its steps it has at all. A file is YAML or JSON; what roles,
-// goals and tasks say may depend on the item and on what the run was given, by
-// templates that can do nothing but name a variable.
+// Package pipeline reads pipeline files. A pipeline is a list of stages: what each
+// stage reads, what one unit of it gets, who does the work and what comes out. A file
+// is YAML or JSON. The texts of agents and tasks are templates, which can name
+// variables of the item and of the run, and do nothing else.
 //
-// It is pure and imports nothing of the project but the vocabulary's errors and
-// api/schema, by which examples are checked.
+// The package also holds the pipelines that come with the program, which are files
+// too. It is pure and imports nothing of the project but the vocabulary's errors and
+// api/schema, by which outputs and examples are checked.
 package pipeline
 
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/schema"
 )
 
 // MaxBytes bounds a pipeline in its canonical form: the record of a job holds it.
 const MaxBytes = 48 << 10
 
-// A Pipeline is a pipeline file, checked.
+// A Pipeline is a pipeline file that was checked. It does not change.
 type Pipeline struct {
-	Name        string `yaml:"name" json:"name"`
-	Description string `yaml:"description" json:"description,omitempty"`
-	// Inputs are the variables that a run gives, with what they are if it does
-	// not; null if it has to.
-	Inputs map[string]*string `yaml:"inputs" json:"inputs,omitempty"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	// Inputs are the variables that a run gives, each with its default. A nil
+	// default means that the run has to give the variable.
+	Inputs map[string]*string `json:"inputs,omitempty"`
+	// Agents are agents that stages refer to by name.
+	Agents map[string]*Agent `json:"agents,omitempty"`
+	// Stages are in the order of the file: a stage reads documents or earlier stages.
+	Stages []*Stage `json:"stages"`
 
-	Map    *Step `yaml:"map" json:"map,omitempty"`
-	Reduce *Step `yaml:"reduce" json:"reduce,omitempty"`
-	Direct *Step `yaml:"direct" json:"direct,omitempty"`
-
-	templates map[string]Template // by field, such as "map.agent.role"
+	file      string
+	root      *node               // of the file, for the lines of faults
+	templates map[string]Template // by field, such as stages[0].agent.role
 }
 
-// A Step is one kind of unit: who runs it and what it is to do.
-type Step struct {
-	Agent    *Agent    `yaml:"agent" json:"agent,omitempty"`
-	Task     *Task     `yaml:"task" json:"task,omitempty"`
-	Examples []Example `yaml:"examples" json:"examples,omitempty"` // of the map
+// A Stage is one step of a pipeline. Its units all do the same, each over its own part
+// of what the stage reads.
+type Stage struct {
+	Name string `json:"name"`
+	// From is what the stage reads: Documents, an earlier stage, or alternatives
+	// joined by " or ", of which the first counts that was not skipped.
+	From string `json:"from"`
+	// Each says what one unit gets: one of the Each constants, or the path of a list
+	// in the output of an earlier stage, as in plan.sources, of which a unit gets an
+	// element.
+	Each string `json:"each"`
 
-	// Merge and Fold are of the reduce. Merge says who merges; empty leaves it to
-	// the run. Fold has its inputs read in their order, with a scratchpad.
-	Merge string `yaml:"merge" json:"merge,omitempty"`
-	Fold  bool   `yaml:"fold" json:"fold,omitempty"`
+	// Size, Order and Passage are of EachBatch: the inputs of one unit; how inputs
+	// are sorted, empty if not; and the characters that are kept of an input's text,
+	// 0 if all are.
+	Size    int64  `json:"size,omitempty"`
+	Order   string `json:"order,omitempty"`
+	Passage int64  `json:"passage,omitempty"`
+
+	// Agents and Select are of EachAgent: the names of the agents that may work, and
+	// which of them do: all, or those that a list in an earlier output names.
+	Agents []string `json:"agents,omitempty"`
+	Select string   `json:"select,omitempty"`
+
+	// When is a condition on what the stage reads; see ParseCondition. A stage whose
+	// condition does not hold is skipped.
+	When string `json:"when,omitempty"`
+
+	Agent    *Agent    `json:"agent,omitempty"` // nil if the schema alone says what is to be done
+	Task     *Task     `json:"task,omitempty"`  // likewise
+	Examples []Example `json:"examples,omitempty"`
+
+	Model  string   `json:"model,omitempty"` // provider/model, or an alias that the run resolves; empty is the run's
+	Output Output   `json:"output"`
+	Tools  []string `json:"tools,omitempty"` // the names of the tools that an agent may use
+	Limits Limits   `json:"limits,omitzero"`
+
+	Parallel int64  `json:"parallel,omitempty"` // units at a time; 0 is the run's
+	OnError  string `json:"on_error,omitempty"` // continue or fail-fast; empty is the run's
+
+	// The fields below are of EachGroup. Merge says who merges; empty is the run's.
+	// Fold has inputs read in their order, with a scratchpad. The others are the flags
+	// of the run of the same names; empty and nil are the run's.
+	Merge              string   `json:"merge,omitempty"`
+	Fold               bool     `json:"fold,omitempty"`
+	Strategy           string   `json:"strategy,omitempty"`
+	ChunkSize          *int64   `json:"chunk_size,omitempty"`
+	TargetTokenBudget  *int64   `json:"target_token_budget,omitempty"`
+	ContextWindow      *int64   `json:"context_window,omitempty"`
+	BudgetRatio        *float64 `json:"budget_ratio,omitempty"`
+	MaxReduceLevels    *int64   `json:"max_reduce_levels,omitempty"`
+	ReduceContextLimit *int64   `json:"reduce_context_limit,omitempty"`
+	ReduceBatchSize    *int64   `json:"reduce_batch_size,omitempty"`
 }
 
-// An Agent is who runs a step. The texts are templates.
+// Documents is the name under which stages read the documents of the job.
+const Documents = "documents"
+
+// What one unit of a stage gets.
+const (
+	EachDocument = "document" // one document, whole
+	EachChunk    = "chunk"    // one document, or a part of one that is too long
+	EachBatch    = "batch"    // several inputs
+	EachAgent    = "agent"    // all inputs; there is one unit for each agent
+	EachGroup    = "group"    // several outputs, level by level until one is left
+	EachAll      = "all"      // all inputs; there is one unit
+)
+
+// The kinds of outputs.
+const (
+	OutputRecords = "records" // records of a schema, the run's unless the stage has one
+	OutputItems   = "items"   // an object of the stage's schema
+	OutputTable   = "table"   // rows of the stage's schema
+	OutputReport  = "report"  // a text
+)
+
+// An Output is what each unit of a stage comes to.
+type Output struct {
+	Kind string
+	// Schema is the canonical JSON of the schema of the output; nil if the stage
+	// names none. Records are those of the run's schema then.
+	Schema json.RawMessage
+
+	parsed *schema.Schema
+}
+
+// MarshalJSON writes an output as pipeline files have it: the kind alone if there is
+// no schema.
+func (o Output) MarshalJSON() ([]byte, error) {
+	if o.Schema == nil {
+		return json.Marshal(o.Kind)
+	}
+	var b bytes.Buffer
+	err := encode(&b, struct {
+		Kind   string          `json:"kind"`
+		Schema json.RawMessage `json:"schema"`
+	}{o.Kind, o.Schema})
+	return b.Bytes(), err
+}
+
+// Limits end the work of one unit. Zero is the run's limit, or none.
+type Limits struct {
+	Turns     int64  `json:"turns,omitempty"`      // of a model
+	ToolCalls int64  `json:"tool_calls,omitempty"` // in all turns
+	Tokens    int64  `json:"tokens,omitempty"`     // in and out, of all turns
+	Time      string `json:"time,omitempty"`       // as time.ParseDuration reads it
+	Context   int64  `json:"context,omitempty"`    // bytes that a prompt may have
+}
+
+// An Agent is who does the work of a stage. The texts are templates.
 type Agent struct {
-	Role       string `yaml:"role" json:"role,omitempty"`
-	Goal       string `yaml:"goal" json:"goal,omitempty"`
-	Background string `yaml:"background" json:"background,omitempty"`
+	// Name is the agent's name among Pipeline.Agents; empty for an agent that is
+	// defined in its stage.
+	Name string `json:"-"`
+
+	Role       string `json:"role,omitempty"`
+	Goal       string `json:"goal,omitempty"`
+	Background string `json:"background,omitempty"`
 }
 
-// A Task is what a step is to do. The texts are templates.
+// A Task is what a stage is to do. The texts are templates.
 type Task struct {
-	Description string `yaml:"description" json:"description,omitempty"`
-	Expected    string `yaml:"expected_output" json:"expected_output,omitempty"`
+	Description string `json:"description,omitempty"`
+	Expected    string `json:"expected_output,omitempty"`
 }
 
 // An Example shows what is to be found in a text.
 type Example struct {
-	Document string `yaml:"document" json:"document"`
+	Document string `json:"document"`
 	// Records are the records of the text; a schema of one record has one.
-	Records []Record `yaml:"records" json:"records"`
+	Records []Record `json:"records"`
 }
 
 // A Record is what an example holds: by the path of a field, what is found.
@@ -77,205 +178,231 @@ type Record map[string][]Finding
 
 // A Finding is a value, and the passage of the example's document that shows it.
 type Finding struct {
-	Value any    `yaml:"value" json:"value"`
-	Quote string `yaml:"quote" json:"quote"`
+	Value any    `json:"value"`
+	Quote string `json:"quote"`
 }
 
-// UnmarshalYAML takes one finding where a list of them may stand.
-func (r *Record) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind != yaml.MappingNode {
-		return fmt.Errorf("line %d: a record is a mapping of fields", n.Line)
-	}
-	*r = make(Record, len(n.Content)/2)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		var list []Finding
-		key, v := n.Content[i], n.Content[i+1]
-		nodes := []*yaml.Node{v}
-		if v.Kind == yaml.SequenceNode {
-			nodes = v.Content
-		}
-		for _, item := range nodes {
-			var f Finding
-			if err := finding(item, &f); err != nil {
-				return err
-			}
-			list = append(list, f)
-		}
-		if _, twice := (*r)[key.Value]; twice {
-			return fmt.Errorf("line %d: field %q stands there twice", key.Line, key.Value)
-		}
-		(*r)[key.Value] = list
-	}
-	return nil
-}
-
-// finding reads a finding. A decoder of a node forgets that it is strict.
-func finding(n *yaml.Node, f *Finding) error {
-	if n.Kind == yaml.MappingNode {
-		for i := 0; i < len(n.Content); i += 2 {
-			if key := n.Content[i]; key.Value != "value" && key.Value != "quote" {
-				return fmt.Errorf("line %d: field %s not found in type finding", key.Line, key.Value)
-			}
-		}
-	}
-	return n.Decode(f)
-}
-
-// Parse reads a pipeline file. The name is used in messages. An error names the
-// line, or the field and the rule that it breaks.
+// Parse reads a pipeline file. The name is used in messages. An error is of kind
+// Invalid: its field is the key that is wrong, its operation names file and line.
 func Parse(file string, data []byte) (*Pipeline, error) {
-	if len(data) > 4*MaxBytes {
-		return nil, errs.Field("pipeline", "%s: has %d bytes; at most %d are taken", file, len(data), MaxBytes)
-	}
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	d.KnownFields(true)
-	p := new(Pipeline)
-	if err := d.Decode(p); err != nil {
-		return nil, errs.Field("pipeline", "%s: %s", file, plainly(err))
-	}
-	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil, errs.Field("pipeline", "%s: there is more than one document in the file", file)
-	}
-	if err := p.check(); err != nil {
+	p, err := parse(file, data)
+	if err != nil {
 		return nil, err
 	}
-	if n := len(p.Canonical()); n > MaxBytes {
-		return nil, errs.Field("pipeline", "%s: has %d bytes; at most %d are taken", file, n, MaxBytes)
+	if slices.Contains(reserved, p.Name) {
+		return nil, p.fail("name", "%q is the name of a pipeline that comes with the program; choose another", p.Name)
 	}
 	return p, nil
 }
 
-var (
-	unknownKey = regexp.MustCompile(`field (\S+) not found in type \S+`)
-	intoType   = regexp.MustCompile(` into \S+`)
-)
-
-// plainly words an error of the YAML package without names of Go.
-func plainly(err error) string {
-	if errors.Is(err, io.EOF) {
-		return "it is empty"
+// parse reads a pipeline file whatever the pipeline's name is.
+func parse(file string, data []byte) (*Pipeline, error) {
+	r := &reader{file: file}
+	if len(data) > 4*MaxBytes {
+		r.fail("pipeline", 0, "has %d bytes; at most %d are accepted", len(data), MaxBytes)
+		return nil, r.err
 	}
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	if e, ok := errors.AsType[*yaml.TypeError](err); ok {
-		text = strings.Join(e.Errors, "; ")
+	p := &Pipeline{file: file, root: r.tree(data)}
+	if r.err == nil {
+		r.pipeline(p.root, p)
 	}
-	text = unknownKey.ReplaceAllString(text, `there is no key "$1" in this place`)
-	text = intoType.ReplaceAllString(text, "")
-	return strings.NewReplacer("!!seq", "a list", "!!map", "a mapping", "!!str", "a text", "!!int", "a number", "!!bool", "true or false").Replace(text)
+	if r.err != nil {
+		return nil, r.err
+	}
+	p.complete()
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	if n := len(p.Canonical()); n > MaxBytes {
+		return nil, p.fail("pipeline", "has %d bytes as JSON; at most %d are accepted", n, MaxBytes)
+	}
+	return p, nil
 }
 
-// Canonical returns the pipeline as JSON, the same for equal pipelines.
+// fail returns an error about a field of the pipeline, with the line of the file.
+func (p *Pipeline) fail(field, format string, args ...any) error {
+	r := reader{file: p.file}
+	line := 0
+	if field != "pipeline" {
+		line = p.root.lineOf(field)
+	}
+	r.fail(field, line, format, args...)
+	return r.err
+}
+
+// complete fills in what the file leaves to its defaults.
+func (p *Pipeline) complete() {
+	for i, s := range p.Stages {
+		if s.From == "" {
+			s.From = Documents
+			if stage, _, ok := s.ListPath(); ok {
+				s.From = stage
+			} else if i > 0 {
+				s.From = p.Stages[i-1].Name
+			}
+		}
+		s.From = strings.Join(s.Sources(), " or ")
+		if s.Agent != nil && s.Agent.Name != "" && p.Agents[s.Agent.Name] != nil {
+			s.Agent = p.Agents[s.Agent.Name]
+		}
+		if s.Each == EachAgent && s.Select == "" {
+			s.Select = SelectAll
+		}
+		p.completeOutput(s)
+	}
+}
+
+// completeOutput gives a group the output of what it reads, and others records.
+func (p *Pipeline) completeOutput(s *Stage) {
+	source := p.Stage(s.Sources()[0])
+	if s.Each == EachGroup && source != nil && s.Output.Schema == nil {
+		if s.Output.Kind == "" || s.Output.Kind == source.Output.Kind {
+			s.Output = source.Output
+		}
+	}
+	if s.Output.Kind == "" {
+		s.Output.Kind = OutputRecords
+	}
+}
+
+// SelectAll selects all agents of a stage.
+const SelectAll = "all"
+
+// Canonical returns the pipeline as JSON, the same for equal pipelines. Parse makes
+// an equal pipeline of it.
 func (p *Pipeline) Canonical() []byte {
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if e.Encode(p) != nil {
+	if encode(&b, p) != nil {
 		return nil // it was decoded, so that it can be encoded
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return b.Bytes()
 }
 
-// A part is a template of a step, with where it stands.
-type part struct {
-	field, text string
-}
-
-// steps are the steps of a pipeline with their names, in order.
-func (p *Pipeline) steps() []namedStep {
-	return []namedStep{{"map", p.Map}, {"reduce", p.Reduce}, {"direct", p.Direct}}
-}
-
-type namedStep struct {
-	name string
-	*Step
-}
-
-// parts are the templates of a step.
-func (s *namedStep) parts() (all []part) {
-	if s.Step == nil {
-		return nil
-	}
-	if a := s.Agent; a != nil {
-		all = append(all, part{s.name + ".agent.role", a.Role}, part{s.name + ".agent.goal", a.Goal}, part{s.name + ".agent.background", a.Background})
-	}
-	if t := s.Task; t != nil {
-		all = append(all, part{s.name + ".task.description", t.Description}, part{s.name + ".task.expected_output", t.Expected})
-	}
-	return slices.DeleteFunc(all, func(p part) bool { return p.text == "" })
-}
-
-// maxText bounds a template.
-const maxText = 16 << 10
-
-// name is how pipelines and variables are named.
-var name = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
-
-// merges are the ways to merge; empty leaves it to the run.
-var merges = []string{"", "typed", "model", "typed-then-model"}
-
-// check refuses what makes no sense, naming the field and the rule.
-func (p *Pipeline) check() error {
-	if !name.MatchString(p.Name) {
-		return errs.Field("name", "must be 1 to 64 letters, digits, dots, dashes and underscores, and is %.80q", p.Name)
-	}
-	if slices.Contains(Presets, p.Name) {
-		return errs.Field("name", "%q is the name of a pipeline that comes with the program; give yours another", p.Name)
-	}
-	for in := range p.Inputs {
-		if !name.MatchString(in) {
-			return errs.Field("inputs", "%.80q must be 1 to 64 letters, digits, dots, dashes and underscores", in)
-		}
-	}
-	p.templates = make(map[string]Template)
-	for _, s := range p.steps() {
-		if err := s.check(); err != nil {
-			return err
-		}
-		for _, one := range s.parts() {
-			t, err := parseTemplate(one.text)
-			if err != nil {
-				return errs.Field(one.field, "%s", err)
-			}
-			if err := p.known(s.name, one.field, t); err != nil {
-				return err
-			}
-			p.templates[one.field] = t
-		}
-	}
-	return nil
-}
-
-// Presets are the names of the pipelines that come with the program.
-var Presets = []string{"extract", "synthesize", "compare", "research"}
-
-// check refuses what a step cannot be. That a step is missing is the planner's
-// affair.
-func (s *namedStep) check() error {
-	if s.Step == nil {
-		return nil
-	}
+// MarshalJSON writes a stage as pipeline files have it: an agent that has a name is
+// referred to by its name.
+func (s *Stage) MarshalJSON() ([]byte, error) {
+	type fields Stage // without this method
+	named := struct {
+		*fields
+		Agent any `json:"agent,omitempty"` // in place of the field of the same name
+	}{fields: (*fields)(s)}
 	switch {
-	case s.name != "reduce" && s.Merge != "":
-		return errs.Field(s.name+".merge", "is of the reduce alone: nothing else merges")
-	case s.name != "reduce" && s.Fold:
-		return errs.Field(s.name+".fold", "is of the reduce alone: nothing else takes outputs in order")
-	case s.name != "map" && len(s.Examples) > 0:
-		return errs.Field(s.name+".examples", "are of the map alone, and a direct step is shown the same")
-	case !slices.Contains(merges, s.Merge):
-		return errs.Field(s.name+".merge", "must be typed, model or typed-then-model, and is %.40q", s.Merge)
+	case s.Agent == nil:
+	case s.Agent.Name != "":
+		named.Agent = s.Agent.Name
+	default:
+		named.Agent = s.Agent
 	}
-	if a := s.Agent; a != nil {
-		if a.Role == "" {
-			return errs.Field(s.name+".agent.role", "is needed: it says who the agent is")
-		}
-	}
-	if t := s.Task; t != nil && t.Description == "" {
-		return errs.Field(s.name+".task.description", "is needed: it says what is to be done")
-	}
-	for _, one := range s.parts() {
-		if len(one.text) > maxText {
-			return errs.Field(one.field, "has %d bytes; at most %d are taken", len(one.text), maxText)
-		}
+	var b bytes.Buffer
+	err := encode(&b, named)
+	return b.Bytes(), err
+}
+
+// Stage returns the stage of a name, or nil.
+func (p *Pipeline) Stage(name string) *Stage {
+	if i := p.Index(name); i >= 0 {
+		return p.Stages[i]
 	}
 	return nil
 }
+
+// Index returns the position of the stage of a name, or -1.
+func (p *Pipeline) Index(name string) int {
+	return slices.IndexFunc(p.Stages, func(s *Stage) bool { return s.Name == name })
+}
+
+// DocumentStages returns the stages that read documents. The first of them whose
+// condition holds gets the documents; the others are skipped.
+func (p *Pipeline) DocumentStages() []*Stage {
+	var all []*Stage
+	for _, s := range p.Stages {
+		if s.From == Documents {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// Sources returns what the stage reads: Documents, or names of stages, of which the
+// first counts that was not skipped.
+func (s *Stage) Sources() []string {
+	all := strings.Split(s.From, " or ")
+	for i := range all {
+		all[i] = strings.TrimSpace(all[i])
+	}
+	return all
+}
+
+// FansOut reports whether the stage has as many units as there are inputs, elements,
+// batches or agents, which is known when it begins.
+func (s *Stage) FansOut() bool {
+	switch s.Each {
+	case EachDocument, EachChunk, EachBatch, EachAgent:
+		return true
+	}
+	_, _, ok := s.ListPath()
+	return ok
+}
+
+// ListPath returns the stage and the path of the list in its output that Each names.
+func (s *Stage) ListPath() (stage string, path []string, ok bool) { return splitPath(s.Each) }
+
+// SelectPath returns the stage and the path of the list in its output that Select
+// names.
+func (s *Stage) SelectPath() (stage string, path []string, ok bool) { return splitPath(s.Select) }
+
+func splitPath(text string) (stage string, path []string, ok bool) {
+	parts := strings.Split(text, ".")
+	if len(parts) < 2 || slices.Contains(parts, "") {
+		return "", nil, false
+	}
+	return parts[0], parts[1:], true
+}
+
+// List returns the elements of the list at a path in an output.
+func List(value json.RawMessage, path []string) ([]json.RawMessage, error) {
+	for i, key := range path {
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal(value, &object); err != nil || object == nil {
+			return nil, errs.New(errs.Precondition, "the output has no object at %s", place(path[:i]))
+		}
+		inner, ok := object[key]
+		if !ok {
+			return nil, errs.New(errs.Precondition, "the output has no %q at %s", key, place(path[:i]))
+		}
+		value = inner
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(value, &list); err != nil {
+		return nil, errs.New(errs.Precondition, "the output has no list at %s", place(path))
+	}
+	return list, nil
+}
+
+func place(path []string) string {
+	if len(path) == 0 {
+		return "its top"
+	}
+	return strings.Join(path, ".")
+}
+
+// Reserves reports whether the id of a document equals, or begins like, the id of a
+// unit that is not of one document.
+func (p *Pipeline) Reserves(documentID string) bool {
+	if documentID == "final" || strings.HasPrefix(documentID, "parse_") {
+		return true
+	}
+	for _, s := range p.Stages {
+		rest, ok := strings.CutPrefix(documentID, s.Name)
+		if ok && s.Each != EachDocument && s.Each != EachChunk && numbered.MatchString(rest) {
+			return true
+		}
+	}
+	return false
+}
+
+// numbered is how the id of a unit goes on behind the name of its stage.
+var numbered = regexp.MustCompile(`^(_[0-9]|_L[0-9]+_[0-9]|$)`)
+
+// stageField names a key of the i-th stage.
+func stageField(i int, key string) string { return fmt.Sprintf("stages[%d].%s", i, key) }

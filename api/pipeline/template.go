@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-
-	"github.com/coditect/mapreduce/api/errs"
 )
 
 // A Template is a text that names variables, as {{item.dish}}. Nothing else can
@@ -33,18 +31,25 @@ func (v Variable) String() string { return v.Space + "." + v.Name }
 
 // The spaces of variables.
 const (
-	// Item is the document that a map unit works on: its id, and its metadata.
+	// Item is what a unit gets of a stage that fans out: the id and the metadata of
+	// a document, or the properties of an element. For a batch it is as Items.
 	Item = "item"
-	// Items are all documents of the job, for a direct step: their number as
-	// count, and of each id or metadata the values of all, in order.
+	// Items are all inputs of a stage with each: all. Their number is items.count;
+	// of an id or of metadata it is the values of all, in order.
 	Items = "items"
 	// Input is what a run gives.
 	Input = "input"
 )
 
-// spaces are those that the templates of a step may name.
-var spaces = map[string][]string{
-	"map": {Item, Input}, "reduce": {Input}, "direct": {Items, Input},
+// spaces are those that the templates of a stage may name.
+func (s *Stage) spaces() []string {
+	switch s.Each {
+	case EachAgent, EachGroup:
+		return []string{Input}
+	case EachAll:
+		return []string{Items, Input}
+	}
+	return []string{Item, Input}
 }
 
 // parseTemplate reads a template.
@@ -140,14 +145,14 @@ func plain(text string) string {
 	return text
 }
 
-// known refuses variables that the templates of a step cannot have.
-func (p *Pipeline) known(step, field string, t Template) error {
+// known refuses variables that the templates of a stage cannot have.
+func (p *Pipeline) known(s *Stage, field string, t Template) error {
 	for _, v := range t.Variables() {
-		if !slices.Contains(spaces[step], v.Space) {
-			return errs.Field(field, "names %s, and templates of the %s step know %s alone", v, step, strings.Join(spaces[step], " and "))
+		if !slices.Contains(s.spaces(), v.Space) {
+			return p.fail(field, "names %s, and templates of the stage %s know %s alone", v, s.Name, strings.Join(s.spaces(), " and "))
 		}
 		if _, ok := p.Inputs[v.Name]; v.Space == Input && !ok {
-			return errs.Field(field, "names %s, which is not among inputs: %s", v, listed(slices.Sorted(maps.Keys(p.Inputs))))
+			return p.fail(field, "names %s, which is not among inputs: %s", v, listed(slices.Sorted(maps.Keys(p.Inputs))))
 		}
 	}
 	return nil
@@ -165,24 +170,18 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// CheckInputs refuses a run that does not give what the pipeline needs.
-func (p *Pipeline) CheckInputs(vars map[string]string) error {
-	for _, in := range slices.Sorted(maps.Keys(p.Inputs)) {
-		if _, given := vars[in]; !given && p.Inputs[in] == nil {
-			return errs.Field("vars", "the pipeline %s needs the input %s: give it with --var %s=VALUE", p.Name, in, in)
-		}
-	}
-	return nil
-}
-
-// CheckItem refuses a document that lacks what the templates name of it, saying
-// in which field they do.
+// CheckItem refuses a document that lacks what the templates of stages over documents
+// name of it. The error's field is the template.
 func (p *Pipeline) CheckItem(id string, metadata map[string]string) error {
-	for _, s := range p.steps() {
-		for _, one := range s.parts() {
+	for i, s := range p.Stages {
+		if s.From != Documents {
+			continue
+		}
+		for _, one := range p.parts(i) {
 			for _, v := range p.templates[one.field].Variables() {
-				if _, ok := itemValue(v.Name, id, metadata); !ok && v.Space != Input && !(v.Space == Items && v.Name == count) {
-					return errs.Field(one.field, "names %s, and document %q has no %q; it has %s", v, id, v.Name,
+				counted := v.Name == count && (v.Space == Items || s.Each == EachBatch)
+				if _, ok := itemValue(v.Name, id, metadata); !ok && !counted && v.Space != Input {
+					return p.fail(one.field, "names %s, and document %q has no %q; it has %s", v, id, v.Name,
 						listed(append(slices.Sorted(maps.Keys(metadata)), itemID)))
 				}
 			}

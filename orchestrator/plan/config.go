@@ -252,27 +252,3 @@ func orDefault[T any](p *T, d T) T {
 	}
 	return *p
 }
-
-// Steps says which steps a pipeline defines.
-type Steps struct {
-	MapAgent, MapTask       bool
-	ReduceAgent, ReduceTask bool
-	DirectAgent, DirectTask bool
-}
-
-// Check refuses a pipeline that lacks a step, naming it. Only a direct step may
-// be left out, and then all of it.
-func (s Steps) Check() error {
-	const needed = "is needed: every item is mapped, and what comes of it is reduced"
-	return firstBroken([]rule{
-		{!s.MapAgent, "map.agent", needed},
-		{!s.MapTask, "map.task", needed},
-		{!s.ReduceAgent, "reduce.agent", needed},
-		{!s.ReduceTask, "reduce.task", needed},
-		{s.DirectAgent && !s.DirectTask, "direct.task", "is needed beside direct.agent"},
-		{s.DirectTask && !s.DirectAgent, "direct.agent", "is needed beside direct.task"},
-	})
-}
-
-// Direct reports whether a pipeline has a direct step.
-func (s Steps) Direct() bool { return s.DirectAgent && s.DirectTask }

@@ -139,37 +139,6 @@ func TestStrategies(t *testing.T) {
 	}
 }
 
-// B2 and B10.
-func TestSteps(t *testing.T) {
-	whole := plan.Steps{MapAgent: true, MapTask: true, ReduceAgent: true, ReduceTask: true}
-	for _, test := range []struct {
-		name  string
-		edit  func(*plan.Steps)
-		field string
-	}{
-		{"whole", func(*plan.Steps) {}, ""},
-		{"B2: no map agent", func(s *plan.Steps) { s.MapAgent = false }, "map.agent"},
-		{"B2: no map task", func(s *plan.Steps) { s.MapTask = false }, "map.task"},
-		{"B2: no reduce agent", func(s *plan.Steps) { s.ReduceAgent = false }, "reduce.agent"},
-		{"B2: no reduce task", func(s *plan.Steps) { s.ReduceTask = false }, "reduce.task"},
-		{"B10: a direct agent alone", func(s *plan.Steps) { s.DirectAgent = true }, "direct.task"},
-		{"B10: a direct task alone", func(s *plan.Steps) { s.DirectTask = true }, "direct.agent"},
-		{"B10: both", func(s *plan.Steps) { s.DirectAgent, s.DirectTask = true, true }, ""},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			s := whole
-			test.edit(&s)
-			err := s.Check()
-			if got := fieldOf(err); got != test.field || (err == nil) != (test.field == "") {
-				t.Errorf("error %v about %q, want one about %q", err, got, test.field)
-			}
-			if s.Direct() != (s.DirectAgent && s.DirectTask) {
-				t.Error("a direct step needs an agent and a task")
-			}
-		})
-	}
-}
-
 func TestItems(t *testing.T) {
 	for _, test := range []struct {
 		name          string

@@ -19,6 +19,8 @@ import (
 	"github.com/coditect/mapreduce/worker/output"
 )
 
+const directRole = "ROLE: Document Extraction Agent\nTASK: Extract structured data from several documents according to the schema.\n"
+
 // directForm follows the role and task that a pipeline gives.
 const directForm = "Whatever you are to do, its outcome is structured data that is extracted from several documents according to the schema.\n"
 
@@ -142,7 +144,7 @@ func (d *directing) alone(ctx context.Context, i int) error {
 	one.task = d.unit.Task(i)
 	x := &extraction{session: &one, mapper: d.unit.Mapper(one.task), system: d.system}
 	var err error
-	if x.told, err = one.own(mapStep, documentOf(one.task.Text)); err != nil {
+	if x.told, err = one.own(d.mapping, documentOf(one.task.Text)); err != nil {
 		return err
 	}
 	if err := x.all(ctx); err != nil {
@@ -156,7 +158,7 @@ func (d *directing) alone(ctx context.Context, i int) error {
 // request asks for what documents hold.
 func (d *directing) request(from, to int) (*llm.Request, error) {
 	docs := d.unit.Documents()[from:to]
-	told, err := d.own(directStep, described(docs))
+	told, err := d.own(d.stages.direct, described(docs))
 	if err != nil {
 		return nil, err
 	}

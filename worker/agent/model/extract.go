@@ -58,7 +58,7 @@ func (s *session) extract(ctx context.Context) (*agent.Result, error) {
 	t := s.task.Text
 	x := &extraction{session: s, mapper: unit.NewMapper(s.task, s.schema), system: s.system}
 	var err error
-	if x.told, err = s.own(mapStep, documentOf(t)); err != nil {
+	if x.told, err = s.own(s.mapping, documentOf(t)); err != nil {
 		return nil, err
 	}
 	if err := x.all(ctx); err != nil {

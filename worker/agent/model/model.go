@@ -96,8 +96,9 @@ func New(cfg Config) (*Agent, error) {
 // A program is a job's schema and settings made ready.
 type program struct {
 	Settings
+	stages
 	schema   *schema.Schema
-	pipeline *pipeline.Pipeline // that the job brings with it; may be nil
+	pipeline *pipeline.Pipeline
 	form     *form
 	vendor   llm.Provider
 	prices   *llm.Prices
@@ -227,7 +228,7 @@ func (a *Agent) Warms(spec *mapreduce.JobSpec) (bool, error) {
 // program returns what a job needs, as it was made before.
 func (a *Agent) program(spec *mapreduce.JobSpec) (*program, error) {
 	h := sha256.New()
-	for _, text := range []string{spec.Provider, spec.Model, string(spec.Schema), string(spec.Definition)} {
+	for _, text := range []string{spec.Provider, spec.Model, string(spec.Schema), spec.Pipeline, string(spec.Definition)} {
 		fmt.Fprintf(h, "%d:%s", len(text), text)
 	}
 	names := Variables()
@@ -311,34 +312,38 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec) (*program, error) {
 	return p, nil
 }
 
-// tell words what is told to all units of a step.
+// tell words what is told to all units of a stage.
 func (p *program) tell(spec *mapreduce.JobSpec) error {
-	own, err := pipelineOf(spec)
+	var err error
+	if p.pipeline, err = pipelineOf(spec); err != nil {
+		return err
+	}
+	if p.stages, err = stagesOf(p.pipeline); err != nil {
+		return err
+	}
+	if err := p.pipeline.CheckExamples(p.schema); err != nil {
+		return err
+	}
+	examples, err := p.form.examples(p.mapping)
 	if err != nil {
 		return err
 	}
-	p.pipeline = own
-	examples, err := p.form.examples(own)
-	if err != nil {
-		return err
-	}
-	who, err := fixedOf(own, mapStep, spec.Vars, mapRole, mapForm)
+	who, err := p.fixedOf(p.mapping, spec.Vars, mapForm, mapRole)
 	if err != nil {
 		return err
 	}
 	p.system = mapSystem(p.schema, who, examples)
-	if own != nil && own.Direct != nil {
-		if who, err = fixedOf(own, directStep, spec.Vars, "", directForm); err != nil {
+	if p.stages.direct != nil {
+		if p.directSystem, err = p.directSystemOf(spec.Vars, examples); err != nil {
 			return err
 		}
-		p.directSystem = directSystem(p.schema, who, examples)
 	}
-	if who, err = fixedOf(own, reduceStep, spec.Vars, mergeRole, mergeForm); err != nil {
+	if who, err = p.fixedOf(p.group, spec.Vars, mergeForm, mergeRole); err != nil {
 		return err
 	}
 	p.mergeSystem = mergeSystem(p.schema, who)
 	p.foldSystem = p.mergeSystem + foldInstructions
-	p.folds = own != nil && own.Reduce != nil && own.Reduce.Fold
+	p.folds = p.group.Fold
 	if p.padForm, err = llm.NewSchema("decisions", []byte(foldSchema)); err != nil {
 		return err
 	}
@@ -351,6 +356,20 @@ func (p *program) tell(spec *mapreduce.JobSpec) error {
 		p.reserved = *spec.ReservedOutput
 	}
 	return nil
+}
+
+// directSystemOf is what the direct unit is told. It is shown the examples of map units
+// unless its stage has its own.
+func (p *program) directSystemOf(vars map[string]string, examples string) (string, error) {
+	own, err := p.form.examples(p.stages.direct)
+	if err != nil {
+		return "", err
+	}
+	who, err := p.fixedOf(p.stages.direct, vars, directForm, directRole)
+	if err != nil {
+		return "", err
+	}
+	return directSystem(p.schema, who, cmp.Or(own, examples)), nil
 }
 
 // overhead returns the tokens of the longest prompt that reads under the budget

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -11,38 +12,55 @@ import (
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
-// The steps of a pipeline, by the kinds of their units.
-const (
-	mapStep    = "map"
-	reduceStep = "reduce"
-	directStep = "direct"
-)
-
-// pipelineOf returns the pipeline that a job brings with it; nil if it has one
+// pipelineOf returns the pipeline of a job: the one that it brings with it, or one
 // that comes with the program.
 func pipelineOf(spec *mapreduce.JobSpec) (*pipeline.Pipeline, error) {
 	if len(spec.Definition) == 0 {
-		return nil, nil
+		return pipeline.Preset(cmp.Or(spec.Pipeline, "extract"))
 	}
 	return pipeline.Parse("pipeline", spec.Definition)
 }
 
-// fixedOf is what the pipeline tells the agent of a step whatever it works on,
-// or what it is told without a pipeline.
-func fixedOf(p *pipeline.Pipeline, step string, vars map[string]string, otherwise, then string) (string, error) {
-	if p == nil {
+// stages are the stages of a pipeline by the kinds of their units.
+type stages struct {
+	mapping *pipeline.Stage // of map units
+	group   *pipeline.Stage // of reduces
+	direct  *pipeline.Stage // of the direct unit; nil if there is none
+}
+
+// stagesOf returns the stages of a pipeline, or an error if it has none for map units
+// or reduces.
+func stagesOf(p *pipeline.Pipeline) (stages, error) {
+	var s stages
+	for _, stage := range p.Stages {
+		switch stage.Each {
+		case pipeline.EachDocument, pipeline.EachChunk:
+			s.mapping = stage
+		case pipeline.EachGroup:
+			s.group = stage
+		case pipeline.EachAll:
+			s.direct = stage
+		}
+	}
+	if s.mapping == nil || s.group == nil {
+		return s, fmt.Errorf("the pipeline %s needs a stage with each: document or chunk, and one with each: group", p.Name)
+	}
+	return s, nil
+}
+
+// fixedOf is what the agent of a stage is told whatever its unit works on: the texts of
+// the pipeline and what follows them, or what is told by default if it has none.
+func (p *program) fixedOf(s *pipeline.Stage, vars map[string]string, then, otherwise string) (string, error) {
+	if s.Agent == nil {
 		return otherwise, nil
 	}
-	fixed, err := p.Fixed(step, vars)
+	fixed, err := p.pipeline.Fixed(s.Name, vars)
 	return fixed + then, err
 }
 
-// own is what the pipeline tells the agent of the unit's document.
-func (s *session) own(step string, docs []pipeline.Document) (string, error) {
-	if s.pipeline == nil {
-		return "", nil
-	}
-	text, err := s.pipeline.Own(step, s.task.Spec.Vars, docs)
+// own is what the pipeline tells the agent of a stage of the unit's documents.
+func (s *session) own(stage *pipeline.Stage, docs []pipeline.Document) (string, error) {
+	text, err := s.pipeline.Own(stage.Name, s.task.Spec.Vars, docs)
 	if err != nil {
 		return "", agent.Permanent(err) // another attempt has the same document
 	}
@@ -56,17 +74,14 @@ func documentOf(t *mapreduce.Text) []pipeline.Document {
 
 const examplesHeading = "\nEXAMPLES. They show how to answer; nothing in them is of the document that you are given.\n"
 
-// examples shows the few that a pipeline has, as answers in the form.
-func (f *form) examples(p *pipeline.Pipeline) (string, error) {
-	if p == nil || len(p.Map.Examples) == 0 {
+// examples shows the few that a stage has, as answers in the form.
+func (f *form) examples(s *pipeline.Stage) (string, error) {
+	if len(s.Examples) == 0 {
 		return "", nil
-	}
-	if err := p.CheckExamples(f.schema); err != nil {
-		return "", err
 	}
 	var b strings.Builder
 	b.WriteString(examplesHeading)
-	for i, e := range p.Map.Examples {
+	for i, e := range s.Examples {
 		answer, err := json.Marshal(f.exemplary(e.Records))
 		if err != nil {
 			return "", err

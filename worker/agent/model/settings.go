@@ -61,12 +61,16 @@ const (
 func Read(spec *mapreduce.JobSpec) (Settings, error) {
 	s := Settings{
 		Provider: spec.Provider, Model: llm.Model(spec.Model), BaseURL: spec.Vars[VarBaseURL],
-		Merge: cmp.Or(spec.Vars[VarMerge], MergeBoth), ToolMode: spec.Vars[VarTools] == "true",
+		Merge: spec.Vars[VarMerge], ToolMode: spec.Vars[VarTools] == "true",
 	}
-	if p, err := pipelineOf(spec); err != nil {
+	p, err := pipelineOf(spec)
+	if err != nil {
 		return s, err
-	} else if p != nil && p.Reduce != nil {
-		s.Merge = cmp.Or(spec.Vars[VarMerge], p.Reduce.Merge, MergeBoth)
+	}
+	if stages, err := stagesOf(p); err != nil {
+		return s, err
+	} else if s.Merge == "" {
+		s.Merge = cmp.Or(stages.group.Merge, MergeBoth)
 	}
 	if s.Model == "" {
 		return s, errors.New("a model is needed: name it with --model")
@@ -74,7 +78,6 @@ func Read(spec *mapreduce.JobSpec) (Settings, error) {
 	if !slices.Contains(Merges(), s.Merge) {
 		return s, fmt.Errorf("%s: %q is none of %s", VarMerge, s.Merge, strings.Join(Merges(), ", "))
 	}
-	var err error
 	number := func(name string, otherwise, least, most int64) int64 {
 		text := spec.Vars[name]
 		if text == "" || err != nil {

@@ -1,0 +1,557 @@
+package pipeline
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/schema"
+)
+
+// Bounds on what files may say.
+const (
+	maxStages = 32
+	maxText   = 16 << 10 // bytes of a template
+	maxTools  = 64
+	maxWord   = 200 // bytes of the name of a model or a tool
+)
+
+// name is how pipelines, agents and variables are named.
+var name = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
+
+const nameRule = "1 to 64 letters, digits, dots, dashes and underscores"
+
+// stageName is how stages are named. Ids of units are such a name, an underscore and
+// numbers, so that there is none in a name.
+var stageName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+
+// unitNames are names that units have whatever the stages are.
+var unitNames = []string{Documents, "final", "parse"}
+
+// check refuses what makes no sense. The error names the key, the rule and the line.
+func (p *Pipeline) check() error {
+	if !name.MatchString(p.Name) {
+		return p.fail("name", "must be %s, and is %.80q", nameRule, p.Name)
+	}
+	if len(p.Stages) == 0 {
+		return p.fail("stages", "is needed: a pipeline is a list of stages")
+	}
+	if err := p.checkNames(); err != nil {
+		return err
+	}
+	p.templates = make(map[string]Template)
+	for _, agent := range slices.Sorted(maps.Keys(p.Agents)) {
+		if err := p.checkAgent("agents."+agent, p.Agents[agent]); err != nil {
+			return err
+		}
+	}
+	for i := range p.Stages {
+		c := checker{Pipeline: p, Stage: p.Stages[i], i: i}
+		for _, check := range []func() error{
+			c.sources, c.each, c.eachPath, c.keys, c.selects, c.condition, c.words, c.work, c.output, c.group, c.tree, c.texts,
+		} {
+			if err := check(); err != nil {
+				return err
+			}
+		}
+	}
+	return p.checkGraph()
+}
+
+// checkNames refuses stages that cannot be told apart.
+func (p *Pipeline) checkNames() error {
+	for i, s := range p.Stages {
+		field := stageField(i, "name")
+		switch {
+		case s.Name == "":
+			return p.fail(field, "is needed: units are called by it")
+		case !stageName.MatchString(s.Name):
+			return p.fail(field, "must be 1 to 32 lower-case letters, digits and dashes, a letter first, and is %.80q", s.Name)
+		case slices.Contains(unitNames, s.Name):
+			return p.fail(field, "%q means something else; choose another name", s.Name)
+		case p.Index(s.Name) < i:
+			return p.fail(field, "%q is the name of stages[%d] already", s.Name, p.Index(s.Name))
+		}
+	}
+	return nil
+}
+
+// checkAgent refuses an agent that says nothing, or too much.
+func (p *Pipeline) checkAgent(field string, a *Agent) error {
+	if a.Role == "" {
+		return p.fail(field+".role", "is needed: it says who the agent is")
+	}
+	for _, one := range agentParts(field, a) {
+		if len(one.text) > maxText {
+			return p.fail(one.field, "has %d bytes; at most %d are accepted", len(one.text), maxText)
+		}
+		t, err := parseTemplate(one.text)
+		if err != nil {
+			return p.fail(one.field, "%s", err)
+		}
+		p.templates[one.field] = t
+	}
+	return nil
+}
+
+// A checker looks at the i-th stage. All stages before it are known to be right.
+type checker struct {
+	*Pipeline
+	*Stage
+	i int
+}
+
+// wrong returns an error about a key of the stage.
+func (c *checker) wrong(key, format string, args ...any) error {
+	return c.fail(stageField(c.i, key), format, args...)
+}
+
+// sources refuses to read what there is not.
+func (c *checker) sources() error {
+	sources := c.Sources()
+	for n, source := range sources {
+		at := c.Index(source)
+		switch {
+		case slices.Contains(sources[:n], source):
+			return c.wrong("from", "names %q twice", source)
+		case source == Documents && len(sources) > 1:
+			return c.wrong("from", "documents are there always, and cannot stand among alternatives")
+		case source == Documents:
+		case source == c.Stage.Name:
+			return c.wrong("from", "%q is this stage itself: a stage reads documents or earlier stages", source)
+		case at > c.i:
+			return c.wrong("from", "%q is a later stage: a stage reads documents or earlier stages, which here are %s", source, listed(append([]string{Documents}, c.earlier()...)))
+		case at < 0:
+			return c.wrong("from", "%.80q is neither documents nor an earlier stage, which are %s", source, listed(c.earlier()))
+		}
+	}
+	if c.From == Documents && c.i > 0 && c.Stages[c.i-1].From != Documents {
+		return c.wrong("from", "stages that read documents must stand before all others")
+	}
+	optional := c.optional()
+	for _, source := range sources[:len(sources)-1] {
+		if !optional[c.Index(source)] {
+			return c.wrong("from", "%q is never skipped, so that what stands behind it would never be read", source)
+		}
+	}
+	return nil
+}
+
+// earlier returns the names of the stages before this one.
+func (c *checker) earlier() []string {
+	var names []string
+	for _, s := range c.Stages[:c.i] {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// each refuses an each that is unknown, or none of what the stage reads.
+func (c *checker) each() error {
+	documents := c.From == Documents
+	switch c.Each {
+	case "":
+		return c.wrong("each", "is needed: it says what one unit gets: %s", eachForm)
+	case EachDocument, EachChunk:
+		if !documents {
+			return c.wrong("each", "%s is of stages that read documents, and this one reads %s", c.Each, c.From)
+		}
+	case EachGroup:
+		if documents {
+			return c.wrong("each", "group is of stages that read the outputs of others, and this one reads documents")
+		}
+	case EachBatch, EachAgent, EachAll:
+	default:
+		if _, _, ok := c.ListPath(); !ok {
+			return c.wrong("each", "%.80q is none of %s", c.Each, eachForm)
+		}
+	}
+	return nil
+}
+
+const eachForm = "document, chunk, batch, agent, group, all, or the path of a list as in STAGE.PATH"
+
+// eachPath refuses a path that leads to no list.
+func (c *checker) eachPath() error {
+	stage, path, ok := c.ListPath()
+	if !ok {
+		return nil
+	}
+	if at := c.Index(stage); at < 0 || at >= c.i {
+		return c.wrong("each", "%.80q is no earlier stage: those are %s", stage, listed(c.earlier()))
+	}
+	if c.From != stage {
+		return c.wrong("from", "must be %s, whose list each names, or be left out", stage)
+	}
+	if _, err := c.Pipeline.Stage(stage).Output.list(path); err != nil {
+		return c.wrong("each", "%s has no list at %s: %s", stage, strings.Join(path, "."), err)
+	}
+	return nil
+}
+
+// list returns the property that is the list at a path in outputs; nil for records,
+// whose schema may be the run's.
+func (o *Output) list(path []string) (*schema.Property, error) {
+	if o.Kind == OutputRecords {
+		if len(path) != 1 || path[0] != OutputRecords {
+			return nil, fmt.Errorf("its output is records, which have one list, records")
+		}
+		return nil, nil
+	}
+	if o.Kind == OutputReport {
+		return nil, fmt.Errorf("its output is a report, which is text")
+	}
+	if o.parsed == nil {
+		return nil, fmt.Errorf("its output has no schema that names one")
+	}
+	if o.parsed.Kind != schema.KindRecord {
+		return nil, fmt.Errorf("its schema is of a list without a name; make it an object with that list as a property")
+	}
+	inside := o.parsed.Properties
+	for n, key := range path {
+		at := slices.IndexFunc(inside, func(p schema.Property) bool { return p.Name == key })
+		switch {
+		case at < 0:
+			return nil, fmt.Errorf("the schema has no %.80q there; it has %s", key, listed(propertyNames(inside)))
+		case n == len(path)-1 && inside[at].Type != schema.Array:
+			return nil, fmt.Errorf("%s is of type %s in the schema", key, inside[at].Type)
+		case n == len(path)-1:
+			return &inside[at], nil
+		case inside[at].Type != schema.Object:
+			return nil, fmt.Errorf("%s is of type %s in the schema, and nothing is inside it that has a name", key, inside[at].Type)
+		}
+		inside = inside[at].Properties
+	}
+	return nil, fmt.Errorf("the path is empty")
+}
+
+func propertyNames(all []schema.Property) []string {
+	names := make([]string, len(all))
+	for i, p := range all {
+		names[i] = p.Name
+	}
+	return names
+}
+
+// keys refuses keys that mean nothing to a stage of this kind.
+func (c *checker) keys() error {
+	for _, k := range []struct {
+		key  string
+		set  bool
+		each string
+	}{
+		{"size", c.Size != 0, EachBatch},
+		{"order", c.Order != "", EachBatch},
+		{"passage", c.Passage != 0, EachBatch},
+		{"agents", len(c.Stage.Agents) > 0, EachAgent},
+		{"select", c.Select != "", EachAgent},
+		{"merge", c.Merge != "", EachGroup},
+		{"fold", c.Fold, EachGroup},
+		{"strategy", c.Strategy != "", EachGroup},
+		{"chunk_size", c.ChunkSize != nil, EachGroup},
+		{"target_token_budget", c.TargetTokenBudget != nil, EachGroup},
+		{"context_window", c.ContextWindow != nil, EachGroup},
+		{"budget_ratio", c.BudgetRatio != nil, EachGroup},
+		{"max_reduce_levels", c.MaxReduceLevels != nil, EachGroup},
+		{"reduce_context_limit", c.ReduceContextLimit != nil, EachGroup},
+		{"reduce_batch_size", c.ReduceBatchSize != nil, EachGroup},
+	} {
+		if k.set && c.Each != k.each {
+			return c.wrong(k.key, "is of stages with each: %s alone, and this one has each: %s", k.each, c.Each)
+		}
+	}
+	switch {
+	case c.Each == EachBatch && c.Size == 0:
+		return c.wrong("size", "is needed with each: batch: how many inputs one unit gets")
+	case c.Order != "" && !order.MatchString(c.Order):
+		return c.wrong("order", `must be the name of a field of the inputs, "relevance asc" or "relevance desc" for instance, and is %.80q`, c.Order)
+	}
+	return nil
+}
+
+// order is a field of the inputs, by which they are sorted, up unless it says so.
+var order = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}( (asc|desc))?$`)
+
+// selects refuses agents that there are not, and a selection out of no list of names.
+func (c *checker) selects() error {
+	if c.Each != EachAgent {
+		return nil
+	}
+	if len(c.Stage.Agents) == 0 {
+		return c.wrong("agents", "is needed with each: agent: the names of the agents that may work")
+	}
+	for n, agent := range c.Stage.Agents {
+		key := fmt.Sprintf("agents[%d]", n)
+		switch {
+		case c.Pipeline.Agents[agent] == nil:
+			return c.wrong(key, "%.80q is none of the pipeline's agents: %s", agent, listed(slices.Sorted(maps.Keys(c.Pipeline.Agents))))
+		case slices.Contains(c.Stage.Agents[:n], agent):
+			return c.wrong(key, "%q stands there twice", agent)
+		}
+	}
+	if c.Select == SelectAll {
+		return nil
+	}
+	stage, path, ok := c.SelectPath()
+	if !ok {
+		return c.wrong("select", "must be all, or the path of a list of names as in STAGE.PATH, and is %.80q", c.Select)
+	}
+	if at := c.Index(stage); at < 0 || at >= c.i {
+		return c.wrong("select", "%.80q is no earlier stage: those are %s", stage, listed(c.earlier()))
+	}
+	list, err := c.Pipeline.Stage(stage).Output.list(path)
+	if err != nil {
+		return c.wrong("select", "%s has no list at %s: %s", stage, strings.Join(path, "."), err)
+	}
+	if list == nil || list.Items == nil || list.Items.Type != schema.String {
+		return c.wrong("select", "the list %s must be of strings, the names of agents", c.Select)
+	}
+	return nil
+}
+
+func (c *checker) condition() error {
+	if _, err := ParseCondition(c.When); err != nil {
+		return c.wrong("when", "%s", err)
+	}
+	return nil
+}
+
+// merges are the ways to merge; empty leaves it to the run.
+var merges = []string{"", "typed", "model", "typed-then-model"}
+
+// words refuses words that are not among those that mean something, and names that
+// cannot be names.
+func (c *checker) words() error {
+	switch {
+	case !slices.Contains(merges, c.Merge):
+		return c.wrong("merge", "must be typed, model or typed-then-model, and is %.40q", c.Merge)
+	case !slices.Contains([]string{"", "static", "adaptive"}, c.Strategy):
+		return c.wrong("strategy", "must be static or adaptive, and is %.40q", c.Strategy)
+	case !slices.Contains([]string{"", "continue", "fail-fast"}, c.OnError):
+		return c.wrong("on_error", "must be continue or fail-fast, and is %.40q", c.OnError)
+	case c.Model != "" && !isWord(c.Model):
+		return c.wrong("model", "must be provider/model or an alias, at most %d bytes without spaces, and is %.80q", maxWord, c.Model)
+	case len(c.Tools) > maxTools:
+		return c.wrong("tools", "there are %d; at most %d are accepted", len(c.Tools), maxTools)
+	}
+	for n, tool := range c.Tools {
+		key := fmt.Sprintf("tools[%d]", n)
+		switch {
+		case !isWord(tool):
+			return c.wrong(key, "must be the name of a tool, at most %d bytes without spaces, and is %.80q", maxWord, tool)
+		case slices.Contains(c.Tools[:n], tool):
+			return c.wrong(key, "%q stands there twice", tool)
+		}
+	}
+	return nil
+}
+
+func isWord(text string) bool {
+	return text != "" && len(text) <= maxWord && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) })
+}
+
+// work refuses a stage of which it is open who does what.
+func (c *checker) work() error {
+	if c.Each == EachAgent && c.Agent != nil {
+		return c.wrong("agent", "cannot stand beside agents, which do the work")
+	}
+	agent := c.Agent != nil || c.Each == EachAgent
+	switch {
+	case agent && c.Task == nil:
+		return c.wrong("task", "is needed beside the agent: it says what is to be done")
+	case !agent && c.Task != nil:
+		return c.wrong("agent", "is needed beside task: it says who does it")
+	case !agent && c.Output.Kind != OutputRecords && c.Merge != "typed":
+		return c.wrong("agent", "is needed, and task: of stages without them the schema of records says all")
+	case c.Agent != nil && c.Agent.Name != "" && c.Pipeline.Agents[c.Agent.Name] == nil:
+		return c.wrong("agent", "%.80q is none of the pipeline's agents: %s", c.Agent.Name, listed(slices.Sorted(maps.Keys(c.Pipeline.Agents))))
+	case c.Task != nil && c.Task.Description == "":
+		return c.wrong("task.description", "is needed: it says what is to be done")
+	case len(c.Examples) > 0 && (c.From != Documents || c.Output.Kind != OutputRecords):
+		return c.wrong("examples", "are of stages that find records in documents, and this one makes %s of %s", c.Output.Kind, c.From)
+	case len(c.Examples) > maxExamples:
+		return c.wrong("examples", "there are %d; at most %d are accepted", len(c.Examples), maxExamples)
+	}
+	if c.Agent == nil || c.Agent.Name != "" {
+		return nil
+	}
+	return c.checkAgent(stageField(c.i, "agent"), c.Agent)
+}
+
+func (c *checker) output() error {
+	o := &c.Output
+	switch {
+	case !slices.Contains([]string{OutputRecords, OutputItems, OutputTable, OutputReport}, o.Kind):
+		return c.wrong("output", "must be records, items, table or report, and is %.40q", o.Kind)
+	case o.Kind == OutputReport && o.Schema != nil:
+		return c.wrong("output.schema", "a report is text, which has no schema")
+	case o.Kind == OutputItems && o.parsed != nil && o.parsed.Kind != schema.KindRecord:
+		return c.wrong("output.schema", "must be of an object, in which items are lists")
+	}
+	return nil
+}
+
+// group refuses to group what is not alike.
+func (c *checker) group() error {
+	if c.Each != EachGroup {
+		return nil
+	}
+	first := c.Pipeline.Stage(c.Sources()[0])
+	for _, source := range c.Sources()[1:] {
+		if s := c.Pipeline.Stage(source); s.Output.Kind != first.Output.Kind || !bytes.Equal(s.Output.Schema, first.Output.Schema) {
+			return c.wrong("from", "a group needs inputs of one output, and %s makes %s, %s %s", first.Name, first.Output.Kind, s.Name, s.Output.Kind)
+		}
+	}
+	switch {
+	case c.Output.Kind != first.Output.Kind:
+		return c.wrong("output", "a group makes of several outputs one of the same kind, which is %s of %s, and not %s", first.Output.Kind, first.Name, c.Output.Kind)
+	case !bytes.Equal(c.Output.Schema, first.Output.Schema):
+		return c.wrong("output.schema", "a group makes of several outputs one of the same schema, so it must be that of %s, or be left out", first.Name)
+	}
+	return nil
+}
+
+// tree refuses settings of a tree that exclude each other.
+func (c *checker) tree() error {
+	static := c.Strategy == "static" || c.ChunkSize != nil
+	adaptive := c.Strategy == "adaptive" || c.TargetTokenBudget != nil || c.ContextWindow != nil || c.BudgetRatio != nil || c.MaxReduceLevels != nil
+	batches := c.ReduceContextLimit != nil || c.ReduceBatchSize != nil
+	switch {
+	case static && adaptive:
+		return c.wrong("strategy", "chunk_size is of a static tree; target_token_budget, context_window, budget_ratio and max_reduce_levels are of an adaptive one")
+	case batches && (static || adaptive):
+		return c.wrong("strategy", "reduce_context_limit and reduce_batch_size are of a tree without a strategy")
+	case c.TargetTokenBudget != nil && c.ContextWindow != nil:
+		return c.wrong("context_window", "cannot be set together with target_token_budget: both say the budget")
+	case c.BudgetRatio != nil && c.ContextWindow == nil:
+		return c.wrong("budget_ratio", "needs context_window, which it is a part of")
+	}
+	return nil
+}
+
+// texts refuses templates that name what the stage's units do not have.
+func (c *checker) texts() error {
+	parts := c.parts(c.i)
+	for _, agent := range c.Stage.Agents {
+		parts = append(parts, agentParts("agents."+agent, c.Pipeline.Agents[agent])...)
+	}
+	for _, one := range parts {
+		if len(one.text) > maxText {
+			return c.fail(one.field, "has %d bytes; at most %d are accepted", len(one.text), maxText)
+		}
+		t, err := parseTemplate(one.text)
+		if err != nil {
+			return c.fail(one.field, "%s", err)
+		}
+		if err := c.known(c.Stage, one.field, t); err != nil {
+			return err
+		}
+		c.templates[one.field] = t
+	}
+	return nil
+}
+
+// checkGraph refuses stages that never run, and results that nobody puts together.
+func (p *Pipeline) checkGraph() error {
+	documents := p.DocumentStages()
+	for i, s := range documents[:len(documents)-1] {
+		if s.When == "" {
+			return p.fail(stageField(i, "when"), "is needed: of several stages that read documents the first gets them whose condition holds, and behind one without any no other would")
+		}
+	}
+	for i, s := range p.Stages {
+		if !p.read(i) && s.Each != EachAll && s.Each != EachGroup {
+			return p.fail(stageField(i, "each"), "must be all or group in a stage that no other reads: the result is one output")
+		}
+	}
+	return nil
+}
+
+// check refuses an example that is none of a schema.
+func (e *Example) check(s *schema.Schema) (key string, err error) {
+	switch {
+	case strings.TrimSpace(e.Document) == "":
+		return "document", fmt.Errorf("is needed: an example shows what is found in a text")
+	case len(e.Document) > maxExample:
+		return "document", fmt.Errorf("has %d bytes; at most %d are accepted", len(e.Document), maxExample)
+	case s.Kind == schema.KindRecord && len(e.Records) != 1:
+		return "records", fmt.Errorf("must be one, as the schema is of one record a document, and there are %d", len(e.Records))
+	}
+	for n, r := range e.Records {
+		if key, err := r.check(s, e.Document); err != nil {
+			return fmt.Sprintf("records[%d].%s", n, key), err
+		}
+	}
+	return "", nil
+}
+
+// CheckExamples refuses examples that are not such of the run's schema: with fields
+// that it does not have, values that do not fit, or quotes that do not stand in the
+// example's document. A model would learn from them. A stage whose output has a schema
+// of its own is held to that one.
+func (p *Pipeline) CheckExamples(run *schema.Schema) error {
+	for i, stage := range p.Stages {
+		s := run
+		if stage.Output.parsed != nil {
+			s = stage.Output.parsed
+		}
+		for n := range stage.Examples {
+			if key, err := stage.Examples[n].check(s); err != nil {
+				return p.fail(stageField(i, fmt.Sprintf("examples[%d].%s", n, key)), "%s", err)
+			}
+		}
+	}
+	return nil
+}
+
+// check refuses a record whose fields are not those of a schema.
+func (r Record) check(s *schema.Schema, document string) (path string, err error) {
+	fields := make(map[string]bool)
+	var names []string
+	for _, f := range s.Fields() {
+		fields[f.Path] = true
+		names = append(names, f.Path)
+		p := f.Property
+		if p.Type == schema.Array && p.Items != nil {
+			p = p.Items
+		}
+		for _, found := range r[f.Path] {
+			if _, err := p.Normalize(found.Value); err != nil || found.Value == nil {
+				return f.Path, fmt.Errorf("the value %v does not fit the schema: %v", found.Value, err)
+			}
+			if found.Quote == "" || !strings.Contains(document, found.Quote) {
+				return f.Path, fmt.Errorf("the quote %.80q does not stand in the example's document, letter by letter", found.Quote)
+			}
+		}
+		if f.Property.Type != schema.Array && len(r[f.Path]) > 1 {
+			return f.Path, fmt.Errorf("has %d values, and the schema has one", len(r[f.Path]))
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(r)) {
+		if !fields[path] {
+			return path, fmt.Errorf("is no field of the schema, which has %s", listed(names))
+		}
+	}
+	return "", nil
+}
+
+// Bounds of examples: they are a part of every prompt.
+const (
+	maxExamples = 16
+	maxExample  = 16 << 10 // bytes of a document
+)
+
+// CheckInputs refuses a run that does not give what the pipeline needs.
+func (p *Pipeline) CheckInputs(vars map[string]string) error {
+	for _, in := range slices.Sorted(maps.Keys(p.Inputs)) {
+		if _, given := vars[in]; !given && p.Inputs[in] == nil {
+			return errs.Field("vars", "the pipeline %s needs the input %s: give it with --var %s=VALUE", p.Name, in, in)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package pipeline_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/coditect/mapreduce/api/pipeline"
+)
+
+func TestConditions(t *testing.T) {
+	for _, tt := range []struct {
+		text                  string
+		count, tokens, budget int64
+		want                  bool
+	}{
+		{"", 0, 0, 0, true},
+		{"count < 5", 4, 0, 0, true},
+		{"count < 5", 5, 0, 0, false},
+		{"count<=5", 5, 0, 0, true},
+		{"count == 5", 5, 0, 0, true},
+		{"count != 5", 5, 0, 0, false},
+		{"count >= 5", 4, 0, 0, false},
+		{"count > 5", 6, 0, 0, true},
+		{"tokens <= budget", 1, 100, 100, true},
+		{"tokens <= budget", 1, 101, 100, false},
+		{"tokens  >  budget", 1, 101, 100, true},
+		{"tokens <= budget", 1, 1 << 50, 0, true},
+		{"tokens > budget", 1, 1 << 50, 0, false},
+		{"count > 15 and tokens > 6000", 16, 6000, 0, false},
+		{"count > 15 and tokens > 6000", 16, 6001, 0, true},
+	} {
+		c, err := pipeline.ParseCondition(tt.text)
+		if err != nil {
+			t.Errorf("%q: %v", tt.text, err)
+			continue
+		}
+		if got := c.Holds(tt.count, tt.tokens, tt.budget); got != tt.want {
+			t.Errorf("%q of %d inputs with %d tokens under %d is %t", tt.text, tt.count, tt.tokens, tt.budget, got)
+		}
+		if c.Budget() != strings.Contains(tt.text, "budget") {
+			t.Errorf("%q depends on the budget: %t", tt.text, c.Budget())
+		}
+	}
+}
+
+func TestConditionsThatAreNoneAreRefused(t *testing.T) {
+	for text, rule := range map[string]string{
+		"count < 0":                   "never true",
+		"tokens > 10 and tokens < 5":  "never true",
+		"tokens > 10 and tokens < 11": "never true",
+		"count == 3 and count != 3":   "never true",
+		"count < 3 and count != 0 and count != 1 and count != 2": "never true",
+		"tokens < budget and tokens > budget":                    "never true",
+		"tokens <= budget and tokens > budget and count > 5":     "never true",
+		"tokens > budget and tokens < 1":                         "never true",
+		"count = 5":                                              "no comparison",
+		"count":                                                  "no comparison",
+		"documents > 5":                                          "neither count nor tokens",
+		"count > budget":                                         "whole number",
+		"tokens > 1.5":                                           "whole number",
+		"tokens > 99999999999999999999":                          "whole number",
+		"tokens > 5 or count > 3":                                "whole number",
+		"tokens > 5 and ":                                        "neither count nor tokens",
+		"counts > 5":                                             "no comparison",
+		"count > 1" + strings.Repeat(" and count > 1", 8):        "at most 8",
+		"5 < count":                                              "neither count nor tokens",
+	} {
+		if _, err := pipeline.ParseCondition(text); err == nil || !strings.Contains(err.Error(), rule) {
+			t.Errorf("%q: got %v, want %q", text, err, rule)
+		}
+	}
+	for _, text := range []string{"count > 4 and count < 6", "tokens > 9 and tokens < 12 and tokens != 10", "tokens < budget and tokens != 0 and tokens != 1", "tokens == budget"} {
+		if _, err := pipeline.ParseCondition(text); err != nil {
+			t.Errorf("%q can be true: %v", text, err)
+		}
+	}
+}

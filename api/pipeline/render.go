@@ -1,0 +1,136 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/errs"
+)
+
+// A Document is what templates may say of a document, or of another input of a unit.
+type Document struct {
+	ID       string
+	Metadata map[string]string
+}
+
+// A part is a text of a stage, with its field and with how it is headed in a prompt.
+type part struct {
+	field, title, text string
+}
+
+// agentParts are the texts of an agent.
+func agentParts(field string, a *Agent) []part {
+	return present([]part{
+		{field + ".role", "ROLE", a.Role}, {field + ".goal", "GOAL", a.Goal}, {field + ".background", "BACKGROUND", a.Background},
+	})
+}
+
+func present(all []part) []part {
+	return slices.DeleteFunc(all, func(one part) bool { return one.text == "" })
+}
+
+// parts are the texts of the i-th stage.
+func (p *Pipeline) parts(i int) (all []part) {
+	s := p.Stages[i]
+	if s.Agent != nil {
+		all = agentParts(p.agentField(i), s.Agent)
+	}
+	if t := s.Task; t != nil {
+		all = append(all, present([]part{
+			{stageField(i, "task.description"), "TASK", t.Description}, {stageField(i, "task.expected_output"), "EXPECTED OUTPUT", t.Expected},
+		})...)
+	}
+	return all
+}
+
+// agentField is where the agent of the i-th stage is defined.
+func (p *Pipeline) agentField(i int) string {
+	if name := p.Stages[i].Agent.Name; name != "" {
+		return "agents." + name
+	}
+	return stageField(i, "agent")
+}
+
+// Fixed renders what the agent of a stage is told whatever its unit works on: the
+// texts that name no item. It is empty for a stage without agent and task.
+func (p *Pipeline) Fixed(stage string, vars map[string]string) (string, error) {
+	return p.render(stage, false, vars, nil)
+}
+
+// Own renders what the agent of a stage is told beside that of a unit that works on
+// certain documents; nothing if no text names any.
+func (p *Pipeline) Own(stage string, vars map[string]string, docs []Document) (string, error) {
+	return p.render(stage, true, vars, docs)
+}
+
+// Role renders who runs a unit of a stage that works on certain documents; empty for a
+// stage without an agent.
+func (p *Pipeline) Role(stage string, vars map[string]string, docs ...Document) (string, error) {
+	i := p.Index(stage)
+	if i < 0 || p.Stages[i].Agent == nil {
+		return "", nil
+	}
+	t := p.templates[p.agentField(i)+".role"]
+	return t.render(func(v Variable) (string, bool) { return p.value(v, vars, docs) })
+}
+
+func (p *Pipeline) render(stage string, own bool, vars map[string]string, docs []Document) (string, error) {
+	i := p.Index(stage)
+	if i < 0 {
+		return "", errs.New(errs.Internal, "the pipeline %s has no stage %.80q", p.Name, stage)
+	}
+	var b strings.Builder
+	for _, one := range p.parts(i) {
+		t := p.templates[one.field]
+		if own != (t.names(Item) || t.names(Items)) {
+			continue
+		}
+		text, err := t.render(func(v Variable) (string, bool) { return p.value(v, vars, docs) })
+		if err != nil {
+			return "", errs.Field(one.field, "%s", err)
+		}
+		fmt.Fprintf(&b, "%s: %s\n", one.title, text)
+	}
+	return b.String(), nil
+}
+
+func (p *Pipeline) value(v Variable, vars map[string]string, docs []Document) (string, bool) {
+	switch v.Space {
+	case Input:
+		if text, ok := vars[v.Name]; ok {
+			return text, true
+		}
+		if text := p.Inputs[v.Name]; text != nil {
+			return *text, true
+		}
+		return "", false
+	case Item:
+		if len(docs) == 0 {
+			return "", false
+		}
+		if len(docs) == 1 { // whose count is a field like any other
+			if text, ok := itemValue(v.Name, docs[0].ID, docs[0].Metadata); ok {
+				return text, true
+			}
+		}
+	}
+	return itemsValue(v.Name, docs)
+}
+
+// itemsValue is what all items have under a name, in order.
+func itemsValue(key string, docs []Document) (string, bool) {
+	if key == count {
+		return strconv.Itoa(len(docs)), true
+	}
+	all := make([]string, len(docs))
+	for i, d := range docs {
+		text, ok := itemValue(key, d.ID, d.Metadata)
+		if !ok {
+			return "", false
+		}
+		all[i] = text
+	}
+	return strings.Join(all, ", "), true
+}
