@@ -34,12 +34,12 @@ func TestB15JobsAreCountedAsTheyAsk(t *testing.T) {
 		direct   bool
 		warnings []string
 	}{
-		{"one a character fits exactly", ask{piped(kitchen + headChef), budget(all), counted("characters/1")}, true, nil},
-		{"one a character is one too many", ask{piped(kitchen + headChef), budget(all - 1), counted("characters/1")}, false, nil},
-		{"a quarter fits", ask{piped(kitchen + headChef), budget(all/4 + 1), counted("characters")}, true, guess},
-		{"a quarter does not fit", ask{piped(kitchen + headChef), budget(all/4 - 9), counted("characters")}, false, guess},
+		{"one a character fits exactly", ask{piped(withHeadChef(kitchen)), budget(all), counted("characters/1")}, true, nil},
+		{"one a character is one too many", ask{piped(withHeadChef(kitchen)), budget(all - 1), counted("characters/1")}, false, nil},
+		{"a quarter fits", ask{piped(withHeadChef(kitchen)), budget(all/4 + 1), counted("characters")}, true, guess},
+		{"a quarter does not fit", ask{piped(withHeadChef(kitchen)), budget(all/4 - 9), counted("characters")}, false, guess},
 		{"levels of guesses are warned of once", ask{batches(20, 2), counted("characters")}, false, guess},
-		{"tokens are not characters", ask{piped(kitchen + headChef), budget(all - 1)}, true, nil},
+		{"tokens are not characters", ask{piped(withHeadChef(kitchen)), budget(all - 1)}, true, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			spec := extracting(t, orders+"x-coditect: {key: [order]}\n")

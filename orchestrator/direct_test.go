@@ -29,19 +29,28 @@ import (
 const kitchen = `
 name: kitchen
 inputs: {guests: "4", occasion: }
-map:
+stages:
+- name: map
+  from: documents
+  each: chunk
   agent: {role: "Chef of {{item.id}}"}
-  task: {description: "Cook for {{input.guests}}"}
-reduce:
+  task: "Cook for {{input.guests}}"
+- name: reduce
+  each: group
   agent: {role: Sub-Chef}
-  task: {description: "Bring it together for {{input.occasion}}"}
+  task: "Bring it together for {{input.occasion}}"
 `
 
-const headChef = `
-direct:
+// withHeadChef adds a stage that reads all documents at once if they fit the budget.
+func withHeadChef(file string) string {
+	return strings.Replace(file, "stages:\n", `stages:
+- name: direct
+  each: all
+  when: tokens <= budget
   agent: {role: Head Chef}
-  task: {description: "Plan {{items.count}} dishes"}
-`
+  task: "Plan {{items.count}} dishes"
+`, 1)
+}
 
 // piped makes a job's pipeline one of a file.
 func piped(file string) func(*mapreduce.JobSpec) {
@@ -53,6 +62,11 @@ func piped(file string) func(*mapreduce.JobSpec) {
 		s.Pipeline, s.Definition = p.Name, p.Canonical()
 		s.Vars = map[string]string{"occasion": "a wedding"}
 	}
+}
+
+// defined makes a job's pipeline one that its client did not check.
+func defined(name, definition string) func(*mapreduce.JobSpec) {
+	return func(s *mapreduce.JobSpec) { s.Pipeline, s.Definition = name, []byte(definition) }
 }
 
 // checkedRules runs units by rules and believes nothing of what they make.
@@ -105,12 +119,12 @@ func TestB17OneUnitTakesAllThatFits(t *testing.T) {
 		docs   []string
 		direct bool
 	}{
-		{"fits exactly", ask{piped(kitchen + headChef), budget(all)}, order, true},
-		{"one too many", ask{piped(kitchen + headChef), budget(all - 1)}, order, false},
+		{"fits exactly", ask{piped(withHeadChef(kitchen)), budget(all)}, order, true},
+		{"one too many", ask{piped(withHeadChef(kitchen)), budget(all - 1)}, order, false},
 		{"no direct step", ask{piped(kitchen), budget(all)}, order, false},
-		{"part of a window", ask{piped(kitchen + headChef), window(2 * all)}, order, true},
-		{"one document", ask{piped(kitchen + headChef), budget(all)}, order[:1], true},
-		{"documents that would be cut", ask{piped(kitchen + headChef), budget(all), units(200, 20)}, order, true},
+		{"part of a window", ask{piped(withHeadChef(kitchen)), window(2 * all)}, order, true},
+		{"one document", ask{piped(withHeadChef(kitchen)), budget(all)}, order[:1], true},
+		{"documents that would be cut", ask{piped(withHeadChef(kitchen)), budget(all), units(200, 20)}, order, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			spec := extracting(t, orders+"x-coditect: {key: [order]}\n")
@@ -183,7 +197,7 @@ func TestDirectWaitsForPages(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			spec := extracting(t, orders+"x-coditect: {key: [order]}\n")
-			piped(kitchen + headChef)(&spec)
+			piped(withHeadChef(kitchen))(&spec)
 			budget(tt.budget)(&spec)
 			id, got := n.run(spec, texts(docs, tt.docs...))
 			got.cited(t, plain)
@@ -245,7 +259,7 @@ func TestDirectThatFailsIsResumed(t *testing.T) {
 	n := newCluster(t).fuss(f)
 	docs, order := ordersOf(5, false)
 	spec := extracting(t, orders+"x-coditect: {key: [order]}\n")
-	piped(kitchen + headChef)(&spec)
+	piped(withHeadChef(kitchen))(&spec)
 	budget(size(docs))(&spec)
 	job, err := n.SubmitJob(t.Context(), spec, texts(docs, order...))
 	if err != nil {
@@ -279,7 +293,7 @@ func TestPagesThatComeLateAreReducedWithTheRest(t *testing.T) {
 	f := &fussy{unit: mapreduce.ParseUnit(mapreduce.DocumentID(order[1]))}
 	n := newCluster(t).fuss(f)
 	spec := extracting(t, orders+"x-coditect: {key: [order]}\n")
-	piped(kitchen + headChef)(&spec)
+	piped(withHeadChef(kitchen))(&spec)
 	budget(size(docs))(&spec)
 	id, first := n.run(spec, texts(docs, order...))
 	if len(first.records) != 7 || first.sources[f.unit] == nil {
@@ -314,7 +328,7 @@ func TestTwoDocumentsOfOneNameAreNotBundled(t *testing.T) {
 	n := checkedRules(t)
 	docs, order := ordersOf(3, false)
 	spec := extracting(t, orders)
-	piped(kitchen + headChef)(&spec)
+	piped(withHeadChef(kitchen))(&spec)
 	budget(size(docs) * 2)(&spec)
 	_, err := n.SubmitJob(t.Context(), spec, texts(docs, order[0], order[1], order[0]))
 	if e, ok := errors.AsType[*errs.Error](err); !ok || e.Field != "documents" || !strings.Contains(e.Message, "documents 1 and 3 have the same id") {
@@ -335,12 +349,10 @@ func TestWrongPipelinesAreRefused(t *testing.T) {
 			&mapreduce.Document{ID: "b", Content: []byte("x"), Metadata: meta},
 		)
 	}
-	const agent, task = "agent: {role: x}", "task: {description: x}"
-	step := func(name string, parts ...string) string {
-		return "\n" + name + ": {" + strings.Join(parts, ", ") + "}"
-	}
-	whole := step("map", agent, task) + step("reduce", agent, task)
-	named := "name: p" + step("map", "agent: {role: '{{item.dish}}'}", task) + step("reduce", agent, task)
+	const work = `, agent: {role: x}, task: x`
+	file := func(stages ...string) string { return "name: p\nstages:\n- {" + strings.Join(stages, "}\n- {") + "}\n" }
+	const mapped, grouped, direct = "name: m, from: documents, each: document", "name: r, each: group", "name: d, each: all"
+	named := file(mapped+", agent: {role: '{{item.dish}}'}, task: x", grouped)
 	for _, tt := range []struct {
 		name        string
 		ask         ask
@@ -348,21 +360,27 @@ func TestWrongPipelinesAreRefused(t *testing.T) {
 		field, rule string
 	}{
 		{"unknown", ask{func(s *mapreduce.JobSpec) { s.Pipeline = "dream" }}, plain(), "pipeline", "come with its definition"},
-		{"no definition", ask{piped(kitchen), func(s *mapreduce.JobSpec) { s.Definition = []byte("[") }}, plain(), "pipeline", "line 1"},
+		{"no definition", ask{piped(kitchen), func(s *mapreduce.JobSpec) { s.Definition = []byte("[") }}, plain(), "pipeline", "did not find"},
 		{"another name", ask{piped(kitchen), func(s *mapreduce.JobSpec) { s.Pipeline = "diner" }}, plain(), "pipeline", `definition is of "kitchen"`},
-		{"B2 no map", ask{piped("name: p" + step("reduce", agent, task))}, plain(), "map.agent", "is needed"},
-		{"B2 no task of the map", ask{piped("name: p" + step("map", agent) + step("reduce", agent, task))}, plain(), "map.task", "is needed"},
-		{"B2 no agent of the reduce", ask{piped("name: p" + step("map", agent, task) + step("reduce", task))}, plain(), "reduce.agent", "is needed"},
-		{"B2 no task of the reduce", ask{piped("name: p" + step("map", agent, task) + step("reduce", agent))}, plain(), "reduce.task", "is needed"},
-		{"B10 direct without a task", ask{piped("name: p" + whole + step("direct", agent)), budget(9)}, plain(), "direct.task", "beside direct.agent"},
-		{"B10 direct without an agent", ask{piped("name: p" + whole + step("direct", task)), budget(9)}, plain(), "direct.agent", "beside direct.task"},
-		{"B11 direct and groups", ask{piped(kitchen + headChef), static(3)}, plain(), "direct", "of the adaptive strategy, and this one is static"},
-		{"direct without a strategy", ask{piped(kitchen + headChef)}, plain(), "direct", "of the adaptive strategy, and this one is batches"},
+		{"B2 no map", ask{defined("p", `{"name":"p","stages":[{"name":"r","each":"group"}]}`)}, plain(), "stages[0].each", "group is of stages that read the outputs"},
+		{"B2 no task of the map", ask{defined("p", `{"name":"p","stages":[{"name":"m","each":"chunk","agent":{"role":"x"}},{"name":"r","each":"group"}]}`)}, plain(), "stages[0].task", "is needed"},
+		{"B10 direct without an agent", ask{defined("p", `{"name":"p","stages":[{"name":"d","each":"all","task":"x"}]}`), budget(9)}, plain(), "stages[0].agent", "is needed"},
+		{"no tree", ask{piped(file(direct))}, plain(), "pipeline", "needs a stage with each: document or chunk and a stage with each: group"},
+		{"batches", ask{piped(file("name: b, each: batch, size: 4", grouped))}, plain(), "pipeline", "the stage b has each: batch, which the engine does not carry out"},
+		{"two trees", ask{piped(file(mapped, grouped, "name: s, each: group"))}, plain(), "pipeline", "the stage s has a second stage of its kind beside r"},
+		{"a model of its own", ask{piped(file(mapped+", model: strong", grouped))}, plain(), "pipeline", "the stage m has a model of its own"},
+		{"a tree of its own", ask{piped(file(mapped, grouped+", chunk_size: 3"))}, plain(), "pipeline", "the stage r has a tree of its own"},
+		{"tools", ask{piped(file(mapped+", tools: [read]"+work, grouped))}, plain(), "pipeline", "the stage m has tools"},
+		{"items", ask{piped(file(mapped+", output: items"+work, grouped+work))}, plain(), "pipeline", "the stage m has output: items"},
+		{"another condition", ask{piped(file(direct+", when: count < 5", mapped, grouped)), budget(9)}, plain(), "pipeline", "the stage d has when: count < 5"},
+		{"a condition of the tree", ask{piped(file(mapped, grouped+", when: count > 1"))}, plain(), "pipeline", "the stage r has when: count > 1"},
+		{"B11 direct and groups", ask{piped(withHeadChef(kitchen)), static(3)}, plain(), "direct", "of the adaptive strategy, and this one is static"},
+		{"direct without a strategy", ask{piped(withHeadChef(kitchen))}, plain(), "direct", "of the adaptive strategy, and this one is batches"},
 		{"an input that is not given", ask{piped(kitchen), func(s *mapreduce.JobSpec) { s.Vars = nil }}, plain(), "vars", "needs the input occasion"},
-		{"an item without what is named", ask{piped(named)}, plain(), "map.agent.role", `"dish"`},
-		{"an item without it, later on", ask{piped(named)}, with(map[string]string{"dsh": "Pie"}), "map.agent.role", `document "b" has no "dish"; it has dsh, id`},
-		{"an example that is none", ask{piped("name: p" + step("map", agent, task, "examples: [{document: x, records: [{y: {value: z, quote: z}}]}]") + step("reduce", agent, task))}, plain(), "map.examples[0].records[0].y", "no field of the schema"},
-		{"a model among rules", ask{piped("name: p" + step("map", agent, task) + step("reduce", agent, task, "merge: model")), func(s *mapreduce.JobSpec) { s.Provider = "rules" }}, plain(), "reduce.merge", "must be typed with the provider rules"},
+		{"an item without what is named", ask{piped(named)}, plain(), "stages[0].agent.role", `"dish"`},
+		{"an item without it, later on", ask{piped(named)}, with(map[string]string{"dsh": "Pie"}), "stages[0].agent.role", `document "b" has no "dish"; it has dsh, id`},
+		{"an example that is none", ask{piped(file(mapped+", examples: [{document: x, records: [{y: {value: z, quote: z}}]}]", grouped))}, plain(), "stages[0].examples[0].records[0].y", "no field of the schema"},
+		{"a model among rules", ask{piped(file(mapped, grouped+", merge: model")), func(s *mapreduce.JobSpec) { s.Provider = "rules" }}, plain(), "stages[1].merge", "must be typed with the provider rules"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			spec := asking(tt.ask...)

@@ -22,8 +22,9 @@ import (
 
 const folded = `
 name: chronicle
-map: {agent: {role: Reader}, task: {description: Read}}
-reduce: {agent: {role: Chronicler}, task: {description: Tell it in order}, fold: true}
+stages:
+- {name: map, each: chunk, agent: {role: Reader}, task: Read}
+- {name: reduce, each: group, agent: {role: Chronicler}, task: Tell it in order, fold: true}
 `
 
 // TestFoldedTreesKeepTheOrder: with the rules too each reduce of a fold takes

@@ -116,7 +116,7 @@ func TestDirectLeavesRoomForPromptAndAnswer(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			spec := extracting(t, orders+"x-coditect: {key: [order]}\n")
-			for _, a := range append(tt.ask, piped(kitchen+headChef)) {
+			for _, a := range append(tt.ask, piped(withHeadChef(kitchen))) {
 				a(&spec)
 			}
 			planned, err := n.PlanJob(t.Context(), mapreduce.PlanQuery{Spec: spec}, texts(docs, order...))

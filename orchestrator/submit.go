@@ -163,10 +163,10 @@ type ingest struct {
 	bytes  int
 
 	pipeline  *pipeline.Pipeline
-	bundle    *bundle            // documents that one unit may take; nil once they are too many
-	group     int64              // map units that one reduce of a tree takes; 0 if there is none
-	why       string             // the first document was skipped
-	least     int64              // tokens that the cheapest unit may need
+	bundle    *bundle // documents that one unit may take; nil once they are too many
+	group     int64   // map units that one reduce of a tree takes; 0 if there is none
+	why       string  // the first document was skipped
+	least     int64   // tokens that the cheapest unit may need
 	maxChunks int64
 }
 

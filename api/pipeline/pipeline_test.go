@@ -253,7 +253,8 @@ func drawn(t *rapid.T) map[string]any {
 		}
 		stages = append(stages, s)
 	}
-	p["stages"] = stages
+	last := map[string]any{"name": "last", "each": "all", "agent": "b", "task": text.Draw(t, "last"), "output": "report"}
+	p["stages"] = append(stages, last)
 	return p
 }
 

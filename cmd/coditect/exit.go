@@ -110,7 +110,7 @@ func flagOf(field string) string {
 	case "vars":
 		return "--var"
 	case "direct":
-		return "the direct step of --pipeline"
+		return "the stage of --pipeline that reads all documents"
 	}
 	if strings.ContainsAny(field, ".[") {
 		return field

@@ -312,14 +312,15 @@ func TestUnknownPoint(t *testing.T) {
 	}
 }
 
-// piped returns the same corpus with a pipeline that has a direct step.
+// piped returns the same corpus with a pipeline that has a stage for all documents.
 func (c *corpus) piped(t *testing.T, flags ...string) *corpus {
 	t.Helper()
 	c.write(t, "pipeline.yaml", `
 name: whole
-map: {agent: {role: "Reader of {{item.id}}"}, task: {description: Read it}}
-reduce: {agent: {role: Editor}, task: {description: Bring it together}}
-direct: {agent: {role: Editor in chief}, task: {description: "Read all {{items.count}}"}}
+stages:
+- {name: direct, each: all, when: tokens <= budget, agent: {role: Editor in chief}, task: "Read all {{items.count}}"}
+- {name: map, from: documents, each: chunk, agent: {role: "Reader of {{item.id}}"}, task: Read it}
+- {name: reduce, each: group, agent: {role: Editor}, task: Bring it together}
 `)
 	return c.reduced(append(flags, "--pipeline", filepath.Join(c.dir, "pipeline.yaml"))...)
 }

@@ -68,7 +68,7 @@ func (j *jobFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringArrayVar(&j.inputs, "input", nil, "folder, file, or - for standard input; may be repeated")
-	f.StringVar(&j.pipeline, "pipeline", extractPipeline, "extract, or a pipeline `file`: who the agents are and what they are told")
+	f.StringVar(&j.pipeline, "pipeline", extractPipeline, "name of a pipeline (see pipelines), or a pipeline `file`: its stages, who the agents are and what they are told")
 	f.StringVar(&j.schema, "schema", "", "`file` that says what to extract")
 	f.StringArrayVar(&j.include, "include", nil, "`glob` of files to take from folders; may be repeated")
 	f.StringArrayVar(&j.exclude, "exclude", nil, "`glob` of files and folders to leave out; may be repeated")
@@ -199,14 +199,22 @@ func (j *jobFlags) spec(flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
 	if err = j.modelVars(flags, s.Vars); err != nil {
 		return s, err
 	}
-	if err = j.readPipeline(&s); err != nil {
+	p, err := j.readPipeline(&s)
+	if err != nil {
 		return s, err
 	}
 	if err = j.modelless(flags, s.Vars); err != nil {
 		return s, err
 	}
-	s.Schema, err = readSchema(j.schema)
-	return s, err
+	parsed, err := readSchema(j.schema)
+	if err != nil {
+		return s, err
+	}
+	if err := p.CheckExamples(parsed); err != nil {
+		return s, pipelineFault(err)
+	}
+	s.Schema = parsed.Canonical()
+	return s, nil
 }
 
 // check refuses values below the least that makes sense.
@@ -250,8 +258,8 @@ func (j *jobFlags) variables() (map[string]string, error) {
 	return vars, nil
 }
 
-// readSchema returns the canonical form of a schema file.
-func readSchema(name string) ([]byte, error) {
+// readSchema reads a schema file.
+func readSchema(name string) (*schema.Schema, error) {
 	if name == "" {
 		return nil, usage("--schema is missing: name the file that says what to extract")
 	}
@@ -263,5 +271,5 @@ func readSchema(name string) ([]byte, error) {
 	if err != nil {
 		return nil, usage("--schema: the file is not valid\n%w", err)
 	}
-	return s.Canonical(), nil
+	return s, nil
 }

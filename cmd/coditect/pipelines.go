@@ -2,10 +2,14 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
 	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -13,28 +17,37 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/model"
 )
 
-// extractPipeline is the pipeline that comes with the program.
+// extractPipeline is the pipeline of jobs that name none.
 const extractPipeline = "extract"
 
-// readPipeline enters the pipeline that --pipeline names in a job.
-func (j *jobFlags) readPipeline(s *mapreduce.JobSpec) error {
-	if j.pipeline == extractPipeline {
-		s.Pipeline = extractPipeline
-		return nil
+// readPipeline enters the pipeline that --pipeline names in a job, and returns it.
+func (j *jobFlags) readPipeline(s *mapreduce.JobSpec) (*pipeline.Pipeline, error) {
+	if p, err := pipeline.Preset(j.pipeline); err == nil {
+		s.Pipeline = p.Name
+		return p, nil
 	}
 	data, err := os.ReadFile(j.pipeline)
 	if err != nil {
-		return usage("--pipeline: is neither %s nor a file that can be read: %w", extractPipeline, err)
+		return nil, usage("--pipeline: is neither %s nor a file that can be read: %w", strings.Join(presetNames(), ", "), err)
 	}
 	p, err := pipeline.Parse(j.pipeline, data)
-	if e, ok := errors.AsType[*errs.Error](err); ok && e.Field == "pipeline" {
-		return usage("--pipeline: %s", e.Message)
-	}
 	if err != nil {
-		return usage("--pipeline: %s: %v", j.pipeline, err) // whose field is none of the command's
+		return nil, pipelineFault(err)
 	}
 	s.Pipeline, s.Definition = p.Name, p.Canonical()
-	return knownVariables(p, s)
+	return p, knownVariables(p, s)
+}
+
+// pipelineFault words a fault of a pipeline file with its place.
+func pipelineFault(err error) error {
+	e, ok := errors.AsType[*errs.Error](err)
+	switch {
+	case !ok:
+		return usage("--pipeline: %w", err)
+	case e.Field == "pipeline": // the whole file
+		return usage("--pipeline: %s: %s", e.Op, e.Message)
+	}
+	return usage("--pipeline: %s: %s: %s", e.Op, e.Field, e.Message)
 }
 
 // knownVariables refuses variables that nothing of a job with a pipeline of its
@@ -55,4 +68,103 @@ func knownVariables(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 		}
 	}
 	return nil
+}
+
+func presetNames() []string {
+	var names []string
+	for _, p := range pipeline.Presets() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// A pipelineView is a pipeline as pipelines prints it.
+type pipelineView struct {
+	Name        string      `json:"name"`
+	Description string      `json:"description"`
+	Stages      []stageView `json:"stages"`
+}
+
+// A stageView is a stage as pipelines prints it.
+type stageView struct {
+	Name   string `json:"name"`
+	From   string `json:"from"`
+	Each   string `json:"each"`
+	Output string `json:"output"`
+}
+
+// A pipelineList is what pipelines prints.
+type pipelineList struct {
+	Pipelines []pipelineView `json:"pipelines"`
+}
+
+func (a *app) pipelines() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "pipelines",
+		Short: "Show the pipelines that come with the program",
+		Long: `Pipelines lists the pipelines that come with the program, which --pipeline of run
+and plan takes by name. "pipelines show" prints one as a file, to be copied and
+changed: docs/pipelines.md says what such a file may hold.`,
+		Example: `  coditect mapreduce pipelines
+  coditect mapreduce pipelines show extract > mine.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return a.listPipelines() },
+	}
+	show := &cobra.Command{
+		Use:               "show NAME",
+		Short:             "Print a pipeline that comes with the program",
+		Example:           `  coditect mapreduce pipelines show extract`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: words(presetNames()...),
+		RunE:              func(_ *cobra.Command, args []string) error { return a.showPipeline(args[0]) },
+	}
+	cmd.AddCommand(show)
+	return cmd
+}
+
+func (a *app) listPipelines() error {
+	var list pipelineList
+	for _, name := range presetNames() {
+		p, err := pipeline.Preset(name)
+		if err != nil {
+			return err
+		}
+		view := pipelineView{Name: p.Name, Description: p.Description}
+		for _, s := range p.Stages {
+			view.Stages = append(view.Stages, stageView{s.Name, s.From, s.Each, s.Output.Kind})
+		}
+		list.Pipelines = append(list.Pipelines, view)
+	}
+	return a.print(list, func() {
+		w := tabwriter.NewWriter(a.stdout, 0, 4, 2, ' ', 0)
+		for _, p := range list.Pipelines {
+			var stages []string
+			for _, s := range p.Stages {
+				stages = append(stages, s.Name)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\n", p.Name, strings.Join(stages, ", "), p.Description)
+		}
+		_ = w.Flush() // standard output that is gone cannot be told so
+	})
+}
+
+// showPipeline prints the file of a preset, or with -o json what it holds.
+func (a *app) showPipeline(name string) error {
+	p, err := pipeline.Preset(name)
+	if err != nil {
+		return usage("pipelines show: %s", messageOf(err))
+	}
+	file, err := pipeline.PresetFile(name)
+	if err != nil {
+		return err
+	}
+	return a.print(p, func() { fmt.Fprintf(a.stdout, "%s", file) })
+}
+
+// messageOf is what an error says without the field of a request that it is about.
+func messageOf(err error) string {
+	if e, ok := errors.AsType[*errs.Error](err); ok {
+		return e.Message
+	}
+	return err.Error()
 }

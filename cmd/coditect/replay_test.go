@@ -154,9 +154,10 @@ func TestReplayOfOneCallForAll(t *testing.T) {
 		},
 	})
 	s.write("pipeline.yaml", `name: counter
-map: {agent: {role: Clerk}, task: {description: Read a receipt}}
-reduce: {agent: {role: Head}, task: {description: Settle what is open}}
-direct: {agent: {role: Head}, task: {description: "Read {{items.count}} receipts"}}
+stages:
+- {name: direct, each: all, when: tokens <= budget, agent: {role: Head}, task: "Read {{items.count}} receipts"}
+- {name: map, from: documents, each: chunk, agent: {role: Clerk}, task: Read a receipt}
+- {name: reduce, each: group, agent: {role: Head}, task: Settle what is open}
 `)
 	for i := range 3 {
 		s.write(fmt.Sprintf("docs/%d.txt", i), shopText(i))

@@ -91,7 +91,7 @@ func (a *app) mapreduce() *cobra.Command {
 		id       string
 		commands []*cobra.Command
 	}{
-		{groupWork, []*cobra.Command{a.run(), a.plan(), a.resume(), a.replay()}},
+		{groupWork, []*cobra.Command{a.run(), a.plan(), a.resume(), a.replay(), a.pipelines()}},
 		{groupLook, []*cobra.Command{a.status(), a.watch(), a.list(), a.units(), a.audit(), a.result()}},
 		{groupSteer, []*cobra.Command{a.pause(), a.cancel(), a.remove()}},
 		{groupCheck, []*cobra.Command{a.doctor(), a.cache(), a.eval()}},

@@ -24,8 +24,9 @@ const chapters = `{"type":"object","properties":{"id":{"type":"string"},"about":
 
 const chronicle = `
 name: chronicle
-map: {agent: {role: Reader}, task: {description: Read}}
-reduce: {agent: {role: Chronicler}, task: {description: Tell what happened in order}, fold: true}
+stages:
+- {name: map, each: chunk, agent: {role: Reader}, task: Read}
+- {name: reduce, each: group, agent: {role: Chronicler}, task: Tell what happened in order, fold: true}
 `
 
 // event is what the i-th document tells of the company.

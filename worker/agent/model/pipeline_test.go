@@ -19,21 +19,29 @@ import (
 const cashiers = `
 name: cashiers
 inputs: {office: Ipoh}
-map:
+stages:
+- name: all
+  each: all
+  when: tokens <= budget
+  agent: {role: Head of all auditors}
+  task: "Read {{items.count}} receipts, of {{items.shop}}"
+- name: each
+  from: documents
+  each: chunk
   agent:
     role: "Auditor of {{item.shop}}"
     goal: "Find what was paid, for {{input.office}}"
-  task: {description: Read the receipt}
-  examples:
-    - document: "KEDAI PAPAN\nJUMLAH 5.00\n"
-      records: [{company: {value: KEDAI PAPAN, quote: KEDAI PAPAN}, total: {value: 5, quote: JUMLAH 5.00}}]
-reduce:
+  task: Read the receipt
+` + cashiersExamples + `
+- name: settle
+  each: group
   agent: {role: "Chief of {{input.office}}"}
-  task: {description: Settle what is open}
-direct:
-  agent: {role: Head of all auditors}
-  task: {description: "Read {{items.count}} receipts, of {{items.shop}}"}
+  task: Settle what is open
 `
+
+const cashiersExamples = `  examples:
+    - document: "KEDAI PAPAN\nJUMLAH 5.00\n"
+      records: [{company: {value: KEDAI PAPAN, quote: KEDAI PAPAN}, total: {value: 5, quote: JUMLAH 5.00}}]`
 
 // audited gives the job of a rig a pipeline.
 func (r *rig) audited(t *testing.T, file string) {
@@ -101,7 +109,7 @@ func TestReducersAreToldWhatThePipelineSays(t *testing.T) {
 		return fakellm.Reply{Text: found(c.Prompt())}
 	}})
 	r.spec.Schema = canonical(t, company)
-	r.audited(t, strings.ReplaceAll(cashiers[:strings.Index(cashiers, "  examples:")]+cashiers[strings.Index(cashiers, "reduce:"):], "item.shop", "item.id"))
+	r.audited(t, strings.ReplaceAll(strings.Replace(cashiers, cashiersExamples, "", 1), "item.shop", "item.id"))
 	r.spec.Vars["office"] = "Kuala Lumpur"
 	if _, _, calls, err := r.reduce(t, mapreduce.KindFinal); err != nil || calls != 1 {
 		t.Fatalf("%d calls, error %v", calls, err)
@@ -247,7 +255,7 @@ func TestDirectWithoutItsStepIsTheJobsFault(t *testing.T) {
 // TestMergeOfThePipelineStandsUnlessTheRunSays: the variable of the run wins.
 func TestMergeOfThePipelineStandsUnlessTheRunSays(t *testing.T) {
 	r := newRig(t, "anthropic", fakellm.Config{})
-	r.audited(t, strings.Replace(cashiers, "reduce:\n", "reduce:\n  merge: model\n", 1))
+	r.audited(t, strings.Replace(cashiers, "  each: group\n", "  each: group\n  merge: model\n", 1))
 	for _, tt := range []struct{ said, want string }{{"", "model"}, {"typed", "typed"}} {
 		r.spec.Vars[model.VarMerge] = tt.said
 		if set, err := model.Read(&r.spec); err != nil || set.Merge != tt.want {
