@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -409,6 +410,19 @@ func TestPresets(t *testing.T) {
 		if _, err := pipeline.PresetFile(name); err == nil {
 			t.Errorf("%q has a file", name)
 		}
+	}
+}
+
+// TestTheFileOfTheDocumentation: users copy it.
+func TestTheFileOfTheDocumentation(t *testing.T) {
+	text, err := os.ReadFile("../../docs/pipelines.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, file, _ := strings.Cut(string(text), "```yaml\n")
+	file, _, _ = strings.Cut(file, "```")
+	if p := parse(t, file); len(p.Stages) != 3 {
+		t.Errorf("it has %d stages", len(p.Stages))
 	}
 }
 
