@@ -9,7 +9,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/schema"
 )
 
@@ -467,90 +466,6 @@ func (p *Pipeline) checkGraph() error {
 	for i, s := range p.Stages {
 		if !p.read(i) && s.Each != EachAll && s.Each != EachGroup {
 			return p.fail(stageField(i, "each"), "must be all or group in a stage that no other reads: the result is one output")
-		}
-	}
-	return nil
-}
-
-// check refuses an example that is none of a schema.
-func (e *Example) check(s *schema.Schema) (key string, err error) {
-	switch {
-	case strings.TrimSpace(e.Document) == "":
-		return "document", fmt.Errorf("is needed: an example shows what is found in a text")
-	case len(e.Document) > maxExample:
-		return "document", fmt.Errorf("has %d bytes; at most %d are accepted", len(e.Document), maxExample)
-	case s.Kind == schema.KindRecord && len(e.Records) != 1:
-		return "records", fmt.Errorf("must be one, as the schema is of one record a document, and there are %d", len(e.Records))
-	}
-	for n, r := range e.Records {
-		if key, err := r.check(s, e.Document); err != nil {
-			return fmt.Sprintf("records[%d].%s", n, key), err
-		}
-	}
-	return "", nil
-}
-
-// CheckExamples refuses examples that are not such of the run's schema: with fields
-// that it does not have, values that do not fit, or quotes that do not stand in the
-// example's document. A model would learn from them. A stage whose output has a schema
-// of its own is held to that one.
-func (p *Pipeline) CheckExamples(run *schema.Schema) error {
-	for i, stage := range p.Stages {
-		s := run
-		if stage.Output.parsed != nil {
-			s = stage.Output.parsed
-		}
-		for n := range stage.Examples {
-			if key, err := stage.Examples[n].check(s); err != nil {
-				return p.fail(stageField(i, fmt.Sprintf("examples[%d].%s", n, key)), "%s", err)
-			}
-		}
-	}
-	return nil
-}
-
-// check refuses a record whose fields are not those of a schema.
-func (r Record) check(s *schema.Schema, document string) (path string, err error) {
-	fields := make(map[string]bool)
-	var names []string
-	for _, f := range s.Fields() {
-		fields[f.Path] = true
-		names = append(names, f.Path)
-		p := f.Property
-		if p.Type == schema.Array && p.Items != nil {
-			p = p.Items
-		}
-		for _, found := range r[f.Path] {
-			if _, err := p.Normalize(found.Value); err != nil || found.Value == nil {
-				return f.Path, fmt.Errorf("the value %v does not fit the schema: %v", found.Value, err)
-			}
-			if found.Quote == "" || !strings.Contains(document, found.Quote) {
-				return f.Path, fmt.Errorf("the quote %.80q does not stand in the example's document, letter by letter", found.Quote)
-			}
-		}
-		if f.Property.Type != schema.Array && len(r[f.Path]) > 1 {
-			return f.Path, fmt.Errorf("has %d values, and the schema has one", len(r[f.Path]))
-		}
-	}
-	for _, path := range slices.Sorted(maps.Keys(r)) {
-		if !fields[path] {
-			return path, fmt.Errorf("is no field of the schema, which has %s", listed(names))
-		}
-	}
-	return "", nil
-}
-
-// Bounds of examples: they are a part of every prompt.
-const (
-	maxExamples = 16
-	maxExample  = 16 << 10 // bytes of a document
-)
-
-// CheckInputs refuses a run that does not give what the pipeline needs.
-func (p *Pipeline) CheckInputs(vars map[string]string) error {
-	for _, in := range slices.Sorted(maps.Keys(p.Inputs)) {
-		if _, given := vars[in]; !given && p.Inputs[in] == nil {
-			return errs.Field("vars", "the pipeline %s needs the input %s: give it with --var %s=VALUE", p.Name, in, in)
 		}
 	}
 	return nil

@@ -38,9 +38,9 @@ func (p *Pipeline) fansOutAbove() []bool {
 // fansOutBelow says of each stage whether anything that depends on it fans out.
 func (p *Pipeline) fansOutBelow() []bool {
 	down := make([]bool, len(p.Stages))
-	for i := len(p.Stages) - 1; i >= 0; i-- {
+	for i, s := range slices.Backward(p.Stages) {
 		for _, j := range p.dependencies(i) {
-			down[j] = down[j] || down[i] || p.Stages[i].FansOut()
+			down[j] = down[j] || down[i] || s.FansOut()
 		}
 	}
 	return down

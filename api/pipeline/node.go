@@ -297,30 +297,34 @@ func (r *reader) scalar(n *node, y *yaml.Node) {
 
 // writeJSON writes n with the keys of mappings in the order of the file.
 func (n *node) writeJSON(b *bytes.Buffer) {
-	switch {
-	case n.kind == yaml.MappingNode:
-		b.WriteByte('{')
-		for i, key := range n.keys {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			writeString(b, key.text)
+	brackets := "[]"
+	switch n.kind {
+	case yaml.MappingNode:
+		brackets = "{}"
+	case yaml.SequenceNode:
+	default:
+		n.writeScalar(b)
+		return
+	}
+	b.WriteByte(brackets[0])
+	for i, item := range n.items {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if n.kind == yaml.MappingNode {
+			writeString(b, n.keys[i].text)
 			b.WriteByte(':')
-			n.items[i].writeJSON(b)
 		}
-		b.WriteByte('}')
-	case n.kind == yaml.SequenceNode:
-		b.WriteByte('[')
-		for i, item := range n.items {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			item.writeJSON(b)
-		}
-		b.WriteByte(']')
-	case n.tag == "!!null":
+		item.writeJSON(b)
+	}
+	b.WriteByte(brackets[1])
+}
+
+func (n *node) writeScalar(b *bytes.Buffer) {
+	switch n.tag {
+	case "!!null":
 		b.WriteString("null")
-	case n.tag == "!!bool", n.tag == "!!int", n.tag == "!!float":
+	case "!!bool", "!!int", "!!float":
 		b.WriteString(n.text)
 	default:
 		writeString(b, n.text)
@@ -344,14 +348,14 @@ func encode(b *bytes.Buffer, v any) error {
 
 // value returns n as encoding/json would decode it with UseNumber.
 func (n *node) value() any {
-	switch {
-	case n.kind == yaml.MappingNode:
+	switch n.kind {
+	case yaml.MappingNode:
 		m := make(map[string]any, len(n.items))
 		for i, item := range n.items {
 			m[n.keys[i].text] = item.value()
 		}
 		return m
-	case n.kind == yaml.SequenceNode:
+	case yaml.SequenceNode:
 		list := make([]any, len(n.items))
 		for i, item := range n.items {
 			list[i] = item.value()

@@ -177,8 +177,12 @@ func TestDefaults(t *testing.T) {
 			{"direct", "documents", "all", "records", ""}, {"map", "documents", "chunk", "records", ""}, {"reduce", "map", "group", "records", ""},
 		}},
 		{"themes", parse(t, themes), []stage{
-			{"plan", "documents", "all", "items", ""}, {"visit", "plan", "plan.scope.sources", "records", ""}, {"themes", "visit", "batch", "items", ""},
-			{"merged", "themes", "group", "items", ""}, {"views", "merged or themes", "agent", "report", "plan.staff"}, {"report", "views", "all", "report", ""},
+			{"plan", "documents", "all", "items", ""},
+			{"visit", "plan", "plan.scope.sources", "records", ""},
+			{"themes", "visit", "batch", "items", ""},
+			{"merged", "themes", "group", "items", ""},
+			{"views", "merged or themes", "agent", "report", "plan.staff"},
+			{"report", "views", "all", "report", ""},
 		}},
 	} {
 		var got []stage
@@ -520,7 +524,7 @@ func FuzzParseCondition(f *testing.F) {
 		c, err := pipeline.ParseCondition(text)
 		if err != nil {
 			if strings.Contains(err.Error(), "is never true") && count >= 0 && tokens >= 0 && budget > 0 {
-				for _, part := range strings.Split(text, " and ") {
+				for part := range strings.SplitSeq(text, " and ") {
 					if one, err := pipeline.ParseCondition(part); err != nil || !one.Holds(count, tokens, budget) {
 						return
 					}
@@ -531,7 +535,7 @@ func FuzzParseCondition(f *testing.F) {
 		}
 		whole := true
 		if text != "" {
-			for _, part := range strings.Split(text, " and ") {
+			for part := range strings.SplitSeq(text, " and ") {
 				one, err := pipeline.ParseCondition(part)
 				if err != nil {
 					t.Fatalf("%q is a part of %q: %v", part, text, err)

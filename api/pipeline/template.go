@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/coditect/mapreduce/api/errs"
 )
 
 // A Template is a text that names variables, as {{item.dish}}. Nothing else can
@@ -168,6 +170,16 @@ func listed(names []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 	}
 	return strings.Join(names, ", ")
+}
+
+// CheckInputs refuses a run that does not give what the pipeline needs.
+func (p *Pipeline) CheckInputs(vars map[string]string) error {
+	for _, in := range slices.Sorted(maps.Keys(p.Inputs)) {
+		if _, given := vars[in]; !given && p.Inputs[in] == nil {
+			return errs.Field("vars", "the pipeline %s needs the input %s: give it with --var %s=VALUE", p.Name, in, in)
+		}
+	}
+	return nil
 }
 
 // CheckItem refuses a document that lacks what the templates of stages over documents
