@@ -92,7 +92,7 @@ type bare struct {
 func greet(t *testing.T, n *node, session mapreduce.SessionID, slots int, held ...mapreduce.Held) bare {
 	t.Helper()
 	return greetWith(t, n, &mapreduce.FromWorker{Hello: &mapreduce.Hello{
-		Session: session, Slots: slots, Agents: []string{"scripted"}, Holding: held,
+		Session: session, Slots: slots, Offer: mapreduce.Offer{Providers: []string{"scripted"}}, Holding: held,
 	}})
 }
 

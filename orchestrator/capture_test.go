@@ -11,7 +11,6 @@ import (
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/extract"
 	"github.com/coditect/mapreduce/worker/output"
 )
 
@@ -41,7 +40,7 @@ func (a *talker) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 func TestCapture(t *testing.T) {
 	c := newCluster(t)
 	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
-	a := &talker{Agent: extract.New()}
+	a := &talker{Agent: byRules()}
 	c.workerFor("rules", a, worker.Config{Slots: 1}, n)
 	for _, tt := range []struct {
 		capture      mapreduce.Capture

@@ -23,6 +23,9 @@ import (
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
+	"github.com/coditect/mapreduce/worker/step"
+	"github.com/coditect/mapreduce/worker/step/parse"
+	"github.com/coditect/mapreduce/worker/step/rules"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, driver.Leaks()...) }
@@ -114,13 +117,20 @@ func (c *cluster) worker(a agent.Agent, config worker.Config, nodes ...*node) (d
 	return c.workerFor("scripted", a, config, nodes...)
 }
 
+// byRules returns what runs the units of jobs by rules, those that parse as well.
+func byRules() step.Runner {
+	t := rules.New()
+	t[step.Parse] = parse.Runner{}
+	return t
+}
+
 // workerFor runs a worker for one provider.
 func (c *cluster) workerFor(provider string, a agent.Agent, config worker.Config, nodes ...*node) (drain func()) {
 	c.t.Helper()
 	for _, n := range nodes {
 		config.Connect = append(config.Connect, func(ctx context.Context) (worker.Stream, error) { return n.Connect(ctx) })
 	}
-	config.Agents = map[string]agent.Agent{provider: a}
+	config.Steps = step.Serving(provider, a)
 	w, err := worker.New(config)
 	if err != nil {
 		c.t.Fatal(err)

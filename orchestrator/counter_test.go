@@ -12,7 +12,6 @@ import (
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/checked"
-	"github.com/coditect/mapreduce/worker/agent/extract"
 )
 
 func counted(by string) func(*mapreduce.JobSpec) {
@@ -24,7 +23,7 @@ func counted(by string) func(*mapreduce.JobSpec) {
 func TestB15JobsAreCountedAsTheyAsk(t *testing.T) {
 	c := newCluster(t)
 	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
-	c.workerFor("rules", checked.New(extract.New()), worker.Config{Slots: 4, Prefetch: 4}, n)
+	c.workerFor("rules", checked.New(byRules()), worker.Config{Slots: 4, Prefetch: 4}, n)
 	docs, order := ordersOf(9, false)
 	all := size(docs)
 	guess := []string{"tokens are guessed: "}

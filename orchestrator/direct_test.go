@@ -19,7 +19,6 @@ import (
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/checked"
-	"github.com/coditect/mapreduce/worker/agent/extract"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
 
@@ -74,7 +73,7 @@ func checkedRules(t *testing.T) *node {
 	t.Helper()
 	c := newCluster(t)
 	n := c.orchestrator(quick(orchestrator.Config{Adopt: true, Count: func(s string) int { return len(s) }}))
-	c.workerFor("rules", checked.New(extract.New()), worker.Config{Slots: 4, Prefetch: 4}, n)
+	c.workerFor("rules", checked.New(byRules()), worker.Config{Slots: 4, Prefetch: 4}, n)
 	return n
 }
 
@@ -248,7 +247,7 @@ func (f *fussy) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 }
 
 func (c *cluster) fuss(f *fussy) *node {
-	f.Agent = checked.New(extract.New())
+	f.Agent = checked.New(byRules())
 	n := c.orchestrator(quick(orchestrator.Config{Adopt: true, Count: func(s string) int { return len(s) }}))
 	c.workerFor("rules", f, worker.Config{Slots: 4, Prefetch: 4}, n)
 	return n

@@ -14,7 +14,6 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
-	"github.com/coditect/mapreduce/worker/agent/extract"
 )
 
 // collected is a result as a client sees it.
@@ -130,7 +129,7 @@ func ruled(t *testing.T) *node {
 	t.Helper()
 	c := newCluster(t)
 	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
-	c.workerFor("rules", extract.New(), worker.Config{Slots: 4, Prefetch: 4}, n)
+	c.workerFor("rules", byRules(), worker.Config{Slots: 4, Prefetch: 4}, n)
 	return n
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
 // trials returns how many seeds a soak test tries.
@@ -357,7 +358,7 @@ func (f *fleet) joinTo(config worker.Config, known ...int) *member {
 			return n.Connect(ctx)
 		})
 	}
-	config.Agents = map[string]agent.Agent{f.works: mortal{f.counter, m.ctx}}
+	config.Steps = step.Serving(f.works, mortal{f.counter, m.ctx})
 	var err error
 	if m.Worker, err = worker.New(config); err != nil {
 		f.t.Fatal(err)

@@ -15,7 +15,6 @@ import (
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/checked"
-	"github.com/coditect/mapreduce/worker/agent/extract"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
 
@@ -25,7 +24,7 @@ func spoiled(t *testing.T) *node {
 	t.Helper()
 	c := newCluster(t)
 	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
-	c.workerFor("rules", checked.New(&scripted.Reducer{Agent: extract.New()}), worker.Config{Slots: 4, Prefetch: 4}, n)
+	c.workerFor("rules", checked.New(&scripted.Reducer{Agent: byRules()}), worker.Config{Slots: 4, Prefetch: 4}, n)
 	return n
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/checked"
-	"github.com/coditect/mapreduce/worker/agent/extract"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
 
@@ -84,7 +83,7 @@ func TestQuotesOutsideTheirChunk(t *testing.T) {
 		t.Run(fmt.Sprintf("%d lost attempts", failures), func(t *testing.T) {
 			c := newCluster(t)
 			n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
-			a := flaky{checked.New(&scripted.Quoter{Agent: extract.New()}), failures}
+			a := flaky{checked.New(&scripted.Quoter{Agent: byRules()}), failures}
 			for range 1 + failures {
 				c.workerFor("rules", a, worker.Config{Slots: 2, Prefetch: 1}, n)
 			}

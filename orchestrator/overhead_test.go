@@ -16,7 +16,6 @@ import (
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/checked"
-	"github.com/coditect/mapreduce/worker/agent/extract"
 )
 
 // taking returns an overhead that is the same for all jobs.
@@ -104,7 +103,7 @@ func TestDirectLeavesRoomForPromptAndAnswer(t *testing.T) {
 	n := c.orchestrator(quick(orchestrator.Config{
 		Adopt: true, Count: func(s string) int { return len(s) }, Overhead: taking(30, 20),
 	}))
-	c.workerFor("rules", checked.New(extract.New()), worker.Config{Slots: 4, Prefetch: 4}, n)
+	c.workerFor("rules", checked.New(byRules()), worker.Config{Slots: 4, Prefetch: 4}, n)
 	for _, tt := range []struct {
 		name   string
 		ask    ask

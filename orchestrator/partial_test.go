@@ -13,7 +13,6 @@ import (
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/extract"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
 
@@ -61,7 +60,7 @@ func TestPartialResults(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCluster(t)
 			n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
-			g := &sluice{Agent: extract.New(), open: make(chan struct{}), pass: func(d mapreduce.DocumentID) bool { return string(d) < order[mapped] }}
+			g := &sluice{Agent: byRules(), open: make(chan struct{}), pass: func(d mapreduce.DocumentID) bool { return string(d) < order[mapped] }}
 			c.workerFor("rules", g, worker.Config{Slots: 1000}, n) // those that are held keep nobody waiting
 			spec := extracting(t, orders+tt.keys)
 			spec.Parallelism = 1000

@@ -19,7 +19,6 @@ import (
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/checked"
-	"github.com/coditect/mapreduce/worker/agent/extract"
 	"github.com/coditect/mapreduce/worker/eval"
 )
 
@@ -145,7 +144,7 @@ func chunker(t *testing.T) *node {
 	t.Helper()
 	c := newCluster(t)
 	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
-	c.workerFor("rules", checked.New(extract.New()), worker.Config{Slots: 4, Prefetch: 16}, n)
+	c.workerFor("rules", checked.New(byRules()), worker.Config{Slots: 4, Prefetch: 16}, n)
 	return n
 }
 

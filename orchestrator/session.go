@@ -278,7 +278,7 @@ func (o *Orchestrator) bind(ctx context.Context, first *mapreduce.FromWorker, st
 		breakers: make(map[string]time.Time), seen: time.Now(), knows: make(map[mapreduce.JobID]int64),
 		draining: first.Drain,
 	}
-	for _, a := range hello.Agents {
+	for _, a := range hello.Offer.Providers {
 		s.agents[a] = true
 	}
 	silence := o.config.silence()

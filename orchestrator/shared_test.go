@@ -20,6 +20,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
 // A vendor is a model that all workers of a test ask, each through gates of its
@@ -508,7 +509,7 @@ func (c *cluster) askMortal(v *vendor, slots int, n *node) (kill func()) {
 	all := newCounter()
 	all.Agent = living{&asker{Agent: &scripted.Agent{}, vendor: v, gates: gates}, life}
 	w, err := worker.New(worker.Config{
-		Slots: slots, Limits: gates, Agents: map[string]agent.Agent{"scripted": mortal{all, life}},
+		Slots: slots, Limits: gates, Steps: step.Serving("scripted", mortal{all, life}),
 		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) {
 			if life.Err() != nil {
 				return nil, errs.New(errs.Unavailable, "nobody is there")

@@ -83,7 +83,7 @@ func TestAWorkerThatDrainsFromTheStartIsGivenNothing(t *testing.T) {
 	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
 	id := n.submit(script(nil), 4)
 	w := greetWith(t, n, &mapreduce.FromWorker{Drain: true, Hello: &mapreduce.Hello{
-		Session: "leaving", Slots: 4, Agents: []string{"scripted"},
+		Session: "leaving", Slots: 4, Offer: mapreduce.Offer{Providers: []string{"scripted"}},
 	}})
 	w.until(func(m *mapreduce.ToWorker) bool { return m.Welcome != nil })
 	c.worker(&scripted.Agent{}, worker.Config{Slots: 4}, n)

@@ -25,7 +25,7 @@ func hello(t *testing.T, n *node, h mapreduce.Hello) (*raw, *mapreduce.Welcome) 
 		t.Fatal(err)
 	}
 	r := &raw{t, stream}
-	h.Agents = []string{"scripted"}
+	h.Offer.Providers = []string{"scripted"}
 	r.send(&mapreduce.FromWorker{Hello: &h})
 	return r, r.recv().Welcome
 }

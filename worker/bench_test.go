@@ -9,7 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker"
-	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
 // BenchmarkSession measures units that do nothing through one session over a
@@ -24,7 +24,7 @@ func BenchmarkSession(b *testing.B) {
 			}
 			var streams sync.WaitGroup
 			w, err := worker.New(worker.Config{
-				Slots: slots, Prefetch: 64 + slots, Agents: map[string]agent.Agent{"test": runFunc(okay)},
+				Slots: slots, Prefetch: 64 + slots, Steps: step.Serving("test", runFunc(okay)),
 				Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) {
 					p := newPipe(ctx)
 					streams.Go(func() {

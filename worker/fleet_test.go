@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -258,7 +259,7 @@ func start(t *testing.T, run runFunc, cfg worker.Config) *running {
 
 func launch(t *testing.T, p *peer, run runFunc, cfg worker.Config) *running {
 	t.Helper()
-	cfg.Agents = map[string]agent.Agent{"test": run}
+	cfg.Steps = step.Serving("test", run)
 	if cfg.Connect == nil {
 		cfg.Connect = []worker.Connect{p.connect}
 	}

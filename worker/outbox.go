@@ -164,7 +164,7 @@ func (s *session) hello() (*mapreduce.FromWorker, []*unit) {
 	return &mapreduce.FromWorker{
 		Hello: &mapreduce.Hello{
 			Session: s.cfg.Session, Version: s.cfg.Version, Slots: s.cfg.Slots, Prefetch: s.cfg.Prefetch,
-			Agents: s.cfg.providers(), Embedded: s.cfg.Embedded, Holding: s.holding(),
+			Offer: s.cfg.offer(), Embedded: s.cfg.Embedded, Holding: s.holding(),
 		},
 		Drain: s.draining,
 	}, announced

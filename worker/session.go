@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
 // Why an attempt's context ends, beside its deadline.
@@ -28,11 +30,15 @@ type ident struct {
 
 func identOf(h mapreduce.Held) ident { return ident{h.Job, h.Unit} }
 
-// A job is what the session knows of a job.
+// A job is what the session knows of a job while its units are of one stage. It is
+// not changed: what an orchestrator says of the job next is another one, and units
+// keep the one that they began with.
 type job struct {
+	stage   string
 	spec    *mapreduce.JobSpec
-	agent   agent.Agent // nil if this worker has no such provider
-	breaker *breaker    // of the job's own provider and model
+	of      *agent.StageSpec // what the pipeline says of the stage; nil if it has no stages
+	unclear error            // why the pipeline does not say it
+	breaker *breaker         // of the stage's own provider and model
 
 	estimate token.Estimator // of outputs that no provider counted; nil guesses
 }
@@ -84,10 +90,11 @@ func (s *session) signal() {
 	}
 }
 
-// learn takes what an orchestrator says of a job.
+// learn takes what an orchestrator says of a job, for the units that follow.
 func (s *session) learn(info mapreduce.JobInfo) {
 	spec := withDefaults(info.Spec)
-	j := &job{spec: &spec, agent: s.cfg.Agents[spec.Provider], breaker: s.breakers.of(&spec, "")}
+	j := &job{stage: info.Stage, spec: &spec, breaker: s.breakers.of(&spec, "")}
+	j.of, j.unclear = step.Specify(&spec, info.Stage)
 	j.estimate, _ = token.Named(spec.Estimator, s.tokens.Count) // one that only a later version knows is a guess
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,6 +139,7 @@ func (s *session) accept(a *mapreduce.Assignment) *unit {
 	u.task.Whole = u.whole(a.Text)
 	if u.job != nil {
 		u.task.Spec = u.job.spec
+		u.runner, u.misfit = s.runnerOf(u)
 	}
 	if a.Attempt > 1 {
 		u.announced = make(chan struct{})
@@ -143,6 +151,29 @@ func (s *session) accept(a *mapreduce.Assignment) *unit {
 	return u
 }
 
+// runnerOf returns who runs a unit, or why nobody here does.
+func (s *session) runnerOf(u *unit) (step.Runner, error) {
+	if u.task.Kind != mapreduce.KindParse {
+		if u.job.unclear != nil {
+			return nil, u.job.unclear
+		}
+		u.task.StageSpec = u.job.of
+	}
+	kind, err := step.Of(u.task)
+	if err != nil {
+		return nil, err
+	}
+	provider := u.job.spec.Provider
+	runner, ok := s.cfg.Steps.Lookup(kind, provider)
+	switch names := s.cfg.Steps.Names(); {
+	case ok:
+		return runner, nil
+	case !slices.Contains(names, provider):
+		return nil, fmt.Errorf("this worker has no provider named %q (has: %s)", provider, strings.Join(names, ", "))
+	}
+	return nil, fmt.Errorf("the provider %s has no %s step (has: %v)", provider, kind, s.cfg.Steps.Kinds(provider))
+}
+
 // enqueue lets a unit wait for a slot, or settles it at once if it cannot run.
 // mu is held.
 func (s *session) enqueue(u *unit, inputs error) {
@@ -152,6 +183,8 @@ func (s *session) enqueue(u *unit, inputs error) {
 		s.settle(u, u.returned(errDraining.Error()))
 	case u.job == nil:
 		s.protocolError(u, errors.New("assigned before its job was introduced"))
+	case u.task.Kind != mapreduce.KindParse && u.task.Stage != u.job.stage:
+		s.protocolError(u, fmt.Errorf("assigned for the stage %q while its job is introduced for the stage %q", u.task.Stage, u.job.stage))
 	case errors.As(inputs, &large):
 		s.settle(u, u.failed(agent.Permanent(inputs)))
 	case inputs != nil:

@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
 // A book is a ledger in memory. Any attempt makes each call at most once.
@@ -94,7 +95,7 @@ func soak(t *testing.T, seed uint64, met *worker.Stats) {
 		gauges = append(gauges, g)
 		w := newWorker(t, worker.Config{
 			Slots: slots, Prefetch: i, Connect: []worker.Connect{o.connect(&streams), o.connect(&streams)},
-			Agents: map[string]agent.Agent{"scripted": g}, MaxAbandoned: 100,
+			Steps: step.Serving("scripted", g), MaxAbandoned: 100,
 		})
 		all = append(all, w)
 		running.Go(func() {
@@ -211,7 +212,7 @@ func TestSameOutputs(t *testing.T) {
 			var streams sync.WaitGroup
 			w := newWorker(t, worker.Config{
 				Slots: 4, Prefetch: 4, Connect: []worker.Connect{o.connect(&streams)},
-				Agents: map[string]agent.Agent{"scripted": &scripted.Agent{}},
+				Steps: step.Serving("scripted", &scripted.Agent{}),
 			})
 			ctx, stop := context.WithCancel(t.Context())
 			streams.Go(func() {

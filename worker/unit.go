@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
 // A phase is where an attempt stands within the session.
@@ -30,7 +30,9 @@ type unit struct {
 	session *session
 	id      ident
 	attempt int
-	job     *job
+	job     *job        // as it was introduced before the assignment
+	runner  step.Runner // nil if this worker has none; misfit says why
+	misfit  error
 
 	announced    chan struct{} // if not nil: closed once the orchestrator was told that it runs
 	announceOnce sync.Once
@@ -109,9 +111,8 @@ func (u *unit) outcome() mapreduce.Report {
 	if err := u.interruption(); err != nil { // before it began
 		return u.failed(err)
 	}
-	if u.job.agent == nil {
-		return u.failed(agent.PermanentJob(fmt.Errorf("this worker has no provider named %q (has: %s)",
-			u.job.spec.Provider, strings.Join(u.session.cfg.providers(), ", "))))
+	if u.runner == nil {
+		return u.failed(agent.PermanentJob(u.misfit))
 	}
 	if err := u.job.breaker.refusal(); err != nil {
 		return u.failed(err)
@@ -160,7 +161,7 @@ func (u *unit) protect() (res *agent.Result, err error) {
 				"attempt", u.attempt, "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
-	res, err = u.job.agent.Run(u.ctx, u.task, u)
+	res, err = u.runner.Run(u.ctx, u.task, u)
 	if res == nil && err == nil {
 		err = errors.New("agent returned neither a result nor an error")
 	}
@@ -169,7 +170,7 @@ func (u *unit) protect() (res *agent.Result, err error) {
 
 // withDefaults returns spec with the defaults of what a worker looks at.
 func withDefaults(spec mapreduce.JobSpec) mapreduce.JobSpec {
-	spec.Provider = cmp.Or(spec.Provider, "rules")
+	spec.Provider = cmp.Or(spec.Provider, mapreduce.DefaultProvider)
 	spec.UnitTimeout = cmp.Or(spec.UnitTimeout, mapreduce.DefaultUnitTimeout)
 	spec.BreakerThreshold = cmp.Or(spec.BreakerThreshold, mapreduce.DefaultBreakerThreshold)
 	spec.BreakerTimeout = cmp.Or(spec.BreakerTimeout, mapreduce.DefaultBreakerTimeout)

@@ -1,10 +1,10 @@
 // Package worker runs units: it keeps one session with the orchestrators, gives
-// what they assign to agents in a bounded number of slots, and reports what
-// became of it until it has their verdict.
+// what they assign to the runners of steps in a bounded number of slots, and
+// reports what became of it until it has their verdict.
 //
 // It talks to orchestrators only through the messages of api/mapreduce, over
 // whatever stream it is given, and never to a store. It imports no provider of
-// models and no agent: those are handed to it.
+// models and no runner of a step: those are handed to it.
 package worker
 
 import (
@@ -14,12 +14,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
 // A Stream is a worker's end of a session. Send and Recv may be called at the
@@ -38,15 +37,17 @@ type Connect func(ctx context.Context) (Stream, error)
 
 // Config says what a worker runs, and for whom.
 type Config struct {
-	Session  mapreduce.SessionID    // Defaults to one drawn at random.
-	Version  string                 // Of the program; for display.
-	Connect  []Connect              // One for each address of an orchestrator. Needed.
-	Agents   map[string]agent.Agent // By name of provider. Needed.
-	Slots    int                    // Units that run at once. Defaults to mapreduce.DefaultParallelism.
-	Embedded bool                   // It shares the orchestrator's process, and dies with it.
-	Prefetch int                    // Units held beside those that run. Defaults to 0, none.
-	Limits   Limiter                // Of calls to models. Defaults to none.
-	Logger   *slog.Logger           // Defaults to none.
+	Session  mapreduce.SessionID // Defaults to one drawn at random.
+	Version  string              // Of the program; for display.
+	Connect  []Connect           // One for each address of an orchestrator. Needed.
+	Steps    *step.Registry      // Who runs units. Needed.
+	Tools    []string            // Names of the tools that units may use here. Defaults to none.
+	Parsers  []string            // Names of the parsers that it has. Defaults to none.
+	Slots    int                 // Units that run at once. Defaults to mapreduce.DefaultParallelism.
+	Embedded bool                // It shares the orchestrator's process, and dies with it.
+	Prefetch int                 // Units held beside those that run. Defaults to 0, none.
+	Limits   Limiter             // Of calls to models. Defaults to none.
+	Logger   *slog.Logger        // Defaults to none.
 
 	Heartbeat    time.Duration // Unless the orchestrator wishes another. Defaults to 3 s.
 	DrainTimeout time.Duration // How long units may run on while draining. Defaults to 25 s.
@@ -74,8 +75,8 @@ func (c Config) validate() error {
 	if len(c.Connect) == 0 {
 		return errors.New("worker: Connect: no orchestrator to connect to")
 	}
-	if len(c.Agents) == 0 {
-		return errors.New("worker: Agents: nothing to run units with")
+	if c.Steps == nil || len(c.Steps.Names()) == 0 {
+		return errors.New("worker: Steps: nothing to run units with")
 	}
 	for _, f := range []struct {
 		name  string
@@ -97,7 +98,10 @@ func (c Config) validate() error {
 	return nil
 }
 
-func (c Config) providers() []string { return slices.Sorted(maps.Keys(c.Agents)) }
+// offer is what units may require of the worker.
+func (c Config) offer() mapreduce.Offer {
+	return mapreduce.Offer{Providers: c.Steps.Names(), Tools: slices.Sorted(slices.Values(c.Tools)), Parsers: slices.Sorted(slices.Values(c.Parsers))}
+}
 
 // A Worker runs units for orchestrators.
 type Worker struct {

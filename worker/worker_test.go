@@ -22,19 +22,21 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
 func TestNewRefuses(t *testing.T) {
 	connect := []worker.Connect{newPeer(t).connect}
-	agents := map[string]agent.Agent{"test": runFunc(okay)}
+	steps := step.Serving("test", runFunc(okay))
 	for name, tc := range map[string]struct {
 		cfg  worker.Config
 		want string
 	}{
-		"no address":     {worker.Config{Agents: agents}, "Connect"},
-		"no agent":       {worker.Config{Connect: connect}, "Agents"},
-		"negative slots": {worker.Config{Connect: connect, Agents: agents, Slots: -1}, "Slots"},
-		"negative grace": {worker.Config{Connect: connect, Agents: agents, Grace: -1}, "Grace"},
+		"no address":     {worker.Config{Steps: steps}, "Connect"},
+		"no step":        {worker.Config{Connect: connect}, "Steps"},
+		"no provider":    {worker.Config{Connect: connect, Steps: step.NewRegistry()}, "Steps"},
+		"negative slots": {worker.Config{Connect: connect, Steps: steps, Slots: -1}, "Slots"},
+		"negative grace": {worker.Config{Connect: connect, Steps: steps, Grace: -1}, "Grace"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := worker.New(tc.cfg); err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -50,7 +52,7 @@ func TestHello(t *testing.T) {
 		r := launch(t, p, okay, worker.Config{Session: "s1", Version: "v1", Slots: 3, Prefetch: 2})
 		got := p.accept(mapreduce.Welcome{})
 		want := &mapreduce.FromWorker{Hello: &mapreduce.Hello{
-			Session: "s1", Version: "v1", Slots: 3, Prefetch: 2, Agents: []string{"test"}, Holding: []mapreduce.Held{},
+			Session: "s1", Version: "v1", Slots: 3, Prefetch: 2, Offer: mapreduce.Offer{Providers: []string{"test"}}, Holding: []mapreduce.Held{},
 		}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("hello (-want +got):\n%s", diff)

@@ -21,7 +21,7 @@ import (
 )
 
 var hello = &mapreduce.FromWorker{Hello: &mapreduce.Hello{
-	Session: "s1", Version: "v0", Slots: 4, Agents: []string{"rules"},
+	Session: "s1", Version: "v0", Slots: 4, Offer: mapreduce.Offer{Providers: []string{"rules"}},
 	Holding: []mapreduce.Held{{Job: someJob, Unit: "a", Attempt: 2, Running: true}},
 }}
 

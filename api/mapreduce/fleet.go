@@ -45,11 +45,11 @@ type FromWorker struct {
 // Hello begins a session, or takes it up again.
 type Hello struct {
 	Session  SessionID
-	Version  string   // of the program
-	Slots    int      // units that may run at once
-	Prefetch int      // units it may hold beside those
-	Agents   []string // names of the providers it can run
-	Embedded bool     // it shares the orchestrator's process, and dies with it
+	Version  string // of the program
+	Slots    int    // units that may run at once
+	Prefetch int    // units it may hold beside those
+	Offer    Offer
+	Embedded bool // it shares the orchestrator's process, and dies with it
 	Holding  []Held
 }
 
@@ -187,7 +187,7 @@ type BreakerState struct {
 // are taken in the order of the fields.
 type ToWorker struct {
 	Welcome     *Welcome
-	Jobs        []JobInfo // before the first assignment of the job in this stream
+	Jobs        []JobInfo // before the first assignment of the job, or of another stage of it, in this stream
 	Pieces      []InputPiece
 	Assignments []Assignment
 	Verdicts    []VerdictOn
@@ -209,10 +209,14 @@ type Welcome struct {
 	Silence   time.Duration // of the orchestrator, after which the worker should connect to another; 0 if it is no sign
 }
 
-// A JobInfo is what all assignments of a job share.
+// A JobInfo is what the assignments of a job share that follow it in the stream,
+// up to the next JobInfo of the job. The orchestrator sends another one when it
+// goes over to another stage. Units that were assigned before keep what they
+// began with.
 type JobInfo struct {
-	Job  JobID
-	Spec JobSpec
+	Job   JobID
+	Stage string  // of the pipeline
+	Spec  JobSpec // with the provider and the model of the stage
 }
 
 // An Assignment is one attempt at a unit.
@@ -222,14 +226,17 @@ type Assignment struct {
 	Attempt  int
 	Kind     UnitKind
 	Level    int
-	Index    int64 // order within the level
+	Stage    string // of the pipeline; empty for parse units
+	Depth    int    // level within the stage: 0, and from 1 on in a tree of groups
+	Index    int64  // order within the level
 	Timeout  time.Duration
 	Reserved int64  // tokens reserved for this attempt
 	State    []byte // the last AgentState of an earlier attempt
 	Alone    bool   // it may have killed a worker: run nothing beside it
 
 	Text   *Text   // of map, parse and direct units
-	Inputs []Input // of reduce units, in order
+	Inputs []Input // of units that read outputs, in order
+	Item   []byte  // JSON of the element of an earlier output that the unit works on
 }
 
 // A Text is a document, or a chunk of one with its context.
@@ -248,14 +255,14 @@ type Text struct {
 	Length     int64 // bytes of the document's text; 0 if not told: there are no TextPieces then
 }
 
-// An Input is the output of a unit, for the reduce that takes it.
+// An Input is the output of a unit, for the unit that reads it.
 type Input struct {
 	Unit   UnitID
 	First  int64 // the map units that it stands for have indexes in
 	End    int64 // [First, End), failed ones included
 	Failed bool  // it has no output
 	// Referred marks what is no input itself, but holds records that inputs
-	// name without holding them.
+	// name without holding them, or the citations of an assignment's item.
 	Referred bool
 	Data     []byte // encoded output
 	Pieces   int    // if not 0, Data came before in this many InputPieces

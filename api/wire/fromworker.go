@@ -53,25 +53,38 @@ func encodeHello(h *mapreduce.Hello) *pb.Hello {
 		Version:   text(h.Version),
 		Slots:     small(h.Slots),
 		Prefetch:  small(h.Prefetch),
-		Agents:    texts(h.Agents),
+		Offer:     encodeOffer(h.Offer),
 		Embedded:  h.Embedded,
 		Holding:   each(h.Holding, fillHeld),
 	}
 }
 
 func decodeHello(d *decoder, p *pb.Hello) mapreduce.Hello {
-	if len(p.GetAgents()) > MaxParts {
-		d.refuse("agents", "has more than %d entries", MaxParts)
-	}
 	return mapreduce.Hello{
 		Session:  mapreduce.SessionID(d.id("session_id", p.GetSessionId(), MaxNames)),
 		Version:  d.name("version", p.GetVersion(), MaxNames),
 		Slots:    d.count("slots", p.GetSlots()),
 		Prefetch: d.count("prefetch", p.GetPrefetch()),
-		Agents:   p.GetAgents(),
+		Offer:    part(d, "offer", p.GetOffer(), decodeOffer),
 		Embedded: p.GetEmbedded(),
 		Holding:  list(d, "holding", p.GetHolding(), decodeHeld),
 	}
+}
+
+func encodeOffer(o mapreduce.Offer) *pb.Offer {
+	return &pb.Offer{Providers: texts(o.Providers), Tools: texts(o.Tools), Parsers: texts(o.Parsers)}
+}
+
+func decodeOffer(d *decoder, p *pb.Offer) mapreduce.Offer {
+	for _, f := range []struct {
+		name string
+		list []string
+	}{{"providers", p.GetProviders()}, {"tools", p.GetTools()}, {"parsers", p.GetParsers()}} {
+		if len(f.list) > MaxParts {
+			d.refuse(f.name, "has more than %d entries", MaxParts)
+		}
+	}
+	return mapreduce.Offer{Providers: p.GetProviders(), Tools: p.GetTools(), Parsers: p.GetParsers()}
 }
 
 func fillHeld(p *pb.Held, h *mapreduce.Held) {

@@ -79,13 +79,14 @@ func decodeWelcome(d *decoder, p *pb.Welcome) mapreduce.Welcome {
 }
 
 func encodeJobInfo(p *pb.JobInfo, j *mapreduce.JobInfo) {
-	p.JobId, p.Spec = string(j.Job), EncodeSpec(&j.Spec)
+	p.JobId, p.Stage, p.Spec = string(j.Job), text(j.Stage), EncodeSpec(&j.Spec)
 }
 
 func decodeJobInfo(d *decoder, p *pb.JobInfo) mapreduce.JobInfo {
 	return mapreduce.JobInfo{
-		Job:  d.jobID("job_id", p.GetJobId()),
-		Spec: part(d, "spec", p.GetSpec(), decodeSpec),
+		Job:   d.jobID("job_id", p.GetJobId()),
+		Stage: d.name("stage", p.GetStage(), MaxNames),
+		Spec:  part(d, "spec", p.GetSpec(), decodeSpec),
 	}
 }
 
@@ -111,6 +112,7 @@ func encodeAssignment(p *pb.Assignment, a *mapreduce.Assignment) {
 	p.Alone = a.Alone
 	p.Text = encodeText(a.Text)
 	p.Inputs = each(a.Inputs, encodeInput)
+	p.Stage, p.Depth, p.Item = text(a.Stage), small(a.Depth), a.Item
 }
 
 func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
@@ -127,6 +129,9 @@ func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
 		Alone:    p.GetAlone(),
 		Text:     optional(d, "text", p.GetText(), decodeText),
 		Inputs:   list(d, "inputs", p.GetInputs(), decodeInput),
+		Stage:    d.name("stage", p.GetStage(), MaxNames),
+		Depth:    d.count("depth", p.GetDepth()),
+		Item:     p.GetItem(),
 	}
 }
 

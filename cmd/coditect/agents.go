@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -14,29 +13,31 @@ import (
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/checked"
-	"github.com/coditect/mapreduce/worker/agent/extract"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
+	"github.com/coditect/mapreduce/worker/step"
+	"github.com/coditect/mapreduce/worker/step/parse"
+	"github.com/coditect/mapreduce/worker/step/rules"
 )
 
 // scriptedProvider runs units by script, for tests; help does not speak of it.
 const scriptedProvider = "scripted"
 
-// providers returns what workers run units with, by the name of their provider,
-// as it was loaded first.
-func (a *app) providers() (map[string]agent.Agent, error) {
-	if a.agents == nil {
-		all, err := agents(a.getenv("CODITECT_LEDGER"), a.getenv("CODITECT_HOLD"))
+// providers returns what workers run units with, as it was loaded first.
+func (a *app) providers() (*step.Registry, error) {
+	if a.steps == nil {
+		all, err := steps(a.getenv("CODITECT_LEDGER"), a.getenv("CODITECT_HOLD"))
 		if err != nil {
 			return nil, err
 		}
 		if a.askers, err = a.modelAgents(); err != nil {
 			return nil, err
 		}
-		if a.agents, err = a.models.offer(withModels(all, a.askers)); err != nil {
+		withModels(all, a.askers)
+		if a.steps, err = a.models.offer(all); err != nil {
 			return nil, err
 		}
 	}
-	return a.agents, nil
+	return a.steps, nil
 }
 
 // knows returns an error if no worker in this process could run a job. Those of
@@ -56,7 +57,7 @@ func (a *app) offers(provider string) error {
 	if err != nil {
 		return err
 	}
-	if _, ok := all[provider]; !ok && a.global.server == "" {
+	if !slices.Contains(all.Names(), provider) && a.global.server == "" {
 		return usage("--provider: there is none named %q; there is %s", provider, names(all))
 	}
 	return nil
@@ -80,12 +81,14 @@ func (a *app) hook() (failpoint.Hook, error) {
 	return h, nil
 }
 
-// agents returns all agents that ask no model. Calls of the scripted provider are
+// steps returns all steps that ask no model. Calls of the scripted provider are
 // recorded in the ledger, a file, if it is named. The file is left open: it
 // lives as long as the process. The other file holds its units, see holder.
-func agents(ledger, hold string) (map[string]agent.Agent, error) {
-	rules := checked.New(extract.New())
-	script := &scripted.Agent{Encode: scriptedOutput(rules)}
+func steps(ledger, hold string) (*step.Registry, error) {
+	all := step.NewRegistry()
+	all.Register(step.Step{Kind: step.Parse}, parse.Runner{})
+	all.Provide(rules.Provider, rules.New().With(checked.New))
+	script := &scripted.Agent{Encode: scriptedOutput(all.Table(rules.Provider.Name))}
 	if ledger != "" {
 		l, err := scripted.OpenFileLedger(ledger)
 		if err != nil {
@@ -97,16 +100,16 @@ func agents(ledger, hold string) (map[string]agent.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]agent.Agent{
-		rulesProvider:    rules,
-		scriptedProvider: held,
-	}, nil
+	all.Provide(mapreduce.Provider{Name: scriptedProvider, Models: true}, step.Table{
+		step.Parse: held, step.Extract: held, step.Merge: held, step.Write: held,
+	})
+	return all, nil
 }
 
 // scriptedOutput makes the outputs of scripted units those of the rules, so that
 // results can be compared whatever a script does to the units. A unit that is to
 // have a huge output, or one that rules do not understand, has the script's.
-func scriptedOutput(rules agent.Agent) func(*agent.Task, scripted.Payload) []byte {
+func scriptedOutput(rules step.Runner) func(*agent.Task, scripted.Payload) []byte {
 	return func(task *agent.Task, p scripted.Payload) []byte {
 		if p.Filler == "" {
 			if res, err := rules.Run(context.Background(), task, nil); err == nil {
@@ -118,21 +121,21 @@ func scriptedOutput(rules agent.Agent) func(*agent.Task, scripted.Payload) []byt
 }
 
 // rulesProvider finds values by the hints of the schema.
-const rulesProvider = "rules"
+const rulesProvider = mapreduce.DefaultProvider
 
 // prefetch returns how many units a worker with so many slots holds beside those
-// that run. Units of the rules are over in less time than it takes to claim the
-// next; those of others take seconds, and what waits behind them could run
+// that run. Units that ask no model are over in less time than it takes to claim
+// the next; those of others take seconds, and what waits behind them could run
 // elsewhere, or be of another job.
-func prefetch(provider string, slots int) int {
-	if provider == rulesProvider {
-		return min(max(4*slots, 16), 256)
+func prefetch(p mapreduce.Provider, slots int) int {
+	if p.Models {
+		return 1
 	}
-	return 1
+	return min(max(4*slots, 16), 256)
 }
 
 // names lists those that help speaks of.
-func names(all map[string]agent.Agent) string {
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(n string) bool { return n == scriptedProvider })
+func names(all *step.Registry) string {
+	names := slices.DeleteFunc(all.Names(), func(n string) bool { return n == scriptedProvider })
 	return strings.Join(names, ", ")
 }

@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
 // A holder makes a job stand still, for tests: it lets as many attempts pass as
 // its file says, and the others wait until the file is gone.
 type holder struct {
-	agent.Agent
+	step.Runner
 	file   string
 	pass   int64
 	begun  atomic.Int64
@@ -25,7 +26,7 @@ type holder struct {
 }
 
 // holding returns a as it is, or held by a file if that is named and there.
-func holding(a agent.Agent, file string) (agent.Agent, error) {
+func holding(a step.Runner, file string) (step.Runner, error) {
 	data, err := os.ReadFile(file)
 	if file == "" || errors.Is(err, fs.ErrNotExist) {
 		return a, nil
@@ -37,10 +38,10 @@ func holding(a agent.Agent, file string) (agent.Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("CODITECT_HOLD: %w", err)
 	}
-	return &holder{Agent: a, file: file, pass: pass, paused: 10 * time.Millisecond}, nil
+	return &holder{Runner: a, file: file, pass: pass, paused: 10 * time.Millisecond}, nil
 }
 
-// Run implements agent.Agent.
+// Run implements step.Runner.
 func (h *holder) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
 	for wait := h.begun.Add(1) > h.pass; wait; {
 		if err := pause(ctx, h.paused); err != nil {
@@ -49,5 +50,5 @@ func (h *holder) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 		_, err := os.Stat(h.file)
 		wait = err == nil
 	}
-	return h.Agent.Run(ctx, task, calls)
+	return h.Runner.Run(ctx, task, calls)
 }

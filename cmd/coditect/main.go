@@ -18,9 +18,9 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
 // version is set by the linker.
@@ -52,7 +52,7 @@ type app struct {
 	global globals // set by flags
 	models modelFlags
 	limits limitFlags
-	agents map[string]agent.Agent  // set by providers
+	steps  *step.Registry          // set by providers
 	askers map[string]*model.Agent // set by providers; those of agents that ask models
 	gates  *llm.Gates              // set by providers; of their calls
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
 // modelFlags say how a process that runs units reaches models.
@@ -46,19 +46,17 @@ var keyVariables = map[string]string{"anthropic": "ANTHROPIC_API_KEY", "openai":
 // modelProviders are the providers that ask models, sorted.
 func modelProviders() []string { return slices.Sorted(maps.Keys(keyVariables)) }
 
-// offer returns those agents that the process is to run units with.
-func (m *modelFlags) offer(all map[string]agent.Agent) (map[string]agent.Agent, error) {
+// offer returns those steps that the process is to run units with.
+func (m *modelFlags) offer(all *step.Registry) (*step.Registry, error) {
 	if len(m.offered) == 0 {
 		return all, nil
 	}
-	some := make(map[string]agent.Agent, len(m.offered))
 	for _, name := range m.offered {
-		if all[name] == nil {
+		if !slices.Contains(all.Names(), name) {
 			return nil, usage("--providers: there is none named %q; there is %s", name, names(all))
 		}
-		some[name] = all[name]
 	}
-	return some, nil
+	return all.Only(m.offered...), nil
 }
 
 // modelAgents returns the agents that ask models, by provider. Keys are taken
@@ -234,10 +232,9 @@ func (j *jobFlags) modelless(flags *pflag.FlagSet, vars map[string]string) error
 	return nil
 }
 
-// withModels adds the agents that ask models to others.
-func withModels(others map[string]agent.Agent, askers map[string]*model.Agent) map[string]agent.Agent {
+// withModels adds the steps that ask models to others.
+func withModels(others *step.Registry, askers map[string]*model.Agent) {
 	for name, asker := range askers {
-		others[name] = checked.New(asker)
+		others.Provide(mapreduce.Provider{Name: name, Models: true}, asker.Steps().With(checked.New))
 	}
-	return others
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
-	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
 // A place is where jobs are kept: a data directory, or a cluster.
@@ -101,7 +101,7 @@ func (t *timing) add(f *pflag.FlagSet) {
 }
 
 // nodeConfig returns the configuration of a service in this process.
-func (a *app) nodeConfig(all map[string]agent.Agent, log *slog.Logger) (embedded.Config, error) {
+func (a *app) nodeConfig(all *step.Registry, log *slog.Logger) (embedded.Config, error) {
 	hook, err := a.hook()
 	if err != nil {
 		return embedded.Config{}, err
@@ -121,7 +121,7 @@ func (a *app) nodeConfig(all map[string]agent.Agent, log *slog.Logger) (embedded
 	g := &a.global
 	return embedded.Config{
 		MaxCalls: a.limits.maxCalls, ModelLimits: limits,
-		Dir: g.place.dir, Cluster: g.place.cluster, Agents: all, Limits: a.gates, Version: versionOf(), Rates: rates, Hook: hook, Logger: log,
+		Dir: g.place.dir, Cluster: g.place.cluster, Steps: all, Limits: a.gates, Version: versionOf(), Rates: rates, Hook: hook, Logger: log,
 		Overhead: overhead(askers), Warms: warms(askers),
 		Lease: g.timing.lease, Heartbeat: g.timing.heartbeat, Grace: g.timing.grace,
 	}, nil

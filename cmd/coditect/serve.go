@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
 	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/document"
 )
 
 // drainWait is how long units may run on when a server or a worker is told to
@@ -161,7 +162,7 @@ func (a *app) workUntil(ctx context.Context, servers []string, slots int) (err e
 	}
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
 	c := worker.Config{
-		Version: versionOf(), Agents: all, Limits: a.gates, Slots: slots, Prefetch: aheadOf(slots), Logger: log, DrainTimeout: drainWait,
+		Version: versionOf(), Steps: all, Parsers: document.Parsers(), Limits: a.gates, Slots: slots, Prefetch: aheadOf(slots), Logger: log, DrainTimeout: drainWait,
 	}
 	for _, target := range servers {
 		conn, err := client.Dial(target, client.Config{})

@@ -95,7 +95,11 @@ func (s *session) begin(ctx context.Context) error {
 
 // work runs units in this process if the service is its own, as a job needs it.
 func (s *session) work(spec *mapreduce.JobSpec) error {
-	s.slots, s.ahead = spec.Parallelism, prefetch(spec.Provider, spec.Parallelism)
+	all, err := s.app.providers()
+	if err != nil {
+		return err
+	}
+	s.slots, s.ahead = spec.Parallelism, prefetch(all.Provider(spec.Provider), spec.Parallelism)
 	return s.workers()
 }
 

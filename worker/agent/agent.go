@@ -35,6 +35,10 @@ type Task struct {
 	mapreduce.Assignment
 	Spec *mapreduce.JobSpec // shared by all units of the job
 
+	// StageSpec is what the pipeline says of the unit's stage, shared by all its
+	// units. It is nil for parse units, and in jobs whose pipeline has no stages.
+	StageSpec *StageSpec
+
 	// Whole calls use with the text of the document that Text is a chunk of, for
 	// quotes that do not stand in the chunk. It is nil if there is no more than
 	// Text. Few texts are held at a time, so use must not wait for anything, nor
@@ -43,6 +47,41 @@ type Task struct {
 	// use, if the text is longer than mapreduce.MaxWholeText: that depends on
 	// nothing but the document.
 	Whole func(ctx context.Context, use func(*ground.Text)) error
+}
+
+// An OutputKind is what the units of a stage come to.
+type OutputKind string
+
+// The kinds of outputs.
+const (
+	Records OutputKind = "records" // records, each value with its citations
+	Items   OutputKind = "items"   // a value that holds a list
+	Table   OutputKind = "table"   // a value that holds rows
+	Report  OutputKind = "report"  // a text for people
+)
+
+// A StageSpec is what the pipeline of a job says of a stage, as far as its units
+// need it. It is read-only.
+type StageSpec struct {
+	Name      string
+	Documents bool       // its units read documents; else outputs of an earlier stage
+	Group     bool       // its units are a tree that makes one output of many of the same form
+	Output    OutputKind // what its units come to
+	Schema    []byte     // JSON Schema of that; of Records the schema of the job, if it is empty
+	Reads     [][]byte   // JSON Schemas of the records that its units may read; none if they read values
+	Merge     string     // how a group is merged: typed, model or typed-then-model; empty leaves it to the job
+}
+
+// MakesRecords reports whether the task comes to records, rather than to another
+// value.
+func (t *Task) MakesRecords() bool { return t.StageSpec == nil || t.StageSpec.Output == Records }
+
+// RecordSchema returns the schema of the records that the task makes.
+func (t *Task) RecordSchema() []byte {
+	if t.StageSpec != nil && len(t.StageSpec.Schema) > 0 {
+		return t.StageSpec.Schema
+	}
+	return t.Spec.Schema
 }
 
 // A Result is what an attempt made.

@@ -29,6 +29,10 @@ const (
 	JSONL    Kind = "jsonl" // one document a line, see Lines
 )
 
+// Parsers returns the names of the parsers that documents may need: one for each
+// kind that Read takes.
+func Parsers() []string { return []string{string(HTML), string(Markdown), string(Text)} }
+
 // A RefusedError says why bytes are not a document.
 type RefusedError struct {
 	Reason string // as it stands in the ledger

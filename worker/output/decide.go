@@ -3,6 +3,7 @@ package output
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"regexp"
 	"slices"
@@ -24,8 +25,7 @@ type Issued struct {
 // Issue spells the citations of the output's entries, as short as they can be
 // told apart.
 func (o *Output) Issue() *Issued {
-	i := &Issued{names: make(map[merge.Citation]string), ids: make(map[string]merge.Citation)}
-	named := refs.All(func(yield func(refs.ID) bool) {
+	return issue(func(yield func(refs.ID) bool) {
 		for n := range o.Entries {
 			for _, m := range mentionsOf(&o.Entries[n]) {
 				for _, id := range m.Citations {
@@ -36,7 +36,11 @@ func (o *Output) Issue() *Issued {
 			}
 		}
 	})
-	for _, n := range named {
+}
+
+func issue(ids iter.Seq[refs.ID]) *Issued {
+	i := &Issued{names: make(map[merge.Citation]string), ids: make(map[string]merge.Citation)}
+	for _, n := range refs.All(ids) {
 		id := merge.Citation(n.ID[:])
 		i.names[id], i.ids[n.Name] = n.Name, id
 	}

@@ -1,7 +1,11 @@
 // Package output is what a unit comes to, and its encoding: the records that a
-// map unit found, or what a reduce made of the outputs below it. A reduce holds
-// what it merged; of the rest it holds at most the names, for the records
-// themselves stand in the outputs of the map units.
+// unit found, or what a reduce made of the outputs below it, or a value in JSON.
+// A reduce holds what it merged; of the rest it holds at most the names, for the
+// records themselves stand in the outputs of the map units.
+//
+// What a stage reads of another's output is JSON, see Read. Whoever writes a value
+// after that, its references go through NewValue, and what it made through
+// CheckValue.
 //
 // Whoever reduces, what it says goes through Decide, and what it made through
 // CheckReduce: no citation is gained, none changed, and each that is lost is
@@ -37,6 +41,11 @@ type Output struct {
 	Removed   []Removed // the same
 	Decided   []Decided // the same
 	Reason    string    // why there are no records
+
+	// Value is what the unit came to if it does not make records: canonical JSON,
+	// with references in full. Citations has all of them. There are no Entries
+	// beside it.
+	Value []byte
 }
 
 // A Dropped is a citation that a reducer did not pass on.
@@ -122,8 +131,10 @@ func HashDocument(name string, text []byte) refs.DocumentHash {
 
 // Encode returns the output's stored form, the same for equal outputs.
 func (o *Output) Encode() ([]byte, error) {
-	e := &encoder{output: o, at: make(map[merge.Citation]uint32), m: &storagev1.Output{Reason: o.Reason}}
-	e.citations()
+	e := &encoder{output: o, at: make(map[merge.Citation]uint32), m: &storagev1.Output{Reason: o.Reason, Value: o.Value}}
+	if err := e.citations(); err != nil {
+		return nil, err
+	}
 	for i := range o.Entries {
 		if err := e.entry(&o.Entries[i]); err != nil {
 			return nil, err
@@ -159,11 +170,14 @@ type encoder struct {
 	m      *storagev1.Output
 }
 
-// citations stores the citations that entries refer to, and those that were
-// dropped, by id.
-func (e *encoder) citations() {
+// citations stores the citations that entries and the value refer to, and those
+// that were dropped, by id.
+func (e *encoder) citations() error {
 	for _, id := range slices.Sorted(maps.Keys(e.output.used())) {
-		c := e.output.Citations[id]
+		c, ok := e.output.Citations[id]
+		if !ok {
+			return errUncited
+		}
 		e.at[id] = uint32(len(e.m.Citations))
 		e.m.Citations = append(e.m.Citations, &storagev1.Citation{
 			Id: c.ID[:], Document: c.Document, Unit: c.Unit, Start: c.Start, End: c.End,
@@ -171,6 +185,7 @@ func (e *encoder) citations() {
 			Outside: c.Outside, Others: int64(c.Others), Coverage: c.Coverage, Density: c.Density,
 		})
 	}
+	return nil
 }
 
 // used returns the citations that the output refers to.
@@ -193,6 +208,7 @@ func (o *Output) used() map[merge.Citation]bool {
 			}
 		}
 	}
+	citesOf(o.Value, func(id merge.Citation) { used[id] = true })
 	return used
 }
 
@@ -281,7 +297,7 @@ func Decode(data []byte) (*Output, error) {
 	if err := proto.Unmarshal(data, m); err != nil {
 		return nil, fmt.Errorf("output: %w", err)
 	}
-	o := &Output{Reason: m.Reason, Citations: make(map[merge.Citation]Citation, len(m.Citations))}
+	o := &Output{Reason: m.Reason, Value: m.Value, Citations: make(map[merge.Citation]Citation, len(m.Citations))}
 	keys := make([]merge.Citation, len(m.Citations))
 	for i, c := range m.Citations {
 		if len(c.Id) != len(refs.ID{}) {

@@ -3,6 +3,8 @@ package output
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/coditect/mapreduce/worker/refs"
 )
 
 // Text is what the output says, as far as a reduce has to read it: the values of
@@ -31,6 +33,9 @@ func (o *Output) Text() string {
 			}
 		}
 	}
+	if len(o.Value) > 0 {
+		line(string(Respelled(o.Value, shortName)))
+	}
 	for _, open := range o.Open {
 		line(open.Entity)
 	}
@@ -42,6 +47,9 @@ func (o *Output) Text() string {
 	}
 	return b.String()
 }
+
+// shortName spells a reference about as long as prompts do.
+func shortName(id refs.ID) string { return id.Full()[:len(refs.Mark)+refs.MinDigits] }
 
 // shown writes a value as a prompt would.
 func shown(value any) string {

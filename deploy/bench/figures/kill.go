@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
 // A Kill is how long it takes until a unit runs again whose worker's process was
@@ -206,7 +207,7 @@ func (o *workerOrder) run(ctx context.Context, out *json.Encoder) error {
 		return context.Cause(ctx)
 	}
 	w, err := worker.New(worker.Config{
-		Agents: map[string]agent.Agent{provider: &bencher{run: hold}}, Slots: 1,
+		Steps: step.Serving(provider, &bencher{run: hold}), Slots: 1,
 		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) {
 			stream, err := c.Connect(ctx)
 			if err != nil {

@@ -10,10 +10,10 @@ import (
 
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/worker"
-	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/model"
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
 // An askerOrder makes a process a worker whose units ask a model.
@@ -51,7 +51,7 @@ func (o *askerOrder) run(ctx context.Context, out *json.Encoder) error {
 	if err != nil {
 		return err
 	}
-	config.Agents = map[string]agent.Agent{asked: checked.New(asker)}
+	config.Steps = step.Serving(asked, checked.New(asker))
 	greet := func() error { return out.Encode(news{Connected: true}) }
 	config.Connect = []worker.Connect{func(ctx context.Context) (worker.Stream, error) {
 		stream, err := c.Connect(ctx)

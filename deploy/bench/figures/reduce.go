@@ -12,8 +12,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/agent/checked"
-	"github.com/coditect/mapreduce/worker/agent/extract"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/step/rules"
 )
 
 // Reducing is what reducing costs, by how many map outputs there are: in batches
@@ -134,7 +134,7 @@ func (r *Reduced) measure(ctx context.Context, s *system, o *reduceOrder) error 
 	if err != nil {
 		return err
 	}
-	if _, err := s.work(checked.New(extract.New()), busySlots, prefetch(busySlots)); err != nil {
+	if _, err := s.work(checked.New(rules.New()), busySlots, prefetch(busySlots)); err != nil {
 		return err
 	}
 	since := mapreduce.Reducing

@@ -20,6 +20,7 @@ import (
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
 // A system is the whole service in this process, as `coditect mapreduce run` has
@@ -128,7 +129,7 @@ func (s *system) work(a agent.Agent, slots, prefetch int) (stop func(), err erro
 // workOver does the same over streams that connect begins.
 func (s *system) workOver(connect worker.Connect, a agent.Agent, slots, prefetch int) (stop func(), err error) {
 	w, err := worker.New(worker.Config{
-		Agents: map[string]agent.Agent{provider: a}, Slots: slots, Prefetch: prefetch, Embedded: true,
+		Steps: step.Serving(provider, a), Slots: slots, Prefetch: prefetch, Embedded: true,
 		DrainTimeout: time.Second, Connect: []worker.Connect{connect},
 	})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/server"
 	"github.com/coditect/mapreduce/api/server/servertest"
 	"github.com/coditect/mapreduce/worker"
-	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
 // wireOnly returns how many units a second go to a worker and back over gRPC in
@@ -27,7 +27,7 @@ func wireOnly(ctx context.Context, n int) (float64, error) {
 		return 0, err
 	}
 	w, err := worker.New(worker.Config{
-		Agents: map[string]agent.Agent{provider: &bencher{output: 2}}, Slots: busySlots, Prefetch: prefetch(busySlots),
+		Steps: step.Serving(provider, &bencher{output: 2}), Slots: busySlots, Prefetch: prefetch(busySlots),
 		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return c.Connect(ctx) }},
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
-// Package checked is an agent around another that believes nothing it made: an
-// output whose quotes are not the text, or that cites what its inputs did not,
-// or loses without a word what they did, fails its unit.
+// Package checked is a runner around another that believes nothing it made: an
+// output whose quotes are not the text, or that cites what its inputs did not, or
+// loses without a word what they did, fails its unit, and so does a value that is
+// not what its stage is to make.
 //
 // It checks the encoded output against the task, and shares nothing with what
 // made it but worker/output, worker/refs and worker/ground.
@@ -13,25 +14,23 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
-// An Agent runs another one and checks its outputs. It is as safe for concurrent
+// A runner runs another one and checks its outputs. It is as safe for concurrent
 // use as that one.
-type Agent struct {
-	agent agent.Agent
-}
+type runner struct{ of step.Runner }
 
-var _ agent.Agent = (*Agent)(nil)
+// New returns a runner that checks what another makes.
+func New(of step.Runner) step.Runner { return &runner{of} }
 
-// New returns an agent that checks what a makes.
-func New(a agent.Agent) *Agent { return &Agent{a} }
-
-// Run implements agent.Agent. A breach is permanent for the unit: whoever made
+// Run implements step.Runner. A breach is permanent for the unit: whoever made
 // it would make it again.
-func (a *Agent) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
-	res, err := a.agent.Run(ctx, task, calls)
+func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	res, err := r.of.Run(ctx, task, calls)
 	if err != nil || res == nil {
 		return res, err
 	}
@@ -46,16 +45,44 @@ func (a *Agent) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*
 }
 
 func check(ctx context.Context, task *agent.Task, data []byte) error {
-	switch task.Kind {
-	case mapreduce.KindMap:
-		return checkMap(ctx, task, data)
-	case mapreduce.KindDirect:
-		return checkDirect(task, data)
-	case mapreduce.KindReduce, mapreduce.KindFinal:
-		return checkReduce(task.Inputs, data)
-	default:
+	if task.Kind == mapreduce.KindParse {
 		return nil // parsing cites nothing
 	}
+	if !task.MakesRecords() {
+		return checkValue(task, data)
+	}
+	switch kind, err := step.Of(task); {
+	case err != nil:
+		return err
+	case kind == step.Merge:
+		return checkReduce(task.Inputs, data)
+	case task.Text != nil:
+		return checkMap(ctx, task, data)
+	default:
+		return checkDirect(task, data)
+	}
+}
+
+// checkValue checks a value against the schema of its stage, and its references
+// against what the unit was given, be it as referred to.
+func checkValue(task *agent.Task, data []byte) error {
+	out, err := output.Decode(data)
+	if err != nil {
+		return err
+	}
+	form, err := unit.Form(task)
+	if err != nil {
+		return err
+	}
+	var given []*output.Output
+	if !task.StageSpec.Documents {
+		inputs, referred, err := unit.Inputs(task)
+		if err != nil {
+			return err
+		}
+		given = append(inputs, referred...)
+	}
+	return output.CheckValue(given, form, out)
 }
 
 func checkMap(ctx context.Context, task *agent.Task, data []byte) error {

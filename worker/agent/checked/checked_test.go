@@ -8,8 +8,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/checked"
-	"github.com/coditect/mapreduce/worker/agent/extract"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/step/rules"
 )
 
 const schema = `{"title":"order","type":"object","properties":{"total":{"type":"number","x-coditect":{"labels":["TOTAL"]}}}}`
@@ -45,7 +45,7 @@ func task() *agent.Task {
 }
 
 func TestMapUnits(t *testing.T) {
-	if _, err := checked.New(extract.New()).Run(t.Context(), task(), nil); err != nil {
+	if _, err := checked.New(rules.New()).Run(t.Context(), task(), nil); err != nil {
 		t.Errorf("what the rules found was refused: %v", err)
 	}
 	for name, forge := range map[string]func(*output.Citation){
@@ -55,7 +55,7 @@ func TestMapUnits(t *testing.T) {
 		"unit":       func(c *output.Citation) { c.Unit = "d_chunk_0" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := forger{extract.New(), func(o *output.Output) {
+			a := forger{rules.New(), func(o *output.Output) {
 				for id, c := range o.Citations {
 					forge(&c)
 					o.Citations[id] = c

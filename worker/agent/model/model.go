@@ -1,6 +1,7 @@
-// Package model is the agent that asks models. It has documents extracted
+// Package model has the steps that ask models. They extract records from documents
 // according to a schema, each value with quotes that are then looked for in the
-// text, and outputs merged where the schema leaves open how.
+// text; they merge outputs where the schema leaves open how; and they write values
+// by what they read.
 //
 // Nothing that a model says is believed: its answers are checked against the
 // schema, its quotes against the document, its references against those that it
@@ -27,8 +28,8 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/unit"
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
 // Config is what the process that runs units knows of a provider.
@@ -56,7 +57,7 @@ type Config struct {
 	Random func() float64
 }
 
-// An Agent runs units by asking a provider's models. It is safe for concurrent
+// An Agent asks a provider's models. Its steps run units. It is safe for concurrent
 // use.
 type Agent struct {
 	cfg   Config
@@ -65,9 +66,10 @@ type Agent struct {
 	mu       sync.Mutex // guards the fields below
 	vendors  map[vendorKey]llm.Provider
 	programs map[[sha256.Size]byte]*program
+	jobs     map[[sha256.Size]byte][]*program // all of a job
 }
 
-var _ agent.Agent = (*Agent)(nil)
+var _ step.Runner = (*Agent)(nil)
 
 // A vendorKey is what providers differ in.
 type vendorKey struct {
@@ -90,6 +92,7 @@ func New(cfg Config) (*Agent, error) {
 	return &Agent{
 		cfg: cfg, count: token.New(),
 		vendors: make(map[vendorKey]llm.Provider), programs: make(map[[sha256.Size]byte]*program),
+		jobs: make(map[[sha256.Size]byte][]*program),
 	}, nil
 }
 
@@ -119,36 +122,64 @@ type program struct {
 	padForm    *llm.Schema // of their answers
 
 	verdict *llm.Schema // of a model on its own answer
+
+	// Of a stage that comes to values, which has none of the above but Settings,
+	// pipeline, vendor and prices.
+	stage       *agent.StageSpec // nil in a job without stages
+	writeSystem string
+	value       *llm.Schema
 }
 
 // maxKept bounds the programs, and the providers, that are kept ready.
 const maxKept = 64
 
-// Run implements agent.Agent.
+// Steps returns the steps of the provider: extract, merge and write.
+func (a *Agent) Steps() step.Table {
+	return step.Table{
+		step.Extract: &runner{a, (*session).extracted},
+		step.Merge:   &runner{a, (*session).merged},
+		step.Write:   &runner{a, (*session).write},
+	}
+}
+
+// Run implements step.Runner for units of all steps.
 func (a *Agent) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	return a.Steps().Run(ctx, task, calls)
+}
+
+// A runner runs the units of one step.
+type runner struct {
+	agent *Agent
+	run   func(*session, context.Context) (*agent.Result, error)
+}
+
+// Run implements step.Runner.
+func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if task.Kind == mapreduce.KindParse {
-		return unit.Parse(task)
-	}
-	p, err := a.program(task.Spec)
+	p, err := r.agent.program(task.Spec, task.StageSpec)
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
-	s := a.begin(p, task, calls)
-	var res *agent.Result
-	switch task.Kind {
-	case mapreduce.KindMap:
-		res, err = s.extract(ctx)
-	case mapreduce.KindReduce, mapreduce.KindFinal:
-		res, err = s.reduce(ctx)
-	case mapreduce.KindDirect:
-		res, err = s.direct(ctx)
-	default:
-		err = agent.PermanentJob(fmt.Errorf("provider %s has no units of kind %v", p.Provider, task.Kind))
-	}
+	res, err := r.run(r.agent.begin(p, task, calls), ctx)
 	return res, llm.ForAgent(advise(p, err))
+}
+
+// extracted finds the records of one text, or of all documents that the unit has.
+func (s *session) extracted(ctx context.Context) (*agent.Result, error) {
+	if s.task.Text == nil {
+		return s.direct(ctx)
+	}
+	return s.extract(ctx)
+}
+
+// merged merges records, or values.
+func (s *session) merged(ctx context.Context) (*agent.Result, error) {
+	if !s.task.MakesRecords() {
+		return s.mergeValues(ctx)
+	}
+	return s.reduce(ctx)
 }
 
 // advise adds to an error after which no unit can succeed whose it is, and what
@@ -180,54 +211,135 @@ func advise(p *program, err error) error {
 // key that is missing, a schema that the provider cannot express, a context
 // window without room for any document.
 func (a *Agent) Check(spec *mapreduce.JobSpec) error {
-	_, err := a.program(spec)
+	_, err := a.all(spec)
 	return err
+}
+
+// all returns the programs of a job: one for each stage that says nothing else of
+// its model, or, in a pipeline of map, reduce and direct alone, one for all of it.
+func (a *Agent) all(spec *mapreduce.JobSpec) ([]*program, error) {
+	key := keyOf(spec, nil)
+	a.mu.Lock()
+	all := a.jobs[key]
+	a.mu.Unlock()
+	if all != nil {
+		return all, nil
+	}
+	all, err := a.newAll(spec)
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.jobs) == maxKept {
+		clear(a.jobs)
+	}
+	a.jobs[key] = all
+	return all, nil
+}
+
+func (a *Agent) newAll(spec *mapreduce.JobSpec) ([]*program, error) {
+	own, err := step.PipelineOf(spec)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := stagesOf(own); err == nil {
+		p, err := a.program(spec, nil)
+		return []*program{p}, err
+	}
+	var all []*program
+	for _, s := range own.Stages {
+		stage, err := step.Specify(spec, s.Name)
+		if err != nil {
+			return nil, err
+		}
+		if s.Model != "" {
+			continue
+		}
+		p, err := a.program(spec, stage)
+		if err != nil {
+			return nil, fmt.Errorf("stage %s: %w", s.Name, err)
+		}
+		all = append(all, p)
+	}
+	return all, nil
 }
 
 // Room returns how many tokens of a document fit into a prompt of the job, with
 // some to spare as models count differently; 0 if the window is not known.
 func (a *Agent) Room(spec *mapreduce.JobSpec) (int64, error) {
-	p, err := a.program(spec)
-	if err != nil || p.Window == 0 {
-		return 0, err
-	}
-	return max((p.Window-p.fixed-p.MaxAnswer)*4/5, minDocument/2), nil
-}
-
-// Prompt returns how many tokens a prompt of the job has without a document.
-func (a *Agent) Prompt(spec *mapreduce.JobSpec) (int64, error) {
-	p, err := a.program(spec)
+	prompt, err := a.Prompt(spec)
 	if err != nil {
 		return 0, err
 	}
-	return p.fixed, nil
+	all, err := a.all(spec)
+	if err != nil || len(all) == 0 || all[0].Window == 0 {
+		return 0, err
+	}
+	return max((all[0].Window-prompt-all[0].MaxAnswer)*4/5, minDocument/2), nil
+}
+
+// Prompt returns how many tokens the longest prompt of the job has without a
+// document.
+func (a *Agent) Prompt(spec *mapreduce.JobSpec) (most int64, err error) {
+	all, err := a.all(spec)
+	for _, p := range all {
+		most = max(most, p.fixed)
+	}
+	return most, err
 }
 
 // Overhead returns what a call of the job's reduces, or of its direct unit, takes
 // beside what it reads: tokens of its prompt, and the most of its answer. Both are
 // 0 if these ask no model.
 func (a *Agent) Overhead(spec *mapreduce.JobSpec) (prompt, answer int64, err error) {
-	p, err := a.program(spec)
-	if err != nil || p.overhead == 0 {
-		return 0, 0, err
+	all, err := a.all(spec)
+	for _, p := range all {
+		if p.overhead > 0 {
+			prompt, answer = max(prompt, p.overhead), p.MaxAnswer
+		}
 	}
-	return p.overhead, p.MaxAnswer, nil
+	return prompt, answer, err
 }
 
 // Warms reports whether the prompts of a job's map units begin so long alike that
 // the vendor keeps that: the next is cheaper once one has been answered.
 func (a *Agent) Warms(spec *mapreduce.JobSpec) (bool, error) {
-	p, err := a.program(spec)
-	if err != nil {
-		return false, err
+	all, err := a.all(spec)
+	for _, p := range all {
+		t, _ := p.prices.Tariff(p.Provider, p.Model)
+		if t.CacheFrom > 0 && int64(a.count.Count(p.system)) >= t.CacheFrom {
+			return true, nil
+		}
 	}
-	t, _ := p.prices.Tariff(p.Provider, p.Model)
-	return t.CacheFrom > 0 && int64(a.count.Count(p.system)) >= t.CacheFrom, nil
+	return false, err
 }
 
-// program returns what a job needs, as it was made before.
-func (a *Agent) program(spec *mapreduce.JobSpec) (*program, error) {
+// program returns what a job needs, or a stage of it, as it was made before.
+func (a *Agent) program(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*program, error) {
+	key := keyOf(spec, stage)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p := a.programs[key]; p != nil {
+		return p, nil
+	}
+	p, err := a.newProgram(spec, stage)
+	if err != nil {
+		return nil, err
+	}
+	if len(a.programs) == maxKept {
+		clear(a.programs)
+	}
+	a.programs[key] = p
+	return p, nil
+}
+
+// keyOf is the same for jobs, and stages of them, that need the same.
+func keyOf(spec *mapreduce.JobSpec, stage *agent.StageSpec) [sha256.Size]byte {
 	h := sha256.New()
+	if stage != nil {
+		fmt.Fprintf(h, "%q%q%q%q", stage.Name, stage.Output, stage.Schema, stage.Merge)
+	}
 	for _, text := range []string{spec.Provider, spec.Model, string(spec.Schema), spec.Pipeline, string(spec.Definition)} {
 		fmt.Fprintf(h, "%d:%s", len(text), text)
 	}
@@ -249,82 +361,103 @@ func (a *Agent) program(spec *mapreduce.JobSpec) (*program, error) {
 		fmt.Fprint(h, *spec.BudgetRatio)
 	}
 	fmt.Fprint(h, spec.Replay != "")
-	key := [sha256.Size]byte(h.Sum(nil))
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if p := a.programs[key]; p != nil {
-		return p, nil
-	}
-	p, err := a.newProgram(spec)
-	if err != nil {
-		return nil, err
-	}
-	if len(a.programs) == maxKept {
-		clear(a.programs)
-	}
-	a.programs[key] = p
-	return p, nil
+	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// newProgram makes a job ready. The caller holds the lock.
-func (a *Agent) newProgram(spec *mapreduce.JobSpec) (*program, error) {
+// newProgram makes a job ready, or a stage of it. The caller holds the lock.
+func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*program, error) {
 	set, err := Read(spec)
 	if err != nil {
 		return nil, err
 	}
-	p := &program{Settings: set}
-	if p.schema, err = schema.Parse("schema", spec.Schema); err != nil {
+	if stage != nil && spec.Vars[VarMerge] == "" {
+		set.Merge = cmp.Or(stage.Merge, MergeBoth)
+	}
+	p := &program{Settings: set, stage: stage}
+	if err := a.reach(p, spec); err != nil {
 		return nil, err
 	}
-	if p.form, err = newForm(p.schema); err != nil {
-		return nil, err
+	if stage != nil && stage.Output != agent.Records {
+		return p, a.writes(p, spec)
 	}
+	return p, a.finds(p, spec)
+}
+
+// reach finds the provider of a program, and what it costs.
+func (a *Agent) reach(p *program, spec *mapreduce.JobSpec) (err error) {
 	if spec.Replay != "" {
-		p.vendor, err = a.silent(set)
+		p.vendor, err = a.silent(p.Settings)
 	} else {
-		p.vendor, err = a.vendor(set)
+		p.vendor, err = a.vendor(p.Settings)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if p.prices, err = a.cfg.Prices.With([]byte(spec.Vars[VarPrices])); err != nil {
-		return nil, fmt.Errorf("--var %s: %w", VarPrices, err)
+		return fmt.Errorf("--var %s: %w", VarPrices, err)
+	}
+	p.pipeline, err = step.PipelineOf(spec)
+	return err
+}
+
+// writes makes a program that writes values.
+func (a *Agent) writes(p *program, spec *mapreduce.JobSpec) error {
+	if err := p.tellWriter(p.stage, spec.Vars); err != nil {
+		return err
+	}
+	p.fixed = a.told(p, p.writeRequest("", "", nil)).Prompt
+	if p.stage.Group && p.Merge != MergeTyped {
+		p.overhead = p.fixed
+	}
+	return p.hasRoom()
+}
+
+// finds makes a program that extracts and merges records.
+func (a *Agent) finds(p *program, spec *mapreduce.JobSpec) error {
+	source, err := spec.Schema, error(nil)
+	if p.stage != nil && len(p.stage.Schema) > 0 {
+		source = p.stage.Schema
+	}
+	if p.schema, err = schema.Parse("schema", source); err != nil {
+		return err
+	}
+	if p.form, err = newForm(p.schema); err != nil {
+		return err
 	}
 	if err := p.tell(spec); err != nil {
-		return nil, err
+		return err
 	}
 	if _, err := p.form.answer.In(p.vendor.Can().Dialect); err != nil {
-		return nil, p.form.explain(err)
+		return p.form.explain(err)
 	}
 	if p.decisions, err = llm.NewSchema("decisions", []byte(decisionsSchema)); err != nil {
-		return nil, err
+		return err
 	}
 	if p.verdict, err = llm.NewSchema("verdict", []byte(refineSchema)); err != nil {
-		return nil, err
+		return err
 	}
 	p.fixed = a.told(p, p.request(p.system, passage{})).Prompt
 	p.overhead = a.overhead(p)
+	return p.hasRoom()
+}
+
+// hasRoom refuses a context window that holds no document beside instructions and
+// answer.
+func (p *program) hasRoom() error {
 	if p.Window > 0 && p.fixed+p.MaxAnswer+minDocument > p.Window {
-		return nil, fmt.Errorf("a context window of %d tokens is too small: instructions and schema take %d and an answer up to %d, "+
+		return fmt.Errorf("a context window of %d tokens is too small: instructions and schema take %d and an answer up to %d, "+
 			"which leaves no room for a document; give more with --var %s=N, or less with --max-answer",
 			p.Window, p.fixed, p.MaxAnswer, VarWindow)
 	}
-	return p, nil
+	return nil
 }
 
 // tell words what is told to all units of a stage.
 func (p *program) tell(spec *mapreduce.JobSpec) error {
-	var err error
-	if p.pipeline, err = pipelineOf(spec); err != nil {
+	if err := p.findStages(); err != nil {
 		return err
 	}
-	if p.stages, err = stagesOf(p.pipeline); err != nil {
-		return err
-	}
-	if err := p.pipeline.CheckExamples(p.schema); err != nil {
-		return err
-	}
-	examples, err := p.form.examples(p.mapping)
+	examples, err := p.examples()
 	if err != nil {
 		return err
 	}

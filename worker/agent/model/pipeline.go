@@ -1,7 +1,7 @@
 package model
 
 import (
-	"cmp"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -11,15 +11,6 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/agent"
 )
-
-// pipelineOf returns the pipeline of a job: the one that it brings with it, or one
-// that comes with the program.
-func pipelineOf(spec *mapreduce.JobSpec) (*pipeline.Pipeline, error) {
-	if len(spec.Definition) == 0 {
-		return pipeline.Preset(cmp.Or(spec.Pipeline, "extract"))
-	}
-	return pipeline.Parse("pipeline", spec.Definition)
-}
 
 // stages are the stages of a pipeline by the kinds of their units.
 type stages struct {
@@ -48,6 +39,34 @@ func stagesOf(p *pipeline.Pipeline) (stages, error) {
 	return s, nil
 }
 
+// findStages finds the stages that the program is of: the one whose units it runs, or
+// in a job without stages those of all its units.
+func (p *program) findStages() (err error) {
+	if p.stage == nil {
+		if p.stages, err = stagesOf(p.pipeline); err != nil {
+			return err
+		}
+		return p.pipeline.CheckExamples(p.schema)
+	}
+	one := p.pipeline.Stage(p.stage.Name)
+	if one == nil {
+		return fmt.Errorf("the pipeline %s has no stage %q", p.pipeline.Name, p.stage.Name)
+	}
+	p.stages = stages{one, one, one}
+	return nil
+}
+
+// examples shows the examples of the program's stage, or if it has none, those of
+// another stage that finds the same in documents.
+func (p *program) examples() (string, error) {
+	for _, s := range append([]*pipeline.Stage{p.mapping}, p.pipeline.DocumentStages()...) {
+		if len(s.Examples) > 0 && bytes.Equal(s.Output.Schema, p.mapping.Output.Schema) {
+			return p.form.examples(s)
+		}
+	}
+	return "", nil
+}
+
 // fixedOf is what the agent of a stage is told whatever its unit works on: the texts of
 // the pipeline and what follows them, or what is told by default if it has none.
 func (p *program) fixedOf(s *pipeline.Stage, vars map[string]string, then, otherwise string) (string, error) {
@@ -65,6 +84,35 @@ func (s *session) own(stage *pipeline.Stage, docs []pipeline.Document) (string, 
 		return "", agent.Permanent(err) // another attempt has the same document
 	}
 	return text, nil
+}
+
+// itemOf is what templates may say of the element that the unit works on: of an
+// object its fields, of anything else its id, which is the element itself.
+func itemOf(item []byte) []pipeline.Document {
+	var fields map[string]any
+	d := json.NewDecoder(bytes.NewReader(item))
+	d.UseNumber()
+	if d.Decode(&fields) != nil {
+		return []pipeline.Document{{ID: plainText(item)}}
+	}
+	doc := pipeline.Document{Metadata: make(map[string]string, len(fields))}
+	for key, v := range fields {
+		raw, err := json.Marshal(v)
+		if err == nil { // it came as JSON
+			doc.Metadata[key] = plainText(raw)
+		}
+	}
+	doc.ID = doc.Metadata["id"]
+	return []pipeline.Document{doc}
+}
+
+// plainText is a text without the marks of JSON, and any other value as JSON.
+func plainText(raw []byte) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return string(raw)
 }
 
 // documentOf is what templates may say of the unit's document.

@@ -60,19 +60,22 @@ func mapSystem(s *schema.Schema, who, examples string) string {
 }
 
 // plainSchema is the schema without our hints, which are of no use to a model.
-func plainSchema(s *schema.Schema) []byte {
-	d := json.NewDecoder(bytes.NewReader(s.Canonical()))
+func plainSchema(s *schema.Schema) []byte { return plainJSON(s.Canonical()) }
+
+// plainJSON is plainSchema of a schema in JSON.
+func plainJSON(doc []byte) []byte {
+	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()
 	var root any
 	if d.Decode(&root) != nil {
-		return s.Canonical() // it was encoded by us
+		return doc // it was encoded by us
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
 	if e.Encode(withoutHints(root)) != nil {
-		return s.Canonical() // the same
+		return doc // the same
 	}
 	return bytes.TrimSpace(b.Bytes())
 }

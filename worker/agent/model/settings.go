@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/worker/llm"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
 // The variables of a job (JobSpec.Vars) that are settings of its model.
@@ -63,15 +65,16 @@ func Read(spec *mapreduce.JobSpec) (Settings, error) {
 		Provider: spec.Provider, Model: llm.Model(spec.Model), BaseURL: spec.Vars[VarBaseURL],
 		Merge: spec.Vars[VarMerge], ToolMode: spec.Vars[VarTools] == "true",
 	}
-	p, err := pipelineOf(spec)
+	p, err := step.PipelineOf(spec)
 	if err != nil {
 		return s, err
 	}
-	if stages, err := stagesOf(p); err != nil {
-		return s, err
-	} else if s.Merge == "" {
-		s.Merge = cmp.Or(stages.group.Merge, MergeBoth)
+	for _, stage := range p.Stages {
+		if s.Merge == "" && stage.Each == pipeline.EachGroup {
+			s.Merge = stage.Merge
+		}
 	}
+	s.Merge = cmp.Or(s.Merge, MergeBoth)
 	if s.Model == "" {
 		return s, errors.New("a model is needed: name it with --model")
 	}

@@ -1,42 +1,25 @@
 // Package unit is what units come to have in common whichever provider runs
-// them: a document's bytes become text, values with the places that they were
-// read from become the output of a map unit, and the inputs of a reduce are
-// decoded and merged as far as the schema decides.
+// them: values with the places that they were read from become the output of a
+// unit that extracts, and the inputs of one that merges are decoded and merged as
+// far as schema and form decide.
 //
-// It wires pure packages together: worker/document reads, worker/confidence says
-// how sure a value is, worker/output and worker/merge keep what was found. It
-// imports no provider.
+// It wires pure packages together: worker/confidence says how sure a value is,
+// worker/output and worker/merge keep what was found. It imports no provider.
 package unit
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/confidence"
-	"github.com/coditect/mapreduce/worker/document"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/refs"
 )
-
-// Parse turns a document's bytes into text. One that has none gives an empty
-// output, by which it is skipped.
-func Parse(task *agent.Task) (*agent.Result, error) {
-	d, err := document.Read(string(task.Text.Document), task.Text.Content, task.Text.MediaType)
-	if errors.Is(err, document.ErrNoText) {
-		return &agent.Result{Confidence: 1}, nil
-	}
-	if err != nil {
-		return nil, agent.Permanent(err)
-	}
-	return &agent.Result{Output: []byte(d.Text), Confidence: 1}, nil // it is counted where it is cut
-}
 
 // Bytes of what one reduce merges and passes on.
 const (
@@ -59,20 +42,9 @@ func Room(spec *mapreduce.JobSpec) int {
 // where that leaves open whether two entities are one, as the judge does, if there
 // is one. For room see output.Reduction.
 func Reduce(s *schema.Schema, task *agent.Task, room int, judge output.Judge) (*output.Output, error) {
-	var inputs, referred []*output.Output
-	for _, in := range task.Inputs {
-		if in.Failed {
-			continue
-		}
-		out, err := output.Decode(in.Data)
-		if err != nil {
-			return nil, agent.Permanent(fmt.Errorf("output of %s: %w", in.Unit, err))
-		}
-		if in.Referred {
-			referred = append(referred, out)
-		} else {
-			inputs = append(inputs, out)
-		}
+	inputs, referred, err := Inputs(task)
+	if err != nil {
+		return nil, err
 	}
 	return output.Reduction{Schema: s, Last: task.Kind == mapreduce.KindFinal, Room: room, Judge: judge}.Of(inputs, referred)
 }

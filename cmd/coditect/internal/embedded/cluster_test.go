@@ -17,7 +17,7 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/store/storetest/driver"
 	"github.com/coditect/mapreduce/store/tuple"
-	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
 func TestClusterWithoutTheDriver(t *testing.T) {
@@ -135,7 +135,7 @@ func TestTwoNodesOnACluster(t *testing.T) {
 	c, open := part(t), make(gate)
 	close(open)
 	config := embedded.Config{
-		Cluster: c, Adopt: true, Agents: map[string]agent.Agent{"gate": open}, Drain: 10 * time.Millisecond,
+		Cluster: c, Adopt: true, Steps: step.Serving("gate", open), Drain: 10 * time.Millisecond,
 		Lease: 2 * time.Second, Heartbeat: 100 * time.Millisecond,
 	}
 	var nodes []*embedded.Node

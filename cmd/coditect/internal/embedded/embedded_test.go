@@ -20,6 +20,7 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/storetest/driver"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, driver.Leaks()...) }
@@ -39,7 +40,7 @@ func (g gate) Run(ctx context.Context, _ *agent.Task, _ agent.Calls) (*agent.Res
 // owner returns a node that works, with one slot.
 func owner(t *testing.T, dir string, a agent.Agent) *embedded.Node {
 	t.Helper()
-	n, err := embedded.Open(embedded.Config{Dir: dir, Agents: map[string]agent.Agent{"gate": a}, Drain: 10 * time.Millisecond})
+	n, err := embedded.Open(embedded.Config{Dir: dir, Steps: step.Serving("gate", a), Drain: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

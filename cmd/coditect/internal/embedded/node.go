@@ -29,7 +29,8 @@ import (
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/worker"
-	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/document"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
 // Config says what a node is made of.
@@ -39,9 +40,8 @@ type Config struct {
 	Dir string
 	// Cluster holds the store instead of Dir, if there is one.
 	Cluster Cluster
-	// Agents are what a worker in this process runs units with, by the name
-	// of their provider.
-	Agents map[string]agent.Agent
+	// Steps are what a worker in this process runs units with.
+	Steps *step.Registry
 	// Limits hold back their calls to models. Defaults to none.
 	Limits worker.Limiter
 	// Version of the program; for display.
@@ -175,7 +175,7 @@ func (n *Node) Start(ctx context.Context) error {
 // them.
 func (n *Node) Work(slots, prefetch int) error {
 	w, err := worker.New(worker.Config{
-		Version: n.config.Version, Agents: n.config.Agents, Limits: n.config.Limits, Slots: slots, Prefetch: prefetch,
+		Version: n.config.Version, Steps: n.config.Steps, Parsers: document.Parsers(), Limits: n.config.Limits, Slots: slots, Prefetch: prefetch,
 		Embedded: true, Logger: n.config.Logger, DrainTimeout: n.config.Drain, Grace: time.Second,
 		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return n.Connect(ctx) }},
 	})

@@ -1,4 +1,4 @@
-package extract_test
+package rules_test
 
 import (
 	"context"
@@ -15,10 +15,10 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/checked"
-	"github.com/coditect/mapreduce/worker/agent/extract"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/step/rules"
 )
 
 const oneOrder = `{"type":"object","properties":{
@@ -114,7 +114,7 @@ func TestAnyCutGivesTheSame(t *testing.T) {
 					}
 				}
 				cuts = append(cuts, len(document))
-				a := checked.New(extract.New())
+				a := checked.New(rules.New())
 				want := found(t, s, a, pieces(source, document, []int{0, len(document)}, 0, nil))
 				got := found(t, s, a, pieces(source, document, cuts, rapid.IntRange(0, 9).Draw(t, "context"), whole))
 				if diff := cmp.Diff(want, got); diff != "" {
@@ -130,12 +130,12 @@ func TestAnyCutGivesTheSame(t *testing.T) {
 func TestTooLongToBeReadWhole(t *testing.T) {
 	const document = "ORDER: A-1\nTOTAL: 12.50\n"
 	for _, task := range pieces(oneOrder, document, []int{0, len("ORDER: A-1\n"), len(document)}, 0, nil) {
-		want, err := extract.New().Run(t.Context(), task, nil)
+		want, err := rules.New().Run(t.Context(), task, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		task.Whole = func(context.Context, func(*ground.Text)) error { return fmt.Errorf("d: %w", agent.ErrTooLong) }
-		got, err := extract.New().Run(t.Context(), task, nil)
+		got, err := rules.New().Run(t.Context(), task, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

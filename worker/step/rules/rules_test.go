@@ -1,4 +1,4 @@
-package extract_test
+package rules_test
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/extract"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/step/rules"
 )
 
 const orders = `{"title":"order","type":"object","properties":{
@@ -19,7 +19,7 @@ const orders = `{"title":"order","type":"object","properties":{
 func run(t *testing.T, schema string, a mapreduce.Assignment) (*agent.Result, error) {
 	t.Helper()
 	task := &agent.Task{Assignment: a, Spec: &mapreduce.JobSpec{Provider: "rules", Schema: []byte(schema)}}
-	return extract.New().Run(context.Background(), task, nil)
+	return rules.New().Run(context.Background(), task, nil)
 }
 
 // chunk is the second of two chunks of a document, of which before bytes are
@@ -66,17 +66,6 @@ func TestEqualUnitsHaveEqualOutputs(t *testing.T) {
 	}
 }
 
-// TestPageWithoutText parses what has nothing to read: by its empty output the
-// document is skipped.
-func TestPageWithoutText(t *testing.T) {
-	res, err := run(t, orders, mapreduce.Assignment{Kind: mapreduce.KindParse, Text: &mapreduce.Text{
-		Document: "p.html", MediaType: "text/html", Content: []byte("<html><script>x</script></html>"),
-	}})
-	if err != nil || len(res.Output) != 0 {
-		t.Errorf("got %+v and error %v, want an empty output", res, err)
-	}
-}
-
 func TestFailuresAreClassified(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -85,9 +74,6 @@ func TestFailuresAreClassified(t *testing.T) {
 		want   mapreduce.FailureClass
 	}{
 		{"a schema that is none", `{"type":"nonsense"}`, chunk("x", 0), mapreduce.PermanentJob},
-		{"bytes that are no text", orders, mapreduce.Assignment{Kind: mapreduce.KindParse, Text: &mapreduce.Text{
-			Document: "p.pdf", MediaType: "application/pdf", Content: []byte("%PDF-1.4\x00\x01"),
-		}}, mapreduce.PermanentUnit},
 		{"an input that is no output", orders, mapreduce.Assignment{Kind: mapreduce.KindFinal, Inputs: []mapreduce.Input{{
 			Unit: "d", Data: []byte("\xff\xff"),
 		}}}, mapreduce.PermanentUnit},
@@ -109,7 +95,9 @@ func TestFailuresAreClassified(t *testing.T) {
 func TestCancelledBeforeItBegins(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := extract.New().Run(ctx, &agent.Task{}, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
+	for kind, run := range rules.New() {
+		if _, err := run.Run(ctx, &agent.Task{}, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: error %v", kind, err)
+		}
 	}
 }

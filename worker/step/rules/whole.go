@@ -1,4 +1,4 @@
-package extract
+package rules
 
 import (
 	"context"
@@ -102,11 +102,11 @@ func cloned(value any) any {
 
 // extractWhole finds what begins in the core of a chunk by reading its document.
 // It returns nil if that is too long.
-func (a *Agent) extractWhole(ctx context.Context, p *program, task *agent.Task) (*agent.Result, error) {
+func (x *extractor) extractWhole(ctx context.Context, p *program, task *agent.Task) (*agent.Result, error) {
 	var res *agent.Result
 	var failed error
 	err := task.Whole(ctx, func(document *ground.Text) {
-		found := a.readings.of(p, task.Text.SHA256).read(p, document.String())
+		found := x.readings.of(p, task.Text.SHA256).read(p, document.String())
 		res, failed = p.own(task, found, document)
 	})
 	if errors.Is(err, agent.ErrTooLong) {

@@ -1,16 +1,15 @@
-// Package extract is the agent of the rules provider: it parses documents into
-// text, finds records in them by the hints of the schema, and merges what was
-// found, all without a model. Equal units have equal outcomes.
+// Package rules has the steps of the provider that asks no model: it finds records
+// in texts by the hints of the schema, and merges what units came to as far as
+// schema and form decide. Equal units have equal outcomes.
 //
 // It wires packages together and holds no logic of its own: worker/rules finds,
 // worker/ground checks each quote against the text, worker/agent/unit does what
 // is the same for every provider.
-package extract
+package rules
 
 import (
 	"context"
 	"crypto/sha256"
-	"fmt"
 	"sync"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -20,19 +19,24 @@ import (
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/rules"
+	"github.com/coditect/mapreduce/worker/step"
 )
 
-// An Agent runs units by rules. It is safe for concurrent use.
-type Agent struct {
-	mu       sync.Mutex // guards programs
-	programs map[[sha256.Size]byte]*program
-	readings readings
+// Provider is the provider of these steps.
+var Provider = mapreduce.Provider{Name: mapreduce.DefaultProvider}
+
+// New returns the steps of the provider: extract and merge. Each is safe for
+// concurrent use.
+func New() step.Table {
+	p := &programs{ready: make(map[[sha256.Size]byte]*program)}
+	return step.Table{step.Extract: &extractor{programs: p}, step.Merge: &merger{p}}
 }
 
-var _ agent.Agent = (*Agent)(nil)
-
-// New returns an agent.
-func New() *Agent { return &Agent{programs: make(map[[sha256.Size]byte]*program)} }
+// Programs are the schemas that were made ready.
+type programs struct {
+	mu    sync.Mutex // guards ready
+	ready map[[sha256.Size]byte]*program
+}
 
 // A program is a schema made ready.
 type program struct {
@@ -43,14 +47,16 @@ type program struct {
 // maxPrograms bounds the schemas that are kept ready.
 const maxPrograms = 64
 
-func (a *Agent) program(spec *mapreduce.JobSpec) (*program, error) {
-	sum := sha256.Sum256(spec.Schema)
+// of returns the program of a task's records.
+func (a *programs) of(task *agent.Task) (*program, error) {
+	source := task.RecordSchema()
+	sum := sha256.Sum256(source)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if p := a.programs[sum]; p != nil {
+	if p := a.ready[sum]; p != nil {
 		return p, nil
 	}
-	s, err := schema.Parse("schema", spec.Schema)
+	s, err := schema.Parse("schema", source)
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
@@ -58,45 +64,61 @@ func (a *Agent) program(spec *mapreduce.JobSpec) (*program, error) {
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
-	if len(a.programs) == maxPrograms {
-		clear(a.programs)
+	if len(a.ready) == maxPrograms {
+		clear(a.ready)
 	}
 	p := &program{s, r}
-	a.programs[sum] = p
+	a.ready[sum] = p
 	return p, nil
 }
 
-// Run implements agent.Agent.
-func (a *Agent) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agent.Result, error) {
+// An extractor finds records in texts.
+type extractor struct {
+	*programs
+	readings readings
+}
+
+// Run implements step.Runner. It finds the records of all the documents that the
+// unit has, those of one document, or what is a chunk's own of them.
+func (x *extractor) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agent.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if task.Kind == mapreduce.KindParse {
-		return unit.Parse(task)
-	}
-	p, err := a.program(task.Spec)
+	p, err := x.of(task)
 	if err != nil {
 		return nil, err
 	}
-	switch task.Kind {
-	case mapreduce.KindMap:
-		return a.extract(ctx, p, task)
-	case mapreduce.KindReduce, mapreduce.KindFinal:
-		return p.reduce(task)
-	case mapreduce.KindDirect:
+	if task.Text == nil {
 		return p.direct(ctx, task)
 	}
-	return nil, agent.PermanentJob(fmt.Errorf("the rules provider has no units of kind %v", task.Kind))
-}
-
-// extract finds the records of a document, or what is a chunk's own of them.
-func (a *Agent) extract(ctx context.Context, p *program, task *agent.Task) (*agent.Result, error) {
 	if task.Whole != nil {
-		if res, err := a.extractWhole(ctx, p, task); res != nil || err != nil {
+		if res, err := x.extractWhole(ctx, p, task); res != nil || err != nil {
 			return res, err
 		}
 	}
 	return p.extract(task)
+}
+
+// A merger merges what units came to.
+type merger struct{ *programs }
+
+// Run implements step.Runner.
+func (m *merger) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*agent.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if !task.MakesRecords() {
+		return unit.MergeValues(task)
+	}
+	p, err := m.of(task)
+	if err != nil {
+		return nil, err
+	}
+	out, err := unit.Reduce(p.schema, task, unit.Room(task.Spec), nil)
+	if err != nil {
+		return nil, err
+	}
+	return unit.Reduced(out)
 }
 
 // extract finds the records in what the unit was given, which may be a chunk with
@@ -155,13 +177,4 @@ func missing(all []rules.Missing) []merge.Missing {
 		out = append(out, merge.Missing(m))
 	}
 	return out
-}
-
-// reduce merges the outputs of a group of units.
-func (p *program) reduce(task *agent.Task) (*agent.Result, error) {
-	out, err := unit.Reduce(p.schema, task, unit.Room(task.Spec), nil)
-	if err != nil {
-		return nil, err
-	}
-	return unit.Reduced(out)
 }

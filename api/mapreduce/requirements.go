@@ -1,0 +1,58 @@
+package mapreduce
+
+import (
+	"fmt"
+	"slices"
+)
+
+// DefaultProvider runs the units of a job that names no provider. It spends
+// nothing.
+const DefaultProvider = "rules"
+
+// A Provider is what the parts of the service know of a provider of steps. A
+// process learns it where the provider is registered, so that nothing else
+// depends on the names of providers.
+type Provider struct {
+	Name string
+	// Models says that the provider's steps ask models: a unit takes seconds,
+	// costs money, and counts against the limits of calls. The units of a provider
+	// that asks none are over in less time than it takes to claim the next.
+	Models bool
+	Steps  []string // kinds of steps that the provider has, sorted
+}
+
+// Has reports whether the provider has a kind of step.
+func (p Provider) Has(step string) bool { return slices.Contains(p.Steps, step) }
+
+// Requirements are what a unit needs of the worker that runs it.
+type Requirements struct {
+	Provider string   // empty if any worker will do
+	Model    string   // of the provider; a worker that has the provider can ask all its models
+	Tools    []string // all of these
+	Parser   string   // empty if the unit parses nothing
+	Weight   int      // slots that the unit takes; 0 means one
+}
+
+// An Offer is what a worker has that units may require.
+type Offer struct {
+	Providers []string
+	Tools     []string
+	Parsers   []string
+}
+
+// MetBy returns the first thing that the unit requires and the offer lacks, in
+// words such as `provider "openai"`. It returns "" if nothing is missing.
+func (r Requirements) MetBy(o Offer) (missing string) {
+	if r.Provider != "" && !slices.Contains(o.Providers, r.Provider) {
+		return fmt.Sprintf("provider %q", r.Provider)
+	}
+	if r.Parser != "" && !slices.Contains(o.Parsers, r.Parser) {
+		return fmt.Sprintf("parser %q", r.Parser)
+	}
+	for _, tool := range r.Tools {
+		if !slices.Contains(o.Tools, tool) {
+			return fmt.Sprintf("tool %q", tool)
+		}
+	}
+	return ""
+}

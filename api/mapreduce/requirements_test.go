@@ -1,0 +1,34 @@
+package mapreduce_test
+
+import (
+	"testing"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+func TestRequirementsMetBy(t *testing.T) {
+	offer := mapreduce.Offer{Providers: []string{"rules", "openai"}, Tools: []string{"grep", "read"}, Parsers: []string{"text"}}
+	for _, tt := range []struct {
+		name  string
+		needs mapreduce.Requirements
+		offer mapreduce.Offer
+		want  string
+	}{
+		{"nothing", mapreduce.Requirements{}, mapreduce.Offer{}, ""},
+		{"a provider", mapreduce.Requirements{Provider: "openai", Model: "any", Weight: 3}, offer, ""},
+		{"another provider", mapreduce.Requirements{Provider: "ollama"}, offer, `provider "ollama"`},
+		{"a provider of nobody", mapreduce.Requirements{Provider: "rules"}, mapreduce.Offer{}, `provider "rules"`},
+		{"a name that is part of one", mapreduce.Requirements{Provider: "open"}, offer, `provider "open"`},
+		{"a parser", mapreduce.Requirements{Parser: "text"}, offer, ""},
+		{"another parser", mapreduce.Requirements{Parser: "pdf"}, offer, `parser "pdf"`},
+		{"tools", mapreduce.Requirements{Provider: "rules", Tools: []string{"read", "grep"}}, offer, ""},
+		{"one tool of several", mapreduce.Requirements{Tools: []string{"read", "browser", "fetch"}}, offer, `tool "browser"`},
+		{"the provider first", mapreduce.Requirements{Provider: "x", Tools: []string{"y"}, Parser: "z"}, offer, `provider "x"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.needs.MetBy(tt.offer); got != tt.want {
+				t.Errorf("missing %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

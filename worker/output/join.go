@@ -1,0 +1,201 @@
+package output
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/worker/merge"
+)
+
+// errNoValues is why there is nothing to merge.
+var errNoValues = errors.New("output: there is no value to merge")
+
+// MergeValues merges the values of several units of one form, in order, as far as
+// the form of JSON decides it:
+//   - lists are united; of elements with equal canonical JSON the first stays;
+//   - objects are merged by property;
+//   - of other values that differ the first stays, and the conflict is listed in
+//     Decided with all of them. Null differs from nothing.
+//
+// What the inputs report as removed or decided is reported still.
+func MergeValues(unit string, inputs []*Output) (*Output, error) {
+	m := &valueMerger{unit: unit, out: &Output{}}
+	var all []any
+	for _, in := range inputs {
+		v, err := decodeValue(in.Value)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+		m.out.Removed = appendNew(m.out.Removed, in.Removed)
+		m.out.Decided = append(m.out.Decided, in.Decided...)
+	}
+	if len(all) == 0 {
+		return nil, errNoValues
+	}
+	merged, err := m.merge("", all)
+	if err != nil {
+		return nil, err
+	}
+	if m.out.Value, err = encodeValue(merged); err != nil {
+		return nil, err
+	}
+	m.out.citeFrom(inputs)
+	return m.out, nil
+}
+
+func appendNew(to, more []Removed) []Removed {
+	for _, r := range more {
+		if !slices.Contains(to, r) {
+			to = append(to, r)
+		}
+	}
+	return to
+}
+
+type valueMerger struct {
+	unit string
+	out  *Output
+}
+
+// merge merges the values that stand at one path, of which there is at least one.
+func (m *valueMerger) merge(path string, all []any) (any, error) {
+	all = slices.DeleteFunc(slices.Clone(all), func(v any) bool { return v == nil })
+	if len(all) == 0 {
+		return nil, nil
+	}
+	switch all[0].(type) {
+	case []any:
+		if lists, ok := allOf[[]any](all); ok {
+			return unite(lists)
+		}
+	case map[string]any:
+		if objects, ok := allOf[map[string]any](all); ok {
+			return m.objects(path, objects)
+		}
+	}
+	return all[0], m.conflict(path, all)
+}
+
+// allOf returns values as those of a type, if they are.
+func allOf[T any](all []any) ([]T, bool) {
+	out := make([]T, len(all))
+	for i, v := range all {
+		one, ok := v.(T)
+		if !ok {
+			return nil, false
+		}
+		out[i] = one
+	}
+	return out, true
+}
+
+// unite returns the elements of lists, each once.
+func unite(lists [][]any) ([]any, error) {
+	seen := make(map[string]bool)
+	united := []any{}
+	for _, list := range lists {
+		for _, item := range list {
+			key, err := encodeValue(item)
+			if err != nil {
+				return nil, err
+			}
+			if !seen[string(key)] {
+				seen[string(key)] = true
+				united = append(united, item)
+			}
+		}
+	}
+	return united, nil
+}
+
+// objects merges objects by property.
+func (m *valueMerger) objects(path string, all []map[string]any) (any, error) {
+	by := make(map[string][]any)
+	for _, object := range all {
+		for key, v := range object {
+			by[key] = append(by[key], v)
+		}
+	}
+	out := make(map[string]any, len(by))
+	for _, key := range sortedKeys(by) {
+		v, err := m.merge(strings.TrimPrefix(path+"."+key, "."), by[key])
+		if err != nil {
+			return nil, err
+		}
+		out[key] = v
+	}
+	return out, nil
+}
+
+// conflict lists values of which only the first stays, if they differ.
+func (m *valueMerger) conflict(path string, all []any) error {
+	if path == "" {
+		path = wholeValue
+	}
+	d := Decided{Field: path, Unit: m.unit, Chosen: all[0], Rationale: "values that the form does not merge: the first one stays"}
+	for _, v := range all {
+		i := slices.IndexFunc(d.Candidates, func(c merge.Choice) bool { return reflect.DeepEqual(c.Value, v) })
+		if i >= 0 {
+			d.Candidates[i].Count++
+			continue
+		}
+		raw, err := encodeValue(v)
+		if err != nil {
+			return err
+		}
+		c := merge.Choice{Value: v, Count: 1}
+		citesOf(raw, func(id merge.Citation) {
+			if !slices.Contains(c.Citations, id) {
+				c.Citations = append(c.Citations, id)
+			}
+		})
+		d.Candidates = append(d.Candidates, c)
+	}
+	if len(d.Candidates) > 1 {
+		m.out.Decided = append(m.out.Decided, d)
+	}
+	return nil
+}
+
+// Settle takes over what a typed merge reports, of whose value somebody made the
+// output's by settling the conflicts that the merge by a unit left. These say then
+// what stands in the value now, and why.
+func (o *Output) Settle(typed *Output, unit, why string) error {
+	v, err := decodeValue(o.Value)
+	if err != nil {
+		return err
+	}
+	o.Removed = appendNew(slices.Clone(typed.Removed), o.Removed)
+	for _, d := range typed.Decided {
+		if now := valueAt(v, d.Field); d.Unit == unit {
+			d.Chosen, d.Rationale = now, why
+		}
+		o.Decided = append(o.Decided, d)
+	}
+	o.citeFrom([]*Output{typed})
+	return nil
+}
+
+// valueAt returns what stands at a path, nil if nothing does. A key may hold dots.
+func valueAt(v any, path string) any {
+	if path == wholeValue {
+		if object, ok := v.(map[string]any); !ok || object[path] == nil {
+			return v
+		}
+	}
+	object, _ := v.(map[string]any)
+	if inner, ok := object[path]; ok {
+		return inner
+	}
+	for i, c := range path {
+		if inner, ok := object[path[:i]]; ok && c == '.' {
+			if found := valueAt(inner, path[i+1:]); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package parse_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/step/parse"
+)
+
+func run(ctx context.Context, name, mediaType, content string) (*agent.Result, error) {
+	return parse.Runner{}.Run(ctx, &agent.Task{Assignment: mapreduce.Assignment{
+		Kind: mapreduce.KindParse,
+		Text: &mapreduce.Text{Document: mapreduce.DocumentID(name), MediaType: mediaType, Content: []byte(content)},
+	}}, nil)
+}
+
+func TestParse(t *testing.T) {
+	for _, tt := range []struct {
+		name, document, mediaType, content, want string
+	}{
+		{"text", "a.txt", "text/plain", "one\ntwo", "one\ntwo"},
+		{"a page", "p.html", "text/html", "<html><p>one</p></html>", "one"},
+		// By its empty output the document is skipped.
+		{"a page without text", "p.html", "text/html", "<html><script>x</script></html>", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			res, err := run(t.Context(), tt.document, tt.mediaType, tt.content)
+			if err != nil || string(res.Output) != tt.want {
+				t.Errorf("got %+v and error %v, want %q", res, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	_, err := run(t.Context(), "p.pdf", "application/pdf", "%PDF-1.4\x00\x01")
+	if class, _ := agent.Classify(err); err == nil || class != mapreduce.PermanentUnit {
+		t.Errorf("bytes that are no text: %v", err)
+	}
+	_, err = parse.Runner{}.Run(t.Context(), &agent.Task{}, nil)
+	if class, _ := agent.Classify(err); err == nil || class != mapreduce.PermanentUnit {
+		t.Errorf("no document: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := run(ctx, "a.txt", "", "x"); !errors.Is(err, context.Canceled) {
+		t.Errorf("after a cancellation: %v", err)
+	}
+}

@@ -1,0 +1,77 @@
+package step
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/worker/agent"
+)
+
+// PipelineOf returns the pipeline of a job: the one that it brings with it, or one
+// that comes with the program.
+func PipelineOf(spec *mapreduce.JobSpec) (*pipeline.Pipeline, error) {
+	if len(spec.Definition) == 0 {
+		return pipeline.Preset(cmp.Or(spec.Pipeline, "extract"))
+	}
+	return pipeline.Parse("pipeline", spec.Definition)
+}
+
+// Specify returns what the pipeline of a job says of a stage; nil of no stage.
+func Specify(spec *mapreduce.JobSpec, stage string) (*agent.StageSpec, error) {
+	if stage == "" {
+		return nil, nil
+	}
+	p, err := PipelineOf(spec)
+	if err != nil {
+		return nil, err
+	}
+	s := p.Stage(stage)
+	if s == nil {
+		return nil, fmt.Errorf("the pipeline %s has no stage %q", p.Name, stage)
+	}
+	out := &agent.StageSpec{
+		Name: s.Name, Documents: s.From == pipeline.Documents, Group: s.Each == pipeline.EachGroup,
+		Output: agent.OutputKind(s.Output.Kind), Schema: formOf(&s.Output), Merge: s.Merge,
+	}
+	for _, name := range s.Sources() {
+		if from := p.Stage(name); from != nil && from.Output.Kind == pipeline.OutputRecords {
+			out.Reads = append(out.Reads, orElse(from.Output.Schema, spec.Schema))
+		}
+	}
+	return out, nil
+}
+
+// formOf is the schema of an output: the one that the stage names, or what its kind
+// says. Of records it is nil then: it is the job's.
+func formOf(o *pipeline.Output) []byte {
+	switch {
+	case len(o.Schema) > 0:
+		return o.Schema
+	case o.Kind == pipeline.OutputItems:
+		return []byte(`{"type":"object"}`)
+	case o.Kind == pipeline.OutputTable:
+		return []byte(`{"type":"array","items":{"type":"object"}}`)
+	case o.Kind == pipeline.OutputReport:
+		return []byte(`{"type":"string","minLength":1}`)
+	}
+	return nil
+}
+
+func orElse(a, b []byte) []byte {
+	if len(a) > 0 {
+		return a
+	}
+	return b
+}
+
+// Needs returns the kind of step that units of a stage need, so that a job can be
+// refused whose provider has none.
+func Needs(spec *mapreduce.JobSpec, stage string) (Kind, error) {
+	s, err := Specify(spec, stage)
+	if err != nil {
+		return "", err
+	}
+	return KindOf(mapreduce.KindMap, s)
+}
