@@ -259,7 +259,13 @@ func start(t *testing.T, run runFunc, cfg worker.Config) *running {
 
 func launch(t *testing.T, p *peer, run runFunc, cfg worker.Config) *running {
 	t.Helper()
-	cfg.Steps = step.Serving("test", run)
+	return launchOf(t, p, step.Serving("test", run), cfg)
+}
+
+// launchOf runs a worker with steps.
+func launchOf(t *testing.T, p *peer, steps *step.Registry, cfg worker.Config) *running {
+	t.Helper()
+	cfg.Steps = steps
 	if cfg.Connect == nil {
 		cfg.Connect = []worker.Connect{p.connect}
 	}

@@ -159,7 +159,7 @@ func (s *session) runnerOf(u *unit) (step.Runner, error) {
 		}
 		u.task.StageSpec = u.job.of
 	}
-	kind, err := step.Of(u.task)
+	kind, err := s.cfg.Steps.KindOf(u.task.Kind, u.task.StageSpec)
 	if err != nil {
 		return nil, err
 	}

@@ -65,7 +65,9 @@ const (
 type StageSpec struct {
 	Name      string
 	Documents bool       // its units read documents; else outputs of an earlier stage
+	Each      string     // what one unit gets, as the pipeline says it
 	Group     bool       // its units are a tree that makes one output of many of the same form
+	Tools     []string   // names of the tools that its units may use
 	Output    OutputKind // what its units come to
 	Schema    []byte     // JSON Schema of that; of Records the schema of the job, if it is empty
 	Reads     [][]byte   // JSON Schemas of the records that its units may read; none if they read values

@@ -33,7 +33,7 @@ func Specify(spec *mapreduce.JobSpec, stage string) (*agent.StageSpec, error) {
 	}
 	out := &agent.StageSpec{
 		Name: s.Name, Documents: s.From == pipeline.Documents, Group: s.Each == pipeline.EachGroup,
-		Output: agent.OutputKind(s.Output.Kind), Schema: formOf(&s.Output), Merge: s.Merge,
+		Each: s.Each, Tools: s.Tools, Output: agent.OutputKind(s.Output.Kind), Schema: formOf(&s.Output), Merge: s.Merge,
 	}
 	for _, name := range s.Sources() {
 		if from := p.Stage(name); from != nil && from.Output.Kind == pipeline.OutputRecords {
@@ -66,12 +66,12 @@ func orElse(a, b []byte) []byte {
 	return b
 }
 
-// Needs returns the kind of step that units of a stage need, so that a job can be
-// refused whose provider has none.
-func Needs(spec *mapreduce.JobSpec, stage string) (Kind, error) {
+// Needs returns the kind of step that units of a stage need, beside the parsing of
+// documents, so that a job can be refused whose provider has none.
+func (r *Registry) Needs(spec *mapreduce.JobSpec, stage string) (Kind, error) {
 	s, err := Specify(spec, stage)
 	if err != nil {
 		return "", err
 	}
-	return KindOf(mapreduce.KindMap, s)
+	return r.KindOf(mapreduce.KindMap, s)
 }

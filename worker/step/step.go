@@ -4,8 +4,9 @@
 // these a unit needs follows from its assignment (see Of); who runs it is looked
 // up in a Registry by the kind and the provider.
 //
-// To add a kind of step, or a provider of one, write a package with a Runner and
-// register it where the process is wired. Nothing is registered by importing.
+// To add a provider of a step, write a package with a Runner and register it where
+// the process is wired; to add a kind of step, register as well which units need
+// it. Nothing is registered by importing.
 //
 // The package imports the vocabulary and worker/agent, and no runner.
 package step
@@ -75,7 +76,18 @@ func (t Table) With(decorate func(Runner) Runner) Table {
 type Registry struct {
 	runners   map[Step]Runner
 	providers map[string]mapreduce.Provider // without their steps
+	kinds     []kindNeeded                  // that were added, the last one first
 }
+
+// A kindNeeded is a kind of step with the units that need it.
+type kindNeeded struct {
+	kind  Kind
+	needs Needed
+}
+
+// Needed reports whether units of a kind need a kind of step in a stage. The stage
+// may be nil, see KindOf.
+type Needed func(unit mapreduce.UnitKind, stage *agent.StageSpec) bool
 
 // NewRegistry returns a registry that holds nothing.
 func NewRegistry() *Registry {
@@ -89,6 +101,22 @@ func (r *Registry) Register(s Step, run Runner) {
 	if _, known := r.providers[s.Provider]; !known && s.Provider != "" {
 		r.providers[s.Provider] = mapreduce.Provider{Name: s.Provider, Models: true}
 	}
+}
+
+// AddKind adds a kind of step. It goes before the kinds of this package and those
+// that were added before.
+func (r *Registry) AddKind(kind Kind, needs Needed) {
+	r.kinds = append([]kindNeeded{{kind, needs}}, r.kinds...)
+}
+
+// KindOf is KindOf with the kinds that were added.
+func (r *Registry) KindOf(unit mapreduce.UnitKind, stage *agent.StageSpec) (Kind, error) {
+	for _, k := range r.kinds {
+		if k.needs(unit, stage) {
+			return k.kind, nil
+		}
+	}
+	return KindOf(unit, stage)
 }
 
 // Provide declares a provider and registers all its steps.
@@ -155,6 +183,7 @@ func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.providers
 // provider.
 func (r *Registry) Only(providers ...string) *Registry {
 	out := NewRegistry()
+	out.kinds = r.kinds
 	for s, run := range r.runners {
 		if s.Provider == "" || slices.Contains(providers, s.Provider) {
 			out.runners[s] = run

@@ -51,6 +51,8 @@ func rated() []string {
 //	script.cost          of a call, in millionths of a US dollar
 //	script.output_bytes  how much filler an output has at level 0
 //	script.growth        by which factor that grows with each level; defaults to 1
+//	script.items         elements of each list in a value that is written; defaults
+//	                     to 3. script.items.STAGE is that of one stage
 //	script.breaker       how many calls fail at first, of this agent's
 //	script.X_rate        probability in [0,1] that an attempt does X: fail, panic,
 //	                     hang, exit, goexit; or that a unit does: permanent,
@@ -67,13 +69,14 @@ type script struct {
 	outputBytes int
 	growth      float64
 	breaker     int
+	items       map[string]int // by stage; "" is of all others
 	rates       map[string]float64
 	poison      map[string]string
 }
 
 // parse reads a script out of a job's variables.
 func parse(vars map[string]string) (script, error) {
-	s := script{calls: 1, growth: 1, rates: map[string]float64{}, poison: map[string]string{}}
+	s := script{calls: 1, growth: 1, items: map[string]int{"": 3}, rates: map[string]float64{}, poison: map[string]string{}}
 	var errs []error
 	for key, value := range vars {
 		name, ok := strings.CutPrefix(key, "script.")
@@ -107,6 +110,8 @@ func (s *script) set(name, value string) (err error) {
 		s.growth, err = strconv.ParseFloat(value, 64)
 	case "breaker":
 		s.breaker, err = parseCount[int](value)
+	case "items":
+		s.items[""], err = parseCount[int](value)
 	default:
 		return s.setMap(name, value)
 	}
@@ -118,6 +123,11 @@ func (s *script) setMap(name, value string) error {
 		s.poison[unit] = value
 		return oneOf(value, behaviours())
 	}
+	if stage, ok := strings.CutPrefix(name, "items."); ok {
+		n, err := parseCount[int](value)
+		s.items[stage] = n
+		return err
+	}
 	kind, ok := strings.CutSuffix(name, "_rate")
 	if !ok {
 		return errors.New("no such variable")
@@ -128,6 +138,14 @@ func (s *script) setMap(name, value string) error {
 	}
 	s.rates[kind] = rate
 	return errors.Join(err, oneOf(kind, rated()))
+}
+
+// itemsOf is how many elements lists have in a stage.
+func (s *script) itemsOf(stage string) int {
+	if n, ok := s.items[stage]; ok {
+		return n
+	}
+	return s.items[""]
 }
 
 func oneOf(value string, known []string) error {

@@ -1,14 +1,15 @@
 // Package scripted is an agent for tests that does what a job's variables say:
 // how long it thinks, what it spends, how often it fails, and in which way. It
-// calls no model.
+// runs the units of all steps, and calls no model. What it writes fits the schema
+// of its stage.
 //
 // What it does is decided by the seed, the unit and the attempt alone, and its
 // output by the seed, the unit and its inputs, so whichever worker runs a unit,
 // and however often, the result is the same. The one exception is
 // script.breaker, which counts the calls of this agent.
 //
-// It may import nothing of the project but the vocabulary, package agent, and for
-// its Reducer and Quoter what outputs are made with.
+// It may import nothing of the project but the vocabulary, package agent, and what
+// outputs are made with.
 package scripted
 
 import (
@@ -112,6 +113,9 @@ func (r *run) run(ctx context.Context) (*agent.Result, error) {
 		if err := r.misbehave(how); err != nil {
 			return nil, err
 		}
+	}
+	if how != huge && !r.task.MakesRecords() && r.task.Kind != mapreduce.KindParse {
+		return r.valued(how)
 	}
 	return r.result(how), nil
 }
@@ -225,6 +229,10 @@ func (r *run) plan() Payload {
 		h.Write(t.Content)
 		p.Quote = quote(t)
 	}
+	if len(r.task.Item) > 0 {
+		fmt.Fprintf(h, "item\x00%d\x00", len(r.task.Item))
+		h.Write(r.task.Item)
+	}
 	for _, in := range r.task.Inputs {
 		fmt.Fprintf(h, "%s\x00%t\x00%d\x00", in.Unit, in.Failed, len(in.Data))
 		h.Write(in.Data)
@@ -277,6 +285,15 @@ func (r *run) result(how string) *agent.Result {
 		res.Errors = []string{notText}
 	}
 	return res
+}
+
+// valued is the result of a unit that comes to a value.
+func (r *run) valued(how string) (*agent.Result, error) {
+	res, err := r.value()
+	if err == nil && how == garbage {
+		res.Errors = []string{notText}
+	}
+	return res, err
 }
 
 func encodeJSON(_ *agent.Task, p Payload) []byte {

@@ -1,0 +1,221 @@
+package scripted
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/unit"
+	"github.com/coditect/mapreduce/worker/output"
+)
+
+// value makes the output of a unit whose stage does not make records: a value that
+// fits the stage's schema, decided by the hash of the seed, the unit and its
+// inputs. Its texts cite what the inputs cite.
+func (r *run) value() (*agent.Result, error) {
+	form, err := unit.Form(r.task)
+	if err != nil {
+		return nil, err
+	}
+	inputs := r.citing()
+	m := &maker{hash: r.payload.Hash, items: r.script.itemsOf(r.task.StageSpec.Name), filler: r.payload.Filler}
+	d := json.NewDecoder(bytes.NewReader(r.task.StageSpec.Schema))
+	d.UseNumber()
+	if err := d.Decode(&m.root); err != nil {
+		return nil, agent.PermanentJob(fmt.Errorf("schema: %w", err))
+	}
+	issued := output.IssueAll(inputs)
+	m.refs = issued.Names()
+	raw, err := json.Marshal(m.value(m.root, "", 0))
+	if err != nil {
+		return nil, agent.PermanentJob(err)
+	}
+	out, err := output.NewValue(string(r.task.Unit), raw, form, issued, inputs)
+	if err != nil {
+		return nil, agent.PermanentJob(fmt.Errorf("the scripted provider makes no value of this schema: %w", err))
+	}
+	return unit.Valued(out)
+}
+
+// citing returns the inputs that are outputs. Those of other scripted units need
+// not be.
+func (r *run) citing() []*output.Output {
+	var all []*output.Output
+	for _, in := range r.task.Inputs {
+		if out, err := output.Decode(in.Data); err == nil && !in.Failed {
+			all = append(all, out)
+		}
+	}
+	return all
+}
+
+// A maker makes values of a schema.
+type maker struct {
+	root   any
+	hash   string
+	items  int      // elements of a list, unless the schema has other bounds
+	refs   []string // that texts may cite
+	filler string
+}
+
+// maxMade bounds how deep values are made: schemas may refer to themselves.
+const maxMade = 8
+
+// draw returns a number that is decided by the hash and a path.
+func (m *maker) draw(path string) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s\x00%s", m.hash, path)
+	return binary.BigEndian.Uint64(h.Sum(nil))
+}
+
+func (m *maker) value(schema any, path string, depth int) any {
+	s := m.plain(schema, 0)
+	if v, ok := s["const"]; ok {
+		return v
+	}
+	if all, _ := s["enum"].([]any); len(all) > 0 {
+		return all[m.draw(path)%uint64(len(all))]
+	}
+	switch kindOf(s) {
+	case "object":
+		return m.object(s, path, depth)
+	case "array":
+		return m.list(s, path, depth)
+	case "integer", "number":
+		return m.number(s, path)
+	case "boolean":
+		return m.draw(path)%2 == 0
+	case "null":
+		return nil
+	}
+	return m.text(s, path)
+}
+
+// plain returns a schema without references, and of alternatives the first that is
+// not null.
+func (m *maker) plain(schema any, depth int) map[string]any {
+	s, _ := schema.(map[string]any)
+	if ref, ok := s["$ref"].(string); ok && depth < maxMade {
+		return m.plain(m.resolve(ref), depth+1)
+	}
+	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
+		all, _ := s[key].([]any)
+		for _, one := range all {
+			if p := m.plain(one, depth+1); depth < maxMade && kindOf(p) != "null" {
+				return p
+			}
+		}
+	}
+	return s
+}
+
+func (m *maker) resolve(ref string) any {
+	at := m.root
+	for _, part := range strings.Split(strings.TrimPrefix(ref, "#"), "/")[1:] {
+		object, _ := at.(map[string]any)
+		at = object[strings.NewReplacer("~1", "/", "~0", "~").Replace(part)]
+	}
+	return at
+}
+
+// kindOf is the type of a schema, of several the first that is not null.
+func kindOf(s map[string]any) string {
+	switch t := s["type"].(type) {
+	case string:
+		return t
+	case []any:
+		for _, one := range t {
+			if name, _ := one.(string); name != "null" {
+				return name
+			}
+		}
+	}
+	if s["properties"] != nil {
+		return "object"
+	}
+	if s["items"] != nil {
+		return "array"
+	}
+	return ""
+}
+
+func (m *maker) object(s map[string]any, path string, depth int) any {
+	named, _ := s["properties"].(map[string]any)
+	required, _ := s["required"].([]any)
+	out := make(map[string]any, len(named))
+	for key, sub := range named {
+		if depth < maxMade || slices.Contains(required, any(key)) {
+			out[key] = m.value(sub, path+"."+key, depth+1)
+		}
+	}
+	return out
+}
+
+func (m *maker) list(s map[string]any, path string, depth int) any {
+	n := int64(m.items)
+	if depth >= maxMade {
+		n = 0
+	}
+	n = max(n, limit(s, "minItems", 0))
+	n = min(n, limit(s, "maxItems", n))
+	out := make([]any, n)
+	for i := range out {
+		out[i] = m.value(s["items"], fmt.Sprintf("%s[%d]", path, i), depth+1)
+	}
+	return out
+}
+
+// limit reads a whole number of a schema.
+func limit(s map[string]any, key string, otherwise int64) int64 {
+	if n, ok := s[key].(json.Number); ok {
+		if v, err := n.Int64(); err == nil {
+			return v
+		}
+	}
+	return otherwise
+}
+
+func (m *maker) number(s map[string]any, path string) any {
+	least := limit(s, "minimum", limit(s, "exclusiveMinimum", -1)+1)
+	most := max(least, limit(s, "maximum", limit(s, "exclusiveMaximum", least+1001)-1))
+	v := least + int64(m.draw(path)%uint64(most-least+1))
+	if of := limit(s, "multipleOf", 1); of > 1 {
+		v = (v + of - 1) / of * of
+	}
+	return v
+}
+
+// text makes a text that names its place and hash, and cites something if there is
+// room for it.
+func (m *maker) text(s map[string]any, path string) any {
+	n := m.draw(path)
+	switch s["format"] {
+	case "date":
+		return fmt.Sprintf("2024-%02d-%02d", 1+n%12, 1+n%28)
+	case "date-time":
+		return fmt.Sprintf("2024-%02d-%02dT00:00:00Z", 1+n%12, 1+n%28)
+	case "time":
+		return fmt.Sprintf("%02d:00:00Z", n%24)
+	case "email":
+		return fmt.Sprintf("a%x@example.com", n)
+	case "uri":
+		return fmt.Sprintf("https://example.com/%x", n)
+	}
+	text := strings.TrimPrefix(fmt.Sprintf("%s %016x", path, n), ".")
+	text += strings.Repeat("x", int(max(0, min(limit(s, "minLength", 0), maxOutputBytes)-int64(len(text)))))
+	if most := limit(s, "maxLength", -1); most >= 0 {
+		return text[:min(int64(len(text)), most)]
+	}
+	if s["pattern"] == nil && len(m.refs) > 0 {
+		text += " [" + m.refs[n%uint64(len(m.refs))] + "]"
+	}
+	if path == "" && m.filler != "" { // of a report, as long as the script wants it
+		text += " " + m.filler
+	}
+	return text
+}

@@ -1,0 +1,110 @@
+package step_test
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/step"
+)
+
+// A counter is a kind of step that nobody else knows: it counts the bytes of what
+// its units read. This type and addCounting are all that it takes to add it.
+type counter struct{}
+
+func (counter) Run(_ context.Context, task *agent.Task, _ agent.Calls) (*agent.Result, error) {
+	return &agent.Result{Output: []byte{byte(len(task.Text.Content))}, Size: 1}, nil
+}
+
+func addCounting(r *step.Registry) {
+	const counting step.Kind = "count"
+	r.AddKind(counting, func(_ mapreduce.UnitKind, s *agent.StageSpec) bool { return s != nil && s.Name == "count" })
+	r.Register(step.Step{Kind: counting, Provider: "plain"}, counter{})
+}
+
+// A line is a stream that says hello once, and gives one unit.
+type line struct {
+	ctx  context.Context
+	down chan *mapreduce.ToWorker
+	up   chan *mapreduce.FromWorker
+}
+
+func (l *line) Send(m *mapreduce.FromWorker) error {
+	select {
+	case l.up <- m:
+		return nil
+	case <-l.ctx.Done():
+		return l.ctx.Err()
+	}
+}
+
+func (l *line) Recv() (*mapreduce.ToWorker, error) {
+	select {
+	case m, ok := <-l.down:
+		if !ok {
+			return nil, io.EOF
+		}
+		return m, nil
+	case <-l.ctx.Done():
+		return nil, l.ctx.Err()
+	}
+}
+
+func (l *line) CloseSend() error { return nil }
+
+// TestAddedKind runs a unit of a kind of step that the program does not have
+// through a worker.
+func TestAddedKind(t *testing.T) {
+	steps := step.NewRegistry()
+	steps.Provide(mapreduce.Provider{Name: "plain"}, step.Table{step.Extract: named("another step")})
+	addCounting(steps)
+	up, down := make(chan *mapreduce.FromWorker), make(chan *mapreduce.ToWorker)
+	w, err := worker.New(worker.Config{
+		Steps: steps, Slots: 1,
+		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return &line{ctx, down, up}, nil }},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	<-up // hello
+	spec := specOf(t, "name: p\nstages:\n  - {name: count, each: document, output: records}\n  - {name: join, each: group}\n")
+	spec.Provider = "plain"
+	const id = mapreduce.JobID("mr_20260101_abcdef")
+	down <- &mapreduce.ToWorker{
+		Welcome: &mapreduce.Welcome{}, Jobs: []mapreduce.JobInfo{{Job: id, Stage: "count", Spec: *spec}},
+		Assignments: []mapreduce.Assignment{{
+			Job: id, Unit: "u", Attempt: 1, Kind: mapreduce.KindMap, Stage: "count", Text: &mapreduce.Text{Content: []byte("seven..")},
+		}},
+	}
+	var report *mapreduce.Report
+	for report == nil {
+		if m := <-up; len(m.Reports) > 0 {
+			report = &m.Reports[0]
+		}
+	}
+	if report.Outcome != mapreduce.Done || string(report.Output) != "\x07" {
+		t.Errorf("report %+v, want a count of 7", report)
+	}
+	held := mapreduce.Held{Job: id, Unit: "u", Attempt: 1}
+	down <- &mapreduce.ToWorker{Verdicts: []mapreduce.VerdictOn{{Held: held, Verdict: mapreduce.Accepted}}}
+	stop()
+	for {
+		select {
+		case m := <-up:
+			if m.Drain {
+				close(down)
+			}
+		case err := <-ended:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		}
+	}
+}
