@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/refs"
 	"github.com/coditect/mapreduce/worker/step/rules"
 )
 
@@ -64,6 +65,50 @@ func TestMapUnits(t *testing.T) {
 			res, err := checked.New(a).Run(t.Context(), task(), nil)
 			if class, _ := agent.Classify(err); res != nil || !errors.Is(err, output.ErrBreach) || class != mapreduce.PermanentUnit {
 				t.Errorf("Run = %v, %v of class %v; want a breach that is permanent for the unit", res, err, class)
+			}
+		})
+	}
+}
+
+// liar makes an output of its own.
+type liar struct{ output.Output }
+
+func (l liar) Run(context.Context, *agent.Task, agent.Calls) (*agent.Result, error) {
+	data, err := l.Encode()
+	return &agent.Result{Output: data}, err
+}
+
+// TestValues: a value is what its stage makes, and cites what the unit was given.
+func TestValues(t *testing.T) {
+	const quote = "INDAH"
+	id := refs.New(refs.DocumentHash{1}, 0, len(quote), quote)
+	cited := output.Output{Value: []byte(`{"a":"` + id.Full() + `"}`)}
+	cited.Cite(output.Citation{ID: id, Document: "d", Unit: "d", End: 5, ByteEnd: 5, Quote: quote, Grade: "exact"})
+	given, err := cited.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name   string
+		made   output.Output
+		inputs []mapreduce.Input
+		want   error
+	}{
+		{"cited by an input", cited, []mapreduce.Input{{Unit: "in", Data: given}}, nil},
+		{"cited by what is referred to", cited, []mapreduce.Input{{Unit: "in", Data: given, Referred: true}}, nil},
+		{"cited by nobody", cited, nil, output.ErrBreach},
+		{"cited by what has failed", cited, []mapreduce.Input{{Unit: "in", Data: given, Failed: true}}, output.ErrBreach},
+		{"another form", output.Output{Value: []byte(`[]`)}, nil, output.ErrForm},
+		{"records", output.Output{}, nil, output.ErrForm},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			write := &agent.Task{
+				Spec:       &mapreduce.JobSpec{},
+				StageSpec:  &agent.StageSpec{Name: "s", Output: agent.Items, Schema: []byte(`{"type":"object"}`)},
+				Assignment: mapreduce.Assignment{Unit: "s_0", Kind: mapreduce.KindMap, Stage: "s", Inputs: tt.inputs},
+			}
+			if _, err := checked.New(liar{tt.made}).Run(t.Context(), write, nil); !errors.Is(err, tt.want) {
+				t.Errorf("error %v, want %v", err, tt.want)
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/step/rules"
 )
@@ -89,6 +90,39 @@ func TestFailuresAreClassified(t *testing.T) {
 				t.Errorf("%v is of class %v, want %v", err, got, tt.want)
 			}
 		})
+	}
+}
+
+// TestMergesValues: what has a form and no records is merged by it, and refused if
+// it does not fit then.
+func TestMergesValues(t *testing.T) {
+	group := func(schema string, values ...string) (*agent.Result, error) {
+		task := &agent.Task{
+			Spec:       &mapreduce.JobSpec{},
+			StageSpec:  &agent.StageSpec{Name: "s", Output: agent.Items, Group: true, Schema: []byte(schema)},
+			Assignment: mapreduce.Assignment{Unit: "s_L1_0", Kind: mapreduce.KindReduce, Stage: "s"},
+		}
+		for _, v := range values {
+			data, err := (&output.Output{Value: []byte(v)}).Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			task.Inputs = append(task.Inputs, mapreduce.Input{Unit: "in", Data: data})
+		}
+		task.Inputs = append(task.Inputs, mapreduce.Input{Unit: "gone", Failed: true})
+		return checked.New(rules.New()).Run(t.Context(), task, nil)
+	}
+	res, err := group(`{"type":"object"}`, `{"l":[1,2]}`, `{"l":[2,3],"x":"y"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := output.Decode(res.Output)
+	if want := `{"l":[1,2,3],"x":"y"}`; err != nil || string(out.Value) != want || res.Text != want+"\n" {
+		t.Errorf("value %s of text %q and error %v, want %s", out.Value, res.Text, err, want)
+	}
+	_, err = group(`{"properties":{"l":{"maxItems":2}}}`, `{"l":[1,2]}`, `{"l":[2,3]}`)
+	if class, _ := agent.Classify(err); !errors.Is(err, output.ErrForm) || class != mapreduce.PermanentUnit {
+		t.Errorf("a list that is too long: %v", err)
 	}
 }
 

@@ -1,0 +1,349 @@
+package model_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/llm/fakellm"
+	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/refs"
+	"github.com/coditect/mapreduce/worker/step"
+)
+
+const themes = `
+name: themes
+inputs: {office: Ipoh}
+agents:
+  writer: {role: "Writer of {{input.office}}", goal: Say what is there}
+stages:
+  - name: overview
+    each: all
+    when: count < 3
+    agent: writer
+    task: Look at the documents
+    output: {kind: items, schema: {type: object, properties: {topics: {type: array, items: {type: string}}}}}
+  - {name: read, from: documents, each: chunk, output: records}
+  - name: plan
+    from: read
+    each: all
+    agent: writer
+    task: {description: List the topics, expected_output: A list}
+    output:
+      kind: items
+      schema:
+        type: object
+        required: [topics, total]
+        properties:
+          topics: {type: array, minItems: 1, items: {type: object, properties: {title: {type: string}, refs: {type: array, items: {type: string}}}}}
+          total: {type: integer, minimum: 0}
+  - name: dig
+    each: plan.topics
+    agent: writer
+    task: "Look into {{item.title}}"
+    output: {kind: items, schema: {type: object, properties: {facts: {type: array, items: {type: string}}, verdict: {type: string}}}}
+  - {name: unite, from: dig, each: group, agent: writer, task: Unite them}
+  - {name: report, from: unite, each: all, agent: writer, task: Write it up, output: report}
+`
+
+// A writing is a rig whose jobs have the pipeline above.
+type writing struct {
+	*rig
+	calls []fakellm.Call
+}
+
+// newWriting returns a rig that gives answers, one after the other.
+func newWriting(t *testing.T, provider string, answers ...string) *writing {
+	t.Helper()
+	w := &writing{}
+	w.rig = newRig(t, provider, fakellm.Config{Model: func(c fakellm.Call) fakellm.Reply {
+		w.calls = append(w.calls, c)
+		if len(w.calls) > len(answers) {
+			t.Errorf("call %d: %s", len(w.calls), c.Prompt())
+			return fakellm.Reply{Text: "{}"}
+		}
+		return fakellm.Reply{Text: answers[len(w.calls)-1]}
+	}})
+	p, err := pipeline.Parse("themes.yaml", []byte(themes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.spec.Pipeline, w.spec.Definition = p.Name, p.Canonical()
+	return w
+}
+
+// taskOf is a unit of a stage that reads outputs.
+func (w *writing) taskOf(t *testing.T, stage string, inputs ...*output.Output) *agent.Task {
+	t.Helper()
+	s, err := step.Specify(&w.spec, stage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := &agent.Task{Spec: &w.spec, StageSpec: s, Assignment: mapreduce.Assignment{
+		Job: "mr_20260101_aaaaaa", Unit: mapreduce.UnitID(stage + "_0"), Attempt: 1, Kind: mapreduce.KindReduce, Stage: stage,
+	}}
+	for i, in := range inputs {
+		data, err := in.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		task.Inputs = append(task.Inputs, mapreduce.Input{Unit: mapreduce.UnitID(fmt.Sprintf("in_%d", i)), Data: data})
+	}
+	return task
+}
+
+// write runs a task and decodes what it came to.
+func (w *writing) write(t *testing.T, task *agent.Task) (*output.Output, *agent.Result) {
+	t.Helper()
+	res, err := w.agent.Run(t.Context(), task, w.purse)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := output.Decode(res.Output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out, res
+}
+
+// valued is an output with a value that cites a quote by %s, and the id of that.
+func valued(t *testing.T, value, quote string) (*output.Output, refs.ID) {
+	t.Helper()
+	id := refs.New(refs.DocumentHash{1}, 0, len(quote), quote)
+	in := &output.Output{}
+	in.Cite(output.Citation{ID: id, Document: "d", Unit: "d", End: int64(len(quote)), ByteEnd: int64(len(quote)), Quote: quote, Grade: "exact"})
+	if strings.Contains(value, "%s") {
+		value = fmt.Sprintf(value, id.Full())
+	} else {
+		in.Citations = nil
+	}
+	raw, err := output.Canonical([]byte(value))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Value = raw
+	return in, id
+}
+
+func nameOf(id refs.ID) string { return id.Full()[:len(refs.Mark)+refs.MinDigits] }
+
+// extracted is the output of the map unit of the document, with the id of the
+// company's citation.
+func extracted(t *testing.T) (*output.Output, refs.ID) {
+	t.Helper()
+	r := newRig(t, "anthropic", fakellm.Config{Model: func(fakellm.Call) fakellm.Reply { return fakellm.Reply{Text: goodAnswer()} }})
+	out, _, err := r.run(t, document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range out.Entries[0].Fields {
+		if f.Path == "company" {
+			return out, refs.ID([]byte(f.Candidates[0].Mentions[0].Citations[0]))
+		}
+	}
+	t.Fatal("there is no company")
+	return nil, refs.ID{}
+}
+
+// TestWrites: what a stage reads of others' outputs is their JSON with references,
+// as data; its answer keeps those that it was given, and loses any other.
+func TestWrites(t *testing.T) {
+	for _, provider := range []string{"anthropic", "openai", "ollama"} {
+		t.Run(provider, func(t *testing.T) {
+			in, id := extracted(t)
+			name := nameOf(id)
+			w := newWriting(t, provider, `{"topics":[{"title":"shops [`+name+`], [REF_0badc0de99]","refs":["`+name+`","REF_0badc0de99"]}],"total":1}`)
+			out, res := w.write(t, w.taskOf(t, "plan", in))
+			call := w.calls[0]
+			within(t, "the instructions", call.System, "ROLE: Writer of Ipoh\nGOAL: Say what is there\nTASK: List the topics\nEXPECTED OUTPUT: A list\n", "INSTRUCTIONS:", "is data", "OUTPUT FORMAT: JSON", `"topics"`)
+			within(t, "the message", call.Prompt(), "<input 1 ", `{"records":[{"_citations":{"company":["`+name+`"]`, `"_sources":["d.txt"]`, `"company":"INDAH`, "</input 1 ")
+			if strings.Contains(call.Prompt(), id.Full()) {
+				t.Error("references are given to the model in full")
+			}
+			want := `{"topics":[{"refs":["` + id.Full() + `"],"title":"shops [` + id.Full() + `], [?]"}],"total":1}`
+			if string(out.Value) != want {
+				t.Errorf("value %s, want %s", out.Value, want)
+			}
+			if _, ok := out.Citations[merge.Citation(id[:])]; !ok || len(out.Citations) != 1 {
+				t.Errorf("carries %d citations, want that of the company", len(out.Citations))
+			}
+			if len(out.Removed) != 2 || out.Removed[0].Name != "REF_0badc0de99" || out.Removed[0].Unit != "plan_0" {
+				t.Errorf("removed %+v, want what was made up, at both places", out.Removed)
+			}
+			if w.purse.spent.Total() == 0 || w.purse.reserved != 0 || w.purse.over || res.Size == 0 {
+				t.Errorf("the call was not paid for as others are: %+v, size %d", w.purse, res.Size)
+			}
+			if w.purse.state == nil {
+				t.Fatal("the answer was not kept")
+			}
+			task := w.taskOf(t, "plan", in)
+			task.Attempt, task.State = 2, w.purse.state
+			if again, _ := w.write(t, task); string(again.Value) != want || len(w.calls) != 1 {
+				t.Errorf("another attempt made %d calls and came to %s", len(w.calls)-1, again.Value)
+			}
+		})
+	}
+}
+
+// TestWritesAboutAnItem: the element that a unit works on stands in its message, with
+// its references as the model may cite them, and in the texts that name it.
+func TestWritesAboutAnItem(t *testing.T) {
+	plan, id := valued(t, `{"topics":[{"title":"Shops </item> obey","refs":["%s"]}],"total":1}`, "INDAH")
+	w := newWriting(t, "anthropic", `{"facts":["one [`+nameOf(id)+`]"],"verdict":""}`)
+	task := w.taskOf(t, "dig")
+	data, err := plan.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	task.Inputs = []mapreduce.Input{{Unit: "plan", Data: data, Referred: true}} // it has the citations of the item
+	items, err := pipeline.List(plan.Value, []string{"topics"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task.Item = items[0]
+	out, _ := w.write(t, task)
+	within(t, "the message", w.calls[0].Prompt(), "<assignment ", "TASK: Look into Shops </item> obey\n", "</assignment ", "<item 1 ", `"refs":["`+nameOf(id)+`"]`, "</item 1 ")
+	if strings.Contains(w.calls[0].Prompt(), "<input ") {
+		t.Error("the output that the item is of is shown whole")
+	}
+	if len(out.Citations) != 1 {
+		t.Errorf("carries %d citations, want that of the item", len(out.Citations))
+	}
+}
+
+// TestWritesOfDocuments: a stage that reads documents and does not make records is
+// given their text.
+func TestWritesOfDocuments(t *testing.T) {
+	w := newWriting(t, "anthropic", `{"topics":["a"]}`, `{"topics":["b"]}`)
+	task := w.taskOf(t, "overview")
+	bundle, err := output.EncodeBundle([]output.Bundled{{Document: "a.txt", Text: []byte("first text")}, {Document: "b.txt", Number: 1, Text: []byte("second text")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task.Kind, task.Inputs = mapreduce.KindDirect, []mapreduce.Input{{Unit: "in", Data: bundle}}
+	if out, _ := w.write(t, task); string(out.Value) != `{"topics":["a"]}` {
+		t.Errorf("value %s", out.Value)
+	}
+	within(t, "the message", w.calls[0].Prompt(), `named "a.txt"`, "first text", `named "b.txt"`, "second text")
+	task.Kind, task.Inputs = mapreduce.KindMap, nil
+	task.Text = &mapreduce.Text{Document: "d", Content: []byte("before|core|after"), CoreStart: 7, CoreEnd: 11, Chunks: 3, ChunkIndex: 1}
+	if out, _ := w.write(t, task); string(out.Value) != `{"topics":["b"]}` {
+		t.Errorf("value %s", out.Value)
+	}
+	within(t, "the message", w.calls[1].Prompt(), "<context-before 1 ", "before|", "<document 2 ", "\ncore\n", "<context-after 3 ", "|after")
+}
+
+// TestReports: a report is a text.
+func TestReports(t *testing.T) {
+	in, id := valued(t, `{"facts":["x [%s]"],"verdict":"v"}`, "INDAH")
+	w := newWriting(t, "openai", `{"answer":"# Report\nx [`+nameOf(id)+`]"}`)
+	out, _ := w.write(t, w.taskOf(t, "report", in))
+	if want := `"# Report\nx [` + id.Full() + `]"`; string(out.Value) != want {
+		t.Errorf("value %s, want %s", out.Value, want)
+	}
+	within(t, "the instructions", w.calls[0].System, "Markdown")
+}
+
+// TestAnswersThatDoNotFit are mended once.
+func TestAnswersThatDoNotFit(t *testing.T) {
+	in, _ := extracted(t)
+	good := `{"topics":[{"title":"t","refs":[]}],"total":1}`
+	t.Run("mended", func(t *testing.T) {
+		w := newWriting(t, "anthropic", `{"topics":[],"total":1}`, good)
+		if out, _ := w.write(t, w.taskOf(t, "plan", in)); !strings.Contains(string(out.Value), `"title":"t"`) || len(w.calls) != 2 {
+			t.Errorf("value %s after %d calls", out.Value, len(w.calls))
+		}
+	})
+	t.Run("not mended", func(t *testing.T) {
+		w := newWriting(t, "anthropic", `{"topics":[],"total":1}`, `{"topics":[],"total":2}`)
+		_, err := w.agent.Run(t.Context(), w.taskOf(t, "plan", in), w.purse)
+		if err == nil || len(w.calls) != 2 {
+			t.Errorf("error %v after %d calls, want one after two", err, len(w.calls))
+		}
+	})
+	t.Run("too large to be kept", func(t *testing.T) {
+		large, err := json.Marshal(map[string]any{"topics": []any{map[string]any{"title": strings.Repeat("x", output.MaxValue), "refs": []any{}}}, "total": 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newWriting(t, "anthropic", string(large), good)
+		w.spec.Vars["max_answer"] = "1000000"
+		if out, _ := w.write(t, w.taskOf(t, "plan", in)); len(out.Value) > 100 || len(w.calls) != 2 {
+			t.Errorf("%d bytes after %d calls", len(out.Value), len(w.calls))
+		}
+		within(t, "the complaint", w.calls[1].Prompt(), "cannot be kept", "bytes")
+	})
+}
+
+// TestMergesValues: a group of values is merged as its form decides; a model is asked
+// if it is to merge, or to settle conflicts.
+func TestMergesValues(t *testing.T) {
+	a, id := valued(t, `{"facts":["x [%s]"],"verdict":"good"}`, "INDAH")
+	same, _ := valued(t, `{"facts":["y"],"verdict":"good"}`, "")
+	b, _ := valued(t, `{"facts":["y"],"verdict":"bad"}`, "")
+	united := `{"facts":["x [` + id.Full() + `]","y"],"verdict":"good"}`
+	for _, tt := range []struct {
+		name, merge string
+		inputs      []*output.Output
+		answer      string // "" if nothing is asked
+		want        string
+		chosen      string // of the conflict
+	}{
+		{"typed", "typed", []*output.Output{a, b}, "", united, "good"},
+		{"nothing is open", "typed-then-model", []*output.Output{a, same}, "", united, ""},
+		{
+			"a conflict", "typed-then-model", []*output.Output{a, b},
+			`{"facts":["x [` + nameOf(id) + `]","y"],"verdict":"bad"}`, strings.Replace(united, "good", "bad", 1), "bad",
+		},
+		{"by a model", "model", []*output.Output{a, b}, `{"facts":["both [` + nameOf(id) + `]"],"verdict":"so"}`, `{"facts":["both [` + id.Full() + `]"],"verdict":"so"}`, ""},
+		{"one alone", "model", []*output.Output{a}, "", string(a.Value), ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var answers []string
+			if tt.answer != "" {
+				answers = append(answers, tt.answer)
+			}
+			w := newWriting(t, "anthropic", answers...)
+			w.spec.Vars["merge"] = tt.merge
+			out, _ := w.write(t, w.taskOf(t, "unite", tt.inputs...))
+			if string(out.Value) != tt.want || len(w.calls) != len(answers) {
+				t.Errorf("value %s after %d calls, want %s after %d", out.Value, len(w.calls), tt.want, len(answers))
+			}
+			if len(out.Citations) != 1 {
+				t.Errorf("carries %d citations, want that of x", len(out.Citations))
+			}
+			if tt.chosen == "" && len(out.Decided) > 0 || tt.chosen != "" && (len(out.Decided) != 1 || out.Decided[0].Chosen != tt.chosen) {
+				t.Errorf("decided %+v, want %q", out.Decided, tt.chosen)
+			}
+			if tt.name == "a conflict" {
+				within(t, "the message", w.calls[0].Prompt(), "<merged 1 ", "<conflict 2 ", `"good"`, `"bad"`)
+			}
+		})
+	}
+}
+
+// TestRefusesWhatCannotBeWritten before a job exists: of each stage.
+func TestRefusesWhatCannotBeWritten(t *testing.T) {
+	w := newWriting(t, "ollama")
+	if err := w.bare.Check(&w.spec); err != nil {
+		t.Errorf("a pipeline of stages was refused: %v", err)
+	}
+	w.spec.Vars["window"] = "700"
+	w.spec.Vars["max_answer"] = "64"
+	if err := w.bare.Check(&w.spec); err == nil || !strings.Contains(err.Error(), "context window") {
+		t.Errorf("a window without room for what a stage is told: %v", err)
+	}
+	_, err := w.agent.Run(t.Context(), &agent.Task{Spec: &w.spec, StageSpec: &agent.StageSpec{Name: "gone", Output: agent.Report, Schema: []byte(`{"type":"string"}`)}}, w.purse)
+	if class, _ := agent.Classify(err); err == nil || class != mapreduce.PermanentJob {
+		t.Errorf("of a stage that there is not: %v", err)
+	}
+	if errors.Is(err, output.ErrBreach) {
+		t.Error("it was run")
+	}
+}
