@@ -112,7 +112,7 @@ type Calls interface {
 	Spent(in, out, costMicros int64)
 
 	// Call runs one model call under the breaker of name, "provider/model";
-	// an empty name means the job's own. It returns the error of call, or a
+	// an empty name means that of the unit's stage. It returns the error of call, or a
 	// *BreakerError if the breaker is open and call was not run. While a call
 	// probes a breaker that is half open, others wait for its outcome.
 	Call(ctx context.Context, name string, call func(ctx context.Context) error) error

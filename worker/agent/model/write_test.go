@@ -298,7 +298,8 @@ func TestMergesValues(t *testing.T) {
 		{"typed", "typed", []*output.Output{a, b}, "", united, "good"},
 		{"nothing is open", "typed-then-model", []*output.Output{a, same}, "", united, ""},
 		{
-			"a conflict", "typed-then-model", []*output.Output{a, b},
+			"a conflict", "typed-then-model",
+			[]*output.Output{a, b},
 			`{"facts":["x [` + nameOf(id) + `]","y"],"verdict":"bad"}`, strings.Replace(united, "good", "bad", 1), "bad",
 		},
 		{"by a model", "model", []*output.Output{a, b}, `{"facts":["both [` + nameOf(id) + `]"],"verdict":"so"}`, `{"facts":["both [` + id.Full() + `]"],"verdict":"so"}`, ""},
