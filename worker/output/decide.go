@@ -25,7 +25,7 @@ type Issued struct {
 // Issue spells the citations of the output's entries, as short as they can be
 // told apart.
 func (o *Output) Issue() *Issued {
-	return issue(func(yield func(refs.ID) bool) {
+	return issueNames(func(yield func(refs.ID) bool) {
 		for n := range o.Entries {
 			for _, m := range mentionsOf(&o.Entries[n]) {
 				for _, id := range m.Citations {
@@ -38,7 +38,7 @@ func (o *Output) Issue() *Issued {
 	})
 }
 
-func issue(ids iter.Seq[refs.ID]) *Issued {
+func issueNames(ids iter.Seq[refs.ID]) *Issued {
 	i := &Issued{names: make(map[merge.Citation]string), ids: make(map[string]merge.Citation)}
 	for _, n := range refs.All(ids) {
 		id := merge.Citation(n.ID[:])

@@ -35,7 +35,7 @@ func MergeValues(unit string, inputs []*Output) (*Output, error) {
 	if len(all) == 0 {
 		return nil, errNoValues
 	}
-	merged, err := m.merge("", all)
+	merged, err := m.mergeAt("", all)
 	if err != nil {
 		return nil, err
 	}
@@ -60,8 +60,8 @@ type valueMerger struct {
 	out  *Output
 }
 
-// merge merges the values that stand at one path, of which there is at least one.
-func (m *valueMerger) merge(path string, all []any) (any, error) {
+// mergeAt merges the values that stand at one path, of which there is at least one.
+func (m *valueMerger) mergeAt(path string, all []any) (any, error) {
 	all = slices.DeleteFunc(slices.Clone(all), func(v any) bool { return v == nil })
 	if len(all) == 0 {
 		return nil, nil
@@ -69,14 +69,14 @@ func (m *valueMerger) merge(path string, all []any) (any, error) {
 	switch all[0].(type) {
 	case []any:
 		if lists, ok := allOf[[]any](all); ok {
-			return unite(lists)
+			return uniteLists(lists)
 		}
 	case map[string]any:
 		if objects, ok := allOf[map[string]any](all); ok {
-			return m.objects(path, objects)
+			return m.mergeObjects(path, objects)
 		}
 	}
-	return all[0], m.conflict(path, all)
+	return all[0], m.noteConflict(path, all)
 }
 
 // allOf returns values as those of a type, if they are.
@@ -92,8 +92,8 @@ func allOf[T any](all []any) ([]T, bool) {
 	return out, true
 }
 
-// unite returns the elements of lists, each once.
-func unite(lists [][]any) ([]any, error) {
+// uniteLists returns the elements of lists, each once.
+func uniteLists(lists [][]any) ([]any, error) {
 	seen := make(map[string]bool)
 	united := []any{}
 	for _, list := range lists {
@@ -111,8 +111,8 @@ func unite(lists [][]any) ([]any, error) {
 	return united, nil
 }
 
-// objects merges objects by property.
-func (m *valueMerger) objects(path string, all []map[string]any) (any, error) {
+// mergeObjects merges objects by property.
+func (m *valueMerger) mergeObjects(path string, all []map[string]any) (any, error) {
 	by := make(map[string][]any)
 	for _, object := range all {
 		for key, v := range object {
@@ -121,7 +121,7 @@ func (m *valueMerger) objects(path string, all []map[string]any) (any, error) {
 	}
 	out := make(map[string]any, len(by))
 	for _, key := range sortedKeys(by) {
-		v, err := m.merge(strings.TrimPrefix(path+"."+key, "."), by[key])
+		v, err := m.mergeAt(strings.TrimPrefix(path+"."+key, "."), by[key])
 		if err != nil {
 			return nil, err
 		}
@@ -130,8 +130,8 @@ func (m *valueMerger) objects(path string, all []map[string]any) (any, error) {
 	return out, nil
 }
 
-// conflict lists values of which only the first stays, if they differ.
-func (m *valueMerger) conflict(path string, all []any) error {
+// noteConflict lists values of which only the first stays, if they differ.
+func (m *valueMerger) noteConflict(path string, all []any) error {
 	if path == "" {
 		path = wholeValue
 	}

@@ -57,8 +57,8 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("a schema may not refer to %s", url)
 }
 
-// fits checks a value that was decoded.
-func (f *Form) fits(value any) error {
+// checkFit checks a value that was decoded.
+func (f *Form) checkFit(value any) error {
 	if err := f.validator.Validate(value); err != nil {
 		return fmt.Errorf("%w: %w", ErrForm, err)
 	}
@@ -128,7 +128,7 @@ func Canonical(value []byte) ([]byte, error) {
 // IssueAll spells the citations that the outputs hold, as short as they can be
 // told apart.
 func IssueAll(outputs []*Output) *Issued {
-	return issue(func(yield func(refs.ID) bool) {
+	return issueNames(func(yield func(refs.ID) bool) {
 		for _, o := range outputs {
 			for id := range o.Citations {
 				if !yield(refs.ID([]byte(id))) {
@@ -155,8 +155,8 @@ func NewValue(unit string, raw []byte, form *Form, issued *Issued, inputs []*Out
 	var broken error
 	for _, drop := range []bool{true, false} {
 		c := &citer{unit: unit, issued: issued, drop: drop}
-		cited, _ := c.value("", v)
-		if broken = form.fits(cited); broken != nil {
+		cited, _ := c.citeValue("", v)
+		if broken = form.checkFit(cited); broken != nil {
 			if len(c.removed) > 0 {
 				continue // the list may be too short now
 			}
@@ -195,16 +195,16 @@ type citer struct {
 	removed []Removed
 }
 
-// value returns a value with its references in full; ok is false if it is itself a
+// citeValue returns a value with its references in full; ok is false if it is itself a
 // reference that was not issued.
-func (c *citer) value(path string, v any) (_ any, ok bool) {
+func (c *citer) citeValue(path string, v any) (_ any, ok bool) {
 	switch v := v.(type) {
 	case string:
-		return c.text(path, v)
+		return c.citeText(path, v)
 	case []any:
 		list := make([]any, 0, len(v))
 		for _, item := range v {
-			if one, ok := c.value(path, item); ok || !c.drop {
+			if one, ok := c.citeValue(path, item); ok || !c.drop {
 				list = append(list, one)
 			}
 		}
@@ -212,49 +212,49 @@ func (c *citer) value(path string, v any) (_ any, ok bool) {
 	case map[string]any:
 		object := make(map[string]any, len(v))
 		for _, key := range sortedKeys(v) {
-			name, _ := c.text(path, key)
+			name, _ := c.citeText(path, key)
 			at := strings.TrimPrefix(path+"."+key, ".")
-			object[name], _ = c.value(at, v[key])
+			object[name], _ = c.citeValue(at, v[key])
 		}
 		return object, true
 	}
 	return v, true
 }
 
-// text returns a text with its references in full. One that is a reference and
+// citeText returns a text with its references in full. One that is a reference and
 // nothing else stays so.
-func (c *citer) text(path, text string) (_ string, ok bool) {
+func (c *citer) citeText(path, text string) (_ string, ok bool) {
 	if !strings.Contains(strings.ToUpper(text), refs.Mark) {
 		return text, true
 	}
 	bare := strings.TrimSpace(text)
-	if id, known := c.known(bare); known {
+	if id, known := c.issuedID(bare); known {
 		return id.Full(), true
 	}
 	if names := refs.Mentioned(bare, c.issued.has); len(names) == 1 && names[0] == refs.Canonical(bare) {
-		c.remove(path, bare)
+		c.noteRemoved(path, bare)
 		return refs.Unknown, false
 	}
 	// What is in full is checked wherever it stands, in code and addresses too.
 	text = inFull.ReplaceAllStringFunc(text, func(name string) string {
-		if _, known := c.known(name); known {
+		if _, known := c.issuedID(name); known {
 			return name
 		}
-		c.remove(path, name)
+		c.noteRemoved(path, name)
 		return refs.Unknown
 	})
 	r := refs.Respell(text, func(name string) (string, bool) {
-		id, known := c.known(name)
+		id, known := c.issuedID(name)
 		return id.Full(), known
 	})
 	for _, m := range r.Removed {
-		c.remove(path, m.Name)
+		c.noteRemoved(path, m.Name)
 	}
 	return r.Text, true
 }
 
-// known returns the id that a name stands for, spelled short or in full.
-func (c *citer) known(name string) (refs.ID, bool) {
+// issuedID returns the id that a name stands for, spelled short or in full.
+func (c *citer) issuedID(name string) (refs.ID, bool) {
 	if id, ok := c.issued.ids[refs.Canonical(name)]; ok {
 		return refs.ID([]byte(id)), true
 	}
@@ -262,7 +262,7 @@ func (c *citer) known(name string) (refs.ID, bool) {
 	return id, ok && c.issued.names[merge.Citation(id[:])] != ""
 }
 
-func (c *citer) remove(path, name string) {
+func (c *citer) noteRemoved(path, name string) {
 	if path == "" {
 		path = wholeValue
 	}
@@ -310,7 +310,7 @@ func CheckValue(inputs []*Output, form *Form, o *Output) error {
 	if canonical, err := encodeValue(v); err != nil || !bytes.Equal(canonical, o.Value) {
 		return fmt.Errorf("%w: it is not in canonical form", ErrForm)
 	}
-	if err := form.fits(v); err != nil {
+	if err := form.checkFit(v); err != nil {
 		return err
 	}
 	used := o.used()

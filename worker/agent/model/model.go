@@ -136,9 +136,9 @@ const maxKept = 64
 // Steps returns the steps of the provider: extract, merge and write.
 func (a *Agent) Steps() step.Table {
 	return step.Table{
-		step.Extract: &runner{a, (*session).extracted},
-		step.Merge:   &runner{a, (*session).merged},
-		step.Write:   &runner{a, (*session).write},
+		step.Extract: &runner{a, (*session).extractAny},
+		step.Merge:   &runner{a, (*session).mergeAny},
+		step.Write:   &runner{a, (*session).writeValue},
 	}
 }
 
@@ -166,16 +166,16 @@ func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 	return res, llm.ForAgent(advise(p, err))
 }
 
-// extracted finds the records of one text, or of all documents that the unit has.
-func (s *session) extracted(ctx context.Context) (*agent.Result, error) {
+// extractAny finds the records of one text, or of all documents that the unit has.
+func (s *session) extractAny(ctx context.Context) (*agent.Result, error) {
 	if s.task.Text == nil {
 		return s.direct(ctx)
 	}
 	return s.extract(ctx)
 }
 
-// merged merges records, or values.
-func (s *session) merged(ctx context.Context) (*agent.Result, error) {
+// mergeAny merges records, or values.
+func (s *session) mergeAny(ctx context.Context) (*agent.Result, error) {
 	if !s.task.MakesRecords() {
 		return s.mergeValues(ctx)
 	}
@@ -211,13 +211,13 @@ func advise(p *program, err error) error {
 // key that is missing, a schema that the provider cannot express, a context
 // window without room for any document.
 func (a *Agent) Check(spec *mapreduce.JobSpec) error {
-	_, err := a.all(spec)
+	_, err := a.programsOf(spec)
 	return err
 }
 
-// all returns the programs of a job: one for each stage that says nothing else of
+// programsOf returns the programs of a job: one for each stage that says nothing else of
 // its model, or, in a pipeline of map, reduce and direct alone, one for all of it.
-func (a *Agent) all(spec *mapreduce.JobSpec) ([]*program, error) {
+func (a *Agent) programsOf(spec *mapreduce.JobSpec) ([]*program, error) {
 	key := keyOf(spec, nil)
 	a.mu.Lock()
 	all := a.jobs[key]
@@ -225,7 +225,7 @@ func (a *Agent) all(spec *mapreduce.JobSpec) ([]*program, error) {
 	if all != nil {
 		return all, nil
 	}
-	all, err := a.newAll(spec)
+	all, err := a.newPrograms(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +238,7 @@ func (a *Agent) all(spec *mapreduce.JobSpec) ([]*program, error) {
 	return all, nil
 }
 
-func (a *Agent) newAll(spec *mapreduce.JobSpec) ([]*program, error) {
+func (a *Agent) newPrograms(spec *mapreduce.JobSpec) ([]*program, error) {
 	own, err := step.PipelineOf(spec)
 	if err != nil {
 		return nil, err
@@ -272,7 +272,7 @@ func (a *Agent) Room(spec *mapreduce.JobSpec) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	all, err := a.all(spec)
+	all, err := a.programsOf(spec)
 	if err != nil || len(all) == 0 || all[0].Window == 0 {
 		return 0, err
 	}
@@ -282,7 +282,7 @@ func (a *Agent) Room(spec *mapreduce.JobSpec) (int64, error) {
 // Prompt returns how many tokens the longest prompt of the job has without a
 // document.
 func (a *Agent) Prompt(spec *mapreduce.JobSpec) (most int64, err error) {
-	all, err := a.all(spec)
+	all, err := a.programsOf(spec)
 	for _, p := range all {
 		most = max(most, p.fixed)
 	}
@@ -293,7 +293,7 @@ func (a *Agent) Prompt(spec *mapreduce.JobSpec) (most int64, err error) {
 // beside what it reads: tokens of its prompt, and the most of its answer. Both are
 // 0 if these ask no model.
 func (a *Agent) Overhead(spec *mapreduce.JobSpec) (prompt, answer int64, err error) {
-	all, err := a.all(spec)
+	all, err := a.programsOf(spec)
 	for _, p := range all {
 		if p.overhead > 0 {
 			prompt, answer = max(prompt, p.overhead), p.MaxAnswer
@@ -305,7 +305,7 @@ func (a *Agent) Overhead(spec *mapreduce.JobSpec) (prompt, answer int64, err err
 // Warms reports whether the prompts of a job's map units begin so long alike that
 // the vendor keeps that: the next is cheaper once one has been answered.
 func (a *Agent) Warms(spec *mapreduce.JobSpec) (bool, error) {
-	all, err := a.all(spec)
+	all, err := a.programsOf(spec)
 	for _, p := range all {
 		t, _ := p.prices.Tariff(p.Provider, p.Model)
 		if t.CacheFrom > 0 && int64(a.count.Count(p.system)) >= t.CacheFrom {
@@ -374,17 +374,17 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*pr
 		set.Merge = cmp.Or(stage.Merge, MergeBoth)
 	}
 	p := &program{Settings: set, stage: stage}
-	if err := a.reach(p, spec); err != nil {
+	if err := a.findVendor(p, spec); err != nil {
 		return nil, err
 	}
 	if stage != nil && stage.Output != agent.Records {
-		return p, a.writes(p, spec)
+		return p, a.prepareWriting(p, spec)
 	}
-	return p, a.finds(p, spec)
+	return p, a.prepareRecords(p, spec)
 }
 
-// reach finds the provider of a program, and what it costs.
-func (a *Agent) reach(p *program, spec *mapreduce.JobSpec) (err error) {
+// findVendor finds the provider of a program, and what it costs.
+func (a *Agent) findVendor(p *program, spec *mapreduce.JobSpec) (err error) {
 	if spec.Replay != "" {
 		p.vendor, err = a.silent(p.Settings)
 	} else {
@@ -400,8 +400,8 @@ func (a *Agent) reach(p *program, spec *mapreduce.JobSpec) (err error) {
 	return err
 }
 
-// writes makes a program that writes values.
-func (a *Agent) writes(p *program, spec *mapreduce.JobSpec) error {
+// prepareWriting makes a program that writes values.
+func (a *Agent) prepareWriting(p *program, spec *mapreduce.JobSpec) error {
 	if err := p.tellWriter(p.stage, spec.Vars); err != nil {
 		return err
 	}
@@ -412,8 +412,8 @@ func (a *Agent) writes(p *program, spec *mapreduce.JobSpec) error {
 	return p.hasRoom()
 }
 
-// finds makes a program that extracts and merges records.
-func (a *Agent) finds(p *program, spec *mapreduce.JobSpec) error {
+// prepareRecords makes a program that extracts and merges records.
+func (a *Agent) prepareRecords(p *program, spec *mapreduce.JobSpec) error {
 	source, err := spec.Schema, error(nil)
 	if p.stage != nil && len(p.stage.Schema) > 0 {
 		source = p.stage.Schema

@@ -83,15 +83,15 @@ func (s *session) newWriting() (*writing, error) {
 			return nil, err
 		}
 	}
-	w.issued = output.IssueAll(w.given())
+	w.issued = output.IssueAll(w.allInputs())
 	return w, nil
 }
 
-// given are all outputs whose citations the unit may pass on.
-func (w *writing) given() []*output.Output { return slices.Concat(w.inputs, w.referred) }
+// allInputs are all outputs whose citations the unit may pass on.
+func (w *writing) allInputs() []*output.Output { return slices.Concat(w.inputs, w.referred) }
 
-// write runs a unit that reads and writes: one call makes its value.
-func (s *session) write(ctx context.Context) (*agent.Result, error) {
+// writeValue runs a unit that reads and writes: one call makes its value.
+func (s *session) writeValue(ctx context.Context) (*agent.Result, error) {
 	w, err := s.newWriting()
 	if err != nil {
 		return nil, err
@@ -100,14 +100,14 @@ func (s *session) write(ctx context.Context) (*agent.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, size, err := w.answered(ctx, req)
+	out, size, err := w.askValue(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	return w.result(out, size)
+	return w.resultOf(out, size)
 }
 
-func (w *writing) result(out *output.Output, size int64) (*agent.Result, error) {
+func (w *writing) resultOf(out *output.Output, size int64) (*agent.Result, error) {
 	res, err := unit.Valued(out)
 	if err != nil {
 		return nil, err
@@ -116,16 +116,16 @@ func (w *writing) result(out *output.Output, size int64) (*agent.Result, error) 
 	return res, nil
 }
 
-// answered asks, and makes the answer the output. One that cannot be kept, for its
+// askValue asks, and makes the answer the output. One that cannot be kept, for its
 // size or because it does not fit once references were removed that nobody issued,
 // is sent back once.
-func (w *writing) answered(ctx context.Context, req *llm.Request) (*output.Output, int64, error) {
+func (w *writing) askValue(ctx context.Context, req *llm.Request) (*output.Output, int64, error) {
 	for repaired := false; ; repaired = true {
 		res, err := w.complete(ctx, req)
 		if err != nil {
 			return nil, 0, err
 		}
-		out, err := output.NewValue(string(w.task.Unit), res.Answer, w.form, w.issued, w.given())
+		out, err := output.NewValue(string(w.task.Unit), res.Answer, w.form, w.issued, w.allInputs())
 		switch {
 		case err == nil:
 			return out, writtenOf(res), nil
@@ -139,41 +139,54 @@ func (w *writing) answered(ctx context.Context, req *llm.Request) (*output.Outpu
 // request asks for the value of the unit by all that it reads.
 func (w *writing) request() (*llm.Request, error) {
 	var data []section
-	var docs []pipeline.Document
-	switch t := w.task.Text; {
-	case t != nil:
-		docs = documentOf(t)
-		content := string(t.Content)
-		data = append(data,
-			section{"context-before", content[:t.CoreStart]},
-			section{"document", content[t.CoreStart:t.CoreEnd]},
-			section{"context-after", content[t.CoreEnd:]})
-	case w.task.StageSpec.Documents:
-		d, err := unit.NewDirect(w.task, nil)
-		if err != nil {
-			return nil, err
-		}
-		docs = described(d.Documents())
-		for _, doc := range d.Documents() {
-			data = append(data, section{"document", "named " + named(doc.Document) + "\n" + string(doc.Text)})
-		}
-	default:
-		if len(w.task.Item) > 0 {
-			docs = itemOf([]byte(w.issued.Show(string(w.task.Item))))
-		}
-		values, err := unit.Read(w.task, w.inputs, w.referred)
-		if err != nil {
-			return nil, err
-		}
-		for _, v := range values {
-			data = append(data, section{"input", w.issued.Show(string(v))})
-		}
+	var about []pipeline.Document // what the stage's texts may name
+	var err error
+	if w.task.StageSpec.Documents {
+		data, about, err = w.documentSections()
+	} else {
+		data, about, err = w.outputSections()
 	}
-	told, err := w.own(w.mapping, docs)
+	if err != nil {
+		return nil, err
+	}
+	told, err := w.own(w.mapping, about)
 	if err != nil {
 		return nil, err
 	}
 	return w.writeRequest(told, w.issued.Show(string(w.task.Item)), data), nil
+}
+
+// documentSections are the texts of documents: the unit's own, or all that it has.
+func (w *writing) documentSections() (data []section, about []pipeline.Document, err error) {
+	if t := w.task.Text; t != nil {
+		content := string(t.Content)
+		return []section{
+			{"context-before", content[:t.CoreStart]}, {"document", content[t.CoreStart:t.CoreEnd]}, {"context-after", content[t.CoreEnd:]},
+		}, documentOf(t), nil
+	}
+	all, err := unit.NewDirect(w.task, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, doc := range all.Documents() {
+		data = append(data, section{"document", "named " + named(doc.Document) + "\n" + string(doc.Text)})
+	}
+	return data, described(all.Documents()), nil
+}
+
+// outputSections are what the unit reads of others' outputs.
+func (w *writing) outputSections() (data []section, about []pipeline.Document, err error) {
+	values, err := unit.Read(w.task, w.inputs, w.referred)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, v := range values {
+		data = append(data, section{"input", w.issued.Show(string(v))})
+	}
+	if len(w.task.Item) > 0 {
+		about = itemOf([]byte(w.issued.Show(string(w.task.Item))))
+	}
+	return data, about, nil
 }
 
 // A section is data that stands between marks of its own in a message.
@@ -215,7 +228,7 @@ func (s *session) mergeValues(ctx context.Context) (*agent.Result, error) {
 		return nil, err
 	}
 	if s.Merge == MergeModel && len(w.inputs) > 1 {
-		return s.write(ctx)
+		return s.writeValue(ctx)
 	}
 	typed, err := unit.MergedValue(s.task, w.inputs)
 	if err != nil {
@@ -223,20 +236,20 @@ func (s *session) mergeValues(ctx context.Context) (*agent.Result, error) {
 	}
 	open := slices.DeleteFunc(slices.Clone(typed.Decided), func(d output.Decided) bool { return d.Unit != string(s.task.Unit) })
 	if s.Merge != MergeBoth || len(open) == 0 {
-		return w.result(typed, token.Unknown)
+		return w.resultOf(typed, token.Unknown)
 	}
-	out, size, err := w.answered(ctx, w.settleRequest(typed, open))
+	out, size, err := w.askValue(ctx, w.settleRequest(typed, open))
 	if err != nil {
 		if !s.inVain(err) {
 			return nil, err
 		}
 		s.note("what differs was left as it was found first", err)
-		return w.result(typed, token.Unknown)
+		return w.resultOf(typed, token.Unknown)
 	}
 	if err := out.Settle(typed, string(s.task.Unit), "a model chose"); err != nil {
 		return nil, agent.Permanent(err)
 	}
-	return w.result(out, size)
+	return w.resultOf(out, size)
 }
 
 // settleRequest asks for a value in which conflicts are settled that a typed merge

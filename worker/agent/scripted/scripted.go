@@ -115,7 +115,7 @@ func (r *run) run(ctx context.Context) (*agent.Result, error) {
 		}
 	}
 	if how != huge && !r.task.MakesRecords() && r.task.Kind != mapreduce.KindParse {
-		return r.valued(how)
+		return r.valueResult(how)
 	}
 	return r.result(how), nil
 }
@@ -287,9 +287,9 @@ func (r *run) result(how string) *agent.Result {
 	return res
 }
 
-// valued is the result of a unit that comes to a value.
-func (r *run) valued(how string) (*agent.Result, error) {
-	res, err := r.value()
+// valueResult is the result of a unit that comes to a value.
+func (r *run) valueResult(how string) (*agent.Result, error) {
+	res, err := r.makeValue()
 	if err == nil && how == garbage {
 		res.Errors = []string{notText}
 	}

@@ -14,15 +14,15 @@ import (
 	"github.com/coditect/mapreduce/worker/output"
 )
 
-// value makes the output of a unit whose stage does not make records: a value that
+// makeValue makes the output of a unit whose stage does not make records: a value that
 // fits the stage's schema, decided by the hash of the seed, the unit and its
 // inputs. Its texts cite what the inputs cite.
-func (r *run) value() (*agent.Result, error) {
+func (r *run) makeValue() (*agent.Result, error) {
 	form, err := unit.Form(r.task)
 	if err != nil {
 		return nil, err
 	}
-	inputs := r.citing()
+	inputs := r.decodedInputs()
 	m := &maker{hash: r.payload.Hash, items: r.script.itemsOf(r.task.StageSpec.Name), filler: r.payload.Filler}
 	d := json.NewDecoder(bytes.NewReader(r.task.StageSpec.Schema))
 	d.UseNumber()
@@ -31,7 +31,7 @@ func (r *run) value() (*agent.Result, error) {
 	}
 	issued := output.IssueAll(inputs)
 	m.refs = issued.Names()
-	raw, err := json.Marshal(m.value(m.root, "", 0))
+	raw, err := json.Marshal(m.makeAt(m.root, "", 0))
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
@@ -42,9 +42,9 @@ func (r *run) value() (*agent.Result, error) {
 	return unit.Valued(out)
 }
 
-// citing returns the inputs that are outputs. Those of other scripted units need
+// decodedInputs returns the inputs that are outputs. Those of other scripted units need
 // not be.
-func (r *run) citing() []*output.Output {
+func (r *run) decodedInputs() []*output.Output {
 	var all []*output.Output
 	for _, in := range r.task.Inputs {
 		if out, err := output.Decode(in.Data); err == nil && !in.Failed {
@@ -66,47 +66,47 @@ type maker struct {
 // maxMade bounds how deep values are made: schemas may refer to themselves.
 const maxMade = 8
 
-// draw returns a number that is decided by the hash and a path.
-func (m *maker) draw(path string) uint64 {
+// hashAt returns a number that is decided by the hash and a path.
+func (m *maker) hashAt(path string) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s\x00%s", m.hash, path)
 	return binary.BigEndian.Uint64(h.Sum(nil))
 }
 
-func (m *maker) value(schema any, path string, depth int) any {
-	s := m.plain(schema, 0)
+func (m *maker) makeAt(schema any, path string, depth int) any {
+	s := m.plainSchema(schema, 0)
 	if v, ok := s["const"]; ok {
 		return v
 	}
 	if all, _ := s["enum"].([]any); len(all) > 0 {
-		return all[m.draw(path)%uint64(len(all))]
+		return all[m.hashAt(path)%uint64(len(all))]
 	}
 	switch kindOf(s) {
 	case "object":
-		return m.object(s, path, depth)
+		return m.makeObject(s, path, depth)
 	case "array":
-		return m.list(s, path, depth)
+		return m.makeList(s, path, depth)
 	case "integer", "number":
-		return m.number(s, path)
+		return m.makeNumber(s, path)
 	case "boolean":
-		return m.draw(path)%2 == 0
+		return m.hashAt(path)%2 == 0
 	case "null":
 		return nil
 	}
-	return m.text(s, path)
+	return m.makeText(s, path)
 }
 
-// plain returns a schema without references, and of alternatives the first that is
+// plainSchema returns a schema without references, and of alternatives the first that is
 // not null.
-func (m *maker) plain(schema any, depth int) map[string]any {
+func (m *maker) plainSchema(schema any, depth int) map[string]any {
 	s, _ := schema.(map[string]any)
 	if ref, ok := s["$ref"].(string); ok && depth < maxMade {
-		return m.plain(m.resolve(ref), depth+1)
+		return m.plainSchema(m.resolveRef(ref), depth+1)
 	}
 	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
 		all, _ := s[key].([]any)
 		for _, one := range all {
-			if p := m.plain(one, depth+1); depth < maxMade && kindOf(p) != "null" {
+			if p := m.plainSchema(one, depth+1); depth < maxMade && kindOf(p) != "null" {
 				return p
 			}
 		}
@@ -114,7 +114,7 @@ func (m *maker) plain(schema any, depth int) map[string]any {
 	return s
 }
 
-func (m *maker) resolve(ref string) any {
+func (m *maker) resolveRef(ref string) any {
 	at := m.root
 	for _, part := range strings.Split(strings.TrimPrefix(ref, "#"), "/")[1:] {
 		object, _ := at.(map[string]any)
@@ -144,34 +144,34 @@ func kindOf(s map[string]any) string {
 	return ""
 }
 
-func (m *maker) object(s map[string]any, path string, depth int) any {
+func (m *maker) makeObject(s map[string]any, path string, depth int) any {
 	named, _ := s["properties"].(map[string]any)
 	required, _ := s["required"].([]any)
 	out := make(map[string]any, len(named))
 	for key, sub := range named {
 		if depth < maxMade || slices.Contains(required, any(key)) {
-			out[key] = m.value(sub, path+"."+key, depth+1)
+			out[key] = m.makeAt(sub, path+"."+key, depth+1)
 		}
 	}
 	return out
 }
 
-func (m *maker) list(s map[string]any, path string, depth int) any {
+func (m *maker) makeList(s map[string]any, path string, depth int) any {
 	n := int64(m.items)
 	if depth >= maxMade {
 		n = 0
 	}
-	n = max(n, limit(s, "minItems", 0))
-	n = min(n, limit(s, "maxItems", n))
+	n = max(n, boundOf(s, "minItems", 0))
+	n = min(n, boundOf(s, "maxItems", n))
 	out := make([]any, n)
 	for i := range out {
-		out[i] = m.value(s["items"], fmt.Sprintf("%s[%d]", path, i), depth+1)
+		out[i] = m.makeAt(s["items"], fmt.Sprintf("%s[%d]", path, i), depth+1)
 	}
 	return out
 }
 
-// limit reads a whole number of a schema.
-func limit(s map[string]any, key string, otherwise int64) int64 {
+// boundOf reads a whole number of a schema.
+func boundOf(s map[string]any, key string, otherwise int64) int64 {
 	if n, ok := s[key].(json.Number); ok {
 		if v, err := n.Int64(); err == nil {
 			return v
@@ -180,20 +180,20 @@ func limit(s map[string]any, key string, otherwise int64) int64 {
 	return otherwise
 }
 
-func (m *maker) number(s map[string]any, path string) any {
-	least := limit(s, "minimum", limit(s, "exclusiveMinimum", -1)+1)
-	most := max(least, limit(s, "maximum", limit(s, "exclusiveMaximum", least+1001)-1))
-	v := least + int64(m.draw(path)%uint64(most-least+1))
-	if of := limit(s, "multipleOf", 1); of > 1 {
+func (m *maker) makeNumber(s map[string]any, path string) any {
+	least := boundOf(s, "minimum", boundOf(s, "exclusiveMinimum", -1)+1)
+	most := max(least, boundOf(s, "maximum", boundOf(s, "exclusiveMaximum", least+1001)-1))
+	v := least + int64(m.hashAt(path)%uint64(most-least+1))
+	if of := boundOf(s, "multipleOf", 1); of > 1 {
 		v = (v + of - 1) / of * of
 	}
 	return v
 }
 
-// text makes a text that names its place and hash, and cites something if there is
+// makeText makes a text that names its place and hash, and cites something if there is
 // room for it.
-func (m *maker) text(s map[string]any, path string) any {
-	n := m.draw(path)
+func (m *maker) makeText(s map[string]any, path string) any {
+	n := m.hashAt(path)
 	switch s["format"] {
 	case "date":
 		return fmt.Sprintf("2024-%02d-%02d", 1+n%12, 1+n%28)
@@ -207,8 +207,8 @@ func (m *maker) text(s map[string]any, path string) any {
 		return fmt.Sprintf("https://example.com/%x", n)
 	}
 	text := strings.TrimPrefix(fmt.Sprintf("%s %016x", path, n), ".")
-	text += strings.Repeat("x", int(max(0, min(limit(s, "minLength", 0), maxOutputBytes)-int64(len(text)))))
-	if most := limit(s, "maxLength", -1); most >= 0 {
+	text += strings.Repeat("x", int(max(0, min(boundOf(s, "minLength", 0), maxOutputBytes)-int64(len(text)))))
+	if most := boundOf(s, "maxLength", -1); most >= 0 {
 		return text[:min(int64(len(text)), most)]
 	}
 	if s["pattern"] == nil && len(m.refs) > 0 {
