@@ -8,6 +8,7 @@ package mapreduce
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -57,15 +58,23 @@ func ChunkUnit(d DocumentID, i int) UnitID {
 // ParseUnit returns the id of the unit that turns document d into text.
 func ParseUnit(d DocumentID) UnitID { return UnitID("parse_" + string(d)) }
 
-// ReduceUnit returns the id of the i-th reduce of a level; levels count from 1.
-func ReduceUnit(level, i int) UnitID {
-	return UnitID(fmt.Sprintf("reduce_L%d_%d", level, i))
-}
+// StagePrefix is what the ids of a stage's units begin with, before their index.
+// A stage's name has no underscore, so that no other unit's id begins with it and a
+// digit; documents whose ids do are renamed, see Unreserve.
+func StagePrefix(stage string) string { return stage + "_" }
+
+// TreePrefix is what the ids of the reduces of one depth of a stage's tree begin
+// with, before their index; depths count from 1.
+func TreePrefix(stage string, depth int) string { return fmt.Sprintf("%s_L%d_", stage, depth) }
+
+// ReduceUnit returns the id of the i-th reduce of a depth of the tree of a stage
+// named reduce; depths count from 1.
+func ReduceUnit(depth, i int) UnitID { return UnitID(TreePrefix("reduce", depth) + strconv.Itoa(i)) }
 
 // Names that the units of a job have apart from documents: whole names, what
 // begins with the mark of a parse unit, and what ends like a chunk or a part.
 var (
-	reservedName   = regexp.MustCompile(`(?s)^(final|direct|plan|batch_[0-9]+|reduce_L[0-9]+_[0-9]+|parse_.*)$`)
+	reservedName   = regexp.MustCompile(`(?s)^(final|direct|plan|batch_[0-9]+|reduce_L[0-9]+_[0-9].*|parse_.*)$`)
 	reservedEnding = regexp.MustCompile(`_(chunk|part)_[0-9]+$`)
 )
 

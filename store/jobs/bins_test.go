@@ -95,7 +95,7 @@ func TestBinsArePlannedInSteps(t *testing.T) {
 			id := w.submit(w.nodes[0], spec(), texts(tt.documents))
 			s := w.mapAll(w.nodes[0], id)
 			bins := tt.bins
-			next := jobs.Next{Epoch: s.Epoch, Level: 1, Units: int64(len(bins)), Bins: bins, Warnings: []string{"a warning"}}
+			next := picked(s.Epoch, bins, "a warning")
 			steps := 0
 			for finished := false; !finished; steps++ {
 				var err error
@@ -128,7 +128,7 @@ func TestAnotherPlanBeginsAnew(t *testing.T) {
 	w := newWorld(t, open(t), 2)
 	id := w.submit(w.nodes[0], spec(), texts(700))
 	s := w.mapAll(w.nodes[0], id)
-	old := jobs.Next{Epoch: s.Epoch, Level: 1, Units: 350, Bins: dealt(700, 350)}
+	old := picked(s.Epoch, dealt(700, 350))
 	// One that may have been taken and is run again takes the next as well.
 	once := jobs.New(store.NewDB(w.store, store.Config{MaxAttempts: 1}), w.space, w.nodes[0].Node(), time.Now)
 	finished, err := once.PlanStep(w.ctx, id, old)
@@ -138,7 +138,7 @@ func TestAnotherPlanBeginsAnew(t *testing.T) {
 	if finished || err != nil && !store.MaybeCommitted(err) {
 		t.Fatalf("first step: %t, %v", finished, err)
 	}
-	next := jobs.Next{Epoch: s.Epoch, Level: 1, Units: 3, Bins: dealt(700, 3)}
+	next := picked(s.Epoch, dealt(700, 3))
 	for finished := false; !finished; {
 		var err error
 		finished, err = w.nodes[1].PlanStep(w.ctx, id, next)
@@ -180,7 +180,7 @@ func TestCheckFindsLostPicks(t *testing.T) {
 			w := newWorld(t, open(t), 1)
 			id := w.submit(w.nodes[0], spec(), texts(12))
 			s := w.mapAll(w.nodes[0], id)
-			_, err := w.nodes[0].PlanStep(w.ctx, id, jobs.Next{Epoch: s.Epoch, Level: 1, Units: 3, Bins: dealt(12, 3)})
+			_, err := w.nodes[0].PlanStep(w.ctx, id, picked(s.Epoch, dealt(12, 3)))
 			w.must(err)
 			w.healthy()
 			tt.damage(w, id)
@@ -206,4 +206,11 @@ func (w *world) set(key []byte, m proto.Message) {
 	value, err := proto.Marshal(m)
 	w.must(err)
 	w.write(func(tx store.Tx) { tx.Set(key, value) })
+}
+
+// picked is level 1 of a job whose reduces pick what they take.
+func picked(epoch int64, bins [][]int64, warnings ...string) jobs.LevelPlan {
+	next := reduceLevel(epoch, 1, int64(len(bins)))
+	next.Bins, next.Warnings = bins, warnings
+	return next
 }

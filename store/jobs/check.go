@@ -295,7 +295,7 @@ func (k *jobCheck) standing(ctx context.Context, first bool) (*standingOf, error
 		if now.stripes, err = k.stripes(ctx, l); err != nil {
 			return err
 		}
-		if now.plan, err = l.Get(ctx, k.keys.Plan(k.id, int64(len(now.ctl.LevelUnits)))); err != nil {
+		if now.plan, err = l.Get(ctx, k.keys.Plan(k.id, max(1, Levels(now.ctl)))); err != nil {
 			return err
 		}
 		s = now

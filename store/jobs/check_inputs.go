@@ -10,11 +10,13 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// inputs checks that the reduces of each level take all of the level below, each
-// unit once and in order, or each unit that is complete if they picked them.
+// inputs checks that the units of each level take all of the level that is their
+// source: each unit of it once and in order, or each that is complete if they
+// picked them. Units that work on an element of an output, or each on the whole
+// source, only have to take units that there are.
 func (k *jobCheck) inputs(ctx context.Context) error {
-	for level := int64(1); level < int64(len(k.before.ctl.LevelUnits)); level++ {
-		c := &inputCheck{jobCheck: k, level: level}
+	for level := int64(1); level < Levels(k.before.ctl); level++ {
+		c := &inputCheck{jobCheck: k, level: level, source: k.before.ctl.Levels[level].Source}
 		if err := c.run(ctx); err != nil {
 			return err
 		}
@@ -26,8 +28,10 @@ func (k *jobCheck) inputs(ctx context.Context) error {
 type inputCheck struct {
 	*jobCheck
 	level  int64
-	end    int64 // units of the level below up to this one are taken
-	picks  bool  // its reduces picked what they take
+	source int64 // the level that its units take from
+	end    int64 // units of the source up to this one are taken
+	picks  bool  // its units picked what they take
+	items  bool  // its units work on elements, or on all, of the source
 	moved  bool  // the job was planned anew meanwhile
 	count  int64 // units of the level seen
 	picked int64 // units of the level below that they picked
@@ -44,7 +48,7 @@ func (c *inputCheck) run(ctx context.Context) error {
 			if units, err = next.page(ctx, l); err != nil || next.moved {
 				return err
 			}
-			if len(units) > 0 || next.picks {
+			if len(units) > 0 || next.picks || next.items {
 				return nil
 			}
 			return next.allTaken(ctx, l)
@@ -83,13 +87,20 @@ func (c *inputCheck) page(ctx context.Context, l *look) ([]*storagev1.Unit, erro
 	for _, u := range units {
 		c.count++
 		in := u.Inputs
+		if in.GetLevel() != c.source {
+			l.wrong(c.keys.Unit(c.id, mapreduce.UnitID(u.UnitId)), "unit %s takes units of level %d, and its level those of %d", u.UnitId, in.GetLevel(), c.source)
+		}
+		if u.Item != nil {
+			c.items = true
+			continue
+		}
 		if in.GetPicked() > 0 {
 			c.picks = true
 			continue
 		}
-		if in.GetFirst() < c.end || (c.level > 1 && in.GetFirst() != c.end) || in.GetEnd() <= in.GetFirst() {
+		if in.GetFirst() < c.end || (c.source > 0 && in.GetFirst() != c.end) || in.GetEnd() <= in.GetFirst() {
 			l.wrong(c.keys.Unit(c.id, mapreduce.UnitID(u.UnitId)), "unit %s takes units %d to %d of level %d, of which those up to %d are taken",
-				u.UnitId, in.GetFirst(), in.GetEnd(), c.level-1, c.end)
+				u.UnitId, in.GetFirst(), in.GetEnd(), c.source, c.end)
 		}
 		c.end = in.GetEnd()
 	}
@@ -97,8 +108,8 @@ func (c *inputCheck) page(ctx context.Context, l *look) ([]*storagev1.Unit, erro
 }
 
 func (c *inputCheck) allTaken(ctx context.Context, l *look) error {
-	below := unitsOf(c.before.ctl, c.level-1)
-	if c.level == 1 {
+	below := unitsOf(c.before.ctl, c.source)
+	if c.source == 0 {
 		p := &planner{Jobs: c.Jobs, id: c.id}
 		last, err := p.lastMap(ctx, l)
 		if err != nil {
@@ -107,7 +118,7 @@ func (c *inputCheck) allTaken(ctx context.Context, l *look) error {
 		below = last + 1
 	}
 	if c.end != below {
-		l.wrong(c.keys.Ctl(c.id), "level %d takes the units up to %d of the level below, which has %d", c.level, c.end, below)
+		l.wrong(c.keys.Ctl(c.id), "level %d takes the units up to %d of level %d, which has %d", c.level, c.end, c.source, below)
 	}
 	return nil
 }
@@ -156,7 +167,7 @@ func (c *inputCheck) compare(ctx context.Context) error {
 	for from, more := int64(0), true; more; {
 		var units []*storagev1.Unit
 		err := c.look(ctx, c.id, func(l *look) (err error) {
-			units, err = c.unitsFrom(ctx, l, c.id, c.level-1, from, l.most(checkPage))
+			units, err = c.unitsFrom(ctx, l, c.id, c.source, from, l.most(checkPage))
 			return err
 		})
 		if err != nil {
@@ -178,8 +189,8 @@ func (c *inputCheck) compare(ctx context.Context) error {
 		if err != nil || !bytes.Equal(raw, c.before.raw) {
 			return err
 		}
-		l.wrong(c.keys.Ctl(c.id), "the units of level %d picked %d units of the level below, of which %d are complete, or not the same ones",
-			c.level, c.picked, complete)
+		l.wrong(c.keys.Ctl(c.id), "the units of level %d picked %d units of level %d, of which %d are complete, or not the same ones",
+			c.level, c.picked, c.source, complete)
 		return nil
 	})
 }
@@ -192,7 +203,7 @@ func (k *jobCheck) picks(ctx context.Context) error {
 			return err
 		}
 		plan := new(storagev1.Plan)
-		if _, err := l.get(ctx, k.keys.Plan(k.id, int64(len(ctl.LevelUnits))), plan); err != nil {
+		if _, err := l.get(ctx, k.keys.Plan(k.id, Levels(ctl)), plan); err != nil {
 			return err
 		}
 		for _, kv := range page {

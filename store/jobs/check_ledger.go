@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"strconv"
-	"strings"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -45,17 +44,15 @@ func (w *ledgerWalk) run(ctx context.Context, counts func(o *storagev1.Outcome, 
 			}
 			if mapreduce.EventKind(c.Kind) == mapreduce.EventState && c.Message == resumed {
 				resumes = true
-				if !w.before.ctl.Tree || c.Level < 0 { // else it dropped nothing
-					keep = min(keep, max(0, c.Level))
-				}
+				keep = min(keep, kept(w.before.ctl, c.Level)) // a tree that was planned at once was not dropped
 			}
 			for _, again := range c.ReopenedUnits {
-				if levelOf(again.Unit, c.Level) <= keep {
+				if again.Level <= keep {
 					reopened = append(reopened, again)
 				}
 			}
 			for _, done := range c.CompletedUnits {
-				if levelOf(done.Unit, c.Level) <= keep {
+				if done.Level <= keep {
 					good = append(good, done)
 				}
 			}
@@ -81,24 +78,6 @@ func (w *ledgerWalk) run(ctx context.Context, counts func(o *storagev1.Outcome, 
 	})
 }
 
-// levelOf returns the level of a unit, of which only the reduces matter. at is
-// where the job was when it ended.
-func levelOf(unit string, at int64) int64 {
-	if unit == string(mapreduce.FinalUnit) {
-		return max(1, at) // of a tree it may have ended before the job was told
-	}
-	rest, ok := strings.CutPrefix(unit, "reduce_L")
-	if !ok {
-		return 0
-	}
-	number, _, _ := strings.Cut(rest, "_")
-	level, err := strconv.ParseInt(number, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return level
-}
-
 func (w *ledgerWalk) check(ctx context.Context, l *look, done []*storagev1.Outcome, resumes bool) error {
 	raw, err := l.Get(ctx, w.keys.Ctl(w.id))
 	if err != nil || !bytes.Equal(raw, w.before.raw) {
@@ -120,7 +99,7 @@ func (w *ledgerWalk) check(ctx context.Context, l *look, done []*storagev1.Outco
 		if values[i] != nil && decode(ks[i], values[i], u) != nil {
 			continue // found before
 		}
-		if w.before.ctl.Tree && (w.sums.resumed || resumes) && levelOf(o.Unit, 1) > 0 && u.Attempt >= o.Attempt {
+		if o.Level <= w.before.ctl.TreeTop && (w.sums.resumed || resumes) && o.Level > 0 && u.Attempt >= o.Attempt {
 			continue // it may have been reopened since: the sums tell
 		}
 		if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || u.Result.GetAttempt() != o.Attempt || !bytes.Equal(u.Result.GetSha256(), o.Sha256) {

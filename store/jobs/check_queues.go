@@ -301,10 +301,10 @@ func (k *jobCheck) plans(ctx context.Context) error {
 			if !l.decode(kv.Key, kv.Value, &p) {
 				continue
 			}
-			level := int64(len(ctl.LevelUnits))
-			if p.Level != level && len(p.Levels) == 0 || string(kv.Key) != string(k.keys.Plan(k.id, level)) || p.Planned >= p.Units {
+			level := Levels(ctl)
+			if p.Level != level && len(p.Levels) == 0 || string(kv.Key) != string(k.keys.Plan(k.id, level)) || p.Planned >= p.Plan.GetUnits() {
 				l.wrong(kv.Key, "the cursor is at %d of %d units of level %d, and %d levels are planned; clear it",
-					p.Planned, p.Units, p.Level, level)
+					p.Planned, p.Plan.GetUnits(), p.Level, level)
 			}
 		}
 		return nil

@@ -273,15 +273,15 @@ func (k *jobCheck) levels(l *look) {
 		}
 	}
 	want := map[int64]int64{-1: ctl.ParseUnits, 0: ctl.StagedUnits + planned}
-	for i, n := range ctl.LevelUnits[min(1, len(ctl.LevelUnits)):] {
-		want[int64(i)+1] = n
+	for level := int64(1); level < Levels(ctl); level++ {
+		want[level] = ctl.Levels[level].Units
 	}
 	if k.before.plan != nil {
 		var p storagev1.Plan
 		if decode(key, k.before.plan, &p) == nil {
 			want[p.Level] = p.Planned
-			for i, n := range p.Levels {
-				want[int64(i)+1] = n
+			for i, done := range p.Levels {
+				want[int64(i)+1] = done.Units
 			}
 		}
 	}
@@ -293,11 +293,11 @@ func (k *jobCheck) levels(l *look) {
 			l.wrong(key, "level %d has %d units, and %d were planned", level, got, n)
 		}
 	}
-	if ctl.Tree {
+	if ctl.TreeTop > 0 {
 		k.waits(l)
 	}
-	if ctl.Level >= 0 && len(ctl.LevelUnits) > 0 && ctl.LevelUnits[0] != want[0] {
-		l.wrong(key, "the switch says %d map units, and %d were staged or parsed", ctl.LevelUnits[0], want[0])
+	if ctl.Level >= 0 && unitsOf(ctl, 0) != want[0] {
+		l.wrong(key, "the switch says %d map units, and %d were staged or parsed", unitsOf(ctl, 0), want[0])
 	}
 	if chars := k.before.rec.Characters + parsed; k.sums.chars != chars {
 		l.wrong(k.keys.Job(k.id), "the map units have %d characters, the record and what was parsed %d", k.sums.chars, chars)
@@ -308,7 +308,7 @@ func (k *jobCheck) levels(l *look) {
 // waits compares what the reduces of each level wait for with how the units of
 // the level below stand.
 func (k *jobCheck) waits(l *look) {
-	for level := int64(1); level < int64(len(k.before.ctl.LevelUnits)); level++ {
+	for level := int64(1); level <= k.before.ctl.TreeTop; level++ {
 		states := k.sums.units[level-1]
 		left := k.sums.level(level-1) - states[mapreduce.UnitComplete] - states[mapreduce.UnitFailed]
 		w := k.sums.waiting[level]
@@ -333,9 +333,9 @@ func (k *jobCheck) ends(l *look, key []byte) {
 				n, level, mapreduce.JobState(ctl.State), ctl.Level)
 		}
 	}
-	last := int64(len(ctl.LevelUnits)) - 1
-	if k.before.finished() && (!ctl.Final || last != ctl.Level || s.units[last][mapreduce.UnitComplete] != 1) {
-		l.wrong(key, "the job is complete, and its final unit is not; resume it")
+	last := Levels(ctl) - 1
+	if k.before.finished() && (last != ctl.Level || unitsOf(ctl, last) != 1 || s.units[last][mapreduce.UnitComplete] != 1) {
+		l.wrong(key, "the job is complete, and its last unit is not; resume it")
 	}
 }
 

@@ -239,11 +239,11 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 			return func(tx store.Tx) { tx.Clear(m.space.Tally(m.end, "cut")) }
 		}, "the tallies come to"},
 		{"level miscounted", func(m *mixture) corruption {
-			return edit(m, m.space.Ctl(m.end), new(storagev1.Ctl), func(c *storagev1.Ctl) { c.LevelUnits[1]++ })
+			return edit(m, m.space.Ctl(m.end), new(storagev1.Ctl), func(c *storagev1.Ctl) { c.Levels[1].Units++ })
 		}, "were planned"},
 		{"complete without the final unit", func(m *mixture) corruption {
-			return edit(m, m.space.Ctl(m.end), new(storagev1.Ctl), func(c *storagev1.Ctl) { c.Final = false })
-		}, "its final unit is not"},
+			return edit(m, m.space.Ctl(m.end), new(storagev1.Ctl), func(c *storagev1.Ctl) { c.Levels = append(c.Levels, &storagev1.Level{Source: 1, Prefix: "report_"}) })
+		}, "its last unit is not"},
 		{"complete with units left", func(m *mixture) corruption {
 			return edit(m, m.space.Ctl(m.mid), new(storagev1.Ctl), func(c *storagev1.Ctl) { c.State = uint32(mapreduce.JobComplete) })
 		}, "have not ended"},
@@ -352,7 +352,7 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		}, "listed as skipped"},
 		{"plan of no level", func(m *mixture) corruption {
 			return func(tx store.Tx) {
-				v, err := proto.Marshal(&storagev1.Plan{Level: 7, Units: 3, Planned: 1})
+				v, err := proto.Marshal(&storagev1.Plan{Level: 7, Plan: &storagev1.Level{Units: 3}, Planned: 1})
 				m.must(err)
 				tx.Set(m.space.Plan(m.end, 7), v)
 			}

@@ -101,13 +101,13 @@ func (a *surroundings) check(l *look, id mapreduce.JobID, ctl *storagev1.Ctl, u 
 	if u.Level <= 0 && string(a.order) != u.UnitId {
 		l.wrong(key, "the place of unit %s in the order, level %d, index %d, holds %q", u.UnitId, u.Level, u.Index, a.order)
 	}
-	if ctl.Tree {
+	if ctl.TreeTop > 0 {
 		a.inTree(l, key, ctl, u)
 	}
 	switch state {
 	case mapreduce.Pending, mapreduce.UnitFailed, mapreduce.UnitCancelled:
 	case mapreduce.Blocked:
-		if u.Level < 1 || u.Session != "" || u.Result != nil || !ctl.Tree && ctl.Level >= 0 {
+		if u.Level < 1 || u.Session != "" || u.Result != nil || u.Level > ctl.TreeTop && ctl.Level >= 0 {
 			l.wrong(key, "unit %s of level %d waits for its inputs, and is no reduce of a tree, or has session %q or a result", u.UnitId, u.Level, u.Session)
 		}
 	case mapreduce.Processing:
@@ -125,15 +125,15 @@ func (a *surroundings) check(l *look, id mapreduce.JobID, ctl *storagev1.Ctl, u 
 // inTree checks that the unit has its place in the tree, and if it is a reduce
 // that it waits as long as it has to.
 func (a *surroundings) inTree(l *look, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
-	if last := int64(len(ctl.LevelUnits)) - 1; u.Level >= 0 && (u.Parent > 0) != (u.Level < last) {
-		l.wrong(key, "unit %s of level %d of %d is waited for by reduce %d", u.UnitId, u.Level, last, u.Parent-1)
+	if u.Level >= 0 && (u.Parent > 0) != (u.Level < ctl.TreeTop) {
+		l.wrong(key, "unit %s of level %d of %d is waited for by reduce %d", u.UnitId, u.Level, ctl.TreeTop, u.Parent-1)
 	}
 	above := new(storagev1.Unit)
 	if u.Parent > 0 && (a.above == nil || !l.decode(key, a.above, above) || above.Level != u.Level+1 ||
 		u.Index < above.Inputs.GetFirst() || u.Index >= above.Inputs.GetEnd()) {
 		l.wrong(key, "unit %s is not an input of reduce %d of level %d, which is to wait for it", u.UnitId, u.Parent-1, u.Level+1)
 	}
-	if u.Level < 1 {
+	if u.Level < 1 || u.Level > ctl.TreeTop {
 		return
 	}
 	state, w := mapreduce.UnitState(u.Status), keys.Waiting(number(a.waiting))
@@ -190,7 +190,7 @@ func (a *surroundings) claimed(l *look, key []byte, id mapreduce.JobID, ctl *sto
 func numbers(l *look, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
 	state := mapreduce.UnitState(u.Status)
 	if u.Attempt < 0 || u.Failures < 0 || u.Failures > u.Attempt || u.Kills < 0 || u.Kills > maxKills ||
-		(u.Attempt == 0 && (state == mapreduce.Processing || state == mapreduce.UnitComplete || state == mapreduce.UnitFailed && !ctl.Tree)) {
+		(u.Attempt == 0 && (state == mapreduce.Processing || state == mapreduce.UnitComplete || state == mapreduce.UnitFailed && ctl.TreeTop == 0)) {
 		l.wrong(key, "unit %s is %s with %d attempts, %d failures, %d lost workers", u.UnitId, state, u.Attempt, u.Failures, u.Kills)
 	}
 	if u.Reserved < 0 || u.Charged < 0 || u.TokensIn < 0 || u.TokensOut < 0 || u.CostMicros < 0 {
@@ -217,7 +217,7 @@ func place(l *look, key []byte, u *storagev1.Unit) {
 	case u.Level == 0:
 		ok = kind == mapreduce.KindMap || kind == mapreduce.KindDirect
 	default:
-		ok = kind == mapreduce.KindReduce || kind == mapreduce.KindFinal
+		ok = kind == mapreduce.KindMap || kind == mapreduce.KindReduce || kind == mapreduce.KindFinal
 	}
 	s := u.Source
 	if !ok || (u.Level <= 0) != (s != nil) || (u.Level > 0) != (u.Inputs != nil) {

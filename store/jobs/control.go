@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -70,8 +71,8 @@ func (j *Jobs) display(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl
 
 func totalUnits(ctl *storagev1.Ctl) int64 {
 	n := ctl.ParseUnits
-	for _, l := range ctl.LevelUnits {
-		n += l
+	for _, l := range ctl.Levels {
+		n += l.Units
 	}
 	return n
 }
@@ -276,9 +277,6 @@ func (j *Jobs) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce.R
 		}
 		if failed != noneFailed {
 			step = resuming{level: failed}
-			if ctl.Tree && failed >= 0 {
-				return j.interrupt(ctx, tx, id, ctl, failed)
-			}
 			step.carried, err = j.dropAbove(ctx, tx, id, ctl, failed, at)
 			return err
 		}
@@ -346,24 +344,33 @@ func (j *Jobs) interrupt(ctx context.Context, tx store.Tx, id mapreduce.JobID, c
 	return j.turnCtl(ctx, tx, id, ctl, "resuming")
 }
 
-// dropAbove removes the levels above one whose failed units are tried again:
-// what they were made of changes. What their units have spent is carried before,
-// from at on: if that takes more than this step, it returns how far it came.
+// kept returns the last level that a resume keeps which tries the failed units of
+// a level again: that level, or the whole of a tree that was planned at once,
+// whose units wait for their inputs again. Of a job that parses documents again,
+// the units of the others are kept.
+func kept(ctl *storagev1.Ctl, failed int64) int64 {
+	if failed >= 0 && failed <= ctl.TreeTop {
+		return ctl.TreeTop
+	}
+	return max(failed, 0)
+}
+
+// dropAbove removes the levels above those that are kept when the failed units of
+// a level are tried again: what they were made of changes. What their units have
+// spent is carried before, from at on: if that takes more than this step, it
+// returns how far it came.
 func (j *Jobs) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64, at carrying) (*carrying, error) {
-	planned := int64(len(ctl.LevelUnits)) // a level beyond may be planned in part
-	var tree storagev1.Plan
-	if _, err := read(ctx, tx, j.keys.Plan(id, 1), &tree); err != nil {
+	begun, err := j.levelsBegun(ctx, tx, id, ctl)
+	if err != nil {
 		return nil, err
 	}
-	planned = max(planned, tree.Level) // or several, of a tree that lacks its final unit yet
-	// Below that: parsed again, a document gets its units; the others keep theirs.
-	first := max(level, 0) + 1
-	for l := first; l <= planned; l++ {
+	first := kept(ctl, level) + 1
+	for l := first; l < int64(len(begun)); l++ {
 		if err := j.noneRuns(ctx, tx, id, l); err != nil {
 			return nil, err
 		}
 	}
-	next, err := j.carry(ctx, tx, id, ctl, at, first, planned)
+	next, err := j.carry(ctx, tx, id, ctl, at, first, begun)
 	if err != nil {
 		return nil, err
 	}
@@ -372,20 +379,39 @@ func (j *Jobs) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID, c
 		next.epoch = ctl.Epoch
 		return next, err
 	}
-	for l := first; l <= planned; l++ {
-		j.dropLevel(tx, id, l, ctl.Final && l == planned-1, ctl.Shards)
+	for l := first; l < int64(len(begun)); l++ {
+		j.dropLevel(tx, id, l, begun[l], ctl.Shards)
 	}
 	return nil, j.goBack(ctx, tx, id, ctl, level)
 }
 
-// goBack turns a job whose levels above one are dropped back to it.
+// levelsBegun returns the levels of a job that may have units: those that are
+// planned, and those that are planned in part.
+func (j *Jobs) levelsBegun(ctx context.Context, r store.Reader, id mapreduce.JobID, ctl *storagev1.Ctl) ([]*storagev1.Level, error) {
+	all := slices.Clone(ctl.Levels)
+	cursor := new(storagev1.Plan)
+	found, err := read(ctx, r, j.keys.Plan(id, max(1, Levels(ctl))), cursor)
+	if err != nil || !found {
+		return all, err
+	}
+	all = append(all, cursor.Levels...)
+	if cursor.Plan != nil {
+		all = append(all, cursor.Plan)
+	}
+	return all, nil
+}
+
+// goBack turns a job back to a level whose failed units are tried again. The
+// levels above those that are kept are dropped.
 func (j *Jobs) goBack(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64) error {
-	if err := j.warn(ctx, tx, id, max(level, 0)+1, nil); err != nil {
+	last := kept(ctl, level)
+	if err := j.warn(ctx, tx, id, last+1, nil); err != nil {
 		return err
 	}
-	ctl.LevelUnits = ctl.LevelUnits[:min(int64(len(ctl.LevelUnits)), max(level, 0)+1)]
-	ctl.Direct = ctl.Direct && level == 0 // parsed again, documents may come beside it
-	ctl.Final, ctl.Tree = ctl.Direct, false
+	ctl.Levels = ctl.Levels[:min(Levels(ctl), last+1)]
+	if last < ctl.TreeTop {
+		ctl.TreeTop = 0
+	}
 	return j.interrupt(ctx, tx, id, ctl, level)
 }
 
@@ -409,21 +435,29 @@ func (j *Jobs) noneRuns(ctx context.Context, tx store.Tx, id mapreduce.JobID, le
 	return nil
 }
 
-// dropLevel clears a level of reduction: its units, their results and queue
-// entries, and its counters. Unit ids of a level share a prefix, so that takes
-// a few range clears however many there are.
-func (j *Jobs) dropLevel(tx store.Tx, id mapreduce.JobID, level int64, final bool, shards int64) {
-	prefix := reducePrefix(level)
-	if final {
-		tx.Clear(j.keys.Unit(id, mapreduce.FinalUnit))
-		tx.Clear(j.keys.Delayed(id, mapreduce.FinalUnit))
-		tx.ClearRange(j.keys.Results(id, mapreduce.FinalUnit))
-		tx.ClearRange(j.keys.State(id, mapreduce.FinalUnit))
+// unitKeys returns the range of the records of a level's units, of a level other
+// than 0.
+func (j *Jobs) unitKeys(id mapreduce.JobID, l *storagev1.Level) store.Range {
+	if l.Unit != "" {
+		return store.Single(j.keys.Unit(id, mapreduce.UnitID(l.Unit)))
 	}
-	tx.ClearRange(j.keys.UnitsWithPrefix(id, prefix))
-	tx.ClearRange(j.keys.ResultsWithPrefix(id, prefix))
-	tx.ClearRange(j.keys.DelayedWithPrefix(id, prefix))
-	tx.ClearRange(j.keys.StatesWithPrefix(id, prefix))
+	return j.keys.NumberedUnits(id, l.Prefix)
+}
+
+// dropLevel clears a level above 0: its units, their results and queue entries,
+// and its counters. The ids of its units share a prefix, so that takes a few range
+// clears however many there are.
+func (j *Jobs) dropLevel(tx store.Tx, id mapreduce.JobID, level int64, l *storagev1.Level, shards int64) {
+	tx.ClearRange(j.unitKeys(id, l))
+	if unit := mapreduce.UnitID(l.Unit); unit != "" {
+		tx.Clear(j.keys.Delayed(id, unit))
+		tx.ClearRange(j.keys.Results(id, unit))
+		tx.ClearRange(j.keys.State(id, unit))
+	} else {
+		tx.ClearRange(j.keys.NumberedResults(id, l.Prefix))
+		tx.ClearRange(j.keys.NumberedDelayed(id, l.Prefix))
+		tx.ClearRange(j.keys.NumberedStates(id, l.Prefix))
+	}
 	tx.ClearRange(j.keys.FailedLevel(id, level))
 	tx.ClearRange(j.keys.PicksLevel(id, level))
 	tx.ClearRange(j.keys.WaitLevel(id, level))
@@ -448,14 +482,11 @@ func (j *Jobs) goOn(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *s
 			return err
 		}
 	}
-	state := mapreduce.Mapping
-	switch {
-	case ctl.Level < 0:
-		state = mapreduce.Decomposition
-	case ctl.Level > 0:
-		state = mapreduce.Reducing
+	state := uint32(mapreduce.Decomposition)
+	if ctl.Level >= 0 {
+		state = levelAt(ctl, ctl.Level).GetPhase()
 	}
-	ctl.State, ctl.Error, ctl.Resuming = uint32(state), "", false
+	ctl.State, ctl.Error, ctl.Resuming = state, "", false
 	return j.turnCtl(ctx, tx, id, ctl, resumed)
 }
 

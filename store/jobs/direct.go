@@ -19,8 +19,17 @@ import (
 // A Direct is the unit that takes all documents of a job.
 type Direct struct {
 	Unit       *storagev1.Unit
+	Level      Level       // that it is
 	Blobs      []BlobChunk // of its text
 	Characters int64       // of documents that were parsed
+}
+
+// stagedBundle returns the unit of all documents that is staged, or nil.
+func (j *Jobs) stagedBundle(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) (*storagev1.Unit, error) {
+	if !isBundle(ctl) {
+		return nil, nil
+	}
+	return j.unit(ctx, tx, id, mapreduce.UnitID(ctl.Levels[0].Unit))
 }
 
 // PlanDirect turns a job to mapping whose documents are parsed, with the direct
@@ -37,7 +46,7 @@ func (j *Jobs) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64, 
 		if ctl.Epoch != epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
 		}
-		staged, err := j.unit(ctx, tx, id, mapreduce.DirectUnit)
+		staged, err := j.stagedBundle(ctx, tx, id, ctl)
 		if err != nil {
 			return "", false, err
 		}
@@ -48,8 +57,8 @@ func (j *Jobs) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64, 
 		}
 		j.plant(tx, id, d.Unit)
 		tx.Add(j.keys.Counter(id, keys.CharactersParsed, 0, j.node), d.Characters)
-		ctl.Level, ctl.State, ctl.LevelUnits = 0, uint32(mapreduce.Mapping), []int64{1}
-		ctl.Direct, ctl.Final = true, true
+		d.Level.Units = 1
+		ctl.Level, ctl.State, ctl.Levels = 0, uint32(d.Level.Phase), []*storagev1.Level{d.Level.stored()}
 		return "level 0: all documents in one unit", true, nil
 	})
 }
@@ -58,7 +67,7 @@ func (j *Jobs) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64, 
 // that is not the one to keep.
 func (j *Jobs) removeStaged(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, keep []byte) {
 	j.dequeue(tx, id, u)
-	tx.Clear(j.keys.Unit(id, mapreduce.DirectUnit))
+	tx.Clear(j.keys.Unit(id, mapreduce.UnitID(u.UnitId)))
 	tx.Clear(j.keys.Order(id, u.Level, u.Index))
 	if sum := u.Source.GetSha256(); !bytes.Equal(sum, keep) {
 		tx.ClearRange(j.keys.Blob(id, sum, 0, keys.MaxChunks))
@@ -67,7 +76,7 @@ func (j *Jobs) removeStaged(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, 
 
 // dissolve removes the staged direct unit.
 func (j *Jobs) dissolve(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
-	u, err := j.unit(ctx, tx, id, mapreduce.DirectUnit)
+	u, err := j.stagedBundle(ctx, tx, id, ctl)
 	if err != nil || u == nil {
 		return err
 	}

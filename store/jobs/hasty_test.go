@@ -301,7 +301,7 @@ func TestLevelsThatTakeTooLong(t *testing.T) {
 		w.must(err)
 		w.must(w.nodes[0].PlantParsed(w.ctx, id, status.Epoch, w.plant(w.nodes[0], id)))
 		for done := false; !done; {
-			done, err = w.slow(s, 100).TreeStep(w.ctx, id, status.Epoch, 3)
+			done, err = w.slow(s, 100).TreeStep(w.ctx, id, treeOver(status.Epoch, 3))
 			w.must(err)
 		}
 		w.spans(id)
@@ -317,7 +317,7 @@ func (w *world) spans(id mapreduce.JobID) {
 	w.Helper()
 	ctl, err := w.look.Ctl(w.ctx, id)
 	w.must(err)
-	for level := 1; level < len(ctl.LevelUnits); level++ {
+	for level := 1; level < len(ctl.Levels); level++ {
 		for _, u := range w.level(w.look, id, int64(level)) {
 			in := w.inputs(w.look, id, u, 1000)
 			first, end := in[0].Index, in[len(in)-1].Index+1

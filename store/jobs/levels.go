@@ -74,15 +74,6 @@ func number(value []byte) int64 {
 	return int64(binary.LittleEndian.Uint64(value))
 }
 
-// OpenLevel returns the highest level whose units may be claimed: of a tree any
-// that is not blocked, once mapping has begun.
-func OpenLevel(ctl *storagev1.Ctl) int64 {
-	if ctl.Tree {
-		return int64(len(ctl.LevelUnits)) - 1
-	}
-	return ctl.Level
-}
-
 // A LevelStatus is how far a job's level is.
 type LevelStatus struct {
 	State     mapreduce.JobState
@@ -92,15 +83,19 @@ type LevelStatus struct {
 	Completed int64
 	Failed    int64
 	Size      int64 // tokens of the outputs
-	// Of the level below, if there is one.
-	BelowCompleted, BelowSize int64
-	Final                     bool  // the level is the last
-	Tree                      bool  // the levels above are planned
-	Failures                  int64 // of all levels, if the job is to fail fast
-	FailFast                  bool
-	Sweeping                  bool
-	Above                     int64 // grows with each step in which some node plans the level above, if this one has ended
+	// Of the level whose outputs this one takes, if there is one.
+	SourceCompleted, SourceSize int64
+	Planned                     []Level // levels, from 0 on
+	TreeTop                     int64   // the last of the levels that were planned at once with their tree; 0 if there is no such tree
+	Failures                    int64   // of all levels, if the job is to fail fast
+	FailFast                    bool
+	Sweeping                    bool
+	Next                        int64 // grows with each step in which some node plans the next level, if this one has ended
 }
+
+// InTree reports whether the level above this one is planned, as part of a tree
+// that was planned at once.
+func (s *LevelStatus) InTree() bool { return s.Level >= 0 && s.Level < s.TreeTop }
 
 // Ended reports whether no unit of the level can move any more.
 func (s *LevelStatus) Ended() bool { return s.Completed+s.Failed >= s.Units }
@@ -116,8 +111,10 @@ func (j *Jobs) LevelStatus(ctx context.Context, id mapreduce.JobID) (*LevelStatu
 		}
 		s = &LevelStatus{
 			State: mapreduce.JobState(ctl.State), Epoch: ctl.Epoch, Level: ctl.Level,
-			Final: ctl.Final && ctl.Level == int64(len(ctl.LevelUnits))-1, FailFast: ctl.FailFast, Sweeping: ctl.Sweeping,
-			Tree: ctl.Tree,
+			FailFast: ctl.FailFast, Sweeping: ctl.Sweeping, TreeTop: ctl.TreeTop,
+		}
+		for _, l := range ctl.Levels {
+			s.Planned = append(s.Planned, levelFrom(l))
 		}
 		if s.FailFast {
 			all, err := j.counters(ctx, tx, id)
@@ -127,6 +124,10 @@ func (j *Jobs) LevelStatus(ctx context.Context, id mapreduce.JobID) (*LevelStatu
 			s.Failures = all.sum(keys.Failed)
 		}
 		s.Units = unitsOf(ctl, ctl.Level)
+		source := int64(-2) // a level that no job has
+		if ctl.Level > 0 {
+			source = levelAt(ctl, ctl.Level).GetSource()
+		}
 		for _, c := range []struct {
 			name  keys.Counter
 			level int64
@@ -135,8 +136,8 @@ func (j *Jobs) LevelStatus(ctx context.Context, id mapreduce.JobID) (*LevelStatu
 			{keys.Completed, ctl.Level, &s.Completed},
 			{keys.Failed, ctl.Level, &s.Failed},
 			{keys.Size, ctl.Level, &s.Size},
-			{keys.Completed, ctl.Level - 1, &s.BelowCompleted},
-			{keys.Size, ctl.Level - 1, &s.BelowSize},
+			{keys.Completed, source, &s.SourceCompleted},
+			{keys.Size, source, &s.SourceSize},
 		} {
 			if *c.to, err = j.counter(ctx, tx, id, c.name, c.level); err != nil {
 				return err
@@ -145,25 +146,15 @@ func (j *Jobs) LevelStatus(ctx context.Context, id mapreduce.JobID) (*LevelStatu
 		if !s.Ended() {
 			return nil
 		}
-		var above storagev1.Plan // or the first, and the others of a tree
-		_, err = read(ctx, tx, j.keys.Plan(id, max(1, s.Level+1)), &above)
-		s.Above = above.Planned + above.Picked
-		for _, n := range above.Levels {
-			s.Above += n
+		var next storagev1.Plan // or the first, and the others of a tree
+		_, err = read(ctx, tx, j.keys.Plan(id, max(1, s.Level+1)), &next)
+		s.Next = next.Planned + next.Picked
+		for _, l := range next.Levels {
+			s.Next += l.Units
 		}
 		return err
 	})
 	return s, err
-}
-
-func unitsOf(ctl *storagev1.Ctl, level int64) int64 {
-	switch {
-	case level < 0:
-		return ctl.ParseUnits
-	case level < int64(len(ctl.LevelUnits)):
-		return ctl.LevelUnits[level]
-	}
-	return 0
 }
 
 // Complete ends a job whose last level has ended.
@@ -246,10 +237,11 @@ func (j *Jobs) plantBatch(ctx context.Context, id mapreduce.JobID, epoch int64, 
 	})
 }
 
-// StartMapping turns a job to mapping whose units are all planted. A direct unit
-// that is staged and was never claimed goes if dissolve is set: its documents have
-// got units of their own.
-func (j *Jobs) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64, dissolve bool) error {
+// StartMapping turns a job whose units are all planted to level 0, which is as
+// first says but for the number of its units. A unit of all documents that is
+// staged and was never claimed goes if dissolve is set: its documents have got
+// units of their own.
+func (j *Jobs) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64, first Level, dissolve bool) error {
 	return j.change(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		if ctl.Epoch != epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
@@ -263,9 +255,10 @@ func (j *Jobs) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64
 				return "", false, err
 			}
 		}
-		ctl.Level, ctl.State = 0, uint32(mapreduce.Mapping)
-		ctl.LevelUnits = []int64{ctl.StagedUnits + planted}
-		return fmt.Sprintf("level 0: %d units", ctl.LevelUnits[0]), true, nil
+		first.Units = ctl.StagedUnits + planted
+		ctl.Level, ctl.State = 0, uint32(first.Phase)
+		ctl.Levels = []*storagev1.Level{first.stored()}
+		return fmt.Sprintf("level 0: %d units", first.Units), true, nil
 	})
 }
 
@@ -336,16 +329,10 @@ func (j *Jobs) idsIn(ctx context.Context, r store.Reader, id mapreduce.JobID, le
 	if err != nil {
 		return nil, err
 	}
-	n := unitsOf(ctl, level)
-	if ctl.Final && level == int64(len(ctl.LevelUnits))-1 {
-		if from > 0 {
-			return nil, nil
-		}
-		return []mapreduce.UnitID{mapreduce.FinalUnit}, nil
-	}
+	l := levelAt(ctl, level)
 	var ids []mapreduce.UnitID
-	for i := from; i < min(n, end) && len(ids) < limit; i++ {
-		ids = append(ids, mapreduce.ReduceUnit(int(level), int(i)))
+	for i := from; i < min(l.GetUnits(), end) && len(ids) < limit; i++ {
+		ids = append(ids, unitAt(l, i))
 	}
 	return ids, nil
 }

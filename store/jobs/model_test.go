@@ -141,7 +141,7 @@ func (m *machine) stored(id mapreduce.JobID) map[string]*storagev1.Unit {
 	ctl, err := m.look.Ctl(m.ctx, id)
 	m.must(err)
 	all := make(map[string]*storagev1.Unit)
-	for level := int64(-1); level < int64(len(ctl.LevelUnits)); level++ {
+	for level := int64(-1); level < jobs.Levels(ctl); level++ {
 		for _, u := range m.level(m.look, id, level) {
 			all[u.UnitId] = u
 		}

@@ -9,14 +9,14 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// picked reads up to limit of the units that a reduce picked, with indexes from
+// picked reads up to limit of the units that a unit picked, with indexes from
 // from on, in order.
 func (j *Jobs) picked(ctx context.Context, r store.Reader, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]*storagev1.Unit, error) {
 	indexes, err := j.picksFrom(ctx, r, id, reduce, from, limit)
 	if err != nil || len(indexes) == 0 {
 		return nil, err
 	}
-	names, err := j.named(ctx, r, id, reduce.Level-1, indexes)
+	names, err := j.named(ctx, r, id, reduce.Inputs.GetLevel(), indexes)
 	if err != nil {
 		return nil, err
 	}
@@ -62,13 +62,17 @@ func (j *Jobs) picksFrom(ctx context.Context, r store.Reader, id mapreduce.JobID
 	return found, nil
 }
 
-// named returns the ids of units of a level. A map unit that is not there has
-// none.
+// named returns the ids of units of a level. A unit of level 0 that is not there
+// has none.
 func (j *Jobs) named(ctx context.Context, r store.Reader, id mapreduce.JobID, level int64, indexes []int64) ([]mapreduce.UnitID, error) {
 	names := make([]mapreduce.UnitID, len(indexes))
 	if level > 0 {
+		ctl, err := j.ctl(ctx, r, id)
+		if err != nil {
+			return nil, err
+		}
 		for i, at := range indexes {
-			names[i] = mapreduce.ReduceUnit(int(level), int(at))
+			names[i] = unitAt(levelAt(ctl, level), at)
 		}
 		return names, nil
 	}

@@ -16,31 +16,52 @@ import (
 	"github.com/coditect/mapreduce/store/tuple"
 )
 
-// A Next is a level of reduction to be planned.
-type Next struct {
-	Epoch int64 // of the job as it was seen; planning stops if it has moved on
-	Level int64 // 1 is the first
-	Group int64 // inputs of one reduce; 0 means one reduce takes all
-	Units int64 // of the level
-	// Bins, if not nil, are the inputs of each unit: indexes of the level below,
-	// which grow. They have to be the same whoever plans the level.
-	Bins     [][]int64
+// A LevelPlan is a level that is to be planned. It has to be the same whoever
+// plans the level.
+type LevelPlan struct {
+	Epoch    int64 // of the job as it was seen; planning stops if it has moved on
+	Number   int64 // of the level; 1 is the first that can be planned
+	Level          // what it is to be
+	Kind     mapreduce.UnitKind
 	Warnings []string // for the job's owner
+
+	// What each unit takes of the source level is said by one of these; if none
+	// is set, its only unit takes all.
+	Group int64     // so many units in a row
+	Bins  [][]int64 // by unit, the indexes of those that it takes, which grow
+	Items []Item    // by unit, an element of an output
+	Each  [][]byte  // by unit, JSON of what it works on beside all of the outputs
 }
 
-// digest tells plans of a level apart whose bins differ.
-func (n *Next) digest() []byte {
-	if n.Bins == nil {
-		return nil
-	}
+// An Item is an element of the output of a unit.
+type Item struct {
+	Source int64  // index of that unit in its level
+	Value  []byte // JSON
+}
+
+// MaxItem bounds the JSON that a unit works on, in bytes: the unit's record holds
+// it.
+const MaxItem = 32 << 10
+
+// digest tells plans of a level apart which a cursor does not fit.
+func (n *LevelPlan) digest() []byte {
 	h := sha256.New()
-	var b []byte
+	b := encode(n.stored())
+	h.Write(binary.AppendVarint(b, n.Group))
 	for _, bin := range n.Bins {
 		b = binary.AppendVarint(b[:0], int64(len(bin)))
 		for _, at := range bin {
 			b = binary.AppendVarint(b, at)
 		}
 		h.Write(b)
+	}
+	for _, item := range n.Items {
+		h.Write(binary.AppendVarint(binary.AppendVarint(b[:0], item.Source), int64(len(item.Value))))
+		h.Write(item.Value)
+	}
+	for _, each := range n.Each {
+		h.Write(binary.AppendVarint(b[:0], int64(len(each))))
+		h.Write(each)
 	}
 	return h.Sum(nil)
 }
@@ -49,7 +70,7 @@ func (n *Next) digest() []byte {
 // returns whether planning is done: by this call, by an earlier run, or by
 // another node. Each step begins where the one before it, of whichever node,
 // ended.
-func (j *Jobs) PlanStep(ctx context.Context, id mapreduce.JobID, n Next) (done bool, err error) {
+func (j *Jobs) PlanStep(ctx context.Context, id mapreduce.JobID, n LevelPlan) (done bool, err error) {
 	digest, tried := n.digest(), 0
 	err = j.update(ctx, failpoint.Plan, func(tx store.Tx) error {
 		room := stepRoom(tried)
@@ -59,7 +80,7 @@ func (j *Jobs) PlanStep(ctx context.Context, id mapreduce.JobID, n Next) (done b
 		if err != nil {
 			return err
 		}
-		if ctl.Epoch != n.Epoch || ctl.Level != n.Level-1 || !mapreduce.JobState(ctl.State).Running() {
+		if ctl.Epoch != n.Epoch || ctl.Level != n.Number-1 || !mapreduce.JobState(ctl.State).Running() {
 			return nil
 		}
 		p := &planner{Jobs: j, tx: tx, id: id, ctl: ctl, next: n, room: room}
@@ -72,12 +93,12 @@ func (j *Jobs) PlanStep(ctx context.Context, id mapreduce.JobID, n Next) (done b
 		}
 		if before == [2]int64{p.cursor.Planned, p.cursor.Picked} {
 			return fmt.Errorf("jobs: level %d of %s is to have %d units, and has inputs for %d: %w",
-				n.Level, id, n.Units, p.cursor.Planned, store.ErrCorrupt)
+				n.Number, id, n.Units, p.cursor.Planned, store.ErrCorrupt)
 		}
 		if done = p.cursor.Planned >= n.Units; done {
 			return p.turn(ctx)
 		}
-		tx.Set(j.keys.Plan(id, n.Level), encode(p.cursor))
+		tx.Set(j.keys.Plan(id, n.Number), encode(p.cursor))
 		return nil
 	})
 	return done, err
@@ -88,7 +109,7 @@ type planner struct {
 	tx     store.Tx
 	id     mapreduce.JobID
 	ctl    *storagev1.Ctl
-	next   Next
+	next   LevelPlan
 	cursor *storagev1.Plan
 	room   int // units that a step may plan; of a tree, that it may yet
 }
@@ -101,29 +122,28 @@ func stepRoom(failed int) int { return fewer(stepUnits/2, leastPage, failed) }
 // it, as an earlier version of this program may have made, is dropped.
 func (p *planner) begin(ctx context.Context, digest []byte) error {
 	p.cursor = new(storagev1.Plan)
-	found, err := read(ctx, p.tx, p.keys.Plan(p.id, p.next.Level), p.cursor)
+	found, err := read(ctx, p.tx, p.keys.Plan(p.id, p.next.Number), p.cursor)
 	if err != nil || found && bytes.Equal(p.cursor.Digest, digest) {
 		return err
 	}
 	if found { // none of its units can have been claimed yet
-		p.dropLevel(p.tx, p.id, p.next.Level, false, p.ctl.Shards)
+		p.dropLevel(p.tx, p.id, p.next.Number, p.cursor.Plan, p.ctl.Shards)
 	}
-	p.cursor = &storagev1.Plan{Level: p.next.Level, Units: p.next.Units, Digest: digest}
+	p.cursor = &storagev1.Plan{Level: p.next.Number, Plan: p.next.stored(), Digest: digest}
 	return nil
 }
 
 // turn turns the job to the level, which is planned.
 func (p *planner) turn(ctx context.Context) error {
 	n := p.next
-	p.tx.Clear(p.keys.Plan(p.id, n.Level))
-	p.ctl.Level, p.ctl.State = n.Level, uint32(mapreduce.Reducing)
-	p.ctl.Final = n.Group == 0 && n.Bins == nil
-	p.ctl.LevelUnits = append(p.ctl.LevelUnits[:n.Level], n.Units)
-	message := fmt.Sprintf("level %d: %d units", n.Level, n.Units) + warned(n.Warnings)
+	p.tx.Clear(p.keys.Plan(p.id, n.Number))
+	p.ctl.Level, p.ctl.State = n.Number, uint32(n.Phase)
+	p.ctl.Levels = append(p.ctl.Levels[:n.Number], n.stored())
+	message := fmt.Sprintf("level %d: %d units", n.Number, n.Units) + warned(n.Warnings)
 	if err := p.turnCtl(ctx, p.tx, p.id, p.ctl, clip(message)); err != nil {
 		return err
 	}
-	return p.warn(ctx, p.tx, p.id, n.Level, n.Warnings)
+	return p.warn(ctx, p.tx, p.id, n.Number, n.Warnings)
 }
 
 // warned is what a message says of warnings.
@@ -153,30 +173,58 @@ func (j *Jobs) warn(ctx context.Context, tx store.Tx, id mapreduce.JobID, level 
 }
 
 func (p *planner) step(ctx context.Context) error {
+	n := &p.next
 	switch {
-	case p.next.Bins != nil:
+	case n.Items != nil:
+		p.items()
+		return nil
+	case n.Bins != nil:
 		return p.bins(ctx)
-	case p.next.Level == 1 && p.next.Group == 0:
+	case n.Group == 0:
+		return p.wholeLevel(ctx)
+	case n.Source == 0:
+		return p.groupMaps(ctx)
+	}
+	all, err := p.groups(ctx, n.Units, n.Group, unitsOf(p.ctl, n.Source))
+	p.insertUnits(all)
+	return err
+}
+
+// wholeLevel plans units each of which takes the whole source level.
+func (p *planner) wholeLevel(ctx context.Context) error {
+	end := unitsOf(p.ctl, p.next.Source)
+	if p.next.Source == 0 {
 		last, err := p.lastMap(ctx, p.tx)
 		if err != nil {
 			return err
 		}
-		p.plant(mapreduce.FinalUnit, mapreduce.KindFinal, &storagev1.Inputs{End: last + 1, MapEnd: last + 1})
-		return nil
-	case p.next.Level == 1:
-		return p.groupMaps(ctx)
+		end = last + 1
 	}
-	below := unitsOf(p.ctl, p.next.Level-1)
-	if p.next.Group == 0 {
-		all, err := p.groups(ctx, 1, below, below)
-		for _, in := range all {
-			p.plant(mapreduce.FinalUnit, mapreduce.KindFinal, in)
-		}
+	var all []*storagev1.Inputs
+	for int64(len(all)) < min(p.next.Units-p.cursor.Planned, int64(p.room)) {
+		all = append(all, p.takes(0, end))
+	}
+	if err := p.mapped(ctx, all...); err != nil {
 		return err
 	}
-	all, err := p.groups(ctx, p.next.Units, p.next.Group, below)
-	p.plantReduces(all)
-	return err
+	p.insertUnits(all)
+	return nil
+}
+
+// takes returns inputs that are all units of the source level with indexes in
+// [first, end).
+func (p *planner) takes(first, end int64) *storagev1.Inputs {
+	return &storagev1.Inputs{Level: p.next.Source, First: first, End: end, MapFirst: first, MapEnd: end}
+}
+
+// items plans units that work on an element of an output each, as many as suit
+// one transaction.
+func (p *planner) items() {
+	for size, n := 0, 0; p.cursor.Planned < p.next.Units && n < p.room && size < store.TargetTxSize; n++ {
+		item := p.next.Items[p.cursor.Planned]
+		size += len(item.Value) + 300
+		p.insertUnit(p.takes(item.Source, item.Source+1), item.Value)
+	}
 }
 
 // groups returns what the next of a level's units take, as far as there is room:
@@ -184,7 +232,7 @@ func (p *planner) step(ctx context.Context) error {
 func (p *planner) groups(ctx context.Context, units, group, below int64) ([]*storagev1.Inputs, error) {
 	var all []*storagev1.Inputs
 	for i := p.cursor.Planned; i < units && len(all) < p.room; i++ {
-		all = append(all, &storagev1.Inputs{First: i * group, End: min((i+1)*group, below)})
+		all = append(all, p.takes(i*group, min((i+1)*group, below)))
 	}
 	return all, p.mapped(ctx, all...)
 }
@@ -208,29 +256,31 @@ func (p *planner) bins(ctx context.Context) error {
 		bin := p.next.Bins[at]
 		for c.Picked < int64(len(bin)) && left > 0 {
 			part := bin[c.Picked:min(int(c.Picked)+min(pickChunk, left), len(bin))]
-			p.tx.Set(p.keys.Picks(p.id, p.next.Level, at, part[0]), encode(picks(part)))
+			p.tx.Set(p.keys.Picks(p.id, p.next.Number, at, part[0]), encode(picks(part)))
 			c.Picked += int64(len(part))
 			left -= len(part)
 		}
 		if c.Picked == int64(len(bin)) {
-			first, end := bin[0], bin[len(bin)-1]+1
-			full = append(full, &storagev1.Inputs{First: first, End: end, MapFirst: first, MapEnd: end, Picked: c.Picked})
-			c.Picked = 0
+			inputs := p.takes(bin[0], bin[len(bin)-1]+1)
+			inputs.Picked, c.Picked = c.Picked, 0
+			full = append(full, inputs)
 		}
 	}
-	if p.next.Level > 1 {
-		if err := p.mapped(ctx, full...); err != nil {
-			return err
-		}
+	if err := p.mapped(ctx, full...); err != nil {
+		return err
 	}
-	p.plantReduces(full)
+	p.insertUnits(full)
 	return nil
 }
 
-// plantReduces plans the next reduces, with what each takes.
-func (p *planner) plantReduces(all []*storagev1.Inputs) {
+// insertUnits plans the next units, with what each takes.
+func (p *planner) insertUnits(all []*storagev1.Inputs) {
 	for _, in := range all {
-		p.plant(mapreduce.ReduceUnit(int(p.next.Level), int(p.cursor.Planned)), mapreduce.KindReduce, in)
+		var item []byte
+		if p.next.Each != nil {
+			item = p.next.Each[p.cursor.Planned]
+		}
+		p.insertUnit(in, item)
 	}
 }
 
@@ -289,7 +339,7 @@ func (p *planner) groupMaps(ctx context.Context) error {
 			if size < p.next.Group {
 				continue
 			}
-			p.plantMaps(first, last)
+			p.takeMaps(first, last)
 			if size, planned = 0, planned+1; planned == p.room {
 				return nil
 			}
@@ -299,33 +349,35 @@ func (p *planner) groupMaps(ctx context.Context) error {
 		}
 	}
 	if size > 0 {
-		p.plantMaps(first, last)
+		p.takeMaps(first, last)
 	}
 	return nil
 }
 
-// plantMaps plans the next reduce over the map units with indexes from first to
-// last.
-func (p *planner) plantMaps(first, last int64) {
-	unit := mapreduce.ReduceUnit(1, int(p.cursor.Planned))
-	p.plant(unit, mapreduce.KindReduce, &storagev1.Inputs{First: first, End: last + 1, MapFirst: first, MapEnd: last + 1})
+// takeMaps plans the next unit over the units of level 0 with indexes from first
+// to last.
+func (p *planner) takeMaps(first, last int64) {
+	p.insertUnits([]*storagev1.Inputs{p.takes(first, last+1)})
 	p.cursor.Cursor = last + 1
 }
 
-// mapped tells inputs that are reduces which map units these stand for: from the
-// first of their first to the last of their last, read all together.
+// mapped tells inputs that are reduces of the same tree which units these stand
+// for: from the first of their first to the last of their last, read all together.
 func (p *planner) mapped(ctx context.Context, all ...*storagev1.Inputs) error {
-	below := int(p.next.Level - 1)
+	if p.next.Depth <= 1 || len(all) == 0 {
+		return nil
+	}
+	source := p.sourceLevel()
 	ids := make([]mapreduce.UnitID, 0, 2*len(all))
 	for _, in := range all {
-		ids = append(ids, mapreduce.ReduceUnit(below, int(in.First)), mapreduce.ReduceUnit(below, int(in.End-1)))
+		ids = append(ids, unitAt(source, in.First), unitAt(source, in.End-1))
 	}
 	ends, err := p.unitsNamed(ctx, p.tx.Snapshot(), p.id, ids)
 	if err != nil {
 		return err
 	}
 	if len(ends) < len(ids) {
-		return fmt.Errorf("jobs: level %d of %s lacks some of units %d to %d: %w", below, p.id, all[0].First, all[len(all)-1].End-1, store.ErrCorrupt)
+		return fmt.Errorf("jobs: level %d of %s lacks some of units %d to %d: %w", p.next.Source, p.id, all[0].First, all[len(all)-1].End-1, store.ErrCorrupt)
 	}
 	for i, in := range all {
 		in.MapFirst, in.MapEnd = ends[2*i].Inputs.GetMapFirst(), ends[2*i+1].Inputs.GetMapEnd()
@@ -333,11 +385,21 @@ func (p *planner) mapped(ctx context.Context, all ...*storagev1.Inputs) error {
 	return nil
 }
 
-func (p *planner) plant(unit mapreduce.UnitID, kind mapreduce.UnitKind, in *storagev1.Inputs) {
-	shards := max(1, p.ctl.Shards)
-	p.Jobs.plant(p.tx, p.id, &storagev1.Unit{
-		UnitId: string(unit), Kind: uint32(kind), Level: p.next.Level, Index: p.cursor.Planned,
-		Inputs: in, Queue: &storagev1.Queue{Shard: p.cursor.Planned % shards},
+// sourceLevel returns the level whose outputs the units take: one that is planned,
+// or one of a tree that is being planned.
+func (p *planner) sourceLevel() *storagev1.Level {
+	if n := p.next.Source - Levels(p.ctl); n >= 0 && n < int64(len(p.cursor.Levels)) {
+		return p.cursor.Levels[n]
+	}
+	return levelAt(p.ctl, p.next.Source)
+}
+
+// insertUnit plans the next unit of the level.
+func (p *planner) insertUnit(in *storagev1.Inputs, item []byte) {
+	at := p.cursor.Planned
+	p.plant(p.tx, p.id, &storagev1.Unit{
+		UnitId: string(unitAt(p.cursor.Plan, at)), Kind: uint32(p.next.Kind), Level: p.next.Number, Index: at,
+		Inputs: in, Item: item, Queue: &storagev1.Queue{Shard: at % max(1, p.ctl.Shards)},
 	})
 	p.cursor.Planned++
 }

@@ -393,14 +393,14 @@ func (j *Jobs) UnitsFrom(ctx context.Context, id mapreduce.JobID, level, from in
 	return j.orderPage(ctx, id, level, from, limit)
 }
 
-// Inputs returns up to limit of the units that a reduce takes, with indexes from
+// Inputs returns up to limit of the units whose outputs a unit takes, with indexes from
 // from on, in order. There may be fewer, but only at the end there are none.
 func (j *Jobs) Inputs(ctx context.Context, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]*storagev1.Unit, error) {
 	return j.fitting(ctx, limit, func(r store.Reader, most int) ([]*storagev1.Unit, error) {
 		if reduce.Inputs.GetPicked() > 0 {
 			return j.picked(ctx, r, id, reduce, from, most)
 		}
-		return j.unitsIn(ctx, r, id, reduce.Level-1, from, reduce.Inputs.End, most)
+		return j.unitsIn(ctx, r, id, reduce.Inputs.GetLevel(), from, reduce.Inputs.GetEnd(), most)
 	})
 }
 

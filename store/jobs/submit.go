@@ -126,7 +126,7 @@ func (j *Jobs) unique(ctx context.Context, tx store.Tx, id mapreduce.JobID, unit
 // namesakes returns the units that are stored under the first names of units.
 func (j *Jobs) namesakes(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) (map[mapreduce.UnitID]*storagev1.Unit, error) {
 	var mapped, parsed [][]byte // apart, for each lies close together
-	prefix := j.keys.UnitsWithPrefix(id, mapreduce.ParseUnit(""))
+	prefix := j.keys.ParseUnits(id)
 	for _, u := range units {
 		for _, name := range firstNames(u) {
 			key := j.keys.Unit(id, name)
@@ -226,8 +226,8 @@ type Flip struct {
 	Characters int64
 	Skipped    int64
 	Slots      int64    // granted to this node at once; nobody can have any yet
-	Tree       bool     // all levels are planned before anything is mapped
-	Direct     bool     // the only unit is the direct one
+	Tree       bool     // a tree of reduces is planned before anything is mapped
+	Level      Level    // level 0, but for the number of its units
 	Warnings   []string // for the job's owner
 }
 
@@ -265,16 +265,17 @@ func (j *Jobs) Flip(ctx context.Context, id mapreduce.JobID, f *Flip) (mapreduce
 
 // Standing returns how the job stands once it is visible.
 func (f *Flip) Standing(id mapreduce.JobID, now int64) *Standing {
-	state, level := mapreduce.Mapping, int64(0)
+	state, level := f.Level.Phase, int64(0)
 	if f.Parse > 0 || f.Tree {
 		state, level = mapreduce.Decomposition, -1
 	}
+	first := f.Level
+	first.Units = f.Map
 	ctl := &storagev1.Ctl{
-		State: uint32(state), Phase: uint32(state), Epoch: 1, Level: level, LevelUnits: []int64{f.Map},
+		State: uint32(state), Phase: uint32(state), Epoch: 1, Level: level, Levels: []*storagev1.Level{first.stored()},
 		UpdatedAtMicros: now, MaxAttempts: f.Spec.MaxAttempts, Budget: f.Spec.Budget,
 		FailFast: f.Spec.OnError == uint32(mapreduce.FailFast), ParseUnits: f.Parse, Shards: f.Shards, StagedUnits: f.Map,
 		Tenant: f.Spec.Tenant, Priority: f.Spec.Priority, ReduceShare: f.Spec.ReduceShare,
-		Direct: f.Direct, Final: f.Direct,
 	}
 	st := &Standing{Ctl: ctl, Record: &storagev1.Job{
 		JobId: string(id), Status: uint32(state), CreatedAtMicros: now, UpdatedAtMicros: now, Config: f.Spec,

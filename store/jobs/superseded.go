@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -25,12 +24,12 @@ type carrying struct {
 	from  []byte // key of the unit that is next; nil begins the level
 }
 
-// carry takes what units of the levels from first to last have spent from them and
-// enters it in the job's record, from where on at says, and returns where it came
-// to, nil if that was all. Reports of these units that come later settle nothing
-// any more, so that nothing is spent behind it. The caller writes the switch, as
-// all do that write the record.
-func (j *Jobs) carry(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, at carrying, first, last int64) (*carrying, error) {
+// carry takes what units of some levels have spent from them, those from first on
+// of all that are begun, and enters it in the job's record, from where on at says,
+// and returns where it came to, nil if that was all. Reports of these units that
+// come later settle nothing any more, so that nothing is spent behind it. The
+// caller writes the switch, as all do that write the record.
+func (j *Jobs) carry(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, at carrying, first int64, begun []*storagev1.Level) (*carrying, error) {
 	if at.epoch != ctl.Epoch {
 		at = carrying{epoch: ctl.Epoch}
 	}
@@ -39,8 +38,8 @@ func (j *Jobs) carry(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *
 		return nil, err
 	}
 	room := store.RangeOptions{Limit: stepUnits, Bytes: store.TargetTxSize}
-	for at.level = max(at.level, first); at.level <= last; at.level, at.from = at.level+1, nil {
-		r := j.keys.UnitsWithPrefix(id, reducePrefix(at.level))
+	for at.level = max(at.level, first); at.level < int64(len(begun)); at.level, at.from = at.level+1, nil {
+		r := j.unitKeys(id, begun[at.level])
 		if at.from != nil {
 			r.Begin = at.from
 		}
@@ -61,19 +60,8 @@ func (j *Jobs) carry(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *
 			return &at, nil
 		}
 	}
-	final := j.keys.Unit(id, mapreduce.FinalUnit)
-	value, err := tx.Get(ctx, final)
-	if err == nil && value != nil {
-		err = carryUnit(tx, job, first, store.KeyValue{Key: final, Value: value})
-	}
 	tx.Set(j.keys.Job(id), encode(job))
-	return nil, err
-}
-
-// reducePrefix is what the ids of a level's reduces begin with, but for the final
-// one.
-func reducePrefix(level int64) mapreduce.UnitID {
-	return mapreduce.UnitID(fmt.Sprintf("reduce_L%d_", level))
+	return nil, nil
 }
 
 // carryUnit carries what one unit has spent, if its level is dropped.

@@ -11,14 +11,35 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// PlanTree plans all levels of a job whose reduces take groups of the level
-// below, once its map units are known and before any is claimed; its last step
-// turns the job to mapping. Each step begins where the one before it, of
-// whichever node, ended.
-func (j *Jobs) PlanTree(ctx context.Context, id mapreduce.JobID, epoch, group int64) error {
+// A TreePlan is a tree of reduces over the units of level 0, all of which is
+// planned before any of these is claimed.
+type TreePlan struct {
+	Epoch int64 // of the job as it was seen; planning stops if it has moved on
+	First Level // level 0, but for the number of its units
+	Stage int   // whose tree it is
+	Name  string
+	Root  mapreduce.UnitID // of the tree
+	Phase mapreduce.JobState
+	Group int64 // units of a level that one reduce takes
+}
+
+// level returns a level of the tree. That of the root has one unit.
+func (p *TreePlan) level(depth, units int64) *storagev1.Level {
+	l := Level{Units: units, Stage: p.Stage, Depth: int(depth), Source: depth - 1, Phase: p.Phase}
+	if units == 1 {
+		l.Unit = p.Root
+	} else {
+		l.Prefix = mapreduce.TreePrefix(p.Name, int(depth))
+	}
+	return l.stored()
+}
+
+// PlanTree plans a tree; its last step turns the job to level 0. Each step begins
+// where the one before it, of whichever node, ended.
+func (j *Jobs) PlanTree(ctx context.Context, id mapreduce.JobID, t TreePlan) error {
 	for done := false; !done; {
 		var err error
-		if done, err = j.TreeStep(ctx, id, epoch, group); err != nil {
+		if done, err = j.TreeStep(ctx, id, t); err != nil {
 			return err
 		}
 	}
@@ -26,7 +47,7 @@ func (j *Jobs) PlanTree(ctx context.Context, id mapreduce.JobID, epoch, group in
 }
 
 // TreeStep is one step of PlanTree. It returns whether planning is done.
-func (j *Jobs) TreeStep(ctx context.Context, id mapreduce.JobID, epoch, group int64) (done bool, err error) {
+func (j *Jobs) TreeStep(ctx context.Context, id mapreduce.JobID, t TreePlan) (done bool, err error) {
 	tried := 0
 	err = j.update(ctx, failpoint.Plan, func(tx store.Tx) error {
 		room := stepRoom(tried)
@@ -36,10 +57,10 @@ func (j *Jobs) TreeStep(ctx context.Context, id mapreduce.JobID, epoch, group in
 		if err != nil {
 			return err
 		}
-		if ctl.Epoch != epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
+		if ctl.Epoch != t.Epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
 			return nil
 		}
-		p := &treePlanner{planner: planner{Jobs: j, tx: tx, id: id, ctl: ctl, cursor: &storagev1.Plan{Level: 1}, room: room}, group: group}
+		p := &treePlanner{planner: planner{Jobs: j, tx: tx, id: id, ctl: ctl, cursor: &storagev1.Plan{Level: 1}, room: room}, tree: t}
 		if p.maps, err = j.counter(ctx, tx.Snapshot(), id, keys.Planted, 0); err != nil {
 			return err
 		}
@@ -62,14 +83,14 @@ func (j *Jobs) TreeStep(ctx context.Context, id mapreduce.JobID, epoch, group in
 // A treePlanner is one step of planning a tree.
 type treePlanner struct {
 	planner
-	group int64 // units of a level that one reduce takes
-	maps  int64
+	tree TreePlan
+	maps int64
 }
 
 // below returns how many units the level has on which the next one is planned.
 func (p *treePlanner) below() int64 {
 	if n := len(p.cursor.Levels); n > 0 {
-		return p.cursor.Levels[n-1]
+		return p.cursor.Levels[n-1].Units
 	}
 	return p.maps
 }
@@ -82,25 +103,25 @@ func (p *treePlanner) levels(ctx context.Context) (bool, error) {
 		if below == 0 || below == 1 && c.Level > 1 {
 			return true, nil
 		}
-		c.Units = (below-1)/p.group + 1
-		p.next = Next{Level: c.Level}
+		c.Plan = p.tree.level(c.Level, (below-1)/p.tree.Group+1)
+		p.next = LevelPlan{Number: c.Level, Level: levelFrom(c.Plan)}
 		var err error
 		if c.Level == 1 {
 			err = p.groupMaps(ctx)
 		} else {
 			err = p.reduces(ctx, below)
 		}
-		if err != nil || c.Planned < c.Units {
+		if err != nil || c.Planned < c.Plan.Units {
 			return false, err
 		}
-		c.Levels = append(c.Levels, c.Units)
-		c.Level, c.Planned, c.Units = c.Level+1, 0, 0
+		c.Levels = append(c.Levels, c.Plan)
+		c.Level, c.Planned, c.Plan = c.Level+1, 0, nil
 	}
 }
 
 func (p *treePlanner) reduces(ctx context.Context, below int64) error {
 	c := p.cursor
-	all, err := p.groups(ctx, c.Units, p.group, below)
+	all, err := p.groups(ctx, c.Plan.Units, p.tree.Group, below)
 	if err != nil {
 		return err
 	}
@@ -115,12 +136,12 @@ func (p *treePlanner) reduces(ctx context.Context, below int64) error {
 func (p *treePlanner) block(in *storagev1.Inputs) {
 	c := p.cursor
 	u := &storagev1.Unit{
-		UnitId: string(mapreduce.ReduceUnit(int(c.Level), int(c.Planned))), Kind: uint32(mapreduce.KindReduce),
+		UnitId: string(unitAt(c.Plan, c.Planned)), Kind: uint32(mapreduce.KindReduce),
 		Level: c.Level, Index: c.Planned, Status: uint32(mapreduce.Blocked), Inputs: in,
-		Queue: &storagev1.Queue{Shard: c.Planned % max(1, p.ctl.Shards)}, Parent: 1 + c.Planned/p.group,
+		Queue: &storagev1.Queue{Shard: c.Planned % max(1, p.ctl.Shards)}, Parent: 1 + c.Planned/p.tree.Group,
 	}
-	if c.Units == 1 {
-		u.UnitId, u.Kind, u.Parent = string(mapreduce.FinalUnit), uint32(mapreduce.KindFinal), 0
+	if c.Plan.Units == 1 {
+		u.Kind, u.Parent = uint32(mapreduce.KindFinal), 0
 	}
 	p.setUnit(p.tx, p.id, u)
 	c.Planned++
@@ -178,7 +199,7 @@ func (p *treePlanner) deal(ctx context.Context, pairs []store.KeyValue) (dealt i
 			c.First = index
 		}
 		c.Last, c.Cursor = index, index+1
-		if c.Taken == p.group {
+		if c.Taken == p.tree.Group {
 			p.blockMaps()
 		}
 	}
@@ -235,16 +256,16 @@ func (p *treePlanner) lastGroup() error {
 	if c.Taken > 0 {
 		p.blockMaps()
 	}
-	if c.Planned != c.Units {
+	if c.Planned != c.Plan.Units {
 		return fmt.Errorf("jobs: %s is to have %d map units, and has those of %d reduces instead of %d: %w",
-			p.id, p.maps, c.Planned, c.Units, store.ErrCorrupt)
+			p.id, p.maps, c.Planned, c.Plan.Units, store.ErrCorrupt)
 	}
 	return nil
 }
 
 func (p *treePlanner) blockMaps() {
 	c := p.cursor
-	p.block(&storagev1.Inputs{First: c.First, End: c.Last + 1, MapFirst: c.First, MapEnd: c.Last + 1})
+	p.block(p.takes(c.First, c.Last+1))
 	c.Taken = 0
 }
 
@@ -252,23 +273,25 @@ func (p *treePlanner) blockMaps() {
 func (p *treePlanner) begin(ctx context.Context) error {
 	p.tx.Clear(p.keys.Plan(p.id, 1))
 	c, reduces := p.cursor, int64(0)
-	for _, n := range c.Levels {
-		reduces += n
+	for _, l := range c.Levels {
+		reduces += l.Units
 	}
-	p.ctl.Level, p.ctl.State = 0, uint32(mapreduce.Mapping)
-	p.ctl.LevelUnits = append([]int64{p.maps}, c.Levels...)
-	p.ctl.Tree, p.ctl.Final = len(c.Levels) > 0, len(c.Levels) > 0
+	first := p.tree.First
+	first.Units = p.maps
+	p.ctl.Level, p.ctl.State = 0, uint32(first.Phase)
+	p.ctl.Levels = append([]*storagev1.Level{first.stored()}, c.Levels...)
+	p.ctl.TreeTop = int64(len(c.Levels))
 	return p.turnCtl(ctx, p.tx, p.id, p.ctl, fmt.Sprintf("level 0: %d units; %d levels above it: %d units", p.maps, len(c.Levels), reduces))
 }
 
-// Ascend turns a tree to the lowest level that has not ended.
+// Ascend turns a job to the lowest level of its tree that has not ended.
 func (j *Jobs) Ascend(ctx context.Context, id mapreduce.JobID, epoch int64) error {
 	return j.change(ctx, failpoint.Ascend, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
-		if ctl.Epoch != epoch || !ctl.Tree || ctl.Level < 0 || !mapreduce.JobState(ctl.State).Running() {
+		if ctl.Epoch != epoch || ctl.TreeTop == 0 || ctl.Level < 0 || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
 		}
 		from := ctl.Level
-		for ctl.Level+1 < int64(len(ctl.LevelUnits)) {
+		for ctl.Level < ctl.TreeTop {
 			completed, err := j.counter(ctx, tx.Snapshot(), id, keys.Completed, ctl.Level)
 			if err != nil {
 				return "", false, err
@@ -282,7 +305,7 @@ func (j *Jobs) Ascend(ctx context.Context, id mapreduce.JobID, epoch int64) erro
 			}
 			ctl.Level++
 		}
-		ctl.State = uint32(mapreduce.Reducing)
+		ctl.State = levelAt(ctl, ctl.Level).GetPhase()
 		return fmt.Sprintf("level %d: %d units", ctl.Level, unitsOf(ctl, ctl.Level)), ctl.Level > from, nil
 	})
 }

@@ -23,7 +23,7 @@ func (w *world) submitTree(j *jobs.Jobs, docs []document, group int64) mapreduce
 	id := mapreduce.JobID(w.name("job"))
 	s := spec()
 	w.must(j.Begin(w.ctx, id, s))
-	f := &jobs.Flip{Spec: s, Shards: 2, Tree: true}
+	f := &jobs.Flip{Spec: s, Shards: 2, Tree: true, Level: mapLevel}
 	for n, d := range docs {
 		b := batch(d, int64(n), 2)
 		for _, u := range b.Units {
@@ -52,7 +52,7 @@ func (w *world) plantTree(j *jobs.Jobs, id mapreduce.JobID, group int64) {
 	s, err := j.LevelStatus(w.ctx, id)
 	w.must(err)
 	w.must(j.PlantParsed(w.ctx, id, s.Epoch, w.plant(j, id)))
-	w.must(j.PlanTree(w.ctx, id, s.Epoch, group))
+	w.must(j.PlanTree(w.ctx, id, treeOver(s.Epoch, group)))
 }
 
 // letGo unblocks what was told, and what that ends.
@@ -86,7 +86,7 @@ func (w *world) climb(j *jobs.Jobs, id mapreduce.JobID) bool {
 			return false
 		case s.Completed == 0:
 			w.must(j.Fail(w.ctx, id, s.Epoch, "all failed"))
-		case s.Final:
+		case rootOf(s):
 			w.must(j.Complete(w.ctx, id, s.Epoch))
 		default:
 			w.must(j.Ascend(w.ctx, id, s.Epoch))
@@ -99,10 +99,10 @@ func (w *world) shape(id mapreduce.JobID) (levels []int64) {
 	w.Helper()
 	ctl, err := w.look.Ctl(w.ctx, id)
 	w.must(err)
-	for level := range ctl.LevelUnits {
+	for level := range ctl.Levels {
 		units := w.level(w.look, id, int64(level))
-		if int64(len(units)) != ctl.LevelUnits[level] {
-			w.Errorf("level %d has %d units, and %d were planned", level, len(units), ctl.LevelUnits[level])
+		if int64(len(units)) != ctl.Levels[level].Units {
+			w.Errorf("level %d has %d units, and %d were planned", level, len(units), ctl.Levels[level].Units)
 		}
 		levels = append(levels, int64(len(units)))
 	}
@@ -144,7 +144,7 @@ func TestB13TreesAreKnownBeforeTheRun(t *testing.T) {
 				w.must(err)
 				w.must(w.nodes[0].PlantParsed(w.ctx, id, s.Epoch, w.plant(w.nodes[0], id)))
 				for step, finished := 0, false; !finished; step++ {
-					finished, err = w.nodes[step%3].TreeStep(w.ctx, id, s.Epoch, tt.group)
+					finished, err = w.nodes[step%3].TreeStep(w.ctx, id, treeOver(s.Epoch, tt.group))
 					w.must(err)
 					if step%4 == 1 {
 						w.healthy()

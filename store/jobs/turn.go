@@ -477,7 +477,9 @@ func (t *turn) fail(ctx context.Context, u *storagev1.Unit) error {
 }
 
 func outcome(u *storagev1.Unit, sha []byte, spent mapreduce.Tokens) *storagev1.Outcome {
-	return &storagev1.Outcome{Unit: u.UnitId, Attempt: u.Attempt, Sha256: sha, TokensIn: spent.In, TokensOut: spent.Out}
+	return &storagev1.Outcome{
+		Unit: u.UnitId, Attempt: u.Attempt, Sha256: sha, TokensIn: spent.In, TokensOut: spent.Out, Level: u.Level,
+	}
 }
 
 // account enters the end of a map or parse unit in the ledger of documents and

@@ -32,7 +32,7 @@ func (t *turn) tell(ctx context.Context, u *storagev1.Unit, n keys.Waiting) erro
 	if u.Parent == 0 {
 		return nil
 	}
-	if !t.ctl.Tree {
+	if t.ctl.TreeTop == 0 {
 		// The tree is being planned again, because a document that could not
 		// be parsed is tried again. What is planned counts u as it was.
 		var cursor storagev1.Plan
@@ -47,10 +47,7 @@ func (t *turn) tell(ctx context.Context, u *storagev1.Unit, n keys.Waiting) erro
 
 // reduceAt returns the id of a reduce of a tree.
 func reduceAt(ctl *storagev1.Ctl, r WaitRef) mapreduce.UnitID {
-	if ctl.Final && r.Level == int64(len(ctl.LevelUnits))-1 {
-		return mapreduce.FinalUnit
-	}
-	return mapreduce.ReduceUnit(int(r.Level), int(r.Index))
+	return unitAt(levelAt(ctl, r.Level), r.Index)
 }
 
 // MaxUnblock is how many reduces Unblock takes at once.
@@ -66,7 +63,7 @@ func (j *Jobs) Unblock(ctx context.Context, id mapreduce.JobID, refs []WaitRef) 
 	err = j.update(ctx, failpoint.Unblock, func(tx store.Tx) error {
 		ready, told = nil, nil
 		ctl, err := j.ctl(ctx, tx, id)
-		if err != nil || !ctl.Tree || mapreduce.JobState(ctl.State) == mapreduce.JobCancelled {
+		if err != nil || ctl.TreeTop == 0 || mapreduce.JobState(ctl.State) == mapreduce.JobCancelled {
 			return err
 		}
 		due, err := j.due(ctx, tx, id, refs)
@@ -141,7 +138,7 @@ func (t *turn) letGo(ctx context.Context, r WaitRef) (*Candidate, error) {
 // skip fails a reduce that has nothing to reduce.
 func (t *turn) skip(ctx context.Context, u *storagev1.Unit) error {
 	why := "skipped: none of its inputs has a result"
-	first, err := t.unitsIn(ctx, t.tx.Snapshot(), t.in.Job, u.Level-1, u.Inputs.GetFirst(), u.Inputs.GetEnd(), 1)
+	first, err := t.unitsIn(ctx, t.tx.Snapshot(), t.in.Job, u.Inputs.GetLevel(), u.Inputs.GetFirst(), u.Inputs.GetEnd(), 1)
 	if err != nil {
 		return err
 	}
@@ -218,7 +215,7 @@ func (j *Jobs) waitRef(key []byte) (WaitRef, error) {
 // itself. What the reduce came to, if it had ended, counts no more, nor does what
 // was made of that.
 func (t *turn) reopen(ctx context.Context, u *storagev1.Unit, had keys.Waiting) error {
-	if u.Parent == 0 || !t.ctl.Tree {
+	if u.Parent == 0 || t.ctl.TreeTop == 0 {
 		return nil
 	}
 	at := WaitRef{u.Level + 1, u.Parent - 1}

@@ -134,12 +134,33 @@ func spec() *storagev1.Spec {
 	})
 }
 
+// mapLevel is level 0 of a job whose first stage maps documents.
+var mapLevel = jobs.Level{Phase: mapreduce.Mapping}
+
+// rootOf reports whether a level is the last of the tree of a job.
+func rootOf(s *jobs.LevelStatus) bool { return s.Planned[s.Level].Unit == mapreduce.FinalUnit }
+
+// treeOver is the tree of a job whose second stage reduces groups.
+func treeOver(epoch, group int64) jobs.TreePlan {
+	return jobs.TreePlan{
+		Epoch: epoch, First: mapLevel, Stage: 1, Name: "reduce", Root: mapreduce.FinalUnit, Phase: mapreduce.Reducing, Group: group,
+	}
+}
+
+// reduceLevel is a level of the tree of a job whose second stage reduces groups.
+func reduceLevel(epoch, depth, units int64) jobs.LevelPlan {
+	return jobs.LevelPlan{Epoch: epoch, Number: depth, Kind: mapreduce.KindReduce, Level: jobs.Level{
+		Units: units, Stage: 1, Depth: int(depth), Source: depth - 1, Phase: mapreduce.Reducing,
+		Prefix: mapreduce.TreePrefix("reduce", int(depth)),
+	}}
+}
+
 // stage begins a submission and stages all of docs.
 func (w *world) stage(j *jobs.Jobs, id mapreduce.JobID, s *storagev1.Spec, shards int64, docs []document) (*jobs.Flip, error) {
 	if err := j.Begin(w.ctx, id, s); err != nil {
 		return nil, err
 	}
-	f := &jobs.Flip{Spec: s, Shards: shards}
+	f := &jobs.Flip{Spec: s, Shards: shards, Level: mapLevel}
 	for n, d := range docs {
 		b := batch(d, int64(n), shards)
 		if err := j.Stage(w.ctx, id, &b); err != nil {
@@ -268,10 +289,10 @@ func (w *world) advance(j *jobs.Jobs, id mapreduce.JobID) bool {
 	switch {
 	case s.Level < 0:
 		w.must(j.PlantParsed(w.ctx, id, s.Epoch, w.plant(j, id)))
-		w.must(j.StartMapping(w.ctx, id, s.Epoch, false))
+		w.must(j.StartMapping(w.ctx, id, s.Epoch, mapLevel, false))
 	case s.Completed == 0:
 		w.must(j.Fail(w.ctx, id, jobs.AnyEpoch, "all failed"))
-	case s.Final:
+	case rootOf(s):
 		w.must(j.Complete(w.ctx, id, s.Epoch))
 	default:
 		next := nextOf(s)
@@ -295,11 +316,14 @@ func (w *world) plant(j *jobs.Jobs, id mapreduce.JobID) func(context.Context, *s
 	}
 }
 
-func nextOf(s *jobs.LevelStatus) jobs.Next {
-	next := jobs.Next{Epoch: s.Epoch, Level: s.Level + 1, Units: 1}
+func nextOf(s *jobs.LevelStatus) jobs.LevelPlan {
 	if s.Units > 3 {
-		next.Group, next.Units = 3, (s.Units+2)/3
+		next := reduceLevel(s.Epoch, s.Level+1, (s.Units+2)/3)
+		next.Group = 3
+		return next
 	}
+	next := reduceLevel(s.Epoch, s.Level+1, 1)
+	next.Prefix, next.Unit, next.Kind = "", mapreduce.FinalUnit, mapreduce.KindFinal
 	return next
 }
 

@@ -31,7 +31,7 @@
 //	('mapreduce','tally',J,D)                    Tally: chunks of a document
 //	('mapreduce','seal',J,number)                Seal: the chain over checkpoints
 //	('mapreduce','plan',J,level)                 Plan: cursor of planning a level
-//	('mapreduce','picks',J,level,index,first)    Picks: inputs of a reduce that are no range,
+//	('mapreduce','picks',J,level,index,first)    Picks: inputs of a unit that are no range,
 //	                                             from one on
 //	('mapreduce','wait',J,level,index)           counter: what a reduce of a tree waits for;
 //	                                             see Waiting
@@ -220,29 +220,40 @@ func (s *Space) Unit(j mapreduce.JobID, u mapreduce.UnitID) []byte {
 // Units returns the range of job j's units, in order of id.
 func (s *Space) Units(j mapreduce.JobID) store.Range { return children(s.job("units", j)) }
 
-// UnitsWithPrefix returns the range of job j's units whose ids begin with
-// prefix.
-func (s *Space) UnitsWithPrefix(j mapreduce.JobID, prefix mapreduce.UnitID) store.Range {
-	return textPrefix(s.job("units", j), string(prefix))
+// NumberedUnits returns the range of job j's units whose ids are prefix and a
+// number. No other unit's id may begin with prefix and a digit.
+func (s *Space) NumberedUnits(j mapreduce.JobID, prefix string) store.Range {
+	return numbered(s.job("units", j), prefix)
 }
 
-// ResultsWithPrefix returns the range of the large results of units whose ids
-// begin with prefix.
-func (s *Space) ResultsWithPrefix(j mapreduce.JobID, prefix mapreduce.UnitID) store.Range {
-	return textPrefix(s.job("result", j), string(prefix))
+// NumberedResults returns the range of the large results of units whose ids are
+// prefix and a number.
+func (s *Space) NumberedResults(j mapreduce.JobID, prefix string) store.Range {
+	return numbered(s.job("result", j), prefix)
 }
 
-// StatesWithPrefix returns the range of the agents' states of units whose ids
-// begin with prefix.
-func (s *Space) StatesWithPrefix(j mapreduce.JobID, prefix mapreduce.UnitID) store.Range {
-	return textPrefix(s.job("state", j), string(prefix))
+// NumberedStates returns the range of the agents' states of units whose ids are
+// prefix and a number.
+func (s *Space) NumberedStates(j mapreduce.JobID, prefix string) store.Range {
+	return numbered(s.job("state", j), prefix)
 }
 
-// textPrefix returns the range of keys whose next element is a text that begins
-// with prefix: its encoding without the terminator.
-func textPrefix(packed []byte, prefix string) store.Range {
-	k := tuple.AppendString(packed, prefix)
-	return store.Prefixed(k[:len(k)-1])
+// ParseUnits returns the range of job j's units that parse documents.
+func (s *Space) ParseUnits(j mapreduce.JobID) store.Range {
+	return store.Prefixed(openText(s.job("units", j), string(mapreduce.ParseUnit(""))))
+}
+
+// numbered returns the range of keys whose next element is a text of prefix and
+// what begins with a digit.
+func numbered(packed []byte, prefix string) store.Range {
+	return store.Range{Begin: openText(packed, prefix+"0"), End: openText(packed, prefix+":")}
+}
+
+// openText returns a key and the beginning of a text: its encoding without the
+// terminator.
+func openText(packed []byte, text string) []byte {
+	k := tuple.AppendString(slices.Clip(packed), text)
+	return k[:len(k)-1]
 }
 
 // Order returns the key that names the unit with an index in level -1 (parse
@@ -280,10 +291,10 @@ func (s *Space) ReadyLevel(j mapreduce.JobID, shard int64, class uint32, level i
 	return store.Range{Begin: s.Ready(j, shard, class, Seq(level, 0)), End: s.Ready(j, shard, class, Seq(level+1, 0))}
 }
 
-// DelayedWithPrefix returns the range of the units backing off whose ids begin
-// with prefix.
-func (s *Space) DelayedWithPrefix(j mapreduce.JobID, prefix mapreduce.UnitID) store.Range {
-	return textPrefix(s.job("delayed", j), string(prefix))
+// NumberedDelayed returns the range of the units backing off whose ids are prefix
+// and a number.
+func (s *Space) NumberedDelayed(j mapreduce.JobID, prefix string) store.Range {
+	return numbered(s.job("delayed", j), prefix)
 }
 
 // Delayed returns the key of a unit that is backing off.

@@ -823,7 +823,7 @@ type Ctl struct {
 	Phase           uint32                 `protobuf:"varint,2,opt,name=phase,proto3" json:"phase,omitempty"`
 	Epoch           int64                  `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	Level           int64                  `protobuf:"varint,4,opt,name=level,proto3" json:"level,omitempty"`
-	LevelUnits      []int64                `protobuf:"varint,5,rep,packed,name=level_units,json=levelUnits,proto3" json:"level_units,omitempty"` // units planned, by level
+	Levels          []*Level               `protobuf:"bytes,5,rep,name=levels,proto3" json:"levels,omitempty"` // that are planned, from level 0 on
 	Error           string                 `protobuf:"bytes,6,opt,name=error,proto3" json:"error,omitempty"`
 	UpdatedAtMicros int64                  `protobuf:"varint,7,opt,name=updated_at_micros,json=updatedAtMicros,proto3" json:"updated_at_micros,omitempty"`
 	MaxAttempts     int64                  `protobuf:"varint,8,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
@@ -835,13 +835,13 @@ type Ctl struct {
 	Tenant          string                 `protobuf:"bytes,14,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	Priority        int64                  `protobuf:"varint,15,opt,name=priority,proto3" json:"priority,omitempty"`
 	Shards          int64                  `protobuf:"varint,17,opt,name=shards,proto3" json:"shards,omitempty"`
-	Final           bool                   `protobuf:"varint,18,opt,name=final,proto3" json:"final,omitempty"`                                 // the last of level_units is the final unit
 	StagedUnits     int64                  `protobuf:"varint,19,opt,name=staged_units,json=stagedUnits,proto3" json:"staged_units,omitempty"`  // map units that were there from the start
 	ReduceShare     float64                `protobuf:"fixed64,16,opt,name=reduce_share,json=reduceShare,proto3" json:"reduce_share,omitempty"` // of the budget, held back while mapping
-	Tree            bool                   `protobuf:"varint,20,opt,name=tree,proto3" json:"tree,omitempty"`                                   // all levels are planned, and units run as their inputs end
-	Direct          bool                   `protobuf:"varint,21,opt,name=direct,proto3" json:"direct,omitempty"`                               // the only unit of level 0 takes all documents, and is the final one
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Levels 1 to tree_top were planned at once, and their units run as their
+	// inputs end; 0 if there is no such tree.
+	TreeTop       int64 `protobuf:"varint,20,opt,name=tree_top,json=treeTop,proto3" json:"tree_top,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Ctl) Reset() {
@@ -902,9 +902,9 @@ func (x *Ctl) GetLevel() int64 {
 	return 0
 }
 
-func (x *Ctl) GetLevelUnits() []int64 {
+func (x *Ctl) GetLevels() []*Level {
 	if x != nil {
-		return x.LevelUnits
+		return x.Levels
 	}
 	return nil
 }
@@ -986,13 +986,6 @@ func (x *Ctl) GetShards() int64 {
 	return 0
 }
 
-func (x *Ctl) GetFinal() bool {
-	if x != nil {
-		return x.Final
-	}
-	return false
-}
-
 func (x *Ctl) GetStagedUnits() int64 {
 	if x != nil {
 		return x.StagedUnits
@@ -1007,18 +1000,105 @@ func (x *Ctl) GetReduceShare() float64 {
 	return 0
 }
 
-func (x *Ctl) GetTree() bool {
+func (x *Ctl) GetTreeTop() int64 {
 	if x != nil {
-		return x.Tree
+		return x.TreeTop
 	}
-	return false
+	return 0
 }
 
-func (x *Ctl) GetDirect() bool {
+// Level is one level of a job: the units of a stage, or of one depth of the tree
+// of a stage that reduces groups.
+type Level struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Units         int64                  `protobuf:"varint,1,opt,name=units,proto3" json:"units,omitempty"`   // planned
+	Stage         int64                  `protobuf:"varint,2,opt,name=stage,proto3" json:"stage,omitempty"`   // index in the pipeline's stages
+	Depth         int64                  `protobuf:"varint,3,opt,name=depth,proto3" json:"depth,omitempty"`   // in the stage's tree, from 1 on; 0 if the stage has none
+	Source        int64                  `protobuf:"varint,4,opt,name=source,proto3" json:"source,omitempty"` // level whose outputs its units take; level 0 takes documents
+	Prefix        string                 `protobuf:"bytes,5,opt,name=prefix,proto3" json:"prefix,omitempty"`  // of the ids of its units, before their index
+	Unit          string                 `protobuf:"bytes,6,opt,name=unit,proto3" json:"unit,omitempty"`      // id of its only unit; takes the place of prefix
+	Phase         uint32                 `protobuf:"varint,7,opt,name=phase,proto3" json:"phase,omitempty"`   // of the job while its units run
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Level) Reset() {
+	*x = Level{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Level) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Level) ProtoMessage() {}
+
+func (x *Level) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[7]
 	if x != nil {
-		return x.Direct
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
 	}
-	return false
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Level.ProtoReflect.Descriptor instead.
+func (*Level) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Level) GetUnits() int64 {
+	if x != nil {
+		return x.Units
+	}
+	return 0
+}
+
+func (x *Level) GetStage() int64 {
+	if x != nil {
+		return x.Stage
+	}
+	return 0
+}
+
+func (x *Level) GetDepth() int64 {
+	if x != nil {
+		return x.Depth
+	}
+	return 0
+}
+
+func (x *Level) GetSource() int64 {
+	if x != nil {
+		return x.Source
+	}
+	return 0
+}
+
+func (x *Level) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *Level) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
+func (x *Level) GetPhase() uint32 {
+	if x != nil {
+		return x.Phase
+	}
+	return 0
 }
 
 // Ingest marks a submission under way.
@@ -1034,7 +1114,7 @@ type Ingest struct {
 
 func (x *Ingest) Reset() {
 	*x = Ingest{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1046,7 +1126,7 @@ func (x *Ingest) String() string {
 func (*Ingest) ProtoMessage() {}
 
 func (x *Ingest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1059,7 +1139,7 @@ func (x *Ingest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ingest.ProtoReflect.Descriptor instead.
 func (*Ingest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{7}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Ingest) GetNode() string {
@@ -1113,7 +1193,7 @@ type Source struct {
 
 func (x *Source) Reset() {
 	*x = Source{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1125,7 +1205,7 @@ func (x *Source) String() string {
 func (*Source) ProtoMessage() {}
 
 func (x *Source) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1138,7 +1218,7 @@ func (x *Source) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Source.ProtoReflect.Descriptor instead.
 func (*Source) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{8}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Source) GetSha256() []byte {
@@ -1249,7 +1329,7 @@ type Bundle struct {
 
 func (x *Bundle) Reset() {
 	*x = Bundle{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1261,7 +1341,7 @@ func (x *Bundle) String() string {
 func (*Bundle) ProtoMessage() {}
 
 func (x *Bundle) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1274,7 +1354,7 @@ func (x *Bundle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bundle.ProtoReflect.Descriptor instead.
 func (*Bundle) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{9}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Bundle) GetDocuments() []*Bundled {
@@ -1297,7 +1377,7 @@ type Bundled struct {
 
 func (x *Bundled) Reset() {
 	*x = Bundled{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1309,7 +1389,7 @@ func (x *Bundled) String() string {
 func (*Bundled) ProtoMessage() {}
 
 func (x *Bundled) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1322,7 +1402,7 @@ func (x *Bundled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bundled.ProtoReflect.Descriptor instead.
 func (*Bundled) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{10}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Bundled) GetDocumentId() string {
@@ -1353,22 +1433,25 @@ func (x *Bundled) GetText() []byte {
 	return nil
 }
 
-// Inputs are the units of the level below that a reduce takes, by index: all of
-// a range, or those of it that were picked.
+// Inputs are the units of an earlier level that a unit takes, by index: all of a
+// range, or those of it that were picked.
 type Inputs struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	First         int64                  `protobuf:"varint,1,opt,name=first,proto3" json:"first,omitempty"` // units of the level below have indexes in [first, end)
-	End           int64                  `protobuf:"varint,2,opt,name=end,proto3" json:"end,omitempty"`
-	MapFirst      int64                  `protobuf:"varint,3,opt,name=map_first,json=mapFirst,proto3" json:"map_first,omitempty"` // the map units that they stand for: [map_first, map_end)
-	MapEnd        int64                  `protobuf:"varint,4,opt,name=map_end,json=mapEnd,proto3" json:"map_end,omitempty"`
-	Picked        int64                  `protobuf:"varint,5,opt,name=picked,proto3" json:"picked,omitempty"` // how many, listed under picks/job/level/index; 0 means all
+	state protoimpl.MessageState `protogen:"open.v1"`
+	First int64                  `protobuf:"varint,1,opt,name=first,proto3" json:"first,omitempty"` // they have indexes in [first, end)
+	End   int64                  `protobuf:"varint,2,opt,name=end,proto3" json:"end,omitempty"`
+	// The units that they stand for: of a tree those of the level that its first
+	// reduces take, with indexes in [map_first, map_end); else they themselves.
+	MapFirst      int64 `protobuf:"varint,3,opt,name=map_first,json=mapFirst,proto3" json:"map_first,omitempty"`
+	MapEnd        int64 `protobuf:"varint,4,opt,name=map_end,json=mapEnd,proto3" json:"map_end,omitempty"`
+	Picked        int64 `protobuf:"varint,5,opt,name=picked,proto3" json:"picked,omitempty"` // how many, listed under picks/job/level/index; 0 means all
+	Level         int64 `protobuf:"varint,6,opt,name=level,proto3" json:"level,omitempty"`   // whose units these are
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Inputs) Reset() {
 	*x = Inputs{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1380,7 +1463,7 @@ func (x *Inputs) String() string {
 func (*Inputs) ProtoMessage() {}
 
 func (x *Inputs) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1393,7 +1476,7 @@ func (x *Inputs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inputs.ProtoReflect.Descriptor instead.
 func (*Inputs) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{11}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Inputs) GetFirst() int64 {
@@ -1431,6 +1514,13 @@ func (x *Inputs) GetPicked() int64 {
 	return 0
 }
 
+func (x *Inputs) GetLevel() int64 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
 // Picks are some of the units that a reduce takes.
 type Picks struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1442,7 +1532,7 @@ type Picks struct {
 
 func (x *Picks) Reset() {
 	*x = Picks{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1454,7 +1544,7 @@ func (x *Picks) String() string {
 func (*Picks) ProtoMessage() {}
 
 func (x *Picks) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1467,7 +1557,7 @@ func (x *Picks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Picks.ProtoReflect.Descriptor instead.
 func (*Picks) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{12}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Picks) GetFirst() int64 {
@@ -1500,7 +1590,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1512,7 +1602,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1525,7 +1615,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{13}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Result) GetAttempt() int64 {
@@ -1612,13 +1702,14 @@ type Unit struct {
 	ToolMicros    int64                  `protobuf:"varint,38,opt,name=tool_micros,json=toolMicros,proto3" json:"tool_micros,omitempty"`
 	Savings       *Savings               `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"` // of all attempts
 	Parent        int64                  `protobuf:"varint,27,opt,name=parent,proto3" json:"parent,omitempty"`  // 1 + index of the reduce above that waits for it; 0: none waits
+	Item          []byte                 `protobuf:"bytes,61,opt,name=item,proto3" json:"item,omitempty"`       // JSON: the element of an earlier output that it works on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Unit) Reset() {
 	*x = Unit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1630,7 +1721,7 @@ func (x *Unit) String() string {
 func (*Unit) ProtoMessage() {}
 
 func (x *Unit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1643,7 +1734,7 @@ func (x *Unit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unit.ProtoReflect.Descriptor instead.
 func (*Unit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{14}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Unit) GetUnitId() string {
@@ -1870,6 +1961,13 @@ func (x *Unit) GetParent() int64 {
 	return 0
 }
 
+func (x *Unit) GetItem() []byte {
+	if x != nil {
+		return x.Item
+	}
+	return nil
+}
+
 // Queue says where a pending unit waits.
 type Queue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1882,7 +1980,7 @@ type Queue struct {
 
 func (x *Queue) Reset() {
 	*x = Queue{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1894,7 +1992,7 @@ func (x *Queue) String() string {
 func (*Queue) ProtoMessage() {}
 
 func (x *Queue) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1907,7 +2005,7 @@ func (x *Queue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queue.ProtoReflect.Descriptor instead.
 func (*Queue) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{15}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Queue) GetClass() uint32 {
@@ -1941,7 +2039,7 @@ type Delay struct {
 
 func (x *Delay) Reset() {
 	*x = Delay{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1953,7 +2051,7 @@ func (x *Delay) String() string {
 func (*Delay) ProtoMessage() {}
 
 func (x *Delay) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1966,7 +2064,7 @@ func (x *Delay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delay.ProtoReflect.Descriptor instead.
 func (*Delay) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{16}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Delay) GetMicros() int64 {
@@ -1986,7 +2084,7 @@ type Held struct {
 
 func (x *Held) Reset() {
 	*x = Held{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1998,7 +2096,7 @@ func (x *Held) String() string {
 func (*Held) ProtoMessage() {}
 
 func (x *Held) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2011,7 +2109,7 @@ func (x *Held) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Held.ProtoReflect.Descriptor instead.
 func (*Held) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{17}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Held) GetUnits() []*HeldUnit {
@@ -2033,7 +2131,7 @@ type HeldUnit struct {
 
 func (x *HeldUnit) Reset() {
 	*x = HeldUnit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2045,7 +2143,7 @@ func (x *HeldUnit) String() string {
 func (*HeldUnit) ProtoMessage() {}
 
 func (x *HeldUnit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2058,7 +2156,7 @@ func (x *HeldUnit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldUnit.ProtoReflect.Descriptor instead.
 func (*HeldUnit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{18}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *HeldUnit) GetJob() string {
@@ -2094,7 +2192,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2106,7 +2204,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2119,7 +2217,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{19}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Session) GetNode() string {
@@ -2153,7 +2251,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2165,7 +2263,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2178,7 +2276,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{20}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Beat) GetCount() int64 {
@@ -2199,7 +2297,7 @@ type Doubt struct {
 
 func (x *Doubt) Reset() {
 	*x = Doubt{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2211,7 +2309,7 @@ func (x *Doubt) String() string {
 func (*Doubt) ProtoMessage() {}
 
 func (x *Doubt) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2224,7 +2322,7 @@ func (x *Doubt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Doubt.ProtoReflect.Descriptor instead.
 func (*Doubt) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{21}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Doubt) GetId() string {
@@ -2248,7 +2346,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2260,7 +2358,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2273,7 +2371,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{22}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Grant) GetTokens() int64 {
@@ -2331,7 +2429,7 @@ type Limit struct {
 
 func (x *Limit) Reset() {
 	*x = Limit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2343,7 +2441,7 @@ func (x *Limit) String() string {
 func (*Limit) ProtoMessage() {}
 
 func (x *Limit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2356,7 +2454,7 @@ func (x *Limit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit.ProtoReflect.Descriptor instead.
 func (*Limit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{23}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Limit) GetRequests() int64 {
@@ -2449,7 +2547,7 @@ type Tally struct {
 
 func (x *Tally) Reset() {
 	*x = Tally{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2461,7 +2559,7 @@ func (x *Tally) String() string {
 func (*Tally) ProtoMessage() {}
 
 func (x *Tally) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2474,7 +2572,7 @@ func (x *Tally) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tally.ProtoReflect.Descriptor instead.
 func (*Tally) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{24}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Tally) GetChunks() int64 {
@@ -2508,26 +2606,24 @@ func (x *Tally) GetCancelled() int64 {
 // Plan is the cursor of planning a level.
 type Plan struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
-	Level   int64                  `protobuf:"varint,1,opt,name=level,proto3" json:"level,omitempty"`
-	Units   int64                  `protobuf:"varint,2,opt,name=units,proto3" json:"units,omitempty"`     // in all
-	Planned int64                  `protobuf:"varint,3,opt,name=planned,proto3" json:"planned,omitempty"` // so far
-	Final   bool                   `protobuf:"varint,4,opt,name=final,proto3" json:"final,omitempty"`
-	Cursor  int64                  `protobuf:"varint,5,opt,name=cursor,proto3" json:"cursor,omitempty"` // index in the level below from which the next step goes on
-	Done    bool                   `protobuf:"varint,6,opt,name=done,proto3" json:"done,omitempty"`
-	Digest  []byte                 `protobuf:"bytes,7,opt,name=digest,proto3" json:"digest,omitempty"`  // of the bins: another plan for the level begins anew
-	Picked  int64                  `protobuf:"varint,8,opt,name=picked,proto3" json:"picked,omitempty"` // units of the next bin whose indexes are stored
+	Level   int64                  `protobuf:"varint,1,opt,name=level,proto3" json:"level,omitempty"`     // its number
+	Plan    *Level                 `protobuf:"bytes,2,opt,name=plan,proto3" json:"plan,omitempty"`        // what it is to be, with all of its units
+	Planned int64                  `protobuf:"varint,3,opt,name=planned,proto3" json:"planned,omitempty"` // units so far
+	Cursor  int64                  `protobuf:"varint,5,opt,name=cursor,proto3" json:"cursor,omitempty"`   // index in the source level from which the next step goes on
+	Digest  []byte                 `protobuf:"bytes,7,opt,name=digest,proto3" json:"digest,omitempty"`    // of what it is planned from: another plan for the level begins anew
+	Picked  int64                  `protobuf:"varint,8,opt,name=picked,proto3" json:"picked,omitempty"`   // units of the next bin whose indexes are stored
 	// Of a tree, whose levels are planned one after the other.
-	Levels        []int64 `protobuf:"varint,9,rep,packed,name=levels,proto3" json:"levels,omitempty"` // units of those that are done
-	First         int64   `protobuf:"varint,10,opt,name=first,proto3" json:"first,omitempty"`         // index of the first map unit of the next group
-	Last          int64   `protobuf:"varint,11,opt,name=last,proto3" json:"last,omitempty"`           // of the last so far
-	Taken         int64   `protobuf:"varint,12,opt,name=taken,proto3" json:"taken,omitempty"`         // map units of the next group so far
+	Levels        []*Level `protobuf:"bytes,9,rep,name=levels,proto3" json:"levels,omitempty"` // those that are done
+	First         int64    `protobuf:"varint,10,opt,name=first,proto3" json:"first,omitempty"` // index of the first map unit of the next group
+	Last          int64    `protobuf:"varint,11,opt,name=last,proto3" json:"last,omitempty"`   // of the last so far
+	Taken         int64    `protobuf:"varint,12,opt,name=taken,proto3" json:"taken,omitempty"` // map units of the next group so far
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2539,7 +2635,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2552,7 +2648,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{25}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Plan) GetLevel() int64 {
@@ -2562,11 +2658,11 @@ func (x *Plan) GetLevel() int64 {
 	return 0
 }
 
-func (x *Plan) GetUnits() int64 {
+func (x *Plan) GetPlan() *Level {
 	if x != nil {
-		return x.Units
+		return x.Plan
 	}
-	return 0
+	return nil
 }
 
 func (x *Plan) GetPlanned() int64 {
@@ -2576,25 +2672,11 @@ func (x *Plan) GetPlanned() int64 {
 	return 0
 }
 
-func (x *Plan) GetFinal() bool {
-	if x != nil {
-		return x.Final
-	}
-	return false
-}
-
 func (x *Plan) GetCursor() int64 {
 	if x != nil {
 		return x.Cursor
 	}
 	return 0
-}
-
-func (x *Plan) GetDone() bool {
-	if x != nil {
-		return x.Done
-	}
-	return false
 }
 
 func (x *Plan) GetDigest() []byte {
@@ -2611,7 +2693,7 @@ func (x *Plan) GetPicked() int64 {
 	return 0
 }
 
-func (x *Plan) GetLevels() []int64 {
+func (x *Plan) GetLevels() []*Level {
 	if x != nil {
 		return x.Levels
 	}
@@ -2650,7 +2732,7 @@ type Skipped struct {
 
 func (x *Skipped) Reset() {
 	*x = Skipped{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2662,7 +2744,7 @@ func (x *Skipped) String() string {
 func (*Skipped) ProtoMessage() {}
 
 func (x *Skipped) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2675,7 +2757,7 @@ func (x *Skipped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Skipped.ProtoReflect.Descriptor instead.
 func (*Skipped) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{26}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Skipped) GetDocumentId() string {
@@ -2700,13 +2782,14 @@ type Outcome struct {
 	Sha256        []byte                 `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
 	TokensIn      int64                  `protobuf:"varint,4,opt,name=tokens_in,json=tokensIn,proto3" json:"tokens_in,omitempty"`
 	TokensOut     int64                  `protobuf:"varint,5,opt,name=tokens_out,json=tokensOut,proto3" json:"tokens_out,omitempty"`
+	Level         int64                  `protobuf:"varint,6,opt,name=level,proto3" json:"level,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2718,7 +2801,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2731,7 +2814,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{27}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Outcome) GetUnit() string {
@@ -2769,6 +2852,13 @@ func (x *Outcome) GetTokensOut() int64 {
 	return 0
 }
 
+func (x *Outcome) GetLevel() int64 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
 // Checkpoint is the record of one transaction that moved a job.
 type Checkpoint struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -2789,7 +2879,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2801,7 +2891,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2814,7 +2904,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{28}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Checkpoint) GetCheckpointId() string {
@@ -2907,7 +2997,7 @@ type Seal struct {
 
 func (x *Seal) Reset() {
 	*x = Seal{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2919,7 +3009,7 @@ func (x *Seal) String() string {
 func (*Seal) ProtoMessage() {}
 
 func (x *Seal) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2932,7 +3022,7 @@ func (x *Seal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seal.ProtoReflect.Descriptor instead.
 func (*Seal) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{29}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Seal) GetNumber() int64 {
@@ -2976,7 +3066,7 @@ type Limit_Share struct {
 
 func (x *Limit_Share) Reset() {
 	*x = Limit_Share{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2988,7 +3078,7 @@ func (x *Limit_Share) String() string {
 func (*Limit_Share) ProtoMessage() {}
 
 func (x *Limit_Share) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3001,7 +3091,7 @@ func (x *Limit_Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit_Share.ProtoReflect.Descriptor instead.
 func (*Limit_Share) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{23, 0}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{24, 0}
 }
 
 func (x *Limit_Share) GetNode() string {
@@ -3140,14 +3230,13 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	" \x01(\v2&.coditect.mapreduce.storage.v1.SavingsR\asavings\"3\n" +
 	"\aWarning\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\x03R\x05level\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"\xc5\x04\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\xbb\x04\n" +
 	"\x03Ctl\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\rR\x05state\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\rR\x05phase\x12\x14\n" +
 	"\x05epoch\x18\x03 \x01(\x03R\x05epoch\x12\x14\n" +
-	"\x05level\x18\x04 \x01(\x03R\x05level\x12\x1f\n" +
-	"\vlevel_units\x18\x05 \x03(\x03R\n" +
-	"levelUnits\x12\x14\n" +
+	"\x05level\x18\x04 \x01(\x03R\x05level\x12<\n" +
+	"\x06levels\x18\x05 \x03(\v2$.coditect.mapreduce.storage.v1.LevelR\x06levels\x12\x14\n" +
 	"\x05error\x18\x06 \x01(\tR\x05error\x12*\n" +
 	"\x11updated_at_micros\x18\a \x01(\x03R\x0fupdatedAtMicros\x12!\n" +
 	"\fmax_attempts\x18\b \x01(\x03R\vmaxAttempts\x12\x16\n" +
@@ -3160,12 +3249,18 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"parseUnits\x12\x16\n" +
 	"\x06tenant\x18\x0e \x01(\tR\x06tenant\x12\x1a\n" +
 	"\bpriority\x18\x0f \x01(\x03R\bpriority\x12\x16\n" +
-	"\x06shards\x18\x11 \x01(\x03R\x06shards\x12\x14\n" +
-	"\x05final\x18\x12 \x01(\bR\x05final\x12!\n" +
+	"\x06shards\x18\x11 \x01(\x03R\x06shards\x12!\n" +
 	"\fstaged_units\x18\x13 \x01(\x03R\vstagedUnits\x12!\n" +
-	"\freduce_share\x18\x10 \x01(\x01R\vreduceShare\x12\x12\n" +
-	"\x04tree\x18\x14 \x01(\bR\x04tree\x12\x16\n" +
-	"\x06direct\x18\x15 \x01(\bR\x06direct\"\x7f\n" +
+	"\freduce_share\x18\x10 \x01(\x01R\vreduceShare\x12\x19\n" +
+	"\btree_top\x18\x14 \x01(\x03R\atreeTop\"\xa3\x01\n" +
+	"\x05Level\x12\x14\n" +
+	"\x05units\x18\x01 \x01(\x03R\x05units\x12\x14\n" +
+	"\x05stage\x18\x02 \x01(\x03R\x05stage\x12\x14\n" +
+	"\x05depth\x18\x03 \x01(\x03R\x05depth\x12\x16\n" +
+	"\x06source\x18\x04 \x01(\x03R\x06source\x12\x16\n" +
+	"\x06prefix\x18\x05 \x01(\tR\x06prefix\x12\x12\n" +
+	"\x04unit\x18\x06 \x01(\tR\x04unit\x12\x14\n" +
+	"\x05phase\x18\a \x01(\rR\x05phase\"\x7f\n" +
 	"\x06Ingest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12*\n" +
 	"\x11created_at_micros\x18\x02 \x01(\x03R\x0fcreatedAtMicros\x12\x1d\n" +
@@ -3206,13 +3301,14 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x04text\x18\x04 \x01(\fR\x04text\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"~\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x94\x01\n" +
 	"\x06Inputs\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\x03R\x05first\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\x03R\x03end\x12\x1b\n" +
 	"\tmap_first\x18\x03 \x01(\x03R\bmapFirst\x12\x17\n" +
 	"\amap_end\x18\x04 \x01(\x03R\x06mapEnd\x12\x16\n" +
-	"\x06picked\x18\x05 \x01(\x03R\x06picked\"1\n" +
+	"\x06picked\x18\x05 \x01(\x03R\x06picked\x12\x14\n" +
+	"\x05level\x18\x06 \x01(\x03R\x05level\"1\n" +
 	"\x05Picks\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\x03R\x05first\x12\x12\n" +
 	"\x04gaps\x18\x02 \x03(\x03R\x04gaps\"\xb6\x01\n" +
@@ -3225,7 +3321,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x04size\x18\x06 \x01(\x03R\x04size\x12\x1e\n" +
 	"\n" +
 	"confidence\x18\a \x01(\x01R\n" +
-	"confidence\"\x8d\b\n" +
+	"confidence\"\xa1\b\n" +
 	"\x04Unit\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x1f\n" +
 	"\vdocument_id\x18\x02 \x01(\tR\n" +
@@ -3263,7 +3359,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\vtool_micros\x18& \x01(\x03R\n" +
 	"toolMicros\x12@\n" +
 	"\asavings\x18< \x01(\v2&.coditect.mapreduce.storage.v1.SavingsR\asavings\x12\x16\n" +
-	"\x06parent\x18\x1b \x01(\x03R\x06parent\"E\n" +
+	"\x06parent\x18\x1b \x01(\x03R\x06parent\x12\x12\n" +
+	"\x04item\x18= \x01(\fR\x04item\"E\n" +
 	"\x05Queue\x12\x14\n" +
 	"\x05class\x18\x01 \x01(\rR\x05class\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12\x14\n" +
@@ -3313,17 +3410,15 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x06chunks\x18\x01 \x01(\x03R\x06chunks\x12\x1a\n" +
 	"\bcomplete\x18\x02 \x01(\x03R\bcomplete\x12\x16\n" +
 	"\x06failed\x18\x03 \x01(\x03R\x06failed\x12\x1c\n" +
-	"\tcancelled\x18\x04 \x01(\x03R\tcancelled\"\x96\x02\n" +
+	"\tcancelled\x18\x04 \x01(\x03R\tcancelled\"\xb6\x02\n" +
 	"\x04Plan\x12\x14\n" +
-	"\x05level\x18\x01 \x01(\x03R\x05level\x12\x14\n" +
-	"\x05units\x18\x02 \x01(\x03R\x05units\x12\x18\n" +
-	"\aplanned\x18\x03 \x01(\x03R\aplanned\x12\x14\n" +
-	"\x05final\x18\x04 \x01(\bR\x05final\x12\x16\n" +
-	"\x06cursor\x18\x05 \x01(\x03R\x06cursor\x12\x12\n" +
-	"\x04done\x18\x06 \x01(\bR\x04done\x12\x16\n" +
+	"\x05level\x18\x01 \x01(\x03R\x05level\x128\n" +
+	"\x04plan\x18\x02 \x01(\v2$.coditect.mapreduce.storage.v1.LevelR\x04plan\x12\x18\n" +
+	"\aplanned\x18\x03 \x01(\x03R\aplanned\x12\x16\n" +
+	"\x06cursor\x18\x05 \x01(\x03R\x06cursor\x12\x16\n" +
 	"\x06digest\x18\a \x01(\fR\x06digest\x12\x16\n" +
-	"\x06picked\x18\b \x01(\x03R\x06picked\x12\x16\n" +
-	"\x06levels\x18\t \x03(\x03R\x06levels\x12\x14\n" +
+	"\x06picked\x18\b \x01(\x03R\x06picked\x12<\n" +
+	"\x06levels\x18\t \x03(\v2$.coditect.mapreduce.storage.v1.LevelR\x06levels\x12\x14\n" +
 	"\x05first\x18\n" +
 	" \x01(\x03R\x05first\x12\x12\n" +
 	"\x04last\x18\v \x01(\x03R\x04last\x12\x14\n" +
@@ -3331,14 +3426,15 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\aSkipped\x12\x1f\n" +
 	"\vdocument_id\x18\x01 \x01(\tR\n" +
 	"documentId\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x8b\x01\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xa1\x01\n" +
 	"\aOutcome\x12\x12\n" +
 	"\x04unit\x18\x01 \x01(\tR\x04unit\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x03R\aattempt\x12\x16\n" +
 	"\x06sha256\x18\x03 \x01(\fR\x06sha256\x12\x1b\n" +
 	"\ttokens_in\x18\x04 \x01(\x03R\btokensIn\x12\x1d\n" +
 	"\n" +
-	"tokens_out\x18\x05 \x01(\x03R\ttokensOut\"\xcb\x03\n" +
+	"tokens_out\x18\x05 \x01(\x03R\ttokensOut\x12\x14\n" +
+	"\x05level\x18\x06 \x01(\x03R\x05level\"\xcb\x03\n" +
 	"\n" +
 	"Checkpoint\x12#\n" +
 	"\rcheckpoint_id\x18\x01 \x01(\tR\fcheckpointId\x12)\n" +
@@ -3371,7 +3467,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_records_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Spec)(nil),        // 0: coditect.mapreduce.storage.v1.Spec
 	(*Savings)(nil),     // 1: coditect.mapreduce.storage.v1.Savings
@@ -3380,58 +3476,62 @@ var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Spent)(nil),       // 4: coditect.mapreduce.storage.v1.Spent
 	(*Warning)(nil),     // 5: coditect.mapreduce.storage.v1.Warning
 	(*Ctl)(nil),         // 6: coditect.mapreduce.storage.v1.Ctl
-	(*Ingest)(nil),      // 7: coditect.mapreduce.storage.v1.Ingest
-	(*Source)(nil),      // 8: coditect.mapreduce.storage.v1.Source
-	(*Bundle)(nil),      // 9: coditect.mapreduce.storage.v1.Bundle
-	(*Bundled)(nil),     // 10: coditect.mapreduce.storage.v1.Bundled
-	(*Inputs)(nil),      // 11: coditect.mapreduce.storage.v1.Inputs
-	(*Picks)(nil),       // 12: coditect.mapreduce.storage.v1.Picks
-	(*Result)(nil),      // 13: coditect.mapreduce.storage.v1.Result
-	(*Unit)(nil),        // 14: coditect.mapreduce.storage.v1.Unit
-	(*Queue)(nil),       // 15: coditect.mapreduce.storage.v1.Queue
-	(*Delay)(nil),       // 16: coditect.mapreduce.storage.v1.Delay
-	(*Held)(nil),        // 17: coditect.mapreduce.storage.v1.Held
-	(*HeldUnit)(nil),    // 18: coditect.mapreduce.storage.v1.HeldUnit
-	(*Session)(nil),     // 19: coditect.mapreduce.storage.v1.Session
-	(*Beat)(nil),        // 20: coditect.mapreduce.storage.v1.Beat
-	(*Doubt)(nil),       // 21: coditect.mapreduce.storage.v1.Doubt
-	(*Grant)(nil),       // 22: coditect.mapreduce.storage.v1.Grant
-	(*Limit)(nil),       // 23: coditect.mapreduce.storage.v1.Limit
-	(*Tally)(nil),       // 24: coditect.mapreduce.storage.v1.Tally
-	(*Plan)(nil),        // 25: coditect.mapreduce.storage.v1.Plan
-	(*Skipped)(nil),     // 26: coditect.mapreduce.storage.v1.Skipped
-	(*Outcome)(nil),     // 27: coditect.mapreduce.storage.v1.Outcome
-	(*Checkpoint)(nil),  // 28: coditect.mapreduce.storage.v1.Checkpoint
-	(*Seal)(nil),        // 29: coditect.mapreduce.storage.v1.Seal
-	nil,                 // 30: coditect.mapreduce.storage.v1.Spec.VarsEntry
-	nil,                 // 31: coditect.mapreduce.storage.v1.Source.MetadataEntry
-	nil,                 // 32: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
-	(*Limit_Share)(nil), // 33: coditect.mapreduce.storage.v1.Limit.Share
+	(*Level)(nil),       // 7: coditect.mapreduce.storage.v1.Level
+	(*Ingest)(nil),      // 8: coditect.mapreduce.storage.v1.Ingest
+	(*Source)(nil),      // 9: coditect.mapreduce.storage.v1.Source
+	(*Bundle)(nil),      // 10: coditect.mapreduce.storage.v1.Bundle
+	(*Bundled)(nil),     // 11: coditect.mapreduce.storage.v1.Bundled
+	(*Inputs)(nil),      // 12: coditect.mapreduce.storage.v1.Inputs
+	(*Picks)(nil),       // 13: coditect.mapreduce.storage.v1.Picks
+	(*Result)(nil),      // 14: coditect.mapreduce.storage.v1.Result
+	(*Unit)(nil),        // 15: coditect.mapreduce.storage.v1.Unit
+	(*Queue)(nil),       // 16: coditect.mapreduce.storage.v1.Queue
+	(*Delay)(nil),       // 17: coditect.mapreduce.storage.v1.Delay
+	(*Held)(nil),        // 18: coditect.mapreduce.storage.v1.Held
+	(*HeldUnit)(nil),    // 19: coditect.mapreduce.storage.v1.HeldUnit
+	(*Session)(nil),     // 20: coditect.mapreduce.storage.v1.Session
+	(*Beat)(nil),        // 21: coditect.mapreduce.storage.v1.Beat
+	(*Doubt)(nil),       // 22: coditect.mapreduce.storage.v1.Doubt
+	(*Grant)(nil),       // 23: coditect.mapreduce.storage.v1.Grant
+	(*Limit)(nil),       // 24: coditect.mapreduce.storage.v1.Limit
+	(*Tally)(nil),       // 25: coditect.mapreduce.storage.v1.Tally
+	(*Plan)(nil),        // 26: coditect.mapreduce.storage.v1.Plan
+	(*Skipped)(nil),     // 27: coditect.mapreduce.storage.v1.Skipped
+	(*Outcome)(nil),     // 28: coditect.mapreduce.storage.v1.Outcome
+	(*Checkpoint)(nil),  // 29: coditect.mapreduce.storage.v1.Checkpoint
+	(*Seal)(nil),        // 30: coditect.mapreduce.storage.v1.Seal
+	nil,                 // 31: coditect.mapreduce.storage.v1.Spec.VarsEntry
+	nil,                 // 32: coditect.mapreduce.storage.v1.Source.MetadataEntry
+	nil,                 // 33: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	(*Limit_Share)(nil), // 34: coditect.mapreduce.storage.v1.Limit.Share
 }
 var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
-	30, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
+	31, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
 	0,  // 1: coditect.mapreduce.storage.v1.Job.config:type_name -> coditect.mapreduce.storage.v1.Spec
 	5,  // 2: coditect.mapreduce.storage.v1.Job.warnings:type_name -> coditect.mapreduce.storage.v1.Warning
 	4,  // 3: coditect.mapreduce.storage.v1.Job.superseded:type_name -> coditect.mapreduce.storage.v1.Spent
 	1,  // 4: coditect.mapreduce.storage.v1.Spent.savings:type_name -> coditect.mapreduce.storage.v1.Savings
-	31, // 5: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
-	10, // 6: coditect.mapreduce.storage.v1.Bundle.documents:type_name -> coditect.mapreduce.storage.v1.Bundled
-	32, // 7: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
-	8,  // 8: coditect.mapreduce.storage.v1.Unit.source:type_name -> coditect.mapreduce.storage.v1.Source
-	11, // 9: coditect.mapreduce.storage.v1.Unit.inputs:type_name -> coditect.mapreduce.storage.v1.Inputs
-	13, // 10: coditect.mapreduce.storage.v1.Unit.result:type_name -> coditect.mapreduce.storage.v1.Result
-	15, // 11: coditect.mapreduce.storage.v1.Unit.queue:type_name -> coditect.mapreduce.storage.v1.Queue
-	1,  // 12: coditect.mapreduce.storage.v1.Unit.savings:type_name -> coditect.mapreduce.storage.v1.Savings
-	18, // 13: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
-	33, // 14: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
-	27, // 15: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	27, // 16: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	27, // 17: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	7,  // 5: coditect.mapreduce.storage.v1.Ctl.levels:type_name -> coditect.mapreduce.storage.v1.Level
+	32, // 6: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
+	11, // 7: coditect.mapreduce.storage.v1.Bundle.documents:type_name -> coditect.mapreduce.storage.v1.Bundled
+	33, // 8: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	9,  // 9: coditect.mapreduce.storage.v1.Unit.source:type_name -> coditect.mapreduce.storage.v1.Source
+	12, // 10: coditect.mapreduce.storage.v1.Unit.inputs:type_name -> coditect.mapreduce.storage.v1.Inputs
+	14, // 11: coditect.mapreduce.storage.v1.Unit.result:type_name -> coditect.mapreduce.storage.v1.Result
+	16, // 12: coditect.mapreduce.storage.v1.Unit.queue:type_name -> coditect.mapreduce.storage.v1.Queue
+	1,  // 13: coditect.mapreduce.storage.v1.Unit.savings:type_name -> coditect.mapreduce.storage.v1.Savings
+	19, // 14: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
+	34, // 15: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
+	7,  // 16: coditect.mapreduce.storage.v1.Plan.plan:type_name -> coditect.mapreduce.storage.v1.Level
+	7,  // 17: coditect.mapreduce.storage.v1.Plan.levels:type_name -> coditect.mapreduce.storage.v1.Level
+	28, // 18: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	28, // 19: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	28, // 20: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_records_proto_init() }
@@ -3446,7 +3546,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_records_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_records_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   34,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
