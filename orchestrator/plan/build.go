@@ -1,8 +1,11 @@
 package plan
 
 import (
+	"strconv"
+
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/orchestrator/pack"
 )
 
@@ -48,10 +51,10 @@ func Items(d mapreduce.DocumentID, tokens int64, guessed bool, most, overlap int
 	return items, nil
 }
 
-// Build returns the DAG of a job with these items: exactly as it will run if it
-// does not depend on what units come to, else as it is expected to. The same
-// items, planner and rates give the same DAG.
-func (p *Planner) Build(items []Item, r Rates) (*DAG, error) {
+// Build returns the DAG of a job whose documents a stage gets as these items: as it
+// will run exactly if it does not depend on what units come to, else as it is
+// expected to. The same items, graph and rates give the same DAG.
+func (g *Graph) Build(stage int, items []Item, r Rates) (*DAG, error) {
 	if len(items) == 0 {
 		return nil, errs.Field("items", "must not be empty: there is nothing to map")
 	}
@@ -59,49 +62,58 @@ func (p *Planner) Build(items []Item, r Rates) (*DAG, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	b := &builder{p: p, r: r, dag: &DAG{Mode: p.Mode(), Exact: true}}
-	if err := b.levels(items); err != nil {
+	b := &builder{g: g, r: r, dag: &DAG{Mode: g.mode(), Exact: true}}
+	if err := b.levels(stage, items); err != nil {
 		return nil, err
 	}
 	b.dag.Estimate = b.estimate()
 	return b.dag, nil
 }
 
+// mode returns how the trees of a job come about: that of its last one.
+func (g *Graph) mode() Mode {
+	for i := len(g.stages) - 1; i >= 0; i-- {
+		if g.stages[i].Each == pipeline.EachGroup {
+			return g.stages[i].tree.Mode()
+		}
+	}
+	return g.tree.Mode()
+}
+
 // A builder makes a DAG.
 type builder struct {
-	p   *Planner
-	r   Rates
-	dag *DAG
+	g       *Graph
+	r       Rates
+	dag     *DAG
+	base    int       // levels of the DAG before level 0
+	planned []Planned // levels from 0 on
 }
 
-func (b *builder) levels(items []Item) error {
-	total := b.guessed(items)
+func (b *builder) levels(stage int, items []Item) error {
+	b.guessed(items)
 	b.parses(items)
-	if b.p.Direct(total) {
-		b.direct(items)
-		return nil
+	b.base = len(b.dag.Levels)
+	first := b.g.First(stage)
+	if first.All {
+		b.direct(first, items)
+	} else {
+		b.maps(first, items)
 	}
-	b.maps(items)
-	for below := (Level{}); ; {
-		l := b.dag.Levels[len(b.dag.Levels)-1]
-		next, err := b.p.Next(b.ended(l, below))
-		if err != nil {
+	b.planned = []Planned{{Stage: stage}}
+	for {
+		step, err := b.g.Next(b.planned, b)
+		if err != nil || step == nil {
 			return err
 		}
-		b.reduce(l, next)
-		if next.Final {
-			return nil
-		}
-		below = l
+		b.add(step)
+		b.planned = append(b.planned, Planned{Stage: step.Stage, Depth: step.Depth, Root: step.All})
 	}
 }
 
-// guessed returns the tokens of all items, and warns of those that nobody
-// counted.
-func (b *builder) guessed(items []Item) (total int64) {
+// guessed warns of items whose tokens nobody counted.
+func (b *builder) guessed(items []Item) {
 	w := Warning{Kind: GuessedSize}
 	for _, it := range items {
-		total = pack.Sum(total, it.Tokens)
 		if it.Guessed {
 			w.Outputs++
 			w.Tokens = pack.Sum(w.Tokens, it.Tokens)
@@ -111,7 +123,6 @@ func (b *builder) guessed(items []Item) (total int64) {
 	if w.Outputs > 0 {
 		b.dag.Warnings = append(b.dag.Warnings, w)
 	}
-	return total
 }
 
 // parses plans the units that turn documents into text.
@@ -122,7 +133,7 @@ func (b *builder) parses(items []Item) {
 			continue
 		}
 		size := []int64{max(0, it.Raw)}
-		b.add(Node{ID: it.Parse, Kind: mapreduce.KindParse, Level: -1, Items: 1}, size, size, 1)
+		b.append(0, Node{ID: it.Parse, Kind: mapreduce.KindParse, Level: -1, Items: 1}, size, size, 1)
 	}
 	if len(b.dag.Nodes) > 0 {
 		b.end(-1, 0, false)
@@ -130,53 +141,69 @@ func (b *builder) parses(items []Item) {
 }
 
 // direct plans one unit for all items.
-func (b *builder) direct(items []Item) {
+func (b *builder) direct(step *Step, items []Item) {
 	sizes := make([]int64, len(items))
 	for i, it := range items {
 		sizes[i] = max(0, it.Tokens)
 	}
 	first := len(b.dag.Nodes)
-	node := Node{ID: mapreduce.DirectUnit, Kind: mapreduce.KindDirect, Items: len(items)}
+	node := Node{ID: step.Unit, Kind: step.Kind, Stage: b.g.stages[step.Stage].Name, Items: len(items)}
 	for i := range first {
 		node.Inputs = append(node.Inputs, int32(i))
 	}
 	b.dag.Exact = first == 0 // else texts may turn out not to fit
-	b.add(node, sizes, sizes, b.r.MapYield)
+	b.append(step.Stage, node, sizes, sizes, b.r.MapYield)
 	b.end(0, first, first > 0)
 }
 
-func (b *builder) maps(items []Item) {
+func (b *builder) maps(step *Step, items []Item) {
 	first := len(b.dag.Nodes)
 	parse := int32(-1) // the latest unit that a document is parsed by
 	for i, it := range items {
 		size := []int64{max(0, it.Tokens)}
-		node := Node{ID: it.Unit, Kind: mapreduce.KindMap, Items: 1}
+		node := Node{ID: it.Unit, Kind: step.Kind, Stage: b.g.stages[step.Stage].Name, Items: 1}
 		if it.Parse != "" {
 			if i == 0 || items[i-1].Parse != it.Parse {
 				parse++
 			}
 			node.Inputs, node.Items = []int32{parse}, 0
 		}
-		b.add(node, size, size, b.r.MapYield)
+		b.append(step.Stage, node, size, size, b.r.MapYield)
 	}
 	b.end(0, first, !b.dag.Exact)
 }
 
-// ended returns a level as if it had run.
-func (b *builder) ended(l, below Level) Ended {
+// Sizes implements History: what a level is expected to come to.
+func (b *builder) Sizes(level int) (Sizes, error) {
+	l := b.dag.Levels[b.base+level]
 	n := int64(l.Count())
-	return Ended{
-		Level: int64(l.Level), Units: n, Completed: n, Size: b.size(l),
-		BelowCompleted: int64(below.Count()), BelowSize: b.size(below),
-		Outputs: func() ([]Output, error) {
-			out := make([]Output, l.Count())
-			for i := range out {
-				node := &b.dag.Nodes[l.First+i]
-				out[i] = Output{Index: int64(i), Tokens: node.Load.Size, Unit: node.ID}
-			}
-			return out, nil
-		},
+	return Sizes{Units: n, Completed: n, Tokens: b.size(l)}, nil
+}
+
+// Outputs implements History.
+func (b *builder) Outputs(level int) ([]Output, error) {
+	l := b.dag.Levels[b.base+level]
+	out := make([]Output, l.Count())
+	for i := range out {
+		node := &b.dag.Nodes[l.First+i]
+		out[i] = Output{Index: int64(i), Tokens: node.Load.Size, Unit: node.ID}
 	}
+	return out, nil
+}
+
+// expectedElements is how many elements a list is expected to have that a unit
+// comes to.
+const expectedElements = 10
+
+// Items implements History: nobody knows the lists before they are made.
+func (b *builder) Items(level int, _ []string) ([]Element, error) {
+	var all []Element
+	for i := range b.dag.Levels[b.base+level].Count() {
+		for range expectedElements {
+			all = append(all, Element{Source: int64(i)})
+		}
+	}
+	return all, nil
 }
 
 func (b *builder) size(l Level) (total int64) {
@@ -186,46 +213,72 @@ func (b *builder) size(l Level) (total int64) {
 	return total
 }
 
-// reduce adds the level above l.
-func (b *builder) reduce(l Level, next Next) {
-	first, level := len(b.dag.Nodes), l.Level+1
+// add adds a level.
+func (b *builder) add(step *Step) {
+	source := b.dag.Levels[b.base+step.Source]
+	first, level := len(b.dag.Nodes), len(b.planned)
 	yield := b.r.ReduceYield
-	if l.Level > 0 {
+	if step.Depth > 1 {
 		yield = b.r.UpperYield
 	}
-	// One array holds the inputs of all units, as each output is taken once.
-	inputs := make([]int32, 0, l.Count())
-	for i := range int(next.Units) {
+	// One array holds the inputs of all units, as most take each output once.
+	inputs := make([]int32, 0, source.Count())
+	for i := range int(step.Units) {
 		from := len(inputs)
-		inputs = appendInputs(inputs, l, next, i)
-		node := Node{ID: mapreduce.ReduceUnit(level, i), Kind: mapreduce.KindReduce, Level: level, Inputs: inputs[from:len(inputs):len(inputs)]}
-		if next.Final {
-			node.ID, node.Kind = mapreduce.FinalUnit, mapreduce.KindFinal
+		inputs = appendInputs(inputs, source, step, i)
+		node := Node{
+			ID: step.UnitAt(int64(i)), Kind: step.Kind, Stage: b.g.stages[step.Stage].Name, Level: level,
+			Inputs: inputs[from:len(inputs):len(inputs)],
 		}
 		sizes, most := b.sizes(node.Inputs)
-		b.add(node, sizes, most, yield)
+		b.append(step.Stage, node, sizes, most, yield)
 	}
-	b.dag.Warnings = append(b.dag.Warnings, next.Warnings...)
-	expected := b.p.strategy == Adaptive || b.p.strategy == Batches && int64(b.dag.Levels[0].Count()) > b.p.group
+	b.dag.Warnings = append(b.dag.Warnings, step.Warnings...)
+	expected := b.depends(step)
 	b.dag.Exact = b.dag.Exact && !expected
-	b.end(level, first, expected || l.Expected)
+	b.end(level, first, expected || source.Expected)
 }
 
-// appendInputs appends the nodes that the i-th unit above l takes.
-func appendInputs(to []int32, l Level, next Next, i int) []int32 {
-	from, end := 0, l.Count()
+// depends reports whether a level depends on what units come to, and not on how many
+// they are alone.
+func (b *builder) depends(step *Step) bool {
+	s := &b.g.stages[step.Stage]
+	if s.When != "" || step.Items != nil || s.Select != "" {
+		return true
+	}
+	if step.Depth == 0 {
+		return false
+	}
+	leaves := b.dag.Levels[b.base+b.g.source(step.Stage, b.planned[:len(b.planned)-step.Depth+1])].Count()
+	return s.tree.strategy == Adaptive || s.tree.strategy == Batches && int64(leaves) > s.tree.group
+}
+
+// UnitAt returns the id of a unit of the level.
+func (s *Step) UnitAt(index int64) mapreduce.UnitID {
+	if s.Unit != "" {
+		return s.Unit
+	}
+	return mapreduce.UnitID(s.Prefix + strconv.FormatInt(index, 10))
+}
+
+// appendInputs appends the nodes that the i-th unit of a level takes of its source.
+func appendInputs(to []int32, source Level, step *Step, i int) []int32 {
+	from, end := 0, source.Count()
 	switch {
-	case next.Bins != nil:
-		for _, at := range next.Bins[i] {
-			to = append(to, int32(l.First)+int32(at))
+	case step.Bins != nil:
+		for _, at := range step.Bins[i] {
+			to = append(to, int32(source.First)+int32(at))
 		}
 		return to
-	case next.Group > 0:
-		from = i * int(next.Group)
-		end = min(end, from+int(next.Group))
+	case step.Items != nil:
+		from = int(step.Items[i].Source)
+		end = from + 1
+	case step.Group > 0:
+		from = i * int(step.Group)
+		end = min(end, from+int(step.Group))
 	}
 	for at := from; at < end; at++ {
-		to = append(to, int32(l.First+at))
+		to = append(to, int32(source.First+at))
 	}
 	return to
 }
@@ -238,9 +291,11 @@ func (b *builder) sizes(inputs []int32) (expected, most []int64) {
 	return expected, most
 }
 
-func (b *builder) add(n Node, sizes, most []int64, yield float64) {
-	n.Load = b.p.load(b.r, n.Kind, sizes, yield, false)
-	n.Most = b.p.load(b.r, n.Kind, most, yield, true)
+// append adds a unit of a stage that reads texts or outputs of these sizes.
+func (b *builder) append(stage int, n Node, sizes, most []int64, yield float64) {
+	tree := b.g.stages[stage].tree
+	n.Load = tree.load(b.r, n.Kind, sizes, yield, false)
+	n.Most = tree.load(b.r, n.Kind, most, yield, true)
 	b.dag.Nodes = append(b.dag.Nodes, n)
 }
 
@@ -262,7 +317,7 @@ func (b *builder) estimate() Estimate {
 	for _, s := range []*Spend{&e.Low, &e.Expected, &e.High} {
 		b.r.price(s)
 	}
-	e.Makespan = b.dag.makespan(b.r, b.p.strategy != Static)
+	e.Makespan = b.dag.makespan(b.r, b.g.mode() != ModeStatic)
 	return e
 }
 

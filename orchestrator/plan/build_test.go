@@ -12,6 +12,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/token"
 )
@@ -30,7 +32,7 @@ func build(t interface {
 }, c plan.Config, all []plan.Item, r plan.Rates,
 ) *plan.DAG {
 	t.Helper()
-	d, err := newPlanner(t, c).Build(all, r)
+	d, err := buildDAG(t, c, all, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +40,54 @@ func build(t interface {
 		t.Fatal(err)
 	}
 	return d
+}
+
+// extract is a pipeline that maps documents and reduces groups; direct has a stage
+// beside these that takes all documents if they fit one call.
+const (
+	extract = "name: mine\nstages: [{name: map, each: chunk}, {name: reduce, each: group}]"
+	direct  = "name: mine\nstages: [{name: direct, each: all, when: tokens <= budget}, " +
+		"{name: map, from: documents, each: chunk}, {name: reduce, each: group}]"
+)
+
+// graphOf returns the graph of a job that asks for a tree.
+func graphOf(t interface {
+	Helper()
+	Fatal(args ...any)
+}, c plan.Config,
+) *plan.Graph {
+	t.Helper()
+	text := extract
+	if c.Direct {
+		text = direct
+	}
+	p, err := pipeline.Parse("pipeline.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := plan.NewGraph(p, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func buildDAG(t interface {
+	Helper()
+	Fatal(args ...any)
+}, c plan.Config, all []plan.Item, r plan.Rates,
+) (*plan.DAG, error) {
+	t.Helper()
+	g := graphOf(t, c)
+	total := int64(0)
+	for _, it := range all {
+		total = pack.Sum(total, it.Tokens)
+	}
+	stage, err := g.DocumentStage(int64(len(all)), total)
+	if err != nil {
+		return nil, err
+	}
+	return g.Build(stage, all, r)
 }
 
 // shape returns the number of nodes of each level.
@@ -229,11 +279,11 @@ func TestExpectedTrees(t *testing.T) {
 // B1.
 func TestBuildOfNothing(t *testing.T) {
 	for _, none := range [][]plan.Item{nil, {}} {
-		if _, err := newPlanner(t, plan.Config{}).Build(none, plan.Rates{}); fieldOf(err) != "items" {
+		if _, err := buildDAG(t, plan.Config{}, none, plan.Rates{}); fieldOf(err) != "items" {
 			t.Errorf("no items gave %v", err)
 		}
 	}
-	if _, err := newPlanner(t, plan.Config{}).Build(items(1, 1), plan.Rates{Parallelism: -1}); fieldOf(err) != "parallelism" {
+	if _, err := buildDAG(t, plan.Config{}, items(1, 1), plan.Rates{Parallelism: -1}); fieldOf(err) != "parallelism" {
 		t.Errorf("nothing at a time gave %v", err)
 	}
 }
@@ -275,7 +325,7 @@ func TestDirect(t *testing.T) {
 
 // B17: the estimator of inputs decides, and B15: a guess warns.
 func TestDirectByTheEstimator(t *testing.T) {
-	p := newPlanner(t, plan.Config{TargetTokenBudget: new(int64(1)), Direct: true})
+	c := plan.Config{TargetTokenBudget: new(int64(1)), Direct: true}
 	text := "eight by"
 	for _, test := range []struct {
 		estimate token.Estimator
@@ -286,7 +336,7 @@ func TestDirectByTheEstimator(t *testing.T) {
 		{func(string) int64 { return 1 }, true, nil},
 	} {
 		n, from := token.Size(text, token.Unknown, test.estimate)
-		d, err := p.Build([]plan.Item{{Unit: "a", Tokens: n, Guessed: from == token.Guessed}}, plan.Rates{})
+		d, err := buildDAG(t, c, []plan.Item{{Unit: "a", Tokens: n, Guessed: from == token.Guessed}}, plan.Rates{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -506,11 +556,11 @@ func TestRecord(t *testing.T) {
 func BenchmarkBuild(b *testing.B) {
 	for _, c := range []plan.Config{{}, {TargetTokenBudget: new(int64(8000))}} {
 		for _, n := range []int{1_000, 100_000} {
-			p := newPlanner(b, c)
+			g := graphOf(b, c)
 			all := items(n, 20_000)
-			b.Run(fmt.Sprintf("%s/%d", p.Strategy(), n), func(b *testing.B) {
+			b.Run(fmt.Sprintf("%s/%d", g.Tree().Strategy(), n), func(b *testing.B) {
 				for b.Loop() {
-					if _, err := p.Build(all, plan.Rates{Model: true, CallTime: time.Second}); err != nil {
+					if _, err := g.Build(0, all, plan.Rates{Model: true, CallTime: time.Second}); err != nil {
 						b.Fatal(err)
 					}
 				}

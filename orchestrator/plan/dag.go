@@ -22,7 +22,7 @@ type DAG struct {
 
 // A Level is one of a DAG: its nodes [First, End).
 type Level struct {
-	Level      int // -1 are parse units, 0 is the map
+	Level      int // -1 are parse units, 0 takes documents
 	First, End int
 	Expected   bool // its nodes depend on sizes that are not known yet
 }
@@ -34,6 +34,7 @@ func (l Level) Count() int { return l.End - l.First }
 type Node struct {
 	ID      mapreduce.UnitID
 	Kind    mapreduce.UnitKind
+	Stage   string // of the pipeline; empty for parse units
 	Level   int
 	Inputs  []int32  // positions of the nodes whose outputs it takes, growing
 	Items   int      // of the job's inputs that it takes by itself: 1 for a map, all for direct
@@ -69,11 +70,12 @@ func (d *DAG) RequireExact() error {
 }
 
 // Check reports what is wrong with a DAG: a node that is there twice or takes
-// something that does not come before it, an output that is taken twice or, but
-// for the last one's, not at all. The error names the unit.
+// something that does not come before it, an output that two reduces of a level
+// take, or one that none takes but for the last. The error names the unit.
 func (d *DAG) Check() error {
 	seen := make(map[mapreduce.UnitID]bool, len(d.Nodes))
 	taken := make([]bool, len(d.Nodes))
+	reduced := make(map[int32]int) // by what level of reduces an output is taken
 	for i := range d.Nodes {
 		n := &d.Nodes[i]
 		if seen[n.ID] {
@@ -87,14 +89,21 @@ func (d *DAG) Check() error {
 			switch {
 			case in < 0 || int(in) >= i:
 				return errs.New(errs.Invalid, "unit %q takes an output of a unit that does not come before it", n.ID)
-			case taken[in] && d.Nodes[in].Kind != mapreduce.KindParse:
+			case n.reduces() && taken[in] && reduced[in] == n.Level && d.Nodes[in].Kind != mapreduce.KindParse:
 				return errs.New(errs.Invalid, "unit %q takes the output of %q, which another one takes", n.ID, d.Nodes[in].ID)
 			}
 			taken[in] = true
+			if n.reduces() {
+				reduced[in] = n.Level
+			}
 		}
 	}
 	return d.checkTaken(taken)
 }
+
+// reduces reports whether a unit makes one output of several, so that no other of
+// its level takes the same.
+func (n *Node) reduces() bool { return n.Kind == mapreduce.KindReduce || n.Kind == mapreduce.KindFinal }
 
 func (d *DAG) checkTaken(taken []bool) error {
 	last := len(d.Nodes) - 1

@@ -46,7 +46,6 @@ type Planner struct {
 	carried   int64 // tokens of an accumulator
 	maxLevels int64
 	ordered   bool
-	direct    bool
 	overhead  int64
 	reserved  int64
 }
@@ -58,7 +57,7 @@ func New(c Config) (*Planner, error) {
 		return nil, err
 	}
 	p := &Planner{
-		strategy: c.strategy(), ordered: c.Ordered, direct: c.Direct,
+		strategy: c.strategy(), ordered: c.Ordered,
 		overhead: c.PromptOverhead, reserved: c.ReservedOutput,
 		maxLevels: orDefault(c.MaxReduceLevels, DefaultMaxReduceLevels),
 	}
@@ -103,10 +102,6 @@ func (p *Planner) Budget() int64 { return p.budget }
 // Carried returns the most tokens of an accumulator, where a unit has more to
 // read than one call may.
 func (p *Planner) Carried() int64 { return p.carried }
-
-// Direct reports whether one call takes all inputs of the job, which have that
-// many tokens together, and no tree is made.
-func (p *Planner) Direct(tokens int64) bool { return p.direct && tokens <= p.budget }
 
 // Calls divides what one unit has to read into calls within the budget. It is
 // one call but for what is larger than the budget, or was left to be folded.

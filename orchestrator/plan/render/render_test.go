@@ -21,6 +21,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/plan/render"
 )
@@ -29,7 +30,15 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 func build(t testing.TB, c plan.Config, names ...string) *plan.DAG {
 	t.Helper()
-	p, err := plan.New(c)
+	p, err := pipeline.Preset("extract")
+	if c.Direct {
+		p, err = pipeline.Parse("pipeline.yaml", []byte("name: mine\nstages: [{name: direct, each: all, when: tokens <= budget}, "+
+			"{name: map, from: documents, each: chunk}, {name: reduce, each: group}]"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := plan.NewGraph(p, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +46,12 @@ func build(t testing.TB, c plan.Config, names ...string) *plan.DAG {
 	for i, n := range names {
 		items[i] = plan.Item{Unit: mapreduce.UnitID(n), Tokens: 1200}
 	}
-	d, err := p.Build(items, plan.Rates{
+	total := int64(1200 * len(items))
+	stage, err := g.DocumentStage(int64(len(items)), total)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := g.Build(stage, items, plan.Rates{
 		Model: true, InPrice: 3_000_000, OutPrice: 15_000_000, CallTime: time.Second, WriteRate: 60, Parallelism: 3,
 	})
 	if err != nil {

@@ -1,0 +1,416 @@
+package plan
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
+)
+
+// A Graph is a pipeline made ready to be planned: the levels of a job follow from
+// it one after the other, each from what the levels before it came to. Stages run
+// in the order of the file; one whose condition does not hold is skipped, and so is
+// one that reads skipped stages alone. It never changes.
+type Graph struct {
+	pipeline *pipeline.Pipeline
+	tree     *Planner  // of the run
+	stages   []stageOf // like pipeline.Stages
+}
+
+// A stageOf is what a stage of the pipeline is planned by.
+type stageOf struct {
+	*pipeline.Stage
+	when  pipeline.Condition
+	tree  *Planner // of a stage that reduces groups; else the run's
+	phase mapreduce.JobState
+}
+
+// NewGraph returns the graph of a pipeline, for a run that asks for a tree. An
+// error names the field and the rule that it breaks.
+func NewGraph(p *pipeline.Pipeline, run Config) (*Graph, error) {
+	for _, s := range p.DocumentStages() {
+		when, err := pipeline.ParseCondition(s.When)
+		if err != nil {
+			return nil, errs.Field("stages."+s.Name+".when", "%s", err)
+		}
+		run.Direct = run.Direct || s.Each == pipeline.EachAll && when.Budget()
+	}
+	g := &Graph{pipeline: p}
+	var err error
+	if g.tree, err = New(run); err != nil {
+		return nil, err
+	}
+	for i, s := range p.Stages {
+		one := stageOf{Stage: s, tree: g.tree, phase: phases[p.Phase(i)]}
+		if one.when, err = pipeline.ParseCondition(s.When); err != nil {
+			return nil, errs.Field("stages."+s.Name+".when", "%s", err)
+		}
+		if s.Each == pipeline.EachGroup {
+			if one.tree, err = New(run.of(s)); err != nil {
+				return nil, err
+			}
+		}
+		g.stages = append(g.stages, one)
+	}
+	return g, nil
+}
+
+var phases = map[pipeline.Phase]mapreduce.JobState{
+	pipeline.Decomposition: mapreduce.Decomposition, pipeline.Mapping: mapreduce.Mapping, pipeline.Reducing: mapreduce.Reducing,
+}
+
+// of returns what a stage asks for of its tree: what it says itself, and else what
+// the run says.
+func (c Config) of(s *pipeline.Stage) Config {
+	own := s.Strategy != "" || s.ChunkSize != nil || s.TargetTokenBudget != nil || s.ContextWindow != nil ||
+		s.BudgetRatio != nil || s.MaxReduceLevels != nil || s.ReduceContextLimit != nil || s.ReduceBatchSize != nil
+	if own { // one size must not be the stage's and another the run's
+		c = Config{Strategy: Strategy(s.Strategy), Fallback: c.Fallback, PromptOverhead: c.PromptOverhead, ReservedOutput: c.ReservedOutput}
+		c.ChunkSize, c.TargetTokenBudget, c.ContextWindow = s.ChunkSize, s.TargetTokenBudget, s.ContextWindow
+		c.BudgetRatio, c.MaxReduceLevels = s.BudgetRatio, s.MaxReduceLevels
+		c.ReduceContextLimit, c.ReduceBatchSize = s.ReduceContextLimit, s.ReduceBatchSize
+	}
+	c.Ordered = c.Ordered || s.Fold
+	return c
+}
+
+// Pipeline returns what the graph was made of.
+func (g *Graph) Pipeline() *pipeline.Pipeline { return g.pipeline }
+
+// Tree returns the planner of the trees of the run. Those of stages that say
+// themselves what they want may be others.
+func (g *Graph) Tree() *Planner { return g.tree }
+
+// TreeOf returns the planner of the tree of a stage, given by its index.
+func (g *Graph) TreeOf(stage int) *Planner { return g.stages[stage].tree }
+
+// DocumentStage returns the index of the stage that gets the documents of a job:
+// the first whose condition holds of so many documents with so many tokens. None
+// is an error.
+func (g *Graph) DocumentStage(count, tokens int64) (int, error) {
+	var whens []string
+	for i := range g.stages {
+		s := &g.stages[i]
+		if s.From != pipeline.Documents {
+			continue
+		}
+		if s.when.Holds(count, tokens, g.tree.budget) {
+			return i, nil
+		}
+		whens = append(whens, s.Name+" when "+s.When)
+	}
+	return 0, errs.Field("documents", "no stage of the pipeline takes %d documents of %d tokens: there is %s", count, tokens, strings.Join(whens, ", "))
+}
+
+// Bundles returns the index of the stage one unit of which takes all documents, if
+// the pipeline has one; else -1.
+func (g *Graph) Bundles() int { return g.documents(true) }
+
+// Cuts returns the index of the stage that has units for documents or parts of
+// them, if the pipeline has one; else -1.
+func (g *Graph) Cuts() int { return g.documents(false) }
+
+func (g *Graph) documents(bundled bool) int {
+	for i := range g.stages {
+		if s := &g.stages[i]; s.From == pipeline.Documents && (s.Each == pipeline.EachAll) == bundled {
+			return i
+		}
+	}
+	return -1
+}
+
+// MayBundle reports whether one unit may take all documents of a job which has at
+// least so many, of at least so many tokens: none that come yet can make up for
+// documents that are too many or too large. They are always taken together by a
+// pipeline that has no other stage for them.
+func (g *Graph) MayBundle(count, tokens int64) bool {
+	at := g.Bundles()
+	return at >= 0 && (g.Cuts() < 0 || g.stages[at].when.MayHold(count, tokens, g.tree.budget))
+}
+
+// TreeAtOnce returns the stage whose whole tree is planned with the units of the
+// stage that gets the documents, before any of these runs; -1 if there is none. It
+// has to be static, and the next to run whatever these units come to.
+func (g *Graph) TreeAtOnce(documents int) int {
+	for i := documents + 1; i < len(g.stages); i++ {
+		s := &g.stages[i]
+		if s.From == pipeline.Documents || !g.reads(s, documents) {
+			continue // it is skipped
+		}
+		if s.Each == pipeline.EachGroup && s.tree.strategy == Static && s.When == "" && s.Model == g.stages[documents].Model {
+			return i
+		}
+		return -1
+	}
+	return -1
+}
+
+// reads reports whether a stage reads another, if of the stages before it just that
+// one ran.
+func (g *Graph) reads(s *stageOf, other int) bool {
+	for _, name := range s.Sources() {
+		if name == g.stages[other].Name {
+			return true
+		}
+	}
+	return false
+}
+
+// A Planned is a level of a job that is planned.
+type Planned struct {
+	Stage int  // index in the pipeline
+	Depth int  // in the stage's tree; 0 if it has none
+	Root  bool // it is the last of its stage
+}
+
+// A Step is a level that is to be planned. Exactly one of All, Group, Bins, Items
+// and Each says what its units take of the source level.
+type Step struct {
+	Stage  int
+	Depth  int              // in the stage's tree, from 1 on; 0 if it has none
+	Source int              // the level whose outputs the units take
+	Prefix string           // of the ids of the units, before their index
+	Unit   mapreduce.UnitID // the id of the only unit; takes the place of Prefix
+	Kind   mapreduce.UnitKind
+	Phase  mapreduce.JobState // of the job while the units run
+	Units  int64
+
+	All   bool      // the only unit takes all outputs
+	Group int64     // each unit takes so many units of the level, in order, failed ones too
+	Bins  [][]int64 // each unit takes the outputs of the units with these indexes, which grow
+	Items []Element // each unit works on an element of an output
+	Each  [][]byte  // each unit takes all outputs, and works on this JSON
+
+	Warnings []Warning
+}
+
+// An Element is one of the output of a unit.
+type Element struct {
+	Source int64           // index of the unit in its level
+	Value  json.RawMessage // the element
+}
+
+// Sizes are what the units of a level came to.
+type Sizes struct {
+	Units     int64 // planned
+	Completed int64 // that have an output
+	Tokens    int64 // of all outputs
+}
+
+// A History is what the levels of a job came to, all of which have ended. It is
+// asked only for what decides the next level.
+type History interface {
+	// Sizes returns the sizes of a level.
+	Sizes(level int) (Sizes, error)
+	// Outputs returns the sizes of the outputs of a level, in order.
+	Outputs(level int) ([]Output, error)
+	// Items returns the elements of the lists at a path in the outputs of a level,
+	// in order.
+	Items(level int, path []string) ([]Element, error)
+}
+
+// Next returns the level that follows those that are planned, the last of which has
+// ended; nil if the job is complete. The same history gives the same answer. An
+// error of kind Precondition means that a stage has nothing to work on.
+func (g *Graph) Next(planned []Planned, h History) (*Step, error) {
+	last := planned[len(planned)-1]
+	if last.Depth > 0 && !last.Root {
+		return g.climb(planned, h)
+	}
+	for i := last.Stage + 1; i < len(g.stages); i++ {
+		step, err := g.begin(i, planned, h)
+		if step != nil || err != nil {
+			return step, err
+		}
+	}
+	return nil, nil
+}
+
+// climb plans the next depth of a tree.
+func (g *Graph) climb(planned []Planned, h History) (*Step, error) {
+	at := len(planned) - 1
+	now, err := h.Sizes(at)
+	if err != nil {
+		return nil, err
+	}
+	below := at - 1 // of the same tree, or what its first depth takes
+	if planned[at].Depth == 1 {
+		below = g.source(planned[at].Stage, planned)
+	}
+	before, err := h.Sizes(below)
+	if err != nil {
+		return nil, err
+	}
+	return g.reduce(planned[at].Stage, at, planned[at].Depth, now, before, h)
+}
+
+// begin plans the first level of a stage, or returns nil if the stage is skipped.
+func (g *Graph) begin(stage int, planned []Planned, h History) (*Step, error) {
+	s := &g.stages[stage]
+	if s.From == pipeline.Documents {
+		return nil, nil // another got the documents
+	}
+	source := g.source(stage, planned)
+	if source < 0 {
+		return nil, nil
+	}
+	sizes, err := h.Sizes(source)
+	if err != nil {
+		return nil, err
+	}
+	count := sizes.Completed
+	var items []Element
+	if _, path, ok := s.ListPath(); ok {
+		if items, err = h.Items(source, path); err != nil {
+			return nil, err
+		}
+		count = int64(len(items))
+	}
+	if !s.when.Holds(count, sizes.Tokens, s.tree.budget) {
+		return nil, nil
+	}
+	if s.Each == pipeline.EachGroup {
+		return g.reduce(stage, source, 0, sizes, Sizes{}, h)
+	}
+	step := g.step(stage, source)
+	switch s.Each {
+	case pipeline.EachAll:
+		step.Unit, step.Prefix, step.All, step.Units = mapreduce.UnitID(s.Name), "", true, 1
+		step.Kind = mapreduce.KindReduce
+		if stage == len(g.stages)-1 {
+			step.Kind = mapreduce.KindFinal
+		}
+	case pipeline.EachBatch:
+		step.Group, step.Units, step.Kind = s.Size, (sizes.Units-1)/s.Size+1, mapreduce.KindReduce
+	case pipeline.EachAgent:
+		if step.Each, err = g.agents(s, planned, h); err != nil {
+			return nil, err
+		}
+		step.Units = int64(len(step.Each))
+	default:
+		step.Items, step.Units = items, int64(len(items))
+	}
+	if step.Units == 0 {
+		return nil, errs.New(errs.Precondition, "stage %s has nothing to work on: %s is empty; a condition, when: count > 0, would skip it", s.Name, s.Each)
+	}
+	return step, nil
+}
+
+// agents returns what the units of a stage work on that has one for each agent.
+func (g *Graph) agents(s *stageOf, planned []Planned, h History) ([][]byte, error) {
+	chosen := s.Agents
+	if stage, path, ok := s.SelectPath(); ok {
+		level := lastOf(planned, g.pipeline.Index(stage))
+		if level < 0 {
+			return nil, errs.New(errs.Precondition, "stage %s selects agents by %s, which was skipped", s.Name, stage)
+		}
+		items, err := h.Items(level, path)
+		if err != nil {
+			return nil, err
+		}
+		if chosen, err = selected(s, items); err != nil {
+			return nil, err
+		}
+	}
+	var all [][]byte
+	for _, name := range chosen {
+		one, err := json.Marshal(map[string]string{"agent": name})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// selected returns the agents that an earlier output names, in the stage's order. It
+// may name none that the stage does not have.
+func selected(s *stageOf, items []Element) ([]string, error) {
+	named := make(map[string]bool, len(items))
+	for _, item := range items {
+		var name string
+		if err := json.Unmarshal(item.Value, &name); err != nil {
+			return nil, errs.New(errs.Precondition, "stage %s selects agents by name, and %s has %.80s", s.Name, s.Select, item.Value)
+		}
+		named[name] = true
+	}
+	var chosen []string
+	for _, name := range s.Agents {
+		if named[name] {
+			chosen = append(chosen, name)
+			delete(named, name)
+		}
+	}
+	for name := range named {
+		return nil, errs.New(errs.Precondition, "%s names the agent %.80q, which stage %s does not have", s.Select, name, s.Name)
+	}
+	return chosen, nil
+}
+
+// source returns the level that a stage reads: the last of the first of its sources
+// that was not skipped; -1 if all were.
+func (g *Graph) source(stage int, planned []Planned) int {
+	for _, name := range g.stages[stage].Sources() {
+		if level := lastOf(planned, g.pipeline.Index(name)); level >= 0 {
+			return level
+		}
+	}
+	return -1
+}
+
+// lastOf returns the last level of a stage, -1 if it has none.
+func lastOf(planned []Planned, stage int) int {
+	for level := len(planned) - 1; level >= 0; level-- {
+		if planned[level].Stage == stage {
+			return level
+		}
+	}
+	return -1
+}
+
+// reduce plans the next depth of a stage's tree over a level.
+func (g *Graph) reduce(stage, source, depth int, now, before Sizes, h History) (*Step, error) {
+	s := &g.stages[stage]
+	next, err := s.tree.Next(Ended{
+		Level: int64(depth), Units: now.Units, Completed: now.Completed, Size: now.Tokens,
+		BelowCompleted: before.Completed, BelowSize: before.Tokens,
+		Outputs: func() ([]Output, error) { return h.Outputs(source) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	step := g.step(stage, source)
+	step.Depth, step.Kind, step.Prefix = depth+1, mapreduce.KindReduce, mapreduce.TreePrefix(s.Name, depth+1)
+	step.Group, step.Bins, step.Units, step.Warnings = next.Group, next.Bins, next.Units, next.Warnings
+	if next.Final {
+		step.All, step.Kind, step.Unit, step.Prefix = true, mapreduce.KindFinal, g.Root(stage), ""
+	}
+	return step, nil
+}
+
+// Root returns the id of the unit that a stage's tree comes to.
+func (g *Graph) Root(stage int) mapreduce.UnitID {
+	if stage == len(g.stages)-1 {
+		return mapreduce.FinalUnit
+	}
+	return mapreduce.UnitID(g.stages[stage].Name)
+}
+
+func (g *Graph) step(stage, source int) *Step {
+	s := &g.stages[stage]
+	return &Step{
+		Stage: stage, Source: source, Prefix: mapreduce.StagePrefix(s.Name), Kind: mapreduce.KindMap, Phase: s.phase,
+	}
+}
+
+// First returns level 0 of a job whose documents a stage gets.
+func (g *Graph) First(stage int) *Step {
+	s := &g.stages[stage]
+	step := &Step{Stage: stage, Kind: mapreduce.KindMap, Phase: s.phase}
+	if s.Each == pipeline.EachAll {
+		step.Kind, step.Unit, step.Units, step.All = mapreduce.KindDirect, mapreduce.UnitID(s.Name), 1, true
+	}
+	return step
+}
