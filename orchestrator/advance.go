@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -200,11 +201,7 @@ func (o *Orchestrator) turnLevel(ctx context.Context, id mapreduce.JobID, s *job
 		if err := o.failAll(ctx, id, s); err != nil {
 			return err
 		}
-	case s.Final:
-		if err := o.jobs.Complete(ctx, id, s.Epoch); err != nil {
-			return err
-		}
-	case s.Tree:
+	case s.InTree():
 		if err := o.ascend(ctx, id, s); err != nil {
 			return err
 		}
@@ -239,29 +236,32 @@ func (o *Orchestrator) failAll(ctx context.Context, id mapreduce.JobID, s *jobs.
 	return o.jobs.Fail(ctx, id, s.Epoch, why)
 }
 
-// planLevel plans the level above one that has ended.
+// planLevel plans the level that follows one which has ended, or completes the job
+// if none does.
 func (o *Orchestrator) planLevel(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
 	rec, err := o.jobs.Record(ctx, id)
 	if err != nil {
 		return err
 	}
 	spec := jobs.SpecOf(rec.Config)
-	p, err := plan.New(treeOf(&spec))
+	graph, err := graphOf(&spec)
 	if err != nil {
 		return err
 	}
-	above, err := p.Next(plan.Ended{
-		Level: s.Level, Units: s.Units, Completed: s.Completed, Size: s.Size,
-		BelowCompleted: s.BelowCompleted, BelowSize: s.BelowSize,
-		Outputs: func() ([]plan.Output, error) { return o.outputs(ctx, id, s, &spec, p.Budget()) },
-	})
-	if err != nil {
+	planned := make([]plan.Planned, len(s.Planned))
+	for i, l := range s.Planned {
+		planned[i] = plan.Planned{Stage: l.Stage, Depth: l.Depth, Root: l.Unit != ""}
+	}
+	step, err := graph.Next(planned, &history{o: o, ctx: ctx, job: id, status: s, spec: &spec, graph: graph})
+	switch {
+	case errs.KindOf(err) == errs.Precondition: // the same whoever plans
+		return o.jobs.Fail(ctx, id, s.Epoch, err.Error())
+	case err != nil:
 		return err
+	case step == nil:
+		return o.jobs.Complete(ctx, id, s.Epoch)
 	}
-	next := jobs.Next{
-		Epoch: s.Epoch, Level: s.Level + 1, Group: above.Group, Units: above.Units, Bins: above.Bins,
-		Warnings: warnings(above.Warnings),
-	}
+	next := levelPlan(s, step)
 	for done := false; !done; {
 		if done, err = o.jobs.PlanStep(ctx, id, next); err != nil {
 			return err
@@ -270,47 +270,124 @@ func (o *Orchestrator) planLevel(ctx context.Context, id mapreduce.JobID, s *job
 	return nil
 }
 
-// outputs returns the sizes of a level's outputs. The level has ended, so that
-// they are the same whoever asks. Agents are told of those above the budget: the
-// job's owner is warned of them.
-func (o *Orchestrator) outputs(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus, spec *mapreduce.JobSpec, budget int64) ([]plan.Output, error) {
-	agents, err := pipelineOf(spec)
-	if err != nil {
-		return nil, err
+// levelPlan returns how the store is to plan a step.
+func levelPlan(s *jobs.LevelStatus, step *plan.Step) jobs.LevelPlan {
+	next := jobs.LevelPlan{
+		Epoch: s.Epoch, Number: s.Level + 1, Level: levelOf(step), Kind: step.Kind,
+		Group: step.Group, Bins: step.Bins, Each: step.Each, Warnings: warnings(step.Warnings),
 	}
-	all := make([]plan.Output, 0, s.Completed)
+	for _, e := range step.Items {
+		next.Items = append(next.Items, jobs.Item{Source: e.Source, Value: e.Value})
+	}
+	return next
+}
+
+// levelOf returns a step as the store describes levels.
+func levelOf(step *plan.Step) jobs.Level {
+	return jobs.Level{
+		Units: step.Units, Stage: step.Stage, Depth: step.Depth, Source: int64(step.Source),
+		Prefix: step.Prefix, Unit: step.Unit, Phase: step.Phase,
+	}
+}
+
+// A history is what the levels of a job came to, from level 0 on. They have ended,
+// so that it is the same whoever asks.
+type history struct {
+	o      *Orchestrator
+	ctx    context.Context // of the planning, which the history does not outlive
+	job    mapreduce.JobID
+	status *jobs.LevelStatus
+	spec   *mapreduce.JobSpec
+	graph  *plan.Graph
+}
+
+// Sizes implements plan.History.
+func (h *history) Sizes(level int) (plan.Sizes, error) {
+	s := h.status
+	units := s.Planned[level].Units
+	switch int64(level) {
+	case s.Level:
+		return plan.Sizes{Units: units, Completed: s.Completed, Tokens: s.Size}, nil
+	case s.Planned[s.Level].Source:
+		if s.Level > 0 {
+			return plan.Sizes{Units: units, Completed: s.SourceCompleted, Tokens: s.SourceSize}, nil
+		}
+	}
+	completed, size, err := h.o.jobs.LevelSizes(h.ctx, h.job, int64(level))
+	return plan.Sizes{Units: units, Completed: completed, Tokens: size}, err
+}
+
+// completed visits the units of a level that have an output, in order.
+func (h *history) completed(level int, visit func(*storagev1.Unit) error) error {
 	for from := int64(0); ; {
-		page, err := o.jobs.UnitsFrom(ctx, id, s.Level, from, 256)
+		page, err := h.o.jobs.UnitsFrom(h.ctx, h.job, int64(level), from, 256)
 		if err != nil || len(page) == 0 {
-			return all, err
+			return err
 		}
 		for _, u := range page {
 			if from = u.Index + 1; mapreduce.UnitState(u.Status) != mapreduce.UnitComplete {
 				continue
 			}
-			out := plan.Output{Index: u.Index, Tokens: u.Result.GetSize(), Unit: mapreduce.UnitID(u.UnitId)}
-			if out.Tokens > budget {
-				out.Agent = roleOf(agents, u, spec.Vars)
+			if err := visit(u); err != nil {
+				return err
 			}
-			all = append(all, out)
 		}
 	}
 }
 
-// roleOf returns the role of the agent that ran a map unit or a reduce, or "" if
-// it cannot be told.
-func roleOf(agents *pipeline.Pipeline, u *storagev1.Unit, vars map[string]string) string {
-	parts, err := partsOf(agents)
+// Outputs implements plan.History. Agents are named whose outputs are above the
+// budget: the job's owner is warned of them.
+func (h *history) Outputs(level int) ([]plan.Output, error) {
+	stage := h.status.Planned[level].Stage
+	budget := h.graph.TreeOf(stage).Budget()
+	all := make([]plan.Output, 0, h.status.Completed)
+	err := h.completed(level, func(u *storagev1.Unit) error {
+		out := plan.Output{Index: u.Index, Tokens: u.Result.GetSize(), Unit: mapreduce.UnitID(u.UnitId)}
+		if out.Tokens > budget {
+			out.Agent = roleOf(h.graph.Pipeline(), stage, u, h.spec.Vars)
+		}
+		all = append(all, out)
+		return nil
+	})
+	return all, err
+}
+
+// maxItems bounds the elements that a stage fans out to.
+const maxItems = 100_000
+
+// Items implements plan.History.
+func (h *history) Items(level int, path []string) ([]plan.Element, error) {
+	var all []plan.Element
+	err := h.completed(level, func(u *storagev1.Unit) error {
+		out, err := h.o.outputOf(h.ctx, h.job, u)
+		if err != nil {
+			return err
+		}
+		list, err := pipeline.List(out.Value, path)
+		if err != nil {
+			return errs.New(errs.Precondition, "output of unit %s: %v", u.UnitId, err)
+		}
+		for i, value := range list {
+			if len(value) > jobs.MaxItem {
+				return errs.New(errs.Precondition, "output of unit %s: element %d of %s has %d bytes; at most %d are taken",
+					u.UnitId, i, strings.Join(path, "."), len(value), jobs.MaxItem)
+			}
+			all = append(all, plan.Element{Source: u.Index, Value: value})
+		}
+		if len(all) > maxItems {
+			return errs.New(errs.Precondition, "%s has more than %d elements", strings.Join(path, "."), maxItems)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// roleOf returns the role of the agent that ran a unit of a stage, or "" if it
+// cannot be told.
+func roleOf(p *pipeline.Pipeline, stage int, u *storagev1.Unit, vars map[string]string) string {
+	role, err := p.Role(p.Stages[stage].Name, vars, pipeline.Document{ID: u.DocumentId, Metadata: u.Source.GetMetadata()})
 	if err != nil {
 		return "" // the warning names the unit too
-	}
-	stage := parts.mapping
-	if u.Level > 0 {
-		stage = parts.group
-	}
-	role, err := agents.Role(stage.Name, vars, pipeline.Document{ID: u.DocumentId, Metadata: u.Source.GetMetadata()})
-	if err != nil {
-		return "" // likewise
 	}
 	return role
 }

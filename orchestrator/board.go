@@ -46,8 +46,9 @@ type run struct {
 	id       mapreduce.JobID
 	tenant   mapreduce.TenantID
 	priority int
-	spec     *mapreduce.JobSpec
-	share    int64 // of the budget, for one document
+	spec     *mapreduce.JobSpec // as the units of the stage run with it
+	stage    string             // whose units run
+	share    int64              // of the budget, for one document
 	epoch    int64
 	level    int64
 	shards   int64
@@ -134,7 +135,8 @@ func (b *board) activate(r *run) {
 // turn.
 type task struct {
 	run     *run
-	spec    *mapreduce.JobSpec // of the run, as it was then
+	spec    *mapreduce.JobSpec // of the run, as it was then, as is the next
+	stage   string
 	scan    bool
 	turn    *jobs.Turn
 	sent    []pendingReport // the reports of the turn
@@ -225,7 +227,7 @@ func (b *board) taskFor(r *run) *task {
 		r.reading = true
 		return &task{run: r, scan: true}
 	}
-	t := &task{run: r, spec: r.spec, turn: &jobs.Turn{Job: r.id}}
+	t := &task{run: r, spec: r.spec, stage: r.stage, turn: &jobs.Turn{Job: r.id}}
 	b.takeReports(r, t)
 	if room > 0 && len(r.queue) > 0 {
 		b.takeSeats(r, t, room)
@@ -442,7 +444,7 @@ func (r *run) putBack(c []jobs.Candidate) {
 
 // adopt puts a job that may run on the board, or brings what stands there up to
 // date. If all units that wait are known, its queue need not be read.
-func (b *board) adopt(id mapreduce.JobID, ctl *storagev1.Ctl, spec *mapreduce.JobSpec, share int64, waiting []jobs.Candidate) {
+func (b *board) adopt(id mapreduce.JobID, ctl *storagev1.Ctl, spec *mapreduce.JobSpec, stage string, share int64, waiting []jobs.Candidate) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.run(id)
@@ -457,7 +459,7 @@ func (b *board) adopt(id mapreduce.JobID, ctl *storagev1.Ctl, spec *mapreduce.Jo
 	r.unsure = r.unsure || r.spec == nil && r.slots == 0
 	held := r.held
 	b.hold(r, -held)
-	r.tenant, r.priority, r.spec, r.share = mapreduce.TenantID(ctl.Tenant), int(ctl.Priority), spec, share
+	r.tenant, r.priority, r.spec, r.stage, r.share = mapreduce.TenantID(ctl.Tenant), int(ctl.Priority), spec, stage, share
 	b.hold(r, held) // which may have counted as calls
 	r.epoch, r.level, r.shards, r.running = ctl.Epoch, jobs.OpenLevel(ctl), max(1, ctl.Shards), true
 	r.need = 0

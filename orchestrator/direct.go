@@ -20,24 +20,27 @@ import (
 // tokens: they are held together in memory.
 const maxDirectBytes = 8 << 20
 
-// A bundle is documents that a direct unit may take.
+// A bundle is documents that one unit may take, of a stage whose units take all.
 type bundle struct {
-	planner *plan.Planner
-	count   counter
-	docs    []output.Bundled
-	types   []string // media types of docs
-	tokens  int64
-	bytes   int
-	ids     map[mapreduce.DocumentID]int64 // of documents seen so far, held or to be parsed
+	graph  *plan.Graph
+	spec   mapreduce.JobSpec // as that stage runs
+	count  counter
+	docs   []output.Bundled
+	types  []string // media types of docs
+	tokens int64
+	bytes  int
+	ids    map[mapreduce.DocumentID]int64 // of documents seen so far, held or to be parsed
 }
 
-// newBundle returns a bundle for the documents of a job; nil if they are mapped
-// whatever they come to.
-func newBundle(p *plan.Planner, count counter) *bundle {
-	if !p.Direct(0) {
+// newBundle returns a bundle for the documents of a job; nil if the pipeline has no
+// stage that takes all of them at once.
+func newBundle(g *plan.Graph, spec *mapreduce.JobSpec, count counter) *bundle {
+	stage := g.Bundles()
+	if stage < 0 {
 		return nil
 	}
-	return &bundle{planner: p, count: count, ids: make(map[mapreduce.DocumentID]int64)}
+	own := specFor(*spec, g.Pipeline().Stages[stage])
+	return &bundle{graph: g, spec: own, count: count, ids: make(map[mapreduce.DocumentID]int64)}
 }
 
 // see notes the id of the n-th document, which no other may have.
@@ -56,8 +59,16 @@ func (b *bundle) add(d output.Bundled, mediaType string) {
 	b.bytes += len(d.Text)
 }
 
-// fits reports whether one call may take all that is held.
-func (b *bundle) fits() bool { return b.planner.Direct(b.tokens) && b.bytes <= maxDirectBytes }
+// fits reports whether one unit may take all that is held, whatever else comes.
+func (b *bundle) fits() bool {
+	return b.graph.MayBundle(int64(len(b.docs)), b.tokens) && b.bytes <= maxDirectBytes
+}
+
+// taken reports whether one unit takes what is held, if that is all.
+func (b *bundle) taken() (bool, error) {
+	stage, err := b.graph.DocumentStage(int64(len(b.docs)), b.tokens)
+	return err == nil && stage == b.graph.Bundles() && b.bytes <= maxDirectBytes, err
+}
 
 // characters counts those of all documents.
 func characters(docs []output.Bundled) (n int64) {
@@ -67,17 +78,17 @@ func characters(docs []output.Bundled) (n int64) {
 	return n
 }
 
-// unit makes the direct unit, with its text.
-func (b *bundle) unit(c *Config, spec *mapreduce.JobSpec) (*storagev1.Unit, []byte, error) {
+// unit makes the unit that takes all, with its text.
+func (b *bundle) unit(c *Config) (*storagev1.Unit, []byte, error) {
 	data, err := output.EncodeBundle(b.docs)
 	if err != nil {
 		return nil, nil, err
 	}
-	sum := sha256.Sum256(data)
+	sum, level := sha256.Sum256(data), b.graph.First(b.graph.Bundles())
 	size, last := int64(len(data)), b.docs[len(b.docs)-1].Number
 	return &storagev1.Unit{
-		UnitId: string(mapreduce.DirectUnit), Kind: uint32(mapreduce.KindDirect), Index: keys.DirectIndex(last),
-		Queue: &storagev1.Queue{Shard: last % int64(c.Shards)}, Estimate: c.Estimate(spec, b.tokens),
+		UnitId: string(level.Unit), Kind: uint32(level.Kind), Index: keys.DirectIndex(last),
+		Queue: &storagev1.Queue{Shard: last % int64(c.Shards)}, Estimate: c.Estimate(&b.spec, b.tokens),
 		Source: &storagev1.Source{
 			Sha256: sum[:], Length: size, CoreEnd: size, End: size, CharEnd: characters(b.docs), Chunks: 1,
 			Documents: int64(len(b.docs)),
@@ -85,15 +96,23 @@ func (b *bundle) unit(c *Config, spec *mapreduce.JobSpec) (*storagev1.Unit, []by
 	}, data, nil
 }
 
-// hold keeps a document for the direct unit. With the first that does not fit any
-// more all of them are staged as units of their own.
+// hold keeps a document for the unit that takes all. With the first that does not
+// fit any more all of them are staged as units of their own.
 func (in *ingest) hold(ctx context.Context, d *mapreduce.Document, n int64) error {
 	in.bundle.add(output.Bundled{Document: string(d.ID), Number: n, Metadata: d.Metadata, Text: d.Content}, d.MediaType)
 	if in.bundle.fits() {
 		return nil
 	}
+	return in.spill(ctx)
+}
+
+// spill stages the documents that are held as units of their own.
+func (in *ingest) spill(ctx context.Context) error {
 	held := in.bundle
 	in.bundle = nil
+	if in.graph.Cuts() < 0 {
+		return tooLarge(held)
+	}
 	for i, doc := range held.docs {
 		one := &mapreduce.Document{ID: mapreduce.DocumentID(doc.Document), MediaType: held.types[i], Metadata: doc.Metadata, Content: doc.Text}
 		if err := in.units(ctx, one, doc.Number); err != nil {
@@ -103,18 +122,42 @@ func (in *ingest) hold(ctx context.Context, d *mapreduce.Document, n int64) erro
 	return nil
 }
 
-// direct stages the direct unit, if there is one. With documents that workers
-// turn into text first it is known only then whether it stays.
-func (in *ingest) direct(ctx context.Context) error {
-	if in.bundle == nil || len(in.bundle.docs) == 0 {
+// tooLarge is why documents are refused that one unit has to take, and cannot.
+func tooLarge(b *bundle) error {
+	return errs.Field("documents", "the %d documents have %d bytes of text, and the stage %s takes all of them at once, at most %d bytes",
+		len(b.docs), b.bytes, b.graph.First(b.graph.Bundles()).Unit, maxDirectBytes)
+}
+
+// finish decides which stage gets the documents, and stages the unit that takes all
+// of them, if there is one. With documents that workers turn into text first it is
+// known only then whether it stays.
+func (in *ingest) finish(ctx context.Context) error {
+	undecided := in.bundle != nil && in.flip.Parse > 0
+	if in.bundle != nil && !undecided {
+		taken, err := in.bundle.taken()
+		if err != nil {
+			return err
+		}
+		if !taken {
+			if err := in.spill(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if in.bundle == nil {
+		in.flip.Level = levelOf(in.graph.First(in.graph.Cuts()))
+		return in.graph.Takes(in.graph.Cuts(), in.flip.Documents-in.flip.Skipped, in.tokens, in.flip.Parse > 0)
+	}
+	in.flip.Level, in.flip.Tree = levelOf(in.graph.First(in.graph.Bundles())), in.flip.Tree && undecided
+	if len(in.bundle.docs) == 0 {
 		return nil
 	}
-	u, data, err := in.bundle.unit(in.config, in.spec)
+	u, data, err := in.bundle.unit(in.config)
 	if err != nil {
 		return err
 	}
 	in.flip.Characters += u.Source.CharEnd
-	in.flip.Map, in.flip.Direct = 1, in.flip.Parse == 0
+	in.flip.Map = 1
 	in.consider(u)
 	if err := in.text(ctx, data, u.Source.Sha256); err != nil {
 		return err
@@ -130,14 +173,14 @@ type decision struct {
 	taken    map[mapreduce.UnitID]bool // parse units whose documents a direct unit has
 }
 
-// decide finds out whether one unit takes all documents. A direct unit that was
-// claimed before, by a run that a resume goes on with, keeps what it has.
-func (o *Orchestrator) decide(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, p *plan.Planner) (*decision, error) {
-	all := newBundle(p, o.config.counter(spec))
+// decide finds out whether one unit takes all documents. One that was claimed
+// before, by a run that a resume goes on with, keeps what it has.
+func (o *Orchestrator) decide(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, g *plan.Graph) (*decision, error) {
+	all := newBundle(g, spec, o.config.counter(spec))
 	if all == nil {
 		return &decision{}, nil
 	}
-	u, err := o.jobs.Unit(ctx, id, mapreduce.DirectUnit)
+	u, err := o.jobs.Unit(ctx, id, g.First(g.Bundles()).Unit)
 	if err != nil {
 		return nil, err
 	}
@@ -163,21 +206,30 @@ func (o *Orchestrator) decide(ctx context.Context, id mapreduce.JobID, spec *map
 	if err != nil {
 		return nil, err
 	}
-	if len(all.docs) == 0 || !all.fits() {
+	taken := false
+	if len(all.docs) > 0 {
+		if taken, err = all.taken(); err != nil {
+			return nil, errs.New(errs.Precondition, "%v", err)
+		}
+	}
+	if !taken {
+		if g.Cuts() < 0 && len(all.docs) > 0 {
+			return nil, errs.New(errs.Precondition, "%v", tooLarge(all))
+		}
 		d.dissolve = u != nil
 		return d, nil
 	}
 	slices.SortFunc(all.docs, func(a, b output.Bundled) int { return int(a.Number - b.Number) })
-	return d, d.whole(all, &o.config, spec, parsed)
+	return d, d.whole(all, &o.config, parsed)
 }
 
 // whole decides for a unit that takes all.
-func (d *decision) whole(all *bundle, c *Config, spec *mapreduce.JobSpec, parsed int64) error {
-	unit, data, err := all.unit(c, spec)
+func (d *decision) whole(all *bundle, c *Config, parsed int64) error {
+	unit, data, err := all.unit(c)
 	if err != nil {
 		return err
 	}
-	d.direct = &jobs.Direct{Unit: unit, Characters: parsed}
+	d.direct = &jobs.Direct{Unit: unit, Level: levelOf(all.graph.First(all.graph.Bundles())), Characters: parsed}
 	for _, batch := range batches(data, []*storagev1.Unit{unit}) {
 		d.direct.Blobs = append(d.direct.Blobs, batch.Blobs...)
 	}
@@ -230,10 +282,10 @@ func (o *Orchestrator) join(ctx context.Context, id mapreduce.JobID, all *bundle
 
 // separate gives the documents of a direct unit that is dissolved units of their
 // own. Their characters were counted when they were submitted.
-func (o *Orchestrator) separate(ctx context.Context, id mapreduce.JobID, epoch int64, spec *mapreduce.JobSpec, docs []output.Bundled) error {
+func (o *Orchestrator) separate(ctx context.Context, id mapreduce.JobID, epoch int64, spec *mapreduce.JobSpec, g *plan.Graph, docs []output.Bundled) error {
 	for _, doc := range docs {
 		d := &mapreduce.Document{ID: mapreduce.DocumentID(doc.Document), MediaType: "text/plain", Metadata: doc.Metadata}
-		units, err := o.decompose(spec, d, string(doc.Text), doc.Number)
+		units, err := o.config.decompose(spec, g, d, string(doc.Text), doc.Number)
 		if err != nil {
 			return err
 		}

@@ -509,10 +509,22 @@ func (o *Orchestrator) refreshJob(ctx context.Context, id mapreduce.JobID) error
 	return nil
 }
 
+// stageOf returns the spec of a job as the units run with it that it has now, and
+// the name of their stage. Units that parse documents have none.
+func stageOf(st *jobs.Standing) (mapreduce.JobSpec, string) {
+	spec := jobs.SpecOf(st.Record.Config)
+	p, err := pipelineOf(&spec)
+	if err != nil || st.Ctl.Level < 0 { // it was checked when the job was submitted
+		return spec, ""
+	}
+	stage := p.Stages[min(jobs.LevelOf(st.Ctl, st.Ctl.Level).Stage, len(p.Stages)-1)]
+	return specFor(spec, stage), stage.Name
+}
+
 // place puts a job on the board. waiting are the units that wait, if these are
 // known and all there are.
 func (o *Orchestrator) place(id mapreduce.JobID, st *jobs.Standing, waiting []jobs.Candidate) {
-	spec := jobs.SpecOf(st.Record.Config)
+	spec, stage := stageOf(st)
 	spec.Budget = st.Ctl.Budget
 	share := int64(0)
 	if n := st.Record.Documents - st.Record.SkippedDocuments; n > 0 {
@@ -521,8 +533,8 @@ func (o *Orchestrator) place(id mapreduce.JobID, st *jobs.Standing, waiting []jo
 	if o.warms(st.Ctl, &spec) {
 		o.board.chill(id)
 	}
-	o.board.adopt(id, st.Ctl, &spec, share, waiting)
-	if st.Ctl.Tree {
+	o.board.adopt(id, st.Ctl, &spec, stage, share, waiting)
+	if st.Ctl.TreeTop > 0 {
 		o.notices.inherit(id)
 	}
 	o.notices.due(id)

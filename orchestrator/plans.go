@@ -33,17 +33,13 @@ func (c *Config) plan(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2
 	if err != nil {
 		return nil, err
 	}
-	planner, err := plan.New(treeOf(&spec))
+	graph, err := graphOf(&spec)
 	if err != nil {
 		return nil, err
 	}
-	own, err := pipelineOf(&spec)
-	if err != nil {
-		return nil, err
-	}
-	p := &planning{ingest: ingest{config: c, spec: &spec, pipeline: own}, numbers: make(map[mapreduce.DocumentID]int64)}
+	p := &planning{ingest: ingest{config: c, spec: &spec, graph: graph}, numbers: make(map[mapreduce.DocumentID]int64)}
 	p.count = c.counter(&spec)
-	p.bundle = newBundle(planner, p.count)
+	p.bundle = newBundle(graph, &spec, p.count)
 	for doc, err := range docs {
 		if err == nil {
 			err = context.Cause(ctx)
@@ -58,10 +54,11 @@ func (c *Config) plan(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	if planner, err = p.whole(planner); err != nil {
+	stage, err := p.choose()
+	if err != nil {
 		return nil, err
 	}
-	dag, err := planner.Build(p.items, c.rates(&spec))
+	dag, err := graph.Build(stage, p.items, c.rates(&spec))
 	if err != nil {
 		return nil, err
 	}
@@ -132,39 +129,45 @@ func rates(spec *mapreduce.JobSpec) plan.Rates {
 // A planning is a submission of which only the units are wanted.
 type planning struct {
 	ingest
-	count   counter
-	items   []plan.Item
+	items   []plan.Item                    // of the stage that cuts documents
 	numbers map[mapreduce.DocumentID]int64 // of the documents that have units, by id
-	all     []plan.Item                    // a document each, as a direct unit takes them
+	all     []plan.Item                    // a document each, as a unit takes them that takes all
 }
 
-// whole makes the items those of a direct unit, which takes documents as they are,
-// if one call may take all; else it returns a planner without such a unit.
-func (p *planning) whole(planner *plan.Planner) (*plan.Planner, error) {
-	switch {
-	case !planner.Direct(0):
-		return planner, nil
-	case p.bundle != nil:
-		p.items = p.all
-		return planner, nil
+// choose returns the stage that gets the documents, and makes the items those that
+// it has: documents as they are, if one unit takes all of them.
+func (p *planning) choose() (int, error) {
+	if p.bundle != nil {
+		stage, err := p.graph.DocumentStage(int64(len(p.all)), p.bundle.tokens)
+		if err != nil {
+			return 0, err
+		}
+		if stage == p.graph.Bundles() {
+			p.items = p.all
+		}
+		return stage, nil
 	}
-	c := treeOf(p.spec)
-	c.Direct = false
-	return plan.New(c)
+	cuts := p.graph.Cuts()
+	return cuts, p.graph.Takes(cuts, p.flip.Documents-p.flip.Skipped, p.tokens, p.flip.Parse > 0)
 }
 
 // join takes a document into what a direct unit would take, as long as all fit.
-func (p *planning) join(id mapreduce.DocumentID, text string, it plan.Item) {
+func (p *planning) join(id mapreduce.DocumentID, text string, it plan.Item) error {
 	if p.bundle == nil {
-		return
+		return nil
 	}
 	it.Unit, it.Tokens, it.Guessed = mapreduce.MapUnit(id), int64(p.count.Count(text)), p.count.guesses()
 	p.bundle.tokens = pack.Sum(p.bundle.tokens, it.Tokens)
 	p.bundle.bytes += len(text)
 	p.all = append(p.all, it)
-	if !p.bundle.fits() {
-		p.bundle, p.all = nil, nil
+	if p.graph.MayBundle(int64(len(p.all)), p.bundle.tokens) && p.bundle.bytes <= maxDirectBytes {
+		return nil
 	}
+	if p.graph.Cuts() < 0 {
+		return tooLarge(p.bundle)
+	}
+	p.bundle, p.all = nil, nil
+	return nil
 }
 
 func (p *planning) document(d *mapreduce.Document) error {
@@ -195,11 +198,18 @@ func (p *planning) document(d *mapreduce.Document) error {
 // cut takes the units of a document's text. Of one that cannot be too large only
 // a bound was needed so far: here its size is what is asked for.
 func (p *planning) cut(id mapreduce.DocumentID, text string) error {
-	pieces, err := p.config.cut(p.spec, id, text)
+	if err := p.join(id, text, plan.Item{}); err != nil || p.graph.Cuts() < 0 {
+		return err
+	}
+	stage := p.graph.Pipeline().Stages[p.graph.Cuts()]
+	own := specFor(*p.spec, stage)
+	pieces, err := p.config.cut(&own, stage, id, text)
 	if err != nil {
 		return err
 	}
-	p.join(id, text, plan.Item{})
+	if p.graph.Measures(p.graph.Cuts()) {
+		p.tokens = pack.Sum(p.tokens, int64(p.count.Count(text)))
+	}
 	for i, piece := range pieces {
 		tokens := piece.Tokens
 		if !piece.Exact {
@@ -207,7 +217,7 @@ func (p *planning) cut(id mapreduce.DocumentID, text string) error {
 		}
 		p.items = append(p.items, plan.Item{Unit: mapUnit(id, i, len(pieces)), Tokens: int64(tokens), Guessed: p.count.guesses()})
 		p.consider(&storagev1.Unit{
-			Estimate: p.config.Estimate(p.spec, int64(piece.Tokens)), Source: &storagev1.Source{Chunks: int64(len(pieces))},
+			Estimate: p.config.Estimate(&own, int64(piece.Tokens)), Source: &storagev1.Source{Chunks: int64(len(pieces))},
 		})
 	}
 	return nil
@@ -222,7 +232,9 @@ func (p *planning) guess(id mapreduce.DocumentID, d *mapreduce.Document) error {
 		return err
 	}
 	p.flip.Parse++
-	p.join(id, string(d.Content), plan.Item{Expected: true, Parse: mapreduce.ParseUnit(id), Raw: tokens})
+	if err := p.join(id, string(d.Content), plan.Item{Expected: true, Parse: mapreduce.ParseUnit(id), Raw: tokens}); err != nil {
+		return err
+	}
 	for _, it := range items {
 		it.Expected, it.Parse, it.Raw = true, mapreduce.ParseUnit(id), tokens
 		p.items = append(p.items, it)

@@ -66,11 +66,11 @@ func (o *Orchestrator) giveWay(ctx context.Context, id mapreduce.JobID, s *jobs.
 	above, moved := int64(0), time.Now()
 	for {
 		s, err := o.jobs.LevelStatus(ctx, id)
-		if err != nil || !s.State.Running() || !s.Ended() || s.Above == 0 {
+		if err != nil || !s.State.Running() || !s.Ended() || s.Next == 0 {
 			return s, err
 		}
-		if s.Above != above {
-			above, moved = s.Above, time.Now()
+		if s.Next != above {
+			above, moved = s.Next, time.Now()
 		} else if time.Since(moved) >= maxStep {
 			return s, nil
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/refs"
@@ -96,10 +97,18 @@ func (r *result) final(ctx context.Context) (*storagev1.Unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	if ctl.Direct {
-		return r.o.jobs.Unit(ctx, r.job.ID, mapreduce.DirectUnit)
+	last, ok := lastUnit(ctl)
+	if !ok {
+		return nil, nil
 	}
-	return r.o.jobs.Unit(ctx, r.job.ID, mapreduce.FinalUnit)
+	return r.o.jobs.Unit(ctx, r.job.ID, last)
+}
+
+// lastUnit returns the unit that a job comes to, as far as it is planned: that of
+// the last level, if there is one.
+func lastUnit(ctl *storagev1.Ctl) (mapreduce.UnitID, bool) {
+	last := jobs.LevelOf(ctl, jobs.Levels(ctl)-1)
+	return last.Unit, last.Unit != "" && (ctl.Level == jobs.Levels(ctl)-1 || ctl.TreeTop > 0)
 }
 
 // reduceTo makes an output the last reduce's.
@@ -120,7 +129,7 @@ func (r *result) findDropped(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for level := int64(1); level < int64(len(ctl.LevelUnits)); level++ {
+	for level := int64(1); level < jobs.Levels(ctl); level++ {
 		err := r.units(ctx, level, func(u *storagev1.Unit) error {
 			if mapreduce.UnitState(u.Status) != mapreduce.UnitFailed {
 				return nil

@@ -238,7 +238,7 @@ func (o *Orchestrator) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery
 		return nil, err
 	}
 	page, weight := &mapreduce.UnitPage{}, 0
-	for at.level < int64(len(ctl.LevelUnits)) {
+	for at.level < jobs.Levels(ctl) {
 		some, err := o.jobs.UnitsFrom(ctx, q.Job, at.level, at.index, min(size, 256))
 		if err != nil {
 			return nil, err

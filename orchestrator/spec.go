@@ -28,8 +28,8 @@ func withDefaults(s mapreduce.JobSpec) mapreduce.JobSpec {
 	s.BreakerThreshold = cmp.Or(s.BreakerThreshold, mapreduce.DefaultBreakerThreshold)
 	s.BreakerTimeout = cmp.Or(s.BreakerTimeout, mapreduce.DefaultBreakerTimeout)
 	s.CheckpointInterval = cmp.Or(s.CheckpointInterval, mapreduce.DefaultCheckpointInterval)
-	if p, err := plan.New(treeOf(&s)); err == nil { // else checkSpec says so
-		defaultTree(&s, p.Strategy())
+	if g, err := graphOf(&s); err == nil { // else checkSpec says so
+		defaultTree(&s, g.Tree().Strategy())
 	}
 	return s
 }
@@ -62,7 +62,7 @@ func (c *Config) complete(s mapreduce.JobSpec) (mapreduce.JobSpec, error) {
 		return s, err
 	}
 	c.takeOff(&s)
-	_, err := plan.New(treeOf(&s))
+	_, err := graphOf(&s)
 	return s, err
 }
 
@@ -70,8 +70,7 @@ func (c *Config) complete(s mapreduce.JobSpec) (mapreduce.JobSpec, error) {
 // read. A job that repeats another has the other's tree, whatever its prompts would
 // take today.
 func (c *Config) takeOff(s *mapreduce.JobSpec) {
-	tree := treeOf(s)
-	budget := tree.Base()
+	budget := plan.ConfigOf(s).Base()
 	if budget == 0 || s.Replay != "" {
 		return
 	}
@@ -84,20 +83,6 @@ func (c *Config) takeOff(s *mapreduce.JobSpec) {
 	}
 }
 
-// treeOf returns what s asks for of the tree of reduces. A job that asks for
-// nothing gets ADR-028's batches.
-func treeOf(s *mapreduce.JobSpec) plan.Config {
-	c := plan.ConfigOf(s)
-	p, err := pipelineOf(s)
-	if err != nil {
-		return c // checkSpec says so
-	}
-	if parts, err := partsOf(p); err == nil { // likewise
-		c.Direct, c.Ordered = parts.direct != nil, parts.group.Fold
-	}
-	return c
-}
-
 // pipelineOf returns the pipeline of a job: the one that it brings with it, or one
 // that comes with the program.
 func pipelineOf(s *mapreduce.JobSpec) (*pipeline.Pipeline, error) {
@@ -107,86 +92,47 @@ func pipelineOf(s *mapreduce.JobSpec) (*pipeline.Pipeline, error) {
 	return pipeline.Parse("definition", s.Definition)
 }
 
-// pipelineParts are the stages of a pipeline by what the engine does for them.
-type pipelineParts struct {
-	mapping *pipeline.Stage // one unit for each document, or part of one
-	group   *pipeline.Stage // the tree above them
-	direct  *pipeline.Stage // one unit for all documents, if they fit a call; may be nil
+// graphOf returns the graph of a job's pipeline. A job that asks for no tree gets
+// ADR-028's batches.
+func graphOf(s *mapreduce.JobSpec) (*plan.Graph, error) {
+	p, err := pipelineOf(s)
+	if err != nil {
+		return nil, err
+	}
+	return plan.NewGraph(p, plan.ConfigOf(s))
 }
 
-// partsOf returns the stages of a pipeline, or an error if it has others than the
-// engine carries out.
-func partsOf(p *pipeline.Pipeline) (pipelineParts, error) {
-	var parts pipelineParts
-	for _, s := range p.Stages {
-		to := &parts.group
+// specFor returns the spec of a job as the units of a stage run with it: by the
+// stage's model and as many at a time as it says.
+func specFor(s mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.JobSpec {
+	if stage.Model != "" {
+		name := stage.Model
+		if alias, ok := s.Models[name]; ok {
+			name = alias
+		}
+		s.Provider, s.Model, _ = strings.Cut(name, "/")
+	}
+	if stage.Parallel > 0 {
+		s.Parallelism = int(stage.Parallel)
+	}
+	return s
+}
+
+// checkStages refuses stages that no worker could run, whatever it offers.
+func checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
+	for i, stage := range p.Stages {
+		field := func(key string) string { return fmt.Sprintf("stages[%d].%s", i, key) }
+		if m := stage.Model; m != "" && s.Models[m] == "" && !strings.Contains(m, "/") {
+			return errs.Field(field("model"), "%q is neither provider/model nor an alias that the run gives", m)
+		}
+		rules := specFor(*s, stage).Provider == "rules"
 		switch {
-		case s.From == pipeline.Documents && s.Each == pipeline.EachAll:
-			to = &parts.direct
-		case s.Each == pipeline.EachDocument, s.Each == pipeline.EachChunk:
-			to = &parts.mapping
-		case s.Each != pipeline.EachGroup:
-			return parts, unsupported(s, "each: %s", s.Each)
-		}
-		if *to != nil {
-			return parts, unsupported(s, "a second stage of its kind beside %s", (*to).Name)
-		}
-		*to = s
-		if err := supported(s); err != nil {
-			return parts, err
-		}
-	}
-	if parts.mapping == nil || parts.group == nil || parts.group.From != parts.mapping.Name {
-		return parts, errs.Field("pipeline", "%s needs a stage with each: document or chunk and a stage with each: group that reads it", p.Name)
-	}
-	return parts, parts.checkConditions()
-}
-
-func unsupported(s *pipeline.Stage, format string, args ...any) error {
-	return errs.Field("pipeline", "the stage %s has %s, which the engine does not carry out", s.Name, fmt.Sprintf(format, args...))
-}
-
-// supported refuses a stage with keys that would be without effect.
-func supported(s *pipeline.Stage) error {
-	for _, k := range []struct {
-		set bool
-		key string
-	}{
-		{s.Output.Kind != pipeline.OutputRecords, "output: " + s.Output.Kind},
-		{s.Output.Schema != nil, "a schema of its own"},
-		{s.Model != "", "a model of its own"},
-		{len(s.Tools) > 0, "tools"},
-		{s.Limits != pipeline.Limits{}, "limits"},
-		{s.Parallel != 0, "parallel"},
-		{s.OnError != "", "on_error"},
-		{
-			s.Strategy != "" || s.ChunkSize != nil || s.TargetTokenBudget != nil || s.ContextWindow != nil || s.BudgetRatio != nil ||
-				s.MaxReduceLevels != nil || s.ReduceContextLimit != nil || s.ReduceBatchSize != nil, "a tree of its own",
-		},
-	} {
-		if k.set {
-			return unsupported(s, "%s", k.key)
-		}
-	}
-	return nil
-}
-
-// checkConditions refuses conditions other than the one by which the engine decides
-// whether one unit reads all documents: that they fit the budget.
-func (parts pipelineParts) checkConditions() error {
-	fits, larger := "tokens <= budget", "tokens > budget"
-	if parts.direct == nil {
-		fits, larger = "", ""
-	}
-	for _, c := range []struct {
-		stage *pipeline.Stage
-		when  string
-	}{{parts.direct, fits}, {parts.mapping, larger}, {parts.group, ""}} {
-		if c.stage == nil || c.stage.When == "" { // of the last stage over documents
-			continue
-		}
-		if strings.Join(strings.Fields(c.stage.When), " ") != c.when {
-			return unsupported(c.stage, "when: %s", c.stage.When)
+		case rules && stage.Merge == "model":
+			return errs.Field(field("merge"), "must be typed with the provider rules, which asks no model")
+		case rules && stage.Output.Kind != pipeline.OutputRecords:
+			return errs.Field(field("output"), "is %s, and the provider rules finds records alone; give the stage a model", stage.Output.Kind)
+		case stage.Output.Kind == pipeline.OutputRecords && stage.Output.Schema == nil && len(s.Schema) == 0:
+			return errs.Field("schema", "is needed: it says what stage %s is to find", stage.Name)
 		}
 	}
 	return nil
@@ -202,17 +148,13 @@ func checkPipeline(s *mapreduce.JobSpec) error {
 	if p.Name != s.Pipeline {
 		return errs.Field("pipeline", "is %.80q, and its definition is of %q", s.Pipeline, p.Name)
 	}
-	parts, err := partsOf(p)
-	if err != nil {
-		return err
-	}
 	if err := p.CheckInputs(s.Vars); err != nil {
 		return err
 	}
-	if parts.group.Merge == "model" && s.Provider == "rules" {
-		return errs.Field(fmt.Sprintf("stages[%d].merge", p.Index(parts.group.Name)), "must be typed with the provider rules, which asks no model")
+	if err := checkStages(p, s); err != nil {
+		return err
 	}
-	if len(s.Definition) == 0 {
+	if len(s.Definition) == 0 || len(s.Schema) == 0 {
 		return nil // which has no examples, so that the schema is left to those who read it
 	}
 	parsed, err := schema.Parse("schema", s.Schema)
@@ -251,7 +193,6 @@ func checkSpec(s *mapreduce.JobSpec) error {
 		field, rule string
 	}{
 		{s.Pipeline == "extract" || len(s.Definition) > 0, "pipeline", `must be "extract", or come with its definition`},
-		{len(s.Schema) > 0, "schema", "is needed: it says what is to be found"},
 		{len(s.Schema)+len(s.Definition)+varBytes <= maxSchemaBytes, "schema", "with the pipeline and the variables must be at most 64 KiB"},
 		{validName(string(s.Tenant), true), "tenant", "must be at most 512 bytes of UTF-8 without control characters"},
 		{validName(string(s.RequestID), true), "request_id", "must be at most 512 bytes of UTF-8 without control characters"},
@@ -281,7 +222,7 @@ func checkSpec(s *mapreduce.JobSpec) error {
 	if _, err := token.Named(s.Estimator, nil); err != nil {
 		return errs.Field("estimator", "%s", err)
 	}
-	_, err := plan.New(treeOf(s))
+	_, err := graphOf(s)
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/orchestrator/chunk"
+	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
@@ -87,23 +88,25 @@ func (o *Orchestrator) abandon(ctx context.Context, id mapreduce.JobID) {
 }
 
 func (o *Orchestrator) ingest(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobID, error) {
-	p, err := plan.New(treeOf(spec))
+	graph, err := graphOf(spec)
 	if err != nil {
 		return "", err
 	}
-	own, err := pipelineOf(spec)
-	if err != nil {
-		return "", err
+	in := &ingest{
+		o: o, config: &o.config, id: id, spec: spec, graph: graph,
+		flip: jobs.Flip{Spec: jobs.StoredSpec(spec), Shards: int64(o.config.Shards)},
 	}
-	in := &ingest{o: o, config: &o.config, id: id, spec: spec, pipeline: own, flip: jobs.Flip{Spec: jobs.StoredSpec(spec), Shards: int64(o.config.Shards)}}
-	if counts := o.config.counter(spec); counts.guesses() {
+	in.count = o.config.counter(spec)
+	if in.count.guesses() {
 		in.flip.Warnings = []string{plan.Warning{Kind: plan.GuessedSize}.String()}
 		o.config.Logger.Info("tokens are guessed", "job", id, "estimator", spec.Estimator)
 	}
-	if p.Strategy() == plan.Static {
-		in.flip.Tree, in.group = true, p.Group()
+	if cuts := graph.Cuts(); cuts >= 0 {
+		if tree := graph.TreeAtOnce(cuts); tree >= 0 {
+			in.flip.Tree, in.group = true, graph.TreeOf(tree).Group()
+		}
 	}
-	in.bundle = newBundle(p, o.config.counter(spec))
+	in.bundle = newBundle(graph, spec, in.count)
 	for doc, err := range docs {
 		if err != nil {
 			return "", err
@@ -112,7 +115,7 @@ func (o *Orchestrator) ingest(ctx context.Context, id mapreduce.JobID, spec *map
 			return "", err
 		}
 	}
-	if err := in.direct(ctx); err != nil {
+	if err := in.finish(ctx); err != nil {
 		return "", err
 	}
 	if err := in.flush(ctx); err != nil {
@@ -162,7 +165,9 @@ type ingest struct {
 	first  []jobs.Candidate // the first units
 	bytes  int
 
-	pipeline  *pipeline.Pipeline
+	graph     *plan.Graph
+	count     counter
+	tokens    int64   // of the documents that are cut, where a condition asks for them
 	bundle    *bundle // documents that one unit may take; nil once they are too many
 	group     int64   // map units that one reduce of a tree takes; 0 if there is none
 	why       string  // the first document was skipped
@@ -206,9 +211,12 @@ func (in *ingest) document(ctx context.Context, d *mapreduce.Document) error {
 
 // units stages the units of the n-th document, which is text.
 func (in *ingest) units(ctx context.Context, d *mapreduce.Document, n int64) error {
-	units, err := in.o.decompose(in.spec, d, string(d.Content), n)
+	units, err := in.config.decompose(in.spec, in.graph, d, string(d.Content), n)
 	if err != nil {
 		return err
+	}
+	if in.graph.Measures(in.graph.Cuts()) {
+		in.tokens = pack.Sum(in.tokens, int64(in.count.Count(string(d.Content))))
 	}
 	for _, u := range units {
 		in.flip.Characters += u.Source.CharEnd - u.Source.CharStart
@@ -226,7 +234,7 @@ func (in *ingest) units(ctx context.Context, d *mapreduce.Document, n int64) err
 
 // named refuses a document that lacks what the pipeline's templates name of it.
 func (in *ingest) named(d *mapreduce.Document) error {
-	return in.pipeline.CheckItem(string(d.ID), d.Metadata)
+	return in.graph.Pipeline().CheckItem(string(d.ID), d.Metadata)
 }
 
 // reason says why a document cannot be processed, if so.
@@ -274,7 +282,7 @@ func (in *ingest) parse(ctx context.Context, d *mapreduce.Document, n int64) err
 	size := int64(len(d.Content))
 	u := &storagev1.Unit{
 		UnitId: string(mapreduce.ParseUnit(d.ID)), DocumentId: string(d.ID), Kind: uint32(mapreduce.KindParse),
-		Level: -1, Index: keys.MapIndex(n, 0), Queue: in.o.place0(n),
+		Level: -1, Index: keys.MapIndex(n, 0), Queue: in.config.place0(n),
 		Source: &storagev1.Source{
 			Sha256: sum[:], Length: size, CoreEnd: size, End: size, Chunks: 1, MediaType: d.MediaType, Metadata: d.Metadata,
 		},
@@ -374,13 +382,16 @@ func (in *ingest) check() error {
 }
 
 // place0 is where the units of the n-th document wait.
-func (o *Orchestrator) place0(n int64) *storagev1.Queue {
-	return &storagev1.Queue{Shard: n % int64(o.config.Shards)}
+func (c *Config) place0(n int64) *storagev1.Queue {
+	return &storagev1.Queue{Shard: n % int64(c.Shards)}
 }
 
-// decompose cuts the text of the n-th document into units.
-func (o *Orchestrator) decompose(spec *mapreduce.JobSpec, d *mapreduce.Document, text string, n int64) ([]*storagev1.Unit, error) {
-	pieces, err := o.config.cut(spec, d.ID, text)
+// decompose makes the units of the n-th document, of the stage that has a unit for
+// each document or cuts them.
+func (c *Config) decompose(spec *mapreduce.JobSpec, g *plan.Graph, d *mapreduce.Document, text string, n int64) ([]*storagev1.Unit, error) {
+	stage := g.Pipeline().Stages[g.Cuts()]
+	own := specFor(*spec, stage)
+	pieces, err := c.cut(&own, stage, d.ID, text)
 	if err != nil {
 		return nil, err
 	}
@@ -403,15 +414,19 @@ func (o *Orchestrator) decompose(spec *mapreduce.JobSpec, d *mapreduce.Document,
 		src.CharEnd = count(p.CoreEnd)
 		units[i] = &storagev1.Unit{
 			UnitId: string(mapUnit(d.ID, i, len(pieces))), DocumentId: string(d.ID), Kind: uint32(mapreduce.KindMap),
-			Index: keys.MapIndex(n, int64(i)), Source: src, Queue: o.place0(n),
-			Estimate: o.config.Estimate(spec, int64(p.Tokens)),
+			Index: keys.MapIndex(n, int64(i)), Source: src, Queue: c.place0(n),
+			Estimate: c.Estimate(&own, int64(p.Tokens)),
 		}
 	}
 	return units, nil
 }
 
-// cut cuts the text of a document.
-func (c *Config) cut(spec *mapreduce.JobSpec, id mapreduce.DocumentID, text string) ([]chunk.Piece, error) {
+// cut cuts the text of a document, if the stage has units for parts of documents.
+func (c *Config) cut(spec *mapreduce.JobSpec, stage *pipeline.Stage, id mapreduce.DocumentID, text string) ([]chunk.Piece, error) {
+	if stage.Each == pipeline.EachDocument {
+		n := c.counter(spec).Count(text)
+		return []chunk.Piece{{CoreEnd: len(text), End: len(text), Tokens: n, Exact: true}}, nil
+	}
 	pieces, err := chunk.Cut(text, chunk.Options{
 		MaxTokens: spec.MaxTokensPerUnit, Overlap: max(0, spec.ChunkOverlap), Counter: c.counter(spec),
 	})
@@ -440,34 +455,44 @@ func (o *Orchestrator) startMapping(ctx context.Context, id mapreduce.JobID, epo
 		return err
 	}
 	spec := jobs.SpecOf(rec.Config)
-	p, err := plan.New(treeOf(&spec))
+	graph, err := graphOf(&spec)
 	if err != nil {
 		return err
 	}
-	d, err := o.decide(ctx, id, &spec, p)
-	if err != nil {
+	d, err := o.decide(ctx, id, &spec, graph)
+	switch {
+	case errs.KindOf(err) == errs.Precondition:
+		return o.jobs.Fail(ctx, id, epoch, err.Error())
+	case err != nil:
 		return err
-	}
-	if d.direct != nil {
+	case d.direct != nil:
 		return o.jobs.PlanDirect(ctx, id, epoch, *d.direct)
 	}
 	if d.dissolve {
-		if err := o.separate(ctx, id, epoch, &spec, d.staged.docs); err != nil {
+		if err := o.separate(ctx, id, epoch, &spec, graph, d.staged.docs); err != nil {
 			return err
 		}
 	}
-	if err := o.plantParsed(ctx, id, epoch, &spec, d.taken); err != nil {
+	cuts := graph.Cuts()
+	if cuts < 0 { // the documents that there are have their unit, or there are none
+		return o.jobs.StartMapping(ctx, id, epoch, levelOf(graph.First(graph.Bundles())), false)
+	}
+	if err := o.plantParsed(ctx, id, epoch, &spec, graph, d.taken); err != nil {
 		return err
 	}
-	if p.Strategy() == plan.Static {
-		return o.jobs.PlanTree(ctx, id, epoch, p.Group())
+	first := levelOf(graph.First(cuts))
+	if tree := graph.TreeAtOnce(cuts); tree >= 0 {
+		return o.jobs.PlanTree(ctx, id, jobs.TreePlan{
+			Epoch: epoch, First: first, Stage: tree, Name: graph.Pipeline().Stages[tree].Name, Root: graph.Root(tree),
+			Phase: graph.Phase(tree), Group: graph.TreeOf(tree).Group(),
+		})
 	}
-	return o.jobs.StartMapping(ctx, id, epoch, d.dissolve)
+	return o.jobs.StartMapping(ctx, id, epoch, first, d.dissolve)
 }
 
 // plantParsed plants the units of the documents that workers have parsed, but for
 // those that are taken.
-func (o *Orchestrator) plantParsed(ctx context.Context, id mapreduce.JobID, epoch int64, spec *mapreduce.JobSpec, taken map[mapreduce.UnitID]bool) error {
+func (o *Orchestrator) plantParsed(ctx context.Context, id mapreduce.JobID, epoch int64, spec *mapreduce.JobSpec, g *plan.Graph, taken map[mapreduce.UnitID]bool) error {
 	return o.jobs.PlantParsed(ctx, id, epoch, func(ctx context.Context, u *storagev1.Unit) ([]jobs.Batch, error) {
 		if taken[mapreduce.UnitID(u.UnitId)] {
 			return nil, nil
@@ -480,7 +505,7 @@ func (o *Orchestrator) plantParsed(ctx context.Context, id mapreduce.JobID, epoc
 			return nil, nil // the document is skipped
 		}
 		d := &mapreduce.Document{ID: mapreduce.DocumentID(u.DocumentId), MediaType: "text/plain", Metadata: u.Source.Metadata}
-		units, err := o.decompose(spec, d, string(text), keys.Document(u.Index))
+		units, err := o.config.decompose(spec, g, d, string(text), keys.Document(u.Index))
 		if err != nil {
 			return nil, err
 		}

@@ -86,6 +86,7 @@ type JobSpec struct {
 	Provider string // defaults to "rules"
 	Model    string
 	Schema   []byte            // canonical JSON of the schema
+	Models   map[string]string // what aliases of models stand for: provider/model
 	Vars     map[string]string // template variables, and settings of the provider
 
 	Parallelism      int // units running at once

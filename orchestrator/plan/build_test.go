@@ -152,10 +152,10 @@ func checkNodes(t *testing.T, d *plan.DAG, k int) {
 	for li, l := range d.Levels {
 		for i := range l.Count() {
 			n := d.Nodes[l.First+i]
-			want := plan.Node{ID: mapreduce.UnitID(fmt.Sprintf("m%d", i)), Kind: mapreduce.KindMap, Items: 1}
+			want := plan.Node{ID: mapreduce.UnitID(fmt.Sprintf("m%d", i)), Kind: mapreduce.KindMap, Stage: "map", Items: 1}
 			if li > 0 {
 				below := d.Levels[li-1]
-				want = plan.Node{ID: mapreduce.ReduceUnit(li, i), Kind: mapreduce.KindReduce, Level: li}
+				want = plan.Node{ID: mapreduce.ReduceUnit(li, i), Kind: mapreduce.KindReduce, Stage: "reduce", Level: li}
 				for at := i * k; at < min((i+1)*k, below.Count()); at++ {
 					want.Inputs = append(want.Inputs, int32(below.First+at))
 				}

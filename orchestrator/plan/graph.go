@@ -130,6 +130,20 @@ func (g *Graph) MayBundle(count, tokens int64) bool {
 	return at >= 0 && (g.Cuts() < 0 || g.stages[at].when.MayHold(count, tokens, g.tree.budget))
 }
 
+// Takes returns an error if the condition of a stage does not hold of so many
+// documents with so many tokens. Of documents that are not parsed yet the tokens are
+// not known.
+func (g *Graph) Takes(stage int, count, tokens int64, unparsed bool) error {
+	s := &g.stages[stage]
+	if s.when.Holds(count, tokens, g.tree.budget) || unparsed && s.when.MayHold(count, tokens, g.tree.budget) {
+		return nil
+	}
+	return errs.Field("documents", "no stage of the pipeline takes %d documents of %d tokens: %s does when %s", count, tokens, s.Name, s.When)
+}
+
+// Measures reports whether the tokens of documents decide whether a stage takes them.
+func (g *Graph) Measures(stage int) bool { return g.stages[stage].When != "" }
+
 // TreeAtOnce returns the stage whose whole tree is planned with the units of the
 // stage that gets the documents, before any of these runs; -1 if there is none. It
 // has to be static, and the next to run whatever these units come to.
@@ -404,6 +418,9 @@ func (g *Graph) step(stage, source int) *Step {
 		Stage: stage, Source: source, Prefix: mapreduce.StagePrefix(s.Name), Kind: mapreduce.KindMap, Phase: s.phase,
 	}
 }
+
+// Phase returns the phase of a job while the units of a stage run.
+func (g *Graph) Phase(stage int) mapreduce.JobState { return g.stages[stage].phase }
 
 // First returns level 0 of a job whose documents a stage gets.
 func (g *Graph) First(stage int) *Step {

@@ -157,6 +157,19 @@ func (j *Jobs) LevelStatus(ctx context.Context, id mapreduce.JobID) (*LevelStatu
 	return s, err
 }
 
+// LevelSizes returns how many units of a level have an output, and the tokens of
+// all outputs.
+func (j *Jobs) LevelSizes(ctx context.Context, id mapreduce.JobID, level int64) (completed, tokens int64, err error) {
+	err = j.view(ctx, func(tx store.Tx) error {
+		if completed, err = j.counter(ctx, tx, id, keys.Completed, level); err != nil {
+			return err
+		}
+		tokens, err = j.counter(ctx, tx, id, keys.Size, level)
+		return err
+	})
+	return completed, tokens, err
+}
+
 // Complete ends a job whose last level has ended.
 func (j *Jobs) Complete(ctx context.Context, id mapreduce.JobID, epoch int64) error {
 	return j.change(ctx, failpoint.Complete, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
