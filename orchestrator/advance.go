@@ -10,9 +10,11 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/worker/output"
 )
 
 // advancer looks after the jobs that are due, each in a goroutine of its own,
@@ -359,11 +361,11 @@ const maxItems = 100_000
 func (h *history) Items(level int, path []string) ([]plan.Element, error) {
 	var all []plan.Element
 	err := h.completed(level, func(u *storagev1.Unit) error {
-		out, err := h.o.outputOf(h.ctx, h.job, u)
+		value, err := h.value(u)
 		if err != nil {
 			return err
 		}
-		list, err := pipeline.List(out.Value, path)
+		list, err := pipeline.List(value, path)
 		if err != nil {
 			return errs.New(errs.Precondition, "output of unit %s: %v", u.UnitId, err)
 		}
@@ -380,6 +382,36 @@ func (h *history) Items(level int, path []string) ([]plan.Element, error) {
 		return nil
 	})
 	return all, err
+}
+
+// value returns what a unit came to, as a stage reads it.
+func (h *history) value(u *storagev1.Unit) ([]byte, error) {
+	out, err := h.o.outputOf(h.ctx, h.job, u)
+	if err != nil {
+		return nil, err
+	}
+	if u.Level > 0 && named(out) {
+		data, err := h.o.completed(h.ctx, h.job, u, out)
+		if err != nil {
+			return nil, err
+		}
+		if out, err = output.Decode(data); err != nil {
+			return nil, err
+		}
+	}
+	if len(out.Value) > 0 {
+		return out.Value, nil
+	}
+	stage := h.graph.Pipeline().Stages[h.status.Planned[u.Level].Stage]
+	text := h.spec.Schema
+	if stage.Output.Schema != nil {
+		text = stage.Output.Schema
+	}
+	s, err := schema.Parse("schema", text)
+	if err != nil {
+		return nil, err
+	}
+	return out.Read(s)
 }
 
 // roleOf returns the role of the agent that ran a unit of a stage, or "" if it

@@ -47,8 +47,10 @@ type run struct {
 	tenant   mapreduce.TenantID
 	priority int
 	spec     *mapreduce.JobSpec // as the units of the stage run with it
-	stage    string             // whose units run
-	share    int64              // of the budget, for one document
+	stages   stagesOf           // of its levels
+	needs    mapreduce.Requirements
+	asks     bool  // the stage's provider asks models
+	share    int64 // of the budget, for one document
 	epoch    int64
 	level    int64
 	shards   int64
@@ -136,7 +138,7 @@ func (b *board) activate(r *run) {
 type task struct {
 	run     *run
 	spec    *mapreduce.JobSpec // of the run, as it was then, as is the next
-	stage   string
+	stages  stagesOf
 	scan    bool
 	turn    *jobs.Turn
 	sent    []pendingReport // the reports of the turn
@@ -227,7 +229,7 @@ func (b *board) taskFor(r *run) *task {
 		r.reading = true
 		return &task{run: r, scan: true}
 	}
-	t := &task{run: r, spec: r.spec, stage: r.stage, turn: &jobs.Turn{Job: r.id}}
+	t := &task{run: r, spec: r.spec, stages: r.stages, turn: &jobs.Turn{Job: r.id}}
 	b.takeReports(r, t)
 	if room > 0 && len(r.queue) > 0 {
 		b.takeSeats(r, t, room)
@@ -254,7 +256,7 @@ func (b *board) room(r *run) int {
 		}
 	}
 	slots, all := b.reach(r)
-	if calls(r.spec) && int64(all) > b.callSlots {
+	if r.calls() && int64(all) > b.callSlots {
 		free = min(free, int(b.callSlots-b.calling))
 	}
 	free = r.warm.cap(min(free, b.modelRoom(r)), r.held)
@@ -302,13 +304,13 @@ func (b *board) spare(slots int) int {
 
 // calls reports whether units of a job make calls that the fleet counts. Those
 // of a job that is not known yet may.
-func calls(spec *mapreduce.JobSpec) bool { return spec == nil || spec.Provider != "rules" }
+func (r *run) calls() bool { return r.spec == nil || r.asks }
 
 // hold notes that this node holds n units more of r, or fewer. The caller holds
 // b.mu.
 func (b *board) hold(r *run, n int) {
 	r.held += n
-	if calls(r.spec) {
+	if r.calls() {
 		b.calling += int64(n)
 	}
 }
@@ -390,7 +392,7 @@ func (b *board) takeSeats(r *run, t *task, room int) {
 	}
 	slots, all := b.reach(r)
 	claim.Slots = jobs.Share{Slots: int64(min(r.held, slots)), Taken: r.usurped}
-	if calls(r.spec) {
+	if r.calls() {
 		claim.Calls = jobs.Share{Slots: min(b.calling, int64(all)), Taken: b.callsTaken}
 	}
 	t.turn.Claim = claim
@@ -444,7 +446,7 @@ func (r *run) putBack(c []jobs.Candidate) {
 
 // adopt puts a job that may run on the board, or brings what stands there up to
 // date. If all units that wait are known, its queue need not be read.
-func (b *board) adopt(id mapreduce.JobID, ctl *storagev1.Ctl, spec *mapreduce.JobSpec, stage string, share int64, waiting []jobs.Candidate) {
+func (b *board) adopt(id mapreduce.JobID, ctl *storagev1.Ctl, spec *mapreduce.JobSpec, stages stagesOf, asks bool, share int64, waiting []jobs.Candidate) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.run(id)
@@ -459,7 +461,8 @@ func (b *board) adopt(id mapreduce.JobID, ctl *storagev1.Ctl, spec *mapreduce.Jo
 	r.unsure = r.unsure || r.spec == nil && r.slots == 0
 	held := r.held
 	b.hold(r, -held)
-	r.tenant, r.priority, r.spec, r.stage, r.share = mapreduce.TenantID(ctl.Tenant), int(ctl.Priority), spec, stage, share
+	r.tenant, r.priority, r.spec, r.share = mapreduce.TenantID(ctl.Tenant), int(ctl.Priority), spec, share
+	r.stages, r.asks, r.needs = stages, asks, requirements(spec, stages.now())
 	b.hold(r, held) // which may have counted as calls
 	r.epoch, r.level, r.shards, r.running = ctl.Epoch, jobs.OpenLevel(ctl), max(1, ctl.Shards), true
 	r.need = 0

@@ -54,7 +54,7 @@ func (c *contexts) read(ctx context.Context, page []*storagev1.Unit) error {
 const contextPoints = 60 // code points on either side
 
 func (c *contexts) around(ctx context.Context, cite *output.Citation) (before, after string, err error) {
-	if cite.Unit == string(mapreduce.DirectUnit) {
+	if first := jobs.LevelOf(c.r.ctl, 0).Unit; first != "" && cite.Unit == string(first) {
 		return c.aroundDirect(ctx, cite)
 	}
 	if err := c.turn(ctx, cite.Unit); err != nil || c.source == nil {
@@ -69,11 +69,11 @@ func (c *contexts) around(ctx context.Context, cite *output.Citation) (before, a
 	return c.cut(cite, text, start)
 }
 
-// aroundDirect is around for a citation of the direct unit, whose text is that of
+// aroundDirect is around for a citation of the unit of all documents, whose text is that of
 // several documents.
 func (c *contexts) aroundDirect(ctx context.Context, cite *output.Citation) (before, after string, err error) {
 	if c.direct == nil {
-		u, err := c.r.o.jobs.Unit(ctx, c.r.job.ID, mapreduce.DirectUnit)
+		u, err := c.r.o.jobs.Unit(ctx, c.r.job.ID, jobs.LevelOf(c.r.ctl, 0).Unit)
 		if err != nil {
 			return "", "", err
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
@@ -90,7 +91,7 @@ func (b *board) introduce(s *session, r *run) {
 	defer b.mu.Unlock()
 	if s.knows[r.id] != r.epoch {
 		s.knows[r.id] = r.epoch
-		s.out.put(&mapreduce.ToWorker{Jobs: []mapreduce.JobInfo{{Job: r.id, Spec: *r.spec}}})
+		s.out.put(&mapreduce.ToWorker{Jobs: []mapreduce.JobInfo{{Job: r.id, Stage: r.stages.name(r.stages.level), Spec: *r.spec}}})
 	}
 }
 
@@ -173,9 +174,9 @@ func (o *Orchestrator) texts(ctx context.Context, id mapreduce.JobID, claimed []
 func (o *Orchestrator) assignment(ctx context.Context, t *task, u *storagev1.Unit, text []byte) (mapreduce.Assignment, []mapreduce.InputPiece, error) {
 	a := mapreduce.Assignment{
 		Job: t.run.id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Kind: mapreduce.UnitKind(u.Kind),
-		Level: int(u.Level), Index: u.Index, Timeout: t.spec.UnitTimeout, Reserved: u.Reserved, Alone: u.Kills > 0,
+		Level: int(u.Level), Stage: t.stages.name(u.Level), Depth: t.stages.depth(u.Level), Index: u.Index, Item: u.Item, Timeout: t.spec.UnitTimeout, Reserved: u.Reserved, Alone: u.Kills > 0,
 	}
-	if u.Attempt > 1 && t.spec.Provider != "rules" {
+	if u.Attempt > 1 && t.run.calls() {
 		var err error
 		if a.State, err = o.jobs.State(ctx, t.run.id, a.Unit); err != nil {
 			return a, nil, err
@@ -198,7 +199,7 @@ func (o *Orchestrator) assignment(ctx context.Context, t *task, u *storagev1.Uni
 	if u.Inputs == nil {
 		return a, nil, nil
 	}
-	pieces, err := o.inputs(ctx, t.run.id, u, &a)
+	pieces, err := o.inputs(ctx, t, u, &a)
 	return a, pieces, err
 }
 
@@ -211,13 +212,21 @@ func textOf(u *storagev1.Unit, content []byte) *mapreduce.Text {
 	}
 }
 
-// inputs reads the outputs that a reduce takes, and the records that these only
-// name. Together they may be more than a message holds: then they go ahead in
-// pieces.
-func (o *Orchestrator) inputs(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, a *mapreduce.Assignment) ([]mapreduce.InputPiece, error) {
+// inputs reads the outputs that a unit takes, and the records that these only name:
+// of a reduce those that it may merge, and of any other unit all. Together they may
+// be more than a message holds: then they go ahead in pieces. A unit that works on an
+// element of an output is given that alone.
+func (o *Orchestrator) inputs(ctx context.Context, t *task, u *storagev1.Unit, a *mapreduce.Assignment) ([]mapreduce.InputPiece, error) {
+	stage := t.stages.at(u.Level)
+	if stage != nil {
+		if _, _, ok := stage.ListPath(); ok {
+			return nil, nil
+		}
+	}
 	l := &loader{a: a}
+	merges := stage == nil || stage.Each == pipeline.EachGroup && stage.Output.Kind == pipeline.OutputRecords
 	var reduced []*output.Output
-	err := o.eachInput(ctx, id, u, func(in *storagev1.Unit) error {
+	err := o.eachInput(ctx, t.run.id, u, func(in *storagev1.Unit) error {
 		input := mapreduce.Input{Unit: mapreduce.UnitID(in.UnitId), First: in.Index, End: in.Index + 1}
 		if in.Inputs != nil {
 			input.First, input.End = in.Inputs.MapFirst, in.Inputs.MapEnd
@@ -227,7 +236,7 @@ func (o *Orchestrator) inputs(ctx context.Context, id mapreduce.JobID, u *storag
 			l.add(input, nil)
 			return nil
 		}
-		data, err := o.jobs.Output(ctx, id, in)
+		data, err := o.jobs.Output(ctx, t.run.id, in)
 		if err != nil {
 			return err
 		}
@@ -236,16 +245,46 @@ func (o *Orchestrator) inputs(ctx context.Context, id mapreduce.JobID, u *storag
 				data = bare
 			}
 		}
-		l.add(input, data)
-		if out, err := output.Decode(data); err == nil && in.Level > 0 && named(out) {
+		out, err := output.Decode(data)
+		switch {
+		case err != nil || in.Level == 0 || !named(out): // what is wrong the unit says
+		case merges:
 			reduced = append(reduced, out)
+		default:
+			if data, err = o.completed(ctx, t.run.id, in, out); err != nil {
+				return err
+			}
 		}
+		l.add(input, data)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return l.pieces, o.referred(ctx, id, reduced, l)
+	return l.pieces, o.referred(ctx, t.run.id, reduced, l)
+}
+
+// completed returns the output of a reduce with all records that it stands for. A
+// tree only passes the names of records on that it did not merge.
+func (o *Orchestrator) completed(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, out *output.Output) ([]byte, error) {
+	var parts []*output.Output
+	for from := u.Inputs.GetMapFirst(); from < u.Inputs.GetMapEnd(); {
+		page, err := o.jobs.UnitsFrom(ctx, id, 0, from, 256)
+		if err != nil || len(page) == 0 {
+			return nil, err
+		}
+		for _, leaf := range page {
+			if from = leaf.Index + 1; mapreduce.UnitState(leaf.Status) != mapreduce.UnitComplete || leaf.Index >= u.Inputs.GetMapEnd() {
+				continue
+			}
+			part, err := o.outputOf(ctx, id, leaf)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, part)
+		}
+	}
+	return out.Complete(parts).Encode()
 }
 
 // named reports whether an output only names some of its records.

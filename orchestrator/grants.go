@@ -1,10 +1,12 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -105,14 +107,14 @@ func (b *board) wantsCalls() (ask jobs.CallsAsk, wanted bool) {
 	defer b.mu.Unlock()
 	providers := make(map[string]bool)
 	for _, r := range b.runs {
-		if r.running && calls(r.spec) {
+		if r.running && r.calls() {
 			providers[r.spec.Provider] = true
 		}
 	}
 	for _, s := range b.sessions {
 		ask.Most += int64(s.slots)
 		for p := range providers {
-			if s.agents[p] {
+			if slices.Contains(s.offer.Providers, p) {
 				ask.Need += int64(s.slots)
 				break
 			}
@@ -131,7 +133,7 @@ func (b *board) mayCall(ask jobs.CallsAsk, g *jobs.CallsGranted) (keep int64, mo
 	if g.Slots > b.callSlots {
 		b.activateAll()
 		for id, r := range b.runs {
-			if r.running && calls(r.spec) {
+			if r.running && r.calls() {
 				more = append(more, id)
 			}
 		}
@@ -293,7 +295,7 @@ func (b *board) endow(id mapreduce.JobID, slots int64) {
 func (b *board) slotsFor(spec *mapreduce.JobSpec) int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.capacity(&run{spec: spec})
+	return b.capacity(&run{spec: spec, needs: requirements(spec, nil)})
 }
 
 // alone reports whether no other orchestrator was alive of late.
@@ -390,7 +392,7 @@ func (b *board) moves(id mapreduce.JobID, job *mapreduce.Job, now time.Time) boo
 // every call for want of room. Units that skip open breakers wait for room as others do.
 // The caller holds mu.
 func (b *board) unanswered(r *run, now time.Time) bool {
-	if r.spec == nil || !calls(r.spec) {
+	if r.spec == nil || !r.asks {
 		return false
 	}
 	m := b.models[breakerOf(r.spec)]
@@ -434,14 +436,18 @@ func (b *board) stuck(id mapreduce.JobID, d time.Duration, now time.Time) (epoch
 	}
 	for _, s := range b.sessions {
 		m := b.models[breakerOf(r.spec)]
-		if s.agents[r.spec.Provider] && m != nil && !m.holdsBack(r.spec) && m.refuses(now) {
+		if r.needs.MetBy(s.offer) == "" && m != nil && !m.holdsBack(r.spec) && m.refuses(now) {
 			return r.epoch, begins, fmt.Sprintf("%s has refused every call for %v, for want of room; resume when it takes some", m.name, d)
 		}
-		if s.agents[r.spec.Provider] {
+		if r.needs.MetBy(s.offer) == "" {
 			return r.epoch, begins, fmt.Sprintf("the breaker of %s has been open for %v; resume when the provider is well again", breakerOf(r.spec), d)
 		}
 	}
-	return r.epoch, begins, fmt.Sprintf("no worker has had the provider %q for %v; start one that has it, and resume", r.spec.Provider, d)
+	missing := ""
+	for _, s := range b.sessions {
+		missing = cmp.Or(missing, r.needs.MetBy(s.offer))
+	}
+	return r.epoch, begins, fmt.Sprintf("no worker has had the %s for %v; start one that has it, and resume", missing, d)
 }
 
 // waited reports whether a job has lacked tokens for d.

@@ -104,7 +104,7 @@ func (b *board) wantOf(m *model) int64 {
 // providerSlots counts the slots of workers that have a provider.
 func (b *board) providerSlots(provider string) (n int64) {
 	for _, s := range b.sessions {
-		if s.agents[provider] {
+		if slices.Contains(s.offer.Providers, provider) {
 			n += int64(s.slots)
 		}
 	}
@@ -114,7 +114,7 @@ func (b *board) providerSlots(provider string) (n int64) {
 // modelRoom is how many more units of r the limits of its model let begin. While
 // this node has no share of them, it asks for one, and none may.
 func (b *board) modelRoom(r *run) int {
-	if r.spec == nil || !calls(r.spec) {
+	if r.spec == nil || !r.asks {
 		return math.MaxInt
 	}
 	m := b.model(breakerOf(r.spec))
@@ -146,7 +146,7 @@ func (b *board) modelRoom(r *run) int {
 // and of its model. It has no use for more slots of the job, and others may: those
 // who probe, or have the rest of what the fleet may call at once.
 func (b *board) mayHold(r *run) int64 {
-	if r.spec == nil || !calls(r.spec) {
+	if r.spec == nil || !r.asks {
 		return math.MaxInt64
 	}
 	most, m := b.callSlots, b.model(breakerOf(r.spec))
@@ -166,7 +166,7 @@ func (b *board) mayHold(r *run) int64 {
 func (b *board) mayHoldOf(name string) map[mapreduce.JobID]int64 {
 	of := make(map[mapreduce.JobID]int64)
 	for id, r := range b.runs {
-		if r.running && r.spec != nil && calls(r.spec) && breakerOf(r.spec) == name {
+		if r.running && r.spec != nil && r.asks && breakerOf(r.spec) == name {
 			of[id] = min(b.mayHold(r), int64(r.spec.Parallelism))
 		}
 	}
@@ -268,7 +268,7 @@ func (b *board) dueModels(all bool) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, r := range b.runs {
-		if r.running && r.spec != nil && calls(r.spec) {
+		if r.running && r.spec != nil && r.asks {
 			b.model(breakerOf(r.spec))
 		}
 	}
@@ -384,7 +384,7 @@ func (b *board) deal(m *model, now time.Time) {
 	var to []*session
 	var weights []int64
 	for _, s := range b.rotation() {
-		if s.agents[m.provider()] {
+		if slices.Contains(s.offer.Providers, m.provider()) {
 			to = append(to, s)
 			weights = append(weights, 8*b.holdsOf(s, m.name)+int64(s.slots)/4+1)
 		}

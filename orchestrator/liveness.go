@@ -9,6 +9,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 )
@@ -509,22 +511,70 @@ func (o *Orchestrator) refreshJob(ctx context.Context, id mapreduce.JobID) error
 	return nil
 }
 
-// stageOf returns the spec of a job as the units run with it that it has now, and
-// the name of their stage. Units that parse documents have none.
-func stageOf(st *jobs.Standing) (mapreduce.JobSpec, string) {
-	spec := jobs.SpecOf(st.Record.Config)
-	p, err := pipelineOf(&spec)
-	if err != nil || st.Ctl.Level < 0 { // it was checked when the job was submitted
-		return spec, ""
+// stagesOf is which stages the levels of a job belong to.
+type stagesOf struct {
+	pipeline *pipeline.Pipeline
+	levels   []jobs.Level // from level 0 on
+	level    int64        // where the job is
+}
+
+// at returns the stage of a level; nil for the level of units that parse documents.
+func (s stagesOf) at(level int64) *pipeline.Stage {
+	if s.pipeline == nil || level < 0 || level >= int64(len(s.levels)) || s.levels[level].Stage >= len(s.pipeline.Stages) {
+		return nil
 	}
-	stage := p.Stages[min(jobs.LevelOf(st.Ctl, st.Ctl.Level).Stage, len(p.Stages)-1)]
-	return specFor(spec, stage), stage.Name
+	return s.pipeline.Stages[s.levels[level].Stage]
+}
+
+// now returns the stage that the job has come to.
+func (s stagesOf) now() *pipeline.Stage { return s.at(s.level) }
+
+// name returns the name of the stage of a level, or "".
+func (s stagesOf) name(level int64) string {
+	if stage := s.at(level); stage != nil {
+		return stage.Name
+	}
+	return ""
+}
+
+// depth returns the depth of a level in the tree of its stage, 0 if it has none.
+func (s stagesOf) depth(level int64) int {
+	if s.at(level) == nil {
+		return 0
+	}
+	return s.levels[level].Depth
+}
+
+// newStages returns the stages of a job, as its switch has them.
+func newStages(spec *mapreduce.JobSpec, ctl *storagev1.Ctl) stagesOf {
+	p, err := pipelineOf(spec)
+	if err != nil {
+		return stagesOf{} // it was checked when the job was submitted
+	}
+	s := stagesOf{pipeline: p, level: ctl.Level}
+	for level := range jobs.Levels(ctl) {
+		s.levels = append(s.levels, jobs.LevelOf(ctl, level))
+	}
+	return s
+}
+
+// requirements returns what units of a stage need of a worker.
+func requirements(spec *mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.Requirements {
+	needs := mapreduce.Requirements{Provider: spec.Provider, Model: spec.Model}
+	if stage != nil {
+		needs.Tools = stage.Tools
+	}
+	return needs
 }
 
 // place puts a job on the board. waiting are the units that wait, if these are
 // known and all there are.
 func (o *Orchestrator) place(id mapreduce.JobID, st *jobs.Standing, waiting []jobs.Candidate) {
-	spec, stage := stageOf(st)
+	spec := jobs.SpecOf(st.Record.Config)
+	stages := newStages(&spec, st.Ctl)
+	if stage := stages.now(); stage != nil {
+		spec = specFor(spec, stage)
+	}
 	spec.Budget = st.Ctl.Budget
 	share := int64(0)
 	if n := st.Record.Documents - st.Record.SkippedDocuments; n > 0 {
@@ -533,7 +583,7 @@ func (o *Orchestrator) place(id mapreduce.JobID, st *jobs.Standing, waiting []jo
 	if o.warms(st.Ctl, &spec) {
 		o.board.chill(id)
 	}
-	o.board.adopt(id, st.Ctl, &spec, stage, share, waiting)
+	o.board.adopt(id, st.Ctl, &spec, stages, o.config.Provider(spec.Provider).Models, share, waiting)
 	if st.Ctl.TreeTop > 0 {
 		o.notices.inherit(id)
 	}

@@ -16,10 +16,12 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -74,6 +76,10 @@ type Config struct {
 	AnswerBytes int64
 	// AnswerAge is how long one is kept. Defaults to 30 days.
 	AnswerAge time.Duration
+	// Provider returns what is known of a provider, so that nothing here depends on
+	// the names of providers. Defaults to one that has every kind of step and asks
+	// models, unless it is mapreduce.DefaultProvider.
+	Provider func(name string) mapreduce.Provider
 	// Estimate returns how many tokens the first call of a unit may spend at
 	// worst, given the tokens of its text. Defaults to none for the rules
 	// provider, and for others the text, the schema and 8,192 for the answer.
@@ -118,11 +124,14 @@ func (c Config) withDefaults() Config {
 	c.WarmFor = cmp.Or(c.WarmFor, 30*time.Second)
 	c.AnswerBytes = cmp.Or(c.AnswerBytes, 1<<30)
 	c.AnswerAge = cmp.Or(c.AnswerAge, 30*24*time.Hour)
+	if c.Provider == nil {
+		c.Provider = anyProvider
+	}
 	if c.Estimate == nil {
-		c.Estimate = estimate
+		c.Estimate = c.estimate
 	}
 	if c.Rates == nil {
-		c.Rates = rates
+		c.Rates = c.defaultRates
 	}
 	if c.Overhead == nil {
 		c.Overhead = func(*mapreduce.JobSpec) (prompt, answer int64) { return 0, 0 }
@@ -158,8 +167,28 @@ func (c Config) validate() error {
 // answerTokens is what a call's answer may take, unless the provider says more.
 const answerTokens = 8192
 
-func estimate(spec *mapreduce.JobSpec, tokens int64) int64 {
-	if spec.Provider == "rules" {
+// anyProvider is what is known of a provider of which nothing is.
+func anyProvider(name string) mapreduce.Provider {
+	if name == mapreduce.DefaultProvider {
+		return mapreduce.Provider{Name: name, Steps: []string{"extract", "merge", "parse"}}
+	}
+	return mapreduce.Provider{Name: name, Models: true, Steps: []string{"extract", "merge", "parse", "write"}}
+}
+
+// asks reports whether a stage of a job may ask models.
+func (c *Config) asks(spec *mapreduce.JobSpec) bool {
+	p, err := pipelineOf(spec)
+	if err != nil {
+		return true
+	}
+	return slices.ContainsFunc(p.Stages, func(s *pipeline.Stage) bool {
+		own := specFor(*spec, s)
+		return c.Provider(own.Provider).Models
+	})
+}
+
+func (c *Config) estimate(spec *mapreduce.JobSpec, tokens int64) int64 {
+	if !c.Provider(spec.Provider).Models {
 		return 0
 	}
 	return min(tokens+int64(len(spec.Schema))/4+answerTokens, mapreduce.MaxUnitDraw)

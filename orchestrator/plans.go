@@ -117,10 +117,10 @@ func yields(r plan.Rates, spec *mapreduce.JobSpec, field int) plan.Rates {
 	return r
 }
 
-// rates are those of a provider of which nothing more is known. The rules call
-// no model, and every level of theirs is computed.
-func rates(spec *mapreduce.JobSpec) plan.Rates {
-	if spec.Provider == "rules" {
+// defaultRates are those of a provider of which nothing more is known. Every level
+// of one that asks no models is computed.
+func (c *Config) defaultRates(spec *mapreduce.JobSpec) plan.Rates {
+	if !c.Provider(spec.Provider).Models {
 		return plan.Rates{Merge: plan.MergeTyped}
 	}
 	return plan.Rates{Model: true}

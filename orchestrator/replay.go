@@ -7,6 +7,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -24,7 +25,7 @@ func (o *Orchestrator) repeat(ctx context.Context, asked mapreduce.JobSpec, docs
 	if err != nil {
 		return asked, nil, err
 	}
-	if err := repeatable(job, asked.Tenant); err != nil {
+	if err := o.config.repeatable(job, asked.Tenant); err != nil {
 		return asked, nil, err
 	}
 	spec := job.Spec
@@ -34,7 +35,7 @@ func (o *Orchestrator) repeat(ctx context.Context, asked mapreduce.JobSpec, docs
 }
 
 // repeatable refuses to repeat a job that cannot be.
-func repeatable(job *mapreduce.Job, t mapreduce.TenantID) error {
+func (c *Config) repeatable(job *mapreduce.Job, t mapreduce.TenantID) error {
 	refused := func(format string, args ...any) error { return errs.New(errs.Precondition, format, args...) }
 	switch {
 	case job.Spec.Tenant != t:
@@ -43,7 +44,7 @@ func repeatable(job *mapreduce.Job, t mapreduce.TenantID) error {
 		return refused("job %s repeats job %s: repeat that", job.ID, job.Spec.Replay)
 	case job.State != mapreduce.JobComplete:
 		return refused("job %s is %s: only a complete job can be repeated", job.ID, job.State)
-	case calls(&job.Spec) && job.Spec.Capture != mapreduce.CaptureFull:
+	case c.asks(&job.Spec) && job.Spec.Capture != mapreduce.CaptureFull:
 		return refused("job %s ran without `--capture full`: what its units were answered was not kept", job.ID)
 	}
 	return nil
@@ -91,11 +92,17 @@ func (o *Orchestrator) documentsOf(ctx context.Context, id mapreduce.JobID) iter
 	}
 }
 
-// held returns the documents of a job's direct unit, by their numbers.
+// held returns the documents that one unit of a job takes, by their numbers.
 func (o *Orchestrator) held(ctx context.Context, id mapreduce.JobID) (map[int64]*mapreduce.Document, error) {
-	u, err := o.jobs.Unit(ctx, id, mapreduce.DirectUnit)
+	ctl, err := o.jobs.Ctl(ctx, id)
 	if err != nil {
 		return nil, err
+	}
+	var u *storagev1.Unit
+	if unit := jobs.LevelOf(ctl, 0).Unit; unit != "" {
+		if u, err = o.jobs.Unit(ctx, id, unit); err != nil {
+			return nil, err
+		}
 	}
 	docs, err := o.bundled(ctx, id, u)
 	held := make(map[int64]*mapreduce.Document, len(docs))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -49,7 +50,10 @@ func (o *Orchestrator) GetResult(ctx context.Context, id mapreduce.JobID, partia
 type result struct {
 	o      *Orchestrator
 	job    *mapreduce.Job
-	schema *schema.Schema
+	ctl    *storagev1.Ctl
+	stages stagesOf
+	schema *schema.Schema // of the records that are made of documents
+	value  bool           // it is last.Value, and not records
 	sink   func(*mapreduce.ResultPart) error
 	// Entities of several records, by the first of these, and all the others.
 	merged  map[output.Member]*output.Shared
@@ -59,6 +63,7 @@ type result struct {
 	taken   *spans // map units of a partial result; nil of a whole one
 	names   *refs.Spelling
 
+	single     bool // of a value
 	statistics *merge.Statistics
 	duplicates map[string]int64
 }
@@ -67,37 +72,58 @@ type result struct {
 type span struct{ first, end int64 }
 
 func (o *Orchestrator) newResult(ctx context.Context, job *mapreduce.Job, sink func(*mapreduce.ResultPart) error) (*result, error) {
-	s, err := schema.Parse("schema", job.Spec.Schema)
+	ctl, err := o.jobs.Ctl(ctx, job.ID)
 	if err != nil {
 		return nil, err
 	}
 	r := &result{
-		o: o, job: job, schema: s, sink: sink, last: &output.Output{},
+		o: o, job: job, ctl: ctl, stages: newStages(&job.Spec, ctl), sink: sink, last: &output.Output{},
 		merged: make(map[output.Member]*output.Shared), within: make(map[output.Member]*output.Shared),
-		statistics: merge.NewStatistics(s), duplicates: make(map[string]int64),
+		duplicates: make(map[string]int64),
 	}
+	if r.schema, err = r.recordsSchema(); err != nil {
+		return nil, err
+	}
+	r.statistics = merge.NewStatistics(r.schema)
 	final, err := r.final(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if final == nil || mapreduce.UnitState(final.Status) != mapreduce.UnitComplete {
+		if first := r.stages.at(0); first == nil || first.Output.Kind != pipeline.OutputRecords {
+			r.value = true // nothing of which is there yet
+			return r, nil
+		}
 		return r, r.partial(ctx)
 	}
 	last, err := o.outputOf(ctx, job.ID, final)
 	if err != nil {
 		return nil, err
 	}
+	if stage := r.stages.at(final.Level); stage != nil && stage.Output.Kind != pipeline.OutputRecords {
+		r.last, r.value = last, true
+		return r, nil
+	}
 	r.reduceTo(last)
 	return r, r.findDropped(ctx)
 }
 
+// recordsSchema returns the schema of the records that the job makes of its
+// documents; an empty one if it makes none.
+func (r *result) recordsSchema() (*schema.Schema, error) {
+	text := r.job.Spec.Schema
+	if stage := r.stages.at(0); stage != nil && stage.Output.Schema != nil && stage.Output.Kind == pipeline.OutputRecords {
+		text = stage.Output.Schema
+	}
+	if len(text) == 0 {
+		return new(schema.Schema), nil
+	}
+	return schema.Parse("schema", text)
+}
+
 // final returns the unit that the result is of, nil if there is none yet.
 func (r *result) final(ctx context.Context) (*storagev1.Unit, error) {
-	ctl, err := r.o.jobs.Ctl(ctx, r.job.ID)
-	if err != nil {
-		return nil, err
-	}
-	last, ok := lastUnit(ctl)
+	last, ok := lastUnit(r.ctl)
 	if !ok {
 		return nil, nil
 	}
@@ -125,11 +151,7 @@ func (r *result) reduceTo(last *output.Output) {
 // findDropped finds the map units that are in no result because a reduce over
 // them failed.
 func (r *result) findDropped(ctx context.Context) error {
-	ctl, err := r.o.jobs.Ctl(ctx, r.job.ID)
-	if err != nil {
-		return err
-	}
-	for level := int64(1); level < jobs.Levels(ctl); level++ {
+	for level := int64(1); level < jobs.Levels(r.ctl); level++ {
 		err := r.units(ctx, level, func(u *storagev1.Unit) error {
 			if mapreduce.UnitState(u.Status) != mapreduce.UnitFailed {
 				return nil
@@ -173,6 +195,9 @@ func (r *result) isDropped(index int64) bool {
 }
 
 func (r *result) stream(ctx context.Context) error {
+	if r.value {
+		return r.streamValue(ctx)
+	}
 	var err error
 	r.names = refs.NewSpelling(r.ids(ctx, &err))
 	if err != nil {
@@ -195,6 +220,55 @@ func (r *result) stream(ctx context.Context) error {
 		return err
 	}
 	return r.summary(ctx)
+}
+
+// streamValue streams the value that the last unit came to: each element of a list
+// as a record, or any other value as a single one. Behind it come its citations.
+func (r *result) streamValue(ctx context.Context) error {
+	ids := slices.Sorted(maps.Keys(r.last.Citations))
+	r.names = refs.NewSpelling(func(yield func(refs.ID) bool) {
+		for _, id := range ids {
+			if !yield(refs.ID([]byte(id))) {
+				return
+			}
+		}
+	})
+	if err := r.unparsed(ctx); err != nil {
+		return err
+	}
+	records, single, err := r.valueRecords()
+	if err != nil {
+		return err
+	}
+	for _, record := range records {
+		if err := r.sink(&mapreduce.ResultPart{Record: record}); err != nil {
+			return err
+		}
+	}
+	texts := &contexts{r: r}
+	for _, id := range ids {
+		if err := r.citation(ctx, texts, r.last.Citations[id]); err != nil {
+			return err
+		}
+	}
+	if err := r.units(ctx, 0, r.source); err != nil {
+		return err
+	}
+	r.single = single
+	return r.summary(ctx)
+}
+
+// valueRecords returns the last unit's value as records, with references spelled as
+// this result spells them, and whether it is a single one.
+func (r *result) valueRecords() (records []json.RawMessage, single bool, err error) {
+	if len(r.last.Value) == 0 {
+		return nil, false, nil
+	}
+	value := output.Respelled(r.last.Value, r.names.Spell)
+	if value[0] != '[' {
+		return []json.RawMessage{value}, true, nil
+	}
+	return records, false, json.Unmarshal(value, &records)
 }
 
 // A found is an entity of the result with the output that its citations are in.
@@ -534,7 +608,7 @@ func (r *result) summary(ctx context.Context) error {
 	if err := r.decisions(); err != nil {
 		return err
 	}
-	s := &mapreduce.Summary{Single: r.schema.Entities() == schema.Single}
+	s := &mapreduce.Summary{Single: r.single || !r.value && r.schema.Entities() == schema.Single}
 	for _, part := range []struct {
 		to   *[]byte
 		from any

@@ -237,6 +237,12 @@ func (o *Orchestrator) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery
 	if err != nil {
 		return nil, err
 	}
+	rec, err := o.jobs.Record(ctx, q.Job)
+	if err != nil {
+		return nil, err
+	}
+	spec := jobs.SpecOf(rec.Config)
+	stages := newStages(&spec, ctl)
 	page, weight := &mapreduce.UnitPage{}, 0
 	for at.level < jobs.Levels(ctl) {
 		some, err := o.jobs.UnitsFrom(ctx, q.Job, at.level, at.index, min(size, 256))
@@ -260,6 +266,7 @@ func (o *Orchestrator) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery
 			if err != nil {
 				return nil, err
 			}
+			unit.Stage = stages.name(u.Level)
 			page.Units = append(page.Units, unit)
 			if unit.Continues {
 				page.NextPageToken = unitToken{at.level, u.Index, next}.String()

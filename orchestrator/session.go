@@ -20,7 +20,7 @@ type session struct {
 	epoch    int64
 	slots    int
 	prefetch int
-	agents   map[string]bool
+	offer    mapreduce.Offer
 	out      *outbox
 	stop     context.CancelCauseFunc // ends its stream
 	hearing  hearing
@@ -71,7 +71,7 @@ func (c *claimOf) end(r *run) {
 // usable reports whether s may be given units of r. The caller holds the
 // board's mu.
 func (s *session) usable(r *run) bool {
-	if s.gone || s.draining || !s.agents[r.spec.Provider] {
+	if s.gone || s.draining || r.needs.MetBy(s.offer) != "" {
 		return false
 	}
 	if r.spec.OnBreaker == mapreduce.BreakerSkip {
@@ -274,12 +274,9 @@ func (o *Orchestrator) bind(ctx context.Context, first *mapreduce.FromWorker, st
 	}
 	s := &session{
 		id: hello.Session, epoch: b.Epoch, slots: hello.Slots, prefetch: hello.Prefetch,
-		agents: make(map[string]bool), out: newOutbox(), stop: stop, held: make(map[unitKey]*heldUnit),
+		offer: hello.Offer, out: newOutbox(), stop: stop, held: make(map[unitKey]*heldUnit),
 		breakers: make(map[string]time.Time), seen: time.Now(), knows: make(map[mapreduce.JobID]int64),
 		draining: first.Drain,
-	}
-	for _, a := range hello.Offer.Providers {
-		s.agents[a] = true
 	}
 	silence := o.config.silence()
 	if hello.Embedded {

@@ -17,7 +17,7 @@ import (
 // withDefaults fills in what a client left open.
 func withDefaults(s mapreduce.JobSpec) mapreduce.JobSpec {
 	s.Pipeline = cmp.Or(s.Pipeline, "extract")
-	s.Provider = cmp.Or(s.Provider, "rules")
+	s.Provider = cmp.Or(s.Provider, mapreduce.DefaultProvider)
 	s.Parallelism = cmp.Or(s.Parallelism, mapreduce.DefaultParallelism)
 	s.MaxTokensPerUnit = cmp.Or(s.MaxTokensPerUnit, mapreduce.DefaultMaxTokensPerUnit)
 	s.ChunkOverlap = cmp.Or(s.ChunkOverlap, min(mapreduce.DefaultChunkOverlap, s.MaxTokensPerUnit/4))
@@ -58,7 +58,7 @@ func defaultTree(s *mapreduce.JobSpec, strategy plan.Strategy) {
 // The same spec is planned as is run.
 func (c *Config) complete(s mapreduce.JobSpec) (mapreduce.JobSpec, error) {
 	s = withDefaults(s)
-	if err := checkSpec(&s); err != nil {
+	if err := c.checkSpec(&s); err != nil {
 		return s, err
 	}
 	c.takeOff(&s)
@@ -119,18 +119,18 @@ func specFor(s mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.JobSpec {
 }
 
 // checkStages refuses stages that no worker could run, whatever it offers.
-func checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
+func (c *Config) checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 	for i, stage := range p.Stages {
 		field := func(key string) string { return fmt.Sprintf("stages[%d].%s", i, key) }
 		if m := stage.Model; m != "" && s.Models[m] == "" && !strings.Contains(m, "/") {
 			return errs.Field(field("model"), "%q is neither provider/model nor an alias that the run gives", m)
 		}
-		rules := specFor(*s, stage).Provider == "rules"
+		provider := c.Provider(specFor(*s, stage).Provider)
 		switch {
-		case rules && stage.Merge == "model":
-			return errs.Field(field("merge"), "must be typed with the provider rules, which asks no model")
-		case rules && stage.Output.Kind != pipeline.OutputRecords:
-			return errs.Field(field("output"), "is %s, and the provider rules finds records alone; give the stage a model", stage.Output.Kind)
+		case stage.Merge == "model" && !provider.Models:
+			return errs.Field(field("merge"), "must be typed with the provider %s, which asks no model", provider.Name)
+		case stage.Output.Kind != pipeline.OutputRecords && len(provider.Steps) > 0 && !provider.Has("write"):
+			return errs.Field(field("output"), "is %s, and the provider %s makes records alone; give the stage a model", stage.Output.Kind, provider.Name)
 		case stage.Output.Kind == pipeline.OutputRecords && stage.Output.Schema == nil && len(s.Schema) == 0:
 			return errs.Field("schema", "is needed: it says what stage %s is to find", stage.Name)
 		}
@@ -140,7 +140,7 @@ func checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 
 // checkPipeline refuses a pipeline that cannot be carried out, or that lacks what
 // the run should give it, naming the field and the rule.
-func checkPipeline(s *mapreduce.JobSpec) error {
+func (c *Config) checkPipeline(s *mapreduce.JobSpec) error {
 	p, err := pipelineOf(s)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func checkPipeline(s *mapreduce.JobSpec) error {
 	if err := p.CheckInputs(s.Vars); err != nil {
 		return err
 	}
-	if err := checkStages(p, s); err != nil {
+	if err := c.checkStages(p, s); err != nil {
 		return err
 	}
 	if len(s.Definition) == 0 || len(s.Schema) == 0 {
@@ -168,7 +168,8 @@ func checkPipeline(s *mapreduce.JobSpec) error {
 // are, so that it can be said before any is read.
 func CheckSpec(s mapreduce.JobSpec) error {
 	s = withDefaults(s)
-	return checkSpec(&s)
+	c := Config{}.withDefaults()
+	return c.checkSpec(&s)
 }
 
 const (
@@ -180,7 +181,7 @@ const (
 )
 
 // checkSpec refuses a spec that cannot be carried out, naming the field.
-func checkSpec(s *mapreduce.JobSpec) error {
+func (c *Config) checkSpec(s *mapreduce.JobSpec) error {
 	varBytes := 0
 	for k, v := range s.Vars {
 		varBytes += len(k) + len(v)
@@ -216,7 +217,7 @@ func checkSpec(s *mapreduce.JobSpec) error {
 			return errs.Field(f.field, "%s", f.rule)
 		}
 	}
-	if err := checkPipeline(s); err != nil {
+	if err := c.checkPipeline(s); err != nil {
 		return err
 	}
 	if _, err := token.Named(s.Estimator, nil); err != nil {

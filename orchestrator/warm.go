@@ -26,7 +26,7 @@ type warmth struct {
 
 // warms reports whether a job in its state has a unit that is to run alone.
 func (o *Orchestrator) warms(ctl *storagev1.Ctl, spec *mapreduce.JobSpec) bool {
-	return o.config.Warms != nil && mapreduce.JobState(ctl.State) == mapreduce.Mapping && calls(spec) &&
+	return o.config.Warms != nil && mapreduce.JobState(ctl.State) == mapreduce.Mapping && o.config.Provider(spec.Provider).Models &&
 		spec.Replay == "" && o.config.Warms(spec)
 }
 

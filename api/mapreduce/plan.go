@@ -26,7 +26,8 @@ type Plan struct {
 type PlanTask struct {
 	Unit      UnitID
 	Kind      UnitKind
-	Level     int // of reduction; 0 for the map, -1 for parse units
+	Stage     string // of the pipeline; empty for parse units
+	Level     int    // 0 takes documents, -1 are parse units
 	DependsOn []UnitID
 	Items     int   // of the job's inputs that it takes by itself: 1 for a map, all for direct
 	Read      int64 // tokens of its inputs

@@ -221,7 +221,8 @@ type Unit struct {
 	Chunks     int   // of its document; 1 means the document is not cut
 	Start, End int64 // characters of the document that are its core, half-open
 	Confidence float64
-	DependsOn  []UnitID // of reduce units, when asked for
+	Stage      string   // of the pipeline; empty for parse units
+	DependsOn  []UnitID // of units that take outputs, when asked for
 	Continues  bool     // the next page begins with the same unit, and more of DependsOn
 	Output     []byte   // encoded output, when asked for
 }

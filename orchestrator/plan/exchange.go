@@ -46,7 +46,7 @@ func (s Spend) spend() mapreduce.PlanSpend {
 func (d *DAG) task(i int) mapreduce.PlanTask {
 	n := &d.Nodes[i]
 	t := mapreduce.PlanTask{
-		Unit: n.ID, Kind: n.Kind, Level: n.Level, Items: n.Items,
+		Unit: n.ID, Kind: n.Kind, Stage: n.Stage, Level: n.Level, Items: n.Items,
 		Read: n.Load.Read, Written: n.Load.Size, Calls: n.Load.Calls, Tokens: mapreduce.Tokens{In: n.Load.In, Out: n.Load.Out},
 	}
 	for _, in := range n.Inputs {
@@ -94,7 +94,7 @@ func (d *DAG) append(p *mapreduce.Plan, level int, at map[mapreduce.UnitID]int32
 	}
 	t := &p.Tasks[i]
 	n := Node{
-		ID: t.Unit, Kind: t.Kind, Level: t.Level, Items: t.Items,
+		ID: t.Unit, Kind: t.Kind, Stage: t.Stage, Level: t.Level, Items: t.Items,
 		Load: Load{Calls: t.Calls, In: t.Tokens.In, Out: t.Tokens.Out, Read: t.Read, Size: t.Written},
 	}
 	for _, id := range t.DependsOn {

@@ -35,7 +35,7 @@ func Record(mode Mode, units []*mapreduce.Unit) (*DAG, error) {
 
 func recorded(u *mapreduce.Unit) Node {
 	outcome := OutcomeOf(u)
-	n := Node{ID: u.ID, Kind: u.Kind, Level: u.Level, Outcome: &outcome}
+	n := Node{ID: u.ID, Kind: u.Kind, Stage: u.Stage, Level: u.Level, Outcome: &outcome}
 	if u.Kind == mapreduce.KindMap || u.Kind == mapreduce.KindDirect {
 		n.Items = 1
 	}
