@@ -30,17 +30,31 @@ type ident struct {
 
 func identOf(h mapreduce.Held) ident { return ident{h.Job, h.Unit} }
 
-// A job is what the session knows of a job while its units are of one stage. It is
-// not changed: what an orchestrator says of the job next is another one, and units
-// keep the one that they began with.
+// A job is what the session knows of a job while its units are run by one model.
+// What an orchestrator says of the job next is another one, and units keep the one
+// that they began with.
 type job struct {
-	stage   string
 	spec    *mapreduce.JobSpec
-	of      *agent.StageSpec // what the pipeline says of the stage; nil if it has no stages
-	unclear error            // why the pipeline does not say it
-	breaker *breaker         // of the stage's own provider and model
+	stages  map[string]stage // by name, of those that units came for; guarded by session.mu
+	breaker *breaker         // of the provider and model
 
 	estimate token.Estimator // of outputs that no provider counted; nil guesses
+}
+
+// A stage is what the pipeline of a job says of a stage.
+type stage struct {
+	spec    *agent.StageSpec // nil of units without a stage
+	unclear error            // why the pipeline does not say it
+}
+
+// stage returns what the pipeline says of a stage. The session's mu is held.
+func (j *job) stage(name string) stage {
+	found, ok := j.stages[name]
+	if !ok {
+		found.spec, found.unclear = step.Specify(j.spec, name)
+		j.stages[name] = found
+	}
+	return found
 }
 
 // A session is everything a worker holds, connected or not. Streams come and
@@ -93,8 +107,7 @@ func (s *session) signal() {
 // learn takes what an orchestrator says of a job, for the units that follow.
 func (s *session) learn(info mapreduce.JobInfo) {
 	spec := withDefaults(info.Spec)
-	j := &job{stage: info.Stage, spec: &spec, breaker: s.breakers.of(&spec, "")}
-	j.of, j.unclear = step.Specify(&spec, info.Stage)
+	j := &job{spec: &spec, stages: make(map[string]stage), breaker: s.breakers.of(&spec, "")}
 	j.estimate, _ = token.Named(spec.Estimator, s.tokens.Count) // one that only a later version knows is a guess
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,13 +164,14 @@ func (s *session) accept(a *mapreduce.Assignment) *unit {
 	return u
 }
 
-// runnerOf returns who runs a unit, or why nobody here does.
+// runnerOf returns who runs a unit, or why nobody here does. mu is held.
 func (s *session) runnerOf(u *unit) (step.Runner, error) {
 	if u.task.Kind != mapreduce.KindParse {
-		if u.job.unclear != nil {
-			return nil, u.job.unclear
+		of := u.job.stage(u.task.Stage)
+		if of.unclear != nil {
+			return nil, of.unclear
 		}
-		u.task.StageSpec = u.job.of
+		u.task.StageSpec = of.spec
 	}
 	kind, err := s.cfg.Steps.KindOf(u.task.Kind, u.task.StageSpec)
 	if err != nil {
@@ -183,8 +197,6 @@ func (s *session) enqueue(u *unit, inputs error) {
 		s.settle(u, u.returned(errDraining.Error()))
 	case u.job == nil:
 		s.protocolError(u, errors.New("assigned before its job was introduced"))
-	case u.task.Kind != mapreduce.KindParse && u.task.Stage != u.job.stage:
-		s.protocolError(u, fmt.Errorf("assigned for the stage %q while its job is introduced for the stage %q", u.task.Stage, u.job.stage))
 	case errors.As(inputs, &large):
 		s.settle(u, u.failed(agent.Permanent(inputs)))
 	case inputs != nil:

@@ -215,7 +215,7 @@ type Welcome struct {
 // began with.
 type JobInfo struct {
 	Job   JobID
-	Stage string  // of the pipeline
+	Stage string  // of the pipeline, that the job has come to; a tree may run units of the next one beside it
 	Spec  JobSpec // with the provider and the model of the stage
 }
 
