@@ -14,7 +14,6 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
-	"github.com/coditect/mapreduce/worker/output"
 )
 
 // advancer looks after the jobs that are due, each in a goroutine of its own,
@@ -391,11 +390,7 @@ func (h *history) value(u *storagev1.Unit) ([]byte, error) {
 		return nil, err
 	}
 	if u.Level > 0 && named(out) {
-		data, err := h.o.completed(h.ctx, h.job, u, out)
-		if err != nil {
-			return nil, err
-		}
-		if out, err = output.Decode(data); err != nil {
+		if out, err = h.o.completed(h.ctx, h.job, u, out); err != nil {
 			return nil, err
 		}
 	}

@@ -54,7 +54,7 @@ func (c *contexts) read(ctx context.Context, page []*storagev1.Unit) error {
 const contextPoints = 60 // code points on either side
 
 func (c *contexts) around(ctx context.Context, cite *output.Citation) (before, after string, err error) {
-	if first := jobs.LevelOf(c.r.ctl, 0).Unit; first != "" && cite.Unit == string(first) {
+	if all := c.r.stages.bundle(); all != "" && cite.Unit == string(all) {
 		return c.aroundDirect(ctx, cite)
 	}
 	if err := c.turn(ctx, cite.Unit); err != nil || c.source == nil {
@@ -73,7 +73,7 @@ func (c *contexts) around(ctx context.Context, cite *output.Citation) (before, a
 // several documents.
 func (c *contexts) aroundDirect(ctx context.Context, cite *output.Citation) (before, after string, err error) {
 	if c.direct == nil {
-		u, err := c.r.o.jobs.Unit(ctx, c.r.job.ID, jobs.LevelOf(c.r.ctl, 0).Unit)
+		u, err := c.r.o.jobs.Unit(ctx, c.r.job.ID, c.r.stages.bundle())
 		if err != nil {
 			return "", "", err
 		}

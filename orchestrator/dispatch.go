@@ -213,21 +213,20 @@ func textOf(u *storagev1.Unit, content []byte) *mapreduce.Text {
 }
 
 // inputs reads the outputs that a unit takes, and the records that these only name:
-// of a reduce those that it may merge, and of any other unit all. Together they may
-// be more than a message holds: then they go ahead in pieces. A unit that works on an
-// element of an output is given that alone.
+// of a reduce those that it may merge, and of any other unit all. A unit that works
+// on an element of an output is given that output for its citations alone. Together
+// they may be more than a message holds: then they go ahead in pieces.
 func (o *Orchestrator) inputs(ctx context.Context, t *task, u *storagev1.Unit, a *mapreduce.Assignment) ([]mapreduce.InputPiece, error) {
 	stage := t.stages.at(u.Level)
+	merges, element := true, false
 	if stage != nil {
-		if _, _, ok := stage.ListPath(); ok {
-			return nil, nil
-		}
+		_, _, element = stage.ListPath()
+		merges = stage.Each == pipeline.EachGroup && stage.Output.Kind == pipeline.OutputRecords
 	}
 	l := &loader{a: a}
-	merges := stage == nil || stage.Each == pipeline.EachGroup && stage.Output.Kind == pipeline.OutputRecords
 	var reduced []*output.Output
 	err := o.eachInput(ctx, t.run.id, u, func(in *storagev1.Unit) error {
-		input := mapreduce.Input{Unit: mapreduce.UnitID(in.UnitId), First: in.Index, End: in.Index + 1}
+		input := mapreduce.Input{Unit: mapreduce.UnitID(in.UnitId), First: in.Index, End: in.Index + 1, Referred: element}
 		if in.Inputs != nil {
 			input.First, input.End = in.Inputs.MapFirst, in.Inputs.MapEnd
 		}
@@ -245,17 +244,18 @@ func (o *Orchestrator) inputs(ctx context.Context, t *task, u *storagev1.Unit, a
 				data = bare
 			}
 		}
+		l.add(input, data)
 		out, err := output.Decode(data)
 		switch {
 		case err != nil || in.Level == 0 || !named(out): // what is wrong the unit says
 		case merges:
 			reduced = append(reduced, out)
 		default:
-			if data, err = o.completed(ctx, t.run.id, in, out); err != nil {
-				return err
-			}
+			return o.leaves(ctx, t.run.id, in, func(leaf *storagev1.Unit, data []byte) error {
+				l.add(mapreduce.Input{Unit: mapreduce.UnitID(leaf.UnitId), First: leaf.Index, End: leaf.Index + 1, Referred: true}, data)
+				return nil
+			})
 		}
-		l.add(input, data)
 		return nil
 	})
 	if err != nil {
@@ -264,27 +264,45 @@ func (o *Orchestrator) inputs(ctx context.Context, t *task, u *storagev1.Unit, a
 	return l.pieces, o.referred(ctx, t.run.id, reduced, l)
 }
 
-// completed returns the output of a reduce with all records that it stands for. A
-// tree only passes the names of records on that it did not merge.
-func (o *Orchestrator) completed(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, out *output.Output) ([]byte, error) {
-	var parts []*output.Output
+// leaves visits the units of level 0, with their outputs, that a reduce of records
+// stands for. A tree passes on only the names of records that it did not merge.
+func (o *Orchestrator) leaves(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(leaf *storagev1.Unit, data []byte) error) error {
 	for from := u.Inputs.GetMapFirst(); from < u.Inputs.GetMapEnd(); {
 		page, err := o.jobs.UnitsFrom(ctx, id, 0, from, 256)
 		if err != nil || len(page) == 0 {
-			return nil, err
+			return err
 		}
 		for _, leaf := range page {
 			if from = leaf.Index + 1; mapreduce.UnitState(leaf.Status) != mapreduce.UnitComplete || leaf.Index >= u.Inputs.GetMapEnd() {
 				continue
 			}
-			part, err := o.outputOf(ctx, id, leaf)
+			data, err := o.jobs.Output(ctx, id, leaf)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			parts = append(parts, part)
+			if bare, err := output.WithoutCalls(data); err == nil { // else the unit says so
+				data = bare
+			}
+			if err := visit(leaf, data); err != nil {
+				return err
+			}
 		}
 	}
-	return out.Complete(parts).Encode()
+	return nil
+}
+
+// completed returns the output of a reduce with all records that it stands for.
+func (o *Orchestrator) completed(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, out *output.Output) (*output.Output, error) {
+	var parts []*output.Output
+	err := o.leaves(ctx, id, u, func(leaf *storagev1.Unit, data []byte) error {
+		part, err := output.Decode(data)
+		if err != nil {
+			return errs.New(errs.DataLoss, "output of unit %s: %v", leaf.UnitId, err)
+		}
+		parts = append(parts, part)
+		return nil
+	})
+	return out.Complete(parts), err
 }
 
 // named reports whether an output only names some of its records.

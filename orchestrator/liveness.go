@@ -545,6 +545,20 @@ func (s stagesOf) depth(level int64) int {
 	return s.levels[level].Depth
 }
 
+// bundle returns the id of the unit that takes all documents, if the pipeline may
+// have one; else "".
+func (s stagesOf) bundle() mapreduce.UnitID {
+	if s.pipeline == nil {
+		return ""
+	}
+	for _, stage := range s.pipeline.DocumentStages() {
+		if stage.Each == pipeline.EachAll {
+			return mapreduce.UnitID(stage.Name)
+		}
+	}
+	return ""
+}
+
 // newStages returns the stages of a job, as its switch has them.
 func newStages(spec *mapreduce.JobSpec, ctl *storagev1.Ctl) stagesOf {
 	p, err := pipelineOf(spec)

@@ -94,12 +94,13 @@ func (o *Orchestrator) documentsOf(ctx context.Context, id mapreduce.JobID) iter
 
 // held returns the documents that one unit of a job takes, by their numbers.
 func (o *Orchestrator) held(ctx context.Context, id mapreduce.JobID) (map[int64]*mapreduce.Document, error) {
-	ctl, err := o.jobs.Ctl(ctx, id)
+	rec, err := o.jobs.Record(ctx, id)
 	if err != nil {
 		return nil, err
 	}
+	spec := jobs.SpecOf(rec.Config)
 	var u *storagev1.Unit
-	if unit := jobs.LevelOf(ctl, 0).Unit; unit != "" {
+	if unit := newStages(&spec, new(storagev1.Ctl)).bundle(); unit != "" {
 		if u, err = o.jobs.Unit(ctx, id, unit); err != nil {
 			return nil, err
 		}

@@ -127,6 +127,10 @@ func (c *Config) checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 		}
 		provider := c.Provider(specFor(*s, stage).Provider)
 		switch {
+		case len(stage.Tools) > 0 && !provider.Has("agent"):
+			return errs.Field(field("tools"), "needs a provider with agents that use tools, and %s has none", provider.Name)
+		case stage.From == pipeline.Documents && (stage.Each == pipeline.EachBatch || stage.Each == pipeline.EachAgent):
+			return errs.Field(field("each"), "is %s, which takes the outputs of another stage; documents are taken by document, chunk or all", stage.Each)
 		case stage.Merge == "model" && !provider.Models:
 			return errs.Field(field("merge"), "must be typed with the provider %s, which asks no model", provider.Name)
 		case stage.Output.Kind != pipeline.OutputRecords && len(provider.Steps) > 0 && !provider.Has("write"):

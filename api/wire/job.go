@@ -17,6 +17,8 @@ func EncodeSpec(s *mapreduce.JobSpec) *pb.JobSpec {
 		Schema:   s.Schema,
 		Vars:     textMap(s.Vars),
 
+		ModelAliases: textMap(s.Models),
+
 		Parallelism:        small(s.Parallelism),
 		MaxUnitTokens:      small(s.MaxTokensPerUnit),
 		ChunkOverlapTokens: small(s.ChunkOverlap),
@@ -71,6 +73,7 @@ func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
 		Model:    p.GetModel(),
 		Schema:   p.GetSchema(),
 		Vars:     p.GetVars(),
+		Models:   p.GetModelAliases(),
 
 		Parallelism:      d.count("parallelism", p.GetParallelism()),
 		MaxTokensPerUnit: d.count("max_unit_tokens", p.GetMaxUnitTokens()),

@@ -103,7 +103,7 @@ func kindOfNode(t pb.NodeType) mapreduce.UnitKind {
 func encodePlanTask(t mapreduce.PlanTask) *pb.PlanTask {
 	return &pb.PlanTask{
 		UnitId: string(t.Unit), NodeType: nodeTypes[t.Kind], MapReduceLevel: small(t.Level), DependsOn: stringsOf(t.DependsOn),
-		ItemCount: int64(t.Items), InputTokens: t.Read, OutputTokens: t.Written,
+		Stage: t.Stage, ItemCount: int64(t.Items), InputTokens: t.Read, OutputTokens: t.Written,
 		CallCount: t.Calls, CallInputTokens: t.Tokens.In, CallOutputTokens: t.Tokens.Out,
 	}
 }
@@ -112,6 +112,7 @@ func decodePlanTask(p *pb.PlanTask) mapreduce.PlanTask {
 	return mapreduce.PlanTask{
 		Unit: mapreduce.UnitID(p.GetUnitId()), Kind: kindOfNode(p.GetNodeType()), Level: int(p.GetMapReduceLevel()),
 		DependsOn: convert(p.GetDependsOn(), func(s string) mapreduce.UnitID { return mapreduce.UnitID(s) }),
+		Stage:     p.GetStage(),
 		Items:     int(p.GetItemCount()), Read: p.GetInputTokens(), Written: p.GetOutputTokens(),
 		Calls: p.GetCallCount(), Tokens: mapreduce.Tokens{In: p.GetCallInputTokens(), Out: p.GetCallOutputTokens()},
 	}

@@ -38,6 +38,7 @@ func EncodeUnit(u *mapreduce.Unit) *pb.Unit {
 		DependsOn:  stringsOf(u.DependsOn),
 		Continues:  u.Continues,
 		Output:     u.Output,
+		Stage:      u.Stage,
 	}
 }
 
@@ -73,6 +74,7 @@ func DecodeUnit(p *pb.Unit) *mapreduce.Unit {
 		DependsOn:  convert(p.GetDependsOn(), func(s string) mapreduce.UnitID { return mapreduce.UnitID(s) }),
 		Continues:  p.GetContinues(),
 		Output:     p.GetOutput(),
+		Stage:      p.GetStage(),
 	}
 }
 

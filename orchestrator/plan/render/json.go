@@ -24,6 +24,7 @@ type document struct {
 type Task struct {
 	ID        mapreduce.UnitID   `json:"id"`
 	NodeType  *string            `json:"nodeType"`
+	Stage     string             `json:"stage,omitempty"` // of the pipeline; none for parse units
 	Level     *int               `json:"mapReduceLevel"`
 	DependsOn []mapreduce.UnitID `json:"dependsOn"`
 
@@ -134,6 +135,7 @@ func taskOf(d *plan.DAG, i int) Task {
 		inputs[j] = d.Nodes[in].ID
 	}
 	t := NewTask(n.ID, n.Kind, n.Level, inputs)
+	t.Stage = n.Stage
 	t.Read, t.Size, t.Calls = n.Load.Read, n.Load.Size, n.Load.Calls
 	if o := n.Outcome; o != nil {
 		t.State, t.Cost = o.State.String(), new(float64(o.CostMicros)/1e6)

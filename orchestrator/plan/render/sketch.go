@@ -27,6 +27,7 @@ type Sketch struct {
 type Node struct {
 	ID       mapreduce.UnitID
 	Kind     mapreduce.UnitKind
+	Stage    string // of the pipeline; empty for parse units
 	Level    int
 	Inputs   []mapreduce.UnitID // units of the level below
 	Items    int                // of the job's inputs that it takes by itself
@@ -46,7 +47,7 @@ func Of(d *plan.DAG) (*Sketch, error) {
 				inputs[j] = d.Nodes[in].ID
 			}
 			err := s.Add(Node{
-				ID: n.ID, Kind: n.Kind, Level: n.Level, Inputs: inputs, Items: n.Items, Load: n.Load, Outcome: n.Outcome, Expected: l.Expected,
+				ID: n.ID, Kind: n.Kind, Stage: n.Stage, Level: n.Level, Inputs: inputs, Items: n.Items, Load: n.Load, Outcome: n.Outcome, Expected: l.Expected,
 			})
 			if err != nil {
 				return nil, err

@@ -51,6 +51,7 @@ func (i Instant) MarshalText() ([]byte, error) { return []byte(i.String()), nil 
 type Task struct {
 	ID       mapreduce.UnitID `json:"id"`
 	NodeType *string          `json:"nodeType"`
+	Stage    string           `json:"stage,omitempty"`
 	Level    *int             `json:"mapReduceLevel"`
 	State    string           `json:"state"`
 	Attempts int              `json:"attempts"`
@@ -113,7 +114,7 @@ type Ran struct {
 // no type and no level.
 func Of(r Ran) Task {
 	t := Task{
-		ID: r.ID, State: r.State.String(), Attempts: r.Attempts, Duration: milliseconds(r.Elapsed),
+		ID: r.ID, Stage: r.Stage, State: r.State.String(), Attempts: r.Attempts, Duration: milliseconds(r.Elapsed),
 		In: r.Tokens.In, Out: r.Tokens.Out, Cost: dollars(r.CostMicros),
 		LLMCalls: r.Journal.Calls, Latency: milliseconds(r.Journal.Latency),
 		Tools: r.Journal.Tools, ToolTime: milliseconds(r.Journal.ToolTime),

@@ -57,7 +57,7 @@ func (d *dag) begin() error {
 func (d *dag) add(u *mapreduce.Unit) error {
 	inputs := d.inputs(u)
 	outcome := plan.OutcomeOf(u)
-	n := render.Node{ID: u.ID, Kind: u.Kind, Level: u.Level, Inputs: inputs, Outcome: &outcome}
+	n := render.Node{ID: u.ID, Kind: u.Kind, Stage: u.Stage, Level: u.Level, Inputs: inputs, Outcome: &outcome}
 	if len(inputs) == 0 {
 		n.Items = 1
 	}
@@ -68,7 +68,7 @@ func (d *dag) add(u *mapreduce.Unit) error {
 		return nil
 	}
 	t := render.NewTask(u.ID, u.Kind, u.Level, inputs)
-	t.State = u.State.String()
+	t.State, t.Stage = u.State.String(), u.Stage
 	if d.cost {
 		t.Cost = new(USD(u.CostMicros))
 	}

@@ -400,7 +400,10 @@ type JobSpec struct {
 	// The job that this one repeats: its documents are taken, and the answers that
 	// it was given, and no model is asked. Whatever else the spec says, but for the
 	// tenant and the request, is taken from there.
-	ReplayJobId   string `protobuf:"bytes,61,opt,name=replay_job_id,json=replayJobId,proto3" json:"replay_job_id,omitempty"`
+	ReplayJobId string `protobuf:"bytes,61,opt,name=replay_job_id,json=replayJobId,proto3" json:"replay_job_id,omitempty"`
+	// What the aliases of models stand for that stages of the pipeline name: each
+	// "provider/model".
+	ModelAliases  map[string]string `protobuf:"bytes,62,rep,name=model_aliases,json=modelAliases,proto3" json:"model_aliases,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -678,6 +681,13 @@ func (x *JobSpec) GetReplayJobId() string {
 		return x.ReplayJobId
 	}
 	return ""
+}
+
+func (x *JobSpec) GetModelAliases() map[string]string {
+	if x != nil {
+		return x.ModelAliases
+	}
+	return nil
 }
 
 // What caches saved.
@@ -1286,7 +1296,7 @@ var File_coditect_mapreduce_v1_job_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcoditect/mapreduce/v1/job.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xaa\r\n" +
+	"\x1fcoditect/mapreduce/v1/job.proto\x12\x15coditect.mapreduce.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc2\x0e\n" +
 	"\aJobSpec\x12\x1b\n" +
 	"\ttenant_id\x18\x01 \x01(\tR\btenantId\x12\x1d\n" +
 	"\n" +
@@ -1326,8 +1336,12 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\acapture\x18# \x01(\x0e2\x1e.coditect.mapreduce.v1.CaptureR\acapture\x12/\n" +
 	"\x13pipeline_definition\x182 \x01(\fR\x12pipelineDefinition\x12\x14\n" +
 	"\x05cache\x18< \x01(\bR\x05cache\x12\"\n" +
-	"\rreplay_job_id\x18= \x01(\tR\vreplayJobId\x1a7\n" +
+	"\rreplay_job_id\x18= \x01(\tR\vreplayJobId\x12U\n" +
+	"\rmodel_aliases\x18> \x03(\v20.coditect.mapreduce.v1.JobSpec.ModelAliasesEntryR\fmodelAliases\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
+	"\x11ModelAliasesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\r\n" +
 	"\v_chunk_sizeB\x16\n" +
@@ -1438,7 +1452,7 @@ func file_coditect_mapreduce_v1_job_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_coditect_mapreduce_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_coditect_mapreduce_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_coditect_mapreduce_v1_job_proto_goTypes = []any{
 	(JobState)(0),                 // 0: coditect.mapreduce.v1.JobState
 	(OnError)(0),                  // 1: coditect.mapreduce.v1.OnError
@@ -1453,37 +1467,39 @@ var file_coditect_mapreduce_v1_job_proto_goTypes = []any{
 	(*Coverage)(nil),              // 10: coditect.mapreduce.v1.Coverage
 	(*Job)(nil),                   // 11: coditect.mapreduce.v1.Job
 	nil,                           // 12: coditect.mapreduce.v1.JobSpec.VarsEntry
-	(*durationpb.Duration)(nil),   // 13: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
+	nil,                           // 13: coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
+	(*durationpb.Duration)(nil),   // 14: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
 }
 var file_coditect_mapreduce_v1_job_proto_depIdxs = []int32{
 	12, // 0: coditect.mapreduce.v1.JobSpec.vars:type_name -> coditect.mapreduce.v1.JobSpec.VarsEntry
 	1,  // 1: coditect.mapreduce.v1.JobSpec.on_error:type_name -> coditect.mapreduce.v1.OnError
 	2,  // 2: coditect.mapreduce.v1.JobSpec.on_breaker:type_name -> coditect.mapreduce.v1.OnBreaker
-	13, // 3: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
-	13, // 4: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
+	14, // 3: coditect.mapreduce.v1.JobSpec.unit_timeout:type_name -> google.protobuf.Duration
+	14, // 4: coditect.mapreduce.v1.JobSpec.breaker_timeout:type_name -> google.protobuf.Duration
 	3,  // 5: coditect.mapreduce.v1.JobSpec.strategy:type_name -> coditect.mapreduce.v1.ReduceStrategy
 	4,  // 6: coditect.mapreduce.v1.JobSpec.capture:type_name -> coditect.mapreduce.v1.Capture
-	7,  // 7: coditect.mapreduce.v1.Spent.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	6,  // 8: coditect.mapreduce.v1.Spent.savings:type_name -> coditect.mapreduce.v1.Savings
-	13, // 9: coditect.mapreduce.v1.Spent.call_latency:type_name -> google.protobuf.Duration
-	13, // 10: coditect.mapreduce.v1.Spent.tool_time:type_name -> google.protobuf.Duration
-	9,  // 11: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
-	9,  // 12: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
-	5,  // 13: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
-	0,  // 14: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
-	0,  // 15: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
-	14, // 16: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
-	14, // 17: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
-	7,  // 18: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
-	10, // 19: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
-	8,  // 20: coditect.mapreduce.v1.Job.superseded:type_name -> coditect.mapreduce.v1.Spent
-	6,  // 21: coditect.mapreduce.v1.Job.savings:type_name -> coditect.mapreduce.v1.Savings
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	13, // 7: coditect.mapreduce.v1.JobSpec.model_aliases:type_name -> coditect.mapreduce.v1.JobSpec.ModelAliasesEntry
+	7,  // 8: coditect.mapreduce.v1.Spent.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	6,  // 9: coditect.mapreduce.v1.Spent.savings:type_name -> coditect.mapreduce.v1.Savings
+	14, // 10: coditect.mapreduce.v1.Spent.call_latency:type_name -> google.protobuf.Duration
+	14, // 11: coditect.mapreduce.v1.Spent.tool_time:type_name -> google.protobuf.Duration
+	9,  // 12: coditect.mapreduce.v1.Coverage.documents:type_name -> coditect.mapreduce.v1.Ledger
+	9,  // 13: coditect.mapreduce.v1.Coverage.characters:type_name -> coditect.mapreduce.v1.Ledger
+	5,  // 14: coditect.mapreduce.v1.Job.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	0,  // 15: coditect.mapreduce.v1.Job.state:type_name -> coditect.mapreduce.v1.JobState
+	0,  // 16: coditect.mapreduce.v1.Job.phase:type_name -> coditect.mapreduce.v1.JobState
+	15, // 17: coditect.mapreduce.v1.Job.create_time:type_name -> google.protobuf.Timestamp
+	15, // 18: coditect.mapreduce.v1.Job.update_time:type_name -> google.protobuf.Timestamp
+	7,  // 19: coditect.mapreduce.v1.Job.total_tokens:type_name -> coditect.mapreduce.v1.Tokens
+	10, // 20: coditect.mapreduce.v1.Job.coverage:type_name -> coditect.mapreduce.v1.Coverage
+	8,  // 21: coditect.mapreduce.v1.Job.superseded:type_name -> coditect.mapreduce.v1.Spent
+	6,  // 22: coditect.mapreduce.v1.Job.savings:type_name -> coditect.mapreduce.v1.Savings
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_job_proto_init() }
@@ -1498,7 +1514,7 @@ func file_coditect_mapreduce_v1_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_job_proto_rawDesc), len(file_coditect_mapreduce_v1_job_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -262,7 +262,9 @@ type PlanTask struct {
 	ItemCount int64 `protobuf:"varint,10,opt,name=item_count,json=itemCount,proto3" json:"item_count,omitempty"`
 	// It depends on more tasks than a message holds: the next message begins with
 	// the same task, with more of them and nothing else.
-	Continues     bool `protobuf:"varint,11,opt,name=continues,proto3" json:"continues,omitempty"`
+	Continues bool `protobuf:"varint,11,opt,name=continues,proto3" json:"continues,omitempty"`
+	// The stage of the pipeline whose unit it is; empty for parse units.
+	Stage         string `protobuf:"bytes,12,opt,name=stage,proto3" json:"stage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -372,6 +374,13 @@ func (x *PlanTask) GetContinues() bool {
 		return x.Continues
 	}
 	return false
+}
+
+func (x *PlanTask) GetStage() string {
+	if x != nil {
+		return x.Stage
+	}
+	return ""
 }
 
 // A level of the plan.
@@ -734,7 +743,7 @@ const file_coditect_mapreduce_v1_plan_proto_rawDesc = "" +
 	"\x05tasks\x18\x04 \x03(\v2\x1f.coditect.mapreduce.v1.PlanTaskR\x05tasks\x12?\n" +
 	"\bestimate\x18\x05 \x01(\v2#.coditect.mapreduce.v1.PlanEstimateR\bestimate\x128\n" +
 	"\x06levels\x18\x06 \x03(\v2 .coditect.mapreduce.v1.PlanLevelR\x06levels\x12>\n" +
-	"\bwarnings\x18\a \x03(\v2\".coditect.mapreduce.v1.PlanWarningR\bwarnings\"\xa8\x03\n" +
+	"\bwarnings\x18\a \x03(\v2\".coditect.mapreduce.v1.PlanWarningR\bwarnings\"\xbe\x03\n" +
 	"\bPlanTask\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12<\n" +
 	"\tnode_type\x18\x02 \x01(\x0e2\x1f.coditect.mapreduce.v1.NodeTypeR\bnodeType\x12(\n" +
@@ -750,7 +759,8 @@ const file_coditect_mapreduce_v1_plan_proto_rawDesc = "" +
 	"\n" +
 	"item_count\x18\n" +
 	" \x01(\x03R\titemCount\x12\x1c\n" +
-	"\tcontinues\x18\v \x01(\bR\tcontinues\"\\\n" +
+	"\tcontinues\x18\v \x01(\bR\tcontinues\x12\x14\n" +
+	"\x05stage\x18\f \x01(\tR\x05stage\"\\\n" +
 	"\tPlanLevel\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\x05R\x05level\x12\x1d\n" +
 	"\n" +
