@@ -251,7 +251,7 @@ func (o *Orchestrator) inputs(ctx context.Context, t *task, u *storagev1.Unit, a
 		case merges:
 			reduced = append(reduced, out)
 		default:
-			return o.leaves(ctx, t.run.id, in, func(leaf *storagev1.Unit, data []byte) error {
+			return o.eachLeaf(ctx, t.run.id, in, func(leaf *storagev1.Unit, data []byte) error {
 				l.add(mapreduce.Input{Unit: mapreduce.UnitID(leaf.UnitId), First: leaf.Index, End: leaf.Index + 1, Referred: true}, data)
 				return nil
 			})
@@ -264,9 +264,9 @@ func (o *Orchestrator) inputs(ctx context.Context, t *task, u *storagev1.Unit, a
 	return l.pieces, o.referred(ctx, t.run.id, reduced, l)
 }
 
-// leaves visits the units of level 0, with their outputs, that a reduce of records
+// eachLeaf visits the units of level 0, with their outputs, that a reduce of records
 // stands for. A tree passes on only the names of records that it did not merge.
-func (o *Orchestrator) leaves(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(leaf *storagev1.Unit, data []byte) error) error {
+func (o *Orchestrator) eachLeaf(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(leaf *storagev1.Unit, data []byte) error) error {
 	for from := u.Inputs.GetMapFirst(); from < u.Inputs.GetMapEnd(); {
 		page, err := o.jobs.UnitsFrom(ctx, id, 0, from, 256)
 		if err != nil || len(page) == 0 {
@@ -294,7 +294,7 @@ func (o *Orchestrator) leaves(ctx context.Context, id mapreduce.JobID, u *storag
 // completed returns the output of a reduce with all records that it stands for.
 func (o *Orchestrator) completed(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, out *output.Output) (*output.Output, error) {
 	var parts []*output.Output
-	err := o.leaves(ctx, id, u, func(leaf *storagev1.Unit, data []byte) error {
+	err := o.eachLeaf(ctx, id, u, func(leaf *storagev1.Unit, data []byte) error {
 		part, err := output.Decode(data)
 		if err != nil {
 			return errs.New(errs.DataLoss, "output of unit %s: %v", leaf.UnitId, err)
