@@ -65,7 +65,7 @@ func checkMap(ctx context.Context, task *agent.Task, data []byte) error {
 	}
 	t := task.Text
 	text := output.Text{
-		Document: string(t.Document), Unit: string(task.Unit), Hash: output.HashDocument(string(t.Document), t.SHA256),
+		Document: string(t.Document), Unit: string(task.Unit), Index: task.Index, Hash: output.HashDocument(string(t.Document), t.SHA256),
 		Content: t.Content, ByteOffset: t.ByteOffset, CharOffset: t.CharOffset,
 	}
 	if task.Whole == nil || !out.CitesOutside() {
