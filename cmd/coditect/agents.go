@@ -16,6 +16,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/extract"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
+	"github.com/coditect/mapreduce/worker/output"
 )
 
 // scriptedProvider runs units by script, for tests; help does not speak of it.
@@ -113,7 +114,12 @@ func scriptedOutput(rules agent.Agent) func(*agent.Task, scripted.Payload) []byt
 				return res.Output
 			}
 		}
-		return fmt.Appendf(nil, "%+v", p)
+		reason := strings.ToValidUTF8(fmt.Sprintf("%+v", p), "\uFFFD")
+		out, err := (&output.Output{Reason: reason}).Encode()
+		if err != nil { // of a string
+			panic(err)
+		}
+		return out
 	}
 }
 
