@@ -56,7 +56,10 @@ type result struct {
 	last    *output.Output
 	dropped []span // map units whose reduce failed
 	taken   *spans // map units of a partial result; nil of a whole one
-	names   *refs.Spelling
+	// Documents of the records that entities of several have, as the outputs of map
+	// units tell; nil once these have been looked through.
+	seen  map[output.Member]string
+	names *refs.Spelling
 
 	statistics *merge.Statistics
 	duplicates map[string]int64
@@ -73,7 +76,7 @@ func (o *Orchestrator) newResult(ctx context.Context, job *mapreduce.Job, sink f
 	r := &result{
 		o: o, job: job, schema: s, sink: sink, last: &output.Output{},
 		merged: make(map[output.Member]*output.Shared), within: make(map[output.Member]*output.Shared),
-		statistics: merge.NewStatistics(s), duplicates: make(map[string]int64),
+		statistics: merge.NewStatistics(s), duplicates: make(map[string]int64), seen: make(map[output.Member]string),
 	}
 	final, err := r.final(ctx)
 	if err != nil {
@@ -166,9 +169,13 @@ func (r *result) isDropped(index int64) bool {
 func (r *result) stream(ctx context.Context) error {
 	var err error
 	r.names = refs.NewSpelling(r.ids(ctx, &err))
+	if err == nil {
+		err = r.trueMembers()
+	}
 	if err != nil {
 		return err
 	}
+	r.seen = nil
 	if err := r.unparsed(ctx); err != nil {
 		return err
 	}
@@ -225,6 +232,11 @@ func (r *result) entitiesOf(ctx context.Context, u *storagev1.Unit, visit func(f
 	out, err := r.o.outputOf(ctx, r.job.ID, u)
 	if err != nil {
 		return err
+	}
+	if r.seen != nil {
+		if err := r.check(ctx, u, out); err != nil {
+			return err
+		}
 	}
 	for i := range out.Entries {
 		e, in := &out.Entries[i], out
