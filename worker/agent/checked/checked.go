@@ -2,6 +2,9 @@
 // output whose quotes are not the text, or that cites what its inputs did not,
 // or loses without a word what they did, fails its unit.
 //
+// The orchestrator checks all of this again and believes no worker. An agent that is
+// checked here fails its unit at once, where another attempt would come to the same.
+//
 // It checks the encoded output against the task, and shares nothing with what
 // made it but worker/output, worker/refs and worker/ground.
 package checked
