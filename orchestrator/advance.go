@@ -46,7 +46,7 @@ func (o *Orchestrator) advancer(ctx context.Context) {
 			delete(waiting, id)
 			wg.Go(func() {
 				defer o.notices.advances.give()
-				o.advance(ctx, id, whole)
+				o.forJob(ctx, id, "advancing a job", func() { o.advance(ctx, id, whole) })
 				mu.Lock()
 				defer mu.Unlock()
 				delete(busy, id)

@@ -33,6 +33,7 @@ type board struct {
 	callsAsked         jobs.CallsAsk     // of which callSlots are what came
 	callsDue           bool              // it is to be asked for them again
 	models             map[string]*model // by provider and model
+	texts              int64             // bytes that units which run keep of what they were given
 	limits             func(model string) ModelLimits
 	lease              time.Duration // that shares of their limits are good for
 	news               signal        // models have something to tell the fleet, or to ask it

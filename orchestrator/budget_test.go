@@ -62,7 +62,7 @@ func (a steadyCalls) Run(ctx context.Context, _ *agent.Task, calls agent.Calls) 
 		}
 		calls.Spent(a.each, 0, 0)
 	}
-	return &agent.Result{Output: []byte("{}"), Size: 1}, nil
+	return &agent.Result{Size: 1}, nil
 }
 
 func TestReservationsStayWithinTheBudget(t *testing.T) {

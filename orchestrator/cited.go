@@ -165,6 +165,7 @@ func (r *result) respellConflict(c *merge.Conflict, chosen []merge.Citation) {
 
 // untrue is what a result fails with that would show a quote which is not the
 // text: whatever made it was wrong, or the store is damaged.
-func untrue(job mapreduce.JobID, c *output.Citation) error {
-	return errs.New(errs.DataLoss, "job %s: %s cites bytes %d to %d of %s for what does not stand there", job, c.Unit, c.ByteStart, c.ByteEnd, c.Document)
+func untrue(job mapreduce.JobID, c *output.Citation, why error) error {
+	return errs.New(errs.DataLoss, "job %s: %.80q cites bytes %d to %d of %.80q for what does not stand there: %v",
+		job, c.Unit, c.ByteStart, c.ByteEnd, c.Document, why)
 }

@@ -2,6 +2,8 @@ package orchestrator
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
 	"slices"
 	"unicode/utf8"
 
@@ -17,15 +19,17 @@ import (
 type contexts struct {
 	r     *result
 	ahead map[string]unitText // of some units, by name
-	unit  string
+	name  string
 	unitText
-	direct map[string][]byte // texts of the documents of the direct unit
+	direct map[string]unitText // of the documents of the direct unit, by name
 }
 
-// A unitText is what a map unit read.
+// A unitText is what a map unit read, or a document that the direct unit did.
 type unitText struct {
-	source *storagev1.Source
-	text   []byte // from source.Start on
+	unit   *storagev1.Unit // nil if there is none
+	text   []byte          // from the start of its source on
+	reader *output.Reader
+	whole  *output.Reader // for what is cited outside of it; nil before it is needed
 }
 
 // read reads the texts of units that come next, as far as that takes little.
@@ -44,7 +48,7 @@ func (c *contexts) read(ctx context.Context, page []*storagev1.Unit) error {
 		}
 		for i, text := range texts {
 			if text != nil {
-				c.ahead[some[i].UnitId] = unitText{some[i].Source, text}
+				c.ahead[some[i].UnitId] = unitText{unit: some[i], text: text}
 			}
 		}
 	}
@@ -53,14 +57,25 @@ func (c *contexts) read(ctx context.Context, page []*storagev1.Unit) error {
 
 const contextPoints = 60 // code points on either side
 
+// around returns what stands around a quote. Whatever the citation says is checked
+// once more: nothing is shown that is not so.
 func (c *contexts) around(ctx context.Context, cite *output.Citation) (before, after string, err error) {
-	if all := c.r.stages.bundle(); all != "" && cite.Unit == string(all) {
-		return c.aroundDirect(ctx, cite)
-	}
-	if err := c.turn(ctx, cite.Unit); err != nil || c.source == nil {
+	if err := c.turn(ctx, cite); err != nil {
 		return "", "", err
 	}
-	text, start := c.text, c.source.Start
+	if c.unit == nil {
+		return "", "", untrue(c.r.job.ID, cite, errNoUnit)
+	}
+	check, text, start := c.reader, c.text, c.unit.Source.GetStart()
+	if cite.Outside {
+		if err := c.open(ctx); err != nil {
+			return "", "", err
+		}
+		check = c.whole
+	}
+	if why := check.Check(*cite); why != nil {
+		return "", "", untrue(c.r.job.ID, cite, why)
+	}
 	if cite.Outside {
 		if text, start, err = c.outside(ctx, cite); err != nil {
 			return "", "", err
@@ -69,24 +84,44 @@ func (c *contexts) around(ctx context.Context, cite *output.Citation) (before, a
 	return c.cut(cite, text, start)
 }
 
-// aroundDirect is around for a citation of the unit of all documents, whose text is that of
-// several documents.
-func (c *contexts) aroundDirect(ctx context.Context, cite *output.Citation) (before, after string, err error) {
+// errNoUnit is what a citation is refused with that no unit of the job found.
+var errNoUnit = errors.New("no unit that reads documents has that name")
+
+// open makes the document of the unit ready, for what it cites outside of its text.
+func (c *contexts) open(ctx context.Context) error {
+	if c.whole != nil {
+		return nil
+	}
+	t := citedText(c.unit, c.text)
+	var err error
+	if t.Whole, err = c.r.o.library.whole(ctx, c.r.o.jobs, c.r.job.ID, c.unit.Source); err != nil {
+		return err
+	}
+	c.whole = output.NewReader(t)
+	return nil
+}
+
+// turnDirect gets the text of a document of the direct unit, whose text is that of
+// several.
+func (c *contexts) turnDirect(ctx context.Context, document string) error {
 	if c.direct == nil {
 		u, err := c.r.o.jobs.Unit(ctx, c.r.job.ID, c.r.stages.bundle())
 		if err != nil {
-			return "", "", err
+			return err
 		}
 		docs, err := c.r.o.bundled(ctx, c.r.job.ID, u)
 		if err != nil {
-			return "", "", err
+			return err
 		}
-		c.direct = make(map[string][]byte, len(docs))
+		c.direct = make(map[string]unitText, len(docs))
 		for _, d := range docs {
-			c.direct[d.Document] = d.Text
+			sum := sha256.Sum256(d.Text)
+			one := &storagev1.Unit{UnitId: u.UnitId, Index: u.Index, DocumentId: d.Document, Source: &storagev1.Source{Sha256: sum[:]}}
+			c.direct[d.Document] = unitText{unit: one, text: d.Text, reader: output.NewReader(citedText(one, d.Text))}
 		}
 	}
-	return c.cut(cite, c.direct[cite.Document], 0)
+	c.name, c.unitText = "", c.direct[document]
+	return nil
 }
 
 // cut returns what stands around a quote in a text that begins at a byte of the
@@ -94,38 +129,47 @@ func (c *contexts) aroundDirect(ctx context.Context, cite *output.Citation) (bef
 func (c *contexts) cut(cite *output.Citation, text []byte, start int64) (before, after string, err error) {
 	from, to := cite.ByteStart-start, cite.ByteEnd-start
 	if from < 0 || to > int64(len(text)) || from > to || string(text[from:to]) != cite.Quote {
-		return "", "", untrue(c.r.job.ID, cite)
+		return "", "", untrue(c.r.job.ID, cite, errOtherText)
 	}
 	return lastPoints(text[:from]), firstPoints(text[to:]), nil
 }
 
-// turn gets the text of a unit.
-func (c *contexts) turn(ctx context.Context, unit string) error {
-	if c.unit == unit && c.text != nil {
+// errOtherText is what a citation is refused with whose quote stands elsewhere.
+var errOtherText = errors.New("the text is another")
+
+// turn gets the text of the unit that found a citation.
+func (c *contexts) turn(ctx context.Context, cite *output.Citation) error {
+	if all := c.r.stages.bundle(); all != "" && cite.Unit == string(all) {
+		return c.turnDirect(ctx, cite.Document)
+	}
+	if c.name == cite.Unit && c.unit != nil {
 		return nil
 	}
-	c.unit, c.unitText = unit, c.ahead[unit]
-	if c.text != nil {
-		return nil
+	c.name, c.unitText = cite.Unit, c.ahead[cite.Unit]
+	if c.unit == nil {
+		u, err := c.r.o.jobs.Unit(ctx, c.r.job.ID, mapreduce.UnitID(cite.Unit))
+		if err != nil || u.GetSource() == nil || mapreduce.UnitKind(u.GetKind()) != mapreduce.KindMap {
+			return err
+		}
+		text, err := c.r.o.jobs.Text(ctx, c.r.job.ID, u.Source.Sha256, u.Source.Start, u.Source.End)
+		if err != nil {
+			return err
+		}
+		c.unit, c.text = u, text
 	}
-	u, err := c.r.o.jobs.Unit(ctx, c.r.job.ID, mapreduce.UnitID(unit))
-	if err != nil || u.GetSource() == nil {
-		return err
-	}
-	c.source = u.Source
-	c.text, err = c.r.o.jobs.Text(ctx, c.r.job.ID, c.source.Sha256, c.source.Start, c.source.End)
-	return err
+	c.reader = output.NewReader(citedText(c.unit, c.text))
+	return nil
 }
 
 // outside reads what is about a quote that its unit did not read, as whole
 // characters, and returns the byte of the document at which that begins.
 func (c *contexts) outside(ctx context.Context, cite *output.Citation) ([]byte, int64, error) {
 	const about = contextPoints * utf8.UTFMax
-	if cite.ByteStart < 0 || cite.ByteEnd < cite.ByteStart || cite.ByteEnd > c.source.Length {
-		return nil, 0, untrue(c.r.job.ID, cite)
+	if cite.ByteStart < 0 || cite.ByteEnd < cite.ByteStart || cite.ByteEnd > c.unit.Source.Length {
+		return nil, 0, untrue(c.r.job.ID, cite, errOtherText)
 	}
 	from := max(0, cite.ByteStart-about)
-	text, err := c.r.o.jobs.Text(ctx, c.r.job.ID, c.source.Sha256, from, min(c.source.Length, cite.ByteEnd+about))
+	text, err := c.r.o.jobs.Text(ctx, c.r.job.ID, c.unit.Source.Sha256, from, min(c.unit.Source.Length, cite.ByteEnd+about))
 	if err != nil {
 		return nil, 0, err
 	}

@@ -1,7 +1,6 @@
 package orchestrator_test
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
+	"github.com/coditect/mapreduce/worker/output"
 )
 
 // A unit whose input is damaged must end its job with the reason: were it only
@@ -25,13 +25,16 @@ func TestADamagedInputFailsItsUnit(t *testing.T) {
 	id := n.submit(spec, 2)
 	w := greet(t, n, "w", 1)
 	large := w.assigned()
-	data := bytes.Repeat([]byte("x"), mapreduce.MaxInline+1)
+	data, err := (&output.Output{Reason: strings.Repeat("x", mapreduce.MaxInline)}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
 	sum := sha256.Sum256(data)
 	w.say(&mapreduce.FromWorker{Chunks: []mapreduce.ResultChunk{{Job: large.Job, Unit: large.Unit, Attempt: large.Attempt, Data: data}}})
 	w.report(large, func(r *mapreduce.Report) {
 		r.Output, r.Chunks, r.Length, r.SHA256 = nil, 1, int64(len(data)), sum[:]
 	})
-	err := store.NewDB(c.store, store.Config{}).Update(t.Context(), func(tx store.Tx) error {
+	err = store.NewDB(c.store, store.Config{}).Update(t.Context(), func(tx store.Tx) error {
 		tx.ClearRange(keys.New().Results(id, large.Unit))
 		return nil
 	})

@@ -8,7 +8,6 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
-	"github.com/coditect/mapreduce/api/schema"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -34,7 +33,7 @@ func (o *Orchestrator) assign(ctx context.Context, t *task, res *jobs.TurnResult
 	}
 	bySession := make(map[mapreduce.SessionID]*parcel)
 	for i, c := range res.Claimed {
-		s := o.board.holding(t, c)
+		s := o.board.holding(t, c, texts[i])
 		if s == nil {
 			continue // gone meanwhile: what expires it gives the unit back
 		}
@@ -44,42 +43,53 @@ func (o *Orchestrator) assign(ctx context.Context, t *task, res *jobs.TurnResult
 			p = &parcel{session: s, message: &mapreduce.ToWorker{}}
 			bySession[c.Session] = p
 		}
-		state, failed, err := o.repeated(ctx, t, c.Unit)
-		if failed != nil {
-			o.reportFor(s, failed)
-			continue
-		}
-		var a mapreduce.Assignment
-		var pieces []mapreduce.InputPiece
-		if err == nil {
-			a, pieces, err = o.assignment(ctx, t, c.Unit, texts[i])
-		}
+		err := o.contained(ctx, "preparing a unit", func() error { return o.prepare(ctx, t, c.Unit, texts[i], p) },
+			"job", t.run.id, "unit", c.Unit.UnitId)
 		if err != nil {
 			o.failed(ctx, "preparing a unit", err, "job", t.run.id, "unit", c.Unit.UnitId)
 			o.unprepared(t.run, s, c.Unit, err)
-			continue
 		}
-		if state != nil {
-			a.State = state
-		}
-		p.add(a, pieces)
 	}
 	for _, p := range bySession {
 		p.flush()
 	}
 }
 
-// holding returns the session that was given a claimed unit and still has it.
-func (b *board) holding(t *task, c jobs.Claimed) *session {
+// prepare puts a unit into what its worker is sent.
+func (o *Orchestrator) prepare(ctx context.Context, t *task, u *storagev1.Unit, text []byte, p *parcel) error {
+	state, failed, err := o.repeated(ctx, t, u)
+	if err != nil {
+		return err
+	}
+	if failed != nil {
+		o.reportFor(p.session, failed)
+		return nil
+	}
+	a, pieces, err := o.assignment(ctx, t, u, text)
+	if err != nil {
+		return err
+	}
+	if state != nil {
+		a.State = state
+	}
+	p.add(a, pieces)
+	return nil
+}
+
+// holding returns the session that was given a claimed unit and still has it. It
+// keeps what the unit is given.
+func (b *board) holding(t *task, c jobs.Claimed, text []byte) *session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.seated(t, c.Session)
 	if s == nil {
 		return nil
 	}
-	if h := s.held[unitKey{t.run.id, mapreduce.UnitID(c.Unit.UnitId)}]; h == nil || h.attempt != int(c.Unit.Attempt) {
+	h := s.held[unitKey{t.run.id, mapreduce.UnitID(c.Unit.UnitId)}]
+	if h == nil || h.attempt != int(c.Unit.Attempt) {
 		return nil
 	}
+	s.keep(h, c.Unit, text)
 	return s
 }
 
@@ -113,11 +123,11 @@ func (o *Orchestrator) unprepared(r *run, s *session, u *storagev1.Unit, why err
 	})
 }
 
-// damaged reports whether what is stored is at fault, so that reading it again
-// cannot help.
+// damaged reports whether what is stored is at fault, or the program, so that
+// reading it again cannot help.
 func damaged(err error) bool {
 	kind := errs.KindOf(err)
-	return kind == errs.DataLoss || kind == errs.Invalid || errors.Is(err, store.ErrCorrupt)
+	return kind == errs.DataLoss || kind == errs.Invalid || errors.Is(err, store.ErrCorrupt) || errors.Is(err, errPanic)
 }
 
 // A parcel is what goes to one worker, in messages of bounded size.
@@ -314,22 +324,26 @@ func (o *Orchestrator) referred(ctx context.Context, id mapreduce.JobID, reduced
 	if len(reduced) == 0 {
 		return nil
 	}
-	rec, err := o.jobs.Record(ctx, id)
+	s, err := o.schemaOf(ctx, id)
 	if err != nil {
 		return err
 	}
-	s, err := schema.Parse("schema", rec.Config.Schema)
-	if err != nil {
-		return errs.New(errs.DataLoss, "schema of the job: %v", err)
-	}
 	wanted := output.Wanted(s, reduced, l.a.Kind == mapreduce.KindFinal)
+	return o.someReferred(ctx, id, wanted, func(u *storagev1.Unit, _ *output.Output, data []byte) {
+		l.add(mapreduce.Input{Unit: mapreduce.UnitID(u.UnitId), First: u.Index, End: u.Index + 1, Referred: true}, data)
+	})
+}
+
+// someReferred visits the outputs with records that inputs name, with their
+// encoding, as many of them as a unit is sent.
+func (o *Orchestrator) someReferred(ctx context.Context, id mapreduce.JobID, wanted []output.Open, visit func(*storagev1.Unit, *output.Output, []byte)) error {
 	more := 0 // bytes
-	err = o.eachReferred(ctx, id, wanted, func(u *storagev1.Unit, out *output.Output) error {
+	err := o.eachReferred(ctx, id, wanted, func(u *storagev1.Unit, out *output.Output) error {
 		data, err := out.Encode()
 		if err != nil {
 			return err
 		}
-		l.add(mapreduce.Input{Unit: mapreduce.UnitID(u.UnitId), First: u.Index, End: u.Index + 1, Referred: true}, data)
+		visit(u, out, data)
 		if more += len(data); more >= referredBytes {
 			return errEnough
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"time"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
@@ -21,28 +22,67 @@ func (o *Orchestrator) lane(ctx context.Context) {
 		if t == nil {
 			return
 		}
-		if t.scan {
-			o.scan(ctx, t.run)
-			continue
-		}
-		o.take(ctx, t)
+		o.carryOut(ctx, t)
 	}
 }
 
-// take carries out a turn, and tells everyone concerned.
+// carryOut does what the board has decided. A panic is its job's failure.
+func (o *Orchestrator) carryOut(ctx context.Context, t *task) {
+	if !t.scan {
+		o.forJob(ctx, t.run.id, "a turn", func() { o.take(ctx, t) })
+		return
+	}
+	o.forJob(ctx, t.run.id, "reading a queue", func() {
+		read := false
+		defer func() {
+			if !read {
+				o.board.scanned(t.run, nil, nil)
+			}
+		}()
+		o.scan(ctx, t.run)
+		read = true
+	})
+}
+
+// take carries out a turn, and tells everyone concerned. A panic gives back what
+// was set aside; or if it comes later, has those who may not have been told connect
+// again, which tells them.
 func (o *Orchestrator) take(ctx context.Context, t *task) {
+	applied, told := false, false
+	defer func() {
+		switch {
+		case !applied:
+			o.board.undo(t)
+			o.later(t.run)
+		case !told:
+			t.cutOff()
+		}
+	}()
 	res, err := o.turn(ctx, t)
 	if err != nil {
 		o.failed(ctx, "a turn failed; trying again", err, "job", t.run.id, "reports", len(t.sent))
-		o.board.undo(t)
-		o.later(t.run)
 		return
 	}
 	gave := o.board.apply(t, res)
+	applied = true
 	o.jobs.Around(failpoint.Answer, func() { o.answer(t, res) })
 	o.jobs.Around(failpoint.Assign, func() { o.assign(ctx, t, res) })
+	told = true
 	o.after(t.run, res, gave)
 }
+
+// cutOff ends the streams of all sessions that the task is about.
+func (t *task) cutOff() {
+	for _, s := range t.seats {
+		s.stop(errUntold)
+	}
+	for _, p := range t.sent {
+		p.session.stop(errUntold)
+	}
+}
+
+// errUntold ends streams whose worker may have missed something.
+var errUntold = errs.New(errs.Unavailable, "something was not sent: connect again")
 
 // turn carries out a turn until its outcome is known. While the store is away
 // it may have committed all the same: the same turn, run again, finds out, where

@@ -16,7 +16,7 @@ import (
 // report reports an attempt and returns the verdict.
 func (w bare) report(h mapreduce.Held, fill func(*mapreduce.Report)) mapreduce.Verdict {
 	w.t.Helper()
-	r := mapreduce.Report{Job: h.Job, Unit: h.Unit, Attempt: h.Attempt, Outcome: mapreduce.Done, Output: []byte("{}"), Size: 1}
+	r := mapreduce.Report{Job: h.Job, Unit: h.Unit, Attempt: h.Attempt, Outcome: mapreduce.Done, Size: 1}
 	fill(&r)
 	w.say(&mapreduce.FromWorker{Reports: []mapreduce.Report{r}})
 	return w.until(func(m *mapreduce.ToWorker) bool { return len(m.Verdicts) > 0 }).Verdicts[0].Verdict

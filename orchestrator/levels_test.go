@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/output"
 )
 
 // A collector is an agent whose outputs name the map units that they stand for,
@@ -40,17 +41,30 @@ func (c collector) Run(_ context.Context, task *agent.Task, _ agent.Calls) (*age
 			continue
 		}
 		var below []string
-		if err := json.Unmarshal(in.Data, &below); err != nil {
+		if err := json.Unmarshal([]byte(reasonOf(in.Data)), &below); err != nil {
 			return nil, agent.Permanent(fmt.Errorf("input %s: %w", in.Unit, err))
 		}
 		units = append(units, below...)
 	}
-	out, err := json.Marshal(units)
+	list, err := json.Marshal(units)
+	if err != nil {
+		return nil, err
+	}
+	out, err := (&output.Output{Reason: string(list)}).Encode()
 	size := int64(1)
 	if c.size != nil {
 		size = c.size(task, units)
 	}
 	return &agent.Result{Output: out, Size: size}, err
+}
+
+// reasonOf returns why an output says that it has no records, "" of what is none.
+func reasonOf(data []byte) string {
+	out, err := output.Decode(data)
+	if err != nil {
+		return ""
+	}
+	return out.Reason
 }
 
 // collecting returns a node with a worker that runs units by a collector.
@@ -107,7 +121,7 @@ func (n *node) finals(id mapreduce.JobID) []string {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	if err := json.Unmarshal(data, &units); err != nil {
+	if err := json.Unmarshal([]byte(reasonOf(data)), &units); err != nil {
 		n.t.Fatal(err)
 	}
 	slices.Sort(units)

@@ -331,10 +331,12 @@ func (o *Orchestrator) timekeeper(ctx context.Context) {
 	for {
 		due := o.notices.takeTimers(time.Now())
 		for _, fn := range due.calls {
-			call(func() { fn(ctx) })
+			call(func() {
+				o.failed(ctx, "what was due at a time", o.contained(ctx, "a timer", func() error { fn(ctx); return nil }))
+			})
 		}
 		for id, units := range due.units {
-			call(func() { o.wakeUnits(ctx, id, units) })
+			call(func() { o.forJob(ctx, id, "waking units", func() { o.wakeUnits(ctx, id, units) }) })
 		}
 		if len(due.calls)+len(due.units) > 0 {
 			continue

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -202,6 +203,8 @@ type Orchestrator struct {
 	board   *board
 	notices notices
 	trouble troubles
+	library library       // of what outputs are checked against
+	checks  chan struct{} // full while as many outputs are checked as there are processors
 	calm    calm
 	started chan struct{}
 	ready   sync.Once
@@ -241,7 +244,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o := &Orchestrator{
 		jobs: j, config: c, log: c.Logger, started: make(chan struct{}),
 		doubts: make(map[mapreduce.NodeID]*jobs.Doubt), mine: make(map[mapreduce.JobID]bool), asking: make(chan struct{}, 1),
-		leaving: make(chan struct{}),
+		leaving: make(chan struct{}), checks: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
 	}
 	o.board = newBoard(j.Node(), c.Limits)
 	o.board.lease, o.board.thawed = c.Lease, o.notices.due
@@ -269,10 +272,10 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	defer stop(nil)
 	var lanes, loops sync.WaitGroup
 	for range o.config.Lanes {
-		lanes.Go(func() { o.lane(work) })
+		lanes.Go(func() { o.looping(work, "lane", o.lane) })
 	}
-	for _, loop := range []func(context.Context){o.beat, o.heir, o.wakes, o.polls, o.murmurs, o.seals, o.timekeeper, o.advancer, o.limiter, o.trimmer} {
-		loops.Go(func() { loop(ctx) })
+	for name, loop := range o.loops() {
+		loops.Go(func() { o.looping(ctx, name, loop) })
 	}
 	o.ready.Do(func() { close(o.started) })
 	<-ctx.Done()
@@ -282,6 +285,14 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	stop(errStopped)
 	lanes.Wait()
 	return nil
+}
+
+// loops are what an orchestrator does beside its lanes, by name.
+func (o *Orchestrator) loops() map[string]func(context.Context) {
+	return map[string]func(context.Context){
+		"beat": o.beat, "heir": o.heir, "wakes": o.wakes, "polls": o.polls, "murmurs": o.murmurs, "seals": o.seals,
+		"timekeeper": o.timekeeper, "advancer": o.advancer, "limiter": o.limiter, "trimmer": o.trimmer,
+	}
 }
 
 // Started returns a channel that closes once the orchestrator moves jobs.

@@ -78,7 +78,11 @@ func (o *Orchestrator) outputOf(ctx context.Context, id mapreduce.JobID, u *stor
 	if err != nil {
 		return nil, err
 	}
-	return output.Decode(data)
+	out, err := output.Decode(data)
+	if err != nil {
+		return nil, errs.New(errs.DataLoss, "job %s: output of unit %s: %v", id, u.UnitId, err)
+	}
+	return out, nil
 }
 
 // eachReferred visits the map units that have certain records, which come in

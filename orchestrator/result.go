@@ -61,7 +61,10 @@ type result struct {
 	last    *output.Output
 	dropped []span // map units whose reduce failed
 	taken   *spans // map units of a partial result; nil of a whole one
-	names   *refs.Spelling
+	// Documents of the records that entities of several have, as the outputs of map
+	// units tell; nil once these have been looked through.
+	seen  map[output.Member]string
+	names *refs.Spelling
 
 	single     bool // of a value
 	statistics *merge.Statistics
@@ -79,7 +82,7 @@ func (o *Orchestrator) newResult(ctx context.Context, job *mapreduce.Job, sink f
 	r := &result{
 		o: o, job: job, ctl: ctl, stages: newStages(&job.Spec, ctl), sink: sink, last: &output.Output{},
 		merged: make(map[output.Member]*output.Shared), within: make(map[output.Member]*output.Shared),
-		duplicates: make(map[string]int64),
+		duplicates: make(map[string]int64), seen: make(map[output.Member]string),
 	}
 	if r.schema, err = r.recordsSchema(); err != nil {
 		return nil, err
@@ -200,9 +203,13 @@ func (r *result) stream(ctx context.Context) error {
 	}
 	var err error
 	r.names = refs.NewSpelling(r.ids(ctx, &err))
+	if err == nil {
+		err = r.trueMembers()
+	}
 	if err != nil {
 		return err
 	}
+	r.seen = nil
 	if err := r.unparsed(ctx); err != nil {
 		return err
 	}
@@ -308,6 +315,11 @@ func (r *result) entitiesOf(ctx context.Context, u *storagev1.Unit, visit func(f
 	out, err := r.o.outputOf(ctx, r.job.ID, u)
 	if err != nil {
 		return err
+	}
+	if r.seen != nil {
+		if err := r.check(ctx, u, out); err != nil {
+			return err
+		}
 	}
 	for i := range out.Entries {
 		e, in := &out.Entries[i], out

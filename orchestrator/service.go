@@ -368,5 +368,5 @@ func (o *Orchestrator) ListEvents(ctx context.Context, q mapreduce.ListEventsQue
 
 // CheckStore implements mapreduce.Service.
 func (o *Orchestrator) CheckStore(ctx context.Context, found func(mapreduce.Finding) error) error {
-	return o.jobs.Check(ctx, found)
+	return o.jobs.CheckWith(ctx, o.verify, found)
 }

@@ -1,10 +1,12 @@
 package orchestrator
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,6 +26,7 @@ type session struct {
 	out      *outbox
 	stop     context.CancelCauseFunc // ends its stream
 	hearing  hearing
+	checking chan struct{} // full while as many of its outputs are checked as it may have waiting
 
 	// Guarded by the board's mu.
 	gone     bool // its stream has ended, or another has taken it up
@@ -34,6 +37,8 @@ type session struct {
 	breakers map[string]time.Time      // open until
 	seen     time.Time                 // of its latest message
 	knows    map[mapreduce.JobID]int64 // the epoch whose spec it was told
+	refused  int                       // of its outputs
+	texts    *int64                    // of the board: bytes of the texts that held units keep
 }
 
 type unitKey struct {
@@ -50,7 +55,33 @@ type heldUnit struct {
 	suspect  bool // not the first attempt: a worker may have died of an earlier one
 	running  bool
 	reported bool
+	checking bool // its output is being checked: it has ended, and holds its slot
 	taken    bool // its report is in a turn under way
+
+	// What it was given, for its output to be checked against; nil if that has to
+	// be read again.
+	unit *storagev1.Unit
+	text []byte
+}
+
+// maxKeptTexts bounds the texts of units that run, in bytes, that are kept for
+// their outputs to be checked against.
+const maxKeptTexts = 32 << 20
+
+// keep has a unit keep what it was given, as far as there is room. The caller holds
+// the board's mu.
+func (s *session) keep(h *heldUnit, u *storagev1.Unit, text []byte) {
+	h.unit = u
+	if n := int64(len(text)); text != nil && *s.texts+n <= maxKeptTexts {
+		h.text = bytes.Clone(text) // it may be part of something larger
+		*s.texts += n
+	}
+}
+
+// drop forgets what a unit was given. The caller holds the board's mu.
+func (s *session) drop(h *heldUnit) {
+	*s.texts -= int64(len(h.text))
+	h.unit, h.text = nil, nil
 }
 
 // A claimOf counts the units of a claim that have not ended.
@@ -128,6 +159,7 @@ func (s *session) forget(job mapreduce.JobID, unit mapreduce.UnitID, attempt int
 		return nil
 	}
 	delete(s.held, key)
+	s.drop(h)
 	if !h.reported {
 		s.busy--
 	}
@@ -166,7 +198,10 @@ func (o *Orchestrator) first(ctx context.Context, stream mapreduce.WorkStream) (
 	said := make(chan struct{})
 	o.streams.Go(func() { // Recv ends when the stream does, which may be after first
 		defer close(said)
-		m, err = stream.Recv()
+		err = o.contained(ctx, "greeting a worker", func() (err error) {
+			m, err = stream.Recv()
+			return err
+		})
 	})
 	t := time.NewTimer(o.config.Lease)
 	defer t.Stop()
@@ -191,11 +226,11 @@ func (o *Orchestrator) serve(ctx context.Context, s *session, first *mapreduce.F
 	o.streams.Add(2) // Send and Recv end when the stream does, which may be after serve
 	go func() {
 		defer o.streams.Done()
-		received <- o.receive(ctx, s, first, stream)
+		received <- o.contained(ctx, "hearing a worker", func() error { return o.receive(ctx, s, first, stream) }, "session", s.id)
 	}()
 	go func() {
 		defer o.streams.Done()
-		sent <- s.out.drain(stream)
+		sent <- o.contained(ctx, "telling a worker", func() error { return s.out.drain(stream) }, "session", s.id)
 	}()
 	select {
 	case err = <-received:
@@ -276,7 +311,7 @@ func (o *Orchestrator) bind(ctx context.Context, first *mapreduce.FromWorker, st
 		id: hello.Session, epoch: b.Epoch, slots: hello.Slots, prefetch: hello.Prefetch,
 		offer: hello.Offer, out: newOutbox(), stop: stop, held: make(map[unitKey]*heldUnit),
 		breakers: make(map[string]time.Time), seen: time.Now(), knows: make(map[mapreduce.JobID]int64),
-		draining: first.Drain,
+		draining: first.Drain, checking: make(chan struct{}, maxChecking), texts: &o.board.texts,
 	}
 	silence := o.config.silence()
 	if hello.Embedded {
@@ -345,7 +380,8 @@ func (b *board) letGo(s *session) {
 	if b.away[s.id] == s {
 		delete(b.away, s.id)
 	}
-	for key := range s.held {
+	for key, h := range s.held {
+		s.drop(h)
 		if r := b.runs[key.job]; r != nil {
 			b.hold(r, -1)
 			b.fair.add(r)
@@ -429,7 +465,7 @@ func (o *Orchestrator) receive(ctx context.Context, s *session, first *mapreduce
 // hear takes one message. Chunks are stored before the reports behind them are
 // looked at, and the stream waits for that: its back-pressure is ours.
 func (o *Orchestrator) hear(ctx context.Context, s *session, m *mapreduce.FromWorker) error {
-	if err := o.keepChunks(ctx, m.Chunks); err != nil {
+	if err := o.keepChunks(ctx, s, m.Chunks); err != nil {
 		return err
 	}
 	for _, state := range m.States {
@@ -444,9 +480,16 @@ func (o *Orchestrator) hear(ctx context.Context, s *session, m *mapreduce.FromWo
 	if err := o.keepAnswers(ctx, s, m.Answers); err != nil {
 		return err
 	}
+	later, err := o.checkQuick(ctx, s, m)
+	if err != nil {
+		return err
+	}
 	suspects, urgent := o.board.heard(s, m)
 	if urgent {
 		o.board.news.give()
+	}
+	if err := o.checkLater(ctx, s, later); err != nil {
+		return err
 	}
 	if len(suspects) > 0 {
 		err := o.lasting(ctx, "noting which units have begun", func() error { return o.jobs.Started(ctx, suspects) })
@@ -465,8 +508,9 @@ func (o *Orchestrator) hear(ctx context.Context, s *session, m *mapreduce.FromWo
 
 // keepChunks stores chunks, those of one attempt together, as many as suit a
 // transaction.
-func (o *Orchestrator) keepChunks(ctx context.Context, chunks []mapreduce.ResultChunk) error {
+func (o *Orchestrator) keepChunks(ctx context.Context, s *session, chunks []mapreduce.ResultChunk) error {
 	const most = 8 // of 64 KiB: 512 KiB
+	chunks = o.board.acceptable(s, chunks)
 	for len(chunks) > 0 {
 		n := 1
 		for n < len(chunks) && n < most && sameAttempt(chunks[n], chunks[0]) {
@@ -482,6 +526,19 @@ func (o *Orchestrator) keepChunks(ctx context.Context, chunks []mapreduce.Result
 		chunks = chunks[n:]
 	}
 	return nil
+}
+
+// acceptable returns the chunks that belong to attempts that s runs and has not
+// reported: nobody writes into the output of another, or into one that is being
+// checked. One that no output can have is left out, and its report refused.
+func (b *board) acceptable(s *session, chunks []mapreduce.ResultChunk) []mapreduce.ResultChunk {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.DeleteFunc(chunks, func(c mapreduce.ResultChunk) bool {
+		h := s.held[unitKey{c.Job, c.Unit}]
+		return h == nil || h.attempt != c.Attempt || h.reported || h.checking ||
+			c.Index < 0 || c.Index >= mapreduce.MaxOutput/mapreduce.ChunkBytes || len(c.Data) > mapreduce.ChunkBytes
+	})
 }
 
 func sameAttempt(a, b mapreduce.ResultChunk) bool {
@@ -546,7 +603,7 @@ func (o *Orchestrator) left(s *session, clean bool) {
 	empty := len(s.held) == 0
 	running := make(map[mapreduce.Held]bool)
 	for key, h := range s.held {
-		if h.running && !h.reported {
+		if h.running && !h.reported && !h.checking {
 			running[mapreduce.Held{Job: key.job, Unit: key.unit, Attempt: h.attempt}] = true
 		}
 	}

@@ -156,7 +156,7 @@ func (n *node) output(id mapreduce.JobID) (units []string) {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	if err := json.Unmarshal(data, &units); err != nil {
+	if err := json.Unmarshal([]byte(reasonOf(data)), &units); err != nil {
 		n.t.Fatal(err)
 	}
 	return units

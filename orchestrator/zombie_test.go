@@ -129,7 +129,7 @@ func TestLateFinishOfStandingAttempt(t *testing.T) {
 		if len(welcome.Drop) > 0 {
 			t.Errorf("told to drop %+v", welcome.Drop)
 		}
-		if v := again.report(held, "{}"); v != mapreduce.Accepted {
+		if v := again.report(held, ""); v != mapreduce.Accepted {
 			t.Errorf("verdict is %v, want accepted", v)
 		}
 		if u := n.units(id)[held.Unit]; u.State != mapreduce.UnitComplete || u.Attempts != 1 {

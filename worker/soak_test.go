@@ -2,7 +2,6 @@ package worker_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"testing"
@@ -187,8 +186,8 @@ func checkSoak(t *testing.T, o *orchestra, ledger *book) {
 // checkPayload checks an output against the script, run anew without a worker.
 func checkPayload(t *testing.T, r *record) {
 	t.Helper()
-	var got scripted.Payload
-	if err := json.Unmarshal(r.output, &got); err != nil {
+	got, err := scripted.PayloadOf(r.output)
+	if err != nil {
 		t.Errorf("%s: %v", r.assignment.Unit, err)
 		return
 	}

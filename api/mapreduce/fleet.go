@@ -114,8 +114,19 @@ type Report struct {
 // MaxInline bounds an output that a report carries itself, in bytes.
 const MaxInline = 4 << 10
 
+// MaxOutput bounds an output, in bytes: whoever reads one holds all of it.
+const MaxOutput = 256 << 20
+
+// ChunkBytes is how large a ResultChunk is, unless it is the last.
+const ChunkBytes = 64 << 10
+
+// FitsChunks reports whether an output of so many bytes comes in so many chunks.
+func FitsChunks(chunks int, length int64) bool {
+	return chunks > 0 && length > 0 && length <= MaxOutput && int64(chunks) == (length+ChunkBytes-1)/ChunkBytes
+}
+
 // A ResultChunk is part of an output larger than MaxInline; all but the last
-// have the size store.ChunkSize.
+// have ChunkBytes.
 type ResultChunk struct {
 	Job     JobID
 	Unit    UnitID

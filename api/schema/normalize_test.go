@@ -249,7 +249,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzNormalize checks that normalised values are left alone by normalising.
+// FuzzNormalize checks that normalised values are left alone by normalising, and
+// fit.
 func FuzzNormalize(f *testing.F) {
 	for _, s := range []string{"RM 1,234.50", "25/12/2018 8:13 PM", "a@b.co", "WWW.x.org/ü", "12:30:15.00Z", "(3.0)"} {
 		f.Add(s)
@@ -268,6 +269,9 @@ func FuzzNormalize(f *testing.F) {
 			twice, err := p.Normalize(once)
 			if err != nil || twice != once {
 				t.Errorf("%s %s: %q became %q, then %q, %v", p.Type, p.Format, text, once, twice, err)
+			}
+			if err := p.Fits(once); err != nil {
+				t.Errorf("%s %s: %q became %q, which does not fit: %v", p.Type, p.Format, text, once, err)
 			}
 			if s, ok := once.(string); ok && strings.TrimSpace(s) == "" {
 				t.Errorf("%s %s: %q became an empty value", p.Type, p.Format, text)

@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
+	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/step"
 	"github.com/coditect/mapreduce/worker/step/parse"
 	"github.com/coditect/mapreduce/worker/step/rules"
@@ -116,7 +117,12 @@ func scriptedOutput(rules step.Runner) func(*agent.Task, scripted.Payload) []byt
 				return res.Output
 			}
 		}
-		return fmt.Appendf(nil, "%+v", p)
+		reason := strings.ToValidUTF8(fmt.Sprintf("%+v", p), "\uFFFD")
+		out, err := (&output.Output{Reason: reason}).Encode()
+		if err != nil { // of a string
+			panic(err)
+		}
+		return out
 	}
 }
 

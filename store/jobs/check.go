@@ -21,8 +21,15 @@ import (
 // stood still meanwhile. Its memory does not grow with the store. Damage does not
 // end it: it says what cannot be read, and goes on with the rest. An error of
 // found ends it.
+//
+// What outputs say it does not know: see CheckWith.
 func (j *Jobs) Check(ctx context.Context, found func(mapreduce.Finding) error) error {
-	c := &checker{Jobs: j, emit: found}
+	return j.CheckWith(ctx, nil, found)
+}
+
+// CheckWith does the same, and calls verify with each output.
+func (j *Jobs) CheckWith(ctx context.Context, verify Verify, found func(mapreduce.Finding) error) error {
+	c := &checker{Jobs: j, emit: found, verify: verify}
 	if err := c.files(ctx); err != nil {
 		return err
 	}
@@ -44,6 +51,10 @@ func (j *Jobs) Check(ctx context.Context, found func(mapreduce.Finding) error) e
 	return c.say(mapreduce.Finding{Message: fmt.Sprintf("%d jobs checked, %d findings", c.jobs, c.wrongs)})
 }
 
+// A Verify says what is wrong with the output of a complete unit, or nil; or it
+// returns an error if that cannot be told.
+type Verify func(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, data []byte) (why, err error)
+
 // A step checks a part of a store or of a job.
 type step struct {
 	what  string
@@ -57,6 +68,7 @@ const checkPage = 200
 type checker struct {
 	*Jobs
 	emit   func(mapreduce.Finding) error
+	verify Verify
 	jobs   int
 	wrongs int
 	torn   bool // something of the job that is checked cannot be read

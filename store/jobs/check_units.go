@@ -269,14 +269,65 @@ func (k *jobCheck) dataOf(ctx context.Context, u *storagev1.Unit) error {
 	k.sums.results++
 	k.sums.resultBytes += r.Length
 	if r.Chunks == 0 {
+		sum := sha256.Sum256(r.Inline)
+		whole := string(sum[:]) == string(r.Sha256) && r.Length == int64(len(r.Inline))
+		if whole {
+			return k.meaning(ctx, u)
+		}
 		return k.look(ctx, k.id, func(l *look) error {
-			if sum := sha256.Sum256(r.Inline); string(sum[:]) != string(r.Sha256) || r.Length != int64(len(r.Inline)) {
-				l.wrong(k.keys.Unit(k.id, mapreduce.UnitID(u.UnitId)), "the result of unit %s is not the one that was published: its hash differs", u.UnitId)
-			}
+			l.wrong(k.keys.Unit(k.id, mapreduce.UnitID(u.UnitId)), "the result of unit %s is not the one that was published: its hash differs", u.UnitId)
 			return nil
 		})
 	}
-	return k.hashed(ctx, u, k.keys.Result(k.id, mapreduce.UnitID(u.UnitId), r.Attempt), r.Length, r.Sha256, "result")
+	wrongs := k.wrongs
+	err := k.hashed(ctx, u, k.keys.Result(k.id, mapreduce.UnitID(u.UnitId), r.Attempt), r.Length, r.Sha256, "result")
+	if err != nil || k.wrongs > wrongs {
+		return err
+	}
+	return k.meaning(ctx, u)
+}
+
+// meaning checks what the output of a unit says, which is what was published.
+func (k *jobCheck) meaning(ctx context.Context, u *storagev1.Unit) error {
+	if k.verify == nil {
+		return nil
+	}
+	data, err := k.Output(ctx, k.id, u)
+	if err != nil {
+		return k.unlessMoved(ctx, u, err)
+	}
+	why, err := k.verify(ctx, k.id, u, data)
+	if err != nil {
+		return k.unlessMoved(ctx, u, err)
+	}
+	if why == nil {
+		return nil
+	}
+	return k.standsAs(ctx, u, func(l *look) error {
+		l.wrong(k.keys.Unit(k.id, mapreduce.UnitID(u.UnitId)), "the output of unit %s, attempt %d, is not what a unit comes to: %v; "+
+			"delete the job and submit it again", u.UnitId, u.Attempt, why)
+		return nil
+	})
+}
+
+// unlessMoved returns err, unless u has changed meanwhile.
+func (k *jobCheck) unlessMoved(ctx context.Context, u *storagev1.Unit, err error) error {
+	moved := true
+	if e := k.standsAs(ctx, u, func(*look) error { moved = false; return nil }); e != nil || moved {
+		return e
+	}
+	return err
+}
+
+// standsAs looks at the store if u is there as it was.
+func (k *jobCheck) standsAs(ctx context.Context, u *storagev1.Unit, do func(*look) error) error {
+	return k.look(ctx, k.id, func(l *look) error {
+		now, err := k.unit(ctx, l, k.id, mapreduce.UnitID(u.UnitId))
+		if err != nil || now == nil || now.Attempt != u.Attempt || now.Status != u.Status {
+			return err
+		}
+		return do(l)
+	})
 }
 
 // hashed checks the chunks of r, and says so unless u has changed meanwhile.
@@ -309,11 +360,7 @@ func (k *jobCheck) hashed(ctx context.Context, u *storagev1.Unit, r store.Range,
 	if !broken && got == length && next == chunks && string(h.Sum(nil)) == string(want) {
 		return nil
 	}
-	return k.look(ctx, k.id, func(l *look) error {
-		now, err := k.unit(ctx, l, k.id, mapreduce.UnitID(u.UnitId))
-		if err != nil || now == nil || now.Attempt != u.Attempt || now.Status != u.Status {
-			return err
-		}
+	return k.standsAs(ctx, u, func(l *look) error {
 		l.wrong(r.Begin, "the %s of unit %s is not what was stored: %d of %d bytes in %d of %d chunks, or its hash differs; "+
 			"submit the document again", what, u.UnitId, got, length, next, chunks)
 		return nil

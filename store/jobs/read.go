@@ -404,10 +404,14 @@ func (j *Jobs) Inputs(ctx context.Context, id mapreduce.JobID, reduce *storagev1
 	})
 }
 
-// pieces reads the chunks of a range that holds at most length bytes, some at a
+// maxAhead bounds the memory that is set aside before anything is read, in bytes:
+// the length that a record tells may be wrong.
+const maxAhead = 64 << 20
+
+// pieces reads the chunks of a range that holds about length bytes, some at a
 // time, and joins them.
 func (j *Jobs) pieces(ctx context.Context, r store.Range, length int64) ([]byte, error) {
-	all := make([]byte, 0, length)
+	all := make([]byte, 0, min(max(length, 0), maxAhead))
 	for {
 		var pairs []store.KeyValue
 		var more bool
@@ -434,6 +438,10 @@ func (j *Jobs) Output(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit
 	if res.GetChunks() == 0 {
 		return res.GetInline(), nil
 	}
+	if !mapreduce.FitsChunks(int(res.Chunks), res.Length) {
+		return nil, fmt.Errorf("jobs: result of unit %s of job %s, attempt %d: %d bytes in %d chunks: %w",
+			u.UnitId, id, res.Attempt, res.Length, res.Chunks, store.ErrCorrupt)
+	}
 	data, err := j.pieces(ctx, j.keys.Result(id, mapreduce.UnitID(u.UnitId), res.Attempt), res.Length)
 	if err != nil {
 		return nil, err
@@ -442,6 +450,14 @@ func (j *Jobs) Output(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit
 		return nil, fmt.Errorf("jobs: result of unit %s of job %s, attempt %d: hash differs: %w", u.UnitId, id, res.Attempt, store.ErrCorrupt)
 	}
 	return data, nil
+}
+
+// Reported returns the output that a report tells of, as far as it is stored: that
+// of an attempt that nothing was published of yet.
+func (j *Jobs) Reported(ctx context.Context, r *mapreduce.Report) ([]byte, error) {
+	return j.Output(ctx, r.Job, &storagev1.Unit{UnitId: string(r.Unit), Result: &storagev1.Result{
+		Attempt: int64(r.Attempt), Inline: r.Output, Chunks: int64(r.Chunks), Length: r.Length, Sha256: r.SHA256,
+	}})
 }
 
 // Text returns bytes [start, end) of a document's text.

@@ -148,3 +148,14 @@ func Rekey(s *schema.Schema, all []Accumulator) []Accumulator {
 	}
 	return Group(all)
 }
+
+// Named reports whether an accumulator of one record has the name of an entity that
+// Accumulate may have given it.
+func Named(s *schema.Schema, a Accumulator, document string, order Order) bool {
+	r := Record{Document: document, Order: order}
+	if a.Entity == entityOf(s, &a, r) {
+		return true
+	}
+	r.Shared = true
+	return a.Entity == entityOf(s, &a, r)
+}

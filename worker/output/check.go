@@ -1,6 +1,7 @@
 package output
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ func breach(format string, args ...any) error {
 // A Text is what a map unit read.
 type Text struct {
 	Document, Unit         string
+	Index                  int64 // of the unit
 	Hash                   refs.DocumentHash
 	Content                []byte
 	ByteOffset, CharOffset int64 // of Content in the text of the document
@@ -34,8 +36,8 @@ type Text struct {
 }
 
 // CheckMap checks the output of a map unit: that every quote is the text at its
-// offsets, in bytes and in characters, and that every id is that of what it
-// cites.
+// offsets, in bytes and in characters, that every id is that of what it cites, and
+// that its records are its own and of no other document.
 func CheckMap(t Text, o *Output) error {
 	if len(o.Dropped)+len(o.Removed)+len(o.Decided)+len(o.Open) > 0 {
 		return breach("a map unit reports what only a reduce can")
@@ -44,7 +46,36 @@ func CheckMap(t Text, o *Output) error {
 	if err != nil {
 		return err
 	}
-	return t.check(cited)
+	if err := t.check(cited); err != nil {
+		return err
+	}
+	return CheckRecords(t, o)
+}
+
+// CheckRecords checks that the records of a map unit are its own and of no other
+// document than the one that it read.
+func CheckRecords(t Text, o *Output) error {
+	return ownRecords(t.Unit, t.Index, func(document string) bool { return document == t.Document }, o)
+}
+
+// A Reader checks citations of a text one by one. It is for one goroutine.
+type Reader struct {
+	text      Text
+	at, point int64 // how far its characters were counted: byte of Content, character of the document
+}
+
+// NewReader returns a Reader of what a map unit read, or of one of the documents
+// that a direct unit did.
+func NewReader(t Text) *Reader { return &Reader{text: t, point: t.CharOffset} }
+
+// Check checks a citation as CheckMap does. Those in the order of the text take the
+// least time.
+func (r *Reader) Check(c Citation) error {
+	start, err := r.start(&c)
+	if err != nil {
+		return err
+	}
+	return r.text.cites(&c, start)
 }
 
 // cited are the citations of an output.
@@ -62,14 +93,10 @@ func (o *Output) cited() ([]Citation, error) {
 
 // check checks citations of the text.
 func (t *Text) check(cited []Citation) error {
-	slices.SortFunc(cited, func(a, b Citation) int { return int(a.ByteStart - b.ByteStart) })
-	at, point := int64(0), t.CharOffset
+	slices.SortFunc(cited, func(a, b Citation) int { return cmp.Compare(a.ByteStart, b.ByteStart) })
+	r := NewReader(*t)
 	for _, c := range cited {
-		start, err := t.start(&c, &at, &point)
-		if err != nil {
-			return err
-		}
-		if err := t.cites(&c, start); err != nil {
+		if err := r.Check(c); err != nil {
 			return err
 		}
 	}
@@ -104,23 +131,23 @@ func CheckDirect(unit string, index int64, docs []Bundled, o *Output) error {
 	for document := range of {
 		return breach("%s cites %s, which it did not read", unit, document)
 	}
-	return ownRecords(unit, index, read, o)
+	return ownRecords(unit, index, func(document string) bool { return read[document] }, o)
 }
 
-// ownRecords checks that the records of a direct unit are numbered as its own,
-// each once, and are of documents that it read.
-func ownRecords(unit string, index int64, read map[string]bool, o *Output) error {
-	seen := make(map[Member]bool)
+// ownRecords checks that the records of a unit that reads documents are numbered as
+// its own, each once, and are of documents that it read.
+func ownRecords(unit string, index int64, read func(document string) bool, o *Output) error {
+	seen := make(map[Member]bool, len(o.Entries))
 	for i := range o.Entries {
 		e := &o.Entries[i]
 		for _, m := range e.Members {
-			if m.Unit != index || seen[m] {
+			if m.Unit != index || m.Record < 0 || seen[m] {
 				return breach("%s has record %d of unit %d, which is not its own or there twice", unit, m.Record, m.Unit)
 			}
 			seen[m] = true
 		}
 		for _, s := range e.Sources {
-			if !read[s.Document] {
+			if !read(s.Document) {
 				return breach("%s names the source %s, which it did not read", unit, s.Document)
 			}
 		}
@@ -140,9 +167,9 @@ func (o *Output) CitesOutside() bool {
 }
 
 // start returns the character of the document at which a citation has to begin,
-// once its quote was found to be the text. The citations of what the unit read
-// come in order; at and point tell how far its characters were counted.
-func (t *Text) start(c *Citation, at, point *int64) (int64, error) {
+// once its quote was found to be the text.
+func (r *Reader) start(c *Citation) (int64, error) {
+	t := &r.text
 	from, to := c.ByteStart-t.ByteOffset, c.ByteEnd-t.ByteOffset
 	read := from >= 0 && to > from && to <= int64(len(t.Content))
 	switch {
@@ -155,9 +182,13 @@ func (t *Text) start(c *Citation, at, point *int64) (int64, error) {
 	case string(t.Content[from:to]) != c.Quote:
 		return 0, t.otherText(c)
 	}
-	*point += int64(utf8.RuneCount(t.Content[*at:from]))
-	*at = from
-	return *point, nil
+	if from >= r.at {
+		r.point += int64(utf8.RuneCount(t.Content[r.at:from]))
+	} else {
+		r.point -= int64(utf8.RuneCount(t.Content[from:r.at]))
+	}
+	r.at = from
+	return r.point, nil
 }
 
 // startOutside is start for what only the document has.
@@ -187,6 +218,8 @@ func (t *Text) cites(c *Citation, start int64) error {
 		return breach("%s: quote %.80q has the grade %.20q", t.Unit, c.Quote, c.Grade)
 	case c.Others < 0 || !share(c.Coverage) || !share(c.Density):
 		return breach("%s: quote %.80q stands at %d other places, with a coverage of %v and a density of %v", t.Unit, c.Quote, c.Others, c.Coverage, c.Density)
+	case (ground.Grade(c.Grade) == ground.Fuzzy) != (c.Coverage > 0 && c.Density > 0):
+		return breach("%s: quote %.80q, of the grade %s, has a coverage of %v and a density of %v", t.Unit, c.Quote, c.Grade, c.Coverage, c.Density)
 	case c.Start != start || c.End != end:
 		return breach("%s: quote %.80q stands at characters %d to %d, not %d to %d", t.Unit, c.Quote, start, end, c.Start, c.End)
 	}

@@ -327,6 +327,9 @@ func Decode(data []byte) (*Output, error) {
 
 func decodeEntry(m *storagev1.Entry, keys []merge.Citation) (Entry, error) {
 	entry := Entry{Chunks: int(m.Chunks), Accumulator: merge.Accumulator{Entity: m.Entity}}
+	if len(m.Members) == 0 {
+		return entry, errNoMember // an entity is named by its first record
+	}
 	for _, b := range m.Members {
 		entry.Members = append(entry.Members, Member{Unit: b.Unit, Record: b.Record})
 	}
@@ -379,6 +382,8 @@ func decodeCandidate(m *storagev1.Candidate, keys []merge.Citation) (merge.Candi
 	return c, nil
 }
 
+var errNoMember = errors.New("output: an entry stands for no record")
+
 var errUnsaid = errors.New("output: a value that nobody said")
 
 // decodeReports reads what reduces dropped and removed.
@@ -404,4 +409,13 @@ func (o *Output) decodeReports(m *storagev1.Output, keys []merge.Citation) error
 		o.Decided = append(o.Decided, d)
 	}
 	return nil
+}
+
+// Cited visits the citations of an entry, one as often as it is cited.
+func (e *Entry) Cited(visit func(merge.Citation)) {
+	for _, m := range mentionsOf(e) {
+		for _, id := range m.Citations {
+			visit(id)
+		}
+	}
 }

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/server"
@@ -184,10 +186,12 @@ func spec(slots int) mapreduce.JobSpec {
 	}
 }
 
+// letters are what noise is spelled with where it has to be text.
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ."
+
 // documents yields n small documents, all different, which no compression makes
 // much less.
 func documents(n, size int) iter.Seq2[*mapreduce.Document, error] {
-	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ."
 	return func(yield func(*mapreduce.Document, error) bool) {
 		for i := range n {
 			text := noise(int64(i), size)
@@ -257,14 +261,24 @@ func (b *bencher) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*ag
 			return nil, err
 		}
 	}
-	out := noise(task.Index, b.output)
-	out[0] = noOutput
+	out := outputOf(noise(task.Index, b.output))
 	return &agent.Result{Output: out, Size: int64(b.output), Confidence: 1}, nil
 }
 
-// noOutput begins no encoded message, so that noise is never taken for an output
-// that names others' records.
-const noOutput = 0x07 // field 0, of a wire type that there is not
+// reasonField is the number of the field of an encoded output that says why it has
+// no records.
+const reasonField = 4
+
+// outputOf makes noise an encoded output of as many bytes, or about as many: one
+// without records, that says why.
+func outputOf(noise []byte) []byte {
+	head := protowire.AppendVarint(protowire.AppendTag(nil, reasonField, protowire.BytesType), uint64(max(0, len(noise)-3)))
+	text := noise[:max(0, len(noise)-3)]
+	for i, b := range text {
+		text[i] = letters[b%64]
+	}
+	return append(head, text...)
+}
 
 // noise returns n bytes, the same for the same seed.
 func noise(seed int64, n int) []byte {

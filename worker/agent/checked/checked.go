@@ -3,6 +3,9 @@
 // loses without a word what they did, fails its unit, and so does a value that is
 // not what its stage is to make.
 //
+// The orchestrator checks all of this again and believes no worker. An agent that is
+// checked here fails its unit at once, where another attempt would come to the same.
+//
 // It checks the encoded output against the task, and shares nothing with what
 // made it but worker/output, worker/refs and worker/ground.
 package checked
@@ -92,7 +95,7 @@ func checkMap(ctx context.Context, task *agent.Task, data []byte) error {
 	}
 	t := task.Text
 	text := output.Text{
-		Document: string(t.Document), Unit: string(task.Unit), Hash: output.HashDocument(string(t.Document), t.SHA256),
+		Document: string(t.Document), Unit: string(task.Unit), Index: task.Index, Hash: output.HashDocument(string(t.Document), t.SHA256),
 		Content: t.Content, ByteOffset: t.ByteOffset, CharOffset: t.CharOffset,
 	}
 	if task.Whole == nil || !out.CitesOutside() {

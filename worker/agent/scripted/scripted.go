@@ -31,6 +31,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/output"
 )
 
 // Errors that a script makes units fail with.
@@ -42,7 +43,8 @@ var (
 
 // An Agent runs units by script. Its zero value is ready.
 type Agent struct {
-	// Encode makes the output of a payload. Defaults to JSON.
+	// Encode makes the output of a payload. Defaults to one without records, whose
+	// reason is the payload as JSON.
 	Encode func(task *agent.Task, p Payload) []byte
 	// Ledger is told of every call, before and after. Defaults to none.
 	Ledger Ledger
@@ -280,7 +282,11 @@ func (r *run) result(how string) *agent.Result {
 		p.Filler = strings.Repeat("x", hugeBytes)
 	}
 	out := encode(r.task, p)
-	res := &agent.Result{Output: out, Size: int64(len(out)+3) / 4, Confidence: 0.5 + float64(len(p.Unit)%50)/100}
+	size := len(out)
+	if r.agent.Encode == nil {
+		size = len(text(p)) // of what is said, not of what it is wrapped in
+	}
+	res := &agent.Result{Output: out, Size: int64(size+3) / 4, Confidence: 0.5 + float64(len(p.Unit)%50)/100}
 	if how == garbage {
 		res.Errors = []string{notText}
 	}
@@ -296,12 +302,35 @@ func (r *run) valueResult(how string) (*agent.Result, error) {
 	return res, err
 }
 
-func encodeJSON(_ *agent.Task, p Payload) []byte {
+// text is a payload as JSON.
+func text(p Payload) string {
 	out, err := json.Marshal(p)
 	if err != nil { // of strings and numbers
 		panic(err)
 	}
+	return string(out)
+}
+
+// encodeJSON makes the output that Encode defaults to. What a document is parsed
+// into is text alone.
+func encodeJSON(task *agent.Task, p Payload) []byte {
+	if task.Kind == mapreduce.KindParse {
+		return []byte(text(p))
+	}
+	out, err := (&output.Output{Reason: text(p)}).Encode()
+	if err != nil { // of a string
+		panic(err)
+	}
 	return out
+}
+
+// PayloadOf returns the payload of an output that Encode's default made.
+func PayloadOf(data []byte) (p Payload, err error) {
+	out, err := output.Decode(data)
+	if err != nil {
+		return p, err
+	}
+	return p, json.Unmarshal([]byte(out.Reason), &p)
 }
 
 func (a *Agent) record(e Entry) error {

@@ -49,6 +49,7 @@ func chunk(document string, index int64, from, to int) *agent.Task {
 func textOf(task *agent.Task, document string) output.Text {
 	t := task.Text
 	return output.Text{
+		Index:    1,
 		Document: string(t.Document), Unit: string(task.Unit), Hash: output.HashDocument(string(t.Document), t.SHA256),
 		Content: t.Content, ByteOffset: t.ByteOffset, CharOffset: t.CharOffset, Whole: ground.New(document),
 	}

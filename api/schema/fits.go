@@ -1,0 +1,72 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+)
+
+// plainNumber is the form of numbers that Normalize gives.
+var plainNumber = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
+
+// Fits says why v is no value of p in the form that Normalize gives; nil if it is
+// one. Null is none.
+func (p *Property) Fits(v any) error {
+	switch v := v.(type) {
+	case []any:
+		return p.fitsList(v)
+	case map[string]any:
+		return p.fitsObject(v)
+	case json.Number:
+		if p.Type != Number && p.Type != Integer || !plainNumber.MatchString(v.String()) {
+			return fmt.Errorf("%s is no %s", clip(v.String()), p.Type)
+		}
+	case string:
+		if p.Type != String {
+			return fmt.Errorf("%q is no %s", clip(v), p.Type)
+		}
+	case bool:
+		if p.Type != Boolean {
+			return fmt.Errorf("%t is no %s", v, p.Type)
+		}
+	default:
+		return fmt.Errorf("%T is no value", v)
+	}
+	_, err := p.Normalize(v)
+	return err
+}
+
+func (p *Property) fitsList(list []any) error {
+	if p.Type != Array || p.Items == nil {
+		return errors.New("a list where a single value belongs")
+	}
+	for i, item := range list {
+		if err := p.Items.Fits(item); err != nil {
+			return fmt.Errorf("[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (p *Property) fitsObject(m map[string]any) error {
+	if p.Type != Object {
+		return errors.New("an object where a single value belongs")
+	}
+	known := 0
+	for i := range p.Properties {
+		inner := &p.Properties[i]
+		value, ok := m[inner.Name]
+		if !ok {
+			continue
+		}
+		known++
+		if err := inner.Fits(value); err != nil {
+			return fmt.Errorf("%s: %w", inner.Name, err)
+		}
+	}
+	if known < len(m) {
+		return errors.New("an object with a property that the schema does not have")
+	}
+	return nil
+}

@@ -1,0 +1,415 @@
+package orchestrator_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/keys"
+	"github.com/coditect/mapreduce/worker"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/agent/extract"
+	"github.com/coditect/mapreduce/worker/agent/scripted"
+	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/refs"
+)
+
+const billed = `
+title: receipt
+type: object
+properties:
+  shop: {type: string, x-coditect: {labels: [SHOP]}}
+  city: {type: string, x-coditect: {labels: [CITY]}}
+  total: {type: number, x-coditect: {labels: [TOTAL]}}
+x-coditect: {key: [shop]}
+`
+
+// bills are two documents about one shop, and one about another.
+func bills() (map[string]string, []string) {
+	return map[string]string{
+		"a": "für Köln\nSHOP: Anker\nCITY: Kiel\nTOTAL: 12.50\n", "b": "SHOP: Anker\nCITY: Bonn\nTOTAL: 7.25\n",
+		"c": "für Köln\nSHOP: Boje\nCITY: Trier\nTOTAL: 3.75\n",
+	}, []string{"a", "b", "c"}
+}
+
+// A liar changes the outputs of some units as a hostile worker would, which nothing
+// on its side checks.
+type liar struct {
+	agent.Agent
+	kind mapreduce.UnitKind
+	lie  func(*storagev1.Output)
+}
+
+func (l liar) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	res, err := l.Agent.Run(ctx, task, calls)
+	if err != nil || task.Kind != l.kind {
+		return res, err
+	}
+	res.Output, err = altered(res.Output, l.lie)
+	return res, err
+}
+
+// altered returns an encoded output as lie changes it.
+func altered(data []byte, lie func(*storagev1.Output)) ([]byte, error) {
+	m := new(storagev1.Output)
+	if err := proto.Unmarshal(data, m); err != nil {
+		return nil, err
+	}
+	lie(m)
+	return proto.Marshal(m)
+}
+
+// cites changes the first citation of an output, and gives it the id of what it
+// then says.
+func cites(docs map[string]string, change func(*storagev1.Citation)) func(*storagev1.Output) {
+	return func(m *storagev1.Output) {
+		c := m.Citations[0]
+		change(c)
+		sum := sha256.Sum256([]byte(docs[c.Document]))
+		id := refs.New(output.HashDocument(c.Document, sum[:]), int(c.ByteStart), int(c.ByteEnd), c.Quote)
+		c.Id = id[:]
+	}
+}
+
+type lie struct {
+	name string
+	kind mapreduce.UnitKind
+	tell func(*storagev1.Output)
+	why  string
+}
+
+// lies are what hostile workers have been seen to say, or may.
+func lies(docs map[string]string) []lie {
+	c := func(name, why string, change func(*storagev1.Citation)) lie {
+		return lie{name, mapreduce.KindMap, cites(docs, change), why}
+	}
+	value := func(path, json string) func(*storagev1.Output) {
+		return func(m *storagev1.Output) {
+			for _, f := range m.Entries[0].Fields {
+				if f.Path == path {
+					f.Candidates[0].Value = []byte(json)
+				}
+			}
+		}
+	}
+	return []lie{
+		c("a quote that nobody wrote", "is not the text", func(c *storagev1.Citation) { c.Quote = strings.Repeat("x", len(c.Quote)) }),
+		c("a unit that there is not", "as found by ghost", func(c *storagev1.Citation) { c.Unit = "ghost" }),
+		c("the last reduce as the unit", "is not the text", func(c *storagev1.Citation) { c.Unit, c.Quote = "final", "invented" }),
+		c("another document", "cites zzz as found by", func(c *storagev1.Citation) { c.Document = "zzz" }),
+		c("other characters", "stands at characters", func(c *storagev1.Citation) { c.Start++; c.End++ }),
+		c("bytes beyond all", "did not read", func(c *storagev1.Citation) { c.ByteStart, c.ByteEnd = math.MaxInt64-1, math.MaxInt64 }),
+		c("negative bytes", "did not read", func(c *storagev1.Citation) { c.ByteStart, c.ByteEnd = math.MinInt64, 4 }),
+		c("text outside, of its own document", "is not the text", func(c *storagev1.Citation) { c.Outside, c.ByteStart, c.ByteEnd = true, 0, 1<<40 }),
+		c("a grade that is none", "has the grade", func(c *storagev1.Citation) { c.Grade = "certified" }),
+		c("a grade that is never shown", "has the grade", func(c *storagev1.Citation) { c.Grade = "near" }),
+		c("an exact one that half agrees", "a coverage of 0.5", func(c *storagev1.Citation) { c.Coverage, c.Density = 0.5, 0.5 }),
+		{"a number that is none", mapreduce.KindMap, value("total", `"lots"`), "is no value of the field"},
+		{"a text that is a number", mapreduce.KindMap, value("city", `17`), "is no value of the field"},
+		{"a field that there is not", mapreduce.KindMap, func(m *storagev1.Output) { m.Entries[0].Fields[0].Path = "aaa" }, "has no field"},
+		{"a record of another unit", mapreduce.KindMap, func(m *storagev1.Output) { m.Entries[0].Members[0].Unit ^= 1 << 20 }, "is not its own"},
+		{"no record", mapreduce.KindMap, func(m *storagev1.Output) { m.Entries[0].Members = nil }, "stands for no record"},
+		{"another's source", mapreduce.KindMap, func(m *storagev1.Output) { m.Entries[0].Sources[0].Document = "zzz" }, "which it did not read"},
+		{"another's name", mapreduce.KindMap, func(m *storagev1.Output) { m.Entries[0].Entity = "document:zzz" }, "is not its own"},
+		{"a confidence beyond all", mapreduce.KindMap, func(m *storagev1.Output) { m.Entries[0].Fields[0].Candidates[0].Mentions[0].Confidence = 1 << 40 }, "millionths"},
+		{"no record, of a reduce", mapreduce.KindFinal, func(m *storagev1.Output) { m.Entries[0].Members = nil }, "stands for no record"},
+		{"one record less, of a reduce", mapreduce.KindFinal, func(m *storagev1.Output) { m.Entries[0].Members = m.Entries[0].Members[:1] }, "names the source b, which is none"},
+		{"a record of nobody, of a reduce", mapreduce.KindFinal, func(m *storagev1.Output) { m.Entries[0].Members[0].Unit = 77 << 20 }, "was not given it"},
+		{"a quote, of a reduce", mapreduce.KindFinal, cites(docs, func(c *storagev1.Citation) { c.Unit, c.Quote = "final", "invented" }), "was not given"},
+		{"a grade, of a reduce", mapreduce.KindFinal, func(m *storagev1.Output) { m.Citations[0].Grade = "fuzzy" }, "changed the citation"},
+	}
+}
+
+// TestLiesAreRefused: what a hostile worker says of its units is refused when it
+// reports it, with the reason, and a worker that tells the truth then ends the job.
+func TestLiesAreRefused(t *testing.T) {
+	docs, order := bills()
+	for _, l := range lies(docs) {
+		t.Run(l.name, func(t *testing.T) {
+			c := newCluster(t)
+			config, log := logged(quick(orchestrator.Config{Adopt: true}))
+			n := c.orchestrator(config)
+			spec := extracting(t, billed)
+			spec.Provider, spec.MaxAttempts = "rules", 1
+			leave := c.workerFor("rules", liar{extract.New(), l.kind, l.tell}, worker.Config{Slots: 2}, n)
+			job, err := n.SubmitJob(t.Context(), spec, texts(docs, order...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			end := n.wantEnd(job.ID, mapreduce.JobFailed)
+			if !strings.Contains(end.Error, "was refused") || !strings.Contains(end.Error, l.why) {
+				t.Errorf("the job failed with %q, want it to say that an output was refused: %s", end.Error, l.why)
+			}
+			if lines := log.lines("output refused"); len(lines) == 0 || !strings.Contains(lines[0], "refused=1") {
+				t.Errorf("the worker is not noted: %q", lines)
+			}
+			leave()
+			c.workerFor("rules", extract.New(), worker.Config{Slots: 2}, n)
+			if l.kind == mapreduce.KindMap {
+				_, err = n.ResumeJob(t.Context(), job.ID, mapreduce.Resume{})
+			} else {
+				job, err = n.SubmitJob(t.Context(), spec, texts(docs, order...))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.wantEnd(job.ID, mapreduce.JobComplete)
+			got := n.result(job.ID)
+			checkQuotes(t, docs, got)
+			got.cited(t, docs)
+			n.sound()
+		})
+	}
+}
+
+// TestAnotherWorkerRunsWhatOneLiedAbout: a refused output is the failure of an
+// attempt, and not of its unit.
+func TestAnotherWorkerRunsWhatOneLiedAbout(t *testing.T) {
+	docs, order := bills()
+	c := newCluster(t)
+	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+	l := lies(docs)[0]
+	once := 0
+	hostile := liar{extract.New(), l.kind, func(m *storagev1.Output) {
+		if once++; once == 1 {
+			l.tell(m)
+		}
+	}}
+	c.workerFor("rules", hostile, worker.Config{Slots: 1}, n)
+	spec := extracting(t, billed)
+	spec.Provider = "rules"
+	id, got := n.run(spec, texts(docs, order...))
+	checkQuotes(t, docs, got)
+	failures := 0
+	for _, u := range n.units(id) {
+		failures += u.Failures
+	}
+	if failures != 1 {
+		t.Errorf("%d attempts failed, want the one that lied", failures)
+	}
+}
+
+// hugeReports are reports that no worker of ours sends.
+var hugeReports = map[string]func(*mapreduce.Report){
+	"a length that makes a negative one": func(r *mapreduce.Report) { r.Chunks, r.Length, r.SHA256 = 1, math.MaxInt64, make([]byte, 32) },
+	"more chunks than there are":         func(r *mapreduce.Report) { r.Chunks, r.Length, r.SHA256 = 2, 1<<16+1, make([]byte, 32) },
+	"a length of nothing":                func(r *mapreduce.Report) { r.Chunks, r.Length, r.SHA256 = 1, 0, make([]byte, 32) },
+	"tokens beyond all":                  func(r *mapreduce.Report) { r.Tokens.In = math.MaxInt64 },
+	"a size beyond all":                  func(r *mapreduce.Report) { r.Size = math.MaxInt64 },
+	"what is no output":                  func(r *mapreduce.Report) { r.Output = []byte("\xff\xff") },
+	"an output in both ways":             func(r *mapreduce.Report) { r.Chunks, r.Length, r.Output = 1, 5, []byte("\x22\x00") },
+}
+
+// TestReportsThatNoWorkerSends: they cost their attempt and nothing else, and the
+// orchestrators that run afterwards do not die of them either.
+func TestReportsThatNoWorkerSends(t *testing.T) {
+	for name, fill := range hugeReports {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+			id := n.submit(script(nil), 2)
+			w := greet(t, n, "hostile", 1)
+			held := w.assigned()
+			if v := w.report(held, fill); v != mapreduce.Accepted {
+				t.Errorf("verdict %v, want that the failure was taken", v)
+			}
+			w.cut()
+			u := n.units(id)[held.Unit]
+			if u.Failures != 1 || len(u.Errors) != 1 || !strings.Contains(u.Errors[0], "the output that worker hostile reported was refused") {
+				t.Errorf("unit %+v, want one failure that says what was refused", u)
+			}
+			n.stop()
+			next := c.orchestrator(quick(orchestrator.Config{Adopt: true, Exclusive: true}))
+			c.worker(&scripted.Agent{}, worker.Config{Slots: 2}, next)
+			next.wantEnd(id, mapreduce.JobComplete)
+			next.sound()
+		})
+	}
+}
+
+// TestChunksOfOthers: a worker writes into no output but its own, and not into one
+// that it has reported.
+func TestChunksOfOthers(t *testing.T) {
+	c := newCluster(t)
+	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+	id := n.submit(script(nil), 1)
+	owner := greet(t, n, "owner", 1)
+	held := owner.assigned()
+	data, err := (&output.Output{Reason: strings.Repeat("x", mapreduce.MaxInline)}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(data)
+	owner.say(&mapreduce.FromWorker{Chunks: []mapreduce.ResultChunk{{Job: held.Job, Unit: held.Unit, Attempt: held.Attempt, Data: data}}})
+	other := greet(t, n, "other", 1)
+	other.say(&mapreduce.FromWorker{Chunks: []mapreduce.ResultChunk{
+		{Job: held.Job, Unit: held.Unit, Attempt: held.Attempt, Data: []byte("invented")},
+	}, Reports: []mapreduce.Report{{Job: held.Job, Unit: held.Unit, Attempt: held.Attempt, Outcome: mapreduce.Done}}})
+	if v := other.until(func(m *mapreduce.ToWorker) bool { return len(m.Verdicts) > 0 }).Verdicts[0]; v.Verdict != mapreduce.Stale {
+		t.Errorf("verdict %v on the report of another's unit, want stale", v)
+	}
+	v := owner.report(held, func(r *mapreduce.Report) { r.Output, r.Chunks, r.Length, r.SHA256 = nil, 1, int64(len(data)), sum[:] })
+	if u := n.units(id)[held.Unit]; v != mapreduce.Accepted || u.State != mapreduce.UnitComplete {
+		t.Errorf("verdict %v, unit %+v: the output is not the owner's", v, u)
+	}
+}
+
+// alter changes the output of a unit where it stands, as one that was stored before
+// outputs were checked.
+func (n *node) alter(t *testing.T, c *cluster, id mapreduce.JobID, unit mapreduce.UnitID, change func(*storagev1.Result)) {
+	t.Helper()
+	key := keys.New().Unit(id, unit)
+	err := store.NewDB(c.store, store.Config{}).Update(t.Context(), func(tx store.Tx) error {
+		value, err := tx.Get(t.Context(), key)
+		if err != nil {
+			return err
+		}
+		u := new(storagev1.Unit)
+		if err := proto.Unmarshal(value, u); err != nil {
+			return err
+		}
+		change(u.Result)
+		if value, err = proto.Marshal(u); err != nil {
+			return err
+		}
+		tx.Set(key, value)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// says makes a stored output say a lie.
+func says(t *testing.T, lie func(*storagev1.Output)) func(*storagev1.Result) {
+	return func(r *storagev1.Result) {
+		data, err := altered(r.Inline, lie)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(data)
+		r.Inline, r.Length, r.Sha256 = data, int64(len(data)), sum[:]
+	}
+}
+
+// findings are what doctor finds wrong.
+func (n *node) findings() (found []string) {
+	n.t.Helper()
+	err := n.CheckStore(n.t.Context(), func(f mapreduce.Finding) error {
+		if f.Severity > mapreduce.Info {
+			found = append(found, f.Message)
+		}
+		return nil
+	})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return found
+}
+
+// TestLiesThatAreStored: what was stored before outputs were checked is shown to
+// nobody, and doctor finds it.
+func TestLiesThatAreStored(t *testing.T) {
+	docs, order := bills()
+	for _, l := range lies(docs) {
+		t.Run(l.name, func(t *testing.T) {
+			c := newCluster(t)
+			n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+			leave := c.workerFor("rules", extract.New(), worker.Config{Slots: 2}, n)
+			spec := extracting(t, billed)
+			spec.Provider = "rules"
+			id, _ := n.run(spec, texts(docs, order...))
+			leave()
+			n.sound()
+			unit := mapreduce.FinalUnit
+			if l.kind == mapreduce.KindMap {
+				unit = "c" // which stands in the result by itself
+			}
+			n.alter(t, c, id, unit, says(t, l.tell))
+			if found := n.findings(); len(found) == 0 || !strings.Contains(strings.Join(found, "\n"), l.why) {
+				t.Errorf("doctor finds %q, want one that says %s", found, l.why)
+			}
+			invented := errors.New("shown: " + l.name)
+			err := n.GetResult(t.Context(), id, false, func(p *mapreduce.ResultPart) error {
+				if c := p.Citation; c != nil && (docs[string(c.Document)] == "" || docs[string(c.Document)][c.ByteStart:c.ByteEnd] != c.Quote) {
+					return invented
+				}
+				return nil
+			})
+			switch {
+			case err == nil && !harmless[l.name]:
+				t.Errorf("the result was given, and the lie in it")
+			case err != nil && errs.KindOf(err) != errs.DataLoss:
+				t.Errorf("the result ended with %v, want that data is lost", err)
+			}
+		})
+	}
+}
+
+// harmless are lies that change nothing of a result that stands: names of entities
+// matter to reduces alone, and what a reduce lost a doctor sees.
+var harmless = map[string]bool{
+	"another's name": true, "one record less, of a reduce": true,
+}
+
+// TestOrchestratorsStartOnWhatIsStored: an output without members, and one with a
+// length that is none, are read again by whoever runs the reduce over them.
+func TestOrchestratorsStartOnWhatIsStored(t *testing.T) {
+	docs, order := bills()
+	for name, change := range map[string]func(*storagev1.Result){
+		"no members": says(t, func(m *storagev1.Output) { m.Entries[0].Members = nil }),
+		"a length that is none": func(r *storagev1.Result) {
+			r.Inline, r.Chunks, r.Length = nil, 1, math.MaxInt64
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+			held := make(chan struct{})
+			c.workerFor("rules", holder{extract.New(), held}, worker.Config{Slots: 1}, n)
+			spec := extracting(t, billed)
+			spec.Provider, spec.MaxAttempts = "rules", 1
+			job, err := n.SubmitJob(t.Context(), spec, texts(docs, order...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.until(job.ID, func(j *mapreduce.Job) bool { return j.CompletedUnits == 1 })
+			for id, u := range n.units(job.ID) {
+				if u.State == mapreduce.UnitComplete {
+					n.alter(t, c, job.ID, id, change)
+				}
+			}
+			close(held)
+			end := n.wantEnd(job.ID, mapreduce.JobFailed)
+			if !strings.Contains(end.Error, "final") && !strings.Contains(end.Error, "level 1") {
+				t.Errorf("the job failed with %q, want the reduce to", end.Error)
+			}
+			if len(n.findings()) == 0 {
+				t.Error("doctor finds nothing")
+			}
+		})
+	}
+}
+
+// A holder runs one map unit, and all others once it may.
+type holder struct {
+	agent.Agent
+	may <-chan struct{}
+}
+
+func (h holder) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	if task.Unit != "a" {
+		<-h.may
+	}
+	return h.Agent.Run(ctx, task, calls)
+}

@@ -1,0 +1,80 @@
+package orchestrator
+
+import (
+	"context"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/output"
+)
+
+// check checks an output of the result once more, but for the citations of map
+// units, which are checked as they are shown; and notes whose records it has.
+func (r *result) check(ctx context.Context, u *storagev1.Unit, out *output.Output) error {
+	why := output.CheckValues(r.schema, out)
+	if mapreduce.UnitKind(u.Kind) == mapreduce.KindDirect {
+		var err error
+		if why == nil {
+			why, err = r.o.verifyDirect(ctx, r.job.ID, u, out)
+		}
+		if err != nil {
+			return err
+		}
+	} else if why == nil {
+		why = output.CheckRecords(citedText(u, nil), out)
+	}
+	if why != nil {
+		return r.refused(u.UnitId, why)
+	}
+	for i := range out.Entries {
+		for _, m := range out.Entries[i].Members {
+			if r.merged[m] != nil || r.within[m] != nil {
+				r.seen[m] = u.DocumentId
+			}
+		}
+	}
+	return nil
+}
+
+// refused is what a result fails with of which an output is not what a unit comes
+// to: whatever made it was wrong, or the store is damaged.
+func (r *result) refused(unit string, why error) error {
+	return errs.New(errs.DataLoss, "job %s: the output of %s is not what a unit comes to: %v", r.job.ID, unit, why)
+}
+
+// trueMembers checks that entities of several records stand for records that there
+// are, and cite no other documents than these are of.
+func (r *result) trueMembers() error {
+	if err := output.CheckValues(r.schema, r.last); err != nil {
+		return r.refused("the last reduce", err)
+	}
+	for first, s := range r.merged {
+		documents := make(map[string]bool)
+		for _, m := range s.Members {
+			document, ok := r.seen[m]
+			if !ok {
+				return r.refused("the last reduce", errs.New(errs.DataLoss, "it names record %d of unit %d, which there is not", m.Record, m.Unit))
+			}
+			documents[document] = true
+		}
+		if s.Held == nil || documents[""] { // the direct unit's own were checked with it
+			continue
+		}
+		if cite := r.strange(s.Held, documents); cite != nil {
+			return r.refused("the last reduce", errs.New(errs.DataLoss, "record %d of unit %d cites %s, which it is not of", first.Record, first.Unit, cite.Document))
+		}
+	}
+	return nil
+}
+
+// strange returns a citation of an entry that is of no document of its own, or nil.
+func (r *result) strange(e *output.Entry, documents map[string]bool) (strange *output.Citation) {
+	e.Cited(func(id merge.Citation) {
+		if c := r.last.Citations[id]; !documents[c.Document] {
+			strange = &c
+		}
+	})
+	return strange
+}
