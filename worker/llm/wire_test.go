@@ -115,6 +115,7 @@ var outcomes = []struct {
 	{fakellm.ServerError, llm.Server, ""},
 	{fakellm.Unauthorized, llm.Auth, ""},
 	{fakellm.NoMoney, llm.Billing, ""},
+	{fakellm.SpendLimit, llm.Billing, ""},
 	{fakellm.UnknownModel, llm.NotFound, ""},
 	{fakellm.TooLong, llm.TooLarge, ""},
 	{fakellm.WebPage, llm.NotAPI, ""},

@@ -357,6 +357,7 @@ func TestFaults(t *testing.T) {
 	}{
 		{fakellm.Unauthorized, mapreduce.PermanentJob, 1, "authentication"},
 		{fakellm.NoMoney, mapreduce.PermanentJob, 1, "billing"},
+		{fakellm.SpendLimit, mapreduce.PermanentJob, 1, "billing"},
 		{fakellm.UnknownModel, mapreduce.PermanentJob, 1, "model: m"},
 		{fakellm.WebPage, mapreduce.PermanentJob, 1, "text/html"},
 		{fakellm.Refusal, mapreduce.PermanentUnit, 1, "refused"},
