@@ -289,6 +289,9 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec) (*program, error) {
 	if p.prices, err = a.cfg.Prices.With([]byte(spec.Vars[VarPrices])); err != nil {
 		return nil, fmt.Errorf("--var %s: %w", VarPrices, err)
 	}
+	if t, ok := p.prices.Tariff(p.Provider, p.Model); ok && p.Window == 0 {
+		p.Window = t.Window
+	}
 	if err := p.tell(spec); err != nil {
 		return nil, err
 	}
