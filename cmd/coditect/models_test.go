@@ -272,7 +272,7 @@ func TestADocumentThatGivesOrders(t *testing.T) {
 func TestNoUnitSurvivesAWrongKey(t *testing.T) {
 	for fault, says := range map[fakellm.Fault][]string{
 		fakellm.Unauthorized: {"authentication", "set ANTHROPIC_API_KEY"}, fakellm.NoMoney: {"billing", "pay the provider"},
-		fakellm.SpendLimit: {"billing", "pay the provider"},
+		fakellm.SpendLimit:   {"billing", "pay the provider"},
 		fakellm.UnknownModel: {"not found", "--model"}, fakellm.WebPage: {"something else answers", "--base-url"},
 	} {
 		t.Run(string(fault), func(t *testing.T) {

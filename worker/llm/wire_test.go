@@ -586,3 +586,34 @@ func TestRequestsAsTheyGoOut(t *testing.T) {
 		}
 	}
 }
+
+// TestSchemasKeepTheirOrder holds for every vendor: models fill in fields in the
+// order in which the schema has them.
+func TestSchemasKeepTheirOrder(t *testing.T) {
+	const doc = `{"type": "object", "required": ["zone", "amount", "parties"], "additionalProperties": false, "properties": {
+		"zone": {"type": "string"}, "amount": {"type": "number"},
+		"parties": {"type": "array", "items": {"type": "object", "required": ["name", "address"], "additionalProperties": false,
+			"properties": {"name": {"type": "string"}, "address": {"type": "string"}}}}}}`
+	for _, name := range vendors {
+		for _, tool := range []bool{false, true} {
+			p, fake := start(t, name, fakellm.Config{Model: says(`{"zone":"","amount":1,"parties":[]}`)}, func(c *llm.Config) { c.ToolMode = tool })
+			if _, err := p.Complete(t.Context(), ask(schema(t, doc))); err != nil {
+				t.Fatal(err)
+			}
+			sent := string(fake.Entries()[0].Schema)
+			at := 0
+			for _, word := range []string{`"zone":`, `"amount":`, `"parties":`, `"name":`, `"address":`} {
+				i := strings.Index(sent[at:], word)
+				if i < 0 {
+					t.Fatalf("%s, tool %v: %s is not where its author put it: %s", name, tool, word, sent)
+				}
+				at += i
+			}
+			for _, required := range []string{`["zone","amount","parties"]`, `["name","address"]`} {
+				if !strings.Contains(sent, required) {
+					t.Errorf("%s, tool %v: the schema does not require %s: %s", name, tool, required, sent)
+				}
+			}
+		}
+	}
+}

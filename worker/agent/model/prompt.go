@@ -59,42 +59,15 @@ func mapSystem(s *schema.Schema, who, examples string) string {
 	return b.String()
 }
 
-// plainSchema is the schema without our hints, which are of no use to a model.
+// plainSchema is the schema without our hints, which are of no use to a model, in
+// the order of its author: a model fills in fields, and thinks of them, in the order
+// in which it reads of them.
 func plainSchema(s *schema.Schema) []byte {
-	d := json.NewDecoder(bytes.NewReader(s.Canonical()))
-	d.UseNumber()
-	var root any
-	if d.Decode(&root) != nil {
-		return s.Canonical() // it was encoded by us
-	}
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", " ")
-	if e.Encode(withoutHints(root)) != nil {
-		return s.Canonical() // the same
+	if json.Indent(&b, s.Plain(), "", " ") != nil {
+		return s.Plain() // it was encoded by us
 	}
-	return bytes.TrimSpace(b.Bytes())
-}
-
-func withoutHints(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, sub := range v {
-			if k != schema.HintKey {
-				out[k] = withoutHints(sub)
-			}
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, sub := range v {
-			out[i] = withoutHints(sub)
-		}
-		return out
-	}
-	return v
+	return b.Bytes()
 }
 
 // A passage is the text that one call reads.
