@@ -818,30 +818,31 @@ func (x *Warning) GetText() string {
 // Ctl is the switch of a job: read serializably by every transaction that moves
 // it, written only when its state or level changes.
 type Ctl struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	State           uint32                 `protobuf:"varint,1,opt,name=state,proto3" json:"state,omitempty"`
-	Phase           uint32                 `protobuf:"varint,2,opt,name=phase,proto3" json:"phase,omitempty"`
-	Epoch           int64                  `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Level           int64                  `protobuf:"varint,4,opt,name=level,proto3" json:"level,omitempty"`
-	LevelUnits      []int64                `protobuf:"varint,5,rep,packed,name=level_units,json=levelUnits,proto3" json:"level_units,omitempty"` // units planned, by level
-	Error           string                 `protobuf:"bytes,6,opt,name=error,proto3" json:"error,omitempty"`
-	UpdatedAtMicros int64                  `protobuf:"varint,7,opt,name=updated_at_micros,json=updatedAtMicros,proto3" json:"updated_at_micros,omitempty"`
-	MaxAttempts     int64                  `protobuf:"varint,8,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
-	Budget          int64                  `protobuf:"varint,9,opt,name=budget,proto3" json:"budget,omitempty"`
-	FailFast        bool                   `protobuf:"varint,10,opt,name=fail_fast,json=failFast,proto3" json:"fail_fast,omitempty"`
-	Resuming        bool                   `protobuf:"varint,11,opt,name=resuming,proto3" json:"resuming,omitempty"` // a resume began and has not ended
-	Sweeping        bool                   `protobuf:"varint,12,opt,name=sweeping,proto3" json:"sweeping,omitempty"` // a cancel has units left to end
-	ParseUnits      int64                  `protobuf:"varint,13,opt,name=parse_units,json=parseUnits,proto3" json:"parse_units,omitempty"`
-	Tenant          string                 `protobuf:"bytes,14,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	Priority        int64                  `protobuf:"varint,15,opt,name=priority,proto3" json:"priority,omitempty"`
-	Shards          int64                  `protobuf:"varint,17,opt,name=shards,proto3" json:"shards,omitempty"`
-	Final           bool                   `protobuf:"varint,18,opt,name=final,proto3" json:"final,omitempty"`                                 // the last of level_units is the final unit
-	StagedUnits     int64                  `protobuf:"varint,19,opt,name=staged_units,json=stagedUnits,proto3" json:"staged_units,omitempty"`  // map units that were there from the start
-	ReduceShare     float64                `protobuf:"fixed64,16,opt,name=reduce_share,json=reduceShare,proto3" json:"reduce_share,omitempty"` // of the budget, held back while mapping
-	Tree            bool                   `protobuf:"varint,20,opt,name=tree,proto3" json:"tree,omitempty"`                                   // all levels are planned, and units run as their inputs end
-	Direct          bool                   `protobuf:"varint,21,opt,name=direct,proto3" json:"direct,omitempty"`                               // the only unit of level 0 takes all documents, and is the final one
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	State              uint32                 `protobuf:"varint,1,opt,name=state,proto3" json:"state,omitempty"`
+	Phase              uint32                 `protobuf:"varint,2,opt,name=phase,proto3" json:"phase,omitempty"`
+	Epoch              int64                  `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Level              int64                  `protobuf:"varint,4,opt,name=level,proto3" json:"level,omitempty"`
+	LevelUnits         []int64                `protobuf:"varint,5,rep,packed,name=level_units,json=levelUnits,proto3" json:"level_units,omitempty"` // units planned, by level
+	Error              string                 `protobuf:"bytes,6,opt,name=error,proto3" json:"error,omitempty"`
+	UpdatedAtMicros    int64                  `protobuf:"varint,7,opt,name=updated_at_micros,json=updatedAtMicros,proto3" json:"updated_at_micros,omitempty"`
+	MaxAttempts        int64                  `protobuf:"varint,8,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
+	Budget             int64                  `protobuf:"varint,9,opt,name=budget,proto3" json:"budget,omitempty"`
+	FailFast           bool                   `protobuf:"varint,10,opt,name=fail_fast,json=failFast,proto3" json:"fail_fast,omitempty"`
+	Resuming           bool                   `protobuf:"varint,11,opt,name=resuming,proto3" json:"resuming,omitempty"` // a resume began and has not ended
+	Sweeping           bool                   `protobuf:"varint,12,opt,name=sweeping,proto3" json:"sweeping,omitempty"` // a cancel has units left to end
+	ParseUnits         int64                  `protobuf:"varint,13,opt,name=parse_units,json=parseUnits,proto3" json:"parse_units,omitempty"`
+	Tenant             string                 `protobuf:"bytes,14,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Priority           int64                  `protobuf:"varint,15,opt,name=priority,proto3" json:"priority,omitempty"`
+	Shards             int64                  `protobuf:"varint,17,opt,name=shards,proto3" json:"shards,omitempty"`
+	Final              bool                   `protobuf:"varint,18,opt,name=final,proto3" json:"final,omitempty"`                                                     // the last of level_units is the final unit
+	StagedUnits        int64                  `protobuf:"varint,19,opt,name=staged_units,json=stagedUnits,proto3" json:"staged_units,omitempty"`                      // map units that were there from the start
+	ReduceShare        float64                `protobuf:"fixed64,16,opt,name=reduce_share,json=reduceShare,proto3" json:"reduce_share,omitempty"`                     // of the budget, held back while mapping
+	Tree               bool                   `protobuf:"varint,20,opt,name=tree,proto3" json:"tree,omitempty"`                                                       // all levels are planned, and units run as their inputs end
+	Direct             bool                   `protobuf:"varint,21,opt,name=direct,proto3" json:"direct,omitempty"`                                                   // the only unit of level 0 takes all documents, and is the final one
+	CheckpointInterval int64                  `protobuf:"varint,22,opt,name=checkpoint_interval,json=checkpointInterval,proto3" json:"checkpoint_interval,omitempty"` // completions between two marks of progress
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *Ctl) Reset() {
@@ -1019,6 +1020,13 @@ func (x *Ctl) GetDirect() bool {
 		return x.Direct
 	}
 	return false
+}
+
+func (x *Ctl) GetCheckpointInterval() int64 {
+	if x != nil {
+		return x.CheckpointInterval
+	}
+	return 0
 }
 
 // Ingest marks a submission under way.
@@ -2899,8 +2907,11 @@ type Seal struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Number        int64                  `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	Count         int64                  `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
-	Last          []byte                 `protobuf:"bytes,3,opt,name=last,proto3" json:"last,omitempty"` // versionstamp of the last checkpoint it covers
-	Hash          []byte                 `protobuf:"bytes,4,opt,name=hash,proto3" json:"hash,omitempty"` // SHA-256 of the previous hash, and of keys and values covered
+	Last          []byte                 `protobuf:"bytes,3,opt,name=last,proto3" json:"last,omitempty"`          // versionstamp of the last checkpoint it covers
+	Hash          []byte                 `protobuf:"bytes,4,opt,name=hash,proto3" json:"hash,omitempty"`          // SHA-256 of the previous hash, and of keys and values covered
+	Interval      int64                  `protobuf:"varint,5,opt,name=interval,proto3" json:"interval,omitempty"` // completions between two marks
+	Progress      *Mark                  `protobuf:"bytes,6,opt,name=progress,proto3" json:"progress,omitempty"`  // up to the last checkpoint that it covers
+	Marks         []*Mark                `protobuf:"bytes,7,rep,name=marks,proto3" json:"marks,omitempty"`        // of the checkpoints that it covers
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2963,6 +2974,96 @@ func (x *Seal) GetHash() []byte {
 	return nil
 }
 
+func (x *Seal) GetInterval() int64 {
+	if x != nil {
+		return x.Interval
+	}
+	return 0
+}
+
+func (x *Seal) GetProgress() *Mark {
+	if x != nil {
+		return x.Progress
+	}
+	return nil
+}
+
+func (x *Seal) GetMarks() []*Mark {
+	if x != nil {
+		return x.Marks
+	}
+	return nil
+}
+
+// Mark is how far a job was by a checkpoint.
+type Mark struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Checkpoint    []byte                 `protobuf:"bytes,1,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`              // its versionstamp
+	Completed     int64                  `protobuf:"varint,2,opt,name=completed,proto3" json:"completed,omitempty"`               // completions that the ledger has up to it, made void since or not
+	TokensIn      int64                  `protobuf:"varint,3,opt,name=tokens_in,json=tokensIn,proto3" json:"tokens_in,omitempty"` // of all attempts that it has
+	TokensOut     int64                  `protobuf:"varint,4,opt,name=tokens_out,json=tokensOut,proto3" json:"tokens_out,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Mark) Reset() {
+	*x = Mark{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Mark) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Mark) ProtoMessage() {}
+
+func (x *Mark) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Mark.ProtoReflect.Descriptor instead.
+func (*Mark) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *Mark) GetCheckpoint() []byte {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return nil
+}
+
+func (x *Mark) GetCompleted() int64 {
+	if x != nil {
+		return x.Completed
+	}
+	return 0
+}
+
+func (x *Mark) GetTokensIn() int64 {
+	if x != nil {
+		return x.TokensIn
+	}
+	return 0
+}
+
+func (x *Mark) GetTokensOut() int64 {
+	if x != nil {
+		return x.TokensOut
+	}
+	return 0
+}
+
 // What one node may do.
 type Limit_Share struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2976,7 +3077,7 @@ type Limit_Share struct {
 
 func (x *Limit_Share) Reset() {
 	*x = Limit_Share{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2988,7 +3089,7 @@ func (x *Limit_Share) String() string {
 func (*Limit_Share) ProtoMessage() {}
 
 func (x *Limit_Share) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3140,7 +3241,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	" \x01(\v2&.coditect.mapreduce.storage.v1.SavingsR\asavings\"3\n" +
 	"\aWarning\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\x03R\x05level\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"\xc5\x04\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\xf6\x04\n" +
 	"\x03Ctl\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\rR\x05state\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\rR\x05phase\x12\x14\n" +
@@ -3165,7 +3266,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\fstaged_units\x18\x13 \x01(\x03R\vstagedUnits\x12!\n" +
 	"\freduce_share\x18\x10 \x01(\x01R\vreduceShare\x12\x12\n" +
 	"\x04tree\x18\x14 \x01(\bR\x04tree\x12\x16\n" +
-	"\x06direct\x18\x15 \x01(\bR\x06direct\"\x7f\n" +
+	"\x06direct\x18\x15 \x01(\bR\x06direct\x12/\n" +
+	"\x13checkpoint_interval\x18\x16 \x01(\x03R\x12checkpointInterval\"\x7f\n" +
 	"\x06Ingest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12*\n" +
 	"\x11created_at_micros\x18\x02 \x01(\x03R\x0fcreatedAtMicros\x12\x1d\n" +
@@ -3352,12 +3454,23 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x05level\x18\t \x01(\x03R\x05level\x12\x14\n" +
 	"\x05epoch\x18\n" +
 	" \x01(\x03R\x05epoch\x12M\n" +
-	"\x0ereopened_units\x18\v \x03(\v2&.coditect.mapreduce.storage.v1.OutcomeR\rreopenedUnits\"\\\n" +
+	"\x0ereopened_units\x18\v \x03(\v2&.coditect.mapreduce.storage.v1.OutcomeR\rreopenedUnits\"\xf4\x01\n" +
 	"\x04Seal\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x12\n" +
 	"\x04last\x18\x03 \x01(\fR\x04last\x12\x12\n" +
-	"\x04hash\x18\x04 \x01(\fR\x04hashBMZKgithub.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1;storagev1b\x06proto3"
+	"\x04hash\x18\x04 \x01(\fR\x04hash\x12\x1a\n" +
+	"\binterval\x18\x05 \x01(\x03R\binterval\x12?\n" +
+	"\bprogress\x18\x06 \x01(\v2#.coditect.mapreduce.storage.v1.MarkR\bprogress\x129\n" +
+	"\x05marks\x18\a \x03(\v2#.coditect.mapreduce.storage.v1.MarkR\x05marks\"\x80\x01\n" +
+	"\x04Mark\x12\x1e\n" +
+	"\n" +
+	"checkpoint\x18\x01 \x01(\fR\n" +
+	"checkpoint\x12\x1c\n" +
+	"\tcompleted\x18\x02 \x01(\x03R\tcompleted\x12\x1b\n" +
+	"\ttokens_in\x18\x03 \x01(\x03R\btokensIn\x12\x1d\n" +
+	"\n" +
+	"tokens_out\x18\x04 \x01(\x03R\ttokensOutBMZKgithub.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1;storagev1b\x06proto3"
 
 var (
 	file_coditect_mapreduce_storage_v1_records_proto_rawDescOnce sync.Once
@@ -3371,7 +3484,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_records_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Spec)(nil),        // 0: coditect.mapreduce.storage.v1.Spec
 	(*Savings)(nil),     // 1: coditect.mapreduce.storage.v1.Savings
@@ -3403,35 +3516,38 @@ var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Outcome)(nil),     // 27: coditect.mapreduce.storage.v1.Outcome
 	(*Checkpoint)(nil),  // 28: coditect.mapreduce.storage.v1.Checkpoint
 	(*Seal)(nil),        // 29: coditect.mapreduce.storage.v1.Seal
-	nil,                 // 30: coditect.mapreduce.storage.v1.Spec.VarsEntry
-	nil,                 // 31: coditect.mapreduce.storage.v1.Source.MetadataEntry
-	nil,                 // 32: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
-	(*Limit_Share)(nil), // 33: coditect.mapreduce.storage.v1.Limit.Share
+	(*Mark)(nil),        // 30: coditect.mapreduce.storage.v1.Mark
+	nil,                 // 31: coditect.mapreduce.storage.v1.Spec.VarsEntry
+	nil,                 // 32: coditect.mapreduce.storage.v1.Source.MetadataEntry
+	nil,                 // 33: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	(*Limit_Share)(nil), // 34: coditect.mapreduce.storage.v1.Limit.Share
 }
 var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
-	30, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
+	31, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
 	0,  // 1: coditect.mapreduce.storage.v1.Job.config:type_name -> coditect.mapreduce.storage.v1.Spec
 	5,  // 2: coditect.mapreduce.storage.v1.Job.warnings:type_name -> coditect.mapreduce.storage.v1.Warning
 	4,  // 3: coditect.mapreduce.storage.v1.Job.superseded:type_name -> coditect.mapreduce.storage.v1.Spent
 	1,  // 4: coditect.mapreduce.storage.v1.Spent.savings:type_name -> coditect.mapreduce.storage.v1.Savings
-	31, // 5: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
+	32, // 5: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
 	10, // 6: coditect.mapreduce.storage.v1.Bundle.documents:type_name -> coditect.mapreduce.storage.v1.Bundled
-	32, // 7: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	33, // 7: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
 	8,  // 8: coditect.mapreduce.storage.v1.Unit.source:type_name -> coditect.mapreduce.storage.v1.Source
 	11, // 9: coditect.mapreduce.storage.v1.Unit.inputs:type_name -> coditect.mapreduce.storage.v1.Inputs
 	13, // 10: coditect.mapreduce.storage.v1.Unit.result:type_name -> coditect.mapreduce.storage.v1.Result
 	15, // 11: coditect.mapreduce.storage.v1.Unit.queue:type_name -> coditect.mapreduce.storage.v1.Queue
 	1,  // 12: coditect.mapreduce.storage.v1.Unit.savings:type_name -> coditect.mapreduce.storage.v1.Savings
 	18, // 13: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
-	33, // 14: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
+	34, // 14: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
 	27, // 15: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
 	27, // 16: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
 	27, // 17: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	30, // 18: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
+	30, // 19: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_records_proto_init() }
@@ -3446,7 +3562,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_records_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_records_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   34,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
