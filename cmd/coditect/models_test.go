@@ -653,6 +653,9 @@ func TestKeysOfWorkers(t *testing.T) {
 		t.Errorf("%d calls were made where a job said", n)
 	}
 	worker.stop()
+	if done := worker.said.await(t, `msg=worked .*\bdone=(\d+) .*left=0`); done == "0" {
+		t.Errorf("the worker says that it has done nothing:\n%s", worker.said)
+	}
 	poor := s.start([]string{"ANTHROPIC_API_KEY="}, "worker", "--server", address)
 	none := run("none")
 	if none.code != 1 || !strings.Contains(none.stdout, "set ANTHROPIC_API_KEY") {

@@ -71,8 +71,8 @@ func (j *Jobs) PlanStep(ctx context.Context, id mapreduce.JobID, n Next) (done b
 			return err
 		}
 		if before == [2]int64{p.cursor.Planned, p.cursor.Picked} {
-			return fmt.Errorf("jobs: level %d of %s is to have %d units, and has inputs for %d: %w",
-				n.Level, id, n.Units, p.cursor.Planned, store.ErrCorrupt)
+			return corrupt(j.keys.Ctl(id), "level %d of %s is to have %d units, and has inputs for %d",
+				n.Level, id, n.Units, p.cursor.Planned)
 		}
 		if done = p.cursor.Planned >= n.Units; done {
 			return p.turn(ctx)
@@ -325,7 +325,7 @@ func (p *planner) mapped(ctx context.Context, all ...*storagev1.Inputs) error {
 		return err
 	}
 	if len(ends) < len(ids) {
-		return fmt.Errorf("jobs: level %d of %s lacks some of units %d to %d: %w", below, p.id, all[0].First, all[len(all)-1].End-1, store.ErrCorrupt)
+		return corrupt(p.keys.Unit(p.id, ids[0]), "level %d of %s lacks some of units %d to %d", below, p.id, all[0].First, all[len(all)-1].End-1)
 	}
 	for i, in := range all {
 		in.MapFirst, in.MapEnd = ends[2*i].Inputs.GetMapFirst(), ends[2*i+1].Inputs.GetMapEnd()

@@ -203,8 +203,8 @@ func (p *treePlanner) children(ctx context.Context, places []store.KeyValue) ([]
 	}
 	units, err := p.unitsNamed(ctx, p.tx, p.id, ids)
 	if err == nil && len(units) < len(ids) {
-		err = fmt.Errorf("jobs: a unit of %s, from %s to %s, has a place in the order, and is not there: %w",
-			p.id, ids[0], ids[len(ids)-1], store.ErrCorrupt)
+		err = corrupt(p.keys.Unit(p.id, ids[0]), "a unit of %s, from %s to %s, has a place in the order, and is not there",
+			p.id, ids[0], ids[len(ids)-1])
 	}
 	return units, err
 }
@@ -236,8 +236,8 @@ func (p *treePlanner) lastGroup() error {
 		p.blockMaps()
 	}
 	if c.Planned != c.Units {
-		return fmt.Errorf("jobs: %s is to have %d map units, and has those of %d reduces instead of %d: %w",
-			p.id, p.maps, c.Planned, c.Units, store.ErrCorrupt)
+		return corrupt(p.keys.Ctl(p.id), "%s is to have %d map units, and has those of %d reduces instead of %d",
+			p.id, p.maps, c.Planned, c.Units)
 	}
 	return nil
 }
