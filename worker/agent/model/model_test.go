@@ -713,8 +713,10 @@ func TestOrderOfTheAuthor(t *testing.T) {
 			"properties": {"name": {"type": "string"}, "address": {"type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}}}}}`
 	r := newRig(t, "ollama", fakellm.Config{})
 	r.spec.Schema = canonical(t, doc)
-	r.run(t, document) // it is what is asked that counts
-	call := r.fake.Entries()[0]
+	if _, _, err := r.run(t, document); err == nil {
+		t.Fatal("an answer without any field was taken")
+	}
+	call := r.fake.Entries()[0] // it is what is asked that counts
 	inOrder(t, "the instructions", call.System, `"name"`, `"address"`, `"street"`, `"city"`, `"surname"`, `"forename"`, `"zone"`, `"parties"`, `"amount"`)
 	inOrder(t, "the form", string(call.Schema), `"zone"`, `"parties"`, `"surname"`, `"forename"`, `"name":{"type"`, `"address"`, `"street"`, `"city"`, `"amount"`)
 }
