@@ -87,7 +87,7 @@ func (b *bundle) unit(c *Config) (*storagev1.Unit, []byte, error) {
 	sum, level := sha256.Sum256(data), b.graph.First(b.graph.Bundles())
 	size, last := int64(len(data)), b.docs[len(b.docs)-1].Number
 	return &storagev1.Unit{
-		UnitId: string(level.Unit), Kind: uint32(level.Kind), Index: keys.DirectIndex(last),
+		UnitId: string(level.Unit), Kind: uint32(level.Kind), Stage: int64(level.Stage), Index: keys.DirectIndex(last),
 		Queue: &storagev1.Queue{Shard: last % int64(c.Shards)}, Estimate: c.Estimate(&b.spec, b.tokens),
 		Source: &storagev1.Source{
 			Sha256: sum[:], Length: size, CoreEnd: size, End: size, CharEnd: characters(b.docs), Chunks: 1,

@@ -271,7 +271,7 @@ func (o *Orchestrator) inputs(ctx context.Context, t *task, u *storagev1.Unit, a
 	if err != nil {
 		return nil, err
 	}
-	return l.pieces, o.referred(ctx, t.run.id, reduced, l)
+	return l.pieces, o.referred(ctx, t.run.id, u, reduced, l)
 }
 
 // eachLeaf visits the units of level 0, with their outputs, that a reduce of records
@@ -320,11 +320,11 @@ func named(o *output.Output) bool { return len(o.Open) > 0 || len(o.Entries) > 0
 
 // referred adds the records that inputs name without holding them, where more
 // than one input names their entity.
-func (o *Orchestrator) referred(ctx context.Context, id mapreduce.JobID, reduced []*output.Output, l *loader) error {
+func (o *Orchestrator) referred(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, reduced []*output.Output, l *loader) error {
 	if len(reduced) == 0 {
 		return nil
 	}
-	s, err := o.schemaOf(ctx, id)
+	_, s, err := o.stageOf(ctx, id, u)
 	if err != nil {
 		return err
 	}

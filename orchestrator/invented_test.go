@@ -18,7 +18,6 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/extract"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/refs"
@@ -141,7 +140,7 @@ func TestLiesAreRefused(t *testing.T) {
 			n := c.orchestrator(config)
 			spec := extracting(t, billed)
 			spec.Provider, spec.MaxAttempts = "rules", 1
-			leave := c.workerFor("rules", liar{extract.New(), l.kind, l.tell}, worker.Config{Slots: 2}, n)
+			leave := c.workerFor("rules", liar{byRules(), l.kind, l.tell}, worker.Config{Slots: 2}, n)
 			job, err := n.SubmitJob(t.Context(), spec, texts(docs, order...))
 			if err != nil {
 				t.Fatal(err)
@@ -154,7 +153,7 @@ func TestLiesAreRefused(t *testing.T) {
 				t.Errorf("the worker is not noted: %q", lines)
 			}
 			leave()
-			c.workerFor("rules", extract.New(), worker.Config{Slots: 2}, n)
+			c.workerFor("rules", byRules(), worker.Config{Slots: 2}, n)
 			if l.kind == mapreduce.KindMap {
 				_, err = n.ResumeJob(t.Context(), job.ID, mapreduce.Resume{})
 			} else {
@@ -180,7 +179,7 @@ func TestAnotherWorkerRunsWhatOneLiedAbout(t *testing.T) {
 	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
 	l := lies(docs)[0]
 	once := 0
-	hostile := liar{extract.New(), l.kind, func(m *storagev1.Output) {
+	hostile := liar{byRules(), l.kind, func(m *storagev1.Output) {
 		if once++; once == 1 {
 			l.tell(m)
 		}
@@ -325,7 +324,7 @@ func TestLiesThatAreStored(t *testing.T) {
 		t.Run(l.name, func(t *testing.T) {
 			c := newCluster(t)
 			n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
-			leave := c.workerFor("rules", extract.New(), worker.Config{Slots: 2}, n)
+			leave := c.workerFor("rules", byRules(), worker.Config{Slots: 2}, n)
 			spec := extracting(t, billed)
 			spec.Provider = "rules"
 			id, _ := n.run(spec, texts(docs, order...))
@@ -376,7 +375,7 @@ func TestOrchestratorsStartOnWhatIsStored(t *testing.T) {
 			c := newCluster(t)
 			n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
 			held := make(chan struct{})
-			c.workerFor("rules", holder{extract.New(), held}, worker.Config{Slots: 1}, n)
+			c.workerFor("rules", holder{byRules(), held}, worker.Config{Slots: 1}, n)
 			spec := extracting(t, billed)
 			spec.Provider, spec.MaxAttempts = "rules", 1
 			job, err := n.SubmitJob(t.Context(), spec, texts(docs, order...))

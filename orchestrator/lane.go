@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"time"
 
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store"
@@ -94,7 +95,7 @@ func (o *Orchestrator) turn(ctx context.Context, t *task) (*jobs.TurnResult, err
 			return res, err
 		}
 		o.failed(ctx, "what became of a turn is not known; asking again", err, "job", t.run.id)
-		if wait(ctx, pause, nil) != nil {
+		if clock.Sleep(ctx, pause) != nil {
 			return nil, err
 		}
 	}

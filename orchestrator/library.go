@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -14,17 +15,17 @@ import (
 )
 
 const (
-	maxSchemas = 64
-	maxBooks   = 4 // of at most mapreduce.MaxWholeText each
+	maxJobs  = 64
+	maxBooks = 4 // of at most mapreduce.MaxWholeText each
 )
 
 // A library keeps what outputs are checked against and what many of a job have in
-// common: its schema, and texts of documents that units cite outside of what they
+// common: its stages, and texts of documents that units cite outside of what they
 // read. Its zero value is empty.
 type library struct {
-	mu      sync.Mutex // guards the variables below
-	schemas map[mapreduce.JobID]*schema.Schema
-	books   []book // the latest last
+	mu     sync.Mutex // guards the variables below
+	stages map[mapreduce.JobID]*jobStages
+	books  []book // the latest last
 }
 
 // A book is the text of a document of a job.
@@ -34,11 +35,18 @@ type book struct {
 	text *ground.Text
 }
 
-// schemaOf returns the schema of a job, which never changes.
-func (o *Orchestrator) schemaOf(ctx context.Context, id mapreduce.JobID) (*schema.Schema, error) {
+// A jobStages is the stages of a job, with the schemas of the records that they
+// make. It never changes.
+type jobStages struct {
+	pipeline *pipeline.Pipeline
+	schemas  []*schema.Schema // by stage; nil of one that makes no records
+}
+
+// stagesFor returns the stages of a job.
+func (o *Orchestrator) stagesFor(ctx context.Context, id mapreduce.JobID) (*jobStages, error) {
 	l := &o.library
 	l.mu.Lock()
-	s := l.schemas[id]
+	s := l.stages[id]
 	l.mu.Unlock()
 	if s != nil {
 		return s, nil
@@ -47,16 +55,54 @@ func (o *Orchestrator) schemaOf(ctx context.Context, id mapreduce.JobID) (*schem
 	if err != nil {
 		return nil, err
 	}
-	if s, err = schema.Parse("schema", rec.Config.Schema); err != nil {
-		return nil, errs.New(errs.DataLoss, "schema of the job: %v", err)
+	spec := jobs.SpecOf(rec.Config)
+	if s, err = newJobStages(&spec); err != nil {
+		return nil, errs.New(errs.DataLoss, "pipeline of job %s: %v", id, err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.schemas == nil || len(l.schemas) >= maxSchemas {
-		l.schemas = make(map[mapreduce.JobID]*schema.Schema)
+	if l.stages == nil || len(l.stages) >= maxJobs {
+		l.stages = make(map[mapreduce.JobID]*jobStages)
 	}
-	l.schemas[id] = s
+	l.stages[id] = s
 	return s, nil
+}
+
+func newJobStages(spec *mapreduce.JobSpec) (*jobStages, error) {
+	p, err := pipelineOf(spec)
+	if err != nil {
+		return nil, err
+	}
+	s := &jobStages{pipeline: p, schemas: make([]*schema.Schema, len(p.Stages))}
+	for i, stage := range p.Stages {
+		if stage.Output.Kind != pipeline.OutputRecords {
+			continue
+		}
+		text := spec.Schema
+		if stage.Output.Schema != nil {
+			text = stage.Output.Schema
+		}
+		if s.schemas[i], err = schema.Parse("schema", text); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// stageOf returns the stage of a unit, and the schema of the records that it makes,
+// if it makes any. A unit that parses a document has no stage.
+func (o *Orchestrator) stageOf(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) (*pipeline.Stage, *schema.Schema, error) {
+	if u.Level < 0 {
+		return nil, nil, nil
+	}
+	s, err := o.stagesFor(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if u.Stage < 0 || u.Stage >= int64(len(s.schemas)) {
+		return nil, nil, errs.New(errs.DataLoss, "unit %s is of stage %d, and the pipeline has %d", u.UnitId, u.Stage, len(s.schemas))
+	}
+	return s.pipeline.Stages[u.Stage], s.schemas[u.Stage], nil
 }
 
 // whole returns the text of the document that a unit is a chunk of; nil if that is

@@ -181,7 +181,7 @@ func receiptJob(t *testing.T, provider string) mapreduce.JobSpec {
 
 // fatal are the faults after which a job cannot go on.
 func fatal() []fakellm.Fault {
-	return []fakellm.Fault{fakellm.Unauthorized, fakellm.NoMoney, fakellm.UnknownModel, fakellm.WebPage, fakellm.Redirect}
+	return []fakellm.Fault{fakellm.Unauthorized, fakellm.NoMoney, fakellm.SpendLimit, fakellm.UnknownModel, fakellm.WebPage, fakellm.Redirect}
 }
 
 // passing are the faults that a job gets over, with units that fail or without.

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"time"
 
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store/jobs"
 )
@@ -51,7 +52,7 @@ func (o *Orchestrator) aside(ctx context.Context, id mapreduce.JobID) error {
 	o.mu.Lock()
 	pace := o.pace
 	o.mu.Unlock()
-	return wait(ctx, min(time.Duration(before)*pace, maxAside), nil)
+	return clock.Sleep(ctx, min(time.Duration(before)*pace, maxAside))
 }
 
 // giveWay returns how far a job is whose level has ended, once nobody else turns it
@@ -74,7 +75,7 @@ func (o *Orchestrator) giveWay(ctx context.Context, id mapreduce.JobID, s *jobs.
 		} else if time.Since(moved) >= maxStep {
 			return s, nil
 		}
-		if err := wait(ctx, lookPace, nil); err != nil {
+		if err := clock.Sleep(ctx, lookPace); err != nil {
 			return nil, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -78,7 +79,7 @@ func (o *Orchestrator) watchOnce(ctx context.Context, id mapreduce.JobID, fn fun
 	if err := fn(job); err != nil {
 		return false, err
 	}
-	if err := wait(ctx, watchPause, nil); err != nil {
+	if err := clock.Sleep(ctx, watchPause); err != nil {
 		return false, err
 	}
 	return true, wait(ctx, time.Second, changed)
@@ -142,7 +143,7 @@ func (o *Orchestrator) resume(ctx context.Context, id mapreduce.JobID, r mapredu
 		if e == nil && (err == nil || ctx.Err() == nil || !waited) {
 			return err
 		}
-		if waited = true; ctx.Err() != nil || wait(ctx, e.RetryAfter, nil) != nil {
+		if waited = true; ctx.Err() != nil || clock.Sleep(ctx, e.RetryAfter) != nil {
 			o.notices.intend(id, r)
 			o.resumeLater(id, time.Second)
 			if e != nil {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store"
@@ -166,7 +167,7 @@ func (o *Orchestrator) lasting(ctx context.Context, what string, do func() error
 			return err
 		}
 		o.failed(ctx, what+"; trying again", err)
-		if cause := wait(ctx, pause, nil); cause != nil {
+		if cause := clock.Sleep(ctx, pause); cause != nil {
 			return cause
 		}
 	}

@@ -413,7 +413,7 @@ func (c *Config) decompose(spec *mapreduce.JobSpec, g *plan.Graph, d *mapreduce.
 		src.CharOffset = src.CharStart - int64(utf8.RuneCountInString(text[p.Start:p.CoreStart]))
 		src.CharEnd = count(p.CoreEnd)
 		units[i] = &storagev1.Unit{
-			UnitId: string(mapUnit(d.ID, i, len(pieces))), DocumentId: string(d.ID), Kind: uint32(mapreduce.KindMap),
+			UnitId: string(mapUnit(d.ID, i, len(pieces))), DocumentId: string(d.ID), Kind: uint32(mapreduce.KindMap), Stage: int64(g.Cuts()),
 			Index: keys.MapIndex(n, int64(i)), Source: src, Queue: c.place0(n),
 			Estimate: c.Estimate(&own, int64(p.Tokens)),
 		}

@@ -162,11 +162,13 @@ func TestA8Breaker(t *testing.T) {
 
 func TestA14A18EveryEndIsInTheLedgerOnce(t *testing.T) {
 	_, n := one(t, &scripted.Agent{})
-	id := n.submit(script(map[string]string{"script.tokens_in": "10", "script.tokens_out": "3"}), 150)
+	spec := script(map[string]string{"script.tokens_in": "10", "script.tokens_out": "3"})
+	spec.CheckpointInterval = 7
+	id := n.submit(spec, 150)
 	job := n.wantEnd(id, mapreduce.JobComplete)
 	seen, tokens := make(map[mapreduce.UnitID]int), mapreduce.Tokens{}
 	q := mapreduce.ListEventsQuery{Job: id, Verify: true, PageSize: 3}
-	var seals int
+	var seals, completed, marks int
 	for {
 		page, err := n.ListEvents(t.Context(), q)
 		if err != nil {
@@ -181,6 +183,16 @@ func TestA14A18EveryEndIsInTheLedgerOnce(t *testing.T) {
 			if len(c.Completed) > 64 {
 				t.Errorf("a checkpoint holds %d units: too many could be lost with it", len(c.Completed))
 			}
+			before := completed
+			completed += len(c.Completed)
+			if crosses := before/7 < completed/7; crosses != (c.Progress != nil) {
+				t.Errorf("from %d to %d units of an interval of 7, and the mark is %+v", before, completed, c.Progress)
+			} else if crosses {
+				marks++
+				if want := (mapreduce.ProgressMark{Completed: int64(completed), Tokens: tokens}); *c.Progress != want {
+					t.Errorf("the mark is %+v, want %+v", *c.Progress, want)
+				}
+			}
 		}
 		if q.PageToken = page.NextPageToken; q.PageToken == "" {
 			break
@@ -193,6 +205,9 @@ func TestA14A18EveryEndIsInTheLedgerOnce(t *testing.T) {
 	}
 	if tokens != job.TotalTokens || tokens != (mapreduce.Tokens{In: 1510, Out: 453}) {
 		t.Errorf("ledger has %v, the job %v", tokens, job.TotalTokens)
+	}
+	if marks == 0 {
+		t.Error("no progress is marked")
 	}
 	if seals == 0 || job.AuditHead == "" {
 		t.Errorf("%d seals, head %q", seals, job.AuditHead)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/schema"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/worker/output"
 )
@@ -30,6 +32,15 @@ func (o *Orchestrator) verifyText(ctx context.Context, id mapreduce.JobID, u *st
 	if why != nil {
 		return why, nil
 	}
+	stage, schema, err := o.stageOf(ctx, id, u)
+	switch {
+	case err != nil:
+		return nil, err
+	case stage != nil && stage.Output.Kind != pipeline.OutputRecords:
+		return o.verifyValue(ctx, id, u, stage, out)
+	case len(out.Value) > 0:
+		return errNoRecords, nil
+	}
 	switch mapreduce.UnitKind(u.Kind) {
 	case mapreduce.KindMap:
 		why, err = o.verifyMap(ctx, id, u, text, out)
@@ -43,7 +54,40 @@ func (o *Orchestrator) verifyText(ctx context.Context, id mapreduce.JobID, u *st
 	if why != nil || err != nil {
 		return why, err
 	}
-	return o.verifyValues(ctx, id, u, out)
+	return o.verifyValues(schema, u, out), nil
+}
+
+// errNoRecords is what the output of a unit is refused with that should make records.
+var errNoRecords = errs.New(errs.Invalid, "a unit that makes records reports another value")
+
+// verifyValue checks the output of a unit whose stage makes no records against the
+// form of the stage and what the unit was given: it may refer to nothing else.
+func (o *Orchestrator) verifyValue(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, stage *pipeline.Stage, out *output.Output) (why, err error) {
+	form, err := output.NewForm(stage.Output.Form())
+	if err != nil {
+		return nil, errs.New(errs.DataLoss, "form of stage %s: %v", stage.Name, err)
+	}
+	var given []*output.Output
+	if u.Inputs == nil { // it was given documents, which a value does not cite
+		return output.CheckValue(given, form, out), nil
+	}
+	err = o.eachInput(ctx, id, u, func(in *storagev1.Unit) error {
+		if mapreduce.UnitState(in.Status) != mapreduce.UnitComplete {
+			return nil
+		}
+		one, err := o.outputOf(ctx, id, in)
+		if err != nil {
+			return err
+		}
+		if in.Level > 0 && named(one) {
+			if one, err = o.completed(ctx, id, in, one); err != nil {
+				return err
+			}
+		}
+		given = append(given, one)
+		return nil
+	})
+	return output.CheckValue(given, form, out), err
 }
 
 // errNoKind is what a unit is that no unit can be.
@@ -51,19 +95,16 @@ func errNoKind(u *storagev1.Unit) error {
 	return errs.New(errs.DataLoss, "unit %s is of the kind %d, which no unit is", u.UnitId, u.Kind)
 }
 
-// verifyValues checks what an output says against the schema.
-func (o *Orchestrator) verifyValues(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, out *output.Output) (why, err error) {
+// verifyValues says why the records of an output do not fit the schema, or returns
+// nil.
+func (o *Orchestrator) verifyValues(s *schema.Schema, u *storagev1.Unit, out *output.Output) (why error) {
 	if len(out.Entries) == 0 {
-		return nil, nil
-	}
-	s, err := o.schemaOf(ctx, id)
-	if err != nil {
-		return nil, err
+		return nil
 	}
 	if why := output.CheckValues(s, out); why != nil || mapreduce.UnitKind(u.Kind) != mapreduce.KindMap {
-		return why, nil
+		return why
 	}
-	return output.CheckEntities(s, out), nil
+	return output.CheckEntities(s, out)
 }
 
 // errNoText is what the output of a parse unit is refused with.
@@ -125,7 +166,7 @@ func (o *Orchestrator) verifyReduce(ctx context.Context, id mapreduce.JobID, u *
 		return nil, err
 	}
 	if len(reduced) > 0 {
-		s, err := o.schemaOf(ctx, id)
+		_, s, err := o.stageOf(ctx, id, u)
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
+
+	"github.com/coditect/mapreduce/api/clock"
 )
 
 // A DB runs transactions on a Store until they commit. The zero value is not
@@ -101,7 +103,7 @@ func (db *DB) run(ctx context.Context, fn func(tx Tx) error, commit bool) error 
 		if attempt >= db.config.MaxAttempts {
 			return fmt.Errorf("store: gave up after %d attempts: %w", attempt, err)
 		}
-		if cause := pause(ctx, db.backoff(attempt, time.Since(start))); cause != nil {
+		if cause := clock.Sleep(ctx, db.backoff(attempt, time.Since(start))); cause != nil {
 			return errors.Join(cause, err)
 		}
 	}
@@ -138,19 +140,4 @@ func (db *DB) backoff(attempt int, took time.Duration) time.Duration {
 		bound = min(bound, max(db.config.MinBackoff, min(took, bound))<<shift)
 	}
 	return rand.N(bound + 1)
-}
-
-// pause returns why ctx ended, if it does within d.
-func pause(ctx context.Context, d time.Duration) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

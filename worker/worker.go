@@ -17,6 +17,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/step"
 )
@@ -177,7 +178,7 @@ func (s *session) retire(ctx, life context.Context) {
 		}
 		s.waitIdle(life, limit)
 	}
-	wait(life, closeWait)
+	_ = clock.Sleep(life, closeWait) // it is over either way
 }
 
 // waitIdle waits until the session holds nothing, and reports whether it does.
@@ -191,13 +192,4 @@ func (s *session) waitIdle(life context.Context, limit time.Duration) bool {
 	case <-t.C:
 	}
 	return false
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }

@@ -120,7 +120,7 @@ type JobSpec struct {
 	UnitTimeout        time.Duration
 	BreakerThreshold   int
 	BreakerTimeout     time.Duration
-	CheckpointInterval int // units
+	CheckpointInterval int // completed units from one mark of progress in the ledger to the next
 	Capture            Capture
 
 	Cache bool // answers of models are shared with other jobs of the tenant
@@ -272,6 +272,13 @@ type Checkpoint struct {
 	Failed    []UnitRef
 	Tokens    Tokens
 	Message   string
+	Progress  *ProgressMark // at every CheckpointInterval; nil at others, and until the checkpoint is sealed
+}
+
+// A ProgressMark is how far a job was by a checkpoint.
+type ProgressMark struct {
+	Completed int64  // completions so far. A unit that is completed again counts again
+	Tokens    Tokens // of all attempts so far
 }
 
 // A UnitRef names one attempt's outcome.

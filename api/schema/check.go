@@ -185,57 +185,102 @@ func validFormat(v any, parse func(string) (string, bool)) error {
 // order means something: properties and values.
 func (s *Schema) Canonical() []byte { return bytes.Clone(s.canonical) }
 
-func canonical(root *node) []byte {
-	var b bytes.Buffer
-	root.encode(&b, "")
-	return b.Bytes()
+// Plain returns the canonical form without our hints, for readers that know JSON
+// Schema alone. Properties are in the order of the file.
+func (s *Schema) Plain() []byte { return bytes.Clone(s.plain) }
+
+// A role says what the keys of a mapping are.
+type role int
+
+const (
+	keywords   role = iota // of JSON Schema
+	properties             // names of schemas, in an order that means something
+	schemas                // names of schemas
+	hints                  // of ours
+	values                 // names of lists, in an order that means something
+	data                   // whatever they are
+)
+
+// roleOf returns the role of the value of a key.
+func (r role) roleOf(key string) role {
+	switch r {
+	case properties, schemas:
+		return keywords
+	case hints:
+		if key == "values" {
+			return values
+		}
+		return data
+	case values, data:
+		return data
+	}
+	switch key {
+	case "properties":
+		return properties
+	case "$defs", "definitions", "patternProperties", "dependentSchemas":
+		return schemas
+	case HintKey:
+		return hints
+	case "default", "examples", "const", "enum":
+		return data
+	}
+	return keywords
 }
 
-// encode writes n, the value of key.
-func (n *node) encode(b *bytes.Buffer, key string) {
+// An encoder writes nodes as canonical JSON.
+type encoder struct {
+	bytes.Buffer
+	plain bool // leaves out hints
+}
+
+func encode(root *node, plain bool) []byte {
+	e := encoder{plain: plain}
+	e.node(root, keywords)
+	return e.Bytes()
+}
+
+func (e *encoder) node(n *node, r role) {
 	switch n.kind {
 	case nodeList:
-		b.WriteByte('[')
+		e.WriteByte('[')
 		for i, item := range n.items {
 			if i > 0 {
-				b.WriteByte(',')
+				e.WriteByte(',')
 			}
-			item.encode(b, "")
+			e.node(item, r)
 		}
-		b.WriteByte(']')
+		e.WriteByte(']')
 	case nodeMap:
-		n.encodeMap(b, key)
+		e.mapping(n, r)
 	case nodeString:
-		quote(b, n.text)
+		quote(&e.Buffer, n.text)
 	case nodeNull:
-		b.WriteString("null")
+		e.WriteString("null")
 	default:
-		b.WriteString(n.text)
+		e.WriteString(n.text)
 	}
 }
 
-func (n *node) encodeMap(b *bytes.Buffer, key string) {
-	order := make([]int, len(n.keys))
-	for i := range order {
-		order[i] = i
+func (e *encoder) mapping(n *node, r role) {
+	order := make([]int, 0, len(n.keys))
+	for i, key := range n.keys {
+		if !e.plain || r.roleOf(key.text) != hints {
+			order = append(order, i)
+		}
 	}
-	if key != "properties" && key != "values" {
+	if r != properties && r != values {
 		slices.SortFunc(order, func(i, j int) int { return strings.Compare(n.keys[i].text, n.keys[j].text) })
 	}
-	b.WriteByte('{')
+	e.WriteByte('{')
 	for i, j := range order {
 		if i > 0 {
-			b.WriteByte(',')
+			e.WriteByte(',')
 		}
-		quote(b, n.keys[j].text)
-		b.WriteByte(':')
-		inner := n.keys[j].text
-		if key == "properties" {
-			inner = "" // a name, not a keyword
-		}
-		n.items[j].encode(b, inner)
+		quote(&e.Buffer, n.keys[j].text)
+		e.WriteByte(':')
+		e.node(n.items[j], r.roleOf(n.keys[j].text))
 	}
-	b.WriteByte('}')
+	e.WriteByte('}')
 }
 
 // quote writes a JSON string, without the escapes meant for HTML.

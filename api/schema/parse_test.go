@@ -371,3 +371,60 @@ func TestValidate(t *testing.T) {
 		t.Error("a record of a list with a wrong type was accepted")
 	}
 }
+
+// authored has its properties in an order that is not that of the alphabet, at every
+// depth.
+const authored = `
+type: object
+required: [zone, amount]
+properties:
+  zone: {type: string, title: Z, x-coditect: {labels: [Zone]}}
+  amount: {type: number}
+  parties:
+    type: array
+    items:
+      type: object
+      required: [name, address]
+      properties: {name: {type: string}, address: {$ref: "#/$defs/properties"}, age: {type: integer}}
+$defs:
+  properties:
+    type: object
+    properties: {street: {type: string}, city: {type: string}}
+`
+
+// authoredJSON is the same.
+const authoredJSON = `{
+"$defs": {"properties": {"properties": {"street": {"type": "string"}, "city": {"type": "string"}}, "type": "object"}},
+"properties": {
+	"zone": {"x-coditect": {"labels": ["Zone"]}, "title": "Z", "type": "string"},
+	"amount": {"type": "number"},
+	"parties": {"items": {
+		"properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/properties"}, "age": {"type": "integer"}},
+		"required": ["name", "address"], "type": "object"
+	}, "type": "array"}
+},
+"required": ["zone", "amount"], "type": "object"}`
+
+func TestPlainKeepsTheOrderOfProperties(t *testing.T) {
+	const want = `{"$defs":{"properties":{"properties":{"street":{"type":"string"},"city":{"type":"string"}},"type":"object"}},` +
+		`"properties":{"zone":{"title":"Z","type":"string"},"amount":{"type":"number"},"parties":{"items":{` +
+		`"properties":{"name":{"type":"string"},"address":{"$ref":"#/$defs/properties"},"age":{"type":"integer"}},` +
+		`"required":["name","address"],"type":"object"},"type":"array"}},"required":["zone","amount"],"type":"object"}`
+	yaml, json := parse(t, authored), parse(t, authoredJSON)
+	for name, s := range map[string]*schema.Schema{"YAML": yaml, "JSON": json, "what was stored": parse(t, string(yaml.Canonical()))} {
+		if diff := cmp.Diff(want, string(s.Plain())); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if diff := cmp.Diff(string(yaml.Canonical()), string(json.Canonical())); diff != "" {
+		t.Errorf("equal schemas, and their canonical forms differ (-YAML +JSON):\n%s", diff)
+	}
+}
+
+// Data may hold what looks like hints.
+func TestPlainLeavesOutHintsAlone(t *testing.T) {
+	s := parse(t, `{"x-coditect": {"key": ["f"]}, "properties": {"f": {"type": "string", "default": {"x-coditect": {"b": 1, "a": 2}}}}}`)
+	if got, want := string(s.Plain()), `{"properties":{"f":{"default":{"x-coditect":{"a":2,"b":1}},"type":"string"}}}`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}

@@ -32,7 +32,7 @@ func Parse(file string, data []byte) (*Schema, error) {
 	if len(r.errs) > 0 {
 		return nil, r.errs.sorted()
 	}
-	s.canonical = canonical(root)
+	s.canonical, s.plain = encode(root, false), encode(root, true)
 	s.fields = flatten("", s.Properties)
 	return s, nil
 }

@@ -40,6 +40,7 @@ type Schema struct {
 	Near bool
 
 	canonical []byte
+	plain     []byte // canonical without hints
 	fields    []Field
 	validator *jsonschema.Schema
 	wrap      bool // the validator expects a list of records

@@ -35,7 +35,22 @@ func EncodeCheckpoint(c *mapreduce.Checkpoint) *pb.Checkpoint {
 		Failed:       each(c.Failed, encodeUnitRef),
 		Tokens:       encodeTokens(c.Tokens),
 		Message:      text(c.Message),
+		Progress:     encodeMark(c.Progress),
 	}
+}
+
+func encodeMark(p *mapreduce.ProgressMark) *pb.ProgressMark {
+	if p == nil {
+		return nil
+	}
+	return &pb.ProgressMark{CompletedUnits: p.Completed, Tokens: encodeTokens(p.Tokens)}
+}
+
+func decodeMark(p *pb.ProgressMark) *mapreduce.ProgressMark {
+	if p == nil {
+		return nil
+	}
+	return &mapreduce.ProgressMark{Completed: p.GetCompletedUnits(), Tokens: decodeTokens(p.GetTokens())}
 }
 
 // DecodeCheckpoint decodes a checkpoint of a reply.
@@ -50,6 +65,7 @@ func DecodeCheckpoint(p *pb.Checkpoint) *mapreduce.Checkpoint {
 		Failed:    convert(p.GetFailed(), decodeUnitRef),
 		Tokens:    decodeTokens(p.GetTokens()),
 		Message:   p.GetMessage(),
+		Progress:  decodeMark(p.GetProgress()),
 	}
 }
 

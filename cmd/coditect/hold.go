@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/step"
 )
@@ -44,7 +45,7 @@ func holding(a step.Runner, file string) (step.Runner, error) {
 // Run implements step.Runner.
 func (h *holder) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
 	for wait := h.begun.Add(1) > h.pass; wait; {
-		if err := pause(ctx, h.paused); err != nil {
+		if err := clock.Sleep(ctx, h.paused); err != nil {
 			return nil, err
 		}
 		_, err := os.Stat(h.file)

@@ -96,7 +96,7 @@ func (j *jobFlags) add(cmd *cobra.Command) {
 	f.DurationVar(&j.unitTimeout, "unit-timeout", mapreduce.DefaultUnitTimeout, "time for an attempt")
 	f.IntVar(&j.breakerThreshold, "circuit-breaker-threshold", mapreduce.DefaultBreakerThreshold, "failures in a row that stop calls to a model")
 	f.DurationVar(&j.breakerTimeout, "circuit-breaker-timeout", mapreduce.DefaultBreakerTimeout, "how long they are stopped")
-	f.IntVar(&j.checkpointInterval, "checkpoint-interval", mapreduce.DefaultCheckpointInterval, "units after which progress is durable at the latest")
+	f.IntVar(&j.checkpointInterval, "checkpoint-interval", mapreduce.DefaultCheckpointInterval, "completed units from one mark of progress in the audit trail to the next; each unit is durable at once")
 
 	j.capture = choice{"off", []string{"off", "standard", "full"}}
 	f.Var(&j.capture, "capture", "what the trace keeps of calls of models: sums alone, each call, or prompts and answers too")

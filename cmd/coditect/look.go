@@ -316,7 +316,9 @@ func (a *app) audit() *cobra.Command {
 		Short: "Show the chain of events of a job, and check it",
 		Long: `Audit shows every transaction that moved a job, the oldest first, and the seals
 that chain them by hash. With --verify the chain is computed anew first: the
-command fails at the first link that is not as it was sealed, and names it.`,
+command fails at the first link that is not as it was sealed, and names it.
+PROGRESS is how far the job was each time that another --checkpoint-interval of
+units was complete; a unit that is completed again counts again.`,
 		Example: `  coditect mapreduce audit --job-id mr_20260101_a1b2c3 --verify`,
 		Args:    cobra.NoArgs,
 	}
@@ -348,9 +350,9 @@ func (a *app) printEvents(page *mapreduce.EventPage, verified bool) error {
 		l.Seals = append(l.Seals, results.SealOf(s))
 	}
 	return a.print(l, func() {
-		a.table("TIME KIND STATE COMPLETED FAILED TOKENS MESSAGE", func(row func(...any)) {
+		a.table("TIME KIND STATE COMPLETED FAILED TOKENS PROGRESS MESSAGE", func(row func(...any)) {
 			for i, c := range page.Checkpoints {
-				row(timestamp(c.Time), c.Kind, l.Checkpoints[i].State, len(c.Completed), len(c.Failed), c.Tokens.Total(), c.Message)
+				row(timestamp(c.Time), c.Kind, l.Checkpoints[i].State, len(c.Completed), len(c.Failed), c.Tokens.Total(), progressOf(c), c.Message)
 			}
 		})
 		a.more(l.Next)
@@ -358,6 +360,14 @@ func (a *app) printEvents(page *mapreduce.EventPage, verified bool) error {
 			fmt.Fprintln(a.stdout, "the chain holds")
 		}
 	})
+}
+
+// progressOf is how far the job was, where its checkpoint has that.
+func progressOf(c *mapreduce.Checkpoint) string {
+	if c.Progress == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d units, %d tokens", c.Progress.Completed, c.Progress.Tokens.Total())
 }
 
 func (a *app) result() *cobra.Command {

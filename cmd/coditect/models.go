@@ -160,7 +160,13 @@ func (a *app) checkModel(spec *mapreduce.JobSpec, units *pflag.Flag) error {
 }
 
 // elsewhere returns an agent that knows of a job what can be known without a key.
-func elsewhere(provider string) (*model.Agent, error) { return knowing(provider, nil) }
+func elsewhere(provider string) (*model.Agent, error) {
+	prices, err := llm.ListPrices()
+	if err != nil {
+		return nil, err
+	}
+	return knowing(provider, prices)
+}
 
 // knowing returns one that knows prices too.
 func knowing(provider string, prices *llm.Prices) (*model.Agent, error) {

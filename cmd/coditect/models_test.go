@@ -272,6 +272,7 @@ func TestADocumentThatGivesOrders(t *testing.T) {
 func TestNoUnitSurvivesAWrongKey(t *testing.T) {
 	for fault, says := range map[fakellm.Fault][]string{
 		fakellm.Unauthorized: {"authentication", "set ANTHROPIC_API_KEY"}, fakellm.NoMoney: {"billing", "pay the provider"},
+		fakellm.SpendLimit:   {"billing", "pay the provider"},
 		fakellm.UnknownModel: {"not found", "--model"}, fakellm.WebPage: {"something else answers", "--base-url"},
 	} {
 		t.Run(string(fault), func(t *testing.T) {
@@ -652,6 +653,9 @@ func TestKeysOfWorkers(t *testing.T) {
 		t.Errorf("%d calls were made where a job said", n)
 	}
 	worker.stop()
+	if done := worker.said.await(t, `msg=worked .*\bdone=(\d+) .*left=0`); done == "0" {
+		t.Errorf("the worker says that it has done nothing:\n%s", worker.said)
+	}
 	poor := s.start([]string{"ANTHROPIC_API_KEY="}, "worker", "--server", address)
 	none := run("none")
 	if none.code != 1 || !strings.Contains(none.stdout, "set ANTHROPIC_API_KEY") {

@@ -177,5 +177,9 @@ func (a *app) workUntil(ctx context.Context, servers []string, slots int) (err e
 		return err
 	}
 	log.Info("working", "session", w.Session(), "servers", strings.Join(servers, " "), "slots", slots, "version", versionOf())
-	return w.Run(ctx)
+	err = w.Run(ctx)
+	st := w.Stats()
+	log.Info("worked", "session", w.Session(), "done", st.Done, "failed", st.Errored, "returned", st.Returned, "panics", st.Panics,
+		"accepted", st.Accepted, "refused", st.Refused, "connections", st.Connections, "left", st.Held, "abandoned", st.Abandoned)
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/client"
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/embedded"
@@ -201,7 +202,7 @@ func (s *session) serveWatch(ctx context.Context, id mapreduce.JobID, show func(
 // rejoin finds a service again and has it go on with a job.
 func (s *session) rejoin(ctx context.Context, id mapreduce.JobID) error {
 	if s.remote() {
-		return pause(ctx, callAgain)
+		return clock.Sleep(ctx, callAgain)
 	}
 	if err := s.again(ctx); err != nil || s.need != working {
 		return err
@@ -211,7 +212,7 @@ func (s *session) rejoin(ctx context.Context, id mapreduce.JobID) error {
 		_, err = s.ResumeJob(ctx, id, mapreduce.Resume{})
 	}
 	if gone(err) {
-		return pause(ctx, handoverLook) // again
+		return clock.Sleep(ctx, handoverLook) // again
 	}
 	return err
 }
@@ -238,7 +239,7 @@ func (s *session) attended(ctx context.Context, do func() error) error {
 // attend asks now and then for next to nothing, until ctx ends.
 func (s *session) attend(ctx context.Context, service mapreduce.Service) {
 	lost := false
-	for pause(ctx, cmp.Or(s.app.attendEvery, attendEvery)) == nil {
+	for clock.Sleep(ctx, cmp.Or(s.app.attendEvery, attendEvery)) == nil {
 		_, err := service.ListJobs(ctx, mapreduce.ListJobsQuery{PageSize: 1})
 		switch {
 		case away(err) && !lost:
@@ -264,7 +265,7 @@ func (s *session) steady(ctx context.Context, do func() error) error {
 			return err
 		}
 		if s.remote() || away(err) {
-			err = pause(ctx, callAgain)
+			err = clock.Sleep(ctx, callAgain)
 		} else {
 			err = s.again(ctx)
 		}
@@ -280,22 +281,11 @@ func (s *session) again(ctx context.Context) error {
 		s.meter.Note("closing the connection: %v", err)
 	}
 	if s.need == reading {
-		if err := pause(ctx, handoverLook); err != nil { // leaves it to who waits to work
+		if err := clock.Sleep(ctx, handoverLook); err != nil { // leaves it to who waits to work
 			return err
 		}
 	}
 	return s.join(ctx)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
 }
 
 // host waits until no other process waits for a job here.

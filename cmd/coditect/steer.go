@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
@@ -82,7 +83,7 @@ func (s *session) swept(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job
 		if len(page.Units) == 0 {
 			break
 		}
-		if err := pause(ctx, sweepLook); err != nil {
+		if err := clock.Sleep(ctx, sweepLook); err != nil {
 			return nil, err
 		}
 	}

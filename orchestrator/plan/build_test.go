@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/orchestrator/plan"
+	"github.com/coditect/mapreduce/orchestrator/plan/plantest"
 	"github.com/coditect/mapreduce/orchestrator/token"
 )
 
@@ -533,7 +534,7 @@ func TestRecord(t *testing.T) {
 		}
 		units = append(units, u)
 	}
-	got, err := plan.Record(plan.ModeStatic, units)
+	got, err := plantest.Record(plan.ModeStatic, units)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -547,7 +548,7 @@ func TestRecord(t *testing.T) {
 		t.Errorf("the outcome of the last is %+v", o)
 	}
 	units[7].DependsOn[0] = "final"
-	if _, err := plan.Record(plan.ModeStatic, units); !errors.Is(err, errs.Invalid) {
+	if _, err := plantest.Record(plan.ModeStatic, units); !errors.Is(err, errs.Invalid) {
 		t.Errorf("a unit that depends on a later one gave %v", err)
 	}
 }

@@ -51,7 +51,7 @@ func (j *Jobs) answerBytes(ctx context.Context, r store.Reader, t mapreduce.Tena
 		data = append(data, kv.Value...)
 	}
 	if sum := answerSum(key, data); int64(len(data)) != a.Length || string(sum[:]) != string(a.Sha256) {
-		return nil, fmt.Errorf("answer of %d bytes: %w", a.Length, store.ErrCorrupt)
+		return nil, corrupt(j.keys.Answer(t, key), "the answer of %d bytes is not that which was kept", a.Length)
 	}
 	return data, nil
 }

@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -179,6 +180,21 @@ func TestCheckNamesTheUnitOfADamagedResult(t *testing.T) {
 		}
 	}
 	t.Errorf("unit %s is not named: %+v", m.large.UnitId, wrong)
+}
+
+// An error of damage names the key under which one has to look.
+func TestErrorsOfDamageNameTheKey(t *testing.T) {
+	m := newMixture(t)
+	r := m.space.Result(m.mid, mapreduce.UnitID(m.large.UnitId), m.large.Attempt)
+	m.write(func(tx store.Tx) {
+		chunk := m.first(r)
+		chunk.Value[0]++
+		tx.Set(chunk.Key, chunk.Value)
+	})
+	_, err := m.nodes[0].Output(m.ctx, m.mid, m.unit(m.mid, m.large.UnitId))
+	if want := fmt.Sprintf("key %x", r.Begin); !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want damage at %s", err, want)
+	}
 }
 
 // A verifiedStore is a store that has found two damaged files.

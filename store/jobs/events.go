@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -34,7 +36,8 @@ const sealLimit = 2000
 func (j *Jobs) Seal(ctx context.Context, id mapreduce.JobID) (covered int, err error) {
 	err = j.update(ctx, failpoint.Seal, func(tx store.Tx) error {
 		covered = 0
-		if _, err := j.ctl(ctx, tx.Snapshot(), id); err != nil {
+		ctl, err := j.ctl(ctx, tx.Snapshot(), id)
+		if err != nil {
 			return err
 		}
 		head, err := j.head(ctx, tx, id)
@@ -45,7 +48,7 @@ func (j *Jobs) Seal(ctx context.Context, id mapreduce.JobID) (covered int, err e
 		if err != nil || len(pairs) == 0 {
 			return err
 		}
-		next := link(head, pairs, len(j.keys.Checkpoints(id).Begin)-1)
+		next := link(head, pairs, len(j.keys.Checkpoints(id).Begin)-1, ctl.CheckpointInterval)
 		tx.Set(j.keys.Seal(id, next.Number), encode(next))
 		covered = len(pairs)
 		return nil
@@ -65,18 +68,45 @@ func (j *Jobs) since(id mapreduce.JobID, stamp []byte) store.Range {
 // link makes the seal over pairs that follows head: SHA-256 over the previous
 // hash and, of each checkpoint, its stamp and the hash of its value. skip is the
 // length of the keys before the stamp, so that the chain does not depend on the
-// installation's prefix.
-func link(head *storagev1.Seal, pairs []store.KeyValue, skip int) *storagev1.Seal {
+// installation's prefix. A checkpoint at which the completions of the job reach
+// another interval is marked. The chain alone has all checkpoints of a job in one
+// order, whichever orchestrators wrote them: each interval is marked once.
+func link(head *storagev1.Seal, pairs []store.KeyValue, skip int, interval int64) *storagev1.Seal {
+	next := &storagev1.Seal{Number: head.Number + 1, Count: int64(len(pairs)), Interval: interval}
+	sum := &storagev1.Mark{
+		Completed: head.Progress.GetCompleted(), TokensIn: head.Progress.GetTokensIn(), TokensOut: head.Progress.GetTokensOut(),
+	}
 	h := sha256.New()
 	h.Write(head.Hash)
 	for _, kv := range pairs {
-		sum := sha256.Sum256(kv.Value)
+		value := sha256.Sum256(kv.Value)
 		h.Write(kv.Key[skip:])
-		h.Write(sum[:])
+		h.Write(value[:])
+		before := sum.Completed
+		addProgress(sum, kv.Value)
+		if interval > 0 && before/interval < sum.Completed/interval {
+			next.Marks = append(next.Marks, &storagev1.Mark{
+				Checkpoint: stampOf(kv.Key), Completed: sum.Completed, TokensIn: sum.TokensIn, TokensOut: sum.TokensOut,
+			})
+		}
 	}
-	return &storagev1.Seal{
-		Number: head.Number + 1, Count: int64(len(pairs)),
-		Last: stampOf(pairs[len(pairs)-1].Key), Hash: h.Sum(nil),
+	next.Last, next.Hash, next.Progress = stampOf(pairs[len(pairs)-1].Key), h.Sum(nil), sum
+	return next
+}
+
+// addProgress adds what a checkpoint records. One that cannot be read adds nothing:
+// its hash shows that it was changed.
+func addProgress(sum *storagev1.Mark, checkpoint []byte) {
+	var c storagev1.Checkpoint
+	if proto.Unmarshal(checkpoint, &c) != nil {
+		return
+	}
+	sum.Completed += int64(len(c.CompletedUnits))
+	for _, ended := range [][]*storagev1.Outcome{c.CompletedUnits, c.FailedUnits} {
+		for _, o := range ended {
+			sum.TokensIn += o.TokensIn
+			sum.TokensOut += o.TokensOut
+		}
 	}
 }
 
@@ -147,7 +177,7 @@ func unitRef(o *storagev1.Outcome, sum *mapreduce.Tokens) mapreduce.UnitRef {
 	return mapreduce.UnitRef{Unit: mapreduce.UnitID(o.Unit), Attempt: int(o.Attempt), SHA256: o.Sha256, Tokens: spent}
 }
 
-// sealsOf adds to page the seals that end within it.
+// sealsOf adds to page the seals that end within it, and the marks of its checkpoints.
 func (j *Jobs) sealsOf(ctx context.Context, r store.Reader, id mapreduce.JobID, page *mapreduce.EventPage) error {
 	if len(page.Checkpoints) == 0 {
 		return nil
@@ -157,13 +187,29 @@ func (j *Jobs) sealsOf(ctx context.Context, r store.Reader, id mapreduce.JobID, 
 	if err != nil {
 		return err
 	}
+	marks := make(map[string]*storagev1.Mark)
 	for _, kv := range pairs {
 		var s storagev1.Seal
 		if err := decode(kv.Key, kv.Value, &s); err != nil {
 			return err
 		}
-		if end := hex.EncodeToString(s.Last); end >= first && end <= last {
+		end := hex.EncodeToString(s.Last)
+		if end >= first && end <= last {
 			page.Seals = append(page.Seals, &mapreduce.Seal{Number: s.Number, Count: int(s.Count), Last: end, Hash: s.Hash})
+		}
+		if end < first {
+			continue
+		}
+		for _, m := range s.Marks {
+			marks[hex.EncodeToString(m.Checkpoint)] = m
+		}
+		if end >= last {
+			break
+		}
+	}
+	for _, c := range page.Checkpoints {
+		if m := marks[c.ID]; m != nil {
+			c.Progress = &mapreduce.ProgressMark{Completed: m.Completed, Tokens: mapreduce.Tokens{In: m.TokensIn, Out: m.TokensOut}}
 		}
 	}
 	return nil
@@ -203,14 +249,14 @@ func (j *Jobs) verifyNext(ctx context.Context, id mapreduce.JobID, head *storage
 			return err
 		}
 		if len(pairs) > 0 {
-			want = link(head, pairs, len(j.keys.Checkpoints(id).Begin)-1)
+			want = link(head, pairs, len(j.keys.Checkpoints(id).Begin)-1, stored.Interval)
 		}
 		return nil
 	})
 	if err != nil || !found {
 		return nil, err
 	}
-	if want == nil || want.Number != stored.Number || want.Count != stored.Count || !bytes.Equal(want.Last, stored.Last) || !bytes.Equal(want.Hash, stored.Hash) {
+	if !proto.Equal(want, stored) || head.Number > 0 && head.Interval != stored.Interval {
 		return nil, &errs.Error{
 			Kind: errs.DataLoss, Reason: "AUDIT_CHAIN_BROKEN",
 			Message: fmt.Sprintf("seal %d of job %s: the checkpoints up to %x are not those that were sealed",

@@ -120,6 +120,12 @@ func decode(key, value []byte, m proto.Message) error {
 	return nil
 }
 
+// corrupt returns the error of a value that is not as it was written, or is not
+// there: what is wrong, and under which key one has to look.
+func corrupt(key []byte, format string, args ...any) error {
+	return fmt.Errorf("jobs: key %x: %s: %w", key, fmt.Sprintf(format, args...), store.ErrCorrupt)
+}
+
 // encode returns the stored form of m. It is deterministic within one version
 // of this program, which the audit chain does not rely on: it hashes what was
 // stored.

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -22,8 +21,8 @@ func (j *Jobs) picked(ctx context.Context, r store.Reader, id mapreduce.JobID, r
 	}
 	units, err := j.unitsNamed(ctx, r, id, names)
 	if err == nil && len(units) < len(indexes) {
-		return nil, fmt.Errorf("jobs: unit %s of %s takes %d units of which %d are there: %w",
-			reduce.UnitId, id, len(indexes), len(units), store.ErrCorrupt)
+		return nil, corrupt(j.keys.Unit(id, mapreduce.UnitID(reduce.UnitId)), "unit %s of %s takes %d units of which %d are there",
+			reduce.UnitId, id, len(indexes), len(units))
 	}
 	return units, err
 }

@@ -92,8 +92,8 @@ func (j *Jobs) PlanStep(ctx context.Context, id mapreduce.JobID, n LevelPlan) (d
 			return err
 		}
 		if before == [2]int64{p.cursor.Planned, p.cursor.Picked} {
-			return fmt.Errorf("jobs: level %d of %s is to have %d units, and has inputs for %d: %w",
-				n.Number, id, n.Units, p.cursor.Planned, store.ErrCorrupt)
+			return corrupt(j.keys.Ctl(id), "level %d of %s is to have %d units, and has inputs for %d",
+				n.Number, id, n.Units, p.cursor.Planned)
 		}
 		if done = p.cursor.Planned >= n.Units; done {
 			return p.turn(ctx)
@@ -377,7 +377,7 @@ func (p *planner) mapped(ctx context.Context, all ...*storagev1.Inputs) error {
 		return err
 	}
 	if len(ends) < len(ids) {
-		return fmt.Errorf("jobs: level %d of %s lacks some of units %d to %d: %w", p.next.Source, p.id, all[0].First, all[len(all)-1].End-1, store.ErrCorrupt)
+		return corrupt(p.keys.Unit(p.id, ids[0]), "level %d of %s lacks some of units %d to %d", p.next.Source, p.id, all[0].First, all[len(all)-1].End-1)
 	}
 	for i, in := range all {
 		in.MapFirst, in.MapEnd = ends[2*i].Inputs.GetMapFirst(), ends[2*i+1].Inputs.GetMapEnd()
@@ -398,7 +398,7 @@ func (p *planner) sourceLevel() *storagev1.Level {
 func (p *planner) insertUnit(in *storagev1.Inputs, item []byte) {
 	at := p.cursor.Planned
 	p.plant(p.tx, p.id, &storagev1.Unit{
-		UnitId: string(unitAt(p.cursor.Plan, at)), Kind: uint32(p.next.Kind), Level: p.next.Number, Index: at,
+		UnitId: string(unitAt(p.cursor.Plan, at)), Kind: uint32(p.next.Kind), Level: p.next.Number, Stage: int64(p.next.Stage), Index: at,
 		Inputs: in, Item: item, Queue: &storagev1.Queue{Shard: at % max(1, p.ctl.Shards)},
 	})
 	p.cursor.Planned++

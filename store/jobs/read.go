@@ -241,7 +241,7 @@ func (j *Jobs) runs(ctx context.Context, tx store.Tx, limit int) (refs []RunRef,
 		}
 		ref := RunRef{Tenant: mapreduce.TenantID(rest.Text()), Job: mapreduce.JobID(rest.Text())}
 		if ref.Priority, ref.Epoch, err = parseRun(kv.Value); err != nil {
-			return nil, false, fmt.Errorf("jobs: value of %x: %w", kv.Key, store.ErrCorrupt)
+			return nil, false, corrupt(kv.Key, "%v", err)
 		}
 		refs = append(refs, ref)
 	}
@@ -447,7 +447,8 @@ func (j *Jobs) Output(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit
 		return nil, err
 	}
 	if sum := sha256.Sum256(data); !bytes.Equal(sum[:], res.Sha256) {
-		return nil, fmt.Errorf("jobs: result of unit %s of job %s, attempt %d: hash differs: %w", u.UnitId, id, res.Attempt, store.ErrCorrupt)
+		return nil, corrupt(j.keys.Result(id, mapreduce.UnitID(u.UnitId), res.Attempt).Begin,
+			"result of unit %s of job %s, attempt %d: hash differs", u.UnitId, id, res.Attempt)
 	}
 	return data, nil
 }
@@ -473,7 +474,7 @@ func (j *Jobs) Text(ctx context.Context, id mapreduce.JobID, sha []byte, start, 
 	}
 	start, end = start-from*store.ChunkSize, end-from*store.ChunkSize
 	if end > int64(len(data)) {
-		return nil, fmt.Errorf("jobs: text %x of job %s is cut short: %w", sha, id, store.ErrCorrupt)
+		return nil, corrupt(j.keys.Blob(id, sha, from, to).Begin, "text %x of job %s is cut short", sha, id)
 	}
 	return data[start:end:end], nil
 }

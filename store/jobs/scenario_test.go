@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
@@ -158,6 +159,72 @@ func TestEventsByPages(t *testing.T) {
 	}
 	if _, err := j.ListEvents(w.ctx, mapreduce.ListEventsQuery{Job: id, PageToken: "abcd"}); errs.KindOf(err) != errs.Invalid {
 		t.Errorf("a token of no list: %v", err)
+	}
+}
+
+// The marks of a job are those of its checkpoints in one order, whoever wrote them,
+// and whenever they were sealed.
+func TestProgressIsMarkedOnceAnInterval(t *testing.T) {
+	w := newWorld(t, open(t), 2)
+	s := spec()
+	s.CheckpointInterval = 4
+	id := w.submit(w.nodes[0], s, texts(30))
+	worker := w.session(w.nodes[0])
+	for i := 0; ; i++ {
+		units := w.claim(w.nodes[0], id, worker, 1+i%6)
+		if len(units) == 0 {
+			break
+		}
+		turn := &jobs.Turn{Job: id, Release: []jobs.HeldID{{Session: worker.id, Claim: units[0].Claim}}}
+		for _, u := range units {
+			turn.Reports = append(turn.Reports, jobs.TurnReport{Report: done(id, u)})
+		}
+		w.turn(w.nodes[0], turn)
+		if i%3 == 0 {
+			_, err := w.nodes[i%2].Seal(w.ctx, id)
+			w.must(err)
+		}
+	}
+	w.run(w.nodes[0], id)
+	for n := 1; n > 0; {
+		var err error
+		n, err = w.nodes[0].Seal(w.ctx, id)
+		w.must(err)
+	}
+	var want, got []mapreduce.ProgressMark
+	var sum mapreduce.ProgressMark
+	for token, first := "", true; first || token != ""; first = false {
+		page, err := w.nodes[1].ListEvents(w.ctx, mapreduce.ListEventsQuery{Job: id, Verify: true, PageSize: 2, PageToken: token})
+		w.must(err)
+		for _, c := range page.Checkpoints {
+			before := sum.Completed
+			sum.Completed += int64(len(c.Completed))
+			sum.Tokens = sum.Tokens.Add(c.Tokens)
+			if before/4 < sum.Completed/4 {
+				want = append(want, sum)
+			}
+			if c.Progress != nil {
+				got = append(got, *c.Progress)
+			}
+		}
+		token = page.NextPageToken
+	}
+	if diff := cmp.Diff(int64(w.job(id).CompletedUnits), sum.Completed); diff != "" {
+		t.Errorf("completions of the job and of its ledger (-job +ledger):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(want) < 7 {
+		t.Errorf("%d marks (-want +got):\n%s", len(want), diff)
+	}
+	w.write(func(tx store.Tx) { // who claims more progress
+		seal := new(storagev1.Seal)
+		w.must(proto.Unmarshal(w.get(w.space.Seal(id, 2)), seal))
+		seal.Progress.TokensOut++
+		value, err := proto.Marshal(seal)
+		w.must(err)
+		tx.Set(w.space.Seal(id, 2), value)
+	})
+	if err := w.nodes[0].Verify(w.ctx, id); errs.KindOf(err) != errs.DataLoss {
+		t.Errorf("progress that was changed: %v", err)
 	}
 }
 

@@ -276,6 +276,7 @@ func (f *Flip) Standing(id mapreduce.JobID, now int64) *Standing {
 		UpdatedAtMicros: now, MaxAttempts: f.Spec.MaxAttempts, Budget: f.Spec.Budget,
 		FailFast: f.Spec.OnError == uint32(mapreduce.FailFast), ParseUnits: f.Parse, Shards: f.Shards, StagedUnits: f.Map,
 		Tenant: f.Spec.Tenant, Priority: f.Spec.Priority, ReduceShare: f.Spec.ReduceShare,
+		CheckpointInterval: f.Spec.CheckpointInterval,
 	}
 	st := &Standing{Ctl: ctl, Record: &storagev1.Job{
 		JobId: string(id), Status: uint32(state), CreatedAtMicros: now, UpdatedAtMicros: now, Config: f.Spec,

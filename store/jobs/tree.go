@@ -137,7 +137,7 @@ func (p *treePlanner) block(in *storagev1.Inputs) {
 	c := p.cursor
 	u := &storagev1.Unit{
 		UnitId: string(unitAt(c.Plan, c.Planned)), Kind: uint32(mapreduce.KindReduce),
-		Level: c.Level, Index: c.Planned, Status: uint32(mapreduce.Blocked), Inputs: in,
+		Level: c.Level, Stage: int64(p.tree.Stage), Index: c.Planned, Status: uint32(mapreduce.Blocked), Inputs: in,
 		Queue: &storagev1.Queue{Shard: c.Planned % max(1, p.ctl.Shards)}, Parent: 1 + c.Planned/p.tree.Group,
 	}
 	if c.Plan.Units == 1 {
@@ -224,8 +224,8 @@ func (p *treePlanner) children(ctx context.Context, places []store.KeyValue) ([]
 	}
 	units, err := p.unitsNamed(ctx, p.tx, p.id, ids)
 	if err == nil && len(units) < len(ids) {
-		err = fmt.Errorf("jobs: a unit of %s, from %s to %s, has a place in the order, and is not there: %w",
-			p.id, ids[0], ids[len(ids)-1], store.ErrCorrupt)
+		err = corrupt(p.keys.Unit(p.id, ids[0]), "a unit of %s, from %s to %s, has a place in the order, and is not there",
+			p.id, ids[0], ids[len(ids)-1])
 	}
 	return units, err
 }
@@ -257,8 +257,8 @@ func (p *treePlanner) lastGroup() error {
 		p.blockMaps()
 	}
 	if c.Planned != c.Plan.Units {
-		return fmt.Errorf("jobs: %s is to have %d map units, and has those of %d reduces instead of %d: %w",
-			p.id, p.maps, c.Planned, c.Plan.Units, store.ErrCorrupt)
+		return corrupt(p.keys.Ctl(p.id), "%s is to have %d map units, and has those of %d reduces instead of %d",
+			p.id, p.maps, c.Planned, c.Plan.Units)
 	}
 	return nil
 }

@@ -124,7 +124,7 @@ func (t *turn) letGo(ctx context.Context, r WaitRef) (*Candidate, error) {
 		return nil, nil
 	}
 	if mapreduce.UnitState(u.Status) != mapreduce.Blocked {
-		return nil, fmt.Errorf("jobs: unit %s of %s is %s, and was not let go: %w", u.UnitId, t.in.Job, mapreduce.UnitState(u.Status), store.ErrCorrupt)
+		return nil, corrupt(t.keys.Unit(t.in.Job, mapreduce.UnitID(u.UnitId)), "unit %s of %s is %s, and was not let go", u.UnitId, t.in.Job, mapreduce.UnitState(u.Status))
 	}
 	t.setWaits(r, w|keys.LetGo)
 	if skips {
@@ -166,7 +166,7 @@ func (t *turn) reduce(ctx context.Context, r WaitRef) (*storagev1.Unit, error) {
 	name := reduceAt(t.ctl, r)
 	u, err := t.unit(ctx, t.tx, t.in.Job, name)
 	if err == nil && u == nil {
-		err = fmt.Errorf("jobs: unit %s of %s is waited for, and is not there: %w", name, t.in.Job, store.ErrCorrupt)
+		err = corrupt(t.keys.Unit(t.in.Job, name), "unit %s of %s is waited for, and is not there", name, t.in.Job)
 	}
 	return u, err
 }
@@ -259,7 +259,7 @@ func (t *turn) block(ctx context.Context, u *storagev1.Unit) error {
 		t.add(keys.Failed, u.Level, -1)
 		t.tx.Clear(t.keys.Failed(t.in.Job, u.Level, unit))
 	default:
-		return fmt.Errorf("jobs: unit %s of %s is %s, and was let go: %w", unit, t.in.Job, state, store.ErrCorrupt)
+		return corrupt(t.keys.Unit(t.in.Job, unit), "unit %s of %s is %s, and was let go", unit, t.in.Job, state)
 	}
 	// Its attempts go on being counted: a late report of one must not be taken
 	// for that of the next.

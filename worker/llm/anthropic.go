@@ -7,16 +7,17 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
+	"github.com/anthropics/anthropic-sdk-go/v2"
+	"github.com/anthropics/anthropic-sdk-go/v2/option"
+	"github.com/anthropics/anthropic-sdk-go/v2/packages/param"
 )
 
 // answerTool is the tool that stands for an answer where one has to be forced.
 const answerTool = "answer"
 
-// anthropicProvider speaks the Messages API by the vendor's SDK, which is given
-// nothing of the environment and does not retry.
+// anthropicProvider speaks version 2026-10-21 of the Messages API by the vendor's
+// SDK, which is given nothing of the environment, does not retry and does not
+// trace.
 type anthropicProvider struct {
 	*dialer
 	messages anthropic.MessageService
@@ -35,6 +36,7 @@ func newAnthropic(cfg Config) (Provider, error) {
 	p.messages = anthropic.NewMessageService(
 		option.WithBaseURL(d.base.String()), option.WithAPIKey(cfg.Key.secret),
 		option.WithHTTPClient(d.client), option.WithMaxRetries(0),
+		option.WithoutOpenTelemetry(), // calls are traced by us, and vendors are sent no trace
 	)
 	return p, nil
 }
@@ -127,9 +129,16 @@ func (p *anthropicProvider) params(req *Request) (anthropic.MessageNewParams, er
 		for _, part := range m.Parts {
 			blocks = append(blocks, anthropicBlock(part))
 		}
-		params.Messages = append(params.Messages, anthropic.MessageParam{Role: anthropic.MessageParamRole(m.Role), Content: blocks})
+		params.Messages = append(params.Messages, anthropicMessage(m.Role, blocks))
 	}
 	return params, nil
+}
+
+func anthropicMessage(role Role, blocks []anthropic.ContentBlockParamUnion) anthropic.MessageParam {
+	if role == Assistant {
+		return anthropic.NewAssistantMessage(blocks...)
+	}
+	return anthropic.NewUserMessage(blocks...)
 }
 
 // tools adds tools and the answer's schema.
@@ -398,16 +407,23 @@ func anthropicStop(s anthropic.StopReason) Stop {
 	}
 }
 
-// judgeAnthropic reads {"type":"error","error":{"type","message"}}. An account
-// without money is also told of by an invalid request, in words.
+// judgeAnthropic reads {"type":"error","error":{"type","message","details"}}. An
+// account without money is also told of by an invalid request, in words, and by a
+// rate limit, in details.error_code.
 func judgeAnthropic(status int, raw []byte) (Kind, string) {
 	var body struct {
-		Error struct{ Type, Message string }
+		Error struct {
+			Type, Message string
+			Details       json.RawMessage
+		}
 	}
 	if json.Unmarshal(raw, &body) != nil || body.Error.Type == "" {
 		return 0, ""
 	}
 	message := body.Error.Message
+	if kind := judgeAnthropicCode(body.Error.Details); kind != 0 {
+		return kind, message
+	}
 	switch body.Error.Type {
 	case "authentication_error":
 		return Auth, message
@@ -434,6 +450,28 @@ func judgeAnthropic(status int, raw []byte) (Kind, string) {
 		return Server, message
 	}
 	return byStatus(status), message
+}
+
+// judgeAnthropicCode reads {"error_code"}, and returns 0 for a code that says no
+// more than the type of its error. A spend limit comes as a rate limit, but it
+// does not pass while a job waits.
+func judgeAnthropicCode(details []byte) Kind {
+	var d struct {
+		Code anthropic.ErrorCode `json:"error_code"`
+	}
+	if json.Unmarshal(details, &d) != nil {
+		return 0
+	}
+	switch d.Code {
+	case anthropic.ErrorCodeEnforcedSpendLimitReached, anthropic.ErrorCodeContractSpendLimitReached,
+		anthropic.ErrorCodeLinkedOrganizationSpendLimitReached, anthropic.ErrorCodeLinkedOrganizationBillingUnavailable,
+		anthropic.ErrorCodeUserProfileBillingNotAuthorized, anthropic.ErrorCodeUserProfileNotBillable:
+		return Billing
+	case anthropic.ErrorCodeOrganizationOnHold, anthropic.ErrorCodeUserProfileRequired,
+		anthropic.ErrorCodeUserProfileNotFound:
+		return Permission
+	}
+	return 0
 }
 
 // judgeInvalid tells apart what vendors call an invalid request.

@@ -26,7 +26,6 @@ type Meter struct {
 	Provider
 	Purse  Purse
 	Prices *Prices
-	Batch  bool // at the price of batches
 
 	// Count returns no fewer tokens than a request's prompt has. It is
 	// required.
@@ -74,10 +73,10 @@ func failedUsage(err error, worst Usage) Usage {
 
 // settle pays for a call, and returns what it cost.
 func (m *Meter) settle(model Model, u Usage) (cost int64) {
-	cost, _ = m.Prices.Cost(m.Name(), model, u, m.Batch)
+	cost, _ = m.Prices.Cost(m.Name(), model, u, false)
 	m.Purse.Spent(u.In(), u.Output, cost)
 	if saver, ok := m.Purse.(agent.Saver); ok && u.In() > u.Input {
-		plain, _ := m.Prices.Cost(m.Name(), model, Usage{Input: u.In(), Output: u.Output}, m.Batch)
+		plain, _ := m.Prices.Cost(m.Name(), model, Usage{Input: u.In(), Output: u.Output}, false)
 		saver.Saved(mapreduce.Savings{CacheWrite: u.CacheWrite + u.CacheWrite1h, CacheRead: u.CacheRead, PromptMicros: plain - cost})
 	}
 	return cost

@@ -60,7 +60,9 @@ type Tariff struct {
 	Batch        Percent `yaml:"batch"`          // of all these; 0: no batches, so all of it
 	Above        int64   `yaml:"above"`          // tokens of a prompt, beyond which a call costs
 	Times        uint16  `yaml:"times"`          // so many times as much
+	OutputAbove  *Price  `yaml:"output_above"`   // what the output of such a call costs. nil: as often as the rest
 	CacheFrom    int64   `yaml:"cache_from"`     // tokens from which on the beginning of a prompt is cached; 0: not known, or never
+	Window       int64   `yaml:"window"`         // tokens of a prompt and its answer together; 0: not known
 }
 
 // Prices are the tariffs of models, by provider and model. They are immutable.
@@ -86,8 +88,8 @@ func (p *Prices) With(file []byte) (*Prices, error) {
 	}
 	for provider, models := range over {
 		for model, t := range models {
-			if t.CacheFrom < 0 || t.Above < 0 || (t.Above == 0) != (t.Times == 0) || t.Times > maxTimes {
-				return nil, fmt.Errorf("prices: %s %s: above and times belong together, times is at most %d, and no length is negative", provider, model, maxTimes)
+			if !t.valid() {
+				return nil, fmt.Errorf("prices: %s %s: above and times belong together, output_above needs both, times is at most %d, and no length is negative", provider, model, maxTimes)
 			}
 		}
 	}
@@ -101,6 +103,12 @@ func (p *Prices) With(file []byte) (*Prices, error) {
 		}
 	}
 	return &Prices{out}, nil
+}
+
+// valid reports whether the fields go together, and are within their bounds.
+func (t Tariff) valid() bool {
+	return t.CacheFrom >= 0 && t.Window >= 0 && t.Above >= 0 && t.Times <= maxTimes &&
+		(t.Above == 0) == (t.Times == 0) && (t.OutputAbove == nil || t.Above > 0)
 }
 
 // For returns the tariff of one model as a file of prices, which a job can carry
@@ -158,22 +166,28 @@ func (p *Prices) Cost(provider string, model Model, u Usage, batch bool) (micros
 // cost multiplies in 128 bits: tokens × price × share is in 10⁻⁸ of what is
 // returned.
 func (t Tariff) cost(u Usage, share uint64) int64 {
+	output, outputShare := t.Output, share
 	if t.Above > 0 && u.In() > t.Above {
 		share *= uint64(t.Times)
+		if t.OutputAbove != nil {
+			output = *t.OutputAbove
+		} else {
+			outputShare = share
+		}
 	}
 	write := orPrice(t.CacheWrite, t.Input)
 	var hi, lo uint64
-	add := func(tokens int64, price Price) {
+	add := func(tokens int64, price Price, share uint64) {
 		h, l := bits.Mul64(uint64(tokens), uint64(price)*share)
 		var carry uint64
 		lo, carry = bits.Add64(lo, l, 0)
 		hi, _ = bits.Add64(hi, h, carry)
 	}
-	add(u.Input, t.Input)
-	add(u.CacheWrite, write)
-	add(u.CacheWrite1h, orPrice(t.CacheWrite1h, write))
-	add(u.CacheRead, orPrice(t.CacheRead, t.Input))
-	add(u.Output, t.Output)
+	add(u.Input, t.Input, share)
+	add(u.CacheWrite, write, share)
+	add(u.CacheWrite1h, orPrice(t.CacheWrite1h, write), share)
+	add(u.CacheRead, orPrice(t.CacheRead, t.Input), share)
+	add(u.Output, output, outputShare)
 	const unit = 100_000_000
 	if hi >= unit {
 		return math.MaxInt64

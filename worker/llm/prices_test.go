@@ -3,6 +3,7 @@ package llm_test
 import (
 	"math"
 	"math/big"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -40,6 +41,9 @@ func TestCost(t *testing.T) {
 		{"no batches", "openai", "mine", llm.Usage{Input: 1_000_000}, true, 1},
 		{"a short prompt", "anthropic", "claude-haiku-5-5", llm.Usage{Input: 90_000, CacheRead: 10_000, Output: 1000}, false, 9000 + 100 + 500},
 		{"a long prompt", "anthropic", "claude-haiku-5-5", llm.Usage{Input: 90_000, CacheRead: 10_001, Output: 1000}, false, 45_000 + 501 + 2500},
+		{"a prompt that is not long", "openai", "gpt-6.1-terra", llm.Usage{Input: 172_000, CacheWrite: 100_000, Output: 1000}, false, 172_000 + 125_000 + 5000},
+		{"a long prompt, whose output costs more by less", "openai", "gpt-6.1-terra", llm.Usage{Input: 172_001, CacheWrite: 100_000, Output: 1000}, false, 344_002 + 250_000 + 7500},
+		{"half of that in a batch", "openai", "gpt-6.1-terra", llm.Usage{Input: 172_001, CacheWrite: 100_000, Output: 1000}, true, 172_001 + 125_000 + 3750},
 		{"any model", "ollama", "qwen3:8b", llm.Usage{Input: 1_000_000}, false, 0},
 		{"no credit", "openai", "gpt-5", llm.Usage{Input: -5_000_000, Output: 1}, false, 10},
 		{"too much to count", "anthropic", "claude-opus-4-1", llm.Usage{Output: math.MaxInt64}, false, math.MaxInt64},
@@ -52,6 +56,25 @@ func TestCost(t *testing.T) {
 	for _, model := range []llm.Model{"gpt-4o-realtime", "gpt-4", "claude-sonnet-4-5"} {
 		if _, known := p.Cost("openai", model, llm.Usage{}, false); known {
 			t.Errorf("the price of openai's %s is not known", model)
+		}
+	}
+}
+
+// The list has each model with its source; a window that no source gives is 0.
+func TestNewModelsHavePricesAndWindows(t *testing.T) {
+	p := prices(t, "")
+	for model, window := range map[llm.Model]int64{
+		"claude-fable-5-2": 1_000_000, "claude-opus-5-5": 1_000_000, "claude-sonnet-5-5": 1_000_000, "claude-haiku-5-5": 1_000_000,
+		"gpt-6.2-sol": 1_050_000, "gpt-6.1-sol": 1_050_000, "gpt-6.1-terra": 1_050_000, "gpt-6-astra": 1_050_000,
+		"gpt-6-luna": 1_050_000, "gpt-6-sol": 0, "gpt-5.6-sol": 0, "gpt-5.6-terra": 0, "gpt-5.6-luna": 1_050_000,
+	} {
+		provider := "openai"
+		if strings.HasPrefix(string(model), "claude") {
+			provider = "anthropic"
+		}
+		tariff, known := p.Tariff(provider, model)
+		if !known || tariff.Input == 0 || tariff.Output == 0 || tariff.CacheRead == nil || tariff.CacheWrite == nil || tariff.Window != window {
+			t.Errorf("%s: %+v (known %v), want all prices and a window of %d", model, tariff, known, window)
 		}
 	}
 }
@@ -80,7 +103,7 @@ func TestCostAgreesWithRationals(t *testing.T) {
 
 // What a job carries along of a file of prices says the same.
 func TestPricesOfOneModel(t *testing.T) {
-	p := prices(t, "x: {m: {input: 0.1, output: 10, cache_write: 3.125, cache_read: 0.000001, batch: 50%, above: 9, times: 2}, free: {input: 0, output: 0}}")
+	p := prices(t, "x: {m: {input: 0.1, output: 10, cache_write: 3.125, cache_read: 0.000001, batch: 50%, above: 9, times: 2, output_above: 12.5}, free: {input: 0, output: 0}}")
 	u := llm.Usage{Input: 1_000_003, CacheWrite: 77, CacheRead: 50_000_001, Output: 13}
 	for _, model := range []llm.Model{"m", "m-2026-01-01", "free"} {
 		file, err := p.For("x", model)
@@ -108,6 +131,7 @@ func TestBadPrices(t *testing.T) {
 		"openai: {m: {input: -1}}", "openai: {m: {input: 1e3}}", "openai: {m: {input: 1.1234567}}",
 		"openai: {m: {inputs: 1}}", "openai: {m: {input: 1, batch: 0.5}}", "openai: {m: {batch: 101%}}", "[]",
 		"openai: {m: {input: 1, above: 10}}", "openai: {m: {input: 1, times: 2}}", "openai: {m: {input: 1, above: -1, times: 2}}",
+		"openai: {m: {input: 1, output_above: 2}}", "openai: {m: {input: 1, window: -1}}",
 	} {
 		if _, err := (&llm.Prices{}).With([]byte(file)); err == nil {
 			t.Errorf("%s was taken", file)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
@@ -35,7 +36,7 @@ func (r *Retry) Complete(ctx context.Context, req *Request) (*Response, error) {
 		}
 		usage = append(usage, spent(err))
 		pause, again := r.pause(err, n)
-		if !again || n >= attempts || !sleep(ctx, pause) {
+		if !again || n >= attempts || clock.Sleep(ctx, pause) != nil {
 			return nil, withSpent(err, usage)
 		}
 	}
@@ -77,16 +78,4 @@ func withSpent(err error, all []Usage) error {
 	}
 	e.Usage = sum
 	return err
-}
-
-// sleep waits, and reports whether it was left to.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -115,6 +115,7 @@ var outcomes = []struct {
 	{fakellm.ServerError, llm.Server, ""},
 	{fakellm.Unauthorized, llm.Auth, ""},
 	{fakellm.NoMoney, llm.Billing, ""},
+	{fakellm.SpendLimit, llm.Billing, ""},
 	{fakellm.UnknownModel, llm.NotFound, ""},
 	{fakellm.TooLong, llm.TooLarge, ""},
 	{fakellm.WebPage, llm.NotAPI, ""},
@@ -318,6 +319,28 @@ func reply(t *testing.T, name string, status int, header http.Header, body strin
 	return err
 }
 
+// limitReached is Anthropic's error with a code.
+func limitReached(code string) string {
+	return `{"type":"error","error":{"type":"rate_limit_error","message":"x","details":{"error_code":"` + code + `"}}}`
+}
+
+// TestAnthropicVersion has the interface of the newest version asked, calls and
+// counts alike, and nothing said to its vendor of our traces.
+func TestAnthropicVersion(t *testing.T) {
+	p, fake := start(t, "anthropic", fakellm.Config{Model: says(goodReceipt)})
+	if _, err := p.Complete(t.Context(), ask(schema(t, receipt))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.(llm.Counter).Count(t.Context(), ask(nil)); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range fake.Entries() {
+		if got := e.Header.Get("Anthropic-Version"); got != "2026-10-21" || e.Header.Get("Traceparent") != "" {
+			t.Errorf("version %q, trace %q; want 2026-10-21 and none", got, e.Header.Get("Traceparent"))
+		}
+	}
+}
+
 func TestErrorsOfVendors(t *testing.T) {
 	in := func(seconds int) string {
 		return time.Now().Add(time.Duration(seconds) * time.Second).UTC().Format(http.TimeFormat)
@@ -339,6 +362,12 @@ func TestErrorsOfVendors(t *testing.T) {
 		{"should retry", "anthropic", 400, http.Header{"X-Should-Retry": {"true"}}, `{"type":"error","error":{"type":"invalid_request_error","message":"x"}}`, llm.Invalid, mapreduce.Retryable, 0},
 		{"should not retry", "anthropic", 500, http.Header{"X-Should-Retry": {"false"}}, `{"type":"error","error":{"type":"api_error","message":"x"}}`, llm.Server, mapreduce.PermanentUnit, 0},
 		{"no key is mended by a retry", "anthropic", 401, http.Header{"X-Should-Retry": {"true"}}, `{"type":"error","error":{"type":"authentication_error","message":"x"}}`, llm.Auth, mapreduce.PermanentJob, 0},
+		{"spend limit of the tier", "anthropic", 429, nil, limitReached("enforced_spend_limit_reached"), llm.Billing, mapreduce.PermanentJob, 0},
+		{"spend limit of the contract", "anthropic", 429, http.Header{"X-Should-Retry": {"true"}}, limitReached("contract_spend_limit_reached"), llm.Billing, mapreduce.PermanentJob, 0},
+		{"a limit on growth passes", "anthropic", 429, http.Header{"Retry-After": {"2"}}, limitReached("ramp_limit_exceeded"), llm.RateLimited, mapreduce.Retryable, 2 * time.Second},
+		{"a code of tomorrow", "anthropic", 429, nil, limitReached("lunar_eclipse"), llm.RateLimited, mapreduce.Retryable, 0},
+		{"details without a code", "anthropic", 429, nil, `{"type":"error","error":{"type":"rate_limit_error","message":"x","details":{"error_code":7}}}`, llm.RateLimited, mapreduce.Retryable, 0},
+		{"organization on hold", "anthropic", 400, nil, `{"type":"error","error":{"type":"invalid_request_error","message":"x","details":{"error_code":"organization_on_hold"}}}`, llm.Permission, mapreduce.PermanentJob, 0},
 		{"milliseconds", "anthropic", 429, http.Header{"Retry-After-Ms": {"1500"}, "Retry-After": {"9"}}, `{"type":"error","error":{"type":"rate_limit_error","message":"x"}}`, llm.RateLimited, mapreduce.Retryable, 1500 * time.Millisecond},
 		{"fraction", "openai", 429, http.Header{"Retry-After": {"0.25"}}, `{"error":{"message":"x","type":"tokens","code":"rate_limit_exceeded"}}`, llm.RateLimited, mapreduce.Retryable, 250 * time.Millisecond},
 		{"date", "openai", 503, http.Header{"Retry-After": {in(100)}}, `nothing`, llm.Overloaded, mapreduce.Retryable, 10 * time.Second},
@@ -553,6 +582,37 @@ func TestRequestsAsTheyGoOut(t *testing.T) {
 		for _, not := range c.not {
 			if strings.Contains(body, not) {
 				t.Errorf("%s: %s stands in %s", c.vendor, not, body)
+			}
+		}
+	}
+}
+
+// TestSchemasKeepTheirOrder holds for every vendor: models fill in fields in the
+// order in which the schema has them.
+func TestSchemasKeepTheirOrder(t *testing.T) {
+	const doc = `{"type": "object", "required": ["zone", "amount", "parties"], "additionalProperties": false, "properties": {
+		"zone": {"type": "string"}, "amount": {"type": "number"},
+		"parties": {"type": "array", "items": {"type": "object", "required": ["name", "address"], "additionalProperties": false,
+			"properties": {"name": {"type": "string"}, "address": {"type": "string"}}}}}}`
+	for _, name := range vendors {
+		for _, tool := range []bool{false, true} {
+			p, fake := start(t, name, fakellm.Config{Model: says(`{"zone":"","amount":1,"parties":[]}`)}, func(c *llm.Config) { c.ToolMode = tool })
+			if _, err := p.Complete(t.Context(), ask(schema(t, doc))); err != nil {
+				t.Fatal(err)
+			}
+			sent := string(fake.Entries()[0].Schema)
+			at := 0
+			for _, word := range []string{`"zone":`, `"amount":`, `"parties":`, `"name":`, `"address":`} {
+				i := strings.Index(sent[at:], word)
+				if i < 0 {
+					t.Fatalf("%s, tool %v: %s is not where its author put it: %s", name, tool, word, sent)
+				}
+				at += i
+			}
+			for _, required := range []string{`["zone","amount","parties"]`, `["name","address"]`} {
+				if !strings.Contains(sent, required) {
+					t.Errorf("%s, tool %v: the schema does not require %s: %s", name, tool, required, sent)
+				}
 			}
 		}
 	}

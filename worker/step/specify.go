@@ -33,7 +33,7 @@ func Specify(spec *mapreduce.JobSpec, stage string) (*agent.StageSpec, error) {
 	}
 	out := &agent.StageSpec{
 		Name: s.Name, Documents: s.From == pipeline.Documents, Group: s.Each == pipeline.EachGroup,
-		Each: s.Each, Tools: s.Tools, Output: agent.OutputKind(s.Output.Kind), Schema: formOf(&s.Output), Merge: s.Merge,
+		Each: s.Each, Tools: s.Tools, Output: agent.OutputKind(s.Output.Kind), Schema: s.Output.Form(), Merge: s.Merge,
 	}
 	for _, name := range s.Sources() {
 		if from := p.Stage(name); from != nil && from.Output.Kind == pipeline.OutputRecords {
@@ -41,22 +41,6 @@ func Specify(spec *mapreduce.JobSpec, stage string) (*agent.StageSpec, error) {
 		}
 	}
 	return out, nil
-}
-
-// formOf is the schema of an output: the one that the stage names, or what its kind
-// says. Of records it is nil then: it is the job's.
-func formOf(o *pipeline.Output) []byte {
-	switch {
-	case len(o.Schema) > 0:
-		return o.Schema
-	case o.Kind == pipeline.OutputItems:
-		return []byte(`{"type":"object"}`)
-	case o.Kind == pipeline.OutputTable:
-		return []byte(`{"type":"array","items":{"type":"object"}}`)
-	case o.Kind == pipeline.OutputReport:
-		return []byte(`{"type":"string","minLength":1}`)
-	}
-	return nil
 }
 
 func orElse(a, b []byte) []byte {

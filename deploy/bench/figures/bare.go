@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
@@ -287,7 +288,7 @@ func (l *Lab) floor(ctx context.Context) (*Floor, error) {
 func paced(ctx context.Context, at []time.Duration, fn func(i int) error) error {
 	start := time.Now()
 	for i, t := range at {
-		if err := nap(ctx, time.Until(start.Add(t))); err != nil {
+		if err := clock.Sleep(ctx, time.Until(start.Add(t))); err != nil {
 			return err
 		}
 		if err := fn(i); err != nil {

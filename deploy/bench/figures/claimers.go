@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
 )
@@ -71,7 +72,7 @@ func (c *Contention) measure(ctx context.Context, p place, claimers int, beat ti
 			return err
 		}
 	}
-	if err := nap(ctx, 2*beat); err != nil {
+	if err := clock.Sleep(ctx, 2*beat); err != nil {
 		return err
 	}
 	return c.share(ctx, systems)

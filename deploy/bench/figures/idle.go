@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/client"
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
@@ -61,12 +62,12 @@ func (i *Idleness) measure(ctx context.Context, s *system, beat time.Duration) e
 		}
 	}
 	welcome.Wait()
-	if err := nap(ctx, beat); err != nil { // what came with the workers has been dealt with
+	if err := clock.Sleep(ctx, beat); err != nil { // what came with the workers has been dealt with
 		return err
 	}
 	stats := s.jobs.DB().Stats()
 	commits, reads, heard, used, start := stats.Commits.Load(), stats.Reads.Load(), beats.Load(), processorTime(), time.Now()
-	if err := nap(ctx, idleBeats*beat); err != nil {
+	if err := clock.Sleep(ctx, idleBeats*beat); err != nil {
 		return err
 	}
 	i.Commits, i.Reads, i.Beats = stats.Commits.Load()-commits, stats.Reads.Load()-reads, beats.Load()-heard

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/client"
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
@@ -71,7 +72,7 @@ func (k *Kill) round(ctx context.Context, s *system, server string, pause time.D
 	}
 	killed := make(map[mapreduce.UnitID]time.Time)
 	for unit, victim := range running {
-		if err := nap(ctx, pause/victims); err != nil {
+		if err := clock.Sleep(ctx, pause/victims); err != nil {
 			return err
 		}
 		killed[unit] = time.Now()

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
@@ -55,7 +56,7 @@ func (m *Makespan) measure(ctx context.Context, s *system) error {
 		if !isMap(task) {
 			return nil
 		}
-		return nap(ctx, m.Units[document(task)])
+		return clock.Sleep(ctx, m.Units[document(task)])
 	}
 	if _, err := s.work(&bencher{output: outputBytes, run: naps}, m.Slots, prefetch(m.Slots)); err != nil {
 		return err
@@ -92,7 +93,7 @@ func (m *Makespan) pool(ctx context.Context) time.Duration {
 				d := rest[0]
 				rest = rest[1:]
 				mu.Unlock()
-				_ = nap(ctx, d) // if ctx ends, the loop does
+				_ = clock.Sleep(ctx, d) // if ctx ends, the loop does
 			}
 		})
 	}

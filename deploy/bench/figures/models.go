@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
@@ -232,7 +233,7 @@ func (m *Models) kill(ctx context.Context, s *system, server string, l *Lab) err
 	if err := m.strike(ctx, s, c, o, l); err != nil {
 		return err
 	}
-	if err := nap(ctx, comeback); err != nil {
+	if err := clock.Sleep(ctx, comeback); err != nil {
 		return err
 	}
 	return m.measure(ctx, s, c, o, 8*m.AtOnce, &m.Spared)
@@ -258,7 +259,7 @@ func (m *Models) strike(ctx context.Context, s *system, c crew, o modelOrder, l 
 		return err
 	}
 	for i := range m.Kills {
-		if err := nap(ctx, l.Think/8); err != nil {
+		if err := clock.Sleep(ctx, l.Think/8); err != nil {
 			return err
 		}
 		if err := workers.kill(); err != nil {

@@ -68,7 +68,7 @@ func (o *modelOrder) run(ctx context.Context, out *json.Encoder) error {
 func passing() []fakellm.Fault {
 	return slices.DeleteFunc(fakellm.Faults(), func(f fakellm.Fault) bool {
 		switch f {
-		case fakellm.Unauthorized, fakellm.NoMoney, fakellm.UnknownModel, fakellm.WebPage, fakellm.Redirect:
+		case fakellm.Unauthorized, fakellm.NoMoney, fakellm.SpendLimit, fakellm.UnknownModel, fakellm.WebPage, fakellm.Redirect:
 			return true
 		}
 		return false

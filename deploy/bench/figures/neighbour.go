@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
 )
@@ -33,7 +34,7 @@ func MeasureNeighbour(ctx context.Context, l *Lab) (*Neighbour, error) {
 			if err := starts.note(ctx, task); err != nil || task.Text == nil || task.Text.Chunks == 0 || small(task) {
 				return err
 			}
-			return nap(ctx, n.Nap)
+			return clock.Sleep(ctx, n.Nap)
 		}}
 		stop, err := s.work(b, busySlots, 0)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/tuple"
@@ -100,7 +101,7 @@ func (z *Size) measure(ctx context.Context, s *system, p place) (err error) {
 func (z *Size) settleCluster(ctx context.Context, p place) (err error) {
 	start := time.Now()
 	for {
-		if err := nap(ctx, 2*store.MaxTxAge); err != nil {
+		if err := clock.Sleep(ctx, 2*store.MaxTxAge); err != nil {
 			return err
 		}
 		if z.After, err = p.commit(ctx); err != nil {
@@ -122,7 +123,7 @@ func (p place) commit(ctx context.Context) (median time.Duration, err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	db, took := store.NewDB(s, store.Config{}), new(Sample)
 	for range 100 {
-		if err := nap(ctx, 10*time.Millisecond); err != nil {
+		if err := clock.Sleep(ctx, 10*time.Millisecond); err != nil {
 			return 0, err
 		}
 		start := time.Now()
@@ -144,7 +145,7 @@ func settle(ctx context.Context) error {
 	const look = 200 * time.Millisecond
 	for quiet := 0; quiet < 3; {
 		used := processorTime()
-		if err := nap(ctx, look); err != nil {
+		if err := clock.Sleep(ctx, look); err != nil {
 			return err
 		}
 		if quiet++; processorTime()-used > look/10 {

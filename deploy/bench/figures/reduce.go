@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/worker/agent/checked"
@@ -191,7 +192,7 @@ func peak(ctx context.Context) (most int64, err error) {
 		var now int64
 		now, err = procNumber("/proc/self/status", "VmRSS:", 1024)
 		most = max(most, now)
-		_ = nap(ctx, 20*time.Millisecond) // it ends with ctx
+		_ = clock.Sleep(ctx, 20*time.Millisecond) // it ends with ctx
 	}
 	return most, err
 }

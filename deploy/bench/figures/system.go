@@ -289,18 +289,6 @@ func noise(seed int64, n int) []byte {
 	return out[:n]
 }
 
-// nap waits for d, as an agent waits for a model.
-func nap(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // document returns which of the job's documents a map unit works on.
 func document(task *agent.Task) int { return int(task.Index >> 20) }
 

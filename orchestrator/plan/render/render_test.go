@@ -23,6 +23,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/orchestrator/plan"
+	"github.com/coditect/mapreduce/orchestrator/plan/plantest"
 	"github.com/coditect/mapreduce/orchestrator/plan/render"
 )
 
@@ -94,7 +95,7 @@ func ran(t testing.TB) *plan.DAG {
 		units = append(units, u)
 	}
 	units[2].State = mapreduce.UnitFailed
-	d, err := plan.Record(plan.ModeStatic, units)
+	d, err := plantest.Record(plan.ModeStatic, units)
 	if err != nil {
 		t.Fatal(err)
 	}

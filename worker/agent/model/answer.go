@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -63,39 +62,6 @@ func newForm(s *schema.Schema) (*form, error) {
 	}
 	f.direct, err = f.directForm(raw)
 	return f, err
-}
-
-// dict is a JSON object in the order in which it is written: models fill in
-// fields in that order.
-type dict []pair
-
-type pair struct {
-	key   string
-	value any
-}
-
-// MarshalJSON implements json.Marshaler.
-func (d dict) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, p := range d {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		key, err := json.Marshal(p.key)
-		if err != nil {
-			return nil, err
-		}
-		value, err := json.Marshal(p.value)
-		if err != nil {
-			return nil, err
-		}
-		b.Write(key)
-		b.WriteByte(':')
-		b.Write(value)
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
 }
 
 // object is the schema of an object that has all of its fields and no others.
@@ -226,17 +192,17 @@ func (f *form) placeOf(where string) string {
 // rawFields returns the schema of one value of each field, as it stands in the
 // file, in the order of Fields.
 func rawFields(s *schema.Schema) ([]any, error) {
-	d := json.NewDecoder(bytes.NewReader(s.Canonical()))
+	d := json.NewDecoder(bytes.NewReader(s.Plain()))
 	d.UseNumber()
-	var root map[string]any
-	if err := d.Decode(&root); err != nil {
+	v, err := readOrdered(d)
+	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
+	root, _ := v.(dict)
 	r := &rawReader{root: root}
 	record := r.whole(root)
 	if s.Kind == schema.KindRecords {
-		items, _ := record["items"].(map[string]any)
-		record = r.whole(items)
+		record = r.whole(record.dict("items"))
 	}
 	r.properties(record, s.Properties)
 	return r.out, nil
@@ -244,55 +210,51 @@ func rawFields(s *schema.Schema) ([]any, error) {
 
 // A rawReader walks a schema file beside what was read of it.
 type rawReader struct {
-	root map[string]any
+	root dict
 	out  []any
 }
 
-func (r *rawReader) properties(in map[string]any, all []schema.Property) {
-	named, _ := in["properties"].(map[string]any)
+func (r *rawReader) properties(in dict, all []schema.Property) {
+	named := in.dict("properties")
 	for i := range all {
 		p := &all[i]
-		sub, _ := named[p.Name].(map[string]any)
-		sub = r.whole(sub)
+		sub := r.whole(named.dict(p.Name))
 		switch p.Type {
 		case schema.Object:
 			r.properties(sub, p.Properties)
 		case schema.Array:
-			if _, tuple := sub["prefixItems"]; tuple {
+			if _, tuple := sub.get("prefixItems"); tuple {
 				r.out = append(r.out, r.value(sub, p)) // which no vendor can express
 				continue
 			}
-			items, _ := sub["items"].(map[string]any)
-			r.out = append(r.out, r.value(items, p.Items))
+			r.out = append(r.out, r.value(sub.dict("items"), p.Items))
 		default:
 			r.out = append(r.out, r.value(sub, p))
 		}
 	}
 }
 
-// value is the schema of one value: with its type, without what may be null, as
-// a value that is not there is not listed, and without our hints.
-func (r *rawReader) value(in map[string]any, p *schema.Property) map[string]any {
-	whole := r.whole(in)
-	out := make(map[string]any, len(whole))
-	for key, v := range whole {
-		switch key {
-		case "title", "description", "default", "examples", "$defs", "definitions", schema.HintKey:
+// value is the schema of one value: with its type, and without what may be null, as
+// a value that is not there is not listed.
+func (r *rawReader) value(in dict, p *schema.Property) dict {
+	var out dict
+	for _, k := range r.whole(in) {
+		switch k.key {
+		case "title", "description", "default", "examples", "$defs", "definitions":
 		default:
-			out[key] = v
+			out = append(out, k)
 		}
 	}
-	out["type"] = string(p.Type)
-	if values, ok := out["enum"].([]any); ok {
-		out["enum"] = slices.DeleteFunc(slices.Clone(values), func(v any) bool { return v == nil })
+	out = out.with("type", string(p.Type))
+	if values, ok := out.list("enum"); ok {
+		out = out.with("enum", slices.DeleteFunc(slices.Clone(values), func(v any) bool { return v == nil }))
 	}
 	switch p.Type {
 	case schema.Object:
-		r.inner(out, p)
+		out = r.inner(out, p)
 	case schema.Array:
 		if p.Items != nil {
-			items, _ := out["items"].(map[string]any)
-			out["items"] = r.value(items, p.Items)
+			out = out.with("items", r.value(out.dict("items"), p.Items))
 		}
 	}
 	return out
@@ -300,25 +262,25 @@ func (r *rawReader) value(in map[string]any, p *schema.Property) map[string]any 
 
 // inner makes the properties of an object those of one value each; what may be
 // absent may be null.
-func (r *rawReader) inner(out map[string]any, p *schema.Property) {
-	named, _ := out["properties"].(map[string]any)
+func (r *rawReader) inner(out dict, p *schema.Property) dict {
+	named := out.dict("properties")
 	var fields dict
 	for i := range p.Properties {
 		one := &p.Properties[i]
-		sub, _ := named[one.Name].(map[string]any)
-		v := r.value(sub, one)
+		v := r.value(named.dict(one.Name), one)
 		if one.Description != "" {
-			v["description"] = one.Description
+			v = v.with("description", one.Description)
 		}
 		fields = append(fields, pair{one.Name, v})
 	}
-	out["properties"] = fields
-	if names, ok := out["required"].([]any); ok {
-		out["required"] = slices.DeleteFunc(slices.Clone(names), func(name any) bool {
+	out = out.with("properties", fields)
+	if names, ok := out.list("required"); ok {
+		out = out.with("required", slices.DeleteFunc(slices.Clone(names), func(name any) bool {
 			i := slices.IndexFunc(p.Properties, func(one schema.Property) bool { return one.Name == name })
 			return i < 0 || p.Properties[i].Nullable
-		})
+		}))
 	}
+	return out
 }
 
 // maxRefs bounds how far references are followed; a schema that was read has
@@ -327,32 +289,23 @@ const maxRefs = 64
 
 // whole returns a schema with what it refers to, its own keywords before those,
 // and of two alternatives of which one is null, the other.
-func (r *rawReader) whole(in map[string]any) map[string]any { return r.follow(in, 0) }
+func (r *rawReader) whole(in dict) dict { return r.follow(in, 0) }
 
-func (r *rawReader) follow(in map[string]any, depth int) map[string]any {
-	out := make(map[string]any, len(in))
-	add := func(from map[string]any) {
-		for k, v := range from {
-			if _, had := out[k]; !had {
-				out[k] = v
-			}
-		}
-	}
-	add(in)
+func (r *rawReader) follow(in dict, depth int) dict {
+	out := slices.Clone(in)
 	if depth > maxRefs {
 		return out
 	}
-	if ref, ok := in["$ref"].(string); ok {
-		delete(out, "$ref")
-		add(r.follow(r.resolve(ref), depth+1))
+	if ref, ok := in.get("$ref"); ok {
+		text, _ := ref.(string)
+		out = out.without("$ref").and(r.follow(r.resolve(text), depth+1))
 	}
-	if all, ok := in["allOf"].([]any); ok {
-		r.join(out, all, depth)
+	if all, ok := in.list("allOf"); ok {
+		out = r.join(out, all, depth)
 	}
 	for _, key := range []string{"anyOf", "oneOf"} {
-		if one, ok := only(in[key]); ok {
-			delete(out, key)
-			add(r.follow(one, depth+1))
+		if one, ok := only(in, key); ok {
+			out = out.without(key).and(r.follow(one, depth+1))
 		}
 	}
 	return out
@@ -360,38 +313,35 @@ func (r *rawReader) follow(in map[string]any, depth int) map[string]any {
 
 // join writes the parts of allOf out as one, if they do not speak of the same
 // things. Properties are added up.
-func (r *rawReader) join(out map[string]any, all []any, depth int) {
-	one := maps.Clone(out)
-	delete(one, "allOf")
+func (r *rawReader) join(out dict, all []any, depth int) dict {
+	one := out.without("allOf")
 	for _, part := range all {
-		sub, _ := part.(map[string]any)
-		for k, v := range r.follow(sub, depth+1) {
-			had, twice := one[k]
-			a, isMap := had.(map[string]any)
-			b, areMaps := v.(map[string]any)
+		sub, _ := part.(dict)
+		for _, k := range r.follow(sub, depth+1) {
+			had, twice := one.get(k.key)
+			a, isMap := had.(dict)
+			b, areMaps := k.value.(dict)
 			switch {
 			case !twice:
-				one[k] = v
-			case k == "properties" && isMap && areMaps:
-				sum := maps.Clone(b)
-				maps.Copy(sum, a)
-				one[k] = sum
-			case k == "required" || reflect.DeepEqual(had, v):
+				one = append(one, k)
+			case k.key == "properties" && isMap && areMaps:
+				one = one.with(k.key, a.and(b))
+			case k.key == "required" || reflect.DeepEqual(had, k.value):
 			default:
-				return
+				return out
 			}
 		}
 	}
-	clear(out)
-	maps.Copy(out, one)
+	return one
 }
 
 // only returns the alternative that is not null, if there is one.
-func only(alternatives any) (map[string]any, bool) {
-	all, _ := alternatives.([]any)
-	var found []map[string]any
+func only(in dict, key string) (dict, bool) {
+	all, _ := in.list(key)
+	var found []dict
 	for _, a := range all {
-		if sub, ok := a.(map[string]any); ok && sub["type"] != "null" {
+		sub, ok := a.(dict)
+		if t, _ := sub.get("type"); ok && t != "null" {
 			found = append(found, sub)
 		}
 	}
@@ -402,12 +352,10 @@ func only(alternatives any) (map[string]any, bool) {
 }
 
 // resolve returns what stands at a pointer into the file.
-func (r *rawReader) resolve(ref string) map[string]any {
-	var at any = r.root
+func (r *rawReader) resolve(ref string) dict {
+	at := r.root
 	for _, step := range strings.Split(strings.TrimPrefix(ref, "#"), "/")[1:] {
-		m, _ := at.(map[string]any)
-		at = m[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
+		at = at.dict(strings.NewReplacer("~1", "/", "~0", "~").Replace(step))
 	}
-	m, _ := at.(map[string]any)
-	return m
+	return at
 }

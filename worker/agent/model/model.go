@@ -424,6 +424,9 @@ func (a *Agent) prepareRecords(p *program, spec *mapreduce.JobSpec) error {
 	if p.form, err = newForm(p.schema); err != nil {
 		return err
 	}
+	if t, ok := p.prices.Tariff(p.Provider, p.Model); ok && p.Window == 0 {
+		p.Window = t.Window
+	}
 	if err := p.tell(spec); err != nil {
 		return err
 	}

@@ -357,6 +357,7 @@ func TestFaults(t *testing.T) {
 	}{
 		{fakellm.Unauthorized, mapreduce.PermanentJob, 1, "authentication"},
 		{fakellm.NoMoney, mapreduce.PermanentJob, 1, "billing"},
+		{fakellm.SpendLimit, mapreduce.PermanentJob, 1, "billing"},
 		{fakellm.UnknownModel, mapreduce.PermanentJob, 1, "model: m"},
 		{fakellm.WebPage, mapreduce.PermanentJob, 1, "text/html"},
 		{fakellm.Refusal, mapreduce.PermanentUnit, 1, "refused"},
@@ -697,5 +698,39 @@ func TestRefusedBeforeSpending(t *testing.T) {
 				t.Errorf("%d calls", n)
 			}
 		})
+	}
+}
+
+// TestOrderOfTheAuthor has instructions and form name the fields in the order of the
+// schema's author, at every depth, also in what the schema refers to.
+func TestOrderOfTheAuthor(t *testing.T) {
+	const doc = `{"type": "object", "properties": {
+		"zone": {"type": "string"},
+		"parties": {"type": "array", "items": {"$ref": "#/$defs/party"}},
+		"amount": {"type": "number"}},
+		"$defs": {"party": {"type": "object", "required": ["name", "address"],
+			"oneOf": [{"properties": {"surname": {"const": "x"}, "forename": {"const": "y"}}}, {"properties": {"name": {"const": "z"}}}],
+			"properties": {"name": {"type": "string"}, "address": {"type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}}}}}`
+	r := newRig(t, "ollama", fakellm.Config{})
+	r.spec.Schema = canonical(t, doc)
+	if _, _, err := r.run(t, document); err == nil {
+		t.Fatal("an answer without any field was taken")
+	}
+	call := r.fake.Entries()[0] // it is what is asked that counts
+	inOrder(t, "the instructions", call.System, `"name"`, `"address"`, `"street"`, `"city"`, `"surname"`, `"forename"`, `"zone"`, `"parties"`, `"amount"`)
+	inOrder(t, "the form", string(call.Schema), `"zone"`, `"parties"`, `"surname"`, `"forename"`, `"name":{"type"`, `"address"`, `"street"`, `"city"`, `"amount"`)
+}
+
+// inOrder fails unless each word stands after the one before it, from its first place
+// on.
+func inOrder(t *testing.T, what, text string, words ...string) {
+	t.Helper()
+	at := 0
+	for _, word := range words {
+		i := strings.Index(text[at:], word)
+		if i < 0 {
+			t.Fatalf("%s: %s does not follow what stands before it in the schema:\n%s", what, word, text)
+		}
+		at += i
 	}
 }

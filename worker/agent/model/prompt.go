@@ -59,45 +59,25 @@ func mapSystem(s *schema.Schema, who, examples string) string {
 	return b.String()
 }
 
-// plainSchema is the schema without our hints, which are of no use to a model.
-func plainSchema(s *schema.Schema) []byte { return plainJSON(s.Canonical()) }
+// plainSchema is the schema without our hints, which are of no use to a model, in
+// the order of its author: a model fills in fields, and thinks of them, in the order
+// in which it reads of them.
+func plainSchema(s *schema.Schema) []byte { return indented(s.Plain()) }
 
-// plainJSON is plainSchema of a schema in JSON.
+// plainJSON is plainSchema of the schema of a value, which need not be one of records.
 func plainJSON(doc []byte) []byte {
-	d := json.NewDecoder(bytes.NewReader(doc))
-	d.UseNumber()
-	var root any
-	if d.Decode(&root) != nil {
-		return doc // it was encoded by us
+	if s, err := schema.Parse("schema", doc); err == nil {
+		return plainSchema(s)
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", " ")
-	if e.Encode(withoutHints(root)) != nil {
-		return doc // the same
-	}
-	return bytes.TrimSpace(b.Bytes())
+	return indented(doc)
 }
 
-func withoutHints(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, sub := range v {
-			if k != schema.HintKey {
-				out[k] = withoutHints(sub)
-			}
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, sub := range v {
-			out[i] = withoutHints(sub)
-		}
-		return out
+func indented(doc []byte) []byte {
+	var b bytes.Buffer
+	if json.Indent(&b, doc, "", " ") != nil {
+		return doc // it was encoded by us
 	}
-	return v
+	return b.Bytes()
 }
 
 // A passage is the text that one call reads.

@@ -29,6 +29,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/output"
@@ -166,7 +167,7 @@ func (r *run) call(ctx context.Context, i int) error {
 		if err := r.agent.record(entry); err != nil {
 			return err
 		}
-		if err := sleep(ctx, s.latency.draw(r.rand)); err != nil {
+		if err := clock.Sleep(ctx, s.latency.draw(r.rand)); err != nil {
 			return err
 		}
 		if n := r.agent.calls.Add(1); n <= int64(s.breaker) {
@@ -187,20 +188,6 @@ func (r *run) call(ctx context.Context, i int) error {
 		return err
 	}
 	return r.calls.Keep(ctx, kept)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
 }
 
 // behaviour decides how the attempt ends. A unit's own poison goes before the

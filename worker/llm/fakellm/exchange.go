@@ -142,6 +142,8 @@ func (x *exchange) instead() bool {
 		x.fail(http.StatusUnauthorized, "authentication_error", "invalid key: "+x.Header.Get("X-Api-Key")+x.Header.Get("Authorization"))
 	case NoMoney:
 		x.fail(http.StatusPaymentRequired, "billing_error", "Your credit balance is too low to access the API.")
+	case SpendLimit:
+		x.fail(http.StatusTooManyRequests, spendLimit, "You have reached the limit on your spending.")
 	case UnknownModel:
 		x.fail(http.StatusNotFound, "not_found_error", "model: "+x.Model)
 	case TooLong:

@@ -142,3 +142,30 @@ func TestTwists(t *testing.T) {
 		}
 	}
 }
+
+// The newest version of Anthropic's interface refuses what older clients say.
+func TestAnthropicVersions(t *testing.T) {
+	const message = `{"role":"user","content":"?"}`
+	call := func(version, more, messages string) int {
+		body := `{"model":"m","max_tokens":9,"stream":true,` + more + `"messages":[` + messages + `]}`
+		r := httptest.NewRequest(http.MethodPost, "/v1/messages", strings.NewReader(body))
+		r.Header.Set("Anthropic-Version", version)
+		w := httptest.NewRecorder()
+		fakellm.New(fakellm.Config{}).ServeHTTP(w, r)
+		return w.Code
+	}
+	for _, c := range []struct{ name, more, messages string }{
+		{"temperature", `"temperature":0,`, message},
+		{"top_p", `"top_p":1,`, message},
+		{"top_k", `"top_k":5,`, message},
+		{"a document of the assistant", "", message + `,{"role":"assistant","content":[{"type":"document"}]}`},
+		{"citations of the user", "", `{"role":"user","content":[{"type":"text","text":"?","citations":[{}]}]}`},
+	} {
+		if old, now := call("2023-06-01", c.more, c.messages), call("2026-10-21", c.more, c.messages); old != 200 || now != 400 {
+			t.Errorf("%s: status %d by the old version, %d by the new one; want 200 and 400", c.name, old, now)
+		}
+	}
+	if got := [2]int{call("2026-10-21", "", message), call("2027-01-01", "", message)}; got != [2]int{200, 400} {
+		t.Errorf("a plain call: status %v, want 200, and 400 for a version that there is not", got)
+	}
+}

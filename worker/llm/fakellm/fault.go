@@ -16,6 +16,7 @@ const (
 	ServerError  Fault = "server_error"  // 500
 	Unauthorized Fault = "unauthorized"  // 401, with the key repeated
 	NoMoney      Fault = "no_money"      // 400 or 429, as the vendors do
+	SpendLimit   Fault = "spend_limit"   // 429 without a time to come back, as a limit of the account's own
 	UnknownModel Fault = "unknown_model" // 404
 	TooLong      Fault = "too_long"      // 400
 	WebPage      Fault = "web_page"      // 200 and HTML, by a proxy
@@ -46,7 +47,7 @@ const (
 // Faults are all of them.
 func Faults() []Fault {
 	return []Fault{
-		RateLimit, Overloaded, ServerError, Unauthorized, NoMoney, UnknownModel, TooLong, WebPage, BadGateway,
+		RateLimit, Overloaded, ServerError, Unauthorized, NoMoney, SpendLimit, UnknownModel, TooLong, WebPage, BadGateway,
 		Redirect, Hangup, MidStream, Cut, Reset, Stall, Drip, NotJSON, Truncated, EmptyAnswer, Refusal, Filter, Pause,
 		UnknownStop, WrongShape, Prose, NoUsage,
 	}

@@ -9,6 +9,9 @@ import (
 
 type fields = map[string]any
 
+// spendLimit is the kind of an error that each format has its own words for.
+const spendLimit = "spend_limit"
+
 // A content is a text, or a list of blocks with texts in them.
 type content []block
 
@@ -20,6 +23,7 @@ type block struct {
 	Cache   *struct {
 		TTL string `json:"ttl"`
 	} `json:"cache_control"`
+	Citations []json.RawMessage `json:"citations"`
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -87,14 +91,59 @@ func (anthropicWire) read(c *Call, body []byte) error {
 		add(m.Content)
 		c.Turns = append(c.Turns, Turn{m.Role, m.Content.text()})
 	}
-	if c.Header.Get("Anthropic-Version") == "" {
-		return errors.New("anthropic-version: header is required")
+	if err := checkVersion(c.Header.Get("Anthropic-Version"), body); err != nil {
+		return err
 	}
 	if in.MaxTokens == nil {
 		return nil // of count_tokens
 	}
 	c.MaxTokens = *in.MaxTokens
 	return checkRequest(in.Model, len(in.Messages), in.Stream)
+}
+
+// version is that of Anthropic's interface which refuses what checkVersion does. Others
+// than it are of clients that are not ours.
+const version = "2026-10-21"
+
+// checkVersion refuses what an interface of this version refuses.
+func checkVersion(got string, body []byte) error {
+	switch got {
+	case "":
+		return errors.New("anthropic-version: header is required")
+	case version:
+	case "2023-06-01":
+		return nil
+	default:
+		return errors.New("anthropic-version: " + got + " is not a valid version")
+	}
+	var in struct {
+		Temperature json.RawMessage
+		TopP        json.RawMessage `json:"top_p"`
+		TopK        json.RawMessage `json:"top_k"`
+		Messages    []struct {
+			Role    string
+			Content content
+		}
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return err
+	}
+	for name, value := range map[string]json.RawMessage{"temperature": in.Temperature, "top_p": in.TopP, "top_k": in.TopK} {
+		if value != nil {
+			return errors.New(name + ": not supported in version " + version)
+		}
+	}
+	for _, m := range in.Messages {
+		for _, b := range m.Content {
+			if m.Role == "assistant" && b.Type == "document" {
+				return errors.New("messages: a document block is not allowed in an assistant message")
+			}
+			if m.Role == "user" && b.Type == "text" && len(b.Citations) > 0 {
+				return errors.New("messages: citations are not allowed in a user's text")
+			}
+		}
+	}
+	return nil
 }
 
 func checkRequest(model string, messages int, stream bool) error {
@@ -116,11 +165,7 @@ func (anthropicWire) open(x *exchange) {
 	x.event("message_start", fields{"type": "message_start", "message": fields{
 		"id": "msg_" + x.RequestID, "type": "message", "role": "assistant", "model": x.Model, "content": []any{},
 		"stop_reason": nil, "stop_sequence": nil,
-		"usage": fields{
-			"input_tokens": x.Input, "output_tokens": x.Output,
-			"cache_creation_input_tokens": x.CacheWrite, "cache_read_input_tokens": x.CacheRead,
-			"cache_creation": fields{"ephemeral_5m_input_tokens": x.CacheWrite, "ephemeral_1h_input_tokens": 0},
-		},
+		"usage": anthropicUsage(x),
 	}})
 	x.event("ping", fields{"type": "ping"})
 	start := fields{"type": "text", "text": ""}
@@ -128,6 +173,20 @@ func (anthropicWire) open(x *exchange) {
 		start = fields{"type": "tool_use", "id": "toolu_" + x.RequestID, "name": x.Tool, "input": fields{}}
 	}
 	x.event("content_block_start", fields{"type": "content_block_start", "index": 0, "content_block": start})
+}
+
+// anthropicUsage is what is told of tokens, so far.
+func anthropicUsage(x *exchange) fields {
+	usage := fields{
+		"input_tokens": x.Input, "output_tokens": x.Output,
+		"cache_creation_input_tokens": x.CacheWrite, "cache_read_input_tokens": x.CacheRead,
+		"cache_creation": fields{"ephemeral_5m_input_tokens": x.CacheWrite, "ephemeral_1h_input_tokens": 0},
+	}
+	if x.Header.Get("Anthropic-Version") == version {
+		usage["output_tokens_details"] = fields{"thinking_tokens": 0}
+		usage["service_tier"], usage["inference_geo"] = "standard", "us"
+	}
+	return usage
 }
 
 func (anthropicWire) piece(x *exchange, text string) {
@@ -145,7 +204,14 @@ func (anthropicWire) close(x *exchange, r Reply) {
 	if r.Why != "" {
 		delta["stop_details"] = fields{"type": "refusal", "category": "cyber", "explanation": r.Why}
 	}
-	x.event("message_delta", fields{"type": "message_delta", "delta": delta, "usage": fields{"output_tokens": x.Output}})
+	usage := fields{"output_tokens": x.Output}
+	if x.Header.Get("Anthropic-Version") == version {
+		usage = anthropicUsage(x)
+		delete(usage, "cache_creation")
+		delete(usage, "service_tier")
+		delete(usage, "inference_geo")
+	}
+	x.event("message_delta", fields{"type": "message_delta", "delta": delta, "usage": usage})
 	x.event("message_stop", fields{"type": "message_stop"})
 }
 
@@ -155,10 +221,14 @@ func (w anthropicWire) broken(x *exchange) {
 }
 
 func (anthropicWire) refuse(status int, kind, message string) (int, any) {
-	if kind == "billing_error" {
-		status, kind = http.StatusBadRequest, "invalid_request_error"
+	failure := fields{"type": kind, "message": message}
+	switch kind {
+	case "billing_error":
+		status, failure["type"] = http.StatusBadRequest, "invalid_request_error"
+	case spendLimit:
+		failure["type"], failure["details"] = "rate_limit_error", fields{"error_code": "enforced_spend_limit_reached"}
 	}
-	return status, fields{"type": "error", "error": fields{"type": kind, "message": message}}
+	return status, fields{"type": "error", "error": failure}
 }
 
 func (anthropicWire) stop(f Fault, tool bool) string {
@@ -285,6 +355,8 @@ func (openaiWire) refuse(status int, kind, message string) (int, any) {
 	switch kind {
 	case "billing_error":
 		status, kind, code = http.StatusTooManyRequests, "insufficient_quota", "insufficient_quota"
+	case spendLimit:
+		kind, code = "insufficient_quota", "billing_hard_limit_reached"
 	case "authentication_error":
 		kind, code = "invalid_request_error", "invalid_api_key"
 	case "not_found_error":
@@ -373,9 +445,12 @@ func (w ollamaWire) broken(x *exchange) {
 	w.line(x, fields{"error": "an error was encountered while running the model"})
 }
 
-func (ollamaWire) refuse(status int, _, message string) (int, any) {
-	if status == 529 {
+func (ollamaWire) refuse(status int, kind, message string) (int, any) {
+	switch {
+	case status == 529:
 		status = http.StatusServiceUnavailable
+	case kind == spendLimit:
+		status = http.StatusPaymentRequired
 	}
 	return status, fields{"error": message}
 }

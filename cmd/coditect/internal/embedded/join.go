@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/client"
+	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store"
 )
@@ -56,20 +57,9 @@ func Join(ctx context.Context, c Config, o JoinOptions) (*Node, *client.Client, 
 			o.Waiting()
 			o.Waiting = nil
 		}
-		if err := pause(ctx, retryPause); err != nil {
+		if err := clock.Sleep(ctx, retryPause); err != nil {
 			return nil, nil, err
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
 	}
 }
 

@@ -48,6 +48,13 @@ type Checkpoint struct {
 	Completed []UnitRef `json:"completed_units,omitempty"`
 	Failed    []UnitRef `json:"failed_units,omitempty"`
 	Tokens    int64     `json:"tokens"`
+	Progress  *Progress `json:"progress,omitempty"`
+}
+
+// Progress is how far the job was by a checkpoint, at every --checkpoint-interval.
+type Progress struct {
+	Completed int64 `json:"completed_units"`
+	Tokens    int64 `json:"tokens"`
 }
 
 // A Seal is a line of audit.jsonl behind the last checkpoint that it covers.
@@ -66,6 +73,9 @@ func CheckpointOf(c *mapreduce.Checkpoint) Checkpoint {
 	}
 	if c.State != mapreduce.JobUnknown {
 		out.State = c.State.String()
+	}
+	if p := c.Progress; p != nil {
+		out.Progress = &Progress{Completed: p.Completed, Tokens: p.Tokens.Total()}
 	}
 	return out
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
-	"github.com/coditect/mapreduce/orchestrator/plan"
+	"github.com/coditect/mapreduce/orchestrator/plan/plantest"
 	"github.com/coditect/mapreduce/orchestrator/plan/render"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
@@ -426,7 +426,7 @@ func TestDAG(t *testing.T) {
 	}
 	s.units = append(s.units, final)
 
-	d, err := plan.Record("", s.units)
+	d, err := plantest.Record("", s.units)
 	if err != nil {
 		t.Fatal(err)
 	}

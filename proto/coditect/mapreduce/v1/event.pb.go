@@ -107,7 +107,10 @@ type Checkpoint struct {
 	// Tokens that its units spent.
 	Tokens *Tokens `protobuf:"bytes,8,opt,name=tokens,proto3" json:"tokens,omitempty"`
 	// For people.
-	Message       string `protobuf:"bytes,9,opt,name=message,proto3" json:"message,omitempty"`
+	Message string `protobuf:"bytes,9,opt,name=message,proto3" json:"message,omitempty"`
+	// How far the job was, at the checkpoints at which the units that it had
+	// completed reached another checkpoint_interval.
+	Progress      *ProgressMark `protobuf:"bytes,10,opt,name=progress,proto3" json:"progress,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -205,6 +208,68 @@ func (x *Checkpoint) GetMessage() string {
 	return ""
 }
 
+func (x *Checkpoint) GetProgress() *ProgressMark {
+	if x != nil {
+		return x.Progress
+	}
+	return nil
+}
+
+// How far a job was by a checkpoint.
+type ProgressMark struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Completions so far. A unit that is completed again counts again.
+	CompletedUnits int64 `protobuf:"varint,1,opt,name=completed_units,json=completedUnits,proto3" json:"completed_units,omitempty"`
+	// Tokens of all attempts so far, as the checkpoints have them.
+	Tokens        *Tokens `protobuf:"bytes,2,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProgressMark) Reset() {
+	*x = ProgressMark{}
+	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProgressMark) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProgressMark) ProtoMessage() {}
+
+func (x *ProgressMark) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProgressMark.ProtoReflect.Descriptor instead.
+func (*ProgressMark) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_event_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ProgressMark) GetCompletedUnits() int64 {
+	if x != nil {
+		return x.CompletedUnits
+	}
+	return 0
+}
+
+func (x *ProgressMark) GetTokens() *Tokens {
+	if x != nil {
+		return x.Tokens
+	}
+	return nil
+}
+
 // The outcome of one attempt at a unit.
 type UnitRef struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -222,7 +287,7 @@ type UnitRef struct {
 
 func (x *UnitRef) Reset() {
 	*x = UnitRef{}
-	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -234,7 +299,7 @@ func (x *UnitRef) String() string {
 func (*UnitRef) ProtoMessage() {}
 
 func (x *UnitRef) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[1]
+	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -247,7 +312,7 @@ func (x *UnitRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnitRef.ProtoReflect.Descriptor instead.
 func (*UnitRef) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_event_proto_rawDescGZIP(), []int{1}
+	return file_coditect_mapreduce_v1_event_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *UnitRef) GetUnitId() string {
@@ -295,7 +360,7 @@ type Seal struct {
 
 func (x *Seal) Reset() {
 	*x = Seal{}
-	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -307,7 +372,7 @@ func (x *Seal) String() string {
 func (*Seal) ProtoMessage() {}
 
 func (x *Seal) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[2]
+	mi := &file_coditect_mapreduce_v1_event_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -320,7 +385,7 @@ func (x *Seal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seal.ProtoReflect.Descriptor instead.
 func (*Seal) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_event_proto_rawDescGZIP(), []int{2}
+	return file_coditect_mapreduce_v1_event_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Seal) GetNumber() int64 {
@@ -355,7 +420,7 @@ var File_coditect_mapreduce_v1_event_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"!coditect/mapreduce/v1/event.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbb\x03\n" +
+	"!coditect/mapreduce/v1/event.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfc\x03\n" +
 	"\n" +
 	"Checkpoint\x12#\n" +
 	"\rcheckpoint_id\x18\x01 \x01(\tR\fcheckpointId\x12;\n" +
@@ -367,7 +432,12 @@ const file_coditect_mapreduce_v1_event_proto_rawDesc = "" +
 	"\tcompleted\x18\x06 \x03(\v2\x1e.coditect.mapreduce.v1.UnitRefR\tcompleted\x126\n" +
 	"\x06failed\x18\a \x03(\v2\x1e.coditect.mapreduce.v1.UnitRefR\x06failed\x125\n" +
 	"\x06tokens\x18\b \x01(\v2\x1d.coditect.mapreduce.v1.TokensR\x06tokens\x12\x18\n" +
-	"\amessage\x18\t \x01(\tR\amessage\"\x8b\x01\n" +
+	"\amessage\x18\t \x01(\tR\amessage\x12?\n" +
+	"\bprogress\x18\n" +
+	" \x01(\v2#.coditect.mapreduce.v1.ProgressMarkR\bprogress\"n\n" +
+	"\fProgressMark\x12'\n" +
+	"\x0fcompleted_units\x18\x01 \x01(\x03R\x0ecompletedUnits\x125\n" +
+	"\x06tokens\x18\x02 \x01(\v2\x1d.coditect.mapreduce.v1.TokensR\x06tokens\"\x8b\x01\n" +
 	"\aUnitRef\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x05R\aattempt\x12\x16\n" +
@@ -399,29 +469,32 @@ func file_coditect_mapreduce_v1_event_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_coditect_mapreduce_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_coditect_mapreduce_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_coditect_mapreduce_v1_event_proto_goTypes = []any{
 	(EventKind)(0),                // 0: coditect.mapreduce.v1.EventKind
 	(*Checkpoint)(nil),            // 1: coditect.mapreduce.v1.Checkpoint
-	(*UnitRef)(nil),               // 2: coditect.mapreduce.v1.UnitRef
-	(*Seal)(nil),                  // 3: coditect.mapreduce.v1.Seal
-	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
-	(JobState)(0),                 // 5: coditect.mapreduce.v1.JobState
-	(*Tokens)(nil),                // 6: coditect.mapreduce.v1.Tokens
+	(*ProgressMark)(nil),          // 2: coditect.mapreduce.v1.ProgressMark
+	(*UnitRef)(nil),               // 3: coditect.mapreduce.v1.UnitRef
+	(*Seal)(nil),                  // 4: coditect.mapreduce.v1.Seal
+	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
+	(JobState)(0),                 // 6: coditect.mapreduce.v1.JobState
+	(*Tokens)(nil),                // 7: coditect.mapreduce.v1.Tokens
 }
 var file_coditect_mapreduce_v1_event_proto_depIdxs = []int32{
-	4, // 0: coditect.mapreduce.v1.Checkpoint.create_time:type_name -> google.protobuf.Timestamp
+	5, // 0: coditect.mapreduce.v1.Checkpoint.create_time:type_name -> google.protobuf.Timestamp
 	0, // 1: coditect.mapreduce.v1.Checkpoint.kind:type_name -> coditect.mapreduce.v1.EventKind
-	5, // 2: coditect.mapreduce.v1.Checkpoint.state:type_name -> coditect.mapreduce.v1.JobState
-	2, // 3: coditect.mapreduce.v1.Checkpoint.completed:type_name -> coditect.mapreduce.v1.UnitRef
-	2, // 4: coditect.mapreduce.v1.Checkpoint.failed:type_name -> coditect.mapreduce.v1.UnitRef
-	6, // 5: coditect.mapreduce.v1.Checkpoint.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	6, // 6: coditect.mapreduce.v1.UnitRef.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	6, // 2: coditect.mapreduce.v1.Checkpoint.state:type_name -> coditect.mapreduce.v1.JobState
+	3, // 3: coditect.mapreduce.v1.Checkpoint.completed:type_name -> coditect.mapreduce.v1.UnitRef
+	3, // 4: coditect.mapreduce.v1.Checkpoint.failed:type_name -> coditect.mapreduce.v1.UnitRef
+	7, // 5: coditect.mapreduce.v1.Checkpoint.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	2, // 6: coditect.mapreduce.v1.Checkpoint.progress:type_name -> coditect.mapreduce.v1.ProgressMark
+	7, // 7: coditect.mapreduce.v1.ProgressMark.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	7, // 8: coditect.mapreduce.v1.UnitRef.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	9, // [9:9] is the sub-list for extension type_name
+	9, // [9:9] is the sub-list for extension extendee
+	0, // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_event_proto_init() }
@@ -436,7 +509,7 @@ func file_coditect_mapreduce_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_event_proto_rawDesc), len(file_coditect_mapreduce_v1_event_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -847,9 +847,10 @@ type Ctl struct {
 	ReduceShare     float64                `protobuf:"fixed64,16,opt,name=reduce_share,json=reduceShare,proto3" json:"reduce_share,omitempty"` // of the budget, held back while mapping
 	// Levels 1 to tree_top were planned at once, and their units run as their
 	// inputs end; 0 if there is no such tree.
-	TreeTop       int64 `protobuf:"varint,20,opt,name=tree_top,json=treeTop,proto3" json:"tree_top,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	TreeTop            int64 `protobuf:"varint,20,opt,name=tree_top,json=treeTop,proto3" json:"tree_top,omitempty"`
+	CheckpointInterval int64 `protobuf:"varint,22,opt,name=checkpoint_interval,json=checkpointInterval,proto3" json:"checkpoint_interval,omitempty"` // completions between two marks of progress
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *Ctl) Reset() {
@@ -1011,6 +1012,13 @@ func (x *Ctl) GetReduceShare() float64 {
 func (x *Ctl) GetTreeTop() int64 {
 	if x != nil {
 		return x.TreeTop
+	}
+	return 0
+}
+
+func (x *Ctl) GetCheckpointInterval() int64 {
+	if x != nil {
+		return x.CheckpointInterval
 	}
 	return 0
 }
@@ -1711,6 +1719,7 @@ type Unit struct {
 	Savings       *Savings               `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"` // of all attempts
 	Parent        int64                  `protobuf:"varint,27,opt,name=parent,proto3" json:"parent,omitempty"`  // 1 + index of the reduce above that waits for it; 0: none waits
 	Item          []byte                 `protobuf:"bytes,61,opt,name=item,proto3" json:"item,omitempty"`       // JSON: the element of an earlier output that it works on
+	Stage         int64                  `protobuf:"varint,62,opt,name=stage,proto3" json:"stage,omitempty"`    // index in the stages of the pipeline; of parse units 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1974,6 +1983,13 @@ func (x *Unit) GetItem() []byte {
 		return x.Item
 	}
 	return nil
+}
+
+func (x *Unit) GetStage() int64 {
+	if x != nil {
+		return x.Stage
+	}
+	return 0
 }
 
 // Queue says where a pending unit waits.
@@ -2997,8 +3013,11 @@ type Seal struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Number        int64                  `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	Count         int64                  `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
-	Last          []byte                 `protobuf:"bytes,3,opt,name=last,proto3" json:"last,omitempty"` // versionstamp of the last checkpoint it covers
-	Hash          []byte                 `protobuf:"bytes,4,opt,name=hash,proto3" json:"hash,omitempty"` // SHA-256 of the previous hash, and of keys and values covered
+	Last          []byte                 `protobuf:"bytes,3,opt,name=last,proto3" json:"last,omitempty"`          // versionstamp of the last checkpoint it covers
+	Hash          []byte                 `protobuf:"bytes,4,opt,name=hash,proto3" json:"hash,omitempty"`          // SHA-256 of the previous hash, and of keys and values covered
+	Interval      int64                  `protobuf:"varint,5,opt,name=interval,proto3" json:"interval,omitempty"` // completions between two marks
+	Progress      *Mark                  `protobuf:"bytes,6,opt,name=progress,proto3" json:"progress,omitempty"`  // up to the last checkpoint that it covers
+	Marks         []*Mark                `protobuf:"bytes,7,rep,name=marks,proto3" json:"marks,omitempty"`        // of the checkpoints that it covers
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3061,6 +3080,96 @@ func (x *Seal) GetHash() []byte {
 	return nil
 }
 
+func (x *Seal) GetInterval() int64 {
+	if x != nil {
+		return x.Interval
+	}
+	return 0
+}
+
+func (x *Seal) GetProgress() *Mark {
+	if x != nil {
+		return x.Progress
+	}
+	return nil
+}
+
+func (x *Seal) GetMarks() []*Mark {
+	if x != nil {
+		return x.Marks
+	}
+	return nil
+}
+
+// Mark is how far a job was by a checkpoint.
+type Mark struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Checkpoint    []byte                 `protobuf:"bytes,1,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`              // its versionstamp
+	Completed     int64                  `protobuf:"varint,2,opt,name=completed,proto3" json:"completed,omitempty"`               // completions that the ledger has up to it, made void since or not
+	TokensIn      int64                  `protobuf:"varint,3,opt,name=tokens_in,json=tokensIn,proto3" json:"tokens_in,omitempty"` // of all attempts that it has
+	TokensOut     int64                  `protobuf:"varint,4,opt,name=tokens_out,json=tokensOut,proto3" json:"tokens_out,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Mark) Reset() {
+	*x = Mark{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Mark) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Mark) ProtoMessage() {}
+
+func (x *Mark) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Mark.ProtoReflect.Descriptor instead.
+func (*Mark) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *Mark) GetCheckpoint() []byte {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return nil
+}
+
+func (x *Mark) GetCompleted() int64 {
+	if x != nil {
+		return x.Completed
+	}
+	return 0
+}
+
+func (x *Mark) GetTokensIn() int64 {
+	if x != nil {
+		return x.TokensIn
+	}
+	return 0
+}
+
+func (x *Mark) GetTokensOut() int64 {
+	if x != nil {
+		return x.TokensOut
+	}
+	return 0
+}
+
 // What one node may do.
 type Limit_Share struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3074,7 +3183,7 @@ type Limit_Share struct {
 
 func (x *Limit_Share) Reset() {
 	*x = Limit_Share{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3086,7 +3195,7 @@ func (x *Limit_Share) String() string {
 func (*Limit_Share) ProtoMessage() {}
 
 func (x *Limit_Share) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[35]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3242,7 +3351,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	" \x01(\v2&.coditect.mapreduce.storage.v1.SavingsR\asavings\"3\n" +
 	"\aWarning\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\x03R\x05level\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"\xbb\x04\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\xec\x04\n" +
 	"\x03Ctl\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\rR\x05state\x12\x14\n" +
 	"\x05phase\x18\x02 \x01(\rR\x05phase\x12\x14\n" +
@@ -3264,7 +3373,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x06shards\x18\x11 \x01(\x03R\x06shards\x12!\n" +
 	"\fstaged_units\x18\x13 \x01(\x03R\vstagedUnits\x12!\n" +
 	"\freduce_share\x18\x10 \x01(\x01R\vreduceShare\x12\x19\n" +
-	"\btree_top\x18\x14 \x01(\x03R\atreeTop\"\xa3\x01\n" +
+	"\btree_top\x18\x14 \x01(\x03R\atreeTop\x12/\n" +
+	"\x13checkpoint_interval\x18\x16 \x01(\x03R\x12checkpointInterval\"\xa3\x01\n" +
 	"\x05Level\x12\x14\n" +
 	"\x05units\x18\x01 \x01(\x03R\x05units\x12\x14\n" +
 	"\x05stage\x18\x02 \x01(\x03R\x05stage\x12\x14\n" +
@@ -3333,7 +3443,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x04size\x18\x06 \x01(\x03R\x04size\x12\x1e\n" +
 	"\n" +
 	"confidence\x18\a \x01(\x01R\n" +
-	"confidence\"\xa1\b\n" +
+	"confidence\"\xb7\b\n" +
 	"\x04Unit\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x1f\n" +
 	"\vdocument_id\x18\x02 \x01(\tR\n" +
@@ -3372,7 +3482,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"toolMicros\x12@\n" +
 	"\asavings\x18< \x01(\v2&.coditect.mapreduce.storage.v1.SavingsR\asavings\x12\x16\n" +
 	"\x06parent\x18\x1b \x01(\x03R\x06parent\x12\x12\n" +
-	"\x04item\x18= \x01(\fR\x04item\"E\n" +
+	"\x04item\x18= \x01(\fR\x04item\x12\x14\n" +
+	"\x05stage\x18> \x01(\x03R\x05stage\"E\n" +
 	"\x05Queue\x12\x14\n" +
 	"\x05class\x18\x01 \x01(\rR\x05class\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12\x14\n" +
@@ -3460,12 +3571,23 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x05level\x18\t \x01(\x03R\x05level\x12\x14\n" +
 	"\x05epoch\x18\n" +
 	" \x01(\x03R\x05epoch\x12M\n" +
-	"\x0ereopened_units\x18\v \x03(\v2&.coditect.mapreduce.storage.v1.OutcomeR\rreopenedUnits\"\\\n" +
+	"\x0ereopened_units\x18\v \x03(\v2&.coditect.mapreduce.storage.v1.OutcomeR\rreopenedUnits\"\xf4\x01\n" +
 	"\x04Seal\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x12\n" +
 	"\x04last\x18\x03 \x01(\fR\x04last\x12\x12\n" +
-	"\x04hash\x18\x04 \x01(\fR\x04hashBMZKgithub.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1;storagev1b\x06proto3"
+	"\x04hash\x18\x04 \x01(\fR\x04hash\x12\x1a\n" +
+	"\binterval\x18\x05 \x01(\x03R\binterval\x12?\n" +
+	"\bprogress\x18\x06 \x01(\v2#.coditect.mapreduce.storage.v1.MarkR\bprogress\x129\n" +
+	"\x05marks\x18\a \x03(\v2#.coditect.mapreduce.storage.v1.MarkR\x05marks\"\x80\x01\n" +
+	"\x04Mark\x12\x1e\n" +
+	"\n" +
+	"checkpoint\x18\x01 \x01(\fR\n" +
+	"checkpoint\x12\x1c\n" +
+	"\tcompleted\x18\x02 \x01(\x03R\tcompleted\x12\x1b\n" +
+	"\ttokens_in\x18\x03 \x01(\x03R\btokensIn\x12\x1d\n" +
+	"\n" +
+	"tokens_out\x18\x04 \x01(\x03R\ttokensOutBMZKgithub.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1;storagev1b\x06proto3"
 
 var (
 	file_coditect_mapreduce_storage_v1_records_proto_rawDescOnce sync.Once
@@ -3479,7 +3601,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_records_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Spec)(nil),        // 0: coditect.mapreduce.storage.v1.Spec
 	(*Savings)(nil),     // 1: coditect.mapreduce.storage.v1.Savings
@@ -3512,40 +3634,43 @@ var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Outcome)(nil),     // 28: coditect.mapreduce.storage.v1.Outcome
 	(*Checkpoint)(nil),  // 29: coditect.mapreduce.storage.v1.Checkpoint
 	(*Seal)(nil),        // 30: coditect.mapreduce.storage.v1.Seal
-	nil,                 // 31: coditect.mapreduce.storage.v1.Spec.VarsEntry
-	nil,                 // 32: coditect.mapreduce.storage.v1.Spec.ModelsEntry
-	nil,                 // 33: coditect.mapreduce.storage.v1.Source.MetadataEntry
-	nil,                 // 34: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
-	(*Limit_Share)(nil), // 35: coditect.mapreduce.storage.v1.Limit.Share
+	(*Mark)(nil),        // 31: coditect.mapreduce.storage.v1.Mark
+	nil,                 // 32: coditect.mapreduce.storage.v1.Spec.VarsEntry
+	nil,                 // 33: coditect.mapreduce.storage.v1.Spec.ModelsEntry
+	nil,                 // 34: coditect.mapreduce.storage.v1.Source.MetadataEntry
+	nil,                 // 35: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	(*Limit_Share)(nil), // 36: coditect.mapreduce.storage.v1.Limit.Share
 }
 var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
-	31, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
-	32, // 1: coditect.mapreduce.storage.v1.Spec.models:type_name -> coditect.mapreduce.storage.v1.Spec.ModelsEntry
+	32, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
+	33, // 1: coditect.mapreduce.storage.v1.Spec.models:type_name -> coditect.mapreduce.storage.v1.Spec.ModelsEntry
 	0,  // 2: coditect.mapreduce.storage.v1.Job.config:type_name -> coditect.mapreduce.storage.v1.Spec
 	5,  // 3: coditect.mapreduce.storage.v1.Job.warnings:type_name -> coditect.mapreduce.storage.v1.Warning
 	4,  // 4: coditect.mapreduce.storage.v1.Job.superseded:type_name -> coditect.mapreduce.storage.v1.Spent
 	1,  // 5: coditect.mapreduce.storage.v1.Spent.savings:type_name -> coditect.mapreduce.storage.v1.Savings
 	7,  // 6: coditect.mapreduce.storage.v1.Ctl.levels:type_name -> coditect.mapreduce.storage.v1.Level
-	33, // 7: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
+	34, // 7: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
 	11, // 8: coditect.mapreduce.storage.v1.Bundle.documents:type_name -> coditect.mapreduce.storage.v1.Bundled
-	34, // 9: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	35, // 9: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
 	9,  // 10: coditect.mapreduce.storage.v1.Unit.source:type_name -> coditect.mapreduce.storage.v1.Source
 	12, // 11: coditect.mapreduce.storage.v1.Unit.inputs:type_name -> coditect.mapreduce.storage.v1.Inputs
 	14, // 12: coditect.mapreduce.storage.v1.Unit.result:type_name -> coditect.mapreduce.storage.v1.Result
 	16, // 13: coditect.mapreduce.storage.v1.Unit.queue:type_name -> coditect.mapreduce.storage.v1.Queue
 	1,  // 14: coditect.mapreduce.storage.v1.Unit.savings:type_name -> coditect.mapreduce.storage.v1.Savings
 	19, // 15: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
-	35, // 16: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
+	36, // 16: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
 	7,  // 17: coditect.mapreduce.storage.v1.Plan.plan:type_name -> coditect.mapreduce.storage.v1.Level
 	7,  // 18: coditect.mapreduce.storage.v1.Plan.levels:type_name -> coditect.mapreduce.storage.v1.Level
 	28, // 19: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
 	28, // 20: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
 	28, // 21: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	31, // 22: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
+	31, // 23: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
+	24, // [24:24] is the sub-list for method output_type
+	24, // [24:24] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_records_proto_init() }
@@ -3560,7 +3685,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_records_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_records_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   36,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

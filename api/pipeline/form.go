@@ -1,0 +1,20 @@
+package pipeline
+
+import "encoding/json"
+
+// Form returns the schema of what each unit of a stage comes to: the one that the
+// stage names, or what its kind says. Of records it is nil then: they are of the
+// run's schema.
+func (o *Output) Form() json.RawMessage {
+	switch {
+	case len(o.Schema) > 0:
+		return o.Schema
+	case o.Kind == OutputItems:
+		return json.RawMessage(`{"type":"object"}`)
+	case o.Kind == OutputTable:
+		return json.RawMessage(`{"type":"array","items":{"type":"object"}}`)
+	case o.Kind == OutputReport:
+		return json.RawMessage(`{"type":"string","minLength":1}`)
+	}
+	return nil
+}
