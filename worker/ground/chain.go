@@ -31,21 +31,21 @@ func (t *Text) FindAll(quotes []string) []Span {
 	window := max(minWindow, min(maxPlaces, maxLinks/max(1, len(quotes))))
 	c := candidates{}
 	for q, n := range times {
-		c[q] = t.places(q).apart(max(window, n))
+		c[q] = t.findPlaces(q).withoutOverlaps(max(window, n))
 	}
-	chosen := c.chain(quotes, window)
-	c.rest(quotes, chosen)
+	chosen := c.bestChain(quotes, window)
+	c.placeRemaining(quotes, chosen)
 	spans := make([]Span, len(quotes))
 	for i, q := range quotes {
 		if k := chosen[i]; k >= 0 {
-			spans[i] = c[q].span(t, c[q].places[k])
+			spans[i] = c[q].spanOf(t, c[q].places[k])
 		}
 	}
 	return spans
 }
 
-// apart returns the hits that do not overlap, from the first on, up to limit.
-func (h hits) apart(limit int) hits {
+// withoutOverlaps returns the hits that do not overlap, from the first on, up to limit.
+func (h hits) withoutOverlaps(limit int) hits {
 	end := 0
 	h.places = slices.DeleteFunc(h.places, func(p place) bool {
 		if p.start < end {
@@ -62,25 +62,25 @@ func (h hits) apart(limit int) hits {
 // candidates holds where each quote may be.
 type candidates map[string]hits
 
-// A link is a place given to a quote as the last of a chain.
-type link struct {
-	weight   int   // bytes that the chain accounts for
-	cost     int   // how late its places are, in all
-	quote, k int   // quotes[quote] has the place number k
-	prev     *link // the chain without it; nil if it is the first
+// A chainLink is a place given to a quote as the last of a chain.
+type chainLink struct {
+	weight   int        // bytes that the chain accounts for
+	cost     int        // how late its places are, in all
+	quote, k int        // quotes[quote] has the place number k
+	prev     *chainLink // the chain without it; nil if it is the first
 }
 
-// better reports whether l is the better chain. Nil is the empty one.
-func (l *link) better(than *link) bool {
+// isBetterThan reports whether l is the better chain. Nil is the empty one.
+func (l *chainLink) isBetterThan(than *chainLink) bool {
 	if l == nil || than == nil {
 		return l != nil
 	}
 	return l.weight > than.weight || l.weight == than.weight && l.cost < than.cost
 }
 
-// extend returns the chain l, which may be empty, with a place for a quote.
-func (l *link) extend(p place, quote, k, cost int) *link {
-	longer := &link{weight: p.end - p.start, cost: p.start + cost, quote: quote, k: k, prev: l}
+// extendWith returns the chain l, which may be empty, with a place for a quote.
+func (l *chainLink) extendWith(p place, quote, k, cost int) *chainLink {
+	longer := &chainLink{weight: p.end - p.start, cost: p.start + cost, quote: quote, k: k, prev: l}
 	if l != nil {
 		longer.weight += l.weight
 		longer.cost += l.cost
@@ -88,15 +88,15 @@ func (l *link) extend(p place, quote, k, cost int) *link {
 	return longer
 }
 
-// maxima is a Fenwick tree of the best chains by the rank of something about
+// bestChainTree is a Fenwick tree of the best chains by the rank of something about
 // their last place, from 1.
-type maxima []*link
+type bestChainTree []*chainLink
 
-// best returns the best chain of rank n or less, or nil.
-func (m maxima) best(n int) *link {
-	var best *link
+// bestUpTo returns the best chain of rank n or less, or nil.
+func (m bestChainTree) bestUpTo(n int) *chainLink {
+	var best *chainLink
 	for ; n > 0; n &= n - 1 {
-		if m[n].better(best) {
+		if m[n].isBetterThan(best) {
 			best = m[n]
 		}
 	}
@@ -104,33 +104,33 @@ func (m maxima) best(n int) *link {
 }
 
 // add takes in a chain of rank n.
-func (m maxima) add(n int, l *link) {
+func (m bestChainTree) add(n int, l *chainLink) {
 	for ; n < len(m); n += n & -n {
-		if l.better(m[n]) {
+		if l.isBetterThan(m[n]) {
 			m[n] = l
 		}
 	}
 }
 
-// chain returns for each quote the number of its place in the best chain, or
+// bestChain returns for each quote the number of its place in the best chain, or
 // -1. Chains are extended quote by quote, each of which chooses among up to
 // window places.
-func (c candidates) chain(quotes []string, window int) []int {
+func (c candidates) bestChain(quotes []string, window int) []int {
 	seen := map[string]int{} // how often the quote came before
-	chains := newChains(c.order())
+	chains := newChains(c.sortedPlaces())
 	for i, q := range quotes {
-		places, from := c.window(q, seen[q], window)
+		places, from := c.placesInWindow(q, seen[q], window)
 		seen[q]++
-		fresh := make([]*link, len(places))
+		fresh := make([]*chainLink, len(places))
 		for k, p := range places { // before any is added: a quote has one place
-			fresh[k] = chains.with(p, i, from+k)
+			fresh[k] = chains.extendBest(p, i, from+k)
 		}
 		for k, p := range places {
 			chains.add(p, fresh[k])
 		}
 	}
 	chosen := slices.Repeat([]int{-1}, len(quotes))
-	for l := chains.best(); l != nil; l = l.prev {
+	for l := chains.bestOverall(); l != nil; l = l.prev {
 		chosen[l.quote] = l.k
 	}
 	return chosen
@@ -138,10 +138,10 @@ func (c candidates) chain(quotes []string, window int) []int {
 
 // Chains holds the best chains by their last place.
 type chains struct {
-	order  []place // all places
-	ends   []int   // where they end, sorted
-	places maxima  // by rank in order
-	behind maxima  // by rank in ends
+	order  []place       // all places
+	ends   []int         // where they end, sorted
+	places bestChainTree // by rank in order
+	behind bestChainTree // by rank in ends
 }
 
 func newChains(order []place) *chains {
@@ -151,35 +151,35 @@ func newChains(order []place) *chains {
 	}
 	slices.Sort(ends)
 	ends = slices.Compact(ends)
-	return &chains{order, ends, make(maxima, len(order)+1), make(maxima, len(ends)+1)}
+	return &chains{order, ends, make(bestChainTree, len(order)+1), make(bestChainTree, len(ends)+1)}
 }
 
-// with returns the best chain that has place p, number k of a quote, at its end.
-func (c *chains) with(p place, quote, k int) *link {
+// extendBest returns the best chain that has place p, number k of a quote, at its end.
+func (c *chains) extendBest(p place, quote, k int) *chainLink {
 	before, _ := slices.BinarySearchFunc(c.order, p, place.compare)
 	by, _ := slices.BinarySearch(c.ends, p.start+1)
-	inside := c.places.best(before).extend(p, quote, k, insideCost)
-	if l := c.behind.best(by).extend(p, quote, k, 0); l.better(inside) {
+	inside := c.places.bestUpTo(before).extendWith(p, quote, k, insideCost)
+	if l := c.behind.bestUpTo(by).extendWith(p, quote, k, 0); l.isBetterThan(inside) {
 		return l
 	}
 	return inside
 }
 
 // add takes in a chain that ends with place p.
-func (c *chains) add(p place, l *link) {
+func (c *chains) add(p place, l *chainLink) {
 	rank, _ := slices.BinarySearchFunc(c.order, p, place.compare)
 	c.places.add(rank+1, l)
 	rank, _ = slices.BinarySearch(c.ends, p.end)
 	c.behind.add(rank+1, l)
 }
 
-// best returns the best chain of all.
-func (c *chains) best() *link { return c.places.best(len(c.order)) }
+// bestOverall returns the best chain of all.
+func (c *chains) bestOverall() *chainLink { return c.places.bestUpTo(len(c.order)) }
 
-// window returns the places among which a quote chooses that came before so
+// placesInWindow returns the places among which a quote chooses that came before so
 // often, and the number of the first: all of them, or size if there are more. One
 // that is only near to some place must not push others off theirs.
-func (c candidates) window(quote string, before, size int) (places []place, from int) {
+func (c candidates) placesInWindow(quote string, before, size int) (places []place, from int) {
 	places = c[quote].places
 	if c[quote].grade == Near {
 		return nil, 0
@@ -191,9 +191,9 @@ func (c candidates) window(quote string, before, size int) (places []place, from
 	return places[from : from+size], from
 }
 
-// order returns all places in the order of the text, longer ones first, each
+// sortedPlaces returns all places in the order of the text, longer ones first, each
 // once.
-func (c candidates) order() []place {
+func (c candidates) sortedPlaces() []place {
 	var all []place
 	for _, h := range c {
 		for _, p := range h.places {
@@ -209,22 +209,22 @@ func (p place) compare(q place) int {
 	return cmp.Or(cmp.Compare(p.start, q.start), cmp.Compare(q.end, p.end))
 }
 
-// rest chooses places for the quotes that the chain left out, and sees to it
+// placeRemaining chooses places for the quotes that the chain left out, and sees to it
 // that equal quotes stand in their order.
-func (c candidates) rest(quotes []string, chosen []int) {
-	of := map[string]*uses{}
+func (c candidates) placeRemaining(quotes []string, chosen []int) {
+	of := map[string]*placeUses{}
 	for i, q := range quotes {
 		if of[q] == nil {
-			of[q] = &uses{taken: map[int]bool{}}
+			of[q] = &placeUses{taken: map[int]bool{}}
 		}
-		of[q].take(i, chosen[i])
+		of[q].addUse(i, chosen[i])
 	}
 	behind := 0
 	for i, q := range quotes {
 		places := c[q].places
 		if chosen[i] < 0 && len(places) > 0 {
-			k := of[q].free(places, behind)
-			of[q].take(i, k)
+			k := of[q].firstFree(places, behind)
+			of[q].addUse(i, k)
 			chosen[i] = max(k, 0)
 		}
 		if chosen[i] >= 0 && c[q].grade != Near {
@@ -232,28 +232,28 @@ func (c candidates) rest(quotes []string, chosen []int) {
 		}
 	}
 	for _, u := range of {
-		u.order(chosen)
+		u.sortPlaces(chosen)
 	}
 }
 
 // Uses are the places that equal quotes have.
-type uses struct {
+type placeUses struct {
 	taken  map[int]bool // places by number
 	quotes []int        // that have them
 	next   int          // the places before it are taken
 }
 
-// take notes that a quote has place k, if it is one.
-func (u *uses) take(quote, k int) {
+// addUse notes that a quote has place k, if it is one.
+func (u *placeUses) addUse(quote, k int) {
 	if k >= 0 {
 		u.taken[k] = true
 		u.quotes = append(u.quotes, quote)
 	}
 }
 
-// free returns the first place that is not taken at or behind an offset, or
+// firstFree returns the first place that is not taken at or behind an offset, or
 // anywhere, or -1.
-func (u *uses) free(places []place, behind int) int {
+func (u *placeUses) firstFree(places []place, behind int) int {
 	k, _ := slices.BinarySearchFunc(places, behind, func(p place, at int) int { return p.start - at })
 	for ; k < len(places); k++ {
 		if !u.taken[k] {
@@ -268,8 +268,8 @@ func (u *uses) free(places []place, behind int) int {
 	return -1
 }
 
-// order gives the quotes their places in order.
-func (u *uses) order(chosen []int) {
+// sortPlaces gives the quotes their places in order.
+func (u *placeUses) sortPlaces(chosen []int) {
 	slices.Sort(u.quotes)
 	ks := make([]int, len(u.quotes))
 	for i, q := range u.quotes {

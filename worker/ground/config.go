@@ -36,10 +36,10 @@ func (c Config) validate() error {
 	if c.MinWords < 0 || c.MinCharacters < 0 {
 		return errors.New("ground: the least length of a quote is negative")
 	}
-	return errors.Join(share("coverage", c.Coverage), share("density", c.Density))
+	return errors.Join(validateShare("coverage", c.Coverage), validateShare("density", c.Density))
 }
 
-func share(name string, x float64) error {
+func validateShare(name string, x float64) error {
 	if x > 0 && x <= 1 {
 		return nil
 	}

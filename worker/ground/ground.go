@@ -116,12 +116,12 @@ const pointStep = 1 << 10
 // A Text is a text prepared for finding many quotes in it. It is safe for
 // concurrent use.
 type Text struct {
-	text   string
-	gates  Config
-	before bool // the text is a chunk, and its document goes on before it,
-	behind bool // and behind it
-	points []checkpoint
-	layers [formCount + 1]layer // by form
+	text            string
+	gates           Config
+	continuesBefore bool // the text is a chunk, and its document goes on before it,
+	continuesBehind bool // and behind it
+	points          []checkpoint
+	layers          [formCount + 1]layer // by form
 }
 
 // A checkpoint is the first character at or behind a multiple of pointStep
@@ -150,7 +150,7 @@ func New(text string) *Text { return newText(text, Config{}.withDefaults()) }
 // that ends there is cut.
 func NewChunk(text string, before, behind bool) *Text {
 	t := New(text)
-	t.before, t.behind = before, behind
+	t.continuesBefore, t.continuesBehind = before, behind
 	return t
 }
 
@@ -187,8 +187,8 @@ func (t *Text) Point(p int) int {
 	return c.point + utf8.RuneCountInString(t.text[c.at:p])
 }
 
-// span returns a place as a Span.
-func (t *Text) span(p place, g Grade) Span {
+// spanAt returns a place as a Span.
+func (t *Text) spanAt(p place, g Grade) Span {
 	from := t.Point(p.start)
 	s := Span{
 		Start: from, End: from + utf8.RuneCountInString(t.text[p.start:p.end]),
@@ -200,42 +200,42 @@ func (t *Text) span(p place, g Grade) Span {
 	return s
 }
 
-// form returns the text in a form.
-func (t *Text) form(f form) *normal {
+// normalForm returns the text in a form.
+func (t *Text) normalForm(f form) *normal {
 	l := &t.layers[f]
 	l.normalOnce.Do(func() {
 		if f == asIs {
 			l.normal = normal{text: t.text}
 			return
 		}
-		l.normal = normalise(t.text, f)
+		l.normal = normaliseText(t.text, f)
 	})
 	return &l.normal
 }
 
-// index returns the words of the text in a form.
-func (t *Text) index(f form) *index {
-	n, l := t.form(f), &t.layers[f]
+// wordIndex returns the words of the text in a form.
+func (t *Text) wordIndex(f form) *index {
+	n, l := t.normalForm(f), &t.layers[f]
 	l.indexOnce.Do(func() { l.index = newIndex(n.text) })
 	return l.index
 }
 
-// groups returns the vocabulary of the text in a form, by what may be the same
+// nounGroups returns the vocabulary of the text in a form, by what may be the same
 // noun.
-func (t *Text) groups(f form) map[string][]int {
-	x, l := t.index(f), &t.layers[f]
+func (t *Text) nounGroups(f form) map[string][]int {
+	x, l := t.wordIndex(f), &t.layers[f]
 	l.groupsOnce.Do(func() {
 		l.groups = make(map[string][]int, len(x.ids))
 		for s, id := range x.ids {
-			g := noun(s)
+			g := nounStem(s)
 			l.groups[g] = append(l.groups[g], id)
 		}
 	})
 	return l.groups
 }
 
-// distinct reports whether looking in form f can find what was not found in
+// isDistinctForm reports whether looking in form f can find what was not found in
 // those before it.
-func (t *Text) distinct(f form, q *normal) bool {
-	return f != kept || q.hyphens || t.form(joined).hyphens
+func (t *Text) isDistinctForm(f form, q *normal) bool {
+	return f != hyphensKept || q.hyphens || t.normalForm(hyphensJoined).hyphens
 }

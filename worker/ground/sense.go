@@ -18,12 +18,12 @@ const (
 // guardedWords is how many words on either side a negation may be about.
 const guardedWords = 8
 
-// sense returns what token i does, nothing if there is none.
-func (x *index) sense(i int) sense {
+// senseAt returns what token i does, nothing if there is none.
+func (x *index) senseAt(i int) sense {
 	if i < 0 || i >= len(x.tokens) {
 		return 0
 	}
-	known := &x.senses[x.of[i]]
+	known := &x.senses[x.tokenIDs[i]]
 	s := sense(known.Load())
 	if s == 0 {
 		k := x.tokens[i]
@@ -33,17 +33,17 @@ func (x *index) sense(i int) sense {
 	return s
 }
 
-// guarded reports whether token i stands where a word more or less may change
+// nearNegation reports whether token i stands where a word more or less may change
 // all: in the same part of a sentence as a negation, or behind what is said of all
 // or of none.
-func (x *index) guarded(i int) bool {
+func (x *index) nearNegation(i int) bool {
 	for k := i - 1; k >= max(0, i-guardedWords) && !x.endsSentence(k); k-- {
-		if x.sense(k)&(isTurning|isScoping) != 0 {
+		if x.senseAt(k)&(isTurning|isScoping) != 0 {
 			return true
 		}
 	}
 	for k := i + 1; k <= min(len(x.tokens)-1, i+guardedWords) && !x.endsSentence(k-1); k++ {
-		if x.sense(k)&isTurning != 0 {
+		if x.senseAt(k)&isTurning != 0 {
 			return true
 		}
 	}
@@ -73,12 +73,12 @@ func senseOf(word string, k kind) sense {
 		sense sense
 		yes   bool
 	}{
-		{isLight, light(word)},
-		{isKept, k != letter || telling(word) || binding(word)},
-		{isCounted, k == digit || k == symbol || k == letter && counting(word)},
-		{isTurning, k == letter && negative(word) && word != "un" && word != "non"},
-		{isScoping, scoping(word)},
-		{isLinking, linking(word)},
+		{isLight, isLightWord(word)},
+		{isKept, k != letter || isEssential(word) || isBindingWord(word)},
+		{isCounted, k == digit || k == symbol || k == letter && isQuantity(word)},
+		{isTurning, k == letter && isNegative(word) && word != "un" && word != "non"},
+		{isScoping, isScopeWord(word)},
+		{isLinking, isLinkWord(word)},
 	} {
 		if has.yes {
 			s |= has.sense
@@ -87,9 +87,9 @@ func senseOf(word string, k kind) sense {
 	return s
 }
 
-// scoping reports whether a word speaks of all that the words behind it leave, so
+// isScopeWord reports whether a word speaks of all that the words behind it leave, so
 // that leaving one of them out says more: all large firms are not all firms.
-func scoping(s string) bool {
+func isScopeWord(s string) bool {
 	switch s {
 	case "all", "every", "each", "any", "only", "few", "fewer", "fewest", "little", "less", "if", "whether", "whenever",
 		"hardly", "barely", "rarely", "seldom", "scarcely":
@@ -98,9 +98,9 @@ func scoping(s string) bool {
 	return false
 }
 
-// linking reports whether a word may be left out beside a number: it only links
+// isLinkWord reports whether a word may be left out beside a number: it only links
 // it to what is before.
-func linking(s string) bool {
+func isLinkWord(s string) bool {
 	switch s {
 	case "and", "which", "who", "has", "have", "had", "also", "then":
 		return true
@@ -108,10 +108,10 @@ func linking(s string) bool {
 	return false
 }
 
-// binding reports whether a word, though it turns nothing round, must not be left
+// isBindingWord reports whether a word, though it turns nothing round, must not be left
 // out: without it others are bound together in another way ("was paid", "shot
 // at"), what is measured or meant is open, or it was more than a wish or a guess.
-func binding(s string) bool {
+func isBindingWord(s string) bool {
 	switch s {
 	case "am", "is", "are", "was", "were", "be", "been", "being", "at", "for",
 		"dollar", "dollars", "euro", "euros", "pound", "pounds", "sterling", "yen", "yuan", "rupee", "rupees", "ringgit",

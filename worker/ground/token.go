@@ -60,10 +60,10 @@ type token struct {
 	kind       kind
 }
 
-// tokens returns the tokens of s in order. What they are depends on nothing
+// splitTokens returns the tokens of s in order. What they are depends on nothing
 // farther away than the next two characters, so that a part of s has the tokens
 // that s has there, but for the first and the last, which may be parts of them.
-func tokens(s string) []token {
+func splitTokens(s string) []token {
 	list := make([]token, 0, len(s)/6+1)
 	for i := 0; i < len(s); {
 		if s[i] == ' ' {
@@ -89,20 +89,20 @@ func tokenAt(s string, i int) token {
 	case digit:
 		t.end = numberEnd(s, t.end)
 	case single:
-		t.end = skip(s, t.end, mark, mark)
+		t.end = skipKinds(s, t.end, mark, mark)
 	case mark: // of no word
 		t.kind = none
 	case none:
-		if joinsDigits(s, i, t.end) || signs(s, i) || leads(s, i) {
+		if joinsDigits(s, i, t.end) || isSignAt(s, i) || isPointAt(s, i) {
 			t.kind = symbol
 		}
 	}
 	return t
 }
 
-// skip returns the offset of the first character of s from i on that is of
+// skipKinds returns the offset of the first character of s from i on that is of
 // neither kind.
-func skip(s string, i int, a, b kind) int {
+func skipKinds(s string, i int, a, b kind) int {
 	for i < len(s) {
 		if c := s[i]; c < utf8.RuneSelf {
 			if k := kindOfASCII(c); k != a && k != b {
@@ -123,7 +123,7 @@ func skip(s string, i int, a, b kind) int {
 // wordEnd returns where the word ends that goes on at offset i of s. The ending
 // of "don't" belongs to it, because it turns it round; that of "Iraq's" does not.
 func wordEnd(s string, i int) int {
-	i = skip(s, i, letter, mark)
+	i = skipKinds(s, i, letter, mark)
 	if s[i-1] != 'n' && s[i-1] != 'N' {
 		return i
 	}
@@ -134,7 +134,7 @@ func wordEnd(s string, i int) int {
 // "don't" behind its n.
 func negativeEnding(s string) int {
 	r, size := utf8.DecodeRuneInString(s)
-	if rest := s[size:]; plain(r) == '\'' && rest != "" && rest[0]|0x20 == 't' && skip(rest, 1, letter, mark) == 1 {
+	if rest := s[size:]; plainRune(r) == '\'' && rest != "" && rest[0]|0x20 == 't' && skipKinds(rest, 1, letter, mark) == 1 {
 		return size + 1
 	}
 	return 0
@@ -143,16 +143,16 @@ func negativeEnding(s string) int {
 // numberEnd returns where the number ends that goes on at offset i of s.
 func numberEnd(s string, i int) int {
 	for {
-		i = skip(s, i, digit, digit)
-		if i >= len(s) || !separates(s[i]) || !startsWith(s[i+1:], digit) {
+		i = skipKinds(s, i, digit, digit)
+		if i >= len(s) || !isDigitSeparator(s[i]) || !startsWith(s[i+1:], digit) {
 			return i
 		}
 		i++
 	}
 }
 
-// separates reports whether c parts the digits of one number.
-func separates(c byte) bool { return c == '.' || c == ',' }
+// isDigitSeparator reports whether c parts the digits of one number.
+func isDigitSeparator(c byte) bool { return c == '.' || c == ',' }
 
 // joinsDigits reports whether the bytes [i, end) of s, which are no token by
 // themselves, stand between two digits, as in 3-5, 10:30 and 3 - 5.
@@ -165,20 +165,20 @@ func joinsDigits(s string, i, end int) bool {
 	return !unicode.IsSpace(r) && endsWith(before, digit) && startsWith(behind, digit)
 }
 
-// signs reports whether offset i of s holds the sign of a number.
-func signs(s string, i int) bool {
-	return s[i] == '-' && startsWith(s[i+1:], digit) && signed(s[:i+1])
+// isSignAt reports whether offset i of s holds the sign of a number.
+func isSignAt(s string, i int) bool {
+	return s[i] == '-' && startsWith(s[i+1:], digit) && endsWithSign(s[:i+1])
 }
 
-// signed reports whether s, behind which a digit stands, ends with the sign of
+// endsWithSign reports whether s, behind which a digit stands, ends with the sign of
 // its number, and not with the dash of a range or a list.
-func signed(s string) bool {
+func endsWithSign(s string) bool {
 	r, size := utf8.DecodeLastRuneInString(s)
-	if plain(r) != '-' || isBreak(r) {
+	if plainRune(r) != '-' || isBreak(r) {
 		return false
 	}
-	before, n := utf8.DecodeLastRuneInString(seenLast(s[:len(s)-size]))
-	return n == 0 || kindOf(before) == symbol || kindOf(before) == none && plain(before) != '-'
+	before, n := utf8.DecodeLastRuneInString(trimInvisibleRight(s[:len(s)-size]))
+	return n == 0 || kindOf(before) == symbol || kindOf(before) == none && plainRune(before) != '-'
 }
 
 // isBreak reports whether r is a dash that parts phrases, and is no minus.
@@ -190,20 +190,20 @@ func isBreak(r rune) bool {
 	return false
 }
 
-// leads reports whether offset i of s holds the point of a number that begins
+// isPointAt reports whether offset i of s holds the point of a number that begins
 // with it, as .5 does.
-func leads(s string, i int) bool {
-	return s[i] == '.' && startsWith(s[i+1:], digit) && pointed(s[:i+1])
+func isPointAt(s string, i int) bool {
+	return s[i] == '.' && startsWith(s[i+1:], digit) && endsWithPoint(s[:i+1])
 }
 
-// pointed reports whether s, behind which a digit stands, ends with the point
+// endsWithPoint reports whether s, behind which a digit stands, ends with the point
 // that its number begins with.
-func pointed(s string) bool {
+func endsWithPoint(s string) bool {
 	r, size := utf8.DecodeLastRuneInString(s)
 	if r != '.' && r != '·' && r != '٫' {
 		return false
 	}
-	before, n := utf8.DecodeLastRuneInString(seenLast(s[:len(s)-size]))
+	before, n := utf8.DecodeLastRuneInString(trimInvisibleRight(s[:len(s)-size]))
 	return n == 0 || kindOf(before) == symbol || kindOf(before) == none && before != r
 }
 

@@ -19,7 +19,7 @@ func (u Unit) Find(quote string, near int) (Span, bool) {
 	if u.Document != nil && !in.Verified() {
 		out, _ = u.Document.findFrom(quote, u.Bytes)
 	}
-	s := u.choose(in, out)
+	s := u.preferVerified(in, out)
 	return s, s.Found()
 }
 
@@ -40,7 +40,7 @@ func (u Unit) FindAll(quotes []string) []Span {
 		}
 	}
 	for i, s := range spans {
-		spans[i] = u.choose(s, out[i])
+		spans[i] = u.preferVerified(s, out[i])
 	}
 	return spans
 }
@@ -54,9 +54,9 @@ func (u Unit) Source(s Span) (text string, start, end int) {
 	return u.Chunk.text, s.ByteStart - u.Bytes, s.ByteEnd - u.Bytes
 }
 
-// choose returns what was found in the chunk, or if that may not be shown, what
+// preferVerified returns what was found in the chunk, or if that may not be shown, what
 // was found in the document.
-func (u Unit) choose(in, out Span) Span {
+func (u Unit) preferVerified(in, out Span) Span {
 	switch {
 	case out.Found() && (out.Verified() && !in.Verified() || !in.Found()):
 		out.Outside = out.ByteStart < u.Bytes || out.ByteEnd > u.Bytes+len(u.Chunk.text)
