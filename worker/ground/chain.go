@@ -5,24 +5,26 @@ import (
 	"slices"
 )
 
-// maxLinks bounds, roughly, how many places all quotes together choose among.
+// maxLinks bounds, roughly, the candidate places of all quotes together.
 const maxLinks = 1 << 20
 
-// minWindow is how many places a quote chooses among however many quotes there
-// are.
+// minWindow is the least number of candidate places of a quote, however many
+// quotes there are.
 const minWindow = 64
 
-// insideCost is how many bytes later a place may be to be chosen before one that
-// overlaps the place of the quote before.
+// insideCost is the price, in bytes, of a place that overlaps the place of the
+// quote before: a place that lies up to so many bytes later is preferred to it.
 const insideCost = 100
 
-// FindAll implements Aligner. Of all ways to give quotes places in the order of
-// the text it takes the one with the longest quotes in all, after the
-// order-preserving alignment of LangExtract; of equal ones, the earliest. Unlike
-// there a place may lie in that of the quote before, as a name does in a longer
-// one, but one soon behind it is better. A quote left over takes its first place
-// behind where the quote before it begins that no equal quote has, else the
-// first such, else its first.
+// FindAll implements Aligner. A chain assigns places to quotes in the order of
+// the text. FindAll chooses the chain that covers the most bytes, and the earliest
+// of equal ones, after the order-preserving alignment of LangExtract. Other than
+// in LangExtract, a place may lie inside the place of the quote before, as a name
+// lies inside a longer one, but a place soon behind it is preferred.
+//
+// A quote that is not in the chain receives the first of its places that no equal
+// quote has and that does not begin before the quote before it; if there is none,
+// the first that no equal quote has; otherwise its first place.
 func (t *Text) FindAll(quotes []string) []Span {
 	times := map[string]int{}
 	for _, q := range quotes {
@@ -44,7 +46,7 @@ func (t *Text) FindAll(quotes []string) []Span {
 	return spans
 }
 
-// withoutOverlaps returns the hits that do not overlap, from the first on, up to limit.
+// withoutOverlaps returns the first hits that do not overlap, up to limit.
 func (h hits) withoutOverlaps(limit int) hits {
 	end := 0
 	h.places = slices.DeleteFunc(h.places, func(p place) bool {
@@ -59,13 +61,13 @@ func (h hits) withoutOverlaps(limit int) hits {
 	return h
 }
 
-// candidates holds where each quote may be.
+// candidates maps each quote to the places where it may stand.
 type candidates map[string]hits
 
-// A chainLink is a place given to a quote as the last of a chain.
+// A chainLink is the last place of a chain, and the quote that it is given to.
 type chainLink struct {
 	weight   int        // bytes that the chain accounts for
-	cost     int        // how late its places are, in all
+	cost     int        // sum of the offsets of its places
 	quote, k int        // quotes[quote] has the place number k
 	prev     *chainLink // the chain without it; nil if it is the first
 }
@@ -88,8 +90,8 @@ func (l *chainLink) extendWith(p place, quote, k, cost int) *chainLink {
 	return longer
 }
 
-// bestChainTree is a Fenwick tree of the best chains by the rank of something about
-// their last place, from 1.
+// bestChainTree is a Fenwick tree of the best chains, by a rank of their last
+// place. Ranks begin at 1.
 type bestChainTree []*chainLink
 
 // bestUpTo returns the best chain of rank n or less, or nil.
@@ -103,7 +105,7 @@ func (m bestChainTree) bestUpTo(n int) *chainLink {
 	return best
 }
 
-// add takes in a chain of rank n.
+// add adds a chain of rank n.
 func (m bestChainTree) add(n int, l *chainLink) {
 	for ; n < len(m); n += n & -n {
 		if l.isBetterThan(m[n]) {
@@ -113,8 +115,7 @@ func (m bestChainTree) add(n int, l *chainLink) {
 }
 
 // bestChain returns for each quote the number of its place in the best chain, or
-// -1. Chains are extended quote by quote, each of which chooses among up to
-// window places.
+// -1. It extends chains quote by quote. Each quote has up to window places.
 func (c candidates) bestChain(quotes []string, window int) []int {
 	seen := map[string]int{} // how often the quote came before
 	chains := newChains(c.sortedPlaces())
@@ -136,7 +137,7 @@ func (c candidates) bestChain(quotes []string, window int) []int {
 	return chosen
 }
 
-// Chains holds the best chains by their last place.
+// chains holds the best chains by their last place.
 type chains struct {
 	order  []place       // all places
 	ends   []int         // where they end, sorted
@@ -154,7 +155,7 @@ func newChains(order []place) *chains {
 	return &chains{order, ends, make(bestChainTree, len(order)+1), make(bestChainTree, len(ends)+1)}
 }
 
-// extendBest returns the best chain that has place p, number k of a quote, at its end.
+// extendBest returns the best chain that ends with place p, number k of a quote.
 func (c *chains) extendBest(p place, quote, k int) *chainLink {
 	before, _ := slices.BinarySearchFunc(c.order, p, place.compare)
 	by, _ := slices.BinarySearch(c.ends, p.start+1)
@@ -165,7 +166,7 @@ func (c *chains) extendBest(p place, quote, k int) *chainLink {
 	return inside
 }
 
-// add takes in a chain that ends with place p.
+// add adds a chain that ends with place p.
 func (c *chains) add(p place, l *chainLink) {
 	rank, _ := slices.BinarySearchFunc(c.order, p, place.compare)
 	c.places.add(rank+1, l)
@@ -176,9 +177,9 @@ func (c *chains) add(p place, l *chainLink) {
 // bestOverall returns the best chain of all.
 func (c *chains) bestOverall() *chainLink { return c.places.bestUpTo(len(c.order)) }
 
-// placesInWindow returns the places among which a quote chooses that came before so
-// often, and the number of the first: all of them, or size if there are more. One
-// that is only near to some place must not push others off theirs.
+// placesInWindow returns up to size candidate places of a quote, and the number of
+// the first. before counts the equal quotes before this one. A quote of grade Near
+// has none, because it must not displace quotes that are in the text.
 func (c candidates) placesInWindow(quote string, before, size int) (places []place, from int) {
 	places = c[quote].places
 	if c[quote].grade == Near {
@@ -209,8 +210,8 @@ func (p place) compare(q place) int {
 	return cmp.Or(cmp.Compare(p.start, q.start), cmp.Compare(q.end, p.end))
 }
 
-// placeRemaining chooses places for the quotes that the chain left out, and sees to it
-// that equal quotes stand in their order.
+// placeRemaining chooses places for the quotes that the chain left out, and sorts
+// the places of equal quotes.
 func (c candidates) placeRemaining(quotes []string, chosen []int) {
 	of := map[string]*placeUses{}
 	for i, q := range quotes {
@@ -236,14 +237,14 @@ func (c candidates) placeRemaining(quotes []string, chosen []int) {
 	}
 }
 
-// Uses are the places that equal quotes have.
+// placeUses are the places that equal quotes have.
 type placeUses struct {
-	taken  map[int]bool // places by number
-	quotes []int        // that have them
-	next   int          // the places before it are taken
+	taken  map[int]bool // places in use, by number
+	quotes []int        // the quotes that use them
+	next   int          // all places before it are in use
 }
 
-// addUse notes that a quote has place k, if it is one.
+// addUse records that a quote has place k. A negative k is ignored.
 func (u *placeUses) addUse(quote, k int) {
 	if k >= 0 {
 		u.taken[k] = true
@@ -251,8 +252,8 @@ func (u *placeUses) addUse(quote, k int) {
 	}
 }
 
-// firstFree returns the first place that is not taken at or behind an offset, or
-// anywhere, or -1.
+// firstFree returns the first free place at or behind an offset, otherwise the
+// first free place at all, otherwise -1.
 func (u *placeUses) firstFree(places []place, behind int) int {
 	k, _ := slices.BinarySearchFunc(places, behind, func(p place, at int) int { return p.start - at })
 	for ; k < len(places); k++ {
@@ -268,7 +269,7 @@ func (u *placeUses) firstFree(places []place, behind int) int {
 	return -1
 }
 
-// sortPlaces gives the quotes their places in order.
+// sortPlaces sorts the places of the equal quotes.
 func (u *placeUses) sortPlaces(chosen []int) {
 	slices.Sort(u.quotes)
 	ks := make([]int, len(u.quotes))

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// A Config says what passes as Fuzzy. The zero Config is that of New.
+// A Config sets what passes as Fuzzy. The zero Config is that of New.
 type Config struct {
 	// Coverage is the least share, in (0,1], of the words of a quote that are
 	// found. Defaults to 3/4.

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// cutsWord reports whether the bytes [start, end) of the text begin or end within a
-// word or a number, or leave off what may turn their meaning round: the sign of a
-// number, a "non-", the first half of a word that is parted at a line's end. So
-// they do at an end of a chunk where nobody can tell. Characters that are not
-// seen part nothing.
+// cutsWord reports whether the bytes [start, end) of the text begin or end within
+// a word or a number, or leave off something that may reverse their meaning: the
+// sign of a number, a "non-", the first half of a word that is hyphenated at the
+// end of a line. At an end of a chunk it reports true if the chunk cannot tell.
+// Invisible characters separate nothing.
 func (t *Text) cutsWord(start, end int) bool {
 	a, b := t.borderAt(start), t.borderAt(end)
 	return a.isUndecidable() || b.isUndecidable() || a.isInsideWord() || b.isInsideWord() || cutsBefore(a.before, a.behind) ||
@@ -22,10 +22,10 @@ func (t *Text) cutsWord(start, end int) bool {
 		t.continuesBehind && end > len(t.text)-maxAbout && mayJoinAcross(b.before, b.behind)
 }
 
-// maxAbout is how many bytes on either side of a cut are looked at.
+// maxAbout bounds the bytes inspected on either side of a cut.
 const maxAbout = 1 << 10
 
-// A border is a place of a text: up to maxAbout bytes before it, and behind it.
+// A border is the text around an offset: up to maxAbout bytes on either side.
 type border struct{ before, behind string }
 
 func (t *Text) borderAt(p int) border {
@@ -36,17 +36,16 @@ func (t *Text) borderAt(p int) border {
 	return b
 }
 
-// isUndecidable reports whether so much stands there that is not seen that nobody can
-// tell what it parts.
+// isUndecidable reports whether invisible characters fill one side of the border,
+// so that the visible text behind them is out of reach.
 func (b border) isUndecidable() bool {
 	const most = maxAbout - utf8.UTFMax
 	return len(b.before) > most && trimInvisibleRight(b.before) == "" || len(b.behind) > most && !utf8.FullRuneInString(trimInvisibleLeft(b.behind))
 }
 
-// mayContinueWord reports whether a word or a number stands at the front of a chunk, or
-// behind nothing but a hyphen and white space there, or half of un- or non-, so
-// that the chunk before it may hold its first half. Nothing that is seen may stand
-// within one.
+// mayContinueWord reports whether the text at the front of a chunk may continue a
+// word or a number of the chunk before. It may if only hyphens and white space, or
+// half of "un-" or "non-", stand before the word, or if no visible text is there.
 func mayContinueWord(before, behind string) bool {
 	switch before = trimInvisibleLeft(before); strings.ToLower(strings.TrimRightFunc(before, isHyphen)) {
 	case "n", "on": // of un- or non-
@@ -61,17 +60,16 @@ func mayContinueWord(before, behind string) bool {
 	return size == 0 || k == letter || k == digit || k == mark
 }
 
-// endsInWord reports whether s ends with a part of a word or of a number, or with what a
-// mark behind it may belong to, or with nothing that is seen.
+// endsInWord reports whether the last visible character of s may be part of a
+// word or number that goes on behind s. It is true if s has no visible character.
 func endsInWord(s string) bool {
 	r, size := utf8.DecodeLastRuneInString(trimInvisibleRight(s))
 	return size == 0 || kindOf(r) != none
 }
 
-// mayJoinAcross reports whether nothing but punctuation stands between a word or a number
-// that before ends with and the end of a chunk, which behind goes on to, so that
-// the two halves of a number, or of a word with a hyphen or an apostrophe, may be
-// parted there.
+// mayJoinAcross reports whether a number, or a word with a hyphen or an
+// apostrophe, may have its halves in two chunks. behind is the rest of the chunk;
+// nothing but punctuation may stand between its end and the last word of before.
 func mayJoinAcross(before, behind string) bool {
 	if endsWith(trimInvisibleRight(before), digit) {
 		behind = strings.TrimLeft(trimInvisibleLeft(behind), "eE") // of a power of ten
@@ -82,7 +80,7 @@ func mayJoinAcross(before, behind string) bool {
 	word := strings.TrimRightFunc(before, func(r rune) bool { return !partsWords(r) })
 	marks := before[len(word):] + behind
 	if word == "" || endsWith(word, digit) {
-		return true // one may follow that they part from another
+		return true // // the next chunk may go on with the same number
 	}
 	return behind != "" && (endsWith(word, letter) || endsWith(word, mark)) && strings.ContainsFunc(marks, func(r rune) bool {
 		return isHyphen(r) || plainRune(r) == '\'' || isInvisible(r)
@@ -95,22 +93,23 @@ func partsWords(r rune) bool {
 	return unicode.IsSpace(r) || k == letter || k == digit || k == single || k == mark
 }
 
-// reverseRunes returns the characters of s in the other order, by which what stands
-// before a place is looked at as what stands behind one.
+// reverseRunes returns the characters of s in reverse order. A check written for
+// the text behind a place then serves for the text before one.
 func reverseRunes(s string) string {
 	r := []rune(s)
 	slices.Reverse(r)
 	return string(r)
 }
 
-// isInvisible reports whether r shows nothing and parts nothing.
+// isInvisible reports whether r shows nothing and separates nothing.
 func isInvisible(r rune) bool { return r == softHyphen || plainRune(r) == ignored }
 
-// trimInvisibleLeft and seenLast return s without what is not seen at its one end.
+// trimInvisibleLeft and trimInvisibleRight return s without the invisible
+// characters at that end.
 func trimInvisibleLeft(s string) string  { return strings.TrimLeftFunc(s, isInvisible) }
 func trimInvisibleRight(s string) string { return strings.TrimRightFunc(s, isInvisible) }
 
-// isInsideWord reports whether b is within a word or a number.
+// isInsideWord reports whether the border is within a word or a number.
 func (b border) isInsideWord() bool {
 	before, behind := trimInvisibleRight(b.before), trimInvisibleLeft(b.behind)
 	last, n := utf8.DecodeLastRuneInString(before)
@@ -130,8 +129,8 @@ func (b border) isInsideWord() bool {
 	return next == digit && endsWith(trimInvisibleRight(before[:len(before)-n]), digit) && joinsNumber(last, behind)
 }
 
-// joinsNumber reports whether r, between a digit and behind, parts the digits of one
-// number: as its decimal point, or as a mark between thousands.
+// joinsNumber reports whether r, between a digit and behind, is the decimal point
+// or a thousands separator of one number.
 func joinsNumber(r rune, behind string) bool {
 	behind = trimInvisibleLeft(behind)
 	switch r {
@@ -162,7 +161,7 @@ func letterMeetsDigit(s string, p int) bool {
 	return endsWith(s[:p], letter) && startsWith(s[p:], digit) || endsWith(s[:p], digit) && startsWith(s[p:], letter)
 }
 
-// cutsBefore reports whether what stands before a cut belongs to what begins
+// cutsBefore reports whether the text before a cut belongs to the word or number
 // behind it.
 func cutsBefore(before, behind string) bool {
 	seen, behind := trimInvisibleRight(before), trimInvisibleLeft(behind)
@@ -184,7 +183,7 @@ func isHyphen(r rune) bool {
 	return false
 }
 
-// endsWithNegativePrefix reports whether s ends with the prefix of a word that turns it round.
+// endsWithNegativePrefix reports whether s ends with "non-" or "un-".
 func endsWithNegativePrefix(s string) bool {
 	word := strings.TrimRightFunc(s, isHyphen)
 	if word == s {
@@ -209,11 +208,11 @@ func endsWithLineHyphen(s string) bool {
 	return word != line && endsWith(trimInvisibleRight(word), letter)
 }
 
-// isBlank reports whether r is white space, or not seen and no hyphen.
+// isBlank reports whether r is white space or ignored by normalisation.
 func isBlank(r rune) bool { return unicode.IsSpace(r) || plainRune(r) == ignored }
 
-// cutsBehind reports whether what stands behind a cut belongs to what ends there.
-// More says that the text goes on behind its end.
+// cutsBehind reports whether the text behind a cut belongs to the word that ends
+// there. more is true if the document goes on behind the text.
 func cutsBehind(before, behind string, more bool) bool {
 	before = trimInvisibleRight(before)
 	if !endsWith(before, letter) {

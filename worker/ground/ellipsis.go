@@ -5,21 +5,22 @@ import (
 	"strings"
 )
 
-// maxElided is how many bytes of the text an ellipsis may stand for.
+// maxElided bounds the bytes of the text that one ellipsis stands for.
 const maxElided = 1000
 
-// maxSkipped is how many bytes are looked at between the parts of one quote.
+// maxSkipped bounds the bytes inspected between the parts of one quote.
 const maxSkipped = 1 << 17
 
-// minPart is how many words each part of a quote with an ellipsis must have;
-// fewer are found anywhere.
+// minPart is the least number of words in each part of a quote with an ellipsis.
+// A shorter part would be found anywhere.
 const minPart = 2
 
-// maxParts is how many parts a quote with ellipses may have.
+// maxParts bounds the parts of a quote with ellipses.
 const maxParts = 16
 
-// findWithEllipses returns the places of a quote with ellipses: where its parts stand in
-// their order, near each other, and what is between them turns nothing round.
+// findWithEllipses returns the places of a quote with ellipses. Its parts must
+// stand in order and near each other, and the text between them must not reverse
+// their meaning.
 func (t *Text) findWithEllipses(quote string) hits {
 	parts := splitEllipses(quote)
 	if parts == nil || !t.partsLongEnough(parts) {
@@ -39,8 +40,8 @@ func (t *Text) findWithEllipses(quote string) hits {
 	return hits{places: t.followParts(all), grade: Fuzzy}
 }
 
-// partsLongEnough reports whether the parts are few, and long enough, together and
-// each.
+// partsLongEnough reports whether there are few parts, and each of them and all
+// together are long enough.
 func (t *Text) partsLongEnough(parts []string) bool {
 	if len(parts) > maxParts {
 		return false
@@ -59,8 +60,8 @@ func (t *Text) partsLongEnough(parts []string) bool {
 	return words >= t.gates.MinWords || letters >= t.gates.MinCharacters
 }
 
-// splitEllipses returns what stands around the ellipses of a quote, or nil if
-// there are none.
+// splitEllipses returns the parts of a quote around its ellipses, or nil if it has
+// none.
 func splitEllipses(quote string) []string {
 	rest := strings.ReplaceAll(quote, "…", "...")
 	if !strings.Contains(rest, "...") {
@@ -94,8 +95,8 @@ func cutEllipsis(s string) (before, behind string, ok bool) {
 	return before, behind, true
 }
 
-// followParts returns the places that begin with one of the first part and go on
-// with the nearest of each next one.
+// followParts returns the places that begin with a place of the first part and go
+// on with the nearest place of each next part.
 func (t *Text) followParts(parts [][]place) []place {
 	var found []place
 	next := make([]int, len(parts)) // places before it begin too early
@@ -123,8 +124,8 @@ type elision struct {
 	skipped     *int // bytes between parts, of all elisions of the quote
 }
 
-// extendThrough goes on with the nearest place of each part. Next tells for each how
-// many of its places lie before those where the last ones went.
+// extendThrough extends the elision by the nearest place of each part. next holds,
+// for each part, how many of its places lie before the last elision's.
 func (c *elision) extendThrough(t *Text, parts [][]place, next []int) (place, bool) {
 	c.covered = c.last.end - c.last.start
 	coverage := c.last.quoteCoverage()
@@ -149,7 +150,7 @@ func (c *elision) extendThrough(t *Text, parts [][]place, next []int) (place, bo
 	}}, true
 }
 
-// quoteCoverage returns which share of its quote p covers.
+// quoteCoverage returns the share of the quote that p covers.
 func (p place) quoteCoverage() float64 {
 	if p.score == nil {
 		return 1
@@ -157,7 +158,8 @@ func (p place) quoteCoverage() float64 {
 	return p.score.coverage
 }
 
-// changesMeaning reports whether a part of the text must not be left out.
+// changesMeaning reports whether s holds a negation, so that leaving it out of a
+// quote changes the meaning.
 func changesMeaning(s string) bool {
 	s = normalQuote(s, hyphensJoined)
 	return slices.ContainsFunc(splitTokens(s), func(k token) bool { return isNegative(s[k.start:k.end]) })

@@ -11,10 +11,10 @@ type place struct {
 	score      *score // of a fuzzy place; else nil
 }
 
-// A score says how good a fuzzy place is.
+// A score rates a fuzzy place.
 type score struct{ coverage, density float64 }
 
-// maxPlaces bounds how many places of one quote are looked for.
+// maxPlaces bounds the places of one quote.
 const maxPlaces = 1000
 
 // Find implements Aligner.
@@ -28,7 +28,7 @@ func (t *Text) Find(quote string, near int) (Span, bool) {
 	return t.findFrom(quote, near)
 }
 
-// findFrom is Find for a place that near does not name.
+// findFrom is Find for a quote that does not stand at near.
 func (t *Text) findFrom(quote string, near int) (Span, bool) {
 	h := t.findPlaces(quote)
 	if len(h.places) == 0 {
@@ -54,13 +54,13 @@ func (t *Text) choosePlace(h hits, near int) place {
 	return h.places[0]
 }
 
-// Hits are the places of a quote, all of one grade, in order.
+// hits are the places of a quote, all of one grade, in order.
 type hits struct {
 	places []place
-	count  int // of places, if they are not all here
+	count  int // of all places, if more than those held here
 	grade  Grade
-	cut    bool                          // they cut words
-	more   func(from, limit int) []place // looks on from an offset; nil if there is nothing more to find
+	cut    bool                          // the places cut words
+	more   func(from, limit int) []place // searches on from an offset; nil if nothing more can be found
 }
 
 // spanOf returns one of the places as a Span.
@@ -70,7 +70,7 @@ func (h hits) spanOf(t *Text, p place) Span {
 	return s
 }
 
-// findPlaces returns up to maxPlaces places of quote, of its best grade.
+// findPlaces returns up to maxPlaces places of the best grade that quote has.
 func (t *Text) findPlaces(quote string) hits {
 	if isBlankText(quote) {
 		return hits{}
@@ -94,7 +94,7 @@ func (t *Text) findPlaces(quote string) hits {
 	return findNear(readings)
 }
 
-// findVerbatim returns the places where quote stands, word for word.
+// findVerbatim returns the places where quote stands word for word.
 func (t *Text) findVerbatim(quote string, tier tier) hits {
 	search := func(want string, f form, g Grade) hits {
 		more := func(from, limit int) []place { return t.searchForm(want, f, tier, from, limit) }
@@ -116,13 +116,12 @@ func (t *Text) findVerbatim(quote string, tier tier) hits {
 	return hits{}
 }
 
-// maxChecked bounds the bytes that are read again to check what one search
-// finds.
+// maxChecked bounds the bytes that one search reads again to check its finds.
 const maxChecked = 1 << 22
 
-// searchForm returns up to limit places of want in a form of the text that begin
-// at byte offset from of the text or behind it, in order. Those where a letter
-// meets a digit, as in "RM9", are left out if there are others.
+// searchForm searches a form of the text for want. It returns up to limit places,
+// in order, that begin at or behind byte offset from of the text. A place where a
+// letter meets a digit, as in "RM9", counts only if there is no other.
 func (t *Text) searchForm(want string, f form, tier tier, from, limit int) []place {
 	l := t.normalForm(f)
 	looks := max(16, min(4*maxPlaces, maxChecked/len(want)))
@@ -163,10 +162,10 @@ func takeFirst(seq iter.Seq[int], n int) iter.Seq[int] {
 	}
 }
 
-// sourcePlace returns the place in the text of what stands at offset at of a form
-// and is want, unless that begins or ends within what came from one character,
-// or is not want when it stands alone, because the form of a character may
-// depend on its neighbours.
+// sourcePlace returns the place in the text that want, at offset at of a form,
+// came from. It reports false if want begins or ends within the form of one
+// character, or if the place has another form when it stands alone: the form of a
+// character may depend on its neighbours.
 func (t *Text) sourcePlace(l *normal, at int, want string, f form) (p place, ok bool) {
 	if f == asIs {
 		return place{start: at, end: at + len(want)}, true

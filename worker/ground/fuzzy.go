@@ -8,32 +8,32 @@ import (
 	"unicode/utf8"
 )
 
-// A reading is what is needed to find one quote word by word in one form of the
-// text.
+// A reading holds what the search for one quote, word by word, in one form of the
+// text needs.
 type reading struct {
 	text  *Text
 	form  form
 	index *index
 	words []word
 
-	slack     int          // how many words may be different, by the gate of coverage
-	steps     int          // how much more may be done
-	lowercase map[int]bool // whether the text has a word of the vocabulary in small letters, as far as known
+	slack     int          // how many words may differ, by the coverage gate
+	steps     int          // steps left of maxSteps
+	lowercase map[int]bool // cache of occursLowercase, by vocabulary number
 }
 
-// A word is one of a quote.
+// A word is a word of a quote.
 type word struct {
 	text  string
 	light bool  // it may be missing from the text
-	ids   []int // what it may be in the vocabulary; the first is the word itself, or -1
+	ids   []int // vocabulary numbers it may match; the first is the word itself, or -1
 }
 
-// maxSteps bounds the words that are compared to find one short quote, so that texts
-// that repeat themselves cost no more than others.
+// maxSteps bounds the comparisons of words for one short quote, so that repetitive
+// texts cost no more than others.
 const maxSteps = 1 << 16
 
-// prepareReadings returns what is needed to find a quote word by word, for each form of
-// the text that differs; nothing if the quote is too short.
+// prepareReadings returns a reading of a quote for each distinct form of the text,
+// or none if the quote is too short.
 func (t *Text) prepareReadings(quote string) []*reading {
 	var all []*reading
 	for f := range form(formCount) {
@@ -50,8 +50,8 @@ func (t *Text) prepareReadings(quote string) []*reading {
 	return all
 }
 
-// findFuzzy returns the places where the words of a quote are, with the least change
-// that does not touch what they say.
+// findFuzzy returns the places where the words of a quote stand with the least
+// change, none of which affects the meaning.
 func findFuzzy(readings []*reading) hits {
 	for _, r := range readings {
 		if places := r.fuzzyPlaces(); len(places) > 0 {
@@ -90,8 +90,8 @@ func (t *Text) newReading(quote string, q *normal, f form) *reading {
 	return r
 }
 
-// isSpareWord reports whether a light word at offset at of s is one there: the a is
-// no name, the s is an ending.
+// isSpareWord reports whether w, a light word at offset at of s, is light in this
+// place: an "a" must not be a name, an "s" must be an ending.
 func isSpareWord(s string, at int, w string) bool {
 	switch w {
 	case "a":
@@ -117,8 +117,8 @@ func (r *reading) vocabularyWord(id int) string {
 	return r.index.text[k.start:k.end]
 }
 
-// fuzzyPlaces returns where the words are: around each place of the rarest that must
-// be there, if the rest is, those with the least change.
+// fuzzyPlaces aligns the quote around each occurrence of its rarest required word,
+// and returns the places with the least change.
 func (r *reading) fuzzyPlaces() []place {
 	anchor, at := r.rarestWord()
 	least := math.MaxInt
@@ -149,8 +149,8 @@ func (r *reading) fuzzyPlaces() []place {
 	return places
 }
 
-// rarestWord returns the rarest word that must be in the text, and the numbers of
-// the tokens that it may be.
+// rarestWord returns the rarest word of the quote that must be in the text, and
+// the numbers of the tokens that match it.
 func (r *reading) rarestWord() (rarest int, at []int) {
 	rarest, least := -1, math.MaxInt
 	for i, w := range r.words {
@@ -170,7 +170,7 @@ func (r *reading) rarestWord() (rarest int, at []int) {
 	return rarest, at
 }
 
-// countTokens returns how many tokens of the text w may be.
+// countTokens returns how many tokens of the text match w.
 func (r *reading) countTokens(w word) int {
 	n := 0
 	for _, id := range w.ids {
@@ -181,33 +181,33 @@ func (r *reading) countTokens(w word) int {
 	return n
 }
 
-// An alignment gives words of the quote tokens of the text, in order.
+// An alignment assigns tokens of the text to words of the quote, in order.
 type alignment struct {
 	first, last int // tokens of the text, inclusive
-	matched     int // words of the quote that are there
+	matched     int // words of the quote that have a token
 	words       int // of the quote
 }
 
 func (a alignment) tokenCount() int { return a.last - a.first + 1 }
 
-// editCost returns how many words would have to be struck out or put in to make the
-// quote of the text.
+// editCost returns how many words to delete or insert to turn the text into the
+// quote.
 func (a alignment) editCost() int { return a.words - a.matched + a.tokenCount() - a.matched }
 
 // A path is an alignment of the words from the anchor to one end of the quote.
 type path struct {
 	at           int // token of the last word that is in the text
-	missing      int // words of the quote that are not in the text, all of them light
-	missingAtEnd int // how many of them are the last so far
-	dropped      int // words of the text that are not in the quote, but for light ones
+	missing      int // words of the quote that are not in the text; all are light
+	missingAtEnd int // how many of them follow the last word found
+	dropped      int // words of the text that are not in the quote, without light ones
 }
 
-// slackUsed returns how much p takes of what coverage leaves: leaving a word of the
-// text out counts as one of the quote does that is missing.
+// slackUsed returns how many of the reading's slack words p uses up. A word of the
+// text that is left out counts like a word of the quote that is missing.
 func (p path) slackUsed() int { return p.missing + p.dropped }
 
-// alignAt returns the best alignment that gives word anchor of the quote token i
-// of the text, under both gates.
+// alignAt returns the best alignment that matches word anchor of the quote with
+// token i of the text and passes both gates.
 func (r *reading) alignAt(anchor, i int) (best alignment, ok bool) {
 	if !r.tokenIs(r.words[anchor], i) {
 		return best, false
@@ -234,14 +234,14 @@ func (r *reading) alignAt(anchor, i int) (best alignment, ok bool) {
 	return best, ok
 }
 
-// isSparse reports whether a does not pass the gate of density.
+// isSparse reports whether a fails the density gate.
 func (r *reading) isSparse(a alignment) bool {
 	return float64(a.matched) < r.text.gates.Density*float64(a.tokenCount())-1e-9
 }
 
-// extendPaths returns the paths from word anchor at token i to the end of the quote
-// in the direction step. Only those are followed that leave out what may be
-// left out, so there are few.
+// extendPaths returns the paths from word anchor at token i to the end of the
+// quote in the direction step. There are few, because a path may only leave out
+// words that do not matter.
 func (r *reading) extendPaths(anchor, i, step int) []path {
 	paths := []path{{at: i}}
 	for w := anchor + step; w >= 0 && w < len(r.words) && len(paths) > 0; w += step {
@@ -258,16 +258,16 @@ func (r *reading) extendPaths(anchor, i, step int) []path {
 	return slices.DeleteFunc(paths, func(p path) bool { return p.missingAtEnd > 0 && r.tokenChangesMeaning(p.at+step) })
 }
 
-// tokenChangesMeaning reports whether token i of the text changes what is said by what is
-// beside it, so that a quote must not end with an article in its place.
+// tokenChangesMeaning reports whether token i of the text changes the meaning of
+// the words beside it. A quote must not have an article at its end in its place.
 func (r *reading) tokenChangesMeaning(i int) bool {
 	return r.hasToken(i) && (isEssential(r.wordAt(i)) || r.index.nearNegation(i))
 }
 
-// followPath appends to paths those that go on from p with word w. What is left out
-// on the way is looked at closely only where the way leads on.
+// followPath appends to paths the continuations of p by word w. A plain word that
+// is left out on the way is checked only where a continuation is found.
 func (r *reading) followPath(paths []path, p path, w word, step int) []path {
-	left := -1 // the plain word that is left out
+	left := -1 // the token that is left out, -1 if none
 	for i, far := p.at+step, r.maxSpan(); r.hasToken(i) && far > 0; i, far = i+step, far-1 {
 		if r.steps--; r.steps < 0 {
 			return nil
@@ -296,8 +296,7 @@ func (r *reading) followPath(paths []path, p path, w word, step int) []path {
 // maxSpan returns how many tokens of the text an alignment may span.
 func (r *reading) maxSpan() int { return int(float64(len(r.words))/r.text.gates.Density) + 1 }
 
-// insertPath puts p into paths unless there is one to the same token that is as
-// good, and takes its place if p is better.
+// insertPath adds p to paths. Of two paths to the same token it keeps the better.
 func (r *reading) insertPath(paths []path, p path) []path {
 	r.steps -= len(paths)
 	for i, q := range paths {
@@ -311,9 +310,9 @@ func (r *reading) insertPath(paths []path, p path) []path {
 	return append(paths, p)
 }
 
-// tokenIs reports whether token i of the text is the word w: the same, or the same
-// noun in another number. Names have none, so a word with a capital is one only
-// if the text has it without as well.
+// tokenIs reports whether token i of the text matches w: the same word, or the
+// same noun in singular or plural. Names have no plural, so a capitalised word
+// counts as a noun only if the text also has it in small letters.
 func (r *reading) tokenIs(w word, i int) bool {
 	id := r.index.tokenIDs[i]
 	if id == w.ids[0] {
@@ -325,7 +324,8 @@ func (r *reading) tokenIs(w word, i int) bool {
 	return r.isLowercase(i) || r.occursLowercase(id) || w.ids[0] >= 0 && r.occursLowercase(w.ids[0])
 }
 
-// occursLowercase reports whether the text has a word of the vocabulary in small letters.
+// occursLowercase reports whether the text has word number id of the vocabulary in
+// small letters.
 func (r *reading) occursLowercase(id int) bool {
 	small, known := r.lowercase[id]
 	if !known {
@@ -355,9 +355,9 @@ func (r *reading) maySkipLight(i int) bool {
 	return !articleQuantifies(word, r.wordAt(i+1)) && isSpareWord(r.text.text, r.sourceOffset(i), word)
 }
 
-// maySkipPlain reports whether token i of the text, which is not kept for its own sake,
-// may be left out: not if it has a capital or belongs to a number, to a negation
-// or to half a word.
+// maySkipPlain reports whether token i of the text, which is neither light nor
+// kept, may be left out. It may not if it has a capital letter, is joined by a
+// hyphen, or belongs to a number or a negation.
 func (r *reading) maySkipPlain(i int) bool {
 	switch {
 	case !r.isLowercase(i), r.isHyphenJoined(r.index.tokens[i]):
@@ -386,8 +386,8 @@ func (r *reading) isHyphenJoined(k token) bool {
 	return strings.HasSuffix(text[:k.start], "-") || strings.HasPrefix(text[k.end:], "-")
 }
 
-// besideNumber reports whether the word next to token i of the text in the direction
-// step, but for light ones, is a number or about one.
+// besideNumber reports whether the next word from token i in the direction step,
+// without light ones, is a number or a quantity.
 func (r *reading) besideNumber(i, step int) bool {
 	i += step
 	for range maxLeft {
@@ -399,7 +399,7 @@ func (r *reading) besideNumber(i, step int) bool {
 	return r.index.senseAt(i)&isCounted != 0
 }
 
-// cutsAlignment reports whether a leaves off what belongs to its first or last word.
+// cutsAlignment reports whether a leaves off a part of its first or last word.
 func (r *reading) cutsAlignment(a alignment) bool {
 	p := r.placeOf(a)
 	back := r.text.normalForm(r.form).back
@@ -407,7 +407,7 @@ func (r *reading) cutsAlignment(a alignment) bool {
 		r.text.cutsWord(p.start, p.end)
 }
 
-// placeOf returns where in the text a is.
+// placeOf returns the place of a in the text.
 func (r *reading) placeOf(a alignment) place {
 	p := place{score: &score{
 		coverage: float64(a.matched) / float64(a.words),

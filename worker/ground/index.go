@@ -8,21 +8,21 @@ import (
 	"sync/atomic"
 )
 
-// An index is a list of the tokens of a text by what they are.
+// An index lists the tokens of a text by their word.
 type index struct {
 	text         string
 	tokens       []token
 	ids          map[string]int  // tokens by their text: the vocabulary, numbered from 0
 	tokenIDs     []int           // the vocabulary number of each token
-	firstAt      []int           // where in at the tokens of each vocabulary number begin
+	firstAt      []int           // where in tokenNumbers those of each vocabulary number begin
 	tokenNumbers []int           // numbers of tokens, by vocabulary number, in order
-	senses       []atomic.Uint32 // what each vocabulary number does, 0 if that is not known yet
+	senses       []atomic.Uint32 // cache of senseOf by vocabulary number, 0 if not known yet
 
 	once       sync.Once
 	vocabulary string // the vocabulary; written under once, then only read
 }
 
-// newIndex lists the tokens of text, in a time linear in its length.
+// newIndex indexes the tokens of text, in time linear in its length.
 func newIndex(text string) *index {
 	x := &index{text: text, tokens: splitTokens(text), ids: make(map[string]int)}
 	x.tokenIDs = make([]int, len(x.tokens))
@@ -52,11 +52,11 @@ func newIndex(text string) *index {
 	return x
 }
 
-// tokensOf returns the numbers of the tokens that are id, in order.
+// tokensOf returns the numbers of the tokens with vocabulary number id, in order.
 func (x *index) tokensOf(id int) []int { return x.tokenNumbers[x.firstAt[id]:x.firstAt[id+1]] }
 
-// rarestToken returns which of the tokens of a quote is the rarest in the text, and
-// false if one of them is not there.
+// rarestToken returns the token of a quote that is rarest in the text. It reports
+// false if the text lacks one of the tokens.
 func (x *index) rarestToken(quote string, of []token) (t token, list []int, ok bool) {
 	for _, q := range of {
 		id, there := x.ids[quote[q.start:q.end]]
@@ -70,7 +70,7 @@ func (x *index) rarestToken(quote string, of []token) (t token, list []int, ok b
 	return t, list, ok
 }
 
-// A tier is how a quote may lie to the words of the text.
+// A tier tells whether the ends of a quote may cut words of the text.
 type tier int8
 
 const (
@@ -78,15 +78,15 @@ const (
 	cut               // they may be parts of them
 )
 
-// maxCompared bounds the bytes that are compared to find one quote by its
-// rarest token. Beyond it the text is read through, which is linear.
+// maxCompared bounds the bytes that are compared to find one quote by its rarest
+// token. Beyond it a scan of the whole text, which is linear, is faster.
 const maxCompared = 1 << 24
 
-// findStarts returns the offsets, from one on, at which quote stands in the text.
+// findStarts returns the offsets at or behind from at which quote stands.
 func (x *index) findStarts(quote string, tier tier, from int) iter.Seq[int] {
 	words := splitTokens(quote)
 	if len(words) > 0 && words[0].kind == symbol {
-		words = words[1:] // it may be one only because nothing stands before it
+		words = words[1:] // it may be a symbol only because nothing stands before it
 	}
 	if len(words) == 0 {
 		return x.scanText(quote, from)
@@ -110,8 +110,8 @@ func (x *index) findStarts(quote string, tier tier, from int) iter.Seq[int] {
 	return x.startsAroundAnchor(quote, anchor, list, from)
 }
 
-// startsAroundAnchor returns the offsets at which quote stands, whose token anchor is in
-// the text at those of list.
+// startsAroundAnchor returns the offsets at which quote stands. list holds the
+// tokens of the text that equal anchor, a token of the quote.
 func (x *index) startsAroundAnchor(quote string, anchor token, list []int, from int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		k, _ := slices.BinarySearchFunc(list, from+anchor.start, func(i, at int) int { return x.tokens[i].start - at })
@@ -124,7 +124,7 @@ func (x *index) startsAroundAnchor(quote string, anchor token, list []int, from 
 	}
 }
 
-// scanText returns the offsets at which quote stands by reading through the text.
+// scanText returns the offsets at which quote stands, by a scan of the whole text.
 func (x *index) scanText(quote string, from int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for at := from; ; at++ {
@@ -139,9 +139,9 @@ func (x *index) scanText(quote string, from int) iter.Seq[int] {
 	}
 }
 
-// inVocabulary reports whether a quote of one or two tokens may stand in the
-// text with parts of words at its ends. The vocabulary is far shorter than the
-// text.
+// inVocabulary reports whether a quote of one or two tokens may stand in the text
+// with parts of words at its ends. It searches the vocabulary, which is far
+// shorter than the text.
 func (x *index) inVocabulary(quote string, words []token) bool {
 	x.once.Do(func() {
 		var b strings.Builder

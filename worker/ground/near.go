@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// maxMissing and maxLeft bound how a quote may differ from a place that is near
-// it: words of the quote that are not there, and tokens there that are not in the
-// quote, of which one word may have several, as a date has.
+// maxMissing bounds the words of a quote that are missing at a place that is near
+// it. maxLeft bounds the tokens of the place that are not in the quote; one word,
+// such as a date, may have several tokens.
 const (
 	maxMissing = 2
 	maxLeft    = 6
 )
 
-// maxNearSteps bounds the words that are compared to find what one short quote is
-// near to.
+// maxNearSteps bounds the comparisons of words in the search for places near one
+// short quote.
 const maxNearSteps = 1 << 13
 
-// findNear returns the places that differ least from a quote which the text does not
-// have. Which words differ is not asked, so they say nothing of what it says.
+// findNear returns the places that differ least from a quote that the text does
+// not have. Any words may differ, so such a place does not support the quote.
 func findNear(readings []*reading) hits {
 	for _, r := range readings {
 		if places := r.nearestPlaces(); len(places) > 0 {
@@ -29,8 +29,7 @@ func findNear(readings []*reading) hits {
 	return hits{}
 }
 
-// nearestPlaces returns the places, in order, where few words are different, those
-// with the least change.
+// nearestPlaces returns the places with the fewest different words, in order.
 func (r *reading) nearestPlaces() []place {
 	r.steps = maxNearSteps + 16*len(r.words)
 	anchors, missing := r.nearAnchors()
@@ -62,7 +61,7 @@ func (r *reading) nearestPlaces() []place {
 	return r.placesOf(best)
 }
 
-// placesOf returns where alignments are, in order, each place once.
+// placesOf returns the places of alignments, in order, each once.
 func (r *reading) placesOf(all []alignment) []place {
 	slices.SortFunc(all, func(a, b alignment) int {
 		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.last, b.last))
@@ -76,9 +75,9 @@ func (r *reading) placesOf(all []alignment) []place {
 	return places
 }
 
-// nearAnchors returns words of the quote, the rarest first, of which one is at every
-// place that is near: one more than may be missing. It returns also how many may
-// be, less than none if more than that are nowhere in the text.
+// nearAnchors returns the rarest words of the quote, the rarest first: one more
+// than may be missing, so that every near place has one of them. It also returns
+// how many words may be missing, or -1 if the text lacks more than that.
 func (r *reading) nearAnchors() (anchors []int, missing int) {
 	missing = min(maxMissing, r.slack)
 	gone, most := 0, make([]int, 0, maxMissing+2)
@@ -102,8 +101,8 @@ func (r *reading) nearAnchors() (anchors []int, missing int) {
 	return anchors[:min(len(anchors), missing-gone+1)], missing
 }
 
-// alignNear returns the alignment that gives word w of the quote token i of the
-// text and changes little, if few words are missing.
+// alignNear returns the alignment with the least change that matches word w of the
+// quote with token i of the text, if few words are missing.
 func (r *reading) alignNear(w, i, missing int) (a alignment, ok bool) {
 	if r.steps--; r.steps < 0 || !r.tokenIs(r.words[w], i) {
 		return a, false
@@ -120,22 +119,22 @@ func (r *reading) alignNear(w, i, missing int) (a alignment, ok bool) {
 	return a, a.tokenCount()-a.matched <= min(maxLeft, a.matched)
 }
 
-// nearDistance returns how far a place is from the quote: a word of the quote that is
-// missing there is worse than any that are left out.
+// nearDistance returns the distance of a place from the quote. A missing word of
+// the quote weighs more than all words of the text that are left out.
 func (p path) nearDistance() int { return p.missing*(maxLeft+1) + p.dropped }
 
 func (a alignment) nearDistance() int {
 	return path{missing: a.words - a.matched, dropped: a.tokenCount() - a.matched}.nearDistance()
 }
 
-// A band holds, for how many more tokens of the text than words of the quote were
-// passed, the fewest words that are missing, plus one; 0 is no way. Its middle is
-// at maxMissing.
+// A band holds the fewest missing words, plus one, by diagonal: how many more
+// tokens of the text than words of the quote were passed, plus maxMissing. 0
+// stands for no way.
 type band [maxMissing + maxLeft + 1]int8
 
-// alignToEnd goes from word w at token i to the end of the quote in the direction
-// step, with the least change, and returns where it comes to. It is the greedy
-// comparison of Ukkonen in a band of fixed width.
+// alignToEnd aligns the quote from word w at token i to its end in the direction
+// step with the least change, and returns the path. It is the greedy comparison of
+// Ukkonen in a band of fixed width.
 func (r *reading) alignToEnd(w, i, step, missing int) (path, bool) {
 	var ways band
 	ways[maxMissing] = 1
@@ -157,13 +156,12 @@ func (r *reading) alignToEnd(w, i, step, missing int) (path, bool) {
 	return best, ok
 }
 
-// advanceBand takes ways on by one word of the quote, to which token i of the text
-// would belong if nothing had been different, and reports whether there are any
-// left.
+// advanceBand advances ways by one word of the quote. Token i is the word's token
+// on the middle diagonal. It reports whether any way is left.
 func (r *reading) advanceBand(ways *band, w word, i, step, missing int) bool {
 	var next band
 	any := false
-	from := int8(0) // the fewest missing of the ways that came no farther
+	from := int8(0) // the fewest missing words of the diagonals so far
 	for k, way := range ways {
 		if way > 0 && (from == 0 || way < from) {
 			from = way

@@ -10,21 +10,21 @@ import (
 	"github.com/coditect/mapreduce/worker/offset"
 )
 
-// A form is a way to normalise text. The forms differ in a hyphen at the end of
-// a line, of which nobody can tell whether it belongs to the word.
+// A form is a way to normalise text. The forms differ in the treatment of a hyphen
+// at the end of a line, which may or may not belong to the word.
 type form int8
 
 const (
-	hyphensJoined form = iota // a line-end hyphen before a small letter goes, and the break with it
-	hyphensKept               // hyphens stay; white space behind them goes
+	hyphensJoined form = iota // removes a line-end hyphen before a small letter, with the line break
+	hyphensKept               // keeps hyphens, and removes white space behind them
 	formCount     = iota
 )
 
 // asIs is the text itself, in no normal form.
 const asIs form = formCount
 
-// Same reports whether a and b are the same after normalising: what makes a
-// quote and the text at its place agree in the grade Normalised.
+// Same reports whether a and b are the same in a normal form, as a quote of grade
+// Normalised and the text at its place are.
 func Same(a, b string) bool {
 	for f := range form(formCount) {
 		if normalQuote(a, f) == normalQuote(b, f) {
@@ -42,12 +42,12 @@ func normalQuote(s string, f form) string {
 // A normal is a text in normal form.
 type normal struct {
 	text    string
-	back    *offset.Map // to the original
-	hyphens bool        // the forms of the text may differ
+	back    *offset.Map // maps to the original text
+	hyphens bool        // the text has white space behind a hyphen, so its forms may differ
 }
 
-// A normaliser turns a text into its normal form. White space, and a hyphen
-// behind a letter, are held back until it is known what follows.
+// A normaliser turns a text into its normal form. It holds back white space, and a
+// hyphen behind a letter, until it knows what follows.
 type normaliser struct {
 	form form
 	out  strings.Builder
@@ -55,12 +55,12 @@ type normaliser struct {
 
 	letter bool // the last character written is a letter
 	hyphen held // a hyphen behind a letter
-	soft   bool // a soft hyphen takes the place of that hyphen
+	soft   bool // the hyphen held back is a soft hyphen
 	space  held // white space, behind the hyphen
 	broken bool // the white space holds a line break
 
 	hyphens   bool // there was white space behind a hyphen
-	separator rune // what keeps the cluster that is folded apart from a number before it; 0 for nothing
+	separator rune // written between a number and the folded cluster; 0 for none
 }
 
 // held is a range of the source that is held back; empty if nothing is.
@@ -88,8 +88,8 @@ func normaliseText(text string, f form) normal {
 	return normal{text: n.out.String(), back: n.back.Map(), hyphens: n.hyphens}
 }
 
-// simplePrefix returns how many bytes at the front of s are characters that stand for
-// themselves, but for case, and do not combine with what follows them.
+// simplePrefix returns the length of the front of s that needs no normalisation
+// but for case: ASCII characters that do not combine with what follows.
 func simplePrefix(s string) int {
 	i := 0
 	for i < len(s) && '!' <= s[i] && s[i] <= '~' && s[i] != '-' && s[i] != '`' {
@@ -101,7 +101,7 @@ func simplePrefix(s string) int {
 	return i
 }
 
-// writeSimple takes in simple characters of the source at pos.
+// writeSimple writes simple characters of the source at pos.
 func (n *normaliser) writeSimple(s string, pos int) {
 	n.flushHeld(rune(s[0]))
 	for i := range len(s) {
@@ -115,7 +115,7 @@ func (n *normaliser) writeSimple(s string, pos int) {
 	n.back.Copy(pos, len(s))
 }
 
-// writeCluster takes in a base character of the source at pos with its marks.
+// writeCluster writes a base character of the source at pos with its marks.
 func (n *normaliser) writeCluster(s string, pos int) {
 	r, size := utf8.DecodeRuneInString(s)
 	if size == len(s) {
@@ -144,7 +144,7 @@ func (n *normaliser) writeCluster(s string, pos int) {
 	n.writeFolded(norm.NFKC.String(s), pos, len(s))
 }
 
-// writeFolded takes in what a cluster of the source, size bytes at pos, is in NFKC.
+// writeFolded writes s, the NFKC form of a cluster of size bytes at pos.
 func (n *normaliser) writeFolded(s string, pos, size int) {
 	var out []rune
 	blank := true
@@ -175,8 +175,9 @@ func (n *normaliser) writeFolded(s string, pos, size int) {
 	n.back.Step(len(folded), pos, size)
 }
 
-// separatorBefore returns what keeps r apart from a number before it, unless it is a
-// digit of that: raised and lowered numbers apart from each other.
+// separatorBefore returns the character that separates the folded r from a number
+// before it: '_' for subscripts, '^' for other forms, 0 for the digits that may
+// continue the number.
 func separatorBefore(r rune) rune {
 	switch {
 	case unicode.IsDigit(r):
@@ -187,7 +188,7 @@ func separatorBefore(r rune) rune {
 	return '^'
 }
 
-// holdSpace takes in white space.
+// holdSpace holds back white space.
 func (n *normaliser) holdSpace(h held, breaks bool) {
 	if n.space.len == 0 {
 		n.space, n.broken = h, false
@@ -196,8 +197,8 @@ func (n *normaliser) holdSpace(h held, breaks bool) {
 	n.broken = n.broken || breaks
 }
 
-// flushHeld writes what is held back, now that next is known to follow; 0 stands
-// for the end.
+// flushHeld writes the characters held back. next is the character that follows, 0
+// at the end.
 func (n *normaliser) flushHeld(next rune) {
 	hyphen, space := n.hyphen, n.space
 	n.hyphen, n.space = held{}, held{}
@@ -225,14 +226,14 @@ func (n *normaliser) writeRune(r rune, size, pos, in int) {
 	n.back.Step(size, pos, in)
 }
 
-// What plain makes of characters that are not seen.
+// Results of plainRune for invisible characters.
 const (
 	ignored    = -1
 	softHyphen = '\u00ad'
 )
 
-// plainRune returns the plainest character that is read like r: one quotation mark
-// and one dash for all their shapes.
+// plainRune returns the plainest character that reads like r: one quotation mark
+// and one dash stand for all their shapes.
 func plainRune(r rune) rune {
 	if r < 0x80 {
 		if r == '`' {
@@ -256,8 +257,8 @@ func plainRune(r rune) rune {
 	return r
 }
 
-// isPresentationRune reports whether r only tells how what is around it is to be shown: in
-// which direction, or in which variant.
+// isPresentationRune reports whether r only affects the display of its
+// neighbours: their direction or their variant.
 func isPresentationRune(r rune) bool {
 	switch {
 	case r == '\u061c', '\u200e' <= r && r <= '\u200f', '\u202a' <= r && r <= '\u202e', '\u2066' <= r && r <= '\u2069':

@@ -2,23 +2,23 @@ package ground
 
 import "strings"
 
-// A sense is what a word does to those around it: bits of the constants below.
+// A sense is a set of bits that tell how a word affects the words around it.
 type sense uint32
 
 const (
-	isKnown   sense = 1 << iota // the others are set
-	isLight                     // see light
-	isKept                      // it must not be left out: see telling and binding
-	isCounted                   // it is a number, or says how much
-	isTurning                   // it turns round what is about it: see negative
-	isScoping                   // see scoping
-	isLinking                   // see linking
+	isKnown   sense = 1 << iota // the other bits are valid
+	isLight                     // see isLightWord
+	isKept                      // it must not be left out: see isEssential and isBindingWord
+	isCounted                   // it is a number or a quantity
+	isTurning                   // it negates the words around it: see isNegative
+	isScoping                   // see isScopeWord
+	isLinking                   // see isLinkWord
 )
 
-// guardedWords is how many words on either side a negation may be about.
+// guardedWords is the reach of a negation in words, to either side.
 const guardedWords = 8
 
-// senseAt returns what token i does, nothing if there is none.
+// senseAt returns the sense of token i, 0 if there is no such token.
 func (x *index) senseAt(i int) sense {
 	if i < 0 || i >= len(x.tokens) {
 		return 0
@@ -33,9 +33,9 @@ func (x *index) senseAt(i int) sense {
 	return s
 }
 
-// nearNegation reports whether token i stands where a word more or less may change
-// all: in the same part of a sentence as a negation, or behind what is said of all
-// or of none.
+// nearNegation reports whether token i stands where one word more or less may
+// change the meaning: in the same part of a sentence as a negation, or behind a
+// scope word such as "all" or "only".
 func (x *index) nearNegation(i int) bool {
 	for k := i - 1; k >= max(0, i-guardedWords) && !x.endsSentence(k); k-- {
 		if x.senseAt(k)&(isTurning|isScoping) != 0 {
@@ -87,8 +87,9 @@ func senseOf(word string, k kind) sense {
 	return s
 }
 
-// isScopeWord reports whether a word speaks of all that the words behind it leave, so
-// that leaving one of them out says more: all large firms are not all firms.
+// isScopeWord reports whether a word makes a statement about everything that the
+// words behind it describe. Leaving one of those out widens the statement: all
+// large firms are not all firms.
 func isScopeWord(s string) bool {
 	switch s {
 	case "all", "every", "each", "any", "only", "few", "fewer", "fewest", "little", "less", "if", "whether", "whenever",
@@ -98,8 +99,8 @@ func isScopeWord(s string) bool {
 	return false
 }
 
-// isLinkWord reports whether a word may be left out beside a number: it only links
-// it to what is before.
+// isLinkWord reports whether a word may be left out beside a number, because it
+// only links the number to the text before.
 func isLinkWord(s string) bool {
 	switch s {
 	case "and", "which", "who", "has", "have", "had", "also", "then":
@@ -108,9 +109,9 @@ func isLinkWord(s string) bool {
 	return false
 }
 
-// isBindingWord reports whether a word, though it turns nothing round, must not be left
-// out: without it others are bound together in another way ("was paid", "shot
-// at"), what is measured or meant is open, or it was more than a wish or a guess.
+// isBindingWord reports whether a word must not be left out although it negates
+// nothing. Without it the words around it may relate in another way ("was paid",
+// "shot at"), a measure may lose its unit, or a wish or a guess may read as a fact.
 func isBindingWord(s string) bool {
 	switch s {
 	case "am", "is", "are", "was", "were", "be", "been", "being", "at", "for",

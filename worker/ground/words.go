@@ -2,8 +2,8 @@ package ground
 
 import "strings"
 
-// isLightWord reports whether a word, in small letters, may be missing from a quote or
-// from the text without a change of what is said.
+// isLightWord reports whether a word, in small letters, may be missing from a
+// quote or from the text without a change of meaning.
 func isLightWord(s string) bool {
 	switch s {
 	case "a", "an", "the", "of", "that", "s", "的", "了":
@@ -12,13 +12,13 @@ func isLightWord(s string) bool {
 	return false
 }
 
-// articleQuantifies reports whether an article changes what the word behind it says: a
-// few are some, few are hardly any.
+// articleQuantifies reports whether an article changes the meaning of the word
+// behind it: "a few" are some, "few" are hardly any.
 func articleQuantifies(article, word string) bool {
 	return article == "a" && (word == "few" || word == "little")
 }
 
-// isNegative reports whether a word, in small letters, turns a sentence round.
+// isNegative reports whether a word, in small letters, negates a sentence.
 func isNegative(s string) bool {
 	switch s {
 	case "not", "no", "never", "neither", "nor", "none", "nobody", "nothing", "nowhere", "cannot", "without",
@@ -32,8 +32,8 @@ func isNegative(s string) bool {
 	return isNegativeForeign(s) || strings.HasSuffix(s, "n't") || strings.HasSuffix(s, "n’t")
 }
 
-// isNegativeForeign is negative for the most frequent words of languages that are
-// not English and part their words.
+// isNegativeForeign is isNegative for the most frequent words of languages other
+// than English that put spaces between words.
 func isNegativeForeign(s string) bool {
 	switch s {
 	case "nicht", "nichts", "kein", "keine", "keinen", "keinem", "keiner", "keines", "nie", "niemals", "niemand", "ohne", "weder",
@@ -48,14 +48,13 @@ func isNegativeForeign(s string) bool {
 	return false
 }
 
-// isEssential reports whether a word, in small letters, must not be left out: it
-// turns a sentence round, or says how sure, how much or under what condition.
+// isEssential reports whether a word, in small letters, must not be left out,
+// because it negates, hedges or quantifies.
 func isEssential(s string) bool {
 	return isNegative(s) || isHedge(s) || isQuantity(s)
 }
 
-// isHedge reports whether a word takes back part of what is said, or makes it
-// depend on something.
+// isHedge reports whether a word weakens a statement or makes it conditional.
 func isHedge(s string) bool {
 	switch s {
 	case "if", "whether", "may", "might", "could", "would", "should", "can", "must", "shall", "will",
@@ -72,7 +71,7 @@ func isHedge(s string) bool {
 	return false
 }
 
-// isQuantity reports whether a word says how much or how many.
+// isQuantity reports whether a word tells how much or how many.
 func isQuantity(s string) bool {
 	switch s {
 	case "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
@@ -89,7 +88,7 @@ func isQuantity(s string) bool {
 	return false
 }
 
-// nounStem returns what the singular and the plural of a noun have in common.
+// nounStem returns the stem that the singular and the plural of a noun share.
 func nounStem(s string) string {
 	switch {
 	case strings.HasSuffix(s, "men"):
