@@ -23,7 +23,7 @@ import (
 func checkManifest(files vfs.FS, path string, closed bool) error {
 	text, err := readFile(files, path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return corrupt(path + " is missing")
+		return corruptError(path + " is missing")
 	}
 	if err != nil {
 		return fmt.Errorf("store/pebble: %w", err)
@@ -32,7 +32,7 @@ func checkManifest(files vfs.FS, path string, closed bool) error {
 	if errors.Is(err, io.EOF) || !closed && end > 0 && !recordAfter(text, end) {
 		return nil
 	}
-	return corrupt(fmt.Sprintf("%s has a damaged record at byte %d of %d: %v", path, end, len(text), err))
+	return corruptError(fmt.Sprintf("%s has a damaged record at byte %d of %d: %v", path, end, len(text), err))
 }
 
 // validRecords returns where the last valid record of text ends, and io.EOF or

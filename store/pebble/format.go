@@ -43,7 +43,7 @@ const (
 	formatClosed   formatState = "closed"   // nothing is half written
 )
 
-func (s formatState) known() bool {
+func (s formatState) isKnown() bool {
 	return s == formatCreating || s == formatOpen || s == formatClosed
 }
 
@@ -54,11 +54,11 @@ type format struct {
 	logs    []uint64 // numbers of logs, ascending
 }
 
-// made reports whether the store was completely made once.
-func (f format) made() bool { return f.state == formatOpen || f.state == formatClosed }
+// isComplete reports whether the store was completely made once.
+func (f format) isComplete() bool { return f.state == formatOpen || f.state == formatClosed }
 
-// text returns what the file reads.
-func (f format) text() string {
+// encodeText returns what the file reads.
+func (f format) encodeText() string {
 	b := fmt.Appendf(nil, "%s%d %s %d", formatHead, formatNumber, f.state, f.version)
 	for _, n := range f.logs {
 		b = fmt.Appendf(b, " %d", n)
@@ -84,7 +84,7 @@ func parseFormat(text string) (f format, ok bool) {
 		numbers = append(numbers, n)
 	}
 	f.version, f.logs = numbers[1], numbers[2:]
-	return f, numbers[0] >= 1 && f.state.known()
+	return f, numbers[0] >= 1 && f.state.isKnown()
 }
 
 func readFormat(files vfs.FS, folder string) (format, error) {
@@ -104,7 +104,7 @@ func readFormat(files vfs.FS, folder string) (format, error) {
 	}
 	f, ok := parseFormat(string(read))
 	if !ok {
-		return format{}, corrupt(fmt.Sprintf("%s reads %q", path, read))
+		return format{}, corruptError(fmt.Sprintf("%s reads %q", path, read))
 	}
 	return f, nil
 }
@@ -124,7 +124,7 @@ const newSuffix = ".new"
 // writeFormat replaces the file as a whole, and durably.
 func writeFormat(files vfs.FS, folder string, f format) error {
 	path := files.PathJoin(folder, formatFile)
-	err := writeFile(files, path+newSuffix, f.text())
+	err := writeFile(files, path+newSuffix, f.encodeText())
 	if err == nil {
 		err = files.Rename(path+newSuffix, path)
 	}

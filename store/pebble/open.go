@@ -25,26 +25,26 @@ import (
 //   - store.ErrNoSpace: the disk is full;
 //   - store.ErrCorrupt: files are missing or damaged.
 func Open(folder string, config Config) (*Store, error) {
-	s, err := open(folder, config.withDefaults())
+	s, err := openFolder(folder, config.withDefaults())
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		err = fmt.Errorf("%w: %w", store.ErrNoSpace, err)
 	}
 	return s, err
 }
 
-func open(folder string, config Config) (*Store, error) {
+func openFolder(folder string, config Config) (*Store, error) {
 	folder, err := prepareFolder(folder, config.FS)
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{config: config, folder: folder, seed: maphash.MakeSeed(), queue: newQueue()}
-	if err := s.recognise(); err != nil { // before the lock, for that would make a file
+	if err := s.checkOwnership(); err != nil { // before the lock, for that would make a file
 		return nil, err
 	}
 	if s.lock, err = lockFolder(config.FS, folder); err != nil {
 		return nil, err
 	}
-	if err := s.open(); err != nil {
+	if err := s.openDatabase(); err != nil {
 		return nil, errors.Join(err, s.lock.Close())
 	}
 	return s, nil
@@ -70,10 +70,10 @@ func prepareFolder(folder string, files vfs.FS) (string, error) {
 	return real, nil
 }
 
-// recognise returns an error unless the folder holds a store that this program
+// checkOwnership returns an error unless the folder holds a store that this program
 // can read, or nothing of others: their files would be lost with the store when
 // somebody deletes it, or the store with theirs.
-func (s *Store) recognise() error {
+func (s *Store) checkOwnership() error {
 	recorded, err := readFormat(s.config.FS, s.folder)
 	if err != nil || recorded.state != formatNone {
 		return err
@@ -101,17 +101,17 @@ func lockFolder(files vfs.FS, folder string) (*pebbledb.Lock, error) {
 	switch {
 	case err == nil:
 		return lock, nil
-	case held(err):
+	case isLockHeld(err):
 		return nil, fmt.Errorf("%w: %s", store.ErrInUse, folder)
 	default:
 		return nil, fmt.Errorf("store/pebble: lock %s: %w", folder, err)
 	}
 }
 
-// held tells an error of locking from one of opening the lock file, which is an
+// isLockHeld tells an error of locking from one of opening the lock file, which is an
 // fs.PathError, and from a file system that has no locks. A lock that this
 // process holds gives an error of no type.
-func held(err error) bool {
+func isLockHeld(err error) bool {
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		return false
 	}
@@ -121,58 +121,58 @@ func held(err error) bool {
 	return true
 }
 
-// open opens the database in the locked folder and starts its goroutines.
-func (s *Store) open() error {
+// openDatabase opens the database in the locked folder and starts its goroutines.
+func (s *Store) openDatabase() error {
 	recorded, err := readFormat(s.config.FS, s.folder) // it may have changed before the lock
 	if err != nil {
 		return err
 	}
-	s.register = &register{files: s.config.FS, folder: s.folder, says: recorded}
-	s.config.ReadOnly = s.config.ReadOnly && recorded.made()
-	version, err := s.verify(recorded)
+	s.register = &logRegister{files: s.config.FS, folder: s.folder, recorded: recorded}
+	s.config.ReadOnly = s.config.ReadOnly && recorded.isComplete()
+	version, err := s.verifyFiles(recorded)
 	if err != nil {
 		return err
 	}
 	if s.config.ReadOnly {
 		if s.db, err = s.openReadOnly(); err == nil {
-			s.start(version)
+			s.startWorkers(version)
 		}
 		return err
 	}
 	if err := s.checkRoom(); err != nil {
 		return err
 	}
-	if err := s.prepare(recorded, version); err != nil {
+	if err := s.markInUse(recorded, version); err != nil {
 		return err
 	}
-	if s.db, err = pebbledb.Open(s.folder, s.options()); err != nil {
+	if s.db, err = pebbledb.Open(s.folder, s.pebbleOptions()); err != nil {
 		return s.openError(err)
 	}
-	if recorded.made() {
-		s.start(version)
+	if recorded.isComplete() {
+		s.startWorkers(version)
 		return nil
 	}
-	if err := s.register.set(formatOpen, 0); err != nil {
+	if err := s.register.setState(formatOpen, 0); err != nil {
 		return errors.Join(err, s.db.Close())
 	}
-	s.start(0)
+	s.startWorkers(0)
 	return nil
 }
 
-// verify reads what is there without changing anything, so that a damaged store
+// verifyFiles reads what is there without changing anything, so that a damaged store
 // is left as it was found. It returns the version of the last group.
-func (s *Store) verify(recorded format) (version uint64, err error) {
+func (s *Store) verifyFiles(recorded format) (version uint64, err error) {
 	found, err := pebbledb.Peek(s.folder, s.config.FS)
 	if err != nil {
 		return 0, s.openError(err)
 	}
 	switch {
 	case found.Exists && recorded.state == formatNone:
-		return 0, corrupt(s.folder + " holds a database without the file " + formatFile)
-	case !recorded.made():
+		return 0, corruptError(s.folder + " holds a database without the file " + formatFile)
+	case !recorded.isComplete():
 		return 0, nil
 	case !found.Exists:
-		return 0, corrupt(s.folder + " lacks its database: no MANIFEST is named by a marker file")
+		return 0, corruptError(s.folder + " lacks its database: no MANIFEST is named by a marker file")
 	}
 	if err := checkManifest(s.config.FS, found.ManifestFilename, recorded.state == formatClosed); err != nil {
 		return 0, err
@@ -185,7 +185,7 @@ func (s *Store) verify(recorded format) (version uint64, err error) {
 		return recorded.version, nil // it is in a damaged table; if more is, opening says so again
 	}
 	if err == nil && version < recorded.version {
-		return 0, corrupt(fmt.Sprintf("%s holds commits up to version %d and has held %d: its newest *.log file is damaged or missing",
+		return 0, corruptError(fmt.Sprintf("%s holds commits up to version %d and has held %d: its newest *.log file is damaged or missing",
 			s.folder, version, recorded.version))
 	}
 	return version, err
@@ -210,21 +210,21 @@ func (s *Store) checkLogs(logs []uint64) error {
 		}
 	}
 	if len(missing) > 0 {
-		return corrupt(strings.Join(missing, ", ") + " is missing, and with it the newest commits")
+		return corruptError(strings.Join(missing, ", ") + " is missing, and with it the newest commits")
 	}
 	return nil
 }
 
-// prepare writes down that from now on a failure of the machine may leave
+// markInUse writes down that from now on a failure of the machine may leave
 // something half written.
-func (s *Store) prepare(recorded format, version uint64) error {
+func (s *Store) markInUse(recorded format, version uint64) error {
 	switch recorded.state {
 	case formatNone:
 		return s.register.reset(formatCreating)
 	case formatCreating:
 		return s.removeUnfinished()
 	default:
-		return s.register.set(formatOpen, version)
+		return s.register.setState(formatOpen, version)
 	}
 }
 
@@ -245,7 +245,7 @@ func (s *Store) storedVersion() (uint64, error) {
 // openReadOnly opens the database so that no file changes. If that is all it is
 // opened for, tables may be missing or damaged.
 func (s *Store) openReadOnly() (*pebbledb.DB, error) {
-	options := s.options()
+	options := s.pebbleOptions()
 	options.ReadOnly = true
 	options.DisableConsistencyCheck = s.config.ReadOnly
 	db, err := pebbledb.Open(s.folder, options)
@@ -295,11 +295,11 @@ func (s *Store) openError(err error) error {
 	if errors.As(err, &errno) && errno != syscall.ENOENT || errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("store/pebble: open %s: %w", s.folder, err)
 	}
-	return corrupt(s.folder + ": " + err.Error())
+	return corruptError(s.folder + ": " + err.Error())
 }
 
-// corrupt says what is damaged and what can be done.
-func corrupt(what string) error {
+// corruptError says what is damaged and what can be done.
+func corruptError(what string) error {
 	return fmt.Errorf("%w: %s; restore the folder from a backup, or run coditect mapreduce doctor on a copy of it",
 		store.ErrCorrupt, what)
 }
@@ -315,15 +315,15 @@ func readVersion(db *pebbledb.DB) (uint64, error) {
 	}
 	defer func() { _ = closer.Close() }() // only frees memory
 	if len(value) != 8 {
-		return 0, corrupt(fmt.Sprintf("the version has %d bytes", len(value)))
+		return 0, corruptError(fmt.Sprintf("the version has %d bytes", len(value)))
 	}
 	return binary.BigEndian.Uint64(value), nil
 }
 
-// start publishes what is stored and starts the committer and the publisher,
+// startWorkers publishes what is stored and starts the committer and the publisher,
 // which Close waits for.
-func (s *Store) start(version uint64) {
-	s.views.publish(&view{version: version, snapshot: s.db.NewSnapshot()})
+func (s *Store) startWorkers(version uint64) {
+	s.views.publishView(&view{version: version, snapshot: s.db.NewSnapshot()})
 	groups := make(chan *group, maxInFlight)
 	c := &committer{
 		store:   s,
@@ -332,7 +332,7 @@ func (s *Store) start(version uint64) {
 		space:   spaceGuard{free: s.freeSpace(), folder: s.folder, minimum: s.config.MinFree, logger: s.config.Logger},
 		groups:  groups,
 	}
-	s.workers.Go(c.run)
+	s.workers.Go(c.serveQueue)
 	s.workers.Go(func() { s.publishGroups(groups) })
 }
 

@@ -34,33 +34,33 @@ type stampPlace struct {
 	offset int // in that key
 }
 
-// request encodes what t is to commit.
-func (t *tx) request() (*request, error) {
+// newRequest encodes what t is to commit.
+func (t *tx) newRequest() (*request, error) {
 	r := &request{
 		batch: t.store.db.NewBatchWithSize(t.writes.size + 16*len(t.writes.ops) + 64),
 		wrote: t.writeConflicts,
 		read:  t.reads,
 		done:  make(chan struct{}),
 	}
-	if !t.reads.empty() {
+	if !t.reads.isEmpty() {
 		r.reads, r.readVersion = true, t.view.version
 	}
 	r.wrote.keys.grow(len(t.writes.ops), t.writes.keysSize)
 	for _, o := range t.writes.ops {
-		if err := r.encode(o, t.store); err != nil {
-			r.drop()
+		if err := r.encodeOp(o, t.store); err != nil {
+			r.discardBatch()
 			return nil, err
 		}
 	}
 	return r, nil
 }
 
-func (r *request) encode(o op, s *Store) error {
+func (r *request) encodeOp(o op, s *Store) error {
 	if o.kind == opClearRange {
 		r.wrote.addRange(store.Range{Begin: o.key, End: o.value})
 		return r.batch.DeleteRange(o.key, o.value, nil)
 	}
-	r.wrote.keys.add(o.key, s.hash(o.key))
+	r.wrote.keys.add(o.key, s.hashKey(o.key))
 	switch o.kind {
 	case opClear:
 		return r.batch.Delete(o.key, nil)
@@ -89,27 +89,27 @@ func (r *request) encodeStamp(o op) error {
 	return nil
 }
 
-// fill puts stamp where it belongs.
-func (r *request) fill(stamp store.Versionstamp, s *Store) {
+// fillStamps puts stamp where it belongs.
+func (r *request) fillStamps(stamp store.Versionstamp, s *Store) {
 	r.stamp = stamp
 	for _, place := range r.stamps {
 		copy(r.batch.Repr()[place.batch:], stamp[:])
-		key := r.wrote.keys.at(place.key)
+		key := r.wrote.keys.keyAt(place.key)
 		copy(key[place.offset:], stamp[:])
-		r.wrote.keys.hashes[place.key] = s.hash(key)
+		r.wrote.keys.hashes[place.key] = s.hashKey(key)
 	}
 }
 
-// drop gives up the batch of a request that was not applied.
-func (r *request) drop() {
+// discardBatch gives up the batch of a request that was not applied.
+func (r *request) discardBatch() {
 	if r.batch != nil {
 		_ = r.batch.Close() // only fails after a failed sync
 		r.batch = nil
 	}
 }
 
-// finish tells the caller what came of the request.
-func (r *request) finish(err error) {
+// finishWith tells the caller what came of the request.
+func (r *request) finishWith(err error) {
 	if err != nil {
 		r.err, r.stamp = err, store.Versionstamp{}
 	}
@@ -150,21 +150,21 @@ func (q *queue) put(r *request) error {
 		return store.ErrClosed
 	}
 	q.waiting = append(q.waiting, r)
-	q.signal()
+	q.wakeCommitter()
 	return nil
 }
 
-// signal needs no place in wake if one is taken: whoever receives it takes all.
-func (q *queue) signal() {
+// wakeCommitter needs no place in wake if one is taken: whoever receives it takes all.
+func (q *queue) wakeCommitter() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
 	}
 }
 
-// take waits for requests and returns them all, putting spare in their place.
+// takeAll waits for requests and returns them all, putting spare in their place.
 // It returns none when the queue was closed and is empty.
-func (q *queue) take(spare []*request) []*request {
+func (q *queue) takeAll(spare []*request) []*request {
 	for {
 		q.mu.Lock()
 		taken, closed := q.waiting, q.closed
@@ -183,5 +183,5 @@ func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
-	q.signal()
+	q.wakeCommitter()
 }

@@ -27,15 +27,15 @@ type spaceGuard struct {
 	minimum uint64
 	logger  *slog.Logger
 
-	checked time.Time
-	written uint64    // bytes since checked
-	err     error     // what checked came to
-	said    time.Time // when the log was last told
+	checked    time.Time
+	written    uint64    // bytes since checked
+	err        error     // what checked came to
+	lastLogged time.Time // when the log was last told
 }
 
-// check returns an error while there is too little space. It asks again when the
+// checkSpace returns an error while there is too little space. It asks again when the
 // last reading is old, when much was written since, and always while refusing.
-func (g *spaceGuard) check(now time.Time) error {
+func (g *spaceGuard) checkSpace(now time.Time) error {
 	fresh := !g.checked.IsZero() && now.Sub(g.checked) < checkSpaceEvery && g.written < g.minimum/8
 	if g.err == nil && fresh {
 		return nil
@@ -47,12 +47,12 @@ func (g *spaceGuard) check(now time.Time) error {
 		g.logger.Debug("free space unknown", "error", err)
 		free = math.MaxUint64
 	}
-	g.err = g.judge(free)
-	g.tell(before != nil, now)
+	g.err = g.spaceError(free)
+	g.logChange(before != nil, now)
 	return g.err
 }
 
-func (g *spaceGuard) judge(free uint64) error {
+func (g *spaceGuard) spaceError(free uint64) error {
 	need := g.minimum
 	if g.err != nil {
 		need += g.minimum / 8
@@ -60,10 +60,10 @@ func (g *spaceGuard) judge(free uint64) error {
 	if free >= need {
 		return nil
 	}
-	return noSpace(g.folder, free, need)
+	return noSpaceError(g.folder, free, need)
 }
 
-func noSpace(folder string, free, need uint64) error {
+func noSpaceError(folder string, free, need uint64) error {
 	return fmt.Errorf("%w: %d MiB are free for %s, and %d MiB have to be", store.ErrNoSpace, free>>20, folder, (need+1<<20-1)>>20)
 }
 
@@ -88,21 +88,21 @@ func (s *Store) checkRoom() error {
 		}
 	}
 	if need = min(need, s.config.MinFree); free < need {
-		return fmt.Errorf("%w to open it; nothing is lost: free some space", noSpace(s.folder, free, need))
+		return fmt.Errorf("%w to open it; nothing is lost: free some space", noSpaceError(s.folder, free, need))
 	}
 	return nil
 }
 
-// tell has the log say that space is short, that it still is, or that there is
+// logChange has the log say that space is short, that it still is, or that there is
 // enough again.
-func (g *spaceGuard) tell(refused bool, now time.Time) {
+func (g *spaceGuard) logChange(refused bool, now time.Time) {
 	switch {
-	case g.err != nil && (!refused || now.Sub(g.said) >= remindEvery):
+	case g.err != nil && (!refused || now.Sub(g.lastLogged) >= remindEvery):
 		g.logger.Warn("the disk is nearly full: nothing new is stored until there is room, and nothing is lost; free some space", "cause", g.err)
-		g.said = now
+		g.lastLogged = now
 	case g.err == nil && refused:
 		g.logger.Warn("there is room on the disk again: the store goes on", "folder", g.folder)
 	}
 }
 
-func (g *spaceGuard) wrote(bytes int) { g.written += uint64(bytes) }
+func (g *spaceGuard) addWritten(bytes int) { g.written += uint64(bytes) }

@@ -109,7 +109,7 @@ type Store struct {
 	lock   *pebbledb.Lock
 	seed   maphash.Seed
 
-	register *register
+	register *logRegister
 
 	queue   queue   // from Commit to the committer
 	views   views   // from the publisher to transactions
@@ -130,10 +130,10 @@ func (s *Store) Begin(ctx context.Context) (store.Tx, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err := s.enter(); err != nil {
+	if err := s.beginUse(); err != nil {
 		return nil, err
 	}
-	defer s.leave()
+	defer s.endUse()
 	return &tx{store: s}, nil
 }
 
@@ -142,11 +142,11 @@ func (s *Store) Watch(ctx context.Context, key []byte) (<-chan struct{}, error) 
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err := s.enter(); err != nil {
+	if err := s.beginUse(); err != nil {
 		return nil, err
 	}
-	defer s.leave()
-	return s.watches.add(ctx, key, s.hash(key)), nil
+	defer s.endUse()
+	return s.watches.add(ctx, key, s.hashKey(key)), nil
 }
 
 // Close waits for commits under way, ends all watches and gives the folder
@@ -163,7 +163,7 @@ func (s *Store) Close() error {
 	s.queue.close()
 	s.workers.Wait()
 	s.watches.close()
-	version := s.views.version()
+	version := s.views.currentVersion()
 	s.views.close()
 	err := s.db.Close()
 	if err == nil && !s.config.ReadOnly {
@@ -178,13 +178,13 @@ func (s *Store) Close() error {
 // markClosed makes the next Open look more strictly for damage. It may fail on a
 // full disk, and nothing is lost then.
 func (s *Store) markClosed(version uint64) {
-	if err := s.register.set(formatClosed, version); err != nil {
+	if err := s.register.setState(formatClosed, version); err != nil {
 		s.config.Logger.Warn("store is closed but not marked so", "error", err)
 	}
 }
 
-// enter begins an operation that touches the database; leave ends it.
-func (s *Store) enter() error {
+// beginUse begins an operation that touches the database; leave ends it.
+func (s *Store) beginUse() error {
 	s.gate.RLock()
 	if s.closed {
 		s.gate.RUnlock()
@@ -193,9 +193,9 @@ func (s *Store) enter() error {
 	return nil
 }
 
-func (s *Store) leave() { s.gate.RUnlock() }
+func (s *Store) endUse() { s.gate.RUnlock() }
 
-func (s *Store) hash(key []byte) uint64 { return maphash.Bytes(s.seed, key) }
+func (s *Store) hashKey(key []byte) uint64 { return maphash.Bytes(s.seed, key) }
 
 // Metrics say what a store has done since it was opened, and how large it is.
 type Metrics struct {
@@ -214,14 +214,14 @@ type stats struct {
 
 // Metrics returns the current figures; those of a closed store are zero.
 func (s *Store) Metrics() Metrics {
-	if s.enter() != nil {
+	if s.beginUse() != nil {
 		return Metrics{}
 	}
-	defer s.leave()
+	defer s.endUse()
 	return Metrics{
 		DiskBytes:    s.db.Metrics().DiskSpaceUsage(),
 		HistoryBytes: s.stats.history.Load(),
-		Version:      s.views.version(),
+		Version:      s.views.currentVersion(),
 		Commits:      s.stats.commits.Load(),
 		Refused:      s.stats.refused.Load(),
 		Groups:       s.stats.groups.Load(),

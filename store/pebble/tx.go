@@ -21,7 +21,7 @@ type tx struct {
 	writes         writes
 	reads          footprint // serializable ones
 	writeConflicts footprint // those that AddWriteConflict added
-	failed         error     // of AddReadConflict, reported by Commit
+	conflictErr    error     // of AddReadConflict, reported by Commit
 
 	ended bool
 	stamp store.Versionstamp // of a commit that wrote
@@ -31,30 +31,30 @@ var _ store.Tx = (*tx)(nil)
 
 // ReadVersion returns the version at which t reads.
 func (t *tx) ReadVersion(ctx context.Context) (uint64, error) {
-	if err := t.enter(ctx); err != nil {
+	if err := t.beginRead(ctx); err != nil {
 		return 0, err
 	}
-	defer t.store.leave()
+	defer t.store.endUse()
 	return t.view.version, nil
 }
 
-// enter begins a read: it acquires a view unless there is one, and holds the
+// beginRead begins a read: it acquires a view unless there is one, and holds the
 // store open until store.leave.
-func (t *tx) enter(ctx context.Context) error {
+func (t *tx) beginRead(ctx context.Context) error {
 	if t.ended {
 		return store.ErrUsed
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := t.store.enter(); err != nil {
+	if err := t.store.beginUse(); err != nil {
 		return err
 	}
 	if t.view == nil {
 		t.view = t.store.views.acquire()
 		t.began = t.store.config.Now()
 	} else if t.tooOld() {
-		t.store.leave()
+		t.store.endUse()
 		return store.ErrTooOld
 	}
 	return nil
@@ -65,26 +65,26 @@ func (t *tx) tooOld() bool {
 }
 
 // Set stores value under key.
-func (t *tx) Set(key, value []byte) { t.write(op{kind: opSet, key: key, value: value}) }
+func (t *tx) Set(key, value []byte) { t.addWrite(op{kind: opSet, key: key, value: value}) }
 
 // Clear removes key.
-func (t *tx) Clear(key []byte) { t.write(op{kind: opClear, key: key}) }
+func (t *tx) Clear(key []byte) { t.addWrite(op{kind: opClear, key: key}) }
 
 // ClearRange removes all keys of r.
 func (t *tx) ClearRange(r store.Range) {
 	if bytes.Compare(r.Begin, r.End) < 0 {
-		t.write(op{kind: opClearRange, key: r.Begin, value: r.End})
+		t.addWrite(op{kind: opClearRange, key: r.Begin, value: r.End})
 	}
 }
 
 // Add adds delta to the integer under key.
-func (t *tx) Add(key []byte, delta int64) { t.write(op{kind: opAdd, key: key, number: delta}) }
+func (t *tx) Add(key []byte, delta int64) { t.addWrite(op{kind: opAdd, key: key, number: delta}) }
 
 // SetVersionstampedKey stores value under key with a versionstamp at offset.
 func (t *tx) SetVersionstampedKey(key []byte, offset int, value []byte) {
 	o := op{kind: opStamp, key: key, value: value, number: int64(offset)}
-	t.write(o)
-	if o.check() != nil {
+	t.addWrite(o)
+	if o.checkLimits() != nil {
 		return
 	}
 	var after uint64
@@ -94,7 +94,7 @@ func (t *tx) SetVersionstampedKey(key []byte, offset int, value []byte) {
 	t.writes.pendingStamp(o, after)
 }
 
-func (t *tx) write(o op) {
+func (t *tx) addWrite(o op) {
 	if !t.ended {
 		t.writes.add(o)
 	}
@@ -106,14 +106,14 @@ func (t *tx) AddReadConflict(r store.Range) {
 	if t.ended || bytes.Compare(r.Begin, r.End) >= 0 {
 		return
 	}
-	if err := t.enter(context.Background()); err != nil {
-		if t.failed == nil {
-			t.failed = err
+	if err := t.beginRead(context.Background()); err != nil {
+		if t.conflictErr == nil {
+			t.conflictErr = err
 		}
 		return
 	}
-	defer t.store.leave()
-	t.writes.foreign(r, t.readRange)
+	defer t.store.endUse()
+	t.writes.visitStored(r, t.readRange)
 }
 
 // AddWriteConflict makes later commits fail that read in r.
@@ -129,7 +129,7 @@ func (t *tx) readRange(r store.Range) { t.addTo(&t.reads, r) }
 // check.
 func (t *tx) addTo(f *footprint, r store.Range) {
 	if n := len(r.Begin); len(r.End) == n+1 && r.End[n] == 0 && bytes.Equal(r.Begin, r.End[:n]) {
-		f.keys.add(r.Begin, t.store.hash(r.Begin))
+		f.keys.add(r.Begin, t.store.hashKey(r.Begin))
 		return
 	}
 	f.addRange(r)
@@ -141,18 +141,18 @@ func (t *tx) Commit(ctx context.Context) error {
 		return store.ErrUsed
 	}
 	defer t.Discard()
-	if len(t.writes.ops) == 0 && t.writeConflicts.empty() {
+	if len(t.writes.ops) == 0 && t.writeConflicts.isEmpty() {
 		return nil
 	}
-	if err := t.check(ctx); err != nil {
+	if err := t.checkCommit(ctx); err != nil {
 		return err
 	}
-	r, err := t.request()
+	r, err := t.newRequest()
 	if err != nil {
 		return err
 	}
 	if err := t.store.queue.put(r); err != nil {
-		r.drop()
+		r.discardBatch()
 		return err
 	}
 	if err := r.wait(ctx); err != nil {
@@ -164,14 +164,14 @@ func (t *tx) Commit(ctx context.Context) error {
 
 var errReadOnly = errors.New("store/pebble: opened only to be read")
 
-// check returns why t cannot be committed at all.
-func (t *tx) check(ctx context.Context) error {
+// checkCommit returns why t cannot be committed at all.
+func (t *tx) checkCommit(ctx context.Context) error {
 	size := t.writes.size + t.reads.limitSize() + t.writeConflicts.limitSize()
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case t.failed != nil:
-		return t.failed
+	case t.conflictErr != nil:
+		return t.conflictErr
 	case t.writes.err != nil:
 		return t.writes.err
 	case size > store.MaxTxSize:
@@ -205,7 +205,7 @@ func (t *tx) Discard() {
 	t.writes, t.reads, t.writeConflicts = writes{}, footprint{}, footprint{}
 }
 
-func reserved(key []byte) bool { return len(key) > 0 && key[0] == 0xff }
+func isReserved(key []byte) bool { return len(key) > 0 && key[0] == 0xff }
 
 // checkRange allows the end of a range to be the end of all keys, and one byte
 // longer than a key, as the end of store.Single is.
@@ -213,7 +213,7 @@ func checkRange(r store.Range) error {
 	switch {
 	case len(r.Begin) > store.MaxKeySize+1, len(r.End) > store.MaxKeySize+1:
 		return store.ErrKeyTooLarge
-	case reserved(r.Begin) && len(r.Begin) > 1, reserved(r.End) && len(r.End) > 1:
+	case isReserved(r.Begin) && len(r.Begin) > 1, isReserved(r.End) && len(r.End) > 1:
 		return store.ErrReservedKey
 	}
 	return nil

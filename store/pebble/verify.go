@@ -20,7 +20,7 @@ var _ store.Verifier = (*Store)(nil)
 // were read when the store was opened. Tables that come meanwhile are not looked
 // at.
 func (s *Store) Verify(ctx context.Context, found func(store.Damage) error) (files int, err error) {
-	tables, err := s.tables()
+	tables, err := s.currentTables()
 	if errors.Is(err, store.ErrClosed) {
 		return 0, err
 	}
@@ -33,7 +33,7 @@ func (s *Store) Verify(ctx context.Context, found func(store.Damage) error) (fil
 		}
 		err := s.verifyTable(ctx, tables[number])
 		if err != nil {
-			now, again := s.tables()
+			now, again := s.currentTables()
 			if _, used := now[number]; again == nil && !used {
 				continue // replaced since, and removed
 			}
@@ -53,12 +53,12 @@ type table struct {
 	keys store.Range // that may be in it
 }
 
-// tables returns the tables of now, by the number of their file.
-func (s *Store) tables() (map[uint64]table, error) {
-	if err := s.enter(); err != nil {
+// currentTables returns the tables of now, by the number of their file.
+func (s *Store) currentTables() (map[uint64]table, error) {
+	if err := s.beginUse(); err != nil {
 		return nil, err
 	}
-	defer s.leave()
+	defer s.endUse()
 	levels, err := s.db.SSTables()
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (s *Store) verifyTable(ctx context.Context, t table) error {
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
-	options := s.options()
+	options := s.pebbleOptions()
 	options.EnsureDefaults()
 	reading := options.MakeReaderOptions()
 	reading.CacheOpts.FileNum = t.info.BackingSSTNum // for messages

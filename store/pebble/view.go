@@ -46,8 +46,8 @@ func (v *views) release(old *view) {
 	}
 }
 
-// publish makes next what new transactions read.
-func (v *views) publish(next *view) {
+// publishView makes next what new transactions read.
+func (v *views) publishView(next *view) {
 	v.mu.Lock()
 	if v.open == nil {
 		v.open = make(map[*view]struct{})
@@ -62,7 +62,7 @@ func (v *views) publish(next *view) {
 	}
 }
 
-func (v *views) version() uint64 {
+func (v *views) currentVersion() uint64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.current.version
@@ -80,13 +80,13 @@ func (v *views) close() {
 
 // get returns a copy of the value of key, or nil if it has none.
 func (v *view) get(key []byte) (value []byte, err error) {
-	err = v.with(key, func(found []byte) { value = append(make([]byte, 0, len(found)), found...) })
+	err = v.withValue(key, func(found []byte) { value = append(make([]byte, 0, len(found)), found...) })
 	return value, err
 }
 
-// with calls use with the value of key, if it has one. The value is valid only
+// withValue calls use with the value of key, if it has one. The value is valid only
 // during the call.
-func (v *view) with(key []byte, use func(value []byte)) error {
+func (v *view) withValue(key []byte, use func(value []byte)) error {
 	value, closer, err := v.snapshot.Get(key)
 	if errors.Is(err, pebbledb.ErrNotFound) {
 		return nil
@@ -104,7 +104,7 @@ func (v *view) with(key []byte, use func(value []byte)) error {
 func readError(err error) error {
 	if pebbledb.IsCorruptionError(err) {
 		text, _, _ := strings.Cut(err.Error(), "\n") // the rest are names of types
-		return corrupt(text)
+		return corruptError(text)
 	}
 	return fmt.Errorf("store/pebble: read: %w", err)
 }

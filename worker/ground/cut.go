@@ -143,8 +143,8 @@ func joinsNumber(r rune, behind string) bool {
 	return false
 }
 
-// startsWithExponent reports whether s, behind a digit, begins with a power of ten, as in
-// 1.5e6.
+// startsWithExponent reports whether s, behind a digit, begins with a power of
+// ten, as in 1.5e6.
 func startsWithExponent(s string) bool {
 	if s[0]|0x20 != 'e' {
 		return false
@@ -197,8 +197,8 @@ func endsWithNegativePrefix(s string) bool {
 	return false
 }
 
-// endsWithLineHyphen reports whether s ends with a hyphen at the end of a line, behind
-// a letter.
+// endsWithLineHyphen reports whether s ends with a hyphen at the end of a line,
+// behind a letter.
 func endsWithLineHyphen(s string) bool {
 	line := strings.TrimRightFunc(s, isBlank)
 	if !strings.ContainsFunc(s[len(line):], endsLine) {

@@ -39,8 +39,8 @@ func (d *document) beginsLine(m mark) bool {
 	return len(before) <= nearBytes && strings.TrimSpace(before) == ""
 }
 
-// labelDelimiter returns the sign that sets a label off from its value: a colon or the
-// like, a tab or several spaces, the end of the line; 0 if there is none.
+// labelDelimiter returns the sign that sets a label off from its value: a colon
+// or the like, a tab or several spaces, the end of the line; 0 if there is none.
 func (d *document) labelDelimiter(m mark) byte {
 	line := d.lines[d.lineAt(m.start)]
 	r := span{m.end, min(max(m.end, line.end), m.end+nearBytes)}

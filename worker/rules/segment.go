@@ -32,8 +32,9 @@ func (p *Program) findRecords(d *document, w window) ([]window, string) {
 	return d.cutWindows(starts, w), ""
 }
 
-// cutWindows makes windows that begin at starts and end before the white space in front
-// of the next. Each stands for a whole record, so lines count from its own ends.
+// cutWindows makes windows that begin at starts and end before the white space in
+// front of the next. Each stands for a whole record, so lines count from its own
+// ends.
 func (d *document) cutWindows(starts []int, w window) []window {
 	windows := make([]window, len(starts))
 	for i, start := range starts {
