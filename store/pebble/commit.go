@@ -10,19 +10,19 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// Bounds of a group. Groups form by themselves from what arrives while earlier
-// ones are written; these only keep a single one from growing out of hand.
+// Bounds of a group. The requests that arrive while earlier groups are written form
+// the next group; these constants only keep a group from growing too large.
 const (
 	maxGroupSize    = 4 << 20 // bytes
 	maxGroupMembers = 1 << 12 // below the 1<<16 that a versionstamp can tell apart
 )
 
-// maxInFlight is how many groups may wait for the log to be synced. One sync
-// serves all that were written before it began.
+// maxInFlight bounds the groups that wait for a sync of the log. One sync serves
+// all groups that were written before it began.
 const maxInFlight = 16
 
-// versionKey holds the version of the last group, eight bytes, big-endian. It
-// is among the keys that transactions cannot use, and written with each group.
+// versionKey holds the version of the last group, eight bytes, big-endian. It is
+// written with each group. Transactions cannot use this key.
 var versionKey = []byte("\xffversion")
 
 // A group is a set of transactions that are written together.
@@ -73,9 +73,9 @@ func groupLength(requests []*request) int {
 	return len(requests)
 }
 
-// commitGroup applies the requests that conflict with nothing. The answer to the
-// others waits as well, for if they ran again before what they conflict with is
-// visible, they would conflict again.
+// commitGroup applies the requests that have no conflict. The refused requests are
+// answered only when the group is published: a transaction that ran again before
+// the conflicting commit is visible would conflict again.
 func (c *committer) commitGroup(requests []*request) *group {
 	g := &group{}
 	now := c.store.config.Now()
@@ -97,7 +97,7 @@ func (c *committer) commitGroup(requests []*request) *group {
 	return g
 }
 
-// checkConflicts returns why r cannot be committed, if so.
+// checkConflicts returns the reason why r cannot be committed, or nil.
 func (c *committer) checkConflicts(r *request) error {
 	switch {
 	case !r.reads:
@@ -110,8 +110,8 @@ func (c *committer) checkConflicts(r *request) error {
 	return nil
 }
 
-// addMember makes r a member of g. The batch of the first member becomes that of
-// the group.
+// addMember adds r to g. The batch of the first member becomes the batch of the
+// group.
 func (c *committer) addMember(g *group, r *request, now time.Time) {
 	version := c.version + 1
 	r.fillStamps(newVersionstamp(version, len(g.members)), c.store)
@@ -150,8 +150,8 @@ func newVersionstamp(version uint64, order int) (stamp store.Versionstamp) {
 	return stamp
 }
 
-// publishGroups makes groups visible in their order, each once it is synced, and
-// then answers its requests.
+// publishGroups publishes groups in order, each after it is synced, and then
+// answers its requests.
 func (s *Store) publishGroups(groups <-chan *group) {
 	for g := range groups {
 		if g.batch != nil {

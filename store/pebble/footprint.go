@@ -8,11 +8,11 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// A keyList is a list of keys in few allocations, each with its hash. It keeps
-// no slice that it is given.
+// A keyList is a list of keys with their hashes, in few allocations. It copies the
+// keys that it is given.
 type keyList struct {
 	bytes  []byte
-	ends   []uint32 // of the keys, in bytes
+	ends   []uint32 // end of each key in bytes
 	hashes []uint64
 }
 
@@ -38,11 +38,11 @@ func (l *keyList) keyAt(i int) []byte {
 	return l.bytes[begin:l.ends[i]:l.ends[i]]
 }
 
-// A footprint is what a transaction read, or what it wrote: keys and ranges.
+// A footprint is the keys and ranges that a transaction read, or those that it wrote.
 type footprint struct {
 	keys   keyList
 	ranges []store.Range
-	order  []uint32 // indices of keys, sorted; made when first needed
+	order  []uint32 // indices of keys, sorted; computed at first use
 }
 
 // addRange copies r.

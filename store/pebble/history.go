@@ -7,20 +7,20 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// history remembers what recent commits wrote, to find the transactions that
-// read it before. Only the committer uses it.
+// history remembers the keys that recent commits wrote, to find conflicts with
+// transactions that read older values. Only the committer uses it.
 //
-// It is kept in two generations. Commits enter the recent one; when that has
-// lasted store.MaxTxAge, or used half of the memory allowed, it becomes the old
-// one, and what was old is forgotten at once. Keys are compared by hash, so that
-// in theory two may be taken for one: that makes a transaction run again, and
-// nothing else.
+// It has two generations. Commits enter the recent one. When that has lasted
+// store.MaxTxAge, or has used half of the memory allowed, it becomes the old one,
+// and the previous old one is dropped. Keys are compared by hash. A collision only
+// makes a transaction run again.
 type history struct {
 	recent, old generation
 	limit       int // bytes in both
 }
 
-// A generation holds commits with versions above after, or at it, see turn.
+// A generation holds commits with versions above after, or at it: see
+// rotateGenerations.
 type generation struct {
 	after   uint64
 	began   time.Time
@@ -35,7 +35,7 @@ type commitRecord struct {
 	wrote   *footprint
 }
 
-// mapEntrySize is what a key in newest costs, in bytes, with a map's slack.
+// mapEntrySize is the memory of a key in newest, in bytes, with a map's slack.
 const mapEntrySize = 32
 
 func newHistory(version uint64, now time.Time, limit int) *history {
@@ -45,12 +45,12 @@ func newHistory(version uint64, now time.Time, limit int) *history {
 	return &history{recent: fresh(), old: fresh(), limit: limit}
 }
 
-// oldestVersion returns the oldest read version that can still be checked.
+// oldestVersion returns the oldest read version that can be checked for conflicts.
 func (h *history) oldestVersion() uint64 { return h.old.after }
 
 func (h *history) memorySize() int { return h.recent.size + h.old.size }
 
-// add remembers what the commit of version wrote.
+// add records the writes of the commit of version.
 func (h *history) add(version uint64, now time.Time, wrote *footprint) {
 	if now.Sub(h.recent.began) >= store.MaxTxAge || h.recent.size >= h.limit/2 {
 		h.rotateGenerations(now)
@@ -67,10 +67,10 @@ func (h *history) add(version uint64, now time.Time, wrote *footprint) {
 	g.size += wrote.memorySize() + mapEntrySize*wrote.keys.len()
 }
 
-// rotateGenerations makes the recent generation the old one. It may do so between members of
-// one group, which share a version: then after is that version, and both
-// generations hold commits of it. No transaction that reads at it needs them,
-// and one that reads below it looks into both.
+// rotateGenerations makes the recent generation the old one. It may happen between
+// members of one group, which share a version. Then after is that version, and both
+// generations hold commits of it. A transaction that reads at that version needs
+// none of them, and one that reads below it checks both generations.
 func (h *history) rotateGenerations(now time.Time) {
 	last := h.recent.after
 	if n := len(h.recent.commits); n > 0 {
@@ -87,8 +87,8 @@ func (h *history) rotateGenerations(now time.Time) {
 	}
 }
 
-// hasConflict reports whether anything of read was written after version, which
-// is not below floor.
+// hasConflict reports whether anything in read was written after version, which
+// is not below oldestVersion.
 func (h *history) hasConflict(version uint64, read *footprint) bool {
 	if h.recent.hasConflict(version, read) {
 		return true

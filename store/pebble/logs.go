@@ -11,11 +11,11 @@ import (
 
 // A logRegister keeps formatFile up to date while the store is open.
 //
-// Each log that it lists is there, at every moment at which the machine may
-// fail: a log is listed after it was made durably, and struck out durably before
-// it is removed or becomes another. And each log with a commit in it is listed,
-// for Pebble tells of a log before it writes to it. So a listed log that is
-// missing was taken away by somebody else, perhaps with commits.
+// Each listed log exists whenever the machine may fail: a log is listed after it
+// was created durably, and removed from the list durably before it is deleted or
+// reused. Each log with a commit in it is listed, because Pebble reports a log
+// before it writes to it. So if a listed log is missing, somebody else has removed
+// it, perhaps with commits.
 type logRegister struct {
 	files  vfs.FS
 	folder string
@@ -24,7 +24,7 @@ type logRegister struct {
 	recorded format // guarded by mu
 }
 
-// setState writes the state and the version of the last commit.
+// setState records the state and the version of the last commit.
 func (r *logRegister) setState(state formatState, version uint64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -32,7 +32,7 @@ func (r *logRegister) setState(state formatState, version uint64) error {
 	return writeFormat(r.files, r.folder, r.recorded)
 }
 
-// reset begins a store that has no log.
+// reset records a store without logs.
 func (r *logRegister) reset(state formatState) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,7 +40,7 @@ func (r *logRegister) reset(state formatState) error {
 	return writeFormat(r.files, r.folder, r.recorded)
 }
 
-// addLog adds a log. If that fails, the log is added with the next change.
+// addLog lists a log. If writing the file fails, the next change lists it.
 func (r *logRegister) addLog(log uint64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,7 +52,7 @@ func (r *logRegister) addLog(log uint64) error {
 	return writeFormat(r.files, r.folder, r.recorded)
 }
 
-// removeLog takes a log off the list. If that fails, the log must stay.
+// removeLog removes a log from the list. If that fails, the log must stay.
 func (r *logRegister) removeLog(log uint64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,20 +71,20 @@ func (r *logRegister) removeLog(log uint64) error {
 
 const logSuffix = ".log"
 
-// logNumber returns the number of the log that a file is, if it is one.
+// logNumber returns the number of a log file, if name is that of a log.
 func logNumber(name string) (uint64, bool) {
 	digits, ok := strings.CutSuffix(name, logSuffix)
 	n, err := strconv.ParseUint(digits, 10, 64)
 	return n, ok && err == nil
 }
 
-// A loggedFS tells a register of the logs that go.
+// A loggedFS removes a log from the register before the log is deleted or reused.
 type loggedFS struct {
 	vfs.FS
 	register *logRegister
 }
 
-// Remove removes a file. A log whose removal cannot be written down stays.
+// Remove removes a file. A log stays if its removal cannot be recorded.
 func (f loggedFS) Remove(name string) error {
 	if log, ok := logNumber(f.PathBase(name)); ok {
 		if err := f.register.removeLog(log); err != nil {
@@ -94,8 +94,8 @@ func (f loggedFS) Remove(name string) error {
 	return f.FS.Remove(name)
 }
 
-// ReuseForWrite makes newName out of oldName, or apart from it if that cannot be
-// written down.
+// ReuseForWrite turns oldName into newName. If that cannot be recorded, it creates
+// newName and leaves oldName alone.
 func (f loggedFS) ReuseForWrite(oldName, newName string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if log, ok := logNumber(f.PathBase(oldName)); ok {
 		if err := f.register.removeLog(log); err != nil {
@@ -105,5 +105,5 @@ func (f loggedFS) ReuseForWrite(oldName, newName string, category vfs.DiskWriteC
 	return f.FS.ReuseForWrite(oldName, newName, category)
 }
 
-// Unwrap returns the file system below.
+// Unwrap returns the underlying file system.
 func (f loggedFS) Unwrap() vfs.FS { return f.FS }

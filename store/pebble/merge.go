@@ -13,16 +13,16 @@ import (
 // written, both in one order.
 type mergeIterator struct {
 	writes  *writes
-	ownKeys []string // keys that the writes touch and that are still to come, ascending
+	ownKeys []string // keys of the writes that are not yet visited, ascending
 	iter    *pebbledb.Iterator
 	reverse bool
 	arena   arena
 }
 
-// pollEvery is how many stored pairs are read between looks at the context.
+// pollEvery is how many pairs are read between two checks of the context.
 const pollEvery = 1024
 
-// collectPairs reads pairs until a bound of o.
+// collectPairs reads pairs until a bound of o is reached.
 func (m *mergeIterator) collectPairs(ctx context.Context, o store.RangeOptions) (pairs []store.KeyValue, more bool, err error) {
 	size := 0
 	m.seekFirst()
@@ -57,7 +57,7 @@ func (m *mergeIterator) seekFirst() {
 	m.skipCleared()
 }
 
-// nextStored moves on to the next stored pair that the writes have not cleared.
+// nextStored moves to the next stored pair that the writes have not cleared.
 func (m *mergeIterator) nextStored() {
 	if m.reverse {
 		m.iter.Prev()
@@ -106,8 +106,8 @@ func (m *mergeIterator) next() (pair store.KeyValue, some bool, err error) {
 	return pair, true, nil
 }
 
-// compareNext returns below zero when the stored pair comes first, above zero when
-// the written one does, and zero when they are of the same key.
+// compareNext returns a negative number if the stored pair comes first, a positive
+// one if the written pair does, and zero if both have the same key.
 func (m *mergeIterator) compareNext(stored bool) int {
 	switch {
 	case len(m.ownKeys) == 0:
@@ -122,7 +122,7 @@ func (m *mergeIterator) compareNext(stored bool) int {
 	return order
 }
 
-// nextOwnKey returns the next of own.
+// nextOwnKey returns the next of ownKeys.
 func (m *mergeIterator) nextOwnKey() string {
 	if m.reverse {
 		return m.ownKeys[len(m.ownKeys)-1]
@@ -140,7 +140,8 @@ func (m *mergeIterator) takeStored() (pair store.KeyValue, some bool, err error)
 	return pair, true, nil
 }
 
-// takeWritten takes the next of own and returns what the writes make of base.
+// takeWritten removes the next of ownKeys and applies its writes to base, the
+// stored value.
 func (m *mergeIterator) takeWritten(base []byte) (pair store.KeyValue) {
 	key := m.nextOwnKey()
 	if m.reverse {

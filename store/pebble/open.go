@@ -17,8 +17,8 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// Open opens the store in folder, which is created if need be. These errors
-// are told apart, and none of them changes what is stored:
+// Open opens the store in folder, and creates the folder if necessary. It
+// distinguishes these errors, and none of them changes what is stored:
 //   - store.ErrInUse: another store, of this process or another, holds it;
 //   - store.ErrNewer: a newer version of this program wrote it;
 //   - store.ErrForeign: it holds files of others, and no store;
@@ -50,9 +50,9 @@ func openFolder(folder string, config Config) (*Store, error) {
 	return s, nil
 }
 
-// prepareFolder makes folder and returns its one true name: Pebble knows by name
-// what this process has locked, and closing a lock file that was opened by
-// another name would lose the lock.
+// prepareFolder creates folder and returns its canonical path. Pebble tracks by
+// name which folders this process has locked. Opening and closing the lock file
+// under another name would lose the lock.
 func prepareFolder(folder string, files vfs.FS) (string, error) {
 	if err := files.MkdirAll(folder, 0o700); err != nil {
 		return "", fmt.Errorf("store/pebble: %w", err)
@@ -71,8 +71,8 @@ func prepareFolder(folder string, files vfs.FS) (string, error) {
 }
 
 // checkOwnership returns an error unless the folder holds a store that this program
-// can read, or nothing of others: their files would be lost with the store when
-// somebody deletes it, or the store with theirs.
+// can read, or no files of others. Otherwise their files could be deleted together
+// with the store, or the store with their files.
 func (s *Store) checkOwnership() error {
 	recorded, err := readFormat(s.config.FS, s.folder)
 	if err != nil || recorded.state != formatNone {
@@ -92,8 +92,8 @@ func (s *Store) checkOwnership() error {
 	return nil
 }
 
-// ownFiles may be in a folder before its store is made. The last is in the root
-// of every disk.
+// ownFiles may be in a folder before its store is created. "lost+found" is in the
+// root of every disk.
 var ownFiles = [...]string{formatFile, formatFile + newSuffix, "LOCK", "lost+found"}
 
 func lockFolder(files vfs.FS, folder string) (*pebbledb.Lock, error) {
@@ -108,9 +108,9 @@ func lockFolder(files vfs.FS, folder string) (*pebbledb.Lock, error) {
 	}
 }
 
-// isLockHeld tells an error of locking from one of opening the lock file, which is an
-// fs.PathError, and from a file system that has no locks. A lock that this
-// process holds gives an error of no type.
+// isLockHeld reports whether err means that another store holds the lock. A failure
+// to open the lock file is an fs.PathError. A file system without locks gives
+// another errno. A lock held by this process gives an error without a type.
 func isLockHeld(err error) bool {
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		return false
@@ -159,8 +159,8 @@ func (s *Store) openDatabase() error {
 	return nil
 }
 
-// verifyFiles reads what is there without changing anything, so that a damaged store
-// is left as it was found. It returns the version of the last group.
+// verifyFiles checks the files without changing anything, so that a damaged store
+// stays as it was found. It returns the version of the last group.
 func (s *Store) verifyFiles(recorded format) (version uint64, err error) {
 	found, err := pebbledb.Peek(s.folder, s.config.FS)
 	if err != nil {
@@ -182,7 +182,7 @@ func (s *Store) verifyFiles(recorded format) (version uint64, err error) {
 	}
 	version, err = s.storedVersion()
 	if s.config.ReadOnly && errors.Is(err, store.ErrCorrupt) {
-		return recorded.version, nil // it is in a damaged table; if more is, opening says so again
+		return recorded.version, nil // the version is in a damaged table; opening reports any further damage
 	}
 	if err == nil && version < recorded.version {
 		return 0, corruptError(fmt.Sprintf("%s holds commits up to version %d and has held %d: its newest *.log file is damaged or missing",
@@ -191,7 +191,7 @@ func (s *Store) verifyFiles(recorded format) (version uint64, err error) {
 	return version, err
 }
 
-// checkLogs returns an error if a log is missing that has to be there.
+// checkLogs returns an error if a log is missing that must exist.
 func (s *Store) checkLogs(logs []uint64) error {
 	names, err := s.config.FS.List(s.folder)
 	if err != nil {
@@ -215,8 +215,8 @@ func (s *Store) checkLogs(logs []uint64) error {
 	return nil
 }
 
-// markInUse writes down that from now on a failure of the machine may leave
-// something half written.
+// markInUse records that from now on a failure of the machine may leave files half
+// written.
 func (s *Store) markInUse(recorded format, version uint64) error {
 	switch recorded.state {
 	case formatNone:
@@ -228,8 +228,8 @@ func (s *Store) markInUse(recorded format, version uint64) error {
 	}
 }
 
-// storedVersion returns the version of the last group, and an error if Pebble
-// finds damage on the way to it.
+// storedVersion returns the version of the last group, or an error if Pebble finds
+// damage on the way to it.
 func (s *Store) storedVersion() (uint64, error) {
 	db, err := s.openReadOnly()
 	if err != nil {
@@ -242,8 +242,8 @@ func (s *Store) storedVersion() (uint64, error) {
 	return version, err
 }
 
-// openReadOnly opens the database so that no file changes. If that is all it is
-// opened for, tables may be missing or damaged.
+// openReadOnly opens the database without changing any file. Tables may be missing
+// or damaged if the store is opened for reading only.
 func (s *Store) openReadOnly() (*pebbledb.DB, error) {
 	options := s.pebbleOptions()
 	options.ReadOnly = true
@@ -255,9 +255,9 @@ func (s *Store) openReadOnly() (*pebbledb.DB, error) {
 	return db, nil
 }
 
-// removeUnfinished removes what a machine that failed while it made the store
-// left of it. No commit was possible before formatOpen. Files that are not
-// Pebble's stay.
+// removeUnfinished removes Pebble's files of a store whose creation was interrupted
+// by a failure of the machine. Nothing was committed before formatOpen. Files that
+// are not Pebble's stay.
 func (s *Store) removeUnfinished() error {
 	err := s.register.reset(formatCreating)
 	if err != nil {
@@ -270,12 +270,12 @@ func (s *Store) removeUnfinished() error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("store/pebble: make %s anew: %w", s.folder, err)
+		return fmt.Errorf("store/pebble: recreate %s: %w", s.folder, err)
 	}
 	return nil
 }
 
-// ofPebble reports whether a file is named as Pebble names its own.
+// ofPebble reports whether a file has a name as Pebble gives.
 func ofPebble(name string) bool {
 	for _, pattern := range []string{
 		"MANIFEST-[0-9]*", "OPTIONS-[0-9]*", "marker.*", "[0-9]*.log", "[0-9]*.sst", "[0-9]*.blob", "[0-9]*.dbtmp",
@@ -288,8 +288,8 @@ func ofPebble(name string) bool {
 	return false
 }
 
-// openError tells damage, which no second try mends, from errors of the
-// operating system. Files that are missing or hold nonsense count as damage.
+// openError distinguishes damage, which trying again does not repair, from errors
+// of the operating system. Missing files and invalid contents count as damage.
 func (s *Store) openError(err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) && errno != syscall.ENOENT || errors.Is(err, fs.ErrPermission) {
@@ -298,7 +298,7 @@ func (s *Store) openError(err error) error {
 	return corruptError(s.folder + ": " + err.Error())
 }
 
-// corruptError says what is damaged and what can be done.
+// corruptError returns an error that names the damage and the remedy.
 func corruptError(what string) error {
 	return fmt.Errorf("%w: %s; restore the folder from a backup, or run coditect mapreduce doctor on a copy of it",
 		store.ErrCorrupt, what)
@@ -320,8 +320,8 @@ func readVersion(db *pebbledb.DB) (uint64, error) {
 	return binary.BigEndian.Uint64(value), nil
 }
 
-// startWorkers publishes what is stored and starts the committer and the publisher,
-// which Close waits for.
+// startWorkers publishes the stored state and starts the committer and the
+// publisher. Close waits for both.
 func (s *Store) startWorkers(version uint64) {
 	s.views.publishView(&view{version: version, snapshot: s.db.NewSnapshot()})
 	groups := make(chan *group, maxInFlight)

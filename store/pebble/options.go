@@ -11,8 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/bloom"
 )
 
-// pebbleOptions are Pebble's settings for this use: small writes, queues that leave
-// many tombstones, and a folder on a disk that other programs use too.
+// pebbleOptions returns Pebble's settings for small writes, queues that leave many
+// tombstones, and a disk that other programs use too.
 func (s *Store) pebbleOptions() *pebbledb.Options {
 	o := &pebbledb.Options{
 		FS:                          loggedFS{orderedFS{s.config.FS}, s.register},
@@ -38,9 +38,9 @@ func (s *Store) pebbleOptions() *pebbledb.Options {
 	return o
 }
 
-// eventListener log what matters. Without a listener, Pebble ends the process when it
-// finds damage; with one, the read that met it fails. Errors are logged as
-// strings: with more, theirs come with stack traces.
+// eventListener returns a listener that logs important events. Without a listener,
+// Pebble ends the process when it finds damage; with one, the read fails. Errors
+// are logged as strings, because Pebble's errors carry stack traces.
 func (s *Store) eventListener() *pebbledb.EventListener {
 	log := s.config.Logger
 	var background, damage, stalls logThrottle
@@ -64,14 +64,14 @@ func (s *Store) eventListener() *pebbledb.EventListener {
 	}
 }
 
-// A logThrottle lets one line a minute of a kind through.
+// A logThrottle lets one log line a minute of one kind through.
 type logThrottle struct {
 	mu         sync.Mutex
 	lastLogged time.Time // guarded by mu
-	suppressed int       // guarded by mu: since then
+	suppressed int       // guarded by mu: events since lastLogged
 }
 
-// next reports whether a line is due, and for how many events it stands.
+// next counts an event. It reports whether a line is due, and for how many events.
 func (t *logThrottle) next(now time.Time) (events int, due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,18 +83,19 @@ func (t *logThrottle) next(now time.Time) (events int, due bool) {
 	return events, true
 }
 
-// logCreated is called before anything is written to a new log. Without the entry
-// in the register nothing is lost but a warning, should the log be taken away.
+// logCreated registers a new log. Pebble calls it before it writes to the log. If
+// the registration fails, nothing is lost except the warning that Open would give
+// if the log were removed.
 func (s *Store) logCreated(info pebbledb.WALCreateInfo) {
 	if info.Err != nil {
-		return // which Pebble does not survive
+		return // Pebble ends the process
 	}
 	if err := s.register.addLog(uint64(info.FileNum)); err != nil {
 		s.config.Logger.Error("a log is not registered", "path", info.Path, "error", err)
 	}
 }
 
-// A logger passes on what Pebble says.
+// A logger passes Pebble's messages on.
 type logger struct {
 	log   *slog.Logger
 	fatal func(string)

@@ -57,7 +57,7 @@ func (t *tx) getValue(ctx context.Context, key []byte, serializable bool) ([]byt
 	return t.resolveValue(own, key)
 }
 
-// resolveValue returns the value of key under what the transaction's writes do to it.
+// resolveValue returns the value of key after the transaction's own writes.
 func (t *tx) resolveValue(own pending, key []byte) ([]byte, error) {
 	if own.isKnown() {
 		return bytes.Clone(own.applyTo(nil)), nil
@@ -69,8 +69,8 @@ func (t *tx) resolveValue(own pending, key []byte) ([]byte, error) {
 	return own.applyTo(base), nil
 }
 
-// ownWrites returns what the transaction's writes do to key. If that leaves the value
-// to the store, a serializable read adds a conflict.
+// ownWrites returns the effect of the transaction's own writes on key. If the value
+// depends on the store, a serializable read adds a conflict.
 func (t *tx) ownWrites(key []byte, serializable bool) (pending, error) {
 	if isReserved(key) {
 		return pending{}, store.ErrReservedKey
@@ -85,7 +85,7 @@ func (t *tx) ownWrites(key []byte, serializable bool) (pending, error) {
 	return p, nil
 }
 
-// getValues puts all values into few pieces of memory.
+// getValues copies all values into few pieces of memory.
 func (t *tx) getValues(ctx context.Context, keys [][]byte, serializable bool) ([][]byte, error) {
 	if err := t.beginRead(ctx); err != nil {
 		return nil, err
@@ -120,8 +120,8 @@ func totalSize(keys [][]byte) (n int) {
 	return n
 }
 
-// An arena copies small byte strings into larger pieces of memory. What it
-// returned stays valid and does not overlap.
+// An arena copies small byte strings into larger pieces of memory. The copies stay
+// valid and do not overlap.
 type arena struct {
 	free []byte
 	next int // size of the next piece
@@ -184,7 +184,7 @@ func (t *tx) getRange(ctx context.Context, r store.Range, o store.RangeOptions, 
 	return pairs, more, nil
 }
 
-// scanRange merges the writes of the transaction over what is stored.
+// scanRange merges the writes of the transaction over the stored pairs.
 func (t *tx) scanRange(ctx context.Context, r store.Range, o store.RangeOptions) (pairs []store.KeyValue, more bool, err error) {
 	iter, err := t.view.snapshot.NewIter(&pebbledb.IterOptions{LowerBound: r.Begin, UpperBound: r.End})
 	if err != nil {

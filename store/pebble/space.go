@@ -9,18 +9,18 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// checkSpaceEvery is how long a reading of the free space is believed.
+// checkSpaceEvery is how long a measurement of the free space is used.
 const checkSpaceEvery = 100 * time.Millisecond
 
-// remindEvery is the least time between two lines of the log about one trouble.
+// remindEvery is the least time between two log lines about the same problem.
 const remindEvery = time.Minute
 
-// A spaceGuard refuses commits while the disk is nearly full: if a write to
-// Pebble's log failed, the process would have to end. Only the committer uses
-// it.
+// A spaceGuard refuses commits while the disk is nearly full, because the process
+// would have to end if a write to Pebble's log failed. Only the committer uses it.
 //
-// Once it refuses, it goes on until there is an eighth more room than it keeps:
-// Pebble tidying up would else make it change its mind many times a second.
+// Once it refuses, it continues until the free space is an eighth above the
+// minimum. Otherwise Pebble's compactions would make it change its decision many
+// times a second.
 type spaceGuard struct {
 	free    func() (uint64, error)
 	folder  string
@@ -29,12 +29,13 @@ type spaceGuard struct {
 
 	checked    time.Time
 	written    uint64    // bytes since checked
-	err        error     // what checked came to
-	lastLogged time.Time // when the log was last told
+	err        error     // outcome of the last check
+	lastLogged time.Time // when it last logged
 }
 
-// checkSpace returns an error while there is too little space. It asks again when the
-// last reading is old, when much was written since, and always while refusing.
+// checkSpace returns an error while there is too little space. It measures again if
+// the last measurement is old, if much was written since, and always while
+// refusing.
 func (g *spaceGuard) checkSpace(now time.Time) error {
 	fresh := !g.checked.IsZero() && now.Sub(g.checked) < checkSpaceEvery && g.written < g.minimum/8
 	if g.err == nil && fresh {
@@ -43,7 +44,7 @@ func (g *spaceGuard) checkSpace(now time.Time) error {
 	g.checked, g.written = now, 0
 	before := g.err
 	free, err := g.free()
-	if err != nil { // a folder whose space is unknown is used like any other
+	if err != nil { // unknown space counts as enough
 		g.logger.Debug("free space unknown", "error", err)
 		free = math.MaxUint64
 	}
@@ -67,8 +68,8 @@ func noSpaceError(folder string, free, need uint64) error {
 	return fmt.Errorf("%w: %d MiB are free for %s, and %d MiB have to be", store.ErrNoSpace, free>>20, folder, (need+1<<20-1)>>20)
 }
 
-// checkRoom returns an error if there is no room to write what the logs hold
-// into tables, as Pebble does when it opens: it would try for ever.
+// checkRoom returns an error if there is no space to write the contents of the logs
+// into tables. Pebble does that when it opens, and would try for ever.
 func (s *Store) checkRoom() error {
 	free, err := s.freeSpace()()
 	if err != nil || free >= s.config.MinFree {
@@ -93,8 +94,8 @@ func (s *Store) checkRoom() error {
 	return nil
 }
 
-// logChange has the log say that space is short, that it still is, or that there is
-// enough again.
+// logChange logs that space is short, that it still is, or that there is enough
+// again.
 func (g *spaceGuard) logChange(refused bool, now time.Time) {
 	switch {
 	case g.err != nil && (!refused || now.Sub(g.lastLogged) >= remindEvery):

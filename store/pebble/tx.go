@@ -9,19 +9,19 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// errStampOffset is a mistake of the caller.
+// errStampOffset reports a mistake of the caller.
 var errStampOffset = errors.New("store/pebble: versionstamp does not fit into the key at its offset")
 
 // A tx is one attempt at a transaction.
 type tx struct {
 	store *Store
-	view  *view     // what is read; nil until the first read
+	view  *view     // the state that is read; nil until the first read
 	began time.Time // when view was acquired
 
 	writes         writes
 	reads          footprint // serializable ones
-	writeConflicts footprint // those that AddWriteConflict added
-	conflictErr    error     // of AddReadConflict, reported by Commit
+	writeConflicts footprint // conflicts that AddWriteConflict added
+	conflictErr    error     // error of AddReadConflict, reported by Commit
 
 	ended bool
 	stamp store.Versionstamp // of a commit that wrote
@@ -38,8 +38,8 @@ func (t *tx) ReadVersion(ctx context.Context) (uint64, error) {
 	return t.view.version, nil
 }
 
-// beginRead begins a read: it acquires a view unless there is one, and holds the
-// store open until store.leave.
+// beginRead begins a read: it acquires a view unless the transaction has one, and
+// holds the store open until Store.endUse.
 func (t *tx) beginRead(ctx context.Context) error {
 	if t.ended {
 		return store.ErrUsed
@@ -100,8 +100,8 @@ func (t *tx) addWrite(o op) {
 	}
 }
 
-// AddReadConflict makes Commit fail as if r had been read: what the transaction
-// has written itself adds no conflict.
+// AddReadConflict makes Commit fail as if the transaction had read r. Keys that the
+// transaction itself has written add no conflict.
 func (t *tx) AddReadConflict(r store.Range) {
 	if t.ended || bytes.Compare(r.Begin, r.End) >= 0 {
 		return
@@ -116,7 +116,7 @@ func (t *tx) AddReadConflict(r store.Range) {
 	t.writes.visitStored(r, t.readRange)
 }
 
-// AddWriteConflict makes later commits fail that read in r.
+// AddWriteConflict makes later commits that read in r fail.
 func (t *tx) AddWriteConflict(r store.Range) {
 	if !t.ended && bytes.Compare(r.Begin, r.End) < 0 {
 		t.addTo(&t.writeConflicts, r)
@@ -125,7 +125,7 @@ func (t *tx) AddWriteConflict(r store.Range) {
 
 func (t *tx) readRange(r store.Range) { t.addTo(&t.reads, r) }
 
-// addTo adds r to f, as a key if it holds a single one, which is cheaper to
+// addTo adds r to f. It adds a range of a single key as a key, which is cheaper to
 // check.
 func (t *tx) addTo(f *footprint, r store.Range) {
 	if n := len(r.Begin); len(r.End) == n+1 && r.End[n] == 0 && bytes.Equal(r.Begin, r.End[:n]) {
@@ -162,9 +162,9 @@ func (t *tx) Commit(ctx context.Context) error {
 	return nil
 }
 
-var errReadOnly = errors.New("store/pebble: opened only to be read")
+var errReadOnly = errors.New("store/pebble: the store is open for reading only")
 
-// checkCommit returns why t cannot be committed at all.
+// checkCommit returns the reason why t cannot be committed, or nil.
 func (t *tx) checkCommit(ctx context.Context) error {
 	size := t.writes.size + t.reads.limitSize() + t.writeConflicts.limitSize()
 	switch {
@@ -192,7 +192,7 @@ func (t *tx) Versionstamp() (store.Versionstamp, error) {
 	return t.stamp, nil
 }
 
-// Discard gives up what t holds.
+// Discard releases the resources of t.
 func (t *tx) Discard() {
 	if t.ended {
 		return
@@ -207,8 +207,8 @@ func (t *tx) Discard() {
 
 func isReserved(key []byte) bool { return len(key) > 0 && key[0] == 0xff }
 
-// checkRange allows the end of a range to be the end of all keys, and one byte
-// longer than a key, as the end of store.Single is.
+// checkRange checks the bounds of a range. A bound may be the end of all keys, and
+// one byte longer than a key, as the end of store.Single is.
 func checkRange(r store.Range) error {
 	switch {
 	case len(r.Begin) > store.MaxKeySize+1, len(r.End) > store.MaxKeySize+1:

@@ -16,9 +16,8 @@ import (
 
 var _ store.Verifier = (*Store)(nil)
 
-// Verify checks the sums of all blocks of all tables. Logs need no check: they
-// were read when the store was opened. Tables that come meanwhile are not looked
-// at.
+// Verify checks the checksums of all blocks of all tables. It does not check logs,
+// which were read when the store was opened, nor tables created meanwhile.
 func (s *Store) Verify(ctx context.Context, found func(store.Damage) error) (files int, err error) {
 	tables, err := s.currentTables()
 	if errors.Is(err, store.ErrClosed) {
@@ -50,10 +49,10 @@ func (s *Store) Verify(ctx context.Context, found func(store.Damage) error) (fil
 // A table is a file of the tree.
 type table struct {
 	info pebbledb.SSTableInfo
-	keys store.Range // that may be in it
+	keys store.Range // range of the keys in it
 }
 
-// currentTables returns the tables of now, by the number of their file.
+// currentTables returns the current tables by the number of their file.
 func (s *Store) currentTables() (map[uint64]table, error) {
 	if err := s.beginUse(); err != nil {
 		return nil, err

@@ -9,22 +9,22 @@ import (
 	pebbledb "github.com/cockroachdb/pebble/v2"
 )
 
-// A view is the store as one group of commits left it.
+// A view is the state of the store after a group of commits.
 type view struct {
 	version  uint64
 	snapshot *pebbledb.Snapshot
 	refs     int // guarded by views.mu; one is held while it is current
 }
 
-// views hand the newest view to transactions and close those that are no longer
-// used. A snapshot that stays open keeps Pebble from dropping old data.
+// views gives transactions the newest view and closes views that are no longer
+// used. An open snapshot keeps Pebble from dropping old data.
 type views struct {
 	mu      sync.Mutex
 	current *view              // guarded by mu
 	open    map[*view]struct{} // guarded by mu; with a live snapshot
 }
 
-// acquire returns the current view, which has to be released.
+// acquire returns the current view. The caller must release it.
 func (v *views) acquire() *view {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -46,7 +46,7 @@ func (v *views) release(old *view) {
 	}
 }
 
-// publishView makes next what new transactions read.
+// publishView makes next the view that new transactions read.
 func (v *views) publishView(next *view) {
 	v.mu.Lock()
 	if v.open == nil {
@@ -68,7 +68,7 @@ func (v *views) currentVersion() uint64 {
 	return v.current.version
 }
 
-// close closes all snapshots, also those of transactions that were left open.
+// close closes all snapshots, including those of open transactions.
 func (v *views) close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// A watch is a key that somebody waits on.
+// A watch is a key with a caller who waits for its change.
 type watch struct {
 	key   []byte
 	hash  uint64
 	fired chan struct{}
-	// stop ends the wait for the end of the context. Set once, before the
-	// watch is known to others.
+	// stop cancels the callback at the end of the context. It is set once,
+	// before other goroutines see the watch.
 	stop func() bool
 }
 
-// watches fire when a group that touches their key is published.
+// watches fires each watch when a group that writes its key is published.
 type watches struct {
 	mu      sync.Mutex
 	waiting map[uint64][]*watch // by hash of the key; guarded by mu
@@ -39,7 +39,7 @@ func (w *watches) add(ctx context.Context, key []byte, hash uint64) <-chan struc
 	return added.fired
 }
 
-// removeWatch fires a watch whose context ended, unless it has fired.
+// removeWatch fires and removes a watch whose context ended, unless it has fired.
 func (w *watches) removeWatch(old *watch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,7 +61,7 @@ func (w *watches) setWaiting(hash uint64, list []*watch) {
 	}
 }
 
-// notifyWatches fires the watches on what was written.
+// notifyWatches fires the watches on the keys and ranges that were written.
 func (w *watches) notifyWatches(wrote *footprint) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,8 +100,8 @@ func (w *watches) fireAll(hash uint64, list []*watch) {
 	}
 }
 
-// close fires all watches and waits for callbacks under way. No watch is added
-// after it.
+// close fires all watches and waits for running callbacks. No watch is added after
+// it.
 func (w *watches) close() {
 	w.mu.Lock()
 	for hash, list := range w.waiting {

@@ -27,8 +27,8 @@ type op struct {
 	number int64  // delta of opAdd, offset of opStamp
 }
 
-// writes are what a transaction has written so far: a list in order and, made
-// when a read first needs it, an overlay of their effects.
+// writes holds the writes of a transaction: an ordered list and an overlay of their
+// effects, which is built when a read first needs it.
 type writes struct {
 	ops      []op
 	size     int   // bytes of keys and values
@@ -38,12 +38,12 @@ type writes struct {
 	points  map[string]pending // effects on single keys
 	keys    []string           // of points
 	sorted  bool               // whether keys is sorted
-	cleared []store.Range      // sorted, apart from each other
+	cleared []store.Range      // sorted, not overlapping
 	stamped []store.Range      // where keys with pending versionstamps may be
 	applied int                // how many of ops the overlay holds
 }
 
-// A pending is what the writes of a transaction do to one key.
+// A pending is the effect of a transaction's writes on one key.
 type pending struct {
 	effect effect
 	value  []byte // of replaced
@@ -62,8 +62,8 @@ const (
 // isKnown reports whether the value does not depend on the store.
 func (p pending) isKnown() bool { return p.effect == replaced || p.effect == removed }
 
-// applyTo returns the value that the key has when base, nil for none, is in the
-// store.
+// applyTo returns the value of the key if the store has base, where nil is no
+// value.
 func (p pending) applyTo(base []byte) []byte {
 	switch p.effect {
 	case replaced:
@@ -111,7 +111,7 @@ func (w *writes) effectOn(key []byte) pending {
 	return w.overlayEffect(key)
 }
 
-// overlayEffect returns the effect on key of the writes that the overlay holds.
+// overlayEffect returns the effect on key of the writes in the overlay.
 func (w *writes) overlayEffect(key []byte) pending {
 	if p, ok := w.points[string(key)]; ok {
 		return p
@@ -139,7 +139,7 @@ func (w *writes) mayHoldStamp(r store.Range) bool {
 	return slices.ContainsFunc(w.stamped, func(s store.Range) bool { return rangesOverlap(r, s) })
 }
 
-// keysIn returns the single keys of r that the writes touch, in order.
+// keysIn returns the single keys of the writes in r, in order.
 func (w *writes) keysIn(r store.Range) []string {
 	w.updateOverlay()
 	if !w.sorted {
@@ -179,7 +179,7 @@ func (w *writes) setEffect(key []byte, p pending) {
 	w.points[string(key)] = p
 }
 
-// addEffect returns what an Add makes of the effect that its key has before it. The
+// addEffect returns the effect of o, an Add, combined with the writes before it. The
 // overlay holds all writes before o.
 func (w *writes) addEffect(o op) pending {
 	before, delta := w.overlayEffect(o.key), uint64(o.number)
@@ -189,8 +189,8 @@ func (w *writes) addEffect(o op) pending {
 	return pending{effect: added, delta: before.delta + delta}
 }
 
-// clearRange removes the keys of r and joins r with the cleared ranges that it
-// touches.
+// clearRange removes the keys of r, and joins r with the cleared ranges that it
+// overlaps or adjoins.
 func (w *writes) clearRange(r store.Range) {
 	if bytes.Compare(r.Begin, r.End) >= 0 {
 		return
@@ -209,8 +209,8 @@ func (w *writes) clearRange(r store.Range) {
 	w.cleared = slices.Replace(w.cleared, begin, end, r)
 }
 
-// pendingStamp notes that a key with a versionstamp after version is pending. o
-// has passed check.
+// pendingStamp records the range of keys that o may write once it has its
+// versionstamp, which will be at or above version. o has passed checkLimits.
 func (w *writes) pendingStamp(o op, version uint64) {
 	least, greatest := bytes.Clone(o.key), append(bytes.Clone(o.key), 0)
 	stamp := least[o.number:][:len(store.Versionstamp{})]
@@ -222,8 +222,8 @@ func (w *writes) pendingStamp(o op, version uint64) {
 	w.stamped = append(w.stamped, store.Range{Begin: least, End: greatest})
 }
 
-// ownedRanges returns the parts of r whose contents the writes alone decide, in order
-// and apart from each other.
+// ownedRanges returns the parts of r whose contents depend on the writes alone, in
+// order and without overlap.
 func (w *writes) ownedRanges(r store.Range) []store.Range {
 	var parts []store.Range
 	for _, key := range w.keysIn(r) {
@@ -240,7 +240,7 @@ func (w *writes) ownedRanges(r store.Range) []store.Range {
 	return parts
 }
 
-// visitStored calls yield with each part of r whose contents the store decides.
+// visitStored calls yield with each part of r whose contents depend on the store.
 func (w *writes) visitStored(r store.Range, yield func(store.Range)) {
 	begin := r.Begin
 	if len(w.ops) > 0 {
