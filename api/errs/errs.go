@@ -1,5 +1,5 @@
-// Package errs holds the service's closed set of error kinds. A kind says what
-// the caller can do, survives the wire, and maps to one status code of gRPC.
+// Package errs holds the service's closed set of error kinds. A kind tells what the
+// caller can do, survives the wire, and maps to one status code of gRPC.
 // It imports nothing of the project.
 package errs
 
@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// A Kind says what a caller can do about an error.
+// A Kind tells what a caller can do about an error.
 type Kind uint8
 
 // The kinds.
 const (
-	Internal     Kind = iota // a bug, or something outside broke: report it
+	Internal     Kind = iota // a bug or an external failure: report it
 	Invalid                  // the request is wrong: change it (see Error.Field)
-	NotFound                 // no such thing
-	Exists                   // there is one already
-	Precondition             // not in this state
+	NotFound                 // the object does not exist
+	Exists                   // the object exists already
+	Precondition             // the object's state does not allow it
 	Exhausted                // too much: try later, see Error.RetryAfter
 	Unavailable              // try again
 	Aborted                  // lost a race: read again and try again
@@ -26,7 +26,7 @@ const (
 	Denied
 	Cancelled
 	Deadline
-	DataLoss // what is stored cannot be what was written
+	DataLoss // the stored data is damaged
 )
 
 var kindNames = [...]string{
@@ -45,10 +45,10 @@ func (k Kind) String() string {
 // Error makes a kind usable as a target: errors.Is(err, errs.NotFound).
 func (k Kind) Error() string { return k.String() }
 
-// An Error has a kind and says what was wrong, where, and what to do.
+// An Error has a kind and tells what was wrong, where, and what to do.
 type Error struct {
 	Kind       Kind
-	Op         string        // what was being done; may be empty
+	Op         string        // the operation; may be empty
 	Field      string        // the field of the request that is wrong, for Invalid
 	Reason     string        // a stable word in upper case for programs; may be empty
 	Message    string        // for people
@@ -90,8 +90,8 @@ func (e *Error) Is(target error) bool {
 	return ok && k == e.Kind
 }
 
-// StoreAway is the reason of an Unavailable error where the server is there and its
-// store does not answer.
+// StoreAway is the reason of an Unavailable error if the server answers but its store
+// does not.
 const StoreAway = "STORE_AWAY"
 
 // ReasonOf returns the reason of the first Error in err's chain, or "".

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// A rank says how good a place between two characters is for a cut.
+// A rank rates a place between two characters for a cut.
 type rank int8
 
 // Ranks, from the worst.
@@ -20,9 +20,9 @@ const (
 
 const zeroWidthJoiner = '\u200d'
 
-// A scanner walks over text and ranks the place before each character. It
-// looks back only through its fields, so that it can be copied to come back
-// to a place later.
+// A scanner walks over text and ranks the place before each character. It keeps
+// all it needs of the text behind it in its fields, so that a copy can return to a
+// place later.
 type scanner struct {
 	pos     int  // offset of the next character
 	last    rune // the character before pos; 0 at the start
@@ -32,9 +32,9 @@ type scanner struct {
 	wide    bool // it ended with a mark that needs no white space after it
 }
 
-// next returns the rank of the place at s.pos and moves behind the character
-// that follows it.
-func (s *scanner) next(text string) rank {
+// rankNext returns the rank of the place at s.pos and moves behind the next
+// character.
+func (s *scanner) rankNext(text string) rank {
 	r, size := rune(text[s.pos]), 1
 	if r >= utf8.RuneSelf {
 		r, size = utf8.DecodeRuneInString(text[s.pos:])
@@ -42,14 +42,14 @@ func (s *scanner) next(text string) rank {
 	if s.last == '\r' && r != '\n' {
 		s.breaks++ // a line ended by a carriage return alone
 	}
-	at := s.rank(r)
+	at := s.rankBefore(r)
 	s.pos += size
-	s.advance(r)
+	s.advancePast(r)
 	return at
 }
 
-// rank returns that of the place between s.last and r.
-func (s *scanner) rank(r rune) rank {
+// rankBefore returns the rank of the place between s.last and r.
+func (s *scanner) rankBefore(r rune) rank {
 	space := unicode.IsSpace(r)
 	switch {
 	case s.last == '\r' && r == '\n', unicode.IsMark(r), r == zeroWidthJoiner, s.last == zeroWidthJoiner:
@@ -58,7 +58,7 @@ func (s *scanner) rank(r rune) rank {
 		return afterParagraph
 	case endsLine(s.last) && !endsLine(r):
 		return afterLine
-	case s.blank && !space && s.stopped, s.wide && !s.blank && !space && !closes(r) && !stops(r):
+	case s.blank && !space && s.stopped, s.wide && !s.blank && !space && !closesSentence(r) && !endsSentence(r):
 		return afterSentence
 	case s.blank && !space:
 		return afterSpace
@@ -66,8 +66,8 @@ func (s *scanner) rank(r rune) rank {
 	return inWord
 }
 
-// advance takes r into account as the character before s.pos.
-func (s *scanner) advance(r rune) {
+// advancePast records r as the character before s.pos.
+func (s *scanner) advancePast(r rune) {
 	s.last = r
 	switch {
 	case unicode.IsSpace(r):
@@ -75,10 +75,10 @@ func (s *scanner) advance(r rune) {
 		if endsLine(r) && r != '\r' {
 			s.breaks++
 		}
-	case stops(r):
+	case endsSentence(r):
 		s.blank, s.breaks = false, 0
 		s.stopped, s.wide = true, r >= 0x3000
-	case closes(r) && s.stopped && !s.blank: // still the end of a sentence
+	case closesSentence(r) && s.stopped && !s.blank: // still the end of a sentence
 	default:
 		s.blank, s.breaks, s.stopped, s.wide = false, 0, false, false
 	}
@@ -93,8 +93,8 @@ func endsLine(r rune) bool {
 	return false
 }
 
-// stops reports whether r ends a sentence.
-func stops(r rune) bool {
+// endsSentence reports whether r ends a sentence.
+func endsSentence(r rune) bool {
 	switch r {
 	case '.', '!', '?', '…', '。', '！', '？', '｡', '।', '؟', '۔':
 		return true
@@ -102,9 +102,9 @@ func stops(r rune) bool {
 	return false
 }
 
-// closes reports whether r may stand between the end of a sentence and the
+// closesSentence reports whether r may stand between the end of a sentence and the
 // white space behind it.
-func closes(r rune) bool {
+func closesSentence(r rune) bool {
 	switch r {
 	case '"', '\'', ')', ']', '}', '»', '”', '’', '」', '』', '）', '】':
 		return true

@@ -1,6 +1,6 @@
-// Package chunk cuts the text of a document into pieces that fit a unit of
-// work. The cores of the pieces, put together, are the document; around its
-// core each piece holds a little of its neighbours as context.
+// Package chunk cuts the text of a document into pieces that fit a unit of work.
+// The cores of the pieces, joined, are the document. Around its core each piece
+// holds a little of its neighbours as context.
 //
 // It is pure and imports nothing of the project.
 package chunk
@@ -10,32 +10,32 @@ import (
 	"fmt"
 )
 
-// Defaults of a service that was told nothing else.
+// Defaults of the service.
 const (
 	DefaultMaxTokens = 50_000
 	DefaultOverlap   = 500 // tokens
 )
 
-// minCore is the least room, in tokens, for the core of a piece: that of one
-// character, which may need a token for each of its bytes.
+// minCore is the least size, in tokens, of the core of a piece: one character, which
+// may need a token for each of its bytes.
 const minCore = 4
 
-// A Counter counts tokens. Cut relies on two properties: a text has no more
-// tokens than bytes, and cutting it in two changes the sum by a few only.
+// A Counter counts tokens. Cut relies on two properties: a text has no more tokens
+// than bytes, and cutting a text in two changes the sum only by a few.
 type Counter interface {
 	Count(text string) int
 }
 
-// Options direct a Cut.
+// Options configure Cut.
 type Options struct {
-	// MaxTokens is the most that a piece with its context may hold.
+	// MaxTokens bounds the tokens of a piece with its context.
 	// Defaults to DefaultMaxTokens.
 	MaxTokens int
 
-	// Overlap is how many tokens of text, at most, neighbouring pieces share:
-	// half of them before the cut, half behind it, so that what lies across a
-	// cut can be read whole on both sides. It must leave at least four tokens
-	// of MaxTokens to the core. Defaults to 0, no context.
+	// Overlap bounds the tokens that neighbouring pieces share: half of them
+	// before the cut and half behind it, so that both pieces hold a statement
+	// that lies across the cut. It must leave at least four tokens of MaxTokens
+	// to the core. Defaults to 0, no context.
 	Overlap int
 
 	// Counter counts the tokens. Defaults to counting bytes.
@@ -46,9 +46,9 @@ type Options struct {
 // document's text, never inside a character; ranges are half-open.
 type Piece struct {
 	Start, End         int  // the text of the piece, context included
-	CoreStart, CoreEnd int  // the part that is this piece's own
+	CoreStart, CoreEnd int  // the part that belongs to this piece alone
 	Tokens             int  // of [Start, End)
-	Exact              bool // Tokens was counted; else it is an upper bound, the bytes
+	Exact              bool // Tokens was counted; otherwise it is an upper bound, the bytes
 }
 
 func (o Options) withDefaults() Options {
@@ -76,14 +76,14 @@ type byteCounter struct{}
 
 func (byteCounter) Count(text string) int { return len(text) }
 
-// Cut cuts text into pieces. A text of at most MaxTokens is one piece, an empty
-// one is none. A larger text is cut into pieces of similar size, at the end of
-// a paragraph if there is one about where a cut must be, else of a line, a
-// sentence, a word, or else between two characters.
+// Cut cuts text into pieces. A text of at most MaxTokens is one piece, an empty text
+// none. A larger text is cut into pieces of similar size. Each cut is at the end of
+// a paragraph if there is one near the ideal place, otherwise at the end of a line,
+// a sentence or a word, otherwise between two characters.
 //
-// A text with no more bytes than MaxTokens is not counted at all. Any other is
-// counted about twice, in time linear in its length. The same text and options
-// give the same pieces.
+// Cut does not count a text with no more bytes than MaxTokens. It counts any other
+// text about twice, in time linear in its length. The same text and options give
+// the same pieces.
 func Cut(text string, o Options) ([]Piece, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -103,5 +103,5 @@ func Cut(text string, o Options) ([]Piece, error) {
 			return []Piece{whole}, nil
 		}
 	}
-	return c.cut()
+	return c.cutPieces()
 }

@@ -5,23 +5,22 @@ import (
 	"unicode/utf8"
 )
 
-// An atom is a short stretch of text that no cut goes through. It begins where
-// the one before it ends.
+// An atom is a short stretch of text that is never cut. It begins where the one
+// before it ends.
 type atom struct {
 	end    int   // offset in the text
 	tokens int32 // counted alone, and at least 1: a Counter may round down, and no text is free
 	rank   rank  // of the place at end
 }
 
-// Bounds of an atom, in bytes. Shorter atoms place cuts and context more
-// finely; each costs about a token of error.
+// Bounds of an atom, in bytes. Shorter atoms allow finer cuts and context, but each
+// adds about a token of error.
 const (
 	maxAtom = 256
 	minAtom = 16
 )
 
-// slack is by how many tokens a Counter may count a text higher when it is cut
-// in two.
+// slack is by how many tokens a Counter may count higher when a text is cut in two.
 const slack = 4
 
 // A cutter holds a text in atoms while it is cut into pieces.
@@ -50,27 +49,27 @@ func newCutter(text string, o Options) *cutter {
 	return c
 }
 
-// atomSize returns the most bytes of an atom: few enough that any atom fits a
-// core, and that many make one up.
+// atomSize returns the greatest size of an atom in bytes: small enough that any atom
+// fits a core, and that a core has many atoms.
 func atomSize(o Options) int {
 	core := o.MaxTokens - o.Overlap
 	return min(core, max(minAtom, min(core/8, maxAtom)))
 }
 
-// nextAtom returns where the atom that begins at s.pos, a place of rank from,
-// ends: at the first place that is better, so that every good place is the end
-// of an atom unless another is near; else at the best between half of size and
-// size, the last of equals. It leaves s there.
+// nextAtom returns the end of the atom that begins at s.pos, a place of rank from,
+// and moves s there. The atom ends at the first place of a better rank, so that
+// every good place ends an atom unless another is near. Otherwise it ends at the
+// best place between half of size and size, the last of equals.
 func nextAtom(s *scanner, text string, size int, from rank) (end int, at rank) {
 	start := s.pos
-	s.next(text)
+	s.rankNext(text)
 	best, at := *s, rank(-1)
 	for s.pos-start <= size {
 		if s.pos == len(text) {
 			return s.pos, afterParagraph
 		}
 		here := *s
-		r := s.next(text)
+		r := s.rankNext(text)
 		if r > from {
 			best, at = here, r
 			break
@@ -83,17 +82,17 @@ func nextAtom(s *scanner, text string, size int, from rank) (end int, at rank) {
 	return best.pos, at
 }
 
-// mayFit reports whether the text may count as few enough tokens for one
-// piece: the sum of its atoms exceeds it by little.
+// mayFit reports whether the whole text may fit one piece: the sum of its atoms is
+// only a little more than its tokens.
 func (c *cutter) mayFit() bool {
 	return c.sums[len(c.atoms)] <= c.o.MaxTokens+slack*len(c.atoms)
 }
 
-// cut makes the pieces one by one.
-func (c *cutter) cut() ([]Piece, error) {
+// cutPieces cuts the pieces one by one.
+func (c *cutter) cutPieces() ([]Piece, error) {
 	var pieces []Piece
 	for i := 0; i < len(c.atoms); {
-		p, next, err := c.piece(i)
+		p, next, err := c.cutPiece(i)
 		if err != nil {
 			return nil, err
 		}
@@ -103,16 +102,16 @@ func (c *cutter) cut() ([]Piece, error) {
 	return pieces, nil
 }
 
-// piece returns the piece whose core begins with atom i, and the atom after its
-// core. Atoms are counted apart, so the piece is counted again as a whole, and
-// made smaller while it is too large.
-func (c *cutter) piece(i int) (Piece, int, error) {
+// cutPiece returns the piece whose core begins with atom i, and the atom after its
+// core. It counts the piece as a whole, because the sum of its atoms is not exact,
+// and makes the piece smaller while it is too large.
+func (c *cutter) cutPiece(i int) (Piece, int, error) {
 	for less := 0; ; {
 		next := c.coreEnd(i, c.o.MaxTokens-c.o.Overlap-less)
-		p := Piece{CoreStart: c.start(i), CoreEnd: c.start(next)}
+		p := Piece{CoreStart: c.atomStart(i), CoreEnd: c.atomStart(next)}
 		p.Start, p.End = p.CoreStart, p.CoreEnd
-		if less < c.o.MaxTokens-c.o.Overlap { // else not even the core has room
-			p.Start, p.End = c.before(i), c.behind(next)
+		if less < c.o.MaxTokens-c.o.Overlap { // otherwise not even the core fits
+			p.Start, p.End = c.contextStart(i), c.contextEnd(next)
 		}
 		p.Tokens, p.Exact = c.o.Counter.Count(c.text[p.Start:p.End]), true
 		over := p.Tokens - c.o.MaxTokens
@@ -127,18 +126,18 @@ func (c *cutter) piece(i int) (Piece, int, error) {
 	}
 }
 
-// start returns the offset at which atom i begins.
-func (c *cutter) start(i int) int {
+// atomStart returns the offset at which atom i begins.
+func (c *cutter) atomStart(i int) int {
 	if i == 0 {
 		return 0
 	}
 	return c.atoms[i-1].end
 }
 
-// coreEnd returns the atom after a core of at most room tokens that begins with
-// atom i. What is left of the text is divided evenly, so that no small rest
-// stays behind, and the cut is made at the best place within a tenth of where
-// it would fall, the nearest of equals. A core has at least one atom.
+// coreEnd returns the atom after a core of at most room tokens that begins with atom
+// i. It divides the rest of the text evenly, so that no small piece is left at the
+// end. It cuts at the best place within a tenth of the even share, the nearest of
+// equals. A core has at least one atom.
 func (c *cutter) coreEnd(i, room int) int {
 	left := c.sums[len(c.atoms)] - c.sums[i]
 	if left <= room {
@@ -148,29 +147,29 @@ func (c *cutter) coreEnd(i, room int) int {
 	parts := left/(room-room/20) + 1 // a twentieth is kept for choosing a place
 	aim := left / parts
 	best, bestAt := i+1, rank(-1)
-	for j := c.reach(i, aim-aim/10); j <= len(c.atoms); j++ {
+	for j := c.atomReaching(i, aim-aim/10); j <= len(c.atoms); j++ {
 		size := c.sums[j] - c.sums[i]
 		if size > room || size > aim+aim/10 {
 			break
 		}
 		at := c.atoms[j-1].rank
-		if at > bestAt || at == bestAt && distance(size, aim) < distance(c.sums[best]-c.sums[i], aim) {
+		if at > bestAt || at == bestAt && absDifference(size, aim) < absDifference(c.sums[best]-c.sums[i], aim) {
 			best, bestAt = j, at
 		}
 	}
 	if bestAt >= 0 {
 		return best
 	}
-	best = c.reach(i, aim)
+	best = c.atomReaching(i, aim)
 	if c.sums[best]-c.sums[i] > room {
 		best--
 	}
 	return max(best, i+1)
 }
 
-// reach returns the first j > i for which atoms i to j hold at least tokens
+// atomReaching returns the first j > i for which atoms i to j hold at least tokens
 // tokens, or one more than there are atoms.
-func (c *cutter) reach(i, tokens int) int {
+func (c *cutter) atomReaching(i, tokens int) int {
 	lo, hi := i+1, len(c.atoms)+1
 	for lo < hi {
 		mid := (lo + hi) / 2
@@ -183,18 +182,18 @@ func (c *cutter) reach(i, tokens int) int {
 	return lo
 }
 
-// before returns the offset at which the context before atom i begins: whole
-// atoms, and of the next as many bytes as there is room for tokens.
-func (c *cutter) before(i int) int {
+// contextStart returns the offset at which the context before atom i begins: whole
+// atoms, and as many bytes of the next atom as tokens are left.
+func (c *cutter) contextStart(i int) int {
 	room, first := c.o.Overlap/2, i
 	for first > 0 && c.sums[i]-c.sums[first-1] <= room {
 		first--
 	}
-	to := c.start(first)
+	to := c.atomStart(first)
 	if first == 0 {
 		return to
 	}
-	from := to - min(room-(c.sums[i]-c.sums[first]), to-c.start(first-1))
+	from := to - min(room-(c.sums[i]-c.sums[first]), to-c.atomStart(first-1))
 	for p := from; p < to; p++ {
 		if p > 0 && c.text[p-1] == ' ' {
 			return p
@@ -206,14 +205,14 @@ func (c *cutter) before(i int) int {
 	return from
 }
 
-// behind returns the offset at which the context behind a core that ends before
+// contextEnd returns the offset at which the context behind a core that ends before
 // atom i ends.
-func (c *cutter) behind(i int) int {
+func (c *cutter) contextEnd(i int) int {
 	room, last := c.o.Overlap/2, i
 	for last < len(c.atoms) && c.sums[last+1]-c.sums[i] <= room {
 		last++
 	}
-	from := c.start(last)
+	from := c.atomStart(last)
 	if last == len(c.atoms) {
 		return from
 	}
@@ -229,7 +228,7 @@ func (c *cutter) behind(i int) int {
 	return to
 }
 
-func distance(a, b int) int {
+func absDifference(a, b int) int {
 	if a > b {
 		return a - b
 	}

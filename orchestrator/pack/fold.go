@@ -8,35 +8,35 @@ type Part struct {
 	Start, End int64 // tokens of the item, half-open
 }
 
-// A Call is one call of a fold: it reads the accumulator, which is what the call
-// before it wrote, and some more of the items.
+// A Call is one call of a fold. It reads the accumulator, which is the output of the
+// call before it, and some more items.
 type Call struct {
 	Carried int64 // the most tokens that the accumulator may have; 0 in the first call
 	Parts   []Part
 	Size    int64 // of the parts
 }
 
-// Fold divides what one unit has to read into calls within the budget, in order.
-// If all of it fits there is one call. Else each call but the first also reads
-// an accumulator of at most carried tokens, which is as much as the call before
-// it may write, and then takes as many items as fit. An item that does not fit a
-// call together with an accumulator is cut, and its parts are read one call
-// after another. No items need no call.
+// Fold divides the input of one unit into calls within the budget, in order. If
+// everything fits there is one call. Otherwise each call but the first also reads an
+// accumulator of at most carried tokens, which bounds the output of the call before
+// it, and then as many items as fit. Fold splits an item that does not fit a call
+// beside an accumulator into parts for consecutive calls. Without items there is no
+// call.
 //
-// If carried is 0 or more than half of the budget, it is a quarter of the
-// budget, or half of it: else the accumulator would leave no room to go on.
+// If carried is 0, it is a quarter of the budget. It is at most half of the budget,
+// so that the accumulator leaves room for items.
 func Fold(sizes []int64, budget, carried int64) []Call {
 	budget = max(1, budget)
 	f := folder{budget: budget, carried: Carried(budget, carried)}
 	for i, size := range sizes {
-		f.add(i, max(0, size))
+		f.addItem(i, max(0, size))
 	}
 	return f.calls
 }
 
-// Calls returns how many calls Fold would make, and what they would read in all,
-// accumulators included, in time linear in the number of items however large
-// they are.
+// Calls returns the number of calls of Fold, and the tokens that they read together,
+// including accumulators. Its time is linear in the number of items, whatever their
+// sizes.
 func Calls(sizes []int64, budget, carried int64) (calls, read int64) {
 	budget = max(1, budget)
 	carried = Carried(budget, carried)
@@ -66,7 +66,7 @@ func Calls(sizes []int64, budget, carried int64) (calls, read int64) {
 	return calls, total + max(0, calls-1)*carried
 }
 
-// Carried returns the most tokens of an accumulator that Fold reckons with.
+// Carried returns the greatest size of an accumulator that Fold assumes.
 func Carried(budget, asked int64) int64 {
 	if asked <= 0 {
 		return budget / 4
@@ -80,12 +80,12 @@ type folder struct {
 	room            int64 // left in the last call
 }
 
-// add puts an item into the last call if all of it fits, else into the next and
+// addItem adds an item to the last call if it fits, otherwise to the next call and
 // those after it.
-func (f *folder) add(item int, size int64) {
+func (f *folder) addItem(item int, size int64) {
 	for start := int64(0); ; {
 		if len(f.calls) == 0 || size-start > f.room {
-			f.open()
+			f.openCall()
 		}
 		part := Part{Item: item, Start: start, End: start + min(size-start, f.room)}
 		last := &f.calls[len(f.calls)-1]
@@ -98,7 +98,7 @@ func (f *folder) add(item int, size int64) {
 	}
 }
 
-func (f *folder) open() {
+func (f *folder) openCall() {
 	c := Call{}
 	if len(f.calls) > 0 {
 		c.Carried = f.carried

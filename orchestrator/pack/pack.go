@@ -1,9 +1,9 @@
-// Package pack puts sized things under a budget: outputs into the bins of a
-// level of reduction, and what one unit has to read into calls of a model.
+// Package pack divides items by their sizes under a budget: outputs into the bins of
+// a level of reduction, and the input of one unit into calls of a model.
 //
-// It is pure and imports nothing of the project. Sizes and budgets are in
-// tokens; a negative size counts as none, a budget below 1 as 1. Whatever the
-// sizes are, everything that goes in comes out: nothing is dropped or cut short.
+// It is pure and imports nothing of the project. Sizes and budgets are in tokens. A
+// negative size counts as 0, a budget below 1 as 1. Whatever the sizes, no item is
+// dropped or shortened.
 package pack
 
 import (
@@ -12,15 +12,14 @@ import (
 	"slices"
 )
 
-// A Bin is a group of items that are to be read together.
+// A Bin is a group of items that one unit reads together.
 type Bin struct {
 	Items []int // positions in the sizes that were packed, in the order of packing
 	Size  int64 // of all of them
 	Over  bool  // a single item, larger than the budget
 }
 
-// Sum adds sizes up, and stays at the largest number there is where the sum is
-// larger.
+// Sum adds sizes. It returns the largest int64 if the sum is larger.
 func Sum(sizes ...int64) int64 {
 	total := int64(0)
 	for _, s := range sizes {
@@ -32,11 +31,11 @@ func Sum(sizes ...int64) int64 {
 	return total
 }
 
-// Decreasing packs by first-fit decreasing: the largest item first, each into
-// the first bin with room. It takes few bins, at most 11/9 of the fewest and one
-// more (Johnson 1973), and loses the order of the items. Items of equal size
-// are packed in order. An item larger than the budget has a bin of its own.
-// It takes n log n steps.
+// Decreasing packs by first-fit decreasing: the largest item first, each into the
+// first bin with room. It uses few bins, at most 11/9 of the fewest and one more
+// (Johnson 1973), and loses the order of the items. Items of equal size are packed
+// in order. An item larger than the budget has a bin of its own. It takes n log n
+// steps.
 func Decreasing(sizes []int64, budget int64) []Bin {
 	budget = max(1, budget)
 	order := make([]int, len(sizes))
@@ -45,30 +44,29 @@ func Decreasing(sizes []int64, budget int64) []Bin {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sizes[b], sizes[a]) })
 	var bins []Bin
-	free := newRooms(len(sizes), budget)
+	free := newFreeSpace(len(sizes), budget)
 	for _, i := range order {
 		size := max(0, sizes[i])
 		if size > budget {
-			// The largest come first, so no bin is open yet but for such ones.
-			free.take(len(bins), budget+1)
+			// The largest come first, so all bins so far hold such items.
+			free.reduceSpace(len(bins), budget+1)
 			bins = append(bins, Bin{Items: []int{i}, Size: size, Over: true})
 			continue
 		}
-		at := free.first(size)
+		at := free.firstFit(size)
 		if at == len(bins) {
 			bins = append(bins, Bin{})
 		}
-		free.take(at, size)
+		free.reduceSpace(at, size)
 		bins[at].Items = append(bins[at].Items, i)
 		bins[at].Size += size
 	}
 	return bins
 }
 
-// InOrder packs runs of neighbours: each item goes into the bin of the one
-// before it if there is room, else begins the next. No other packing that keeps
-// the order takes fewer bins. An item larger than the budget has a bin of its
-// own.
+// InOrder packs runs of neighbours: each item goes into the bin of the item before
+// it if there is room, and otherwise begins the next. No packing that keeps the
+// order uses fewer bins. An item larger than the budget has a bin of its own.
 func InOrder(sizes []int64, budget int64) []Bin {
 	budget = max(1, budget)
 	var bins []Bin
@@ -84,29 +82,29 @@ func InOrder(sizes []int64, budget int64) []Bin {
 	return bins
 }
 
-// rooms holds the room left in each bin, and finds the first with enough: a
-// binary tree in an array, each node the most room below it.
-type rooms struct {
+// freeSpace holds the free space of each bin, and finds the first bin with enough. It
+// is a binary tree in an array. Each node is the greatest free space below it.
+type freeSpace struct {
 	leaves int // a power of two; the leaves are most[leaves:]
 	most   []int64
 }
 
-// newRooms returns the rooms of n bins, all of them empty.
-func newRooms(n int, budget int64) rooms {
+// newFreeSpace returns the rooms of n bins, all of them empty.
+func newFreeSpace(n int, budget int64) freeSpace {
 	leaves := 1
 	for leaves < n {
 		leaves *= 2
 	}
-	r := rooms{leaves: leaves, most: make([]int64, 2*leaves)}
+	r := freeSpace{leaves: leaves, most: make([]int64, 2*leaves)}
 	for i := range r.most {
 		r.most[i] = budget
 	}
 	return r
 }
 
-// first returns the first bin with room for size. There always is one: no more
-// bins are used than there are items.
-func (r rooms) first(size int64) int {
+// firstFit returns the first bin with room for size. There always is one, because
+// there are as many bins as items.
+func (r freeSpace) firstFit(size int64) int {
 	at := 1
 	for at < r.leaves {
 		if at *= 2; r.most[at] < size {
@@ -116,7 +114,7 @@ func (r rooms) first(size int64) int {
 	return at - r.leaves
 }
 
-func (r rooms) take(bin int, size int64) {
+func (r freeSpace) reduceSpace(bin int, size int64) {
 	at := r.leaves + bin
 	r.most[at] -= size
 	for at /= 2; at > 0; at /= 2 {

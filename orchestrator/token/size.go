@@ -7,33 +7,33 @@ import (
 	"unicode/utf8"
 )
 
-// Names of estimators. Characters may be followed by how many characters a token
-// is taken for, as in "characters/4.9".
+// Names of estimators. Characters may have the number of characters a token behind
+// it, as in "characters/4.9".
 const (
-	O200kBase  = "o200k_base" // the tokens of that encoding
-	Characters = "characters" // a quarter of the characters: a guess, and worth a warning
+	O200kBase  = "o200k_base" // counts the tokens of that encoding
+	Characters = "characters" // guesses a quarter of the characters, which deserves a warning
 )
 
-// charsPerToken is what English text has on average, more or less.
+// charsPerToken is roughly the average of English text.
 const charsPerToken = 4
 
-// Characters that a token may be taken for.
+// Bounds of the characters a token in the name of an estimator.
 const (
 	leastChars = 1
 	mostChars  = 16
 )
 
-// Unknown is the count of a provider that gave none.
+// Unknown stands for a count that the provider did not give.
 const Unknown int64 = -1
 
-// A Source says where a count of tokens comes from, the best first.
+// A Source tells where a count of tokens comes from.
 type Source uint8
 
-// Where counts come from.
+// Sources, the best first.
 const (
 	Counted   Source = iota // the provider counted
 	Estimated               // by the estimator of the job
-	Guessed                 // a quarter of the characters: worth a warning
+	Guessed                 // a quarter of the characters, which deserves a warning
 )
 
 var sourceNames = [...]string{"provider", "estimator", "characters"}
@@ -46,12 +46,12 @@ func (s Source) String() string {
 	return "unknown"
 }
 
-// An Estimator counts the tokens of a text. One that is at a loss returns a
-// negative number.
+// An Estimator counts the tokens of a text. It returns a negative number if it
+// cannot.
 type Estimator func(text string) int64
 
-// Named returns the estimator of a name, which "" is O200kBase for; that one is
-// count. That of Characters is nil: Size guesses.
+// Named returns the estimator with a name. O200kBase, or "", counts with count. The
+// estimator of Characters is nil, so that Size guesses.
 func Named(name string, count func(text string) int) (Estimator, error) {
 	switch name {
 	case "", O200kBase:
@@ -68,9 +68,9 @@ func Named(name string, count func(text string) int) (Estimator, error) {
 	return func(text string) int64 { return int64(float64(utf8.RuneCountInString(text)) / chars) }, nil
 }
 
-// Size returns how many tokens a text has, and how that is known. The provider's
-// count wins if it has one, 0 included; then the estimator's, if there is one;
-// then it is a quarter of the characters, rounded down.
+// Size returns the number of tokens of a text, and the source of the number. It
+// prefers the provider's count, which may be 0, then the estimator's, and otherwise
+// returns a quarter of the characters, rounded down.
 func Size(text string, provider int64, estimate Estimator) (int64, Source) {
 	if provider >= 0 {
 		return provider, Counted

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// A class says which of the sets in the expression of o200k_base hold a
-// character. That expression, the first alternative that matches being taken, is
+// A class tells which sets in the expression of o200k_base hold a character. The
+// first alternative of the expression that matches counts:
 //
 //	[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?
 //	[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?
@@ -20,19 +20,19 @@ type class uint8
 
 // Classes.
 const (
-	upper   class = 1 << iota // Lu, Lt, Lm, Lo, M: begins a word
-	lower                     // Ll, Lm, Lo, M: ends a word
-	digit                     // N
-	blank                     // \s
-	newline                   // \r, \n
-	prefix                    // neither L nor N nor newline: may stand before a word
-	symbol                    // neither \s nor L nor N
-	ends                      // \r, \n, /: may stand behind symbols
+	upper     class = 1 << iota // Lu, Lt, Lm, Lo, M: begins a word
+	lower                       // Ll, Lm, Lo, M: ends a word
+	digit                       // N
+	blank                       // \s
+	newline                     // \r, \n
+	prefix                      // neither L nor N nor newline: may precede a word
+	symbol                      // neither \s nor L nor N
+	symbolEnd                   // \r, \n, /: may follow symbols
 )
 
-func (c class) in(set class) bool { return c&set != 0 }
+func (c class) isIn(set class) bool { return c&set != 0 }
 
-// classes holds those of all characters below 1<<16. It is never written to
+// classes holds the classes of all characters below 1<<16. It is never written
 // again.
 var classes = classTable()
 
@@ -48,7 +48,7 @@ func classTable() (all [1 << 16]class) {
 		}
 	}
 	for _, r := range "\r\n/" {
-		all[r] |= ends
+		all[r] |= symbolEnd
 	}
 	for _, r := range "\r\n" {
 		all[r] = all[r]&^prefix | newline
@@ -56,7 +56,7 @@ func classTable() (all [1 << 16]class) {
 	return all
 }
 
-// sets are the sets of characters that are not just symbols.
+// sets lists the sets of characters other than symbols.
 var sets = [...]struct {
 	table      *unicode.RangeTable
 	class, not class
@@ -83,9 +83,9 @@ func classOf(r rune) class {
 	return prefix | symbol
 }
 
-// at returns the class of the character at offset i of text and how long that
-// is; at the end no class and 0.
-func at(text string, i int) (class, int) {
+// classAt returns the class and the length of the character at offset i of text. At
+// the end of text both are 0.
+func classAt(text string, i int) (class, int) {
 	if i == len(text) {
 		return 0, 0
 	}
@@ -96,46 +96,46 @@ func at(text string, i int) (class, int) {
 	return classOf(r), size
 }
 
-// run returns where the characters in set that begin at offset i end.
-func run(text string, i int, set class) int {
+// runEnd returns the end of the run of characters in set that begins at offset i.
+func runEnd(text string, i int, set class) int {
 	for {
-		c, size := at(text, i)
-		if !c.in(set) {
+		c, size := classAt(text, i)
+		if !c.isIn(set) {
 			return i
 		}
 		i += size
 	}
 }
 
-// next returns where the first piece of text ends, which is not empty.
-func next(text string) int {
-	c, size := at(text, 0)
-	if end := wordFrom(text, c, size); end > 0 {
+// pieceEnd returns the end of the first piece of text, which must not be empty.
+func pieceEnd(text string) int {
+	c, size := classAt(text, 0)
+	if end := wordEnd(text, c, size); end > 0 {
 		return end
 	}
 	switch {
-	case c.in(digit):
-		return digits(text)
-	case c.in(symbol):
-		return run(text, run(text, 0, symbol), ends)
+	case c.isIn(digit):
+		return digitsEnd(text)
+	case c.isIn(symbol):
+		return runEnd(text, runEnd(text, 0, symbol), symbolEnd)
 	case text[0] == ' ':
-		if end := run(text, 1, symbol); end > 1 {
-			return run(text, end, ends)
+		if end := runEnd(text, 1, symbol); end > 1 {
+			return runEnd(text, end, symbolEnd)
 		}
 	}
-	return space(text)
+	return spaceEnd(text)
 }
 
-// wordFrom returns where a word ends that begins text, or that stands behind
-// its first character, which is of class c; 0 if there is none.
-func wordFrom(text string, c class, size int) int {
-	for _, match := range [...]func(string, int) int{mixed, capitals} {
-		if c.in(prefix) {
+// wordEnd returns the end of a word at the front of text, or behind its first
+// character, which has class c. It returns 0 if there is no word.
+func wordEnd(text string, c class, size int) int {
+	for _, match := range [...]func(string, int) int{mixedCaseEnd, capitalsEnd} {
+		if c.isIn(prefix) {
 			if end := match(text, size); end > 0 {
 				return end
 			}
 		}
-		if c.in(upper | lower) {
+		if c.isIn(upper | lower) {
 			if end := match(text, 0); end > 0 {
 				return end
 			}
@@ -144,55 +144,54 @@ func wordFrom(text string, c class, size int) int {
 	return 0
 }
 
-// mixed matches [upper]*[lower]+ and a contraction from offset i: 0 if it does
-// not. Characters in both sets go to the first, as far as the second is left
-// one.
-func mixed(text string, i int) int {
+// mixedCaseEnd matches [upper]*[lower]+ and a contraction from offset i, and returns
+// the end, or 0 if it does not match. The first set is greedy, but leaves at least
+// one character to the second.
+func mixedCaseEnd(text string, i int) int {
 	both := 0 // end of the last character so far that is in both
 	for {
-		c, size := at(text, i)
-		if !c.in(upper) {
-			if c.in(lower) {
-				return contraction(text, run(text, i, lower))
+		c, size := classAt(text, i)
+		if !c.isIn(upper) {
+			if c.isIn(lower) {
+				return contractionEnd(text, runEnd(text, i, lower))
 			}
 			break
 		}
 		i += size
-		if c.in(lower) {
+		if c.isIn(lower) {
 			both = i
 		}
 	}
 	if both == 0 {
 		return 0
 	}
-	return contraction(text, both)
+	return contractionEnd(text, both)
 }
 
-// capitals matches [upper]+[lower]* and a contraction from offset i: 0 if it
-// does not.
-func capitals(text string, i int) int {
-	end := run(text, i, upper)
+// capitalsEnd matches [upper]+[lower]* and a contraction from offset i, and returns
+// the end, or 0 if it does not match.
+func capitalsEnd(text string, i int) int {
+	end := runEnd(text, i, upper)
 	if end == i {
 		return 0
 	}
-	return contraction(text, run(text, end, lower))
+	return contractionEnd(text, runEnd(text, end, lower))
 }
 
-// contraction returns where a word ends to which a contraction may belong that
-// begins at offset i.
-func contraction(text string, i int) int {
+// contractionEnd returns the end of a contraction at offset i, or i if there is none.
+func contractionEnd(text string, i int) int {
 	if i+1 >= len(text) || text[i] != '\'' {
 		return i
 	}
-	switch rest := text[i+1:]; fold(rest[0]) {
+	switch rest := text[i+1:]; lowerASCII(rest[0]) {
 	case 's', 't', 'm', 'd':
 		return i + 2
 	case 'r', 'v':
-		if len(rest) > 1 && fold(rest[1]) == 'e' {
+		if len(rest) > 1 && lowerASCII(rest[1]) == 'e' {
 			return i + 3
 		}
 	case 'l':
-		if len(rest) > 1 && fold(rest[1]) == 'l' {
+		if len(rest) > 1 && lowerASCII(rest[1]) == 'l' {
 			return i + 3
 		}
 	default:
@@ -203,17 +202,17 @@ func contraction(text string, i int) int {
 	return i
 }
 
-// longS is an s too when case does not matter.
+// longS is an s if case is ignored.
 const longS = "ſ"
 
-func fold(c byte) byte { return c | 0x20 }
+func lowerASCII(c byte) byte { return c | 0x20 }
 
-// digits returns where up to three digits end that begin text.
-func digits(text string) int {
+// digitsEnd returns the end of up to three digits at the front of text.
+func digitsEnd(text string) int {
 	end := 0
 	for range 3 {
-		c, size := at(text, end)
-		if !c.in(digit) {
+		c, size := classAt(text, end)
+		if !c.isIn(digit) {
 			break
 		}
 		end += size
@@ -221,19 +220,19 @@ func digits(text string) int {
 	return end
 }
 
-// space returns where a piece of white space ends that begins text: behind its
+// spaceEnd returns the end of a piece of white space at the front of text: behind its
 // last line break if it holds one, at the end of the text, or before its last
-// character, which belongs to what follows.
-func space(text string) int {
+// character, which belongs to the next piece.
+func spaceEnd(text string) int {
 	end, last, breaks := 0, 0, 0
 	for {
-		c, size := at(text, end)
-		if !c.in(blank) {
+		c, size := classAt(text, end)
+		if !c.isIn(blank) {
 			break
 		}
 		last = end
 		end += size
-		if c.in(newline) {
+		if c.isIn(newline) {
 			breaks = end
 		}
 	}

@@ -1,6 +1,6 @@
-// Package token says how many tokens a text has: as the provider has counted
-// them, or else as an estimator does. A Counter counts them as the models of today
-// see them, with a vocabulary that is embedded in the binary: no network, no files.
+// Package token counts the tokens of a text: as the provider has counted them, or
+// otherwise by an estimator. A Counter counts them as current models do, with a
+// vocabulary that is embedded in the binary. It needs no network and no files.
 //
 // It imports nothing of the project. A Counter satisfies chunk.Counter.
 package token
@@ -15,15 +15,15 @@ import (
 	"github.com/tiktoken-go/tokenizer/codec"
 )
 
-// The tokenizer splits text into pieces, words mostly, by a regular expression,
-// and then looks each up. The expression takes nearly all the time, and time
-// quadratic in a run of white space, so pieces are found here, by hand (see
-// split.go), and the tokenizer is asked for each piece that was not seen lately.
+// The tokenizer splits text into pieces, mostly words, by a regular expression, and
+// then looks each up. The expression takes nearly all the time, and time quadratic
+// in a run of white space. So this package splits text by hand (see split.go), and
+// calls the tokenizer only for pieces that are not in its cache.
 const (
-	cachedBytes = 32      // longer pieces are rare and not remembered
+	cachedBytes = 32      // longer pieces are rare and not cached
 	cachedWords = 1 << 15 // with the words themselves, about 3 MB
-	pieceBytes  = 4 << 10 // no piece is counted whole that is longer
-	spaceBytes  = 256     // nor one of white space
+	pieceBytes  = 4 << 10 // longer pieces are counted in parts
+	spaceBytes  = 256     // the same for white space
 )
 
 // A Counter counts tokens in the o200k_base encoding. Its zero value is ready;
@@ -46,45 +46,45 @@ type word struct {
 // New returns a Counter.
 func New() *Counter { return &Counter{} }
 
-// Count returns the number of tokens in text, never more than its bytes, in
-// time linear in them. It is what the tokenizer would return, except where a
-// text runs for 4 KiB without a word's end, or for 256 bytes in white space:
-// there a token may be counted as two.
+// Count returns the number of tokens in text, never more than its bytes, in time
+// linear in them. The result is that of the tokenizer, except in runs of 4 KiB
+// without the end of a word or 256 bytes of white space, where a token may count
+// as two.
 func (c *Counter) Count(text string) int {
 	c.once.Do(func() {
 		c.codec, c.seed = codec.NewO200kBase(), maphash.MakeSeed()
 	})
 	total := 0
 	for text != "" {
-		n := next(text)
-		total += c.piece(text[:n])
+		n := pieceEnd(text)
+		total += c.countPiece(text[:n])
 		text = text[n:]
 	}
 	return total
 }
 
-// piece counts the tokens of a piece.
-func (c *Counter) piece(text string) int {
+// countPiece counts the tokens of a piece.
+func (c *Counter) countPiece(text string) int {
 	if len(text) == 1 {
 		return 1
 	}
 	if len(text) > cachedBytes {
-		return c.long(text)
+		return c.countLong(text)
 	}
 	at := &c.words[maphash.String(c.seed, text)%cachedWords]
 	if w := at.Load(); w != nil && w.text == text {
 		return w.tokens
 	}
-	w := &word{text: strings.Clone(text)} // else it would keep all of the document
-	w.tokens = c.ask(w.text)
+	w := &word{text: strings.Clone(text)} // otherwise it would keep the whole document in memory
+	w.tokens = c.countTokens(w.text)
 	at.Store(w)
 	return w.tokens
 }
 
-// long counts the tokens of a long piece, in parts if need be.
-func (c *Counter) long(text string) int {
+// countLong counts the tokens of a long piece, in parts if necessary.
+func (c *Counter) countLong(text string) int {
 	most := pieceBytes
-	if r, _ := utf8.DecodeRuneInString(text); classOf(r).in(blank) {
+	if r, _ := utf8.DecodeRuneInString(text); classOf(r).isIn(blank) {
 		most = spaceBytes
 	}
 	total := 0
@@ -93,15 +93,16 @@ func (c *Counter) long(text string) int {
 		for end > most-utf8.UTFMax && !utf8.RuneStart(text[end]) {
 			end--
 		}
-		total += c.ask(text[:end])
+		total += c.countTokens(text[:end])
 		text = text[end:]
 	}
-	return total + c.ask(text)
+	return total + c.countTokens(text)
 }
 
-// ask asks the tokenizer. Bytes bound the answer because each token holds at
-// least one; the tokenizer forgets this for text that is not UTF-8.
-func (c *Counter) ask(text string) int {
+// countTokens calls the tokenizer. It bounds the result by the bytes, because each
+// token holds at least one, and the tokenizer exceeds that for text that is not
+// UTF-8.
+func (c *Counter) countTokens(text string) int {
 	n, err := c.codec.Count(text)
 	if err != nil {
 		return len(text)

@@ -7,26 +7,27 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// A late commit has failed with ErrTimedOut, and is done after some others.
-type late struct {
+// A lateCommit has failed with ErrTimedOut, and is committed after some others.
+type lateCommit struct {
 	inner store.Tx
-	after int // other commits to come before it
+	after int // other commits that come before it
 }
 
 // The draw functions decide what happens to an operation and count it. The
 // caller holds s.mu.
 
 func (s *Store) drawRead(recovery int) Kind {
-	return s.counted(s.first(s.state(recovery), readKinds()))
+	return s.countFault(s.chooseFault(s.currentFault(recovery), readKinds()))
 }
 
 func (s *Store) drawWatch() Kind {
-	return s.counted(s.first(s.state(s.recovery), watchKinds()))
+	return s.countFault(s.chooseFault(s.currentFault(s.recovery), watchKinds()))
 }
 
-// drawCommit decides about a transaction that writes the keys of fingerprint.
+// drawCommit decides the fault of a transaction whose written keys hash to
+// fingerprint.
 func (s *Store) drawCommit(recovery int, fingerprint string) Kind {
-	kind := s.first(s.state(recovery), commitKinds())
+	kind := s.chooseFault(s.currentFault(recovery), commitKinds())
 	if kind == Rerun {
 		if s.rerun[fingerprint] {
 			delete(s.rerun, fingerprint)
@@ -34,11 +35,11 @@ func (s *Store) drawCommit(recovery int, fingerprint string) Kind {
 		}
 		s.rerun[fingerprint] = true
 	}
-	return s.counted(kind)
+	return s.countFault(kind)
 }
 
-// state returns the fault that strikes every operation now, if there is one.
-func (s *Store) state(recovery int) Kind {
+// currentFault returns the fault that every operation meets now, or None.
+func (s *Store) currentFault(recovery int) Kind {
 	switch {
 	case s.outage:
 		return Outage
@@ -49,9 +50,9 @@ func (s *Store) state(recovery int) Kind {
 	}
 }
 
-// first returns state if it is a fault, else what was scripted for one of
-// kinds, else what is drawn.
-func (s *Store) first(state Kind, kinds []Kind) Kind {
+// chooseFault returns state if it is a fault, otherwise a scripted fault of one of
+// kinds, otherwise a drawn one.
+func (s *Store) chooseFault(state Kind, kinds []Kind) Kind {
 	if s.closed {
 		return None
 	}
@@ -74,36 +75,36 @@ func (s *Store) first(state Kind, kinds []Kind) Kind {
 	return None
 }
 
-func (s *Store) counted(k Kind) Kind {
+func (s *Store) countFault(k Kind) Kind {
 	if k != None {
 		s.counts[k]++
 	}
 	return k
 }
 
-// flip is a fair coin.
-func (s *Store) flip() bool {
+// flipCoin flips a fair coin.
+func (s *Store) flipCoin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.random.IntN(2) == 0
 }
 
-// delay keeps inner to be committed after some other commits.
-func (s *Store) delay(inner store.Tx) {
+// delayCommit keeps inner, to commit it after some other commits.
+func (s *Store) delayCommit(inner store.Tx) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		inner.Discard()
 		return
 	}
-	s.late = append(s.late, &late{inner: inner, after: s.random.IntN(s.config.LateAfter + 1)})
+	s.late = append(s.late, &lateCommit{inner: inner, after: s.random.IntN(s.config.LateAfter + 1)})
 }
 
-// takeLate removes from the late commits those that are due, or all.
-func (s *Store) takeLate(all bool) []*late {
+// takeLate removes and returns the late commits that are due, or all.
+func (s *Store) takeLate(all bool) []*lateCommit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var due, rest []*late
+	var due, rest []*lateCommit
 	for _, l := range s.late {
 		if all || l.after <= 0 {
 			due = append(due, l)
@@ -115,20 +116,21 @@ func (s *Store) takeLate(all bool) []*late {
 	return due
 }
 
-// land commits what is due. Nobody waits for the outcome: it may also conflict
-// or be too old by now, and then it never happens. The caller holds s.life.
-func (s *Store) land(due []*late) {
+// commitLate commits the transactions that are due. Nobody waits for the outcome. A
+// transaction that conflicts or is too old by now is never committed. The caller
+// holds s.life.
+func (s *Store) commitLate(due []*lateCommit) {
 	for _, l := range due {
 		_ = l.inner.Commit(context.Background())
 		l.inner.Discard()
 	}
 }
 
-// commit runs one commit of the inner store after the late ones that are due.
-func (s *Store) commit(ctx context.Context, inner store.Tx) error {
+// commitInner commits inner, after the late commits that are due.
+func (s *Store) commitInner(ctx context.Context, inner store.Tx) error {
 	s.life.RLock()
 	defer s.life.RUnlock()
-	s.land(s.takeLate(false))
+	s.commitLate(s.takeLate(false))
 	err := inner.Commit(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()

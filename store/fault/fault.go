@@ -1,11 +1,10 @@
-// Package fault puts seeded faults around a store: it is the bad day that the
-// layers above are tested against. A Store of this package keeps the contract
-// of package store. What it adds is all that the contract leaves open:
-// conflicts for no reason, unknown commit results, commits that land later,
-// transactions that are too old, outages and recoveries.
+// Package fault wraps a store and injects faults, to test the layers above. A Store
+// of this package keeps the contract of package store, and uses all the freedom
+// that the contract leaves: conflicts for no reason, unknown commit results, late
+// commits, transactions that are too old, outages and recoveries.
 //
-// With one goroutine the same seed gives the same faults. It imports nothing of
-// the project but the port.
+// With one goroutine the same seed gives the same faults. The package imports
+// nothing of the project but package store.
 package fault
 
 import (
@@ -21,16 +20,15 @@ import (
 
 var _ store.Store = (*Store)(nil)
 
-// Config says which faults happen and how often. The zero value has none, until
-// they are scripted.
+// Config sets which faults happen and how often. The zero value has no faults but
+// those that are scripted.
 type Config struct {
 	// Seed decides every draw.
 	Seed uint64
 	// Rates are the probabilities of the faults. Defaults to none.
 	Rates Rates
-	// LateAfter bounds the number of other commits before which a late one
-	// lands: it is drawn from 0 to LateAfter, 0 being just before the next.
-	// Defaults to 3.
+	// LateAfter bounds the number of other commits that come before a late
+	// one. The number is drawn from 0 to LateAfter. Defaults to 3.
 	LateAfter int
 	// Pause is called for SlowRead and SlowCommit. It may return early when
 	// ctx ends. Defaults to letting other goroutines run.
@@ -42,20 +40,20 @@ type Store struct {
 	inner  store.Store
 	config Config
 
-	// life is held for reading by whatever may run a late commit, so that
-	// Close, which holds it for writing, leaves none behind.
+	// life is held for reading by every operation that may run a late commit.
+	// Close holds it for writing, so that no late commit runs afterwards.
 	life sync.RWMutex
 
 	mu       sync.Mutex // guards the fields below
-	closed   bool       // no faults and no late commits any more
+	closed   bool       // no more faults and late commits
 	random   *rand.Rand
 	rates    Rates
 	script   []Kind
 	counts   map[Kind]int
 	outage   bool
 	recovery int             // transactions begun in an earlier one are doomed
-	rerun    map[string]bool // what was made to run again, by what it writes
-	late     []*late
+	rerun    map[string]bool // transactions that were made to run again, by fingerprint
+	late     []*lateCommit
 }
 
 // New returns inner with faults around it. Closing it closes inner.
@@ -64,7 +62,7 @@ func New(inner store.Store, c Config) *Store {
 		c.LateAfter = 3
 	}
 	if c.Pause == nil {
-		c.Pause = yield
+		c.Pause = yieldOften
 	}
 	return &Store{
 		inner:  inner,
@@ -76,8 +74,8 @@ func New(inner store.Store, c Config) *Store {
 	}
 }
 
-// yield lets others go first, often enough to let them finish something.
-func yield(context.Context) {
+// yieldOften yields to other goroutines often enough to let them finish something.
+func yieldOften(context.Context) {
 	for range 10 {
 		runtime.Gosched()
 	}
@@ -92,7 +90,7 @@ func (s *Store) Begin(ctx context.Context) (store.Tx, error) {
 	}
 	s.mu.Unlock()
 	if out {
-		return nil, injected(Outage, store.ErrProcessBehind)
+		return nil, newError(Outage, store.ErrProcessBehind)
 	}
 	inner, err := s.inner.Begin(ctx)
 	if err != nil {
@@ -108,7 +106,7 @@ func (s *Store) Watch(ctx context.Context, key []byte) (<-chan struct{}, error) 
 	s.mu.Unlock()
 	switch kind {
 	case Outage:
-		return nil, injected(kind, store.ErrProcessBehind)
+		return nil, newError(kind, store.ErrProcessBehind)
 	case SpuriousWatch:
 		fired := make(chan struct{})
 		close(fired)
@@ -117,27 +115,27 @@ func (s *Store) Watch(ctx context.Context, key []byte) (<-chan struct{}, error) 
 	return s.inner.Watch(ctx, key)
 }
 
-// Close lands what is late and closes the inner store. It waits for commits
-// under way; none lands after it returns.
+// Close runs the late commits and closes the inner store. It waits for commits in
+// progress, so that none happens after it returns.
 func (s *Store) Close() error {
 	s.life.Lock()
 	defer s.life.Unlock()
-	s.land(s.takeLate(true))
+	s.commitLate(s.takeLate(true))
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
 	return s.inner.Close()
 }
 
-// Settle lands all commits that are late, and returns when they have.
+// Settle runs all late commits, and returns when they are done.
 func (s *Store) Settle() {
 	s.life.RLock()
 	defer s.life.RUnlock()
-	s.land(s.takeLate(true))
+	s.commitLate(s.takeLate(true))
 }
 
-// Heal ends the outage, sets all rates to zero and drops what was scripted.
-// Commits that are late already still land; see Settle.
+// Heal ends the outage, sets all rates to zero and drops scripted faults. Commits
+// that are already late still happen; see Settle.
 func (s *Store) Heal() {
 	s.EndOutage()
 	s.mu.Lock()
@@ -152,17 +150,17 @@ func (s *Store) SetRates(r Rates) {
 	s.rates = r
 }
 
-// FailNext scripts faults: each kind strikes once, at the next operation that it
-// can strike, before any fault is drawn. Kinds that strike at the same kind of
-// operation do so in this order.
+// FailNext scripts faults: each kind hits once, at the next operation that it can
+// hit, before any fault is drawn. Kinds that hit the same kind of operation do so
+// in this order.
 func (s *Store) FailNext(kinds ...Kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.script = append(s.script, kinds...)
 }
 
-// BeginOutage makes every operation fail with a retryable error until
-// EndOutage or Heal. What commits in the outage is unknown.
+// BeginOutage makes every operation fail with a retryable error until EndOutage or
+// Heal. The result of a commit in the outage is unknown.
 func (s *Store) BeginOutage() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,8 +177,8 @@ func (s *Store) EndOutage() {
 	}
 }
 
-// Recover is what a FoundationDB recovery looks like from a client: every
-// transaction under way fails, by ErrTooOld or by ErrUnknownResult.
+// Recover simulates a recovery of FoundationDB as a client sees it: every
+// transaction in progress fails, by ErrTooOld or by ErrUnknownResult.
 func (s *Store) Recover() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,4 +222,4 @@ func Injected(err error) (Kind, bool) {
 	return None, false
 }
 
-func injected(k Kind, err error) error { return &Error{Kind: k, Err: err} }
+func newError(k Kind, err error) error { return &Error{Kind: k, Err: err} }

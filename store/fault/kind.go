@@ -9,20 +9,20 @@ import (
 // A Kind is a kind of fault.
 type Kind int
 
-// Kinds of faults. Those of commits strike only transactions that write: what
-// only reads always commits.
+// Kinds of faults. Faults of commits hit only transactions that write: a
+// transaction that only reads always commits.
 const (
 	None Kind = iota
 
 	Conflict         // a commit fails with ErrConflict
-	Rerun            // so does the first commit of a transaction, known by the keys it writes
+	Rerun            // the same, for the first commit of a transaction that is known by the keys it writes
 	TooOld           // a commit fails with ErrTooOld
 	Behind           // a commit fails with ErrProcessBehind
 	UnknownCommitted // a commit is done and fails with ErrUnknownResult
 	UnknownLost      // a commit is not done and fails with ErrUnknownResult
 	TimedOutLate     // a commit fails with ErrTimedOut and is done later
 	TimedOutLost     // a commit fails with ErrTimedOut and is never done
-	TooLarge         // a commit fails with ErrTxTooLarge: trying again is no use
+	TooLarge         // a commit fails with ErrTxTooLarge, which no retry helps
 	SlowCommit       // a commit waits for Config.Pause
 
 	ReadTooOld // a read fails with ErrTooOld, and its transaction with it
@@ -31,8 +31,8 @@ const (
 
 	SpuriousWatch // a watch fires at once
 
-	Outage // an operation fell into an outage; has no rate
-	Doomed // a transaction fell to a recovery; has no rate
+	Outage // an operation failed in an outage; has no rate
+	Doomed // a transaction failed in a recovery; has no rate
 
 	kinds
 )
@@ -51,7 +51,7 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// The kinds that may strike an operation, in the order they are drawn.
+// The kinds that may hit an operation, in the order in which they are drawn.
 func commitKinds() []Kind {
 	return []Kind{
 		Conflict, TooOld, Behind, UnknownCommitted, UnknownLost,
@@ -63,13 +63,12 @@ func readKinds() []Kind { return []Kind{ReadTooOld, ReadBehind, SlowRead} }
 
 func watchKinds() []Kind { return []Kind{SpuriousWatch} }
 
-// Rates are probabilities by kind. At most one fault strikes an operation, so
-// the rates of the kinds for commits should not add up to more than 1, nor
-// those for reads.
+// Rates are probabilities by kind. At most one fault hits an operation, so the rates
+// of the kinds for commits should not add up to more than 1, nor those for reads.
 type Rates map[Kind]float64
 
-// Retryable returns rates with which every transaction commits if it is tried
-// often enough: rate for each kind but TooLarge, and none for Rerun.
+// Retryable returns rates under which every transaction commits if it is retried
+// often enough: rate for each kind but TooLarge and Rerun.
 func Retryable(rate float64) Rates {
 	r := make(Rates)
 	for _, k := range slices.Concat(commitKinds(), readKinds(), watchKinds()) {

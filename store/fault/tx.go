@@ -12,16 +12,16 @@ import (
 
 var _ store.Tx = (*tx)(nil)
 
-// A tx is for one goroutine, so it has no lock. It copies what it is handed,
-// since a late commit outlives the caller's interest in its slices.
+// A tx is for one goroutine, so it has no lock. It copies keys and values, because
+// the caller may reuse its slices before a late commit.
 type tx struct {
-	store    *Store
-	inner    store.Tx
-	recovery int
-	written  hash.Hash64 // of the keys written; nil if there are none
-	failed   error       // the fault that ended its reads
-	used     bool        // committed or discarded
-	gone     bool        // by a fault: inner is no longer the caller's
+	store     *Store
+	inner     store.Tx
+	recovery  int
+	written   hash.Hash64 // hash of the keys written; nil if there are none
+	readFault error       // the fault that ended its reads
+	used      bool        // committed or discarded
+	abandoned bool        // ended by a fault: the caller must not use inner any more
 }
 
 // Get implements store.Reader.
@@ -44,7 +44,7 @@ func (t *tx) Snapshot() store.Reader { return reader{t, t.inner.Snapshot()} }
 
 // ReadVersion implements store.Tx.
 func (t *tx) ReadVersion(ctx context.Context) (uint64, error) {
-	if err := t.read(ctx); err != nil {
+	if err := t.drawReadFault(ctx); err != nil {
 		return 0, err
 	}
 	return t.inner.ReadVersion(ctx)
@@ -52,35 +52,35 @@ func (t *tx) ReadVersion(ctx context.Context) (uint64, error) {
 
 // Set implements store.Tx.
 func (t *tx) Set(key, value []byte) {
-	if t.write(key) {
+	if t.noteWrite(key) {
 		t.inner.Set(bytes.Clone(key), bytes.Clone(value))
 	}
 }
 
 // Clear implements store.Tx.
 func (t *tx) Clear(key []byte) {
-	if t.write(key) {
+	if t.noteWrite(key) {
 		t.inner.Clear(bytes.Clone(key))
 	}
 }
 
 // ClearRange implements store.Tx.
 func (t *tx) ClearRange(r store.Range) {
-	if t.write(r.Begin, r.End) {
-		t.inner.ClearRange(clone(r))
+	if t.noteWrite(r.Begin, r.End) {
+		t.inner.ClearRange(cloneRange(r))
 	}
 }
 
 // Add implements store.Tx.
 func (t *tx) Add(key []byte, delta int64) {
-	if t.write(key) {
+	if t.noteWrite(key) {
 		t.inner.Add(bytes.Clone(key), delta)
 	}
 }
 
 // SetVersionstampedKey implements store.Tx.
 func (t *tx) SetVersionstampedKey(key []byte, offset int, value []byte) {
-	if t.write(key) {
+	if t.noteWrite(key) {
 		t.inner.SetVersionstampedKey(bytes.Clone(key), offset, bytes.Clone(value))
 	}
 }
@@ -88,14 +88,14 @@ func (t *tx) SetVersionstampedKey(key []byte, offset int, value []byte) {
 // AddReadConflict implements store.Tx.
 func (t *tx) AddReadConflict(r store.Range) {
 	if !t.used {
-		t.inner.AddReadConflict(clone(r))
+		t.inner.AddReadConflict(cloneRange(r))
 	}
 }
 
 // AddWriteConflict implements store.Tx.
 func (t *tx) AddWriteConflict(r store.Range) {
-	if t.write(r.Begin, r.End) {
-		t.inner.AddWriteConflict(clone(r))
+	if t.noteWrite(r.Begin, r.End) {
+		t.inner.AddWriteConflict(cloneRange(r))
 	}
 }
 
@@ -108,82 +108,82 @@ func (t *tx) Commit(ctx context.Context) error {
 	if t.written == nil {
 		return t.inner.Commit(ctx)
 	}
-	if t.failed != nil {
-		t.abandon()
-		return t.failed
+	if t.readFault != nil {
+		t.abandonInner()
+		return t.readFault
 	}
 	t.store.mu.Lock()
 	kind := t.store.drawCommit(t.recovery, string(t.written.Sum(nil)))
 	t.store.mu.Unlock()
-	return t.strike(ctx, kind)
+	return t.commitWith(ctx, kind)
 }
 
-// strike commits as kind has it.
-func (t *tx) strike(ctx context.Context, kind Kind) error {
+// commitWith commits with a fault of the given kind.
+func (t *tx) commitWith(ctx context.Context, kind Kind) error {
 	switch kind {
 	case Conflict, Rerun:
-		return t.refuse(kind, store.ErrConflict)
+		return t.refuseCommit(kind, store.ErrConflict)
 	case TooOld:
-		return t.refuse(kind, store.ErrTooOld)
+		return t.refuseCommit(kind, store.ErrTooOld)
 	case Behind:
-		return t.refuse(kind, store.ErrProcessBehind)
+		return t.refuseCommit(kind, store.ErrProcessBehind)
 	case TooLarge:
-		return t.refuse(kind, store.ErrTxTooLarge)
+		return t.refuseCommit(kind, store.ErrTxTooLarge)
 	case UnknownLost:
-		return t.refuse(kind, store.ErrUnknownResult)
+		return t.refuseCommit(kind, store.ErrUnknownResult)
 	case TimedOutLost:
-		return t.refuse(kind, store.ErrTimedOut)
+		return t.refuseCommit(kind, store.ErrTimedOut)
 	case UnknownCommitted:
-		return t.forget(ctx, kind)
+		return t.commitUnknown(ctx, kind)
 	case TimedOutLate:
-		t.gone = true
-		t.store.delay(t.inner)
-		return injected(kind, store.ErrTimedOut)
+		t.abandoned = true
+		t.store.delayCommit(t.inner)
+		return newError(kind, store.ErrTimedOut)
 	case Outage, Doomed:
-		return t.recovered(ctx, kind)
+		return t.commitInRecovery(ctx, kind)
 	case SlowCommit:
 		t.store.config.Pause(ctx)
 	}
-	return t.store.commit(ctx, t.inner)
+	return t.store.commitInner(ctx, t.inner)
 }
 
-// recovered commits as a recovery would have it: some transactions had their
-// commit under way and do not know how it ended, the others come too late.
-func (t *tx) recovered(ctx context.Context, kind Kind) error {
-	if t.store.flip() {
-		return t.refuse(kind, store.ErrTooOld)
+// commitInRecovery commits in a recovery: a transaction is too old, or the result of
+// its commit is unknown.
+func (t *tx) commitInRecovery(ctx context.Context, kind Kind) error {
+	if t.store.flipCoin() {
+		return t.refuseCommit(kind, store.ErrTooOld)
 	}
-	if t.store.flip() {
-		return t.refuse(kind, store.ErrUnknownResult)
+	if t.store.flipCoin() {
+		return t.refuseCommit(kind, store.ErrUnknownResult)
 	}
-	return t.forget(ctx, kind)
+	return t.commitUnknown(ctx, kind)
 }
 
-// refuse fails without a commit.
-func (t *tx) refuse(kind Kind, err error) error {
-	t.abandon()
-	return injected(kind, err)
+// refuseCommit fails without committing.
+func (t *tx) refuseCommit(kind Kind, err error) error {
+	t.abandonInner()
+	return newError(kind, err)
 }
 
-// forget commits and keeps the outcome to itself, whatever it is, unless the
-// inner store says something that trying again would not mend.
-func (t *tx) forget(ctx context.Context, kind Kind) error {
-	err := t.store.commit(ctx, t.inner)
-	t.abandon()
+// commitUnknown commits and reports an unknown result, whatever it is, unless the
+// inner store fails with an error that is not retryable.
+func (t *tx) commitUnknown(ctx context.Context, kind Kind) error {
+	err := t.store.commitInner(ctx, t.inner)
+	t.abandonInner()
 	if err != nil && !store.Retryable(err) {
 		return err
 	}
-	return injected(kind, store.ErrUnknownResult)
+	return newError(kind, store.ErrUnknownResult)
 }
 
-func (t *tx) abandon() {
-	t.gone = true
+func (t *tx) abandonInner() {
+	t.abandoned = true
 	t.inner.Discard()
 }
 
 // Versionstamp implements store.Tx.
 func (t *tx) Versionstamp() (store.Versionstamp, error) {
-	if t.gone {
+	if t.abandoned {
 		return store.Versionstamp{}, store.ErrUnreadable
 	}
 	return t.inner.Versionstamp()
@@ -192,13 +192,14 @@ func (t *tx) Versionstamp() (store.Versionstamp, error) {
 // Discard implements store.Tx.
 func (t *tx) Discard() {
 	t.used = true
-	if !t.gone {
+	if !t.abandoned {
 		t.inner.Discard()
 	}
 }
 
-// write notes that keys are written, and reports whether they still may be.
-func (t *tx) write(keys ...[]byte) bool {
+// noteWrite records the keys of a write, and reports whether the transaction may
+// still write.
+func (t *tx) noteWrite(keys ...[]byte) bool {
 	if t.used {
 		return false
 	}
@@ -212,56 +213,56 @@ func (t *tx) write(keys ...[]byte) bool {
 	return true
 }
 
-// read decides whether a read of t fails. Once one has, all do, as they do in
-// FoundationDB.
-func (t *tx) read(ctx context.Context) error {
+// drawReadFault decides whether a read of t fails. After one has failed, all fail,
+// as in FoundationDB.
+func (t *tx) drawReadFault(ctx context.Context) error {
 	if t.used {
 		return store.ErrUsed
 	}
-	if t.failed != nil {
-		return t.failed
+	if t.readFault != nil {
+		return t.readFault
 	}
 	t.store.mu.Lock()
 	kind := t.store.drawRead(t.recovery)
 	t.store.mu.Unlock()
 	switch kind {
 	case ReadTooOld, Doomed:
-		t.failed = injected(kind, store.ErrTooOld)
+		t.readFault = newError(kind, store.ErrTooOld)
 	case ReadBehind, Outage:
-		t.failed = injected(kind, store.ErrProcessBehind)
+		t.readFault = newError(kind, store.ErrProcessBehind)
 	case SlowRead:
 		t.store.config.Pause(ctx)
 	}
-	return t.failed
+	return t.readFault
 }
 
-// A reader is the inner transaction or its snapshot, with faults.
+// A reader adds faults to the inner transaction or its snapshot.
 type reader struct {
 	t     *tx
 	inner store.Reader
 }
 
 func (r reader) Get(ctx context.Context, key []byte) ([]byte, error) {
-	if err := r.t.read(ctx); err != nil {
+	if err := r.t.drawReadFault(ctx); err != nil {
 		return nil, err
 	}
 	return r.inner.Get(ctx, key)
 }
 
 func (r reader) GetAll(ctx context.Context, keys [][]byte) ([][]byte, error) {
-	if err := r.t.read(ctx); err != nil {
+	if err := r.t.drawReadFault(ctx); err != nil {
 		return nil, err
 	}
 	return r.inner.GetAll(ctx, keys)
 }
 
 func (r reader) GetRange(ctx context.Context, keys store.Range, o store.RangeOptions) ([]store.KeyValue, bool, error) {
-	if err := r.t.read(ctx); err != nil {
+	if err := r.t.drawReadFault(ctx); err != nil {
 		return nil, false, err
 	}
 	return r.inner.GetRange(ctx, keys, o)
 }
 
-func clone(r store.Range) store.Range {
+func cloneRange(r store.Range) store.Range {
 	return store.Range{Begin: bytes.Clone(r.Begin), End: bytes.Clone(r.End)}
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// kinds are the errors of FoundationDB that callers tell apart, by code. What
-// is not here is none that another attempt could mend.
+// errorKinds maps codes of FoundationDB to the errors that callers distinguish. A
+// retry does not help with any other error.
 //
-// Of 1021 it is certain that the transaction is no longer in flight; after 1025,
-// 1031, 1039 and 1101 it may still commit later. Where the cluster turned a
-// transaction away for load, nothing was written.
-var kinds = map[int]error{
+// After 1021 the transaction is certainly no longer in flight. After 1025, 1031, 1039
+// and 1101 it may still commit later. If the cluster refused a transaction because
+// of load, nothing was written.
+var errorKinds = map[int]error{
 	1007: store.ErrTooOld,        // transaction_too_old
 	1009: store.ErrProcessBehind, // future_version
 	1020: store.ErrConflict,      // not_committed
@@ -41,8 +41,7 @@ var kinds = map[int]error{
 	2103: store.ErrValueTooLarge, // value_too_large
 }
 
-// invalidConnection is the code of a cluster file's text that the client cannot
-// make sense of.
+// invalidConnection is the code for a cluster file that the client cannot parse.
 const invalidConnection = 2104
 
 // codeOf returns the code of an error of the client, or 0.
@@ -53,13 +52,13 @@ func codeOf(err error) int {
 	return 0
 }
 
-// mapped wraps an error of the client in the store's kind of it.
-func mapped(err error) error {
+// mapError wraps an error of the client in the corresponding error of package store.
+func mapError(err error) error {
 	var e fdb.Error
 	if !errors.As(err, &e) {
 		return fmt.Errorf("store/fdb: %w", err)
 	}
-	if kind, ok := kinds[e.Code]; ok {
+	if kind, ok := errorKinds[e.Code]; ok {
 		return fmt.Errorf("%w (FoundationDB %d: %w)", kind, e.Code, e)
 	}
 	return fmt.Errorf("store/fdb: FoundationDB %d: %w", e.Code, e)

@@ -19,12 +19,12 @@ import (
 // A Store is a FoundationDB cluster.
 type Store struct {
 	db     fdb.Database
-	file   string // the cluster file, which handles are counted by
+	file   string // the cluster file, the key of the shared handle
 	config Config
 
 	life context.Context // ends with the store
 
-	mu      sync.Mutex         // guards the variables below; nobody waits for the cluster with it
+	mu      sync.Mutex         // guards the variables below; not held while waiting for the cluster
 	end     context.CancelFunc // ends life
 	watches sync.WaitGroup
 }
@@ -33,13 +33,11 @@ var _ store.Store = (*Store)(nil)
 
 const defaultConnectTimeout = 5 * time.Second
 
-// Open connects to the cluster that a cluster file names. These things might
-// happen:
+// Open connects to the cluster that a cluster file names. It returns one of these:
 //  1. a store, once the cluster has answered;
-//  2. an error that names what is wrong with the file, or with the client
-//     library;
-//  3. an error that names the coordinators, none of which led to an answer
-//     within the time-out.
+//  2. an error that names a fault of the file or of the client library;
+//  3. an error that names the coordinators, if the cluster did not answer within
+//     the time-out.
 func Open(clusterFile string, c Config) (store.Store, error) {
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = defaultConnectTimeout
@@ -48,37 +46,37 @@ func Open(clusterFile string, c Config) (store.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store/fdb: cluster file: %w", err)
 	}
-	names := coordinators(string(text))
+	names := coordinatorsOf(string(text))
 	if names == "" {
-		return nil, malformed(clusterFile, string(text))
+		return nil, malformedError(clusterFile, string(text))
 	}
-	db, err := handles.take(clusterFile)
+	db, err := handles.acquire(clusterFile)
 	if err != nil {
 		return nil, err
 	}
-	s := on(db, clusterFile, c)
-	err = s.ping(c.ConnectTimeout)
+	s := newStore(db, clusterFile, c)
+	err = s.pingCluster(c.ConnectTimeout)
 	switch {
 	case err == nil:
 		return s, nil
 	case codeOf(err) == invalidConnection:
-		err = malformed(clusterFile, string(text))
+		err = malformedError(clusterFile, string(text))
 	default:
 		err = fmt.Errorf("store/fdb: the cluster of %s: its coordinators are %s: %w", clusterFile, names, err)
 	}
 	return nil, errors.Join(err, s.Close())
 }
 
-// on makes a store of a database, whose cluster may be silent.
-func on(db fdb.Database, clusterFile string, c Config) *Store {
+// newStore returns the store of a database. The cluster may not answer.
+func newStore(db fdb.Database, clusterFile string, c Config) *Store {
 	s := &Store{db: db, file: clusterFile, config: c}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
 }
 
-// ping waits until the cluster hands out a read version. A cluster that speaks
-// another version's protocol does not answer either.
-func (s *Store) ping(timeout time.Duration) error {
+// pingCluster waits until the cluster returns a read version. A cluster of another
+// protocol version does not answer either.
+func (s *Store) pingCluster(timeout time.Duration) error {
 	unanswered := fmt.Errorf("none has led to an answer within %v; they may be stopped, out of reach, of a release other than 7.3, "+
 		"or of another cluster than the file names, or no database was made there yet", timeout)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), timeout, unanswered)
@@ -94,15 +92,15 @@ func (s *Store) ping(timeout time.Duration) error {
 	return err
 }
 
-// coordinators returns the addresses in a cluster file's text:
-// description:id@address,address,… There are none in what is not a cluster file.
-func coordinators(text string) string {
-	_, addresses, _ := strings.Cut(significant(text), "@")
+// coordinatorsOf returns the addresses in a cluster file's text,
+// description:id@address,address,… or "" if it is not a cluster file.
+func coordinatorsOf(text string) string {
+	_, addresses, _ := strings.Cut(stripComments(text), "@")
 	return addresses
 }
 
-// significant returns a cluster file's text without comments.
-func significant(text string) string {
+// stripComments returns a cluster file's text without comments and empty lines.
+func stripComments(text string) string {
 	var kept []string
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")
@@ -113,10 +111,10 @@ func significant(text string) string {
 	return strings.Join(kept, "\n")
 }
 
-// malformed says of a cluster file that it is none.
-func malformed(file, text string) error {
+// malformedError returns an error for a file that is not a cluster file.
+func malformedError(file, text string) error {
 	return fmt.Errorf("store/fdb: cluster file %s: beside comments it must have one line, DESCRIPTION:ID@HOST:PORT,HOST:PORT…, and what it has is %.100q",
-		file, significant(text))
+		file, stripComments(text))
 }
 
 // Begin implements store.Store.
@@ -128,18 +126,18 @@ func (s *Store) Begin(context.Context) (store.Tx, error) {
 	}
 	t, err := s.db.CreateTransaction()
 	if err != nil {
-		return nil, mapped(err)
+		return nil, mapError(err)
 	}
 	if s.config.MaxTxSize > 0 {
 		if err := t.Options().SetSizeLimit(int64(s.config.MaxTxSize)); err != nil {
-			return nil, mapped(err)
+			return nil, mapError(err)
 		}
 	}
 	return &tx{store: s, t: t}, nil
 }
 
 // Watch implements store.Store. The watch has a transaction of its own, because
-// arming one adds a read conflict.
+// arming a watch adds a read conflict.
 func (s *Store) Watch(ctx context.Context, key []byte) (<-chan struct{}, error) {
 	s.mu.Lock()
 	if s.isClosed() {
@@ -148,7 +146,7 @@ func (s *Store) Watch(ctx context.Context, key []byte) (<-chan struct{}, error) 
 	}
 	s.watches.Add(1) // Close waits for it
 	s.mu.Unlock()
-	armed, err := s.arm(ctx, fdb.Key(key))
+	armed, err := s.armWatch(ctx, fdb.Key(key))
 	if err != nil {
 		s.watches.Done()
 		return nil, err
@@ -156,21 +154,21 @@ func (s *Store) Watch(ctx context.Context, key []byte) (<-chan struct{}, error) 
 	fired := make(chan struct{})
 	go func() {
 		defer s.watches.Done()
-		s.wait(ctx, armed, fired)
+		s.awaitWatch(ctx, armed, fired)
 	}()
 	return fired, nil
 }
 
-// arm returns a watch that the cluster knows of.
-func (s *Store) arm(ctx context.Context, key fdb.Key) (fdb.FutureNil, error) {
+// armWatch returns a watch that the cluster has registered.
+func (s *Store) armWatch(ctx context.Context, key fdb.Key) (fdb.FutureNil, error) {
 	t, err := s.db.CreateTransaction()
 	if err != nil {
-		return nil, mapped(err)
+		return nil, mapError(err)
 	}
 	armed := t.Watch(key)
 	stop, stay := context.AfterFunc(ctx, t.Cancel), context.AfterFunc(s.life, t.Cancel)
-	// Reading the value first makes the watch wait for a change of what is there
-	// now, whenever the cluster gets to arming it.
+	// Reading the value first makes the watch wait for a change of the current
+	// value, whenever the cluster arms it.
 	if _, err = t.Snapshot().Get(key).Get(); err == nil {
 		err = t.Commit().Get()
 	}
@@ -182,17 +180,17 @@ func (s *Store) arm(ctx context.Context, key fdb.Key) (fdb.FutureNil, error) {
 	case s.isClosed():
 		err = store.ErrClosed
 	default:
-		err = mapped(err)
+		err = mapError(err)
 	}
 	armed.Cancel()
-	return nil, ended(ctx, err)
+	return nil, withCause(ctx, err)
 }
 
-// wait closes fired when the watch fires, is lost, or is not wanted any more.
-func (s *Store) wait(ctx context.Context, armed fdb.FutureNil, fired chan struct{}) {
+// awaitWatch closes fired when the watch fires or is lost, or ctx or the store ends.
+func (s *Store) awaitWatch(ctx context.Context, armed fdb.FutureNil, fired chan struct{}) {
 	defer close(fired)
 	done := make(chan struct{})
-	go func() { // ends when the watch does, which Cancel makes it
+	go func() { // ends with the watch, at the latest after Cancel
 		armed.BlockUntilReady()
 		close(done)
 	}()

@@ -9,15 +9,15 @@ import (
 	"github.com/apple/foundationdb/bindings/go/src/fdb"
 )
 
-// handles are the clusters that this process is connected to. They are global
-// because the client's are: its network runs once in a process, and the binding
-// gives all who open a cluster file the same handle, in a map without a lock,
-// and closes it for all of them. So uses are counted here.
+// handles are the clusters that this process is connected to. They are global because
+// the client is: its network runs once in a process, and the binding shares one
+// handle of a cluster file among all callers, in a map without a lock, and closes it
+// for all of them. So handles counts the uses.
 var handles = handleTable{open: make(map[string]*handle)}
 
 type handleTable struct {
 	mu      sync.Mutex // guards the variables below, and the binding's map
-	version error      // of choosing the API's
+	version error      // error of selecting the API version
 	chosen  bool
 	open    map[string]*handle
 }
@@ -27,8 +27,8 @@ type handle struct {
 	uses int
 }
 
-// take returns the handle of a cluster file, to be released once.
-func (h *handleTable) take(file string) (fdb.Database, error) {
+// acquire returns the handle of a cluster file. The caller must release it once.
+func (h *handleTable) acquire(file string) (fdb.Database, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.chosen {
@@ -50,7 +50,7 @@ func (h *handleTable) take(file string) (fdb.Database, error) {
 	return db, nil
 }
 
-// release gives a handle back, and closes it after its last use.
+// release gives a handle back. The last release closes it.
 func (h *handleTable) release(file string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

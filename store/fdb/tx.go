@@ -15,21 +15,21 @@ import (
 
 // A tx is one attempt at a transaction.
 type tx struct {
-	store   *Store
-	t       fdb.Transaction
-	stamp   fdb.FutureKey
-	writes  bool  // something was written, or is to conflict with others
-	pinned  bool  // the read version is known
-	failure error // of a write: reported by Commit
-	used    bool  // committed or discarded
-	done    bool  // committed
+	store     *Store
+	t         fdb.Transaction
+	stamp     fdb.FutureKey
+	writes    bool  // the transaction has writes or write conflicts
+	pinned    bool  // the read version is known
+	failure   error // error of a write, reported by Commit
+	used      bool  // committed or discarded
+	committed bool  // committed
 }
 
 var _ store.Tx = (*tx)(nil)
 
-// await runs wait, which blocks on futures of the transaction, and cuts it off
-// when ctx ends by cancelling the transaction.
-func (x *tx) await(ctx context.Context, wait func() error) error {
+// awaitFutures runs wait, which blocks on futures of the transaction. If ctx ends, it
+// cancels the transaction, which ends wait.
+func (x *tx) awaitFutures(ctx context.Context, wait func() error) error {
 	if x.used {
 		return store.ErrUsed
 	}
@@ -45,11 +45,11 @@ func (x *tx) await(ctx context.Context, wait func() error) error {
 	if err == nil {
 		return nil
 	}
-	return ended(ctx, mapped(err))
+	return withCause(ctx, mapError(err))
 }
 
-// ended makes the end of ctx the cause of an error that it brought about.
-func ended(ctx context.Context, err error) error {
+// withCause joins the cause of ctx to an error after ctx has ended.
+func withCause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errors.Join(context.Cause(ctx), err)
 	}
@@ -62,11 +62,11 @@ type reader interface {
 	GetRange(fdb.Range, fdb.RangeOptions) fdb.RangeResult
 }
 
-// read runs wait after the read version is known: whatever is read, and be it
-// the transaction's own write, is of that version from then on. Any read of the
-// store waits for it anyway.
-func (x *tx) read(ctx context.Context, wait func() error) error {
-	return x.await(ctx, func() error {
+// readPinned runs wait after the read version is known, so that every read, even of
+// the transaction's own writes, fixes the version. A read of the store waits for the
+// version anyway.
+func (x *tx) readPinned(ctx context.Context, wait func() error) error {
+	return x.awaitFutures(ctx, func() error {
 		if !x.pinned {
 			if _, err := x.t.GetReadVersion().Get(); err != nil {
 				return err
@@ -78,10 +78,10 @@ func (x *tx) read(ctx context.Context, wait func() error) error {
 }
 
 // Get implements store.Reader.
-func (x *tx) Get(ctx context.Context, key []byte) ([]byte, error) { return x.get(ctx, x.t, key) }
+func (x *tx) Get(ctx context.Context, key []byte) ([]byte, error) { return x.getValue(ctx, x.t, key) }
 
-func (x *tx) get(ctx context.Context, r reader, key []byte) (value []byte, err error) {
-	err = x.read(ctx, func() (err error) {
+func (x *tx) getValue(ctx context.Context, r reader, key []byte) (value []byte, err error) {
+	err = x.readPinned(ctx, func() (err error) {
 		value, err = r.Get(fdb.Key(key)).Get()
 		return err
 	})
@@ -90,12 +90,12 @@ func (x *tx) get(ctx context.Context, r reader, key []byte) (value []byte, err e
 
 // GetAll implements store.Reader.
 func (x *tx) GetAll(ctx context.Context, keys [][]byte) ([][]byte, error) {
-	return x.getAll(ctx, x.t, keys)
+	return x.getValues(ctx, x.t, keys)
 }
 
-func (x *tx) getAll(ctx context.Context, r reader, keys [][]byte) ([][]byte, error) {
+func (x *tx) getValues(ctx context.Context, r reader, keys [][]byte) ([][]byte, error) {
 	values := make([][]byte, len(keys))
-	err := x.read(ctx, func() (err error) {
+	err := x.readPinned(ctx, func() (err error) {
 		futures := make([]fdb.FutureByteSlice, len(keys))
 		for i, k := range keys {
 			futures[i] = r.Get(fdb.Key(k))
@@ -118,9 +118,9 @@ func (x *tx) GetRange(ctx context.Context, r store.Range, o store.RangeOptions) 
 	if o.Bytes == 0 {
 		return x.getRange(ctx, x.t, r, o)
 	}
-	// The client reads ahead of what is asked for, and conflicts on all of it.
-	// So a read that stops at a number of bytes is a snapshot, with the conflict
-	// on what it returned put beside it.
+	// The client reads ahead and adds a conflict for everything it has read. So
+	// a read with a limit of bytes reads a snapshot, and adds the conflict for
+	// the pairs that it returns.
 	pairs, more, err := x.getRange(ctx, x.t.Snapshot(), r, o)
 	if err != nil {
 		return nil, false, err
@@ -139,14 +139,14 @@ func (x *tx) GetRange(ctx context.Context, r store.Range, o store.RangeOptions) 
 
 func (x *tx) getRange(ctx context.Context, from reader, r store.Range, o store.RangeOptions) (pairs []store.KeyValue, more bool, err error) {
 	if bytes.Compare(r.Begin, r.End) >= 0 {
-		return nil, false, x.read(ctx, func() error { return nil })
+		return nil, false, x.readPinned(ctx, func() error { return nil })
 	}
 	mode := fdb.StreamingModeWantAll
 	if o.Bytes > 0 {
 		mode = fdb.StreamingModeIterator
 	}
-	err = x.read(ctx, func() error {
-		it := from.GetRange(exact(r), fdb.RangeOptions{Limit: o.Limit, Reverse: o.Reverse, Mode: mode}).Iterator()
+	err = x.readPinned(ctx, func() error {
+		it := from.GetRange(keyRange(r), fdb.RangeOptions{Limit: o.Limit, Reverse: o.Reverse, Mode: mode}).Iterator()
 		size := 0
 		for it.Advance() {
 			kv, err := it.Get()
@@ -157,7 +157,7 @@ func (x *tx) getRange(ctx context.Context, from reader, r store.Range, o store.R
 				more = true
 				return nil
 			}
-			pairs = append(pairs, store.KeyValue{Key: kv.Key, Value: present(kv.Value)})
+			pairs = append(pairs, store.KeyValue{Key: kv.Key, Value: nonNil(kv.Value)})
 			size += len(kv.Key) + len(kv.Value)
 		}
 		more = o.Limit > 0 && len(pairs) == o.Limit
@@ -169,15 +169,16 @@ func (x *tx) getRange(ctx context.Context, from reader, r store.Range, o store.R
 	return pairs, more, nil
 }
 
-// present returns a value that is there: an empty one is not nil.
-func present(v []byte) []byte {
+// nonNil replaces a nil value by an empty one, because nil stands for a missing
+// value.
+func nonNil(v []byte) []byte {
 	if v == nil {
 		return []byte{}
 	}
 	return v
 }
 
-func exact(r store.Range) fdb.KeyRange {
+func keyRange(r store.Range) fdb.KeyRange {
 	return fdb.KeyRange{Begin: fdb.Key(r.Begin), End: fdb.Key(r.End)}
 }
 
@@ -187,11 +188,11 @@ func (x *tx) Snapshot() store.Reader { return snapshot{x} }
 type snapshot struct{ *tx }
 
 func (s snapshot) Get(ctx context.Context, key []byte) ([]byte, error) {
-	return s.get(ctx, s.t.Snapshot(), key)
+	return s.getValue(ctx, s.t.Snapshot(), key)
 }
 
 func (s snapshot) GetAll(ctx context.Context, keys [][]byte) ([][]byte, error) {
-	return s.getAll(ctx, s.t.Snapshot(), keys)
+	return s.getValues(ctx, s.t.Snapshot(), keys)
 }
 
 func (s snapshot) GetRange(ctx context.Context, r store.Range, o store.RangeOptions) ([]store.KeyValue, bool, error) {
@@ -200,7 +201,7 @@ func (s snapshot) GetRange(ctx context.Context, r store.Range, o store.RangeOpti
 
 // ReadVersion implements store.Tx.
 func (x *tx) ReadVersion(ctx context.Context) (version uint64, err error) {
-	err = x.read(ctx, func() error {
+	err = x.readPinned(ctx, func() error {
 		v, err := x.t.GetReadVersion().Get()
 		version = uint64(v)
 		return err
@@ -208,9 +209,9 @@ func (x *tx) ReadVersion(ctx context.Context) (version uint64, err error) {
 	return version, err
 }
 
-// key notes a write to key, and reports whether the client may be given it. The
-// binding panics, or the cluster refuses late, where a limit is exceeded.
-func (x *tx) key(key []byte) bool {
+// checkKey records a write to key, and reports whether the key is valid. Without the
+// check the binding panics, or the cluster refuses late, if a limit is exceeded.
+func (x *tx) checkKey(key []byte) bool {
 	x.writes = true
 	switch {
 	case len(key) > store.MaxKeySize:
@@ -229,7 +230,7 @@ func (x *tx) fail(err error) {
 	}
 }
 
-func (x *tx) value(value []byte) bool {
+func (x *tx) checkValue(value []byte) bool {
 	if len(value) > store.MaxValueSize {
 		x.fail(store.ErrValueTooLarge)
 		return false
@@ -239,20 +240,20 @@ func (x *tx) value(value []byte) bool {
 
 // Set implements store.Tx.
 func (x *tx) Set(key, value []byte) {
-	if x.key(key) && x.value(value) {
+	if x.checkKey(key) && x.checkValue(value) {
 		x.t.Set(fdb.Key(key), value)
 	}
 }
 
 // Clear implements store.Tx.
 func (x *tx) Clear(key []byte) {
-	if x.key(key) {
+	if x.checkKey(key) {
 		x.t.Clear(fdb.Key(key))
 	}
 }
 
-// span reports whether a range is one, and may be written or conflict.
-func (x *tx) span(r store.Range) bool {
+// checkSpan reports whether a range is not empty and within the limits.
+func (x *tx) checkSpan(r store.Range) bool {
 	if bytes.Compare(r.Begin, r.End) >= 0 {
 		return false
 	}
@@ -265,22 +266,22 @@ func (x *tx) span(r store.Range) bool {
 
 // ClearRange implements store.Tx.
 func (x *tx) ClearRange(r store.Range) {
-	if x.span(r) {
+	if x.checkSpan(r) {
 		x.writes = true
-		x.t.ClearRange(exact(r))
+		x.t.ClearRange(keyRange(r))
 	}
 }
 
 // Add implements store.Tx.
 func (x *tx) Add(key []byte, delta int64) {
-	if x.key(key) {
+	if x.checkKey(key) {
 		x.t.Add(fdb.Key(key), binary.LittleEndian.AppendUint64(nil, uint64(delta)))
 	}
 }
 
 // SetVersionstampedKey implements store.Tx.
 func (x *tx) SetVersionstampedKey(key []byte, offset int, value []byte) {
-	if !x.key(key) || !x.value(value) {
+	if !x.checkKey(key) || !x.checkValue(value) {
 		return
 	}
 	if offset < 0 || offset+len(store.Versionstamp{}) > len(key) {
@@ -293,23 +294,23 @@ func (x *tx) SetVersionstampedKey(key []byte, offset int, value []byte) {
 
 // AddReadConflict implements store.Tx.
 func (x *tx) AddReadConflict(r store.Range) {
-	if x.span(r) {
-		if err := x.read(context.Background(), func() error { return nil }); err != nil {
+	if x.checkSpan(r) {
+		if err := x.readPinned(context.Background(), func() error { return nil }); err != nil {
 			x.fail(err)
 			return
 		}
-		if err := x.t.AddReadConflictRange(exact(r)); err != nil {
-			x.fail(mapped(err))
+		if err := x.t.AddReadConflictRange(keyRange(r)); err != nil {
+			x.fail(mapError(err))
 		}
 	}
 }
 
 // AddWriteConflict implements store.Tx.
 func (x *tx) AddWriteConflict(r store.Range) {
-	if x.span(r) {
+	if x.checkSpan(r) {
 		x.writes = true
-		if err := x.t.AddWriteConflictRange(exact(r)); err != nil {
-			x.fail(mapped(err))
+		if err := x.t.AddWriteConflictRange(keyRange(r)); err != nil {
+			x.fail(mapError(err))
 		}
 	}
 }
@@ -326,11 +327,11 @@ func (x *tx) Commit(ctx context.Context) error {
 	if x.writes {
 		x.stamp = x.t.GetVersionstamp()
 	}
-	err := x.await(ctx, func() error { return x.t.Commit().Get() })
+	err := x.awaitFutures(ctx, func() error { return x.t.Commit().Get() })
 	x.used = true
-	x.done = err == nil && x.writes
+	x.committed = err == nil && x.writes
 	if err != nil && ctx.Err() != nil && x.writes && !store.MaybeCommitted(err) {
-		// The wait was cut off: whether the cluster had begun is not known.
+		// The wait was cancelled: the cluster may or may not have begun to commit.
 		return errors.Join(store.ErrTimedOut, err)
 	}
 	return err
@@ -338,12 +339,12 @@ func (x *tx) Commit(ctx context.Context) error {
 
 // Versionstamp implements store.Tx.
 func (x *tx) Versionstamp() (store.Versionstamp, error) {
-	if !x.done {
+	if !x.committed {
 		return store.Versionstamp{}, store.ErrUnreadable
 	}
 	stamp, err := x.stamp.Get()
 	if err != nil {
-		return store.Versionstamp{}, mapped(err)
+		return store.Versionstamp{}, mapError(err)
 	}
 	return store.Versionstamp(stamp), nil
 }

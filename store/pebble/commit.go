@@ -10,19 +10,19 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// Bounds of a group. Groups form by themselves from what arrives while earlier
-// ones are written; these only keep a single one from growing out of hand.
+// Bounds of a group. The requests that arrive while earlier groups are written form
+// the next group; these constants only keep a group from growing too large.
 const (
 	maxGroupSize    = 4 << 20 // bytes
 	maxGroupMembers = 1 << 12 // below the 1<<16 that a versionstamp can tell apart
 )
 
-// maxInFlight is how many groups may wait for the log to be synced. One sync
-// serves all that were written before it began.
+// maxInFlight bounds the groups that wait for a sync of the log. One sync serves
+// all groups that were written before it began.
 const maxInFlight = 16
 
-// versionKey holds the version of the last group, eight bytes, big-endian. It
-// is among the keys that transactions cannot use, and written with each group.
+// versionKey holds the version of the last group, eight bytes, big-endian. It is
+// written with each group. Transactions cannot use this key.
 var versionKey = []byte("\xffversion")
 
 // A group is a set of transactions that are written together.
@@ -42,18 +42,18 @@ type committer struct {
 	groups  chan<- *group
 }
 
-// run serves the queue until it is closed.
-func (c *committer) run() {
+// serveQueue serves the queue until it is closed.
+func (c *committer) serveQueue() {
 	defer close(c.groups)
 	var spare []*request
 	for {
-		taken := c.store.queue.take(spare)
+		taken := c.store.queue.takeAll(spare)
 		if len(taken) == 0 {
 			return
 		}
 		for rest := taken; len(rest) > 0; {
 			n := groupLength(rest)
-			c.groups <- c.commit(rest[:n])
+			c.groups <- c.commitGroup(rest[:n])
 			rest = rest[n:]
 		}
 		clear(taken)
@@ -73,48 +73,48 @@ func groupLength(requests []*request) int {
 	return len(requests)
 }
 
-// commit applies the requests that conflict with nothing. The answer to the
-// others waits as well, for if they ran again before what they conflict with is
-// visible, they would conflict again.
-func (c *committer) commit(requests []*request) *group {
+// commitGroup applies the requests that have no conflict. The refused requests are
+// answered only when the group is published: a transaction that ran again before
+// the conflicting commit is visible would conflict again.
+func (c *committer) commitGroup(requests []*request) *group {
 	g := &group{}
 	now := c.store.config.Now()
-	noSpace := c.space.check(now)
+	noSpace := c.space.checkSpace(now)
 	for _, r := range requests {
 		if r.err = noSpace; r.err == nil {
-			r.err = c.validate(r)
+			r.err = c.checkConflicts(r)
 		}
 		if r.err != nil {
 			g.refused = append(g.refused, r)
 			continue
 		}
-		c.admit(g, r, now)
+		c.addMember(g, r, now)
 	}
 	if g.batch != nil {
-		c.apply(g)
+		c.writeGroup(g)
 	}
-	c.store.stats.history.Store(int64(c.history.size()))
+	c.store.stats.history.Store(int64(c.history.memorySize()))
 	return g
 }
 
-// validate returns why r cannot be committed, if so.
-func (c *committer) validate(r *request) error {
+// checkConflicts returns the reason why r cannot be committed, or nil.
+func (c *committer) checkConflicts(r *request) error {
 	switch {
 	case !r.reads:
 		return nil
-	case r.readVersion < c.history.floor():
+	case r.readVersion < c.history.oldestVersion():
 		return store.ErrTooOld
-	case c.history.conflicts(r.readVersion, &r.read):
+	case c.history.hasConflict(r.readVersion, &r.read):
 		return store.ErrConflict
 	}
 	return nil
 }
 
-// admit makes r a member of g. The batch of the first member becomes that of
-// the group.
-func (c *committer) admit(g *group, r *request, now time.Time) {
+// addMember adds r to g. The batch of the first member becomes the batch of the
+// group.
+func (c *committer) addMember(g *group, r *request, now time.Time) {
 	version := c.version + 1
-	r.fill(versionstamp(version, len(g.members)), c.store)
+	r.fillStamps(newVersionstamp(version, len(g.members)), c.store)
 	c.history.add(version, now, &r.wrote)
 	g.members = append(g.members, r)
 	if g.batch == nil {
@@ -122,50 +122,50 @@ func (c *committer) admit(g *group, r *request, now time.Time) {
 		return
 	}
 	if err := g.batch.Apply(r.batch, nil); err != nil {
-		c.fatal("join a group", err)
+		c.reportFatal("join a group", err)
 	}
-	r.drop()
+	r.discardBatch()
 }
 
-func (c *committer) apply(g *group) {
+func (c *committer) writeGroup(g *group) {
 	c.version++
 	value := binary.BigEndian.AppendUint64(nil, c.version)
 	if err := g.batch.Set(versionKey, value, nil); err != nil {
-		c.fatal("add the version", err)
+		c.reportFatal("add the version", err)
 	}
-	c.space.wrote(g.batch.Len())
+	c.space.addWritten(g.batch.Len())
 	if err := c.store.db.ApplyNoSyncWait(g.batch, pebbledb.Sync); err != nil {
-		c.fatal("write a group", err)
+		c.reportFatal("write a group", err)
 	}
 	g.view = &view{version: c.version, snapshot: c.store.db.NewSnapshot()}
 }
 
-func (c *committer) fatal(what string, err error) {
+func (c *committer) reportFatal(what string, err error) {
 	c.store.config.Fatal(fmt.Sprintf("%s: %s: %v", c.store.folder, what, err))
 }
 
-func versionstamp(version uint64, order int) (stamp store.Versionstamp) {
+func newVersionstamp(version uint64, order int) (stamp store.Versionstamp) {
 	binary.BigEndian.PutUint64(stamp[:], version)
 	binary.BigEndian.PutUint16(stamp[8:], uint16(order))
 	return stamp
 }
 
-// publishGroups makes groups visible in their order, each once it is synced, and
-// then answers its requests.
+// publishGroups publishes groups in order, each after it is synced, and then
+// answers its requests.
 func (s *Store) publishGroups(groups <-chan *group) {
 	for g := range groups {
 		if g.batch != nil {
-			s.publish(g)
+			s.publishGroup(g)
 		}
 		for _, r := range g.refused {
-			r.drop()
-			r.finish(r.err)
+			r.discardBatch()
+			r.finishWith(r.err)
 		}
 		s.stats.refused.Add(int64(len(g.refused)))
 	}
 }
 
-func (s *Store) publish(g *group) {
+func (s *Store) publishGroup(g *group) {
 	err := g.batch.SyncWait()
 	if e := g.batch.Close(); err == nil {
 		err = e
@@ -173,11 +173,11 @@ func (s *Store) publish(g *group) {
 	if err != nil {
 		s.config.Fatal(fmt.Sprintf("%s: sync the log: %v", s.folder, err))
 	}
-	s.views.publish(g.view)
+	s.views.publishView(g.view)
 	s.stats.groups.Add(1)
 	s.stats.commits.Add(int64(len(g.members)))
 	for _, r := range g.members {
-		s.watches.notify(&r.wrote)
-		r.finish(nil)
+		s.watches.notifyWatches(&r.wrote)
+		r.finishWith(nil)
 	}
 }

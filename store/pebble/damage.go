@@ -13,17 +13,17 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// checkManifest looks for damage in the list of all tables. Pebble reads it up
-// to the first record that is not valid, takes that for its end, forgets the
-// tables that later records name, and deletes them.
+// checkManifest searches the manifest, the list of all tables, for damage. Pebble
+// treats the first invalid record as the end of the manifest, and deletes the
+// tables that later records name.
 //
-// A machine that fails may leave one record half written: each is synced before
-// the next. So nothing may follow it, it is not the first, which is there before
-// the manifest is used, and a store that was closed has none.
+// A machine that fails may leave one record half written, because each record is
+// synced before the next. Such a record is the last. It is not the first, which is
+// written before the manifest is used. A store that was closed has none.
 func checkManifest(files vfs.FS, path string, closed bool) error {
 	text, err := readFile(files, path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return corrupt(path + " is missing")
+		return corruptError(path + " is missing")
 	}
 	if err != nil {
 		return fmt.Errorf("store/pebble: %w", err)
@@ -32,11 +32,11 @@ func checkManifest(files vfs.FS, path string, closed bool) error {
 	if errors.Is(err, io.EOF) || !closed && end > 0 && !recordAfter(text, end) {
 		return nil
 	}
-	return corrupt(fmt.Sprintf("%s has a damaged record at byte %d of %d: %v", path, end, len(text), err))
+	return corruptError(fmt.Sprintf("%s has a damaged record at byte %d of %d: %v", path, end, len(text), err))
 }
 
-// validRecords returns where the last valid record of text ends, and io.EOF or
-// why the next is not valid.
+// validRecords returns the end of the last valid record of text, and io.EOF or the
+// reason why the next record is not valid.
 func validRecords(text []byte) (end int, err error) {
 	for r := record.NewReader(bytes.NewReader(text), 0); ; {
 		next, err := r.Next()
@@ -50,8 +50,8 @@ func validRecords(text []byte) (end int, err error) {
 	}
 }
 
-// Records are cut into chunks, none of which crosses the border of a block. A
-// chunk begins with a check sum, four bytes; its length, two; and its kind.
+// Records are split into chunks that do not cross blocks. A chunk begins with a
+// checksum of four bytes, its length in two bytes, and its kind in one.
 const (
 	blockSize   = 32 << 10
 	chunkHead   = 7
@@ -63,8 +63,8 @@ const (
 	crcMask     = 0xa282ead8
 )
 
-// recordAfter reports whether a valid chunk that begins a record is somewhere
-// after the record, damaged, that begins at begin.
+// recordAfter reports whether any valid record begins behind the damaged record at
+// begin.
 func recordAfter(text []byte, begin int) bool {
 	if blockSize-begin%blockSize < chunkHead { // a head does not fit
 		begin += blockSize - begin%blockSize

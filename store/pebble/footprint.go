@@ -8,11 +8,11 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// A keyList is a list of keys in few allocations, each with its hash. It keeps
-// no slice that it is given.
+// A keyList is a list of keys with their hashes, in few allocations. It copies the
+// keys that it is given.
 type keyList struct {
 	bytes  []byte
-	ends   []uint32 // of the keys, in bytes
+	ends   []uint32 // end of each key in bytes
 	hashes []uint64
 }
 
@@ -30,7 +30,7 @@ func (l *keyList) add(key []byte, hash uint64) {
 
 func (l *keyList) len() int { return len(l.ends) }
 
-func (l *keyList) at(i int) []byte {
+func (l *keyList) keyAt(i int) []byte {
 	begin := uint32(0)
 	if i > 0 {
 		begin = l.ends[i-1]
@@ -38,11 +38,11 @@ func (l *keyList) at(i int) []byte {
 	return l.bytes[begin:l.ends[i]:l.ends[i]]
 }
 
-// A footprint is what a transaction read, or what it wrote: keys and ranges.
+// A footprint is the keys and ranges that a transaction read, or those that it wrote.
 type footprint struct {
 	keys   keyList
 	ranges []store.Range
-	order  []uint32 // indices of keys, sorted; made when first needed
+	order  []uint32 // indices of keys, sorted; computed at first use
 }
 
 // addRange copies r.
@@ -52,10 +52,10 @@ func (f *footprint) addRange(r store.Range) {
 	f.ranges = append(f.ranges, store.Range{Begin: both[:len(r.Begin)], End: both[len(r.Begin):]})
 }
 
-func (f *footprint) empty() bool { return f.keys.len() == 0 && len(f.ranges) == 0 }
+func (f *footprint) isEmpty() bool { return f.keys.len() == 0 && len(f.ranges) == 0 }
 
-// size returns the memory used, in bytes.
-func (f *footprint) size() int {
+// memorySize returns the memory used, in bytes.
+func (f *footprint) memorySize() int {
 	n := len(f.keys.bytes) + 4*len(f.keys.ends) + 8*len(f.keys.hashes) + 100
 	for _, r := range f.ranges {
 		n += len(r.Begin) + len(r.End) + 48
@@ -72,8 +72,8 @@ func (f *footprint) limitSize() int {
 	return n
 }
 
-// covers reports whether key is in one of the ranges.
-func (f *footprint) covers(key []byte) bool {
+// coversKey reports whether key is in one of the ranges.
+func (f *footprint) coversKey(key []byte) bool {
 	for _, r := range f.ranges {
 		if bytes.Compare(r.Begin, key) <= 0 && bytes.Compare(key, r.End) < 0 {
 			return true
@@ -82,21 +82,21 @@ func (f *footprint) covers(key []byte) bool {
 	return false
 }
 
-// touches reports whether a key or a range of f is in r, which is not empty.
-func (f *footprint) touches(r store.Range) bool {
+// touchesRange reports whether a key or a range of f is in r, which is not empty.
+func (f *footprint) touchesRange(r store.Range) bool {
 	for _, own := range f.ranges {
-		if overlap(own, r) {
+		if rangesOverlap(own, r) {
 			return true
 		}
 	}
-	f.sort()
+	f.sortKeys()
 	i := sort.Search(len(f.order), func(i int) bool {
-		return bytes.Compare(f.keys.at(int(f.order[i])), r.Begin) >= 0
+		return bytes.Compare(f.keys.keyAt(int(f.order[i])), r.Begin) >= 0
 	})
-	return i < len(f.order) && bytes.Compare(f.keys.at(int(f.order[i])), r.End) < 0
+	return i < len(f.order) && bytes.Compare(f.keys.keyAt(int(f.order[i])), r.End) < 0
 }
 
-func (f *footprint) sort() {
+func (f *footprint) sortKeys() {
 	if len(f.order) == f.keys.len() {
 		return
 	}
@@ -105,6 +105,6 @@ func (f *footprint) sort() {
 		f.order[i] = uint32(i)
 	}
 	slices.SortFunc(f.order, func(a, b uint32) int {
-		return bytes.Compare(f.keys.at(int(a)), f.keys.at(int(b)))
+		return bytes.Compare(f.keys.keyAt(int(a)), f.keys.keyAt(int(b)))
 	})
 }

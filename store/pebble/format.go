@@ -13,27 +13,27 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// formatFile says what wrote the folder. It is read before Pebble sees the
-// folder, for Pebble may change what it opens.
+// formatFile is the file that names the format of the folder. It is read before
+// Pebble opens the folder, because Pebble may change what it opens.
 //
 // Its text is "coditect store format N STATE VERSION LOG...\n". A program refuses
-// any N above its own; it may turn a lower one into its own while it holds the
+// any N above its own. It may convert a lower N to its own while it holds the
 // lock.
 //
-// VERSION is that of the last commit when the file was written, at Open and at
-// Close: Pebble takes damage near the end of its log for the end, and would then
-// silently go on with an older state. For the same reason each LOG is the number
-// of a log that has to be there: Pebble replays those that it finds.
+// VERSION is the version of the last commit when Open or Close wrote the file.
+// Pebble takes damage near the end of its log for the end, and would silently go
+// on with an older state; VERSION reveals that. Each LOG is the number of a log
+// that must exist, because Pebble replays only the logs that it finds.
 const formatFile = "CODITECT_STORE"
 
-// formatNumber is the N of this program. It is to be raised together with
-// Pebble's FormatMajorVersion, and with any other change that makes an older
-// program misread what is stored.
+// formatNumber is the N of this program. Raise it together with Pebble's
+// FormatMajorVersion, and with any other change that makes an older program misread
+// the stored data.
 const formatNumber = 1
 
 const formatHead = "coditect store format "
 
-// A formatState is what the folder is to be expected to hold.
+// A formatState tells what the folder is expected to hold.
 type formatState string
 
 const (
@@ -43,22 +43,22 @@ const (
 	formatClosed   formatState = "closed"   // nothing is half written
 )
 
-func (s formatState) known() bool {
+func (s formatState) isKnown() bool {
 	return s == formatCreating || s == formatOpen || s == formatClosed
 }
 
-// A format is what the file says.
+// A format is the content of formatFile.
 type format struct {
 	state   formatState
 	version uint64
 	logs    []uint64 // numbers of logs, ascending
 }
 
-// made reports whether the store was completely made once.
-func (f format) made() bool { return f.state == formatOpen || f.state == formatClosed }
+// isComplete reports whether the store was completely created.
+func (f format) isComplete() bool { return f.state == formatOpen || f.state == formatClosed }
 
-// text returns what the file reads.
-func (f format) text() string {
+// encodeText returns the text of the file.
+func (f format) encodeText() string {
 	b := fmt.Appendf(nil, "%s%d %s %d", formatHead, formatNumber, f.state, f.version)
 	for _, n := range f.logs {
 		b = fmt.Appendf(b, " %d", n)
@@ -66,7 +66,7 @@ func (f format) text() string {
 	return string(append(b, '\n'))
 }
 
-// parseFormat reads a file of this program's or an older format.
+// parseFormat parses a file of this program's format or an older one.
 func parseFormat(text string) (f format, ok bool) {
 	rest, ok := strings.CutPrefix(text, formatHead)
 	line, whole := strings.CutSuffix(rest, "\n")
@@ -84,7 +84,7 @@ func parseFormat(text string) (f format, ok bool) {
 		numbers = append(numbers, n)
 	}
 	f.version, f.logs = numbers[1], numbers[2:]
-	return f, numbers[0] >= 1 && f.state.known()
+	return f, numbers[0] >= 1 && f.state.isKnown()
 }
 
 func readFormat(files vfs.FS, folder string) (format, error) {
@@ -97,14 +97,14 @@ func readFormat(files vfs.FS, folder string) (format, error) {
 		return format{}, fmt.Errorf("store/pebble: %w", err)
 	}
 	var number int
-	n, _ := fmt.Sscanf(string(read), formatHead+"%d", &number) // n says how far it got
+	n, _ := fmt.Sscanf(string(read), formatHead+"%d", &number) // n is 1 if there is a number
 	if n == 1 && number > formatNumber {
 		return format{}, fmt.Errorf("%w: %s has format %d, this program knows formats up to %d",
 			store.ErrNewer, folder, number, formatNumber)
 	}
 	f, ok := parseFormat(string(read))
 	if !ok {
-		return format{}, corrupt(fmt.Sprintf("%s reads %q", path, read))
+		return format{}, corruptError(fmt.Sprintf("%s reads %q", path, read))
 	}
 	return f, nil
 }
@@ -118,13 +118,13 @@ func readFile(files vfs.FS, path string) ([]byte, error) {
 	return text, errors.Join(err, f.Close())
 }
 
-// newSuffix names the file that is to take another's place.
+// newSuffix ends the name of a file that will replace another.
 const newSuffix = ".new"
 
-// writeFormat replaces the file as a whole, and durably.
+// writeFormat replaces the file atomically and durably.
 func writeFormat(files vfs.FS, folder string, f format) error {
 	path := files.PathJoin(folder, formatFile)
-	err := writeFile(files, path+newSuffix, f.text())
+	err := writeFile(files, path+newSuffix, f.encodeText())
 	if err == nil {
 		err = files.Rename(path+newSuffix, path)
 	}

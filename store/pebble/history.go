@@ -7,20 +7,20 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// history remembers what recent commits wrote, to find the transactions that
-// read it before. Only the committer uses it.
+// history remembers the keys that recent commits wrote, to find conflicts with
+// transactions that read older values. Only the committer uses it.
 //
-// It is kept in two generations. Commits enter the recent one; when that has
-// lasted store.MaxTxAge, or used half of the memory allowed, it becomes the old
-// one, and what was old is forgotten at once. Keys are compared by hash, so that
-// in theory two may be taken for one: that makes a transaction run again, and
-// nothing else.
+// It has two generations. Commits enter the recent one. When that has lasted
+// store.MaxTxAge, or has used half of the memory allowed, it becomes the old one,
+// and the previous old one is dropped. Keys are compared by hash. A collision only
+// makes a transaction run again.
 type history struct {
 	recent, old generation
 	limit       int // bytes in both
 }
 
-// A generation holds commits with versions above after, or at it, see turn.
+// A generation holds commits with versions above after, or at it: see
+// rotateGenerations.
 type generation struct {
 	after   uint64
 	began   time.Time
@@ -35,7 +35,7 @@ type commitRecord struct {
 	wrote   *footprint
 }
 
-// mapEntrySize is what a key in newest costs, in bytes, with a map's slack.
+// mapEntrySize is the memory of a key in newest, in bytes, with a map's slack.
 const mapEntrySize = 32
 
 func newHistory(version uint64, now time.Time, limit int) *history {
@@ -45,15 +45,15 @@ func newHistory(version uint64, now time.Time, limit int) *history {
 	return &history{recent: fresh(), old: fresh(), limit: limit}
 }
 
-// floor returns the oldest read version that can still be checked.
-func (h *history) floor() uint64 { return h.old.after }
+// oldestVersion returns the oldest read version that can be checked for conflicts.
+func (h *history) oldestVersion() uint64 { return h.old.after }
 
-func (h *history) size() int { return h.recent.size + h.old.size }
+func (h *history) memorySize() int { return h.recent.size + h.old.size }
 
-// add remembers what the commit of version wrote.
+// add records the writes of the commit of version.
 func (h *history) add(version uint64, now time.Time, wrote *footprint) {
 	if now.Sub(h.recent.began) >= store.MaxTxAge || h.recent.size >= h.limit/2 {
-		h.turn(now)
+		h.rotateGenerations(now)
 	}
 	g := &h.recent
 	for _, hash := range wrote.keys.hashes {
@@ -64,14 +64,14 @@ func (h *history) add(version uint64, now time.Time, wrote *footprint) {
 	if len(wrote.ranges) > 0 {
 		g.ranged = append(g.ranged, record)
 	}
-	g.size += wrote.size() + mapEntrySize*wrote.keys.len()
+	g.size += wrote.memorySize() + mapEntrySize*wrote.keys.len()
 }
 
-// turn makes the recent generation the old one. It may do so between members of
-// one group, which share a version: then after is that version, and both
-// generations hold commits of it. No transaction that reads at it needs them,
-// and one that reads below it looks into both.
-func (h *history) turn(now time.Time) {
+// rotateGenerations makes the recent generation the old one. It may happen between
+// members of one group, which share a version. Then after is that version, and both
+// generations hold commits of it. A transaction that reads at that version needs
+// none of them, and one that reads below it checks both generations.
+func (h *history) rotateGenerations(now time.Time) {
 	last := h.recent.after
 	if n := len(h.recent.commits); n > 0 {
 		last = h.recent.commits[n-1].version
@@ -87,24 +87,24 @@ func (h *history) turn(now time.Time) {
 	}
 }
 
-// conflicts reports whether anything of read was written after version, which
-// is not below floor.
-func (h *history) conflicts(version uint64, read *footprint) bool {
-	if h.recent.conflicts(version, read) {
+// hasConflict reports whether anything in read was written after version, which
+// is not below oldestVersion.
+func (h *history) hasConflict(version uint64, read *footprint) bool {
+	if h.recent.hasConflict(version, read) {
 		return true
 	}
-	return version < h.recent.after && h.old.conflicts(version, read)
+	return version < h.recent.after && h.old.hasConflict(version, read)
 }
 
-func (g *generation) conflicts(version uint64, read *footprint) bool {
+func (g *generation) hasConflict(version uint64, read *footprint) bool {
 	for _, hash := range read.keys.hashes {
 		if g.newest[hash] > version {
 			return true
 		}
 	}
-	for _, c := range newer(g.ranged, version) {
+	for _, c := range recordsAfter(g.ranged, version) {
 		for i := range read.keys.len() {
-			if c.wrote.covers(read.keys.at(i)) {
+			if c.wrote.coversKey(read.keys.keyAt(i)) {
 				return true
 			}
 		}
@@ -112,16 +112,16 @@ func (g *generation) conflicts(version uint64, read *footprint) bool {
 	if len(read.ranges) == 0 {
 		return false
 	}
-	for _, c := range newer(g.commits, version) {
-		if slices.ContainsFunc(read.ranges, c.wrote.touches) {
+	for _, c := range recordsAfter(g.commits, version) {
+		if slices.ContainsFunc(read.ranges, c.wrote.touchesRange) {
 			return true
 		}
 	}
 	return false
 }
 
-// newer returns the records above version.
-func newer(records []commitRecord, version uint64) []commitRecord {
+// recordsAfter returns the records above version.
+func recordsAfter(records []commitRecord, version uint64) []commitRecord {
 	i := len(records)
 	for i > 0 && records[i-1].version > version {
 		i--

@@ -9,23 +9,23 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// A merge walks the pairs that are stored and those that a transaction has
+// A mergeIterator walks the pairs that are stored and those that a transaction has
 // written, both in one order.
-type merge struct {
+type mergeIterator struct {
 	writes  *writes
-	own     []string // keys that the writes touch and that are still to come, ascending
+	ownKeys []string // keys of the writes that are not yet visited, ascending
 	iter    *pebbledb.Iterator
 	reverse bool
 	arena   arena
 }
 
-// pollEvery is how many stored pairs are read between looks at the context.
+// pollEvery is how many pairs are read between two checks of the context.
 const pollEvery = 1024
 
-// collect reads pairs until a bound of o.
-func (m *merge) collect(ctx context.Context, o store.RangeOptions) (pairs []store.KeyValue, more bool, err error) {
+// collectPairs reads pairs until a bound of o is reached.
+func (m *mergeIterator) collectPairs(ctx context.Context, o store.RangeOptions) (pairs []store.KeyValue, more bool, err error) {
 	size := 0
-	m.first()
+	m.seekFirst()
 	for n := 1; ; n++ {
 		if n%pollEvery == 0 && ctx.Err() != nil {
 			return nil, false, context.Cause(ctx)
@@ -48,7 +48,7 @@ func (m *merge) collect(ctx context.Context, o store.RangeOptions) (pairs []stor
 	}
 }
 
-func (m *merge) first() {
+func (m *mergeIterator) seekFirst() {
 	if m.reverse {
 		m.iter.Last()
 	} else {
@@ -57,8 +57,8 @@ func (m *merge) first() {
 	m.skipCleared()
 }
 
-// step moves on to the next stored pair that the writes have not cleared.
-func (m *merge) step() {
+// nextStored moves to the next stored pair that the writes have not cleared.
+func (m *mergeIterator) nextStored() {
 	if m.reverse {
 		m.iter.Prev()
 	} else {
@@ -67,7 +67,7 @@ func (m *merge) step() {
 	m.skipCleared()
 }
 
-func (m *merge) skipCleared() {
+func (m *mergeIterator) skipCleared() {
 	cleared := m.writes.cleared
 	for len(cleared) > 0 && m.iter.Valid() {
 		i := clearedAfter(cleared, m.iter.Key())
@@ -84,72 +84,73 @@ func (m *merge) skipCleared() {
 
 // next returns the next pair, with a nil key if the writes removed it, and
 // whether there was one.
-func (m *merge) next() (pair store.KeyValue, some bool, err error) {
+func (m *mergeIterator) next() (pair store.KeyValue, some bool, err error) {
 	stored := m.iter.Valid()
 	if err := m.iter.Error(); err != nil {
 		return pair, false, readError(err)
 	}
-	if len(m.own) == 0 && !stored {
+	if len(m.ownKeys) == 0 && !stored {
 		return pair, false, nil
 	}
-	if order := m.compare(stored); order < 0 {
-		return m.stored()
+	if order := m.compareNext(stored); order < 0 {
+		return m.takeStored()
 	} else if order > 0 {
-		return m.written(nil), true, nil
+		return m.takeWritten(nil), true, nil
 	}
 	base, err := m.iter.ValueAndErr()
 	if err != nil {
 		return pair, false, readError(err)
 	}
-	pair = m.written(base)
-	m.step()
+	pair = m.takeWritten(base)
+	m.nextStored()
 	return pair, true, nil
 }
 
-// compare returns below zero when the stored pair comes first, above zero when
-// the written one does, and zero when they are of the same key.
-func (m *merge) compare(stored bool) int {
+// compareNext returns a negative number if the stored pair comes first, a positive
+// one if the written pair does, and zero if both have the same key.
+func (m *mergeIterator) compareNext(stored bool) int {
 	switch {
-	case len(m.own) == 0:
+	case len(m.ownKeys) == 0:
 		return -1
 	case !stored:
 		return 1
 	}
-	order := bytes.Compare(m.iter.Key(), []byte(m.upcoming()))
+	order := bytes.Compare(m.iter.Key(), []byte(m.nextOwnKey()))
 	if m.reverse {
 		return -order
 	}
 	return order
 }
 
-// upcoming returns the next of own.
-func (m *merge) upcoming() string {
+// nextOwnKey returns the next of ownKeys.
+func (m *mergeIterator) nextOwnKey() string {
 	if m.reverse {
-		return m.own[len(m.own)-1]
+		return m.ownKeys[len(m.ownKeys)-1]
 	}
-	return m.own[0]
+	return m.ownKeys[0]
 }
 
-func (m *merge) stored() (pair store.KeyValue, some bool, err error) {
+func (m *mergeIterator) takeStored() (pair store.KeyValue, some bool, err error) {
 	value, err := m.iter.ValueAndErr()
 	if err != nil {
 		return pair, false, readError(err)
 	}
-	pair = store.KeyValue{Key: m.arena.copy(m.iter.Key()), Value: m.arena.copy(value)}
-	m.step()
+	pair = store.KeyValue{Key: m.arena.copyBytes(m.iter.Key()), Value: m.arena.copyBytes(value)}
+	m.nextStored()
 	return pair, true, nil
 }
 
-// written takes the next of own and returns what the writes make of base.
-func (m *merge) written(base []byte) (pair store.KeyValue) {
-	key := m.upcoming()
+// takeWritten removes the next of ownKeys and applies its writes to base, the
+// stored value.
+func (m *mergeIterator) takeWritten(base []byte) (pair store.KeyValue) {
+	key := m.nextOwnKey()
 	if m.reverse {
-		m.own = m.own[:len(m.own)-1]
+		m.ownKeys = m.ownKeys[:len(m.ownKeys)-1]
 	} else {
-		m.own = m.own[1:]
+		m.ownKeys = m.ownKeys[1:]
 	}
-	if value := m.writes.points[key].over(base); value != nil {
-		pair = store.KeyValue{Key: m.arena.copy([]byte(key)), Value: m.arena.copy(value)}
+	if value := m.writes.points[key].applyTo(base); value != nil {
+		pair = store.KeyValue{Key: m.arena.copyBytes([]byte(key)), Value: m.arena.copyBytes(value)}
 	}
 	return pair
 }

@@ -17,42 +17,42 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// Open opens the store in folder, which is created if need be. These errors
-// are told apart, and none of them changes what is stored:
+// Open opens the store in folder, and creates the folder if necessary. It
+// distinguishes these errors, and none of them changes what is stored:
 //   - store.ErrInUse: another store, of this process or another, holds it;
 //   - store.ErrNewer: a newer version of this program wrote it;
 //   - store.ErrForeign: it holds files of others, and no store;
 //   - store.ErrNoSpace: the disk is full;
 //   - store.ErrCorrupt: files are missing or damaged.
 func Open(folder string, config Config) (*Store, error) {
-	s, err := open(folder, config.withDefaults())
+	s, err := openFolder(folder, config.withDefaults())
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		err = fmt.Errorf("%w: %w", store.ErrNoSpace, err)
 	}
 	return s, err
 }
 
-func open(folder string, config Config) (*Store, error) {
+func openFolder(folder string, config Config) (*Store, error) {
 	folder, err := prepareFolder(folder, config.FS)
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{config: config, folder: folder, seed: maphash.MakeSeed(), queue: newQueue()}
-	if err := s.recognise(); err != nil { // before the lock, for that would make a file
+	if err := s.checkOwnership(); err != nil { // before the lock, for that would make a file
 		return nil, err
 	}
 	if s.lock, err = lockFolder(config.FS, folder); err != nil {
 		return nil, err
 	}
-	if err := s.open(); err != nil {
+	if err := s.openDatabase(); err != nil {
 		return nil, errors.Join(err, s.lock.Close())
 	}
 	return s, nil
 }
 
-// prepareFolder makes folder and returns its one true name: Pebble knows by name
-// what this process has locked, and closing a lock file that was opened by
-// another name would lose the lock.
+// prepareFolder creates folder and returns its canonical path. Pebble tracks by
+// name which folders this process has locked. Opening and closing the lock file
+// under another name would lose the lock.
 func prepareFolder(folder string, files vfs.FS) (string, error) {
 	if err := files.MkdirAll(folder, 0o700); err != nil {
 		return "", fmt.Errorf("store/pebble: %w", err)
@@ -70,10 +70,10 @@ func prepareFolder(folder string, files vfs.FS) (string, error) {
 	return real, nil
 }
 
-// recognise returns an error unless the folder holds a store that this program
-// can read, or nothing of others: their files would be lost with the store when
-// somebody deletes it, or the store with theirs.
-func (s *Store) recognise() error {
+// checkOwnership returns an error unless the folder holds a store that this program
+// can read, or no files of others. Otherwise their files could be deleted together
+// with the store, or the store with their files.
+func (s *Store) checkOwnership() error {
 	recorded, err := readFormat(s.config.FS, s.folder)
 	if err != nil || recorded.state != formatNone {
 		return err
@@ -92,8 +92,8 @@ func (s *Store) recognise() error {
 	return nil
 }
 
-// ownFiles may be in a folder before its store is made. The last is in the root
-// of every disk.
+// ownFiles may be in a folder before its store is created. "lost+found" is in the
+// root of every disk.
 var ownFiles = [...]string{formatFile, formatFile + newSuffix, "LOCK", "lost+found"}
 
 func lockFolder(files vfs.FS, folder string) (*pebbledb.Lock, error) {
@@ -101,17 +101,17 @@ func lockFolder(files vfs.FS, folder string) (*pebbledb.Lock, error) {
 	switch {
 	case err == nil:
 		return lock, nil
-	case held(err):
+	case isLockHeld(err):
 		return nil, fmt.Errorf("%w: %s", store.ErrInUse, folder)
 	default:
 		return nil, fmt.Errorf("store/pebble: lock %s: %w", folder, err)
 	}
 }
 
-// held tells an error of locking from one of opening the lock file, which is an
-// fs.PathError, and from a file system that has no locks. A lock that this
-// process holds gives an error of no type.
-func held(err error) bool {
+// isLockHeld reports whether err means that another store holds the lock. A failure
+// to open the lock file is an fs.PathError. A file system without locks gives
+// another errno. A lock held by this process gives an error without a type.
+func isLockHeld(err error) bool {
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		return false
 	}
@@ -121,58 +121,58 @@ func held(err error) bool {
 	return true
 }
 
-// open opens the database in the locked folder and starts its goroutines.
-func (s *Store) open() error {
+// openDatabase opens the database in the locked folder and starts its goroutines.
+func (s *Store) openDatabase() error {
 	recorded, err := readFormat(s.config.FS, s.folder) // it may have changed before the lock
 	if err != nil {
 		return err
 	}
-	s.register = &register{files: s.config.FS, folder: s.folder, says: recorded}
-	s.config.ReadOnly = s.config.ReadOnly && recorded.made()
-	version, err := s.verify(recorded)
+	s.register = &logRegister{files: s.config.FS, folder: s.folder, recorded: recorded}
+	s.config.ReadOnly = s.config.ReadOnly && recorded.isComplete()
+	version, err := s.verifyFiles(recorded)
 	if err != nil {
 		return err
 	}
 	if s.config.ReadOnly {
 		if s.db, err = s.openReadOnly(); err == nil {
-			s.start(version)
+			s.startWorkers(version)
 		}
 		return err
 	}
 	if err := s.checkRoom(); err != nil {
 		return err
 	}
-	if err := s.prepare(recorded, version); err != nil {
+	if err := s.markInUse(recorded, version); err != nil {
 		return err
 	}
-	if s.db, err = pebbledb.Open(s.folder, s.options()); err != nil {
+	if s.db, err = pebbledb.Open(s.folder, s.pebbleOptions()); err != nil {
 		return s.openError(err)
 	}
-	if recorded.made() {
-		s.start(version)
+	if recorded.isComplete() {
+		s.startWorkers(version)
 		return nil
 	}
-	if err := s.register.set(formatOpen, 0); err != nil {
+	if err := s.register.setState(formatOpen, 0); err != nil {
 		return errors.Join(err, s.db.Close())
 	}
-	s.start(0)
+	s.startWorkers(0)
 	return nil
 }
 
-// verify reads what is there without changing anything, so that a damaged store
-// is left as it was found. It returns the version of the last group.
-func (s *Store) verify(recorded format) (version uint64, err error) {
+// verifyFiles checks the files without changing anything, so that a damaged store
+// stays as it was found. It returns the version of the last group.
+func (s *Store) verifyFiles(recorded format) (version uint64, err error) {
 	found, err := pebbledb.Peek(s.folder, s.config.FS)
 	if err != nil {
 		return 0, s.openError(err)
 	}
 	switch {
 	case found.Exists && recorded.state == formatNone:
-		return 0, corrupt(s.folder + " holds a database without the file " + formatFile)
-	case !recorded.made():
+		return 0, corruptError(s.folder + " holds a database without the file " + formatFile)
+	case !recorded.isComplete():
 		return 0, nil
 	case !found.Exists:
-		return 0, corrupt(s.folder + " lacks its database: no MANIFEST is named by a marker file")
+		return 0, corruptError(s.folder + " lacks its database: no MANIFEST is named by a marker file")
 	}
 	if err := checkManifest(s.config.FS, found.ManifestFilename, recorded.state == formatClosed); err != nil {
 		return 0, err
@@ -182,16 +182,16 @@ func (s *Store) verify(recorded format) (version uint64, err error) {
 	}
 	version, err = s.storedVersion()
 	if s.config.ReadOnly && errors.Is(err, store.ErrCorrupt) {
-		return recorded.version, nil // it is in a damaged table; if more is, opening says so again
+		return recorded.version, nil // the version is in a damaged table; opening reports any further damage
 	}
 	if err == nil && version < recorded.version {
-		return 0, corrupt(fmt.Sprintf("%s holds commits up to version %d and has held %d: its newest *.log file is damaged or missing",
+		return 0, corruptError(fmt.Sprintf("%s holds commits up to version %d and has held %d: its newest *.log file is damaged or missing",
 			s.folder, version, recorded.version))
 	}
 	return version, err
 }
 
-// checkLogs returns an error if a log is missing that has to be there.
+// checkLogs returns an error if a log is missing that must exist.
 func (s *Store) checkLogs(logs []uint64) error {
 	names, err := s.config.FS.List(s.folder)
 	if err != nil {
@@ -210,26 +210,26 @@ func (s *Store) checkLogs(logs []uint64) error {
 		}
 	}
 	if len(missing) > 0 {
-		return corrupt(strings.Join(missing, ", ") + " is missing, and with it the newest commits")
+		return corruptError(strings.Join(missing, ", ") + " is missing, and with it the newest commits")
 	}
 	return nil
 }
 
-// prepare writes down that from now on a failure of the machine may leave
-// something half written.
-func (s *Store) prepare(recorded format, version uint64) error {
+// markInUse records that from now on a failure of the machine may leave files half
+// written.
+func (s *Store) markInUse(recorded format, version uint64) error {
 	switch recorded.state {
 	case formatNone:
 		return s.register.reset(formatCreating)
 	case formatCreating:
 		return s.removeUnfinished()
 	default:
-		return s.register.set(formatOpen, version)
+		return s.register.setState(formatOpen, version)
 	}
 }
 
-// storedVersion returns the version of the last group, and an error if Pebble
-// finds damage on the way to it.
+// storedVersion returns the version of the last group, or an error if Pebble finds
+// damage on the way to it.
 func (s *Store) storedVersion() (uint64, error) {
 	db, err := s.openReadOnly()
 	if err != nil {
@@ -242,10 +242,10 @@ func (s *Store) storedVersion() (uint64, error) {
 	return version, err
 }
 
-// openReadOnly opens the database so that no file changes. If that is all it is
-// opened for, tables may be missing or damaged.
+// openReadOnly opens the database without changing any file. Tables may be missing
+// or damaged if the store is opened for reading only.
 func (s *Store) openReadOnly() (*pebbledb.DB, error) {
-	options := s.options()
+	options := s.pebbleOptions()
 	options.ReadOnly = true
 	options.DisableConsistencyCheck = s.config.ReadOnly
 	db, err := pebbledb.Open(s.folder, options)
@@ -255,9 +255,9 @@ func (s *Store) openReadOnly() (*pebbledb.DB, error) {
 	return db, nil
 }
 
-// removeUnfinished removes what a machine that failed while it made the store
-// left of it. No commit was possible before formatOpen. Files that are not
-// Pebble's stay.
+// removeUnfinished removes Pebble's files of a store whose creation was interrupted
+// by a failure of the machine. Nothing was committed before formatOpen. Files that
+// are not Pebble's stay.
 func (s *Store) removeUnfinished() error {
 	err := s.register.reset(formatCreating)
 	if err != nil {
@@ -270,12 +270,12 @@ func (s *Store) removeUnfinished() error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("store/pebble: make %s anew: %w", s.folder, err)
+		return fmt.Errorf("store/pebble: recreate %s: %w", s.folder, err)
 	}
 	return nil
 }
 
-// ofPebble reports whether a file is named as Pebble names its own.
+// ofPebble reports whether a file has a name as Pebble gives.
 func ofPebble(name string) bool {
 	for _, pattern := range []string{
 		"MANIFEST-[0-9]*", "OPTIONS-[0-9]*", "marker.*", "[0-9]*.log", "[0-9]*.sst", "[0-9]*.blob", "[0-9]*.dbtmp",
@@ -288,18 +288,18 @@ func ofPebble(name string) bool {
 	return false
 }
 
-// openError tells damage, which no second try mends, from errors of the
-// operating system. Files that are missing or hold nonsense count as damage.
+// openError distinguishes damage, which trying again does not repair, from errors
+// of the operating system. Missing files and invalid contents count as damage.
 func (s *Store) openError(err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) && errno != syscall.ENOENT || errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("store/pebble: open %s: %w", s.folder, err)
 	}
-	return corrupt(s.folder + ": " + err.Error())
+	return corruptError(s.folder + ": " + err.Error())
 }
 
-// corrupt says what is damaged and what can be done.
-func corrupt(what string) error {
+// corruptError returns an error that names the damage and the remedy.
+func corruptError(what string) error {
 	return fmt.Errorf("%w: %s; restore the folder from a backup, or run coditect mapreduce doctor on a copy of it",
 		store.ErrCorrupt, what)
 }
@@ -315,15 +315,15 @@ func readVersion(db *pebbledb.DB) (uint64, error) {
 	}
 	defer func() { _ = closer.Close() }() // only frees memory
 	if len(value) != 8 {
-		return 0, corrupt(fmt.Sprintf("the version has %d bytes", len(value)))
+		return 0, corruptError(fmt.Sprintf("the version has %d bytes", len(value)))
 	}
 	return binary.BigEndian.Uint64(value), nil
 }
 
-// start publishes what is stored and starts the committer and the publisher,
-// which Close waits for.
-func (s *Store) start(version uint64) {
-	s.views.publish(&view{version: version, snapshot: s.db.NewSnapshot()})
+// startWorkers publishes the stored state and starts the committer and the
+// publisher. Close waits for both.
+func (s *Store) startWorkers(version uint64) {
+	s.views.publishView(&view{version: version, snapshot: s.db.NewSnapshot()})
 	groups := make(chan *group, maxInFlight)
 	c := &committer{
 		store:   s,
@@ -332,7 +332,7 @@ func (s *Store) start(version uint64) {
 		space:   spaceGuard{free: s.freeSpace(), folder: s.folder, minimum: s.config.MinFree, logger: s.config.Logger},
 		groups:  groups,
 	}
-	s.workers.Go(c.run)
+	s.workers.Go(c.serveQueue)
 	s.workers.Go(func() { s.publishGroups(groups) })
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/bloom"
 )
 
-// options are Pebble's settings for this use: small writes, queues that leave
-// many tombstones, and a folder on a disk that other programs use too.
-func (s *Store) options() *pebbledb.Options {
+// pebbleOptions returns Pebble's settings for small writes, queues that leave many
+// tombstones, and a disk that other programs use too.
+func (s *Store) pebbleOptions() *pebbledb.Options {
 	o := &pebbledb.Options{
 		FS:                          loggedFS{orderedFS{s.config.FS}, s.register},
 		Lock:                        s.lock,
@@ -29,7 +29,7 @@ func (s *Store) options() *pebbledb.Options {
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 		FlushDelayDeleteRange:       10 * time.Second,
 		Logger:                      logger{s.config.Logger, s.config.Fatal},
-		EventListener:               s.events(),
+		EventListener:               s.eventListener(),
 	}
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
@@ -38,12 +38,12 @@ func (s *Store) options() *pebbledb.Options {
 	return o
 }
 
-// events log what matters. Without a listener, Pebble ends the process when it
-// finds damage; with one, the read that met it fails. Errors are logged as
-// strings: with more, theirs come with stack traces.
-func (s *Store) events() *pebbledb.EventListener {
+// eventListener returns a listener that logs important events. Without a listener,
+// Pebble ends the process when it finds damage; with one, the read fails. Errors
+// are logged as strings, because Pebble's errors carry stack traces.
+func (s *Store) eventListener() *pebbledb.EventListener {
 	log := s.config.Logger
-	var background, damage, stalls throttle
+	var background, damage, stalls logThrottle
 	return &pebbledb.EventListener{
 		BackgroundError: func(err error) {
 			if n, due := background.next(s.config.Now()); due {
@@ -64,37 +64,38 @@ func (s *Store) events() *pebbledb.EventListener {
 	}
 }
 
-// A throttle lets one line a minute of a kind through.
-type throttle struct {
-	mu   sync.Mutex
-	said time.Time // guarded by mu
-	held int       // guarded by mu: since then
+// A logThrottle lets one log line a minute of one kind through.
+type logThrottle struct {
+	mu         sync.Mutex
+	lastLogged time.Time // guarded by mu
+	suppressed int       // guarded by mu: events since lastLogged
 }
 
-// next reports whether a line is due, and for how many events it stands.
-func (t *throttle) next(now time.Time) (events int, due bool) {
+// next counts an event. It reports whether a line is due, and for how many events.
+func (t *logThrottle) next(now time.Time) (events int, due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.held++
-	if !t.said.IsZero() && now.Sub(t.said) < remindEvery {
+	t.suppressed++
+	if !t.lastLogged.IsZero() && now.Sub(t.lastLogged) < remindEvery {
 		return 0, false
 	}
-	events, t.held, t.said = t.held, 0, now
+	events, t.suppressed, t.lastLogged = t.suppressed, 0, now
 	return events, true
 }
 
-// logCreated is called before anything is written to a new log. Without the entry
-// in the register nothing is lost but a warning, should the log be taken away.
+// logCreated registers a new log. Pebble calls it before it writes to the log. If
+// the registration fails, nothing is lost except the warning that Open would give
+// if the log were removed.
 func (s *Store) logCreated(info pebbledb.WALCreateInfo) {
 	if info.Err != nil {
-		return // which Pebble does not survive
+		return // Pebble ends the process
 	}
-	if err := s.register.list(uint64(info.FileNum)); err != nil {
+	if err := s.register.addLog(uint64(info.FileNum)); err != nil {
 		s.config.Logger.Error("a log is not registered", "path", info.Path, "error", err)
 	}
 }
 
-// A logger passes on what Pebble says.
+// A logger passes Pebble's messages on.
 type logger struct {
 	log   *slog.Logger
 	fatal func(string)

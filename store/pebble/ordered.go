@@ -6,8 +6,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// An orderedFS syncs a folder before a marker file is made in it. Pebble makes
-// a manifest, then a marker that names it, and only then syncs the folder: a
+// An orderedFS syncs a folder before a marker file is created in it. Pebble creates
+// a manifest, then a marker that names it, and only then syncs the folder. A
 // machine that failed in between could keep the marker and lose the manifest.
 type orderedFS struct{ vfs.FS }
 
@@ -21,5 +21,5 @@ func (f orderedFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File
 	return f.FS.Create(name, category)
 }
 
-// Unwrap returns the file system below.
+// Unwrap returns the underlying file system.
 func (f orderedFS) Unwrap() vfs.FS { return f.FS }

@@ -11,12 +11,12 @@ import (
 
 // Get returns the value of key.
 func (t *tx) Get(ctx context.Context, key []byte) ([]byte, error) {
-	return t.get(ctx, key, true)
+	return t.getValue(ctx, key, true)
 }
 
 // GetAll returns the values of keys.
 func (t *tx) GetAll(ctx context.Context, keys [][]byte) ([][]byte, error) {
-	return t.getAll(ctx, keys, true)
+	return t.getValues(ctx, keys, true)
 }
 
 // GetRange returns the pairs of r.
@@ -32,12 +32,12 @@ type snapshotReader tx
 
 // Get returns the value of key.
 func (t *snapshotReader) Get(ctx context.Context, key []byte) ([]byte, error) {
-	return (*tx)(t).get(ctx, key, false)
+	return (*tx)(t).getValue(ctx, key, false)
 }
 
 // GetAll returns the values of keys.
 func (t *snapshotReader) GetAll(ctx context.Context, keys [][]byte) ([][]byte, error) {
-	return (*tx)(t).getAll(ctx, keys, false)
+	return (*tx)(t).getValues(ctx, keys, false)
 }
 
 // GetRange returns the pairs of r.
@@ -45,66 +45,66 @@ func (t *snapshotReader) GetRange(ctx context.Context, r store.Range, o store.Ra
 	return (*tx)(t).getRange(ctx, r, o, false)
 }
 
-func (t *tx) get(ctx context.Context, key []byte, serializable bool) ([]byte, error) {
-	if err := t.enter(ctx); err != nil {
+func (t *tx) getValue(ctx context.Context, key []byte, serializable bool) ([]byte, error) {
+	if err := t.beginRead(ctx); err != nil {
 		return nil, err
 	}
-	defer t.store.leave()
-	own, err := t.own(key, serializable)
+	defer t.store.endUse()
+	own, err := t.ownWrites(key, serializable)
 	if err != nil {
 		return nil, err
 	}
-	return t.under(own, key)
+	return t.resolveValue(own, key)
 }
 
-// under returns the value of key under what the transaction's writes do to it.
-func (t *tx) under(own pending, key []byte) ([]byte, error) {
-	if own.known() {
-		return bytes.Clone(own.over(nil)), nil
+// resolveValue returns the value of key after the transaction's own writes.
+func (t *tx) resolveValue(own pending, key []byte) ([]byte, error) {
+	if own.isKnown() {
+		return bytes.Clone(own.applyTo(nil)), nil
 	}
 	base, err := t.view.get(key)
 	if err != nil {
 		return nil, err
 	}
-	return own.over(base), nil
+	return own.applyTo(base), nil
 }
 
-// own returns what the transaction's writes do to key. If that leaves the value
-// to the store, a serializable read adds a conflict.
-func (t *tx) own(key []byte, serializable bool) (pending, error) {
-	if reserved(key) {
+// ownWrites returns the effect of the transaction's own writes on key. If the value
+// depends on the store, a serializable read adds a conflict.
+func (t *tx) ownWrites(key []byte, serializable bool) (pending, error) {
+	if isReserved(key) {
 		return pending{}, store.ErrReservedKey
 	}
-	if len(t.writes.stamped) > 0 && t.writes.unreadable(store.Single(key)) {
+	if len(t.writes.stamped) > 0 && t.writes.mayHoldStamp(store.Single(key)) {
 		return pending{}, store.ErrUnreadable
 	}
-	p := t.writes.at(key)
-	if serializable && !p.known() {
-		t.reads.keys.add(key, t.store.hash(key))
+	p := t.writes.effectOn(key)
+	if serializable && !p.isKnown() {
+		t.reads.keys.add(key, t.store.hashKey(key))
 	}
 	return p, nil
 }
 
-// getAll puts all values into few pieces of memory.
-func (t *tx) getAll(ctx context.Context, keys [][]byte, serializable bool) ([][]byte, error) {
-	if err := t.enter(ctx); err != nil {
+// getValues copies all values into few pieces of memory.
+func (t *tx) getValues(ctx context.Context, keys [][]byte, serializable bool) ([][]byte, error) {
+	if err := t.beginRead(ctx); err != nil {
 		return nil, err
 	}
-	defer t.store.leave()
+	defer t.store.endUse()
 	if serializable {
 		t.reads.keys.grow(len(keys), totalSize(keys))
 	}
 	values := make([][]byte, len(keys))
 	var a arena
 	for i, key := range keys {
-		own, err := t.own(key, serializable)
+		own, err := t.ownWrites(key, serializable)
 		if err != nil {
 			return nil, err
 		}
 		if own.effect == untouched {
-			values[i], err = a.get(t.view, key)
+			values[i], err = a.copyValue(t.view, key)
 		} else {
-			values[i], err = t.under(own, key)
+			values[i], err = t.resolveValue(own, key)
 		}
 		if err != nil {
 			return nil, err
@@ -120,8 +120,8 @@ func totalSize(keys [][]byte) (n int) {
 	return n
 }
 
-// An arena copies small byte strings into larger pieces of memory. What it
-// returned stays valid and does not overlap.
+// An arena copies small byte strings into larger pieces of memory. The copies stay
+// valid and do not overlap.
 type arena struct {
 	free []byte
 	next int // size of the next piece
@@ -132,8 +132,8 @@ const (
 	maxPiece = 32 << 10
 )
 
-// copy returns a copy of b that is never nil.
-func (a *arena) copy(b []byte) []byte {
+// copyBytes returns a copy of b that is never nil.
+func (a *arena) copyBytes(b []byte) []byte {
 	if len(b) == 0 {
 		return []byte{}
 	}
@@ -149,8 +149,8 @@ func (a *arena) copy(b []byte) []byte {
 	return out
 }
 
-func (a *arena) get(v *view, key []byte) (value []byte, err error) {
-	err = v.with(key, func(found []byte) { value = a.copy(found) })
+func (a *arena) copyValue(v *view, key []byte) (value []byte, err error) {
+	err = v.withValue(key, func(found []byte) { value = a.copyBytes(found) })
 	return value, err
 }
 
@@ -158,14 +158,14 @@ func (t *tx) getRange(ctx context.Context, r store.Range, o store.RangeOptions, 
 	if err := checkRange(r); err != nil {
 		return nil, false, err
 	}
-	if err := t.enter(ctx); err != nil {
+	if err := t.beginRead(ctx); err != nil {
 		return nil, false, err
 	}
-	defer t.store.leave()
+	defer t.store.endUse()
 	if bytes.Compare(r.Begin, r.End) >= 0 {
 		return nil, false, nil
 	}
-	pairs, more, err := t.scan(ctx, r, o)
+	pairs, more, err := t.scanRange(ctx, r, o)
 	if err != nil {
 		return nil, false, err
 	}
@@ -175,26 +175,26 @@ func (t *tx) getRange(ctx context.Context, r store.Range, o store.RangeOptions, 
 	} else if more {
 		seen.End = store.Single(pairs[len(pairs)-1].Key).End
 	}
-	if t.writes.unreadable(seen) {
+	if t.writes.mayHoldStamp(seen) {
 		return nil, false, store.ErrUnreadable
 	}
 	if serializable {
-		t.writes.foreign(seen, t.readRange)
+		t.writes.visitStored(seen, t.readRange)
 	}
 	return pairs, more, nil
 }
 
-// scan merges the writes of the transaction over what is stored.
-func (t *tx) scan(ctx context.Context, r store.Range, o store.RangeOptions) (pairs []store.KeyValue, more bool, err error) {
+// scanRange merges the writes of the transaction over the stored pairs.
+func (t *tx) scanRange(ctx context.Context, r store.Range, o store.RangeOptions) (pairs []store.KeyValue, more bool, err error) {
 	iter, err := t.view.snapshot.NewIter(&pebbledb.IterOptions{LowerBound: r.Begin, UpperBound: r.End})
 	if err != nil {
 		return nil, false, readError(err)
 	}
-	m := merge{writes: &t.writes, iter: iter, reverse: o.Reverse}
+	m := mergeIterator{writes: &t.writes, iter: iter, reverse: o.Reverse}
 	if len(t.writes.ops) > 0 {
-		m.own = t.writes.within(r)
+		m.ownKeys = t.writes.keysIn(r)
 	}
-	pairs, more, err = m.collect(ctx, o)
+	pairs, more, err = m.collectPairs(ctx, o)
 	if e := iter.Close(); err == nil && e != nil {
 		err = readError(e)
 	}

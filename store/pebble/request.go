@@ -11,13 +11,13 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// A request is a transaction on its way to being committed. It shares no memory
-// with its caller, who may have left.
+// A request is a transaction that is being committed. It shares no memory with its
+// caller, who may have stopped waiting.
 type request struct {
-	batch       *pebbledb.Batch // the writes, but for versionstamps
-	stamps      []stampPlace    // where those belong
+	batch       *pebbledb.Batch // the writes, without versionstamps
+	stamps      []stampPlace    // where the versionstamps go
 	wrote       footprint
-	reads       bool // whether there is anything to check
+	reads       bool // whether there are reads to check
 	readVersion uint64
 	read        footprint
 
@@ -27,40 +27,40 @@ type request struct {
 	stamp store.Versionstamp
 }
 
-// A stampPlace is where a versionstamp is filled in.
+// A stampPlace is a place for a versionstamp.
 type stampPlace struct {
 	batch  int // offset in the encoded batch
 	key    int // index in wrote.keys
 	offset int // in that key
 }
 
-// request encodes what t is to commit.
-func (t *tx) request() (*request, error) {
+// newRequest encodes the writes and conflicts of t.
+func (t *tx) newRequest() (*request, error) {
 	r := &request{
 		batch: t.store.db.NewBatchWithSize(t.writes.size + 16*len(t.writes.ops) + 64),
 		wrote: t.writeConflicts,
 		read:  t.reads,
 		done:  make(chan struct{}),
 	}
-	if !t.reads.empty() {
+	if !t.reads.isEmpty() {
 		r.reads, r.readVersion = true, t.view.version
 	}
 	r.wrote.keys.grow(len(t.writes.ops), t.writes.keysSize)
 	for _, o := range t.writes.ops {
-		if err := r.encode(o, t.store); err != nil {
-			r.drop()
+		if err := r.encodeOp(o, t.store); err != nil {
+			r.discardBatch()
 			return nil, err
 		}
 	}
 	return r, nil
 }
 
-func (r *request) encode(o op, s *Store) error {
+func (r *request) encodeOp(o op, s *Store) error {
 	if o.kind == opClearRange {
 		r.wrote.addRange(store.Range{Begin: o.key, End: o.value})
 		return r.batch.DeleteRange(o.key, o.value, nil)
 	}
-	r.wrote.keys.add(o.key, s.hash(o.key))
+	r.wrote.keys.add(o.key, s.hashKey(o.key))
 	switch o.kind {
 	case opClear:
 		return r.batch.Delete(o.key, nil)
@@ -73,8 +73,8 @@ func (r *request) encode(o op, s *Store) error {
 	}
 }
 
-// encodeStamp relies on a batch being encoded as a kind, then the key and the
-// value, each after its length.
+// encodeStamp encodes a write with a versionstamp in its key. It relies on the
+// encoding of a batch: a kind, then the key and the value, each after its length.
 func (r *request) encodeStamp(o op) error {
 	if err := r.batch.Set(o.key, o.value, nil); err != nil {
 		return err
@@ -89,35 +89,35 @@ func (r *request) encodeStamp(o op) error {
 	return nil
 }
 
-// fill puts stamp where it belongs.
-func (r *request) fill(stamp store.Versionstamp, s *Store) {
+// fillStamps writes stamp into all its places.
+func (r *request) fillStamps(stamp store.Versionstamp, s *Store) {
 	r.stamp = stamp
 	for _, place := range r.stamps {
 		copy(r.batch.Repr()[place.batch:], stamp[:])
-		key := r.wrote.keys.at(place.key)
+		key := r.wrote.keys.keyAt(place.key)
 		copy(key[place.offset:], stamp[:])
-		r.wrote.keys.hashes[place.key] = s.hash(key)
+		r.wrote.keys.hashes[place.key] = s.hashKey(key)
 	}
 }
 
-// drop gives up the batch of a request that was not applied.
-func (r *request) drop() {
+// discardBatch frees the batch of a request that was not applied.
+func (r *request) discardBatch() {
 	if r.batch != nil {
 		_ = r.batch.Close() // only fails after a failed sync
 		r.batch = nil
 	}
 }
 
-// finish tells the caller what came of the request.
-func (r *request) finish(err error) {
+// finishWith passes the outcome of the request to the caller.
+func (r *request) finishWith(err error) {
 	if err != nil {
 		r.err, r.stamp = err, store.Versionstamp{}
 	}
 	close(r.done)
 }
 
-// wait returns what came of the request, or that ctx ended before that was
-// known.
+// wait waits for the outcome of the request. It returns store.ErrTimedOut if ctx
+// ends before.
 func (r *request) wait(ctx context.Context) error {
 	select {
 	case <-r.done:
@@ -132,8 +132,8 @@ func (r *request) wait(ctx context.Context) error {
 	}
 }
 
-// A queue holds requests until the committer takes them. Each request has a
-// caller that waits, so their number bounds it.
+// A queue holds requests until the committer takes them. Each request has a waiting
+// caller, so the number of callers bounds the queue.
 type queue struct {
 	mu      sync.Mutex
 	waiting []*request // guarded by mu
@@ -150,21 +150,22 @@ func (q *queue) put(r *request) error {
 		return store.ErrClosed
 	}
 	q.waiting = append(q.waiting, r)
-	q.signal()
+	q.wakeCommitter()
 	return nil
 }
 
-// signal needs no place in wake if one is taken: whoever receives it takes all.
-func (q *queue) signal() {
+// wakeCommitter signals the committer. One pending signal is enough, because the
+// committer takes all requests.
+func (q *queue) wakeCommitter() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
 	}
 }
 
-// take waits for requests and returns them all, putting spare in their place.
-// It returns none when the queue was closed and is empty.
-func (q *queue) take(spare []*request) []*request {
+// takeAll waits for requests and returns them all. It reuses spare for later
+// requests. It returns none if the queue is closed and empty.
+func (q *queue) takeAll(spare []*request) []*request {
 	for {
 		q.mu.Lock()
 		taken, closed := q.waiting, q.closed
@@ -183,5 +184,5 @@ func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
-	q.signal()
+	q.wakeCommitter()
 }

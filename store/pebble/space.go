@@ -9,33 +9,34 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// checkSpaceEvery is how long a reading of the free space is believed.
+// checkSpaceEvery is how long a measurement of the free space is used.
 const checkSpaceEvery = 100 * time.Millisecond
 
-// remindEvery is the least time between two lines of the log about one trouble.
+// remindEvery is the least time between two log lines about the same problem.
 const remindEvery = time.Minute
 
-// A spaceGuard refuses commits while the disk is nearly full: if a write to
-// Pebble's log failed, the process would have to end. Only the committer uses
-// it.
+// A spaceGuard refuses commits while the disk is nearly full, because the process
+// would have to end if a write to Pebble's log failed. Only the committer uses it.
 //
-// Once it refuses, it goes on until there is an eighth more room than it keeps:
-// Pebble tidying up would else make it change its mind many times a second.
+// Once it refuses, it continues until the free space is an eighth above the
+// minimum. Otherwise Pebble's compactions would make it change its decision many
+// times a second.
 type spaceGuard struct {
 	free    func() (uint64, error)
 	folder  string
 	minimum uint64
 	logger  *slog.Logger
 
-	checked time.Time
-	written uint64    // bytes since checked
-	err     error     // what checked came to
-	said    time.Time // when the log was last told
+	checked    time.Time
+	written    uint64    // bytes since checked
+	err        error     // outcome of the last check
+	lastLogged time.Time // when it last logged
 }
 
-// check returns an error while there is too little space. It asks again when the
-// last reading is old, when much was written since, and always while refusing.
-func (g *spaceGuard) check(now time.Time) error {
+// checkSpace returns an error while there is too little space. It measures again if
+// the last measurement is old, if much was written since, and always while
+// refusing.
+func (g *spaceGuard) checkSpace(now time.Time) error {
 	fresh := !g.checked.IsZero() && now.Sub(g.checked) < checkSpaceEvery && g.written < g.minimum/8
 	if g.err == nil && fresh {
 		return nil
@@ -43,16 +44,16 @@ func (g *spaceGuard) check(now time.Time) error {
 	g.checked, g.written = now, 0
 	before := g.err
 	free, err := g.free()
-	if err != nil { // a folder whose space is unknown is used like any other
+	if err != nil { // unknown space counts as enough
 		g.logger.Debug("free space unknown", "error", err)
 		free = math.MaxUint64
 	}
-	g.err = g.judge(free)
-	g.tell(before != nil, now)
+	g.err = g.spaceError(free)
+	g.logChange(before != nil, now)
 	return g.err
 }
 
-func (g *spaceGuard) judge(free uint64) error {
+func (g *spaceGuard) spaceError(free uint64) error {
 	need := g.minimum
 	if g.err != nil {
 		need += g.minimum / 8
@@ -60,15 +61,15 @@ func (g *spaceGuard) judge(free uint64) error {
 	if free >= need {
 		return nil
 	}
-	return noSpace(g.folder, free, need)
+	return noSpaceError(g.folder, free, need)
 }
 
-func noSpace(folder string, free, need uint64) error {
+func noSpaceError(folder string, free, need uint64) error {
 	return fmt.Errorf("%w: %d MiB are free for %s, and %d MiB have to be", store.ErrNoSpace, free>>20, folder, (need+1<<20-1)>>20)
 }
 
-// checkRoom returns an error if there is no room to write what the logs hold
-// into tables, as Pebble does when it opens: it would try for ever.
+// checkRoom returns an error if there is no space to write the contents of the logs
+// into tables. Pebble does that when it opens, and would try for ever.
 func (s *Store) checkRoom() error {
 	free, err := s.freeSpace()()
 	if err != nil || free >= s.config.MinFree {
@@ -88,21 +89,21 @@ func (s *Store) checkRoom() error {
 		}
 	}
 	if need = min(need, s.config.MinFree); free < need {
-		return fmt.Errorf("%w to open it; nothing is lost: free some space", noSpace(s.folder, free, need))
+		return fmt.Errorf("%w to open it; nothing is lost: free some space", noSpaceError(s.folder, free, need))
 	}
 	return nil
 }
 
-// tell has the log say that space is short, that it still is, or that there is
-// enough again.
-func (g *spaceGuard) tell(refused bool, now time.Time) {
+// logChange logs that space is short, that it still is, or that there is enough
+// again.
+func (g *spaceGuard) logChange(refused bool, now time.Time) {
 	switch {
-	case g.err != nil && (!refused || now.Sub(g.said) >= remindEvery):
+	case g.err != nil && (!refused || now.Sub(g.lastLogged) >= remindEvery):
 		g.logger.Warn("the disk is nearly full: nothing new is stored until there is room, and nothing is lost; free some space", "cause", g.err)
-		g.said = now
+		g.lastLogged = now
 	case g.err == nil && refused:
 		g.logger.Warn("there is room on the disk again: the store goes on", "folder", g.folder)
 	}
 }
 
-func (g *spaceGuard) wrote(bytes int) { g.written += uint64(bytes) }
+func (g *spaceGuard) addWritten(bytes int) { g.written += uint64(bytes) }

@@ -1,15 +1,14 @@
-// Package pebble keeps a store in a folder of one machine: Pebble, a log
-// structured merge tree, with a small optimistic layer over it that gives
-// store.Store's transactions.
+// Package pebble implements store.Store in a folder of one machine. It adds a small
+// layer of optimistic transactions to Pebble, a log-structured merge tree.
 //
-// How a commit goes: the caller's goroutine checks limits and encodes the
-// writes. One committer takes whatever requests wait, in order, and refuses
-// those that read what a newer commit wrote (history). The rest become a group:
-// one Pebble batch, one version, one write to the log. A publisher waits for
-// the log to be synced, only then makes the group's snapshot the one that new
-// transactions read, and acknowledges. So a read version is the last synced
-// group: nothing that anyone saw is lost when the machine fails. While a sync
-// runs, later groups are already on their way.
+// A commit has these steps. The caller's goroutine checks limits and encodes the
+// writes. One committer takes all waiting requests, in order, and refuses those
+// that read keys which a newer commit wrote (history). The rest become a group: one
+// Pebble batch, one version, one write to the log. A publisher waits until the log
+// is synced. Only then it makes the group's snapshot the one that new transactions
+// read, and acknowledges the commits. So a read version is always a synced group,
+// and nothing that anyone saw is lost when the machine fails. Later groups are
+// written while a sync runs.
 //
 // It imports package store and nothing else of the project.
 package pebble
@@ -30,19 +29,19 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// Config says how a store uses its machine. The zero value works.
+// Config configures a store. The zero value works.
 type Config struct {
 	// CacheSize bounds the cache of blocks read from disk, in bytes.
 	// Defaults to 64 MiB.
 	CacheSize int64
-	// MemTableSize is how much is written before it is sorted out to disk,
-	// in bytes; up to four times as much may wait in memory. Defaults to
-	// 8 MiB.
+	// MemTableSize is the size, in bytes, at which writes in memory are
+	// flushed to a table. Memory may hold up to four times as much. Defaults
+	// to 8 MiB.
 	MemTableSize uint64
-	// HistorySize bounds what is remembered of recent commits in order to
-	// find conflicts, in bytes. When it is used up before
-	// store.MaxTxAge has passed, transactions older than what is remembered
-	// fail with store.ErrTooOld. Defaults to 32 MiB.
+	// HistorySize bounds the memory, in bytes, for the keys of recent
+	// commits, which serve to find conflicts. If it is used up before
+	// store.MaxTxAge has passed, transactions older than the remembered
+	// commits fail with store.ErrTooOld. Defaults to 32 MiB.
 	HistorySize int
 	// MinFree is the free disk space, in bytes, below which commits are
 	// refused with store.ErrNoSpace. Pebble cannot survive a failed write
@@ -55,19 +54,19 @@ type Config struct {
 	// compared with each other, so they should be monotonic. Defaults to
 	// time.Now.
 	Now func() time.Time
-	// Fatal is called when a disk fails in such a way that the store cannot
-	// go on and only a restart can tell what was written. It must not
+	// Fatal is called if a disk fails in such a way that the store cannot
+	// continue and only a restart can tell what was written. It must not
 	// return. Defaults to a panic.
 	Fatal func(message string)
-	// Logger is told what goes on in the store. Defaults to silence.
+	// Logger receives the events of the store. Defaults to silence.
 	Logger *slog.Logger
-	// ReadOnly opens a store so that no file of it changes, also if tables
-	// of it are damaged: what can be read then is, and commits that write
-	// are refused. A store that was never completely made is made all the
+	// ReadOnly opens a store without changing its files, even if some tables
+	// are damaged. Undamaged data can be read, and commits that write are
+	// refused. A store that was never completely created is created all the
 	// same. Defaults to false.
 	ReadOnly bool
-	// Beside are the names of files that are no part of the store, and may
-	// be in its folder before it is made. Defaults to none.
+	// Beside are the names of files that are not part of the store and may be
+	// in its folder before it is created. Defaults to none.
 	Beside []string
 	// FS holds the files. Defaults to the operating system's.
 	FS vfs.FS
@@ -101,7 +100,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// A Store is a store.Store in a folder, which it holds alone until Close.
+// A Store is a store.Store in a folder, which it holds exclusively until Close.
 type Store struct {
 	config Config
 	folder string
@@ -109,16 +108,16 @@ type Store struct {
 	lock   *pebbledb.Lock
 	seed   maphash.Seed
 
-	register *register
+	register *logRegister
 
 	queue   queue   // from Commit to the committer
 	views   views   // from the publisher to transactions
-	watches watches // told by the publisher
+	watches watches // notified by the publisher
 	workers sync.WaitGroup
 	stats   stats
 
-	// gate is held for reading by every operation that touches db, and for
-	// writing by Close, which so waits for them.
+	// gate is held for reading by every operation that uses db. Close holds
+	// it for writing, and so waits for these operations.
 	gate   sync.RWMutex
 	closed bool // guarded by gate
 }
@@ -130,10 +129,10 @@ func (s *Store) Begin(ctx context.Context) (store.Tx, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err := s.enter(); err != nil {
+	if err := s.beginUse(); err != nil {
 		return nil, err
 	}
-	defer s.leave()
+	defer s.endUse()
 	return &tx{store: s}, nil
 }
 
@@ -142,16 +141,16 @@ func (s *Store) Watch(ctx context.Context, key []byte) (<-chan struct{}, error) 
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err := s.enter(); err != nil {
+	if err := s.beginUse(); err != nil {
 		return nil, err
 	}
-	defer s.leave()
-	return s.watches.add(ctx, key, s.hash(key)), nil
+	defer s.endUse()
+	return s.watches.add(ctx, key, s.hashKey(key)), nil
 }
 
-// Close waits for commits under way, ends all watches and gives the folder
-// free. It is an error of the caller, but a harmless one, to leave transactions
-// open: their reads fail with store.ErrClosed.
+// Close waits for commits in progress, ends all watches and releases the folder. A
+// caller should end its transactions before. Reads of open transactions fail with
+// store.ErrClosed.
 func (s *Store) Close() error {
 	s.gate.Lock()
 	already := s.closed
@@ -163,7 +162,7 @@ func (s *Store) Close() error {
 	s.queue.close()
 	s.workers.Wait()
 	s.watches.close()
-	version := s.views.version()
+	version := s.views.currentVersion()
 	s.views.close()
 	err := s.db.Close()
 	if err == nil && !s.config.ReadOnly {
@@ -175,16 +174,16 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// markClosed makes the next Open look more strictly for damage. It may fail on a
-// full disk, and nothing is lost then.
+// markClosed lets the next Open check more strictly for damage. It may fail on a
+// full disk without any loss.
 func (s *Store) markClosed(version uint64) {
-	if err := s.register.set(formatClosed, version); err != nil {
+	if err := s.register.setState(formatClosed, version); err != nil {
 		s.config.Logger.Warn("store is closed but not marked so", "error", err)
 	}
 }
 
-// enter begins an operation that touches the database; leave ends it.
-func (s *Store) enter() error {
+// beginUse begins an operation that uses the database; endUse ends it.
+func (s *Store) beginUse() error {
 	s.gate.RLock()
 	if s.closed {
 		s.gate.RUnlock()
@@ -193,15 +192,15 @@ func (s *Store) enter() error {
 	return nil
 }
 
-func (s *Store) leave() { s.gate.RUnlock() }
+func (s *Store) endUse() { s.gate.RUnlock() }
 
-func (s *Store) hash(key []byte) uint64 { return maphash.Bytes(s.seed, key) }
+func (s *Store) hashKey(key []byte) uint64 { return maphash.Bytes(s.seed, key) }
 
-// Metrics say what a store has done since it was opened, and how large it is.
+// Metrics counts the work of a store since it was opened, and its size.
 type Metrics struct {
 	DiskBytes    uint64 // size on disk
 	HistoryBytes int64  // memory used for finding conflicts
-	Version      uint64 // of the newest commit that is visible
+	Version      uint64 // version of the newest visible commit
 	Commits      int64  // transactions that wrote and committed
 	Refused      int64  // commits refused, for conflicts, age or lack of space
 	Groups       int64  // writes to the log that those commits shared
@@ -214,14 +213,14 @@ type stats struct {
 
 // Metrics returns the current figures; those of a closed store are zero.
 func (s *Store) Metrics() Metrics {
-	if s.enter() != nil {
+	if s.beginUse() != nil {
 		return Metrics{}
 	}
-	defer s.leave()
+	defer s.endUse()
 	return Metrics{
 		DiskBytes:    s.db.Metrics().DiskSpaceUsage(),
 		HistoryBytes: s.stats.history.Load(),
-		Version:      s.views.version(),
+		Version:      s.views.currentVersion(),
 		Commits:      s.stats.commits.Load(),
 		Refused:      s.stats.refused.Load(),
 		Groups:       s.stats.groups.Load(),

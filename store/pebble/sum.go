@@ -7,8 +7,8 @@ import (
 	pebbledb "github.com/cockroachdb/pebble/v2"
 )
 
-// sumMerger makes Pebble's merge an atomic add: a merge operand is a delta, and
-// the oldest value may be anything that Set stored.
+// sumMerger returns a Pebble merger that adds: a merge operand is a delta, and the
+// oldest value may be anything that Set stored.
 //
 // Its name is stored with the data.
 func sumMerger() *pebbledb.Merger {
@@ -21,8 +21,7 @@ func sumMerger() *pebbledb.Merger {
 	}
 }
 
-// A sum wraps around at 64 bits, so that it does not matter in which order
-// Pebble adds up.
+// A sum wraps around at 64 bits, so the order in which Pebble adds does not matter.
 type sum uint64
 
 func (s *sum) MergeNewer(value []byte) error {
@@ -36,8 +35,8 @@ func (s *sum) Finish(bool) ([]byte, io.Closer, error) { return encodeSum(uint64(
 
 func encodeSum(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil, n) }
 
-// decodeSum reads a value of any length as FoundationDB does: what is missing is
-// zero, what is too much is cut off.
+// decodeSum reads a value of any length as FoundationDB does: missing bytes are
+// zero, and extra bytes are cut off.
 func decodeSum(value []byte) uint64 {
 	var b [8]byte
 	copy(b[:], value)

@@ -9,19 +9,19 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// errStampOffset is a mistake of the caller.
+// errStampOffset reports a mistake of the caller.
 var errStampOffset = errors.New("store/pebble: versionstamp does not fit into the key at its offset")
 
 // A tx is one attempt at a transaction.
 type tx struct {
 	store *Store
-	view  *view     // what is read; nil until the first read
+	view  *view     // the state that is read; nil until the first read
 	began time.Time // when view was acquired
 
 	writes         writes
 	reads          footprint // serializable ones
-	writeConflicts footprint // those that AddWriteConflict added
-	failed         error     // of AddReadConflict, reported by Commit
+	writeConflicts footprint // conflicts that AddWriteConflict added
+	conflictErr    error     // error of AddReadConflict, reported by Commit
 
 	ended bool
 	stamp store.Versionstamp // of a commit that wrote
@@ -31,30 +31,30 @@ var _ store.Tx = (*tx)(nil)
 
 // ReadVersion returns the version at which t reads.
 func (t *tx) ReadVersion(ctx context.Context) (uint64, error) {
-	if err := t.enter(ctx); err != nil {
+	if err := t.beginRead(ctx); err != nil {
 		return 0, err
 	}
-	defer t.store.leave()
+	defer t.store.endUse()
 	return t.view.version, nil
 }
 
-// enter begins a read: it acquires a view unless there is one, and holds the
-// store open until store.leave.
-func (t *tx) enter(ctx context.Context) error {
+// beginRead begins a read: it acquires a view unless the transaction has one, and
+// holds the store open until Store.endUse.
+func (t *tx) beginRead(ctx context.Context) error {
 	if t.ended {
 		return store.ErrUsed
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := t.store.enter(); err != nil {
+	if err := t.store.beginUse(); err != nil {
 		return err
 	}
 	if t.view == nil {
 		t.view = t.store.views.acquire()
 		t.began = t.store.config.Now()
 	} else if t.tooOld() {
-		t.store.leave()
+		t.store.endUse()
 		return store.ErrTooOld
 	}
 	return nil
@@ -65,26 +65,26 @@ func (t *tx) tooOld() bool {
 }
 
 // Set stores value under key.
-func (t *tx) Set(key, value []byte) { t.write(op{kind: opSet, key: key, value: value}) }
+func (t *tx) Set(key, value []byte) { t.addWrite(op{kind: opSet, key: key, value: value}) }
 
 // Clear removes key.
-func (t *tx) Clear(key []byte) { t.write(op{kind: opClear, key: key}) }
+func (t *tx) Clear(key []byte) { t.addWrite(op{kind: opClear, key: key}) }
 
 // ClearRange removes all keys of r.
 func (t *tx) ClearRange(r store.Range) {
 	if bytes.Compare(r.Begin, r.End) < 0 {
-		t.write(op{kind: opClearRange, key: r.Begin, value: r.End})
+		t.addWrite(op{kind: opClearRange, key: r.Begin, value: r.End})
 	}
 }
 
 // Add adds delta to the integer under key.
-func (t *tx) Add(key []byte, delta int64) { t.write(op{kind: opAdd, key: key, number: delta}) }
+func (t *tx) Add(key []byte, delta int64) { t.addWrite(op{kind: opAdd, key: key, number: delta}) }
 
 // SetVersionstampedKey stores value under key with a versionstamp at offset.
 func (t *tx) SetVersionstampedKey(key []byte, offset int, value []byte) {
 	o := op{kind: opStamp, key: key, value: value, number: int64(offset)}
-	t.write(o)
-	if o.check() != nil {
+	t.addWrite(o)
+	if o.checkLimits() != nil {
 		return
 	}
 	var after uint64
@@ -94,29 +94,29 @@ func (t *tx) SetVersionstampedKey(key []byte, offset int, value []byte) {
 	t.writes.pendingStamp(o, after)
 }
 
-func (t *tx) write(o op) {
+func (t *tx) addWrite(o op) {
 	if !t.ended {
 		t.writes.add(o)
 	}
 }
 
-// AddReadConflict makes Commit fail as if r had been read: what the transaction
-// has written itself adds no conflict.
+// AddReadConflict makes Commit fail as if the transaction had read r. Keys that the
+// transaction itself has written add no conflict.
 func (t *tx) AddReadConflict(r store.Range) {
 	if t.ended || bytes.Compare(r.Begin, r.End) >= 0 {
 		return
 	}
-	if err := t.enter(context.Background()); err != nil {
-		if t.failed == nil {
-			t.failed = err
+	if err := t.beginRead(context.Background()); err != nil {
+		if t.conflictErr == nil {
+			t.conflictErr = err
 		}
 		return
 	}
-	defer t.store.leave()
-	t.writes.foreign(r, t.readRange)
+	defer t.store.endUse()
+	t.writes.visitStored(r, t.readRange)
 }
 
-// AddWriteConflict makes later commits fail that read in r.
+// AddWriteConflict makes later commits that read in r fail.
 func (t *tx) AddWriteConflict(r store.Range) {
 	if !t.ended && bytes.Compare(r.Begin, r.End) < 0 {
 		t.addTo(&t.writeConflicts, r)
@@ -125,11 +125,11 @@ func (t *tx) AddWriteConflict(r store.Range) {
 
 func (t *tx) readRange(r store.Range) { t.addTo(&t.reads, r) }
 
-// addTo adds r to f, as a key if it holds a single one, which is cheaper to
+// addTo adds r to f. It adds a range of a single key as a key, which is cheaper to
 // check.
 func (t *tx) addTo(f *footprint, r store.Range) {
 	if n := len(r.Begin); len(r.End) == n+1 && r.End[n] == 0 && bytes.Equal(r.Begin, r.End[:n]) {
-		f.keys.add(r.Begin, t.store.hash(r.Begin))
+		f.keys.add(r.Begin, t.store.hashKey(r.Begin))
 		return
 	}
 	f.addRange(r)
@@ -141,18 +141,18 @@ func (t *tx) Commit(ctx context.Context) error {
 		return store.ErrUsed
 	}
 	defer t.Discard()
-	if len(t.writes.ops) == 0 && t.writeConflicts.empty() {
+	if len(t.writes.ops) == 0 && t.writeConflicts.isEmpty() {
 		return nil
 	}
-	if err := t.check(ctx); err != nil {
+	if err := t.checkCommit(ctx); err != nil {
 		return err
 	}
-	r, err := t.request()
+	r, err := t.newRequest()
 	if err != nil {
 		return err
 	}
 	if err := t.store.queue.put(r); err != nil {
-		r.drop()
+		r.discardBatch()
 		return err
 	}
 	if err := r.wait(ctx); err != nil {
@@ -162,16 +162,16 @@ func (t *tx) Commit(ctx context.Context) error {
 	return nil
 }
 
-var errReadOnly = errors.New("store/pebble: opened only to be read")
+var errReadOnly = errors.New("store/pebble: the store is open for reading only")
 
-// check returns why t cannot be committed at all.
-func (t *tx) check(ctx context.Context) error {
+// checkCommit returns the reason why t cannot be committed, or nil.
+func (t *tx) checkCommit(ctx context.Context) error {
 	size := t.writes.size + t.reads.limitSize() + t.writeConflicts.limitSize()
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case t.failed != nil:
-		return t.failed
+	case t.conflictErr != nil:
+		return t.conflictErr
 	case t.writes.err != nil:
 		return t.writes.err
 	case size > store.MaxTxSize:
@@ -192,7 +192,7 @@ func (t *tx) Versionstamp() (store.Versionstamp, error) {
 	return t.stamp, nil
 }
 
-// Discard gives up what t holds.
+// Discard releases the resources of t.
 func (t *tx) Discard() {
 	if t.ended {
 		return
@@ -205,15 +205,15 @@ func (t *tx) Discard() {
 	t.writes, t.reads, t.writeConflicts = writes{}, footprint{}, footprint{}
 }
 
-func reserved(key []byte) bool { return len(key) > 0 && key[0] == 0xff }
+func isReserved(key []byte) bool { return len(key) > 0 && key[0] == 0xff }
 
-// checkRange allows the end of a range to be the end of all keys, and one byte
-// longer than a key, as the end of store.Single is.
+// checkRange checks the bounds of a range. A bound may be the end of all keys, and
+// one byte longer than a key, as the end of store.Single is.
 func checkRange(r store.Range) error {
 	switch {
 	case len(r.Begin) > store.MaxKeySize+1, len(r.End) > store.MaxKeySize+1:
 		return store.ErrKeyTooLarge
-	case reserved(r.Begin) && len(r.Begin) > 1, reserved(r.End) && len(r.End) > 1:
+	case isReserved(r.Begin) && len(r.Begin) > 1, isReserved(r.End) && len(r.End) > 1:
 		return store.ErrReservedKey
 	}
 	return nil

@@ -16,11 +16,10 @@ import (
 
 var _ store.Verifier = (*Store)(nil)
 
-// Verify checks the sums of all blocks of all tables. Logs need no check: they
-// were read when the store was opened. Tables that come meanwhile are not looked
-// at.
+// Verify checks the checksums of all blocks of all tables. It does not check logs,
+// which were read when the store was opened, nor tables created meanwhile.
 func (s *Store) Verify(ctx context.Context, found func(store.Damage) error) (files int, err error) {
-	tables, err := s.tables()
+	tables, err := s.currentTables()
 	if errors.Is(err, store.ErrClosed) {
 		return 0, err
 	}
@@ -33,7 +32,7 @@ func (s *Store) Verify(ctx context.Context, found func(store.Damage) error) (fil
 		}
 		err := s.verifyTable(ctx, tables[number])
 		if err != nil {
-			now, again := s.tables()
+			now, again := s.currentTables()
 			if _, used := now[number]; again == nil && !used {
 				continue // replaced since, and removed
 			}
@@ -50,15 +49,15 @@ func (s *Store) Verify(ctx context.Context, found func(store.Damage) error) (fil
 // A table is a file of the tree.
 type table struct {
 	info pebbledb.SSTableInfo
-	keys store.Range // that may be in it
+	keys store.Range // range of the keys in it
 }
 
-// tables returns the tables of now, by the number of their file.
-func (s *Store) tables() (map[uint64]table, error) {
-	if err := s.enter(); err != nil {
+// currentTables returns the current tables by the number of their file.
+func (s *Store) currentTables() (map[uint64]table, error) {
+	if err := s.beginUse(); err != nil {
 		return nil, err
 	}
-	defer s.leave()
+	defer s.endUse()
 	levels, err := s.db.SSTables()
 	if err != nil {
 		return nil, err
@@ -91,7 +90,7 @@ func (s *Store) verifyTable(ctx context.Context, t table) error {
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
-	options := s.options()
+	options := s.pebbleOptions()
 	options.EnsureDefaults()
 	reading := options.MakeReaderOptions()
 	reading.CacheOpts.FileNum = t.info.BackingSSTNum // for messages

@@ -9,22 +9,22 @@ import (
 	pebbledb "github.com/cockroachdb/pebble/v2"
 )
 
-// A view is the store as one group of commits left it.
+// A view is the state of the store after a group of commits.
 type view struct {
 	version  uint64
 	snapshot *pebbledb.Snapshot
 	refs     int // guarded by views.mu; one is held while it is current
 }
 
-// views hand the newest view to transactions and close those that are no longer
-// used. A snapshot that stays open keeps Pebble from dropping old data.
+// views gives transactions the newest view and closes views that are no longer
+// used. An open snapshot keeps Pebble from dropping old data.
 type views struct {
 	mu      sync.Mutex
 	current *view              // guarded by mu
 	open    map[*view]struct{} // guarded by mu; with a live snapshot
 }
 
-// acquire returns the current view, which has to be released.
+// acquire returns the current view. The caller must release it.
 func (v *views) acquire() *view {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -46,8 +46,8 @@ func (v *views) release(old *view) {
 	}
 }
 
-// publish makes next what new transactions read.
-func (v *views) publish(next *view) {
+// publishView makes next the view that new transactions read.
+func (v *views) publishView(next *view) {
 	v.mu.Lock()
 	if v.open == nil {
 		v.open = make(map[*view]struct{})
@@ -62,13 +62,13 @@ func (v *views) publish(next *view) {
 	}
 }
 
-func (v *views) version() uint64 {
+func (v *views) currentVersion() uint64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.current.version
 }
 
-// close closes all snapshots, also those of transactions that were left open.
+// close closes all snapshots, including those of open transactions.
 func (v *views) close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -80,13 +80,13 @@ func (v *views) close() {
 
 // get returns a copy of the value of key, or nil if it has none.
 func (v *view) get(key []byte) (value []byte, err error) {
-	err = v.with(key, func(found []byte) { value = append(make([]byte, 0, len(found)), found...) })
+	err = v.withValue(key, func(found []byte) { value = append(make([]byte, 0, len(found)), found...) })
 	return value, err
 }
 
-// with calls use with the value of key, if it has one. The value is valid only
+// withValue calls use with the value of key, if it has one. The value is valid only
 // during the call.
-func (v *view) with(key []byte, use func(value []byte)) error {
+func (v *view) withValue(key []byte, use func(value []byte)) error {
 	value, closer, err := v.snapshot.Get(key)
 	if errors.Is(err, pebbledb.ErrNotFound) {
 		return nil
@@ -104,7 +104,7 @@ func (v *view) with(key []byte, use func(value []byte)) error {
 func readError(err error) error {
 	if pebbledb.IsCorruptionError(err) {
 		text, _, _ := strings.Cut(err.Error(), "\n") // the rest are names of types
-		return corrupt(text)
+		return corruptError(text)
 	}
 	return fmt.Errorf("store/pebble: read: %w", err)
 }

@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// A watch is a key that somebody waits on.
+// A watch is a key with a caller who waits for its change.
 type watch struct {
 	key   []byte
 	hash  uint64
 	fired chan struct{}
-	// stop ends the wait for the end of the context. Set once, before the
-	// watch is known to others.
+	// stop cancels the callback at the end of the context. It is set once,
+	// before other goroutines see the watch.
 	stop func() bool
 }
 
-// watches fire when a group that touches their key is published.
+// watches fires each watch when a group that writes its key is published.
 type watches struct {
 	mu      sync.Mutex
 	waiting map[uint64][]*watch // by hash of the key; guarded by mu
@@ -34,26 +34,26 @@ func (w *watches) add(ctx context.Context, key []byte, hash uint64) <-chan struc
 	w.ends.Add(1)
 	added.stop = context.AfterFunc(ctx, func() {
 		defer w.ends.Done()
-		w.abandon(added)
+		w.removeWatch(added)
 	})
 	return added.fired
 }
 
-// abandon fires a watch whose context ended, unless it has fired.
-func (w *watches) abandon(old *watch) {
+// removeWatch fires and removes a watch whose context ended, unless it has fired.
+func (w *watches) removeWatch(old *watch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	list := w.waiting[old.hash]
 	for i, other := range list {
 		if other == old {
-			w.keep(old.hash, append(list[:i], list[i+1:]...))
+			w.setWaiting(old.hash, append(list[:i], list[i+1:]...))
 			close(old.fired)
 			return
 		}
 	}
 }
 
-func (w *watches) keep(hash uint64, list []*watch) {
+func (w *watches) setWaiting(hash uint64, list []*watch) {
 	if len(list) == 0 {
 		delete(w.waiting, hash)
 	} else {
@@ -61,8 +61,8 @@ func (w *watches) keep(hash uint64, list []*watch) {
 	}
 }
 
-// notify fires the watches on what was written.
-func (w *watches) notify(wrote *footprint) {
+// notifyWatches fires the watches on the keys and ranges that were written.
+func (w *watches) notifyWatches(wrote *footprint) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.waiting) == 0 {
@@ -70,27 +70,27 @@ func (w *watches) notify(wrote *footprint) {
 	}
 	for _, hash := range wrote.keys.hashes {
 		if list, ok := w.waiting[hash]; ok {
-			w.fire(hash, list)
+			w.fireAll(hash, list)
 		}
 	}
 	if len(wrote.ranges) > 0 {
-		w.notifyRanges(wrote)
+		w.notifyRangeWatches(wrote)
 	}
 }
 
-func (w *watches) notifyRanges(wrote *footprint) {
+func (w *watches) notifyRangeWatches(wrote *footprint) {
 	for hash, list := range w.waiting {
 		for _, watched := range list {
-			if wrote.covers(watched.key) {
-				w.fire(hash, list)
+			if wrote.coversKey(watched.key) {
+				w.fireAll(hash, list)
 				break
 			}
 		}
 	}
 }
 
-// fire fires all watches of one hash.
-func (w *watches) fire(hash uint64, list []*watch) {
+// fireAll fires all watches of one hash.
+func (w *watches) fireAll(hash uint64, list []*watch) {
 	delete(w.waiting, hash)
 	for _, watched := range list {
 		close(watched.fired)
@@ -100,12 +100,12 @@ func (w *watches) fire(hash uint64, list []*watch) {
 	}
 }
 
-// close fires all watches and waits for callbacks under way. No watch is added
-// after it.
+// close fires all watches and waits for running callbacks. No watch is added after
+// it.
 func (w *watches) close() {
 	w.mu.Lock()
 	for hash, list := range w.waiting {
-		w.fire(hash, list)
+		w.fireAll(hash, list)
 	}
 	w.mu.Unlock()
 	w.ends.Wait()

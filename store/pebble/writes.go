@@ -27,8 +27,8 @@ type op struct {
 	number int64  // delta of opAdd, offset of opStamp
 }
 
-// writes are what a transaction has written so far: a list in order and, made
-// when a read first needs it, an overlay of their effects.
+// writes holds the writes of a transaction: an ordered list and an overlay of their
+// effects, which is built when a read first needs it.
 type writes struct {
 	ops      []op
 	size     int   // bytes of keys and values
@@ -38,12 +38,12 @@ type writes struct {
 	points  map[string]pending // effects on single keys
 	keys    []string           // of points
 	sorted  bool               // whether keys is sorted
-	cleared []store.Range      // sorted, apart from each other
+	cleared []store.Range      // sorted, not overlapping
 	stamped []store.Range      // where keys with pending versionstamps may be
 	applied int                // how many of ops the overlay holds
 }
 
-// A pending is what the writes of a transaction do to one key.
+// A pending is the effect of a transaction's writes on one key.
 type pending struct {
 	effect effect
 	value  []byte // of replaced
@@ -59,12 +59,12 @@ const (
 	added                   // the value is that of the store, plus delta
 )
 
-// known reports whether the value does not depend on the store.
-func (p pending) known() bool { return p.effect == replaced || p.effect == removed }
+// isKnown reports whether the value does not depend on the store.
+func (p pending) isKnown() bool { return p.effect == replaced || p.effect == removed }
 
-// over returns the value that the key has when base, nil for none, is in the
-// store.
-func (p pending) over(base []byte) []byte {
+// applyTo returns the value of the key if the store has base, where nil is no
+// value.
+func (p pending) applyTo(base []byte) []byte {
 	switch p.effect {
 	case replaced:
 		return p.value
@@ -82,17 +82,17 @@ func (w *writes) add(o op) {
 	w.size += len(o.key) + len(o.value)
 	w.keysSize += len(o.key)
 	if w.err == nil {
-		w.err = o.check()
+		w.err = o.checkLimits()
 	}
 }
 
-func (o op) check() error {
+func (o op) checkLimits() error {
 	switch {
 	case len(o.key) > store.MaxKeySize:
 		return store.ErrKeyTooLarge
 	case o.kind == opClearRange:
 		return checkRange(store.Range{Begin: o.key, End: o.value})
-	case reserved(o.key):
+	case isReserved(o.key):
 		return store.ErrReservedKey
 	case len(o.value) > store.MaxValueSize:
 		return store.ErrValueTooLarge
@@ -102,17 +102,17 @@ func (o op) check() error {
 	return nil
 }
 
-// at returns the effect of the writes on key.
-func (w *writes) at(key []byte) pending {
+// effectOn returns the effect of the writes on key.
+func (w *writes) effectOn(key []byte) pending {
 	if len(w.ops) == 0 {
 		return pending{}
 	}
-	w.update()
-	return w.look(key)
+	w.updateOverlay()
+	return w.overlayEffect(key)
 }
 
-// look returns the effect on key of the writes that the overlay holds.
-func (w *writes) look(key []byte) pending {
+// overlayEffect returns the effect on key of the writes in the overlay.
+func (w *writes) overlayEffect(key []byte) pending {
 	if p, ok := w.points[string(key)]; ok {
 		return p
 	}
@@ -134,14 +134,14 @@ func clearedAfter(ranges []store.Range, key []byte) int {
 	return i
 }
 
-// unreadable reports whether a pending versionstamp may be in r.
-func (w *writes) unreadable(r store.Range) bool {
-	return slices.ContainsFunc(w.stamped, func(s store.Range) bool { return overlap(r, s) })
+// mayHoldStamp reports whether a pending versionstamp may be in r.
+func (w *writes) mayHoldStamp(r store.Range) bool {
+	return slices.ContainsFunc(w.stamped, func(s store.Range) bool { return rangesOverlap(r, s) })
 }
 
-// within returns the single keys of r that the writes touch, in order.
-func (w *writes) within(r store.Range) []string {
-	w.update()
+// keysIn returns the single keys of the writes in r, in order.
+func (w *writes) keysIn(r store.Range) []string {
+	w.updateOverlay()
 	if !w.sorted {
 		slices.Sort(w.keys)
 		w.sorted = true
@@ -151,19 +151,19 @@ func (w *writes) within(r store.Range) []string {
 	return w.keys[begin:max(begin, end)]
 }
 
-// update brings the overlay up to date with ops.
-func (w *writes) update() {
+// updateOverlay brings the overlay up to date with ops.
+func (w *writes) updateOverlay() {
 	if w.points == nil {
 		w.points = make(map[string]pending, len(w.ops))
 	}
 	for _, o := range w.ops[w.applied:] {
 		switch o.kind {
 		case opSet:
-			w.put(o.key, pending{effect: replaced, value: append([]byte{}, o.value...)})
+			w.setEffect(o.key, pending{effect: replaced, value: append([]byte{}, o.value...)})
 		case opClear:
-			w.put(o.key, pending{effect: removed})
+			w.setEffect(o.key, pending{effect: removed})
 		case opAdd:
-			w.put(o.key, w.plus(o))
+			w.setEffect(o.key, w.addEffect(o))
 		case opClearRange:
 			w.clearRange(store.Range{Begin: o.key, End: o.value})
 		}
@@ -171,7 +171,7 @@ func (w *writes) update() {
 	}
 }
 
-func (w *writes) put(key []byte, p pending) {
+func (w *writes) setEffect(key []byte, p pending) {
 	if _, ok := w.points[string(key)]; !ok {
 		w.keys = append(w.keys, string(key))
 		w.sorted = false
@@ -179,18 +179,18 @@ func (w *writes) put(key []byte, p pending) {
 	w.points[string(key)] = p
 }
 
-// plus returns what an Add makes of the effect that its key has before it. The
+// addEffect returns the effect of o, an Add, combined with the writes before it. The
 // overlay holds all writes before o.
-func (w *writes) plus(o op) pending {
-	before, delta := w.look(o.key), uint64(o.number)
-	if before.known() {
-		return pending{effect: replaced, value: encodeSum(decodeSum(before.over(nil)) + delta)}
+func (w *writes) addEffect(o op) pending {
+	before, delta := w.overlayEffect(o.key), uint64(o.number)
+	if before.isKnown() {
+		return pending{effect: replaced, value: encodeSum(decodeSum(before.applyTo(nil)) + delta)}
 	}
 	return pending{effect: added, delta: before.delta + delta}
 }
 
-// clearRange removes the keys of r and joins r with the cleared ranges that it
-// touches.
+// clearRange removes the keys of r, and joins r with the cleared ranges that it
+// overlaps or adjoins.
 func (w *writes) clearRange(r store.Range) {
 	if bytes.Compare(r.Begin, r.End) >= 0 {
 		return
@@ -203,14 +203,14 @@ func (w *writes) clearRange(r store.Range) {
 	begin := clearedAfter(w.cleared, r.Begin)
 	end := begin
 	for ; end < len(w.cleared) && bytes.Compare(w.cleared[end].Begin, r.End) <= 0; end++ {
-		r.Begin = lesser(r.Begin, w.cleared[end].Begin)
-		r.End = greater(r.End, w.cleared[end].End)
+		r.Begin = minKey(r.Begin, w.cleared[end].Begin)
+		r.End = maxKey(r.End, w.cleared[end].End)
 	}
 	w.cleared = slices.Replace(w.cleared, begin, end, r)
 }
 
-// pendingStamp notes that a key with a versionstamp after version is pending. o
-// has passed check.
+// pendingStamp records the range of keys that o may write once it has its
+// versionstamp, which will be at or above version. o has passed checkLimits.
 func (w *writes) pendingStamp(o op, version uint64) {
 	least, greatest := bytes.Clone(o.key), append(bytes.Clone(o.key), 0)
 	stamp := least[o.number:][:len(store.Versionstamp{})]
@@ -222,17 +222,17 @@ func (w *writes) pendingStamp(o op, version uint64) {
 	w.stamped = append(w.stamped, store.Range{Begin: least, End: greatest})
 }
 
-// owned returns the parts of r whose contents the writes alone decide, in order
-// and apart from each other.
-func (w *writes) owned(r store.Range) []store.Range {
+// ownedRanges returns the parts of r whose contents depend on the writes alone, in
+// order and without overlap.
+func (w *writes) ownedRanges(r store.Range) []store.Range {
 	var parts []store.Range
-	for _, key := range w.within(r) {
-		if w.points[key].known() {
+	for _, key := range w.keysIn(r) {
+		if w.points[key].isKnown() {
 			parts = append(parts, store.Single([]byte(key)))
 		}
 	}
 	for _, c := range w.cleared {
-		if overlap(c, r) {
+		if rangesOverlap(c, r) {
 			parts = append(parts, c)
 		}
 	}
@@ -240,15 +240,15 @@ func (w *writes) owned(r store.Range) []store.Range {
 	return parts
 }
 
-// foreign calls yield with each part of r whose contents the store decides.
-func (w *writes) foreign(r store.Range, yield func(store.Range)) {
+// visitStored calls yield with each part of r whose contents depend on the store.
+func (w *writes) visitStored(r store.Range, yield func(store.Range)) {
 	begin := r.Begin
 	if len(w.ops) > 0 {
-		for _, part := range w.owned(r) {
+		for _, part := range w.ownedRanges(r) {
 			if bytes.Compare(begin, part.Begin) < 0 {
 				yield(store.Range{Begin: begin, End: part.Begin})
 			}
-			begin = greater(begin, part.End)
+			begin = maxKey(begin, part.End)
 		}
 	}
 	if bytes.Compare(begin, r.End) < 0 {
@@ -256,18 +256,18 @@ func (w *writes) foreign(r store.Range, yield func(store.Range)) {
 	}
 }
 
-func overlap(a, b store.Range) bool {
+func rangesOverlap(a, b store.Range) bool {
 	return bytes.Compare(a.Begin, b.End) < 0 && bytes.Compare(b.Begin, a.End) < 0
 }
 
-func lesser(a, b []byte) []byte {
+func minKey(a, b []byte) []byte {
 	if bytes.Compare(a, b) < 0 {
 		return a
 	}
 	return b
 }
 
-func greater(a, b []byte) []byte {
+func maxKey(a, b []byte) []byte {
 	if bytes.Compare(a, b) > 0 {
 		return a
 	}

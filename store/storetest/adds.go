@@ -18,27 +18,27 @@ func addChecks() []Check {
 }
 
 func addSums(e *env) {
-	e.put("stored", number(40))
+	e.put("stored", encodeNumber(40))
 	a := e.begin()
 	a.add("stored", 2)
 	a.add("missing", 5)
 	a.add("missing", -5) // zero is not missing
 	a.add("negative", -1)
 	a.commit()
-	e.want("missing", number(0), "negative", number(-1), "stored", number(42))
+	e.wantContents("missing", encodeNumber(0), "negative", encodeNumber(-1), "stored", encodeNumber(42))
 	b := e.begin()
 	b.add("stored", -43)
 	b.commit()
-	e.want("missing", number(0), "negative", number(-1), "stored", number(-1))
+	e.wantContents("missing", encodeNumber(0), "negative", encodeNumber(-1), "stored", encodeNumber(-1))
 }
 
 func addWraps(e *env) {
-	e.put("n", number(math.MaxInt64))
+	e.put("n", encodeNumber(math.MaxInt64))
 	a := e.begin()
 	a.add("n", 1)
-	a.wantGet("n", number(math.MinInt64))
+	a.wantGet("n", encodeNumber(math.MinInt64))
 	a.commit()
-	e.want("n", number(math.MinInt64))
+	e.wantContents("n", encodeNumber(math.MinInt64))
 }
 
 func addsTogether(e *env) {
@@ -51,12 +51,12 @@ func addsTogether(e *env) {
 	for _, a := range adders {
 		a.commit()
 	}
-	e.want("n", number(36))
+	e.wantContents("n", encodeNumber(36))
 }
 
 // addAfterOthers commits an add over what changed since it was asked for.
 func addAfterOthers(e *env) {
-	e.put("added", number(1), "cleared", number(1), "set", number(1))
+	e.put("added", encodeNumber(1), "cleared", encodeNumber(1), "set", encodeNumber(1))
 	a := e.begin()
 	a.add("added", 5)
 	a.add("cleared", 5)
@@ -64,33 +64,33 @@ func addAfterOthers(e *env) {
 	b := e.begin()
 	b.add("added", 100)
 	b.clear("cleared")
-	b.set("set", number(1000))
+	b.set("set", encodeNumber(1000))
 	b.commit()
 	a.commit()
-	e.want("added", number(106), "cleared", number(5), "set", number(1005))
+	e.wantContents("added", encodeNumber(106), "cleared", encodeNumber(5), "set", encodeNumber(1005))
 }
 
 func addThenRead(e *env) {
-	e.put("n", number(1))
+	e.put("n", encodeNumber(1))
 	for _, read := range []func(a *actor){
-		func(a *actor) { a.wantGet("n", number(2)) },
-		func(a *actor) { a.wantRange(e.all(), store.RangeOptions{}, false, "n", number(2)) },
+		func(a *actor) { a.wantGet("n", encodeNumber(2)) },
+		func(a *actor) { a.wantRange(e.allKeys(), store.RangeOptions{}, false, "n", encodeNumber(2)) },
 	} {
 		a := e.begin()
 		a.add("n", 1)
 		read(a)
-		e.put("n", number(1))
+		e.put("n", encodeNumber(1))
 		a.wantConflict()
 	}
-	e.want("n", number(1))
+	e.wantContents("n", encodeNumber(1))
 }
 
 func addThenSnapshot(e *env) {
-	e.put("n", number(1))
+	e.put("n", encodeNumber(1))
 	a := e.begin()
 	a.add("n", 1)
-	e.wantGet(a.Snapshot(), "n", number(2))
-	e.put("n", number(10))
+	e.wantGet(a.Snapshot(), "n", encodeNumber(2))
+	e.put("n", encodeNumber(10))
 	a.commit()
-	e.want("n", number(11))
+	e.wantContents("n", encodeNumber(11))
 }

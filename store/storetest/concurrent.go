@@ -24,8 +24,8 @@ const (
 	rounds     = 25
 )
 
-// together runs do in many goroutines, and ends the check if one fails.
-func (e *env) together(do func(g int) error) {
+// runConcurrently runs do in several goroutines, and ends the check if one fails.
+func (e *env) runConcurrently(do func(g int) error) {
 	errs := make([]error, goroutines)
 	var running sync.WaitGroup
 	for g := range goroutines {
@@ -35,29 +35,29 @@ func (e *env) together(do func(g int) error) {
 	e.must("concurrent transactions", errors.Join(errs...))
 }
 
-// once runs do in a transaction that leaves a mark under name, so that a second
+// updateOnce runs do in a transaction that sets a mark under name, so that a second
 // run after an unknown result does nothing.
-func (e *env) once(db *store.DB, name string, do func(tx store.Tx) error) error {
-	mark := e.key("mark/" + name)
+func (e *env) updateOnce(db *store.DB, name string, do func(tx store.Tx) error) error {
+	mark := e.prefixedKey("mark/" + name)
 	return db.Update(e.ctx, func(tx store.Tx) error {
 		done, err := tx.Get(e.ctx, mark)
 		if err != nil || done != nil {
 			return err
 		}
 		tx.Set(mark, nil)
-		runtime.Gosched() // let others in between
+		runtime.Gosched() // let other goroutines run in between
 		return do(tx)
 	})
 }
 
 func exactCounters(e *env) {
-	db := e.db()
-	e.together(func(g int) error {
+	db := e.retryingDB()
+	e.runConcurrently(func(g int) error {
 		for i := range rounds {
-			counter := e.key(fmt.Sprint("n", i%2))
-			err := e.once(db, fmt.Sprint(g, "/", i), func(tx store.Tx) error {
+			counter := e.prefixedKey(fmt.Sprint("n", i%2))
+			err := e.updateOnce(db, fmt.Sprint(g, "/", i), func(tx store.Tx) error {
 				value, err := tx.Get(e.ctx, counter)
-				tx.Set(counter, []byte(number(numberOf(value)+1)))
+				tx.Set(counter, []byte(encodeNumber(numberOf(value)+1)))
 				return err
 			})
 			if err != nil {
@@ -70,11 +70,11 @@ func exactCounters(e *env) {
 }
 
 func exactAdds(e *env) {
-	db := e.db()
-	e.together(func(g int) error {
+	db := e.retryingDB()
+	e.runConcurrently(func(g int) error {
 		for i := range rounds {
-			err := e.once(db, fmt.Sprint(g, "/", i), func(tx store.Tx) error {
-				tx.Add(e.key(fmt.Sprint("n", i%2)), 1)
+			err := e.updateOnce(db, fmt.Sprint(g, "/", i), func(tx store.Tx) error {
+				tx.Add(e.prefixedKey(fmt.Sprint("n", i%2)), 1)
 				return nil
 			})
 			if err != nil {
@@ -88,22 +88,22 @@ func exactAdds(e *env) {
 
 // wantTotal checks the sum over the counters.
 func (e *env) wantTotal(want int64) {
-	got, err := e.total(e.db())
+	got, err := e.sumCounters(e.retryingDB())
 	e.must("total", err)
-	e.diff("total", got, want)
+	e.wantEqual("total", got, want)
 }
 
-// total sums the counters, some read by range and some by key.
-func (e *env) total(db *store.DB) (total int64, err error) {
+// sumCounters sums the counters, some read by range and some by key.
+func (e *env) sumCounters(db *store.DB) (total int64, err error) {
 	err = db.View(e.ctx, func(tx store.Tx) error {
 		total = 0
-		first, err := tx.Get(e.ctx, e.key("n0"))
+		first, err := tx.Get(e.ctx, e.prefixedKey("n0"))
 		if err != nil {
 			return err
 		}
 		total += numberOf(first)
 		runtime.Gosched()
-		rest, _, err := tx.GetRange(e.ctx, e.span("n1", "o"), store.RangeOptions{})
+		rest, _, err := tx.GetRange(e.ctx, e.prefixedRange("n1", "o"), store.RangeOptions{})
 		for _, kv := range rest {
 			total += numberOf(kv.Value)
 		}
@@ -112,10 +112,10 @@ func (e *env) total(db *store.DB) (total int64, err error) {
 	return total, err
 }
 
-// wholeWorld moves amounts between accounts, by sets and by adds. Their total
-// stays zero for whoever looks.
+// wholeWorld moves amounts between accounts, by sets and by adds. Every reader must
+// see a total of zero.
 func wholeWorld(e *env) {
-	db := e.db()
+	db := e.retryingDB()
 	var moving sync.WaitGroup
 	moving.Add(goroutines / 2)
 	moved := make(chan struct{})
@@ -123,25 +123,25 @@ func wholeWorld(e *env) {
 		moving.Wait()
 		close(moved)
 	}()
-	e.together(func(g int) error {
+	e.runConcurrently(func(g int) error {
 		if g%2 == 0 {
 			return e.watchTotal(db, moved)
 		}
 		defer moving.Done()
-		return e.move(db, g)
+		return e.moveAmounts(db, g)
 	})
 	<-moved
 	e.wantTotal(0)
 }
 
-// move moves one from some account to another, many times.
-func (e *env) move(db *store.DB, g int) error {
+// moveAmounts moves one unit from a random account to another, many times.
+func (e *env) moveAmounts(db *store.DB, g int) error {
 	random := rand.New(rand.NewPCG(uint64(g), 0))
 	for i := range rounds {
-		from, to := e.key(fmt.Sprint("n", random.IntN(5))), e.key(fmt.Sprint("n", random.IntN(5)))
-		err := e.once(db, fmt.Sprint(g, "/", i), func(tx store.Tx) error {
+		from, to := e.prefixedKey(fmt.Sprint("n", random.IntN(5))), e.prefixedKey(fmt.Sprint("n", random.IntN(5)))
+		err := e.updateOnce(db, fmt.Sprint(g, "/", i), func(tx store.Tx) error {
 			value, err := tx.Get(e.ctx, from)
-			tx.Set(from, []byte(number(numberOf(value)-1)))
+			tx.Set(from, []byte(encodeNumber(numberOf(value)-1)))
 			tx.Add(to, 1)
 			return err
 		})
@@ -152,11 +152,11 @@ func (e *env) move(db *store.DB, g int) error {
 	return nil
 }
 
-// watchTotal looks until all has moved, but not for ever: in a synctest bubble
-// nobody else's time would pass.
+// watchTotal reads the total until all amounts have moved, but not for ever: in a
+// synctest bubble time would not advance for the others.
 func (e *env) watchTotal(db *store.DB, moved <-chan struct{}) error {
 	for range 20 * rounds {
-		total, err := e.total(db)
+		total, err := e.sumCounters(db)
 		if err != nil {
 			return err
 		}
@@ -173,14 +173,14 @@ func (e *env) watchTotal(db *store.DB, moved <-chan struct{}) error {
 	return nil
 }
 
-// stampsRace: each goroutine's stamps grow, as one commit follows the other,
-// and all keys are found in the end.
+// stampsRace checks that the stamps of each goroutine grow from commit to commit,
+// and that all keys are found in the end.
 func stampsRace(e *env) {
-	db := e.db()
+	db := e.retryingDB()
 	stamps := make([][]string, goroutines)
-	e.together(func(g int) error {
+	e.runConcurrently(func(g int) error {
 		for i := range rounds {
-			stamp, err := e.log(db, fmt.Sprint(g, "/", i))
+			stamp, err := e.appendEntry(db, fmt.Sprint(g, "/", i))
 			if err != nil {
 				return err
 			}
@@ -200,14 +200,14 @@ func stampsRace(e *env) {
 			seen[stamp] = true
 		}
 	}
-	logged, _ := e.begin().scan(store.Prefixed(e.key("log/")), store.RangeOptions{})
-	e.diff("entries", len(logged)/2, goroutines*rounds)
+	logged, _ := e.begin().scan(store.Prefixed(e.prefixedKey("log/")), store.RangeOptions{})
+	e.wantEqual("entries", len(logged)/2, goroutines*rounds)
 }
 
-// log appends an entry once, and returns the versionstamp under which it is.
-func (e *env) log(db *store.DB, name string) (stamp string, err error) {
-	err = e.once(db, name, func(tx store.Tx) error {
-		key := e.key("log/" + placeholder)
+// appendEntry appends an entry once, and returns its versionstamp.
+func (e *env) appendEntry(db *store.DB, name string) (stamp string, err error) {
+	err = e.updateOnce(db, name, func(tx store.Tx) error {
+		key := e.prefixedKey("log/" + placeholder)
 		tx.SetVersionstampedKey(key, len(key)-len(placeholder), []byte(name))
 		return nil
 	})
@@ -215,7 +215,7 @@ func (e *env) log(db *store.DB, name string) (stamp string, err error) {
 		return "", err
 	}
 	err = db.View(e.ctx, func(tx store.Tx) error {
-		entries, _, err := tx.GetRange(e.ctx, store.Prefixed(e.key("log/")), store.RangeOptions{})
+		entries, _, err := tx.GetRange(e.ctx, store.Prefixed(e.prefixedKey("log/")), store.RangeOptions{})
 		for _, kv := range entries {
 			if string(kv.Value) == name {
 				stamp = string(kv.Key[len(kv.Key)-len(placeholder):])

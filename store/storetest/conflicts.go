@@ -8,7 +8,7 @@ func conflictChecks() []Check {
 		{Name: "no lost update", check: lostUpdate},
 		{Name: "no write skew", check: writeSkew},
 		{Name: "no write skew over ranges", check: rangeSkew},
-		{Name: "no phantom", check: phantom},
+		{Name: "no phantom", check: phantomInRange},
 		{Name: "no phantom before the last key of a limited read", check: phantomWithin},
 		{Name: "a limited read ends at its last key", check: phantomBeyond, exact: true},
 		{Name: "a read that was not cut short covers its range", check: notCutShort},
@@ -26,19 +26,19 @@ func conflictChecks() []Check {
 }
 
 func blindWrites(e *env) {
-	e.put("a", "0", "b", "0", "c", "0", "n", number(0))
+	e.put("a", "0", "b", "0", "c", "0", "n", encodeNumber(0))
 	writers := []*actor{e.begin(), e.begin(), e.begin()}
 	for i, w := range writers {
 		w.set("a", string(rune('1'+i)))
 		w.clear("b")
 		w.clearRange("c", "d")
 		w.add("n", 1)
-		w.AddWriteConflict(e.span("x", "z"))
+		w.AddWriteConflict(e.prefixedRange("x", "z"))
 	}
 	for _, w := range writers {
 		w.commit()
 	}
-	e.want("a", "3", "n", number(3))
+	e.wantContents("a", "3", "n", encodeNumber(3))
 }
 
 func lostUpdate(e *env) {
@@ -50,10 +50,10 @@ func lostUpdate(e *env) {
 	b.set("n", "b")
 	b.commit()
 	a.wantConflict()
-	e.want("n", "b")
+	e.wantContents("n", "b")
 }
 
-// writeSkew has each of two leave because the other stays.
+// writeSkew has each of two transactions clear a key because the other's key is set.
 func writeSkew(e *env) {
 	e.put("a", "stays", "b", "stays")
 	a, b := e.begin(), e.begin()
@@ -63,26 +63,26 @@ func writeSkew(e *env) {
 	b.clear("b")
 	a.commit()
 	b.wantConflict()
-	e.want("b", "stays")
+	e.wantContents("b", "stays")
 }
 
 func rangeSkew(e *env) {
 	a, b := e.begin(), e.begin()
-	a.wantRange(e.span("a", "b"), store.RangeOptions{}, false)
-	b.wantRange(e.span("b", "c"), store.RangeOptions{}, false)
+	a.wantRange(e.prefixedRange("a", "b"), store.RangeOptions{}, false)
+	b.wantRange(e.prefixedRange("b", "c"), store.RangeOptions{}, false)
 	a.set("b1", "a")
 	b.set("a1", "b")
 	a.commit()
 	b.wantConflict()
-	e.want("b1", "a")
+	e.wantContents("b1", "a")
 }
 
-func phantom(e *env) {
+func phantomInRange(e *env) {
 	e.put("b", "1", "d", "1")
 	for _, o := range []store.RangeOptions{{}, {Reverse: true}, {Limit: 100}, {Bytes: 1 << 20, Reverse: true}} {
 		for _, key := range []string{"a", "a\xff", "c", "e", "z"} {
 			a := e.begin()
-			a.wantRange(e.span("a", "z\x00"), o, false, pairsIn(o, "b", "1", "d", "1")...)
+			a.wantRange(e.prefixedRange("a", "z\x00"), o, false, pairsIn(o, "b", "1", "d", "1")...)
 			a.set("~", "seen")
 			e.put(key, "phantom")
 			a.wantConflict()
@@ -91,25 +91,25 @@ func phantom(e *env) {
 			w.commit()
 		}
 	}
-	e.want("b", "1", "d", "1")
+	e.wantContents("b", "1", "d", "1")
 }
 
 // pairsIn returns pairs in the direction of o.
 func pairsIn(o store.RangeOptions, pairs ...string) []string {
 	if o.Reverse {
-		return flip(pairs)
+		return reversePairs(pairs)
 	}
 	return pairs
 }
 
-// A cut reads from [b, y), in which are c, g, m and t, and is cut short.
+// A cut is a bounded read of [b, y), which holds c, g, m and t.
 type cut struct {
 	options        store.RangeOptions
-	within, beyond []string // keys that it has read over, and has not
+	within, beyond []string // keys inside and outside of the part that it has read
 }
 
-func (e *env) cuts() []cut {
-	two := len(e.key("c")) + 2 // one byte more than one pair
+func (e *env) cutReads() []cut {
+	two := len(e.prefixedKey("c")) + 2 // one byte more than one pair
 	return []cut{
 		{store.RangeOptions{Limit: 1}, []string{"b", "b1", "c"}, []string{"c\x00", "d", "x", "a", "y"}},
 		{store.RangeOptions{Limit: 2}, []string{"b", "d", "g"}, []string{"g\x00", "h", "m", "a", "y"}},
@@ -119,10 +119,11 @@ func (e *env) cuts() []cut {
 	}
 }
 
-// cutShort reads with c, and returns whether writing key conflicts with it.
+// cutShort reads with c, writes key in another transaction, and returns the error
+// of the first one's commit.
 func (e *env) cutShort(c cut, key string) error {
 	a := e.begin()
-	_, more := a.scan(e.span("b", "y"), c.options)
+	_, more := a.scan(e.prefixedRange("b", "y"), c.options)
 	if !more {
 		e.fail("range %+v: got no more, want some", c.options)
 	}
@@ -132,7 +133,7 @@ func (e *env) cutShort(c cut, key string) error {
 	w.commit()
 	err := a.Commit(e.ctx)
 	w = e.begin()
-	w.ClearRange(e.all())
+	w.ClearRange(e.allKeys())
 	for _, k := range []string{"c", "g", "m", "t"} {
 		w.set(k, "x")
 	}
@@ -144,7 +145,7 @@ func (e *env) putCut() { e.put("c", "x", "g", "x", "m", "x", "t", "x") }
 
 func phantomWithin(e *env) {
 	e.putCut()
-	for _, c := range e.cuts() {
+	for _, c := range e.cutReads() {
 		for _, key := range c.within {
 			e.wantErr("write of "+key, e.cutShort(c, key), store.ErrConflict)
 		}
@@ -153,20 +154,20 @@ func phantomWithin(e *env) {
 
 func phantomBeyond(e *env) {
 	e.putCut()
-	for _, c := range e.cuts() {
+	for _, c := range e.cutReads() {
 		for _, key := range c.beyond {
 			e.must("write of "+key, e.cutShort(c, key))
 		}
 	}
 }
 
-// notCutShort has bounds that let the whole range through.
+// notCutShort reads with bounds that the whole range fits.
 func notCutShort(e *env) {
 	for _, o := range []store.RangeOptions{{Limit: 3}, {Bytes: 1 << 20}, {Limit: 3, Reverse: true}} {
 		for _, key := range []string{"b", "y"} {
 			e.put("g", "x", "m", "x")
 			a := e.begin()
-			a.wantRange(e.span("b", "z"), o, false, pairsIn(o, "g", "x", "m", "x")...)
+			a.wantRange(e.prefixedRange("b", "z"), o, false, pairsIn(o, "g", "x", "m", "x")...)
 			a.set("~", "seen")
 			e.put(key, "phantom")
 			a.wantConflict()
@@ -195,7 +196,7 @@ func missingConflicts(e *env) {
 	b.set("a", "b")
 	a.commit()
 	b.wantConflict()
-	e.want("a", "a")
+	e.wantContents("a", "a")
 }
 
 func ownReads(e *env) {
@@ -205,17 +206,17 @@ func ownReads(e *env) {
 	a.set("a", "own")
 	a.clear("b")
 	a.clearRange("c", "d")
-	a.set("n", number(1))
+	a.set("n", encodeNumber(1))
 	a.add("n", 1)
 	a.wantGet("a", "own")
 	a.wantMissing("b")
 	a.wantMissing("c")
-	a.wantGet("n", number(2))
-	a.wantRange(e.span("c", "d"), store.RangeOptions{}, false)
-	a.wantRange(store.Single(e.key("a")), store.RangeOptions{}, false, "a", "own")
-	e.put("a", "other", "b", "other", "c", "other", "cc", "other", "n", number(7))
+	a.wantGet("n", encodeNumber(2))
+	a.wantRange(e.prefixedRange("c", "d"), store.RangeOptions{}, false)
+	a.wantRange(store.Single(e.prefixedKey("a")), store.RangeOptions{}, false, "a", "own")
+	e.put("a", "other", "b", "other", "c", "other", "cc", "other", "n", encodeNumber(7))
 	a.commit()
-	e.want("a", "own", "n", number(2), "z", "1")
+	e.wantContents("a", "own", "n", encodeNumber(2), "z", "1")
 }
 
 func readThenWrite(e *env) {
@@ -226,15 +227,15 @@ func readThenWrite(e *env) {
 	a.wantGet("a", "own")
 	e.put("a", "other")
 	a.wantConflict()
-	e.want("a", "other")
+	e.wantContents("a", "other")
 }
 
 func onlyReads(e *env) {
 	e.put("a", "1")
 	a := e.begin()
 	a.wantGet("a", "1")
-	a.wantRange(e.all(), store.RangeOptions{}, false, "a", "1")
-	a.AddReadConflict(e.all())
+	a.wantRange(e.allKeys(), store.RangeOptions{}, false, "a", "1")
+	a.AddReadConflict(e.allKeys())
 	e.put("a", "2")
 	a.wantGet("a", "1")
 	a.commit()
@@ -243,18 +244,18 @@ func onlyReads(e *env) {
 
 func onlyWriteConflicts(e *env) {
 	e.put("a", "1")
-	a, b := e.begin().pin(), e.begin()
-	a.AddReadConflict(store.Single(e.key("x")))
-	a.AddWriteConflict(store.Single(e.key("y")))
+	a, b := e.begin().pinVersion(), e.begin()
+	a.AddReadConflict(store.Single(e.prefixedKey("x")))
+	a.AddWriteConflict(store.Single(e.prefixedKey("y")))
 	b.wantMissing("y")
 	b.set("b", "b")
 	e.put("x", "1")
 	a.wantConflict()
-	c := e.begin().pin()
-	c.AddWriteConflict(store.Single(e.key("y")))
+	c := e.begin().pinVersion()
+	c.AddWriteConflict(store.Single(e.prefixedKey("y")))
 	c.commit()
 	b.wantConflict()
-	e.want("a", "1", "x", "1")
+	e.wantContents("a", "1", "x", "1")
 }
 
 func readersDoNotConflict(e *env) {
@@ -262,7 +263,7 @@ func readersDoNotConflict(e *env) {
 	a, b := e.begin(), e.begin()
 	a.wantGet("a", "1")
 	b.wantGet("a", "1")
-	b.AddReadConflict(e.all())
+	b.AddReadConflict(e.allKeys())
 	a.set("b", "1")
 	b.commit()
 	c := e.begin()
@@ -270,10 +271,10 @@ func readersDoNotConflict(e *env) {
 	c.set("c", "1")
 	a.commit()
 	c.commit()
-	e.want("a", "1", "b", "1", "c", "1")
+	e.wantContents("a", "1", "b", "1", "c", "1")
 }
 
-// earlierCommits reads after a commit that came between begin and the read.
+// earlierCommits reads after a commit that happened between begin and the read.
 func earlierCommits(e *env) {
 	e.put("a", "1")
 	a := e.begin()
@@ -281,7 +282,7 @@ func earlierCommits(e *env) {
 	a.wantGet("a", "2")
 	a.set("b", "1")
 	a.commit()
-	e.want("a", "2", "b", "1")
+	e.wantContents("a", "2", "b", "1")
 }
 
 func failedCommit(e *env) {
@@ -294,14 +295,14 @@ func failedCommit(e *env) {
 	e.put("a", "2")
 	a.wantConflict()
 	b.commit()
-	e.want("a", "2", "c", "1")
+	e.wantContents("a", "2", "c", "1")
 }
 
-// manyCommits puts the one that matters between many that do not.
+// manyCommits commits the conflicting write among many others.
 func manyCommits(e *env) {
 	first, middle, last := e.begin(), e.begin(), e.begin()
 	for key, a := range map[string]*actor{"first": first, "middle": middle, "last": last} {
-		a.wantRange(store.Prefixed(e.key(key)), store.RangeOptions{}, false)
+		a.wantRange(store.Prefixed(e.prefixedKey(key)), store.RangeOptions{}, false)
 		a.set("seen", "1")
 	}
 	e.put("first/phantom", "1")

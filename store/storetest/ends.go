@@ -21,20 +21,20 @@ func endChecks() []Check {
 func (a *actor) wantUsed() {
 	e := a.env
 	for name, r := range map[string]store.Reader{"transaction": a.Tx, "snapshot": a.Snapshot()} {
-		_, err := r.Get(e.ctx, e.key("a"))
+		_, err := r.Get(e.ctx, e.prefixedKey("a"))
 		e.wantErr("get of a used "+name, err, store.ErrUsed)
-		_, err = r.GetAll(e.ctx, [][]byte{e.key("a")})
+		_, err = r.GetAll(e.ctx, [][]byte{e.prefixedKey("a")})
 		e.wantErr("get all of a used "+name, err, store.ErrUsed)
-		_, _, err = r.GetRange(e.ctx, e.all(), store.RangeOptions{})
+		_, _, err = r.GetRange(e.ctx, e.allKeys(), store.RangeOptions{})
 		e.wantErr("get range of a used "+name, err, store.ErrUsed)
 	}
 	a.set("late", "1")
 	a.clear("a")
 	a.clearRange("", "z")
 	a.add("n", 1)
-	a.stamped("s", "", "1")
-	a.AddReadConflict(e.all())
-	a.AddWriteConflict(e.all())
+	a.setStamped("s", "", "1")
+	a.AddReadConflict(e.allKeys())
+	a.AddWriteConflict(e.allKeys())
 	e.wantErr("commit of a used transaction", a.Commit(e.ctx), store.ErrUsed)
 	a.Discard()
 }
@@ -48,7 +48,7 @@ func usedOnce(e *env) {
 	b.wantGet("a", "1")
 	b.commit()
 	b.wantUsed()
-	e.want("a", "1")
+	e.wantContents("a", "1")
 }
 
 func usedAfterDiscard(e *env) {
@@ -60,7 +60,7 @@ func usedAfterDiscard(e *env) {
 	b.set("b", "1")
 	b.Discard()
 	b.wantUsed()
-	e.want("a", "1")
+	e.wantContents("a", "1")
 }
 
 func usedAfterFailure(e *env) {
@@ -70,10 +70,10 @@ func usedAfterFailure(e *env) {
 	e.put("a", "1")
 	a.wantConflict()
 	a.wantUsed()
-	e.want("a", "1")
+	e.wantContents("a", "1")
 }
 
-// endedContext: whatever a commit answers whose context has ended, it must be so.
+// endedContext checks that the answer of a commit whose context has ended is true.
 func endedContext(e *env) {
 	ctx, cancel := context.WithCancel(e.ctx)
 	a := e.begin()
@@ -83,14 +83,14 @@ func endedContext(e *env) {
 	err := a.Commit(ctx)
 	switch {
 	case err == nil:
-		e.want("a", "1")
+		e.wantContents("a", "1")
 	case store.MaybeCommitted(err):
-		// Either is true. What follows must not be held up by it.
+		// Both outcomes are possible. Later transactions must not be blocked.
 		e.put("b", "1")
 	default:
-		e.want()
+		e.wantContents()
 		e.put("b", "1")
-		e.want("b", "1")
+		e.wantContents("b", "1")
 	}
 }
 
@@ -99,19 +99,19 @@ func closedStore(e *env) {
 	read, fresh, writing := e.begin(), e.begin(), e.begin()
 	read.wantGet("a", "1")
 	writing.set("a", "2")
-	fired := e.watch(e.ctx, "a")
+	fired := e.watchKey(e.ctx, "a")
 	e.must("close", e.store.Close())
 
-	_, err := read.Get(e.ctx, e.key("a"))
+	_, err := read.Get(e.ctx, e.prefixedKey("a"))
 	e.wantErr("get of one under way", err, store.ErrClosed)
-	_, _, err = fresh.GetRange(e.ctx, e.all(), store.RangeOptions{})
+	_, _, err = fresh.GetRange(e.ctx, e.allKeys(), store.RangeOptions{})
 	e.wantErr("get range of one that had not read", err, store.ErrClosed)
 	e.wantErr("commit", writing.Commit(e.ctx), store.ErrClosed)
 	_, err = e.store.Begin(e.ctx)
 	e.wantErr("begin", err, store.ErrClosed)
-	_, err = e.store.Watch(e.ctx, e.key("a"))
+	_, err = e.store.Watch(e.ctx, e.prefixedKey("a"))
 	e.wantErr("watch", err, store.ErrClosed)
-	e.await("close of the store", fired)
+	e.awaitFire("close of the store", fired)
 	read.Discard()
 	fresh.Discard()
 	if err := e.store.Close(); err != nil && !errors.Is(err, store.ErrClosed) {

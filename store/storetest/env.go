@@ -13,27 +13,27 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// An env is what one run of a check works with: a store, and a part of its key
-// space that is empty. Its methods end the check when something goes wrong,
-// as those of testing.T do; they are for the goroutine of the check.
+// An env is the environment of one run of a check: a store, and an empty part of its
+// key space. Its methods end the check on failure, as those of testing.T do. Only
+// the goroutine of the check may call them.
 type env struct {
 	ctx    context.Context
 	store  store.Store
 	prefix string
-	begun  []*actor // discarded when the check ends
+	begun  []*actor // transactions to discard when the check ends
 }
 
-// A broken clause ends a check by panicking with it.
-type broken struct{ err error }
+// A brokenClause is the panic value that ends a check.
+type brokenClause struct{ err error }
 
-func (e *env) run(check func(e *env)) (err error) {
+func (e *env) runCheck(check func(e *env)) (err error) {
 	defer func() {
 		for _, a := range e.begun {
 			a.Discard()
 		}
 		switch r := recover().(type) {
 		case nil:
-		case broken:
+		case brokenClause:
 			err = r.err
 		default:
 			panic(r)
@@ -44,10 +44,10 @@ func (e *env) run(check func(e *env)) (err error) {
 	return nil
 }
 
-// fail ends the check. An error that stands for a fault of the store is
-// wrapped, so that the check may run again.
+// fail ends the check. It wraps an error that is a fault of the store, so that the
+// check may run again.
 func (e *env) fail(format string, args ...any) {
-	panic(broken{fmt.Errorf(format, args...)})
+	panic(brokenClause{fmt.Errorf(format, args...)})
 }
 
 // must ends the check if err is not nil.
@@ -68,8 +68,8 @@ func (e *env) wantErr(op string, err, want error) {
 	}
 }
 
-// diff ends the check unless got is want.
-func (e *env) diff(what string, got, want any) {
+// wantEqual ends the check unless got is want.
+func (e *env) wantEqual(what string, got, want any) {
 	if d := cmp.Diff(want, got); d != "" {
 		e.fail("%s differs (-want +got):\n%s", what, d)
 	}
@@ -78,11 +78,14 @@ func (e *env) diff(what string, got, want any) {
 // maxBackoff keeps the suite quick under faults.
 const maxBackoff = 5 * time.Millisecond
 
-// db runs transactions until they commit, faults or not.
-func (e *env) db() *store.DB { return store.NewDB(e.store, store.Config{MaxBackoff: maxBackoff}) }
+// retryingDB returns a DB that retries transactions until they commit, even under
+// faults.
+func (e *env) retryingDB() *store.DB {
+	return store.NewDB(e.store, store.Config{MaxBackoff: maxBackoff})
+}
 
-// clearBelow removes what a run before this one left below prefix. It reads
-// what it clears, so that a clear that comes late finds that it is too late.
+// clearBelow removes the keys below prefix that an earlier run left. It reads the
+// range that it clears, so that a clear which commits late conflicts.
 func clearBelow(ctx context.Context, s store.Store, prefix string) error {
 	below := store.Prefixed([]byte(prefix))
 	return store.NewDB(s, store.Config{MaxBackoff: maxBackoff}).Update(ctx, func(tx store.Tx) error {
@@ -95,15 +98,16 @@ func clearBelow(ctx context.Context, s store.Store, prefix string) error {
 	})
 }
 
-func (e *env) key(name string) []byte { return []byte(e.prefix + name) }
+func (e *env) prefixedKey(name string) []byte { return []byte(e.prefix + name) }
 
-// span is the range of the keys from begin to end, named without the prefix.
-func (e *env) span(begin, end string) store.Range {
-	return store.Range{Begin: e.key(begin), End: e.key(end)}
+// prefixedRange returns the range of the keys from begin to end, given without
+// the prefix.
+func (e *env) prefixedRange(begin, end string) store.Range {
+	return store.Range{Begin: e.prefixedKey(begin), End: e.prefixedKey(end)}
 }
 
-// all is the range of all keys of the check.
-func (e *env) all() store.Range { return store.Prefixed([]byte(e.prefix)) }
+// allKeys returns the range of all keys of the check.
+func (e *env) allKeys() store.Range { return store.Prefixed([]byte(e.prefix)) }
 
 // put commits pairs of a key and a value.
 func (e *env) put(pairs ...string) {
@@ -114,9 +118,9 @@ func (e *env) put(pairs ...string) {
 	a.commit()
 }
 
-// want checks the contents of the store: pairs of a key and a value, in order.
-func (e *env) want(pairs ...string) {
-	e.begin().wantRange(e.all(), store.RangeOptions{}, false, pairs...)
+// wantContents checks the whole contents: pairs of a key and a value, in order.
+func (e *env) wantContents(pairs ...string) {
+	e.begin().wantRange(e.allKeys(), store.RangeOptions{}, false, pairs...)
 }
 
 // begin begins a transaction.
@@ -134,19 +138,19 @@ type actor struct {
 	env *env
 }
 
-// pin makes a fix its read version.
-func (a *actor) pin() *actor {
+// pinVersion fixes the read version of a.
+func (a *actor) pinVersion() *actor {
 	_, err := a.ReadVersion(a.env.ctx)
 	a.env.must("read version", err)
 	return a
 }
 
-func (a *actor) set(key, value string)     { a.Set(a.env.key(key), []byte(value)) }
-func (a *actor) clear(key string)          { a.Clear(a.env.key(key)) }
-func (a *actor) clearRange(b, end string)  { a.ClearRange(a.env.span(b, end)) }
-func (a *actor) add(key string, n int64)   { a.Add(a.env.key(key), n) }
+func (a *actor) set(key, value string)     { a.Set(a.env.prefixedKey(key), []byte(value)) }
+func (a *actor) clear(key string)          { a.Clear(a.env.prefixedKey(key)) }
+func (a *actor) clearRange(b, end string)  { a.ClearRange(a.env.prefixedRange(b, end)) }
+func (a *actor) add(key string, n int64)   { a.Add(a.env.prefixedKey(key), n) }
 func (a *actor) get(key string) []byte     { return a.env.get(a.Tx, key) }
-func (a *actor) snapshot(key string)       { a.env.get(a.Snapshot(), key) }
+func (a *actor) snapshotGet(key string)    { a.env.get(a.Snapshot(), key) }
 func (a *actor) wantGet(key, value string) { a.env.wantGet(a.Tx, key, value) }
 func (a *actor) wantMissing(key string)    { a.env.wantMissing(a.Tx, key) }
 
@@ -158,16 +162,16 @@ func (a *actor) wantRange(r store.Range, o store.RangeOptions, more bool, pairs 
 	a.env.wantRange(a.Tx, r, o, more, pairs...)
 }
 
-// commit wants the commit to succeed.
+// commit commits and expects success.
 func (a *actor) commit() { a.env.must("commit", a.Commit(a.env.ctx)) }
 
-// wantConflict wants the commit to fail because of what another wrote.
+// wantConflict commits and expects a conflict with another transaction.
 func (a *actor) wantConflict() {
 	a.env.wantErr("commit", a.Commit(a.env.ctx), store.ErrConflict)
 }
 
 func (e *env) get(r store.Reader, key string) []byte {
-	value, err := r.Get(e.ctx, e.key(key))
+	value, err := r.Get(e.ctx, e.prefixedKey(key))
 	e.must(fmt.Sprintf("get %q", key), err)
 	return value
 }
@@ -177,7 +181,7 @@ func (e *env) wantGet(r store.Reader, key, value string) {
 	if got == nil {
 		e.fail("get %q: got nothing, want %q", key, value)
 	}
-	e.diff(fmt.Sprintf("value of %q", key), string(got), value)
+	e.wantEqual(fmt.Sprintf("value of %q", key), string(got), value)
 }
 
 func (e *env) wantMissing(r store.Reader, key string) {
@@ -205,14 +209,14 @@ func (e *env) scan(r store.Reader, keys store.Range, o store.RangeOptions) (flat
 
 func (e *env) wantRange(r store.Reader, keys store.Range, o store.RangeOptions, more bool, pairs ...string) {
 	got, gotMore := e.scan(r, keys, o)
-	e.diff(fmt.Sprintf("range [%q, %q) %+v", keys.Begin, keys.End, o), got, pairs)
+	e.wantEqual(fmt.Sprintf("range [%q, %q) %+v", keys.Begin, keys.End, o), got, pairs)
 	if gotMore != more {
 		e.fail("range [%q, %q) %+v: got more %v, want %v", keys.Begin, keys.End, o, gotMore, more)
 	}
 }
 
-// number spells n as Add does.
-func number(n int64) string {
+// encodeNumber encodes n as Add does.
+func encodeNumber(n int64) string {
 	return string(binary.LittleEndian.AppendUint64(nil, uint64(n)))
 }
 

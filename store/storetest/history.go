@@ -29,7 +29,7 @@ const (
 // milliseconds.
 const searchTime = 30 * time.Second
 
-// A verb is what a worker does to a unit.
+// A verb is an operation of a worker on a unit.
 type verb string
 
 const (
@@ -46,7 +46,7 @@ type unit struct {
 	attempt int
 }
 
-// next returns what v makes of u, and whether u allows it. This is the serial
+// next returns the unit after v, and whether u allows v. This is the serial
 // specification; the workers use it as well.
 func (u unit) next(v verb, attempt int) (unit, bool) {
 	switch {
@@ -76,7 +76,7 @@ func decodeUnit(value []byte) (unit, error) {
 	return unit{string(state), attempt}, err
 }
 
-// A call is the input of an operation, an answer its output.
+// A call is the input of an operation; an answer is its output.
 type call struct {
 	unit    int
 	verb    verb
@@ -89,12 +89,12 @@ type answer struct {
 	unit    unit // as the operation left it
 }
 
-// History lets workers race for a few units in random transactions, and returns
-// an error unless some serial order that agrees with real time explains what
-// they were told. What a worker was not told may have happened at any later
-// time. Keys are put below prefix, which must be empty in s.
+// History lets workers race for a few units in random transactions. It returns an
+// error unless some serial order that agrees with real time explains all answers.
+// An operation without an answer may have happened at any later time. Keys are put
+// below prefix, which must be empty in s.
 func History(ctx context.Context, s store.Store, prefix string, seed uint64) error {
-	// So few attempts leave some results unknown.
+	// With so few attempts some results stay unknown.
 	h := &history{db: store.NewDB(s, store.Config{MaxAttempts: 10, MaxBackoff: maxBackoff}), prefix: prefix}
 	var workers sync.WaitGroup
 	operations := make([][]porcupine.Operation, historyWorkers)
@@ -102,7 +102,7 @@ func History(ctx context.Context, s store.Store, prefix string, seed uint64) err
 	for w := range historyWorkers {
 		workers.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(w)))
-			operations[w], errs[w] = h.work(ctx, w, random)
+			operations[w], errs[w] = h.runWorker(ctx, w, random)
 		})
 	}
 	workers.Wait()
@@ -113,7 +113,7 @@ func History(ctx context.Context, s store.Store, prefix string, seed uint64) err
 	for _, of := range operations {
 		all = append(all, of...)
 	}
-	if got := porcupine.CheckOperationsTimeout(model(), all, searchTime); got != porcupine.Ok {
+	if got := porcupine.CheckOperationsTimeout(registerModel(), all, searchTime); got != porcupine.Ok {
 		return fmt.Errorf("history of seed %d is not serializable: %s", seed, got)
 	}
 	return nil
@@ -125,8 +125,9 @@ type history struct {
 	clock  atomic.Int64 // orders calls and returns
 }
 
-// work does random things to random units with the attempts it has seen.
-func (h *history) work(ctx context.Context, worker int, random *rand.Rand) ([]porcupine.Operation, error) {
+// runWorker runs random operations on random units with the attempts that it has
+// seen.
+func (h *history) runWorker(ctx context.Context, worker int, random *rand.Rand) ([]porcupine.Operation, error) {
 	var done []porcupine.Operation
 	var seen [historyUnits]int
 	for round := range historyRounds {
@@ -134,7 +135,7 @@ func (h *history) work(ctx context.Context, worker int, random *rand.Rand) ([]po
 		c := call{unit: random.IntN(historyUnits), verb: verbs[random.IntN(len(verbs))]}
 		c.attempt = seen[c.unit]
 		op := porcupine.Operation{ClientId: worker, Input: c, Call: h.clock.Add(1)}
-		a, err := h.do(ctx, c, fmt.Sprint(worker, "/", round))
+		a, err := h.runOperation(ctx, c, fmt.Sprint(worker, "/", round))
 		op.Return = h.clock.Add(1)
 		if err != nil {
 			if !store.Retryable(err) {
@@ -150,9 +151,9 @@ func (h *history) work(ctx context.Context, worker int, random *rand.Rand) ([]po
 	return done, nil
 }
 
-// do runs one operation. Its id marks in the store what it came to, so that a
-// second run after an unknown result does nothing and answers the same.
-func (h *history) do(ctx context.Context, c call, id string) (a answer, err error) {
+// runOperation runs one operation and stores its outcome under id, so that a second
+// run after an unknown result does nothing and returns the same answer.
+func (h *history) runOperation(ctx context.Context, c call, id string) (a answer, err error) {
 	key, mark := fmt.Appendf(nil, "%su/%d", h.prefix, c.unit), []byte(h.prefix+"m/"+id)
 	err = h.db.Update(ctx, func(tx store.Tx) error {
 		a = answer{}
@@ -184,8 +185,8 @@ func (h *history) do(ctx context.Context, c call, id string) (a answer, err erro
 	return a, err
 }
 
-// model is a register for each unit.
-func model() porcupine.Model {
+// registerModel models each unit as a register.
+func registerModel() porcupine.Model {
 	return porcupine.Model{
 		Partition: func(all []porcupine.Operation) [][]porcupine.Operation {
 			units := make([][]porcupine.Operation, historyUnits)

@@ -10,7 +10,7 @@ import (
 
 func limitChecks() []Check {
 	return []Check{
-		{Name: "the longest key and value", check: longest},
+		{Name: "the longest key and value", check: longestKeyValue},
 		{Name: "a key too large", check: keyTooLarge},
 		{Name: "a value too large", check: valueTooLarge},
 		{Name: "a transaction near the limit", check: largeTx},
@@ -22,10 +22,10 @@ func limitChecks() []Check {
 
 // longKey is a key of n bytes.
 func (e *env) longKey(n int) []byte {
-	return append(e.key(""), bytes.Repeat([]byte("k"), n-len(e.prefix))...)
+	return append(e.prefixedKey(""), bytes.Repeat([]byte("k"), n-len(e.prefix))...)
 }
 
-func longest(e *env) {
+func longestKeyValue(e *env) {
 	key, value := e.longKey(store.MaxKeySize), bytes.Repeat([]byte("v"), store.MaxValueSize)
 	a := e.begin()
 	a.wantMissing(strings.TrimPrefix(string(key), e.prefix))
@@ -34,13 +34,13 @@ func longest(e *env) {
 	b := e.begin()
 	got, err := b.Get(e.ctx, key)
 	e.must("get", err)
-	e.diff("size of the value", len(got), len(value))
+	e.wantEqual("size of the value", len(got), len(value))
 	b.wantRange(store.Single(key), store.RangeOptions{}, false, string(key[len(e.prefix):]), string(value))
 	b.AddReadConflict(store.Single(key))
 	b.AddWriteConflict(store.Single(key))
 	b.ClearRange(store.Single(key))
 	b.commit()
-	e.want()
+	e.wantContents()
 }
 
 func keyTooLarge(e *env) {
@@ -48,7 +48,7 @@ func keyTooLarge(e *env) {
 	for name, write := range map[string]func(tx store.Tx){
 		"set":         func(tx store.Tx) { tx.Set(key, nil) },
 		"clear":       func(tx store.Tx) { tx.Clear(key) },
-		"clear range": func(tx store.Tx) { tx.ClearRange(store.Range{Begin: key, End: e.all().End}) },
+		"clear range": func(tx store.Tx) { tx.ClearRange(store.Range{Begin: key, End: e.allKeys().End}) },
 		"add":         func(tx store.Tx) { tx.Add(key, 1) },
 		"stamped":     func(tx store.Tx) { tx.SetVersionstampedKey(key, len(e.prefix), nil) },
 	} {
@@ -58,45 +58,45 @@ func keyTooLarge(e *env) {
 		a.set("b", "1")
 		e.wantErr(name, a.Commit(e.ctx), store.ErrKeyTooLarge)
 	}
-	e.want()
+	e.wantContents()
 }
 
 func valueTooLarge(e *env) {
 	value := make([]byte, store.MaxValueSize+1)
 	a := e.begin()
 	a.set("a", "1")
-	a.Set(e.key("b"), value)
+	a.Set(e.prefixedKey("b"), value)
 	e.wantErr("set", a.Commit(e.ctx), store.ErrValueTooLarge)
 	b := e.begin()
-	b.SetVersionstampedKey(e.key("c"+placeholder), len(e.prefix)+1, value)
+	b.SetVersionstampedKey(e.prefixedKey("c"+placeholder), len(e.prefix)+1, value)
 	e.wantErr("stamped", b.Commit(e.ctx), store.ErrValueTooLarge)
-	e.want()
+	e.wantContents()
 }
 
-// fill sets so many values of nearly the largest size.
-func (a *actor) fill(n int) {
+// fillValues sets so many values of nearly the largest size.
+func (a *actor) fillValues(n int) {
 	value := make([]byte, store.MaxValueSize-store.MaxKeySize)
 	for i := range n {
-		a.Set(a.env.key(fmt.Sprint("fill", i)), value)
+		a.Set(a.env.prefixedKey(fmt.Sprint("fill", i)), value)
 	}
 }
 
 func largeTx(e *env) {
 	const n = store.MaxTxSize/(store.MaxValueSize-store.MaxKeySize) - 2
 	a := e.begin()
-	a.fill(n)
+	a.fillValues(n)
 	a.commit()
 	b := e.begin()
 	b.wantGet("fill0", strings.Repeat("\x00", store.MaxValueSize-store.MaxKeySize))
-	b.ClearRange(e.all())
+	b.ClearRange(e.allKeys())
 	b.commit()
 }
 
 func txTooLarge(e *env) {
 	a := e.begin()
-	a.fill(store.MaxTxSize/(store.MaxValueSize-store.MaxKeySize) + 1)
+	a.fillValues(store.MaxTxSize/(store.MaxValueSize-store.MaxKeySize) + 1)
 	e.wantErr("commit", a.Commit(e.ctx), store.ErrTxTooLarge)
-	e.want()
+	e.wantContents()
 }
 
 func conflictsTooLarge(e *env) {
@@ -114,7 +114,7 @@ func conflictsTooLarge(e *env) {
 		}
 		e.wantErr(name, a.Commit(e.ctx), store.ErrTxTooLarge)
 	}
-	e.want()
+	e.wantContents()
 }
 
 func reservedKeys(e *env) {
@@ -135,7 +135,7 @@ func reservedKeys(e *env) {
 	e.wantErr("get", err, store.ErrReservedKey)
 	_, _, err = e.begin().GetRange(e.ctx, store.Prefixed(key), store.RangeOptions{})
 	e.wantErr("get range", err, store.ErrReservedKey)
-	_, _, err = e.begin().GetRange(e.ctx, store.Range{Begin: e.key(""), End: []byte{0xff}}, store.RangeOptions{Limit: 1})
+	_, _, err = e.begin().GetRange(e.ctx, store.Range{Begin: e.prefixedKey(""), End: []byte{0xff}}, store.RangeOptions{Limit: 1})
 	e.must("get range up to what is reserved", err)
-	e.want()
+	e.wantContents()
 }

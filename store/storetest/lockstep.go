@@ -14,10 +14,10 @@ import (
 	"github.com/coditect/mapreduce/store/storetest/memory"
 )
 
-// lanes is how many transactions of a program are open at once.
+// lanes is the number of transactions of a program that are open at once.
 const lanes = 3
 
-// An Action is what a step of a program does.
+// An Action is the operation of a step of a program.
 type Action int
 
 // Actions of steps.
@@ -69,11 +69,11 @@ func (p Program) String() string {
 	return b.String()
 }
 
-// GoString is for rapid, which prints what fails.
+// GoString serves rapid, which prints failing programs.
 func (p Program) GoString() string { return "\n" + p.String() }
 
-// Programs generates programs of a few actions over a few keys, so that steps
-// meet. Only keys that end in n hold numbers and are added to.
+// Programs generates programs of a few actions over a few keys, so that steps often
+// conflict. Only keys that end in n hold numbers and are added to.
 func Programs() *rapid.Generator[Program] {
 	keys := rapid.SampledFrom([]string{"", "\x00", "a", "a\x00", "an", "b", "bn", "cn", "n", "\xff\xff"})
 	return rapid.Custom(func(t *rapid.T) Program {
@@ -84,12 +84,12 @@ func Programs() *rapid.Generator[Program] {
 			often = append(often, Action(a), Action(a)) // as often as a commit
 		}
 		// Slices of slices are long enough on average, and shrink well.
-		parts := rapid.SliceOfN(rapid.SliceOfN(steps(fewKeys, often), 1, 20), 1, 20)
+		parts := rapid.SliceOfN(rapid.SliceOfN(stepGenerator(fewKeys, often), 1, 20), 1, 20)
 		return slices.Concat(parts.Draw(t, "steps")...)
 	})
 }
 
-func steps(keys []string, often []Action) *rapid.Generator[Step] {
+func stepGenerator(keys []string, often []Action) *rapid.Generator[Step] {
 	return rapid.Custom(func(t *rapid.T) Step {
 		s := Step{
 			Lane:     rapid.IntRange(0, lanes-1).Draw(t, "lane"),
@@ -106,7 +106,7 @@ func steps(keys []string, often []Action) *rapid.Generator[Step] {
 		case s.Action == actAdd && !numeric:
 			s.Action = actSet
 		case s.Action == actSet && numeric:
-			s.Value = number(s.Delta)
+			s.Value = encodeNumber(s.Delta)
 		}
 		return s
 	})
@@ -120,17 +120,17 @@ func rangeOptions(t *rapid.T) store.RangeOptions {
 	}
 }
 
-// Lockstep runs program on s and on the reference at once. Every read must give
-// the same, every commit must come to the same, and so must the contents at the
-// end. Keys are put below prefix, which must be empty in s.
+// Lockstep runs program on s and on the reference at once. Every read, the outcome
+// of every commit, and the contents at the end must be the same. Keys are put below
+// prefix, which must be empty in s.
 func Lockstep(ctx context.Context, s store.Store, prefix string, program Program, o Options) error {
 	l := &lockstep{
 		ctx: ctx, store: s, reference: new(memory.Store), prefix: prefix,
 		tolerant: o.Faulty || o.FalseConflicts, faulty: o.Faulty,
 	}
-	defer l.discard()
+	defer l.discardLanes()
 	for i, step := range program {
-		err := l.step(step)
+		err := l.runStep(step)
 		if errors.Is(err, errOpenEnd) {
 			return nil
 		}
@@ -138,11 +138,11 @@ func Lockstep(ctx context.Context, s store.Store, prefix string, program Program
 			return fmt.Errorf("step %d, %v in lane %d: %w", i, step.Action, step.Lane, err)
 		}
 	}
-	return l.contents()
+	return l.compareContents()
 }
 
-// errOpenEnd ends a program after a commit that may yet happen: from there on
-// nothing can be foretold.
+// errOpenEnd ends a program after a commit that may still happen, because nothing
+// can be predicted after it.
 var errOpenEnd = errors.New("storetest: a commit may yet happen")
 
 type lockstep struct {
@@ -150,58 +150,58 @@ type lockstep struct {
 	store     store.Store
 	reference *memory.Store
 	prefix    string
-	tolerant  bool // of conflicts for no reason
+	tolerant  bool // conflicts for no reason are allowed
 	faulty    bool
 	lanes     [lanes]*lane
 	commits   int
 }
 
-// A lane is a transaction on either side.
+// A lane is a transaction on the store and its counterpart on the reference.
 type lane struct {
 	tx, reference store.Tx
 	writes        bool
 }
 
-func (l *lockstep) key(name string) []byte { return []byte(l.prefix + name) }
+func (l *lockstep) prefixedKey(name string) []byte { return []byte(l.prefix + name) }
 
-func (l *lockstep) span(s Step) store.Range {
-	return store.Range{Begin: l.key(min(s.Key, s.End)), End: l.key(max(s.Key, s.End))}
+func (l *lockstep) stepRange(s Step) store.Range {
+	return store.Range{Begin: l.prefixedKey(min(s.Key, s.End)), End: l.prefixedKey(max(s.Key, s.End))}
 }
 
-// step does one step. A transaction that met a fault is given up.
-func (l *lockstep) step(s Step) error {
+// runStep runs one step. It discards a transaction that met a fault.
+func (l *lockstep) runStep(s Step) error {
 	pair := l.lanes[s.Lane]
 	if pair == nil {
 		var err error
-		if pair, err = l.begin(); err != nil {
-			return l.forgive(s.Lane, err)
+		if pair, err = l.beginLane(); err != nil {
+			return l.forgiveFault(s.Lane, err)
 		}
 		l.lanes[s.Lane] = pair
 	}
 	switch s.Action {
 	case actGet, actGetAll, actGetRange:
-		return l.forgive(s.Lane, l.read(pair, s))
+		return l.forgiveFault(s.Lane, l.compareRead(pair, s))
 	case actCommit:
 		l.lanes[s.Lane] = nil
 		defer pair.discard()
-		return l.commit(pair)
+		return l.commitLane(pair)
 	case actDiscard:
 		l.lanes[s.Lane] = nil
 		pair.discard()
 	case actReadConflict:
-		if err := l.pin(pair); err != nil {
-			return l.forgive(s.Lane, err)
+		if err := l.pinVersions(pair); err != nil {
+			return l.forgiveFault(s.Lane, err)
 		}
 		fallthrough
 	default:
 		pair.writes = pair.writes || s.Action != actReadConflict
-		l.write(pair.tx, s)
-		l.write(pair.reference, s)
+		l.applyWrite(pair.tx, s)
+		l.applyWrite(pair.reference, s)
 	}
 	return nil
 }
 
-func (l *lockstep) begin() (*lane, error) {
+func (l *lockstep) beginLane() (*lane, error) {
 	tx, err := l.store.Begin(l.ctx)
 	if err != nil {
 		return nil, err
@@ -210,9 +210,9 @@ func (l *lockstep) begin() (*lane, error) {
 	return &lane{tx: tx, reference: reference}, err
 }
 
-// pin fixes the read versions on both sides: a read conflict that comes before
-// the first read would have no version to count from.
-func (l *lockstep) pin(pair *lane) error {
+// pinVersions fixes the read versions on both sides. A read conflict before the first
+// read would have no version otherwise.
+func (l *lockstep) pinVersions(pair *lane) error {
 	if _, err := pair.tx.ReadVersion(l.ctx); err != nil {
 		return err
 	}
@@ -220,8 +220,8 @@ func (l *lockstep) pin(pair *lane) error {
 	return err
 }
 
-// forgive gives up the transaction of a lane after a fault.
-func (l *lockstep) forgive(lane int, err error) error {
+// forgiveFault discards the transaction of a lane after a fault.
+func (l *lockstep) forgiveFault(lane int, err error) error {
 	if !l.faulty || !store.Retryable(err) {
 		return err
 	}
@@ -232,8 +232,8 @@ func (l *lockstep) forgive(lane int, err error) error {
 	return nil
 }
 
-func (l *lockstep) write(tx store.Tx, s Step) {
-	key, span := l.key(s.Key), l.span(s)
+func (l *lockstep) applyWrite(tx store.Tx, s Step) {
+	key, span := l.prefixedKey(s.Key), l.stepRange(s)
 	switch s.Action {
 	case actSet:
 		tx.Set(key, []byte(s.Value))
@@ -250,17 +250,17 @@ func (l *lockstep) write(tx store.Tx, s Step) {
 	}
 }
 
-func (l *lockstep) read(pair *lane, s Step) error {
+func (l *lockstep) compareRead(pair *lane, s Step) error {
 	tx, reference := store.Reader(pair.tx), store.Reader(pair.reference)
 	if s.Snapshot {
 		tx, reference = pair.tx.Snapshot(), pair.reference.Snapshot()
 	}
 	if s.Action == actGetRange {
-		return l.readRange(tx, reference, s)
+		return l.compareRange(tx, reference, s)
 	}
-	keys := [][]byte{l.key(s.Key)}
+	keys := [][]byte{l.prefixedKey(s.Key)}
 	if s.Action == actGetAll {
-		keys = append(keys, l.key(s.End), l.key(s.Key))
+		keys = append(keys, l.prefixedKey(s.End), l.prefixedKey(s.Key))
 	}
 	want, err := reference.GetAll(l.ctx, keys)
 	if err != nil {
@@ -275,20 +275,20 @@ func (l *lockstep) read(pair *lane, s Step) error {
 	if err != nil {
 		return err
 	}
-	return differ("values", got, want)
+	return compareValues("values", got, want)
 }
 
-// readRange lets the driver go first: where a bound is reached by the very last
-// pair it may say either that there is more, and its read depends on the keys
-// beyond only if it said that there are none.
-func (l *lockstep) readRange(tx, reference store.Reader, s Step) error {
-	span := l.span(s)
+// compareRange compares a range read. The driver goes first: if the last pair just
+// reaches a bound, the driver may or may not report more pairs. Its read depends on
+// the keys beyond only if it reports none.
+func (l *lockstep) compareRange(tx, reference store.Reader, s Step) error {
+	span := l.stepRange(s)
 	got, more, err := tx.GetRange(l.ctx, span, s.Options)
 	if err != nil {
 		return err
 	}
 	o := s.Options
-	if err := within(o, got); err != nil {
+	if err := checkBounds(o, got); err != nil {
 		return err
 	}
 	if !more {
@@ -301,11 +301,11 @@ func (l *lockstep) readRange(tx, reference store.Reader, s Step) error {
 	if more != bounded {
 		return fmt.Errorf("range %q to %q, %+v: got more %v after %d pairs", s.Key, s.End, s.Options, more, len(got))
 	}
-	return differ(fmt.Sprintf("range %q to %q, %+v", s.Key, s.End, s.Options), got, want)
+	return compareValues(fmt.Sprintf("range %q to %q, %+v", s.Key, s.End, s.Options), got, want)
 }
 
-// within says whether a read kept its bounds.
-func within(o store.RangeOptions, pairs []store.KeyValue) error {
+// checkBounds returns an error if a read exceeded its bounds.
+func checkBounds(o store.RangeOptions, pairs []store.KeyValue) error {
 	bytes := 0
 	for i, kv := range pairs {
 		if o.Limit > 0 && i >= o.Limit || o.Bytes > 0 && bytes >= o.Bytes {
@@ -316,11 +316,11 @@ func within(o store.RangeOptions, pairs []store.KeyValue) error {
 	return nil
 }
 
-// commit commits on both sides. Where the driver may not know what came of it,
-// a mark among the writes tells.
-func (l *lockstep) commit(pair *lane) error {
+// commitLane commits on both sides. If the result on the driver is unknown, a mark
+// among the writes tells it.
+func (l *lockstep) commitLane(pair *lane) error {
 	l.commits++
-	mark := l.key(fmt.Sprintf("\xff\xff\xff\xffmark%d", l.commits))
+	mark := l.prefixedKey(fmt.Sprintf("\xff\xff\xff\xffmark%d", l.commits))
 	if pair.writes && l.faulty {
 		pair.tx.Set(mark, nil)
 		pair.reference.Set(mark, nil)
@@ -330,7 +330,7 @@ func (l *lockstep) commit(pair *lane) error {
 	case errors.Is(err, store.ErrTimedOut) && l.faulty:
 		return errOpenEnd
 	case errors.Is(err, store.ErrUnknownResult) && l.faulty:
-		done, markErr := l.marked(mark)
+		done, markErr := l.isMarked(mark)
 		if markErr != nil {
 			return markErr
 		}
@@ -338,7 +338,7 @@ func (l *lockstep) commit(pair *lane) error {
 			return nil
 		}
 	case err != nil && store.Retryable(err):
-		return l.conflicted(pair, err)
+		return l.checkConflict(pair, err)
 	case err != nil:
 		return err
 	}
@@ -348,7 +348,7 @@ func (l *lockstep) commit(pair *lane) error {
 	return nil
 }
 
-func (l *lockstep) marked(mark []byte) (done bool, err error) {
+func (l *lockstep) isMarked(mark []byte) (done bool, err error) {
 	err = store.NewDB(l.store, store.Config{MaxBackoff: maxBackoff}).View(l.ctx, func(tx store.Tx) error {
 		value, err := tx.Get(l.ctx, mark)
 		done = value != nil
@@ -357,8 +357,8 @@ func (l *lockstep) marked(mark []byte) (done bool, err error) {
 	return done, err
 }
 
-// conflicted judges a commit that failed without writing.
-func (l *lockstep) conflicted(pair *lane, err error) error {
+// checkConflict checks a commit that failed without writing.
+func (l *lockstep) checkConflict(pair *lane, err error) error {
 	if l.tolerant && pair.writes {
 		return nil
 	}
@@ -369,8 +369,8 @@ func (l *lockstep) conflicted(pair *lane, err error) error {
 	return nil
 }
 
-// contents compares all that is stored.
-func (l *lockstep) contents() error {
+// compareContents compares the whole contents.
+func (l *lockstep) compareContents() error {
 	var got, want []store.KeyValue
 	err := store.NewDB(l.store, store.Config{MaxBackoff: maxBackoff}).View(l.ctx, func(tx store.Tx) (err error) {
 		got, _, err = tx.GetRange(l.ctx, store.Prefixed([]byte(l.prefix)), store.RangeOptions{})
@@ -388,10 +388,10 @@ func (l *lockstep) contents() error {
 	if err != nil {
 		return fmt.Errorf("reference: %w", err)
 	}
-	return differ("contents", got, want)
+	return compareValues("contents", got, want)
 }
 
-func (l *lockstep) discard() {
+func (l *lockstep) discardLanes() {
 	for _, pair := range l.lanes {
 		if pair != nil {
 			pair.discard()
@@ -404,7 +404,7 @@ func (p *lane) discard() {
 	p.reference.Discard()
 }
 
-func differ[T any](what string, got, want T) error {
+func compareValues[T any](what string, got, want T) error {
 	if d := cmp.Diff(want, got); d != "" {
 		return fmt.Errorf("%s differ (-want +got):\n%s", what, d)
 	}

@@ -31,7 +31,7 @@ func ownPoints(e *env) {
 	a.wantGet("b", "again")
 	a.wantMissing("d")
 	a.commit()
-	e.want("a", "again", "b", "again", "c", "stored")
+	e.wantContents("a", "again", "b", "again", "c", "stored")
 }
 
 func ownRanges(e *env) {
@@ -42,15 +42,15 @@ func ownRanges(e *env) {
 	a.clear("e")
 	a.set("f", "own")
 	a.set("h", "own")
-	a.wantRange(e.all(), store.RangeOptions{}, false,
+	a.wantRange(e.allKeys(), store.RangeOptions{}, false,
 		"a", "stored", "b", "own", "c", "own", "f", "own", "g", "stored", "h", "own")
-	a.wantRange(e.all(), store.RangeOptions{Reverse: true}, false,
+	a.wantRange(e.allKeys(), store.RangeOptions{Reverse: true}, false,
 		"h", "own", "g", "stored", "f", "own", "c", "own", "b", "own", "a", "stored")
-	a.wantRange(e.span("b", "f"), store.RangeOptions{}, false, "b", "own", "c", "own")
-	a.wantRange(e.span("d", "f"), store.RangeOptions{}, false)
+	a.wantRange(e.prefixedRange("b", "f"), store.RangeOptions{}, false, "b", "own", "c", "own")
+	a.wantRange(e.prefixedRange("d", "f"), store.RangeOptions{}, false)
 }
 
-// ownLimits puts many own clears and sets before what a bound lets through.
+// ownLimits reads with bounds over many own clears and sets.
 func ownLimits(e *env) {
 	e.put("a", "stored", "b", "stored", "c", "stored", "d", "stored", "e", "stored")
 	a := e.begin()
@@ -59,12 +59,12 @@ func ownLimits(e *env) {
 	a.set("bb", "own")
 	a.clear("e")
 	a.set("ee", "own")
-	a.wantRange(e.all(), store.RangeOptions{Limit: 1}, true, "bb", "own")
-	a.wantRange(e.all(), store.RangeOptions{Limit: 2}, true, "bb", "own", "c", "stored")
-	a.wantRange(e.all(), store.RangeOptions{Limit: 2, Reverse: true}, true, "ee", "own", "d", "stored")
-	a.wantRange(e.all(), store.RangeOptions{Limit: 5}, false,
+	a.wantRange(e.allKeys(), store.RangeOptions{Limit: 1}, true, "bb", "own")
+	a.wantRange(e.allKeys(), store.RangeOptions{Limit: 2}, true, "bb", "own", "c", "stored")
+	a.wantRange(e.allKeys(), store.RangeOptions{Limit: 2, Reverse: true}, true, "ee", "own", "d", "stored")
+	a.wantRange(e.allKeys(), store.RangeOptions{Limit: 5}, false,
 		"bb", "own", "c", "stored", "d", "stored", "ee", "own")
-	a.wantRange(e.all(), store.RangeOptions{Bytes: len(e.key("bb")) + len("own") + 1}, true,
+	a.wantRange(e.allKeys(), store.RangeOptions{Bytes: len(e.prefixedKey("bb")) + len("own") + 1}, true,
 		"bb", "own", "c", "stored")
 }
 
@@ -75,40 +75,40 @@ func ownClears(e *env) {
 	a.clearRange("b", "d")
 	a.wantMissing("b")
 	a.wantMissing("bb")
-	a.wantRange(e.all(), store.RangeOptions{}, false, "a", "stored", "d", "stored")
-	a.wantRange(e.span("b", "d"), store.RangeOptions{Reverse: true}, false)
+	a.wantRange(e.allKeys(), store.RangeOptions{}, false, "a", "stored", "d", "stored")
+	a.wantRange(e.prefixedRange("b", "d"), store.RangeOptions{Reverse: true}, false)
 	a.set("c", "own")
-	a.wantRange(e.all(), store.RangeOptions{}, false, "a", "stored", "c", "own", "d", "stored")
-	a.wantRange(e.all(), store.RangeOptions{Limit: 2, Reverse: true}, true, "d", "stored", "c", "own")
+	a.wantRange(e.allKeys(), store.RangeOptions{}, false, "a", "stored", "c", "own", "d", "stored")
+	a.wantRange(e.allKeys(), store.RangeOptions{Limit: 2, Reverse: true}, true, "d", "stored", "c", "own")
 	a.clearRange("a", "c")
-	a.wantRange(e.all(), store.RangeOptions{}, false, "c", "own", "d", "stored")
+	a.wantRange(e.allKeys(), store.RangeOptions{}, false, "c", "own", "d", "stored")
 	a.commit()
-	e.want("c", "own", "d", "stored")
+	e.wantContents("c", "own", "d", "stored")
 }
 
 func ownAdds(e *env) {
-	e.put("cleared", number(100), "set", number(100), "stored", number(100))
+	e.put("cleared", encodeNumber(100), "set", encodeNumber(100), "stored", encodeNumber(100))
 	a := e.begin()
 	a.add("stored", 1)
 	a.add("stored", -3)
 	a.add("missing", 5)
-	a.set("set", number(40))
+	a.set("set", encodeNumber(40))
 	a.add("set", 2)
 	a.clear("cleared")
 	a.add("cleared", 7)
-	a.wantGet("stored", number(98))
-	a.wantGet("missing", number(5))
-	a.wantGet("set", number(42))
-	a.wantGet("cleared", number(7))
-	want := []string{"cleared", number(7), "missing", number(5), "set", number(42), "stored", number(98)}
-	a.wantRange(e.all(), store.RangeOptions{}, false, want...)
-	a.wantRange(e.all(), store.RangeOptions{Reverse: true}, false, flip(want)...)
+	a.wantGet("stored", encodeNumber(98))
+	a.wantGet("missing", encodeNumber(5))
+	a.wantGet("set", encodeNumber(42))
+	a.wantGet("cleared", encodeNumber(7))
+	want := []string{"cleared", encodeNumber(7), "missing", encodeNumber(5), "set", encodeNumber(42), "stored", encodeNumber(98)}
+	a.wantRange(e.allKeys(), store.RangeOptions{}, false, want...)
+	a.wantRange(e.allKeys(), store.RangeOptions{Reverse: true}, false, reversePairs(want)...)
 	a.commit()
-	e.want(want...)
+	e.wantContents(want...)
 }
 
 func ownSnapshots(e *env) {
-	e.put("a", "stored", "b", "stored", "n", number(1))
+	e.put("a", "stored", "b", "stored", "n", encodeNumber(1))
 	a := e.begin()
 	before := a.Snapshot()
 	a.set("a", "own")
@@ -118,7 +118,7 @@ func ownSnapshots(e *env) {
 	for _, r := range []store.Reader{before, a.Snapshot()} {
 		e.wantGet(r, "a", "own")
 		e.wantMissing(r, "b")
-		e.wantRange(r, e.all(), store.RangeOptions{}, false, "a", "own", "c", "own", "n", number(2))
+		e.wantRange(r, e.allKeys(), store.RangeOptions{}, false, "a", "own", "c", "own", "n", encodeNumber(2))
 	}
 }
 
@@ -132,10 +132,10 @@ func lastWrite(e *env) {
 	a.set("c", "4")
 	a.clearRange("c", "d")
 	a.add("n", 1)
-	a.set("n", number(10))
+	a.set("n", encodeNumber(10))
 	a.add("n", 1)
 	a.add("o", 1)
 	a.clear("o")
 	a.commit()
-	e.want("a", "2", "b", "3", "n", number(11))
+	e.wantContents("a", "2", "b", "3", "n", encodeNumber(11))
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// keysOfAllKinds are in order: what is easy to get wrong about bytes.
+// keysOfAllKinds returns keys that are easy to get wrong, in order.
 func keysOfAllKinds() []string {
 	return []string{
 		"", "\x00", "\x00\x00", "\x00\xff", "\x01", "a", "a\x00", "a\x00\x00", "a\x00\xff",
@@ -38,23 +38,23 @@ func missingIsNil(e *env) {
 		a.wantMissing(key)
 		e.wantMissing(a.Snapshot(), key)
 	}
-	a.wantRange(e.span("c", "d"), store.RangeOptions{}, false)
+	a.wantRange(e.prefixedRange("c", "d"), store.RangeOptions{}, false)
 }
 
 func emptyIsPresent(e *env) {
 	a := e.begin()
 	a.set("a", "")
-	a.Set(e.key("b"), nil)
+	a.Set(e.prefixedKey("b"), nil)
 	a.wantGet("a", "")
 	a.wantGet("b", "")
 	a.commit()
 	b := e.begin()
 	b.wantGet("a", "")
 	b.wantGet("b", "")
-	values, err := b.GetAll(e.ctx, [][]byte{e.key("a"), e.key("c")})
+	values, err := b.GetAll(e.ctx, [][]byte{e.prefixedKey("a"), e.prefixedKey("c")})
 	e.must("get all", err)
-	e.diff("presence", []bool{values[0] != nil, values[1] != nil}, []bool{true, false})
-	e.want("a", "", "b", "")
+	e.wantEqual("presence", []bool{values[0] != nil, values[1] != nil}, []bool{true, false})
+	e.wantContents("a", "", "b", "")
 }
 
 func anyBytes(e *env) {
@@ -83,21 +83,21 @@ func getAllOrder(e *env) {
 	for _, r := range []store.Reader{a.Tx, a.Snapshot()} {
 		var keys [][]byte
 		for _, name := range []string{"c", "x", "b", "c", "d", "a"} {
-			keys = append(keys, e.key(name))
+			keys = append(keys, e.prefixedKey(name))
 		}
 		values, err := r.GetAll(e.ctx, keys)
 		e.must("get all", err)
-		e.diff("values", values, [][]byte{[]byte("3"), nil, []byte("2"), []byte("3"), []byte("4"), nil})
+		e.wantEqual("values", values, [][]byte{[]byte("3"), nil, []byte("2"), []byte("3"), []byte("4"), nil})
 		none, err := r.GetAll(e.ctx, nil)
 		e.must("get all of nothing", err)
-		e.diff("number of values", len(none), 0)
+		e.wantEqual("number of values", len(none), 0)
 	}
 }
 
 func setReplaces(e *env) {
 	e.put("a", "long value", "b", "1")
 	e.put("a", "2")
-	e.want("a", "2", "b", "1")
+	e.wantContents("a", "2", "b", "1")
 }
 
 func clearOne(e *env) {
@@ -106,7 +106,7 @@ func clearOne(e *env) {
 	a.clear("a")
 	a.clear("missing")
 	a.commit()
-	e.want("a\x00", "2", "b", "3")
+	e.wantContents("a\x00", "2", "b", "3")
 }
 
 func clearHalfOpen(e *env) {
@@ -115,11 +115,11 @@ func clearHalfOpen(e *env) {
 	a.clearRange("b", "c")
 	a.clearRange("d", "d") // nothing
 	a.commit()
-	e.want("a", "1", "c", "4", "d", "5")
+	e.wantContents("a", "1", "c", "4", "d", "5")
 	b := e.begin()
-	b.ClearRange(e.all())
+	b.ClearRange(e.allKeys())
 	b.commit()
-	e.want()
+	e.wantContents()
 }
 
 func readerOwns(e *env) {
@@ -129,22 +129,22 @@ func readerOwns(e *env) {
 	for range 2 {
 		for key, want := range map[string]string{"a": "stored", "c": "own"} {
 			value := a.get(key)
-			e.diff("value of "+key, string(value), want)
+			e.wantEqual("value of "+key, string(value), want)
 			copy(value, "######")
 		}
-		values, err := a.GetAll(e.ctx, [][]byte{e.key("a")})
+		values, err := a.GetAll(e.ctx, [][]byte{e.prefixedKey("a")})
 		e.must("get all", err)
 		copy(values[0], "######")
-		pairs, _, err := a.GetRange(e.ctx, e.all(), store.RangeOptions{})
+		pairs, _, err := a.GetRange(e.ctx, e.allKeys(), store.RangeOptions{})
 		e.must("get range", err)
 		for _, kv := range pairs {
 			copy(kv.Key, bytes.Repeat([]byte("#"), len(kv.Key)))
 			copy(kv.Value, "######")
 		}
 	}
-	a.wantRange(e.all(), store.RangeOptions{}, false, "a", "stored", "b", "stored", "c", "own")
+	a.wantRange(e.allKeys(), store.RangeOptions{}, false, "a", "stored", "b", "stored", "c", "own")
 	a.commit()
-	e.want("a", "stored", "b", "stored", "c", "own")
+	e.wantContents("a", "stored", "b", "stored", "c", "own")
 }
 
 func uncommittedUnseen(e *env) {
@@ -154,9 +154,9 @@ func uncommittedUnseen(e *env) {
 	w.clear("b")
 	w.set("c", "2")
 	w.wantGet("a", "2")
-	e.want("a", "1", "b", "1")
+	e.wantContents("a", "1", "b", "1")
 	w.commit()
-	e.want("a", "2", "c", "2")
+	e.wantContents("a", "2", "c", "2")
 }
 
 func discardedUnseen(e *env) {
@@ -167,11 +167,11 @@ func discardedUnseen(e *env) {
 	w.wantMissing("a")
 	w.Discard()
 	w.Discard() // harmless
-	e.want("a", "1")
+	e.wantContents("a", "1")
 }
 
-// commitIsWhole looks at many keys of one transaction from others that began
-// before and after it.
+// commitIsWhole reads many keys of one transaction in others that began before and
+// after it.
 func commitIsWhole(e *env) {
 	var before, after []string
 	for i := range 200 {
@@ -180,9 +180,9 @@ func commitIsWhole(e *env) {
 		after = append(after, name, "2")
 	}
 	e.put(before...)
-	old := e.begin().pin()
+	old := e.begin().pinVersion()
 	e.put(after...)
-	old.wantRange(e.all(), store.RangeOptions{}, false, before...)
+	old.wantRange(e.allKeys(), store.RangeOptions{}, false, before...)
 	old.wantGet("k", "1")
-	e.want(after...)
+	e.wantContents(after...)
 }

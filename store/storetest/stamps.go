@@ -8,8 +8,8 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// placeholder is what a versionstamp replaces. It is the highest one, which a
-// driver that guesses at the lowest possible one must find pending as well.
+// placeholder stands where the versionstamp goes. It is the highest stamp. A driver
+// that computes the range of possible stamps must include it.
 const placeholder = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"
 
 func stampChecks() []Check {
@@ -24,13 +24,13 @@ func stampChecks() []Check {
 	}
 }
 
-// stamped sets a key of head, versionstamp and tail.
-func (a *actor) stamped(head, tail, value string) {
-	a.SetVersionstampedKey(a.env.key(head+placeholder+tail), len(a.env.prefix)+len(head), []byte(value))
+// setStamped sets a key that consists of head, versionstamp and tail.
+func (a *actor) setStamped(head, tail, value string) {
+	a.SetVersionstampedKey(a.env.prefixedKey(head+placeholder+tail), len(a.env.prefix)+len(head), []byte(value))
 }
 
-// stamp commits and returns the versionstamp.
-func (a *actor) stamp() string {
+// commitStamped commits and returns the versionstamp.
+func (a *actor) commitStamped() string {
 	a.commit()
 	stamp, err := a.Versionstamp()
 	a.env.must("versionstamp", err)
@@ -39,19 +39,19 @@ func (a *actor) stamp() string {
 
 func stampInKey(e *env) {
 	a := e.begin()
-	a.stamped("a/", "", "1")
-	a.stamped("b/", "/tail", "2")
-	a.stamped("", "c", "3")
+	a.setStamped("a/", "", "1")
+	a.setStamped("b/", "/tail", "2")
+	a.setStamped("", "c", "3")
 	a.set("plain", "4")
-	stamp := a.stamp()
-	// Where a stamp stands first its key may sort anywhere.
+	stamp := a.commitStamped()
+	// A key that begins with a stamp may sort anywhere.
 	b := e.begin()
 	b.wantGet("a/"+stamp, "1")
 	b.wantGet("b/"+stamp+"/tail", "2")
 	b.wantGet(stamp+"c", "3")
 	b.wantGet("plain", "4")
-	got, _ := b.scan(e.all(), store.RangeOptions{})
-	e.diff("number of keys", len(got)/2, 4)
+	got, _ := b.scan(e.allKeys(), store.RangeOptions{})
+	e.wantEqual("number of keys", len(got)/2, 4)
 }
 
 func stampsGrow(e *env) {
@@ -59,31 +59,31 @@ func stampsGrow(e *env) {
 	for i := range 20 {
 		value := fmt.Sprint(i)
 		a := e.begin()
-		a.stamped("k", "", value)
-		want = append(want, "k"+a.stamp(), value)
+		a.setStamped("k", "", value)
+		want = append(want, "k"+a.commitStamped(), value)
 	}
 	for i := 2; i < len(want); i += 2 {
 		if want[i-2] >= want[i] {
 			e.fail("versionstamp %x does not follow %x", want[i], want[i-2])
 		}
 	}
-	e.want(want...)
+	e.wantContents(want...)
 }
 
 func stampUnreadable(e *env) {
 	e.put("s/\x00stored", "1")
 	a := e.begin()
-	a.pin()
-	a.stamped("s/", "", "1")
-	key := e.key("s/" + placeholder)
+	a.pinVersion()
+	a.setStamped("s/", "", "1")
+	key := e.prefixedKey("s/" + placeholder)
 	for _, r := range []store.Reader{a.Tx, a.Snapshot()} {
 		_, err := r.Get(e.ctx, key)
 		e.wantErr("get", err, store.ErrUnreadable)
-		_, err = r.GetAll(e.ctx, [][]byte{e.key("a"), key})
+		_, err = r.GetAll(e.ctx, [][]byte{e.prefixedKey("a"), key})
 		e.wantErr("get all", err, store.ErrUnreadable)
-		_, _, err = r.GetRange(e.ctx, e.all(), store.RangeOptions{})
+		_, _, err = r.GetRange(e.ctx, e.allKeys(), store.RangeOptions{})
 		e.wantErr("get range", err, store.ErrUnreadable)
-		_, _, err = r.GetRange(e.ctx, e.span("s/\x01", "s0"), store.RangeOptions{Reverse: true})
+		_, _, err = r.GetRange(e.ctx, e.prefixedRange("s/\x01", "s0"), store.RangeOptions{Reverse: true})
 		e.wantErr("get range backwards", err, store.ErrUnreadable)
 	}
 	if _, err := a.Versionstamp(); err == nil {
@@ -94,22 +94,22 @@ func stampUnreadable(e *env) {
 func stampBeside(e *env) {
 	e.put("a", "1", "r", "1", "t", "1")
 	a := e.begin()
-	a.stamped("s/", "", "stamped")
+	a.setStamped("s/", "", "stamped")
 	a.wantGet("a", "1")
 	a.wantGet("t", "1")
-	a.wantRange(e.span("a", "s"), store.RangeOptions{}, false, "a", "1", "r", "1")
-	a.wantRange(e.span("t", "z"), store.RangeOptions{}, false, "t", "1")
-	a.wantRange(e.all(), store.RangeOptions{Limit: 2}, true, "a", "1", "r", "1")
-	a.wantRange(e.all(), store.RangeOptions{Limit: 1, Reverse: true}, true, "t", "1")
-	stamp := a.stamp()
-	e.want("a", "1", "r", "1", "s/"+stamp, "stamped", "t", "1")
+	a.wantRange(e.prefixedRange("a", "s"), store.RangeOptions{}, false, "a", "1", "r", "1")
+	a.wantRange(e.prefixedRange("t", "z"), store.RangeOptions{}, false, "t", "1")
+	a.wantRange(e.allKeys(), store.RangeOptions{Limit: 2}, true, "a", "1", "r", "1")
+	a.wantRange(e.allKeys(), store.RangeOptions{Limit: 1, Reverse: true}, true, "t", "1")
+	stamp := a.commitStamped()
+	e.wantContents("a", "1", "r", "1", "s/"+stamp, "stamped", "t", "1")
 }
 
 func stampPhantom(e *env) {
 	a, b := e.begin(), e.begin()
-	a.wantRange(e.span("s", "t"), store.RangeOptions{}, false)
+	a.wantRange(e.prefixedRange("s", "t"), store.RangeOptions{}, false)
 	a.set("a", "1")
-	b.stamped("s/", "", "1")
+	b.setStamped("s/", "", "1")
 	b.commit()
 	a.wantConflict()
 }
@@ -129,18 +129,18 @@ func stampOfWriters(e *env) {
 	e.wantErr("versionstamp of a failed commit", err, store.ErrUnreadable)
 	c := e.begin()
 	c.set("c", "1")
-	c.stamp()
+	c.commitStamped()
 }
 
-// stampVersions: the eight bytes of version are newer than what the transaction
-// read at, and no newer than what a later one reads at.
+// stampVersions checks that the version in a stamp is above the read version of the
+// transaction, and not above the read version of a later one.
 func stampVersions(e *env) {
 	for range 5 {
 		a := e.begin()
-		before := a.version()
+		before := a.readVersion()
 		a.set("a", "1")
-		at := binary.BigEndian.Uint64([]byte(a.stamp()))
-		after := e.begin().version()
+		at := binary.BigEndian.Uint64([]byte(a.commitStamped()))
+		after := e.begin().readVersion()
 		if at <= before || at > after {
 			e.fail("versionstamp of version %d: not in (%d, %d]", at, before, after)
 		}
@@ -156,7 +156,7 @@ func versionChecks() []Check {
 	}
 }
 
-func (a *actor) version() uint64 {
+func (a *actor) readVersion() uint64 {
 	v, err := a.ReadVersion(a.env.ctx)
 	a.env.must("read version", err)
 	return v
@@ -166,9 +166,9 @@ func versionFixed(e *env) {
 	e.put("a", "1")
 	a := e.begin()
 	a.wantGet("a", "1")
-	v := a.version()
+	v := a.readVersion()
 	e.put("a", "2")
-	e.diff("read version", a.version(), v)
+	e.wantEqual("read version", a.readVersion(), v)
 	a.wantGet("a", "1")
 }
 
@@ -176,7 +176,7 @@ func versionsGrow(e *env) {
 	last := uint64(0)
 	for i := range 10 {
 		e.put("a", fmt.Sprint(i))
-		v := e.begin().version()
+		v := e.begin().readVersion()
 		if v <= last && i > 0 {
 			e.fail("read version %d after a commit, %d before", v, last)
 		}
@@ -186,10 +186,10 @@ func versionsGrow(e *env) {
 
 func firstRead(e *env) {
 	e.put("a", "1")
-	early, ranged, pinned := e.begin(), e.begin(), e.begin().pin()
+	early, ranged, pinned := e.begin(), e.begin(), e.begin().pinVersion()
 	e.put("a", "2")
 	early.wantGet("a", "2")
-	ranged.wantRange(e.all(), store.RangeOptions{}, false, "a", "2")
+	ranged.wantRange(e.allKeys(), store.RangeOptions{}, false, "a", "2")
 	pinned.wantGet("a", "1")
 }
 
@@ -204,9 +204,9 @@ func oneVersion(e *env) {
 	a.wantGet("b", "1")
 	a.wantGet("c", "1")
 	a.wantMissing("d")
-	a.wantRange(e.all(), store.RangeOptions{}, false, "a", "1", "b", "1", "c", "1")
-	a.wantRange(e.all(), store.RangeOptions{Limit: 1, Reverse: true}, true, "c", "1")
-	values, err := a.Snapshot().GetAll(e.ctx, [][]byte{e.key("a"), e.key("d")})
+	a.wantRange(e.allKeys(), store.RangeOptions{}, false, "a", "1", "b", "1", "c", "1")
+	a.wantRange(e.allKeys(), store.RangeOptions{Limit: 1, Reverse: true}, true, "c", "1")
+	values, err := a.Snapshot().GetAll(e.ctx, [][]byte{e.prefixedKey("a"), e.prefixedKey("d")})
 	e.must("get all", err)
 	if !bytes.Equal(values[0], []byte("1")) || values[1] != nil {
 		e.fail("get all by snapshot: got %q, want only what was there at the first read", values)

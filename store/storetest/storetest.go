@@ -1,15 +1,14 @@
-// Package storetest is the contract of package store as tests. Every driver
-// runs it, and so does every wrapper around a driver; what the contract says is
-// changed here first.
+// Package storetest is the contract of package store as tests. Every driver and
+// every wrapper around a driver runs it. A change of the contract begins here.
 //
 // A check states one clause and fails by returning an error, so that the suite
-// can itself be tested against stores that are wrong on purpose. Two tests look
-// for what no clause foresaw: Lockstep holds a driver against the reference in
-// package memory, transaction by interleaved transaction, and History lets
-// goroutines race and asks whether some serial order explains what they saw.
+// itself can be tested against stores that are wrong on purpose. Two tests find
+// faults that no clause covers: Lockstep compares a driver with the reference in
+// package memory over interleaved transactions, and History lets goroutines race
+// and checks that some serial order explains what they saw.
 //
-// What needs waiting for, such as store.MaxTxAge, is left to drivers with a
-// clock of their own. The package is for tests only: it imports testing.
+// Drivers with a clock of their own test clauses that need waiting, such as
+// store.MaxTxAge. The package is for tests only: it imports testing.
 package storetest
 
 import (
@@ -25,27 +24,27 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// Options say what a driver is allowed. The zero value is the strictest.
+// Options tell what a driver is allowed to do. The zero value is the strictest.
 type Options struct {
-	// Prefix is put before all keys, and what is below it is cleared. Without
-	// one the keys begin with the names of the checks.
+	// Prefix precedes all keys. All keys below it are cleared. Without a
+	// prefix the keys begin with the names of the checks.
 	Prefix string
-	// Faulty says that any operation may fail with a retryable error. A check
-	// that meets one is then run again; it must pass once in a hundred times,
-	// and may never see a wrong answer.
+	// Faulty means that any operation may fail with a retryable error. A check
+	// that meets one is run again. It must pass within a hundred runs, and may
+	// never see a wrong answer.
 	Faulty bool
-	// FalseConflicts says that a commit may conflict although nothing it read
-	// was written. Clauses about what must not conflict are then left out.
+	// FalseConflicts means that a commit may conflict although nobody wrote
+	// what it read. Checks that exclude conflicts are skipped then.
 	FalseConflicts bool
 }
 
 // maxRuns bounds the runs of a check on a faulty store.
 const maxRuns = 100
 
-// checkTimeout bounds one check. What waits for ever fails by it.
+// checkTimeout bounds one check, so that a check that waits for ever fails.
 const checkTimeout = time.Minute
 
-// histories is how many histories a run of the suite looks at.
+// histories is the number of histories that a run of the suite checks.
 const histories = 5
 
 // Run runs the suite. open returns a store that nobody else uses; the suite
@@ -54,7 +53,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	RunWith(t, open, Options{})
 }
 
-// RunWith runs the suite on a driver that is allowed what o says.
+// RunWith runs the suite on a driver with the freedoms of o.
 func RunWith(t *testing.T, open func(t *testing.T) store.Store, o Options) {
 	for _, c := range Checks() {
 		t.Run(c.Name, func(t *testing.T) {
@@ -109,9 +108,9 @@ func closeStore(t *testing.T, s store.Store) {
 
 // A Check is one clause of the contract.
 type Check struct {
-	Name  string // which says what holds
+	Name  string // states the clause
 	check func(e *env)
-	exact bool // says what must not conflict
+	exact bool // the clause excludes conflicts
 }
 
 // Checks returns all checks, in the order of the contract.
@@ -123,7 +122,7 @@ func Checks() []Check {
 	)
 }
 
-// Run runs the check on s and returns how s breaks the clause, if it does.
+// Run runs the check on s. The error tells how s breaks the clause.
 func (c Check) Run(ctx context.Context, s store.Store, o Options) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -133,7 +132,7 @@ func (c Check) Run(ctx context.Context, s store.Store, o Options) error {
 			store:  s,
 			prefix: fmt.Sprintf("%s%s/%d/", o.Prefix, c.Name, run),
 		}
-		err := e.run(c.check)
+		err := e.runCheck(c.check)
 		if err == nil || !o.Faulty || !store.Retryable(err) || run == maxRuns {
 			return err
 		}

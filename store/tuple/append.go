@@ -8,13 +8,12 @@ import (
 	"math/bits"
 )
 
-// Append appends the encodings of elements to dst. It panics on what only a
-// mistake in a program brings about: an element that is not of a type of Tuple,
-// an incomplete versionstamp, an integer above MaxIntSize, nesting deeper than
-// MaxDepth.
+// Append appends the encodings of elements to dst. It panics on mistakes of the
+// program: an element that is not of a type of Tuple, an incomplete versionstamp,
+// an integer above MaxIntSize, nesting deeper than MaxDepth.
 func Append(dst []byte, elements ...any) []byte {
 	e := encoder{dst: dst}
-	e.elements(elements, 0)
+	e.appendElements(elements, 0)
 	if len(e.incomplete) > 0 {
 		panic("tuple: incomplete versionstamp outside PackWithVersionstamp")
 	}
@@ -49,19 +48,19 @@ func AppendInt(dst []byte, i int64) []byte {
 		return AppendUint(dst, uint64(i))
 	}
 	magnitude := -uint64(i)
-	n := size(magnitude)
+	n := byteLength(magnitude)
 	return appendLow(append(dst, byte(codeZero-n)), ^magnitude, n)
 }
 
-// AppendUint appends an integer that is not negative. It is encoded as AppendInt
-// does where both can.
+// AppendUint appends an integer that is not negative. The encoding is the same as
+// that of AppendInt where both apply.
 func AppendUint(dst []byte, u uint64) []byte {
-	n := size(u)
+	n := byteLength(u)
 	return appendLow(append(dst, byte(codeZero+n)), u, n)
 }
 
-// size returns how many bytes u needs.
-func size(u uint64) int { return (bits.Len64(u) + 7) / 8 }
+// byteLength returns how many bytes u needs.
+func byteLength(u uint64) int { return (bits.Len64(u) + 7) / 8 }
 
 // appendLow appends the n low bytes of u, the high ones first.
 func appendLow(dst []byte, u uint64, n int) []byte {
@@ -132,8 +131,8 @@ func AppendBool(dst []byte, b bool) []byte {
 // AppendUUID appends a UUID.
 func AppendUUID(dst []byte, u UUID) []byte { return append(append(dst, codeUUID), u[:]...) }
 
-// AppendVersionstamp appends a versionstamp. Of an incomplete one, the store has
-// to fill in the ten bytes that begin at len(dst)+1.
+// AppendVersionstamp appends a versionstamp. If it is incomplete, the store must
+// fill in the ten bytes that begin at len(dst)+1.
 func AppendVersionstamp(dst []byte, v Versionstamp) []byte {
 	dst = append(append(dst, codeVersionstamp), v.Transaction[:]...)
 	return binary.BigEndian.AppendUint16(dst, v.User)
@@ -142,21 +141,21 @@ func AppendVersionstamp(dst []byte, v Versionstamp) []byte {
 // An encoder appends elements of any type.
 type encoder struct {
 	dst        []byte
-	incomplete []int // where versionstamps are to be filled in
+	incomplete []int // offsets of incomplete versionstamps
 }
 
-func (e *encoder) elements(t []any, depth int) {
+func (e *encoder) appendElements(t []any, depth int) {
 	for i, element := range t {
-		if !e.element(element, depth) {
+		if !e.appendElement(element, depth) {
 			panic(fmt.Sprintf("tuple: element %d is of type %T, which has no encoding", i, element))
 		}
 	}
 }
 
-func (e *encoder) element(element any, depth int) bool {
+func (e *encoder) appendElement(element any, depth int) bool {
 	switch v := element.(type) {
 	case nil:
-		e.null(depth)
+		e.appendNull(depth)
 	case []byte:
 		e.dst = AppendBytes(e.dst, v)
 	case string:
@@ -164,18 +163,18 @@ func (e *encoder) element(element any, depth int) bool {
 	case bool:
 		e.dst = AppendBool(e.dst, v)
 	case Tuple:
-		e.nested(v, depth+1)
+		e.appendNested(v, depth+1)
 	case UUID:
 		e.dst = AppendUUID(e.dst, v)
 	case Versionstamp:
-		e.versionstamp(v)
+		e.appendVersionstamp(v)
 	default:
-		return e.number(element)
+		return e.appendNumber(element)
 	}
 	return true
 }
 
-func (e *encoder) number(element any) bool {
+func (e *encoder) appendNumber(element any) bool {
 	switch v := element.(type) {
 	case int:
 		e.dst = AppendInt(e.dst, int64(v))
@@ -197,24 +196,24 @@ func (e *encoder) number(element any) bool {
 	return true
 }
 
-// null is escaped inside a nested tuple, where its code alone is the end.
-func (e *encoder) null(depth int) {
+// appendNull escapes null inside a nested tuple, where the code alone marks the end.
+func (e *encoder) appendNull(depth int) {
 	e.dst = append(e.dst, codeNil)
 	if depth > 0 {
 		e.dst = append(e.dst, escape)
 	}
 }
 
-func (e *encoder) nested(t Tuple, depth int) {
+func (e *encoder) appendNested(t Tuple, depth int) {
 	if depth > MaxDepth {
 		panic(fmt.Sprintf("tuple: nested deeper than %d", MaxDepth))
 	}
 	e.dst = append(e.dst, codeNested)
-	e.elements(t, depth)
+	e.appendElements(t, depth)
 	e.dst = append(e.dst, terminator)
 }
 
-func (e *encoder) versionstamp(v Versionstamp) {
+func (e *encoder) appendVersionstamp(v Versionstamp) {
 	if v.IsIncomplete() {
 		e.incomplete = append(e.incomplete, len(e.dst)+1)
 	}

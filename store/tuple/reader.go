@@ -13,7 +13,7 @@ type Kind uint8
 
 // Kinds of elements, in the order in which they sort.
 const (
-	End     Kind   = iota // nothing is left of the tuple that is being read
+	End     Kind   = iota // the end of the tuple that is being read
 	Nil                   //
 	Bytes                 // []byte
 	Text                  // string
@@ -25,7 +25,7 @@ const (
 	ID                    // UUID
 	Stamp                 // Versionstamp
 	Invalid               // no element begins like this
-	kinds   = iota        // how many there are
+	kinds   = iota        // number of kinds
 )
 
 var kindNames = [kinds]string{
@@ -41,26 +41,26 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// A Reader takes an encoded tuple apart, element by element. Each method reads
-// the next element, which has to be of its type. The first mistake found stays:
-// every later read returns a zero value, and Err and Done return the mistake. So
-// a key may be read to its end and checked once.
+// A Reader decodes a tuple element by element. Each method reads the next element,
+// which must be of its type. After the first error every read returns a zero value,
+// and Err and Done return that error. So a caller may read a key to its end and
+// check once.
 //
-// It does not allocate, except where a method says so and for an error.
+// It does not allocate, except for errors and where a method says so.
 type Reader struct {
 	b     []byte
 	at    int // of the next element in b
-	depth int // nested tuples that are open
+	depth int // number of open nested tuples
 	err   error
 }
 
 // NewReader returns a reader of the tuple that b encodes. It keeps b.
 func NewReader(b []byte) Reader { return Reader{b: b} }
 
-// Err returns the first mistake found, which wraps ErrMalformed.
+// Err returns the first error, which wraps ErrMalformed.
 func (r *Reader) Err() error { return r.err }
 
-// Done returns the first mistake found, and it is one if something is left.
+// Done returns the first error. Unread elements are an error.
 func (r *Reader) Done() error {
 	if r.err == nil && (r.at < len(r.b) || r.depth > 0) {
 		r.fail("end of the tuple expected")
@@ -68,7 +68,7 @@ func (r *Reader) Done() error {
 	return r.err
 }
 
-// Rest returns the encoding of what is left.
+// Rest returns the encoding of the unread elements.
 func (r *Reader) Rest() []byte { return r.b[r.at:] }
 
 // Kind returns the type of the next element without reading it.
@@ -78,7 +78,7 @@ func (r *Reader) Kind() Kind {
 	}
 	switch code := r.b[r.at]; code {
 	case codeNil:
-		if r.depth > 0 && !r.escaped(r.at) {
+		if r.depth > 0 && !r.isEscaped(r.at) {
 			return End
 		}
 		return Nil
@@ -108,7 +108,7 @@ func (r *Reader) Kind() Kind {
 
 // Nil reads a null value.
 func (r *Reader) Nil() {
-	if r.expect(Nil) {
+	if r.expectKind(Nil) {
 		r.at++
 		if r.depth > 0 {
 			r.at++ // the escape
@@ -116,13 +116,13 @@ func (r *Reader) Nil() {
 	}
 }
 
-// Bytes reads a byte string. The result is a part of the encoding where it can
-// be, and a copy if the string holds a zero byte; never nil but after a mistake.
+// Bytes reads a byte string. The result is a part of the encoding if possible, and a
+// copy if the string holds a zero byte. It is nil only after an error.
 func (r *Reader) Bytes() []byte {
-	if !r.expect(Bytes) {
+	if !r.expectKind(Bytes) {
 		return nil
 	}
-	return r.delimited()
+	return r.readDelimited()
 }
 
 // Text reads a string. It allocates.
@@ -130,15 +130,15 @@ func (r *Reader) Text() string { return string(r.TextBytes()) }
 
 // TextBytes reads a string as Bytes reads a byte string.
 func (r *Reader) TextBytes() []byte {
-	if !r.expect(Text) {
+	if !r.expectKind(Text) {
 		return nil
 	}
-	return r.delimited()
+	return r.readDelimited()
 }
 
 // Int reads an integer that an int64 can hold.
 func (r *Reader) Int() int64 {
-	negative, magnitude := r.small()
+	negative, magnitude := r.readSmallInt()
 	switch {
 	case negative && magnitude <= 1<<63:
 		return -int64(magnitude)
@@ -152,7 +152,7 @@ func (r *Reader) Int() int64 {
 
 // Uint reads an integer that a uint64 can hold.
 func (r *Reader) Uint() uint64 {
-	negative, magnitude := r.small()
+	negative, magnitude := r.readSmallInt()
 	if negative {
 		r.fail("negative integer where none is possible")
 		return 0
@@ -163,13 +163,13 @@ func (r *Reader) Uint() uint64 {
 // BigInt reads an integer of any size. It allocates.
 func (r *Reader) BigInt() *big.Int {
 	i := new(big.Int)
-	if !r.expect(Int) {
+	if !r.expectKind(Int) {
 		return i
 	}
 	code := r.b[r.at]
 	if code != codeBigNegative && code != codeBigPositive {
-		negative, magnitude := r.small()
-		return signed(i.SetUint64(magnitude), negative)
+		negative, magnitude := r.readSmallInt()
+		return withSign(i.SetUint64(magnitude), negative)
 	}
 	if r.at+2 > len(r.b) {
 		r.fail("integer cut short")
@@ -179,9 +179,9 @@ func (r *Reader) BigInt() *big.Int {
 	if code == codeBigNegative {
 		n, flip = 0xff-n, 0xff
 	}
-	digits := r.fixed(2, n)
+	digits := r.readFixed(2, n)
 	if r.err == nil && (n <= 8 || digits[0]^flip == 0) {
-		r.fail("integer longer than it need be")
+		r.fail("integer longer than necessary")
 	}
 	if r.err != nil {
 		return i
@@ -190,10 +190,10 @@ func (r *Reader) BigInt() *big.Int {
 	for j, d := range digits {
 		magnitude[j] = d ^ flip
 	}
-	return signed(i.SetBytes(magnitude), code == codeBigNegative)
+	return withSign(i.SetBytes(magnitude), code == codeBigNegative)
 }
 
-func signed(magnitude *big.Int, negative bool) *big.Int {
+func withSign(magnitude *big.Int, negative bool) *big.Int {
 	if negative {
 		return magnitude.Neg(magnitude)
 	}
@@ -202,10 +202,10 @@ func signed(magnitude *big.Int, negative bool) *big.Int {
 
 // Float32 reads a floating point number.
 func (r *Reader) Float32() float32 {
-	if !r.expect(Float32) {
+	if !r.expectKind(Float32) {
 		return 0
 	}
-	b := r.fixed(1, 4)
+	b := r.readFixed(1, 4)
 	if b == nil {
 		return 0
 	}
@@ -218,10 +218,10 @@ func (r *Reader) Float32() float32 {
 
 // Float64 reads a floating point number.
 func (r *Reader) Float64() float64 {
-	if !r.expect(Float64) {
+	if !r.expectKind(Float64) {
 		return 0
 	}
-	b := r.fixed(1, 8)
+	b := r.readFixed(1, 8)
 	if b == nil {
 		return 0
 	}
@@ -234,7 +234,7 @@ func (r *Reader) Float64() float64 {
 
 // Bool reads a truth value.
 func (r *Reader) Bool() bool {
-	if !r.expect(Bool) {
+	if !r.expectKind(Bool) {
 		return false
 	}
 	r.at++
@@ -243,27 +243,27 @@ func (r *Reader) Bool() bool {
 
 // UUID reads a UUID.
 func (r *Reader) UUID() (u UUID) {
-	if r.expect(ID) {
-		copy(u[:], r.fixed(1, len(u)))
+	if r.expectKind(ID) {
+		copy(u[:], r.readFixed(1, len(u)))
 	}
 	return u
 }
 
 // Versionstamp reads a versionstamp.
 func (r *Reader) Versionstamp() (v Versionstamp) {
-	if !r.expect(Stamp) {
+	if !r.expectKind(Stamp) {
 		return v
 	}
-	if b := r.fixed(1, 12); b != nil {
+	if b := r.readFixed(1, 12); b != nil {
 		v.User = binary.BigEndian.Uint16(b[copy(v.Transaction[:], b):])
 	}
 	return v
 }
 
-// Open enters a nested tuple: what follows reads its elements, until Kind
-// returns End and Close leaves it.
+// Open enters a nested tuple. The next calls read its elements until Kind returns
+// End and Close leaves it.
 func (r *Reader) Open() {
-	if !r.expect(Nested) {
+	if !r.expectKind(Nested) {
 		return
 	}
 	if r.depth == MaxDepth {
@@ -280,13 +280,13 @@ func (r *Reader) Close() {
 	case r.err != nil:
 	case r.depth == 0 || r.at == len(r.b):
 		r.fail("nested tuple without an end")
-	case r.expect(End):
+	case r.expectKind(End):
 		r.at++
 		r.depth--
 	}
 }
 
-// Skip reads an element of any type and forgets it. It may allocate.
+// Skip reads and drops an element of any type. It may allocate.
 func (r *Reader) Skip() {
 	switch r.Kind() {
 	case Bytes:
@@ -294,12 +294,12 @@ func (r *Reader) Skip() {
 	case Text:
 		r.TextBytes()
 	default:
-		r.element()
+		r.readElement()
 	}
 }
 
-// expect reports whether the next element is of kind k.
-func (r *Reader) expect(k Kind) bool {
+// expectKind reports whether the next element is of kind k.
+func (r *Reader) expectKind(k Kind) bool {
 	if r.err != nil {
 		return false
 	}
@@ -310,18 +310,18 @@ func (r *Reader) expect(k Kind) bool {
 	return true
 }
 
-// fail keeps the first mistake only.
+// fail records the first error only.
 func (r *Reader) fail(what string) {
 	if r.err == nil {
 		r.err = fmt.Errorf("%w: byte %d of %d: %s", ErrMalformed, r.at, len(r.b), what)
 	}
 }
 
-// escaped reports whether the zero byte at i stands for itself.
-func (r *Reader) escaped(i int) bool { return i+1 < len(r.b) && r.b[i+1] == escape }
+// isEscaped reports whether the zero byte at i is escaped, so that it is data.
+func (r *Reader) isEscaped(i int) bool { return i+1 < len(r.b) && r.b[i+1] == escape }
 
-// fixed reads an element of n bytes after a head.
-func (r *Reader) fixed(head, n int) []byte {
+// readFixed reads an element of n bytes after a head.
+func (r *Reader) readFixed(head, n int) []byte {
 	begin, end := r.at+head, r.at+head+n
 	if end > len(r.b) {
 		r.fail("element cut short")
@@ -331,8 +331,8 @@ func (r *Reader) fixed(head, n int) []byte {
 	return r.b[begin:end:end]
 }
 
-// delimited reads a string up to its terminator.
-func (r *Reader) delimited() []byte {
+// readDelimited reads a string up to its terminator.
+func (r *Reader) readDelimited() []byte {
 	begin := r.at + 1
 	var unescaped []byte
 	for i := begin; ; {
@@ -342,7 +342,7 @@ func (r *Reader) delimited() []byte {
 			return nil
 		}
 		end := i + n
-		if !r.escaped(end) {
+		if !r.isEscaped(end) {
 			r.at = end + 1
 			if unescaped == nil {
 				return r.b[begin:end:end]
@@ -354,9 +354,9 @@ func (r *Reader) delimited() []byte {
 	}
 }
 
-// small reads an integer of at most eight bytes.
-func (r *Reader) small() (negative bool, magnitude uint64) {
-	if !r.expect(Int) {
+// readSmallInt reads an integer of at most eight bytes.
+func (r *Reader) readSmallInt() (negative bool, magnitude uint64) {
+	if !r.expectKind(Int) {
 		return false, 0
 	}
 	n := int(r.b[r.at]) - codeZero
@@ -367,14 +367,14 @@ func (r *Reader) small() (negative bool, magnitude uint64) {
 		r.fail("integer of more than eight bytes")
 		return false, 0
 	}
-	for _, d := range r.fixed(1, n) {
+	for _, d := range r.readFixed(1, n) {
 		magnitude = magnitude<<8 | uint64(d)
 	}
 	if negative {
 		magnitude ^= 1<<(8*n) - 1 // all ones for n = 8
 	}
-	if r.err == nil && size(magnitude) != n {
-		r.fail("integer longer than it need be")
+	if r.err == nil && byteLength(magnitude) != n {
+		r.fail("integer longer than necessary")
 	}
 	if r.err != nil {
 		return false, 0
@@ -382,15 +382,15 @@ func (r *Reader) small() (negative bool, magnitude uint64) {
 	return negative, magnitude
 }
 
-func (r *Reader) elements() Tuple {
+func (r *Reader) readElements() Tuple {
 	t := Tuple{}
 	for r.Kind() != End {
-		t = append(t, r.element())
+		t = append(t, r.readElement())
 	}
 	return t
 }
 
-func (r *Reader) element() any {
+func (r *Reader) readElement() any {
 	switch k := r.Kind(); k {
 	case Nil:
 		r.Nil()
@@ -401,11 +401,11 @@ func (r *Reader) element() any {
 		return r.Text()
 	case Nested:
 		r.Open()
-		t := r.elements()
+		t := r.readElements()
 		r.Close()
 		return t
 	case Int:
-		return r.integer()
+		return r.readInteger()
 	case Float32:
 		return r.Float32()
 	case Float64:
@@ -422,8 +422,8 @@ func (r *Reader) element() any {
 	}
 }
 
-// integer returns the smallest type that holds the next element.
-func (r *Reader) integer() any {
+// readInteger returns the smallest type that holds the next element.
+func (r *Reader) readInteger() any {
 	i := r.BigInt()
 	switch {
 	case i.IsInt64():

@@ -2,10 +2,10 @@
 // tuples do, byte for byte like FoundationDB's tuple layer, but without its C
 // library. Its system of record is design/tuple.md of apple/foundationdb.
 //
-// There are two ways in and out. Pack and Unpack handle whole tuples of any
-// shape and are convenient; the typed Append functions and Reader handle one
-// element at a time and do not allocate, for code that builds and takes apart
-// keys of known shape.
+// There are two interfaces. Pack and Unpack handle whole tuples of any shape and are
+// convenient. The typed Append functions and Reader handle one element at a time
+// and do not allocate; they are for code that encodes and decodes keys of known
+// shape.
 //
 // It is pure and imports nothing of the project.
 package tuple
@@ -19,8 +19,8 @@ import (
 	"strings"
 )
 
-// MaxDepth is how deep tuples may be nested in one another. It bounds the stack
-// that a hostile key can make Unpack use.
+// MaxDepth bounds the nesting of tuples, and so the stack that a hostile key can
+// make Unpack use.
 const MaxDepth = 100
 
 // MaxIntSize is the magnitude, in bytes, of the largest integer with an
@@ -39,8 +39,8 @@ const MaxIntSize = 255
 //	Versionstamp
 //	Tuple
 //
-// Unpack gives integers back as int64 where they fit, else as uint64 where they
-// fit, else as *big.Int.
+// Unpack returns an integer as int64 if it fits, otherwise as uint64 if it fits,
+// otherwise as *big.Int.
 type Tuple []any
 
 // A UUID is sixteen bytes in network order.
@@ -65,7 +65,7 @@ func Incomplete(user uint16) Versionstamp {
 	return Versionstamp{Transaction: incomplete, User: user}
 }
 
-// IsIncomplete reports whether the store has still to fill v in.
+// IsIncomplete reports whether the store has not yet filled in v.
 func (v Versionstamp) IsIncomplete() bool { return v.Transaction == incomplete }
 
 // String returns the stamp in hexadecimal, with the user's part after a colon.
@@ -95,20 +95,20 @@ const (
 	codeVersionstamp = 0x33
 
 	terminator = 0x00
-	escape     = 0xff // after a terminator that is none
+	escape     = 0xff // follows a terminator byte that is data
 )
 
-// Pack returns the encoding of t. It panics where Append does.
+// Pack returns the encoding of t. It panics as Append does.
 func (t Tuple) Pack() []byte {
 	return Append(make([]byte, 0, 16*len(t)), t...)
 }
 
-// PackWithVersionstamp returns prefix and after it the encoding of t, which
-// holds exactly one incomplete versionstamp, and the offset in key at which
-// the store is to fill in its ten bytes.
+// PackWithVersionstamp returns prefix followed by the encoding of t, which must hold
+// exactly one incomplete versionstamp, and the offset in key at which the store
+// will fill in its ten bytes.
 func (t Tuple) PackWithVersionstamp(prefix []byte) (key []byte, offset int, err error) {
 	e := encoder{dst: append(make([]byte, 0, len(prefix)+16*len(t)), prefix...)}
-	e.elements(t, 0)
+	e.appendElements(t, 0)
 	if len(e.incomplete) != 1 {
 		return nil, 0, fmt.Errorf("tuple: %d incomplete versionstamps in %v, need exactly one",
 			len(e.incomplete), t)
@@ -130,11 +130,11 @@ func Range(packed []byte) (begin, end []byte) {
 	return both[:n:n], both[n:]
 }
 
-// Unpack returns the tuple that b encodes. A tuple has one encoding only: what
-// Unpack accepts, Pack turns into b again.
+// Unpack returns the tuple that b encodes. A tuple has exactly one encoding: Pack
+// turns the result into b again.
 func Unpack(b []byte) (Tuple, error) {
 	r := NewReader(b)
-	t := r.elements()
+	t := r.readElements()
 	if err := r.Done(); err != nil {
 		return nil, err
 	}
@@ -150,13 +150,13 @@ func (t Tuple) String() string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(describe(e))
+		b.WriteString(formatElement(e))
 	}
 	b.WriteByte(')')
 	return b.String()
 }
 
-func describe(element any) string {
+func formatElement(element any) string {
 	switch e := element.(type) {
 	case nil:
 		return "nil"

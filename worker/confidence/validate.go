@@ -11,7 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 )
 
-// A Verdict is what a validator says of a value.
+// A Verdict is a validator's judgement of a value.
 type Verdict int8
 
 // The verdicts.
@@ -21,17 +21,18 @@ const (
 	Confirms
 )
 
-// Support says whether a value follows from its quote. The quote of a text
-// holds it, that of a number or a date one that is equal. A choice among given
-// values, or a text in other words, may follow from what does not hold it:
-// of those Support says nothing, unless most words are not in the quote.
+// Support judges whether a value follows from its quote. The quote of a text must
+// contain the text; the quote of a number or a date must contain an equal one. A
+// choice among given values, or a text in other words, may follow from a quote
+// that does not contain it. Support is silent about these, unless most words of a
+// text are not in the quote.
 func Support(p *schema.Property, value any, quote string) Verdict {
 	if p == nil || value == nil {
 		return Silent
 	}
 	switch v := value.(type) {
 	case []any:
-		return all(v, func(item any) Verdict { return Support(elementOf(p), item, quote) })
+		return worstVerdict(v, func(item any) Verdict { return Support(elementOf(p), item, quote) })
 	case map[string]any:
 		verdict := Confirms
 		for i := range p.Properties {
@@ -43,26 +44,28 @@ func Support(p *schema.Property, value any, quote string) Verdict {
 	}
 	p = elementOf(p)
 	want := p.Identity(value)
-	if !p.Numeric() || !severed(quote) {
+	if !p.Numeric() || !spansCells(quote) {
 		if read, err := p.Normalize(quote); err == nil && read != nil && p.Identity(read) == want {
 			return Confirms
 		}
 	}
 	switch {
 	case p.Enum != nil || len(p.Hints.Values) > 0 || p.Type == schema.Boolean:
-		return chosen(p, want, value, quote)
+		return judgeChoice(p, want, value, quote)
 	case p.Numeric():
-		return among(p, want, numbersOf(quote))
+		return judgeNumber(p, want, numbersOf(quote))
 	case p.Format == schema.Date:
-		return dated(want, quote)
+		return judgeDate(want, quote)
 	default:
-		return worded(value, quote)
+		return judgeText(value, quote)
 	}
 }
 
-// severed reports whether a quote goes on in another line or cell: its digits are
-// of several numbers then, as in "2\n500.00", and not of one.
-func severed(quote string) bool { return strings.ContainsAny(strings.TrimSpace(quote), "\n\r\t\v\f") }
+// spansCells reports whether a quote spans several lines or cells. Its digits then
+// belong to several numbers, as in "2\n500.00".
+func spansCells(quote string) bool {
+	return strings.ContainsAny(strings.TrimSpace(quote), "\n\r\t\v\f")
+}
 
 func elementOf(p *schema.Property) *schema.Property {
 	if p.Type == schema.Array && p.Items != nil {
@@ -71,8 +74,8 @@ func elementOf(p *schema.Property) *schema.Property {
 	return p
 }
 
-// all returns the worst verdict on the elements of a list.
-func all(list []any, verdict func(any) Verdict) Verdict {
+// worstVerdict returns the worst verdict on the elements of a list.
+func worstVerdict(list []any, verdict func(any) Verdict) Verdict {
 	worst := Confirms
 	for _, item := range list {
 		worst = min(worst, verdict(item))
@@ -80,8 +83,8 @@ func all(list []any, verdict func(any) Verdict) Verdict {
 	return worst
 }
 
-// chosen looks for the phrases of a value, or for the value itself.
-func chosen(p *schema.Property, want string, value any, quote string) Verdict {
+// judgeChoice searches the quote for the phrases of a value, or for the value itself.
+func judgeChoice(p *schema.Property, want string, value any, quote string) Verdict {
 	text := schema.Fold(quote)
 	for _, v := range p.Hints.Values {
 		if p.Identity(v.Canonical) == want && slices.ContainsFunc(v.Phrases, func(s string) bool { return strings.Contains(text, schema.Fold(s)) }) {
@@ -94,29 +97,29 @@ func chosen(p *schema.Property, want string, value any, quote string) Verdict {
 	return Silent
 }
 
-// maxReadings bounds how many numbers, dates and words of a quote are compared.
+// maxReadings bounds the numbers, dates and words of a quote that are compared.
 const maxReadings = 1000
 
-// numbers matches what may be a number: digits, with separators among them.
-var numbers = regexp.MustCompile(`[-+(]?[\p{Sc}]?\s?\d(?:[\d.,'’ ]*\d)?\)?`)
+// numberPattern matches a possible number: digits with separators among them.
+var numberPattern = regexp.MustCompile(`[-+(]?[\p{Sc}]?\s?\d(?:[\d.,'’ ]*\d)?\)?`)
 
-// grown matches what makes another number of the one before it: a power of ten, a
-// raised or lowered number, a fraction.
-var grown = regexp.MustCompile(`^(?:[eE][-+]?\d|[\p{No}⁻⁄])`)
+// numberSuffix matches a suffix that changes the number before it: a power of ten,
+// a raised or lowered number, a fraction.
+var numberSuffix = regexp.MustCompile(`^(?:[eE][-+]?\d|[\p{No}⁻⁄])`)
 
-// point matches the point that a number begins with, as in $.50, and not that of
-// an abbreviation, as in Rs.50, or of a row of them.
-var point = regexp.MustCompile(`(?:^|[^\pL\pN.])\.$`)
+// leadingPoint matches the leading point of a number, as in $.50, but not the point
+// of an abbreviation, as in Rs.50, or one of a row of points.
+var leadingPoint = regexp.MustCompile(`(?:^|[^\pL\pN.])\.$`)
 
-// numbersOf returns what may be numbers of a text.
+// numbersOf returns the possible numbers of a text.
 func numbersOf(quote string) []string {
 	var all []string
-	for _, at := range numbers.FindAllStringIndex(quote, maxReadings) {
+	for _, at := range numberPattern.FindAllStringIndex(quote, maxReadings) {
 		from, to := at[0], at[1]
-		if grown.MatchString(quote[to:]) {
+		if numberSuffix.MatchString(quote[to:]) {
 			continue
 		}
-		if point.MatchString(quote[max(0, from-1-utf8.UTFMax):from]) {
+		if leadingPoint.MatchString(quote[max(0, from-1-utf8.UTFMax):from]) {
 			from--
 		}
 		all = append(all, quote[from:to])
@@ -124,9 +127,9 @@ func numbersOf(quote string) []string {
 	return all
 }
 
-// among looks for a number that is equal. What was written with spaces may also
+// judgeNumber searches for an equal number. A number written with spaces may also
 // be several numbers.
-func among(p *schema.Property, want string, found []string) Verdict {
+func judgeNumber(p *schema.Property, want string, found []string) Verdict {
 	for _, f := range found {
 		for _, s := range append([]string{f}, strings.Fields(f)...) {
 			s = strings.TrimSpace(s)
@@ -140,8 +143,8 @@ func among(p *schema.Property, want string, found []string) Verdict {
 	return Contradicts
 }
 
-// dated looks for a date that is equal.
-func dated(want, quote string) Verdict {
+// judgeDate searches for an equal date.
+func judgeDate(want, quote string) Verdict {
 	n := 0
 	for i, c := range quote {
 		if !unicode.IsDigit(c) && !unicode.IsLetter(c) {
@@ -157,8 +160,8 @@ func dated(want, quote string) Verdict {
 	return Contradicts
 }
 
-// worded compares a text with its quote by words.
-func worded(value any, quote string) Verdict {
+// judgeText compares the words of a text with those of its quote.
+func judgeText(value any, quote string) Verdict {
 	s, ok := value.(string)
 	if !ok {
 		b, _ := json.Marshal(value) // it was decoded from JSON
@@ -168,13 +171,13 @@ func worded(value any, quote string) Verdict {
 	if strings.Contains(quote, s) {
 		return Confirms
 	}
-	said := words(quote)
+	said := splitWords(quote)
 	have := make(map[string]bool, len(said))
 	for _, w := range said {
 		have[w] = true
 	}
 	known, of := 0, 0
-	for _, w := range words(s) {
+	for _, w := range splitWords(s) {
 		of++
 		if have[w] {
 			known++
@@ -186,12 +189,12 @@ func worded(value any, quote string) Verdict {
 	return Silent
 }
 
-func words(s string) []string {
+func splitWords(s string) []string {
 	return strings.FieldsFunc(s, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsNumber(c) })
 }
 
-// form confirms values of a type that not every text is of.
-func form(p *schema.Property) Verdict {
+// judgeForm confirms values of a type that an arbitrary text does not have.
+func judgeForm(p *schema.Property) Verdict {
 	p = elementOf(p)
 	if p.Enum != nil || p.Numeric() || p.Type == schema.Boolean || p.Format != "" {
 		return Confirms
@@ -199,8 +202,8 @@ func form(p *schema.Property) Verdict {
 	return Silent
 }
 
-// label looks for one of the schema's labels before the quote.
-func label(e Evidence) Verdict {
+// judgeLabel searches for one of the schema's labels before the quote.
+func judgeLabel(e Evidence) Verdict {
 	if len(e.Property.Hints.Labels) == 0 || e.Before == "" {
 		return Silent
 	}

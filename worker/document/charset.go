@@ -25,8 +25,8 @@ const (
 	utf32LEEnd = "\x00\x00" // behind that of UTF-16
 )
 
-// declaredCharset returns the charset that the media type declares, or else a
-// web page itself; empty if neither does.
+// declaredCharset returns the charset that the media type declares, or otherwise
+// the web page itself. It is empty if neither does.
 func declaredCharset(kind Kind, data []byte, mediaType string) string {
 	if _, params, err := mime.ParseMediaType(mediaType); err == nil && params["charset"] != "" {
 		return params["charset"]
@@ -37,8 +37,8 @@ func declaredCharset(kind Kind, data []byte, mediaType string) string {
 	return ""
 }
 
-// metaCharset returns the charset that a page's meta elements declare. One of
-// UTF-16 cannot be true of a page in which it was readable.
+// metaCharset returns the charset that a page's meta elements declare. It ignores
+// UTF-16: a declaration that is readable as ASCII cannot be in UTF-16.
 func metaCharset(data []byte) string {
 	z := html.NewTokenizer(bytes.NewReader(data[:min(len(data), sniffBytes)]))
 	for {
@@ -76,12 +76,13 @@ func metaElement(attrs []html.Attribute) string {
 	return params["charset"]
 }
 
-// decode returns data as UTF-8, the way back, and the charset it was in. A byte
-// order mark goes before what was declared; without either data must be UTF-8.
-func decode(data []byte, declared string) (text string, back *offset.Map, charset string, err error) {
+// decodeText returns data as UTF-8, the map back to data, and the charset of data.
+// A byte order mark takes precedence over the declared charset. Without either,
+// data must be UTF-8.
+func decodeText(data []byte, declared string) (text string, back *offset.Map, charset string, err error) {
 	switch {
 	case bytes.HasPrefix(data, []byte(utf16LE+utf32LEEnd)):
-		return "", nil, "", refuse("in UTF-32, which is not read")
+		return "", nil, "", newRefusal("in UTF-32, which is not read")
 	case bytes.HasPrefix(data, []byte(utf16LE)):
 		text, back, err = decodeUTF16(data, len(utf16LE), binary.LittleEndian)
 		charset = "utf-16le"
@@ -98,12 +99,12 @@ func decode(data []byte, declared string) (text string, back *offset.Map, charse
 		return "", nil, "", err
 	}
 	if reason := unreadableText(text); reason != "" {
-		return "", nil, "", refuse("%s", reason)
+		return "", nil, "", newRefusal("%s", reason)
 	}
 	return text, back, charset, nil
 }
 
-// decodeUTF8 checks data and takes off a byte order mark.
+// decodeUTF8 validates data and removes a byte order mark.
 func decodeUTF8(data []byte) (string, *offset.Map, error) {
 	if !utf8.Valid(data) {
 		return "", nil, notUTF8(data, firstInvalid(data))
@@ -136,16 +137,16 @@ func decodeUTF16(data []byte, from int, order binary.ByteOrder) (string, *offset
 	out.Grow(len(data))
 	for pos := from; pos < len(data); {
 		if pos+1 == len(data) {
-			return "", nil, refuse("not UTF-16: an odd byte at offset %d", pos)
+			return "", nil, newRefusal("not UTF-16: an odd byte at offset %d", pos)
 		}
 		r, size := rune(order.Uint16(data[pos:])), 2
 		if utf16.IsSurrogate(r) {
 			if pos+4 > len(data) {
-				return "", nil, refuse("not UTF-16: half a character at offset %d", pos)
+				return "", nil, newRefusal("not UTF-16: half a character at offset %d", pos)
 			}
 			r, size = utf16.DecodeRune(r, rune(order.Uint16(data[pos+2:]))), 4
 			if r == utf8.RuneError {
-				return "", nil, refuse("not UTF-16: half a character at offset %d", pos)
+				return "", nil, newRefusal("not UTF-16: half a character at offset %d", pos)
 			}
 		}
 		back.Step(utf8.RuneLen(r), pos, size)
@@ -155,16 +156,15 @@ func decodeUTF16(data []byte, from int, order binary.ByteOrder) (string, *offset
 	return out.String(), back.Map(), nil
 }
 
-// decodeDeclared decodes data from a charset by one of the names that the web
-// has for it.
+// decodeDeclared decodes data from a charset, given by one of its names on the web.
 func decodeDeclared(data []byte, declared string) (text string, back *offset.Map, charset string, err error) {
 	enc, err := htmlindex.Get(strings.TrimSpace(declared))
 	if err != nil {
-		return "", nil, "", refuse("in the charset %q, which is not known", declared)
+		return "", nil, "", newRefusal("in the charset %q, which is not known", declared)
 	}
 	charset, err = htmlindex.Name(enc)
 	if err != nil {
-		return "", nil, "", refuse("in the charset %q, which has no name", declared)
+		return "", nil, "", newRefusal("in the charset %q, which has no name", declared)
 	}
 	switch charset {
 	case "utf-8":
@@ -179,12 +179,12 @@ func decodeDeclared(data []byte, declared string) (text string, back *offset.Map
 	return text, back, charset, err
 }
 
-// longestCharacter is more bytes than any charset has for one character, an
-// escape before it included.
+// longestCharacter is more than the bytes of one character in any charset,
+// including an escape before it.
 const longestCharacter = 16
 
-// decodeLegacy decodes data character by character, because only so the decoder
-// tells which bytes each came from.
+// decodeLegacy decodes data character by character, because only then the decoder
+// tells which bytes each character came from.
 func decodeLegacy(data []byte, enc encoding.Encoding, charset string) (string, *offset.Map, error) {
 	var out strings.Builder
 	var back offset.Builder
@@ -192,9 +192,9 @@ func decodeLegacy(data []byte, enc encoding.Encoding, charset string) (string, *
 	d := enc.NewDecoder().Transformer
 	var buf [longestCharacter]byte
 	for pos := 0; pos < len(data); {
-		n, size := step(d, buf[:], data[pos:])
+		n, size := decodeCharacter(d, buf[:], data[pos:])
 		if size == 0 || bytes.ContainsRune(buf[:n], utf8.RuneError) {
-			return "", nil, refuse("not %s: byte 0x%02x at offset %d", charset, data[pos], pos)
+			return "", nil, newRefusal("not %s: byte 0x%02x at offset %d", charset, data[pos], pos)
 		}
 		back.Step(n, pos, size)
 		out.Write(buf[:n])
@@ -203,9 +203,9 @@ func decodeLegacy(data []byte, enc encoding.Encoding, charset string) (string, *
 	return out.String(), back.Map(), nil
 }
 
-// step decodes the shortest beginning of src that gives a character, and
-// returns the bytes written to dst and read from src; none read if none does.
-func step(d transform.Transformer, dst, src []byte) (written, read int) {
+// decodeCharacter decodes the shortest beginning of src that is a character. It
+// returns the bytes written to dst and read from src, or 0 read if there is none.
+func decodeCharacter(d transform.Transformer, dst, src []byte) (written, read int) {
 	for n := 1; n <= min(len(src), longestCharacter); n++ {
 		written, read, err := d.Transform(dst, src[:n], n == len(src))
 		if read > 0 || !errors.Is(err, transform.ErrShortSrc) {

@@ -1,7 +1,7 @@
-// Package document turns what users hand over into text: it finds the files
-// that inputs name, tells what each holds, and decodes it, with a map from the
-// text back to the bytes of the file. What is not text is refused with its
-// reason, never guessed.
+// Package document turns the inputs of users into text. It finds the files that
+// inputs name, detects the kind of each and decodes it, with a map from the text
+// back to the bytes of the file. It refuses a file that is not text, with a
+// reason, and never guesses.
 //
 // It imports nothing of the project but worker/offset.
 package document
@@ -18,7 +18,7 @@ import (
 	"github.com/coditect/mapreduce/worker/offset"
 )
 
-// A Kind is what a document is written in.
+// A Kind is the format of a document.
 type Kind string
 
 // Kinds.
@@ -33,32 +33,32 @@ const (
 // kind that Read takes.
 func Parsers() []string { return []string{string(HTML), string(Markdown), string(Text)} }
 
-// A RefusedError says why bytes are not a document.
+// A RefusedError tells why bytes are not a document.
 type RefusedError struct {
 	Reason string // as it stands in the ledger
 }
 
 func (e *RefusedError) Error() string { return "document: refused: " + e.Reason }
 
-// ErrNoText is why Read refuses a document that is empty, or holds nothing that
-// is meant to be read.
+// ErrNoText is the error of Read for a document that is empty or has no readable
+// text.
 var ErrNoText error = &RefusedError{Reason: "no text"}
 
-func refuse(format string, args ...any) error {
+func newRefusal(format string, args ...any) error {
 	return &RefusedError{Reason: fmt.Sprintf(format, args...)}
 }
 
 // A Document is a text and where it came from.
 type Document struct {
 	Kind    Kind
-	Charset string      // that the bytes were in, such as "utf-8"
+	Charset string      // charset of the bytes, such as "utf-8"
 	Text    string      // valid UTF-8
 	Source  *offset.Map // from bytes of Text to bytes of the file
 }
 
-// Read returns the document that data holds. The media type, if it was
-// declared, goes before the name; both may be empty. The error is a
-// RefusedError if data is not a document. JSON lines are for Lines.
+// Read returns the document in data. A declared media type takes precedence over
+// the name; both may be empty. The error is a RefusedError if data is not a
+// document. JSON lines are for Lines.
 func Read(name string, data []byte, mediaType string) (*Document, error) {
 	kind, err := Detect(name, data, mediaType)
 	if err != nil {
@@ -67,7 +67,7 @@ func Read(name string, data []byte, mediaType string) (*Document, error) {
 	if kind == JSONL {
 		return nil, fmt.Errorf("document: %s holds one document a line", name)
 	}
-	text, back, charset, err := decode(data, declaredCharset(kind, data, mediaType))
+	text, back, charset, err := decodeText(data, declaredCharset(kind, data, mediaType))
 	if err != nil {
 		return nil, err
 	}
@@ -81,13 +81,13 @@ func Read(name string, data []byte, mediaType string) (*Document, error) {
 	return d, nil
 }
 
-// Detect tells the kind of a document from its declared media type, its name,
-// and how its bytes begin. It refuses what is known not to be text; whether the
-// rest is, Read finds out.
+// Detect returns the kind of a document, judging by its declared media type, its
+// name and its first bytes. It refuses formats that are known not to be text. Read
+// checks the rest of the document.
 func Detect(name string, data []byte, mediaType string) (Kind, error) {
-	for _, f := range foreign {
+	for _, f := range foreignFormats {
 		if bytes.HasPrefix(data, []byte(f.magic)) {
-			return "", refuse("%s, not text", f.name)
+			return "", newRefusal("%s, not text", f.name)
 		}
 	}
 	if kind, ok, err := kindOfMediaType(mediaType); ok || err != nil {
@@ -96,7 +96,7 @@ func Detect(name string, data []byte, mediaType string) (Kind, error) {
 	if kind := kindOfName(name); kind != "" {
 		return kind, nil
 	}
-	switch begin := sniff(data); {
+	switch begin := sniffPrefix(data); {
 	case hasPrefixFold(begin, "<!doctype html"), hasPrefixFold(begin, "<html"):
 		return HTML, nil
 	case filepath.Ext(name) == "" && holdsRecord(begin):
@@ -105,17 +105,17 @@ func Detect(name string, data []byte, mediaType string) (Kind, error) {
 	return Text, nil
 }
 
-// foreign formats pass for text, in part or whole, but are not readable as it.
-var foreign = [...]struct{ magic, name string }{
+// foreignFormats may consist of text characters, but are not readable as text.
+var foreignFormats = [...]struct{ magic, name string }{
 	{"%PDF-", "a PDF file"},
 	{"%!PS", "a PostScript file"},
 	{`{\rtf`, "an RTF file"},
 }
 
-// sniffBytes is how far Detect looks into a document.
+// sniffBytes is the length of the beginning that Detect inspects.
 const sniffBytes = 4096
 
-func sniff(data []byte) []byte {
+func sniffPrefix(data []byte) []byte {
 	data = data[:min(len(data), sniffBytes)]
 	return bytes.TrimSpace(bytes.TrimPrefix(data, []byte(utf8BOM)))
 }
@@ -137,10 +137,10 @@ func kindOfMediaType(mediaType string) (kind Kind, ok bool, err error) {
 	}
 	m, _, err := mime.ParseMediaType(mediaType)
 	if err != nil {
-		return "", false, refuse("declared as %q, which is not a media type", mediaType)
+		return "", false, newRefusal("declared as %q, which is not a media type", mediaType)
 	}
 	switch m {
-	case "application/octet-stream", "text/plain": // what is said of anything
+	case "application/octet-stream", "text/plain": // too general to tell anything
 		return "", false, nil
 	case "text/html", "application/xhtml+xml":
 		return HTML, true, nil
@@ -155,7 +155,7 @@ func kindOfMediaType(mediaType string) (kind Kind, ok bool, err error) {
 	if strings.HasPrefix(m, "text/") || strings.HasSuffix(m, "+xml") || strings.HasSuffix(m, "+json") || strings.HasSuffix(m, "+yaml") {
 		return Text, true, nil
 	}
-	return "", false, refuse("declared as %s, not text", m)
+	return "", false, newRefusal("declared as %s, not text", m)
 }
 
 // kindOfName returns the kind that a file's extension stands for, if any.
@@ -173,9 +173,9 @@ func kindOfName(name string) Kind {
 	return ""
 }
 
-// unreadableText says why text is not meant to be read, if it is not: more than one
-// character in a hundred is a control character other than those that lay out
-// text.
+// unreadableText returns the reason why text is not readable, or "" if it is. It
+// is not if more than one character in a hundred is a control character other than
+// those that lay out text.
 func unreadableText(text string) string {
 	controls, nuls := 0, 0
 	for i := range len(text) {
@@ -192,11 +192,11 @@ func unreadableText(text string) string {
 	return fmt.Sprintf("not text: %d NUL and %d other control characters in %d bytes", nuls, controls-nuls, len(text))
 }
 
-// notUTF8 refuses data that is not UTF-8, and says what it looks like.
+// notUTF8 refuses data that is not UTF-8, and names the format that it resembles.
 func notUTF8(data []byte, at int) error {
 	like, _, _ := strings.Cut(http.DetectContentType(data), ";")
 	if !strings.HasPrefix(like, "text/") && like != "application/octet-stream" {
-		return refuse("not text: looks like %s", like)
+		return newRefusal("not text: looks like %s", like)
 	}
-	return refuse("not UTF-8: byte 0x%02x at offset %d, and no other charset is declared", data[at], at)
+	return newRefusal("not UTF-8: byte 0x%02x at offset %d, and no other charset is declared", data[at], at)
 }

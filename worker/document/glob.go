@@ -40,7 +40,7 @@ func ParseGlob(pattern string) (Glob, error) {
 // most the product of both lengths.
 func (g Glob) Match(name string) bool {
 	parts := strings.Split(name, "/")
-	// at[j] is whether the segments so far match parts[:j].
+	// at[j] tells whether the segments so far match parts[:j].
 	at := make([]bool, len(parts)+1)
 	at[0] = true
 	for i, s := range g.segments {

@@ -10,14 +10,14 @@ import (
 	"github.com/coditect/mapreduce/worker/offset"
 )
 
-// What an element does to the text around it.
+// A layout is the effect of an element on the text around it.
 type layout int8
 
 const (
 	inline    layout = iota
 	line             // stands on lines of its own
 	paragraph        // and has empty lines around it
-	cell             // is parted from the cell before it by a tab
+	cell             // has a tab between it and the cell before
 	dropped          // is not text
 )
 
@@ -39,10 +39,10 @@ func layoutOf(name string) layout {
 	return inline
 }
 
-// htmlText returns the readable text of a page, and the map from it through
-// back to the bytes of the file. Elements that begin a line on a screen begin
-// one here, white space that a screen would not show is not here, and character
-// references are decoded. Its time is linear in the length of the page.
+// htmlText returns the readable text of a page, and the map from it through back
+// to the bytes of the file. Elements that begin a line on a screen begin one in
+// the text, white space that a screen would not show is left out, and character
+// references are decoded. The time is linear in the length of the page.
 func htmlText(page string, back *offset.Map) (string, *offset.Map) {
 	visible := map[string]bool{}
 	for {
@@ -51,32 +51,32 @@ func htmlText(page string, back *offset.Map) (string, *offset.Map) {
 		if open == "" {
 			return p.out.String(), back.Then(p.back.Map())
 		}
-		visible[open] = true // it never ends, and must not swallow the page
+		visible[open] = true // the element never ends, and must not hide the rest of the page
 	}
 }
 
-// An htmlParser turns a page into text. Breaks and white space are held back
-// until text follows.
+// An htmlParser turns a page into text. It holds back breaks and white space until
+// text follows.
 type htmlParser struct {
 	page    string
-	visible map[string]bool // elements that are not dropped after all
+	visible map[string]bool // unclosed elements whose text is kept after all
 	out     strings.Builder
 	back    offset.Builder
 
-	drop   string // the element that is being dropped
-	nested int    // how many elements of that name are open
-	pre    int    // how many elements are open that keep white space
-	first  bool   // nothing has been read since a pre element began
-	raw    bool   // the next text has no character references
+	dropping string // the element that is being dropped
+	nested   int    // how many elements of that name are open
+	pre      int    // how many open elements keep white space
+	preStart bool   // nothing has been read since a pre element began
+	rawText  bool   // the next text has no character references
 
 	breaks   int  // line breaks held back
 	tab      bool // a tab is held back
 	space    int  // bytes of white space held back
-	spacePos int  // where that is
+	spacePos int  // where the white space held back begins
 }
 
-// parse reads the page. If it ends within an element that was dropped, parse
-// returns the name of that, unless such text can be nothing but code.
+// parse reads the page. If the page ends within a dropped element, parse returns
+// the element's name, unless its text can only be code.
 func (p *htmlParser) parse() (open string) {
 	z := xhtml.NewTokenizer(strings.NewReader(p.page))
 	pos := 0
@@ -88,40 +88,40 @@ func (p *htmlParser) parse() (open string) {
 		size := len(z.Raw())
 		switch kind {
 		case xhtml.TextToken:
-			if p.drop == "" {
-				p.text(pos, pos+size)
+			if p.dropping == "" {
+				p.writeText(pos, pos+size)
 			}
-			p.raw = false
+			p.rawText = false
 		case xhtml.StartTagToken, xhtml.SelfClosingTagToken:
 			name, _ := z.TagName()
-			p.start(string(name), kind == xhtml.SelfClosingTagToken)
+			p.startElement(string(name), kind == xhtml.SelfClosingTagToken)
 		case xhtml.EndTagToken:
 			name, _ := z.TagName()
-			p.end(string(name))
+			p.endElement(string(name))
 		}
 		pos += size
 	}
-	switch p.drop {
+	switch p.dropping {
 	case "script", "style":
 		return ""
 	}
-	return p.drop
+	return p.dropping
 }
 
-// start begins the element called name.
-func (p *htmlParser) start(name string, closed bool) {
-	if p.drop != "" {
-		if name == p.drop && !closed {
+// startElement begins the element called name.
+func (p *htmlParser) startElement(name string, closed bool) {
+	if p.dropping != "" {
+		if name == p.dropping && !closed {
 			p.nested++
 		}
 		return
 	}
-	p.first = false
-	p.raw = name == "xmp" || name == "plaintext"
+	p.preStart = false
+	p.rawText = name == "xmp" || name == "plaintext"
 	switch layoutOf(name) {
 	case dropped:
 		if !p.visible[name] && !(name == "svg" && closed) {
-			p.drop, p.nested = name, 1
+			p.dropping, p.nested = name, 1
 		}
 		return
 	case cell:
@@ -132,33 +132,33 @@ func (p *htmlParser) start(name string, closed bool) {
 		p.breaks = min(p.breaks+1, 2)
 		return
 	}
-	p.block(name)
+	p.holdBreaks(name)
 	if name == "pre" || name == "textarea" {
 		p.pre++
-		p.first = true
+		p.preStart = true
 	}
 }
 
-// end ends the element called name.
-func (p *htmlParser) end(name string) {
-	if p.drop != "" {
-		if name == p.drop {
+// endElement ends the element called name.
+func (p *htmlParser) endElement(name string) {
+	if p.dropping != "" {
+		if name == p.dropping {
 			p.nested--
 		}
 		if p.nested == 0 {
-			p.drop = ""
+			p.dropping = ""
 		}
 		return
 	}
-	p.first, p.raw = false, false
+	p.preStart, p.rawText = false, false
 	if name == "pre" || name == "textarea" {
 		p.pre = max(p.pre-1, 0)
 	}
-	p.block(name)
+	p.holdBreaks(name)
 }
 
-// block holds back the line breaks around a block.
-func (p *htmlParser) block(name string) {
+// holdBreaks holds back the line breaks around a block.
+func (p *htmlParser) holdBreaks(name string) {
 	switch layoutOf(name) {
 	case line:
 		p.breaks = max(p.breaks, 1)
@@ -167,10 +167,10 @@ func (p *htmlParser) block(name string) {
 	}
 }
 
-// text takes in the text [pos, end) of the page.
-func (p *htmlParser) text(pos, end int) {
-	if p.first {
-		p.first = false
+// writeText writes the text [pos, end) of the page.
+func (p *htmlParser) writeText(pos, end int) {
+	if p.preStart {
+		p.preStart = false
 		if strings.HasPrefix(p.page[pos:end], "\r") {
 			pos++
 		}
@@ -182,17 +182,17 @@ func (p *htmlParser) text(pos, end int) {
 		s := p.page[pos:end]
 		size := 1
 		switch {
-		case s[0] == '&' && !p.raw:
-			size = p.reference(s, pos)
+		case s[0] == '&' && !p.rawText:
+			size = p.writeReference(s, pos)
 		case s[0] == 0: // not a character of any page
 		case isSpace(s[0]):
-			size = p.blank(s, pos)
+			size = p.writeSpace(s, pos)
 		case strings.HasPrefix(s, noBreakSpace):
 			size = len(noBreakSpace)
-			p.hold(pos, size) // read as white space, which rules look for
+			p.holdSpace(pos, size) // written as a space, which rules match
 		default:
 			size = plainRun(s)
-			p.flush(pos)
+			p.flushHeld(pos)
 			p.out.WriteString(s[:size])
 			p.back.Copy(pos, size)
 		}
@@ -204,8 +204,8 @@ const noBreakSpace = "\u00a0"
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' }
 
-// plainRun returns how many bytes at the front of s stand for themselves; at
-// least one.
+// plainRun returns how many bytes at the front of s need no decoding; at least
+// one.
 func plainRun(s string) int {
 	i := 1
 	for i < len(s) && s[i] != '&' && s[i] != 0 && !isSpace(s[i]) && s[i] != noBreakSpace[0] {
@@ -217,15 +217,15 @@ func plainRun(s string) int {
 	return i
 }
 
-// blank takes in the white space at the front of s, which is at pos of the
-// page, and returns how many bytes.
-func (p *htmlParser) blank(s string, pos int) int {
+// writeSpace consumes the white space at the front of s, which is at pos of the
+// page, and returns its length.
+func (p *htmlParser) writeSpace(s string, pos int) int {
 	if p.pre == 0 {
 		n := 1
 		for n < len(s) && isSpace(s[n]) {
 			n++
 		}
-		p.hold(pos, n)
+		p.holdSpace(pos, n)
 		return n
 	}
 	n, c := 1, s[:1]
@@ -235,27 +235,27 @@ func (p *htmlParser) blank(s string, pos int) int {
 	if c == "\r" {
 		c = "\n"
 	}
-	p.flush(pos)
+	p.flushHeld(pos)
 	p.out.WriteString(c)
 	p.back.Step(1, pos, n)
 	return n
 }
 
-// hold holds back n bytes of white space at pos.
-func (p *htmlParser) hold(pos, n int) {
+// holdSpace holds back n bytes of white space at pos.
+func (p *htmlParser) holdSpace(pos, n int) {
 	if p.space == 0 {
 		p.spacePos = pos
 	}
 	p.space = pos + n - p.spacePos
 }
 
-// maxReference is more bytes than any character reference has.
+// maxReference is more than the bytes of any character reference.
 const maxReference = 40
 
-// reference takes in the character reference at the front of s, which is at pos
-// of the page, and returns how many bytes. An ampersand that begins none is
+// writeReference consumes the character reference at the front of s, which is at
+// pos of the page, and returns its length. An ampersand without a reference is
 // text.
-func (p *htmlParser) reference(s string, pos int) int {
+func (p *htmlParser) writeReference(s string, pos int) int {
 	n := 1
 	for n < min(len(s), maxReference) && (s[n] == '#' && n == 1 || isAlphanumeric(s[n])) {
 		n++
@@ -268,18 +268,18 @@ func (p *htmlParser) reference(s string, pos int) int {
 		decoded = " "
 	}
 	if p.pre == 0 && len(decoded) == 1 && isSpace(decoded[0]) {
-		p.hold(pos, n)
+		p.holdSpace(pos, n)
 		return n
 	}
-	p.flush(pos)
+	p.flushHeld(pos)
 	p.out.WriteString(decoded)
 	p.back.Step(len(decoded), pos, n)
 	return n
 }
 
-// decodeReference decodes what may be a character reference, and returns the
+// decodeReference decodes a possible character reference, and returns the
 // characters and how many bytes of s they stand for. Old references need no
-// semicolon, so letters may follow that are none of it.
+// semicolon, so letters of other text may follow.
 func decodeReference(s string) (string, int) {
 	decoded := html.UnescapeString(s)
 	if decoded == s {
@@ -296,8 +296,8 @@ func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
 }
 
-// flush writes what is held back before the text at pos.
-func (p *htmlParser) flush(pos int) {
+// flushHeld writes the breaks and white space held back before the text at pos.
+func (p *htmlParser) flushHeld(pos int) {
 	breaks, tab, space := p.breaks, p.tab, p.space
 	p.breaks, p.tab, p.space = 0, false, 0
 	switch {

@@ -10,21 +10,20 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
-// ID returns the id of the document that path, or a name given by a client,
-// stands for. It is path itself with three things percent-encoded, byte by
-// byte: what is not valid UTF-8; control characters and line breaks; and a
-// percent sign that would otherwise read as an encoding. If the rest is
-// reserved, one character more is encoded, so that it is not.
+// ID returns the id of the document at path, or of the name that a client gave. It
+// is path itself with three things percent-encoded, byte by byte: invalid UTF-8;
+// control characters and line breaks; and a percent sign that would otherwise read
+// as an encoding. If the result is reserved, one more character is encoded.
 //
-// Decoding each percent sign that two hexadecimal digits follow gives path
-// back, so different paths have different ids. ID is to be applied once. What it
-// returns may be longer than mapreduce.MaxDocumentID; see TooLong.
+// Path decodes an id back to its path, so different paths have different ids.
+// Apply ID only once. The result may be longer than mapreduce.MaxDocumentID; see
+// TooLong.
 func ID(path string) string {
 	var b strings.Builder
 	for i := 0; i < len(path); {
 		r, size := utf8.DecodeRuneInString(path[i:])
-		if r == utf8.RuneError && size == 1 || unprintable(r) || r == '%' && encoded(path[i:]) {
-			encode(&b, path[i:i+size])
+		if r == utf8.RuneError && size == 1 || isUnprintable(r) || r == '%' && isEncoded(path[i:]) {
+			percentEncode(&b, path[i:i+size])
 		} else {
 			b.WriteString(path[i : i+size])
 		}
@@ -33,16 +32,16 @@ func ID(path string) string {
 	return string(mapreduce.Unreserve(mapreduce.DocumentID(b.String())))
 }
 
-// Path returns the path, or the name, of which ID has made id.
+// Path returns the path, or the name, that ID turned into id.
 func Path(id string) string {
 	var b strings.Builder
 	for i := 0; i < len(id); i++ {
-		if id[i] != '%' || !encoded(id[i:]) {
+		if id[i] != '%' || !isEncoded(id[i:]) {
 			b.WriteByte(id[i])
 			continue
 		}
 		c, err := strconv.ParseUint(id[i+1:i+3], 16, 8)
-		if err != nil { // of what encoded has looked at
+		if err != nil { // isEncoded has checked both digits
 			panic(err)
 		}
 		b.WriteByte(byte(c))
@@ -51,8 +50,8 @@ func Path(id string) string {
 	return b.String()
 }
 
-// TooLong says why id cannot be that of a document, if it is too
-// long; else it is empty.
+// TooLong returns the reason why id is too long for a document, or "" if it is
+// not.
 func TooLong(id string) string {
 	if len(id) <= mapreduce.MaxDocumentID {
 		return ""
@@ -60,13 +59,13 @@ func TooLong(id string) string {
 	return fmt.Sprintf("its id would have %d bytes, more than %d; give it a shorter name", len(id), mapreduce.MaxDocumentID)
 }
 
-// unprintable reports whether r would break a line or a terminal.
-func unprintable(r rune) bool {
+// isUnprintable reports whether r would break a line or a terminal.
+func isUnprintable(r rune) bool {
 	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
 }
 
-// encoded reports whether s begins with a percent sign and two digits.
-func encoded(s string) bool {
+// isEncoded reports whether s begins with a percent sign and two digits.
+func isEncoded(s string) bool {
 	return len(s) >= 3 && isHex(s[1]) && isHex(s[2])
 }
 
@@ -74,20 +73,20 @@ func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'A' <= c && c <= 'F' || 'a' <= c && c <= 'f'
 }
 
-func encode(b *strings.Builder, s string) {
+func percentEncode(b *strings.Builder, s string) {
 	for i := range len(s) {
 		fmt.Fprintf(b, "%%%02X", s[i])
 	}
 }
 
-// A Roster remembers the ids of documents, to refuse a second one of the same.
-// The zero Roster is ready.
+// A Roster remembers the ids of documents and refuses duplicates. The zero Roster
+// is ready.
 type Roster struct {
 	origins map[string]string
 }
 
-// Add takes in the id of a document that comes from origin. If another has it,
-// the error names the origins of both.
+// Add adds the id of a document that comes from origin. If another document has
+// the id, the error names the origins of both.
 func (r *Roster) Add(id, origin string) error {
 	if first, ok := r.origins[id]; ok {
 		return fmt.Errorf("document: %s and %s have the same id %q", first, origin, id)

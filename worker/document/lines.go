@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// LinesOptions direct Lines.
+// LinesOptions configure Lines.
 type LinesOptions struct {
 	// Name is that of the file, for errors and for documents without an id.
 	// Defaults to "stdin".
@@ -25,14 +25,14 @@ type LinesOptions struct {
 
 // A Record is a document of a file of JSON lines.
 type Record struct {
-	ID       string         // see ID; of its name, or of the file's name, # and the line
+	ID       string         // see ID; made from its name, or from the file's name, # and the line
 	Name     string         // as the file gives it; empty if it does not
 	Text     string         // never blank
 	Metadata map[string]any // all other members; numbers are json.Number
 	Line     int            // from 1
 }
 
-// A LineError says why a line is not a document.
+// A LineError tells why a line is not a document.
 type LineError struct {
 	File   string
 	Line   int // from 1
@@ -42,10 +42,10 @@ type LineError struct {
 func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Reason) }
 
 // Lines yields the documents of r, one a line, each an object of the form
-// {"id": …, "text": …} with metadata as further members. Empty lines are passed
-// over. A line that is not a document yields a *LineError, and the next line
-// follows; any other error is of reading, and the last. It holds one line at a
-// time.
+// {"id": …, "text": …} with metadata as further members. It skips empty lines. A
+// line that is not a document yields a *LineError, and the next line follows. Any
+// other error is a read error and ends the sequence. Lines holds one line at a
+// time in memory.
 func Lines(r io.Reader, o LinesOptions) iter.Seq2[Record, error] {
 	o.Name = cmp.Or(o.Name, "stdin")
 	o.MaxBytes = cmp.Or(o.MaxBytes, DefaultMaxBytes)
@@ -85,7 +85,7 @@ var errTooLong = errors.New("the line is too long")
 // A lineReader reads lines up to a length.
 type lineReader struct {
 	r   *bufio.Reader
-	buf []byte // of the line returned last
+	buf []byte // holds the line returned last
 	max int
 }
 
@@ -114,7 +114,7 @@ func (l *lineReader) next() ([]byte, error) {
 	}
 }
 
-// parseRecord returns the document that a line holds. Its errors are reasons.
+// parseRecord returns the document in a line. Its errors are reasons for LineError.
 func parseRecord(line []byte, file string, n int) (Record, error) {
 	if !utf8.Valid(line) {
 		return Record{}, fmt.Errorf("not UTF-8: column %d", firstInvalid(line)+1)
@@ -140,11 +140,11 @@ func parseRecord(line []byte, file string, n int) (Record, error) {
 	}
 	delete(members, "id")
 	delete(members, "text")
-	rec.Metadata, err = metadata(members)
+	rec.Metadata, err = decodeMetadata(members)
 	return rec, err
 }
 
-// notObject says what is wrong with a line that is not a JSON object.
+// notObject explains why a line is not a JSON object.
 func notObject(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -157,7 +157,7 @@ func notObject(err error) error {
 	return err
 }
 
-// recordName returns the name that the member id holds; empty if it is missing.
+// recordName returns the name in the member id, or "" if it is missing.
 func recordName(id json.RawMessage) (string, error) {
 	if len(id) == 0 || string(id) == "null" {
 		return "", nil
@@ -172,7 +172,7 @@ func recordName(id json.RawMessage) (string, error) {
 	return n.String(), nil
 }
 
-// recordText returns the text that the member text holds.
+// recordText returns the text in the member text.
 func recordText(text json.RawMessage) (string, error) {
 	switch {
 	case len(text) == 0:
@@ -193,26 +193,26 @@ func recordText(text json.RawMessage) (string, error) {
 	return s, nil
 }
 
-// stringMember decodes a JSON string. The decoder puts U+FFFD where half a
-// surrogate pair is escaped, which would change the text unseen.
+// stringMember decodes a JSON string. It refuses an escaped half of a surrogate
+// pair, which the decoder would silently replace by U+FFFD.
 func stringMember(name string, raw json.RawMessage) (string, error) {
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return "", fmt.Errorf("%s: %w", name, err)
 	}
-	if strings.ContainsRune(s, utf8.RuneError) && strings.Count(s, "\ufffd") > replacements(raw) {
+	if strings.ContainsRune(s, utf8.RuneError) && strings.Count(s, "\ufffd") > countReplacements(raw) {
 		return "", fmt.Errorf("%s escapes half a surrogate pair", name)
 	}
 	return s, nil
 }
 
-// replacements returns how often U+FFFD is written out in raw, escaped or not.
-func replacements(raw []byte) int {
+// countReplacements counts U+FFFD in raw, escaped or not.
+func countReplacements(raw []byte) int {
 	return bytes.Count(raw, []byte("\ufffd")) + bytes.Count(bytes.ToLower(raw), []byte(`\ufffd`))
 }
 
-// metadata decodes the members that are left.
-func metadata(members map[string]json.RawMessage) (map[string]any, error) {
+// decodeMetadata decodes the members other than id and text.
+func decodeMetadata(members map[string]json.RawMessage) (map[string]any, error) {
 	if len(members) == 0 {
 		return nil, nil
 	}

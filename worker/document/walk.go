@@ -12,32 +12,32 @@ import (
 	"strings"
 )
 
-// DefaultMaxBytes is how large a document may be if nothing else is said.
+// DefaultMaxBytes is the default bound on the size of a document.
 const DefaultMaxBytes = 64 << 20
 
-// WalkOptions direct a Walk.
+// WalkOptions configure Walk.
 type WalkOptions struct {
-	// Include names the files of folders to take, as globs over their path
-	// relative to the folder. Defaults to all.
+	// Include selects files of folders, as globs over their path relative to the
+	// folder. Defaults to all.
 	Include []string
 
-	// Exclude names files not to take, and folders not to enter. It goes
-	// before Include. Defaults to none.
+	// Exclude names files to leave out and folders not to enter. It takes
+	// precedence over Include. Defaults to none.
 	Exclude []string
 
-	// MaxBytes bounds the size of a file; larger ones are skipped, but not
-	// JSON lines, which are read one by one. Defaults to DefaultMaxBytes.
+	// MaxBytes bounds the size of a file. Larger files are skipped, except JSON
+	// lines, which are read line by line. Defaults to DefaultMaxBytes.
 	MaxBytes int64
 }
 
-// An Entry is a file that Walk came upon.
+// An Entry is a file that Walk found.
 type Entry struct {
-	// ID is that of the document; above mapreduce.MaxDocumentID only if Skip
-	// says so.
+	// ID is the id of the document. If it is longer than
+	// mapreduce.MaxDocumentID, Skip tells so.
 	ID string
 
-	// Name is the path relative to the input, with forward slashes, behind
-	// the input's base name if there are several inputs.
+	// Name is the path relative to the input, with forward slashes. If there are
+	// several inputs, the input's base name precedes it.
 	Name string
 
 	// Path is the absolute path, or Stdin.
@@ -46,31 +46,31 @@ type Entry struct {
 	// Size is in bytes; -1 for standard input.
 	Size int64
 
-	// Skip says why the file cannot be read; empty if it is to be read.
+	// Skip is the reason why the file cannot be read, or "" if it can.
 	Skip string
 }
 
 // Stdin as an input is standard input, read as one document.
 const Stdin = "-"
 
-// Walk yields the files that inputs name: those of folders, recursively and
-// sorted by name, files themselves, and standard input. Hidden files and
-// folders within inputs are passed over, and so is what the globs leave out;
-// neither is an Entry. Links to files are followed, links to folders are not,
-// so that a walk ends and takes nothing twice.
+// Walk yields the files that inputs name: files, standard input, and the files of
+// folders, recursively and sorted by name. It passes over hidden files and folders
+// within inputs, and over files that the globs leave out, and yields no Entry for
+// them. It follows links to files but not links to folders, so that a walk ends
+// and visits nothing twice.
 //
-// An error ends the walk: an input that does not exist or is no file, a bad
-// glob, or two documents of one id.
+// An error ends the walk: an input that does not exist or is not a file, a bad
+// glob, or two documents with one id.
 func Walk(ctx context.Context, inputs []string, o WalkOptions) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		w := walker{several: len(inputs) > 1, max: cmp.Or(o.MaxBytes, DefaultMaxBytes), yield: yield}
-		if err := w.walk(ctx, inputs, o); err != nil && !errors.Is(err, errStopped) {
+		if err := w.walkInputs(ctx, inputs, o); err != nil && !errors.Is(err, errStopped) {
 			yield(Entry{}, err)
 		}
 	}
 }
 
-// errStopped says that the caller wants no more.
+// errStopped means that the caller has stopped the iteration.
 var errStopped = errors.New("stopped")
 
 // A walker is one walk under way.
@@ -82,7 +82,7 @@ type walker struct {
 	yield            func(Entry, error) bool
 }
 
-func (w *walker) walk(ctx context.Context, inputs []string, o WalkOptions) (err error) {
+func (w *walker) walkInputs(ctx context.Context, inputs []string, o WalkOptions) (err error) {
 	if w.include, err = parseGlobs(o.Include); err != nil {
 		return err
 	}
@@ -90,17 +90,17 @@ func (w *walker) walk(ctx context.Context, inputs []string, o WalkOptions) (err 
 		return err
 	}
 	for _, input := range inputs {
-		if err := w.input(ctx, input); err != nil {
+		if err := w.walkInput(ctx, input); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// input walks one input.
-func (w *walker) input(ctx context.Context, input string) error {
+// walkInput walks one input.
+func (w *walker) walkInput(ctx context.Context, input string) error {
 	if input == Stdin {
-		return w.emit(Entry{Name: "stdin", Path: Stdin, Size: -1})
+		return w.emitEntry(Entry{Name: "stdin", Path: Stdin, Size: -1})
 	}
 	abs, err := filepath.Abs(input)
 	if err != nil {
@@ -112,15 +112,15 @@ func (w *walker) input(ctx context.Context, input string) error {
 	}
 	switch {
 	case info.IsDir():
-		return w.folder(ctx, abs)
+		return w.walkFolder(ctx, abs)
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("document: input %s is neither a file nor a folder", input)
 	}
-	return w.file(abs, filepath.Base(abs))
+	return w.emitFile(abs, filepath.Base(abs))
 }
 
-// folder walks the folder root.
-func (w *walker) folder(ctx context.Context, root string) error {
+// walkFolder walks the folder root.
+func (w *walker) walkFolder(ctx context.Context, root string) error {
 	top, err := filepath.EvalSymlinks(root) // WalkDir does not follow a root that is a link
 	if err != nil {
 		return fmt.Errorf("document: input: %w", err)
@@ -143,58 +143,58 @@ func (w *walker) folder(ctx context.Context, root string) error {
 				return fs.SkipDir
 			}
 			return nil
-		case err != nil: // of reading a folder, whose files are then not known
-			return w.emit(Entry{Name: w.name(root, rel), Path: path, Skip: unreadable(err)})
+		case err != nil: // a folder could not be read, so its files are unknown
+			return w.emitEntry(Entry{Name: w.entryName(root, rel), Path: path, Skip: unreadableReason(err)})
 		case d.IsDir(), len(w.include) > 0 && !matchAny(w.include, rel):
 			return nil
 		}
-		return w.file(path, w.name(root, rel))
+		return w.emitFile(path, w.entryName(root, rel))
 	})
 }
 
-// name returns the name of the file rel of the folder root.
-func (w *walker) name(root, rel string) string {
+// entryName returns the name of the file rel of the folder root.
+func (w *walker) entryName(root, rel string) string {
 	if base := filepath.Base(root); w.several && base != string(filepath.Separator) {
 		return base + "/" + rel
 	}
 	return rel
 }
 
-// file emits the file at path, or why it cannot be read.
-func (w *walker) file(path, name string) error {
+// emitFile emits the file at path, with the reason if it cannot be read.
+func (w *walker) emitFile(path, name string) error {
 	e := Entry{Name: name, Path: path}
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		e.Skip = unreadable(err)
+		e.Skip = unreadableReason(err)
 	case info.IsDir():
 		e.Skip = "a link to a folder"
 	case !info.Mode().IsRegular():
 		e.Skip = "not a regular file"
 	default:
 		e.Size = info.Size()
-		e.Skip = w.check(path, name, e.Size)
+		e.Skip = w.skipReason(path, name, e.Size)
 	}
-	return w.emit(e)
+	return w.emitEntry(e)
 }
 
-// check returns why a regular file cannot be read, if so.
-func (w *walker) check(path, name string, size int64) string {
+// skipReason returns why a regular file cannot be read, or "" if it can.
+func (w *walker) skipReason(path, name string, size int64) string {
 	if size > w.max && kindOfName(name) != JSONL {
 		return fmt.Sprintf("too large: %d bytes, more than %d", size, w.max)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return unreadable(err)
+		return unreadableReason(err)
 	}
 	if err := f.Close(); err != nil {
-		return unreadable(err)
+		return unreadableReason(err)
 	}
 	return ""
 }
 
-// emit yields e under its id.
-func (w *walker) emit(e Entry) error {
+// emitEntry yields e under its id.
+func (w *walker) emitEntry(e Entry) error {
 	e.ID = ID(e.Name)
 	if e.Skip == "" {
 		e.Skip = TooLong(e.ID)
@@ -210,8 +210,9 @@ func (w *walker) emit(e Entry) error {
 	return nil
 }
 
-// unreadable says why a file is skipped, without the path, which its entry has.
-func unreadable(err error) string {
+// unreadableReason tells why a file is skipped, without the path, which its entry
+// has.
+func unreadableReason(err error) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		err = p.Err
 	}

@@ -2,10 +2,10 @@ package eval
 
 import "math"
 
-// A Calibration tells whether confidences mean what they say: of the values with
-// a confidence of 0.8, eight in ten should be right.
+// A Calibration tells whether confidences are reliable: of the values with a
+// confidence of 0.8, eight in ten should be right.
 type Calibration struct {
-	Values int                `json:"values"`           // that have a confidence and were judged
+	Values int                `json:"values"`           // values that have a confidence and were judged
 	Error  float64            `json:"error"`            // expected calibration error: the mean distance, weighted by values
 	Bins   []Bin              `json:"bins"`             // the reliability table; empty bins are left out
 	Fields map[string]float64 `json:"fields,omitempty"` // the error of each field alone
@@ -28,24 +28,24 @@ type Judged struct {
 	Right      bool
 }
 
-// bins is how many bins of equal width there are.
+// bins is the number of bins, all of equal width.
 const bins = 10
 
-// Calibrate makes the reliability table of values.
+// Calibrate computes the calibration of values.
 func Calibrate(all []Judged) Calibration {
 	fields := map[string][]Judged{}
 	for _, j := range all {
 		fields[j.Field] = append(fields[j.Field], j)
 	}
-	c := calibrate(all)
+	c := reliabilityTable(all)
 	c.Fields = make(map[string]float64, len(fields))
 	for name, part := range fields {
-		c.Fields[name] = calibrate(part).Error
+		c.Fields[name] = reliabilityTable(part).Error
 	}
 	return c
 }
 
-func calibrate(all []Judged) Calibration {
+func reliabilityTable(all []Judged) Calibration {
 	var table [bins]Bin
 	for _, j := range all {
 		b := &table[binOf(j.Confidence)]
@@ -62,16 +62,16 @@ func calibrate(all []Judged) Calibration {
 		}
 		n := float64(b.Values)
 		b.From, b.To = float64(i)/bins, float64(i+1)/bins
-		b.Confidence, b.Accuracy = rounded(b.Confidence/n), rounded(b.Accuracy/n)
+		b.Confidence, b.Accuracy = roundMicro(b.Confidence/n), roundMicro(b.Accuracy/n)
 		c.Error += math.Abs(b.Confidence-b.Accuracy) * n / float64(len(all))
 		c.Bins = append(c.Bins, b)
 	}
-	c.Error = rounded(c.Error)
+	c.Error = roundMicro(c.Error)
 	return c
 }
 
-// rounded leaves out digits that depend on the order of sums.
-func rounded(x float64) float64 { return math.Round(x*1e6) / 1e6 }
+// roundMicro removes digits that depend on the order of summation.
+func roundMicro(x float64) float64 { return math.Round(x*1e6) / 1e6 }
 
 func binOf(confidence float64) int {
 	if !(confidence > 0) { // also for NaN

@@ -1,6 +1,6 @@
-// Package eval compares results with the truth: precision, recall and F1 for
-// each field, over all values (micro) and over the fields (macro), and whether
-// confidences mean what they say.
+// Package eval compares results with the truth. It measures precision, recall and
+// F1 for each field, over all values (micro) and over the fields (macro), and
+// whether confidences are reliable.
 //
 // It is pure and imports nothing of the project but api/schema.
 package eval
@@ -15,13 +15,13 @@ import (
 
 // A Result is one record of a job's result.
 type Result struct {
-	Documents []string       // where it comes from; none: a summary, held against a truth of one document
+	Documents []string       // its sources; none for a summary, which is compared with a truth of one document
 	Values    map[string]any // as in result.json, without the keys that begin with _
 	// Confidence is that of the values, by field path; nil if it is not known.
 	Confidence map[string]float64
 }
 
-// A Truth is what is right for one record of a document.
+// A Truth is the correct record of a document, or one of several.
 type Truth struct {
 	Document string
 	Values   map[string]any // null and absent both mean that there is no such value
@@ -46,14 +46,14 @@ type Report struct {
 	Calibration *Calibration `json:"calibration,omitempty"`
 }
 
-// Coverage says how the documents of the truth and of the result fit together.
+// Coverage tells how the documents of the truth and of the result correspond.
 type Coverage struct {
 	Truth   int `json:"truth"`   // documents in the truth
 	Found   int `json:"found"`   // of these, how many the result has records of
-	Unknown int `json:"unknown"` // documents of the result that the truth does not speak of
+	Unknown int `json:"unknown"` // documents of the result that the truth does not name
 }
 
-// count is what scores are made of.
+// A count holds the totals that scores are computed from.
 type count struct {
 	right, found, true int
 }
@@ -64,8 +64,8 @@ func (c *count) add(d count) {
 	c.true += d.true
 }
 
-// score computes the measures. What cannot be divided is 0.
-func (c count) score() Score {
+// computeScore computes the measures. A measure without a denominator is 0.
+func (c count) computeScore() Score {
 	s := Score{Support: c.true}
 	if c.found > 0 {
 		s.Precision = float64(c.right) / float64(c.found)
@@ -79,22 +79,22 @@ func (c count) score() Score {
 	return s
 }
 
-// Compare measures results against the truth. The schema tells the types by
-// which values are compared; without one they are guessed from the truth.
+// Compare measures results against the truth. The schema gives the types by which
+// values are compared; without one Compare guesses them from the truth.
 //
-// Only fields that the truth speaks of and the schema has are judged, and only
-// documents that the truth names: it may be a sample. A field is counted right when it equals the truth
-// after normalising; a list counts by its elements. Where a document has several
-// records they are paired so that most fields agree.
+// Compare judges only fields that both the truth and the schema have, and only
+// documents that the truth names: the truth may be a sample. A field is right if
+// it equals the truth after normalising. The elements of a list count one by one.
+// If a document has several records, they are paired so that most fields agree.
 func Compare(s *schema.Schema, results []Result, truth []Truth) Report {
 	judged := fieldsOf(s, truth)
-	docs, coverage := match(results, truth)
+	docs, coverage := matchDocuments(results, truth)
 	counts := make([]count, len(judged))
 	var sure []Judged
 	for _, d := range docs {
-		sure = append(sure, d.compare(judged, counts)...)
+		sure = append(sure, d.compareRecords(judged, counts)...)
 	}
-	r := report(judged, counts, coverage)
+	r := newReport(judged, counts, coverage)
 	if len(sure) > 0 {
 		c := Calibrate(sure)
 		r.Calibration = &c
@@ -102,12 +102,12 @@ func Compare(s *schema.Schema, results []Result, truth []Truth) Report {
 	return r
 }
 
-func report(judged []judge, counts []count, coverage Coverage) Report {
+func newReport(judged []judge, counts []count, coverage Coverage) Report {
 	r := Report{Fields: make(map[string]Score, len(judged)), Documents: coverage}
 	var all count
 	fields := 0
 	for i, j := range judged {
-		score := counts[i].score()
+		score := counts[i].computeScore()
 		r.Fields[j.path] = score
 		all.add(counts[i])
 		if counts[i].found+counts[i].true == 0 {
@@ -118,7 +118,7 @@ func report(judged []judge, counts []count, coverage Coverage) Report {
 		r.Macro.Recall += score.Recall
 		r.Macro.F1 += score.F1
 	}
-	r.Micro = all.score()
+	r.Micro = all.computeScore()
 	r.Macro.Support = all.true
 	if fields > 0 {
 		r.Macro.Precision /= float64(fields)
@@ -128,15 +128,14 @@ func report(judged []judge, counts []count, coverage Coverage) Report {
 	return r
 }
 
-// A document is what the truth and the results say about one document.
+// A document holds the truth and the results of one document.
 type document struct {
 	truth   []Truth
 	results []Result
 }
 
-// match brings together what is about the same document, in the order of the
-// truth.
-func match(results []Result, truth []Truth) ([]*document, Coverage) {
+// matchDocuments groups truth and results by document, in the order of the truth.
+func matchDocuments(results []Result, truth []Truth) ([]*document, Coverage) {
 	var docs []*document
 	byName := map[string]*document{}
 	for _, t := range truth {
@@ -174,19 +173,19 @@ func match(results []Result, truth []Truth) ([]*document, Coverage) {
 	return docs, c
 }
 
-// names finds the document that the truth means, where one side gives the path
-// from a folder further up than the other.
+// names finds the document of the truth for a source, where one side gives the
+// path from a folder further up than the other.
 type names struct {
 	known  map[string]bool
-	bySelf map[string][]string // by last element of the path
+	byBase map[string][]string // by last element of the path
 }
 
 func newNames(docs map[string]*document) names {
-	n := names{known: map[string]bool{}, bySelf: map[string][]string{}}
+	n := names{known: map[string]bool{}, byBase: map[string][]string{}}
 	for name := range docs {
 		n.known[name] = true
 		self := name[strings.LastIndexByte(name, '/')+1:]
-		n.bySelf[self] = append(n.bySelf[self], name)
+		n.byBase[self] = append(n.byBase[self], name)
 	}
 	return n
 }
@@ -198,7 +197,7 @@ func (n names) find(source string) (string, bool) {
 		return source, true
 	}
 	var found []string
-	for _, name := range n.bySelf[source[strings.LastIndexByte(source, '/')+1:]] {
+	for _, name := range n.byBase[source[strings.LastIndexByte(source, '/')+1:]] {
 		if strings.HasSuffix(source, "/"+name) || strings.HasSuffix(name, "/"+source) {
 			found = append(found, name)
 		}
@@ -209,13 +208,13 @@ func (n names) find(source string) (string, bool) {
 	return found[0], true
 }
 
-// compare adds to counts what the document's records say, and returns the values
-// that have a confidence.
-func (d *document) compare(judged []judge, counts []count) []Judged {
+// compareRecords adds the comparison of the document's records to counts, and
+// returns the values that have a confidence.
+func (d *document) compareRecords(judged []judge, counts []count) []Judged {
 	var sure []Judged
-	for _, p := range d.pair(judged) {
+	for _, p := range d.pairRecords(judged) {
 		for i, j := range judged {
-			c := j.compare(p.truth, p.result)
+			c := j.compareField(p.truth, p.result)
 			counts[i].add(c)
 			confidence, known := p.confidence[j.path]
 			for n := 0; known && n < c.found; n++ {
@@ -226,8 +225,8 @@ func (d *document) compare(judged []judge, counts []count) []Judged {
 	return sure
 }
 
-// A pairing is a record of the truth and the result that is held against it;
-// either may be nil.
+// A pairing is a record of the truth and the result that it is compared with.
+// Either may be nil.
 type pairing struct {
 	truth, result map[string]any
 	confidence    map[string]float64 // of the result
@@ -235,16 +234,16 @@ type pairing struct {
 	t, r          int
 }
 
-// maxPairs bounds how many pairings of records are tried for a document; beyond
+// maxPairs bounds the pairings of records that are tried for a document. Beyond
 // it, records are paired in order.
 const maxPairs = 1 << 20
 
-// pair chooses for each record of the truth a result: those that agree most come
-// first, and among equals those that come first in their lists.
-func (d *document) pair(judged []judge) []pairing {
+// pairRecords pairs each record of the truth with a result. The pairs that agree
+// most are chosen first, and among equals those first in their lists.
+func (d *document) pairRecords(judged []judge) []pairing {
 	usedT, usedR := make([]bool, len(d.truth)), make([]bool, len(d.results))
 	var chosen []pairing
-	for _, p := range d.candidates(judged) {
+	for _, p := range d.rankPairings(judged) {
 		if !usedT[p.t] && !usedR[p.r] {
 			usedT[p.t], usedR[p.r] = true, true
 			chosen = append(chosen, p)
@@ -263,7 +262,7 @@ func (d *document) pair(judged []judge) []pairing {
 	return chosen
 }
 
-func (d *document) candidates(judged []judge) []pairing {
+func (d *document) rankPairings(judged []judge) []pairing {
 	var all []pairing
 	simple := len(d.truth) == 1 && len(d.results) == 1
 	if len(d.truth)*len(d.results) > maxPairs {
@@ -276,7 +275,7 @@ func (d *document) candidates(judged []judge) []pairing {
 		for r, result := range d.results {
 			p := pairing{truth: truth.Values, result: result.Values, confidence: result.Confidence, t: t, r: r}
 			for i := 0; i < len(judged) && !simple; i++ {
-				p.right += judged[i].compare(truth.Values, result.Values).right
+				p.right += judged[i].compareField(truth.Values, result.Values).right
 			}
 			all = append(all, p)
 		}

@@ -12,17 +12,17 @@ import (
 
 // A judge compares the values of one field.
 type judge struct {
-	path string
-	p    *schema.Property
+	path     string
+	property *schema.Property
 }
 
-// fieldsOf returns the fields to judge. With a schema these are its fields of
-// which the truth speaks: what was not asked for cannot have been found. Without
-// one they are all fields of the truth, by name.
+// fieldsOf returns the fields to judge. With a schema these are its fields that
+// the truth has too: a field outside the schema cannot have been found. Without
+// one they are all fields of the truth, sorted by name.
 func fieldsOf(s *schema.Schema, truth []Truth) []judge {
 	samples := map[string][]any{}
 	for _, t := range truth {
-		for path, v := range flat("", t.Values) {
+		for path, v := range flattenRecord("", t.Values) {
 			if known := samples[path]; v != nil && len(known) < maxSamples {
 				samples[path] = append(known, v)
 			} else if known == nil {
@@ -40,20 +40,20 @@ func fieldsOf(s *schema.Schema, truth []Truth) []judge {
 		return judged
 	}
 	for _, path := range slices.Sorted(maps.Keys(samples)) {
-		judged = append(judged, judge{path, guess(samples[path])})
+		judged = append(judged, judge{path, guessProperty(samples[path])})
 	}
 	return judged
 }
 
-// maxSamples is how many values the type of a field is guessed from.
+// maxSamples bounds the values from which the type of a field is guessed.
 const maxSamples = 1000
 
-// flat returns the values of a record by their paths.
-func flat(prefix string, values map[string]any) map[string]any {
+// flattenRecord returns the values of a record by their paths.
+func flattenRecord(prefix string, values map[string]any) map[string]any {
 	out := map[string]any{}
 	for name, v := range values {
 		if inner, ok := v.(map[string]any); ok {
-			maps.Copy(out, flat(prefix+name+".", inner))
+			maps.Copy(out, flattenRecord(prefix+name+".", inner))
 			continue
 		}
 		out[prefix+name] = v
@@ -61,10 +61,10 @@ func flat(prefix string, values map[string]any) map[string]any {
 	return out
 }
 
-// guess makes a property for a field that no schema describes, from values in
-// the truth. Texts that read as numbers or dates, nine in ten of them, are
-// compared as such.
-func guess(samples []any) *schema.Property {
+// guessProperty guesses the property of a field without a schema from values of
+// the truth. If nine in ten texts parse as numbers or dates, the field is compared
+// as such.
+func guessProperty(samples []any) *schema.Property {
 	if len(samples) == 0 {
 		return &schema.Property{Type: schema.String}
 	}
@@ -75,11 +75,11 @@ func guess(samples []any) *schema.Property {
 			list, _ := sample.([]any)
 			items = append(items, list...)
 		}
-		return &schema.Property{Type: schema.Array, Items: guess(items)}
+		return &schema.Property{Type: schema.Array, Items: guessProperty(items)}
 	case map[string]any:
 		p := &schema.Property{Type: schema.Object}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			q := guess([]any{v[name]})
+			q := guessProperty([]any{v[name]})
 			q.Name = name
 			p.Properties = append(p.Properties, *q)
 		}
@@ -90,7 +90,7 @@ func guess(samples []any) *schema.Property {
 	} {
 		fit := 0
 		for _, sample := range samples {
-			if fits(p, sample) {
+			if fitsProperty(p, sample) {
 				fit++
 			}
 		}
@@ -101,8 +101,8 @@ func guess(samples []any) *schema.Property {
 	return &schema.Property{Type: schema.String}
 }
 
-// fits reports whether a sample is a value of p beyond doubt.
-func fits(p *schema.Property, sample any) bool {
+// fitsProperty reports whether a sample is a value of p beyond doubt.
+func fitsProperty(p *schema.Property, sample any) bool {
 	text, isText := sample.(string)
 	switch {
 	case p.Type == schema.Boolean:
@@ -120,9 +120,9 @@ func fits(p *schema.Property, sample any) bool {
 	}
 }
 
-// compare counts the values of one field of a pair of records.
-func (j judge) compare(truth, result map[string]any) count {
-	want, got := j.values(truth), j.values(result)
+// compareField counts the values of one field of a pair of records.
+func (j judge) compareField(truth, result map[string]any) count {
+	want, got := j.comparableValues(truth), j.comparableValues(result)
 	c := count{found: len(got), true: len(want)}
 	for _, w := range want {
 		if i := slices.Index(got, w); i >= 0 {
@@ -133,15 +133,15 @@ func (j judge) compare(truth, result map[string]any) count {
 	return c
 }
 
-// values returns the field's values in the form in which they are compared: one
-// for a scalar, each element of a list, none for null.
-func (j judge) values(record map[string]any) []string {
-	v := at(record, j.path)
+// comparableValues returns comparison keys of the field's values: one for a scalar,
+// one for each element of a list, none for null.
+func (j judge) comparableValues(record map[string]any) []string {
+	v := valueAt(record, j.path)
 	if v == nil {
 		return nil
 	}
-	if j.p.Type != schema.Array {
-		if s := comparison(j.p, v); s != "" {
+	if j.property.Type != schema.Array {
+		if s := comparisonKey(j.property, v); s != "" {
 			return []string{s}
 		}
 		return nil
@@ -152,15 +152,15 @@ func (j judge) values(record map[string]any) []string {
 	}
 	out := make([]string, 0, len(list))
 	for _, item := range list {
-		if s := comparison(j.p.Items, item); s != "" {
+		if s := comparisonKey(j.property.Items, item); s != "" {
 			out = append(out, s)
 		}
 	}
 	return out
 }
 
-// at follows a path through nested objects.
-func at(record map[string]any, path string) any {
+// valueAt follows a path through nested objects.
+func valueAt(record map[string]any, path string) any {
 	if v, ok := record[path]; ok {
 		return v
 	}
@@ -169,7 +169,7 @@ func at(record map[string]any, path string) any {
 			continue
 		}
 		if inner, ok := record[path[:i]].(map[string]any); ok {
-			if v := at(inner, path[i+1:]); v != nil {
+			if v := valueAt(inner, path[i+1:]); v != nil {
 				return v
 			}
 		}
@@ -177,10 +177,10 @@ func at(record map[string]any, path string) any {
 	return nil
 }
 
-// comparison returns a text that is equal for values that are counted as equal.
-// A value that is not of the field's type is compared as text, so it is wrong
-// unless the truth says the same.
-func comparison(p *schema.Property, v any) string {
+// comparisonKey returns a text that is equal for values that count as equal. A
+// value that is not of the field's type is compared as text, so it is wrong unless
+// the truth has the same text.
+func comparisonKey(p *schema.Property, v any) string {
 	if v == nil {
 		return ""
 	}
@@ -191,22 +191,22 @@ func comparison(p *schema.Property, v any) string {
 			b, _ := json.Marshal(v) // it was decoded from JSON
 			text = string(b)
 		}
-		return loose(text)
+		return foldLoosely(text)
 	}
-	if text, ok := normal.(string); ok && p.Enum == nil && !strict(p.Format) {
-		return loose(text)
+	if text, ok := normal.(string); ok && p.Enum == nil && !hasStrictForm(p.Format) {
+		return foldLoosely(text)
 	}
 	return p.Identity(normal)
 }
 
-// strict reports whether a format has a normal form of its own, in which every
+// hasStrictForm reports whether a format has a normal form of its own, in which every
 // character counts.
-func strict(f schema.Format) bool {
+func hasStrictForm(f schema.Format) bool {
 	return slices.Contains([]schema.Format{schema.Date, schema.DateTime, schema.Time, schema.Email, schema.URI}, f)
 }
 
-// loose folds NFKC, case, white space and punctuation.
-func loose(s string) string {
+// foldLoosely folds NFKC, case, white space and punctuation.
+func foldLoosely(s string) string {
 	folded := schema.Fold(s)
 	bare := strings.Map(func(c rune) rune {
 		if unicode.IsSpace(c) || unicode.IsPunct(c) {

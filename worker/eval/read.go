@@ -62,8 +62,8 @@ func readLine(line []byte) (Truth, error) {
 	return Truth{Document: document, Values: values}, nil
 }
 
-// ReadResult reads the records of a result.json; the rest of it is skipped as it
-// streams by. The name is used in errors.
+// ReadResult reads the records of a result.json and skips the rest of it. The name
+// is used in errors.
 func ReadResult(name string, r io.Reader) ([]Result, error) {
 	dec := json.NewDecoder(r)
 	dec.UseNumber()
@@ -75,7 +75,7 @@ func ReadResult(name string, r io.Reader) ([]Result, error) {
 }
 
 func readResult(dec *json.Decoder) ([]Result, error) {
-	if err := expect(dec, '{'); err != nil {
+	if err := expectDelim(dec, '{'); err != nil {
 		return nil, err
 	}
 	for dec.More() {
@@ -108,9 +108,9 @@ func readRecords(dec *json.Decoder) ([]Result, error) {
 			if err := dec.Decode(&values); err != nil {
 				return nil, fmt.Errorf("record %d: %w", len(results), err)
 			}
-			results = append(results, record(values))
+			results = append(results, newResult(values))
 		}
-		return results, expect(dec, ']')
+		return results, expectDelim(dec, ']')
 	case json.Delim('{'):
 		values := map[string]any{}
 		for dec.More() {
@@ -124,9 +124,9 @@ func readRecords(dec *json.Decoder) ([]Result, error) {
 			}
 			values[key.(string)] = v // keys of objects are strings
 		}
-		summary := record(values)
+		summary := newResult(values)
 		summary.Documents = nil
-		return []Result{summary}, expect(dec, '}')
+		return []Result{summary}, expectDelim(dec, '}')
 	case nil:
 		return nil, nil
 	default:
@@ -134,7 +134,7 @@ func readRecords(dec *json.Decoder) ([]Result, error) {
 	}
 }
 
-func expect(dec *json.Decoder, want json.Delim) error {
+func expectDelim(dec *json.Decoder, want json.Delim) error {
 	tok, err := dec.Token()
 	if err != nil {
 		return err
@@ -145,8 +145,8 @@ func expect(dec *json.Decoder, want json.Delim) error {
 	return nil
 }
 
-// record splits what a result says about a record from the record.
-func record(values map[string]any) Result {
+// newResult separates the values of a record from its sources and confidences.
+func newResult(values map[string]any) Result {
 	r := Result{Values: make(map[string]any, len(values))}
 	sources, _ := values["_sources"].([]any)
 	for _, s := range sources {

@@ -5,24 +5,26 @@ import (
 	"slices"
 )
 
-// maxLinks bounds, roughly, how many places all quotes together choose among.
+// maxLinks bounds, roughly, the candidate places of all quotes together.
 const maxLinks = 1 << 20
 
-// minWindow is how many places a quote chooses among however many quotes there
-// are.
+// minWindow is the least number of candidate places of a quote, however many
+// quotes there are.
 const minWindow = 64
 
-// insideCost is how many bytes later a place may be to be chosen before one that
-// overlaps the place of the quote before.
+// insideCost is the price, in bytes, of a place that overlaps the place of the
+// quote before: a place that lies up to so many bytes later is preferred to it.
 const insideCost = 100
 
-// FindAll implements Aligner. Of all ways to give quotes places in the order of
-// the text it takes the one with the longest quotes in all, after the
-// order-preserving alignment of LangExtract; of equal ones, the earliest. Unlike
-// there a place may lie in that of the quote before, as a name does in a longer
-// one, but one soon behind it is better. A quote left over takes its first place
-// behind where the quote before it begins that no equal quote has, else the
-// first such, else its first.
+// FindAll implements Aligner. A chain assigns places to quotes in the order of
+// the text. FindAll chooses the chain that covers the most bytes, and the earliest
+// of equal ones, after the order-preserving alignment of LangExtract. Other than
+// in LangExtract, a place may lie inside the place of the quote before, as a name
+// lies inside a longer one, but a place soon behind it is preferred.
+//
+// A quote that is not in the chain receives the first of its places that no equal
+// quote has and that does not begin before the quote before it; if there is none,
+// the first that no equal quote has; otherwise its first place.
 func (t *Text) FindAll(quotes []string) []Span {
 	times := map[string]int{}
 	for _, q := range quotes {
@@ -31,21 +33,21 @@ func (t *Text) FindAll(quotes []string) []Span {
 	window := max(minWindow, min(maxPlaces, maxLinks/max(1, len(quotes))))
 	c := candidates{}
 	for q, n := range times {
-		c[q] = t.places(q).apart(max(window, n))
+		c[q] = t.findPlaces(q).withoutOverlaps(max(window, n))
 	}
-	chosen := c.chain(quotes, window)
-	c.rest(quotes, chosen)
+	chosen := c.bestChain(quotes, window)
+	c.placeRemaining(quotes, chosen)
 	spans := make([]Span, len(quotes))
 	for i, q := range quotes {
 		if k := chosen[i]; k >= 0 {
-			spans[i] = c[q].span(t, c[q].places[k])
+			spans[i] = c[q].spanOf(t, c[q].places[k])
 		}
 	}
 	return spans
 }
 
-// apart returns the hits that do not overlap, from the first on, up to limit.
-func (h hits) apart(limit int) hits {
+// withoutOverlaps returns the first hits that do not overlap, up to limit.
+func (h hits) withoutOverlaps(limit int) hits {
 	end := 0
 	h.places = slices.DeleteFunc(h.places, func(p place) bool {
 		if p.start < end {
@@ -59,28 +61,28 @@ func (h hits) apart(limit int) hits {
 	return h
 }
 
-// candidates holds where each quote may be.
+// candidates maps each quote to the places where it may stand.
 type candidates map[string]hits
 
-// A link is a place given to a quote as the last of a chain.
-type link struct {
-	weight   int   // bytes that the chain accounts for
-	cost     int   // how late its places are, in all
-	quote, k int   // quotes[quote] has the place number k
-	prev     *link // the chain without it; nil if it is the first
+// A chainLink is the last place of a chain, and the quote that it is given to.
+type chainLink struct {
+	weight   int        // bytes that the chain accounts for
+	cost     int        // sum of the offsets of its places
+	quote, k int        // quotes[quote] has the place number k
+	prev     *chainLink // the chain without it; nil if it is the first
 }
 
-// better reports whether l is the better chain. Nil is the empty one.
-func (l *link) better(than *link) bool {
+// isBetterThan reports whether l is the better chain. Nil is the empty one.
+func (l *chainLink) isBetterThan(than *chainLink) bool {
 	if l == nil || than == nil {
 		return l != nil
 	}
 	return l.weight > than.weight || l.weight == than.weight && l.cost < than.cost
 }
 
-// extend returns the chain l, which may be empty, with a place for a quote.
-func (l *link) extend(p place, quote, k, cost int) *link {
-	longer := &link{weight: p.end - p.start, cost: p.start + cost, quote: quote, k: k, prev: l}
+// extendWith returns the chain l, which may be empty, with a place for a quote.
+func (l *chainLink) extendWith(p place, quote, k, cost int) *chainLink {
+	longer := &chainLink{weight: p.end - p.start, cost: p.start + cost, quote: quote, k: k, prev: l}
 	if l != nil {
 		longer.weight += l.weight
 		longer.cost += l.cost
@@ -88,60 +90,59 @@ func (l *link) extend(p place, quote, k, cost int) *link {
 	return longer
 }
 
-// maxima is a Fenwick tree of the best chains by the rank of something about
-// their last place, from 1.
-type maxima []*link
+// bestChainTree is a Fenwick tree of the best chains, by a rank of their last
+// place. Ranks begin at 1.
+type bestChainTree []*chainLink
 
-// best returns the best chain of rank n or less, or nil.
-func (m maxima) best(n int) *link {
-	var best *link
+// bestUpTo returns the best chain of rank n or less, or nil.
+func (m bestChainTree) bestUpTo(n int) *chainLink {
+	var best *chainLink
 	for ; n > 0; n &= n - 1 {
-		if m[n].better(best) {
+		if m[n].isBetterThan(best) {
 			best = m[n]
 		}
 	}
 	return best
 }
 
-// add takes in a chain of rank n.
-func (m maxima) add(n int, l *link) {
+// add adds a chain of rank n.
+func (m bestChainTree) add(n int, l *chainLink) {
 	for ; n < len(m); n += n & -n {
-		if l.better(m[n]) {
+		if l.isBetterThan(m[n]) {
 			m[n] = l
 		}
 	}
 }
 
-// chain returns for each quote the number of its place in the best chain, or
-// -1. Chains are extended quote by quote, each of which chooses among up to
-// window places.
-func (c candidates) chain(quotes []string, window int) []int {
+// bestChain returns for each quote the number of its place in the best chain, or
+// -1. It extends chains quote by quote. Each quote has up to window places.
+func (c candidates) bestChain(quotes []string, window int) []int {
 	seen := map[string]int{} // how often the quote came before
-	chains := newChains(c.order())
+	chains := newChains(c.sortedPlaces())
 	for i, q := range quotes {
-		places, from := c.window(q, seen[q], window)
+		places, from := c.placesInWindow(q, seen[q], window)
 		seen[q]++
-		fresh := make([]*link, len(places))
+		fresh := make([]*chainLink, len(places))
 		for k, p := range places { // before any is added: a quote has one place
-			fresh[k] = chains.with(p, i, from+k)
+			fresh[k] = chains.extendBest(p, i, from+k)
 		}
 		for k, p := range places {
 			chains.add(p, fresh[k])
 		}
 	}
 	chosen := slices.Repeat([]int{-1}, len(quotes))
-	for l := chains.best(); l != nil; l = l.prev {
+	for l := chains.bestOverall(); l != nil; l = l.prev {
 		chosen[l.quote] = l.k
 	}
 	return chosen
 }
 
-// Chains holds the best chains by their last place.
+// chains holds the best chains by their last place.
 type chains struct {
-	order  []place // all places
-	ends   []int   // where they end, sorted
-	places maxima  // by rank in order
-	behind maxima  // by rank in ends
+	order  []place       // all places
+	ends   []int         // where they end, sorted
+	places bestChainTree // by rank in order
+	behind bestChainTree // by rank in ends
 }
 
 func newChains(order []place) *chains {
@@ -151,35 +152,35 @@ func newChains(order []place) *chains {
 	}
 	slices.Sort(ends)
 	ends = slices.Compact(ends)
-	return &chains{order, ends, make(maxima, len(order)+1), make(maxima, len(ends)+1)}
+	return &chains{order, ends, make(bestChainTree, len(order)+1), make(bestChainTree, len(ends)+1)}
 }
 
-// with returns the best chain that has place p, number k of a quote, at its end.
-func (c *chains) with(p place, quote, k int) *link {
+// extendBest returns the best chain that ends with place p, number k of a quote.
+func (c *chains) extendBest(p place, quote, k int) *chainLink {
 	before, _ := slices.BinarySearchFunc(c.order, p, place.compare)
 	by, _ := slices.BinarySearch(c.ends, p.start+1)
-	inside := c.places.best(before).extend(p, quote, k, insideCost)
-	if l := c.behind.best(by).extend(p, quote, k, 0); l.better(inside) {
+	inside := c.places.bestUpTo(before).extendWith(p, quote, k, insideCost)
+	if l := c.behind.bestUpTo(by).extendWith(p, quote, k, 0); l.isBetterThan(inside) {
 		return l
 	}
 	return inside
 }
 
-// add takes in a chain that ends with place p.
-func (c *chains) add(p place, l *link) {
+// add adds a chain that ends with place p.
+func (c *chains) add(p place, l *chainLink) {
 	rank, _ := slices.BinarySearchFunc(c.order, p, place.compare)
 	c.places.add(rank+1, l)
 	rank, _ = slices.BinarySearch(c.ends, p.end)
 	c.behind.add(rank+1, l)
 }
 
-// best returns the best chain of all.
-func (c *chains) best() *link { return c.places.best(len(c.order)) }
+// bestOverall returns the best chain of all.
+func (c *chains) bestOverall() *chainLink { return c.places.bestUpTo(len(c.order)) }
 
-// window returns the places among which a quote chooses that came before so
-// often, and the number of the first: all of them, or size if there are more. One
-// that is only near to some place must not push others off theirs.
-func (c candidates) window(quote string, before, size int) (places []place, from int) {
+// placesInWindow returns up to size candidate places of a quote, and the number of
+// the first. before counts the equal quotes before this one. A quote of grade Near
+// has none, because it must not displace quotes that are in the text.
+func (c candidates) placesInWindow(quote string, before, size int) (places []place, from int) {
 	places = c[quote].places
 	if c[quote].grade == Near {
 		return nil, 0
@@ -191,9 +192,9 @@ func (c candidates) window(quote string, before, size int) (places []place, from
 	return places[from : from+size], from
 }
 
-// order returns all places in the order of the text, longer ones first, each
+// sortedPlaces returns all places in the order of the text, longer ones first, each
 // once.
-func (c candidates) order() []place {
+func (c candidates) sortedPlaces() []place {
 	var all []place
 	for _, h := range c {
 		for _, p := range h.places {
@@ -209,22 +210,22 @@ func (p place) compare(q place) int {
 	return cmp.Or(cmp.Compare(p.start, q.start), cmp.Compare(q.end, p.end))
 }
 
-// rest chooses places for the quotes that the chain left out, and sees to it
-// that equal quotes stand in their order.
-func (c candidates) rest(quotes []string, chosen []int) {
-	of := map[string]*uses{}
+// placeRemaining chooses places for the quotes that the chain left out, and sorts
+// the places of equal quotes.
+func (c candidates) placeRemaining(quotes []string, chosen []int) {
+	of := map[string]*placeUses{}
 	for i, q := range quotes {
 		if of[q] == nil {
-			of[q] = &uses{taken: map[int]bool{}}
+			of[q] = &placeUses{taken: map[int]bool{}}
 		}
-		of[q].take(i, chosen[i])
+		of[q].addUse(i, chosen[i])
 	}
 	behind := 0
 	for i, q := range quotes {
 		places := c[q].places
 		if chosen[i] < 0 && len(places) > 0 {
-			k := of[q].free(places, behind)
-			of[q].take(i, k)
+			k := of[q].firstFree(places, behind)
+			of[q].addUse(i, k)
 			chosen[i] = max(k, 0)
 		}
 		if chosen[i] >= 0 && c[q].grade != Near {
@@ -232,28 +233,28 @@ func (c candidates) rest(quotes []string, chosen []int) {
 		}
 	}
 	for _, u := range of {
-		u.order(chosen)
+		u.sortPlaces(chosen)
 	}
 }
 
-// Uses are the places that equal quotes have.
-type uses struct {
-	taken  map[int]bool // places by number
-	quotes []int        // that have them
-	next   int          // the places before it are taken
+// placeUses are the places that equal quotes have.
+type placeUses struct {
+	taken  map[int]bool // places in use, by number
+	quotes []int        // the quotes that use them
+	next   int          // all places before it are in use
 }
 
-// take notes that a quote has place k, if it is one.
-func (u *uses) take(quote, k int) {
+// addUse records that a quote has place k. A negative k is ignored.
+func (u *placeUses) addUse(quote, k int) {
 	if k >= 0 {
 		u.taken[k] = true
 		u.quotes = append(u.quotes, quote)
 	}
 }
 
-// free returns the first place that is not taken at or behind an offset, or
-// anywhere, or -1.
-func (u *uses) free(places []place, behind int) int {
+// firstFree returns the first free place at or behind an offset, otherwise the
+// first free place at all, otherwise -1.
+func (u *placeUses) firstFree(places []place, behind int) int {
 	k, _ := slices.BinarySearchFunc(places, behind, func(p place, at int) int { return p.start - at })
 	for ; k < len(places); k++ {
 		if !u.taken[k] {
@@ -268,8 +269,8 @@ func (u *uses) free(places []place, behind int) int {
 	return -1
 }
 
-// order gives the quotes their places in order.
-func (u *uses) order(chosen []int) {
+// sortPlaces sorts the places of the equal quotes.
+func (u *placeUses) sortPlaces(chosen []int) {
 	slices.Sort(u.quotes)
 	ks := make([]int, len(u.quotes))
 	for i, q := range u.quotes {

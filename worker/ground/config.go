@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// A Config says what passes as Fuzzy. The zero Config is that of New.
+// A Config sets what passes as Fuzzy. The zero Config is that of New.
 type Config struct {
 	// Coverage is the least share, in (0,1], of the words of a quote that are
 	// found. Defaults to 3/4.
@@ -36,10 +36,10 @@ func (c Config) validate() error {
 	if c.MinWords < 0 || c.MinCharacters < 0 {
 		return errors.New("ground: the least length of a quote is negative")
 	}
-	return errors.Join(share("coverage", c.Coverage), share("density", c.Density))
+	return errors.Join(validateShare("coverage", c.Coverage), validateShare("density", c.Density))
 }
 
-func share(name string, x float64) error {
+func validateShare(name string, x float64) error {
 	if x > 0 && x <= 1 {
 		return nil
 	}

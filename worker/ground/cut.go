@@ -7,28 +7,28 @@ import (
 	"unicode/utf8"
 )
 
-// cuts reports whether the bytes [start, end) of the text begin or end within a
-// word or a number, or leave off what may turn their meaning round: the sign of a
-// number, a "non-", the first half of a word that is parted at a line's end. So
-// they do at an end of a chunk where nobody can tell. Characters that are not
-// seen part nothing.
-func (t *Text) cuts(start, end int) bool {
-	a, b := t.around(start), t.around(end)
-	return a.hidden() || b.hidden() || a.parts() || b.parts() || cutsBefore(a.before, a.behind) ||
-		cutsBehind(b.before, b.behind, t.behind) ||
-		t.before && begins(a.before, a.behind) || t.behind && b.behind == "" && wordy(b.before) ||
-		(t.before || t.behind) && seenFirst(t.text[start:end]) == "" ||
-		t.before && start < maxAbout && loose(reversed(a.behind), reversed(a.before)) ||
-		t.behind && end > len(t.text)-maxAbout && loose(b.before, b.behind)
+// cutsWord reports whether the bytes [start, end) of the text begin or end within
+// a word or a number, or leave off something that may reverse their meaning: the
+// sign of a number, a "non-", the first half of a word that is hyphenated at the
+// end of a line. At an end of a chunk it reports true if the chunk cannot tell.
+// Invisible characters separate nothing.
+func (t *Text) cutsWord(start, end int) bool {
+	a, b := t.borderAt(start), t.borderAt(end)
+	return a.isUndecidable() || b.isUndecidable() || a.isInsideWord() || b.isInsideWord() || cutsBefore(a.before, a.behind) ||
+		cutsBehind(b.before, b.behind, t.continuesBehind) ||
+		t.continuesBefore && mayContinueWord(a.before, a.behind) || t.continuesBehind && b.behind == "" && endsInWord(b.before) ||
+		(t.continuesBefore || t.continuesBehind) && trimInvisibleLeft(t.text[start:end]) == "" ||
+		t.continuesBefore && start < maxAbout && mayJoinAcross(reverseRunes(a.behind), reverseRunes(a.before)) ||
+		t.continuesBehind && end > len(t.text)-maxAbout && mayJoinAcross(b.before, b.behind)
 }
 
-// maxAbout is how many bytes on either side of a cut are looked at.
+// maxAbout bounds the bytes inspected on either side of a cut.
 const maxAbout = 1 << 10
 
-// A border is a place of a text: up to maxAbout bytes before it, and behind it.
+// A border is the text around an offset: up to maxAbout bytes on either side.
 type border struct{ before, behind string }
 
-func (t *Text) around(p int) border {
+func (t *Text) borderAt(p int) border {
 	b := border{t.text[max(0, p-maxAbout):p], t.text[p:min(len(t.text), p+maxAbout)]}
 	for b.before != "" && !utf8.RuneStart(b.before[0]) {
 		b.before = b.before[1:]
@@ -36,45 +36,43 @@ func (t *Text) around(p int) border {
 	return b
 }
 
-// hidden reports whether so much stands there that is not seen that nobody can
-// tell what it parts.
-func (b border) hidden() bool {
+// isUndecidable reports whether invisible characters fill one side of the border,
+// so that the visible text behind them is out of reach.
+func (b border) isUndecidable() bool {
 	const most = maxAbout - utf8.UTFMax
-	return len(b.before) > most && seenLast(b.before) == "" || len(b.behind) > most && !utf8.FullRuneInString(seenFirst(b.behind))
+	return len(b.before) > most && trimInvisibleRight(b.before) == "" || len(b.behind) > most && !utf8.FullRuneInString(trimInvisibleLeft(b.behind))
 }
 
-// begins reports whether a word or a number stands at the front of a chunk, or
-// behind nothing but a hyphen and white space there, or half of un- or non-, so
-// that the chunk before it may hold its first half. Nothing that is seen may stand
-// within one.
-func begins(before, behind string) bool {
-	switch before = seenFirst(before); strings.ToLower(strings.TrimRightFunc(before, isHyphen)) {
+// mayContinueWord reports whether the text at the front of a chunk may continue a
+// word or a number of the chunk before. It may if only hyphens and white space, or
+// half of "un-" or "non-", stand before the word, or if no visible text is there.
+func mayContinueWord(before, behind string) bool {
+	switch before = trimInvisibleLeft(before); strings.ToLower(strings.TrimRightFunc(before, isHyphen)) {
 	case "n", "on": // of un- or non-
 		return true
 	}
-	line := strings.TrimLeftFunc(before, func(r rune) bool { return isHyphen(r) || unseen(r) })
+	line := strings.TrimLeftFunc(before, func(r rune) bool { return isHyphen(r) || isInvisible(r) })
 	if strings.TrimSpace(line) != "" || line == "" && before != "" {
 		return false
 	}
-	r, size := utf8.DecodeRuneInString(seenFirst(behind))
+	r, size := utf8.DecodeRuneInString(trimInvisibleLeft(behind))
 	k := kindOf(r)
 	return size == 0 || k == letter || k == digit || k == mark
 }
 
-// wordy reports whether s ends with a part of a word or of a number, or with what a
-// mark behind it may belong to, or with nothing that is seen.
-func wordy(s string) bool {
-	r, size := utf8.DecodeLastRuneInString(seenLast(s))
+// endsInWord reports whether the last visible character of s may be part of a
+// word or number that goes on behind s. It is true if s has no visible character.
+func endsInWord(s string) bool {
+	r, size := utf8.DecodeLastRuneInString(trimInvisibleRight(s))
 	return size == 0 || kindOf(r) != none
 }
 
-// loose reports whether nothing but punctuation stands between a word or a number
-// that before ends with and the end of a chunk, which behind goes on to, so that
-// the two halves of a number, or of a word with a hyphen or an apostrophe, may be
-// parted there.
-func loose(before, behind string) bool {
-	if endsWith(seenLast(before), digit) {
-		behind = strings.TrimLeft(seenFirst(behind), "eE") // of a power of ten
+// mayJoinAcross reports whether a number, or a word with a hyphen or an
+// apostrophe, may have its halves in two chunks. behind is the rest of the chunk;
+// nothing but punctuation may stand between its end and the last word of before.
+func mayJoinAcross(before, behind string) bool {
+	if endsWith(trimInvisibleRight(before), digit) {
+		behind = strings.TrimLeft(trimInvisibleLeft(behind), "eE") // of a power of ten
 	}
 	if strings.ContainsFunc(behind, partsWords) {
 		return false
@@ -82,10 +80,10 @@ func loose(before, behind string) bool {
 	word := strings.TrimRightFunc(before, func(r rune) bool { return !partsWords(r) })
 	marks := before[len(word):] + behind
 	if word == "" || endsWith(word, digit) {
-		return true // one may follow that they part from another
+		return true // // the next chunk may go on with the same number
 	}
 	return behind != "" && (endsWith(word, letter) || endsWith(word, mark)) && strings.ContainsFunc(marks, func(r rune) bool {
-		return isHyphen(r) || plain(r) == '\'' || unseen(r)
+		return isHyphen(r) || plainRune(r) == '\'' || isInvisible(r)
 	})
 }
 
@@ -95,24 +93,25 @@ func partsWords(r rune) bool {
 	return unicode.IsSpace(r) || k == letter || k == digit || k == single || k == mark
 }
 
-// reversed returns the characters of s in the other order, by which what stands
-// before a place is looked at as what stands behind one.
-func reversed(s string) string {
+// reverseRunes returns the characters of s in reverse order. A check written for
+// the text behind a place then serves for the text before one.
+func reverseRunes(s string) string {
 	r := []rune(s)
 	slices.Reverse(r)
 	return string(r)
 }
 
-// unseen reports whether r shows nothing and parts nothing.
-func unseen(r rune) bool { return r == softHyphen || plain(r) == ignored }
+// isInvisible reports whether r shows nothing and separates nothing.
+func isInvisible(r rune) bool { return r == softHyphen || plainRune(r) == ignored }
 
-// seenFirst and seenLast return s without what is not seen at its one end.
-func seenFirst(s string) string { return strings.TrimLeftFunc(s, unseen) }
-func seenLast(s string) string  { return strings.TrimRightFunc(s, unseen) }
+// trimInvisibleLeft and trimInvisibleRight return s without the invisible
+// characters at that end.
+func trimInvisibleLeft(s string) string  { return strings.TrimLeftFunc(s, isInvisible) }
+func trimInvisibleRight(s string) string { return strings.TrimRightFunc(s, isInvisible) }
 
-// parts reports whether b is within a word or a number.
-func (b border) parts() bool {
-	before, behind := seenLast(b.before), seenFirst(b.behind)
+// isInsideWord reports whether the border is within a word or a number.
+func (b border) isInsideWord() bool {
+	before, behind := trimInvisibleRight(b.before), trimInvisibleLeft(b.behind)
 	last, n := utf8.DecodeLastRuneInString(before)
 	first, m := utf8.DecodeRuneInString(behind)
 	if n == 0 || m == 0 {
@@ -125,28 +124,28 @@ func (b border) parts() bool {
 	case k == letter || k == mark:
 		return next == letter
 	case k == digit:
-		return next == digit || groups(first, behind[m:]) || exponent(behind)
+		return next == digit || joinsNumber(first, behind[m:]) || startsWithExponent(behind)
 	}
-	return next == digit && endsWith(seenLast(before[:len(before)-n]), digit) && groups(last, behind)
+	return next == digit && endsWith(trimInvisibleRight(before[:len(before)-n]), digit) && joinsNumber(last, behind)
 }
 
-// groups reports whether r, between a digit and behind, parts the digits of one
-// number: as its decimal point, or as a mark between thousands.
-func groups(r rune, behind string) bool {
-	behind = seenFirst(behind)
+// joinsNumber reports whether r, between a digit and behind, is the decimal point
+// or a thousands separator of one number.
+func joinsNumber(r rune, behind string) bool {
+	behind = trimInvisibleLeft(behind)
 	switch r {
 	case '.', ',', '\'', '’', '·', '٫', '٬', '．', '，', '⁄':
 		return startsWith(behind, digit)
 	case '\u00a0', '\u2007', '\u2009', '\u202f':
-		n := skip(behind, 0, digit, digit)
+		n := skipKinds(behind, 0, digit, digit)
 		return utf8.RuneCountInString(behind[:n]) == 3
 	}
 	return false
 }
 
-// exponent reports whether s, behind a digit, begins with a power of ten, as in
-// 1.5e6.
-func exponent(s string) bool {
+// startsWithExponent reports whether s, behind a digit, begins with a power of
+// ten, as in 1.5e6.
+func startsWithExponent(s string) bool {
 	if s[0]|0x20 != 'e' {
 		return false
 	}
@@ -157,20 +156,20 @@ func exponent(s string) bool {
 	return startsWith(s, digit)
 }
 
-// touches reports whether a letter and a digit meet at offset p of s.
-func touches(s string, p int) bool {
+// letterMeetsDigit reports whether a letter and a digit meet at offset p of s.
+func letterMeetsDigit(s string, p int) bool {
 	return endsWith(s[:p], letter) && startsWith(s[p:], digit) || endsWith(s[:p], digit) && startsWith(s[p:], letter)
 }
 
-// cutsBefore reports whether what stands before a cut belongs to what begins
+// cutsBefore reports whether the text before a cut belongs to the word or number
 // behind it.
 func cutsBefore(before, behind string) bool {
-	seen, behind := seenLast(before), seenFirst(behind)
+	seen, behind := trimInvisibleRight(before), trimInvisibleLeft(behind)
 	switch {
 	case startsWith(behind, digit):
-		return signed(seen) || pointed(seen)
+		return endsWithSign(seen) || endsWithPoint(seen)
 	case startsWith(behind, letter):
-		return negates(seen) || hyphenated(before)
+		return endsWithNegativePrefix(seen) || endsWithLineHyphen(before)
 	}
 	return false
 }
@@ -184,8 +183,8 @@ func isHyphen(r rune) bool {
 	return false
 }
 
-// negates reports whether s ends with the prefix of a word that turns it round.
-func negates(s string) bool {
+// endsWithNegativePrefix reports whether s ends with "non-" or "un-".
+func endsWithNegativePrefix(s string) bool {
 	word := strings.TrimRightFunc(s, isHyphen)
 	if word == s {
 		return false
@@ -198,28 +197,28 @@ func negates(s string) bool {
 	return false
 }
 
-// hyphenated reports whether s ends with a hyphen at the end of a line, behind
-// a letter.
-func hyphenated(s string) bool {
+// endsWithLineHyphen reports whether s ends with a hyphen at the end of a line,
+// behind a letter.
+func endsWithLineHyphen(s string) bool {
 	line := strings.TrimRightFunc(s, isBlank)
 	if !strings.ContainsFunc(s[len(line):], endsLine) {
 		return false
 	}
 	word := strings.TrimRightFunc(line, isHyphen)
-	return word != line && endsWith(seenLast(word), letter)
+	return word != line && endsWith(trimInvisibleRight(word), letter)
 }
 
-// isBlank reports whether r is white space, or not seen and no hyphen.
-func isBlank(r rune) bool { return unicode.IsSpace(r) || plain(r) == ignored }
+// isBlank reports whether r is white space or ignored by normalisation.
+func isBlank(r rune) bool { return unicode.IsSpace(r) || plainRune(r) == ignored }
 
-// cutsBehind reports whether what stands behind a cut belongs to what ends there.
-// More says that the text goes on behind its end.
+// cutsBehind reports whether the text behind a cut belongs to the word that ends
+// there. more is true if the document goes on behind the text.
 func cutsBehind(before, behind string, more bool) bool {
-	before = seenLast(before)
+	before = trimInvisibleRight(before)
 	if !endsWith(before, letter) {
 		return false
 	}
-	if c := before[len(before)-1] | 0x20; c == 'n' && negativeEnding(seenFirst(behind)) > 0 {
+	if c := before[len(before)-1] | 0x20; c == 'n' && negativeEnding(trimInvisibleLeft(behind)) > 0 {
 		return true
 	}
 	line := strings.TrimLeftFunc(behind, isHyphen)

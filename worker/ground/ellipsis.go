@@ -5,49 +5,50 @@ import (
 	"strings"
 )
 
-// maxElided is how many bytes of the text an ellipsis may stand for.
+// maxElided bounds the bytes of the text that one ellipsis stands for.
 const maxElided = 1000
 
-// maxSkipped is how many bytes are looked at between the parts of one quote.
+// maxSkipped bounds the bytes inspected between the parts of one quote.
 const maxSkipped = 1 << 17
 
-// minPart is how many words each part of a quote with an ellipsis must have;
-// fewer are found anywhere.
+// minPart is the least number of words in each part of a quote with an ellipsis.
+// A shorter part would be found anywhere.
 const minPart = 2
 
-// maxParts is how many parts a quote with ellipses may have.
+// maxParts bounds the parts of a quote with ellipses.
 const maxParts = 16
 
-// elided returns the places of a quote with ellipses: where its parts stand in
-// their order, near each other, and what is between them turns nothing round.
-func (t *Text) elided(quote string) hits {
+// findWithEllipses returns the places of a quote with ellipses. Its parts must
+// stand in order and near each other, and the text between them must not reverse
+// their meaning.
+func (t *Text) findWithEllipses(quote string) hits {
 	parts := splitEllipses(quote)
-	if parts == nil || !t.worthParts(parts) {
+	if parts == nil || !t.partsLongEnough(parts) {
 		return hits{}
 	}
 	all := make([][]place, len(parts))
 	for i, part := range parts {
-		h := t.verbatim(part, whole)
+		h := t.findVerbatim(part, whole)
 		if len(h.places) == 0 {
-			h = fuzzy(t.readings(part))
+			h = findFuzzy(t.prepareReadings(part))
 		}
 		if len(h.places) == 0 {
 			return hits{}
 		}
 		all[i] = h.places
 	}
-	return hits{places: t.follow(all), grade: Fuzzy}
+	return hits{places: t.followParts(all), grade: Fuzzy}
 }
 
-// worthParts reports whether the parts are few, and long enough, together and
-// each.
-func (t *Text) worthParts(parts []string) bool {
+// partsLongEnough reports whether there are few parts, and each of them and all
+// together are long enough.
+func (t *Text) partsLongEnough(parts []string) bool {
 	if len(parts) > maxParts {
 		return false
 	}
 	words, letters := 0, 0
 	for _, part := range parts {
-		k := tokens(part)
+		k := splitTokens(part)
 		if len(k) < minPart {
 			return false
 		}
@@ -59,8 +60,8 @@ func (t *Text) worthParts(parts []string) bool {
 	return words >= t.gates.MinWords || letters >= t.gates.MinCharacters
 }
 
-// splitEllipses returns what stands around the ellipses of a quote, or nil if
-// there are none.
+// splitEllipses returns the parts of a quote around its ellipses, or nil if it has
+// none.
 func splitEllipses(quote string) []string {
 	rest := strings.ReplaceAll(quote, "…", "...")
 	if !strings.Contains(rest, "...") {
@@ -70,7 +71,7 @@ func splitEllipses(quote string) []string {
 	for more := true; more; {
 		var part string
 		part, rest, more = cutEllipsis(rest)
-		if !blank(part) {
+		if !isBlankText(part) {
 			parts = append(parts, strings.TrimSpace(part))
 		}
 	}
@@ -94,9 +95,9 @@ func cutEllipsis(s string) (before, behind string, ok bool) {
 	return before, behind, true
 }
 
-// follow returns the places that begin with one of the first part and go on
-// with the nearest of each next one.
-func (t *Text) follow(parts [][]place) []place {
+// followParts returns the places that begin with a place of the first part and go
+// on with the nearest place of each next part.
+func (t *Text) followParts(parts [][]place) []place {
 	var found []place
 	next := make([]int, len(parts)) // places before it begin too early
 	skipped := 0
@@ -105,7 +106,7 @@ func (t *Text) follow(parts [][]place) []place {
 			break
 		}
 		c := elision{first: p, last: p, skipped: &skipped}
-		if p, ok := c.through(t, parts[1:], next[1:]); ok {
+		if p, ok := c.extendThrough(t, parts[1:], next[1:]); ok {
 			if n := len(found); n > 0 && found[n-1].end == p.end {
 				found[n-1] = p // nearer
 				continue
@@ -123,11 +124,11 @@ type elision struct {
 	skipped     *int // bytes between parts, of all elisions of the quote
 }
 
-// through goes on with the nearest place of each part. Next tells for each how
-// many of its places lie before those where the last ones went.
-func (c *elision) through(t *Text, parts [][]place, next []int) (place, bool) {
+// extendThrough extends the elision by the nearest place of each part. next holds,
+// for each part, how many of its places lie before the last elision's.
+func (c *elision) extendThrough(t *Text, parts [][]place, next []int) (place, bool) {
 	c.covered = c.last.end - c.last.start
-	coverage := c.last.coverage()
+	coverage := c.last.quoteCoverage()
 	for i, part := range parts {
 		k, _ := slices.BinarySearchFunc(part[next[i]:], c.last.end, func(p place, at int) int { return p.start - at })
 		next[i] += k
@@ -137,11 +138,11 @@ func (c *elision) through(t *Text, parts [][]place, next []int) (place, bool) {
 		p := part[next[i]]
 		gap := p.start - c.last.end
 		*c.skipped += min(gap, maxElided)
-		if gap > maxElided || turns(t.text[c.last.end:p.start]) {
+		if gap > maxElided || changesMeaning(t.text[c.last.end:p.start]) {
 			return place{}, false
 		}
 		c.last, c.covered = p, c.covered+p.end-p.start
-		coverage = min(coverage, p.coverage())
+		coverage = min(coverage, p.quoteCoverage())
 	}
 	return place{start: c.first.start, end: c.last.end, score: &score{
 		coverage: coverage,
@@ -149,16 +150,17 @@ func (c *elision) through(t *Text, parts [][]place, next []int) (place, bool) {
 	}}, true
 }
 
-// coverage returns which share of its quote p covers.
-func (p place) coverage() float64 {
+// quoteCoverage returns the share of the quote that p covers.
+func (p place) quoteCoverage() float64 {
 	if p.score == nil {
 		return 1
 	}
 	return p.score.coverage
 }
 
-// turns reports whether a part of the text must not be left out.
-func turns(s string) bool {
-	s = normalQuote(s, joined)
-	return slices.ContainsFunc(tokens(s), func(k token) bool { return negative(s[k.start:k.end]) })
+// changesMeaning reports whether s holds a negation, so that leaving it out of a
+// quote changes the meaning.
+func changesMeaning(s string) bool {
+	s = normalQuote(s, hyphensJoined)
+	return slices.ContainsFunc(splitTokens(s), func(k token) bool { return isNegative(s[k.start:k.end]) })
 }

@@ -11,36 +11,36 @@ type place struct {
 	score      *score // of a fuzzy place; else nil
 }
 
-// A score says how good a fuzzy place is.
+// A score rates a fuzzy place.
 type score struct{ coverage, density float64 }
 
-// maxPlaces bounds how many places of one quote are looked for.
+// maxPlaces bounds the places of one quote.
 const maxPlaces = 1000
 
 // Find implements Aligner.
 func (t *Text) Find(quote string, near int) (Span, bool) {
-	if blank(quote) {
+	if isBlankText(quote) {
 		return Span{}, false
 	}
 	if 0 <= near && near < len(t.text) && strings.HasPrefix(t.text[near:], quote) {
-		return t.span(place{start: near, end: near + len(quote)}, Exact), true
+		return t.spanAt(place{start: near, end: near + len(quote)}, Exact), true
 	}
 	return t.findFrom(quote, near)
 }
 
-// findFrom is Find for a place that near does not name.
+// findFrom is Find for a quote that does not stand at near.
 func (t *Text) findFrom(quote string, near int) (Span, bool) {
-	h := t.places(quote)
+	h := t.findPlaces(quote)
 	if len(h.places) == 0 {
 		return Span{}, false
 	}
-	return h.span(t, t.choose(h, near)), true
+	return h.spanOf(t, t.choosePlace(h, near)), true
 }
 
-func blank(quote string) bool { return strings.TrimSpace(quote) == "" }
+func isBlankText(quote string) bool { return strings.TrimSpace(quote) == "" }
 
-// choose returns the first place at or behind near, or else the first.
-func (t *Text) choose(h hits, near int) place {
+// choosePlace returns the first place at or behind near, or else the first.
+func (t *Text) choosePlace(h hits, near int) place {
 	for _, p := range h.places {
 		if p.start >= near {
 			return p
@@ -54,59 +54,59 @@ func (t *Text) choose(h hits, near int) place {
 	return h.places[0]
 }
 
-// Hits are the places of a quote, all of one grade, in order.
+// hits are the places of a quote, all of one grade, in order.
 type hits struct {
 	places []place
-	count  int // of places, if they are not all here
+	count  int // of all places, if more than those held here
 	grade  Grade
-	cut    bool                          // they cut words
-	more   func(from, limit int) []place // looks on from an offset; nil if there is nothing more to find
+	cut    bool                          // the places cut words
+	more   func(from, limit int) []place // searches on from an offset; nil if nothing more can be found
 }
 
-// span returns one of the places as a Span.
-func (h hits) span(t *Text, p place) Span {
-	s := t.span(p, h.grade)
+// spanOf returns one of the places as a Span.
+func (h hits) spanOf(t *Text, p place) Span {
+	s := t.spanAt(p, h.grade)
 	s.Places, s.Cut = max(h.count, len(h.places)), h.cut
 	return s
 }
 
-// places returns up to maxPlaces places of quote, of its best grade.
-func (t *Text) places(quote string) hits {
-	if blank(quote) {
+// findPlaces returns up to maxPlaces places of the best grade that quote has.
+func (t *Text) findPlaces(quote string) hits {
+	if isBlankText(quote) {
 		return hits{}
 	}
-	if h := t.verbatim(quote, whole); len(h.places) > 0 {
+	if h := t.findVerbatim(quote, whole); len(h.places) > 0 {
 		return h
 	}
 	if t.gates.Off {
-		return t.verbatim(quote, cut)
+		return t.findVerbatim(quote, cut)
 	}
-	if h := t.elided(quote); len(h.places) > 0 {
+	if h := t.findWithEllipses(quote); len(h.places) > 0 {
 		return h
 	}
-	readings := t.readings(quote)
-	if h := fuzzy(readings); len(h.places) > 0 {
+	readings := t.prepareReadings(quote)
+	if h := findFuzzy(readings); len(h.places) > 0 {
 		return h
 	}
-	if h := t.verbatim(quote, cut); len(h.places) > 0 {
+	if h := t.findVerbatim(quote, cut); len(h.places) > 0 {
 		return h
 	}
-	return near(readings)
+	return findNear(readings)
 }
 
-// verbatim returns the places where quote stands, word for word.
-func (t *Text) verbatim(quote string, tier tier) hits {
+// findVerbatim returns the places where quote stands word for word.
+func (t *Text) findVerbatim(quote string, tier tier) hits {
 	search := func(want string, f form, g Grade) hits {
-		more := func(from, limit int) []place { return t.search(want, f, tier, from, limit) }
+		more := func(from, limit int) []place { return t.searchForm(want, f, tier, from, limit) }
 		return hits{places: more(0, maxPlaces), grade: g, cut: tier == cut, more: more}
 	}
 	if h := search(quote, asIs, Exact); len(h.places) > 0 {
 		return h
 	}
 	for f := range form(formCount) {
-		q := normalise(quote, f)
+		q := normaliseText(quote, f)
 		want := strings.Trim(q.text, " ")
-		if want == "" || !t.distinct(f, &q) {
+		if want == "" || !t.isDistinctForm(f, &q) {
 			continue
 		}
 		if h := search(want, f, Normalised); len(h.places) > 0 {
@@ -116,23 +116,22 @@ func (t *Text) verbatim(quote string, tier tier) hits {
 	return hits{}
 }
 
-// maxChecked bounds the bytes that are read again to check what one search
-// finds.
+// maxChecked bounds the bytes that one search reads again to check its finds.
 const maxChecked = 1 << 22
 
-// search returns up to limit places of want in a form of the text that begin
-// at byte offset from of the text or behind it, in order. Those where a letter
-// meets a digit, as in "RM9", are left out if there are others.
-func (t *Text) search(want string, f form, tier tier, from, limit int) []place {
-	l := t.form(f)
+// searchForm searches a form of the text for want. It returns up to limit places,
+// in order, that begin at or behind byte offset from of the text. A place where a
+// letter meets a digit, as in "RM9", counts only if there is no other.
+func (t *Text) searchForm(want string, f form, tier tier, from, limit int) []place {
+	l := t.normalForm(f)
 	looks := max(16, min(4*maxPlaces, maxChecked/len(want)))
-	starts := t.index(f).starts(want, tier, l.back.Derived(from))
+	starts := t.wordIndex(f).findStarts(want, tier, l.back.Derived(from))
 	var apart, touching []place
-	for at := range take(starts, looks) {
-		p, ok := t.original(l, at, want, f)
+	for at := range takeFirst(starts, looks) {
+		p, ok := t.sourcePlace(l, at, want, f)
 		switch {
-		case !ok || t.cuts(p.start, p.end) != (tier == cut):
-		case touches(t.text, p.start) || touches(t.text, p.end):
+		case !ok || t.cutsWord(p.start, p.end) != (tier == cut):
+		case letterMeetsDigit(t.text, p.start) || letterMeetsDigit(t.text, p.end):
 			touching = append(touching, p)
 		default:
 			apart = append(apart, p)
@@ -147,8 +146,8 @@ func (t *Text) search(want string, f form, tier tier, from, limit int) []place {
 	return touching[:min(len(touching), limit)]
 }
 
-// take returns the first n of seq.
-func take(seq iter.Seq[int], n int) iter.Seq[int] {
+// takeFirst returns the first n of seq.
+func takeFirst(seq iter.Seq[int], n int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		if n <= 0 {
 			return
@@ -163,11 +162,11 @@ func take(seq iter.Seq[int], n int) iter.Seq[int] {
 	}
 }
 
-// original returns the place in the text of what stands at offset at of a form
-// and is want, unless that begins or ends within what came from one character,
-// or is not want when it stands alone, because the form of a character may
-// depend on its neighbours.
-func (t *Text) original(l *normal, at int, want string, f form) (p place, ok bool) {
+// sourcePlace returns the place in the text that want, at offset at of a form,
+// came from. It reports false if want begins or ends within the form of one
+// character, or if the place has another form when it stands alone: the form of a
+// character may depend on its neighbours.
+func (t *Text) sourcePlace(l *normal, at int, want string, f form) (p place, ok bool) {
 	if f == asIs {
 		return place{start: at, end: at + len(want)}, true
 	}

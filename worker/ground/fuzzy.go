@@ -8,40 +8,40 @@ import (
 	"unicode/utf8"
 )
 
-// A reading is what is needed to find one quote word by word in one form of the
-// text.
+// A reading holds what the search for one quote, word by word, in one form of the
+// text needs.
 type reading struct {
 	text  *Text
 	form  form
 	index *index
 	words []word
 
-	slack int          // how many words may be different, by the gate of coverage
-	steps int          // how much more may be done
-	small map[int]bool // whether the text has a word of the vocabulary in small letters, as far as known
+	slack     int          // how many words may differ, by the coverage gate
+	steps     int          // steps left of maxSteps
+	lowercase map[int]bool // cache of occursLowercase, by vocabulary number
 }
 
-// A word is one of a quote.
+// A word is a word of a quote.
 type word struct {
 	text  string
 	light bool  // it may be missing from the text
-	ids   []int // what it may be in the vocabulary; the first is the word itself, or -1
+	ids   []int // vocabulary numbers it may match; the first is the word itself, or -1
 }
 
-// maxSteps bounds the words that are compared to find one short quote, so that texts
-// that repeat themselves cost no more than others.
+// maxSteps bounds the comparisons of words for one short quote, so that repetitive
+// texts cost no more than others.
 const maxSteps = 1 << 16
 
-// readings returns what is needed to find a quote word by word, for each form of
-// the text that differs; nothing if the quote is too short.
-func (t *Text) readings(quote string) []*reading {
+// prepareReadings returns a reading of a quote for each distinct form of the text,
+// or none if the quote is too short.
+func (t *Text) prepareReadings(quote string) []*reading {
 	var all []*reading
 	for f := range form(formCount) {
-		q := normalise(quote, f)
-		if !t.distinct(f, &q) {
+		q := normaliseText(quote, f)
+		if !t.isDistinctForm(f, &q) {
 			continue
 		}
-		r := t.reading(quote, &q, f)
+		r := t.newReading(quote, &q, f)
 		if !r.longEnough(t.gates) {
 			return nil
 		}
@@ -50,38 +50,38 @@ func (t *Text) readings(quote string) []*reading {
 	return all
 }
 
-// fuzzy returns the places where the words of a quote are, with the least change
-// that does not touch what they say.
-func fuzzy(readings []*reading) hits {
+// findFuzzy returns the places where the words of a quote stand with the least
+// change, none of which affects the meaning.
+func findFuzzy(readings []*reading) hits {
 	for _, r := range readings {
-		if places := r.places(); len(places) > 0 {
+		if places := r.fuzzyPlaces(); len(places) > 0 {
 			return hits{places: places, grade: Fuzzy}
 		}
 	}
 	return hits{}
 }
 
-// reading prepares a quote, whose normal form is q.
-func (t *Text) reading(quote string, q *normal, f form) *reading {
-	r := &reading{text: t, form: f, index: t.index(f), small: map[int]bool{}}
-	groups := t.groups(f)
-	for i, k := range tokens(q.text) {
+// newReading prepares a quote, whose normal form is q.
+func (t *Text) newReading(quote string, q *normal, f form) *reading {
+	r := &reading{text: t, form: f, index: t.wordIndex(f), lowercase: map[int]bool{}}
+	groups := t.nounGroups(f)
+	for i, k := range splitTokens(q.text) {
 		w := word{text: q.text[k.start:k.end]}
 		at, _ := q.back.Source(k.start, k.end)
-		w.light = light(w.text) && (i == 0 && w.text == "a" || spare(quote, at, w.text))
+		w.light = isLightWord(w.text) && (i == 0 && w.text == "a" || isSpareWord(quote, at, w.text))
 		w.ids = []int{-1}
 		if id, ok := r.index.ids[w.text]; ok {
 			w.ids[0] = id
 		}
 		if k.kind == letter && !w.light {
-			for _, id := range groups[noun(w.text)] {
-				if id != w.ids[0] && sameNoun(w.text, r.vocabulary(id)) {
+			for _, id := range groups[nounStem(w.text)] {
+				if id != w.ids[0] && sameNoun(w.text, r.vocabularyWord(id)) {
 					w.ids = append(w.ids, id)
 				}
 			}
 		}
 		r.words = append(r.words, w)
-		if i > 0 && quantifies(r.words[i-1].text, w.text) {
+		if i > 0 && articleQuantifies(r.words[i-1].text, w.text) {
 			r.words[i-1].light = false
 		}
 	}
@@ -90,15 +90,15 @@ func (t *Text) reading(quote string, q *normal, f form) *reading {
 	return r
 }
 
-// spare reports whether a light word at offset at of s is one there: the a is
-// no name, the s is an ending.
-func spare(s string, at int, w string) bool {
+// isSpareWord reports whether w, a light word at offset at of s, is light in this
+// place: an "a" must not be a name, an "s" must be an ending.
+func isSpareWord(s string, at int, w string) bool {
 	switch w {
 	case "a":
 		return s[at] == 'a'
 	case "s":
 		before, _ := utf8.DecodeLastRuneInString(s[:at])
-		return s[at] == 's' && plain(before) == '\''
+		return s[at] == 's' && plainRune(before) == '\''
 	}
 	return true
 }
@@ -111,28 +111,28 @@ func (r *reading) longEnough(c Config) bool {
 	return len(r.words) >= c.MinWords || n >= c.MinCharacters
 }
 
-// vocabulary returns word number id of the vocabulary.
-func (r *reading) vocabulary(id int) string {
-	k := r.index.tokens[r.index.list(id)[0]]
+// vocabularyWord returns word number id of the vocabulary.
+func (r *reading) vocabularyWord(id int) string {
+	k := r.index.tokens[r.index.tokensOf(id)[0]]
 	return r.index.text[k.start:k.end]
 }
 
-// places returns where the words are: around each place of the rarest that must
-// be there, if the rest is, those with the least change.
-func (r *reading) places() []place {
-	anchor, at := r.anchor()
+// fuzzyPlaces aligns the quote around each occurrence of its rarest required word,
+// and returns the places with the least change.
+func (r *reading) fuzzyPlaces() []place {
+	anchor, at := r.rarestWord()
 	least := math.MaxInt
 	var best []alignment
 	for _, i := range at {
 		if r.steps--; r.steps < 0 {
 			break
 		}
-		a, ok := r.align(anchor, i)
-		if !ok || a.cost() > least || r.cuts(a) {
+		a, ok := r.alignAt(anchor, i)
+		if !ok || a.editCost() > least || r.cutsAlignment(a) {
 			continue
 		}
-		if a.cost() < least {
-			least, best = a.cost(), nil
+		if a.editCost() < least {
+			least, best = a.editCost(), nil
 		}
 		if n := len(best); n == 0 || best[n-1].first != a.first || best[n-1].last != a.last {
 			best = append(best, a)
@@ -144,17 +144,17 @@ func (r *reading) places() []place {
 	best = best[:min(len(best), maxPlaces)]
 	places := make([]place, len(best))
 	for i, a := range best {
-		places[i] = r.place(a)
+		places[i] = r.placeOf(a)
 	}
 	return places
 }
 
-// anchor returns the rarest word that must be in the text, and the numbers of
-// the tokens that it may be.
-func (r *reading) anchor() (rarest int, at []int) {
+// rarestWord returns the rarest word of the quote that must be in the text, and
+// the numbers of the tokens that match it.
+func (r *reading) rarestWord() (rarest int, at []int) {
 	rarest, least := -1, math.MaxInt
 	for i, w := range r.words {
-		if n := r.count(w); !w.light && n < least {
+		if n := r.countTokens(w); !w.light && n < least {
 			rarest, least = i, n
 		}
 	}
@@ -163,70 +163,70 @@ func (r *reading) anchor() (rarest int, at []int) {
 	}
 	for _, id := range r.words[rarest].ids {
 		if id >= 0 {
-			at = append(at, r.index.list(id)...)
+			at = append(at, r.index.tokensOf(id)...)
 		}
 	}
 	slices.Sort(at)
 	return rarest, at
 }
 
-// count returns how many tokens of the text w may be.
-func (r *reading) count(w word) int {
+// countTokens returns how many tokens of the text match w.
+func (r *reading) countTokens(w word) int {
 	n := 0
 	for _, id := range w.ids {
 		if id >= 0 {
-			n += len(r.index.list(id))
+			n += len(r.index.tokensOf(id))
 		}
 	}
 	return n
 }
 
-// An alignment gives words of the quote tokens of the text, in order.
+// An alignment assigns tokens of the text to words of the quote, in order.
 type alignment struct {
 	first, last int // tokens of the text, inclusive
-	matched     int // words of the quote that are there
+	matched     int // words of the quote that have a token
 	words       int // of the quote
 }
 
-func (a alignment) span() int { return a.last - a.first + 1 }
+func (a alignment) tokenCount() int { return a.last - a.first + 1 }
 
-// cost returns how many words would have to be struck out or put in to make the
-// quote of the text.
-func (a alignment) cost() int { return a.words - a.matched + a.span() - a.matched }
+// editCost returns how many words to delete or insert to turn the text into the
+// quote.
+func (a alignment) editCost() int { return a.words - a.matched + a.tokenCount() - a.matched }
 
 // A path is an alignment of the words from the anchor to one end of the quote.
 type path struct {
-	at      int // token of the last word that is in the text
-	missing int // words of the quote that are not in the text, all of them light
-	edge    int // how many of them are the last so far
-	dropped int // words of the text that are not in the quote, but for light ones
+	at           int // token of the last word that is in the text
+	missing      int // words of the quote that are not in the text; all are light
+	missingAtEnd int // how many of them follow the last word found
+	dropped      int // words of the text that are not in the quote, without light ones
 }
 
-// changes returns how much p takes of what coverage leaves: leaving a word of the
-// text out counts as one of the quote does that is missing.
-func (p path) changes() int { return p.missing + p.dropped }
+// slackUsed returns how many of the reading's slack words p uses up. A word of the
+// text that is left out counts like a word of the quote that is missing.
+func (p path) slackUsed() int { return p.missing + p.dropped }
 
-// align returns the best alignment that gives word anchor of the quote token i
-// of the text, under both gates.
-func (r *reading) align(anchor, i int) (best alignment, ok bool) {
-	if !r.is(r.words[anchor], i) {
+// alignAt returns the best alignment that matches word anchor of the quote with
+// token i of the text and passes both gates.
+func (r *reading) alignAt(anchor, i int) (best alignment, ok bool) {
+	if !r.tokenIs(r.words[anchor], i) {
 		return best, false
 	}
-	right := r.extend(anchor, i, +1)
+	right := r.extendPaths(anchor, i, +1)
 	if len(right) == 0 {
 		return best, false
 	}
-	left := r.extend(anchor, i, -1)
+	left := r.extendPaths(anchor, i, -1)
 	for _, a := range left {
 		for _, b := range right {
 			c := alignment{first: a.at, last: b.at, words: len(r.words), matched: len(r.words) - a.missing - b.missing}
 			if r.steps--; r.steps < 0 {
 				return best, ok
 			}
-			if a.changes()+b.changes() > r.slack || r.sparse(c) {
+			if a.slackUsed()+b.slackUsed() > r.slack || r.isSparse(c) {
 				continue
 			}
-			if !ok || c.cost() < best.cost() {
+			if !ok || c.editCost() < best.editCost() {
 				best, ok = c, true
 			}
 		}
@@ -234,57 +234,57 @@ func (r *reading) align(anchor, i int) (best alignment, ok bool) {
 	return best, ok
 }
 
-// sparse reports whether a does not pass the gate of density.
-func (r *reading) sparse(a alignment) bool {
-	return float64(a.matched) < r.text.gates.Density*float64(a.span())-1e-9
+// isSparse reports whether a fails the density gate.
+func (r *reading) isSparse(a alignment) bool {
+	return float64(a.matched) < r.text.gates.Density*float64(a.tokenCount())-1e-9
 }
 
-// extend returns the paths from word anchor at token i to the end of the quote
-// in the direction step. Only those are followed that leave out what may be
-// left out, so there are few.
-func (r *reading) extend(anchor, i, step int) []path {
+// extendPaths returns the paths from word anchor at token i to the end of the
+// quote in the direction step. There are few, because a path may only leave out
+// words that do not matter.
+func (r *reading) extendPaths(anchor, i, step int) []path {
 	paths := []path{{at: i}}
 	for w := anchor + step; w >= 0 && w < len(r.words) && len(paths) > 0; w += step {
 		var next []path
 		for _, p := range paths {
-			next = r.follow(next, p, r.words[w], step)
-			if r.words[w].light && p.changes() < r.slack {
-				p.missing, p.edge = p.missing+1, p.edge+1
-				next = r.insert(next, p)
+			next = r.followPath(next, p, r.words[w], step)
+			if r.words[w].light && p.slackUsed() < r.slack {
+				p.missing, p.missingAtEnd = p.missing+1, p.missingAtEnd+1
+				next = r.insertPath(next, p)
 			}
 		}
 		paths = next
 	}
-	return slices.DeleteFunc(paths, func(p path) bool { return p.edge > 0 && r.turns(p.at+step) })
+	return slices.DeleteFunc(paths, func(p path) bool { return p.missingAtEnd > 0 && r.tokenChangesMeaning(p.at+step) })
 }
 
-// turns reports whether token i of the text changes what is said by what is
-// beside it, so that a quote must not end with an article in its place.
-func (r *reading) turns(i int) bool {
-	return r.within(i) && (telling(r.word(i)) || r.index.guarded(i))
+// tokenChangesMeaning reports whether token i of the text changes the meaning of
+// the words beside it. A quote must not have an article at its end in its place.
+func (r *reading) tokenChangesMeaning(i int) bool {
+	return r.hasToken(i) && (isEssential(r.wordAt(i)) || r.index.nearNegation(i))
 }
 
-// follow appends to paths those that go on from p with word w. What is left out
-// on the way is looked at closely only where the way leads on.
-func (r *reading) follow(paths []path, p path, w word, step int) []path {
-	left := -1 // the plain word that is left out
-	for i, far := p.at+step, r.reach(); r.within(i) && far > 0; i, far = i+step, far-1 {
+// followPath appends to paths the continuations of p by word w. A plain word that
+// is left out on the way is checked only where a continuation is found.
+func (r *reading) followPath(paths []path, p path, w word, step int) []path {
+	left := -1 // the token that is left out, -1 if none
+	for i, far := p.at+step, r.maxSpan(); r.hasToken(i) && far > 0; i, far = i+step, far-1 {
 		if r.steps--; r.steps < 0 {
 			return nil
 		}
-		if r.is(w, i) {
+		if r.tokenIs(w, i) {
 			if left < 0 {
-				paths = r.insert(paths, path{at: i, missing: p.missing, dropped: p.dropped})
-			} else if r.plain(left) {
-				paths = r.insert(paths, path{at: i, missing: p.missing, dropped: p.dropped + 1})
+				paths = r.insertPath(paths, path{at: i, missing: p.missing, dropped: p.dropped})
+			} else if r.maySkipPlain(left) {
+				paths = r.insertPath(paths, path{at: i, missing: p.missing, dropped: p.dropped + 1})
 			}
 		}
-		switch s := r.index.sense(i); {
+		switch s := r.index.senseAt(i); {
 		case s&isLight != 0:
-			if !r.spares(i) {
+			if !r.maySkipLight(i) {
 				return paths
 			}
-		case s&isKept != 0, left >= 0, p.changes() >= r.slack:
+		case s&isKept != 0, left >= 0, p.slackUsed() >= r.slack:
 			return paths
 		default:
 			left = i
@@ -293,16 +293,15 @@ func (r *reading) follow(paths []path, p path, w word, step int) []path {
 	return paths
 }
 
-// reach returns how many tokens of the text an alignment may span.
-func (r *reading) reach() int { return int(float64(len(r.words))/r.text.gates.Density) + 1 }
+// maxSpan returns how many tokens of the text an alignment may span.
+func (r *reading) maxSpan() int { return int(float64(len(r.words))/r.text.gates.Density) + 1 }
 
-// insert puts p into paths unless there is one to the same token that is as
-// good, and takes its place if p is better.
-func (r *reading) insert(paths []path, p path) []path {
+// insertPath adds p to paths. Of two paths to the same token it keeps the better.
+func (r *reading) insertPath(paths []path, p path) []path {
 	r.steps -= len(paths)
 	for i, q := range paths {
 		if q.at == p.at {
-			if p.changes() < q.changes() || p.changes() == q.changes() && p.missing < q.missing {
+			if p.slackUsed() < q.slackUsed() || p.slackUsed() == q.slackUsed() && p.missing < q.missing {
 				paths[i] = p
 			}
 			return paths
@@ -311,109 +310,110 @@ func (r *reading) insert(paths []path, p path) []path {
 	return append(paths, p)
 }
 
-// is reports whether token i of the text is the word w: the same, or the same
-// noun in another number. Names have none, so a word with a capital is one only
-// if the text has it without as well.
-func (r *reading) is(w word, i int) bool {
-	id := r.index.of[i]
+// tokenIs reports whether token i of the text matches w: the same word, or the
+// same noun in singular or plural. Names have no plural, so a capitalised word
+// counts as a noun only if the text also has it in small letters.
+func (r *reading) tokenIs(w word, i int) bool {
+	id := r.index.tokenIDs[i]
 	if id == w.ids[0] {
 		return true
 	}
 	if !slices.Contains(w.ids[1:], id) {
 		return false
 	}
-	return r.isSmall(i) || r.common(id) || w.ids[0] >= 0 && r.common(w.ids[0])
+	return r.isLowercase(i) || r.occursLowercase(id) || w.ids[0] >= 0 && r.occursLowercase(w.ids[0])
 }
 
-// common reports whether the text has a word of the vocabulary in small letters.
-func (r *reading) common(id int) bool {
-	small, known := r.small[id]
+// occursLowercase reports whether the text has word number id of the vocabulary in
+// small letters.
+func (r *reading) occursLowercase(id int) bool {
+	small, known := r.lowercase[id]
 	if !known {
-		list := r.index.list(id)
-		small = slices.ContainsFunc(list[:min(len(list), maxPlaces)], r.isSmall)
-		r.small[id] = small
+		list := r.index.tokensOf(id)
+		small = slices.ContainsFunc(list[:min(len(list), maxPlaces)], r.isLowercase)
+		r.lowercase[id] = small
 	}
 	return small
 }
 
-// isSmall reports whether token i of the text begins with a small letter.
-func (r *reading) isSmall(i int) bool {
-	first, _ := utf8.DecodeRuneInString(r.text.text[r.source(i):])
+// isLowercase reports whether token i of the text begins with a small letter.
+func (r *reading) isLowercase(i int) bool {
+	first, _ := utf8.DecodeRuneInString(r.text.text[r.sourceOffset(i):])
 	return unicode.IsLower(first)
 }
 
-// source returns the byte offset in the text of token i.
-func (r *reading) source(i int) int {
+// sourceOffset returns the byte offset in the text of token i.
+func (r *reading) sourceOffset(i int) int {
 	k := r.index.tokens[i]
-	at, _ := r.text.form(r.form).back.Source(k.start, k.end)
+	at, _ := r.text.normalForm(r.form).back.Source(k.start, k.end)
 	return at
 }
 
-// spares reports whether token i of the text, a light word, may be left out.
-func (r *reading) spares(i int) bool {
-	word := r.word(i)
-	return !quantifies(word, r.word(i+1)) && spare(r.text.text, r.source(i), word)
+// maySkipLight reports whether token i of the text, a light word, may be left out.
+func (r *reading) maySkipLight(i int) bool {
+	word := r.wordAt(i)
+	return !articleQuantifies(word, r.wordAt(i+1)) && isSpareWord(r.text.text, r.sourceOffset(i), word)
 }
 
-// plain reports whether token i of the text, which is not kept for its own sake,
-// may be left out: not if it has a capital or belongs to a number, to a negation
-// or to half a word.
-func (r *reading) plain(i int) bool {
+// maySkipPlain reports whether token i of the text, which is neither light nor
+// kept, may be left out. It may not if it has a capital letter, is joined by a
+// hyphen, or belongs to a number or a negation.
+func (r *reading) maySkipPlain(i int) bool {
 	switch {
-	case !r.isSmall(i), r.joined(r.index.tokens[i]):
+	case !r.isLowercase(i), r.isHyphenJoined(r.index.tokens[i]):
 		return false
-	case r.index.sense(i)&isLinking != 0:
-		return !r.counts(i, -1) || !r.counts(i, +1)
+	case r.index.senseAt(i)&isLinking != 0:
+		return !r.besideNumber(i, -1) || !r.besideNumber(i, +1)
 	}
-	return !r.counts(i, -1) && !r.counts(i, +1) && !r.index.guarded(i)
+	return !r.besideNumber(i, -1) && !r.besideNumber(i, +1) && !r.index.nearNegation(i)
 }
 
-// word returns token i of the text in normal form, or nothing if there is none.
-func (r *reading) word(i int) string {
-	if !r.within(i) {
+// wordAt returns token i of the text in normal form, or nothing if there is none.
+func (r *reading) wordAt(i int) string {
+	if !r.hasToken(i) {
 		return ""
 	}
 	k := r.index.tokens[i]
 	return r.index.text[k.start:k.end]
 }
 
-// within reports whether the text has a token number i.
-func (r *reading) within(i int) bool { return i >= 0 && i < len(r.index.tokens) }
+// hasToken reports whether the text has a token number i.
+func (r *reading) hasToken(i int) bool { return i >= 0 && i < len(r.index.tokens) }
 
-// joined reports whether a hyphen joins k to a word beside it.
-func (r *reading) joined(k token) bool {
+// isHyphenJoined reports whether a hyphen joins k to a word beside it.
+func (r *reading) isHyphenJoined(k token) bool {
 	text := r.index.text
 	return strings.HasSuffix(text[:k.start], "-") || strings.HasPrefix(text[k.end:], "-")
 }
 
-// counts reports whether the word next to token i of the text in the direction
-// step, but for light ones, is a number or about one.
-func (r *reading) counts(i, step int) bool {
+// besideNumber reports whether the next word from token i in the direction step,
+// without light ones, is a number or a quantity.
+func (r *reading) besideNumber(i, step int) bool {
 	i += step
 	for range maxLeft {
-		if r.index.sense(i)&isLight == 0 {
+		if r.index.senseAt(i)&isLight == 0 {
 			break
 		}
 		i += step
 	}
-	return r.index.sense(i)&isCounted != 0
+	return r.index.senseAt(i)&isCounted != 0
 }
 
-// cuts reports whether a leaves off what belongs to its first or last word.
-func (r *reading) cuts(a alignment) bool {
-	p := r.place(a)
-	back := r.text.form(r.form).back
+// cutsAlignment reports whether a leaves off a part of its first or last word.
+func (r *reading) cutsAlignment(a alignment) bool {
+	p := r.placeOf(a)
+	back := r.text.normalForm(r.form).back
 	return back.Splits(r.index.tokens[a.first].start) || back.Splits(r.index.tokens[a.last].end) ||
-		r.text.cuts(p.start, p.end)
+		r.text.cutsWord(p.start, p.end)
 }
 
-// place returns where in the text a is.
-func (r *reading) place(a alignment) place {
+// placeOf returns the place of a in the text.
+func (r *reading) placeOf(a alignment) place {
 	p := place{score: &score{
 		coverage: float64(a.matched) / float64(a.words),
-		density:  float64(a.matched) / float64(a.span()),
+		density:  float64(a.matched) / float64(a.tokenCount()),
 	}}
 	first, last := r.index.tokens[a.first], r.index.tokens[a.last]
-	p.start, p.end = r.text.form(r.form).back.Source(first.start, last.end)
+	p.start, p.end = r.text.normalForm(r.form).back.Source(first.start, last.end)
 	return p
 }

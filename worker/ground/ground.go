@@ -1,20 +1,19 @@
-// Package ground finds quotes in the text they are said to come from. What it
-// returns was found in the text, at those offsets; a quote that is not there is
-// not found, whoever claims it.
+// Package ground finds quotes in the text that they are said to come from. Every
+// place it returns was found in the text at those offsets. A quote that is not in
+// the text is not found, whoever claims it.
 //
-// A quote is looked for byte by byte, then in normal form, then as parts around
-// its ellipses, then word by word. In the last, the grade Fuzzy, a reading may
-// pass for the text that leaves out a plain word or an article, or has a noun in
-// another number; never one that touches a number, a name or what turns a
-// sentence round, and never one that only begins like the text. Quotes of few
-// words are too easily found to be looked for in that way. What passes for none
-// of these may have the grade Near, which tells where a quote must come from that
-// is not in the text: a place that was found, and is not verified.
+// The search for a quote goes byte by byte, then in normal form, then by the parts
+// around its ellipses, then word by word. The last, the grade Fuzzy, lets a quote
+// leave out a plain word or an article, or have the singular of a noun for its
+// plural. It never lets a quote change a number, a name or a word that reverses a
+// sentence, and never accepts a quote that only begins like the text. A quote of
+// few words is not searched for in that way, because it would be found too easily.
+// A quote that passes none of these may have the grade Near: the place where a
+// quote that is not in the text must come from, found but not verified.
 //
-// The alignment of words is that of LangExtract, a longest common subsequence
-// under two gates, coverage and density, without its fallback to common
-// prefixes. It is bounded: no text or quote takes more than a time linear in
-// its length and a constant for each quote.
+// The alignment of words follows LangExtract: a longest common subsequence under
+// two gates, coverage and density, without its fallback to common prefixes. The
+// time is linear in the length of text and quote, plus a constant for each quote.
 //
 // It is pure and imports nothing of the project but worker/offset.
 package ground
@@ -24,7 +23,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Grade says how well a quote agrees with the text it was found in.
+// A Grade rates how well a quote agrees with the text it was found in.
 type Grade string
 
 // Grades, from the best.
@@ -32,20 +31,20 @@ const (
 	// Exact means that the quote is in the text byte for byte.
 	Exact Grade = "exact"
 
-	// Normalised means that it is after differences were removed that a
-	// reader would not call a change of wording: compatibility forms (NFKC),
-	// case, lengths of white space, shapes of quotation marks and dashes, soft
-	// hyphens and hyphens at the end of a line.
+	// Normalised means that the quote is in the text after normalisation, which
+	// removes differences that no reader would call a change of wording:
+	// compatibility forms (NFKC), case, lengths of white space, shapes of
+	// quotation marks and dashes, soft hyphens and hyphens at the end of a line.
 	Normalised Grade = "normalised"
 
-	// Fuzzy means that its words are in the text, in order and close together,
-	// but for differences that do not touch what they say: see the package
-	// comment. A quote with an ellipsis is at best Fuzzy.
+	// Fuzzy means that the words of the quote are in the text, in order and
+	// close together, but for differences that do not affect the meaning: see
+	// the package comment. A quote with an ellipsis is at best Fuzzy.
 	Fuzzy Grade = "fuzzy"
 
 	// Near means that the quote is not in the text, and that this place differs
-	// from it least: by a word or two, which may say something else. It tells
-	// where to look, and is never verified.
+	// from it least: by a word or two, which may change the meaning. It tells a
+	// reader where to look, and is never verified.
 	Near Grade = "near"
 )
 
@@ -61,14 +60,14 @@ type Span struct {
 	// for the grades above Fuzzy.
 	Coverage, Density float64
 
-	// Places is at how many places the quote stands as well as here, counted
-	// to 1000. It is 1 where the caller named the place.
+	// Places is the number of places at which the quote stands, this one
+	// included, counted up to 1000. It is 1 where the caller named the place.
 	Places int
 
 	// Cut means that the quote begins or ends within a word or a number, as
-	// "able to pay" does in "unable to pay": it may say what the text does not.
-	// It is also set for what ends at an end of a chunk, see NewChunk, and not
-	// where the caller named the place.
+	// "able to pay" does in "unable to pay", so that it may say something that
+	// the text does not. It is also set for a quote at an end of a chunk, see
+	// NewChunk, and never where the caller named the place.
 	Cut bool
 
 	// Outside means that the quote is in the document, but not in the chunk
@@ -79,8 +78,8 @@ type Span struct {
 // Found reports whether s is a place in a text.
 func (s Span) Found() bool { return s.Grade != "" }
 
-// Verified reports whether s may be shown as what the text says: it was found,
-// and not only by cutting a word, nor only near.
+// Verified reports whether s may be shown as a statement of the text: it was
+// found, cuts no word and is not Near.
 func (s Span) Verified() bool { return s.Found() && !s.Cut && s.Grade != Near }
 
 // Shift returns s as seen in a larger text, in which the text of s begins at
@@ -94,34 +93,34 @@ func (s Span) Shift(points, bytes int) Span {
 // An Aligner finds quotes in one text.
 type Aligner interface {
 	// Find returns where quote is in the text. A quote that stands at byte
-	// offset near is found there. Else the best grade decides that it reaches
-	// anywhere, but one that cuts no word is better than any that does, and
-	// Near is worse than all; of such places it takes the first at or behind
-	// near, or else the first. A caller that knows no place gives -1. A quote
-	// of nothing but white space is not found.
+	// offset near is found there. Otherwise Find searches the whole text and
+	// takes the places of the best grade, where a place that cuts no word is
+	// better than any that does, and Near is the worst. Of these places it
+	// returns the first at or behind near, or if there is none, the first. A
+	// caller that knows no place gives -1. A quote of nothing but white space is
+	// not found.
 	Find(quote string, near int) (Span, bool)
 
-	// FindAll returns where the quotes are, in their order. They are taken to
-	// be named in the order of the text as far as possible, so that a quote
-	// that is repeated is found at successive places.
+	// FindAll returns where the quotes are, in their order. It assumes that they
+	// are given in the order of the text as far as possible, so that it finds a
+	// repeated quote at successive places.
 	FindAll(quotes []string) []Span
 }
 
 var _ Aligner = (*Text)(nil)
 
-// pointStep is how many bytes of text, about, lie between two known code
-// points.
+// pointStep is the approximate distance of two checkpoints, in bytes.
 const pointStep = 1 << 10
 
 // A Text is a text prepared for finding many quotes in it. It is safe for
 // concurrent use.
 type Text struct {
-	text   string
-	gates  Config
-	before bool // the text is a chunk, and its document goes on before it,
-	behind bool // and behind it
-	points []checkpoint
-	layers [formCount + 1]layer // by form
+	text            string
+	gates           Config
+	continuesBefore bool // the text is a chunk whose document goes on before it
+	continuesBehind bool // the document goes on behind the chunk
+	points          []checkpoint
+	layers          [formCount + 1]layer // by form
 }
 
 // A checkpoint is the first character at or behind a multiple of pointStep
@@ -131,8 +130,8 @@ type checkpoint struct {
 	point int // number of the code point
 }
 
-// A layer is one form of the text, with its words. Each is made when first
-// needed, written under its Once and then only read.
+// A layer is one form of the text with its words. Each part is computed at first
+// use, written under its Once and then only read.
 type layer struct {
 	normalOnce sync.Once
 	normal     normal
@@ -146,11 +145,11 @@ type layer struct {
 func New(text string) *Text { return newText(text, Config{}.withDefaults()) }
 
 // NewChunk prepares the text of a chunk whose document goes on before it, behind
-// it, or both. Whether a word at such an end is whole is not known, so a quote
-// that ends there is cut.
+// it, or both. A word at such an end may not be whole, so a quote that reaches it
+// is cut.
 func NewChunk(text string, before, behind bool) *Text {
 	t := New(text)
-	t.before, t.behind = before, behind
+	t.continuesBefore, t.continuesBehind = before, behind
 	return t
 }
 
@@ -187,8 +186,8 @@ func (t *Text) Point(p int) int {
 	return c.point + utf8.RuneCountInString(t.text[c.at:p])
 }
 
-// span returns a place as a Span.
-func (t *Text) span(p place, g Grade) Span {
+// spanAt returns a place as a Span.
+func (t *Text) spanAt(p place, g Grade) Span {
 	from := t.Point(p.start)
 	s := Span{
 		Start: from, End: from + utf8.RuneCountInString(t.text[p.start:p.end]),
@@ -200,42 +199,42 @@ func (t *Text) span(p place, g Grade) Span {
 	return s
 }
 
-// form returns the text in a form.
-func (t *Text) form(f form) *normal {
+// normalForm returns the text in a form.
+func (t *Text) normalForm(f form) *normal {
 	l := &t.layers[f]
 	l.normalOnce.Do(func() {
 		if f == asIs {
 			l.normal = normal{text: t.text}
 			return
 		}
-		l.normal = normalise(t.text, f)
+		l.normal = normaliseText(t.text, f)
 	})
 	return &l.normal
 }
 
-// index returns the words of the text in a form.
-func (t *Text) index(f form) *index {
-	n, l := t.form(f), &t.layers[f]
+// wordIndex returns the words of the text in a form.
+func (t *Text) wordIndex(f form) *index {
+	n, l := t.normalForm(f), &t.layers[f]
 	l.indexOnce.Do(func() { l.index = newIndex(n.text) })
 	return l.index
 }
 
-// groups returns the vocabulary of the text in a form, by what may be the same
-// noun.
-func (t *Text) groups(f form) map[string][]int {
-	x, l := t.index(f), &t.layers[f]
+// nounGroups returns the vocabulary numbers of the text in a form, grouped by the
+// stem that the singular and plural of a noun share.
+func (t *Text) nounGroups(f form) map[string][]int {
+	x, l := t.wordIndex(f), &t.layers[f]
 	l.groupsOnce.Do(func() {
 		l.groups = make(map[string][]int, len(x.ids))
 		for s, id := range x.ids {
-			g := noun(s)
+			g := nounStem(s)
 			l.groups[g] = append(l.groups[g], id)
 		}
 	})
 	return l.groups
 }
 
-// distinct reports whether looking in form f can find what was not found in
-// those before it.
-func (t *Text) distinct(f form, q *normal) bool {
-	return f != kept || q.hyphens || t.form(joined).hyphens
+// isDistinctForm reports whether a search in form f can find a quote that the
+// forms before it do not have.
+func (t *Text) isDistinctForm(f form, q *normal) bool {
+	return f != hyphensKept || q.hyphens || t.normalForm(hyphensJoined).hyphens
 }

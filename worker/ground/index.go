@@ -8,24 +8,24 @@ import (
 	"sync/atomic"
 )
 
-// An index is a list of the tokens of a text by what they are.
+// An index lists the tokens of a text by their word.
 type index struct {
-	text   string
-	tokens []token
-	ids    map[string]int  // tokens by their text: the vocabulary, numbered from 0
-	of     []int           // the vocabulary number of each token
-	first  []int           // where in at the tokens of each vocabulary number begin
-	at     []int           // numbers of tokens, by vocabulary number, in order
-	senses []atomic.Uint32 // what each vocabulary number does, 0 if that is not known yet
+	text         string
+	tokens       []token
+	ids          map[string]int  // tokens by their text: the vocabulary, numbered from 0
+	tokenIDs     []int           // the vocabulary number of each token
+	firstAt      []int           // where in tokenNumbers those of each vocabulary number begin
+	tokenNumbers []int           // numbers of tokens, by vocabulary number, in order
+	senses       []atomic.Uint32 // cache of senseOf by vocabulary number, 0 if not known yet
 
-	once  sync.Once
-	vocab string // the vocabulary; written under once, then only read
+	once       sync.Once
+	vocabulary string // the vocabulary; written under once, then only read
 }
 
-// newIndex lists the tokens of text, in a time linear in its length.
+// newIndex indexes the tokens of text, in time linear in its length.
 func newIndex(text string) *index {
-	x := &index{text: text, tokens: tokens(text), ids: make(map[string]int)}
-	x.of = make([]int, len(x.tokens))
+	x := &index{text: text, tokens: splitTokens(text), ids: make(map[string]int)}
+	x.tokenIDs = make([]int, len(x.tokens))
 	var counts []int
 	for i, t := range x.tokens {
 		s := text[t.start:t.end]
@@ -35,42 +35,42 @@ func newIndex(text string) *index {
 			x.ids[s] = id
 			counts = append(counts, 0)
 		}
-		x.of[i] = id
+		x.tokenIDs[i] = id
 		counts[id]++
 	}
 	x.senses = make([]atomic.Uint32, len(counts))
-	x.first = make([]int, len(counts)+1)
+	x.firstAt = make([]int, len(counts)+1)
 	for id, n := range counts {
-		x.first[id+1] = x.first[id] + n
+		x.firstAt[id+1] = x.firstAt[id] + n
 	}
-	x.at = make([]int, len(x.tokens))
-	next := slices.Clone(x.first)
-	for i, id := range x.of {
-		x.at[next[id]] = i
+	x.tokenNumbers = make([]int, len(x.tokens))
+	next := slices.Clone(x.firstAt)
+	for i, id := range x.tokenIDs {
+		x.tokenNumbers[next[id]] = i
 		next[id]++
 	}
 	return x
 }
 
-// list returns the numbers of the tokens that are id, in order.
-func (x *index) list(id int) []int { return x.at[x.first[id]:x.first[id+1]] }
+// tokensOf returns the numbers of the tokens with vocabulary number id, in order.
+func (x *index) tokensOf(id int) []int { return x.tokenNumbers[x.firstAt[id]:x.firstAt[id+1]] }
 
-// rarest returns which of the tokens of a quote is the rarest in the text, and
-// false if one of them is not there.
-func (x *index) rarest(quote string, of []token) (t token, list []int, ok bool) {
+// rarestToken returns the token of a quote that is rarest in the text. It reports
+// false if the text lacks one of the tokens.
+func (x *index) rarestToken(quote string, of []token) (t token, list []int, ok bool) {
 	for _, q := range of {
 		id, there := x.ids[quote[q.start:q.end]]
 		if !there {
 			return t, nil, false
 		}
-		if l := x.list(id); !ok || len(l) < len(list) {
+		if l := x.tokensOf(id); !ok || len(l) < len(list) {
 			t, list, ok = q, l, true
 		}
 	}
 	return t, list, ok
 }
 
-// A tier is how a quote may lie to the words of the text.
+// A tier tells whether the ends of a quote may cut words of the text.
 type tier int8
 
 const (
@@ -78,41 +78,41 @@ const (
 	cut               // they may be parts of them
 )
 
-// maxCompared bounds the bytes that are compared to find one quote by its
-// rarest token. Beyond it the text is read through, which is linear.
+// maxCompared bounds the bytes that are compared to find one quote by its rarest
+// token. Beyond it a scan of the whole text, which is linear, is faster.
 const maxCompared = 1 << 24
 
-// starts returns the offsets, from one on, at which quote stands in the text.
-func (x *index) starts(quote string, tier tier, from int) iter.Seq[int] {
-	words := tokens(quote)
+// findStarts returns the offsets at or behind from at which quote stands.
+func (x *index) findStarts(quote string, tier tier, from int) iter.Seq[int] {
+	words := splitTokens(quote)
 	if len(words) > 0 && words[0].kind == symbol {
-		words = words[1:] // it may be one only because nothing stands before it
+		words = words[1:] // it may be a symbol only because nothing stands before it
 	}
 	if len(words) == 0 {
-		return x.scan(quote, from)
+		return x.scanText(quote, from)
 	}
 	if tier == cut {
 		if len(words) <= 2 {
 			if !x.inVocabulary(quote, words) {
 				return func(func(int) bool) {}
 			}
-			return x.scan(quote, from)
+			return x.scanText(quote, from)
 		}
 		words = words[1 : len(words)-1]
 	}
-	anchor, list, ok := x.rarest(quote, words)
+	anchor, list, ok := x.rarestToken(quote, words)
 	switch {
 	case !ok:
 		return func(func(int) bool) {}
 	case len(list)*len(quote) > maxCompared:
-		return x.scan(quote, from)
+		return x.scanText(quote, from)
 	}
-	return x.around(quote, anchor, list, from)
+	return x.startsAroundAnchor(quote, anchor, list, from)
 }
 
-// around returns the offsets at which quote stands, whose token anchor is in
-// the text at those of list.
-func (x *index) around(quote string, anchor token, list []int, from int) iter.Seq[int] {
+// startsAroundAnchor returns the offsets at which quote stands. list holds the
+// tokens of the text that equal anchor, a token of the quote.
+func (x *index) startsAroundAnchor(quote string, anchor token, list []int, from int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		k, _ := slices.BinarySearchFunc(list, from+anchor.start, func(i, at int) int { return x.tokens[i].start - at })
 		for _, i := range list[k:] {
@@ -124,8 +124,8 @@ func (x *index) around(quote string, anchor token, list []int, from int) iter.Se
 	}
 }
 
-// scan returns the offsets at which quote stands by reading through the text.
-func (x *index) scan(quote string, from int) iter.Seq[int] {
+// scanText returns the offsets at which quote stands, by a scan of the whole text.
+func (x *index) scanText(quote string, from int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for at := from; ; at++ {
 			i := strings.Index(x.text[at:], quote)
@@ -139,9 +139,9 @@ func (x *index) scan(quote string, from int) iter.Seq[int] {
 	}
 }
 
-// inVocabulary reports whether a quote of one or two tokens may stand in the
-// text with parts of words at its ends. The vocabulary is far shorter than the
-// text.
+// inVocabulary reports whether a quote of one or two tokens may stand in the text
+// with parts of words at its ends. It searches the vocabulary, which is far
+// shorter than the text.
 func (x *index) inVocabulary(quote string, words []token) bool {
 	x.once.Do(func() {
 		var b strings.Builder
@@ -150,12 +150,12 @@ func (x *index) inVocabulary(quote string, words []token) bool {
 			b.WriteString(s)
 			b.WriteByte('\n')
 		}
-		x.vocab = b.String()
+		x.vocabulary = b.String()
 	})
 	first, last := words[0], words[len(words)-1]
 	if len(words) == 1 {
-		return strings.Contains(x.vocab, quote[first.start:first.end])
+		return strings.Contains(x.vocabulary, quote[first.start:first.end])
 	}
-	return strings.Contains(x.vocab, quote[first.start:first.end]+"\n") &&
-		strings.Contains(x.vocab, "\n"+quote[last.start:last.end])
+	return strings.Contains(x.vocabulary, quote[first.start:first.end]+"\n") &&
+		strings.Contains(x.vocabulary, "\n"+quote[last.start:last.end])
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/coditect/mapreduce/worker/offset"
 )
 
-// A form is a way to normalise text. The forms differ in a hyphen at the end of
-// a line, of which nobody can tell whether it belongs to the word.
+// A form is a way to normalise text. The forms differ in the treatment of a hyphen
+// at the end of a line, which may or may not belong to the word.
 type form int8
 
 const (
-	joined    form = iota // a line-end hyphen before a small letter goes, and the break with it
-	kept                  // hyphens stay; white space behind them goes
-	formCount = iota
+	hyphensJoined form = iota // removes a line-end hyphen before a small letter, with the line break
+	hyphensKept               // keeps hyphens, and removes white space behind them
+	formCount     = iota
 )
 
 // asIs is the text itself, in no normal form.
 const asIs form = formCount
 
-// Same reports whether a and b are the same after normalising: what makes a
-// quote and the text at its place agree in the grade Normalised.
+// Same reports whether a and b are the same in a normal form, as a quote of grade
+// Normalised and the text at its place are.
 func Same(a, b string) bool {
 	for f := range form(formCount) {
 		if normalQuote(a, f) == normalQuote(b, f) {
@@ -36,18 +36,18 @@ func Same(a, b string) bool {
 
 // normalQuote returns the normal form of a text that stands alone.
 func normalQuote(s string, f form) string {
-	return strings.Trim(normalise(s, f).text, " ")
+	return strings.Trim(normaliseText(s, f).text, " ")
 }
 
 // A normal is a text in normal form.
 type normal struct {
 	text    string
-	back    *offset.Map // to the original
-	hyphens bool        // the forms of the text may differ
+	back    *offset.Map // maps to the original text
+	hyphens bool        // the text has white space behind a hyphen, so its forms may differ
 }
 
-// A normaliser turns a text into its normal form. White space, and a hyphen
-// behind a letter, are held back until it is known what follows.
+// A normaliser turns a text into its normal form. It holds back white space, and a
+// hyphen behind a letter, until it knows what follows.
 type normaliser struct {
 	form form
 	out  strings.Builder
@@ -55,25 +55,25 @@ type normaliser struct {
 
 	letter bool // the last character written is a letter
 	hyphen held // a hyphen behind a letter
-	soft   bool // a soft hyphen takes the place of that hyphen
+	soft   bool // the hyphen held back is a soft hyphen
 	space  held // white space, behind the hyphen
 	broken bool // the white space holds a line break
 
-	hyphens bool // there was white space behind a hyphen
-	apart   rune // what keeps the cluster that is folded apart from a number before it; 0 for nothing
+	hyphens   bool // there was white space behind a hyphen
+	separator rune // written between a number and the folded cluster; 0 for none
 }
 
 // held is a range of the source that is held back; empty if nothing is.
 type held struct{ pos, len int }
 
-// normalise returns the normal form f of text. Its time is linear in the length
+// normaliseText returns the normal form f of text. Its time is linear in the length
 // of the text.
-func normalise(text string, f form) normal {
+func normaliseText(text string, f form) normal {
 	n := normaliser{form: f}
 	n.out.Grow(len(text))
 	for pos := 0; pos < len(text); {
-		if size := simple(text[pos:]); size > 0 {
-			n.run(text[pos:pos+size], pos)
+		if size := simplePrefix(text[pos:]); size > 0 {
+			n.writeSimple(text[pos:pos+size], pos)
 			pos += size
 			continue
 		}
@@ -81,16 +81,16 @@ func normalise(text string, f form) normal {
 		if text[pos] >= utf8.RuneSelf || pos+1 < len(text) && text[pos+1] >= utf8.RuneSelf {
 			size = max(1, norm.NFKC.NextBoundaryInString(text[pos:], true))
 		}
-		n.cluster(text[pos:pos+size], pos)
+		n.writeCluster(text[pos:pos+size], pos)
 		pos += size
 	}
-	n.flush(0)
+	n.flushHeld(0)
 	return normal{text: n.out.String(), back: n.back.Map(), hyphens: n.hyphens}
 }
 
-// simple returns how many bytes at the front of s are characters that stand for
-// themselves, but for case, and do not combine with what follows them.
-func simple(s string) int {
+// simplePrefix returns the length of the front of s that needs no normalisation
+// but for case: ASCII characters that do not combine with what follows.
+func simplePrefix(s string) int {
 	i := 0
 	for i < len(s) && '!' <= s[i] && s[i] <= '~' && s[i] != '-' && s[i] != '`' {
 		i++
@@ -101,9 +101,9 @@ func simple(s string) int {
 	return i
 }
 
-// run takes in simple characters of the source at pos.
-func (n *normaliser) run(s string, pos int) {
-	n.flush(rune(s[0]))
+// writeSimple writes simple characters of the source at pos.
+func (n *normaliser) writeSimple(s string, pos int) {
+	n.flushHeld(rune(s[0]))
 	for i := range len(s) {
 		c := s[i]
 		if 'A' <= c && c <= 'Z' {
@@ -115,11 +115,11 @@ func (n *normaliser) run(s string, pos int) {
 	n.back.Copy(pos, len(s))
 }
 
-// cluster takes in a base character of the source at pos with its marks.
-func (n *normaliser) cluster(s string, pos int) {
+// writeCluster writes a base character of the source at pos with its marks.
+func (n *normaliser) writeCluster(s string, pos int) {
 	r, size := utf8.DecodeRuneInString(s)
 	if size == len(s) {
-		r = plain(r)
+		r = plainRune(r)
 		switch {
 		case r == softHyphen:
 			if n.letter && n.hyphen.len == 0 && n.space.len == 0 {
@@ -129,27 +129,27 @@ func (n *normaliser) cluster(s string, pos int) {
 		case r == ignored:
 			return
 		case unicode.IsSpace(r):
-			n.blank(held{pos, size}, endsLine(r))
+			n.holdSpace(held{pos, size}, endsLine(r))
 			return
 		case r == '-' && n.letter && n.hyphen.len == 0 && n.space.len == 0:
 			n.hyphen, n.soft = held{pos, size}, false
 			return
 		case r < utf8.RuneSelf:
-			n.flush(r)
-			n.write(unicode.ToLower(r), 1, pos, size)
+			n.flushHeld(r)
+			n.writeRune(unicode.ToLower(r), 1, pos, size)
 			return
 		}
 	}
-	n.apart = apartFrom(r)
-	n.fold(norm.NFKC.String(s), pos, len(s))
+	n.separator = separatorBefore(r)
+	n.writeFolded(norm.NFKC.String(s), pos, len(s))
 }
 
-// fold takes in what a cluster of the source, size bytes at pos, is in NFKC.
-func (n *normaliser) fold(s string, pos, size int) {
+// writeFolded writes s, the NFKC form of a cluster of size bytes at pos.
+func (n *normaliser) writeFolded(s string, pos, size int) {
 	var out []rune
 	blank := true
 	for _, r := range s {
-		if r = plain(r); r == ignored || r == softHyphen {
+		if r = plainRune(r); r == ignored || r == softHyphen {
 			continue
 		}
 		blank = blank && unicode.IsSpace(r)
@@ -159,25 +159,26 @@ func (n *normaliser) fold(s string, pos, size int) {
 	case len(out) == 0:
 		return
 	case blank:
-		n.blank(held{pos, size}, false)
+		n.holdSpace(held{pos, size}, false)
 		return
 	}
-	n.flush(out[0])
+	n.flushHeld(out[0])
 	for i, r := range out {
 		out[i] = unicode.ToLower(unicode.ToUpper(r))
 	}
 	folded := string(out)
-	if n.apart != 0 && endsWith(n.out.String(), digit) && (unicode.IsNumber(out[0]) || out[0] == '-') {
-		folded = string(n.apart) + folded // 10² is not 102, 10⁻² not 10-2
+	if n.separator != 0 && endsWith(n.out.String(), digit) && (unicode.IsNumber(out[0]) || out[0] == '-') {
+		folded = string(n.separator) + folded // 10² is not 102, 10⁻² not 10-2
 	}
 	n.letter = unicode.IsLetter(out[len(out)-1])
 	n.out.WriteString(folded)
 	n.back.Step(len(folded), pos, size)
 }
 
-// apartFrom returns what keeps r apart from a number before it, unless it is a
-// digit of that: raised and lowered numbers apart from each other.
-func apartFrom(r rune) rune {
+// separatorBefore returns the character that separates the folded r from a number
+// before it: '_' for subscripts, '^' for other forms, 0 for the digits that may
+// continue the number.
+func separatorBefore(r rune) rune {
 	switch {
 	case unicode.IsDigit(r):
 		return 0
@@ -187,8 +188,8 @@ func apartFrom(r rune) rune {
 	return '^'
 }
 
-// blank takes in white space.
-func (n *normaliser) blank(h held, breaks bool) {
+// holdSpace holds back white space.
+func (n *normaliser) holdSpace(h held, breaks bool) {
 	if n.space.len == 0 {
 		n.space, n.broken = h, false
 	}
@@ -196,44 +197,44 @@ func (n *normaliser) blank(h held, breaks bool) {
 	n.broken = n.broken || breaks
 }
 
-// flush writes what is held back, now that next is known to follow; 0 stands
-// for the end.
-func (n *normaliser) flush(next rune) {
+// flushHeld writes the characters held back. next is the character that follows, 0
+// at the end.
+func (n *normaliser) flushHeld(next rune) {
 	hyphen, space := n.hyphen, n.space
 	n.hyphen, n.space = held{}, held{}
 	if hyphen.len > 0 && space.len > 0 {
 		n.hyphens = true
 		switch {
-		case n.form == joined && n.broken && unicode.IsLower(next), n.soft && n.broken && unicode.IsLetter(next):
+		case n.form == hyphensJoined && n.broken && unicode.IsLower(next), n.soft && n.broken && unicode.IsLetter(next):
 			return // one word
-		case n.form == kept && unicode.IsLetter(next):
+		case n.form == hyphensKept && unicode.IsLetter(next):
 			space = held{}
 		}
 	}
 	if hyphen.len > 0 && !n.soft {
-		n.write('-', 1, hyphen.pos, hyphen.len)
+		n.writeRune('-', 1, hyphen.pos, hyphen.len)
 	}
 	if space.len > 0 {
-		n.write(' ', 1, space.pos, space.len)
+		n.writeRune(' ', 1, space.pos, space.len)
 	}
 }
 
-// write writes r, of size bytes, for the in bytes of the source at pos.
-func (n *normaliser) write(r rune, size, pos, in int) {
+// writeRune writes r, of size bytes, for the in bytes of the source at pos.
+func (n *normaliser) writeRune(r rune, size, pos, in int) {
 	n.letter = unicode.IsLetter(r)
 	n.out.WriteRune(r)
 	n.back.Step(size, pos, in)
 }
 
-// What plain makes of characters that are not seen.
+// Results of plainRune for invisible characters.
 const (
 	ignored    = -1
 	softHyphen = '\u00ad'
 )
 
-// plain returns the plainest character that is read like r: one quotation mark
-// and one dash for all their shapes.
-func plain(r rune) rune {
+// plainRune returns the plainest character that reads like r: one quotation mark
+// and one dash stand for all their shapes.
+func plainRune(r rune) rune {
 	if r < 0x80 {
 		if r == '`' {
 			return '\''
@@ -250,15 +251,15 @@ func plain(r rune) rune {
 	case '\u200b', '\u200c', '\u200d', '\u2060', '\ufeff', '\u034f':
 		return ignored
 	}
-	if shapes(r) {
+	if isPresentationRune(r) {
 		return ignored
 	}
 	return r
 }
 
-// shapes reports whether r only tells how what is around it is to be shown: in
-// which direction, or in which variant.
-func shapes(r rune) bool {
+// isPresentationRune reports whether r only affects the display of its
+// neighbours: their direction or their variant.
+func isPresentationRune(r rune) bool {
 	switch {
 	case r == '\u061c', '\u200e' <= r && r <= '\u200f', '\u202a' <= r && r <= '\u202e', '\u2066' <= r && r <= '\u2069':
 		return true

@@ -2,28 +2,28 @@ package ground
 
 import "strings"
 
-// A sense is what a word does to those around it: bits of the constants below.
+// A sense is a set of bits that tell how a word affects the words around it.
 type sense uint32
 
 const (
-	isKnown   sense = 1 << iota // the others are set
-	isLight                     // see light
-	isKept                      // it must not be left out: see telling and binding
-	isCounted                   // it is a number, or says how much
-	isTurning                   // it turns round what is about it: see negative
-	isScoping                   // see scoping
-	isLinking                   // see linking
+	isKnown   sense = 1 << iota // the other bits are valid
+	isLight                     // see isLightWord
+	isKept                      // it must not be left out: see isEssential and isBindingWord
+	isCounted                   // it is a number or a quantity
+	isTurning                   // it negates the words around it: see isNegative
+	isScoping                   // see isScopeWord
+	isLinking                   // see isLinkWord
 )
 
-// guardedWords is how many words on either side a negation may be about.
+// guardedWords is the reach of a negation in words, to either side.
 const guardedWords = 8
 
-// sense returns what token i does, nothing if there is none.
-func (x *index) sense(i int) sense {
+// senseAt returns the sense of token i, 0 if there is no such token.
+func (x *index) senseAt(i int) sense {
 	if i < 0 || i >= len(x.tokens) {
 		return 0
 	}
-	known := &x.senses[x.of[i]]
+	known := &x.senses[x.tokenIDs[i]]
 	s := sense(known.Load())
 	if s == 0 {
 		k := x.tokens[i]
@@ -33,17 +33,17 @@ func (x *index) sense(i int) sense {
 	return s
 }
 
-// guarded reports whether token i stands where a word more or less may change
-// all: in the same part of a sentence as a negation, or behind what is said of all
-// or of none.
-func (x *index) guarded(i int) bool {
+// nearNegation reports whether token i stands where one word more or less may
+// change the meaning: in the same part of a sentence as a negation, or behind a
+// scope word such as "all" or "only".
+func (x *index) nearNegation(i int) bool {
 	for k := i - 1; k >= max(0, i-guardedWords) && !x.endsSentence(k); k-- {
-		if x.sense(k)&(isTurning|isScoping) != 0 {
+		if x.senseAt(k)&(isTurning|isScoping) != 0 {
 			return true
 		}
 	}
 	for k := i + 1; k <= min(len(x.tokens)-1, i+guardedWords) && !x.endsSentence(k-1); k++ {
-		if x.sense(k)&isTurning != 0 {
+		if x.senseAt(k)&isTurning != 0 {
 			return true
 		}
 	}
@@ -73,12 +73,12 @@ func senseOf(word string, k kind) sense {
 		sense sense
 		yes   bool
 	}{
-		{isLight, light(word)},
-		{isKept, k != letter || telling(word) || binding(word)},
-		{isCounted, k == digit || k == symbol || k == letter && counting(word)},
-		{isTurning, k == letter && negative(word) && word != "un" && word != "non"},
-		{isScoping, scoping(word)},
-		{isLinking, linking(word)},
+		{isLight, isLightWord(word)},
+		{isKept, k != letter || isEssential(word) || isBindingWord(word)},
+		{isCounted, k == digit || k == symbol || k == letter && isQuantity(word)},
+		{isTurning, k == letter && isNegative(word) && word != "un" && word != "non"},
+		{isScoping, isScopeWord(word)},
+		{isLinking, isLinkWord(word)},
 	} {
 		if has.yes {
 			s |= has.sense
@@ -87,9 +87,10 @@ func senseOf(word string, k kind) sense {
 	return s
 }
 
-// scoping reports whether a word speaks of all that the words behind it leave, so
-// that leaving one of them out says more: all large firms are not all firms.
-func scoping(s string) bool {
+// isScopeWord reports whether a word makes a statement about everything that the
+// words behind it describe. Leaving one of those out widens the statement: all
+// large firms are not all firms.
+func isScopeWord(s string) bool {
 	switch s {
 	case "all", "every", "each", "any", "only", "few", "fewer", "fewest", "little", "less", "if", "whether", "whenever",
 		"hardly", "barely", "rarely", "seldom", "scarcely":
@@ -98,9 +99,9 @@ func scoping(s string) bool {
 	return false
 }
 
-// linking reports whether a word may be left out beside a number: it only links
-// it to what is before.
-func linking(s string) bool {
+// isLinkWord reports whether a word may be left out beside a number, because it
+// only links the number to the text before.
+func isLinkWord(s string) bool {
 	switch s {
 	case "and", "which", "who", "has", "have", "had", "also", "then":
 		return true
@@ -108,10 +109,10 @@ func linking(s string) bool {
 	return false
 }
 
-// binding reports whether a word, though it turns nothing round, must not be left
-// out: without it others are bound together in another way ("was paid", "shot
-// at"), what is measured or meant is open, or it was more than a wish or a guess.
-func binding(s string) bool {
+// isBindingWord reports whether a word must not be left out although it negates
+// nothing. Without it the words around it may relate in another way ("was paid",
+// "shot at"), a measure may lose its unit, or a wish or a guess may read as a fact.
+func isBindingWord(s string) bool {
 	switch s {
 	case "am", "is", "are", "was", "were", "be", "been", "being", "at", "for",
 		"dollar", "dollars", "euro", "euros", "pound", "pounds", "sterling", "yen", "yuan", "rupee", "rupees", "ringgit",

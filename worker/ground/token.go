@@ -6,19 +6,19 @@ import (
 	"unicode/utf8"
 )
 
-// A kind is what a character, or a token made of such, is.
+// A kind classifies a character, or a token of such characters.
 type kind int8
 
 const (
 	none   kind = iota // white space and most punctuation: no token
-	letter             // of a script that parts its words
+	letter             // of a script with spaces between words
 	digit              // of a number
-	single             // of a script that does not part its words: each is a token
+	single             // of a script without spaces between words: each is a token
 	mark               // belongs to the character before it
-	symbol             // changes what a number means: each is a token
+	symbol             // changes the meaning of a number: each is a token
 )
 
-// kindOf returns what r is.
+// kindOf returns the kind of r.
 func kindOf(r rune) kind {
 	if r < utf8.RuneSelf {
 		return kindOfASCII(byte(r))
@@ -60,10 +60,10 @@ type token struct {
 	kind       kind
 }
 
-// tokens returns the tokens of s in order. What they are depends on nothing
-// farther away than the next two characters, so that a part of s has the tokens
-// that s has there, but for the first and the last, which may be parts of them.
-func tokens(s string) []token {
+// splitTokens returns the tokens of s in order. A token depends on nothing farther
+// away than the next two characters. So a part of s has the same tokens as s has
+// there, except that the first and the last may be parts of tokens of s.
+func splitTokens(s string) []token {
 	list := make([]token, 0, len(s)/6+1)
 	for i := 0; i < len(s); {
 		if s[i] == ' ' {
@@ -79,7 +79,7 @@ func tokens(s string) []token {
 	return list
 }
 
-// tokenAt returns the token that begins at offset i of s, or what is none.
+// tokenAt returns the token at offset i of s, of kind none if there is no token.
 func tokenAt(s string, i int) token {
 	r, size := utf8.DecodeRuneInString(s[i:])
 	t := token{start: i, end: i + size, kind: kindOf(r)}
@@ -89,20 +89,20 @@ func tokenAt(s string, i int) token {
 	case digit:
 		t.end = numberEnd(s, t.end)
 	case single:
-		t.end = skip(s, t.end, mark, mark)
+		t.end = skipKinds(s, t.end, mark, mark)
 	case mark: // of no word
 		t.kind = none
 	case none:
-		if joinsDigits(s, i, t.end) || signs(s, i) || leads(s, i) {
+		if joinsDigits(s, i, t.end) || isSignAt(s, i) || isPointAt(s, i) {
 			t.kind = symbol
 		}
 	}
 	return t
 }
 
-// skip returns the offset of the first character of s from i on that is of
+// skipKinds returns the offset of the first character of s from i on that is of
 // neither kind.
-func skip(s string, i int, a, b kind) int {
+func skipKinds(s string, i int, a, b kind) int {
 	for i < len(s) {
 		if c := s[i]; c < utf8.RuneSelf {
 			if k := kindOfASCII(c); k != a && k != b {
@@ -120,39 +120,39 @@ func skip(s string, i int, a, b kind) int {
 	return i
 }
 
-// wordEnd returns where the word ends that goes on at offset i of s. The ending
-// of "don't" belongs to it, because it turns it round; that of "Iraq's" does not.
+// wordEnd returns the end of the word that goes on at offset i of s. The ending of
+// "don't" belongs to the word, because it negates it; that of "Iraq's" does not.
 func wordEnd(s string, i int) int {
-	i = skip(s, i, letter, mark)
+	i = skipKinds(s, i, letter, mark)
 	if s[i-1] != 'n' && s[i-1] != 'N' {
 		return i
 	}
 	return i + negativeEnding(s[i:])
 }
 
-// negativeEnding returns how many bytes at the front of s are the ending of
-// "don't" behind its n.
+// negativeEnding returns the length of the "'t" of a word such as "don't" at the
+// front of s, 0 if there is none. The text before s ends with an n.
 func negativeEnding(s string) int {
 	r, size := utf8.DecodeRuneInString(s)
-	if rest := s[size:]; plain(r) == '\'' && rest != "" && rest[0]|0x20 == 't' && skip(rest, 1, letter, mark) == 1 {
+	if rest := s[size:]; plainRune(r) == '\'' && rest != "" && rest[0]|0x20 == 't' && skipKinds(rest, 1, letter, mark) == 1 {
 		return size + 1
 	}
 	return 0
 }
 
-// numberEnd returns where the number ends that goes on at offset i of s.
+// numberEnd returns the end of the number that goes on at offset i of s.
 func numberEnd(s string, i int) int {
 	for {
-		i = skip(s, i, digit, digit)
-		if i >= len(s) || !separates(s[i]) || !startsWith(s[i+1:], digit) {
+		i = skipKinds(s, i, digit, digit)
+		if i >= len(s) || !isDigitSeparator(s[i]) || !startsWith(s[i+1:], digit) {
 			return i
 		}
 		i++
 	}
 }
 
-// separates reports whether c parts the digits of one number.
-func separates(c byte) bool { return c == '.' || c == ',' }
+// isDigitSeparator reports whether c separates digits of one number.
+func isDigitSeparator(c byte) bool { return c == '.' || c == ',' }
 
 // joinsDigits reports whether the bytes [i, end) of s, which are no token by
 // themselves, stand between two digits, as in 3-5, 10:30 and 3 - 5.
@@ -165,23 +165,23 @@ func joinsDigits(s string, i, end int) bool {
 	return !unicode.IsSpace(r) && endsWith(before, digit) && startsWith(behind, digit)
 }
 
-// signs reports whether offset i of s holds the sign of a number.
-func signs(s string, i int) bool {
-	return s[i] == '-' && startsWith(s[i+1:], digit) && signed(s[:i+1])
+// isSignAt reports whether offset i of s holds the sign of a number.
+func isSignAt(s string, i int) bool {
+	return s[i] == '-' && startsWith(s[i+1:], digit) && endsWithSign(s[:i+1])
 }
 
-// signed reports whether s, behind which a digit stands, ends with the sign of
-// its number, and not with the dash of a range or a list.
-func signed(s string) bool {
+// endsWithSign reports whether s, before a digit, ends with the sign of the number
+// and not with the dash of a range or a list.
+func endsWithSign(s string) bool {
 	r, size := utf8.DecodeLastRuneInString(s)
-	if plain(r) != '-' || isBreak(r) {
+	if plainRune(r) != '-' || isBreak(r) {
 		return false
 	}
-	before, n := utf8.DecodeLastRuneInString(seenLast(s[:len(s)-size]))
-	return n == 0 || kindOf(before) == symbol || kindOf(before) == none && plain(before) != '-'
+	before, n := utf8.DecodeLastRuneInString(trimInvisibleRight(s[:len(s)-size]))
+	return n == 0 || kindOf(before) == symbol || kindOf(before) == none && plainRune(before) != '-'
 }
 
-// isBreak reports whether r is a dash that parts phrases, and is no minus.
+// isBreak reports whether r is a dash between phrases, and not a minus.
 func isBreak(r rune) bool {
 	switch r {
 	case '—', '―', '⁃', '﹘':
@@ -190,20 +190,20 @@ func isBreak(r rune) bool {
 	return false
 }
 
-// leads reports whether offset i of s holds the point of a number that begins
-// with it, as .5 does.
-func leads(s string, i int) bool {
-	return s[i] == '.' && startsWith(s[i+1:], digit) && pointed(s[:i+1])
+// isPointAt reports whether offset i of s holds the leading point of a number,
+// as in .5.
+func isPointAt(s string, i int) bool {
+	return s[i] == '.' && startsWith(s[i+1:], digit) && endsWithPoint(s[:i+1])
 }
 
-// pointed reports whether s, behind which a digit stands, ends with the point
-// that its number begins with.
-func pointed(s string) bool {
+// endsWithPoint reports whether s, before a digit, ends with the leading point of
+// the number.
+func endsWithPoint(s string) bool {
 	r, size := utf8.DecodeLastRuneInString(s)
 	if r != '.' && r != '·' && r != '٫' {
 		return false
 	}
-	before, n := utf8.DecodeLastRuneInString(seenLast(s[:len(s)-size]))
+	before, n := utf8.DecodeLastRuneInString(trimInvisibleRight(s[:len(s)-size]))
 	return n == 0 || kindOf(before) == symbol || kindOf(before) == none && before != r
 }
 

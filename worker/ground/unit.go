@@ -1,8 +1,8 @@
 package ground
 
-// A Unit is the chunk that quotes are said to come from, and the document that
-// it is part of. Quotes are looked for in the chunk, then in its document, and
-// never in another. What it finds has the offsets of the document.
+// A Unit is the chunk that quotes are said to come from, and its document. It
+// searches for quotes in the chunk, then in the document, and never elsewhere. The
+// spans it returns have offsets of the document.
 type Unit struct {
 	Chunk    *Text
 	Points   int   // offset of the chunk in the document, in code points
@@ -19,14 +19,14 @@ func (u Unit) Find(quote string, near int) (Span, bool) {
 	if u.Document != nil && !in.Verified() {
 		out, _ = u.Document.findFrom(quote, u.Bytes)
 	}
-	s := u.choose(in, out)
+	s := u.preferVerified(in, out)
 	return s, s.Found()
 }
 
 // FindAll implements Aligner.
 func (u Unit) FindAll(quotes []string) []Span {
 	spans := u.Chunk.FindAll(quotes)
-	var at []int // of the quotes that the chunk does not have
+	var at []int // indexes of the quotes that the chunk does not have
 	var left []string
 	for i, s := range spans {
 		if !s.Verified() {
@@ -40,13 +40,13 @@ func (u Unit) FindAll(quotes []string) []Span {
 		}
 	}
 	for i, s := range spans {
-		spans[i] = u.choose(s, out[i])
+		spans[i] = u.preferVerified(s, out[i])
 	}
 	return spans
 }
 
-// Source returns the text in which u found s, the chunk or the document, and
-// which of its bytes s is.
+// Source returns the text in which u found s, the chunk or the document, and the
+// bytes of s in it.
 func (u Unit) Source(s Span) (text string, start, end int) {
 	if s.Outside {
 		return u.Document.text, s.ByteStart, s.ByteEnd
@@ -54,9 +54,9 @@ func (u Unit) Source(s Span) (text string, start, end int) {
 	return u.Chunk.text, s.ByteStart - u.Bytes, s.ByteEnd - u.Bytes
 }
 
-// choose returns what was found in the chunk, or if that may not be shown, what
-// was found in the document.
-func (u Unit) choose(in, out Span) Span {
+// preferVerified returns the span found in the chunk or, if only that in the
+// document is verified, the latter.
+func (u Unit) preferVerified(in, out Span) Span {
 	switch {
 	case out.Found() && (out.Verified() && !in.Verified() || !in.Found()):
 		out.Outside = out.ByteStart < u.Bytes || out.ByteEnd > u.Bytes+len(u.Chunk.text)

@@ -2,9 +2,9 @@ package ground
 
 import "strings"
 
-// light reports whether a word, in small letters, may be missing from a quote or
-// from the text without a change of what is said.
-func light(s string) bool {
+// isLightWord reports whether a word, in small letters, may be missing from a
+// quote or from the text without a change of meaning.
+func isLightWord(s string) bool {
 	switch s {
 	case "a", "an", "the", "of", "that", "s", "的", "了":
 		return true
@@ -12,14 +12,14 @@ func light(s string) bool {
 	return false
 }
 
-// quantifies reports whether an article changes what the word behind it says: a
-// few are some, few are hardly any.
-func quantifies(article, word string) bool {
+// articleQuantifies reports whether an article changes the meaning of the word
+// behind it: "a few" are some, "few" are hardly any.
+func articleQuantifies(article, word string) bool {
 	return article == "a" && (word == "few" || word == "little")
 }
 
-// negative reports whether a word, in small letters, turns a sentence round.
-func negative(s string) bool {
+// isNegative reports whether a word, in small letters, negates a sentence.
+func isNegative(s string) bool {
 	switch s {
 	case "not", "no", "never", "neither", "nor", "none", "nobody", "nothing", "nowhere", "cannot", "without",
 		"except", "unless", "false", "falsely", "deny", "denies", "denied", "denying", "refuse", "refuses", "refused",
@@ -29,12 +29,12 @@ func negative(s string) bool {
 		"不", "没", "沒", "無", "无", "非", "未", "否", "勿", "别", "別":
 		return true
 	}
-	return negativeElsewhere(s) || strings.HasSuffix(s, "n't") || strings.HasSuffix(s, "n’t")
+	return isNegativeForeign(s) || strings.HasSuffix(s, "n't") || strings.HasSuffix(s, "n’t")
 }
 
-// negativeElsewhere is negative for the most frequent words of languages that are
-// not English and part their words.
-func negativeElsewhere(s string) bool {
+// isNegativeForeign is isNegative for the most frequent words of languages other
+// than English that put spaces between words.
+func isNegativeForeign(s string) bool {
 	switch s {
 	case "nicht", "nichts", "kein", "keine", "keinen", "keinem", "keiner", "keines", "nie", "niemals", "niemand", "ohne", "weder",
 		"ne", "pas", "jamais", "sans", "aucun", "aucune", "ni", "rien", "sauf",
@@ -48,15 +48,14 @@ func negativeElsewhere(s string) bool {
 	return false
 }
 
-// telling reports whether a word, in small letters, must not be left out: it
-// turns a sentence round, or says how sure, how much or under what condition.
-func telling(s string) bool {
-	return negative(s) || hedging(s) || counting(s)
+// isEssential reports whether a word, in small letters, must not be left out,
+// because it negates, hedges or quantifies.
+func isEssential(s string) bool {
+	return isNegative(s) || isHedge(s) || isQuantity(s)
 }
 
-// hedging reports whether a word takes back part of what is said, or makes it
-// depend on something.
-func hedging(s string) bool {
+// isHedge reports whether a word weakens a statement or makes it conditional.
+func isHedge(s string) bool {
 	switch s {
 	case "if", "whether", "may", "might", "could", "would", "should", "can", "must", "shall", "will",
 		"alleged", "allegedly", "reported", "reportedly", "apparently", "supposedly", "purported", "purportedly",
@@ -72,8 +71,8 @@ func hedging(s string) bool {
 	return false
 }
 
-// counting reports whether a word says how much or how many.
-func counting(s string) bool {
+// isQuantity reports whether a word tells how much or how many.
+func isQuantity(s string) bool {
 	switch s {
 	case "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
 		"thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty", "thirty", "forty",
@@ -89,8 +88,8 @@ func counting(s string) bool {
 	return false
 }
 
-// noun returns what the singular and the plural of a noun have in common.
-func noun(s string) string {
+// nounStem returns the stem that the singular and the plural of a noun share.
+func nounStem(s string) string {
 	switch {
 	case strings.HasSuffix(s, "men"):
 		return s[:len(s)-3] + "man"
@@ -116,7 +115,7 @@ func sameNoun(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
 	}
-	if len(a) < 3 || telling(a) || telling(b) {
+	if len(a) < 3 || isEssential(a) || isEssential(b) {
 		return false
 	}
 	if stem, ok := strings.CutSuffix(a, "man"); ok && b == stem+"men" {
@@ -132,11 +131,11 @@ func sameNoun(a, b string) bool {
 	if !ok || strings.HasSuffix(a, "ss") && rest == "s" {
 		return false
 	}
-	return rest == "s" && a[len(a)-1] != 's' || rest == "es" && hisses(a)
+	return rest == "s" && a[len(a)-1] != 's' || rest == "es" && pluralInES(a)
 }
 
-// hisses reports whether the plural of s ends in es.
-func hisses(s string) bool {
+// pluralInES reports whether the plural of s ends in es.
+func pluralInES(s string) bool {
 	for _, ending := range [...]string{"s", "x", "z", "ch", "sh", "o"} {
 		if strings.HasSuffix(s, ending) {
 			return true

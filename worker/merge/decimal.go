@@ -11,8 +11,8 @@ type decimal struct {
 	scale    int
 }
 
-// add adds times × n, a number in the canonical form of api/schema.
-func (d *decimal) add(n string, times int64) {
+// addMultiple adds times × n. n is a number in the canonical form of api/schema.
+func (d *decimal) addMultiple(n string, times int64) {
 	whole, fraction, _ := strings.Cut(n, ".")
 	v, ok := new(big.Int).SetString(whole+fraction, 10)
 	if !ok {
@@ -21,15 +21,15 @@ func (d *decimal) add(n string, times int64) {
 	v.Mul(v, big.NewInt(times))
 	switch scale := len(fraction); {
 	case scale > d.scale:
-		d.unscaled.Mul(&d.unscaled, power10(scale-d.scale))
+		d.unscaled.Mul(&d.unscaled, powerOfTen(scale-d.scale))
 		d.scale = scale
 	case scale < d.scale:
-		v.Mul(v, power10(d.scale-scale))
+		v.Mul(v, powerOfTen(d.scale-scale))
 	}
 	d.unscaled.Add(&d.unscaled, v)
 }
 
-func power10(n int) *big.Int {
+func powerOfTen(n int) *big.Int {
 	return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
 }
 
@@ -49,11 +49,11 @@ func (d *decimal) String() string {
 	return whole
 }
 
-// mean returns d / n as the nearest double.
-func (d *decimal) mean(n int64) float64 {
+// meanOver returns d / n as the nearest double.
+func (d *decimal) meanOver(n int64) float64 {
 	if n == 0 {
 		return 0
 	}
-	f, _ := new(big.Rat).SetFrac(&d.unscaled, new(big.Int).Mul(power10(d.scale), big.NewInt(n))).Float64()
+	f, _ := new(big.Rat).SetFrac(&d.unscaled, new(big.Int).Mul(powerOfTen(d.scale), big.NewInt(n))).Float64()
 	return f
 }

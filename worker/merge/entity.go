@@ -12,25 +12,25 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 )
 
-// Entities are named by a letter for the rule and what the rule looks at, so
-// that no two rules ever give the same name.
+// The name of an entity is a letter for the rule that named it and the data that
+// the rule used, so that no two rules give the same name.
 const (
-	entityAll      = "a"  // the one entity of a summary
-	entityDocument = "d:" // and the document
-	entityRecord   = "r:" // and document, unit and record
-	entityPlace    = "p:" // and a hash of what is said, and at which places
-	entityKey      = "k:" // and the values of the key as JSON
+	entityAll      = "a"  // the only entity of a summary
+	entityDocument = "d:" // followed by the document
+	entityRecord   = "r:" // followed by document, unit and record
+	entityPlace    = "p:" // followed by a hash of the values and their places
+	entityKey      = "k:" // followed by the values of the key as JSON
 )
 
-// MayMeet reports whether records of other units may belong to the entity of
-// that name, beside other pieces of its document.
+// MayMeet reports whether records of other units may belong to the entity, besides
+// those of other pieces of its document.
 func MayMeet(entity string) bool {
 	return entity == entityAll || strings.HasPrefix(entity, entityKey) || strings.HasPrefix(entity, entityPlace)
 }
 
-// entityOf names the entity that a record belongs to as far as the record alone
-// tells: pieces of one document may hold the key of another piece, so a document
-// of one record goes by its name until Rekey.
+// entityOf names the entity of a record by the record alone. Another piece of the
+// document may hold the key, so a document of one record is named by the document
+// until Rekey.
 func entityOf(s *schema.Schema, a *Accumulator, r Record) string {
 	if s.Entities() == schema.Single {
 		return entityAll
@@ -49,9 +49,9 @@ func entityOf(s *schema.Schema, a *Accumulator, r Record) string {
 	return fmt.Sprintf("%s%s:%d.%d", entityRecord, r.Document, r.Order.Unit, r.Order.Record)
 }
 
-// placeName names a record by what it says and the places it cites, which are
-// those of its document: two neighbours that found the same record name it
-// alike. It fails for a record that cites nothing.
+// placeName names a record by its values and the places that it cites, so that two
+// neighbouring chunks that found the same record give it the same name. It fails
+// for a record that cites nothing.
 func placeName(a *Accumulator) (string, bool) {
 	h := sha256.New()
 	cited := false
@@ -75,22 +75,22 @@ func placeName(a *Accumulator) (string, bool) {
 func keyName(s *schema.Schema, a *Accumulator) (string, bool) {
 	parts := make([]string, 0, len(s.Key))
 	for _, path := range s.Key {
-		f := a.field(path)
+		f := a.findField(path)
 		p := s.Field(path)
 		if f == nil || p == nil {
 			return "", false
 		}
-		verified, _ := split(f.Candidates)
+		verified, _ := splitVerified(f.Candidates)
 		if len(verified) == 0 {
 			return "", false
 		}
-		parts = append(parts, chooser{p, verified}.choose().value.key)
+		parts = append(parts, chooser{p, verified}.runStrategy().value.key)
 	}
 	b, _ := json.Marshal(parts) // strings cannot fail
 	return entityKey + string(b), true
 }
 
-func (a *Accumulator) field(path string) *Field {
+func (a *Accumulator) findField(path string) *Field {
 	i, ok := slices.BinarySearchFunc(a.Fields, path, func(f Field, path string) int {
 		return strings.Compare(f.Path, path)
 	})
@@ -109,7 +109,7 @@ func Group(all []Accumulator) []Accumulator {
 	}
 	out := make([]Accumulator, 0, len(byEntity))
 	for _, same := range byEntity {
-		out = append(out, pairwise(same))
+		out = append(out, mergePairwise(same))
 	}
 	slices.SortFunc(out, func(a, b Accumulator) int {
 		return cmp.Or(a.First().Compare(b.First()), strings.Compare(a.Entity, b.Entity))
@@ -117,9 +117,9 @@ func Group(all []Accumulator) []Accumulator {
 	return out
 }
 
-// pairwise merges neighbours until one is left: adding one at a time to a large
+// mergePairwise merges neighbours until one is left: adding one at a time to a large
 // accumulator would copy it each time.
-func pairwise(same []Accumulator) Accumulator {
+func mergePairwise(same []Accumulator) Accumulator {
 	for len(same) > 1 {
 		half := make([]Accumulator, 0, (len(same)+1)/2)
 		for i := 0; i+1 < len(same); i += 2 {
@@ -133,9 +133,9 @@ func pairwise(same []Accumulator) Accumulator {
 	return same[0]
 }
 
-// Rekey names entities by their keys and groups them. It must be given all
-// accumulators of a document together or grouped, because any piece of it may
-// hold the key; a document without the whole key stays its own entity.
+// Rekey names entities by their keys and groups them. It needs all accumulators of
+// a document, together or grouped, because any piece of the document may hold the
+// key. A document without the whole key stays an entity of its own.
 func Rekey(s *schema.Schema, all []Accumulator) []Accumulator {
 	all = Group(all)
 	if s.Entities() != schema.ByKey {

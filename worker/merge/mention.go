@@ -9,19 +9,19 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 )
 
-// A Mention is one place at which a value stands. Whoever reads the place again,
-// the neighbour of a chunk or another pass, finds the same mention. A value
-// without citations is a mention wherever it was said.
+// A Mention is one place at which a value stands. A neighbouring chunk or another
+// pass that reads the place again finds the same mention. A value without
+// citations is a mention of its own wherever it was found.
 type Mention struct {
 	Citations  []Citation // sorted, each once
 	Confidence int64      // the highest of its readings, in millionths: sums of floats depend on their order
-	Said       int64      // the highest, in millionths
+	Said       int64      // the highest confidence that an extractor stated, in millionths
 	First      Order
 	Readings   []Reading // by unit
 }
 
-// A Reading is what one unit made of a place. Of a unit that cites the place
-// without having read it, it says nothing: 0 of 0.
+// A Reading is the result of one unit at a place. For a unit that cites the place
+// without having read it, it is 0 of 0 passes.
 type Reading struct {
 	Unit      int64
 	Found, Of int64 // passes
@@ -29,7 +29,7 @@ type Reading struct {
 
 // NewMention returns a mention that no unit has read yet: see ReadAs.
 func NewMention(citations []Citation, confidence, said float64) Mention {
-	return Mention{Citations: unique(citations), Confidence: million(confidence), Said: million(said)}
+	return Mention{Citations: sortedUnique(citations), Confidence: toMillionths(confidence), Said: toMillionths(said)}
 }
 
 // ReadAs returns m with the readings of other added.
@@ -41,8 +41,8 @@ func (m Mention) ReadAs(other Mention) Mention {
 	return m
 }
 
-// mention is the place of one value.
-func mention(v Value, order Order) Mention {
+// mentionOf returns the mention of one value.
+func mentionOf(v Value, order Order) Mention {
 	m := NewMention(v.Citations, v.Confidence, v.Said)
 	m.First = order
 	m.Readings = []Reading{{Unit: order.Unit, Found: 1, Of: 1}}
@@ -55,7 +55,8 @@ func mention(v Value, order Order) Mention {
 	return m
 }
 
-// placeOf names the place of a mention: what it cites, or where it was said.
+// placeOf names the place of a mention: its citations, or without any, the record
+// that holds it.
 func placeOf(m Mention) string {
 	if len(m.Citations) == 0 {
 		return fmt.Sprintf("%d.%d.%d ", m.First.Unit, m.First.Record, m.First.Item)
@@ -80,14 +81,14 @@ func compareMentions(a, b Mention) int {
 	}
 }
 
-// joinMentions makes one of what two readings say of the same place.
+// joinMentions joins two mentions of the same place.
 func joinMentions(a, b Mention) Mention {
 	a.Confidence, a.Said = max(a.Confidence, b.Confidence), max(a.Said, b.Said)
 	return a.ReadAs(b)
 }
 
-// joinReadings keeps one reading a unit: a unit that says a thing twice has said
-// it once.
+// joinReadings keeps one reading of each unit: a unit that repeats a value counts
+// once.
 func joinReadings(a, b []Reading) []Reading {
 	return mergeSorted(a, b,
 		func(x, y Reading) int { return cmp.Compare(x.Unit, y.Unit) },
@@ -95,11 +96,16 @@ func joinReadings(a, b []Reading) []Reading {
 }
 
 // Identity returns a text that is equal for values of a field that mean the
-// same: for the field's own values, and for the elements of its list.
-func Identity(p *schema.Property, v any) string { return identity(p, v) }
+// same. v may be an element where p is a list.
+func Identity(p *schema.Property, v any) string {
+	if _, list := v.([]any); p.Type == schema.Array && !list {
+		return p.Items.Identity(v)
+	}
+	return p.Identity(v)
+}
 
-// Elements returns the parts of a field's value that are candidates of their
-// own: of most lists the elements.
+// Elements returns the parts of a field's value that are candidates of their own:
+// the elements of a list that is merged by union or concat, otherwise the value.
 func Elements(p *schema.Property, v any) []any {
 	list, ok := v.([]any)
 	if !ok || p.Type != schema.Array || p.Merge() != schema.MergeUnion && p.Merge() != schema.MergeConcat {
@@ -108,6 +114,6 @@ func Elements(p *schema.Property, v any) []any {
 	return list
 }
 
-// Union sorts candidates and joins those of equal values, as those of a field
-// have to be.
-func Union(all []Candidate) []Candidate { return union(slices.Clone(all)) }
+// Union sorts candidates by key and joins those of equal values, as a Field
+// requires.
+func Union(all []Candidate) []Candidate { return joinEqual(slices.Clone(all)) }

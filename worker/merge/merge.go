@@ -1,12 +1,11 @@
 // Package merge combines records that describe the same entity, as the schema
-// says: equal values become one, and where values differ a strategy decides and
-// the decision is reported. Citations are carried by id: none is gained, and
-// each one that is given up is listed with its reason.
+// prescribes. Equal values become one. Where values differ, a strategy decides and
+// the decision is reported. Citations are carried by id: merging adds none, and
+// lists each one that it drops with its reason.
 //
-// Records become accumulators, accumulators are merged in any order and grouping
-// with equal outcome, and at the end each is resolved into one record. Decisions
-// are made only then, so that it does not matter how a tree of reductions was
-// shaped.
+// Records become accumulators. Accumulators can be merged in any order and
+// grouping with equal outcome. At the end each is resolved into one record. Only
+// this last step decides, so the shape of the reduction tree does not matter.
 //
 // It is pure and imports nothing of the project but api/schema.
 package merge
@@ -24,7 +23,7 @@ import (
 // A Citation is the id of a citation; its spelling is the caller's.
 type Citation string
 
-// An Order tells when a value was seen, in order of the input.
+// An Order is the position of a value in the input.
 type Order struct {
 	Unit   int64 // index of the unit
 	Record int64 // index of the record in the unit
@@ -42,8 +41,8 @@ type Record struct {
 	Order    Order // Item is not used
 	Values   []Value
 	Missing  []Missing
-	// Shared says that the neighbour of a chunk may have found the record too,
-	// because it reads the place as well and does not leave it to this one.
+	// Shared means that the neighbouring chunk may have found the record too,
+	// because both chunks read the place.
 	Shared bool
 }
 
@@ -52,10 +51,10 @@ type Record struct {
 type Value struct {
 	Field      string     // path
 	Value      any        // normalised, see schema.Property.Normalize
-	Confidence float64    // as computed for one reading, see package confidence
-	Said       float64    // what the extractor says itself; 0 if nothing
+	Confidence float64    // for one reading, see package confidence
+	Said       float64    // the confidence that the extractor states; 0 if none
 	Citations  []Citation // none: the value is not verified
-	Found, Of  int64      // passes of the unit that found it here, and all; 0 of 0 stands for 1 of 1
+	Found, Of  int64      // how many of the unit's passes found it here; 0 of 0 stands for 1 of 1
 	Unread     bool       // the unit cites a place that it did not read
 }
 
@@ -64,15 +63,15 @@ type Missing struct {
 	Field, Reason string
 }
 
-// An Accumulator holds all that is known about one entity. It is a value:
-// functions of this package do not change one that they were given.
+// An Accumulator holds everything known about one entity. It is a value: no
+// function of this package changes its arguments.
 type Accumulator struct {
 	Entity  string   // equal for records that belong together
 	Sources []Source // by document
 	Fields  []Field  // by path
 }
 
-// A Source is a document that says something about the entity.
+// A Source is a document with information about the entity.
 type Source struct {
 	Document string
 	First    Order
@@ -91,23 +90,23 @@ type Absence struct {
 	Reason string
 }
 
-// A Candidate is a value and all that speaks for it.
+// A Candidate is a value and its evidence.
 type Candidate struct {
 	Key      string // equal for values that mean the same
-	Value    any    // as it was seen first
+	Value    any    // in the spelling that was seen first
 	Mentions []Mention
 }
 
-// million turns a confidence of [0,1] into millionths.
-func million(confidence float64) int64 {
+// toMillionths turns a confidence of [0,1] into millionths.
+func toMillionths(confidence float64) int64 {
 	if !(confidence > 0) { // also for NaN
 		return 0
 	}
 	return int64(math.Round(min(confidence, 1) * 1e6))
 }
 
-// Accumulate makes the accumulator of one record. Values that the schema does
-// not know are left out, as are null ones.
+// Accumulate returns the accumulator of one record. It leaves out values that the
+// schema does not have, and null values.
 func Accumulate(s *schema.Schema, r Record) Accumulator {
 	byField := map[string][]Value{}
 	for _, v := range r.Values {
@@ -117,7 +116,7 @@ func Accumulate(s *schema.Schema, r Record) Accumulator {
 	}
 	a := Accumulator{Sources: []Source{{Document: r.Document, First: r.Order}}}
 	for _, f := range s.Fields() {
-		field := Field{Path: f.Path, Candidates: candidates(f.Property, byField[f.Path], r.Order)}
+		field := Field{Path: f.Path, Candidates: newCandidates(f.Property, byField[f.Path], r.Order)}
 		for _, m := range r.Missing {
 			if m.Field == f.Path && len(field.Candidates) == 0 {
 				field.Missing = &Absence{Order: r.Order, Reason: m.Reason}
@@ -132,41 +131,32 @@ func Accumulate(s *schema.Schema, r Record) Accumulator {
 	return a
 }
 
-// candidates turns the values of one field of one record into candidates.
-func candidates(p *schema.Property, values []Value, order Order) []Candidate {
+// newCandidates turns the values of one field of one record into candidates.
+func newCandidates(p *schema.Property, values []Value, order Order) []Candidate {
 	if len(values) == 0 {
 		return nil
 	}
 	if p.Type == schema.Array {
-		values = elements(values)
+		values = flattenLists(values)
 	}
 	strategy := p.Merge()
 	if p.Type == schema.Array && strategy != schema.MergeUnion && strategy != schema.MergeConcat {
-		values = []Value{whole(values)}
+		values = []Value{joinElements(values)}
 	}
 	var all []Candidate
 	for i, v := range values {
 		order.Item = int64(i)
-		c := Candidate{Key: identity(p, v.Value), Value: v.Value, Mentions: []Mention{mention(v, order)}}
+		c := Candidate{Key: Identity(p, v.Value), Value: v.Value, Mentions: []Mention{mentionOf(v, order)}}
 		if p.Type == schema.Array && strategy == schema.MergeConcat {
 			c.Key = placeOf(c.Mentions[0]) + c.Key // keeps equal elements apart
 		}
 		all = append(all, c)
 	}
-	return union(all)
+	return joinEqual(all)
 }
 
-// identity returns the key of a value: of an element, where p is a list and v is
-// none.
-func identity(p *schema.Property, v any) string {
-	if _, list := v.([]any); p.Type == schema.Array && !list {
-		return p.Items.Identity(v)
-	}
-	return p.Identity(v)
-}
-
-// elements splits values that are lists.
-func elements(values []Value) []Value {
+// flattenLists replaces values that are lists by their elements.
+func flattenLists(values []Value) []Value {
 	var all []Value
 	for _, v := range values {
 		list, ok := v.Value.([]any)
@@ -183,8 +173,8 @@ func elements(values []Value) []Value {
 	return all
 }
 
-// whole joins elements into one list, as sure as its elements are on average.
-func whole(values []Value) Value {
+// joinElements joins elements into one list with their mean confidence.
+func joinElements(values []Value) Value {
 	list := make([]any, 0, len(values))
 	all := Value{}
 	for _, v := range values {
@@ -197,15 +187,15 @@ func whole(values []Value) Value {
 	return all
 }
 
-// unique returns ids sorted, each once.
-func unique(ids []Citation) []Citation {
+// sortedUnique returns ids sorted, each once.
+func sortedUnique(ids []Citation) []Citation {
 	ids = slices.Clone(ids)
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
 
-// union sorts candidates by key and joins equal ones.
-func union(all []Candidate) []Candidate {
+// joinEqual sorts candidates by key and joins equal ones.
+func joinEqual(all []Candidate) []Candidate {
 	slices.SortStableFunc(all, func(a, b Candidate) int { return strings.Compare(a.Key, b.Key) })
 	out := all[:0]
 	for _, c := range all {
@@ -218,18 +208,18 @@ func union(all []Candidate) []Candidate {
 	return slices.Clip(out)
 }
 
-// joinCandidates joins what speaks for equal values, each place once. The
-// spelling that was seen first is kept.
+// joinCandidates joins the mentions of equal values, each place once. It keeps the
+// spelling that was seen first.
 func joinCandidates(a, b Candidate) Candidate {
-	if c := cmp.Or(b.first().Compare(a.first()), compareSpelling(b.Value, a.Value)); c < 0 {
+	if c := cmp.Or(b.firstOrder().Compare(a.firstOrder()), compareSpelling(b.Value, a.Value)); c < 0 {
 		a, b = b, a
 	}
 	a.Mentions = mergeSorted(a.Mentions, b.Mentions, compareMentions, joinMentions)
 	return a
 }
 
-// first returns where the value was seen first.
-func (c *Candidate) first() Order {
+// firstOrder returns where the value was seen first.
+func (c *Candidate) firstOrder() Order {
 	first := c.Mentions[0].First
 	for _, m := range c.Mentions[1:] {
 		if m.First.Compare(first) < 0 {
@@ -239,10 +229,10 @@ func (c *Candidate) first() Order {
 	return first
 }
 
-// compareSpelling orders values that mean the same by how they are written.
-func compareSpelling(a, b any) int { return strings.Compare(spelling(a), spelling(b)) }
+// compareSpelling orders values that mean the same by their spelling.
+func compareSpelling(a, b any) int { return strings.Compare(spellingOf(a), spellingOf(b)) }
 
-func spelling(v any) string {
+func spellingOf(v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}
@@ -273,8 +263,8 @@ func mergeSorted[T any](a, b []T, compare func(a, b T) int, join func(a, b T) T)
 	return append(out, b...)
 }
 
-// Merge joins what two accumulators know about the same entity. It is
-// commutative and associative.
+// Merge joins two accumulators of the same entity. It is commutative and
+// associative.
 func Merge(a, b Accumulator) Accumulator {
 	return Accumulator{
 		Entity: a.Entity,

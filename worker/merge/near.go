@@ -19,23 +19,23 @@ func (p Pair) compare(q Pair) int {
 	return cmp.Or(strings.Compare(p.A, q.A), strings.Compare(p.B, q.B))
 }
 
-// Near compares entities whose names are keys, as far as they may be one. It
-// returns the pairs that are, written with another spelling or a slip, and those
-// that the rules leave open. Both depend on the set of names alone.
+// Near finds entities that may be the same although their keys differ. It returns
+// the pairs that are the same but for spelling or a slip, and the pairs that the
+// rules leave open. Both depend on the set of names alone.
 //
-// Of keys that differ at all only texts can be near: numbers, dates, choices and
-// addresses of any kind are equal or not, and so are the numbers within texts.
-// Pairs are sought among names that have the begin or the end of a word in common;
-// where very many have it, only among those that are neighbours in order.
+// Only texts can be near: numbers, dates, choices and addresses of any kind are
+// equal or not, and so are the numbers within texts. Near compares names that
+// share the beginning or the end of a word. Where very many names share it, Near
+// compares only those that are close in sorted order.
 func Near(s *schema.Schema, names []string) (same, open []Pair) {
-	n := &neighbours{blocks: make(map[string][]int)}
+	n := &keyBlocks{blocks: make(map[string][]int)}
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
 		if parts, ok := keyParts(name); ok && len(parts) == len(s.Key) {
-			n.add(s, name, parts)
+			n.addKey(s, name, parts)
 		}
 	}
 	for _, block := range n.blocks {
-		n.pairs(block, func(i, j int) {
+		n.visitPairs(block, func(i, j int) {
 			pair := Pair{n.keys[min(i, j)].name, n.keys[max(i, j)].name}
 			switch compareKeys(&n.keys[i], &n.keys[j]) {
 			case equal:
@@ -46,17 +46,18 @@ func Near(s *schema.Schema, names []string) (same, open []Pair) {
 			}
 		})
 	}
-	return once(same), once(open)
+	return uniquePairs(same), uniquePairs(open)
 }
 
-// once sorts pairs and keeps each once: it may have been found in several blocks.
-func once(pairs []Pair) []Pair {
+// uniquePairs sorts pairs and removes duplicates: several blocks may yield the same
+// pair.
+func uniquePairs(pairs []Pair) []Pair {
 	slices.SortFunc(pairs, Pair.compare)
 	return slices.Compact(pairs)
 }
 
-// Clusters returns for each name in pairs that are one the smallest name of its
-// cluster.
+// Clusters joins pairs into clusters, and returns for each name the smallest name
+// of its cluster.
 func Clusters(pairs []Pair) map[string]string {
 	parent := make(map[string]string)
 	var root func(name string) string
@@ -80,7 +81,7 @@ func Clusters(pairs []Pair) map[string]string {
 	return parent
 }
 
-// keyParts returns the values of the key that an entity is named by.
+// keyParts returns the key values in the name of an entity.
 func keyParts(name string) ([]string, bool) {
 	text, ok := strings.CutPrefix(name, entityKey)
 	if !ok {
@@ -90,35 +91,35 @@ func keyParts(name string) ([]string, bool) {
 	return parts, json.Unmarshal([]byte(text), &parts) == nil
 }
 
-// A key is an entity's, made ready to be compared.
+// A key is the key of an entity, prepared for comparison.
 type key struct {
-	name  string
-	exact string // what has to be equal
-	texts []text // the rest, by field
-	order string // by which it is sorted among others
+	name    string
+	exact   string // the part that must be equal
+	texts   []text // the texts, by field
+	sortKey string // for sorting within a block
 }
 
-// A text is one of a key.
+// A text is a text value of a key.
 type text struct {
 	words  []string // sorted
-	joined string   // the same as they stand
+	joined string   // the words in their order, without spaces
 }
 
-// neighbours are keys by what near ones have in common.
-type neighbours struct {
+// keyBlocks groups keys into blocks, so that near keys share a block.
+type keyBlocks struct {
 	keys   []key
 	blocks map[string][]int
 }
 
-// Bounds of a block: one of more names is gone through in order, and each compared
-// with the next few.
+// Bounds of a block. In a block of more than maxBlock names, each is compared only
+// with the next neighbourWindow in sorted order.
 const (
-	maxBlock = 100
-	window   = 10
-	maxShort = 6 // letters of a word that counts as short
+	maxBlock        = 100
+	neighbourWindow = 10
+	maxShort        = 6 // letters of a word that counts as short
 )
 
-func (n *neighbours) add(s *schema.Schema, name string, parts []string) {
+func (n *keyBlocks) addKey(s *schema.Schema, name string, parts []string) {
 	k := key{name: name}
 	for i, path := range s.Key {
 		if p := s.Field(path); p == nil || p.Type != schema.String || p.Enum != nil || p.Format != "" {
@@ -128,13 +129,13 @@ func (n *neighbours) add(s *schema.Schema, name string, parts []string) {
 		t, numbers := textOf(parts[i])
 		k.exact += numbers + "\x00"
 		k.texts = append(k.texts, t)
-		k.order += strings.Join(t.words, " ") + "\x00"
+		k.sortKey += strings.Join(t.words, " ") + "\x00"
 	}
 	n.keys = append(n.keys, k)
 	at := make(map[string]bool)
 	for _, t := range k.texts {
 		for _, w := range append(t.words, t.joined) {
-			for _, block := range affixes([]rune(w)) {
+			for _, block := range wordAffixes([]rune(w)) {
 				at[block] = true
 			}
 		}
@@ -144,10 +145,9 @@ func (n *neighbours) add(s *schema.Schema, name string, parts []string) {
 	}
 }
 
-// affixes returns what a word has in common, in one of them at least, with each
-// that differs from it by one slip: its first and its last letters, fewer of a
-// short word.
-func affixes(w []rune) []string {
+// wordAffixes returns the first and the last letters of a word, fewer for a short
+// word. Two words that differ by one slip share at least one of these.
+func wordAffixes(w []rune) []string {
 	var all []string
 	for _, m := range []int{2, 3} {
 		if m == 2 && len(w) <= maxShort || m == 3 && len(w) >= maxShort {
@@ -158,13 +158,13 @@ func affixes(w []rune) []string {
 	return all
 }
 
-// pairs visits the pairs of a block.
-func (n *neighbours) pairs(block []int, visit func(i, j int)) {
+// visitPairs visits the pairs of a block.
+func (n *keyBlocks) visitPairs(block []int, visit func(i, j int)) {
 	reach := len(block)
 	if len(block) > maxBlock {
-		reach = window
+		reach = neighbourWindow
 		slices.SortFunc(block, func(i, j int) int {
-			return cmp.Or(strings.Compare(n.keys[i].order, n.keys[j].order), strings.Compare(n.keys[i].name, n.keys[j].name))
+			return cmp.Or(strings.Compare(n.keys[i].sortKey, n.keys[j].sortKey), strings.Compare(n.keys[i].name, n.keys[j].name))
 		})
 	}
 	for k, i := range block {
@@ -174,8 +174,8 @@ func (n *neighbours) pairs(block []int, visit func(i, j int)) {
 	}
 }
 
-// textOf returns the words of a text without accents, and what of it must be equal:
-// its numbers in order. A word with a digit is a number.
+// textOf returns the words of a text without accents, and its numbers in order,
+// which must be equal. A word with a digit is a number.
 func textOf(s string) (t text, numbers string) {
 	s = strings.Map(func(c rune) rune {
 		if unicode.Is(unicode.Mn, c) || c == '\'' || c == '’' || c == '.' {
@@ -195,17 +195,17 @@ func textOf(s string) (t text, numbers string) {
 	return t, numbers
 }
 
-// A likeness is how near two texts are.
-type likeness int
+// A similarity is the outcome of comparing two texts.
+type similarity int
 
 const (
-	different likeness = iota
-	doubtful           // the rules leave it open
+	different similarity = iota
+	doubtful             // the rules leave it open
 	equal
 )
 
-// compareKeys compares all texts of two keys: the least like ones decide.
-func compareKeys(a, b *key) likeness {
+// compareKeys compares all texts of two keys. The least similar pair decides.
+func compareKeys(a, b *key) similarity {
 	if a.exact != b.exact {
 		return different
 	}
@@ -217,13 +217,14 @@ func compareKeys(a, b *key) likeness {
 }
 
 // compareTexts compares two texts word by word, in any order. Texts that differ in
-// one word are as like as those words are, in two words at best doubtful; one with
-// a word more is doubtful if they have another in common.
-func compareTexts(x, y *text) likeness {
+// one word are as similar as these words. Texts that differ in two words are
+// doubtful at best. If one text has one word more, they are doubtful if they share
+// another word.
+func compareTexts(x, y *text) similarity {
 	if x.joined == y.joined {
-		return equal // cut into words elsewhere, if at all
+		return equal // at most the spaces differ
 	}
-	a, b, common := apart(x.words, y.words)
+	a, b, common := differingWords(x.words, y.words)
 	switch {
 	case a.n+b.n == 0:
 		return equal
@@ -240,22 +241,23 @@ func compareTexts(x, y *text) likeness {
 	}
 }
 
-// A rest is words that one text has and another does not: how many, and the first.
-type rest struct {
+// unmatchedWords are the words of one text that another lacks: how many, and the
+// first.
+type unmatchedWords struct {
 	n     int
 	words [2]string
 }
 
-func (r *rest) add(word string) {
+func (r *unmatchedWords) add(word string) {
 	if r.n < len(r.words) {
 		r.words[r.n] = word
 	}
 	r.n++
 }
 
-// apart returns the words that two sorted lists do not share, and whether they
-// share any.
-func apart(a, b []string) (onlyA, onlyB rest, common bool) {
+// differingWords returns the words that two sorted lists do not share, and
+// whether they share any.
+func differingWords(a, b []string) (onlyA, onlyB unmatchedWords, common bool) {
 	for len(a)+len(b) > 0 {
 		switch {
 		case len(b) == 0 || len(a) > 0 && a[0] < b[0]:
@@ -272,35 +274,34 @@ func apart(a, b []string) (onlyA, onlyB rest, common bool) {
 	return onlyA, onlyB, common
 }
 
-// Lengths from which words may be one that differ.
+// The least length of two words that may be the same although they differ.
 const (
-	minSlip   = 5  // in a letter that was left out, doubled, or changed places
-	minOther  = 9  // in one letter
-	minTwo    = 12 // in two
-	minUnsure = 4  // in one letter, perhaps
+	minSlip         = 5  // by a letter left out, doubled or exchanged
+	minSubstitution = 9  // by one letter
+	minTwoSlips     = 12 // by two letters
+	minDoubtful     = 4  // by one letter, doubtful
 )
 
-// compareWord compares two words by how many letters were left out, put in, put in
-// another's place or exchanged with the next to make one of the other.
-func compareWord(a, b string) likeness {
+// compareWord compares two words by the number of letters deleted, inserted,
+// substituted or transposed between them.
+func compareWord(a, b string) similarity {
 	x, y := []rune(a), []rune(b)
 	n := max(len(x), len(y))
-	switch d := distance(x, y, 2); {
-	case d == 1 && (n >= minOther || n >= minSlip && slip(x, y)):
+	switch d := editDistance(x, y, 2); {
+	case d == 1 && (n >= minSubstitution || n >= minSlip && isSlip(x, y)):
 		return equal
-	case d == 2 && n >= minTwo:
+	case d == 2 && n >= minTwoSlips:
 		return equal
-	case d == 1 && n >= minUnsure, d == 2 && n >= minOther:
+	case d == 1 && n >= minDoubtful, d == 2 && n >= minSubstitution:
 		return doubtful
 	default:
 		return different
 	}
 }
 
-// slip reports whether two words at a distance of 1 differ by what happens in
-// writing or reading: all but one letter in another's place, unless those look
-// alike.
-func slip(x, y []rune) bool {
+// isSlip reports whether two words at a distance of 1 differ by a slip of writing
+// or reading. A substituted letter is a slip only if the two letters look alike.
+func isSlip(x, y []rune) bool {
 	if len(x) != len(y) {
 		return true
 	}
@@ -314,7 +315,7 @@ func slip(x, y []rune) bool {
 	return lookAlike(x[i], y[i])
 }
 
-// lookAlike reports whether one letter is easily read for another.
+// lookAlike reports whether two letters are easily confused.
 func lookAlike(a, b rune) bool {
 	for _, group := range [...]string{"ilj", "oec", "uv", "nh", "ao"} {
 		if strings.ContainsRune(group, a) && strings.ContainsRune(group, b) {
@@ -327,9 +328,9 @@ func lookAlike(a, b rune) bool {
 // maxWord bounds the words that are compared, in letters.
 const maxWord = 64
 
-// distance is the optimal string alignment distance of two words, or more than
-// most if it is more than that, or if they are too long.
-func distance(x, y []rune, most int) int {
+// editDistance returns the optimal string alignment distance of two words. It
+// returns more than most if the distance is larger or a word is too long.
+func editDistance(x, y []rune, most int) int {
 	if len(x)-len(y) > most || len(y)-len(x) > most || max(len(x), len(y)) > maxWord {
 		return most + 1
 	}

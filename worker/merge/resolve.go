@@ -14,20 +14,20 @@ import (
 
 // A Result is the record of one entity.
 type Result struct {
-	Key        map[string]any // what identifies it: the values of the key, or {"document": …}; empty for a summary
+	Key        map[string]any // identifies the entity: the values of the key, or {"document": …}; empty for a summary
 	Sources    []string       // documents, in order of the input
-	Values     map[string]any // by field path; what has no value is absent
+	Values     map[string]any // by field path; a field without a value is absent
 	Citations  map[string][]Citation
 	Confidence map[string]float64
-	Said       map[string]float64 // what extractors say themselves of the values, where they do
+	Said       map[string]float64 // confidence that extractors state, where they do
 	Missing    map[string]string  // why a field has no value
-	Unverified map[string]any     // values without a citation, where there is no verified one
+	Unverified map[string]any     // values without a citation, for fields without a verified value
 	Conflicts  []Conflict
 	Dropped    []Dropped
 	Duplicates map[string]int64 // by field: equal values that became one
 }
 
-// A Conflict is a field with several values, and how it was decided.
+// A Conflict is a field with several values, and the decision between them.
 type Conflict struct {
 	Field      string
 	Key        map[string]any
@@ -45,16 +45,16 @@ type Choice struct {
 	Count      int64
 }
 
-// A Dropped is a citation that the result does not carry for a field, and why.
+// A Dropped is a citation that the result leaves out of a field, with the reason.
 type Dropped struct {
 	Field    string
 	Citation Citation
 	Reason   string
 }
 
-// Resolve decides each field of an entity by the strategy of the schema. What
-// ties is decided by the value and then by the order of the input, so equal
-// accumulators give equal results.
+// Resolve decides each field of an entity by the strategy of the schema. It breaks
+// ties by the value and then by the order of the input, so that equal accumulators
+// give equal results.
 func Resolve(s *schema.Schema, a Accumulator) Result {
 	r := Result{
 		Key: map[string]any{}, Values: map[string]any{}, Citations: map[string][]Citation{},
@@ -69,17 +69,17 @@ func Resolve(s *schema.Schema, a Accumulator) Result {
 		r.Sources = append(r.Sources, source.Document)
 	}
 	for _, f := range s.Fields() {
-		r.field(f, a.field(f.Path))
+		r.resolveField(f, a.findField(f.Path))
 	}
-	r.identify(s, a)
+	r.setKey(s, a)
 	for i := range r.Conflicts {
 		r.Conflicts[i].Key = r.Key
 	}
 	return r
 }
 
-// identify fills in what the entity goes by.
-func (r *Result) identify(s *schema.Schema, a Accumulator) {
+// setKey sets the values that identify the entity.
+func (r *Result) setKey(s *schema.Schema, a Accumulator) {
 	switch {
 	case strings.HasPrefix(a.Entity, entityKey):
 		for _, path := range s.Key {
@@ -90,8 +90,8 @@ func (r *Result) identify(s *schema.Schema, a Accumulator) {
 	}
 }
 
-// field decides one field.
-func (r *Result) field(sf schema.Field, f *Field) {
+// resolveField decides one field.
+func (r *Result) resolveField(sf schema.Field, f *Field) {
 	if f == nil || len(f.Candidates) == 0 {
 		r.Missing[sf.Path] = "nothing was said about it"
 		if f != nil && f.Missing != nil {
@@ -100,18 +100,18 @@ func (r *Result) field(sf schema.Field, f *Field) {
 		return
 	}
 	for _, c := range f.Candidates {
-		if n := c.readings(); n > 1 {
+		if n := c.countReadings(); n > 1 {
 			r.Duplicates[sf.Path] += n - 1
 		}
 	}
-	verified, unverified := split(f.Candidates)
+	verified, unverified := splitVerified(f.Candidates)
 	if len(verified) == 0 {
-		chosen := chooser{sf.Property, unverified}.choose()
+		chosen := chooser{sf.Property, unverified}.runStrategy()
 		r.Unverified[sf.Path] = chosen.value.display
 		r.Missing[sf.Path] = "no citation supports what was found"
 		return
 	}
-	d := chooser{sf.Property, verified}.choose()
+	d := chooser{sf.Property, verified}.runStrategy()
 	r.Values[sf.Path] = d.value.display
 	r.Citations[sf.Path] = d.citations
 	r.Confidence[sf.Path] = d.confidence
@@ -121,13 +121,13 @@ func (r *Result) field(sf schema.Field, f *Field) {
 	if len(f.Candidates) == 1 {
 		return
 	}
-	r.drop(sf.Path, verified, d)
+	r.dropCitations(sf.Path, verified, d)
 	if d.conflict {
-		r.Conflicts = append(r.Conflicts, conflict(sf, verified, unverified, d))
+		r.Conflicts = append(r.Conflicts, newConflict(sf, verified, unverified, d))
 	}
 }
 
-// An option is a candidate with what its mentions come to.
+// An option is a candidate with the totals of its mentions.
 type option struct {
 	Key       string
 	Value     any
@@ -137,18 +137,18 @@ type option struct {
 	First     Order
 	Last      Order
 	Citations []Citation // sorted, each once
-	said      int64      // sum over places that have it
-	saying    int64      // how many those are
+	said      int64      // sum of the confidence that extractors state
+	saidCount int64      // how many places state one
 }
 
-// split separates candidates with citations from those without, which never
-// stand beside them. Of a candidate that has both the places without citations
-// do not count.
-func split(all []Candidate) (verified, unverified []option) {
+// splitVerified separates candidates with citations from those without, which never
+// compete with them. If a candidate has both kinds of places, those without
+// citations do not count.
+func splitVerified(all []Candidate) (verified, unverified []option) {
 	for i := range all {
 		c := &all[i]
 		cited := slices.ContainsFunc(c.Mentions, func(m Mention) bool { return len(m.Citations) > 0 })
-		o := c.tally(cited)
+		o := c.tallyMentions(cited)
 		if cited {
 			verified = append(verified, o)
 		} else {
@@ -158,15 +158,15 @@ func split(all []Candidate) (verified, unverified []option) {
 	return verified, unverified
 }
 
-// tally adds up the mentions of a candidate, those with citations or those
+// tallyMentions adds up the mentions of a candidate, those with citations or those
 // without.
-func (c *Candidate) tally(cited bool) option {
-	o := option{Key: c.Key, Value: c.Value, First: c.first()}
+func (c *Candidate) tallyMentions(cited bool) option {
+	o := option{Key: c.Key, Value: c.Value, First: c.firstOrder()}
 	for _, m := range c.Mentions {
 		if (len(m.Citations) > 0) != cited {
 			continue
 		}
-		weight := m.weight()
+		weight := m.agreedConfidence()
 		o.Weight += weight
 		o.Best = max(o.Best, weight)
 		o.Count++
@@ -176,7 +176,7 @@ func (c *Candidate) tally(cited bool) option {
 		o.Citations = append(o.Citations, m.Citations...)
 		if m.Said > 0 {
 			o.said += m.Said
-			o.saying++
+			o.saidCount++
 		}
 	}
 	slices.Sort(o.Citations)
@@ -184,17 +184,18 @@ func (c *Candidate) tally(cited bool) option {
 	return o
 }
 
-// weight is the confidence in one place, with the agreement of its readings.
-func (m *Mention) weight() int64 {
+// agreedConfidence returns the confidence in one place, in millionths, adjusted by
+// the agreement of its readings.
+func (m *Mention) agreedConfidence() int64 {
 	var found, of int64
 	for _, r := range m.Readings {
 		found, of = found+r.Found, of+r.Of
 	}
-	return million(confidence.Agreed(float64(m.Confidence)/1e6, found, of))
+	return toMillionths(confidence.Agreed(float64(m.Confidence)/1e6, found, of))
 }
 
-// readings counts how often a value was read: each unit that read a place.
-func (c *Candidate) readings() int64 {
+// countReadings counts the units that read the value, once for each place.
+func (c *Candidate) countReadings() int64 {
 	n := 0
 	for _, m := range c.Mentions {
 		n += len(m.Readings)
@@ -202,8 +203,8 @@ func (c *Candidate) readings() int64 {
 	return int64(n)
 }
 
-// drop lists the citations of values that were not chosen.
-func (r *Result) drop(path string, all []option, d decision) {
+// dropCitations lists the citations of values that were not chosen.
+func (r *Result) dropCitations(path string, all []option, d decision) {
 	kept := make(map[Citation]bool, len(d.citations))
 	for _, id := range d.citations {
 		kept[id] = true
@@ -215,14 +216,14 @@ func (r *Result) drop(path string, all []option, d decision) {
 			}
 			kept[id] = true
 			r.Dropped = append(r.Dropped, Dropped{
-				Field: path, Citation: id, Reason: fmt.Sprintf("value %s: %s", show(c.Value), d.lost),
+				Field: path, Citation: id, Reason: fmt.Sprintf("value %s: %s", displayValue(c.Value), d.lossReason),
 			})
 		}
 	}
 }
 
-// conflict reports a decision between several values.
-func conflict(sf schema.Field, verified, unverified []option, d decision) Conflict {
+// newConflict reports a decision between several values.
+func newConflict(sf schema.Field, verified, unverified []option, d decision) Conflict {
 	c := Conflict{Field: sf.Path, Chosen: d.value.display, Strategy: sf.Property.Merge(), Rationale: d.rationale}
 	byWeight := func(a, b option) int {
 		return cmp.Or(cmp.Compare(b.Weight, a.Weight), strings.Compare(a.Key, b.Key))
@@ -230,7 +231,7 @@ func conflict(sf schema.Field, verified, unverified []option, d decision) Confli
 	for _, group := range [][]option{verified, unverified} {
 		for _, one := range slices.SortedFunc(slices.Values(group), byWeight) {
 			c.Candidates = append(c.Candidates, Choice{
-				Value: one.Value, Citations: one.Citations, Confidence: one.mean(), Count: one.Count,
+				Value: one.Value, Citations: one.Citations, Confidence: one.meanConfidence(), Count: one.Count,
 			})
 		}
 	}
@@ -240,14 +241,14 @@ func conflict(sf schema.Field, verified, unverified []option, d decision) Confli
 	return c
 }
 
-// mean returns the mean confidence.
-func (c *option) mean() float64 { return meanOf(c.Weight, c.Count) }
+// meanConfidence returns the mean confidence.
+func (c *option) meanConfidence() float64 { return meanOf(c.Weight, c.Count) }
 
-// fullID matches an id as it is spelled inside, which nobody is to read.
+// fullID matches an internal id, which messages must not show.
 var fullID = regexp.MustCompile(`REF_[0-9a-f]{64}`)
 
-// show writes a value for a message, shortened.
-func show(v any) string {
+// displayValue formats a value for a message, shortened.
+func displayValue(v any) string {
 	const limit = 60
 	b, _ := json.Marshal(v) // normalised values are always JSON
 	b = fullID.ReplaceAll(b, []byte("REF…"))

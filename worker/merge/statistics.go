@@ -21,34 +21,34 @@ type FieldStatistics struct {
 	Sum      json.Number `json:"sum,omitempty"`
 }
 
-// Statistics gathers statistics from a stream of records, in 8 bytes a value or
-// less. The order of the records does not matter. It is not safe for concurrent
+// Statistics gathers statistics from a stream of records, in at most 8 bytes a
+// value. The order of the records does not matter. It is not safe for concurrent
 // use.
 type Statistics struct {
 	fields []schema.Field
-	totals []total
+	totals []fieldTotals
 }
 
-type total struct {
+type fieldTotals struct {
 	count, null int64
 	min, max    string
 	sum         decimal
-	distinct    hashes
+	distinct    hashSet
 }
 
 // NewStatistics returns empty statistics of the schema's fields.
 func NewStatistics(s *schema.Schema) *Statistics {
-	return &Statistics{fields: s.Fields(), totals: make([]total, len(s.Fields()))}
+	return &Statistics{fields: s.Fields(), totals: make([]fieldTotals, len(s.Fields()))}
 }
 
-// Add counts a record, its values by field path.
+// Add adds a record, given as values by field path.
 func (st *Statistics) Add(values map[string]any) {
 	for i, f := range st.fields {
-		st.totals[i].add(f.Property, values[f.Path])
+		st.totals[i].addValue(f.Property, values[f.Path])
 	}
 }
 
-func (t *total) add(p *schema.Property, v any) {
+func (t *fieldTotals) addValue(p *schema.Property, v any) {
 	if v == nil {
 		t.null++
 		return
@@ -56,7 +56,7 @@ func (t *total) add(p *schema.Property, v any) {
 	t.count++
 	if list, ok := v.([]any); ok {
 		for _, item := range list {
-			t.distinct.add(identity(p, item))
+			t.distinct.add(Identity(p, item))
 		}
 		return
 	}
@@ -72,7 +72,7 @@ func (t *total) add(p *schema.Property, v any) {
 	if t.max == "" || schema.CompareNumbers(number, t.max) > 0 {
 		t.max = number
 	}
-	t.sum.add(number, 1)
+	t.sum.addMultiple(number, 1)
 }
 
 // Fields returns the statistics by field path.
@@ -80,24 +80,24 @@ func (st *Statistics) Fields() map[string]FieldStatistics {
 	out := make(map[string]FieldStatistics, len(st.fields))
 	for i, f := range st.fields {
 		t := &st.totals[i]
-		one := FieldStatistics{Count: t.count, Null: t.null, Distinct: t.distinct.count()}
+		one := FieldStatistics{Count: t.count, Null: t.null, Distinct: t.distinct.countDistinct()}
 		if t.min != "" {
 			one.Min, one.Max, one.Sum = json.Number(t.min), json.Number(t.max), json.Number(t.sum.String())
-			one.Mean = json.Number(strconv.FormatFloat(t.sum.mean(t.count), 'f', -1, 64))
+			one.Mean = json.Number(strconv.FormatFloat(t.sum.meanOver(t.count), 'f', -1, 64))
 		}
 		out[f.Path] = one
 	}
 	return out
 }
 
-// hashes counts different texts by 64 bits of each: among a million texts two
-// that differ are taken for one with a probability of one to forty million.
-type hashes struct {
+// hashSet counts different texts by a hash of 64 bits. The probability that it
+// takes any two of a million texts for one is one in forty million.
+type hashSet struct {
 	all    []uint64
-	sorted int // the first sorted ones are sorted and each is there once
+	sorted int // the first so many are sorted and distinct
 }
 
-func (h *hashes) add(text string) {
+func (h *hashSet) add(text string) {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(text)) // never fails
 	h.all = append(h.all, sum.Sum64())
@@ -106,13 +106,13 @@ func (h *hashes) add(text string) {
 	}
 }
 
-func (h *hashes) compact() {
+func (h *hashSet) compact() {
 	slices.Sort(h.all)
 	h.all = slices.Compact(h.all)
 	h.sorted = len(h.all)
 }
 
-func (h *hashes) count() int64 {
+func (h *hashSet) countDistinct() int64 {
 	h.compact()
 	return int64(len(h.all))
 }

@@ -12,56 +12,55 @@ import (
 
 // A decision is the outcome of a strategy for one field.
 type decision struct {
-	value      chosen
+	value      chosenValue
 	citations  []Citation
 	confidence float64
-	said       float64 // mean of what extractors say themselves; 0 if they say nothing
+	said       float64 // mean of the confidence that extractors state; 0 if none does
 	conflict   bool    // the strategy preferred one value to others
 	rationale  string  // why, for a conflict
-	lost       string  // why the others were not taken
+	lossReason string  // why the other values were not chosen
 }
 
-// chosen is a value and its key.
-type chosen struct {
+// chosenValue is a value and its key.
+type chosenValue struct {
 	key     string
 	display any
 }
 
-// A chooser applies the strategy of a property to candidates, of which there is
-// at least one.
+// A chooser applies the strategy of a property to one or more candidates.
 type chooser struct {
-	p   *schema.Property
-	all []option
+	property *schema.Property
+	all      []option
 }
 
-// choose runs the strategy.
-func (c chooser) choose() decision {
-	switch strategy := c.p.Merge(); strategy {
+// runStrategy runs the strategy.
+func (c chooser) runStrategy() decision {
+	switch strategy := c.property.Merge(); strategy {
 	case schema.MergeSum:
-		return c.sum()
+		return c.sumAll()
 	case schema.MergeUnion:
-		return c.combine("")
+		return c.combineAll("")
 	case schema.MergeConcat:
-		return c.combine("\n")
+		return c.combineAll("\n")
 	default:
-		return c.pick(strategy)
+		return c.pickBest(strategy)
 	}
 }
 
-// rankings tell for each strategy that picks one value how candidates are
-// ordered, the best first, and what to say about it.
-func (c chooser) ranking(strategy schema.Merge) (order func(a, b *option) int, rationale, lost string) {
+// rankingFor returns, for a strategy that picks one value, the order of candidates,
+// the best first, and the explanations for the report.
+func (c chooser) rankingFor(strategy schema.Merge) (order func(a, b *option) int, rationale, lost string) {
 	switch strategy {
 	case schema.MergeFirst:
 		return func(a, b *option) int { return a.First.Compare(b.First) }, "first in the input", "another was seen first"
 	case schema.MergeLatest:
 		return func(a, b *option) int { return b.Last.Compare(a.Last) }, "last in the input", "another was seen later"
 	case schema.MergeLongest:
-		return func(a, b *option) int { return cmp.Compare(length(b.Value), length(a.Value)) }, "the longest", "another is longer"
+		return func(a, b *option) int { return cmp.Compare(valueLength(b.Value), valueLength(a.Value)) }, "the longest", "another is longer"
 	case schema.MergeMax:
-		return func(a, b *option) int { return c.p.Compare(b.Value, a.Value) }, "the largest", "another is larger"
+		return func(a, b *option) int { return c.property.Compare(b.Value, a.Value) }, "the largest", "another is larger"
 	case schema.MergeMin:
-		return func(a, b *option) int { return c.p.Compare(a.Value, b.Value) }, "the smallest", "another is smaller"
+		return func(a, b *option) int { return c.property.Compare(a.Value, b.Value) }, "the smallest", "another is smaller"
 	case schema.MergeConfidence:
 		return func(a, b *option) int { return cmp.Compare(b.Best, a.Best) }, "the highest confidence", "another has a higher confidence"
 	default:
@@ -69,10 +68,10 @@ func (c chooser) ranking(strategy schema.Merge) (order func(a, b *option) int, r
 	}
 }
 
-// pick takes the best candidate. Ties go to the smaller value, then to the one
-// seen first.
-func (c chooser) pick(strategy schema.Merge) decision {
-	order, rationale, lost := c.ranking(strategy)
+// pickBest chooses the best candidate. Ties go to the smaller value, then to the
+// one seen first.
+func (c chooser) pickBest(strategy schema.Merge) decision {
+	order, rationale, lost := c.rankingFor(strategy)
 	best, tied := &c.all[0], false
 	for i := 1; i < len(c.all); i++ {
 		next := &c.all[i]
@@ -82,30 +81,30 @@ func (c chooser) pick(strategy schema.Merge) decision {
 		} else if ranked < 0 {
 			tied = false
 		}
-		if cmp.Or(ranked, c.p.Compare(next.Value, best.Value), strings.Compare(next.Key, best.Key), next.First.Compare(best.First)) < 0 {
+		if cmp.Or(ranked, c.property.Compare(next.Value, best.Value), strings.Compare(next.Key, best.Key), next.First.Compare(best.First)) < 0 {
 			best = next
 		}
 	}
 	d := decision{
-		value: chosen{best.Key, best.Value}, citations: best.Citations, confidence: best.mean(), said: meanOf(best.said, best.saying),
-		conflict: len(c.all) > 1, rationale: rationale, lost: lost,
+		value: chosenValue{best.Key, best.Value}, citations: best.Citations, confidence: best.meanConfidence(), said: meanOf(best.said, best.saidCount),
+		conflict: len(c.all) > 1, rationale: rationale, lossReason: lost,
 	}
 	switch {
 	case strategy == schema.MergeVote && d.conflict:
-		d.vote(c.all, best)
+		d.applyVote(c.all, best)
 	case strategy == schema.MergeConfidence:
 		d.confidence = float64(best.Best) / 1e6
 	}
 	if tied {
 		d.rationale += "; of equal ones the smallest value"
-		d.lost += ", or was equal and not the smallest value"
+		d.lossReason += ", or was equal and not the smallest value"
 	}
 	return d
 }
 
-// vote fills in how the vote went. The confidence in a value is lowered by the
-// share of those that speak against it.
-func (d *decision) vote(all []option, best *option) {
+// applyVote explains the vote, and multiplies the confidence in the winner by its
+// share of the weight.
+func (d *decision) applyVote(all []option, best *option) {
 	var weight, count int64
 	for i := range all {
 		weight += all[i].Weight
@@ -118,8 +117,8 @@ func (d *decision) vote(all []option, best *option) {
 		best.Count, count, float64(best.Weight)/1e6, float64(weight)/1e6)
 }
 
-// length measures a text in characters and a list in elements.
-func length(v any) int {
+// valueLength measures a text in characters and a list in elements.
+func valueLength(v any) int {
 	switch v := v.(type) {
 	case string:
 		return len([]rune(v))
@@ -130,43 +129,44 @@ func length(v any) int {
 	}
 }
 
-// sum adds all values, each as often as it was seen.
-func (c chooser) sum() decision {
+// sumAll adds all values, each as often as it was found.
+func (c chooser) sumAll() decision {
 	var total decimal
 	for i := range c.all {
 		n, ok := c.all[i].Value.(json.Number)
 		if ok {
-			total.add(n.String(), c.all[i].Count)
+			total.addMultiple(n.String(), c.all[i].Count)
 		}
 	}
-	d := c.together()
+	d := c.joinCitations()
 	d.value.display = json.Number(total.String())
 	d.value.key = total.String()
 	return d
 }
 
-// combine takes all values, in the order of the input: as a list, or for texts
+// combineAll keeps all values, in the order of the input: as a list, or as texts
 // joined by separator.
-func (c chooser) combine(separator string) decision {
-	d := c.together()
+func (c chooser) combineAll(separator string) decision {
+	d := c.joinCitations()
 	list := make([]any, 0, len(c.all))
 	var texts []string
 	for _, one := range slices.SortedFunc(slices.Values(c.all), func(a, b option) int {
 		return cmp.Or(a.First.Compare(b.First), strings.Compare(a.Key, b.Key))
 	}) {
 		list = append(list, one.Value)
-		texts = append(texts, spelling(one.Value))
+		texts = append(texts, spellingOf(one.Value))
 	}
 	d.value.display = list
-	if c.p.Type != schema.Array {
+	if c.property.Type != schema.Array {
 		d.value.display = strings.Join(texts, separator)
 	}
-	d.value.key = c.p.Identity(d.value.display)
+	d.value.key = c.property.Identity(d.value.display)
 	return d
 }
 
-// together carries the citations of all candidates, in the order of the input.
-func (c chooser) together() decision {
+// joinCitations returns a decision with the citations of all candidates, in the
+// order of the input.
+func (c chooser) joinCitations() decision {
 	var d decision
 	var weight, count, said, saying int64
 	seen := map[Citation]bool{}
@@ -176,7 +176,7 @@ func (c chooser) together() decision {
 		weight += one.Weight
 		count += one.Count
 		said += one.said
-		saying += one.saying
+		saying += one.saidCount
 		for _, id := range one.Citations {
 			if !seen[id] {
 				seen[id] = true
@@ -188,7 +188,7 @@ func (c chooser) together() decision {
 	return d
 }
 
-// meanOf divides a sum of millionths; of nothing the mean is 0.
+// meanOf divides a sum of millionths by n. It returns 0 if n is 0.
 func meanOf(sum, n int64) float64 {
 	if n == 0 {
 		return 0

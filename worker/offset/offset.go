@@ -1,15 +1,15 @@
-// Package offset relates the bytes of a derived text to the bytes of the text
-// it was derived from: the text of a web page to its source, a normalised text
-// to the original. Positions of a derived text can so be cited in the original.
+// Package offset maps the bytes of a derived text to the bytes of the text it was
+// derived from: the text of a web page to its source, a normalised text to the
+// original. So a position in a derived text can be cited in the original.
 //
 // It is pure and imports nothing of the project.
 package offset
 
 import "slices"
 
-// A Map relates offsets of a derived text to those of its source. Derived
-// texts are made of steps: the smallest pieces of output that a piece of the
-// source gave rise to, such as one character. The nil Map is the identity.
+// A Map maps offsets of a derived text to those of its source. A derived text is a
+// sequence of steps. A step is the smallest piece of output that comes from one
+// piece of the source, such as one character. The nil Map is the identity.
 type Map struct {
 	runs    []run
 	derived int // bytes of the derived text
@@ -33,12 +33,12 @@ func (m *Map) Source(start, end int) (from, to int) {
 		return start, end
 	}
 	if start >= end {
-		from = m.point(start)
+		from = m.sourceAt(start)
 		return from, from
 	}
-	r, k := m.step(start)
+	r, k := m.stepAt(start)
 	from = r.in + k*int(r.inStep)
-	r, k = m.step(end - 1)
+	r, k = m.stepAt(end - 1)
 	return from, r.in + (k+1)*int(r.inStep)
 }
 
@@ -48,7 +48,7 @@ func (m *Map) Splits(p int) bool {
 	if m == nil || p <= 0 || p >= m.derived {
 		return false
 	}
-	r, _ := m.step(p)
+	r, _ := m.stepAt(p)
 	return (p-r.out)%int(r.outStep) != 0
 }
 
@@ -61,40 +61,41 @@ func (m *Map) Derived(p int) int {
 	}
 	i, found := slices.BinarySearchFunc(m.runs, p, func(r run, p int) int { return r.in - p })
 	if found || i == 0 {
-		return m.begin(i)
+		return m.runStart(i)
 	}
 	r := m.runs[i-1]
 	if r.inStep == 0 {
-		return m.begin(i)
+		return m.runStart(i)
 	}
 	steps := (p - r.in + int(r.inStep) - 1) / int(r.inStep)
-	return min(r.out+steps*int(r.outStep), m.begin(i))
+	return min(r.out+steps*int(r.outStep), m.runStart(i))
 }
 
-// begin returns the derived offset at which run i begins, or the last ends.
-func (m *Map) begin(i int) int {
+// runStart returns the derived offset at which run i begins, or behind the last
+// run the length.
+func (m *Map) runStart(i int) int {
 	if i == len(m.runs) {
 		return m.derived
 	}
 	return m.runs[i].out
 }
 
-// point returns the offset of the source where the step at p begins, or where
-// the last one ends.
-func (m *Map) point(p int) int {
+// sourceAt returns the offset of the source where the step at p begins, or behind
+// the last step, where that ends.
+func (m *Map) sourceAt(p int) int {
 	if len(m.runs) == 0 {
 		return 0
 	}
 	if p >= m.derived {
-		r, k := m.step(m.derived - 1)
+		r, k := m.stepAt(m.derived - 1)
 		return r.in + (k+1)*int(r.inStep)
 	}
-	r, k := m.step(p)
+	r, k := m.stepAt(p)
 	return r.in + k*int(r.inStep)
 }
 
-// step returns the run that holds offset p, and the number of p's step in it.
-func (m *Map) step(p int) (run, int) {
+// stepAt returns the run that holds offset p, and the number of p's step in it.
+func (m *Map) stepAt(p int) (run, int) {
 	i, found := slices.BinarySearchFunc(m.runs, p, func(r run, p int) int { return r.out - p })
 	if !found {
 		i--
@@ -103,8 +104,8 @@ func (m *Map) step(p int) (run, int) {
 	return r, (p - r.out) / int(r.outStep)
 }
 
-// Then returns the map of a text that was derived, as next says, from the text
-// that m is the map of. Either may be nil.
+// Then composes two maps: m maps a text to its source, next maps a further text to
+// that text, and the result maps the further text to the source. Either may be nil.
 func (m *Map) Then(next *Map) *Map {
 	switch {
 	case m == nil:
@@ -114,7 +115,7 @@ func (m *Map) Then(next *Map) *Map {
 	}
 	var b Builder
 	for i, r := range next.runs {
-		for out := r.out; out < next.begin(i+1); out += int(r.outStep) {
+		for out := r.out; out < next.runStart(i+1); out += int(r.outStep) {
 			from, to := next.Source(out, out+int(r.outStep))
 			from, to = m.Source(from, to)
 			b.Step(int(r.outStep), from, to-from)
@@ -123,8 +124,8 @@ func (m *Map) Then(next *Map) *Map {
 	return b.Map()
 }
 
-// A Builder makes a Map from the front of the derived text to its end. What of
-// the source is never mentioned was dropped. The zero Builder is ready.
+// A Builder builds a Map from the front of the derived text to its end. Parts of
+// the source that are never mentioned were dropped. The zero Builder is ready.
 type Builder struct {
 	m Map
 }
@@ -132,13 +133,13 @@ type Builder struct {
 // Len returns the length in bytes of the derived text so far.
 func (b *Builder) Len() int { return b.m.derived }
 
-// Step appends out bytes that came, as one, from the in bytes of the source at
-// offset pos; in is 0 for what was inserted there. It does nothing if out is 0.
+// Step appends one step: out bytes that came from the in bytes of the source at
+// offset pos. in is 0 for inserted text. Step does nothing if out is 0.
 func (b *Builder) Step(out, pos, in int) {
 	if out == 0 {
 		return
 	}
-	b.extend(out, pos, in)
+	b.extendRuns(out, pos, in)
 	b.m.derived += out
 }
 
@@ -147,12 +148,12 @@ func (b *Builder) Copy(pos, n int) {
 	if n == 0 {
 		return
 	}
-	b.extend(1, pos, 1)
+	b.extendRuns(1, pos, 1)
 	b.m.derived += n
 }
 
-// extend begins a new run unless a step of these sizes continues the last.
-func (b *Builder) extend(out, pos, in int) {
+// extendRuns begins a new run unless a step of these sizes continues the last.
+func (b *Builder) extendRuns(out, pos, in int) {
 	if n := len(b.m.runs); n > 0 {
 		r := b.m.runs[n-1]
 		steps := (b.m.derived - r.out) / int(r.outStep)

@@ -9,16 +9,16 @@ import (
 type span struct{ start, end int }
 
 var (
-	fence = regexp.MustCompile("^ {0,3}(?:>[ ]?)*(?:[-*+] +|[0-9]+[.)] +)?(`{3,}|~{3,})")
-	url   = regexp.MustCompile(`(?i)(?:\b[a-z][a-z0-9+.-]{1,30}://|\bwww\.|\bmailto:)[^\s<>"]*`)
-	dest  = regexp.MustCompile(`\]\([^\s()]*[/.:#][^\s()]*`)
+	fencePattern = regexp.MustCompile("^ {0,3}(?:>[ ]?)*(?:[-*+] +|[0-9]+[.)] +)?(`{3,}|~{3,})")
+	urlPattern   = regexp.MustCompile(`(?i)(?:\b[a-z][a-z0-9+.-]{1,30}://|\bwww\.|\bmailto:)[^\s<>"]*`)
+	linkTarget   = regexp.MustCompile(`\]\([^\s()]*[/.:#][^\s()]*`)
 )
 
-// proseOf returns what of a Markdown text is prose: neither code, in fences or
-// between backticks, nor an address. The ends of lines belong to it.
+// proseOf returns the prose of a Markdown text: everything but code, in fences or
+// between backticks, and addresses. The ends of lines belong to the prose.
 func proseOf(text string) []span {
 	var prose []span
-	block := 0 // where the block of lines without fences began
+	block := 0 // where the current block outside fences begins
 	open := "" // the fence that is open
 	for at := 0; at < len(text); {
 		end := len(text)
@@ -26,44 +26,44 @@ func proseOf(text string) []span {
 			end = at + i + 1
 		}
 		line := text[at:end]
-		switch m := fence.FindStringSubmatchIndex(line); {
+		switch m := fencePattern.FindStringSubmatchIndex(line); {
 		case open != "":
-			if closes(line, open) {
+			if closesFence(line, open) {
 				open, block = "", end
 			}
 		case m != nil && !strings.Contains(line[m[3]:], "`"):
-			prose = append(prose, inline(text, span{block, at})...)
+			prose = append(prose, proseInBlock(text, span{block, at})...)
 			open = line[m[2]:m[3]]
 		}
 		at = end
 	}
 	if open == "" {
-		prose = append(prose, inline(text, span{block, len(text)})...)
+		prose = append(prose, proseInBlock(text, span{block, len(text)})...)
 	}
 	return prose
 }
 
-// closes reports whether a line ends the code that a fence began.
-func closes(line, open string) bool {
+// closesFence reports whether a line closes the fence open.
+func closesFence(line, open string) bool {
 	line = strings.TrimLeft(strings.TrimSpace(line), "> ")
 	return len(line) >= len(open) && strings.Trim(line, open[:1]) == ""
 }
 
-// inline leaves out of a block what stands between backticks, and addresses.
-func inline(text string, block span) []span {
+// proseInBlock returns a block without code between backticks and addresses.
+func proseInBlock(text string, block span) []span {
 	var prose []span
 	from := block.start
 	for _, code := range codeSpans(text, block) {
-		prose = append(prose, apart(text, span{from, code.start})...)
+		prose = append(prose, withoutAddresses(text, span{from, code.start})...)
 		from = code.end
 	}
-	return append(prose, apart(text, span{from, block.end})...)
+	return append(prose, withoutAddresses(text, span{from, block.end})...)
 }
 
-// codeSpans returns what stands between runs of backticks of the same length
-// within a paragraph.
+// codeSpans returns the code between two runs of backticks of the same length in
+// one paragraph.
 func codeSpans(text string, block span) []span {
-	ticks := backticks(text, block)
+	ticks := backtickRuns(text, block)
 	partner := make([]int, len(ticks)) // the next run of the same length; 0 for none
 	next := make(map[int]int)
 	for i := len(ticks) - 1; i >= 0; i-- {
@@ -87,8 +87,8 @@ func codeSpans(text string, block span) []span {
 	return code
 }
 
-// backticks returns the runs of backticks.
-func backticks(text string, block span) []span {
+// backtickRuns returns the runs of backticks.
+func backtickRuns(text string, block span) []span {
 	var runs []span
 	for at := block.start; at < block.end; at++ {
 		if text[at] != '`' {
@@ -103,10 +103,10 @@ func backticks(text string, block span) []span {
 	return runs
 }
 
-// apart leaves out addresses: absolute ones, and where links lead.
-func apart(text string, s span) []span {
+// withoutAddresses returns s without absolute addresses and the targets of links.
+func withoutAddresses(text string, s span) []span {
 	var prose []span
-	urls, links := newFinder(url, text, s), newFinder(dest, text, s)
+	urls, links := newFinder(urlPattern, text, s), newFinder(linkTarget, text, s)
 	from := s.start
 	for {
 		u, l := urls.next(from), links.next(from)
@@ -114,7 +114,7 @@ func apart(text string, s span) []span {
 		case l.end > 0 && (u.end == 0 || l.start < u.start):
 			l.start += len("](")
 		case u.end > 0:
-			l = span{u.start, u.start + balanced(text[u.start:u.end])}
+			l = span{u.start, u.start + balancedLength(text[u.start:u.end])}
 		default:
 			return append(prose, span{from, s.end})
 		}
@@ -123,9 +123,9 @@ func apart(text string, s span) []span {
 	}
 }
 
-// balanced returns how much of an address comes before a bracket that was not
-// opened in it: that one belongs to the text around it.
-func balanced(u string) int {
+// balancedLength returns the length of an address up to a closing bracket that was
+// not opened in it: such a bracket belongs to the text around the address.
+func balancedLength(u string) int {
 	var open [2]int
 	for i := range len(u) {
 		switch u[i] {

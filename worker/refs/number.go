@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Unknown stands in a text where an id stood that nobody issued.
+// Unknown replaces an id in a text that nobody issued.
 const Unknown = "?"
 
 // An Edit is a replacement that was made in a text.
 type Edit struct {
 	Start, End int    // bytes of the text as it is now, half-open
-	Old        string // what stood there
+	Old        string // the text that was replaced
 }
 
-// A Removed is an id that was taken out of a text because nobody issued it.
+// A Removed is an id that was removed from a text because nobody issued it.
 type Removed struct {
-	Name string // canonical; of a number that the writer made up, "[7]"
-	At   int    // byte of the text as it was
+	Name string // canonical; "[7]" for a number that the writer made up
+	At   int    // byte of the original text
 }
 
 // A Converted is a text whose ids were replaced.
@@ -31,7 +31,7 @@ type Converted struct {
 
 var errEdits = errors.New("refs: the edits are not of this text")
 
-// Restore undoes edits of a text. It fails if they cannot be of this text.
+// Restore undoes the edits of a text. It fails if they are not edits of this text.
 func Restore(text string, edits []Edit) (string, error) {
 	var b strings.Builder
 	at := 0
@@ -47,34 +47,34 @@ func Restore(text string, edits []Edit) (string, error) {
 	return b.String(), nil
 }
 
-// A Numbering gives numbers to ids in the order of their first appearance, over
-// one text or several. Its zero value knows no id.
+// A Numbering numbers ids in the order of their first appearance in one or several
+// texts. The zero Numbering knows no id.
 type Numbering struct {
 	known func(name string) bool
 	order []string
 	at    map[string]int
 }
 
-// NewNumbering returns a numbering of ids of which known is true. It is asked
-// for canonical names.
+// NewNumbering returns a numbering of the ids for which known is true. It calls
+// known with canonical names.
 func NewNumbering(known func(name string) bool) *Numbering {
 	return &Numbering{known: known, at: make(map[string]int)}
 }
 
-// Used returns the ids that have numbers, that of 1 first: what the
-// bibliography has to hold.
+// Used returns the ids that have numbers, in the order of their numbers. These are
+// the entries of the bibliography.
 func (n *Numbering) Used() []string { return slices.Clone(n.order) }
 
 // Number returns the number of an id, from 1, or 0 if it has none yet.
 func (n *Numbering) Number(name string) int { return n.at[Canonical(name)] }
 
-// Convert replaces the ids in the prose of text with bracketed numbers. Code and
-// addresses are left alone. An id that is not known gets no number: Unknown
-// stands in its place, and it is reported. So is a number in brackets that the
-// text had already, if it could be taken for one of these.
+// Convert replaces the ids in the prose of text by bracketed numbers. It leaves
+// code and addresses alone. It replaces an id that is not known by Unknown and
+// reports it. It does the same with a bracketed number of the text itself that a
+// reader could take for a reference.
 func (n *Numbering) Convert(text string) Converted {
-	return replace(text, mentions(text, n.issued), func(name string) (string, bool) {
-		if !n.issued(name) {
+	return replaceMentions(text, findMentions(text, n.isIssued), func(name string) (string, bool) {
+		if !n.isIssued(name) {
 			return "", false
 		}
 		if n.at[name] == 0 {
@@ -85,23 +85,23 @@ func (n *Numbering) Convert(text string) Converted {
 	})
 }
 
-func (n *Numbering) issued(name string) bool { return n.known != nil && n.known(name) }
+func (n *Numbering) isIssued(name string) bool { return n.known != nil && n.known(name) }
 
-// Respell replaces the ids in the prose of text by what spell returns for them,
-// for instance names that are unique in a prompt by names that are everywhere.
-// An id that spell does not know is removed and reported, as by Convert.
+// Respell replaces the ids in the prose of text by the results of spell, for
+// instance names that are unique in a prompt by names that are unique everywhere.
+// It removes and reports an id that spell does not know, as Convert does.
 func Respell(text string, spell func(name string) (string, bool)) Converted {
 	known := func(name string) bool {
 		_, ok := spell(name)
 		return ok
 	}
-	all := mentions(text, known)
+	all := findMentions(text, known)
 	all = slices.DeleteFunc(all, func(m mention) bool { return m.number })
-	return replace(text, all, spell)
+	return replaceMentions(text, all, spell)
 }
 
-// replace writes text anew, with what spell says in place of each id.
-func replace(text string, all []mention, spell func(string) (string, bool)) Converted {
+// replaceMentions rewrites text with the result of spell in place of each id.
+func replaceMentions(text string, all []mention, spell func(string) (string, bool)) Converted {
 	var b strings.Builder
 	var c Converted
 	at := 0
@@ -111,7 +111,7 @@ func replace(text string, all []mention, spell func(string) (string, bool)) Conv
 		}
 		b.WriteString(text[at:m.start])
 		start := b.Len()
-		b.WriteString("[" + strings.Join(c.spelled(m, spell), ", ") + "]")
+		b.WriteString("[" + strings.Join(c.spellNames(m, spell), ", ") + "]")
 		c.Edits = append(c.Edits, Edit{start, b.Len(), text[m.start:m.end]})
 		at = m.end
 	}
@@ -120,9 +120,9 @@ func replace(text string, all []mention, spell func(string) (string, bool)) Conv
 	return c
 }
 
-// spelled returns what stands for the ids of a mention, and reports those that
-// nothing stands for.
-func (c *Converted) spelled(m mention, spell func(string) (string, bool)) []string {
+// spellNames returns the replacements of the ids of a mention. It replaces and
+// records those that spell does not know.
+func (c *Converted) spellNames(m mention, spell func(string) (string, bool)) []string {
 	var parts []string
 	for _, name := range m.names {
 		to, ok := Unknown, name == Unknown
@@ -143,19 +143,19 @@ func (c *Converted) spelled(m mention, spell func(string) (string, bool)) []stri
 	return parts
 }
 
-// isReference reports whether a number in brackets would be taken for one of a
-// reference, not for a year or an amount.
+// isReference reports whether a reader would take a number in brackets for a
+// reference, and not for a year or an amount.
 func isReference(number string) bool {
 	n, err := strconv.Atoi(number)
 	return err == nil && n > 0 && n < 10_000 && (n < 1900 || n >= 2100)
 }
 
-// Mentioned returns the ids in the prose of text, each once, in the order of
-// their first appearance, whether they are known or not.
+// Mentioned returns the ids in the prose of text, known or not, each once, in the
+// order of their first appearance.
 func Mentioned(text string, known func(name string) bool) []string {
 	var names []string
 	seen := make(map[string]bool)
-	for _, m := range mentions(text, known) {
+	for _, m := range findMentions(text, known) {
 		for _, name := range m.names {
 			if !m.number && name != Unknown && !seen[name] {
 				seen[name] = true

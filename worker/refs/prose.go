@@ -5,30 +5,30 @@ import (
 	"strings"
 )
 
-// A mention is one id in prose, or several in one pair of brackets, where Unknown
-// may stand among them.
+// A mention is one id in prose, or several in one pair of brackets. Unknown may be
+// among them.
 type mention struct {
 	start, end int      // bytes of the text, brackets included
-	names      []string // canonical; of numbers the digits alone
-	number     bool     // bracketed numbers, that nobody asked a writer for
+	names      []string // canonical; the digits alone for numbers
+	number     bool     // bracketed numbers, which the writer was not asked for
 }
 
 var (
-	// Whatever follows the mark in brackets was meant as an id, however it was
+	// Within brackets, anything after the mark was meant as an id, however
 	// mangled.
-	bracketed = regexp.MustCompile(`(?i)\[\s*(?:\?` + separator + `)*` + loose + `(?:` + separator + `(?:\?|` + loose + `))*\s*\]`)
+	bracketed = regexp.MustCompile(`(?i)\[\s*(?:\?` + separatorPattern + `)*` + loosePattern + `(?:` + separatorPattern + `(?:\?|` + loosePattern + `))*\s*\]`)
 
-	// Without brackets it has to look like one: REF_COUNT is a word.
-	bare = regexp.MustCompile(`(?i)` + loose)
+	// Without brackets it must look like an id: REF_COUNT is a word.
+	bare = regexp.MustCompile(`(?i)` + loosePattern)
 
 	numbers = regexp.MustCompile(`\[\s*[0-9]+(?:(?:\s*[,;–-]\s*)[0-9]+)*\s*\]`)
-	listed  = regexp.MustCompile(`(?i)\?|` + loose)
+	listed  = regexp.MustCompile(`(?i)\?|` + loosePattern)
 	digits  = regexp.MustCompile(`[0-9]+`)
 )
 
 const (
-	loose     = `REF_[0-9A-Za-z_]*[0-9A-Za-z]`
-	separator = `(?:\s*[-–—,;&/|]\s*(?:and\s+)?|\s+and\s+|\s+)`
+	loosePattern     = `REF_[0-9A-Za-z_]*[0-9A-Za-z]`
+	separatorPattern = `(?:\s*[-–—,;&/|]\s*(?:and\s+)?|\s+and\s+|\s+)`
 )
 
 // Canonical returns an id as it is spelled here, whatever case it was written in.
@@ -39,9 +39,9 @@ func Canonical(name string) string {
 	return Mark + strings.ToLower(name[len(Mark):])
 }
 
-// mentions returns the ids in the prose of text, in order. known tells which
-// canonical names were issued: a name that was is an id wherever it stands.
-func mentions(text string, known func(name string) bool) []mention {
+// findMentions returns the ids in the prose of text, in order. known tells which
+// canonical names were issued. An issued name is an id wherever it stands.
+func findMentions(text string, known func(name string) bool) []mention {
 	var all []mention
 	for _, p := range proseOf(text) {
 		all = append(all, mentionsIn(text, p, known)...)
@@ -49,7 +49,7 @@ func mentions(text string, known func(name string) bool) []mention {
 	return all
 }
 
-// mentionsIn goes through one stretch of prose from left to right.
+// mentionsIn returns the mentions in one span of prose, from left to right.
 func mentionsIn(text string, p span, known func(string) bool) []mention {
 	var all []mention
 	ids := newFinder(bracketed, text, p)
@@ -58,9 +58,9 @@ func mentionsIn(text string, p span, known func(string) bool) []mention {
 	for at := p.start; ; {
 		m, ok := mention{}, false
 		for _, next := range []func(int) (mention, bool){
-			func(at int) (mention, bool) { return list(text, ids.next(at)) },
-			func(at int) (mention, bool) { return word(text, p, words, at, known) },
-			func(at int) (mention, bool) { return numeric(text, nums.next(at)) },
+			func(at int) (mention, bool) { return parseList(text, ids.next(at)) },
+			func(at int) (mention, bool) { return findBareID(text, p, words, at, known) },
+			func(at int) (mention, bool) { return parseNumbers(text, nums.next(at)) },
 		} {
 			if n, found := next(at); found && (!ok || n.start < m.start) {
 				m, ok = n, true
@@ -74,8 +74,8 @@ func mentionsIn(text string, p span, known func(string) bool) []mention {
 	}
 }
 
-// A finder finds the matches of an expression, each once: the latest is kept
-// until it lies behind, so a text is searched only once.
+// A finder finds the matches of an expression. It keeps the latest match until the
+// caller has passed it, so that the text is searched only once.
 type finder struct {
 	re   *regexp.Regexp
 	text string
@@ -104,8 +104,8 @@ func (f *finder) next(at int) span {
 	return f.last
 }
 
-// list reads ids in brackets.
-func list(text string, s span) (mention, bool) {
+// parseList reads ids in brackets.
+func parseList(text string, s span) (mention, bool) {
 	if s.start == s.end {
 		return mention{}, false
 	}
@@ -116,43 +116,44 @@ func list(text string, s span) (mention, bool) {
 	return m, true
 }
 
-// word finds the next id that stands without brackets.
-func word(text string, p span, f *finder, at int, known func(string) bool) (mention, bool) {
+// findBareID finds the next id that stands without brackets.
+func findBareID(text string, p span, f *finder, at int, known func(string) bool) (mention, bool) {
 	for {
 		s := f.next(at)
 		if s.start == s.end {
 			return mention{}, false
 		}
 		at = s.end
-		if name := Canonical(text[s.start:s.end]); !continues(text[p.start:s.start]) && (known(name) || looksIssued(name)) {
+		if name := Canonical(text[s.start:s.end]); !endsInsideWord(text[p.start:s.start]) && (known(name) || looksIssued(name)) {
 			return mention{start: s.start, end: s.end, names: []string{name}}, true
 		}
 	}
 }
 
-// continues reports whether what follows before is the rest of a word. An
-// underscore alone may be the begin of emphasis.
-func continues(before string) bool {
+// endsInsideWord reports whether the text behind before continues a word. A single
+// underscore may begin emphasis.
+func endsInsideWord(before string) bool {
 	before = strings.TrimSuffix(before, "_")
-	return before != "" && alphanumeric(before[len(before)-1])
+	return before != "" && isAlphanumeric(before[len(before)-1])
 }
 
-// minMeant is how many letters and digits make an id of what was not issued.
-const minMeant = 4
+// minIntendedDigits is the least length of a name that was not issued but counts as
+// an intended id.
+const minIntendedDigits = 4
 
-// looksIssued reports whether a canonical name that was not issued was meant as
-// an id all the same.
+// looksIssued reports whether a canonical name that was not issued was intended as
+// an id.
 func looksIssued(name string) bool {
 	id := name[len(Mark):]
-	return len(id) >= minMeant && (strings.ContainsAny(id, "0123456789") || strings.Trim(id, "abcdef") == "")
+	return len(id) >= minIntendedDigits && (strings.ContainsAny(id, "0123456789") || strings.Trim(id, "abcdef") == "")
 }
 
-func alphanumeric(b byte) bool {
+func isAlphanumeric(b byte) bool {
 	return '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }
 
-// numeric reads numbers in brackets.
-func numeric(text string, s span) (mention, bool) {
+// parseNumbers reads numbers in brackets.
+func parseNumbers(text string, s span) (mention, bool) {
 	if s.start == s.end {
 		return mention{}, false
 	}

@@ -1,6 +1,6 @@
-// Package refs names citations: by what they cite inside, and by short REF ids
-// where people and models read them. It finds REF ids in prose, and turns them
-// into the numbers of a bibliography and back.
+// Package refs names citations. Internally an id is a hash of the cited text; for
+// people and models it is a short REF id. The package finds REF ids in prose, and
+// turns them into the numbers of a bibliography and back.
 //
 // It is pure and imports nothing of the project.
 package refs
@@ -14,14 +14,14 @@ import (
 	"strings"
 )
 
-// An ID is the identity of a citation: the SHA-256 of what it cites. Equal
-// citations have equal ids, whoever found them, when, and in which order.
+// An ID is the identity of a citation: the SHA-256 of the cited text and its place.
+// Equal citations have equal ids, whoever found them, when, and in which order.
 type ID [sha256.Size]byte
 
 // A DocumentHash is the SHA-256 of a document's content.
 type DocumentHash [sha256.Size]byte
 
-// domain keeps these hashes apart from all others. It ends in a version.
+// domain separates these hashes from all others. It ends in a version.
 const domain = "coditect/mapreduce citation 1\x00"
 
 // New returns the id of the citation of quote, which stands at the bytes
@@ -49,28 +49,27 @@ const (
 	MinDigits = 8
 )
 
-// A Spelling spells the ids of a set: each as Mark and as many digits, at least
-// MinDigits, as no other id of the set begins with. So no spelling begins with
-// another, and none depends on the order in which the ids came. It holds 8
-// bytes an id.
+// A Spelling spells the ids of a set: each as Mark and the fewest digits, at least
+// MinDigits, with which no other id of the set begins. So no spelling begins with
+// another, and none depends on the order of the ids. It needs 8 bytes an id.
 type Spelling struct {
-	prefixes []uint64 // of all ids, sorted, each once
-	close    []ID     // ids that share their prefix with another, sorted
+	prefixes        []uint64 // of all ids, sorted, each once
+	sharedPrefixIDs []ID     // ids that share their prefix with another, sorted
 }
 
-// prefix returns the first digits of id, those that are compared first.
-func prefix(id ID) uint64 { return binary.BigEndian.Uint64(id[:8]) }
+// prefixOf returns the first 64 bits of id.
+func prefixOf(id ID) uint64 { return binary.BigEndian.Uint64(id[:8]) }
 
 // prefixDigits is how many hexadecimal digits a prefix holds.
 const prefixDigits = 16
 
-// NewSpelling returns the spelling of the set ids, which may name an id more
-// than once. It goes over ids a second time if some share their first 64 bits,
-// as equal ones do; both times the sequence must hold the same ids.
+// NewSpelling returns the spelling of the set ids, which may hold an id more than
+// once. It iterates over ids a second time if some share their first 64 bits, as
+// equal ids do. Both times the sequence must hold the same ids.
 func NewSpelling(ids iter.Seq[ID]) *Spelling {
 	s := &Spelling{}
 	for id := range ids {
-		s.prefixes = append(s.prefixes, prefix(id))
+		s.prefixes = append(s.prefixes, prefixOf(id))
 	}
 	slices.Sort(s.prefixes)
 	var shared []uint64
@@ -83,18 +82,18 @@ func NewSpelling(ids iter.Seq[ID]) *Spelling {
 		return s
 	}
 	s.prefixes = slices.Compact(s.prefixes)
-	s.close = closeIDs(ids, slices.Compact(shared))
+	s.sharedPrefixIDs = idsSharingPrefix(ids, slices.Compact(shared))
 	return s
 }
 
-// closeIDs returns the different ids that have a prefix in common which is in
-// shared, sorted.
-func closeIDs(ids iter.Seq[ID], shared []uint64) []ID {
+// idsSharingPrefix returns the different ids whose common prefix is in shared,
+// sorted.
+func idsSharingPrefix(ids iter.Seq[ID], shared []uint64) []ID {
 	first := make([]ID, len(shared)) // the first id of each prefix
 	seen := make([]bool, len(shared))
 	differ := map[ID]bool{}
 	for id := range ids {
-		i, found := slices.BinarySearch(shared, prefix(id))
+		i, found := slices.BinarySearch(shared, prefixOf(id))
 		switch {
 		case !found:
 		case !seen[i]:
@@ -111,29 +110,29 @@ func closeIDs(ids iter.Seq[ID], shared []uint64) []ID {
 	return out
 }
 
-// Spell returns the spelling of id, which must be of the set.
+// Spell returns the spelling of id, which must be in the set.
 func (s *Spelling) Spell(id ID) string {
 	digits := MinDigits
-	p := prefix(id)
+	p := prefixOf(id)
 	if i, found := slices.BinarySearch(s.prefixes, p); found {
 		for _, k := range [...]int{i - 1, i + 1} {
 			if k >= 0 && k < len(s.prefixes) {
-				digits = max(digits, alike(p, s.prefixes[k])+1)
+				digits = max(digits, sharedDigits(p, s.prefixes[k])+1)
 			}
 		}
 	}
-	if i, found := slices.BinarySearchFunc(s.close, id, Compare); found {
+	if i, found := slices.BinarySearchFunc(s.sharedPrefixIDs, id, Compare); found {
 		for _, k := range [...]int{i - 1, i + 1} {
-			if k >= 0 && k < len(s.close) {
-				digits = max(digits, alikeIDs(id, s.close[k])+1)
+			if k >= 0 && k < len(s.sharedPrefixIDs) {
+				digits = max(digits, sharedIDDigits(id, s.sharedPrefixIDs[k])+1)
 			}
 		}
 	}
 	return Mark + id.String()[:digits]
 }
 
-// alike returns how many first digits two different prefixes share.
-func alike(a, b uint64) int {
+// sharedDigits returns how many first digits two different prefixes share.
+func sharedDigits(a, b uint64) int {
 	n := 0
 	for n < prefixDigits && a>>(60-4*n) == b>>(60-4*n) {
 		n++
@@ -141,8 +140,8 @@ func alike(a, b uint64) int {
 	return n
 }
 
-// alikeIDs returns how many first digits two different ids share.
-func alikeIDs(a, b ID) int {
+// sharedIDDigits returns how many first digits two different ids share.
+func sharedIDDigits(a, b ID) int {
 	x, y := a.String(), b.String()
 	n := 0
 	for n < len(x)-1 && x[n] == y[n] {

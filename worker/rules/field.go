@@ -11,23 +11,23 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 )
 
-// A field is a property made ready for extraction.
+// A field is a property prepared for extraction.
 type field struct {
-	path    string
-	p       *schema.Property // the field
-	element *schema.Property // one value: the items of an array, else the field
-	labels  []string
-	said    bool // the schema names the labels; else they are the field's name and title
-	pattern *regexp.Regexp
-	group   int // of the pattern, that holds the value
-	values  []schema.Value
-	scan    scanner  // finds values by their form, nil if they have none
-	rows    *Program // of a list of objects
+	path        string
+	property    *schema.Property // the field
+	element     *schema.Property // one value: the items of an array, else the field
+	labels      []string
+	labelsGiven bool // the schema names the labels; otherwise they are the field's name and title
+	pattern     *regexp.Regexp
+	group       int // the group of the pattern that holds the value
+	values      []schema.Value
+	scan        scanner  // finds values by their form, nil if they have none
+	rowProgram  *Program // extracts the elements of a list of objects; nil for other fields
 }
 
 func newField(sf schema.Field) (field, error) {
 	p := sf.Property
-	f := field{path: sf.Path, p: p, element: p, labels: p.Hints.Labels, said: len(p.Hints.Labels) > 0}
+	f := field{path: sf.Path, property: p, element: p, labels: p.Hints.Labels, labelsGiven: len(p.Hints.Labels) > 0}
 	if p.Type == schema.Array {
 		f.element = p.Items
 	}
@@ -50,9 +50,9 @@ func newField(sf schema.Field) (field, error) {
 	if len(f.values) == 0 {
 		f.scan = scannerOf(f.element)
 	}
-	if !f.said && f.pattern == nil && p.Hints.Lines == nil {
+	if !f.labelsGiven && f.pattern == nil && p.Hints.Lines == nil {
 		name := sf.Path[strings.LastIndexByte(sf.Path, '.')+1:]
-		f.labels = append(f.labels, spaced(name))
+		f.labels = append(f.labels, identifierWords(name))
 		if p.Title != "" && p.Title != name {
 			f.labels = append(f.labels, p.Title)
 		}
@@ -85,19 +85,19 @@ func allowCR(tree *syntax.Regexp) {
 	}
 }
 
-// withRows prepares a list of objects, whose elements are found as the records
-// of a schema of many records are.
+// withRows prepares a list of objects. Its elements are found like the records
+// of a schema that has many records in a document.
 func (f field) withRows() (field, error) {
 	if f.element.Type != schema.Object {
 		return f, nil // a list of lists: there is no way to tell where one ends
 	}
-	f.rows = &Program{many: true}
+	f.rowProgram = &Program{many: true}
 	f.labels = nil
-	return f, f.rows.compile(f.element.Fields())
+	return f, f.rowProgram.compileFields(f.element.Fields())
 }
 
-// spaced turns a property's name into words: invoice_number, invoiceNumber.
-func spaced(name string) string {
+// identifierWords turns a property's name into words: invoice_number, invoiceNumber.
+func identifierWords(name string) string {
 	var b strings.Builder
 	for i, c := range name {
 		switch {
@@ -111,51 +111,52 @@ func spaced(name string) string {
 	return b.String()
 }
 
-// tellsItself reports whether the field's values are recognised wherever they
-// stand. Labels then only say where to look first.
-func (f *field) tellsItself() bool {
-	return f.pattern != nil || len(f.values) > 0 || tellsItself(f.element)
+// recognisedAnywhere reports whether the field's values are recognised without a
+// label. Labels then only say where to look first.
+func (f *field) recognisedAnywhere() bool {
+	return f.pattern != nil || len(f.values) > 0 || recognisedAnywhere(f.element)
 }
 
-// extract returns the values of the field in w, or why there are none.
-func (f *field) extract(d *document, index int, w window) ([]Found, string) {
-	if f.rows != nil {
+// extractValues returns the values of the field in w, or why there are none.
+func (f *field) extractValues(d *document, index int, w window) ([]Found, string) {
+	if f.rowProgram != nil {
 		return f.extractRows(d, index, w)
 	}
 	if f.element.Type == schema.Array {
 		return nil, "lists of lists are not extracted by rules"
 	}
-	area, reason := f.area(d, w)
+	area, reason := f.hintedArea(d, w)
 	if reason != "" {
 		return nil, reason
 	}
 	s := search{document: d, field: f, index: index, area: area}
-	s.run()
-	return s.choose()
+	s.collectCandidates()
+	return s.chooseValues()
 }
 
 // extractRows returns the elements of a list of objects.
 func (f *field) extractRows(d *document, index int, w window) ([]Found, string) {
-	inner := d.inner[index]
+	inner := d.rowDocuments[index]
 	if inner == nil {
-		inner = f.rows.read(Unit{Text: d.text, CoreStart: d.coreStart, CoreEnd: d.coreEnd})
-		d.inner[index] = inner
+		inner = f.rowProgram.readDocument(Unit{Text: d.text, CoreStart: d.coreStart, CoreEnd: d.coreEnd})
+		d.rowDocuments[index] = inner
 	}
-	windows, reason := f.rows.segment(inner, w)
+	windows, reason := f.rowProgram.findRecords(inner, w)
 	var found []Found
-	for _, row := range windows {
-		if !d.inCore(row.start) {
+	for _, w := range windows {
+		if !d.inCore(w.start) {
 			continue
 		}
-		if one, ok := f.row(f.rows.record(inner.unbounded(), row), d.text); ok {
-			found = append(found, one)
+		if row, ok := f.rowFromRecord(f.rowProgram.extractRecord(inner.withoutCore(), w), d.text); ok {
+			found = append(found, row)
 		}
 	}
 	return found, reason
 }
 
-// row makes one element of a record. Its quote reaches over all of its values.
-func (f *field) row(r Record, text string) (Found, bool) {
+// rowFromRecord makes one element of the list from a record. The quote of the
+// element spans all of its values.
+func (f *field) rowFromRecord(r Record, text string) (Found, bool) {
 	if len(r.Found) == 0 {
 		return Found{}, false
 	}
@@ -165,15 +166,15 @@ func (f *field) row(r Record, text string) (Found, bool) {
 		one.Confidence = min(one.Confidence, part.Confidence)
 	}
 	one.Quote = text[one.Start:one.End]
-	value, err := f.element.Normalize(f.element.Nest(r.values(f.rows)))
+	value, err := f.element.Normalize(f.element.Nest(f.rowProgram.Values(&r)))
 	one.Value = value
 	return one, err == nil
 }
 
-// area returns the part of w that the lines hint allows, or why there is none.
-func (f *field) area(d *document, w window) (area span, reason string) {
+// hintedArea returns the part of w that the lines hint allows, or why there is none.
+func (f *field) hintedArea(d *document, w window) (area span, reason string) {
 	area = span{w.start, w.end}
-	l := f.p.Hints.Lines
+	l := f.property.Hints.Lines
 	if l == nil {
 		return area, ""
 	}

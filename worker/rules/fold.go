@@ -49,8 +49,8 @@ func foldRune(dst []byte, c rune) []byte {
 	return dst
 }
 
-// fold returns the folded form of s.
-func fold(s string) []byte {
+// foldText returns the folded form of s.
+func foldText(s string) []byte {
 	var dst []byte
 	for _, c := range s {
 		if c >= utf8.RuneSelf {
@@ -62,8 +62,9 @@ func fold(s string) []byte {
 	return dst
 }
 
-// strict is fold without confusing letters and digits.
-func strict(s string) string {
+// foldStrictly folds s as foldText does, but keeps letters and digits that
+// scanners confuse apart.
+func foldStrictly(s string) string {
 	return strings.Map(func(c rune) rune {
 		if c < utf8.RuneSelf && foldTable[c] == 0 || c >= utf8.RuneSelf && !unicode.IsLetter(c) && !unicode.IsDigit(c) {
 			return -1
@@ -72,8 +73,8 @@ func strict(s string) string {
 	}, s)
 }
 
-// isWord reports whether c is part of a word whose ends can be told. Scripts
-// written without spaces have none.
+// isWord reports whether c is part of a word with visible ends. Scripts written
+// without spaces have no such words.
 func isWord(c rune) bool {
 	if c < utf8.RuneSelf {
 		return c >= '0' && c <= '9' || (c|0x20) >= 'a' && (c|0x20) <= 'z'

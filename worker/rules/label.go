@@ -8,40 +8,40 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 )
 
-// afterLabel adds the candidates that stand after a label, on its line or below.
-func (s *search) afterLabel(m mark) {
+// addAfterLabel adds the candidates that stand after a label, on its line or below.
+func (s *search) addAfterLabel(m mark) {
 	less := 0
 	if !m.exact {
-		less = lessConfused
+		less = penaltyConfused
 	}
-	if s.afterWord(m) {
+	if s.followsWord(m) {
 		less += scoreLabel - scoreApart
 	}
-	before := len(s.found)
+	before := len(s.candidates)
 	if s.isText() {
-		s.textAfter(m)
-	} else if !s.onLine(m) {
-		s.below(m)
+		s.addTextAfter(m)
+	} else if !s.addOnLine(m) {
+		s.addBelow(m)
 	}
-	for i := before; i < len(s.found); i++ {
-		s.found[i].at = m.start
-		s.found[i].rank = m.rank
-		s.found[i].score -= less
+	for i := before; i < len(s.candidates); i++ {
+		s.candidates[i].matchStart = m.start
+		s.candidates[i].rank = m.rank
+		s.candidates[i].score -= less
 	}
 }
 
 // isEntry reports whether a label begins its line and a colon follows, as in a
 // list of names and values.
-func (d *document) isEntry(m mark) bool { return d.beginsLine(m) && d.setOff(m) == ':' }
+func (d *document) isEntry(m mark) bool { return d.beginsLine(m) && d.labelDelimiter(m) == ':' }
 
 func (d *document) beginsLine(m mark) bool {
 	before := d.text[d.lines[d.lineAt(m.start)].start:m.start]
 	return len(before) <= nearBytes && strings.TrimSpace(before) == ""
 }
 
-// setOff returns the sign that sets a label off from its value: a colon or the
-// like, a tab or several spaces, the end of the line; 0 if there is none.
-func (d *document) setOff(m mark) byte {
+// labelDelimiter returns the sign that sets a label off from its value: a colon
+// or the like, a tab or several spaces, the end of the line; 0 if there is none.
+func (d *document) labelDelimiter(m mark) byte {
 	line := d.lines[d.lineAt(m.start)]
 	r := span{m.end, min(max(m.end, line.end), m.end+nearBytes)}
 	rest := d.text[r.start:r.end]
@@ -58,9 +58,9 @@ func (d *document) setOff(m mark) byte {
 	}
 }
 
-// afterWord reports whether a plain word stands right before a label, so that
+// followsWord reports whether a plain word stands right before a label, so that
 // the two may mean something else together: TAX INCLUDED IN TOTAL.
-func (s *search) afterWord(m mark) bool {
+func (s *search) followsWord(m mark) bool {
 	line := s.lines[s.lineAt(m.start)]
 	before := s.text[line.start:m.start]
 	word := strings.TrimRight(before, " ")
@@ -77,7 +77,7 @@ func (s *search) restOfLine(m mark) span {
 	rest := span{m.end, max(min(line.end, s.area.end), m.end)}
 	rest.end = clampRune(s.text, rest, valueBytes)
 	head := s.isEntry(m)
-	for _, next := range between(s.all, m.end, rest.end) {
+	for _, next := range marksBetween(s.allLabels, m.end, rest.end) {
 		if s.endsValue(m, next, rest.end, head) {
 			rest.end = next.start
 			break
@@ -97,7 +97,7 @@ func (s *search) endsValue(m, next mark, end int, head bool) bool {
 	colon := strings.HasPrefix(strings.TrimLeft(s.text[next.end:max(end, next.end)], " ."), ":")
 	switch {
 	case head:
-		return colon && (gap || !s.heads[next.field])
+		return colon && (gap || !s.entryLabels[next.field])
 	case s.isText():
 		return gap || colon
 	default:
@@ -105,35 +105,35 @@ func (s *search) endsValue(m, next mark, end int, head bool) bool {
 	}
 }
 
-// textAfter takes the rest of the line, or the line below when nothing follows.
-func (s *search) textAfter(m mark) {
+// addTextAfter takes the rest of the line, or the line below when nothing follows.
+func (s *search) addTextAfter(m mark) {
 	score := scoreLabel
 	switch {
 	case s.isEntry(m):
 		score = scoreEntry
-	case s.setOff(m) != 0:
+	case s.labelDelimiter(m) != 0:
 	case s.beginsLine(m):
 		score = scoreNextLine
-	case s.afterWord(m):
+	case s.followsWord(m):
 		return
 	default:
 		score = scoreProse
 	}
 	rest := s.restOfLine(m)
-	v := trim(s.text, skipSeparators(s.text, rest))
+	v := trimSpan(s.text, skipSeparators(s.text, rest))
 	if v.start < v.end {
-		s.found = append(s.found, candidate{span: v, score: score, value: -1})
+		s.candidates = append(s.candidates, candidate{span: v, score: score, value: -1})
 		return
 	}
 	first := s.lineAt(m.start) + 1
 	for i := first; i < min(len(s.lines), first+blankLines) && s.lines[i].start < s.area.end; i++ {
 		line := span{s.lines[i].start, min(s.lines[i].end, s.area.end)}
-		v := trim(s.text, span{line.start, clampRune(s.text, line, valueBytes)})
+		v := trimSpan(s.text, span{line.start, clampRune(s.text, line, valueBytes)})
 		if v.start == v.end {
 			continue
 		}
-		if len(between(s.all, v.start, v.start+1)) == 0 {
-			s.found = append(s.found, candidate{span: v, score: scoreNextLine, value: -1})
+		if len(marksBetween(s.allLabels, v.start, v.start+1)) == 0 {
+			s.candidates = append(s.candidates, candidate{span: v, score: scoreNextLine, value: -1})
 		}
 		return
 	}
@@ -190,44 +190,44 @@ func skipSeparators(text string, r span) span {
 	return r
 }
 
-// onLine adds the values that follow on the label's line, and reports whether
+// addOnLine adds the values that follow on the label's line, and reports whether
 // there are any.
-func (s *search) onLine(m mark) bool {
+func (s *search) addOnLine(m mark) bool {
 	rest := s.restOfLine(m)
-	if c, ok := s.allOf(rest); ok {
+	if c, ok := s.wholeAddress(rest); ok {
 		c.score = scoreLabel
 		if s.isEntry(m) {
 			c.score = scoreEntry
 		}
-		s.found = append(s.found, c)
+		s.candidates = append(s.candidates, c)
 		return true
 	}
 	rest.end = clampWord(s.text, rest, nearBytes)
-	before := len(s.found)
-	for i, c := range s.formed(rest) {
+	before := len(s.candidates)
+	for i, c := range s.candidatesIn(rest) {
 		switch {
-		case i == 0 && !isGap(s.text[m.end:c.start]) || i > 0 && s.found[before].score <= scoreApart:
+		case i == 0 && !isGap(s.text[m.end:c.start]) || i > 0 && s.candidates[before].score <= scoreApart:
 			c.score = scoreApart
 		case i == 0 && s.isEntry(m):
 			c.score = scoreEntry
-		case s.p.Type == schema.Array:
+		case s.property.Type == schema.Array:
 			c.score = scoreLabel
 		default:
-			c.score = scoreLabel - min(i, 3)*lessLater
+			c.score = scoreLabel - min(i, 3)*penaltyLater
 		}
-		c.score -= s.coarse(c.span)
-		s.found = append(s.found, c)
+		c.score -= s.coarsePenalty(c.span)
+		s.candidates = append(s.candidates, c)
 	}
-	return len(s.found) > before
+	return len(s.candidates) > before
 }
 
-// allOf takes all that follows a label as an address, even when it ends in
-// punctuation that is not taken for part of one in a sentence.
-func (s *search) allOf(rest span) (candidate, bool) {
+// wholeAddress reads everything that follows a label as one address, including
+// punctuation at its end. Within a sentence such punctuation would be left out.
+func (s *search) wholeAddress(rest span) (candidate, bool) {
 	if s.pattern != nil || len(s.values) > 0 || s.element.Format != schema.URI {
 		return candidate{}, false
 	}
-	v := trim(s.text, skipSeparators(s.text, rest))
+	v := trimSpan(s.text, skipSeparators(s.text, rest))
 	if v.end-v.start > maxAddress {
 		return candidate{}, false
 	}
@@ -249,7 +249,7 @@ func isGap(s string) bool {
 		}
 		s = s[:open] + " " + s[open+shut+1:]
 	}
-	for _, w := range words(s, 0, len(s)) {
+	for _, w := range findWords(s, 0, len(s)) {
 		n := numberToken{text: s}
 		if !n.isCurrency(w.end) {
 			return false
@@ -258,21 +258,21 @@ func isGap(s string) bool {
 	return true
 }
 
-// coarse tells how unlikely it is that a number is meant which has no decimals,
-// in a field of amounts.
-func (s *search) coarse(v span) int {
+// coarsePenalty returns what a number without decimals loses in a field of
+// amounts, where decimals are usual.
+func (s *search) coarsePenalty(v span) int {
 	if s.element.Type == schema.Number && !strings.ContainsAny(s.text[v.start:v.end], ".,") {
-		return lessCoarse
+		return penaltyCoarse
 	}
 	return 0
 }
 
-// below adds the value that stands on the lines below the label.
-func (s *search) below(m mark) {
+// addBelow adds the value that stands on the lines below the label.
+func (s *search) addBelow(m mark) {
 	line := s.lineAt(m.start)
 	rest := s.restOfLine(m)
 	if s.element.Numeric() && s.pattern == nil {
-		s.block(line, rest.end-rest.start <= nearBytes && isGap(s.text[rest.start:rest.end]))
+		s.addFromBlock(line, rest.end-rest.start <= nearBytes && isGap(s.text[rest.start:rest.end]))
 		return
 	}
 	seen := 0
@@ -282,28 +282,28 @@ func (s *search) below(m mark) {
 			continue
 		}
 		r.end = clampWord(s.text, r, nearBytes)
-		if found := s.formed(r); len(found) > 0 {
+		if found := s.candidatesIn(r); len(found) > 0 {
 			found[0].score = scoreNextLine - 5*seen
-			s.found = append(s.found, found[0])
+			s.candidates = append(s.candidates, found[0])
 			return
 		}
 		seen++
 	}
 }
 
-// block adds the number below a label. When several labels stand above each
-// other without values, and as many numbers stand below them, they belong
-// together in order. If other words follow the label on its line, clean is
-// false.
-func (s *search) block(line int, clean bool) {
+// addFromBlock adds the number below a label. When several labels without values
+// stand above each other, and as many numbers stand below them, the numbers
+// belong to the labels in order. clean is false if other words follow the label
+// on its line.
+func (s *search) addFromBlock(line int, clean bool) {
 	labels := 1
 	i := s.skipEmpty(line + 1)
-	for labels <= blockLines && s.kindOf(i) == textLine {
+	for labels <= blockLines && s.lineKindAt(i) == textLine {
 		labels++
 		i = s.skipEmpty(i + 1)
 	}
 	var numbers []span
-	for len(numbers) < 2*blockLines && s.kindOf(i) == numberLine {
+	for len(numbers) < 2*blockLines && s.lineKindAt(i) == numberLine {
 		numbers = append(numbers, s.scan(s.text, s.lines[i].start, s.lines[i].end)[0])
 		i = s.skipEmpty(i + 1)
 	}
@@ -325,14 +325,14 @@ func (s *search) block(line int, clean bool) {
 	if !clean {
 		c.score = min(c.score, scoreApart)
 	}
-	c.score -= s.coarse(c.span)
-	s.found = append(s.found, c)
+	c.score -= s.coarsePenalty(c.span)
+	s.candidates = append(s.candidates, c)
 }
 
-// skipEmpty returns the next line from i that is not empty, or one that is when
-// there are too many.
+// skipEmpty returns the first line from i on that is not empty. After blankLines
+// empty lines it gives up and returns the line it has reached.
 func (s *search) skipEmpty(i int) int {
-	for last := i + blankLines; i < last && s.kindOf(i) == emptyLine; {
+	for last := i + blankLines; i < last && s.lineKindAt(i) == emptyLine; {
 		i++
 	}
 	return i
@@ -341,7 +341,7 @@ func (s *search) skipEmpty(i int) int {
 // textLinesAbove reports whether n lines without numbers stand above line.
 func (s *search) textLinesAbove(line, n int) bool {
 	for i := range n {
-		if s.kindOf(line-1-i) != textLine {
+		if s.lineKindAt(line-1-i) != textLine {
 			return false
 		}
 	}
@@ -358,7 +358,7 @@ const (
 	numberLine
 )
 
-func (s *search) kindOf(i int) lineKind {
+func (s *search) lineKindAt(i int) lineKind {
 	if i < 0 || i >= len(s.lines) || s.lines[i].start < s.area.start || s.lines[i].start >= s.area.end {
 		return noLine
 	}

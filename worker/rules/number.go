@@ -25,7 +25,7 @@ func scanNumbers(text string, start, end int) []span {
 	return found
 }
 
-// scanAmounts finds numbers that are no percentages.
+// scanAmounts finds numbers that are not percentages.
 func scanAmounts(text string, start, end int) []span {
 	return slices.DeleteFunc(scanNumbers(text, start, end), func(n span) bool {
 		return strings.HasPrefix(strings.TrimLeft(text[n.end:end], " "), "%")
@@ -35,11 +35,12 @@ func scanAmounts(text string, start, end int) []span {
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 func isLetter(c byte) bool { return (c|0x20) >= 'a' && (c|0x20) <= 'z' }
 
-// isWordByte takes all of UTF-8 beyond ASCII for letters.
+// isWordByte reports whether c is a letter or a digit. Every byte beyond ASCII
+// counts as a letter.
 func isWordByte(c byte) bool { return isDigit(c) || isLetter(c) || c >= utf8.RuneSelf }
 
-// endOfDigits returns the end of a run of digits with separators inside. A point
-// that scanning set apart from the decimals, as in "12. 50", is bridged.
+// endOfDigits returns the end of a run of digits with separators inside. It
+// bridges a space that a scanner put before the decimals, as in "12. 50".
 func endOfDigits(text string, i, end int) int {
 	for i < end {
 		switch {
@@ -101,26 +102,27 @@ type numberToken struct {
 	span
 }
 
-// at returns the byte at i, a space beyond the ends.
-func (n *numberToken) at(i int) byte {
+// byteAt returns the byte at i, a space beyond the ends.
+func (n *numberToken) byteAt(i int) byte {
 	if i < 0 || i >= len(n.text) {
 		return ' '
 	}
 	return n.text[i]
 }
 
-func (n *numberToken) decimals() bool {
+func (n *numberToken) hasDecimals() bool {
 	return strings.ContainsAny(n.text[n.start:n.end], ".,")
 }
 
 // maxTaxCode is the longest code that may follow an amount at once, as in 9.50SR.
 const maxTaxCode = 3
 
-// mayEnd looks at what follows, and takes in a minus at the end.
+// mayEnd reports whether the number may end where it does, judging by the text
+// behind it. A minus at the end becomes part of the number.
 func (n *numberToken) mayEnd() bool {
-	next, after := n.at(n.end), n.at(n.end+1)
+	next, after := n.byteAt(n.end), n.byteAt(n.end+1)
 	switch {
-	case next == '-' && n.decimals() && (after == ' ' || after == '\n' || after == '\r'):
+	case next == '-' && n.hasDecimals() && (after == ' ' || after == '\n' || after == '\r'):
 		n.end++
 		return true
 	case next == '-':
@@ -129,11 +131,11 @@ func (n *numberToken) mayEnd() bool {
 		return !isDigit(after)
 	case !isWordByte(next):
 		return true
-	case !n.decimals():
+	case !n.hasDecimals():
 		return false
 	}
 	letters := 0
-	for isWordByte(n.at(n.end + letters)) {
+	for isWordByte(n.byteAt(n.end + letters)) {
 		if letters++; letters > maxTaxCode {
 			return false
 		}
@@ -141,13 +143,14 @@ func (n *numberToken) mayEnd() bool {
 	return true
 }
 
-// mayBegin looks at what stands before, and takes in a sign, a leading point or
-// an opening parenthesis.
+// mayBegin reports whether the number may begin where it does, judging by the
+// text before it. A sign, a leading point or an opening parenthesis becomes part
+// of the number.
 func (n *numberToken) mayBegin() bool {
 	before, i := n.beforeCurrency()
-	switch c := n.at(i); {
-	case c == '-' || c == '(' && n.at(n.end) == ')' && n.decimals():
-		if c == '-' && (isWordByte(n.at(i-1)) && !n.isCurrency(i) || n.at(i-1) == '-') {
+	switch c := n.byteAt(i); {
+	case c == '-' || c == '(' && n.byteAt(n.end) == ')' && n.hasDecimals():
+		if c == '-' && (isWordByte(n.byteAt(i-1)) && !n.isCurrency(i) || n.byteAt(i-1) == '-') {
 			return false
 		}
 		n.start = i
@@ -157,11 +160,11 @@ func (n *numberToken) mayBegin() bool {
 		return true
 	case before:
 		return true
-	case c == '.' && !isWordByte(n.at(i-1)):
+	case c == '.' && !isWordByte(n.byteAt(i-1)):
 		n.start = i
 		return true
 	case c == '/' || c == ':':
-		return !isDigit(n.at(i - 1))
+		return !isDigit(n.byteAt(i - 1))
 	default:
 		return !isWordByte(c)
 	}
@@ -184,7 +187,7 @@ func (n *numberToken) isCurrency(end int) bool {
 		return false
 	}
 	word := strings.ToUpper(n.text[start:end])
-	return slices.Contains(currencies, word) && (len(word) > 1 || n.at(end) == '$')
+	return slices.Contains(currencies, word) && (len(word) > 1 || n.byteAt(end) == '$')
 }
 
 // beforeCurrency returns the position before a currency that is attached to the

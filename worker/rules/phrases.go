@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// label0 marks a phrase as a label; a number from 0 is the value it stands for.
-const label0 = -1
+// labelPhrase marks a phrase as a label; a number from 0 is the value it stands for.
+const labelPhrase = -1
 
 // maxTable bounds the automaton, in transitions of 4 bytes.
 const maxTable = 1 << 22
 
-// minConfusable is the least number of letters and digits of a phrase that is
-// recognised with confused letters: in short ones too little else would agree.
+// minConfusable is the least number of letters and digits in a phrase that is
+// still recognised with confused letters. A shorter phrase would match by chance.
 const minConfusable = 4
 
 // A phrase is something to search for.
@@ -63,7 +63,7 @@ type phraseBuilder struct {
 
 // add adds a phrase. Those that fold to nothing were refused with the schema.
 func (b *phraseBuilder) add(text string, field, value, rank int) {
-	folded := fold(text)
+	folded := foldText(text)
 	if len(folded) == 0 {
 		return
 	}
@@ -75,7 +75,7 @@ func (b *phraseBuilder) add(text string, field, value, rank int) {
 		b.seen = map[string]bool{}
 	}
 	b.seen[key] = true
-	b.list = append(b.list, phrase{field: field, value: value, rank: rank, folded: len(folded), strict: strict(text)})
+	b.list = append(b.list, phrase{field: field, value: value, rank: rank, folded: len(folded), strict: foldStrictly(text)})
 	b.folded = append(b.folded, folded)
 }
 
@@ -95,13 +95,13 @@ func (b *phraseBuilder) build() (*phrases, error) {
 	if states*p.width > maxTable {
 		return nil, fmt.Errorf("labels and phrases of the schema are too large: %d characters", states-1)
 	}
-	p.grow(b.folded)
-	p.close()
+	p.buildTrie(b.folded)
+	p.linkSuffixes()
 	return p, nil
 }
 
-// grow makes the tree of all phrases; transitions that are not in it are 0.
-func (p *phrases) grow(folded [][]byte) {
+// buildTrie builds the trie of all phrases. Missing transitions are 0.
+func (p *phrases) buildTrie(folded [][]byte) {
 	p.next = make([]int32, p.width)
 	p.ends = []int32{-1}
 	for i, text := range folded {
@@ -120,9 +120,9 @@ func (p *phrases) grow(folded [][]byte) {
 	}
 }
 
-// close turns the tree into an automaton: missing transitions become those of
-// the longest suffix that is in the tree too, breadth first.
-func (p *phrases) close() {
+// linkSuffixes turns the trie into an automaton, breadth first: a missing
+// transition becomes that of the longest suffix that is in the trie too.
+func (p *phrases) linkSuffixes() {
 	fail := make([]int32, len(p.ends))
 	queue := []int32{0}
 	for len(queue) > 0 {
@@ -140,14 +140,14 @@ func (p *phrases) close() {
 				continue
 			}
 			fail[to] = back
-			p.chain(to, back)
+			p.appendOutputs(to, back)
 			queue = append(queue, to)
 		}
 	}
 }
 
-// chain makes the outputs of a suffix follow those of state.
-func (p *phrases) chain(state, suffix int32) {
+// appendOutputs makes the outputs of a suffix follow those of state.
+func (p *phrases) appendOutputs(state, suffix int32) {
 	if p.ends[state] < 0 {
 		p.ends[state] = p.ends[suffix]
 		return
@@ -186,7 +186,7 @@ func (p *phrases) find(text string) []mark {
 			for o := p.ends[state]; o >= 0; o = p.out[o].link {
 				ph := p.out[o].phrase
 				start := int(offsets[len(offsets)-p.list[ph].folded])
-				if m, ok := p.accept(text, ph, start, i+size); ok {
+				if m, ok := p.verifyMatch(text, ph, start, i+size); ok {
 					marks = append(marks, m)
 				}
 			}
@@ -196,17 +196,18 @@ func (p *phrases) find(text string) []mark {
 	return marks
 }
 
-// accept decides whether text[start:end] is the phrase indeed.
-func (p *phrases) accept(text string, index, start, end int) (mark, bool) {
+// verifyMatch reports whether text[start:end], which folds like the phrase, is
+// the phrase.
+func (p *phrases) verifyMatch(text string, index, start, end int) (mark, bool) {
 	ph := p.list[index]
 	m := mark{span: span{start, end}, phrase: index, field: ph.field, value: ph.value, rank: ph.rank}
 	if !wholeWords(text, start, end) {
 		return m, false
 	}
-	if ph.value == label0 && !isLabel(text, start, end, ph.folded) {
+	if ph.value == labelPhrase && !isLabel(text, start, end, ph.folded) {
 		return m, false
 	}
-	m.exact = strict(text[start:end]) == ph.strict
+	m.exact = foldStrictly(text[start:end]) == ph.strict
 	return m, m.exact || ph.folded >= minConfusable && strings.ContainsFunc(text[start:end], unicode.IsLetter)
 }
 
@@ -231,10 +232,9 @@ func isLabel(text string, start, end, folded int) bool {
 	return true
 }
 
-// sortMarks distributes marks to the fields. Of labels, the longest wins: one
-// inside a longer one, of whatever field, is dropped. So are phrases inside
-// longer ones of the same field.
-func (d *document) sortMarks(marks []mark) {
+// assignMarks distributes marks to their fields. It drops a label inside a longer
+// label of any field, and a phrase inside a longer phrase of the same field.
+func (d *document) assignMarks(marks []mark) {
 	slices.SortFunc(marks, func(a, b mark) int {
 		if a.start != b.start {
 			return a.start - b.start
@@ -249,7 +249,7 @@ func (d *document) sortMarks(marks []mark) {
 	var widest span
 	for _, m := range marks {
 		f := m.field
-		if m.value != label0 {
+		if m.value != labelPhrase {
 			if m.end > valueEnd[f] {
 				valueEnd[f] = m.end
 				d.valueMarks[f] = append(d.valueMarks[f], m)
@@ -263,13 +263,13 @@ func (d *document) sortMarks(marks []mark) {
 			labelEnd, widest = m.end, m.span
 		}
 		d.labelMarks[f] = append(d.labelMarks[f], m)
-		d.all = append(d.all, m)
-		d.heads[f] = d.heads[f] || d.isEntry(m)
+		d.allLabels = append(d.allLabels, m)
+		d.entryLabels[f] = d.entryLabels[f] || d.isEntry(m)
 	}
 }
 
-// between returns the marks that begin in [start, end).
-func between(marks []mark, start, end int) []mark {
+// marksBetween returns the marks that begin in [start, end).
+func marksBetween(marks []mark, start, end int) []mark {
 	by := func(m mark, i int) int { return m.start - i }
 	lo, _ := slices.BinarySearchFunc(marks, start, by)
 	hi, _ := slices.BinarySearchFunc(marks[lo:], end, by)

@@ -1,11 +1,11 @@
-// Package rules extracts records from text by the hints of a schema: labels,
-// patterns, lines and phrases, and by what dates, numbers, addresses and the
-// like look like. It needs no model and no network, spends nothing, and gives
-// equal output for equal input.
+// Package rules extracts records from text by the hints of a schema (labels,
+// patterns, lines and phrases) and by the form of dates, numbers, addresses and
+// the like. It needs no model and no network, spends nothing, and gives equal
+// output for equal input.
 //
-// Work is linear in the text, whatever the text: regular expressions are RE2,
-// labels and phrases are found by one automaton, and what is looked at after a
-// label is bounded.
+// The work is linear in the length of any text: regular expressions are RE2, one
+// automaton finds labels and phrases, and the text searched after a label is
+// bounded.
 //
 // It is pure and imports nothing of the project but api/schema.
 package rules
@@ -17,9 +17,10 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 )
 
-// A Unit is the text that one unit of work is given: a document, or a piece of
-// one with context around its core. A value counts where its quote begins, a
-// record of many where the record begins; the record is read as far as Text goes.
+// A Unit is the text of one unit of work: a document, or a piece of one with
+// context around its core. A value belongs to the core in which its quote begins,
+// and one of many records to the core in which the record begins. A record that
+// leaves the core is read to the end of Text.
 type Unit struct {
 	Text               string
 	CoreStart, CoreEnd int  // bytes of Text; only what begins in [CoreStart, CoreEnd) counts
@@ -61,10 +62,10 @@ type Missing struct {
 	Field, Reason string
 }
 
-// A Program is a schema made ready for extraction. It is immutable and safe for
+// A Program is a schema compiled for extraction. It is immutable and safe for
 // concurrent use.
 type Program struct {
-	many    bool // records a document
+	many    bool // a document holds many records
 	fields  []field
 	phrases *phrases
 }
@@ -73,13 +74,13 @@ type Program struct {
 // too large to search for at once.
 func Compile(s *schema.Schema) (*Program, error) {
 	p := &Program{many: s.Kind == schema.KindRecords}
-	if err := p.compile(s.Fields()); err != nil {
+	if err := p.compileFields(s.Fields()); err != nil {
 		return nil, fmt.Errorf("rules: %w", err)
 	}
 	return p, nil
 }
 
-func (p *Program) compile(fields []schema.Field) error {
+func (p *Program) compileFields(fields []schema.Field) error {
 	var b phraseBuilder
 	for i, sf := range fields {
 		f, err := newField(sf)
@@ -87,7 +88,7 @@ func (p *Program) compile(fields []schema.Field) error {
 			return err
 		}
 		for rank, label := range f.labels {
-			b.add(label, i, label0, rank)
+			b.add(label, i, labelPhrase, rank)
 		}
 		for v, value := range f.values {
 			for _, phrase := range value.Phrases {
@@ -103,17 +104,17 @@ func (p *Program) compile(fields []schema.Field) error {
 
 // Extract runs the program on a unit.
 func (p *Program) Extract(u Unit) Output {
-	d := p.read(u)
+	d := p.readDocument(u)
 	if !p.many {
 		w := window{start: 0, end: len(u.Text), first: u.First, last: u.Last}
-		return Output{Records: []Record{p.record(d, w)}}
+		return Output{Records: []Record{p.extractRecord(d, w)}}
 	}
-	windows, reason := p.segment(d, window{end: len(u.Text), first: u.First, last: u.Last})
+	windows, reason := p.findRecords(d, window{end: len(u.Text), first: u.First, last: u.Last})
 	var out Output
-	free := d.unbounded()
+	free := d.withoutCore()
 	for _, w := range windows {
 		if d.inCore(w.start) {
-			out.Records = append(out.Records, p.record(free, w))
+			out.Records = append(out.Records, p.extractRecord(free, w))
 		}
 	}
 	if len(out.Records) == 0 {
@@ -122,12 +123,12 @@ func (p *Program) Extract(u Unit) Output {
 	return out
 }
 
-// record extracts the fields of the record in w.
-func (p *Program) record(d *document, w window) Record {
+// extractRecord extracts the fields of the record in w.
+func (p *Program) extractRecord(d *document, w window) Record {
 	r := Record{Start: w.start}
 	for i := range p.fields {
 		f := &p.fields[i]
-		found, reason := f.extract(d, i, w)
+		found, reason := f.extractValues(d, i, w)
 		if len(found) == 0 {
 			r.Missing = append(r.Missing, Missing{Field: f.path, Reason: reason})
 		}
@@ -137,13 +138,11 @@ func (p *Program) record(d *document, w window) Record {
 }
 
 // Values returns the values of a record by field path, elements gathered in lists.
-func (p *Program) Values(r *Record) map[string]any { return r.values(p) }
-
-func (r *Record) values(p *Program) map[string]any {
+func (p *Program) Values(r *Record) map[string]any {
 	values := make(map[string]any, len(r.Found))
 	for _, found := range r.Found {
 		i := slices.IndexFunc(p.fields, func(f field) bool { return f.path == found.Field })
-		if i >= 0 && p.fields[i].p.Type == schema.Array {
+		if i >= 0 && p.fields[i].property.Type == schema.Array {
 			list, _ := values[found.Field].([]any)
 			values[found.Field] = append(list, found.Value)
 			continue
@@ -159,7 +158,7 @@ type window struct {
 	first, last bool // whether the window begins and ends where the document does
 }
 
-// A document is a text that was read once: its lines, and where labels and
+// A document is a text with its lines and the places where labels and
 // phrases stand in it.
 type document struct {
 	text               string
@@ -167,28 +166,28 @@ type document struct {
 	lines              []span
 	labelMarks         [][]mark // by field, in order of position
 	valueMarks         [][]mark // by field, in order of position
-	all                []mark   // all labels, in order of position
-	heads              []bool   // by field: a label of it heads a line, a colon behind it
+	allLabels          []mark   // all labels, in order of position
+	entryLabels        []bool   // by field: one of its labels heads a line and has a colon behind it
 
-	inner []*document // by field, of lists of objects: the text as their program reads it
+	rowDocuments []*document // by field, for lists of objects: the text as read by rowProgram
 }
 
 // A span is the half-open range of bytes [start, end).
 type span struct{ start, end int }
 
-func (p *Program) read(u Unit) *document {
+func (p *Program) readDocument(u Unit) *document {
 	d := &document{
 		text: u.Text, coreStart: u.CoreStart, coreEnd: u.CoreEnd, lines: splitLines(u.Text),
 		labelMarks: make([][]mark, len(p.fields)), valueMarks: make([][]mark, len(p.fields)),
-		heads: make([]bool, len(p.fields)), inner: make([]*document, len(p.fields)),
+		entryLabels: make([]bool, len(p.fields)), rowDocuments: make([]*document, len(p.fields)),
 	}
-	d.sortMarks(p.phrases.find(u.Text))
+	d.assignMarks(p.phrases.find(u.Text))
 	return d
 }
 
-// unbounded returns d without a core: for records that begin in it and may end
-// behind it.
-func (d *document) unbounded() *document {
+// withoutCore returns d with all of the text as its core, for a record that
+// begins in the core and may end behind it.
+func (d *document) withoutCore() *document {
 	free := *d
 	free.coreStart, free.coreEnd = 0, len(d.text)+1
 	return &free

@@ -53,9 +53,9 @@ func mentionsPercent(p *schema.Property) bool {
 	})
 }
 
-// tellsItself reports whether values of p are recognised anywhere: a date is a
-// date, while a number may be anything.
-func tellsItself(p *schema.Property) bool {
+// recognisedAnywhere reports whether values of p are recognised without a label:
+// a date is a date, while a number may be anything.
+func recognisedAnywhere(p *schema.Property) bool {
 	return scannerOf(p) != nil && !p.Numeric() && p.Type != schema.Boolean
 }
 
@@ -146,7 +146,7 @@ func scanTimes(text string, start, end int) []span {
 // scanBooleans finds yes and no as words.
 func scanBooleans(text string, start, end int) []span {
 	var found []span
-	for _, w := range words(text, start, end) {
+	for _, w := range findWords(text, start, end) {
 		switch strings.ToLower(text[w.start:w.end]) {
 		case "true", "false", "yes", "no", "y", "n":
 			found = append(found, w)
@@ -155,8 +155,8 @@ func scanBooleans(text string, start, end int) []span {
 	return found
 }
 
-// words returns the runs of letters and digits.
-func words(text string, start, end int) []span {
+// findWords returns the runs of letters and digits.
+func findWords(text string, start, end int) []span {
 	var found []span
 	for i := start; i < end; i++ {
 		if !isWordByte(text[i]) {

@@ -12,8 +12,8 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 )
 
-// How much speaks for a candidate, of 100. Among the candidates of the best
-// class (see classOf) the pick hint decides, or else the score.
+// Scores of candidates, out of 100. Among the candidates of the best class (see
+// classOf) the pick hint decides, otherwise the score.
 const (
 	scoreEntry    = 105 // after a label at the head of its line and a colon
 	scoreLabel    = 100 // right after its label
@@ -24,24 +24,24 @@ const (
 	scoreForm     = 60 // recognised by its form alone
 	scoreApart    = 55 // after its label, with other words between
 	scoreLine     = 50 // a line that the lines hint points to
-	scoreUnsaid   = 35 // recognised without the label that the schema names
+	scoreNoLabel  = 35 // recognised without the label that the schema names
 	scoreProse    = 35 // text after a label within a line, with nothing to set it off
 
-	moreCertain  = 2  // a date that looks more like one
-	lessConfused = 5  // the label was recognised with confused letters
-	lessLater    = 15 // for every number that stands nearer to the label
-	lessCoarse   = 20 // a number without decimals where they are usual
+	bonusCertain    = 2  // each sign that three numbers are a date
+	penaltyConfused = 5  // the label was recognised with confused letters
+	penaltyLater    = 15 // for every number that stands nearer to the label
+	penaltyCoarse   = 20 // a number without decimals where they are usual
 )
 
 // classOf groups scores: values at their label, values that probably belong to
 // it, values that are likely, guesses.
 func classOf(score int) int {
 	switch {
-	case score >= scoreNextLine-lessConfused:
+	case score >= scoreNextLine-penaltyConfused:
 		return 3
-	case score >= scoreBlock-lessConfused:
+	case score >= scoreBlock-penaltyConfused:
 		return 2
-	case score >= scoreLine-lessConfused:
+	case score >= scoreLine-penaltyConfused:
 		return 1
 	default:
 		return 0
@@ -60,80 +60,79 @@ const (
 // A candidate is a place that may hold the field's value.
 type candidate struct {
 	span
-	at    int // where the match begins: at its label, if it has one
-	score int
-	rank  int // of its label, from the best
-	value int // index of the canonical value, -1 if there is none
+	matchStart int // where the match begins: at its label, if it has one
+	score      int
+	rank       int // of its label, from the best
+	value      int // index of the canonical value, -1 if there is none
 }
 
 // A search looks for one field in one area.
 type search struct {
 	*document
 	*field
-	index   int
-	area    span
-	found   []candidate
-	labeled bool // a label was there
+	index      int
+	area       span
+	candidates []candidate
+	labelSeen  bool // a label was there
 }
 
-// run gathers the candidates.
-func (s *search) run() {
+// collectCandidates gathers the candidates.
+func (s *search) collectCandidates() {
 	past := 0 // the end of the last text value: labels inside it are part of it
-	for _, m := range between(s.labelMarks[s.index], s.area.start, s.area.end) {
+	for _, m := range marksBetween(s.labelMarks[s.index], s.area.start, s.area.end) {
 		if m.start < past {
 			continue
 		}
-		s.labeled = true
-		before := len(s.found)
-		s.afterLabel(m)
-		if len(s.found) > before && s.isText() {
-			past = s.found[len(s.found)-1].end
+		s.labelSeen = true
+		before := len(s.candidates)
+		s.addAfterLabel(m)
+		if len(s.candidates) > before && s.isText() {
+			past = s.candidates[len(s.candidates)-1].end
 		}
 	}
-	inLines := s.p.Hints.Lines != nil && !s.said
+	inLines := s.property.Hints.Lines != nil && !s.labelsGiven
 	switch {
-	case s.best() >= 1:
-	case s.tellsItself() || inLines && s.scan != nil:
-		for _, c := range s.formed(s.area) {
-			c.score = s.scoreAlone() + s.certainty(c.span)
-			s.found = append(s.found, c)
+	case s.bestClass() >= 1:
+	case s.recognisedAnywhere() || inLines && s.scan != nil:
+		for _, c := range s.candidatesIn(s.area) {
+			c.score = s.scoreAlone() + s.dateBonus(c.span)
+			s.candidates = append(s.candidates, c)
 		}
 	case inLines:
-		s.wholeLines()
+		s.addWholeLines()
 	}
 }
 
 // scoreAlone is the score of a value without a label.
 func (s *search) scoreAlone() int {
 	switch {
-	case s.said:
-		return scoreUnsaid
+	case s.labelsGiven:
+		return scoreNoLabel
 	case s.pattern != nil:
 		return scorePattern
 	case len(s.values) > 0:
 		return scorePhrase
-	case s.p.Hints.Lines != nil && !s.tellsItself():
+	case s.property.Hints.Lines != nil && !s.recognisedAnywhere():
 		return scoreLine
 	default:
 		return scoreForm
 	}
 }
 
-// certainty tells how much more a date without a label looks like one than just
-// three small numbers do: a year of four digits, a month by its name, a time that
-// follows.
-func (s *search) certainty(v span) int {
+// dateBonus returns what a date without a label gains over three small numbers:
+// for a year of four digits or a month by its name, and for a time behind it.
+func (s *search) dateBonus(v span) int {
 	if s.element.Format != schema.Date || s.pattern != nil {
 		return 0
 	}
 	more := 0
 	quote := s.text[v.start:v.end]
 	if hasYear(quote) || strings.ContainsFunc(quote, unicode.IsLetter) {
-		more = moreCertain
+		more = bonusCertain
 	}
 	end := min(v.end+len(", 08:13"), len(s.text))
 	if len(scanTimes(s.text, v.end, end)) > 0 {
-		more += moreCertain
+		more += bonusCertain
 	}
 	return more
 }
@@ -148,10 +147,10 @@ func hasYear(date string) bool {
 // line.
 func (s *search) isText() bool { return s.pattern == nil && len(s.values) == 0 && s.scan == nil }
 
-// best returns the class of the best candidate in the core, -1 if there is none.
-func (s *search) best() int {
+// bestClass returns the class of the best candidate in the core, -1 if there is none.
+func (s *search) bestClass() int {
 	best := -1
-	for _, c := range s.found {
+	for _, c := range s.candidates {
 		if s.inCore(c.start) {
 			best = max(best, classOf(c.score))
 		}
@@ -159,17 +158,17 @@ func (s *search) best() int {
 	return best
 }
 
-// formed returns the places in r that have the form of a value.
-func (s *search) formed(r span) []candidate {
+// candidatesIn returns the places in r that have the form of a value.
+func (s *search) candidatesIn(r span) []candidate {
 	switch {
 	case s.pattern != nil:
-		return s.matches(r)
+		return s.patternMatches(r)
 	case len(s.values) > 0:
 		return s.phrasesIn(r)
 	case s.scan != nil:
 		var found []candidate
 		for _, v := range s.scan(s.text, r.start, r.end) {
-			found = append(found, candidate{span: v, at: v.start, value: -1})
+			found = append(found, candidate{span: v, matchStart: v.start, value: -1})
 		}
 		return found
 	default:
@@ -180,87 +179,87 @@ func (s *search) formed(r span) []candidate {
 // phrasesIn returns the canonical values that phrases in r stand for.
 func (s *search) phrasesIn(r span) []candidate {
 	var found []candidate
-	for _, m := range between(s.valueMarks[s.index], r.start, r.end) {
+	for _, m := range marksBetween(s.valueMarks[s.index], r.start, r.end) {
 		if m.end <= r.end {
-			found = append(found, candidate{span: m.span, at: m.start, value: m.value})
+			found = append(found, candidate{span: m.span, matchStart: m.start, value: m.value})
 		}
 	}
 	return found
 }
 
-// matches returns what the pattern matches in r.
-func (s *search) matches(r span) []candidate {
+// patternMatches returns what the pattern matches in r.
+func (s *search) patternMatches(r span) []candidate {
 	var found []candidate
 	for _, m := range s.pattern.FindAllStringSubmatchIndex(s.text[r.start:r.end], -1) {
 		group := s.group
 		if m[2*group] < 0 {
 			group = 0 // another alternative of the pattern matched
 		}
-		v := trim(s.text, span{r.start + m[2*group], r.start + m[2*group+1]})
+		v := trimSpan(s.text, span{r.start + m[2*group], r.start + m[2*group+1]})
 		if v.start >= v.end {
 			continue
 		}
 		if len(s.values) == 0 {
-			found = append(found, candidate{span: v, at: r.start + m[0], value: -1})
+			found = append(found, candidate{span: v, matchStart: r.start + m[0], value: -1})
 			continue
 		}
 		for _, c := range s.phrasesIn(v) {
-			c.at = r.start + m[0]
+			c.matchStart = r.start + m[0]
 			found = append(found, c)
 		}
 	}
 	return found
 }
 
-// trim narrows v to what is not white space.
-func trim(text string, v span) span {
+// trimSpan narrows v to what is not white space.
+func trimSpan(text string, v span) span {
 	v.end = v.start + len(strings.TrimRightFunc(text[v.start:v.end], unicode.IsSpace))
 	v.start = v.end - len(strings.TrimLeftFunc(text[v.start:v.end], unicode.IsSpace))
 	return v
 }
 
-// wholeLines takes the lines of the area that are not blank.
-func (s *search) wholeLines() {
+// addWholeLines takes the lines of the area that are not blank.
+func (s *search) addWholeLines() {
 	for i := s.lineAt(s.area.start); i < len(s.lines) && s.lines[i].start < s.area.end; i++ {
-		v := trim(s.text, span{max(s.lines[i].start, s.area.start), min(s.lines[i].end, s.area.end)})
+		v := trimSpan(s.text, span{max(s.lines[i].start, s.area.start), min(s.lines[i].end, s.area.end)})
 		if v.start < v.end {
-			s.found = append(s.found, candidate{span: v, at: v.start, score: scoreLine, value: -1})
+			s.candidates = append(s.candidates, candidate{span: v, matchStart: v.start, score: scoreLine, value: -1})
 		}
 	}
 }
 
-// choose picks among the candidates of the best class that are values of the
+// chooseValues picks among the candidates of the best class that are values of the
 // field's type.
-func (s *search) choose() ([]Found, string) {
-	s.found = slices.DeleteFunc(s.found, func(c candidate) bool { return !s.inCore(c.start) })
-	if len(s.found) == 0 {
-		return nil, s.reason()
+func (s *search) chooseValues() ([]Found, string) {
+	s.candidates = slices.DeleteFunc(s.candidates, func(c candidate) bool { return !s.inCore(c.start) })
+	if len(s.candidates) == 0 {
+		return nil, s.missingReason()
 	}
-	for class := s.best(); class >= 0; class-- {
+	for class := s.bestClass(); class >= 0; class-- {
 		var typed []candidate
 		var values []Found
-		for _, c := range s.found {
+		for _, c := range s.candidates {
 			if classOf(c.score) != class {
 				continue
 			}
-			if v, err := s.typed(c); err == nil {
+			if v, err := s.parseValue(c); err == nil {
 				typed, values = append(typed, c), append(values, v)
 			}
 		}
 		switch {
 		case len(values) == 0:
-		case s.p.Type == schema.Array:
-			return s.elements(typed, values), ""
+		case s.property.Type == schema.Array:
+			return s.listElements(typed, values), ""
 		default:
-			i := s.pick(typed, values)
+			i := s.pickValue(typed, values)
 			return values[i : i+1], ""
 		}
 	}
 	return nil, "what was found is not of the type " + s.typeName()
 }
 
-// typed reads a candidate's value.
-func (s *search) typed(c candidate) (Found, error) {
+// parseValue reads a candidate's value.
+func (s *search) parseValue(c candidate) (Found, error) {
 	quote := s.text[c.start:c.end]
 	f := Found{
 		Field: s.path, Quote: quote, Start: c.start, End: c.end,
@@ -275,12 +274,12 @@ func (s *search) typed(c candidate) (Found, error) {
 	return f, err
 }
 
-// elements returns the values of a list, each once.
-func (s *search) elements(found []candidate, values []Found) []Found {
-	switch s.p.Hints.Pick {
+// listElements returns the values of a list, each once.
+func (s *search) listElements(found []candidate, values []Found) []Found {
+	switch s.property.Hints.Pick {
 	case "", schema.PickAll:
 	default:
-		i := s.pick(found, values)
+		i := s.pickValue(found, values)
 		return values[i : i+1]
 	}
 	slices.SortStableFunc(values, func(a, b Found) int { return cmp.Compare(a.Start, b.Start) })
@@ -295,12 +294,12 @@ func (s *search) elements(found []candidate, values []Found) []Found {
 	})
 }
 
-// pick returns the index of the value that the pick hint asks for, and among
+// pickValue returns the index of the value that the pick hint asks for, and among
 // equals the one with the higher score, then the first in the text. Without a
 // hint the longest phrase is taken, being the most specific, or else the value
 // at the best label, as it is restated.
-func (s *search) pick(found []candidate, values []Found) int {
-	pick := s.p.Hints.Pick
+func (s *search) pickValue(found []candidate, values []Found) int {
+	pick := s.property.Hints.Pick
 	if pick == "" && len(s.values) > 0 {
 		pick = schema.PickLongest
 	}
@@ -330,7 +329,7 @@ func (s *search) pick(found []candidate, values []Found) int {
 		}
 	}
 	if pick == "" && s.element.Type == schema.Number {
-		return restated(values, best)
+		return lastRestatement(values, best)
 	}
 	return best
 }
@@ -338,9 +337,10 @@ func (s *search) pick(found []candidate, values []Found) int {
 // rounding is the most by which an amount changes when it is rounded to coins.
 const rounding = 0.05
 
-// restated returns the index of the last value in the text that is values[i] but
-// for rounding: bills give the sum first, then the rounding, then what is paid.
-func restated(values []Found, i int) int {
+// lastRestatement returns the index of the last value in the text that equals
+// values[i] but for rounding: bills give the sum first, then the rounding, then
+// the amount to pay.
+func lastRestatement(values []Found, i int) int {
 	amount := func(f Found) float64 {
 		n, _ := f.Value.(json.Number)
 		v, err := n.Float64()
@@ -357,16 +357,16 @@ func restated(values []Found, i int) int {
 	return i
 }
 
-// reason says why nothing was found.
-func (s *search) reason() string {
+// missingReason says why nothing was found.
+func (s *search) missingReason() string {
 	switch {
-	case s.labeled:
+	case s.labelSeen:
 		return "no value of the type " + s.typeName() + " after the label"
 	case s.pattern != nil:
 		return "the pattern did not match"
 	case len(s.values) > 0:
 		return "none of the phrases was found"
-	case s.tellsItself():
+	case s.recognisedAnywhere():
 		return "nothing that looks like a value of the type " + s.typeName()
 	case len(s.labels) > 0:
 		return "no label matched"

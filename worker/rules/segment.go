@@ -17,75 +17,76 @@ import (
 // record begins at the line on which the anchor occurs, or at the anchor itself
 // where a line holds several, and reaches to the next.
 
-// segment returns the records in w, or why there are none.
-func (p *Program) segment(d *document, w window) ([]window, string) {
-	anchors := p.anchors(d.unbounded(), w)
+// findRecords returns the records in w, or why there are none.
+func (p *Program) findRecords(d *document, w window) ([]window, string) {
+	anchors := p.findAnchors(d.withoutCore(), w)
 	if len(anchors) == 0 {
 		return nil, "no record was found: none of the fields occurs"
 	}
 	starts := d.paragraphStarts(w)
-	if alone(anchors, starts) {
-		starts = p.occupied(d.unbounded(), starts, w)
+	if oneAnchorEach(anchors, starts) {
+		starts = p.occupiedParagraphs(d.withoutCore(), starts, w)
 	} else {
 		starts = d.lineStarts(anchors, w)
 	}
-	return d.cut(starts, w), ""
+	return d.cutWindows(starts, w), ""
 }
 
-// cut makes windows that begin at starts and end before the white space in front
-// of the next. Each stands for a whole record, so lines count from its own ends.
-func (d *document) cut(starts []int, w window) []window {
+// cutWindows makes windows that begin at starts and end before the white space in
+// front of the next. Each stands for a whole record, so lines count from its own
+// ends.
+func (d *document) cutWindows(starts []int, w window) []window {
 	windows := make([]window, len(starts))
 	for i, start := range starts {
 		end := w.end
 		if i+1 < len(starts) {
 			end = starts[i+1]
 		}
-		end = trim(d.text, span{start, end}).end
+		end = trimSpan(d.text, span{start, end}).end
 		windows[i] = window{start: start, end: end, first: true, last: true}
 	}
 	return windows
 }
 
-// anchors returns where the anchor field occurs, in order.
-func (p *Program) anchors(d *document, w window) []int {
+// findAnchors returns where the anchor field occurs, in order.
+func (p *Program) findAnchors(d *document, w window) []int {
 	order := make([]int, 0, len(p.fields))
 	for i := range p.fields {
-		if p.fields[i].p.Required {
+		if p.fields[i].property.Required {
 			order = append(order, i)
 		}
 	}
 	for i := range p.fields {
-		if !p.fields[i].p.Required {
+		if !p.fields[i].property.Required {
 			order = append(order, i)
 		}
 	}
 	for _, i := range order {
-		if at := p.occurrences(d, i, span{w.start, w.end}); len(at) > 0 {
+		if at := p.findOccurrences(d, i, span{w.start, w.end}); len(at) > 0 {
 			return at
 		}
 	}
 	return nil
 }
 
-// occurrences returns where field i is found with some certainty. Lines count
+// findOccurrences returns where field i is found with some certainty. Lines count
 // from the ends of a record, so a field with that hint tells nothing before
 // records are known.
-func (p *Program) occurrences(d *document, i int, area span) []int {
+func (p *Program) findOccurrences(d *document, i int, area span) []int {
 	f := &p.fields[i]
-	if f.rows != nil || f.element.Type == schema.Array || f.p.Hints.Lines != nil {
+	if f.rowProgram != nil || f.element.Type == schema.Array || f.property.Hints.Lines != nil {
 		return nil
 	}
 	s := search{document: d, field: f, index: i, area: area}
-	s.run()
-	best := s.best()
+	s.collectCandidates()
+	best := s.bestClass()
 	if best < 1 {
 		return nil
 	}
 	var at []int
-	for _, c := range s.found {
+	for _, c := range s.candidates {
 		if classOf(c.score) == best {
-			at = append(at, c.at)
+			at = append(at, c.matchStart)
 		}
 	}
 	slices.Sort(at)
@@ -111,8 +112,8 @@ func (d *document) paragraphStarts(w window) []int {
 	return starts
 }
 
-// alone reports whether no paragraph holds two anchors.
-func alone(anchors, starts []int) bool {
+// oneAnchorEach reports whether no paragraph holds two anchors.
+func oneAnchorEach(anchors, starts []int) bool {
 	for i := 1; i < len(anchors); i++ {
 		before, _ := slices.BinarySearch(starts, anchors[i-1]+1)
 		here, _ := slices.BinarySearch(starts, anchors[i]+1)
@@ -123,11 +124,11 @@ func alone(anchors, starts []int) bool {
 	return true
 }
 
-// occupied returns the paragraphs that hold a field.
-func (p *Program) occupied(d *document, starts []int, w window) []int {
+// occupiedParagraphs returns the paragraphs that hold a field.
+func (p *Program) occupiedParagraphs(d *document, starts []int, w window) []int {
 	var marked []int
 	for i := range p.fields {
-		marked = append(marked, p.occurrences(d, i, span{w.start, w.end})...)
+		marked = append(marked, p.findOccurrences(d, i, span{w.start, w.end})...)
 	}
 	slices.Sort(marked)
 	var kept []int

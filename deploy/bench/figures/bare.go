@@ -23,11 +23,11 @@ import (
 // slots make of it in the service.
 const batch = 64
 
-// A bare store is written as the service writes it, transaction for transaction
+// A bareStore store is written as the service writes it, transaction for transaction
 // and key for key, with values of the same sizes, and by nothing else: no
 // protobuf, no gRPC, no scheduling, no worker. It is the ceiling of what can be
 // built on the store.
-type bare struct {
+type bareStore struct {
 	*store.DB
 	space *keys.Space
 	job   mapreduce.JobID
@@ -35,20 +35,20 @@ type bare struct {
 	pending, claimed, done, held, checkpoint []byte // values
 }
 
-func newBare(s store.Store, space *keys.Space, output int) *bare {
+func newBareStore(s store.Store, space *keys.Space, output int) *bareStore {
 	source := &storagev1.Source{
-		Sha256: noise(0, 32), Length: textBytes, End: textBytes, CoreEnd: textBytes, CharEnd: textBytes, Chunks: 1,
+		Sha256: randomBytes(0, 32), Length: textBytes, End: textBytes, CoreEnd: textBytes, CharEnd: textBytes, Chunks: 1,
 	}
 	u := &storagev1.Unit{
 		UnitId: bareUnit(0), DocumentId: bareUnit(0), Kind: uint32(mapreduce.KindMap), Index: keys.MapIndex(500_000, 0),
 		Status: uint32(mapreduce.Pending), Source: source, Queue: &storagev1.Queue{Class: keys.ClassNew, Seq: 1 << 40},
 	}
-	b := &bare{DB: store.NewDB(s, store.Config{}), space: space, job: "mr_20250101_aaaaaa"}
+	b := &bareStore{DB: store.NewDB(s, store.Config{}), space: space, job: "mr_20250101_aaaaaa"}
 	b.pending = mustEncode(u)
 	u.Attempt, u.Session, u.Claim, u.Node = 1, "w_ABCDEFGHIJKLMNOPQRSTUVWXYZ", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "node-12345-1"
 	b.claimed = mustEncode(u)
 	u.Session, u.Claim = "", ""
-	u.Result = &storagev1.Result{Attempt: 1, Inline: noise(0, output), Length: int64(output), Sha256: make([]byte, 32), Size: 512}
+	u.Result = &storagev1.Result{Attempt: 1, Inline: randomBytes(0, output), Length: int64(output), Sha256: make([]byte, 32), Size: 512}
 	b.done = mustEncode(u)
 	held, ended := &storagev1.Held{}, &storagev1.Checkpoint{Node: "node-12345-1", TimestampMicros: 1 << 50}
 	for range batch {
@@ -69,19 +69,19 @@ func mustEncode(m proto.Message) []byte {
 
 func bareUnit(n int) string { return fmt.Sprintf("document-%07d.txt", n) }
 
-func (b *bare) unit(n int) []byte { return b.space.Unit(b.job, mapreduce.UnitID(bareUnit(n))) }
+func (b *bareStore) unitKey(n int) []byte { return b.space.Unit(b.job, mapreduce.UnitID(bareUnit(n))) }
 
-func (b *bare) ready(n int) []byte {
+func (b *bareStore) readyKey(n int) []byte {
 	return b.space.Ready(b.job, 0, keys.ClassNew, keys.Seq(0, keys.MapIndex(int64(n), 0)))
 }
 
-// blob is the key of a unit's text, as scattered as its hash.
-func (b *bare) blob(n int) []byte {
-	return b.space.BlobChunk(b.job, noise(-int64(n), 32), 0)
+// blobKey is the key of a unit's text, as scattered as its hash.
+func (b *bareStore) blobKey(n int) []byte {
+	return b.space.BlobChunk(b.job, randomBytes(-int64(n), 32), 0)
 }
 
-// stage writes n units as a submission does, and returns how long it took.
-func (b *bare) stage(ctx context.Context, n int) (time.Duration, error) {
+// stageUnits writes n units as a submission does, and returns how long it took.
+func (b *bareStore) stageUnits(ctx context.Context, n int) (time.Duration, error) {
 	const step = 500
 	start := time.Now()
 	for from := 0; from < n; from += step {
@@ -92,17 +92,17 @@ func (b *bare) stage(ctx context.Context, n int) (time.Duration, error) {
 			}
 			ks := make([][]byte, 0, step)
 			for i := from; i < to; i++ {
-				ks = append(ks, b.unit(i))
+				ks = append(ks, b.unitKey(i))
 			}
-			span := store.Range{Begin: ks[0], End: b.unit(to)}
+			span := store.Range{Begin: ks[0], End: b.unitKey(to)}
 			if _, _, err := tx.GetRange(ctx, span, store.RangeOptions{Limit: 1}); err != nil {
 				return err
 			}
 			for i := from; i < to; i++ {
 				tx.Set(ks[i-from], b.pending)
-				tx.Set(b.ready(i), []byte(bareUnit(i)))
+				tx.Set(b.readyKey(i), []byte(bareUnit(i)))
 				tx.Set(b.space.Order(b.job, 0, keys.MapIndex(int64(i), 0)), []byte(bareUnit(i)))
-				tx.Set(b.blob(i), noise(int64(i), textBytes))
+				tx.Set(b.blobKey(i), randomBytes(int64(i), textBytes))
 			}
 			return nil
 		})
@@ -113,15 +113,15 @@ func (b *bare) stage(ctx context.Context, n int) (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// turns claims and finishes the n units that were staged, in so many lanes, and
+// runTransactions claims and finishes the n units that were staged, in so many lanes, and
 // returns how long it took.
-func (b *bare) turns(ctx context.Context, n, width int) (time.Duration, error) {
+func (b *bareStore) runTransactions(ctx context.Context, n, width int) (time.Duration, error) {
 	var next atomic.Int64
 	var lanes sync.WaitGroup
 	errs := make(chan error, width)
 	start := time.Now()
 	for lane := range cap(errs) {
-		lanes.Go(func() { errs <- b.lane(ctx, lane, n, &next) })
+		lanes.Go(func() { errs <- b.runLane(ctx, lane, n, &next) })
 	}
 	lanes.Wait()
 	for range cap(errs) {
@@ -132,8 +132,8 @@ func (b *bare) turns(ctx context.Context, n, width int) (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// lane makes turns: each finishes what the one before it claimed.
-func (b *bare) lane(ctx context.Context, lane, n int, next *atomic.Int64) error {
+// runLane makes turns: each finishes what the one before it claimed.
+func (b *bareStore) runLane(ctx context.Context, lane, n int, next *atomic.Int64) error {
 	var before, now []int
 	for turn := 0; ; turn++ {
 		first := int(next.Add(batch)) - batch
@@ -144,22 +144,22 @@ func (b *bare) lane(ctx context.Context, lane, n int, next *atomic.Int64) error 
 		if len(before)+len(now) == 0 {
 			return nil
 		}
-		if err := b.turn(ctx, lane, turn, before, now); err != nil {
+		if err := b.finishAndClaim(ctx, lane, turn, before, now); err != nil {
 			return err
 		}
-		if err := b.texts(ctx, now); err != nil {
+		if err := b.readTexts(ctx, now); err != nil {
 			return err
 		}
 	}
 }
 
-func (b *bare) turn(ctx context.Context, lane, turn int, finish, claim []int) error {
+func (b *bareStore) finishAndClaim(ctx context.Context, lane, turn int, finish, claim []int) error {
 	session := mapreduce.SessionID(fmt.Sprintf("w_%d", lane))
 	held := func(turn int) []byte { return b.space.Held(session, fmt.Sprintf("ABCDEFGHIJKLMNOPQRST%06d", turn)) }
 	return b.Update(ctx, func(tx store.Tx) error {
-		queue := store.Range{Begin: b.ready(0), End: b.ready(1 << 30)}
+		queue := store.Range{Begin: b.readyKey(0), End: b.readyKey(1 << 30)}
 		if len(claim) > 0 {
-			queue.Begin = b.ready(claim[0])
+			queue.Begin = b.readyKey(claim[0])
 		}
 		if _, _, err := tx.Snapshot().GetRange(ctx, queue, store.RangeOptions{Limit: batch}); err != nil {
 			return err
@@ -170,10 +170,10 @@ func (b *bare) turn(ctx context.Context, lane, turn int, finish, claim []int) er
 		}
 		finished, claimed := make([][]byte, len(finish)), make([][]byte, len(claim))
 		for k, i := range finish {
-			finished[k] = b.unit(i)
+			finished[k] = b.unitKey(i)
 		}
 		for k, i := range claim {
-			claimed[k] = b.unit(i)
+			claimed[k] = b.unitKey(i)
 		}
 		for _, ks := range [][][]byte{finished, claimed} {
 			if _, err := store.GetNear(ctx, tx.Snapshot(), ks); err != nil {
@@ -187,7 +187,7 @@ func (b *bare) turn(ctx context.Context, lane, turn int, finish, claim []int) er
 			tx.Set(k, b.done)
 		}
 		for k, i := range claim {
-			tx.Clear(b.ready(i))
+			tx.Clear(b.readyKey(i))
 			tx.Set(claimed[k], b.claimed)
 		}
 		if len(claim) > 0 {
@@ -205,10 +205,10 @@ func (b *bare) turn(ctx context.Context, lane, turn int, finish, claim []int) er
 	})
 }
 
-func (b *bare) texts(ctx context.Context, units []int) error {
+func (b *bareStore) readTexts(ctx context.Context, units []int) error {
 	ks := make([][]byte, len(units))
 	for k, i := range units {
-		ks[k] = b.blob(i)
+		ks[k] = b.blobKey(i)
 	}
 	return b.View(ctx, func(tx store.Tx) error {
 		_, err := tx.Snapshot().GetAll(ctx, ks)
@@ -219,19 +219,19 @@ func (b *bare) texts(ctx context.Context, units []int) error {
 // bareUnits returns how many units a second the bare store stages and turns
 // over.
 func (l *Lab) bareUnits(ctx context.Context, n, output int) (staged, turned float64, err error) {
-	err = l.at(func(p place) error {
-		s, err := p.open()
+	err = l.inPlace(func(p storePlace) error {
+		s, err := p.openStore()
 		if err != nil {
 			return err
 		}
 		defer s.Close()
-		b := newBare(s, p.space(), output)
-		d, err := b.stage(ctx, n)
+		b := newBareStore(s, p.keySpace(), output)
+		d, err := b.stageUnits(ctx, n)
 		if err != nil {
 			return err
 		}
 		staged = perSecond(n, d)
-		if d, err = b.turns(ctx, n, l.Lanes); err != nil {
+		if d, err = b.runTransactions(ctx, n, l.Lanes); err != nil {
 			return err
 		}
 		turned = perSecond(n, d)
@@ -247,11 +247,11 @@ type Floor struct {
 	Commit *Sample // the store commits a transaction of one write
 }
 
-// floor measures the floor of latencies.
-func (l *Lab) floor(ctx context.Context) (*Floor, error) {
+// measureFloor measures the floor of latencies.
+func (l *Lab) measureFloor(ctx context.Context) (*Floor, error) {
 	f := &Floor{new(Sample), new(Sample)}
-	err := l.at(func(p place) error {
-		s, err := p.open()
+	err := l.inPlace(func(p storePlace) error {
+		s, err := p.openStore()
 		if err != nil {
 			return err
 		}
@@ -263,7 +263,7 @@ func (l *Lab) floor(ctx context.Context) (*Floor, error) {
 		defer file.Close()
 		db := store.NewDB(s, store.Config{})
 		record := make([]byte, 512)
-		return paced(ctx, arrivals(l.Arrivals/2, l.Pause), func(i int) error {
+		return callAt(ctx, arrivalTimes(l.Arrivals/2, l.Pause), func(i int) error {
 			start := time.Now()
 			if _, err := file.Write(record); err != nil {
 				return err
@@ -274,7 +274,7 @@ func (l *Lab) floor(ctx context.Context) (*Floor, error) {
 			f.Sync.Add(time.Since(start))
 			start = time.Now()
 			err := db.Update(ctx, func(tx store.Tx) error {
-				tx.Set(tuple.AppendInt(tuple.AppendString(nil, p.prefix()), int64(i)), record)
+				tx.Set(tuple.AppendInt(tuple.AppendString(nil, p.keyPrefix()), int64(i)), record)
 				return nil
 			})
 			f.Commit.Add(time.Since(start))
@@ -284,8 +284,8 @@ func (l *Lab) floor(ctx context.Context) (*Floor, error) {
 	return f, err
 }
 
-// paced calls fn at each of the times from now, one after the other.
-func paced(ctx context.Context, at []time.Duration, fn func(i int) error) error {
+// callAt calls fn at each of the times from now, one after the other.
+func callAt(ctx context.Context, at []time.Duration, fn func(i int) error) error {
 	start := time.Now()
 	for i, t := range at {
 		if err := clock.Sleep(ctx, time.Until(start.Add(t))); err != nil {

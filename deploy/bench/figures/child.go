@@ -54,36 +54,36 @@ func RunChild(ctx context.Context, stdin io.Reader, stdout io.Writer) (ordered b
 	out := json.NewEncoder(stdout)
 	switch {
 	case o.Pending != nil:
-		size, err := o.Pending.measure(ctx)
+		size, err := o.Pending.measureSize(ctx)
 		return true, errors.Join(err, out.Encode(size))
 	case o.Reduce != nil:
-		r, err := o.Reduce.measure(ctx)
+		r, err := o.Reduce.measureOrder(ctx)
 		return true, errors.Join(err, out.Encode(r))
 	case o.Worker != nil:
-		return true, o.Worker.run(ctx, out)
+		return true, o.Worker.runWorker(ctx, out)
 	case o.Model != nil:
-		return true, o.Model.run(ctx, out)
+		return true, o.Model.serveModel(ctx, out)
 	case o.Asker != nil:
-		return true, o.Asker.run(ctx, out)
+		return true, o.Asker.runAsker(ctx, out)
 	case o.Figure != nil:
-		rows, err := measure(ctx, o.Figure.Name, o.Figure.Lab)
+		rows, err := measureFigure(ctx, o.Figure.Name, o.Figure.Lab)
 		return true, errors.Join(err, out.Encode(rows))
 	}
 	return true, errors.New("an order of nothing")
 }
 
-func measure(ctx context.Context, name string, l Lab) ([]Row, error) {
+func measureFigure(ctx context.Context, name string, l Lab) ([]Row, error) {
 	for _, f := range All() {
 		if f.Name == name {
 			l = l.withDefaults()
-			return l.profiled(f.Name, func() ([]Row, error) { return f.Measure(ctx, &l) })
+			return l.withProfiles(f.Name, func() ([]Row, error) { return f.Measure(ctx, &l) })
 		}
 	}
 	return nil, fmt.Errorf("there is no figure %q", name)
 }
 
-// profiled writes profiles of what measure does, if wanted.
-func (l *Lab) profiled(name string, measure func() ([]Row, error)) (rows []Row, err error) {
+// withProfiles writes profiles of what measure does, if wanted.
+func (l *Lab) withProfiles(name string, measure func() ([]Row, error)) (rows []Row, err error) {
 	if l.Profiles == "" {
 		return measure()
 	}
@@ -109,13 +109,13 @@ func (l *Lab) profiled(name string, measure func() ([]Row, error)) (rows []Row, 
 // Measure measures a figure in a process of its own.
 func Measure(ctx context.Context, name string, l Lab) ([]Row, error) {
 	var rows []Row
-	err := ask(ctx, order{Figure: &figureOrder{name, l}}, &rows)
+	err := askChild(ctx, order{Figure: &figureOrder{name, l}}, &rows)
 	return rows, err
 }
 
-// ask has a child do something and reads its answer.
-func ask(ctx context.Context, o order, answer any) error {
-	c, err := start(ctx, o)
+// askChild has a child do something and reads its answer.
+func askChild(ctx context.Context, o order, answer any) error {
+	c, err := startChild(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ type child struct {
 	out *json.Decoder
 }
 
-func start(ctx context.Context, o order) (*child, error) {
+func startChild(ctx context.Context, o order) (*child, error) {
 	text, err := json.Marshal(o)
 	if err != nil {
 		return nil, err

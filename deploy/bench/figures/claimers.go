@@ -41,17 +41,17 @@ func MeasureClaimers(ctx context.Context, l *Lab) (*Claimers, error) {
 	n := l.Units / 4
 	c := &Claimers{Count: l.Claimers, One: Contention{Jobs: 1, Units: n}, Several: Contention{Jobs: l.Claimers, Units: n}}
 	for _, load := range []*Contention{&c.One, &c.Several} {
-		if err := l.at(func(p place) error { return load.measure(ctx, p, c.Count, l.Beat) }); err != nil {
+		if err := l.inPlace(func(p storePlace) error { return load.measureSystems(ctx, p, c.Count, l.Beat) }); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
 }
 
-// measure opens so many systems on one store, and has them share the load once
+// measureSystems opens so many systems on one store, and has them share the load once
 // they have heard of each other.
-func (c *Contention) measure(ctx context.Context, p place, claimers int, beat time.Duration) (err error) {
-	kv, err := p.open()
+func (c *Contention) measureSystems(ctx context.Context, p storePlace, claimers int, beat time.Duration) (err error) {
+	kv, err := p.openStore()
 	if err != nil {
 		return err
 	}
@@ -63,51 +63,51 @@ func (c *Contention) measure(ctx context.Context, p place, claimers int, beat ti
 		}
 	}()
 	for range claimers {
-		s, err := openOn(lent{kv}, p, orchestrator.Config{Heartbeat: beat})
+		s, err := openOn(unclosedStore{kv}, p, orchestrator.Config{Heartbeat: beat})
 		if err != nil {
 			return err
 		}
 		systems = append(systems, s)
-		if _, err := s.work(&bencher{output: 2}, claimerSlots, prefetch(claimerSlots)); err != nil {
+		if _, err := s.runWorker(&bencher{output: 2}, claimerSlots, prefetchFor(claimerSlots)); err != nil {
 			return err
 		}
 	}
 	if err := clock.Sleep(ctx, 2*beat); err != nil {
 		return err
 	}
-	return c.share(ctx, systems)
+	return c.shareLoad(ctx, systems)
 }
 
-func (c *Contention) share(ctx context.Context, systems []*system) error {
+func (c *Contention) shareLoad(ctx context.Context, systems []*system) error {
 	ids := make([]mapreduce.JobID, c.Jobs)
-	before := c.counts(systems)
+	before := c.sumStats(systems)
 	for i := range ids {
 		var err error
-		if ids[i], err = systems[i].submit(ctx, spec(busySlots), c.Units/c.Jobs); err != nil {
+		if ids[i], err = systems[i].submitDocuments(ctx, noopSpec(busySlots), c.Units/c.Jobs); err != nil {
 			return err
 		}
 	}
 	for i, id := range ids {
-		err := systems[i].until(ctx, id, func(j *mapreduce.Job) bool { return j.Level > 0 })
+		err := systems[i].awaitJob(ctx, id, func(j *mapreduce.Job) bool { return j.Level > 0 })
 		if err != nil {
 			return err
 		}
 	}
 	c.Took = time.Since(systems[0].observer.readyAt(ids[0]))
-	now := c.counts(systems)
+	now := c.sumStats(systems)
 	c.Commits, c.Conflicts = now.Commits-before.Commits, now.Conflicts-before.Conflicts
 	c.Claims, c.Refused = now.Claims-before.Claims, now.Refused-before.Refused
 	c.Claimants = now.Claimants
 	for i, id := range ids {
-		if err := systems[i].end(ctx, id); err != nil {
+		if err := systems[i].awaitComplete(ctx, id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// counts adds up what the systems' transactions have come to so far.
-func (c *Contention) counts(systems []*system) (sum Contention) {
+// sumStats adds up what the systems' transactions have come to so far.
+func (c *Contention) sumStats(systems []*system) (sum Contention) {
 	for _, s := range systems {
 		stats := s.jobs.DB().Stats()
 		sum.Commits += stats.Commits.Load()

@@ -22,25 +22,25 @@ type Figure struct {
 // All returns the figures, in the order in which they are measured.
 func All() []Figure {
 	return []Figure{
-		{"units", rows(MeasureUnits)},
-		{"latency", rows(MeasureLatency)},
-		{"makespan", rows(MeasureMakespans)},
-		{"submit", rows(MeasureSubmit)},
-		{"pending", rows(MeasurePending)},
-		{"neighbour", rows(MeasureNeighbour)},
-		{"resume", rows(MeasureResume)},
-		{"kill", rows(MeasureKill)},
-		{"claimers", rows(MeasureClaimers)},
-		{"idle", rows(MeasureIdle)},
-		{"reduce", rows(MeasureReducing)},
-		{"models", rows(MeasureModels)},
+		{"units", asRows(MeasureUnits)},
+		{"latency", asRows(MeasureLatency)},
+		{"makespan", asRows(MeasureMakespans)},
+		{"submit", asRows(MeasureSubmit)},
+		{"pending", asRows(MeasurePending)},
+		{"neighbour", asRows(MeasureNeighbour)},
+		{"resume", asRows(MeasureResume)},
+		{"kill", asRows(MeasureKill)},
+		{"claimers", asRows(MeasureClaimers)},
+		{"idle", asRows(MeasureIdle)},
+		{"reduce", asRows(MeasureReducing)},
+		{"models", asRows(MeasureModels)},
 	}
 }
 
 // A result is what a measurement returns.
 type result interface{ Rows() []Row }
 
-func rows[R result](measure func(context.Context, *Lab) (R, error)) func(context.Context, *Lab) ([]Row, error) {
+func asRows[R result](measure func(context.Context, *Lab) (R, error)) func(context.Context, *Lab) ([]Row, error) {
 	return func(ctx context.Context, l *Lab) ([]Row, error) {
 		r, err := measure(ctx, l)
 		if err != nil {
@@ -74,28 +74,28 @@ type Lab struct {
 }
 
 func (l Lab) withDefaults() Lab {
-	or(&l.Size, 1_000_000)
-	or(&l.Units, 200_000)
-	or(&l.Arrivals, 1000)
-	or(&l.Pause, 20*time.Millisecond)
-	or(&l.Nap, 200*time.Millisecond)
-	or(&l.Kills, 40)
-	or(&l.Claimers, 16)
-	or(&l.Idle, 1000)
-	or(&l.Reduced, 100_000)
-	or(&l.Beat, 3*time.Second)
-	or(&l.Asked, 2000)
-	or(&l.Calls, 50)
-	or(&l.Think, 2*time.Second)
-	or(&l.Struck, 100)
+	setDefault(&l.Size, 1_000_000)
+	setDefault(&l.Units, 200_000)
+	setDefault(&l.Arrivals, 1000)
+	setDefault(&l.Pause, 20*time.Millisecond)
+	setDefault(&l.Nap, 200*time.Millisecond)
+	setDefault(&l.Kills, 40)
+	setDefault(&l.Claimers, 16)
+	setDefault(&l.Idle, 1000)
+	setDefault(&l.Reduced, 100_000)
+	setDefault(&l.Beat, 3*time.Second)
+	setDefault(&l.Asked, 2000)
+	setDefault(&l.Calls, 50)
+	setDefault(&l.Think, 2*time.Second)
+	setDefault(&l.Struck, 100)
 	if l.Lanes == 0 && l.Cluster != "" {
 		l.Lanes = 8
 	}
-	or(&l.Lanes, 2)
+	setDefault(&l.Lanes, 2)
 	return l
 }
 
-func or[T comparable](v *T, otherwise T) {
+func setDefault[T comparable](v *T, otherwise T) {
 	var zero T
 	if *v == zero {
 		*v = otherwise
@@ -156,6 +156,6 @@ func Number(v float64) string {
 	return s
 }
 
-func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+func toMilliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func perSecond(n int, d time.Duration) float64 { return float64(n) / d.Seconds() }

@@ -31,8 +31,8 @@ const idleBeats = 10
 // MeasureIdle measures it.
 func MeasureIdle(ctx context.Context, l *Lab) (*Idleness, error) {
 	idle := &Idleness{Workers: l.Idle}
-	return idle, l.at(func(p place) error {
-		kv, err := p.open()
+	return idle, l.inPlace(func(p storePlace) error {
+		kv, err := p.openStore()
 		if err != nil {
 			return err
 		}
@@ -40,11 +40,11 @@ func MeasureIdle(ctx context.Context, l *Lab) (*Idleness, error) {
 		if err != nil {
 			return err
 		}
-		return errors.Join(idle.measure(ctx, s, l.Beat), s.close())
+		return errors.Join(idle.measureIdle(ctx, s, l.Beat), s.close())
 	})
 }
 
-func (i *Idleness) measure(ctx context.Context, s *system, beat time.Duration) error {
+func (i *Idleness) measureIdle(ctx context.Context, s *system, beat time.Duration) error {
 	var beats atomic.Int64
 	var welcome sync.WaitGroup
 	welcome.Add(i.Workers)
@@ -57,7 +57,7 @@ func (i *Idleness) measure(ctx context.Context, s *system, beat time.Duration) e
 		return &greeted{WorkerStream: counted, greet: func() error { welcome.Done(); return nil }}, nil
 	}
 	for range i.Workers {
-		if _, err := s.workOver(connect, &bencher{}, 1, 0); err != nil {
+		if _, err := s.runWorkerOver(connect, &bencher{}, 1, 0); err != nil {
 			return err
 		}
 	}

@@ -30,14 +30,14 @@ const victims = 8
 // MeasureKill measures it with workers that are processes of their own, over TCP.
 func MeasureKill(ctx context.Context, l *Lab) (*Kill, error) {
 	k := &Kill{new(Sample)}
-	return k, l.with(func(s *system) error {
+	return k, l.withSystem(func(s *system) error {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return err
 		}
-		s.serve(listener)
+		s.serveOn(listener)
 		for round := 0; k.Waits.Len() < l.Kills; round++ {
-			if err := k.round(ctx, s, listener.Addr().String(), l.Pause*10); err != nil {
+			if err := k.runRound(ctx, s, listener.Addr().String(), l.Pause*10); err != nil {
 				return err
 			}
 		}
@@ -45,29 +45,29 @@ func MeasureKill(ctx context.Context, l *Lab) (*Kill, error) {
 	})
 }
 
-// round gives one unit to each of some workers, starts as many more, kills the
+// runRound gives one unit to each of some workers, starts as many more, kills the
 // first, a pause apart, and waits until the others run the units.
-func (k *Kill) round(ctx context.Context, s *system, server string, pause time.Duration) (err error) {
+func (k *Kill) runRound(ctx context.Context, s *system, server string, pause time.Duration) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	fleet := &fleet{server: server, news: make(chan news)}
-	defer func() { err = errors.Join(err, fleet.end()) }()
-	if err := fleet.start(ctx, victims); err != nil {
+	fleet := &workerFleet{server: server, news: make(chan workerNews)}
+	defer func() { err = errors.Join(err, fleet.killAll()) }()
+	if err := fleet.startWorkers(ctx, victims); err != nil {
 		return err
 	}
-	id, err := s.submit(ctx, spec(victims), victims)
+	id, err := s.submitDocuments(ctx, noopSpec(victims), victims)
 	if err != nil {
 		return err
 	}
 	running := make(map[mapreduce.UnitID]*child)
 	for len(running) < victims {
-		n, err := fleet.next(ctx)
+		n, err := fleet.nextNews(ctx)
 		if err != nil {
 			return err
 		}
 		running[n.Unit] = n.from
 	}
-	if err := fleet.start(ctx, victims); err != nil {
+	if err := fleet.startWorkers(ctx, victims); err != nil {
 		return err
 	}
 	killed := make(map[mapreduce.UnitID]time.Time)
@@ -81,7 +81,7 @@ func (k *Kill) round(ctx context.Context, s *system, server string, pause time.D
 		}
 	}
 	for len(killed) > 0 {
-		n, err := fleet.next(ctx)
+		n, err := fleet.nextNews(ctx)
 		if err != nil {
 			return err
 		}
@@ -96,16 +96,16 @@ func (k *Kill) round(ctx context.Context, s *system, server string, pause time.D
 	return err
 }
 
-// A fleet is the workers of a round.
-type fleet struct {
+// A workerFleet is the workers of a round.
+type workerFleet struct {
 	server  string
-	news    chan news
+	news    chan workerNews
 	workers []*child
 	reading sync.WaitGroup
 }
 
 // News are what a worker's process says on its standard output.
-type news struct {
+type workerNews struct {
 	Connected bool `json:",omitempty"`
 	Unit      mapreduce.UnitID
 	At        time.Time
@@ -113,15 +113,15 @@ type news struct {
 	from *child
 }
 
-// start starts n workers of one slot, and waits until they are connected.
-func (f *fleet) start(ctx context.Context, n int) error {
+// startWorkers starts n workers of one slot, and waits until they are connected.
+func (f *workerFleet) startWorkers(ctx context.Context, n int) error {
 	for range n {
-		c, err := start(ctx, order{Worker: &workerOrder{f.server}})
+		c, err := startChild(ctx, order{Worker: &workerOrder{f.server}})
 		if err != nil {
 			return err
 		}
 		f.workers = append(f.workers, c)
-		f.reading.Go(func() { f.read(ctx, c) })
+		f.reading.Go(func() { f.readNews(ctx, c) })
 	}
 	for range n {
 		select {
@@ -136,9 +136,9 @@ func (f *fleet) start(ctx context.Context, n int) error {
 	return nil
 }
 
-func (f *fleet) read(ctx context.Context, c *child) {
+func (f *workerFleet) readNews(ctx context.Context, c *child) {
 	for {
-		n := news{from: c}
+		n := workerNews{from: c}
 		if err := c.out.Decode(&n); err != nil {
 			return // the process has ended
 		}
@@ -150,24 +150,24 @@ func (f *fleet) read(ctx context.Context, c *child) {
 	}
 }
 
-func (f *fleet) next(ctx context.Context) (news, error) {
+func (f *workerFleet) nextNews(ctx context.Context) (workerNews, error) {
 	select {
 	case n := <-f.news:
 		return n, nil
 	case <-ctx.Done():
-		return news{}, context.Cause(ctx)
+		return workerNews{}, context.Cause(ctx)
 	}
 }
 
-// end kills what is left of the workers.
-func (f *fleet) end() error {
+// killAll kills what is left of the workers.
+func (f *workerFleet) killAll() error {
 	var errs []error
 	for _, w := range f.workers {
 		if err := w.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			errs = append(errs, err)
 		}
 	}
-	go f.drain()
+	go f.drainNews()
 	f.reading.Wait()
 	close(f.news)
 	for _, w := range f.workers {
@@ -176,8 +176,8 @@ func (f *fleet) end() error {
 	return errors.Join(errs...)
 }
 
-// drain lets readers get rid of what nobody waits for.
-func (f *fleet) drain() {
+// drainNews lets readers get rid of what nobody waits for.
+func (f *workerFleet) drainNews() {
 	for range f.news {
 		continue
 	}
@@ -188,20 +188,20 @@ type workerOrder struct {
 	Server string
 }
 
-func (o *workerOrder) run(ctx context.Context, out *json.Encoder) error {
+func (o *workerOrder) runWorker(ctx context.Context, out *json.Encoder) error {
 	c, err := client.Dial(o.Server, client.Config{})
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	var mu sync.Mutex // guards out
-	say := func(n news) error {
+	say := func(n workerNews) error {
 		mu.Lock()
 		defer mu.Unlock()
 		return out.Encode(n)
 	}
 	hold := func(ctx context.Context, task *agent.Task) error {
-		if err := say(news{Unit: task.Unit, At: time.Now()}); err != nil {
+		if err := say(workerNews{Unit: task.Unit, At: time.Now()}); err != nil {
 			return err
 		}
 		<-ctx.Done()
@@ -214,7 +214,7 @@ func (o *workerOrder) run(ctx context.Context, out *json.Encoder) error {
 			if err != nil {
 				return nil, err
 			}
-			return &greeted{WorkerStream: stream, greet: func() error { return say(news{Connected: true}) }}, nil
+			return &greeted{WorkerStream: stream, greet: func() error { return say(workerNews{Connected: true}) }}, nil
 		}},
 	})
 	if err != nil {

@@ -27,17 +27,17 @@ type Waits struct {
 
 // MeasureLatency measures it.
 func MeasureLatency(ctx context.Context, l *Lab) (*Latency, error) {
-	floor, err := l.floor(ctx)
+	floor, err := l.measureFloor(ctx)
 	if err != nil {
 		return nil, err
 	}
 	lat := &Latency{Floor: floor, Cluster: l.Cluster != ""}
-	err = l.with(func(s *system) error {
+	err = l.withSystem(func(s *system) error {
 		starts := newStarts()
-		if _, err := s.work(&bencher{output: 2, run: starts.note}, 20, prefetch(20)); err != nil {
+		if _, err := s.runWorker(&bencher{output: 2, run: starts.recordStart}, 20, prefetchFor(20)); err != nil {
 			return err
 		}
-		w, err := l.waits(ctx, s, starts, "")
+		w, err := l.measureWaits(ctx, s, starts, "")
 		if err == nil {
 			lat.Waits = *w
 		}
@@ -46,22 +46,22 @@ func MeasureLatency(ctx context.Context, l *Lab) (*Latency, error) {
 	return lat, err
 }
 
-// waits submits single-unit jobs of a tenant at their times of arrival, whether
+// measureWaits submits single-unit jobs of a tenant at their times of arrival, whether
 // or not earlier ones are done.
-func (l *Lab) waits(ctx context.Context, s *system, starts *starts, tenant mapreduce.TenantID) (*Waits, error) {
+func (l *Lab) measureWaits(ctx context.Context, s *system, starts *startTimes, tenant mapreduce.TenantID) (*Waits, error) {
 	w := &Waits{new(Sample), new(Sample)}
-	spec := spec(20)
+	spec := noopSpec(20)
 	spec.Tenant = tenant
-	if err := s.warm(ctx, spec); err != nil {
+	if err := s.warmUp(ctx, spec); err != nil {
 		return nil, err
 	}
 	ids, begun := make([]mapreduce.JobID, l.Arrivals), make([]time.Time, l.Arrivals)
 	errs := make([]error, l.Arrivals+1)
 	var submitting sync.WaitGroup
-	errs[l.Arrivals] = paced(ctx, arrivals(l.Arrivals, l.Pause), func(i int) error {
+	errs[l.Arrivals] = callAt(ctx, arrivalTimes(l.Arrivals, l.Pause), func(i int) error {
 		submitting.Go(func() {
 			begun[i] = time.Now()
-			ids[i], errs[i] = s.submit(ctx, spec, 1)
+			ids[i], errs[i] = s.submitDocuments(ctx, spec, 1)
 		})
 		return nil
 	})
@@ -70,39 +70,39 @@ func (l *Lab) waits(ctx context.Context, s *system, starts *starts, tenant mapre
 		return nil, err
 	}
 	for i, id := range ids {
-		if err := s.end(ctx, id); err != nil {
+		if err := s.awaitComplete(ctx, id); err != nil {
 			return nil, err
 		}
-		at := starts.of(id)
+		at := starts.startOf(id)
 		w.Ready.Add(at.Sub(s.observer.readyAt(id)))
 		w.Submit.Add(at.Sub(begun[i]))
 	}
 	return w, nil
 }
 
-// warm runs a few jobs, so that what is made once is made.
-func (s *system) warm(ctx context.Context, spec mapreduce.JobSpec) error {
+// warmUp runs a few jobs, so that what is made once is made.
+func (s *system) warmUp(ctx context.Context, spec mapreduce.JobSpec) error {
 	for range 5 {
-		id, err := s.submit(ctx, spec, 1)
+		id, err := s.submitDocuments(ctx, spec, 1)
 		if err != nil {
 			return err
 		}
-		if err := s.end(ctx, id); err != nil {
+		if err := s.awaitComplete(ctx, id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// starts notes when the first map unit of each job began.
-type starts struct {
+// startTimes notes when the first map unit of each job began.
+type startTimes struct {
 	mu   sync.Mutex // guards jobs
 	jobs map[mapreduce.JobID]time.Time
 }
 
-func newStarts() *starts { return &starts{jobs: make(map[mapreduce.JobID]time.Time)} }
+func newStarts() *startTimes { return &startTimes{jobs: make(map[mapreduce.JobID]time.Time)} }
 
-func (s *starts) note(_ context.Context, task *agent.Task) error {
+func (s *startTimes) recordStart(_ context.Context, task *agent.Task) error {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *starts) note(_ context.Context, task *agent.Task) error {
 	return nil
 }
 
-func (s *starts) of(id mapreduce.JobID) time.Time {
+func (s *startTimes) startOf(id mapreduce.JobID) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.jobs[id]
@@ -122,16 +122,16 @@ func (s *starts) of(id mapreduce.JobID) time.Time {
 func (l *Latency) Rows() []Row {
 	floor := func(q float64) string {
 		return fmt.Sprintf("one commit %s ms, of which a sync %s ms",
-			Number(millis(l.Floor.Commit.Quantile(q))), Number(millis(l.Floor.Sync.Quantile(q))))
+			Number(toMilliseconds(l.Floor.Commit.Quantile(q))), Number(toMilliseconds(l.Floor.Sync.Quantile(q))))
 	}
 	p50, p99 := atMost(1), atMost(10)
 	if l.Cluster {
 		p50, p99 = atMost(5), atMost(25)
 	}
 	return []Row{
-		{"ready → start, idle fleet, p50", millis(l.Ready.Quantile(.5)), "ms", p50, floor(.5)},
-		{"ready → start, idle fleet, p99", millis(l.Ready.Quantile(.99)), "ms", p99, floor(.99)},
-		{"submission → start, p50", millis(l.Submit.Quantile(.5)), "ms", nil, "begin, stage, flip, claim: four commits"},
-		{"submission → start, p99", millis(l.Submit.Quantile(.99)), "ms", nil, ""},
+		{"ready → start, idle fleet, p50", toMilliseconds(l.Ready.Quantile(.5)), "ms", p50, floor(.5)},
+		{"ready → start, idle fleet, p99", toMilliseconds(l.Ready.Quantile(.99)), "ms", p99, floor(.99)},
+		{"submission → start, p50", toMilliseconds(l.Submit.Quantile(.5)), "ms", nil, "begin, stage, flip, claim: four commits"},
+		{"submission → start, p99", toMilliseconds(l.Submit.Quantile(.99)), "ms", nil, ""},
 	}
 }

@@ -32,9 +32,9 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// resident returns the memory that this process takes of the machine once it
+// residentMemory returns the memory that this process takes of the machine once it
 // has given back what it does not need, in bytes.
-func resident() (int64, error) {
+func residentMemory() (int64, error) {
 	debug.FreeOSMemory()
 	return procNumber("/proc/self/status", "VmRSS:", 1024)
 }

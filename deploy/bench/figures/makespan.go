@@ -34,50 +34,50 @@ func (m *Makespan) Ratio() float64 { return float64(m.Took) / float64(m.Least) }
 func MeasureMakespans(ctx context.Context, l *Lab) (Makespans, error) {
 	part := func(n int) int { return max(1, n*l.Units/200_000) }
 	all := Makespans{
-		{Name: fmt.Sprintf("%d × %v at 50", part(1000), l.Nap), Goal: 1.015, Units: equal(part(1000), l.Nap), Slots: 50},
-		{Name: fmt.Sprintf("%d × %v at 20", part(400), l.Nap), Goal: 1.015, Units: equal(part(400), l.Nap), Slots: 20},
+		{Name: fmt.Sprintf("%d × %v at 50", part(1000), l.Nap), Goal: 1.015, Units: equalDurations(part(1000), l.Nap), Slots: 50},
+		{Name: fmt.Sprintf("%d × %v at 20", part(400), l.Nap), Goal: 1.015, Units: equalDurations(part(400), l.Nap), Slots: 20},
 		{
 			Name: fmt.Sprintf("%d × log-normal, mean %v, σ 0.8, at 50", part(1000), l.Nap), Goal: 1.02,
 			Units: logNormal(part(1000), l.Nap, .8), Slots: 50,
 		},
 	}
 	for i := range all {
-		if err := l.with(func(s *system) error { return all[i].measure(ctx, s) }); err != nil {
+		if err := l.withSystem(func(s *system) error { return all[i].measureJob(ctx, s) }); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
 }
 
-func (m *Makespan) measure(ctx context.Context, s *system) error {
+func (m *Makespan) measureJob(ctx context.Context, s *system) error {
 	m.Least = listSchedule(m.Units, m.Slots)
-	m.Pool = m.pool(ctx)
+	m.Pool = m.measurePool(ctx)
 	naps := func(ctx context.Context, task *agent.Task) error {
 		if !isMap(task) {
 			return nil
 		}
-		return clock.Sleep(ctx, m.Units[document(task)])
+		return clock.Sleep(ctx, m.Units[documentIndex(task)])
 	}
-	if _, err := s.work(&bencher{output: outputBytes, run: naps}, m.Slots, prefetch(m.Slots)); err != nil {
+	if _, err := s.runWorker(&bencher{output: outputBytes, run: naps}, m.Slots, prefetchFor(m.Slots)); err != nil {
 		return err
 	}
-	if err := s.warm(ctx, spec(m.Slots)); err != nil {
+	if err := s.warmUp(ctx, noopSpec(m.Slots)); err != nil {
 		return err
 	}
-	id, err := s.submit(ctx, spec(m.Slots), len(m.Units))
+	id, err := s.submitDocuments(ctx, noopSpec(m.Slots), len(m.Units))
 	if err != nil {
 		return err
 	}
-	if err := s.end(ctx, id); err != nil {
+	if err := s.awaitComplete(ctx, id); err != nil {
 		return err
 	}
 	m.Took = s.observer.mappedAt(id).Sub(s.observer.readyAt(id))
 	return nil
 }
 
-// pool returns how long the same units take as many goroutines that share a
+// measurePool returns how long the same units take as many goroutines that share a
 // list: what timers and this machine add by themselves.
-func (m *Makespan) pool(ctx context.Context) time.Duration {
+func (m *Makespan) measurePool(ctx context.Context) time.Duration {
 	var mu sync.Mutex // guards rest
 	rest := slices.Clone(m.Units)
 	start := time.Now()

@@ -45,13 +45,13 @@ func (a *Asked) PerMinute() float64 { return perSecond(a.Units, a.Took) * 60 }
 // askers is how many workers there are, each in a process of its own; spare is
 // how many slots they have for each call that the fleet may make.
 const (
-	askers = 4
-	spare  = 1.6
+	askers       = 4
+	sparePerCall = 1.6
 )
 
-// comeback is for how long what killed workers held may be kept for them: 1.5 s
+// comebackTime is for how long what killed workers held may be kept for them: 1.5 s
 // from when their streams break.
-const comeback = 3 * time.Second
+const comebackTime = 3 * time.Second
 
 // faulty is the share of calls that go wrong.
 const faulty = .05
@@ -72,20 +72,20 @@ func MeasureModels(ctx context.Context, l *Lab) (*Models, error) {
 		{&m.Faulty, wrong, false},
 		{&m.Metered, tight, false},
 	} {
-		err := m.with(l, one.free, func(s *system, server string) error {
-			return m.measure(ctx, s, m.crew(server, one.free, l), one.model, l.Asked, one.to)
+		err := m.withSystem(l, one.free, func(s *system, server string) error {
+			return m.measureJob(ctx, s, m.newCrew(server, one.free, l), one.model, l.Asked, one.to)
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	return m, m.with(l, false, func(s *system, server string) error { return m.kill(ctx, s, server, l) })
+	return m, m.withSystem(l, false, func(s *system, server string) error { return m.measureKills(ctx, s, server, l) })
 }
 
-// with has a system to which workers connect over TCP.
-func (m *Models) with(l *Lab, free bool, measure func(s *system, server string) error) error {
-	return l.at(func(p place) error {
-		kv, err := p.open()
+// withSystem has a system to which workers connect over TCP.
+func (m *Models) withSystem(l *Lab, free bool, measure func(s *system, server string) error) error {
+	return l.inPlace(func(p storePlace) error {
+		kv, err := p.openStore()
 		if err != nil {
 			return err
 		}
@@ -101,23 +101,23 @@ func (m *Models) with(l *Lab, free bool, measure func(s *system, server string) 
 		if err != nil {
 			return errors.Join(err, s.close())
 		}
-		s.serve(listener)
+		s.serveOn(listener)
 		return errors.Join(measure(s, listener.Addr().String()), s.close())
 	})
 }
 
-// A crew is the workers of a job, yet to be started.
-type crew struct {
+// A workerCrew is the workers of a job, yet to be started.
+type workerCrew struct {
 	askerOrder
 	slots [askers]int
 }
 
-// crew has slots to spare where the fleet is limited, else as many as may be busy.
-func (m *Models) crew(server string, free bool, l *Lab) crew {
-	c := crew{askerOrder: askerOrder{Server: server, Unlimited: free, Idle: 15 * l.Think}}
+// newCrew has slots to spare where the fleet is limited, else as many as may be busy.
+func (m *Models) newCrew(server string, free bool, l *Lab) workerCrew {
+	c := workerCrew{askerOrder: askerOrder{Server: server, Unlimited: free, Idle: 15 * l.Think}}
 	all := m.AtOnce
 	if !free {
-		all = int(spare * float64(all))
+		all = int(sparePerCall * float64(all))
 	}
 	for i := range c.slots {
 		c.slots[i] = max(1, (all+i)/askers)
@@ -126,54 +126,54 @@ func (m *Models) crew(server string, free bool, l *Lab) crew {
 	return c
 }
 
-func (c crew) start(ctx context.Context, url string) (*asking, error) {
-	a := &asking{order: c.askerOrder}
+func (c workerCrew) startWorkers(ctx context.Context, url string) (*askerProcesses, error) {
+	a := &askerProcesses{order: c.askerOrder}
 	a.order.Model = url
 	for _, slots := range c.slots {
-		if err := a.start(ctx, slots); err != nil {
-			return nil, errors.Join(err, a.end())
+		if err := a.startWorker(ctx, slots); err != nil {
+			return nil, errors.Join(err, a.killAll())
 		}
 	}
 	return a, nil
 }
 
-// measure runs a job of n units to its end.
-func (m *Models) measure(ctx context.Context, s *system, c crew, o modelOrder, n int, a *Asked) (err error) {
+// measureJob runs a job of n units to its end.
+func (m *Models) measureJob(ctx context.Context, s *system, c workerCrew, o modelOrder, n int, a *Asked) (err error) {
 	model, err := startModel(ctx, o)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, model.end()) }()
-	workers, err := c.start(ctx, model.url)
+	defer func() { err = errors.Join(err, model.endProcess()) }()
+	workers, err := c.startWorkers(ctx, model.url)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, workers.end()) }()
+	defer func() { err = errors.Join(err, workers.killAll()) }()
 	spec := askingSpec(n)
 	if o.Faults > 0 {
 		spec.UnitTimeout = max(2*c.Idle, 2*time.Second) // answers that never end
 	}
-	id, err := s.ask(ctx, spec, n)
+	id, err := s.submitReceipts(ctx, spec, n)
 	if err != nil {
 		return err
 	}
-	job, err := s.ended(ctx, id)
+	job, err := s.awaitEnded(ctx, id)
 	if err != nil {
 		return err
 	}
-	tally, err := model.tally(ctx)
+	tally, err := model.readTally(ctx)
 	if err != nil {
 		return err
 	}
 	*a = Asked{Units: n, Failed: int(job.FailedUnits), Took: s.observer.mappedAt(id).Sub(s.observer.readyAt(id)), Tally: *tally}
-	a.bounds(o, n, m.AtOnce)
+	a.setBounds(o, n, m.AtOnce)
 	return nil
 }
 
-// bounds are of as many calls as there are units, in the order in which the model
+// setBounds are of as many calls as there are units, in the order in which the model
 // draws how long they take.
-func (a *Asked) bounds(o modelOrder, n, atOnce int) {
-	latency := o.latency()
+func (a *Asked) setBounds(o modelOrder, n, atOnce int) {
+	latency := o.latencyFunc()
 	draws := make([]time.Duration, n)
 	for i := range draws {
 		draws[i] = latency(fakellm.Call{N: i + 1})
@@ -190,16 +190,16 @@ func askingSpec(n int) mapreduce.JobSpec {
 	}
 }
 
-// ask submits a job of n receipts.
-func (s *system) ask(ctx context.Context, spec mapreduce.JobSpec, n int) (mapreduce.JobID, error) {
-	job, err := s.SubmitJob(ctx, spec, receipts(n))
+// submitReceipts submits a job of n receipts.
+func (s *system) submitReceipts(ctx context.Context, spec mapreduce.JobSpec, n int) (mapreduce.JobID, error) {
+	job, err := s.SubmitJob(ctx, spec, receiptDocuments(n))
 	if err != nil {
 		return "", err
 	}
 	return job.ID, nil
 }
 
-func receipts(n int) iter.Seq2[*mapreduce.Document, error] {
+func receiptDocuments(n int) iter.Seq2[*mapreduce.Document, error] {
 	return func(yield func(*mapreduce.Document, error) bool) {
 		for i := range n {
 			d := &mapreduce.Document{
@@ -213,8 +213,8 @@ func receipts(n int) iter.Seq2[*mapreduce.Document, error] {
 	}
 }
 
-// ended waits until a job has ended, with failed units or without.
-func (s *system) ended(ctx context.Context, id mapreduce.JobID) (last *mapreduce.Job, err error) {
+// awaitEnded waits until a job has ended, with failed units or without.
+func (s *system) awaitEnded(ctx context.Context, id mapreduce.JobID) (last *mapreduce.Job, err error) {
 	err = s.WatchJob(ctx, id, func(j *mapreduce.Job) error {
 		last = j
 		return nil
@@ -225,57 +225,57 @@ func (s *system) ended(ctx context.Context, id mapreduce.JobID) (last *mapreduce
 	return last, err
 }
 
-// kill kills workers in the midst of their calls, one after the other, each
+// measureKills kills workers in the midst of their calls, one after the other, each
 // replaced at once, and then runs a job with those that are left.
-func (m *Models) kill(ctx context.Context, s *system, server string, l *Lab) error {
-	c := m.crew(server, false, l)
+func (m *Models) measureKills(ctx context.Context, s *system, server string, l *Lab) error {
+	c := m.newCrew(server, false, l)
 	o := modelOrder{Mean: l.Think}
-	if err := m.strike(ctx, s, c, o, l); err != nil {
+	if err := m.killWorkers(ctx, s, c, o, l); err != nil {
 		return err
 	}
-	if err := clock.Sleep(ctx, comeback); err != nil {
+	if err := clock.Sleep(ctx, comebackTime); err != nil {
 		return err
 	}
-	return m.measure(ctx, s, c, o, 8*m.AtOnce, &m.Spared)
+	return m.measureJob(ctx, s, c, o, 8*m.AtOnce, &m.Spared)
 }
 
-func (m *Models) strike(ctx context.Context, s *system, c crew, o modelOrder, l *Lab) (err error) {
+func (m *Models) killWorkers(ctx context.Context, s *system, c workerCrew, o modelOrder, l *Lab) (err error) {
 	o.Mean = max(o.Mean, time.Second) // kills are to meet calls, however slow the machine
 	model, err := startModel(ctx, o)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, model.end()) }()
-	workers, err := c.start(ctx, model.url)
+	defer func() { err = errors.Join(err, model.endProcess()) }()
+	workers, err := c.startWorkers(ctx, model.url)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, workers.end()) }()
-	id, err := s.ask(ctx, askingSpec(l.Asked), l.Asked)
+	defer func() { err = errors.Join(err, workers.killAll()) }()
+	id, err := s.submitReceipts(ctx, askingSpec(l.Asked), l.Asked)
 	if err != nil {
 		return err
 	}
-	if err := s.until(ctx, id, func(j *mapreduce.Job) bool { return j.CompletedUnits > 0 }); err != nil {
+	if err := s.awaitJob(ctx, id, func(j *mapreduce.Job) bool { return j.CompletedUnits > 0 }); err != nil {
 		return err
 	}
 	for i := range m.Kills {
 		if err := clock.Sleep(ctx, l.Think/8); err != nil {
 			return err
 		}
-		if err := workers.kill(); err != nil {
+		if err := workers.killOldest(); err != nil {
 			return err
 		}
-		if err := workers.start(ctx, c.slots[i%askers]); err != nil {
+		if err := workers.startWorker(ctx, c.slots[i%askers]); err != nil {
 			return err
 		}
 	}
 	if _, err := s.CancelJob(ctx, id); err != nil {
 		return err
 	}
-	if err := workers.end(); err != nil {
+	if err := workers.killAll(); err != nil {
 		return err
 	}
-	tally, err := model.tally(ctx)
+	tally, err := model.readTally(ctx)
 	if err != nil {
 		return err
 	}

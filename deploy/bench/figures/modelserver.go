@@ -29,23 +29,23 @@ const (
 	latencySeed  = 5
 )
 
-func (o *modelOrder) latency() func(fakellm.Call) time.Duration {
+func (o *modelOrder) latencyFunc() func(fakellm.Call) time.Duration {
 	return fakellm.LogNormal(latencySeed, o.Mean, latencySigma)
 }
 
-// run serves until ctx ends. It says first where.
-func (o *modelOrder) run(ctx context.Context, out *json.Encoder) error {
+// serveModel serves until ctx ends. It says first where.
+func (o *modelOrder) serveModel(ctx context.Context, out *json.Encoder) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	fake := fakellm.New(fakellm.Config{
-		Model: accountant, Latency: o.latency(), Rates: o.Rates, Fault: fakellm.Mix(latencySeed, o.Faults, passing()...),
+		Model: readReceipt, Latency: o.latencyFunc(), Rates: o.Rates, Fault: fakellm.Mix(latencySeed, o.Faults, passingFaults()...),
 	})
 	c := &clocked{fake: fake}
 	mux := http.NewServeMux()
 	mux.Handle("/", c)
-	mux.HandleFunc("GET /tally", c.report)
+	mux.HandleFunc("GET /tally", c.reportTally)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
@@ -64,8 +64,8 @@ func (o *modelOrder) run(ctx context.Context, out *json.Encoder) error {
 	return err
 }
 
-// passing are the faults after which a job goes on.
-func passing() []fakellm.Fault {
+// passingFaults are the faults after which a job goes on.
+func passingFaults() []fakellm.Fault {
 	return slices.DeleteFunc(fakellm.Faults(), func(f fakellm.Fault) bool {
 		switch f {
 		case fakellm.Unauthorized, fakellm.NoMoney, fakellm.SpendLimit, fakellm.UnknownModel, fakellm.WebPage, fakellm.Redirect:
@@ -116,7 +116,7 @@ func (t *Tally) Utilisation(atOnce int) float64 {
 	return t.Busy.Seconds() / t.Until.Seconds() / float64(atOnce)
 }
 
-func (c *clocked) report(w http.ResponseWriter, _ *http.Request) {
+func (c *clocked) reportTally(w http.ResponseWriter, _ *http.Request) {
 	entries := c.fake.Entries() // waits for those under way
 	t := Tally{Calls: len(entries), Peak: c.fake.Peak()}
 	for _, e := range entries {
@@ -156,19 +156,19 @@ type modelProcess struct {
 }
 
 func startModel(ctx context.Context, o modelOrder) (*modelProcess, error) {
-	c, err := start(ctx, order{Model: &o})
+	c, err := startChild(ctx, order{Model: &o})
 	if err != nil {
 		return nil, err
 	}
 	m := &modelProcess{child: c}
 	if err := c.out.Decode(&m.url); err != nil {
-		return nil, errors.Join(err, m.end())
+		return nil, errors.Join(err, m.endProcess())
 	}
 	return m, nil
 }
 
-// tally asks the model what it has counted.
-func (m *modelProcess) tally(ctx context.Context) (*Tally, error) {
+// readTally asks the model what it has counted.
+func (m *modelProcess) readTally(ctx context.Context) (*Tally, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url+"/tally", http.NoBody)
 	if err != nil {
 		return nil, err
@@ -190,15 +190,15 @@ func (m *modelProcess) tally(ctx context.Context) (*Tally, error) {
 	return t, nil
 }
 
-// end lets the process end by itself.
-func (m *modelProcess) end() error {
+// endProcess lets the process end by itself.
+func (m *modelProcess) endProcess() error {
 	return errors.Join(m.in.Close(), m.cmd.Wait())
 }
 
 var totalLine = regexp.MustCompile(`TOTAL RM (\d+\.50)`)
 
-// accountant is a model that reads receipts.
-func accountant(c fakellm.Call) fakellm.Reply {
+// readReceipt is a model that reads receipts.
+func readReceipt(c fakellm.Call) fakellm.Reply {
 	total := []any{}
 	if m := totalLine.FindStringSubmatch(c.Turns[0].Text); m != nil {
 		total = append(total, map[string]any{"value": json.Number(m[1]), "quotes": []string{m[0]}, "confidence": .9})

@@ -28,7 +28,7 @@ type askerOrder struct {
 // asked is the provider of units that ask a model: one that tells its limits.
 const asked = "anthropic"
 
-func (o *askerOrder) run(ctx context.Context, out *json.Encoder) error {
+func (o *askerOrder) runAsker(ctx context.Context, out *json.Encoder) error {
 	c, err := client.Dial(o.Server, client.Config{})
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (o *askerOrder) run(ctx context.Context, out *json.Encoder) error {
 		return err
 	}
 	config.Steps = step.Serving(asked, checked.New(asker))
-	greet := func() error { return out.Encode(news{Connected: true}) }
+	greet := func() error { return out.Encode(workerNews{Connected: true}) }
 	config.Connect = []worker.Connect{func(ctx context.Context) (worker.Stream, error) {
 		stream, err := c.Connect(ctx)
 		if err != nil {
@@ -69,27 +69,27 @@ func (o *askerOrder) run(ctx context.Context, out *json.Encoder) error {
 	return w.Run(ctx)
 }
 
-// An asking is some workers whose units ask a model.
-type asking struct {
+// An askerProcesses is some workers whose units ask a model.
+type askerProcesses struct {
 	order   askerOrder
 	workers []*child // the oldest first
 }
 
-// start starts a worker and waits until it is connected.
-func (a *asking) start(ctx context.Context, slots int) error {
+// startWorker starts a worker and waits until it is connected.
+func (a *askerProcesses) startWorker(ctx context.Context, slots int) error {
 	o := a.order
 	o.Slots = slots
-	c, err := start(ctx, order{Asker: &o})
+	c, err := startChild(ctx, order{Asker: &o})
 	if err != nil {
 		return err
 	}
 	a.workers = append(a.workers, c)
-	var n news
+	var n workerNews
 	return c.out.Decode(&n)
 }
 
-// kill kills the oldest worker.
-func (a *asking) kill() error {
+// killOldest kills the oldest worker.
+func (a *askerProcesses) killOldest() error {
 	oldest := a.workers[0]
 	a.workers = a.workers[1:]
 	if err := oldest.cmd.Process.Kill(); err != nil {
@@ -99,11 +99,11 @@ func (a *asking) kill() error {
 	return nil
 }
 
-// end kills those that are left.
-func (a *asking) end() error {
+// killAll kills those that are left.
+func (a *askerProcesses) killAll() error {
 	var errs []error
 	for len(a.workers) > 0 {
-		if err := a.kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		if err := a.killOldest(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			errs = append(errs, err)
 		}
 	}

@@ -25,43 +25,43 @@ type Neighbour struct {
 
 // MeasureNeighbour measures it.
 func MeasureNeighbour(ctx context.Context, l *Lab) (*Neighbour, error) {
-	n := &Neighbour{Queued: l.Size, Nap: l.Nap / 20, Prefetch: prefetch(busySlots)}
-	return n, l.with(func(s *system) error {
-		big := spec(busySlots)
+	n := &Neighbour{Queued: l.Size, Nap: l.Nap / 20, Prefetch: prefetchFor(busySlots)}
+	return n, l.withSystem(func(s *system) error {
+		big := noopSpec(busySlots)
 		big.Tenant = "big"
 		starts := newStarts()
 		b := &bencher{output: 2, run: func(ctx context.Context, task *agent.Task) error {
-			if err := starts.note(ctx, task); err != nil || task.Text == nil || task.Text.Chunks == 0 || small(task) {
+			if err := starts.recordStart(ctx, task); err != nil || task.Text == nil || task.Text.Chunks == 0 || isSmallTenant(task) {
 				return err
 			}
 			return clock.Sleep(ctx, n.Nap)
 		}}
-		stop, err := s.work(b, busySlots, 0)
+		stop, err := s.runWorker(b, busySlots, 0)
 		if err != nil {
 			return err
 		}
 		if n.Alone, err = l.readyWaits(ctx, s, starts); err != nil {
 			return err
 		}
-		n.Beside, err = n.beside(ctx, s, big, func() (*Sample, error) { return l.readyWaits(ctx, s, starts) })
+		n.Beside, err = n.measureBeside(ctx, s, big, func() (*Sample, error) { return l.readyWaits(ctx, s, starts) })
 		if err != nil {
 			return err
 		}
 		stop()
-		if _, err := s.work(b, busySlots, n.Prefetch); err != nil {
+		if _, err := s.runWorker(b, busySlots, n.Prefetch); err != nil {
 			return err
 		}
-		n.PrefetchedBeside, err = n.beside(ctx, s, big, func() (*Sample, error) { return l.readyWaits(ctx, s, starts) })
+		n.PrefetchedBeside, err = n.measureBeside(ctx, s, big, func() (*Sample, error) { return l.readyWaits(ctx, s, starts) })
 		return err
 	})
 }
 
-// beside measures while the other tenant has units that wait and units that run.
-func (n *Neighbour) beside(ctx context.Context, s *system, spec mapreduce.JobSpec, measure func() (*Sample, error)) (*Sample, error) {
+// measureBeside measures while the other tenant has units that wait and units that run.
+func (n *Neighbour) measureBeside(ctx context.Context, s *system, spec mapreduce.JobSpec, measure func() (*Sample, error)) (*Sample, error) {
 	keep, enough := context.WithCancel(ctx)
 	defer enough()
 	busy, kept := make(chan struct{}), make(chan error, 1)
-	go func() { kept <- n.keep(keep, s, spec, sync.OnceFunc(func() { close(busy) })) }()
+	go func() { kept <- n.keepBusy(keep, s, spec, sync.OnceFunc(func() { close(busy) })) }()
 	select {
 	case <-busy:
 	case err := <-kept:
@@ -72,13 +72,13 @@ func (n *Neighbour) beside(ctx context.Context, s *system, spec mapreduce.JobSpe
 	return sample, errors.Join(err, <-kept)
 }
 
-// keep submits a job, and another of the same size whenever half of the last one
+// keepBusy submits a job, and another of the same size whenever half of the last one
 // is done, until ctx ends. It tells when the first has begun.
-func (n *Neighbour) keep(ctx context.Context, s *system, spec mapreduce.JobSpec, begun func()) error {
+func (n *Neighbour) keepBusy(ctx context.Context, s *system, spec mapreduce.JobSpec, begun func()) error {
 	for {
-		id, err := s.submit(ctx, spec, n.Queued)
+		id, err := s.submitDocuments(ctx, spec, n.Queued)
 		if err == nil {
-			err = s.until(ctx, id, func(j *mapreduce.Job) bool {
+			err = s.awaitJob(ctx, id, func(j *mapreduce.Job) bool {
 				if j.RunningUnits > 0 || j.CompletedUnits > 0 {
 					begun()
 				}
@@ -98,11 +98,11 @@ func (n *Neighbour) keep(ctx context.Context, s *system, spec mapreduce.JobSpec,
 	}
 }
 
-// small reports whether a unit is one of the small tenant's jobs of one unit.
-func small(task *agent.Task) bool { return task.Spec.Parallelism != busySlots }
+// isSmallTenant reports whether a unit is one of the small tenant's jobs of one unit.
+func isSmallTenant(task *agent.Task) bool { return task.Spec.Parallelism != busySlots }
 
-func (l *Lab) readyWaits(ctx context.Context, s *system, starts *starts) (*Sample, error) {
-	w, err := l.waits(ctx, s, starts, "small")
+func (l *Lab) readyWaits(ctx context.Context, s *system, starts *startTimes) (*Sample, error) {
+	w, err := l.measureWaits(ctx, s, starts, "small")
 	if err != nil {
 		return nil, err
 	}
@@ -111,14 +111,14 @@ func (l *Lab) readyWaits(ctx context.Context, s *system, starts *starts) (*Sampl
 
 // Rows returns the report.
 func (n *Neighbour) Rows() []Row {
-	p99 := func(s *Sample) float64 { return millis(s.Quantile(.99)) }
+	p99 := func(s *Sample) float64 { return toMilliseconds(s.Quantile(.99)) }
 	gaps := ""
 	if n.Gaps > 0 {
 		gaps = fmt.Sprintf("; %d times they had ended before there were more", n.Gaps)
 	}
 	bound := func(s *Sample) string {
 		return fmt.Sprintf("p50 %s, p99 %s ms; alone p50 %s, p99 %s ms; %d slots busy with units of %v%s",
-			Number(millis(s.Quantile(.5))), Number(p99(s)), Number(millis(n.Alone.Quantile(.5))), Number(p99(n.Alone)), busySlots, n.Nap, gaps)
+			Number(toMilliseconds(s.Quantile(.5))), Number(p99(s)), Number(toMilliseconds(n.Alone.Quantile(.5))), Number(p99(n.Alone)), busySlots, n.Nap, gaps)
 	}
 	name := fmt.Sprintf("a small tenant's wait p99 beside %s queued units", Number(float64(n.Queued)))
 	return []Row{

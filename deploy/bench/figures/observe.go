@@ -32,7 +32,7 @@ type observer struct {
 	moved map[mapreduce.JobID]time.Time   // units of the map level ended
 }
 
-func observe(s store.Store, space *keys.Space) *observer {
+func newObserver(s store.Store, space *keys.Space) *observer {
 	checkpoint, _ := space.NextCheckpoint("")
 	return &observer{
 		Store: s, space: space, held: space.HeldAll(), runs: space.Runs(), claims: new(Sample),
@@ -93,9 +93,9 @@ type observedTx struct {
 func (t *observedTx) Set(key, value []byte) {
 	t.Tx.Set(key, value)
 	switch {
-	case within(key, t.o.held):
+	case isInRange(key, t.o.held):
 		t.claim = true
-	case within(key, t.o.runs):
+	case isInRange(key, t.o.runs):
 		t.ready = t.o.jobOf(key, 1)
 	case bytes.HasPrefix(key, t.o.ctl):
 		t.turn = t.o.jobOf(key, 0)
@@ -122,7 +122,7 @@ func (o *observer) jobOf(key []byte, skip int) mapreduce.JobID {
 	return mapreduce.JobID(rest.Text())
 }
 
-func within(key []byte, r store.Range) bool {
+func isInRange(key []byte, r store.Range) bool {
 	return bytes.Compare(key, r.Begin) >= 0 && bytes.Compare(key, r.End) < 0
 }
 

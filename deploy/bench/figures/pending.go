@@ -44,7 +44,7 @@ func MeasurePending(ctx context.Context, l *Lab) (Pending, error) {
 	var all Pending
 	for n := max(1, l.Size/1000); n <= l.Size; n *= 10 {
 		var size Size
-		if err := ask(ctx, order{Pending: &pendingOrder{l.Dir, l.Cluster, n, l.Lanes}}, &size); err != nil {
+		if err := askChild(ctx, order{Pending: &pendingOrder{l.Dir, l.Cluster, n, l.Lanes}}, &size); err != nil {
 			return nil, err
 		}
 		all = append(all, size)
@@ -52,30 +52,30 @@ func MeasurePending(ctx context.Context, l *Lab) (Pending, error) {
 	return all, nil
 }
 
-// measure submits the units, and then has a few workers' slots run some of them.
-func (o *pendingOrder) measure(ctx context.Context) (*Size, error) {
+// measureSize submits the units, and then has a few workers' slots run some of them.
+func (o *pendingOrder) measureSize(ctx context.Context) (*Size, error) {
 	size := &Size{Units: o.Units, Texts: int64(o.Units) * textBytes}
 	l := &Lab{Dir: o.Dir, Cluster: o.Cluster, Lanes: o.Lanes}
-	return size, l.at(func(p place) error {
-		s, err := open(p)
+	return size, l.inPlace(func(p storePlace) error {
+		s, err := openSystem(p)
 		if err != nil {
 			return err
 		}
-		return errors.Join(size.measure(ctx, s, p), s.close())
+		return errors.Join(size.measurePending(ctx, s, p), s.close())
 	})
 }
 
-func (z *Size) measure(ctx context.Context, s *system, p place) (err error) {
+func (z *Size) measurePending(ctx context.Context, s *system, p storePlace) (err error) {
 	if p.cluster != "" {
-		if z.Before, err = p.commit(ctx); err != nil {
+		if z.Before, err = p.measureCommit(ctx); err != nil {
 			return err
 		}
 	}
-	id, err := s.submit(ctx, spec(busySlots), z.Units)
+	id, err := s.submitDocuments(ctx, noopSpec(busySlots), z.Units)
 	if err != nil {
 		return err
 	}
-	if z.Resident, err = resident(); err != nil {
+	if z.Resident, err = residentMemory(); err != nil {
 		return err
 	}
 	var mem runtime.MemStats
@@ -85,26 +85,26 @@ func (z *Size) measure(ctx context.Context, s *system, p place) (err error) {
 		return err
 	}
 	if p.cluster != "" {
-		err = z.settleCluster(ctx, p)
+		err = z.awaitSettledCluster(ctx, p)
 	} else {
-		err = settle(ctx)
+		err = awaitQuiet(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	return z.claims(ctx, s, id)
+	return z.measureClaims(ctx, s, id)
 }
 
-// settleCluster waits until a cluster commits about as soon as before anything was
+// awaitSettledCluster waits until a cluster commits about as soon as before anything was
 // submitted, or no longer than two minutes. It keeps five seconds of writes in
 // memory before it writes them where they stay, and goes on with that for a while.
-func (z *Size) settleCluster(ctx context.Context, p place) (err error) {
+func (z *Size) awaitSettledCluster(ctx context.Context, p storePlace) (err error) {
 	start := time.Now()
 	for {
 		if err := clock.Sleep(ctx, 2*store.MaxTxAge); err != nil {
 			return err
 		}
-		if z.After, err = p.commit(ctx); err != nil {
+		if z.After, err = p.measureCommit(ctx); err != nil {
 			return err
 		}
 		if z.Settled = time.Since(start); z.After <= z.Before+z.Before/10 || z.Settled > 2*time.Minute {
@@ -113,10 +113,10 @@ func (z *Size) settleCluster(ctx context.Context, p place) (err error) {
 	}
 }
 
-// commit returns the median time that a store takes for a commit of one write,
+// measureCommit returns the median time that a store takes for a commit of one write,
 // a hundred of them, ten milliseconds apart.
-func (p place) commit(ctx context.Context) (median time.Duration, err error) {
-	s, err := p.open()
+func (p storePlace) measureCommit(ctx context.Context) (median time.Duration, err error) {
+	s, err := p.openStore()
 	if err != nil {
 		return 0, err
 	}
@@ -128,7 +128,7 @@ func (p place) commit(ctx context.Context) (median time.Duration, err error) {
 		}
 		start := time.Now()
 		err := db.Update(ctx, func(tx store.Tx) error {
-			tx.Set(tuple.AppendString(tuple.AppendString(nil, p.prefix()), "commit"), make([]byte, 512))
+			tx.Set(tuple.AppendString(tuple.AppendString(nil, p.keyPrefix()), "commit"), make([]byte, 512))
 			return nil
 		})
 		if err != nil {
@@ -139,9 +139,9 @@ func (p place) commit(ctx context.Context) (median time.Duration, err error) {
 	return took.Quantile(.5), nil
 }
 
-// settle waits until this process has next to nothing to do: the store goes on
+// awaitQuiet waits until this process has next to nothing to do: the store goes on
 // sorting for a while what was submitted at once, whatever the size.
-func settle(ctx context.Context) error {
+func awaitQuiet(ctx context.Context) error {
 	const look = 200 * time.Millisecond
 	for quiet := 0; quiet < 3; {
 		used := processorTime()
@@ -155,20 +155,20 @@ func settle(ctx context.Context) error {
 	return nil
 }
 
-// claimed is how many units are run to measure claims.
-const claimed = 1000
+// claimedUnits is how many units are run to measure claims.
+const claimedUnits = 1000
 
-func (z *Size) claims(ctx context.Context, s *system, id mapreduce.JobID) error {
+func (z *Size) measureClaims(ctx context.Context, s *system, id mapreduce.JobID) error {
 	enough := make(chan struct{})
-	begun := newCount(min(claimed, z.Units), enough)
+	begun := newCount(min(claimedUnits, z.Units), enough)
 	run := func(ctx context.Context, task *agent.Task) error {
-		if isMap(task) && !begun.add() {
+		if isMap(task) && !begun.admit() {
 			<-ctx.Done() // beyond what is measured
 			return context.Cause(ctx)
 		}
 		return nil
 	}
-	stop, err := s.work(&bencher{output: 2, run: run}, 2, 0)
+	stop, err := s.runWorker(&bencher{output: 2, run: run}, 2, 0)
 	if err != nil {
 		return err
 	}
@@ -202,9 +202,9 @@ func (p Pending) Rows() []Row {
 	var rows []Row
 	for _, z := range p {
 		rows = append(rows, Row{
-			fmt.Sprintf("claim p50, %s pending", Number(float64(z.Units))), millis(z.ClaimP50), "ms", nil, fmt.Sprintf(
+			fmt.Sprintf("claim p50, %s pending", Number(float64(z.Units))), toMilliseconds(z.ClaimP50), "ms", nil, fmt.Sprintf(
 				"%d claims, p99 %s ms; status p99 %s ms; memory %s MiB, %s of it live%s",
-				z.Claims, Number(millis(z.ClaimP99)), Number(millis(z.Status)), mib(z.Resident), mib(z.Heap), z.stored()),
+				z.Claims, Number(toMilliseconds(z.ClaimP99)), Number(toMilliseconds(z.Status)), formatMiB(z.Resident), formatMiB(z.Heap), z.storedText()),
 		})
 	}
 	span := fmt.Sprintf("from %s to %s pending", Number(float64(least.Units)), Number(float64(most.Units)))
@@ -218,15 +218,15 @@ func (p Pending) Rows() []Row {
 		Row{"store, largest", float64(most.Stored-most.Texts) / float64(most.Units), "B a unit beside its text", atMost(400), ""})
 }
 
-// stored says what a unit takes in the folder of the store, or how a cluster has
+// storedText says what a unit takes in the folder of the store, or how a cluster has
 // settled.
-func (z *Size) stored() string {
+func (z *Size) storedText() string {
 	if z.Before > 0 {
-		return fmt.Sprintf("; one commit %s ms before, %s ms after %s s", Number(millis(z.Before)), Number(millis(z.After)),
+		return fmt.Sprintf("; one commit %s ms before, %s ms after %s s", Number(toMilliseconds(z.Before)), Number(toMilliseconds(z.After)),
 			Number(z.Settled.Seconds()))
 	}
 	return fmt.Sprintf("; store %s B a unit, %s of it text",
 		Number(float64(z.Stored)/float64(z.Units)), Number(float64(z.Texts)/float64(z.Units)))
 }
 
-func mib(bytes int64) string { return Number(float64(bytes) / (1 << 20)) }
+func formatMiB(bytes int64) string { return Number(float64(bytes) / (1 << 20)) }

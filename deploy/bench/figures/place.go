@@ -13,52 +13,52 @@ import (
 	"github.com/coditect/mapreduce/store/tuple"
 )
 
-// A place is where something is measured: a folder, which holds the store unless
+// A storePlace is where something is measured: a folder, which holds the store unless
 // that is a part of a cluster, named as the folder.
-type place struct {
+type storePlace struct {
 	dir     string
 	cluster string // cluster file; empty for none
 	lanes   int    // of each orchestrator
 }
 
-func (p place) open() (store.Store, error) {
+func (p storePlace) openStore() (store.Store, error) {
 	if p.cluster != "" {
 		return fdb.Open(p.cluster, fdb.Config{})
 	}
 	return pebble.Open(filepath.Join(p.dir, "store"), pebble.Config{})
 }
 
-func (p place) prefix() string { return filepath.Base(p.dir) }
+func (p storePlace) keyPrefix() string { return filepath.Base(p.dir) }
 
-// space returns the keys that are used there.
-func (p place) space() *keys.Space {
+// keySpace returns the keys that are used there.
+func (p storePlace) keySpace() *keys.Space {
 	if p.cluster != "" {
-		return keys.New(p.prefix())
+		return keys.New(p.keyPrefix())
 	}
 	return keys.New()
 }
 
-// at runs fn in a place of its own, which is removed afterwards.
-func (l *Lab) at(fn func(p place) error) error {
+// inPlace runs fn in a place of its own, which is removed afterwards.
+func (l *Lab) inPlace(fn func(p storePlace) error) error {
 	dir, err := os.MkdirTemp(l.Dir, "bench-")
 	if err != nil {
 		return err
 	}
-	p := place{dir, l.Cluster, l.Lanes}
-	return errors.Join(fn(p), p.clear(), os.RemoveAll(dir))
+	p := storePlace{dir, l.Cluster, l.Lanes}
+	return errors.Join(fn(p), p.clearCluster(), os.RemoveAll(dir))
 }
 
-// clear removes what is in a cluster.
-func (p place) clear() error {
+// clearCluster removes what is in a cluster.
+func (p storePlace) clearCluster() error {
 	if p.cluster == "" {
 		return nil
 	}
-	s, err := p.open()
+	s, err := p.openStore()
 	if err != nil {
 		return err
 	}
 	err = store.NewDB(s, store.Config{}).Update(context.Background(), func(tx store.Tx) error {
-		tx.ClearRange(store.Prefixed(tuple.AppendString(nil, p.prefix())))
+		tx.ClearRange(store.Prefixed(tuple.AppendString(nil, p.keyPrefix())))
 		return nil
 	})
 	return errors.Join(err, s.Close())

@@ -24,7 +24,7 @@ const (
 // rawWrites returns how many small writes a second Pebble itself, or the
 // cluster, makes durable.
 func (l *Lab) rawWrites(ctx context.Context, n int) (rate float64, err error) {
-	err = l.at(func(p place) (err error) {
+	err = l.inPlace(func(p storePlace) (err error) {
 		if p.cluster != "" {
 			rate, err = rawOnCluster(ctx, p, n)
 		} else {
@@ -35,8 +35,8 @@ func (l *Lab) rawWrites(ctx context.Context, n int) (rate float64, err error) {
 	return rate, err
 }
 
-func rawOnPebble(p place, n int) (float64, error) {
-	db, err := pebbledb.Open(p.dir, &pebbledb.Options{MemTableSize: 8 << 20, Logger: silent{}})
+func rawOnPebble(p storePlace, n int) (float64, error) {
+	db, err := pebbledb.Open(p.dir, &pebbledb.Options{MemTableSize: 8 << 20, Logger: silentLogger{}})
 	if err != nil {
 		return 0, err
 	}
@@ -53,13 +53,13 @@ func rawOnPebble(p place, n int) (float64, error) {
 	return rate, errors.Join(err, db.Close())
 }
 
-func rawOnCluster(ctx context.Context, p place, n int) (float64, error) {
-	s, err := p.open()
+func rawOnCluster(ctx context.Context, p storePlace, n int) (float64, error) {
+	s, err := p.openStore()
 	if err != nil {
 		return 0, err
 	}
 	db := store.NewDB(s, store.Config{})
-	prefix, value := tuple.AppendString(nil, p.prefix()), make([]byte, 100)
+	prefix, value := tuple.AppendString(nil, p.keyPrefix()), make([]byte, 100)
 	rate, err := writeRaw(n, func(first int) error {
 		return db.Update(ctx, func(tx store.Tx) error {
 			for i := range rawBatch {
@@ -95,8 +95,8 @@ func writeRaw(n int, write func(first int) error) (float64, error) {
 	return perSecond(int(next.Load())-rawWriters*rawBatch, time.Since(start)), errors.Join(errs...)
 }
 
-type silent struct{}
+type silentLogger struct{}
 
-func (silent) Infof(string, ...any)         {}
-func (silent) Errorf(string, ...any)        {}
-func (silent) Fatalf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) }
+func (silentLogger) Infof(string, ...any)         {}
+func (silentLogger) Errorf(string, ...any)        {}
+func (silentLogger) Fatalf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) }

@@ -39,8 +39,8 @@ type Reduced struct {
 	Merge  time.Duration // that merging ten by ten takes alone: decoded, merged and encoded, by one goroutine
 }
 
-// each returns the time of a map output.
-func (r *Reduced) each() time.Duration { return r.Took / time.Duration(r.Units) }
+// timePerOutput returns the time of a map output.
+func (r *Reduced) timePerOutput() time.Duration { return r.Took / time.Duration(r.Units) }
 
 // The trees that are measured.
 const (
@@ -56,9 +56,9 @@ type reduceOrder struct {
 	Keyed        bool
 }
 
-// spec is that of the job.
-func (o *reduceOrder) spec() mapreduce.JobSpec {
-	sp := spec(busySlots)
+// jobSpec is that of the job.
+func (o *reduceOrder) jobSpec() mapreduce.JobSpec {
+	sp := noopSpec(busySlots)
 	sp.Schema = salesSchema(o.Keyed)
 	ten, room := int64(mapreduce.DefaultReduceBatchSize), int64(saleBudget)
 	switch o.Tree {
@@ -78,10 +78,10 @@ func MeasureReducing(ctx context.Context, l *Lab) (Reducing, error) {
 			tree := ReducedTree{Tree: name, Keyed: keyed}
 			few := &reduceOrder{l.Dir, l.Cluster, max(20, l.Reduced/100), l.Lanes, name, keyed}
 			many := &reduceOrder{l.Dir, l.Cluster, l.Reduced, l.Lanes, name, keyed}
-			if err := ask(ctx, order{Reduce: few}, &tree.Few); err != nil {
+			if err := askChild(ctx, order{Reduce: few}, &tree.Few); err != nil {
 				return nil, err
 			}
-			if err := ask(ctx, order{Reduce: many}, &tree.Many); err != nil {
+			if err := askChild(ctx, order{Reduce: many}, &tree.Many); err != nil {
 				return nil, err
 			}
 			r = append(r, tree)
@@ -124,50 +124,50 @@ func someSales(n int) iter.Seq2[*mapreduce.Document, error] {
 	}
 }
 
-func (o *reduceOrder) measure(ctx context.Context) (*Reduced, error) {
+func (o *reduceOrder) measureOrder(ctx context.Context) (*Reduced, error) {
 	r := &Reduced{Units: o.Units}
 	l := &Lab{Dir: o.Dir, Cluster: o.Cluster, Lanes: o.Lanes}
-	return r, l.with(func(s *system) error { return r.measure(ctx, s, o) })
+	return r, l.withSystem(func(s *system) error { return r.measureReducing(ctx, s, o) })
 }
 
-func (r *Reduced) measure(ctx context.Context, s *system, o *reduceOrder) error {
-	job, err := s.SubmitJob(ctx, o.spec(), someSales(r.Units))
+func (r *Reduced) measureReducing(ctx context.Context, s *system, o *reduceOrder) error {
+	job, err := s.SubmitJob(ctx, o.jobSpec(), someSales(r.Units))
 	if err != nil {
 		return err
 	}
-	if _, err := s.work(checked.New(rules.New()), busySlots, prefetch(busySlots)); err != nil {
+	if _, err := s.runWorker(checked.New(rules.New()), busySlots, prefetchFor(busySlots)); err != nil {
 		return err
 	}
 	since := mapreduce.Reducing
 	if o.Tree == static {
 		since = mapreduce.Mapping // once the tree is planned
 	}
-	if err := s.until(ctx, job.ID, func(j *mapreduce.Job) bool { return j.Phase >= since }); err != nil {
+	if err := s.awaitJob(ctx, job.ID, func(j *mapreduce.Job) bool { return j.Phase >= since }); err != nil {
 		return err
 	}
-	if r.Before, err = resident(); err != nil {
+	if r.Before, err = residentMemory(); err != nil {
 		return err
 	}
 	watching, stop := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	var failed error
-	watch.Go(func() { r.Peak, failed = peak(watching) })
-	err = s.end(ctx, job.ID)
+	watch.Go(func() { r.Peak, failed = peakMemory(watching) })
+	err = s.awaitComplete(ctx, job.ID)
 	stop()
 	watch.Wait()
 	if err = errors.Join(err, failed); err != nil {
 		return err
 	}
-	if r.Took, err = s.lasted(ctx, job.ID, since); err != nil {
+	if r.Took, err = s.jobDuration(ctx, job.ID, since); err != nil {
 		return err
 	}
-	return r.alone(ctx, s, job.ID)
+	return r.measureMerging(ctx, s, job.ID)
 }
 
-// lasted returns how long a job took from a state on until it ended, by its own
+// jobDuration returns how long a job took from a state on until it ended, by its own
 // record: who watches a job sees it ten times a second, and a thousand outputs are
 // reduced in that time.
-func (s *system) lasted(ctx context.Context, id mapreduce.JobID, since mapreduce.JobState) (time.Duration, error) {
+func (s *system) jobDuration(ctx context.Context, id mapreduce.JobID, since mapreduce.JobState) (time.Duration, error) {
 	var began, ended time.Time
 	q := mapreduce.ListEventsQuery{Job: id, PageSize: 1000}
 	for more := true; more; more = q.PageToken != "" {
@@ -186,8 +186,8 @@ func (s *system) lasted(ctx context.Context, id mapreduce.JobID, since mapreduce
 	return ended.Sub(began), nil
 }
 
-// peak returns the most memory that this process takes until ctx ends, in bytes.
-func peak(ctx context.Context) (most int64, err error) {
+// peakMemory returns the most memory that this process takes until ctx ends, in bytes.
+func peakMemory(ctx context.Context) (most int64, err error) {
 	for err == nil && ctx.Err() == nil {
 		var now int64
 		now, err = procNumber("/proc/self/status", "VmRSS:", 1024)
@@ -197,8 +197,8 @@ func peak(ctx context.Context) (most int64, err error) {
 	return most, err
 }
 
-// alone merges the same outputs once more, with nothing around it.
-func (r *Reduced) alone(ctx context.Context, s *system, id mapreduce.JobID) error {
+// measureMerging merges the same outputs once more, with nothing around it.
+func (r *Reduced) measureMerging(ctx context.Context, s *system, id mapreduce.JobID) error {
 	job, err := s.GetJob(ctx, id)
 	if err != nil {
 		return err
@@ -208,13 +208,13 @@ func (r *Reduced) alone(ctx context.Context, s *system, id mapreduce.JobID) erro
 		return err
 	}
 	m := merger{schema: sc, units: make(map[int64][]byte)}
-	level, err := m.read(ctx, s, id)
+	level, err := m.readOutputs(ctx, s, id)
 	if err != nil {
 		return err
 	}
 	start := time.Now()
 	for first := true; len(level) > 1; first = false {
-		if level, err = m.reduce(level, first); err != nil {
+		if level, err = m.reduceLevel(level, first); err != nil {
 			return err
 		}
 	}
@@ -228,8 +228,8 @@ type merger struct {
 	units  map[int64][]byte // outputs of map units, by index
 }
 
-// read gets the outputs of all map units, in order.
-func (m *merger) read(ctx context.Context, s *system, id mapreduce.JobID) (level [][]byte, err error) {
+// readOutputs gets the outputs of all map units, in order.
+func (m *merger) readOutputs(ctx context.Context, s *system, id mapreduce.JobID) (level [][]byte, err error) {
 	q := mapreduce.ListUnitsQuery{Job: id, Outputs: true, PageSize: 1000}
 	for {
 		page, err := s.ListUnits(ctx, q)
@@ -252,8 +252,8 @@ func (m *merger) read(ctx context.Context, s *system, id mapreduce.JobID) (level
 	}
 }
 
-// reduce makes one level of the one below it.
-func (m *merger) reduce(level [][]byte, first bool) ([][]byte, error) {
+// reduceLevel makes one level of the one below it.
+func (m *merger) reduceLevel(level [][]byte, first bool) ([][]byte, error) {
 	var next [][]byte
 	for group := range slices.Chunk(level, mapreduce.DefaultReduceBatchSize) {
 		var inputs, referred []*output.Output
@@ -293,13 +293,13 @@ func (r Reducing) Rows() []Row {
 		}
 		for _, one := range []Reduced{t.Few, t.Many} {
 			rows = append(rows, Row{
-				fmt.Sprintf("reducing %s outputs, %s", Number(float64(one.Units)), name), float64(one.each().Microseconds()), "µs an output", nil,
-				fmt.Sprintf("merging alone %s µs; memory %s MiB before, %s at most", Number(float64(one.Merge.Microseconds())/float64(one.Units)), mib(one.Before), mib(one.Peak)),
+				fmt.Sprintf("reducing %s outputs, %s", Number(float64(one.Units)), name), float64(one.timePerOutput().Microseconds()), "µs an output", nil,
+				fmt.Sprintf("merging alone %s µs; memory %s MiB before, %s at most", Number(float64(one.Merge.Microseconds())/float64(one.Units)), formatMiB(one.Before), formatMiB(one.Peak)),
 			})
 		}
 		span := fmt.Sprintf("from %s to %s outputs, %s", Number(float64(t.Few.Units)), Number(float64(t.Many.Units)), name)
 		rows = append(rows,
-			Row{"time an output, " + span, float64(t.Many.each()) / float64(t.Few.each()), "×", atMost(1.3), fmt.Sprintf("merging alone %s ×", Number(
+			Row{"time an output, " + span, float64(t.Many.timePerOutput()) / float64(t.Few.timePerOutput()), "×", atMost(1.3), fmt.Sprintf("merging alone %s ×", Number(
 				float64(t.Many.Merge)*float64(t.Few.Units)/(float64(t.Few.Merge)*float64(t.Many.Units))))},
 			Row{"memory at most, " + span, float64(t.Many.Peak-t.Few.Peak) / (1 << 20), "MiB more", nil, ""})
 	}

@@ -21,32 +21,32 @@ type Resumption struct {
 	Resume  time.Duration // from the call for a paused job, in another run, to the first unit's start
 }
 
-// left is how many units a resumed job has still to do.
-const left = 1000
+// remainingUnits is how many units a resumed job has still to do.
+const remainingUnits = 1000
 
 // MeasureResume measures it.
 func MeasureResume(ctx context.Context, l *Lab) (*Resumption, error) {
 	r := &Resumption{Done: l.Size}
-	return r, l.at(func(p place) error {
-		id, err := r.prepare(ctx, p)
+	return r, l.inPlace(func(p storePlace) error {
+		id, err := r.prepareJob(ctx, p)
 		if err != nil {
 			return err
 		}
-		if err := r.restart(ctx, p, id); err != nil {
+		if err := r.measureRestart(ctx, p, id); err != nil {
 			return err
 		}
-		return r.resume(ctx, p, id)
+		return r.measureResume(ctx, p, id)
 	})
 }
 
-// prepare runs a job until all but the last units are done.
-func (r *Resumption) prepare(ctx context.Context, p place) (id mapreduce.JobID, err error) {
-	s, err := open(p)
+// prepareJob runs a job until all but the last units are done.
+func (r *Resumption) prepareJob(ctx context.Context, p storePlace) (id mapreduce.JobID, err error) {
+	s, err := openSystem(p)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	if id, err = s.submit(ctx, spec(busySlots), r.Done+left); err != nil {
+	if id, err = s.submitDocuments(ctx, noopSpec(busySlots), r.Done+remainingUnits); err != nil {
 		return "", err
 	}
 	var begun atomic.Int64 // two lanes may hand units out in another order than the documents'
@@ -57,10 +57,10 @@ func (r *Resumption) prepare(ctx context.Context, p place) (id mapreduce.JobID, 
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
-	if _, err := s.work(&bencher{output: 2, run: run}, busySlots, prefetch(busySlots)); err != nil {
+	if _, err := s.runWorker(&bencher{output: 2, run: run}, busySlots, prefetchFor(busySlots)); err != nil {
 		return "", err
 	}
-	return id, s.until(ctx, id, func(j *mapreduce.Job) bool { return j.CompletedUnits >= int64(r.Done) })
+	return id, s.awaitJob(ctx, id, func(j *mapreduce.Job) bool { return j.CompletedUnits >= int64(r.Done) })
 }
 
 // A firstStart is an agent's run that notes when it is called first and holds
@@ -72,13 +72,13 @@ type firstStart struct {
 
 func newFirstStart() *firstStart { return &firstStart{at: make(chan time.Time, 1)} }
 
-func (f *firstStart) run(ctx context.Context, _ *agent.Task) error {
+func (f *firstStart) holdUnit(ctx context.Context, _ *agent.Task) error {
 	f.once.Do(func() { f.at <- time.Now() })
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
 
-func (f *firstStart) wait(ctx context.Context) (time.Time, error) {
+func (f *firstStart) awaitStart(ctx context.Context) (time.Time, error) {
 	select {
 	case t := <-f.at:
 		return t, nil
@@ -87,25 +87,25 @@ func (f *firstStart) wait(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// restart opens the store again, as after a crash, and pauses the job when it
+// measureRestart opens the store again, as after a crash, and pauses the job when it
 // has gone on.
-func (r *Resumption) restart(ctx context.Context, p place, id mapreduce.JobID) (err error) {
+func (r *Resumption) measureRestart(ctx context.Context, p storePlace, id mapreduce.JobID) (err error) {
 	read, err := bytesRead()
 	if err != nil {
 		return err
 	}
 	start := time.Now()
-	s, err := open(p)
+	s, err := openSystem(p)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	r.Opening = time.Since(start)
 	first := newFirstStart()
-	if _, err := s.work(&bencher{run: first.run}, busySlots, 0); err != nil {
+	if _, err := s.runWorker(&bencher{run: first.holdUnit}, busySlots, 0); err != nil {
 		return err
 	}
-	at, err := first.wait(ctx)
+	at, err := first.awaitStart(ctx)
 	if err != nil {
 		return err
 	}
@@ -119,21 +119,21 @@ func (r *Resumption) restart(ctx context.Context, p place, id mapreduce.JobID) (
 	return err
 }
 
-func (r *Resumption) resume(ctx context.Context, p place, id mapreduce.JobID) (err error) {
-	s, err := open(p)
+func (r *Resumption) measureResume(ctx context.Context, p storePlace, id mapreduce.JobID) (err error) {
+	s, err := openSystem(p)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	first := newFirstStart()
-	if _, err := s.work(&bencher{run: first.run}, busySlots, 0); err != nil {
+	if _, err := s.runWorker(&bencher{run: first.holdUnit}, busySlots, 0); err != nil {
 		return err
 	}
 	start := time.Now()
 	if _, err := s.ResumeJob(ctx, id, mapreduce.Resume{}); err != nil {
 		return err
 	}
-	at, err := first.wait(ctx)
+	at, err := first.awaitStart(ctx)
 	r.Resume = at.Sub(start)
 	return err
 }
@@ -143,7 +143,7 @@ func (r *Resumption) Rows() []Row {
 	name := fmt.Sprintf("first unit of a job with %s done", Number(float64(r.Done)))
 	return []Row{
 		{name + ", after a restart", r.Restart.Seconds(), "s", atMost(1), fmt.Sprintf(
-			"opening the store takes %s s of it; %s MiB read", Number(r.Opening.Seconds()), mib(r.Read))},
+			"opening the store takes %s s of it; %s MiB read", Number(r.Opening.Seconds()), formatMiB(r.Read))},
 		{name + ", after resume", r.Resume.Seconds(), "s", atMost(1), "one commit"},
 	}
 }

@@ -40,12 +40,12 @@ func (s *Sample) Quantile(q float64) time.Duration {
 	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
 }
 
-// draws returns a source of random numbers that is the same in every run.
-func draws(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
+// newRandom returns a source of random numbers that is the same in every run.
+func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
-// arrivals returns n points in time of a Poisson process with a mean pause.
-func arrivals(n int, mean time.Duration) []time.Duration {
-	r := draws(1)
+// arrivalTimes returns n points in time of a Poisson process with a mean pause.
+func arrivalTimes(n int, mean time.Duration) []time.Duration {
+	r := newRandom(1)
 	at := make([]time.Duration, n)
 	t := time.Duration(0)
 	for i := range at {
@@ -58,7 +58,7 @@ func arrivals(n int, mean time.Duration) []time.Duration {
 // logNormal returns n durations with a mean and the deviation sigma of their
 // logarithms.
 func logNormal(n int, mean time.Duration, sigma float64) []time.Duration {
-	r := draws(2)
+	r := newRandom(2)
 	mu := math.Log(float64(mean)) - sigma*sigma/2
 	all := make([]time.Duration, n)
 	for i := range all {
@@ -67,8 +67,10 @@ func logNormal(n int, mean time.Duration, sigma float64) []time.Duration {
 	return all
 }
 
-// equal returns n durations of d.
-func equal(n int, d time.Duration) []time.Duration { return slices.Repeat([]time.Duration{d}, n) }
+// equalDurations returns n durations of d.
+func equalDurations(n int, d time.Duration) []time.Duration {
+	return slices.Repeat([]time.Duration{d}, n)
+}
 
 // listSchedule returns how long jobs take on so many machines when each machine
 // takes the next of the list whenever it is free, and nothing else costs time

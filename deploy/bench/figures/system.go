@@ -46,9 +46,9 @@ type system struct {
 
 var nodes atomic.Int64
 
-// open starts a system in a place, which is its own.
-func open(p place) (*system, error) {
-	kv, err := p.open()
+// openSystem starts a system in a place, which is its own.
+func openSystem(p storePlace) (*system, error) {
+	kv, err := p.openStore()
 	if err != nil {
 		return nil, err
 	}
@@ -60,20 +60,20 @@ func open(p place) (*system, error) {
 }
 
 // openOn starts a system on a store that it closes in the end.
-func openOn(kv store.Store, p place, c orchestrator.Config) (*system, error) {
-	s := &system{observer: observe(kv, p.space())}
-	return s, s.wire(p, c)
+func openOn(kv store.Store, p storePlace, c orchestrator.Config) (*system, error) {
+	s := &system{observer: newObserver(kv, p.keySpace())}
+	return s, s.startParts(p, c)
 }
 
-// A lent store is not closed by those who use it.
-type lent struct{ store.Store }
+// A unclosedStore store is not closed by those who use it.
+type unclosedStore struct{ store.Store }
 
 // Close does nothing.
-func (lent) Close() error { return nil }
+func (unclosedStore) Close() error { return nil }
 
-func (s *system) wire(p place, c orchestrator.Config) error {
+func (s *system) startParts(p storePlace, c orchestrator.Config) error {
 	node := mapreduce.NodeID(fmt.Sprintf("node-%d-%d", os.Getpid(), nodes.Add(1)))
-	s.jobs = jobs.New(store.NewDB(s.observer, store.Config{}), p.space(), node, time.Now)
+	s.jobs = jobs.New(store.NewDB(s.observer, store.Config{}), p.keySpace(), node, time.Now)
 	c.Adopt, c.Lanes = true, p.lanes
 	o, err := orchestrator.New(s.jobs, c)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *system) wire(p place, c orchestrator.Config) error {
 	ended := make(chan struct{})
 	s.running.Go(func() {
 		defer close(ended)
-		s.fail(o.Run(ctx))
+		s.recordFailure(o.Run(ctx))
 	})
 	select {
 	case <-o.Started():
@@ -101,7 +101,7 @@ func (s *system) wire(p place, c orchestrator.Config) error {
 	}
 }
 
-func (s *system) fail(err error) {
+func (s *system) recordFailure(err error) {
 	if err == nil {
 		return
 	}
@@ -110,26 +110,26 @@ func (s *system) fail(err error) {
 	s.failed = append(s.failed, err)
 }
 
-// serve takes connections from a listener until the system is closed.
-func (s *system) serve(l net.Listener) {
-	s.serving.Go(func() { s.fail(s.server.Serve(l)) })
+// serveOn takes connections from a listener until the system is closed.
+func (s *system) serveOn(l net.Listener) {
+	s.serving.Go(func() { s.recordFailure(s.server.Serve(l)) })
 }
 
-// prefetch is what a worker in the orchestrator's process holds beside so many
+// prefetchFor is what a worker in the orchestrator's process holds beside so many
 // slots.
-func prefetch(slots int) int { return min(max(4*slots, 16), 256) }
+func prefetchFor(slots int) int { return min(max(4*slots, 16), 256) }
 
 // provider is the name under which units run: one whose units make no calls, so
 // that what the fleet may call at once bounds nothing here.
 const provider = "rules"
 
-// work runs units in this process until the returned function is called.
-func (s *system) work(a agent.Agent, slots, prefetch int) (stop func(), err error) {
-	return s.workOver(func(ctx context.Context) (worker.Stream, error) { return s.Connect(ctx) }, a, slots, prefetch)
+// runWorker runs units in this process until the returned function is called.
+func (s *system) runWorker(a agent.Agent, slots, prefetch int) (stop func(), err error) {
+	return s.runWorkerOver(func(ctx context.Context) (worker.Stream, error) { return s.Connect(ctx) }, a, slots, prefetch)
 }
 
-// workOver does the same over streams that connect begins.
-func (s *system) workOver(connect worker.Connect, a agent.Agent, slots, prefetch int) (stop func(), err error) {
+// runWorkerOver does the same over streams that connect begins.
+func (s *system) runWorkerOver(connect worker.Connect, a agent.Agent, slots, prefetch int) (stop func(), err error) {
 	w, err := worker.New(worker.Config{
 		Steps: step.Serving(provider, a), Slots: slots, Prefetch: prefetch, Embedded: true,
 		DrainTimeout: time.Second, Connect: []worker.Connect{connect},
@@ -141,7 +141,7 @@ func (s *system) workOver(connect worker.Connect, a agent.Agent, slots, prefetch
 	done := make(chan struct{})
 	s.running.Go(func() {
 		defer close(done)
-		s.fail(w.Run(ctx))
+		s.recordFailure(w.Run(ctx))
 	})
 	stop = func() {
 		cancel()
@@ -162,16 +162,16 @@ func (s *system) close() error {
 	defer stop()
 	s.server.Shutdown(ctx)
 	s.serving.Wait()
-	s.fail(s.orchestrator.Retire(ctx))
-	s.fail(s.Client.Close())
-	s.fail(s.observer.Close())
+	s.recordFailure(s.orchestrator.Retire(ctx))
+	s.recordFailure(s.Client.Close())
+	s.recordFailure(s.observer.Close())
 	return errors.Join(s.failed...)
 }
 
-// with measures something on a new system, which it removes afterwards.
-func (l *Lab) with(measure func(s *system) error) error {
-	return l.at(func(p place) error {
-		s, err := open(p)
+// withSystem measures something on a new system, which it removes afterwards.
+func (l *Lab) withSystem(measure func(s *system) error) error {
+	return l.inPlace(func(p storePlace) error {
+		s, err := openSystem(p)
 		if err != nil {
 			return err
 		}
@@ -179,8 +179,8 @@ func (l *Lab) with(measure func(s *system) error) error {
 	})
 }
 
-// spec is a job whose outputs are reduced ten at a time.
-func spec(slots int) mapreduce.JobSpec {
+// noopSpec is a job whose outputs are reduced ten at a time.
+func noopSpec(slots int) mapreduce.JobSpec {
 	return mapreduce.JobSpec{
 		Provider: provider, Schema: []byte(`{"type":"object"}`), Parallelism: slots, ReduceContextLimit: 1,
 	}
@@ -189,12 +189,12 @@ func spec(slots int) mapreduce.JobSpec {
 // letters are what noise is spelled with where it has to be text.
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ."
 
-// documents yields n small documents, all different, which no compression makes
+// noiseDocuments yields n small documents, all different, which no compression makes
 // much less.
-func documents(n, size int) iter.Seq2[*mapreduce.Document, error] {
+func noiseDocuments(n, size int) iter.Seq2[*mapreduce.Document, error] {
 	return func(yield func(*mapreduce.Document, error) bool) {
 		for i := range n {
-			text := noise(int64(i), size)
+			text := randomBytes(int64(i), size)
 			for k, b := range text {
 				text[k] = letters[b%64]
 			}
@@ -206,8 +206,8 @@ func documents(n, size int) iter.Seq2[*mapreduce.Document, error] {
 	}
 }
 
-func (s *system) submit(ctx context.Context, spec mapreduce.JobSpec, n int) (mapreduce.JobID, error) {
-	job, err := s.SubmitJob(ctx, spec, documents(n, textBytes))
+func (s *system) submitDocuments(ctx context.Context, spec mapreduce.JobSpec, n int) (mapreduce.JobID, error) {
+	job, err := s.SubmitJob(ctx, spec, noiseDocuments(n, textBytes))
 	if err != nil {
 		return "", err
 	}
@@ -220,15 +220,15 @@ const (
 	outputBytes = 2048
 )
 
-// end waits until a job is complete.
-func (s *system) end(ctx context.Context, id mapreduce.JobID) error {
-	return s.until(ctx, id, func(*mapreduce.Job) bool { return false })
+// awaitComplete waits until a job is complete.
+func (s *system) awaitComplete(ctx context.Context, id mapreduce.JobID) error {
+	return s.awaitJob(ctx, id, func(*mapreduce.Job) bool { return false })
 }
 
 var errSeen = errors.New("seen")
 
-// until watches a job until it is as wanted, or complete.
-func (s *system) until(ctx context.Context, id mapreduce.JobID, wanted func(*mapreduce.Job) bool) error {
+// awaitJob watches a job until it is as wanted, or complete.
+func (s *system) awaitJob(ctx context.Context, id mapreduce.JobID, wanted func(*mapreduce.Job) bool) error {
 	var last *mapreduce.Job
 	err := s.WatchJob(ctx, id, func(j *mapreduce.Job) error {
 		if last = j; wanted(j) {
@@ -261,7 +261,7 @@ func (b *bencher) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*ag
 			return nil, err
 		}
 	}
-	out := outputOf(noise(task.Index, b.output))
+	out := outputOf(randomBytes(task.Index, b.output))
 	return &agent.Result{Output: out, Size: int64(b.output), Confidence: 1}, nil
 }
 
@@ -280,16 +280,16 @@ func outputOf(noise []byte) []byte {
 	return append(head, text...)
 }
 
-// noise returns n bytes, the same for the same seed.
-func noise(seed int64, n int) []byte {
+// randomBytes returns n bytes, the same for the same seed.
+func randomBytes(seed int64, n int) []byte {
 	out := make([]byte, 0, n+8)
-	for r := draws(uint64(seed)); len(out) < n; {
+	for r := newRandom(uint64(seed)); len(out) < n; {
 		out = binary.LittleEndian.AppendUint64(out, r.Uint64())
 	}
 	return out[:n]
 }
 
-// document returns which of the job's documents a map unit works on.
-func document(task *agent.Task) int { return int(task.Index >> 20) }
+// documentIndex returns which of the job's documents a map unit works on.
+func documentIndex(task *agent.Task) int { return int(task.Index >> 20) }
 
 func isMap(task *agent.Task) bool { return task.Kind == mapreduce.KindMap }

@@ -49,24 +49,24 @@ func MeasureUnits(ctx context.Context, l *Lab) (*Units, error) {
 		if _, t.Bare, err = l.bareUnits(ctx, t.Units, t.Output); err != nil {
 			return nil, err
 		}
-		if err := l.with(func(s *system) error { return t.measure(ctx, s) }); err != nil {
+		if err := l.withSystem(func(s *system) error { return t.measureJob(ctx, s) }); err != nil {
 			return nil, err
 		}
 	}
 	return u, nil
 }
 
-func (t *Throughput) measure(ctx context.Context, s *system) error {
-	id, err := s.submit(ctx, spec(busySlots), t.Units)
+func (t *Throughput) measureJob(ctx context.Context, s *system) error {
+	id, err := s.submitDocuments(ctx, noopSpec(busySlots), t.Units)
 	if err != nil {
 		return err
 	}
 	stats := s.jobs.DB().Stats()
 	commits, conflicts, used, start := stats.Commits.Load(), stats.Conflicts.Load(), processorTime(), time.Now()
-	if _, err := s.work(&bencher{output: t.Output}, busySlots, prefetch(busySlots)); err != nil {
+	if _, err := s.runWorker(&bencher{output: t.Output}, busySlots, prefetchFor(busySlots)); err != nil {
 		return err
 	}
-	err = s.until(ctx, id, func(j *mapreduce.Job) bool { return j.Level > 0 })
+	err = s.awaitJob(ctx, id, func(j *mapreduce.Job) bool { return j.Level > 0 })
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (t *Throughput) measure(ctx context.Context, s *system) error {
 	t.Commits = float64(stats.Commits.Load()-commits) / float64(t.Units)
 	t.Conflicts = float64(stats.Conflicts.Load()-conflicts) / float64(stats.Commits.Load()-commits)
 	t.Processor = (processorTime() - used) / time.Duration(t.Units)
-	if err := s.end(ctx, id); err != nil {
+	if err := s.awaitComplete(ctx, id); err != nil {
 		return err
 	}
 	t.Whole = s.observer.lastTurn(id).Sub(start)

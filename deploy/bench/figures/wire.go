@@ -27,7 +27,7 @@ func wireOnly(ctx context.Context, n int) (float64, error) {
 		return 0, err
 	}
 	w, err := worker.New(worker.Config{
-		Steps: step.Serving(provider, &bencher{output: 2}), Slots: busySlots, Prefetch: prefetch(busySlots),
+		Steps: step.Serving(provider, &bencher{output: 2}), Slots: busySlots, Prefetch: prefetchFor(busySlots),
 		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return c.Connect(ctx) }},
 	})
 	if err != nil {
@@ -63,8 +63,8 @@ func (f *feeder) Work(_ context.Context, stream mapreduce.WorkStream) error {
 		return err
 	}
 	const job mapreduce.JobID = "mr_20250101_aaaaaa"
-	out := &mapreduce.ToWorker{Welcome: &mapreduce.Welcome{}, Jobs: []mapreduce.JobInfo{{Job: job, Spec: spec(busySlots)}}}
-	f.feed(out, job, m.Hello.Slots+m.Hello.Prefetch)
+	out := &mapreduce.ToWorker{Welcome: &mapreduce.Welcome{}, Jobs: []mapreduce.JobInfo{{Job: job, Spec: noopSpec(busySlots)}}}
+	f.assignUnits(out, job, m.Hello.Slots+m.Hello.Prefetch)
 	for {
 		if err := stream.Send(out); err != nil {
 			return err
@@ -86,11 +86,11 @@ func (f *feeder) Work(_ context.Context, stream mapreduce.WorkStream) error {
 				close(f.done)
 			}
 		}
-		f.feed(out, job, len(out.Verdicts))
+		f.assignUnits(out, job, len(out.Verdicts))
 	}
 }
 
-func (f *feeder) feed(m *mapreduce.ToWorker, job mapreduce.JobID, n int) {
+func (f *feeder) assignUnits(m *mapreduce.ToWorker, job mapreduce.JobID, n int) {
 	for range min(n, f.rest) {
 		m.Assignments = append(m.Assignments, mapreduce.Assignment{
 			Job: job, Unit: mapreduce.UnitID(bareUnit(f.rest)), Attempt: 1, Kind: mapreduce.KindMap,

@@ -1,6 +1,6 @@
-// Package trace says what ran when, and what it took: a job's trace as the
-// document trace.json, and the sums of its levels. A Tally adds units up one by
-// one, so that a job of any size can be traced as its units are read.
+// Package trace records which units of a job ran when, and at what cost: as the
+// document trace.json and as sums by level. A Tally adds units one by one, so that a
+// job of any size can be traced while its units are read.
 //
 // It is pure and imports the vocabulary and orchestrator/plan.
 package trace
@@ -14,7 +14,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/plan"
 )
 
-// levelWorkflow is how the units of each level run: side by side.
+// levelWorkflow tells that the units of each level run in parallel.
 const levelWorkflow = "PARALLEL"
 
 // A Trace is trace.json.
@@ -22,23 +22,23 @@ type Trace struct {
 	ID       mapreduce.JobID `json:"id"`
 	Workflow *string         `json:"workflow"` // null without a strategy of reduction
 	Pipeline string          `json:"pipeline"`
-	Started  *Instant        `json:"started"` // of the first map, or whatever came first
+	Started  *Instant        `json:"started"` // of the first unit
 	Ended    *Instant        `json:"ended"`   // of the last unit
 	Tasks    []Task          `json:"tasks"`
 	Levels   []Level         `json:"mapReduceLevels"`
-	// Superseded is what units had spent that a resume dropped: no task is theirs.
+	// Superseded is the expense of units that a resume dropped. They have no task.
 	Superseded []Superseded `json:"superseded"`
 	Metrics    Metrics      `json:"metrics"`
 }
 
-// Superseded sums up the units of a level that were dropped, and planned anew.
+// Superseded sums up the units of a level that were dropped and planned again.
 type Superseded struct {
 	Level   int     `json:"level"`
 	Tasks   int64   `json:"taskCount"` // that had spent something
 	Metrics Metrics `json:"metrics"`
 }
 
-// An Instant is a time as a trace shows it: in UTC, to the microsecond.
+// An Instant is a time in the form of a trace: in UTC, to the microsecond.
 type Instant time.Time
 
 // String returns the time as it is shown.
@@ -91,7 +91,7 @@ type Level struct {
 	Metrics  Metrics `json:"metrics"`
 }
 
-// Metrics are sums over units, as the journal of calls has them.
+// Metrics are sums over units, from the journal of calls.
 type Metrics struct {
 	Total    int64   `json:"totalTokens"`
 	In       int64   `json:"totalInputTokens"`
@@ -103,26 +103,25 @@ type Metrics struct {
 	Cost     float64 `json:"totalCostEstimate"` // US dollars
 }
 
-// A Ran is what is known of a unit that ran.
+// A Ran is a unit that ran, with its end and calls.
 type Ran struct {
 	*mapreduce.Unit
 	Ended time.Time        // zero if it has not
 	Calls []mapreduce.Call // of the attempt that ended it, if they are captured
 }
 
-// Of returns the unit's part in the trace. Units that come before the map have
-// no type and no level.
+// Of returns the task of a unit. Units before the map have no type and no level.
 func Of(r Ran) Task {
 	t := Task{
-		ID: r.ID, Stage: r.Stage, State: r.State.String(), Attempts: r.Attempts, Duration: milliseconds(r.Elapsed),
-		In: r.Tokens.In, Out: r.Tokens.Out, Cost: dollars(r.CostMicros),
-		LLMCalls: r.Journal.Calls, Latency: milliseconds(r.Journal.Latency),
-		Tools: r.Journal.Tools, ToolTime: milliseconds(r.Journal.ToolTime),
+		ID: r.ID, Stage: r.Stage, State: r.State.String(), Attempts: r.Attempts, Duration: toMilliseconds(r.Elapsed),
+		In: r.Tokens.In, Out: r.Tokens.Out, Cost: toDollars(r.CostMicros),
+		LLMCalls: r.Journal.Calls, Latency: toMilliseconds(r.Journal.Latency),
+		Tools: r.Journal.Tools, ToolTime: toMilliseconds(r.Journal.ToolTime),
 	}
 	for _, c := range r.Calls {
 		t.Calls = append(t.Calls, Call{
-			Name: c.Name, At: milliseconds(c.At), Latency: milliseconds(c.Latency), In: c.Tokens.In, Out: c.Tokens.Out,
-			Cost: dollars(c.CostMicros), Error: c.Error, Prompt: c.Prompt, Answer: c.Answer, Cut: c.Cut,
+			Name: c.Name, At: toMilliseconds(c.At), Latency: toMilliseconds(c.Latency), In: c.Tokens.In, Out: c.Tokens.Out,
+			Cost: toDollars(c.CostMicros), Error: c.Error, Prompt: c.Prompt, Answer: c.Answer, Cut: c.Cut,
 		})
 	}
 	if r.Kind != mapreduce.KindParse && r.Kind != mapreduce.KindUnknown {
@@ -134,34 +133,34 @@ func Of(r Ran) Task {
 	return t
 }
 
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
+func toMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 
-func dollars(micros int64) float64 { return float64(micros) / 1e6 }
+func toDollars(micros int64) float64 { return float64(micros) / 1e6 }
 
 // A Tally sums units up by level. Its zero value is ready.
 type Tally struct {
-	levels     map[int]*sums
+	levels     map[int]*levelSums
 	superseded []mapreduce.Spent
 }
 
-// Supersede adds what units had spent that were dropped.
+// Supersede adds the expense of dropped units.
 func (t *Tally) Supersede(all []mapreduce.Spent) { t.superseded = append(t.superseded, all...) }
 
-func sumsOf(s mapreduce.Spent) *sums {
-	return &sums{tokens: s.Tokens, cost: s.CostMicros, journal: s.Journal}
+func sumsOf(s mapreduce.Spent) *levelSums {
+	return &levelSums{tokens: s.Tokens, cost: s.CostMicros, journal: s.Journal}
 }
 
 // Superseded returns the sums of units that were dropped.
 func (t *Tally) Superseded() []Superseded {
 	out := []Superseded{}
 	for _, s := range t.superseded {
-		out = append(out, Superseded{Level: s.Level, Tasks: s.Units, Metrics: sumsOf(s).metrics()})
+		out = append(out, Superseded{Level: s.Level, Tasks: s.Units, Metrics: sumsOf(s).toMetrics()})
 	}
 	return out
 }
 
-// sums are those of a level, exact until they are shown.
-type sums struct {
+// levelSums are the exact sums of a level.
+type levelSums struct {
 	tasks       int
 	first, last time.Time
 	tokens      mapreduce.Tokens
@@ -172,21 +171,21 @@ type sums struct {
 // Add adds a unit.
 func (t *Tally) Add(r Ran) {
 	if t.levels == nil {
-		t.levels = make(map[int]*sums)
+		t.levels = make(map[int]*levelSums)
 	}
 	s := t.levels[r.Level]
 	if s == nil {
-		s = new(sums)
+		s = new(levelSums)
 		t.levels[r.Level] = s
 	}
-	one := sums{tasks: 1, tokens: r.Tokens, cost: r.CostMicros, journal: r.Journal}
+	one := levelSums{tasks: 1, tokens: r.Tokens, cost: r.CostMicros, journal: r.Journal}
 	if !r.Ended.IsZero() {
 		one.first, one.last = r.Ended.Add(-r.Elapsed), r.Ended
 	}
 	s.add(&one)
 }
 
-func (s *sums) add(o *sums) {
+func (s *levelSums) add(o *levelSums) {
 	s.tasks += o.tasks
 	s.tokens = s.tokens.Add(o.tokens)
 	s.cost += o.cost
@@ -202,11 +201,11 @@ func (s *sums) add(o *sums) {
 	}
 }
 
-func (s *sums) metrics() Metrics {
+func (s *levelSums) toMetrics() Metrics {
 	return Metrics{
-		Total: s.tokens.Total(), In: s.tokens.In, Out: s.tokens.Out, Cost: dollars(s.cost),
-		Calls: s.journal.Calls, Latency: milliseconds(s.journal.Latency),
-		Tools: s.journal.Tools, ToolTime: milliseconds(s.journal.ToolTime),
+		Total: s.tokens.Total(), In: s.tokens.In, Out: s.tokens.Out, Cost: toDollars(s.cost),
+		Calls: s.journal.Calls, Latency: toMilliseconds(s.journal.Latency),
+		Tools: s.journal.Tools, ToolTime: toMilliseconds(s.journal.ToolTime),
 	}
 }
 
@@ -216,17 +215,16 @@ func (t *Tally) Levels() []Level {
 	for _, n := range slices.Sorted(maps.Keys(t.levels)) {
 		if s := t.levels[n]; n >= 0 {
 			out = append(out, Level{
-				Level: n, Workflow: new(levelWorkflow), Tasks: s.tasks, Duration: milliseconds(s.last.Sub(s.first)), Metrics: s.metrics(),
+				Level: n, Workflow: new(levelWorkflow), Tasks: s.tasks, Duration: toMilliseconds(s.last.Sub(s.first)), Metrics: s.toMetrics(),
 			})
 		}
 	}
 	return out
 }
 
-// all returns the sums of all levels, parse units and those that were dropped
-// included.
-func (t *Tally) all() *sums {
-	total := new(sums)
+// totalSums returns the sums of all levels, including parse units and dropped units.
+func (t *Tally) totalSums() *levelSums {
+	total := new(levelSums)
 	for _, s := range t.levels {
 		total.add(s)
 	}
@@ -236,18 +234,18 @@ func (t *Tally) all() *sums {
 	return total
 }
 
-// Metrics returns the sums of all units, those that come before the map and those
-// that were dropped too: what the job has spent.
-func (t *Tally) Metrics() Metrics { return t.all().metrics() }
+// Metrics returns the sums of all units, including those before the map and dropped
+// ones: the expense of the job.
+func (t *Tally) Metrics() Metrics { return t.totalSums().toMetrics() }
 
 // Span returns when the first unit began and the last ended; zero times if none
 // has ended.
 func (t *Tally) Span() (first, last time.Time) {
-	s := t.all()
+	s := t.totalSums()
 	return s.first, s.last
 }
 
-// Head returns the trace of a job in mode m but for its tasks.
+// Head returns the trace of a job in mode m without its tasks.
 func (t *Tally) Head(id mapreduce.JobID, m plan.Mode, pipeline string) *Trace {
 	out := &Trace{ID: id, Pipeline: pipeline, Levels: t.Levels(), Superseded: t.Superseded(), Metrics: t.Metrics()}
 	if w := m.Workflow(); w != "" {

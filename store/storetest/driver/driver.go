@@ -32,19 +32,19 @@ type Test interface {
 // used again each try has to step over what those before it have deleted.
 func Open(t Test) store.Store {
 	t.Helper()
-	if s, found := cluster(t); found {
+	if s, found := openCluster(t); found {
 		return s
 	}
-	return embedded(t, "store", pebble.Config{FS: vfs.NewMem()})
+	return openEmbedded(t, "store", pebble.Config{FS: vfs.NewMem()})
 }
 
 // OpenOnDisk is as Open, with commits that cost what they cost in production.
 func OpenOnDisk(t testing.TB) store.Store {
 	t.Helper()
-	if s, found := cluster(t); found {
+	if s, found := openCluster(t); found {
 		return s
 	}
-	return embedded(t, t.TempDir(), pebble.Config{})
+	return openEmbedded(t, t.TempDir(), pebble.Config{})
 }
 
 // Buggified says that FoundationDB's client fails and dawdles at random, of its own
@@ -54,7 +54,7 @@ func Buggified() bool {
 	return set
 }
 
-func embedded(t Test, folder string, c pebble.Config) store.Store {
+func openEmbedded(t Test, folder string, c pebble.Config) store.Store {
 	t.Helper()
 	s, err := pebble.Open(folder, c)
 	if err != nil {

@@ -46,7 +46,7 @@ func Update(file string, fn func(store.Tx) error) error {
 	return errors.Join(store.NewDB(s, store.Config{}).Update(context.Background(), fn), s.Close())
 }
 
-func cluster(t Test) (store.Store, bool) {
+func openCluster(t Test) (store.Store, bool) {
 	t.Helper()
 	file, found := Cluster(t)
 	if !found {
@@ -56,7 +56,7 @@ func cluster(t Test) (store.Store, bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &below{store: s, prefix: []byte("test-" + rand.Text() + "/")} // no tuple begins so
+	b := &prefixedStore{store: s, prefix: []byte("test-" + rand.Text() + "/")} // no tuple begins so
 	t.Cleanup(func() {
 		if err := clearBelow(s, b.prefix); err != nil {
 			t.Error(err)

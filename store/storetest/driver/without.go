@@ -21,7 +21,7 @@ func Clear(string, string) error { return nil }
 // Update runs a transaction on a cluster, behind the back of all who use it.
 func Update(string, func(store.Tx) error) error { return nil }
 
-func cluster(Test) (store.Store, bool) { return nil, false }
+func openCluster(Test) (store.Store, bool) { return nil, false }
 
 // Leaks are the goroutines that the driver leaves running, for goleak.
 func Leaks() []goleak.Option { return nil }

@@ -8,31 +8,32 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// An index is sorted by key. Once published it is never changed in place.
+// An index is a list of pairs sorted by key. It is never changed after it was
+// published.
 type index []store.KeyValue
 
-func (x index) search(key []byte) (int, bool) {
+func (x index) searchKey(key []byte) (int, bool) {
 	return slices.BinarySearchFunc(x, key, func(kv store.KeyValue, key []byte) int {
 		return bytes.Compare(kv.Key, key)
 	})
 }
 
 func (x index) get(key []byte) []byte {
-	if i, ok := x.search(key); ok {
+	if i, ok := x.searchKey(key); ok {
 		return x[i].Value
 	}
 	return nil
 }
 
-// slice returns the pairs of r.
-func (x index) slice(r store.Range) index {
-	begin, _ := x.search(r.Begin)
-	end, _ := x.search(r.End)
+// pairsIn returns the pairs of r.
+func (x index) pairsIn(r store.Range) index {
+	begin, _ := x.searchKey(r.Begin)
+	end, _ := x.searchKey(r.End)
 	return x[begin:max(begin, end)]
 }
 
 func (x index) set(key, value []byte) index {
-	i, ok := x.search(key)
+	i, ok := x.searchKey(key)
 	if ok {
 		x[i].Value = value
 		return x
@@ -41,15 +42,15 @@ func (x index) set(key, value []byte) index {
 }
 
 func (x index) clear(r store.Range) index {
-	begin, _ := x.search(r.Begin)
-	end, _ := x.search(r.End)
+	begin, _ := x.searchKey(r.Begin)
+	end, _ := x.searchKey(r.End)
 	return slices.Delete(x, begin, max(begin, end))
 }
 
 // An op is one write.
 type op struct {
 	kind       kind
-	key, value []byte      // not of a clear
+	key, value []byte      // unused by a clear
 	span       store.Range // of a clear
 	offset     int         // of the placeholder of a stamped key
 	delta      int64       // of an add
@@ -64,53 +65,53 @@ const (
 	kindStamped
 )
 
-// apply returns x with o done to it. It changes x.
-func (o op) apply(x index, stamp store.Versionstamp) index {
+// applyTo applies o to x and returns the result. It changes x.
+func (o op) applyTo(x index, stamp store.Versionstamp) index {
 	switch o.kind {
 	case kindClear:
 		return x.clear(o.span)
 	case kindAdd:
-		return x.set(o.key, sum(x.get(o.key), o.delta))
+		return x.set(o.key, addDelta(x.get(o.key), o.delta))
 	case kindStamped:
-		return x.set(o.stamped(stamp), o.value)
+		return x.set(o.stampedKey(stamp), o.value)
 	default:
 		return x.set(o.key, o.value)
 	}
 }
 
-// written returns the range that o writes.
-func (o op) written(stamp store.Versionstamp) store.Range {
+// writtenRange returns the range that o writes.
+func (o op) writtenRange(stamp store.Versionstamp) store.Range {
 	switch o.kind {
 	case kindClear:
 		return o.span
 	case kindStamped:
-		return store.Single(o.stamped(stamp))
+		return store.Single(o.stampedKey(stamp))
 	default:
 		return store.Single(o.key)
 	}
 }
 
-// size is what o counts towards store.MaxTxSize.
-func (o op) size() int {
+// byteSize returns the bytes of o that count towards store.MaxTxSize.
+func (o op) byteSize() int {
 	return len(o.key) + len(o.value) + len(o.span.Begin) + len(o.span.End)
 }
 
-func (o op) stamped(stamp store.Versionstamp) []byte {
+func (o op) stampedKey(stamp store.Versionstamp) []byte {
 	key := bytes.Clone(o.key)
 	copy(key[o.offset:], stamp[:])
 	return key
 }
 
-// unreadable returns the range in which the key of a stamped write will be.
-func (o op) unreadable() store.Range {
+// stampRange returns the range in which the key of a stamped write will be.
+func (o op) stampRange() store.Range {
 	var lowest, highest store.Versionstamp
 	for i := range highest {
 		highest[i] = 0xff
 	}
-	return store.Range{Begin: o.stamped(lowest), End: store.Single(o.stamped(highest)).End}
+	return store.Range{Begin: o.stampedKey(lowest), End: store.Single(o.stampedKey(highest)).End}
 }
 
-func sum(value []byte, delta int64) []byte {
+func addDelta(value []byte, delta int64) []byte {
 	var n uint64
 	if len(value) == 8 {
 		n = binary.LittleEndian.Uint64(value)
@@ -124,16 +125,16 @@ func stampOf(version uint64) store.Versionstamp {
 	return s
 }
 
-// empty reports whether r holds no key.
-func empty(r store.Range) bool { return bytes.Compare(r.Begin, r.End) >= 0 }
+// isEmpty reports whether r holds no key.
+func isEmpty(r store.Range) bool { return bytes.Compare(r.Begin, r.End) >= 0 }
 
-// reserved reports whether r holds a key that begins with 0xFF.
-func reserved(r store.Range) bool {
-	return !empty(r) && bytes.Compare(r.End, []byte{0xff}) > 0
+// holdsReserved reports whether r holds a key that begins with 0xFF.
+func holdsReserved(r store.Range) bool {
+	return !isEmpty(r) && bytes.Compare(r.End, []byte{0xff}) > 0
 }
 
-// overlap reports whether a range of a and one of b have a key in common.
-func overlap(a, b []store.Range) bool {
+// rangesOverlap reports whether a range of a and one of b have a key in common.
+func rangesOverlap(a, b []store.Range) bool {
 	for _, r := range a {
 		for _, s := range b {
 			if bytes.Compare(r.Begin, s.End) < 0 && bytes.Compare(s.Begin, r.End) < 0 {
@@ -144,40 +145,40 @@ func overlap(a, b []store.Range) bool {
 	return false
 }
 
-// subtract returns r without the ranges of known.
-func subtract(r store.Range, known []store.Range) []store.Range {
+// subtractRanges returns r without the ranges of known.
+func subtractRanges(r store.Range, known []store.Range) []store.Range {
 	left := []store.Range{r}
 	for _, k := range known {
 		var next []store.Range
 		for _, l := range left {
-			next = append(next, without(l, k)...)
+			next = append(next, subtractRange(l, k)...)
 		}
 		left = next
 	}
 	return left
 }
 
-func without(r, k store.Range) []store.Range {
+func subtractRange(r, k store.Range) []store.Range {
 	var left []store.Range
 	for _, l := range []store.Range{
-		{Begin: r.Begin, End: least(r.End, k.Begin)},
-		{Begin: greatest(r.Begin, k.End), End: r.End},
+		{Begin: r.Begin, End: minKey(r.End, k.Begin)},
+		{Begin: maxKey(r.Begin, k.End), End: r.End},
 	} {
-		if !empty(l) {
+		if !isEmpty(l) {
 			left = append(left, l)
 		}
 	}
 	return left
 }
 
-func least(a, b []byte) []byte {
+func minKey(a, b []byte) []byte {
 	if bytes.Compare(a, b) < 0 {
 		return a
 	}
 	return b
 }
 
-func greatest(a, b []byte) []byte {
+func maxKey(a, b []byte) []byte {
 	if bytes.Compare(a, b) > 0 {
 		return a
 	}

@@ -1,9 +1,9 @@
-// Package memory keeps a store in memory: the contract of package store in its
-// plainest form, slow and easy to check by eye. The conformance suite holds
-// drivers against it, and tests that need no disk may use it. It copies the
-// whole index at every commit, so it is not for production.
+// Package memory implements a store in memory. It is the reference for the contract
+// of package store: slow and simple. The conformance suite compares drivers with
+// it, and tests that need no disk may use it. It copies the whole index at every
+// commit, so it is not for production.
 //
-// It imports nothing of the project but the port.
+// It imports nothing of the project but package store.
 package memory
 
 import (
@@ -23,12 +23,12 @@ type Store struct {
 	mu      sync.Mutex // guards the fields below
 	version uint64     // of the last commit
 	index   index      // the contents at version
-	log     []commit   // of the last store.MaxTxAge at least, ascending
+	log     []commit   // commits of at least the last store.MaxTxAge, ascending
 	watches map[*watch]struct{}
 	closed  bool
 }
 
-// A commit is what later transactions are validated against.
+// A commit is a record of writes, against which later transactions are validated.
 type commit struct {
 	version uint64
 	at      time.Time
@@ -38,7 +38,7 @@ type commit struct {
 // A watch waits for the value under key to differ from value.
 type watch struct {
 	key, value []byte
-	done       chan struct{} // closed by whoever removes the watch from the set
+	done       chan struct{} // closed when the watch is removed from the set
 }
 
 // Begin implements store.Store.
@@ -72,7 +72,7 @@ func (s *Store) Watch(ctx context.Context, key []byte) (<-chan struct{}, error) 
 	context.AfterFunc(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.fire(w)
+		s.fireWatch(w)
 	})
 	return w.done, nil
 }
@@ -83,21 +83,21 @@ func (s *Store) Close() error {
 	defer s.mu.Unlock()
 	s.closed = true
 	for w := range s.watches {
-		s.fire(w)
+		s.fireWatch(w)
 	}
 	return nil
 }
 
-// fire ends w once. The caller holds s.mu.
-func (s *Store) fire(w *watch) {
+// fireWatch ends w once. The caller holds s.mu.
+func (s *Store) fireWatch(w *watch) {
 	if _, ok := s.watches[w]; ok {
 		delete(s.watches, w)
 		close(w.done)
 	}
 }
 
-// snapshot returns the present contents and their version.
-func (s *Store) snapshot() (index, uint64, error) {
+// currentSnapshot returns the present contents and their version.
+func (s *Store) currentSnapshot() (index, uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -106,52 +106,51 @@ func (s *Store) snapshot() (index, uint64, error) {
 	return s.index, s.version, nil
 }
 
-// commit validates reads of version against what was committed since, and
-// applies ops.
+// commit validates the reads at version against later commits, and applies ops.
 func (s *Store) commit(version uint64, reads, writes []store.Range, ops []op) (store.Versionstamp, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return store.Versionstamp{}, store.ErrClosed
 	}
-	if s.conflicts(version, reads) {
+	if s.hasConflict(version, reads) {
 		return store.Versionstamp{}, store.ErrConflict
 	}
 	s.version++
 	stamp := stampOf(s.version)
 	next := slices.Clone(s.index)
 	for _, o := range ops {
-		next = o.apply(next, stamp)
-		writes = append(writes, o.written(stamp))
+		next = o.applyTo(next, stamp)
+		writes = append(writes, o.writtenRange(stamp))
 	}
 	s.index = next
 	s.log = append(s.log, commit{version: s.version, at: time.Now(), writes: writes})
-	s.trim()
+	s.trimLog()
 	for w := range s.watches {
-		if !same(w.value, next.get(w.key)) {
-			s.fire(w)
+		if !sameValue(w.value, next.get(w.key)) {
+			s.fireWatch(w)
 		}
 	}
 	return stamp, nil
 }
 
-// conflicts reports whether a commit newer than version wrote in reads. The
+// hasConflict reports whether a commit newer than version wrote in reads. The
 // caller holds s.mu.
-func (s *Store) conflicts(version uint64, reads []store.Range) bool {
+func (s *Store) hasConflict(version uint64, reads []store.Range) bool {
 	for _, c := range slices.Backward(s.log) {
 		if c.version <= version {
 			return false
 		}
-		if overlap(c.writes, reads) {
+		if rangesOverlap(c.writes, reads) {
 			return true
 		}
 	}
 	return false
 }
 
-// trim forgets commits that no transaction young enough to commit began
-// before. The caller holds s.mu.
-func (s *Store) trim() {
+// trimLog removes commits that are older than every transaction that may still
+// commit. The caller holds s.mu.
+func (s *Store) trimLog() {
 	old := 0
 	for old < len(s.log) && time.Since(s.log[old].at) > 2*store.MaxTxAge {
 		old++
@@ -159,7 +158,7 @@ func (s *Store) trim() {
 	s.log = slices.Delete(s.log, 0, old)
 }
 
-// same tells a missing value from an empty one.
-func same(a, b []byte) bool {
+// sameValue compares two values. A missing value differs from an empty one.
+func sameValue(a, b []byte) bool {
 	return (a == nil) == (b == nil) && bytes.Equal(a, b)
 }

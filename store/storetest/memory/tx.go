@@ -16,19 +16,19 @@ type tx struct {
 	store *Store
 	ended bool
 
-	// What it reads, from the first read on.
+	// The state that it reads, set at the first read.
 	began   time.Time // zero before the first read
 	version uint64
-	view    index // the contents at version, with ops[:applied] done to them
+	view    index // the contents at version, with ops[:applied] applied
 	applied int
 
-	ops    []op
-	known  []store.Range // keys whose value no longer depends on the store
-	reads  []store.Range // read conflicts
-	extra  []store.Range // write conflicts besides those of ops
-	size   int
-	breach error // the first limit exceeded
-	stamp  *store.Versionstamp
+	ops            []op
+	known          []store.Range // keys whose value no longer depends on the store
+	reads          []store.Range // read conflicts
+	writeConflicts []store.Range // write conflicts besides those of ops
+	size           int
+	breach         error // the first limit exceeded
+	stamp          *store.Versionstamp
 }
 
 // Snapshot implements store.Tx.
@@ -36,7 +36,7 @@ func (t *tx) Snapshot() store.Reader { return snapshotReader{t} }
 
 // ReadVersion implements store.Tx.
 func (t *tx) ReadVersion(ctx context.Context) (uint64, error) {
-	if err := t.refresh(ctx); err != nil {
+	if err := t.refreshView(ctx); err != nil {
 		return 0, err
 	}
 	return t.version, nil
@@ -44,7 +44,7 @@ func (t *tx) ReadVersion(ctx context.Context) (uint64, error) {
 
 // Get implements store.Reader.
 func (t *tx) Get(ctx context.Context, key []byte) ([]byte, error) {
-	value, err := t.get(ctx, key)
+	value, err := t.getValue(ctx, key)
 	if err == nil {
 		t.addRead(store.Single(key))
 	}
@@ -58,7 +58,7 @@ func (t *tx) GetAll(ctx context.Context, keys [][]byte) ([][]byte, error) {
 
 // GetRange implements store.Reader.
 func (t *tx) GetRange(ctx context.Context, r store.Range, o store.RangeOptions) ([]store.KeyValue, bool, error) {
-	pairs, covered, more, err := t.scan(ctx, r, o)
+	pairs, covered, more, err := t.scanRange(ctx, r, o)
 	if err == nil {
 		t.addRead(covered)
 	}
@@ -67,37 +67,37 @@ func (t *tx) GetRange(ctx context.Context, r store.Range, o store.RangeOptions) 
 
 // Set implements store.Tx.
 func (t *tx) Set(key, value []byte) {
-	t.write(op{kind: kindSet, key: key, value: present(value)})
+	t.addWrite(op{kind: kindSet, key: key, value: nonNil(value)})
 	t.known = append(t.known, store.Single(key))
 }
 
 // Clear implements store.Tx.
 func (t *tx) Clear(key []byte) {
-	t.check(len(key) > store.MaxKeySize, store.ErrKeyTooLarge)
+	t.checkLimit(len(key) > store.MaxKeySize, store.ErrKeyTooLarge)
 	t.ClearRange(store.Single(key))
 }
 
 // ClearRange implements store.Tx.
 func (t *tx) ClearRange(r store.Range) {
-	if !empty(r) {
-		t.write(op{kind: kindClear, span: r})
+	if !isEmpty(r) {
+		t.addWrite(op{kind: kindClear, span: r})
 		t.known = append(t.known, r)
 	}
 }
 
 // Add implements store.Tx.
 func (t *tx) Add(key []byte, delta int64) {
-	t.write(op{kind: kindAdd, key: key, delta: delta})
+	t.addWrite(op{kind: kindAdd, key: key, delta: delta})
 }
 
 // SetVersionstampedKey implements store.Tx.
 func (t *tx) SetVersionstampedKey(key []byte, offset int, value []byte) {
-	t.write(op{kind: kindStamped, key: key, offset: offset, value: present(value)})
+	t.addWrite(op{kind: kindStamped, key: key, offset: offset, value: nonNil(value)})
 }
 
 // AddReadConflict implements store.Tx.
 func (t *tx) AddReadConflict(r store.Range) {
-	if !empty(r) {
+	if !isEmpty(r) {
 		t.checkRange(r)
 		t.addRead(r)
 	}
@@ -105,9 +105,9 @@ func (t *tx) AddReadConflict(r store.Range) {
 
 // AddWriteConflict implements store.Tx.
 func (t *tx) AddWriteConflict(r store.Range) {
-	if !empty(r) {
+	if !isEmpty(r) {
 		t.checkRange(r)
-		t.extra = append(t.extra, r)
+		t.writeConflicts = append(t.writeConflicts, r)
 		t.size += len(r.Begin) + len(r.End)
 	}
 }
@@ -118,20 +118,20 @@ func (t *tx) Commit(ctx context.Context) error {
 		return store.ErrUsed
 	}
 	defer t.Discard()
-	if len(t.ops) == 0 && len(t.extra) == 0 {
+	if len(t.ops) == 0 && len(t.writeConflicts) == 0 {
 		return nil
 	}
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	t.check(t.size > store.MaxTxSize, store.ErrTxTooLarge)
+	t.checkLimit(t.size > store.MaxTxSize, store.ErrTxTooLarge)
 	if t.breach != nil {
 		return t.breach
 	}
-	if err := t.refresh(ctx); err != nil {
+	if err := t.refreshView(ctx); err != nil {
 		return err
 	}
-	stamp, err := t.store.commit(t.version, t.reads, t.extra, t.ops)
+	stamp, err := t.store.commit(t.version, t.reads, t.writeConflicts, t.ops)
 	if err == nil {
 		t.stamp = &stamp
 	}
@@ -152,9 +152,9 @@ func (t *tx) Discard() {
 	t.view = nil
 }
 
-// refresh makes the view current with the transaction's own writes, and fixes
-// the read version at its first call.
-func (t *tx) refresh(ctx context.Context) error {
+// refreshView applies the transaction's own writes to the view. The first call fixes
+// the read version.
+func (t *tx) refreshView(ctx context.Context) error {
 	if t.ended {
 		return store.ErrUsed
 	}
@@ -162,12 +162,12 @@ func (t *tx) refresh(ctx context.Context) error {
 		return err
 	}
 	if t.began.IsZero() {
-		view, version, err := t.store.snapshot()
+		view, version, err := t.store.currentSnapshot()
 		if err != nil {
 			return err
 		}
 		t.view, t.version, t.began = view, version, time.Now()
-	} else if _, _, err := t.store.snapshot(); err != nil {
+	} else if _, _, err := t.store.currentSnapshot(); err != nil {
 		return err
 	}
 	if time.Since(t.began) > store.MaxTxAge {
@@ -178,35 +178,35 @@ func (t *tx) refresh(ctx context.Context) error {
 	}
 	for _, o := range t.ops[t.applied:] {
 		if o.kind != kindStamped {
-			t.view = o.apply(t.view, store.Versionstamp{})
+			t.view = o.applyTo(t.view, store.Versionstamp{})
 		}
 	}
 	t.applied = len(t.ops)
 	return nil
 }
 
-func (t *tx) get(ctx context.Context, key []byte) ([]byte, error) {
-	if err := t.refresh(ctx); err != nil {
+func (t *tx) getValue(ctx context.Context, key []byte) ([]byte, error) {
+	if err := t.refreshView(ctx); err != nil {
 		return nil, err
 	}
-	if reserved(store.Single(key)) {
+	if holdsReserved(store.Single(key)) {
 		return nil, store.ErrReservedKey
 	}
-	if t.pending(store.Single(key)) {
+	if t.mayHoldStamp(store.Single(key)) {
 		return nil, store.ErrUnreadable
 	}
 	return bytes.Clone(t.view.get(key)), nil
 }
 
-// scan reads r, and returns the part of it that the answer depends on.
-func (t *tx) scan(ctx context.Context, r store.Range, o store.RangeOptions) (pairs []store.KeyValue, covered store.Range, more bool, err error) {
-	if err := t.refresh(ctx); err != nil {
+// scanRange reads r. covered is the part of r that the answer depends on.
+func (t *tx) scanRange(ctx context.Context, r store.Range, o store.RangeOptions) (pairs []store.KeyValue, covered store.Range, more bool, err error) {
+	if err := t.refreshView(ctx); err != nil {
 		return nil, r, false, err
 	}
-	if reserved(r) {
+	if holdsReserved(r) {
 		return nil, r, false, store.ErrReservedKey
 	}
-	found := t.view.slice(r)
+	found := t.view.pairsIn(r)
 	bytesRead := 0
 	for i := range found {
 		kv := found[i]
@@ -226,53 +226,54 @@ func (t *tx) scan(ctx context.Context, r store.Range, o store.RangeOptions) (pai
 	} else if more {
 		covered.End = store.Single(pairs[len(pairs)-1].Key).End
 	}
-	if t.pending(covered) {
+	if t.mayHoldStamp(covered) {
 		return nil, r, false, store.ErrUnreadable
 	}
 	return pairs, covered, more, nil
 }
 
-// pending reports whether a stamped write of this transaction may fall into r.
-func (t *tx) pending(r store.Range) bool {
+// mayHoldStamp reports whether a stamped write of this transaction may fall into r.
+func (t *tx) mayHoldStamp(r store.Range) bool {
 	for _, o := range t.ops {
-		if o.kind == kindStamped && overlap([]store.Range{o.unreadable()}, []store.Range{r}) {
+		if o.kind == kindStamped && rangesOverlap([]store.Range{o.stampRange()}, []store.Range{r}) {
 			return true
 		}
 	}
 	return false
 }
 
-// addRead adds the part of r that is not the transaction's own to its reads.
+// addRead adds r, without the keys that the transaction itself has written, to
+// its reads.
 func (t *tx) addRead(r store.Range) {
-	if empty(r) {
+	if isEmpty(r) {
 		return
 	}
-	for _, left := range subtract(r, t.known) {
+	for _, left := range subtractRanges(r, t.known) {
 		t.reads = append(t.reads, left)
 		t.size += len(left.Begin) + len(left.End)
 	}
 }
 
-func (t *tx) write(o op) {
-	t.check(len(o.key) > store.MaxKeySize, store.ErrKeyTooLarge)
-	t.check(len(o.value) > store.MaxValueSize, store.ErrValueTooLarge)
+func (t *tx) addWrite(o op) {
+	t.checkLimit(len(o.key) > store.MaxKeySize, store.ErrKeyTooLarge)
+	t.checkLimit(len(o.value) > store.MaxValueSize, store.ErrValueTooLarge)
 	if o.kind == kindClear {
 		t.checkRange(o.span)
 	} else {
-		t.check(reserved(store.Single(o.key)), store.ErrReservedKey)
+		t.checkLimit(holdsReserved(store.Single(o.key)), store.ErrReservedKey)
 	}
 	t.ops = append(t.ops, o)
-	t.size += o.size()
+	t.size += o.byteSize()
 }
 
-// checkRange lets the end of a range be one byte longer than a key, so that
-// the longest key has a range of its own.
+// checkRange checks the bounds of a range. The end may be one byte longer than a
+// key, so that the longest key has a range of its own.
 func (t *tx) checkRange(r store.Range) {
-	t.check(len(r.Begin) > store.MaxKeySize || len(r.End) > store.MaxKeySize+1, store.ErrKeyTooLarge)
-	t.check(reserved(r), store.ErrReservedKey)
+	t.checkLimit(len(r.Begin) > store.MaxKeySize || len(r.End) > store.MaxKeySize+1, store.ErrKeyTooLarge)
+	t.checkLimit(holdsReserved(r), store.ErrReservedKey)
 }
 
-func (t *tx) check(exceeded bool, err error) {
+func (t *tx) checkLimit(exceeded bool, err error) {
 	if exceeded && t.breach == nil {
 		t.breach = err
 	}
@@ -282,7 +283,7 @@ func (t *tx) check(exceeded bool, err error) {
 type snapshotReader struct{ t *tx }
 
 func (s snapshotReader) Get(ctx context.Context, key []byte) ([]byte, error) {
-	return s.t.get(ctx, key)
+	return s.t.getValue(ctx, key)
 }
 
 func (s snapshotReader) GetAll(ctx context.Context, keys [][]byte) ([][]byte, error) {
@@ -290,7 +291,7 @@ func (s snapshotReader) GetAll(ctx context.Context, keys [][]byte) ([][]byte, er
 }
 
 func (s snapshotReader) GetRange(ctx context.Context, r store.Range, o store.RangeOptions) ([]store.KeyValue, bool, error) {
-	pairs, _, more, err := s.t.scan(ctx, r, o)
+	pairs, _, more, err := s.t.scanRange(ctx, r, o)
 	return pairs, more, err
 }
 
@@ -306,8 +307,9 @@ func getAll(ctx context.Context, r store.Reader, keys [][]byte) ([][]byte, error
 	return values, nil
 }
 
-// present makes a value that was set to nil an empty one, not a missing one.
-func present(value []byte) []byte {
+// nonNil replaces a nil value by an empty one, because nil stands for a missing
+// value.
+func nonNil(value []byte) []byte {
 	if value == nil {
 		return []byte{}
 	}

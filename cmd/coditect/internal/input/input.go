@@ -1,9 +1,9 @@
-// Package input turns what a user points at, folders, files and standard input,
-// into the documents of a submission. Whatever cannot be processed becomes a
-// document with the reason, so that it stands in the ledger.
+// Package input turns the inputs of a user (folders, files and standard input) into
+// the documents of a submission. An input that cannot be processed becomes a skipped
+// document with the reason, so that the ledger lists it.
 //
-// It holds one document at a time, and of all others only a few bytes. Errors
-// that the user can mend have the kind errs.Invalid.
+// It holds one document at a time, and only a few bytes of each other document.
+// Errors that the user can fix have the kind errs.Invalid.
 package input
 
 import (
@@ -24,20 +24,20 @@ import (
 	"github.com/coditect/mapreduce/worker/document"
 )
 
-// Config says what to read.
+// Config tells what to read.
 type Config struct {
 	// Inputs are folders, files, and document.Stdin. Needed.
 	Inputs []string
 	// Include and Exclude are globs over the relative paths of files in
 	// folders, see document.WalkOptions.
 	Include, Exclude []string
-	// Sample is how many documents to take of all; 0 means all. Which ones
-	// depends on their ids alone.
+	// Sample is how many of the documents to choose; 0 means all. The choice
+	// depends only on their ids.
 	Sample int
 	// MaxBytes bounds a document. Defaults to document.DefaultMaxBytes.
 	MaxBytes int64
-	// Stdin is standard input, of which Check looks at the beginning. Needed
-	// if Inputs names it.
+	// Stdin is standard input. Check peeks at its beginning. Needed if Inputs
+	// names it.
 	Stdin *bufio.Reader
 }
 
@@ -46,23 +46,22 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func (c Config) walk(ctx context.Context) iter.Seq2[document.Entry, error] {
+func (c Config) walkInputs(ctx context.Context) iter.Seq2[document.Entry, error] {
 	return document.Walk(ctx, c.Inputs, document.WalkOptions{Include: c.Include, Exclude: c.Exclude, MaxBytes: c.MaxBytes})
 }
 
-// Check looks at the inputs without reading them, and returns what is wrong:
-// that one is missing, that there is nothing to read, or that two documents have
-// one id.
+// Check checks the inputs without reading them. It returns an error if an input is
+// missing, if there is nothing to read, or if two documents have one id.
 func Check(ctx context.Context, c Config) error {
 	c = c.withDefaults()
 	if err := c.checkNames(); err != nil {
 		return err
 	}
 	files, why := 0, ""
-	for e, err := range c.walk(ctx) {
+	for e, err := range c.walkInputs(ctx) {
 		switch {
 		case err != nil:
-			return invalid(ctx, err)
+			return invalidInput(ctx, err)
 		case e.Skip != "":
 			why = cmp.Or(why, fmt.Sprintf("%s: %s", e.Name, e.Skip))
 			continue
@@ -76,14 +75,14 @@ func Check(ctx context.Context, c Config) error {
 	case files > 0:
 		return nil
 	case why != "":
-		return errs.Field("input", "there is nothing to read in %s: every file is skipped, the first is %s", c.names(), why)
+		return errs.Field("input", "there is nothing to read in %s: every file is skipped, the first is %s", c.inputNames(), why)
 	case len(c.Include)+len(c.Exclude) > 0:
-		return errs.Field("input", "there is nothing to read in %s: no file is left by --include and --exclude", c.names())
+		return errs.Field("input", "there is nothing to read in %s: no file is left by --include and --exclude", c.inputNames())
 	}
-	return errs.Field("input", "there is nothing to read in %s: no file was found, and hidden ones do not count", c.names())
+	return errs.Field("input", "there is nothing to read in %s: no file was found, and hidden ones do not count", c.inputNames())
 }
 
-func (c Config) names() string { return strings.Join(c.Inputs, ", ") }
+func (c Config) inputNames() string { return strings.Join(c.Inputs, ", ") }
 
 func (c Config) checkNames() error {
 	if len(c.Inputs) == 0 {
@@ -108,9 +107,9 @@ func (c Config) checkNames() error {
 	return nil
 }
 
-// invalid makes an error of walking one of the user's, unless it is that of the
-// context.
-func invalid(ctx context.Context, err error) error {
+// invalidInput turns an error of walking the inputs into one of the kind
+// errs.Invalid, unless the context has ended.
+func invalidInput(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -134,9 +133,9 @@ func Documents(ctx context.Context, c Config) iter.Seq2[*mapreduce.Document, err
 		}
 		var err error
 		if c.Sample > 0 {
-			err = r.sample(ctx, c.Sample, take)
+			err = r.sampleSources(ctx, c.Sample, take)
 		} else {
-			err = r.sources(ctx, take)
+			err = r.eachSource(ctx, take)
 		}
 		if err != nil && !errors.Is(err, errStopped) {
 			yield(nil, err)
@@ -144,7 +143,7 @@ func Documents(ctx context.Context, c Config) iter.Seq2[*mapreduce.Document, err
 	}
 }
 
-// errStopped says that the caller wants no more.
+// errStopped means that the caller has stopped the iteration.
 var errStopped = errors.New("stopped")
 
 // A source is a document that may not have been read yet.
@@ -159,46 +158,45 @@ type reader struct {
 	roster roster
 }
 
-// sources calls take with every document.
-func (r *reader) sources(ctx context.Context, take func(source) error) error {
-	for e, err := range r.config.walk(ctx) {
+// eachSource calls take for every document.
+func (r *reader) eachSource(ctx context.Context, take func(source) error) error {
+	for e, err := range r.config.walkInputs(ctx) {
 		if err != nil {
-			return invalid(ctx, err)
+			return invalidInput(ctx, err)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := r.entry(ctx, e, take); err != nil {
+		if err := r.readEntry(ctx, e, take); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *reader) entry(ctx context.Context, e document.Entry, take func(source) error) error {
+func (r *reader) readEntry(ctx context.Context, e document.Entry, take func(source) error) error {
 	switch {
 	case e.Skip != "":
-		return r.one(e, take, func() *mapreduce.Document { return skipped(e, e.Skip) })
+		return r.addSource(e, take, func() *mapreduce.Document { return skippedDocument(e, e.Skip) })
 	case e.Path == document.Stdin:
-		return r.stdin(ctx, e, take)
+		return r.readStdin(ctx, e, take)
 	}
-	f, kind, err := r.open(e)
+	f, kind, err := r.openFile(e)
 	if err != nil {
-		return r.one(e, take, func() *mapreduce.Document { return skipped(e, unreadable(err)) })
+		return r.addSource(e, take, func() *mapreduce.Document { return skippedDocument(e, unreadableReason(err)) })
 	}
 	if kind == document.JSONL {
 		defer f.Close()
-		return r.lines(ctx, e, f, take)
+		return r.readLines(ctx, e, f, take)
 	}
 	if err := f.Close(); err != nil {
-		return r.one(e, take, func() *mapreduce.Document { return skipped(e, unreadable(err)) })
+		return r.addSource(e, take, func() *mapreduce.Document { return skippedDocument(e, unreadableReason(err)) })
 	}
-	return r.one(e, take, func() *mapreduce.Document { return r.file(e) })
+	return r.addSource(e, take, func() *mapreduce.Document { return r.readFile(e) })
 }
 
-// open opens a file and tells from how it begins whether it holds a document a
-// line.
-func (r *reader) open(e document.Entry) (*os.File, document.Kind, error) {
+// openFile opens a file and detects its kind by its beginning.
+func (r *reader) openFile(e document.Entry) (*os.File, document.Kind, error) {
 	f, err := os.Open(e.Path)
 	if err != nil {
 		return nil, "", err
@@ -213,53 +211,53 @@ func (r *reader) open(e document.Entry) (*os.File, document.Kind, error) {
 	}
 	kind, err := document.Detect(e.Name, begin[:n], "")
 	if err != nil {
-		kind = document.Text // which says why it is refused
+		kind = document.Text // reading it gives the reason for the refusal
 	}
 	return f, kind, nil
 }
 
-// sniffBytes is how much of a file tells what it holds.
+// sniffBytes is the length of the beginning by which the kind is detected.
 const sniffBytes = 4096
 
-// one takes a file that holds one document.
-func (r *reader) one(e document.Entry, take func(source) error, read func() *mapreduce.Document) error {
+// addSource passes on a file that holds one document.
+func (r *reader) addSource(e document.Entry, take func(source) error, read func() *mapreduce.Document) error {
 	if err := r.roster.add(e.ID, origin{}); err != nil {
 		return err
 	}
 	return take(source{id: e.ID, read: read})
 }
 
-// file reads a file that holds one document.
-func (r *reader) file(e document.Entry) *mapreduce.Document {
+// readFile reads a file that holds one document.
+func (r *reader) readFile(e document.Entry) *mapreduce.Document {
 	f, err := os.Open(e.Path)
 	if err != nil {
-		return skipped(e, unreadable(err))
+		return skippedDocument(e, unreadableReason(err))
 	}
 	defer f.Close()
-	return r.whole(e, f)
+	return r.readWhole(e, f)
 }
 
-// whole reads what holds one document.
-func (r *reader) whole(e document.Entry, in io.Reader) *mapreduce.Document {
+// readWhole reads an input that holds one document.
+func (r *reader) readWhole(e document.Entry, in io.Reader) *mapreduce.Document {
 	data, err := io.ReadAll(io.LimitReader(in, r.config.MaxBytes+1))
 	switch {
 	case err != nil:
-		return skipped(e, unreadable(err))
+		return skippedDocument(e, unreadableReason(err))
 	case int64(len(data)) > r.config.MaxBytes:
-		return skipped(e, fmt.Sprintf("too large: more than %d bytes", r.config.MaxBytes))
+		return skippedDocument(e, fmt.Sprintf("too large: more than %d bytes", r.config.MaxBytes))
 	}
 	e.Size = int64(len(data))
-	return decoded(e, data)
+	return decodeDocument(e, data)
 }
 
-// mediaTypes are those of the kinds of documents.
+// mediaTypes are the media types of the kinds of documents.
 var mediaTypes = map[document.Kind]string{
 	document.Text: "text/plain", document.Markdown: "text/markdown", document.HTML: "text/html",
 }
 
-// decoded returns the document that data holds. A web page stays as it is: a
-// worker parses it, so that a hostile one harms no more than its unit.
-func decoded(e document.Entry, data []byte) *mapreduce.Document {
+// decodeDocument returns the document in data. It does not parse a web page: a worker
+// does, so that a hostile page harms no more than its unit.
+func decodeDocument(e document.Entry, data []byte) *mapreduce.Document {
 	kind, err := document.Detect(e.Name, data, "")
 	if err == nil && kind == document.HTML {
 		return &mapreduce.Document{ID: mapreduce.DocumentID(e.ID), MediaType: mediaTypes[kind], Content: data, Size: e.Size}
@@ -269,31 +267,31 @@ func decoded(e document.Entry, data []byte) *mapreduce.Document {
 		d, err = document.Read(e.Name, data, "")
 	}
 	if err != nil {
-		return skipped(e, refusal(err))
+		return skippedDocument(e, refusalReason(err))
 	}
 	return &mapreduce.Document{ID: mapreduce.DocumentID(e.ID), MediaType: mediaTypes[d.Kind], Content: []byte(d.Text), Size: e.Size}
 }
 
-func refusal(err error) string {
+func refusalReason(err error) string {
 	if refused, ok := errors.AsType[*document.RefusedError](err); ok {
 		return refused.Reason
 	}
 	return err.Error()
 }
 
-func unreadable(err error) string {
+func unreadableReason(err error) string {
 	if p, ok := errors.AsType[*os.PathError](err); ok {
 		err = p.Err
 	}
 	return "unreadable: " + err.Error()
 }
 
-func skipped(e document.Entry, reason string) *mapreduce.Document {
+func skippedDocument(e document.Entry, reason string) *mapreduce.Document {
 	return &mapreduce.Document{ID: ledgerID(e.ID), Skip: reason, Size: max(0, e.Size)}
 }
 
-// stdin reads standard input, which is one document or holds one a line.
-func (r *reader) stdin(ctx context.Context, e document.Entry, take func(source) error) error {
+// readStdin reads standard input, which is one document or holds one document a line.
+func (r *reader) readStdin(ctx context.Context, e document.Entry, take func(source) error) error {
 	in := r.config.Stdin
 	begin, err := in.Peek(sniffBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -301,15 +299,15 @@ func (r *reader) stdin(ctx context.Context, e document.Entry, take func(source) 
 	}
 	kind, err := document.Detect(e.Name, begin, "")
 	if err == nil && kind == document.JSONL {
-		return r.lines(ctx, e, in, take)
+		return r.readLines(ctx, e, in, take)
 	}
-	return r.one(e, take, func() *mapreduce.Document { return r.whole(e, in) })
+	return r.addSource(e, take, func() *mapreduce.Document { return r.readWhole(e, in) })
 }
 
-// lines takes the documents of a file that holds one a line. A line that does
-// not hold one is in the ledger by its number.
-func (r *reader) lines(ctx context.Context, e document.Entry, in io.Reader, take func(source) error) error {
-	file := r.roster.file(e.Name)
+// readLines passes on the documents of a file that holds one a line. The ledger
+// lists a line without a document by its number.
+func (r *reader) readLines(ctx context.Context, e document.Entry, in io.Reader, take func(source) error) error {
+	file := r.roster.addFile(e.Name)
 	options := document.LinesOptions{Name: e.Name, MaxBytes: int(r.config.MaxBytes)}
 	for rec, err := range document.Lines(in, options) {
 		if ctx.Err() != nil {
@@ -325,7 +323,7 @@ func (r *reader) lines(ctx context.Context, e document.Entry, in io.Reader, take
 			id := document.ID(fmt.Sprintf("%s#%d", e.Name, line.Line))
 			d = &mapreduce.Document{ID: ledgerID(id), Skip: fmt.Sprintf("line %d: %s", line.Line, line.Reason)}
 		} else {
-			d = r.record(e, rec)
+			d = r.recordDocument(e, rec)
 		}
 		if err := r.roster.add(string(d.ID), origin{file: file, line: int32(rec.Line)}); err != nil {
 			return err
@@ -337,8 +335,8 @@ func (r *reader) lines(ctx context.Context, e document.Entry, in io.Reader, take
 	return nil
 }
 
-// record returns the document of a line.
-func (r *reader) record(e document.Entry, rec document.Record) *mapreduce.Document {
+// recordDocument returns the document of a line.
+func (r *reader) recordDocument(e document.Entry, rec document.Record) *mapreduce.Document {
 	id := rec.ID
 	if len(r.config.Inputs) > 1 && rec.Name != "" {
 		base, _, _ := strings.Cut(e.Name, "/")
@@ -352,14 +350,14 @@ func (r *reader) record(e document.Entry, rec document.Record) *mapreduce.Docume
 		if d.Metadata == nil {
 			d.Metadata = make(map[string]string, len(rec.Metadata))
 		}
-		d.Metadata[name] = plain(v)
+		d.Metadata[name] = metadataText(v)
 	}
 	return d
 }
 
-// plain returns a value of metadata as text: strings as they are, all else as
-// JSON.
-func plain(v any) string {
+// metadataText returns a value of metadata as text: strings unchanged, other values
+// as JSON.
+func metadataText(v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/coditect/mapreduce/worker/document"
 )
 
-// A roster remembers the ids of documents, to refuse a second one of the same.
-// It keeps them as hashes, of which no two are equal by chance, so that a
-// million of them are small. The zero roster is ready.
+// A roster remembers the ids of documents and refuses duplicates. It keeps hashes
+// without chance collisions, so that a million ids need little memory. The zero
+// roster is ready.
 type roster struct {
 	seen  map[digest]origin
-	files []string // that hold a document a line
+	files []string // files that hold a document a line
 }
 
 // A digest is the first half of a SHA-256.
@@ -27,15 +27,15 @@ func digestOf(id string) digest {
 	return digest(sum[:16])
 }
 
-// An origin is where a document comes from: a line, or if file is 0 the file
-// whose path is the document's id.
+// An origin is the origin of a document: a line, or if file is 0 the file whose path
+// is the document's id.
 type origin struct {
 	file int32 // index in roster.files, from 1
 	line int32 // from 1
 }
 
-// file enters a file that holds a document a line.
-func (r *roster) file(name string) int32 {
+// addFile adds a file that holds a document a line.
+func (r *roster) addFile(name string) int32 {
 	r.files = append(r.files, name)
 	return int32(len(r.files))
 }
@@ -44,7 +44,7 @@ func (r *roster) add(id string, o origin) error {
 	key := digestOf(id)
 	if first, ok := r.seen[key]; ok {
 		return errs.Field("input", "%s and %s have the same id %q; rename one of them, or leave one out with --exclude",
-			r.name(id, first), r.name(id, o), id)
+			r.originName(id, first), r.originName(id, o), id)
 	}
 	if r.seen == nil {
 		r.seen = make(map[digest]origin)
@@ -53,16 +53,15 @@ func (r *roster) add(id string, o origin) error {
 	return nil
 }
 
-func (r *roster) name(id string, o origin) string {
+func (r *roster) originName(id string, o origin) string {
 	if o.file == 0 {
 		return fmt.Sprintf("the file %q", document.Path(id))
 	}
 	return fmt.Sprintf("%s:%d", r.files[o.file-1], o.line)
 }
 
-// ledgerID returns the id under which a document stands in the ledger that is
-// skipped, be it because of its id: one that is too long is cut, and its hash
-// keeps it apart from others.
+// ledgerID returns the id of a skipped document in the ledger. It shortens an id that
+// is too long, and appends its hash to keep it unique.
 func ledgerID(id string) mapreduce.DocumentID {
 	if document.TooLong(id) == "" {
 		return mapreduce.DocumentID(id)

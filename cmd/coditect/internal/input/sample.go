@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// sample takes n of all documents: those whose ids have the smallest hashes, so
-// that the choice is spread over the input and the same each time. It keeps n
-// sources, of which only those from lines have been read.
-func (r *reader) sample(ctx context.Context, n int, take func(source) error) error {
-	var chosen draw
+// sampleSources chooses the n documents whose ids have the smallest hashes, so that
+// the choice is spread over the input and the same each time. It keeps n sources. Of
+// these only the ones from lines have been read.
+func (r *reader) sampleSources(ctx context.Context, n int, take func(source) error) error {
+	var chosen sampleHeap
 	at := 0
-	err := r.sources(ctx, func(s source) error {
-		heap.Push(&chosen, ticket{digestOf(s.id), at, s})
+	err := r.eachSource(ctx, func(s source) error {
+		heap.Push(&chosen, sampleEntry{digestOf(s.id), at, s})
 		if at++; len(chosen) > n {
 			heap.Pop(&chosen)
 		}
@@ -23,7 +23,7 @@ func (r *reader) sample(ctx context.Context, n int, take func(source) error) err
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(chosen, func(a, b ticket) int { return a.at - b.at })
+	slices.SortFunc(chosen, func(a, b sampleEntry) int { return a.at - b.at })
 	for _, t := range chosen {
 		if err := take(t.source); err != nil {
 			return err
@@ -32,24 +32,24 @@ func (r *reader) sample(ctx context.Context, n int, take func(source) error) err
 	return nil
 }
 
-// A ticket is a document in a draw.
-type ticket struct {
+// A sampleEntry is a document in a sampleHeap.
+type sampleEntry struct {
 	digest digest
 	at     int // in the order of the input
 	source source
 }
 
-// A draw is a heap with the largest digest on top.
-type draw []ticket
+// A sampleHeap is a heap with the largest digest on top.
+type sampleHeap []sampleEntry
 
-func (d draw) Len() int           { return len(d) }
-func (d draw) Less(i, j int) bool { return bytes.Compare(d[i].digest[:], d[j].digest[:]) > 0 }
-func (d draw) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
-func (d *draw) Push(x any)        { *d = append(*d, x.(ticket)) }
-func (d *draw) Pop() any {
+func (d sampleHeap) Len() int           { return len(d) }
+func (d sampleHeap) Less(i, j int) bool { return bytes.Compare(d[i].digest[:], d[j].digest[:]) > 0 }
+func (d sampleHeap) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
+func (d *sampleHeap) Push(x any)        { *d = append(*d, x.(sampleEntry)) }
+func (d *sampleHeap) Pop() any {
 	last := len(*d) - 1
 	t := (*d)[last]
-	(*d)[last] = ticket{}
+	(*d)[last] = sampleEntry{}
 	*d = (*d)[:last]
 	return t
 }

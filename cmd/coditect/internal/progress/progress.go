@@ -1,5 +1,5 @@
-// Package progress shows on a terminal, or in a log, how far a job is. It shares
-// its output with loggers, so that lines of theirs do not run into the bar.
+// Package progress shows the progress of a job on a terminal or in a log. It shares
+// its output with loggers, so that their lines do not run into the bar.
 package progress
 
 import (
@@ -12,14 +12,14 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
-// Config says where progress is shown. Out is needed.
+// Config tells where progress is shown. Out is needed.
 type Config struct {
 	Out io.Writer
-	// Terminal says that Out is one: there is a bar then, and else lines.
+	// Terminal means that Out is a terminal, which gets a bar instead of lines.
 	Terminal bool
 	// Width returns the width of the terminal, in characters. Defaults to 80.
 	Width func() int
-	// Quiet leaves out what is not a note.
+	// Quiet suppresses everything but notes.
 	Quiet bool
 	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
@@ -29,23 +29,22 @@ type Config struct {
 const linePause = 5 * time.Second
 
 // barPause is the least time between two changes of the bar while documents are
-// submitted, which may be many thousands a second.
+// submitted. There may be many thousands of documents a second.
 const barPause = 100 * time.Millisecond
 
-// A Meter shows the progress of one job. Its methods may be called at the same
-// time.
+// A Meter shows the progress of one job. It is safe for concurrent use.
 type Meter struct {
 	config Config
 
-	mu      sync.Mutex // guards the variables below, and writing
-	bar     string     // what the terminal shows
-	last    mapreduce.Job
-	shownAt time.Time // of the last line
-	done    float64   // the most of the job that a bar has shown, of [0,1]
-	rate    rate
+	mu         sync.Mutex // guards the variables below, and writing
+	bar        string     // the bar that the terminal shows
+	last       mapreduce.Job
+	shownAt    time.Time // of the last line
+	shownShare float64   // the greatest share of the job that a bar has shown, in [0,1]
+	rate       rate
 }
 
-// New returns a meter that has shown nothing.
+// New returns a meter.
 func New(c Config) *Meter {
 	if c.Width == nil {
 		c.Width = func() int { return 80 }
@@ -56,13 +55,13 @@ func New(c Config) *Meter {
 	return &Meter{config: c}
 }
 
-// Write writes lines of others between those of the meter.
+// Write writes lines of other writers between those of the meter.
 func (m *Meter) Write(p []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.erase()
+	m.eraseBar()
 	n, err := m.config.Out.Write(p)
-	m.draw()
+	m.drawBar()
 	return n, err
 }
 
@@ -71,14 +70,14 @@ func (m *Meter) Note(format string, args ...any) {
 	fmt.Fprintf(m, format+"\n", args...)
 }
 
-// Submitting shows how many documents, and bytes of them, were handed over so
-// far. Their total is not known.
-func (m *Meter) Submitting(documents, bytes int64) { m.reading("submitting", documents, bytes) }
+// Submitting shows how many documents, and bytes of them, were submitted so far.
+// Their total is not known.
+func (m *Meter) Submitting(documents, bytes int64) { m.showReading("submitting", documents, bytes) }
 
-// Planning shows how many documents, and bytes of them, were looked at so far.
-func (m *Meter) Planning(documents, bytes int64) { m.reading("planning", documents, bytes) }
+// Planning shows how many documents, and bytes of them, were planned so far.
+func (m *Meter) Planning(documents, bytes int64) { m.showReading("planning", documents, bytes) }
 
-func (m *Meter) reading(what string, documents, bytes int64) {
+func (m *Meter) showReading(what string, documents, bytes int64) {
 	if m.config.Quiet {
 		return
 	}
@@ -86,7 +85,7 @@ func (m *Meter) reading(what string, documents, bytes int64) {
 	defer m.mu.Unlock()
 	now := m.config.Now()
 	if m.shownAt.IsZero() && !m.config.Terminal {
-		m.shownAt = now // most submissions are done before there is anything to say
+		m.shownAt = now // most submissions end before the first line is due
 	}
 	pause := linePause
 	if m.config.Terminal {
@@ -98,13 +97,13 @@ func (m *Meter) reading(what string, documents, bytes int64) {
 	m.shownAt = now
 	text := fmt.Sprintf("%s: %d documents, %s", what, documents, sizeOf(bytes))
 	if m.config.Terminal {
-		m.replace(clip(text, m.config.Width()-1))
+		m.replaceBar(clipText(text, m.config.Width()-1))
 		return
 	}
 	fmt.Fprintln(m.config.Out, text)
 }
 
-// sizeOf writes a number of bytes as people read it.
+// sizeOf formats a number of bytes for people.
 func sizeOf(bytes int64) string {
 	switch {
 	case bytes < 1e6:
@@ -115,7 +114,7 @@ func sizeOf(bytes int64) string {
 	return fmt.Sprintf("%.1f GB", float64(bytes)/1e9)
 }
 
-// Job shows how far a job is.
+// Job shows the progress of a job.
 func (m *Meter) Job(j *mapreduce.Job) {
 	if m.config.Quiet {
 		return
@@ -123,48 +122,48 @@ func (m *Meter) Job(j *mapreduce.Job) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.config.Now()
-	m.rate.add(now, done(j))
+	m.rate.add(now, doneUnits(j))
 	if m.config.Terminal {
-		m.replace(m.barOf(j))
+		m.replaceBar(m.barOf(j))
 		return
 	}
 	turned := j.State != m.last.State || j.Level != m.last.Level
-	if turned || now.Sub(m.shownAt) >= linePause && done(j) != done(&m.last) {
+	if turned || now.Sub(m.shownAt) >= linePause && doneUnits(j) != doneUnits(&m.last) {
 		fmt.Fprintf(m.config.Out, "%s\n", lineOf(j))
 		m.last, m.shownAt = *j, now
 	}
 }
 
-// End takes the bar away.
+// End removes the bar.
 func (m *Meter) End() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.replace("")
+	m.replaceBar("")
 }
 
-func done(j *mapreduce.Job) int64 { return j.CompletedUnits + j.FailedUnits }
+func doneUnits(j *mapreduce.Job) int64 { return j.CompletedUnits + j.FailedUnits }
 
-func (m *Meter) replace(bar string) {
-	m.erase()
+func (m *Meter) replaceBar(bar string) {
+	m.eraseBar()
 	m.bar = bar
-	m.draw()
+	m.drawBar()
 }
 
-// erase takes the bar off the screen, and draw puts it back.
-func (m *Meter) erase() {
+// eraseBar erases the bar from the screen; drawBar draws it again.
+func (m *Meter) eraseBar() {
 	if m.bar != "" {
 		fmt.Fprint(m.config.Out, "\r\x1b[K")
 	}
 }
 
-func (m *Meter) draw() {
+func (m *Meter) drawBar() {
 	if m.bar != "" {
 		fmt.Fprint(m.config.Out, m.bar)
 	}
 }
 
-// phase names where a job is.
-func phase(j *mapreduce.Job) string {
+// phaseOf names the phase of a job.
+func phaseOf(j *mapreduce.Job) string {
 	if j.State == mapreduce.Reducing {
 		return fmt.Sprintf("%s %d", j.State, j.Level)
 	}
@@ -172,7 +171,7 @@ func phase(j *mapreduce.Job) string {
 }
 
 func lineOf(j *mapreduce.Job) string {
-	s := fmt.Sprintf("%s: %d of %d units", phase(j), done(j), j.TotalUnits)
+	s := fmt.Sprintf("%s: %d of %d units", phaseOf(j), doneUnits(j), j.TotalUnits)
 	if j.FailedUnits > 0 {
 		s += fmt.Sprintf(", %d failed", j.FailedUnits)
 	}
@@ -189,33 +188,33 @@ const (
 
 // barOf returns one line that fits the terminal.
 func (m *Meter) barOf(j *mapreduce.Job) string {
-	left, right := fmt.Sprintf("%-13s ", phase(j)), fmt.Sprintf(" %d/%d", done(j), j.TotalUnits)
+	left, right := fmt.Sprintf("%-13s ", phaseOf(j)), fmt.Sprintf(" %d/%d", doneUnits(j), j.TotalUnits)
 	if j.FailedUnits > 0 {
 		right += fmt.Sprintf("  %d failed", j.FailedUnits)
 	}
 	if r := m.rate.perSecond(); r > 0 {
 		right += fmt.Sprintf("  %.0f/s", r)
-		if rest := j.TotalUnits - done(j); rest > 0 {
+		if rest := j.TotalUnits - doneUnits(j); rest > 0 {
 			right += "  " + time.Duration(float64(rest)/r*float64(time.Second)).Round(time.Second).String()
 		}
 	}
 	width := m.config.Width() - 1 // in the last column some terminals wrap
 	cells := min(width-len(left)-len(right)-2, maxCells)
 	if cells < minCells {
-		return clip(left+right, width)
+		return clipText(left+right, width)
 	}
-	// Levels are added as those below them end, and failed units are tried again
-	// by a resume: what is done of all is less then, but a bar does not go back.
+	// The share that is done drops when a level is added or a resume retries
+	// failed units, but the bar must not move back.
 	if j.TotalUnits > 0 {
-		m.done = min(max(m.done, float64(done(j))/float64(j.TotalUnits)), 1)
+		m.shownShare = min(max(m.shownShare, float64(doneUnits(j))/float64(j.TotalUnits)), 1)
 	}
-	full := int(m.done * float64(cells))
+	full := int(m.shownShare * float64(cells))
 	return left + "[" + strings.Repeat("#", full) + strings.Repeat("-", cells-full) + "]" + right
 }
 
-func clip(s string, width int) string { return s[:max(0, min(len(s), width))] }
+func clipText(s string, width int) string { return s[:max(0, min(len(s), width))] }
 
-// A rate is how fast a count has grown of late.
+// A rate measures the recent growth of a count.
 type rate struct {
 	times  [20]time.Time // a ring
 	counts [20]int64

@@ -8,18 +8,18 @@ import (
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
-// listed are the prices that come with the program, read once.
-var listed = sync.OnceValues(llm.ListPrices)
+// embeddedPrices reads the prices that are embedded in the program, once.
+var embeddedPrices = sync.OnceValues(llm.ListPrices)
 
-// Cost returns what tokens of a job cost in US dollars, nil if that is not known:
-// a vendor's model was asked for whose price nobody has named. A job that was given
-// prices has that of its model.
+// Cost returns the cost of a job's tokens in US dollars. It is nil if it is not
+// known, because the job called a vendor's model without a known price. A job that
+// was given prices has the price of its model.
 func Cost(spec *mapreduce.JobSpec, spent mapreduce.Tokens, micros int64) *float64 {
 	dollars := USD(micros)
 	if micros > 0 || spent.Total() == 0 || spec.Vars[model.VarPrices] != "" || (spec.Provider != "anthropic" && spec.Provider != "openai") {
 		return &dollars
 	}
-	prices, err := listed()
+	prices, err := embeddedPrices()
 	if err != nil {
 		return nil
 	}
@@ -29,16 +29,16 @@ func Cost(spec *mapreduce.JobSpec, spent mapreduce.Tokens, micros int64) *float6
 	return &dollars
 }
 
-// Savings are what caches saved, as users read it.
+// Savings are the savings of caches, as users read them.
 type Savings struct {
 	Answers     int64    `json:"answers"` // calls that were not made
 	AnswersCost *float64 `json:"answers_cost"`
 	CacheWrite  int64    `json:"cache_write_tokens"`
 	CacheRead   int64    `json:"cache_read_tokens"`
-	PromptsCost *float64 `json:"prompts_cost"` // null if it is not known, as answers_cost
+	PromptsCost *float64 `json:"prompts_cost"` // null if it is not known, like answers_cost
 }
 
-// SavingsOf returns what caches saved a job, or a part of it.
+// SavingsOf returns the savings of caches in a job or a part of it.
 func SavingsOf(spec *mapreduce.JobSpec, s mapreduce.Savings) Savings {
 	tokens := func(n int64) mapreduce.Tokens { return mapreduce.Tokens{In: n} }
 	prompts := Cost(spec, tokens(s.CacheWrite+s.CacheRead), s.PromptMicros)
@@ -51,8 +51,8 @@ func SavingsOf(spec *mapreduce.JobSpec, s mapreduce.Savings) Savings {
 	}
 }
 
-// orNone is nil for savings that are none.
-func orNone(spec *mapreduce.JobSpec, s mapreduce.Savings) *Savings {
+// savingsOrNil returns nil if nothing was saved.
+func savingsOrNil(spec *mapreduce.JobSpec, s mapreduce.Savings) *Savings {
 	if s == (mapreduce.Savings{}) {
 		return nil
 	}

@@ -10,26 +10,26 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/plan/render"
 )
 
-// A dag writes the DAG of a job that ran, a unit at a time. What is in dag.json
-// does not depend on how often the job was interrupted, so what units cost is
-// only in the picture.
-type dag struct {
-	tasks  list
-	cost   bool // is in the tasks as well
+// A dagWriter writes the DAG of a job that ran, a unit at a time. dag.json must not
+// depend on how often the job was interrupted, so the cost of units is only in the
+// picture.
+type dagWriter struct {
+	tasks  listWriter
+	cost   bool // write the cost into the tasks as well
 	sketch render.Sketch
 	parsed map[mapreduce.DocumentID]bool // documents that have a parse unit
 }
 
-func newDAG(job *mapreduce.Job, out *file) *dag {
-	return &dag{
-		tasks:  list{out: out, prefix: "    "},
+func newDAG(job *mapreduce.Job, out *file) *dagWriter {
+	return &dagWriter{
+		tasks:  listWriter{out: out, prefix: "    "},
 		sketch: render.Sketch{Mode: modeOf(job), Exact: true},
 		parsed: make(map[mapreduce.DocumentID]bool),
 	}
 }
 
-// begin writes what stands before the tasks.
-func (d *dag) begin() error {
+// writeHead writes the part before the tasks.
+func (d *dagWriter) writeHead() error {
 	out := d.tasks.out
 	for _, m := range []struct {
 		name string
@@ -46,7 +46,7 @@ func (d *dag) begin() error {
 		if _, err := out.WriteString(before); err != nil {
 			return err
 		}
-		if err := member(out, m.name, m.v); err != nil {
+		if err := writeMember(out, m.name, m.v); err != nil {
 			return err
 		}
 	}
@@ -54,8 +54,8 @@ func (d *dag) begin() error {
 	return err
 }
 
-func (d *dag) add(u *mapreduce.Unit) error {
-	inputs := d.inputs(u)
+func (d *dagWriter) addUnit(u *mapreduce.Unit) error {
+	inputs := d.inputsOf(u)
 	outcome := plan.OutcomeOf(u)
 	n := render.Node{ID: u.ID, Kind: u.Kind, Stage: u.Stage, Level: u.Level, Inputs: inputs, Outcome: &outcome}
 	if len(inputs) == 0 {
@@ -75,9 +75,9 @@ func (d *dag) add(u *mapreduce.Unit) error {
 	return d.tasks.addValue("", t)
 }
 
-// inputs returns the units that u takes the outputs of. Those of a document that
-// was parsed take its text.
-func (d *dag) inputs(u *mapreduce.Unit) []mapreduce.UnitID {
+// inputsOf returns the units whose outputs u reads. A map unit of a parsed document
+// reads the text of its parse unit.
+func (d *dagWriter) inputsOf(u *mapreduce.Unit) []mapreduce.UnitID {
 	switch {
 	case u.Kind == mapreduce.KindParse:
 		d.parsed[u.Document] = true
@@ -87,41 +87,41 @@ func (d *dag) inputs(u *mapreduce.Unit) []mapreduce.UnitID {
 	return u.DependsOn
 }
 
-// end writes what stands behind the tasks.
-func (d *dag) end() error {
+// writeEnd writes the part behind the tasks.
+func (d *dagWriter) writeEnd() error {
 	out := d.tasks.out
 	if _, err := out.WriteString("\n  ],\n"); err != nil {
 		return err
 	}
-	if err := member(out, "estimate", render.EstimateOf(d.sketch.Estimate)); err != nil {
+	if err := writeMember(out, "estimate", render.EstimateOf(d.sketch.Estimate)); err != nil {
 		return err
 	}
 	_, err := out.WriteString("\n}\n")
 	return err
 }
 
-// picture writes dag.svg.
-func (d *dag) picture(out *file) error {
+// writeSVG writes dag.svg.
+func (d *dagWriter) writeSVG(out *file) error {
 	_, err := out.WriteString(d.sketch.SVG())
 	return err
 }
 
-// WriteDAG writes the DAG of a job as it stands, with the state of each unit and
-// what it cost, in a format of package render.
+// WriteDAG writes the current DAG of a job, with the state and the cost of each unit,
+// in a format of package render.
 func WriteDAG(ctx context.Context, s Service, job *mapreduce.Job, format string, to io.Writer) error {
 	out := &file{Writer: bufio.NewWriter(to)}
 	d := newDAG(job, out)
 	d.cost = true
 	if format != "json" {
 		d.tasks.out = nil
-	} else if err := d.begin(); err != nil {
+	} else if err := d.writeHead(); err != nil {
 		return err
 	}
-	if err := eachUnit(ctx, s, mapreduce.ListUnitsQuery{Job: job.ID, Inputs: true}, d.add); err != nil {
+	if err := eachUnit(ctx, s, mapreduce.ListUnitsQuery{Job: job.ID, Inputs: true}, d.addUnit); err != nil {
 		return err
 	}
 	if format == "json" {
-		if err := d.end(); err != nil {
+		if err := d.writeEnd(); err != nil {
 			return err
 		}
 		return out.Flush()

@@ -10,18 +10,18 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
-// endings remember when units ended, by the first half of the SHA-256 of their
-// names, so that a million of them are small.
-type endings map[[16]byte]int64 // microseconds since 1970
+// endTimes maps units to the times when they ended. Its keys are the first half of
+// the SHA-256 of the units' names, so that a million of them need little memory.
+type endTimes map[[16]byte]int64 // microseconds since 1970
 
 func endingKey(u mapreduce.UnitID) [16]byte {
 	sum := sha256.Sum256([]byte(u))
 	return [16]byte(sum[:16])
 }
 
-func (e endings) add(u mapreduce.UnitID, t time.Time) { e[endingKey(u)] = t.UnixMicro() }
+func (e endTimes) add(u mapreduce.UnitID, t time.Time) { e[endingKey(u)] = t.UnixMicro() }
 
-func (e endings) of(u mapreduce.UnitID) time.Time {
+func (e endTimes) timeOf(u mapreduce.UnitID) time.Time {
 	if micros, ok := e[endingKey(u)]; ok {
 		return time.UnixMicro(micros)
 	}
@@ -36,8 +36,8 @@ type UnitRef struct {
 	Tokens  int64            `json:"tokens"`
 }
 
-// A Checkpoint is a line of audit.jsonl, and an entry of what the command audit
-// shows.
+// A Checkpoint is a line of audit.jsonl, and an entry of the output of the command
+// audit.
 type Checkpoint struct {
 	ID        string    `json:"checkpoint_id"`
 	Time      *string   `json:"timestamp"`
@@ -57,7 +57,7 @@ type Progress struct {
 	Tokens    int64 `json:"tokens"`
 }
 
-// A Seal is a line of audit.jsonl behind the last checkpoint that it covers.
+// A Seal is a line of audit.jsonl. It follows the last checkpoint that it covers.
 type Seal struct {
 	Number int64  `json:"seal"`
 	Count  int    `json:"checkpoints"`
@@ -65,10 +65,10 @@ type Seal struct {
 	Hash   string `json:"hash"`
 }
 
-// CheckpointOf returns a checkpoint as JSON shows it.
+// CheckpointOf returns the JSON form of a checkpoint.
 func CheckpointOf(c *mapreduce.Checkpoint) Checkpoint {
 	out := Checkpoint{
-		ID: c.ID, Time: instant(c.Time), Kind: c.Kind.String(), Node: string(c.Node), Message: c.Message,
+		ID: c.ID, Time: formatTime(c.Time), Kind: c.Kind.String(), Node: string(c.Node), Message: c.Message,
 		Completed: unitRefs(c.Completed), Failed: unitRefs(c.Failed), Tokens: c.Tokens.Total(),
 	}
 	if c.State != mapreduce.JobUnknown {
@@ -80,7 +80,7 @@ func CheckpointOf(c *mapreduce.Checkpoint) Checkpoint {
 	return out
 }
 
-// SealOf returns a seal as JSON shows it.
+// SealOf returns the JSON form of a seal.
 func SealOf(s *mapreduce.Seal) Seal {
 	return Seal{Number: s.Number, Count: s.Count, Last: s.Last, Hash: hex.EncodeToString(s.Hash)}
 }
@@ -93,17 +93,17 @@ func unitRefs(refs []mapreduce.UnitRef) []UnitRef {
 	return out
 }
 
-// audit writes audit.jsonl.
-func (w *writer) audit(ctx context.Context) error {
-	w.ended = make(endings)
-	return w.dir.fill("audit.jsonl", func(out *file) error {
+// writeAudit writes audit.jsonl.
+func (w *writer) writeAudit(ctx context.Context) error {
+	w.ended = make(endTimes)
+	return w.dir.writeFile("audit.jsonl", func(out *file) error {
 		q := mapreduce.ListEventsQuery{Job: w.config.Job, PageSize: 1000}
 		for {
 			page, err := w.service.ListEvents(ctx, q)
 			if err != nil {
 				return err
 			}
-			if err := w.events(out, page); err != nil {
+			if err := w.writeEvents(out, page); err != nil {
 				return err
 			}
 			if q.PageToken = page.NextPageToken; q.PageToken == "" {
@@ -113,7 +113,7 @@ func (w *writer) audit(ctx context.Context) error {
 	})
 }
 
-func (w *writer) events(out *file, page *mapreduce.EventPage) error {
+func (w *writer) writeEvents(out *file, page *mapreduce.EventPage) error {
 	seals := page.Seals
 	for _, c := range page.Checkpoints {
 		for _, refs := range [][]mapreduce.UnitRef{c.Completed, c.Failed} {
@@ -121,11 +121,11 @@ func (w *writer) events(out *file, page *mapreduce.EventPage) error {
 				w.ended.add(r.Unit, c.Time)
 			}
 		}
-		if err := line(out, CheckpointOf(c)); err != nil {
+		if err := writeLine(out, CheckpointOf(c)); err != nil {
 			return err
 		}
 		for len(seals) > 0 && seals[0].Last <= c.ID {
-			if err := line(out, SealOf(seals[0])); err != nil {
+			if err := writeLine(out, SealOf(seals[0])); err != nil {
 				return err
 			}
 			seals = seals[1:]
@@ -134,9 +134,9 @@ func (w *writer) events(out *file, page *mapreduce.EventPage) error {
 	return nil
 }
 
-// line writes v as a line of JSON.
-func line(out *file, v any) error {
-	data, err := encode(v)
+// writeLine writes v as a line of JSON.
+func writeLine(out *file, v any) error {
+	data, err := encodeJSON(v)
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 )
 
-// Check returns an error, of the kind errs.Invalid, if results cannot be
-// written to dir. It leaves nothing but the folders above dir.
+// Check returns an error of the kind errs.Invalid if results cannot be written to
+// dir. It leaves nothing behind but the folders above dir.
 func Check(dir string) error {
 	f, err := newFolder(dir)
 	if err != nil {
@@ -25,12 +25,12 @@ func Check(dir string) error {
 	return f.discard()
 }
 
-// A folder receives files in a place of its own on the same file system, until
-// they are complete.
+// A folder collects files in a temporary folder on the same file system until they
+// are complete.
 type folder struct {
-	dir    string // where the files are to be
-	tmp    string // where they are; empty once they are gone
-	exists bool   // dir was there before
+	dir    string // the final folder
+	tmp    string // the temporary folder; empty once it is gone
+	exists bool   // dir existed before
 
 	mu    sync.Mutex // guards names
 	names []string   // of the files
@@ -46,25 +46,25 @@ func newFolder(dir string) (*folder, error) {
 	case err == nil:
 		f.exists, above = true, f.dir
 	case !errors.Is(err, fs.ErrNotExist):
-		return nil, unwritable(err)
+		return nil, unwritableError(err)
 	}
 	if err := os.MkdirAll(above, 0o777); err != nil {
-		return nil, unwritable(err)
+		return nil, unwritableError(err)
 	}
 	tmp := filepath.Join(above, ".coditect-"+strings.ToLower(rand.Text()[:12]))
 	if err := os.Mkdir(tmp, 0o777); err != nil {
-		return nil, unwritable(err)
+		return nil, unwritableError(err)
 	}
 	f.tmp = tmp
 	return f, nil
 }
 
-func unwritable(err error) error {
+func unwritableError(err error) error {
 	return errs.Field("output", "cannot be written to: %w; name another folder", err)
 }
 
-// commit puts the files where they are to be: all in one step if there was no
-// such folder, else one by one.
+// commit moves the files to their final folder: all in one step if it did not exist,
+// otherwise one by one.
 func (f *folder) commit() error {
 	if !f.exists {
 		if err := os.Rename(f.tmp, f.dir); err == nil {
@@ -80,7 +80,7 @@ func (f *folder) commit() error {
 	return nil
 }
 
-// discard removes what was not committed.
+// discard removes the files that were not committed.
 func (f *folder) discard() error {
 	if f.tmp == "" {
 		return nil
@@ -92,15 +92,15 @@ func (f *folder) discard() error {
 	return nil
 }
 
-// A file is one that is being written.
+// A file is a file that is being written.
 type file struct {
 	*bufio.Writer
 	f *os.File
 }
 
-// create begins a file of the result.
-func (f *folder) create(name string) (*file, error) {
-	out, err := f.scratch(name)
+// createFile creates a file of the result.
+func (f *folder) createFile(name string) (*file, error) {
+	out, err := f.createScratch(name)
 	if err == nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -109,8 +109,8 @@ func (f *folder) create(name string) (*file, error) {
 	return out, err
 }
 
-// scratch begins a file that does not go into the result.
-func (f *folder) scratch(name string) (*file, error) {
+// createScratch creates a file that is not part of the result.
+func (f *folder) createScratch(name string) (*file, error) {
 	out, err := os.OpenFile(filepath.Join(f.tmp, name), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
 		return nil, err
@@ -118,13 +118,13 @@ func (f *folder) scratch(name string) (*file, error) {
 	return &file{Writer: bufio.NewWriterSize(out, 64<<10), f: out}, nil
 }
 
-// finish makes what was written durable.
-func (f *file) finish() error {
+// closeDurably syncs and closes the file.
+func (f *file) closeDurably() error {
 	return errors.Join(f.Flush(), f.f.Sync(), f.f.Close())
 }
 
-// into copies what was written to out, and removes f.
-func (f *file) into(out *file) error {
+// moveInto copies the content of f to out, and removes f.
+func (f *file) moveInto(out *file) error {
 	err := f.Flush()
 	if err == nil {
 		_, err = f.f.Seek(0, io.SeekStart)
@@ -135,11 +135,11 @@ func (f *file) into(out *file) error {
 	return errors.Join(err, f.f.Close(), os.Remove(f.f.Name()))
 }
 
-// fill writes a file of the result with do.
-func (f *folder) fill(name string, do func(*file) error) error {
-	out, err := f.create(name)
+// writeFile creates a file of the result and writes it with do.
+func (f *folder) writeFile(name string, do func(*file) error) error {
+	out, err := f.createFile(name)
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(out), out.finish())
+	return errors.Join(do(out), out.closeDurably())
 }

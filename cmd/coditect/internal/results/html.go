@@ -9,8 +9,7 @@ import (
 //go:embed report.html.tmpl
 var htmlText string
 
-// htmlTemplate escapes whatever comes from documents and models by where it
-// stands.
+// htmlTemplate escapes text from documents and models according to its context.
 var htmlTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"sources": sourcesOf,
 	"sure":    confidenceOf,
@@ -18,11 +17,11 @@ var htmlTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"add":     func(a, b int) int { return a + b },
 }).Parse(htmlText))
 
-// html writes report.html.
-func (w *writer) html(context.Context) error {
-	v, err := w.report.view()
+// writeHTML writes report.html.
+func (w *writer) writeHTML(context.Context) error {
+	v, err := w.report.buildView()
 	if err != nil {
 		return err
 	}
-	return w.dir.fill("report.html", func(out *file) error { return htmlTemplate.Execute(out, v) })
+	return w.dir.writeFile("report.html", func(out *file) error { return htmlTemplate.Execute(out, v) })
 }

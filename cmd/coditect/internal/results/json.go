@@ -10,8 +10,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
-// encode returns v as JSON on one line, with < > & as they are.
-func encode(v any) ([]byte, error) {
+// encodeJSON returns v as JSON on one line. It does not escape < > &.
+func encodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -21,8 +21,8 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// indented returns JSON laid out over lines that begin with prefix.
-func indented(data []byte, prefix string) ([]byte, error) {
+// indentJSON returns JSON indented over lines that begin with prefix.
+func indentJSON(data []byte, prefix string) ([]byte, error) {
 	var b bytes.Buffer
 	if err := json.Indent(&b, data, prefix, "  "); err != nil {
 		return nil, err
@@ -30,16 +30,17 @@ func indented(data []byte, prefix string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// A list writes the elements of a JSON list or object, each on lines of its own.
-type list struct {
+// A listWriter writes the elements of a JSON list or object, each on lines of its
+// own.
+type listWriter struct {
 	out    *file
 	prefix string // of lines
 	n      int    // elements so far
 }
 
 // add writes an element; name is empty in lists.
-func (l *list) add(name string, data []byte) error {
-	data, err := indented(data, l.prefix)
+func (l *listWriter) add(name string, data []byte) error {
+	data, err := indentJSON(data, l.prefix)
 	if err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func (l *list) add(name string, data []byte) error {
 		}
 	}
 	if name != "" {
-		key, err := encode(name)
+		key, err := encodeJSON(name)
 		if err != nil {
 			return err
 		}
@@ -60,8 +61,8 @@ func (l *list) add(name string, data []byte) error {
 }
 
 // addValue writes v as an element.
-func (l *list) addValue(name string, v any) error {
-	data, err := encode(v)
+func (l *listWriter) addValue(name string, v any) error {
+	data, err := encodeJSON(v)
 	if err != nil {
 		return err
 	}
@@ -71,8 +72,8 @@ func (l *list) addValue(name string, v any) error {
 // USD returns millionths of a US dollar in dollars.
 func USD(micros int64) float64 { return float64(micros) / 1e6 }
 
-// An Instant is a time as the files show it.
-func instant(t time.Time) *string {
+// formatTime formats a time for the files. It returns nil for the zero time.
+func formatTime(t time.Time) *string {
 	if t.IsZero() {
 		return nil
 	}
@@ -80,8 +81,8 @@ func instant(t time.Time) *string {
 	return &s
 }
 
-// ratio returns a/b to four digits, or nil if that is not a number.
-func ratio(a, b float64) *float64 {
+// roundedRatio returns a/b rounded to four digits, or nil if b is 0.
+func roundedRatio(a, b float64) *float64 {
 	if b == 0 {
 		return nil
 	}
@@ -89,7 +90,7 @@ func ratio(a, b float64) *float64 {
 	return &r
 }
 
-// orEmpty returns data, or what stands for nothing.
+// orEmpty returns data, or empty if there is no data.
 func orEmpty(data []byte, empty string) json.RawMessage {
 	if len(data) == 0 {
 		return json.RawMessage(empty)
@@ -97,7 +98,7 @@ func orEmpty(data []byte, empty string) json.RawMessage {
 	return data
 }
 
-// A Ledger counts one thing by what became of it.
+// A Ledger counts documents or characters by their outcome.
 type Ledger struct {
 	Total   int64 `json:"total"`
 	Mapped  int64 `json:"mapped"`
@@ -111,7 +112,7 @@ type Coverage struct {
 	Characters Ledger `json:"characters"`
 }
 
-// CoverageOf returns the coverage of a job as JSON shows it.
+// CoverageOf returns the JSON form of a job's coverage.
 func CoverageOf(c mapreduce.Coverage) Coverage {
 	return Coverage{Documents: Ledger(c.Documents), Characters: Ledger(c.Characters)}
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
-// A tally sums up units by level.
-type tally struct {
+// A unitTally sums up units by level.
+type unitTally struct {
 	spec   *mapreduce.JobSpec
 	levels map[int]*levelTally // -1 holds parse units
-	calls  list
+	calls  listWriter
 }
 
 type levelTally struct {
@@ -38,7 +38,7 @@ type callLine struct {
 	modelCalls
 }
 
-// modelCalls are how often a model was asked, and how long that took together.
+// modelCalls are the number of calls of a model and their total latency.
 type modelCalls struct {
 	Calls   int64 `json:"model_calls,omitempty"`
 	Latency int64 `json:"latency_ms,omitempty"`
@@ -46,7 +46,7 @@ type modelCalls struct {
 
 func callsOf(j mapreduce.Journal) modelCalls { return modelCalls{j.Calls, j.Latency.Milliseconds()} }
 
-func (t *tally) add(u *mapreduce.Unit) error {
+func (t *unitTally) addUnit(u *mapreduce.Unit) error {
 	l := t.levels[u.Level]
 	if l == nil {
 		l = new(levelTally)
@@ -69,12 +69,12 @@ func (t *tally) add(u *mapreduce.Unit) error {
 		return nil
 	}
 	return t.calls.addValue("", callLine{
-		u.ID, u.Level, u.Attempts, u.Tokens.In, u.Tokens.Out, Cost(t.spec, u.Tokens, u.CostMicros), orNone(t.spec, u.Savings),
+		u.ID, u.Level, u.Attempts, u.Tokens.In, u.Tokens.Out, Cost(t.spec, u.Tokens, u.CostMicros), savingsOrNil(t.spec, u.Savings),
 		callsOf(u.Journal),
 	})
 }
 
-func (t *tally) sorted() []int { return slices.Sorted(maps.Keys(t.levels)) }
+func (t *unitTally) sortedLevels() []int { return slices.Sorted(maps.Keys(t.levels)) }
 
 // A levelMetrics is an entry of metrics.json's levels.
 type levelMetrics struct {
@@ -91,13 +91,13 @@ type levelMetrics struct {
 	modelCalls
 }
 
-func (t *tally) levelMetrics() []levelMetrics {
+func (t *unitTally) levelMetrics() []levelMetrics {
 	out := []levelMetrics{}
-	for _, n := range t.sorted() {
+	for _, n := range t.sortedLevels() {
 		l := t.levels[n]
 		out = append(out, levelMetrics{
 			n, l.units, l.complete, l.failed, l.attempts, l.tokens.In, l.tokens.Out, Cost(t.spec, l.tokens, l.cost), l.busy.Seconds(),
-			orNone(t.spec, l.savings), callsOf(l.journal),
+			savingsOrNil(t.spec, l.savings), callsOf(l.journal),
 		})
 	}
 	return out
@@ -118,7 +118,7 @@ func supersededOf(job *mapreduce.Job) []supersededMetrics {
 	out := []supersededMetrics{}
 	for _, s := range job.Superseded {
 		out = append(out, supersededMetrics{
-			s.Level, s.Units, s.Tokens.In, s.Tokens.Out, Cost(&job.Spec, s.Tokens, s.CostMicros), orNone(&job.Spec, s.Savings), callsOf(s.Journal),
+			s.Level, s.Units, s.Tokens.In, s.Tokens.Out, Cost(&job.Spec, s.Tokens, s.CostMicros), savingsOrNil(&job.Spec, s.Savings), callsOf(s.Journal),
 		})
 	}
 	return out
@@ -142,8 +142,8 @@ type jobMetrics struct {
 	AuditHead   string          `json:"audit_head"`
 }
 
-// metrics writes metrics.json.
-func (w *writer) metrics(ctx context.Context) error {
+// writeMetrics writes metrics.json.
+func (w *writer) writeMetrics(ctx context.Context) error {
 	job, err := w.service.GetJob(ctx, w.config.Job) // its audit chain has grown
 	if err != nil {
 		return err
@@ -158,25 +158,25 @@ func (w *writer) metrics(ctx context.Context) error {
 	if l := w.tally.levels[0]; l != nil {
 		mapTokens = float64(l.tokens.Total())
 	}
-	return w.dir.fill("metrics.json", func(out *file) error {
-		return object(out, []func() error{
+	return w.dir.writeFile("metrics.json", func(out *file) error {
+		return writeObject(out, []func() error{
 			func() error {
-				return member(out, "documents_per_minute", ratio(float64(documents)*60, seconds))
+				return writeMember(out, "documents_per_minute", roundedRatio(float64(documents)*60, seconds))
 			},
 			func() error {
-				return member(out, "agent_utilization", ratio(busy, seconds*float64(job.Spec.Parallelism)))
+				return writeMember(out, "agent_utilization", roundedRatio(busy, seconds*float64(job.Spec.Parallelism)))
 			},
 			func() error {
-				return member(out, "failure_rate", ratio(float64(job.FailedUnits), float64(job.CompletedUnits+job.FailedUnits)))
+				return writeMember(out, "failure_rate", roundedRatio(float64(job.FailedUnits), float64(job.CompletedUnits+job.FailedUnits)))
 			},
-			func() error { return member(out, "tokens_per_document", ratio(tokens, float64(documents))) },
-			func() error { return member(out, "multi_agent_multiplier", ratio(tokens, mapTokens)) },
-			func() error { return member(out, "job", jobMetricsOf(job, seconds, documents)) },
-			func() error { return member(out, "savings", SavingsOf(&job.Spec, job.Savings)) },
-			func() error { return member(out, "warnings", append([]string{}, job.Warnings...)) },
-			func() error { return member(out, "levels", w.tally.levelMetrics()) },
-			func() error { return member(out, "superseded", supersededOf(job)) },
-			func() error { return section(out, "calls", "[", &w.tally.calls, "]") },
+			func() error { return writeMember(out, "tokens_per_document", roundedRatio(tokens, float64(documents))) },
+			func() error { return writeMember(out, "multi_agent_multiplier", roundedRatio(tokens, mapTokens)) },
+			func() error { return writeMember(out, "job", jobMetricsOf(job, seconds, documents)) },
+			func() error { return writeMember(out, "savings", SavingsOf(&job.Spec, job.Savings)) },
+			func() error { return writeMember(out, "warnings", append([]string{}, job.Warnings...)) },
+			func() error { return writeMember(out, "levels", w.tally.levelMetrics()) },
+			func() error { return writeMember(out, "superseded", supersededOf(job)) },
+			func() error { return writeSection(out, "calls", "[", &w.tally.calls, "]") },
 		})
 	})
 }

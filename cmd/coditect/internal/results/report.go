@@ -13,7 +13,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 )
 
-// A view is what both reports show.
+// A view is the content of both reports.
 type view struct {
 	Title      string
 	Job        mapreduce.JobID
@@ -50,10 +50,10 @@ type fieldView struct {
 	Name       string
 	Value      string
 	Null       bool
-	Why        string // it is null
-	Unverified string // value that no quote was found for
+	Why        string // why it is null
+	Unverified string // value without a quote
 	Confidence string
-	Said       string // what the extractor says itself
+	Said       string // confidence that the extractor states
 	Quotes     []quoteView
 }
 
@@ -61,7 +61,7 @@ type quoteView struct {
 	*mapreduce.Citation
 }
 
-// Found says how the quote was found.
+// Found tells how the quote was found.
 func (q quoteView) Found() string {
 	how := q.Grade
 	if q.Outside {
@@ -78,7 +78,7 @@ type conflictView struct {
 	Candidates                              []string
 }
 
-// A droppedView is a citation that no value rests on.
+// A droppedView is a citation that supports no value of the result.
 type droppedView struct {
 	Ref, Field, Reason string
 	Unit               string          `json:"unit_id"`
@@ -97,8 +97,8 @@ type statisticsView struct {
 
 var statisticsColumns = []string{"count", "null", "distinct", "min", "max", "mean", "sum"}
 
-// view makes what the reports show.
-func (r *report) view() (view, error) {
+// buildView builds the content of the reports.
+func (r *report) buildView() (view, error) {
 	v := view{
 		Title: "Result", Job: r.job.ID, Status: r.job.State.String(),
 		Coverage: []ledgerView{
@@ -118,22 +118,22 @@ func (r *report) view() (view, error) {
 	for i, rec := range r.records {
 		v.Records = append(v.Records, r.recordView(i+1, rec, order))
 	}
-	v.Skipped, v.MoreSkips = cut(v.Skipped, r.limit)
+	v.Skipped, v.MoreSkips = firstOf(v.Skipped, r.limit)
 	for _, c := range r.conflicts.entries {
-		v.Conflicts = append(v.Conflicts, c.view())
+		v.Conflicts = append(v.Conflicts, c.buildView())
 	}
 	v.MoreDiffer = r.conflicts.more
 	v.Dropped, v.MoreDrops = r.dropped.entries, r.dropped.more
 	v.Removed, v.MoreGone = r.removed.entries, r.removed.more
 	var err error
-	if v.Statistics, err = statistics(r.summary.Statistics, order); err != nil {
+	if v.Statistics, err = statisticsViews(r.summary.Statistics, order); err != nil {
 		return v, fmt.Errorf("statistics: %w", err)
 	}
 	return v, nil
 }
 
-// cut returns the first of list, and how many were left out.
-func cut[T any](list []T, limit int) ([]T, int) {
+// firstOf returns the first limit entries of list, and the number of the others.
+func firstOf[T any](list []T, limit int) ([]T, int) {
 	n := min(len(list), limit)
 	return list[:n], len(list) - n
 }
@@ -151,10 +151,10 @@ func (r *report) recordView(n int, rec record, order map[string]int) recordView 
 }
 
 func (r *report) fieldView(name string, rec record) fieldView {
-	f := fieldView{Name: name, Value: shown(rec.values[name]), Why: about(rec.missing, name)}
+	f := fieldView{Name: name, Value: displayJSON(rec.values[name]), Why: entriesAbout(rec.missing, name)}
 	f.Null = string(rec.values[name]) == "null"
 	if raw, ok := rec.unverified[name]; ok {
-		f.Unverified = shown(raw)
+		f.Unverified = displayJSON(raw)
 	}
 	if c, ok := rec.confidence[name]; ok && !f.Null {
 		f.Confidence = fmt.Sprintf("%.2f", c)
@@ -163,7 +163,7 @@ func (r *report) fieldView(name string, rec record) fieldView {
 		f.Said = fmt.Sprintf("%.2f", c)
 	}
 	for _, path := range slices.Sorted(maps.Keys(rec.citations)) {
-		if !within(path, name) {
+		if !isInField(path, name) {
 			continue
 		}
 		for _, ref := range rec.citations[path] {
@@ -175,26 +175,26 @@ func (r *report) fieldView(name string, rec record) fieldView {
 	return f
 }
 
-// within reports whether path is that of a field or of something inside it.
-func within(path, field string) bool {
+// isInField reports whether path is the path of a field or of a value inside it.
+func isInField(path, field string) bool {
 	rest, ok := strings.CutPrefix(path, field)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// about returns the entries of a map that are about a field.
-func about(m map[string]string, field string) string {
+// entriesAbout returns the entries of a map for a field and the values inside it.
+func entriesAbout(m map[string]string, field string) string {
 	var parts []string
 	for _, path := range slices.Sorted(maps.Keys(m)) {
-		if within(path, field) {
+		if isInField(path, field) {
 			parts = append(parts, strings.TrimPrefix(strings.TrimPrefix(path, field)+": "+m[path], ": "))
 		}
 	}
 	return strings.Join(parts, "; ")
 }
 
-// shown returns a JSON value for people: texts without quotes, lists of texts as
-// such, all else as it is.
-func shown(raw json.RawMessage) string {
+// displayJSON formats a JSON value for people: texts without quotes, lists of texts
+// with commas, other values unchanged.
+func displayJSON(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
 		return s
@@ -210,8 +210,9 @@ func shown(raw json.RawMessage) string {
 	return b.String()
 }
 
-// By names who dropped a citation: a reduce, or the strategy for a record.
-func (d droppedView) By() string { return cmp.Or(d.Unit, shown(d.Key)) }
+// By names the origin of the drop: the reduce unit, or the key of the record
+// whose strategy dropped the citation.
+func (d droppedView) By() string { return cmp.Or(d.Unit, displayJSON(d.Key)) }
 
 // A conflictLine is an entry of conflict_resolutions.
 type conflictLine struct {
@@ -223,15 +224,15 @@ type conflictLine struct {
 	Rationale  string
 }
 
-func (c *conflictLine) view() conflictView {
-	v := conflictView{Field: c.Field, Key: shown(c.Key), Chosen: shown(c.Chosen), Strategy: c.Strategy, Rationale: c.Rationale}
+func (c *conflictLine) buildView() conflictView {
+	v := conflictView{Field: c.Field, Key: displayJSON(c.Key), Chosen: displayJSON(c.Chosen), Strategy: c.Strategy, Rationale: c.Rationale}
 	for _, x := range c.Candidates {
-		v.Candidates = append(v.Candidates, shown(x.Value))
+		v.Candidates = append(v.Candidates, displayJSON(x.Value))
 	}
 	return v
 }
 
-func statistics(data []byte, order map[string]int) ([]statisticsView, error) {
+func statisticsViews(data []byte, order map[string]int) ([]statisticsView, error) {
 	var fields map[string]map[string]json.RawMessage
 	if err := json.Unmarshal(orEmpty(data, "{}"), &fields); err != nil {
 		return nil, err
@@ -242,7 +243,7 @@ func statistics(data []byte, order map[string]int) ([]statisticsView, error) {
 		for _, column := range statisticsColumns {
 			text := ""
 			if raw, ok := fields[name][column]; ok {
-				text = shown(raw)
+				text = displayJSON(raw)
 			}
 			s.Values = append(s.Values, text)
 		}

@@ -20,9 +20,9 @@ type citationJSON struct {
 	Quote     string               `json:"quote"`
 	Grade     string               `json:"grade"`
 	Unit      mapreduce.UnitID     `json:"unit_id"`
-	Outside   bool                 `json:"outside,omitempty"`      // of what the unit read
-	Others    int                  `json:"other_places,omitempty"` // that are as good
-	Coverage  float64              `json:"coverage,omitempty"`     // of fuzzy ones
+	Outside   bool                 `json:"outside,omitempty"`      // outside of the chunk that the unit read
+	Others    int                  `json:"other_places,omitempty"` // other places that match as well
+	Coverage  float64              `json:"coverage,omitempty"`     // for fuzzy citations
 	Density   float64              `json:"density,omitempty"`
 }
 
@@ -32,45 +32,44 @@ type failedUnit struct {
 	Errors []string         `json:"errors"`
 }
 
-// result writes result.json. Which of its sections a part goes into is known at
-// once, but whether the records are a list only at the end, so each section has
-// a file of its own until then.
-func (w *writer) result(ctx context.Context) error {
+// writeResult writes result.json. Only the end of the stream tells whether the
+// records are a list or one object, so each section has a scratch file until then.
+func (w *writer) writeResult(ctx context.Context) error {
 	s, err := newSections(w)
 	if err != nil {
 		return err
 	}
-	w.report.begin(w.job, w.config.ReportRecords)
-	if err := w.service.GetResult(ctx, w.config.Job, w.config.Partial, s.take); err != nil {
+	w.report.startReport(w.job, w.config.ReportRecords)
+	if err := w.service.GetResult(ctx, w.config.Job, w.config.Partial, s.addPart); err != nil {
 		return err
 	}
 	if s.summary == nil {
 		return errors.New("the result is incomplete: the service ended it early")
 	}
 	w.report.summary = s.summary
-	return w.dir.fill("result.json", s.assemble)
+	return w.dir.writeFile("result.json", s.writeAll)
 }
 
-// sections are the parts of result.json that may be large.
-type sections struct {
+// resultSections are the sections of result.json that may be large.
+type resultSections struct {
 	w         *writer
-	records   list
-	citations list
-	sources   list
-	failed    list
-	conflicts list
-	dropped   list
-	removed   list
+	records   listWriter
+	citations listWriter
+	sources   listWriter
+	failed    listWriter
+	conflicts listWriter
+	dropped   listWriter
+	removed   listWriter
 	cited     map[string]bool // refs in citations
 	summary   *mapreduce.Summary
 }
 
-func newSections(w *writer) (*sections, error) {
-	s := &sections{w: w, cited: make(map[string]bool)}
+func newSections(w *writer) (*resultSections, error) {
+	s := &resultSections{w: w, cited: make(map[string]bool)}
 	for _, l := range []struct {
 		name   string
 		prefix string
-		list   *list
+		list   *listWriter
 	}{
 		{".records", "    ", &s.records},
 		{".citations", "    ", &s.citations},
@@ -80,46 +79,46 @@ func newSections(w *writer) (*sections, error) {
 		{".dropped", "    ", &s.dropped},
 		{".removed", "    ", &s.removed},
 	} {
-		f, err := w.dir.scratch(l.name)
+		f, err := w.dir.createScratch(l.name)
 		if err != nil {
 			return nil, err
 		}
-		*l.list = list{out: f, prefix: l.prefix}
+		*l.list = listWriter{out: f, prefix: l.prefix}
 	}
 	return s, nil
 }
 
-// take writes one part of the result.
-func (s *sections) take(p *mapreduce.ResultPart) error {
+// addPart writes one part of the result into its section.
+func (s *resultSections) addPart(p *mapreduce.ResultPart) error {
 	switch {
 	case p.Job != nil:
-		return nil // known
+		return nil // already known
 	case p.Citation != nil:
-		return s.citation(p.Citation)
+		return s.addCitation(p.Citation)
 	case p.Source != nil:
-		return s.source(p.Source)
+		return s.addSource(p.Source)
 	case p.Summary != nil:
 		s.summary = p.Summary
 		return nil
 	case p.Conflict != nil:
-		return errors.Join(s.conflicts.add("", p.Conflict), s.w.report.conflicts.take(p.Conflict))
+		return errors.Join(s.conflicts.add("", p.Conflict), s.w.report.conflicts.addEntry(p.Conflict))
 	case p.Dropped != nil:
-		return errors.Join(s.dropped.add("", p.Dropped), s.w.report.dropped.take(p.Dropped))
+		return errors.Join(s.dropped.add("", p.Dropped), s.w.report.dropped.addEntry(p.Dropped))
 	case p.Removed != nil:
-		return errors.Join(s.removed.add("", p.Removed), s.w.report.removed.take(p.Removed))
+		return errors.Join(s.removed.add("", p.Removed), s.w.report.removed.addEntry(p.Removed))
 	}
 	if err := s.records.add("", p.Record); err != nil {
 		return fmt.Errorf("record %d: %w", s.records.n, err)
 	}
-	return s.w.report.record(p.Record)
+	return s.w.report.addRecord(p.Record)
 }
 
-func (s *sections) citation(c *mapreduce.Citation) error {
+func (s *resultSections) addCitation(c *mapreduce.Citation) error {
 	if s.cited[c.Ref] {
-		return nil // by another record
+		return nil // another record cites it too
 	}
 	s.cited[c.Ref] = true
-	s.w.report.citation(c)
+	s.w.report.addCitation(c)
 	return s.citations.addValue(c.Ref, citationJSON{
 		Document: c.Document, Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
 		Quote: c.Quote, Grade: c.Grade, Unit: c.Unit,
@@ -127,42 +126,42 @@ func (s *sections) citation(c *mapreduce.Citation) error {
 	})
 }
 
-func (s *sections) source(src *mapreduce.Source) error {
+func (s *resultSections) addSource(src *mapreduce.Source) error {
 	if len(src.Errors) == 0 {
 		return s.sources.addValue("", src.Unit)
 	}
-	s.w.report.failure(src)
+	s.w.report.addFailure(src)
 	return s.failed.addValue("", failedUnit{src.Unit, src.Errors})
 }
 
-// assemble puts result.json together.
-func (s *sections) assemble(out *file) error {
+// writeAll assembles result.json from its sections.
+func (s *resultSections) writeAll(out *file) error {
 	job := s.w.job
 	id, tokens := job.ID, job.TotalTokens
 	if as := s.w.config.As; as != nil {
 		id, tokens = as.ID, as.TotalTokens
 	}
 	members := []func() error{
-		func() error { return member(out, "job_id", id) },
-		func() error { return member(out, "status", job.State.String()) },
-		func() error { return s.aggregated(out) },
-		func() error { return section(out, "citations", "{", &s.citations, "}") },
-		func() error { return section(out, "source_units", "[", &s.sources, "]") },
-		func() error { return section(out, "failed_units", "[", &s.failed, "]") },
-		func() error { return member(out, "deduplication_stats", orEmpty(s.summary.Deduplication, "{}")) },
-		func() error { return section(out, "conflict_resolutions", "[", &s.conflicts, "]") },
-		func() error { return section(out, "dropped_citations", "[", &s.dropped, "]") },
-		func() error { return section(out, "removed_references", "[", &s.removed, "]") },
-		func() error { return member(out, "statistics", orEmpty(s.summary.Statistics, "{}")) },
-		func() error { return member(out, "total_tokens", tokens.Total()) },
-		func() error { return member(out, "skipped_documents", skippedOf(s.summary)) },
-		func() error { return member(out, "coverage", CoverageOf(job.Coverage)) },
+		func() error { return writeMember(out, "job_id", id) },
+		func() error { return writeMember(out, "status", job.State.String()) },
+		func() error { return s.writeRecords(out) },
+		func() error { return writeSection(out, "citations", "{", &s.citations, "}") },
+		func() error { return writeSection(out, "source_units", "[", &s.sources, "]") },
+		func() error { return writeSection(out, "failed_units", "[", &s.failed, "]") },
+		func() error { return writeMember(out, "deduplication_stats", orEmpty(s.summary.Deduplication, "{}")) },
+		func() error { return writeSection(out, "conflict_resolutions", "[", &s.conflicts, "]") },
+		func() error { return writeSection(out, "dropped_citations", "[", &s.dropped, "]") },
+		func() error { return writeSection(out, "removed_references", "[", &s.removed, "]") },
+		func() error { return writeMember(out, "statistics", orEmpty(s.summary.Statistics, "{}")) },
+		func() error { return writeMember(out, "total_tokens", tokens.Total()) },
+		func() error { return writeMember(out, "skipped_documents", skippedOf(s.summary)) },
+		func() error { return writeMember(out, "coverage", CoverageOf(job.Coverage)) },
 	}
-	return object(out, members)
+	return writeObject(out, members)
 }
 
-// object writes an object of members, each of which writes itself.
-func object(out *file, members []func() error) error {
+// writeObject writes an object. Each function writes one member.
+func writeObject(out *file, members []func() error) error {
 	for i, m := range members {
 		before := "{\n"
 		if i > 0 {
@@ -179,27 +178,27 @@ func object(out *file, members []func() error) error {
 	return err
 }
 
-// aggregated writes the records: a list, or one object if the schema asks for
-// one summary over all documents.
-func (s *sections) aggregated(out *file) error {
+// writeRecords writes the records: a list, or one object if the schema describes one
+// summary over all documents.
+func (s *resultSections) writeRecords(out *file) error {
 	if !s.summary.Single {
-		return section(out, "aggregated_data", "[", &s.records, "]")
+		return writeSection(out, "aggregated_data", "[", &s.records, "]")
 	}
 	if s.records.n > 1 {
 		return fmt.Errorf("one summary was asked for, and there are %d records", s.records.n)
 	}
 	if s.records.n == 0 {
-		return member(out, "aggregated_data", nil)
+		return writeMember(out, "aggregated_data", nil)
 	}
-	return section(out, "aggregated_data", "", &s.records, "")
+	return writeSection(out, "aggregated_data", "", &s.records, "")
 }
 
-// section writes a member whose elements are in a file of their own.
-func section(out *file, name, open string, l *list, end string) error {
+// writeSection writes a member whose elements are in a scratch file.
+func writeSection(out *file, name, open string, l *listWriter, end string) error {
 	if _, err := fmt.Fprintf(out, "  %q: %s", name, open); err != nil {
 		return err
 	}
-	if err := l.out.into(out); err != nil {
+	if err := l.out.moveInto(out); err != nil {
 		return err
 	}
 	if l.n > 0 && end != "" {
@@ -209,11 +208,11 @@ func section(out *file, name, open string, l *list, end string) error {
 	return err
 }
 
-// member writes a member of the outermost object.
-func member(out *file, name string, v any) error {
-	data, err := encode(v)
+// writeMember writes a member of the outermost object.
+func writeMember(out *file, name string, v any) error {
+	data, err := encodeJSON(v)
 	if err == nil {
-		data, err = indented(data, "  ")
+		data, err = indentJSON(data, "  ")
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -236,8 +235,8 @@ func skippedOf(s *mapreduce.Summary) []skippedDocument {
 	return list
 }
 
-// A report is what the reports for people show; only so much of a result as
-// somebody may read is kept.
+// A report collects the content of the reports for people. It keeps only the first
+// entries of each list.
 type report struct {
 	job       *mapreduce.Job
 	limit     int
@@ -253,15 +252,15 @@ type report struct {
 	summary   *mapreduce.Summary
 }
 
-// A shownList is the first entries of one of the result's lists.
+// A shownList holds the first entries of one of the result's lists.
 type shownList[T any] struct {
 	limit   int
 	entries []T
-	more    int // that are not among entries
+	more    int // number of the entries left out
 }
 
-// take reads an entry, if it is to be shown.
-func (l *shownList[T]) take(data []byte) error {
+// addEntry adds an entry, or counts it if the limit is reached.
+func (l *shownList[T]) addEntry(data []byte) error {
 	if len(l.entries) == l.limit {
 		l.more++
 		return nil
@@ -274,13 +273,13 @@ func (l *shownList[T]) take(data []byte) error {
 	return nil
 }
 
-func (r *report) begin(job *mapreduce.Job, limit int) {
+func (r *report) startReport(job *mapreduce.Job, limit int) {
 	r.job, r.limit = job, limit
 	r.conflicts.limit, r.dropped.limit, r.removed.limit = limit, limit, limit
 	r.wanted, r.citations = make(map[string]bool), make(map[string]*mapreduce.Citation)
 }
 
-func (r *report) record(data []byte) error {
+func (r *report) addRecord(data []byte) error {
 	if len(r.records) == r.limit {
 		r.more++
 		return nil
@@ -298,13 +297,13 @@ func (r *report) record(data []byte) error {
 	return nil
 }
 
-func (r *report) citation(c *mapreduce.Citation) {
+func (r *report) addCitation(c *mapreduce.Citation) {
 	if r.wanted[c.Ref] {
 		r.citations[c.Ref] = c
 	}
 }
 
-func (r *report) failure(s *mapreduce.Source) {
+func (r *report) addFailure(s *mapreduce.Source) {
 	if len(r.failures) == r.limit {
 		r.moreFails++
 		return
@@ -312,7 +311,7 @@ func (r *report) failure(s *mapreduce.Source) {
 	r.failures = append(r.failures, failedUnit{s.Unit, s.Errors})
 }
 
-// A record is one of aggregated_data, taken apart.
+// A record is a decoded record of aggregated_data.
 type record struct {
 	names      []string // of values, sorted
 	values     map[string]json.RawMessage

@@ -1,9 +1,9 @@
 // Package results writes the files of a job's result: result.json, report.md,
 // report.html, units.jsonl, metrics.json, trace.json, dag.json,
-// dag.svg and audit.jsonl. docs/results.md says what is in them.
+// dag.svg and audit.jsonl. docs/results.md describes them.
 //
-// Everything streams from the service to files, so that results larger than
-// memory can be written. The files appear whole or not at all.
+// Everything streams from the service to files, so that results may be larger than
+// memory. The files appear completely or not at all.
 package results
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
-// A Service is what results are read from; a mapreduce.Service is one.
+// A Service is the part of mapreduce.Service that results are read from.
 type Service interface {
 	GetJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error)
 	GetResult(ctx context.Context, id mapreduce.JobID, partial bool, sink func(*mapreduce.ResultPart) error) error
@@ -25,19 +25,19 @@ type Service interface {
 
 var _ Service = mapreduce.Service(nil)
 
-// Config says what to write.
+// Config tells what to write.
 type Config struct {
-	// Dir receives the files; it is made if need be. Needed.
+	// Dir receives the files. It is created if necessary. Needed.
 	Dir string
-	// Job is whose result it is. Needed.
+	// Job is the job whose result is written. Needed.
 	Job mapreduce.JobID
-	// As, if it is not nil, is the job that Job repeats: result.json is as that
-	// has it, with its id and what it spent.
+	// As, if it is not nil, is the job that Job repeats. result.json then has
+	// the id and the tokens of As.
 	As *mapreduce.Job
-	// Partial takes what there is of a job that is not complete.
+	// Partial writes the result so far of a job that is not complete.
 	Partial bool
-	// ReportRecords is how many records the reports show; the others are in
-	// result.json alone. Defaults to 1000.
+	// ReportRecords bounds the records that the reports show. result.json has
+	// all. Defaults to 1000.
 	ReportRecords int
 }
 
@@ -48,7 +48,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Write writes the files of a job's result and returns the job as it was then.
+// Write writes the files of a job's result and returns the job as it was when it
+// began.
 func Write(ctx context.Context, s Service, c Config) (job *mapreduce.Job, err error) {
 	c = c.withDefaults()
 	if job, err = s.GetJob(ctx, c.Job); err != nil {
@@ -60,27 +61,27 @@ func Write(ctx context.Context, s Service, c Config) (job *mapreduce.Job, err er
 	}
 	defer func() { err = errors.Join(err, dir.discard()) }()
 	w := &writer{service: s, config: c, dir: dir, job: job}
-	if err := w.all(ctx); err != nil {
+	if err := w.writeAll(ctx); err != nil {
 		return nil, err
 	}
 	return job, dir.commit()
 }
 
-// A step writes a file, and maybe others on the way.
+// A step writes a file, and possibly others with it.
 type step struct {
 	file string
 	do   func(context.Context) error
 }
 
-// all writes all files, in two goroutines: one reads the result, the other the
-// units, and each makes of it what depends on it.
-func (w *writer) all(ctx context.Context) error {
+// writeAll writes all files in two goroutines. One reads the result, the other the
+// units, and each writes the files that depend on its data.
+func (w *writer) writeAll(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var steps sync.WaitGroup
 	for _, chain := range [][]step{
-		{{"result.json", w.result}, {"report.md", w.markdown}, {"report.html", w.html}},
-		{{"audit.jsonl", w.audit}, {"units.jsonl", w.units}, {"metrics.json", w.metrics}},
+		{{"result.json", w.writeResult}, {"report.md", w.writeMarkdown}, {"report.html", w.writeHTML}},
+		{{"audit.jsonl", w.writeAudit}, {"units.jsonl", w.writeUnits}, {"metrics.json", w.writeMetrics}},
 	} {
 		steps.Go(func() {
 			for _, s := range chain {
@@ -97,13 +98,13 @@ func (w *writer) all(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// A writer is one Write. Its steps pass on what later ones need.
+// A writer is the state of one Write. Its steps pass data on to later steps.
 type writer struct {
 	service Service
 	config  Config
 	dir     *folder
 	job     *mapreduce.Job
-	report  report  // set by result
-	ended   endings // set by audit
-	tally   tally   // set by units
+	report  report    // set by result
+	ended   endTimes  // set by audit
+	tally   unitTally // set by units
 }

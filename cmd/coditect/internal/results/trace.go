@@ -7,26 +7,26 @@ import (
 	"github.com/coditect/mapreduce/worker/output"
 )
 
-// modeOf returns how a job's tree came about.
+// modeOf returns the mode in which a job's tree was planned.
 func modeOf(job *mapreduce.Job) plan.Mode { return plan.ModeOf(job.Spec.Strategy) }
 
-// A traced makes trace.json, a unit at a time. Its tasks have a file of their
-// own until the sums, which stand before them, are known.
-type traced struct {
+// A traceWriter writes trace.json, a unit at a time. Its tasks have a scratch file
+// until the sums, which come before them, are known.
+type traceWriter struct {
 	w     *writer
-	tasks list
+	tasks listWriter
 	tally trace.Tally
 }
 
-func newTrace(w *writer) (*traced, error) {
-	out, err := w.dir.scratch(".tasks")
-	return &traced{w: w, tasks: list{out: out, prefix: "    "}}, err
+func newTrace(w *writer) (*traceWriter, error) {
+	out, err := w.dir.createScratch(".tasks")
+	return &traceWriter{w: w, tasks: listWriter{out: out, prefix: "    "}}, err
 }
 
-// add takes a unit into the trace. It began the time that it took before the
-// commit of its outcome, or a little earlier.
-func (t *traced) add(u *mapreduce.Unit) error {
-	r := trace.Ran{Unit: u, Ended: t.w.ended.of(u.ID)}
+// addUnit adds a unit to the trace. Its start is computed from the commit of its
+// outcome and its duration, so it is a little too late.
+func (t *traceWriter) addUnit(u *mapreduce.Unit) error {
+	r := trace.Ran{Unit: u, Ended: t.w.ended.timeOf(u.ID)}
 	if t.w.job.Spec.Capture != mapreduce.CaptureOff && u.Kind != mapreduce.KindParse && len(u.Output) > 0 {
 		var err error
 		if r.Calls, err = output.CallsOf(u.Output); err != nil {
@@ -37,20 +37,20 @@ func (t *traced) add(u *mapreduce.Unit) error {
 	return t.tasks.addValue("", trace.Of(r))
 }
 
-// assemble puts trace.json together.
-func (t *traced) assemble(out *file) error {
+// writeTrace assembles trace.json.
+func (t *traceWriter) writeTrace(out *file) error {
 	job := t.w.job
 	t.tally.Supersede(job.Superseded)
 	head := t.tally.Head(job.ID, modeOf(job), job.Spec.Pipeline)
-	return object(out, []func() error{
-		func() error { return member(out, "id", head.ID) },
-		func() error { return member(out, "workflow", head.Workflow) },
-		func() error { return member(out, "pipeline", head.Pipeline) },
-		func() error { return member(out, "started", head.Started) },
-		func() error { return member(out, "ended", head.Ended) },
-		func() error { return section(out, "tasks", "[", &t.tasks, "]") },
-		func() error { return member(out, "mapReduceLevels", head.Levels) },
-		func() error { return member(out, "superseded", head.Superseded) },
-		func() error { return member(out, "metrics", head.Metrics) },
+	return writeObject(out, []func() error{
+		func() error { return writeMember(out, "id", head.ID) },
+		func() error { return writeMember(out, "workflow", head.Workflow) },
+		func() error { return writeMember(out, "pipeline", head.Pipeline) },
+		func() error { return writeMember(out, "started", head.Started) },
+		func() error { return writeMember(out, "ended", head.Ended) },
+		func() error { return writeSection(out, "tasks", "[", &t.tasks, "]") },
+		func() error { return writeMember(out, "mapReduceLevels", head.Levels) },
+		func() error { return writeMember(out, "superseded", head.Superseded) },
+		func() error { return writeMember(out, "metrics", head.Metrics) },
 	})
 }

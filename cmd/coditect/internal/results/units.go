@@ -27,11 +27,11 @@ type UnitLine struct {
 	Data       json.RawMessage      `json:"extracted_data"`
 }
 
-// UnitLineOf returns a unit as JSON shows it.
+// UnitLineOf returns the line of a unit.
 func UnitLineOf(u *mapreduce.Unit, e Extract) UnitLine {
 	l := UnitLine{
 		Unit: u.ID, Document: u.Document, Kind: u.Kind.String(), Level: u.Level, State: u.State.String(),
-		Attempts: u.Attempts, Tokens: u.Tokens.Total(), ElapsedMS: milliseconds(u.Elapsed),
+		Attempts: u.Attempts, Tokens: u.Tokens.Total(), ElapsedMS: toMilliseconds(u.Elapsed),
 		ChunkIndex: u.ChunkIndex, Chunks: u.Chunks, Confidence: u.Confidence,
 		Citations: orEmpty(e.Citations, "[]"), Errors: u.Errors, Data: orEmpty(e.Data, "{}"),
 	}
@@ -41,87 +41,87 @@ func UnitLineOf(u *mapreduce.Unit, e Extract) UnitLine {
 	return l
 }
 
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
+func toMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 
-// units writes units.jsonl, dag.json, dag.svg, trace.json and the part of
-// metrics.json that is about units, in one pass over them.
-func (w *writer) units(ctx context.Context) error {
+// writeUnits writes units.jsonl, dag.json, dag.svg, trace.json and the part of
+// metrics.json about units, in one pass over the units.
+func (w *writer) writeUnits(ctx context.Context) error {
 	w.tally.spec, w.tally.levels = &w.job.Spec, make(map[int]*levelTally)
-	calls, err := w.dir.scratch(".calls")
+	calls, err := w.dir.createScratch(".calls")
 	if err != nil {
 		return err
 	}
-	w.tally.calls = list{out: calls, prefix: "    "}
+	w.tally.calls = listWriter{out: calls, prefix: "    "}
 	unpack, err := NewUnpacker(w.job)
 	if err != nil {
 		return err
 	}
-	return w.dir.fill("units.jsonl", func(lines *file) error {
-		return w.dir.fill("dag.json", func(dag *file) error {
-			p := &pass{w: w, unpack: unpack, lines: lines, dag: newDAG(w.job, dag)}
-			return p.run(ctx)
+	return w.dir.writeFile("units.jsonl", func(lines *file) error {
+		return w.dir.writeFile("dag.json", func(dag *file) error {
+			p := &unitPass{w: w, unpack: unpack, lines: lines, dag: newDAG(w.job, dag)}
+			return p.readUnits(ctx)
 		})
 	})
 }
 
-// A pass is one reading of all units.
-type pass struct {
+// A unitPass is one pass over all units.
+type unitPass struct {
 	w      *writer
 	unpack *Unpacker
 	lines  *file
-	dag    *dag
-	trace  *traced
+	dag    *dagWriter
+	trace  *traceWriter
 }
 
-func (p *pass) run(ctx context.Context) (err error) {
+func (p *unitPass) readUnits(ctx context.Context) (err error) {
 	if p.trace, err = newTrace(p.w); err != nil {
 		return err
 	}
-	if err := p.dag.begin(); err != nil {
+	if err := p.dag.writeHead(); err != nil {
 		return err
 	}
 	q := mapreduce.ListUnitsQuery{Job: p.w.config.Job, Outputs: true, Inputs: true}
-	if err := eachUnit(ctx, p.w.service, q, p.unit); err != nil {
+	if err := eachUnit(ctx, p.w.service, q, p.addUnit); err != nil {
 		return err
 	}
-	if err := p.dag.end(); err != nil {
+	if err := p.dag.writeEnd(); err != nil {
 		return err
 	}
-	if err := p.w.dir.fill("dag.svg", p.dag.picture); err != nil {
+	if err := p.w.dir.writeFile("dag.svg", p.dag.writeSVG); err != nil {
 		return err
 	}
-	return p.w.dir.fill("trace.json", p.trace.assemble)
+	return p.w.dir.writeFile("trace.json", p.trace.writeTrace)
 }
 
-func (p *pass) unit(u *mapreduce.Unit) error {
+func (p *unitPass) addUnit(u *mapreduce.Unit) error {
 	e, err := p.unpack.Unpack(u)
 	if err != nil {
 		return err
 	}
-	if err := line(p.lines, UnitLineOf(u, e)); err != nil {
+	if err := writeLine(p.lines, UnitLineOf(u, e)); err != nil {
 		return err
 	}
-	if err := p.dag.add(u); err != nil {
+	if err := p.dag.addUnit(u); err != nil {
 		return err
 	}
-	if err := p.w.tally.add(u); err != nil {
+	if err := p.w.tally.addUnit(u); err != nil {
 		return err
 	}
-	return p.trace.add(u)
+	return p.trace.addUnit(u)
 }
 
-// eachUnit visits the units of a query, in order, each with all that it depends
-// on, of which pages may hold a part.
+// eachUnit visits the units of a query, in order. It joins a unit whose dependencies
+// are spread over several pages.
 func eachUnit(ctx context.Context, s Service, q mapreduce.ListUnitsQuery, visit func(*mapreduce.Unit) error) error {
 	q.PageSize = 1000
-	var begun *mapreduce.Unit // goes on with the next page
+	var begun *mapreduce.Unit // continues on the next page
 	for {
 		page, err := s.ListUnits(ctx, q)
 		if err != nil {
 			return err
 		}
 		for _, u := range page.Units {
-			if u, err = joined(begun, u); err != nil {
+			if u, err = joinPages(begun, u); err != nil {
 				return err
 			}
 			if begun = nil; u.Continues {
@@ -138,13 +138,13 @@ func eachUnit(ctx context.Context, s Service, q mapreduce.ListUnitsQuery, visit 
 	}
 }
 
-// joined returns a unit with what the page before had of it.
-func joined(begun, u *mapreduce.Unit) (*mapreduce.Unit, error) {
+// joinPages joins u with its first part from the page before.
+func joinPages(begun, u *mapreduce.Unit) (*mapreduce.Unit, error) {
 	if begun == nil {
 		return u, nil
 	}
 	if begun.ID != u.ID {
-		return nil, fmt.Errorf("units changed while they were read: %s was to go on, and %s came", begun.ID, u.ID)
+		return nil, fmt.Errorf("units changed while they were read: expected more of %s, got %s", begun.ID, u.ID)
 	}
 	begun.DependsOn = append(begun.DependsOn, u.DependsOn...)
 	begun.Continues = u.Continues

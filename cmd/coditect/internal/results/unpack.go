@@ -12,13 +12,13 @@ import (
 	"github.com/coditect/mapreduce/worker/refs"
 )
 
-// An Extract is what a unit's output says, as JSON; either may be nil.
+// An Extract is the content of a unit's output, as JSON. Either field may be nil.
 type Extract struct {
 	Data      json.RawMessage // the record, or a list of several
 	Citations json.RawMessage // a list
 }
 
-// An Unpacker reads what units of one job came to.
+// An Unpacker decodes the outputs of the units of one job.
 type Unpacker struct {
 	schema *schema.Schema
 }
@@ -32,8 +32,8 @@ func NewUnpacker(job *mapreduce.Job) (*Unpacker, error) {
 	return &Unpacker{s}, nil
 }
 
-// Unpack returns what a unit's output says. A unit that only parses, or has no
-// output, says nothing.
+// Unpack returns the content of a unit's output. It is empty for parse units and for
+// units without output.
 func (p *Unpacker) Unpack(u *mapreduce.Unit) (Extract, error) {
 	if u.Kind == mapreduce.KindParse || u.State != mapreduce.UnitComplete || len(u.Output) == 0 {
 		return Extract{}, nil
@@ -50,15 +50,15 @@ func (p *Unpacker) Unpack(u *mapreduce.Unit) (Extract, error) {
 		}
 	})
 	var e Extract
-	if e.Data, err = p.records(out, names); err != nil {
+	if e.Data, err = p.recordsOf(out, names); err != nil {
 		return e, err
 	}
 	e.Citations, err = citationsOf(out, names)
 	return e, err
 }
 
-// records returns what a unit found: one record, or a list of them.
-func (p *Unpacker) records(out *output.Output, names *refs.Spelling) (json.RawMessage, error) {
+// recordsOf returns the record that a unit found, or a list of records.
+func (p *Unpacker) recordsOf(out *output.Output, names *refs.Spelling) (json.RawMessage, error) {
 	list := make([]map[string]any, 0, len(out.Entries))
 	for i := range out.Entries {
 		r := merge.Resolve(p.schema, out.Entries[i].Accumulator)
@@ -81,11 +81,11 @@ func (p *Unpacker) records(out *output.Output, names *refs.Spelling) (json.RawMe
 	}
 	switch {
 	case len(list) == 1 && p.schema.Kind == schema.KindRecord:
-		return encode(list[0])
+		return encodeJSON(list[0])
 	case len(list) == 0:
 		return nil, nil
 	}
-	return encode(list)
+	return encodeJSON(list)
 }
 
 // A unitCitation is a citation in units.jsonl.
@@ -107,5 +107,5 @@ func citationsOf(out *output.Output, names *refs.Spelling) (json.RawMessage, err
 			Outside: c.Outside, Others: c.Others, Coverage: c.Coverage, Density: c.Density,
 		}})
 	}
-	return encode(list)
+	return encodeJSON(list)
 }
