@@ -111,6 +111,9 @@ func encodeAssignment(p *pb.Assignment, a *mapreduce.Assignment) {
 	p.Alone = a.Alone
 	p.Text = encodeText(a.Text)
 	p.Inputs = each(a.Inputs, encodeInput)
+	if w := a.WakeCall; w != nil {
+		p.WakeCall = &pb.WakeCall{Handle: text(w.Handle), Answer: w.Answer}
+	}
 }
 
 func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
@@ -127,7 +130,12 @@ func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
 		Alone:    p.GetAlone(),
 		Text:     optional(d, "text", p.GetText(), decodeText),
 		Inputs:   list(d, "inputs", p.GetInputs(), decodeInput),
+		WakeCall: optional(d, "wake_call", p.GetWakeCall(), decodeWakeCall),
 	}
+}
+
+func decodeWakeCall(d *decoder, p *pb.WakeCall) mapreduce.WakeCall {
+	return mapreduce.WakeCall{Handle: d.id("handle", p.GetHandle(), mapreduce.MaxHandle), Answer: p.GetAnswer()}
 }
 
 func encodeText(t *mapreduce.Text) *pb.Text {

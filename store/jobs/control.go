@@ -160,6 +160,8 @@ func (j *Jobs) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor []
 		}
 		tx.ClearRange(j.keys.ReadyAll(id))
 		tx.ClearRange(j.keys.DelayedAll(id))
+		tx.ClearRange(j.keys.ParkedAll(id))
+		tx.ClearRange(j.keys.WokenAll(id))
 		ctl.Sweeping = false
 		tx.Clear(j.keys.Run(mapreduce.TenantID(ctl.Tenant), id))
 		tx.Set(j.keys.Ctl(id), encode(ctl))
@@ -169,7 +171,7 @@ func (j *Jobs) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor []
 }
 
 func (j *Jobs) cancelUnits(tx store.Tx, id mapreduce.JobID, pairs []store.KeyValue) error {
-	running := make(map[int64]int64)
+	left := make(map[counterAt]int64)
 	for _, kv := range pairs {
 		u := new(storagev1.Unit)
 		if err := decode(kv.Key, kv.Value, u); err != nil {
@@ -179,14 +181,17 @@ func (j *Jobs) cancelUnits(tx store.Tx, id mapreduce.JobID, pairs []store.KeyVal
 		if state.Ended() {
 			continue
 		}
-		if state == mapreduce.Processing {
-			running[u.Level]++ // its session stays named: a late report still settles what it spent
+		switch {
+		case state == mapreduce.Processing:
+			left[counterAt{keys.Running, u.Level}]++ // its session stays named: a late report still settles what it spent
+		case isParked(u):
+			left[counterAt{keys.UnitsParked, u.Level}]++
 		}
 		u.Status, u.Queue = uint32(mapreduce.UnitCancelled), nil
 		tx.Set(kv.Key, encode(u))
 	}
-	for level, n := range running {
-		tx.Add(j.keys.Counter(id, keys.Running, level, j.node), -n)
+	for at, n := range left {
+		tx.Add(j.keys.Counter(id, at.name, at.level, j.node), -n)
 	}
 	return nil
 }
@@ -417,12 +422,16 @@ func (j *Jobs) dropLevel(tx store.Tx, id mapreduce.JobID, level int64, final boo
 	if final {
 		tx.Clear(j.keys.Unit(id, mapreduce.FinalUnit))
 		tx.Clear(j.keys.Delayed(id, mapreduce.FinalUnit))
+		tx.Clear(j.keys.Parked(id, mapreduce.FinalUnit))
+		tx.Clear(j.keys.Woken(id, mapreduce.FinalUnit))
 		tx.ClearRange(j.keys.Results(id, mapreduce.FinalUnit))
 		tx.ClearRange(j.keys.State(id, mapreduce.FinalUnit))
 	}
 	tx.ClearRange(j.keys.UnitsWithPrefix(id, prefix))
 	tx.ClearRange(j.keys.ResultsWithPrefix(id, prefix))
 	tx.ClearRange(j.keys.DelayedWithPrefix(id, prefix))
+	tx.ClearRange(j.keys.ParkedWithPrefix(id, prefix))
+	tx.ClearRange(j.keys.WokenWithPrefix(id, prefix))
 	tx.ClearRange(j.keys.StatesWithPrefix(id, prefix))
 	tx.ClearRange(j.keys.FailedLevel(id, level))
 	tx.ClearRange(j.keys.PicksLevel(id, level))
@@ -432,7 +441,7 @@ func (j *Jobs) dropLevel(tx store.Tx, id mapreduce.JobID, level int64, final boo
 		tx.ClearRange(j.keys.ReadyLevel(id, shard, keys.ClassRequeued, level))
 		tx.ClearRange(j.keys.ReadyLevel(id, shard, keys.ClassNew, level))
 	}
-	for _, c := range []keys.Counter{keys.Completed, keys.Failed, keys.Size, keys.Running} {
+	for _, c := range []keys.Counter{keys.Completed, keys.Failed, keys.Size, keys.Running, keys.UnitsParked} {
 		tx.ClearRange(j.keys.CounterStripes(id, c, level))
 	}
 }

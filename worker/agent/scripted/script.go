@@ -51,6 +51,10 @@ func rated() []string {
 //	script.cost          of a call, in millionths of a US dollar
 //	script.output_bytes  how much filler an output has at level 0
 //	script.growth        by which factor that grows with each level; defaults to 1
+//	script.parks         how often a unit is parked before it ends, after as many calls
+//	                     each time as can be
+//	script.park_for      how long each time: "50ms"; defaults to until a call wakes it
+//	script.answer        what that call has to say: with it, time alone does not do
 //	script.breaker       how many calls fail at first, of this agent's
 //	script.X_rate        probability in [0,1] that an attempt does X: fail, panic,
 //	                     hang, exit, goexit; or that a unit does: permanent,
@@ -67,6 +71,9 @@ type script struct {
 	outputBytes int
 	growth      float64
 	breaker     int
+	parks       int
+	parkFor     time.Duration
+	answer      string
 	rates       map[string]float64
 	poison      map[string]string
 }
@@ -105,6 +112,12 @@ func (s *script) set(name, value string) (err error) {
 		s.outputBytes, err = parseCount[int](value)
 	case "growth":
 		s.growth, err = strconv.ParseFloat(value, 64)
+	case "parks":
+		s.parks, err = parseCount[int](value)
+	case "park_for":
+		s.parkFor, err = time.ParseDuration(value)
+	case "answer":
+		s.answer = value
 	case "breaker":
 		s.breaker, err = parseCount[int](value)
 	default:
