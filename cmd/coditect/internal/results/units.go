@@ -25,6 +25,14 @@ type UnitLine struct {
 	Citations  json.RawMessage      `json:"citations"`
 	Errors     []string             `json:"errors"`
 	Data       json.RawMessage      `json:"extracted_data"`
+	Parked     *Parked              `json:"parked,omitempty"`
+}
+
+// Parked is what a unit waits for.
+type Parked struct {
+	Handle      string  `json:"handle"`
+	WakeAfterMS float64 `json:"wake_after_ms"` // 0 if only a call wakes it
+	Note        string  `json:"note"`
 }
 
 // UnitLineOf returns a unit as JSON shows it.
@@ -34,6 +42,9 @@ func UnitLineOf(u *mapreduce.Unit, e Extract) UnitLine {
 		Attempts: u.Attempts, Tokens: u.Tokens.Total(), ElapsedMS: milliseconds(u.Elapsed),
 		ChunkIndex: u.ChunkIndex, Chunks: u.Chunks, Confidence: u.Confidence,
 		Citations: orEmpty(e.Citations, "[]"), Errors: u.Errors, Data: orEmpty(e.Data, "{}"),
+	}
+	if p := u.Parking; p != nil {
+		l.Parked = &Parked{Handle: p.Handle, WakeAfterMS: milliseconds(p.WakeAfter), Note: p.Note}
 	}
 	if l.Errors == nil {
 		l.Errors = []string{}
