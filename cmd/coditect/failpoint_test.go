@@ -433,7 +433,9 @@ func (h *house) runUntilAsked(args []string) {
 	if err := cmd.Process.Kill(); err != nil {
 		h.t.Fatal(err)
 	}
-	<-ended
+	if err := <-ended; err == nil {
+		h.t.Fatal("ended, while a unit waited")
+	}
 	h.kills++
 	h.look()
 }
