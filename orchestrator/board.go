@@ -89,6 +89,8 @@ type run struct {
 	stuck     time.Time // since when no worker can run it, as far as is known; zero if one can
 	rested    rest      // how far it was when that was last looked into
 	warm      warmth
+	// parkedAfter is the parked unit behind which the next poll looks for more.
+	parkedAfter mapreduce.UnitID
 }
 
 // A rest is how far a job was at some moment at which it may have rested.

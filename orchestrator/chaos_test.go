@@ -21,6 +21,7 @@ type storm struct {
 	drains  bool // workers leave and others come
 	kills   bool // workers die
 	freezes bool // orchestrators stand still for a while, and lose their workers or not
+	parks   bool // units wait for something outside, after their call
 }
 
 func TestSoakStorms(t *testing.T) {
@@ -32,6 +33,7 @@ func TestSoakStorms(t *testing.T) {
 		"zombies":       {freezes: true},
 		"workers leave": {drains: true},
 		"workers die":   {kills: true},
+		"parked units":  {rates: fault.Retryable(0.01), outages: true, nodes: true, kills: true, freezes: true, parks: true},
 		"everything":    {rates: fault.Retryable(0.01), outages: true, nodes: true, drains: true, kills: true, freezes: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +69,11 @@ func weather(t *testing.T, seed uint64, s storm) {
 	for i := range members {
 		members[i] = f.join(stormWorker(i))
 	}
-	id := f.any().submit(stormSpec(seed), stormDocuments)
+	spec := stormSpec(seed)
+	if s.parks {
+		spec.Vars["script.parks"], spec.Vars["script.park_for"] = "2", "700ms"
+	}
+	id := f.any().submit(spec, stormDocuments)
 	resumes := 0
 	for end := time.Now().Add(30 * time.Minute); ; {
 		job, err := f.any().GetJob(t.Context(), id)
@@ -209,6 +215,9 @@ func (f *fleet) verifyCalls(units map[mapreduce.UnitID]*mapreduce.Unit, resumes 
 	again := resumes * (stormUnits - stormDocuments) // reduces above what was tried again
 	if done > stormUnits+f.lost+again {
 		t.Errorf("%d results for %d units, with %d lost", done, stormUnits, f.lost)
+	}
+	if int(c.calls) > stormUnits+f.lost+again {
+		t.Errorf("%d calls for %d units of one call, with %d lost", c.calls, stormUnits, f.lost)
 	}
 	for id, u := range units {
 		switch {

@@ -144,6 +144,9 @@ func (p *parcel) add(a mapreduce.Assignment, pieces []mapreduce.InputPiece) {
 	}
 	p.message.Assignments = append(p.message.Assignments, a)
 	size := len(a.State) + 256
+	if a.WakeCall != nil {
+		size += len(a.WakeCall.Answer)
+	}
 	if a.Text != nil {
 		size += len(a.Text.Content)
 	}
@@ -189,6 +192,12 @@ func (o *Orchestrator) assignment(ctx context.Context, t *task, u *storagev1.Uni
 	if u.Attempt > 1 && t.run.calls() {
 		var err error
 		if a.State, err = o.jobs.State(ctx, t.run.id, a.Unit); err != nil {
+			return a, nil, err
+		}
+	}
+	if u.Woken != "" {
+		var err error
+		if a.WakeCall, err = o.jobs.WakeCall(ctx, t.run.id, a.Unit); err != nil {
 			return a, nil, err
 		}
 	}

@@ -353,7 +353,10 @@ func (o *Orchestrator) pauseStuck(ctx context.Context, id mapreduce.JobID) error
 		return nil
 	}
 	job, err := o.jobs.Job(ctx, id)
-	if err != nil || o.board.moves(id, job, time.Now()) || begins {
+	if err != nil || o.board.moves(id, job, time.Now()) {
+		return err
+	}
+	if asleep, err := o.asleep(ctx, job); err != nil || asleep || begins {
 		return err
 	}
 	if err := o.jobs.Pause(ctx, id, epoch, why); err != nil {
@@ -361,6 +364,24 @@ func (o *Orchestrator) pauseStuck(ctx context.Context, id mapreduce.JobID) error
 	}
 	o.notices.due(id)
 	return nil
+}
+
+// asleep reports whether nothing of a job could run even if it might: all units that
+// are pending are parked. Then how long it has been stuck is counted anew.
+func (o *Orchestrator) asleep(ctx context.Context, job *mapreduce.Job) (bool, error) {
+	if job.ParkedUnits == 0 {
+		return false, nil
+	}
+	queued, err := o.jobs.Queued(ctx, job.ID)
+	if err != nil || queued {
+		return false, err
+	}
+	o.board.mu.Lock()
+	defer o.board.mu.Unlock()
+	if r := o.board.runs[job.ID]; r != nil {
+		r.stuck = time.Time{}
+	}
+	return true, nil
 }
 
 // moves reports whether a job is not stuck after all: units of it run, or have

@@ -278,8 +278,8 @@ func (o *Orchestrator) answer(t *task, res *jobs.TurnResult) {
 			o.log.Warn("report of a superseded attempt refused",
 				"job", v.Job, "unit", v.Unit, "attempt", v.Attempt, "session", p.session.id)
 		}
-		if d := res.Verdicts[i]; d.Delayed {
-			o.delayed(p.report.Job, p.report.Unit, d.Delay)
+		if ref := res.Verdicts[i].Sleeps; ref != nil {
+			o.sleeps(v.Job, *ref)
 		}
 	}
 	for s, vs := range bySession {

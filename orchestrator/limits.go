@@ -252,7 +252,7 @@ func (b *board) probed(r *run, rep *mapreduce.Report, now time.Time) bool {
 		return false
 	}
 	switch {
-	case rep.Outcome == mapreduce.Done:
+	case rep.Outcome == mapreduce.Done, rep.Outcome == mapreduce.Parked:
 		m.note.Closed, m.urgent = true, true
 		return true
 	case rep.Outcome == mapreduce.Errored && rep.Class == mapreduce.Retryable:

@@ -430,7 +430,7 @@ func (o *Orchestrator) polls(ctx context.Context) {
 		for _, id := range o.turnOf(polled) {
 			o.board.stir(id)
 			o.notices.due(id)
-			o.failed(ctx, "looking for delayed units", o.findDelayed(ctx, id), "job", id)
+			o.failed(ctx, "looking for units that sleep", o.findSleepers(ctx, id), "job", id)
 			o.failed(ctx, "pausing a job", o.pauseStuck(ctx, id), "job", id)
 		}
 	})
@@ -602,9 +602,10 @@ func (o *Orchestrator) place(id mapreduce.JobID, st *jobs.Standing, waiting []jo
 		o.notices.inherit(id)
 	}
 	o.notices.due(id)
-	for _, ref := range st.Delayed {
-		o.delayed(id, ref.Unit, ref.Delay)
+	for _, ref := range st.Sleepers {
+		o.sleeps(id, ref)
 	}
+	o.board.sleepersSeen(id, st.NextParked)
 }
 
 // ours reports whether this orchestrator runs a job.
@@ -624,35 +625,60 @@ func (o *Orchestrator) own(id mapreduce.JobID) {
 	o.mine[id] = true
 }
 
-// findDelayed times the units of a job that are backing off, from now for those
-// that are seen for the first time.
-func (o *Orchestrator) findDelayed(ctx context.Context, id mapreduce.JobID) error {
-	refs, err := o.jobs.Delayed(ctx, id, 1000)
+// sleepersPage is how many units that back off, and how many parked ones, one poll
+// of a job looks at.
+const sleepersPage = 1000
+
+// findSleepers times the units of a job that back off, and further ones of those that
+// are parked, from now for those that are seen for the first time.
+func (o *Orchestrator) findSleepers(ctx context.Context, id mapreduce.JobID) error {
+	refs, next, err := o.jobs.Sleepers(ctx, id, o.board.sleepersAfter(id), sleepersPage)
 	if err != nil {
 		return err
 	}
+	o.board.sleepersSeen(id, next)
 	for _, ref := range refs {
-		o.delayed(id, ref.Unit, ref.Delay)
+		o.sleeps(id, ref)
 	}
 	return nil
 }
 
-// delayed wakes a unit up after a pause, unless that is seen to already.
-func (o *Orchestrator) delayed(id mapreduce.JobID, unit mapreduce.UnitID, d time.Duration) {
-	o.notices.pauseUntil(time.Now().Add(d), unitKey{id, unit})
+// sleepersAfter returns behind which parked unit of a job to go on looking.
+func (b *board) sleepersAfter(id mapreduce.JobID) mapreduce.UnitID {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if r := b.runs[id]; r != nil {
+		return r.parkedAfter
+	}
+	return ""
+}
+
+// sleepersSeen notes behind which parked unit of a job to go on looking.
+func (b *board) sleepersSeen(id mapreduce.JobID, next mapreduce.UnitID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if r := b.runs[id]; r != nil {
+		r.parkedAfter = next
+	}
+}
+
+// sleeps wakes a unit when it has slept long enough from now, unless that is seen to
+// already.
+func (o *Orchestrator) sleeps(id mapreduce.JobID, ref jobs.SleeperRef) {
+	o.notices.sleepUntil(time.Now().Add(ref.For), sleeper{id, ref.Sleeper})
 }
 
 // wakeBatch is how many units are woken in one transaction.
 const wakeBatch = 200
 
-// wakeUnits puts units whose pause is over into their queue.
-func (o *Orchestrator) wakeUnits(ctx context.Context, id mapreduce.JobID, units []mapreduce.UnitID) {
+// wakeUnits puts units that have slept long enough into their queue.
+func (o *Orchestrator) wakeUnits(ctx context.Context, id mapreduce.JobID, units []jobs.Sleeper) {
 	for batch := range slices.Chunk(units, wakeBatch) {
 		woken, err := o.jobs.Wakeup(ctx, id, batch)
 		if err != nil && errs.KindOf(err) != errs.NotFound {
 			o.failed(ctx, "waking units; trying again", err, "job", id, "units", len(batch))
-			for _, u := range batch {
-				o.delayed(id, u, time.Second)
+			for _, s := range batch {
+				o.sleeps(id, jobs.SleeperRef{Sleeper: s, For: time.Second})
 			}
 		}
 		o.board.requeue(id, woken)

@@ -25,7 +25,7 @@ type notices struct {
 	resumes  map[mapreduce.JobID]mapreduce.Resume      // that wait for units in their way
 	watchers map[mapreduce.JobID]*watched
 	timers   timers
-	pausing  map[unitKey]bool // units in timers
+	sleeping map[sleeper]bool // in timers
 	advances signal
 	times    signal
 }
@@ -248,42 +248,47 @@ func (n *notices) at(t time.Time, fn func(context.Context)) {
 	n.times.give()
 }
 
-// pauseUntil has a unit woken when t has come, unless its pause is timed
-// already.
-func (n *notices) pauseUntil(t time.Time, unit unitKey) {
+// A sleeper is a unit that waits until its time has come.
+type sleeper struct {
+	job mapreduce.JobID
+	jobs.Sleeper
+}
+
+// sleepUntil has a unit woken when t has come, unless its sleep is timed already.
+func (n *notices) sleepUntil(t time.Time, s sleeper) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.pausing[unit] {
+	if n.sleeping[s] {
 		return
 	}
-	if n.pausing == nil {
-		n.pausing = make(map[unitKey]bool)
+	if n.sleeping == nil {
+		n.sleeping = make(map[sleeper]bool)
 	}
-	n.pausing[unit] = true
-	heap.Push(&n.timers, timer{at: t, unit: unit})
+	n.sleeping[s] = true
+	heap.Push(&n.timers, timer{at: t, sleeper: s})
 	n.times.give()
 }
 
 // A dueNow is what the timekeeper has to do.
 type dueNow struct {
 	calls []func(context.Context)
-	units map[mapreduce.JobID][]mapreduce.UnitID // whose pause is over
-	next  time.Duration                          // until there is more
+	units map[mapreduce.JobID][]jobs.Sleeper // that have slept long enough
+	next  time.Duration                      // until there is more
 }
 
 // takeTimers returns what is due at now.
 func (n *notices) takeTimers(now time.Time) dueNow {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	due := dueNow{units: make(map[mapreduce.JobID][]mapreduce.UnitID), next: time.Hour}
+	due := dueNow{units: make(map[mapreduce.JobID][]jobs.Sleeper), next: time.Hour}
 	for len(n.timers) > 0 && !n.timers[0].at.After(now) {
 		t := heap.Pop(&n.timers).(timer)
 		if t.fn != nil {
 			due.calls = append(due.calls, t.fn)
 			continue
 		}
-		delete(n.pausing, t.unit)
-		due.units[t.unit.job] = append(due.units[t.unit.job], t.unit.unit)
+		delete(n.sleeping, t.sleeper)
+		due.units[t.sleeper.job] = append(due.units[t.sleeper.job], t.sleeper.Sleeper)
 	}
 	if len(n.timers) > 0 {
 		due.next = n.timers[0].at.Sub(now)
@@ -291,11 +296,11 @@ func (n *notices) takeTimers(now time.Time) dueNow {
 	return due
 }
 
-// A timer is a call, or a unit whose pause ends.
+// A timer is a call, or a unit whose sleep ends.
 type timer struct {
-	at   time.Time
-	fn   func(context.Context)
-	unit unitKey
+	at      time.Time
+	fn      func(context.Context)
+	sleeper sleeper
 }
 
 // timers is a heap by time.

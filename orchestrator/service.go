@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
@@ -101,7 +102,7 @@ func (o *Orchestrator) watchEnd(ctx context.Context, id mapreduce.JobID, fn func
 
 func differ(a, b *mapreduce.Job) bool {
 	return a.State != b.State || a.Epoch != b.Epoch || a.CompletedUnits != b.CompletedUnits || a.FailedUnits != b.FailedUnits ||
-		a.RunningUnits != b.RunningUnits || a.TotalTokens != b.TotalTokens || a.AuditHead != b.AuditHead || a.TotalUnits != b.TotalUnits
+		a.RunningUnits != b.RunningUnits || a.ParkedUnits != b.ParkedUnits || a.TotalTokens != b.TotalTokens || a.AuditHead != b.AuditHead || a.TotalUnits != b.TotalUnits
 }
 
 // wait waits for d, or until c closes.
@@ -254,6 +255,10 @@ func (o *Orchestrator) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery
 			at = unitToken{level: at.level + 1}
 			continue
 		}
+		parked, err := o.jobs.Parkings(ctx, q.Job, some)
+		if err != nil {
+			return nil, err
+		}
 		for _, u := range some {
 			if len(page.Units) == size || weight > messageBytes {
 				page.NextPageToken = at.String()
@@ -268,6 +273,7 @@ func (o *Orchestrator) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery
 				return nil, err
 			}
 			unit.Stage = stages.name(u.Level)
+			unit.Parking = parked[u.UnitId]
 			page.Units = append(page.Units, unit)
 			if unit.Continues {
 				page.NextPageToken = unitToken{at.level, u.Index, next}.String()
@@ -356,6 +362,25 @@ func idBytes(ids []mapreduce.UnitID) (n int) {
 		n += len(id) + 3
 	}
 	return n
+}
+
+// WakeUnit implements mapreduce.Service.
+func (o *Orchestrator) WakeUnit(ctx context.Context, job mapreduce.JobID, unit mapreduce.UnitID, handle string, answer []byte) (*mapreduce.Unit, error) {
+	switch {
+	case handle == "" || len(handle) > mapreduce.MaxHandle || !utf8.ValidString(handle):
+		return nil, errs.Field("handle", "must be text of 1 to %d bytes", mapreduce.MaxHandle)
+	case len(answer) > mapreduce.MaxWakeAnswer:
+		return nil, errs.Field("answer", "has %d bytes; at most %d are taken", len(answer), mapreduce.MaxWakeAnswer)
+	}
+	u, candidate, err := o.jobs.Wake(ctx, job, unit, mapreduce.WakeCall{Handle: handle, Answer: answer})
+	if err != nil {
+		return nil, err
+	}
+	if candidate != nil {
+		o.board.requeue(job, []jobs.Candidate{*candidate})
+	}
+	o.notices.changed(job)
+	return jobs.UnitOf(job, u), nil
 }
 
 // ListEvents implements mapreduce.Service.

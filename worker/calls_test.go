@@ -188,6 +188,78 @@ func TestKeep(t *testing.T) {
 	})
 }
 
+// An attempt that parks its unit is no failure. What it kept goes ahead of its report,
+// and its slot is free. It is parked even if its time is over meanwhile: what it waits
+// for has begun.
+func TestParks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		run := func(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+			switch task.Unit {
+			case "late":
+				<-ctx.Done()
+			case "nameless":
+				return nil, agent.Park("", 0, "")
+			case "giant":
+				return nil, agent.Park(strings.Repeat("h", mapreduce.MaxHandle+1), 0, "")
+			case "past":
+				return nil, agent.Park("h", -time.Second, "")
+			case "woken":
+				w := task.WakeCall
+				return &agent.Result{Output: fmt.Appendf(nil, "%s: %s", w.Handle, w.Answer)}, nil
+			}
+			calls.Spent(10, 5, 7)
+			if err := calls.Keep(ctx, []byte("kept")); err != nil {
+				return nil, err
+			}
+			return nil, fmt.Errorf("submitting: %w", agent.Park("batch 7", time.Hour, "a batch\x00 of one "+strings.Repeat("x", 1000)))
+		}
+		r := start(t, run, worker.Config{Slots: 1})
+		late, woken := unitOf("late"), unitOf("woken")
+		late.Timeout = time.Minute
+		woken.WakeCall = &mapreduce.WakeCall{Handle: "batch 7", Answer: []byte("done")}
+		r.assign(spec, unitOf("u"))
+		after(time.Second)
+		r.assign(spec, late)
+		after(2 * time.Minute)
+		for _, a := range []mapreduce.Assignment{unitOf("nameless"), unitOf("giant"), unitOf("past"), woken} {
+			r.assign(spec, a)
+			after(time.Second)
+		}
+		synctest.Wait()
+		for i, m := range r.msgs {
+			if len(m.States) > 0 && len(m.Reports) > 0 {
+				t.Errorf("message %d holds a state beside a report: it would come after it", i)
+			}
+		}
+		got := r.take()
+		if len(got.Reports) != 6 || len(got.States) != 2 {
+			t.Fatalf("%d reports and %d states; want 6 and 2", len(got.Reports), len(got.States))
+		}
+		for _, rep := range got.Reports[:2] {
+			p := rep.Parking
+			if rep.Outcome != mapreduce.Parked || len(rep.Errors) > 0 || rep.Tokens.Total() != 15 || rep.CostMicros != 7 || p == nil {
+				t.Fatalf("reported %+v", rep)
+			}
+			if p.Handle != "batch 7" || p.WakeAfter != time.Hour || len(p.Note) > 256 || strings.Contains(p.Note, "\x00") || !strings.HasPrefix(p.Note, "a batch") {
+				t.Errorf("parked as %+v", p)
+			}
+		}
+		for _, rep := range got.Reports[2:5] {
+			if rep.Outcome != mapreduce.Errored || rep.Class != mapreduce.PermanentUnit || rep.Parking != nil {
+				t.Errorf("reported %+v of a unit that cannot be parked so", rep)
+			}
+		}
+		if out := string(got.Reports[5].Output); out != "batch 7: done" {
+			t.Errorf("the attempt after the call came to %q", out)
+		}
+		if st := r.worker.Stats(); st.Parked != 2 || st.Errored != 3 || st.Done != 1 {
+			t.Errorf("counted %+v", st)
+		}
+		r.verdicts(mapreduce.Accepted, got.Reports...)
+		r.finish()
+	})
+}
+
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run := func(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {

@@ -42,6 +42,9 @@ func (u *unit) returned(why string) mapreduce.Report {
 
 // failed is the report of an attempt that ended with err.
 func (u *unit) failed(err error) mapreduce.Report {
+	if parked, ok := errors.AsType[*agent.ParkedError](err); ok {
+		return u.parked(parked.Parking)
+	}
 	class, after := agent.Classify(err)
 	var late *deadlineError
 	var open *agent.BreakerError
@@ -73,6 +76,19 @@ func (u *unit) interruption() error {
 func (u *unit) errored(class mapreduce.FailureClass, after time.Duration, text string) mapreduce.Report {
 	r := u.base(mapreduce.Errored, text)
 	r.Class, r.RetryAfter = class, after
+	return r
+}
+
+// parked is the report of an attempt whose unit waits for something outside. It is
+// taken even if the attempt was interrupted: what is waited for has begun.
+func (u *unit) parked(p mapreduce.Parking) mapreduce.Report {
+	if p.Handle == "" || len(p.Handle) > mapreduce.MaxHandle || !utf8.ValidString(p.Handle) || p.WakeAfter < 0 {
+		return u.errored(mapreduce.PermanentUnit, 0, fmt.Sprintf(
+			"agent parked the unit under the handle %.64q, for %v: a handle is text of 1 to %d bytes", p.Handle, p.WakeAfter, mapreduce.MaxHandle))
+	}
+	p.Note = clean(p.Note, maxNote)
+	r := u.base(mapreduce.Parked)
+	r.Parking = &p
 	return r
 }
 

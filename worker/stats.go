@@ -12,6 +12,7 @@ type Stats struct {
 	Done     int64 // attempts with a result
 	Errored  int64
 	Returned int64
+	Parked   int64
 	Panics   int64
 
 	Accepted    int64 // verdicts
@@ -29,6 +30,8 @@ func (st *Stats) count(r *mapreduce.Report) {
 		st.Errored++
 	case mapreduce.Returned:
 		st.Returned++
+	case mapreduce.Parked:
+		st.Parked++
 	}
 }
 

@@ -74,6 +74,20 @@ func (c *Client) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (*ma
 	return wire.DecodeUnits(p), nil
 }
 
+// WakeUnit implements mapreduce.Service.
+func (c *Client) WakeUnit(ctx context.Context, job mapreduce.JobID, unit mapreduce.UnitID, handle string, answer []byte) (*mapreduce.Unit, error) {
+	p, err := c.jobs.WakeUnit(ctx, &pb.WakeUnitRequest{
+		JobId: string(job), UnitId: string(unit), Handle: handle, Answer: answer,
+	})
+	switch {
+	case err != nil:
+		return nil, wire.Error(err)
+	case p.GetUnit() == nil:
+		return nil, errs.New(errs.Internal, "the server's reply holds no unit")
+	}
+	return wire.DecodeUnit(p.GetUnit()), nil
+}
+
 // ListEvents implements mapreduce.Service.
 func (c *Client) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
 	p, err := c.jobs.ListEvents(ctx, wire.EncodeListEvents(&q))

@@ -64,6 +64,7 @@ func exercise(t *testing.T, s mapreduce.Service, memory *servertest.Service) {
 	t.Run("result", func(t *testing.T) { exerciseResult(t, s, memory, job.ID) })
 	t.Run("lists", func(t *testing.T) { exerciseLists(t, s, job.ID) })
 	t.Run("check", func(t *testing.T) { exerciseCheck(t, s) })
+	t.Run("parked units", func(t *testing.T) { exerciseWake(t, s, job.ID, memory) })
 	t.Run("answers", func(t *testing.T) { exerciseAnswers(t, s) })
 	t.Run("delete", func(t *testing.T) {
 		if err := s.DeleteJob(t.Context(), job.ID); err != nil {
@@ -200,6 +201,31 @@ func exerciseLists(t *testing.T, s mapreduce.Service, id mapreduce.JobID) {
 	}
 	_, err = s.ListJobs(t.Context(), mapreduce.ListJobsQuery{PageToken: "x"})
 	wantField(t, err, "page_token")
+}
+
+func exerciseWake(t *testing.T, s mapreduce.Service, id mapreduce.JobID, memory *servertest.Service) {
+	want := mapreduce.Parking{Handle: "batch 1", WakeAfter: time.Hour, Note: "a batch"}
+	if err := memory.Park(id, "a/b.txt", want); err != nil {
+		t.Fatal(err)
+	}
+	page, err := s.ListUnits(t.Context(), mapreduce.ListUnitsQuery{Job: id, PageSize: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&want, page.Units[0].Parking); diff != "" {
+		t.Errorf("what the unit waits for, want (-), got (+):\n%s", diff)
+	}
+	if _, err := s.WakeUnit(t.Context(), id, "a/b.txt", "batch 2", nil); errs.KindOf(err) != errs.NotFound || err == nil {
+		t.Errorf("waking it by another handle: %v", err)
+	}
+	unit, err := s.WakeUnit(t.Context(), id, "a/b.txt", "batch 1", []byte("an answer"))
+	if err != nil || unit.ID != "a/b.txt" || unit.Parking != nil || string(unit.Output) != "an answer" {
+		t.Errorf("waking it returned %+v and %v", unit, err)
+	}
+	_, err = s.WakeUnit(t.Context(), id, "a/b.txt", "batch 1", make([]byte, mapreduce.MaxWakeAnswer+1))
+	wantField(t, err, "answer")
+	_, err = s.WakeUnit(t.Context(), id, "a/b.txt", "", nil)
+	wantField(t, err, "handle")
 }
 
 func exerciseAnswers(t *testing.T, s mapreduce.Service) {

@@ -70,6 +70,7 @@ const (
 	Done                   // with a result
 	Errored                // see Report.Class
 	Returned               // not run, or stopped: costs no attempt
+	Parked                 // it waits for something outside, see Report.Parking: costs no attempt
 )
 
 // A FailureClass says what a failure means for its unit and its job.
@@ -109,6 +110,32 @@ type Report struct {
 	Errors     []string
 	RetryAfter time.Duration // the least pause before another attempt
 	Breaker    string        // the breaker that was open, for Returned
+	Parking    *Parking      // what the unit waits for, for Parked
+}
+
+// A Parking is what a unit waits for outside of the system: a batch at a vendor,
+// or a person. Meanwhile it holds no slot, no session and no reservation.
+type Parking struct {
+	// Handle names what is waited for: a call wakes the unit by it. It has 1 to
+	// MaxHandle bytes. A unit that waits again for something else should do so
+	// under another handle.
+	Handle string
+	// WakeAfter is after how long the unit goes on without a call; 0 means never.
+	// Orchestrators time it from their own first sight of the parked unit.
+	WakeAfter time.Duration
+	Note      string // for people
+}
+
+// Bounds of what is said of a parked unit, in bytes.
+const (
+	MaxHandle     = 512
+	MaxWakeAnswer = 64 << 10
+)
+
+// A WakeCall is the call that woke a parked unit.
+type WakeCall struct {
+	Handle string // what the unit waited for
+	Answer []byte // what the caller said of it; at most MaxWakeAnswer bytes
 }
 
 // MaxInline bounds an output that a report carries itself, in bytes.
@@ -244,6 +271,10 @@ type Assignment struct {
 	Reserved int64  // tokens reserved for this attempt
 	State    []byte // the last AgentState of an earlier attempt
 	Alone    bool   // it may have killed a worker: run nothing beside it
+
+	// WakeCall is the last call that woke the unit; nil if none has. A unit that was
+	// woken by time since has it too: the handle tells.
+	WakeCall *WakeCall
 
 	Text   *Text   // of map, parse and direct units
 	Inputs []Input // of units that read outputs, in order

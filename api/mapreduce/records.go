@@ -167,6 +167,7 @@ type Job struct {
 	CompletedUnits int64
 	FailedUnits    int64
 	RunningUnits   int64
+	ParkedUnits    int64 // that wait for something outside
 	TotalTokens    Tokens
 	CostMicros     int64 // millionths of a US dollar
 	Savings        Savings
@@ -217,6 +218,7 @@ type Unit struct {
 	Journal    Journal       // of all its attempts
 	Savings    Savings       // of all its attempts
 	Errors     []string
+	Parking    *Parking // what it waits for; nil if it is not parked
 	ChunkIndex int
 	Chunks     int   // of its document; 1 means the document is not cut
 	Start, End int64 // characters of the document that are its core, half-open

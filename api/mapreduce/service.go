@@ -47,6 +47,12 @@ type Service interface {
 	// ListUnits returns a page of a job's units, in order of level and index.
 	ListUnits(ctx context.Context, q ListUnitsQuery) (*UnitPage, error)
 
+	// WakeUnit makes a unit go on that is parked under a handle; its next attempt
+	// is given the answer, of at most MaxWakeAnswer bytes. It returns the unit as
+	// it goes on, or errs.NotFound if no such unit is parked under the handle. To
+	// wake it again by the same handle changes nothing: the first answer counts.
+	WakeUnit(ctx context.Context, job JobID, unit UnitID, handle string, answer []byte) (*Unit, error)
+
 	// GetResult calls sink with the parts of a job's result, in order. While
 	// the job is not complete, partial must be true.
 	GetResult(ctx context.Context, id JobID, partial bool, sink func(*ResultPart) error) error

@@ -88,7 +88,7 @@ func (s UnitState) Ended() bool { return s >= UnitComplete }
 // CanBecome reports whether a unit may go from s to t.
 //
 //	blocked → pending → processing → complete | failed
-//	processing → pending: handed back, retried, or its worker was lost
+//	processing → pending: handed back, retried, parked, or its worker was lost
 //	pending → complete | failed: a late finish whose attempt still stands, or a skip
 //	failed → pending: by resume
 //	pending, complete, failed → blocked: by resume, of a reduce whose inputs are tried again

@@ -108,6 +108,19 @@ func (j *jobs) ListUnits(ctx context.Context, req *pb.ListUnitsRequest) (*pb.Lis
 	})
 }
 
+// WakeUnit makes a parked unit go on.
+func (j *jobs) WakeUnit(ctx context.Context, req *pb.WakeUnitRequest) (*pb.WakeUnitResponse, error) {
+	id, name, call, err := wire.DecodeWakeUnit(req)
+	if err != nil {
+		return nil, err
+	}
+	unit, err := j.service.WakeUnit(ctx, id, name, call.Handle, call.Answer)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.WakeUnitResponse{Unit: wire.EncodeUnit(unit)}, nil
+}
+
 // ListEvents returns a page of checkpoints.
 func (j *jobs) ListEvents(ctx context.Context, req *pb.ListEventsRequest) (*pb.ListEventsResponse, error) {
 	q, err := wire.DecodeListEvents(req)

@@ -15,7 +15,7 @@ const (
 	lastUnitState    = mapreduce.UnitCancelled
 	lastUnitKind     = mapreduce.KindDirect
 	lastEventKind    = mapreduce.EventRetried
-	lastOutcome      = mapreduce.Returned
+	lastOutcome      = mapreduce.Parked
 	lastVerdict      = mapreduce.Gone
 	lastFailureClass = mapreduce.PermanentJob
 	lastOnError      = mapreduce.FailFast

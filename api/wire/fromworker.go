@@ -144,10 +144,11 @@ func encodeReport(p *pb.Report, r *mapreduce.Report) {
 	p.Errors = texts(r.Errors)
 	p.RetryAfter = encodeDuration(r.RetryAfter)
 	p.Breaker = text(r.Breaker)
+	p.Parking = encodeParking(r.Parking)
 }
 
 func decodeReport(d *decoder, p *pb.Report) mapreduce.Report {
-	return mapreduce.Report{
+	r := mapreduce.Report{
 		Job:     d.jobID("job_id", p.GetJobId()),
 		Unit:    d.unitID("unit_id", p.GetUnitId()),
 		Attempt: d.count("attempt", p.GetAttempt()),
@@ -173,7 +174,12 @@ func decodeReport(d *decoder, p *pb.Report) mapreduce.Report {
 		Errors:     p.GetErrors(),
 		RetryAfter: d.duration("retry_after", p.GetRetryAfter()),
 		Breaker:    p.GetBreaker(),
+		Parking:    optional(d, "parking", p.GetParking(), decodeParking),
 	}
+	if r.Outcome == mapreduce.Parked && r.Parking == nil {
+		d.refuse("parking", "is missing")
+	}
+	return r
 }
 
 // checkTokens refuses what would lower a count of tokens.

@@ -46,7 +46,7 @@ func TestDecodeFromWorkerRefuses(t *testing.T) {
 		{"unit id giant", "reports[1].unit_id", report(func(r *pb.Report) { r.UnitId = strings.Repeat("a", wire.MaxUnitID+1) })},
 		{"attempt negative", "reports[1].attempt", report(func(r *pb.Report) { r.Attempt = -1 })},
 		{"outcome missing", "reports[1].outcome", report(func(r *pb.Report) { r.Outcome = 0 })},
-		{"outcome unknown", "reports[1].outcome", report(func(r *pb.Report) { r.Outcome = 4 })},
+		{"outcome unknown", "reports[1].outcome", report(func(r *pb.Report) { r.Outcome = 5 })},
 		{"outcome that wraps to a byte", "reports[1].outcome", report(func(r *pb.Report) { r.Outcome = 257 })},
 		{"outcome negative", "reports[1].outcome", report(func(r *pb.Report) { r.Outcome = -255 })},
 		{"chunks negative", "reports[1].chunk_count", report(func(r *pb.Report) { r.ChunkCount = math.MinInt32 })},
@@ -61,6 +61,14 @@ func TestDecodeFromWorkerRefuses(t *testing.T) {
 		{"elapsed malformed", "reports[1].elapsed", report(func(r *pb.Report) { r.Elapsed = &durationpb.Duration{Seconds: 1, Nanos: -1} })},
 		{"class unknown", "reports[1].failure_class", report(func(r *pb.Report) { r.FailureClass = 9 })},
 		{"retry-after beyond time", "reports[1].retry_after", report(func(r *pb.Report) { r.RetryAfter = &durationpb.Duration{Seconds: math.MaxInt64} })},
+		{"parked for nothing", "reports[1].parking", report(func(r *pb.Report) { r.Outcome = pb.Outcome_OUTCOME_PARKED })},
+		{"parked under no handle", "reports[1].parking.handle", report(func(r *pb.Report) { r.Parking = &pb.Parking{} })},
+		{"parked under a giant handle", "reports[1].parking.handle", report(func(r *pb.Report) {
+			r.Parking = &pb.Parking{Handle: strings.Repeat("h", mapreduce.MaxHandle+1)}
+		})},
+		{"parked until before", "reports[1].parking.wake_after", report(func(r *pb.Report) {
+			r.Parking = &pb.Parking{Handle: "h", WakeAfter: &durationpb.Duration{Seconds: -1}}
+		})},
 		{"session missing", "hello.session_id", &pb.WorkRequest{Hello: &pb.Hello{}}},
 		{"session giant", "hello.session_id", &pb.WorkRequest{Hello: &pb.Hello{SessionId: strings.Repeat("s", 257)}}},
 		{"slots negative", "hello.slots", &pb.WorkRequest{Hello: &pb.Hello{SessionId: "s", Slots: -1}}},

@@ -63,6 +63,18 @@ func DecodeResume(p *pb.ResumeJobRequest) (mapreduce.JobID, mapreduce.Resume, er
 	return id, r, d.result()
 }
 
+// DecodeWakeUnit decodes which unit is to be woken, by which handle and with which
+// answer.
+func DecodeWakeUnit(p *pb.WakeUnitRequest) (mapreduce.JobID, mapreduce.UnitID, *mapreduce.WakeCall, error) {
+	var d decoder
+	id, unit := d.jobID("job_id", p.GetJobId()), d.unitID("unit_id", p.GetUnitId())
+	call := &mapreduce.WakeCall{Handle: d.id("handle", p.GetHandle(), mapreduce.MaxHandle), Answer: p.GetAnswer()}
+	if len(call.Answer) > mapreduce.MaxWakeAnswer {
+		d.refuse("answer", "is longer than %d bytes", mapreduce.MaxWakeAnswer)
+	}
+	return id, unit, call, d.result()
+}
+
 // EncodeListUnits encodes a choice of units.
 func EncodeListUnits(q *mapreduce.ListUnitsQuery) *pb.ListUnitsRequest {
 	return &pb.ListUnitsRequest{

@@ -164,7 +164,7 @@ func TestEnumerators(t *testing.T) {
 		{"event kind", pb.EventKind(0), names(mapreduce.EventKind.String, mapreduce.EventRetried)},
 		{"unit kind", pb.UnitKind(0), []string{"", "map", "parse", "reduce", "final", "direct"}},
 		{"map-reduce mode", pb.MapReduceMode(0), []string{"", "static", "adaptive"}},
-		{"outcome", pb.Outcome(0), []string{mapreduce.Done: "done", mapreduce.Errored: "errored", mapreduce.Returned: "returned"}},
+		{"outcome", pb.Outcome(0), []string{mapreduce.Done: "done", mapreduce.Errored: "errored", mapreduce.Returned: "returned", mapreduce.Parked: "parked"}},
 		{"verdict", pb.Verdict(0), []string{mapreduce.Accepted: "accepted", mapreduce.Stale: "stale", mapreduce.Gone: "gone"}},
 		{"failure class", pb.FailureClass(0), []string{
 			1 + mapreduce.Retryable: "retryable", 1 + mapreduce.PermanentUnit: "permanent_unit", 1 + mapreduce.PermanentJob: "permanent_job",

@@ -113,6 +113,9 @@ func encodeAssignment(p *pb.Assignment, a *mapreduce.Assignment) {
 	p.Text = encodeText(a.Text)
 	p.Inputs = each(a.Inputs, encodeInput)
 	p.Stage, p.Depth, p.Item = text(a.Stage), small(a.Depth), a.Item
+	if w := a.WakeCall; w != nil {
+		p.WakeCall = &pb.WakeCall{Handle: text(w.Handle), Answer: w.Answer}
+	}
 }
 
 func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
@@ -132,7 +135,12 @@ func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
 		Stage:    d.name("stage", p.GetStage(), MaxNames),
 		Depth:    d.count("depth", p.GetDepth()),
 		Item:     p.GetItem(),
+		WakeCall: optional(d, "wake_call", p.GetWakeCall(), decodeWakeCall),
 	}
+}
+
+func decodeWakeCall(d *decoder, p *pb.WakeCall) mapreduce.WakeCall {
+	return mapreduce.WakeCall{Handle: d.id("handle", p.GetHandle(), mapreduce.MaxHandle), Answer: p.GetAnswer()}
 }
 
 func encodeText(t *mapreduce.Text) *pb.Text {

@@ -23,6 +23,7 @@ func EncodeUnit(u *mapreduce.Unit) *pb.Unit {
 		CostMicros:  u.CostMicros,
 		Elapsed:     encodeDuration(u.Elapsed),
 		Errors:      texts(u.Errors),
+		Parking:     encodeParking(u.Parking),
 
 		CallCount:     u.Journal.Calls,
 		CallLatency:   encodeDuration(u.Journal.Latency),
@@ -60,6 +61,7 @@ func DecodeUnit(p *pb.Unit) *mapreduce.Unit {
 		CostMicros: p.GetCostMicros(),
 		Elapsed:    p.GetElapsed().AsDuration(),
 		Errors:     p.GetErrors(),
+		Parking:    believedParking(p.GetParking()),
 		Journal: mapreduce.Journal{
 			Calls: p.GetCallCount(), Latency: p.GetCallLatency().AsDuration(),
 			Tools: p.GetToolCallCount(), ToolTime: p.GetToolTime().AsDuration(),
@@ -76,6 +78,29 @@ func DecodeUnit(p *pb.Unit) *mapreduce.Unit {
 		Output:     p.GetOutput(),
 		Stage:      p.GetStage(),
 	}
+}
+
+func encodeParking(p *mapreduce.Parking) *pb.Parking {
+	if p == nil {
+		return nil
+	}
+	return &pb.Parking{Handle: text(p.Handle), WakeAfter: encodeDuration(p.WakeAfter), Note: text(p.Note)}
+}
+
+func decodeParking(d *decoder, p *pb.Parking) mapreduce.Parking {
+	return mapreduce.Parking{
+		Handle:    d.id("handle", p.GetHandle(), mapreduce.MaxHandle),
+		WakeAfter: d.duration("wake_after", p.GetWakeAfter()),
+		Note:      p.GetNote(),
+	}
+}
+
+// believedParking decodes what a unit of a reply waits for.
+func believedParking(p *pb.Parking) *mapreduce.Parking {
+	if p == nil {
+		return nil
+	}
+	return &mapreduce.Parking{Handle: p.GetHandle(), WakeAfter: p.GetWakeAfter().AsDuration(), Note: p.GetNote()}
 }
 
 // EncodeUnits encodes a page of units.

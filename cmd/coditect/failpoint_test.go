@@ -1,10 +1,12 @@
 package main_test
 
 import (
+	"bytes"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coditect/mapreduce/store/failpoint"
 )
@@ -89,6 +91,9 @@ func killings(t *testing.T, program string) []killing {
 	wantedPartlyStatic := tried(t, partlyStatic)
 	wantedPoor := reference(t, newCorpus(t, program, 12, "--var", "script.tokens_in=9000"), 0)
 	wantedPartly := tried(t, partly)
+	parking := newCorpus(t, program, 12, append(costly(), "--var", "script.parks=2", "--var", "script.park_for=20ms")...)
+	asking := newCorpus(t, program, 1, "--var", "script.parks=1", "--var", "script.answer=granted")
+	wantedAsking := withUnits(t, newCorpus(t, program, 1), 0, `"unit_id":"000.txt"`, `"unit_id":"final"`)
 	id := func(h *house) string {
 		job, _ := h.job()
 		return job.JobID
@@ -110,6 +115,29 @@ func killings(t *testing.T, program string) []killing {
 			},
 			victim: func(*house) []string { return whole.run("--output", "out") },
 			after:  finish,
+		},
+		{
+			name:   "units that wait for something outside",
+			corpus: parking,
+			steps:  []failpoint.Step{failpoint.Turn, failpoint.State, failpoint.Wakeup},
+			before: func(h *house) { h.dies("assign.before:4", parking.run("--output", "out")...) },
+			victim: func(h *house) []string { return []string{"resume", "--job-id", id(h), "--output", "out"} },
+			after: func(h *house) {
+				h.carryThrough(parking)
+				h.verify(wanted)
+			},
+		},
+		{
+			name:   "a unit that is woken by a call",
+			corpus: asking,
+			steps:  []failpoint.Step{failpoint.Wake},
+			before: func(h *house) { h.runUntilAsked(asking.run("--output", "out")) },
+			victim: func(h *house) []string { return h.firstAsked().wake("granted") },
+			after: func(h *house) {
+				h.want(0, h.asked[0].wake("granted")...) // whether the first was, or was not
+				h.answering(id(h), "granted")
+				h.verify(wantedAsking)
+			},
 		},
 		{
 			name:   "a static tree",
@@ -334,4 +362,109 @@ func (c *corpus) grown(t *testing.T) *corpus {
 	}
 	c.write(t, "docs/grown.html", b.String())
 	return c
+}
+
+// An asking is a unit that waits for an answer.
+type asking struct {
+	job    string
+	UnitID string `json:"unit_id"`
+	Parked *struct {
+		Handle string `json:"handle"`
+		Note   string `json:"note"`
+	} `json:"parked"`
+}
+
+func (a asking) wake(answer string) []string {
+	return []string{"wake", "--job-id", a.job, "--unit", a.UnitID, "--handle", a.Parked.Handle, "--answer", answer}
+}
+
+// askings returns the units of the only job that wait for an answer. While the process
+// that holds the store comes or goes, it cannot be asked: then there are none.
+func (h *house) askings() (all []asking) {
+	h.t.Helper()
+	var jobs struct{ Jobs []listed }
+	o := h.try(nil, "list", "-o", "json")
+	if o.code != 0 {
+		return nil
+	}
+	if h.decode(o.stdout, &jobs); len(jobs.Jobs) != 1 {
+		return nil
+	}
+	var page struct{ Units []asking }
+	if o = h.try(nil, "units", "--job-id", jobs.Jobs[0].JobID, "--limit", "1000", "-o", "json"); o.code != 0 {
+		return nil
+	}
+	h.decode(o.stdout, &page)
+	for _, a := range page.Units {
+		if a.job = jobs.Jobs[0].JobID; a.Parked != nil {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// firstAsked returns one of the units that wait for an answer, and remembers it.
+func (h *house) firstAsked() asking {
+	h.t.Helper()
+	if h.asked = h.askings(); len(h.asked) == 0 {
+		h.t.Fatal("no unit waits for an answer")
+	}
+	return h.asked[0]
+}
+
+// runUntilAsked runs a command until a unit waits for an answer, and kills it.
+func (h *house) runUntilAsked(args []string) {
+	h.t.Helper()
+	cmd := h.command(nil, append([]string{"mapreduce"}, args...)...)
+	if err := cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	pause := time.NewTicker(20 * time.Millisecond)
+	defer pause.Stop()
+	for asked := false; !asked; <-pause.C {
+		select {
+		case err := <-ended:
+			h.t.Fatalf("ended before any unit waited: %v", err)
+		default:
+		}
+		asked = len(h.askings()) > 0
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		h.t.Fatal("ended, while a unit waited")
+	}
+	h.kills++
+	h.look()
+}
+
+// answering brings a job to its end, and answers the units that wait meanwhile.
+func (h *house) answering(job, answer string) {
+	h.t.Helper()
+	cmd := h.command(nil, "mapreduce", "resume", "--job-id", job, "--output", "out")
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	pause := time.NewTicker(20 * time.Millisecond)
+	defer pause.Stop()
+	for {
+		select {
+		case err := <-ended:
+			if err != nil {
+				h.t.Fatalf("resume: %v\n%s", err, &said)
+			}
+			return
+		case <-pause.C:
+		}
+		for _, a := range h.askings() {
+			h.try(nil, a.wake(answer)...) // if it fails, the unit is found again
+		}
+	}
 }

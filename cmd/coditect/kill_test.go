@@ -133,6 +133,7 @@ type house struct {
 	kills   int            // of processes
 	resumes int            // of jobs with failed units
 	store   []string       // environment that says where jobs are kept
+	asked   []asking       // units that waited for an answer when one of them was chosen
 	done    map[string]int // units that were seen complete, and how many entries the ledger had then
 }
 

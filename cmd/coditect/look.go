@@ -84,7 +84,7 @@ func (a *app) printStatus(j *mapreduce.Job, idle bool) {
 		{"job", string(j.ID)},
 		{"status", s.Status},
 		{"phase", s.Phase},
-		{"units", fmt.Sprintf("%d of %d complete, %d failed, %d running", s.Completed, s.Total, s.Failed, s.Running)},
+		{"units", unitsOf(s)},
 		{"documents", ledger(s.Coverage.Documents)},
 		{"characters", ledger(s.Coverage.Characters)},
 		{"tokens", fmt.Sprint(s.Tokens)},
@@ -107,6 +107,14 @@ func (a *app) printStatus(j *mapreduce.Job, idle bool) {
 	for _, r := range rows {
 		fmt.Fprintf(a.stdout, "%-10s  %s\n", r[0], r[1])
 	}
+}
+
+func unitsOf(s jobStatus) string {
+	text := fmt.Sprintf("%d of %d complete, %d failed, %d running", s.Completed, s.Total, s.Failed, s.Running)
+	if s.Parked > 0 {
+		text += fmt.Sprintf(", %d parked: `coditect mapreduce units` shows what they wait for", s.Parked)
+	}
+	return text
 }
 
 func ledger(l results.Ledger) string {
@@ -291,11 +299,19 @@ func (a *app) printUnits(job *mapreduce.Job, page *mapreduce.UnitPage) error {
 	return a.print(l, func() {
 		a.table("UNIT KIND LEVEL STATE ATTEMPTS TOKENS ERRORS", func(row func(...any)) {
 			for _, u := range l.Units {
-				row(u.Unit, u.Kind, u.Level, u.State, u.Attempts, u.Tokens, strings.Join(u.Errors, "; "))
+				row(u.Unit, u.Kind, u.Level, stateOf(u), u.Attempts, u.Tokens, strings.Join(u.Errors, "; "))
 			}
 		})
 		a.more(l.Next)
 	})
+}
+
+// stateOf returns the state of a unit, with what it waits for if it is parked.
+func stateOf(u results.UnitLine) string {
+	if u.Parked == nil {
+		return u.State
+	}
+	return fmt.Sprintf("%s: parked under %s: %s", u.State, u.Parked.Handle, u.Parked.Note)
 }
 
 // An auditList is what audit prints.

@@ -93,7 +93,7 @@ func (a *app) mapreduce() *cobra.Command {
 	}{
 		{groupWork, []*cobra.Command{a.run(), a.plan(), a.resume(), a.replay(), a.pipelines()}},
 		{groupLook, []*cobra.Command{a.status(), a.watch(), a.list(), a.units(), a.audit(), a.result()}},
-		{groupSteer, []*cobra.Command{a.pause(), a.cancel(), a.remove()}},
+		{groupSteer, []*cobra.Command{a.pause(), a.cancel(), a.wake(), a.remove()}},
 		{groupCheck, []*cobra.Command{a.doctor(), a.cache(), a.eval()}},
 	} {
 		for _, c := range g.commands {

@@ -22,6 +22,7 @@ type jobStatus struct {
 	Completed int64            `json:"completed_units"`
 	Failed    int64            `json:"failed_units"`
 	Running   int64            `json:"running_units"`
+	Parked    int64            `json:"parked_units"`
 	Tokens    int64            `json:"total_tokens"`
 	Cost      *float64         `json:"cost"` // null if it is not known
 	Savings   *results.Savings `json:"savings,omitempty"`
@@ -39,7 +40,7 @@ type jobStatus struct {
 func statusOf(j *mapreduce.Job) jobStatus {
 	s := jobStatus{
 		ID: j.ID, Status: j.State.String(), Phase: j.Phase.String(),
-		Total: j.TotalUnits, Completed: j.CompletedUnits, Failed: j.FailedUnits, Running: j.RunningUnits,
+		Total: j.TotalUnits, Completed: j.CompletedUnits, Failed: j.FailedUnits, Running: j.RunningUnits, Parked: j.ParkedUnits,
 		Tokens: j.TotalTokens.Total(), Cost: results.Cost(&j.Spec, j.TotalTokens, j.CostMicros), Level: j.Level, Budget: j.Spec.Budget,
 		Created: timestamp(j.Created), Updated: timestamp(j.Updated),
 		Coverage: results.CoverageOf(j.Coverage), AuditHead: j.AuditHead, Warnings: j.Warnings,

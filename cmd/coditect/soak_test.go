@@ -237,12 +237,15 @@ func (s *service) client(args ...string) *client {
 // Server and workers are killed at random until the job has ended, and for no
 // longer than a while.
 func TestSoakKillsOfServerAndWorkers(t *testing.T) {
-	c := newCorpus(t, build(t), 12, append(costly(), "--var", "script.latency=lognormal:60ms,1")...)
-	want := reference(t, c, 0)
+	flags := append(costly(), "--var", "script.latency=lognormal:60ms,1")
+	working := newCorpus(t, build(t), 12, flags...)
+	parking := newCorpus(t, build(t), 12, append(flags, "--var", "script.parks=2", "--var", "script.park_for=200ms")...)
+	want := reference(t, working, 0)
 	for seed := range trials(t) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(uint64(seed), 2))
+			c := []*corpus{working, parking}[seed%2] // which come to the same
 			names := []string{"server", "worker a", "worker b"}
 			s := newService(t, c, names[1:]...)
 			for _, name := range names {

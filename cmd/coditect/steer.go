@@ -95,6 +95,41 @@ func (s *session) swept(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job
 	return job, err
 }
 
+func (a *app) wake() *cobra.Command {
+	var id, unit, handle, answer string
+	cmd := &cobra.Command{
+		Use:   "wake --job-id ID --unit UNIT --handle HANDLE",
+		Short: "Make a unit go on that waits for something outside",
+		Long: `Wake makes a unit go on that is parked: one that waits for something outside, such
+as a batch at a vendor or a person. ` + "`coditect mapreduce units`" + ` shows such units with
+their handles, by which they are woken. The unit is told the answer, at most 64 KiB.
+Waking it again by the same handle changes nothing.`,
+		Example: `  coditect mapreduce wake --job-id mr_20260101_a1b2c3 --unit 001.txt --handle review-1 --answer approved`,
+		Args:    cobra.NoArgs,
+	}
+	cmd.RunE = a.moveJob(&id, func(ctx context.Context, s *session, job mapreduce.JobID) error {
+		if unit == "" || handle == "" {
+			return usage("--unit and --handle: both are needed; `coditect mapreduce units --job-id %s` shows them", job)
+		}
+		u, err := s.WakeUnit(ctx, job, mapreduce.UnitID(unit), handle, []byte(answer))
+		if err != nil {
+			return err
+		}
+		woken := struct {
+			Job   mapreduce.JobID  `json:"job_id"`
+			Unit  mapreduce.UnitID `json:"unit_id"`
+			State string           `json:"state"`
+		}{job, u.ID, u.State.String()}
+		return a.print(woken, func() { fmt.Fprintf(a.stdout, "%s is %s\n", visible(string(u.ID)), u.State) })
+	})
+	a.addJobID(cmd, &id)
+	f := cmd.Flags()
+	f.StringVar(&unit, "unit", "", "the `unit` to wake")
+	f.StringVar(&handle, "handle", "", "what it is parked under")
+	f.StringVar(&answer, "answer", "", "what it is told")
+	return cmd
+}
+
 func (a *app) remove() *cobra.Command {
 	var id string
 	cmd := &cobra.Command{

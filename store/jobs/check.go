@@ -208,6 +208,8 @@ func (k *jobCheck) steps() []step {
 		{"units, and what belongs to them", k.units},
 		{"queues", k.queues},
 		{"units that back off", k.delayed},
+		{"parked units", k.parked},
+		{"calls that woke units", k.woken},
 		{"list of failed units", k.failures},
 		{"order of the documents", k.order},
 		{"results", k.results},

@@ -100,6 +100,23 @@ func (k *jobCheck) delayed(ctx context.Context) error {
 	})
 }
 
+func (k *jobCheck) parked(ctx context.Context) error {
+	return k.entries(ctx, k.keys.ParkedAll(k.id), unitFirst, func(e *entry) bool {
+		var p storagev1.Parked
+		return e.waits(keys.ClassParked) && decode(e.key, e.value, &p) == nil &&
+			p.Handle != "" && p.WakeMicros >= 0 && p.Attempt == e.record.Attempt
+	})
+}
+
+func (k *jobCheck) woken(ctx context.Context) error {
+	return k.entries(ctx, k.keys.WokenAll(k.id), unitFirst, func(e *entry) bool {
+		var w storagev1.WakeCall
+		state := mapreduce.UnitState(e.record.Status)
+		return decode(e.key, e.value, &w) == nil && w.Handle == e.record.Woken &&
+			state != mapreduce.UnitComplete && state != mapreduce.UnitCancelled
+	})
+}
+
 func (k *jobCheck) failures(ctx context.Context) error {
 	return k.entries(ctx, k.keys.FailedAll(k.id), unitSecond, func(e *entry) bool {
 		return mapreduce.UnitState(e.record.Status) == mapreduce.UnitFailed && e.record.Level == e.rest.Int()

@@ -97,6 +97,10 @@ func (s *sums) unit(u *storagev1.Unit) {
 	}
 	s.units[u.Level][state]++
 	switch state {
+	case mapreduce.Pending:
+		if isParked(u) {
+			s.add(keys.UnitsParked, u.Level, 1)
+		}
 	case mapreduce.Processing:
 		s.add(keys.Running, u.Level, 1)
 	case mapreduce.UnitComplete:
@@ -254,7 +258,7 @@ func counterName(c keys.Counter) string {
 		"", "completed", "failed", "running", "size", "tokens in", "tokens out", "reserved", "charged", "cost",
 		"documents mapped", "documents failed", "characters mapped", "characters failed", "claimed",
 		"characters parsed", "planted", "documents skipped",
-		"answered", "answers saved", "cache written", "cache read", "prompts saved",
+		"answered", "answers saved", "cache written", "cache read", "prompts saved", "parked",
 	}
 	return names[c]
 }

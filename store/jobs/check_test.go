@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -16,8 +17,8 @@ import (
 )
 
 // mixture makes a store with jobs in every kind of state: "end" is complete,
-// "mid" is in the middle of mapping with units waiting, backing off, processed,
-// failed and complete, one of them with a large result.
+// "mid" is in the middle of mapping with units waiting, backing off, parked, woken by
+// a call, processed, failed and complete, one of them with a large result.
 type mixture struct {
 	*world
 	end, mid mapreduce.JobID
@@ -26,6 +27,8 @@ type mixture struct {
 	large    *storagev1.Unit // complete, in chunks
 	failed   *storagev1.Unit
 	backing  *storagev1.Unit
+	parked   *storagev1.Unit
+	woken    *storagev1.Unit // waiting to be claimed again
 }
 
 func newMixture(t *testing.T) *mixture {
@@ -38,7 +41,12 @@ func newMixture(t *testing.T) *mixture {
 	long := bytes.Repeat([]byte("0123456789abcdef"), 10_000)
 	m.mid = m.submit(j, spec(), append(texts(9), document{id: "long", text: long, chunks: 2}))
 	m.seat = m.session(j)
-	units := m.claim(j, m.mid, m.seat, 5)
+	units := m.claim(j, m.mid, m.seat, 7)
+	m.parked, m.woken = units[5], units[6]
+	m.report(j, parked(m.mid, m.parked, "batch", time.Hour))
+	m.report(j, parked(m.mid, m.woken, "person", 0))
+	_, _, err := j.Wake(m.ctx, m.mid, mapreduce.UnitID(m.woken.UnitId), mapreduce.WakeCall{Handle: "person", Answer: []byte("yes")})
+	m.must(err)
 	m.busy, m.failed, m.backing, m.large = units[0], units[1], units[2], units[3]
 	m.report(j, errored(m.mid, m.failed, mapreduce.PermanentUnit))
 	m.report(j, errored(m.mid, m.backing, mapreduce.Retryable))
@@ -223,6 +231,24 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		}, "nobody will read this chunk"},
 		{"chunk of nothing", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Set(m.space.ResultChunk(m.mid, "nobody", 1, 0), []byte("x")) }
+		}, "which is not there"},
+		{"parked unit forgotten", func(m *mixture) corruption { return m.clearFirst(m.space.ParkedAll(m.mid)) }, "has to wait"},
+		{"parked by another attempt", func(m *mixture) corruption {
+			return edit(m, m.space.Parked(m.mid, mapreduce.UnitID(m.parked.UnitId)), new(storagev1.Parked), func(p *storagev1.Parked) { p.Attempt++ })
+		}, "the entry is dead"},
+		{"parked beside its queue", func(m *mixture) corruption {
+			value := m.get(m.space.Parked(m.mid, mapreduce.UnitID(m.parked.UnitId)))
+			return func(tx store.Tx) { tx.Set(m.space.Parked(m.mid, mapreduce.UnitID(m.busy.UnitId)), value) }
+		}, "the entry is dead"},
+		{"parked units counted wrong", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Add(m.space.Counter(m.mid, keys.UnitsParked, 0, "node-0"), 1) }
+		}, "counter parked of level 0 is 2"},
+		{"answer lost", func(m *mixture) corruption { return m.clearFirst(m.space.WokenAll(m.mid)) }, "is not there"},
+		{"answer of another call", func(m *mixture) corruption {
+			return edit(m, m.space.Woken(m.mid, mapreduce.UnitID(m.woken.UnitId)), new(storagev1.WakeCall), func(w *storagev1.WakeCall) { w.Handle = "batch" })
+		}, "the entry is dead"},
+		{"answer for nobody", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.Woken(m.mid, "nobody"), nil) }
 		}, "which is not there"},
 		{"state of nothing", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Set(m.space.StateChunk(m.mid, "nobody", 0), []byte("x")) }

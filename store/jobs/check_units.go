@@ -55,6 +55,8 @@ func (k *jobCheck) units(ctx context.Context) error {
 type surroundings struct {
 	waits   [2]bool // in its queue, by class
 	delayed bool
+	parked  bool
+	woken   bool // the call that woke it is there
 	failed  bool
 	order   []byte // the unit that has its place in the order
 	session bool
@@ -63,7 +65,7 @@ type surroundings struct {
 	waiting []byte // what it waits for itself
 }
 
-const perUnit = 9 // keys of one unit's surroundings
+const perUnit = 11 // keys of one unit's surroundings
 
 func (k *jobCheck) around(ctx context.Context, l *look, ctl *storagev1.Ctl, units []*storagev1.Unit) ([]surroundings, error) {
 	ks := make([][]byte, 0, perUnit*len(units))
@@ -74,7 +76,8 @@ func (k *jobCheck) around(ctx context.Context, l *look, ctl *storagev1.Ctl, unit
 			k.keys.Ready(k.id, shard, keys.ClassRequeued, seq), k.keys.Ready(k.id, shard, keys.ClassNew, seq),
 			k.keys.Delayed(k.id, name), k.keys.Failed(k.id, u.Level, name), k.keys.Order(k.id, u.Level, u.Index),
 			k.keys.Session(mapreduce.SessionID(u.Session)), k.keys.Held(mapreduce.SessionID(u.Session), u.Claim),
-			k.keys.Unit(k.id, reduceAt(ctl, WaitRef{u.Level + 1, u.Parent - 1})), k.keys.Wait(k.id, u.Level, u.Index))
+			k.keys.Unit(k.id, reduceAt(ctl, WaitRef{u.Level + 1, u.Parent - 1})), k.keys.Wait(k.id, u.Level, u.Index),
+			k.keys.Parked(k.id, name), k.keys.Woken(k.id, name))
 	}
 	values, err := l.GetAll(ctx, ks)
 	if err != nil {
@@ -86,6 +89,7 @@ func (k *jobCheck) around(ctx context.Context, l *look, ctl *storagev1.Ctl, unit
 		all[i] = surroundings{
 			waits:   [2]bool{string(v[0]) == u.UnitId, string(v[1]) == u.UnitId},
 			delayed: v[2] != nil, failed: v[3] != nil, order: v[4], session: v[5] != nil, held: v[6], above: v[7], waiting: v[8],
+			parked: v[9] != nil, woken: v[10] != nil,
 		}
 	}
 	return all, nil
@@ -97,6 +101,9 @@ func (a *surroundings) check(l *look, id mapreduce.JobID, ctl *storagev1.Ctl, u 
 	a.queued(l, key, ctl, u)
 	if (state == mapreduce.UnitFailed) != a.failed {
 		l.wrong(key, "unit %s is %s, and is listed as failed: %t", u.UnitId, state, a.failed)
+	}
+	if keeps := state != mapreduce.UnitComplete && state != mapreduce.UnitCancelled; keeps && u.Woken != "" && !a.woken {
+		l.wrong(key, "unit %s was woken by a call, and the answer to %q is not there; pause the job, and submit it again", u.UnitId, u.Woken)
 	}
 	if u.Level <= 0 && string(a.order) != u.UnitId {
 		l.wrong(key, "the place of unit %s in the order, level %d, index %d, holds %q", u.UnitId, u.Level, u.Index, a.order)
@@ -150,16 +157,16 @@ func (a *surroundings) queued(l *look, key []byte, ctl *storagev1.Ctl, u *storag
 		return // the queues of a cancelled job are cleared last
 	}
 	state, q := mapreduce.UnitState(u.Status), u.Queue
-	want := [3]bool{}
+	want := [4]bool{}
 	if state == mapreduce.Pending {
-		if q == nil || q.Class > keys.ClassDelayed || q.Seq != keys.Seq(u.Level, u.Index) {
+		if q == nil || q.Class > keys.ClassParked || q.Seq != keys.Seq(u.Level, u.Index) {
 			l.wrong(key, "unit %s is pending, and does not say where it waits", u.UnitId)
 			return
 		}
 		want[q.Class] = true
 	}
-	if is := [3]bool{a.waits[0], a.waits[1], a.delayed}; is != want {
-		l.wrong(key, "unit %s is %s: it has to wait as (requeued, new, delayed) %v, and waits as %v; "+
+	if is := [4]bool{a.waits[0], a.waits[1], a.delayed, a.parked}; is != want {
+		l.wrong(key, "unit %s is %s: it has to wait as (requeued, new, delayed, parked) %v, and waits as %v; "+
 			"pause the job, and submit it again", u.UnitId, state, want, is)
 	}
 }

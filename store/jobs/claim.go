@@ -202,8 +202,7 @@ func (t *turn) waiting(c Candidate, key, value []byte) (*storagev1.Unit, error) 
 		return nil, err
 	}
 	q := u.Queue
-	ok := mapreduce.UnitState(u.Status) == mapreduce.Pending && q != nil &&
-		q.Class == c.Class && q.Seq == c.Seq && q.Shard == c.Shard && u.Level <= OpenLevel(t.ctl)
+	ok := claimable(u) && q.Class == c.Class && q.Seq == c.Seq && q.Shard == c.Shard && u.Level <= OpenLevel(t.ctl)
 	if !ok {
 		return nil, nil
 	}

@@ -161,6 +161,8 @@ func (j *Jobs) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor []
 		}
 		tx.ClearRange(j.keys.ReadyAll(id))
 		tx.ClearRange(j.keys.DelayedAll(id))
+		tx.ClearRange(j.keys.ParkedAll(id))
+		tx.ClearRange(j.keys.WokenAll(id))
 		ctl.Sweeping = false
 		tx.Clear(j.keys.Run(mapreduce.TenantID(ctl.Tenant), id))
 		tx.Set(j.keys.Ctl(id), encode(ctl))
@@ -170,7 +172,7 @@ func (j *Jobs) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor []
 }
 
 func (j *Jobs) cancelUnits(tx store.Tx, id mapreduce.JobID, pairs []store.KeyValue) error {
-	running := make(map[int64]int64)
+	left := make(map[counterAt]int64)
 	for _, kv := range pairs {
 		u := new(storagev1.Unit)
 		if err := decode(kv.Key, kv.Value, u); err != nil {
@@ -180,14 +182,17 @@ func (j *Jobs) cancelUnits(tx store.Tx, id mapreduce.JobID, pairs []store.KeyVal
 		if state.Ended() {
 			continue
 		}
-		if state == mapreduce.Processing {
-			running[u.Level]++ // its session stays named: a late report still settles what it spent
+		switch {
+		case state == mapreduce.Processing:
+			left[counterAt{keys.Running, u.Level}]++ // its session stays named: a late report still settles what it spent
+		case isParked(u):
+			left[counterAt{keys.UnitsParked, u.Level}]++
 		}
 		u.Status, u.Queue = uint32(mapreduce.UnitCancelled), nil
 		tx.Set(kv.Key, encode(u))
 	}
-	for level, n := range running {
-		tx.Add(j.keys.Counter(id, keys.Running, level, j.node), -n)
+	for at, n := range left {
+		tx.Add(j.keys.Counter(id, at.name, at.level, j.node), -n)
 	}
 	return nil
 }
@@ -451,11 +456,15 @@ func (j *Jobs) dropLevel(tx store.Tx, id mapreduce.JobID, level int64, l *storag
 	tx.ClearRange(j.unitKeys(id, l))
 	if unit := mapreduce.UnitID(l.Unit); unit != "" {
 		tx.Clear(j.keys.Delayed(id, unit))
+		tx.Clear(j.keys.Parked(id, unit))
+		tx.Clear(j.keys.Woken(id, unit))
 		tx.ClearRange(j.keys.Results(id, unit))
 		tx.ClearRange(j.keys.State(id, unit))
 	} else {
 		tx.ClearRange(j.keys.NumberedResults(id, l.Prefix))
 		tx.ClearRange(j.keys.NumberedDelayed(id, l.Prefix))
+		tx.ClearRange(j.keys.NumberedParked(id, l.Prefix))
+		tx.ClearRange(j.keys.NumberedWoken(id, l.Prefix))
 		tx.ClearRange(j.keys.NumberedStates(id, l.Prefix))
 	}
 	tx.ClearRange(j.keys.FailedLevel(id, level))
@@ -466,7 +475,7 @@ func (j *Jobs) dropLevel(tx store.Tx, id mapreduce.JobID, level int64, l *storag
 		tx.ClearRange(j.keys.ReadyLevel(id, shard, keys.ClassRequeued, level))
 		tx.ClearRange(j.keys.ReadyLevel(id, shard, keys.ClassNew, level))
 	}
-	for _, c := range []keys.Counter{keys.Completed, keys.Failed, keys.Size, keys.Running} {
+	for _, c := range []keys.Counter{keys.Completed, keys.Failed, keys.Size, keys.Running, keys.UnitsParked} {
 		tx.ClearRange(j.keys.CounterStripes(id, c, level))
 	}
 }

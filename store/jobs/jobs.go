@@ -225,9 +225,13 @@ func (j *Jobs) dequeue(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
 	if q == nil {
 		return
 	}
-	if q.Class == keys.ClassDelayed {
+	switch q.Class {
+	case keys.ClassDelayed:
 		tx.Clear(j.keys.Delayed(id, mapreduce.UnitID(u.UnitId)))
-		return
+	case keys.ClassParked:
+		tx.Clear(j.keys.Parked(id, mapreduce.UnitID(u.UnitId)))
+		tx.Add(j.keys.Counter(id, keys.UnitsParked, u.Level, j.node), -1)
+	default:
+		tx.Clear(j.keys.Ready(id, q.Shard, q.Class, q.Seq))
 	}
-	tx.Clear(j.keys.Ready(id, q.Shard, q.Class, q.Seq))
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/keys"
 )
 
 // A munit is a unit as the contract has it.
@@ -23,8 +25,11 @@ type munit struct {
 	attempt  int64
 	owner    mapreduce.SessionID // whose attempt still stands
 	delayed  bool
-	started  bool // known to have been running in this attempt
-	blamed   bool // a worker was lost while it ran this attempt
+	handle   string // parked under it
+	woken    string // by the handle of the last call that woke it
+	answer   string // of that call
+	started  bool   // known to have been running in this attempt
+	blamed   bool   // a worker was lost while it ran this attempt
 	failures int64
 	kills    int64
 	spent    int64
@@ -38,10 +43,13 @@ type mjob struct {
 	gone  int64 // spent by units that resumes dropped
 }
 
+// sleeps reports whether a pending unit may not be claimed yet.
+func (u *munit) sleeps() bool { return u.delayed || u.handle != "" }
+
 // waiting counts the units that may be claimed.
 func (m *mjob) waiting() (n int) {
 	for _, u := range m.units {
-		if u.state == mapreduce.Pending && !u.delayed && u.level <= m.level {
+		if u.state == mapreduce.Pending && !u.sleeps() && u.level <= m.level {
 			n++
 		}
 	}
@@ -172,7 +180,7 @@ func (m *machine) claim(t *rapid.T) {
 	}
 	for _, u := range units {
 		mu := k.units[u.UnitId]
-		if mu.state != mapreduce.Pending || mu.delayed || u.Attempt != mu.attempt+1 {
+		if mu.state != mapreduce.Pending || mu.sleeps() || u.Attempt != mu.attempt+1 {
 			t.Fatalf("claimed %v, which is %+v", u, mu)
 		}
 		mu.state, mu.attempt, mu.owner, mu.blamed, mu.started = mapreduce.Processing, u.Attempt, id, false, false
@@ -233,6 +241,9 @@ func (m *machine) draw(t *rapid.T, i issue) *mapreduce.Report {
 		return errored(i.job, i.unit, mapreduce.PermanentJob)
 	case 3:
 		return returned(i.job, i.unit)
+	case 4, 5:
+		handle := rapid.SampledFrom([]string{"batch", "person"}).Draw(t, "handle")
+		return parked(i.job, i.unit, handle, time.Duration(rapid.IntRange(0, 1).Draw(t, "minutes"))*time.Minute)
 	}
 	return done(i.job, i.unit)
 }
@@ -274,7 +285,9 @@ func (m *machine) conclude(u *munit, r *mapreduce.Report) {
 	u.state = mapreduce.Pending
 	switch {
 	case r.Outcome == mapreduce.Done:
-		u.state = mapreduce.UnitComplete
+		u.state, u.answer = mapreduce.UnitComplete, ""
+	case r.Outcome == mapreduce.Parked:
+		u.handle = r.Parking.Handle
 	case r.Outcome == mapreduce.Returned || r.Class == mapreduce.PermanentJob:
 	default:
 		u.failures++
@@ -388,17 +401,75 @@ func (m *machine) expire(t *rapid.T) {
 func (m *machine) wakeup(t *rapid.T) {
 	k := m.pick(t)
 	j := m.node(t)
-	refs, err := j.Delayed(m.ctx, k.id, 100)
+	refs, next, err := j.Sleepers(m.ctx, k.id, "", 100)
 	m.must(err)
-	var names []mapreduce.UnitID
+	if next != "" {
+		t.Fatalf("more than 100 units are parked, behind %s", next)
+	}
+	var due []jobs.Sleeper
 	for _, ref := range refs {
-		names = append(names, ref.Unit)
-		if u := k.units[string(ref.Unit)]; u.state == mapreduce.Pending {
-			u.delayed = false
+		due = append(due, ref.Sleeper)
+		u := k.units[string(ref.Unit)]
+		if ref.Attempt > 0 && (ref.Attempt != u.attempt || ref.For != time.Minute) {
+			t.Fatalf("%+v sleeps, which is %+v", ref, u)
+		}
+		if u.state == mapreduce.Pending {
+			u.delayed, u.handle = false, ""
+		}
+		// Timers of earlier waits end none of a later attempt.
+		due = append(due, jobs.Sleeper{Unit: ref.Unit, Attempt: u.attempt - 1})
+	}
+	for name, u := range k.units {
+		if u.delayed {
+			t.Fatalf("unit %s backs off, and nobody is told", name)
 		}
 	}
-	_, err = j.Wakeup(m.ctx, k.id, names)
+	_, err = j.Wakeup(m.ctx, k.id, due)
 	m.must(err)
+}
+
+// wake wakes a unit by a handle that it may be parked under, or may not.
+func (m *machine) wake(t *rapid.T) {
+	k := m.pick(t)
+	name := rapid.SampledFrom(sorted(k.units)).Draw(t, "unit")
+	u := k.units[name]
+	handle := rapid.SampledFrom([]string{"batch", "person"}).Draw(t, "handle")
+	answer := m.name("answer")
+	got, candidate, err := m.node(t).Wake(m.ctx, k.id, mapreduce.UnitID(name), mapreduce.WakeCall{Handle: handle, Answer: []byte(answer)})
+	switch {
+	case u.handle == handle && u.state == mapreduce.Pending:
+		u.handle, u.woken, u.answer = "", handle, answer
+	case u.woken == handle:
+	default:
+		if errs.KindOf(err) != errs.NotFound || err == nil {
+			t.Fatalf("waking %s by %q, which is %+v: %v", name, handle, u, err)
+		}
+		return
+	}
+	m.must(err)
+	if got.UnitId != name || (candidate != nil) != (u.state == mapreduce.Pending && !u.sleeps()) {
+		t.Fatalf("waking %s by %q, which is %+v: returned %v, to be claimed at %v", name, handle, u, got, candidate)
+	}
+}
+
+// answered returns the answer that attempts at a unit are given.
+func (m *machine) answered(id mapreduce.JobID, name string) string {
+	call, err := m.look.WakeCall(m.ctx, id, mapreduce.UnitID(name))
+	m.must(err)
+	if call == nil {
+		return ""
+	}
+	return string(call.Answer)
+}
+
+// handle returns what a stored unit is parked under.
+func (m *machine) handle(id mapreduce.JobID, u *storagev1.Unit) string {
+	all, err := m.look.Parkings(m.ctx, id, []*storagev1.Unit{u})
+	m.must(err)
+	if p := all[u.UnitId]; p != nil {
+		return p.Handle
+	}
+	return ""
 }
 
 func (m *machine) advance(t *rapid.T) {
@@ -495,7 +566,10 @@ func (m *machine) sweep(t *rapid.T) {
 	}
 	for _, u := range k.units {
 		if !u.state.Ended() {
-			u.state, u.delayed = mapreduce.UnitCancelled, false
+			u.state, u.delayed, u.handle = mapreduce.UnitCancelled, false, ""
+		}
+		if u.state == mapreduce.UnitCancelled {
+			u.answer = ""
 		}
 	}
 }
@@ -546,7 +620,8 @@ func (m *machine) check(t *rapid.T) {
 			got := munit{
 				level: now.Level, state: mapreduce.UnitState(now.Status), attempt: now.Attempt,
 				owner: mapreduce.SessionID(now.Session), failures: now.Failures, kills: now.Kills, spent: now.TokensIn + now.TokensOut,
-				delayed: mapreduce.UnitState(now.Status) == mapreduce.Pending && now.Queue.GetClass() == 2, blamed: u.blamed, started: u.started,
+				delayed: mapreduce.UnitState(now.Status) == mapreduce.Pending && now.Queue.GetClass() == keys.ClassDelayed, blamed: u.blamed, started: u.started,
+				handle: m.handle(id, now), woken: now.Woken, answer: m.answered(id, name),
 			}
 			if got != *u {
 				t.Fatalf("unit %s of %s is %+v, want %+v", name, id, got, *u)
@@ -554,6 +629,9 @@ func (m *machine) check(t *rapid.T) {
 			spent += u.spent
 		}
 		job, gone := m.job(id), int64(0)
+		if job.ParkedUnits != parkedOf(k) {
+			t.Fatalf("job %s says that %d units are parked, want %d", id, job.ParkedUnits, parkedOf(k))
+		}
 		for _, s := range job.Superseded {
 			gone += s.Tokens.Total()
 		}
@@ -567,6 +645,15 @@ func (m *machine) check(t *rapid.T) {
 	}
 }
 
+func parkedOf(k *mjob) (n int64) {
+	for _, u := range k.units {
+		if u.handle != "" {
+			n++
+		}
+	}
+	return n
+}
+
 func runMachine(t *rapid.T, s, sound store.Store, after func()) {
 	m := &machine{
 		world: newWorld(t, s, 3), jobs: make(map[mapreduce.JobID]*mjob), sessions: make(map[mapreduce.SessionID]*msession),
@@ -575,7 +662,7 @@ func runMachine(t *rapid.T, s, sound store.Store, after func()) {
 	t.Repeat(map[string]func(*rapid.T){
 		"submit": m.submit, "submit again": m.submit, "enter": m.enter, "claim": m.claim, "claim again": m.claim, "claim in vain": m.claimInVain,
 		"finish": m.finish, "finish again": m.finish, "finish more": m.finish, "rebind": m.rebind, "expire": m.expire,
-		"wakeup": m.wakeup, "advance": m.advance, "advance again": m.advance, "pause": m.pause, "fail": m.fail, "resume": m.resume, "cancel": m.cancel,
+		"wakeup": m.wakeup, "wake": m.wake, "wake again": m.wake, "advance": m.advance, "advance again": m.advance, "pause": m.pause, "fail": m.fail, "resume": m.resume, "cancel": m.cancel,
 		"sweep": m.sweep, "delete": m.remove, "keep": m.keep, "seal": m.seal, "": func(t *rapid.T) { after(); m.check(t) },
 	})
 }

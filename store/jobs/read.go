@@ -15,7 +15,6 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
-	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -51,7 +50,7 @@ func (j *Jobs) job(ctx context.Context, r store.Reader, id mapreduce.JobID) (*ma
 		Level: int(ctl.Level), Epoch: ctl.Epoch, Error: ctl.Error,
 		Created: time.UnixMicro(rec.CreatedAtMicros).UTC(), Updated: time.UnixMicro(ctl.UpdatedAtMicros).UTC(),
 		TotalUnits: totalUnits(ctl), CompletedUnits: c.sum(keys.Completed), FailedUnits: c.sum(keys.Failed),
-		RunningUnits: c.sum(keys.Running), CostMicros: c.sum(keys.Cost),
+		RunningUnits: c.sum(keys.Running), ParkedUnits: c.sum(keys.UnitsParked), CostMicros: c.sum(keys.Cost),
 		TotalTokens: mapreduce.Tokens{In: c.sum(keys.TokensIn), Out: c.sum(keys.TokensOut)},
 		Savings:     c.savings(),
 		AuditHead:   hex.EncodeToString(seal.Hash),
@@ -93,13 +92,15 @@ func (j *Jobs) Ctl(ctx context.Context, id mapreduce.JobID) (ctl *storagev1.Ctl,
 // A Standing is what an orchestrator has to know of a job to run it, all of one
 // version.
 type Standing struct {
-	Ctl     *storagev1.Ctl
-	Record  *storagev1.Job
-	Delayed []DelayedRef // units that are backing off, some of them if there are very many
+	Ctl      *storagev1.Ctl
+	Record   *storagev1.Job
+	Sleepers []SleeperRef // as Sleepers returns them
+	// NextParked is where Sleepers should go on.
+	NextParked mapreduce.UnitID
 }
 
-// maxDelayed is how many units that are backing off are read at once.
-const maxDelayed = 1000
+// maxSleepers is how many units of either kind are read with a job.
+const maxSleepers = 1000
 
 // Standing returns how a job stands.
 func (j *Jobs) Standing(ctx context.Context, id mapreduce.JobID) (*Standing, error) {
@@ -117,7 +118,7 @@ func (j *Jobs) Standing(ctx context.Context, id mapreduce.JobID) (*Standing, err
 		if err := errors.Join(decode(ks[0], values[0], st.Ctl), decode(ks[1], values[1], st.Record)); err != nil {
 			return err
 		}
-		st.Delayed, err = j.delayed(ctx, tx.Snapshot(), id, maxDelayed)
+		st.Sleepers, st.NextParked, err = j.sleepers(ctx, tx.Snapshot(), id, "", maxSleepers)
 		return err
 	})
 	return st, err
@@ -309,72 +310,6 @@ func (j *Jobs) entry(kv store.KeyValue) (Candidate, error) {
 	rest.Skip()
 	c := Candidate{Unit: mapreduce.UnitID(kv.Value), Shard: rest.Int(), Class: uint32(rest.Int()), Seq: rest.Int()}
 	return c, rest.Err()
-}
-
-// A DelayedRef is a unit that is backing off.
-type DelayedRef struct {
-	Unit  mapreduce.UnitID
-	Delay time.Duration
-}
-
-// Delayed returns units of a job that are backing off, at most limit.
-func (j *Jobs) Delayed(ctx context.Context, id mapreduce.JobID, limit int) ([]DelayedRef, error) {
-	var refs []DelayedRef
-	err := j.view(ctx, func(tx store.Tx) (err error) {
-		refs, err = j.delayed(ctx, tx.Snapshot(), id, limit)
-		return err
-	})
-	return refs, err
-}
-
-func (j *Jobs) delayed(ctx context.Context, r store.Reader, id mapreduce.JobID, limit int) ([]DelayedRef, error) {
-	pairs, _, err := r.GetRange(ctx, j.keys.DelayedAll(id), store.RangeOptions{Limit: limit})
-	if err != nil {
-		return nil, err
-	}
-	refs := make([]DelayedRef, 0, len(pairs))
-	for _, kv := range pairs {
-		var d storagev1.Delay
-		if err := decode(kv.Key, kv.Value, &d); err != nil {
-			return nil, err
-		}
-		_, rest, err := j.keys.Last(kv.Key)
-		if err != nil {
-			return nil, err
-		}
-		rest.Skip()
-		refs = append(refs, DelayedRef{mapreduce.UnitID(rest.Text()), time.Duration(d.Micros) * time.Microsecond})
-	}
-	return refs, nil
-}
-
-// Wakeup puts units whose pause is over into the queue, and returns those that
-// it did.
-func (j *Jobs) Wakeup(ctx context.Context, id mapreduce.JobID, units []mapreduce.UnitID) ([]Candidate, error) {
-	var woken []Candidate
-	err := j.update(ctx, failpoint.Wakeup, func(tx store.Tx) error {
-		woken = nil
-		if _, err := j.ctl(ctx, tx, id); err != nil {
-			return err
-		}
-		for _, name := range units {
-			u, err := j.unit(ctx, tx, id, name)
-			if err != nil {
-				return err
-			}
-			if u == nil || mapreduce.UnitState(u.Status) != mapreduce.Pending || u.Queue == nil {
-				continue
-			}
-			if u.Queue.Class == keys.ClassDelayed {
-				j.dequeue(tx, id, u)
-				j.enqueue(tx, id, u, keys.ClassRequeued)
-				j.setUnit(tx, id, u)
-			}
-			woken = append(woken, *candidate(u))
-		}
-		return nil
-	})
-	return woken, err
 }
 
 // Unit returns the record of a unit, or nil.

@@ -33,7 +33,18 @@ func TestDeleteLeavesNothing(t *testing.T) {
 	u := w.claim(j, id, w.session(j), 1)[0]
 	_, err := j.KeepState(w.ctx, mapreduce.AgentState{Held: mapreduce.Held{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: 1}, Data: []byte("x")})
 	w.must(err)
-	w.report(j, returned(id, u))
+	w.report(j, parked(id, u, "person", 0))
+	_, _, err = j.Wake(w.ctx, id, mapreduce.UnitID(u.UnitId), mapreduce.WakeCall{Handle: "person", Answer: []byte("yes")})
+	w.must(err)
+	other := w.claim(j, id, w.session(j), 1)[0]
+	w.report(j, parked(id, other, "batch", time.Hour))
+	w.must(j.Pause(w.ctx, id, jobs.AnyEpoch, "asked for"))
+	if n := w.job(id).ParkedUnits; n != 1 {
+		t.Errorf("%d units are parked, want 1", n)
+	}
+	w.must(j.Resume(w.ctx, id, mapreduce.Resume{}))
+	_, err = j.Wakeup(w.ctx, id, []jobs.Sleeper{{Unit: mapreduce.UnitID(other.UnitId), Attempt: other.Attempt}})
+	w.must(err)
 	w.must(j.Warmed(w.ctx, id))
 	w.run(j, id)
 	_, err = j.Seal(w.ctx, id)

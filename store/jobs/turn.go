@@ -47,6 +47,19 @@ func (r TurnReport) pause(n int64) time.Duration {
 	return r.RetryAfter + time.Duration(r.Jitter*float64(bound))
 }
 
+// delayed returns how the unit sleeps after its n-th failure.
+func (r TurnReport) delayed(n int64) *SleeperRef {
+	return &SleeperRef{Sleeper{Unit: r.Unit}, r.pause(n)}
+}
+
+// parked returns how the unit sleeps that r parks, nil if only a call wakes it.
+func (r TurnReport) parked() *SleeperRef {
+	if r.Parking.WakeAfter <= 0 {
+		return nil
+	}
+	return &SleeperRef{Sleeper{r.Unit, int64(r.Attempt)}, r.Parking.WakeAfter}
+}
+
 // A HeldID names one claim of a session.
 type HeldID struct {
 	Session mapreduce.SessionID
@@ -121,8 +134,7 @@ type Settled struct {
 	Verdict  mapreduce.Verdict
 	State    mapreduce.UnitState // of the unit now
 	Requeued *Candidate          // where the unit waits, if it may be claimed at once
-	Delayed  bool                // it waits for Delay first
-	Delay    time.Duration
+	Sleeps   *SleeperRef         // how long it waits first, if it does not wait for a call alone
 }
 
 // Claimed is a unit that was claimed for a session.
@@ -353,10 +365,13 @@ func (t *turn) again(u *storagev1.Unit, r TurnReport) Settled {
 	if r.Outcome == mapreduce.Errored && r.Class == mapreduce.PermanentJob {
 		t.out.JobError = jobError(r)
 	}
-	if u.Queue.GetClass() == keys.ClassDelayed {
-		s.Delayed, s.Delay = true, r.pause(max(1, u.Failures))
-	} else {
+	switch {
+	case claimable(u):
 		s.Requeued = candidate(u)
+	case r.Outcome == mapreduce.Parked:
+		s.Sleeps = r.parked()
+	default:
+		s.Sleeps = r.delayed(max(1, u.Failures))
 	}
 	return s
 }
@@ -399,6 +414,10 @@ func (t *turn) conclude(ctx context.Context, u *storagev1.Unit, r TurnReport, s 
 	case r.Outcome == mapreduce.Returned:
 		t.requeue(u, s)
 		return nil
+	case r.Outcome == mapreduce.Parked:
+		t.park(u, r.Parking)
+		s.Sleeps = r.parked()
+		return nil
 	case r.Class == mapreduce.PermanentJob:
 		u.Errors = keepErrors(u.Errors, r.Errors)
 		t.out.JobError = jobError(r)
@@ -410,8 +429,8 @@ func (t *turn) conclude(ctx context.Context, u *storagev1.Unit, r TurnReport, s 
 	if r.Class == mapreduce.PermanentUnit || u.Failures >= t.ctl.MaxAttempts {
 		return t.fail(ctx, u)
 	}
-	s.Delayed, s.Delay = true, r.pause(u.Failures)
-	t.delay(u, s.Delay)
+	s.Sleeps = r.delayed(u.Failures)
+	t.delay(u, s.Sleeps.For)
 	return nil
 }
 
@@ -429,12 +448,8 @@ func candidate(u *storagev1.Unit) *Candidate {
 // delay makes u wait before its next attempt. How long is told, not until when:
 // each orchestrator times it from its own first sight.
 func (t *turn) delay(u *storagev1.Unit, d time.Duration) {
-	shard := int64(0)
-	if u.Queue != nil {
-		shard = u.Queue.Shard
-	}
 	u.Status = uint32(mapreduce.Pending)
-	u.Queue = &storagev1.Queue{Class: keys.ClassDelayed, Seq: keys.Seq(u.Level, u.Index), Shard: shard}
+	u.Queue = &storagev1.Queue{Class: keys.ClassDelayed, Seq: keys.Seq(u.Level, u.Index), Shard: u.Queue.GetShard()}
 	t.tx.Set(t.keys.Delayed(t.in.Job, mapreduce.UnitID(u.UnitId)), encode(&storagev1.Delay{Micros: d.Microseconds()}))
 }
 
@@ -448,6 +463,9 @@ func (t *turn) complete(ctx context.Context, u *storagev1.Unit, r TurnReport) er
 	if r.Chunks == 0 {
 		sum := sha256.Sum256(r.Output)
 		u.Result.Length, u.Result.Sha256 = int64(len(r.Output)), sum[:]
+	}
+	if u.Woken != "" {
+		t.tx.Clear(t.keys.Woken(t.in.Job, mapreduce.UnitID(u.UnitId)))
 	}
 	if u.Attempt > 1 { // what earlier attempts had stored, nobody will read
 		unit := mapreduce.UnitID(u.UnitId)

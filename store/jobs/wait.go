@@ -266,6 +266,10 @@ func (t *turn) block(ctx context.Context, u *storagev1.Unit) error {
 	u.Status, u.Result, u.Session, u.Claim = uint32(mapreduce.Blocked), nil, "", ""
 	u.Failures, u.Kills, u.Started, u.Errors = 0, 0, false, nil
 	u.Queue = &storagev1.Queue{Shard: u.Queue.GetShard()}
+	if u.Woken != "" { // by an answer that was about other inputs
+		u.Woken = ""
+		t.tx.Clear(t.keys.Woken(t.in.Job, unit))
+	}
 	t.tx.ClearRange(t.keys.State(t.in.Job, unit))
 	t.setUnit(t.tx, t.in.Job, u)
 	if !state.Ended() {

@@ -271,6 +271,13 @@ func returned(id mapreduce.JobID, u *storagev1.Unit) *mapreduce.Report {
 	return &mapreduce.Report{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Outcome: mapreduce.Returned}
 }
 
+func parked(id mapreduce.JobID, u *storagev1.Unit, handle string, after time.Duration) *mapreduce.Report {
+	r := returned(id, u)
+	r.Outcome, r.Tokens = mapreduce.Parked, mapreduce.Tokens{In: 1, Out: 1}
+	r.Parking = &mapreduce.Parking{Handle: handle, WakeAfter: after, Note: "it waits for " + handle}
+	return r
+}
+
 // report takes a report, alone in its turn.
 func (w *world) report(j *jobs.Jobs, r *mapreduce.Report) jobs.Settled {
 	w.Helper()

@@ -15,6 +15,10 @@
 //	('mapreduce','ready',J,shard,class,seq)      id of a unit that may be claimed;
 //	                                             class 0 came back, class 1 is new
 //	('mapreduce','delayed',J,U)                  Delay: backing off
+//	('mapreduce','parked',J,U)                   Parked: waiting for something outside, by
+//	                                             handle, with when to go on without a call
+//	('mapreduce','woken',J,U)                    WakeCall: the last call that woke the unit,
+//	                                             until the unit is complete
 //	('mapreduce','failed',J,level,U)             empty: units that failed for good
 //	('mapreduce','run',T,J)                      priority: the job may run
 //	('mapreduce','held',S,claim)                 Held: the units of one claim
@@ -68,6 +72,7 @@ const (
 	ClassRequeued uint32 = iota // scanned from the start
 	ClassNew                    // scanned from a cursor in memory
 	ClassDelayed                // not in the queue: under ('delayed',J,U)
+	ClassParked                 // not in the queue: under ('parked',J,U)
 )
 
 // MapIndex returns the index of the unit that maps chunk i of the n-th
@@ -117,10 +122,11 @@ const (
 	CacheWritten                        // tokens of prompts
 	CacheRead                           // tokens of prompts
 	PromptsSaved                        // millionths of a US dollar, by reading prompts from caches
+	UnitsParked                         // units that wait for something outside
 )
 
 // LastCounter is the last of them.
-const LastCounter = PromptsSaved
+const LastCounter = UnitsParked
 
 // A Waiting is the value of what a reduce of a tree waits for: how many of its
 // inputs have not ended, how many have ended with an output, and whether it was
@@ -152,7 +158,7 @@ type Space struct {
 }
 
 var names = []string{
-	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "ready", "delayed", "failed",
+	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "ready", "delayed", "parked", "woken", "failed",
 	"run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "state", "blob",
 	"skipped", "idem", "ingest", "wake", "limit", "answer", "aged", "kept", "warm",
 }
@@ -304,6 +310,34 @@ func (s *Space) Delayed(j mapreduce.JobID, u mapreduce.UnitID) []byte {
 
 // DelayedAll returns the range of job j's units that are backing off.
 func (s *Space) DelayedAll(j mapreduce.JobID) store.Range { return children(s.job("delayed", j)) }
+
+// Parked returns the key of what a parked unit waits for.
+func (s *Space) Parked(j mapreduce.JobID, u mapreduce.UnitID) []byte {
+	return tuple.AppendString(s.job("parked", j), string(u))
+}
+
+// ParkedAll returns the range of what job j's parked units wait for.
+func (s *Space) ParkedAll(j mapreduce.JobID) store.Range { return children(s.job("parked", j)) }
+
+// NumberedParked returns the range of the parked units whose ids are prefix and a
+// number.
+func (s *Space) NumberedParked(j mapreduce.JobID, prefix string) store.Range {
+	return numbered(s.job("parked", j), prefix)
+}
+
+// Woken returns the key of the last call that woke a unit.
+func (s *Space) Woken(j mapreduce.JobID, u mapreduce.UnitID) []byte {
+	return tuple.AppendString(s.job("woken", j), string(u))
+}
+
+// WokenAll returns the range of the calls that woke job j's units.
+func (s *Space) WokenAll(j mapreduce.JobID) store.Range { return children(s.job("woken", j)) }
+
+// NumberedWoken returns the range of the calls that woke units whose ids are prefix and a
+// number.
+func (s *Space) NumberedWoken(j mapreduce.JobID, prefix string) store.Range {
+	return numbered(s.job("woken", j), prefix)
+}
 
 // Failed returns the key that lists a unit that failed for good.
 func (s *Space) Failed(j mapreduce.JobID, level int64, u mapreduce.UnitID) []byte {
@@ -599,7 +633,7 @@ func (s *Space) Wake() []byte { return s.under("wake") }
 
 // ownedNames are the kinds of keys that hold what a job has.
 var ownedNames = []string{
-	"units", "order", "ready", "delayed", "failed", "grant", "ctr", "tally",
+	"units", "order", "ready", "delayed", "parked", "woken", "failed", "grant", "ctr", "tally",
 	"checkpoints", "seal", "plan", "picks", "wait", "result", "state", "blob", "skipped", "warm",
 }
 

@@ -44,6 +44,8 @@ func draw(t *rapid.T, s *keys.Space) drawn {
 		{"recent", []any{m, a}, s.Recent(m, j)},
 		{"ready", []any{a, m, int64(class), n}, s.Ready(j, m, class, n)},
 		{"delayed", []any{a, b}, s.Delayed(j, u)},
+		{"parked", []any{a, b}, s.Parked(j, u)},
+		{"woken", []any{a, b}, s.Woken(j, u)},
 		{"failed", []any{a, m, b}, s.Failed(j, m, u)},
 		{"run", []any{c, a}, s.Run(mapreduce.TenantID(c), j)},
 		{"held", []any{b, c}, s.Held(mapreduce.SessionID(b), c)},
@@ -158,6 +160,8 @@ func TestRangesHoldWhatTheyShould(t *testing.T) {
 			{"recent", s.RecentJobs(), of("recent", 0)},
 			{"ready", s.ReadyAll(j), of("ready", 1, a)},
 			{"delayed", s.DelayedAll(j), of("delayed", 1, a)},
+			{"parked", s.ParkedAll(j), of("parked", 1, a)},
+			{"woken", s.WokenAll(j), of("woken", 1, a)},
 			{"failed", s.FailedAll(j), of("failed", 1, a)},
 			{"failed level", s.FailedLevel(j, level), of("failed", 2, a, level)},
 			{"runs", s.Runs(), of("run", 1)},
@@ -190,6 +194,8 @@ func TestRangesHoldWhatTheyShould(t *testing.T) {
 			{"results with prefix", s.NumberedResults(j, b), text("result")},
 			{"states with prefix", s.NumberedStates(j, b), text("state")},
 			{"delayed with prefix", s.NumberedDelayed(j, b), text("delayed")},
+			{"parked with prefix", s.NumberedParked(j, b), text("parked")},
+			{"woken with prefix", s.NumberedWoken(j, b), text("woken")},
 			{"order from", s.OrderFrom(j, 0, level), func(d drawn) bool {
 				return d.name == "order" && d.elements[0] == a && d.elements[1] == int64(0) && d.elements[2].(int64) >= level
 			}},

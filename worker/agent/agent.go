@@ -20,10 +20,12 @@ import (
 //  2. it returns an error, whose class decides what happens next: see Classify;
 //  3. it returns an error that wraps ErrBudget or a *BreakerError from calls:
 //     the attempt is handed back and costs the unit nothing;
-//  4. ctx ends, by deadline, cancellation or drain (see context.Cause): Run
+//  4. it returns an error that wraps a *ParkedError: the unit waits for something
+//     outside, and costs the unit nothing;
+//  5. ctx ends, by deadline, cancellation or drain (see context.Cause): Run
 //     should return at once. If it does not within a grace period it is
 //     abandoned: its slot is given to another unit and what it returns is lost;
-//  5. it panics: that is a failure which may be tried again.
+//  6. it panics: that is a failure which may be tried again.
 //
 // An agent must be done with calls when it returns.
 type Agent interface {

@@ -31,6 +31,24 @@ func (e *BreakerError) Error() string {
 	return fmt.Sprintf("circuit breaker of %s is open for %v", e.Name, e.OpenFor.Round(time.Millisecond))
 }
 
+// A ParkedError is what an agent returns whose unit waits for something outside: a
+// batch at a vendor, or a person. The attempt ends, its slot is free, and what it
+// kept reaches the next attempt, which begins when the time has come or a call wakes
+// the unit (Task.WakeCall). It is no failure, and none is counted.
+type ParkedError struct{ mapreduce.Parking }
+
+// Park returns what an agent returns to wait under a handle of 1 to
+// mapreduce.MaxHandle bytes, for after at most; 0 waits until a call wakes the unit.
+// The note tells people what for.
+func Park(handle string, after time.Duration, note string) error {
+	return &ParkedError{mapreduce.Parking{Handle: handle, WakeAfter: after, Note: note}}
+}
+
+// Error says what is waited for.
+func (e *ParkedError) Error() string {
+	return fmt.Sprintf("the unit waits for %q: %s", e.Handle, e.Note)
+}
+
 // An Error says what a failure means for its unit and its job. Its text is that
 // of Err.
 type Error struct {

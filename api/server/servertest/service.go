@@ -287,6 +287,51 @@ func (s *Service) ListUnits(_ context.Context, q mapreduce.ListUnitsQuery) (*map
 	return &mapreduce.UnitPage{Units: page, NextPageToken: next}, err
 }
 
+// Park parks a unit of a job, as an attempt at it would.
+func (s *Service) Park(job mapreduce.JobID, unit mapreduce.UnitID, p mapreduce.Parking) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, err := s.unit(job, unit)
+	if err == nil {
+		u.Attempts, u.Parking = u.Attempts+1, &p
+	}
+	return err
+}
+
+// unit returns a unit's record. The caller holds s.mu.
+func (s *Service) unit(job mapreduce.JobID, name mapreduce.UnitID) (*mapreduce.Unit, error) {
+	r, err := s.find(job)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range r.units {
+		if u.ID == name {
+			return u, nil
+		}
+	}
+	return nil, errs.New(errs.NotFound, "job %s has no unit %s", job, name)
+}
+
+// WakeUnit implements mapreduce.Service. The answer becomes the unit's output.
+func (s *Service) WakeUnit(_ context.Context, job mapreduce.JobID, unit mapreduce.UnitID, handle string, answer []byte) (*mapreduce.Unit, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, err := s.unit(job, unit)
+	switch {
+	case err != nil:
+		return nil, err
+	case handle == "":
+		return nil, errs.Field("handle", "is missing")
+	case len(answer) > mapreduce.MaxWakeAnswer:
+		return nil, errs.Field("answer", "is too long")
+	}
+	if u.Parking == nil || u.Parking.Handle != handle {
+		return nil, errs.New(errs.NotFound, "unit %s of job %s is not parked under %q", unit, job, handle)
+	}
+	u.Parking, u.Output = nil, answer
+	return copied(u), nil
+}
+
 // ListEvents implements mapreduce.Service.
 func (s *Service) ListEvents(_ context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
 	s.mu.Lock()

@@ -53,6 +53,10 @@ func rated() []string {
 //	script.growth        by which factor that grows with each level; defaults to 1
 //	script.items         elements of each list in a value that is written; defaults
 //	                     to 3. script.items.STAGE is that of one stage
+//	script.parks         how often a unit is parked before it ends, after as many calls
+//	                     each time as can be
+//	script.park_for      how long each time: "50ms"; defaults to until a call wakes it
+//	script.answer        what that call has to say: with it, time alone does not do
 //	script.breaker       how many calls fail at first, of this agent's
 //	script.X_rate        probability in [0,1] that an attempt does X: fail, panic,
 //	                     hang, exit, goexit; or that a unit does: permanent,
@@ -70,6 +74,9 @@ type script struct {
 	growth      float64
 	breaker     int
 	items       map[string]int // by stage; "" is of all others
+	parks       int
+	parkFor     time.Duration
+	answer      string
 	rates       map[string]float64
 	poison      map[string]string
 }
@@ -108,6 +115,12 @@ func (s *script) set(name, value string) (err error) {
 		s.outputBytes, err = parseCount[int](value)
 	case "growth":
 		s.growth, err = strconv.ParseFloat(value, 64)
+	case "parks":
+		s.parks, err = parseCount[int](value)
+	case "park_for":
+		s.parkFor, err = time.ParseDuration(value)
+	case "answer":
+		s.answer = value
 	case "breaker":
 		s.breaker, err = parseCount[int](value)
 	case "items":

@@ -97,12 +97,20 @@ type run struct {
 	calls   agent.Calls
 	rand    *rand.Rand // of the attempt
 	payload Payload
+	state   state
 }
 
 func (r *run) run(ctx context.Context) (*agent.Result, error) {
 	how := r.behaviour()
-	done := r.resumed()
+	r.state = r.resumed()
+	if err := r.answered(); err != nil {
+		return nil, err
+	}
+	done := r.state.Calls
 	for i := done; i < r.script.calls; i++ {
+		if err := r.park(ctx, min(i, r.script.parks)); err != nil {
+			return nil, err
+		}
 		if i == r.script.calls/2 {
 			if err := r.misbehave(how); err != nil {
 				return nil, err
@@ -117,25 +125,73 @@ func (r *run) run(ctx context.Context) (*agent.Result, error) {
 			return nil, err
 		}
 	}
+	if err := r.park(ctx, r.script.parks); err != nil {
+		return nil, err
+	}
 	if how != huge && !r.task.MakesRecords() && r.task.Kind != mapreduce.KindParse {
 		return r.valueResult(how)
 	}
 	return r.result(how), nil
 }
 
-// resumed returns how many calls an earlier attempt has made, by its state.
-func (r *run) resumed() int {
+// resumed returns how far an earlier attempt has come, by its state.
+func (r *run) resumed() state {
 	var st state
 	if json.Unmarshal(r.task.State, &st) != nil || st.Hash != r.payload.Hash {
-		return 0
+		return state{Hash: r.payload.Hash}
 	}
-	return st.Calls
+	return st
 }
 
-// A state is what an attempt keeps after each call.
+// A state is what an attempt keeps after each call, and before it parks its unit.
 type state struct {
 	Calls int    `json:"calls"`
+	Parks int    `json:"parks,omitempty"`
 	Hash  string `json:"hash"`
+}
+
+// answered parks the unit again if the script has it wait for an answer that has not
+// come yet.
+func (r *run) answered() error {
+	if r.script.answer == "" || r.state.Parks == 0 {
+		return nil
+	}
+	w := r.task.WakeCall
+	if w == nil || w.Handle != r.handle() {
+		return r.parked()
+	}
+	if string(w.Answer) != r.script.answer {
+		return agent.Permanent(fmt.Errorf("the answer to %s is %.64q: %w", w.Handle, w.Answer, ErrScripted))
+	}
+	return nil
+}
+
+// park parks the unit, unless attempts at it have done so n times.
+func (r *run) park(ctx context.Context, n int) error {
+	if r.state.Parks >= n {
+		return nil
+	}
+	r.state.Parks++
+	if err := r.keep(ctx); err != nil {
+		return err
+	}
+	return r.parked()
+}
+
+func (r *run) parked() error {
+	return agent.Park(r.handle(), r.script.parkFor, fmt.Sprintf("parked %d of %d times", r.state.Parks, r.script.parks))
+}
+
+// handle is what the unit is parked under the latest time.
+func (r *run) handle() string { return fmt.Sprintf("%s-%d", r.payload.Hash[:8], r.state.Parks) }
+
+// keep offers the state.
+func (r *run) keep(ctx context.Context) error {
+	kept, err := json.Marshal(r.state)
+	if err != nil {
+		return err
+	}
+	return r.calls.Keep(ctx, kept)
 }
 
 // capture records call i for the trace.
@@ -183,11 +239,8 @@ func (r *run) call(ctx context.Context, i int) error {
 		return err
 	}
 	r.calls.Progress(fmt.Sprintf("call %d of %d", i+1, s.calls))
-	kept, err := json.Marshal(state{i + 1, r.payload.Hash})
-	if err != nil {
-		return err
-	}
-	return r.calls.Keep(ctx, kept)
+	r.state.Calls = i + 1
+	return r.keep(ctx)
 }
 
 // behaviour decides how the attempt ends. A unit's own poison goes before the

@@ -128,7 +128,8 @@ func (m *Meter) Job(j *mapreduce.Job) {
 		return
 	}
 	turned := j.State != m.last.State || j.Level != m.last.Level
-	if turned || now.Sub(m.shownAt) >= linePause && doneUnits(j) != doneUnits(&m.last) {
+	moved := doneUnits(j) != doneUnits(&m.last) || j.ParkedUnits != m.last.ParkedUnits
+	if turned || now.Sub(m.shownAt) >= linePause && moved {
 		fmt.Fprintf(m.config.Out, "%s\n", lineOf(j))
 		m.last, m.shownAt = *j, now
 	}
@@ -175,6 +176,9 @@ func lineOf(j *mapreduce.Job) string {
 	if j.FailedUnits > 0 {
 		s += fmt.Sprintf(", %d failed", j.FailedUnits)
 	}
+	if j.ParkedUnits > 0 {
+		s += fmt.Sprintf(", %d parked", j.ParkedUnits)
+	}
 	if t := j.TotalTokens.Total(); t > 0 {
 		s += fmt.Sprintf(", %d tokens", t)
 	}
@@ -191,6 +195,9 @@ func (m *Meter) barOf(j *mapreduce.Job) string {
 	left, right := fmt.Sprintf("%-13s ", phaseOf(j)), fmt.Sprintf(" %d/%d", doneUnits(j), j.TotalUnits)
 	if j.FailedUnits > 0 {
 		right += fmt.Sprintf("  %d failed", j.FailedUnits)
+	}
+	if j.ParkedUnits > 0 {
+		right += fmt.Sprintf("  %d parked", j.ParkedUnits)
 	}
 	if r := m.rate.perSecond(); r > 0 {
 		right += fmt.Sprintf("  %.0f/s", r)

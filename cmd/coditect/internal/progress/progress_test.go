@@ -32,6 +32,10 @@ func TestLog(t *testing.T) {
 	m.Job(job(mapreduce.Mapping, 0, 3, 1, 10))
 	c.after(10 * time.Second)
 	m.Job(job(mapreduce.Mapping, 0, 3, 1, 10)) // nothing new
+	c.after(10 * time.Second)
+	waiting := job(mapreduce.Mapping, 0, 3, 1, 10)
+	waiting.ParkedUnits = 6
+	m.Job(waiting)
 	m.Job(job(mapreduce.Reducing, 1, 9, 1, 11))
 	m.Note("note %d", 1)
 	done := job(mapreduce.JobComplete, 1, 10, 1, 11)
@@ -40,6 +44,7 @@ func TestLog(t *testing.T) {
 	m.End()
 	want := `mapping: 0 of 10 units
 mapping: 4 of 10 units, 1 failed
+mapping: 4 of 10 units, 1 failed, 6 parked
 reducing 1: 10 of 11 units, 1 failed
 note 1
 complete: 11 of 11 units, 1 failed, 7 tokens

@@ -14,6 +14,7 @@ type UnitLine struct {
 	Unit       mapreduce.UnitID     `json:"unit_id"`
 	Document   mapreduce.DocumentID `json:"document_id,omitempty"`
 	Kind       string               `json:"kind"`
+	Stage      string               `json:"stage,omitempty"` // of the pipeline; none of units that parse
 	Level      int                  `json:"level"`
 	State      string               `json:"state"`
 	Attempts   int                  `json:"attempts"`
@@ -25,15 +26,26 @@ type UnitLine struct {
 	Citations  json.RawMessage      `json:"citations"`
 	Errors     []string             `json:"errors"`
 	Data       json.RawMessage      `json:"extracted_data"`
+	Parked     *Parked              `json:"parked,omitempty"`
+}
+
+// Parked is what a unit waits for.
+type Parked struct {
+	Handle      string  `json:"handle"`
+	WakeAfterMS float64 `json:"wake_after_ms"` // 0 if only a call wakes it
+	Note        string  `json:"note"`
 }
 
 // UnitLineOf returns the line of a unit.
 func UnitLineOf(u *mapreduce.Unit, e Extract) UnitLine {
 	l := UnitLine{
-		Unit: u.ID, Document: u.Document, Kind: u.Kind.String(), Level: u.Level, State: u.State.String(),
+		Unit: u.ID, Document: u.Document, Kind: u.Kind.String(), Stage: u.Stage, Level: u.Level, State: u.State.String(),
 		Attempts: u.Attempts, Tokens: u.Tokens.Total(), ElapsedMS: toMilliseconds(u.Elapsed),
 		ChunkIndex: u.ChunkIndex, Chunks: u.Chunks, Confidence: u.Confidence,
 		Citations: orEmpty(e.Citations, "[]"), Errors: u.Errors, Data: orEmpty(e.Data, "{}"),
+	}
+	if p := u.Parking; p != nil {
+		l.Parked = &Parked{Handle: p.Handle, WakeAfterMS: toMilliseconds(p.WakeAfter), Note: p.Note}
 	}
 	if l.Errors == nil {
 		l.Errors = []string{}

@@ -1116,6 +1116,8 @@ type Job struct {
 	// What units had spent that resumes dropped, by level. It is part of the totals,
 	// and of no unit any more.
 	Superseded []*Spent `protobuf:"bytes,19,rep,name=superseded,proto3" json:"superseded,omitempty"`
+	// Pending units that are parked: they wait for something outside.
+	ParkedUnits int64 `protobuf:"varint,20,opt,name=parked_units,json=parkedUnits,proto3" json:"parked_units,omitempty"`
 	// What caches saved.
 	Savings       *Savings `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1285,6 +1287,13 @@ func (x *Job) GetSuperseded() []*Spent {
 	return nil
 }
 
+func (x *Job) GetParkedUnits() int64 {
+	if x != nil {
+		return x.ParkedUnits
+	}
+	return 0
+}
+
 func (x *Job) GetSavings() *Savings {
 	if x != nil {
 		return x.Savings
@@ -1382,7 +1391,7 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\tdocuments\x18\x01 \x01(\v2\x1d.coditect.mapreduce.v1.LedgerR\tdocuments\x12=\n" +
 	"\n" +
 	"characters\x18\x02 \x01(\v2\x1d.coditect.mapreduce.v1.LedgerR\n" +
-	"characters\"\xdf\x06\n" +
+	"characters\"\x82\a\n" +
 	"\x03Job\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x122\n" +
 	"\x04spec\x18\x02 \x01(\v2\x1e.coditect.mapreduce.v1.JobSpecR\x04spec\x125\n" +
@@ -1410,7 +1419,8 @@ const file_coditect_mapreduce_v1_job_proto_rawDesc = "" +
 	"\bwarnings\x18\x12 \x03(\tR\bwarnings\x12<\n" +
 	"\n" +
 	"superseded\x18\x13 \x03(\v2\x1c.coditect.mapreduce.v1.SpentR\n" +
-	"superseded\x128\n" +
+	"superseded\x12!\n" +
+	"\fparked_units\x18\x14 \x01(\x03R\vparkedUnits\x128\n" +
 	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings*\xce\x01\n" +
 	"\bJobState\x12\x19\n" +
 	"\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x1b\n" +

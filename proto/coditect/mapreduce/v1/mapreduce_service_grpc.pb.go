@@ -40,6 +40,7 @@ const (
 	MapReduceService_CancelJob_FullMethodName  = "/coditect.mapreduce.v1.MapReduceService/CancelJob"
 	MapReduceService_DeleteJob_FullMethodName  = "/coditect.mapreduce.v1.MapReduceService/DeleteJob"
 	MapReduceService_ListUnits_FullMethodName  = "/coditect.mapreduce.v1.MapReduceService/ListUnits"
+	MapReduceService_WakeUnit_FullMethodName   = "/coditect.mapreduce.v1.MapReduceService/WakeUnit"
 	MapReduceService_GetResult_FullMethodName  = "/coditect.mapreduce.v1.MapReduceService/GetResult"
 	MapReduceService_ListEvents_FullMethodName = "/coditect.mapreduce.v1.MapReduceService/ListEvents"
 )
@@ -77,6 +78,11 @@ type MapReduceServiceClient interface {
 	DeleteJob(ctx context.Context, in *DeleteJobRequest, opts ...grpc.CallOption) (*emptypb.Empty, error)
 	// Returns a page of a job's units, in order of level and index.
 	ListUnits(ctx context.Context, in *ListUnitsRequest, opts ...grpc.CallOption) (*ListUnitsResponse, error)
+	// Wakes a unit that is parked under a handle, with what is to be told to its
+	// next attempt. NOT_FOUND if no unit of that name is parked under the handle.
+	// Waking it again by the same handle changes nothing: the first answer counts.
+	// AIP-136.
+	WakeUnit(ctx context.Context, in *WakeUnitRequest, opts ...grpc.CallOption) (*WakeUnitResponse, error)
 	// Sends the parts of a job's result, in order.
 	GetResult(ctx context.Context, in *GetResultRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetResultResponse], error)
 	// Returns a page of a job's checkpoints, oldest first.
@@ -206,6 +212,16 @@ func (c *mapReduceServiceClient) ListUnits(ctx context.Context, in *ListUnitsReq
 	return out, nil
 }
 
+func (c *mapReduceServiceClient) WakeUnit(ctx context.Context, in *WakeUnitRequest, opts ...grpc.CallOption) (*WakeUnitResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(WakeUnitResponse)
+	err := c.cc.Invoke(ctx, MapReduceService_WakeUnit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *mapReduceServiceClient) GetResult(ctx context.Context, in *GetResultRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetResultResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &MapReduceService_ServiceDesc.Streams[3], MapReduceService_GetResult_FullMethodName, cOpts...)
@@ -268,6 +284,11 @@ type MapReduceServiceServer interface {
 	DeleteJob(context.Context, *DeleteJobRequest) (*emptypb.Empty, error)
 	// Returns a page of a job's units, in order of level and index.
 	ListUnits(context.Context, *ListUnitsRequest) (*ListUnitsResponse, error)
+	// Wakes a unit that is parked under a handle, with what is to be told to its
+	// next attempt. NOT_FOUND if no unit of that name is parked under the handle.
+	// Waking it again by the same handle changes nothing: the first answer counts.
+	// AIP-136.
+	WakeUnit(context.Context, *WakeUnitRequest) (*WakeUnitResponse, error)
 	// Sends the parts of a job's result, in order.
 	GetResult(*GetResultRequest, grpc.ServerStreamingServer[GetResultResponse]) error
 	// Returns a page of a job's checkpoints, oldest first.
@@ -311,6 +332,9 @@ func (UnimplementedMapReduceServiceServer) DeleteJob(context.Context, *DeleteJob
 }
 func (UnimplementedMapReduceServiceServer) ListUnits(context.Context, *ListUnitsRequest) (*ListUnitsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListUnits not implemented")
+}
+func (UnimplementedMapReduceServiceServer) WakeUnit(context.Context, *WakeUnitRequest) (*WakeUnitResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method WakeUnit not implemented")
 }
 func (UnimplementedMapReduceServiceServer) GetResult(*GetResultRequest, grpc.ServerStreamingServer[GetResultResponse]) error {
 	return status.Error(codes.Unimplemented, "method GetResult not implemented")
@@ -490,6 +514,24 @@ func _MapReduceService_ListUnits_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _MapReduceService_WakeUnit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(WakeUnitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MapReduceServiceServer).WakeUnit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MapReduceService_WakeUnit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MapReduceServiceServer).WakeUnit(ctx, req.(*WakeUnitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _MapReduceService_GetResult_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(GetResultRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -553,6 +595,10 @@ var MapReduceService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListUnits",
 			Handler:    _MapReduceService_ListUnits_Handler,
+		},
+		{
+			MethodName: "WakeUnit",
+			Handler:    _MapReduceService_WakeUnit_Handler,
 		},
 		{
 			MethodName: "ListEvents",

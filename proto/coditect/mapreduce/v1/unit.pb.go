@@ -213,6 +213,8 @@ type Unit struct {
 	ToolCallCount int64 `protobuf:"varint,25,opt,name=tool_call_count,json=toolCallCount,proto3" json:"tool_call_count,omitempty"`
 	// Time of these.
 	ToolTime *durationpb.Duration `protobuf:"bytes,26,opt,name=tool_time,json=toolTime,proto3" json:"tool_time,omitempty"`
+	// What it waits for, of a pending unit that is parked.
+	Parking *Parking `protobuf:"bytes,27,opt,name=parking,proto3" json:"parking,omitempty"`
 	// What caches saved all its attempts.
 	Savings *Savings `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"`
 	// The stage of the pipeline whose unit it is; empty for parse units.
@@ -433,6 +435,13 @@ func (x *Unit) GetToolTime() *durationpb.Duration {
 	return nil
 }
 
+func (x *Unit) GetParking() *Parking {
+	if x != nil {
+		return x.Parking
+	}
+	return nil
+}
+
 func (x *Unit) GetSavings() *Savings {
 	if x != nil {
 		return x.Savings
@@ -447,11 +456,75 @@ func (x *Unit) GetStage() string {
 	return ""
 }
 
+// What a parked unit waits for, outside of the system: it holds no slot.
+type Parking struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names it: WakeUnit wakes the unit by it.
+	Handle string `protobuf:"bytes,1,opt,name=handle,proto3" json:"handle,omitempty"`
+	// After how long the unit goes on without a call; 0 means never.
+	WakeAfter *durationpb.Duration `protobuf:"bytes,2,opt,name=wake_after,json=wakeAfter,proto3" json:"wake_after,omitempty"`
+	// For people.
+	Note          string `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Parking) Reset() {
+	*x = Parking{}
+	mi := &file_coditect_mapreduce_v1_unit_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Parking) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Parking) ProtoMessage() {}
+
+func (x *Parking) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_unit_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Parking.ProtoReflect.Descriptor instead.
+func (*Parking) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_unit_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Parking) GetHandle() string {
+	if x != nil {
+		return x.Handle
+	}
+	return ""
+}
+
+func (x *Parking) GetWakeAfter() *durationpb.Duration {
+	if x != nil {
+		return x.WakeAfter
+	}
+	return nil
+}
+
+func (x *Parking) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
 var File_coditect_mapreduce_v1_unit_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_unit_proto_rawDesc = "" +
 	"\n" +
-	" coditect/mapreduce/v1/unit.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\x1egoogle/protobuf/duration.proto\"\xee\a\n" +
+	" coditect/mapreduce/v1/unit.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a\x1egoogle/protobuf/duration.proto\"\xa8\b\n" +
 	"\x04Unit\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x15\n" +
 	"\x06job_id\x18\x02 \x01(\tR\x05jobId\x12\x1f\n" +
@@ -489,8 +562,14 @@ const file_coditect_mapreduce_v1_unit_proto_rawDesc = "" +
 	"\fcall_latency\x18\x18 \x01(\v2\x19.google.protobuf.DurationR\vcallLatency\x12&\n" +
 	"\x0ftool_call_count\x18\x19 \x01(\x03R\rtoolCallCount\x126\n" +
 	"\ttool_time\x18\x1a \x01(\v2\x19.google.protobuf.DurationR\btoolTime\x128\n" +
+	"\aparking\x18\x1b \x01(\v2\x1e.coditect.mapreduce.v1.ParkingR\aparking\x128\n" +
 	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings\x12\x14\n" +
-	"\x05stage\x18= \x01(\tR\x05stage*\xbc\x01\n" +
+	"\x05stage\x18= \x01(\tR\x05stage\"o\n" +
+	"\aParking\x12\x16\n" +
+	"\x06handle\x18\x01 \x01(\tR\x06handle\x128\n" +
+	"\n" +
+	"wake_after\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\twakeAfter\x12\x12\n" +
+	"\x04note\x18\x03 \x01(\tR\x04note*\xbc\x01\n" +
 	"\tUnitState\x12\x1a\n" +
 	"\x16UNIT_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12UNIT_STATE_BLOCKED\x10\x01\x12\x16\n" +
@@ -520,28 +599,31 @@ func file_coditect_mapreduce_v1_unit_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_unit_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_coditect_mapreduce_v1_unit_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_coditect_mapreduce_v1_unit_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_coditect_mapreduce_v1_unit_proto_goTypes = []any{
 	(UnitState)(0),              // 0: coditect.mapreduce.v1.UnitState
 	(UnitKind)(0),               // 1: coditect.mapreduce.v1.UnitKind
 	(*Unit)(nil),                // 2: coditect.mapreduce.v1.Unit
-	(*Tokens)(nil),              // 3: coditect.mapreduce.v1.Tokens
-	(*durationpb.Duration)(nil), // 4: google.protobuf.Duration
-	(*Savings)(nil),             // 5: coditect.mapreduce.v1.Savings
+	(*Parking)(nil),             // 3: coditect.mapreduce.v1.Parking
+	(*Tokens)(nil),              // 4: coditect.mapreduce.v1.Tokens
+	(*durationpb.Duration)(nil), // 5: google.protobuf.Duration
+	(*Savings)(nil),             // 6: coditect.mapreduce.v1.Savings
 }
 var file_coditect_mapreduce_v1_unit_proto_depIdxs = []int32{
 	1, // 0: coditect.mapreduce.v1.Unit.kind:type_name -> coditect.mapreduce.v1.UnitKind
 	0, // 1: coditect.mapreduce.v1.Unit.state:type_name -> coditect.mapreduce.v1.UnitState
-	3, // 2: coditect.mapreduce.v1.Unit.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	4, // 3: coditect.mapreduce.v1.Unit.elapsed:type_name -> google.protobuf.Duration
-	4, // 4: coditect.mapreduce.v1.Unit.call_latency:type_name -> google.protobuf.Duration
-	4, // 5: coditect.mapreduce.v1.Unit.tool_time:type_name -> google.protobuf.Duration
-	5, // 6: coditect.mapreduce.v1.Unit.savings:type_name -> coditect.mapreduce.v1.Savings
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	4, // 2: coditect.mapreduce.v1.Unit.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	5, // 3: coditect.mapreduce.v1.Unit.elapsed:type_name -> google.protobuf.Duration
+	5, // 4: coditect.mapreduce.v1.Unit.call_latency:type_name -> google.protobuf.Duration
+	5, // 5: coditect.mapreduce.v1.Unit.tool_time:type_name -> google.protobuf.Duration
+	3, // 6: coditect.mapreduce.v1.Unit.parking:type_name -> coditect.mapreduce.v1.Parking
+	6, // 7: coditect.mapreduce.v1.Unit.savings:type_name -> coditect.mapreduce.v1.Savings
+	5, // 8: coditect.mapreduce.v1.Parking.wake_after:type_name -> google.protobuf.Duration
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	9, // [9:9] is the sub-list for extension type_name
+	9, // [9:9] is the sub-list for extension extendee
+	0, // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_unit_proto_init() }
@@ -556,7 +638,7 @@ func file_coditect_mapreduce_v1_unit_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_unit_proto_rawDesc), len(file_coditect_mapreduce_v1_unit_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   1,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

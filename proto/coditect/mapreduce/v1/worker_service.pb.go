@@ -34,6 +34,8 @@ const (
 	Outcome_OUTCOME_ERRORED Outcome = 2
 	// Not run, or stopped: costs the unit no attempt.
 	Outcome_OUTCOME_RETURNED Outcome = 3
+	// It waits for something outside; see parking. Costs the unit no attempt.
+	Outcome_OUTCOME_PARKED Outcome = 4
 )
 
 // Enum value maps for Outcome.
@@ -43,12 +45,14 @@ var (
 		1: "OUTCOME_DONE",
 		2: "OUTCOME_ERRORED",
 		3: "OUTCOME_RETURNED",
+		4: "OUTCOME_PARKED",
 	}
 	Outcome_value = map[string]int32{
 		"OUTCOME_UNSPECIFIED": 0,
 		"OUTCOME_DONE":        1,
 		"OUTCOME_ERRORED":     2,
 		"OUTCOME_RETURNED":    3,
+		"OUTCOME_PARKED":      4,
 	}
 )
 
@@ -613,6 +617,8 @@ type Report struct {
 	ToolCallCount int32 `protobuf:"varint,26,opt,name=tool_call_count,json=toolCallCount,proto3" json:"tool_call_count,omitempty"`
 	// Time of these.
 	ToolTime *durationpb.Duration `protobuf:"bytes,27,opt,name=tool_time,json=toolTime,proto3" json:"tool_time,omitempty"`
+	// What the unit waits for; of parked units.
+	Parking *Parking `protobuf:"bytes,28,opt,name=parking,proto3" json:"parking,omitempty"`
 	// What caches saved.
 	Savings       *Savings `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -796,9 +802,71 @@ func (x *Report) GetToolTime() *durationpb.Duration {
 	return nil
 }
 
+func (x *Report) GetParking() *Parking {
+	if x != nil {
+		return x.Parking
+	}
+	return nil
+}
+
 func (x *Report) GetSavings() *Savings {
 	if x != nil {
 		return x.Savings
+	}
+	return nil
+}
+
+// The call that woke a parked unit.
+type WakeCall struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the unit waited for.
+	Handle string `protobuf:"bytes,1,opt,name=handle,proto3" json:"handle,omitempty"`
+	// What the caller said of it; at most 64 KiB.
+	Answer        []byte `protobuf:"bytes,2,opt,name=answer,proto3" json:"answer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WakeCall) Reset() {
+	*x = WakeCall{}
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WakeCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WakeCall) ProtoMessage() {}
+
+func (x *WakeCall) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WakeCall.ProtoReflect.Descriptor instead.
+func (*WakeCall) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *WakeCall) GetHandle() string {
+	if x != nil {
+		return x.Handle
+	}
+	return ""
+}
+
+func (x *WakeCall) GetAnswer() []byte {
+	if x != nil {
+		return x.Answer
 	}
 	return nil
 }
@@ -822,7 +890,7 @@ type ResultChunk struct {
 
 func (x *ResultChunk) Reset() {
 	*x = ResultChunk{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -834,7 +902,7 @@ func (x *ResultChunk) String() string {
 func (*ResultChunk) ProtoMessage() {}
 
 func (x *ResultChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[5]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -847,7 +915,7 @@ func (x *ResultChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultChunk.ProtoReflect.Descriptor instead.
 func (*ResultChunk) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{5}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ResultChunk) GetJobId() string {
@@ -898,7 +966,7 @@ type ReserveRequest struct {
 
 func (x *ReserveRequest) Reset() {
 	*x = ReserveRequest{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -910,7 +978,7 @@ func (x *ReserveRequest) String() string {
 func (*ReserveRequest) ProtoMessage() {}
 
 func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[6]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -923,7 +991,7 @@ func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveRequest.ProtoReflect.Descriptor instead.
 func (*ReserveRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{6}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ReserveRequest) GetHeld() *Held {
@@ -955,7 +1023,7 @@ type AgentState struct {
 
 func (x *AgentState) Reset() {
 	*x = AgentState{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -967,7 +1035,7 @@ func (x *AgentState) String() string {
 func (*AgentState) ProtoMessage() {}
 
 func (x *AgentState) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -980,7 +1048,7 @@ func (x *AgentState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentState.ProtoReflect.Descriptor instead.
 func (*AgentState) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{7}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AgentState) GetHeld() *Held {
@@ -1018,7 +1086,7 @@ type TextRequest struct {
 
 func (x *TextRequest) Reset() {
 	*x = TextRequest{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1030,7 +1098,7 @@ func (x *TextRequest) String() string {
 func (*TextRequest) ProtoMessage() {}
 
 func (x *TextRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1043,7 +1111,7 @@ func (x *TextRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TextRequest.ProtoReflect.Descriptor instead.
 func (*TextRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{8}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *TextRequest) GetHeld() *Held {
@@ -1077,7 +1145,7 @@ type AnswerRequest struct {
 
 func (x *AnswerRequest) Reset() {
 	*x = AnswerRequest{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1089,7 +1157,7 @@ func (x *AnswerRequest) String() string {
 func (*AnswerRequest) ProtoMessage() {}
 
 func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1102,7 +1170,7 @@ func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerRequest.ProtoReflect.Descriptor instead.
 func (*AnswerRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{9}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AnswerRequest) GetHeld() *Held {
@@ -1139,7 +1207,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1151,7 +1219,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1164,7 +1232,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{10}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Heartbeat) GetProgress() []*Progress {
@@ -1196,7 +1264,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1208,7 +1276,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1221,7 +1289,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{11}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Progress) GetHeld() *Held {
@@ -1258,7 +1326,7 @@ type BreakerState struct {
 
 func (x *BreakerState) Reset() {
 	*x = BreakerState{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1270,7 +1338,7 @@ func (x *BreakerState) String() string {
 func (*BreakerState) ProtoMessage() {}
 
 func (x *BreakerState) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1283,7 +1351,7 @@ func (x *BreakerState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BreakerState.ProtoReflect.Descriptor instead.
 func (*BreakerState) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{12}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *BreakerState) GetName() string {
@@ -1335,7 +1403,7 @@ type WorkResponse struct {
 
 func (x *WorkResponse) Reset() {
 	*x = WorkResponse{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1347,7 +1415,7 @@ func (x *WorkResponse) String() string {
 func (*WorkResponse) ProtoMessage() {}
 
 func (x *WorkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1360,7 +1428,7 @@ func (x *WorkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkResponse.ProtoReflect.Descriptor instead.
 func (*WorkResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{13}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *WorkResponse) GetWelcome() *Welcome {
@@ -1468,7 +1536,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1480,7 +1548,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1493,7 +1561,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{14}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Welcome) GetNodeId() string {
@@ -1547,7 +1615,7 @@ type JobInfo struct {
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1559,7 +1627,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1572,7 +1640,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{15}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *JobInfo) GetJobId() string {
@@ -1628,14 +1696,16 @@ type Assignment struct {
 	// Level of the unit within its stage: 0, and from 1 on in a tree of groups.
 	Depth int32 `protobuf:"varint,14,opt,name=depth,proto3" json:"depth,omitempty"`
 	// The element of an earlier output that the unit works on, as JSON.
-	Item          []byte `protobuf:"bytes,15,opt,name=item,proto3" json:"item,omitempty"`
+	Item []byte `protobuf:"bytes,15,opt,name=item,proto3" json:"item,omitempty"`
+	// The call that woke the unit the last time that one did.
+	WakeCall      *WakeCall `protobuf:"bytes,20,opt,name=wake_call,json=wakeCall,proto3" json:"wake_call,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1647,7 +1717,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1660,7 +1730,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{16}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Assignment) GetJobId() string {
@@ -1768,6 +1838,13 @@ func (x *Assignment) GetItem() []byte {
 	return nil
 }
 
+func (x *Assignment) GetWakeCall() *WakeCall {
+	if x != nil {
+		return x.WakeCall
+	}
+	return nil
+}
+
 // A document, or a chunk of one with its context.
 type Text struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1802,7 +1879,7 @@ type Text struct {
 
 func (x *Text) Reset() {
 	*x = Text{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1814,7 +1891,7 @@ func (x *Text) String() string {
 func (*Text) ProtoMessage() {}
 
 func (x *Text) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1827,7 +1904,7 @@ func (x *Text) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Text.ProtoReflect.Descriptor instead.
 func (*Text) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{17}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Text) GetDocumentId() string {
@@ -1937,7 +2014,7 @@ type Input struct {
 
 func (x *Input) Reset() {
 	*x = Input{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1949,7 +2026,7 @@ func (x *Input) String() string {
 func (*Input) ProtoMessage() {}
 
 func (x *Input) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1962,7 +2039,7 @@ func (x *Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Input.ProtoReflect.Descriptor instead.
 func (*Input) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{18}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Input) GetUnitId() string {
@@ -2031,7 +2108,7 @@ type InputPiece struct {
 
 func (x *InputPiece) Reset() {
 	*x = InputPiece{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2043,7 +2120,7 @@ func (x *InputPiece) String() string {
 func (*InputPiece) ProtoMessage() {}
 
 func (x *InputPiece) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2056,7 +2133,7 @@ func (x *InputPiece) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputPiece.ProtoReflect.Descriptor instead.
 func (*InputPiece) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{19}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *InputPiece) GetHeld() *Held {
@@ -2100,7 +2177,7 @@ type ReportVerdict struct {
 
 func (x *ReportVerdict) Reset() {
 	*x = ReportVerdict{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2112,7 +2189,7 @@ func (x *ReportVerdict) String() string {
 func (*ReportVerdict) ProtoMessage() {}
 
 func (x *ReportVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2125,7 +2202,7 @@ func (x *ReportVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportVerdict.ProtoReflect.Descriptor instead.
 func (*ReportVerdict) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{20}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ReportVerdict) GetHeld() *Held {
@@ -2155,7 +2232,7 @@ type ReserveReply struct {
 
 func (x *ReserveReply) Reset() {
 	*x = ReserveReply{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2167,7 +2244,7 @@ func (x *ReserveReply) String() string {
 func (*ReserveReply) ProtoMessage() {}
 
 func (x *ReserveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2180,7 +2257,7 @@ func (x *ReserveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveReply.ProtoReflect.Descriptor instead.
 func (*ReserveReply) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{21}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReserveReply) GetHeld() *Held {
@@ -2214,7 +2291,7 @@ type TextPiece struct {
 
 func (x *TextPiece) Reset() {
 	*x = TextPiece{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2226,7 +2303,7 @@ func (x *TextPiece) String() string {
 func (*TextPiece) ProtoMessage() {}
 
 func (x *TextPiece) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2239,7 +2316,7 @@ func (x *TextPiece) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TextPiece.ProtoReflect.Descriptor instead.
 func (*TextPiece) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{22}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TextPiece) GetHeld() *Held {
@@ -2285,7 +2362,7 @@ type AnswerReply struct {
 
 func (x *AnswerReply) Reset() {
 	*x = AnswerReply{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2297,7 +2374,7 @@ func (x *AnswerReply) String() string {
 func (*AnswerReply) ProtoMessage() {}
 
 func (x *AnswerReply) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2310,7 +2387,7 @@ func (x *AnswerReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerReply.ProtoReflect.Descriptor instead.
 func (*AnswerReply) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{23}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *AnswerReply) GetHeld() *Held {
@@ -2349,7 +2426,7 @@ type Rates struct {
 
 func (x *Rates) Reset() {
 	*x = Rates{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2361,7 +2438,7 @@ func (x *Rates) String() string {
 func (*Rates) ProtoMessage() {}
 
 func (x *Rates) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2374,7 +2451,7 @@ func (x *Rates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rates.ProtoReflect.Descriptor instead.
 func (*Rates) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{24}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Rates) GetRequests() int64 {
@@ -2419,7 +2496,7 @@ type LimitNote struct {
 
 func (x *LimitNote) Reset() {
 	*x = LimitNote{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2431,7 +2508,7 @@ func (x *LimitNote) String() string {
 func (*LimitNote) ProtoMessage() {}
 
 func (x *LimitNote) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2444,7 +2521,7 @@ func (x *LimitNote) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitNote.ProtoReflect.Descriptor instead.
 func (*LimitNote) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{25}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *LimitNote) GetName() string {
@@ -2514,7 +2591,7 @@ type LimitShare struct {
 
 func (x *LimitShare) Reset() {
 	*x = LimitShare{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2526,7 +2603,7 @@ func (x *LimitShare) String() string {
 func (*LimitShare) ProtoMessage() {}
 
 func (x *LimitShare) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2539,7 +2616,7 @@ func (x *LimitShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitShare.ProtoReflect.Descriptor instead.
 func (*LimitShare) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{26}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LimitShare) GetName() string {
@@ -2633,7 +2710,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\x05R\aattempt\x12\x18\n" +
-	"\arunning\x18\x04 \x01(\bR\arunning\"\x81\a\n" +
+	"\arunning\x18\x04 \x01(\bR\arunning\"\xbb\a\n" +
 	"\x06Report\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x18\n" +
@@ -2663,7 +2740,11 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\fcall_latency\x18\x19 \x01(\v2\x19.google.protobuf.DurationR\vcallLatency\x12&\n" +
 	"\x0ftool_call_count\x18\x1a \x01(\x05R\rtoolCallCount\x126\n" +
 	"\ttool_time\x18\x1b \x01(\v2\x19.google.protobuf.DurationR\btoolTime\x128\n" +
-	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings\"\x81\x01\n" +
+	"\aparking\x18\x1c \x01(\v2\x1e.coditect.mapreduce.v1.ParkingR\aparking\x128\n" +
+	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings\":\n" +
+	"\bWakeCall\x12\x16\n" +
+	"\x06handle\x18\x01 \x01(\tR\x06handle\x12\x16\n" +
+	"\x06answer\x18\x02 \x01(\fR\x06answer\"\x81\x01\n" +
 	"\vResultChunk\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x18\n" +
@@ -2719,7 +2800,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\aJobInfo\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x122\n" +
 	"\x04spec\x18\x02 \x01(\v2\x1e.coditect.mapreduce.v1.JobSpecR\x04spec\x12\x14\n" +
-	"\x05stage\x18\x03 \x01(\tR\x05stage\"\xe8\x03\n" +
+	"\x05stage\x18\x03 \x01(\tR\x05stage\"\xa6\x04\n" +
 	"\n" +
 	"Assignment\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
@@ -2737,7 +2818,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x06inputs\x18\f \x03(\v2\x1c.coditect.mapreduce.v1.InputR\x06inputs\x12\x14\n" +
 	"\x05stage\x18\r \x01(\tR\x05stage\x12\x14\n" +
 	"\x05depth\x18\x0e \x01(\x05R\x05depth\x12\x12\n" +
-	"\x04item\x18\x0f \x01(\fR\x04item\"\xe1\x03\n" +
+	"\x04item\x18\x0f \x01(\fR\x04item\x12<\n" +
+	"\twake_call\x18\x14 \x01(\v2\x1f.coditect.mapreduce.v1.WakeCallR\bwakeCall\"\xe1\x03\n" +
 	"\x04Text\x12\x1f\n" +
 	"\vdocument_id\x18\x01 \x01(\tR\n" +
 	"documentId\x12\x16\n" +
@@ -2814,12 +2896,13 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x04left\x18\x05 \x01(\v2\x1c.coditect.mapreduce.v1.RatesR\x04left\x12\x12\n" +
 	"\x04part\x18\x06 \x01(\x01R\x04part\x12/\n" +
 	"\x05pause\x18\a \x01(\v2\x19.google.protobuf.DurationR\x05pause\x124\n" +
-	"\bopen_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\aopenFor*_\n" +
+	"\bopen_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\aopenFor*s\n" +
 	"\aOutcome\x12\x17\n" +
 	"\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fOUTCOME_DONE\x10\x01\x12\x13\n" +
 	"\x0fOUTCOME_ERRORED\x10\x02\x12\x14\n" +
-	"\x10OUTCOME_RETURNED\x10\x03*\x8d\x01\n" +
+	"\x10OUTCOME_RETURNED\x10\x03\x12\x12\n" +
+	"\x0eOUTCOME_PARKED\x10\x04*\x8d\x01\n" +
 	"\fFailureClass\x12\x1d\n" +
 	"\x19FAILURE_CLASS_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17FAILURE_CLASS_RETRYABLE\x10\x01\x12 \n" +
@@ -2846,7 +2929,7 @@ func file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_worker_service_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_coditect_mapreduce_v1_worker_service_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_coditect_mapreduce_v1_worker_service_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_coditect_mapreduce_v1_worker_service_proto_goTypes = []any{
 	(Outcome)(0),                // 0: coditect.mapreduce.v1.Outcome
 	(FailureClass)(0),           // 1: coditect.mapreduce.v1.FailureClass
@@ -2856,106 +2939,110 @@ var file_coditect_mapreduce_v1_worker_service_proto_goTypes = []any{
 	(*Offer)(nil),               // 5: coditect.mapreduce.v1.Offer
 	(*Held)(nil),                // 6: coditect.mapreduce.v1.Held
 	(*Report)(nil),              // 7: coditect.mapreduce.v1.Report
-	(*ResultChunk)(nil),         // 8: coditect.mapreduce.v1.ResultChunk
-	(*ReserveRequest)(nil),      // 9: coditect.mapreduce.v1.ReserveRequest
-	(*AgentState)(nil),          // 10: coditect.mapreduce.v1.AgentState
-	(*TextRequest)(nil),         // 11: coditect.mapreduce.v1.TextRequest
-	(*AnswerRequest)(nil),       // 12: coditect.mapreduce.v1.AnswerRequest
-	(*Heartbeat)(nil),           // 13: coditect.mapreduce.v1.Heartbeat
-	(*Progress)(nil),            // 14: coditect.mapreduce.v1.Progress
-	(*BreakerState)(nil),        // 15: coditect.mapreduce.v1.BreakerState
-	(*WorkResponse)(nil),        // 16: coditect.mapreduce.v1.WorkResponse
-	(*Welcome)(nil),             // 17: coditect.mapreduce.v1.Welcome
-	(*JobInfo)(nil),             // 18: coditect.mapreduce.v1.JobInfo
-	(*Assignment)(nil),          // 19: coditect.mapreduce.v1.Assignment
-	(*Text)(nil),                // 20: coditect.mapreduce.v1.Text
-	(*Input)(nil),               // 21: coditect.mapreduce.v1.Input
-	(*InputPiece)(nil),          // 22: coditect.mapreduce.v1.InputPiece
-	(*ReportVerdict)(nil),       // 23: coditect.mapreduce.v1.ReportVerdict
-	(*ReserveReply)(nil),        // 24: coditect.mapreduce.v1.ReserveReply
-	(*TextPiece)(nil),           // 25: coditect.mapreduce.v1.TextPiece
-	(*AnswerReply)(nil),         // 26: coditect.mapreduce.v1.AnswerReply
-	(*Rates)(nil),               // 27: coditect.mapreduce.v1.Rates
-	(*LimitNote)(nil),           // 28: coditect.mapreduce.v1.LimitNote
-	(*LimitShare)(nil),          // 29: coditect.mapreduce.v1.LimitShare
-	nil,                         // 30: coditect.mapreduce.v1.Text.MetadataEntry
-	(*Tokens)(nil),              // 31: coditect.mapreduce.v1.Tokens
-	(*durationpb.Duration)(nil), // 32: google.protobuf.Duration
-	(*Savings)(nil),             // 33: coditect.mapreduce.v1.Savings
-	(*JobSpec)(nil),             // 34: coditect.mapreduce.v1.JobSpec
-	(UnitKind)(0),               // 35: coditect.mapreduce.v1.UnitKind
+	(*WakeCall)(nil),            // 8: coditect.mapreduce.v1.WakeCall
+	(*ResultChunk)(nil),         // 9: coditect.mapreduce.v1.ResultChunk
+	(*ReserveRequest)(nil),      // 10: coditect.mapreduce.v1.ReserveRequest
+	(*AgentState)(nil),          // 11: coditect.mapreduce.v1.AgentState
+	(*TextRequest)(nil),         // 12: coditect.mapreduce.v1.TextRequest
+	(*AnswerRequest)(nil),       // 13: coditect.mapreduce.v1.AnswerRequest
+	(*Heartbeat)(nil),           // 14: coditect.mapreduce.v1.Heartbeat
+	(*Progress)(nil),            // 15: coditect.mapreduce.v1.Progress
+	(*BreakerState)(nil),        // 16: coditect.mapreduce.v1.BreakerState
+	(*WorkResponse)(nil),        // 17: coditect.mapreduce.v1.WorkResponse
+	(*Welcome)(nil),             // 18: coditect.mapreduce.v1.Welcome
+	(*JobInfo)(nil),             // 19: coditect.mapreduce.v1.JobInfo
+	(*Assignment)(nil),          // 20: coditect.mapreduce.v1.Assignment
+	(*Text)(nil),                // 21: coditect.mapreduce.v1.Text
+	(*Input)(nil),               // 22: coditect.mapreduce.v1.Input
+	(*InputPiece)(nil),          // 23: coditect.mapreduce.v1.InputPiece
+	(*ReportVerdict)(nil),       // 24: coditect.mapreduce.v1.ReportVerdict
+	(*ReserveReply)(nil),        // 25: coditect.mapreduce.v1.ReserveReply
+	(*TextPiece)(nil),           // 26: coditect.mapreduce.v1.TextPiece
+	(*AnswerReply)(nil),         // 27: coditect.mapreduce.v1.AnswerReply
+	(*Rates)(nil),               // 28: coditect.mapreduce.v1.Rates
+	(*LimitNote)(nil),           // 29: coditect.mapreduce.v1.LimitNote
+	(*LimitShare)(nil),          // 30: coditect.mapreduce.v1.LimitShare
+	nil,                         // 31: coditect.mapreduce.v1.Text.MetadataEntry
+	(*Tokens)(nil),              // 32: coditect.mapreduce.v1.Tokens
+	(*durationpb.Duration)(nil), // 33: google.protobuf.Duration
+	(*Parking)(nil),             // 34: coditect.mapreduce.v1.Parking
+	(*Savings)(nil),             // 35: coditect.mapreduce.v1.Savings
+	(*JobSpec)(nil),             // 36: coditect.mapreduce.v1.JobSpec
+	(UnitKind)(0),               // 37: coditect.mapreduce.v1.UnitKind
 }
 var file_coditect_mapreduce_v1_worker_service_proto_depIdxs = []int32{
 	4,  // 0: coditect.mapreduce.v1.WorkRequest.hello:type_name -> coditect.mapreduce.v1.Hello
-	8,  // 1: coditect.mapreduce.v1.WorkRequest.chunks:type_name -> coditect.mapreduce.v1.ResultChunk
+	9,  // 1: coditect.mapreduce.v1.WorkRequest.chunks:type_name -> coditect.mapreduce.v1.ResultChunk
 	7,  // 2: coditect.mapreduce.v1.WorkRequest.reports:type_name -> coditect.mapreduce.v1.Report
 	6,  // 3: coditect.mapreduce.v1.WorkRequest.started:type_name -> coditect.mapreduce.v1.Held
-	9,  // 4: coditect.mapreduce.v1.WorkRequest.reserve:type_name -> coditect.mapreduce.v1.ReserveRequest
-	10, // 5: coditect.mapreduce.v1.WorkRequest.states:type_name -> coditect.mapreduce.v1.AgentState
-	13, // 6: coditect.mapreduce.v1.WorkRequest.heartbeat:type_name -> coditect.mapreduce.v1.Heartbeat
-	11, // 7: coditect.mapreduce.v1.WorkRequest.texts:type_name -> coditect.mapreduce.v1.TextRequest
-	28, // 8: coditect.mapreduce.v1.WorkRequest.limits:type_name -> coditect.mapreduce.v1.LimitNote
-	12, // 9: coditect.mapreduce.v1.WorkRequest.answers:type_name -> coditect.mapreduce.v1.AnswerRequest
+	10, // 4: coditect.mapreduce.v1.WorkRequest.reserve:type_name -> coditect.mapreduce.v1.ReserveRequest
+	11, // 5: coditect.mapreduce.v1.WorkRequest.states:type_name -> coditect.mapreduce.v1.AgentState
+	14, // 6: coditect.mapreduce.v1.WorkRequest.heartbeat:type_name -> coditect.mapreduce.v1.Heartbeat
+	12, // 7: coditect.mapreduce.v1.WorkRequest.texts:type_name -> coditect.mapreduce.v1.TextRequest
+	29, // 8: coditect.mapreduce.v1.WorkRequest.limits:type_name -> coditect.mapreduce.v1.LimitNote
+	13, // 9: coditect.mapreduce.v1.WorkRequest.answers:type_name -> coditect.mapreduce.v1.AnswerRequest
 	6,  // 10: coditect.mapreduce.v1.Hello.holding:type_name -> coditect.mapreduce.v1.Held
 	5,  // 11: coditect.mapreduce.v1.Hello.offer:type_name -> coditect.mapreduce.v1.Offer
 	0,  // 12: coditect.mapreduce.v1.Report.outcome:type_name -> coditect.mapreduce.v1.Outcome
-	31, // 13: coditect.mapreduce.v1.Report.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	32, // 14: coditect.mapreduce.v1.Report.elapsed:type_name -> google.protobuf.Duration
+	32, // 13: coditect.mapreduce.v1.Report.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	33, // 14: coditect.mapreduce.v1.Report.elapsed:type_name -> google.protobuf.Duration
 	1,  // 15: coditect.mapreduce.v1.Report.failure_class:type_name -> coditect.mapreduce.v1.FailureClass
-	32, // 16: coditect.mapreduce.v1.Report.retry_after:type_name -> google.protobuf.Duration
-	32, // 17: coditect.mapreduce.v1.Report.call_latency:type_name -> google.protobuf.Duration
-	32, // 18: coditect.mapreduce.v1.Report.tool_time:type_name -> google.protobuf.Duration
-	33, // 19: coditect.mapreduce.v1.Report.savings:type_name -> coditect.mapreduce.v1.Savings
-	6,  // 20: coditect.mapreduce.v1.ReserveRequest.held:type_name -> coditect.mapreduce.v1.Held
-	6,  // 21: coditect.mapreduce.v1.AgentState.held:type_name -> coditect.mapreduce.v1.Held
-	31, // 22: coditect.mapreduce.v1.AgentState.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	6,  // 23: coditect.mapreduce.v1.TextRequest.held:type_name -> coditect.mapreduce.v1.Held
-	6,  // 24: coditect.mapreduce.v1.AnswerRequest.held:type_name -> coditect.mapreduce.v1.Held
-	14, // 25: coditect.mapreduce.v1.Heartbeat.progress:type_name -> coditect.mapreduce.v1.Progress
-	15, // 26: coditect.mapreduce.v1.Heartbeat.breakers:type_name -> coditect.mapreduce.v1.BreakerState
-	6,  // 27: coditect.mapreduce.v1.Progress.held:type_name -> coditect.mapreduce.v1.Held
-	31, // 28: coditect.mapreduce.v1.Progress.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	32, // 29: coditect.mapreduce.v1.BreakerState.open_for:type_name -> google.protobuf.Duration
-	17, // 30: coditect.mapreduce.v1.WorkResponse.welcome:type_name -> coditect.mapreduce.v1.Welcome
-	18, // 31: coditect.mapreduce.v1.WorkResponse.jobs:type_name -> coditect.mapreduce.v1.JobInfo
-	22, // 32: coditect.mapreduce.v1.WorkResponse.pieces:type_name -> coditect.mapreduce.v1.InputPiece
-	19, // 33: coditect.mapreduce.v1.WorkResponse.assignments:type_name -> coditect.mapreduce.v1.Assignment
-	23, // 34: coditect.mapreduce.v1.WorkResponse.verdicts:type_name -> coditect.mapreduce.v1.ReportVerdict
-	24, // 35: coditect.mapreduce.v1.WorkResponse.reserved:type_name -> coditect.mapreduce.v1.ReserveReply
-	6,  // 36: coditect.mapreduce.v1.WorkResponse.cancel:type_name -> coditect.mapreduce.v1.Held
-	25, // 37: coditect.mapreduce.v1.WorkResponse.texts:type_name -> coditect.mapreduce.v1.TextPiece
-	29, // 38: coditect.mapreduce.v1.WorkResponse.limits:type_name -> coditect.mapreduce.v1.LimitShare
-	26, // 39: coditect.mapreduce.v1.WorkResponse.answers:type_name -> coditect.mapreduce.v1.AnswerReply
-	32, // 40: coditect.mapreduce.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
-	6,  // 41: coditect.mapreduce.v1.Welcome.drop:type_name -> coditect.mapreduce.v1.Held
-	32, // 42: coditect.mapreduce.v1.Welcome.silence:type_name -> google.protobuf.Duration
-	34, // 43: coditect.mapreduce.v1.JobInfo.spec:type_name -> coditect.mapreduce.v1.JobSpec
-	35, // 44: coditect.mapreduce.v1.Assignment.kind:type_name -> coditect.mapreduce.v1.UnitKind
-	32, // 45: coditect.mapreduce.v1.Assignment.timeout:type_name -> google.protobuf.Duration
-	20, // 46: coditect.mapreduce.v1.Assignment.text:type_name -> coditect.mapreduce.v1.Text
-	21, // 47: coditect.mapreduce.v1.Assignment.inputs:type_name -> coditect.mapreduce.v1.Input
-	30, // 48: coditect.mapreduce.v1.Text.metadata:type_name -> coditect.mapreduce.v1.Text.MetadataEntry
-	6,  // 49: coditect.mapreduce.v1.InputPiece.held:type_name -> coditect.mapreduce.v1.Held
-	6,  // 50: coditect.mapreduce.v1.ReportVerdict.held:type_name -> coditect.mapreduce.v1.Held
-	2,  // 51: coditect.mapreduce.v1.ReportVerdict.verdict:type_name -> coditect.mapreduce.v1.Verdict
-	6,  // 52: coditect.mapreduce.v1.ReserveReply.held:type_name -> coditect.mapreduce.v1.Held
-	6,  // 53: coditect.mapreduce.v1.TextPiece.held:type_name -> coditect.mapreduce.v1.Held
-	6,  // 54: coditect.mapreduce.v1.AnswerReply.held:type_name -> coditect.mapreduce.v1.Held
-	32, // 55: coditect.mapreduce.v1.LimitNote.pause:type_name -> google.protobuf.Duration
-	27, // 56: coditect.mapreduce.v1.LimitNote.told:type_name -> coditect.mapreduce.v1.Rates
-	27, // 57: coditect.mapreduce.v1.LimitNote.left:type_name -> coditect.mapreduce.v1.Rates
-	32, // 58: coditect.mapreduce.v1.LimitShare.valid_for:type_name -> google.protobuf.Duration
-	27, // 59: coditect.mapreduce.v1.LimitShare.rates:type_name -> coditect.mapreduce.v1.Rates
-	27, // 60: coditect.mapreduce.v1.LimitShare.left:type_name -> coditect.mapreduce.v1.Rates
-	32, // 61: coditect.mapreduce.v1.LimitShare.pause:type_name -> google.protobuf.Duration
-	32, // 62: coditect.mapreduce.v1.LimitShare.open_for:type_name -> google.protobuf.Duration
-	3,  // 63: coditect.mapreduce.v1.WorkerService.Work:input_type -> coditect.mapreduce.v1.WorkRequest
-	16, // 64: coditect.mapreduce.v1.WorkerService.Work:output_type -> coditect.mapreduce.v1.WorkResponse
-	64, // [64:65] is the sub-list for method output_type
-	63, // [63:64] is the sub-list for method input_type
-	63, // [63:63] is the sub-list for extension type_name
-	63, // [63:63] is the sub-list for extension extendee
-	0,  // [0:63] is the sub-list for field type_name
+	33, // 16: coditect.mapreduce.v1.Report.retry_after:type_name -> google.protobuf.Duration
+	33, // 17: coditect.mapreduce.v1.Report.call_latency:type_name -> google.protobuf.Duration
+	33, // 18: coditect.mapreduce.v1.Report.tool_time:type_name -> google.protobuf.Duration
+	34, // 19: coditect.mapreduce.v1.Report.parking:type_name -> coditect.mapreduce.v1.Parking
+	35, // 20: coditect.mapreduce.v1.Report.savings:type_name -> coditect.mapreduce.v1.Savings
+	6,  // 21: coditect.mapreduce.v1.ReserveRequest.held:type_name -> coditect.mapreduce.v1.Held
+	6,  // 22: coditect.mapreduce.v1.AgentState.held:type_name -> coditect.mapreduce.v1.Held
+	32, // 23: coditect.mapreduce.v1.AgentState.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	6,  // 24: coditect.mapreduce.v1.TextRequest.held:type_name -> coditect.mapreduce.v1.Held
+	6,  // 25: coditect.mapreduce.v1.AnswerRequest.held:type_name -> coditect.mapreduce.v1.Held
+	15, // 26: coditect.mapreduce.v1.Heartbeat.progress:type_name -> coditect.mapreduce.v1.Progress
+	16, // 27: coditect.mapreduce.v1.Heartbeat.breakers:type_name -> coditect.mapreduce.v1.BreakerState
+	6,  // 28: coditect.mapreduce.v1.Progress.held:type_name -> coditect.mapreduce.v1.Held
+	32, // 29: coditect.mapreduce.v1.Progress.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	33, // 30: coditect.mapreduce.v1.BreakerState.open_for:type_name -> google.protobuf.Duration
+	18, // 31: coditect.mapreduce.v1.WorkResponse.welcome:type_name -> coditect.mapreduce.v1.Welcome
+	19, // 32: coditect.mapreduce.v1.WorkResponse.jobs:type_name -> coditect.mapreduce.v1.JobInfo
+	23, // 33: coditect.mapreduce.v1.WorkResponse.pieces:type_name -> coditect.mapreduce.v1.InputPiece
+	20, // 34: coditect.mapreduce.v1.WorkResponse.assignments:type_name -> coditect.mapreduce.v1.Assignment
+	24, // 35: coditect.mapreduce.v1.WorkResponse.verdicts:type_name -> coditect.mapreduce.v1.ReportVerdict
+	25, // 36: coditect.mapreduce.v1.WorkResponse.reserved:type_name -> coditect.mapreduce.v1.ReserveReply
+	6,  // 37: coditect.mapreduce.v1.WorkResponse.cancel:type_name -> coditect.mapreduce.v1.Held
+	26, // 38: coditect.mapreduce.v1.WorkResponse.texts:type_name -> coditect.mapreduce.v1.TextPiece
+	30, // 39: coditect.mapreduce.v1.WorkResponse.limits:type_name -> coditect.mapreduce.v1.LimitShare
+	27, // 40: coditect.mapreduce.v1.WorkResponse.answers:type_name -> coditect.mapreduce.v1.AnswerReply
+	33, // 41: coditect.mapreduce.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
+	6,  // 42: coditect.mapreduce.v1.Welcome.drop:type_name -> coditect.mapreduce.v1.Held
+	33, // 43: coditect.mapreduce.v1.Welcome.silence:type_name -> google.protobuf.Duration
+	36, // 44: coditect.mapreduce.v1.JobInfo.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	37, // 45: coditect.mapreduce.v1.Assignment.kind:type_name -> coditect.mapreduce.v1.UnitKind
+	33, // 46: coditect.mapreduce.v1.Assignment.timeout:type_name -> google.protobuf.Duration
+	21, // 47: coditect.mapreduce.v1.Assignment.text:type_name -> coditect.mapreduce.v1.Text
+	22, // 48: coditect.mapreduce.v1.Assignment.inputs:type_name -> coditect.mapreduce.v1.Input
+	8,  // 49: coditect.mapreduce.v1.Assignment.wake_call:type_name -> coditect.mapreduce.v1.WakeCall
+	31, // 50: coditect.mapreduce.v1.Text.metadata:type_name -> coditect.mapreduce.v1.Text.MetadataEntry
+	6,  // 51: coditect.mapreduce.v1.InputPiece.held:type_name -> coditect.mapreduce.v1.Held
+	6,  // 52: coditect.mapreduce.v1.ReportVerdict.held:type_name -> coditect.mapreduce.v1.Held
+	2,  // 53: coditect.mapreduce.v1.ReportVerdict.verdict:type_name -> coditect.mapreduce.v1.Verdict
+	6,  // 54: coditect.mapreduce.v1.ReserveReply.held:type_name -> coditect.mapreduce.v1.Held
+	6,  // 55: coditect.mapreduce.v1.TextPiece.held:type_name -> coditect.mapreduce.v1.Held
+	6,  // 56: coditect.mapreduce.v1.AnswerReply.held:type_name -> coditect.mapreduce.v1.Held
+	33, // 57: coditect.mapreduce.v1.LimitNote.pause:type_name -> google.protobuf.Duration
+	28, // 58: coditect.mapreduce.v1.LimitNote.told:type_name -> coditect.mapreduce.v1.Rates
+	28, // 59: coditect.mapreduce.v1.LimitNote.left:type_name -> coditect.mapreduce.v1.Rates
+	33, // 60: coditect.mapreduce.v1.LimitShare.valid_for:type_name -> google.protobuf.Duration
+	28, // 61: coditect.mapreduce.v1.LimitShare.rates:type_name -> coditect.mapreduce.v1.Rates
+	28, // 62: coditect.mapreduce.v1.LimitShare.left:type_name -> coditect.mapreduce.v1.Rates
+	33, // 63: coditect.mapreduce.v1.LimitShare.pause:type_name -> google.protobuf.Duration
+	33, // 64: coditect.mapreduce.v1.LimitShare.open_for:type_name -> google.protobuf.Duration
+	3,  // 65: coditect.mapreduce.v1.WorkerService.Work:input_type -> coditect.mapreduce.v1.WorkRequest
+	17, // 66: coditect.mapreduce.v1.WorkerService.Work:output_type -> coditect.mapreduce.v1.WorkResponse
+	66, // [66:67] is the sub-list for method output_type
+	65, // [65:66] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_worker_service_proto_init() }
@@ -2971,7 +3058,7 @@ func file_coditect_mapreduce_v1_worker_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_worker_service_proto_rawDesc), len(file_coditect_mapreduce_v1_worker_service_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

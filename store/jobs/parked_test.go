@@ -1,0 +1,337 @@
+package jobs_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/fault"
+	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// wake wakes a parked unit by a call.
+func (w *world) wake(j *jobs.Jobs, id mapreduce.JobID, unit, handle, answer string) (*jobs.Candidate, error) {
+	_, c, err := j.Wake(w.ctx, id, mapreduce.UnitID(unit), mapreduce.WakeCall{Handle: handle, Answer: []byte(answer)})
+	return c, err
+}
+
+// A parked unit holds nothing: no slot, no session, no tokens. What it spent is
+// settled, and no failure is counted. The call that wakes it leaves the answer for all
+// attempts that follow, until the unit is complete.
+func TestParkedUnit(t *testing.T) {
+	w := newWorld(t, open(t), 2)
+	j, other := w.nodes[0], w.nodes[1]
+	id := w.submit(j, spec(), texts(1))
+	s := w.session(j)
+	u := w.claim(j, id, s, 1)[0]
+	got := w.report(j, parked(id, u, "batch 7", 0))
+	if got.Verdict != mapreduce.Accepted || got.State != mapreduce.Pending || got.Requeued != nil || got.Sleeps != nil {
+		t.Errorf("the report came to %+v", got)
+	}
+	now, job := w.unit(id, u.UnitId), w.job(id)
+	if now.Session != "" || now.Reserved != 0 || now.Failures != 0 || now.TokensIn != 1 || len(now.Errors) > 0 {
+		t.Errorf("the parked unit is %v", now)
+	}
+	if job.RunningUnits != 0 || job.ParkedUnits != 1 || job.TotalTokens.Total() != 2 {
+		t.Errorf("%d units run, %d are parked, %d tokens are spent", job.RunningUnits, job.ParkedUnits, job.TotalTokens.Total())
+	}
+	if again := w.report(j, parked(id, u, "batch 7", 0)); again.Verdict != mapreduce.Accepted || again.Requeued != nil {
+		t.Errorf("the same report came to %+v the second time", again)
+	}
+	if units := w.claim(j, id, s, 1); len(units) > 0 {
+		t.Fatalf("a parked unit was claimed: %v", units)
+	}
+	all, err := j.Parkings(w.ctx, id, []*storagev1.Unit{now})
+	w.must(err)
+	want := map[string]*mapreduce.Parking{u.UnitId: {Handle: "batch 7", Note: "it waits for batch 7"}}
+	if diff := cmp.Diff(want, all); diff != "" {
+		t.Errorf("what it waits for, want (-), got (+):\n%s", diff)
+	}
+	w.healthy()
+
+	for _, wrong := range []struct{ unit, handle string }{{u.UnitId, "batch 8"}, {"nobody", "batch 7"}} {
+		if _, err := w.wake(other, id, wrong.unit, wrong.handle, "no"); errs.KindOf(err) != errs.NotFound || err == nil {
+			t.Errorf("waking %q by %q: %v", wrong.unit, wrong.handle, err)
+		}
+	}
+	if c, err := w.wake(other, id, u.UnitId, "batch 7", "done"); err != nil || c == nil {
+		t.Fatalf("waking it returned %v and %v", c, err)
+	}
+	for range 2 {
+		w.wantAnswer(id, u.UnitId, "done")
+		w.healthy()
+		if c, err := w.wake(j, id, u.UnitId, "batch 7", "something else"); err != nil || c == nil {
+			t.Fatalf("waking it again returned %v and %v", c, err)
+		}
+		u = w.claim(j, id, s, 1)[0]
+		w.report(j, returned(id, u))
+	}
+	u = w.claim(j, id, s, 1)[0]
+	if u.Attempt != 4 {
+		t.Errorf("it is claimed the fourth time as attempt %d", u.Attempt)
+	}
+	w.report(j, done(id, u))
+	w.wantAnswer(id, u.UnitId, "")
+	if _, err := w.wake(j, id, u.UnitId, "batch 7", "late"); err != nil {
+		t.Errorf("waking it by the same handle when it is complete: %v", err)
+	}
+	w.healthy()
+}
+
+func (w *world) wantAnswer(id mapreduce.JobID, unit, want string) {
+	w.Helper()
+	call, err := w.look.WakeCall(w.ctx, id, mapreduce.UnitID(unit))
+	w.must(err)
+	switch {
+	case call == nil && want != "":
+		w.Errorf("no answer is kept, want %q", want)
+	case call != nil && string(call.Answer) != want:
+		w.Errorf("the answer %q is kept, want %q", call.Answer, want)
+	}
+}
+
+// A timer wakes only the wait for which it was set: neither a later one of the unit
+// under the same handle, nor a pause after a failure.
+func TestTimersOfEarlierWaits(t *testing.T) {
+	w := newWorld(t, open(t), 1)
+	j := w.nodes[0]
+	id := w.submit(j, spec(), texts(1))
+	s := w.session(j)
+	u := w.claim(j, id, s, 1)[0]
+	got := w.report(j, parked(id, u, "batch", time.Hour))
+	first := jobs.Sleeper{Unit: mapreduce.UnitID(u.UnitId), Attempt: 1}
+	if diff := cmp.Diff(&jobs.SleeperRef{Sleeper: first, For: time.Hour}, got.Sleeps); diff != "" {
+		t.Errorf("how it sleeps, want (-), got (+):\n%s", diff)
+	}
+	_, err := w.wake(j, id, u.UnitId, "batch", "")
+	w.must(err)
+	u = w.claim(j, id, s, 1)[0]
+	w.report(j, parked(id, u, "batch", time.Hour))
+	wakes := func(s jobs.Sleeper, want int) {
+		t.Helper()
+		for range 2 { // a timer may ring at several nodes
+			woken, err := j.Wakeup(w.ctx, id, []jobs.Sleeper{s})
+			w.must(err)
+			if len(woken) != want {
+				t.Errorf("the timer of %+v woke %v, want %d units", s, woken, want)
+			}
+		}
+		w.healthy()
+	}
+	wakes(first, 0)
+	wakes(jobs.Sleeper{Unit: first.Unit}, 0)
+	wakes(jobs.Sleeper{Unit: first.Unit, Attempt: 2}, 1)
+	u = w.claim(j, id, s, 1)[0]
+	w.report(j, errored(id, u, mapreduce.Retryable))
+	wakes(jobs.Sleeper{Unit: first.Unit, Attempt: 3}, 0)
+	wakes(jobs.Sleeper{Unit: first.Unit}, 1)
+}
+
+// Parked units that only a call wakes do not hide those behind them from whoever
+// looks for timers to set.
+func TestManyParkedUnits(t *testing.T) {
+	w := newWorld(t, open(t), 2)
+	j := w.nodes[0]
+	const units = 60
+	id := w.submit(j, spec(), texts(units))
+	s := w.session(j)
+	for n := 0; n < units; n += 20 {
+		turn := &jobs.Turn{Job: id}
+		for i, u := range w.claim(j, id, s, 20) {
+			after := time.Duration(0)
+			if i%10 == 9 {
+				after = time.Minute
+			}
+			turn.Reports = append(turn.Reports, jobs.TurnReport{Report: parked(id, u, "x", after)})
+		}
+		w.turn(j, turn)
+	}
+	seen, after := 0, mapreduce.UnitID("")
+	for calls := 0; calls == 0 || after != ""; calls++ {
+		refs, next, err := w.nodes[1].Sleepers(w.ctx, id, after, 7)
+		w.must(err)
+		seen, after = seen+len(refs), next
+		if calls > units {
+			t.Fatal("the units have no end")
+		}
+	}
+	if seen != units/10 {
+		t.Errorf("%d units are to be timed, want %d", seen, units/10)
+	}
+	st, err := w.nodes[1].Standing(w.ctx, id)
+	w.must(err)
+	if len(st.Sleepers) != units/10 || st.NextParked != "" {
+		t.Errorf("who takes the job up is to time %d units, and to go on behind %q", len(st.Sleepers), st.NextParked)
+	}
+	if queued, err := j.Queued(w.ctx, id); err != nil || queued {
+		t.Errorf("units are said to wait in the queue (%t, %v): all are parked", queued, err)
+	}
+}
+
+// Cancelling, failing and pausing a job do with parked units what they do with others
+// that wait: the first ends them, the others keep them.
+func TestParkedUnitsOfAJobThatStops(t *testing.T) {
+	for name, stop := range map[string]func(w *world, j *jobs.Jobs, id mapreduce.JobID) error{
+		"cancelled": func(w *world, j *jobs.Jobs, id mapreduce.JobID) error { return j.Cancel(w.ctx, id) },
+		"paused": func(w *world, j *jobs.Jobs, id mapreduce.JobID) error {
+			return j.Pause(w.ctx, id, jobs.AnyEpoch, "asked for")
+		},
+		"failed": func(w *world, j *jobs.Jobs, id mapreduce.JobID) error {
+			return j.Fail(w.ctx, id, jobs.AnyEpoch, "it cannot go on")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, open(t), 1)
+			j := w.nodes[0]
+			id := w.submit(j, spec(), texts(3))
+			s := w.session(j)
+			units := w.claim(j, id, s, 3)
+			w.report(j, parked(id, units[0], "a", 0))
+			w.report(j, parked(id, units[1], "b", 0))
+			_, err := w.wake(j, id, units[1].UnitId, "b", "yes")
+			w.must(err)
+			w.must(stop(w, j, id))
+			w.report(j, parked(id, units[2], "c", 0)) // late
+			w.healthy()
+			cancelled := name == "cancelled"
+			if cancelled {
+				_, done, err := j.SweepCancelled(w.ctx, id, nil)
+				w.must(err)
+				if !done {
+					t.Fatal("three units are not swept at once")
+				}
+				w.wantAnswer(id, units[1].UnitId, "")
+			}
+			w.healthy()
+			_, err = w.wake(j, id, units[0].UnitId, "a", "yes")
+			if found := errs.KindOf(err) != errs.NotFound || err == nil; found == cancelled {
+				t.Errorf("waking a unit of a job that is %s: %v", name, err)
+			}
+			want := int64(1) // the late one
+			if cancelled {
+				want = 0
+			}
+			if n := w.job(id).ParkedUnits; n != want {
+				t.Errorf("%d units are parked, want %d", n, want)
+			}
+			if cancelled {
+				return
+			}
+			w.must(j.Resume(w.ctx, id, mapreduce.Resume{}))
+			_, err = w.wake(j, id, units[2].UnitId, "c", "yes")
+			w.must(err)
+			w.run(j, id)
+			if job := w.job(id); job.State != mapreduce.JobComplete || job.ParkedUnits != 0 {
+				t.Errorf("the job is %v with %d parked units", job.State, job.ParkedUnits)
+			}
+			w.healthy()
+		})
+	}
+}
+
+// Levels that a resume drops are dropped with what their units waited for.
+func TestResumeDropsParkedReduces(t *testing.T) {
+	for _, tree := range []bool{false, true} {
+		t.Run(fmt.Sprintf("static tree %t", tree), func(t *testing.T) {
+			w := newWorld(t, open(t), 1)
+			j := w.nodes[0]
+			var id mapreduce.JobID
+			if tree {
+				id = w.submitTree(j, texts(9), 3)
+				w.plantTree(j, id, 3)
+			} else {
+				id = w.submit(j, spec(), texts(9))
+			}
+			s := w.session(j)
+			units := w.claim(j, id, s, 9)
+			turn := &jobs.Turn{Job: id}
+			for i, u := range units {
+				r := done(id, u)
+				if i%3 == 0 {
+					r = errored(id, u, mapreduce.PermanentUnit)
+				}
+				turn.Reports = append(turn.Reports, jobs.TurnReport{Report: r})
+			}
+			w.letGo(j, id, w.turn(j, turn).Told)
+			if !tree {
+				w.advance(j, id)
+			}
+			reduces := w.claim(j, id, s, 3)
+			if len(reduces) != 3 || reduces[0].Level != 1 {
+				t.Fatalf("claimed %v, want three reduces", reduces)
+			}
+			for i, u := range reduces {
+				w.report(j, parked(id, u, "batch", 0))
+				if i == 1 {
+					_, err := w.wake(j, id, u.UnitId, "batch", "yes")
+					w.must(err)
+				}
+			}
+			w.healthy()
+			w.must(j.Pause(w.ctx, id, jobs.AnyEpoch, "asked for"))
+			w.must(j.Resume(w.ctx, id, mapreduce.Resume{}))
+			w.healthy()
+			if n := w.job(id).ParkedUnits; n != 0 {
+				t.Errorf("%d units are parked whose inputs are tried again", n)
+			}
+			for _, u := range reduces {
+				if _, err := w.wake(j, id, u.UnitId, "batch", "late"); errs.KindOf(err) != errs.NotFound || err == nil {
+					t.Errorf("waking %s, whose inputs are tried again: %v", u.UnitId, err)
+				}
+			}
+		})
+	}
+}
+
+// A call whose transaction committed without being seen to does not wake the unit
+// twice, though it was claimed and parked under the same handle in between.
+func TestACallWakesOnce(t *testing.T) {
+	s := open(t)
+	w := newWorld(t, s, 1)
+	sound := w.nodes[0]
+	id := w.submit(sound, spec(), texts(1))
+	at := w.session(sound)
+	u := w.claim(sound, id, at, 1)[0]
+	w.report(sound, parked(id, u, "batch", 0))
+	f := fault.New(s, fault.Config{Seed: 1, Rates: fault.Rates{fault.UnknownCommitted: 1}})
+	between := &interposed{Store: f, then: func() {
+		f.Heal()
+		again := w.claim(sound, id, at, 1)[0]
+		w.report(sound, parked(id, again, "batch", 0))
+	}}
+	hasty := jobs.New(store.NewDB(between, store.Config{MaxBackoff: time.Millisecond}), keys.New(), "node-1", w.clock)
+	if _, err := w.wake(hasty, id, u.UnitId, "batch", "yes"); err != nil {
+		t.Fatal(err)
+	}
+	if !between.done {
+		t.Fatal("the commit was seen: nothing is shown")
+	}
+	if n := w.job(id).ParkedUnits; n != 1 {
+		t.Errorf("%d units are parked: the call woke the unit a second time", n)
+	}
+	w.healthy()
+}
+
+// An interposed store lets something happen before its second transaction.
+type interposed struct {
+	store.Store
+	begun int
+	then  func()
+	done  bool
+}
+
+func (s *interposed) Begin(ctx context.Context) (store.Tx, error) {
+	if s.begun++; s.begun == 2 {
+		s.done = true
+		s.then()
+	}
+	return s.Store.Begin(ctx)
+}
