@@ -2,24 +2,21 @@ package orchestrator
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/api/schema"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/worker/output"
 )
 
-const (
-	messageBytes = 1 << 20   // of content in one message to a worker
-	pieceBytes   = 512 << 10 // of an input that comes in pieces
-
-	referredBytes = 32 << 20 // of records that the inputs of a unit only name
-)
+// messageBytes bounds the content of one message to a worker, but for the last
+// assignment in it.
+const messageBytes = 1 << 20
 
 // assign sends the units that a turn claimed to their workers, with what they
 // work on. A unit whose input cannot be read goes back.
@@ -43,25 +40,16 @@ func (o *Orchestrator) assign(ctx context.Context, t *task, res *jobs.TurnResult
 			p = &parcel{session: s, message: &mapreduce.ToWorker{}}
 			bySession[c.Session] = p
 		}
-		state, failed, err := o.repeated(ctx, t, c.Unit)
-		if failed != nil {
-			o.reportFor(s, failed)
-			continue
-		}
-		var a mapreduce.Assignment
-		var pieces []mapreduce.InputPiece
-		if err == nil {
-			a, pieces, err = o.assignment(ctx, t, c.Unit, texts[i])
-		}
-		if err != nil {
+		a, failed, err := o.assignment(ctx, t, c.Unit, texts[i])
+		switch {
+		case failed != nil:
+			o.reportFor(s, failed, false)
+		case err != nil:
 			o.failed(ctx, "preparing a unit", err, "job", t.run.id, "unit", c.Unit.UnitId)
 			o.unprepared(t.run, s, c.Unit, err)
-			continue
+		default:
+			p.add(a)
 		}
-		if state != nil {
-			a.State = state
-		}
-		p.add(a, pieces)
 	}
 	for _, p := range bySession {
 		p.flush()
@@ -108,7 +96,7 @@ func (o *Orchestrator) unprepared(r *run, s *session, u *storagev1.Unit, why err
 		report.Outcome, report.Errors = mapreduce.Errored, []string{"input of the unit: " + why.Error()}
 	}
 	o.notices.at(time.Now().Add(unpreparedAfter), func(context.Context) {
-		o.reportFor(s, &report)
+		o.reportFor(s, &report, false)
 	})
 }
 
@@ -126,80 +114,128 @@ type parcel struct {
 	size    int
 }
 
-func (p *parcel) add(a mapreduce.Assignment, pieces []mapreduce.InputPiece) {
-	for _, piece := range pieces {
-		p.message.Pieces = append(p.message.Pieces, piece)
-		p.grow(len(piece.Data))
+// add adds an assignment. One that may have broken a stream before goes alone, so
+// that it takes no other with it.
+func (p *parcel) add(a mapreduce.Assignment) {
+	if a.Alone {
+		p.flush()
 	}
 	p.message.Assignments = append(p.message.Assignments, a)
-	size := len(a.State) + 256
+	p.size += len(a.State) + 256
 	if a.Text != nil {
-		size += len(a.Text.Content)
+		p.size += len(a.Text.Content)
 	}
 	for _, in := range a.Inputs {
-		size += len(in.Data) + 64
+		p.size += len(in.Data) + 64
 	}
-	p.grow(size)
-}
-
-func (p *parcel) grow(n int) {
-	if p.size += n; p.size >= messageBytes {
+	if a.Alone || p.size >= messageBytes {
 		p.flush()
 	}
 }
 
 func (p *parcel) flush() {
-	if m := p.message; len(m.Assignments)+len(m.Pieces) > 0 {
+	if m := p.message; len(m.Assignments) > 0 {
 		p.session.out.put(m)
 	}
 	p.message, p.size = &mapreduce.ToWorker{}, 0
 }
 
-// texts reads what the claimed units work on, all together.
+// texts reads what the claimed units work on, all together, but for what is too
+// large for an assignment.
 func (o *Orchestrator) texts(ctx context.Context, id mapreduce.JobID, claimed []jobs.Claimed) ([][]byte, error) {
-	spans := make([]jobs.Span, len(claimed))
+	ranges := make([]jobs.TextRange, len(claimed))
 	for i, c := range claimed {
-		if src := c.Unit.Source; src != nil {
-			spans[i] = jobs.Span{SHA256: src.Sha256, Start: src.Start, End: src.End}
+		if src := c.Unit.Source; src != nil && src.End-src.Start <= mapreduce.MaxAssigned {
+			ranges[i] = jobs.TextRange{SHA256: src.Sha256, Start: src.Start, End: src.End}
 		}
 	}
-	texts, err := o.jobs.Texts(ctx, id, spans)
+	texts, err := o.jobs.Texts(ctx, id, ranges)
 	if err != nil {
 		return make([][]byte, len(claimed)), err
 	}
 	return texts, nil
 }
 
-func (o *Orchestrator) assignment(ctx context.Context, t *task, u *storagev1.Unit, text []byte) (mapreduce.Assignment, []mapreduce.InputPiece, error) {
-	a := mapreduce.Assignment{
+// assignment returns the assignment of a unit, or of one that failed in the job that
+// this one repeats, its report.
+func (o *Orchestrator) assignment(ctx context.Context, t *task, u *storagev1.Unit, text []byte) (a mapreduce.Assignment, failed *mapreduce.Report, err error) {
+	a = mapreduce.Assignment{
 		Job: t.run.id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Kind: mapreduce.UnitKind(u.Kind),
 		Level: int(u.Level), Index: u.Index, Timeout: t.spec.UnitTimeout, Reserved: u.Reserved, Alone: u.Kills > 0,
 	}
-	if u.Attempt > 1 && t.spec.Provider != "rules" {
-		var err error
-		if a.State, err = o.jobs.State(ctx, t.run.id, a.Unit); err != nil {
-			return a, nil, err
-		}
+	room := mapreduce.MaxAssigned
+	state, failed, err := o.stateOf(ctx, t.run.id, t.spec, u)
+	if err != nil || failed != nil {
+		return a, failed, err
 	}
-	if src := u.Source; src != nil {
-		if text == nil && src.End > src.Start {
-			var err error
-			if text, err = o.jobs.Text(ctx, t.run.id, src.Sha256, src.Start, src.End); err != nil {
-				return a, nil, err
+	if len(state) <= room {
+		a.State = state
+		room -= len(state)
+	} else {
+		sum := sha256.Sum256(state)
+		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobState, SHA256: sum[:], Length: int64(len(state))})
+	}
+	if u.Source != nil && a.Kind != mapreduce.KindDirect {
+		return a, nil, o.assignText(ctx, &a, u, text, room)
+	}
+	return a, nil, o.assignInputs(ctx, &a, u, room)
+}
+
+// assignText adds the text of a unit to its assignment, or names it.
+func (o *Orchestrator) assignText(ctx context.Context, a *mapreduce.Assignment, u *storagev1.Unit, text []byte, room int) (err error) {
+	src := u.Source
+	switch size := src.End - src.Start; {
+	case size > int64(room):
+		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobText, SHA256: src.Sha256, Length: src.Length, Start: src.Start, End: src.End})
+		text = nil
+	case text == nil && size > 0:
+		text, err = o.jobs.Text(ctx, a.Job, src.Sha256, src.Start, src.End)
+	}
+	a.Text = textOf(u, text)
+	return err
+}
+
+// assignInputs adds what a unit takes to its assignment, or names it.
+func (o *Orchestrator) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *storagev1.Unit, room int) error {
+	type input struct {
+		unit   *storagev1.Unit
+		header *output.InputHeader
+	}
+	var inputs []input // as long as they fit
+	var total int64
+	err := o.eachHeader(ctx, a.Job, u, func(in *storagev1.Unit, h *output.InputHeader) error {
+		if total += h.Size(); total <= int64(room) {
+			inputs = append(inputs, input{in, h})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if total > int64(room) {
+		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobInputs, Length: total})
+		return nil
+	}
+	for _, in := range inputs {
+		h := in.header
+		one := mapreduce.Input{Unit: h.Unit, First: h.First, End: h.End, Failed: h.Failed}
+		if !h.Failed {
+			err := o.inputParts(ctx, a.Job, in.unit, func(part []byte) error {
+				one.Data = append(one.Data, part...)
+				return nil
+			})
+			if err != nil {
+				return err
 			}
 		}
-		if a.Kind == mapreduce.KindDirect {
-			l := &loader{a: &a}
-			l.add(mapreduce.Input{Unit: a.Unit, First: u.Index, End: u.Index + 1}, text)
-			return a, l.pieces, nil
+		if h.Calls { // which the trace may have captured
+			if bare, err := output.WithoutCalls(one.Data); err == nil { // else the reduce says so
+				one.Data = bare
+			}
 		}
-		a.Text = textOf(u, text)
+		a.Inputs = append(a.Inputs, one)
 	}
-	if u.Inputs == nil {
-		return a, nil, nil
-	}
-	pieces, err := o.inputs(ctx, t.run.id, u, &a)
-	return a, pieces, err
+	return nil
 }
 
 func textOf(u *storagev1.Unit, content []byte) *mapreduce.Text {
@@ -209,106 +245,6 @@ func textOf(u *storagev1.Unit, content []byte) *mapreduce.Text {
 		Content: content, CoreStart: int(s.CoreStart - s.Start), CoreEnd: int(s.CoreEnd - s.Start),
 		ByteOffset: s.Start, CharOffset: s.CharOffset, ChunkIndex: int(s.ChunkIndex), Chunks: int(s.Chunks), Length: s.Length,
 	}
-}
-
-// inputs reads the outputs that a reduce takes, and the records that these only
-// name. Together they may be more than a message holds: then they go ahead in
-// pieces.
-func (o *Orchestrator) inputs(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, a *mapreduce.Assignment) ([]mapreduce.InputPiece, error) {
-	l := &loader{a: a}
-	var reduced []*output.Output
-	err := o.eachInput(ctx, id, u, func(in *storagev1.Unit) error {
-		input := mapreduce.Input{Unit: mapreduce.UnitID(in.UnitId), First: in.Index, End: in.Index + 1}
-		if in.Inputs != nil {
-			input.First, input.End = in.Inputs.MapFirst, in.Inputs.MapEnd
-		}
-		if mapreduce.UnitState(in.Status) != mapreduce.UnitComplete {
-			input.Failed = true
-			l.add(input, nil)
-			return nil
-		}
-		data, err := o.jobs.Output(ctx, id, in)
-		if err != nil {
-			return err
-		}
-		if in.Calls > 0 { // which the trace may have captured
-			if bare, err := output.WithoutCalls(data); err == nil { // else the reduce says so
-				data = bare
-			}
-		}
-		l.add(input, data)
-		if out, err := output.Decode(data); err == nil && in.Level > 0 && named(out) {
-			reduced = append(reduced, out)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return l.pieces, o.referred(ctx, id, reduced, l)
-}
-
-// named reports whether an output only names some of its records.
-func named(o *output.Output) bool { return len(o.Open) > 0 || len(o.Entries) > 0 }
-
-// referred adds the records that inputs name without holding them, where more
-// than one input names their entity.
-func (o *Orchestrator) referred(ctx context.Context, id mapreduce.JobID, reduced []*output.Output, l *loader) error {
-	if len(reduced) == 0 {
-		return nil
-	}
-	rec, err := o.jobs.Record(ctx, id)
-	if err != nil {
-		return err
-	}
-	s, err := schema.Parse("schema", rec.Config.Schema)
-	if err != nil {
-		return errs.New(errs.DataLoss, "schema of the job: %v", err)
-	}
-	wanted := output.Wanted(s, reduced, l.a.Kind == mapreduce.KindFinal)
-	more := 0 // bytes
-	err = o.eachReferred(ctx, id, wanted, func(u *storagev1.Unit, out *output.Output) error {
-		data, err := out.Encode()
-		if err != nil {
-			return err
-		}
-		l.add(mapreduce.Input{Unit: mapreduce.UnitID(u.UnitId), First: u.Index, End: u.Index + 1, Referred: true}, data)
-		if more += len(data); more >= referredBytes {
-			return errEnough
-		}
-		return nil
-	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
-}
-
-// errEnough ends the reading of records that inputs name. Those that are not sent
-// go on as names, and are merged when the result is read.
-var errEnough = errors.New("enough was read")
-
-// A loader gathers the inputs of an assignment.
-type loader struct {
-	a      *mapreduce.Assignment
-	pieces []mapreduce.InputPiece
-	total  int // bytes
-}
-
-func (l *loader) add(in mapreduce.Input, data []byte) {
-	if l.total += len(data); l.total <= messageBytes/2 || len(data) == 0 {
-		in.Data = data
-		l.a.Inputs = append(l.a.Inputs, in)
-		return
-	}
-	held := mapreduce.Held{Job: l.a.Job, Unit: l.a.Unit, Attempt: l.a.Attempt}
-	for at := 0; at < len(data); at += pieceBytes {
-		l.pieces = append(l.pieces, mapreduce.InputPiece{
-			Held: held, Input: len(l.a.Inputs), Index: in.Pieces, Data: data[at:min(at+pieceBytes, len(data))],
-		})
-		in.Pieces++
-	}
-	l.a.Inputs = append(l.a.Inputs, in)
 }
 
 // eachInput visits the units that a reduce takes, in order.

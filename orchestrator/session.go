@@ -23,9 +23,12 @@ type session struct {
 	agents   map[string]bool
 	out      *outbox
 	stop     context.CancelCauseFunc // ends its stream
+	life     context.Context         // of its stream
 	hearing  hearing
 
 	// Guarded by the board's mu.
+	gets     int  // blobs that it gets, and
+	puts     int  // that it puts
 	gone     bool // its stream has ended, or another has taken it up
 	draining bool
 	promised int // slots set aside for turns under way
@@ -195,7 +198,7 @@ func (o *Orchestrator) serve(ctx context.Context, s *session, first *mapreduce.F
 	}()
 	go func() {
 		defer o.streams.Done()
-		sent <- s.out.drain(stream)
+		sent <- s.out.drain(stream, func(m *mapreduce.ToWorker, err error) { o.broke(s, m, err) })
 	}()
 	select {
 	case err = <-received:
@@ -274,7 +277,7 @@ func (o *Orchestrator) bind(ctx context.Context, first *mapreduce.FromWorker, st
 	}
 	s := &session{
 		id: hello.Session, epoch: b.Epoch, slots: hello.Slots, prefetch: hello.Prefetch,
-		agents: make(map[string]bool), out: newOutbox(), stop: stop, held: make(map[unitKey]*heldUnit),
+		agents: make(map[string]bool), out: newOutbox(), stop: stop, life: ctx, held: make(map[unitKey]*heldUnit),
 		breakers: make(map[string]time.Time), seen: time.Now(), knows: make(map[mapreduce.JobID]int64),
 		draining: first.Drain,
 	}
@@ -429,12 +432,10 @@ func (o *Orchestrator) receive(ctx context.Context, s *session, first *mapreduce
 	}
 }
 
-// hear takes one message. Chunks are stored before the reports behind them are
-// looked at, and the stream waits for that: its back-pressure is ours.
+// hear takes one message: reports, signs of life, and requests for tokens. What may
+// take long, such as looking for a text or an answer, has streams of its own, so
+// that it delays no report.
 func (o *Orchestrator) hear(ctx context.Context, s *session, m *mapreduce.FromWorker) error {
-	if err := o.keepChunks(ctx, m.Chunks); err != nil {
-		return err
-	}
 	for _, state := range m.States {
 		err := o.lasting(ctx, "keeping what an agent has done", func() error {
 			_, err := o.jobs.KeepState(ctx, state)
@@ -443,9 +444,6 @@ func (o *Orchestrator) hear(ctx context.Context, s *session, m *mapreduce.FromWo
 		if err != nil {
 			return err
 		}
-	}
-	if err := o.keepAnswers(ctx, s, m.Answers); err != nil {
-		return err
 	}
 	suspects, urgent := o.board.heard(s, m)
 	if urgent {
@@ -457,38 +455,15 @@ func (o *Orchestrator) hear(ctx context.Context, s *session, m *mapreduce.FromWo
 			return err
 		}
 	}
-	if err := o.reserve(ctx, s, m.Reserve); err != nil {
-		return err
-	}
-	if err := o.findAnswers(ctx, s, m.Answers); err != nil {
-		return err
-	}
-	return o.handOut(ctx, s, m.Texts)
+	return o.reserve(ctx, s, m.Reserve)
 }
 
-// keepChunks stores chunks, those of one attempt together, as many as suit a
-// transaction.
-func (o *Orchestrator) keepChunks(ctx context.Context, chunks []mapreduce.ResultChunk) error {
-	const most = 8 // of 64 KiB: 512 KiB
-	for len(chunks) > 0 {
-		n := 1
-		for n < len(chunks) && n < most && sameAttempt(chunks[n], chunks[0]) {
-			n++
-		}
-		err := o.lasting(ctx, "keeping results", func() error {
-			_, err := o.jobs.WriteChunks(ctx, chunks[:n])
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		chunks = chunks[n:]
-	}
-	return nil
-}
-
-func sameAttempt(a, b mapreduce.ResultChunk) bool {
-	return a.Job == b.Job && a.Unit == b.Unit && a.Attempt == b.Attempt
+// holdsAttempt reports whether s was given an attempt and has not lost it.
+func (b *board) holdsAttempt(s *session, h mapreduce.Held) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	held := s.held[unitKey{h.Job, h.Unit}]
+	return held != nil && held.attempt == h.Attempt
 }
 
 // heard enters a message on the board. It returns the units that have begun to
@@ -535,6 +510,22 @@ func (b *board) report(s *session, rep *mapreduce.Report) (urgent bool) {
 	r.reports = append(r.reports, pendingReport{report: rep, session: s, jitter: jitter()})
 	b.fair.add(r)
 	return urgent
+}
+
+// broke blames the units of a message that could not be sent for what it was, not
+// for want of a connection: handed out again they would break the next stream.
+func (o *Orchestrator) broke(s *session, m *mapreduce.ToWorker, err error) {
+	if errs.KindOf(err) != errs.Invalid {
+		return
+	}
+	for i := range m.Assignments {
+		a := &m.Assignments[i]
+		o.log.Error("a unit cannot be handed out", "job", a.Job, "unit", a.Unit, "attempt", a.Attempt, "session", s.id, "error", err)
+		o.reportFor(s, &mapreduce.Report{
+			Job: a.Job, Unit: a.Unit, Attempt: a.Attempt, Outcome: mapreduce.Returned,
+			Errors: []string{"it could not be handed out: " + err.Error()},
+		}, true)
+	}
 }
 
 // left deals with a stream that has ended: the worker has the grace period to
@@ -610,7 +601,8 @@ func (q *outbox) close() {
 
 // drain sends what is put into the outbox until it is closed, small messages
 // together.
-func (q *outbox) drain(stream mapreduce.WorkStream) error {
+// If one cannot be sent, failed is called with it.
+func (q *outbox) drain(stream mapreduce.WorkStream, failed func(*mapreduce.ToWorker, error)) error {
 	for {
 		batch, ok := q.take()
 		if !ok {
@@ -619,6 +611,7 @@ func (q *outbox) drain(stream mapreduce.WorkStream) error {
 		for _, m := range coalesce(batch) {
 			if err := stream.Send(m); err != nil {
 				q.close()
+				failed(m, err)
 				return err
 			}
 		}
@@ -652,6 +645,5 @@ func coalesce(batch []*mapreduce.ToWorker) []*mapreduce.ToWorker {
 
 func onlyVerdicts(m *mapreduce.ToWorker) bool {
 	return m.Welcome == nil && !m.Goodbye && len(m.Assignments) == 0 && len(m.Jobs) == 0 &&
-		len(m.Pieces) == 0 && len(m.Reserved) == 0 && len(m.Cancel) == 0 && len(m.Forget) == 0 &&
-		len(m.Texts) == 0 && len(m.Limits) == 0 && len(m.Answers) == 0
+		len(m.Reserved) == 0 && len(m.Cancel) == 0 && len(m.Forget) == 0 && len(m.Limits) == 0
 }
