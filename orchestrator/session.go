@@ -25,6 +25,7 @@ type session struct {
 	stop     context.CancelCauseFunc // ends its stream
 	life     context.Context         // of its stream
 	hearing  hearing
+	states   *stateKeeper
 
 	// Guarded by the board's mu.
 	gets     int  // blobs that it gets, and
@@ -191,6 +192,9 @@ var errLeaving = errs.New(errs.Unavailable, "this orchestrator is leaving; conne
 // worker ended it in order. Nobody waits for a worker that does not read.
 func (o *Orchestrator) serve(ctx context.Context, s *session, first *mapreduce.FromWorker, stream mapreduce.WorkStream) (clean bool, err error) {
 	sent, received := make(chan error, 1), make(chan error, 1)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	o.streams.Go(func() { o.keepStates(ctx, s) })
 	o.streams.Add(2) // Send and Recv end when the stream does, which may be after serve
 	go func() {
 		defer o.streams.Done()
@@ -277,7 +281,7 @@ func (o *Orchestrator) bind(ctx context.Context, first *mapreduce.FromWorker, st
 	}
 	s := &session{
 		id: hello.Session, epoch: b.Epoch, slots: hello.Slots, prefetch: hello.Prefetch,
-		agents: make(map[string]bool), out: newOutbox(), stop: stop, life: ctx, held: make(map[unitKey]*heldUnit),
+		agents: make(map[string]bool), out: newOutbox(), stop: stop, life: ctx, states: newStateKeeper(), held: make(map[unitKey]*heldUnit),
 		breakers: make(map[string]time.Time), seen: time.Now(), knows: make(map[mapreduce.JobID]int64),
 		draining: first.Drain,
 	}
@@ -433,15 +437,11 @@ func (o *Orchestrator) receive(ctx context.Context, s *session, first *mapreduce
 }
 
 // hear takes one message: reports, signs of life, and requests for tokens. What may
-// take long, such as looking for a text or an answer, has streams of its own, so
-// that it delays no report.
+// take long has streams of its own, such as looking for a text or an answer, or is
+// done beside this one, as states are kept: so it delays no other unit's report.
 func (o *Orchestrator) hear(ctx context.Context, s *session, m *mapreduce.FromWorker) error {
-	for _, state := range m.States {
-		err := o.lasting(ctx, "keeping what an agent has done", func() error {
-			_, err := o.jobs.KeepState(ctx, state)
-			return err
-		})
-		if err != nil {
+	if len(m.States)+len(m.Reports) > 0 {
+		if err := s.states.aside(ctx, m); err != nil {
 			return err
 		}
 	}
