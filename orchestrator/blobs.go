@@ -229,13 +229,14 @@ func (o *Orchestrator) sendInputs(ctx context.Context, id mapreduce.JobID, u *st
 		if err != nil || w.skip(h.Length) {
 			return err
 		}
-		return o.inputParts(ctx, id, in, w.write)
+		return o.inputParts(ctx, id, u, in, w.write)
 	})
 }
 
-// inputParts reads the data of an input.
-func (o *Orchestrator) inputParts(ctx context.Context, id mapreduce.JobID, in *storagev1.Unit, visit func([]byte) error) error {
-	if src := in.Source; mapreduce.UnitKind(in.Kind) == mapreduce.KindDirect {
+// inputParts reads the data of an input of u. What a direct unit takes is its own
+// text; what others take of it is its output.
+func (o *Orchestrator) inputParts(ctx context.Context, id mapreduce.JobID, u, in *storagev1.Unit, visit func([]byte) error) error {
+	if src := in.Source; in == u {
 		return o.jobs.TextParts(ctx, id, jobs.TextRange{SHA256: src.Sha256, Start: src.Start, End: src.End, Length: src.Length}, visit)
 	}
 	return o.jobs.OutputParts(ctx, id, in, visit)

@@ -220,7 +220,7 @@ func (o *Orchestrator) assignInputs(ctx context.Context, a *mapreduce.Assignment
 		h := in.header
 		one := mapreduce.Input{Unit: h.Unit, First: h.First, End: h.End, Failed: h.Failed}
 		if !h.Failed {
-			err := o.inputParts(ctx, a.Job, in.unit, func(part []byte) error {
+			err := o.inputParts(ctx, a.Job, u, in.unit, func(part []byte) error {
 				one.Data = append(one.Data, part...)
 				return nil
 			})
