@@ -133,7 +133,8 @@ func TestBlobsAreNotFetched(t *testing.T) {
 			failed(mapreduce.Retryable, "input of the unit: 5 of 10 bytes of the blob came"),
 		},
 		"more than there is": {
-			mapreduce.Blob{Kind: mapreduce.BlobState, Length: 3, SHA256: sumOf("abc")}, nil, nil,
+			mapreduce.Blob{Kind: mapreduce.BlobState, Length: 3, SHA256: sumOf("abc")},
+			nil, nil,
 			failed(mapreduce.Retryable, "input of the unit: more than the 3 bytes of the blob came"),
 		},
 		"too large": {

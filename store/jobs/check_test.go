@@ -153,6 +153,12 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		{"attempts negative", func(m *mixture) corruption {
 			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.Failures = 9 })
 		}, "failures"},
+		{"more stored than there is", func(m *mixture) corruption {
+			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.Put = &storagev1.Put{Length: 1, Stored: 2} })
+		}, "2 of 1 bytes"},
+		{"output of an ended unit being stored", func(m *mixture) corruption {
+			return m.editUnit(m.end, "doc-00000", func(u *storagev1.Unit) { u.Put = &storagev1.Put{Length: 2, Stored: 1} })
+		}, "1 of 2 bytes"},
 		{"unit in no state", func(m *mixture) corruption {
 			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.Status = 99 })
 		}, "in no state"},
