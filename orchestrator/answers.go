@@ -1,57 +1,79 @@
 package orchestrator
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
+	"io"
 	"time"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
-// keepAnswers keeps what models answered units of jobs that share answers. They
+// putAnswer keeps what a model answered a unit of a job that shares answers. They
 // are there to save calls, and are worth no failure: what goes wrong is logged.
-func (o *Orchestrator) keepAnswers(ctx context.Context, s *session, asked []mapreduce.AnswerRequest) error {
-	for _, q := range asked {
-		if len(q.Keep) == 0 || len(q.Keep) > mapreduce.MaxAnswer || len(q.Key) != sha256.Size {
-			continue
-		}
-		t, shares, err := o.sharing(ctx, s, q.Held)
-		if err != nil {
-			return err
-		}
-		if !shares {
-			continue
-		}
-		err = o.jobs.KeepAnswer(ctx, t, q.Key, q.Keep, o.answersSince())
-		if err == nil {
-			err = o.trimAnswers(ctx, t)
-		}
-		o.failed(ctx, "keeping the answer of a model", err, "job", q.Job, "unit", q.Unit)
+func (o *Orchestrator) putAnswer(ctx context.Context, s *session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+	switch b := &q.Blob; {
+	case len(b.Key) != sha256.Size:
+		return nil, errs.Field("blob.key", "is missing")
+	case b.Length <= 0 || b.Length > mapreduce.MaxAnswer || b.Start != 0:
+		return nil, errs.Field("blob.size_bytes", "is %d from byte %d on; an answer that is put has 1 to %d bytes", b.Length, b.Start, mapreduce.MaxAnswer)
 	}
-	return ctx.Err()
+	t, shares, err := o.sharing(ctx, s, q.Held)
+	if err != nil {
+		return nil, err
+	}
+	if !shares {
+		return nil, errs.New(errs.Precondition, "session %s holds no attempt at unit %s of a job that shares answers", q.Session, q.Unit)
+	}
+	data := make([]byte, 0, q.Blob.Length)
+	for {
+		part, err := next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if data = append(data, part...); int64(len(data)) > q.Blob.Length {
+			return nil, errs.Field("blob.size_bytes", "is %d, and more comes", q.Blob.Length)
+		}
+	}
+	sum := sha256.Sum256(data)
+	if int64(len(data)) != q.Blob.Length || !bytes.Equal(sum[:], q.Blob.SHA256) {
+		return nil, errs.Field("blob.sha256", "is not that of the %d bytes that came", len(data))
+	}
+	err = o.jobs.KeepAnswer(ctx, t, q.Blob.Key, data, o.answersSince())
+	if err == nil {
+		err = o.trimAnswers(ctx, t)
+	}
+	o.failed(ctx, "keeping the answer of a model", err, "job", q.Job, "unit", q.Unit)
+	return &mapreduce.BlobStored{Length: q.Blob.Length, SHA256: sum[:]}, nil
 }
 
-// findAnswers answers requests for what models answered other jobs. The stream
-// waits for that: its back-pressure is ours.
-func (o *Orchestrator) findAnswers(ctx context.Context, s *session, asked []mapreduce.AnswerRequest) error {
-	for _, q := range asked {
-		if len(q.Keep) > 0 {
-			continue
-		}
-		t, shares, err := o.sharing(ctx, s, q.Held)
-		if err != nil {
-			return err
-		}
-		reply := mapreduce.AnswerReply{Held: q.Held, Key: q.Key}
-		if shares && len(q.Key) == sha256.Size {
-			reply.Data, err = o.jobs.Answer(ctx, t, q.Key, o.answersSince())
-		}
-		if err != nil && !damaged(err) { // which is as good as none
-			return err
-		}
-		s.out.put(&mapreduce.ToWorker{Answers: []mapreduce.AnswerReply{reply}})
+// sendAnswer writes what a model answered another job. One that is damaged is as
+// good as none.
+func (o *Orchestrator) sendAnswer(ctx context.Context, s *session, q *mapreduce.BlobRequest, w *rangeWriter) error {
+	if len(q.Blob.Key) != sha256.Size {
+		return errs.Field("blob.key", "is missing")
 	}
-	return nil
+	t, shares, err := o.sharing(ctx, s, q.Held)
+	if err != nil {
+		return err
+	}
+	var data []byte
+	if shares {
+		data, err = o.jobs.Answer(ctx, t, q.Blob.Key, o.answersSince())
+	}
+	if err != nil && !damaged(err) {
+		return err
+	}
+	if len(data) == 0 {
+		return errs.New(errs.NotFound, "no answer is kept under that key")
+	}
+	return w.write(data)
 }
 
 // sharing returns whose answers the job of an attempt shares, if it does. The

@@ -100,6 +100,7 @@ type pendingReport struct {
 	report  *mapreduce.Report
 	session *session
 	jitter  float64
+	broke   bool // the unit broke the session's stream when it was handed out
 }
 
 func newBoard(node mapreduce.NodeID, limits func(string) ModelLimits) *board {
@@ -342,7 +343,7 @@ func (b *board) takeReports(r *run, t *task) {
 	n := min(len(r.reports), jobs.MaxBatch)
 	last := make(map[*claimOf]int)
 	for _, p := range r.reports[:n] {
-		t.turn.Reports = append(t.turn.Reports, jobs.TurnReport{Report: p.report, Jitter: p.jitter, Session: p.session.id})
+		t.turn.Reports = append(t.turn.Reports, jobs.TurnReport{Report: p.report, Jitter: p.jitter, Session: p.session.id, Broke: p.broke})
 		h := p.session.held[unitKey{p.report.Job, p.report.Unit}]
 		if h == nil || h.attempt != p.report.Attempt || h.taken {
 			continue

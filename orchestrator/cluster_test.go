@@ -35,7 +35,8 @@ type cluster struct {
 	t     testing.TB
 	store store.Store
 	nodes int
-	hook  failpoint.Hook // of its orchestrators; may be nil
+	hook  failpoint.Hook                        // of its orchestrators; may be nil
+	wrap  func(mapreduce.Fleet) mapreduce.Fleet // what workers talk to instead of an orchestrator; may be nil
 }
 
 func newCluster(t testing.TB) *cluster {
@@ -88,7 +89,11 @@ func (c *cluster) orchestrator(config orchestrator.Config) *node {
 		}
 	})
 	<-o.Started()
-	srv, err := server.New(o, o, server.Config{})
+	var fleet mapreduce.Fleet = o
+	if c.wrap != nil {
+		fleet = c.wrap(o)
+	}
+	srv, err := server.New(o, fleet, server.Config{})
 	if err != nil {
 		c.t.Fatal(err)
 	}

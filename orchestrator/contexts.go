@@ -36,10 +36,10 @@ type unitText struct {
 func (c *contexts) read(ctx context.Context, page []*storagev1.Unit) error {
 	c.ahead = make(map[string]unitText, len(page))
 	for some := range slices.Chunk(page, jobs.MaxTexts) {
-		spans := make([]jobs.Span, len(some))
+		spans := make([]jobs.TextRange, len(some))
 		for i, u := range some {
 			if s := u.Source; s != nil && c.r.has(u) {
-				spans[i] = jobs.Span{SHA256: s.Sha256, Start: s.Start, End: s.End}
+				spans[i] = jobs.TextRange{SHA256: s.Sha256, Start: s.Start, End: s.End}
 			}
 		}
 		texts, err := c.r.o.jobs.Texts(ctx, c.r.job.ID, spans)

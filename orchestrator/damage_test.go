@@ -30,9 +30,9 @@ func TestADamagedInputFailsItsUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(data)
-	w.say(&mapreduce.FromWorker{Chunks: []mapreduce.ResultChunk{{Job: large.Job, Unit: large.Unit, Attempt: large.Attempt, Data: data}}})
+	w.put("w", large, data)
 	w.report(large, func(r *mapreduce.Report) {
-		r.Output, r.Chunks, r.Length, r.SHA256 = nil, 1, int64(len(data)), sum[:]
+		r.Output, r.Length, r.SHA256 = nil, int64(len(data)), sum[:]
 	})
 	err = store.NewDB(c.store, store.Config{}).Update(t.Context(), func(tx store.Tx) error {
 		tx.ClearRange(keys.New().Results(id, large.Unit))
@@ -45,7 +45,7 @@ func TestADamagedInputFailsItsUnit(t *testing.T) {
 	w.cut()
 	c.worker(&scripted.Agent{}, worker.Config{Slots: 1}, n)
 	job := n.wantEnd(id, mapreduce.JobFailed)
-	if !strings.Contains(job.Error, "input of the unit") || !strings.Contains(job.Error, "hash differs") {
+	if !strings.Contains(job.Error, "input of the unit") || !strings.Contains(job.Error, "0 of its 4097 bytes are there") {
 		t.Errorf("error %q does not say what is damaged", job.Error)
 	}
 }

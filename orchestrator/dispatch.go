@@ -2,24 +2,21 @@ package orchestrator
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/api/pipeline"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/worker/output"
 )
 
-const (
-	messageBytes = 1 << 20   // of content in one message to a worker
-	pieceBytes   = 512 << 10 // of an input that comes in pieces
-
-	referredBytes = 32 << 20 // of records that the inputs of a unit only name
-)
+// messageBytes bounds the content of one message to a worker, but for the last
+// assignment in it.
+const messageBytes = 1 << 20
 
 // assign sends the units that a turn claimed to their workers, with what they
 // work on. A unit whose input cannot be read goes back.
@@ -57,22 +54,15 @@ func (o *Orchestrator) assign(ctx context.Context, t *task, res *jobs.TurnResult
 
 // prepare puts a unit into what its worker is sent.
 func (o *Orchestrator) prepare(ctx context.Context, t *task, u *storagev1.Unit, text []byte, p *parcel) error {
-	state, failed, err := o.repeated(ctx, t, u)
-	if err != nil {
+	a, failed, err := o.assignment(ctx, t, u, text)
+	switch {
+	case err != nil:
 		return err
+	case failed != nil:
+		o.reportFor(p.session, failed, false)
+	default:
+		p.add(a)
 	}
-	if failed != nil {
-		o.reportFor(p.session, failed)
-		return nil
-	}
-	a, pieces, err := o.assignment(ctx, t, u, text)
-	if err != nil {
-		return err
-	}
-	if state != nil {
-		a.State = state
-	}
-	p.add(a, pieces)
 	return nil
 }
 
@@ -119,7 +109,7 @@ func (o *Orchestrator) unprepared(r *run, s *session, u *storagev1.Unit, why err
 		report.Outcome, report.Errors = mapreduce.Errored, []string{"input of the unit: " + why.Error()}
 	}
 	o.notices.at(time.Now().Add(unpreparedAfter), func(context.Context) {
-		o.reportFor(s, &report)
+		o.reportFor(s, &report, false)
 	})
 }
 
@@ -137,89 +127,143 @@ type parcel struct {
 	size    int
 }
 
-func (p *parcel) add(a mapreduce.Assignment, pieces []mapreduce.InputPiece) {
-	for _, piece := range pieces {
-		p.message.Pieces = append(p.message.Pieces, piece)
-		p.grow(len(piece.Data))
+// add adds an assignment. One that may have broken a stream before goes alone, so
+// that it takes no other with it.
+func (p *parcel) add(a mapreduce.Assignment) {
+	if a.Alone {
+		p.flush()
 	}
 	p.message.Assignments = append(p.message.Assignments, a)
-	size := len(a.State) + 256
+	p.size += len(a.State) + len(a.Item) + 256
 	if a.WakeCall != nil {
-		size += len(a.WakeCall.Answer)
+		p.size += len(a.WakeCall.Answer)
 	}
 	if a.Text != nil {
-		size += len(a.Text.Content)
+		p.size += len(a.Text.Content)
 	}
 	for _, in := range a.Inputs {
-		size += len(in.Data) + 64
+		p.size += len(in.Data) + 64
 	}
-	p.grow(size)
-}
-
-func (p *parcel) grow(n int) {
-	if p.size += n; p.size >= messageBytes {
+	if a.Alone || p.size >= messageBytes {
 		p.flush()
 	}
 }
 
 func (p *parcel) flush() {
-	if m := p.message; len(m.Assignments)+len(m.Pieces) > 0 {
+	if m := p.message; len(m.Assignments) > 0 {
 		p.session.out.put(m)
 	}
 	p.message, p.size = &mapreduce.ToWorker{}, 0
 }
 
-// texts reads what the claimed units work on, all together.
+// texts reads what the claimed units work on, all together, but for what is too
+// large for an assignment.
 func (o *Orchestrator) texts(ctx context.Context, id mapreduce.JobID, claimed []jobs.Claimed) ([][]byte, error) {
-	spans := make([]jobs.Span, len(claimed))
+	ranges := make([]jobs.TextRange, len(claimed))
 	for i, c := range claimed {
-		if src := c.Unit.Source; src != nil {
-			spans[i] = jobs.Span{SHA256: src.Sha256, Start: src.Start, End: src.End}
+		if src := c.Unit.Source; src != nil && src.End-src.Start <= mapreduce.MaxAssigned {
+			ranges[i] = jobs.TextRange{SHA256: src.Sha256, Start: src.Start, End: src.End}
 		}
 	}
-	texts, err := o.jobs.Texts(ctx, id, spans)
+	texts, err := o.jobs.Texts(ctx, id, ranges)
 	if err != nil {
 		return make([][]byte, len(claimed)), err
 	}
 	return texts, nil
 }
 
-func (o *Orchestrator) assignment(ctx context.Context, t *task, u *storagev1.Unit, text []byte) (mapreduce.Assignment, []mapreduce.InputPiece, error) {
-	a := mapreduce.Assignment{
+// assignment returns the assignment of a unit, or of one that failed in the job that
+// this one repeats, its report.
+func (o *Orchestrator) assignment(ctx context.Context, t *task, u *storagev1.Unit, text []byte) (a mapreduce.Assignment, failed *mapreduce.Report, err error) {
+	a = mapreduce.Assignment{
 		Job: t.run.id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Kind: mapreduce.UnitKind(u.Kind),
 		Level: int(u.Level), Stage: t.stages.name(u.Level), Depth: t.stages.depth(u.Level), Index: u.Index, Item: u.Item, Timeout: t.spec.UnitTimeout, Reserved: u.Reserved, Alone: u.Kills > 0,
 	}
-	if u.Attempt > 1 && t.run.calls() {
-		var err error
-		if a.State, err = o.jobs.State(ctx, t.run.id, a.Unit); err != nil {
-			return a, nil, err
-		}
-	}
 	if u.Woken != "" {
-		var err error
 		if a.WakeCall, err = o.jobs.WakeCall(ctx, t.run.id, a.Unit); err != nil {
 			return a, nil, err
 		}
 	}
-	if src := u.Source; src != nil {
-		if text == nil && src.End > src.Start {
-			var err error
-			if text, err = o.jobs.Text(ctx, t.run.id, src.Sha256, src.Start, src.End); err != nil {
-				return a, nil, err
+	room := mapreduce.MaxAssigned - len(a.Item)
+	if a.WakeCall != nil {
+		room -= len(a.WakeCall.Answer)
+	}
+	room = max(room, 0)
+	state, failed, err := o.stateOf(ctx, t.run.id, t.spec, u)
+	if err != nil || failed != nil {
+		return a, failed, err
+	}
+	if len(state) <= room {
+		a.State = state
+		room -= len(state)
+	} else {
+		sum := sha256.Sum256(state)
+		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobState, SHA256: sum[:], Length: int64(len(state))})
+	}
+	if u.Source != nil && a.Kind != mapreduce.KindDirect {
+		if err := o.assignText(ctx, &a, u, text, room); err != nil {
+			return a, nil, err
+		}
+		room -= len(a.Text.Content)
+	}
+	return a, nil, o.assignInputs(ctx, &a, u, room)
+}
+
+// assignText adds the text of a unit to its assignment, or names it.
+func (o *Orchestrator) assignText(ctx context.Context, a *mapreduce.Assignment, u *storagev1.Unit, text []byte, room int) (err error) {
+	src := u.Source
+	switch size := src.End - src.Start; {
+	case size > int64(room):
+		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobText, SHA256: src.Sha256, Length: src.Length, Start: src.Start, End: src.End})
+		text = nil
+	case text == nil && size > 0:
+		text, err = o.jobs.Text(ctx, a.Job, src.Sha256, src.Start, src.End)
+	}
+	a.Text = textOf(u, text)
+	return err
+}
+
+// assignInputs adds what a unit takes to its assignment, or names it.
+func (o *Orchestrator) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *storagev1.Unit, room int) error {
+	type input struct {
+		unit   *storagev1.Unit
+		header *output.InputHeader
+	}
+	var inputs []input // as long as they fit
+	var total int64
+	err := o.eachHeader(ctx, a.Job, u, func(in *storagev1.Unit, h *output.InputHeader) error {
+		if total += h.Size(); total <= int64(room) {
+			inputs = append(inputs, input{in, h})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if total > int64(room) {
+		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobInputs, Length: total})
+		return nil
+	}
+	for _, in := range inputs {
+		h := in.header
+		one := mapreduce.Input{Unit: h.Unit, First: h.First, End: h.End, Failed: h.Failed, Referred: h.Referred}
+		if !h.Failed {
+			err := o.inputParts(ctx, a.Job, u, in.unit, func(part []byte) error {
+				one.Data = append(one.Data, part...)
+				return nil
+			})
+			if err != nil {
+				return err
 			}
 		}
-		if a.Kind == mapreduce.KindDirect {
-			l := &loader{a: &a}
-			l.add(mapreduce.Input{Unit: a.Unit, First: u.Index, End: u.Index + 1}, text)
-			return a, l.pieces, nil
+		if h.Calls { // which the trace may have captured
+			if bare, err := output.WithoutCalls(one.Data); err == nil { // else the reduce says so
+				one.Data = bare
+			}
 		}
-		a.Text = textOf(u, text)
+		a.Inputs = append(a.Inputs, one)
 	}
-	if u.Inputs == nil {
-		return a, nil, nil
-	}
-	pieces, err := o.inputs(ctx, t, u, &a)
-	return a, pieces, err
+	return nil
 }
 
 func textOf(u *storagev1.Unit, content []byte) *mapreduce.Text {
@@ -231,61 +275,9 @@ func textOf(u *storagev1.Unit, content []byte) *mapreduce.Text {
 	}
 }
 
-// inputs reads the outputs that a unit takes, and the records that these only name:
-// of a reduce those that it may merge, and of any other unit all. A unit that works
-// on an element of an output is given that output for its citations alone. Together
-// they may be more than a message holds: then they go ahead in pieces.
-func (o *Orchestrator) inputs(ctx context.Context, t *task, u *storagev1.Unit, a *mapreduce.Assignment) ([]mapreduce.InputPiece, error) {
-	stage := t.stages.at(u.Level)
-	merges, element := true, false
-	if stage != nil {
-		_, _, element = stage.ListPath()
-		merges = stage.Each == pipeline.EachGroup && stage.Output.Kind == pipeline.OutputRecords
-	}
-	l := &loader{a: a}
-	var reduced []*output.Output
-	err := o.eachInput(ctx, t.run.id, u, func(in *storagev1.Unit) error {
-		input := mapreduce.Input{Unit: mapreduce.UnitID(in.UnitId), First: in.Index, End: in.Index + 1, Referred: element}
-		if in.Inputs != nil {
-			input.First, input.End = in.Inputs.MapFirst, in.Inputs.MapEnd
-		}
-		if mapreduce.UnitState(in.Status) != mapreduce.UnitComplete {
-			input.Failed = true
-			l.add(input, nil)
-			return nil
-		}
-		data, err := o.jobs.Output(ctx, t.run.id, in)
-		if err != nil {
-			return err
-		}
-		if in.Calls > 0 { // which the trace may have captured
-			if bare, err := output.WithoutCalls(data); err == nil { // else the reduce says so
-				data = bare
-			}
-		}
-		l.add(input, data)
-		out, err := output.Decode(data)
-		switch {
-		case err != nil || in.Level == 0 || !named(out): // what is wrong the unit says
-		case merges:
-			reduced = append(reduced, out)
-		default:
-			return o.eachLeaf(ctx, t.run.id, in, func(leaf *storagev1.Unit, data []byte) error {
-				l.add(mapreduce.Input{Unit: mapreduce.UnitID(leaf.UnitId), First: leaf.Index, End: leaf.Index + 1, Referred: true}, data)
-				return nil
-			})
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return l.pieces, o.referred(ctx, t.run.id, u, reduced, l)
-}
-
-// eachLeaf visits the units of level 0, with their outputs, that a reduce of records
-// stands for. A tree passes on only the names of records that it did not merge.
-func (o *Orchestrator) eachLeaf(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(leaf *storagev1.Unit, data []byte) error) error {
+// eachLeaf visits the units of level 0 with an output that a reduce of records stands
+// for. A tree passes on only the names of records that it did not merge.
+func (o *Orchestrator) eachLeaf(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(leaf *storagev1.Unit) error) error {
 	for from := u.Inputs.GetMapFirst(); from < u.Inputs.GetMapEnd(); {
 		page, err := o.jobs.UnitsFrom(ctx, id, 0, from, 256)
 		if err != nil || len(page) == 0 {
@@ -295,14 +287,7 @@ func (o *Orchestrator) eachLeaf(ctx context.Context, id mapreduce.JobID, u *stor
 			if from = leaf.Index + 1; mapreduce.UnitState(leaf.Status) != mapreduce.UnitComplete || leaf.Index >= u.Inputs.GetMapEnd() {
 				continue
 			}
-			data, err := o.jobs.Output(ctx, id, leaf)
-			if err != nil {
-				return err
-			}
-			if bare, err := output.WithoutCalls(data); err == nil { // else the unit says so
-				data = bare
-			}
-			if err := visit(leaf, data); err != nil {
+			if err := visit(leaf); err != nil {
 				return err
 			}
 		}
@@ -313,10 +298,10 @@ func (o *Orchestrator) eachLeaf(ctx context.Context, id mapreduce.JobID, u *stor
 // completed returns the output of a reduce with all records that it stands for.
 func (o *Orchestrator) completed(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, out *output.Output) (*output.Output, error) {
 	var parts []*output.Output
-	err := o.eachLeaf(ctx, id, u, func(leaf *storagev1.Unit, data []byte) error {
-		part, err := output.Decode(data)
+	err := o.eachLeaf(ctx, id, u, func(leaf *storagev1.Unit) error {
+		part, err := o.outputOf(ctx, id, leaf)
 		if err != nil {
-			return errs.New(errs.DataLoss, "output of unit %s: %v", leaf.UnitId, err)
+			return err
 		}
 		parts = append(parts, part)
 		return nil
@@ -326,70 +311,6 @@ func (o *Orchestrator) completed(ctx context.Context, id mapreduce.JobID, u *sto
 
 // named reports whether an output only names some of its records.
 func named(o *output.Output) bool { return len(o.Open) > 0 || len(o.Entries) > 0 }
-
-// referred adds the records that inputs name without holding them, where more
-// than one input names their entity.
-func (o *Orchestrator) referred(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, reduced []*output.Output, l *loader) error {
-	if len(reduced) == 0 {
-		return nil
-	}
-	_, s, err := o.stageOf(ctx, id, u)
-	if err != nil {
-		return err
-	}
-	wanted := output.Wanted(s, reduced, l.a.Kind == mapreduce.KindFinal)
-	return o.someReferred(ctx, id, wanted, func(u *storagev1.Unit, _ *output.Output, data []byte) {
-		l.add(mapreduce.Input{Unit: mapreduce.UnitID(u.UnitId), First: u.Index, End: u.Index + 1, Referred: true}, data)
-	})
-}
-
-// someReferred visits the outputs with records that inputs name, with their
-// encoding, as many of them as a unit is sent.
-func (o *Orchestrator) someReferred(ctx context.Context, id mapreduce.JobID, wanted []output.Open, visit func(*storagev1.Unit, *output.Output, []byte)) error {
-	more := 0 // bytes
-	err := o.eachReferred(ctx, id, wanted, func(u *storagev1.Unit, out *output.Output) error {
-		data, err := out.Encode()
-		if err != nil {
-			return err
-		}
-		visit(u, out, data)
-		if more += len(data); more >= referredBytes {
-			return errEnough
-		}
-		return nil
-	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
-}
-
-// errEnough ends the reading of records that inputs name. Those that are not sent
-// go on as names, and are merged when the result is read.
-var errEnough = errors.New("enough was read")
-
-// A loader gathers the inputs of an assignment.
-type loader struct {
-	a      *mapreduce.Assignment
-	pieces []mapreduce.InputPiece
-	total  int // bytes
-}
-
-func (l *loader) add(in mapreduce.Input, data []byte) {
-	if l.total += len(data); l.total <= messageBytes/2 || len(data) == 0 {
-		in.Data = data
-		l.a.Inputs = append(l.a.Inputs, in)
-		return
-	}
-	held := mapreduce.Held{Job: l.a.Job, Unit: l.a.Unit, Attempt: l.a.Attempt}
-	for at := 0; at < len(data); at += pieceBytes {
-		l.pieces = append(l.pieces, mapreduce.InputPiece{
-			Held: held, Input: len(l.a.Inputs), Index: in.Pieces, Data: data[at:min(at+pieceBytes, len(data))],
-		})
-		in.Pieces++
-	}
-	l.a.Inputs = append(l.a.Inputs, in)
-}
 
 // eachInput visits the units that a reduce takes, in order.
 func (o *Orchestrator) eachInput(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(*storagev1.Unit) error) error {

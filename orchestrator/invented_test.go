@@ -1,9 +1,11 @@
 package orchestrator_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -200,13 +202,18 @@ func TestAnotherWorkerRunsWhatOneLiedAbout(t *testing.T) {
 
 // hugeReports are reports that no worker of ours sends.
 var hugeReports = map[string]func(*mapreduce.Report){
-	"a length that makes a negative one": func(r *mapreduce.Report) { r.Chunks, r.Length, r.SHA256 = 1, math.MaxInt64, make([]byte, 32) },
-	"more chunks than there are":         func(r *mapreduce.Report) { r.Chunks, r.Length, r.SHA256 = 2, 1<<16+1, make([]byte, 32) },
-	"a length of nothing":                func(r *mapreduce.Report) { r.Chunks, r.Length, r.SHA256 = 1, 0, make([]byte, 32) },
-	"tokens beyond all":                  func(r *mapreduce.Report) { r.Tokens.In = math.MaxInt64 },
-	"a size beyond all":                  func(r *mapreduce.Report) { r.Size = math.MaxInt64 },
-	"what is no output":                  func(r *mapreduce.Report) { r.Output = []byte("\xff\xff") },
-	"an output in both ways":             func(r *mapreduce.Report) { r.Chunks, r.Length, r.Output = 1, 5, []byte("\x22\x00") },
+	"a length beyond all":          func(r *mapreduce.Report) { r.Length, r.SHA256 = math.MaxInt64, make([]byte, 32) },
+	"a length below nothing":       func(r *mapreduce.Report) { r.Length, r.SHA256 = math.MinInt64, make([]byte, 32) },
+	"an output that was not put":   func(r *mapreduce.Report) { r.Length, r.SHA256 = 1<<16+1, make([]byte, 32) },
+	"a hash of nothing":            func(r *mapreduce.Report) { r.Length, r.SHA256 = 0, make([]byte, 32) },
+	"a length without a hash":      func(r *mapreduce.Report) { r.Length = 1<<16 + 1 },
+	"more than a report may carry": func(r *mapreduce.Report) { r.Output = make([]byte, mapreduce.MaxInline+1) },
+	"tokens beyond all":            func(r *mapreduce.Report) { r.Tokens.In = math.MaxInt64 },
+	"a size beyond all":            func(r *mapreduce.Report) { r.Size = math.MaxInt64 },
+	"what is no output":            func(r *mapreduce.Report) { r.Output = []byte("\xff\xff") },
+	"an output in both ways": func(r *mapreduce.Report) {
+		r.Length, r.SHA256, r.Output = 5, make([]byte, 32), []byte("\x22\x00")
+	},
 }
 
 // TestReportsThatNoWorkerSends: they cost their attempt and nothing else, and the
@@ -236,30 +243,33 @@ func TestReportsThatNoWorkerSends(t *testing.T) {
 	}
 }
 
-// TestChunksOfOthers: a worker writes into no output but its own, and not into one
-// that it has reported.
-func TestChunksOfOthers(t *testing.T) {
+// TestPutsOfOthers: a worker writes into no output but its own, and what it has stored
+// whole it does not change any more: what is checked is what is published.
+func TestPutsOfOthers(t *testing.T) {
 	c := newCluster(t)
 	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
 	id := n.submit(script(nil), 1)
 	owner := greet(t, n, "owner", 1)
 	held := owner.assigned()
-	data, err := (&output.Output{Reason: strings.Repeat("x", mapreduce.MaxInline)}).Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.Sum256(data)
-	owner.say(&mapreduce.FromWorker{Chunks: []mapreduce.ResultChunk{{Job: held.Job, Unit: held.Unit, Attempt: held.Attempt, Data: data}}})
+	data := reasoned(t, mapreduce.MaxInline)
+	stored := owner.putOutput("owner", held, data)
 	other := greet(t, n, "other", 1)
-	other.say(&mapreduce.FromWorker{Chunks: []mapreduce.ResultChunk{
-		{Job: held.Job, Unit: held.Unit, Attempt: held.Attempt, Data: []byte("invented")},
-	}, Reports: []mapreduce.Report{{Job: held.Job, Unit: held.Unit, Attempt: held.Attempt, Outcome: mapreduce.Done}}})
+	invented := reasoned(t, 2*mapreduce.MaxInline)
+	_, err := other.PutBlob(t.Context(), outputOf("other", held, invented, 0), parts(invented, io.EOF))
+	wantKind(t, err, errs.Precondition)
+	other.say(&mapreduce.FromWorker{Reports: []mapreduce.Report{{Job: held.Job, Unit: held.Unit, Attempt: held.Attempt, Outcome: mapreduce.Done}}})
 	if v := other.until(func(m *mapreduce.ToWorker) bool { return len(m.Verdicts) > 0 }).Verdicts[0]; v.Verdict != mapreduce.Stale {
 		t.Errorf("verdict %v on the report of another's unit, want stale", v)
 	}
-	v := owner.report(held, func(r *mapreduce.Report) { r.Output, r.Chunks, r.Length, r.SHA256 = nil, 1, int64(len(data)), sum[:] })
+	_, err = owner.PutBlob(t.Context(), outputOf("owner", held, invented, 0), parts(invented, io.EOF))
+	wantKind(t, err, errs.Precondition)
+	v := owner.report(held, stored)
 	if u := n.units(id)[held.Unit]; v != mapreduce.Accepted || u.State != mapreduce.UnitComplete {
 		t.Errorf("verdict %v, unit %+v: the output is not the owner's", v, u)
+	}
+	page, err := n.ListUnits(t.Context(), mapreduce.ListUnitsQuery{Job: id, Outputs: true})
+	if err != nil || !bytes.Equal(page.Units[0].Output, data) {
+		t.Errorf("an output of %d bytes, %v", len(page.Units[0].Output), err)
 	}
 }
 

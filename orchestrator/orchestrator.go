@@ -211,6 +211,7 @@ type Orchestrator struct {
 
 	streams sync.WaitGroup // of workers
 	asking  chan struct{}  // full while grants are asked for or returned
+	wanting chan struct{}  // full while so many reduces' records are looked for
 
 	polledLast mapreduce.JobID // of polls only
 
@@ -244,6 +245,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o := &Orchestrator{
 		jobs: j, config: c, log: c.Logger, started: make(chan struct{}),
 		doubts: make(map[mapreduce.NodeID]*jobs.Doubt), mine: make(map[mapreduce.JobID]bool), asking: make(chan struct{}, 1),
+		wanting: make(chan struct{}, maxWanting),
 		leaving: make(chan struct{}), checks: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
 	}
 	o.board = newBoard(j.Node(), c.Limits)

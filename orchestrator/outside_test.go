@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/worker"
@@ -139,9 +140,9 @@ func (c *collected) where() map[string]string {
 	return all
 }
 
-// TestTextsAreHandedOutToHolders: a worker gets the text of a document only while
-// it holds a unit of it, and only what there is.
-func TestTextsAreHandedOutToHolders(t *testing.T) {
+// TestBlobsAreForHolders: a worker gets the text of a document only while it holds a
+// unit of it, and only what there is.
+func TestBlobsAreForHolders(t *testing.T) {
 	docs, order := contracts()
 	n := newCluster(t).orchestrator(quick(orchestrator.Config{Adopt: true}))
 	s, _ := hello(t, n, mapreduce.Hello{Session: "w", Slots: 1})
@@ -159,36 +160,41 @@ func TestTextsAreHandedOutToHolders(t *testing.T) {
 	stale.Attempt++
 	other.Unit = "a.txt_chunk_2"
 	nobody.Job = "mr_20260101_abcdef"
-	for _, tt := range []struct {
-		name string
-		held mapreduce.Held
-		at   int64
-		want string // the error
-	}{
-		{"all", held, 0, ""},
-		{"the rest", held, 20, ""},
-		{"behind the end", held, int64(len(docs["a.txt"])), "none at"},
-		{"another attempt", stale, 0, "does not hold"},
-		{"another unit", other, 0, "does not hold"},
-		{"another job", nobody, 0, "does not hold"},
-	} {
-		p := s.ask(mapreduce.TextRequest{Held: tt.held, Start: tt.at})
-		switch {
-		case tt.want == "" && (p.Error != "" || string(p.Data) != docs["a.txt"][tt.at:]):
-			t.Errorf("%s: %q, error %q", tt.name, p.Data, p.Error)
-		case tt.want != "" && (len(p.Data) > 0 || !strings.Contains(p.Error, tt.want)):
-			t.Errorf("%s: %d bytes, error %q; want none, as it %q", tt.name, len(p.Data), p.Error, tt.want)
-		}
+	all, whole := docs["a.txt"], mapreduce.Blob{Kind: mapreduce.BlobText}
+	span := func(start, end int) mapreduce.Blob {
+		return mapreduce.Blob{Kind: mapreduce.BlobText, Start: int64(start), End: int64(end)}
 	}
-}
-
-// ask asks for a text, and returns the answer.
-func (r *raw) ask(q mapreduce.TextRequest) mapreduce.TextPiece {
-	r.t.Helper()
-	r.send(&mapreduce.FromWorker{Texts: []mapreduce.TextRequest{q}})
-	for {
-		if m := r.recv(); len(m.Texts) > 0 {
-			return m.Texts[0]
+	for _, tt := range []struct {
+		name    string
+		session mapreduce.SessionID
+		held    mapreduce.Held
+		blob    mapreduce.Blob
+		want    string
+		refused errs.Kind // if not 0
+	}{
+		{"all", "w", held, whole, all, 0},
+		{"the rest", "w", held, span(20, 0), all[20:], 0},
+		{"a range", "w", held, span(20, 90), all[20:90], 0},
+		{"nothing", "w", held, span(len(all), 0), "", 0},
+		{"behind the end", "w", held, span(0, len(all)+1), "", errs.Invalid},
+		{"of another hash", "w", held, mapreduce.Blob{Kind: mapreduce.BlobText, SHA256: make([]byte, 32)}, "", errs.Invalid},
+		{"inputs of a map unit", "w", held, mapreduce.Blob{Kind: mapreduce.BlobReferred}, "", errs.Invalid},
+		{"no state", "w", held, mapreduce.Blob{Kind: mapreduce.BlobState}, "", errs.NotFound},
+		{"what can only be put", "w", held, mapreduce.Blob{Kind: mapreduce.BlobOutput}, "", errs.Invalid},
+		{"an answer without a key", "w", held, mapreduce.Blob{Kind: mapreduce.BlobAnswer}, "", errs.Invalid},
+		{"an answer of a job that shares none", "w", held, mapreduce.Blob{Kind: mapreduce.BlobAnswer, Key: make([]byte, 32)}, "", errs.NotFound},
+		{"another attempt", "w", stale, whole, "", errs.Precondition},
+		{"another unit", "w", other, whole, "", errs.Precondition},
+		{"another job", "w", nobody, whole, "", errs.Precondition},
+		{"another session", "x", held, whole, "", errs.Aborted},
+	} {
+		var got []byte
+		err := s.stream.GetBlob(t.Context(), &mapreduce.BlobRequest{Session: tt.session, Held: tt.held, Blob: tt.blob}, func(part []byte) error {
+			got = append(got, part...)
+			return nil
+		})
+		if string(got) != tt.want || err != nil && errs.KindOf(err) != tt.refused || err == nil && tt.refused != 0 {
+			t.Errorf("%s: %d bytes and %v, want %d bytes and an error of kind %v", tt.name, len(got), err, len(tt.want), tt.refused)
 		}
 	}
 }

@@ -165,29 +165,35 @@ func (o *Orchestrator) documentOf(ctx context.Context, id mapreduce.JobID, n int
 	return d, nil
 }
 
-// repeated returns what a unit of a job that repeats another was answered there; or
-// if it failed there, how.
-func (o *Orchestrator) repeated(ctx context.Context, t *task, u *storagev1.Unit) (state []byte, failed *mapreduce.Report, err error) {
-	if t.spec.Replay == "" || u.Level < 0 {
-		return nil, nil, nil
-	}
+// stateOf returns the state that an attempt at a unit goes on with: what an earlier
+// attempt left, or of a job that repeats another, what the unit was answered there;
+// and if it failed there, a report that says how.
+func (o *Orchestrator) stateOf(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, u *storagev1.Unit) (state []byte, failed *mapreduce.Report, err error) {
 	name := mapreduce.UnitID(u.UnitId)
-	was, err := o.jobs.Unit(ctx, t.spec.Replay, name)
-	if err != nil {
-		return nil, nil, err
+	if spec.Replay != "" && u.Level >= 0 {
+		was, err := o.jobs.Unit(ctx, spec.Replay, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if was != nil && mapreduce.UnitState(was.Status) == mapreduce.UnitFailed {
+			return nil, &mapreduce.Report{
+				Job: id, Unit: name, Attempt: int(u.Attempt), Outcome: mapreduce.Errored,
+				Class: mapreduce.PermanentUnit, Errors: was.Errors,
+			}, nil
+		}
+		if state, err = o.jobs.State(ctx, spec.Replay, name); err != nil || state != nil {
+			return state, nil, err
+		}
 	}
-	if was != nil && mapreduce.UnitState(was.Status) == mapreduce.UnitFailed {
-		return nil, &mapreduce.Report{
-			Job: t.run.id, Unit: name, Attempt: int(u.Attempt), Outcome: mapreduce.Errored,
-			Class: mapreduce.PermanentUnit, Errors: was.Errors,
-		}, nil
+	if u.Attempt > 1 {
+		state, err = o.jobs.State(ctx, id, name)
 	}
-	state, err = o.jobs.State(ctx, t.spec.Replay, name)
 	return state, nil, err
 }
 
-// reportFor enters a report in a worker's name, of a unit that it was not given.
-func (o *Orchestrator) reportFor(s *session, report *mapreduce.Report) {
+// reportFor enters a report in a worker's name, of a unit that it was not given, or
+// of one that broke its stream.
+func (o *Orchestrator) reportFor(s *session, report *mapreduce.Report, broke bool) {
 	b := o.board
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -195,5 +201,8 @@ func (o *Orchestrator) reportFor(s *session, report *mapreduce.Report) {
 		return
 	}
 	b.report(s, report)
+	if r := b.run(report.Job); broke {
+		r.reports[len(r.reports)-1].broke = true
+	}
 	b.wake.Signal()
 }

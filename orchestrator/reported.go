@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs"
 )
 
 // maxChecking is how many outputs of one worker wait to be checked before its
@@ -51,7 +52,7 @@ type gift struct {
 // quick reports whether the output of a report can be checked without reading
 // anything but, for a few, the document.
 func (g gift) quick(rep *mapreduce.Report) bool {
-	if g.unit == nil || rep.Chunks > 0 {
+	if g.unit == nil || rep.Length > 0 {
 		return false
 	}
 	kind := mapreduce.UnitKind(g.unit.Kind)
@@ -164,6 +165,9 @@ func (o *Orchestrator) examine(ctx context.Context, s *session, rep *mapreduce.R
 		if u == nil || u.Attempt != int64(rep.Attempt) || u.Session != string(s.id) {
 			return errNotIts, nil
 		}
+		if rep.Length > 0 && !jobs.Whole(u.Put, rep) { // what is whole does not change any more
+			return errNotPut, nil
+		}
 	}
 	data, err := o.jobs.Reported(ctx, rep)
 	if err != nil {
@@ -171,6 +175,9 @@ func (o *Orchestrator) examine(ctx context.Context, s *session, rep *mapreduce.R
 	}
 	return o.verifyText(ctx, rep.Job, u, g.text, data)
 }
+
+// errNotPut is what a report is refused with whose output was not put before.
+var errNotPut = errors.New("it is not stored: an output has to be put whole before its report")
 
 // errNotIts is why a report is not looked at.
 var errNotIts = errors.New("the attempt is not this worker's")

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"sync"
 	"time"
 
@@ -25,10 +24,14 @@ type session struct {
 	offer    mapreduce.Offer
 	out      *outbox
 	stop     context.CancelCauseFunc // ends its stream
+	life     context.Context         // of its stream
 	hearing  hearing
 	checking chan struct{} // full while as many of its outputs are checked as it may have waiting
+	states   *stateKeeper
 
 	// Guarded by the board's mu.
+	gets     int  // blobs that it gets, and
+	puts     int  // that it puts
 	gone     bool // its stream has ended, or another has taken it up
 	draining bool
 	promised int // slots set aside for turns under way
@@ -223,6 +226,13 @@ var errLeaving = errs.New(errs.Unavailable, "this orchestrator is leaving; conne
 // worker ended it in order. Nobody waits for a worker that does not read.
 func (o *Orchestrator) serve(ctx context.Context, s *session, first *mapreduce.FromWorker, stream mapreduce.WorkStream) (clean bool, err error) {
 	sent, received := make(chan error, 1), make(chan error, 1)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	o.streams.Go(func() {
+		if err := o.contained(ctx, "keeping states", func() error { return o.keepStates(ctx, s) }, "session", s.id); err != nil {
+			s.stop(err)
+		}
+	})
 	o.streams.Add(2) // Send and Recv end when the stream does, which may be after serve
 	go func() {
 		defer o.streams.Done()
@@ -230,7 +240,9 @@ func (o *Orchestrator) serve(ctx context.Context, s *session, first *mapreduce.F
 	}()
 	go func() {
 		defer o.streams.Done()
-		sent <- o.contained(ctx, "telling a worker", func() error { return s.out.drain(stream) }, "session", s.id)
+		sent <- o.contained(ctx, "telling a worker", func() error {
+			return s.out.drain(stream, func(m *mapreduce.ToWorker, err error) { o.broke(s, m, err) })
+		}, "session", s.id)
 	}()
 	select {
 	case err = <-received:
@@ -309,7 +321,7 @@ func (o *Orchestrator) bind(ctx context.Context, first *mapreduce.FromWorker, st
 	}
 	s := &session{
 		id: hello.Session, epoch: b.Epoch, slots: hello.Slots, prefetch: hello.Prefetch,
-		offer: hello.Offer, out: newOutbox(), stop: stop, held: make(map[unitKey]*heldUnit),
+		offer: hello.Offer, out: newOutbox(), stop: stop, life: ctx, states: newStateKeeper(), held: make(map[unitKey]*heldUnit),
 		breakers: make(map[string]time.Time), seen: time.Now(), knows: make(map[mapreduce.JobID]int64),
 		draining: first.Drain, checking: make(chan struct{}, maxChecking), texts: &o.board.texts,
 	}
@@ -462,33 +474,15 @@ func (o *Orchestrator) receive(ctx context.Context, s *session, first *mapreduce
 	}
 }
 
-// hear takes one message. Chunks are stored before the reports behind them are
-// looked at, and the stream waits for that: its back-pressure is ours.
+// hear takes one message: reports, signs of life, and requests for tokens. What may
+// take long has streams of its own, such as looking for a text or an answer, or is
+// done beside this one, as states are kept: so it delays no other unit's report.
 func (o *Orchestrator) hear(ctx context.Context, s *session, m *mapreduce.FromWorker) error {
-	if err := o.keepChunks(ctx, s, m.Chunks); err != nil {
+	if err := s.states.aside(ctx, m); err != nil {
 		return err
 	}
-	for _, state := range m.States {
-		err := o.lasting(ctx, "keeping what an agent has done", func() error {
-			_, err := o.jobs.KeepState(ctx, state)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	if err := o.keepAnswers(ctx, s, m.Answers); err != nil {
-		return err
-	}
-	later, err := o.checkQuick(ctx, s, m)
+	suspects, err := o.hearReports(ctx, s, m)
 	if err != nil {
-		return err
-	}
-	suspects, urgent := o.board.heard(s, m)
-	if urgent {
-		o.board.news.give()
-	}
-	if err := o.checkLater(ctx, s, later); err != nil {
 		return err
 	}
 	if len(suspects) > 0 {
@@ -497,52 +491,30 @@ func (o *Orchestrator) hear(ctx context.Context, s *session, m *mapreduce.FromWo
 			return err
 		}
 	}
-	if err := o.reserve(ctx, s, m.Reserve); err != nil {
-		return err
-	}
-	if err := o.findAnswers(ctx, s, m.Answers); err != nil {
-		return err
-	}
-	return o.handOut(ctx, s, m.Texts)
+	return o.reserve(ctx, s, m.Reserve)
 }
 
-// keepChunks stores chunks, those of one attempt together, as many as suit a
-// transaction.
-func (o *Orchestrator) keepChunks(ctx context.Context, s *session, chunks []mapreduce.ResultChunk) error {
-	const most = 8 // of 64 KiB: 512 KiB
-	chunks = o.board.acceptable(s, chunks)
-	for len(chunks) > 0 {
-		n := 1
-		for n < len(chunks) && n < most && sameAttempt(chunks[n], chunks[0]) {
-			n++
-		}
-		err := o.lasting(ctx, "keeping results", func() error {
-			_, err := o.jobs.WriteChunks(ctx, chunks[:n])
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		chunks = chunks[n:]
+// hearReports enters a message on the board, with those of its reports whose outputs
+// were checked at once; the others follow once they were. It returns what board.heard
+// does.
+func (o *Orchestrator) hearReports(ctx context.Context, s *session, m *mapreduce.FromWorker) ([]mapreduce.Held, error) {
+	later, err := o.checkQuick(ctx, s, m)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	suspects, urgent := o.board.heard(s, m)
+	if urgent {
+		o.board.news.give()
+	}
+	return suspects, o.checkLater(ctx, s, later)
 }
 
-// acceptable returns the chunks that belong to attempts that s runs and has not
-// reported: nobody writes into the output of another, or into one that is being
-// checked. One that no output can have is left out, and its report refused.
-func (b *board) acceptable(s *session, chunks []mapreduce.ResultChunk) []mapreduce.ResultChunk {
+// holdsAttempt reports whether s was given an attempt and has not lost it.
+func (b *board) holdsAttempt(s *session, h mapreduce.Held) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.DeleteFunc(chunks, func(c mapreduce.ResultChunk) bool {
-		h := s.held[unitKey{c.Job, c.Unit}]
-		return h == nil || h.attempt != c.Attempt || h.reported || h.checking ||
-			c.Index < 0 || c.Index >= mapreduce.MaxOutput/mapreduce.ChunkBytes || len(c.Data) > mapreduce.ChunkBytes
-	})
-}
-
-func sameAttempt(a, b mapreduce.ResultChunk) bool {
-	return a.Job == b.Job && a.Unit == b.Unit && a.Attempt == b.Attempt
+	held := s.held[unitKey{h.Job, h.Unit}]
+	return held != nil && held.attempt == h.Attempt
 }
 
 // heard enters a message on the board. It returns the units that have begun to
@@ -589,6 +561,22 @@ func (b *board) report(s *session, rep *mapreduce.Report) (urgent bool) {
 	r.reports = append(r.reports, pendingReport{report: rep, session: s, jitter: jitter()})
 	b.fair.add(r)
 	return urgent
+}
+
+// broke blames the units of a message that could not be sent for what it was, not
+// for want of a connection: handed out again they would break the next stream.
+func (o *Orchestrator) broke(s *session, m *mapreduce.ToWorker, err error) {
+	if errs.KindOf(err) != errs.Invalid {
+		return
+	}
+	for i := range m.Assignments {
+		a := &m.Assignments[i]
+		o.log.Error("a unit cannot be handed out", "job", a.Job, "unit", a.Unit, "attempt", a.Attempt, "session", s.id, "error", err)
+		o.reportFor(s, &mapreduce.Report{
+			Job: a.Job, Unit: a.Unit, Attempt: a.Attempt, Outcome: mapreduce.Returned,
+			Errors: []string{"it could not be handed out: " + err.Error()},
+		}, true)
+	}
 }
 
 // left deals with a stream that has ended: the worker has the grace period to
@@ -664,7 +652,8 @@ func (q *outbox) close() {
 
 // drain sends what is put into the outbox until it is closed, small messages
 // together.
-func (q *outbox) drain(stream mapreduce.WorkStream) error {
+// If one cannot be sent, failed is called with it.
+func (q *outbox) drain(stream mapreduce.WorkStream, failed func(*mapreduce.ToWorker, error)) error {
 	for {
 		batch, ok := q.take()
 		if !ok {
@@ -673,6 +662,7 @@ func (q *outbox) drain(stream mapreduce.WorkStream) error {
 		for _, m := range coalesce(batch) {
 			if err := stream.Send(m); err != nil {
 				q.close()
+				failed(m, err)
 				return err
 			}
 		}
@@ -706,6 +696,5 @@ func coalesce(batch []*mapreduce.ToWorker) []*mapreduce.ToWorker {
 
 func onlyVerdicts(m *mapreduce.ToWorker) bool {
 	return m.Welcome == nil && !m.Goodbye && len(m.Assignments) == 0 && len(m.Jobs) == 0 &&
-		len(m.Pieces) == 0 && len(m.Reserved) == 0 && len(m.Cancel) == 0 && len(m.Forget) == 0 &&
-		len(m.Texts) == 0 && len(m.Limits) == 0 && len(m.Answers) == 0
+		len(m.Reserved) == 0 && len(m.Cancel) == 0 && len(m.Forget) == 0 && len(m.Limits) == 0
 }

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"unicode/utf8"
 
@@ -113,7 +114,7 @@ var errNoText = errs.New(errs.Invalid, "what a document was parsed into is not U
 // verifyMap checks the output of a map unit against its text.
 func (o *Orchestrator) verifyMap(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, text []byte, out *output.Output) (why, err error) {
 	src := u.Source
-	if text == nil && src.End > src.Start {
+	if text == nil && src.End > src.Start && len(out.Citations) > 0 { // else there is nothing to look for in it
 		if text, err = o.jobs.Text(ctx, id, src.Sha256, src.Start, src.End); err != nil {
 			return nil, err
 		}
@@ -171,7 +172,10 @@ func (o *Orchestrator) verifyReduce(ctx context.Context, id mapreduce.JobID, u *
 			return nil, err
 		}
 		wanted := output.Wanted(s, reduced, mapreduce.UnitKind(u.Kind) == mapreduce.KindFinal)
-		err = o.someReferred(ctx, id, wanted, func(_ *storagev1.Unit, one *output.Output, _ []byte) { given = append(given, one) })
+		err = o.someReferred(ctx, id, wanted, func(_ *storagev1.Unit, one *output.Output, _ []byte) error {
+			given = append(given, one)
+			return nil
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -189,10 +193,11 @@ const (
 // checkReport says why what a report tells of an output, and of what it cost, cannot
 // be so.
 func checkReport(r *mapreduce.Report) error {
-	whole := r.Chunks == 0 && len(r.Output) <= mapreduce.ChunkBytes || len(r.Output) == 0 && mapreduce.FitsChunks(r.Chunks, r.Length)
+	inline := r.Length == 0 && len(r.SHA256) == 0 && len(r.Output) <= mapreduce.MaxInline
+	put := len(r.Output) == 0 && r.Length > 0 && r.Length <= mapreduce.MaxOutput && len(r.SHA256) == sha256.Size
 	switch {
-	case r.Outcome == mapreduce.Done && !whole:
-		return fmt.Errorf("an output of %d bytes in %d chunks, with %d bytes beside them", r.Length, r.Chunks, len(r.Output))
+	case r.Outcome == mapreduce.Done && !inline && !put:
+		return fmt.Errorf("an output of %d bytes that was put, with a hash of %d bytes and %d bytes beside it", r.Length, len(r.SHA256), len(r.Output))
 	case r.Size < 0 || r.Size > maxReportTokens:
 		return fmt.Errorf("an output of %d tokens", r.Size)
 	case !(r.Confidence >= 0 && r.Confidence <= 1):

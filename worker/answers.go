@@ -2,123 +2,63 @@ package worker
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
+	"time"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
 var _ agent.Sharer = (*unit)(nil)
 
-// A lookup is a request for an answer that waits for its reply.
-type lookup struct {
-	done chan struct{} // closed when answered
-	data []byte        // valid once done is closed
-}
-
-// An answerOut is a request that is to be sent.
-type answerOut struct {
-	u    *unit
-	key  string
-	keep []byte // nil asks
-}
-
 // Shares implements agent.Sharer.
 func (u *unit) Shares() bool { return u.job.spec.Cache }
 
-// Answer implements agent.Sharer. Requests for the same share a reply.
+// Answer implements agent.Sharer. An answer that cannot be got is as good as none.
 func (u *unit) Answer(ctx context.Context, key []byte) ([]byte, error) {
-	l := u.lookUp(string(key))
-	select {
-	case <-l.done:
-		return l.data, nil
-	case <-u.ctx.Done():
-		return nil, context.Cause(u.ctx)
-	case <-ctx.Done():
+	ctx, stop := u.with(ctx)
+	defer stop()
+	var data []byte
+	err := u.session.transfers.get(ctx, u.attemptHeld(), mapreduce.Blob{Kind: mapreduce.BlobAnswer, Key: key}, func(part []byte) error {
+		if len(data)+len(part) > mapreduce.MaxAnswer {
+			return errs.New(errs.DataLoss, "an answer of more than %d bytes came", mapreduce.MaxAnswer)
+		}
+		data = append(data, part...)
+		return nil
+	})
+	switch {
+	case err == nil:
+		return data, nil
+	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
+	case !errors.Is(err, errs.NotFound):
+		u.session.cfg.Logger.Warn("looking for an answer of a model", "job", u.id.job, "unit", u.id.unit, "error", err)
 	}
+	return nil, nil
 }
 
-func (u *unit) lookUp(key string) *lookup {
-	u.mu.Lock()
-	l := u.lookups[key]
-	if l != nil {
-		u.mu.Unlock()
-		return l
-	}
-	l = &lookup{done: make(chan struct{})}
-	if u.lookups == nil {
-		u.lookups = make(map[string]*lookup)
-	}
-	u.lookups[key] = l
-	u.mu.Unlock()
-	u.session.sendAnswer(answerOut{u: u, key: key})
-	return l
-}
+// shareWait bounds how long the report of an attempt waits for an answer that is
+// being kept.
+const shareWait = 5 * time.Second
 
-// Share implements agent.Sharer.
+// Share implements agent.Sharer. The report of the attempt waits for it: behind
+// that the attempt is held no more, and the answer would be refused.
 func (u *unit) Share(key, answer []byte) {
-	if len(answer) > 0 && len(answer) <= mapreduce.MaxAnswer {
-		u.session.sendAnswer(answerOut{u: u, key: string(key), keep: answer})
-	}
-}
-
-// told takes a reply. One that was asked for twice, over two streams, comes twice,
-// and counts once.
-func (u *unit) told(r mapreduce.AnswerReply) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	l := u.lookups[string(r.Key)]
-	if l == nil {
+	if len(answer) == 0 || len(answer) > mapreduce.MaxAnswer {
 		return
 	}
-	delete(u.lookups, string(r.Key))
-	if len(r.Data) > 0 {
-		l.data = r.Data
-	}
-	close(l.done)
-}
-
-// lookingUp returns what is asked for.
-func (u *unit) lookingUp() (all []answerOut) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for key := range u.lookups {
-		all = append(all, answerOut{u: u, key: key})
-	}
-	return all
-}
-
-func (s *session) sendAnswer(a answerOut) {
+	s := u.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.out.answers = append(s.out.answers, a)
-	s.signal()
-}
-
-// pullAnswers takes requests, in messages of their own: what is to be kept must
-// arrive before the report that ends the attempt, after which it would be refused.
-// mu is held.
-func (s *session) pullAnswers() *mapreduce.FromWorker {
-	o := &s.out
-	m := &mapreduce.FromWorker{}
-	for room := maxMessage; len(o.answers) > 0 && room > 0; o.answers = o.answers[1:] {
-		a := o.answers[0]
-		o.answers[0] = answerOut{}
-		m.Answers = append(m.Answers, mapreduce.AnswerRequest{Held: a.u.held(), Key: []byte(a.key), Keep: a.keep})
-		room -= len(a.keep) + 128
-	}
-	if len(m.Answers) == 0 {
-		return nil
-	}
-	return m
-}
-
-// tell takes replies.
-func (s *session) tell(r mapreduce.AnswerReply) {
-	s.mu.Lock()
-	u := s.held(r.Held)
-	s.mu.Unlock()
-	if u != nil {
-		u.told(r)
-	}
+	sum := sha256.Sum256(answer)
+	b := mapreduce.Blob{Kind: mapreduce.BlobAnswer, Key: key, SHA256: sum[:]}
+	s.beginPut(u, func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, shareWait)
+		defer cancel()
+		if err := s.transfers.put(ctx, u.attemptHeld(), b, answer, 1); err != nil {
+			s.cfg.Logger.Warn("keeping the answer of a model", "job", u.id.job, "unit", u.id.unit, "error", err)
+		}
+	})
 }

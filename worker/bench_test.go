@@ -26,7 +26,7 @@ func BenchmarkSession(b *testing.B) {
 			w, err := worker.New(worker.Config{
 				Slots: slots, Prefetch: 64 + slots, Steps: step.Serving("test", runFunc(okay)),
 				Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) {
-					p := newPipe(ctx)
+					p := newPipe(ctx, nil)
 					streams.Go(func() {
 						if err := feeder.Work(ctx, far{p}); err != nil && err != io.EOF {
 							b.Error(err)
@@ -61,6 +61,8 @@ type feeder struct {
 	next  int
 	left  int
 	done  chan struct{}
+
+	mapreduce.Blobs // nil: its units are small
 }
 
 var _ mapreduce.Fleet = (*feeder)(nil)

@@ -24,7 +24,10 @@ var errBroken = errors.New("stream broken")
 // A pipe is a stream in memory; either side, or the context of the worker's,
 // can break it.
 type pipe struct {
+	*vault
 	ctx    context.Context // of the worker's side
+	life   context.Context // of the stream
+	kill   context.CancelFunc
 	up     chan *mapreduce.FromWorker
 	down   chan *mapreduce.ToWorker
 	closed chan struct{} // by the worker: it sends no more
@@ -33,15 +36,33 @@ type pipe struct {
 	once   [3]sync.Once
 }
 
-func newPipe(ctx context.Context) *pipe {
+func newPipe(ctx context.Context, v *vault) *pipe {
+	life, kill := context.WithCancel(ctx)
 	return &pipe{
+		vault: v, life: life, kill: kill,
 		ctx: ctx, up: make(chan *mapreduce.FromWorker), down: make(chan *mapreduce.ToWorker),
 		closed: make(chan struct{}), ended: make(chan struct{}), broken: make(chan struct{}),
 	}
 }
 
-func (p *pipe) cut() { p.once[0].Do(func() { close(p.broken) }) }
-func (p *pipe) end() { p.once[1].Do(func() { close(p.ended) }) }
+func (p *pipe) cut() { p.once[0].Do(func() { close(p.broken); p.kill() }) }
+func (p *pipe) end() { p.once[1].Do(func() { close(p.ended); p.kill() }) }
+
+// GetBlob and PutBlob end with the stream.
+
+func (n near) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(n.life, cancel)()
+	return n.vault.GetBlob(ctx, q, take)
+}
+
+func (n near) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(n.life, cancel)()
+	return n.vault.PutBlob(ctx, q, next)
+}
 
 // near is the worker's side.
 type near struct{ *pipe }
@@ -107,6 +128,7 @@ func (f far) Recv() (*mapreduce.FromWorker, error) {
 
 // A peer is an orchestrator that a test plays by hand, within a bubble.
 type peer struct {
+	*vault
 	t     *testing.T
 	conns chan *pipe
 	pipe  *pipe
@@ -118,12 +140,12 @@ type peer struct {
 }
 
 func newPeer(t *testing.T) *peer {
-	return &peer{t: t, conns: make(chan *pipe, 100)}
+	return &peer{vault: newVault(), t: t, conns: make(chan *pipe, 100)}
 }
 
 // connect is a worker.Connect.
 func (p *peer) connect(ctx context.Context) (worker.Stream, error) {
-	pipe := newPipe(ctx)
+	pipe := newPipe(ctx, p.vault)
 	p.conns <- pipe
 	return near{pipe}, nil
 }
@@ -157,13 +179,10 @@ func (p *peer) collect(pipe *pipe) {
 			return
 		}
 		p.msgs = append(p.msgs, m)
-		p.got.Chunks = append(p.got.Chunks, m.Chunks...)
 		p.got.Reports = append(p.got.Reports, m.Reports...)
 		p.got.Started = append(p.got.Started, m.Started...)
 		p.got.Reserve = append(p.got.Reserve, m.Reserve...)
 		p.got.States = append(p.got.States, m.States...)
-		p.got.Texts = append(p.got.Texts, m.Texts...)
-		p.got.Answers = append(p.got.Answers, m.Answers...)
 		if m.Heartbeat != nil {
 			p.got.Heartbeat = m.Heartbeat
 		}

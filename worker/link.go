@@ -96,7 +96,7 @@ func (s *session) serve(life context.Context, connect Connect) (met bool, err er
 	if !impatience.Stop() {
 		return false, errNoWelcome
 	}
-	l := &link{session: s, stream: stream, leaving: make(chan struct{}), pieces: pieces{most: s.cfg.MaxInput}}
+	l := &link{session: s, stream: stream, leaving: make(chan struct{})}
 	return true, l.run(ctx, cancel, first)
 }
 
@@ -122,13 +122,14 @@ type link struct {
 	session *session
 	stream  Stream
 	leaving chan struct{} // closed by the receiver when the orchestrator leaves
-	pieces  pieces        // used by the receiver only
 }
 
 // run sends and receives until the stream ends, by whichever side.
 func (l *link) run(ctx context.Context, cancel context.CancelCauseFunc, first *mapreduce.ToWorker) error {
 	s := l.session
 	s.attach()
+	s.transfers.goOver(l.stream)
+	defer s.transfers.goOver(nil)
 	s.cfg.Logger.Info("connected to orchestrator", "node", first.Welcome.Node, "epoch", first.Welcome.Epoch)
 	every := first.Welcome.Heartbeat
 	if every <= 0 {
@@ -239,11 +240,8 @@ func (l *link) take(m *mapreduce.ToWorker) {
 		s.learn(info)
 	}
 	s.share(m.Limits)
-	for _, x := range m.Pieces {
-		l.pieces.add(x)
-	}
 	if len(m.Assignments) > 0 {
-		s.assign(m.Assignments, l.pieces.assemble(m.Assignments))
+		s.assign(m.Assignments)
 	}
 	s.judge(m.Verdicts)
 	for _, r := range m.Reserved {
@@ -251,10 +249,4 @@ func (l *link) take(m *mapreduce.ToWorker) {
 	}
 	s.dropAll(m.Cancel, errCancelled)
 	s.unlearn(m.Forget)
-	for _, p := range m.Texts {
-		s.bring(p)
-	}
-	for _, r := range m.Answers {
-		s.tell(r)
-	}
 }

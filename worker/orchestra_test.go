@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker"
 )
@@ -21,12 +22,13 @@ import (
 // what a lost worker held goes back after a while. Faults make it as nasty as
 // the protocol allows.
 type orchestra struct {
+	*vault
 	spec     mapreduce.JobSpec
 	faults   faults
 	requeue  time.Duration // after a stream broke
 	finished chan struct{} // closed when all units have ended
 
-	mu       sync.Mutex // guards the fields below
+	mu       sync.Mutex // guards the fields below; taken before the vault's
 	rand     *rand.Rand
 	units    map[mapreduce.UnitID]*record
 	ready    []*record
@@ -52,7 +54,6 @@ type record struct {
 	failures   int
 	output     []byte
 	errors     []string
-	chunks     map[int]map[int][]byte // by attempt and index
 }
 
 // A binding is a session as it is known; epoch tells its streams apart.
@@ -66,14 +67,21 @@ type binding struct {
 
 func newOrchestra(seed uint64, spec mapreduce.JobSpec, as []mapreduce.Assignment) *orchestra {
 	o := &orchestra{
-		spec: spec, requeue: time.Second, finished: make(chan struct{}),
+		vault: newVault(),
+		spec:  spec, requeue: time.Second, finished: make(chan struct{}),
 		rand:     rand.New(rand.NewPCG(seed, 1)),
 		units:    make(map[mapreduce.UnitID]*record),
 		sessions: make(map[mapreduce.SessionID]*binding),
 		open:     len(as),
 	}
+	o.before = func(context.Context, *mapreduce.BlobRequest, int64) error {
+		if o.unlucky() {
+			return errs.New(errs.Unavailable, "the transfer broke off")
+		}
+		return nil
+	}
 	for _, a := range as {
-		r := &record{assignment: a, state: mapreduce.Pending, chunks: make(map[int]map[int][]byte)}
+		r := &record{assignment: a, state: mapreduce.Pending}
 		o.units[a.Unit] = r
 		o.ready = append(o.ready, r)
 	}
@@ -87,7 +95,7 @@ func (o *orchestra) connect(wg *sync.WaitGroup) worker.Connect {
 		if o.unlucky() {
 			return nil, errBroken
 		}
-		p := newPipe(ctx)
+		p := newPipe(ctx, o.vault)
 		wg.Go(func() {
 			if err := o.Work(ctx, far{p}); err != nil {
 				p.cut()
@@ -254,13 +262,6 @@ func (o *orchestra) handle(b *binding, epoch int64, m *mapreduce.FromWorker) boo
 	if b.epoch != epoch {
 		return false
 	}
-	for _, c := range m.Chunks {
-		r := o.units[c.Unit]
-		if r.chunks[c.Attempt] == nil {
-			r.chunks[c.Attempt] = make(map[int][]byte)
-		}
-		r.chunks[c.Attempt][c.Index] = c.Data
-	}
 	answer := &mapreduce.ToWorker{}
 	for i := range m.Reports {
 		answer.Verdicts = append(answer.Verdicts, mapreduce.VerdictOn{
@@ -332,15 +333,12 @@ func (o *orchestra) end(r *record, s mapreduce.UnitState) {
 
 // output puts the output of a report together and checks it. mu is held.
 func (o *orchestra) output(r *record, rep *mapreduce.Report) []byte {
-	if rep.Chunks == 0 {
+	if rep.Length == 0 {
 		return rep.Output
 	}
-	var out []byte
-	for i := range rep.Chunks {
-		out = append(out, r.chunks[rep.Attempt][i]...)
-	}
+	out := o.stored(mapreduce.BlobOutput, rep.Unit, rep.Attempt)
 	if sum := sha256.Sum256(out); !bytes.Equal(sum[:], rep.SHA256) || int64(len(out)) != rep.Length {
-		o.problem("%s: %d chunks do not make the %d bytes that were reported", rep.Unit, rep.Chunks, rep.Length)
+		o.problem("%s: %d bytes were put, and are not the %d that were reported", rep.Unit, len(out), rep.Length)
 	}
 	return out
 }

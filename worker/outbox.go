@@ -16,12 +16,9 @@ const maxMessage = 1 << 20
 // lost is found again in the units. It is guarded by session.mu.
 type outbox struct {
 	reports []*unit // settled, in order
-	chunks  int     // of the first report's, how many were sent
 	started []*unit
 	asks    []*unit
-	texts   []*unit
 	states  []*unit
-	answers []answerOut
 	limits  bool // models have something to tell
 	beat    bool
 	drain   bool
@@ -35,11 +32,8 @@ func (s *session) pull() (*mapreduce.FromWorker, []*unit) {
 	if m := s.pullStates(); m != nil {
 		return m, nil
 	}
-	if m := s.pullAnswers(); m != nil {
-		return m, nil
-	}
 	o := &s.out
-	if len(o.reports)+len(o.started)+len(o.asks)+len(o.texts) == 0 && !o.beat && !o.drain && !o.limits {
+	if len(o.reports)+len(o.started)+len(o.asks) == 0 && !o.beat && !o.drain && !o.limits {
 		return nil, nil
 	}
 	m := &mapreduce.FromWorker{Drain: o.drain}
@@ -47,7 +41,6 @@ func (s *session) pull() (*mapreduce.FromWorker, []*unit) {
 	s.pullReports(m)
 	announced := s.pullStarted(m)
 	s.pullAsks(m)
-	s.pullTexts(m)
 	s.pullLimits(m)
 	if o.beat {
 		o.beat = false
@@ -73,35 +66,26 @@ func (s *session) pullStates() *mapreduce.FromWorker {
 	return m
 }
 
-// pullReports takes reports, each after its chunks. A report whose chunks do
-// not fit waits for the next message, and what is behind it as well.
+// pullReports takes as many reports as suit a message.
 func (s *session) pullReports(m *mapreduce.FromWorker) {
 	o := &s.out
 	room := maxMessage
 	for len(o.reports) > 0 && room > 0 {
 		r := &o.reports[0].report
-		for ; o.chunks < r.Chunks && room > 0; o.chunks++ {
-			m.Chunks = append(m.Chunks, chunk(r, o.chunks))
-			room -= chunkSize
-		}
-		if o.chunks < r.Chunks {
-			return
-		}
 		if m.Reports == nil {
 			m.Reports = make([]mapreduce.Report, 0, min(len(o.reports), 1024))
 		}
 		m.Reports = append(m.Reports, wire(r))
 		room -= weigh(r)
-		o.chunks = 0
 		o.reports[0] = nil
 		o.reports = o.reports[1:]
 	}
 }
 
-// weigh returns about how many bytes a report takes without its chunks.
+// weigh returns about how many bytes a report takes.
 func weigh(r *mapreduce.Report) int {
 	n := 256
-	if r.Chunks == 0 {
+	if r.Length == 0 {
 		n += len(r.Output)
 	}
 	for _, e := range r.Errors {
@@ -180,7 +164,9 @@ func (s *session) attach() {
 	for _, u := range s.units {
 		switch u.phase {
 		case reported:
-			s.out.reports = append(s.out.reports, u)
+			if u.puts == 0 {
+				s.out.reports = append(s.out.reports, u)
+			}
 			if u.leavesState(u.report.Outcome) && u.hasState() {
 				s.out.states = append(s.out.states, u)
 			}
@@ -188,10 +174,6 @@ func (s *session) attach() {
 			if u.open() > 0 {
 				s.out.asks = append(s.out.asks, u)
 			}
-			if _, ok := u.wants(); ok {
-				s.out.texts = append(s.out.texts, u)
-			}
-			s.out.answers = append(s.out.answers, u.lookingUp()...)
 			if u.kept() {
 				s.out.states = append(s.out.states, u)
 			}

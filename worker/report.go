@@ -15,11 +15,10 @@ import (
 )
 
 const (
-	chunkSize = 64 << 10 // bytes of a result chunk: store.ChunkSize
-	maxError  = 1 << 10  // bytes of one error's text
-	maxErrors = 100      // of one report
-	maxNote   = 256      // bytes of a progress note
-	maxSize   = 1 << 40  // tokens of an output, whatever its provider says: a level's sum is a number still
+	maxError  = 1 << 10 // bytes of one error's text
+	maxErrors = 100     // of one report
+	maxNote   = 256     // bytes of a progress note
+	maxSize   = 1 << 40 // tokens of an output, whatever its provider says: a level's sum is a number still
 )
 
 // skipped is the error of a unit that an open breaker ends, in ADR-028's words.
@@ -118,24 +117,14 @@ func (u *unit) done(res *agent.Result) mapreduce.Report {
 	if n := len(res.Output); n > mapreduce.MaxInline {
 		sum := sha256.Sum256(res.Output)
 		r.SHA256, r.Length = sum[:], int64(n)
-		r.Chunks = (n + chunkSize - 1) / chunkSize
 	}
 	return r
 }
 
-// chunk returns part i of the output of a report that does not carry it itself.
-func chunk(r *mapreduce.Report, i int) mapreduce.ResultChunk {
-	end := min((i+1)*chunkSize, len(r.Output))
-	return mapreduce.ResultChunk{
-		Job: r.Job, Unit: r.Unit, Attempt: r.Attempt,
-		Index: i, Data: r.Output[i*chunkSize : end : end],
-	}
-}
-
-// wire returns r as it is sent: without an output that goes in chunks.
+// wire returns r as it is sent: without an output that is put before.
 func wire(r *mapreduce.Report) mapreduce.Report {
 	out := *r
-	if r.Chunks > 0 {
+	if r.Length > 0 {
 		out.Output = nil
 	}
 	return out

@@ -1,12 +1,15 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/token"
@@ -63,11 +66,15 @@ type session struct {
 	cfg       Config
 	breakers  *breakers
 	library   *library
+	transfers *transfers
+	memory    *semaphore.Weighted // bytes of what is fetched for units
 	tokens    *token.Counter
-	slots     sync.WaitGroup // goroutines of slots, abandoned ones excepted
-	wake      chan struct{}  // capacity 1: there may be something to send
-	idle      chan struct{}  // closed when draining and nothing is held
-	exhausted chan struct{}  // closed when too many attempts were abandoned
+	life      context.Context // ends when the session does; set by Run
+	slots     sync.WaitGroup  // goroutines of slots, abandoned ones excepted
+	putting   sync.WaitGroup  // what reports wait for
+	wake      chan struct{}   // capacity 1: there may be something to send
+	idle      chan struct{}   // closed when draining and nothing is held
+	exhausted chan struct{}   // closed when too many attempts were abandoned
 
 	mu       sync.Mutex // guards the fields below, and those of units marked so
 	jobs     map[mapreduce.JobID]*job
@@ -81,10 +88,16 @@ type session struct {
 	stats    Stats
 }
 
+// fetchedUnits is for how many units at once there is memory for the largest that
+// is fetched for one.
+const fetchedUnits = 4
+
 func newSession(cfg Config) *session {
 	s := &session{
 		cfg:       cfg,
 		library:   newLibrary(mapreduce.MaxWholeText),
+		transfers: newTransfers(cfg.Session),
+		memory:    semaphore.NewWeighted(fetchedUnits * (int64(cfg.MaxInput) + maxReferred)),
 		tokens:    token.New(),
 		wake:      make(chan struct{}, 1),
 		idle:      make(chan struct{}),
@@ -123,14 +136,13 @@ func (s *session) unlearn(ids []mapreduce.JobID) {
 	}
 }
 
-// assign takes assignments into the queue and starts what has a slot; bad says
-// what is wrong with the inputs of some, by index.
-func (s *session) assign(as []mapreduce.Assignment, bad map[int]error) {
+// assign takes assignments into the queue and starts what has a slot.
+func (s *session) assign(as []mapreduce.Assignment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range as {
 		if u := s.accept(&as[i]); u != nil {
-			s.enqueue(u, bad[i])
+			s.enqueue(u)
 		}
 	}
 	s.fill()
@@ -190,17 +202,12 @@ func (s *session) runnerOf(u *unit) (step.Runner, error) {
 
 // enqueue lets a unit wait for a slot, or settles it at once if it cannot run.
 // mu is held.
-func (s *session) enqueue(u *unit, inputs error) {
-	var large *tooLargeError
+func (s *session) enqueue(u *unit) {
 	switch {
 	case s.draining:
 		s.settle(u, u.returned(errDraining.Error()))
 	case u.job == nil:
 		s.protocolError(u, errors.New("assigned before its job was introduced"))
-	case errors.As(inputs, &large):
-		s.settle(u, u.failed(agent.Permanent(inputs)))
-	case inputs != nil:
-		s.protocolError(u, inputs)
 	case s.taken+len(s.queue) >= 2*(s.cfg.Slots+s.cfg.Prefetch):
 		s.protocolError(u, errors.New("assigned beyond slots and prefetch"))
 	default:
@@ -236,8 +243,8 @@ func (s *session) settle(u *unit, r mapreduce.Report) {
 	if u.leavesState(r.Outcome) && u.unsent() {
 		s.out.states = append(s.out.states, u)
 	}
-	s.out.reports = append(s.out.reports, u)
 	s.signal()
+	s.deliver(u)
 }
 
 // judge takes what became of reports.
@@ -294,6 +301,9 @@ func (s *session) held(h mapreduce.Held) *unit {
 // forget removes a unit that nobody waits for, unless a later attempt has taken
 // its place already. mu is held.
 func (s *session) forget(u *unit) {
+	if u.stopPuts != nil {
+		u.stopPuts(errOver)
+	}
 	if s.units[u.id] == u {
 		delete(s.units, u.id)
 	}

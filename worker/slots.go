@@ -48,6 +48,15 @@ func (s *session) begin(u *unit) {
 	s.signal()
 }
 
+// restart gives a unit that has got what it needs its whole time from now on.
+func (s *session) restart(u *unit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !u.interrupted {
+		u.timer.Reset(u.limit)
+	}
+}
+
 // slot runs units until there is none to run. An agent may end the goroutine
 // under it (runtime.Goexit): the slot is then taken up by another.
 func (s *session) slot(u *unit) {

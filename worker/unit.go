@@ -42,6 +42,7 @@ type unit struct {
 	ctx    context.Context // the attempt's own: made and ended with it
 	cancel context.CancelCauseFunc
 	limit  time.Duration // from its start
+	memory int64         // bytes set aside for what was fetched; used by the slot's goroutine
 
 	// Guarded by session.mu.
 	phase       phase
@@ -52,6 +53,9 @@ type unit struct {
 	ended       bool // report is set
 	report      mapreduce.Report
 	number      uint64 // orders reports
+	puts        int    // under way, which the report waits for
+	putting     context.Context
+	stopPuts    context.CancelCauseFunc // ends putting; nil if nothing was put
 
 	mu       sync.Mutex // guards the fields below; taken after session.mu
 	granted  int64      // tokens reserved for this attempt
@@ -64,8 +68,6 @@ type unit struct {
 	latency  time.Duration // of calls
 	captured captured
 	asking   *question
-	reading  *reading // of the document that the unit is a chunk of
-	lookups  map[string]*lookup
 	note     string
 	state    []byte           // the last that was kept
 	stateAt  mapreduce.Tokens // spent when it was
@@ -77,6 +79,11 @@ var _ agent.Calls = (*unit)(nil)
 
 func (u *unit) held() mapreduce.Held {
 	return mapreduce.Held{Job: u.id.job, Unit: u.id.unit, Attempt: u.attempt, Running: u.phase >= running}
+}
+
+// attemptHeld names the attempt. It needs no lock.
+func (u *unit) attemptHeld() mapreduce.Held {
+	return mapreduce.Held{Job: u.id.job, Unit: u.id.unit, Attempt: u.attempt}
 }
 
 func compareHeld(a, b mapreduce.Held) int {
@@ -102,6 +109,7 @@ func (u *unit) execute() mapreduce.Report {
 	u.mu.Lock()
 	u.begun = start
 	u.mu.Unlock()
+	defer func() { u.session.memory.Release(u.memory) }()
 	r := u.outcome()
 	r.Elapsed = time.Since(start)
 	return r
@@ -116,6 +124,13 @@ func (u *unit) outcome() mapreduce.Report {
 	}
 	if err := u.job.breaker.refusal(); err != nil {
 		return u.failed(err)
+	}
+	fetched, err := u.fetch()
+	if err != nil {
+		return u.unfetched(err)
+	}
+	if fetched {
+		u.session.restart(u)
 	}
 	kind := u.task.Kind
 	res, err := u.protect()

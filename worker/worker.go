@@ -30,6 +30,10 @@ type Stream interface {
 	Send(*mapreduce.FromWorker) error
 	Recv() (*mapreduce.ToWorker, error)
 	CloseSend() error
+
+	// Blobs carries what is too large for messages, to and from the same
+	// orchestrator. A transfer ends with the stream.
+	mapreduce.Blobs
 }
 
 // Connect opens a stream to one orchestrator. The stream lives no longer than
@@ -56,7 +60,7 @@ type Config struct {
 
 	MaxAbandoned int // Attempts that do not return, at which the worker stops. Defaults to Slots.
 	MaxOutput    int // Bytes of one output. Defaults to 64 MiB.
-	MaxInput     int // Bytes of one unit's inputs that come in pieces. Defaults to 128 MiB.
+	MaxInput     int // Bytes that are fetched for one unit. Defaults to 128 MiB.
 }
 
 func (c Config) withDefaults() Config {
@@ -78,6 +82,9 @@ func (c Config) validate() error {
 	}
 	if c.Steps == nil || len(c.Steps.Names()) == 0 {
 		return errors.New("worker: Steps: nothing to run units with")
+	}
+	if c.MaxOutput > mapreduce.MaxOutput {
+		return fmt.Errorf("worker: MaxOutput: is %d; orchestrators take at most %d bytes", c.MaxOutput, mapreduce.MaxOutput)
 	}
 	for _, f := range []struct {
 		name  string
@@ -144,6 +151,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	s := w.session
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	s.life = life
 	retired := make(chan struct{})
 	go func() {
 		defer close(retired)
@@ -154,6 +162,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	end(err)
 	<-retired
 	s.slots.Wait()
+	s.putting.Wait()
 	return errors.Join(err, s.leftBehind())
 }
 

@@ -17,9 +17,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/token"
-	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/step"
@@ -248,73 +248,103 @@ func TestErrorTexts(t *testing.T) {
 	})
 }
 
+// Outputs that are too large for their report are put before it.
 func TestLargeOutputs(t *testing.T) {
 	for name, n := range map[string]int{
-		"inline":           mapreduce.MaxInline,
-		"one chunk":        mapreduce.MaxInline + 1,
-		"exactly one":      store.ChunkSize,
-		"one and a byte":   store.ChunkSize + 1,
-		"several messages": 3<<20 + 5,
+		"inline":        mapreduce.MaxInline,
+		"a byte more":   mapreduce.MaxInline + 1,
+		"several parts": 3<<20 + 5,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := start(t, outputs(n), worker.Config{})
 				r.assign(spec, unitOf("u"))
-				synctest.Wait()
-				checkMessages(t, r.msgs)
-				got := r.take()
-				want, _ := outputs(n)(nil, nil, nil)
-				checkOutput(t, got, want.Output)
-				r.verdicts(mapreduce.Accepted, got.Reports[0])
+				rep := r.report()
+				r.checkOutput(rep, n)
+				r.verdicts(mapreduce.Accepted, rep)
 				r.finish()
 			})
 		})
 	}
 }
 
-// checkMessages checks the bound of messages, and that chunks come before the
-// report that refers to them.
-func checkMessages(t *testing.T, msgs []*mapreduce.FromWorker) {
-	t.Helper()
-	seen := 0
-	for _, m := range msgs {
-		size := 0
-		for _, c := range m.Chunks {
-			size += len(c.Data)
+// checkOutput checks that a report stands for an output of so many bytes.
+func (r *running) checkOutput(rep mapreduce.Report, n int) {
+	r.t.Helper()
+	want, _ := outputs(n)(nil, nil, nil)
+	got := rep.Output
+	if n > mapreduce.MaxInline {
+		got = r.stored(mapreduce.BlobOutput, rep.Unit, rep.Attempt)
+		if sum := sha256.Sum256(want.Output); !bytes.Equal(rep.SHA256, sum[:]) || rep.Length != int64(n) || rep.Output != nil {
+			r.t.Errorf("hash or length (%d) is wrong, or the report has the output too", rep.Length)
 		}
-		if size > 1<<20 {
-			t.Errorf("a message holds %d bytes of chunks", size)
-		}
-		seen += len(m.Chunks)
-		for _, r := range m.Reports {
-			if r.Chunks != seen {
-				t.Errorf("report of %d chunks after %d of them", r.Chunks, seen)
-			}
-		}
+	}
+	if !bytes.Equal(got, want.Output) {
+		r.t.Errorf("output of %d bytes differs; want %d", len(got), n)
 	}
 }
 
-// checkOutput checks that a single report stands for an output.
-func checkOutput(t *testing.T, got mapreduce.FromWorker, want []byte) {
-	t.Helper()
-	if len(got.Reports) != 1 {
-		t.Fatalf("reports = %+v; want one", got.Reports)
-	}
-	rep, out := got.Reports[0], got.Reports[0].Output
-	if rep.Chunks != len(got.Chunks) {
-		t.Errorf("report of %d chunks; sent %d", rep.Chunks, len(got.Chunks))
-	}
-	for i, c := range got.Chunks {
-		if last := i == len(got.Chunks)-1; c.Index != i || (!last && len(c.Data) != store.ChunkSize) {
-			t.Errorf("chunk %d has index %d and %d bytes", i, c.Index, len(c.Data))
+// An output whose transfer breaks off goes on from what is stored, over the next
+// stream if need be, and its report waits.
+func TestOutputsAreResumed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 3*mapreduce.PartSize + 7
+		r := start(t, outputs(size), worker.Config{})
+		away := make(chan struct{})
+		broken := 0
+		r.before = func(ctx context.Context, _ *mapreduce.BlobRequest, at int64) error {
+			if broken++; broken == 2 {
+				r.pipe.cut()
+				<-away
+				return errs.New(errs.Unavailable, "broken off at %d", at)
+			}
+			return nil
 		}
-		out = append(out, c.Data...)
-	}
-	if !bytes.Equal(out, want) {
-		t.Errorf("output of %d bytes differs; want %d", len(out), len(want))
-	}
-	if sum := sha256.Sum256(want); rep.Chunks > 0 && (!bytes.Equal(rep.SHA256, sum[:]) || rep.Length != int64(len(want))) {
-		t.Errorf("hash or length (%d) is wrong", rep.Length)
+		r.assign(spec, unitOf("u"))
+		if got := r.take(); len(got.Reports) != 0 {
+			t.Fatalf("reports before the output is stored: %+v", got.Reports)
+		}
+		close(away)
+		r.accept(mapreduce.Welcome{Epoch: 2})
+		after(time.Minute)
+		rep := r.report()
+		r.checkOutput(rep, size)
+		if diff := cmp.Diff([]int64{0, 0, 2 * mapreduce.PartSize}, r.starts(mapreduce.BlobOutput)); diff != "" {
+			t.Errorf("puts began at (-want +got):\n%s", diff)
+		}
+		r.pipe.cut() // what is stored is not put again
+		r.accept(mapreduce.Welcome{Epoch: 3})
+		if again := r.report(); !cmp.Equal(rep, again) || len(r.starts(mapreduce.BlobOutput)) != 3 {
+			t.Errorf("sent again: %+v after %d puts", again, len(r.starts(mapreduce.BlobOutput)))
+		}
+		r.verdicts(mapreduce.Accepted, rep)
+		r.finish()
+	})
+}
+
+// An output that is refused for good makes its attempt a failure, and one whose
+// attempt is over leaves the verdict to the report.
+func TestOutputsAreRefused(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err  error
+		want mapreduce.Outcome
+	}{
+		"for good":            {errs.Field("blob.size_bytes", "is too much"), mapreduce.Errored},
+		"the attempt is over": {errs.New(errs.Precondition, "does not hold"), mapreduce.Done},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := start(t, outputs(mapreduce.MaxInline+1), worker.Config{})
+				r.before = func(context.Context, *mapreduce.BlobRequest, int64) error { return tt.err }
+				r.assign(spec, unitOf("u"))
+				rep := r.report()
+				if rep.Outcome != tt.want || tt.want == mapreduce.Errored && !strings.Contains(rep.Errors[0], "is too much") {
+					t.Errorf("report = %+v", rep)
+				}
+				r.verdicts(mapreduce.Stale, rep)
+				r.finish()
+			})
+		})
 	}
 }
 

@@ -77,8 +77,9 @@ func reports(done []mapreduce.Assignment) []mapreduce.Report {
 // A mill is a fleet that hands out the same batch again and again, a few batches
 // ahead of the reports.
 type mill struct {
-	units int
-	batch []mapreduce.Assignment
+	mapreduce.Blobs // nil: its units are small
+	units           int
+	batch           []mapreduce.Assignment
 }
 
 const ahead = 8 // batches

@@ -169,6 +169,9 @@ type WorkerStream interface {
 
 	// CloseSend says that the worker is done; the orchestrator ends the stream.
 	CloseSend() error
+
+	// Blobs carries the session's blobs, to and from the same orchestrator.
+	mapreduce.Blobs
 }
 
 // Connect begins a stream for a worker's session.
@@ -177,10 +180,11 @@ func (c *Client) Connect(ctx context.Context) (WorkerStream, error) {
 	if err != nil {
 		return nil, wire.Error(err)
 	}
-	return workerStream{stream, c.split}, nil
+	return workerStream{blobs{c.workers}, stream, c.split}, nil
 }
 
 type workerStream struct {
+	blobs
 	stream grpc.BidiStreamingClient[pb.WorkRequest, pb.WorkResponse]
 	split  int // bytes
 }

@@ -230,7 +230,7 @@ func (c *Client) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.S
 // errEnded says that the server has answered before all was sent.
 var errEnded = errors.New("the server has ended the stream")
 
-// A submission gathers small documents into messages of wire.PieceSize.
+// A submission gathers small documents into messages of wire.PartSize.
 type submission struct {
 	send   func([]*pb.DocumentPiece) error // sends a message
 	pieces []*pb.DocumentPiece             // of the next message
@@ -256,7 +256,7 @@ func (s *submission) add(doc *mapreduce.Document) error {
 	}
 	for _, p := range pieces {
 		n := proto.Size(p)
-		if s.size > 0 && s.size+n > wire.PieceSize {
+		if s.size > 0 && s.size+n > wire.PartSize {
 			if err := s.flush(); err != nil {
 				return err
 			}

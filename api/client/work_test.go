@@ -91,14 +91,14 @@ func TestLargeSessionMessages(t *testing.T) {
 	const parts, size = 12, 6_400_000
 	content := make([]byte, size)
 	var assignments []mapreduce.Assignment
-	chunks := make([]mapreduce.ResultChunk, 200)
+	states := make([]mapreduce.AgentState, 200)
 	for i := range parts {
 		assignments = append(assignments, assignment(mapreduce.UnitID(fmt.Sprint(i)), content))
 	}
-	for i := range chunks {
-		chunks[i] = mapreduce.ResultChunk{Job: someJob, Unit: "a", Attempt: 1, Index: i, Data: content[:64<<10]}
+	for i := range states {
+		states[i] = mapreduce.AgentState{Held: mapreduce.Held{Job: someJob, Unit: "a", Attempt: i}, Data: content[:64<<10]}
 	}
-	received := make(chan *mapreduce.FromWorker, len(chunks))
+	received := make(chan *mapreduce.FromWorker, len(states))
 	fleet := &servertest.Fleet{
 		Messages: []*mapreduce.ToWorker{{Assignments: assignments, Goodbye: true}},
 		Received: received,
@@ -124,22 +124,22 @@ func TestLargeSessionMessages(t *testing.T) {
 		t.Errorf("goodbye came after %d assignments", next)
 	}
 
-	if err := stream.Send(&mapreduce.FromWorker{Chunks: chunks, Drain: true}); err != nil {
+	if err := stream.Send(&mapreduce.FromWorker{States: states, Drain: true}); err != nil {
 		t.Fatal(err)
 	}
 	next = 0
 	for drain := false; !drain; {
 		m := <-received
-		for _, chunk := range m.Chunks {
-			if chunk.Index != next {
-				t.Fatalf("got chunk %d, want %d", chunk.Index, next)
+		for _, s := range m.States {
+			if s.Attempt != next {
+				t.Fatalf("got state %d, want %d", s.Attempt, next)
 			}
 			next++
 		}
 		drain = m.Drain
 	}
-	if next != len(chunks) {
-		t.Errorf("drain came after %d chunks", next)
+	if next != len(states) {
+		t.Errorf("drain came after %d states", next)
 	}
 }
 
@@ -209,9 +209,10 @@ func TestSlowWorker(t *testing.T) {
 
 // A counting fleet sends the same message many times.
 type counting struct {
-	total   int
-	message *mapreduce.ToWorker
-	sent    *atomic.Int64
+	mapreduce.Blobs // nil: no test asks for one
+	total           int
+	message         *mapreduce.ToWorker
+	sent            *atomic.Int64
 }
 
 func (f counting) Work(_ context.Context, stream mapreduce.WorkStream) error {

@@ -17,6 +17,10 @@ type Fleet interface {
 	//  3. the orchestrator sends Goodbye: as 1, but at leisure.
 	// Work returns when the stream has ended.
 	Work(ctx context.Context, stream WorkStream) error
+
+	// Blobs carries what is too large for the messages of a session. A transfer
+	// ends with the stream of its session.
+	Blobs
 }
 
 // A WorkStream is an orchestrator's end of a session. Send and Recv may be
@@ -30,16 +34,13 @@ type WorkStream interface {
 // are taken in the order of the fields.
 type FromWorker struct {
 	Hello     *Hello
-	Chunks    []ResultChunk // before the report that refers to them
 	Reports   []Report
 	Started   []Held // units that have begun to run
 	Reserve   []ReserveRequest
 	States    []AgentState
 	Heartbeat *Heartbeat
 	Drain     bool
-	Texts     []TextRequest
 	Limits    []LimitNote // what models said of their limits
-	Answers   []AnswerRequest
 }
 
 // Hello begins a session, or takes it up again.
@@ -91,8 +92,7 @@ type Report struct {
 	Outcome Outcome
 
 	Output     []byte // encoded output, if at most MaxInline bytes
-	Chunks     int    // else the number of its ResultChunks,
-	Length     int64  // its bytes,
+	Length     int64  // else the bytes of the output, which was put before as BlobOutput,
 	SHA256     []byte // and its hash
 	Size       int64  // tokens of the output as its provider counted them, or of the text that a reduce would read
 	Confidence float64
@@ -144,24 +144,6 @@ const MaxInline = 4 << 10
 // MaxOutput bounds an output, in bytes: whoever reads one holds all of it.
 const MaxOutput = 256 << 20
 
-// ChunkBytes is how large a ResultChunk is, unless it is the last.
-const ChunkBytes = 64 << 10
-
-// FitsChunks reports whether an output of so many bytes comes in so many chunks.
-func FitsChunks(chunks int, length int64) bool {
-	return chunks > 0 && length > 0 && length <= MaxOutput && int64(chunks) == (length+ChunkBytes-1)/ChunkBytes
-}
-
-// A ResultChunk is part of an output larger than MaxInline; all but the last
-// have ChunkBytes.
-type ResultChunk struct {
-	Job     JobID
-	Unit    UnitID
-	Attempt int
-	Index   int
-	Data    []byte
-}
-
 // A ReserveRequest asks for tokens before a call that might go beyond the
 // attempt's reservation.
 type ReserveRequest struct {
@@ -176,31 +158,6 @@ type AgentState struct {
 	Tokens Tokens // spent so far by this attempt
 	Data   []byte
 }
-
-// A TextRequest asks for part of the text of the document that a map unit is a
-// chunk of. It is answered by one TextPiece.
-type TextRequest struct {
-	Held
-	Start int64 // byte of the text
-}
-
-// An AnswerRequest asks for the answer that a model gave to the same request of
-// another job of the tenant, and is answered by one AnswerReply; or it offers one
-// to be kept. Its job must share answers.
-type AnswerRequest struct {
-	Held
-	Key  []byte // SHA-256 of all that decides the answer
-	Keep []byte // the answer, at most MaxAnswer bytes; empty asks for it
-}
-
-// MaxAnswer bounds an answer that jobs share, in bytes: one transaction writes
-// it, and one message carries it.
-const MaxAnswer = 512 << 10
-
-// MaxWholeText is the longest text, in bytes, of which units that have a chunk
-// may ask for all: what a quote is looked for in besides its chunk is held in
-// memory, some thirty times over.
-const MaxWholeText = 4 << 20
 
 // A Heartbeat carries the progress of what runs.
 type Heartbeat struct {
@@ -226,16 +183,13 @@ type BreakerState struct {
 type ToWorker struct {
 	Welcome     *Welcome
 	Jobs        []JobInfo // before the first assignment of the job, or of another stage of it, in this stream
-	Pieces      []InputPiece
 	Assignments []Assignment
 	Verdicts    []VerdictOn
 	Reserved    []ReserveReply
 	Cancel      []Held  // stop running these; no report is needed
 	Goodbye     bool    // this orchestrator is leaving: connect to another
 	Forget      []JobID // jobs whose info comes again, should there be more of them to do
-	Texts       []TextPiece
 	Limits      []LimitShare
-	Answers     []AnswerReply
 }
 
 // Welcome answers Hello.
@@ -276,10 +230,19 @@ type Assignment struct {
 	// woken by time since has it too: the handle tells.
 	WakeCall *WakeCall
 
-	Text   *Text   // of map, parse and direct units
-	Inputs []Input // of units that read outputs, in order
+	Text   *Text   // of map and parse units
+	Inputs []Input // of units that read outputs, in order, and the documents of direct units
 	Item   []byte  // JSON of the element of an earlier output that the unit works on
+
+	// Blobs are what would make the assignment larger than MaxAssigned: the
+	// content of Text, all Inputs, or State, which is then empty here. The worker
+	// gets them before the unit runs.
+	Blobs []Blob
 }
+
+// MaxAssigned bounds what an assignment carries itself of texts, inputs and
+// states, in bytes: no message grows with a document.
+const MaxAssigned = 64 << 10
 
 // A Text is a document, or a chunk of one with its context.
 type Text struct {
@@ -294,7 +257,7 @@ type Text struct {
 	CharOffset int64 // the same in Unicode code points
 	ChunkIndex int
 	Chunks     int
-	Length     int64 // bytes of the document's text; 0 if not told: there are no TextPieces then
+	Length     int64 // bytes of the document's text
 }
 
 // An Input is the output of a unit, for the unit that reads it.
@@ -307,15 +270,6 @@ type Input struct {
 	// name without holding them, or the citations of an assignment's item.
 	Referred bool
 	Data     []byte // encoded output
-	Pieces   int    // if not 0, Data came before in this many InputPieces
-}
-
-// An InputPiece is part of an input too large for one message.
-type InputPiece struct {
-	Held
-	Input int // which of the assignment's inputs
-	Index int
-	Data  []byte
 }
 
 // A Verdict says what became of a report.
@@ -340,19 +294,4 @@ type VerdictOn struct {
 type ReserveReply struct {
 	Held
 	Granted bool
-}
-
-// A TextPiece answers a TextRequest, with at least a byte unless Error is set.
-type TextPiece struct {
-	Held
-	Start int64 // as it was asked
-	Data  []byte
-	Error string // why there is none
-}
-
-// An AnswerReply answers an AnswerRequest.
-type AnswerReply struct {
-	Held
-	Key  []byte // as it was asked
-	Data []byte // the answer; empty if there is none
 }

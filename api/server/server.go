@@ -58,6 +58,10 @@ type Config struct {
 	// machines answers when they are back. Defaults to 10 s.
 	Patience time.Duration
 
+	// BlobIdle is how long a transfer of a blob waits for the worker to send or to
+	// read a part. Defaults to 30 s.
+	BlobIdle time.Duration
+
 	// Options are added to the server's: credentials, interceptors, stats
 	// handlers. Interceptors run within the server's own, so they may return
 	// errors of package errs, and panic.
@@ -72,15 +76,16 @@ func (c Config) withDefaults() Config {
 	c.MaxStreams = cmp.Or(c.MaxStreams, 1000)
 	c.Margin = cmp.Or(c.Margin, 20*time.Millisecond)
 	c.Patience = cmp.Or(c.Patience, 10*time.Second)
+	c.BlobIdle = cmp.Or(c.BlobIdle, 30*time.Second)
 	return c
 }
 
 func (c Config) validate() error {
 	switch {
-	case c.MaxReceive < wire.PieceSize:
-		return errs.Field("MaxReceive", "must be at least %d bytes, for a piece of a document", wire.PieceSize)
-	case c.MaxSend < wire.PieceSize:
-		return errs.Field("MaxSend", "must be at least %d bytes", wire.PieceSize)
+	case c.MaxReceive < wire.PartSize:
+		return errs.Field("MaxReceive", "must be at least %d bytes, for a piece of a document", wire.PartSize)
+	case c.MaxSend < wire.PartSize:
+		return errs.Field("MaxSend", "must be at least %d bytes", wire.PartSize)
 	case c.MaxDocument < 0:
 		return errs.Field("MaxDocument", "is negative")
 	case c.MaxStreams < 0:
@@ -89,15 +94,18 @@ func (c Config) validate() error {
 		return errs.Field("Margin", "is negative")
 	case c.Patience < 0:
 		return errs.Field("Patience", "is negative")
+	case c.BlobIdle < 0:
+		return errs.Field("BlobIdle", "is negative")
 	}
 	return nil
 }
 
 // A Server serves one Service and one Fleet, on any number of listeners.
 type Server struct {
-	config Config
-	grpc   *grpc.Server
-	health *health.Server
+	config  Config
+	grpc    *grpc.Server
+	health  *health.Server
+	workers *workers
 
 	leave   sync.Once
 	leaving chan struct{} // closed when Shutdown begins
@@ -119,7 +127,8 @@ func New(service mapreduce.Service, fleet mapreduce.Fleet, config Config) (*Serv
 		service: service, maxDocument: config.MaxDocument, maxPage: min(wire.SplitSize, config.MaxSend), leaving: s.leaving,
 	})
 	pb.RegisterAdminServiceServer(s.grpc, &admin{service: service, leaving: s.leaving})
-	pb.RegisterWorkerServiceServer(s.grpc, &workers{fleet: fleet, split: min(wire.SplitSize, config.MaxSend)})
+	s.workers = &workers{fleet: fleet, split: min(wire.SplitSize, config.MaxSend), idle: config.BlobIdle, recovered: s.recovered}
+	pb.RegisterWorkerServiceServer(s.grpc, s.workers)
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	for name := range s.grpc.GetServiceInfo() {
 		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
@@ -166,6 +175,7 @@ func (s *Server) Shutdown(ctx context.Context) {
 	go func() {
 		defer close(ended)
 		s.grpc.GracefulStop()
+		s.workers.transfers.Wait()
 	}()
 	select {
 	case <-ended:

@@ -1,8 +1,15 @@
 package server
 
 import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
 	"google.golang.org/grpc"
 
+	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/wire"
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
@@ -13,11 +20,14 @@ var (
 	_ mapreduce.WorkStream   = workStream{}
 )
 
-// workers serves the sessions of workers.
+// workers serves the sessions of workers, and their transfers of blobs.
 type workers struct {
 	pb.UnimplementedWorkerServiceServer
-	fleet mapreduce.Fleet
-	split int // bytes above which a message is sent as several
+	fleet     mapreduce.Fleet
+	split     int           // bytes above which a message is sent as several
+	idle      time.Duration // how long a transfer waits for the worker
+	recovered func(ctx context.Context, method string, call func(context.Context) error) error
+	transfers sync.WaitGroup
 }
 
 type bidiStream = grpc.BidiStreamingServer[pb.WorkRequest, pb.WorkResponse]
@@ -51,4 +61,100 @@ func (s workStream) Recv() (*mapreduce.FromWorker, error) {
 		return nil, wire.Error(err)
 	}
 	return wire.DecodeFromWorker(p)
+}
+
+// GetBlob sends a blob as fast as the worker reads it, and holds no more of it
+// than the stream has room for.
+func (w *workers) GetBlob(req *pb.GetBlobRequest, stream grpc.ServerStreamingServer[pb.GetBlobResponse]) error {
+	q, err := wire.DecodeGetBlob(req)
+	if err != nil {
+		return err
+	}
+	return w.transfer(stream.Context(), pb.WorkerService_GetBlob_FullMethodName, func(ctx context.Context, turn *turn) error {
+		cutter := wire.NewPartCutter(q.Blob.Start, func(p *pb.BlobPart) error {
+			return turn.wait(func() error { return stream.Send(&pb.GetBlobResponse{Part: p}) })
+		})
+		if err := w.fleet.GetBlob(ctx, q, cutter.Add); err != nil {
+			return err
+		}
+		return turn.wait(func() error { return stream.Send(&pb.GetBlobResponse{Sha256: cutter.Sum()}) })
+	})
+}
+
+// PutBlob stores a blob. It reads a part when the fleet asks for it, so a slow
+// store slows the worker down.
+func (w *workers) PutBlob(stream grpc.ClientStreamingServer[pb.PutBlobRequest, pb.PutBlobResponse]) error {
+	return w.transfer(stream.Context(), pb.WorkerService_PutBlob_FullMethodName, func(ctx context.Context, turn *turn) error {
+		var m *pb.PutBlobRequest
+		receive := func() (err error) {
+			m, err = stream.Recv()
+			return err
+		}
+		if err := turn.wait(receive); errors.Is(err, io.EOF) {
+			return errs.Field("blob", "is missing: nothing was sent")
+		} else if err != nil {
+			return err
+		}
+		q, err := wire.DecodePutBlob(m)
+		if err != nil {
+			return err
+		}
+		checker := wire.NewPartChecker(q.Blob.Start)
+		fresh := m.GetPart() != nil // m has a part that was not taken
+		stored, err := w.fleet.PutBlob(ctx, q, func() ([]byte, error) {
+			if !fresh {
+				if err := turn.wait(receive); err != nil {
+					return nil, err
+				}
+			}
+			fresh = false
+			return checker.Add(m.GetPart())
+		})
+		if err != nil {
+			return err
+		}
+		return turn.wait(func() error { return stream.SendAndClose(wire.EncodeBlobStored(stored)) })
+	})
+}
+
+// transfer moves a blob. It ends when the worker neither sends nor reads for too
+// long: who asks for blobs and does not take them must not keep what is held for
+// them.
+func (w *workers) transfer(ctx context.Context, method string, move func(context.Context, *turn) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, maxTransfer, errs.New(errs.Deadline, "the blob was not transferred within %v; go on with the rest", maxTransfer))
+	defer cancel()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	t := &turn{most: w.idle, timer: time.AfterFunc(w.idle, func() {
+		stop(errs.New(errs.Deadline, "the worker took or sent no part of the blob for %v; go on with the rest", w.idle))
+	})}
+	defer t.timer.Stop()
+	t.timer.Stop()
+	moved := make(chan error, 1)
+	w.transfers.Go(func() { // Send and Recv end when the stream does, which may be after transfer
+		moved <- w.recovered(ctx, method, func(ctx context.Context) error { return move(ctx, t) })
+	})
+	select {
+	case err := <-moved:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// maxTransfer is how long one transfer of a blob may take; it can be resumed.
+const maxTransfer = 15 * time.Minute
+
+// A turn bounds how long a transfer waits for its worker at a time. What the store
+// takes does not count.
+type turn struct {
+	most  time.Duration
+	timer *time.Timer // ends the transfer
+}
+
+// wait calls what has to wait for the worker.
+func (t *turn) wait(call func() error) error {
+	t.timer.Reset(t.most)
+	defer t.timer.Stop()
+	return wire.Error(call())
 }

@@ -19,7 +19,7 @@ func TestCodecIsLikeTheOneOfGRPC(t *testing.T) {
 	}
 	usual := encoding.GetCodecV2("proto")
 	for _, size := range []int{0, 1, 1000, 1 << 10, 40_000, 1 << 20, 9 << 20} {
-		m := &pb.ResultChunk{UnitId: "u", Data: bytes.Repeat([]byte{7}, size)}
+		m := &pb.Text{DocumentId: "u", Content: bytes.Repeat([]byte{7}, size)}
 		want, err := usual.Marshal(m)
 		if err != nil {
 			t.Fatal(err)
@@ -32,7 +32,7 @@ func TestCodecIsLikeTheOneOfGRPC(t *testing.T) {
 			if !bytes.Equal(got.Materialize(), want.Materialize()) {
 				t.Errorf("%d bytes: encoded differently", size)
 			}
-			back := new(pb.ResultChunk)
+			back := new(pb.Text)
 			if err := ours.Unmarshal(got, back); err != nil || !proto.Equal(m, back) {
 				t.Errorf("%d bytes: came back changed, %v", size, err)
 			}
@@ -56,7 +56,7 @@ func TestCodecRefuses(t *testing.T) {
 		t.Error("unmarshalled into what is no message")
 	}
 	for _, size := range []int{1, 1 << 16} {
-		if _, err := c.Marshal(&pb.ResultChunk{UnitId: "\xff", Data: make([]byte, size)}); err == nil {
+		if _, err := c.Marshal(&pb.Text{DocumentId: "\xff", Content: make([]byte, size)}); err == nil {
 			t.Error("marshalled a string that is not UTF-8")
 		}
 	}

@@ -14,7 +14,7 @@ func CutDocument(doc *mapreduce.Document) ([]*pb.DocumentPiece, error) {
 	if !utf8.ValidString(string(doc.ID)) {
 		return nil, errs.Field("documents.document_id", "%q is not UTF-8", doc.ID)
 	}
-	pieces := make([]*pb.DocumentPiece, 0, 1+len(doc.Content)/PieceSize)
+	pieces := make([]*pb.DocumentPiece, 0, 1+len(doc.Content)/PartSize)
 	piece := &pb.DocumentPiece{
 		DocumentId: string(doc.ID),
 		MediaType:  text(doc.MediaType),
@@ -22,16 +22,15 @@ func CutDocument(doc *mapreduce.Document) ([]*pb.DocumentPiece, error) {
 		SkipReason: text(doc.Skip),
 		SizeBytes:  doc.Size,
 	}
-	for rest := doc.Content; ; {
-		n := min(len(rest), PieceSize)
-		piece.Content, rest = rest[:n:n], rest[n:]
-		piece.More = len(rest) > 0
-		pieces = append(pieces, piece)
-		if !piece.More {
-			return pieces, nil
+	for part := range Parts(doc.Content) {
+		if piece.Content != nil {
+			piece.More = true
+			pieces = append(pieces, piece)
+			piece = &pb.DocumentPiece{DocumentId: string(doc.ID)}
 		}
-		piece = &pb.DocumentPiece{DocumentId: string(doc.ID)}
+		piece.Content = part
 	}
+	return append(pieces, piece), nil
 }
 
 // A Joiner puts documents together from their pieces, one at a time.

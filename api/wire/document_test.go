@@ -15,14 +15,14 @@ import (
 
 func TestDocumentsArriveWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		joiner := wire.Joiner{MaxBytes: 4 * wire.PieceSize}
+		joiner := wire.Joiner{MaxBytes: 4 * wire.PartSize}
 		for range rapid.IntRange(1, 3).Draw(t, "documents") {
 			doc := filled[mapreduce.Document](drawn(t))
 			if rapid.Bool().Draw(t, "skipped") {
 				doc.Content = nil
 			} else {
 				doc.Skip = ""
-				size := rapid.SampledFrom([]int{0, 1, wire.PieceSize, 2 * wire.PieceSize}).Draw(t, "pieces")
+				size := rapid.SampledFrom([]int{0, 1, wire.PartSize, 2 * wire.PartSize}).Draw(t, "pieces")
 				doc.Content = bytes.Repeat([]byte("x"), size+rapid.IntRange(0, 3).Draw(t, "more"))
 			}
 			if diff := cmp.Diff(doc, send(t, &joiner, doc), cmp.Comparer(bytes.Equal)); diff != "" {
@@ -42,7 +42,7 @@ func send(t *rapid.T, joiner *wire.Joiner, doc *mapreduce.Document) *mapreduce.D
 		t.Fatal(err)
 	}
 	for i, p := range pieces {
-		if len(p.GetContent()) > wire.PieceSize {
+		if len(p.GetContent()) > wire.PartSize {
 			t.Fatalf("piece %d has %d bytes", i, len(p.GetContent()))
 		}
 		got, err := joiner.Add(p)

@@ -57,8 +57,10 @@ var enums = map[reflect.Type][2]int64{
 	reflect.TypeFor[mapreduce.OnError]():      {0, int64(mapreduce.FailFast)},
 	reflect.TypeFor[mapreduce.OnBreaker]():    {0, int64(mapreduce.BreakerSkip)},
 	reflect.TypeFor[mapreduce.Capture]():      {0, int64(mapreduce.CaptureFull)},
-	reflect.TypeFor[mapreduce.Severity]():     {0, int64(mapreduce.Wrong)},
-	reflect.TypeFor[mapreduce.Strategy]():     {1, int64(mapreduce.StrategyAdaptive)},
+	// No text: the core of its unit has to be within its range.
+	reflect.TypeFor[mapreduce.BlobKind](): {int64(mapreduce.BlobInputs), int64(mapreduce.BlobOutput)},
+	reflect.TypeFor[mapreduce.Severity](): {0, int64(mapreduce.Wrong)},
+	reflect.TypeFor[mapreduce.Strategy](): {1, int64(mapreduce.StrategyAdaptive)},
 }
 
 func (f filler) fill(v reflect.Value, field string) {
@@ -113,6 +115,8 @@ func (f filler) special(v reflect.Value, field string) bool {
 		f.oneField(v)
 	case *mapreduce.Text:
 		f.textWithCore(p)
+	case *mapreduce.Blob:
+		f.blob(p)
 	case *int:
 		switch field {
 		case "Priority", "ChunkOverlap", "Level":
@@ -139,6 +143,17 @@ func (f filler) textWithCore(p *mapreduce.Text) {
 	f.fill(reflect.ValueOf((*plain)(p)).Elem(), "")
 	p.CoreEnd = int(f.between(1, int64(len(p.Content))))
 	p.CoreStart = int(f.between(0, int64(p.CoreEnd)))
+}
+
+func (f filler) blob(p *mapreduce.Blob) {
+	f.fill(reflect.ValueOf(&p.Kind).Elem(), "")
+	p.Key, p.SHA256 = make([]byte, 32), make([]byte, 32)
+	for i := range p.Key {
+		p.Key[i], p.SHA256[i] = byte(f.between(1, 255)), byte(f.between(1, 255))
+	}
+	p.Length = f.between(2, math.MaxInt64)
+	p.Start = f.between(1, p.Length-1)
+	p.End = f.between(p.Start, p.Length)
 }
 
 func (f filler) text() string {

@@ -9,16 +9,13 @@ import (
 func EncodeFromWorker(m *mapreduce.FromWorker) *pb.WorkRequest {
 	return &pb.WorkRequest{
 		Hello:     encodeHello(m.Hello),
-		Chunks:    each(m.Chunks, encodeResultChunk),
 		Reports:   each(m.Reports, encodeReport),
 		Started:   each(m.Started, fillHeld),
 		Reserve:   each(m.Reserve, encodeReserve),
 		States:    each(m.States, encodeAgentState),
 		Heartbeat: encodeHeartbeat(m.Heartbeat),
 		Drain:     m.Drain,
-		Texts:     each(m.Texts, encodeTextRequest),
 		Limits:    each(m.Limits, encodeLimitNote),
-		Answers:   each(m.Answers, encodeAnswerRequest),
 	}
 }
 
@@ -27,16 +24,13 @@ func DecodeFromWorker(p *pb.WorkRequest) (*mapreduce.FromWorker, error) {
 	d := new(decoder)
 	m := &mapreduce.FromWorker{
 		Hello:     optional(d, "hello", p.GetHello(), decodeHello),
-		Chunks:    list(d, "chunks", p.GetChunks(), decodeResultChunk),
 		Reports:   list(d, "reports", p.GetReports(), decodeReport),
 		Started:   list(d, "started", p.GetStarted(), decodeHeld),
 		Reserve:   list(d, "reserve", p.GetReserve(), decodeReserve),
 		States:    list(d, "states", p.GetStates(), decodeAgentState),
 		Heartbeat: optional(d, "heartbeat", p.GetHeartbeat(), decodeHeartbeat),
 		Drain:     p.GetDrain(),
-		Texts:     list(d, "texts", p.GetTexts(), decodeTextRequest),
 		Limits:    list(d, "limits", p.GetLimits(), decodeLimitNote),
-		Answers:   list(d, "answers", p.GetAnswers(), decodeAnswerRequest),
 	}
 	if d.err != nil {
 		return nil, d.err
@@ -106,28 +100,11 @@ func decodeHeld(d *decoder, p *pb.Held) mapreduce.Held {
 	}
 }
 
-func encodeResultChunk(p *pb.ResultChunk, c *mapreduce.ResultChunk) {
-	p.JobId, p.UnitId, p.Attempt = string(c.Job), string(c.Unit), small(c.Attempt)
-	p.Index = small(c.Index)
-	p.Data = c.Data
-}
-
-func decodeResultChunk(d *decoder, p *pb.ResultChunk) mapreduce.ResultChunk {
-	return mapreduce.ResultChunk{
-		Job:     d.jobID("job_id", p.GetJobId()),
-		Unit:    d.unitID("unit_id", p.GetUnitId()),
-		Attempt: d.count("attempt", p.GetAttempt()),
-		Index:   d.count("index", p.GetIndex()),
-		Data:    p.GetData(),
-	}
-}
-
 func encodeReport(p *pb.Report, r *mapreduce.Report) {
 	p.JobId, p.UnitId, p.Attempt = string(r.Job), string(r.Unit), small(r.Attempt)
 	p.Outcome = pb.Outcome(r.Outcome)
 
 	p.Output = r.Output
-	p.ChunkCount = small(r.Chunks)
 	p.OutputBytes = r.Length
 	p.Sha256 = r.SHA256
 	p.PromptTokens = r.Size
@@ -155,7 +132,6 @@ func decodeReport(d *decoder, p *pb.Report) mapreduce.Report {
 		Outcome: member(d, "outcome", p.GetOutcome(), lastOutcome),
 
 		Output:     p.GetOutput(),
-		Chunks:     d.count("chunk_count", p.GetChunkCount()),
 		Length:     d.count64("output_bytes", p.GetOutputBytes()),
 		SHA256:     p.GetSha256(),
 		Size:       d.count64("prompt_tokens", p.GetPromptTokens()),
@@ -210,28 +186,6 @@ func decodeAgentState(d *decoder, p *pb.AgentState) mapreduce.AgentState {
 		Held:   part(d, "held", p.GetHeld(), decodeHeld),
 		Tokens: part(d, "tokens", p.GetTokens(), checkTokens),
 		Data:   p.GetData(),
-	}
-}
-
-func encodeTextRequest(p *pb.TextRequest, r *mapreduce.TextRequest) {
-	p.Held, p.StartByte = encodeHeld(r.Held), r.Start
-}
-
-func decodeTextRequest(d *decoder, p *pb.TextRequest) mapreduce.TextRequest {
-	return mapreduce.TextRequest{
-		Held:  part(d, "held", p.GetHeld(), decodeHeld),
-		Start: d.count64("start_byte", p.GetStartByte()),
-	}
-}
-
-func encodeAnswerRequest(p *pb.AnswerRequest, r *mapreduce.AnswerRequest) {
-	p.Held, p.Key, p.Keep = encodeHeld(r.Held), r.Key, r.Keep
-}
-
-func decodeAnswerRequest(d *decoder, p *pb.AnswerRequest) mapreduce.AnswerRequest {
-	return mapreduce.AnswerRequest{
-		Held: part(d, "held", p.GetHeld(), decodeHeld),
-		Key:  p.GetKey(), Keep: p.GetKeep(),
 	}
 }
 

@@ -49,7 +49,6 @@ func TestDecodeFromWorkerRefuses(t *testing.T) {
 		{"outcome unknown", "reports[1].outcome", report(func(r *pb.Report) { r.Outcome = 5 })},
 		{"outcome that wraps to a byte", "reports[1].outcome", report(func(r *pb.Report) { r.Outcome = 257 })},
 		{"outcome negative", "reports[1].outcome", report(func(r *pb.Report) { r.Outcome = -255 })},
-		{"chunks negative", "reports[1].chunk_count", report(func(r *pb.Report) { r.ChunkCount = math.MinInt32 })},
 		{"length negative", "reports[1].output_bytes", report(func(r *pb.Report) { r.OutputBytes = math.MinInt64 })},
 		{"size negative", "reports[1].prompt_tokens", report(func(r *pb.Report) { r.PromptTokens = -1 })},
 		{"confidence not a number", "reports[1].confidence", report(func(r *pb.Report) { r.Confidence = math.NaN() })},
@@ -77,10 +76,7 @@ func TestDecodeFromWorkerRefuses(t *testing.T) {
 		{"parsers without end", "hello.offer.parsers", &pb.WorkRequest{Hello: &pb.Hello{SessionId: "s", Offer: &pb.Offer{Parsers: make([]string, wire.MaxParts+1)}}}},
 		{"holding nothing", "hello.holding[0].job_id", &pb.WorkRequest{Hello: &pb.Hello{SessionId: "s", Holding: []*pb.Held{{}}}}},
 		{"held missing", "states[0].held.job_id", &pb.WorkRequest{States: []*pb.AgentState{{}}}},
-		{"chunk index negative", "chunks[0].index", &pb.WorkRequest{Chunks: []*pb.ResultChunk{{JobId: job, UnitId: "a", Index: -1}}}},
 		{"reserve negative", "reserve[0].tokens", &pb.WorkRequest{Reserve: []*pb.ReserveRequest{{Held: held, Tokens: -1}}}},
-		{"text before its beginning", "texts[0].start_byte", &pb.WorkRequest{Texts: []*pb.TextRequest{{Held: held, StartByte: -1}}}},
-		{"text of nothing", "texts[0].held.job_id", &pb.WorkRequest{Texts: []*pb.TextRequest{{}}}},
 		{"too many parts", "started", &pb.WorkRequest{Started: make([]*pb.Held, wire.MaxParts+1)}},
 		{"progress without unit", "heartbeat.progress[0].held.job_id", &pb.WorkRequest{Heartbeat: &pb.Heartbeat{Progress: []*pb.Progress{nil}}}},
 		{"breaker without name", "heartbeat.breakers[0].name", &pb.WorkRequest{Heartbeat: &pb.Heartbeat{Breakers: []*pb.BreakerState{{}}}}},
@@ -114,12 +110,16 @@ func TestDecodeToWorkerRefuses(t *testing.T) {
 		{"index negative", "assignments[0].index", assignment(func(a *pb.Assignment) { a.Index = -1 })},
 		{"timeout negative", "assignments[0].timeout", assignment(func(a *pb.Assignment) { a.Timeout = &durationpb.Duration{Seconds: -1} })},
 		{"reservation negative", "assignments[0].reserved_tokens", assignment(func(a *pb.Assignment) { a.ReservedTokens = -1 })},
-		{"pieces negative", "assignments[0].inputs[0].piece_count", assignment(func(a *pb.Assignment) {
-			a.Inputs = []*pb.Input{{UnitId: "b", PieceCount: -1}}
+		{"core beyond content to come", "assignments[0].text.core_end", assignment(func(a *pb.Assignment) {
+			a.Text.Content = nil
+			a.Blobs = []*pb.Blob{{Kind: pb.BlobKind_BLOB_KIND_TEXT, SizeBytes: 9, StartByte: 5, EndByte: 7}}
 		})},
+		{"blob negative", "assignments[0].blobs[0].size_bytes", assignment(func(a *pb.Assignment) { a.Blobs = []*pb.Blob{{SizeBytes: -1}} })},
+		{"range backwards", "assignments[0].blobs[0].end_byte", assignment(func(a *pb.Assignment) { a.Blobs = []*pb.Blob{{StartByte: 3, EndByte: 2}} })},
+		{"range beyond the blob", "assignments[0].blobs[0].end_byte", assignment(func(a *pb.Assignment) { a.Blobs = []*pb.Blob{{SizeBytes: 3, EndByte: 4}} })},
+		{"hash too short", "assignments[0].blobs[0].sha256", assignment(func(a *pb.Assignment) { a.Blobs = []*pb.Blob{{Sha256: []byte("abc")}} })},
 		{"job without id", "jobs[0].job_id", &pb.WorkResponse{Jobs: []*pb.JobInfo{{}}}},
 		{"spec out of range", "jobs[0].spec.max_attempts", &pb.WorkResponse{Jobs: []*pb.JobInfo{{JobId: job, Spec: &pb.JobSpec{MaxAttempts: -1}}}}},
-		{"piece negative", "pieces[0].input", &pb.WorkResponse{Pieces: []*pb.InputPiece{{Held: &pb.Held{JobId: job, UnitId: "a"}, Input: -1}}}},
 		{"heartbeat negative", "welcome.heartbeat_interval", &pb.WorkResponse{Welcome: &pb.Welcome{HeartbeatInterval: &durationpb.Duration{Seconds: -3}}}},
 		{"cancel of nothing", "cancel[0].job_id", &pb.WorkResponse{Cancel: []*pb.Held{{}}}},
 		{"verdict on nothing", "verdicts[0].held.job_id", &pb.WorkResponse{Verdicts: []*pb.ReportVerdict{{}}}},

@@ -81,6 +81,9 @@ var trips = map[string]trip{
 		}),
 	"plan":        over(wire.EncodePlan, sure(wire.DecodePlan)),
 	"plan query":  over(wire.EncodePlanQuery, byValue(wire.DecodePlanQuery)),
+	"get blob":    over(wire.EncodeGetBlob, wire.DecodeGetBlob),
+	"put blob":    over(wire.EncodePutBlob, wire.DecodePutBlob),
+	"stored blob": over(wire.EncodeBlobStored, sure(wire.DecodeBlobStored)),
 	"from worker": over(wire.EncodeFromWorker, wire.DecodeFromWorker),
 	"to worker":   over(wire.EncodeToWorker, wire.DecodeToWorker),
 }
@@ -124,6 +127,7 @@ var madeElsewhere = map[protoreflect.FullName]bool{
 	"coditect.mapreduce.v1.PlanTask.node_type":       true,
 	"coditect.mapreduce.v1.PlanTask.continues":       true,
 	"coditect.mapreduce.v1.PlanJobRequest.documents": true,
+	"coditect.mapreduce.v1.PutBlobRequest.part":      true,
 }
 
 // unset returns the names of the fields that are not set in m or in what it
@@ -166,6 +170,10 @@ func TestEnumerators(t *testing.T) {
 		{"map-reduce mode", pb.MapReduceMode(0), []string{"", "static", "adaptive"}},
 		{"outcome", pb.Outcome(0), []string{mapreduce.Done: "done", mapreduce.Errored: "errored", mapreduce.Returned: "returned", mapreduce.Parked: "parked"}},
 		{"verdict", pb.Verdict(0), []string{mapreduce.Accepted: "accepted", mapreduce.Stale: "stale", mapreduce.Gone: "gone"}},
+		{"blob kind", pb.BlobKind(0), []string{
+			mapreduce.BlobText: "text", mapreduce.BlobInputs: "inputs", mapreduce.BlobReferred: "referred",
+			mapreduce.BlobState: "state", mapreduce.BlobAnswer: "answer", mapreduce.BlobOutput: "output",
+		}},
 		{"failure class", pb.FailureClass(0), []string{
 			1 + mapreduce.Retryable: "retryable", 1 + mapreduce.PermanentUnit: "permanent_unit", 1 + mapreduce.PermanentJob: "permanent_job",
 		}},

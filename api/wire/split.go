@@ -21,7 +21,6 @@ func SplitRequest(p *pb.WorkRequest, limit int) iter.Seq[*pb.WorkRequest] {
 		}
 		c := newCutter(limit, yield)
 		add(c, one(p.GetHello()), func(m *pb.WorkRequest, v *pb.Hello) { m.Hello = v })
-		add(c, p.GetChunks(), func(m *pb.WorkRequest, v *pb.ResultChunk) { m.Chunks = append(m.Chunks, v) })
 		add(c, p.GetReports(), func(m *pb.WorkRequest, v *pb.Report) { m.Reports = append(m.Reports, v) })
 		add(c, p.GetStarted(), func(m *pb.WorkRequest, v *pb.Held) { m.Started = append(m.Started, v) })
 		add(c, p.GetReserve(), func(m *pb.WorkRequest, v *pb.ReserveRequest) { m.Reserve = append(m.Reserve, v) })
@@ -29,8 +28,6 @@ func SplitRequest(p *pb.WorkRequest, limit int) iter.Seq[*pb.WorkRequest] {
 		add(c, one(p.GetHeartbeat()), func(m *pb.WorkRequest, v *pb.Heartbeat) { m.Heartbeat = v })
 		add(c, p.GetLimits(), func(m *pb.WorkRequest, v *pb.LimitNote) { m.Limits = append(m.Limits, v) })
 		c.current.Drain = p.GetDrain()
-		add(c, p.GetTexts(), func(m *pb.WorkRequest, v *pb.TextRequest) { m.Texts = append(m.Texts, v) })
-		add(c, p.GetAnswers(), func(m *pb.WorkRequest, v *pb.AnswerRequest) { m.Answers = append(m.Answers, v) })
 		c.flush()
 	}
 }
@@ -45,7 +42,6 @@ func SplitResponse(p *pb.WorkResponse, limit int) iter.Seq[*pb.WorkResponse] {
 		c := newCutter(limit, yield)
 		add(c, one(p.GetWelcome()), func(m *pb.WorkResponse, v *pb.Welcome) { m.Welcome = v })
 		add(c, p.GetJobs(), func(m *pb.WorkResponse, v *pb.JobInfo) { m.Jobs = append(m.Jobs, v) })
-		add(c, p.GetPieces(), func(m *pb.WorkResponse, v *pb.InputPiece) { m.Pieces = append(m.Pieces, v) })
 		add(c, p.GetAssignments(), func(m *pb.WorkResponse, v *pb.Assignment) { m.Assignments = append(m.Assignments, v) })
 		add(c, p.GetVerdicts(), func(m *pb.WorkResponse, v *pb.ReportVerdict) { m.Verdicts = append(m.Verdicts, v) })
 		add(c, p.GetReserved(), func(m *pb.WorkResponse, v *pb.ReserveReply) { m.Reserved = append(m.Reserved, v) })
@@ -53,8 +49,6 @@ func SplitResponse(p *pb.WorkResponse, limit int) iter.Seq[*pb.WorkResponse] {
 		addOf(c, p.GetForget(), stringSize, func(m *pb.WorkResponse, v string) { m.Forget = append(m.Forget, v) })
 		add(c, p.GetLimits(), func(m *pb.WorkResponse, v *pb.LimitShare) { m.Limits = append(m.Limits, v) })
 		c.current.Goodbye = p.GetGoodbye()
-		add(c, p.GetTexts(), func(m *pb.WorkResponse, v *pb.TextPiece) { m.Texts = append(m.Texts, v) })
-		add(c, p.GetAnswers(), func(m *pb.WorkResponse, v *pb.AnswerReply) { m.Answers = append(m.Answers, v) })
 		c.flush()
 	}
 }

@@ -52,10 +52,10 @@ func checkSize(t *rapid.T, p proto.Message, limit int) {
 func parts(p proto.Message) (n int) {
 	switch m := p.(type) {
 	case *pb.WorkRequest:
-		n = len(m.GetChunks()) + len(m.GetReports()) + len(m.GetStarted()) + len(m.GetReserve()) + len(m.GetStates()) + len(m.GetTexts()) + len(m.GetLimits())
+		n = len(m.GetReports()) + len(m.GetStarted()) + len(m.GetReserve()) + len(m.GetStates()) + len(m.GetLimits())
 		n += present(m.GetHello() != nil) + present(m.GetHeartbeat() != nil)
 	case *pb.WorkResponse:
-		n = len(m.GetJobs()) + len(m.GetPieces()) + len(m.GetAssignments()) + len(m.GetVerdicts()) + len(m.GetReserved()) + len(m.GetCancel()) + len(m.GetForget()) + len(m.GetTexts()) + len(m.GetLimits())
+		n = len(m.GetJobs()) + len(m.GetAssignments()) + len(m.GetVerdicts()) + len(m.GetReserved()) + len(m.GetCancel()) + len(m.GetForget()) + len(m.GetLimits())
 		n += present(m.GetWelcome() != nil)
 	}
 	return n
@@ -70,20 +70,20 @@ func present(b bool) int {
 
 func TestSplitKeepsOrder(t *testing.T) {
 	request := wire.EncodeFromWorker(&mapreduce.FromWorker{
-		Chunks:  []mapreduce.ResultChunk{{Job: job, Unit: "a", Data: make([]byte, 100)}},
 		Reports: []mapreduce.Report{{Job: job, Unit: "a"}},
+		States:  []mapreduce.AgentState{{Held: mapreduce.Held{Job: job, Unit: "a"}, Data: make([]byte, 100)}},
 		Drain:   true,
 	})
 	var got []string
 	for p := range wire.SplitRequest(request, 100) {
 		switch {
-		case len(p.GetChunks()) == 1 && len(p.GetReports()) == 0 && !p.GetDrain():
-			got = append(got, "chunk")
-		case len(p.GetChunks()) == 0 && len(p.GetReports()) == 1 && p.GetDrain():
-			got = append(got, "report, drain")
+		case len(p.GetReports()) == 1 && len(p.GetStates()) == 0 && !p.GetDrain():
+			got = append(got, "report")
+		case len(p.GetReports()) == 0 && len(p.GetStates()) == 1 && p.GetDrain():
+			got = append(got, "state, drain")
 		}
 	}
-	if diff := cmp.Diff([]string{"chunk", "report, drain"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"report", "state, drain"}, got); diff != "" {
 		t.Errorf("want (-), got (+):\n%s", diff)
 	}
 }

@@ -10,16 +10,13 @@ func EncodeToWorker(m *mapreduce.ToWorker) *pb.WorkResponse {
 	return &pb.WorkResponse{
 		Welcome:     encodeWelcome(m.Welcome),
 		Jobs:        each(m.Jobs, encodeJobInfo),
-		Pieces:      each(m.Pieces, encodePiece),
 		Assignments: each(m.Assignments, encodeAssignment),
 		Verdicts:    each(m.Verdicts, encodeVerdict),
 		Reserved:    each(m.Reserved, encodeReserved),
 		Cancel:      each(m.Cancel, fillHeld),
 		Goodbye:     m.Goodbye,
 		Forget:      convert(m.Forget, func(id mapreduce.JobID) string { return string(id) }),
-		Texts:       each(m.Texts, encodeTextPiece),
 		Limits:      each(m.Limits, encodeLimitShare),
-		Answers:     each(m.Answers, encodeAnswerReply),
 	}
 }
 
@@ -30,29 +27,18 @@ func DecodeToWorker(p *pb.WorkResponse) (*mapreduce.ToWorker, error) {
 	m := &mapreduce.ToWorker{
 		Welcome:     optional(d, "welcome", p.GetWelcome(), decodeWelcome),
 		Jobs:        list(d, "jobs", p.GetJobs(), decodeJobInfo),
-		Pieces:      list(d, "pieces", p.GetPieces(), decodePiece),
 		Assignments: list(d, "assignments", p.GetAssignments(), decodeAssignment),
 		Verdicts:    list(d, "verdicts", p.GetVerdicts(), decodeVerdict),
 		Reserved:    list(d, "reserved", p.GetReserved(), decodeReserved),
 		Cancel:      list(d, "cancel", p.GetCancel(), decodeHeld),
 		Goodbye:     p.GetGoodbye(),
 		Forget:      list(d, "forget", p.GetForget(), func(d *decoder, id string) mapreduce.JobID { return mapreduce.JobID(d.name("id", id, MaxNames)) }),
-		Texts:       list(d, "texts", p.GetTexts(), decodeTextPiece),
 		Limits:      list(d, "limits", p.GetLimits(), decodeLimitShare),
-		Answers:     list(d, "answers", p.GetAnswers(), decodeAnswerReply),
 	}
 	if d.err != nil {
 		return nil, d.err
 	}
 	return m, nil
-}
-
-func encodeAnswerReply(p *pb.AnswerReply, r *mapreduce.AnswerReply) {
-	p.Held, p.Key, p.Data = encodeHeld(r.Held), r.Key, r.Data
-}
-
-func decodeAnswerReply(d *decoder, p *pb.AnswerReply) mapreduce.AnswerReply {
-	return mapreduce.AnswerReply{Held: part(d, "held", p.GetHeld(), decodeHeld), Key: p.GetKey(), Data: p.GetData()}
 }
 
 func encodeWelcome(w *mapreduce.Welcome) *pb.Welcome {
@@ -90,19 +76,6 @@ func decodeJobInfo(d *decoder, p *pb.JobInfo) mapreduce.JobInfo {
 	}
 }
 
-func encodePiece(p *pb.InputPiece, i *mapreduce.InputPiece) {
-	p.Held, p.Input, p.Index, p.Data = encodeHeld(i.Held), small(i.Input), small(i.Index), i.Data
-}
-
-func decodePiece(d *decoder, p *pb.InputPiece) mapreduce.InputPiece {
-	return mapreduce.InputPiece{
-		Held:  part(d, "held", p.GetHeld(), decodeHeld),
-		Input: d.count("input", p.GetInput()),
-		Index: d.count("index", p.GetIndex()),
-		Data:  p.GetData(),
-	}
-}
-
 func encodeAssignment(p *pb.Assignment, a *mapreduce.Assignment) {
 	p.JobId, p.UnitId, p.Attempt = string(a.Job), string(a.Unit), small(a.Attempt)
 	p.Kind, p.Level, p.Index = pb.UnitKind(a.Kind), small(a.Level), a.Index
@@ -116,10 +89,13 @@ func encodeAssignment(p *pb.Assignment, a *mapreduce.Assignment) {
 	if w := a.WakeCall; w != nil {
 		p.WakeCall = &pb.WakeCall{Handle: text(w.Handle), Answer: w.Answer}
 	}
+	p.Blobs = each(a.Blobs, fillBlob)
 }
 
+// decodeAssignment also refuses a core that is not in the content of the text,
+// wherever that is, since cutting it out would panic.
 func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
-	return mapreduce.Assignment{
+	a := mapreduce.Assignment{
 		Job:      d.jobID("job_id", p.GetJobId()),
 		Unit:     d.unitID("unit_id", p.GetUnitId()),
 		Attempt:  d.count("attempt", p.GetAttempt()),
@@ -136,7 +112,21 @@ func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
 		Depth:    d.count("depth", p.GetDepth()),
 		Item:     p.GetItem(),
 		WakeCall: optional(d, "wake_call", p.GetWakeCall(), decodeWakeCall),
+		Blobs:    list(d, "blobs", p.GetBlobs(), decodeBlob),
 	}
+	if a.Text == nil {
+		return a
+	}
+	content := int64(len(a.Text.Content))
+	for _, b := range a.Blobs {
+		if b.Kind == mapreduce.BlobText {
+			content = b.End - b.Start
+		}
+	}
+	if a.Text.CoreStart > a.Text.CoreEnd || int64(a.Text.CoreEnd) > content {
+		d.refuse("text.core_end", "the core [%d, %d) is not within the %d bytes of content", a.Text.CoreStart, a.Text.CoreEnd, content)
+	}
+	return a
 }
 
 func decodeWakeCall(d *decoder, p *pb.WakeCall) mapreduce.WakeCall {
@@ -164,10 +154,8 @@ func encodeText(t *mapreduce.Text) *pb.Text {
 	}
 }
 
-// decodeText also refuses a core that is not in the content, since cutting it
-// out would panic.
 func decodeText(d *decoder, p *pb.Text) mapreduce.Text {
-	t := mapreduce.Text{
+	return mapreduce.Text{
 		Document:   d.documentID("document_id", p.GetDocumentId()),
 		SHA256:     p.GetSha256(),
 		MediaType:  p.GetMediaType(),
@@ -181,10 +169,6 @@ func decodeText(d *decoder, p *pb.Text) mapreduce.Text {
 		Chunks:     d.count("chunk_count", p.GetChunkCount()),
 		Length:     d.count64("document_bytes", p.GetDocumentBytes()),
 	}
-	if t.CoreStart > t.CoreEnd || t.CoreEnd > len(t.Content) {
-		d.refuse("core_end", "the core [%d, %d) is not within the %d bytes of content", t.CoreStart, t.CoreEnd, len(t.Content))
-	}
-	return t
 }
 
 func encodeInput(p *pb.Input, i *mapreduce.Input) {
@@ -192,7 +176,6 @@ func encodeInput(p *pb.Input, i *mapreduce.Input) {
 	p.FirstUnit, p.EndUnit = i.First, i.End
 	p.Failed, p.Referred = i.Failed, i.Referred
 	p.Data = i.Data
-	p.PieceCount = small(i.Pieces)
 }
 
 func decodeInput(d *decoder, p *pb.Input) mapreduce.Input {
@@ -203,7 +186,6 @@ func decodeInput(d *decoder, p *pb.Input) mapreduce.Input {
 		Failed:   p.GetFailed(),
 		Data:     p.GetData(),
 		Referred: p.GetReferred(),
-		Pieces:   d.count("piece_count", p.GetPieceCount()),
 	}
 }
 
@@ -226,19 +208,5 @@ func decodeReserved(d *decoder, p *pb.ReserveReply) mapreduce.ReserveReply {
 	return mapreduce.ReserveReply{
 		Held:    part(d, "held", p.GetHeld(), decodeHeld),
 		Granted: p.GetGranted(),
-	}
-}
-
-func encodeTextPiece(p *pb.TextPiece, t *mapreduce.TextPiece) {
-	p.Held, p.StartByte = encodeHeld(t.Held), t.Start
-	p.Data, p.Error = t.Data, text(t.Error)
-}
-
-func decodeTextPiece(d *decoder, p *pb.TextPiece) mapreduce.TextPiece {
-	return mapreduce.TextPiece{
-		Held:  part(d, "held", p.GetHeld(), decodeHeld),
-		Start: d.count64("start_byte", p.GetStartByte()),
-		Data:  p.GetData(),
-		Error: p.GetError(),
 	}
 }

@@ -63,22 +63,27 @@ func newMixture(t *testing.T) *mixture {
 // publish completes a unit with a result that is stored in chunks.
 func (w *world) publish(j *jobs.Jobs, id mapreduce.JobID, u *storagev1.Unit, data []byte) {
 	w.Helper()
-	var chunks []mapreduce.ResultChunk
-	for i := 0; i*store.ChunkSize < len(data); i++ {
-		chunks = append(chunks, mapreduce.ResultChunk{
-			Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Index: i,
-			Data: data[i*store.ChunkSize : min((i+1)*store.ChunkSize, len(data))],
-		})
-	}
-	stands, err := j.WriteChunks(w.ctx, chunks)
-	w.must(err)
-	if !stands {
-		w.Fatalf("attempt %d of %s does not stand", u.Attempt, u.UnitId)
-	}
-	r := done(id, u)
 	sum := sha256.Sum256(data)
-	r.Output, r.Chunks, r.Length, r.SHA256 = nil, len(chunks), int64(len(data)), sum[:]
+	w.put(j, id, u, data, sum[:])
+	r := done(id, u)
+	r.Output, r.Length, r.SHA256 = nil, int64(len(data)), sum[:]
 	w.report(j, r)
+}
+
+// putOf is the put of an output by the session that holds a unit.
+func putOf(id mapreduce.JobID, u *storagev1.Unit, data, sum []byte) *jobs.Put {
+	return &jobs.Put{
+		Held:    mapreduce.Held{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt)},
+		Session: mapreduce.SessionID(u.Session), Length: int64(len(data)), SHA256: sum,
+	}
+}
+
+// put stores an output.
+func (w *world) put(j *jobs.Jobs, id mapreduce.JobID, u *storagev1.Unit, data, sum []byte) {
+	w.Helper()
+	for at := 0; at < len(data); at += jobs.MaxPutBytes {
+		w.must(j.StorePut(w.ctx, putOf(id, u, data, sum), int64(at), data[at:min(at+jobs.MaxPutBytes, len(data))]))
+	}
 }
 
 // edit changes a stored message.
@@ -156,6 +161,12 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		{"attempts negative", func(m *mixture) corruption {
 			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.Failures = 9 })
 		}, "failures"},
+		{"more stored than there is", func(m *mixture) corruption {
+			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.Put = &storagev1.Put{Length: 1, Stored: 2} })
+		}, "2 of 1 bytes"},
+		{"output of an ended unit being stored", func(m *mixture) corruption {
+			return m.editUnit(m.end, "doc-00000", func(u *storagev1.Unit) { u.Put = &storagev1.Put{Length: 2, Stored: 1} })
+		}, "1 of 2 bytes"},
 		{"unit in no state", func(m *mixture) corruption {
 			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.Status = 99 })
 		}, "in no state"},

@@ -211,6 +211,10 @@ func numbers(l *look, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
 	if u.Level > OpenLevel(ctl) && u.Level > 0 && (u.Attempt > 0 || state == mapreduce.Processing) {
 		l.wrong(key, "unit %s of level %d was begun, while the job is at level %d", u.UnitId, u.Level, ctl.Level)
 	}
+	if p := u.Put; p != nil && (u.Session == "" || p.Stored < 0 || p.Stored > p.Length) {
+		l.wrong(key, "unit %s of session %q has stored %d of %d bytes of an output: only a session that holds it stores some, and no more than all",
+			u.UnitId, u.Session, p.Stored, p.Length)
+	}
 	place(l, key, u)
 }
 

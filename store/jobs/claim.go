@@ -216,6 +216,7 @@ func (t *turn) take(u *storagev1.Unit, s mapreduce.SessionID) {
 	c := t.in.Claim
 	u.Status = uint32(mapreduce.Processing)
 	u.Attempt++
+	u.Put = nil
 	u.Session, u.Claim, u.Node = string(s), c.ID, string(t.node)
 	u.Reserved, u.Charged, u.Started = u.Estimate, 0, false
 	u.Share = c.Share / max(1, u.Source.GetChunks())

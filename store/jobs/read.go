@@ -343,29 +343,35 @@ func (j *Jobs) Inputs(ctx context.Context, id mapreduce.JobID, reduce *storagev1
 // the length that a record tells may be wrong.
 const maxAhead = 64 << 20
 
-// pieces reads the chunks of a range that holds about length bytes, some at a
-// time, and joins them.
-func (j *Jobs) pieces(ctx context.Context, r store.Range, length int64) ([]byte, error) {
-	all := make([]byte, 0, min(max(length, 0), maxAhead))
+// ahead returns room for what is about to be read, of which a record says the length.
+func ahead(length int64) []byte { return make([]byte, 0, min(max(length, 0), maxAhead)) }
+
+// chunks visits the values of a range in order, and reads some at a time.
+func (j *Jobs) chunks(ctx context.Context, r store.Range, visit func(value []byte) error) error {
 	for {
 		var pairs []store.KeyValue
 		var more bool
 		err := j.view(ctx, func(tx store.Tx) (err error) {
-			pairs, more, err = tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: 16})
+			pairs, more, err = tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: chunksAtOnce})
 			return err
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, kv := range pairs {
-			all = append(all, kv.Value...)
+			if err := visit(kv.Value); err != nil {
+				return err
+			}
 		}
 		if !more {
-			return all, nil
+			return nil
 		}
 		r.Begin = store.Single(pairs[len(pairs)-1].Key).End
 	}
 }
+
+// chunksAtOnce is how many chunks are read, and held, at a time: 512 KiB.
+const chunksAtOnce = 8
 
 // Output returns the published output of a unit.
 func (j *Jobs) Output(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([]byte, error) {
@@ -373,26 +379,64 @@ func (j *Jobs) Output(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit
 	if res.GetChunks() == 0 {
 		return res.GetInline(), nil
 	}
-	if !mapreduce.FitsChunks(int(res.Chunks), res.Length) {
-		return nil, fmt.Errorf("jobs: result of unit %s of job %s, attempt %d: %d bytes in %d chunks: %w",
-			u.UnitId, id, res.Attempt, res.Length, res.Chunks, store.ErrCorrupt)
-	}
-	data, err := j.pieces(ctx, j.keys.Result(id, mapreduce.UnitID(u.UnitId), res.Attempt), res.Length)
+	data := ahead(res.Length)
+	err := j.OutputParts(ctx, id, u, func(part []byte) error {
+		data = append(data, part...)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	if sum := sha256.Sum256(data); !bytes.Equal(sum[:], res.Sha256) {
-		return nil, corrupt(j.keys.Result(id, mapreduce.UnitID(u.UnitId), res.Attempt).Begin,
-			"result of unit %s of job %s, attempt %d: hash differs", u.UnitId, id, res.Attempt)
-	}
 	return data, nil
+}
+
+// OutputParts calls visit with the published output of a unit, part after part,
+// and holds no more than some chunks of it at a time. That the whole is damaged it
+// may find out only after the last part.
+func (j *Jobs) OutputParts(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(part []byte) error) error {
+	res := u.GetResult()
+	if res.GetChunks() == 0 {
+		return visit(res.GetInline())
+	}
+	r := j.keys.Result(id, mapreduce.UnitID(u.UnitId), res.Attempt)
+	if res.Length <= 0 || res.Length > mapreduce.MaxOutput || res.Chunks != chunksOf(res.Length) {
+		return corrupt(r.Begin, "result of unit %s of job %s, attempt %d: %d bytes in %d chunks", u.UnitId, id, res.Attempt, res.Length, res.Chunks)
+	}
+	return j.hashedParts(ctx, r, res.Length, res.Sha256, visit, func() string {
+		return fmt.Sprintf("the output of unit %s of job %s, attempt %d", u.UnitId, id, res.Attempt)
+	})
+}
+
+// hashedParts visits chunks that together have a length and a hash. It visits no
+// more than these bytes, whatever is there.
+func (j *Jobs) hashedParts(ctx context.Context, r store.Range, length int64, sha []byte, visit func([]byte) error, what func() string) error {
+	sum, got := sha256.New(), int64(0)
+	damaged := func(how string) error {
+		return errs.New(errs.DataLoss, "%s, stored from key %x on, is damaged: %s; submit the document again: %w", what(), r.Begin, how, store.ErrCorrupt)
+	}
+	err := j.chunks(ctx, r, func(part []byte) error {
+		sum.Write(part)
+		if got += int64(len(part)); got > length {
+			return damaged(fmt.Sprintf("there are more than its %d bytes", length))
+		}
+		return visit(part)
+	})
+	switch {
+	case err != nil:
+		return err
+	case got != length:
+		return damaged(fmt.Sprintf("%d of its %d bytes are there", got, length))
+	case !bytes.Equal(sum.Sum(nil), sha):
+		return damaged("its hash differs")
+	}
+	return nil
 }
 
 // Reported returns the output that a report tells of, as far as it is stored: that
 // of an attempt that nothing was published of yet.
 func (j *Jobs) Reported(ctx context.Context, r *mapreduce.Report) ([]byte, error) {
 	return j.Output(ctx, r.Job, &storagev1.Unit{UnitId: string(r.Unit), Result: &storagev1.Result{
-		Attempt: int64(r.Attempt), Inline: r.Output, Chunks: int64(r.Chunks), Length: r.Length, Sha256: r.SHA256,
+		Attempt: int64(r.Attempt), Inline: r.Output, Chunks: chunksOf(r.Length), Length: r.Length, Sha256: r.SHA256,
 	}})
 }
 
@@ -401,32 +445,59 @@ func (j *Jobs) Text(ctx context.Context, id mapreduce.JobID, sha []byte, start, 
 	if start >= end {
 		return nil, nil
 	}
-	from := start / store.ChunkSize
-	to := (end + store.ChunkSize - 1) / store.ChunkSize
-	data, err := j.pieces(ctx, j.keys.Blob(id, sha, from, to), (to-from)*store.ChunkSize)
+	data := ahead(end - start)
+	err := j.TextParts(ctx, id, TextRange{SHA256: sha, Start: start, End: end}, func(part []byte) error {
+		data = append(data, part...)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	start, end = start-from*store.ChunkSize, end-from*store.ChunkSize
-	if end > int64(len(data)) {
-		return nil, corrupt(j.keys.Blob(id, sha, from, to).Begin, "text %x of job %s is cut short", sha, id)
-	}
-	return data[start:end:end], nil
+	return data, nil
 }
 
-// A Span is bytes [Start, End) of the text with a hash. The zero Span is empty.
-type Span struct {
+// A TextRange is bytes [Start, End) of the text with a hash.
+type TextRange struct {
 	SHA256     []byte
 	Start, End int64
+	Length     int64 // of the whole text; if the range is all of it, its hash is checked. 0 if not known
+}
+
+// TextParts calls visit with bytes of a text, part after part, and holds no more
+// than some chunks of it at a time. That the whole is damaged it may find out only
+// after the last part.
+func (j *Jobs) TextParts(ctx context.Context, id mapreduce.JobID, t TextRange, visit func(part []byte) error) error {
+	if t.Start >= t.End {
+		return nil
+	}
+	what := func() string { return fmt.Sprintf("text %x of job %s", t.SHA256, id) }
+	from := t.Start / store.ChunkSize
+	r := j.keys.Blob(id, t.SHA256, from, (t.End+store.ChunkSize-1)/store.ChunkSize)
+	if t.Start == 0 && t.End == t.Length {
+		return j.hashedParts(ctx, r, t.Length, t.SHA256, visit, what)
+	}
+	at := from * store.ChunkSize
+	err := j.chunks(ctx, r, func(chunk []byte) error {
+		begin, end := max(t.Start-at, 0), min(t.End-at, int64(len(chunk)))
+		at += int64(len(chunk))
+		if begin >= end {
+			return nil
+		}
+		return visit(chunk[begin:end:end])
+	})
+	if err == nil && at < t.End {
+		err = errs.New(errs.DataLoss, "%s, stored from key %x on, is cut short: byte %d to %d are missing; submit the document again: %w", what(), r.Begin, at, t.End, store.ErrCorrupt)
+	}
+	return err
 }
 
 // MaxTexts is how many texts Texts reads at once, of which each may be of one
 // chunk: 4 MiB.
 const MaxTexts = 64
 
-// Texts returns short spans of texts, all read together. A span that spreads
+// Texts returns short ranges of texts, all read together. A range that spreads
 // over chunks, or for which there was no room, is nil: read it by Text.
-func (j *Jobs) Texts(ctx context.Context, id mapreduce.JobID, spans []Span) ([][]byte, error) {
+func (j *Jobs) Texts(ctx context.Context, id mapreduce.JobID, spans []TextRange) ([][]byte, error) {
 	texts := make([][]byte, len(spans))
 	var ks [][]byte
 	var at []int
@@ -481,10 +552,11 @@ func (j *Jobs) FirstFailed(ctx context.Context, id mapreduce.JobID) (u *storagev
 
 // State returns what an earlier attempt's agent left to go on with.
 func (j *Jobs) State(ctx context.Context, id mapreduce.JobID, u mapreduce.UnitID) ([]byte, error) {
-	data, err := j.pieces(ctx, j.keys.State(id, u), 0)
-	if len(data) == 0 {
-		return nil, err
-	}
+	var data []byte
+	err := j.chunks(ctx, j.keys.State(id, u), func(chunk []byte) error {
+		data = append(data, chunk...)
+		return nil
+	})
 	return data, err
 }
 

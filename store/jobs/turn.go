@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -29,6 +28,9 @@ type TurnReport struct {
 	*mapreduce.Report
 	Jitter  float64             // in [0,1): places the pause before the next attempt
 	Session mapreduce.SessionID // that reports; empty is not compared
+	// Broke says of a unit that was handed back that the stream of its worker broke
+	// when it was handed out. That counts as a worker that the unit brought down.
+	Broke bool
 }
 
 // The pause before another attempt is drawn between nothing and a bound that
@@ -339,12 +341,14 @@ func (t *turn) finish(ctx context.Context, u *storagev1.Unit, r TurnReport) (Set
 	}
 	t.settle(u, r)
 	u.Session, u.Claim, u.Started = "", "", false
+	put := u.Put
+	u.Put = nil
 	var err error
 	if cancelled || s.State == mapreduce.UnitCancelled {
 		s.Verdict, u.Status = mapreduce.Gone, uint32(mapreduce.UnitCancelled)
 	} else {
 		s.Verdict = mapreduce.Accepted
-		err = t.conclude(ctx, u, r, &s)
+		err = t.conclude(ctx, u, put, r, &s)
 	}
 	s.State = mapreduce.UnitState(u.Status)
 	t.setUnit(t.tx, t.in.Job, u)
@@ -407,10 +411,20 @@ func (t *turn) settle(u *storagev1.Unit, r TurnReport) {
 	t.save(u, owner, r.Savings)
 }
 
-func (t *turn) conclude(ctx context.Context, u *storagev1.Unit, r TurnReport, s *Settled) error {
+// conclude decides what becomes of u, for which put says what was stored of its
+// output.
+func (t *turn) conclude(ctx context.Context, u *storagev1.Unit, put *storagev1.Put, r TurnReport, s *Settled) error {
+	if r.Outcome == mapreduce.Done && r.Length > 0 && !Whole(put, r.Report) {
+		lost := *r.Report
+		lost.Outcome, lost.Class = mapreduce.Errored, mapreduce.Retryable
+		lost.Errors = []string{fmt.Sprintf("an output of %d bytes was reported, and is not stored: it has to be put whole before its report", r.Length)}
+		r.Report = &lost
+	}
 	switch {
 	case r.Outcome == mapreduce.Done:
 		return t.complete(ctx, u, r)
+	case r.Broke:
+		return t.blame(ctx, u, s)
 	case r.Outcome == mapreduce.Returned:
 		t.requeue(u, s)
 		return nil
@@ -432,6 +446,19 @@ func (t *turn) conclude(ctx context.Context, u *storagev1.Unit, r TurnReport, s 
 	s.Sleeps = r.delayed(u.Failures)
 	t.delay(u, s.Sleeps.For)
 	return nil
+}
+
+// blame counts a broken stream against the unit that was handed out, and sets the
+// unit aside that does it again: else it would go round for ever, and take the
+// other units of its workers with it.
+func (t *turn) blame(ctx context.Context, u *storagev1.Unit, s *Settled) error {
+	if u.Kills++; u.Kills < maxKills {
+		t.requeue(u, s)
+		return nil
+	}
+	u.Errors = keepErrors(u.Errors, []string{fmt.Sprintf(
+		"set aside: the streams of %d workers broke when it was handed out, or they died while they ran it", u.Kills)})
+	return t.fail(ctx, u)
 }
 
 func (t *turn) requeue(u *storagev1.Unit, s *Settled) {
@@ -457,10 +484,10 @@ func (t *turn) complete(ctx context.Context, u *storagev1.Unit, r TurnReport) er
 	u.Status = uint32(mapreduce.UnitComplete)
 	u.Errors = keepErrors(nil, r.Errors)
 	u.Result = &storagev1.Result{
-		Attempt: u.Attempt, Inline: r.Output, Chunks: int64(r.Chunks), Length: r.Length,
+		Attempt: u.Attempt, Inline: r.Output, Chunks: chunksOf(r.Length), Length: r.Length,
 		Sha256: r.SHA256, Size: r.Size, Confidence: r.Confidence,
 	}
-	if r.Chunks == 0 {
+	if r.Length == 0 {
 		sum := sha256.Sum256(r.Output)
 		u.Result.Length, u.Result.Sha256 = int64(len(r.Output)), sum[:]
 	}
@@ -483,7 +510,7 @@ func (t *turn) complete(ctx context.Context, u *storagev1.Unit, r TurnReport) er
 }
 
 func (t *turn) fail(ctx context.Context, u *storagev1.Unit) error {
-	u.Status = uint32(mapreduce.UnitFailed)
+	u.Status, u.Put = uint32(mapreduce.UnitFailed), nil
 	t.add(keys.Failed, u.Level, 1)
 	t.tx.Set(t.keys.Failed(t.in.Job, u.Level, mapreduce.UnitID(u.UnitId)), nil)
 	t.tx.ClearRange(t.keys.Results(t.in.Job, mapreduce.UnitID(u.UnitId)))
@@ -595,26 +622,4 @@ func clip(s string) string {
 func standing(u *storagev1.Unit, attempt int) bool {
 	return u != nil && u.Attempt == int64(attempt) && u.Session != "" &&
 		!mapreduce.UnitState(u.Status).Ended()
-}
-
-// WriteChunks stores chunks of a large output under its attempt, before the
-// report that publishes it. It returns false if the attempt no longer stands.
-func (j *Jobs) WriteChunks(ctx context.Context, chunks []mapreduce.ResultChunk) (bool, error) {
-	stands := false
-	err := j.update(ctx, failpoint.Chunk, func(tx store.Tx) error {
-		c := chunks[0]
-		u, err := j.unit(ctx, tx, c.Job, c.Unit)
-		if err != nil {
-			return err
-		}
-		stands = standing(u, c.Attempt)
-		if !stands {
-			return nil
-		}
-		for _, c := range chunks {
-			tx.Set(j.keys.ResultChunk(c.Job, c.Unit, int64(c.Attempt), int64(c.Index)), bytes.Clone(c.Data))
-		}
-		return nil
-	})
-	return stands, err
 }

@@ -27,9 +27,10 @@ func addCounting(r *step.Registry) {
 
 // A line is a stream that says hello once, and gives one unit.
 type line struct {
-	ctx  context.Context
-	down chan *mapreduce.ToWorker
-	up   chan *mapreduce.FromWorker
+	mapreduce.Blobs // none
+	ctx             context.Context
+	down            chan *mapreduce.ToWorker
+	up              chan *mapreduce.FromWorker
 }
 
 func (l *line) Send(m *mapreduce.FromWorker) error {
@@ -64,7 +65,7 @@ func TestAddedKind(t *testing.T) {
 	up, down := make(chan *mapreduce.FromWorker), make(chan *mapreduce.ToWorker)
 	w, err := worker.New(worker.Config{
 		Steps: steps, Slots: 1,
-		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return &line{ctx, down, up}, nil }},
+		Connect: []worker.Connect{func(ctx context.Context) (worker.Stream, error) { return &line{nil, ctx, down, up}, nil }},
 	})
 	if err != nil {
 		t.Fatal(err)

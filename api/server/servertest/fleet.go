@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"time"
@@ -20,6 +21,9 @@ type Fleet struct {
 	// Received, if not nil, gets every message of every worker. Its reader sets
 	// the pace.
 	Received chan<- *mapreduce.FromWorker
+
+	Blobs map[mapreduce.UnitID][]byte // that workers may get, whatever their kind
+	Put   chan<- []byte               // gets every part of every blob that is put
 }
 
 // Work implements mapreduce.Fleet.
@@ -77,4 +81,47 @@ func accepted(reports []mapreduce.Report) []mapreduce.VerdictOn {
 		}
 	}
 	return verdicts
+}
+
+// GetBlob implements mapreduce.Blobs: it sends what Blobs has.
+func (f *Fleet) GetBlob(_ context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
+	data, ok := f.Blobs[q.Unit]
+	if !ok {
+		return errs.New(errs.NotFound, "no blob of unit %s is here", q.Unit)
+	}
+	end := int64(len(data))
+	if q.Blob.End > 0 {
+		end = q.Blob.End
+	}
+	if q.Blob.Start > end || end > int64(len(data)) {
+		return errs.Field("blob.end_byte", "the blob has %d bytes", len(data))
+	}
+	return take(data[q.Blob.Start:end])
+}
+
+// PutBlob implements mapreduce.Blobs: it sends what comes to Put, if that is not
+// nil, and says that all is stored.
+func (f *Fleet) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+	stored := &mapreduce.BlobStored{Length: q.Blob.Start}
+	sum := sha256.New()
+	for {
+		part, err := next()
+		if errors.Is(err, io.EOF) {
+			stored.SHA256 = sum.Sum(nil)
+			return stored, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		sum.Write(part)
+		stored.Length += int64(len(part))
+		if f.Put == nil {
+			continue
+		}
+		select {
+		case f.Put <- part:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }

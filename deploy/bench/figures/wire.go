@@ -54,6 +54,8 @@ type feeder struct {
 	rest int // units to be handed out
 	left int // units not reported
 	done chan struct{}
+
+	mapreduce.Blobs // nil: its units are small
 }
 
 // Work implements mapreduce.Fleet.

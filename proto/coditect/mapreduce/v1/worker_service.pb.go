@@ -197,14 +197,82 @@ func (Verdict) EnumDescriptor() ([]byte, []int) {
 	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{2}
 }
 
+// What a blob is.
+type BlobKind int32
+
+const (
+	// Not a legal kind.
+	BlobKind_BLOB_KIND_UNSPECIFIED BlobKind = 0
+	// The text of the document that a unit works on.
+	BlobKind_BLOB_KIND_TEXT BlobKind = 1
+	// The inputs of a unit, each with a header.
+	BlobKind_BLOB_KIND_INPUTS BlobKind = 2
+	// Records that the inputs of a reduce name without holding them, encoded as
+	// inputs are.
+	BlobKind_BLOB_KIND_REFERRED BlobKind = 3
+	// Data of the last agent state that an earlier attempt left.
+	BlobKind_BLOB_KIND_STATE BlobKind = 4
+	// The answer of a model to a request that jobs share.
+	BlobKind_BLOB_KIND_ANSWER BlobKind = 5
+	// The output of an attempt.
+	BlobKind_BLOB_KIND_OUTPUT BlobKind = 6
+)
+
+// Enum value maps for BlobKind.
+var (
+	BlobKind_name = map[int32]string{
+		0: "BLOB_KIND_UNSPECIFIED",
+		1: "BLOB_KIND_TEXT",
+		2: "BLOB_KIND_INPUTS",
+		3: "BLOB_KIND_REFERRED",
+		4: "BLOB_KIND_STATE",
+		5: "BLOB_KIND_ANSWER",
+		6: "BLOB_KIND_OUTPUT",
+	}
+	BlobKind_value = map[string]int32{
+		"BLOB_KIND_UNSPECIFIED": 0,
+		"BLOB_KIND_TEXT":        1,
+		"BLOB_KIND_INPUTS":      2,
+		"BLOB_KIND_REFERRED":    3,
+		"BLOB_KIND_STATE":       4,
+		"BLOB_KIND_ANSWER":      5,
+		"BLOB_KIND_OUTPUT":      6,
+	}
+)
+
+func (x BlobKind) Enum() *BlobKind {
+	p := new(BlobKind)
+	*p = x
+	return p
+}
+
+func (x BlobKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (BlobKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_coditect_mapreduce_v1_worker_service_proto_enumTypes[3].Descriptor()
+}
+
+func (BlobKind) Type() protoreflect.EnumType {
+	return &file_coditect_mapreduce_v1_worker_service_proto_enumTypes[3]
+}
+
+func (x BlobKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use BlobKind.Descriptor instead.
+func (BlobKind) EnumDescriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{3}
+}
+
 // One message of a worker. Any of its parts may be set; they are taken in the
 // order of the fields, so that one message may be sent as several.
 type WorkRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Begins the session; first in the stream.
 	Hello *Hello `protobuf:"bytes,1,opt,name=hello,proto3" json:"hello,omitempty"`
-	// Parts of outputs, before the reports that refer to them.
-	Chunks []*ResultChunk `protobuf:"bytes,2,rep,name=chunks,proto3" json:"chunks,omitempty"`
 	// Outcomes of attempts.
 	Reports []*Report `protobuf:"bytes,3,rep,name=reports,proto3" json:"reports,omitempty"`
 	// Units that have begun to run.
@@ -217,12 +285,8 @@ type WorkRequest struct {
 	Heartbeat *Heartbeat `protobuf:"bytes,7,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"`
 	// The worker is leaving: it takes no more units.
 	Drain bool `protobuf:"varint,8,opt,name=drain,proto3" json:"drain,omitempty"`
-	// Requests for the texts of documents that units are chunks of.
-	Texts []*TextRequest `protobuf:"bytes,9,rep,name=texts,proto3" json:"texts,omitempty"`
 	// What models said of their limits.
-	Limits []*LimitNote `protobuf:"bytes,10,rep,name=limits,proto3" json:"limits,omitempty"`
-	// Answers of models that are looked for, or to be kept.
-	Answers       []*AnswerRequest `protobuf:"bytes,20,rep,name=answers,proto3" json:"answers,omitempty"`
+	Limits        []*LimitNote `protobuf:"bytes,10,rep,name=limits,proto3" json:"limits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -260,13 +324,6 @@ func (*WorkRequest) Descriptor() ([]byte, []int) {
 func (x *WorkRequest) GetHello() *Hello {
 	if x != nil {
 		return x.Hello
-	}
-	return nil
-}
-
-func (x *WorkRequest) GetChunks() []*ResultChunk {
-	if x != nil {
-		return x.Chunks
 	}
 	return nil
 }
@@ -313,23 +370,9 @@ func (x *WorkRequest) GetDrain() bool {
 	return false
 }
 
-func (x *WorkRequest) GetTexts() []*TextRequest {
-	if x != nil {
-		return x.Texts
-	}
-	return nil
-}
-
 func (x *WorkRequest) GetLimits() []*LimitNote {
 	if x != nil {
 		return x.Limits
-	}
-	return nil
-}
-
-func (x *WorkRequest) GetAnswers() []*AnswerRequest {
-	if x != nil {
-		return x.Answers
 	}
 	return nil
 }
@@ -582,13 +625,12 @@ type Report struct {
 	Attempt int32 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// How it ended.
 	Outcome Outcome `protobuf:"varint,4,opt,name=outcome,proto3,enum=coditect.mapreduce.v1.Outcome" json:"outcome,omitempty"`
-	// The encoded output, if it is at most 4 KiB.
+	// The encoded output, if it is at most 4 KiB. Else it was stored before, by
+	// PutBlob.
 	Output []byte `protobuf:"bytes,5,opt,name=output,proto3" json:"output,omitempty"`
-	// Else the number of its chunks, which came before.
-	ChunkCount int32 `protobuf:"varint,6,opt,name=chunk_count,json=chunkCount,proto3" json:"chunk_count,omitempty"`
-	// Length of the output, in bytes.
+	// Length of an output that was stored before, in bytes.
 	OutputBytes int64 `protobuf:"varint,7,opt,name=output_bytes,json=outputBytes,proto3" json:"output_bytes,omitempty"`
-	// SHA-256 of the output.
+	// SHA-256 of an output that was stored before.
 	Sha256 []byte `protobuf:"bytes,8,opt,name=sha256,proto3" json:"sha256,omitempty"`
 	// Tokens of the output, by which trees are packed: as the provider counted the
 	// answer, or else, by the job's estimator, of the text that a reduce would read.
@@ -688,13 +730,6 @@ func (x *Report) GetOutput() []byte {
 		return x.Output
 	}
 	return nil
-}
-
-func (x *Report) GetChunkCount() int32 {
-	if x != nil {
-		return x.ChunkCount
-	}
-	return 0
 }
 
 func (x *Report) GetOutputBytes() int64 {
@@ -871,88 +906,6 @@ func (x *WakeCall) GetAnswer() []byte {
 	return nil
 }
 
-// Part of an output that is too large for its report.
-type ResultChunk struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The job.
-	JobId string `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
-	// The unit.
-	UnitId string `protobuf:"bytes,2,opt,name=unit_id,json=unitId,proto3" json:"unit_id,omitempty"`
-	// The attempt, counted from 1.
-	Attempt int32 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	// Which chunk it is, from 0.
-	Index int32 `protobuf:"varint,4,opt,name=index,proto3" json:"index,omitempty"`
-	// 64 KiB; the last may be shorter.
-	Data          []byte `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ResultChunk) Reset() {
-	*x = ResultChunk{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ResultChunk) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ResultChunk) ProtoMessage() {}
-
-func (x *ResultChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ResultChunk.ProtoReflect.Descriptor instead.
-func (*ResultChunk) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *ResultChunk) GetJobId() string {
-	if x != nil {
-		return x.JobId
-	}
-	return ""
-}
-
-func (x *ResultChunk) GetUnitId() string {
-	if x != nil {
-		return x.UnitId
-	}
-	return ""
-}
-
-func (x *ResultChunk) GetAttempt() int32 {
-	if x != nil {
-		return x.Attempt
-	}
-	return 0
-}
-
-func (x *ResultChunk) GetIndex() int32 {
-	if x != nil {
-		return x.Index
-	}
-	return 0
-}
-
-func (x *ResultChunk) GetData() []byte {
-	if x != nil {
-		return x.Data
-	}
-	return nil
-}
-
 // Asks for tokens before a call that might go beyond the attempt's reservation.
 type ReserveRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -966,7 +919,7 @@ type ReserveRequest struct {
 
 func (x *ReserveRequest) Reset() {
 	*x = ReserveRequest{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -978,7 +931,7 @@ func (x *ReserveRequest) String() string {
 func (*ReserveRequest) ProtoMessage() {}
 
 func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[7]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -991,7 +944,7 @@ func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveRequest.ProtoReflect.Descriptor instead.
 func (*ReserveRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{7}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ReserveRequest) GetHeld() *Held {
@@ -1023,7 +976,7 @@ type AgentState struct {
 
 func (x *AgentState) Reset() {
 	*x = AgentState{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1035,7 +988,7 @@ func (x *AgentState) String() string {
 func (*AgentState) ProtoMessage() {}
 
 func (x *AgentState) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1048,7 +1001,7 @@ func (x *AgentState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentState.ProtoReflect.Descriptor instead.
 func (*AgentState) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{8}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AgentState) GetHeld() *Held {
@@ -1072,128 +1025,6 @@ func (x *AgentState) GetData() []byte {
 	return nil
 }
 
-// Asks for part of the text of the document that a map unit is a chunk of. It
-// is answered by one text piece.
-type TextRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The attempt.
-	Held *Held `protobuf:"bytes,1,opt,name=held,proto3" json:"held,omitempty"`
-	// First byte of the text that is wanted.
-	StartByte     int64 `protobuf:"varint,2,opt,name=start_byte,json=startByte,proto3" json:"start_byte,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *TextRequest) Reset() {
-	*x = TextRequest{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[9]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TextRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TextRequest) ProtoMessage() {}
-
-func (x *TextRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[9]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TextRequest.ProtoReflect.Descriptor instead.
-func (*TextRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{9}
-}
-
-func (x *TextRequest) GetHeld() *Held {
-	if x != nil {
-		return x.Held
-	}
-	return nil
-}
-
-func (x *TextRequest) GetStartByte() int64 {
-	if x != nil {
-		return x.StartByte
-	}
-	return 0
-}
-
-// Asks for the answer that a model gave to the same request of another job of the
-// tenant, or offers one to be kept. A request for an answer is answered by one
-// answer reply, an offer by none.
-type AnswerRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The attempt. Its job must share answers.
-	Held *Held `protobuf:"bytes,1,opt,name=held,proto3" json:"held,omitempty"`
-	// SHA-256 of all that decides the answer.
-	Key []byte `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	// The answer to be kept; empty asks for it.
-	Keep          []byte `protobuf:"bytes,3,opt,name=keep,proto3" json:"keep,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AnswerRequest) Reset() {
-	*x = AnswerRequest{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[10]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AnswerRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AnswerRequest) ProtoMessage() {}
-
-func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[10]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AnswerRequest.ProtoReflect.Descriptor instead.
-func (*AnswerRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{10}
-}
-
-func (x *AnswerRequest) GetHeld() *Held {
-	if x != nil {
-		return x.Held
-	}
-	return nil
-}
-
-func (x *AnswerRequest) GetKey() []byte {
-	if x != nil {
-		return x.Key
-	}
-	return nil
-}
-
-func (x *AnswerRequest) GetKeep() []byte {
-	if x != nil {
-		return x.Keep
-	}
-	return nil
-}
-
 // The progress of what runs.
 type Heartbeat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1207,7 +1038,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1219,7 +1050,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1232,7 +1063,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{11}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Heartbeat) GetProgress() []*Progress {
@@ -1264,7 +1095,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1276,7 +1107,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1289,7 +1120,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{12}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Progress) GetHeld() *Held {
@@ -1326,7 +1157,7 @@ type BreakerState struct {
 
 func (x *BreakerState) Reset() {
 	*x = BreakerState{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1338,7 +1169,7 @@ func (x *BreakerState) String() string {
 func (*BreakerState) ProtoMessage() {}
 
 func (x *BreakerState) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1351,7 +1182,7 @@ func (x *BreakerState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BreakerState.ProtoReflect.Descriptor instead.
 func (*BreakerState) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{13}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *BreakerState) GetName() string {
@@ -1376,8 +1207,6 @@ type WorkResponse struct {
 	Welcome *Welcome `protobuf:"bytes,1,opt,name=welcome,proto3" json:"welcome,omitempty"`
 	// Jobs, before the first assignment of each in this stream.
 	Jobs []*JobInfo `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"`
-	// Parts of large inputs, before the assignments that refer to them.
-	Pieces []*InputPiece `protobuf:"bytes,3,rep,name=pieces,proto3" json:"pieces,omitempty"`
 	// Work.
 	Assignments []*Assignment `protobuf:"bytes,4,rep,name=assignments,proto3" json:"assignments,omitempty"`
 	// What became of reports.
@@ -1391,19 +1220,15 @@ type WorkResponse struct {
 	// Jobs that the worker need not remember: should there be more of them to do,
 	// their information comes again.
 	Forget []string `protobuf:"bytes,9,rep,name=forget,proto3" json:"forget,omitempty"`
-	// Answers to text requests.
-	Texts []*TextPiece `protobuf:"bytes,10,rep,name=texts,proto3" json:"texts,omitempty"`
 	// What the worker may ask of models, each until the next about it.
-	Limits []*LimitShare `protobuf:"bytes,11,rep,name=limits,proto3" json:"limits,omitempty"`
-	// Answers to answer requests.
-	Answers       []*AnswerReply `protobuf:"bytes,20,rep,name=answers,proto3" json:"answers,omitempty"`
+	Limits        []*LimitShare `protobuf:"bytes,11,rep,name=limits,proto3" json:"limits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WorkResponse) Reset() {
 	*x = WorkResponse{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1415,7 +1240,7 @@ func (x *WorkResponse) String() string {
 func (*WorkResponse) ProtoMessage() {}
 
 func (x *WorkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1428,7 +1253,7 @@ func (x *WorkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkResponse.ProtoReflect.Descriptor instead.
 func (*WorkResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{14}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *WorkResponse) GetWelcome() *Welcome {
@@ -1441,13 +1266,6 @@ func (x *WorkResponse) GetWelcome() *Welcome {
 func (x *WorkResponse) GetJobs() []*JobInfo {
 	if x != nil {
 		return x.Jobs
-	}
-	return nil
-}
-
-func (x *WorkResponse) GetPieces() []*InputPiece {
-	if x != nil {
-		return x.Pieces
 	}
 	return nil
 }
@@ -1494,23 +1312,9 @@ func (x *WorkResponse) GetForget() []string {
 	return nil
 }
 
-func (x *WorkResponse) GetTexts() []*TextPiece {
-	if x != nil {
-		return x.Texts
-	}
-	return nil
-}
-
 func (x *WorkResponse) GetLimits() []*LimitShare {
 	if x != nil {
 		return x.Limits
-	}
-	return nil
-}
-
-func (x *WorkResponse) GetAnswers() []*AnswerReply {
-	if x != nil {
-		return x.Answers
 	}
 	return nil
 }
@@ -1536,7 +1340,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1548,7 +1352,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1561,7 +1365,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{15}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Welcome) GetNodeId() string {
@@ -1615,7 +1419,7 @@ type JobInfo struct {
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1627,7 +1431,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1640,7 +1444,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{16}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *JobInfo) GetJobId() string {
@@ -1687,6 +1491,9 @@ type Assignment struct {
 	State []byte `protobuf:"bytes,9,opt,name=state,proto3" json:"state,omitempty"`
 	// It may have killed a worker: run nothing beside it.
 	Alone bool `protobuf:"varint,10,opt,name=alone,proto3" json:"alone,omitempty"`
+	// What the attempt needs and is too large to stand here: the worker gets it
+	// by GetBlob before the unit runs.
+	Blobs []*Blob `protobuf:"bytes,16,rep,name=blobs,proto3" json:"blobs,omitempty"`
 	// The text of map, parse and direct units.
 	Text *Text `protobuf:"bytes,11,opt,name=text,proto3" json:"text,omitempty"`
 	// The inputs of units that read outputs, in order.
@@ -1705,7 +1512,7 @@ type Assignment struct {
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1717,7 +1524,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1730,7 +1537,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{17}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Assignment) GetJobId() string {
@@ -1803,6 +1610,13 @@ func (x *Assignment) GetAlone() bool {
 	return false
 }
 
+func (x *Assignment) GetBlobs() []*Blob {
+	if x != nil {
+		return x.Blobs
+	}
+	return nil
+}
+
 func (x *Assignment) GetText() *Text {
 	if x != nil {
 		return x.Text
@@ -1856,7 +1670,8 @@ type Text struct {
 	MediaType string `protobuf:"bytes,3,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
 	// Metadata of the document.
 	Metadata map[string]string `protobuf:"bytes,4,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// The chunk, with context before and after its core.
+	// The chunk, with context before and after its core; empty if it is one of
+	// the assignment's blobs.
 	Content []byte `protobuf:"bytes,5,opt,name=content,proto3" json:"content,omitempty"`
 	// First byte of content that is the core.
 	CoreStart int32 `protobuf:"varint,6,opt,name=core_start,json=coreStart,proto3" json:"core_start,omitempty"`
@@ -1870,8 +1685,7 @@ type Text struct {
 	ChunkIndex int32 `protobuf:"varint,10,opt,name=chunk_index,json=chunkIndex,proto3" json:"chunk_index,omitempty"`
 	// Chunks of the document.
 	ChunkCount int32 `protobuf:"varint,11,opt,name=chunk_count,json=chunkCount,proto3" json:"chunk_count,omitempty"`
-	// Length of the document's text, in bytes; 0 if text requests are not
-	// answered.
+	// Length of the document's text, in bytes.
 	DocumentBytes int64 `protobuf:"varint,12,opt,name=document_bytes,json=documentBytes,proto3" json:"document_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1879,7 +1693,7 @@ type Text struct {
 
 func (x *Text) Reset() {
 	*x = Text{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1891,7 +1705,7 @@ func (x *Text) String() string {
 func (*Text) ProtoMessage() {}
 
 func (x *Text) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1904,7 +1718,7 @@ func (x *Text) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Text.ProtoReflect.Descriptor instead.
 func (*Text) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{18}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Text) GetDocumentId() string {
@@ -2004,8 +1818,6 @@ type Input struct {
 	Failed bool `protobuf:"varint,4,opt,name=failed,proto3" json:"failed,omitempty"`
 	// The encoded output.
 	Data []byte `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
-	// If not 0, data came before in this many pieces.
-	PieceCount int32 `protobuf:"varint,6,opt,name=piece_count,json=pieceCount,proto3" json:"piece_count,omitempty"`
 	// It is no input itself, but holds records that inputs name.
 	Referred      bool `protobuf:"varint,7,opt,name=referred,proto3" json:"referred,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2014,7 +1826,7 @@ type Input struct {
 
 func (x *Input) Reset() {
 	*x = Input{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2026,7 +1838,7 @@ func (x *Input) String() string {
 func (*Input) ProtoMessage() {}
 
 func (x *Input) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2039,7 +1851,7 @@ func (x *Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Input.ProtoReflect.Descriptor instead.
 func (*Input) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{19}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Input) GetUnitId() string {
@@ -2077,91 +1889,11 @@ func (x *Input) GetData() []byte {
 	return nil
 }
 
-func (x *Input) GetPieceCount() int32 {
-	if x != nil {
-		return x.PieceCount
-	}
-	return 0
-}
-
 func (x *Input) GetReferred() bool {
 	if x != nil {
 		return x.Referred
 	}
 	return false
-}
-
-// Part of an input that is too large for its assignment.
-type InputPiece struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The attempt that the input is for.
-	Held *Held `protobuf:"bytes,1,opt,name=held,proto3" json:"held,omitempty"`
-	// Which of the assignment's inputs it belongs to, from 0.
-	Input int32 `protobuf:"varint,2,opt,name=input,proto3" json:"input,omitempty"`
-	// Which piece it is, from 0.
-	Index int32 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`
-	// The bytes.
-	Data          []byte `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *InputPiece) Reset() {
-	*x = InputPiece{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *InputPiece) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*InputPiece) ProtoMessage() {}
-
-func (x *InputPiece) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use InputPiece.ProtoReflect.Descriptor instead.
-func (*InputPiece) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{20}
-}
-
-func (x *InputPiece) GetHeld() *Held {
-	if x != nil {
-		return x.Held
-	}
-	return nil
-}
-
-func (x *InputPiece) GetInput() int32 {
-	if x != nil {
-		return x.Input
-	}
-	return 0
-}
-
-func (x *InputPiece) GetIndex() int32 {
-	if x != nil {
-		return x.Index
-	}
-	return 0
-}
-
-func (x *InputPiece) GetData() []byte {
-	if x != nil {
-		return x.Data
-	}
-	return nil
 }
 
 // What became of one report.
@@ -2177,7 +1909,7 @@ type ReportVerdict struct {
 
 func (x *ReportVerdict) Reset() {
 	*x = ReportVerdict{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2189,7 +1921,7 @@ func (x *ReportVerdict) String() string {
 func (*ReportVerdict) ProtoMessage() {}
 
 func (x *ReportVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2202,7 +1934,7 @@ func (x *ReportVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportVerdict.ProtoReflect.Descriptor instead.
 func (*ReportVerdict) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{21}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReportVerdict) GetHeld() *Held {
@@ -2232,7 +1964,7 @@ type ReserveReply struct {
 
 func (x *ReserveReply) Reset() {
 	*x = ReserveReply{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2244,7 +1976,7 @@ func (x *ReserveReply) String() string {
 func (*ReserveReply) ProtoMessage() {}
 
 func (x *ReserveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2257,7 +1989,7 @@ func (x *ReserveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveReply.ProtoReflect.Descriptor instead.
 func (*ReserveReply) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{22}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReserveReply) GetHeld() *Held {
@@ -2272,143 +2004,6 @@ func (x *ReserveReply) GetGranted() bool {
 		return x.Granted
 	}
 	return false
-}
-
-// Answers a text request.
-type TextPiece struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The attempt that asked.
-	Held *Held `protobuf:"bytes,1,opt,name=held,proto3" json:"held,omitempty"`
-	// First byte of the text that data holds, as it was asked.
-	StartByte int64 `protobuf:"varint,2,opt,name=start_byte,json=startByte,proto3" json:"start_byte,omitempty"`
-	// The bytes, one at least unless there is an error.
-	Data []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
-	// Why there are none.
-	Error         string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *TextPiece) Reset() {
-	*x = TextPiece{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TextPiece) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TextPiece) ProtoMessage() {}
-
-func (x *TextPiece) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TextPiece.ProtoReflect.Descriptor instead.
-func (*TextPiece) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{23}
-}
-
-func (x *TextPiece) GetHeld() *Held {
-	if x != nil {
-		return x.Held
-	}
-	return nil
-}
-
-func (x *TextPiece) GetStartByte() int64 {
-	if x != nil {
-		return x.StartByte
-	}
-	return 0
-}
-
-func (x *TextPiece) GetData() []byte {
-	if x != nil {
-		return x.Data
-	}
-	return nil
-}
-
-func (x *TextPiece) GetError() string {
-	if x != nil {
-		return x.Error
-	}
-	return ""
-}
-
-// Answers a request for the answer of a model.
-type AnswerReply struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The attempt that asked.
-	Held *Held `protobuf:"bytes,1,opt,name=held,proto3" json:"held,omitempty"`
-	// As it was asked.
-	Key []byte `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	// The answer; empty if there is none.
-	Data          []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AnswerReply) Reset() {
-	*x = AnswerReply{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[24]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AnswerReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AnswerReply) ProtoMessage() {}
-
-func (x *AnswerReply) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[24]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AnswerReply.ProtoReflect.Descriptor instead.
-func (*AnswerReply) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{24}
-}
-
-func (x *AnswerReply) GetHeld() *Held {
-	if x != nil {
-		return x.Held
-	}
-	return nil
-}
-
-func (x *AnswerReply) GetKey() []byte {
-	if x != nil {
-		return x.Key
-	}
-	return nil
-}
-
-func (x *AnswerReply) GetData() []byte {
-	if x != nil {
-		return x.Data
-	}
-	return nil
 }
 
 // Limits of a model, for a minute. Zero is none.
@@ -2426,7 +2021,7 @@ type Rates struct {
 
 func (x *Rates) Reset() {
 	*x = Rates{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2438,7 +2033,7 @@ func (x *Rates) String() string {
 func (*Rates) ProtoMessage() {}
 
 func (x *Rates) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2451,7 +2046,7 @@ func (x *Rates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rates.ProtoReflect.Descriptor instead.
 func (*Rates) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{25}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Rates) GetRequests() int64 {
@@ -2496,7 +2091,7 @@ type LimitNote struct {
 
 func (x *LimitNote) Reset() {
 	*x = LimitNote{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2508,7 +2103,7 @@ func (x *LimitNote) String() string {
 func (*LimitNote) ProtoMessage() {}
 
 func (x *LimitNote) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2521,7 +2116,7 @@ func (x *LimitNote) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitNote.ProtoReflect.Descriptor instead.
 func (*LimitNote) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{26}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *LimitNote) GetName() string {
@@ -2591,7 +2186,7 @@ type LimitShare struct {
 
 func (x *LimitShare) Reset() {
 	*x = LimitShare{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2603,7 +2198,7 @@ func (x *LimitShare) String() string {
 func (*LimitShare) ProtoMessage() {}
 
 func (x *LimitShare) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2616,7 +2211,7 @@ func (x *LimitShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitShare.ProtoReflect.Descriptor instead.
 func (*LimitShare) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{27}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *LimitShare) GetName() string {
@@ -2675,24 +2270,416 @@ func (x *LimitShare) GetOpenFor() *durationpb.Duration {
 	return nil
 }
 
+// Names bytes that are too large for a message.
+type Blob struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What they are.
+	Kind BlobKind `protobuf:"varint,1,opt,name=kind,proto3,enum=coditect.mapreduce.v1.BlobKind" json:"kind,omitempty"`
+	// Of an answer: SHA-256 of all that decides it.
+	Key []byte `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	// SHA-256 of the whole blob, where that is known beforehand.
+	Sha256 []byte `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	// Length of the whole blob in bytes; 0 if that is not known beforehand.
+	SizeBytes int64 `protobuf:"varint,4,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
+	// First byte that is meant.
+	StartByte int64 `protobuf:"varint,5,opt,name=start_byte,json=startByte,proto3" json:"start_byte,omitempty"`
+	// One past the last byte that is meant; 0 means the end of the blob.
+	EndByte       int64 `protobuf:"varint,6,opt,name=end_byte,json=endByte,proto3" json:"end_byte,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Blob) Reset() {
+	*x = Blob{}
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Blob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Blob) ProtoMessage() {}
+
+func (x *Blob) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Blob.ProtoReflect.Descriptor instead.
+func (*Blob) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *Blob) GetKind() BlobKind {
+	if x != nil {
+		return x.Kind
+	}
+	return BlobKind_BLOB_KIND_UNSPECIFIED
+}
+
+func (x *Blob) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *Blob) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *Blob) GetSizeBytes() int64 {
+	if x != nil {
+		return x.SizeBytes
+	}
+	return 0
+}
+
+func (x *Blob) GetStartByte() int64 {
+	if x != nil {
+		return x.StartByte
+	}
+	return 0
+}
+
+func (x *Blob) GetEndByte() int64 {
+	if x != nil {
+		return x.EndByte
+	}
+	return 0
+}
+
+// Part of a blob.
+type BlobPart struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Place of data in the blob.
+	StartByte int64 `protobuf:"varint,1,opt,name=start_byte,json=startByte,proto3" json:"start_byte,omitempty"`
+	// The bytes, at most 256 KiB.
+	Data          []byte `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlobPart) Reset() {
+	*x = BlobPart{}
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlobPart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlobPart) ProtoMessage() {}
+
+func (x *BlobPart) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlobPart.ProtoReflect.Descriptor instead.
+func (*BlobPart) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *BlobPart) GetStartByte() int64 {
+	if x != nil {
+		return x.StartByte
+	}
+	return 0
+}
+
+func (x *BlobPart) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+// Request of GetBlob.
+type GetBlobRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session, which has to have a stream to this orchestrator.
+	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// The attempt, which the session has to hold.
+	Held *Held `protobuf:"bytes,2,opt,name=held,proto3" json:"held,omitempty"`
+	// What is wanted.
+	Blob          *Blob `protobuf:"bytes,3,opt,name=blob,proto3" json:"blob,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBlobRequest) Reset() {
+	*x = GetBlobRequest{}
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBlobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBlobRequest) ProtoMessage() {}
+
+func (x *GetBlobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBlobRequest.ProtoReflect.Descriptor instead.
+func (*GetBlobRequest) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *GetBlobRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *GetBlobRequest) GetHeld() *Held {
+	if x != nil {
+		return x.Held
+	}
+	return nil
+}
+
+func (x *GetBlobRequest) GetBlob() *Blob {
+	if x != nil {
+		return x.Blob
+	}
+	return nil
+}
+
+// Reply of GetBlob.
+type GetBlobResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Bytes; parts come in order, without gaps.
+	Part *BlobPart `protobuf:"bytes,1,opt,name=part,proto3" json:"part,omitempty"`
+	// SHA-256 of all bytes of this stream; in its last message, which has it even
+	// if the stream has no bytes.
+	Sha256        []byte `protobuf:"bytes,2,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBlobResponse) Reset() {
+	*x = GetBlobResponse{}
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBlobResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBlobResponse) ProtoMessage() {}
+
+func (x *GetBlobResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBlobResponse.ProtoReflect.Descriptor instead.
+func (*GetBlobResponse) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *GetBlobResponse) GetPart() *BlobPart {
+	if x != nil {
+		return x.Part
+	}
+	return nil
+}
+
+func (x *GetBlobResponse) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+// Request of PutBlob.
+type PutBlobRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session, which has to have a stream to this orchestrator. In the first
+	// message only, as are the next two.
+	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// The attempt, which the session has to hold.
+	Held *Held `protobuf:"bytes,2,opt,name=held,proto3" json:"held,omitempty"`
+	// The blob with its size and SHA-256; start_byte is where the parts begin.
+	Blob *Blob `protobuf:"bytes,3,opt,name=blob,proto3" json:"blob,omitempty"`
+	// Bytes; parts come in order, without gaps.
+	Part          *BlobPart `protobuf:"bytes,4,opt,name=part,proto3" json:"part,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutBlobRequest) Reset() {
+	*x = PutBlobRequest{}
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutBlobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutBlobRequest) ProtoMessage() {}
+
+func (x *PutBlobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutBlobRequest.ProtoReflect.Descriptor instead.
+func (*PutBlobRequest) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *PutBlobRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *PutBlobRequest) GetHeld() *Held {
+	if x != nil {
+		return x.Held
+	}
+	return nil
+}
+
+func (x *PutBlobRequest) GetBlob() *Blob {
+	if x != nil {
+		return x.Blob
+	}
+	return nil
+}
+
+func (x *PutBlobRequest) GetPart() *BlobPart {
+	if x != nil {
+		return x.Part
+	}
+	return nil
+}
+
+// Reply of PutBlob.
+type PutBlobResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many of the blob's first bytes are stored.
+	StoredBytes int64 `protobuf:"varint,1,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`
+	// SHA-256 of what is stored, once all of the blob is.
+	Sha256        []byte `protobuf:"bytes,2,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutBlobResponse) Reset() {
+	*x = PutBlobResponse{}
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutBlobResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutBlobResponse) ProtoMessage() {}
+
+func (x *PutBlobResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutBlobResponse.ProtoReflect.Descriptor instead.
+func (*PutBlobResponse) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *PutBlobResponse) GetStoredBytes() int64 {
+	if x != nil {
+		return x.StoredBytes
+	}
+	return 0
+}
+
+func (x *PutBlobResponse) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
 var File_coditect_mapreduce_v1_worker_service_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\n" +
-	"*coditect/mapreduce/v1/worker_service.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a coditect/mapreduce/v1/unit.proto\x1a\x1egoogle/protobuf/duration.proto\"\xf3\x04\n" +
+	"*coditect/mapreduce/v1/worker_service.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a coditect/mapreduce/v1/unit.proto\x1a\x1egoogle/protobuf/duration.proto\"\xbd\x03\n" +
 	"\vWorkRequest\x122\n" +
-	"\x05hello\x18\x01 \x01(\v2\x1c.coditect.mapreduce.v1.HelloR\x05hello\x12:\n" +
-	"\x06chunks\x18\x02 \x03(\v2\".coditect.mapreduce.v1.ResultChunkR\x06chunks\x127\n" +
+	"\x05hello\x18\x01 \x01(\v2\x1c.coditect.mapreduce.v1.HelloR\x05hello\x127\n" +
 	"\areports\x18\x03 \x03(\v2\x1d.coditect.mapreduce.v1.ReportR\areports\x125\n" +
 	"\astarted\x18\x04 \x03(\v2\x1b.coditect.mapreduce.v1.HeldR\astarted\x12?\n" +
 	"\areserve\x18\x05 \x03(\v2%.coditect.mapreduce.v1.ReserveRequestR\areserve\x129\n" +
 	"\x06states\x18\x06 \x03(\v2!.coditect.mapreduce.v1.AgentStateR\x06states\x12>\n" +
 	"\theartbeat\x18\a \x01(\v2 .coditect.mapreduce.v1.HeartbeatR\theartbeat\x12\x14\n" +
 	"\x05drain\x18\b \x01(\bR\x05drain\x128\n" +
-	"\x05texts\x18\t \x03(\v2\".coditect.mapreduce.v1.TextRequestR\x05texts\x128\n" +
 	"\x06limits\x18\n" +
-	" \x03(\v2 .coditect.mapreduce.v1.LimitNoteR\x06limits\x12>\n" +
-	"\aanswers\x18\x14 \x03(\v2$.coditect.mapreduce.v1.AnswerRequestR\aanswers\"\x87\x02\n" +
+	" \x03(\v2 .coditect.mapreduce.v1.LimitNoteR\x06limits\"\x87\x02\n" +
 	"\x05Hello\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x18\n" +
@@ -2710,15 +2697,13 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\x05R\aattempt\x12\x18\n" +
-	"\arunning\x18\x04 \x01(\bR\arunning\"\xbb\a\n" +
+	"\arunning\x18\x04 \x01(\bR\arunning\"\x9a\a\n" +
 	"\x06Report\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
 	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\x05R\aattempt\x128\n" +
 	"\aoutcome\x18\x04 \x01(\x0e2\x1e.coditect.mapreduce.v1.OutcomeR\aoutcome\x12\x16\n" +
-	"\x06output\x18\x05 \x01(\fR\x06output\x12\x1f\n" +
-	"\vchunk_count\x18\x06 \x01(\x05R\n" +
-	"chunkCount\x12!\n" +
+	"\x06output\x18\x05 \x01(\fR\x06output\x12!\n" +
 	"\foutput_bytes\x18\a \x01(\x03R\voutputBytes\x12\x16\n" +
 	"\x06sha256\x18\b \x01(\fR\x06sha256\x12#\n" +
 	"\rprompt_tokens\x18\t \x01(\x03R\fpromptTokens\x12\x1e\n" +
@@ -2744,13 +2729,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\asavings\x18< \x01(\v2\x1e.coditect.mapreduce.v1.SavingsR\asavings\":\n" +
 	"\bWakeCall\x12\x16\n" +
 	"\x06handle\x18\x01 \x01(\tR\x06handle\x12\x16\n" +
-	"\x06answer\x18\x02 \x01(\fR\x06answer\"\x81\x01\n" +
-	"\vResultChunk\x12\x15\n" +
-	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
-	"\aunit_id\x18\x02 \x01(\tR\x06unitId\x12\x18\n" +
-	"\aattempt\x18\x03 \x01(\x05R\aattempt\x12\x14\n" +
-	"\x05index\x18\x04 \x01(\x05R\x05index\x12\x12\n" +
-	"\x04data\x18\x05 \x01(\fR\x04data\"Y\n" +
+	"\x06answer\x18\x02 \x01(\fR\x06answer\"Y\n" +
 	"\x0eReserveRequest\x12/\n" +
 	"\x04held\x18\x01 \x01(\v2\x1b.coditect.mapreduce.v1.HeldR\x04held\x12\x16\n" +
 	"\x06tokens\x18\x02 \x01(\x03R\x06tokens\"\x88\x01\n" +
@@ -2758,15 +2737,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"AgentState\x12/\n" +
 	"\x04held\x18\x01 \x01(\v2\x1b.coditect.mapreduce.v1.HeldR\x04held\x125\n" +
 	"\x06tokens\x18\x02 \x01(\v2\x1d.coditect.mapreduce.v1.TokensR\x06tokens\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data\"]\n" +
-	"\vTextRequest\x12/\n" +
-	"\x04held\x18\x01 \x01(\v2\x1b.coditect.mapreduce.v1.HeldR\x04held\x12\x1d\n" +
-	"\n" +
-	"start_byte\x18\x02 \x01(\x03R\tstartByte\"f\n" +
-	"\rAnswerRequest\x12/\n" +
-	"\x04held\x18\x01 \x01(\v2\x1b.coditect.mapreduce.v1.HeldR\x04held\x12\x10\n" +
-	"\x03key\x18\x02 \x01(\fR\x03key\x12\x12\n" +
-	"\x04keep\x18\x03 \x01(\fR\x04keep\"\x89\x01\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"\x89\x01\n" +
 	"\tHeartbeat\x12;\n" +
 	"\bprogress\x18\x01 \x03(\v2\x1f.coditect.mapreduce.v1.ProgressR\bprogress\x12?\n" +
 	"\bbreakers\x18\x02 \x03(\v2#.coditect.mapreduce.v1.BreakerStateR\bbreakers\"\x86\x01\n" +
@@ -2776,21 +2747,17 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x04note\x18\x03 \x01(\tR\x04note\"X\n" +
 	"\fBreakerState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
-	"\bopen_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aopenFor\"\x97\x05\n" +
+	"\bopen_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aopenFor\"\xe6\x03\n" +
 	"\fWorkResponse\x128\n" +
 	"\awelcome\x18\x01 \x01(\v2\x1e.coditect.mapreduce.v1.WelcomeR\awelcome\x122\n" +
-	"\x04jobs\x18\x02 \x03(\v2\x1e.coditect.mapreduce.v1.JobInfoR\x04jobs\x129\n" +
-	"\x06pieces\x18\x03 \x03(\v2!.coditect.mapreduce.v1.InputPieceR\x06pieces\x12C\n" +
+	"\x04jobs\x18\x02 \x03(\v2\x1e.coditect.mapreduce.v1.JobInfoR\x04jobs\x12C\n" +
 	"\vassignments\x18\x04 \x03(\v2!.coditect.mapreduce.v1.AssignmentR\vassignments\x12@\n" +
 	"\bverdicts\x18\x05 \x03(\v2$.coditect.mapreduce.v1.ReportVerdictR\bverdicts\x12?\n" +
 	"\breserved\x18\x06 \x03(\v2#.coditect.mapreduce.v1.ReserveReplyR\breserved\x123\n" +
 	"\x06cancel\x18\a \x03(\v2\x1b.coditect.mapreduce.v1.HeldR\x06cancel\x12\x18\n" +
 	"\agoodbye\x18\b \x01(\bR\agoodbye\x12\x16\n" +
-	"\x06forget\x18\t \x03(\tR\x06forget\x126\n" +
-	"\x05texts\x18\n" +
-	" \x03(\v2 .coditect.mapreduce.v1.TextPieceR\x05texts\x129\n" +
-	"\x06limits\x18\v \x03(\v2!.coditect.mapreduce.v1.LimitShareR\x06limits\x12<\n" +
-	"\aanswers\x18\x14 \x03(\v2\".coditect.mapreduce.v1.AnswerReplyR\aanswers\"\xe8\x01\n" +
+	"\x06forget\x18\t \x03(\tR\x06forget\x129\n" +
+	"\x06limits\x18\v \x03(\v2!.coditect.mapreduce.v1.LimitShareR\x06limits\"\xe8\x01\n" +
 	"\aWelcome\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12H\n" +
@@ -2800,7 +2767,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\aJobInfo\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x122\n" +
 	"\x04spec\x18\x02 \x01(\v2\x1e.coditect.mapreduce.v1.JobSpecR\x04spec\x12\x14\n" +
-	"\x05stage\x18\x03 \x01(\tR\x05stage\"\xa6\x04\n" +
+	"\x05stage\x18\x03 \x01(\tR\x05stage\"\xd9\x04\n" +
 	"\n" +
 	"Assignment\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
@@ -2813,7 +2780,8 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x0freserved_tokens\x18\b \x01(\x03R\x0ereservedTokens\x12\x14\n" +
 	"\x05state\x18\t \x01(\fR\x05state\x12\x14\n" +
 	"\x05alone\x18\n" +
-	" \x01(\bR\x05alone\x12/\n" +
+	" \x01(\bR\x05alone\x121\n" +
+	"\x05blobs\x18\x10 \x03(\v2\x1b.coditect.mapreduce.v1.BlobR\x05blobs\x12/\n" +
 	"\x04text\x18\v \x01(\v2\x1b.coditect.mapreduce.v1.TextR\x04text\x124\n" +
 	"\x06inputs\x18\f \x03(\v2\x1c.coditect.mapreduce.v1.InputR\x06inputs\x12\x14\n" +
 	"\x05stage\x18\r \x01(\tR\x05stage\x12\x14\n" +
@@ -2843,39 +2811,21 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x0edocument_bytes\x18\f \x01(\x03R\rdocumentBytes\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc3\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa2\x01\n" +
 	"\x05Input\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x1d\n" +
 	"\n" +
 	"first_unit\x18\x02 \x01(\x03R\tfirstUnit\x12\x19\n" +
 	"\bend_unit\x18\x03 \x01(\x03R\aendUnit\x12\x16\n" +
 	"\x06failed\x18\x04 \x01(\bR\x06failed\x12\x12\n" +
-	"\x04data\x18\x05 \x01(\fR\x04data\x12\x1f\n" +
-	"\vpiece_count\x18\x06 \x01(\x05R\n" +
-	"pieceCount\x12\x1a\n" +
-	"\breferred\x18\a \x01(\bR\breferred\"}\n" +
-	"\n" +
-	"InputPiece\x12/\n" +
-	"\x04held\x18\x01 \x01(\v2\x1b.coditect.mapreduce.v1.HeldR\x04held\x12\x14\n" +
-	"\x05input\x18\x02 \x01(\x05R\x05input\x12\x14\n" +
-	"\x05index\x18\x03 \x01(\x05R\x05index\x12\x12\n" +
-	"\x04data\x18\x04 \x01(\fR\x04data\"z\n" +
+	"\x04data\x18\x05 \x01(\fR\x04data\x12\x1a\n" +
+	"\breferred\x18\a \x01(\bR\breferred\"z\n" +
 	"\rReportVerdict\x12/\n" +
 	"\x04held\x18\x01 \x01(\v2\x1b.coditect.mapreduce.v1.HeldR\x04held\x128\n" +
 	"\averdict\x18\x02 \x01(\x0e2\x1e.coditect.mapreduce.v1.VerdictR\averdict\"Y\n" +
 	"\fReserveReply\x12/\n" +
 	"\x04held\x18\x01 \x01(\v2\x1b.coditect.mapreduce.v1.HeldR\x04held\x12\x18\n" +
-	"\agranted\x18\x02 \x01(\bR\agranted\"\x85\x01\n" +
-	"\tTextPiece\x12/\n" +
-	"\x04held\x18\x01 \x01(\v2\x1b.coditect.mapreduce.v1.HeldR\x04held\x12\x1d\n" +
-	"\n" +
-	"start_byte\x18\x02 \x01(\x03R\tstartByte\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data\x12\x14\n" +
-	"\x05error\x18\x04 \x01(\tR\x05error\"d\n" +
-	"\vAnswerReply\x12/\n" +
-	"\x04held\x18\x01 \x01(\v2\x1b.coditect.mapreduce.v1.HeldR\x04held\x12\x10\n" +
-	"\x03key\x18\x02 \x01(\fR\x03key\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data\"k\n" +
+	"\agranted\x18\x02 \x01(\bR\agranted\"k\n" +
 	"\x05Rates\x12\x1a\n" +
 	"\brequests\x18\x01 \x01(\x03R\brequests\x12!\n" +
 	"\finput_tokens\x18\x02 \x01(\x03R\vinputTokens\x12#\n" +
@@ -2896,7 +2846,37 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x04left\x18\x05 \x01(\v2\x1c.coditect.mapreduce.v1.RatesR\x04left\x12\x12\n" +
 	"\x04part\x18\x06 \x01(\x01R\x04part\x12/\n" +
 	"\x05pause\x18\a \x01(\v2\x19.google.protobuf.DurationR\x05pause\x124\n" +
-	"\bopen_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\aopenFor*s\n" +
+	"\bopen_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\aopenFor\"\xbe\x01\n" +
+	"\x04Blob\x123\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x1f.coditect.mapreduce.v1.BlobKindR\x04kind\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\x12\x16\n" +
+	"\x06sha256\x18\x03 \x01(\fR\x06sha256\x12\x1d\n" +
+	"\n" +
+	"size_bytes\x18\x04 \x01(\x03R\tsizeBytes\x12\x1d\n" +
+	"\n" +
+	"start_byte\x18\x05 \x01(\x03R\tstartByte\x12\x19\n" +
+	"\bend_byte\x18\x06 \x01(\x03R\aendByte\"=\n" +
+	"\bBlobPart\x12\x1d\n" +
+	"\n" +
+	"start_byte\x18\x01 \x01(\x03R\tstartByte\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\x91\x01\n" +
+	"\x0eGetBlobRequest\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\x12/\n" +
+	"\x04held\x18\x02 \x01(\v2\x1b.coditect.mapreduce.v1.HeldR\x04held\x12/\n" +
+	"\x04blob\x18\x03 \x01(\v2\x1b.coditect.mapreduce.v1.BlobR\x04blob\"^\n" +
+	"\x0fGetBlobResponse\x123\n" +
+	"\x04part\x18\x01 \x01(\v2\x1f.coditect.mapreduce.v1.BlobPartR\x04part\x12\x16\n" +
+	"\x06sha256\x18\x02 \x01(\fR\x06sha256\"\xc6\x01\n" +
+	"\x0ePutBlobRequest\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\x12/\n" +
+	"\x04held\x18\x02 \x01(\v2\x1b.coditect.mapreduce.v1.HeldR\x04held\x12/\n" +
+	"\x04blob\x18\x03 \x01(\v2\x1b.coditect.mapreduce.v1.BlobR\x04blob\x123\n" +
+	"\x04part\x18\x04 \x01(\v2\x1f.coditect.mapreduce.v1.BlobPartR\x04part\"L\n" +
+	"\x0fPutBlobResponse\x12!\n" +
+	"\fstored_bytes\x18\x01 \x01(\x03R\vstoredBytes\x12\x16\n" +
+	"\x06sha256\x18\x02 \x01(\fR\x06sha256*s\n" +
 	"\aOutcome\x12\x17\n" +
 	"\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fOUTCOME_DONE\x10\x01\x12\x13\n" +
@@ -2912,9 +2892,19 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x13VERDICT_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10VERDICT_ACCEPTED\x10\x01\x12\x11\n" +
 	"\rVERDICT_STALE\x10\x02\x12\x10\n" +
-	"\fVERDICT_GONE\x10\x032f\n" +
+	"\fVERDICT_GONE\x10\x03*\xa8\x01\n" +
+	"\bBlobKind\x12\x19\n" +
+	"\x15BLOB_KIND_UNSPECIFIED\x10\x00\x12\x12\n" +
+	"\x0eBLOB_KIND_TEXT\x10\x01\x12\x14\n" +
+	"\x10BLOB_KIND_INPUTS\x10\x02\x12\x16\n" +
+	"\x12BLOB_KIND_REFERRED\x10\x03\x12\x13\n" +
+	"\x0fBLOB_KIND_STATE\x10\x04\x12\x14\n" +
+	"\x10BLOB_KIND_ANSWER\x10\x05\x12\x14\n" +
+	"\x10BLOB_KIND_OUTPUT\x10\x062\xa2\x02\n" +
 	"\rWorkerService\x12U\n" +
-	"\x04Work\x12\".coditect.mapreduce.v1.WorkRequest\x1a#.coditect.mapreduce.v1.WorkResponse\"\x00(\x010\x01BGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
+	"\x04Work\x12\".coditect.mapreduce.v1.WorkRequest\x1a#.coditect.mapreduce.v1.WorkResponse\"\x00(\x010\x01\x12\\\n" +
+	"\aGetBlob\x12%.coditect.mapreduce.v1.GetBlobRequest\x1a&.coditect.mapreduce.v1.GetBlobResponse\"\x000\x01\x12\\\n" +
+	"\aPutBlob\x12%.coditect.mapreduce.v1.PutBlobRequest\x1a&.coditect.mapreduce.v1.PutBlobResponse\"\x00(\x01BGZEgithub.com/coditect/mapreduce/proto/coditect/mapreduce/v1;mapreducev1b\x06proto3"
 
 var (
 	file_coditect_mapreduce_v1_worker_service_proto_rawDescOnce sync.Once
@@ -2928,121 +2918,123 @@ func file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_v1_worker_service_proto_rawDescData
 }
 
-var file_coditect_mapreduce_v1_worker_service_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_coditect_mapreduce_v1_worker_service_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
 var file_coditect_mapreduce_v1_worker_service_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_coditect_mapreduce_v1_worker_service_proto_goTypes = []any{
 	(Outcome)(0),                // 0: coditect.mapreduce.v1.Outcome
 	(FailureClass)(0),           // 1: coditect.mapreduce.v1.FailureClass
 	(Verdict)(0),                // 2: coditect.mapreduce.v1.Verdict
-	(*WorkRequest)(nil),         // 3: coditect.mapreduce.v1.WorkRequest
-	(*Hello)(nil),               // 4: coditect.mapreduce.v1.Hello
-	(*Offer)(nil),               // 5: coditect.mapreduce.v1.Offer
-	(*Held)(nil),                // 6: coditect.mapreduce.v1.Held
-	(*Report)(nil),              // 7: coditect.mapreduce.v1.Report
-	(*WakeCall)(nil),            // 8: coditect.mapreduce.v1.WakeCall
-	(*ResultChunk)(nil),         // 9: coditect.mapreduce.v1.ResultChunk
+	(BlobKind)(0),               // 3: coditect.mapreduce.v1.BlobKind
+	(*WorkRequest)(nil),         // 4: coditect.mapreduce.v1.WorkRequest
+	(*Hello)(nil),               // 5: coditect.mapreduce.v1.Hello
+	(*Offer)(nil),               // 6: coditect.mapreduce.v1.Offer
+	(*Held)(nil),                // 7: coditect.mapreduce.v1.Held
+	(*Report)(nil),              // 8: coditect.mapreduce.v1.Report
+	(*WakeCall)(nil),            // 9: coditect.mapreduce.v1.WakeCall
 	(*ReserveRequest)(nil),      // 10: coditect.mapreduce.v1.ReserveRequest
 	(*AgentState)(nil),          // 11: coditect.mapreduce.v1.AgentState
-	(*TextRequest)(nil),         // 12: coditect.mapreduce.v1.TextRequest
-	(*AnswerRequest)(nil),       // 13: coditect.mapreduce.v1.AnswerRequest
-	(*Heartbeat)(nil),           // 14: coditect.mapreduce.v1.Heartbeat
-	(*Progress)(nil),            // 15: coditect.mapreduce.v1.Progress
-	(*BreakerState)(nil),        // 16: coditect.mapreduce.v1.BreakerState
-	(*WorkResponse)(nil),        // 17: coditect.mapreduce.v1.WorkResponse
-	(*Welcome)(nil),             // 18: coditect.mapreduce.v1.Welcome
-	(*JobInfo)(nil),             // 19: coditect.mapreduce.v1.JobInfo
-	(*Assignment)(nil),          // 20: coditect.mapreduce.v1.Assignment
-	(*Text)(nil),                // 21: coditect.mapreduce.v1.Text
-	(*Input)(nil),               // 22: coditect.mapreduce.v1.Input
-	(*InputPiece)(nil),          // 23: coditect.mapreduce.v1.InputPiece
-	(*ReportVerdict)(nil),       // 24: coditect.mapreduce.v1.ReportVerdict
-	(*ReserveReply)(nil),        // 25: coditect.mapreduce.v1.ReserveReply
-	(*TextPiece)(nil),           // 26: coditect.mapreduce.v1.TextPiece
-	(*AnswerReply)(nil),         // 27: coditect.mapreduce.v1.AnswerReply
-	(*Rates)(nil),               // 28: coditect.mapreduce.v1.Rates
-	(*LimitNote)(nil),           // 29: coditect.mapreduce.v1.LimitNote
-	(*LimitShare)(nil),          // 30: coditect.mapreduce.v1.LimitShare
-	nil,                         // 31: coditect.mapreduce.v1.Text.MetadataEntry
-	(*Tokens)(nil),              // 32: coditect.mapreduce.v1.Tokens
-	(*durationpb.Duration)(nil), // 33: google.protobuf.Duration
-	(*Parking)(nil),             // 34: coditect.mapreduce.v1.Parking
-	(*Savings)(nil),             // 35: coditect.mapreduce.v1.Savings
-	(*JobSpec)(nil),             // 36: coditect.mapreduce.v1.JobSpec
-	(UnitKind)(0),               // 37: coditect.mapreduce.v1.UnitKind
+	(*Heartbeat)(nil),           // 12: coditect.mapreduce.v1.Heartbeat
+	(*Progress)(nil),            // 13: coditect.mapreduce.v1.Progress
+	(*BreakerState)(nil),        // 14: coditect.mapreduce.v1.BreakerState
+	(*WorkResponse)(nil),        // 15: coditect.mapreduce.v1.WorkResponse
+	(*Welcome)(nil),             // 16: coditect.mapreduce.v1.Welcome
+	(*JobInfo)(nil),             // 17: coditect.mapreduce.v1.JobInfo
+	(*Assignment)(nil),          // 18: coditect.mapreduce.v1.Assignment
+	(*Text)(nil),                // 19: coditect.mapreduce.v1.Text
+	(*Input)(nil),               // 20: coditect.mapreduce.v1.Input
+	(*ReportVerdict)(nil),       // 21: coditect.mapreduce.v1.ReportVerdict
+	(*ReserveReply)(nil),        // 22: coditect.mapreduce.v1.ReserveReply
+	(*Rates)(nil),               // 23: coditect.mapreduce.v1.Rates
+	(*LimitNote)(nil),           // 24: coditect.mapreduce.v1.LimitNote
+	(*LimitShare)(nil),          // 25: coditect.mapreduce.v1.LimitShare
+	(*Blob)(nil),                // 26: coditect.mapreduce.v1.Blob
+	(*BlobPart)(nil),            // 27: coditect.mapreduce.v1.BlobPart
+	(*GetBlobRequest)(nil),      // 28: coditect.mapreduce.v1.GetBlobRequest
+	(*GetBlobResponse)(nil),     // 29: coditect.mapreduce.v1.GetBlobResponse
+	(*PutBlobRequest)(nil),      // 30: coditect.mapreduce.v1.PutBlobRequest
+	(*PutBlobResponse)(nil),     // 31: coditect.mapreduce.v1.PutBlobResponse
+	nil,                         // 32: coditect.mapreduce.v1.Text.MetadataEntry
+	(*Tokens)(nil),              // 33: coditect.mapreduce.v1.Tokens
+	(*durationpb.Duration)(nil), // 34: google.protobuf.Duration
+	(*Parking)(nil),             // 35: coditect.mapreduce.v1.Parking
+	(*Savings)(nil),             // 36: coditect.mapreduce.v1.Savings
+	(*JobSpec)(nil),             // 37: coditect.mapreduce.v1.JobSpec
+	(UnitKind)(0),               // 38: coditect.mapreduce.v1.UnitKind
 }
 var file_coditect_mapreduce_v1_worker_service_proto_depIdxs = []int32{
-	4,  // 0: coditect.mapreduce.v1.WorkRequest.hello:type_name -> coditect.mapreduce.v1.Hello
-	9,  // 1: coditect.mapreduce.v1.WorkRequest.chunks:type_name -> coditect.mapreduce.v1.ResultChunk
-	7,  // 2: coditect.mapreduce.v1.WorkRequest.reports:type_name -> coditect.mapreduce.v1.Report
-	6,  // 3: coditect.mapreduce.v1.WorkRequest.started:type_name -> coditect.mapreduce.v1.Held
-	10, // 4: coditect.mapreduce.v1.WorkRequest.reserve:type_name -> coditect.mapreduce.v1.ReserveRequest
-	11, // 5: coditect.mapreduce.v1.WorkRequest.states:type_name -> coditect.mapreduce.v1.AgentState
-	14, // 6: coditect.mapreduce.v1.WorkRequest.heartbeat:type_name -> coditect.mapreduce.v1.Heartbeat
-	12, // 7: coditect.mapreduce.v1.WorkRequest.texts:type_name -> coditect.mapreduce.v1.TextRequest
-	29, // 8: coditect.mapreduce.v1.WorkRequest.limits:type_name -> coditect.mapreduce.v1.LimitNote
-	13, // 9: coditect.mapreduce.v1.WorkRequest.answers:type_name -> coditect.mapreduce.v1.AnswerRequest
-	6,  // 10: coditect.mapreduce.v1.Hello.holding:type_name -> coditect.mapreduce.v1.Held
-	5,  // 11: coditect.mapreduce.v1.Hello.offer:type_name -> coditect.mapreduce.v1.Offer
-	0,  // 12: coditect.mapreduce.v1.Report.outcome:type_name -> coditect.mapreduce.v1.Outcome
-	32, // 13: coditect.mapreduce.v1.Report.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	33, // 14: coditect.mapreduce.v1.Report.elapsed:type_name -> google.protobuf.Duration
-	1,  // 15: coditect.mapreduce.v1.Report.failure_class:type_name -> coditect.mapreduce.v1.FailureClass
-	33, // 16: coditect.mapreduce.v1.Report.retry_after:type_name -> google.protobuf.Duration
-	33, // 17: coditect.mapreduce.v1.Report.call_latency:type_name -> google.protobuf.Duration
-	33, // 18: coditect.mapreduce.v1.Report.tool_time:type_name -> google.protobuf.Duration
-	34, // 19: coditect.mapreduce.v1.Report.parking:type_name -> coditect.mapreduce.v1.Parking
-	35, // 20: coditect.mapreduce.v1.Report.savings:type_name -> coditect.mapreduce.v1.Savings
-	6,  // 21: coditect.mapreduce.v1.ReserveRequest.held:type_name -> coditect.mapreduce.v1.Held
-	6,  // 22: coditect.mapreduce.v1.AgentState.held:type_name -> coditect.mapreduce.v1.Held
-	32, // 23: coditect.mapreduce.v1.AgentState.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	6,  // 24: coditect.mapreduce.v1.TextRequest.held:type_name -> coditect.mapreduce.v1.Held
-	6,  // 25: coditect.mapreduce.v1.AnswerRequest.held:type_name -> coditect.mapreduce.v1.Held
-	15, // 26: coditect.mapreduce.v1.Heartbeat.progress:type_name -> coditect.mapreduce.v1.Progress
-	16, // 27: coditect.mapreduce.v1.Heartbeat.breakers:type_name -> coditect.mapreduce.v1.BreakerState
-	6,  // 28: coditect.mapreduce.v1.Progress.held:type_name -> coditect.mapreduce.v1.Held
-	32, // 29: coditect.mapreduce.v1.Progress.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	33, // 30: coditect.mapreduce.v1.BreakerState.open_for:type_name -> google.protobuf.Duration
-	18, // 31: coditect.mapreduce.v1.WorkResponse.welcome:type_name -> coditect.mapreduce.v1.Welcome
-	19, // 32: coditect.mapreduce.v1.WorkResponse.jobs:type_name -> coditect.mapreduce.v1.JobInfo
-	23, // 33: coditect.mapreduce.v1.WorkResponse.pieces:type_name -> coditect.mapreduce.v1.InputPiece
-	20, // 34: coditect.mapreduce.v1.WorkResponse.assignments:type_name -> coditect.mapreduce.v1.Assignment
-	24, // 35: coditect.mapreduce.v1.WorkResponse.verdicts:type_name -> coditect.mapreduce.v1.ReportVerdict
-	25, // 36: coditect.mapreduce.v1.WorkResponse.reserved:type_name -> coditect.mapreduce.v1.ReserveReply
-	6,  // 37: coditect.mapreduce.v1.WorkResponse.cancel:type_name -> coditect.mapreduce.v1.Held
-	26, // 38: coditect.mapreduce.v1.WorkResponse.texts:type_name -> coditect.mapreduce.v1.TextPiece
-	30, // 39: coditect.mapreduce.v1.WorkResponse.limits:type_name -> coditect.mapreduce.v1.LimitShare
-	27, // 40: coditect.mapreduce.v1.WorkResponse.answers:type_name -> coditect.mapreduce.v1.AnswerReply
-	33, // 41: coditect.mapreduce.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
-	6,  // 42: coditect.mapreduce.v1.Welcome.drop:type_name -> coditect.mapreduce.v1.Held
-	33, // 43: coditect.mapreduce.v1.Welcome.silence:type_name -> google.protobuf.Duration
-	36, // 44: coditect.mapreduce.v1.JobInfo.spec:type_name -> coditect.mapreduce.v1.JobSpec
-	37, // 45: coditect.mapreduce.v1.Assignment.kind:type_name -> coditect.mapreduce.v1.UnitKind
-	33, // 46: coditect.mapreduce.v1.Assignment.timeout:type_name -> google.protobuf.Duration
-	21, // 47: coditect.mapreduce.v1.Assignment.text:type_name -> coditect.mapreduce.v1.Text
-	22, // 48: coditect.mapreduce.v1.Assignment.inputs:type_name -> coditect.mapreduce.v1.Input
-	8,  // 49: coditect.mapreduce.v1.Assignment.wake_call:type_name -> coditect.mapreduce.v1.WakeCall
-	31, // 50: coditect.mapreduce.v1.Text.metadata:type_name -> coditect.mapreduce.v1.Text.MetadataEntry
-	6,  // 51: coditect.mapreduce.v1.InputPiece.held:type_name -> coditect.mapreduce.v1.Held
-	6,  // 52: coditect.mapreduce.v1.ReportVerdict.held:type_name -> coditect.mapreduce.v1.Held
-	2,  // 53: coditect.mapreduce.v1.ReportVerdict.verdict:type_name -> coditect.mapreduce.v1.Verdict
-	6,  // 54: coditect.mapreduce.v1.ReserveReply.held:type_name -> coditect.mapreduce.v1.Held
-	6,  // 55: coditect.mapreduce.v1.TextPiece.held:type_name -> coditect.mapreduce.v1.Held
-	6,  // 56: coditect.mapreduce.v1.AnswerReply.held:type_name -> coditect.mapreduce.v1.Held
-	33, // 57: coditect.mapreduce.v1.LimitNote.pause:type_name -> google.protobuf.Duration
-	28, // 58: coditect.mapreduce.v1.LimitNote.told:type_name -> coditect.mapreduce.v1.Rates
-	28, // 59: coditect.mapreduce.v1.LimitNote.left:type_name -> coditect.mapreduce.v1.Rates
-	33, // 60: coditect.mapreduce.v1.LimitShare.valid_for:type_name -> google.protobuf.Duration
-	28, // 61: coditect.mapreduce.v1.LimitShare.rates:type_name -> coditect.mapreduce.v1.Rates
-	28, // 62: coditect.mapreduce.v1.LimitShare.left:type_name -> coditect.mapreduce.v1.Rates
-	33, // 63: coditect.mapreduce.v1.LimitShare.pause:type_name -> google.protobuf.Duration
-	33, // 64: coditect.mapreduce.v1.LimitShare.open_for:type_name -> google.protobuf.Duration
-	3,  // 65: coditect.mapreduce.v1.WorkerService.Work:input_type -> coditect.mapreduce.v1.WorkRequest
-	17, // 66: coditect.mapreduce.v1.WorkerService.Work:output_type -> coditect.mapreduce.v1.WorkResponse
-	66, // [66:67] is the sub-list for method output_type
-	65, // [65:66] is the sub-list for method input_type
-	65, // [65:65] is the sub-list for extension type_name
-	65, // [65:65] is the sub-list for extension extendee
-	0,  // [0:65] is the sub-list for field type_name
+	5,  // 0: coditect.mapreduce.v1.WorkRequest.hello:type_name -> coditect.mapreduce.v1.Hello
+	8,  // 1: coditect.mapreduce.v1.WorkRequest.reports:type_name -> coditect.mapreduce.v1.Report
+	7,  // 2: coditect.mapreduce.v1.WorkRequest.started:type_name -> coditect.mapreduce.v1.Held
+	10, // 3: coditect.mapreduce.v1.WorkRequest.reserve:type_name -> coditect.mapreduce.v1.ReserveRequest
+	11, // 4: coditect.mapreduce.v1.WorkRequest.states:type_name -> coditect.mapreduce.v1.AgentState
+	12, // 5: coditect.mapreduce.v1.WorkRequest.heartbeat:type_name -> coditect.mapreduce.v1.Heartbeat
+	24, // 6: coditect.mapreduce.v1.WorkRequest.limits:type_name -> coditect.mapreduce.v1.LimitNote
+	7,  // 7: coditect.mapreduce.v1.Hello.holding:type_name -> coditect.mapreduce.v1.Held
+	6,  // 8: coditect.mapreduce.v1.Hello.offer:type_name -> coditect.mapreduce.v1.Offer
+	0,  // 9: coditect.mapreduce.v1.Report.outcome:type_name -> coditect.mapreduce.v1.Outcome
+	33, // 10: coditect.mapreduce.v1.Report.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	34, // 11: coditect.mapreduce.v1.Report.elapsed:type_name -> google.protobuf.Duration
+	1,  // 12: coditect.mapreduce.v1.Report.failure_class:type_name -> coditect.mapreduce.v1.FailureClass
+	34, // 13: coditect.mapreduce.v1.Report.retry_after:type_name -> google.protobuf.Duration
+	34, // 14: coditect.mapreduce.v1.Report.call_latency:type_name -> google.protobuf.Duration
+	34, // 15: coditect.mapreduce.v1.Report.tool_time:type_name -> google.protobuf.Duration
+	35, // 16: coditect.mapreduce.v1.Report.parking:type_name -> coditect.mapreduce.v1.Parking
+	36, // 17: coditect.mapreduce.v1.Report.savings:type_name -> coditect.mapreduce.v1.Savings
+	7,  // 18: coditect.mapreduce.v1.ReserveRequest.held:type_name -> coditect.mapreduce.v1.Held
+	7,  // 19: coditect.mapreduce.v1.AgentState.held:type_name -> coditect.mapreduce.v1.Held
+	33, // 20: coditect.mapreduce.v1.AgentState.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	13, // 21: coditect.mapreduce.v1.Heartbeat.progress:type_name -> coditect.mapreduce.v1.Progress
+	14, // 22: coditect.mapreduce.v1.Heartbeat.breakers:type_name -> coditect.mapreduce.v1.BreakerState
+	7,  // 23: coditect.mapreduce.v1.Progress.held:type_name -> coditect.mapreduce.v1.Held
+	33, // 24: coditect.mapreduce.v1.Progress.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	34, // 25: coditect.mapreduce.v1.BreakerState.open_for:type_name -> google.protobuf.Duration
+	16, // 26: coditect.mapreduce.v1.WorkResponse.welcome:type_name -> coditect.mapreduce.v1.Welcome
+	17, // 27: coditect.mapreduce.v1.WorkResponse.jobs:type_name -> coditect.mapreduce.v1.JobInfo
+	18, // 28: coditect.mapreduce.v1.WorkResponse.assignments:type_name -> coditect.mapreduce.v1.Assignment
+	21, // 29: coditect.mapreduce.v1.WorkResponse.verdicts:type_name -> coditect.mapreduce.v1.ReportVerdict
+	22, // 30: coditect.mapreduce.v1.WorkResponse.reserved:type_name -> coditect.mapreduce.v1.ReserveReply
+	7,  // 31: coditect.mapreduce.v1.WorkResponse.cancel:type_name -> coditect.mapreduce.v1.Held
+	25, // 32: coditect.mapreduce.v1.WorkResponse.limits:type_name -> coditect.mapreduce.v1.LimitShare
+	34, // 33: coditect.mapreduce.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
+	7,  // 34: coditect.mapreduce.v1.Welcome.drop:type_name -> coditect.mapreduce.v1.Held
+	34, // 35: coditect.mapreduce.v1.Welcome.silence:type_name -> google.protobuf.Duration
+	37, // 36: coditect.mapreduce.v1.JobInfo.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	38, // 37: coditect.mapreduce.v1.Assignment.kind:type_name -> coditect.mapreduce.v1.UnitKind
+	34, // 38: coditect.mapreduce.v1.Assignment.timeout:type_name -> google.protobuf.Duration
+	26, // 39: coditect.mapreduce.v1.Assignment.blobs:type_name -> coditect.mapreduce.v1.Blob
+	19, // 40: coditect.mapreduce.v1.Assignment.text:type_name -> coditect.mapreduce.v1.Text
+	20, // 41: coditect.mapreduce.v1.Assignment.inputs:type_name -> coditect.mapreduce.v1.Input
+	9,  // 42: coditect.mapreduce.v1.Assignment.wake_call:type_name -> coditect.mapreduce.v1.WakeCall
+	32, // 43: coditect.mapreduce.v1.Text.metadata:type_name -> coditect.mapreduce.v1.Text.MetadataEntry
+	7,  // 44: coditect.mapreduce.v1.ReportVerdict.held:type_name -> coditect.mapreduce.v1.Held
+	2,  // 45: coditect.mapreduce.v1.ReportVerdict.verdict:type_name -> coditect.mapreduce.v1.Verdict
+	7,  // 46: coditect.mapreduce.v1.ReserveReply.held:type_name -> coditect.mapreduce.v1.Held
+	34, // 47: coditect.mapreduce.v1.LimitNote.pause:type_name -> google.protobuf.Duration
+	23, // 48: coditect.mapreduce.v1.LimitNote.told:type_name -> coditect.mapreduce.v1.Rates
+	23, // 49: coditect.mapreduce.v1.LimitNote.left:type_name -> coditect.mapreduce.v1.Rates
+	34, // 50: coditect.mapreduce.v1.LimitShare.valid_for:type_name -> google.protobuf.Duration
+	23, // 51: coditect.mapreduce.v1.LimitShare.rates:type_name -> coditect.mapreduce.v1.Rates
+	23, // 52: coditect.mapreduce.v1.LimitShare.left:type_name -> coditect.mapreduce.v1.Rates
+	34, // 53: coditect.mapreduce.v1.LimitShare.pause:type_name -> google.protobuf.Duration
+	34, // 54: coditect.mapreduce.v1.LimitShare.open_for:type_name -> google.protobuf.Duration
+	3,  // 55: coditect.mapreduce.v1.Blob.kind:type_name -> coditect.mapreduce.v1.BlobKind
+	7,  // 56: coditect.mapreduce.v1.GetBlobRequest.held:type_name -> coditect.mapreduce.v1.Held
+	26, // 57: coditect.mapreduce.v1.GetBlobRequest.blob:type_name -> coditect.mapreduce.v1.Blob
+	27, // 58: coditect.mapreduce.v1.GetBlobResponse.part:type_name -> coditect.mapreduce.v1.BlobPart
+	7,  // 59: coditect.mapreduce.v1.PutBlobRequest.held:type_name -> coditect.mapreduce.v1.Held
+	26, // 60: coditect.mapreduce.v1.PutBlobRequest.blob:type_name -> coditect.mapreduce.v1.Blob
+	27, // 61: coditect.mapreduce.v1.PutBlobRequest.part:type_name -> coditect.mapreduce.v1.BlobPart
+	4,  // 62: coditect.mapreduce.v1.WorkerService.Work:input_type -> coditect.mapreduce.v1.WorkRequest
+	28, // 63: coditect.mapreduce.v1.WorkerService.GetBlob:input_type -> coditect.mapreduce.v1.GetBlobRequest
+	30, // 64: coditect.mapreduce.v1.WorkerService.PutBlob:input_type -> coditect.mapreduce.v1.PutBlobRequest
+	15, // 65: coditect.mapreduce.v1.WorkerService.Work:output_type -> coditect.mapreduce.v1.WorkResponse
+	29, // 66: coditect.mapreduce.v1.WorkerService.GetBlob:output_type -> coditect.mapreduce.v1.GetBlobResponse
+	31, // 67: coditect.mapreduce.v1.WorkerService.PutBlob:output_type -> coditect.mapreduce.v1.PutBlobResponse
+	65, // [65:68] is the sub-list for method output_type
+	62, // [62:65] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_worker_service_proto_init() }
@@ -3057,7 +3049,7 @@ func file_coditect_mapreduce_v1_worker_service_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_worker_service_proto_rawDesc), len(file_coditect_mapreduce_v1_worker_service_proto_rawDesc)),
-			NumEnums:      3,
+			NumEnums:      4,
 			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -19,7 +19,9 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	WorkerService_Work_FullMethodName = "/coditect.mapreduce.v1.WorkerService/Work"
+	WorkerService_Work_FullMethodName    = "/coditect.mapreduce.v1.WorkerService/Work"
+	WorkerService_GetBlob_FullMethodName = "/coditect.mapreduce.v1.WorkerService/GetBlob"
+	WorkerService_PutBlob_FullMethodName = "/coditect.mapreduce.v1.WorkerService/PutBlob"
 )
 
 // WorkerServiceClient is the client API for WorkerService service.
@@ -33,6 +35,14 @@ type WorkerServiceClient interface {
 	// the same session, names in hello what it holds, and sends again every
 	// report for which it saw no verdict.
 	Work(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[WorkRequest, WorkResponse], error)
+	// Sends the bytes of a blob to a worker that holds an attempt which needs
+	// them. Flow control of the stream is the only limit of its pace. A worker
+	// whose stream breaks asks again for what it lacks, by range.
+	GetBlob(ctx context.Context, in *GetBlobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetBlobResponse], error)
+	// Stores the bytes of a blob that an attempt made. A worker whose stream
+	// breaks calls again without any part, learns how much is stored, and sends
+	// the rest.
+	PutBlob(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutBlobRequest, PutBlobResponse], error)
 }
 
 type workerServiceClient struct {
@@ -56,6 +66,38 @@ func (c *workerServiceClient) Work(ctx context.Context, opts ...grpc.CallOption)
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type WorkerService_WorkClient = grpc.BidiStreamingClient[WorkRequest, WorkResponse]
 
+func (c *workerServiceClient) GetBlob(ctx context.Context, in *GetBlobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetBlobResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &WorkerService_ServiceDesc.Streams[1], WorkerService_GetBlob_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[GetBlobRequest, GetBlobResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WorkerService_GetBlobClient = grpc.ServerStreamingClient[GetBlobResponse]
+
+func (c *workerServiceClient) PutBlob(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutBlobRequest, PutBlobResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &WorkerService_ServiceDesc.Streams[2], WorkerService_PutBlob_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[PutBlobRequest, PutBlobResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WorkerService_PutBlobClient = grpc.ClientStreamingClient[PutBlobRequest, PutBlobResponse]
+
 // WorkerServiceServer is the server API for WorkerService service.
 // All implementations must embed UnimplementedWorkerServiceServer
 // for forward compatibility.
@@ -67,6 +109,14 @@ type WorkerServiceServer interface {
 	// the same session, names in hello what it holds, and sends again every
 	// report for which it saw no verdict.
 	Work(grpc.BidiStreamingServer[WorkRequest, WorkResponse]) error
+	// Sends the bytes of a blob to a worker that holds an attempt which needs
+	// them. Flow control of the stream is the only limit of its pace. A worker
+	// whose stream breaks asks again for what it lacks, by range.
+	GetBlob(*GetBlobRequest, grpc.ServerStreamingServer[GetBlobResponse]) error
+	// Stores the bytes of a blob that an attempt made. A worker whose stream
+	// breaks calls again without any part, learns how much is stored, and sends
+	// the rest.
+	PutBlob(grpc.ClientStreamingServer[PutBlobRequest, PutBlobResponse]) error
 	mustEmbedUnimplementedWorkerServiceServer()
 }
 
@@ -79,6 +129,12 @@ type UnimplementedWorkerServiceServer struct{}
 
 func (UnimplementedWorkerServiceServer) Work(grpc.BidiStreamingServer[WorkRequest, WorkResponse]) error {
 	return status.Error(codes.Unimplemented, "method Work not implemented")
+}
+func (UnimplementedWorkerServiceServer) GetBlob(*GetBlobRequest, grpc.ServerStreamingServer[GetBlobResponse]) error {
+	return status.Error(codes.Unimplemented, "method GetBlob not implemented")
+}
+func (UnimplementedWorkerServiceServer) PutBlob(grpc.ClientStreamingServer[PutBlobRequest, PutBlobResponse]) error {
+	return status.Error(codes.Unimplemented, "method PutBlob not implemented")
 }
 func (UnimplementedWorkerServiceServer) mustEmbedUnimplementedWorkerServiceServer() {}
 func (UnimplementedWorkerServiceServer) testEmbeddedByValue()                       {}
@@ -108,6 +164,24 @@ func _WorkerService_Work_Handler(srv interface{}, stream grpc.ServerStream) erro
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type WorkerService_WorkServer = grpc.BidiStreamingServer[WorkRequest, WorkResponse]
 
+func _WorkerService_GetBlob_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(GetBlobRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(WorkerServiceServer).GetBlob(m, &grpc.GenericServerStream[GetBlobRequest, GetBlobResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WorkerService_GetBlobServer = grpc.ServerStreamingServer[GetBlobResponse]
+
+func _WorkerService_PutBlob_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(WorkerServiceServer).PutBlob(&grpc.GenericServerStream[PutBlobRequest, PutBlobResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WorkerService_PutBlobServer = grpc.ClientStreamingServer[PutBlobRequest, PutBlobResponse]
+
 // WorkerService_ServiceDesc is the grpc.ServiceDesc for WorkerService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -120,6 +194,16 @@ var WorkerService_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "Work",
 			Handler:       _WorkerService_Work_Handler,
 			ServerStreams: true,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "GetBlob",
+			Handler:       _WorkerService_GetBlob_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "PutBlob",
+			Handler:       _WorkerService_PutBlob_Handler,
 			ClientStreams: true,
 		},
 	},

@@ -1286,6 +1286,107 @@ func (x *Open) GetRecord() int64 {
 	return 0
 }
 
+// InputHeader comes before each input in the stream of a unit's inputs.
+type InputHeader struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Unit          string                 `protobuf:"bytes,1,opt,name=unit,proto3" json:"unit,omitempty"`
+	First         int64                  `protobuf:"varint,2,opt,name=first,proto3" json:"first,omitempty"` // the map units that it stands for have indexes in
+	End           int64                  `protobuf:"varint,3,opt,name=end,proto3" json:"end,omitempty"`     // [first, end)
+	Failed        bool                   `protobuf:"varint,4,opt,name=failed,proto3" json:"failed,omitempty"`
+	Referred      bool                   `protobuf:"varint,5,opt,name=referred,proto3" json:"referred,omitempty"`
+	Calls         bool                   `protobuf:"varint,6,opt,name=calls,proto3" json:"calls,omitempty"`   // the data may have calls of models, which no reduce is given
+	Length        int64                  `protobuf:"varint,7,opt,name=length,proto3" json:"length,omitempty"` // bytes of data
+	Sha256        []byte                 `protobuf:"bytes,8,opt,name=sha256,proto3" json:"sha256,omitempty"`  // of data
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InputHeader) Reset() {
+	*x = InputHeader{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InputHeader) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InputHeader) ProtoMessage() {}
+
+func (x *InputHeader) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InputHeader.ProtoReflect.Descriptor instead.
+func (*InputHeader) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *InputHeader) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
+func (x *InputHeader) GetFirst() int64 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *InputHeader) GetEnd() int64 {
+	if x != nil {
+		return x.End
+	}
+	return 0
+}
+
+func (x *InputHeader) GetFailed() bool {
+	if x != nil {
+		return x.Failed
+	}
+	return false
+}
+
+func (x *InputHeader) GetReferred() bool {
+	if x != nil {
+		return x.Referred
+	}
+	return false
+}
+
+func (x *InputHeader) GetCalls() bool {
+	if x != nil {
+		return x.Calls
+	}
+	return false
+}
+
+func (x *InputHeader) GetLength() int64 {
+	if x != nil {
+		return x.Length
+	}
+	return 0
+}
+
+func (x *InputHeader) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
 var File_coditect_mapreduce_storage_v1_output_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
@@ -1403,7 +1504,16 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x04Open\x12\x16\n" +
 	"\x06entity\x18\x01 \x01(\tR\x06entity\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\x03R\x04unit\x12\x16\n" +
-	"\x06record\x18\x03 \x01(\x03R\x06recordBMZKgithub.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1;storagev1b\x06proto3"
+	"\x06record\x18\x03 \x01(\x03R\x06record\"\xc3\x01\n" +
+	"\vInputHeader\x12\x12\n" +
+	"\x04unit\x18\x01 \x01(\tR\x04unit\x12\x14\n" +
+	"\x05first\x18\x02 \x01(\x03R\x05first\x12\x10\n" +
+	"\x03end\x18\x03 \x01(\x03R\x03end\x12\x16\n" +
+	"\x06failed\x18\x04 \x01(\bR\x06failed\x12\x1a\n" +
+	"\breferred\x18\x05 \x01(\bR\breferred\x12\x14\n" +
+	"\x05calls\x18\x06 \x01(\bR\x05calls\x12\x16\n" +
+	"\x06length\x18\a \x01(\x03R\x06length\x12\x16\n" +
+	"\x06sha256\x18\b \x01(\fR\x06sha256BMZKgithub.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1;storagev1b\x06proto3"
 
 var (
 	file_coditect_mapreduce_storage_v1_output_proto_rawDescOnce sync.Once
@@ -1417,24 +1527,25 @@ func file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_output_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
-	(*Output)(nil),    // 0: coditect.mapreduce.storage.v1.Output
-	(*Call)(nil),      // 1: coditect.mapreduce.storage.v1.Call
-	(*Dropped)(nil),   // 2: coditect.mapreduce.storage.v1.Dropped
-	(*Removed)(nil),   // 3: coditect.mapreduce.storage.v1.Removed
-	(*Decided)(nil),   // 4: coditect.mapreduce.storage.v1.Decided
-	(*Compared)(nil),  // 5: coditect.mapreduce.storage.v1.Compared
-	(*Entry)(nil),     // 6: coditect.mapreduce.storage.v1.Entry
-	(*Member)(nil),    // 7: coditect.mapreduce.storage.v1.Member
-	(*SourceOf)(nil),  // 8: coditect.mapreduce.storage.v1.SourceOf
-	(*Field)(nil),     // 9: coditect.mapreduce.storage.v1.Field
-	(*Position)(nil),  // 10: coditect.mapreduce.storage.v1.Position
-	(*Candidate)(nil), // 11: coditect.mapreduce.storage.v1.Candidate
-	(*Mention)(nil),   // 12: coditect.mapreduce.storage.v1.Mention
-	(*Reading)(nil),   // 13: coditect.mapreduce.storage.v1.Reading
-	(*Citation)(nil),  // 14: coditect.mapreduce.storage.v1.Citation
-	(*Open)(nil),      // 15: coditect.mapreduce.storage.v1.Open
+	(*Output)(nil),      // 0: coditect.mapreduce.storage.v1.Output
+	(*Call)(nil),        // 1: coditect.mapreduce.storage.v1.Call
+	(*Dropped)(nil),     // 2: coditect.mapreduce.storage.v1.Dropped
+	(*Removed)(nil),     // 3: coditect.mapreduce.storage.v1.Removed
+	(*Decided)(nil),     // 4: coditect.mapreduce.storage.v1.Decided
+	(*Compared)(nil),    // 5: coditect.mapreduce.storage.v1.Compared
+	(*Entry)(nil),       // 6: coditect.mapreduce.storage.v1.Entry
+	(*Member)(nil),      // 7: coditect.mapreduce.storage.v1.Member
+	(*SourceOf)(nil),    // 8: coditect.mapreduce.storage.v1.SourceOf
+	(*Field)(nil),       // 9: coditect.mapreduce.storage.v1.Field
+	(*Position)(nil),    // 10: coditect.mapreduce.storage.v1.Position
+	(*Candidate)(nil),   // 11: coditect.mapreduce.storage.v1.Candidate
+	(*Mention)(nil),     // 12: coditect.mapreduce.storage.v1.Mention
+	(*Reading)(nil),     // 13: coditect.mapreduce.storage.v1.Reading
+	(*Citation)(nil),    // 14: coditect.mapreduce.storage.v1.Citation
+	(*Open)(nil),        // 15: coditect.mapreduce.storage.v1.Open
+	(*InputHeader)(nil), // 16: coditect.mapreduce.storage.v1.InputHeader
 }
 var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
 	6,  // 0: coditect.mapreduce.storage.v1.Output.entries:type_name -> coditect.mapreduce.storage.v1.Entry
@@ -1472,7 +1583,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_output_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_output_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

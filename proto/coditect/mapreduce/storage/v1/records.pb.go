@@ -1717,6 +1717,7 @@ type Unit struct {
 	Tools         int64                  `protobuf:"varint,37,opt,name=tools,proto3" json:"tools,omitempty"`                                      // calls of tools
 	ToolMicros    int64                  `protobuf:"varint,38,opt,name=tool_micros,json=toolMicros,proto3" json:"tool_micros,omitempty"`
 	Savings       *Savings               `protobuf:"bytes,60,opt,name=savings,proto3" json:"savings,omitempty"` // of all attempts
+	Put           *Put                   `protobuf:"bytes,28,opt,name=put,proto3" json:"put,omitempty"`         // a large output that is being stored for this attempt
 	Woken         string                 `protobuf:"bytes,45,opt,name=woken,proto3" json:"woken,omitempty"`     // the handle of the last call that woke it
 	Parent        int64                  `protobuf:"varint,27,opt,name=parent,proto3" json:"parent,omitempty"`  // 1 + index of the reduce above that waits for it; 0: none waits
 	Item          []byte                 `protobuf:"bytes,61,opt,name=item,proto3" json:"item,omitempty"`       // JSON: the element of an earlier output that it works on
@@ -1972,6 +1973,13 @@ func (x *Unit) GetSavings() *Savings {
 	return nil
 }
 
+func (x *Unit) GetPut() *Put {
+	if x != nil {
+		return x.Put
+	}
+	return nil
+}
+
 func (x *Unit) GetWoken() string {
 	if x != nil {
 		return x.Woken
@@ -2000,6 +2008,67 @@ func (x *Unit) GetStage() int64 {
 	return 0
 }
 
+// Put is how much of a large output is stored, before the report that publishes it.
+type Put struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Length        int64                  `protobuf:"varint,1,opt,name=length,proto3" json:"length,omitempty"` // bytes of the whole output
+	Sha256        []byte                 `protobuf:"bytes,2,opt,name=sha256,proto3" json:"sha256,omitempty"`  // of the whole output
+	Stored        int64                  `protobuf:"varint,3,opt,name=stored,proto3" json:"stored,omitempty"` // of its first bytes; all of them only once their hash is found right
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Put) Reset() {
+	*x = Put{}
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Put) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Put) ProtoMessage() {}
+
+func (x *Put) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Put.ProtoReflect.Descriptor instead.
+func (*Put) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Put) GetLength() int64 {
+	if x != nil {
+		return x.Length
+	}
+	return 0
+}
+
+func (x *Put) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *Put) GetStored() int64 {
+	if x != nil {
+		return x.Stored
+	}
+	return 0
+}
+
 // Queue says where a pending unit waits.
 type Queue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2012,7 +2081,7 @@ type Queue struct {
 
 func (x *Queue) Reset() {
 	*x = Queue{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2024,7 +2093,7 @@ func (x *Queue) String() string {
 func (*Queue) ProtoMessage() {}
 
 func (x *Queue) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2037,7 +2106,7 @@ func (x *Queue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queue.ProtoReflect.Descriptor instead.
 func (*Queue) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{16}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Queue) GetClass() uint32 {
@@ -2071,7 +2140,7 @@ type Delay struct {
 
 func (x *Delay) Reset() {
 	*x = Delay{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2083,7 +2152,7 @@ func (x *Delay) String() string {
 func (*Delay) ProtoMessage() {}
 
 func (x *Delay) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2096,7 +2165,7 @@ func (x *Delay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delay.ProtoReflect.Descriptor instead.
 func (*Delay) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{17}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Delay) GetMicros() int64 {
@@ -2119,7 +2188,7 @@ type Parked struct {
 
 func (x *Parked) Reset() {
 	*x = Parked{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2131,7 +2200,7 @@ func (x *Parked) String() string {
 func (*Parked) ProtoMessage() {}
 
 func (x *Parked) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2144,7 +2213,7 @@ func (x *Parked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parked.ProtoReflect.Descriptor instead.
 func (*Parked) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{18}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Parked) GetHandle() string {
@@ -2187,7 +2256,7 @@ type WakeCall struct {
 
 func (x *WakeCall) Reset() {
 	*x = WakeCall{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2199,7 +2268,7 @@ func (x *WakeCall) String() string {
 func (*WakeCall) ProtoMessage() {}
 
 func (x *WakeCall) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2212,7 +2281,7 @@ func (x *WakeCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WakeCall.ProtoReflect.Descriptor instead.
 func (*WakeCall) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{19}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WakeCall) GetHandle() string {
@@ -2239,7 +2308,7 @@ type Held struct {
 
 func (x *Held) Reset() {
 	*x = Held{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2251,7 +2320,7 @@ func (x *Held) String() string {
 func (*Held) ProtoMessage() {}
 
 func (x *Held) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2264,7 +2333,7 @@ func (x *Held) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Held.ProtoReflect.Descriptor instead.
 func (*Held) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{20}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Held) GetUnits() []*HeldUnit {
@@ -2286,7 +2355,7 @@ type HeldUnit struct {
 
 func (x *HeldUnit) Reset() {
 	*x = HeldUnit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2298,7 +2367,7 @@ func (x *HeldUnit) String() string {
 func (*HeldUnit) ProtoMessage() {}
 
 func (x *HeldUnit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2311,7 +2380,7 @@ func (x *HeldUnit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldUnit.ProtoReflect.Descriptor instead.
 func (*HeldUnit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{21}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *HeldUnit) GetJob() string {
@@ -2347,7 +2416,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2359,7 +2428,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2372,7 +2441,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{22}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Session) GetNode() string {
@@ -2406,7 +2475,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2418,7 +2487,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2431,7 +2500,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{23}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Beat) GetCount() int64 {
@@ -2452,7 +2521,7 @@ type Doubt struct {
 
 func (x *Doubt) Reset() {
 	*x = Doubt{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2464,7 +2533,7 @@ func (x *Doubt) String() string {
 func (*Doubt) ProtoMessage() {}
 
 func (x *Doubt) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2477,7 +2546,7 @@ func (x *Doubt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Doubt.ProtoReflect.Descriptor instead.
 func (*Doubt) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{24}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Doubt) GetId() string {
@@ -2501,7 +2570,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2513,7 +2582,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2526,7 +2595,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{25}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Grant) GetTokens() int64 {
@@ -2584,7 +2653,7 @@ type Limit struct {
 
 func (x *Limit) Reset() {
 	*x = Limit{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2596,7 +2665,7 @@ func (x *Limit) String() string {
 func (*Limit) ProtoMessage() {}
 
 func (x *Limit) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2609,7 +2678,7 @@ func (x *Limit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit.ProtoReflect.Descriptor instead.
 func (*Limit) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{26}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Limit) GetRequests() int64 {
@@ -2702,7 +2771,7 @@ type Tally struct {
 
 func (x *Tally) Reset() {
 	*x = Tally{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2714,7 +2783,7 @@ func (x *Tally) String() string {
 func (*Tally) ProtoMessage() {}
 
 func (x *Tally) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2727,7 +2796,7 @@ func (x *Tally) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tally.ProtoReflect.Descriptor instead.
 func (*Tally) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{27}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Tally) GetChunks() int64 {
@@ -2778,7 +2847,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2790,7 +2859,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[28]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2803,7 +2872,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{28}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Plan) GetLevel() int64 {
@@ -2887,7 +2956,7 @@ type Skipped struct {
 
 func (x *Skipped) Reset() {
 	*x = Skipped{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2899,7 +2968,7 @@ func (x *Skipped) String() string {
 func (*Skipped) ProtoMessage() {}
 
 func (x *Skipped) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[29]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2912,7 +2981,7 @@ func (x *Skipped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Skipped.ProtoReflect.Descriptor instead.
 func (*Skipped) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{29}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Skipped) GetDocumentId() string {
@@ -2944,7 +3013,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2956,7 +3025,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[30]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2969,7 +3038,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{30}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Outcome) GetUnit() string {
@@ -3034,7 +3103,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3046,7 +3115,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[31]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3059,7 +3128,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{31}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Checkpoint) GetCheckpointId() string {
@@ -3155,7 +3224,7 @@ type Seal struct {
 
 func (x *Seal) Reset() {
 	*x = Seal{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3167,7 +3236,7 @@ func (x *Seal) String() string {
 func (*Seal) ProtoMessage() {}
 
 func (x *Seal) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[32]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3180,7 +3249,7 @@ func (x *Seal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seal.ProtoReflect.Descriptor instead.
 func (*Seal) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{32}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Seal) GetNumber() int64 {
@@ -3245,7 +3314,7 @@ type Mark struct {
 
 func (x *Mark) Reset() {
 	*x = Mark{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3257,7 +3326,7 @@ func (x *Mark) String() string {
 func (*Mark) ProtoMessage() {}
 
 func (x *Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[33]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3270,7 +3339,7 @@ func (x *Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mark.ProtoReflect.Descriptor instead.
 func (*Mark) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{33}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Mark) GetCheckpoint() []byte {
@@ -3314,7 +3383,7 @@ type Limit_Share struct {
 
 func (x *Limit_Share) Reset() {
 	*x = Limit_Share{}
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3326,7 +3395,7 @@ func (x *Limit_Share) String() string {
 func (*Limit_Share) ProtoMessage() {}
 
 func (x *Limit_Share) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[38]
+	mi := &file_coditect_mapreduce_storage_v1_records_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3339,7 +3408,7 @@ func (x *Limit_Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit_Share.ProtoReflect.Descriptor instead.
 func (*Limit_Share) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{26, 0}
+	return file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP(), []int{27, 0}
 }
 
 func (x *Limit_Share) GetNode() string {
@@ -3574,7 +3643,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x04size\x18\x06 \x01(\x03R\x04size\x12\x1e\n" +
 	"\n" +
 	"confidence\x18\a \x01(\x01R\n" +
-	"confidence\"\xcd\b\n" +
+	"confidence\"\x83\t\n" +
 	"\x04Unit\x12\x17\n" +
 	"\aunit_id\x18\x01 \x01(\tR\x06unitId\x12\x1f\n" +
 	"\vdocument_id\x18\x02 \x01(\tR\n" +
@@ -3611,11 +3680,16 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x05tools\x18% \x01(\x03R\x05tools\x12\x1f\n" +
 	"\vtool_micros\x18& \x01(\x03R\n" +
 	"toolMicros\x12@\n" +
-	"\asavings\x18< \x01(\v2&.coditect.mapreduce.storage.v1.SavingsR\asavings\x12\x14\n" +
+	"\asavings\x18< \x01(\v2&.coditect.mapreduce.storage.v1.SavingsR\asavings\x124\n" +
+	"\x03put\x18\x1c \x01(\v2\".coditect.mapreduce.storage.v1.PutR\x03put\x12\x14\n" +
 	"\x05woken\x18- \x01(\tR\x05woken\x12\x16\n" +
 	"\x06parent\x18\x1b \x01(\x03R\x06parent\x12\x12\n" +
 	"\x04item\x18= \x01(\fR\x04item\x12\x14\n" +
-	"\x05stage\x18> \x01(\x03R\x05stage\"E\n" +
+	"\x05stage\x18> \x01(\x03R\x05stage\"M\n" +
+	"\x03Put\x12\x16\n" +
+	"\x06length\x18\x01 \x01(\x03R\x06length\x12\x16\n" +
+	"\x06sha256\x18\x02 \x01(\fR\x06sha256\x12\x16\n" +
+	"\x06stored\x18\x03 \x01(\x03R\x06stored\"E\n" +
 	"\x05Queue\x12\x14\n" +
 	"\x05class\x18\x01 \x01(\rR\x05class\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12\x14\n" +
@@ -3742,7 +3816,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_records_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_coditect_mapreduce_storage_v1_records_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Spec)(nil),        // 0: coditect.mapreduce.storage.v1.Spec
 	(*Savings)(nil),     // 1: coditect.mapreduce.storage.v1.Savings
@@ -3760,60 +3834,62 @@ var file_coditect_mapreduce_storage_v1_records_proto_goTypes = []any{
 	(*Picks)(nil),       // 13: coditect.mapreduce.storage.v1.Picks
 	(*Result)(nil),      // 14: coditect.mapreduce.storage.v1.Result
 	(*Unit)(nil),        // 15: coditect.mapreduce.storage.v1.Unit
-	(*Queue)(nil),       // 16: coditect.mapreduce.storage.v1.Queue
-	(*Delay)(nil),       // 17: coditect.mapreduce.storage.v1.Delay
-	(*Parked)(nil),      // 18: coditect.mapreduce.storage.v1.Parked
-	(*WakeCall)(nil),    // 19: coditect.mapreduce.storage.v1.WakeCall
-	(*Held)(nil),        // 20: coditect.mapreduce.storage.v1.Held
-	(*HeldUnit)(nil),    // 21: coditect.mapreduce.storage.v1.HeldUnit
-	(*Session)(nil),     // 22: coditect.mapreduce.storage.v1.Session
-	(*Beat)(nil),        // 23: coditect.mapreduce.storage.v1.Beat
-	(*Doubt)(nil),       // 24: coditect.mapreduce.storage.v1.Doubt
-	(*Grant)(nil),       // 25: coditect.mapreduce.storage.v1.Grant
-	(*Limit)(nil),       // 26: coditect.mapreduce.storage.v1.Limit
-	(*Tally)(nil),       // 27: coditect.mapreduce.storage.v1.Tally
-	(*Plan)(nil),        // 28: coditect.mapreduce.storage.v1.Plan
-	(*Skipped)(nil),     // 29: coditect.mapreduce.storage.v1.Skipped
-	(*Outcome)(nil),     // 30: coditect.mapreduce.storage.v1.Outcome
-	(*Checkpoint)(nil),  // 31: coditect.mapreduce.storage.v1.Checkpoint
-	(*Seal)(nil),        // 32: coditect.mapreduce.storage.v1.Seal
-	(*Mark)(nil),        // 33: coditect.mapreduce.storage.v1.Mark
-	nil,                 // 34: coditect.mapreduce.storage.v1.Spec.VarsEntry
-	nil,                 // 35: coditect.mapreduce.storage.v1.Spec.ModelsEntry
-	nil,                 // 36: coditect.mapreduce.storage.v1.Source.MetadataEntry
-	nil,                 // 37: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
-	(*Limit_Share)(nil), // 38: coditect.mapreduce.storage.v1.Limit.Share
+	(*Put)(nil),         // 16: coditect.mapreduce.storage.v1.Put
+	(*Queue)(nil),       // 17: coditect.mapreduce.storage.v1.Queue
+	(*Delay)(nil),       // 18: coditect.mapreduce.storage.v1.Delay
+	(*Parked)(nil),      // 19: coditect.mapreduce.storage.v1.Parked
+	(*WakeCall)(nil),    // 20: coditect.mapreduce.storage.v1.WakeCall
+	(*Held)(nil),        // 21: coditect.mapreduce.storage.v1.Held
+	(*HeldUnit)(nil),    // 22: coditect.mapreduce.storage.v1.HeldUnit
+	(*Session)(nil),     // 23: coditect.mapreduce.storage.v1.Session
+	(*Beat)(nil),        // 24: coditect.mapreduce.storage.v1.Beat
+	(*Doubt)(nil),       // 25: coditect.mapreduce.storage.v1.Doubt
+	(*Grant)(nil),       // 26: coditect.mapreduce.storage.v1.Grant
+	(*Limit)(nil),       // 27: coditect.mapreduce.storage.v1.Limit
+	(*Tally)(nil),       // 28: coditect.mapreduce.storage.v1.Tally
+	(*Plan)(nil),        // 29: coditect.mapreduce.storage.v1.Plan
+	(*Skipped)(nil),     // 30: coditect.mapreduce.storage.v1.Skipped
+	(*Outcome)(nil),     // 31: coditect.mapreduce.storage.v1.Outcome
+	(*Checkpoint)(nil),  // 32: coditect.mapreduce.storage.v1.Checkpoint
+	(*Seal)(nil),        // 33: coditect.mapreduce.storage.v1.Seal
+	(*Mark)(nil),        // 34: coditect.mapreduce.storage.v1.Mark
+	nil,                 // 35: coditect.mapreduce.storage.v1.Spec.VarsEntry
+	nil,                 // 36: coditect.mapreduce.storage.v1.Spec.ModelsEntry
+	nil,                 // 37: coditect.mapreduce.storage.v1.Source.MetadataEntry
+	nil,                 // 38: coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	(*Limit_Share)(nil), // 39: coditect.mapreduce.storage.v1.Limit.Share
 }
 var file_coditect_mapreduce_storage_v1_records_proto_depIdxs = []int32{
-	34, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
-	35, // 1: coditect.mapreduce.storage.v1.Spec.models:type_name -> coditect.mapreduce.storage.v1.Spec.ModelsEntry
+	35, // 0: coditect.mapreduce.storage.v1.Spec.vars:type_name -> coditect.mapreduce.storage.v1.Spec.VarsEntry
+	36, // 1: coditect.mapreduce.storage.v1.Spec.models:type_name -> coditect.mapreduce.storage.v1.Spec.ModelsEntry
 	0,  // 2: coditect.mapreduce.storage.v1.Job.config:type_name -> coditect.mapreduce.storage.v1.Spec
 	5,  // 3: coditect.mapreduce.storage.v1.Job.warnings:type_name -> coditect.mapreduce.storage.v1.Warning
 	4,  // 4: coditect.mapreduce.storage.v1.Job.superseded:type_name -> coditect.mapreduce.storage.v1.Spent
 	1,  // 5: coditect.mapreduce.storage.v1.Spent.savings:type_name -> coditect.mapreduce.storage.v1.Savings
 	7,  // 6: coditect.mapreduce.storage.v1.Ctl.levels:type_name -> coditect.mapreduce.storage.v1.Level
-	36, // 7: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
+	37, // 7: coditect.mapreduce.storage.v1.Source.metadata:type_name -> coditect.mapreduce.storage.v1.Source.MetadataEntry
 	11, // 8: coditect.mapreduce.storage.v1.Bundle.documents:type_name -> coditect.mapreduce.storage.v1.Bundled
-	37, // 9: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
+	38, // 9: coditect.mapreduce.storage.v1.Bundled.metadata:type_name -> coditect.mapreduce.storage.v1.Bundled.MetadataEntry
 	9,  // 10: coditect.mapreduce.storage.v1.Unit.source:type_name -> coditect.mapreduce.storage.v1.Source
 	12, // 11: coditect.mapreduce.storage.v1.Unit.inputs:type_name -> coditect.mapreduce.storage.v1.Inputs
 	14, // 12: coditect.mapreduce.storage.v1.Unit.result:type_name -> coditect.mapreduce.storage.v1.Result
-	16, // 13: coditect.mapreduce.storage.v1.Unit.queue:type_name -> coditect.mapreduce.storage.v1.Queue
+	17, // 13: coditect.mapreduce.storage.v1.Unit.queue:type_name -> coditect.mapreduce.storage.v1.Queue
 	1,  // 14: coditect.mapreduce.storage.v1.Unit.savings:type_name -> coditect.mapreduce.storage.v1.Savings
-	21, // 15: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
-	38, // 16: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
-	7,  // 17: coditect.mapreduce.storage.v1.Plan.plan:type_name -> coditect.mapreduce.storage.v1.Level
-	7,  // 18: coditect.mapreduce.storage.v1.Plan.levels:type_name -> coditect.mapreduce.storage.v1.Level
-	30, // 19: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	30, // 20: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	30, // 21: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
-	33, // 22: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
-	33, // 23: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	16, // 15: coditect.mapreduce.storage.v1.Unit.put:type_name -> coditect.mapreduce.storage.v1.Put
+	22, // 16: coditect.mapreduce.storage.v1.Held.units:type_name -> coditect.mapreduce.storage.v1.HeldUnit
+	39, // 17: coditect.mapreduce.storage.v1.Limit.shares:type_name -> coditect.mapreduce.storage.v1.Limit.Share
+	7,  // 18: coditect.mapreduce.storage.v1.Plan.plan:type_name -> coditect.mapreduce.storage.v1.Level
+	7,  // 19: coditect.mapreduce.storage.v1.Plan.levels:type_name -> coditect.mapreduce.storage.v1.Level
+	31, // 20: coditect.mapreduce.storage.v1.Checkpoint.completed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	31, // 21: coditect.mapreduce.storage.v1.Checkpoint.failed_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	31, // 22: coditect.mapreduce.storage.v1.Checkpoint.reopened_units:type_name -> coditect.mapreduce.storage.v1.Outcome
+	34, // 23: coditect.mapreduce.storage.v1.Seal.progress:type_name -> coditect.mapreduce.storage.v1.Mark
+	34, // 24: coditect.mapreduce.storage.v1.Seal.marks:type_name -> coditect.mapreduce.storage.v1.Mark
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_records_proto_init() }
@@ -3828,7 +3904,7 @@ func file_coditect_mapreduce_storage_v1_records_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_records_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_records_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   39,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,77 @@
+package mapreduce
+
+import "context"
+
+// PartSize bounds one part of a blob, or of a document that is submitted, in
+// bytes.
+const PartSize = 256 << 10
+
+// Blobs carries bytes between a worker and an orchestrator, apart from the
+// stream of the session: neither can delay the other. Both methods may be called
+// concurrently. An orchestrator bounds the transfers of a session that go on at
+// once, and refuses more as errs.Exhausted with errs.Error.RetryAfter.
+type Blobs interface {
+	// GetBlob calls take with the bytes of a blob, in order. Part is valid only
+	// during the call. These things might happen:
+	//  1. nil: all bytes of the range came, and their hash is right;
+	//  2. errs.Unavailable, Aborted, Exhausted or Deadline: ask again, for the
+	//     range that is still missing;
+	//  3. errs.Precondition: the session does not hold the attempt;
+	//  4. errs.NotFound: there is no such blob;
+	//  5. errs.DataLoss: the blob is damaged where it is stored.
+	GetBlob(ctx context.Context, q *BlobRequest, take func(part []byte) error) error
+
+	// PutBlob stores what next returns until that returns io.EOF, and says how
+	// much of the blob is stored. Outcomes are those of GetBlob. After an error the
+	// caller asks, with a next that has nothing, how much is stored, and goes on
+	// from there.
+	PutBlob(ctx context.Context, q *BlobRequest, next func() ([]byte, error)) (*BlobStored, error)
+}
+
+// A BlobRequest says what is transferred, and for whom.
+type BlobRequest struct {
+	Held
+	Session SessionID // that holds the attempt
+	Blob    Blob
+}
+
+// A BlobKind says what a blob is.
+type BlobKind uint8
+
+// The kinds of blobs.
+const (
+	BlobUnknown  BlobKind = iota
+	BlobText              // the text of the document that the unit works on
+	BlobInputs            // the inputs of the unit, each with a header
+	BlobReferred          // records that inputs only name, encoded as inputs are
+	BlobState             // what an earlier attempt left; see AgentState
+	BlobAnswer            // what a model answered, by the hash of the request
+	BlobOutput            // the output of the attempt; it can only be put
+)
+
+// A Blob names bytes that are too large for a message.
+type Blob struct {
+	Kind   BlobKind
+	Key    []byte // of BlobAnswer: SHA-256 of all that decides the answer
+	SHA256 []byte // of all of it; empty if that is not known beforehand
+	Length int64  // bytes of all of it; 0 if that is not known beforehand
+
+	// Start and End are the range that is meant, [Start, End). End 0 is the end of
+	// the blob. What is put begins at Start.
+	Start, End int64
+}
+
+// BlobStored says how much of a blob is stored.
+type BlobStored struct {
+	Length int64  // of its first bytes
+	SHA256 []byte // of the blob, once all of it is stored
+}
+
+// MaxAnswer bounds an answer that jobs share, in bytes: one transaction writes
+// it.
+const MaxAnswer = 512 << 10
+
+// MaxWholeText is the longest text, in bytes, in which workers look for what does
+// not stand in a unit's chunk of it: the text is held in memory, some thirty
+// times over.
+const MaxWholeText = 4 << 20

@@ -1,0 +1,185 @@
+package wire
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"hash"
+	"iter"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
+)
+
+const lastBlobKind = mapreduce.BlobOutput
+
+func fillBlob(p *pb.Blob, b *mapreduce.Blob) {
+	p.Kind, p.Key, p.Sha256 = pb.BlobKind(b.Kind), b.Key, b.SHA256
+	p.SizeBytes, p.StartByte, p.EndByte = b.Length, b.Start, b.End
+}
+
+func encodeBlob(b *mapreduce.Blob) *pb.Blob {
+	p := new(pb.Blob)
+	fillBlob(p, b)
+	return p
+}
+
+// decodeBlob refuses ranges that are none. A kind that is newer than the reader
+// becomes the unknown one, which nothing can be asked of.
+func decodeBlob(d *decoder, p *pb.Blob) mapreduce.Blob {
+	b := mapreduce.Blob{
+		Kind:   known(p.GetKind(), lastBlobKind),
+		Key:    d.hash("key", p.GetKey()),
+		SHA256: d.hash("sha256", p.GetSha256()),
+		Length: d.count64("size_bytes", p.GetSizeBytes()),
+		Start:  d.count64("start_byte", p.GetStartByte()),
+		End:    d.count64("end_byte", p.GetEndByte()),
+	}
+	switch {
+	case b.End > 0 && b.Start > b.End:
+		d.refuse("end_byte", "the range [%d, %d) ends before it begins", b.Start, b.End)
+	case b.Length > 0 && max(b.Start, b.End) > b.Length:
+		d.refuse("end_byte", "the range [%d, %d) is not within the %d bytes of the blob", b.Start, b.End, b.Length)
+	}
+	return b
+}
+
+// hash takes a SHA-256, or nothing.
+func (d *decoder) hash(field string, sum []byte) []byte {
+	if len(sum) != 0 && len(sum) != sha256.Size {
+		d.refuse(field, "has %d bytes; a SHA-256 has %d", len(sum), sha256.Size)
+		return nil
+	}
+	return sum
+}
+
+// EncodeGetBlob encodes a request for a blob.
+func EncodeGetBlob(q *mapreduce.BlobRequest) *pb.GetBlobRequest {
+	return &pb.GetBlobRequest{SessionId: string(q.Session), Held: encodeHeld(q.Held), Blob: encodeBlob(&q.Blob)}
+}
+
+// DecodeGetBlob decodes a request for a blob.
+func DecodeGetBlob(p *pb.GetBlobRequest) (*mapreduce.BlobRequest, error) {
+	return decodeBlobRequest(p)
+}
+
+// EncodePutBlob encodes the first message of a blob that is put.
+func EncodePutBlob(q *mapreduce.BlobRequest) *pb.PutBlobRequest {
+	return &pb.PutBlobRequest{SessionId: string(q.Session), Held: encodeHeld(q.Held), Blob: encodeBlob(&q.Blob)}
+}
+
+// DecodePutBlob decodes what the first message of a blob that is put says of it.
+func DecodePutBlob(p *pb.PutBlobRequest) (*mapreduce.BlobRequest, error) {
+	return decodeBlobRequest(p)
+}
+
+func decodeBlobRequest(p interface {
+	GetSessionId() string
+	GetHeld() *pb.Held
+	GetBlob() *pb.Blob
+},
+) (*mapreduce.BlobRequest, error) {
+	d := new(decoder)
+	q := &mapreduce.BlobRequest{
+		Session: mapreduce.SessionID(d.id("session_id", p.GetSessionId(), MaxNames)),
+		Held:    part(d, "held", p.GetHeld(), decodeHeld),
+		Blob:    part(d, "blob", p.GetBlob(), decodeBlob),
+	}
+	if d.err == nil && q.Blob.Kind == mapreduce.BlobUnknown {
+		d.refuse("blob.kind", "has no value %d", p.GetBlob().GetKind())
+	}
+	if d.err != nil {
+		return nil, d.err
+	}
+	return q, nil
+}
+
+// EncodeBlobStored encodes what became of a blob that was put.
+func EncodeBlobStored(s *mapreduce.BlobStored) *pb.PutBlobResponse {
+	return &pb.PutBlobResponse{StoredBytes: s.Length, Sha256: s.SHA256}
+}
+
+// DecodeBlobStored decodes that of a reply.
+func DecodeBlobStored(p *pb.PutBlobResponse) *mapreduce.BlobStored {
+	return &mapreduce.BlobStored{Length: p.GetStoredBytes(), SHA256: p.GetSha256()}
+}
+
+// Parts yields data cut into parts of at most PartSize bytes. They share its
+// bytes; of no data there is no part.
+func Parts(data []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for len(data) > 0 {
+			n := min(len(data), PartSize)
+			if !yield(data[:n:n]) {
+				return
+			}
+			data = data[n:]
+		}
+	}
+}
+
+// A PartCutter cuts a blob into parts, and sums up what they hold.
+type PartCutter struct {
+	send func(*pb.BlobPart) error
+	at   int64 // where the next part begins
+	sum  hash.Hash
+}
+
+// NewPartCutter returns a cutter of what begins at a byte of a blob. It calls send
+// with one part after the other; a part is valid only during the call.
+func NewPartCutter(start int64, send func(*pb.BlobPart) error) *PartCutter {
+	return &PartCutter{send: send, at: start, sum: sha256.New()}
+}
+
+// Add sends the next bytes of the blob.
+func (c *PartCutter) Add(data []byte) error {
+	for part := range Parts(data) {
+		c.sum.Write(part)
+		if err := c.send(&pb.BlobPart{StartByte: c.at, Data: part}); err != nil {
+			return err
+		}
+		c.at += int64(len(part))
+	}
+	return nil
+}
+
+// Sum returns the SHA-256 of all bytes so far.
+func (c *PartCutter) Sum() []byte { return c.sum.Sum(nil) }
+
+// A PartChecker puts the parts of a blob in order: it refuses what does not follow
+// on what came before.
+type PartChecker struct {
+	at  int64 // where the next part has to begin
+	sum hash.Hash
+}
+
+// NewPartChecker returns a checker of parts that begin at a byte of a blob.
+func NewPartChecker(start int64) *PartChecker {
+	return &PartChecker{at: start, sum: sha256.New()}
+}
+
+// Add returns the bytes of the next part. No part at all has none.
+func (c *PartChecker) Add(p *pb.BlobPart) ([]byte, error) {
+	data := p.GetData()
+	switch {
+	case p == nil:
+		return nil, nil
+	case p.GetStartByte() != c.at:
+		return nil, errs.Field("part.start_byte", "is %d; the part that comes next begins at byte %d", p.GetStartByte(), c.at)
+	case len(data) == 0:
+		return nil, errs.Field("part.data", "is empty; a part has at least one byte")
+	case len(data) > PartSize:
+		return nil, errs.Field("part.data", "has %d bytes; a part has at most %d", len(data), PartSize)
+	}
+	c.at += int64(len(data))
+	c.sum.Write(data)
+	return data, nil
+}
+
+// Close compares the SHA-256 of all bytes with what the sender says it is.
+func (c *PartChecker) Close(sum []byte) error {
+	if !bytes.Equal(c.sum.Sum(nil), sum) {
+		return errs.New(errs.DataLoss, "the bytes of a blob up to byte %d are not those that were sent: their SHA-256 differs", c.at)
+	}
+	return nil
+}

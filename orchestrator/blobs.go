@@ -1,0 +1,563 @@
+package orchestrator
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"hash"
+	"io"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/worker/output"
+)
+
+// MaxTransfers is how many blobs a session may get at once, and how many it may
+// put. What each holds here is bounded, so what a session holds is.
+const MaxTransfers = 16
+
+const (
+	bufferedBytes = 64 << 10               // of a blob that is written in small pieces
+	referredBytes = 32 << 20               // of records that the inputs of a unit only name
+	transferPause = 200 * time.Millisecond // before one that was refused is tried again
+	maxWanting    = 4                      // units for which it is found out at once which records are named
+)
+
+// GetBlob implements mapreduce.Fleet.
+func (o *Orchestrator) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
+	ctx, s, end, err := o.beginTransfer(ctx, q, func(s *session) *int { return &s.gets })
+	if err != nil {
+		return err
+	}
+	defer end()
+	if !o.board.holdsAttempt(s, q.Held) {
+		return notHeld(q)
+	}
+	w := &rangeWriter{start: q.Blob.Start, end: q.Blob.End, take: take}
+	if err = o.sendBlob(ctx, s, q, w); err == nil {
+		err = w.flush()
+	}
+	return transferError(ctx, q, err)
+}
+
+func notHeld(q *mapreduce.BlobRequest) error {
+	return errs.New(errs.Precondition, "session %s does not hold attempt %d of unit %s", q.Session, q.Attempt, q.Unit)
+}
+
+// sendBlob writes a blob of the unit that a request names.
+func (o *Orchestrator) sendBlob(ctx context.Context, s *session, q *mapreduce.BlobRequest, w *rangeWriter) error {
+	if q.Blob.Kind == mapreduce.BlobAnswer {
+		return o.sendAnswer(ctx, s, q, w)
+	}
+	u, err := o.jobs.Unit(ctx, q.Job, q.Unit)
+	if err != nil {
+		return err
+	}
+	switch {
+	case u == nil:
+		return notHeld(q)
+	case q.Blob.Kind == mapreduce.BlobText:
+		return o.sendText(ctx, q, u, w)
+	case q.Blob.Kind == mapreduce.BlobInputs:
+		return o.sendInputs(ctx, q.Job, u, w)
+	case q.Blob.Kind == mapreduce.BlobReferred && u.Inputs != nil:
+		return o.sendReferred(ctx, q.Job, u, w)
+	case q.Blob.Kind == mapreduce.BlobState:
+		return o.sendState(ctx, s, q, u, w)
+	}
+	return errs.Field("blob.kind", "unit %s has no blob of kind %d that can be got", q.Unit, q.Blob.Kind)
+}
+
+// PutBlob implements mapreduce.Fleet.
+func (o *Orchestrator) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+	ctx, s, end, err := o.beginTransfer(ctx, q, func(s *session) *int { return &s.puts })
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	var stored *mapreduce.BlobStored
+	switch q.Blob.Kind {
+	case mapreduce.BlobOutput:
+		stored, err = o.putOutput(ctx, q, next)
+	case mapreduce.BlobAnswer:
+		stored, err = o.putAnswer(ctx, s, q, next)
+	default:
+		err = errs.Field("blob.kind", "a blob of kind %d cannot be put", q.Blob.Kind)
+	}
+	return stored, transferError(ctx, q, err)
+}
+
+// beginTransfer admits a transfer of a session whose stream is here: it ends with
+// that stream. Count is what it counts as.
+func (o *Orchestrator) beginTransfer(ctx context.Context, q *mapreduce.BlobRequest, count func(*session) *int) (context.Context, *session, func(), error) {
+	if err := o.enter(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	b := o.board
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.sessions[q.Session]
+	if s == nil || s.gone {
+		o.streams.Done()
+		return nil, nil, nil, errs.New(errs.Aborted, "session %s has no stream to this orchestrator", q.Session)
+	}
+	n := count(s)
+	if *n >= MaxTransfers {
+		o.streams.Done()
+		err := errs.New(errs.Exhausted, "session %s has %d transfers of this direction under way; end one first", q.Session, *n)
+		err.RetryAfter = transferPause
+		return nil, nil, nil, err
+	}
+	*n++
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.life, func() { cancel(errStreamEnded) })
+	return ctx, s, func() {
+		stop()
+		cancel(nil)
+		b.mu.Lock()
+		*n--
+		b.mu.Unlock()
+		o.streams.Done()
+	}, nil
+}
+
+var errStreamEnded = errs.New(errs.Aborted, "the stream of the session has ended; go on where it has the next")
+
+// transferError tells a worker what became of a transfer: whether asking again
+// helps. What is damaged names its key.
+func transferError(ctx context.Context, q *mapreduce.BlobRequest, err error) error {
+	kind := errs.KindOf(err)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, store.ErrCorrupt) && kind != errs.DataLoss:
+		return errs.New(errs.DataLoss, "blob of unit %s of job %s: %w", q.Unit, q.Job, err)
+	case kind == errs.Internal && (store.Retryable(err) || errors.Is(err, store.ErrNoSpace)):
+		return &errs.Error{Kind: errs.Unavailable, Reason: errs.StoreAway, Message: "the store does not answer; ask again", RetryAfter: transferPause, Err: err}
+	}
+	return err
+}
+
+// A rangeWriter passes on the bytes of a blob that are in a range. Small pieces
+// are gathered.
+type rangeWriter struct {
+	start, end int64 // end 0 is the end of the blob
+	at         int64 // bytes of the blob so far, passed on or not
+	take       func([]byte) error
+	buffer     []byte
+}
+
+// skip reports whether the next n bytes of the blob are not wanted. Then they need
+// not be written.
+func (w *rangeWriter) skip(n int64) bool {
+	if w.at+n > w.start && (w.end == 0 || w.at < w.end) {
+		return false
+	}
+	w.at += n
+	return true
+}
+
+func (w *rangeWriter) write(data []byte) error {
+	n := int64(len(data))
+	from, to := min(max(w.start-w.at, 0), n), n
+	if w.end > 0 {
+		to = min(max(w.end-w.at, 0), n)
+	}
+	w.at += n
+	if from >= to {
+		return nil
+	}
+	data = data[from:to]
+	if len(w.buffer)+len(data) <= bufferedBytes {
+		w.buffer = append(w.buffer, data...)
+		return nil
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	return w.take(data)
+}
+
+// flush passes on what was gathered.
+func (w *rangeWriter) flush() error {
+	if len(w.buffer) == 0 {
+		return nil
+	}
+	err := w.take(w.buffer)
+	w.buffer = w.buffer[:0]
+	return err
+}
+
+// sendText writes the text of a unit's document, and of no other.
+func (o *Orchestrator) sendText(ctx context.Context, q *mapreduce.BlobRequest, u *storagev1.Unit, w *rangeWriter) error {
+	src := u.Source
+	switch {
+	case src == nil || mapreduce.UnitKind(u.Kind) == mapreduce.KindDirect:
+		return errs.Field("blob.kind", "unit %s works on no text of a document", q.Unit)
+	case len(q.Blob.SHA256) > 0 && !bytes.Equal(q.Blob.SHA256, src.Sha256):
+		return errs.Field("blob.sha256", "the text of unit %s has another SHA-256, %x", q.Unit, src.Sha256)
+	case max(q.Blob.Start, q.Blob.End) > src.Length:
+		return errs.Field("blob.end_byte", "the text of unit %s has %d bytes", q.Unit, src.Length)
+	}
+	end := q.Blob.End
+	if end == 0 {
+		end = src.Length
+	}
+	w.at = w.start // only what is wanted is read
+	return o.jobs.TextParts(ctx, q.Job, jobs.TextRange{SHA256: src.Sha256, Start: q.Blob.Start, End: end, Length: src.Length}, w.write)
+}
+
+// sendInputs writes what a unit takes: the outputs of others, or the documents of a
+// direct unit. No more than some chunks of it are held at a time.
+func (o *Orchestrator) sendInputs(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, w *rangeWriter) error {
+	return o.eachHeader(ctx, id, u, func(in *storagev1.Unit, h *output.InputHeader) error {
+		if w.skip(h.Size()) {
+			return nil
+		}
+		head, err := h.Append(nil)
+		if err == nil {
+			err = w.write(head)
+		}
+		if err != nil || w.skip(h.Length) {
+			return err
+		}
+		return o.inputParts(ctx, id, u, in, w.write)
+	})
+}
+
+// inputParts reads the data of an input of u. What a direct unit takes is its own
+// text; what others take of it is its output.
+func (o *Orchestrator) inputParts(ctx context.Context, id mapreduce.JobID, u, in *storagev1.Unit, visit func([]byte) error) error {
+	if src := in.Source; in == u {
+		return o.jobs.TextParts(ctx, id, jobs.TextRange{SHA256: src.Sha256, Start: src.Start, End: src.End, Length: src.Length}, visit)
+	}
+	return o.jobs.OutputParts(ctx, id, in, visit)
+}
+
+// eachHeader visits the inputs of a unit in order, with the header of each. The
+// input of a direct unit is its own. A unit that works on an element of an output is
+// given that output for its citations alone. One that reads records and merges none
+// is given, behind each output of a tree, all that this only names; one that merges
+// asks for what it needs: see sendReferred.
+func (o *Orchestrator) eachHeader(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(*storagev1.Unit, *output.InputHeader) error) error {
+	if src := u.Source; src != nil && mapreduce.UnitKind(u.Kind) == mapreduce.KindDirect {
+		return visit(u, &output.InputHeader{
+			Unit: mapreduce.UnitID(u.UnitId), First: u.Index, End: u.Index + 1, Length: src.End - src.Start, SHA256: src.Sha256,
+		})
+	}
+	if u.Inputs == nil {
+		return nil
+	}
+	merges, element, err := o.readsAs(ctx, id, u)
+	if err != nil {
+		return err
+	}
+	return o.eachInput(ctx, id, u, func(in *storagev1.Unit) error {
+		h, err := headerOf(in)
+		if err != nil {
+			return err
+		}
+		h.Referred = element
+		if in.Inputs != nil {
+			h.First, h.End = in.Inputs.MapFirst, in.Inputs.MapEnd
+		}
+		if err := visit(in, h); err != nil || h.Failed || merges || in.Level == 0 {
+			return err
+		}
+		if only, err := o.onlyNames(ctx, id, in); err != nil || !only {
+			return err
+		}
+		return o.eachLeaf(ctx, id, in, func(leaf *storagev1.Unit) error {
+			h, err := headerOf(leaf)
+			if err != nil {
+				return err
+			}
+			h.Referred = true
+			return visit(leaf, h)
+		})
+	})
+}
+
+// headerOf returns the header of a unit's output, unless its record tells of one that
+// cannot be.
+func headerOf(u *storagev1.Unit) (*output.InputHeader, error) {
+	h := &output.InputHeader{Unit: mapreduce.UnitID(u.UnitId), First: u.Index, End: u.Index + 1}
+	if h.Failed = mapreduce.UnitState(u.Status) != mapreduce.UnitComplete; h.Failed {
+		return h, nil
+	}
+	h.Calls, h.Length, h.SHA256 = u.Calls > 0, u.Result.GetLength(), u.Result.GetSha256()
+	if h.Length < 0 || h.Length > mapreduce.MaxOutput || u.Result.GetChunks() == 0 && h.Length != int64(len(u.Result.GetInline())) {
+		return nil, errs.New(errs.DataLoss, "output of unit %s: a length of %d, in %d chunks", u.UnitId, h.Length, u.Result.GetChunks())
+	}
+	return h, nil
+}
+
+// readsAs says how a unit reads outputs: whether it merges records of them, and
+// whether it works on an element of one.
+func (o *Orchestrator) readsAs(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) (merges, element bool, err error) {
+	stage, _, err := o.stageOf(ctx, id, u)
+	if err != nil || stage == nil {
+		return true, false, err
+	}
+	_, _, element = stage.ListPath()
+	return stage.Each == pipeline.EachGroup && stage.Output.Kind == pipeline.OutputRecords, element, nil
+}
+
+// onlyNames reports whether the output of a unit only names some of its records. It
+// is held for that, as those of a few units are at a time.
+func (o *Orchestrator) onlyNames(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) (bool, error) {
+	leave, err := o.lookAtRecords(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	data, err := o.jobs.Output(ctx, id, u)
+	if err != nil {
+		return false, err
+	}
+	out, err := output.Decode(data)
+	return err == nil && named(out), nil // what is wrong the unit says
+}
+
+// lookAtRecords waits until there is room to hold outputs and find out which records
+// they name.
+func (o *Orchestrator) lookAtRecords(ctx context.Context) (leave func(), err error) {
+	select {
+	case o.wanting <- struct{}{}:
+		return func() { <-o.wanting }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// sendReferred writes the records that the inputs of a unit which merges name without
+// holding them, where more than one input names their entity. While it waits for the
+// worker it holds the output of one unit.
+func (o *Orchestrator) sendReferred(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, w *rangeWriter) error {
+	wanted, err := o.wanted(ctx, id, u)
+	if err != nil || len(wanted) == 0 {
+		return err
+	}
+	return o.someReferred(ctx, id, wanted, func(u *storagev1.Unit, _ *output.Output, data []byte) error {
+		sum := sha256.Sum256(data)
+		h := &output.InputHeader{
+			Unit: mapreduce.UnitID(u.UnitId), First: u.Index, End: u.Index + 1, Referred: true,
+			Length: int64(len(data)), SHA256: sum[:],
+		}
+		head, err := h.Append(nil)
+		if err == nil {
+			err = w.write(head)
+		}
+		if err == nil {
+			err = w.write(data)
+		}
+		return err
+	})
+}
+
+// someReferred visits the outputs with records that inputs name, with their
+// encoding, as many of them as a unit is sent.
+func (o *Orchestrator) someReferred(ctx context.Context, id mapreduce.JobID, wanted []output.Open, visit func(*storagev1.Unit, *output.Output, []byte) error) error {
+	more := 0 // bytes
+	err := o.eachReferred(ctx, id, wanted, func(u *storagev1.Unit, out *output.Output) error {
+		data, err := out.Encode()
+		if err == nil {
+			err = visit(u, out, data)
+		}
+		if more += len(data); err == nil && more >= referredBytes {
+			return errEnough
+		}
+		return err
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// errEnough ends the reading of records that inputs name. Those that are not sent
+// go on as names, and are merged when the result is read.
+var errEnough = errors.New("enough was read")
+
+// wanted returns which records the inputs of a unit name that it needs; none if it
+// merges none. All of these inputs are held for that, of a few units at a time.
+func (o *Orchestrator) wanted(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([]output.Open, error) {
+	if merges, _, err := o.readsAs(ctx, id, u); err != nil || !merges {
+		return nil, err
+	}
+	leave, err := o.lookAtRecords(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	var reduced []*output.Output
+	err = o.eachInput(ctx, id, u, func(in *storagev1.Unit) error {
+		if in.Level == 0 || mapreduce.UnitState(in.Status) != mapreduce.UnitComplete {
+			return nil
+		}
+		data, err := o.jobs.Output(ctx, id, in)
+		if err != nil {
+			return err
+		}
+		if out, err := output.Decode(data); err == nil && named(out) { // what is wrong the unit says
+			reduced = append(reduced, out)
+		}
+		return nil
+	})
+	if err != nil || len(reduced) == 0 {
+		return nil, err
+	}
+	_, s, err := o.stageOf(ctx, id, u)
+	if err != nil {
+		return nil, err
+	}
+	return output.Wanted(s, reduced, mapreduce.UnitKind(u.Kind) == mapreduce.KindFinal), nil
+}
+
+// sendState writes what an earlier attempt at a unit left.
+func (o *Orchestrator) sendState(ctx context.Context, s *session, q *mapreduce.BlobRequest, u *storagev1.Unit, w *rangeWriter) error {
+	held, r := o.board.holder(s, q.Held)
+	if held == nil {
+		return notHeld(q)
+	}
+	spec, err := o.specOf(ctx, r)
+	if err != nil {
+		return err
+	}
+	state, _, err := o.stateOf(ctx, q.Job, spec, u)
+	if err != nil {
+		return err
+	}
+	if len(state) == 0 {
+		return errs.New(errs.NotFound, "no earlier attempt at unit %s has left a state", q.Unit)
+	}
+	return w.write(state)
+}
+
+// putOutput stores an output of the attempt that a session holds: the store's
+// transactions see to it that it does.
+func (o *Orchestrator) putOutput(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+	b := &q.Blob
+	switch {
+	case b.Length <= 0 || b.Length > mapreduce.MaxOutput:
+		return nil, errs.Field("blob.size_bytes", "is %d; an output that is put has 1 to %d bytes", b.Length, mapreduce.MaxOutput)
+	case len(b.SHA256) != sha256.Size:
+		return nil, errs.Field("blob.sha256", "is missing")
+	}
+	p := &outputPut{
+		orchestrator: o, sum: sha256.New(),
+		put: &jobs.Put{Held: q.Held, Session: q.Session, Length: b.Length, SHA256: b.SHA256},
+	}
+	err := o.lasting(ctx, "looking how much of an output is stored", func() (err error) {
+		p.at, err = o.jobs.Stored(ctx, p.put)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	part, err := next()
+	if errors.Is(err, io.EOF) || p.at == b.Length {
+		return p.stored(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := p.begin(ctx, b.Start); err != nil {
+		return nil, err
+	}
+	for ; err == nil; part, err = next() {
+		if err := p.add(ctx, part); err != nil {
+			return nil, err
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if err := p.end(ctx); err != nil {
+		return nil, err
+	}
+	return p.stored(), nil
+}
+
+// An outputPut is an output on its way to the store. The last of it is stored only
+// after its hash was found right.
+type outputPut struct {
+	orchestrator *Orchestrator
+	put          *jobs.Put
+	at           int64  // bytes that are stored
+	buffer       []byte // that follow on those
+	sum          hash.Hash
+}
+
+// begin sums up what is stored already, on which the parts have to follow.
+func (p *outputPut) begin(ctx context.Context, start int64) error {
+	if start != p.at {
+		return errs.New(errs.Aborted, "the output of unit %s is stored up to byte %d, and comes from byte %d on: ask how much is stored", p.put.Unit, p.at, start)
+	}
+	return p.orchestrator.jobs.PutParts(ctx, p.put, p.at, func(part []byte) error {
+		p.sum.Write(part)
+		return nil
+	})
+}
+
+func (p *outputPut) add(ctx context.Context, part []byte) error {
+	p.sum.Write(part)
+	p.buffer = append(p.buffer, part...)
+	if p.at+int64(len(p.buffer)) > p.put.Length {
+		return errs.Field("blob.size_bytes", "is %d, and more comes", p.put.Length)
+	}
+	for len(p.buffer) >= jobs.MaxPutBytes && p.at+jobs.MaxPutBytes < p.put.Length {
+		if err := p.store(ctx, p.buffer[:jobs.MaxPutBytes]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// store stores the beginning of the buffer.
+func (p *outputPut) store(ctx context.Context, data []byte) error {
+	o := p.orchestrator
+	err := o.lasting(ctx, "storing an output", func() error { return o.jobs.StorePut(ctx, p.put, p.at, data) })
+	if err != nil {
+		return err
+	}
+	p.at += int64(len(data))
+	p.buffer = append(p.buffer[:0], p.buffer[len(data):]...)
+	return nil
+}
+
+// end stores the rest. What ends before its last byte goes on with another put.
+func (p *outputPut) end(ctx context.Context) error {
+	if rest := p.put.Length - p.at - int64(len(p.buffer)); rest > 0 {
+		whole := len(p.buffer) / store.ChunkSize * store.ChunkSize
+		if whole == 0 {
+			return nil
+		}
+		return p.store(ctx, p.buffer[:whole])
+	}
+	if !bytes.Equal(p.sum.Sum(nil), p.put.SHA256) {
+		return errs.Field("blob.sha256", "is not that of the %d bytes that came of unit %s", p.put.Length, p.put.Unit)
+	}
+	for len(p.buffer) > 0 {
+		if err := p.store(ctx, p.buffer[:min(len(p.buffer), jobs.MaxPutBytes)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *outputPut) stored() *mapreduce.BlobStored {
+	s := &mapreduce.BlobStored{Length: p.at}
+	if p.at == p.put.Length {
+		s.SHA256 = p.put.SHA256
+	}
+	return s
+}

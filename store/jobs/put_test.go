@@ -1,0 +1,130 @@
+package jobs_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+// A put is stored by the session alone that holds the attempt, in order, and each
+// part once, whatever becomes of the transaction that stores it.
+func TestPut(t *testing.T) {
+	m := newMixture(t)
+	j := m.nodes[0]
+	u := m.claim(j, m.mid, m.seat, 1)[0]
+	data := bytes.Repeat([]byte("0123456789abcdef"), jobs.MaxPutBytes/8)
+	sum := sha256.Sum256(data)
+	put := putOf(m.mid, u, data, sum[:])
+	other := *put
+	other.Session = "another"
+	stale := *put
+	stale.Attempt++
+	first := data[:jobs.MaxPutBytes]
+	for name, p := range map[string]*jobs.Put{"another session": &other, "another attempt": &stale} {
+		if _, err := j.Stored(m.ctx, p); !errors.Is(err, errs.Precondition) {
+			t.Errorf("%s looks: %v", name, err)
+		}
+		if err := j.StorePut(m.ctx, p, 0, first); !errors.Is(err, errs.Precondition) {
+			t.Errorf("%s stores: %v", name, err)
+		}
+	}
+	for range 2 { // again, as after an outcome that was not known
+		m.must(j.StorePut(m.ctx, put, 0, first))
+		if n, err := j.Stored(m.ctx, put); err != nil || n != jobs.MaxPutBytes {
+			t.Errorf("%d bytes are stored, %v", n, err)
+		}
+	}
+	if err := j.StorePut(m.ctx, put, 2*jobs.MaxPutBytes, first); !errors.Is(err, errs.Aborted) {
+		t.Errorf("with a gap: %v", err)
+	}
+	var had []byte
+	m.must(j.PutParts(m.ctx, put, jobs.MaxPutBytes, func(part []byte) error { had = append(had, part...); return nil }))
+	if !bytes.Equal(had, first) {
+		t.Errorf("%d bytes are read back", len(had))
+	}
+
+	r := done(m.mid, u)
+	r.Output, r.Length, r.SHA256 = nil, int64(len(data)), sum[:]
+	longer := append(bytes.Clone(data), "another output of the same attempt"...)
+	longSum := sha256.Sum256(longer)
+	another := putOf(m.mid, u, longer, longSum[:])
+	m.must(j.StorePut(m.ctx, another, 0, longer[:jobs.MaxPutBytes]))
+	if n, err := j.Stored(m.ctx, put); err != nil || n != 0 {
+		t.Errorf("%d bytes are stored of an output that another took the place of, %v", n, err)
+	}
+	m.put(j, m.mid, u, data, sum[:])
+	if err := j.StorePut(m.ctx, another, 0, longer[:jobs.MaxPutBytes]); !errors.Is(err, errs.Precondition) {
+		t.Errorf("another output in the place of one that is stored whole: %v", err)
+	}
+	m.report(j, r)
+	now, err := j.Unit(m.ctx, m.mid, mapreduce.UnitID(u.UnitId))
+	m.must(err)
+	got, err := j.Output(m.ctx, m.mid, now)
+	if err != nil || !bytes.Equal(got, data) || now.Put != nil {
+		t.Errorf("an output of %d bytes, %v", len(got), err)
+	}
+	if err := j.StorePut(m.ctx, put, 0, first); !errors.Is(err, errs.Precondition) {
+		t.Errorf("after its report: %v", err)
+	}
+	m.healthy()
+}
+
+// A report that names an output which is not stored whole is a failure, not a result.
+func TestAReportWithoutItsOutput(t *testing.T) {
+	m := newMixture(t)
+	j := m.nodes[0]
+	u := m.claim(j, m.mid, m.seat, 1)[0]
+	data := bytes.Repeat([]byte("x"), jobs.MaxPutBytes+1)
+	sum := sha256.Sum256(data)
+	m.must(j.StorePut(m.ctx, putOf(m.mid, u, data, sum[:]), 0, data[:jobs.MaxPutBytes]))
+	r := done(m.mid, u)
+	r.Output, r.Length, r.SHA256 = nil, int64(len(data)), sum[:]
+	m.report(j, r)
+	now, err := j.Unit(m.ctx, m.mid, mapreduce.UnitID(u.UnitId))
+	m.must(err)
+	if mapreduce.UnitState(now.Status) != mapreduce.Pending || now.Failures != 1 || now.Result != nil {
+		t.Errorf("the unit is %v", now)
+	}
+	m.healthy()
+}
+
+// What is damaged is told with its key, after no more than its length.
+func TestDamagedParts(t *testing.T) {
+	for name, damage := range map[string]func(m *mixture) func(tx store.Tx){
+		"a chunk is gone": func(m *mixture) func(tx store.Tx) {
+			return func(tx store.Tx) { tx.Clear(m.space.ResultChunk(m.mid, mapreduce.UnitID(m.large.UnitId), 1, 1)) }
+		},
+		"one is too many": func(m *mixture) func(tx store.Tx) {
+			return func(tx store.Tx) {
+				tx.Set(m.space.ResultChunk(m.mid, mapreduce.UnitID(m.large.UnitId), 1, 99), make([]byte, store.ChunkSize))
+			}
+		},
+		"another chunk": func(m *mixture) func(tx store.Tx) {
+			return func(tx store.Tx) {
+				tx.Set(m.space.ResultChunk(m.mid, mapreduce.UnitID(m.large.UnitId), 1, 0), make([]byte, store.ChunkSize))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMixture(t)
+			u, err := m.look.Unit(m.ctx, m.mid, mapreduce.UnitID(m.large.UnitId))
+			m.must(err)
+			m.must(store.NewDB(m.store, store.Config{}).Update(m.ctx, func(tx store.Tx) error { damage(m)(tx); return nil }))
+			n := 0
+			err = m.look.OutputParts(m.ctx, m.mid, u, func(part []byte) error { n += len(part); return nil })
+			if !errors.Is(err, errs.DataLoss) || !errors.Is(err, store.ErrCorrupt) || int64(n) > u.Result.Length {
+				t.Errorf("%d of %d bytes and %v", n, u.Result.Length, err)
+			}
+			if err != nil && !strings.Contains(err.Error(), "stored from key") {
+				t.Errorf("%v names no key", err)
+			}
+		})
+	}
+}

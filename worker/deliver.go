@@ -1,0 +1,59 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// beginPut stores something of a unit, for which its report waits. It ends when
+// nobody waits for the unit any more. mu is held.
+func (s *session) beginPut(u *unit, put func(context.Context)) {
+	if u.stopPuts == nil {
+		u.putting, u.stopPuts = context.WithCancelCause(s.life)
+	}
+	ctx := u.putting
+	u.puts++
+	s.putting.Go(func() {
+		put(ctx)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if u.puts--; u.puts == 0 && u.phase == reported {
+			s.out.reports = append(s.out.reports, u)
+			s.signal()
+		}
+	})
+}
+
+// deliver queues the report of a unit, once what it rests on is stored. mu is held.
+func (s *session) deliver(u *unit) {
+	if u.report.Length > 0 {
+		s.beginPut(u, func(ctx context.Context) { s.putOutput(ctx, u) })
+	}
+	if u.puts == 0 {
+		s.out.reports = append(s.out.reports, u)
+		s.signal()
+	}
+}
+
+// putOutput stores the output of a report. Where that is refused for good, the
+// attempt has failed.
+func (s *session) putOutput(ctx context.Context, u *unit) {
+	s.mu.Lock()
+	r, h := &u.report, u.attemptHeld()
+	b, data := mapreduce.Blob{Kind: mapreduce.BlobOutput, SHA256: r.SHA256}, r.Output
+	s.mu.Unlock()
+	err := s.transfers.put(ctx, h, b, data, 0)
+	if err == nil || ctx.Err() != nil || errors.Is(err, errs.Precondition) { // the last: the report will be refused as well
+		return
+	}
+	s.cfg.Logger.Error("storing an output", "job", u.id.job, "unit", u.id.unit, "attempt", u.attempt, "error", err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	elapsed := u.report.Elapsed
+	u.report = u.errored(mapreduce.Retryable, 0, fmt.Sprintf("output of %d bytes: %v", len(data), err))
+	u.report.Elapsed = elapsed
+}

@@ -1,0 +1,175 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/ground"
+	"github.com/coditect/mapreduce/worker/output"
+)
+
+// maxReferred is how much memory is set aside for the records that the inputs of a
+// reduce name, in bytes.
+const maxReferred = 32 << 20
+
+// fetch gets what was too large for the assignment, once there is memory for it,
+// and reports whether there was anything.
+func (u *unit) fetch() (fetched bool, err error) {
+	need := u.fetchBytes()
+	if need > 0 {
+		if err := u.session.memory.Acquire(u.ctx, need); err != nil {
+			return true, context.Cause(u.ctx)
+		}
+		u.memory = need
+	}
+	for _, b := range u.task.Blobs {
+		fetched = true
+		if err := u.fetchBlob(b); err != nil {
+			return true, err
+		}
+	}
+	if u.task.Level < 2 || !u.merges() {
+		return fetched, nil
+	}
+	for _, in := range u.task.Inputs { // of a reduce of reduces
+		if output.NamesRecords(in.Data) {
+			return true, u.fetchInputs(mapreduce.Blob{Kind: mapreduce.BlobReferred})
+		}
+	}
+	return fetched, nil
+}
+
+// merges reports whether the unit merges the records of its inputs. Only then does it
+// have to ask for records that these name.
+func (u *unit) merges() bool {
+	return u.task.StageSpec == nil || u.task.StageSpec.Group && u.task.MakesRecords()
+}
+
+// fetchBytes returns how much memory what is to be fetched may take.
+func (u *unit) fetchBytes() (n int64) {
+	for _, b := range u.task.Blobs {
+		switch {
+		case b.End > 0:
+			n += b.End - b.Start
+		default:
+			n += b.Length
+		}
+		if b.Kind == mapreduce.BlobInputs && u.task.Level > 1 && u.merges() {
+			n += maxReferred
+		}
+	}
+	return min(n, int64(u.session.cfg.MaxInput)+maxReferred)
+}
+
+func (u *unit) fetchBlob(b mapreduce.Blob) (err error) {
+	switch {
+	case b.Kind == mapreduce.BlobInputs:
+		return u.fetchInputs(b)
+	case b.Kind == mapreduce.BlobState:
+		u.task.State, err = u.collect(u.ctx, b)
+	case b.Kind == mapreduce.BlobText && u.task.Text != nil:
+		t := *u.task.Text
+		t.Content, err = u.collect(u.ctx, b)
+		u.task.Text = &t
+	default:
+		err = errs.New(errs.Unavailable, "this version of the worker knows no blob of kind %d", b.Kind)
+	}
+	return err
+}
+
+// fetchInputs adds the inputs that a blob holds.
+func (u *unit) fetchInputs(b mapreduce.Blob) error {
+	d := output.InputDecoder{Most: u.session.cfg.MaxInput}
+	if err := u.session.transfers.get(u.ctx, u.attemptHeld(), b, d.Add); err != nil {
+		return err
+	}
+	inputs, err := d.Inputs()
+	u.task.Inputs = append(u.task.Inputs, inputs...)
+	return err
+}
+
+// collect gets a blob whose length is known, or a range of one, and checks that it
+// is all there.
+func (u *unit) collect(ctx context.Context, b mapreduce.Blob) ([]byte, error) {
+	end := b.End
+	if end == 0 {
+		end = b.Length
+	}
+	size := end - b.Start
+	if size > int64(u.session.cfg.MaxInput) {
+		return nil, fmt.Errorf("%w: a blob of %d bytes; at most %d are taken", output.ErrInputsTooLarge, size, u.session.cfg.MaxInput)
+	}
+	data := make([]byte, 0, size)
+	err := u.session.transfers.get(ctx, u.attemptHeld(), b, func(part []byte) error {
+		if int64(len(data)+len(part)) > size {
+			return errs.New(errs.DataLoss, "more than the %d bytes of the blob came", size)
+		}
+		data = append(data, part...)
+		return nil
+	})
+	switch sum := sha256.Sum256(data); {
+	case err != nil:
+		return nil, err
+	case int64(len(data)) < size:
+		return nil, errs.New(errs.DataLoss, "%d of %d bytes of the blob came", len(data), size)
+	case size == b.Length && !bytes.Equal(sum[:], b.SHA256):
+		return nil, errs.New(errs.DataLoss, "the %d bytes that came have another SHA-256 than the blob", size)
+	}
+	return data, nil
+}
+
+// unfetched is the report of an attempt that did not get what it needs. That costs
+// the unit an attempt only if the unit may be at fault.
+func (u *unit) unfetched(err error) mapreduce.Report {
+	var late *deadlineError
+	switch cause := u.interruption(); {
+	case errors.As(cause, &late):
+		return u.returned(fmt.Sprintf("what the unit needs did not come within %v", late.after))
+	case cause != nil:
+		return u.failed(cause)
+	case errors.Is(err, output.ErrInputsTooLarge):
+		return u.failed(agent.Permanent(err))
+	case passing(err) && errs.KindOf(err) != errs.Internal, errors.Is(err, errs.Precondition):
+		return u.returned(err.Error())
+	}
+	return u.failed(fmt.Errorf("input of the unit: %w", err))
+}
+
+// whole returns what agents get as Task.Whole, nil for units that have all of
+// their document.
+func (u *unit) whole(t *mapreduce.Text) func(context.Context, func(*ground.Text)) error {
+	if t == nil || t.Chunks < 2 || t.Length == 0 {
+		return nil
+	}
+	return func(ctx context.Context, use func(*ground.Text)) error {
+		if t.Length > mapreduce.MaxWholeText {
+			return fmt.Errorf("%w: its text has %d bytes; at most %d are looked through", agent.ErrTooLong, t.Length, mapreduce.MaxWholeText)
+		}
+		ctx, stop := u.with(ctx)
+		defer stop()
+		load := func(ctx context.Context) (string, error) {
+			data, err := u.collect(ctx, mapreduce.Blob{Kind: mapreduce.BlobText, SHA256: t.SHA256, Length: t.Length})
+			return string(data), err
+		}
+		if err := u.session.library.lend(ctx, bookKey{u.id.job, string(t.SHA256)}, t.Length, load, use); err != nil {
+			return fmt.Errorf("text of %s: %w", t.Document, err)
+		}
+		return nil
+	}
+}
+
+// with returns a context that ends with ctx, or with the attempt.
+func (u *unit) with(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(u.ctx, func() { cancel(context.Cause(u.ctx)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
