@@ -13,7 +13,6 @@ import (
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/extract"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 	"github.com/coditect/mapreduce/worker/output"
@@ -85,7 +84,7 @@ func (a *app) hook() (failpoint.Hook, error) {
 // recorded in the ledger, a file, if it is named. The file is left open: it
 // lives as long as the process. The other file holds its units, see holder.
 func agents(ledger, hold string) (map[string]agent.Agent, error) {
-	rules := checked.New(extract.New())
+	rules := extract.New() // the orchestrator checks what they find, and another run costs nothing
 	script := &scripted.Agent{Encode: scriptedOutput(rules)}
 	if ledger != "" {
 		l, err := scripted.OpenFileLedger(ledger)

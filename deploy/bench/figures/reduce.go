@@ -11,7 +11,6 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
-	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/extract"
 	"github.com/coditect/mapreduce/worker/output"
 )
@@ -134,7 +133,7 @@ func (r *Reduced) measure(ctx context.Context, s *system, o *reduceOrder) error 
 	if err != nil {
 		return err
 	}
-	if _, err := s.work(checked.New(extract.New()), busySlots, prefetch(busySlots)); err != nil {
+	if _, err := s.work(extract.New(), busySlots, prefetch(busySlots)); err != nil {
 		return err
 	}
 	since := mapreduce.Reducing
