@@ -367,6 +367,8 @@ func TestWrongPipelinesAreRefused(t *testing.T) {
 		{"batches of documents", ask{piped(file("name: b, each: batch, size: 4", grouped))}, plain(), "stages[0].each", "which takes the outputs of another stage"},
 		{"a model that nothing says", ask{piped(file(mapped+", model: strong", grouped))}, plain(), "stages[0].model", "neither provider/model nor an alias"},
 		{"tools", ask{piped(file(mapped+", tools: [read]"+work, grouped))}, plain(), "stages[0].tools", "needs a provider with agents"},
+		{"a limit of turns", ask{piped(file(mapped+", limits: {turns: 3}", grouped))}, plain(), "stages[0].limits", "nothing that the engine carries out"},
+		{"a stage's own on_error", ask{piped(file(mapped+", on_error: fail-fast", grouped))}, plain(), "stages[0].on_error", "nothing that the engine carries out"},
 		{"values by rules", ask{piped(file(mapped+", output: items"+work, grouped+work)), func(s *mapreduce.JobSpec) { s.Provider = "rules" }}, plain(), "stages[0].output", "makes records alone"},
 		{"a condition that does not hold", ask{piped(file(mapped+", when: count > 3", grouped))}, plain(), "documents", "m does when count > 3"},
 		{"B11 direct and groups", ask{piped(withHeadChef(kitchen)), static(3)}, plain(), "direct", "of the adaptive strategy, and this one is static"},

@@ -83,7 +83,7 @@ func newJobStages(spec *mapreduce.JobSpec) (*jobStages, error) {
 			text = stage.Output.Schema
 		}
 		if s.schemas[i], err = schema.Parse("schema", text); err != nil {
-			return nil, err
+			s.schemas[i] = new(schema.Schema) // no record fits it, and workers say what is wrong with it
 		}
 	}
 	return s, nil

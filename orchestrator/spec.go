@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -103,7 +104,7 @@ func graphOf(s *mapreduce.JobSpec) (*plan.Graph, error) {
 }
 
 // specFor returns the spec of a job as the units of a stage run with it: by the
-// stage's model and as many at a time as it says.
+// stage's model, and in the time that it gives them.
 func specFor(s mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.JobSpec {
 	if stage.Model != "" {
 		name := stage.Model
@@ -112,10 +113,31 @@ func specFor(s mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.JobSpec {
 		}
 		s.Provider, s.Model, _ = strings.Cut(name, "/")
 	}
-	if stage.Parallel > 0 {
-		s.Parallelism = int(stage.Parallel)
+	if d, err := time.ParseDuration(stage.Limits.Time); err == nil && d > 0 {
+		s.UnitTimeout = d
 	}
 	return s
+}
+
+// withoutEffect returns a key of a stage that is set and would change nothing, or "".
+func withoutEffect(s *pipeline.Stage) string {
+	limits := s.Limits
+	limits.Time = ""
+	for _, k := range []struct {
+		set bool
+		key string
+	}{
+		{limits != pipeline.Limits{}, "limits"}, // of agents that take turns
+		{s.Parallel != 0, "parallel"},
+		{s.OnError != "", "on_error"},
+		{s.Order != "", "order"},
+		{s.Passage != 0, "passage"},
+	} {
+		if k.set {
+			return k.key
+		}
+	}
+	return ""
 }
 
 // checkStages refuses stages that no worker could run, whatever it offers.
@@ -124,6 +146,9 @@ func (c *Config) checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 		field := func(key string) string { return fmt.Sprintf("stages[%d].%s", i, key) }
 		if m := stage.Model; m != "" && s.Models[m] == "" && !strings.Contains(m, "/") {
 			return errs.Field(field("model"), "%q is neither provider/model nor an alias that the run gives", m)
+		}
+		if key := withoutEffect(stage); key != "" {
+			return errs.Field(field(key), "is nothing that the engine carries out; leave it out")
 		}
 		provider := c.Provider(specFor(*s, stage).Provider)
 		switch {

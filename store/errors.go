@@ -34,6 +34,9 @@ var (
 	ErrInUse = errors.New("store: in use by another process")
 	// ErrNewer: the store was written by a newer version of this program.
 	ErrNewer = errors.New("store: written by a newer version")
+	// ErrOlder: the store was written by an older version of this program, whose
+	// layout this one does not read.
+	ErrOlder = errors.New("store: written by an older version")
 	// ErrForeign: the part of the store is another's.
 	ErrForeign = errors.New("store: in use by another installation, or another program")
 	// ErrClosed: the store was closed.

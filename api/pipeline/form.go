@@ -1,6 +1,9 @@
 package pipeline
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Form returns the schema of what each unit of a stage comes to: the one that the
 // stage names, or what its kind says. Of records it is nil then: they are of the
@@ -17,4 +20,9 @@ func (o *Output) Form() json.RawMessage {
 		return json.RawMessage(`{"type":"string","minLength":1}`)
 	}
 	return nil
+}
+
+// NeedsSchema reports whether a stage makes records of the run's schema.
+func (p *Pipeline) NeedsSchema() bool {
+	return slices.ContainsFunc(p.Stages, func(s *Stage) bool { return s.Output.Kind == OutputRecords && s.Output.Schema == nil })
 }

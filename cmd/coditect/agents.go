@@ -12,7 +12,6 @@ import (
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/worker/agent"
-	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/step"
@@ -88,7 +87,8 @@ func (a *app) hook() (failpoint.Hook, error) {
 func steps(ledger, hold string) (*step.Registry, error) {
 	all := step.NewRegistry()
 	all.Register(step.Step{Kind: step.Parse}, parse.Runner{})
-	all.Provide(rules.Provider, rules.New().With(checked.New))
+	// The orchestrator checks what rules find, and another run of them costs nothing.
+	all.Provide(rules.Provider, rules.New())
 	script := &scripted.Agent{Encode: scriptedOutput(all.Table(rules.Provider.Name))}
 	if ledger != "" {
 		l, err := scripted.OpenFileLedger(ledger)

@@ -91,6 +91,8 @@ func killings(t *testing.T, program string) []killing {
 	wantedPartlyStatic := tried(t, partlyStatic)
 	wantedPoor := reference(t, newCorpus(t, program, 12, "--var", "script.tokens_in=9000"), 0)
 	wantedPartly := tried(t, partly)
+	stages := whole.surveyed(t)
+	wantedStages := withUnits(t, stages, 0, `"unit_id":"plan"`, `"unit_id":"item_6"`, `"unit_id":"group_L1_2"`, `"unit_id":"group"`, `"unit_id":"theme_0"`, `"unit_id":"report"`)
 	parking := newCorpus(t, program, 12, append(costly(), "--var", "script.parks=2", "--var", "script.park_for=20ms")...)
 	asking := newCorpus(t, program, 1, "--var", "script.parks=1", "--var", "script.answer=granted")
 	wantedAsking := withUnits(t, newCorpus(t, program, 1), 0, `"unit_id":"000.txt"`, `"unit_id":"final"`)
@@ -183,6 +185,19 @@ func killings(t *testing.T, program string) []killing {
 			after: func(h *house) {
 				h.carryThrough(dissolved)
 				h.verify(wantedDissolved)
+			},
+		},
+		{
+			name:   "stages of a pipeline that no preset has",
+			corpus: stages,
+			steps: []failpoint.Step{
+				failpoint.Begin, failpoint.Stage, failpoint.Flip, failpoint.Bind, failpoint.Turn, failpoint.State, failpoint.Plan,
+				failpoint.Map, failpoint.Plant, failpoint.Complete, failpoint.Assign, failpoint.Answer, failpoint.Seal,
+			},
+			victim: func(*house) []string { return stages.run("--output", "out") },
+			after: func(h *house) {
+				h.carryThrough(stages)
+				h.verify(wantedStages)
 			},
 		},
 		{
@@ -351,6 +366,42 @@ stages:
 - {name: reduce, each: group, agent: {role: Editor}, task: Bring it together}
 `)
 	return c.reduced(append(flags, "--pipeline", filepath.Join(c.dir, "pipeline.yaml"))...)
+}
+
+// surveyed returns the same corpus with a pipeline of five stages: a plan, of which
+// each topic is looked at, what comes of that brought together, each theme of it
+// written about, and a report.
+func (c *corpus) surveyed(t *testing.T, flags ...string) *corpus {
+	t.Helper()
+	c.write(t, "survey.yaml", `
+name: survey
+stages:
+- name: plan
+  each: all
+  agent: {role: Planner}
+  task: Say which topics the documents have.
+  output:
+    kind: items
+    schema:
+      type: object
+      required: [topics]
+      properties: {topics: {type: array, minItems: 7, maxItems: 7, items: {type: object, required: [name], properties: {name: {type: string, minLength: 1}}}}}
+- name: item
+  each: plan.topics
+  agent: {role: "Expert of {{item.name}}"}
+  task: Say what the topic is about.
+  output:
+    kind: items
+    schema: {type: object, required: [themes], properties: {themes: {type: array, minItems: 1, maxItems: 2, items: {type: string, minLength: 1}}}}
+- {name: group, each: group, merge: typed, strategy: static, chunk_size: 3}
+- name: theme
+  each: group.themes
+  agent: {role: Writer}
+  task: Write a paragraph on the theme.
+  output: {kind: items, schema: {type: object, required: [text], properties: {text: {type: string, minLength: 1}}}}
+- {name: report, each: all, agent: {role: Editor}, task: Write the report., output: report}
+`)
+	return c.reduced(append(flags, "--pipeline", filepath.Join(c.dir, "survey.yaml"))...)
 }
 
 // grown adds a page that is larger as text than all other documents.

@@ -26,6 +26,7 @@ type jobFlags struct {
 	pipeline                 string
 	schema                   string
 	vars                     []string
+	aliases                  []string
 
 	provider, model string
 	baseURL         string
@@ -110,6 +111,7 @@ func (j *jobFlags) add(cmd *cobra.Command) {
 func (j *jobFlags) addModel(f *pflag.FlagSet) {
 	f.StringVar(&j.provider, "provider", "rules", "who finds the values: rules, or models of anthropic, openai or ollama")
 	f.StringVar(&j.model, "model", "", "`name` of the provider's model")
+	f.StringArrayVar(&j.aliases, "alias", nil, "what a model that stages of the pipeline name stands for, `NAME=PROVIDER/MODEL`; may be repeated")
 	f.StringVar(&j.baseURL, "base-url", "", "`address` of the provider's interface, or of a server that speaks it (default the provider's own)")
 	j.merge = choice{model.MergeBoth, model.Merges()}
 	f.Var(&j.merge, "merge", "who merges: the schema alone, a model, or a model what the schema leaves open")
@@ -196,6 +198,9 @@ func (j *jobFlags) spec(flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
 	if s.Vars, err = j.variables(); err != nil {
 		return s, err
 	}
+	if s.Models, err = j.modelAliases(); err != nil {
+		return s, err
+	}
 	if err = j.modelVars(flags, s.Vars); err != nil {
 		return s, err
 	}
@@ -205,6 +210,9 @@ func (j *jobFlags) spec(flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
 	}
 	if err = j.modelless(flags, s.Vars); err != nil {
 		return s, err
+	}
+	if j.schema == "" && !p.NeedsSchema() {
+		return s, nil
 	}
 	parsed, err := readSchema(j.schema)
 	if err != nil {
@@ -256,6 +264,19 @@ func (j *jobFlags) variables() (map[string]string, error) {
 		vars[key] = value
 	}
 	return vars, nil
+}
+
+// modelAliases returns what the aliases of models stand for that stages name.
+func (j *jobFlags) modelAliases() (map[string]string, error) {
+	aliases := make(map[string]string, len(j.aliases))
+	for _, v := range j.aliases {
+		name, model, ok := strings.Cut(v, "=")
+		if provider, _, named := strings.Cut(model, "/"); !ok || name == "" || !named || provider == "" {
+			return nil, usage("--alias: %q is not NAME=PROVIDER/MODEL", v)
+		}
+		aliases[name] = model
+	}
+	return aliases, nil
 }
 
 // readSchema reads a schema file.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -72,9 +73,9 @@ func (g *Graph) Build(stage int, items []Item, r Rates) (*DAG, error) {
 
 // mode returns how the trees of a job come about: that of its last one.
 func (g *Graph) mode() Mode {
-	for i := len(g.stages) - 1; i >= 0; i-- {
-		if g.stages[i].Each == pipeline.EachGroup {
-			return g.stages[i].tree.Mode()
+	for _, s := range slices.Backward(g.stages) {
+		if s.Each == pipeline.EachGroup {
+			return s.tree.Mode()
 		}
 	}
 	return g.tree.Mode()

@@ -6,8 +6,11 @@
 // levels end, and Build asks it with sizes that are expected, so that a plan and
 // the run that follows it cannot differ in anything but sizes.
 //
-// It is pure: no store, no clock, no goroutine. It imports the vocabulary and
-// orchestrator/pack. How a DAG looks is left to plan/render.
+// A Graph is a pipeline made ready: from it the levels of a job follow, stage by
+// stage, each from what the levels before it came to.
+//
+// The package is pure: no store, no clock, no goroutine. It imports the vocabulary,
+// the pipeline file and orchestrator/pack. How a DAG looks is left to plan/render.
 package plan
 
 import (

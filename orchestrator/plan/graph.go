@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -164,12 +165,7 @@ func (g *Graph) TreeAtOnce(documents int) int {
 // reads reports whether a stage reads another, if of the stages before it just that
 // one ran.
 func (g *Graph) reads(s *stageOf, other int) bool {
-	for _, name := range s.Sources() {
-		if name == g.stages[other].Name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.Sources(), g.stages[other].Name)
 }
 
 // A Planned is a level of a job that is planned.
@@ -376,8 +372,8 @@ func (g *Graph) source(stage int, planned []Planned) int {
 
 // lastOf returns the last level of a stage, -1 if it has none.
 func lastOf(planned []Planned, stage int) int {
-	for level := len(planned) - 1; level >= 0; level-- {
-		if planned[level].Stage == stage {
+	for level, l := range slices.Backward(planned) {
+		if l.Stage == stage {
 			return level
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // Layout is the number of what package keys documents, as this program knows
 // it. It is to be raised with any change that makes an older program misread
 // what is stored.
-const Layout = 1
+const Layout = 2
 
 // layoutText is what stands under the key of the format: Layout, and the name
 // of the installation.
@@ -21,7 +21,8 @@ const layoutText = "coditect mapreduce layout %d installation %q\n"
 // use on a store that is shared. It changes nothing. These things might happen:
 //  1. nil: they are those of the installation of that name, or there are none;
 //  2. store.ErrNewer: a newer version of this program wrote them;
-//  3. store.ErrForeign: another installation did, or another program.
+//  3. store.ErrOlder: an older one did, whose layout is not read any more;
+//  4. store.ErrForeign: another installation did, or another program.
 func (j *Jobs) Inspect(ctx context.Context, name string) error {
 	return j.view(ctx, func(tx store.Tx) error {
 		_, err := j.inspect(ctx, tx, name)
@@ -71,6 +72,9 @@ func recognise(text, name string) error {
 	case n >= 1 && number > Layout:
 		return fmt.Errorf("%w: its layout has number %d, and this program knows those up to %d; nothing was changed",
 			store.ErrNewer, number, Layout)
+	case n >= 1 && number >= 1 && number < Layout:
+		return fmt.Errorf("%w: its layout has number %d, and this program reads number %d alone; nothing was changed: "+
+			"read its jobs with the version that wrote them, and choose another prefix", store.ErrOlder, number, Layout)
 	case n < 2 || number < 1 || !strings.HasSuffix(text, "\n"):
 		return fmt.Errorf("%w: the key of the format holds %.100q; choose another prefix", store.ErrForeign, text)
 	case owner != name:

@@ -64,11 +64,14 @@ func TestInstallation(t *testing.T) {
 		}, store.ErrForeign, "orders"},
 		{"another text", func(t *testing.T, s store.Store) { put(t, s, format, "something else") }, store.ErrForeign, "something else"},
 		{"a text that was cut off", func(t *testing.T, s store.Store) {
-			put(t, s, format, "coditect mapreduce layout 1 install")
-		}, store.ErrForeign, "layout 1"},
+			put(t, s, format, "coditect mapreduce layout 2 install")
+		}, store.ErrForeign, "layout 2"},
 		{"a newer version", func(t *testing.T, s store.Store) {
-			put(t, s, format, "coditect mapreduce layout 2 whatever it is that stands here\n")
-		}, store.ErrNewer, "number 2"},
+			put(t, s, format, "coditect mapreduce layout 3 whatever it is that stands here\n")
+		}, store.ErrNewer, "number 3"},
+		{"an older version", func(t *testing.T, s store.Store) {
+			put(t, s, format, "coditect mapreduce layout 1 installation \"a name\"\n")
+		}, store.ErrOlder, "read its jobs with the version that wrote them"},
 		{"the same installation", func(t *testing.T, s store.Store) {
 			if err := installation(s, "prod").Install(t.Context(), "a name"); err != nil {
 				t.Fatal(err)

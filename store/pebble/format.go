@@ -17,8 +17,7 @@ import (
 // Pebble opens the folder, because Pebble may change what it opens.
 //
 // Its text is "coditect store format N STATE VERSION LOG...\n". A program refuses
-// any N above its own. It may convert a lower N to its own while it holds the
-// lock.
+// any other N than its own, and leaves the folder as it is.
 //
 // VERSION is the version of the last commit when Open or Close wrote the file.
 // Pebble takes damage near the end of its log for the end, and would silently go
@@ -29,7 +28,7 @@ const formatFile = "CODITECT_STORE"
 // formatNumber is the N of this program. Raise it together with Pebble's
 // FormatMajorVersion, and with any other change that makes an older program misread
 // the stored data.
-const formatNumber = 1
+const formatNumber = 2
 
 const formatHead = "coditect store format "
 
@@ -66,7 +65,7 @@ func (f format) encodeText() string {
 	return string(append(b, '\n'))
 }
 
-// parseFormat parses a file of this program's format or an older one.
+// parseFormat parses a file of this program's format.
 func parseFormat(text string) (f format, ok bool) {
 	rest, ok := strings.CutPrefix(text, formatHead)
 	line, whole := strings.CutSuffix(rest, "\n")
@@ -101,6 +100,10 @@ func readFormat(files vfs.FS, folder string) (format, error) {
 	if n == 1 && number > formatNumber {
 		return format{}, fmt.Errorf("%w: %s has format %d, this program knows formats up to %d",
 			store.ErrNewer, folder, number, formatNumber)
+	}
+	if n == 1 && number >= 1 && number < formatNumber {
+		return format{}, fmt.Errorf("%w: %s has format %d, and this program reads format %d alone; read its jobs with the version that wrote them, and give this one another data directory",
+			store.ErrOlder, folder, number, formatNumber)
 	}
 	f, ok := parseFormat(string(read))
 	if !ok {

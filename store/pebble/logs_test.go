@@ -107,7 +107,7 @@ func TestListOfLogsStaysShort(t *testing.T) {
 // A store of before logs were listed opens, and lists its logs from then on.
 func TestStoreWithoutListedLogs(t *testing.T) {
 	fs := stored(t)
-	writeFile(t, fs, "data/CODITECT_STORE", "coditect store format 1 closed 100\n")
+	writeFile(t, fs, "data/CODITECT_STORE", "coditect store format 2 closed 100\n")
 	s := open(t, pebble.Config{FS: fs})
 	if got := len(contents(t, s)); got != 100 {
 		t.Errorf("%d keys, want 100", got)

@@ -208,11 +208,12 @@ func TestRefusedStoresAreLeftAlone(t *testing.T) {
 		want    error
 		message string
 	}{
-		{"newer format", text("coditect store format 2 closed 5\n"), store.ErrNewer, "format 2"},
+		{"newer format", text("coditect store format 3 closed 5\n"), store.ErrNewer, "format 3"},
+		{"older format", text("coditect store format 1 closed 5\n"), store.ErrOlder, "read its jobs with the version that wrote them"},
 		{"newer format with more to it", text("coditect store format 17 sharded by 5\nand so on"), store.ErrNewer, "format 17"},
 		{"empty format file", text(""), store.ErrCorrupt, file},
 		{"format file of something else", text("hello\n"), store.ErrCorrupt, file},
-		{"format file cut short", text("coditect store format 1 clo"), store.ErrCorrupt, file},
+		{"format file cut short", text("coditect store format 2 clo"), store.ErrCorrupt, file},
 		{"no format file", remove("CODITECT_STORE"), store.ErrCorrupt, "CODITECT_STORE"},
 		{"no marker of the manifest", remove("marker.manifest"), store.ErrCorrupt, "MANIFEST"},
 		{"no manifest", remove("MANIFEST"), store.ErrCorrupt, "MANIFEST"},
@@ -220,7 +221,7 @@ func TestRefusedStoresAreLeftAlone(t *testing.T) {
 		{"damaged log", damage(".log", 40), store.ErrCorrupt, ".log"},
 		{"log cut short", cut(".log"), store.ErrCorrupt, ".log"},
 		{"no log", remove(".log"), store.ErrCorrupt, ".log is missing"},
-		{"format file with nonsense for a log", text("coditect store format 1 closed 100 x\n"), store.ErrCorrupt, file},
+		{"format file with nonsense for a log", text("coditect store format 2 closed 100 x\n"), store.ErrCorrupt, file},
 		{"missing table", remove(".sst"), store.ErrCorrupt, "sstable"},
 		{"table cut short", cut(".sst"), store.ErrCorrupt, ".sst"},
 	}
@@ -272,7 +273,7 @@ func TestEndOfTheManifest(t *testing.T) {
 			files := readFolder(t, fs, "data")
 			name := nameWith(t, files, "MANIFEST")
 			writeFile(t, fs, "data/"+name, string(tt.damage([]byte(files[name]))))
-			writeFile(t, fs, "data/CODITECT_STORE", "coditect store format 1 "+tt.state+" 100\n")
+			writeFile(t, fs, "data/CODITECT_STORE", "coditect store format 2 "+tt.state+" 100\n")
 			s, err := pebble.Open("data", pebble.Config{FS: fs})
 			if !errors.Is(err, tt.want) {
 				t.Fatalf("Open = %v, want %v", err, tt.want)
@@ -307,7 +308,7 @@ func TestReadOfADamagedTable(t *testing.T) {
 // commits. Files of others in the folder are none of its business.
 func TestUnfinishedStoreIsMadeAnew(t *testing.T) {
 	fs := stored(t)
-	writeFile(t, fs, "data/CODITECT_STORE", "coditect store format 1 creating 0\n")
+	writeFile(t, fs, "data/CODITECT_STORE", "coditect store format 2 creating 0\n")
 	writeFile(t, fs, "data/notes.txt", "mine")
 	writeFile(t, fs, "data/server.log", "mine")
 	if err := fs.Remove("data/" + nameWith(t, readFolder(t, fs, "data"), "MANIFEST")); err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
-	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/step/rules"
 )
@@ -135,7 +134,7 @@ func (r *Reduced) measureReducing(ctx context.Context, s *system, o *reduceOrder
 	if err != nil {
 		return err
 	}
-	if _, err := s.runWorker(checked.New(rules.New()), busySlots, prefetchFor(busySlots)); err != nil {
+	if _, err := s.runWorker(rules.New(), busySlots, prefetchFor(busySlots)); err != nil {
 		return err
 	}
 	since := mapreduce.Reducing

@@ -96,7 +96,7 @@ func TestNewerInstallation(t *testing.T) {
 	err = driver.Update(c.File, func(tx store.Tx) error {
 		key := keys.New(c.Prefix).Format()
 		text, err := tx.Get(t.Context(), key)
-		tx.Set(key, bytes.Replace(text, []byte("layout 1 "), []byte("layout 2 "), 1))
+		tx.Set(key, bytes.Replace(text, []byte("layout 2 "), []byte("layout 3 "), 1))
 		if err == nil {
 			before, err = contents(t, tx, c.Prefix)
 		}
@@ -107,7 +107,7 @@ func TestNewerInstallation(t *testing.T) {
 	}
 	for _, readOnly := range []bool{true, false} {
 		_, err := embedded.Open(embedded.Config{Cluster: c, ReadOnly: readOnly, Adopt: !readOnly})
-		if !errors.Is(err, store.ErrNewer) || !strings.Contains(err.Error(), "number 2") || !strings.Contains(err.Error(), "up to 1") {
+		if !errors.Is(err, store.ErrNewer) || !strings.Contains(err.Error(), "number 3") || !strings.Contains(err.Error(), "up to 2") {
 			t.Errorf("read only %t: error %v, want that a newer version wrote it, and both numbers", readOnly, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -323,8 +324,14 @@ type record struct {
 	unverified map[string]json.RawMessage
 }
 
+// parseRecord reads a record. A value that is no object, as the text of a report, is
+// shown as a record with that one value.
 func parseRecord(data []byte) (record, error) {
 	r := record{values: make(map[string]json.RawMessage)}
+	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] != '{' {
+		r.names, r.values["value"] = []string{"value"}, data
+		return r, nil
+	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil {
 		return r, err

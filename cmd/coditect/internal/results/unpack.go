@@ -25,6 +25,9 @@ type Unpacker struct {
 
 // NewUnpacker returns the unpacker of a job.
 func NewUnpacker(job *mapreduce.Job) (*Unpacker, error) {
+	if len(job.Spec.Schema) == 0 {
+		return &Unpacker{new(schema.Schema)}, nil // its stages make no records, or have schemas of their own
+	}
 	s, err := schema.Parse("schema", job.Spec.Schema)
 	if err != nil {
 		return nil, err
@@ -50,6 +53,11 @@ func (p *Unpacker) Unpack(u *mapreduce.Unit) (Extract, error) {
 		}
 	})
 	var e Extract
+	if len(out.Value) > 0 {
+		e.Data = output.Respelled(out.Value, names.Spell)
+		e.Citations, err = citationsOf(out, names)
+		return e, err
+	}
 	if e.Data, err = p.recordsOf(out, names); err != nil {
 		return e, err
 	}
