@@ -45,7 +45,7 @@ func TestADamagedInputFailsItsUnit(t *testing.T) {
 	w.cut()
 	c.worker(&scripted.Agent{}, worker.Config{Slots: 1}, n)
 	job := n.wantEnd(id, mapreduce.JobFailed)
-	if !strings.Contains(job.Error, "input of the unit") || !strings.Contains(job.Error, "0 of its 4097 bytes are there") {
+	if !strings.Contains(job.Error, "input of the unit") || !strings.Contains(job.Error, "0 of its 4099 bytes are there") {
 		t.Errorf("error %q does not say what is damaged", job.Error)
 	}
 }
