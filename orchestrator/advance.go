@@ -16,9 +16,9 @@ import (
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
-// advancer looks after the jobs that are due, each in a goroutine of its own,
+// advanceLoop looks after the jobs that are due, each in a goroutine of its own,
 // never two for one job.
-func (o *Orchestrator) advancer(ctx context.Context) {
+func (o *Orchestrator) advanceLoop(ctx context.Context) {
 	var (
 		wg   sync.WaitGroup
 		mu   sync.Mutex // guards busy
@@ -36,7 +36,7 @@ func (o *Orchestrator) advancer(ctx context.Context) {
 	}
 	waiting := make(map[mapreduce.JobID]bool)
 	for {
-		for id, whole := range o.notices.takeDue() {
+		for id, whole := range o.signals.takeDue() {
 			waiting[id] = waiting[id] || whole
 		}
 		for id, whole := range waiting {
@@ -45,8 +45,8 @@ func (o *Orchestrator) advancer(ctx context.Context) {
 			}
 			delete(waiting, id)
 			wg.Go(func() {
-				defer o.notices.advances.give()
-				o.forJob(ctx, id, "advancing a job", func() { o.advance(ctx, id, whole) })
+				defer o.signals.dueSignal.wakeWaiter()
+				o.forJob(ctx, id, "advancing a job", func() { o.advanceDueJob(ctx, id, whole) })
 				mu.Lock()
 				defer mu.Unlock()
 				delete(busy, id)
@@ -55,59 +55,59 @@ func (o *Orchestrator) advancer(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-o.notices.advances.wait():
+		case <-o.signals.dueSignal.waitChannel():
 		}
 	}
 }
 
-// advance looks at how far a job is, and takes it as far as it can go without
+// advanceDueJob looks at how far a job is, and takes it as far as it can go without
 // any unit moving; or if that is not due, it only lets go what waited for units
 // that have ended.
-func (o *Orchestrator) advance(ctx context.Context, id mapreduce.JobID, whole bool) {
-	err := o.unblock(ctx, id)
+func (o *Orchestrator) advanceDueJob(ctx context.Context, id mapreduce.JobID, whole bool) {
+	err := o.unblockReduces(ctx, id)
 	if err == nil && whole {
-		err = o.move(ctx, id)
+		err = o.advanceJob(ctx, id)
 	}
 	switch {
 	case err == nil || ctx.Err() != nil:
 	case errs.KindOf(err) == errs.NotFound:
-		o.board.retire(id)
+		o.scheduler.retireJob(id)
 		o.dropUnits(id)
 	default:
-		o.failed(ctx, "advancing a job; trying again", err, "job", id)
-		o.notices.at(time.Now().Add(time.Second), func(context.Context) { o.notices.due(id) })
+		o.logFailure(ctx, "advancing a job; trying again", err, "job", id)
+		o.signals.callAt(time.Now().Add(time.Second), func(context.Context) { o.signals.markDue(id) })
 	}
 }
 
-func (o *Orchestrator) move(ctx context.Context, id mapreduce.JobID) error {
-	if f, ok := o.notices.takeFailure(id); ok {
+func (o *Orchestrator) advanceJob(ctx context.Context, id mapreduce.JobID) error {
+	if f, ok := o.signals.takeFailure(id); ok {
 		if err := o.jobs.Fail(ctx, id, f.epoch, f.why); err != nil {
-			o.notices.fail(id, f)
+			o.signals.requestFailure(id, f)
 			return err
 		}
 	}
-	if o.notices.takeInherited(id) {
+	if o.signals.takeInherited(id) {
 		if err := o.unblockAll(ctx, id); err != nil {
 			if errs.KindOf(err) != errs.NotFound {
-				o.notices.inherit(id)
+				o.signals.requestTreeLook(id)
 			}
 			return err
 		}
 	}
 	s, err := o.jobs.LevelStatus(ctx, id)
-	if err == nil && s.State.Running() && s.Ended() && o.ours(id) {
+	if err == nil && s.State.Running() && s.Ended() && o.isOwnJob(id) {
 		s, err = o.giveWay(ctx, id, s)
 	}
-	if err == nil && s.State.Running() && o.ours(id) && !o.board.stands(id, s.Epoch) {
+	if err == nil && s.State.Running() && o.isOwnJob(id) && !o.scheduler.hasJobEpoch(id, s.Epoch) {
 		err = o.refreshJob(ctx, id) // another has turned it
 	}
 	if err != nil {
 		return err
 	}
 	if !s.State.Running() {
-		return o.stopped(ctx, id, s)
+		return o.handleStoppedJob(ctx, id, s)
 	}
-	if !o.ours(id) {
+	if !o.isOwnJob(id) {
 		return nil
 	}
 	if s.FailFast && s.Failures > 0 {
@@ -116,17 +116,17 @@ func (o *Orchestrator) move(ctx context.Context, id mapreduce.JobID) error {
 	if s.Ended() {
 		return o.turnLevel(ctx, id, s)
 	}
-	if err := o.grant(ctx, id); err != nil {
+	if err := o.adjustGrants(ctx, id); err != nil {
 		return err
 	}
-	return o.warmUp(ctx, id)
+	return o.primePrefix(ctx, id)
 }
 
-// stopped takes a job that does not run off the board, and ends what a cancel
+// handleStoppedJob takes a job that does not run off the board, and ends what a cancel
 // has begun.
-func (o *Orchestrator) stopped(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
-	o.board.retire(id)
-	o.notices.changed(id)
+func (o *Orchestrator) handleStoppedJob(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
+	o.scheduler.retireJob(id)
+	o.signals.notifyWatchers(id)
 	if s.State != mapreduce.JobCancelled {
 		return o.sealAll(ctx, id)
 	}
@@ -144,7 +144,7 @@ func (o *Orchestrator) stopped(ctx context.Context, id mapreduce.JobID, s *jobs.
 // dropUnits stops what workers of this node run of a job. A worker that has
 // spent something by then reports it, and gets the verdict of any late report.
 func (o *Orchestrator) dropUnits(id mapreduce.JobID) {
-	b := o.board
+	b := o.scheduler
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.runs[id]
@@ -158,15 +158,15 @@ func (o *Orchestrator) dropUnits(id mapreduce.JobID) {
 				continue
 			}
 			stop = append(stop, mapreduce.Held{Job: id, Unit: key.unit, Attempt: h.attempt})
-			s.forget(id, key.unit, h.attempt)
-			h.claim.end(r)
-			b.hold(r, -1)
+			s.forgetAttempt(id, key.unit, h.attempt)
+			h.claim.endUnit(r)
+			b.addHeldUnits(r, -1)
 		}
 		if len(stop) > 0 {
 			s.out.put(&mapreduce.ToWorker{Cancel: stop})
 		}
 	}
-	b.fair.add(r)
+	b.fairQueue.add(r)
 	b.wake.Broadcast()
 }
 
@@ -180,7 +180,7 @@ func (o *Orchestrator) failFast(ctx context.Context, id mapreduce.JobID, s *jobs
 	if err := o.jobs.Fail(ctx, id, s.Epoch, why); err != nil {
 		return err
 	}
-	o.notices.due(id)
+	o.signals.markDue(id)
 	return nil
 }
 
@@ -203,7 +203,7 @@ func (o *Orchestrator) turnLevel(ctx context.Context, id mapreduce.JobID, s *job
 			return err
 		}
 	case s.InTree():
-		if err := o.ascend(ctx, id, s); err != nil {
+		if err := o.ascendLevel(ctx, id, s); err != nil {
 			return err
 		}
 	default:
@@ -211,8 +211,8 @@ func (o *Orchestrator) turnLevel(ctx context.Context, id mapreduce.JobID, s *job
 			return err
 		}
 	}
-	o.notices.changed(id)
-	o.notices.due(id)
+	o.signals.notifyWatchers(id)
+	o.signals.markDue(id)
 	return o.refreshJob(ctx, id)
 }
 
@@ -253,7 +253,7 @@ func (o *Orchestrator) planLevel(ctx context.Context, id mapreduce.JobID, s *job
 	for i, l := range s.Planned {
 		planned[i] = plan.Planned{Stage: l.Stage, Depth: l.Depth, Root: l.Unit != ""}
 	}
-	step, err := graph.Next(planned, &history{o: o, ctx: ctx, job: id, status: s, spec: &spec, graph: graph})
+	step, err := graph.Next(planned, &planHistory{o: o, ctx: ctx, job: id, status: s, spec: &spec, graph: graph})
 	switch {
 	case errs.KindOf(err) == errs.Precondition: // the same whoever plans
 		return o.jobs.Fail(ctx, id, s.Epoch, err.Error())
@@ -275,7 +275,7 @@ func (o *Orchestrator) planLevel(ctx context.Context, id mapreduce.JobID, s *job
 func levelPlan(s *jobs.LevelStatus, step *plan.Step) jobs.LevelPlan {
 	next := jobs.LevelPlan{
 		Epoch: s.Epoch, Number: s.Level + 1, Level: levelOf(step), Kind: step.Kind,
-		Group: step.Group, Bins: step.Bins, Each: step.Each, Warnings: warnings(step.Warnings),
+		Group: step.Group, Bins: step.Bins, Each: step.Each, Warnings: warningTexts(step.Warnings),
 	}
 	for _, e := range step.Items {
 		next.Items = append(next.Items, jobs.Item{Source: e.Source, Value: e.Value})
@@ -291,9 +291,9 @@ func levelOf(step *plan.Step) jobs.Level {
 	}
 }
 
-// A history is what the levels of a job came to, from level 0 on. They have ended,
+// A planHistory is what the levels of a job came to, from level 0 on. They have ended,
 // so that it is the same whoever asks.
-type history struct {
+type planHistory struct {
 	o      *Orchestrator
 	ctx    context.Context // of the planning, which the history does not outlive
 	job    mapreduce.JobID
@@ -303,7 +303,7 @@ type history struct {
 }
 
 // Sizes implements plan.History.
-func (h *history) Sizes(level int) (plan.Sizes, error) {
+func (h *planHistory) Sizes(level int) (plan.Sizes, error) {
 	s := h.status
 	units := s.Planned[level].Units
 	switch int64(level) {
@@ -318,8 +318,8 @@ func (h *history) Sizes(level int) (plan.Sizes, error) {
 	return plan.Sizes{Units: units, Completed: completed, Tokens: size}, err
 }
 
-// completed visits the units of a level that have an output, in order.
-func (h *history) completed(level int, visit func(*storagev1.Unit) error) error {
+// visitCompletedUnits visits the units of a level that have an output, in order.
+func (h *planHistory) visitCompletedUnits(level int, visit func(*storagev1.Unit) error) error {
 	for from := int64(0); ; {
 		page, err := h.o.jobs.UnitsFrom(h.ctx, h.job, int64(level), from, 256)
 		if err != nil || len(page) == 0 {
@@ -338,11 +338,11 @@ func (h *history) completed(level int, visit func(*storagev1.Unit) error) error 
 
 // Outputs implements plan.History. Agents are named whose outputs are above the
 // budget: the job's owner is warned of them.
-func (h *history) Outputs(level int) ([]plan.Output, error) {
+func (h *planHistory) Outputs(level int) ([]plan.Output, error) {
 	stage := h.status.Planned[level].Stage
 	budget := h.graph.TreeOf(stage).Budget()
 	all := make([]plan.Output, 0, h.status.Completed)
-	err := h.completed(level, func(u *storagev1.Unit) error {
+	err := h.visitCompletedUnits(level, func(u *storagev1.Unit) error {
 		out := plan.Output{Index: u.Index, Tokens: u.Result.GetSize(), Unit: mapreduce.UnitID(u.UnitId)}
 		if out.Tokens > budget {
 			out.Agent = roleOf(h.graph.Pipeline(), stage, u, h.spec.Vars)
@@ -357,10 +357,10 @@ func (h *history) Outputs(level int) ([]plan.Output, error) {
 const maxItems = 100_000
 
 // Items implements plan.History.
-func (h *history) Items(level int, path []string) ([]plan.Element, error) {
+func (h *planHistory) Items(level int, path []string) ([]plan.Element, error) {
 	var all []plan.Element
-	err := h.completed(level, func(u *storagev1.Unit) error {
-		value, err := h.value(u)
+	err := h.visitCompletedUnits(level, func(u *storagev1.Unit) error {
+		value, err := h.readUnitValue(u)
 		if err != nil {
 			return err
 		}
@@ -383,14 +383,14 @@ func (h *history) Items(level int, path []string) ([]plan.Element, error) {
 	return all, err
 }
 
-// value returns what a unit came to, as a stage reads it.
-func (h *history) value(u *storagev1.Unit) ([]byte, error) {
+// readUnitValue returns what a unit came to, as a stage reads it.
+func (h *planHistory) readUnitValue(u *storagev1.Unit) ([]byte, error) {
 	out, err := h.o.outputOf(h.ctx, h.job, u)
 	if err != nil {
 		return nil, err
 	}
-	if u.Level > 0 && named(out) {
-		if out, err = h.o.completed(h.ctx, h.job, u, out); err != nil {
+	if u.Level > 0 && namesRecordsOnly(out) {
+		if out, err = h.o.resolveRecords(h.ctx, h.job, u, out); err != nil {
 			return nil, err
 		}
 	}
@@ -422,8 +422,8 @@ func roleOf(p *pipeline.Pipeline, stage int, u *storagev1.Unit, vars map[string]
 // maxWarnings bounds what is told one by one of a level.
 const maxWarnings = 8
 
-// warnings returns what the owner of a job is told of a level.
-func warnings(all []plan.Warning) []string {
+// warningTexts returns what the owner of a job is told of a level.
+func warningTexts(all []plan.Warning) []string {
 	var texts []string
 	for _, w := range all[:min(len(all), maxWarnings)] {
 		texts = append(texts, w.String())
@@ -444,13 +444,13 @@ func (o *Orchestrator) sealAll(ctx context.Context, id mapreduce.JobID) error {
 	}
 }
 
-// seals chains new checkpoints a few times a second.
-func (o *Orchestrator) seals(ctx context.Context) {
-	every(ctx, o.config.Seal, func() {
-		for _, id := range o.notices.takeDirty(o.turnToSeal) {
+// sealLoop chains new checkpoints a few times a second.
+func (o *Orchestrator) sealLoop(ctx context.Context) {
+	callEvery(ctx, o.config.Seal, func() {
+		for _, id := range o.signals.takeDirty(o.turnToSeal) {
 			if _, err := o.jobs.Seal(ctx, id); err != nil && errs.KindOf(err) != errs.NotFound {
-				o.failed(ctx, "sealing checkpoints; trying again", err, "job", id)
-				o.notices.changed(id)
+				o.logFailure(ctx, "sealing checkpoints; trying again", err, "job", id)
+				o.signals.notifyWatchers(id)
 			}
 		}
 	})

@@ -21,7 +21,7 @@ func (o *Orchestrator) putAnswer(ctx context.Context, s *session, q *mapreduce.B
 	case b.Length <= 0 || b.Length > mapreduce.MaxAnswer || b.Start != 0:
 		return nil, errs.Field("blob.size_bytes", "is %d from byte %d on; an answer that is put has 1 to %d bytes", b.Length, b.Start, mapreduce.MaxAnswer)
 	}
-	t, shares, err := o.sharing(ctx, s, q.Held)
+	t, shares, err := o.answerSharingTenant(ctx, s, q.Held)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (o *Orchestrator) putAnswer(ctx context.Context, s *session, q *mapreduce.B
 	if err == nil {
 		err = o.trimAnswers(ctx, t)
 	}
-	o.failed(ctx, "keeping the answer of a model", err, "job", q.Job, "unit", q.Unit)
+	o.logFailure(ctx, "keeping the answer of a model", err, "job", q.Job, "unit", q.Unit)
 	return &mapreduce.BlobStored{Length: q.Blob.Length, SHA256: sum[:]}, nil
 }
 
@@ -59,7 +59,7 @@ func (o *Orchestrator) sendAnswer(ctx context.Context, s *session, q *mapreduce.
 	if len(q.Blob.Key) != sha256.Size {
 		return errs.Field("blob.key", "is missing")
 	}
-	t, shares, err := o.sharing(ctx, s, q.Held)
+	t, shares, err := o.answerSharingTenant(ctx, s, q.Held)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (o *Orchestrator) sendAnswer(ctx context.Context, s *session, q *mapreduce.
 	if shares {
 		data, err = o.jobs.Answer(ctx, t, q.Blob.Key, o.answersSince())
 	}
-	if err != nil && !damaged(err) {
+	if err != nil && !isPermanentFault(err) {
 		return err
 	}
 	if len(data) == 0 {
@@ -76,11 +76,11 @@ func (o *Orchestrator) sendAnswer(ctx context.Context, s *session, q *mapreduce.
 	return w.write(data)
 }
 
-// sharing returns whose answers the job of an attempt shares, if it does. The
+// answerSharingTenant returns whose answers the job of an attempt shares, if it does. The
 // session has to hold the attempt: so no worker can read the answers of tenants
 // that it does not work for.
-func (o *Orchestrator) sharing(ctx context.Context, s *session, h mapreduce.Held) (mapreduce.TenantID, bool, error) {
-	held, r := o.board.holder(s, h)
+func (o *Orchestrator) answerSharingTenant(ctx context.Context, s *session, h mapreduce.Held) (mapreduce.TenantID, bool, error) {
+	held, r := o.scheduler.findHeldUnit(s, h)
 	if held == nil {
 		return "", false, nil
 	}
@@ -102,16 +102,16 @@ func (o *Orchestrator) trimAnswers(ctx context.Context, t mapreduce.TenantID) er
 // trimEvery is how often answers that are too old are removed.
 const trimEvery = 10 * time.Minute
 
-// trimmer removes answers that are too old.
-func (o *Orchestrator) trimmer(ctx context.Context) {
-	every(ctx, jittered(trimEvery), func() {
+// trimAnswersLoop removes answers that are too old.
+func (o *Orchestrator) trimAnswersLoop(ctx context.Context) {
+	callEvery(ctx, withJitter(trimEvery), func() {
 		tenants, err := o.jobs.AnswerTenants(ctx)
 		for _, t := range tenants {
 			if err == nil {
 				err = o.trimAnswers(ctx, t)
 			}
 		}
-		o.failed(ctx, "removing old answers of models", err)
+		o.logFailure(ctx, "removing old answers of models", err)
 	})
 }
 

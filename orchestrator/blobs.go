@@ -36,12 +36,12 @@ func (o *Orchestrator) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, ta
 		return err
 	}
 	defer end()
-	if !o.board.holdsAttempt(s, q.Held) {
+	if !o.scheduler.holdsAttempt(s, q.Held) {
 		return notHeld(q)
 	}
 	w := &rangeWriter{start: q.Blob.Start, end: q.Blob.End, take: take}
 	if err = o.sendBlob(ctx, s, q, w); err == nil {
-		err = w.flush()
+		err = w.flushBuffer()
 	}
 	return transferError(ctx, q, err)
 }
@@ -96,10 +96,10 @@ func (o *Orchestrator) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, ne
 // beginTransfer admits a transfer of a session whose stream is here: it ends with
 // that stream. Count is what it counts as.
 func (o *Orchestrator) beginTransfer(ctx context.Context, q *mapreduce.BlobRequest, count func(*session) *int) (context.Context, *session, func(), error) {
-	if err := o.enter(ctx); err != nil {
+	if err := o.admitStream(ctx); err != nil {
 		return nil, nil, nil, err
 	}
-	b := o.board
+	b := o.scheduler
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.sessions[q.Session]
@@ -155,9 +155,9 @@ type rangeWriter struct {
 	buffer     []byte
 }
 
-// skip reports whether the next n bytes of the blob are not wanted. Then they need
+// skipBytes reports whether the next n bytes of the blob are not wanted. Then they need
 // not be written.
-func (w *rangeWriter) skip(n int64) bool {
+func (w *rangeWriter) skipBytes(n int64) bool {
 	if w.at+n > w.start && (w.end == 0 || w.at < w.end) {
 		return false
 	}
@@ -180,14 +180,14 @@ func (w *rangeWriter) write(data []byte) error {
 		w.buffer = append(w.buffer, data...)
 		return nil
 	}
-	if err := w.flush(); err != nil {
+	if err := w.flushBuffer(); err != nil {
 		return err
 	}
 	return w.take(data)
 }
 
-// flush passes on what was gathered.
-func (w *rangeWriter) flush() error {
+// flushBuffer passes on what was gathered.
+func (w *rangeWriter) flushBuffer() error {
 	if len(w.buffer) == 0 {
 		return nil
 	}
@@ -219,14 +219,14 @@ func (o *Orchestrator) sendText(ctx context.Context, q *mapreduce.BlobRequest, u
 // direct unit. No more than some chunks of it are held at a time.
 func (o *Orchestrator) sendInputs(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, w *rangeWriter) error {
 	return o.eachHeader(ctx, id, u, func(in *storagev1.Unit, h *output.InputHeader) error {
-		if w.skip(h.Size()) {
+		if w.skipBytes(h.Size()) {
 			return nil
 		}
 		head, err := h.Append(nil)
 		if err == nil {
 			err = w.write(head)
 		}
-		if err != nil || w.skip(h.Length) {
+		if err != nil || w.skipBytes(h.Length) {
 			return err
 		}
 		return o.inputParts(ctx, id, u, in, w.write)
@@ -324,15 +324,15 @@ func (o *Orchestrator) onlyNames(ctx context.Context, id mapreduce.JobID, u *sto
 		return false, err
 	}
 	out, err := output.Decode(data)
-	return err == nil && named(out), nil // what is wrong the unit says
+	return err == nil && namesRecordsOnly(out), nil // what is wrong the unit says
 }
 
 // lookAtRecords waits until there is room to hold outputs and find out which records
 // they name.
 func (o *Orchestrator) lookAtRecords(ctx context.Context) (leave func(), err error) {
 	select {
-	case o.wanting <- struct{}{}:
-		return func() { <-o.wanting }, nil
+	case o.recordLookupSlots <- struct{}{}:
+		return func() { <-o.recordLookupSlots }, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -342,7 +342,7 @@ func (o *Orchestrator) lookAtRecords(ctx context.Context) (leave func(), err err
 // holding them, where more than one input names their entity. While it waits for the
 // worker it holds the output of one unit.
 func (o *Orchestrator) sendReferred(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, w *rangeWriter) error {
-	wanted, err := o.wanted(ctx, id, u)
+	wanted, err := o.neededRecords(ctx, id, u)
 	if err != nil || len(wanted) == 0 {
 		return err
 	}
@@ -387,9 +387,9 @@ func (o *Orchestrator) someReferred(ctx context.Context, id mapreduce.JobID, wan
 // go on as names, and are merged when the result is read.
 var errEnough = errors.New("enough was read")
 
-// wanted returns which records the inputs of a unit name that it needs; none if it
+// neededRecords returns which records the inputs of a unit name that it needs; none if it
 // merges none. All of these inputs are held for that, of a few units at a time.
-func (o *Orchestrator) wanted(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([]output.Open, error) {
+func (o *Orchestrator) neededRecords(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([]output.Open, error) {
 	if merges, _, err := o.readsAs(ctx, id, u); err != nil || !merges {
 		return nil, err
 	}
@@ -407,7 +407,7 @@ func (o *Orchestrator) wanted(ctx context.Context, id mapreduce.JobID, u *storag
 		if err != nil {
 			return err
 		}
-		if out, err := output.Decode(data); err == nil && named(out) { // what is wrong the unit says
+		if out, err := output.Decode(data); err == nil && namesRecordsOnly(out) { // what is wrong the unit says
 			reduced = append(reduced, out)
 		}
 		return nil
@@ -424,7 +424,7 @@ func (o *Orchestrator) wanted(ctx context.Context, id mapreduce.JobID, u *storag
 
 // sendState writes what an earlier attempt at a unit left.
 func (o *Orchestrator) sendState(ctx context.Context, s *session, q *mapreduce.BlobRequest, u *storagev1.Unit, w *rangeWriter) error {
-	held, r := o.board.holder(s, q.Held)
+	held, r := o.scheduler.findHeldUnit(s, q.Held)
 	if held == nil {
 		return notHeld(q)
 	}
@@ -456,7 +456,7 @@ func (o *Orchestrator) putOutput(ctx context.Context, q *mapreduce.BlobRequest, 
 		orchestrator: o, sum: sha256.New(),
 		put: &jobs.Put{Held: q.Held, Session: q.Session, Length: b.Length, SHA256: b.SHA256},
 	}
-	err := o.lasting(ctx, "looking how much of an output is stored", func() (err error) {
+	err := o.retryStoreCall(ctx, "looking how much of an output is stored", func() (err error) {
 		p.at, err = o.jobs.Stored(ctx, p.put)
 		return err
 	})
@@ -465,26 +465,26 @@ func (o *Orchestrator) putOutput(ctx context.Context, q *mapreduce.BlobRequest, 
 	}
 	part, err := next()
 	if errors.Is(err, io.EOF) || p.at == b.Length {
-		return p.stored(), nil
+		return p.storedReply(), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := p.begin(ctx, b.Start); err != nil {
+	if err := p.hashStoredPrefix(ctx, b.Start); err != nil {
 		return nil, err
 	}
 	for ; err == nil; part, err = next() {
-		if err := p.add(ctx, part); err != nil {
+		if err := p.appendPart(ctx, part); err != nil {
 			return nil, err
 		}
 	}
 	if !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	if err := p.end(ctx); err != nil {
+	if err := p.storeRest(ctx); err != nil {
 		return nil, err
 	}
-	return p.stored(), nil
+	return p.storedReply(), nil
 }
 
 // An outputPut is an output on its way to the store. The last of it is stored only
@@ -497,8 +497,8 @@ type outputPut struct {
 	sum          hash.Hash
 }
 
-// begin sums up what is stored already, on which the parts have to follow.
-func (p *outputPut) begin(ctx context.Context, start int64) error {
+// hashStoredPrefix sums up what is stored already, on which the parts have to follow.
+func (p *outputPut) hashStoredPrefix(ctx context.Context, start int64) error {
 	if start != p.at {
 		return errs.New(errs.Aborted, "the output of unit %s is stored up to byte %d, and comes from byte %d on: ask how much is stored", p.put.Unit, p.at, start)
 	}
@@ -508,24 +508,24 @@ func (p *outputPut) begin(ctx context.Context, start int64) error {
 	})
 }
 
-func (p *outputPut) add(ctx context.Context, part []byte) error {
+func (p *outputPut) appendPart(ctx context.Context, part []byte) error {
 	p.sum.Write(part)
 	p.buffer = append(p.buffer, part...)
 	if p.at+int64(len(p.buffer)) > p.put.Length {
 		return errs.Field("blob.size_bytes", "is %d, and more comes", p.put.Length)
 	}
 	for len(p.buffer) >= jobs.MaxPutBytes && p.at+jobs.MaxPutBytes < p.put.Length {
-		if err := p.store(ctx, p.buffer[:jobs.MaxPutBytes]); err != nil {
+		if err := p.storeBufferHead(ctx, p.buffer[:jobs.MaxPutBytes]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// store stores the beginning of the buffer.
-func (p *outputPut) store(ctx context.Context, data []byte) error {
+// storeBufferHead stores the beginning of the buffer.
+func (p *outputPut) storeBufferHead(ctx context.Context, data []byte) error {
 	o := p.orchestrator
-	err := o.lasting(ctx, "storing an output", func() error { return o.jobs.StorePut(ctx, p.put, p.at, data) })
+	err := o.retryStoreCall(ctx, "storing an output", func() error { return o.jobs.StorePut(ctx, p.put, p.at, data) })
 	if err != nil {
 		return err
 	}
@@ -534,27 +534,27 @@ func (p *outputPut) store(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// end stores the rest. What ends before its last byte goes on with another put.
-func (p *outputPut) end(ctx context.Context) error {
+// storeRest stores the rest. What ends before its last byte goes on with another put.
+func (p *outputPut) storeRest(ctx context.Context) error {
 	if rest := p.put.Length - p.at - int64(len(p.buffer)); rest > 0 {
 		whole := len(p.buffer) / store.ChunkSize * store.ChunkSize
 		if whole == 0 {
 			return nil
 		}
-		return p.store(ctx, p.buffer[:whole])
+		return p.storeBufferHead(ctx, p.buffer[:whole])
 	}
 	if !bytes.Equal(p.sum.Sum(nil), p.put.SHA256) {
 		return errs.Field("blob.sha256", "is not that of the %d bytes that came of unit %s", p.put.Length, p.put.Unit)
 	}
 	for len(p.buffer) > 0 {
-		if err := p.store(ctx, p.buffer[:min(len(p.buffer), jobs.MaxPutBytes)]); err != nil {
+		if err := p.storeBufferHead(ctx, p.buffer[:min(len(p.buffer), jobs.MaxPutBytes)]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *outputPut) stored() *mapreduce.BlobStored {
+func (p *outputPut) storedReply() *mapreduce.BlobStored {
 	s := &mapreduce.BlobStored{Length: p.at}
 	if p.at == p.put.Length {
 		s.SHA256 = p.put.SHA256

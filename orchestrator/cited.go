@@ -31,18 +31,18 @@ type removedReference struct {
 	Reason string `json:"reason"`
 }
 
-// drop tells of one.
-func (r *result) drop(d droppedCitation) error {
-	b, err := marshal(d)
+// writeDroppedCitation tells of one.
+func (r *result) writeDroppedCitation(d droppedCitation) error {
+	b, err := marshalJSON(d)
 	if err != nil {
 		return err
 	}
 	return r.sink(&mapreduce.ResultPart{Dropped: b})
 }
 
-// reduced yields the ids of the citations that reducers did not pass on, and of
+// removedCitationIDs yields the ids of the citations that reducers did not pass on, and of
 // those of the values that they compared.
-func (r *result) reduced(yield func(refs.ID) bool) {
+func (r *result) removedCitationIDs(yield func(refs.ID) bool) {
 	for _, d := range r.last.Dropped {
 		if !yield(refs.ID([]byte(d.Citation))) {
 			return
@@ -59,16 +59,16 @@ func (r *result) reduced(yield func(refs.ID) bool) {
 	}
 }
 
-// decisions tells of the conflicts that reducers decided. What speaks for values
+// writeDecisions tells of the conflicts that reducers decided. What speaks for values
 // that were not chosen is among the citations that were not passed on.
-func (r *result) decisions() error {
+func (r *result) writeDecisions() error {
 	for i := range r.last.Decided {
 		d := &r.last.Decided[i]
 		c := merge.Conflict{Field: d.Field, Key: d.Key, Candidates: d.Candidates, Chosen: d.Chosen, Strategy: byModel, Rationale: d.Rationale}
-		r.respellConflict(&c, all(d.Candidates))
-		out := r.conflict(c)
+		r.respellConflict(&c, citationsOf(d.Candidates))
+		out := r.conflictView(c)
 		out.Unit = d.Unit
-		b, err := marshal(out)
+		b, err := marshalJSON(out)
 		if err == nil {
 			err = r.sink(&mapreduce.ResultPart{Conflict: b})
 		}
@@ -82,8 +82,8 @@ func (r *result) decisions() error {
 // byModel is the strategy of conflicts that reducers decided.
 const byModel schema.Merge = "model"
 
-// all are the citations of some values.
-func all(some []merge.Choice) (ids []merge.Citation) {
+// citationsOf are the citations of some values.
+func citationsOf(some []merge.Choice) (ids []merge.Citation) {
 	for _, c := range some {
 		ids = append(ids, c.Citations...)
 	}
@@ -94,23 +94,23 @@ func all(some []merge.Choice) (ids []merge.Citation) {
 func (r *result) reducedCitations(ctx context.Context, texts *contexts) error {
 	keys := make(map[*output.Shared]map[string]any)
 	for _, d := range r.last.Dropped {
-		if err := r.citation(ctx, texts, r.last.Citations[d.Citation]); err != nil {
+		if err := r.writeCitation(ctx, texts, r.last.Citations[d.Citation]); err != nil {
 			return err
 		}
 		one := droppedCitation{Ref: r.names.Spell(refs.ID([]byte(d.Citation))), Field: d.Field, Unit: d.Unit, Reason: d.Reason}
 		if s := r.sharedBy(d.Record); s != nil {
 			if _, known := keys[s]; !known {
-				e, _, err := r.together(ctx, s)
+				e, _, err := r.readSharedEntity(ctx, s)
 				if err != nil {
 					return err
 				}
 				f := merge.Resolve(r.schema, e.Accumulator)
-				r.respell(&f)
+				r.respellCitations(&f)
 				keys[s] = f.Key
 			}
 			one.Key = keys[s]
 		}
-		if err := r.drop(one); err != nil {
+		if err := r.writeDroppedCitation(one); err != nil {
 			return err
 		}
 	}
@@ -127,7 +127,7 @@ func (r *result) sharedBy(m *output.Member) *output.Shared {
 
 func (r *result) removedReferences() error {
 	for _, m := range r.last.Removed {
-		b, err := marshal(removedReference{Name: m.Name, Field: m.Field, Unit: m.Unit, Reason: m.Reason})
+		b, err := marshalJSON(removedReference{Name: m.Name, Field: m.Field, Unit: m.Unit, Reason: m.Reason})
 		if err == nil {
 			err = r.sink(&mapreduce.ResultPart{Removed: b})
 		}
@@ -138,9 +138,9 @@ func (r *result) removedReferences() error {
 	return nil
 }
 
-// respell spells the ids that reducers wrote into the texts of an entity as this
+// respellCitations spells the ids that reducers wrote into the texts of an entity as this
 // result does.
-func (r *result) respell(f *merge.Result) {
+func (r *result) respellCitations(f *merge.Result) {
 	for field, v := range f.Values {
 		f.Values[field] = output.Spelled(v, f.Citations[field], r.names.Spell)
 	}
@@ -163,9 +163,9 @@ func (r *result) respellConflict(c *merge.Conflict, chosen []merge.Citation) {
 	c.Chosen = output.Spelled(c.Chosen, chosen, r.names.Spell)
 }
 
-// untrue is what a result fails with that would show a quote which is not the
+// untrueQuoteError is what a result fails with that would show a quote which is not the
 // text: whatever made it was wrong, or the store is damaged.
-func untrue(job mapreduce.JobID, c *output.Citation, why error) error {
+func untrueQuoteError(job mapreduce.JobID, c *output.Citation, why error) error {
 	return errs.New(errs.DataLoss, "job %s: %.80q cites bytes %d to %d of %.80q for what does not stand there: %v",
 		job, c.Unit, c.ByteStart, c.ByteEnd, c.Document, why)
 }

@@ -16,16 +16,16 @@ import (
 // which the same job would run into again.
 var errPanic = errors.New("internal error: this is a mistake of the program; its log has the stack")
 
-// contained calls fn and makes a panic an error, with its stack in the log: one job
+// containPanic calls fn and makes a panic an error, with its stack in the log: one job
 // must not end the process that runs all others.
-func (o *Orchestrator) contained(ctx context.Context, what string, fn func() error, about ...any) (err error) {
+func (o *Orchestrator) containPanic(ctx context.Context, what string, fn func() error, about ...any) (err error) {
 	defer func() {
 		p := recover()
 		if p == nil {
 			return
 		}
 		err = errs.New(errs.Internal, "%s: %v: %w", what, p, errPanic)
-		if _, due := o.trouble.note("panic: "+what+fmt.Sprint(about...), time.Now()); due {
+		if _, due := o.errorThrottle.noteFailure("panic: "+what+fmt.Sprint(about...), time.Now()); due {
 			o.log.ErrorContext(ctx, "panic", append(about, "in", what, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))...)
 		}
 	}()
@@ -34,29 +34,29 @@ func (o *Orchestrator) contained(ctx context.Context, what string, fn func() err
 
 // forJob does something for a job. The job fails if that panics.
 func (o *Orchestrator) forJob(ctx context.Context, id mapreduce.JobID, what string, fn func()) {
-	err := o.contained(ctx, what, func() error { fn(); return nil }, "job", id)
+	err := o.containPanic(ctx, what, func() error { fn(); return nil }, "job", id)
 	if err == nil {
 		return
 	}
-	err = o.contained(ctx, "failing a job", func() error {
+	err = o.containPanic(ctx, "failing a job", func() error {
 		return o.jobs.Fail(ctx, id, jobs.AnyEpoch, err.Error())
 	}, "job", id)
 	if err != nil {
-		o.failed(ctx, "failing a job after a panic", err, "job", id)
+		o.logFailure(ctx, "failing a job after a panic", err, "job", id)
 	}
-	o.notices.changed(id)
-	o.notices.at(time.Now().Add(restartAfter), func(context.Context) { o.notices.due(id) })
+	o.signals.notifyWatchers(id)
+	o.signals.callAt(time.Now().Add(restartAfter), func(context.Context) { o.signals.markDue(id) })
 }
 
 // restartAfter is how long a loop rests that a panic has ended.
 const restartAfter = time.Second
 
-// looping runs a loop of the orchestrator's own until it ends. One that a panic
+// runLoop runs a loop of the orchestrator's own until it ends. One that a panic
 // ended begins anew.
-func (o *Orchestrator) looping(ctx context.Context, name string, loop func(context.Context)) {
+func (o *Orchestrator) runLoop(ctx context.Context, name string, loop func(context.Context)) {
 	for {
-		err := o.contained(ctx, name, func() error { loop(ctx); return nil })
-		if err == nil || wait(ctx, restartAfter, nil) != nil {
+		err := o.containPanic(ctx, name, func() error { loop(ctx); return nil })
+		if err == nil || waitUntil(ctx, restartAfter, nil) != nil {
 			return
 		}
 	}

@@ -32,13 +32,13 @@ type unitText struct {
 	whole  *output.Reader // for what is cited outside of it; nil before it is needed
 }
 
-// read reads the texts of units that come next, as far as that takes little.
-func (c *contexts) read(ctx context.Context, page []*storagev1.Unit) error {
+// readPageTexts reads the texts of units that come next, as far as that takes little.
+func (c *contexts) readPageTexts(ctx context.Context, page []*storagev1.Unit) error {
 	c.ahead = make(map[string]unitText, len(page))
 	for some := range slices.Chunk(page, jobs.MaxTexts) {
 		spans := make([]jobs.TextRange, len(some))
 		for i, u := range some {
-			if s := u.Source; s != nil && c.r.has(u) {
+			if s := u.Source; s != nil && c.r.includesUnit(u) {
 				spans[i] = jobs.TextRange{SHA256: s.Sha256, Start: s.Start, End: s.End}
 			}
 		}
@@ -57,44 +57,44 @@ func (c *contexts) read(ctx context.Context, page []*storagev1.Unit) error {
 
 const contextPoints = 60 // code points on either side
 
-// around returns what stands around a quote. Whatever the citation says is checked
+// quoteContext returns what stands around a quote. Whatever the citation says is checked
 // once more: nothing is shown that is not so.
-func (c *contexts) around(ctx context.Context, cite *output.Citation) (before, after string, err error) {
-	if err := c.turn(ctx, cite); err != nil {
+func (c *contexts) quoteContext(ctx context.Context, cite *output.Citation) (before, after string, err error) {
+	if err := c.loadUnitText(ctx, cite); err != nil {
 		return "", "", err
 	}
 	if c.unit == nil {
-		return "", "", untrue(c.r.job.ID, cite, errNoUnit)
+		return "", "", untrueQuoteError(c.r.job.ID, cite, errNoUnit)
 	}
 	check, text, start := c.reader, c.text, c.unit.Source.GetStart()
 	if cite.Outside {
-		if err := c.open(ctx); err != nil {
+		if err := c.openDocument(ctx); err != nil {
 			return "", "", err
 		}
 		check = c.whole
 	}
 	if why := check.Check(*cite); why != nil {
-		return "", "", untrue(c.r.job.ID, cite, why)
+		return "", "", untrueQuoteError(c.r.job.ID, cite, why)
 	}
 	if cite.Outside {
-		if text, start, err = c.outside(ctx, cite); err != nil {
+		if text, start, err = c.readOutsideText(ctx, cite); err != nil {
 			return "", "", err
 		}
 	}
-	return c.cut(cite, text, start)
+	return c.cutContext(cite, text, start)
 }
 
 // errNoUnit is what a citation is refused with that no unit of the job found.
 var errNoUnit = errors.New("no unit that reads documents has that name")
 
-// open makes the document of the unit ready, for what it cites outside of its text.
-func (c *contexts) open(ctx context.Context) error {
+// openDocument makes the document of the unit ready, for what it cites outside of its text.
+func (c *contexts) openDocument(ctx context.Context) error {
 	if c.whole != nil {
 		return nil
 	}
 	t := citedText(c.unit, c.text)
 	var err error
-	if t.Whole, err = c.r.o.library.whole(ctx, c.r.o.jobs, c.r.job.ID, c.unit.Source); err != nil {
+	if t.Whole, err = c.r.o.textCache.wholeText(ctx, c.r.o.jobs, c.r.job.ID, c.unit.Source); err != nil {
 		return err
 	}
 	c.whole = output.NewReader(t)
@@ -105,11 +105,11 @@ func (c *contexts) open(ctx context.Context) error {
 // several.
 func (c *contexts) turnDirect(ctx context.Context, document string) error {
 	if c.direct == nil {
-		u, err := c.r.o.jobs.Unit(ctx, c.r.job.ID, c.r.stages.bundle())
+		u, err := c.r.o.jobs.Unit(ctx, c.r.job.ID, c.r.stages.directUnitID())
 		if err != nil {
 			return err
 		}
-		docs, err := c.r.o.bundled(ctx, c.r.job.ID, u)
+		docs, err := c.r.o.directDocuments(ctx, c.r.job.ID, u)
 		if err != nil {
 			return err
 		}
@@ -124,12 +124,12 @@ func (c *contexts) turnDirect(ctx context.Context, document string) error {
 	return nil
 }
 
-// cut returns what stands around a quote in a text that begins at a byte of the
+// cutContext returns what stands around a quote in a text that begins at a byte of the
 // document.
-func (c *contexts) cut(cite *output.Citation, text []byte, start int64) (before, after string, err error) {
+func (c *contexts) cutContext(cite *output.Citation, text []byte, start int64) (before, after string, err error) {
 	from, to := cite.ByteStart-start, cite.ByteEnd-start
 	if from < 0 || to > int64(len(text)) || from > to || string(text[from:to]) != cite.Quote {
-		return "", "", untrue(c.r.job.ID, cite, errOtherText)
+		return "", "", untrueQuoteError(c.r.job.ID, cite, errOtherText)
 	}
 	return lastPoints(text[:from]), firstPoints(text[to:]), nil
 }
@@ -137,9 +137,9 @@ func (c *contexts) cut(cite *output.Citation, text []byte, start int64) (before,
 // errOtherText is what a citation is refused with whose quote stands elsewhere.
 var errOtherText = errors.New("the text is another")
 
-// turn gets the text of the unit that found a citation.
-func (c *contexts) turn(ctx context.Context, cite *output.Citation) error {
-	if all := c.r.stages.bundle(); all != "" && cite.Unit == string(all) {
+// loadUnitText gets the text of the unit that found a citation.
+func (c *contexts) loadUnitText(ctx context.Context, cite *output.Citation) error {
+	if all := c.r.stages.directUnitID(); all != "" && cite.Unit == string(all) {
 		return c.turnDirect(ctx, cite.Document)
 	}
 	if c.name == cite.Unit && c.unit != nil {
@@ -161,12 +161,12 @@ func (c *contexts) turn(ctx context.Context, cite *output.Citation) error {
 	return nil
 }
 
-// outside reads what is about a quote that its unit did not read, as whole
+// readOutsideText reads what is about a quote that its unit did not read, as whole
 // characters, and returns the byte of the document at which that begins.
-func (c *contexts) outside(ctx context.Context, cite *output.Citation) ([]byte, int64, error) {
+func (c *contexts) readOutsideText(ctx context.Context, cite *output.Citation) ([]byte, int64, error) {
 	const about = contextPoints * utf8.UTFMax
 	if cite.ByteStart < 0 || cite.ByteEnd < cite.ByteStart || cite.ByteEnd > c.unit.Source.Length {
-		return nil, 0, untrue(c.r.job.ID, cite, errOtherText)
+		return nil, 0, untrueQuoteError(c.r.job.ID, cite, errOtherText)
 	}
 	from := max(0, cite.ByteStart-about)
 	text, err := c.r.o.jobs.Text(ctx, c.r.job.ID, c.unit.Source.Sha256, from, min(c.unit.Source.Length, cite.ByteEnd+about))

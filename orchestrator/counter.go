@@ -11,10 +11,10 @@ type counter struct {
 	estimate token.Estimator // nil guesses
 }
 
-// counter returns what counts for a job. An estimator that this program does not
+// tokenCounter returns what counts for a job. An estimator that this program does not
 // know, of a job that a later one took, is taken for a guess: the job's cuts were
 // made when it was submitted.
-func (c *Config) counter(s *mapreduce.JobSpec) counter {
+func (c *Config) tokenCounter(s *mapreduce.JobSpec) counter {
 	estimate, _ := token.Named(s.Estimator, c.Count) // checkSpec says so
 	return counter{estimate}
 }
@@ -25,5 +25,5 @@ func (c counter) Count(text string) int {
 	return int(n)
 }
 
-// guesses reports whether nobody counts: a quarter of the characters is taken.
-func (c counter) guesses() bool { return c.estimate == nil }
+// isEstimate reports whether nobody counts: a quarter of the characters is taken.
+func (c counter) isEstimate() bool { return c.estimate == nil }

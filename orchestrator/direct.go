@@ -20,8 +20,8 @@ import (
 // tokens: they are held together in memory.
 const maxDirectBytes = 8 << 20
 
-// A bundle is documents that one unit may take, of a stage whose units take all.
-type bundle struct {
+// A directInput is documents that one unit may take, of a stage whose units take all.
+type directInput struct {
 	graph  *plan.Graph
 	spec   mapreduce.JobSpec // as that stage runs
 	count  counter
@@ -34,17 +34,17 @@ type bundle struct {
 
 // newBundle returns a bundle for the documents of a job; nil if the pipeline has no
 // stage that takes all of them at once.
-func newBundle(g *plan.Graph, spec *mapreduce.JobSpec, count counter) *bundle {
+func newBundle(g *plan.Graph, spec *mapreduce.JobSpec, count counter) *directInput {
 	stage := g.Bundles()
 	if stage < 0 {
 		return nil
 	}
 	own := specFor(*spec, g.Pipeline().Stages[stage])
-	return &bundle{graph: g, spec: own, count: count, ids: make(map[mapreduce.DocumentID]int64)}
+	return &directInput{graph: g, spec: own, count: count, ids: make(map[mapreduce.DocumentID]int64)}
 }
 
-// see notes the id of the n-th document, which no other may have.
-func (b *bundle) see(id mapreduce.DocumentID, n int64) error {
+// noteDocumentID notes the id of the n-th document, which no other may have.
+func (b *directInput) noteDocumentID(id mapreduce.DocumentID, n int64) error {
 	if first, ok := b.ids[id]; ok {
 		return errs.Field("documents", "documents %d and %d have the same id %q; give each its own", first+1, n+1, id)
 	}
@@ -52,34 +52,34 @@ func (b *bundle) see(id mapreduce.DocumentID, n int64) error {
 	return nil
 }
 
-// add takes a document.
-func (b *bundle) add(d output.Bundled, mediaType string) {
+// addDocument takes a document.
+func (b *directInput) addDocument(d output.Bundled, mediaType string) {
 	b.docs, b.types = append(b.docs, d), append(b.types, mediaType)
 	b.tokens = pack.Sum(b.tokens, int64(b.count.Count(string(d.Text))))
 	b.bytes += len(d.Text)
 }
 
-// fits reports whether one unit may take all that is held, whatever else comes.
-func (b *bundle) fits() bool {
+// fitsOneUnit reports whether one unit may take all that is held, whatever else comes.
+func (b *directInput) fitsOneUnit() bool {
 	return b.graph.MayBundle(int64(len(b.docs)), b.tokens) && b.bytes <= maxDirectBytes
 }
 
-// taken reports whether one unit takes what is held, if that is all.
-func (b *bundle) taken() (bool, error) {
+// isTaken reports whether one unit takes what is held, if that is all.
+func (b *directInput) isTaken() (bool, error) {
 	stage, err := b.graph.DocumentStage(int64(len(b.docs)), b.tokens)
 	return err == nil && stage == b.graph.Bundles() && b.bytes <= maxDirectBytes, err
 }
 
-// characters counts those of all documents.
-func characters(docs []output.Bundled) (n int64) {
+// countCharacters counts those of all documents.
+func countCharacters(docs []output.Bundled) (n int64) {
 	for _, d := range docs {
 		n += int64(utf8.RuneCount(d.Text))
 	}
 	return n
 }
 
-// unit makes the unit that takes all, with its text.
-func (b *bundle) unit(c *Config) (*storagev1.Unit, []byte, error) {
+// makeUnit makes the unit that takes all, with its text.
+func (b *directInput) makeUnit(c *Config) (*storagev1.Unit, []byte, error) {
 	data, err := output.EncodeBundle(b.docs)
 	if err != nil {
 		return nil, nil, err
@@ -90,24 +90,24 @@ func (b *bundle) unit(c *Config) (*storagev1.Unit, []byte, error) {
 		UnitId: string(level.Unit), Kind: uint32(level.Kind), Stage: int64(level.Stage), Index: keys.DirectIndex(last),
 		Queue: &storagev1.Queue{Shard: last % int64(c.Shards)}, Estimate: c.Estimate(&b.spec, b.tokens),
 		Source: &storagev1.Source{
-			Sha256: sum[:], Length: size, CoreEnd: size, End: size, CharEnd: characters(b.docs), Chunks: 1,
+			Sha256: sum[:], Length: size, CoreEnd: size, End: size, CharEnd: countCharacters(b.docs), Chunks: 1,
 			Documents: int64(len(b.docs)),
 		},
 	}, data, nil
 }
 
-// hold keeps a document for the unit that takes all. With the first that does not
+// holdDocument keeps a document for the unit that takes all. With the first that does not
 // fit any more all of them are staged as units of their own.
-func (in *ingest) hold(ctx context.Context, d *mapreduce.Document, n int64) error {
-	in.bundle.add(output.Bundled{Document: string(d.ID), Number: n, Metadata: d.Metadata, Text: d.Content}, d.MediaType)
-	if in.bundle.fits() {
+func (in *ingest) holdDocument(ctx context.Context, d *mapreduce.Document, n int64) error {
+	in.bundle.addDocument(output.Bundled{Document: string(d.ID), Number: n, Metadata: d.Metadata, Text: d.Content}, d.MediaType)
+	if in.bundle.fitsOneUnit() {
 		return nil
 	}
-	return in.spill(ctx)
+	return in.stageHeldDocuments(ctx)
 }
 
-// spill stages the documents that are held as units of their own.
-func (in *ingest) spill(ctx context.Context) error {
+// stageHeldDocuments stages the documents that are held as units of their own.
+func (in *ingest) stageHeldDocuments(ctx context.Context) error {
 	held := in.bundle
 	in.bundle = nil
 	if in.graph.Cuts() < 0 {
@@ -115,7 +115,7 @@ func (in *ingest) spill(ctx context.Context) error {
 	}
 	for i, doc := range held.docs {
 		one := &mapreduce.Document{ID: mapreduce.DocumentID(doc.Document), MediaType: held.types[i], Metadata: doc.Metadata, Content: doc.Text}
-		if err := in.units(ctx, one, doc.Number); err != nil {
+		if err := in.stageDocumentUnits(ctx, one, doc.Number); err != nil {
 			return err
 		}
 	}
@@ -123,23 +123,23 @@ func (in *ingest) spill(ctx context.Context) error {
 }
 
 // tooLarge is why documents are refused that one unit has to take, and cannot.
-func tooLarge(b *bundle) error {
+func tooLarge(b *directInput) error {
 	return errs.Field("documents", "the %d documents have %d bytes of text, and the stage %s takes all of them at once, at most %d bytes",
 		len(b.docs), b.bytes, b.graph.First(b.graph.Bundles()).Unit, maxDirectBytes)
 }
 
-// finish decides which stage gets the documents, and stages the unit that takes all
+// finishIngest decides which stage gets the documents, and stages the unit that takes all
 // of them, if there is one. With documents that workers turn into text first it is
 // known only then whether it stays.
-func (in *ingest) finish(ctx context.Context) error {
+func (in *ingest) finishIngest(ctx context.Context) error {
 	undecided := in.bundle != nil && in.flip.Parse > 0
 	if in.bundle != nil && !undecided {
-		taken, err := in.bundle.taken()
+		taken, err := in.bundle.isTaken()
 		if err != nil {
 			return err
 		}
 		if !taken {
-			if err := in.spill(ctx); err != nil {
+			if err := in.stageHeldDocuments(ctx); err != nil {
 				return err
 			}
 		}
@@ -152,31 +152,31 @@ func (in *ingest) finish(ctx context.Context) error {
 	if len(in.bundle.docs) == 0 {
 		return nil
 	}
-	u, data, err := in.bundle.unit(in.config)
+	u, data, err := in.bundle.makeUnit(in.config)
 	if err != nil {
 		return err
 	}
 	in.flip.Characters += u.Source.CharEnd
 	in.flip.Map = 1
-	in.consider(u)
-	if err := in.text(ctx, data, u.Source.Sha256); err != nil {
+	in.noteUnit(u)
+	if err := in.stageText(ctx, data, u.Source.Sha256); err != nil {
 		return err
 	}
-	return in.stage(ctx, []*storagev1.Unit{u})
+	return in.stageUnits(ctx, []*storagev1.Unit{u})
 }
 
 // A decision is what becomes of a direct unit once all documents are text.
 type decision struct {
 	direct   *jobs.Direct              // the unit that takes all; nil if there is none
-	staged   *bundle                   // documents of the unit that is staged
+	staged   *directInput              // documents of the unit that is staged
 	dissolve bool                      // these get units of their own
 	taken    map[mapreduce.UnitID]bool // parse units whose documents a direct unit has
 }
 
-// decide finds out whether one unit takes all documents. One that was claimed
+// decideDirect finds out whether one unit takes all documents. One that was claimed
 // before, by a run that a resume goes on with, keeps what it has.
-func (o *Orchestrator) decide(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, g *plan.Graph) (*decision, error) {
-	all := newBundle(g, spec, o.config.counter(spec))
+func (o *Orchestrator) decideDirect(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, g *plan.Graph) (*decision, error) {
+	all := newBundle(g, spec, o.config.tokenCounter(spec))
 	if all == nil {
 		return &decision{}, nil
 	}
@@ -184,7 +184,7 @@ func (o *Orchestrator) decide(ctx context.Context, id mapreduce.JobID, spec *map
 	if err != nil {
 		return nil, err
 	}
-	had, err := o.bundled(ctx, id, u)
+	had, err := o.directDocuments(ctx, id, u)
 	if err != nil {
 		return nil, err
 	}
@@ -199,16 +199,16 @@ func (o *Orchestrator) decide(ctx context.Context, id mapreduce.JobID, spec *map
 		return d, err // they were mapped before
 	}
 	for _, doc := range had {
-		all.add(doc, "text/plain")
+		all.addDocument(doc, "text/plain")
 	}
-	d.staged = &bundle{docs: slices.Clone(all.docs)}
-	parsed, err := o.join(ctx, id, all)
+	d.staged = &directInput{docs: slices.Clone(all.docs)}
+	parsed, err := o.addParsedDocuments(ctx, id, all)
 	if err != nil {
 		return nil, err
 	}
 	taken := false
 	if len(all.docs) > 0 {
-		if taken, err = all.taken(); err != nil {
+		if taken, err = all.isTaken(); err != nil {
 			return nil, errs.New(errs.Precondition, "%v", err)
 		}
 	}
@@ -220,24 +220,24 @@ func (o *Orchestrator) decide(ctx context.Context, id mapreduce.JobID, spec *map
 		return d, nil
 	}
 	slices.SortFunc(all.docs, func(a, b output.Bundled) int { return int(a.Number - b.Number) })
-	return d, d.whole(all, &o.config, parsed)
+	return d, d.chooseDirect(all, &o.config, parsed)
 }
 
-// whole decides for a unit that takes all.
-func (d *decision) whole(all *bundle, c *Config, parsed int64) error {
-	unit, data, err := all.unit(c)
+// chooseDirect decides for a unit that takes all.
+func (d *decision) chooseDirect(all *directInput, c *Config, parsed int64) error {
+	unit, data, err := all.makeUnit(c)
 	if err != nil {
 		return err
 	}
 	d.direct = &jobs.Direct{Unit: unit, Level: levelOf(all.graph.First(all.graph.Bundles())), Characters: parsed}
-	for _, batch := range batches(data, []*storagev1.Unit{unit}) {
+	for _, batch := range splitBatches(data, []*storagev1.Unit{unit}) {
 		d.direct.Blobs = append(d.direct.Blobs, batch.Blobs...)
 	}
 	return nil
 }
 
-// bundled returns the documents of a direct unit.
-func (o *Orchestrator) bundled(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([]output.Bundled, error) {
+// directDocuments returns the documents of a direct unit.
+func (o *Orchestrator) directDocuments(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([]output.Bundled, error) {
 	if u == nil {
 		return nil, nil
 	}
@@ -252,17 +252,17 @@ func (o *Orchestrator) bundled(ctx context.Context, id mapreduce.JobID, u *stora
 	return docs, nil
 }
 
-// join adds documents that workers have parsed, as long as all fit, and returns
+// addParsedDocuments adds documents that workers have parsed, as long as all fit, and returns
 // how many characters they have.
-func (o *Orchestrator) join(ctx context.Context, id mapreduce.JobID, all *bundle) (chars int64, err error) {
-	for from := int64(0); all.fits(); {
+func (o *Orchestrator) addParsedDocuments(ctx context.Context, id mapreduce.JobID, all *directInput) (chars int64, err error) {
+	for from := int64(0); all.fitsOneUnit(); {
 		page, err := o.jobs.UnitsFrom(ctx, id, -1, from, 64)
 		if err != nil || len(page) == 0 {
 			return chars, err
 		}
 		for _, u := range page {
 			from = u.Index + 1
-			if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || !all.fits() {
+			if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || !all.fitsOneUnit() {
 				continue
 			}
 			text, err := o.jobs.Output(ctx, id, u)
@@ -273,23 +273,23 @@ func (o *Orchestrator) join(ctx context.Context, id mapreduce.JobID, all *bundle
 				continue // it is skipped
 			}
 			doc := output.Bundled{Document: u.DocumentId, Number: keys.Document(u.Index), Metadata: u.Source.Metadata, Text: text}
-			all.add(doc, "text/plain")
-			chars += characters([]output.Bundled{doc})
+			all.addDocument(doc, "text/plain")
+			chars += countCharacters([]output.Bundled{doc})
 		}
 	}
 	return chars, nil
 }
 
-// separate gives the documents of a direct unit that is dissolved units of their
+// splitDirectUnit gives the documents of a direct unit that is dissolved units of their
 // own. Their characters were counted when they were submitted.
-func (o *Orchestrator) separate(ctx context.Context, id mapreduce.JobID, epoch int64, spec *mapreduce.JobSpec, g *plan.Graph, docs []output.Bundled) error {
+func (o *Orchestrator) splitDirectUnit(ctx context.Context, id mapreduce.JobID, epoch int64, spec *mapreduce.JobSpec, g *plan.Graph, docs []output.Bundled) error {
 	for _, doc := range docs {
 		d := &mapreduce.Document{ID: mapreduce.DocumentID(doc.Document), MediaType: "text/plain", Metadata: doc.Metadata}
-		units, err := o.config.decompose(spec, g, d, string(doc.Text), doc.Number)
+		units, err := o.config.makeDocumentUnits(spec, g, d, string(doc.Text), doc.Number)
 		if err != nil {
 			return err
 		}
-		all := batches(doc.Text, units)
+		all := splitBatches(doc.Text, units)
 		for i := range all {
 			all[i].Counted = true
 		}

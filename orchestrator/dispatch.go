@@ -18,120 +18,120 @@ import (
 // assignment in it.
 const messageBytes = 1 << 20
 
-// assign sends the units that a turn claimed to their workers, with what they
+// dispatchUnits sends the units that a turn claimed to their workers, with what they
 // work on. A unit whose input cannot be read goes back.
-func (o *Orchestrator) assign(ctx context.Context, t *task, res *jobs.TurnResult) {
+func (o *Orchestrator) dispatchUnits(ctx context.Context, t *task, res *jobs.TurnResult) {
 	if len(res.Claimed) == 0 {
 		return
 	}
-	texts, err := o.texts(ctx, t.run.id, res.Claimed)
+	texts, err := o.readInputTexts(ctx, t.job.id, res.Claimed)
 	if err != nil {
-		o.failed(ctx, "reading documents", err, "job", t.run.id)
+		o.logFailure(ctx, "reading documents", err, "job", t.job.id)
 	}
-	bySession := make(map[mapreduce.SessionID]*parcel)
+	bySession := make(map[mapreduce.SessionID]*assignmentBatch)
 	for i, c := range res.Claimed {
-		s := o.board.holding(t, c, texts[i])
+		s := o.scheduler.claimSession(t, c, texts[i])
 		if s == nil {
 			continue // gone meanwhile: what expires it gives the unit back
 		}
 		p := bySession[c.Session]
 		if p == nil {
-			o.board.introduce(s, t.run)
-			p = &parcel{session: s, message: &mapreduce.ToWorker{}}
+			o.scheduler.introduceJob(s, t.job)
+			p = &assignmentBatch{session: s, message: &mapreduce.ToWorker{}}
 			bySession[c.Session] = p
 		}
-		err := o.contained(ctx, "preparing a unit", func() error { return o.prepare(ctx, t, c.Unit, texts[i], p) },
-			"job", t.run.id, "unit", c.Unit.UnitId)
+		err := o.containPanic(ctx, "preparing a unit", func() error { return o.prepareAssignment(ctx, t, c.Unit, texts[i], p) },
+			"job", t.job.id, "unit", c.Unit.UnitId)
 		if err != nil {
-			o.failed(ctx, "preparing a unit", err, "job", t.run.id, "unit", c.Unit.UnitId)
-			o.unprepared(t.run, s, c.Unit, err)
+			o.logFailure(ctx, "preparing a unit", err, "job", t.job.id, "unit", c.Unit.UnitId)
+			o.reportUnprepared(t.job, s, c.Unit, err)
 		}
 	}
 	for _, p := range bySession {
-		p.flush()
+		p.sendBatch()
 	}
 }
 
-// prepare puts a unit into what its worker is sent.
-func (o *Orchestrator) prepare(ctx context.Context, t *task, u *storagev1.Unit, text []byte, p *parcel) error {
-	a, failed, err := o.assignment(ctx, t, u, text)
+// prepareAssignment puts a unit into what its worker is sent.
+func (o *Orchestrator) prepareAssignment(ctx context.Context, t *task, u *storagev1.Unit, text []byte, p *assignmentBatch) error {
+	a, failed, err := o.makeAssignment(ctx, t, u, text)
 	switch {
 	case err != nil:
 		return err
 	case failed != nil:
 		o.reportFor(p.session, failed, false)
 	default:
-		p.add(a)
+		p.addAssignment(a)
 	}
 	return nil
 }
 
-// holding returns the session that was given a claimed unit and still has it. It
+// claimSession returns the session that was given a claimed unit and still has it. It
 // keeps what the unit is given.
-func (b *board) holding(t *task, c jobs.Claimed, text []byte) *session {
+func (b *scheduler) claimSession(t *task, c jobs.Claimed, text []byte) *session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.seated(t, c.Session)
+	s := b.seatedSession(t, c.Session)
 	if s == nil {
 		return nil
 	}
-	h := s.held[unitKey{t.run.id, mapreduce.UnitID(c.Unit.UnitId)}]
+	h := s.held[unitKey{t.job.id, mapreduce.UnitID(c.Unit.UnitId)}]
 	if h == nil || h.attempt != int(c.Unit.Attempt) {
 		return nil
 	}
-	s.keep(h, c.Unit, text)
+	s.keepInput(h, c.Unit, text)
 	return s
 }
 
-// introduce tells s what it has to know of the job first, unless it was told
+// introduceJob tells s what it has to know of the job first, unless it was told
 // before. Two lanes may have units for s: that the job is introduced, and that
 // this is noted, is one act.
-func (b *board) introduce(s *session, r *run) {
+func (b *scheduler) introduceJob(s *session, r *scheduledJob) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s.knows[r.id] != r.epoch {
 		s.knows[r.id] = r.epoch
-		s.out.put(&mapreduce.ToWorker{Jobs: []mapreduce.JobInfo{{Job: r.id, Stage: r.stages.name(r.stages.level), Spec: *r.spec}}})
+		s.out.put(&mapreduce.ToWorker{Jobs: []mapreduce.JobInfo{{Job: r.id, Stage: r.stages.stageName(r.stages.level), Spec: *r.spec}}})
 	}
 }
 
 // unpreparedAfter is how long a unit rests whose input could not be read.
 const unpreparedAfter = time.Second
 
-// unprepared reports in the worker's name that a unit was not run, once the store
+// reportUnprepared reports in the worker's name that a unit was not run, once the store
 // had the time to recover: that is no fault of the unit's. What it works on being
 // damaged is, and costs it an attempt, or it would come back for ever.
-func (o *Orchestrator) unprepared(r *run, s *session, u *storagev1.Unit, why error) {
+func (o *Orchestrator) reportUnprepared(r *scheduledJob, s *session, u *storagev1.Unit, why error) {
 	report := mapreduce.Report{
 		Job: r.id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Outcome: mapreduce.Returned,
 	}
-	if damaged(why) {
+	if isPermanentFault(why) {
 		report.Outcome, report.Errors = mapreduce.Errored, []string{"input of the unit: " + why.Error()}
 	}
-	o.notices.at(time.Now().Add(unpreparedAfter), func(context.Context) {
+	o.signals.callAt(time.Now().Add(unpreparedAfter), func(context.Context) {
 		o.reportFor(s, &report, false)
 	})
 }
 
-// damaged reports whether what is stored is at fault, or the program, so that
+// isPermanentFault reports whether what is stored is at fault, or the program, so that
 // reading it again cannot help.
-func damaged(err error) bool {
+func isPermanentFault(err error) bool {
 	kind := errs.KindOf(err)
 	return kind == errs.DataLoss || kind == errs.Invalid || errors.Is(err, store.ErrCorrupt) || errors.Is(err, errPanic)
 }
 
-// A parcel is what goes to one worker, in messages of bounded size.
-type parcel struct {
+// An assignmentBatch is what goes to one worker, in messages of bounded size.
+type assignmentBatch struct {
 	session *session
 	message *mapreduce.ToWorker
 	size    int
 }
 
-// add adds an assignment. One that may have broken a stream before goes alone, so
+// addAssignment adds an assignment. One that may have broken a stream before goes alone, so
 // that it takes no other with it.
-func (p *parcel) add(a mapreduce.Assignment) {
+func (p *assignmentBatch) addAssignment(a mapreduce.Assignment) {
 	if a.Alone {
-		p.flush()
+		p.sendBatch()
 	}
 	p.message.Assignments = append(p.message.Assignments, a)
 	p.size += len(a.State) + len(a.Item) + 256
@@ -145,20 +145,20 @@ func (p *parcel) add(a mapreduce.Assignment) {
 		p.size += len(in.Data) + 64
 	}
 	if a.Alone || p.size >= messageBytes {
-		p.flush()
+		p.sendBatch()
 	}
 }
 
-func (p *parcel) flush() {
+func (p *assignmentBatch) sendBatch() {
 	if m := p.message; len(m.Assignments) > 0 {
 		p.session.out.put(m)
 	}
 	p.message, p.size = &mapreduce.ToWorker{}, 0
 }
 
-// texts reads what the claimed units work on, all together, but for what is too
+// readInputTexts reads what the claimed units work on, all together, but for what is too
 // large for an assignment.
-func (o *Orchestrator) texts(ctx context.Context, id mapreduce.JobID, claimed []jobs.Claimed) ([][]byte, error) {
+func (o *Orchestrator) readInputTexts(ctx context.Context, id mapreduce.JobID, claimed []jobs.Claimed) ([][]byte, error) {
 	ranges := make([]jobs.TextRange, len(claimed))
 	for i, c := range claimed {
 		if src := c.Unit.Source; src != nil && src.End-src.Start <= mapreduce.MaxAssigned {
@@ -172,15 +172,15 @@ func (o *Orchestrator) texts(ctx context.Context, id mapreduce.JobID, claimed []
 	return texts, nil
 }
 
-// assignment returns the assignment of a unit, or of one that failed in the job that
+// makeAssignment returns the assignment of a unit, or of one that failed in the job that
 // this one repeats, its report.
-func (o *Orchestrator) assignment(ctx context.Context, t *task, u *storagev1.Unit, text []byte) (a mapreduce.Assignment, failed *mapreduce.Report, err error) {
+func (o *Orchestrator) makeAssignment(ctx context.Context, t *task, u *storagev1.Unit, text []byte) (a mapreduce.Assignment, failed *mapreduce.Report, err error) {
 	a = mapreduce.Assignment{
-		Job: t.run.id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Kind: mapreduce.UnitKind(u.Kind),
-		Level: int(u.Level), Stage: t.stages.name(u.Level), Depth: t.stages.depth(u.Level), Index: u.Index, Item: u.Item, Timeout: t.spec.UnitTimeout, Reserved: u.Reserved, Alone: u.Kills > 0,
+		Job: t.job.id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Kind: mapreduce.UnitKind(u.Kind),
+		Level: int(u.Level), Stage: t.stages.stageName(u.Level), Depth: t.stages.treeDepth(u.Level), Index: u.Index, Item: u.Item, Timeout: t.spec.UnitTimeout, Reserved: u.Reserved, Alone: u.Kills > 0,
 	}
 	if u.Woken != "" {
-		if a.WakeCall, err = o.jobs.WakeCall(ctx, t.run.id, a.Unit); err != nil {
+		if a.WakeCall, err = o.jobs.WakeCall(ctx, t.job.id, a.Unit); err != nil {
 			return a, nil, err
 		}
 	}
@@ -189,7 +189,7 @@ func (o *Orchestrator) assignment(ctx context.Context, t *task, u *storagev1.Uni
 		room -= len(a.WakeCall.Answer)
 	}
 	room = max(room, 0)
-	state, failed, err := o.stateOf(ctx, t.run.id, t.spec, u)
+	state, failed, err := o.stateOf(ctx, t.job.id, t.spec, u)
 	if err != nil || failed != nil {
 		return a, failed, err
 	}
@@ -295,8 +295,8 @@ func (o *Orchestrator) eachLeaf(ctx context.Context, id mapreduce.JobID, u *stor
 	return nil
 }
 
-// completed returns the output of a reduce with all records that it stands for.
-func (o *Orchestrator) completed(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, out *output.Output) (*output.Output, error) {
+// resolveRecords returns the output of a reduce with all records that it stands for.
+func (o *Orchestrator) resolveRecords(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, out *output.Output) (*output.Output, error) {
 	var parts []*output.Output
 	err := o.eachLeaf(ctx, id, u, func(leaf *storagev1.Unit) error {
 		part, err := o.outputOf(ctx, id, leaf)
@@ -309,8 +309,8 @@ func (o *Orchestrator) completed(ctx context.Context, id mapreduce.JobID, u *sto
 	return out.Complete(parts), err
 }
 
-// named reports whether an output only names some of its records.
-func named(o *output.Output) bool { return len(o.Open) > 0 || len(o.Entries) > 0 }
+// namesRecordsOnly reports whether an output only names some of its records.
+func namesRecordsOnly(o *output.Output) bool { return len(o.Open) > 0 || len(o.Entries) > 0 }
 
 // eachInput visits the units that a reduce takes, in order.
 func (o *Orchestrator) eachInput(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(*storagev1.Unit) error) error {

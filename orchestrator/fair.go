@@ -7,19 +7,19 @@ import (
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
-// fair decides whose turn it is, by round robin on two levels with a quantum of
+// fairQueue decides whose turn it is, by round robin on two levels with a quantum of
 // units: tenants first, then the jobs of one, those of higher priority before
 // the others. Ten units so do not wait behind a million of another tenant. Only
 // jobs that may have something to do are in it.
-type fair struct {
-	tenants []*share // in round-robin order
-	starved []*run   // that found no slot when they were visited, longest first
+type fairQueue struct {
+	tenants []*tenantShare  // in round-robin order
+	starved []*scheduledJob // that found no slot when they were visited, longest first
 }
 
-// A share is a tenant's part of the queue.
-type share struct {
+// A tenantShare is a tenant's part of the queue.
+type tenantShare struct {
 	tenant mapreduce.TenantID
-	runs   []*run // by priority, then in round-robin order
+	runs   []*scheduledJob // by priority, then in round-robin order
 }
 
 // quantum is how many units a job may claim in one visit while other tenants
@@ -27,14 +27,14 @@ type share struct {
 const quantum = 32
 
 // add puts r into the queue unless it is there.
-func (f *fair) add(r *run) {
+func (f *fairQueue) add(r *scheduledJob) {
 	if r.queued {
 		return
 	}
 	r.queued = true
-	s := f.share(r.tenant)
+	s := f.tenantShareOf(r.tenant)
 	if s == nil {
-		s = &share{tenant: r.tenant}
+		s = &tenantShare{tenant: r.tenant}
 		f.tenants = append(f.tenants, s)
 	}
 	at := len(s.runs)
@@ -46,14 +46,14 @@ func (f *fair) add(r *run) {
 
 // addFirst puts r into the queue so that it comes next of its priority, and its
 // tenant next of all.
-func (f *fair) addFirst(r *run) {
+func (f *fairQueue) addFirst(r *scheduledJob) {
 	f.remove(r)
 	r.queued = true
-	s := f.share(r.tenant)
+	s := f.tenantShareOf(r.tenant)
 	if s == nil {
-		s = &share{tenant: r.tenant}
+		s = &tenantShare{tenant: r.tenant}
 	} else {
-		f.tenants = slices.DeleteFunc(f.tenants, func(other *share) bool { return other == s })
+		f.tenants = slices.DeleteFunc(f.tenants, func(other *tenantShare) bool { return other == s })
 	}
 	f.tenants = slices.Insert(f.tenants, 0, s)
 	at := 0
@@ -63,15 +63,15 @@ func (f *fair) addFirst(r *run) {
 	s.runs = slices.Insert(s.runs, at, r)
 }
 
-// starve has r wait for a slot, behind those that wait already.
-func (f *fair) starve(r *run) {
+// addStarved has r wait for a slot, behind those that wait already.
+func (f *fairQueue) addStarved(r *scheduledJob) {
 	if !r.starved {
 		r.starved = true
 		f.starved = append(f.starved, r)
 	}
 }
 
-func (f *fair) share(t mapreduce.TenantID) *share {
+func (f *fairQueue) tenantShareOf(t mapreduce.TenantID) *tenantShare {
 	for _, s := range f.tenants {
 		if s.tenant == t {
 			return s
@@ -80,9 +80,9 @@ func (f *fair) share(t mapreduce.TenantID) *share {
 	return nil
 }
 
-// next takes the run whose turn it is out of the queue, or returns nil. Its
+// nextJob takes the run whose turn it is out of the queue, or returns nil. Its
 // tenant moves to the end.
-func (f *fair) next() *run {
+func (f *fairQueue) nextJob() *scheduledJob {
 	if len(f.tenants) == 0 {
 		return nil
 	}
@@ -97,11 +97,11 @@ func (f *fair) next() *run {
 	return r
 }
 
-// any reports whether a run waits for its turn.
-func (f *fair) any() bool { return len(f.tenants) > 0 }
+// hasWaiting reports whether a run waits for its turn.
+func (f *fairQueue) hasWaiting() bool { return len(f.tenants) > 0 }
 
 // remove takes r out of the queue.
-func (f *fair) remove(r *run) {
+func (f *fairQueue) remove(r *scheduledJob) {
 	if !r.queued {
 		return
 	}
@@ -117,9 +117,9 @@ func (f *fair) remove(r *run) {
 	}
 }
 
-// allowance is how many units r may claim in this visit: all it can while no
+// visitAllowance is how many units r may claim in this visit: all it can while no
 // other tenant waits.
-func (f *fair) allowance(r *run) int {
+func (f *fairQueue) visitAllowance(r *scheduledJob) int {
 	if len(f.tenants) == 0 || (len(f.tenants) == 1 && f.tenants[0].tenant == r.tenant) {
 		return jobs.MaxBatch
 	}

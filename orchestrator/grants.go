@@ -13,45 +13,45 @@ import (
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
-func jitter() float64 { return rand.Float64() }
+func randomJitter() float64 { return rand.Float64() }
 
-// grant gives back what a job has no use for here, or asks for the slots and
+// adjustGrants gives back what a job has no use for here, or asks for the slots and
 // tokens that it lacks. A job for which no tokens are left, and of which nothing
 // runs that might return some, is paused.
-func (o *Orchestrator) grant(ctx context.Context, id mapreduce.JobID) error {
+func (o *Orchestrator) adjustGrants(ctx context.Context, id mapreduce.JobID) error {
 	if err := o.fleetSlots(ctx); err != nil {
 		return err
 	}
 	if err := o.returnGrants(ctx, id); err != nil {
 		return err
 	}
-	if o.board.newHere(id) {
-		if err := o.aside(ctx, id); err != nil {
+	if o.scheduler.newHere(id) {
+		if err := o.yieldTurn(ctx, id); err != nil {
 			return err
 		}
 	}
-	g, short, err := o.request(ctx, id, func() (jobs.Ask, bool) { return o.lacks(id) })
+	g, short, err := o.requestGrant(ctx, id, func() (jobs.GrantRequest, bool) { return o.missingGrants(id) })
 	if err != nil || short == 0 || g.Budget == 0 || g.Running > 0 {
 		return err
 	}
 	return o.outOfBudget(ctx, id, g, short)
 }
 
-// ask waits until no other request for grants is under way: what the board is
+// lockGrantRequests waits until no other request for grants is under way: what the board is
 // told last must be what is stored. The caller calls done.
-func (o *Orchestrator) ask(ctx context.Context) (done func(), err error) {
+func (o *Orchestrator) lockGrantRequests(ctx context.Context) (done func(), err error) {
 	select {
-	case o.asking <- struct{}{}:
-		return func() { <-o.asking }, nil
+	case o.grantRequestSlot <- struct{}{}:
+		return func() { <-o.grantRequestSlot }, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 }
 
-// request asks for a grant, if what says to, and enters it. It returns how many
+// requestGrant asks for a grant, if what says to, and enters it. It returns how many
 // tokens are still lacking.
-func (o *Orchestrator) request(ctx context.Context, id mapreduce.JobID, what func() (jobs.Ask, bool)) (g *jobs.Granted, short int64, err error) {
-	done, err := o.ask(ctx)
+func (o *Orchestrator) requestGrant(ctx context.Context, id mapreduce.JobID, what func() (jobs.GrantRequest, bool)) (g *jobs.GrantReply, short int64, err error) {
+	done, err := o.lockGrantRequests(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -61,10 +61,10 @@ func (o *Orchestrator) request(ctx context.Context, id mapreduce.JobID, what fun
 		return nil, 0, nil
 	}
 	if g, err = o.jobs.Grant(ctx, id, ask); err != nil {
-		o.board.unsure(id)
+		o.scheduler.markGrantUnsure(id)
 		return nil, 0, err
 	}
-	return g, o.board.granted(id, g), nil
+	return g, o.scheduler.applyGrant(id, g), nil
 }
 
 // fleetSlots asks for as many model calls at once as the workers of this node
@@ -72,29 +72,29 @@ func (o *Orchestrator) request(ctx context.Context, id mapreduce.JobID, what fun
 // is given back: first no more are begun than will be left, and then what is not
 // under way goes.
 func (o *Orchestrator) fleetSlots(ctx context.Context) error {
-	done, err := o.ask(ctx)
+	done, err := o.lockGrantRequests(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	ask, wanted := o.board.wantsCalls()
+	ask, wanted := o.scheduler.wantsCalls()
 	if !wanted {
 		return nil
 	}
-	ask.Limit, ask.Doubts = int64(o.config.MaxCalls), o.doubted()
+	ask.Limit, ask.Doubts = int64(o.config.MaxCalls), o.suspectNodes()
 	ask.Keep = ask.Limit
 	g, err := o.jobs.FleetSlots(ctx, ask)
 	if err != nil {
-		o.board.callsChange()
+		o.scheduler.callsChange()
 		return err
 	}
-	keep, more := o.board.mayCall(ask, g)
+	keep, more := o.scheduler.mayCall(ask, g)
 	for _, id := range more[:min(len(more), polled)] {
-		o.notices.due(id) // which may have slots of them now
+		o.signals.markDue(id) // which may have slots of them now
 	}
 	if ask.Keep = keep; ask.Keep < g.Kept {
 		if _, err = o.jobs.FleetSlots(ctx, ask); err != nil {
-			o.board.callsChange()
+			o.scheduler.callsChange()
 		}
 	}
 	return err
@@ -102,12 +102,12 @@ func (o *Orchestrator) fleetSlots(ctx context.Context) error {
 
 // wantsCalls returns how many calls this node has use for, and whether it has to
 // ask for them.
-func (b *board) wantsCalls() (ask jobs.CallsAsk, wanted bool) {
+func (b *scheduler) wantsCalls() (ask jobs.CallsGrantRequest, wanted bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	providers := make(map[string]bool)
 	for _, r := range b.runs {
-		if r.running && r.calls() {
+		if r.running && r.usesFleetCalls() {
 			providers[r.spec.Provider] = true
 		}
 	}
@@ -127,13 +127,13 @@ func (b *board) wantsCalls() (ask jobs.CallsAsk, wanted bool) {
 
 // mayCall enters how many calls this node may have under way, and returns how many
 // may be now, and the jobs that make some if these are more than before.
-func (b *board) mayCall(ask jobs.CallsAsk, g *jobs.CallsGranted) (keep int64, more []mapreduce.JobID) {
+func (b *scheduler) mayCall(ask jobs.CallsGrantRequest, g *jobs.CallsGrantReply) (keep int64, more []mapreduce.JobID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if g.Slots > b.callSlots {
 		b.activateAll()
 		for id, r := range b.runs {
-			if r.running && r.calls() {
+			if r.running && r.usesFleetCalls() {
 				more = append(more, id)
 			}
 		}
@@ -145,7 +145,7 @@ func (b *board) mayCall(ask jobs.CallsAsk, g *jobs.CallsGranted) (keep int64, mo
 
 // callsChange has the node ask anew for the calls that it may make: others may
 // need some, or have given some back.
-func (b *board) callsChange() {
+func (b *scheduler) callsChange() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.callsDue = true
@@ -153,7 +153,7 @@ func (b *board) callsChange() {
 
 // callsPoll does so if the node has fewer than it can make, or may have some that
 // others need.
-func (b *board) callsPoll(alone bool) {
+func (b *scheduler) callsPoll(alone bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	short := b.callSlots < min(b.callsAsked.Most, b.callsAsked.Limit)
@@ -164,7 +164,7 @@ func (b *board) callsPoll(alone bool) {
 func (o *Orchestrator) deadNodes() (dead []mapreduce.NodeID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for node, s := range o.quiet {
+	for node, s := range o.silentNodes {
 		if o.silentFor(s) >= o.config.Lease {
 			dead = append(dead, node)
 		}
@@ -172,16 +172,16 @@ func (o *Orchestrator) deadNodes() (dead []mapreduce.NodeID) {
 	return dead
 }
 
-func (o *Orchestrator) doubted() map[mapreduce.NodeID]*jobs.Doubt {
+func (o *Orchestrator) suspectNodes() map[mapreduce.NodeID]*jobs.Doubt {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return maps.Clone(o.doubts)
+	return maps.Clone(o.suspects)
 }
 
-func (o *Orchestrator) outOfBudget(ctx context.Context, id mapreduce.JobID, g *jobs.Granted, short int64) error {
-	if !o.board.waited(id, 3*o.config.Poll) {
+func (o *Orchestrator) outOfBudget(ctx context.Context, id mapreduce.JobID, g *jobs.GrantReply, short int64) error {
+	if !o.scheduler.hasWaitedForTokens(id, 3*o.config.Poll) {
 		beats, err := o.jobs.Beats(ctx)
-		if err != nil || len(beats) > 1 || !o.alone() {
+		if err != nil || len(beats) > 1 || !o.isOnlyNode() {
 			return err // others may yet return what they do not need
 		}
 	}
@@ -190,154 +190,154 @@ func (o *Orchestrator) outOfBudget(ctx context.Context, id mapreduce.JobID, g *j
 	if err := o.jobs.Pause(ctx, id, g.Epoch, why); err != nil {
 		return err
 	}
-	o.notices.due(id)
+	o.signals.markDue(id)
 	return nil
 }
 
 // newHere reports whether this node lacks slots of a job and has none: so do all
 // that have just seen it.
-func (b *board) newHere(id mapreduce.JobID) bool {
-	var ask jobs.Ask
+func (b *scheduler) newHere(id mapreduce.JobID) bool {
+	var ask jobs.GrantRequest
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.runs[id]
-	return b.wants(r, &ask) && ask.Slots > 0 && r.slots == 0
+	return b.fillGrantRequest(r, &ask) && ask.Slots > 0 && r.slots == 0
 }
 
-// lacks says what to ask for, and whether to. What is to be given back is off the
+// missingGrants says what to ask for, and whether to. What is to be given back is off the
 // board from then on.
-func (o *Orchestrator) lacks(id mapreduce.JobID) (jobs.Ask, bool) {
-	ask := jobs.Ask{ID: newID(), Alone: o.alone(), Doubts: o.doubted()}
-	b := o.board
+func (o *Orchestrator) missingGrants(id mapreduce.JobID) (jobs.GrantRequest, bool) {
+	ask := jobs.GrantRequest{ID: newID(), Alone: o.isOnlyNode(), Doubts: o.suspectNodes()}
+	b := o.scheduler
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.runs[id]
-	wanted := b.wants(r, &ask)
+	wanted := b.fillGrantRequest(r, &ask)
 	if ask.Give > 0 {
 		r.slots -= ask.Give
 	}
 	return ask, wanted
 }
 
-// wants fills in what to ask for of a job, which may be nil, and reports whether to.
+// fillGrantRequest fills in what to ask for of a job, which may be nil, and reports whether to.
 // The caller holds mu.
-func (b *board) wants(r *run, ask *jobs.Ask) bool {
+func (b *scheduler) fillGrantRequest(r *scheduledJob, ask *jobs.GrantRequest) bool {
 	if r == nil || !r.running {
 		return false
 	}
 	ask.Parallelism = int64(r.spec.Parallelism)
-	want, held := min(ask.Parallelism, b.capacity(r), b.mayHold(r)), int64(r.held)
+	want, held := min(ask.Parallelism, b.slotCapacity(r), b.mayHold(r)), int64(r.held)
 	if r.slots < want && held >= r.slots {
 		ask.Slots = want
 	}
 	if surplus := r.slots - max(want, held); surplus > 0 && !ask.Alone {
 		ask.Give = surplus
 	}
-	if r.spec.Budget > 0 && want > 0 && (r.need > r.tokens || !r.granted) && !r.claiming {
-		ask.Tokens = max(1, r.need-r.tokens)
+	if r.spec.Budget > 0 && want > 0 && (r.neededTokens > r.tokens || !r.granted) && !r.claiming {
+		ask.Tokens = max(1, r.neededTokens-r.tokens)
 	}
-	return r.unsure || ask.Slots > 0 || ask.Give > 0 || ask.Tokens > 0
+	return r.grantUnsure || ask.Slots > 0 || ask.Give > 0 || ask.Tokens > 0
 }
 
-// unsure notes that what is granted of a job may be more than the board thinks:
+// markGrantUnsure notes that what is granted of a job may be more than the board thinks:
 // what it was to give back it may have still, and nobody else.
-func (b *board) unsure(id mapreduce.JobID) {
+func (b *scheduler) markGrantUnsure(id mapreduce.JobID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if r := b.runs[id]; r != nil {
-		r.unsure = true
+		r.grantUnsure = true
 	}
 }
 
-// granted enters a grant, and returns how many tokens are still lacking. What is
+// applyGrant enters a grant, and returns how many tokens are still lacking. What is
 // stored is right, and what the board has reckoned meanwhile is not always: of
 // units that others settled it knows nothing. Should a turn be under way that
 // the store has counted already, the board has too many for a while, and the
 // next claim or reservation finds that out.
-func (b *board) granted(id mapreduce.JobID, g *jobs.Granted) (short int64) {
+func (b *scheduler) applyGrant(id mapreduce.JobID, g *jobs.GrantReply) (short int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.runs[id]
 	if r == nil {
 		return 0
 	}
-	r.slots, r.usurped, r.unsure = g.Slots, g.Taken, false
+	r.slots, r.revocations, r.grantUnsure = g.Slots, g.Taken, false
 	if r.claiming {
 		r.granted = false // the claim has all tokens: ask again when it has ended
 		return 0
 	}
 	r.tokens, r.granted = max(0, g.Tokens-g.Used), true
-	if r.need > r.tokens {
-		if r.blocked.IsZero() {
-			r.blocked = time.Now()
+	if r.neededTokens > r.tokens {
+		if r.blockedSince.IsZero() {
+			r.blockedSince = time.Now()
 		}
-		return r.need
+		return r.neededTokens
 	}
-	r.blocked = time.Time{}
-	b.activate(r)
+	r.blockedSince = time.Time{}
+	b.activateJob(r)
 	return 0
 }
 
-// endow enters the slots that a job's submission has granted this node. Of a job
+// setInitialSlots enters the slots that a job's submission has granted this node. Of a job
 // that stands on the board already, what was granted is asked for.
-func (b *board) endow(id mapreduce.JobID, slots int64) {
+func (b *scheduler) setInitialSlots(id mapreduce.JobID, slots int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if r := b.runs[id]; r != nil {
-		r.unsure = true
+		r.grantUnsure = true
 		return
 	}
-	b.run(id).slots = slots
+	b.getOrAddJob(id).slots = slots
 }
 
 // slotsFor counts the slots of the sessions that can run units of a job that is
 // new.
-func (b *board) slotsFor(spec *mapreduce.JobSpec) int64 {
+func (b *scheduler) slotsFor(spec *mapreduce.JobSpec) int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.capacity(&run{spec: spec, needs: requirements(spec, nil)})
+	return b.slotCapacity(&scheduledJob{spec: spec, needs: unitRequirements(spec, nil)})
 }
 
-// alone reports whether no other orchestrator was alive of late.
-func (o *Orchestrator) alone() bool {
+// isOnlyNode reports whether no other orchestrator was alive of late.
+func (o *Orchestrator) isOnlyNode() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.others == 0
+	return o.liveNodes == 0
 }
 
 // returnGrants gives back what this node was granted of a job and has no use
 // for, so that others find it.
 func (o *Orchestrator) returnGrants(ctx context.Context, id mapreduce.JobID) error {
-	if o.alone() {
+	if o.isOnlyNode() {
 		return nil
 	}
-	done, err := o.ask(ctx)
+	done, err := o.lockGrantRequests(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	if o.board.useless(id) {
+	if o.scheduler.takeReleasableGrants(id) {
 		if _, err = o.jobs.Return(ctx, id); err != nil {
-			o.board.unsure(id)
+			o.scheduler.markGrantUnsure(id)
 		}
 	}
 	return err
 }
 
-// useless takes a job's grants off the board if nothing of it is under way here
+// takeReleasableGrants takes a job's grants off the board if nothing of it is under way here
 // and no worker of this node can run it, or others may need the tokens, as this node
 // has no more to run, or may not ask its model. Slots alone are kept for the next
 // level: all nodes would ask for them at once. What was granted in all is asked anew
 // with the next grant.
-func (b *board) useless(id mapreduce.JobID) bool {
+func (b *scheduler) takeReleasableGrants(id mapreduce.JobID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.runs[id]
 	if r == nil || r.spec == nil || r.held > 0 || r.turns > 0 || len(r.reports) > 0 || (r.slots == 0 && r.tokens == 0) {
 		return false
 	}
-	needed := r.spec.Budget == 0 || !(r.drained && len(r.queue) == 0) && r.need <= r.tokens && b.mayHold(r) > 0
-	if needed && b.seats(r) > 0 {
+	needed := r.spec.Budget == 0 || !(r.drained && len(r.queue) == 0) && r.neededTokens <= r.tokens && b.mayHold(r) > 0
+	if needed && b.countUsableSessions(r) > 0 {
 		return false
 	}
 	r.slots, r.tokens, r.granted = 0, 0, false
@@ -348,27 +348,27 @@ func (b *board) useless(id mapreduce.JobID) bool {
 // open, its model refuses all calls, or no worker has its provider. Workers of
 // other nodes may fare better: a job that runs anywhere else is not stuck.
 func (o *Orchestrator) pauseStuck(ctx context.Context, id mapreduce.JobID) error {
-	epoch, begins, why := o.board.stuck(id, o.config.Stuck, time.Now())
+	epoch, begins, why := o.scheduler.stuckReason(id, o.config.Stuck, time.Now())
 	if why == "" && !begins {
 		return nil
 	}
 	job, err := o.jobs.Job(ctx, id)
-	if err != nil || o.board.moves(id, job, time.Now()) {
+	if err != nil || o.scheduler.isProgressing(id, job, time.Now()) {
 		return err
 	}
-	if asleep, err := o.asleep(ctx, job); err != nil || asleep || begins {
+	if asleep, err := o.allUnitsParked(ctx, job); err != nil || asleep || begins {
 		return err
 	}
 	if err := o.jobs.Pause(ctx, id, epoch, why); err != nil {
 		return err
 	}
-	o.notices.due(id)
+	o.signals.markDue(id)
 	return nil
 }
 
-// asleep reports whether nothing of a job could run even if it might: all units that
+// allUnitsParked reports whether nothing of a job could run even if it might: all units that
 // are pending are parked. Then how long it has been stuck is counted anew.
-func (o *Orchestrator) asleep(ctx context.Context, job *mapreduce.Job) (bool, error) {
+func (o *Orchestrator) allUnitsParked(ctx context.Context, job *mapreduce.Job) (bool, error) {
 	if job.ParkedUnits == 0 {
 		return false, nil
 	}
@@ -376,58 +376,58 @@ func (o *Orchestrator) asleep(ctx context.Context, job *mapreduce.Job) (bool, er
 	if err != nil || queued {
 		return false, err
 	}
-	o.board.mu.Lock()
-	defer o.board.mu.Unlock()
-	if r := o.board.runs[job.ID]; r != nil {
-		r.stuck = time.Time{}
+	o.scheduler.mu.Lock()
+	defer o.scheduler.mu.Unlock()
+	if r := o.scheduler.runs[job.ID]; r != nil {
+		r.stuckSince = time.Time{}
 	}
 	return true, nil
 }
 
-// moves reports whether a job is not stuck after all: units of it run, or have
+// isProgressing reports whether a job is not stuck after all: units of it run, or have
 // ended since it was last looked at. None run for a moment between two levels.
 // Those that run here do not count while its model answers nobody: they probe, or
 // wait.
-func (b *board) moves(id mapreduce.JobID, job *mapreduce.Job, now time.Time) bool {
+func (b *scheduler) isProgressing(id mapreduce.JobID, job *mapreduce.Job, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r, running := b.runs[id], job.RunningUnits
 	if r == nil {
 		return true
 	}
-	unanswered := b.unanswered(r, now)
+	unanswered := b.modelUnanswered(r, now)
 	if unanswered {
 		running -= int64(r.held)
 	}
-	before := r.rested
-	r.rested = rest{job.Epoch, job.CompletedUnits + job.FailedUnits}
-	moves := running > 0 || r.rested != before
+	before := r.lastProgress
+	r.lastProgress = progressMark{job.Epoch, job.CompletedUnits + job.FailedUnits}
+	moves := running > 0 || r.lastProgress != before
 	if moves && !unanswered {
-		r.stuck = now
+		r.stuckSince = now
 	}
 	return moves
 }
 
-// unanswered reports whether a job's model answers nobody: its breaker is open,
+// modelUnanswered reports whether a job's model answers nobody: its breaker is open,
 // which it is until a probe succeeds however many are made, or the vendor refuses
 // every call for want of room. Units that skip open breakers wait for room as others do.
 // The caller holds mu.
-func (b *board) unanswered(r *run, now time.Time) bool {
+func (b *scheduler) modelUnanswered(r *scheduledJob, now time.Time) bool {
 	if r.spec == nil || !r.asks {
 		return false
 	}
 	m := b.models[breakerOf(r.spec)]
-	return m != nil && (m.holdsBack(r.spec) || m.refuses(now))
+	return m != nil && (m.holdsBack(r.spec) || m.isRefusing(now))
 }
 
 // holdsBack reports whether a job waits until the model's breaker is closed again.
-func (m *model) holdsBack(spec *mapreduce.JobSpec) bool {
+func (m *modelState) holdsBack(spec *mapreduce.JobSpec) bool {
 	return m.scope.Breaker.Open && spec.OnBreaker != mapreduce.BreakerSkip
 }
 
-// refuses reports whether the vendor has refused the latest calls from here, and the
+// isRefusing reports whether the vendor has refused the latest calls from here, and the
 // rest that it asked for is not over, or has not been for long.
-func (m *model) refuses(now time.Time) bool {
+func (m *modelState) isRefusing(now time.Time) bool {
 	return !m.refused.IsZero() && (now.Before(m.frozen) || now.Before(m.refused.Add(refusalLasts)))
 }
 
@@ -436,28 +436,28 @@ func (m *model) refuses(now time.Time) bool {
 // taken one and not answered yet, or was not asked.
 const refusalLasts = 2 * time.Minute
 
-// stuck says why nothing of a job has been able to run here for d, or "", and as of
+// stuckReason says why nothing of a job has been able to run here for d, or "", and as of
 // which epoch, or that this begins.
-func (b *board) stuck(id mapreduce.JobID, d time.Duration, now time.Time) (epoch int64, begins bool, why string) {
+func (b *scheduler) stuckReason(id mapreduce.JobID, d time.Duration, now time.Time) (epoch int64, begins bool, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.runs[id]
 	if r == nil || !r.running {
 		return 0, false, ""
 	}
-	if len(b.sessions) == 0 || !b.unanswered(r, now) && (r.held > 0 || b.seats(r) > 0) {
-		r.stuck = time.Time{}
+	if len(b.sessions) == 0 || !b.modelUnanswered(r, now) && (r.held > 0 || b.countUsableSessions(r) > 0) {
+		r.stuckSince = time.Time{}
 		return r.epoch, false, ""
 	}
-	if begins = r.stuck.IsZero(); begins {
-		r.stuck = now
+	if begins = r.stuckSince.IsZero(); begins {
+		r.stuckSince = now
 	}
-	if now.Sub(r.stuck) < d {
+	if now.Sub(r.stuckSince) < d {
 		return r.epoch, begins, ""
 	}
 	for _, s := range b.sessions {
 		m := b.models[breakerOf(r.spec)]
-		if r.needs.MetBy(s.offer) == "" && m != nil && !m.holdsBack(r.spec) && m.refuses(now) {
+		if r.needs.MetBy(s.offer) == "" && m != nil && !m.holdsBack(r.spec) && m.isRefusing(now) {
 			return r.epoch, begins, fmt.Sprintf("%s has refused every call for %v, for want of room; resume when it takes some", m.name, d)
 		}
 		if r.needs.MetBy(s.offer) == "" {
@@ -471,20 +471,20 @@ func (b *board) stuck(id mapreduce.JobID, d time.Duration, now time.Time) (epoch
 	return r.epoch, begins, fmt.Sprintf("no worker has had the %s for %v; start one that has it, and resume", missing, d)
 }
 
-// waited reports whether a job has lacked tokens for d.
-func (b *board) waited(id mapreduce.JobID, d time.Duration) bool {
+// hasWaitedForTokens reports whether a job has lacked tokens for d.
+func (b *scheduler) hasWaitedForTokens(id mapreduce.JobID, d time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.runs[id]
-	return r != nil && !r.blocked.IsZero() && time.Since(r.blocked) >= d
+	return r != nil && !r.blockedSince.IsZero() && time.Since(r.blockedSince) >= d
 }
 
-// reserve raises reservations that workers ask for before a call. What is
+// raiseReservations raises reservations that workers ask for before a call. What is
 // refused must not be spent.
-func (o *Orchestrator) reserve(ctx context.Context, s *session, asked []mapreduce.ReserveRequest) error {
+func (o *Orchestrator) raiseReservations(ctx context.Context, s *session, asked []mapreduce.ReserveRequest) error {
 	for _, q := range asked {
 		var ok bool
-		err := o.lasting(ctx, "reserving tokens", func() (err error) {
+		err := o.retryStoreCall(ctx, "reserving tokens", func() (err error) {
 			ok, err = o.reserveOne(ctx, s, q)
 			return err
 		})
@@ -497,7 +497,7 @@ func (o *Orchestrator) reserve(ctx context.Context, s *session, asked []mapreduc
 }
 
 func (o *Orchestrator) reserveOne(ctx context.Context, s *session, q mapreduce.ReserveRequest) (bool, error) {
-	h, r := o.board.holder(s, q.Held)
+	h, r := o.scheduler.findHeldUnit(s, q.Held)
 	if h == nil || q.Tokens < 0 {
 		return false, nil
 	}
@@ -515,41 +515,41 @@ func (o *Orchestrator) reserveOne(ctx context.Context, s *session, q mapreduce.R
 		return false, context.Cause(ctx)
 	}
 	more := q.Tokens - h.reserved
-	if !o.board.spend(ctx, r, more) {
-		ask := jobs.Ask{Tokens: more, Parallelism: int64(spec.Parallelism), Doubts: o.doubted()}
-		if _, _, err := o.request(ctx, q.Job, func() (jobs.Ask, bool) { return ask, true }); err != nil {
+	if !o.scheduler.spendTokens(ctx, r, more) {
+		ask := jobs.GrantRequest{Tokens: more, Parallelism: int64(spec.Parallelism), Doubts: o.suspectNodes()}
+		if _, _, err := o.requestGrant(ctx, q.Job, func() (jobs.GrantRequest, bool) { return ask, true }); err != nil {
 			return false, err
 		}
 		// Whether that is enough the store decides: this reservation may be in what it
 		// says is used, if an earlier try took effect unseen.
-		if o.board.overdraw(r, more) {
-			o.notices.due(q.Job)
+		if o.scheduler.overdrawTokens(r, more) {
+			o.signals.markDue(q.Job)
 		}
 	}
 	before, err := o.jobs.Reserve(ctx, []jobs.Reservation{{Held: q.Held, Tokens: q.Tokens}})
 	if err == nil && before[0] == jobs.NoTokens {
-		o.board.lacking(r, q.Tokens)
-		o.board.overdrawn(r)
-		o.notices.due(q.Job)
+		o.scheduler.noteMissingTokens(r, q.Tokens)
+		o.scheduler.markOverdrawn(r)
+		o.signals.markDue(q.Job)
 		return false, nil
 	}
 	if err != nil { // it may have happened nevertheless
-		o.board.overdrawn(r)
-		o.notices.due(q.Job)
+		o.scheduler.markOverdrawn(r)
+		o.signals.markDue(q.Job)
 		return false, err
 	}
 	if before[0] < 0 {
-		o.board.unspend(r, more)
+		o.scheduler.refundTokens(r, more)
 		return false, nil
 	}
-	o.board.reserved(h, q.Tokens)
+	o.scheduler.addReservation(h, q.Tokens)
 	return true, nil
 }
 
 // specOf returns the spec of a job, which the board may not know yet: a worker
 // can take up its session before the job is seen, or while it is paused.
-func (o *Orchestrator) specOf(ctx context.Context, r *run) (*mapreduce.JobSpec, error) {
-	b := o.board
+func (o *Orchestrator) specOf(ctx context.Context, r *scheduledJob) (*mapreduce.JobSpec, error) {
+	b := o.scheduler
 	b.mu.Lock()
 	spec := r.spec
 	b.mu.Unlock()
@@ -564,7 +564,7 @@ func (o *Orchestrator) specOf(ctx context.Context, r *run) (*mapreduce.JobSpec, 
 	return &stored, nil
 }
 
-func (b *board) holder(s *session, h mapreduce.Held) (*heldUnit, *run) {
+func (b *scheduler) findHeldUnit(s *session, h mapreduce.Held) (*heldUnit, *scheduledJob) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	held, r := s.held[unitKey{h.Job, h.Unit}], b.runs[h.Job]
@@ -574,17 +574,17 @@ func (b *board) holder(s *session, h mapreduce.Held) (*heldUnit, *run) {
 	return held, r
 }
 
-func (b *board) spend(ctx context.Context, r *run, n int64) bool {
+func (b *scheduler) spendTokens(ctx context.Context, r *scheduledJob, n int64) bool {
 	stop := context.AfterFunc(ctx, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.calm.Broadcast()
+		b.claimEnded.Broadcast()
 	})
 	defer stop()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for r.claiming && !b.closed && ctx.Err() == nil {
-		b.calm.Wait() // the claim holds all tokens there are, and most go back
+		b.claimEnded.Wait() // the claim holds all tokens there are, and most go back
 	}
 	if r.tokens < n {
 		return false
@@ -593,32 +593,32 @@ func (b *board) spend(ctx context.Context, r *run, n int64) bool {
 	return true
 }
 
-// lacking notes that a unit comes back which cannot go on without n tokens:
+// noteMissingTokens notes that a unit comes back which cannot go on without n tokens:
 // until they are there, none of the job is claimed.
-func (b *board) lacking(r *run, n int64) {
+func (b *scheduler) noteMissingTokens(r *scheduledJob, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r.need = max(r.need, n)
+	r.neededTokens = max(r.neededTokens, n)
 }
 
-// ungranted reports whether the board does not know what r was granted.
-func (b *board) ungranted(r *run) bool {
+// isGrantUnknown reports whether the board does not know what r was granted.
+func (b *scheduler) isGrantUnknown(r *scheduledJob) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return r.running && r.spec.Budget > 0 && !r.granted
 }
 
-// overdrawn notes that the grant has less left than the board thinks.
-func (b *board) overdrawn(r *run) {
+// markOverdrawn notes that the grant has less left than the board thinks.
+func (b *scheduler) markOverdrawn(r *scheduledJob) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r.tokens, r.granted = 0, false
 }
 
-// overdraw takes n tokens that the store may have, and reports whether the board thinks
+// overdrawTokens takes n tokens that the store may have, and reports whether the board thinks
 // that there are fewer: then it is to be asked anew, and none are claimed until that is
 // done.
-func (b *board) overdraw(r *run, n int64) bool {
+func (b *scheduler) overdrawTokens(r *scheduledJob, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r.tokens -= n
@@ -626,13 +626,13 @@ func (b *board) overdraw(r *run, n int64) bool {
 	return !r.granted
 }
 
-func (b *board) unspend(r *run, n int64) {
+func (b *scheduler) refundTokens(r *scheduledJob, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r.tokens += n
 }
 
-func (b *board) reserved(h *heldUnit, n int64) {
+func (b *scheduler) addReservation(h *heldUnit, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h.reserved = n

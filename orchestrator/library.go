@@ -19,17 +19,17 @@ const (
 	maxBooks = 4 // of at most mapreduce.MaxWholeText each
 )
 
-// A library keeps what outputs are checked against and what many of a job have in
+// A textCache keeps what outputs are checked against and what many of a job have in
 // common: its stages, and texts of documents that units cite outside of what they
 // read. Its zero value is empty.
-type library struct {
+type textCache struct {
 	mu     sync.Mutex // guards the variables below
 	stages map[mapreduce.JobID]*jobStages
-	books  []book // the latest last
+	books  []cacheEntry // the latest last
 }
 
-// A book is the text of a document of a job.
-type book struct {
+// A cacheEntry is the text of a document of a job.
+type cacheEntry struct {
 	job  mapreduce.JobID
 	sha  string
 	text *ground.Text
@@ -44,7 +44,7 @@ type jobStages struct {
 
 // stagesFor returns the stages of a job.
 func (o *Orchestrator) stagesFor(ctx context.Context, id mapreduce.JobID) (*jobStages, error) {
-	l := &o.library
+	l := &o.textCache
 	l.mu.Lock()
 	s := l.stages[id]
 	l.mu.Unlock()
@@ -105,13 +105,13 @@ func (o *Orchestrator) stageOf(ctx context.Context, id mapreduce.JobID, u *stora
 	return s.pipeline.Stages[u.Stage], s.schemas[u.Stage], nil
 }
 
-// whole returns the text of the document that a unit is a chunk of; nil if that is
+// wholeText returns the text of the document that a unit is a chunk of; nil if that is
 // too long to be handed to units, which then can cite no more than their chunks.
-func (l *library) whole(ctx context.Context, j *jobs.Jobs, id mapreduce.JobID, src *storagev1.Source) (*ground.Text, error) {
+func (l *textCache) wholeText(ctx context.Context, j *jobs.Jobs, id mapreduce.JobID, src *storagev1.Source) (*ground.Text, error) {
 	if src.Length > mapreduce.MaxWholeText {
 		return nil, nil
 	}
-	is := func(b book) bool { return b.job == id && b.sha == string(src.Sha256) }
+	is := func(b cacheEntry) bool { return b.job == id && b.sha == string(src.Sha256) }
 	l.mu.Lock()
 	if i := slices.IndexFunc(l.books, is); i >= 0 {
 		b := l.books[i]
@@ -124,7 +124,7 @@ func (l *library) whole(ctx context.Context, j *jobs.Jobs, id mapreduce.JobID, s
 	if err != nil {
 		return nil, err
 	}
-	b := book{id, string(src.Sha256), ground.New(string(data))}
+	b := cacheEntry{id, string(src.Sha256), ground.New(string(data))}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.books = append(l.books, b); len(l.books) > maxBooks {

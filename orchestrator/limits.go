@@ -11,9 +11,9 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/limit"
 )
 
-// A model is what a node knows of the limits of one model, "provider/model", and
+// A modelState is what a node knows of the limits of one model, "provider/model", and
 // what it has to tell the fleet of it. The board's mu guards it.
-type model struct {
+type modelState struct {
 	name   string
 	set    ModelLimits
 	scope  limit.Scope // as of the latest look
@@ -38,8 +38,8 @@ type ModelLimits struct {
 	Rates mapreduce.Rates
 }
 
-// rates are the lower of those that the vendor told and those that are configured.
-func (m *model) rates() mapreduce.Rates {
+// effectiveRates are the lower of those that the vendor told and those that are configured.
+func (m *modelState) effectiveRates() mapreduce.Rates {
 	lower := func(told, set int64) int64 {
 		if told == 0 || set == 0 {
 			return max(told, set)
@@ -52,25 +52,25 @@ func (m *model) rates() mapreduce.Rates {
 	}
 }
 
-// provider is whose model it is.
-func (m *model) provider() string { return strings.SplitN(m.name, "/", 2)[0] }
+// providerName is whose model it is.
+func (m *modelState) providerName() string { return strings.SplitN(m.name, "/", 2)[0] }
 
-// probes reports whether it is this node that may make one call to see whether
+// isProbeNode reports whether it is this node that may make one call to see whether
 // all is well again.
-func (m *model) probes(node mapreduce.NodeID) bool {
+func (m *modelState) isProbeNode(node mapreduce.NodeID) bool {
 	return m.scope.Breaker.Open && m.scope.Breaker.Prober == node
 }
 
-// limited reports whether there is anything that workers have to keep to.
-func (m *model) limited(now time.Time) bool {
-	return m.rates() != (mapreduce.Rates{}) || m.scope.Room > 0 || m.scope.Breaker.Open || now.Before(m.frozen)
+// hasLimits reports whether there is anything that workers have to keep to.
+func (m *modelState) hasLimits(now time.Time) bool {
+	return m.effectiveRates() != (mapreduce.Rates{}) || m.scope.Room > 0 || m.scope.Breaker.Open || now.Before(m.frozen)
 }
 
-// model returns what is known of a model. The caller holds b.mu.
-func (b *board) model(name string) *model {
+// modelStateOf returns what is known of a model. The caller holds b.mu.
+func (b *scheduler) modelStateOf(name string) *modelState {
 	m := b.models[name]
 	if m == nil {
-		m = &model{name: name, set: b.limits(name)}
+		m = &modelState{name: name, set: b.limits(name)}
 		b.models[name] = m
 	}
 	return m
@@ -78,7 +78,7 @@ func (b *board) model(name string) *model {
 
 // heldOf counts the units that this node holds of the jobs of a model. The
 // caller holds b.mu, as for all that follows here.
-func (b *board) heldOf(name string) (n int64) {
+func (b *scheduler) heldOf(name string) (n int64) {
 	for _, r := range b.runs {
 		if r.held > 0 && r.spec != nil && breakerOf(r.spec) == name {
 			n += int64(r.held)
@@ -88,21 +88,21 @@ func (b *board) heldOf(name string) (n int64) {
 }
 
 // wantOf is how many calls at once this node has use for.
-func (b *board) wantOf(m *model) int64 {
+func (b *scheduler) wantOf(m *modelState) int64 {
 	want := b.heldOf(m.name)
 	if b.callSlots == 0 {
 		return want // nor has it for the turn to probe
 	}
 	for _, r := range b.runs {
 		if r.spec != nil && r.running && breakerOf(r.spec) == m.name && (len(r.queue) > 0 || !r.drained) {
-			return max(want, b.providerSlots(m.provider()))
+			return max(want, b.providerSlots(m.providerName()))
 		}
 	}
 	return want
 }
 
 // providerSlots counts the slots of workers that have a provider.
-func (b *board) providerSlots(provider string) (n int64) {
+func (b *scheduler) providerSlots(provider string) (n int64) {
 	for _, s := range b.sessions {
 		if slices.Contains(s.offer.Providers, provider) {
 			n += int64(s.slots)
@@ -113,15 +113,15 @@ func (b *board) providerSlots(provider string) (n int64) {
 
 // modelRoom is how many more units of r the limits of its model let begin. While
 // this node has no share of them, it asks for one, and none may.
-func (b *board) modelRoom(r *run) int {
+func (b *scheduler) modelRoom(r *scheduledJob) int {
 	if r.spec == nil || !r.asks {
 		return math.MaxInt
 	}
-	m := b.model(breakerOf(r.spec))
+	m := b.modelStateOf(breakerOf(r.spec))
 	if m.share == (limit.Share{}) {
 		if !m.urgent && b.wantOf(m) > 0 {
 			m.urgent = true
-			b.news.give()
+			b.modelsChanged.wakeWaiter()
 		}
 		return 0
 	}
@@ -130,7 +130,7 @@ func (b *board) modelRoom(r *run) int {
 	case time.Now().Before(m.frozen):
 		return 0
 	case m.holdsBack(r.spec):
-		if !m.probes(b.node) {
+		if !m.isProbeNode(b.node) {
 			return 0
 		}
 		most = 1
@@ -145,14 +145,14 @@ func (b *board) modelRoom(r *run) int {
 // mayHold is how many units of r this node may hold at once by the limits of calls
 // and of its model. It has no use for more slots of the job, and others may: those
 // who probe, or have the rest of what the fleet may call at once.
-func (b *board) mayHold(r *run) int64 {
+func (b *scheduler) mayHold(r *scheduledJob) int64 {
 	if r.spec == nil || !r.asks {
 		return math.MaxInt64
 	}
-	most, m := b.callSlots, b.model(breakerOf(r.spec))
+	most, m := b.callSlots, b.modelStateOf(breakerOf(r.spec))
 	switch {
 	case m.holdsBack(r.spec):
-		if !m.probes(b.node) {
+		if !m.isProbeNode(b.node) {
 			return 0
 		}
 		return min(most, 1)
@@ -163,7 +163,7 @@ func (b *board) mayHold(r *run) int64 {
 }
 
 // mayHoldOf returns that of each running job of a model, as far as the job goes.
-func (b *board) mayHoldOf(name string) map[mapreduce.JobID]int64 {
+func (b *scheduler) mayHoldOf(name string) map[mapreduce.JobID]int64 {
 	of := make(map[mapreduce.JobID]int64)
 	for id, r := range b.runs {
 		if r.running && r.spec != nil && r.asks && breakerOf(r.spec) == name {
@@ -175,16 +175,16 @@ func (b *board) mayHoldOf(name string) map[mapreduce.JobID]int64 {
 
 // hearLimits takes what a worker says of models, and reports whether others have
 // to know at once.
-func (b *board) hearLimits(notes []mapreduce.LimitNote, now time.Time) (urgent bool) {
+func (b *scheduler) hearLimits(notes []mapreduce.LimitNote, now time.Time) (urgent bool) {
 	for i := range notes {
 		n := &notes[i]
-		m := b.model(n.Name)
+		m := b.modelStateOf(n.Name)
 		m.note.Successes += n.Successes
 		if n.Told != (mapreduce.Rates{}) {
 			m.note.Told, m.left, m.leftAt = n.Told, n.Left, now
 		}
 		if n.Refused {
-			m.refuse(n, now)
+			m.noteRefusal(n, now)
 			urgent = true
 		}
 		if n.Successes > 0 {
@@ -194,9 +194,9 @@ func (b *board) hearLimits(notes []mapreduce.LimitNote, now time.Time) (urgent b
 	return urgent
 }
 
-// refuse notes that the vendor refused a call. Those that it refuses while the
+// noteRefusal notes that the vendor refused a call. Those that it refuses while the
 // model rests anyway were under way before.
-func (m *model) refuse(n *mapreduce.LimitNote, now time.Time) {
+func (m *modelState) noteRefusal(n *mapreduce.LimitNote, now time.Time) {
 	if !now.Before(m.frozen) {
 		m.note.Refused, m.note.Seen, m.urgent = true, m.scope.Pauses, true
 		m.note.Guess = n.Told == (mapreduce.Rates{}) && m.scope.Rates == (mapreduce.Rates{})
@@ -215,40 +215,40 @@ func (m *model) refuse(n *mapreduce.LimitNote, now time.Time) {
 
 // hearBreakers takes what a worker says of its breakers, and reports whether the
 // fleet's has to be opened.
-func (b *board) hearBreakers(breakers []mapreduce.BreakerState, now time.Time) (urgent bool) {
+func (b *scheduler) hearBreakers(breakers []mapreduce.BreakerState, now time.Time) (urgent bool) {
 	for _, br := range breakers {
-		m := b.model(br.Name)
-		if !m.scope.Breaker.Open || m.probes(b.node) {
-			b.reopen(m, br.OpenFor, now)
+		m := b.modelStateOf(br.Name)
+		if !m.scope.Breaker.Open || m.isProbeNode(b.node) {
+			b.reopenBreaker(m, br.OpenFor, now)
 			urgent = true
 		}
 	}
 	return urgent
 }
 
-// reopen opens a breaker here, before the fleet knows.
-func (b *board) reopen(m *model, d time.Duration, now time.Time) {
+// reopenBreaker opens a breaker here, before the fleet knows.
+func (b *scheduler) reopenBreaker(m *modelState, d time.Duration, now time.Time) {
 	m.note.Opened, m.note.Closed, m.urgent = max(d, time.Millisecond), false, true
 	m.scope.Breaker.Open, m.scope.Breaker.For, m.scope.Breaker.Prober = true, d, ""
-	b.shut(m, now.Add(d))
+	b.closeModelUntil(m, now.Add(d))
 }
 
-// shut keeps the units of a model from workers until then.
-func (b *board) shut(m *model, until time.Time) {
+// closeModelUntil keeps the units of a model from workers until then.
+func (b *scheduler) closeModelUntil(m *modelState, until time.Time) {
 	m.until = until
 	for _, s := range b.sessions {
 		s.breakers[m.name] = until
 	}
 }
 
-// probed takes how a unit ended of a model whose breaker is probed here, and
+// noteProbeOutcome takes how a unit ended of a model whose breaker is probed here, and
 // reports whether the fleet has to know.
-func (b *board) probed(r *run, rep *mapreduce.Report, now time.Time) bool {
+func (b *scheduler) noteProbeOutcome(r *scheduledJob, rep *mapreduce.Report, now time.Time) bool {
 	if r.spec == nil {
 		return false
 	}
 	m := b.models[breakerOf(r.spec)]
-	if m == nil || !m.probes(b.node) || rep.Calls == 0 {
+	if m == nil || !m.isProbeNode(b.node) || rep.Calls == 0 {
 		return false
 	}
 	switch {
@@ -256,7 +256,7 @@ func (b *board) probed(r *run, rep *mapreduce.Report, now time.Time) bool {
 		m.note.Closed, m.urgent = true, true
 		return true
 	case rep.Outcome == mapreduce.Errored && rep.Class == mapreduce.Retryable:
-		b.reopen(m, m.scope.Breaker.For, now)
+		b.reopenBreaker(m, m.scope.Breaker.For, now)
 		return true
 	}
 	return false // says nothing of the provider; the next unit will
@@ -264,12 +264,12 @@ func (b *board) probed(r *run, rep *mapreduce.Report, now time.Time) bool {
 
 // dueModels returns the models of which the fleet is to be told or asked: those
 // with news, or all that are in use.
-func (b *board) dueModels(all bool) []string {
+func (b *scheduler) dueModels(all bool) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, r := range b.runs {
 		if r.running && r.spec != nil && r.asks {
-			b.model(breakerOf(r.spec))
+			b.modelStateOf(breakerOf(r.spec))
 		}
 	}
 	var due []string
@@ -284,10 +284,10 @@ func (b *board) dueModels(all bool) []string {
 }
 
 // takeNote returns what is to be told of a model.
-func (b *board) takeNote(name string, most int64) limit.Note {
+func (b *scheduler) takeNote(name string, most int64) limit.Note {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	m := b.model(name)
+	m := b.modelStateOf(name)
 	n := m.note
 	n.Most, n.Set, n.Want, n.Held = most, m.set.Calls, b.wantOf(m), b.heldOf(name)
 	n.Probe = m.scope.Breaker.Open && m.scope.Breaker.Prober == "" && n.Opened == 0 && n.Want > 0 && b.callSlots > 0 && !time.Now().Before(m.until)
@@ -296,10 +296,10 @@ func (b *board) takeNote(name string, most int64) limit.Note {
 }
 
 // putBack keeps what could not be told.
-func (b *board) putBack(name string, n limit.Note) {
+func (b *scheduler) putBack(name string, n limit.Note) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	m := b.model(name)
+	m := b.modelStateOf(name)
 	m.note.Successes += n.Successes
 	m.note.Pause, m.note.Opened = max(m.note.Pause, n.Pause), max(m.note.Opened, n.Opened)
 	m.note.Closed = m.note.Closed || n.Closed
@@ -311,14 +311,14 @@ func (b *board) putBack(name string, n limit.Note) {
 	}
 }
 
-// learn takes what the fleet knows of a model, and returns when there is
+// applyModelScope takes what the fleet knows of a model, and returns when there is
 // something to do about it again, zero being never, and the jobs that may hold more
 // units, or fewer, than before. What others began is timed from now; if nobody else is
 // left who could have, it is over.
-func (b *board) learn(name string, s *limit.Scope, now time.Time) (again time.Time, concerned []mapreduce.JobID) {
+func (b *scheduler) applyModelScope(name string, s *limit.Scope, now time.Time) (again time.Time, concerned []mapreduce.JobID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	m, held := b.model(name), b.mayHoldOf(name)
+	m, held := b.modelStateOf(name), b.mayHoldOf(name)
 	before, first := m.scope, !m.looked
 	stale := first && len(s.Shares) < 2
 	if s.Pauses > before.Pauses && !stale {
@@ -339,11 +339,11 @@ func (b *board) learn(name string, s *limit.Scope, now time.Time) (again time.Ti
 		if stale {
 			end = now
 		}
-		b.shut(m, end)
+		b.closeModelUntil(m, end)
 	}
-	b.deal(m, now)
+	b.distributeShares(m, now)
 	for _, r := range b.runs {
-		b.fair.add(r)
+		b.fairQueue.add(r)
 	}
 	b.wake.Broadcast()
 	for id, n := range b.mayHoldOf(name) {
@@ -351,11 +351,11 @@ func (b *board) learn(name string, s *limit.Scope, now time.Time) (again time.Ti
 			concerned = append(concerned, id)
 		}
 	}
-	return m.next(now), concerned
+	return m.nextEvent(now), concerned
 }
 
-// next is when a model has something to do by its clock.
-func (m *model) next(now time.Time) time.Time {
+// nextEvent is when a model has something to do by its clock.
+func (m *modelState) nextEvent(now time.Time) time.Time {
 	end := m.frozen
 	if m.scope.Breaker.Open && m.scope.Breaker.Prober == "" && m.until.After(end) {
 		end = m.until
@@ -367,24 +367,24 @@ func (m *model) next(now time.Time) time.Time {
 }
 
 // dealAll gives every worker its share of every model.
-func (b *board) dealAll(now time.Time) {
+func (b *scheduler) dealAll(now time.Time) {
 	for _, m := range b.models {
-		b.deal(m, now)
+		b.distributeShares(m, now)
 	}
 }
 
-// deal gives workers their shares of what this node may ask of a model, by what
+// distributeShares gives workers their shares of what this node may ask of a model, by what
 // they hold of it. If nothing limits it any more, they are told so once.
-func (b *board) deal(m *model, now time.Time) {
-	limited := m.limited(now)
+func (b *scheduler) distributeShares(m *modelState, now time.Time) {
+	limited := m.hasLimits(now)
 	if !limited && !m.told {
 		return
 	}
 	m.told = limited
 	var to []*session
 	var weights []int64
-	for _, s := range b.rotation() {
-		if slices.Contains(s.offer.Providers, m.provider()) {
+	for _, s := range b.rotateSessions() {
+		if slices.Contains(s.offer.Providers, m.providerName()) {
 			to = append(to, s)
 			weights = append(weights, 8*b.holdsOf(s, m.name)+int64(s.slots)/4+1)
 		}
@@ -394,7 +394,7 @@ func (b *board) deal(m *model, now time.Time) {
 	for i, s := range to {
 		share := mapreduce.LimitShare{Name: m.name, Part: 1}
 		if limited {
-			share.Rates, share.Left, share.For = m.rates(), m.leftNow(now), b.lease
+			share.Rates, share.Left, share.For = m.effectiveRates(), m.leftNow(now), b.lease
 			share.Part = float64(parts[i]) / float64(limit.Whole)
 			share.Pause = max(0, m.frozen.Sub(now))
 			share.OpenFor = m.openFor(b.node, now)
@@ -408,8 +408,8 @@ func (b *board) deal(m *model, now time.Time) {
 
 // openFor is for how long workers of this node are to make no call. Who probes
 // lets one through; others wait for what comes of it.
-func (m *model) openFor(node mapreduce.NodeID, now time.Time) time.Duration {
-	if !m.scope.Breaker.Open || m.probes(node) {
+func (m *modelState) openFor(node mapreduce.NodeID, now time.Time) time.Duration {
+	if !m.scope.Breaker.Open || m.isProbeNode(node) {
 		return 0
 	}
 	return max(m.until.Sub(now), time.Millisecond)
@@ -420,7 +420,7 @@ func (m *model) openFor(node mapreduce.NodeID, now time.Time) time.Duration {
 // it says nothing, half: who comes anew cannot know what others have taken, and as
 // one after the other comes, each to a smaller part, these halves add up to about
 // what a vendor lets through at once.
-func (m *model) leftNow(now time.Time) mapreduce.Rates {
+func (m *modelState) leftNow(now time.Time) mapreduce.Rates {
 	left := func(left, told, rate int64) int64 {
 		switch {
 		case told == 0:
@@ -430,7 +430,7 @@ func (m *model) leftNow(now time.Time) mapreduce.Rates {
 		}
 		return min(left+int64(float64(told)*now.Sub(m.leftAt).Minutes()), rate)
 	}
-	rates, told := m.rates(), m.scope.Rates
+	rates, told := m.effectiveRates(), m.scope.Rates
 	return mapreduce.Rates{
 		Requests: left(m.left.Requests, told.Requests, rates.Requests),
 		Input:    left(m.left.Input, told.Input, rates.Input),
@@ -439,7 +439,7 @@ func (m *model) leftNow(now time.Time) mapreduce.Rates {
 }
 
 // holdsOf counts what a session holds of the jobs of a model.
-func (b *board) holdsOf(s *session, name string) (n int64) {
+func (b *scheduler) holdsOf(s *session, name string) (n int64) {
 	for key := range s.held {
 		if r := b.runs[key.job]; r != nil && r.spec != nil && breakerOf(r.spec) == name {
 			n++
@@ -448,10 +448,10 @@ func (b *board) holdsOf(s *session, name string) (n int64) {
 	return n
 }
 
-// limiter tells the fleet what models have said, and deals out what this node may
+// limitsLoop tells the fleet what models have said, and deals out what this node may
 // ask of them: at once when it matters, and else now and then.
-func (o *Orchestrator) limiter(ctx context.Context) {
-	tick := time.NewTicker(jittered(o.config.Poll))
+func (o *Orchestrator) limitsLoop(ctx context.Context) {
+	tick := time.NewTicker(withJitter(o.config.Poll))
 	defer tick.Stop()
 	for {
 		all := true
@@ -459,52 +459,52 @@ func (o *Orchestrator) limiter(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-o.board.news.wait():
+		case <-o.scheduler.modelsChanged.waitChannel():
 			all = false
 		}
-		for _, name := range o.board.dueModels(all) {
-			o.failed(ctx, "asking for a share of a model's limits", o.noteLimit(ctx, name), "model", name)
+		for _, name := range o.scheduler.dueModels(all) {
+			o.logFailure(ctx, "asking for a share of a model's limits", o.noteLimit(ctx, name), "model", name)
 		}
 	}
 }
 
 // noteLimit tells the fleet of one model, and takes what the fleet knows of it.
 func (o *Orchestrator) noteLimit(ctx context.Context, name string) error {
-	n := o.board.takeNote(name, int64(o.config.MaxCalls))
+	n := o.scheduler.takeNote(name, int64(o.config.MaxCalls))
 	scope, err := o.jobs.NoteLimit(ctx, name, n, o.deadNodes())
 	if err != nil {
-		o.board.putBack(name, n)
+		o.scheduler.putBack(name, n)
 		return err
 	}
 	if n.Refused || n.Opened > 0 || n.Closed {
 		o.log.Info("limits of a model", "model", name, "pause", scope.Pause, "at_once", scope.Room, "breaker_open", scope.Breaker.Open)
 	}
-	again, concerned := o.board.learn(name, scope, time.Now())
+	again, concerned := o.scheduler.applyModelScope(name, scope, time.Now())
 	for _, id := range concerned[:min(len(concerned), polled)] { // polls see to the others
-		o.notices.due(id)
+		o.signals.markDue(id)
 	}
 	if !again.IsZero() {
-		o.notices.at(again, func(context.Context) { o.board.lookAgain(name) })
+		o.signals.callAt(again, func(context.Context) { o.scheduler.lookAgain(name) })
 	}
 	return nil
 }
 
 // lookAgain makes a model due whose pause, or whose breaker's time, is over.
-func (b *board) lookAgain(name string) {
+func (b *scheduler) lookAgain(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.model(name).urgent = true
-	b.news.give()
+	b.modelStateOf(name).urgent = true
+	b.modelsChanged.wakeWaiter()
 }
 
 // lookAtAll makes all models due of which others may have something to tell.
-func (b *board) lookAtAll() {
+func (b *scheduler) lookAtAll() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, m := range b.models {
 		if m.looked && m.share != (limit.Share{}) {
 			m.urgent = true
-			b.news.give()
+			b.modelsChanged.wakeWaiter()
 		}
 	}
 }

@@ -15,33 +15,33 @@ import (
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
-// A sight is what was last seen of another orchestrator: its count, and since
+// A nodeSighting is what was last seen of another orchestrator: its count, and since
 // when, on this process's own clock that runs while the store answers.
-type sight struct {
+type nodeSighting struct {
 	count int64
 	since time.Duration
 }
 
-// beat shows that this orchestrator lives, and watches the others: one whose
+// beatLoop shows that this orchestrator lives, and watches the others: one whose
 // count has not moved for two beats may be dead, and one whose count has not
 // moved for the lease is, on this process's own clock and while the store was
 // healthy. No other clock has a say, and on this one rests only how soon.
-func (o *Orchestrator) beat(ctx context.Context) {
-	seen := make(map[mapreduce.NodeID]sight)
+func (o *Orchestrator) beatLoop(ctx context.Context) {
+	seen := make(map[mapreduce.NodeID]nodeSighting)
 	count, answered := int64(1), time.Now()
-	every(ctx, o.config.Beat, func() {
+	callEvery(ctx, o.config.Beat, func() {
 		count++
 		begun := time.Now()
 		signs, err := o.signOfLife(ctx, count)
 		now := time.Now()
 		if err != nil {
-			o.failed(ctx, "giving a sign of life", err)
-			o.calm.stop(now, 2*o.config.Beat)
+			o.logFailure(ctx, "giving a sign of life", err)
+			o.storeUptime.stopClock(now, 2*o.config.Beat)
 			return
 		}
-		o.well()
+		o.noteStoreWorks()
 		o.keepPace(now.Sub(begun))
-		o.calm.answered(now, 2*o.config.Beat)
+		o.storeUptime.noteAnswer(now, 2*o.config.Beat)
 		if now.Sub(answered) > 2*o.config.Lease {
 			clear(seen) // nobody could show life for long: everyone gets a full lease again
 		}
@@ -49,9 +49,9 @@ func (o *Orchestrator) beat(ctx context.Context) {
 		if signs.Seen {
 			o.seeRuns(signs.Runs)
 		}
-		o.bereave(signs.Beats)
+		o.nodesGone(signs.Beats)
 		delete(signs.Beats, o.jobs.Node())
-		o.watch(seen, signs.Beats, o.calmly())
+		o.watchNodes(seen, signs.Beats, o.storeUptimeNow())
 	})
 }
 
@@ -68,11 +68,11 @@ func (o *Orchestrator) signOfLife(ctx context.Context, count int64) (*jobs.Signs
 	return o.jobs.Beat(ctx, count)
 }
 
-// meet notes who else there may be: until one is known to be dead, it lives.
-func (o *Orchestrator) meet(beats map[mapreduce.NodeID]int64) {
+// noteKnownNodes notes who else there may be: until one is known to be dead, it lives.
+func (o *Orchestrator) noteKnownNodes(beats map[mapreduce.NodeID]int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.others, o.known = len(beats)-1, beats
+	o.liveNodes, o.knownNodes = len(beats)-1, beats
 }
 
 // seeRuns notes the jobs that may run, as a beat has seen them.
@@ -95,42 +95,42 @@ func (o *Orchestrator) seenRuns(ctx context.Context) ([]jobs.RunRef, error) {
 	return o.jobs.Runs(ctx)
 }
 
-// bereave sees to the trees of all jobs when an orchestrator is no more: what
+// nodesGone sees to the trees of all jobs when an orchestrator is no more: what
 // units had ended there, it may not have told anybody.
-func (o *Orchestrator) bereave(beats map[mapreduce.NodeID]int64) {
+func (o *Orchestrator) nodesGone(beats map[mapreduce.NodeID]int64) {
 	o.mu.Lock()
 	gone := false
-	for node := range o.known {
+	for node := range o.knownNodes {
 		_, there := beats[node]
 		gone = gone || !there
 	}
-	o.known = maps.Clone(beats)
+	o.knownNodes = maps.Clone(beats)
 	o.mu.Unlock()
 	if !gone {
 		return
 	}
 	for _, id := range o.inheritAll() {
-		o.notices.due(id)
+		o.signals.markDue(id)
 	}
 }
 
 // inheritAll has all trees looked at as a whole, and returns the jobs.
 func (o *Orchestrator) inheritAll() []mapreduce.JobID {
-	ids := o.board.running()
+	ids := o.scheduler.runningJobs()
 	for _, id := range ids {
-		o.notices.inherit(id)
+		o.signals.requestTreeLook(id)
 	}
 	return ids
 }
 
-// watch notes the counts of other orchestrators, and those that are silent.
-func (o *Orchestrator) watch(seen map[mapreduce.NodeID]sight, beats map[mapreduce.NodeID]int64, now time.Duration) {
-	silent := make(map[mapreduce.NodeID]sight)
+// watchNodes notes the counts of other orchestrators, and those that are silent.
+func (o *Orchestrator) watchNodes(seen map[mapreduce.NodeID]nodeSighting, beats map[mapreduce.NodeID]int64, now time.Duration) {
+	silent := make(map[mapreduce.NodeID]nodeSighting)
 	alive, rank := 0, 0
 	for node, n := range beats {
 		s, known := seen[node]
 		if !known || s.count != n {
-			s = sight{n, now}
+			s = nodeSighting{n, now}
 			seen[node] = s
 		}
 		quiet := now - s.since
@@ -146,69 +146,69 @@ func (o *Orchestrator) watch(seen map[mapreduce.NodeID]sight, beats map[mapreduc
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.others, o.rank, o.quiet = alive, rank, silent
-	for node := range o.doubts {
+	o.liveNodes, o.rank, o.silentNodes = alive, rank, silent
+	for node := range o.suspects {
 		if _, still := silent[node]; !still {
-			delete(o.doubts, node) // it was only slow, or is forgotten
+			delete(o.suspects, node) // it was only slow, or is forgotten
 		}
 	}
 	if len(silent) > 0 {
-		o.doubtful.give()
+		o.nodesSuspected.wakeWaiter()
 	}
 }
 
-// heir sees to what silent orchestrators have left. It is not done between two
+// failoverLoop sees to what silent orchestrators have left. It is not done between two
 // signs of life, as there may be much of it.
-func (o *Orchestrator) heir(ctx context.Context) {
+func (o *Orchestrator) failoverLoop(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-o.doubtful.wait():
+		case <-o.nodesSuspected.waitChannel():
 		}
 		o.mu.Lock()
-		silent := maps.Clone(o.quiet)
+		silent := maps.Clone(o.silentNodes)
 		o.mu.Unlock()
 		for node, s := range silent {
-			_, err := o.doubt(ctx, node, s.count)
-			o.failed(ctx, "doubting an orchestrator; trying again", err, "node", node)
+			_, err := o.suspectNode(ctx, node, s.count)
+			o.logFailure(ctx, "doubting an orchestrator; trying again", err, "node", node)
 		}
 		for node, s := range silent {
 			if o.silentFor(s) >= o.config.Lease && o.stillQuiet(node, s) {
-				err := o.bury(ctx, node, s.count)
-				o.failed(ctx, "taking over from an orchestrator; trying again", err, "node", node)
+				err := o.takeOverNode(ctx, node, s.count)
+				o.logFailure(ctx, "taking over from an orchestrator; trying again", err, "node", node)
 			}
 		}
 	}
 }
 
-// doubt has what a silent orchestrator was granted and does not use given to
+// suspectNode has what a silent orchestrator was granted and does not use given to
 // those who need it. Its workers have the lease to turn up.
-func (o *Orchestrator) doubt(ctx context.Context, node mapreduce.NodeID, count int64) (*jobs.Doubt, error) {
+func (o *Orchestrator) suspectNode(ctx context.Context, node mapreduce.NodeID, count int64) (*jobs.Doubt, error) {
 	d, err := o.jobs.Doubt(ctx, node, count, newID())
 	if err != nil || d == nil {
 		return nil, err
 	}
 	o.mu.Lock()
-	before := o.doubts[node]
-	o.doubts[node] = d
+	before := o.suspects[node]
+	o.suspects[node] = d
 	o.mu.Unlock()
 	if before == nil {
 		o.log.Info("orchestrator is silent; what it does not use is free", "node", node, "holds", d.All)
 	}
 	if before == nil || before.ID != d.ID || !maps.Equal(before.Held, d.Held) {
-		o.board.callsChange()
-		for _, id := range o.board.running() {
-			o.notices.due(id)
+		o.scheduler.callsChange()
+		for _, id := range o.scheduler.runningJobs() {
+			o.signals.markDue(id)
 		}
 	}
 	return d, nil
 }
 
-// inherit takes over what earlier runs left on a store that only this
+// takeOverExclusive takes over what earlier runs left on a store that only this
 // orchestrator can use. Workers of theirs that may still live get the grace
 // period to connect here.
-func (o *Orchestrator) inherit(ctx context.Context) error {
+func (o *Orchestrator) takeOverExclusive(ctx context.Context) error {
 	beats, err := o.jobs.Beats(ctx)
 	if err != nil {
 		return err
@@ -217,7 +217,7 @@ func (o *Orchestrator) inherit(ctx context.Context) error {
 		if node == o.jobs.Node() {
 			continue
 		}
-		d, err := o.doubt(ctx, node, count)
+		d, err := o.suspectNode(ctx, node, count)
 		if err != nil {
 			return err
 		}
@@ -231,9 +231,9 @@ func (o *Orchestrator) inherit(ctx context.Context) error {
 	return nil
 }
 
-// bury takes over what a dead orchestrator left.
-func (o *Orchestrator) bury(ctx context.Context, node mapreduce.NodeID, count int64) error {
-	d, err := o.doubt(ctx, node, count)
+// takeOverNode takes over what a dead orchestrator left.
+func (o *Orchestrator) takeOverNode(ctx context.Context, node mapreduce.NodeID, count int64) error {
+	d, err := o.suspectNode(ctx, node, count)
 	if err != nil || d == nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func (o *Orchestrator) takeOver(ctx context.Context, node mapreduce.NodeID, coun
 			switch {
 			case s.Node != node && !s.Expiring():
 			case now || s.Embedded || s.Expiring():
-				if err := o.expire(ctx, s, nil); err != nil {
+				if err := o.expireSession(ctx, s, nil); err != nil {
 					return err
 				}
 			default:
@@ -277,9 +277,9 @@ func (o *Orchestrator) takeOver(ctx context.Context, node mapreduce.NodeID, coun
 	if err := o.jobs.Forget(ctx, node, count, d); err != nil {
 		return err
 	}
-	o.board.callsChange()
-	for _, id := range o.board.running() {
-		o.notices.due(id) // all that it was granted is free
+	o.scheduler.callsChange()
+	for _, id := range o.scheduler.runningJobs() {
+		o.signals.markDue(id) // all that it was granted is free
 	}
 	return nil
 }
@@ -287,9 +287,9 @@ func (o *Orchestrator) takeOver(ctx context.Context, node mapreduce.NodeID, coun
 // takeOverLater expires the sessions of a dead node that are left after the
 // grace period.
 func (o *Orchestrator) takeOverLater(node mapreduce.NodeID, count int64, d *jobs.Doubt) {
-	o.spare(o.config.Grace, func(ctx context.Context) {
+	o.afterGrace(o.config.Grace, func(ctx context.Context) {
 		if err := o.takeOver(ctx, node, count, d, true); err != nil {
-			o.failed(ctx, "taking over from an orchestrator; trying again", err, "node", node)
+			o.logFailure(ctx, "taking over from an orchestrator; trying again", err, "node", node)
 			o.takeOverLater(node, count, d)
 		}
 	})
@@ -297,15 +297,15 @@ func (o *Orchestrator) takeOverLater(node mapreduce.NodeID, count int64, d *jobs
 
 // expireAfter expires a session unless it is taken up again within d.
 func (o *Orchestrator) expireAfter(s jobs.SessionRef, running map[mapreduce.Held]bool, d time.Duration) {
-	o.spare(d, func(ctx context.Context) {
-		if err := o.expire(ctx, s, running); err != nil && ctx.Err() == nil {
-			o.failed(ctx, "expiring a session; trying again", err, "session", s.Session)
+	o.afterGrace(d, func(ctx context.Context) {
+		if err := o.expireSession(ctx, s, running); err != nil && ctx.Err() == nil {
+			o.logFailure(ctx, "expiring a session; trying again", err, "session", s.Session)
 			o.expireAfter(s, running, time.Second)
 		}
 	})
 }
 
-func (o *Orchestrator) expire(ctx context.Context, s jobs.SessionRef, running map[mapreduce.Held]bool) error {
+func (o *Orchestrator) expireSession(ctx context.Context, s jobs.SessionRef, running map[mapreduce.Held]bool) error {
 	units := 0
 	for {
 		loss, err := o.jobs.Expire(ctx, s.Session, s.Node, s.Epoch, running)
@@ -315,10 +315,10 @@ func (o *Orchestrator) expire(ctx context.Context, s jobs.SessionRef, running ma
 		}
 		units += loss.Units
 		for _, id := range loss.Jobs {
-			o.notices.told(id, loss.Told[id])
-			o.board.stir(id)
-			o.notices.due(id)
-			o.notices.changed(id)
+			o.signals.noteEndedInputs(id, loss.Told[id])
+			o.scheduler.rereadQueue(id)
+			o.signals.markDue(id)
+			o.signals.notifyWatchers(id)
 		}
 		for _, h := range loss.SetAside {
 			o.log.Error("unit set aside: its workers died while they ran it", "job", h.Job, "unit", h.Unit)
@@ -340,7 +340,7 @@ func (o *Orchestrator) expire(ctx context.Context, s jobs.SessionRef, running ma
 // elsewhere: then its slots went with it, and how many are left here is read
 // anew first. If it was here since, that is not over.
 func (o *Orchestrator) settleSlots(ctx context.Context, ref jobs.SessionRef) error {
-	b := o.board
+	b := o.scheduler
 	b.mu.Lock()
 	s := b.away[ref.Session]
 	if s != nil && s.epoch > ref.Epoch {
@@ -354,14 +354,14 @@ func (o *Orchestrator) settleSlots(ctx context.Context, ref jobs.SessionRef) err
 	}
 	b.mu.Unlock()
 	for job := range held {
-		_, _, err := o.request(ctx, job, func() (jobs.Ask, bool) { return jobs.Ask{}, true })
+		_, _, err := o.requestGrant(ctx, job, func() (jobs.GrantRequest, bool) { return jobs.GrantRequest{}, true })
 		if errs.KindOf(err) == errs.NotFound && err != nil {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		o.notices.due(job)
+		o.signals.markDue(job)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -388,28 +388,28 @@ func (o *Orchestrator) abandonOf(ctx context.Context, node mapreduce.NodeID) err
 	return nil
 }
 
-// wakes looks for work whenever another orchestrator says that there is some.
+// wakeLoop looks for work whenever another orchestrator says that there is some.
 // The watch is armed before the look, so that nothing falls in between.
-func (o *Orchestrator) wakes(ctx context.Context) {
+func (o *Orchestrator) wakeLoop(ctx context.Context) {
 	for ctx.Err() == nil {
 		armed, stop := context.WithCancel(ctx)
 		woken, err := o.jobs.Watch(armed)
-		o.board.lookAtAll()
-		for _, id := range o.board.coldJobs() {
-			o.notices.due(id)
+		o.scheduler.lookAtAll()
+		for _, id := range o.scheduler.primingJobs() {
+			o.signals.markDue(id)
 		}
 		if err == nil {
-			err = o.refresh(ctx, o.jobs.Runs)
+			err = o.refreshJobs(ctx, o.jobs.Runs)
 		}
-		if err == nil && !o.alone() {
-			o.board.callsChange()
+		if err == nil && !o.isOnlyNode() {
+			o.scheduler.callsChange()
 			err = o.fleetSlots(ctx)
 		}
 		if err != nil {
-			o.failed(ctx, "looking for work; trying again", err)
+			o.logFailure(ctx, "looking for work; trying again", err)
 			woken = nil
 		}
-		t := time.NewTimer(jittered(15 * time.Second)) // polls look as well
+		t := time.NewTimer(withJitter(15 * time.Second)) // polls look as well
 		select {
 		case <-woken:
 		case <-t.C:
@@ -420,18 +420,18 @@ func (o *Orchestrator) wakes(ctx context.Context) {
 	}
 }
 
-// polls is the net under everything that is otherwise told.
-func (o *Orchestrator) polls(ctx context.Context) {
-	every(ctx, jittered(o.config.Poll), func() {
-		o.silent()
-		o.failed(ctx, "looking for work", o.refresh(ctx, o.seenRuns))
-		o.board.callsPoll(o.alone())
-		o.failed(ctx, "asking for the fleet's slots", o.fleetSlots(ctx))
+// pollLoop is the net under everything that is otherwise told.
+func (o *Orchestrator) pollLoop(ctx context.Context) {
+	callEvery(ctx, withJitter(o.config.Poll), func() {
+		o.endSilentStreams()
+		o.logFailure(ctx, "looking for work", o.refreshJobs(ctx, o.seenRuns))
+		o.scheduler.callsPoll(o.isOnlyNode())
+		o.logFailure(ctx, "asking for the fleet's slots", o.fleetSlots(ctx))
 		for _, id := range o.turnOf(polled) {
-			o.board.stir(id)
-			o.notices.due(id)
-			o.failed(ctx, "looking for units that sleep", o.findSleepers(ctx, id), "job", id)
-			o.failed(ctx, "pausing a job", o.pauseStuck(ctx, id), "job", id)
+			o.scheduler.rereadQueue(id)
+			o.signals.markDue(id)
+			o.logFailure(ctx, "looking for units that sleep", o.findSleepers(ctx, id), "job", id)
+			o.logFailure(ctx, "pausing a job", o.pauseStuck(ctx, id), "job", id)
 		}
 	})
 }
@@ -442,7 +442,7 @@ const polled = 256
 
 // turnOf returns up to n of the jobs on the board that may run, others each time.
 func (o *Orchestrator) turnOf(n int) []mapreduce.JobID {
-	ids := o.board.running()
+	ids := o.scheduler.runningJobs()
 	slices.Sort(ids)
 	if len(ids) <= n {
 		return ids
@@ -456,8 +456,8 @@ func (o *Orchestrator) turnOf(n int) []mapreduce.JobID {
 	return ids
 }
 
-// running returns the jobs on the board that may run.
-func (b *board) running() []mapreduce.JobID {
+// runningJobs returns the jobs on the board that may run.
+func (b *scheduler) runningJobs() []mapreduce.JobID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var ids []mapreduce.JobID
@@ -469,10 +469,10 @@ func (b *board) running() []mapreduce.JobID {
 	return ids
 }
 
-// refresh puts the jobs that may run on the board, and has those looked at that
+// refreshJobs puts the jobs that may run on the board, and has those looked at that
 // may not any more. What it acts on it reads again: those that look returns may be a
 // beat old.
-func (o *Orchestrator) refresh(ctx context.Context, look func(context.Context) ([]jobs.RunRef, error)) error {
+func (o *Orchestrator) refreshJobs(ctx context.Context, look func(context.Context) ([]jobs.RunRef, error)) error {
 	refs, err := look(ctx)
 	if err != nil {
 		return err
@@ -480,16 +480,16 @@ func (o *Orchestrator) refresh(ctx context.Context, look func(context.Context) (
 	runs := make(map[mapreduce.JobID]bool, len(refs))
 	for _, ref := range refs {
 		runs[ref.Job] = true
-		if !o.ours(ref.Job) || o.board.stands(ref.Job, ref.Epoch) {
+		if !o.isOwnJob(ref.Job) || o.scheduler.hasJobEpoch(ref.Job, ref.Epoch) {
 			continue
 		}
 		if err := o.refreshJob(ctx, ref.Job); err != nil && errs.KindOf(err) != errs.NotFound { // deleted meanwhile
 			return err
 		}
 	}
-	for _, id := range o.board.running() {
+	for _, id := range o.scheduler.runningJobs() {
 		if !runs[id] {
-			o.notices.due(id)
+			o.signals.markDue(id)
 		}
 	}
 	return nil
@@ -502,11 +502,11 @@ func (o *Orchestrator) refreshJob(ctx context.Context, id mapreduce.JobID) error
 		return err
 	}
 	switch {
-	case !o.ours(id):
+	case !o.isOwnJob(id):
 	case !mapreduce.JobState(st.Ctl.State).Running():
-		o.notices.due(id) // it may be that a cancel has begun and is not done
-	case !o.board.stands(id, st.Ctl.Epoch):
-		o.place(id, st, nil)
+		o.signals.markDue(id) // it may be that a cancel has begun and is not done
+	case !o.scheduler.hasJobEpoch(id, st.Ctl.Epoch):
+		o.scheduleJob(id, st, nil)
 	}
 	return nil
 }
@@ -518,36 +518,36 @@ type stagesOf struct {
 	level    int64        // where the job is
 }
 
-// at returns the stage of a level; nil for the level of units that parse documents.
-func (s stagesOf) at(level int64) *pipeline.Stage {
+// stageAt returns the stage of a level; nil for the level of units that parse documents.
+func (s stagesOf) stageAt(level int64) *pipeline.Stage {
 	if s.pipeline == nil || level < 0 || level >= int64(len(s.levels)) || s.levels[level].Stage >= len(s.pipeline.Stages) {
 		return nil
 	}
 	return s.pipeline.Stages[s.levels[level].Stage]
 }
 
-// now returns the stage that the job has come to.
-func (s stagesOf) now() *pipeline.Stage { return s.at(s.level) }
+// currentStage returns the stage that the job has come to.
+func (s stagesOf) currentStage() *pipeline.Stage { return s.stageAt(s.level) }
 
-// name returns the name of the stage of a level, or "".
-func (s stagesOf) name(level int64) string {
-	if stage := s.at(level); stage != nil {
+// stageName returns the name of the stage of a level, or "".
+func (s stagesOf) stageName(level int64) string {
+	if stage := s.stageAt(level); stage != nil {
 		return stage.Name
 	}
 	return ""
 }
 
-// depth returns the depth of a level in the tree of its stage, 0 if it has none.
-func (s stagesOf) depth(level int64) int {
-	if s.at(level) == nil {
+// treeDepth returns the depth of a level in the tree of its stage, 0 if it has none.
+func (s stagesOf) treeDepth(level int64) int {
+	if s.stageAt(level) == nil {
 		return 0
 	}
 	return s.levels[level].Depth
 }
 
-// bundle returns the id of the unit that takes all documents, if the pipeline may
+// directUnitID returns the id of the unit that takes all documents, if the pipeline may
 // have one; else "".
-func (s stagesOf) bundle() mapreduce.UnitID {
+func (s stagesOf) directUnitID() mapreduce.UnitID {
 	if s.pipeline == nil {
 		return ""
 	}
@@ -572,8 +572,8 @@ func newStages(spec *mapreduce.JobSpec, ctl *storagev1.Ctl) stagesOf {
 	return s
 }
 
-// requirements returns what units of a stage need of a worker.
-func requirements(spec *mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.Requirements {
+// unitRequirements returns what units of a stage need of a worker.
+func unitRequirements(spec *mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.Requirements {
 	needs := mapreduce.Requirements{Provider: spec.Provider, Model: spec.Model}
 	if stage != nil {
 		needs.Tools = stage.Tools
@@ -581,12 +581,12 @@ func requirements(spec *mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.Requ
 	return needs
 }
 
-// place puts a job on the board. waiting are the units that wait, if these are
+// scheduleJob puts a job on the board. waiting are the units that wait, if these are
 // known and all there are.
-func (o *Orchestrator) place(id mapreduce.JobID, st *jobs.Standing, waiting []jobs.Candidate) {
+func (o *Orchestrator) scheduleJob(id mapreduce.JobID, st *jobs.Standing, waiting []jobs.Candidate) {
 	spec := jobs.SpecOf(st.Record.Config)
 	stages := newStages(&spec, st.Ctl)
-	if stage := stages.now(); stage != nil {
+	if stage := stages.currentStage(); stage != nil {
 		spec = specFor(spec, stage)
 	}
 	spec.Budget = st.Ctl.Budget
@@ -594,35 +594,35 @@ func (o *Orchestrator) place(id mapreduce.JobID, st *jobs.Standing, waiting []jo
 	if n := st.Record.Documents - st.Record.SkippedDocuments; n > 0 {
 		share = spec.Budget / n
 	}
-	if o.warms(st.Ctl, &spec) {
-		o.board.chill(id)
+	if o.usesPriming(st.Ctl, &spec) {
+		o.scheduler.startPriming(id)
 	}
-	o.board.adopt(id, st.Ctl, &spec, stages, o.config.Provider(spec.Provider).Models, share, waiting)
+	o.scheduler.putJob(id, st.Ctl, &spec, stages, o.config.Provider(spec.Provider).Models, share, waiting)
 	if st.Ctl.TreeTop > 0 {
-		o.notices.inherit(id)
+		o.signals.requestTreeLook(id)
 	}
-	o.notices.due(id)
+	o.signals.markDue(id)
 	for _, ref := range st.Sleepers {
-		o.sleeps(id, ref)
+		o.scheduleWakeUp(id, ref)
 	}
-	o.board.sleepersSeen(id, st.NextParked)
+	o.scheduler.sleepersSeen(id, st.NextParked)
 }
 
-// ours reports whether this orchestrator runs a job.
-func (o *Orchestrator) ours(id mapreduce.JobID) bool {
+// isOwnJob reports whether this orchestrator runs a job.
+func (o *Orchestrator) isOwnJob(id mapreduce.JobID) bool {
 	if o.config.Adopt {
 		return true
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.mine[id]
+	return o.ownJobs[id]
 }
 
-// own makes a job one that this orchestrator runs.
-func (o *Orchestrator) own(id mapreduce.JobID) {
+// markOwnJob makes a job one that this orchestrator runs.
+func (o *Orchestrator) markOwnJob(id mapreduce.JobID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.mine[id] = true
+	o.ownJobs[id] = true
 }
 
 // sleepersPage is how many units that back off, and how many parked ones, one poll
@@ -632,19 +632,19 @@ const sleepersPage = 1000
 // findSleepers times the units of a job that back off, and further ones of those that
 // are parked, from now for those that are seen for the first time.
 func (o *Orchestrator) findSleepers(ctx context.Context, id mapreduce.JobID) error {
-	refs, next, err := o.jobs.Sleepers(ctx, id, o.board.sleepersAfter(id), sleepersPage)
+	refs, next, err := o.jobs.Sleepers(ctx, id, o.scheduler.sleepersAfter(id), sleepersPage)
 	if err != nil {
 		return err
 	}
-	o.board.sleepersSeen(id, next)
+	o.scheduler.sleepersSeen(id, next)
 	for _, ref := range refs {
-		o.sleeps(id, ref)
+		o.scheduleWakeUp(id, ref)
 	}
 	return nil
 }
 
 // sleepersAfter returns behind which parked unit of a job to go on looking.
-func (b *board) sleepersAfter(id mapreduce.JobID) mapreduce.UnitID {
+func (b *scheduler) sleepersAfter(id mapreduce.JobID) mapreduce.UnitID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if r := b.runs[id]; r != nil {
@@ -654,7 +654,7 @@ func (b *board) sleepersAfter(id mapreduce.JobID) mapreduce.UnitID {
 }
 
 // sleepersSeen notes behind which parked unit of a job to go on looking.
-func (b *board) sleepersSeen(id mapreduce.JobID, next mapreduce.UnitID) {
+func (b *scheduler) sleepersSeen(id mapreduce.JobID, next mapreduce.UnitID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if r := b.runs[id]; r != nil {
@@ -662,10 +662,10 @@ func (b *board) sleepersSeen(id mapreduce.JobID, next mapreduce.UnitID) {
 	}
 }
 
-// sleeps wakes a unit when it has slept long enough from now, unless that is seen to
+// scheduleWakeUp wakes a unit when it has slept long enough from now, unless that is seen to
 // already.
-func (o *Orchestrator) sleeps(id mapreduce.JobID, ref jobs.SleeperRef) {
-	o.notices.sleepUntil(time.Now().Add(ref.For), sleeper{id, ref.Sleeper})
+func (o *Orchestrator) scheduleWakeUp(id mapreduce.JobID, ref jobs.SleeperRef) {
+	o.signals.sleepUntil(time.Now().Add(ref.For), sleeper{id, ref.Sleeper})
 }
 
 // wakeBatch is how many units are woken in one transaction.
@@ -676,11 +676,11 @@ func (o *Orchestrator) wakeUnits(ctx context.Context, id mapreduce.JobID, units 
 	for batch := range slices.Chunk(units, wakeBatch) {
 		woken, err := o.jobs.Wakeup(ctx, id, batch)
 		if err != nil && errs.KindOf(err) != errs.NotFound {
-			o.failed(ctx, "waking units; trying again", err, "job", id, "units", len(batch))
+			o.logFailure(ctx, "waking units; trying again", err, "job", id, "units", len(batch))
 			for _, s := range batch {
-				o.sleeps(id, jobs.SleeperRef{Sleeper: s, For: time.Second})
+				o.scheduleWakeUp(id, jobs.SleeperRef{Sleeper: s, For: time.Second})
 			}
 		}
-		o.board.requeue(id, woken)
+		o.scheduler.enqueueCandidates(id, woken)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/coditect/mapreduce/worker/output"
 )
 
-// check checks an output of the result once more, but for the citations of map
+// checkOutput checks an output of the result once more, but for the citations of map
 // units, which are checked as they are shown; and notes whose records it has.
-func (r *result) check(ctx context.Context, u *storagev1.Unit, out *output.Output) error {
+func (r *result) checkOutput(ctx context.Context, u *storagev1.Unit, out *output.Output) error {
 	why := output.CheckValues(r.schema, out)
 	if mapreduce.UnitKind(u.Kind) == mapreduce.KindDirect {
 		var err error
@@ -26,7 +26,7 @@ func (r *result) check(ctx context.Context, u *storagev1.Unit, out *output.Outpu
 		why = output.CheckRecords(citedText(u, nil), out)
 	}
 	if why != nil {
-		return r.refused(u.UnitId, why)
+		return r.refusedOutputError(u.UnitId, why)
 	}
 	for i := range out.Entries {
 		for _, m := range out.Entries[i].Members {
@@ -38,9 +38,9 @@ func (r *result) check(ctx context.Context, u *storagev1.Unit, out *output.Outpu
 	return nil
 }
 
-// refused is what a result fails with of which an output is not what a unit comes
+// refusedOutputError is what a result fails with of which an output is not what a unit comes
 // to: whatever made it was wrong, or the store is damaged.
-func (r *result) refused(unit string, why error) error {
+func (r *result) refusedOutputError(unit string, why error) error {
 	return errs.New(errs.DataLoss, "job %s: the output of %s is not what a unit comes to: %v", r.job.ID, unit, why)
 }
 
@@ -48,29 +48,29 @@ func (r *result) refused(unit string, why error) error {
 // are, and cite no other documents than these are of.
 func (r *result) trueMembers() error {
 	if err := output.CheckValues(r.schema, r.last); err != nil {
-		return r.refused("the last reduce", err)
+		return r.refusedOutputError("the last reduce", err)
 	}
 	for first, s := range r.merged {
 		documents := make(map[string]bool)
 		for _, m := range s.Members {
 			document, ok := r.seen[m]
 			if !ok {
-				return r.refused("the last reduce", errs.New(errs.DataLoss, "it names record %d of unit %d, which there is not", m.Record, m.Unit))
+				return r.refusedOutputError("the last reduce", errs.New(errs.DataLoss, "it names record %d of unit %d, which there is not", m.Record, m.Unit))
 			}
 			documents[document] = true
 		}
 		if s.Held == nil || documents[""] { // the direct unit's own were checked with it
 			continue
 		}
-		if cite := r.strange(s.Held, documents); cite != nil {
-			return r.refused("the last reduce", errs.New(errs.DataLoss, "record %d of unit %d cites %s, which it is not of", first.Record, first.Unit, cite.Document))
+		if cite := r.foreignCitation(s.Held, documents); cite != nil {
+			return r.refusedOutputError("the last reduce", errs.New(errs.DataLoss, "record %d of unit %d cites %s, which it is not of", first.Record, first.Unit, cite.Document))
 		}
 	}
 	return nil
 }
 
-// strange returns a citation of an entry that is of no document of its own, or nil.
-func (r *result) strange(e *output.Entry, documents map[string]bool) (strange *output.Citation) {
+// foreignCitation returns a citation of an entry that is of no document of its own, or nil.
+func (r *result) foreignCitation(e *output.Entry, documents map[string]bool) (strange *output.Citation) {
 	e.Cited(func(id merge.Citation) {
 		if c := r.last.Citations[id]; !documents[c.Document] {
 			strange = &c

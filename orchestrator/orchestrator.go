@@ -129,7 +129,7 @@ func (c Config) withDefaults() Config {
 		c.Provider = anyProvider
 	}
 	if c.Estimate == nil {
-		c.Estimate = c.estimate
+		c.Estimate = c.estimateReservation
 	}
 	if c.Rates == nil {
 		c.Rates = c.defaultRates
@@ -176,8 +176,8 @@ func anyProvider(name string) mapreduce.Provider {
 	return mapreduce.Provider{Name: name, Models: true, Steps: []string{"extract", "merge", "parse", "write"}}
 }
 
-// asks reports whether a stage of a job may ask models.
-func (c *Config) asks(spec *mapreduce.JobSpec) bool {
+// asksModels reports whether a stage of a job may ask models.
+func (c *Config) asksModels(spec *mapreduce.JobSpec) bool {
 	p, err := pipelineOf(spec)
 	if err != nil {
 		return true
@@ -188,7 +188,7 @@ func (c *Config) asks(spec *mapreduce.JobSpec) bool {
 	})
 }
 
-func (c *Config) estimate(spec *mapreduce.JobSpec, tokens int64) int64 {
+func (c *Config) estimateReservation(spec *mapreduce.JobSpec, tokens int64) int64 {
 	if !c.Provider(spec.Provider).Models {
 		return 0
 	}
@@ -197,35 +197,35 @@ func (c *Config) estimate(spec *mapreduce.JobSpec, tokens int64) int64 {
 
 // An Orchestrator moves jobs. Its methods are safe for concurrent use.
 type Orchestrator struct {
-	jobs    *jobs.Jobs
-	config  Config
-	log     *slog.Logger
-	board   *board
-	notices notices
-	trouble troubles
-	library library       // of what outputs are checked against
-	checks  chan struct{} // full while as many outputs are checked as there are processors
-	calm    calm
-	started chan struct{}
-	ready   sync.Once
+	jobs          *jobs.Jobs
+	config        Config
+	log           *slog.Logger
+	scheduler     *scheduler
+	signals       jobSignals
+	errorThrottle errorThrottle
+	textCache     textCache     // of what outputs are checked against
+	checkSlots    chan struct{} // full while as many outputs are checked as there are processors
+	storeUptime   storeUptime
+	started       chan struct{}
+	ready         sync.Once
 
-	streams sync.WaitGroup // of workers
-	asking  chan struct{}  // full while grants are asked for or returned
-	wanting chan struct{}  // full while so many reduces' records are looked for
+	streams           sync.WaitGroup // of workers
+	grantRequestSlot  chan struct{}  // full while grants are asked for or returned
+	recordLookupSlots chan struct{}  // full while so many reduces' records are looked for
 
 	polledLast mapreduce.JobID // of polls only
 
-	doubtful signal // some others are silent
+	nodesSuspected signal // some others are silent
 
-	mu      sync.Mutex                       // guards the variables below
-	quiet   map[mapreduce.NodeID]sight       // others without a sign of life of late
-	doubts  map[mapreduce.NodeID]*jobs.Doubt // that they live
-	others  int                              // orchestrators alive beside this one
-	rank    int                              // how many of those have ids before this one's
-	pace    time.Duration                    // of a transaction, of late
-	known   map[mapreduce.NodeID]int64       // orchestrators of which there was a sign of life
-	mine    map[mapreduce.JobID]bool
-	leaving chan struct{} // closed once no stream is admitted any more
+	mu              sync.Mutex                        // guards the variables below
+	silentNodes     map[mapreduce.NodeID]nodeSighting // others without a sign of life of late
+	suspects        map[mapreduce.NodeID]*jobs.Doubt  // that they live
+	liveNodes       int                               // orchestrators alive beside this one
+	rank            int                               // how many of those have ids before this one's
+	transactionPace time.Duration                     // of a transaction, of late
+	knownNodes      map[mapreduce.NodeID]int64        // orchestrators of which there was a sign of life
+	ownJobs         map[mapreduce.JobID]bool
+	leaving         chan struct{} // closed once no stream is admitted any more
 
 	runs     []jobs.RunRef // that may run
 	runsSeen bool          // by a beat, and not by a poll since
@@ -244,12 +244,12 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	}
 	o := &Orchestrator{
 		jobs: j, config: c, log: c.Logger, started: make(chan struct{}),
-		doubts: make(map[mapreduce.NodeID]*jobs.Doubt), mine: make(map[mapreduce.JobID]bool), asking: make(chan struct{}, 1),
-		wanting: make(chan struct{}, maxWanting),
-		leaving: make(chan struct{}), checks: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
+		suspects: make(map[mapreduce.NodeID]*jobs.Doubt), ownJobs: make(map[mapreduce.JobID]bool), grantRequestSlot: make(chan struct{}, 1),
+		recordLookupSlots: make(chan struct{}, maxWanting),
+		leaving:           make(chan struct{}), checkSlots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
 	}
-	o.board = newBoard(j.Node(), c.Limits)
-	o.board.lease, o.board.thawed = c.Lease, o.notices.due
+	o.scheduler = newBoard(j.Node(), c.Limits)
+	o.scheduler.lease, o.scheduler.onPrimed = c.Lease, o.signals.markDue
 	return o, nil
 }
 
@@ -263,37 +263,37 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	}
 	o.keepPace(time.Since(begun))
 	if !o.config.Exclusive {
-		o.meet(signs.Beats)
+		o.noteKnownNodes(signs.Beats)
 	} else {
-		if err := o.inherit(ctx); err != nil {
+		if err := o.takeOverExclusive(ctx); err != nil {
 			return fmt.Errorf("orchestrator: taking over: %w", err)
 		}
 	}
-	o.calm.answered(time.Now(), 0)
+	o.storeUptime.noteAnswer(time.Now(), 0)
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	var lanes, loops sync.WaitGroup
 	for range o.config.Lanes {
-		lanes.Go(func() { o.looping(work, "lane", o.lane) })
+		lanes.Go(func() { o.runLoop(work, "lane", o.committerLoop) })
 	}
-	for name, loop := range o.loops() {
-		loops.Go(func() { o.looping(ctx, name, loop) })
+	for name, loop := range o.backgroundLoops() {
+		loops.Go(func() { o.runLoop(ctx, name, loop) })
 	}
 	o.ready.Do(func() { close(o.started) })
 	<-ctx.Done()
 	loops.Wait()
-	o.goodbye()
-	o.board.close()
+	o.drainWorkers()
+	o.scheduler.close()
 	stop(errStopped)
 	lanes.Wait()
 	return nil
 }
 
-// loops are what an orchestrator does beside its lanes, by name.
-func (o *Orchestrator) loops() map[string]func(context.Context) {
+// backgroundLoops are what an orchestrator does beside committing, by name.
+func (o *Orchestrator) backgroundLoops() map[string]func(context.Context) {
 	return map[string]func(context.Context){
-		"beat": o.beat, "heir": o.heir, "wakes": o.wakes, "polls": o.polls, "murmurs": o.murmurs, "seals": o.seals,
-		"timekeeper": o.timekeeper, "advancer": o.advancer, "limiter": o.limiter, "trimmer": o.trimmer,
+		"beats": o.beatLoop, "failover": o.failoverLoop, "wakes": o.wakeLoop, "polls": o.pollLoop, "keepalive": o.keepaliveLoop, "seals": o.sealLoop,
+		"timers": o.timerLoop, "advance": o.advanceLoop, "limits": o.limitsLoop, "trim answers": o.trimAnswersLoop,
 	}
 }
 
@@ -302,13 +302,13 @@ func (o *Orchestrator) Started() <-chan struct{} { return o.started }
 
 var errStopped = errors.New("orchestrator stopped")
 
-// goodbye tells the workers to connect elsewhere, and waits until they have
+// drainWorkers tells the workers to connect elsewhere, and waits until they have
 // gone, or for the grace period.
-func (o *Orchestrator) goodbye() {
+func (o *Orchestrator) drainWorkers() {
 	o.mu.Lock()
 	close(o.leaving)
 	o.mu.Unlock()
-	for _, s := range o.board.allSessions() {
+	for _, s := range o.scheduler.allSessions() {
 		s.out.put(&mapreduce.ToWorker{Goodbye: true})
 	}
 	gone := make(chan struct{})
@@ -323,7 +323,7 @@ func (o *Orchestrator) goodbye() {
 		case <-gone:
 			return
 		case <-t.C:
-			for _, s := range o.board.allSessions() {
+			for _, s := range o.scheduler.allSessions() {
 				s.stop(errStopped)
 			}
 			t.Reset(o.config.Grace) // for one that was being taken up
@@ -331,8 +331,8 @@ func (o *Orchestrator) goodbye() {
 	}
 }
 
-// every calls fn about every d, until ctx ends.
-func every(ctx context.Context, d time.Duration, fn func()) {
+// callEvery calls fn about every d, until ctx ends.
+func callEvery(ctx context.Context, d time.Duration, fn func()) {
 	t := time.NewTicker(d)
 	defer t.Stop()
 	for {
@@ -345,8 +345,8 @@ func every(ctx context.Context, d time.Duration, fn func()) {
 	}
 }
 
-// jittered returns d, up to a quarter more or less, so that many do not act in
+// withJitter returns d, up to a quarter more or less, so that many do not act in
 // step.
-func jittered(d time.Duration) time.Duration {
+func withJitter(d time.Duration) time.Duration {
 	return d*3/4 + rand.N(d/2+1)
 }

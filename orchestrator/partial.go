@@ -15,13 +15,13 @@ const (
 	partialRoom  = 4 << 20 // bytes of what it holds merged
 )
 
-// partial makes of the map units that are complete what the last reduce would,
+// mergePartial makes of the map units that are complete what the last reduce would,
 // as far as the schema decides it, if the job ended now. More units may end
 // while the result is read, so it is noted first which ones it is of.
-func (r *result) partial(ctx context.Context) error {
-	f := &fold{r: r, sum: &output.Output{}}
+func (r *result) mergePartial(ctx context.Context) error {
+	f := &partialMerge{r: r, sum: &output.Output{}}
 	r.taken = &spans{}
-	err := r.units(ctx, 0, func(u *storagev1.Unit) error {
+	err := r.visitUnits(ctx, 0, func(u *storagev1.Unit) error {
 		if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete {
 			return nil
 		}
@@ -29,11 +29,11 @@ func (r *result) partial(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.taken.add(u.Index)
-		return f.add(ctx, out)
+		r.taken.addNumber(u.Index)
+		return f.addOutput(ctx, out)
 	})
 	if err == nil {
-		err = f.merge(ctx, true)
+		err = f.mergeBatch(ctx, true)
 	}
 	if err != nil {
 		return err
@@ -42,22 +42,22 @@ func (r *result) partial(ctx context.Context) error {
 	return nil
 }
 
-// A fold merges outputs of map units batch by batch, so that it holds what was
+// A partialMerge merges outputs of map units batch by batch, so that it holds what was
 // merged, and of all else names.
-type fold struct {
+type partialMerge struct {
 	r     *result
 	sum   *output.Output
 	batch []*output.Output
 }
 
-func (f *fold) add(ctx context.Context, out *output.Output) error {
+func (f *partialMerge) addOutput(ctx context.Context, out *output.Output) error {
 	if f.batch = append(f.batch, out); len(f.batch) < partialBatch {
 		return nil
 	}
-	return f.merge(ctx, false)
+	return f.mergeBatch(ctx, false)
 }
 
-func (f *fold) merge(ctx context.Context, last bool) error {
+func (f *partialMerge) mergeBatch(ctx context.Context, last bool) error {
 	inputs := append([]*output.Output{f.sum}, f.batch...)
 	var referred []*output.Output
 	err := f.r.o.eachReferred(ctx, f.r.job.ID, output.Wanted(f.r.schema, inputs, last), func(_ *storagev1.Unit, out *output.Output) error {
@@ -121,7 +121,7 @@ func (o *Orchestrator) eachReferred(ctx context.Context, id mapreduce.JobID, wan
 // one has all numbers.
 type spans struct{ list []span }
 
-func (s *spans) add(n int64) {
+func (s *spans) addNumber(n int64) {
 	if last := len(s.list) - 1; last >= 0 && s.list[last].end == n {
 		s.list[last].end++
 		return
@@ -129,16 +129,16 @@ func (s *spans) add(n int64) {
 	s.list = append(s.list, span{n, n + 1})
 }
 
-func (s *spans) has(n int64) bool {
+func (s *spans) containsNumber(n int64) bool {
 	if s == nil {
 		return true
 	}
-	_, found := slices.BinarySearchFunc(s.list, n, span.compare)
+	_, found := slices.BinarySearchFunc(s.list, n, span.compareTo)
 	return found
 }
 
-// compare says on which side of a number the span lies, or 0 if it has it.
-func (s span) compare(at int64) int {
+// compareTo says on which side of a number the span lies, or 0 if it has it.
+func (s span) compareTo(at int64) int {
 	switch {
 	case s.end <= at:
 		return -1

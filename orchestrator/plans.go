@@ -16,20 +16,20 @@ import (
 
 // PlanJob implements mapreduce.Service.
 func (o *Orchestrator) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
-	return o.config.plan(ctx, q, docs)
+	return o.config.planJob(ctx, q, docs)
 }
 
 // Plan says what an orchestrator with a configuration would do for a job. It
 // needs no store.
 func Plan(ctx context.Context, c Config, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
 	c = c.withDefaults()
-	return c.plan(ctx, q, docs)
+	return c.planJob(ctx, q, docs)
 }
 
-// plan goes through the documents as a submission does, cuts them into the very
+// planJob goes through the documents as a submission does, cuts them into the very
 // units that a run would have, and keeps of each unit its name and size.
-func (c *Config) plan(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
-	spec, err := c.complete(q.Spec)
+func (c *Config) planJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
+	spec, err := c.completeSpec(q.Spec)
 	if err != nil {
 		return nil, err
 	}
@@ -38,27 +38,27 @@ func (c *Config) plan(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2
 		return nil, err
 	}
 	p := &planning{ingest: ingest{config: c, spec: &spec, graph: graph}, numbers: make(map[mapreduce.DocumentID]int64)}
-	p.count = c.counter(&spec)
+	p.count = c.tokenCounter(&spec)
 	p.bundle = newBundle(graph, &spec, p.count)
 	for doc, err := range docs {
 		if err == nil {
 			err = context.Cause(ctx)
 		}
 		if err == nil {
-			err = p.document(doc)
+			err = p.planDocument(doc)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	if err := p.check(); err != nil {
+	if err := p.checkBudget(); err != nil {
 		return nil, err
 	}
-	stage, err := p.choose()
+	stage, err := p.chooseStage()
 	if err != nil {
 		return nil, err
 	}
-	dag, err := graph.Build(stage, p.items, c.rates(&spec))
+	dag, err := graph.Build(stage, p.items, c.planRates(&spec))
 	if err != nil {
 		return nil, err
 	}
@@ -68,14 +68,14 @@ func (c *Config) plan(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2
 	return dag.Plan(), nil
 }
 
-// rates returns what the plan of a job assumes.
-func (c *Config) rates(spec *mapreduce.JobSpec) plan.Rates {
-	count := c.counter(spec)
+// planRates returns what the plan of a job assumes.
+func (c *Config) planRates(spec *mapreduce.JobSpec) plan.Rates {
+	count := c.tokenCounter(spec)
 	r := c.Rates(spec)
 	if r.Model { // its provider counts what it writes, whatever the job does
-		r = yields(r, spec, c.Count(field))
+		r = withSchemaYields(r, spec, c.Count(field))
 	} else {
-		r = yields(r, spec, count.Count(field))
+		r = withSchemaYields(r, spec, count.Count(field))
 	}
 	r.Parallelism = spec.Parallelism
 	if r.Model {
@@ -98,9 +98,9 @@ const (
 	upperYield   = 1    // of a token of a reduce, where some are: little is left to be merged
 )
 
-// yields fills in what the schema says of the sizes of outputs, each of whose fields
+// withSchemaYields fills in what the schema says of the sizes of outputs, each of whose fields
 // has so many tokens.
-func yields(r plan.Rates, spec *mapreduce.JobSpec, field int) plan.Rates {
+func withSchemaYields(r plan.Rates, spec *mapreduce.JobSpec, field int) plan.Rates {
 	s, err := schema.Parse("schema", spec.Schema)
 	if err != nil {
 		return r // workers say so
@@ -134,9 +134,9 @@ type planning struct {
 	all     []plan.Item                    // a document each, as a unit takes them that takes all
 }
 
-// choose returns the stage that gets the documents, and makes the items those that
+// chooseStage returns the stage that gets the documents, and makes the items those that
 // it has: documents as they are, if one unit takes all of them.
-func (p *planning) choose() (int, error) {
+func (p *planning) chooseStage() (int, error) {
 	if p.bundle != nil {
 		stage, err := p.graph.DocumentStage(int64(len(p.all)), p.bundle.tokens)
 		if err != nil {
@@ -151,12 +151,12 @@ func (p *planning) choose() (int, error) {
 	return cuts, p.graph.Takes(cuts, p.flip.Documents-p.flip.Skipped, p.tokens, p.flip.Parse > 0)
 }
 
-// join takes a document into what a direct unit would take, as long as all fit.
-func (p *planning) join(id mapreduce.DocumentID, text string, it plan.Item) error {
+// joinDirect takes a document into what a direct unit would take, as long as all fit.
+func (p *planning) joinDirect(id mapreduce.DocumentID, text string, it plan.Item) error {
 	if p.bundle == nil {
 		return nil
 	}
-	it.Unit, it.Tokens, it.Guessed = mapreduce.MapUnit(id), int64(p.count.Count(text)), p.count.guesses()
+	it.Unit, it.Tokens, it.Guessed = mapreduce.MapUnit(id), int64(p.count.Count(text)), p.count.isEstimate()
 	p.bundle.tokens = pack.Sum(p.bundle.tokens, it.Tokens)
 	p.bundle.bytes += len(text)
 	p.all = append(p.all, it)
@@ -170,14 +170,14 @@ func (p *planning) join(id mapreduce.DocumentID, text string, it plan.Item) erro
 	return nil
 }
 
-func (p *planning) document(d *mapreduce.Document) error {
+func (p *planning) planDocument(d *mapreduce.Document) error {
 	n := p.flip.Documents
 	p.flip.Documents++
 	if err := checkDocument(d, n); err != nil {
 		return err
 	}
 	id := mapreduce.Unreserve(d.ID)
-	if skip := p.reason(d); skip != "" {
+	if skip := p.unprocessableReason(d); skip != "" {
 		p.flip.Skipped++
 		p.why = cmp.Or(p.why, fmt.Sprintf("%q: %s", id, skip))
 		return nil
@@ -186,24 +186,24 @@ func (p *planning) document(d *mapreduce.Document) error {
 		return errs.Field("documents", "documents %d and %d have the same id %q; give each its own", first+1, n+1, id)
 	}
 	p.numbers[id] = n
-	if err := p.named(&mapreduce.Document{ID: id, Metadata: d.Metadata}); err != nil {
+	if err := p.checkTemplateNames(&mapreduce.Document{ID: id, Metadata: d.Metadata}); err != nil {
 		return err
 	}
-	if parsed(d.MediaType) {
-		return p.guess(id, d)
+	if needsParsing(d.MediaType) {
+		return p.planUnparsed(id, d)
 	}
-	return p.cut(id, string(d.Content))
+	return p.planTextUnits(id, string(d.Content))
 }
 
-// cut takes the units of a document's text. Of one that cannot be too large only
+// planTextUnits takes the units of a document's text. Of one that cannot be too large only
 // a bound was needed so far: here its size is what is asked for.
-func (p *planning) cut(id mapreduce.DocumentID, text string) error {
-	if err := p.join(id, text, plan.Item{}); err != nil || p.graph.Cuts() < 0 {
+func (p *planning) planTextUnits(id mapreduce.DocumentID, text string) error {
+	if err := p.joinDirect(id, text, plan.Item{}); err != nil || p.graph.Cuts() < 0 {
 		return err
 	}
 	stage := p.graph.Pipeline().Stages[p.graph.Cuts()]
 	own := specFor(*p.spec, stage)
-	pieces, err := p.config.cut(&own, stage, id, text)
+	pieces, err := p.config.cutText(&own, stage, id, text)
 	if err != nil {
 		return err
 	}
@@ -215,24 +215,24 @@ func (p *planning) cut(id mapreduce.DocumentID, text string) error {
 		if !piece.Exact {
 			tokens = p.count.Count(text[piece.Start:piece.End])
 		}
-		p.items = append(p.items, plan.Item{Unit: mapUnit(id, i, len(pieces)), Tokens: int64(tokens), Guessed: p.count.guesses()})
-		p.consider(&storagev1.Unit{
+		p.items = append(p.items, plan.Item{Unit: mapUnit(id, i, len(pieces)), Tokens: int64(tokens), Guessed: p.count.isEstimate()})
+		p.noteUnit(&storagev1.Unit{
 			Estimate: p.config.Estimate(&own, int64(piece.Tokens)), Source: &storagev1.Source{Chunks: int64(len(pieces))},
 		})
 	}
 	return nil
 }
 
-// guess takes a document whose text is not known before it is parsed, as if all
+// planUnparsed takes a document whose text is not known before it is parsed, as if all
 // of it were text.
-func (p *planning) guess(id mapreduce.DocumentID, d *mapreduce.Document) error {
+func (p *planning) planUnparsed(id mapreduce.DocumentID, d *mapreduce.Document) error {
 	tokens := int64(p.count.Count(string(d.Content)))
-	items, err := plan.Items(id, tokens, p.count.guesses(), int64(p.spec.MaxTokensPerUnit), int64(max(0, p.spec.ChunkOverlap)))
+	items, err := plan.Items(id, tokens, p.count.isEstimate(), int64(p.spec.MaxTokensPerUnit), int64(max(0, p.spec.ChunkOverlap)))
 	if err != nil {
 		return err
 	}
 	p.flip.Parse++
-	if err := p.join(id, string(d.Content), plan.Item{Expected: true, Parse: mapreduce.ParseUnit(id), Raw: tokens}); err != nil {
+	if err := p.joinDirect(id, string(d.Content), plan.Item{Expected: true, Parse: mapreduce.ParseUnit(id), Raw: tokens}); err != nil {
 		return err
 	}
 	for _, it := range items {

@@ -30,27 +30,27 @@ const (
 func (o *Orchestrator) keepPace(took time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.pace = min(took, maxPace)
+	o.transactionPace = min(took, maxPace)
 }
 
-// precedence returns how many others go first, of how many that live.
-func (o *Orchestrator) precedence(id mapreduce.JobID) (before, all int) {
+// turnPrecedence returns how many others go first, of how many that live.
+func (o *Orchestrator) turnPrecedence(id mapreduce.JobID) (before, all int) {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(id)) // it never fails
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	all = o.others + 1
+	all = o.liveNodes + 1
 	return (o.rank + int(h.Sum64()%uint64(all))) % all, all
 }
 
-// aside waits until those that go first should be done.
-func (o *Orchestrator) aside(ctx context.Context, id mapreduce.JobID) error {
-	before, _ := o.precedence(id)
+// yieldTurn waits until those that go first should be done.
+func (o *Orchestrator) yieldTurn(ctx context.Context, id mapreduce.JobID) error {
+	before, _ := o.turnPrecedence(id)
 	if before == 0 {
 		return nil
 	}
 	o.mu.Lock()
-	pace := o.pace
+	pace := o.transactionPace
 	o.mu.Unlock()
 	return clock.Sleep(ctx, min(time.Duration(before)*pace, maxAside))
 }
@@ -58,10 +58,10 @@ func (o *Orchestrator) aside(ctx context.Context, id mapreduce.JobID) error {
 // giveWay returns how far a job is whose level has ended, once nobody else turns it
 // to the next. Who has planned a part of that, and does not go on, is not waited for.
 func (o *Orchestrator) giveWay(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) (*jobs.LevelStatus, error) {
-	if o.alone() {
+	if o.isOnlyNode() {
 		return s, nil
 	}
-	if err := o.aside(ctx, id); err != nil {
+	if err := o.yieldTurn(ctx, id); err != nil {
 		return nil, err
 	}
 	above, moved := int64(0), time.Now()
@@ -84,6 +84,6 @@ func (o *Orchestrator) giveWay(ctx context.Context, id mapreduce.JobID, s *jobs.
 // turnToSeal is true of a job for one orchestrator after the other, so far as their
 // clocks agree: together they seal it as often as one alone would.
 func (o *Orchestrator) turnToSeal(id mapreduce.JobID) bool {
-	before, all := o.precedence(id)
+	before, all := o.turnPrecedence(id)
 	return int(time.Now().UnixNano()/int64(o.config.Seal)%int64(all)) == before
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// repeat returns the spec and the documents of a job that repeats another: they are
+// replayInput returns the spec and the documents of a job that repeats another: they are
 // the other's, and so is what each unit is answered. It spends nothing, so it has
 // no budget, and nothing of it is captured.
-func (o *Orchestrator) repeat(ctx context.Context, asked mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobSpec, iter.Seq2[*mapreduce.Document, error], error) {
+func (o *Orchestrator) replayInput(ctx context.Context, asked mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobSpec, iter.Seq2[*mapreduce.Document, error], error) {
 	for _, err := range docs {
 		if err == nil {
 			err = errs.Field("documents", "none are taken with replay_job_id: they are those of job %s", asked.Replay)
@@ -25,7 +25,7 @@ func (o *Orchestrator) repeat(ctx context.Context, asked mapreduce.JobSpec, docs
 	if err != nil {
 		return asked, nil, err
 	}
-	if err := o.config.repeatable(job, asked.Tenant); err != nil {
+	if err := o.config.checkReplayable(job, asked.Tenant); err != nil {
 		return asked, nil, err
 	}
 	spec := job.Spec
@@ -34,8 +34,8 @@ func (o *Orchestrator) repeat(ctx context.Context, asked mapreduce.JobSpec, docs
 	return spec, o.documentsOf(ctx, job.ID), nil
 }
 
-// repeatable refuses to repeat a job that cannot be.
-func (c *Config) repeatable(job *mapreduce.Job, t mapreduce.TenantID) error {
+// checkReplayable refuses to repeat a job that cannot be.
+func (c *Config) checkReplayable(job *mapreduce.Job, t mapreduce.TenantID) error {
 	refused := func(format string, args ...any) error { return errs.New(errs.Precondition, format, args...) }
 	switch {
 	case job.Spec.Tenant != t:
@@ -44,7 +44,7 @@ func (c *Config) repeatable(job *mapreduce.Job, t mapreduce.TenantID) error {
 		return refused("job %s repeats job %s: repeat that", job.ID, job.Spec.Replay)
 	case job.State != mapreduce.JobComplete:
 		return refused("job %s is %s: only a complete job can be repeated", job.ID, job.State)
-	case c.asks(&job.Spec) && job.Spec.Capture != mapreduce.CaptureFull:
+	case c.asksModels(&job.Spec) && job.Spec.Capture != mapreduce.CaptureFull:
 		return refused("job %s ran without `--capture full`: what its units were answered was not kept", job.ID)
 	}
 	return nil
@@ -59,7 +59,7 @@ func (o *Orchestrator) documentsOf(ctx context.Context, id mapreduce.JobID) iter
 			yield(nil, err)
 			return
 		}
-		held, err := o.held(ctx, id)
+		held, err := o.directDocumentsByNumber(ctx, id)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -92,20 +92,20 @@ func (o *Orchestrator) documentsOf(ctx context.Context, id mapreduce.JobID) iter
 	}
 }
 
-// held returns the documents that one unit of a job takes, by their numbers.
-func (o *Orchestrator) held(ctx context.Context, id mapreduce.JobID) (map[int64]*mapreduce.Document, error) {
+// directDocumentsByNumber returns the documents that one unit of a job takes, by their numbers.
+func (o *Orchestrator) directDocumentsByNumber(ctx context.Context, id mapreduce.JobID) (map[int64]*mapreduce.Document, error) {
 	rec, err := o.jobs.Record(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	spec := jobs.SpecOf(rec.Config)
 	var u *storagev1.Unit
-	if unit := newStages(&spec, new(storagev1.Ctl)).bundle(); unit != "" {
+	if unit := newStages(&spec, new(storagev1.Ctl)).directUnitID(); unit != "" {
 		if u, err = o.jobs.Unit(ctx, id, unit); err != nil {
 			return nil, err
 		}
 	}
-	docs, err := o.bundled(ctx, id, u)
+	docs, err := o.directDocuments(ctx, id, u)
 	held := make(map[int64]*mapreduce.Document, len(docs))
 	for _, d := range docs {
 		held[d.Number] = &mapreduce.Document{
@@ -194,14 +194,14 @@ func (o *Orchestrator) stateOf(ctx context.Context, id mapreduce.JobID, spec *ma
 // reportFor enters a report in a worker's name, of a unit that it was not given, or
 // of one that broke its stream.
 func (o *Orchestrator) reportFor(s *session, report *mapreduce.Report, broke bool) {
-	b := o.board
+	b := o.scheduler
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.sessions[s.id] != s {
 		return
 	}
-	b.report(s, report)
-	if r := b.run(report.Job); broke {
+	b.enterReport(s, report)
+	if r := b.getOrAddJob(report.Job); broke {
 		r.reports[len(r.reports)-1].broke = true
 	}
 	b.wake.Signal()

@@ -20,15 +20,15 @@ const maxChecking = 64
 // and takes those off the message that take more. No output goes to the store
 // unchecked: what a report says of one that is refused becomes a failure.
 func (o *Orchestrator) checkQuick(ctx context.Context, s *session, m *mapreduce.FromWorker) ([]mapreduce.Report, error) {
-	given := o.board.given(s, m.Reports)
+	given := o.scheduler.assignedInputs(s, m.Reports)
 	var now, later []mapreduce.Report
 	for i, rep := range m.Reports {
 		why := checkReport(&rep)
 		switch g := given[i]; {
 		case why != nil:
-			o.refuse(s, &rep, why)
+			o.refuseReport(s, &rep, why)
 		case rep.Outcome != mapreduce.Done:
-		case !g.quick(&rep):
+		case !g.checksQuickly(&rep):
 			later = append(later, rep)
 			continue
 		default:
@@ -39,19 +39,19 @@ func (o *Orchestrator) checkQuick(ctx context.Context, s *session, m *mapreduce.
 		now = append(now, rep)
 	}
 	m.Reports = now
-	o.board.arrived(s, later)
+	o.scheduler.noteArrivedReports(s, later)
 	return later, nil
 }
 
-// A gift is what a unit was given, as far as it is kept.
-type gift struct {
+// An assignedInput is what a unit was given, as far as it is kept.
+type assignedInput struct {
 	unit *storagev1.Unit
 	text []byte
 }
 
-// quick reports whether the output of a report can be checked without reading
+// checksQuickly reports whether the output of a report can be checked without reading
 // anything but, for a few, the document.
-func (g gift) quick(rep *mapreduce.Report) bool {
+func (g assignedInput) checksQuickly(rep *mapreduce.Report) bool {
 	if g.unit == nil || rep.Length > 0 {
 		return false
 	}
@@ -59,23 +59,23 @@ func (g gift) quick(rep *mapreduce.Report) bool {
 	return kind == mapreduce.KindParse || kind == mapreduce.KindMap && g.text != nil
 }
 
-// given returns what the units of reports were given.
-func (b *board) given(s *session, reports []mapreduce.Report) []gift {
+// assignedInputs returns what the units of reports were given.
+func (b *scheduler) assignedInputs(s *session, reports []mapreduce.Report) []assignedInput {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	all := make([]gift, len(reports))
+	all := make([]assignedInput, len(reports))
 	for i, rep := range reports {
 		if h := s.held[unitKey{rep.Job, rep.Unit}]; h != nil && h.attempt == rep.Attempt {
-			all[i] = gift{h.unit, h.text}
+			all[i] = assignedInput{h.unit, h.text}
 		}
 	}
 	return all
 }
 
-// arrived notes that attempts have ended on their worker, so that what ends it now
+// noteArrivedReports notes that attempts have ended on their worker, so that what ends it now
 // is not blamed on them. Their slots are free once their outputs were checked: then
 // one turn takes the reports and fills the slots.
-func (b *board) arrived(s *session, reports []mapreduce.Report) {
+func (b *scheduler) noteArrivedReports(s *session, reports []mapreduce.Report) {
 	if len(reports) == 0 {
 		return
 	}
@@ -108,33 +108,33 @@ func (o *Orchestrator) checkLater(ctx context.Context, s *session, reports []map
 // checkOne checks one report when it is its turn, and enters it on the board.
 func (o *Orchestrator) checkOne(ctx context.Context, s *session, rep *mapreduce.Report) {
 	select {
-	case o.checks <- struct{}{}:
-		defer func() { <-o.checks }()
+	case o.checkSlots <- struct{}{}:
+		defer func() { <-o.checkSlots }()
 	case <-ctx.Done():
 		return
 	}
-	if err := o.checkDone(ctx, s, rep, gift{}); err != nil {
+	if err := o.checkDone(ctx, s, rep, assignedInput{}); err != nil {
 		if ctx.Err() == nil {
 			s.stop(err) // as it would if the stream had waited
 		}
 		return
 	}
-	b := o.board
+	b := o.scheduler
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.report(s, rep) {
-		b.news.give()
+	if b.enterReport(s, rep) {
+		b.modelsChanged.wakeWaiter()
 	}
 	b.wake.Broadcast()
 }
 
 // checkDone checks the output of a report, and makes one that is refused a failure
 // of its attempt, which another worker may run. The error is that of the stream.
-func (o *Orchestrator) checkDone(ctx context.Context, s *session, rep *mapreduce.Report, g gift) error {
+func (o *Orchestrator) checkDone(ctx context.Context, s *session, rep *mapreduce.Report, g assignedInput) error {
 	var why error
-	err := o.lasting(ctx, "reading what an output is checked against", func() error {
-		return o.contained(ctx, "checking an output", func() (err error) {
-			why, err = o.examine(ctx, s, rep, g)
+	err := o.retryStoreCall(ctx, "reading what an output is checked against", func() error {
+		return o.containPanic(ctx, "checking an output", func() (err error) {
+			why, err = o.examineOutput(ctx, s, rep, g)
 			return err
 		}, "job", rep.Job, "unit", rep.Unit)
 	})
@@ -144,19 +144,19 @@ func (o *Orchestrator) checkDone(ctx context.Context, s *session, rep *mapreduce
 	case err == nil:
 	case errs.KindOf(err) == errs.NotFound: // the job was deleted
 		why = errNotIts
-	case damaged(err):
+	case isPermanentFault(err):
 		why = err
 	default:
 		return err
 	}
-	o.refuse(s, rep, why)
+	o.refuseReport(s, rep, why)
 	return nil
 }
 
-// examine says why the output of a report is refused. It believes of the report no
+// examineOutput says why the output of a report is refused. It believes of the report no
 // more than whose it is: one for an attempt that is not the session's is refused
 // unread, which changes nothing, unless the attempt should become its own.
-func (o *Orchestrator) examine(ctx context.Context, s *session, rep *mapreduce.Report, g gift) (why, err error) {
+func (o *Orchestrator) examineOutput(ctx context.Context, s *session, rep *mapreduce.Report, g assignedInput) (why, err error) {
 	u := g.unit
 	if u == nil {
 		if u, err = o.jobs.Unit(ctx, rep.Job, rep.Unit); err != nil {
@@ -182,16 +182,16 @@ var errNotPut = errors.New("it is not stored: an output has to be put whole befo
 // errNotIts is why a report is not looked at.
 var errNotIts = errors.New("the attempt is not this worker's")
 
-// refuse makes a report one of a failure. Its worker is noted, for one that does so
+// refuseReport makes a report one of a failure. Its worker is noted, for one that does so
 // again and again is broken, or hostile.
-func (o *Orchestrator) refuse(s *session, rep *mapreduce.Report, why error) {
+func (o *Orchestrator) refuseReport(s *session, rep *mapreduce.Report, why error) {
 	refused := &mapreduce.Report{
 		Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt, Outcome: mapreduce.Errored, Class: mapreduce.Retryable,
 		Errors: slices.Concat(rep.Errors, []string{fmt.Sprintf("the output that worker %s reported was refused: %v", s.id, why)}),
 		Tokens: rep.Tokens, CostMicros: rep.CostMicros, Calls: rep.Calls, Latency: rep.Latency, Tools: rep.Tools,
 		ToolTime: rep.ToolTime, Elapsed: rep.Elapsed, Savings: rep.Savings,
 	}
-	if !counts(rep.Tokens.In) || !counts(rep.Tokens.Out) || rep.CostMicros < 0 || rep.CostMicros > maxReportMicros {
+	if !countsTokens(rep.Tokens.In) || !countsTokens(rep.Tokens.Out) || rep.CostMicros < 0 || rep.CostMicros > maxReportMicros {
 		refused.Tokens, refused.CostMicros = mapreduce.Tokens{}, 0
 	}
 	*rep = *refused
@@ -199,12 +199,12 @@ func (o *Orchestrator) refuse(s *session, rep *mapreduce.Report, why error) {
 		rep.Outcome, rep.Errors = mapreduce.Returned, nil // says nothing of anything
 		return
 	}
-	o.log.Warn("output refused", "session", s.id, "refused", o.board.refusedBy(s),
+	o.log.Warn("output refused", "session", s.id, "refused", o.scheduler.refusedBy(s),
 		"job", rep.Job, "unit", rep.Unit, "attempt", rep.Attempt, "err", why)
 }
 
 // refusedBy counts an output that was refused, and returns how many were of s.
-func (b *board) refusedBy(s *session) int {
+func (b *scheduler) refusedBy(s *session) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s.refused++

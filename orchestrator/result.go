@@ -43,7 +43,7 @@ func (o *Orchestrator) GetResult(ctx context.Context, id mapreduce.JobID, partia
 	if err != nil {
 		return err
 	}
-	return r.stream(ctx)
+	return r.streamResult(ctx)
 }
 
 // A result is one GetResult under way.
@@ -88,22 +88,22 @@ func (o *Orchestrator) newResult(ctx context.Context, job *mapreduce.Job, sink f
 		return nil, err
 	}
 	r.statistics = merge.NewStatistics(r.schema)
-	final, err := r.final(ctx)
+	final, err := r.finalUnit(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if final == nil || mapreduce.UnitState(final.Status) != mapreduce.UnitComplete {
-		if first := r.stages.at(0); first == nil || first.Output.Kind != pipeline.OutputRecords {
+		if first := r.stages.stageAt(0); first == nil || first.Output.Kind != pipeline.OutputRecords {
 			r.value = true // nothing of which is there yet
 			return r, nil
 		}
-		return r, r.partial(ctx)
+		return r, r.mergePartial(ctx)
 	}
 	last, err := o.outputOf(ctx, job.ID, final)
 	if err != nil {
 		return nil, err
 	}
-	if stage := r.stages.at(final.Level); stage != nil && stage.Output.Kind != pipeline.OutputRecords {
+	if stage := r.stages.stageAt(final.Level); stage != nil && stage.Output.Kind != pipeline.OutputRecords {
 		r.last, r.value = last, true
 		return r, nil
 	}
@@ -115,7 +115,7 @@ func (o *Orchestrator) newResult(ctx context.Context, job *mapreduce.Job, sink f
 // documents; an empty one if it makes none.
 func (r *result) recordsSchema() (*schema.Schema, error) {
 	text := r.job.Spec.Schema
-	if stage := r.stages.at(0); stage != nil && stage.Output.Schema != nil && stage.Output.Kind == pipeline.OutputRecords {
+	if stage := r.stages.stageAt(0); stage != nil && stage.Output.Schema != nil && stage.Output.Kind == pipeline.OutputRecords {
 		text = stage.Output.Schema
 	}
 	if len(text) == 0 {
@@ -124,8 +124,8 @@ func (r *result) recordsSchema() (*schema.Schema, error) {
 	return schema.Parse("schema", text)
 }
 
-// final returns the unit that the result is of, nil if there is none yet.
-func (r *result) final(ctx context.Context) (*storagev1.Unit, error) {
+// finalUnit returns the unit that the result is of, nil if there is none yet.
+func (r *result) finalUnit(ctx context.Context) (*storagev1.Unit, error) {
 	last, ok := lastUnit(r.ctl)
 	if !ok {
 		return nil, nil
@@ -155,7 +155,7 @@ func (r *result) reduceTo(last *output.Output) {
 // them failed.
 func (r *result) findDropped(ctx context.Context) error {
 	for level := int64(1); level < jobs.Levels(r.ctl); level++ {
-		err := r.units(ctx, level, func(u *storagev1.Unit) error {
+		err := r.visitUnits(ctx, level, func(u *storagev1.Unit) error {
 			if mapreduce.UnitState(u.Status) != mapreduce.UnitFailed {
 				return nil
 			}
@@ -193,16 +193,16 @@ func (r *result) dropBelow(ctx context.Context, u *storagev1.Unit) error {
 }
 
 func (r *result) isDropped(index int64) bool {
-	_, found := slices.BinarySearchFunc(r.dropped, index, span.compare)
+	_, found := slices.BinarySearchFunc(r.dropped, index, span.compareTo)
 	return found
 }
 
-func (r *result) stream(ctx context.Context) error {
+func (r *result) streamResult(ctx context.Context) error {
 	if r.value {
 		return r.streamValue(ctx)
 	}
 	var err error
-	r.names = refs.NewSpelling(r.ids(ctx, &err))
+	r.names = refs.NewSpelling(r.citationIDs(ctx, &err))
 	if err == nil {
 		err = r.trueMembers()
 	}
@@ -210,23 +210,23 @@ func (r *result) stream(ctx context.Context) error {
 		return err
 	}
 	r.seen = nil
-	if err := r.unparsed(ctx); err != nil {
+	if err := r.writeUnparsed(ctx); err != nil {
 		return err
 	}
 	texts := &contexts{r: r}
-	err = r.entities(ctx, texts.read, func(f found) error {
-		if err := r.recorded(&f.Result); err != nil {
+	err = r.visitEntities(ctx, texts.readPageTexts, func(f found) error {
+		if err := r.writeEntity(&f.Result); err != nil {
 			return err
 		}
-		if err := r.citations(ctx, texts, &f); err != nil {
+		if err := r.writeCitations(ctx, texts, &f); err != nil {
 			return err
 		}
-		return r.decided(&f.Result)
-	}, r.source)
+		return r.writeDecision(&f.Result)
+	}, r.writeUnitStatus)
 	if err != nil {
 		return err
 	}
-	return r.summary(ctx)
+	return r.writeSummary(ctx)
 }
 
 // streamValue streams the value that the last unit came to: each element of a list
@@ -240,7 +240,7 @@ func (r *result) streamValue(ctx context.Context) error {
 			}
 		}
 	})
-	if err := r.unparsed(ctx); err != nil {
+	if err := r.writeUnparsed(ctx); err != nil {
 		return err
 	}
 	records, single, err := r.valueRecords()
@@ -254,15 +254,15 @@ func (r *result) streamValue(ctx context.Context) error {
 	}
 	texts := &contexts{r: r}
 	for _, id := range ids {
-		if err := r.citation(ctx, texts, r.last.Citations[id]); err != nil {
+		if err := r.writeCitation(ctx, texts, r.last.Citations[id]); err != nil {
 			return err
 		}
 	}
-	if err := r.units(ctx, 0, r.source); err != nil {
+	if err := r.visitUnits(ctx, 0, r.writeUnitStatus); err != nil {
 		return err
 	}
 	r.single = single
-	return r.summary(ctx)
+	return r.writeSummary(ctx)
 }
 
 // valueRecords returns the last unit's value as records, with references spelled as
@@ -284,16 +284,16 @@ type found struct {
 	in *output.Output
 }
 
-// entities visits the entities of the result, in order of the input, and after
+// visitEntities visits the entities of the result, in order of the input, and after
 // those of a map unit the unit itself. Units come some at a time, which are told
 // before.
-func (r *result) entities(ctx context.Context, some func(context.Context, []*storagev1.Unit) error, visit func(found) error, after func(*storagev1.Unit) error) error {
-	return r.pages(ctx, 0, func(page []*storagev1.Unit) error {
+func (r *result) visitEntities(ctx context.Context, some func(context.Context, []*storagev1.Unit) error, visit func(found) error, after func(*storagev1.Unit) error) error {
+	return r.visitPages(ctx, 0, func(page []*storagev1.Unit) error {
 		if err := some(ctx, page); err != nil {
 			return err
 		}
 		for _, u := range page {
-			if r.has(u) {
+			if r.includesUnit(u) {
 				if err := r.entitiesOf(ctx, u, visit); err != nil {
 					return err
 				}
@@ -306,9 +306,9 @@ func (r *result) entities(ctx context.Context, some func(context.Context, []*sto
 	})
 }
 
-// has reports whether a map unit is in the result.
-func (r *result) has(u *storagev1.Unit) bool {
-	return mapreduce.UnitState(u.Status) == mapreduce.UnitComplete && !r.isDropped(u.Index) && r.taken.has(u.Index)
+// includesUnit reports whether a map unit is in the result.
+func (r *result) includesUnit(u *storagev1.Unit) bool {
+	return mapreduce.UnitState(u.Status) == mapreduce.UnitComplete && !r.isDropped(u.Index) && r.taken.containsNumber(u.Index)
 }
 
 func (r *result) entitiesOf(ctx context.Context, u *storagev1.Unit, visit func(found) error) error {
@@ -317,7 +317,7 @@ func (r *result) entitiesOf(ctx context.Context, u *storagev1.Unit, visit func(f
 		return err
 	}
 	if r.seen != nil {
-		if err := r.check(ctx, u, out); err != nil {
+		if err := r.checkOutput(ctx, u, out); err != nil {
 			return err
 		}
 	}
@@ -328,7 +328,7 @@ func (r *result) entitiesOf(ctx context.Context, u *storagev1.Unit, visit func(f
 			continue
 		}
 		if s := r.merged[member]; s != nil {
-			if e, in, err = r.together(ctx, s); err != nil {
+			if e, in, err = r.readSharedEntity(ctx, s); err != nil {
 				return err
 			}
 		}
@@ -339,9 +339,9 @@ func (r *result) entitiesOf(ctx context.Context, u *storagev1.Unit, visit func(f
 	return nil
 }
 
-// together returns an entity of several records, and the output with its
+// readSharedEntity returns an entity of several records, and the output with its
 // citations. Records for which reduces had no room are read where they stand.
-func (r *result) together(ctx context.Context, s *output.Shared) (*output.Entry, *output.Output, error) {
+func (r *result) readSharedEntity(ctx context.Context, s *output.Shared) (*output.Entry, *output.Output, error) {
 	if len(s.Open) == 0 {
 		return s.Held, r.last, nil
 	}
@@ -357,8 +357,8 @@ func (r *result) together(ctx context.Context, s *output.Shared) (*output.Entry,
 	return &one.Entries[0], one, nil
 }
 
-// pages visits the units of a level, in order, some at a time.
-func (r *result) pages(ctx context.Context, level int64, visit func([]*storagev1.Unit) error) error {
+// visitPages visits the units of a level, in order, some at a time.
+func (r *result) visitPages(ctx context.Context, level int64, visit func([]*storagev1.Unit) error) error {
 	for from := int64(0); ; {
 		page, err := r.o.jobs.UnitsFrom(ctx, r.job.ID, level, from, 256)
 		if err != nil || len(page) == 0 {
@@ -371,9 +371,9 @@ func (r *result) pages(ctx context.Context, level int64, visit func([]*storagev1
 	}
 }
 
-// units visits the units of a level, in order.
-func (r *result) units(ctx context.Context, level int64, visit func(*storagev1.Unit) error) error {
-	return r.pages(ctx, level, func(page []*storagev1.Unit) error {
+// visitUnits visits the units of a level, in order.
+func (r *result) visitUnits(ctx context.Context, level int64, visit func(*storagev1.Unit) error) error {
+	return r.visitPages(ctx, level, func(page []*storagev1.Unit) error {
 		for _, u := range page {
 			if err := visit(u); err != nil {
 				return err
@@ -383,9 +383,9 @@ func (r *result) units(ctx context.Context, level int64, visit func(*storagev1.U
 	})
 }
 
-// cited visits the citations of an entity: those of its values, and those of
+// visitCitations visits the citations of an entity: those of its values, and those of
 // values that lost.
-func (f *found) cited(visit func(merge.Citation)) {
+func (f *found) visitCitations(visit func(merge.Citation)) {
 	seen := make(map[merge.Citation]bool)
 	once := func(ids []merge.Citation) {
 		for _, id := range ids {
@@ -408,14 +408,14 @@ func (f *found) cited(visit func(merge.Citation)) {
 	}
 }
 
-// ids returns the ids of all citations. What goes wrong is left in err.
-func (r *result) ids(ctx context.Context, err *error) iter.Seq[refs.ID] {
+// citationIDs returns the ids of all citations. What goes wrong is left in err.
+func (r *result) citationIDs(ctx context.Context, err *error) iter.Seq[refs.ID] {
 	return func(yield func(refs.ID) bool) {
 		stop := errs.New(errs.Cancelled, "enough")
 		none := func(context.Context, []*storagev1.Unit) error { return nil }
-		e := r.entities(ctx, none, func(f found) error {
+		e := r.visitEntities(ctx, none, func(f found) error {
 			more := true
-			f.cited(func(id merge.Citation) {
+			f.visitCitations(func(id merge.Citation) {
 				more = more && yield(refs.ID([]byte(id)))
 			})
 			if !more {
@@ -427,12 +427,12 @@ func (r *result) ids(ctx context.Context, err *error) iter.Seq[refs.ID] {
 			*err = e
 		}
 		if e == nil {
-			r.reduced(yield)
+			r.removedCitationIDs(yield)
 		}
 	}
 }
 
-func (r *result) spell(ids []merge.Citation) []string {
+func (r *result) spellCitations(ids []merge.Citation) []string {
 	names := make([]string, len(ids))
 	for i, id := range ids {
 		names[i] = r.names.Spell(refs.ID([]byte(id)))
@@ -440,25 +440,25 @@ func (r *result) spell(ids []merge.Citation) []string {
 	return names
 }
 
-// recorded takes an entity into the result.
-func (r *result) recorded(f *merge.Result) error {
-	r.respell(f)
+// writeEntity takes an entity into the result.
+func (r *result) writeEntity(f *merge.Result) error {
+	r.respellCitations(f)
 	r.statistics.Add(f.Values)
 	for field, n := range f.Duplicates {
 		r.duplicates[field] += n
 	}
-	b, err := r.record(f)
+	b, err := r.encodeRecord(f)
 	if err != nil {
 		return err
 	}
 	return r.sink(&mapreduce.ResultPart{Record: b})
 }
 
-// decided tells how an entity's conflicts were resolved, and which citations
+// writeDecision tells how an entity's conflicts were resolved, and which citations
 // values lost by it.
-func (r *result) decided(f *merge.Result) error {
+func (r *result) writeDecision(f *merge.Result) error {
 	for _, c := range f.Conflicts {
-		b, err := marshal(r.conflict(c))
+		b, err := marshalJSON(r.conflictView(c))
 		if err == nil {
 			err = r.sink(&mapreduce.ResultPart{Conflict: b})
 		}
@@ -467,7 +467,7 @@ func (r *result) decided(f *merge.Result) error {
 		}
 	}
 	for _, d := range f.Dropped {
-		err := r.drop(droppedCitation{Ref: r.names.Spell(refs.ID([]byte(d.Citation))), Field: d.Field, Key: f.Key, Reason: d.Reason})
+		err := r.writeDroppedCitation(droppedCitation{Ref: r.names.Spell(refs.ID([]byte(d.Citation))), Field: d.Field, Key: f.Key, Reason: d.Reason})
 		if err != nil {
 			return err
 		}
@@ -475,27 +475,27 @@ func (r *result) decided(f *merge.Result) error {
 	return nil
 }
 
-// record is an entry of aggregated_data: its values as the schema nests and
+// encodeRecord is an entry of aggregated_data: its values as the schema nests and
 // orders them, null where there is none, and what they rest on.
-func (r *result) record(f *merge.Result) ([]byte, error) {
+func (r *result) encodeRecord(f *merge.Result) ([]byte, error) {
 	values := r.schema.Nest(f.Values)
 	citations := make(map[string][]string, len(f.Citations))
 	for field, ids := range f.Citations {
-		citations[field] = r.spell(ids)
+		citations[field] = r.spellCitations(ids)
 	}
 	var b object
 	for _, p := range r.schema.Properties {
-		b.add(p.Name, values[p.Name])
+		b.addField(p.Name, values[p.Name])
 	}
-	b.add("_sources", f.Sources)
-	b.add("_citations", citations)
-	b.add("_confidence", f.Confidence)
+	b.addField("_sources", f.Sources)
+	b.addField("_citations", citations)
+	b.addField("_confidence", f.Confidence)
 	if len(f.Said) > 0 {
-		b.add("_said", f.Said)
+		b.addField("_said", f.Said)
 	}
-	b.add("_missing", f.Missing)
-	b.add("_unverified", f.Unverified)
-	return b.end()
+	b.addField("_missing", f.Missing)
+	b.addField("_unverified", f.Unverified)
+	return b.closeObject()
 }
 
 // An object writes a JSON object whose members keep their order.
@@ -504,14 +504,14 @@ type object struct {
 	err error
 }
 
-func (o *object) add(name string, value any) {
+func (o *object) addField(name string, value any) {
 	if o.b.Len() == 0 {
 		o.b.WriteByte('{')
 	} else {
 		o.b.WriteByte(',')
 	}
 	for i, part := range []any{name, value} {
-		text, err := marshal(part)
+		text, err := marshalJSON(part)
 		o.err = cmp.Or(o.err, err)
 		o.b.Write(text)
 		if i == 0 {
@@ -520,13 +520,13 @@ func (o *object) add(name string, value any) {
 	}
 }
 
-func (o *object) end() ([]byte, error) {
+func (o *object) closeObject() ([]byte, error) {
 	o.b.WriteByte('}')
 	return o.b.Bytes(), o.err
 }
 
-// marshal writes JSON as it stands, without the escapes that pages would need.
-func marshal(v any) ([]byte, error) {
+// marshalJSON writes JSON as it stands, without the escapes that pages would need.
+func marshalJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -552,29 +552,29 @@ type choice struct {
 	Count      int64    `json:"count"`
 }
 
-func (r *result) conflict(c merge.Conflict) conflict {
+func (r *result) conflictView(c merge.Conflict) conflict {
 	out := conflict{
 		Field: c.Field, Key: c.Key, Chosen: c.Chosen, Strategy: string(c.Strategy), Rationale: c.Rationale,
 		Candidates: make([]choice, len(c.Candidates)),
 	}
 	for i, one := range c.Candidates {
-		out.Candidates[i] = choice{one.Value, r.spell(one.Citations), one.Confidence, one.Count}
+		out.Candidates[i] = choice{one.Value, r.spellCitations(one.Citations), one.Confidence, one.Count}
 	}
 	return out
 }
 
-func (r *result) citations(ctx context.Context, texts *contexts, f *found) error {
+func (r *result) writeCitations(ctx context.Context, texts *contexts, f *found) error {
 	var err error
-	f.cited(func(id merge.Citation) {
+	f.visitCitations(func(id merge.Citation) {
 		if err == nil {
-			err = r.citation(ctx, texts, f.in.Citations[id])
+			err = r.writeCitation(ctx, texts, f.in.Citations[id])
 		}
 	})
 	return err
 }
 
-func (r *result) citation(ctx context.Context, texts *contexts, c output.Citation) error {
-	before, after, err := texts.around(ctx, &c)
+func (r *result) writeCitation(ctx context.Context, texts *contexts, c output.Citation) error {
+	before, after, err := texts.quoteContext(ctx, &c)
 	if err != nil {
 		return err
 	}
@@ -586,23 +586,23 @@ func (r *result) citation(ctx context.Context, texts *contexts, c output.Citatio
 	}})
 }
 
-// unparsed tells of the documents that could not be parsed, by their units.
-func (r *result) unparsed(ctx context.Context) error {
-	return r.units(ctx, -1, func(u *storagev1.Unit) error {
+// writeUnparsed tells of the documents that could not be parsed, by their units.
+func (r *result) writeUnparsed(ctx context.Context) error {
+	return r.visitUnits(ctx, -1, func(u *storagev1.Unit) error {
 		if mapreduce.UnitState(u.Status) != mapreduce.UnitFailed {
 			return nil
 		}
-		return r.source(u)
+		return r.writeUnitStatus(u)
 	})
 }
 
-// source tells what became of a unit.
-func (r *result) source(u *storagev1.Unit) error {
+// writeUnitStatus tells what became of a unit.
+func (r *result) writeUnitStatus(u *storagev1.Unit) error {
 	src := &mapreduce.Source{Unit: mapreduce.UnitID(u.UnitId)}
 	switch state := mapreduce.UnitState(u.Status); {
 	case state == mapreduce.UnitFailed:
 		src.Errors = u.Errors
-	case state != mapreduce.UnitComplete || u.Level == 0 && !r.taken.has(u.Index):
+	case state != mapreduce.UnitComplete || u.Level == 0 && !r.taken.containsNumber(u.Index):
 		return nil
 	case r.isDropped(u.Index):
 		src.Errors = []string{"a reduce over it failed"}
@@ -610,14 +610,14 @@ func (r *result) source(u *storagev1.Unit) error {
 	return r.sink(&mapreduce.ResultPart{Source: src})
 }
 
-func (r *result) summary(ctx context.Context) error {
+func (r *result) writeSummary(ctx context.Context) error {
 	if err := r.reducedCitations(ctx, &contexts{r: r}); err != nil {
 		return err
 	}
 	if err := r.removedReferences(); err != nil {
 		return err
 	}
-	if err := r.decisions(); err != nil {
+	if err := r.writeDecisions(); err != nil {
 		return err
 	}
 	s := &mapreduce.Summary{Single: r.single || !r.value && r.schema.Entities() == schema.Single}
@@ -628,7 +628,7 @@ func (r *result) summary(ctx context.Context) error {
 		{&s.Deduplication, r.duplicates},
 		{&s.Statistics, r.statistics.Fields()},
 	} {
-		b, err := marshal(part.from)
+		b, err := marshalJSON(part.from)
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 // workers elsewhere or submissions of it are left, it says nothing: others take
 // over from it as from one that died.
 func (o *Orchestrator) Retire(ctx context.Context) error {
-	left, err := o.leaves(ctx)
+	left, err := o.leavesWork(ctx)
 	if err != nil || left {
 		return err
 	}
@@ -23,9 +23,9 @@ func (o *Orchestrator) Retire(ctx context.Context) error {
 	return o.jobs.Forget(ctx, o.jobs.Node(), beats[o.jobs.Node()], nil)
 }
 
-// leaves reports whether the store holds anything for others to take over. What
+// leavesWork reports whether the store holds anything for others to take over. What
 // workers of this process held goes back.
-func (o *Orchestrator) leaves(ctx context.Context) (bool, error) {
+func (o *Orchestrator) leavesWork(ctx context.Context) (bool, error) {
 	ingests, err := o.jobs.Ingests(ctx)
 	if err != nil {
 		return false, err
@@ -49,7 +49,7 @@ func (o *Orchestrator) leaves(ctx context.Context) (bool, error) {
 			case !last.Embedded:
 				return true, nil
 			default:
-				if err := o.expire(ctx, last, nil); err != nil {
+				if err := o.expireSession(ctx, last, nil); err != nil {
 					return false, err
 				}
 			}

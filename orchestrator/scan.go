@@ -28,10 +28,10 @@ const refillBeside = 128
 // and after that [0, wrap). What is not in [at, own) others begin with.
 type cursor struct{ at, to, wrap, own int64 }
 
-func (c *cursor) done() bool { return c.at >= c.to && c.wrap == 0 }
+func (c *cursor) isDone() bool { return c.at >= c.to && c.wrap == 0 }
 
-// passed moves c behind what was found.
-func (c *cursor) passed(found []jobs.Candidate, more bool) {
+// movePast moves c behind what was found.
+func (c *cursor) movePast(found []jobs.Candidate, more bool) {
 	switch {
 	case more:
 		if last := found[len(found)-1]; last.Class == keys.ClassNew {
@@ -44,16 +44,16 @@ func (c *cursor) passed(found []jobs.Candidate, more bool) {
 	}
 }
 
-// scan reads on in a job's queues.
-func (o *Orchestrator) scan(ctx context.Context, r *run) {
-	b := o.board
+// scanQueues reads on in a job's queues.
+func (o *Orchestrator) scanQueues(ctx context.Context, r *scheduledJob) {
+	b := o.scheduler
 	b.mu.Lock()
 	cursors := slices.Clone(r.cursors)
 	shards, level, crowded := r.shards, r.level, r.crowded
 	r.crowded = false
 	b.mu.Unlock()
 	s := scanner{o: o, job: r.id, limit: refillTo/int(shards) + 1}
-	s.part, s.parts = o.part(crowded)
+	s.part, s.parts = o.queueStart(crowded)
 	if s.parts > 1 {
 		s.limit = refillBeside/int(shards) + 1
 	}
@@ -61,21 +61,21 @@ func (o *Orchestrator) scan(ctx context.Context, r *run) {
 		cursors = slices.Repeat([]cursor{{to: keys.Seq(level+1, 0)}}, int(shards))
 	}
 	for i := range cursors {
-		if err := s.read(ctx, int64(i), &cursors[i]); err != nil {
-			o.failed(ctx, "reading a queue", err, "job", r.id)
-			b.scanned(r, nil, nil)
+		if err := s.readQueue(ctx, int64(i), &cursors[i]); err != nil {
+			o.logFailure(ctx, "reading a queue", err, "job", r.id)
+			b.applyScan(r, nil, nil)
 			return
 		}
 	}
-	b.scanned(r, s.found, cursors)
+	b.applyScan(r, s.found, cursors)
 }
 
-// part returns where in a long queue this orchestrator begins, of how many: 0 is
+// queueStart returns where in a long queue this orchestrator begins, of how many: 0 is
 // the front, and 1 would be the end.
-func (o *Orchestrator) part(crowded bool) (at float64, of int) {
+func (o *Orchestrator) queueStart(crowded bool) (at float64, of int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	of = o.others + 1
+	of = o.liveNodes + 1
 	if of > 1 && crowded {
 		return rand.Float64(), of
 	}
@@ -93,8 +93,8 @@ type scanner struct {
 	found []jobs.Candidate
 }
 
-// read reads on in one queue.
-func (s *scanner) read(ctx context.Context, shard int64, c *cursor) error {
+// readQueue reads on in one queue.
+func (s *scanner) readQueue(ctx context.Context, shard int64, c *cursor) error {
 	st := jobs.Stretch{Shard: shard, From: c.at, To: c.to, Returned: s.again, Limit: s.limit}
 	found, more, err := s.o.jobs.Scan(ctx, s.job, st)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *scanner) read(ctx context.Context, shard int64, c *cursor) error {
 	}
 	n := slices.IndexFunc(found, func(c jobs.Candidate) bool { return c.Class == keys.ClassNew })
 	if s.parts == 1 || n < 0 {
-		c.passed(found, more)
+		c.movePast(found, more)
 		s.found = append(s.found, found...)
 		return nil
 	}
@@ -115,7 +115,7 @@ func (s *scanner) read(ctx context.Context, shard int64, c *cursor) error {
 	if !s.again && c.at >= c.own {
 		part = rand.Float64() // others began here
 	}
-	c.passed(found, more)
+	c.movePast(found, more)
 	if s.again || c.at >= c.own {
 		k := int(part * float64(len(found)))
 		found = slices.Concat(found[k:], found[:k])
@@ -138,13 +138,13 @@ func (s *scanner) readApart(ctx context.Context, st jobs.Stretch, first int64, c
 	if err != nil {
 		return err
 	}
-	c.passed(found, more)
+	c.movePast(found, more)
 	s.found = append(s.found, found...)
 	return nil
 }
 
-// scanned takes what a lane read of a job's queues; no cursors, nothing.
-func (b *board) scanned(r *run, found []jobs.Candidate, cursors []cursor) {
+// applyScan takes what a lane read of a job's queues; no cursors, nothing.
+func (b *scheduler) applyScan(r *scheduledJob, found []jobs.Candidate, cursors []cursor) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r.reading = false
@@ -152,15 +152,15 @@ func (b *board) scanned(r *run, found []jobs.Candidate, cursors []cursor) {
 		r.reread = false
 	} else {
 		r.cursors = cursors
-		r.drained = !slices.ContainsFunc(cursors, func(c cursor) bool { return !c.done() })
+		r.drained = !slices.ContainsFunc(cursors, func(c cursor) bool { return !c.isDone() })
 	}
-	r.queue = append(r.queue, r.unseen(found)...)
-	b.activate(r)
+	r.queue = append(r.queue, r.unseenCandidates(found)...)
+	b.activateJob(r)
 }
 
-// unseen returns those of found that are neither in the queue in memory nor
+// unseenCandidates returns those of found that are neither in the queue in memory nor
 // taken from it. The caller holds b.mu.
-func (r *run) unseen(found []jobs.Candidate) []jobs.Candidate {
+func (r *scheduledJob) unseenCandidates(found []jobs.Candidate) []jobs.Candidate {
 	seen := make(map[jobs.Candidate]bool, len(r.queue))
 	for _, c := range r.queue {
 		seen[c] = true
@@ -173,8 +173,8 @@ func (r *run) unseen(found []jobs.Candidate) []jobs.Candidate {
 	return found
 }
 
-// take notes that a turn is to claim candidates. The caller holds b.mu.
-func (r *run) take(all []jobs.Candidate) {
+// takeCandidates notes that a turn is to claim candidates. The caller holds b.mu.
+func (r *scheduledJob) takeCandidates(all []jobs.Candidate) {
 	if r.taken == nil {
 		r.taken = make(map[jobs.Candidate]bool)
 	}
@@ -183,8 +183,8 @@ func (r *run) take(all []jobs.Candidate) {
 	}
 }
 
-// give notes that the turn has ended. The caller holds b.mu.
-func (r *run) give(all []jobs.Candidate) {
+// returnCandidates notes that the turn has ended. The caller holds b.mu.
+func (r *scheduledJob) returnCandidates(all []jobs.Candidate) {
 	for _, c := range all {
 		if r.reading {
 			r.taken[c] = false
@@ -194,20 +194,20 @@ func (r *run) give(all []jobs.Candidate) {
 	}
 }
 
-// restart makes the job's queues be read from the beginning. The caller holds
+// restartScan makes the job's queues be read from the beginning. The caller holds
 // b.mu.
-func (r *run) restart() {
+func (r *scheduledJob) restartScan() {
 	r.cursors, r.drained = nil, false
 	r.reread = r.reading
 }
 
-// elsewhere makes a job be read elsewhere if most of what was to be claimed had gone:
+// noteCrowding makes a job be read elsewhere if most of what was to be claimed had gone:
 // another orchestrator is claiming just there. The caller holds b.mu.
-func (r *run) elsewhere(candidates, gone int) {
+func (r *scheduledJob) noteCrowding(candidates, gone int) {
 	if candidates < 2 || 2*gone < candidates {
 		return
 	}
 	r.queue = slices.DeleteFunc(r.queue, func(c jobs.Candidate) bool { return c.Class == keys.ClassNew })
 	r.crowded = true
-	r.restart()
+	r.restartScan()
 }

@@ -51,7 +51,7 @@ const watchPause = 100 * time.Millisecond
 func (o *Orchestrator) WatchJob(ctx context.Context, id mapreduce.JobID, fn func(*mapreduce.Job) error) error {
 	var last mapreduce.Job
 	told := func(job *mapreduce.Job) error {
-		if !differ(&last, job) {
+		if !jobsDiffer(&last, job) {
 			return nil
 		}
 		last = *job
@@ -68,7 +68,7 @@ func (o *Orchestrator) WatchJob(ctx context.Context, id mapreduce.JobID, fn func
 // watchOnce shows fn a job and waits until it may have changed. It reports
 // whether the job runs.
 func (o *Orchestrator) watchOnce(ctx context.Context, id mapreduce.JobID, fn func(*mapreduce.Job) error) (running bool, err error) {
-	changed, done := o.notices.watch(id)
+	changed, done := o.signals.watchJob(id)
 	defer done()
 	job, err := o.jobs.Job(ctx, id)
 	if err != nil {
@@ -83,7 +83,7 @@ func (o *Orchestrator) watchOnce(ctx context.Context, id mapreduce.JobID, fn fun
 	if err := clock.Sleep(ctx, watchPause); err != nil {
 		return false, err
 	}
-	return true, wait(ctx, time.Second, changed)
+	return true, waitUntil(ctx, time.Second, changed)
 }
 
 // watchEnd shows fn a job that does not run any more, once all its checkpoints are
@@ -100,13 +100,13 @@ func (o *Orchestrator) watchEnd(ctx context.Context, id mapreduce.JobID, fn func
 	return job.State.Running(), fn(job)
 }
 
-func differ(a, b *mapreduce.Job) bool {
+func jobsDiffer(a, b *mapreduce.Job) bool {
 	return a.State != b.State || a.Epoch != b.Epoch || a.CompletedUnits != b.CompletedUnits || a.FailedUnits != b.FailedUnits ||
 		a.RunningUnits != b.RunningUnits || a.ParkedUnits != b.ParkedUnits || a.TotalTokens != b.TotalTokens || a.AuditHead != b.AuditHead || a.TotalUnits != b.TotalUnits
 }
 
-// wait waits for d, or until c closes.
-func wait(ctx context.Context, d time.Duration, c <-chan struct{}) error {
+// waitUntil waits for d, or until c closes.
+func waitUntil(ctx context.Context, d time.Duration, c <-chan struct{}) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -123,20 +123,20 @@ func (o *Orchestrator) ResumeJob(ctx context.Context, id mapreduce.JobID, r mapr
 	if r.Budget < 0 {
 		return nil, errs.Field("budget", "must not be negative")
 	}
-	if err := o.resume(ctx, id, r); err != nil {
+	if err := o.resumeUnits(ctx, id, r); err != nil {
 		return nil, err
 	}
-	if err := o.resumed(ctx, id); err != nil {
+	if err := o.noteResumed(ctx, id); err != nil {
 		return nil, err
 	}
 	return o.jobs.Job(ctx, id)
 }
 
-// resume waits for units that stand in the way of what is to be planned again. If
+// resumeUnits waits for units that stand in the way of what is to be planned again. If
 // the caller does not, the job is resumed once they have ended, unless somebody
 // wants something else of it by then.
-func (o *Orchestrator) resume(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) error {
-	o.notices.forgo(id)
+func (o *Orchestrator) resumeUnits(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) error {
+	o.signals.clearResume(id)
 	waited := false
 	for {
 		err := o.jobs.Resume(ctx, id, r)
@@ -145,7 +145,7 @@ func (o *Orchestrator) resume(ctx context.Context, id mapreduce.JobID, r mapredu
 			return err
 		}
 		if waited = true; ctx.Err() != nil || clock.Sleep(ctx, e.RetryAfter) != nil {
-			o.notices.intend(id, r)
+			o.signals.setResume(id, r)
 			o.resumeLater(id, time.Second)
 			if e != nil {
 				e.Message += "; the job goes on when that has ended"
@@ -166,8 +166,8 @@ func inTheWay(err error) *errs.Error {
 
 // resumeLater resumes a job after a while, and as long as units are in the way.
 func (o *Orchestrator) resumeLater(id mapreduce.JobID, after time.Duration) {
-	o.notices.at(time.Now().Add(after), func(ctx context.Context) {
-		r, meant := o.notices.intended(id)
+	o.signals.callAt(time.Now().Add(after), func(ctx context.Context) {
+		r, meant := o.signals.pendingResume(id)
 		if !meant {
 			return
 		}
@@ -176,52 +176,52 @@ func (o *Orchestrator) resumeLater(id mapreduce.JobID, after time.Duration) {
 			o.resumeLater(id, e.RetryAfter)
 			return
 		}
-		o.notices.forgo(id)
+		o.signals.clearResume(id)
 		if err == nil {
-			err = o.resumed(ctx, id)
+			err = o.noteResumed(ctx, id)
 		}
 		if err != nil {
-			o.failed(ctx, "resuming a job", err, "job", id)
+			o.logFailure(ctx, "resuming a job", err, "job", id)
 		}
 	})
 }
 
-// resumed sees to a job that goes on.
-func (o *Orchestrator) resumed(ctx context.Context, id mapreduce.JobID) error {
-	o.own(id)
-	o.notices.changed(id)
+// noteResumed sees to a job that goes on.
+func (o *Orchestrator) noteResumed(ctx context.Context, id mapreduce.JobID) error {
+	o.markOwnJob(id)
+	o.signals.notifyWatchers(id)
 	return o.refreshJob(ctx, id)
 }
 
 // PauseJob implements mapreduce.Service.
 func (o *Orchestrator) PauseJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
-	o.notices.forgo(id)
-	return o.turned(ctx, id, o.jobs.Pause(ctx, id, jobs.AnyEpoch, "asked for"))
+	o.signals.clearResume(id)
+	return o.jobAfterChange(ctx, id, o.jobs.Pause(ctx, id, jobs.AnyEpoch, "asked for"))
 }
 
 // CancelJob implements mapreduce.Service.
 func (o *Orchestrator) CancelJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
-	o.notices.forgo(id)
-	return o.turned(ctx, id, o.jobs.Cancel(ctx, id))
+	o.signals.clearResume(id)
+	return o.jobAfterChange(ctx, id, o.jobs.Cancel(ctx, id))
 }
 
-func (o *Orchestrator) turned(ctx context.Context, id mapreduce.JobID, err error) (*mapreduce.Job, error) {
+func (o *Orchestrator) jobAfterChange(ctx context.Context, id mapreduce.JobID, err error) (*mapreduce.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.notices.due(id)
-	o.notices.changed(id)
+	o.signals.markDue(id)
+	o.signals.notifyWatchers(id)
 	return o.jobs.Job(ctx, id)
 }
 
 // DeleteJob implements mapreduce.Service.
 func (o *Orchestrator) DeleteJob(ctx context.Context, id mapreduce.JobID) error {
-	o.notices.forgo(id)
+	o.signals.clearResume(id)
 	if err := o.jobs.Delete(ctx, id); err != nil {
 		return err
 	}
-	o.notices.due(id)
-	o.notices.changed(id)
+	o.signals.markDue(id)
+	o.signals.notifyWatchers(id)
 	return nil
 }
 
@@ -264,15 +264,15 @@ func (o *Orchestrator) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery
 				page.NextPageToken = at.String()
 				return page, nil
 			}
-			if !wanted(q.States, u) {
+			if !matchesStates(q.States, u) {
 				at = unitToken{at.level, u.Index + 1, 0}
 				continue
 			}
-			unit, next, err := o.listed(ctx, q, u, at.input)
+			unit, next, err := o.listedUnit(ctx, q, u, at.input)
 			if err != nil {
 				return nil, err
 			}
-			unit.Stage = stages.name(u.Level)
+			unit.Stage = stages.stageName(u.Level)
 			unit.Parking = parked[u.UnitId]
 			page.Units = append(page.Units, unit)
 			if unit.Continues {
@@ -311,16 +311,16 @@ func parseUnitToken(token string) (unitToken, error) {
 	return t, nil
 }
 
-func wanted(states []mapreduce.UnitState, u *storagev1.Unit) bool {
+func matchesStates(states []mapreduce.UnitState, u *storagev1.Unit) bool {
 	if slices.Contains(states, mapreduce.UnitState(u.Status)) {
 		return true
 	}
 	return len(states) == 0
 }
 
-// listed returns a unit as a query asks for it. If it depends on more units than
+// listedUnit returns a unit as a query asks for it. If it depends on more units than
 // a page should hold, next says with which of them to go on.
-func (o *Orchestrator) listed(ctx context.Context, q mapreduce.ListUnitsQuery, u *storagev1.Unit, input int64) (unit *mapreduce.Unit, next int64, err error) {
+func (o *Orchestrator) listedUnit(ctx context.Context, q mapreduce.ListUnitsQuery, u *storagev1.Unit, input int64) (unit *mapreduce.Unit, next int64, err error) {
 	unit = jobs.UnitOf(q.Job, u)
 	if q.Inputs && u.Inputs != nil {
 		if next, err = o.inputsOf(ctx, unit, u, input); err != nil {
@@ -377,9 +377,9 @@ func (o *Orchestrator) WakeUnit(ctx context.Context, job mapreduce.JobID, unit m
 		return nil, err
 	}
 	if candidate != nil {
-		o.board.requeue(job, []jobs.Candidate{*candidate})
+		o.scheduler.enqueueCandidates(job, []jobs.Candidate{*candidate})
 	}
-	o.notices.changed(job)
+	o.signals.notifyWatchers(job)
 	return jobs.UnitOf(job, u), nil
 }
 
@@ -394,5 +394,5 @@ func (o *Orchestrator) ListEvents(ctx context.Context, q mapreduce.ListEventsQue
 
 // CheckStore implements mapreduce.Service.
 func (o *Orchestrator) CheckStore(ctx context.Context, found func(mapreduce.Finding) error) error {
-	return o.jobs.CheckWith(ctx, o.verify, found)
+	return o.jobs.CheckWith(ctx, o.verifyOutput, found)
 }

@@ -17,17 +17,17 @@ import (
 
 // A session is a worker's stream, seen from here.
 type session struct {
-	id       mapreduce.SessionID
-	epoch    int64
-	slots    int
-	prefetch int
-	offer    mapreduce.Offer
-	out      *outbox
-	stop     context.CancelCauseFunc // ends its stream
-	life     context.Context         // of its stream
-	hearing  hearing
-	checking chan struct{} // full while as many of its outputs are checked as it may have waiting
-	states   *stateKeeper
+	id        mapreduce.SessionID
+	epoch     int64
+	slots     int
+	prefetch  int
+	offer     mapreduce.Offer
+	out       *outbox
+	stop      context.CancelCauseFunc // ends its stream
+	life      context.Context         // of its stream
+	idleTimer idleTimer
+	checking  chan struct{} // full while as many of its outputs are checked as it may have waiting
+	states    *stateKeeper
 
 	// Guarded by the board's mu.
 	gets     int  // blobs that it gets, and
@@ -71,9 +71,9 @@ type heldUnit struct {
 // their outputs to be checked against.
 const maxKeptTexts = 32 << 20
 
-// keep has a unit keep what it was given, as far as there is room. The caller holds
+// keepInput has a unit keep what it was given, as far as there is room. The caller holds
 // the board's mu.
-func (s *session) keep(h *heldUnit, u *storagev1.Unit, text []byte) {
+func (s *session) keepInput(h *heldUnit, u *storagev1.Unit, text []byte) {
 	h.unit = u
 	if n := int64(len(text)); text != nil && *s.texts+n <= maxKeptTexts {
 		h.text = bytes.Clone(text) // it may be part of something larger
@@ -81,8 +81,8 @@ func (s *session) keep(h *heldUnit, u *storagev1.Unit, text []byte) {
 	}
 }
 
-// drop forgets what a unit was given. The caller holds the board's mu.
-func (s *session) drop(h *heldUnit) {
+// dropInput forgets what a unit was given. The caller holds the board's mu.
+func (s *session) dropInput(h *heldUnit) {
 	*s.texts -= int64(len(h.text))
 	h.unit, h.text = nil, nil
 }
@@ -94,17 +94,17 @@ type claimOf struct {
 	released bool // by the turn that ended its last units
 }
 
-// end notes that a unit has ended. With the last one the claim's record is to be
+// endUnit notes that a unit has ended. With the last one the claim's record is to be
 // cleared.
-func (c *claimOf) end(r *run) {
+func (c *claimOf) endUnit(r *scheduledJob) {
 	if c.left--; c.left == 0 && !c.released {
 		r.release = append(r.release, c.id)
 	}
 }
 
-// usable reports whether s may be given units of r. The caller holds the
+// canRun reports whether s may be given units of r. The caller holds the
 // board's mu.
-func (s *session) usable(r *run) bool {
+func (s *session) canRun(r *scheduledJob) bool {
 	if s.gone || s.draining || r.needs.MetBy(s.offer) != "" {
 		return false
 	}
@@ -117,13 +117,13 @@ func (s *session) usable(r *run) bool {
 
 func breakerOf(spec *mapreduce.JobSpec) string { return spec.Provider + "/" + spec.Model }
 
-// free is how many more units s may be given, and idle how many of them it would
+// freeUnits is how many more units s may be given, and idle how many of them it would
 // run at once.
-func (s *session) free() int { return s.slots + s.prefetch - s.busy - s.promised }
-func (s *session) idle() int { return s.slots - s.busy - s.promised }
+func (s *session) freeUnits() int { return s.slots + s.prefetch - s.busy - s.promised }
+func (s *session) idleSlots() int { return s.slots - s.busy - s.promised }
 
-// holds counts what s has of a job, as far as it can run at once.
-func (s *session) holds(r *run) (n int) {
+// countHeld counts what s has of a job, as far as it can run at once.
+func (s *session) countHeld(r *scheduledJob) (n int) {
 	for key := range s.held {
 		if key.job == r.id {
 			n++
@@ -132,7 +132,7 @@ func (s *session) holds(r *run) (n int) {
 	return min(n, s.slots)
 }
 
-func (s *session) hold(job mapreduce.JobID, u *storagev1.Unit, c *claimOf, granted bool) {
+func (s *session) holdUnit(job mapreduce.JobID, u *storagev1.Unit, c *claimOf, granted bool) {
 	s.busy++
 	s.held[unitKey{job, mapreduce.UnitID(u.UnitId)}] = &heldUnit{
 		attempt: int(u.Attempt), claim: c, reserved: u.Reserved, granted: granted,
@@ -140,9 +140,9 @@ func (s *session) hold(job mapreduce.JobID, u *storagev1.Unit, c *claimOf, grant
 	}
 }
 
-// reported notes that an attempt has ended on the worker, so that its slot is
+// noteReported notes that an attempt has ended on the worker, so that its slot is
 // free. It returns false for an attempt that the session does not hold.
-func (s *session) reported(r *mapreduce.Report) bool {
+func (s *session) noteReported(r *mapreduce.Report) bool {
 	h := s.held[unitKey{r.Job, r.Unit}]
 	if h == nil || h.attempt != r.Attempt {
 		return false
@@ -154,15 +154,15 @@ func (s *session) reported(r *mapreduce.Report) bool {
 	return true
 }
 
-// forget removes an attempt whose verdict is known.
-func (s *session) forget(job mapreduce.JobID, unit mapreduce.UnitID, attempt int) *heldUnit {
+// forgetAttempt removes an attempt whose verdict is known.
+func (s *session) forgetAttempt(job mapreduce.JobID, unit mapreduce.UnitID, attempt int) *heldUnit {
 	key := unitKey{job, unit}
 	h := s.held[key]
 	if h == nil || h.attempt != attempt {
 		return nil
 	}
 	delete(s.held, key)
-	s.drop(h)
+	s.dropInput(h)
 	if !h.reported {
 		s.busy--
 	}
@@ -171,11 +171,11 @@ func (s *session) forget(job mapreduce.JobID, unit mapreduce.UnitID, attempt int
 
 // Work implements mapreduce.Fleet.
 func (o *Orchestrator) Work(ctx context.Context, stream mapreduce.WorkStream) error {
-	if err := o.enter(ctx); err != nil {
+	if err := o.admitStream(ctx); err != nil {
 		return err
 	}
 	defer o.streams.Done()
-	first, err := o.first(ctx, stream)
+	first, err := o.receiveHello(ctx, stream)
 	if err != nil {
 		return err
 	}
@@ -184,24 +184,24 @@ func (o *Orchestrator) Work(ctx context.Context, stream mapreduce.WorkStream) er
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	s, err := o.bind(ctx, first, stop)
+	s, err := o.bindSession(ctx, first, stop)
 	if err != nil {
 		return err
 	}
-	clean, err := o.serve(ctx, s, first, stream)
-	o.left(s, clean)
+	clean, err := o.serveSession(ctx, s, first, stream)
+	o.handleStreamEnd(s, clean)
 	return err
 }
 
-// first returns what a worker says first. One that says nothing for the lease is
+// receiveHello returns what a worker says first. One that says nothing for the lease is
 // sent away, and all are when the orchestrator leaves.
-func (o *Orchestrator) first(ctx context.Context, stream mapreduce.WorkStream) (*mapreduce.FromWorker, error) {
+func (o *Orchestrator) receiveHello(ctx context.Context, stream mapreduce.WorkStream) (*mapreduce.FromWorker, error) {
 	var m *mapreduce.FromWorker
 	var err error
 	said := make(chan struct{})
 	o.streams.Go(func() { // Recv ends when the stream does, which may be after first
 		defer close(said)
-		err = o.contained(ctx, "greeting a worker", func() (err error) {
+		err = o.containPanic(ctx, "greeting a worker", func() (err error) {
 			m, err = stream.Recv()
 			return err
 		})
@@ -222,26 +222,26 @@ func (o *Orchestrator) first(ctx context.Context, stream mapreduce.WorkStream) (
 
 var errLeaving = errs.New(errs.Unavailable, "this orchestrator is leaving; connect to another")
 
-// serve carries a bound session until its stream ends, and reports whether the
+// serveSession carries a bound session until its stream ends, and reports whether the
 // worker ended it in order. Nobody waits for a worker that does not read.
-func (o *Orchestrator) serve(ctx context.Context, s *session, first *mapreduce.FromWorker, stream mapreduce.WorkStream) (clean bool, err error) {
+func (o *Orchestrator) serveSession(ctx context.Context, s *session, first *mapreduce.FromWorker, stream mapreduce.WorkStream) (clean bool, err error) {
 	sent, received := make(chan error, 1), make(chan error, 1)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	o.streams.Go(func() {
-		if err := o.contained(ctx, "keeping states", func() error { return o.keepStates(ctx, s) }, "session", s.id); err != nil {
+		if err := o.containPanic(ctx, "keeping states", func() error { return o.keepStates(ctx, s) }, "session", s.id); err != nil {
 			s.stop(err)
 		}
 	})
 	o.streams.Add(2) // Send and Recv end when the stream does, which may be after serve
 	go func() {
 		defer o.streams.Done()
-		received <- o.contained(ctx, "hearing a worker", func() error { return o.receive(ctx, s, first, stream) }, "session", s.id)
+		received <- o.containPanic(ctx, "hearing a worker", func() error { return o.receiveMessages(ctx, s, first, stream) }, "session", s.id)
 	}()
 	go func() {
 		defer o.streams.Done()
-		sent <- o.contained(ctx, "telling a worker", func() error {
-			return s.out.drain(stream, func(m *mapreduce.ToWorker, err error) { o.broke(s, m, err) })
+		sent <- o.containPanic(ctx, "telling a worker", func() error {
+			return s.out.sendQueued(stream, func(m *mapreduce.ToWorker, err error) { o.blameUnsent(s, m, err) })
 		}, "session", s.id)
 	}()
 	select {
@@ -262,8 +262,8 @@ func (o *Orchestrator) serve(ctx context.Context, s *session, first *mapreduce.F
 	return clean, err
 }
 
-// enter admits a stream while the orchestrator runs.
-func (o *Orchestrator) enter(ctx context.Context) error {
+// admitStream admits a stream while the orchestrator runs.
+func (o *Orchestrator) admitStream(ctx context.Context) error {
 	select {
 	case <-o.started:
 	case <-ctx.Done():
@@ -301,9 +301,9 @@ func checkHello(h *mapreduce.Hello) error {
 	return nil
 }
 
-// bind takes a worker's session up, and puts it on the board. A worker that
+// bindSession takes a worker's session up, and puts it on the board. A worker that
 // drains is told so from the start: it must be given nothing.
-func (o *Orchestrator) bind(ctx context.Context, first *mapreduce.FromWorker, stop context.CancelCauseFunc) (*session, error) {
+func (o *Orchestrator) bindSession(ctx context.Context, first *mapreduce.FromWorker, stop context.CancelCauseFunc) (*session, error) {
 	hello := first.Hello
 	before, _, err := o.jobs.Epoch(ctx, hello.Session)
 	if err != nil {
@@ -313,71 +313,71 @@ func (o *Orchestrator) bind(ctx context.Context, first *mapreduce.FromWorker, st
 	// removed in between: the clock makes that so, and nothing rests on its
 	// being right.
 	epoch := max(before, time.Now().UnixMicro()) + 1
-	o.board.supersede(hello.Session, epoch)
+	o.scheduler.supersedeSession(hello.Session, epoch)
 	b, err := o.jobs.Bind(ctx, hello, epoch)
 	if err != nil {
-		o.unbound(hello.Session, before, epoch)
+		o.handleUnbound(hello.Session, before, epoch)
 		return nil, err
 	}
 	s := &session{
 		id: hello.Session, epoch: b.Epoch, slots: hello.Slots, prefetch: hello.Prefetch,
 		offer: hello.Offer, out: newOutbox(), stop: stop, life: ctx, states: newStateKeeper(), held: make(map[unitKey]*heldUnit),
 		breakers: make(map[string]time.Time), seen: time.Now(), knows: make(map[mapreduce.JobID]int64),
-		draining: first.Drain, checking: make(chan struct{}, maxChecking), texts: &o.board.texts,
+		draining: first.Drain, checking: make(chan struct{}, maxChecking), texts: &o.scheduler.texts,
 	}
-	silence := o.config.silence()
+	silence := o.config.maxWorkerSilence()
 	if hello.Embedded {
 		silence = 0 // there is no other orchestrator for it
 	}
 	s.out.put(&mapreduce.ToWorker{Welcome: &mapreduce.Welcome{
 		Node: o.jobs.Node(), Epoch: b.Epoch, Heartbeat: o.config.Heartbeat, Drop: b.Drop, Silence: silence,
 	}})
-	if !o.board.enter(s, b.Kept) {
-		o.unbound(s.id, s.epoch)
+	if !o.scheduler.enterSession(s, b.Kept) {
+		o.handleUnbound(s.id, s.epoch)
 	}
-	o.board.callsChange() // some may have come with the session
+	o.scheduler.callsChange() // some may have come with the session
 	if err := o.fleetSlots(ctx); err != nil {
-		o.failed(ctx, "asking for the fleet's slots", err)
+		o.logFailure(ctx, "asking for the fleet's slots", err)
 	}
 	for _, id := range b.Jobs {
-		o.board.stir(id)
+		o.scheduler.rereadQueue(id)
 	}
-	for _, id := range o.board.running() {
-		o.notices.due(id) // it may lack slots that it had no use for before
+	for _, id := range o.scheduler.runningJobs() {
+		o.signals.markDue(id) // it may lack slots that it had no use for before
 	}
 	o.log.Info("worker bound", "session", s.id, "slots", s.slots, "kept", len(b.Kept), "dropped", len(b.Drop))
 	return s, nil
 }
 
-// unbound sees to a session that could not be taken up, or not for certain: if
+// handleUnbound sees to a session that could not be taken up, or not for certain: if
 // its worker does not come back, nobody else here knows of it.
-func (o *Orchestrator) unbound(id mapreduce.SessionID, epochs ...int64) {
+func (o *Orchestrator) handleUnbound(id mapreduce.SessionID, epochs ...int64) {
 	for _, e := range epochs {
 		o.expireAfter(jobs.SessionRef{Session: id, Node: o.jobs.Node(), Epoch: e}, nil, o.config.Grace)
 	}
 }
 
-// supersede ends an older stream of a session on this node.
-func (b *board) supersede(id mapreduce.SessionID, epoch int64) {
+// supersedeSession ends an older stream of a session on this node.
+func (b *scheduler) supersedeSession(id mapreduce.SessionID, epoch int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s := b.sessions[id]; s != nil && s.epoch < epoch {
-		b.displace(s)
+		b.displaceSession(s)
 	}
 }
 
-// displace ends the stream of a session that another has taken up. The caller holds b.mu.
-func (b *board) displace(s *session) {
-	b.suspend(s)
+// displaceSession ends the stream of a session that another has taken up. The caller holds b.mu.
+func (b *scheduler) displaceSession(s *session) {
+	b.suspendSession(s)
 	s.stop(errSuperseded)
 }
 
 var errSuperseded = errs.New(errs.Aborted, "the session was taken up by another stream")
 
-// suspend takes a session off the board whose stream has ended. Until its worker
+// suspendSession takes a session off the board whose stream has ended. Until its worker
 // is known to be gone, or elsewhere, what it holds may be running, and takes up
 // slots of its jobs. The caller holds b.mu.
-func (b *board) suspend(s *session) {
+func (b *scheduler) suspendSession(s *session) {
 	s.gone = true
 	delete(b.sessions, s.id)
 	if old := b.away[s.id]; old != nil {
@@ -388,24 +388,24 @@ func (b *board) suspend(s *session) {
 }
 
 // letGo forgets what a session held. The caller holds b.mu.
-func (b *board) letGo(s *session) {
+func (b *scheduler) letGo(s *session) {
 	if b.away[s.id] == s {
 		delete(b.away, s.id)
 	}
 	for key, h := range s.held {
-		s.drop(h)
+		s.dropInput(h)
 		if r := b.runs[key.job]; r != nil {
-			b.hold(r, -1)
-			b.fair.add(r)
+			b.addHeldUnits(r, -1)
+			b.fairQueue.add(r)
 		}
 	}
 	s.held = nil
 	b.wake.Broadcast()
 }
 
-// enter puts a session with what it holds on the board. It returns false if a later
+// enterSession puts a session with what it holds on the board. It returns false if a later
 // stream of it came first.
-func (b *board) enter(s *session, kept []jobs.Held) bool {
+func (b *scheduler) enterSession(s *session, kept []jobs.Held) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	other, old := b.sessions[s.id], b.away[s.id]
@@ -415,7 +415,7 @@ func (b *board) enter(s *session, kept []jobs.Held) bool {
 		return false
 	}
 	if other != nil {
-		b.displace(other)
+		b.displaceSession(other)
 	}
 	if old := b.away[s.id]; old != nil {
 		b.letGo(old)
@@ -433,52 +433,52 @@ func (b *board) enter(s *session, kept []jobs.Held) bool {
 			attempt: h.Attempt, claim: c, reserved: h.Reserved, granted: h.Node == b.node, running: h.Running,
 			suspect: h.Attempt > 1,
 		}
-		r := b.run(h.Job)
-		b.hold(r, 1)
-		r.unsure = true // slots may have come with it
+		r := b.getOrAddJob(h.Job)
+		b.addHeldUnits(r, 1)
+		r.grantUnsure = true // slots may have come with it
 	}
 	b.sessions[s.id] = s
 	b.dealAll(time.Now())
 	for _, r := range b.runs {
-		b.fair.add(r)
+		b.fairQueue.add(r)
 	}
 	b.wake.Broadcast()
 	return true
 }
 
-func (b *board) allSessions() []*session {
+func (b *scheduler) allSessions() []*session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.rotation()
+	return b.rotateSessions()
 }
 
-// receive takes what a worker says until its stream ends, with its first message
+// receiveMessages takes what a worker says until its stream ends, with its first message
 // the rest of what that says.
-func (o *Orchestrator) receive(ctx context.Context, s *session, first *mapreduce.FromWorker, stream mapreduce.WorkStream) error {
-	if err := o.hear(ctx, s, first); err != nil {
+func (o *Orchestrator) receiveMessages(ctx context.Context, s *session, first *mapreduce.FromWorker, stream mapreduce.WorkStream) error {
+	if err := o.handleMessage(ctx, s, first); err != nil {
 		return err
 	}
 	for {
-		s.hearing.wait(o.calmly())
+		s.idleTimer.startWaiting(o.storeUptimeNow())
 		m, err := stream.Recv()
-		s.hearing.deal()
+		s.idleTimer.stopWaiting()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if err := o.hear(ctx, s, m); err != nil {
+		if err := o.handleMessage(ctx, s, m); err != nil {
 			return err
 		}
 	}
 }
 
-// hear takes one message: reports, signs of life, and requests for tokens. What may
+// handleMessage takes one message: reports, signs of life, and requests for tokens. What may
 // take long has streams of its own, such as looking for a text or an answer, or is
 // done beside this one, as states are kept: so it delays no other unit's report.
-func (o *Orchestrator) hear(ctx context.Context, s *session, m *mapreduce.FromWorker) error {
-	if err := s.states.aside(ctx, m); err != nil {
+func (o *Orchestrator) handleMessage(ctx context.Context, s *session, m *mapreduce.FromWorker) error {
+	if err := s.states.deferReports(ctx, m); err != nil {
 		return err
 	}
 	suspects, err := o.hearReports(ctx, s, m)
@@ -486,40 +486,40 @@ func (o *Orchestrator) hear(ctx context.Context, s *session, m *mapreduce.FromWo
 		return err
 	}
 	if len(suspects) > 0 {
-		err := o.lasting(ctx, "noting which units have begun", func() error { return o.jobs.Started(ctx, suspects) })
+		err := o.retryStoreCall(ctx, "noting which units have begun", func() error { return o.jobs.Started(ctx, suspects) })
 		if err != nil {
 			return err
 		}
 	}
-	return o.reserve(ctx, s, m.Reserve)
+	return o.raiseReservations(ctx, s, m.Reserve)
 }
 
 // hearReports enters a message on the board, with those of its reports whose outputs
-// were checked at once; the others follow once they were. It returns what board.heard
+// were checked at once; the others follow once they were. It returns what board.applyMessage
 // does.
 func (o *Orchestrator) hearReports(ctx context.Context, s *session, m *mapreduce.FromWorker) ([]mapreduce.Held, error) {
 	later, err := o.checkQuick(ctx, s, m)
 	if err != nil {
 		return nil, err
 	}
-	suspects, urgent := o.board.heard(s, m)
+	suspects, urgent := o.scheduler.applyMessage(s, m)
 	if urgent {
-		o.board.news.give()
+		o.scheduler.modelsChanged.wakeWaiter()
 	}
 	return suspects, o.checkLater(ctx, s, later)
 }
 
 // holdsAttempt reports whether s was given an attempt and has not lost it.
-func (b *board) holdsAttempt(s *session, h mapreduce.Held) bool {
+func (b *scheduler) holdsAttempt(s *session, h mapreduce.Held) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	held := s.held[unitKey{h.Job, h.Unit}]
 	return held != nil && held.attempt == h.Attempt
 }
 
-// heard enters a message on the board. It returns the units that have begun to
+// applyMessage enters a message on the board. It returns the units that have begun to
 // run and are suspected of having brought a worker down before.
-func (b *board) heard(s *session, m *mapreduce.FromWorker) (suspects []mapreduce.Held, urgent bool) {
+func (b *scheduler) applyMessage(s *session, m *mapreduce.FromWorker) (suspects []mapreduce.Held, urgent bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s.seen = time.Now()
@@ -532,7 +532,7 @@ func (b *board) heard(s *session, m *mapreduce.FromWorker) (suspects []mapreduce
 		}
 	}
 	for i := range m.Reports {
-		urgent = b.report(s, &m.Reports[i]) || urgent
+		urgent = b.enterReport(s, &m.Reports[i]) || urgent
 	}
 	urgent = b.hearLimits(m.Limits, s.seen) || urgent
 	if hb := m.Heartbeat; hb != nil {
@@ -551,21 +551,21 @@ func (b *board) heard(s *session, m *mapreduce.FromWorker) (suspects []mapreduce
 	return suspects, urgent
 }
 
-// report enters a report on the board. It returns whether the fleet has to know
+// enterReport enters a report on the board. It returns whether the fleet has to know
 // what it says of the provider.
-func (b *board) report(s *session, rep *mapreduce.Report) (urgent bool) {
-	s.reported(rep)
-	r := b.run(rep.Job)
-	urgent = b.probed(r, rep, s.seen)
-	b.ended(r, rep)
-	r.reports = append(r.reports, pendingReport{report: rep, session: s, jitter: jitter()})
-	b.fair.add(r)
+func (b *scheduler) enterReport(s *session, rep *mapreduce.Report) (urgent bool) {
+	s.noteReported(rep)
+	r := b.getOrAddJob(rep.Job)
+	urgent = b.noteProbeOutcome(r, rep, s.seen)
+	b.notePrimingEnd(r, rep)
+	r.reports = append(r.reports, pendingReport{report: rep, session: s, jitter: randomJitter()})
+	b.fairQueue.add(r)
 	return urgent
 }
 
-// broke blames the units of a message that could not be sent for what it was, not
+// blameUnsent blames the units of a message that could not be sent for what it was, not
 // for want of a connection: handed out again they would break the next stream.
-func (o *Orchestrator) broke(s *session, m *mapreduce.ToWorker, err error) {
+func (o *Orchestrator) blameUnsent(s *session, m *mapreduce.ToWorker, err error) {
 	if errs.KindOf(err) != errs.Invalid {
 		return
 	}
@@ -579,10 +579,10 @@ func (o *Orchestrator) broke(s *session, m *mapreduce.ToWorker, err error) {
 	}
 }
 
-// left deals with a stream that has ended: the worker has the grace period to
+// handleStreamEnd deals with a stream that has ended: the worker has the grace period to
 // come back, unless it said goodbye and holds nothing.
-func (o *Orchestrator) left(s *session, clean bool) {
-	b := o.board
+func (o *Orchestrator) handleStreamEnd(s *session, clean bool) {
+	b := o.scheduler
 	b.mu.Lock()
 	if b.sessions[s.id] != s {
 		b.mu.Unlock()
@@ -595,28 +595,28 @@ func (o *Orchestrator) left(s *session, clean bool) {
 			running[mapreduce.Held{Job: key.job, Unit: key.unit, Attempt: h.attempt}] = true
 		}
 	}
-	b.suspend(s)
+	b.suspendSession(s)
 	b.mu.Unlock()
 	grace := o.config.Grace
 	if clean && empty && s.draining {
 		grace = 0
 	}
 	o.log.Info("worker left", "session", s.id, "clean", clean, "running", len(running))
-	o.spare(grace, func(ctx context.Context) { o.lose(ctx, s, running) })
+	o.afterGrace(grace, func(ctx context.Context) { o.expireLostSession(ctx, s, running) })
 }
 
-// lose expires a session whose worker did not come back in time. If it did, or
+// expireLostSession expires a session whose worker did not come back in time. If it did, or
 // went elsewhere, nothing is left to do here but to forget it.
-func (o *Orchestrator) lose(ctx context.Context, s *session, running map[mapreduce.Held]bool) {
-	err := o.expire(ctx, jobs.SessionRef{Session: s.id, Node: o.jobs.Node(), Epoch: s.epoch}, running)
+func (o *Orchestrator) expireLostSession(ctx context.Context, s *session, running map[mapreduce.Held]bool) {
+	err := o.expireSession(ctx, jobs.SessionRef{Session: s.id, Node: o.jobs.Node(), Epoch: s.epoch}, running)
 	if err != nil {
-		o.failed(ctx, "expiring a session; trying again", err, "session", s.id)
-		o.spare(time.Second, func(ctx context.Context) { o.lose(ctx, s, running) })
+		o.logFailure(ctx, "expiring a session; trying again", err, "session", s.id)
+		o.afterGrace(time.Second, func(ctx context.Context) { o.expireLostSession(ctx, s, running) })
 		return
 	}
-	o.board.mu.Lock()
-	defer o.board.mu.Unlock()
-	o.board.letGo(s)
+	o.scheduler.mu.Lock()
+	defer o.scheduler.mu.Unlock()
+	o.scheduler.letGo(s)
 }
 
 // An outbox holds what a session is to be told, until its sender gets to it.
@@ -650,16 +650,16 @@ func (q *outbox) close() {
 	q.more.Signal()
 }
 
-// drain sends what is put into the outbox until it is closed, small messages
+// sendQueued sends what is put into the outbox until it is closed, small messages
 // together.
 // If one cannot be sent, failed is called with it.
-func (q *outbox) drain(stream mapreduce.WorkStream, failed func(*mapreduce.ToWorker, error)) error {
+func (q *outbox) sendQueued(stream mapreduce.WorkStream, failed func(*mapreduce.ToWorker, error)) error {
 	for {
-		batch, ok := q.take()
+		batch, ok := q.takeBatch()
 		if !ok {
 			return nil
 		}
-		for _, m := range coalesce(batch) {
+		for _, m := range coalesceVerdicts(batch) {
 			if err := stream.Send(m); err != nil {
 				q.close()
 				failed(m, err)
@@ -669,7 +669,7 @@ func (q *outbox) drain(stream mapreduce.WorkStream, failed func(*mapreduce.ToWor
 	}
 }
 
-func (q *outbox) take() ([]*mapreduce.ToWorker, bool) {
+func (q *outbox) takeBatch() ([]*mapreduce.ToWorker, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.queue) == 0 && !q.closed {
@@ -680,8 +680,8 @@ func (q *outbox) take() ([]*mapreduce.ToWorker, bool) {
 	return batch, len(batch) > 0
 }
 
-// coalesce joins runs of messages that carry only verdicts.
-func coalesce(batch []*mapreduce.ToWorker) []*mapreduce.ToWorker {
+// coalesceVerdicts joins runs of messages that carry only verdicts.
+func coalesceVerdicts(batch []*mapreduce.ToWorker) []*mapreduce.ToWorker {
 	joined := batch[:1]
 	for _, m := range batch[1:] {
 		last := joined[len(joined)-1]

@@ -54,10 +54,10 @@ func defaultTree(s *mapreduce.JobSpec, strategy plan.Strategy) {
 	}
 }
 
-// complete returns a spec that can be carried out with all that its client left
+// completeSpec returns a spec that can be carried out with all that its client left
 // open, as every node and worker is to see it; or an error that names the field.
 // The same spec is planned as is run.
-func (c *Config) complete(s mapreduce.JobSpec) (mapreduce.JobSpec, error) {
+func (c *Config) completeSpec(s mapreduce.JobSpec) (mapreduce.JobSpec, error) {
 	s = withDefaults(s)
 	if err := c.checkSpec(&s); err != nil {
 		return s, err

@@ -36,9 +36,9 @@ func attemptOf(m *mapreduce.FromWorker) mapreduce.Held {
 	return mapreduce.Held{Job: r.Job, Unit: r.Unit, Attempt: r.Attempt}
 }
 
-// put queues a message.
-func (k *stateKeeper) put(ctx context.Context, m *mapreduce.FromWorker) error {
-	k.count(attemptOf(m), 1)
+// putMessage queues a message.
+func (k *stateKeeper) putMessage(ctx context.Context, m *mapreduce.FromWorker) error {
+	k.countQueued(attemptOf(m), 1)
 	select {
 	case k.queue <- m:
 		return nil
@@ -47,7 +47,7 @@ func (k *stateKeeper) put(ctx context.Context, m *mapreduce.FromWorker) error {
 	}
 }
 
-func (k *stateKeeper) count(h mapreduce.Held, n int) {
+func (k *stateKeeper) countQueued(h mapreduce.Held, n int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.waiting[h] += n; k.waiting[h] == 0 {
@@ -55,28 +55,28 @@ func (k *stateKeeper) count(h mapreduce.Held, n int) {
 	}
 }
 
-// has reports whether something of an attempt is queued.
-func (k *stateKeeper) has(h mapreduce.Held) bool {
+// hasQueued reports whether something of an attempt is queued.
+func (k *stateKeeper) hasQueued(h mapreduce.Held) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.waiting[h] > 0
 }
 
-// aside queues the states of a message that came before its other parts, and takes
+// deferReports queues the states of a message that came before its other parts, and takes
 // out the reports that have to wait for what is queued.
-func (k *stateKeeper) aside(ctx context.Context, m *mapreduce.FromWorker) error {
+func (k *stateKeeper) deferReports(ctx context.Context, m *mapreduce.FromWorker) error {
 	var now []mapreduce.Report
 	for _, r := range m.Reports { // which stand before states in a message
 		behind := &mapreduce.FromWorker{Reports: []mapreduce.Report{r}}
-		if !k.has(attemptOf(behind)) {
+		if !k.hasQueued(attemptOf(behind)) {
 			now = append(now, r)
-		} else if err := k.put(ctx, behind); err != nil {
+		} else if err := k.putMessage(ctx, behind); err != nil {
 			return err
 		}
 	}
 	m.Reports = now
 	for _, s := range m.States {
-		if err := k.put(ctx, &mapreduce.FromWorker{States: []mapreduce.AgentState{s}}); err != nil {
+		if err := k.putMessage(ctx, &mapreduce.FromWorker{States: []mapreduce.AgentState{s}}); err != nil {
 			return err
 		}
 	}
@@ -92,7 +92,7 @@ func (o *Orchestrator) keepStates(ctx context.Context, s *session) error {
 			if err := o.keepNext(ctx, s, m); err != nil {
 				return err
 			}
-			s.states.count(attemptOf(m), -1)
+			s.states.countQueued(attemptOf(m), -1)
 		case <-ctx.Done():
 			return nil
 		}
@@ -104,7 +104,7 @@ func (o *Orchestrator) keepNext(ctx context.Context, s *session, m *mapreduce.Fr
 		_, err := o.hearReports(ctx, s, m)
 		return err
 	}
-	return o.lasting(ctx, "keeping what an agent has done", func() error {
+	return o.retryStoreCall(ctx, "keeping what an agent has done", func() error {
 		_, err := o.jobs.KeepState(ctx, m.States[0])
 		return err
 	})

@@ -28,11 +28,11 @@ import (
 func (o *Orchestrator) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
 	if spec.Replay != "" {
 		var err error
-		if spec, docs, err = o.repeat(ctx, spec, docs); err != nil {
+		if spec, docs, err = o.replayInput(ctx, spec, docs); err != nil {
 			return nil, err
 		}
 	}
-	spec, err := o.config.complete(spec)
+	spec, err := o.config.completeSpec(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -42,24 +42,24 @@ func (o *Orchestrator) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, do
 			return nil, err
 		}
 		if id != "" {
-			o.own(id)
+			o.markOwnJob(id)
 			return o.jobs.Job(ctx, id)
 		}
 	}
-	id, err := o.begin(ctx, &spec)
+	id, err := o.reserveJobID(ctx, &spec)
 	if err != nil {
 		return nil, err
 	}
-	winner, err := o.ingest(ctx, id, &spec, docs)
+	winner, err := o.ingestJob(ctx, id, &spec, docs)
 	if err != nil || winner != id {
-		o.abandon(ctx, id)
+		o.abandonJob(ctx, id)
 	}
 	if err != nil {
 		return nil, err
 	}
-	o.notices.changed(winner)
+	o.signals.notifyWatchers(winner)
 	if winner != id {
-		o.own(winner)
+		o.markOwnJob(winner)
 		if err := o.refreshJob(ctx, winner); err != nil {
 			return nil, err
 		}
@@ -67,8 +67,8 @@ func (o *Orchestrator) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, do
 	return o.jobs.Job(ctx, winner)
 }
 
-// begin draws a job id that is not taken.
-func (o *Orchestrator) begin(ctx context.Context, spec *mapreduce.JobSpec) (mapreduce.JobID, error) {
+// reserveJobID draws a job id that is not taken.
+func (o *Orchestrator) reserveJobID(ctx context.Context, spec *mapreduce.JobSpec) (mapreduce.JobID, error) {
 	stored := jobs.StoredSpec(spec)
 	for range 10 {
 		id := mapreduce.NewJobID(time.Now(), rand.IntN)
@@ -80,14 +80,14 @@ func (o *Orchestrator) begin(ctx context.Context, spec *mapreduce.JobSpec) (mapr
 	return "", errs.New(errs.Unavailable, "no free job id was found; try again")
 }
 
-// abandon removes what was staged, even if the client has gone.
-func (o *Orchestrator) abandon(ctx context.Context, id mapreduce.JobID) {
+// abandonJob removes what was staged, even if the client has gone.
+func (o *Orchestrator) abandonJob(ctx context.Context, id mapreduce.JobID) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer stop()
-	o.failed(ctx, "removing a submission that was given up", o.jobs.Abandon(ctx, id), "job", id)
+	o.logFailure(ctx, "removing a submission that was given up", o.jobs.Abandon(ctx, id), "job", id)
 }
 
-func (o *Orchestrator) ingest(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobID, error) {
+func (o *Orchestrator) ingestJob(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobID, error) {
 	graph, err := graphOf(spec)
 	if err != nil {
 		return "", err
@@ -96,8 +96,8 @@ func (o *Orchestrator) ingest(ctx context.Context, id mapreduce.JobID, spec *map
 		o: o, config: &o.config, id: id, spec: spec, graph: graph,
 		flip: jobs.Flip{Spec: jobs.StoredSpec(spec), Shards: int64(o.config.Shards)},
 	}
-	in.count = o.config.counter(spec)
-	if in.count.guesses() {
+	in.count = o.config.tokenCounter(spec)
+	if in.count.isEstimate() {
 		in.flip.Warnings = []string{plan.Warning{Kind: plan.GuessedSize}.String()}
 		o.config.Logger.Info("tokens are guessed", "job", id, "estimator", spec.Estimator)
 	}
@@ -111,25 +111,25 @@ func (o *Orchestrator) ingest(ctx context.Context, id mapreduce.JobID, spec *map
 		if err != nil {
 			return "", err
 		}
-		if err := in.document(ctx, doc); err != nil {
+		if err := in.stageDocument(ctx, doc); err != nil {
 			return "", err
 		}
 	}
-	if err := in.finish(ctx); err != nil {
+	if err := in.finishIngest(ctx); err != nil {
 		return "", err
 	}
-	if err := in.flush(ctx); err != nil {
+	if err := in.flushBatch(ctx); err != nil {
 		return "", err
 	}
-	if err := in.check(); err != nil {
+	if err := in.checkBudget(); err != nil {
 		return "", err
 	}
 	in.flip.Slots = o.initialSlots(spec)
 	winner, err := o.jobs.Flip(ctx, id, &in.flip)
 	if err == nil && winner == id {
-		o.own(id)
-		o.board.endow(id, in.flip.Slots)
-		o.place(id, in.flip.Standing(id, 0), in.waiting())
+		o.markOwnJob(id)
+		o.scheduler.setInitialSlots(id, in.flip.Slots)
+		o.scheduleJob(id, in.flip.Standing(id, 0), in.waitingUnits())
 	}
 	return winner, err
 }
@@ -139,15 +139,15 @@ func (o *Orchestrator) ingest(ctx context.Context, id mapreduce.JobID, spec *map
 // it is one commit less before the first claim.
 func (o *Orchestrator) initialSlots(spec *mapreduce.JobSpec) int64 {
 	all := int64(spec.Parallelism)
-	if o.alone() {
+	if o.isOnlyNode() {
 		return all
 	}
-	return min(all, o.board.slotsFor(spec))
+	return min(all, o.scheduler.slotsFor(spec))
 }
 
-// waiting returns the units that wait once the job is visible, or nil if there
+// waitingUnits returns the units that wait once the job is visible, or nil if there
 // are too many to have been kept in mind.
-func (in *ingest) waiting() []jobs.Candidate {
+func (in *ingest) waitingUnits() []jobs.Candidate {
 	if in.flip.Parse > 0 || in.flip.Tree || in.flip.Map > refillTo {
 		return nil
 	}
@@ -167,51 +167,51 @@ type ingest struct {
 
 	graph     *plan.Graph
 	count     counter
-	tokens    int64   // of the documents that are cut, where a condition asks for them
-	bundle    *bundle // documents that one unit may take; nil once they are too many
-	group     int64   // map units that one reduce of a tree takes; 0 if there is none
-	why       string  // the first document was skipped
-	least     int64   // tokens that the cheapest unit may need
+	tokens    int64        // of the documents that are cut, where a condition asks for them
+	bundle    *directInput // documents that one unit may take; nil once they are too many
+	group     int64        // map units that one reduce of a tree takes; 0 if there is none
+	why       string       // the first document was skipped
+	least     int64        // tokens that the cheapest unit may need
 	maxChunks int64
 }
 
 const stageUnits = 500 // in one transaction
 
-func (in *ingest) document(ctx context.Context, d *mapreduce.Document) error {
+func (in *ingest) stageDocument(ctx context.Context, d *mapreduce.Document) error {
 	n := in.flip.Documents
 	in.flip.Documents++
 	if err := checkDocument(d, n); err != nil {
 		return err
 	}
 	d.ID = mapreduce.Unreserve(d.ID)
-	skip := in.reason(d)
+	skip := in.unprocessableReason(d)
 	if skip != "" {
 		in.flip.Skipped++
 		in.why = cmp.Or(in.why, fmt.Sprintf("%q: %s", d.ID, skip))
 		doc := mapreduce.SkippedDocument{Document: d.ID, Reason: skip}
 		in.batch.Skipped = append(in.batch.Skipped, jobs.SkippedAt{N: n, SkippedDocument: doc})
-		return in.grown(ctx, len(d.ID)+len(skip))
+		return in.flushIfLarge(ctx, len(d.ID)+len(skip))
 	}
-	if err := in.named(d); err != nil {
+	if err := in.checkTemplateNames(d); err != nil {
 		return err
 	}
 	if in.bundle != nil {
-		if err := in.bundle.see(d.ID, n); err != nil {
+		if err := in.bundle.noteDocumentID(d.ID, n); err != nil {
 			return err
 		}
 	}
 	switch {
-	case parsed(d.MediaType):
-		return in.parse(ctx, d, n)
+	case needsParsing(d.MediaType):
+		return in.stageParseUnit(ctx, d, n)
 	case in.bundle != nil:
-		return in.hold(ctx, d, n)
+		return in.holdDocument(ctx, d, n)
 	}
-	return in.units(ctx, d, n)
+	return in.stageDocumentUnits(ctx, d, n)
 }
 
-// units stages the units of the n-th document, which is text.
-func (in *ingest) units(ctx context.Context, d *mapreduce.Document, n int64) error {
-	units, err := in.config.decompose(in.spec, in.graph, d, string(d.Content), n)
+// stageDocumentUnits stages the units of the n-th document, which is text.
+func (in *ingest) stageDocumentUnits(ctx context.Context, d *mapreduce.Document, n int64) error {
+	units, err := in.config.makeDocumentUnits(in.spec, in.graph, d, string(d.Content), n)
 	if err != nil {
 		return err
 	}
@@ -220,25 +220,25 @@ func (in *ingest) units(ctx context.Context, d *mapreduce.Document, n int64) err
 	}
 	for _, u := range units {
 		in.flip.Characters += u.Source.CharEnd - u.Source.CharStart
-		in.consider(u)
+		in.noteUnit(u)
 		if in.group > 0 {
 			u.Parent = 1 + in.flip.Map/in.group
 		}
 		in.flip.Map++
 	}
-	if err := in.text(ctx, d.Content, units[0].Source.Sha256); err != nil {
+	if err := in.stageText(ctx, d.Content, units[0].Source.Sha256); err != nil {
 		return err
 	}
-	return in.stage(ctx, units)
+	return in.stageUnits(ctx, units)
 }
 
-// named refuses a document that lacks what the pipeline's templates name of it.
-func (in *ingest) named(d *mapreduce.Document) error {
+// checkTemplateNames refuses a document that lacks what the pipeline's templates name of it.
+func (in *ingest) checkTemplateNames(d *mapreduce.Document) error {
 	return in.graph.Pipeline().CheckItem(string(d.ID), d.Metadata)
 }
 
-// reason says why a document cannot be processed, if so.
-func (in *ingest) reason(d *mapreduce.Document) string {
+// unprocessableReason says why a document cannot be processed, if so.
+func (in *ingest) unprocessableReason(d *mapreduce.Document) string {
 	switch {
 	case d.Skip != "":
 		return d.Skip
@@ -246,7 +246,7 @@ func (in *ingest) reason(d *mapreduce.Document) string {
 		return "it is empty"
 	case int64(len(d.Content)) > in.config.MaxDocument:
 		return fmt.Sprintf("it has %d bytes, more than the %d that are taken; split it", len(d.Content), in.config.MaxDocument)
-	case parsed(d.MediaType):
+	case needsParsing(d.MediaType):
 		return ""
 	case !utf8.Valid(d.Content):
 		return fmt.Sprintf("it is not valid UTF-8 from byte %d on", invalidAt(d.Content))
@@ -265,9 +265,9 @@ func invalidAt(b []byte) int {
 	return len(b)
 }
 
-// parsed reports whether documents of a media type have to be turned into text
+// needsParsing reports whether documents of a media type have to be turned into text
 // by a worker first.
-func parsed(mediaType string) bool {
+func needsParsing(mediaType string) bool {
 	base, _, _ := strings.Cut(mediaType, ";")
 	switch strings.ToLower(strings.TrimSpace(base)) {
 	case "", "text/plain", "text/markdown":
@@ -276,37 +276,37 @@ func parsed(mediaType string) bool {
 	return true
 }
 
-// parse stages a unit that turns a document's bytes into text.
-func (in *ingest) parse(ctx context.Context, d *mapreduce.Document, n int64) error {
+// stageParseUnit stages a unit that turns a document's bytes into text.
+func (in *ingest) stageParseUnit(ctx context.Context, d *mapreduce.Document, n int64) error {
 	sum := sha256.Sum256(d.Content)
 	size := int64(len(d.Content))
 	u := &storagev1.Unit{
 		UnitId: string(mapreduce.ParseUnit(d.ID)), DocumentId: string(d.ID), Kind: uint32(mapreduce.KindParse),
-		Level: -1, Index: keys.MapIndex(n, 0), Queue: in.config.place0(n),
+		Level: -1, Index: keys.MapIndex(n, 0), Queue: in.config.initialQueue(n),
 		Source: &storagev1.Source{
 			Sha256: sum[:], Length: size, CoreEnd: size, End: size, Chunks: 1, MediaType: d.MediaType, Metadata: d.Metadata,
 		},
 	}
 	in.flip.Parse++
-	if err := in.text(ctx, d.Content, sum[:]); err != nil {
+	if err := in.stageText(ctx, d.Content, sum[:]); err != nil {
 		return err
 	}
-	return in.stage(ctx, []*storagev1.Unit{u})
+	return in.stageUnits(ctx, []*storagev1.Unit{u})
 }
 
-// text stages the chunks of a text.
-func (in *ingest) text(ctx context.Context, content, sha []byte) error {
+// stageText stages the chunks of a text.
+func (in *ingest) stageText(ctx context.Context, content, sha []byte) error {
 	for i := 0; i*store.ChunkSize < len(content); i++ {
 		data := content[i*store.ChunkSize : min((i+1)*store.ChunkSize, len(content))]
 		in.batch.Blobs = append(in.batch.Blobs, jobs.BlobChunk{SHA256: sha, Index: int64(i), Data: data})
-		if err := in.grown(ctx, len(data)); err != nil {
+		if err := in.flushIfLarge(ctx, len(data)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (in *ingest) stage(ctx context.Context, units []*storagev1.Unit) error {
+func (in *ingest) stageUnits(ctx context.Context, units []*storagev1.Unit) error {
 	for _, u := range units {
 		if len(in.first) < refillTo {
 			in.first = append(in.first, jobs.Candidate{
@@ -314,15 +314,15 @@ func (in *ingest) stage(ctx context.Context, units []*storagev1.Unit) error {
 			})
 		}
 		in.batch.Units = append(in.batch.Units, u)
-		if err := in.grown(ctx, weight(u)); err != nil {
+		if err := in.flushIfLarge(ctx, stagedBytes(u)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// weight is about how many bytes a transaction takes that stages u.
-func weight(u *storagev1.Unit) int {
+// stagedBytes is about how many bytes a transaction takes that stages u.
+func stagedBytes(u *storagev1.Unit) int {
 	n := 2*len(u.UnitId) + 300
 	for k, v := range u.Source.Metadata {
 		n += len(k) + len(v)
@@ -330,16 +330,16 @@ func weight(u *storagev1.Unit) int {
 	return n
 }
 
-// grown stages the batch once it is as large as a transaction should be.
-func (in *ingest) grown(ctx context.Context, size int) error {
+// flushIfLarge stages the batch once it is as large as a transaction should be.
+func (in *ingest) flushIfLarge(ctx context.Context, size int) error {
 	in.bytes += size
 	if in.bytes < store.TargetTxSize && len(in.batch.Units)+len(in.batch.Skipped) < stageUnits {
 		return nil
 	}
-	return in.flush(ctx)
+	return in.flushBatch(ctx)
 }
 
-func (in *ingest) flush(ctx context.Context) error {
+func (in *ingest) flushBatch(ctx context.Context) error {
 	if len(in.batch.Units)+len(in.batch.Blobs)+len(in.batch.Skipped) == 0 {
 		return nil
 	}
@@ -348,16 +348,16 @@ func (in *ingest) flush(ctx context.Context) error {
 	return err
 }
 
-// consider remembers what the budget is checked against.
-func (in *ingest) consider(u *storagev1.Unit) {
+// noteUnit remembers what the budget is checked against.
+func (in *ingest) noteUnit(u *storagev1.Unit) {
 	if in.least == 0 || u.Estimate < in.least {
 		in.least = u.Estimate
 	}
 	in.maxChunks = max(in.maxChunks, u.Source.Chunks)
 }
 
-// check refuses a job that could not begin.
-func (in *ingest) check() error {
+// checkBudget refuses a job that could not begin.
+func (in *ingest) checkBudget() error {
 	f := &in.flip
 	documents := f.Documents - f.Skipped
 	if documents == 0 {
@@ -381,17 +381,17 @@ func (in *ingest) check() error {
 	return nil
 }
 
-// place0 is where the units of the n-th document wait.
-func (c *Config) place0(n int64) *storagev1.Queue {
+// initialQueue is where the units of the n-th document wait.
+func (c *Config) initialQueue(n int64) *storagev1.Queue {
 	return &storagev1.Queue{Shard: n % int64(c.Shards)}
 }
 
-// decompose makes the units of the n-th document, of the stage that has a unit for
+// makeDocumentUnits makes the units of the n-th document, of the stage that has a unit for
 // each document or cuts them.
-func (c *Config) decompose(spec *mapreduce.JobSpec, g *plan.Graph, d *mapreduce.Document, text string, n int64) ([]*storagev1.Unit, error) {
+func (c *Config) makeDocumentUnits(spec *mapreduce.JobSpec, g *plan.Graph, d *mapreduce.Document, text string, n int64) ([]*storagev1.Unit, error) {
 	stage := g.Pipeline().Stages[g.Cuts()]
 	own := specFor(*spec, stage)
-	pieces, err := c.cut(&own, stage, d.ID, text)
+	pieces, err := c.cutText(&own, stage, d.ID, text)
 	if err != nil {
 		return nil, err
 	}
@@ -414,21 +414,21 @@ func (c *Config) decompose(spec *mapreduce.JobSpec, g *plan.Graph, d *mapreduce.
 		src.CharEnd = count(p.CoreEnd)
 		units[i] = &storagev1.Unit{
 			UnitId: string(mapUnit(d.ID, i, len(pieces))), DocumentId: string(d.ID), Kind: uint32(mapreduce.KindMap), Stage: int64(g.Cuts()),
-			Index: keys.MapIndex(n, int64(i)), Source: src, Queue: c.place0(n),
+			Index: keys.MapIndex(n, int64(i)), Source: src, Queue: c.initialQueue(n),
 			Estimate: c.Estimate(&own, int64(p.Tokens)),
 		}
 	}
 	return units, nil
 }
 
-// cut cuts the text of a document, if the stage has units for parts of documents.
-func (c *Config) cut(spec *mapreduce.JobSpec, stage *pipeline.Stage, id mapreduce.DocumentID, text string) ([]chunk.Piece, error) {
+// cutText cuts the text of a document, if the stage has units for parts of documents.
+func (c *Config) cutText(spec *mapreduce.JobSpec, stage *pipeline.Stage, id mapreduce.DocumentID, text string) ([]chunk.Piece, error) {
 	if stage.Each == pipeline.EachDocument {
-		n := c.counter(spec).Count(text)
+		n := c.tokenCounter(spec).Count(text)
 		return []chunk.Piece{{CoreEnd: len(text), End: len(text), Tokens: n, Exact: true}}, nil
 	}
 	pieces, err := chunk.Cut(text, chunk.Options{
-		MaxTokens: spec.MaxTokensPerUnit, Overlap: max(0, spec.ChunkOverlap), Counter: c.counter(spec),
+		MaxTokens: spec.MaxTokensPerUnit, Overlap: max(0, spec.ChunkOverlap), Counter: c.tokenCounter(spec),
 	})
 	if err != nil {
 		return nil, errs.Field("max_tokens_per_unit", "%s", err)
@@ -459,7 +459,7 @@ func (o *Orchestrator) startMapping(ctx context.Context, id mapreduce.JobID, epo
 	if err != nil {
 		return err
 	}
-	d, err := o.decide(ctx, id, &spec, graph)
+	d, err := o.decideDirect(ctx, id, &spec, graph)
 	switch {
 	case errs.KindOf(err) == errs.Precondition:
 		return o.jobs.Fail(ctx, id, epoch, err.Error())
@@ -469,7 +469,7 @@ func (o *Orchestrator) startMapping(ctx context.Context, id mapreduce.JobID, epo
 		return o.jobs.PlanDirect(ctx, id, epoch, *d.direct)
 	}
 	if d.dissolve {
-		if err := o.separate(ctx, id, epoch, &spec, graph, d.staged.docs); err != nil {
+		if err := o.splitDirectUnit(ctx, id, epoch, &spec, graph, d.staged.docs); err != nil {
 			return err
 		}
 	}
@@ -505,17 +505,17 @@ func (o *Orchestrator) plantParsed(ctx context.Context, id mapreduce.JobID, epoc
 			return nil, nil // the document is skipped
 		}
 		d := &mapreduce.Document{ID: mapreduce.DocumentID(u.DocumentId), MediaType: "text/plain", Metadata: u.Source.Metadata}
-		units, err := o.config.decompose(spec, g, d, string(text), keys.Document(u.Index))
+		units, err := o.config.makeDocumentUnits(spec, g, d, string(text), keys.Document(u.Index))
 		if err != nil {
 			return nil, err
 		}
-		return batches(text, units), nil
+		return splitBatches(text, units), nil
 	})
 }
 
-// batches spreads a document over transactions of a suitable size, its text
+// splitBatches spreads a document over transactions of a suitable size, its text
 // first.
-func batches(text []byte, units []*storagev1.Unit) []jobs.Batch {
+func splitBatches(text []byte, units []*storagev1.Unit) []jobs.Batch {
 	const blobs = store.TargetTxSize / store.ChunkSize
 	var all []jobs.Batch
 	for i := 0; i*store.ChunkSize < len(text); i++ {
@@ -527,7 +527,7 @@ func batches(text []byte, units []*storagev1.Unit) []jobs.Batch {
 		last.Blobs = append(last.Blobs, jobs.BlobChunk{SHA256: units[0].Source.Sha256, Index: int64(i), Data: data})
 	}
 	for len(units) > 0 {
-		n := min(len(units), stageUnits, 1+store.TargetTxSize/weight(units[0])) // all have their document's metadata
+		n := min(len(units), stageUnits, 1+store.TargetTxSize/stagedBytes(units[0])) // all have their document's metadata
 		all = append(all, jobs.Batch{Units: units[:n]})
 		units = units[n:]
 	}

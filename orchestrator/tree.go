@@ -8,24 +8,24 @@ import (
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
-// unblock lets go the reduces of a job's tree whose inputs have ended, of those
+// unblockReduces lets go the reduces of a job's tree whose inputs have ended, of those
 // that turns of this node have told.
-func (o *Orchestrator) unblock(ctx context.Context, id mapreduce.JobID) error {
-	refs := o.notices.takeTold(id)
+func (o *Orchestrator) unblockReduces(ctx context.Context, id mapreduce.JobID) error {
+	refs := o.signals.takeTold(id)
 	for len(refs) > 0 {
 		batch := refs[:min(len(refs), jobs.MaxUnblock)]
 		ready, told, err := o.jobs.Unblock(ctx, id, batch)
 		if err != nil {
 			if errs.KindOf(err) != errs.NotFound {
-				o.notices.keep(id, refs)
+				o.signals.keepEndedInputs(id, refs)
 			}
 			return err
 		}
 		refs = append(refs[len(batch):], told...) // a reduce that was skipped has ended too
-		o.board.requeue(id, ready)
+		o.scheduler.enqueueCandidates(id, ready)
 		if len(told) > 0 { // which may be all that was left
-			o.notices.changed(id)
-			o.notices.due(id)
+			o.signals.notifyWatchers(id)
+			o.signals.markDue(id)
 		}
 	}
 	return nil
@@ -40,16 +40,16 @@ func (o *Orchestrator) unblockAll(ctx context.Context, id mapreduce.JobID) error
 		}
 		at = refs[len(refs)-1]
 		at.Index++
-		o.notices.keep(id, refs)
-		if err := o.unblock(ctx, id); err != nil {
+		o.signals.keepEndedInputs(id, refs)
+		if err := o.unblockReduces(ctx, id); err != nil {
 			return err
 		}
 	}
 }
 
-// ascend turns a tree to the next level. Whatever waited for the level that has
+// ascendLevel turns a tree to the next level. Whatever waited for the level that has
 // ended has to run now.
-func (o *Orchestrator) ascend(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
+func (o *Orchestrator) ascendLevel(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
 	if err := o.unblockAll(ctx, id); err != nil {
 		return err
 	}

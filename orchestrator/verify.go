@@ -14,10 +14,10 @@ import (
 	"github.com/coditect/mapreduce/worker/output"
 )
 
-// verify checks an output against what its unit was given and the schema of its
+// verifyOutput checks an output against what its unit was given and the schema of its
 // job, whoever made it. It says why the output is refused, or returns an error if
 // what it has to be checked against cannot be read. It implements jobs.Verify.
-func (o *Orchestrator) verify(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, data []byte) (why, err error) {
+func (o *Orchestrator) verifyOutput(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, data []byte) (why, err error) {
 	return o.verifyText(ctx, id, u, nil, data)
 }
 
@@ -80,8 +80,8 @@ func (o *Orchestrator) verifyValue(ctx context.Context, id mapreduce.JobID, u *s
 		if err != nil {
 			return err
 		}
-		if in.Level > 0 && named(one) {
-			if one, err = o.completed(ctx, id, in, one); err != nil {
+		if in.Level > 0 && namesRecordsOnly(one) {
+			if one, err = o.resolveRecords(ctx, id, in, one); err != nil {
 				return err
 			}
 		}
@@ -121,7 +121,7 @@ func (o *Orchestrator) verifyMap(ctx context.Context, id mapreduce.JobID, u *sto
 	}
 	t := citedText(u, text)
 	if out.CitesOutside() {
-		if t.Whole, err = o.library.whole(ctx, o.jobs, id, src); err != nil {
+		if t.Whole, err = o.textCache.wholeText(ctx, o.jobs, id, src); err != nil {
 			return nil, err
 		}
 	}
@@ -138,7 +138,7 @@ func citedText(u *storagev1.Unit, text []byte) output.Text {
 
 // verifyDirect checks the output of the direct unit against its documents.
 func (o *Orchestrator) verifyDirect(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, out *output.Output) (why, err error) {
-	docs, err := o.bundled(ctx, id, u)
+	docs, err := o.directDocuments(ctx, id, u)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (o *Orchestrator) verifyReduce(ctx context.Context, id mapreduce.JobID, u *
 			return err
 		}
 		given = append(given, one)
-		if in.Level > 0 && named(one) {
+		if in.Level > 0 && namesRecordsOnly(one) {
 			reduced = append(reduced, one)
 		}
 		return nil
@@ -202,10 +202,10 @@ func checkReport(r *mapreduce.Report) error {
 		return fmt.Errorf("an output of %d tokens", r.Size)
 	case !(r.Confidence >= 0 && r.Confidence <= 1):
 		return fmt.Errorf("a confidence of %v", r.Confidence)
-	case !counts(r.Tokens.In) || !counts(r.Tokens.Out) || r.CostMicros < 0 || r.CostMicros > maxReportMicros:
+	case !countsTokens(r.Tokens.In) || !countsTokens(r.Tokens.Out) || r.CostMicros < 0 || r.CostMicros > maxReportMicros:
 		return fmt.Errorf("%d and %d tokens, and a cost of %d", r.Tokens.In, r.Tokens.Out, r.CostMicros)
 	}
 	return nil
 }
 
-func counts(tokens int64) bool { return tokens >= 0 && tokens <= maxReportTokens }
+func countsTokens(tokens int64) bool { return tokens >= 0 && tokens <= maxReportTokens }

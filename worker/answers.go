@@ -18,7 +18,7 @@ func (u *unit) Shares() bool { return u.job.spec.Cache }
 
 // Answer implements agent.Sharer. An answer that cannot be got is as good as none.
 func (u *unit) Answer(ctx context.Context, key []byte) ([]byte, error) {
-	ctx, stop := u.with(ctx)
+	ctx, stop := u.attemptContext(ctx)
 	defer stop()
 	var data []byte
 	err := u.session.transfers.get(ctx, u.attemptHeld(), mapreduce.Blob{Kind: mapreduce.BlobAnswer, Key: key}, func(part []byte) error {

@@ -33,9 +33,9 @@ func newBreakers(opened func(string, time.Duration, error)) *breakers {
 	return &breakers{opened: opened, all: make(map[breakerKey]*breaker)}
 }
 
-// of returns the breaker that a job's calls to name are under; an empty name
+// breakerOf returns the breaker that a job's calls to name are under; an empty name
 // means its own provider and model.
-func (bs *breakers) of(spec *mapreduce.JobSpec, name string) *breaker {
+func (bs *breakers) breakerOf(spec *mapreduce.JobSpec, name string) *breaker {
 	if name == "" {
 		name = spec.Provider + "/" + spec.Model
 	}
@@ -50,8 +50,8 @@ func (bs *breakers) of(spec *mapreduce.JobSpec, name string) *breaker {
 	return b
 }
 
-// open returns the breakers that are open, each name once, in order.
-func (bs *breakers) open() []mapreduce.BreakerState {
+// openStates returns the breakers that are open, each name once, in order.
+func (bs *breakers) openStates() []mapreduce.BreakerState {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	var out []mapreduce.BreakerState
@@ -59,7 +59,7 @@ func (bs *breakers) open() []mapreduce.BreakerState {
 		if b.byOrder() {
 			continue
 		}
-		if e, ok := errors.AsType[*agent.BreakerError](b.refusal()); ok {
+		if e, ok := errors.AsType[*agent.BreakerError](b.checkOpen()); ok {
 			out = append(out, mapreduce.BreakerState{Name: e.Name, OpenFor: e.OpenFor})
 		}
 	}
@@ -95,7 +95,7 @@ func newBreaker(key breakerKey, opened func(string, time.Duration, error)) *brea
 		MaxRequests:   1,
 		Timeout:       key.timeout,
 		ReadyToTrip:   func(c gobreaker.Counts) bool { return int(c.ConsecutiveFailures) >= key.threshold },
-		OnStateChange: b.changed,
+		OnStateChange: b.stateChanged,
 		IsExcluded:    func(err error) bool { return errors.Is(err, errExcluded) },
 	})
 	return b
@@ -104,8 +104,8 @@ func newBreaker(key breakerKey, opened func(string, time.Duration, error)) *brea
 // errExcluded stands for outcomes that say nothing of the provider's health.
 var errExcluded = errors.New("says nothing of the provider")
 
-// changed is called by state, under its lock.
-func (b *breaker) changed(_ string, _, to gobreaker.State) {
+// stateChanged is called by state, under its lock.
+func (b *breaker) stateChanged(_ string, _, to gobreaker.State) {
 	if to != gobreaker.StateOpen {
 		return
 	}
@@ -121,8 +121,8 @@ func (b *breaker) byOrder() bool {
 	return b.ordered
 }
 
-// refusal returns a *agent.BreakerError while the breaker is open, else nil.
-func (b *breaker) refusal() error {
+// checkOpen returns a *agent.BreakerError while the breaker is open, else nil.
+func (b *breaker) checkOpen() error {
 	if b.state.State() != gobreaker.StateOpen {
 		return nil
 	}
@@ -138,7 +138,7 @@ func (b *breaker) openError() error {
 
 // run runs one call, unless the breaker is open.
 func (b *breaker) run(ctx context.Context, call func(context.Context) error) error {
-	report, err := b.admit(ctx)
+	report, err := b.admitCall(ctx)
 	if err != nil {
 		return err
 	}
@@ -148,21 +148,21 @@ func (b *breaker) run(ctx context.Context, call func(context.Context) error) err
 		b.callEnded()
 	}()
 	err = call(ctx)
-	if outcome = judge(ctx, err); outcome != nil && !errors.Is(outcome, errExcluded) {
-		b.failed(err)
+	if outcome = judgeOutcome(ctx, err); outcome != nil && !errors.Is(outcome, errExcluded) {
+		b.noteFailure(err)
 	}
 	return err
 }
 
-// failed keeps why a call failed, to be told if that opens the breaker.
-func (b *breaker) failed(err error) {
+// noteFailure keeps why a call failed, to be told if that opens the breaker.
+func (b *breaker) noteFailure(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.cause = err
 }
 
-// admit waits until a call may be made, and returns what takes its outcome.
-func (b *breaker) admit(ctx context.Context) (report func(error), err error) {
+// admitCall waits until a call may be made, and returns what takes its outcome.
+func (b *breaker) admitCall(ctx context.Context) (report func(error), err error) {
 	for {
 		ended := b.nextEnd()
 		report, err = b.state.Allow()
@@ -205,10 +205,10 @@ func (b *breaker) callEnded() {
 	}
 }
 
-// judge returns what an outcome says of the provider's health: nil, errExcluded
+// judgeOutcome returns what an outcome says of the provider's health: nil, errExcluded
 // or err. A request that can never succeed, and one that was called off, say
 // nothing; one that took too long does.
-func judge(ctx context.Context, err error) error {
+func judgeOutcome(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}

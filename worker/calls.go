@@ -10,8 +10,8 @@ import (
 	"github.com/coditect/mapreduce/worker/agent"
 )
 
-// A question is a request for tokens that waits for its answer.
-type question struct {
+// A reserveQuestion is a request for tokens that waits for its answer.
+type reserveQuestion struct {
 	tokens  int64         // the reservation in all that is asked for
 	done    chan struct{} // closed when answered
 	granted bool          // valid once done is closed
@@ -28,7 +28,7 @@ func (u *unit) Reserve(ctx context.Context, tokens int64) error {
 			return nil
 		}
 		if mine {
-			u.session.ask(u)
+			u.session.queueQuestion(u)
 		}
 		select {
 		case <-q.done:
@@ -46,7 +46,7 @@ func (u *unit) Reserve(ctx context.Context, tokens int64) error {
 // setAside promises tokens to a call if the reservation holds them. Else it
 // returns the question that is open, and whether it was put by this call: one
 // at a time is under way for a unit.
-func (u *unit) setAside(tokens int64) (q *question, mine bool) {
+func (u *unit) setAside(tokens int64) (q *reserveQuestion, mine bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	free := u.granted - u.spent.Total()
@@ -59,15 +59,15 @@ func (u *unit) setAside(tokens int64) (q *question, mine bool) {
 		return nil, false
 	}
 	if u.asking == nil {
-		u.asking = &question{tokens: u.granted - free + tokens, done: make(chan struct{})}
+		u.asking = &reserveQuestion{tokens: u.granted - free + tokens, done: make(chan struct{})}
 		return u.asking, true
 	}
 	return u.asking, false
 }
 
-// answer settles the open question. A grant counts even if nobody waits for it
+// answerQuestion settles the open question. A grant counts even if nobody waits for it
 // any more.
-func (u *unit) answer(granted bool) {
+func (u *unit) answerQuestion(granted bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	q := u.asking
@@ -82,8 +82,8 @@ func (u *unit) answer(granted bool) {
 	close(q.done)
 }
 
-// open returns the reservation that is asked for, or 0.
-func (u *unit) open() int64 {
+// openReserve returns the reservation that is asked for, or 0.
+func (u *unit) openReserve() int64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.asking == nil {
@@ -121,17 +121,17 @@ func (u *unit) Saved(s mapreduce.Savings) {
 func (u *unit) Call(ctx context.Context, name string, call func(context.Context) error) error {
 	b := u.job.breaker
 	if name != "" {
-		b = u.session.breakers.of(u.job.spec, name)
+		b = u.session.breakers.breakerOf(u.job.spec, name)
 	}
 	return b.run(ctx, func(ctx context.Context) error {
 		start := time.Now()
-		defer func() { u.called(time.Since(start)) }()
+		defer func() { u.countCall(time.Since(start)) }()
 		return call(ctx)
 	})
 }
 
-// called counts a call that took d.
-func (u *unit) called(d time.Duration) {
+// countCall counts a call that took d.
+func (u *unit) countCall(d time.Duration) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.calls++
@@ -143,22 +143,22 @@ func (u *unit) Keep(_ context.Context, state []byte) error {
 	if len(state) > agent.MaxState {
 		return fmt.Errorf("state of %d bytes; at most %d are kept", len(state), agent.MaxState)
 	}
-	if u.keep(state) {
+	if u.stateDue(state) {
 		u.session.sendState(u)
 	}
 	return nil
 }
 
-// keep reports whether the state is due to be sent on.
-func (u *unit) keep(state []byte) bool {
+// stateDue reports whether the state is due to be sent on.
+func (u *unit) stateDue(state []byte) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.state, u.stateAt, u.stateNew = state, u.spent, true
 	return u.spent.Total()-u.sentAt >= agent.KeepEvery
 }
 
-// unsent reports whether the last state was not sent on.
-func (u *unit) unsent() bool {
+// stateUnsent reports whether the last state was not sent on.
+func (u *unit) stateUnsent() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.stateNew
@@ -176,21 +176,21 @@ func (u *unit) takeState() mapreduce.AgentState {
 	defer u.mu.Unlock()
 	u.stateNew = false
 	u.sentAt = u.stateAt.Total()
-	return mapreduce.AgentState{Held: u.held(), Tokens: u.stateAt, Data: u.state}
+	return mapreduce.AgentState{Held: u.heldState(), Tokens: u.stateAt, Data: u.state}
 }
 
 // Progress implements agent.Calls.
 func (u *unit) Progress(note string) {
-	note = clean(note, maxNote)
+	note = cleanText(note, maxNote)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.note = note
 }
 
-func (u *unit) progress() mapreduce.Progress {
+func (u *unit) readProgress() mapreduce.Progress {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return mapreduce.Progress{Held: u.held(), Tokens: u.spent, Note: u.note}
+	return mapreduce.Progress{Held: u.heldState(), Tokens: u.spent, Note: u.note}
 }
 
 // hasState reports whether there is a state, sent on or not.
@@ -200,8 +200,8 @@ func (u *unit) hasState() bool {
 	return u.state != nil
 }
 
-// kept reports whether there is a state that a new stream must be told again.
-func (u *unit) kept() bool {
+// mustResend reports whether there is a state that a new stream must be told again.
+func (u *unit) mustResend() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.state != nil && (!u.stateNew || u.sentAt > 0)

@@ -38,43 +38,43 @@ func (u *unit) Record(c mapreduce.Call) {
 	u.captured.add(c)
 }
 
-// captured are the calls of an attempt. What is too much is left out, and the
+// capturedCalls are the calls of an attempt. What is too much is left out, and the
 // call says so.
-type captured struct {
+type capturedCalls struct {
 	mu    sync.Mutex // guards the variables below
 	calls []mapreduce.Call
 	bytes int // of texts
 }
 
-func (c *captured) add(call mapreduce.Call) {
+func (c *capturedCalls) add(call mapreduce.Call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.calls) == maxCaptured {
 		return
 	}
-	call.Error = clean(call.Error, maxError)
+	call.Error = cleanText(call.Error, maxError)
 	for _, text := range []*string{&call.Prompt, &call.Answer} {
 		room := min(maxCapturedText, maxCapturedAll-c.bytes)
 		if whole := strings.ToValidUTF8(*text, string(utf8.RuneError)); len(whole) <= room {
 			*text = whole
 		} else {
-			*text, call.Cut = head(whole, room), true
+			*text, call.Cut = clipHead(whole, room), true
 		}
 		c.bytes += len(*text)
 	}
 	c.calls = append(c.calls, call)
 }
 
-// head returns as much of a text's beginning as fits n bytes.
-func head(text string, n int) string {
+// clipHead returns as much of a text's beginning as fits n bytes.
+func clipHead(text string, n int) string {
 	for n > 0 && !utf8.RuneStart(text[n]) {
 		n--
 	}
 	return text[:n]
 }
 
-// into adds the calls to an output.
-func (c *captured) into(data []byte) ([]byte, error) {
+// appendTo adds the calls to an output.
+func (c *capturedCalls) appendTo(data []byte) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return output.WithCalls(data, c.calls)

@@ -23,19 +23,19 @@ func (s *session) beginPut(u *unit, put func(context.Context)) {
 		defer s.mu.Unlock()
 		if u.puts--; u.puts == 0 && u.phase == reported {
 			s.out.reports = append(s.out.reports, u)
-			s.signal()
+			s.wakeSender()
 		}
 	})
 }
 
-// deliver queues the report of a unit, once what it rests on is stored. mu is held.
-func (s *session) deliver(u *unit) {
+// deliverReport queues the report of a unit, once what it rests on is stored. mu is held.
+func (s *session) deliverReport(u *unit) {
 	if u.report.Length > 0 {
 		s.beginPut(u, func(ctx context.Context) { s.putOutput(ctx, u) })
 	}
 	if u.puts == 0 {
 		s.out.reports = append(s.out.reports, u)
-		s.signal()
+		s.wakeSender()
 	}
 }
 
@@ -54,6 +54,6 @@ func (s *session) putOutput(ctx context.Context, u *unit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	elapsed := u.report.Elapsed
-	u.report = u.errored(mapreduce.Retryable, 0, fmt.Sprintf("output of %d bytes: %v", len(data), err))
+	u.report = u.erroredReport(mapreduce.Retryable, 0, fmt.Sprintf("output of %d bytes: %v", len(data), err))
 	u.report.Elapsed = elapsed
 }

@@ -18,9 +18,9 @@ import (
 // reduce name, in bytes.
 const maxReferred = 32 << 20
 
-// fetch gets what was too large for the assignment, once there is memory for it,
+// fetchLarge gets what was too large for the assignment, once there is memory for it,
 // and reports whether there was anything.
-func (u *unit) fetch() (fetched bool, err error) {
+func (u *unit) fetchLarge() (fetched bool, err error) {
 	need := u.fetchBytes()
 	if need > 0 {
 		if err := u.session.memory.Acquire(u.ctx, need); err != nil {
@@ -34,7 +34,7 @@ func (u *unit) fetch() (fetched bool, err error) {
 			return true, err
 		}
 	}
-	if u.task.Level < 2 || !u.merges() {
+	if u.task.Level < 2 || !u.mergesRecords() {
 		return fetched, nil
 	}
 	for _, in := range u.task.Inputs { // of a reduce of reduces
@@ -45,9 +45,9 @@ func (u *unit) fetch() (fetched bool, err error) {
 	return fetched, nil
 }
 
-// merges reports whether the unit merges the records of its inputs. Only then does it
+// mergesRecords reports whether the unit merges the records of its inputs. Only then does it
 // have to ask for records that these name.
-func (u *unit) merges() bool {
+func (u *unit) mergesRecords() bool {
 	return u.task.StageSpec == nil || u.task.StageSpec.Group && u.task.MakesRecords()
 }
 
@@ -60,7 +60,7 @@ func (u *unit) fetchBytes() (n int64) {
 		default:
 			n += b.Length
 		}
-		if b.Kind == mapreduce.BlobInputs && u.task.Level > 1 && u.merges() {
+		if b.Kind == mapreduce.BlobInputs && u.task.Level > 1 && u.mergesRecords() {
 			n += maxReferred
 		}
 	}
@@ -72,10 +72,10 @@ func (u *unit) fetchBlob(b mapreduce.Blob) (err error) {
 	case b.Kind == mapreduce.BlobInputs:
 		return u.fetchInputs(b)
 	case b.Kind == mapreduce.BlobState:
-		u.task.State, err = u.collect(u.ctx, b)
+		u.task.State, err = u.collectBlob(u.ctx, b)
 	case b.Kind == mapreduce.BlobText && u.task.Text != nil:
 		t := *u.task.Text
-		t.Content, err = u.collect(u.ctx, b)
+		t.Content, err = u.collectBlob(u.ctx, b)
 		u.task.Text = &t
 	default:
 		err = errs.New(errs.Unavailable, "this version of the worker knows no blob of kind %d", b.Kind)
@@ -94,9 +94,9 @@ func (u *unit) fetchInputs(b mapreduce.Blob) error {
 	return err
 }
 
-// collect gets a blob whose length is known, or a range of one, and checks that it
+// collectBlob gets a blob whose length is known, or a range of one, and checks that it
 // is all there.
-func (u *unit) collect(ctx context.Context, b mapreduce.Blob) ([]byte, error) {
+func (u *unit) collectBlob(ctx context.Context, b mapreduce.Blob) ([]byte, error) {
 	end := b.End
 	if end == 0 {
 		end = b.Length
@@ -124,26 +124,26 @@ func (u *unit) collect(ctx context.Context, b mapreduce.Blob) ([]byte, error) {
 	return data, nil
 }
 
-// unfetched is the report of an attempt that did not get what it needs. That costs
+// unfetchedReport is the report of an attempt that did not get what it needs. That costs
 // the unit an attempt only if the unit may be at fault.
-func (u *unit) unfetched(err error) mapreduce.Report {
+func (u *unit) unfetchedReport(err error) mapreduce.Report {
 	var late *deadlineError
-	switch cause := u.interruption(); {
+	switch cause := u.interruptCause(); {
 	case errors.As(cause, &late):
-		return u.returned(fmt.Sprintf("what the unit needs did not come within %v", late.after))
+		return u.returnedReport(fmt.Sprintf("what the unit needs did not come within %v", late.after))
 	case cause != nil:
-		return u.failed(cause)
+		return u.failedReport(cause)
 	case errors.Is(err, output.ErrInputsTooLarge):
-		return u.failed(agent.Permanent(err))
-	case passing(err) && errs.KindOf(err) != errs.Internal, errors.Is(err, errs.Precondition):
-		return u.returned(err.Error())
+		return u.failedReport(agent.Permanent(err))
+	case isTransient(err) && errs.KindOf(err) != errs.Internal, errors.Is(err, errs.Precondition):
+		return u.returnedReport(err.Error())
 	}
-	return u.failed(fmt.Errorf("input of the unit: %w", err))
+	return u.failedReport(fmt.Errorf("input of the unit: %w", err))
 }
 
-// whole returns what agents get as Task.Whole, nil for units that have all of
+// wholeText returns what agents get as Task.Whole, nil for units that have all of
 // their document.
-func (u *unit) whole(t *mapreduce.Text) func(context.Context, func(*ground.Text)) error {
+func (u *unit) wholeText(t *mapreduce.Text) func(context.Context, func(*ground.Text)) error {
 	if t == nil || t.Chunks < 2 || t.Length == 0 {
 		return nil
 	}
@@ -151,21 +151,21 @@ func (u *unit) whole(t *mapreduce.Text) func(context.Context, func(*ground.Text)
 		if t.Length > mapreduce.MaxWholeText {
 			return fmt.Errorf("%w: its text has %d bytes; at most %d are looked through", agent.ErrTooLong, t.Length, mapreduce.MaxWholeText)
 		}
-		ctx, stop := u.with(ctx)
+		ctx, stop := u.attemptContext(ctx)
 		defer stop()
 		load := func(ctx context.Context) (string, error) {
-			data, err := u.collect(ctx, mapreduce.Blob{Kind: mapreduce.BlobText, SHA256: t.SHA256, Length: t.Length})
+			data, err := u.collectBlob(ctx, mapreduce.Blob{Kind: mapreduce.BlobText, SHA256: t.SHA256, Length: t.Length})
 			return string(data), err
 		}
-		if err := u.session.library.lend(ctx, bookKey{u.id.job, string(t.SHA256)}, t.Length, load, use); err != nil {
+		if err := u.session.library.lendText(ctx, textKey{u.id.job, string(t.SHA256)}, t.Length, load, use); err != nil {
 			return fmt.Errorf("text of %s: %w", t.Document, err)
 		}
 		return nil
 	}
 }
 
-// with returns a context that ends with ctx, or with the attempt.
-func (u *unit) with(ctx context.Context) (context.Context, context.CancelFunc) {
+// attemptContext returns a context that ends with ctx, or with the attempt.
+func (u *unit) attemptContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(u.ctx, func() { cancel(context.Cause(u.ctx)) })
 	return ctx, func() {

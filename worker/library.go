@@ -8,28 +8,28 @@ import (
 	"github.com/coditect/mapreduce/worker/ground"
 )
 
-// A library lends the texts of documents, prepared for finding quotes, to units
+// A textCache lends the texts of documents, prepared for finding quotes, to units
 // that have a chunk of one. It holds a bounded number of bytes: a unit waits until
 // others have given back what there is no room for beside. What nobody uses is
 // kept for the next until its room is needed.
-type library struct {
+type textCache struct {
 	most int64 // bytes of text
 
 	mu       sync.Mutex // guards the variables below, and users and used of books
-	books    map[bookKey]*book
+	books    map[textKey]*cachedText
 	held     int64 // bytes of text of all books
 	clock    uint64
 	returned chan struct{} // closed, and made anew, when a book is given back
 }
 
-// A bookKey names a text. Texts are lent within their job only.
-type bookKey struct {
+// A textKey names a text. Texts are lent within their job only.
+type textKey struct {
 	job    mapreduce.JobID
 	sha256 string
 }
 
-// A book is one text.
-type book struct {
+// A cachedText is one text.
+type cachedText struct {
 	size  int64
 	users int
 	used  uint64        // clock of the latest use
@@ -37,19 +37,19 @@ type book struct {
 	text  *ground.Text  // nil until it is loaded
 }
 
-func newLibrary(most int64) *library {
-	return &library{most: most, books: make(map[bookKey]*book), returned: make(chan struct{})}
+func newLibrary(most int64) *textCache {
+	return &textCache{most: most, books: make(map[textKey]*cachedText), returned: make(chan struct{})}
 }
 
-// lend calls use with the text of that name and size, which load gets if it is
+// lendText calls use with the text of that name and size, which load gets if it is
 // not here.
-func (l *library) lend(ctx context.Context, key bookKey, size int64, load func(context.Context) (string, error), use func(*ground.Text)) error {
-	b, err := l.borrow(ctx, key, size)
+func (l *textCache) lendText(ctx context.Context, key textKey, size int64, load func(context.Context) (string, error), use func(*ground.Text)) error {
+	b, err := l.borrowText(ctx, key, size)
 	if err != nil {
 		return err
 	}
 	defer l.giveBack(key, b)
-	text, err := b.read(ctx, load)
+	text, err := b.loadText(ctx, load)
 	if err != nil {
 		return err
 	}
@@ -57,10 +57,10 @@ func (l *library) lend(ctx context.Context, key bookKey, size int64, load func(c
 	return nil
 }
 
-// borrow waits for a book, which may yet have to be loaded.
-func (l *library) borrow(ctx context.Context, key bookKey, size int64) (*book, error) {
+// borrowText waits for a book, which may yet have to be loaded.
+func (l *textCache) borrowText(ctx context.Context, key textKey, size int64) (*cachedText, error) {
 	for {
-		b, returned := l.take(key, size)
+		b, returned := l.tryBorrow(key, size)
 		if b != nil {
 			return b, nil
 		}
@@ -72,9 +72,9 @@ func (l *library) borrow(ctx context.Context, key bookKey, size int64) (*book, e
 	}
 }
 
-// take returns a book, or if there is no room for it, a channel that closes when
+// tryBorrow returns a book, or if there is no room for it, a channel that closes when
 // there may be.
-func (l *library) take(key bookKey, size int64) (*book, <-chan struct{}) {
+func (l *textCache) tryBorrow(key textKey, size int64) (*cachedText, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.books[key]
@@ -82,7 +82,7 @@ func (l *library) take(key bookKey, size int64) (*book, <-chan struct{}) {
 		if !l.makeRoom(size) {
 			return nil, l.returned
 		}
-		b = &book{size: size, turn: make(chan struct{}, 1)}
+		b = &cachedText{size: size, turn: make(chan struct{}, 1)}
 		l.books[key] = b
 		l.held += size
 	}
@@ -93,9 +93,9 @@ func (l *library) take(key bookKey, size int64) (*book, <-chan struct{}) {
 
 // makeRoom removes books that nobody uses, those used longest ago first, until
 // there is room, and reports whether there is. mu is held.
-func (l *library) makeRoom(size int64) bool {
+func (l *textCache) makeRoom(size int64) bool {
 	for l.held+size > l.most {
-		var oldest bookKey
+		var oldest textKey
 		found := false
 		for key, b := range l.books {
 			if b.users == 0 && (!found || b.used < l.books[oldest].used) {
@@ -105,34 +105,34 @@ func (l *library) makeRoom(size int64) bool {
 		if !found {
 			return false
 		}
-		l.remove(oldest)
+		l.removeText(oldest)
 	}
 	return true
 }
 
-// remove takes a book out. mu is held.
-func (l *library) remove(key bookKey) {
+// removeText takes a book out. mu is held.
+func (l *textCache) removeText(key textKey) {
 	l.held -= l.books[key].size
 	delete(l.books, key)
 }
 
 // giveBack ends a use. A book that could not be loaded is taken out.
-func (l *library) giveBack(key bookKey, b *book) {
+func (l *textCache) giveBack(key textKey, b *cachedText) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if b.users--; b.users > 0 {
 		return
 	}
 	if b.text == nil {
-		l.remove(key)
+		l.removeText(key)
 	}
 	close(l.returned)
 	l.returned = make(chan struct{})
 }
 
-// read returns the text, once nobody else is loading it. One who could not load
+// loadText returns the text, once nobody else is loading it. One who could not load
 // it leaves it to the next.
-func (b *book) read(ctx context.Context, load func(context.Context) (string, error)) (*ground.Text, error) {
+func (b *cachedText) loadText(ctx context.Context, load func(context.Context) (string, error)) (*ground.Text, error) {
 	select {
 	case b.turn <- struct{}{}:
 	case <-ctx.Done():

@@ -36,7 +36,7 @@ func (s *session) noteLimits() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.out.limits = true
-	s.signal()
+	s.wakeSender()
 }
 
 // pullLimits takes what models said, if it is time to tell. mu is held.
@@ -48,8 +48,8 @@ func (s *session) pullLimits(m *mapreduce.FromWorker) {
 	m.Limits = s.cfg.Limits.Notes()
 }
 
-// share takes what the fleet lets this worker do.
-func (s *session) share(shares []mapreduce.LimitShare) {
+// applyShares takes what the fleet lets this worker do.
+func (s *session) applyShares(shares []mapreduce.LimitShare) {
 	if len(shares) == 0 {
 		return
 	}
@@ -58,14 +58,14 @@ func (s *session) share(shares []mapreduce.LimitShare) {
 	}
 	for i := range shares {
 		if shares[i].OpenFor > 0 {
-			s.breakers.trip(shares[i].Name)
+			s.breakers.tripAll(shares[i].Name)
 		}
 	}
 }
 
-// trip opens the breakers of a name that are closed: another worker's has opened,
+// tripAll opens the breakers of a name that are closed: another worker's has opened,
 // and one need not fail as often again to learn the same.
-func (bs *breakers) trip(name string) {
+func (bs *breakers) tripAll(name string) {
 	bs.mu.Lock()
 	var some []*breaker
 	for key, b := range bs.all {
@@ -75,15 +75,15 @@ func (bs *breakers) trip(name string) {
 	}
 	bs.mu.Unlock()
 	for _, b := range some {
-		b.trip()
+		b.tripBreaker()
 	}
 }
 
 // errOrdered is what a breaker fails with that is opened by order.
 var errOrdered = errors.New("the breaker of the fleet is open")
 
-// trip opens the breaker without telling of it: who said so knows.
-func (b *breaker) trip() {
+// tripBreaker opens the breaker without telling of it: who said so knows.
+func (b *breaker) tripBreaker() {
 	for b.state.State() == gobreaker.StateClosed {
 		report, err := b.state.Allow()
 		if err != nil {

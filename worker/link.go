@@ -35,15 +35,15 @@ func (s *session) stayConnected(life context.Context) error {
 	lost := time.Now() // when the last orchestrator was
 	for i := 0; life.Err() == nil && !s.isIdle(); i++ {
 		start := time.Now()
-		met, err := s.serve(life, s.cfg.Connect[i%len(s.cfg.Connect)])
+		met, err := s.serveStream(life, s.cfg.Connect[i%len(s.cfg.Connect)])
 		welcomed = welcomed || met
 		if met {
 			lost = time.Now()
 		}
-		if !welcomed && refused(err) {
+		if !welcomed && isRefused(err) {
 			return fmt.Errorf("worker: not let in: %w", err)
 		}
-		if s.isIdle() || life.Err() != nil || s.resigned(lost) {
+		if s.isIdle() || life.Err() != nil || s.hasResigned(lost) {
 			break
 		}
 		s.cfg.Logger.Warn("connection to orchestrator ended", "address", i%len(s.cfg.Connect), "error", err)
@@ -52,20 +52,20 @@ func (s *session) stayConnected(life context.Context) error {
 			first = true
 		}
 		if !first {
-			s.pause(life, pauses.NextBackOff())
+			s.waitReconnect(life, pauses.NextBackOff())
 		}
 		first = false
 	}
 	return nil
 }
 
-// refused reports whether trying again cannot help.
-func refused(err error) bool {
+// isRefused reports whether trying again cannot help.
+func isRefused(err error) bool {
 	return errors.Is(err, errs.Unauthenticated) || errors.Is(err, errs.Denied) || errors.Is(err, errs.Invalid)
 }
 
-// pause waits, unless there is nothing to come back for.
-func (s *session) pause(life context.Context, d time.Duration) {
+// waitReconnect waits, unless there is nothing to come back for.
+func (s *session) waitReconnect(life context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -78,9 +78,9 @@ func (s *session) pause(life context.Context, d time.Duration) {
 // errNoWelcome is why a stream is given up on which nobody answers.
 var errNoWelcome = errors.New("orchestrator did not answer")
 
-// serve carries the session over one stream until it ends, and reports whether
+// serveStream carries the session over one stream until it ends, and reports whether
 // an orchestrator took it up.
-func (s *session) serve(life context.Context, connect Connect) (met bool, err error) {
+func (s *session) serveStream(life context.Context, connect Connect) (met bool, err error) {
 	ctx, cancel := context.WithCancelCause(life)
 	defer cancel(nil)
 	impatience := time.AfterFunc(helloTimeout, func() { cancel(errNoWelcome) })
@@ -89,24 +89,24 @@ func (s *session) serve(life context.Context, connect Connect) (met bool, err er
 	if err != nil {
 		return false, fmt.Errorf("connect: %w", err)
 	}
-	first, err := s.greet(stream)
+	first, err := s.sendHello(stream)
 	if err != nil {
 		return false, errors.Join(context.Cause(ctx), err)
 	}
 	if !impatience.Stop() {
 		return false, errNoWelcome
 	}
-	l := &link{session: s, stream: stream, leaving: make(chan struct{})}
+	l := &streamLink{session: s, stream: stream, leaving: make(chan struct{})}
 	return true, l.run(ctx, cancel, first)
 }
 
-// greet says hello and returns the orchestrator's first message.
-func (s *session) greet(stream Stream) (*mapreduce.ToWorker, error) {
-	hello, announced := s.hello()
+// sendHello says hello and returns the orchestrator's first message.
+func (s *session) sendHello(stream Stream) (*mapreduce.ToWorker, error) {
+	hello, announced := s.newHello()
 	if err := stream.Send(hello); err != nil {
 		return nil, fmt.Errorf("hello: %w", err)
 	}
-	announce(announced)
+	announceUnits(announced)
 	m, err := stream.Recv()
 	if err != nil {
 		return nil, fmt.Errorf("hello: %w", err)
@@ -117,17 +117,17 @@ func (s *session) greet(stream Stream) (*mapreduce.ToWorker, error) {
 	return m, nil
 }
 
-// A link is the session on one stream.
-type link struct {
+// A streamLink is the session on one stream.
+type streamLink struct {
 	session *session
 	stream  Stream
 	leaving chan struct{} // closed by the receiver when the orchestrator leaves
 }
 
 // run sends and receives until the stream ends, by whichever side.
-func (l *link) run(ctx context.Context, cancel context.CancelCauseFunc, first *mapreduce.ToWorker) error {
+func (l *streamLink) run(ctx context.Context, cancel context.CancelCauseFunc, first *mapreduce.ToWorker) error {
 	s := l.session
-	s.attach()
+	s.resetOutbox()
 	s.transfers.goOver(l.stream)
 	defer s.transfers.goOver(nil)
 	s.cfg.Logger.Info("connected to orchestrator", "node", first.Welcome.Node, "epoch", first.Welcome.Epoch)
@@ -142,7 +142,7 @@ func (l *link) run(ctx context.Context, cancel context.CancelCauseFunc, first *m
 			cancel(err)
 		}
 	}()
-	err := l.receive(first, cancel)
+	err := l.receiveAll(first, cancel)
 	cancel(err)
 	<-sent
 	return context.Cause(ctx) // the first to fail
@@ -150,18 +150,18 @@ func (l *link) run(ctx context.Context, cancel context.CancelCauseFunc, first *m
 
 // send empties the outbox whenever there is something in it. What came up while
 // a message was under way goes in the next, so messages grow with the load.
-func (l *link) send(ctx context.Context, every time.Duration) error {
+func (l *streamLink) send(ctx context.Context, every time.Duration) error {
 	s := l.session
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		if err := l.flush(tick.C); err != nil {
+		if err := l.flushOutbox(tick.C); err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
-			s.beat()
+			s.queueHeartbeat()
 		case <-s.wake:
 		case <-s.limitsDue():
 			s.noteLimits()
@@ -174,36 +174,36 @@ func (l *link) send(ctx context.Context, every time.Duration) error {
 	return nil
 }
 
-// flush sends until the outbox is empty.
-func (l *link) flush(tick <-chan time.Time) error {
+// flushOutbox sends until the outbox is empty.
+func (l *streamLink) flushOutbox(tick <-chan time.Time) error {
 	for {
 		select {
 		case <-tick: // a busy worker is alive as well
-			l.session.beat()
+			l.session.queueHeartbeat()
 		default:
 		}
-		m, announced := l.session.pull()
+		m, announced := l.session.pullMessage()
 		if m == nil {
 			return nil
 		}
 		if err := l.stream.Send(m); err != nil {
 			return fmt.Errorf("send: %w", err)
 		}
-		announce(announced)
+		announceUnits(announced)
 	}
 }
 
 // hangUp sends what is left and closes this side.
-func (l *link) hangUp(tick <-chan time.Time) error {
-	if err := l.flush(tick); err != nil {
+func (l *streamLink) hangUp(tick <-chan time.Time) error {
+	if err := l.flushOutbox(tick); err != nil {
 		return err
 	}
 	return l.stream.CloseSend()
 }
 
-// receive takes messages until the stream ends. An orchestrator that leaves has
+// receiveAll takes messages until the stream ends. An orchestrator that leaves has
 // a moment to send the verdicts it owes.
-func (l *link) receive(m *mapreduce.ToWorker, cancel context.CancelCauseFunc) error {
+func (l *streamLink) receiveAll(m *mapreduce.ToWorker, cancel context.CancelCauseFunc) error {
 	// An orchestrator that says nothing for longer than it said it would stands
 	// still, or cannot be reached, and others will soon take it for dead.
 	silence := cmp.Or(m.Welcome.Silence, math.MaxInt64)
@@ -211,7 +211,7 @@ func (l *link) receive(m *mapreduce.ToWorker, cancel context.CancelCauseFunc) er
 	defer mute.Stop()
 	left := false
 	for {
-		l.take(m)
+		l.handleMessage(m)
 		if m.Goodbye && !left {
 			left = true
 			close(l.leaving)
@@ -230,23 +230,23 @@ var errMute = errors.New("orchestrator says nothing")
 
 var errGoodbye = errors.New("orchestrator is leaving")
 
-// take acts on one message.
-func (l *link) take(m *mapreduce.ToWorker) {
+// handleMessage acts on one message.
+func (l *streamLink) handleMessage(m *mapreduce.ToWorker) {
 	s := l.session
 	if m.Welcome != nil {
 		s.dropAll(m.Welcome.Drop, errSuperseded)
 	}
 	for _, info := range m.Jobs {
-		s.learn(info)
+		s.learnJob(info)
 	}
-	s.share(m.Limits)
+	s.applyShares(m.Limits)
 	if len(m.Assignments) > 0 {
-		s.assign(m.Assignments)
+		s.queueAssignments(m.Assignments)
 	}
-	s.judge(m.Verdicts)
+	s.takeVerdicts(m.Verdicts)
 	for _, r := range m.Reserved {
-		s.answer(r)
+		s.takeReserve(r)
 	}
 	s.dropAll(m.Cancel, errCancelled)
-	s.unlearn(m.Forget)
+	s.forgetJobs(m.Forget)
 }

@@ -24,9 +24,9 @@ type outbox struct {
 	drain   bool
 }
 
-// pull takes one message out of the outbox, or returns nil if there is nothing
+// pullMessage takes one message out of the outbox, or returns nil if there is nothing
 // to send. The units whose start it tells are to be announced once it is sent.
-func (s *session) pull() (*mapreduce.FromWorker, []*unit) {
+func (s *session) pullMessage() (*mapreduce.FromWorker, []*unit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m := s.pullStates(); m != nil {
@@ -44,7 +44,7 @@ func (s *session) pull() (*mapreduce.FromWorker, []*unit) {
 	s.pullLimits(m)
 	if o.beat {
 		o.beat = false
-		m.Heartbeat = s.heartbeat()
+		m.Heartbeat = s.newHeartbeat()
 	}
 	return m, announced
 }
@@ -75,15 +75,15 @@ func (s *session) pullReports(m *mapreduce.FromWorker) {
 		if m.Reports == nil {
 			m.Reports = make([]mapreduce.Report, 0, min(len(o.reports), 1024))
 		}
-		m.Reports = append(m.Reports, wire(r))
-		room -= weigh(r)
+		m.Reports = append(m.Reports, wireReport(r))
+		room -= reportBytes(r)
 		o.reports[0] = nil
 		o.reports = o.reports[1:]
 	}
 }
 
-// weigh returns about how many bytes a report takes.
-func weigh(r *mapreduce.Report) int {
+// reportBytes returns about how many bytes a report takes.
+func reportBytes(r *mapreduce.Report) int {
 	n := 256
 	if r.Length == 0 {
 		n += len(r.Output)
@@ -101,7 +101,7 @@ func (s *session) pullStarted(m *mapreduce.FromWorker) (announced []*unit) {
 		if u.phase != running {
 			continue
 		}
-		m.Started = append(m.Started, u.held())
+		m.Started = append(m.Started, u.heldState())
 		if u.announced != nil {
 			announced = append(announced, u)
 		}
@@ -113,28 +113,28 @@ func (s *session) pullStarted(m *mapreduce.FromWorker) (announced []*unit) {
 
 func (s *session) pullAsks(m *mapreduce.FromWorker) {
 	for _, u := range s.out.asks {
-		if n := u.open(); n > 0 && u.phase == running {
-			m.Reserve = append(m.Reserve, mapreduce.ReserveRequest{Held: u.held(), Tokens: n})
+		if n := u.openReserve(); n > 0 && u.phase == running {
+			m.Reserve = append(m.Reserve, mapreduce.ReserveRequest{Held: u.heldState(), Tokens: n})
 		}
 	}
 	s.out.asks = nil
 }
 
-// heartbeat tells how far everything is that runs. mu is held.
-func (s *session) heartbeat() *mapreduce.Heartbeat {
-	h := &mapreduce.Heartbeat{Breakers: s.breakers.open()}
+// newHeartbeat tells how far everything is that runs. mu is held.
+func (s *session) newHeartbeat() *mapreduce.Heartbeat {
+	h := &mapreduce.Heartbeat{Breakers: s.breakers.openStates()}
 	for _, u := range s.units {
 		if u.phase == running {
-			h.Progress = append(h.Progress, u.progress())
+			h.Progress = append(h.Progress, u.readProgress())
 		}
 	}
 	slices.SortFunc(h.Progress, func(a, b mapreduce.Progress) int { return compareHeld(a.Held, b.Held) })
 	return h
 }
 
-// hello returns the first message of a stream, with the units whose running it
+// newHello returns the first message of a stream, with the units whose running it
 // tells. What starts from here on is told after it.
-func (s *session) hello() (*mapreduce.FromWorker, []*unit) {
+func (s *session) newHello() (*mapreduce.FromWorker, []*unit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var announced []*unit
@@ -148,15 +148,15 @@ func (s *session) hello() (*mapreduce.FromWorker, []*unit) {
 	return &mapreduce.FromWorker{
 		Hello: &mapreduce.Hello{
 			Session: s.cfg.Session, Version: s.cfg.Version, Slots: s.cfg.Slots, Prefetch: s.cfg.Prefetch,
-			Offer: s.cfg.offer(), Embedded: s.cfg.Embedded, Holding: s.holding(),
+			Offer: s.cfg.workerOffer(), Embedded: s.cfg.Embedded, Holding: s.listHeld(),
 		},
 		Drain: s.draining,
 	}, announced
 }
 
-// attach makes the outbox what a new stream must be told: everything for which
+// resetOutbox makes the outbox what a new stream must be told: everything for which
 // no answer has come.
-func (s *session) attach() {
+func (s *session) resetOutbox() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.jobs = make(map[mapreduce.JobID]*job) // each stream introduces its own
@@ -171,31 +171,31 @@ func (s *session) attach() {
 				s.out.states = append(s.out.states, u)
 			}
 		case running:
-			if u.open() > 0 {
+			if u.openReserve() > 0 {
 				s.out.asks = append(s.out.asks, u)
 			}
-			if u.kept() {
+			if u.mustResend() {
 				s.out.states = append(s.out.states, u)
 			}
 		}
 	}
 	slices.SortFunc(s.out.reports, func(a, b *unit) int { return cmp.Compare(a.number, b.number) })
-	s.signal()
+	s.wakeSender()
 }
 
-// announce tells units that the orchestrator knows of their start.
-func announce(us []*unit) {
+// announceUnits tells units that the orchestrator knows of their start.
+func announceUnits(us []*unit) {
 	for _, u := range us {
-		u.announce()
+		u.letBegin()
 	}
 }
 
-// ask queues a unit's question.
-func (s *session) ask(u *unit) {
+// queueQuestion queues a unit's question.
+func (s *session) queueQuestion(u *unit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.out.asks = append(s.out.asks, u)
-	s.signal()
+	s.wakeSender()
 }
 
 // sendState queues a unit's last state.
@@ -204,21 +204,21 @@ func (s *session) sendState(u *unit) {
 	defer s.mu.Unlock()
 	if u.phase == running && !slices.Contains(s.out.states, u) {
 		s.out.states = append(s.out.states, u)
-		s.signal()
+		s.wakeSender()
 	}
 }
 
-// beat queues a heartbeat.
-func (s *session) beat() {
+// queueHeartbeat queues a heartbeat.
+func (s *session) queueHeartbeat() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.out.beat = true
-	s.signal()
+	s.wakeSender()
 }
 
 // breakerOpened tells at once that a breaker is open, so that no more units
 // come that would meet it.
 func (s *session) breakerOpened(name string, d time.Duration, cause error) {
 	s.cfg.Logger.Warn("circuit breaker opened", "breaker", name, "for", d, "cause", cause)
-	s.beat()
+	s.queueHeartbeat()
 }

@@ -24,8 +24,8 @@ const (
 // skipped is the error of a unit that an open breaker ends, in ADR-028's words.
 const skipped = "Circuit breaker open - skipped"
 
-// base returns a report of the attempt with what was spent so far.
-func (u *unit) base(o mapreduce.Outcome, texts ...string) mapreduce.Report {
+// baseReport returns a report of the attempt with what was spent so far.
+func (u *unit) baseReport(o mapreduce.Outcome, texts ...string) mapreduce.Report {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return mapreduce.Report{
@@ -34,80 +34,80 @@ func (u *unit) base(o mapreduce.Outcome, texts ...string) mapreduce.Report {
 	}
 }
 
-// returned is the report of an attempt that costs its unit nothing.
-func (u *unit) returned(why string) mapreduce.Report {
-	return u.base(mapreduce.Returned, why)
+// returnedReport is the report of an attempt that costs its unit nothing.
+func (u *unit) returnedReport(why string) mapreduce.Report {
+	return u.baseReport(mapreduce.Returned, why)
 }
 
-// failed is the report of an attempt that ended with err.
-func (u *unit) failed(err error) mapreduce.Report {
+// failedReport is the report of an attempt that ended with err.
+func (u *unit) failedReport(err error) mapreduce.Report {
 	if parked, ok := errors.AsType[*agent.ParkedError](err); ok {
-		return u.parked(parked.Parking)
+		return u.parkedReport(parked.Parking)
 	}
 	class, after := agent.Classify(err)
 	var late *deadlineError
 	var open *agent.BreakerError
-	cause := u.interruption()
+	cause := u.interruptCause()
 	switch {
 	case class != mapreduce.Retryable:
-		return u.errored(class, after, err.Error())
+		return u.erroredReport(class, after, err.Error())
 	case errors.As(cause, &late):
-		return u.errored(class, after, late.Error())
+		return u.erroredReport(class, after, late.Error())
 	case cause != nil:
-		return u.returned(cause.Error())
+		return u.returnedReport(cause.Error())
 	case errors.As(err, &open):
-		return u.blocked(open)
+		return u.blockedReport(open)
 	case errors.Is(err, agent.ErrBudget):
-		return u.returned(err.Error())
+		return u.returnedReport(err.Error())
 	}
-	return u.errored(class, after, err.Error())
+	return u.erroredReport(class, after, err.Error())
 }
 
-// interruption returns why the attempt's context ended, or nil if it has not.
-func (u *unit) interruption() error {
+// interruptCause returns why the attempt's context ended, or nil if it has not.
+func (u *unit) interruptCause() error {
 	if u.ctx == nil {
 		return nil
 	}
 	return context.Cause(u.ctx)
 }
 
-// errored is the report of an attempt that failed.
-func (u *unit) errored(class mapreduce.FailureClass, after time.Duration, text string) mapreduce.Report {
-	r := u.base(mapreduce.Errored, text)
+// erroredReport is the report of an attempt that failed.
+func (u *unit) erroredReport(class mapreduce.FailureClass, after time.Duration, text string) mapreduce.Report {
+	r := u.baseReport(mapreduce.Errored, text)
 	r.Class, r.RetryAfter = class, after
 	return r
 }
 
-// parked is the report of an attempt whose unit waits for something outside. It is
+// parkedReport is the report of an attempt whose unit waits for something outside. It is
 // taken even if the attempt was interrupted: what is waited for has begun.
-func (u *unit) parked(p mapreduce.Parking) mapreduce.Report {
+func (u *unit) parkedReport(p mapreduce.Parking) mapreduce.Report {
 	if p.Handle == "" || len(p.Handle) > mapreduce.MaxHandle || !utf8.ValidString(p.Handle) || p.WakeAfter < 0 {
-		return u.errored(mapreduce.PermanentUnit, 0, fmt.Sprintf(
+		return u.erroredReport(mapreduce.PermanentUnit, 0, fmt.Sprintf(
 			"agent parked the unit under the handle %.64q, for %v: a handle is text of 1 to %d bytes", p.Handle, p.WakeAfter, mapreduce.MaxHandle))
 	}
-	p.Note = clean(p.Note, maxNote)
-	r := u.base(mapreduce.Parked)
+	p.Note = cleanText(p.Note, maxNote)
+	r := u.baseReport(mapreduce.Parked)
 	r.Parking = &p
 	return r
 }
 
-// blocked is the report of an attempt that met an open breaker. For want of room no
+// blockedReport is the report of an attempt that met an open breaker. For want of room no
 // unit is skipped: there will be some.
-func (u *unit) blocked(open *agent.BreakerError) mapreduce.Report {
+func (u *unit) blockedReport(open *agent.BreakerError) mapreduce.Report {
 	if u.job.spec.OnBreaker == mapreduce.BreakerSkip && !open.NoRoom {
-		return u.errored(mapreduce.PermanentUnit, 0, skipped)
+		return u.erroredReport(mapreduce.PermanentUnit, 0, skipped)
 	}
-	r := u.returned(open.Error())
+	r := u.returnedReport(open.Error())
 	r.Breaker, r.RetryAfter = open.Name, open.OpenFor
 	return r
 }
 
-// done is the report of an attempt with a result.
-func (u *unit) done(res *agent.Result) mapreduce.Report {
+// doneReport is the report of an attempt with a result.
+func (u *unit) doneReport(res *agent.Result) mapreduce.Report {
 	if n, most := len(res.Output), u.session.cfg.MaxOutput; n > most {
-		return u.errored(mapreduce.PermanentUnit, 0, fmt.Sprintf("output of %d bytes; at most %d are taken", n, most))
+		return u.erroredReport(mapreduce.PermanentUnit, 0, fmt.Sprintf("output of %d bytes; at most %d are taken", n, most))
 	}
-	r := u.base(mapreduce.Done, res.Errors...)
+	r := u.baseReport(mapreduce.Done, res.Errors...)
 	r.Output = res.Output
 	size, _ := token.Size(res.Text, res.Size, u.job.estimate)
 	r.Size = min(size, maxSize)
@@ -121,8 +121,8 @@ func (u *unit) done(res *agent.Result) mapreduce.Report {
 	return r
 }
 
-// wire returns r as it is sent: without an output that is put before.
-func wire(r *mapreduce.Report) mapreduce.Report {
+// wireReport returns r as it is sent: without an output that is put before.
+func wireReport(r *mapreduce.Report) mapreduce.Report {
 	out := *r
 	if r.Length > 0 {
 		out.Output = nil
@@ -140,14 +140,14 @@ func cleanAll(texts []string) []string {
 		if i == maxErrors {
 			return append(out, fmt.Sprintf("and %d more", len(texts)-i))
 		}
-		out = append(out, clean(t, maxError))
+		out = append(out, cleanText(t, maxError))
 	}
 	return out
 }
 
-// clean returns text as valid UTF-8 without NUL, which stores and protocols
+// cleanText returns text as valid UTF-8 without NUL, which stores and protocols
 // choke on, in at most n bytes, cut between runes.
-func clean(text string, n int) string {
+func cleanText(text string, n int) string {
 	const ellipsis = "…"
 	if len(text) > 2*n { // bound the work on what a model or a panic may have said
 		text = text[:2*n]

@@ -25,13 +25,13 @@ var (
 	errOver       = errors.New("attempt is over")
 )
 
-// An ident names a unit. A session holds at most one attempt of it.
-type ident struct {
+// A unitKey names a unit. A session holds at most one attempt of it.
+type unitKey struct {
 	job  mapreduce.JobID
 	unit mapreduce.UnitID
 }
 
-func identOf(h mapreduce.Held) ident { return ident{h.Job, h.Unit} }
+func unitKeyOf(h mapreduce.Held) unitKey { return unitKey{h.Job, h.Unit} }
 
 // A job is what the session knows of a job while its units are run by one model.
 // What an orchestrator says of the job next is another one, and units keep the one
@@ -50,8 +50,8 @@ type stage struct {
 	unclear error            // why the pipeline does not say it
 }
 
-// stage returns what the pipeline says of a stage. The session's mu is held.
-func (j *job) stage(name string) stage {
+// stageOf returns what the pipeline says of a stage. The session's mu is held.
+func (j *job) stageOf(name string) stage {
 	found, ok := j.stages[name]
 	if !ok {
 		found.spec, found.unclear = step.Specify(j.spec, name)
@@ -65,7 +65,7 @@ func (j *job) stage(name string) stage {
 type session struct {
 	cfg       Config
 	breakers  *breakers
-	library   *library
+	library   *textCache
 	transfers *transfers
 	memory    *semaphore.Weighted // bytes of what is fetched for units
 	tokens    *token.Counter
@@ -78,9 +78,9 @@ type session struct {
 
 	mu       sync.Mutex // guards the fields below, and those of units marked so
 	jobs     map[mapreduce.JobID]*job
-	units    map[ident]*unit // waiting, running and reported
-	queue    []*unit         // waiting, in order of arrival
-	taken    int             // slots
+	units    map[unitKey]*unit // waiting, running and reported
+	queue    []*unit           // waiting, in order of arrival
+	taken    int               // slots
 	draining bool
 	rested   time.Time // since when nothing runs while draining; zero if something does
 	finished uint64    // numbers reports
@@ -103,32 +103,32 @@ func newSession(cfg Config) *session {
 		idle:      make(chan struct{}),
 		exhausted: make(chan struct{}),
 		jobs:      make(map[mapreduce.JobID]*job),
-		units:     make(map[ident]*unit),
+		units:     make(map[unitKey]*unit),
 	}
 	s.breakers = newBreakers(s.breakerOpened)
 	return s
 }
 
-// signal makes the sender look at the outbox. It needs no lock.
-func (s *session) signal() {
+// wakeSender makes the sender look at the outbox. It needs no lock.
+func (s *session) wakeSender() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// learn takes what an orchestrator says of a job, for the units that follow.
-func (s *session) learn(info mapreduce.JobInfo) {
+// learnJob takes what an orchestrator says of a job, for the units that follow.
+func (s *session) learnJob(info mapreduce.JobInfo) {
 	spec := withDefaults(info.Spec)
-	j := &job{spec: &spec, stages: make(map[string]stage), breaker: s.breakers.of(&spec, "")}
+	j := &job{spec: &spec, stages: make(map[string]stage), breaker: s.breakers.breakerOf(&spec, "")}
 	j.estimate, _ = token.Named(spec.Estimator, s.tokens.Count) // one that only a later version knows is a guess
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.jobs[info.Job] = j
 }
 
-// unlearn drops what is known of jobs. Units that are held keep what they need.
-func (s *session) unlearn(ids []mapreduce.JobID) {
+// forgetJobs drops what is known of jobs. Units that are held keep what they need.
+func (s *session) forgetJobs(ids []mapreduce.JobID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range ids {
@@ -136,22 +136,22 @@ func (s *session) unlearn(ids []mapreduce.JobID) {
 	}
 }
 
-// assign takes assignments into the queue and starts what has a slot.
-func (s *session) assign(as []mapreduce.Assignment) {
+// queueAssignments takes assignments into the queue and starts what has a slot.
+func (s *session) queueAssignments(as []mapreduce.Assignment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range as {
-		if u := s.accept(&as[i]); u != nil {
-			s.enqueue(u)
+		if u := s.acceptUnit(&as[i]); u != nil {
+			s.enqueueUnit(u)
 		}
 	}
-	s.fill()
+	s.fillSlots()
 }
 
-// accept makes a unit of an assignment, or returns nil if that attempt, or a
+// acceptUnit makes a unit of an assignment, or returns nil if that attempt, or a
 // later one, is held already. mu is held.
-func (s *session) accept(a *mapreduce.Assignment) *unit {
-	id := ident{a.Job, a.Unit}
+func (s *session) acceptUnit(a *mapreduce.Assignment) *unit {
+	id := unitKey{a.Job, a.Unit}
 	old := s.units[id]
 	if old != nil && a.Attempt <= old.attempt {
 		s.stats.Duplicates++
@@ -161,7 +161,7 @@ func (s *session) accept(a *mapreduce.Assignment) *unit {
 		session: s, id: id, attempt: a.Attempt, granted: a.Reserved,
 		job: s.jobs[a.Job], task: &agent.Task{Assignment: *a},
 	}
-	u.task.Whole = u.whole(a.Text)
+	u.task.Whole = u.wholeText(a.Text)
 	if u.job != nil {
 		u.task.Spec = u.job.spec
 		u.runner, u.misfit = s.runnerOf(u)
@@ -171,7 +171,7 @@ func (s *session) accept(a *mapreduce.Assignment) *unit {
 	}
 	s.units[id] = u
 	if old != nil {
-		s.drop(old, errSuperseded)
+		s.dropUnit(old, errSuperseded)
 	}
 	return u
 }
@@ -179,7 +179,7 @@ func (s *session) accept(a *mapreduce.Assignment) *unit {
 // runnerOf returns who runs a unit, or why nobody here does. mu is held.
 func (s *session) runnerOf(u *unit) (step.Runner, error) {
 	if u.task.Kind != mapreduce.KindParse {
-		of := u.job.stage(u.task.Stage)
+		of := u.job.stageOf(u.task.Stage)
 		if of.unclear != nil {
 			return nil, of.unclear
 		}
@@ -200,12 +200,12 @@ func (s *session) runnerOf(u *unit) (step.Runner, error) {
 	return nil, fmt.Errorf("the provider %s has no %s step (has: %v)", provider, kind, s.cfg.Steps.Kinds(provider))
 }
 
-// enqueue lets a unit wait for a slot, or settles it at once if it cannot run.
+// enqueueUnit lets a unit wait for a slot, or settles it at once if it cannot run.
 // mu is held.
-func (s *session) enqueue(u *unit) {
+func (s *session) enqueueUnit(u *unit) {
 	switch {
 	case s.draining:
-		s.settle(u, u.returned(errDraining.Error()))
+		s.settleUnit(u, u.returnedReport(errDraining.Error()))
 	case u.job == nil:
 		s.protocolError(u, errors.New("assigned before its job was introduced"))
 	case s.taken+len(s.queue) >= 2*(s.cfg.Slots+s.cfg.Prefetch):
@@ -218,13 +218,13 @@ func (s *session) enqueue(u *unit) {
 // protocolError hands a unit back that should not have come like this.
 func (s *session) protocolError(u *unit, err error) {
 	s.cfg.Logger.Error("unit handed back", "job", u.id.job, "unit", u.id.unit, "attempt", u.attempt, "error", err)
-	s.settle(u, u.returned(err.Error()))
+	s.settleUnit(u, u.returnedReport(err.Error()))
 }
 
-// settle queues the report of a unit. Of a unit that was dropped it is sent
+// settleUnit queues the report of a unit. Of a unit that was dropped it is sent
 // once, and only if something was made or spent. mu is held.
-func (s *session) settle(u *unit, r mapreduce.Report) {
-	s.stats.count(&r)
+func (s *session) settleUnit(u *unit, r mapreduce.Report) {
+	s.stats.countReport(&r)
 	if u.timer != nil {
 		u.timer.Stop()
 		u.cancel(errOver)
@@ -235,72 +235,72 @@ func (s *session) settle(u *unit, r mapreduce.Report) {
 		if r.Outcome == mapreduce.Done || r.Tokens.Total() > 0 {
 			s.out.reports = append(s.out.reports, u)
 		}
-		s.signal()
+		s.wakeSender()
 		return
 	}
 	s.finished++
 	u.phase, u.number = reported, s.finished
-	if u.leavesState(r.Outcome) && u.unsent() {
+	if u.leavesState(r.Outcome) && u.stateUnsent() {
 		s.out.states = append(s.out.states, u)
 	}
-	s.signal()
-	s.deliver(u)
+	s.wakeSender()
+	s.deliverReport(u)
 }
 
-// judge takes what became of reports.
-func (s *session) judge(vs []mapreduce.VerdictOn) {
+// takeVerdicts takes what became of reports.
+func (s *session) takeVerdicts(vs []mapreduce.VerdictOn) {
 	if len(vs) == 0 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, v := range vs {
-		s.verdict(v)
+		s.takeVerdict(v)
 	}
-	s.fill()
+	s.fillSlots()
 }
 
-// verdict takes what became of a report. A unit that runs may be refused too:
+// takeVerdict takes what became of a report. A unit that runs may be refused too:
 // it has moved on without this worker. mu is held.
-func (s *session) verdict(v mapreduce.VerdictOn) {
-	u := s.held(v.Held)
+func (s *session) takeVerdict(v mapreduce.VerdictOn) {
+	u := s.heldUnit(v.Held)
 	switch {
 	case u == nil:
 		s.stats.Unknown++
 	case v.Verdict == mapreduce.Accepted && u.phase == reported:
 		s.stats.Accepted++
-		s.forget(u)
+		s.forgetUnit(u)
 	case v.Verdict == mapreduce.Stale || v.Verdict == mapreduce.Gone:
 		s.stats.Refused++
-		s.drop(u, errSuperseded)
+		s.dropUnit(u, errSuperseded)
 	default:
 		s.stats.Unknown++
 	}
 }
 
-// answer takes the answer to a unit's question.
-func (s *session) answer(r mapreduce.ReserveReply) {
+// takeReserve takes the answer to a unit's question.
+func (s *session) takeReserve(r mapreduce.ReserveReply) {
 	s.mu.Lock()
-	u := s.held(r.Held)
+	u := s.heldUnit(r.Held)
 	s.mu.Unlock()
 	if u != nil {
-		u.answer(r.Granted)
+		u.answerQuestion(r.Granted)
 	}
 }
 
-// held returns the unit that h names, or nil if its attempt is not held. mu is
+// heldUnit returns the unit that h names, or nil if its attempt is not held. mu is
 // held.
-func (s *session) held(h mapreduce.Held) *unit {
-	u := s.units[identOf(h)]
+func (s *session) heldUnit(h mapreduce.Held) *unit {
+	u := s.units[unitKeyOf(h)]
 	if u == nil || u.attempt != h.Attempt {
 		return nil
 	}
 	return u
 }
 
-// forget removes a unit that nobody waits for, unless a later attempt has taken
+// forgetUnit removes a unit that nobody waits for, unless a later attempt has taken
 // its place already. mu is held.
-func (s *session) forget(u *unit) {
+func (s *session) forgetUnit(u *unit) {
 	if u.stopPuts != nil {
 		u.stopPuts(errOver)
 	}
@@ -310,17 +310,17 @@ func (s *session) forget(u *unit) {
 	s.checkIdle()
 }
 
-// drop gives a unit up: no verdict on it is awaited. If it runs it is told to
+// dropUnit gives a unit up: no verdict on it is awaited. If it runs it is told to
 // stop, and keeps its slots until it does. mu is held.
-func (s *session) drop(u *unit, why error) {
+func (s *session) dropUnit(u *unit, why error) {
 	switch u.phase {
 	case waiting:
 		s.queue = slices.DeleteFunc(s.queue, func(v *unit) bool { return v == u })
 	case running:
-		s.interrupt(u, why)
+		s.interruptUnit(u, why)
 	}
 	u.phase = dropped
-	s.forget(u)
+	s.forgetUnit(u)
 }
 
 // dropAll drops what hs name, reported units excepted: their verdict is due.
@@ -328,24 +328,24 @@ func (s *session) dropAll(hs []mapreduce.Held, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, h := range hs {
-		if u := s.held(h); u != nil && u.phase != reported {
-			s.drop(u, why)
+		if u := s.heldUnit(h); u != nil && u.phase != reported {
+			s.dropUnit(u, why)
 		}
 	}
-	s.fill()
+	s.fillSlots()
 }
 
-// drain takes no more units and hands back those that wait.
-func (s *session) drain() {
+// drainQueue takes no more units and hands back those that wait.
+func (s *session) drainQueue() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.draining = true
 	s.out.drain = true
 	for _, u := range s.queue {
-		s.settle(u, u.returned(errDraining.Error()))
+		s.settleUnit(u, u.returnedReport(errDraining.Error()))
 	}
 	s.queue = nil
-	s.signal()
+	s.wakeSender()
 	s.checkIdle()
 }
 
@@ -363,9 +363,9 @@ func (s *session) checkIdle() {
 	}
 }
 
-// resigned reports whether a session that lost its orchestrator is to end
+// hasResigned reports whether a session that lost its orchestrator is to end
 // without one: while it drains, nothing runs, and none has come back in time.
-func (s *session) resigned(lost time.Time) bool {
+func (s *session) hasResigned(lost time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.rested.IsZero() && time.Since(s.rested) >= verdictWait && time.Since(lost) >= verdictWait
@@ -385,7 +385,7 @@ func (s *session) leftBehind() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
-	if s.tired() {
+	if s.tooManyAbandoned() {
 		errs = append(errs, fmt.Errorf("worker: stopped: %d agents did not return when their time was over", s.cfg.MaxAbandoned))
 	}
 	n := 0
@@ -400,11 +400,11 @@ func (s *session) leftBehind() error {
 	return errors.Join(errs...)
 }
 
-// holding names everything held, in a stable order. mu is held.
-func (s *session) holding() []mapreduce.Held {
+// listHeld names everything held, in a stable order. mu is held.
+func (s *session) listHeld() []mapreduce.Held {
 	hs := make([]mapreduce.Held, 0, len(s.units))
 	for _, u := range s.units {
-		hs = append(hs, u.held())
+		hs = append(hs, u.heldState())
 	}
 	slices.SortFunc(hs, compareHeld)
 	return hs

@@ -22,7 +22,7 @@ type Stats struct {
 	Connections int64 // times this worker said hello
 }
 
-func (st *Stats) count(r *mapreduce.Report) {
+func (st *Stats) countReport(r *mapreduce.Report) {
 	switch r.Outcome {
 	case mapreduce.Done:
 		st.Done++
@@ -35,7 +35,7 @@ func (st *Stats) count(r *mapreduce.Report) {
 	}
 }
 
-func (s *session) snapshot() Stats {
+func (s *session) copyStats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.stats
@@ -43,7 +43,7 @@ func (s *session) snapshot() Stats {
 	return st
 }
 
-func (s *session) panicked() {
+func (s *session) countPanic() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stats.Panics++

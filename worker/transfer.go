@@ -52,8 +52,8 @@ func (t *transfers) goOver(stream mapreduce.Blobs) {
 	t.changed = make(chan struct{})
 }
 
-// connection waits for a stream.
-func (t *transfers) connection(ctx context.Context) (mapreduce.Blobs, error) {
+// awaitStream waits for a stream.
+func (t *transfers) awaitStream(ctx context.Context) (mapreduce.Blobs, error) {
 	for {
 		t.mu.Lock()
 		stream, changed := t.stream, t.changed
@@ -71,12 +71,12 @@ func (t *transfers) connection(ctx context.Context) (mapreduce.Blobs, error) {
 
 // get calls take with the bytes of a blob, in order and each once.
 func (t *transfers) get(ctx context.Context, h mapreduce.Held, b mapreduce.Blob, take func([]byte) error) error {
-	if err := enter(ctx, t.gets); err != nil {
+	if err := enterRoom(ctx, t.gets); err != nil {
 		return err
 	}
 	defer func() { <-t.gets }()
 	var refused error // by take
-	err := t.persist(ctx, maxSetbacks, func(ctx context.Context, via mapreduce.Blobs, alive func()) error {
+	err := t.retryTransfer(ctx, maxSetbacks, func(ctx context.Context, via mapreduce.Blobs, alive func()) error {
 		q := &mapreduce.BlobRequest{Held: h, Session: t.session, Blob: b}
 		return via.GetBlob(ctx, q, func(part []byte) error {
 			alive()
@@ -91,13 +91,13 @@ func (t *transfers) get(ctx context.Context, h mapreduce.Held, b mapreduce.Blob,
 // put stores a blob, and goes on trying until it is stored or refused, or for so
 // many setbacks; 0 is no bound.
 func (t *transfers) put(ctx context.Context, h mapreduce.Held, b mapreduce.Blob, data []byte, setbacks int) error {
-	if err := enter(ctx, t.puts); err != nil {
+	if err := enterRoom(ctx, t.puts); err != nil {
 		return err
 	}
 	defer func() { <-t.puts }()
 	b.Length = int64(len(data))
 	begun := false
-	return t.persist(ctx, setbacks, func(ctx context.Context, via mapreduce.Blobs, alive func()) error {
+	return t.retryTransfer(ctx, setbacks, func(ctx context.Context, via mapreduce.Blobs, alive func()) error {
 		q := &mapreduce.BlobRequest{Held: h, Session: t.session, Blob: b}
 		if begun && b.Kind == mapreduce.BlobOutput {
 			had, err := via.PutBlob(ctx, q, func() ([]byte, error) { return nil, io.EOF })
@@ -125,7 +125,7 @@ func (t *transfers) put(ctx context.Context, h mapreduce.Held, b mapreduce.Blob,
 	}, func() bool { return false })
 }
 
-func enter(ctx context.Context, room chan struct{}) error {
+func enterRoom(ctx context.Context, room chan struct{}) error {
 	select {
 	case room <- struct{}{}:
 		return nil
@@ -137,12 +137,12 @@ func enter(ctx context.Context, room chan struct{}) error {
 // errIdle is why a transfer is begun anew that does not get on.
 var errIdle = errs.New(errs.Deadline, "the orchestrator neither sent nor took a byte for %v", transferIdle)
 
-// persist tries until the transfer is done, final says that it cannot be, or
+// retryTransfer tries until the transfer is done, final says that it cannot be, or
 // nothing came of it too often.
-func (t *transfers) persist(ctx context.Context, most int, try func(ctx context.Context, via mapreduce.Blobs, alive func()) error, final func() bool) error {
+func (t *transfers) retryTransfer(ctx context.Context, most int, try func(ctx context.Context, via mapreduce.Blobs, alive func()) error, final func() bool) error {
 	pauses := &backoff.ExponentialBackOff{InitialInterval: 20 * time.Millisecond, RandomizationFactor: .5, Multiplier: 2, MaxInterval: 2 * time.Second}
 	for setbacks := 0; ; {
-		via, err := t.connection(ctx)
+		via, err := t.awaitStream(ctx)
 		if err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func (t *transfers) persist(ctx context.Context, most int, try func(ctx context.
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case final() || !passing(err):
+		case final() || !isTransient(err):
 			return err
 		case moved:
 			setbacks = 0
@@ -176,9 +176,9 @@ func (t *transfers) persist(ctx context.Context, most int, try func(ctx context.
 	}
 }
 
-// passing reports whether a transfer that failed may succeed when it is tried
+// isTransient reports whether a transfer that failed may succeed when it is tried
 // again. An error of a kind that says nothing may be one of the connection.
-func passing(err error) bool {
+func isTransient(err error) bool {
 	return slices.Contains([]errs.Kind{
 		errs.Unavailable, errs.Aborted, errs.Exhausted, errs.Deadline, errs.Cancelled, errs.Internal,
 	}, errs.KindOf(err))

@@ -28,7 +28,7 @@ const (
 // the agent.Calls of its agent.
 type unit struct {
 	session *session
-	id      ident
+	id      unitKey
 	attempt int
 	job     *job        // as it was introduced before the assignment
 	runner  step.Runner // nil if this worker has none; misfit says why
@@ -66,8 +66,8 @@ type unit struct {
 	begun    time.Time // when the agent was started
 	calls    int
 	latency  time.Duration // of calls
-	captured captured
-	asking   *question
+	captured capturedCalls
+	asking   *reserveQuestion
 	note     string
 	state    []byte           // the last that was kept
 	stateAt  mapreduce.Tokens // spent when it was
@@ -77,7 +77,7 @@ type unit struct {
 
 var _ agent.Calls = (*unit)(nil)
 
-func (u *unit) held() mapreduce.Held {
+func (u *unit) heldState() mapreduce.Held {
 	return mapreduce.Held{Job: u.id.job, Unit: u.id.unit, Attempt: u.attempt, Running: u.phase >= running}
 }
 
@@ -102,45 +102,45 @@ func (e *deadlineError) Error() string { return fmt.Sprintf("deadline exceeded a
 // the cause.
 func (e *deadlineError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// execute runs the attempt and returns its report.
-func (u *unit) execute() mapreduce.Report {
+// executeAttempt runs the attempt and returns its report.
+func (u *unit) executeAttempt() mapreduce.Report {
 	u.awaitAnnouncement()
 	start := time.Now()
 	u.mu.Lock()
 	u.begun = start
 	u.mu.Unlock()
 	defer func() { u.session.memory.Release(u.memory) }()
-	r := u.outcome()
+	r := u.runAttempt()
 	r.Elapsed = time.Since(start)
 	return r
 }
 
-func (u *unit) outcome() mapreduce.Report {
-	if err := u.interruption(); err != nil { // before it began
-		return u.failed(err)
+func (u *unit) runAttempt() mapreduce.Report {
+	if err := u.interruptCause(); err != nil { // before it began
+		return u.failedReport(err)
 	}
 	if u.runner == nil {
-		return u.failed(agent.PermanentJob(u.misfit))
+		return u.failedReport(agent.PermanentJob(u.misfit))
 	}
-	if err := u.job.breaker.refusal(); err != nil {
-		return u.failed(err)
+	if err := u.job.breaker.checkOpen(); err != nil {
+		return u.failedReport(err)
 	}
-	fetched, err := u.fetch()
+	fetched, err := u.fetchLarge()
 	if err != nil {
-		return u.unfetched(err)
+		return u.unfetchedReport(err)
 	}
 	if fetched {
-		u.session.restart(u)
+		u.session.restartTimeout(u)
 	}
 	kind := u.task.Kind
-	res, err := u.protect()
+	res, err := u.runProtected()
 	if err == nil && kind != mapreduce.KindParse { // whose output is a text
-		res.Output, err = u.captured.into(res.Output)
+		res.Output, err = u.captured.appendTo(res.Output)
 	}
 	if err != nil {
-		return u.failed(err)
+		return u.failedReport(err)
 	}
-	return u.done(res)
+	return u.doneReport(res)
 }
 
 // announceWait bounds how long a start waits for its announcement.
@@ -161,17 +161,17 @@ func (u *unit) awaitAnnouncement() {
 	}
 }
 
-// announce lets the attempt begin.
-func (u *unit) announce() {
+// letBegin lets the attempt begin.
+func (u *unit) letBegin() {
 	u.announceOnce.Do(func() { close(u.announced) })
 }
 
-// protect runs the agent and makes a panic an error.
-func (u *unit) protect() (res *agent.Result, err error) {
+// runProtected runs the agent and makes a panic an error.
+func (u *unit) runProtected() (res *agent.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("agent panicked: %v", p)
-			u.session.panicked()
+			u.session.countPanic()
 			u.session.cfg.Logger.Error("agent panicked", "job", u.id.job, "unit", u.id.unit,
 				"attempt", u.attempt, "panic", p, "stack", string(debug.Stack()))
 		}

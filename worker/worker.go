@@ -106,8 +106,8 @@ func (c Config) validate() error {
 	return nil
 }
 
-// offer is what units may require of the worker.
-func (c Config) offer() mapreduce.Offer {
+// workerOffer is what units may require of the worker.
+func (c Config) workerOffer() mapreduce.Offer {
 	return mapreduce.Offer{Providers: c.Steps.Names(), Tools: slices.Sorted(slices.Values(c.Tools)), Parsers: slices.Sorted(slices.Values(c.Parsers))}
 }
 
@@ -131,7 +131,7 @@ func New(cfg Config) (*Worker, error) {
 func (w *Worker) Session() mapreduce.SessionID { return w.session.cfg.Session }
 
 // Stats returns what the worker did and does.
-func (w *Worker) Stats() Stats { return w.session.snapshot() }
+func (w *Worker) Stats() Stats { return w.session.copyStats() }
 
 // Run serves orchestrators until ctx ends, and then drains: it takes nothing
 // more, hands back what has not begun, lets what runs finish within
@@ -155,7 +155,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	retired := make(chan struct{})
 	go func() {
 		defer close(retired)
-		s.retire(ctx, life)
+		s.awaitRetirement(ctx, life)
 		end(errDraining)
 	}()
 	err := s.stayConnected(life)
@@ -171,15 +171,15 @@ const (
 	closeWait   = time.Second     // for an orchestrator to end a stream that we closed
 )
 
-// retire waits for the reason to stop and then drains, within bounds.
-func (s *session) retire(ctx, life context.Context) {
+// awaitRetirement waits for the reason to stop and then drains, within bounds.
+func (s *session) awaitRetirement(ctx, life context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-s.exhausted:
 	case <-life.Done():
 		return
 	}
-	s.drain()
+	s.drainQueue()
 	if !s.waitIdle(life, s.cfg.DrainTimeout) {
 		limit := verdictWait
 		if s.interruptAll(errDraining) {

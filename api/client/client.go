@@ -65,7 +65,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func (c Config) options(codec encoding.CodecV2) []grpc.DialOption {
+func (c Config) dialOptions(codec encoding.CodecV2) []grpc.DialOption {
 	return append([]grpc.DialOption{
 		grpc.WithTransportCredentials(c.Credentials),
 		grpc.WithDefaultCallOptions(
@@ -109,7 +109,7 @@ func Dial(target string, config Config) (*Client, error) {
 	if err := checkTarget(target); err != nil {
 		return nil, err
 	}
-	return open(target, config, reaching(config.Name, target)...)
+	return openClient(target, config, reachOptions(config.Name, target)...)
 }
 
 func checkTarget(target string) error {
@@ -125,13 +125,13 @@ func checkTarget(target string) error {
 	return nil
 }
 
-func open(target string, config Config, more ...grpc.DialOption) (*Client, error) {
+func openClient(target string, config Config, more ...grpc.DialOption) (*Client, error) {
 	codec, err := wire.NewCodec()
 	if err != nil {
 		return nil, errs.New(errs.Internal, "codec: %w", err)
 	}
 	config = config.withDefaults()
-	options := slices.Concat(config.options(codec), more)
+	options := slices.Concat(config.dialOptions(codec), more)
 	conn, err := grpc.NewClient(target, options...)
 	if err != nil {
 		return nil, errs.Field("server", "%q: %w", target, err)

@@ -21,7 +21,7 @@ type Server interface {
 // code path. Close also takes the listener from the server.
 func NewInProcess(server Server, config Config) (*Client, error) {
 	listener := bufconn.Listen(pipeSize)
-	c, err := open("passthrough:///in-process", config,
+	c, err := openClient("passthrough:///in-process", config,
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return listener.DialContext(ctx)
 		}))

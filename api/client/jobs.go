@@ -102,7 +102,7 @@ func (c *Client) WatchJob(ctx context.Context, id mapreduce.JobID, fn func(*mapr
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := c.jobs.WatchJob(ctx, &pb.WatchJobRequest{JobId: string(id)})
-	return drain(stream, err, func(p *pb.WatchJobResponse) error {
+	return drainStream(stream, err, func(p *pb.WatchJobResponse) error {
 		job, err := jobOf(p.GetJob(), nil)
 		if err != nil {
 			return err
@@ -116,7 +116,7 @@ func (c *Client) GetResult(ctx context.Context, id mapreduce.JobID, partial bool
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := c.jobs.GetResult(ctx, &pb.GetResultRequest{JobId: string(id), Partial: partial})
-	return drain(stream, err, func(p *pb.GetResultResponse) error {
+	return drainStream(stream, err, func(p *pb.GetResultResponse) error {
 		for _, part := range p.GetParts() {
 			if v := wire.DecodeResultPart(part); v != nil {
 				if err := sink(v); err != nil {
@@ -143,14 +143,14 @@ func (c *Client) CheckStore(ctx context.Context, found func(mapreduce.Finding) e
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := c.admin.CheckStore(ctx, &pb.CheckStoreRequest{})
-	return drain(stream, err, func(p *pb.CheckStoreResponse) error {
+	return drainStream(stream, err, func(p *pb.CheckStoreResponse) error {
 		return found(wire.DecodeFinding(p.GetFinding()))
 	})
 }
 
-// drain takes what a stream brings until it ends. The stream's context must end
+// drainStream takes what a stream brings until it ends. The stream's context must end
 // when drain returns, since take may have stopped it early.
-func drain[P any](stream grpc.ServerStreamingClient[P], err error, take func(*P) error) error {
+func drainStream[P any](stream grpc.ServerStreamingClient[P], err error, take func(*P) error) error {
 	if err != nil {
 		return wire.Error(err)
 	}
@@ -242,14 +242,14 @@ func (s *submission) sendAll(docs iter.Seq2[*mapreduce.Document, error]) error {
 		if err != nil {
 			return err
 		}
-		if err := s.add(doc); err != nil {
+		if err := s.addDocument(doc); err != nil {
 			return err
 		}
 	}
-	return s.flush()
+	return s.flushPieces()
 }
 
-func (s *submission) add(doc *mapreduce.Document) error {
+func (s *submission) addDocument(doc *mapreduce.Document) error {
 	pieces, err := wire.CutDocument(doc)
 	if err != nil {
 		return err
@@ -257,7 +257,7 @@ func (s *submission) add(doc *mapreduce.Document) error {
 	for _, p := range pieces {
 		n := proto.Size(p)
 		if s.size > 0 && s.size+n > wire.PartSize {
-			if err := s.flush(); err != nil {
+			if err := s.flushPieces(); err != nil {
 				return err
 			}
 		}
@@ -267,7 +267,7 @@ func (s *submission) add(doc *mapreduce.Document) error {
 	return nil
 }
 
-func (s *submission) flush() error {
+func (s *submission) flushPieces() error {
 	err := s.send(s.pieces)
 	s.pieces, s.size = nil, 0
 	if errors.Is(err, io.EOF) {

@@ -12,20 +12,20 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 )
 
-// reaching returns options by which calls that did not get to a server say so in
+// reachOptions returns options by which calls that did not get to a server say so in
 // the words of whoever named it, be it by its target alone.
-func reaching(name, target string) []grpc.DialOption {
+func reachOptions(name, target string) []grpc.DialOption {
 	hint := ""
 	if name == "" {
 		name, hint = target, `; is "coditect serve" running there?`
 	}
 	return []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-			return reached(name, hint, invoke(ctx, method, req, reply, cc, opts...))
+			return describeUnreachable(name, hint, invoke(ctx, method, req, reply, cc, opts...))
 		}),
 		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 			stream, err := open(ctx, desc, cc, method, opts...)
-			return stream, reached(name, hint, err)
+			return stream, describeUnreachable(name, hint, err)
 		}),
 	}
 }
@@ -37,9 +37,9 @@ var notReached = []string{
 	"unexpected HTTP status code received from server",
 }
 
-// reached returns err, or if it says that there is no server, one that names it
+// describeUnreachable returns err, or if it says that there is no server, one that names it
 // and keeps of the reason what is not about gRPC.
-func reached(name, hint string, err error) error {
+func describeUnreachable(name, hint string, err error) error {
 	s, ok := status.FromError(err)
 	if !ok || err == nil || len(s.Details()) > 0 {
 		return err
@@ -48,15 +48,15 @@ func reached(name, hint string, err error) error {
 		if strings.HasPrefix(s.Message(), begin) {
 			return &errs.Error{
 				Kind: errs.Unavailable, Err: status.Error(codes.Unavailable, s.Message()),
-				Message: fmt.Sprintf("cannot reach %s: %s%s", name, reason(s.Message()), hint),
+				Message: fmt.Sprintf("cannot reach %s: %s%s", name, plainReason(s.Message()), hint),
 			}
 		}
 	}
 	return err
 }
 
-// reason returns what gRPC says without the layers that it names.
-func reason(message string) string {
+// plainReason returns what gRPC says without the layers that it names.
+func plainReason(message string) string {
 	message, _, _ = strings.Cut(message, "; malformed header")
 	for _, layer := range []string{"last ", "connection error: ", `desc = "`, "transport: ", "Error while dialing: ", "name resolver error: "} {
 		message = strings.TrimPrefix(message, layer)

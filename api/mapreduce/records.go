@@ -307,4 +307,4 @@ const (
 var eventKindNames = [...]string{"unknown", "submitted", "finished", "state", "reclaimed", "retried"}
 
 // String returns the kind's name.
-func (k EventKind) String() string { return name(eventKindNames[:], k) }
+func (k EventKind) String() string { return stateName(eventKindNames[:], k) }

@@ -20,11 +20,11 @@ const (
 var jobStateNames = [...]string{"unknown", "decomposition", "mapping", "reducing", "complete", "failed", "cancelled", "paused"}
 
 // String returns the state's name, as commands and records show it.
-func (s JobState) String() string { return name(jobStateNames[:], s) }
+func (s JobState) String() string { return stateName(jobStateNames[:], s) }
 
 // ParseJobState returns the state with the given name.
 func ParseJobState(s string) (JobState, error) {
-	return parse[JobState](jobStateNames[:], "job state", s)
+	return parseState[JobState](jobStateNames[:], "job state", s)
 }
 
 // Running reports whether a job in state s makes claims.
@@ -75,11 +75,11 @@ const (
 var unitStateNames = [...]string{"unknown", "blocked", "pending", "processing", "complete", "failed", "cancelled"}
 
 // String returns the state's name, as commands and records show it.
-func (s UnitState) String() string { return name(unitStateNames[:], s) }
+func (s UnitState) String() string { return stateName(unitStateNames[:], s) }
 
 // ParseUnitState returns the state with the given name.
 func ParseUnitState(s string) (UnitState, error) {
-	return parse[UnitState](unitStateNames[:], "unit state", s)
+	return parseState[UnitState](unitStateNames[:], "unit state", s)
 }
 
 // Ended reports whether a unit in state s waits for nothing.
@@ -125,16 +125,16 @@ const (
 var unitKindNames = [...]string{"unknown", "map", "parse", "reduce", "final-reduce", "direct"}
 
 // String returns the kind's name, as the DAG shows it.
-func (k UnitKind) String() string { return name(unitKindNames[:], k) }
+func (k UnitKind) String() string { return stateName(unitKindNames[:], k) }
 
-func name[T ~uint8](names []string, v T) string {
+func stateName[T ~uint8](names []string, v T) string {
 	if int(v) < len(names) {
 		return names[v]
 	}
 	return fmt.Sprintf("%s(%d)", names[0], v)
 }
 
-func parse[T ~uint8](names []string, what, s string) (T, error) {
+func parseState[T ~uint8](names []string, what, s string) (T, error) {
 	for i, n := range names {
 		if i > 0 && n == s {
 			return T(i), nil

@@ -32,13 +32,13 @@ var stageName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 // unitNames are names that units have whatever the stages are.
 var unitNames = []string{Documents, "final", "parse"}
 
-// check refuses what makes no sense. The error names the key, the rule and the line.
-func (p *Pipeline) check() error {
+// checkStages refuses what makes no sense. The error names the key, the rule and the line.
+func (p *Pipeline) checkStages() error {
 	if !name.MatchString(p.Name) {
-		return p.fail("name", "must be %s, and is %.80q", nameRule, p.Name)
+		return p.fieldError("name", "must be %s, and is %.80q", nameRule, p.Name)
 	}
 	if len(p.Stages) == 0 {
-		return p.fail("stages", "is needed: a pipeline is a list of stages")
+		return p.fieldError("stages", "is needed: a pipeline is a list of stages")
 	}
 	if err := p.checkNames(); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (p *Pipeline) check() error {
 	for i := range p.Stages {
 		c := checker{Pipeline: p, Stage: p.Stages[i], i: i}
 		for _, check := range []func() error{
-			c.sources, c.each, c.eachPath, c.keys, c.selects, c.condition, c.words, c.work, c.output, c.group, c.tree, c.texts,
+			c.checkSources, c.checkEach, c.eachPath, c.checkKeys, c.checkSelects, c.checkCondition, c.checkWords, c.checkWork, c.checkOutput, c.checkGroup, c.checkTree, c.checkTexts,
 		} {
 			if err := check(); err != nil {
 				return err
@@ -68,13 +68,13 @@ func (p *Pipeline) checkNames() error {
 		field := stageField(i, "name")
 		switch {
 		case s.Name == "":
-			return p.fail(field, "is needed: units are called by it")
+			return p.fieldError(field, "is needed: units are called by it")
 		case !stageName.MatchString(s.Name):
-			return p.fail(field, "must be 1 to 32 lower-case letters, digits and dashes, a letter first, and is %.80q", s.Name)
+			return p.fieldError(field, "must be 1 to 32 lower-case letters, digits and dashes, a letter first, and is %.80q", s.Name)
 		case slices.Contains(unitNames, s.Name):
-			return p.fail(field, "%q means something else; choose another name", s.Name)
+			return p.fieldError(field, "%q means something else; choose another name", s.Name)
 		case p.Index(s.Name) < i:
-			return p.fail(field, "%q is the name of stages[%d] already", s.Name, p.Index(s.Name))
+			return p.fieldError(field, "%q is the name of stages[%d] already", s.Name, p.Index(s.Name))
 		}
 	}
 	return nil
@@ -83,15 +83,15 @@ func (p *Pipeline) checkNames() error {
 // checkAgent refuses an agent that says nothing, or too much.
 func (p *Pipeline) checkAgent(field string, a *Agent) error {
 	if a.Role == "" {
-		return p.fail(field+".role", "is needed: it says who the agent is")
+		return p.fieldError(field+".role", "is needed: it says who the agent is")
 	}
 	for _, one := range agentParts(field, a) {
 		if len(one.text) > maxText {
-			return p.fail(one.field, "has %d bytes; at most %d are accepted", len(one.text), maxText)
+			return p.fieldError(one.field, "has %d bytes; at most %d are accepted", len(one.text), maxText)
 		}
 		t, err := parseTemplate(one.text)
 		if err != nil {
-			return p.fail(one.field, "%s", err)
+			return p.fieldError(one.field, "%s", err)
 		}
 		p.templates[one.field] = t
 	}
@@ -105,44 +105,44 @@ type checker struct {
 	i int
 }
 
-// wrong returns an error about a key of the stage.
-func (c *checker) wrong(key, format string, args ...any) error {
-	return c.fail(stageField(c.i, key), format, args...)
+// keyError returns an error about a key of the stage.
+func (c *checker) keyError(key, format string, args ...any) error {
+	return c.fieldError(stageField(c.i, key), format, args...)
 }
 
-// sources refuses to read what there is not.
-func (c *checker) sources() error {
+// checkSources refuses to read what there is not.
+func (c *checker) checkSources() error {
 	sources := c.Sources()
 	for n, source := range sources {
 		at := c.Index(source)
 		switch {
 		case slices.Contains(sources[:n], source):
-			return c.wrong("from", "names %q twice", source)
+			return c.keyError("from", "names %q twice", source)
 		case source == Documents && len(sources) > 1:
-			return c.wrong("from", "documents are there always, and cannot stand among alternatives")
+			return c.keyError("from", "documents are there always, and cannot stand among alternatives")
 		case source == Documents:
 		case source == c.Stage.Name:
-			return c.wrong("from", "%q is this stage itself: a stage reads documents or earlier stages", source)
+			return c.keyError("from", "%q is this stage itself: a stage reads documents or earlier stages", source)
 		case at > c.i:
-			return c.wrong("from", "%q is a later stage: a stage reads documents or earlier stages, which here are %s", source, listed(append([]string{Documents}, c.earlier()...)))
+			return c.keyError("from", "%q is a later stage: a stage reads documents or earlier stages, which here are %s", source, listNames(append([]string{Documents}, c.earlierStages()...)))
 		case at < 0:
-			return c.wrong("from", "%.80q is neither documents nor an earlier stage, which are %s", source, listed(c.earlier()))
+			return c.keyError("from", "%.80q is neither documents nor an earlier stage, which are %s", source, listNames(c.earlierStages()))
 		}
 	}
 	if c.From == Documents && c.i > 0 && c.Stages[c.i-1].From != Documents {
-		return c.wrong("from", "stages that read documents must stand before all others")
+		return c.keyError("from", "stages that read documents must stand before all others")
 	}
-	optional := c.optional()
+	optional := c.optionalStages()
 	for _, source := range sources[:len(sources)-1] {
 		if !optional[c.Index(source)] {
-			return c.wrong("from", "%q is never skipped, so that what stands behind it would never be read", source)
+			return c.keyError("from", "%q is never skipped, so that what stands behind it would never be read", source)
 		}
 	}
 	return nil
 }
 
-// earlier returns the names of the stages before this one.
-func (c *checker) earlier() []string {
+// earlierStages returns the names of the stages before this one.
+func (c *checker) earlierStages() []string {
 	var names []string
 	for _, s := range c.Stages[:c.i] {
 		names = append(names, s.Name)
@@ -150,24 +150,24 @@ func (c *checker) earlier() []string {
 	return names
 }
 
-// each refuses an each that is unknown, or none of what the stage reads.
-func (c *checker) each() error {
+// checkEach refuses an each that is unknown, or none of what the stage reads.
+func (c *checker) checkEach() error {
 	documents := c.From == Documents
 	switch c.Each {
 	case "":
-		return c.wrong("each", "is needed: it says what one unit gets: %s", eachForm)
+		return c.keyError("each", "is needed: it says what one unit gets: %s", eachForm)
 	case EachDocument, EachChunk:
 		if !documents {
-			return c.wrong("each", "%s is of stages that read documents, and this one reads %s", c.Each, c.From)
+			return c.keyError("each", "%s is of stages that read documents, and this one reads %s", c.Each, c.From)
 		}
 	case EachGroup:
 		if documents {
-			return c.wrong("each", "group is of stages that read the outputs of others, and this one reads documents")
+			return c.keyError("each", "group is of stages that read the outputs of others, and this one reads documents")
 		}
 	case EachBatch, EachAgent, EachAll:
 	default:
 		if _, _, ok := c.ListPath(); !ok {
-			return c.wrong("each", "%.80q is none of %s", c.Each, eachForm)
+			return c.keyError("each", "%.80q is none of %s", c.Each, eachForm)
 		}
 	}
 	return nil
@@ -182,20 +182,20 @@ func (c *checker) eachPath() error {
 		return nil
 	}
 	if at := c.Index(stage); at < 0 || at >= c.i {
-		return c.wrong("each", "%.80q is no earlier stage: those are %s", stage, listed(c.earlier()))
+		return c.keyError("each", "%.80q is no earlier stage: those are %s", stage, listNames(c.earlierStages()))
 	}
 	if c.From != stage {
-		return c.wrong("from", "must be %s, whose list each names, or be left out", stage)
+		return c.keyError("from", "must be %s, whose list each names, or be left out", stage)
 	}
-	if _, err := c.Pipeline.Stage(stage).Output.list(path); err != nil {
-		return c.wrong("each", "%s has no list at %s: %s", stage, strings.Join(path, "."), err)
+	if _, err := c.Pipeline.Stage(stage).Output.listProperty(path); err != nil {
+		return c.keyError("each", "%s has no list at %s: %s", stage, strings.Join(path, "."), err)
 	}
 	return nil
 }
 
-// list returns the property that is the list at a path in outputs; nil for records,
+// listProperty returns the property that is the list at a path in outputs; nil for records,
 // whose schema may be the run's.
-func (o *Output) list(path []string) (*schema.Property, error) {
+func (o *Output) listProperty(path []string) (*schema.Property, error) {
 	if o.Kind == OutputRecords {
 		if len(path) != 1 || path[0] != OutputRecords {
 			return nil, fmt.Errorf("its output is records, which have one list, records")
@@ -216,7 +216,7 @@ func (o *Output) list(path []string) (*schema.Property, error) {
 		at := slices.IndexFunc(inside, func(p schema.Property) bool { return p.Name == key })
 		switch {
 		case at < 0:
-			return nil, fmt.Errorf("the schema has no %.80q there; it has %s", key, listed(propertyNames(inside)))
+			return nil, fmt.Errorf("the schema has no %.80q there; it has %s", key, listNames(propertyNames(inside)))
 		case n == len(path)-1 && inside[at].Type != schema.Array:
 			return nil, fmt.Errorf("%s is of type %s in the schema", key, inside[at].Type)
 		case n == len(path)-1:
@@ -237,8 +237,8 @@ func propertyNames(all []schema.Property) []string {
 	return names
 }
 
-// keys refuses keys that mean nothing to a stage of this kind.
-func (c *checker) keys() error {
+// checkKeys refuses keys that mean nothing to a stage of this kind.
+func (c *checker) checkKeys() error {
 	for _, k := range []struct {
 		key  string
 		set  bool
@@ -261,14 +261,14 @@ func (c *checker) keys() error {
 		{"reduce_batch_size", c.ReduceBatchSize != nil, EachGroup},
 	} {
 		if k.set && c.Each != k.each {
-			return c.wrong(k.key, "is of stages with each: %s alone, and this one has each: %s", k.each, c.Each)
+			return c.keyError(k.key, "is of stages with each: %s alone, and this one has each: %s", k.each, c.Each)
 		}
 	}
 	switch {
 	case c.Each == EachBatch && c.Size == 0:
-		return c.wrong("size", "is needed with each: batch: how many inputs one unit gets")
+		return c.keyError("size", "is needed with each: batch: how many inputs one unit gets")
 	case c.Order != "" && !order.MatchString(c.Order):
-		return c.wrong("order", `must be the name of a field of the inputs, "relevance asc" or "relevance desc" for instance, and is %.80q`, c.Order)
+		return c.keyError("order", `must be the name of a field of the inputs, "relevance asc" or "relevance desc" for instance, and is %.80q`, c.Order)
 	}
 	return nil
 }
@@ -276,21 +276,21 @@ func (c *checker) keys() error {
 // order is a field of the inputs, by which they are sorted, up unless it says so.
 var order = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}( (asc|desc))?$`)
 
-// selects refuses agents that there are not, and a selection out of no list of names.
-func (c *checker) selects() error {
+// checkSelects refuses agents that there are not, and a selection out of no list of names.
+func (c *checker) checkSelects() error {
 	if c.Each != EachAgent {
 		return nil
 	}
 	if len(c.Stage.Agents) == 0 {
-		return c.wrong("agents", "is needed with each: agent: the names of the agents that may work")
+		return c.keyError("agents", "is needed with each: agent: the names of the agents that may work")
 	}
 	for n, agent := range c.Stage.Agents {
 		key := fmt.Sprintf("agents[%d]", n)
 		switch {
 		case c.Pipeline.Agents[agent] == nil:
-			return c.wrong(key, "%.80q is none of the pipeline's agents: %s", agent, listed(slices.Sorted(maps.Keys(c.Pipeline.Agents))))
+			return c.keyError(key, "%.80q is none of the pipeline's agents: %s", agent, listNames(slices.Sorted(maps.Keys(c.Pipeline.Agents))))
 		case slices.Contains(c.Stage.Agents[:n], agent):
-			return c.wrong(key, "%q stands there twice", agent)
+			return c.keyError(key, "%q stands there twice", agent)
 		}
 	}
 	if c.Select == SelectAll {
@@ -298,24 +298,24 @@ func (c *checker) selects() error {
 	}
 	stage, path, ok := c.SelectPath()
 	if !ok {
-		return c.wrong("select", "must be all, or the path of a list of names as in STAGE.PATH, and is %.80q", c.Select)
+		return c.keyError("select", "must be all, or the path of a list of names as in STAGE.PATH, and is %.80q", c.Select)
 	}
 	if at := c.Index(stage); at < 0 || at >= c.i {
-		return c.wrong("select", "%.80q is no earlier stage: those are %s", stage, listed(c.earlier()))
+		return c.keyError("select", "%.80q is no earlier stage: those are %s", stage, listNames(c.earlierStages()))
 	}
-	list, err := c.Pipeline.Stage(stage).Output.list(path)
+	list, err := c.Pipeline.Stage(stage).Output.listProperty(path)
 	if err != nil {
-		return c.wrong("select", "%s has no list at %s: %s", stage, strings.Join(path, "."), err)
+		return c.keyError("select", "%s has no list at %s: %s", stage, strings.Join(path, "."), err)
 	}
 	if list == nil || list.Items == nil || list.Items.Type != schema.String {
-		return c.wrong("select", "the list %s must be of strings, the names of agents", c.Select)
+		return c.keyError("select", "the list %s must be of strings, the names of agents", c.Select)
 	}
 	return nil
 }
 
-func (c *checker) condition() error {
+func (c *checker) checkCondition() error {
 	if _, err := ParseCondition(c.When); err != nil {
-		return c.wrong("when", "%s", err)
+		return c.keyError("when", "%s", err)
 	}
 	return nil
 }
@@ -323,28 +323,28 @@ func (c *checker) condition() error {
 // merges are the ways to merge; empty leaves it to the run.
 var merges = []string{"", "typed", "model", "typed-then-model"}
 
-// words refuses words that are not among those that mean something, and names that
+// checkWords refuses words that are not among those that mean something, and names that
 // cannot be names.
-func (c *checker) words() error {
+func (c *checker) checkWords() error {
 	switch {
 	case !slices.Contains(merges, c.Merge):
-		return c.wrong("merge", "must be typed, model or typed-then-model, and is %.40q", c.Merge)
+		return c.keyError("merge", "must be typed, model or typed-then-model, and is %.40q", c.Merge)
 	case !slices.Contains([]string{"", "static", "adaptive"}, c.Strategy):
-		return c.wrong("strategy", "must be static or adaptive, and is %.40q", c.Strategy)
+		return c.keyError("strategy", "must be static or adaptive, and is %.40q", c.Strategy)
 	case !slices.Contains([]string{"", "continue", "fail-fast"}, c.OnError):
-		return c.wrong("on_error", "must be continue or fail-fast, and is %.40q", c.OnError)
+		return c.keyError("on_error", "must be continue or fail-fast, and is %.40q", c.OnError)
 	case c.Model != "" && !isWord(c.Model):
-		return c.wrong("model", "must be provider/model or an alias, at most %d bytes without spaces, and is %.80q", maxWord, c.Model)
+		return c.keyError("model", "must be provider/model or an alias, at most %d bytes without spaces, and is %.80q", maxWord, c.Model)
 	case len(c.Tools) > maxTools:
-		return c.wrong("tools", "there are %d; at most %d are accepted", len(c.Tools), maxTools)
+		return c.keyError("tools", "there are %d; at most %d are accepted", len(c.Tools), maxTools)
 	}
 	for n, tool := range c.Tools {
 		key := fmt.Sprintf("tools[%d]", n)
 		switch {
 		case !isWord(tool):
-			return c.wrong(key, "must be the name of a tool, at most %d bytes without spaces, and is %.80q", maxWord, tool)
+			return c.keyError(key, "must be the name of a tool, at most %d bytes without spaces, and is %.80q", maxWord, tool)
 		case slices.Contains(c.Tools[:n], tool):
-			return c.wrong(key, "%q stands there twice", tool)
+			return c.keyError(key, "%q stands there twice", tool)
 		}
 	}
 	return nil
@@ -354,27 +354,27 @@ func isWord(text string) bool {
 	return text != "" && len(text) <= maxWord && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) })
 }
 
-// work refuses a stage of which it is open who does what.
-func (c *checker) work() error {
+// checkWork refuses a stage of which it is open who does what.
+func (c *checker) checkWork() error {
 	if c.Each == EachAgent && c.Agent != nil {
-		return c.wrong("agent", "cannot stand beside agents, which do the work")
+		return c.keyError("agent", "cannot stand beside agents, which do the work")
 	}
 	agent := c.Agent != nil || c.Each == EachAgent
 	switch {
 	case agent && c.Task == nil:
-		return c.wrong("task", "is needed beside the agent: it says what is to be done")
+		return c.keyError("task", "is needed beside the agent: it says what is to be done")
 	case !agent && c.Task != nil:
-		return c.wrong("agent", "is needed beside task: it says who does it")
+		return c.keyError("agent", "is needed beside task: it says who does it")
 	case !agent && c.Output.Kind != OutputRecords && c.Merge != "typed":
-		return c.wrong("agent", "is needed, and task: of stages without them the schema of records says all")
+		return c.keyError("agent", "is needed, and task: of stages without them the schema of records says all")
 	case c.Agent != nil && c.Agent.Name != "" && c.Pipeline.Agents[c.Agent.Name] == nil:
-		return c.wrong("agent", "%.80q is none of the pipeline's agents: %s", c.Agent.Name, listed(slices.Sorted(maps.Keys(c.Pipeline.Agents))))
+		return c.keyError("agent", "%.80q is none of the pipeline's agents: %s", c.Agent.Name, listNames(slices.Sorted(maps.Keys(c.Pipeline.Agents))))
 	case c.Task != nil && c.Task.Description == "":
-		return c.wrong("task.description", "is needed: it says what is to be done")
+		return c.keyError("task.description", "is needed: it says what is to be done")
 	case len(c.Examples) > 0 && (c.From != Documents || c.Output.Kind != OutputRecords):
-		return c.wrong("examples", "are of stages that find records in documents, and this one makes %s of %s", c.Output.Kind, c.From)
+		return c.keyError("examples", "are of stages that find records in documents, and this one makes %s of %s", c.Output.Kind, c.From)
 	case len(c.Examples) > maxExamples:
-		return c.wrong("examples", "there are %d; at most %d are accepted", len(c.Examples), maxExamples)
+		return c.keyError("examples", "there are %d; at most %d are accepted", len(c.Examples), maxExamples)
 	}
 	if c.Agent == nil || c.Agent.Name != "" {
 		return nil
@@ -382,72 +382,72 @@ func (c *checker) work() error {
 	return c.checkAgent(stageField(c.i, "agent"), c.Agent)
 }
 
-func (c *checker) output() error {
+func (c *checker) checkOutput() error {
 	o := &c.Output
 	switch {
 	case !slices.Contains([]string{OutputRecords, OutputItems, OutputTable, OutputReport}, o.Kind):
-		return c.wrong("output", "must be records, items, table or report, and is %.40q", o.Kind)
+		return c.keyError("output", "must be records, items, table or report, and is %.40q", o.Kind)
 	case o.Kind == OutputReport && o.Schema != nil:
-		return c.wrong("output.schema", "a report is text, which has no schema")
+		return c.keyError("output.schema", "a report is text, which has no schema")
 	case o.Kind == OutputItems && o.parsed != nil && o.parsed.Kind != schema.KindRecord:
-		return c.wrong("output.schema", "must be of an object, in which items are lists")
+		return c.keyError("output.schema", "must be of an object, in which items are lists")
 	}
 	return nil
 }
 
-// group refuses to group what is not alike.
-func (c *checker) group() error {
+// checkGroup refuses to group what is not alike.
+func (c *checker) checkGroup() error {
 	if c.Each != EachGroup {
 		return nil
 	}
 	first := c.Pipeline.Stage(c.Sources()[0])
 	for _, source := range c.Sources()[1:] {
 		if s := c.Pipeline.Stage(source); s.Output.Kind != first.Output.Kind || !bytes.Equal(s.Output.Schema, first.Output.Schema) {
-			return c.wrong("from", "a group needs inputs of one output, and %s makes %s, %s %s", first.Name, first.Output.Kind, s.Name, s.Output.Kind)
+			return c.keyError("from", "a group needs inputs of one output, and %s makes %s, %s %s", first.Name, first.Output.Kind, s.Name, s.Output.Kind)
 		}
 	}
 	switch {
 	case c.Output.Kind != first.Output.Kind:
-		return c.wrong("output", "a group makes of several outputs one of the same kind, which is %s of %s, and not %s", first.Output.Kind, first.Name, c.Output.Kind)
+		return c.keyError("output", "a group makes of several outputs one of the same kind, which is %s of %s, and not %s", first.Output.Kind, first.Name, c.Output.Kind)
 	case !bytes.Equal(c.Output.Schema, first.Output.Schema):
-		return c.wrong("output.schema", "a group makes of several outputs one of the same schema, so it must be that of %s, or be left out", first.Name)
+		return c.keyError("output.schema", "a group makes of several outputs one of the same schema, so it must be that of %s, or be left out", first.Name)
 	}
 	return nil
 }
 
-// tree refuses settings of a tree that exclude each other.
-func (c *checker) tree() error {
+// checkTree refuses settings of a tree that exclude each other.
+func (c *checker) checkTree() error {
 	static := c.Strategy == "static" || c.ChunkSize != nil
 	adaptive := c.Strategy == "adaptive" || c.TargetTokenBudget != nil || c.ContextWindow != nil || c.BudgetRatio != nil || c.MaxReduceLevels != nil
 	batches := c.ReduceContextLimit != nil || c.ReduceBatchSize != nil
 	switch {
 	case static && adaptive:
-		return c.wrong("strategy", "chunk_size is of a static tree; target_token_budget, context_window, budget_ratio and max_reduce_levels are of an adaptive one")
+		return c.keyError("strategy", "chunk_size is of a static tree; target_token_budget, context_window, budget_ratio and max_reduce_levels are of an adaptive one")
 	case batches && (static || adaptive):
-		return c.wrong("strategy", "reduce_context_limit and reduce_batch_size are of a tree without a strategy")
+		return c.keyError("strategy", "reduce_context_limit and reduce_batch_size are of a tree without a strategy")
 	case c.TargetTokenBudget != nil && c.ContextWindow != nil:
-		return c.wrong("context_window", "cannot be set together with target_token_budget: both say the budget")
+		return c.keyError("context_window", "cannot be set together with target_token_budget: both say the budget")
 	case c.BudgetRatio != nil && c.ContextWindow == nil:
-		return c.wrong("budget_ratio", "needs context_window, which it is a part of")
+		return c.keyError("budget_ratio", "needs context_window, which it is a part of")
 	}
 	return nil
 }
 
-// texts refuses templates that name what the stage's units do not have.
-func (c *checker) texts() error {
-	parts := c.parts(c.i)
+// checkTexts refuses templates that name what the stage's units do not have.
+func (c *checker) checkTexts() error {
+	parts := c.stageParts(c.i)
 	for _, agent := range c.Stage.Agents {
 		parts = append(parts, agentParts("agents."+agent, c.Pipeline.Agents[agent])...)
 	}
 	for _, one := range parts {
 		if len(one.text) > maxText {
-			return c.fail(one.field, "has %d bytes; at most %d are accepted", len(one.text), maxText)
+			return c.fieldError(one.field, "has %d bytes; at most %d are accepted", len(one.text), maxText)
 		}
 		t, err := parseTemplate(one.text)
 		if err != nil {
-			return c.fail(one.field, "%s", err)
+			return c.fieldError(one.field, "%s", err)
 		}
-		if err := c.known(c.Stage, one.field, t); err != nil {
+		if err := c.checkVariables(c.Stage, one.field, t); err != nil {
 			return err
 		}
 		c.templates[one.field] = t
@@ -460,12 +460,12 @@ func (p *Pipeline) checkGraph() error {
 	documents := p.DocumentStages()
 	for i, s := range documents[:len(documents)-1] {
 		if s.When == "" {
-			return p.fail(stageField(i, "when"), "is needed: of several stages that read documents the first gets them whose condition holds, and behind one without any no other would")
+			return p.fieldError(stageField(i, "when"), "is needed: of several stages that read documents the first gets them whose condition holds, and behind one without any no other would")
 		}
 	}
 	for i, s := range p.Stages {
-		if !p.read(i) && s.Each != EachAll && s.Each != EachGroup {
-			return p.fail(stageField(i, "each"), "must be all or group in a stage that no other reads: the result is one output")
+		if !p.isStageRead(i) && s.Each != EachAll && s.Each != EachGroup {
+			return p.fieldError(stageField(i, "each"), "must be all or group in a stage that no other reads: the result is one output")
 		}
 	}
 	return nil

@@ -47,7 +47,7 @@ func ParseCondition(text string) (Condition, error) {
 		}
 		c.all = append(c.all, one)
 	}
-	if !c.possible() {
+	if !c.isPossible() {
 		return Condition{}, fmt.Errorf("%q is never true", text)
 	}
 	return c, nil
@@ -89,14 +89,14 @@ func (c Condition) Holds(count, tokens, budget int64) bool {
 		budget = math.MaxInt64
 	}
 	for _, one := range c.all {
-		if !one.holds(count, tokens, budget) {
+		if !one.holdsFor(count, tokens, budget) {
 			return false
 		}
 	}
 	return true
 }
 
-func (c comparison) holds(count, tokens, budget int64) bool {
+func (c comparison) holdsFor(count, tokens, budget int64) bool {
 	left, right := count, c.number
 	if c.tokens {
 		left = tokens
@@ -124,11 +124,11 @@ func (c Condition) Budget() bool {
 	return slices.ContainsFunc(c.all, func(one comparison) bool { return one.budget })
 }
 
-// possible reports whether the condition holds of any inputs under any budget. Count
+// isPossible reports whether the condition holds of any inputs under any budget. Count
 // and tokens are compared apart. Where comparisons can be satisfied at all, they can
 // by numbers that are about as near to 0, or to a number that is named, as there are
 // comparisons.
-func (c Condition) possible() bool {
+func (c Condition) isPossible() bool {
 	var counts, tokens []comparison
 	near := []int64{0}
 	for _, one := range c.all {
@@ -141,7 +141,7 @@ func (c Condition) possible() bool {
 			near = append(near, one.number)
 		}
 	}
-	candidates := around(near, int64(len(c.all))+2)
+	candidates := neighbouringValues(near, int64(len(c.all))+2)
 	return slices.ContainsFunc(candidates, func(n int64) bool {
 		return Condition{counts}.Holds(n, 0, 1)
 	}) && slices.ContainsFunc(candidates, func(budget int64) bool {
@@ -149,8 +149,8 @@ func (c Condition) possible() bool {
 	})
 }
 
-// around returns the numbers that are not negative and at most so far from one of near.
-func around(near []int64, far int64) []int64 {
+// neighbouringValues returns the numbers that are not negative and at most so far from one of near.
+func neighbouringValues(near []int64, far int64) []int64 {
 	var all []int64
 	for _, n := range near {
 		for i := n - far; i <= n+far; i++ {

@@ -9,8 +9,8 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 )
 
-// check refuses an example that is none of a schema.
-func (e *Example) check(s *schema.Schema) (key string, err error) {
+// checkExample refuses an example that is none of a schema.
+func (e *Example) checkExample(s *schema.Schema) (key string, err error) {
 	switch {
 	case strings.TrimSpace(e.Document) == "":
 		return "document", fmt.Errorf("is needed: an example shows what is found in a text")
@@ -20,7 +20,7 @@ func (e *Example) check(s *schema.Schema) (key string, err error) {
 		return "records", fmt.Errorf("must be one, as the schema is of one record a document, and there are %d", len(e.Records))
 	}
 	for n, r := range e.Records {
-		if key, err := r.check(s, e.Document); err != nil {
+		if key, err := r.checkRecord(s, e.Document); err != nil {
 			return fmt.Sprintf("records[%d].%s", n, key), err
 		}
 	}
@@ -38,16 +38,16 @@ func (p *Pipeline) CheckExamples(run *schema.Schema) error {
 			s = stage.Output.parsed
 		}
 		for n := range stage.Examples {
-			if key, err := stage.Examples[n].check(s); err != nil {
-				return p.fail(stageField(i, fmt.Sprintf("examples[%d].%s", n, key)), "%s", err)
+			if key, err := stage.Examples[n].checkExample(s); err != nil {
+				return p.fieldError(stageField(i, fmt.Sprintf("examples[%d].%s", n, key)), "%s", err)
 			}
 		}
 	}
 	return nil
 }
 
-// check refuses a record whose fields are not those of a schema.
-func (r Record) check(s *schema.Schema, document string) (path string, err error) {
+// checkRecord refuses a record whose fields are not those of a schema.
+func (r Record) checkRecord(s *schema.Schema, document string) (path string, err error) {
 	fields := make(map[string]bool)
 	var names []string
 	for _, f := range s.Fields() {
@@ -74,7 +74,7 @@ func (r Record) check(s *schema.Schema, document string) (path string, err error
 	}
 	for _, path := range slices.Sorted(maps.Keys(r)) {
 		if !fields[path] {
-			return path, fmt.Errorf("is no field of the schema, which has %s", listed(names))
+			return path, fmt.Errorf("is no field of the schema, which has %s", listNames(names))
 		}
 	}
 	return "", nil

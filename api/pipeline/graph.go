@@ -30,7 +30,7 @@ func (p *Pipeline) Phase(stage int) Phase {
 func (p *Pipeline) fansOutAbove() []bool {
 	up := make([]bool, len(p.Stages))
 	for i, s := range p.Stages {
-		up[i] = s.FansOut() || slices.ContainsFunc(p.dependencies(i), func(j int) bool { return up[j] })
+		up[i] = s.FansOut() || slices.ContainsFunc(p.stageDependencies(i), func(j int) bool { return up[j] })
 	}
 	return up
 }
@@ -39,16 +39,16 @@ func (p *Pipeline) fansOutAbove() []bool {
 func (p *Pipeline) fansOutBelow() []bool {
 	down := make([]bool, len(p.Stages))
 	for i, s := range slices.Backward(p.Stages) {
-		for _, j := range p.dependencies(i) {
+		for _, j := range p.stageDependencies(i) {
 			down[j] = down[j] || down[i] || s.FansOut()
 		}
 	}
 	return down
 }
 
-// dependencies returns the indexes of the earlier stages that the i-th stage looks
+// stageDependencies returns the indexes of the earlier stages that the i-th stage looks
 // at: those that it reads, and the one that selects its agents.
-func (p *Pipeline) dependencies(i int) []int {
+func (p *Pipeline) stageDependencies(i int) []int {
 	names := p.Stages[i].Sources()
 	if stage, _, ok := p.Stages[i].SelectPath(); ok {
 		names = append(names, stage)
@@ -62,19 +62,19 @@ func (p *Pipeline) dependencies(i int) []int {
 	return all
 }
 
-// read reports whether a later stage looks at the i-th.
-func (p *Pipeline) read(i int) bool {
+// isStageRead reports whether a later stage looks at the i-th.
+func (p *Pipeline) isStageRead(i int) bool {
 	for j := i + 1; j < len(p.Stages); j++ {
-		if slices.Contains(p.dependencies(j), i) {
+		if slices.Contains(p.stageDependencies(j), i) {
 			return true
 		}
 	}
 	return false
 }
 
-// optional says of each stage whether a run may skip it: because of its condition,
+// optionalStages says of each stage whether a run may skip it: because of its condition,
 // because an earlier stage gets the documents, or because all that it reads is skipped.
-func (p *Pipeline) optional() []bool {
+func (p *Pipeline) optionalStages() []bool {
 	may := make([]bool, len(p.Stages))
 	for i, s := range p.Stages {
 		may[i] = s.When != ""

@@ -15,7 +15,7 @@ func (c Condition) MayHold(count, tokens, budget int64) bool {
 			if one.op == "==" {
 				atMost.op = "<="
 			}
-			if !atMost.holds(count, tokens, budget) {
+			if !atMost.holdsFor(count, tokens, budget) {
 				return false
 			}
 		}

@@ -55,8 +55,8 @@ type reader struct {
 	err   *errs.Error
 }
 
-// fail records a fault of the value at a line. Field names the value.
-func (r *reader) fail(field string, line int, format string, args ...any) {
+// recordFault records a fault of the value at a line. Field names the value.
+func (r *reader) recordFault(field string, line int, format string, args ...any) {
 	if r.err != nil {
 		return
 	}
@@ -67,20 +67,20 @@ func (r *reader) fail(field string, line int, format string, args ...any) {
 	}
 }
 
-// tree reads data as JSON if it is JSON, else as YAML. It returns nil after a
+// readTree reads data as JSON if it is JSON, else as YAML. It returns nil after a
 // fault.
-func (r *reader) tree(data []byte) *node {
+func (r *reader) readTree(data []byte) *node {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	var root *node
 	switch {
 	case !utf8.Valid(data):
-		r.fail("pipeline", 0, "is not valid UTF-8")
+		r.recordFault("pipeline", 0, "is not valid UTF-8")
 	case len(bytes.TrimSpace(data)) == 0:
-		r.fail("pipeline", 0, "is empty")
+		r.recordFault("pipeline", 0, "is empty")
 	case json.Valid(data):
 		b := &jsonBuilder{reader: r, data: data, decoder: json.NewDecoder(bytes.NewReader(data)), line: 1}
 		b.decoder.UseNumber()
-		root = b.value(0)
+		root = b.readValue(0)
 	default:
 		root = r.yamlTree(data)
 	}
@@ -90,33 +90,33 @@ func (r *reader) tree(data []byte) *node {
 	return root
 }
 
-// count enforces the bounds on a tree.
-func (r *reader) count(line, depth int) bool {
+// countNode enforces the bounds on a tree.
+func (r *reader) countNode(line, depth int) bool {
 	r.nodes++
 	switch {
 	case r.nodes > maxNodes:
-		r.fail("pipeline", line, "has more than %d values, aliases written out", maxNodes)
+		r.recordFault("pipeline", line, "has more than %d values, aliases written out", maxNodes)
 	case depth > maxDepth:
-		r.fail("pipeline", line, "is nested deeper than %d", maxDepth)
+		r.recordFault("pipeline", line, "is nested deeper than %d", maxDepth)
 	}
 	return r.err == nil
 }
 
-// add puts an item into a mapping. A key that stands there twice is a fault, since
+// addItem puts an item into a mapping. A key that stands there twice is a fault, since
 // one of the two would be lost.
-func (r *reader) add(n, key, item *node) {
+func (r *reader) addItem(n, key, item *node) {
 	if len(key.text) > maxKey {
-		r.fail("pipeline", key.line, "the key %.40q has %d bytes; at most %d are accepted", key.text, len(key.text), maxKey)
+		r.recordFault("pipeline", key.line, "the key %.40q has %d bytes; at most %d are accepted", key.text, len(key.text), maxKey)
 	}
 	n.keys, n.items = append(n.keys, key), append(n.items, item)
 }
 
-// unique refuses a mapping that has a key twice.
-func (r *reader) unique(n *node) {
+// checkUniqueKeys refuses a mapping that has a key twice.
+func (r *reader) checkUniqueKeys(n *node) {
 	lines := make(map[string]int, len(n.keys))
 	for _, key := range n.keys {
 		if line, twice := lines[key.text]; twice {
-			r.fail("pipeline", key.line, "the key %q stands in line %d already", key.text, line)
+			r.recordFault("pipeline", key.line, "the key %q stands in line %d already", key.text, line)
 		}
 		lines[key.text] = key.line
 	}
@@ -132,11 +132,11 @@ type jsonBuilder struct {
 	line    int
 }
 
-// token reads the next token and returns the line that it ends in.
-func (b *jsonBuilder) token() (json.Token, int) {
+// nextToken reads the next token and returns the line that it ends in.
+func (b *jsonBuilder) nextToken() (json.Token, int) {
 	token, err := b.decoder.Token()
 	if err != nil {
-		b.fail("pipeline", b.line, "%s", err)
+		b.recordFault("pipeline", b.line, "%s", err)
 	}
 	for end := int(b.decoder.InputOffset()); b.seen < end; b.seen++ {
 		if b.data[b.seen] == '\n' {
@@ -146,16 +146,16 @@ func (b *jsonBuilder) token() (json.Token, int) {
 	return token, b.line
 }
 
-// value reads one value. It returns nil after a fault.
-func (b *jsonBuilder) value(depth int) *node {
-	token, line := b.token()
+// readValue reads one value. It returns nil after a fault.
+func (b *jsonBuilder) readValue(depth int) *node {
+	token, line := b.nextToken()
 	n := &node{kind: yaml.ScalarNode, line: line}
-	if !b.count(line, depth) {
+	if !b.countNode(line, depth) {
 		return nil
 	}
 	switch v := token.(type) {
 	case json.Delim:
-		return b.inside(n, v, depth)
+		return b.readItems(n, v, depth)
 	case string:
 		n.tag, n.text = "!!str", v
 	case bool:
@@ -171,8 +171,8 @@ func (b *jsonBuilder) value(depth int) *node {
 	return n
 }
 
-// inside reads the items of a list or mapping up to its end.
-func (b *jsonBuilder) inside(n *node, open json.Delim, depth int) *node {
+// readItems reads the items of a list or mapping up to its end.
+func (b *jsonBuilder) readItems(n *node, open json.Delim, depth int) *node {
 	n.kind = yaml.SequenceNode
 	if open == '{' {
 		n.kind = yaml.MappingNode
@@ -180,22 +180,22 @@ func (b *jsonBuilder) inside(n *node, open json.Delim, depth int) *node {
 	for b.decoder.More() {
 		var key *node
 		if n.kind == yaml.MappingNode {
-			if key = b.value(depth + 1); key == nil {
+			if key = b.readValue(depth + 1); key == nil {
 				return nil
 			}
 		}
-		item := b.value(depth + 1)
+		item := b.readValue(depth + 1)
 		if item == nil {
 			return nil
 		}
 		if key != nil {
-			b.add(n, key, item)
+			b.addItem(n, key, item)
 		} else {
 			n.items = append(n.items, item)
 		}
 	}
-	b.token() // the closing bracket
-	b.unique(n)
+	b.nextToken() // the closing bracket
+	b.checkUniqueKeys(n)
 	return n
 }
 
@@ -208,13 +208,13 @@ func (r *reader) yamlTree(data []byte) *node {
 	err := d.Decode(&document)
 	if err == nil {
 		if err = d.Decode(&more); err == nil {
-			r.fail("pipeline", more.Line, "there is more than one document in the file")
+			r.recordFault("pipeline", more.Line, "there is more than one document in the file")
 			return nil
 		}
 	}
 	switch {
 	case len(document.Content) == 0 && errors.Is(err, io.EOF):
-		r.fail("pipeline", 0, "is empty")
+		r.recordFault("pipeline", 0, "is empty")
 		return nil
 	case !errors.Is(err, io.EOF):
 		text, line := strings.TrimPrefix(err.Error(), "yaml: "), 0
@@ -222,7 +222,7 @@ func (r *reader) yamlTree(data []byte) *node {
 			line, _ = strconv.Atoi(m[1]) // which is digits
 			text = text[len(m[0]):]
 		}
-		r.fail("pipeline", line, "%s", text)
+		r.recordFault("pipeline", line, "%s", text)
 		return nil
 	}
 	return r.fromYAML(document.Content[0], 0)
@@ -231,7 +231,7 @@ func (r *reader) yamlTree(data []byte) *node {
 // fromYAML copies y without aliases. It returns nil after a fault.
 func (r *reader) fromYAML(y *yaml.Node, depth int) *node {
 	n := &node{kind: y.Kind, line: y.Line}
-	if !r.count(y.Line, depth) {
+	if !r.countNode(y.Line, depth) {
 		return nil
 	}
 	switch y.Kind {
@@ -249,24 +249,24 @@ func (r *reader) fromYAML(y *yaml.Node, depth int) *node {
 		for i := 0; i+1 < len(y.Content); i += 2 {
 			key := y.Content[i]
 			if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
-				r.fail("pipeline", key.Line, "keys must be plain texts; write merged mappings out")
+				r.recordFault("pipeline", key.Line, "keys must be plain texts; write merged mappings out")
 				return nil
 			}
 			v := r.fromYAML(y.Content[i+1], depth+1)
 			if v == nil {
 				return nil
 			}
-			r.add(n, &node{kind: yaml.ScalarNode, tag: "!!str", text: key.Value, line: key.Line}, v)
+			r.addItem(n, &node{kind: yaml.ScalarNode, tag: "!!str", text: key.Value, line: key.Line}, v)
 		}
-		r.unique(n)
+		r.checkUniqueKeys(n)
 	default:
-		r.scalar(n, y)
+		r.copyScalar(n, y)
 	}
 	return n
 }
 
-// scalar copies a scalar. Numbers get the form that JSON has for them.
-func (r *reader) scalar(n *node, y *yaml.Node) {
+// copyScalar copies a scalar. Numbers get the form that JSON has for them.
+func (r *reader) copyScalar(n *node, y *yaml.Node) {
 	n.kind, n.tag, n.text = yaml.ScalarNode, y.ShortTag(), y.Value
 	switch n.tag {
 	case "!!null":
@@ -279,16 +279,16 @@ func (r *reader) scalar(n *node, y *yaml.Node) {
 		}
 		var v any
 		if err := y.Decode(&v); err != nil {
-			r.fail("pipeline", y.Line, "%.40q is no number that can be read", y.Value)
+			r.recordFault("pipeline", y.Line, "%.40q is no number that can be read", y.Value)
 			return
 		}
 		if f, ok := v.(float64); ok && (math.IsInf(f, 0) || math.IsNaN(f)) {
-			r.fail("pipeline", y.Line, "%.40q is no number that can be read", y.Value)
+			r.recordFault("pipeline", y.Line, "%.40q is no number that can be read", y.Value)
 			return
 		}
 		text, err := json.Marshal(v)
 		if err != nil {
-			r.fail("pipeline", y.Line, "%.40q is no number that can be read", y.Value)
+			r.recordFault("pipeline", y.Line, "%.40q is no number that can be read", y.Value)
 			return
 		}
 		n.text = string(text)
@@ -332,11 +332,11 @@ func (n *node) writeScalar(b *bytes.Buffer) {
 }
 
 func writeString(b *bytes.Buffer, text string) {
-	_ = encode(b, text) // a string can always be written
+	_ = encodeJSON(b, text) // a string can always be written
 }
 
-// encode writes v as JSON on one line, without the escapes that are meant for HTML.
-func encode(b *bytes.Buffer, v any) error {
+// encodeJSON writes v as JSON on one line, without the escapes that are meant for HTML.
+func encodeJSON(b *bytes.Buffer, v any) error {
 	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
@@ -346,19 +346,19 @@ func encode(b *bytes.Buffer, v any) error {
 	return nil
 }
 
-// value returns n as encoding/json would decode it with UseNumber.
-func (n *node) value() any {
+// decodeValue returns n as encoding/json would decode it with UseNumber.
+func (n *node) decodeValue() any {
 	switch n.kind {
 	case yaml.MappingNode:
 		m := make(map[string]any, len(n.items))
 		for i, item := range n.items {
-			m[n.keys[i].text] = item.value()
+			m[n.keys[i].text] = item.decodeValue()
 		}
 		return m
 	case yaml.SequenceNode:
 		list := make([]any, len(n.items))
 		for i, item := range n.items {
-			list[i] = item.value()
+			list[i] = item.decodeValue()
 		}
 		return list
 	}

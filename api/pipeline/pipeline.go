@@ -133,7 +133,7 @@ func (o Output) MarshalJSON() ([]byte, error) {
 		return json.Marshal(o.Kind)
 	}
 	var b bytes.Buffer
-	err := encode(&b, struct {
+	err := encodeJSON(&b, struct {
 		Kind   string          `json:"kind"`
 		Schema json.RawMessage `json:"schema"`
 	}{o.Kind, o.Schema})
@@ -185,53 +185,53 @@ type Finding struct {
 // Parse reads a pipeline file. The name is used in messages. An error is of kind
 // Invalid: its field is the key that is wrong, its operation names file and line.
 func Parse(file string, data []byte) (*Pipeline, error) {
-	p, err := parse(file, data)
+	p, err := parseFile(file, data)
 	if err != nil {
 		return nil, err
 	}
 	if slices.Contains(reserved, p.Name) {
-		return nil, p.fail("name", "%q is the name of a pipeline that comes with the program; choose another", p.Name)
+		return nil, p.fieldError("name", "%q is the name of a pipeline that comes with the program; choose another", p.Name)
 	}
 	return p, nil
 }
 
-// parse reads a pipeline file whatever the pipeline's name is.
-func parse(file string, data []byte) (*Pipeline, error) {
+// parseFile reads a pipeline file whatever the pipeline's name is.
+func parseFile(file string, data []byte) (*Pipeline, error) {
 	r := &reader{file: file}
 	if len(data) > 4*MaxBytes {
-		r.fail("pipeline", 0, "has %d bytes; at most %d are accepted", len(data), MaxBytes)
+		r.recordFault("pipeline", 0, "has %d bytes; at most %d are accepted", len(data), MaxBytes)
 		return nil, r.err
 	}
-	p := &Pipeline{file: file, root: r.tree(data)}
+	p := &Pipeline{file: file, root: r.readTree(data)}
 	if r.err == nil {
-		r.pipeline(p.root, p)
+		r.readPipeline(p.root, p)
 	}
 	if r.err != nil {
 		return nil, r.err
 	}
-	p.complete()
-	if err := p.check(); err != nil {
+	p.fillDefaults()
+	if err := p.checkStages(); err != nil {
 		return nil, err
 	}
 	if n := len(p.Canonical()); n > MaxBytes {
-		return nil, p.fail("pipeline", "has %d bytes as JSON; at most %d are accepted", n, MaxBytes)
+		return nil, p.fieldError("pipeline", "has %d bytes as JSON; at most %d are accepted", n, MaxBytes)
 	}
 	return p, nil
 }
 
-// fail returns an error about a field of the pipeline, with the line of the file.
-func (p *Pipeline) fail(field, format string, args ...any) error {
+// fieldError returns an error about a field of the pipeline, with the line of the file.
+func (p *Pipeline) fieldError(field, format string, args ...any) error {
 	r := reader{file: p.file}
 	line := 0
 	if field != "pipeline" {
 		line = p.root.lineOf(field)
 	}
-	r.fail(field, line, format, args...)
+	r.recordFault(field, line, format, args...)
 	return r.err
 }
 
-// complete fills in what the file leaves to its defaults.
-func (p *Pipeline) complete() {
+// fillDefaults fills in what the file leaves to its defaults.
+func (p *Pipeline) fillDefaults() {
 	for i, s := range p.Stages {
 		if s.From == "" {
 			s.From = Documents
@@ -272,7 +272,7 @@ const SelectAll = "all"
 // an equal pipeline of it.
 func (p *Pipeline) Canonical() []byte {
 	var b bytes.Buffer
-	if encode(&b, p) != nil {
+	if encodeJSON(&b, p) != nil {
 		return nil // it was decoded, so that it can be encoded
 	}
 	return b.Bytes()
@@ -294,7 +294,7 @@ func (s *Stage) MarshalJSON() ([]byte, error) {
 		named.Agent = s.Agent
 	}
 	var b bytes.Buffer
-	err := encode(&b, named)
+	err := encodeJSON(&b, named)
 	return b.Bytes(), err
 }
 
@@ -364,22 +364,22 @@ func List(value json.RawMessage, path []string) ([]json.RawMessage, error) {
 	for i, key := range path {
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal(value, &object); err != nil || object == nil {
-			return nil, errs.New(errs.Precondition, "the output has no object at %s", place(path[:i]))
+			return nil, errs.New(errs.Precondition, "the output has no object at %s", placeName(path[:i]))
 		}
 		inner, ok := object[key]
 		if !ok {
-			return nil, errs.New(errs.Precondition, "the output has no %q at %s", key, place(path[:i]))
+			return nil, errs.New(errs.Precondition, "the output has no %q at %s", key, placeName(path[:i]))
 		}
 		value = inner
 	}
 	var list []json.RawMessage
 	if err := json.Unmarshal(value, &list); err != nil {
-		return nil, errs.New(errs.Precondition, "the output has no list at %s", place(path))
+		return nil, errs.New(errs.Precondition, "the output has no list at %s", placeName(path))
 	}
 	return list, nil
 }
 
-func place(path []string) string {
+func placeName(path []string) string {
 	if len(path) == 0 {
 		return "its top"
 	}

@@ -39,7 +39,7 @@ func Preset(name string) (*Pipeline, error) {
 	if p := parsed()[name]; p != nil {
 		return p, nil
 	}
-	return nil, errs.Field("pipeline", "no pipeline that comes with the program is called %.80q; there is %s", name, listed(presetNames()))
+	return nil, errs.Field("pipeline", "no pipeline that comes with the program is called %.80q; there is %s", name, listNames(presetNames()))
 }
 
 // PresetFile returns the file of a pipeline that comes with the program, as its
@@ -69,7 +69,7 @@ var parsed = sync.OnceValue(func() map[string]*Pipeline {
 		if err != nil {
 			panic(fmt.Sprintf("pipeline: %v", err))
 		}
-		p, err := parse(f.Name(), data)
+		p, err := parseFile(f.Name(), data)
 		if err != nil || p.Name != name {
 			panic(fmt.Sprintf("pipeline: preset %s: %v", name, err))
 		}

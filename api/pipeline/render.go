@@ -22,23 +22,23 @@ type part struct {
 
 // agentParts are the texts of an agent.
 func agentParts(field string, a *Agent) []part {
-	return present([]part{
+	return presentParts([]part{
 		{field + ".role", "ROLE", a.Role}, {field + ".goal", "GOAL", a.Goal}, {field + ".background", "BACKGROUND", a.Background},
 	})
 }
 
-func present(all []part) []part {
+func presentParts(all []part) []part {
 	return slices.DeleteFunc(all, func(one part) bool { return one.text == "" })
 }
 
-// parts are the texts of the i-th stage.
-func (p *Pipeline) parts(i int) (all []part) {
+// stageParts are the texts of the i-th stage.
+func (p *Pipeline) stageParts(i int) (all []part) {
 	s := p.Stages[i]
 	if s.Agent != nil {
 		all = agentParts(p.agentField(i), s.Agent)
 	}
 	if t := s.Task; t != nil {
-		all = append(all, present([]part{
+		all = append(all, presentParts([]part{
 			{stageField(i, "task.description"), "TASK", t.Description}, {stageField(i, "task.expected_output"), "EXPECTED OUTPUT", t.Expected},
 		})...)
 	}
@@ -56,13 +56,13 @@ func (p *Pipeline) agentField(i int) string {
 // Fixed renders what the agent of a stage is told whatever its unit works on: the
 // texts that name no item. It is empty for a stage without agent and task.
 func (p *Pipeline) Fixed(stage string, vars map[string]string) (string, error) {
-	return p.render(stage, false, vars, nil)
+	return p.renderStage(stage, false, vars, nil)
 }
 
 // Own renders what the agent of a stage is told beside that of a unit that works on
 // certain documents; nothing if no text names any.
 func (p *Pipeline) Own(stage string, vars map[string]string, docs []Document) (string, error) {
-	return p.render(stage, true, vars, docs)
+	return p.renderStage(stage, true, vars, docs)
 }
 
 // Role renders who runs a unit of a stage that works on certain documents; empty for a
@@ -73,21 +73,21 @@ func (p *Pipeline) Role(stage string, vars map[string]string, docs ...Document) 
 		return "", nil
 	}
 	t := p.templates[p.agentField(i)+".role"]
-	return t.render(func(v Variable) (string, bool) { return p.value(v, vars, docs) })
+	return t.renderTemplate(func(v Variable) (string, bool) { return p.variableValue(v, vars, docs) })
 }
 
-func (p *Pipeline) render(stage string, own bool, vars map[string]string, docs []Document) (string, error) {
+func (p *Pipeline) renderStage(stage string, own bool, vars map[string]string, docs []Document) (string, error) {
 	i := p.Index(stage)
 	if i < 0 {
 		return "", errs.New(errs.Internal, "the pipeline %s has no stage %.80q", p.Name, stage)
 	}
 	var b strings.Builder
-	for _, one := range p.parts(i) {
+	for _, one := range p.stageParts(i) {
 		t := p.templates[one.field]
-		if own != (t.names(Item) || t.names(Items)) {
+		if own != (t.namesSpace(Item) || t.namesSpace(Items)) {
 			continue
 		}
-		text, err := t.render(func(v Variable) (string, bool) { return p.value(v, vars, docs) })
+		text, err := t.renderTemplate(func(v Variable) (string, bool) { return p.variableValue(v, vars, docs) })
 		if err != nil {
 			return "", errs.Field(one.field, "%s", err)
 		}
@@ -96,7 +96,7 @@ func (p *Pipeline) render(stage string, own bool, vars map[string]string, docs [
 	return b.String(), nil
 }
 
-func (p *Pipeline) value(v Variable, vars map[string]string, docs []Document) (string, bool) {
+func (p *Pipeline) variableValue(v Variable, vars map[string]string, docs []Document) (string, bool) {
 	switch v.Space {
 	case Input:
 		if text, ok := vars[v.Name]; ok {

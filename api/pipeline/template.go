@@ -43,8 +43,8 @@ const (
 	Input = "input"
 )
 
-// spaces are those that the templates of a stage may name.
-func (s *Stage) spaces() []string {
+// variableSpaces are those that the templates of a stage may name.
+func (s *Stage) variableSpaces() []string {
 	switch s.Each {
 	case EachAgent, EachGroup:
 		return []string{Input}
@@ -103,17 +103,17 @@ func (t Template) Variables() []Variable {
 	return slices.SortedFunc(maps.Keys(seen), func(a, b Variable) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// names reports whether the template names a variable of a space.
-func (t Template) names(space string) bool {
+// namesSpace reports whether the template names a variable of a space.
+func (t Template) namesSpace(space string) bool {
 	return slices.ContainsFunc(t.pieces, func(p piece) bool { return p.Space == space })
 }
 
 // maxValue bounds, in characters, what a variable puts into a text.
 const maxValue = 1000
 
-// render writes the template with its variables. What they are stands on one line,
+// renderTemplate writes the template with its variables. What they are stands on one line,
 // without what is not seen, and is no template itself.
-func (t Template) render(value func(Variable) (string, bool)) (string, error) {
+func (t Template) renderTemplate(value func(Variable) (string, bool)) (string, error) {
 	var b strings.Builder
 	for _, p := range t.pieces {
 		if p.Space == "" {
@@ -124,13 +124,13 @@ func (t Template) render(value func(Variable) (string, bool)) (string, error) {
 		if !ok {
 			return "", fmt.Errorf("needs the variable %s, which is not there", p.Variable)
 		}
-		b.WriteString(plain(text))
+		b.WriteString(plainText(text))
 	}
 	return b.String(), nil
 }
 
-// plain is a value as it stands in a text.
-func plain(text string) string {
+// plainText is a value as it stands in a text.
+func plainText(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):
@@ -147,21 +147,21 @@ func plain(text string) string {
 	return text
 }
 
-// known refuses variables that the templates of a stage cannot have.
-func (p *Pipeline) known(s *Stage, field string, t Template) error {
+// checkVariables refuses variables that the templates of a stage cannot have.
+func (p *Pipeline) checkVariables(s *Stage, field string, t Template) error {
 	for _, v := range t.Variables() {
-		if !slices.Contains(s.spaces(), v.Space) {
-			return p.fail(field, "names %s, and templates of the stage %s know %s alone", v, s.Name, strings.Join(s.spaces(), " and "))
+		if !slices.Contains(s.variableSpaces(), v.Space) {
+			return p.fieldError(field, "names %s, and templates of the stage %s know %s alone", v, s.Name, strings.Join(s.variableSpaces(), " and "))
 		}
 		if _, ok := p.Inputs[v.Name]; v.Space == Input && !ok {
-			return p.fail(field, "names %s, which is not among inputs: %s", v, listed(slices.Sorted(maps.Keys(p.Inputs))))
+			return p.fieldError(field, "names %s, which is not among inputs: %s", v, listNames(slices.Sorted(maps.Keys(p.Inputs))))
 		}
 	}
 	return nil
 }
 
-// listed names what there is.
-func listed(names []string) string {
+// listNames names what there is.
+func listNames(names []string) string {
 	const most = 20
 	switch {
 	case len(names) == 0:
@@ -189,12 +189,12 @@ func (p *Pipeline) CheckItem(id string, metadata map[string]string) error {
 		if s.From != Documents {
 			continue
 		}
-		for _, one := range p.parts(i) {
+		for _, one := range p.stageParts(i) {
 			for _, v := range p.templates[one.field].Variables() {
 				counted := v.Name == count && (v.Space == Items || s.Each == EachBatch)
 				if _, ok := itemValue(v.Name, id, metadata); !ok && !counted && v.Space != Input {
-					return p.fail(one.field, "names %s, and document %q has no %q; it has %s", v, id, v.Name,
-						listed(append(slices.Sorted(maps.Keys(metadata)), itemID)))
+					return p.fieldError(one.field, "names %s, and document %q has no %q; it has %s", v, id, v.Name,
+						listNames(append(slices.Sorted(maps.Keys(metadata)), itemID)))
 				}
 			}
 		}

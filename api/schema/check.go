@@ -27,9 +27,9 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%s is outside of the file and is not loaded", url)
 }
 
-// compile checks the file against the meta-schema and prepares validation of
+// compileSchema checks the file against the meta-schema and prepares validation of
 // records.
-func (r *reader) compile(s *Schema, root *node) {
+func (r *reader) compileSchema(s *Schema, root *node) {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(noLoader{})
@@ -43,7 +43,7 @@ func (r *reader) compile(s *Schema, root *node) {
 			at = resource
 		}
 	}
-	err := c.AddResource(resource, root.value())
+	err := c.AddResource(resource, root.decodeValue())
 	if err == nil {
 		s.validator, err = c.Compile(at)
 	}
@@ -59,28 +59,28 @@ func (r *reader) compileError(root *node, err error) {
 	ours := slices.Clone(r.errs)
 	if !errors.As(err, &invalid) || !errors.As(invalid.Err, &mismatch) {
 		if len(ours) == 0 { // else it says again what we found
-			r.fail(root, "", "%s", strings.ReplaceAll(err.Error(), resource, ""))
+			r.recordFault(root, "", "%s", strings.ReplaceAll(err.Error(), resource, ""))
 		}
 		return
 	}
-	for _, leaf := range leaves(mismatch) {
+	for _, leaf := range leafErrors(mismatch) {
 		n, path := root, ""
 		for _, token := range leaf.InstanceLocation {
-			next := n.child(token)
+			next := n.childAt(token)
 			if next == nil {
 				break
 			}
-			n, path = next, join(path, token)
+			n, path = next, joinPath(path, token)
 		}
 		known := func(e *Error) bool { return e.Line == n.line && e.Column == n.col }
 		if !slices.ContainsFunc(ours, known) {
-			r.fail(n, path, "%s", leaf.ErrorKind.LocalizedString(message.NewPrinter(language.English)))
+			r.recordFault(n, path, "%s", leaf.ErrorKind.LocalizedString(message.NewPrinter(language.English)))
 		}
 	}
 }
 
-// child returns the value at one token of a JSON pointer.
-func (n *node) child(token string) *node {
+// childAt returns the value at one token of a JSON pointer.
+func (n *node) childAt(token string) *node {
 	if n.kind == nodeList {
 		if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(n.items) {
 			return n.items[i]
@@ -90,15 +90,15 @@ func (n *node) child(token string) *node {
 	return n.get(token)
 }
 
-// leaves returns the faults at the bottom of a tree of faults; those above say
+// leafErrors returns the faults at the bottom of a tree of faults; those above say
 // only that something below is wrong.
-func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
+func leafErrors(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	if len(e.Causes) == 0 {
 		return []*jsonschema.ValidationError{e}
 	}
 	var all []*jsonschema.ValidationError
 	for _, cause := range e.Causes {
-		all = append(all, leaves(cause)...)
+		all = append(all, leafErrors(cause)...)
 	}
 	return all
 }
@@ -108,7 +108,7 @@ func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 // beginning with _ carry what the result says about its values and are not
 // looked at. The error names each value that does not fit.
 func (s *Schema) Validate(record map[string]any) error {
-	instance, err := instance(record)
+	instance, err := withoutNulls(record)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (s *Schema) Validate(record map[string]any) error {
 		return err
 	}
 	var msgs []string
-	for _, leaf := range leaves(invalid) {
+	for _, leaf := range leafErrors(invalid) {
 		path := strings.Join(leaf.InstanceLocation, ".")
 		msg := leaf.ErrorKind.LocalizedString(message.NewPrinter(language.English))
 		msgs = append(msgs, strings.TrimPrefix(path+": "+msg, ": "))
@@ -130,9 +130,9 @@ func (s *Schema) Validate(record map[string]any) error {
 	return errors.New(strings.Join(msgs, "; "))
 }
 
-// instance copies v without nulls. Numbers are bounded first, because the
+// withoutNulls copies v without nulls. Numbers are bounded first, because the
 // validator computes with them exactly.
-func instance(v any) (any, error) {
+func withoutNulls(v any) (any, error) {
 	switch v := v.(type) {
 	case map[string]any:
 		m := make(map[string]any, len(v))
@@ -140,7 +140,7 @@ func instance(v any) (any, error) {
 			if v[key] == nil || strings.HasPrefix(key, "_") {
 				continue
 			}
-			item, err := instance(v[key])
+			item, err := withoutNulls(v[key])
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", key, err)
 			}
@@ -151,14 +151,14 @@ func instance(v any) (any, error) {
 		list := make([]any, len(v))
 		for i, item := range v {
 			var err error
-			if list[i], err = instance(item); err != nil {
+			if list[i], err = withoutNulls(item); err != nil {
 				return nil, fmt.Errorf("[%d]: %w", i, err)
 			}
 		}
 		return list, nil
 	case json.Number:
 		if _, ok := canonicalNumber(v.String()); !ok {
-			return nil, fmt.Errorf("the number %s is out of range", clip(v.String()))
+			return nil, fmt.Errorf("the number %s is out of range", clipText(v.String()))
 		}
 	}
 	return v, nil
@@ -233,13 +233,13 @@ type encoder struct {
 	plain bool // leaves out hints
 }
 
-func encode(root *node, plain bool) []byte {
+func encodeSchema(root *node, plain bool) []byte {
 	e := encoder{plain: plain}
-	e.node(root, keywords)
+	e.encodeNode(root, keywords)
 	return e.Bytes()
 }
 
-func (e *encoder) node(n *node, r role) {
+func (e *encoder) encodeNode(n *node, r role) {
 	switch n.kind {
 	case nodeList:
 		e.WriteByte('[')
@@ -247,13 +247,13 @@ func (e *encoder) node(n *node, r role) {
 			if i > 0 {
 				e.WriteByte(',')
 			}
-			e.node(item, r)
+			e.encodeNode(item, r)
 		}
 		e.WriteByte(']')
 	case nodeMap:
-		e.mapping(n, r)
+		e.encodeMapping(n, r)
 	case nodeString:
-		quote(&e.Buffer, n.text)
+		quoteJSON(&e.Buffer, n.text)
 	case nodeNull:
 		e.WriteString("null")
 	default:
@@ -261,7 +261,7 @@ func (e *encoder) node(n *node, r role) {
 	}
 }
 
-func (e *encoder) mapping(n *node, r role) {
+func (e *encoder) encodeMapping(n *node, r role) {
 	order := make([]int, 0, len(n.keys))
 	for i, key := range n.keys {
 		if !e.plain || r.roleOf(key.text) != hints {
@@ -276,15 +276,15 @@ func (e *encoder) mapping(n *node, r role) {
 		if i > 0 {
 			e.WriteByte(',')
 		}
-		quote(&e.Buffer, n.keys[j].text)
+		quoteJSON(&e.Buffer, n.keys[j].text)
 		e.WriteByte(':')
-		e.node(n.items[j], r.roleOf(n.keys[j].text))
+		e.encodeNode(n.items[j], r.roleOf(n.keys[j].text))
 	}
 	e.WriteByte('}')
 }
 
-// quote writes a JSON string, without the escapes meant for HTML.
-func quote(b *bytes.Buffer, s string) {
+// quoteJSON writes a JSON string, without the escapes meant for HTML.
+func quoteJSON(b *bytes.Buffer, s string) {
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(s)       // a string and a buffer cannot fail

@@ -32,8 +32,8 @@ type cursor struct {
 	i int
 }
 
-// number reads a run of digits, at most limit of them; a longer run is none.
-func (p *cursor) number(limit int) (value, digits int, ok bool) {
+// readNumber reads a run of digits, at most limit of them; a longer run is none.
+func (p *cursor) readNumber(limit int) (value, digits int, ok bool) {
 	start := p.i
 	for p.i < len(p.s) && p.s[p.i] >= '0' && p.s[p.i] <= '9' {
 		p.i++
@@ -46,15 +46,15 @@ func (p *cursor) number(limit int) (value, digits int, ok bool) {
 	return value, p.i - start, err == nil
 }
 
-// skip moves over characters of set.
-func (p *cursor) skip(set string) {
+// skipChars moves over characters of set.
+func (p *cursor) skipChars(set string) {
 	for p.i < len(p.s) && strings.IndexByte(set, p.s[p.i]) >= 0 {
 		p.i++
 	}
 }
 
-// separator reads one of - / . with at most one space on either side.
-func (p *cursor) separator() (byte, bool) {
+// readSeparator reads one of - / . with at most one space on either side.
+func (p *cursor) readSeparator() (byte, bool) {
 	j := p.i
 	if j < len(p.s) && p.s[j] == ' ' {
 		j++
@@ -72,7 +72,7 @@ func (p *cursor) separator() (byte, bool) {
 
 // numericDate reads a date that begins with a digit.
 func (p *cursor) numericDate() (string, bool) {
-	first, digits, ok := p.number(8)
+	first, digits, ok := p.readNumber(8)
 	if !ok {
 		return "", false
 	}
@@ -93,21 +93,21 @@ func (p *cursor) numericDate() (string, bool) {
 
 // yearFirst reads the rest of 2018-12-25 and 2018 Dec 25.
 func (p *cursor) yearFirst(year int) (string, bool) {
-	sep, ok := p.separator()
+	sep, ok := p.readSeparator()
 	if !ok {
 		return "", false
 	}
-	month, _, ok := p.number(2)
+	month, _, ok := p.readNumber(2)
 	if !ok {
-		if month, ok = p.month(); !ok {
+		if month, ok = p.readMonth(); !ok {
 			return "", false
 		}
 	}
-	again, ok := p.separator()
+	again, ok := p.readSeparator()
 	if !ok || again != sep {
 		return "", false
 	}
-	day, _, ok := p.number(2)
+	day, _, ok := p.readNumber(2)
 	if !ok {
 		return "", false
 	}
@@ -117,20 +117,20 @@ func (p *cursor) yearFirst(year int) (string, bool) {
 // dayFirst reads the rest of 25/12/2018, or of 12/25/2018 when only that can be
 // meant.
 func (p *cursor) dayFirst(first int) (string, bool) {
-	sep, ok := p.separator()
+	sep, ok := p.readSeparator()
 	if !ok {
 		return "", false
 	}
-	second, _, ok := p.number(2)
+	second, _, ok := p.readNumber(2)
 	if !ok {
 		return "", false
 	}
-	again, ok := p.separator()
+	again, ok := p.readSeparator()
 	if !ok || again != sep {
 		return "", false
 	}
-	year, ok := p.year()
-	if !ok || p.continues(sep) {
+	year, ok := p.readYear()
+	if !ok || p.continuesNumber(sep) {
 		return "", false
 	}
 	if iso, ok := isoDate(year, second, first); ok {
@@ -139,24 +139,24 @@ func (p *cursor) dayFirst(first int) (string, bool) {
 	return isoDate(year, first, second)
 }
 
-// continues reports whether another number follows after sep: then it was no
+// continuesNumber reports whether another number follows after sep: then it was no
 // date but something like an address or a version.
-func (p *cursor) continues(sep byte) bool {
+func (p *cursor) continuesNumber(sep byte) bool {
 	return p.i+1 < len(p.s) && p.s[p.i] == sep && p.s[p.i+1] >= '0' && p.s[p.i+1] <= '9'
 }
 
-// year reads a year of two or four digits. Scanned text may run it into the time
+// readYear reads a year of two or four digits. Scanned text may run it into the time
 // that follows, as in 201815:46.
-func (p *cursor) year() (int, bool) {
+func (p *cursor) readYear() (int, bool) {
 	start := p.i
-	year, digits, ok := p.number(6)
+	year, digits, ok := p.readNumber(6)
 	switch {
 	case !ok:
 		return 0, false
 	case digits == 4:
 		return year, true
 	case digits == 2:
-		return century(year), true
+		return completeCentury(year), true
 	case digits == 6 && p.i < len(p.s) && p.s[p.i] == ':':
 		p.i = start + 4
 		return year / 100, true
@@ -165,8 +165,8 @@ func (p *cursor) year() (int, bool) {
 	}
 }
 
-// century completes a year of two digits.
-func century(year int) int {
+// completeCentury completes a year of two digits.
+func completeCentury(year int) int {
 	if year < 70 {
 		return 2000 + year
 	}
@@ -178,7 +178,7 @@ func century(year int) int {
 func (p *cursor) isMonthNext() bool {
 	look := *p
 	look.afterDay()
-	_, ok := look.month()
+	_, ok := look.readMonth()
 	return ok
 }
 
@@ -190,7 +190,7 @@ func (p *cursor) afterDay() {
 			p.i += 2
 		}
 	}
-	p.skip(" -/.,")
+	p.skipChars(" -/.,")
 	if rest := p.s[p.i:]; len(rest) > 3 && strings.EqualFold(rest[:3], "of ") {
 		p.i += 3
 	}
@@ -199,12 +199,12 @@ func (p *cursor) afterDay() {
 // dayMonthName reads the rest of 25 Dec 2018.
 func (p *cursor) dayMonthName(day int) (string, bool) {
 	p.afterDay()
-	month, ok := p.month()
+	month, ok := p.readMonth()
 	if !ok {
 		return "", false
 	}
-	p.skip(" -/.,'")
-	year, ok := p.year()
+	p.skipChars(" -/.,'")
+	year, ok := p.readYear()
 	if !ok {
 		return "", false
 	}
@@ -213,12 +213,12 @@ func (p *cursor) dayMonthName(day int) (string, bool) {
 
 // monthFirst reads Dec 25, 2018.
 func (p *cursor) monthFirst() (string, bool) {
-	month, ok := p.month()
+	month, ok := p.readMonth()
 	if !ok {
 		return "", false
 	}
-	p.skip(" -/.")
-	day, _, ok := p.number(2)
+	p.skipChars(" -/.")
+	day, _, ok := p.readNumber(2)
 	if !ok {
 		return "", false
 	}
@@ -227,8 +227,8 @@ func (p *cursor) monthFirst() (string, bool) {
 	if p.i == before {
 		return "", false
 	}
-	p.skip("'")
-	year, ok := p.year()
+	p.skipChars("'")
+	year, ok := p.readYear()
 	if !ok {
 		return "", false
 	}
@@ -237,8 +237,8 @@ func (p *cursor) monthFirst() (string, bool) {
 
 const monthNames = "january february march april may june july august september october november december"
 
-// month reads the name of a month, whole or its first three letters.
-func (p *cursor) month() (int, bool) {
+// readMonth reads the name of a month, whole or its first three letters.
+func (p *cursor) readMonth() (int, bool) {
 	end := p.i
 	for end < len(p.s) && (p.s[end]|0x20) >= 'a' && (p.s[end]|0x20) <= 'z' {
 		if end++; end-p.i > len("september") {
@@ -332,32 +332,32 @@ func parseTime(s string) (string, bool) {
 // timeAt reads the time of day that begins at s[start].
 func timeAt(s string, start int) (iso string, end int, ok bool) {
 	p := &cursor{s: s, i: start}
-	hour, _, ok := p.number(2)
+	hour, _, ok := p.readNumber(2)
 	if !ok || p.i >= len(s) || s[p.i] != ':' {
 		return "", 0, false
 	}
 	p.i++
-	minute, digits, ok := p.number(2)
+	minute, digits, ok := p.readNumber(2)
 	if !ok || digits != 2 {
 		return "", 0, false
 	}
 	second, fraction := 0, ""
 	if p.i < len(s) && s[p.i] == ':' {
 		p.i++
-		if second, digits, ok = p.number(2); !ok || digits != 2 {
+		if second, digits, ok = p.readNumber(2); !ok || digits != 2 {
 			return "", 0, false
 		}
-		fraction = p.fraction()
+		fraction = p.readFraction()
 	}
 	hour, ok = p.halfDay(hour)
 	if !ok || hour > 23 || minute > 59 || second > 60 {
 		return "", 0, false
 	}
-	return fmt.Sprintf("%02d:%02d:%02d", hour, minute, second) + fraction + p.zone(), p.i, true
+	return fmt.Sprintf("%02d:%02d:%02d", hour, minute, second) + fraction + p.readZone(), p.i, true
 }
 
-// fraction reads a fraction of a second, without the zeros at its end.
-func (p *cursor) fraction() string {
+// readFraction reads a fraction of a second, without the zeros at its end.
+func (p *cursor) readFraction() string {
 	if p.i+1 >= len(p.s) || p.s[p.i] != '.' || !digitAt(p.s, p.i+1) {
 		return ""
 	}
@@ -388,8 +388,8 @@ func (p *cursor) halfDay(hour int) (int, bool) {
 	return hour, true
 }
 
-// zone reads Z or an offset such as +08:00; "" when there is none.
-func (p *cursor) zone() string {
+// readZone reads Z or an offset such as +08:00; "" when there is none.
+func (p *cursor) readZone() string {
 	rest := p.s[p.i:]
 	if rest != "" && (rest[0] == 'Z' || rest[0] == 'z') && !letterAt(rest, 1) {
 		p.i++

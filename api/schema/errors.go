@@ -52,8 +52,8 @@ func (es Errors) Unwrap() []error {
 	return errs
 }
 
-// sorted returns es by position, without those that say the same twice.
-func (es Errors) sorted() Errors {
+// sortedUnique returns es by position, without those that say the same twice.
+func (es Errors) sortedUnique() Errors {
 	slices.SortStableFunc(es, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))
 	})

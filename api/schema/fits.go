@@ -20,11 +20,11 @@ func (p *Property) Fits(v any) error {
 		return p.fitsObject(v)
 	case json.Number:
 		if p.Type != Number && p.Type != Integer || !plainNumber.MatchString(v.String()) {
-			return fmt.Errorf("%s is no %s", clip(v.String()), p.Type)
+			return fmt.Errorf("%s is no %s", clipText(v.String()), p.Type)
 		}
 	case string:
 		if p.Type != String {
-			return fmt.Errorf("%q is no %s", clip(v), p.Type)
+			return fmt.Errorf("%q is no %s", clipText(v), p.Type)
 		}
 	case bool:
 		if p.Type != Boolean {

@@ -20,10 +20,10 @@ func (r *reader) strayHints(n *node, path string) {
 		}
 	case nodeMap:
 		for i, key := range n.keys {
-			switch at := join(path, key.text); key.text {
+			switch at := joinPath(path, key.text); key.text {
 			case HintKey:
 				if !r.hinted[n.items[i]] {
-					r.fail(key, at, "hints have no effect here; they belong to the schema's top or to a property that holds a value")
+					r.recordFault(key, at, "hints have no effect here; they belong to the schema's top or to a property that holds a value")
 				}
 			case "default", "examples", "const", "enum", "$defs", "definitions":
 			default:
@@ -48,7 +48,7 @@ func (r *reader) hintNode(v *view) (*node, string) {
 		return nil, ""
 	}
 	if n.kind != nodeMap {
-		r.fail(n, path, "hints must be a mapping, not %s", n.kind)
+		r.recordFault(n, path, "hints must be a mapping, not %s", n.kind)
 		return nil, ""
 	}
 	return n, path
@@ -65,48 +65,48 @@ func (r *reader) topHints(v *view, s *Schema) []string {
 	for i, name := range n.keys {
 		switch name.text {
 		case "key":
-			key = r.key(n.items[i], join(path, "key"), s)
+			key = r.readKey(n.items[i], joinPath(path, "key"), s)
 		case "match":
 			match = name
-			s.Near = r.match(n.items[i], join(path, "match"))
+			s.Near = r.readMatch(n.items[i], joinPath(path, "match"))
 		default:
-			r.fail(name, join(path, name.text), "unknown hint %q at the top of a schema; known are key and match", clip(name.text))
+			r.recordFault(name, joinPath(path, name.text), "unknown hint %q at the top of a schema; known are key and match", clipText(name.text))
 		}
 	}
 	if match != nil && len(key) == 0 {
-		r.fail(match, join(path, "match"), "says how keys are compared, and there is no key")
+		r.recordFault(match, joinPath(path, "match"), "says how keys are compared, and there is no key")
 	}
 	return key
 }
 
-// match reads how keys are compared, and reports whether near ones are equal.
-func (r *reader) match(n *node, path string) bool {
+// readMatch reads how keys are compared, and reports whether near ones are equal.
+func (r *reader) readMatch(n *node, path string) bool {
 	if n.kind != nodeString || n.text != "exact" && n.text != "near" {
-		r.fail(n, path, "must be exact or near, not %s", clip(n.text))
+		r.recordFault(n, path, "must be exact or near, not %s", clipText(n.text))
 	}
 	return n.text == "near"
 }
 
-// key reads the names of the key fields; the result is nil only after a fault.
-func (r *reader) key(n *node, path string, s *Schema) []string {
+// readKey reads the names of the key fields; the result is nil only after a fault.
+func (r *reader) readKey(n *node, path string, s *Schema) []string {
 	if n.kind != nodeList {
-		r.fail(n, path, "must be a list of property names, not %s", n.kind)
+		r.recordFault(n, path, "must be a list of property names, not %s", n.kind)
 		return nil
 	}
 	key := []string{}
-	fields := flatten("", s.Properties)
+	fields := flattenFields("", s.Properties)
 	for i, item := range n.items {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		f := slices.IndexFunc(fields, func(f Field) bool { return f.Path == item.text })
 		switch {
 		case item.kind != nodeString:
-			r.fail(item, at, "must be a property name, not %s", item.kind)
+			r.recordFault(item, at, "must be a property name, not %s", item.kind)
 		case f < 0:
-			r.fail(item, at, "there is no property %q", clip(item.text))
+			r.recordFault(item, at, "there is no property %q", clipText(item.text))
 		case fields[f].Property.Type == Array:
-			r.fail(item, at, "a list cannot be part of the key")
+			r.recordFault(item, at, "a list cannot be part of the key")
 		case slices.Contains(key, item.text):
-			r.fail(item, at, "%q is in the key twice", item.text)
+			r.recordFault(item, at, "%q is in the key twice", item.text)
 		default:
 			key = append(key, item.text)
 		}
@@ -114,33 +114,33 @@ func (r *reader) key(n *node, path string, s *Schema) []string {
 	return key
 }
 
-// hints reads the hints of a property.
-func (r *reader) hints(v *view, p *Property) Hints {
+// readHints reads the hints of a property.
+func (r *reader) readHints(v *view, p *Property) Hints {
 	var h Hints
 	n, path := r.hintNode(v)
 	if n == nil {
 		return h
 	}
 	if p.Type == Object {
-		r.fail(n, path, "%s is an object; its hints belong to the properties inside it", p.Name)
+		r.recordFault(n, path, "%s is an object; its hints belong to the properties inside it", p.Name)
 		return h
 	}
 	readers := map[string]func(*node, string){
-		"labels":  func(n *node, at string) { h.Labels = r.phrases(n, at) },
-		"pattern": func(n *node, at string) { h.Pattern = r.pattern(n, at) },
-		"lines":   func(n *node, at string) { h.Lines = r.lines(n, at) },
-		"values":  func(n *node, at string) { h.Values = r.values(n, at, p) },
-		"pick":    func(n *node, at string) { h.Pick = r.pick(n, at, p) },
-		"merge":   func(n *node, at string) { h.Merge = r.merge(n, at, p) },
+		"labels":  func(n *node, at string) { h.Labels = r.readPhrases(n, at) },
+		"pattern": func(n *node, at string) { h.Pattern = r.readPattern(n, at) },
+		"lines":   func(n *node, at string) { h.Lines = r.readLines(n, at) },
+		"values":  func(n *node, at string) { h.Values = r.readValues(n, at, p) },
+		"pick":    func(n *node, at string) { h.Pick = r.readPick(n, at, p) },
+		"merge":   func(n *node, at string) { h.Merge = r.readMerge(n, at, p) },
 	}
 	for i, key := range n.keys {
-		at := join(path, key.text)
+		at := joinPath(path, key.text)
 		read, ok := readers[key.text]
 		switch {
 		case !ok:
-			r.fail(key, at, "unknown hint %q; known are labels, pattern, lines, values, pick, merge", clip(key.text))
+			r.recordFault(key, at, "unknown hint %q; known are labels, pattern, lines, values, pick, merge", clipText(key.text))
 		case key.text != "merge" && p.listsObjects():
-			r.fail(key, at, "%s is a list of objects; this hint belongs to the properties inside it", p.Name)
+			r.recordFault(key, at, "%s is a list of objects; this hint belongs to the properties inside it", p.Name)
 		default:
 			read(n.items[i], at)
 		}
@@ -152,64 +152,64 @@ func (p *Property) listsObjects() bool {
 	return p.Type == Array && (p.Items.Type == Object || p.Items.Type == Array)
 }
 
-// phrases reads a list of phrases, or a single one.
-func (r *reader) phrases(n *node, path string) []string {
+// readPhrases reads a list of phrases, or a single one.
+func (r *reader) readPhrases(n *node, path string) []string {
 	if n.kind == nodeString {
-		return r.phrase(nil, n, path)
+		return r.appendPhrase(nil, n, path)
 	}
 	if n.kind != nodeList || len(n.items) == 0 {
-		r.fail(n, path, "must be a list of phrases")
+		r.recordFault(n, path, "must be a list of phrases")
 		return nil
 	}
 	var list []string
 	for i, item := range n.items {
-		list = r.phrase(list, item, fmt.Sprintf("%s[%d]", path, i))
+		list = r.appendPhrase(list, item, fmt.Sprintf("%s[%d]", path, i))
 	}
 	return list
 }
 
-func (r *reader) phrase(list []string, n *node, path string) []string {
+func (r *reader) appendPhrase(list []string, n *node, path string) []string {
 	text := n.text
 	switch {
 	case n.kind != nodeString && n.kind != nodeNumber:
-		r.fail(n, path, "must be a phrase, not %s", n.kind)
+		r.recordFault(n, path, "must be a phrase, not %s", n.kind)
 		return list
 	case !strings.ContainsFunc(text, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }):
-		r.fail(n, path, "a phrase must hold a letter or a digit")
+		r.recordFault(n, path, "a phrase must hold a letter or a digit")
 		return list
 	}
 	return append(list, text)
 }
 
-// pattern reads a regular expression. Lines are matched as in a text editor: ^
+// readPattern reads a regular expression. Lines are matched as in a text editor: ^
 // and $ stand for their ends.
-func (r *reader) pattern(n *node, path string) string {
+func (r *reader) readPattern(n *node, path string) string {
 	if n.kind != nodeString || n.text == "" {
-		r.fail(n, path, "must be a regular expression, not %s", n.kind)
+		r.recordFault(n, path, "must be a regular expression, not %s", n.kind)
 		return ""
 	}
 	if _, err := regexp.Compile(n.text); err != nil {
-		r.fail(n, path, "%s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		r.recordFault(n, path, "%s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 		return ""
 	}
 	return n.text
 }
 
-// lines reads [from, to), [from] (to the end) or a single line number.
-func (r *reader) lines(n *node, path string) *Lines {
+// readLines reads [from, to), [from] (to the end) or a single line number.
+func (r *reader) readLines(n *node, path string) *Lines {
 	items := n.items
 	if n.kind != nodeList {
 		items = []*node{n}
 	}
 	if len(items) < 1 || len(items) > 2 {
-		r.fail(n, path, "must be [from, to], or [from] for all lines from there")
+		r.recordFault(n, path, "must be [from, to], or [from] for all lines from there")
 		return nil
 	}
 	var bounds []int
 	for _, item := range items {
 		i, err := strconv.Atoi(item.text)
 		if item.kind != nodeNumber || err != nil {
-			r.fail(item, path, "line numbers must be whole numbers")
+			r.recordFault(item, path, "line numbers must be whole numbers")
 			return nil
 		}
 		bounds = append(bounds, i)
@@ -222,16 +222,16 @@ func (r *reader) lines(n *node, path string) *Lines {
 		l.To = l.From + 1
 	}
 	if (l.From < 0) == (l.To < 0) && l.From >= l.To {
-		r.fail(n, path, "the lines [%d, %d) are none: the second number is the first line that is left out", l.From, l.To)
+		r.recordFault(n, path, "the lines [%d, %d) are none: the second number is the first line that is left out", l.From, l.To)
 		return nil
 	}
 	return l
 }
 
-// values reads the canonical values and their phrases, in the order of the file.
-func (r *reader) values(n *node, path string, p *Property) []Value {
+// readValues reads the canonical values and their phrases, in the order of the file.
+func (r *reader) readValues(n *node, path string, p *Property) []Value {
 	if n.kind != nodeMap || len(n.items) == 0 {
-		r.fail(n, path, "must map each value to its phrases")
+		r.recordFault(n, path, "must map each value to its phrases")
 		return nil
 	}
 	element := p
@@ -240,18 +240,18 @@ func (r *reader) values(n *node, path string, p *Property) []Value {
 	}
 	var values []Value
 	for i, key := range n.keys {
-		at := join(path, key.text)
+		at := joinPath(path, key.text)
 		v, err := element.Normalize(key.text)
 		if err != nil {
-			r.fail(key, at, "is no value of %s: %v", p.Name, err)
+			r.recordFault(key, at, "is no value of %s: %v", p.Name, err)
 			continue
 		}
-		values = append(values, Value{Canonical: v, Phrases: r.phrases(n.items[i], at)})
+		values = append(values, Value{Canonical: v, Phrases: r.readPhrases(n.items[i], at)})
 	}
 	return values
 }
 
-func (r *reader) pick(n *node, path string, p *Property) Pick {
+func (r *reader) readPick(n *node, path string, p *Property) Pick {
 	pick := Pick(n.text)
 	known := []Pick{PickFirst, PickLast, PickMax, PickMin, PickLongest, PickAll}
 	element := p
@@ -260,19 +260,19 @@ func (r *reader) pick(n *node, path string, p *Property) Pick {
 	}
 	switch {
 	case n.kind != nodeString || !slices.Contains(known, pick):
-		r.fail(n, path, "unknown pick %q; known are first, last, max, min, longest, all", clip(n.text))
+		r.recordFault(n, path, "unknown pick %q; known are first, last, max, min, longest, all", clipText(n.text))
 	case pick == PickAll && p.Type != Array:
-		r.fail(n, path, "pick all needs a property of type array, %s is of type %s", p.Name, p.Type)
-	case (pick == PickMax || pick == PickMin) && !element.ordered():
-		r.fail(n, path, "pick %s needs numbers or dates, %s is of type %s", pick, p.Name, p.Type)
+		r.recordFault(n, path, "pick all needs a property of type array, %s is of type %s", p.Name, p.Type)
+	case (pick == PickMax || pick == PickMin) && !element.isOrdered():
+		r.recordFault(n, path, "pick %s needs numbers or dates, %s is of type %s", pick, p.Name, p.Type)
 	default:
 		return pick
 	}
 	return ""
 }
 
-// ordered reports whether values of p have a smallest and a largest.
-func (p *Property) ordered() bool { return p.Numeric() || p.Temporal() }
+// isOrdered reports whether values of p have a smallest and a largest.
+func (p *Property) isOrdered() bool { return p.Numeric() || p.Temporal() }
 
 // fits tells for each merge strategy which properties it can merge.
 var fits = map[Merge]func(*Property) bool{
@@ -281,8 +281,8 @@ var fits = map[Merge]func(*Property) bool{
 	MergeLatest:     func(*Property) bool { return true },
 	MergeConfidence: func(*Property) bool { return true },
 	MergeLongest:    func(p *Property) bool { return p.Type == Array || p.Type == String && !p.Temporal() },
-	MergeMax:        (*Property).ordered,
-	MergeMin:        (*Property).ordered,
+	MergeMax:        (*Property).isOrdered,
+	MergeMin:        (*Property).isOrdered,
 	MergeSum:        (*Property).Numeric,
 	MergeUnion:      func(p *Property) bool { return p.Type == Array },
 	MergeConcat: func(p *Property) bool {
@@ -290,15 +290,15 @@ var fits = map[Merge]func(*Property) bool{
 	},
 }
 
-func (r *reader) merge(n *node, path string, p *Property) Merge {
+func (r *reader) readMerge(n *node, path string, p *Property) Merge {
 	m := Merge(n.text)
 	fit, ok := fits[m]
 	switch {
 	case n.kind != nodeString || !ok:
 		names := slices.Sorted(maps.Keys(fits))
-		r.fail(n, path, "unknown merge %q; known are %s", clip(n.text), joinNames(names))
+		r.recordFault(n, path, "unknown merge %q; known are %s", clipText(n.text), joinNames(names))
 	case !fit(p):
-		r.fail(n, path, "merge %s does not fit %s, which is of type %s", m, p.Name, p.Type)
+		r.recordFault(n, path, "merge %s does not fit %s, which is of type %s", m, p.Name, p.Type)
 	default:
 		return m
 	}

@@ -59,8 +59,8 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-// value converts n into what encoding/json would decode with UseNumber.
-func (n *node) value() any {
+// decodeValue converts n into what encoding/json would decode with UseNumber.
+func (n *node) decodeValue() any {
 	switch n.kind {
 	case nodeBool:
 		return n.text == "true"
@@ -71,13 +71,13 @@ func (n *node) value() any {
 	case nodeList:
 		list := make([]any, len(n.items))
 		for i, item := range n.items {
-			list[i] = item.value()
+			list[i] = item.decodeValue()
 		}
 		return list
 	case nodeMap:
 		m := make(map[string]any, len(n.items))
 		for i, item := range n.items {
-			m[n.keys[i].text] = item.value()
+			m[n.keys[i].text] = item.decodeValue()
 		}
 		return m
 	default:
@@ -116,18 +116,18 @@ type jsonBuilder struct {
 func (r *reader) parseJSON(data []byte) *node {
 	var syntax *json.SyntaxError
 	if err := json.Unmarshal(data, new(json.RawMessage)); errors.As(err, &syntax) {
-		line, col := position(data, int(syntax.Offset)-1)
+		line, col := lineColumn(data, int(syntax.Offset)-1)
 		r.errs = append(r.errs, &Error{File: r.file, Line: line, Column: col, Msg: err.Error()})
 		return nil
 	}
 	b := &jsonBuilder{reader: r, data: data, dec: json.NewDecoder(bytes.NewReader(data)), line: 1}
 	b.dec.UseNumber()
-	return b.next("", 0)
+	return b.readValue("", 0)
 }
 
-// place returns the position of the token that was just read and ends at the
+// tokenPosition returns the position of the token that was just read and ends at the
 // decoder's offset; it must be called in order of offsets.
-func (b *jsonBuilder) place(start int) (line, col int) {
+func (b *jsonBuilder) tokenPosition(start int) (line, col int) {
 	for start < len(b.data) && strings.IndexByte(" \t\r\n,:", b.data[start]) >= 0 {
 		start++
 	}
@@ -139,22 +139,22 @@ func (b *jsonBuilder) place(start int) (line, col int) {
 	return b.line, utf8.RuneCount(b.data[b.bol:start]) + 1
 }
 
-// next reads one value of a text that is known to be JSON. It returns nil when
+// readValue reads one value of a text that is known to be JSON. It returns nil when
 // the file exceeds its bounds.
-func (b *jsonBuilder) next(path string, depth int) *node {
+func (b *jsonBuilder) readValue(path string, depth int) *node {
 	before := int(b.dec.InputOffset())
 	tok, err := b.dec.Token()
 	if err != nil {
 		return nil
 	}
 	n := &node{}
-	n.line, n.col = b.place(before)
-	if !b.count(n, depth) {
+	n.line, n.col = b.tokenPosition(before)
+	if !b.countNode(n, depth) {
 		return nil
 	}
 	switch tok := tok.(type) {
 	case json.Delim:
-		return b.nested(n, tok, path, depth)
+		return b.readItems(n, tok, path, depth)
 	case bool:
 		n.kind, n.text = nodeBool, strconv.FormatBool(tok)
 	case json.Number:
@@ -166,8 +166,8 @@ func (b *jsonBuilder) next(path string, depth int) *node {
 	return n
 }
 
-// nested reads the inside of a list or mapping.
-func (b *jsonBuilder) nested(n *node, open json.Delim, path string, depth int) *node {
+// readItems reads the inside of a list or mapping.
+func (b *jsonBuilder) readItems(n *node, open json.Delim, path string, depth int) *node {
 	n.kind = nodeList
 	if open == '{' {
 		n.kind = nodeMap
@@ -176,16 +176,16 @@ func (b *jsonBuilder) nested(n *node, open json.Delim, path string, depth int) *
 		inner := fmt.Sprintf("%s[%d]", path, i)
 		var key *node
 		if n.kind == nodeMap {
-			if key = b.next(path, depth+1); key == nil {
+			if key = b.readValue(path, depth+1); key == nil {
 				return nil
 			}
-			inner = join(path, key.text)
+			inner = joinPath(path, key.text)
 		}
-		item := b.next(inner, depth+1)
+		item := b.readValue(inner, depth+1)
 		if item == nil {
 			return nil
 		}
-		b.add(n, key, item, path)
+		b.addItem(n, key, item, path)
 	}
 	if _, err := b.dec.Token(); err != nil {
 		return nil
@@ -193,15 +193,15 @@ func (b *jsonBuilder) nested(n *node, open json.Delim, path string, depth int) *
 	return n
 }
 
-// add puts an item into a list or mapping; a key that was there before is a
+// addItem puts an item into a list or mapping; a key that was there before is a
 // fault, since one of the two would be lost.
-func (r *reader) add(n, key, item *node, path string) {
+func (r *reader) addItem(n, key, item *node, path string) {
 	if key == nil {
 		n.items = append(n.items, item)
 		return
 	}
 	if i, ok := n.index[key.text]; ok {
-		r.fail(key, join(path, key.text), "key already given in line %d", n.keys[i].line)
+		r.recordFault(key, joinPath(path, key.text), "key already given in line %d", n.keys[i].line)
 		return
 	}
 	if n.index == nil {
@@ -211,14 +211,14 @@ func (r *reader) add(n, key, item *node, path string) {
 	n.keys, n.items = append(n.keys, key), append(n.items, item)
 }
 
-// count enforces the bounds on a file.
-func (r *reader) count(n *node, depth int) bool {
+// countNode enforces the bounds on a file.
+func (r *reader) countNode(n *node, depth int) bool {
 	r.nodes++
 	switch {
 	case r.nodes > maxNodes:
-		r.fail(n, "", "the schema has more than %d values", maxNodes)
+		r.recordFault(n, "", "the schema has more than %d values", maxNodes)
 	case depth > maxDepth:
-		r.fail(n, "", "the schema is nested deeper than %d", maxDepth)
+		r.recordFault(n, "", "the schema is nested deeper than %d", maxDepth)
 	default:
 		return true
 	}
@@ -228,7 +228,7 @@ func (r *reader) count(n *node, depth int) bool {
 // checkNumber refuses numbers that would take unbounded memory to compute with.
 func (r *reader) checkNumber(n *node, path string) {
 	if _, ok := canonicalNumber(n.text); !ok {
-		r.fail(n, path, "the number %s is out of range", clip(n.text))
+		r.recordFault(n, path, "the number %s is out of range", clipText(n.text))
 		n.text = "0"
 	}
 }
@@ -270,7 +270,7 @@ func (r *reader) yamlError(err error) {
 // fromYAML converts y. It returns nil after a fault that makes the rest useless.
 func (r *reader) fromYAML(y *yaml.Node, path string, depth int) *node {
 	n := &node{line: y.Line, col: y.Column}
-	if !r.count(n, depth) {
+	if !r.countNode(n, depth) {
 		return nil
 	}
 	switch y.Kind {
@@ -301,14 +301,14 @@ func (r *reader) fromYAML(y *yaml.Node, path string, depth int) *node {
 func (r *reader) pairYAML(n *node, k, v *yaml.Node, path string, depth int) bool {
 	key := &node{kind: nodeString, line: k.Line, col: k.Column, text: k.Value}
 	if k.Kind != yaml.ScalarNode || k.ShortTag() == "!!merge" {
-		r.fail(key, path, "keys must be plain strings; write merged mappings out")
+		r.recordFault(key, path, "keys must be plain strings; write merged mappings out")
 		return true
 	}
-	item := r.fromYAML(v, join(path, k.Value), depth+1)
+	item := r.fromYAML(v, joinPath(path, k.Value), depth+1)
 	if item == nil {
 		return false
 	}
-	r.add(n, key, item, path)
+	r.addItem(n, key, item, path)
 	return true
 }
 
@@ -338,23 +338,23 @@ func (r *reader) scalarYAML(n *node, y *yaml.Node, path string) {
 	}
 }
 
-// position converts a byte offset into line and column.
-func position(data []byte, offset int) (line, col int) {
+// lineColumn converts a byte offset into line and column.
+func lineColumn(data []byte, offset int) (line, col int) {
 	head := data[:min(offset, len(data))]
 	bol := bytes.LastIndexByte(head, '\n') + 1
 	return bytes.Count(head, []byte("\n")) + 1, utf8.RuneCount(head[bol:]) + 1
 }
 
-// join appends a name to a path.
-func join(path, name string) string {
+// joinPath appends a name to a path.
+func joinPath(path, name string) string {
 	if path == "" {
 		return name
 	}
 	return path + "." + name
 }
 
-// clip shortens text from outside for a message.
-func clip(s string) string {
+// clipText shortens text from outside for a message.
+func clipText(s string) string {
 	const limit = 60
 	if utf8.RuneCountInString(s) <= limit {
 		return s

@@ -33,11 +33,11 @@ func (p *Property) Normalize(v any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	value, err := p.parse(text)
+	value, err := p.parseScalar(text)
 	if err != nil || p.Enum == nil {
 		return value, err
 	}
-	return p.member(value)
+	return p.matchEnum(value)
 }
 
 // normalizeList accepts a single value as a list of one.
@@ -99,8 +99,8 @@ func scalarText(v any) (string, error) {
 	}
 }
 
-// parse reads a scalar of p's type and format.
-func (p *Property) parse(text string) (any, error) {
+// parseScalar reads a scalar of p's type and format.
+func (p *Property) parseScalar(text string) (any, error) {
 	switch p.Type {
 	case Number, Integer:
 		return p.parseNumber(text)
@@ -110,7 +110,7 @@ func (p *Property) parse(text string) (any, error) {
 	parse, what := textParser(p.Format)
 	value, ok := parse(text)
 	if !ok {
-		return nil, fmt.Errorf("%q is no %s", clip(text), what)
+		return nil, fmt.Errorf("%q is no %s", clipText(text), what)
 	}
 	if value == "" {
 		return nil, errors.New("is empty")
@@ -140,9 +140,9 @@ func (p *Property) parseNumber(text string) (any, error) {
 	n, ok := ParseNumber(text)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("%q is no number", clip(text))
+		return nil, fmt.Errorf("%q is no number", clipText(text))
 	case p.Type == Integer && strings.Contains(n, "."):
-		return nil, fmt.Errorf("%q is no whole number", clip(text))
+		return nil, fmt.Errorf("%q is no whole number", clipText(text))
 	}
 	return json.Number(n), nil
 }
@@ -154,12 +154,12 @@ func parseBoolean(text string) (any, error) {
 	case "false", "no", "n", "0", "off":
 		return false, nil
 	default:
-		return nil, fmt.Errorf("%q is neither yes nor no", clip(text))
+		return nil, fmt.Errorf("%q is neither yes nor no", clipText(text))
 	}
 }
 
-// member returns the allowed value that equals value but for case and spaces.
-func (p *Property) member(value any) (any, error) {
+// matchEnum returns the allowed value that equals value but for case and spaces.
+func (p *Property) matchEnum(value any) (any, error) {
 	for _, allowed := range p.Enum {
 		if allowed == value {
 			return allowed, nil
@@ -167,16 +167,16 @@ func (p *Property) member(value any) (any, error) {
 	}
 	if s, ok := value.(string); ok {
 		for _, allowed := range p.Enum {
-			if a, ok := allowed.(string); ok && squeeze(a) == squeeze(s) {
+			if a, ok := allowed.(string); ok && foldText(a) == foldText(s) {
 				return allowed, nil
 			}
 		}
 	}
-	return nil, fmt.Errorf("%q is none of the allowed values", clip(fmt.Sprint(value)))
+	return nil, fmt.Errorf("%q is none of the allowed values", clipText(fmt.Sprint(value)))
 }
 
-// squeeze folds case and removes spaces, hyphens and underscores.
-func squeeze(s string) string {
+// foldText folds case and removes spaces, hyphens and underscores.
+func foldText(s string) string {
 	return strings.Map(func(c rune) rune {
 		if unicode.IsSpace(c) || c == '-' || c == '_' {
 			return -1
@@ -270,7 +270,7 @@ func (p *Property) Identity(v any) string {
 	case []any:
 		parts := make([]string, len(v))
 		for i, item := range v {
-			parts[i] = p.element().Identity(item)
+			parts[i] = p.itemProperty().Identity(item)
 		}
 		return encodeParts(parts)
 	case map[string]any:
@@ -291,8 +291,8 @@ func (p *Property) identityOfObject(v map[string]any) string {
 	return encodeParts(parts)
 }
 
-// element returns the property of a list's items.
-func (p *Property) element() *Property {
+// itemProperty returns the property of a list's items.
+func (p *Property) itemProperty() *Property {
 	if p.Items != nil {
 		return p.Items
 	}

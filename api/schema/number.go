@@ -122,7 +122,7 @@ func trimUnits(s string) string {
 	if i := strings.IndexFunc(s, unicode.IsDigit); i > 0 {
 		head := strings.TrimRight(s[:i], " ")
 		switch {
-		case head == "." || strings.HasSuffix(head, " .") || pointed(head):
+		case head == "." || strings.HasSuffix(head, " .") || endsWithPoint(head):
 			head = strings.TrimSuffix(head, ".")
 			i--
 		case strings.HasSuffix(head, "-"):
@@ -142,9 +142,9 @@ func trimUnits(s string) string {
 	return s
 }
 
-// pointed reports whether what stands before digits ends with a decimal point
+// endsWithPoint reports whether what stands before digits ends with a decimal point
 // behind a currency sign, as in $.50; in Rs.50 it is that of an abbreviation.
-func pointed(head string) bool {
+func endsWithPoint(head string) bool {
 	sign, ok := strings.CutSuffix(head, ".")
 	r, _ := utf8.DecodeLastRuneInString(sign)
 	return ok && unicode.Is(unicode.Sc, r)
@@ -168,7 +168,7 @@ func plainDigits(s string) (string, bool) {
 	if !allDigits(fraction) {
 		return "", false
 	}
-	whole, ok := ungroup(whole)
+	whole, ok := stripThousands(whole)
 	if !ok {
 		return "", false
 	}
@@ -194,9 +194,9 @@ func decimalSeparator(s string) byte {
 	}
 }
 
-// ungroup removes separators of thousands; groups after the first must have
+// stripThousands removes separators of thousands; groups after the first must have
 // three digits, and all separators must be the same.
-func ungroup(s string) (string, bool) {
+func stripThousands(s string) (string, bool) {
 	i := strings.IndexAny(s, "., ")
 	if i < 0 {
 		return s, allDigits(s)

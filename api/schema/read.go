@@ -22,18 +22,18 @@ func Parse(file string, data []byte) (*Schema, error) {
 	r := &reader{file: file, hinted: map[*node]bool{}}
 	root := r.parseTree(data)
 	if root == nil {
-		return nil, r.errs.sorted()
+		return nil, r.errs.sortedUnique()
 	}
-	s := r.schema(root)
+	s := r.readSchema(root)
 	if s != nil {
 		r.strayHints(root, "")
-		r.compile(s, root)
+		r.compileSchema(s, root)
 	}
 	if len(r.errs) > 0 {
-		return nil, r.errs.sorted()
+		return nil, r.errs.sortedUnique()
 	}
-	s.canonical, s.plain = encode(root, false), encode(root, true)
-	s.fields = flatten("", s.Properties)
+	s.canonical, s.plain = encodeSchema(root, false), encodeSchema(root, true)
+	s.fields = flattenFields("", s.Properties)
 	return s, nil
 }
 
@@ -46,7 +46,7 @@ type reader struct {
 	hinted map[*node]bool // the hints that were read
 }
 
-func (r *reader) fail(n *node, path, format string, args ...any) {
+func (r *reader) recordFault(n *node, path, format string, args ...any) {
 	r.errs = append(r.errs, &Error{
 		File: r.file, Line: n.line, Column: n.col, Path: path, Msg: fmt.Sprintf(format, args...),
 	})
@@ -65,64 +65,64 @@ type view struct {
 func (v *view) get(key string) (*node, string) {
 	for i, n := range v.nodes {
 		if found := n.get(key); found != nil {
-			return found, join(v.paths[i], key)
+			return found, joinPath(v.paths[i], key)
 		}
 	}
 	return nil, ""
 }
 
-// str returns the string at key, "" when there is none.
-func (r *reader) str(v *view, key string) string {
+// readString returns the string at key, "" when there is none.
+func (r *reader) readString(v *view, key string) string {
 	n, path := v.get(key)
 	if n == nil {
 		return ""
 	}
 	if n.kind != nodeString {
-		r.fail(n, path, "must be a string, not %s", n.kind)
+		r.recordFault(n, path, "must be a string, not %s", n.kind)
 		return ""
 	}
 	return n.text
 }
 
-func (r *reader) view(n *node, path string) *view {
+func (r *reader) newView(n *node, path string) *view {
 	v := &view{}
-	r.gather(v, n, path, 0)
+	r.gatherKeywords(v, n, path, 0)
 	return v
 }
 
-func (r *reader) gather(v *view, n *node, path string, depth int) {
+func (r *reader) gatherKeywords(v *view, n *node, path string, depth int) {
 	if n.kind == nodeBool && n.text == "true" {
 		return // the schema that allows everything
 	}
 	if n.kind != nodeMap {
-		r.fail(n, path, "a schema must be a mapping, not %s", n.kind)
+		r.recordFault(n, path, "a schema must be a mapping, not %s", n.kind)
 		return
 	}
 	if depth > maxNesting {
-		r.fail(n, path, "refers to itself")
+		r.recordFault(n, path, "refers to itself")
 		return
 	}
 	v.nodes, v.paths = append(v.nodes, n), append(v.paths, path)
 	if ref := n.get("$ref"); ref != nil {
-		if target, to := r.resolve(ref, join(path, "$ref")); target != nil {
-			r.gather(v, target, to, depth+1)
+		if target, to := r.resolveRef(ref, joinPath(path, "$ref")); target != nil {
+			r.gatherKeywords(v, target, to, depth+1)
 		}
 	}
 	if all := n.get("allOf"); all != nil && all.kind == nodeList {
 		for i, item := range all.items {
-			r.gather(v, item, fmt.Sprintf("%s[%d]", join(path, "allOf"), i), depth+1)
+			r.gatherKeywords(v, item, fmt.Sprintf("%s[%d]", joinPath(path, "allOf"), i), depth+1)
 		}
 	}
 	for _, key := range []string{"anyOf", "oneOf"} {
 		if list := n.get(key); list != nil && list.kind == nodeList {
-			r.alternative(v, n, list, join(path, key), depth)
+			r.followAlternative(v, n, list, joinPath(path, key), depth)
 		}
 	}
 }
 
-// alternative follows anyOf and oneOf when all but one of their schemas are null,
+// followAlternative follows anyOf and oneOf when all but one of their schemas are null,
 // which is how generators write "may be missing".
-func (r *reader) alternative(v *view, n, alternatives *node, path string, depth int) {
+func (r *reader) followAlternative(v *view, n, alternatives *node, path string, depth int) {
 	var chosen []int
 	for i, item := range alternatives.items {
 		if t := item.get("type"); t != nil && t.text == "null" {
@@ -133,17 +133,17 @@ func (r *reader) alternative(v *view, n, alternatives *node, path string, depth 
 	}
 	switch {
 	case len(chosen) == 1:
-		r.gather(v, alternatives.items[chosen[0]], fmt.Sprintf("%s[%d]", path, chosen[0]), depth+1)
+		r.gatherKeywords(v, alternatives.items[chosen[0]], fmt.Sprintf("%s[%d]", path, chosen[0]), depth+1)
 	case len(chosen) > 1 && n.get("type") == nil:
-		r.fail(alternatives, path, "several alternatives; give the property one type")
+		r.recordFault(alternatives, path, "several alternatives; give the property one type")
 	}
 }
 
-// resolve follows a reference inside the file.
-func (r *reader) resolve(ref *node, path string) (*node, string) {
+// resolveRef follows a reference inside the file.
+func (r *reader) resolveRef(ref *node, path string) (*node, string) {
 	fragment, ok := strings.CutPrefix(ref.text, "#")
 	if ref.kind != nodeString || !ok {
-		r.fail(ref, path, "only references within the file (#/…) are followed, not %q", clip(ref.text))
+		r.recordFault(ref, path, "only references within the file (#/…) are followed, not %q", clipText(ref.text))
 		return nil, ""
 	}
 	n, at := r.root, ""
@@ -153,23 +153,23 @@ func (r *reader) resolve(ref *node, path string) (*node, string) {
 		}
 		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
 		if n = n.get(token); n == nil {
-			r.fail(ref, path, "nothing is at %q", clip(ref.text))
+			r.recordFault(ref, path, "nothing is at %q", clipText(ref.text))
 			return nil, ""
 		}
-		at = join(at, token)
+		at = joinPath(at, token)
 	}
 	return n, at
 }
 
-// schema reads the whole file.
-func (r *reader) schema(root *node) *Schema {
+// readSchema reads the whole file.
+func (r *reader) readSchema(root *node) *Schema {
 	r.root = root
 	if root.kind != nodeMap {
-		r.fail(root, "", "a schema must be a mapping, not %s", root.kind)
+		r.recordFault(root, "", "a schema must be a mapping, not %s", root.kind)
 		return nil
 	}
-	v := r.view(root, "")
-	s := &Schema{Title: r.str(v, "title"), Description: r.str(v, "description"), Kind: KindRecord}
+	v := r.newView(root, "")
+	s := &Schema{Title: r.readString(v, "title"), Description: r.readString(v, "description"), Kind: KindRecord}
 	record := v
 	switch t := r.typeOf(v, root, ""); t {
 	case "", Object:
@@ -177,49 +177,49 @@ func (r *reader) schema(root *node) *Schema {
 		s.Kind = KindRecords
 		items, path := v.get("items")
 		if items == nil {
-			r.fail(root, "", "a schema of type array needs items of type object")
+			r.recordFault(root, "", "a schema of type array needs items of type object")
 			return nil
 		}
-		record = r.view(items, path)
+		record = r.newView(items, path)
 		if r.typeOf(record, items, path) != Object {
-			r.fail(items, path, "the items of the schema must be of type object")
+			r.recordFault(items, path, "the items of the schema must be of type object")
 			return nil
 		}
 	default:
-		r.fail(root, "type", "the type of a schema must be object or array, not %s", t)
+		r.recordFault(root, "type", "the type of a schema must be object or array, not %s", t)
 		return nil
 	}
-	s.Properties = r.properties(record, root, "", 0)
-	r.unique(s, record)
+	s.Properties = r.readProperties(record, root, "", 0)
+	r.checkUniquePaths(s, record)
 	s.Key = r.topHints(v, s)
 	return s
 }
 
-// unique makes sure that a field path means one field.
-func (r *reader) unique(s *Schema, v *view) {
+// checkUniquePaths makes sure that a field path means one field.
+func (r *reader) checkUniquePaths(s *Schema, v *view) {
 	seen := map[string]bool{}
-	for _, f := range flatten("", s.Properties) {
+	for _, f := range flattenFields("", s.Properties) {
 		if seen[f.Path] {
 			n, path := v.get("properties")
-			r.fail(n, path, "two properties are both reached as %q", f.Path)
+			r.recordFault(n, path, "two properties are both reached as %q", f.Path)
 		}
 		seen[f.Path] = true
 	}
 }
 
-// properties reads the properties of an object, those of allOf included.
-func (r *reader) properties(v *view, at *node, path string, depth int) []Property {
+// readProperties reads the properties of an object, those of allOf included.
+func (r *reader) readProperties(v *view, at *node, path string, depth int) []Property {
 	var list []Property
-	required := r.required(v)
+	required := r.requiredNames(v)
 	seen := map[string]bool{}
 	for i, n := range v.nodes {
 		props := n.get("properties")
 		if props == nil {
 			continue
 		}
-		where := join(v.paths[i], "properties")
+		where := joinPath(v.paths[i], "properties")
 		if props.kind != nodeMap {
-			r.fail(props, where, "must be a mapping, not %s", props.kind)
+			r.recordFault(props, where, "must be a mapping, not %s", props.kind)
 			continue
 		}
 		for j, key := range props.keys {
@@ -228,27 +228,27 @@ func (r *reader) properties(v *view, at *node, path string, depth int) []Propert
 			}
 			seen[key.text] = true
 			if strings.TrimSpace(key.text) == "" || strings.HasPrefix(key.text, "_") {
-				r.fail(key, join(where, key.text), "a property's name must not be empty or begin with _, which marks what the result says about its values")
+				r.recordFault(key, joinPath(where, key.text), "a property's name must not be empty or begin with _, which marks what the result says about its values")
 				continue
 			}
-			p := r.property(key.text, props.items[j], join(where, key.text), depth+1)
+			p := r.readProperty(key.text, props.items[j], joinPath(where, key.text), depth+1)
 			_, p.Required = required[key.text]
 			delete(required, key.text)
 			list = append(list, p)
 		}
 	}
 	if len(seen) == 0 {
-		r.fail(at, path, "there are no properties, so there is nothing to extract")
+		r.recordFault(at, path, "there are no properties, so there is nothing to extract")
 		return nil
 	}
 	for name, n := range required {
-		r.fail(n, "required", "there is no property %q", clip(name))
+		r.recordFault(n, "required", "there is no property %q", clipText(name))
 	}
 	return list
 }
 
-// required returns the names of required properties and where they are said.
-func (r *reader) required(v *view) map[string]*node {
+// requiredNames returns the names of required properties and where they are said.
+func (r *reader) requiredNames(v *view) map[string]*node {
 	names := map[string]*node{}
 	for _, n := range v.nodes {
 		list := n.get("required")
@@ -262,30 +262,30 @@ func (r *reader) required(v *view) map[string]*node {
 	return names
 }
 
-// property reads one property.
-func (r *reader) property(name string, n *node, path string, depth int) Property {
+// readProperty reads one property.
+func (r *reader) readProperty(name string, n *node, path string, depth int) Property {
 	p := Property{Name: name, Type: String}
 	if depth > maxNesting {
-		r.fail(n, path, "nested too deeply, or refers to itself")
+		r.recordFault(n, path, "nested too deeply, or refers to itself")
 		return p
 	}
-	v := r.view(n, path)
-	p.Title, p.Description = r.str(v, "title"), r.str(v, "description")
+	v := r.newView(n, path)
+	p.Title, p.Description = r.readString(v, "title"), r.readString(v, "description")
 	p.Type = r.typeOf(v, n, path)
-	p.Format = Format(r.str(v, "format"))
+	p.Format = Format(r.readString(v, "format"))
 	p.Nullable = v.nullable
 	switch p.Type {
 	case Object:
-		p.Properties = r.properties(v, n, path, depth)
+		p.Properties = r.readProperties(v, n, path, depth)
 	case Array:
 		item := Property{Name: name, Type: String}
 		if items, at := v.get("items"); items != nil {
-			item = r.property(name, items, at, depth+1)
+			item = r.readProperty(name, items, at, depth+1)
 		}
 		p.Items = &item
 	}
-	p.Enum = r.enum(v, &p)
-	p.Hints = r.hints(v, &p)
+	p.Enum = r.readEnum(v, &p)
+	p.Hints = r.readHints(v, &p)
 	return p
 }
 
@@ -294,7 +294,7 @@ func (r *reader) property(name string, n *node, path string, depth int) Property
 func (r *reader) typeOf(v *view, n *node, path string) Type {
 	t, at := v.get("type")
 	if t == nil {
-		return infer(v)
+		return inferType(v)
 	}
 	names := []*node{t}
 	if t.kind == nodeList {
@@ -304,13 +304,13 @@ func (r *reader) typeOf(v *view, n *node, path string) Type {
 	for _, name := range names {
 		switch typ := Type(name.text); {
 		case name.kind != nodeString:
-			r.fail(name, at, "a type must be a string, not %s", name.kind)
+			r.recordFault(name, at, "a type must be a string, not %s", name.kind)
 		case typ == "null":
 			v.nullable = true
 		case !slices.Contains([]Type{String, Number, Integer, Boolean, Array, Object}, typ):
-			r.fail(name, at, "unknown type %q; known are string, number, integer, boolean, array, object", clip(name.text))
+			r.recordFault(name, at, "unknown type %q; known are string, number, integer, boolean, array, object", clipText(name.text))
 		case found != "" && found != typ:
-			r.fail(name, at, "several types; give the property one, besides null")
+			r.recordFault(name, at, "several types; give the property one, besides null")
 		default:
 			found = typ
 		}
@@ -318,14 +318,14 @@ func (r *reader) typeOf(v *view, n *node, path string) Type {
 	if found == "" {
 		found = String
 		if len(names) == 1 && names[0].text == "null" {
-			r.fail(t, at, "a property of type null holds nothing")
+			r.recordFault(t, at, "a property of type null holds nothing")
 		}
 	}
 	return found
 }
 
-// infer guesses the type of a schema object that does not tell it.
-func infer(v *view) Type {
+// inferType guesses the type of a schema object that does not tell it.
+func inferType(v *view) Type {
 	has := func(keys ...string) bool {
 		return slices.ContainsFunc(keys, func(k string) bool { n, _ := v.get(k); return n != nil })
 	}
@@ -351,8 +351,8 @@ func infer(v *view) Type {
 	}
 }
 
-// enum reads the allowed values in their normalised form.
-func (r *reader) enum(v *view, p *Property) []any {
+// readEnum reads the allowed values in their normalised form.
+func (r *reader) readEnum(v *view, p *Property) []any {
 	list, path := v.get("enum")
 	if list == nil || list.kind != nodeList {
 		return nil
@@ -365,12 +365,12 @@ func (r *reader) enum(v *view, p *Property) []any {
 			p.Nullable = true
 			continue
 		case nodeList, nodeMap:
-			r.fail(item, at, "an allowed value must be a string, number or boolean, not %s", item.kind)
+			r.recordFault(item, at, "an allowed value must be a string, number or boolean, not %s", item.kind)
 			continue
 		}
-		value := item.value()
-		if !p.allows(item.kind) {
-			r.fail(item, at, "%s does not fit the type %s", clip(item.text), p.Type)
+		value := item.decodeValue()
+		if !p.allowsKind(item.kind) {
+			r.recordFault(item, at, "%s does not fit the type %s", clipText(item.text), p.Type)
 			continue
 		}
 		if num, ok := value.(json.Number); ok {
@@ -382,8 +382,8 @@ func (r *reader) enum(v *view, p *Property) []any {
 	return values
 }
 
-// allows reports whether a literal of this kind can be a value of p.
-func (p *Property) allows(kind nodeKind) bool {
+// allowsKind reports whether a literal of this kind can be a value of p.
+func (p *Property) allowsKind(kind nodeKind) bool {
 	switch p.Type {
 	case String:
 		return kind == nodeString

@@ -209,14 +209,14 @@ func (s *Schema) Field(path string) *Property {
 	return nil
 }
 
-// flatten lists the fields of properties below prefix.
-func flatten(prefix string, properties []Property) []Field {
+// flattenFields lists the fields of properties below prefix.
+func flattenFields(prefix string, properties []Property) []Field {
 	var fields []Field
 	for i := range properties {
 		p := &properties[i]
 		path := prefix + p.Name
 		if p.Type == Object {
-			fields = append(fields, flatten(path+".", p.Properties)...)
+			fields = append(fields, flattenFields(path+".", p.Properties)...)
 			continue
 		}
 		fields = append(fields, Field{Path: path, Property: p})
@@ -228,15 +228,15 @@ func flatten(prefix string, properties []Property) []Field {
 // schema has them. Fields without a value become null; paths that the schema
 // does not know are left out.
 func (s *Schema) Nest(values map[string]any) map[string]any {
-	return nest("", s.Properties, values)
+	return nestValues("", s.Properties, values)
 }
 
-func nest(prefix string, properties []Property, values map[string]any) map[string]any {
+func nestValues(prefix string, properties []Property, values map[string]any) map[string]any {
 	record := make(map[string]any, len(properties))
 	for i := range properties {
 		p := &properties[i]
 		if p.Type == Object {
-			record[p.Name] = nest(prefix+p.Name+".", p.Properties, values)
+			record[p.Name] = nestValues(prefix+p.Name+".", p.Properties, values)
 			continue
 		}
 		record[p.Name] = values[prefix+p.Name]
@@ -245,11 +245,11 @@ func nest(prefix string, properties []Property, values map[string]any) map[strin
 }
 
 // Fields returns the fields inside an object, by their paths from it.
-func (p *Property) Fields() []Field { return flatten("", p.Properties) }
+func (p *Property) Fields() []Field { return flattenFields("", p.Properties) }
 
 // Nest turns values by their paths from p, an object, into that object.
 func (p *Property) Nest(values map[string]any) map[string]any {
-	return nest("", p.Properties, values)
+	return nestValues("", p.Properties, values)
 }
 
 // Flatten is the inverse of Nest. What the schema does not know, and values
@@ -257,22 +257,22 @@ func (p *Property) Nest(values map[string]any) map[string]any {
 func (s *Schema) Flatten(record map[string]any) map[string]any {
 	values := make(map[string]any, len(s.fields))
 	for _, f := range s.fields {
-		if v := lookup(record, f.Path); v != nil {
+		if v := lookupPath(record, f.Path); v != nil {
 			values[f.Path] = v
 		}
 	}
 	return values
 }
 
-// lookup follows path through nested objects. A name may hold dots itself, so
+// lookupPath follows path through nested objects. A name may hold dots itself, so
 // each prefix is tried.
-func lookup(record map[string]any, path string) any {
+func lookupPath(record map[string]any, path string) any {
 	if v, ok := record[path]; ok {
 		return v
 	}
 	for i := strings.IndexByte(path, '.'); i >= 0; {
 		if inner, ok := record[path[:i]].(map[string]any); ok {
-			if v := lookup(inner, path[i+1:]); v != nil {
+			if v := lookupPath(inner, path[i+1:]); v != nil {
 				return v
 			}
 		}

@@ -17,7 +17,7 @@ import (
 )
 
 func (s *Server) guardUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (reply any, err error) {
-	err = s.guard(ctx, info.FullMethod, func(ctx context.Context) (err error) {
+	err = s.guardCall(ctx, info.FullMethod, func(ctx context.Context) (err error) {
 		reply, err = handle(ctx, req)
 		return err
 	})
@@ -25,7 +25,7 @@ func (s *Server) guardUnary(ctx context.Context, req any, info *grpc.UnaryServer
 }
 
 func (s *Server) guardStream(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-	return s.guard(stream.Context(), info.FullMethod, func(ctx context.Context) error {
+	return s.guardCall(stream.Context(), info.FullMethod, func(ctx context.Context) error {
 		return handle(service, &guardedStream{stream, ctx})
 	})
 }
@@ -38,13 +38,13 @@ type guardedStream struct {
 
 func (s *guardedStream) Context() context.Context { return s.ctx }
 
-// guard makes a call within the caller's deadline, turns panics into errors, and
+// guardCall makes a call within the caller's deadline, turns panics into errors, and
 // errors into statuses, and logs them.
-func (s *Server) guard(ctx context.Context, method string, call func(context.Context) error) error {
-	ctx, cancel, err := s.shave(ctx, method)
+func (s *Server) guardCall(ctx context.Context, method string, call func(context.Context) error) error {
+	ctx, cancel, err := s.shortenDeadline(ctx, method)
 	if err == nil {
 		defer cancel()
-		err = s.recovered(ctx, method, call)
+		err = s.recoverPanic(ctx, method, call)
 	}
 	if away := context.Cause(ctx); err != nil && errs.ReasonOf(away) == errs.StoreAway {
 		err = away
@@ -52,8 +52,8 @@ func (s *Server) guard(ctx context.Context, method string, call func(context.Con
 	if err == nil {
 		return nil
 	}
-	e := classify(ctx, err)
-	s.log(ctx, method, e)
+	e := classifyError(ctx, err)
+	s.logFailure(ctx, method, e)
 	return wire.Status(e).Err()
 }
 
@@ -64,9 +64,9 @@ var prompt = map[string]bool{
 	pb.MapReduceService_ListJobs_FullMethodName: true,
 }
 
-// shave takes the margin off the caller's deadline, and gives a call that has none
+// shortenDeadline takes the margin off the caller's deadline, and gives a call that has none
 // one of its own, if it should not take long.
-func (s *Server) shave(ctx context.Context, method string) (context.Context, context.CancelFunc, error) {
+func (s *Server) shortenDeadline(ctx context.Context, method string) (context.Context, context.CancelFunc, error) {
 	deadline, ok := ctx.Deadline()
 	switch {
 	case !ok && prompt[method]:
@@ -86,7 +86,7 @@ func (s *Server) shave(ctx context.Context, method string) (context.Context, con
 	return ctx, cancel, nil
 }
 
-func (s *Server) recovered(ctx context.Context, method string, call func(context.Context) error) (err error) {
+func (s *Server) recoverPanic(ctx context.Context, method string, call func(context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.config.Logger.ErrorContext(ctx, "panic in a call", "method", method, "panic", p, "stack", string(debug.Stack()))
@@ -96,9 +96,9 @@ func (s *Server) recovered(ctx context.Context, method string, call func(context
 	return call(ctx)
 }
 
-// classify finds the kind of err. Once the caller has gone, an internal error is most
+// classifyError finds the kind of err. Once the caller has gone, an internal error is most
 // likely a layer that wrapped the end of the context as its own failure.
-func classify(ctx context.Context, err error) *errs.Error {
+func classifyError(ctx context.Context, err error) *errs.Error {
 	e := wire.Classify(err)
 	if e.Kind != errs.Internal || ctx.Err() == nil {
 		return e
@@ -109,7 +109,7 @@ func classify(ctx context.Context, err error) *errs.Error {
 	return e
 }
 
-func (s *Server) log(ctx context.Context, method string, e *errs.Error) {
+func (s *Server) logFailure(ctx context.Context, method string, e *errs.Error) {
 	attrs := []slog.Attr{
 		slog.String("method", method),
 		slog.String("kind", e.Kind.String()),
@@ -121,12 +121,12 @@ func (s *Server) log(ctx context.Context, method string, e *errs.Error) {
 	if e.Err != nil {
 		attrs = append(attrs, slog.String("cause", e.Err.Error()))
 	}
-	s.config.Logger.LogAttrs(ctx, level(e.Kind), "call failed", attrs...)
+	s.config.Logger.LogAttrs(ctx, logLevel(e.Kind), "call failed", attrs...)
 }
 
-// level ranks a failure by who has to look at it: the operator, perhaps the
+// logLevel ranks a failure by who has to look at it: the operator, perhaps the
 // operator, whoever guards the system, or only the caller.
-func level(kind errs.Kind) slog.Level {
+func logLevel(kind errs.Kind) slog.Level {
 	switch kind {
 	case errs.Internal, errs.DataLoss:
 		return slog.LevelError

@@ -84,7 +84,7 @@ func (j *jobs) ListJobs(ctx context.Context, req *pb.ListJobsRequest) (*pb.ListJ
 	if err != nil {
 		return nil, err
 	}
-	return fit(j.maxPage, &q.PageSize, func() (*pb.ListJobsResponse, int, error) {
+	return fitPage(j.maxPage, &q.PageSize, func() (*pb.ListJobsResponse, int, error) {
 		page, err := j.service.ListJobs(ctx, q)
 		if err != nil {
 			return nil, 0, err
@@ -99,7 +99,7 @@ func (j *jobs) ListUnits(ctx context.Context, req *pb.ListUnitsRequest) (*pb.Lis
 	if err != nil {
 		return nil, err
 	}
-	return fit(j.maxPage, &q.PageSize, func() (*pb.ListUnitsResponse, int, error) {
+	return fitPage(j.maxPage, &q.PageSize, func() (*pb.ListUnitsResponse, int, error) {
 		page, err := j.service.ListUnits(ctx, q)
 		if err != nil {
 			return nil, 0, err
@@ -127,7 +127,7 @@ func (j *jobs) ListEvents(ctx context.Context, req *pb.ListEventsRequest) (*pb.L
 	if err != nil {
 		return nil, err
 	}
-	return fit(j.maxPage, &q.PageSize, func() (*pb.ListEventsResponse, int, error) {
+	return fitPage(j.maxPage, &q.PageSize, func() (*pb.ListEventsResponse, int, error) {
 		page, err := j.service.ListEvents(ctx, q)
 		if err != nil {
 			return nil, 0, err
@@ -136,9 +136,9 @@ func (j *jobs) ListEvents(ctx context.Context, req *pb.ListEventsRequest) (*pb.L
 	})
 }
 
-// fit asks for a page, and while it is larger than most bytes, for one half as
+// fitPage asks for a page, and while it is larger than most bytes, for one half as
 // long: a page may be shorter than asked for, and its token says where to go on.
-func fit[P proto.Message](most int, size *int, ask func() (page P, entries int, err error)) (P, error) {
+func fitPage[P proto.Message](most int, size *int, ask func() (page P, entries int, err error)) (P, error) {
 	for {
 		page, entries, err := ask()
 		if err != nil || entries <= 1 || proto.Size(page) <= most {
@@ -193,10 +193,10 @@ func (j *jobs) GetResult(req *pb.GetResultRequest, stream grpc.ServerStreamingSe
 		return err
 	}
 	out := resultWriter{send: stream.Send}
-	if err := j.service.GetResult(stream.Context(), id, req.GetPartial(), out.add); err != nil {
+	if err := j.service.GetResult(stream.Context(), id, req.GetPartial(), out.addPart); err != nil {
 		return err
 	}
-	return out.flush()
+	return out.flushParts()
 }
 
 // resultBatch is the size of parts, in bytes, that are worth a message.
@@ -208,16 +208,16 @@ type resultWriter struct {
 	size  int // bytes of parts
 }
 
-func (w *resultWriter) add(part *mapreduce.ResultPart) error {
+func (w *resultWriter) addPart(part *mapreduce.ResultPart) error {
 	p := wire.EncodeResultPart(part)
 	w.parts = append(w.parts, p)
 	if w.size += proto.Size(p); w.size < resultBatch {
 		return nil
 	}
-	return w.flush()
+	return w.flushParts()
 }
 
-func (w *resultWriter) flush() error {
+func (w *resultWriter) flushParts() error {
 	if len(w.parts) == 0 {
 		return nil
 	}

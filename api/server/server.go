@@ -122,12 +122,12 @@ func New(service mapreduce.Service, fleet mapreduce.Fleet, config Config) (*Serv
 		return nil, errs.New(errs.Internal, "codec: %w", err)
 	}
 	s := &Server{config: config, health: health.NewServer(), leaving: make(chan struct{})}
-	s.grpc = grpc.NewServer(append(s.options(codec), config.Options...)...)
+	s.grpc = grpc.NewServer(append(s.serverOptions(codec), config.Options...)...)
 	pb.RegisterMapReduceServiceServer(s.grpc, &jobs{
 		service: service, maxDocument: config.MaxDocument, maxPage: min(wire.SplitSize, config.MaxSend), leaving: s.leaving,
 	})
 	pb.RegisterAdminServiceServer(s.grpc, &admin{service: service, leaving: s.leaving})
-	s.workers = &workers{fleet: fleet, split: min(wire.SplitSize, config.MaxSend), idle: config.BlobIdle, recovered: s.recovered}
+	s.workers = &workers{fleet: fleet, split: min(wire.SplitSize, config.MaxSend), idle: config.BlobIdle, recovered: s.recoverPanic}
 	pb.RegisterWorkerServiceServer(s.grpc, s.workers)
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	for name := range s.grpc.GetServiceInfo() {
@@ -137,11 +137,11 @@ func New(service mapreduce.Service, fleet mapreduce.Fleet, config Config) (*Serv
 	return s, nil
 }
 
-// options bounds what a connection may take. A connection of an idle worker
+// serverOptions bounds what a connection may take. A connection of an idle worker
 // should cost little, as there may be 100,000: hence the small read buffer (what
 // is larger is read past it) and pings only once a minute; workers beat at a
 // level above. Clients may ping every 10 seconds, with or without a call.
-func (s *Server) options(codec encoding.CodecV2) []grpc.ServerOption {
+func (s *Server) serverOptions(codec encoding.CodecV2) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(codec),
 		grpc.MaxRecvMsgSize(s.config.MaxReceive),

@@ -19,7 +19,7 @@ type submitStream = grpc.ClientStreamingServer[pb.SubmitJobRequest, pb.SubmitJob
 // asks for them, so a slow store slows the client down instead of filling the
 // memory.
 func (j *jobs) SubmitJob(stream submitStream) error {
-	first, in, err := begin(j, stream.Recv)
+	first, in, err := beginSubmission(j, stream.Recv)
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (j *jobs) SubmitJob(stream submitStream) error {
 	if err != nil {
 		return err
 	}
-	job, err := j.service.SubmitJob(stream.Context(), spec, in.documents())
+	job, err := j.service.SubmitJob(stream.Context(), spec, in.readDocuments())
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (j *jobs) SubmitJob(stream submitStream) error {
 // PlanJob says what a job would do. Documents are read as they come, and none
 // is kept.
 func (j *jobs) PlanJob(stream grpc.BidiStreamingServer[pb.PlanJobRequest, pb.PlanJobResponse]) error {
-	first, in, err := begin(j, stream.Recv)
+	first, in, err := beginSubmission(j, stream.Recv)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (j *jobs) PlanJob(stream grpc.BidiStreamingServer[pb.PlanJobRequest, pb.Pla
 	if err != nil {
 		return err
 	}
-	p, err := j.service.PlanJob(stream.Context(), q, in.documents())
+	p, err := j.service.PlanJob(stream.Context(), q, in.readDocuments())
 	if err != nil {
 		return err
 	}
@@ -66,9 +66,9 @@ type message interface {
 	GetDocuments() []*pb.DocumentPiece
 }
 
-// begin reads the first message of a stream, which has to have the spec, and
+// beginSubmission reads the first message of a stream, which has to have the spec, and
 // returns it with the documents of the whole stream.
-func begin[M message](j *jobs, receive func() (M, error)) (first M, in *submission, err error) {
+func beginSubmission[M message](j *jobs, receive func() (M, error)) (first M, in *submission, err error) {
 	first, err = receive()
 	switch {
 	case errors.Is(err, io.EOF):
@@ -91,11 +91,11 @@ type submission struct {
 	pieces  []*pb.DocumentPiece // received, not yet taken
 }
 
-// documents yields the documents, and at most one error, last.
-func (s *submission) documents() iter.Seq2[*mapreduce.Document, error] {
+// readDocuments yields the documents, and at most one error, last.
+func (s *submission) readDocuments() iter.Seq2[*mapreduce.Document, error] {
 	return func(yield func(*mapreduce.Document, error) bool) {
 		for {
-			doc, err := s.next()
+			doc, err := s.nextDocument()
 			switch {
 			case errors.Is(err, io.EOF):
 				return
@@ -109,8 +109,8 @@ func (s *submission) documents() iter.Seq2[*mapreduce.Document, error] {
 	}
 }
 
-// next returns the next document, or io.EOF when all have come whole.
-func (s *submission) next() (*mapreduce.Document, error) {
+// nextDocument returns the next document, or io.EOF when all have come whole.
+func (s *submission) nextDocument() (*mapreduce.Document, error) {
 	for {
 		for len(s.pieces) > 0 {
 			doc, err := s.joiner.Add(s.pieces[0])
@@ -119,14 +119,14 @@ func (s *submission) next() (*mapreduce.Document, error) {
 				return doc, err
 			}
 		}
-		if err := s.more(); err != nil {
+		if err := s.receivePieces(); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// more receives the next pieces.
-func (s *submission) more() error {
+// receivePieces receives the next pieces.
+func (s *submission) receivePieces() error {
 	req, err := s.receive()
 	switch {
 	case errors.Is(err, io.EOF):

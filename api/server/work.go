@@ -70,27 +70,27 @@ func (w *workers) GetBlob(req *pb.GetBlobRequest, stream grpc.ServerStreamingSer
 	if err != nil {
 		return err
 	}
-	return w.transfer(stream.Context(), pb.WorkerService_GetBlob_FullMethodName, func(ctx context.Context, turn *turn) error {
+	return w.transferBlob(stream.Context(), pb.WorkerService_GetBlob_FullMethodName, func(ctx context.Context, turn *turn) error {
 		cutter := wire.NewPartCutter(q.Blob.Start, func(p *pb.BlobPart) error {
-			return turn.wait(func() error { return stream.Send(&pb.GetBlobResponse{Part: p}) })
+			return turn.waitFor(func() error { return stream.Send(&pb.GetBlobResponse{Part: p}) })
 		})
 		if err := w.fleet.GetBlob(ctx, q, cutter.Add); err != nil {
 			return err
 		}
-		return turn.wait(func() error { return stream.Send(&pb.GetBlobResponse{Sha256: cutter.Sum()}) })
+		return turn.waitFor(func() error { return stream.Send(&pb.GetBlobResponse{Sha256: cutter.Sum()}) })
 	})
 }
 
 // PutBlob stores a blob. It reads a part when the fleet asks for it, so a slow
 // store slows the worker down.
 func (w *workers) PutBlob(stream grpc.ClientStreamingServer[pb.PutBlobRequest, pb.PutBlobResponse]) error {
-	return w.transfer(stream.Context(), pb.WorkerService_PutBlob_FullMethodName, func(ctx context.Context, turn *turn) error {
+	return w.transferBlob(stream.Context(), pb.WorkerService_PutBlob_FullMethodName, func(ctx context.Context, turn *turn) error {
 		var m *pb.PutBlobRequest
 		receive := func() (err error) {
 			m, err = stream.Recv()
 			return err
 		}
-		if err := turn.wait(receive); errors.Is(err, io.EOF) {
+		if err := turn.waitFor(receive); errors.Is(err, io.EOF) {
 			return errs.Field("blob", "is missing: nothing was sent")
 		} else if err != nil {
 			return err
@@ -103,7 +103,7 @@ func (w *workers) PutBlob(stream grpc.ClientStreamingServer[pb.PutBlobRequest, p
 		fresh := m.GetPart() != nil // m has a part that was not taken
 		stored, err := w.fleet.PutBlob(ctx, q, func() ([]byte, error) {
 			if !fresh {
-				if err := turn.wait(receive); err != nil {
+				if err := turn.waitFor(receive); err != nil {
 					return nil, err
 				}
 			}
@@ -113,14 +113,14 @@ func (w *workers) PutBlob(stream grpc.ClientStreamingServer[pb.PutBlobRequest, p
 		if err != nil {
 			return err
 		}
-		return turn.wait(func() error { return stream.SendAndClose(wire.EncodeBlobStored(stored)) })
+		return turn.waitFor(func() error { return stream.SendAndClose(wire.EncodeBlobStored(stored)) })
 	})
 }
 
-// transfer moves a blob. It ends when the worker neither sends nor reads for too
+// transferBlob moves a blob. It ends when the worker neither sends nor reads for too
 // long: who asks for blobs and does not take them must not keep what is held for
 // them.
-func (w *workers) transfer(ctx context.Context, method string, move func(context.Context, *turn) error) error {
+func (w *workers) transferBlob(ctx context.Context, method string, move func(context.Context, *turn) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxTransfer, errs.New(errs.Deadline, "the blob was not transferred within %v; go on with the rest", maxTransfer))
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
@@ -152,8 +152,8 @@ type turn struct {
 	timer *time.Timer // ends the transfer
 }
 
-// wait calls what has to wait for the worker.
-func (t *turn) wait(call func() error) error {
+// waitFor calls what has to wait for the worker.
+func (t *turn) waitFor(call func() error) error {
 	t.timer.Reset(t.most)
 	defer t.timer.Stop()
 	return wire.Error(call())

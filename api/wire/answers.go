@@ -24,5 +24,5 @@ func DecodeAnswerCache(p *pb.AnswerCache) *mapreduce.AnswerCache {
 // DecodeTenant decodes the tenant that a request is about.
 func DecodeTenant(tenant string) (mapreduce.TenantID, error) {
 	var d decoder
-	return mapreduce.TenantID(d.name("tenant_id", tenant, MaxNames)), d.result()
+	return mapreduce.TenantID(d.decodeName("tenant_id", tenant, MaxNames)), d.firstError()
 }

@@ -28,26 +28,26 @@ func encodeBlob(b *mapreduce.Blob) *pb.Blob {
 // becomes the unknown one, which nothing can be asked of.
 func decodeBlob(d *decoder, p *pb.Blob) mapreduce.Blob {
 	b := mapreduce.Blob{
-		Kind:   known(p.GetKind(), lastBlobKind),
-		Key:    d.hash("key", p.GetKey()),
-		SHA256: d.hash("sha256", p.GetSha256()),
-		Length: d.count64("size_bytes", p.GetSizeBytes()),
-		Start:  d.count64("start_byte", p.GetStartByte()),
-		End:    d.count64("end_byte", p.GetEndByte()),
+		Kind:   knownOrZero(p.GetKind(), lastBlobKind),
+		Key:    d.decodeHash("key", p.GetKey()),
+		SHA256: d.decodeHash("sha256", p.GetSha256()),
+		Length: d.decodeCount64("size_bytes", p.GetSizeBytes()),
+		Start:  d.decodeCount64("start_byte", p.GetStartByte()),
+		End:    d.decodeCount64("end_byte", p.GetEndByte()),
 	}
 	switch {
 	case b.End > 0 && b.Start > b.End:
-		d.refuse("end_byte", "the range [%d, %d) ends before it begins", b.Start, b.End)
+		d.refuseField("end_byte", "the range [%d, %d) ends before it begins", b.Start, b.End)
 	case b.Length > 0 && max(b.Start, b.End) > b.Length:
-		d.refuse("end_byte", "the range [%d, %d) is not within the %d bytes of the blob", b.Start, b.End, b.Length)
+		d.refuseField("end_byte", "the range [%d, %d) is not within the %d bytes of the blob", b.Start, b.End, b.Length)
 	}
 	return b
 }
 
-// hash takes a SHA-256, or nothing.
-func (d *decoder) hash(field string, sum []byte) []byte {
+// decodeHash takes a SHA-256, or nothing.
+func (d *decoder) decodeHash(field string, sum []byte) []byte {
 	if len(sum) != 0 && len(sum) != sha256.Size {
-		d.refuse(field, "has %d bytes; a SHA-256 has %d", len(sum), sha256.Size)
+		d.refuseField(field, "has %d bytes; a SHA-256 has %d", len(sum), sha256.Size)
 		return nil
 	}
 	return sum
@@ -81,12 +81,12 @@ func decodeBlobRequest(p interface {
 ) (*mapreduce.BlobRequest, error) {
 	d := new(decoder)
 	q := &mapreduce.BlobRequest{
-		Session: mapreduce.SessionID(d.id("session_id", p.GetSessionId(), MaxNames)),
-		Held:    part(d, "held", p.GetHeld(), decodeHeld),
-		Blob:    part(d, "blob", p.GetBlob(), decodeBlob),
+		Session: mapreduce.SessionID(d.decodeID("session_id", p.GetSessionId(), MaxNames)),
+		Held:    decodePart(d, "held", p.GetHeld(), decodeHeld),
+		Blob:    decodePart(d, "blob", p.GetBlob(), decodeBlob),
 	}
 	if d.err == nil && q.Blob.Kind == mapreduce.BlobUnknown {
-		d.refuse("blob.kind", "has no value %d", p.GetBlob().GetKind())
+		d.refuseField("blob.kind", "has no value %d", p.GetBlob().GetKind())
 	}
 	if d.err != nil {
 		return nil, d.err

@@ -27,22 +27,22 @@ type decoder struct {
 	job string // found valid before: parts of a message mostly share their job
 }
 
-// result returns what is wrong, without the trap of a nil *errs.Error in an error.
-func (d *decoder) result() error {
+// firstError returns what is wrong, without the trap of a nil *errs.Error in an error.
+func (d *decoder) firstError() error {
 	if d.err == nil {
 		return nil
 	}
 	return d.err
 }
 
-func (d *decoder) refuse(field, format string, args ...any) {
+func (d *decoder) refuseField(field, format string, args ...any) {
 	if d.err == nil {
 		d.err = errs.Field(field, format, args...)
 	}
 }
 
-// under runs decode, and puts path in front of the field of what it refuses.
-func (d *decoder) under(path func() string, decode func()) {
+// withinPath runs decode, and puts path in front of the field of what it refuses.
+func (d *decoder) withinPath(path func() string, decode func()) {
 	before := d.err
 	decode()
 	if before == nil && d.err != nil {
@@ -50,28 +50,28 @@ func (d *decoder) under(path func() string, decode func()) {
 	}
 }
 
-// part decodes the message in a field.
-func part[P, T any](d *decoder, field string, p P, decode func(*decoder, P) T) (v T) {
-	d.under(func() string { return field }, func() { v = decode(d, p) })
+// decodePart decodes the message in a field.
+func decodePart[P, T any](d *decoder, field string, p P, decode func(*decoder, P) T) (v T) {
+	d.withinPath(func() string { return field }, func() { v = decode(d, p) })
 	return v
 }
 
-// optional decodes the message in a field, if it is there.
-func optional[P, T any](d *decoder, field string, p *P, decode func(*decoder, *P) T) *T {
+// decodeOptional decodes the message in a field, if it is there.
+func decodeOptional[P, T any](d *decoder, field string, p *P, decode func(*decoder, *P) T) *T {
 	if p == nil {
 		return nil
 	}
-	v := part(d, field, p, decode)
+	v := decodePart(d, field, p, decode)
 	return &v
 }
 
-// list decodes the messages in a repeated field, up to the first bad one.
-func list[P, T any](d *decoder, field string, in []P, decode func(*decoder, P) T) []T {
+// decodeList decodes the messages in a repeated field, up to the first bad one.
+func decodeList[P, T any](d *decoder, field string, in []P, decode func(*decoder, P) T) []T {
 	if len(in) == 0 || d.err != nil {
 		return nil
 	}
 	if len(in) > MaxParts {
-		d.refuse(field, "has %d entries, more than %d", len(in), MaxParts)
+		d.refuseField(field, "has %d entries, more than %d", len(in), MaxParts)
 		return nil
 	}
 	out := make([]T, len(in))
@@ -88,10 +88,10 @@ func (d *decoder) jobID(field, s string) mapreduce.JobID {
 	switch {
 	case s != "" && s == d.job:
 	case s == "":
-		d.refuse(field, "is missing")
+		d.refuseField(field, "is missing")
 		return ""
 	case !mapreduce.JobID(s).Valid():
-		d.refuse(field, "is not the id of a job")
+		d.refuseField(field, "is not the id of a job")
 		return ""
 	}
 	d.job = s
@@ -99,37 +99,37 @@ func (d *decoder) jobID(field, s string) mapreduce.JobID {
 }
 
 func (d *decoder) unitID(field, s string) mapreduce.UnitID {
-	return mapreduce.UnitID(d.id(field, s, MaxUnitID))
+	return mapreduce.UnitID(d.decodeID(field, s, MaxUnitID))
 }
 
 func (d *decoder) documentID(field, s string) mapreduce.DocumentID {
-	return mapreduce.DocumentID(d.id(field, s, MaxDocumentID))
+	return mapreduce.DocumentID(d.decodeID(field, s, MaxDocumentID))
 }
 
-func (d *decoder) id(field, s string, most int) string {
+func (d *decoder) decodeID(field, s string, most int) string {
 	if s == "" {
-		d.refuse(field, "is missing")
+		d.refuseField(field, "is missing")
 	}
-	return d.name(field, s, most)
+	return d.decodeName(field, s, most)
 }
 
-// name bounds a string that may be empty.
-func (d *decoder) name(field, s string, most int) string {
+// decodeName bounds a string that may be empty.
+func (d *decoder) decodeName(field, s string, most int) string {
 	if len(s) > most {
-		d.refuse(field, "is longer than %d bytes", most)
+		d.refuseField(field, "is longer than %d bytes", most)
 		return ""
 	}
 	return s
 }
 
-// count takes an integer that cannot be negative.
-func (d *decoder) count(field string, n int32) int {
-	return int(d.count64(field, int64(n)))
+// decodeCount takes an integer that cannot be negative.
+func (d *decoder) decodeCount(field string, n int32) int {
+	return int(d.decodeCount64(field, int64(n)))
 }
 
-func (d *decoder) count64(field string, n int64) int64 {
+func (d *decoder) decodeCount64(field string, n int64) int64 {
 	if n < 0 {
-		d.refuse(field, "is negative")
+		d.refuseField(field, "is negative")
 		return 0
 	}
 	return n
@@ -137,25 +137,25 @@ func (d *decoder) count64(field string, n int64) int64 {
 
 // pageSize refuses negative sizes and bounds large ones, as AIP-158 says.
 func (d *decoder) pageSize(n int32) int {
-	return min(d.count("page_size", n), MaxPage)
+	return min(d.decodeCount("page_size", n), MaxPage)
 }
 
-// fraction takes a number in [0, 1].
-func (d *decoder) fraction(field string, x float64) float64 {
+// decodeFraction takes a number in [0, 1].
+func (d *decoder) decodeFraction(field string, x float64) float64 {
 	if math.IsNaN(x) || x < 0 || x > 1 {
-		d.refuse(field, "is not between 0 and 1")
+		d.refuseField(field, "is not between 0 and 1")
 		return 0
 	}
 	return x
 }
 
-// duration takes a duration that cannot be negative.
-func (d *decoder) duration(field string, p *durationpb.Duration) time.Duration {
+// decodeDuration takes a duration that cannot be negative.
+func (d *decoder) decodeDuration(field string, p *durationpb.Duration) time.Duration {
 	if p == nil {
 		return 0
 	}
 	if p.CheckValid() != nil || p.AsDuration() < 0 {
-		d.refuse(field, "is not a duration, or is negative")
+		d.refuseField(field, "is not a duration, or is negative")
 		return 0
 	}
 	return p.AsDuration()

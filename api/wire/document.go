@@ -17,9 +17,9 @@ func CutDocument(doc *mapreduce.Document) ([]*pb.DocumentPiece, error) {
 	pieces := make([]*pb.DocumentPiece, 0, 1+len(doc.Content)/PartSize)
 	piece := &pb.DocumentPiece{
 		DocumentId: string(doc.ID),
-		MediaType:  text(doc.MediaType),
+		MediaType:  validText(doc.MediaType),
 		Metadata:   textMap(doc.Metadata),
-		SkipReason: text(doc.Skip),
+		SkipReason: validText(doc.Skip),
 		SizeBytes:  doc.Size,
 	}
 	for part := range Parts(doc.Content) {
@@ -43,7 +43,7 @@ type Joiner struct {
 // Add takes the next piece. It returns the document that the piece ends, or nil
 // if more is to come.
 func (j *Joiner) Add(p *pb.DocumentPiece) (*mapreduce.Document, error) {
-	doc, err := j.begin(p)
+	doc, err := j.beginDocument(p)
 	if err != nil {
 		return nil, err
 	}
@@ -61,14 +61,14 @@ func (j *Joiner) Add(p *pb.DocumentPiece) (*mapreduce.Document, error) {
 	return doc, nil
 }
 
-// begin returns the document that p belongs to.
-func (j *Joiner) begin(p *pb.DocumentPiece) (*mapreduce.Document, error) {
+// beginDocument returns the document that p belongs to.
+func (j *Joiner) beginDocument(p *pb.DocumentPiece) (*mapreduce.Document, error) {
 	if j.open != nil {
-		return j.open, j.continues(p)
+		return j.open, j.checkContinues(p)
 	}
 	var d decoder
-	doc := part(&d, "documents", p, decodeFirstPiece)
-	return doc, d.result()
+	doc := decodePart(&d, "documents", p, decodeFirstPiece)
+	return doc, d.firstError()
 }
 
 func decodeFirstPiece(d *decoder, p *pb.DocumentPiece) *mapreduce.Document {
@@ -77,15 +77,15 @@ func decodeFirstPiece(d *decoder, p *pb.DocumentPiece) *mapreduce.Document {
 		MediaType: p.GetMediaType(),
 		Metadata:  p.GetMetadata(),
 		Skip:      p.GetSkipReason(),
-		Size:      d.count64("size_bytes", p.GetSizeBytes()),
+		Size:      d.decodeCount64("size_bytes", p.GetSizeBytes()),
 	}
 	if doc.Skip != "" && (len(p.GetContent()) > 0 || p.GetMore()) {
-		d.refuse("skip_reason", "document %q is skipped, and has content", doc.ID)
+		d.refuseField("skip_reason", "document %q is skipped, and has content", doc.ID)
 	}
 	return doc
 }
 
-func (j *Joiner) continues(p *pb.DocumentPiece) error {
+func (j *Joiner) checkContinues(p *pb.DocumentPiece) error {
 	switch {
 	case p.GetDocumentId() != string(j.open.ID):
 		return errs.Field("documents.document_id", "%.100q comes before the last piece of %q", p.GetDocumentId(), j.open.ID)

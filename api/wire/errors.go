@@ -97,8 +97,8 @@ func Status(err error) *status.Status {
 	if e == nil {
 		return nil
 	}
-	s := status.New(codeFor(e), text(publicMessage(e)))
-	if detailed, err := s.WithDetails(details(e)...); err == nil {
+	s := status.New(codeFor(e), validText(publicMessage(e)))
+	if detailed, err := s.WithDetails(errorDetails(e)...); err == nil {
 		return detailed
 	}
 	return s
@@ -124,18 +124,18 @@ func publicMessage(e *errs.Error) string {
 	return e.Message
 }
 
-func details(e *errs.Error) []protoadapt.MessageV1 {
-	info := &errdetails.ErrorInfo{Domain: Domain, Reason: text(e.Reason)}
+func errorDetails(e *errs.Error) []protoadapt.MessageV1 {
+	info := &errdetails.ErrorInfo{Domain: Domain, Reason: validText(e.Reason)}
 	if info.Reason == "" {
 		info.Reason = strings.ToUpper(e.Kind.String())
 	}
 	if e.Op != "" {
-		info.Metadata = map[string]string{opKey: text(e.Op)}
+		info.Metadata = map[string]string{opKey: validText(e.Op)}
 	}
 	all := []protoadapt.MessageV1{info}
 	if e.Field != "" {
 		all = append(all, &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{
-			{Field: text(e.Field), Description: text(e.Message), Reason: info.Reason},
+			{Field: validText(e.Field), Description: validText(e.Message), Reason: info.Reason},
 		}})
 	}
 	if e.RetryAfter > 0 {

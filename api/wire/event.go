@@ -8,8 +8,8 @@ import (
 // EncodeEvents encodes a page of checkpoints.
 func EncodeEvents(page *mapreduce.EventPage) *pb.ListEventsResponse {
 	return &pb.ListEventsResponse{
-		Checkpoints:   convert(page.Checkpoints, EncodeCheckpoint),
-		Seals:         convert(page.Seals, encodeSeal),
+		Checkpoints:   convertEach(page.Checkpoints, EncodeCheckpoint),
+		Seals:         convertEach(page.Seals, encodeSeal),
 		NextPageToken: page.NextPageToken,
 	}
 }
@@ -17,8 +17,8 @@ func EncodeEvents(page *mapreduce.EventPage) *pb.ListEventsResponse {
 // DecodeEvents decodes a page of checkpoints.
 func DecodeEvents(p *pb.ListEventsResponse) *mapreduce.EventPage {
 	return &mapreduce.EventPage{
-		Checkpoints:   convert(p.GetCheckpoints(), DecodeCheckpoint),
-		Seals:         convert(p.GetSeals(), decodeSeal),
+		Checkpoints:   convertEach(p.GetCheckpoints(), DecodeCheckpoint),
+		Seals:         convertEach(p.GetSeals(), decodeSeal),
 		NextPageToken: p.GetNextPageToken(),
 	}
 }
@@ -31,10 +31,10 @@ func EncodeCheckpoint(c *mapreduce.Checkpoint) *pb.Checkpoint {
 		Kind:         pb.EventKind(c.Kind),
 		NodeId:       string(c.Node),
 		State:        pb.JobState(c.State),
-		Completed:    each(c.Completed, encodeUnitRef),
-		Failed:       each(c.Failed, encodeUnitRef),
+		Completed:    encodeEach(c.Completed, encodeUnitRef),
+		Failed:       encodeEach(c.Failed, encodeUnitRef),
 		Tokens:       encodeTokens(c.Tokens),
-		Message:      text(c.Message),
+		Message:      validText(c.Message),
 		Progress:     encodeMark(c.Progress),
 	}
 }
@@ -58,11 +58,11 @@ func DecodeCheckpoint(p *pb.Checkpoint) *mapreduce.Checkpoint {
 	return &mapreduce.Checkpoint{
 		ID:        p.GetCheckpointId(),
 		Time:      decodeTime(p.GetCreateTime()),
-		Kind:      known(p.GetKind(), lastEventKind),
+		Kind:      knownOrZero(p.GetKind(), lastEventKind),
 		Node:      mapreduce.NodeID(p.GetNodeId()),
-		State:     known(p.GetState(), lastJobState),
-		Completed: convert(p.GetCompleted(), decodeUnitRef),
-		Failed:    convert(p.GetFailed(), decodeUnitRef),
+		State:     knownOrZero(p.GetState(), lastJobState),
+		Completed: convertEach(p.GetCompleted(), decodeUnitRef),
+		Failed:    convertEach(p.GetFailed(), decodeUnitRef),
 		Tokens:    decodeTokens(p.GetTokens()),
 		Message:   p.GetMessage(),
 		Progress:  decodeMark(p.GetProgress()),
@@ -71,7 +71,7 @@ func DecodeCheckpoint(p *pb.Checkpoint) *mapreduce.Checkpoint {
 
 func encodeUnitRef(p *pb.UnitRef, r *mapreduce.UnitRef) {
 	p.UnitId = string(r.Unit)
-	p.Attempt = small(r.Attempt)
+	p.Attempt = clampInt32(r.Attempt)
 	p.Sha256 = r.SHA256
 	p.Tokens = encodeTokens(r.Tokens)
 }
@@ -88,7 +88,7 @@ func decodeUnitRef(p *pb.UnitRef) mapreduce.UnitRef {
 func encodeSeal(s *mapreduce.Seal) *pb.Seal {
 	return &pb.Seal{
 		Number:           s.Number,
-		CheckpointCount:  small(s.Count),
+		CheckpointCount:  clampInt32(s.Count),
 		LastCheckpointId: s.Last,
 		Hash:             s.Hash,
 	}

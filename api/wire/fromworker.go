@@ -9,13 +9,13 @@ import (
 func EncodeFromWorker(m *mapreduce.FromWorker) *pb.WorkRequest {
 	return &pb.WorkRequest{
 		Hello:     encodeHello(m.Hello),
-		Reports:   each(m.Reports, encodeReport),
-		Started:   each(m.Started, fillHeld),
-		Reserve:   each(m.Reserve, encodeReserve),
-		States:    each(m.States, encodeAgentState),
+		Reports:   encodeEach(m.Reports, encodeReport),
+		Started:   encodeEach(m.Started, fillHeld),
+		Reserve:   encodeEach(m.Reserve, encodeReserve),
+		States:    encodeEach(m.States, encodeAgentState),
 		Heartbeat: encodeHeartbeat(m.Heartbeat),
 		Drain:     m.Drain,
-		Limits:    each(m.Limits, encodeLimitNote),
+		Limits:    encodeEach(m.Limits, encodeLimitNote),
 	}
 }
 
@@ -23,14 +23,14 @@ func EncodeFromWorker(m *mapreduce.FromWorker) *pb.WorkRequest {
 func DecodeFromWorker(p *pb.WorkRequest) (*mapreduce.FromWorker, error) {
 	d := new(decoder)
 	m := &mapreduce.FromWorker{
-		Hello:     optional(d, "hello", p.GetHello(), decodeHello),
-		Reports:   list(d, "reports", p.GetReports(), decodeReport),
-		Started:   list(d, "started", p.GetStarted(), decodeHeld),
-		Reserve:   list(d, "reserve", p.GetReserve(), decodeReserve),
-		States:    list(d, "states", p.GetStates(), decodeAgentState),
-		Heartbeat: optional(d, "heartbeat", p.GetHeartbeat(), decodeHeartbeat),
+		Hello:     decodeOptional(d, "hello", p.GetHello(), decodeHello),
+		Reports:   decodeList(d, "reports", p.GetReports(), decodeReport),
+		Started:   decodeList(d, "started", p.GetStarted(), decodeHeld),
+		Reserve:   decodeList(d, "reserve", p.GetReserve(), decodeReserve),
+		States:    decodeList(d, "states", p.GetStates(), decodeAgentState),
+		Heartbeat: decodeOptional(d, "heartbeat", p.GetHeartbeat(), decodeHeartbeat),
 		Drain:     p.GetDrain(),
-		Limits:    list(d, "limits", p.GetLimits(), decodeLimitNote),
+		Limits:    decodeList(d, "limits", p.GetLimits(), decodeLimitNote),
 	}
 	if d.err != nil {
 		return nil, d.err
@@ -44,29 +44,29 @@ func encodeHello(h *mapreduce.Hello) *pb.Hello {
 	}
 	return &pb.Hello{
 		SessionId: string(h.Session),
-		Version:   text(h.Version),
-		Slots:     small(h.Slots),
-		Prefetch:  small(h.Prefetch),
+		Version:   validText(h.Version),
+		Slots:     clampInt32(h.Slots),
+		Prefetch:  clampInt32(h.Prefetch),
 		Offer:     encodeOffer(h.Offer),
 		Embedded:  h.Embedded,
-		Holding:   each(h.Holding, fillHeld),
+		Holding:   encodeEach(h.Holding, fillHeld),
 	}
 }
 
 func decodeHello(d *decoder, p *pb.Hello) mapreduce.Hello {
 	return mapreduce.Hello{
-		Session:  mapreduce.SessionID(d.id("session_id", p.GetSessionId(), MaxNames)),
-		Version:  d.name("version", p.GetVersion(), MaxNames),
-		Slots:    d.count("slots", p.GetSlots()),
-		Prefetch: d.count("prefetch", p.GetPrefetch()),
-		Offer:    part(d, "offer", p.GetOffer(), decodeOffer),
+		Session:  mapreduce.SessionID(d.decodeID("session_id", p.GetSessionId(), MaxNames)),
+		Version:  d.decodeName("version", p.GetVersion(), MaxNames),
+		Slots:    d.decodeCount("slots", p.GetSlots()),
+		Prefetch: d.decodeCount("prefetch", p.GetPrefetch()),
+		Offer:    decodePart(d, "offer", p.GetOffer(), decodeOffer),
 		Embedded: p.GetEmbedded(),
-		Holding:  list(d, "holding", p.GetHolding(), decodeHeld),
+		Holding:  decodeList(d, "holding", p.GetHolding(), decodeHeld),
 	}
 }
 
 func encodeOffer(o mapreduce.Offer) *pb.Offer {
-	return &pb.Offer{Providers: texts(o.Providers), Tools: texts(o.Tools), Parsers: texts(o.Parsers)}
+	return &pb.Offer{Providers: validTexts(o.Providers), Tools: validTexts(o.Tools), Parsers: validTexts(o.Parsers)}
 }
 
 func decodeOffer(d *decoder, p *pb.Offer) mapreduce.Offer {
@@ -75,14 +75,14 @@ func decodeOffer(d *decoder, p *pb.Offer) mapreduce.Offer {
 		list []string
 	}{{"providers", p.GetProviders()}, {"tools", p.GetTools()}, {"parsers", p.GetParsers()}} {
 		if len(f.list) > MaxParts {
-			d.refuse(f.name, "has more than %d entries", MaxParts)
+			d.refuseField(f.name, "has more than %d entries", MaxParts)
 		}
 	}
 	return mapreduce.Offer{Providers: p.GetProviders(), Tools: p.GetTools(), Parsers: p.GetParsers()}
 }
 
 func fillHeld(p *pb.Held, h *mapreduce.Held) {
-	p.JobId, p.UnitId, p.Attempt, p.Running = string(h.Job), string(h.Unit), small(h.Attempt), h.Running
+	p.JobId, p.UnitId, p.Attempt, p.Running = string(h.Job), string(h.Unit), clampInt32(h.Attempt), h.Running
 }
 
 func encodeHeld(h mapreduce.Held) *pb.Held {
@@ -95,13 +95,13 @@ func decodeHeld(d *decoder, p *pb.Held) mapreduce.Held {
 	return mapreduce.Held{
 		Job:     d.jobID("job_id", p.GetJobId()),
 		Unit:    d.unitID("unit_id", p.GetUnitId()),
-		Attempt: d.count("attempt", p.GetAttempt()),
+		Attempt: d.decodeCount("attempt", p.GetAttempt()),
 		Running: p.GetRunning(),
 	}
 }
 
 func encodeReport(p *pb.Report, r *mapreduce.Report) {
-	p.JobId, p.UnitId, p.Attempt = string(r.Job), string(r.Unit), small(r.Attempt)
+	p.JobId, p.UnitId, p.Attempt = string(r.Job), string(r.Unit), clampInt32(r.Attempt)
 	p.Outcome = pb.Outcome(r.Outcome)
 
 	p.Output = r.Output
@@ -112,15 +112,15 @@ func encodeReport(p *pb.Report, r *mapreduce.Report) {
 
 	p.Tokens = encodeTokens(r.Tokens)
 	p.CostMicros = r.CostMicros
-	p.CallCount, p.CallLatency = small(r.Calls), encodeDuration(r.Latency)
-	p.ToolCallCount, p.ToolTime = small(r.Tools), encodeDuration(r.ToolTime)
+	p.CallCount, p.CallLatency = clampInt32(r.Calls), encodeDuration(r.Latency)
+	p.ToolCallCount, p.ToolTime = clampInt32(r.Tools), encodeDuration(r.ToolTime)
 	p.Elapsed = encodeDuration(r.Elapsed)
 	p.Savings = encodeSavings(r.Savings)
 
 	p.FailureClass = encodeChoice[pb.FailureClass](r.Class)
-	p.Errors = texts(r.Errors)
+	p.Errors = validTexts(r.Errors)
 	p.RetryAfter = encodeDuration(r.RetryAfter)
-	p.Breaker = text(r.Breaker)
+	p.Breaker = validText(r.Breaker)
 	p.Parking = encodeParking(r.Parking)
 }
 
@@ -128,32 +128,32 @@ func decodeReport(d *decoder, p *pb.Report) mapreduce.Report {
 	r := mapreduce.Report{
 		Job:     d.jobID("job_id", p.GetJobId()),
 		Unit:    d.unitID("unit_id", p.GetUnitId()),
-		Attempt: d.count("attempt", p.GetAttempt()),
-		Outcome: member(d, "outcome", p.GetOutcome(), lastOutcome),
+		Attempt: d.decodeCount("attempt", p.GetAttempt()),
+		Outcome: decodeEnum(d, "outcome", p.GetOutcome(), lastOutcome),
 
 		Output:     p.GetOutput(),
-		Length:     d.count64("output_bytes", p.GetOutputBytes()),
+		Length:     d.decodeCount64("output_bytes", p.GetOutputBytes()),
 		SHA256:     p.GetSha256(),
-		Size:       d.count64("prompt_tokens", p.GetPromptTokens()),
-		Confidence: d.fraction("confidence", p.GetConfidence()),
+		Size:       d.decodeCount64("prompt_tokens", p.GetPromptTokens()),
+		Confidence: d.decodeFraction("confidence", p.GetConfidence()),
 
-		Tokens:     part(d, "tokens", p.GetTokens(), checkTokens),
-		CostMicros: d.count64("cost_micros", p.GetCostMicros()),
-		Calls:      d.count("call_count", p.GetCallCount()),
-		Latency:    d.duration("call_latency", p.GetCallLatency()),
-		Tools:      d.count("tool_call_count", p.GetToolCallCount()),
-		ToolTime:   d.duration("tool_time", p.GetToolTime()),
-		Elapsed:    d.duration("elapsed", p.GetElapsed()),
-		Savings:    part(d, "savings", p.GetSavings(), checkSavings),
+		Tokens:     decodePart(d, "tokens", p.GetTokens(), checkTokens),
+		CostMicros: d.decodeCount64("cost_micros", p.GetCostMicros()),
+		Calls:      d.decodeCount("call_count", p.GetCallCount()),
+		Latency:    d.decodeDuration("call_latency", p.GetCallLatency()),
+		Tools:      d.decodeCount("tool_call_count", p.GetToolCallCount()),
+		ToolTime:   d.decodeDuration("tool_time", p.GetToolTime()),
+		Elapsed:    d.decodeDuration("elapsed", p.GetElapsed()),
+		Savings:    decodePart(d, "savings", p.GetSavings(), checkSavings),
 
-		Class:      choice(d, "failure_class", p.GetFailureClass(), lastFailureClass),
+		Class:      decodeEnumOrDefault(d, "failure_class", p.GetFailureClass(), lastFailureClass),
 		Errors:     p.GetErrors(),
-		RetryAfter: d.duration("retry_after", p.GetRetryAfter()),
+		RetryAfter: d.decodeDuration("retry_after", p.GetRetryAfter()),
 		Breaker:    p.GetBreaker(),
-		Parking:    optional(d, "parking", p.GetParking(), decodeParking),
+		Parking:    decodeOptional(d, "parking", p.GetParking(), decodeParking),
 	}
 	if r.Outcome == mapreduce.Parked && r.Parking == nil {
-		d.refuse("parking", "is missing")
+		d.refuseField("parking", "is missing")
 	}
 	return r
 }
@@ -161,8 +161,8 @@ func decodeReport(d *decoder, p *pb.Report) mapreduce.Report {
 // checkTokens refuses what would lower a count of tokens.
 func checkTokens(d *decoder, p *pb.Tokens) mapreduce.Tokens {
 	return mapreduce.Tokens{
-		In:  d.count64("input", p.GetInput()),
-		Out: d.count64("output", p.GetOutput()),
+		In:  d.decodeCount64("input", p.GetInput()),
+		Out: d.decodeCount64("output", p.GetOutput()),
 	}
 }
 
@@ -172,8 +172,8 @@ func encodeReserve(p *pb.ReserveRequest, r *mapreduce.ReserveRequest) {
 
 func decodeReserve(d *decoder, p *pb.ReserveRequest) mapreduce.ReserveRequest {
 	return mapreduce.ReserveRequest{
-		Held:   part(d, "held", p.GetHeld(), decodeHeld),
-		Tokens: d.count64("tokens", p.GetTokens()),
+		Held:   decodePart(d, "held", p.GetHeld(), decodeHeld),
+		Tokens: d.decodeCount64("tokens", p.GetTokens()),
 	}
 }
 
@@ -183,8 +183,8 @@ func encodeAgentState(p *pb.AgentState, s *mapreduce.AgentState) {
 
 func decodeAgentState(d *decoder, p *pb.AgentState) mapreduce.AgentState {
 	return mapreduce.AgentState{
-		Held:   part(d, "held", p.GetHeld(), decodeHeld),
-		Tokens: part(d, "tokens", p.GetTokens(), checkTokens),
+		Held:   decodePart(d, "held", p.GetHeld(), decodeHeld),
+		Tokens: decodePart(d, "tokens", p.GetTokens(), checkTokens),
 		Data:   p.GetData(),
 	}
 }
@@ -194,33 +194,33 @@ func encodeHeartbeat(h *mapreduce.Heartbeat) *pb.Heartbeat {
 		return nil
 	}
 	return &pb.Heartbeat{
-		Progress: each(h.Progress, func(p *pb.Progress, v *mapreduce.Progress) {
-			p.Held, p.Tokens, p.Note = encodeHeld(v.Held), encodeTokens(v.Tokens), text(v.Note)
+		Progress: encodeEach(h.Progress, func(p *pb.Progress, v *mapreduce.Progress) {
+			p.Held, p.Tokens, p.Note = encodeHeld(v.Held), encodeTokens(v.Tokens), validText(v.Note)
 		}),
-		Breakers: each(h.Breakers, func(p *pb.BreakerState, b *mapreduce.BreakerState) {
-			p.Name, p.OpenFor = text(b.Name), encodeDuration(b.OpenFor)
+		Breakers: encodeEach(h.Breakers, func(p *pb.BreakerState, b *mapreduce.BreakerState) {
+			p.Name, p.OpenFor = validText(b.Name), encodeDuration(b.OpenFor)
 		}),
 	}
 }
 
 func decodeHeartbeat(d *decoder, p *pb.Heartbeat) mapreduce.Heartbeat {
 	return mapreduce.Heartbeat{
-		Progress: list(d, "progress", p.GetProgress(), decodeProgress),
-		Breakers: list(d, "breakers", p.GetBreakers(), decodeBreaker),
+		Progress: decodeList(d, "progress", p.GetProgress(), decodeProgress),
+		Breakers: decodeList(d, "breakers", p.GetBreakers(), decodeBreaker),
 	}
 }
 
 func decodeProgress(d *decoder, p *pb.Progress) mapreduce.Progress {
 	return mapreduce.Progress{
-		Held:   part(d, "held", p.GetHeld(), decodeHeld),
-		Tokens: part(d, "tokens", p.GetTokens(), checkTokens),
+		Held:   decodePart(d, "held", p.GetHeld(), decodeHeld),
+		Tokens: decodePart(d, "tokens", p.GetTokens(), checkTokens),
 		Note:   p.GetNote(),
 	}
 }
 
 func decodeBreaker(d *decoder, p *pb.BreakerState) mapreduce.BreakerState {
 	return mapreduce.BreakerState{
-		Name:    d.id("name", p.GetName(), MaxUnitID),
-		OpenFor: d.duration("open_for", p.GetOpenFor()),
+		Name:    d.decodeID("name", p.GetName(), MaxUnitID),
+		OpenFor: d.decodeDuration("open_for", p.GetOpenFor()),
 	}
 }

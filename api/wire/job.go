@@ -11,32 +11,32 @@ func EncodeSpec(s *mapreduce.JobSpec) *pb.JobSpec {
 		TenantId:  string(s.Tenant),
 		RequestId: string(s.RequestID),
 
-		Pipeline: text(s.Pipeline), PipelineDefinition: s.Definition,
-		Provider: text(s.Provider),
-		Model:    text(s.Model),
+		Pipeline: validText(s.Pipeline), PipelineDefinition: s.Definition,
+		Provider: validText(s.Provider),
+		Model:    validText(s.Model),
 		Schema:   s.Schema,
 		Vars:     textMap(s.Vars),
 
 		ModelAliases: textMap(s.Models),
 
-		Parallelism:        small(s.Parallelism),
-		MaxUnitTokens:      small(s.MaxTokensPerUnit),
-		ChunkOverlapTokens: small(s.ChunkOverlap),
-		Priority:           small(s.Priority),
+		Parallelism:        clampInt32(s.Parallelism),
+		MaxUnitTokens:      clampInt32(s.MaxTokensPerUnit),
+		ChunkOverlapTokens: clampInt32(s.ChunkOverlap),
+		Priority:           clampInt32(s.Priority),
 
-		ReduceContextTokens: small(s.ReduceContextLimit),
-		ReduceBatchSize:     small(s.ReduceBatchSize),
+		ReduceContextTokens: clampInt32(s.ReduceContextLimit),
+		ReduceBatchSize:     clampInt32(s.ReduceBatchSize),
 
 		BudgetTokens: s.Budget,
 		ReduceShare:  s.ReduceShare,
 
 		OnError:            encodeChoice[pb.OnError](s.OnError),
 		OnBreaker:          encodeChoice[pb.OnBreaker](s.OnBreaker),
-		MaxAttempts:        small(s.MaxAttempts),
+		MaxAttempts:        clampInt32(s.MaxAttempts),
 		UnitTimeout:        encodeDuration(s.UnitTimeout),
-		BreakerThreshold:   small(s.BreakerThreshold),
+		BreakerThreshold:   clampInt32(s.BreakerThreshold),
 		BreakerTimeout:     encodeDuration(s.BreakerTimeout),
-		CheckpointInterval: small(s.CheckpointInterval),
+		CheckpointInterval: clampInt32(s.CheckpointInterval),
 		Capture:            encodeChoice[pb.Capture](s.Capture),
 		Cache:              s.Cache,
 		ReplayJobId:        string(s.Replay),
@@ -56,8 +56,8 @@ func EncodeSpec(s *mapreduce.JobSpec) *pb.JobSpec {
 // DecodeSpec decodes the spec of a submission.
 func DecodeSpec(p *pb.JobSpec) (mapreduce.JobSpec, error) {
 	var d decoder
-	s := part(&d, "spec", p, decodeSpec)
-	return s, d.result()
+	s := decodePart(&d, "spec", p, decodeSpec)
+	return s, d.firstError()
 }
 
 func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
@@ -65,8 +65,8 @@ func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
 		p = new(pb.JobSpec)
 	}
 	return mapreduce.JobSpec{
-		Tenant:    mapreduce.TenantID(d.name("tenant_id", p.GetTenantId(), MaxNames)),
-		RequestID: mapreduce.RequestID(d.name("request_id", p.GetRequestId(), MaxNames)),
+		Tenant:    mapreduce.TenantID(d.decodeName("tenant_id", p.GetTenantId(), MaxNames)),
+		RequestID: mapreduce.RequestID(d.decodeName("request_id", p.GetRequestId(), MaxNames)),
 
 		Pipeline: p.GetPipeline(), Definition: p.GetPipelineDefinition(),
 		Provider: p.GetProvider(),
@@ -75,30 +75,30 @@ func decodeSpec(d *decoder, p *pb.JobSpec) mapreduce.JobSpec {
 		Vars:     p.GetVars(),
 		Models:   p.GetModelAliases(),
 
-		Parallelism:      d.count("parallelism", p.GetParallelism()),
-		MaxTokensPerUnit: d.count("max_unit_tokens", p.GetMaxUnitTokens()),
+		Parallelism:      d.decodeCount("parallelism", p.GetParallelism()),
+		MaxTokensPerUnit: d.decodeCount("max_unit_tokens", p.GetMaxUnitTokens()),
 		ChunkOverlap:     int(p.GetChunkOverlapTokens()),
 		Priority:         int(p.GetPriority()),
 
-		ReduceContextLimit: d.count("reduce_context_tokens", p.GetReduceContextTokens()),
-		ReduceBatchSize:    d.count("reduce_batch_size", p.GetReduceBatchSize()),
+		ReduceContextLimit: d.decodeCount("reduce_context_tokens", p.GetReduceContextTokens()),
+		ReduceBatchSize:    d.decodeCount("reduce_batch_size", p.GetReduceBatchSize()),
 
-		Budget:      d.count64("budget_tokens", p.GetBudgetTokens()),
-		ReduceShare: d.fraction("reduce_share", p.GetReduceShare()),
+		Budget:      d.decodeCount64("budget_tokens", p.GetBudgetTokens()),
+		ReduceShare: d.decodeFraction("reduce_share", p.GetReduceShare()),
 
-		OnError:            choice(d, "on_error", p.GetOnError(), lastOnError),
-		OnBreaker:          choice(d, "on_breaker", p.GetOnBreaker(), lastOnBreaker),
-		MaxAttempts:        d.count("max_attempts", p.GetMaxAttempts()),
-		UnitTimeout:        d.duration("unit_timeout", p.GetUnitTimeout()),
-		BreakerThreshold:   d.count("breaker_threshold", p.GetBreakerThreshold()),
-		BreakerTimeout:     d.duration("breaker_timeout", p.GetBreakerTimeout()),
-		CheckpointInterval: d.count("checkpoint_interval", p.GetCheckpointInterval()),
-		Capture:            choice(d, "capture", p.GetCapture(), lastCapture),
+		OnError:            decodeEnumOrDefault(d, "on_error", p.GetOnError(), lastOnError),
+		OnBreaker:          decodeEnumOrDefault(d, "on_breaker", p.GetOnBreaker(), lastOnBreaker),
+		MaxAttempts:        d.decodeCount("max_attempts", p.GetMaxAttempts()),
+		UnitTimeout:        d.decodeDuration("unit_timeout", p.GetUnitTimeout()),
+		BreakerThreshold:   d.decodeCount("breaker_threshold", p.GetBreakerThreshold()),
+		BreakerTimeout:     d.decodeDuration("breaker_timeout", p.GetBreakerTimeout()),
+		CheckpointInterval: d.decodeCount("checkpoint_interval", p.GetCheckpointInterval()),
+		Capture:            decodeEnumOrDefault(d, "capture", p.GetCapture(), lastCapture),
 		Cache:              p.GetCache(),
-		Replay:             d.replay(p.GetReplayJobId()),
+		Replay:             d.decodeReplay(p.GetReplayJobId()),
 
 		// The rules of these depend on one another: the service has them.
-		Strategy:          strategy(d, "strategy", p.GetStrategy()),
+		Strategy:          decodeStrategy(d, "strategy", p.GetStrategy()),
 		ChunkSize:         p.ChunkSize,
 		TargetTokenBudget: p.TargetTokenBudget,
 		ContextWindow:     p.ContextWindow,
@@ -120,11 +120,11 @@ func EncodeJob(j *mapreduce.Job) *pb.Job {
 		Spec:       EncodeSpec(&j.Spec),
 		State:      pb.JobState(j.State),
 		Phase:      pb.JobState(j.Phase),
-		Level:      small(j.Level),
+		Level:      clampInt32(j.Level),
 		Epoch:      j.Epoch,
 		CreateTime: encodeTime(j.Created),
 		UpdateTime: encodeTime(j.Updated),
-		Error:      text(j.Error),
+		Error:      validText(j.Error),
 
 		TotalUnits:     j.TotalUnits,
 		CompletedUnits: j.CompletedUnits,
@@ -139,8 +139,8 @@ func EncodeJob(j *mapreduce.Job) *pb.Job {
 			Characters: encodeLedger(j.Coverage.Characters),
 		},
 		AuditHead:  j.AuditHead,
-		Warnings:   texts(j.Warnings),
-		Superseded: convert(j.Superseded, encodeSpent),
+		Warnings:   validTexts(j.Warnings),
+		Superseded: convertEach(j.Superseded, encodeSpent),
 	}
 }
 
@@ -153,8 +153,8 @@ func DecodeJob(p *pb.Job) *mapreduce.Job {
 	return &mapreduce.Job{
 		ID:      mapreduce.JobID(p.GetJobId()),
 		Spec:    decodeSpec(&believed, p.GetSpec()),
-		State:   known(p.GetState(), lastJobState),
-		Phase:   known(p.GetPhase(), lastJobState),
+		State:   knownOrZero(p.GetState(), lastJobState),
+		Phase:   knownOrZero(p.GetPhase(), lastJobState),
 		Level:   int(p.GetLevel()),
 		Epoch:   p.GetEpoch(),
 		Created: decodeTime(p.GetCreateTime()),
@@ -175,13 +175,13 @@ func DecodeJob(p *pb.Job) *mapreduce.Job {
 		},
 		AuditHead:  p.GetAuditHead(),
 		Warnings:   p.GetWarnings(),
-		Superseded: convert(p.GetSuperseded(), decodeSpent),
+		Superseded: convertEach(p.GetSuperseded(), decodeSpent),
 	}
 }
 
 func encodeSpent(s mapreduce.Spent) *pb.Spent {
 	return &pb.Spent{
-		Level: small(s.Level), Units: s.Units, Tokens: encodeTokens(s.Tokens), CostMicros: s.CostMicros,
+		Level: clampInt32(s.Level), Units: s.Units, Tokens: encodeTokens(s.Tokens), CostMicros: s.CostMicros,
 		Savings:   encodeSavings(s.Savings),
 		CallCount: s.Journal.Calls, CallLatency: encodeDuration(s.Journal.Latency),
 		ToolCount: s.Journal.Tools, ToolTime: encodeDuration(s.Journal.ToolTime),
@@ -199,8 +199,8 @@ func decodeSpent(p *pb.Spent) mapreduce.Spent {
 	}
 }
 
-// replay decodes the id of the job that another one repeats, if it does.
-func (d *decoder) replay(id string) mapreduce.JobID {
+// decodeReplay decodes the id of the job that another one repeats, if it does.
+func (d *decoder) decodeReplay(id string) mapreduce.JobID {
 	if id == "" {
 		return ""
 	}
@@ -227,10 +227,10 @@ func decodeSavings(p *pb.Savings) mapreduce.Savings {
 
 // checkSavings decodes those of a worker.
 func checkSavings(d *decoder, p *pb.Savings) mapreduce.Savings {
-	d.count64("answer_count", p.GetAnswerCount())
-	d.count64("answer_cost_micros", p.GetAnswerCostMicros())
-	d.count64("cache_write_tokens", p.GetCacheWriteTokens())
-	d.count64("cache_read_tokens", p.GetCacheReadTokens())
+	d.decodeCount64("answer_count", p.GetAnswerCount())
+	d.decodeCount64("answer_cost_micros", p.GetAnswerCostMicros())
+	d.decodeCount64("cache_write_tokens", p.GetCacheWriteTokens())
+	d.decodeCount64("cache_read_tokens", p.GetCacheReadTokens())
 	return decodeSavings(p)
 }
 

@@ -18,8 +18,8 @@ func EncodePlanQuery(q *mapreduce.PlanQuery) *pb.PlanJobRequest {
 // DecodePlanQuery decodes the question what a job would do.
 func DecodePlanQuery(p *pb.PlanJobRequest) (mapreduce.PlanQuery, error) {
 	var d decoder
-	q := mapreduce.PlanQuery{Spec: part(&d, "spec", p.GetSpec(), decodeSpec), Exact: p.GetRequireExact()}
-	return q, d.result()
+	q := mapreduce.PlanQuery{Spec: decodePart(&d, "spec", p.GetSpec(), decodeSpec), Exact: p.GetRequireExact()}
+	return q, d.firstError()
 }
 
 // EncodePlan encodes a plan.
@@ -29,20 +29,20 @@ func EncodePlan(p *mapreduce.Plan) *pb.Plan {
 		SchemaVersion: mapreduce.PlanVersion,
 		MapReduceMode: pb.MapReduceMode(p.Strategy),
 		Exact:         p.Exact,
-		Tasks:         convert(p.Tasks, encodePlanTask),
-		Levels: convert(p.Levels, func(l mapreduce.PlanLevel) *pb.PlanLevel {
-			return &pb.PlanLevel{Level: small(l.Level), TaskCount: int64(l.Tasks), Expected: l.Expected}
+		Tasks:         convertEach(p.Tasks, encodePlanTask),
+		Levels: convertEach(p.Levels, func(l mapreduce.PlanLevel) *pb.PlanLevel {
+			return &pb.PlanLevel{Level: clampInt32(l.Level), TaskCount: int64(l.Tasks), Expected: l.Expected}
 		}),
-		Warnings: convert(p.Warnings, func(w mapreduce.PlanWarning) *pb.PlanWarning {
-			return &pb.PlanWarning{Kind: text(w.Kind), Message: text(w.Message)}
+		Warnings: convertEach(p.Warnings, func(w mapreduce.PlanWarning) *pb.PlanWarning {
+			return &pb.PlanWarning{Kind: validText(w.Kind), Message: validText(w.Message)}
 		}),
 		Estimate: &pb.PlanEstimate{
 			TaskCount:  int64(e.Parses + e.Maps + e.Reduces),
-			LevelCount: small(e.Levels),
+			LevelCount: clampInt32(e.Levels),
 			ParseCount: int64(e.Parses), MapCount: int64(e.Maps), ReduceCount: int64(e.Reduces),
 			CallCount: e.Expected.Calls, InputTokens: e.Expected.Tokens.In, OutputTokens: e.Expected.Tokens.Out, CostMicros: e.Expected.CostMicros,
 			Low: encodePlanSpend(e.Low), High: encodePlanSpend(e.High),
-			Parallelism: small(e.Parallelism), Makespan: encodeDuration(e.Makespan),
+			Parallelism: clampInt32(e.Parallelism), Makespan: encodeDuration(e.Makespan),
 		},
 	}
 }
@@ -51,13 +51,13 @@ func EncodePlan(p *mapreduce.Plan) *pb.Plan {
 func DecodePlan(p *pb.Plan) *mapreduce.Plan {
 	e := p.GetEstimate()
 	return &mapreduce.Plan{
-		Strategy: known(p.GetMapReduceMode(), lastStrategy),
+		Strategy: knownOrZero(p.GetMapReduceMode(), lastStrategy),
 		Exact:    p.GetExact(),
-		Tasks:    convert(p.GetTasks(), decodePlanTask),
-		Levels: convert(p.GetLevels(), func(l *pb.PlanLevel) mapreduce.PlanLevel {
+		Tasks:    convertEach(p.GetTasks(), decodePlanTask),
+		Levels: convertEach(p.GetLevels(), func(l *pb.PlanLevel) mapreduce.PlanLevel {
 			return mapreduce.PlanLevel{Level: int(l.GetLevel()), Tasks: int(l.GetTaskCount()), Expected: l.GetExpected()}
 		}),
-		Warnings: convert(p.GetWarnings(), func(w *pb.PlanWarning) mapreduce.PlanWarning {
+		Warnings: convertEach(p.GetWarnings(), func(w *pb.PlanWarning) mapreduce.PlanWarning {
 			return mapreduce.PlanWarning{Kind: w.GetKind(), Message: w.GetMessage()}
 		}),
 		Estimate: mapreduce.PlanEstimate{
@@ -102,7 +102,7 @@ func kindOfNode(t pb.NodeType) mapreduce.UnitKind {
 
 func encodePlanTask(t mapreduce.PlanTask) *pb.PlanTask {
 	return &pb.PlanTask{
-		UnitId: string(t.Unit), NodeType: nodeTypes[t.Kind], MapReduceLevel: small(t.Level), DependsOn: stringsOf(t.DependsOn),
+		UnitId: string(t.Unit), NodeType: nodeTypes[t.Kind], MapReduceLevel: clampInt32(t.Level), DependsOn: stringsOf(t.DependsOn),
 		Stage: t.Stage, ItemCount: int64(t.Items), InputTokens: t.Read, OutputTokens: t.Written,
 		CallCount: t.Calls, CallInputTokens: t.Tokens.In, CallOutputTokens: t.Tokens.Out,
 	}
@@ -111,7 +111,7 @@ func encodePlanTask(t mapreduce.PlanTask) *pb.PlanTask {
 func decodePlanTask(p *pb.PlanTask) mapreduce.PlanTask {
 	return mapreduce.PlanTask{
 		Unit: mapreduce.UnitID(p.GetUnitId()), Kind: kindOfNode(p.GetNodeType()), Level: int(p.GetMapReduceLevel()),
-		DependsOn: convert(p.GetDependsOn(), func(s string) mapreduce.UnitID { return mapreduce.UnitID(s) }),
+		DependsOn: convertEach(p.GetDependsOn(), func(s string) mapreduce.UnitID { return mapreduce.UnitID(s) }),
 		Stage:     p.GetStage(),
 		Items:     int(p.GetItemCount()), Read: p.GetInputTokens(), Written: p.GetOutputTokens(),
 		Calls: p.GetCallCount(), Tokens: mapreduce.Tokens{In: p.GetCallInputTokens(), Out: p.GetCallOutputTokens()},

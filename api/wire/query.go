@@ -9,7 +9,7 @@ import (
 func DecodeJobID(s string) (mapreduce.JobID, error) {
 	var d decoder
 	id := d.jobID("job_id", s)
-	return id, d.result()
+	return id, d.firstError()
 }
 
 // EncodeListJobs encodes a choice of jobs.
@@ -17,7 +17,7 @@ func EncodeListJobs(q *mapreduce.ListJobsQuery) *pb.ListJobsRequest {
 	return &pb.ListJobsRequest{
 		States:    encodeJobStates(q.States),
 		TenantId:  string(q.Tenant),
-		PageSize:  small(q.PageSize),
+		PageSize:  clampInt32(q.PageSize),
 		PageToken: q.PageToken,
 	}
 }
@@ -26,18 +26,18 @@ func EncodeListJobs(q *mapreduce.ListJobsQuery) *pb.ListJobsRequest {
 func DecodeListJobs(p *pb.ListJobsRequest) (mapreduce.ListJobsQuery, error) {
 	var d decoder
 	q := mapreduce.ListJobsQuery{
-		States:    members(&d, "states", p.GetStates(), lastJobState),
-		Tenant:    mapreduce.TenantID(d.name("tenant_id", p.GetTenantId(), MaxNames)),
+		States:    decodeEnums(&d, "states", p.GetStates(), lastJobState),
+		Tenant:    mapreduce.TenantID(d.decodeName("tenant_id", p.GetTenantId(), MaxNames)),
 		PageSize:  d.pageSize(p.GetPageSize()),
 		PageToken: p.GetPageToken(),
 	}
-	return q, d.result()
+	return q, d.firstError()
 }
 
 // EncodeJobs encodes a page of jobs.
 func EncodeJobs(page *mapreduce.JobPage) *pb.ListJobsResponse {
 	return &pb.ListJobsResponse{
-		Jobs:          convert(page.Jobs, EncodeJob),
+		Jobs:          convertEach(page.Jobs, EncodeJob),
 		NextPageToken: page.NextPageToken,
 	}
 }
@@ -45,7 +45,7 @@ func EncodeJobs(page *mapreduce.JobPage) *pb.ListJobsResponse {
 // DecodeJobs decodes a page of jobs.
 func DecodeJobs(p *pb.ListJobsResponse) *mapreduce.JobPage {
 	return &mapreduce.JobPage{
-		Jobs:          convert(p.GetJobs(), DecodeJob),
+		Jobs:          convertEach(p.GetJobs(), DecodeJob),
 		NextPageToken: p.GetNextPageToken(),
 	}
 }
@@ -59,8 +59,8 @@ func EncodeResume(id mapreduce.JobID, r mapreduce.Resume) *pb.ResumeJobRequest {
 func DecodeResume(p *pb.ResumeJobRequest) (mapreduce.JobID, mapreduce.Resume, error) {
 	var d decoder
 	id := d.jobID("job_id", p.GetJobId())
-	r := mapreduce.Resume{Budget: d.count64("budget_tokens", p.GetBudgetTokens())}
-	return id, r, d.result()
+	r := mapreduce.Resume{Budget: d.decodeCount64("budget_tokens", p.GetBudgetTokens())}
+	return id, r, d.firstError()
 }
 
 // DecodeWakeUnit decodes which unit is to be woken, by which handle and with which
@@ -68,11 +68,11 @@ func DecodeResume(p *pb.ResumeJobRequest) (mapreduce.JobID, mapreduce.Resume, er
 func DecodeWakeUnit(p *pb.WakeUnitRequest) (mapreduce.JobID, mapreduce.UnitID, *mapreduce.WakeCall, error) {
 	var d decoder
 	id, unit := d.jobID("job_id", p.GetJobId()), d.unitID("unit_id", p.GetUnitId())
-	call := &mapreduce.WakeCall{Handle: d.id("handle", p.GetHandle(), mapreduce.MaxHandle), Answer: p.GetAnswer()}
+	call := &mapreduce.WakeCall{Handle: d.decodeID("handle", p.GetHandle(), mapreduce.MaxHandle), Answer: p.GetAnswer()}
 	if len(call.Answer) > mapreduce.MaxWakeAnswer {
-		d.refuse("answer", "is longer than %d bytes", mapreduce.MaxWakeAnswer)
+		d.refuseField("answer", "is longer than %d bytes", mapreduce.MaxWakeAnswer)
 	}
-	return id, unit, call, d.result()
+	return id, unit, call, d.firstError()
 }
 
 // EncodeListUnits encodes a choice of units.
@@ -82,7 +82,7 @@ func EncodeListUnits(q *mapreduce.ListUnitsQuery) *pb.ListUnitsRequest {
 		States:    encodeUnitStates(q.States),
 		Outputs:   q.Outputs,
 		Inputs:    q.Inputs,
-		PageSize:  small(q.PageSize),
+		PageSize:  clampInt32(q.PageSize),
 		PageToken: q.PageToken,
 	}
 }
@@ -92,13 +92,13 @@ func DecodeListUnits(p *pb.ListUnitsRequest) (mapreduce.ListUnitsQuery, error) {
 	var d decoder
 	q := mapreduce.ListUnitsQuery{
 		Job:       d.jobID("job_id", p.GetJobId()),
-		States:    members(&d, "states", p.GetStates(), lastUnitState),
+		States:    decodeEnums(&d, "states", p.GetStates(), lastUnitState),
 		Outputs:   p.GetOutputs(),
 		Inputs:    p.GetInputs(),
 		PageSize:  d.pageSize(p.GetPageSize()),
 		PageToken: p.GetPageToken(),
 	}
-	return q, d.result()
+	return q, d.firstError()
 }
 
 // EncodeListEvents encodes a choice of checkpoints.
@@ -106,7 +106,7 @@ func EncodeListEvents(q *mapreduce.ListEventsQuery) *pb.ListEventsRequest {
 	return &pb.ListEventsRequest{
 		JobId:     string(q.Job),
 		Verify:    q.Verify,
-		PageSize:  small(q.PageSize),
+		PageSize:  clampInt32(q.PageSize),
 		PageToken: q.PageToken,
 	}
 }
@@ -120,5 +120,5 @@ func DecodeListEvents(p *pb.ListEventsRequest) (mapreduce.ListEventsQuery, error
 		PageSize:  d.pageSize(p.GetPageSize()),
 		PageToken: p.GetPageToken(),
 	}
-	return q, d.result()
+	return q, d.firstError()
 }

@@ -14,43 +14,43 @@ func encodeRates(r mapreduce.Rates) *pb.Rates {
 
 func decodeRates(d *decoder, p *pb.Rates) mapreduce.Rates {
 	return mapreduce.Rates{
-		Requests: d.count64("requests", p.GetRequests()),
-		Input:    d.count64("input_tokens", p.GetInputTokens()),
-		Output:   d.count64("output_tokens", p.GetOutputTokens()),
+		Requests: d.decodeCount64("requests", p.GetRequests()),
+		Input:    d.decodeCount64("input_tokens", p.GetInputTokens()),
+		Output:   d.decodeCount64("output_tokens", p.GetOutputTokens()),
 	}
 }
 
 func encodeLimitNote(p *pb.LimitNote, n *mapreduce.LimitNote) {
-	p.Name, p.Successes, p.Refused = text(n.Name), n.Successes, n.Refused
+	p.Name, p.Successes, p.Refused = validText(n.Name), n.Successes, n.Refused
 	p.Pause, p.Told, p.Left = encodeDuration(n.Pause), encodeRates(n.Told), encodeRates(n.Left)
 }
 
 func decodeLimitNote(d *decoder, p *pb.LimitNote) mapreduce.LimitNote {
 	return mapreduce.LimitNote{
-		Name:      d.id("name", p.GetName(), MaxUnitID),
-		Successes: d.count64("successes", p.GetSuccesses()),
+		Name:      d.decodeID("name", p.GetName(), MaxUnitID),
+		Successes: d.decodeCount64("successes", p.GetSuccesses()),
 		Refused:   p.GetRefused(),
-		Pause:     d.duration("pause", p.GetPause()),
-		Told:      part(d, "told", p.GetTold(), decodeRates),
-		Left:      part(d, "left", p.GetLeft(), decodeRates),
+		Pause:     d.decodeDuration("pause", p.GetPause()),
+		Told:      decodePart(d, "told", p.GetTold(), decodeRates),
+		Left:      decodePart(d, "left", p.GetLeft(), decodeRates),
 	}
 }
 
 func encodeLimitShare(p *pb.LimitShare, s *mapreduce.LimitShare) {
-	p.Name, p.ValidFor, p.Calls = text(s.Name), encodeDuration(s.For), s.Calls
+	p.Name, p.ValidFor, p.Calls = validText(s.Name), encodeDuration(s.For), s.Calls
 	p.Rates, p.Left, p.Part = encodeRates(s.Rates), encodeRates(s.Left), s.Part
 	p.Pause, p.OpenFor = encodeDuration(s.Pause), encodeDuration(s.OpenFor)
 }
 
 func decodeLimitShare(d *decoder, p *pb.LimitShare) mapreduce.LimitShare {
 	return mapreduce.LimitShare{
-		Name:    d.id("name", p.GetName(), MaxUnitID),
-		For:     d.duration("valid_for", p.GetValidFor()),
-		Calls:   d.count64("calls", p.GetCalls()),
-		Rates:   part(d, "rates", p.GetRates(), decodeRates),
-		Left:    part(d, "left", p.GetLeft(), decodeRates),
-		Part:    d.fraction("part", p.GetPart()),
-		Pause:   d.duration("pause", p.GetPause()),
-		OpenFor: d.duration("open_for", p.GetOpenFor()),
+		Name:    d.decodeID("name", p.GetName(), MaxUnitID),
+		For:     d.decodeDuration("valid_for", p.GetValidFor()),
+		Calls:   d.decodeCount64("calls", p.GetCalls()),
+		Rates:   decodePart(d, "rates", p.GetRates(), decodeRates),
+		Left:    decodePart(d, "left", p.GetLeft(), decodeRates),
+		Part:    d.decodeFraction("part", p.GetPart()),
+		Pause:   d.decodeDuration("pause", p.GetPause()),
+		OpenFor: d.decodeDuration("open_for", p.GetOpenFor()),
 	}
 }

@@ -63,13 +63,13 @@ func encodeCitation(c *mapreduce.Citation) *pb.Citation {
 		EndChar:    c.End,
 		StartByte:  c.ByteStart,
 		EndByte:    c.ByteEnd,
-		Quote:      text(c.Quote),
+		Quote:      validText(c.Quote),
 		Grade:      c.Grade,
-		Before:     text(c.Before),
-		After:      text(c.After),
+		Before:     validText(c.Before),
+		After:      validText(c.After),
 		Outside:    c.Outside,
 
-		OtherPlaceCount: small(c.Others),
+		OtherPlaceCount: clampInt32(c.Others),
 		Coverage:        c.Coverage,
 		Density:         c.Density,
 	}
@@ -96,7 +96,7 @@ func decodeCitation(p *pb.Citation) *mapreduce.Citation {
 }
 
 func encodeSource(s *mapreduce.Source) *pb.Source {
-	return &pb.Source{UnitId: string(s.Unit), Errors: texts(s.Errors)}
+	return &pb.Source{UnitId: string(s.Unit), Errors: validTexts(s.Errors)}
 }
 
 func encodeSummary(s *mapreduce.Summary) *pb.Summary {
@@ -104,8 +104,8 @@ func encodeSummary(s *mapreduce.Summary) *pb.Summary {
 		Single:        s.Single,
 		Deduplication: s.Deduplication,
 		Statistics:    s.Statistics,
-		Skipped: each(s.Skipped, func(p *pb.SkippedDocument, d *mapreduce.SkippedDocument) {
-			p.DocumentId, p.Reason = string(d.Document), text(d.Reason)
+		Skipped: encodeEach(s.Skipped, func(p *pb.SkippedDocument, d *mapreduce.SkippedDocument) {
+			p.DocumentId, p.Reason = string(d.Document), validText(d.Reason)
 		}),
 	}
 }
@@ -115,7 +115,7 @@ func decodeSummary(p *pb.Summary) *mapreduce.Summary {
 		Single:        p.GetSingle(),
 		Deduplication: p.GetDeduplication(),
 		Statistics:    p.GetStatistics(),
-		Skipped: convert(p.GetSkipped(), func(d *pb.SkippedDocument) mapreduce.SkippedDocument {
+		Skipped: convertEach(p.GetSkipped(), func(d *pb.SkippedDocument) mapreduce.SkippedDocument {
 			return mapreduce.SkippedDocument{
 				Document: mapreduce.DocumentID(d.GetDocumentId()),
 				Reason:   d.GetReason(),
@@ -129,8 +129,8 @@ func EncodeFinding(f mapreduce.Finding) *pb.Finding {
 	return &pb.Finding{
 		Severity: encodeChoice[pb.Severity](f.Severity),
 		JobId:    string(f.Job),
-		Key:      text(f.Key),
-		Message:  text(f.Message),
+		Key:      validText(f.Key),
+		Message:  validText(f.Message),
 	}
 }
 

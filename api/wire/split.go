@@ -20,15 +20,15 @@ func SplitRequest(p *pb.WorkRequest, limit int) iter.Seq[*pb.WorkRequest] {
 			return
 		}
 		c := newCutter(limit, yield)
-		add(c, one(p.GetHello()), func(m *pb.WorkRequest, v *pb.Hello) { m.Hello = v })
-		add(c, p.GetReports(), func(m *pb.WorkRequest, v *pb.Report) { m.Reports = append(m.Reports, v) })
-		add(c, p.GetStarted(), func(m *pb.WorkRequest, v *pb.Held) { m.Started = append(m.Started, v) })
-		add(c, p.GetReserve(), func(m *pb.WorkRequest, v *pb.ReserveRequest) { m.Reserve = append(m.Reserve, v) })
-		add(c, p.GetStates(), func(m *pb.WorkRequest, v *pb.AgentState) { m.States = append(m.States, v) })
-		add(c, one(p.GetHeartbeat()), func(m *pb.WorkRequest, v *pb.Heartbeat) { m.Heartbeat = v })
-		add(c, p.GetLimits(), func(m *pb.WorkRequest, v *pb.LimitNote) { m.Limits = append(m.Limits, v) })
+		addParts(c, listOf(p.GetHello()), func(m *pb.WorkRequest, v *pb.Hello) { m.Hello = v })
+		addParts(c, p.GetReports(), func(m *pb.WorkRequest, v *pb.Report) { m.Reports = append(m.Reports, v) })
+		addParts(c, p.GetStarted(), func(m *pb.WorkRequest, v *pb.Held) { m.Started = append(m.Started, v) })
+		addParts(c, p.GetReserve(), func(m *pb.WorkRequest, v *pb.ReserveRequest) { m.Reserve = append(m.Reserve, v) })
+		addParts(c, p.GetStates(), func(m *pb.WorkRequest, v *pb.AgentState) { m.States = append(m.States, v) })
+		addParts(c, listOf(p.GetHeartbeat()), func(m *pb.WorkRequest, v *pb.Heartbeat) { m.Heartbeat = v })
+		addParts(c, p.GetLimits(), func(m *pb.WorkRequest, v *pb.LimitNote) { m.Limits = append(m.Limits, v) })
 		c.current.Drain = p.GetDrain()
-		c.flush()
+		c.flushMessage()
 	}
 }
 
@@ -40,16 +40,16 @@ func SplitResponse(p *pb.WorkResponse, limit int) iter.Seq[*pb.WorkResponse] {
 			return
 		}
 		c := newCutter(limit, yield)
-		add(c, one(p.GetWelcome()), func(m *pb.WorkResponse, v *pb.Welcome) { m.Welcome = v })
-		add(c, p.GetJobs(), func(m *pb.WorkResponse, v *pb.JobInfo) { m.Jobs = append(m.Jobs, v) })
-		add(c, p.GetAssignments(), func(m *pb.WorkResponse, v *pb.Assignment) { m.Assignments = append(m.Assignments, v) })
-		add(c, p.GetVerdicts(), func(m *pb.WorkResponse, v *pb.ReportVerdict) { m.Verdicts = append(m.Verdicts, v) })
-		add(c, p.GetReserved(), func(m *pb.WorkResponse, v *pb.ReserveReply) { m.Reserved = append(m.Reserved, v) })
-		add(c, p.GetCancel(), func(m *pb.WorkResponse, v *pb.Held) { m.Cancel = append(m.Cancel, v) })
+		addParts(c, listOf(p.GetWelcome()), func(m *pb.WorkResponse, v *pb.Welcome) { m.Welcome = v })
+		addParts(c, p.GetJobs(), func(m *pb.WorkResponse, v *pb.JobInfo) { m.Jobs = append(m.Jobs, v) })
+		addParts(c, p.GetAssignments(), func(m *pb.WorkResponse, v *pb.Assignment) { m.Assignments = append(m.Assignments, v) })
+		addParts(c, p.GetVerdicts(), func(m *pb.WorkResponse, v *pb.ReportVerdict) { m.Verdicts = append(m.Verdicts, v) })
+		addParts(c, p.GetReserved(), func(m *pb.WorkResponse, v *pb.ReserveReply) { m.Reserved = append(m.Reserved, v) })
+		addParts(c, p.GetCancel(), func(m *pb.WorkResponse, v *pb.Held) { m.Cancel = append(m.Cancel, v) })
 		addOf(c, p.GetForget(), stringSize, func(m *pb.WorkResponse, v string) { m.Forget = append(m.Forget, v) })
-		add(c, p.GetLimits(), func(m *pb.WorkResponse, v *pb.LimitShare) { m.Limits = append(m.Limits, v) })
+		addParts(c, p.GetLimits(), func(m *pb.WorkResponse, v *pb.LimitShare) { m.Limits = append(m.Limits, v) })
 		c.current.Goodbye = p.GetGoodbye()
-		c.flush()
+		c.flushMessage()
 	}
 }
 
@@ -66,15 +66,15 @@ func newCutter[M any](limit int, yield func(*M) bool) *cutter[M] {
 	return &cutter[M]{limit: limit, yield: yield, current: new(M), size: partOverhead}
 }
 
-func (c *cutter[M]) flush() {
+func (c *cutter[M]) flushMessage() {
 	if !c.stopped {
 		c.stopped = !c.yield(c.current)
 	}
 	c.current, c.size = new(M), partOverhead
 }
 
-// add puts parts into the current message, and into new ones when it is full.
-func add[M any, P proto.Message](c *cutter[M], parts []P, put func(*M, P)) {
+// addParts puts parts into the current message, and into new ones when it is full.
+func addParts[M any, P proto.Message](c *cutter[M], parts []P, put func(*M, P)) {
 	addOf(c, parts, func(p P) int { return proto.Size(p) }, put)
 }
 
@@ -85,15 +85,15 @@ func addOf[M, P any](c *cutter[M], parts []P, size func(P) int, put func(*M, P))
 	for _, p := range parts {
 		n := size(p) + partOverhead
 		if c.size+n > c.limit && c.size > partOverhead {
-			c.flush()
+			c.flushMessage()
 		}
 		put(c.current, p)
 		c.size += n
 	}
 }
 
-// one returns p as a list, which is empty if p is nil.
-func one[P any](p *P) []*P {
+// listOf returns p as a list, which is empty if p is nil.
+func listOf[P any](p *P) []*P {
 	if p == nil {
 		return nil
 	}

@@ -9,14 +9,14 @@ import (
 func EncodeToWorker(m *mapreduce.ToWorker) *pb.WorkResponse {
 	return &pb.WorkResponse{
 		Welcome:     encodeWelcome(m.Welcome),
-		Jobs:        each(m.Jobs, encodeJobInfo),
-		Assignments: each(m.Assignments, encodeAssignment),
-		Verdicts:    each(m.Verdicts, encodeVerdict),
-		Reserved:    each(m.Reserved, encodeReserved),
-		Cancel:      each(m.Cancel, fillHeld),
+		Jobs:        encodeEach(m.Jobs, encodeJobInfo),
+		Assignments: encodeEach(m.Assignments, encodeAssignment),
+		Verdicts:    encodeEach(m.Verdicts, encodeVerdict),
+		Reserved:    encodeEach(m.Reserved, encodeReserved),
+		Cancel:      encodeEach(m.Cancel, fillHeld),
 		Goodbye:     m.Goodbye,
-		Forget:      convert(m.Forget, func(id mapreduce.JobID) string { return string(id) }),
-		Limits:      each(m.Limits, encodeLimitShare),
+		Forget:      convertEach(m.Forget, func(id mapreduce.JobID) string { return string(id) }),
+		Limits:      encodeEach(m.Limits, encodeLimitShare),
 	}
 }
 
@@ -25,15 +25,15 @@ func EncodeToWorker(m *mapreduce.ToWorker) *pb.WorkResponse {
 func DecodeToWorker(p *pb.WorkResponse) (*mapreduce.ToWorker, error) {
 	d := new(decoder)
 	m := &mapreduce.ToWorker{
-		Welcome:     optional(d, "welcome", p.GetWelcome(), decodeWelcome),
-		Jobs:        list(d, "jobs", p.GetJobs(), decodeJobInfo),
-		Assignments: list(d, "assignments", p.GetAssignments(), decodeAssignment),
-		Verdicts:    list(d, "verdicts", p.GetVerdicts(), decodeVerdict),
-		Reserved:    list(d, "reserved", p.GetReserved(), decodeReserved),
-		Cancel:      list(d, "cancel", p.GetCancel(), decodeHeld),
+		Welcome:     decodeOptional(d, "welcome", p.GetWelcome(), decodeWelcome),
+		Jobs:        decodeList(d, "jobs", p.GetJobs(), decodeJobInfo),
+		Assignments: decodeList(d, "assignments", p.GetAssignments(), decodeAssignment),
+		Verdicts:    decodeList(d, "verdicts", p.GetVerdicts(), decodeVerdict),
+		Reserved:    decodeList(d, "reserved", p.GetReserved(), decodeReserved),
+		Cancel:      decodeList(d, "cancel", p.GetCancel(), decodeHeld),
 		Goodbye:     p.GetGoodbye(),
-		Forget:      list(d, "forget", p.GetForget(), func(d *decoder, id string) mapreduce.JobID { return mapreduce.JobID(d.name("id", id, MaxNames)) }),
-		Limits:      list(d, "limits", p.GetLimits(), decodeLimitShare),
+		Forget:      decodeList(d, "forget", p.GetForget(), func(d *decoder, id string) mapreduce.JobID { return mapreduce.JobID(d.decodeName("id", id, MaxNames)) }),
+		Limits:      decodeList(d, "limits", p.GetLimits(), decodeLimitShare),
 	}
 	if d.err != nil {
 		return nil, d.err
@@ -49,47 +49,47 @@ func encodeWelcome(w *mapreduce.Welcome) *pb.Welcome {
 		NodeId:            string(w.Node),
 		Epoch:             w.Epoch,
 		HeartbeatInterval: encodeDuration(w.Heartbeat),
-		Drop:              each(w.Drop, fillHeld),
+		Drop:              encodeEach(w.Drop, fillHeld),
 		Silence:           encodeDuration(w.Silence),
 	}
 }
 
 func decodeWelcome(d *decoder, p *pb.Welcome) mapreduce.Welcome {
 	return mapreduce.Welcome{
-		Node:      mapreduce.NodeID(d.name("node_id", p.GetNodeId(), MaxNames)),
-		Epoch:     d.count64("epoch", p.GetEpoch()),
-		Heartbeat: d.duration("heartbeat_interval", p.GetHeartbeatInterval()),
-		Drop:      list(d, "drop", p.GetDrop(), decodeHeld),
-		Silence:   d.duration("silence", p.GetSilence()),
+		Node:      mapreduce.NodeID(d.decodeName("node_id", p.GetNodeId(), MaxNames)),
+		Epoch:     d.decodeCount64("epoch", p.GetEpoch()),
+		Heartbeat: d.decodeDuration("heartbeat_interval", p.GetHeartbeatInterval()),
+		Drop:      decodeList(d, "drop", p.GetDrop(), decodeHeld),
+		Silence:   d.decodeDuration("silence", p.GetSilence()),
 	}
 }
 
 func encodeJobInfo(p *pb.JobInfo, j *mapreduce.JobInfo) {
-	p.JobId, p.Stage, p.Spec = string(j.Job), text(j.Stage), EncodeSpec(&j.Spec)
+	p.JobId, p.Stage, p.Spec = string(j.Job), validText(j.Stage), EncodeSpec(&j.Spec)
 }
 
 func decodeJobInfo(d *decoder, p *pb.JobInfo) mapreduce.JobInfo {
 	return mapreduce.JobInfo{
 		Job:   d.jobID("job_id", p.GetJobId()),
-		Stage: d.name("stage", p.GetStage(), MaxNames),
-		Spec:  part(d, "spec", p.GetSpec(), decodeSpec),
+		Stage: d.decodeName("stage", p.GetStage(), MaxNames),
+		Spec:  decodePart(d, "spec", p.GetSpec(), decodeSpec),
 	}
 }
 
 func encodeAssignment(p *pb.Assignment, a *mapreduce.Assignment) {
-	p.JobId, p.UnitId, p.Attempt = string(a.Job), string(a.Unit), small(a.Attempt)
-	p.Kind, p.Level, p.Index = pb.UnitKind(a.Kind), small(a.Level), a.Index
+	p.JobId, p.UnitId, p.Attempt = string(a.Job), string(a.Unit), clampInt32(a.Attempt)
+	p.Kind, p.Level, p.Index = pb.UnitKind(a.Kind), clampInt32(a.Level), a.Index
 	p.Timeout = encodeDuration(a.Timeout)
 	p.ReservedTokens = a.Reserved
 	p.State = a.State
 	p.Alone = a.Alone
 	p.Text = encodeText(a.Text)
-	p.Inputs = each(a.Inputs, encodeInput)
-	p.Stage, p.Depth, p.Item = text(a.Stage), small(a.Depth), a.Item
+	p.Inputs = encodeEach(a.Inputs, encodeInput)
+	p.Stage, p.Depth, p.Item = validText(a.Stage), clampInt32(a.Depth), a.Item
 	if w := a.WakeCall; w != nil {
-		p.WakeCall = &pb.WakeCall{Handle: text(w.Handle), Answer: w.Answer}
+		p.WakeCall = &pb.WakeCall{Handle: validText(w.Handle), Answer: w.Answer}
 	}
-	p.Blobs = each(a.Blobs, fillBlob)
+	p.Blobs = encodeEach(a.Blobs, fillBlob)
 }
 
 // decodeAssignment also refuses a core that is not in the content of the text,
@@ -98,21 +98,21 @@ func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
 	a := mapreduce.Assignment{
 		Job:      d.jobID("job_id", p.GetJobId()),
 		Unit:     d.unitID("unit_id", p.GetUnitId()),
-		Attempt:  d.count("attempt", p.GetAttempt()),
-		Kind:     known(p.GetKind(), lastUnitKind),
+		Attempt:  d.decodeCount("attempt", p.GetAttempt()),
+		Kind:     knownOrZero(p.GetKind(), lastUnitKind),
 		Level:    int(p.GetLevel()),
-		Index:    d.count64("index", p.GetIndex()),
-		Timeout:  d.duration("timeout", p.GetTimeout()),
-		Reserved: d.count64("reserved_tokens", p.GetReservedTokens()),
+		Index:    d.decodeCount64("index", p.GetIndex()),
+		Timeout:  d.decodeDuration("timeout", p.GetTimeout()),
+		Reserved: d.decodeCount64("reserved_tokens", p.GetReservedTokens()),
 		State:    p.GetState(),
 		Alone:    p.GetAlone(),
-		Text:     optional(d, "text", p.GetText(), decodeText),
-		Inputs:   list(d, "inputs", p.GetInputs(), decodeInput),
-		Stage:    d.name("stage", p.GetStage(), MaxNames),
-		Depth:    d.count("depth", p.GetDepth()),
+		Text:     decodeOptional(d, "text", p.GetText(), decodeText),
+		Inputs:   decodeList(d, "inputs", p.GetInputs(), decodeInput),
+		Stage:    d.decodeName("stage", p.GetStage(), MaxNames),
+		Depth:    d.decodeCount("depth", p.GetDepth()),
 		Item:     p.GetItem(),
-		WakeCall: optional(d, "wake_call", p.GetWakeCall(), decodeWakeCall),
-		Blobs:    list(d, "blobs", p.GetBlobs(), decodeBlob),
+		WakeCall: decodeOptional(d, "wake_call", p.GetWakeCall(), decodeWakeCall),
+		Blobs:    decodeList(d, "blobs", p.GetBlobs(), decodeBlob),
 	}
 	if a.Text == nil {
 		return a
@@ -124,13 +124,13 @@ func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
 		}
 	}
 	if a.Text.CoreStart > a.Text.CoreEnd || int64(a.Text.CoreEnd) > content {
-		d.refuse("text.core_end", "the core [%d, %d) is not within the %d bytes of content", a.Text.CoreStart, a.Text.CoreEnd, content)
+		d.refuseField("text.core_end", "the core [%d, %d) is not within the %d bytes of content", a.Text.CoreStart, a.Text.CoreEnd, content)
 	}
 	return a
 }
 
 func decodeWakeCall(d *decoder, p *pb.WakeCall) mapreduce.WakeCall {
-	return mapreduce.WakeCall{Handle: d.id("handle", p.GetHandle(), mapreduce.MaxHandle), Answer: p.GetAnswer()}
+	return mapreduce.WakeCall{Handle: d.decodeID("handle", p.GetHandle(), mapreduce.MaxHandle), Answer: p.GetAnswer()}
 }
 
 func encodeText(t *mapreduce.Text) *pb.Text {
@@ -140,15 +140,15 @@ func encodeText(t *mapreduce.Text) *pb.Text {
 	return &pb.Text{
 		DocumentId: string(t.Document),
 		Sha256:     t.SHA256,
-		MediaType:  text(t.MediaType),
+		MediaType:  validText(t.MediaType),
 		Metadata:   textMap(t.Metadata),
 		Content:    t.Content,
-		CoreStart:  small(t.CoreStart),
-		CoreEnd:    small(t.CoreEnd),
+		CoreStart:  clampInt32(t.CoreStart),
+		CoreEnd:    clampInt32(t.CoreEnd),
 		ByteOffset: t.ByteOffset,
 		CharOffset: t.CharOffset,
-		ChunkIndex: small(t.ChunkIndex),
-		ChunkCount: small(t.Chunks),
+		ChunkIndex: clampInt32(t.ChunkIndex),
+		ChunkCount: clampInt32(t.Chunks),
 
 		DocumentBytes: t.Length,
 	}
@@ -161,13 +161,13 @@ func decodeText(d *decoder, p *pb.Text) mapreduce.Text {
 		MediaType:  p.GetMediaType(),
 		Metadata:   p.GetMetadata(),
 		Content:    p.GetContent(),
-		CoreStart:  d.count("core_start", p.GetCoreStart()),
-		CoreEnd:    d.count("core_end", p.GetCoreEnd()),
-		ByteOffset: d.count64("byte_offset", p.GetByteOffset()),
-		CharOffset: d.count64("char_offset", p.GetCharOffset()),
-		ChunkIndex: d.count("chunk_index", p.GetChunkIndex()),
-		Chunks:     d.count("chunk_count", p.GetChunkCount()),
-		Length:     d.count64("document_bytes", p.GetDocumentBytes()),
+		CoreStart:  d.decodeCount("core_start", p.GetCoreStart()),
+		CoreEnd:    d.decodeCount("core_end", p.GetCoreEnd()),
+		ByteOffset: d.decodeCount64("byte_offset", p.GetByteOffset()),
+		CharOffset: d.decodeCount64("char_offset", p.GetCharOffset()),
+		ChunkIndex: d.decodeCount("chunk_index", p.GetChunkIndex()),
+		Chunks:     d.decodeCount("chunk_count", p.GetChunkCount()),
+		Length:     d.decodeCount64("document_bytes", p.GetDocumentBytes()),
 	}
 }
 
@@ -181,8 +181,8 @@ func encodeInput(p *pb.Input, i *mapreduce.Input) {
 func decodeInput(d *decoder, p *pb.Input) mapreduce.Input {
 	return mapreduce.Input{
 		Unit:     d.unitID("unit_id", p.GetUnitId()),
-		First:    d.count64("first_unit", p.GetFirstUnit()),
-		End:      d.count64("end_unit", p.GetEndUnit()),
+		First:    d.decodeCount64("first_unit", p.GetFirstUnit()),
+		End:      d.decodeCount64("end_unit", p.GetEndUnit()),
 		Failed:   p.GetFailed(),
 		Data:     p.GetData(),
 		Referred: p.GetReferred(),
@@ -195,8 +195,8 @@ func encodeVerdict(p *pb.ReportVerdict, v *mapreduce.VerdictOn) {
 
 func decodeVerdict(d *decoder, p *pb.ReportVerdict) mapreduce.VerdictOn {
 	return mapreduce.VerdictOn{
-		Held:    part(d, "held", p.GetHeld(), decodeHeld),
-		Verdict: known(p.GetVerdict(), lastVerdict),
+		Held:    decodePart(d, "held", p.GetHeld(), decodeHeld),
+		Verdict: knownOrZero(p.GetVerdict(), lastVerdict),
 	}
 }
 
@@ -206,7 +206,7 @@ func encodeReserved(p *pb.ReserveReply, r *mapreduce.ReserveReply) {
 
 func decodeReserved(d *decoder, p *pb.ReserveReply) mapreduce.ReserveReply {
 	return mapreduce.ReserveReply{
-		Held:    part(d, "held", p.GetHeld(), decodeHeld),
+		Held:    decodePart(d, "held", p.GetHeld(), decodeHeld),
 		Granted: p.GetGranted(),
 	}
 }

@@ -12,17 +12,17 @@ func EncodeUnit(u *mapreduce.Unit) *pb.Unit {
 		JobId:      string(u.Job),
 		DocumentId: string(u.Document),
 		Kind:       pb.UnitKind(u.Kind),
-		Level:      small(u.Level),
+		Level:      clampInt32(u.Level),
 		Index:      u.Index,
 		State:      pb.UnitState(u.State),
-		Attempts:   small(u.Attempts),
-		Failures:   small(u.Failures),
+		Attempts:   clampInt32(u.Attempts),
+		Failures:   clampInt32(u.Failures),
 
 		ShareTokens: u.Share,
 		Tokens:      encodeTokens(u.Tokens),
 		CostMicros:  u.CostMicros,
 		Elapsed:     encodeDuration(u.Elapsed),
-		Errors:      texts(u.Errors),
+		Errors:      validTexts(u.Errors),
 		Parking:     encodeParking(u.Parking),
 
 		CallCount:     u.Journal.Calls,
@@ -31,8 +31,8 @@ func EncodeUnit(u *mapreduce.Unit) *pb.Unit {
 		ToolTime:      encodeDuration(u.Journal.ToolTime),
 		Savings:       encodeSavings(u.Savings),
 
-		ChunkIndex: small(u.ChunkIndex),
-		ChunkCount: small(u.Chunks),
+		ChunkIndex: clampInt32(u.ChunkIndex),
+		ChunkCount: clampInt32(u.Chunks),
 		StartChar:  u.Start,
 		EndChar:    u.End,
 		Confidence: u.Confidence,
@@ -49,10 +49,10 @@ func DecodeUnit(p *pb.Unit) *mapreduce.Unit {
 		ID:       mapreduce.UnitID(p.GetUnitId()),
 		Job:      mapreduce.JobID(p.GetJobId()),
 		Document: mapreduce.DocumentID(p.GetDocumentId()),
-		Kind:     known(p.GetKind(), lastUnitKind),
+		Kind:     knownOrZero(p.GetKind(), lastUnitKind),
 		Level:    int(p.GetLevel()),
 		Index:    p.GetIndex(),
-		State:    known(p.GetState(), lastUnitState),
+		State:    knownOrZero(p.GetState(), lastUnitState),
 		Attempts: int(p.GetAttempts()),
 		Failures: int(p.GetFailures()),
 
@@ -73,7 +73,7 @@ func DecodeUnit(p *pb.Unit) *mapreduce.Unit {
 		Start:      p.GetStartChar(),
 		End:        p.GetEndChar(),
 		Confidence: p.GetConfidence(),
-		DependsOn:  convert(p.GetDependsOn(), func(s string) mapreduce.UnitID { return mapreduce.UnitID(s) }),
+		DependsOn:  convertEach(p.GetDependsOn(), func(s string) mapreduce.UnitID { return mapreduce.UnitID(s) }),
 		Continues:  p.GetContinues(),
 		Output:     p.GetOutput(),
 		Stage:      p.GetStage(),
@@ -84,13 +84,13 @@ func encodeParking(p *mapreduce.Parking) *pb.Parking {
 	if p == nil {
 		return nil
 	}
-	return &pb.Parking{Handle: text(p.Handle), WakeAfter: encodeDuration(p.WakeAfter), Note: text(p.Note)}
+	return &pb.Parking{Handle: validText(p.Handle), WakeAfter: encodeDuration(p.WakeAfter), Note: validText(p.Note)}
 }
 
 func decodeParking(d *decoder, p *pb.Parking) mapreduce.Parking {
 	return mapreduce.Parking{
-		Handle:    d.id("handle", p.GetHandle(), mapreduce.MaxHandle),
-		WakeAfter: d.duration("wake_after", p.GetWakeAfter()),
+		Handle:    d.decodeID("handle", p.GetHandle(), mapreduce.MaxHandle),
+		WakeAfter: d.decodeDuration("wake_after", p.GetWakeAfter()),
 		Note:      p.GetNote(),
 	}
 }
@@ -106,7 +106,7 @@ func believedParking(p *pb.Parking) *mapreduce.Parking {
 // EncodeUnits encodes a page of units.
 func EncodeUnits(page *mapreduce.UnitPage) *pb.ListUnitsResponse {
 	return &pb.ListUnitsResponse{
-		Units:         convert(page.Units, EncodeUnit),
+		Units:         convertEach(page.Units, EncodeUnit),
 		NextPageToken: page.NextPageToken,
 	}
 }
@@ -114,7 +114,7 @@ func EncodeUnits(page *mapreduce.UnitPage) *pb.ListUnitsResponse {
 // DecodeUnits decodes a page of units.
 func DecodeUnits(p *pb.ListUnitsResponse) *mapreduce.UnitPage {
 	return &mapreduce.UnitPage{
-		Units:         convert(p.GetUnits(), DecodeUnit),
+		Units:         convertEach(p.GetUnits(), DecodeUnit),
 		NextPageToken: p.GetNextPageToken(),
 	}
 }

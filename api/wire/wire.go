@@ -26,9 +26,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// each encodes a slice into messages that lie in one allocation: batches on the
+// encodeEach encodes a slice into messages that lie in one allocation: batches on the
 // work stream are the hot path.
-func each[T, P any](in []T, fill func(*P, *T)) []*P {
+func encodeEach[T, P any](in []T, fill func(*P, *T)) []*P {
 	if len(in) == 0 {
 		return nil
 	}
@@ -40,8 +40,8 @@ func each[T, P any](in []T, fill func(*P, *T)) []*P {
 	return out
 }
 
-// convert maps in, keeping none as nil.
-func convert[T, U any](in []T, f func(T) U) []U {
+// convertEach maps in, keeping none as nil.
+func convertEach[T, U any](in []T, f func(T) U) []U {
 	if len(in) == 0 {
 		return nil
 	}
@@ -53,28 +53,28 @@ func convert[T, U any](in []T, f func(T) U) []U {
 }
 
 func stringsOf[T ~string](in []T) []string {
-	return convert(in, func(v T) string { return string(v) })
+	return convertEach(in, func(v T) string { return string(v) })
 }
 
-// small makes n fit. Numbers that do not are beyond every limit of the service
+// clampInt32 makes n fit. Numbers that do not are beyond every limit of the service
 // anyway, and stay so.
-func small(n int) int32 {
+func clampInt32(n int) int32 {
 	return int32(min(max(n, math.MinInt32), math.MaxInt32))
 }
 
-// text makes s legal in a message. Messages of models and parsers may hold any
+// validText makes s legal in a message. Messages of models and parsers may hold any
 // bytes, and one bad string would otherwise break the stream that carries it.
-func text(s string) string {
+func validText(s string) string {
 	if utf8.ValidString(s) {
 		return s
 	}
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-func texts(in []string) []string {
+func validTexts(in []string) []string {
 	for _, s := range in {
 		if !utf8.ValidString(s) {
-			return convert(in, text)
+			return convertEach(in, validText)
 		}
 	}
 	return in
@@ -92,7 +92,7 @@ func textMap(in map[string]string) map[string]string {
 func cleanMap(in map[string]string) map[string]string {
 	out := make(map[string]string, len(in))
 	for k, v := range in {
-		out[text(k)] = text(v)
+		out[validText(k)] = validText(v)
 	}
 	return out
 }

@@ -22,10 +22,10 @@ import (
 // scriptedProvider runs units by script, for tests; help does not speak of it.
 const scriptedProvider = "scripted"
 
-// providers returns what workers run units with, as it was loaded first.
-func (a *app) providers() (*step.Registry, error) {
+// stepRegistry returns what workers run units with, as it was loaded first.
+func (a *app) stepRegistry() (*step.Registry, error) {
 	if a.steps == nil {
-		all, err := steps(a.getenv("CODITECT_LEDGER"), a.getenv("CODITECT_HOLD"))
+		all, err := modelFreeSteps(a.getenv("CODITECT_LEDGER"), a.getenv("CODITECT_HOLD"))
 		if err != nil {
 			return nil, err
 		}
@@ -33,58 +33,58 @@ func (a *app) providers() (*step.Registry, error) {
 			return nil, err
 		}
 		withModels(all, a.askers)
-		if a.steps, err = a.models.offer(all); err != nil {
+		if a.steps, err = a.models.offeredSteps(all); err != nil {
 			return nil, err
 		}
 	}
 	return a.steps, nil
 }
 
-// knows returns an error if no worker in this process could run a job. Those of
+// checkRunnable returns an error if no worker in this process could run a job. Those of
 // a server may have other providers. If units is given, the flag that says how
 // large they may be, they are made to fit the model.
-func (a *app) knows(spec *mapreduce.JobSpec, units *pflag.Flag) error {
-	if err := a.offers(spec.Provider); err != nil {
+func (a *app) checkRunnable(spec *mapreduce.JobSpec, units *pflag.Flag) error {
+	if err := a.checkProvider(spec.Provider); err != nil {
 		return err
 	}
 	return a.checkModel(spec, units)
 }
 
-// offers returns an error if this process, being the service, has no such
+// checkProvider returns an error if this process, being the service, has no such
 // provider.
-func (a *app) offers(provider string) error {
-	all, err := a.providers()
+func (a *app) checkProvider(provider string) error {
+	all, err := a.stepRegistry()
 	if err != nil {
 		return err
 	}
 	if !slices.Contains(all.Names(), provider) && a.global.server == "" {
-		return usage("--provider: there is none named %q; there is %s", provider, names(all))
+		return usageError("--provider: there is none named %q; there is %s", provider, providerNames(all))
 	}
 	return nil
 }
 
-// accepts returns an error if the service in this process would refuse a job,
+// checkAccepted returns an error if the service in this process would refuse a job,
 // whatever its documents are. A server may take others.
-func (a *app) accepts(spec mapreduce.JobSpec) error {
+func (a *app) checkAccepted(spec mapreduce.JobSpec) error {
 	if a.global.server != "" {
 		return nil
 	}
 	return orchestrator.CheckSpec(spec)
 }
 
-// hook ends this process at the point that the environment names, for tests.
-func (a *app) hook() (failpoint.Hook, error) {
+// failpointHook ends this process at the point that the environment names, for tests.
+func (a *app) failpointHook() (failpoint.Hook, error) {
 	h, err := failpoint.Parse(a.getenv(failpoint.Variable))
 	if err != nil {
-		return nil, usage("%s: %w", failpoint.Variable, err)
+		return nil, usageError("%s: %w", failpoint.Variable, err)
 	}
 	return h, nil
 }
 
-// steps returns all steps that ask no model. Calls of the scripted provider are
+// modelFreeSteps returns all steps that ask no model. Calls of the scripted provider are
 // recorded in the ledger, a file, if it is named. The file is left open: it
 // lives as long as the process. The other file holds its units, see holder.
-func steps(ledger, hold string) (*step.Registry, error) {
+func modelFreeSteps(ledger, hold string) (*step.Registry, error) {
 	all := step.NewRegistry()
 	all.Register(step.Step{Kind: step.Parse}, parse.Runner{})
 	// The orchestrator checks what rules find, and another run of them costs nothing.
@@ -97,7 +97,7 @@ func steps(ledger, hold string) (*step.Registry, error) {
 		}
 		script.Ledger = l
 	}
-	held, err := holding(script, hold)
+	held, err := holdRunner(script, hold)
 	if err != nil {
 		return nil, err
 	}
@@ -129,19 +129,19 @@ func scriptedOutput(rules step.Runner) func(*agent.Task, scripted.Payload) []byt
 // rulesProvider finds values by the hints of the schema.
 const rulesProvider = mapreduce.DefaultProvider
 
-// prefetch returns how many units a worker with so many slots holds beside those
+// prefetchUnits returns how many units a worker with so many slots holds beside those
 // that run. Units that ask no model are over in less time than it takes to claim
 // the next; those of others take seconds, and what waits behind them could run
 // elsewhere, or be of another job.
-func prefetch(p mapreduce.Provider, slots int) int {
+func prefetchUnits(p mapreduce.Provider, slots int) int {
 	if p.Models {
 		return 1
 	}
 	return min(max(4*slots, 16), 256)
 }
 
-// names lists those that help speaks of.
-func names(all *step.Registry) string {
+// providerNames lists those that help speaks of.
+func providerNames(all *step.Registry) string {
 	names := slices.DeleteFunc(all.Names(), func(n string) bool { return n == scriptedProvider })
 	return strings.Join(names, ", ")
 }

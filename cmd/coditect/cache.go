@@ -19,7 +19,7 @@ type cacheView struct {
 	Cleared  bool    `json:"cleared"`
 }
 
-func (a *app) cache() *cobra.Command {
+func (a *app) cacheCommand() *cobra.Command {
 	var forget bool
 	var tenant string
 	cmd := &cobra.Command{
@@ -32,14 +32,14 @@ thing; it goes by itself when it is too old, or when there are too many.`,
   coditect mapreduce cache --clear`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if a.empty() {
+			if a.hasNoData() {
 				return a.printCache(&mapreduce.AnswerCache{}, forget)
 			}
-			need := reading
+			need := modeRead
 			if forget {
-				need = moving
+				need = modeMoveJobs
 			}
-			return a.session(cmd.Context(), need, func(s *session) error {
+			return a.withSession(cmd.Context(), need, func(s *session) error {
 				return a.answerCache(cmd.Context(), s, mapreduce.TenantID(tenant), forget)
 			})
 		},
@@ -60,9 +60,9 @@ func (a *app) answerCache(ctx context.Context, s *session, t mapreduce.TenantID,
 func (a *app) printCache(c *mapreduce.AnswerCache, cleared bool) error {
 	v := cacheView{Answers: c.Answers, Bytes: c.Bytes, MaxBytes: c.MaxBytes, MaxDays: c.MaxAge.Hours() / 24, Cleared: cleared}
 	if !c.Oldest.IsZero() {
-		v.Oldest = timestamp(c.Oldest)
+		v.Oldest = formatTime(c.Oldest)
 	}
-	return a.print(v, func() {
+	return a.printData(v, func() {
 		verb := "are kept"
 		if cleared {
 			verb = "were forgotten"

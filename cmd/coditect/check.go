@@ -26,11 +26,11 @@ type finding struct {
 
 // String returns the finding on one line.
 func (f finding) String() string {
-	where := strings.TrimSpace(string(f.Job) + " " + visible(f.Key))
+	where := strings.TrimSpace(string(f.Job) + " " + visibleText(f.Key))
 	if where != "" {
 		where += ": "
 	}
-	return where + visible(f.Message)
+	return where + visibleText(f.Message)
 }
 
 // A diagnosis is what doctor prints.
@@ -40,7 +40,7 @@ type diagnosis struct {
 	Checked  []string  `json:"checked"`
 }
 
-func (a *app) doctor() *cobra.Command {
+func (a *app) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
 		Short: "Check every record, index, counter and hash of the store",
@@ -52,19 +52,19 @@ that, and checks the rest.`,
   coditect mapreduce doctor --store fdb:/etc/foundationdb/fdb.cluster --store-prefix prod`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if a.empty() {
-				return a.diagnosed(&diagnosis{OK: true, Checked: []string{"there is no store in " + a.global.place.dir}})
+			if a.hasNoData() {
+				return a.printDiagnosis(&diagnosis{OK: true, Checked: []string{"there is no store in " + a.global.location.dir}})
 			}
-			err := a.look(cmd.Context(), func(s *session) error { return a.examine(cmd.Context(), s) })
+			err := a.withReader(cmd.Context(), func(s *session) error { return a.examineStore(cmd.Context(), s) })
 			if errors.Is(err, store.ErrCorrupt) { // it cannot even be opened
-				return a.diagnosed(&diagnosis{Findings: []finding{{Message: err.Error()}}})
+				return a.printDiagnosis(&diagnosis{Findings: []finding{{Message: err.Error()}}})
 			}
 			return err
 		},
 	}
 }
 
-func (a *app) examine(ctx context.Context, s *session) error {
+func (a *app) examineStore(ctx context.Context, s *session) error {
 	d := diagnosis{OK: true}
 	err := s.CheckStore(ctx, func(f mapreduce.Finding) error {
 		if f.Severity == mapreduce.Info {
@@ -78,19 +78,19 @@ func (a *app) examine(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return a.diagnosed(&d)
+	return a.printDiagnosis(&d)
 }
 
-func (a *app) diagnosed(d *diagnosis) error {
+func (a *app) printDiagnosis(d *diagnosis) error {
 	if d.Findings == nil {
 		d.Findings = []finding{}
 	}
 	if d.Checked == nil {
 		d.Checked = []string{}
 	}
-	err := a.print(d, func() {
+	err := a.printData(d, func() {
 		for _, line := range d.Checked {
-			fmt.Fprintln(a.stdout, visible(line))
+			fmt.Fprintln(a.stdout, visibleText(line))
 		}
 		for _, f := range d.Findings {
 			fmt.Fprintln(a.stdout, "WRONG "+f.String())
@@ -107,7 +107,7 @@ func (a *app) diagnosed(d *diagnosis) error {
 	return err
 }
 
-func (a *app) eval() *cobra.Command {
+func (a *app) evalCommand() *cobra.Command {
 	var result, truth, schemaFile string
 	cmd := &cobra.Command{
 		Use:   "eval --result FILE --truth FILE",
@@ -121,14 +121,14 @@ within each range of confidence, the mean of it beside the share that is right.`
 		Example: `  coditect mapreduce eval --result results/result.json --truth truth.jsonl --schema schema.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := require(cmd, "result", "truth"); err != nil {
+			if err := requireFlags(cmd, "result", "truth"); err != nil {
 				return err
 			}
-			report, err := compare(schemaFile, result, truth)
+			report, err := compareFiles(schemaFile, result, truth)
 			if err != nil {
 				return err
 			}
-			return a.print(report, func() { a.printScores(report) })
+			return a.printData(report, func() { a.printScores(report) })
 		},
 	}
 	f := cmd.Flags()
@@ -141,41 +141,41 @@ within each range of confidence, the mean of it beside the share that is right.`
 	return cmd
 }
 
-// compare reads the files and compares them.
-func compare(schemaFile, result, truth string) (eval.Report, error) {
+// compareFiles reads the files and compares them.
+func compareFiles(schemaFile, result, truth string) (eval.Report, error) {
 	var s *schema.Schema
 	if schemaFile != "" {
 		data, err := os.ReadFile(schemaFile)
 		if err != nil {
-			return eval.Report{}, usage("--schema: %w", err)
+			return eval.Report{}, usageError("--schema: %w", err)
 		}
 		if s, err = schema.Parse(schemaFile, data); err != nil {
-			return eval.Report{}, usage("--schema: the file is not valid\n%w", err)
+			return eval.Report{}, usageError("--schema: the file is not valid\n%w", err)
 		}
 	}
 	found, err := os.Open(result)
 	if err != nil {
-		return eval.Report{}, usage("--result: %w", err)
+		return eval.Report{}, usageError("--result: %w", err)
 	}
 	defer found.Close()
 	records, err := eval.ReadResult(result, found)
 	if err != nil {
-		return eval.Report{}, usage("--result: %w", err)
+		return eval.Report{}, usageError("--result: %w", err)
 	}
 	right, err := os.Open(truth)
 	if err != nil {
-		return eval.Report{}, usage("--truth: %w", err)
+		return eval.Report{}, usageError("--truth: %w", err)
 	}
 	defer right.Close()
 	truths, err := eval.ReadTruth(truth, right)
 	if err != nil {
-		return eval.Report{}, usage("--truth: %w", err)
+		return eval.Report{}, usageError("--truth: %w", err)
 	}
 	return eval.Compare(s, records, truths), nil
 }
 
 func (a *app) printScores(r eval.Report) {
-	a.table("FIELD PRECISION RECALL F1 SUPPORT", func(row func(...any)) {
+	a.printTable("FIELD PRECISION RECALL F1 SUPPORT", func(row func(...any)) {
 		score := func(name string, s eval.Score) {
 			row(name, fmt.Sprintf("%.4f", s.Precision), fmt.Sprintf("%.4f", s.Recall), fmt.Sprintf("%.4f", s.F1), s.Support)
 		}
@@ -195,7 +195,7 @@ func (a *app) printScores(r eval.Report) {
 // printCalibration prints the reliability table.
 func (a *app) printCalibration(c *eval.Calibration) {
 	fmt.Fprintln(a.stdout)
-	a.table("CONFIDENCE VALUES MEAN RIGHT", func(row func(...any)) {
+	a.printTable("CONFIDENCE VALUES MEAN RIGHT", func(row func(...any)) {
 		for _, b := range c.Bins {
 			row(fmt.Sprintf("%.1f-%.1f", b.From, b.To), b.Values, fmt.Sprintf("%.3f", b.Confidence), fmt.Sprintf("%.3f", b.Accuracy))
 		}

@@ -40,8 +40,8 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// usage returns an error about how the command was called.
-func usage(format string, args ...any) error {
+// usageError returns an error about how the command was called.
+func usageError(format string, args ...any) error {
 	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
 }
 
@@ -89,8 +89,8 @@ func codeOf(err error) int {
 	return exitFailed
 }
 
-// message returns what to tell the user about an error; empty if all was said.
-func message(err error) string {
+// errorMessage returns what to tell the user about an error; empty if all was said.
+func errorMessage(err error) string {
 	var exit *exitError
 	if errors.As(err, &exit) && exit.err == nil {
 		return ""
@@ -125,14 +125,14 @@ func treeFlags() *strings.Replacer {
 	for _, flag := range []string{
 		"chunk-size", "target-token-budget", "context-window", "budget-ratio", "max-reduce-levels", "reduce-context-limit", "reduce-batch-size",
 	} {
-		pairs = append(pairs, setting(flag), "--"+flag)
+		pairs = append(pairs, settingName(flag), "--"+flag)
 	}
 	return strings.NewReplacer(pairs...)
 }
 
-// cause returns err, or why ctx has ended if that is the reason. What was said
+// causeOf returns err, or why ctx has ended if that is the reason. What was said
 // about it already stays.
-func cause(ctx context.Context, err error) error {
+func causeOf(ctx context.Context, err error) error {
 	var exit *exitError
 	if err == nil || ctx.Err() == nil || errors.As(err, &exit) {
 		return err

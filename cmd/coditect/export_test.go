@@ -18,5 +18,5 @@ func Run(ctx context.Context, args []string, out io.Writer) int {
 // RunAttending does so and looks that often whether the store of a service answers.
 func RunAttending(ctx context.Context, args []string, out io.Writer, every time.Duration) int {
 	a := &app{stdin: strings.NewReader(""), stdout: out, stderr: out, getenv: func(string) string { return "" }, attendEvery: every}
-	return a.main(ctx, args)
+	return a.runMain(ctx, args)
 }

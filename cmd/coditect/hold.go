@@ -26,8 +26,8 @@ type holder struct {
 	paused time.Duration // between looks at the file
 }
 
-// holding returns a as it is, or held by a file if that is named and there.
-func holding(a step.Runner, file string) (step.Runner, error) {
+// holdRunner returns a as it is, or held by a file if that is named and there.
+func holdRunner(a step.Runner, file string) (step.Runner, error) {
 	data, err := os.ReadFile(file)
 	if file == "" || errors.Is(err, fs.ErrNotExist) {
 		return a, nil

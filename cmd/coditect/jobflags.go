@@ -65,7 +65,7 @@ type jobFlags struct {
 	requestID string
 }
 
-func (j *jobFlags) add(cmd *cobra.Command) {
+func (j *jobFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringArrayVar(&j.inputs, "input", nil, "folder, file, or - for standard input; may be repeated")
@@ -103,7 +103,7 @@ func (j *jobFlags) add(cmd *cobra.Command) {
 	f.Var(&j.capture, "capture", "what the trace keeps of calls of models: sums alone, each call, or prompts and answers too")
 	f.BoolVar(&j.cache, "cache", false, "take answers that models gave to the same questions of other jobs, and leave them this job's")
 	f.StringVar(&j.requestID, "request-id", "", "`name` of this submission: the same name again gives the same job")
-	j.complete(cmd)
+	j.addCompletions(cmd)
 }
 
 // addModel adds the flags that say who finds the values, and how models are
@@ -133,10 +133,10 @@ func (j *jobFlags) addReduce(f *pflag.FlagSet) {
 	f.IntVar(&j.reduceBatchSize, "reduce-batch-size", mapreduce.DefaultReduceBatchSize, "without a strategy: outputs that one reduce of a level takes")
 }
 
-// reduce enters in s what was asked for of how outputs are reduced.
-func (j *jobFlags) reduce(flags *pflag.FlagSet, s *mapreduce.JobSpec) {
+// setReduce enters in s what was asked for of how outputs are reduced.
+func (j *jobFlags) setReduce(flags *pflag.FlagSet, s *mapreduce.JobSpec) {
 	for name, set := range map[string]func(){
-		"strategy":             func() { s.Strategy = mapreduce.Strategy(j.strategy.index() + 1) },
+		"strategy":             func() { s.Strategy = mapreduce.Strategy(j.strategy.valueIndex() + 1) },
 		"chunk-size":           func() { s.ChunkSize = &j.chunkSize },
 		"target-token-budget":  func() { s.TargetTokenBudget = &j.targetTokenBudget },
 		"context-window":       func() { s.ContextWindow = &j.contextWindow },
@@ -151,34 +151,34 @@ func (j *jobFlags) reduce(flags *pflag.FlagSet, s *mapreduce.JobSpec) {
 	}
 }
 
-func (j *jobFlags) complete(cmd *cobra.Command) {
+func (j *jobFlags) addCompletions(cmd *cobra.Command) {
 	for name, list := range map[string][]string{"on-error": j.onError.of, "on-breaker": j.onBreaker.of, "provider": append([]string{rulesProvider}, modelProviders()...), "merge": j.merge.of, "strategy": j.strategy.of, "capture": j.capture.of} {
-		_ = cmd.RegisterFlagCompletionFunc(name, words(list...)) // the flag exists
+		_ = cmd.RegisterFlagCompletionFunc(name, completeWords(list...)) // the flag exists
 	}
 	_ = cmd.MarkFlagFilename("schema", "yaml", "yml", "json")   // the flag exists
 	_ = cmd.MarkFlagFilename("pipeline", "yaml", "yml", "json") // likewise
 }
 
-// input returns what to read.
-func (j *jobFlags) input(a *app) input.Config {
+// inputConfig returns what to read.
+func (j *jobFlags) inputConfig(a *app) input.Config {
 	return input.Config{Inputs: j.inputs, Include: j.include, Exclude: j.exclude, Sample: j.sample, Stdin: bufio.NewReader(a.stdin)}
 }
 
-// spec returns the job that the flags describe. In a spec zero stands for the
+// jobSpec returns the job that the flags describe. In a spec zero stands for the
 // default, so a zero that somebody has asked for is refused, or is given
 // otherwise.
-func (j *jobFlags) spec(flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
+func (j *jobFlags) jobSpec(flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
 	s := mapreduce.JobSpec{
 		RequestID: mapreduce.RequestID(j.requestID), Provider: j.provider, Model: j.model,
 		Parallelism: j.parallelism, MaxTokensPerUnit: j.maxTokensPerUnit, ChunkOverlap: j.chunkOverlap, Priority: j.priority,
 		Estimator: j.estimator,
 		Budget:    j.budget, ReduceShare: j.reduceShare,
-		OnError: mapreduce.OnError(j.onError.index()), OnBreaker: mapreduce.OnBreaker(j.onBreaker.index()),
+		OnError: mapreduce.OnError(j.onError.valueIndex()), OnBreaker: mapreduce.OnBreaker(j.onBreaker.valueIndex()),
 		MaxAttempts: j.maxAttempts, UnitTimeout: j.unitTimeout, BreakerThreshold: j.breakerThreshold,
 		BreakerTimeout: j.breakerTimeout, CheckpointInterval: j.checkpointInterval,
-		Capture: mapreduce.Capture(j.capture.index()), Cache: j.cache,
+		Capture: mapreduce.Capture(j.capture.valueIndex()), Cache: j.cache,
 	}
-	j.reduce(flags, &s)
+	j.setReduce(flags, &s)
 	if s.RequestID == "" {
 		s.RequestID = mapreduce.RequestID("run_" + rand.Text()) // so that it can be sent again
 	}
@@ -191,11 +191,11 @@ func (j *jobFlags) spec(flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
 	if s.ReduceShare == 0 {
 		s.ReduceShare = math.SmallestNonzeroFloat64
 	}
-	if err := j.check(flags); err != nil {
+	if err := j.checkMinimums(flags); err != nil {
 		return s, err
 	}
 	var err error
-	if s.Vars, err = j.variables(); err != nil {
+	if s.Vars, err = j.parseVariables(); err != nil {
 		return s, err
 	}
 	if s.Models, err = j.modelAliases(); err != nil {
@@ -208,7 +208,7 @@ func (j *jobFlags) spec(flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
 	if err != nil {
 		return s, err
 	}
-	if err = j.modelless(flags, s.Vars); err != nil {
+	if err = j.checkModelless(flags, s.Vars); err != nil {
 		return s, err
 	}
 	if j.schema == "" && !p.NeedsSchema() {
@@ -225,8 +225,8 @@ func (j *jobFlags) spec(flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
 	return s, nil
 }
 
-// check refuses values below the least that makes sense.
-func (j *jobFlags) check(flags *pflag.FlagSet) error {
+// checkMinimums refuses values below the least that makes sense.
+func (j *jobFlags) checkMinimums(flags *pflag.FlagSet) error {
 	for _, f := range []struct {
 		name         string
 		value, least int64
@@ -245,21 +245,21 @@ func (j *jobFlags) check(flags *pflag.FlagSet) error {
 		{"sample", int64(j.sample), 1},
 	} {
 		if flags.Changed(f.name) && f.value < f.least {
-			return usage("--%s: must be at least %d", f.name, f.least)
+			return usageError("--%s: must be at least %d", f.name, f.least)
 		}
 	}
 	if j.reduceShare < 0 || j.reduceShare >= 1 || math.IsNaN(j.reduceShare) {
-		return usage("--reduce-share: must be at least 0 and less than 1")
+		return usageError("--reduce-share: must be at least 0 and less than 1")
 	}
 	return nil
 }
 
-func (j *jobFlags) variables() (map[string]string, error) {
+func (j *jobFlags) parseVariables() (map[string]string, error) {
 	vars := make(map[string]string, len(j.vars))
 	for _, v := range j.vars {
 		key, value, ok := strings.Cut(v, "=")
 		if !ok || key == "" {
-			return nil, usage("--var: %q is not KEY=VALUE", v)
+			return nil, usageError("--var: %q is not KEY=VALUE", v)
 		}
 		vars[key] = value
 	}
@@ -272,7 +272,7 @@ func (j *jobFlags) modelAliases() (map[string]string, error) {
 	for _, v := range j.aliases {
 		name, model, ok := strings.Cut(v, "=")
 		if provider, _, named := strings.Cut(model, "/"); !ok || name == "" || !named || provider == "" {
-			return nil, usage("--alias: %q is not NAME=PROVIDER/MODEL", v)
+			return nil, usageError("--alias: %q is not NAME=PROVIDER/MODEL", v)
 		}
 		aliases[name] = model
 	}
@@ -282,15 +282,15 @@ func (j *jobFlags) modelAliases() (map[string]string, error) {
 // readSchema reads a schema file.
 func readSchema(name string) (*schema.Schema, error) {
 	if name == "" {
-		return nil, usage("--schema is missing: name the file that says what to extract")
+		return nil, usageError("--schema is missing: name the file that says what to extract")
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return nil, usage("--schema: %w", err)
+		return nil, usageError("--schema: %w", err)
 	}
 	s, err := schema.Parse(name, data)
 	if err != nil {
-		return nil, usage("--schema: the file is not valid\n%w", err)
+		return nil, usageError("--schema: the file is not valid\n%w", err)
 	}
 	return s, nil
 }

@@ -17,16 +17,16 @@ type limitFlags struct {
 	rates    []string // PROVIDER[/MODEL]=LIMIT:N
 }
 
-func (l *limitFlags) add(f *pflag.FlagSet) {
+func (l *limitFlags) addFlags(f *pflag.FlagSet) {
 	f.IntVar(&l.maxCalls, "max-calls", mapreduce.MaxFleetCalls, "units that may ask models at a time, of all jobs together")
 	f.StringArrayVar(&l.rates, "rate", nil, "`PROVIDER[/MODEL]=LIMIT:N`: what a model may be asked, where LIMIT is calls (at a time), "+
 		"requests, input or output (tokens) a minute; may be repeated. A lower limit that the provider tells counts")
 }
 
-// limits returns what the flags say of models.
-func (l *limitFlags) limits() (func(model string) orchestrator.ModelLimits, error) {
+// modelLimits returns what the flags say of models.
+func (l *limitFlags) modelLimits() (func(model string) orchestrator.ModelLimits, error) {
 	if l.maxCalls < 1 {
-		return nil, usage("--max-calls: must be at least 1")
+		return nil, usageError("--max-calls: must be at least 1")
 	}
 	all := make(map[string]orchestrator.ModelLimits)
 	for _, text := range l.rates {
@@ -52,20 +52,20 @@ func addLimit(all map[string]orchestrator.ModelLimits, text string) error {
 	kind, number, _ := strings.Cut(limit, ":")
 	provider, model, isModel := strings.Cut(name, "/")
 	if keyVariables[provider] == "" || isModel && model == "" {
-		return usage("--rate: %q is not PROVIDER[/MODEL]=LIMIT:N, with one of the providers %s, such as openai/gpt-5=requests:500",
+		return usageError("--rate: %q is not PROVIDER[/MODEL]=LIMIT:N, with one of the providers %s, such as openai/gpt-5=requests:500",
 			text, strings.Join(modelProviders(), ", "))
 	}
 	m := all[name]
 	to := map[string]*int64{"calls": &m.Calls, "requests": &m.Rates.Requests, "input": &m.Rates.Input, "output": &m.Rates.Output}[kind]
 	if to == nil {
-		return usage("--rate: %q: there is no limit %q; there are calls (at a time), requests, input and output (a minute)", text, kind)
+		return usageError("--rate: %q: there is no limit %q; there are calls (at a time), requests, input and output (a minute)", text, kind)
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 1 {
-		return usage("--rate: %q: %q is not a number above 0", text, number)
+		return usageError("--rate: %q: %q is not a number above 0", text, number)
 	}
 	if *to != 0 && *to != n {
-		return usage("--rate: %q: the same limit of %s is %d before", text, name, *to)
+		return usageError("--rate: %q: the same limit of %s is %d before", text, name, *to)
 	}
 	*to = n
 	all[name] = m

@@ -30,14 +30,14 @@ func main() { os.Exit(mainCode()) }
 
 // mainCode runs the command line of this process and returns its exit code.
 func mainCode() int {
-	ctx, stop := interruptible(context.Background())
+	ctx, stop := withInterrupt(context.Background())
 	defer stop()
 	a := &app{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
 		terminal: term.IsTerminal(int(os.Stderr.Fd())),
 		width:    func() int { return terminalWidth(os.Stderr) },
 	}
-	return a.main(ctx, os.Args[1:])
+	return a.runMain(ctx, os.Args[1:])
 }
 
 // An app is one run of the command line.
@@ -74,9 +74,9 @@ func versionOf() string {
 	return cmp.Or(version, built, "unknown")
 }
 
-// interruptible returns a context that ends with errInterrupted at the first
+// withInterrupt returns a context that ends with errInterrupted at the first
 // SIGINT or SIGTERM. The second ends the process at once.
-func interruptible(parent context.Context) (context.Context, func()) {
+func withInterrupt(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

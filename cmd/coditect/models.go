@@ -28,14 +28,14 @@ type modelFlags struct {
 	fleet bool
 }
 
-// add adds the flags of a process that runs its user's own jobs.
-func (m *modelFlags) add(f *pflag.FlagSet) {
+// addFlags adds the flags of a process that runs its user's own jobs.
+func (m *modelFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&m.prices, "prices", "", "YAML `file` of what models cost, over the list that comes with the program")
 }
 
 // addFleet adds the flags of a process that runs the jobs of others.
 func (m *modelFlags) addFleet(f *pflag.FlagSet) {
-	m.add(f)
+	m.addFlags(f)
 	f.StringArrayVar(&m.endpoints, "endpoint", nil, "`PROVIDER=URL`: where a provider's interface is; may be repeated")
 	f.StringSliceVar(&m.offered, "providers", nil, "providers to run units with (default all)")
 }
@@ -46,14 +46,14 @@ var keyVariables = map[string]string{"anthropic": "ANTHROPIC_API_KEY", "openai":
 // modelProviders are the providers that ask models, sorted.
 func modelProviders() []string { return slices.Sorted(maps.Keys(keyVariables)) }
 
-// offer returns those steps that the process is to run units with.
-func (m *modelFlags) offer(all *step.Registry) (*step.Registry, error) {
+// offeredSteps returns those steps that the process is to run units with.
+func (m *modelFlags) offeredSteps(all *step.Registry) (*step.Registry, error) {
 	if len(m.offered) == 0 {
 		return all, nil
 	}
 	for _, name := range m.offered {
 		if !slices.Contains(all.Names(), name) {
-			return nil, usage("--providers: there is none named %q; there is %s", name, names(all))
+			return nil, usageError("--providers: there is none named %q; there is %s", name, providerNames(all))
 		}
 	}
 	return all.Only(m.offered...), nil
@@ -66,7 +66,7 @@ func (a *app) modelAgents() (map[string]*model.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	endpoints, err := a.models.bases()
+	endpoints, err := a.models.baseURLs()
 	if err != nil {
 		return nil, err
 	}
@@ -97,17 +97,17 @@ func (m *modelFlags) priceList() (*llm.Prices, error) {
 	}
 	data, err := os.ReadFile(m.prices)
 	if err != nil {
-		return nil, usage("--prices: %w", err)
+		return nil, usageError("--prices: %w", err)
 	}
 	if prices, err = prices.With(data); err != nil {
-		return nil, usage("--prices: %s: %w", m.prices, err)
+		return nil, usageError("--prices: %s: %w", m.prices, err)
 	}
 	return prices, nil
 }
 
-// price gives a job the prices that this process was given for its model, so that
+// setPrices gives a job the prices that this process was given for its model, so that
 // whoever runs it, and whoever shows it, reckons by them.
-func (m *modelFlags) price(spec *mapreduce.JobSpec) error {
+func (m *modelFlags) setPrices(spec *mapreduce.JobSpec) error {
 	if _, said := spec.Vars[model.VarPrices]; m.prices == "" || said || keyVariables[spec.Provider] == "" {
 		return nil
 	}
@@ -122,13 +122,13 @@ func (m *modelFlags) price(spec *mapreduce.JobSpec) error {
 	return err
 }
 
-// bases reads the endpoints.
-func (m *modelFlags) bases() (map[string]string, error) {
+// baseURLs reads the endpoints.
+func (m *modelFlags) baseURLs() (map[string]string, error) {
 	out := make(map[string]string)
 	for _, e := range m.endpoints {
 		name, url, ok := strings.Cut(e, "=")
 		if !ok || keyVariables[name] == "" || url == "" {
-			return nil, usage("--endpoint: %q is not PROVIDER=URL, with one of the providers %s", e, strings.Join(modelProviders(), ", "))
+			return nil, usageError("--endpoint: %q is not PROVIDER=URL, with one of the providers %s", e, strings.Join(modelProviders(), ", "))
 		}
 		out[name] = url
 	}
@@ -150,42 +150,42 @@ func (a *app) checkModel(spec *mapreduce.JobSpec, units *pflag.Flag) error {
 		return nil
 	}
 	if a.global.server != "" {
-		there, err := elsewhere(spec.Provider)
+		there, err := keylessAgent(spec.Provider)
 		if err != nil {
 			return err
 		}
-		return fits(there, spec, units)
+		return fitSpec(there, spec, units)
 	}
-	return fits(a.askers[spec.Provider], spec, units)
+	return fitSpec(a.askers[spec.Provider], spec, units)
 }
 
-// elsewhere returns an agent that knows of a job what can be known without a key.
-func elsewhere(provider string) (*model.Agent, error) {
+// keylessAgent returns an agent that knows of a job what can be known without a key.
+func keylessAgent(provider string) (*model.Agent, error) {
 	prices, err := llm.ListPrices()
 	if err != nil {
 		return nil, err
 	}
-	return knowing(provider, prices)
+	return keylessAgentWithPrices(provider, prices)
 }
 
-// knowing returns one that knows prices too.
-func knowing(provider string, prices *llm.Prices) (*model.Agent, error) {
+// keylessAgentWithPrices returns one that knows prices too.
+func keylessAgentWithPrices(provider string, prices *llm.Prices) (*model.Agent, error) {
 	return model.New(model.Config{
 		Provider: provider, Trusted: true, Prices: prices, Random: rand.Float64, LLM: llm.Config{Key: llm.NewKey("of-the-workers")},
 	})
 }
 
-// fits refuses a job that c would, and makes its units fit the context window.
-func fits(c checker, spec *mapreduce.JobSpec, units *pflag.Flag) error {
+// fitSpec refuses a job that c would, and makes its units fit the context window.
+func fitSpec(c checker, spec *mapreduce.JobSpec, units *pflag.Flag) error {
 	if err := c.Check(spec); err != nil {
-		return usage("--provider %s: %w", spec.Provider, err)
+		return usageError("--provider %s: %w", spec.Provider, err)
 	}
 	room, err := c.Room(spec)
 	if err != nil || room == 0 || int64(spec.MaxTokensPerUnit) <= room || units == nil {
 		return err
 	}
 	if units.Changed {
-		return usage("--max-tokens-per-unit: the context window has room for %d tokens of a document beside instructions, schema and answer", room)
+		return usageError("--max-tokens-per-unit: the context window has room for %d tokens of a document beside instructions, schema and answer", room)
 	}
 	spec.MaxTokensPerUnit = int(room)
 	return nil
@@ -203,17 +203,17 @@ func (j *jobFlags) modelVars(flags *pflag.FlagSet, vars map[string]string) error
 			continue
 		}
 		if _, twice := vars[f.name]; twice {
-			return usage("--%s: --var %s says it too", f.flag, f.name)
+			return usageError("--%s: --var %s says it too", f.flag, f.name)
 		}
 		vars[f.name] = f.value
 	}
 	return nil
 }
 
-// modelless refuses with the provider rules what only a model could do: a job
+// checkModelless refuses with the provider rules what only a model could do: a job
 // whose owner believes that one read the documents, and none did, is worse than
 // none.
-func (j *jobFlags) modelless(flags *pflag.FlagSet, vars map[string]string) error {
+func (j *jobFlags) checkModelless(flags *pflag.FlagSet, vars map[string]string) error {
 	if j.provider != rulesProvider {
 		return nil
 	}
@@ -233,7 +233,7 @@ func (j *jobFlags) modelless(flags *pflag.FlagSet, vars map[string]string) error
 		if !flags.Changed(f.flag) {
 			by = "--var " + f.name
 		}
-		return usage("%s: the provider rules asks no model: name one that does with --provider, or leave it out", by)
+		return usageError("%s: the provider rules asks no model: name one that does with --provider, or leave it out", by)
 	}
 	return nil
 }

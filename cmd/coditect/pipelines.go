@@ -28,7 +28,7 @@ func (j *jobFlags) readPipeline(s *mapreduce.JobSpec) (*pipeline.Pipeline, error
 	}
 	data, err := os.ReadFile(j.pipeline)
 	if err != nil {
-		return nil, usage("--pipeline: is neither %s nor a file that can be read: %w", strings.Join(presetNames(), ", "), err)
+		return nil, usageError("--pipeline: is neither %s nor a file that can be read: %w", strings.Join(presetNames(), ", "), err)
 	}
 	p, err := pipeline.Parse(j.pipeline, data)
 	if err != nil {
@@ -43,11 +43,11 @@ func pipelineFault(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	switch {
 	case !ok:
-		return usage("--pipeline: %w", err)
+		return usageError("--pipeline: %w", err)
 	case e.Field == "pipeline": // the whole file
-		return usage("--pipeline: %s: %s", e.Op, e.Message)
+		return usageError("--pipeline: %s: %s", e.Op, e.Message)
 	}
-	return usage("--pipeline: %s: %s: %s", e.Op, e.Field, e.Message)
+	return usageError("--pipeline: %s: %s: %s", e.Op, e.Field, e.Message)
 }
 
 // knownVariables refuses variables that nothing of a job with a pipeline of its
@@ -59,12 +59,12 @@ func knownVariables(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 	known := slices.Concat(slices.Sorted(maps.Keys(p.Inputs)), model.Variables())
 	for _, v := range slices.Sorted(maps.Keys(s.Vars)) {
 		if !slices.Contains(known, v) {
-			return usage("--var: %q is neither an input of the pipeline %s nor a setting of models; there is %s", v, p.Name, strings.Join(known, ", "))
+			return usageError("--var: %q is neither an input of the pipeline %s nor a setting of models; there is %s", v, p.Name, strings.Join(known, ", "))
 		}
 	}
 	for _, v := range model.Variables() {
 		if _, both := p.Inputs[v]; both {
-			return usage("--pipeline: inputs: %q is the name of a setting of models; give the input another", v)
+			return usageError("--pipeline: inputs: %q is the name of a setting of models; give the input another", v)
 		}
 	}
 	return nil
@@ -98,7 +98,7 @@ type pipelineList struct {
 	Pipelines []pipelineView `json:"pipelines"`
 }
 
-func (a *app) pipelines() *cobra.Command {
+func (a *app) pipelinesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pipelines",
 		Short: "Show the pipelines that come with the program",
@@ -115,7 +115,7 @@ changed: docs/pipelines.md says what such a file may hold.`,
 		Short:             "Print a pipeline that comes with the program",
 		Example:           `  coditect mapreduce pipelines show extract`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: words(presetNames()...),
+		ValidArgsFunction: completeWords(presetNames()...),
 		RunE:              func(_ *cobra.Command, args []string) error { return a.showPipeline(args[0]) },
 	}
 	cmd.AddCommand(show)
@@ -135,7 +135,7 @@ func (a *app) listPipelines() error {
 		}
 		list.Pipelines = append(list.Pipelines, view)
 	}
-	return a.print(list, func() {
+	return a.printData(list, func() {
 		w := tabwriter.NewWriter(a.stdout, 0, 4, 2, ' ', 0)
 		for _, p := range list.Pipelines {
 			var stages []string
@@ -152,13 +152,13 @@ func (a *app) listPipelines() error {
 func (a *app) showPipeline(name string) error {
 	p, err := pipeline.Preset(name)
 	if err != nil {
-		return usage("pipelines show: %s", messageOf(err))
+		return usageError("pipelines show: %s", messageOf(err))
 	}
 	file, err := pipeline.PresetFile(name)
 	if err != nil {
 		return err
 	}
-	return a.print(p, func() { fmt.Fprintf(a.stdout, "%s", file) })
+	return a.printData(p, func() { fmt.Fprintf(a.stdout, "%s", file) })
 }
 
 // messageOf is what an error says without the field of a request that it is about.

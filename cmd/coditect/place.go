@@ -11,14 +11,14 @@ import (
 	"github.com/coditect/mapreduce/worker/step"
 )
 
-// A place is where jobs are kept: a data directory, or a cluster.
-type place struct {
+// A storeLocation is where jobs are kept: a data directory, or a cluster.
+type storeLocation struct {
 	dir     string // "" if there is a cluster
 	cluster embedded.Cluster
 }
 
 // String names the place, as --store takes it if it is a cluster.
-func (p place) String() string {
+func (p storeLocation) String() string {
 	if p.cluster.File == "" {
 		return p.dir
 	}
@@ -34,14 +34,14 @@ const (
 	clusterKind = "fdb:"
 )
 
-// placeFlags are the flags that say where jobs are kept.
-type placeFlags struct {
+// storeFlags are the flags that say where jobs are kept.
+type storeFlags struct {
 	store   string
 	dataDir string
 	cluster embedded.Cluster
 }
 
-func (p *placeFlags) add(f *pflag.FlagSet) {
+func (p *storeFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&p.dataDir, "data-dir", "", "`folder` in which jobs are kept (default $XDG_DATA_HOME/coditect)")
 	f.StringVar(&p.store, "store", "", "where jobs are kept, pebble:DIR or fdb:`CLUSTER_FILE` (default pebble in --data-dir)")
 	f.StringVar(&p.cluster.Prefix, "store-prefix", "", "`name` before all keys in a FoundationDB cluster, so that installations can share it")
@@ -49,49 +49,49 @@ func (p *placeFlags) add(f *pflag.FlagSet) {
 	f.DurationVar(&p.cluster.Timeout, "store-timeout", 5*time.Second, "how long to wait for a FoundationDB cluster to answer at first")
 }
 
-// place returns what the flags say.
-func (p *placeFlags) place(otherwise string) (place, error) {
+// storeLocation returns what the flags say.
+func (p *storeFlags) storeLocation(otherwise string) (storeLocation, error) {
 	dir, isFolder := strings.CutPrefix(p.store, folderKind)
 	file, isCluster := strings.CutPrefix(p.store, clusterKind)
 	switch {
 	case p.store == "" && p.dataDir != "":
 		dir = p.dataDir
 	case p.store == "" && otherwise == "":
-		return place{}, usage("no --data-dir is given, and there is no home folder")
+		return storeLocation{}, usageError("no --data-dir is given, and there is no home folder")
 	case p.store == "":
 		dir = otherwise
 	case isFolder && dir != "":
 	case isCluster && file != "":
 		return p.inCluster(file)
 	default:
-		return place{}, usage("--store: %q is neither pebble:DIR nor fdb:CLUSTER_FILE", p.store)
+		return storeLocation{}, usageError("--store: %q is neither pebble:DIR nor fdb:CLUSTER_FILE", p.store)
 	}
-	return place{dir: dir}, nil
+	return storeLocation{dir: dir}, nil
 }
 
-func (p *placeFlags) inCluster(file string) (place, error) {
+func (p *storeFlags) inCluster(file string) (storeLocation, error) {
 	c := p.cluster
 	c.File = file
 	switch {
 	case c.Timeout <= 0:
-		return place{}, usage("--store-timeout: must be positive")
+		return storeLocation{}, usageError("--store-timeout: must be positive")
 	case c.Prefix == "mapreduce":
-		return place{}, usage("--store-prefix: %q is the part of an installation without a prefix", c.Prefix)
+		return storeLocation{}, usageError("--store-prefix: %q is the part of an installation without a prefix", c.Prefix)
 	case len(c.Prefix) > maxPrefix:
-		return place{}, usage("--store-prefix: must have at most %d bytes, as it is part of every key", maxPrefix)
+		return storeLocation{}, usageError("--store-prefix: must have at most %d bytes, as it is part of every key", maxPrefix)
 	}
-	return place{cluster: c}, nil
+	return storeLocation{cluster: c}, nil
 }
 
 // maxPrefix is the longest prefix, in bytes: keys are best short.
 const maxPrefix = 64
 
-// timing are settings of an orchestrator, for tests; help does not speak of them.
-type timing struct {
+// fleetTiming are settings of an orchestrator, for tests; help does not speak of them.
+type fleetTiming struct {
 	lease, heartbeat, grace time.Duration
 }
 
-func (t *timing) add(f *pflag.FlagSet) {
+func (t *fleetTiming) addFlags(f *pflag.FlagSet) {
 	f.DurationVar(&t.lease, "lease", 0, "how long a silent worker is believed to live")
 	f.DurationVar(&t.heartbeat, "heartbeat", 0, "how often signs of life are given")
 	f.DurationVar(&t.grace, "grace", 0, "how long a worker whose connection broke has to come back")
@@ -102,15 +102,15 @@ func (t *timing) add(f *pflag.FlagSet) {
 
 // nodeConfig returns the configuration of a service in this process.
 func (a *app) nodeConfig(all *step.Registry, log *slog.Logger) (embedded.Config, error) {
-	hook, err := a.hook()
+	hook, err := a.failpointHook()
 	if err != nil {
 		return embedded.Config{}, err
 	}
-	rates, err := a.rates()
+	rates, err := a.planRates()
 	if err != nil {
 		return embedded.Config{}, err
 	}
-	limits, err := a.limits.limits()
+	limits, err := a.limits.modelLimits()
 	if err != nil {
 		return embedded.Config{}, err
 	}
@@ -121,27 +121,27 @@ func (a *app) nodeConfig(all *step.Registry, log *slog.Logger) (embedded.Config,
 	g := &a.global
 	return embedded.Config{
 		MaxCalls: a.limits.maxCalls, ModelLimits: limits,
-		Dir: g.place.dir, Cluster: g.place.cluster, Steps: all, Limits: a.gates, Version: versionOf(), Rates: rates, Hook: hook, Logger: log,
-		Overhead: overhead(askers), Warms: warms(askers),
+		Dir: g.location.dir, Cluster: g.location.cluster, Steps: all, Limits: a.gates, Version: versionOf(), Rates: rates, Hook: hook, Logger: log,
+		Overhead: promptOverhead(askers), Warms: needsPriming(askers),
 		Lease: g.timing.lease, Heartbeat: g.timing.heartbeat, Grace: g.timing.grace,
 	}, nil
 }
 
 // placeWords are the flags that name the place again, on another command line.
 func (a *app) placeWords() []string {
-	p := a.global.place
+	p := a.global.location
 	switch {
 	case p.dir != "" && p.dir != a.defaultDataDir():
-		return []string{"--data-dir", quoted(p.dir)}
+		return []string{"--data-dir", shellQuote(p.dir)}
 	case p.dir != "":
 		return nil
 	}
-	words := []string{"--store", quoted(clusterKind + p.cluster.File)}
+	words := []string{"--store", shellQuote(clusterKind + p.cluster.File)}
 	if p.cluster.Prefix != "" {
-		words = append(words, "--store-prefix", quoted(p.cluster.Prefix))
+		words = append(words, "--store-prefix", shellQuote(p.cluster.Prefix))
 	}
 	if p.cluster.Installation != "" {
-		words = append(words, "--installation", quoted(p.cluster.Installation))
+		words = append(words, "--installation", shellQuote(p.cluster.Installation))
 	}
 	return words
 }

@@ -28,7 +28,7 @@ type planner struct {
 	job    string // whose DAG is shown instead
 }
 
-func (a *app) plan() *cobra.Command {
+func (a *app) planCommand() *cobra.Command {
 	p := &planner{app: a, format: choice{"text", render.Formats()}}
 	cmd := &cobra.Command{
 		Use:   "plan --input PATH... --schema FILE [-o FORMAT]",
@@ -45,14 +45,14 @@ that was submitted, with the state of each unit and what it cost.`,
   coditect mapreduce plan --input docs --schema s.yaml --format svg > plan.svg
   coditect mapreduce plan --job-id mr_20260101_a1b2c3 --format mermaid`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.run(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.runPlan(cmd) },
 	}
-	p.flags.add(cmd)
+	p.flags.addFlags(cmd)
 	f := cmd.Flags()
 	f.VarP(&p.format, "format", "o", "how it is shown")
 	f.BoolVar(&p.exact, "exact", false, "refuse a plan that is an estimate")
 	a.addJobID(cmd, &p.job)
-	_ = cmd.RegisterFlagCompletionFunc("format", words(p.format.of...)) // the flag exists
+	_ = cmd.RegisterFlagCompletionFunc("format", completeWords(p.format.of...)) // the flag exists
 	acceptRunFlags(cmd)
 	return cmd
 }
@@ -69,27 +69,27 @@ func acceptRunFlags(cmd *cobra.Command) {
 	}
 }
 
-func (p *planner) run(cmd *cobra.Command) error {
+func (p *planner) runPlan(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("job-id") {
-		return p.ran(cmd)
+		return p.showJobTree(cmd)
 	}
 	ctx, a := cmd.Context(), p.app
-	spec, err := p.flags.spec(cmd.Flags())
+	spec, err := p.flags.jobSpec(cmd.Flags())
 	if err != nil {
 		return err
 	}
-	in := p.flags.input(a)
+	in := p.flags.inputConfig(a)
 	if err := input.Check(ctx, in); err != nil {
 		return err
 	}
 	if err := a.couldRun(&spec, cmd.Flags().Lookup("max-tokens-per-unit")); err != nil {
 		return err
 	}
-	m := a.meter()
-	planned, err := a.planJob(ctx, mapreduce.PlanQuery{Spec: spec, Exact: p.exact}, counted(input.Documents(ctx, in), m.Planning))
+	m := a.progressMeter()
+	planned, err := a.planJob(ctx, mapreduce.PlanQuery{Spec: spec, Exact: p.exact}, countDocuments(input.Documents(ctx, in), m.Planning))
 	m.End()
 	if err != nil {
-		return cause(ctx, err)
+		return causeOf(ctx, err)
 	}
 	dag, err := plan.From(planned)
 	if err != nil {
@@ -105,26 +105,26 @@ func (p *planner) run(cmd *cobra.Command) error {
 
 // couldRun refuses a job that could not run, whoever has the key of its model.
 func (a *app) couldRun(spec *mapreduce.JobSpec, units *pflag.Flag) error {
-	if err := a.offers(spec.Provider); err != nil {
+	if err := a.checkProvider(spec.Provider); err != nil {
 		return err
 	}
 	if keyVariables[spec.Provider] != "" {
-		there, err := elsewhere(spec.Provider)
+		there, err := keylessAgent(spec.Provider)
 		if err != nil {
 			return err
 		}
-		if err := fits(there, spec, units); err != nil {
+		if err := fitSpec(there, spec, units); err != nil {
 			return err
 		}
 	}
-	return a.accepts(*spec)
+	return a.checkAccepted(*spec)
 }
 
 // planJob asks a server, or finds out in this process, which needs no store for
 // it.
 func (a *app) planJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (p *mapreduce.Plan, err error) {
 	if a.global.server == "" {
-		rates, err := a.rates()
+		rates, err := a.planRates()
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +132,7 @@ func (a *app) planJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2
 		if err != nil {
 			return nil, err
 		}
-		return orchestrator.Plan(ctx, orchestrator.Config{Rates: rates, Overhead: overhead(askers)}, q, docs)
+		return orchestrator.Plan(ctx, orchestrator.Config{Rates: rates, Overhead: promptOverhead(askers)}, q, docs)
 	}
 	c, err := client.Dial(a.global.server, client.Config{})
 	if err != nil {
@@ -142,8 +142,8 @@ func (a *app) planJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2
 	return c.PlanJob(ctx, q, docs)
 }
 
-// ran shows the tree of a job that was submitted.
-func (p *planner) ran(cmd *cobra.Command) error {
+// showJobTree shows the tree of a job that was submitted.
+func (p *planner) showJobTree(cmd *cobra.Command) error {
 	var odd []string
 	for _, name := range []string{"input", "exact"} {
 		if cmd.Flags().Changed(name) {
@@ -151,7 +151,7 @@ func (p *planner) ran(cmd *cobra.Command) error {
 		}
 	}
 	if len(odd) > 0 {
-		return usage("--job-id: shows a job that there is, and cannot be set together with %s", strings.Join(odd, ", "))
+		return usageError("--job-id: shows a job that there is, and cannot be set together with %s", strings.Join(odd, ", "))
 	}
 	show := func(ctx context.Context, s *session, id mapreduce.JobID) error {
 		job, err := s.GetJob(ctx, id)

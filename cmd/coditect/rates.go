@@ -18,8 +18,8 @@ const (
 	writeRate     = 60               // tokens a second that it writes
 )
 
-// rates returns what says of a job what its plan assumes of calls.
-func (a *app) rates() (func(*mapreduce.JobSpec) plan.Rates, error) {
+// planRates returns what says of a job what its plan assumes of calls.
+func (a *app) planRates() (func(*mapreduce.JobSpec) plan.Rates, error) {
 	prices, err := a.models.priceList()
 	if err != nil {
 		return nil, err
@@ -41,16 +41,16 @@ func (a *app) knowingAll() (map[string]*model.Agent, error) {
 	}
 	askers := make(map[string]*model.Agent)
 	for _, name := range modelProviders() {
-		if askers[name], err = knowing(name, prices); err != nil {
+		if askers[name], err = keylessAgentWithPrices(name, prices); err != nil {
 			return nil, err
 		}
 	}
 	return askers, nil
 }
 
-// overhead returns what says of a job what its calls take of the budget beside
+// promptOverhead returns what says of a job what its calls take of the budget beside
 // what they read.
-func overhead(askers map[string]*model.Agent) func(*mapreduce.JobSpec) (prompt, answer int64) {
+func promptOverhead(askers map[string]*model.Agent) func(*mapreduce.JobSpec) (prompt, answer int64) {
 	return func(spec *mapreduce.JobSpec) (prompt, answer int64) {
 		if asker := askers[spec.Provider]; asker != nil {
 			prompt, answer, _ = asker.Overhead(spec) // a job that is wrong is refused elsewhere
@@ -59,9 +59,9 @@ func overhead(askers map[string]*model.Agent) func(*mapreduce.JobSpec) (prompt, 
 	}
 }
 
-// warms returns what says of a job whether its first unit is to run alone. What it
+// needsPriming returns what says of a job whether its first unit is to run alone. What it
 // looks at is made once for each provider: it is asked whenever a job is seen.
-func warms(askers map[string]*model.Agent) func(*mapreduce.JobSpec) bool {
+func needsPriming(askers map[string]*model.Agent) func(*mapreduce.JobSpec) bool {
 	return func(spec *mapreduce.JobSpec) bool {
 		asker := askers[spec.Provider]
 		if asker == nil {
@@ -91,7 +91,7 @@ func modelRates(spec *mapreduce.JobSpec, prices *llm.Prices) plan.Rates {
 	if set, err := model.Read(spec); err == nil { // else the job is refused elsewhere
 		r.Merge, r.Answer, r.Rounds = plan.Merge(set.Merge), set.MaxAnswer, int64(set.Glean)
 	}
-	if there, err := elsewhere(spec.Provider); err == nil {
+	if there, err := keylessAgent(spec.Provider); err == nil {
 		r.Prompt, _ = there.Prompt(spec) // likewise
 	}
 	return r

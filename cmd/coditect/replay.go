@@ -23,7 +23,7 @@ type replayed struct {
 	Output string          `json:"output,omitempty"`
 }
 
-func (a *app) replay() *cobra.Command {
+func (a *app) replayCommand() *cobra.Command {
 	var id, out string
 	var keep bool
 	cmd := &cobra.Command{
@@ -53,7 +53,7 @@ Exit codes: 0 the results are the same, 1 they differ or the repetition failed.`
 			}
 			r := &runner{app: a, output: out}
 			ctx := cmd.Context()
-			return r.with(ctx, func() error { return r.replay(ctx, job, keep) })
+			return r.withSession(ctx, func() error { return r.replayJob(ctx, job, keep) })
 		},
 	}
 	a.addJobID(cmd, &id)
@@ -63,13 +63,13 @@ Exit codes: 0 the results are the same, 1 they differ or the repetition failed.`
 	return cmd
 }
 
-// replay repeats a job.
-func (r *runner) replay(ctx context.Context, id mapreduce.JobID, keep bool) error {
+// replayJob repeats a job.
+func (r *runner) replayJob(ctx context.Context, id mapreduce.JobID, keep bool) error {
 	first, err := r.s.GetJob(ctx, id)
 	if err != nil {
 		return err
 	}
-	if err := r.s.work(&first.Spec); err != nil {
+	if err := r.s.runWorkerFor(&first.Spec); err != nil {
 		return err
 	}
 	none := func(func(*mapreduce.Document, error) bool) {}
@@ -79,7 +79,7 @@ func (r *runner) replay(ctx context.Context, id mapreduce.JobID, keep bool) erro
 		return err
 	}
 	r.s.meter.Note("job %s repeats job %s", job.ID, id)
-	again, err := r.s.follow(ctx, job.ID, func(j *mapreduce.Job) error {
+	again, err := r.s.followJob(ctx, job.ID, func(j *mapreduce.Job) error {
 		r.s.meter.Job(j)
 		return nil
 	})
@@ -88,17 +88,17 @@ func (r *runner) replay(ctx context.Context, id mapreduce.JobID, keep bool) erro
 		return err
 	}
 	if again.State != mapreduce.JobComplete {
-		return errors.Join(fmt.Errorf("the repetition of job %s is %s: %s", id, again.State, visible(again.Error)), r.unkept(ctx, again.ID, keep))
+		return errors.Join(fmt.Errorf("the repetition of job %s is %s: %s", id, again.State, visibleText(again.Error)), r.deleteReplay(ctx, again.ID, keep))
 	}
-	same, err := r.compare(ctx, first, again)
-	if err = errors.Join(err, r.unkept(ctx, again.ID, keep)); err != nil {
+	same, err := r.compareResults(ctx, first, again)
+	if err = errors.Join(err, r.deleteReplay(ctx, again.ID, keep)); err != nil {
 		return err
 	}
-	return r.compared(replayed{Job: id, Replay: again.ID, Same: same, Output: r.output})
+	return r.reportComparison(replayed{Job: id, Replay: again.ID, Same: same, Output: r.output})
 }
 
-// unkept deletes a repetition, unless it is to be kept.
-func (r *runner) unkept(ctx context.Context, id mapreduce.JobID, keep bool) error {
+// deleteReplay deletes a repetition, unless it is to be kept.
+func (r *runner) deleteReplay(ctx context.Context, id mapreduce.JobID, keep bool) error {
 	if keep {
 		return nil
 	}
@@ -108,8 +108,8 @@ func (r *runner) unkept(ctx context.Context, id mapreduce.JobID, keep bool) erro
 	return nil
 }
 
-// compare writes the results of both jobs, and reports whether they are the same.
-func (r *runner) compare(ctx context.Context, first, again *mapreduce.Job) (bool, error) {
+// compareResults writes the results of both jobs, and reports whether they are the same.
+func (r *runner) compareResults(ctx context.Context, first, again *mapreduce.Job) (bool, error) {
 	dir, err := os.MkdirTemp("", "replay")
 	if err != nil {
 		return false, err
@@ -134,9 +134,9 @@ func (r *runner) compare(ctx context.Context, first, again *mapreduce.Job) (bool
 	return bytes.Equal(one, other), err
 }
 
-// compared says what came of it.
-func (r *runner) compared(p replayed) error {
-	err := r.app.print(p, func() {
+// reportComparison says what came of it.
+func (r *runner) reportComparison(p replayed) error {
+	err := r.app.printData(p, func() {
 		verdict := "is the same, byte by byte"
 		if !p.Same {
 			verdict = "is not the same"

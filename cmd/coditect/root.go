@@ -14,18 +14,18 @@ import (
 
 // globals are the flags that all commands have.
 type globals struct {
-	server string
-	placed placeFlags
-	timing timing
-	config string
-	format format
+	server     string
+	storeFlags storeFlags
+	timing     fleetTiming
+	config     string
+	format     format
 
-	place place // what placed says
+	location storeLocation // what placed says
 }
 
-// main runs a command line and returns the exit code.
-func (a *app) main(ctx context.Context, args []string) int {
-	root := a.root()
+// runMain runs a command line and returns the exit code.
+func (a *app) runMain(ctx context.Context, args []string) int {
+	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
@@ -34,7 +34,7 @@ func (a *app) main(ctx context.Context, args []string) int {
 	if err == nil {
 		return exitComplete
 	}
-	if text := message(err); text != "" {
+	if text := errorMessage(err); text != "" {
 		fmt.Fprintf(a.stderr, "coditect: %s\n", strings.TrimSpace(text))
 	}
 	code := codeOf(err)
@@ -44,7 +44,7 @@ func (a *app) main(ctx context.Context, args []string) int {
 	return code
 }
 
-func (a *app) root() *cobra.Command {
+func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "coditect",
 		Short: "Extract structured data from many documents, with a citation behind every value",
@@ -54,32 +54,32 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return a.settle(cmd)
+			return a.applySettings(cmd)
 		},
 		Args: cobra.NoArgs,
-		RunE: help,
+		RunE: showHelp,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError("%w", err) })
 	f := root.PersistentFlags()
 	f.StringVar(&a.global.server, "server", "", "address of a server, `HOST:PORT` or unix:PATH; without one the service runs in this process")
-	a.global.placed.add(f)
-	a.global.timing.add(f)
+	a.global.storeFlags.addFlags(f)
+	a.global.timing.addFlags(f)
 	f.StringVar(&a.global.config, "config", "", "YAML `file` of settings, named as the flags with _ for -")
 	f.VarP(&a.global.format, "format", "o", "how data is printed: text or json")
-	_ = root.RegisterFlagCompletionFunc("format", words("text", "json")) // the flag exists
-	root.AddCommand(a.mapreduce(), a.serve(), a.worker(), a.versionCommand())
+	_ = root.RegisterFlagCompletionFunc("format", completeWords("text", "json")) // the flag exists
+	root.AddCommand(a.mapreduceCommand(), a.serveCommand(), a.workerCommand(), a.versionCommand())
 	checkArgs(root)
 	return root
 }
 
-func (a *app) mapreduce() *cobra.Command {
+func (a *app) mapreduceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mapreduce",
 		Short: "Run jobs over documents, and look after them",
 		Example: `  coditect mapreduce run --input docs --schema schema.yaml --output results
   coditect mapreduce status --job-id mr_20260101_a1b2c3`,
 		Args: cobra.NoArgs,
-		RunE: help,
+		RunE: showHelp,
 	}
 	cmd.AddGroup(
 		&cobra.Group{ID: groupWork, Title: "Run jobs:"},
@@ -91,10 +91,10 @@ func (a *app) mapreduce() *cobra.Command {
 		id       string
 		commands []*cobra.Command
 	}{
-		{groupWork, []*cobra.Command{a.run(), a.plan(), a.resume(), a.replay(), a.pipelines()}},
-		{groupLook, []*cobra.Command{a.status(), a.watch(), a.list(), a.units(), a.audit(), a.result()}},
-		{groupSteer, []*cobra.Command{a.pause(), a.cancel(), a.wake(), a.remove()}},
-		{groupCheck, []*cobra.Command{a.doctor(), a.cache(), a.eval()}},
+		{groupWork, []*cobra.Command{a.runCommand(), a.planCommand(), a.resumeCommand(), a.replayCommand(), a.pipelinesCommand()}},
+		{groupLook, []*cobra.Command{a.statusCommand(), a.watchCommand(), a.listCommand(), a.unitsCommand(), a.auditCommand(), a.resultCommand()}},
+		{groupSteer, []*cobra.Command{a.pauseCommand(), a.cancelCommand(), a.wakeCommand(), a.removeCommand()}},
+		{groupCheck, []*cobra.Command{a.doctorCommand(), a.cacheCommand(), a.evalCommand()}},
 	} {
 		for _, c := range g.commands {
 			c.GroupID = g.id
@@ -112,14 +112,14 @@ const (
 	groupCheck = "check"
 )
 
-func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
 // checkArgs makes wrong arguments of any command errors of usage.
 func checkArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
-				return usage("%w", err)
+				return usageError("%w", err)
 			}
 			return nil
 		}
@@ -129,30 +129,30 @@ func checkArgs(cmd *cobra.Command) {
 	}
 }
 
-// words returns a completion that offers them.
-func words(list ...string) cobra.CompletionFunc {
+// completeWords returns a completion that offers them.
+func completeWords(list ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// require returns an error if a flag was not set, by whichever means.
-func require(cmd *cobra.Command, names ...string) error {
+// requireFlags returns an error if a flag was not set, by whichever means.
+func requireFlags(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		if !cmd.Flags().Changed(name) {
 			_, text := pflag.UnquoteUsage(cmd.Flags().Lookup(name))
-			return usage("--%s is missing: %s", name, text)
+			return usageError("--%s is missing: %s", name, text)
 		}
 	}
 	return nil
 }
 
-// meter returns what shows progress.
-func (a *app) meter() *progress.Meter {
+// progressMeter returns what shows progress.
+func (a *app) progressMeter() *progress.Meter {
 	return progress.New(progress.Config{Out: a.stderr, Terminal: a.terminal, Width: a.width})
 }
 
-// logger returns a logger of warnings; their times are of no interest on a
+// newLogger returns a logger of warnings; their times are of no interest on a
 // terminal.
-func logger(m *progress.Meter) *slog.Logger {
+func newLogger(m *progress.Meter) *slog.Logger {
 	return slog.New(slog.NewTextHandler(m, &slog.HandlerOptions{
 		Level: slog.LevelWarn,
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {

@@ -15,7 +15,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
 )
 
-func (a *app) run() *cobra.Command {
+func (a *app) runCommand() *cobra.Command {
 	var (
 		flags  jobFlags
 		out    string
@@ -40,12 +40,12 @@ units, 4 paused, 5 cancelled, 130 interrupted.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r := &runner{app: a, output: out, flags: &flags}
-			return r.run(cmd, detach)
+			return r.runJob(cmd, detach)
 		},
 	}
-	flags.add(cmd)
-	a.models.add(cmd.Flags())
-	a.limits.add(cmd.Flags())
+	flags.addFlags(cmd)
+	a.models.addFlags(cmd.Flags())
+	a.limits.addFlags(cmd.Flags())
 	addOutput(cmd, &out)
 	cmd.Flags().BoolVar(&detach, "detach", false, "do not wait for the job; needs --server")
 	return cmd
@@ -64,54 +64,54 @@ type runner struct {
 	s      *session
 }
 
-// run checks everything that can be checked before something is stored, and
+// runJob checks everything that can be checked before something is stored, and
 // then runs the job.
-func (r *runner) run(cmd *cobra.Command, detach bool) error {
+func (r *runner) runJob(cmd *cobra.Command, detach bool) error {
 	ctx, a := cmd.Context(), r.app
 	if detach && a.global.server == "" {
-		return usage("--detach: needs --server, for this process is the service otherwise")
+		return usageError("--detach: needs --server, for this process is the service otherwise")
 	}
-	spec, err := r.flags.spec(cmd.Flags())
+	spec, err := r.flags.jobSpec(cmd.Flags())
 	if err != nil {
 		return err
 	}
-	if err := a.models.price(&spec); err != nil {
+	if err := a.models.setPrices(&spec); err != nil {
 		return err
 	}
-	in := r.flags.input(a)
+	in := r.flags.inputConfig(a)
 	if err := input.Check(ctx, in); err != nil {
 		return err
 	}
-	if err := a.knows(&spec, cmd.Flags().Lookup("max-tokens-per-unit")); err != nil {
+	if err := a.checkRunnable(&spec, cmd.Flags().Lookup("max-tokens-per-unit")); err != nil {
 		return err
 	}
-	if err := a.accepts(spec); err != nil {
+	if err := a.checkAccepted(spec); err != nil {
 		return err
 	}
 	if err := r.checkOutput(); err != nil {
 		return err
 	}
-	return r.with(ctx, func() error {
-		if err := r.s.work(&spec); err != nil {
+	return r.withSession(ctx, func() error {
+		if err := r.s.runWorkerFor(&spec); err != nil {
 			return err
 		}
-		job, err := r.submit(ctx, spec, in)
+		job, err := r.submitJob(ctx, spec, in)
 		if err != nil {
 			return err
 		}
 		if detach {
-			return a.print(statusOf(job), func() { fmt.Fprintln(a.stdout, job.ID) })
+			return a.printData(statusOf(job), func() { fmt.Fprintln(a.stdout, job.ID) })
 		}
-		return r.finish(ctx, job.ID)
+		return r.followAndWrite(ctx, job.ID)
 	})
 }
 
-// with calls do with a session.
-func (r *runner) with(ctx context.Context, do func() error) (err error) {
-	m := r.app.meter()
+// withSession calls do with a session.
+func (r *runner) withSession(ctx context.Context, do func() error) (err error) {
+	m := r.app.progressMeter()
 	defer m.End()
-	if r.s, err = r.app.connect(ctx, working, m); err != nil {
-		return cause(ctx, err)
+	if r.s, err = r.app.openSession(ctx, modeRunUnits, m); err != nil {
+		return causeOf(ctx, err)
 	}
 	defer func() {
 		m.End()
@@ -119,7 +119,7 @@ func (r *runner) with(ctx context.Context, do func() error) (err error) {
 			err = e
 		}
 	}()
-	return cause(ctx, r.s.attended(ctx, do))
+	return causeOf(ctx, r.s.warnIfSlow(ctx, do))
 }
 
 // checkOutput refuses a folder that cannot be written to. The default folder is
@@ -141,18 +141,18 @@ func (r *runner) outputOf(id mapreduce.JobID) string {
 	return r.output
 }
 
-// submit submits a job. If the service goes away the submission is sent again,
+// submitJob submits a job. If the service goes away the submission is sent again,
 // to who has taken over: its request id makes it one job all the same.
-func (r *runner) submit(ctx context.Context, spec mapreduce.JobSpec, in input.Config) (*mapreduce.Job, error) {
+func (r *runner) submitJob(ctx context.Context, spec mapreduce.JobSpec, in input.Config) (*mapreduce.Job, error) {
 	var job *mapreduce.Job
 	submit := func() (err error) {
-		job, err = r.s.SubmitJob(ctx, spec, counted(input.Documents(ctx, in), r.s.meter.Submitting))
+		job, err = r.s.SubmitJob(ctx, spec, countDocuments(input.Documents(ctx, in), r.s.meter.Submitting))
 		r.s.meter.End()
 		return err
 	}
 	var err error
 	if in.Again() {
-		err = r.s.steady(ctx, submit)
+		err = r.s.retryReconnected(ctx, submit)
 	} else {
 		err = submit()
 	}
@@ -166,8 +166,8 @@ func (r *runner) submit(ctx context.Context, spec mapreduce.JobSpec, in input.Co
 	return nil, err
 }
 
-// counted passes documents on and shows how many there were, and how large.
-func counted(docs iter.Seq2[*mapreduce.Document, error], show func(documents, bytes int64)) iter.Seq2[*mapreduce.Document, error] {
+// countDocuments passes documents on and shows how many there were, and how large.
+func countDocuments(docs iter.Seq2[*mapreduce.Document, error], show func(documents, bytes int64)) iter.Seq2[*mapreduce.Document, error] {
 	return func(yield func(*mapreduce.Document, error) bool) {
 		documents, bytes := int64(0), int64(0)
 		for d, err := range docs {
@@ -182,15 +182,15 @@ func counted(docs iter.Seq2[*mapreduce.Document, error], show func(documents, by
 	}
 }
 
-// finish follows a job to its end and writes its results.
-func (r *runner) finish(ctx context.Context, id mapreduce.JobID) error {
-	job, err := r.s.follow(ctx, id, func(j *mapreduce.Job) error {
+// followAndWrite follows a job to its end and writes its results.
+func (r *runner) followAndWrite(ctx context.Context, id mapreduce.JobID) error {
+	job, err := r.s.followJob(ctx, id, func(j *mapreduce.Job) error {
 		r.s.meter.Job(j)
 		return nil
 	})
 	r.s.meter.End()
 	if errors.Is(err, errInterrupted) {
-		return r.interrupted(id, job)
+		return r.interruptedError(id, job)
 	}
 	if err != nil {
 		return err
@@ -198,21 +198,21 @@ func (r *runner) finish(ctx context.Context, id mapreduce.JobID) error {
 	dir := ""
 	if job.State == mapreduce.JobComplete {
 		dir = r.outputOf(id)
-		if job, err = r.write(ctx, id, dir); err != nil {
-			return r.unwritten(ctx, id, err)
+		if job, err = r.writeResults(ctx, id, dir); err != nil {
+			return r.unwrittenError(ctx, id, err)
 		}
 	}
-	if err := r.app.ended(job, dir); err != nil {
+	if err := r.app.printEnd(job, dir); err != nil {
 		return err
 	}
-	r.s.host(ctx)
+	r.s.waitForClients(ctx)
 	return exitWith(exitOf(job))
 }
 
-// write writes the results, and returns the job as it is then.
-func (r *runner) write(ctx context.Context, id mapreduce.JobID, dir string) (job *mapreduce.Job, err error) {
+// writeResults writes the results, and returns the job as it is then.
+func (r *runner) writeResults(ctx context.Context, id mapreduce.JobID, dir string) (job *mapreduce.Job, err error) {
 	r.s.meter.Note("writing results to %s", dir)
-	err = r.s.steady(ctx, func() error {
+	err = r.s.retryReconnected(ctx, func() error {
 		if _, err = results.Write(ctx, r.s, results.Config{Dir: dir, Job: id}); err == nil {
 			job, err = r.s.GetJob(ctx, id) // its audit chain has grown
 		}
@@ -221,45 +221,45 @@ func (r *runner) write(ctx context.Context, id mapreduce.JobID, dir string) (job
 	return job, err
 }
 
-// unwritten says that a job is complete although its results were not written.
-func (r *runner) unwritten(ctx context.Context, id mapreduce.JobID, err error) error {
-	err = cause(ctx, err)
-	return &exitError{code: codeOf(err), err: fmt.Errorf("%s\nthe job is complete; its results are written by\n%s", message(err), r.command("result", id))}
+// unwrittenError says that a job is complete although its results were not written.
+func (r *runner) unwrittenError(ctx context.Context, id mapreduce.JobID, err error) error {
+	err = causeOf(ctx, err)
+	return &exitError{code: codeOf(err), err: fmt.Errorf("%s\nthe job is complete; its results are written by\n%s", errorMessage(err), r.commandLine("result", id))}
 }
 
-// interrupted says how a job goes on.
-func (r *runner) interrupted(id mapreduce.JobID, last *mapreduce.Job) error {
+// interruptedError says how a job goes on.
+func (r *runner) interruptedError(id mapreduce.JobID, last *mapreduce.Job) error {
 	if last != nil && r.app.global.format == jsonText {
-		if err := r.app.print(statusOf(last), nil); err != nil {
+		if err := r.app.printData(statusOf(last), nil); err != nil {
 			return err
 		}
 	}
 	return &exitError{code: exitInterrupted, err: fmt.Errorf(
-		"interrupted: what job %s has finished is kept; it goes on with\n%s", id, r.command("resume", id))}
+		"interrupted: what job %s has finished is kept; it goes on with\n%s", id, r.commandLine("resume", id))}
 }
 
-// command returns the command line of another command that writes results.
-func (r *runner) command(verb string, id mapreduce.JobID) string {
-	line := r.app.command(verb, id)
+// commandLine returns the command line of another command that writes results.
+func (r *runner) commandLine(verb string, id mapreduce.JobID) string {
+	line := r.app.commandLine(verb, id)
 	if r.output != "" {
-		line += " --output " + quoted(r.output)
+		line += " --output " + shellQuote(r.output)
 	}
 	return line
 }
 
-// command returns the command line of another command for a job.
-func (a *app) command(verb string, id mapreduce.JobID) string {
+// commandLine returns the command line of another command for a job.
+func (a *app) commandLine(verb string, id mapreduce.JobID) string {
 	words := []string{"coditect", "mapreduce", verb, "--job-id", string(id)}
 	if a.global.server != "" {
-		words = append(words, "--server", quoted(a.global.server))
+		words = append(words, "--server", shellQuote(a.global.server))
 	} else {
 		words = append(words, a.placeWords()...)
 	}
 	return strings.Join(words, " ")
 }
 
-// quoted returns a word as a shell takes it.
-func quoted(s string) string {
+// shellQuote returns a word as a shell takes it.
+func shellQuote(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:@%+=,", r)
 	}
@@ -269,7 +269,7 @@ func quoted(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-func (a *app) resume() *cobra.Command {
+func (a *app) resumeCommand() *cobra.Command {
 	var (
 		id     string
 		out    string
@@ -285,51 +285,51 @@ failed units of a complete one again. Units that are complete are not run again.
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("budget") && budget < 1 {
-				return usage("--budget: must be at least 1")
+				return usageError("--budget: must be at least 1")
 			}
 			r := &runner{app: a, output: out}
-			return r.resume(cmd, id, mapreduce.Resume{Budget: budget})
+			return r.resumeJob(cmd, id, mapreduce.Resume{Budget: budget})
 		},
 	}
 	a.addJobID(cmd, &id)
 	addOutput(cmd, &out)
-	a.models.add(cmd.Flags())
-	a.limits.add(cmd.Flags())
+	a.models.addFlags(cmd.Flags())
+	a.limits.addFlags(cmd.Flags())
 	cmd.Flags().Int64Var(&budget, "budget", 0, "tokens that the job may spend in all, instead of what it was given")
 	return cmd
 }
 
-func (r *runner) resume(cmd *cobra.Command, name string, how mapreduce.Resume) error {
+func (r *runner) resumeJob(cmd *cobra.Command, name string, how mapreduce.Resume) error {
 	id, err := jobID(cmd, name)
 	if err != nil {
 		return err
 	}
 	ctx := cmd.Context()
-	return r.with(ctx, func() error {
+	return r.withSession(ctx, func() error {
 		var job *mapreduce.Job
-		err := r.s.steady(ctx, func() (err error) {
+		err := r.s.retryReconnected(ctx, func() (err error) {
 			job, err = r.s.GetJob(ctx, id)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		if err := r.app.knows(&job.Spec, nil); err != nil {
+		if err := r.app.checkRunnable(&job.Spec, nil); err != nil {
 			return err
 		}
 		if err := r.checkOutput(); err != nil {
 			return err
 		}
-		if err := r.s.work(&job.Spec); err != nil {
+		if err := r.s.runWorkerFor(&job.Spec); err != nil {
 			return err
 		}
-		err = r.s.steady(ctx, func() error {
+		err = r.s.retryReconnected(ctx, func() error {
 			_, err := r.s.ResumeJob(ctx, id, how)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		return r.finish(ctx, id)
+		return r.followAndWrite(ctx, id)
 	})
 }

@@ -33,7 +33,7 @@ type serveOptions struct {
 	insecure bool
 }
 
-func (a *app) serve() *cobra.Command {
+func (a *app) serveCommand() *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -54,20 +54,20 @@ one that has died. That needs a program built with FoundationDB: make build-fdb.
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7600", "`address` to listen on")
 	f.IntVar(&o.workers, "workers", mapreduce.DefaultParallelism, "units to run in this process at a time; 0 leaves them to other workers")
 	a.models.addFleet(f)
-	a.limits.add(f)
+	a.limits.addFlags(f)
 	f.BoolVar(&o.insecure, "insecure", false, "listen on an address that other machines can reach, although whoever does can do anything with the jobs")
 	return cmd
 }
 
 func (a *app) serveUntil(ctx context.Context, o serveOptions) error {
 	if o.workers < 0 {
-		return usage("--workers: must not be negative")
+		return usageError("--workers: must not be negative")
 	}
 	if err := checkPublic(o); err != nil {
 		return err
 	}
 	a.models.fleet = true
-	all, err := a.providers()
+	all, err := a.stepRegistry()
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (a *app) serveUntil(ctx context.Context, o serveOptions) error {
 	config.Adopt, config.Drain = true, drainWait
 	node, err := embedded.Open(config)
 	if err != nil {
-		return fmt.Errorf("store %s: %w", a.global.place, err)
+		return fmt.Errorf("store %s: %w", a.global.location, err)
 	}
 	err = a.serveNode(ctx, node, o, log)
 	log.Info("stopping; what runs may finish", "for", drainWait)
@@ -90,10 +90,10 @@ func (a *app) serveUntil(ctx context.Context, o serveOptions) error {
 func (a *app) serveNode(ctx context.Context, node *embedded.Node, o serveOptions, log *slog.Logger) error {
 	l, err := net.Listen("tcp", o.listen)
 	if err != nil {
-		return usage("--listen: %w", err)
+		return usageError("--listen: %w", err)
 	}
 	if err := node.Start(ctx); err != nil {
-		return errors.Join(cause(ctx, err), l.Close())
+		return errors.Join(causeOf(ctx, err), l.Close())
 	}
 	if err := node.Listen(); err != nil {
 		return errors.Join(err, l.Close())
@@ -104,7 +104,7 @@ func (a *app) serveNode(ctx context.Context, node *embedded.Node, o serveOptions
 			return err
 		}
 	}
-	log.Info("serving", "address", l.Addr().String(), "store", a.global.place, "version", versionOf(), "workers", o.workers)
+	log.Info("serving", "address", l.Addr().String(), "store", a.global.location, "version", versionOf(), "workers", o.workers)
 	<-ctx.Done()
 	return nil
 }
@@ -114,16 +114,16 @@ func (a *app) serveNode(ctx context.Context, node *embedded.Node, o serveOptions
 func checkPublic(o serveOptions) error {
 	host, _, err := net.SplitHostPort(o.listen)
 	if err != nil {
-		return usage("--listen: %q is not HOST:PORT", o.listen)
+		return usageError("--listen: %q is not HOST:PORT", o.listen)
 	}
 	if ip := net.ParseIP(host); o.insecure || host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return usage("--listen: other machines can reach %s, and whoever does can do anything with the jobs, "+
+	return usageError("--listen: other machines can reach %s, and whoever does can do anything with the jobs, "+
 		"as there is neither TLS nor authentication; listen on 127.0.0.1, or say --insecure", o.listen)
 }
 
-func (a *app) worker() *cobra.Command {
+func (a *app) workerCommand() *cobra.Command {
 	var (
 		servers []string
 		slots   int
@@ -150,13 +150,13 @@ a job cannot say where they are sent.`,
 
 func (a *app) workUntil(ctx context.Context, servers []string, slots int) (err error) {
 	if len(servers) == 0 {
-		return usage("--server is missing: name the address of a server, such as 127.0.0.1:7600")
+		return usageError("--server is missing: name the address of a server, such as 127.0.0.1:7600")
 	}
 	if slots < 1 {
-		return usage("--slots: must be at least 1")
+		return usageError("--slots: must be at least 1")
 	}
 	a.models.fleet = true
-	all, err := a.providers()
+	all, err := a.stepRegistry()
 	if err != nil {
 		return err
 	}

@@ -16,13 +16,13 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/progress"
 )
 
-// A need is what a command wants of a service in this process.
-type need int
+// An accessMode is what a command wants of a service in this process.
+type accessMode int
 
 const (
-	reading need = iota // what is stored
-	moving              // jobs, but no units
-	working             // on units too
+	modeRead     accessMode = iota // what is stored
+	modeMoveJobs                   // jobs, but no units
+	modeRunUnits                   // on units too
 )
 
 // A session is a command's connection to a service: a server's, this process's
@@ -30,7 +30,7 @@ const (
 type session struct {
 	mapreduce.Service
 	app   *app
-	need  need
+	mode  accessMode
 	meter *progress.Meter
 	node  *embedded.Node // this process's own; else nil
 	conn  *client.Client // of another process; else nil
@@ -38,11 +38,11 @@ type session struct {
 	ahead int            // units that it holds beside those that run
 }
 
-// connect returns a session, which must be closed.
-func (a *app) connect(ctx context.Context, n need, m *progress.Meter) (*session, error) {
-	s := &session{app: a, need: n, meter: m}
+// openSession returns a session, which must be closed.
+func (a *app) openSession(ctx context.Context, n accessMode, m *progress.Meter) (*session, error) {
+	s := &session{app: a, mode: n, meter: m}
 	if a.global.server == "" {
-		return s, s.join(ctx)
+		return s, s.openOrConnect(ctx)
 	}
 	var err error
 	if s.conn, err = client.Dial(a.global.server, client.Config{}); err != nil {
@@ -52,68 +52,68 @@ func (a *app) connect(ctx context.Context, n need, m *progress.Meter) (*session,
 	return s, nil
 }
 
-// join opens the store, or connects to the process that holds its directory.
-func (s *session) join(ctx context.Context) error {
-	all, err := s.app.providers()
+// openOrConnect opens the store, or connects to the process that holds its directory.
+func (s *session) openOrConnect(ctx context.Context) error {
+	all, err := s.app.stepRegistry()
 	if err != nil {
 		return err
 	}
-	config, err := s.app.nodeConfig(all, logger(s.meter))
+	config, err := s.app.nodeConfig(all, newLogger(s.meter))
 	if err != nil {
 		return err
 	}
-	config.ReadOnly = s.need == reading
+	config.ReadOnly = s.mode == modeRead
 	node, conn, err := embedded.Join(ctx, config, embedded.JoinOptions{
-		Waiting: func() { s.meter.Note("%s is in use by another process; waiting for it", s.app.global.place) },
+		Waiting: func() { s.meter.Note("%s is in use by another process; waiting for it", s.app.global.location) },
 	})
 	if err != nil {
-		return fmt.Errorf("store %s: %w", s.app.global.place, err)
+		return fmt.Errorf("store %s: %w", s.app.global.location, err)
 	}
 	if conn != nil {
 		s.conn, s.Service = conn, conn
 		return nil
 	}
 	s.node, s.Service = node, node
-	return s.begin(ctx)
+	return s.startNode(ctx)
 }
 
-// begin makes a node of this process do what the command needs.
-func (s *session) begin(ctx context.Context) error {
-	if s.need == reading {
+// startNode makes a node of this process do what the command needs.
+func (s *session) startNode(ctx context.Context) error {
+	if s.mode == modeRead {
 		return nil
 	}
 	if err := s.node.Start(ctx); err != nil {
 		return errors.Join(err, s.Close())
 	}
-	if s.need == moving {
+	if s.mode == modeMoveJobs {
 		return nil
 	}
 	if err := s.node.Listen(); err != nil {
 		return errors.Join(err, s.Close())
 	}
-	return s.workers()
+	return s.startWorkers()
 }
 
-// work runs units in this process if the service is its own, as a job needs it.
-func (s *session) work(spec *mapreduce.JobSpec) error {
-	all, err := s.app.providers()
+// runWorkerFor runs units in this process if the service is its own, as a job needs it.
+func (s *session) runWorkerFor(spec *mapreduce.JobSpec) error {
+	all, err := s.app.stepRegistry()
 	if err != nil {
 		return err
 	}
-	s.slots, s.ahead = spec.Parallelism, prefetch(all.Provider(spec.Provider), spec.Parallelism)
-	return s.workers()
+	s.slots, s.ahead = spec.Parallelism, prefetchUnits(all.Provider(spec.Provider), spec.Parallelism)
+	return s.startWorkers()
 }
 
-// workers starts the worker that was asked for.
-func (s *session) workers() error {
+// startWorkers starts the worker that was asked for.
+func (s *session) startWorkers() error {
 	if s.node == nil || s.slots == 0 {
 		return nil
 	}
 	return s.node.Work(s.slots, s.ahead)
 }
 
-// remote reports whether the service is a server's.
-func (s *session) remote() bool { return s.app.global.server != "" }
+// isRemote reports whether the service is a server's.
+func (s *session) isRemote() bool { return s.app.global.server != "" }
 
 // Close ends the session. What was finished is stored when it returns.
 func (s *session) Close() error {
@@ -136,10 +136,10 @@ const (
 	attendEvery  = 5 * time.Second // looks whether the store answers
 )
 
-// follow shows a job until it does not run any more, whoever serves it
+// followJob shows a job until it does not run any more, whoever serves it
 // meanwhile: a server that was restarted is called again, and if the process
 // that held the data directory has ended, this one takes over if it works.
-func (s *session) follow(ctx context.Context, id mapreduce.JobID, show func(*mapreduce.Job) error) (*mapreduce.Job, error) {
+func (s *session) followJob(ctx context.Context, id mapreduce.JobID, show func(*mapreduce.Job) error) (*mapreduce.Job, error) {
 	var last *mapreduce.Job
 	var lost time.Time // when the service was found to be gone; zero while it is there
 	for {
@@ -152,40 +152,40 @@ func (s *session) follow(ctx context.Context, id mapreduce.JobID, show func(*map
 			return last, nil
 		case ctx.Err() != nil:
 			return last, context.Cause(ctx)
-		case err != nil && !gone(err):
+		case err != nil && !isServiceGone(err):
 			return last, err
 		}
 		if lost.IsZero() {
 			lost = time.Now()
 		}
-		if time.Since(lost) > s.patience() {
+		if time.Since(lost) > s.reconnectTimeout() {
 			return last, err
 		}
-		if err := s.rejoin(ctx, id); err != nil {
+		if err := s.reconnectJob(ctx, id); err != nil {
 			return last, err
 		}
 	}
 }
 
-// away reports whether err says that the service is there, and its store is not.
-func away(err error) bool { return errs.ReasonOf(err) == errs.StoreAway }
+// isStoreAway reports whether err says that the service is there, and its store is not.
+func isStoreAway(err error) bool { return errs.ReasonOf(err) == errs.StoreAway }
 
-func gone(err error) bool { return err != nil && errs.KindOf(err) == errs.Unavailable }
+func isServiceGone(err error) bool { return err != nil && errs.KindOf(err) == errs.Unavailable }
 
-func (s *session) patience() time.Duration {
-	if s.need == reading && !s.remote() {
+func (s *session) reconnectTimeout() time.Duration {
+	if s.mode == modeRead && !s.isRemote() {
 		return handoverWait
 	}
 	return serverWait
 }
 
-// alone reports whether this process, which only reads, has the store, so that
+// isOnlyReader reports whether this process, which only reads, has the store, so that
 // nothing moves a job; on a cluster others may.
-func (s *session) alone() bool { return s.node != nil && s.need == reading && !s.node.Shared() }
+func (s *session) isOnlyReader() bool { return s.node != nil && s.mode == modeRead && !s.node.Shared() }
 
 // serveWatch watches a job, if anybody may move it.
 func (s *session) serveWatch(ctx context.Context, id mapreduce.JobID, show func(*mapreduce.Job) error) error {
-	if !s.alone() {
+	if !s.isOnlyReader() {
 		return s.WatchJob(ctx, id, show)
 	}
 	job, err := s.GetJob(ctx, id)
@@ -199,50 +199,50 @@ func (s *session) serveWatch(ctx context.Context, id mapreduce.JobID, show func(
 		id, job.State, id)
 }
 
-// rejoin finds a service again and has it go on with a job.
-func (s *session) rejoin(ctx context.Context, id mapreduce.JobID) error {
-	if s.remote() {
+// reconnectJob finds a service again and has it go on with a job.
+func (s *session) reconnectJob(ctx context.Context, id mapreduce.JobID) error {
+	if s.isRemote() {
 		return clock.Sleep(ctx, callAgain)
 	}
-	if err := s.again(ctx); err != nil || s.need != working {
+	if err := s.reopenStore(ctx); err != nil || s.mode != modeRunUnits {
 		return err
 	}
 	job, err := s.GetJob(ctx, id)
 	if err == nil && job.State.Running() {
 		_, err = s.ResumeJob(ctx, id, mapreduce.Resume{})
 	}
-	if gone(err) {
+	if isServiceGone(err) {
 		return clock.Sleep(ctx, handoverLook) // again
 	}
 	return err
 }
 
-// attended does something, and says so if it takes long because the store of the
+// warnIfSlow does something, and says so if it takes long because the store of the
 // service does not answer: what changes a job, or follows it, waits until it does.
-func (s *session) attended(ctx context.Context, do func() error) error {
-	if !s.remote() && (s.node == nil || !s.node.Shared()) {
+func (s *session) warnIfSlow(ctx context.Context, do func() error) error {
+	if !s.isRemote() && (s.node == nil || !s.node.Shared()) {
 		return do()
 	}
 	ctx, stop := context.WithCancel(ctx)
 	var attending sync.WaitGroup
 	service := s.Service // which do may replace
-	attending.Go(func() { s.attend(ctx, service) })
+	attending.Go(func() { s.pollService(ctx, service) })
 	defer attending.Wait()
 	defer stop()
 	err := do()
-	if away(err) && s.remote() {
+	if isStoreAway(err) && s.isRemote() {
 		return fmt.Errorf("server %s: %w", s.app.global.server, err)
 	}
 	return err
 }
 
-// attend asks now and then for next to nothing, until ctx ends.
-func (s *session) attend(ctx context.Context, service mapreduce.Service) {
+// pollService asks now and then for next to nothing, until ctx ends.
+func (s *session) pollService(ctx context.Context, service mapreduce.Service) {
 	lost := false
 	for clock.Sleep(ctx, cmp.Or(s.app.attendEvery, attendEvery)) == nil {
 		_, err := service.ListJobs(ctx, mapreduce.ListJobsQuery{PageSize: 1})
 		switch {
-		case away(err) && !lost:
+		case isStoreAway(err) && !lost:
 			lost = true
 			s.meter.Note("waiting: %v", err)
 		case err == nil && lost:
@@ -255,19 +255,19 @@ func (s *session) attend(ctx context.Context, service mapreduce.Service) {
 // steadyTries bounds how often steady does something.
 const steadyTries = 3
 
-// steady does something, and does it again with another service if the one that
+// retryReconnected does something, and does it again with another service if the one that
 // there was goes away meanwhile.
-func (s *session) steady(ctx context.Context, do func() error) error {
+func (s *session) retryReconnected(ctx context.Context, do func() error) error {
 	for try, begun := 1, time.Now(); ; try++ {
 		err := do()
-		waits := s.need == working && away(err) && time.Since(begun) < serverWait
-		if !gone(err) || ctx.Err() != nil || try >= steadyTries && !waits {
+		waits := s.mode == modeRunUnits && isStoreAway(err) && time.Since(begun) < serverWait
+		if !isServiceGone(err) || ctx.Err() != nil || try >= steadyTries && !waits {
 			return err
 		}
-		if s.remote() || away(err) {
+		if s.isRemote() || isStoreAway(err) {
 			err = clock.Sleep(ctx, callAgain)
 		} else {
-			err = s.again(ctx)
+			err = s.reopenStore(ctx)
 		}
 		if err != nil {
 			return err
@@ -275,24 +275,24 @@ func (s *session) steady(ctx context.Context, do func() error) error {
 	}
 }
 
-// again opens the data directory anew, or connects to whoever holds it now.
-func (s *session) again(ctx context.Context) error {
-	if err := s.Close(); err != nil && !gone(err) {
+// reopenStore opens the data directory anew, or connects to whoever holds it now.
+func (s *session) reopenStore(ctx context.Context) error {
+	if err := s.Close(); err != nil && !isServiceGone(err) {
 		s.meter.Note("closing the connection: %v", err)
 	}
-	if s.need == reading {
+	if s.mode == modeRead {
 		if err := clock.Sleep(ctx, handoverLook); err != nil { // leaves it to who waits to work
 			return err
 		}
 	}
-	return s.join(ctx)
+	return s.openOrConnect(ctx)
 }
 
-// host waits until no other process waits for a job here.
-func (s *session) host(ctx context.Context) {
+// waitForClients waits until no other process waits for a job here.
+func (s *session) waitForClients(ctx context.Context) {
 	if s.node == nil || s.node.Guests() == 0 {
 		return
 	}
-	s.meter.Note("staying until other runs on %s have ended, %d now; Ctrl-C hands them over", s.app.global.place, s.node.Guests())
+	s.meter.Note("staying until other runs on %s have ended, %d now; Ctrl-C hands them over", s.app.global.location, s.node.Guests())
 	_ = s.node.WaitGuests(ctx) // interrupted, the others take over
 }

@@ -13,9 +13,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// settle gives the flags that were not on the command line their values from
+// applySettings gives the flags that were not on the command line their values from
 // the environment, or else from the configuration file.
-func (a *app) settle(cmd *cobra.Command) error {
+func (a *app) applySettings(cmd *cobra.Command) error {
 	flags := cmd.Flags()
 	if err := a.fromEnvironment(flags, flags.Lookup("config")); err != nil {
 		return err
@@ -27,7 +27,7 @@ func (a *app) settle(cmd *cobra.Command) error {
 	var errs []error
 	here := flags.Changed("data-dir") // a store from elsewhere does not go before it
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Changed || !configurable(f.Name) || here && f.Name == "store" {
+		if f.Changed || !isConfigurable(f.Name) || here && f.Name == "store" {
 			return
 		}
 		if err := a.fromEnvironment(flags, f); err != nil {
@@ -35,19 +35,19 @@ func (a *app) settle(cmd *cobra.Command) error {
 			return
 		}
 		if !f.Changed {
-			errs = append(errs, file.apply(flags, f))
+			errs = append(errs, file.applyFlag(flags, f))
 		}
 	})
 	if err := errors.Join(errs...); err != nil {
-		return usage("%w", err)
+		return usageError("%w", err)
 	}
-	return a.defaults()
+	return a.fillDefaults()
 }
 
 // notConfigured are the flags that only make sense on the command line.
 var notConfigured = [...]string{"help", "config", "job-id", "page-token", "partial", "verify", "detach", "exact"}
 
-func configurable(name string) bool {
+func isConfigurable(name string) bool {
 	for _, n := range notConfigured {
 		if n == name {
 			return false
@@ -56,9 +56,9 @@ func configurable(name string) bool {
 	return true
 }
 
-// defaults fills in what is not set by any means.
-func (a *app) defaults() (err error) {
-	a.global.place, err = a.global.placed.place(a.defaultDataDir())
+// fillDefaults fills in what is not set by any means.
+func (a *app) fillDefaults() (err error) {
+	a.global.location, err = a.global.storeFlags.storeLocation(a.defaultDataDir())
 	return err
 }
 
@@ -75,8 +75,8 @@ func (a *app) defaultDataDir() string {
 	return filepath.Join(base, "coditect")
 }
 
-// setting returns the name of a flag in a configuration file.
-func setting(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
+// settingName returns the name of a flag in a configuration file.
+func settingName(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
 
 // aliases are the names that ADR-028 has for settings, where they differ.
 var aliases = map[string]string{"max_concurrent_agents": "parallelism"}
@@ -87,7 +87,7 @@ func (a *app) fromEnvironment(flags *pflag.FlagSet, f *pflag.Flag) error {
 	if f.Changed {
 		return nil
 	}
-	name := "CODITECT_" + strings.ToUpper(setting(f.Name))
+	name := "CODITECT_" + strings.ToUpper(settingName(f.Name))
 	value := a.getenv(name)
 	if value == "" {
 		return nil
@@ -98,7 +98,7 @@ func (a *app) fromEnvironment(flags *pflag.FlagSet, f *pflag.Flag) error {
 	}
 	for _, v := range values {
 		if err := flags.Set(f.Name, v); err != nil {
-			return usage("environment variable %s: %w", name, err)
+			return usageError("environment variable %s: %w", name, err)
 		}
 	}
 	return nil
@@ -119,18 +119,18 @@ func readConfig(root *cobra.Command, name string) (configFile, error) {
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return c, usage("--config: %w", err)
+		return c, usageError("--config: %w", err)
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
-		return c, usage("--config: %s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+		return c, usageError("--config: %s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if len(doc.Content) == 0 {
 		return c, nil
 	}
 	top := doc.Content[0]
 	if top.Kind != yaml.MappingNode {
-		return c, c.fault(top, "must be a mapping of settings")
+		return c, c.faultAt(top, "must be a mapping of settings")
 	}
 	known := settingsOf(root)
 	for i := 0; i+1 < len(top.Content); i += 2 {
@@ -138,9 +138,9 @@ func readConfig(root *cobra.Command, name string) (configFile, error) {
 		flag, ok := known[key.Value]
 		switch {
 		case !ok:
-			return c, c.fault(key, "%s: no such setting", key.Value)
+			return c, c.faultAt(key, "%s: no such setting", key.Value)
 		case c.values[flag] != nil:
-			return c, c.fault(key, "%s: is set twice", key.Value)
+			return c, c.faultAt(key, "%s: is set twice", key.Value)
 		}
 		c.values[flag] = value
 	}
@@ -154,8 +154,8 @@ func settingsOf(cmd *cobra.Command) map[string]string {
 	visit = func(cmd *cobra.Command) {
 		for _, set := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
 			set.VisitAll(func(f *pflag.Flag) {
-				if configurable(f.Name) {
-					known[setting(f.Name)] = f.Name
+				if isConfigurable(f.Name) {
+					known[settingName(f.Name)] = f.Name
 				}
 			})
 		}
@@ -168,31 +168,31 @@ func settingsOf(cmd *cobra.Command) map[string]string {
 	return known
 }
 
-func (c configFile) fault(n *yaml.Node, format string, args ...any) error {
-	return usage("--config: %s:%d:%d: %s", c.name, n.Line, n.Column, fmt.Sprintf(format, args...))
+func (c configFile) faultAt(n *yaml.Node, format string, args ...any) error {
+	return usageError("--config: %s:%d:%d: %s", c.name, n.Line, n.Column, fmt.Sprintf(format, args...))
 }
 
-// apply sets a flag to what the file says, if it does.
-func (c configFile) apply(flags *pflag.FlagSet, f *pflag.Flag) error {
+// applyFlag sets a flag to what the file says, if it does.
+func (c configFile) applyFlag(flags *pflag.FlagSet, f *pflag.Flag) error {
 	n := c.values[f.Name]
 	if n == nil {
 		return nil
 	}
-	values, err := c.texts(n, f)
+	values, err := c.flagTexts(n, f)
 	if err != nil {
 		return err
 	}
 	for _, v := range values {
 		if err := flags.Set(f.Name, v); err != nil {
-			return c.fault(n, "%s: %s", setting(f.Name), err)
+			return c.faultAt(n, "%s: %s", settingName(f.Name), err)
 		}
 	}
 	return nil
 }
 
-// texts returns a value as it would stand on the command line: a list several
+// flagTexts returns a value as it would stand on the command line: a list several
 // times, and a mapping as KEY=VALUE.
-func (c configFile) texts(n *yaml.Node, f *pflag.Flag) ([]string, error) {
+func (c configFile) flagTexts(n *yaml.Node, f *pflag.Flag) ([]string, error) {
 	_, several := f.Value.(pflag.SliceValue)
 	switch {
 	case n.Kind == yaml.ScalarNode:
@@ -201,7 +201,7 @@ func (c configFile) texts(n *yaml.Node, f *pflag.Flag) ([]string, error) {
 		var values []string
 		for _, item := range n.Content {
 			if item.Kind != yaml.ScalarNode {
-				return nil, c.fault(item, "%s: must be a list of texts", setting(f.Name))
+				return nil, c.faultAt(item, "%s: must be a list of texts", settingName(f.Name))
 			}
 			values = append(values, item.Value)
 		}
@@ -210,11 +210,11 @@ func (c configFile) texts(n *yaml.Node, f *pflag.Flag) ([]string, error) {
 		var values []string
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if n.Content[i+1].Kind != yaml.ScalarNode {
-				return nil, c.fault(n.Content[i+1], "%s.%s: must be a text", setting(f.Name), n.Content[i].Value)
+				return nil, c.faultAt(n.Content[i+1], "%s.%s: must be a text", settingName(f.Name), n.Content[i].Value)
 			}
 			values = append(values, n.Content[i].Value+"="+n.Content[i+1].Value)
 		}
 		return values, nil
 	}
-	return nil, c.fault(n, "%s: must be a single value", setting(f.Name))
+	return nil, c.faultAt(n, "%s: must be a single value", settingName(f.Name))
 }

@@ -42,7 +42,7 @@ func statusOf(j *mapreduce.Job) jobStatus {
 		ID: j.ID, Status: j.State.String(), Phase: j.Phase.String(),
 		Total: j.TotalUnits, Completed: j.CompletedUnits, Failed: j.FailedUnits, Running: j.RunningUnits, Parked: j.ParkedUnits,
 		Tokens: j.TotalTokens.Total(), Cost: results.Cost(&j.Spec, j.TotalTokens, j.CostMicros), Level: j.Level, Budget: j.Spec.Budget,
-		Created: timestamp(j.Created), Updated: timestamp(j.Updated),
+		Created: formatTime(j.Created), Updated: formatTime(j.Updated),
 		Coverage: results.CoverageOf(j.Coverage), AuditHead: j.AuditHead, Warnings: j.Warnings,
 	}
 	if j.Error != "" {
@@ -56,8 +56,8 @@ func statusOf(j *mapreduce.Job) jobStatus {
 
 const timeLayout = "2006-01-02T15:04:05Z"
 
-// print prints data: v as JSON, or what inText prints.
-func (a *app) print(v any, inText func()) error {
+// printData prints data: v as JSON, or what inText prints.
+func (a *app) printData(v any, inText func()) error {
 	if a.global.format != jsonText {
 		inText()
 		return nil
@@ -79,8 +79,8 @@ func (a *app) printLine(v any, inText func()) error {
 	return e.Encode(v)
 }
 
-// table prints rows below a header.
-func (a *app) table(header string, rows func(row func(cells ...any))) {
+// printTable prints rows below a header.
+func (a *app) printTable(header string, rows func(row func(cells ...any))) {
 	w := tabwriter.NewWriter(a.stdout, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, strings.ReplaceAll(header, " ", "\t"))
 	rows(func(cells ...any) {
@@ -88,15 +88,15 @@ func (a *app) table(header string, rows func(row func(cells ...any))) {
 			if i > 0 {
 				fmt.Fprint(w, "\t")
 			}
-			fmt.Fprint(w, visible(fmt.Sprint(c)))
+			fmt.Fprint(w, visibleText(fmt.Sprint(c)))
 		}
 		fmt.Fprintln(w)
 	})
 	_ = w.Flush() // a terminal that is gone cannot be told so
 }
 
-// visible returns text on one line, without what a terminal would obey.
-func visible(s string) string {
+// visibleText returns text on one line, without what a terminal would obey.
+func visibleText(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n', r == '\t', r == '\r':
@@ -108,17 +108,17 @@ func visible(s string) string {
 	}, s)
 }
 
-// ended says how a job ended, and where its results are.
-func (a *app) ended(j *mapreduce.Job, dir string) error {
+// printEnd says how a job ended, and where its results are.
+func (a *app) printEnd(j *mapreduce.Job, dir string) error {
 	s := statusOf(j)
 	s.Output = dir
-	return a.print(s, func() {
-		fmt.Fprintf(a.stdout, "%s is %s: %s\n", j.ID, ending(j), outcome(j))
+	return a.printData(s, func() {
+		fmt.Fprintf(a.stdout, "%s is %s: %s\n", j.ID, endingText(j), outcomeText(j))
 		if j.Error != "" && j.State != mapreduce.JobComplete {
-			fmt.Fprintf(a.stdout, "%s\n", visible(j.Error))
+			fmt.Fprintf(a.stdout, "%s\n", visibleText(j.Error))
 		}
 		for _, w := range j.Warnings {
-			fmt.Fprintf(a.stdout, "warning: %s\n", visible(w))
+			fmt.Fprintf(a.stdout, "warning: %s\n", visibleText(w))
 		}
 		if dir != "" {
 			fmt.Fprintf(a.stdout, "results are in %s\n", dir)
@@ -127,43 +127,43 @@ func (a *app) ended(j *mapreduce.Job, dir string) error {
 			fmt.Fprintf(a.stdout, "audit chain ends in %s\n", j.AuditHead)
 		}
 		if hint := hintOf(j); hint != "" && !strings.Contains(j.Error, "resume") {
-			fmt.Fprintf(a.stdout, "%s: %s\n", hint, a.command("resume", j.ID))
+			fmt.Fprintf(a.stdout, "%s: %s\n", hint, a.commandLine("resume", j.ID))
 		}
 	})
 }
 
-// dollars writes a cost, which may not be known.
-func dollars(cost *float64) string {
+// formatDollars writes a cost, which may not be known.
+func formatDollars(cost *float64) string {
 	if cost == nil {
 		return "cost unknown: no price is known of this model, --prices names one"
 	}
 	return fmt.Sprintf("$%.4f", *cost)
 }
 
-// saved says what caches saved, one line a cache.
-func saved(s *results.Savings) (lines []string) {
+// savingsLines says what caches saved, one line a cache.
+func savingsLines(s *results.Savings) (lines []string) {
 	if s == nil {
 		return nil
 	}
 	if s.Answers > 0 {
-		lines = append(lines, fmt.Sprintf("%s: %d answers were known, no model was asked", dollars(s.AnswersCost), s.Answers))
+		lines = append(lines, fmt.Sprintf("%s: %d answers were known, no model was asked", formatDollars(s.AnswersCost), s.Answers))
 	}
 	if s.CacheRead+s.CacheWrite > 0 {
 		lines = append(lines, fmt.Sprintf("%s: %d tokens of prompts were read from the vendor's cache, %d written to it",
-			dollars(s.PromptsCost), s.CacheRead, s.CacheWrite))
+			formatDollars(s.PromptsCost), s.CacheRead, s.CacheWrite))
 	}
 	return lines
 }
 
-func ending(j *mapreduce.Job) string {
+func endingText(j *mapreduce.Job) string {
 	if j.State == mapreduce.JobComplete && j.FailedUnits > 0 {
 		return "complete with failed units"
 	}
 	return j.State.String()
 }
 
-// outcome counts what became of a job's documents and units.
-func outcome(j *mapreduce.Job) string {
+// outcomeText counts what became of a job's documents and units.
+func outcomeText(j *mapreduce.Job) string {
 	d := j.Coverage.Documents
 	parts := []string{
 		fmt.Sprintf("%d of %d documents mapped", d.Mapped, d.Total),
@@ -182,7 +182,7 @@ func outcome(j *mapreduce.Job) string {
 		parts = append(parts, fmt.Sprintf("%d tokens", t))
 	}
 	if cost := results.Cost(&j.Spec, j.TotalTokens, j.CostMicros); cost == nil || *cost > 0 {
-		parts = append(parts, dollars(cost))
+		parts = append(parts, formatDollars(cost))
 	}
 	return strings.Join(append(parts, j.Updated.Sub(j.Created).Round(1e6).String()), ", ")
 }
@@ -206,12 +206,12 @@ func (a *app) addJobID(cmd *cobra.Command, id *string) {
 
 // jobID returns the job that a command is about.
 func jobID(cmd *cobra.Command, name string) (mapreduce.JobID, error) {
-	if err := require(cmd, "job-id"); err != nil {
+	if err := requireFlags(cmd, "job-id"); err != nil {
 		return "", err
 	}
 	id := mapreduce.JobID(name)
 	if !id.Valid() {
-		return "", usage("--job-id: %q is not the id of a job, which looks like mr_20260101_a1b2c3", name)
+		return "", usageError("--job-id: %q is not the id of a job, which looks like mr_20260101_a1b2c3", name)
 	}
 	return id, nil
 }

@@ -61,5 +61,5 @@ func (c *choice) Set(s string) error {
 // Type implements pflag.Value.
 func (c *choice) Type() string { return strings.Join(c.of, "|") }
 
-// index returns which of the values it is.
-func (c *choice) index() uint8 { return uint8(slices.Index(c.of, c.value)) }
+// valueIndex returns which of the values it is.
+func (c *choice) valueIndex() uint8 { return uint8(slices.Index(c.of, c.value)) }

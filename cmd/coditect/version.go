@@ -20,7 +20,7 @@ func (a *app) versionCommand() *cobra.Command {
 				OS      string `json:"os"`
 				Arch    string `json:"arch"`
 			}{versionOf(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
-			return a.print(v, func() { fmt.Fprintf(a.stdout, "coditect %s (%s, %s/%s)\n", v.Version, v.Go, v.OS, v.Arch) })
+			return a.printData(v, func() { fmt.Fprintf(a.stdout, "coditect %s (%s, %s/%s)\n", v.Version, v.Go, v.OS, v.Arch) })
 		},
 	}
 }

@@ -60,19 +60,19 @@ func (g *Graph) Build(stage int, items []Item, r Rates) (*DAG, error) {
 		return nil, errs.Field("items", "must not be empty: there is nothing to map")
 	}
 	r = r.withDefaults()
-	if err := r.check(); err != nil {
+	if err := r.checkRates(); err != nil {
 		return nil, err
 	}
-	b := &builder{g: g, r: r, dag: &DAG{Mode: g.mode(), Exact: true}}
-	if err := b.levels(stage, items); err != nil {
+	b := &builder{g: g, r: r, dag: &DAG{Mode: g.treeMode(), Exact: true}}
+	if err := b.addStageLevels(stage, items); err != nil {
 		return nil, err
 	}
-	b.dag.Estimate = b.estimate()
+	b.dag.Estimate = b.makeEstimate()
 	return b.dag, nil
 }
 
-// mode returns how the trees of a job come about: that of its last one.
-func (g *Graph) mode() Mode {
+// treeMode returns how the trees of a job come about: that of its last one.
+func (g *Graph) treeMode() Mode {
 	for _, s := range slices.Backward(g.stages) {
 		if s.Each == pipeline.EachGroup {
 			return s.tree.Mode()
@@ -90,15 +90,15 @@ type builder struct {
 	planned []Planned // levels from 0 on
 }
 
-func (b *builder) levels(stage int, items []Item) error {
-	b.guessed(items)
-	b.parses(items)
+func (b *builder) addStageLevels(stage int, items []Item) error {
+	b.warnUncounted(items)
+	b.planParses(items)
 	b.base = len(b.dag.Levels)
 	first := b.g.First(stage)
 	if first.All {
-		b.direct(first, items)
+		b.planDirect(first, items)
 	} else {
-		b.maps(first, items)
+		b.planMaps(first, items)
 	}
 	b.planned = []Planned{{Stage: stage}}
 	for {
@@ -106,13 +106,13 @@ func (b *builder) levels(stage int, items []Item) error {
 		if err != nil || step == nil {
 			return err
 		}
-		b.add(step)
+		b.addLevel(step)
 		b.planned = append(b.planned, Planned{Stage: step.Stage, Depth: step.Depth, Root: step.All})
 	}
 }
 
-// guessed warns of items whose tokens nobody counted.
-func (b *builder) guessed(items []Item) {
+// warnUncounted warns of items whose tokens nobody counted.
+func (b *builder) warnUncounted(items []Item) {
 	w := Warning{Kind: GuessedSize}
 	for _, it := range items {
 		if it.Guessed {
@@ -126,23 +126,23 @@ func (b *builder) guessed(items []Item) {
 	}
 }
 
-// parses plans the units that turn documents into text.
-func (b *builder) parses(items []Item) {
+// planParses plans the units that turn documents into text.
+func (b *builder) planParses(items []Item) {
 	b.dag.Nodes = make([]Node, 0, len(items)+len(items)/2+1)
 	for i, it := range items {
 		if it.Parse == "" || i > 0 && items[i-1].Parse == it.Parse {
 			continue
 		}
 		size := []int64{max(0, it.Raw)}
-		b.append(0, Node{ID: it.Parse, Kind: mapreduce.KindParse, Level: -1, Items: 1}, size, size, 1)
+		b.appendUnit(0, Node{ID: it.Parse, Kind: mapreduce.KindParse, Level: -1, Items: 1}, size, size, 1)
 	}
 	if len(b.dag.Nodes) > 0 {
-		b.end(-1, 0, false)
+		b.endLevel(-1, 0, false)
 	}
 }
 
-// direct plans one unit for all items.
-func (b *builder) direct(step *Step, items []Item) {
+// planDirect plans one unit for all items.
+func (b *builder) planDirect(step *Step, items []Item) {
 	sizes := make([]int64, len(items))
 	for i, it := range items {
 		sizes[i] = max(0, it.Tokens)
@@ -153,11 +153,11 @@ func (b *builder) direct(step *Step, items []Item) {
 		node.Inputs = append(node.Inputs, int32(i))
 	}
 	b.dag.Exact = first == 0 // else texts may turn out not to fit
-	b.append(step.Stage, node, sizes, sizes, b.r.MapYield)
-	b.end(0, first, first > 0)
+	b.appendUnit(step.Stage, node, sizes, sizes, b.r.MapYield)
+	b.endLevel(0, first, first > 0)
 }
 
-func (b *builder) maps(step *Step, items []Item) {
+func (b *builder) planMaps(step *Step, items []Item) {
 	first := len(b.dag.Nodes)
 	parse := int32(-1) // the latest unit that a document is parsed by
 	for i, it := range items {
@@ -169,16 +169,16 @@ func (b *builder) maps(step *Step, items []Item) {
 			}
 			node.Inputs, node.Items = []int32{parse}, 0
 		}
-		b.append(step.Stage, node, size, size, b.r.MapYield)
+		b.appendUnit(step.Stage, node, size, size, b.r.MapYield)
 	}
-	b.end(0, first, !b.dag.Exact)
+	b.endLevel(0, first, !b.dag.Exact)
 }
 
 // Sizes implements History: what a level is expected to come to.
 func (b *builder) Sizes(level int) (Sizes, error) {
 	l := b.dag.Levels[b.base+level]
 	n := int64(l.Count())
-	return Sizes{Units: n, Completed: n, Tokens: b.size(l)}, nil
+	return Sizes{Units: n, Completed: n, Tokens: b.levelSize(l)}, nil
 }
 
 // Outputs implements History.
@@ -207,15 +207,15 @@ func (b *builder) Items(level int, _ []string) ([]Element, error) {
 	return all, nil
 }
 
-func (b *builder) size(l Level) (total int64) {
+func (b *builder) levelSize(l Level) (total int64) {
 	for _, n := range b.dag.Nodes[l.First:l.End] {
 		total = pack.Sum(total, n.Load.Size)
 	}
 	return total
 }
 
-// add adds a level.
-func (b *builder) add(step *Step) {
+// addLevel adds a level.
+func (b *builder) addLevel(step *Step) {
 	source := b.dag.Levels[b.base+step.Source]
 	first, level := len(b.dag.Nodes), len(b.planned)
 	yield := b.r.ReduceYield
@@ -231,18 +231,18 @@ func (b *builder) add(step *Step) {
 			ID: step.UnitAt(int64(i)), Kind: step.Kind, Stage: b.g.stages[step.Stage].Name, Level: level,
 			Inputs: inputs[from:len(inputs):len(inputs)],
 		}
-		sizes, most := b.sizes(node.Inputs)
-		b.append(step.Stage, node, sizes, most, yield)
+		sizes, most := b.inputSizes(node.Inputs)
+		b.appendUnit(step.Stage, node, sizes, most, yield)
 	}
 	b.dag.Warnings = append(b.dag.Warnings, step.Warnings...)
-	expected := b.depends(step)
+	expected := b.dependsOnOutputs(step)
 	b.dag.Exact = b.dag.Exact && !expected
-	b.end(level, first, expected || source.Expected)
+	b.endLevel(level, first, expected || source.Expected)
 }
 
-// depends reports whether a level depends on what units come to, and not on how many
+// dependsOnOutputs reports whether a level depends on what units come to, and not on how many
 // they are alone.
-func (b *builder) depends(step *Step) bool {
+func (b *builder) dependsOnOutputs(step *Step) bool {
 	s := &b.g.stages[step.Stage]
 	if s.When != "" || step.Items != nil || s.Select != "" {
 		return true
@@ -250,7 +250,7 @@ func (b *builder) depends(step *Step) bool {
 	if step.Depth == 0 {
 		return false
 	}
-	leaves := b.dag.Levels[b.base+b.g.source(step.Stage, b.planned[:len(b.planned)-step.Depth+1])].Count()
+	leaves := b.dag.Levels[b.base+b.g.sourceLevel(step.Stage, b.planned[:len(b.planned)-step.Depth+1])].Count()
 	return s.tree.strategy == Adaptive || s.tree.strategy == Batches && int64(leaves) > s.tree.group
 }
 
@@ -284,7 +284,7 @@ func appendInputs(to []int32, source Level, step *Step, i int) []int32 {
 	return to
 }
 
-func (b *builder) sizes(inputs []int32) (expected, most []int64) {
+func (b *builder) inputSizes(inputs []int32) (expected, most []int64) {
 	expected, most = make([]int64, len(inputs)), make([]int64, len(inputs))
 	for i, in := range inputs {
 		expected[i], most[i] = b.dag.Nodes[in].Load.Size, b.dag.Nodes[in].Most.Size
@@ -292,38 +292,38 @@ func (b *builder) sizes(inputs []int32) (expected, most []int64) {
 	return expected, most
 }
 
-// append adds a unit of a stage that reads texts or outputs of these sizes.
-func (b *builder) append(stage int, n Node, sizes, most []int64, yield float64) {
+// appendUnit adds a unit of a stage that reads texts or outputs of these sizes.
+func (b *builder) appendUnit(stage int, n Node, sizes, most []int64, yield float64) {
 	tree := b.g.stages[stage].tree
-	n.Load = tree.load(b.r, n.Kind, sizes, yield, false)
-	n.Most = tree.load(b.r, n.Kind, most, yield, true)
+	n.Load = tree.unitLoad(b.r, n.Kind, sizes, yield, false)
+	n.Most = tree.unitLoad(b.r, n.Kind, most, yield, true)
 	b.dag.Nodes = append(b.dag.Nodes, n)
 }
 
-func (b *builder) end(level, first int, expected bool) {
+func (b *builder) endLevel(level, first int, expected bool) {
 	b.dag.Levels = append(b.dag.Levels, Level{Level: level, First: first, End: len(b.dag.Nodes), Expected: expected})
 }
 
-func (b *builder) estimate() Estimate {
-	e := b.dag.count()
+func (b *builder) makeEstimate() Estimate {
+	e := b.dag.countSizes()
 	e.Parallelism = b.r.Parallelism
 	for i := range b.dag.Nodes {
 		n := &b.dag.Nodes[i]
-		e.Expected.add(n.Load)
-		e.High.add(n.Most)
+		e.Expected.addLoad(n.Load)
+		e.High.addLoad(n.Most)
 		if n.Level <= 0 || b.r.Merge == MergeModel {
-			e.Low.add(n.Load)
+			e.Low.addLoad(n.Load)
 		}
 	}
 	for _, s := range []*Spend{&e.Low, &e.Expected, &e.High} {
-		b.r.price(s)
+		b.r.priceSpend(s)
 	}
-	e.Makespan = b.dag.makespan(b.r, b.g.mode() != ModeStatic)
+	e.Makespan = b.dag.estimateMakespan(b.r, b.g.treeMode() != ModeStatic)
 	return e
 }
 
-// count returns the sizes of a DAG.
-func (d *DAG) count() (e Estimate) {
+// countSizes returns the sizes of a DAG.
+func (d *DAG) countSizes() (e Estimate) {
 	for i := range d.Nodes {
 		e.Count(d.Nodes[i].Level)
 	}

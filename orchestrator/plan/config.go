@@ -128,8 +128,8 @@ func firstBroken(rules []rule) error {
 	return nil
 }
 
-// strategy returns the strategy that c asks for, set or not.
-func (c *Config) strategy() Strategy {
+// chosenStrategy returns the strategy that c asks for, set or not.
+func (c *Config) chosenStrategy() Strategy {
 	switch {
 	case c.Strategy != "":
 		return c.Strategy
@@ -145,8 +145,8 @@ func (c *Config) strategy() Strategy {
 	return Static
 }
 
-// check refuses what cannot be carried out, naming the field and the rule.
-func (c *Config) check() error {
+// checkFields refuses what cannot be carried out, naming the field and the rule.
+func (c *Config) checkFields() error {
 	if err := c.checkNumbers(); err != nil {
 		return err
 	}
@@ -160,8 +160,8 @@ func (c *Config) checkNumbers() error {
 	below := func(p *int64, least int64) bool { return p != nil && *p < least }
 	ratio := c.BudgetRatio
 	return firstBroken([]rule{
-		{!known(c.Strategy), "strategy", "must be static or adaptive"},
-		{!known(c.Fallback), "fallback", "must be batches, static or adaptive"},
+		{!isKnownStrategy(c.Strategy), "strategy", "must be static or adaptive"},
+		{!isKnownStrategy(c.Fallback), "fallback", "must be batches, static or adaptive"},
 		{below(c.ChunkSize, 2), "chunk_size", "must be at least 2, or no level would have fewer outputs than the one below"},
 		{below(c.TargetTokenBudget, 1), "target_token_budget", "must be at least 1"},
 		{below(c.ContextWindow, 1), "context_window", "must be at least 1"},
@@ -174,7 +174,7 @@ func (c *Config) checkNumbers() error {
 	})
 }
 
-func known(s Strategy) bool {
+func isKnownStrategy(s Strategy) bool {
 	return s == "" || s == Batches || s == Static || s == Adaptive
 }
 
@@ -188,7 +188,7 @@ func (c *Config) checkOneSize() error {
 }
 
 func (c *Config) checkStrategy() error {
-	s := c.strategy()
+	s := c.chosenStrategy()
 	budget := c.TargetTokenBudget != nil || c.ContextWindow != nil
 	const either = "target_token_budget or context_window"
 	of := func(other Strategy) string {
@@ -211,15 +211,15 @@ func (c *Config) checkStrategy() error {
 	})
 }
 
-// base returns the budget before anything is taken off, and the field that it
+// baseBudget returns the budget before anything is taken off, and the field that it
 // comes from. A static tree has none.
-func (c *Config) base() (tokens int64, field string) {
+func (c *Config) baseBudget() (tokens int64, field string) {
 	switch {
 	case c.TargetTokenBudget != nil:
 		return *c.TargetTokenBudget, "target_token_budget"
 	case c.ContextWindow != nil:
-		return share(*c.ContextWindow, orDefault(c.BudgetRatio, DefaultBudgetRatio)), "context_window"
-	case c.strategy() == Batches:
+		return shareOfWindow(*c.ContextWindow, orDefault(c.BudgetRatio, DefaultBudgetRatio)), "context_window"
+	case c.chosenStrategy() == Batches:
 		return orDefault(c.ReduceContextLimit, mapreduce.DefaultReduceContextLimit), "reduce_context_limit"
 	}
 	return 0, ""
@@ -228,7 +228,7 @@ func (c *Config) base() (tokens int64, field string) {
 // Base returns the tokens of c's budget before anything is taken off; 0 if the
 // tree has none, as a static one.
 func (c Config) Base() int64 {
-	tokens, _ := c.base()
+	tokens, _ := c.baseBudget()
 	return tokens
 }
 
@@ -238,9 +238,9 @@ func (c Config) Base() int64 {
 // nothing of a budget of ordinary size, and a tree of many levels in its place.
 func Reserve(budget, most int64) int64 { return max(0, min(most, budget/4)) }
 
-// share returns window × ratio, rounded down, of the ratio as it was written:
+// shareOfWindow returns window × ratio, rounded down, of the ratio as it was written:
 // the float next to 0.29 is less, and a hundred of it are not 29.
-func share(window int64, ratio float64) int64 {
+func shareOfWindow(window int64, ratio float64) int64 {
 	r, ok := new(big.Rat).SetString(strconv.FormatFloat(ratio, 'g', -1, 64))
 	if !ok {
 		return 0

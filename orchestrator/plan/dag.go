@@ -89,11 +89,11 @@ func (d *DAG) Check() error {
 			switch {
 			case in < 0 || int(in) >= i:
 				return errs.New(errs.Invalid, "unit %q takes an output of a unit that does not come before it", n.ID)
-			case n.reduces() && taken[in] && reduced[in] == n.Level && d.Nodes[in].Kind != mapreduce.KindParse:
+			case n.isReduce() && taken[in] && reduced[in] == n.Level && d.Nodes[in].Kind != mapreduce.KindParse:
 				return errs.New(errs.Invalid, "unit %q takes the output of %q, which another one takes", n.ID, d.Nodes[in].ID)
 			}
 			taken[in] = true
-			if n.reduces() {
+			if n.isReduce() {
 				reduced[in] = n.Level
 			}
 		}
@@ -101,22 +101,24 @@ func (d *DAG) Check() error {
 	return d.checkTaken(taken)
 }
 
-// reduces reports whether a unit makes one output of several, so that no other of
+// isReduce reports whether a unit makes one output of several, so that no other of
 // its level takes the same.
-func (n *Node) reduces() bool { return n.Kind == mapreduce.KindReduce || n.Kind == mapreduce.KindFinal }
+func (n *Node) isReduce() bool {
+	return n.Kind == mapreduce.KindReduce || n.Kind == mapreduce.KindFinal
+}
 
 func (d *DAG) checkTaken(taken []bool) error {
 	last := len(d.Nodes) - 1
 	for i := range taken {
 		if n := &d.Nodes[i]; !taken[i] && i != last && n.Kind != mapreduce.KindParse {
-			return errs.New(errs.Invalid, "%s leaves out one of its inputs: no unit takes the output of %q", d.above(n.Level), n.ID)
+			return errs.New(errs.Invalid, "%s leaves out one of its inputs: no unit takes the output of %q", d.consumerName(n.Level), n.ID)
 		}
 	}
 	return nil
 }
 
-// above names what ought to take the outputs of a level.
-func (d *DAG) above(level int) string {
+// consumerName names what ought to take the outputs of a level.
+func (d *DAG) consumerName(level int) string {
 	for _, l := range d.Levels {
 		if l.Level == level+1 && l.Count() == 1 {
 			return "unit \"" + string(d.Nodes[l.First].ID) + "\""

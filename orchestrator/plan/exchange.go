@@ -19,11 +19,11 @@ func (d *DAG) Plan() *mapreduce.Plan {
 		Tasks: make([]mapreduce.PlanTask, len(d.Nodes)),
 		Estimate: mapreduce.PlanEstimate{
 			Parses: e.Parses, Maps: e.Maps, Reduces: e.Reduces, Levels: e.Levels,
-			Low: e.Low.spend(), Expected: e.Expected.spend(), High: e.High.spend(), Parallelism: e.Parallelism, Makespan: e.Makespan,
+			Low: e.Low.wireSpend(), Expected: e.Expected.wireSpend(), High: e.High.wireSpend(), Parallelism: e.Parallelism, Makespan: e.Makespan,
 		},
 	}
 	for i := range d.Nodes {
-		p.Tasks[i] = d.task(i)
+		p.Tasks[i] = d.taskAt(i)
 	}
 	for _, l := range d.Levels {
 		p.Levels = append(p.Levels, mapreduce.PlanLevel{Level: l.Level, Tasks: l.Count(), Expected: l.Expected})
@@ -39,11 +39,11 @@ func (d *DAG) Plan() *mapreduce.Plan {
 
 var strategies = map[Mode]mapreduce.Strategy{ModeStatic: mapreduce.StrategyStatic, ModeAdaptive: mapreduce.StrategyAdaptive}
 
-func (s Spend) spend() mapreduce.PlanSpend {
+func (s Spend) wireSpend() mapreduce.PlanSpend {
 	return mapreduce.PlanSpend{Calls: s.Calls, Tokens: mapreduce.Tokens{In: s.In, Out: s.Out}, CostMicros: s.CostMicros}
 }
 
-func (d *DAG) task(i int) mapreduce.PlanTask {
+func (d *DAG) taskAt(i int) mapreduce.PlanTask {
 	n := &d.Nodes[i]
 	t := mapreduce.PlanTask{
 		Unit: n.ID, Kind: n.Kind, Stage: n.Stage, Level: n.Level, Items: n.Items,
@@ -71,7 +71,7 @@ func From(p *mapreduce.Plan) (*DAG, error) {
 	for _, l := range p.Levels {
 		first := len(d.Nodes)
 		for range l.Tasks {
-			if err := d.append(p, l.Level, at); err != nil {
+			if err := d.appendTask(p, l.Level, at); err != nil {
 				return nil, err
 			}
 		}
@@ -86,8 +86,8 @@ func From(p *mapreduce.Plan) (*DAG, error) {
 	return d, nil
 }
 
-// append adds the next task of a plan, which has to be of a level.
-func (d *DAG) append(p *mapreduce.Plan, level int, at map[mapreduce.UnitID]int32) error {
+// appendTask adds the next task of a plan, which has to be of a level.
+func (d *DAG) appendTask(p *mapreduce.Plan, level int, at map[mapreduce.UnitID]int32) error {
 	i := len(d.Nodes)
 	if i == len(p.Tasks) || p.Tasks[i].Level != level {
 		return errs.New(errs.Invalid, "level %d of a plan has fewer tasks than it says", level)

@@ -49,7 +49,7 @@ func NewGraph(p *pipeline.Pipeline, run Config) (*Graph, error) {
 			return nil, errs.Field("stages."+s.Name+".when", "%s", err)
 		}
 		if s.Each == pipeline.EachGroup {
-			if one.tree, err = New(run.of(s)); err != nil {
+			if one.tree, err = New(run.forStage(s)); err != nil {
 				return nil, err
 			}
 		}
@@ -62,9 +62,9 @@ var phases = map[pipeline.Phase]mapreduce.JobState{
 	pipeline.Decomposition: mapreduce.Decomposition, pipeline.Mapping: mapreduce.Mapping, pipeline.Reducing: mapreduce.Reducing,
 }
 
-// of returns what a stage asks for of its tree: what it says itself, and else what
+// forStage returns what a stage asks for of its tree: what it says itself, and else what
 // the run says.
-func (c Config) of(s *pipeline.Stage) Config {
+func (c Config) forStage(s *pipeline.Stage) Config {
 	own := s.Strategy != "" || s.ChunkSize != nil || s.TargetTokenBudget != nil || s.ContextWindow != nil ||
 		s.BudgetRatio != nil || s.MaxReduceLevels != nil || s.ReduceContextLimit != nil || s.ReduceBatchSize != nil
 	if own { // one size must not be the stage's and another the run's
@@ -107,13 +107,13 @@ func (g *Graph) DocumentStage(count, tokens int64) (int, error) {
 
 // Bundles returns the index of the stage one unit of which takes all documents, if
 // the pipeline has one; else -1.
-func (g *Graph) Bundles() int { return g.documents(true) }
+func (g *Graph) Bundles() int { return g.documentStage(true) }
 
 // Cuts returns the index of the stage that has units for documents or parts of
 // them, if the pipeline has one; else -1.
-func (g *Graph) Cuts() int { return g.documents(false) }
+func (g *Graph) Cuts() int { return g.documentStage(false) }
 
-func (g *Graph) documents(bundled bool) int {
+func (g *Graph) documentStage(bundled bool) int {
 	for i := range g.stages {
 		if s := &g.stages[i]; s.From == pipeline.Documents && (s.Each == pipeline.EachAll) == bundled {
 			return i
@@ -151,7 +151,7 @@ func (g *Graph) Measures(stage int) bool { return g.stages[stage].When != "" }
 func (g *Graph) TreeAtOnce(documents int) int {
 	for i := documents + 1; i < len(g.stages); i++ {
 		s := &g.stages[i]
-		if s.From == pipeline.Documents || !g.reads(s, documents) {
+		if s.From == pipeline.Documents || !g.readsStage(s, documents) {
 			continue // it is skipped
 		}
 		if s.Each == pipeline.EachGroup && s.tree.strategy == Static && s.When == "" && s.Model == g.stages[documents].Model {
@@ -162,9 +162,9 @@ func (g *Graph) TreeAtOnce(documents int) int {
 	return -1
 }
 
-// reads reports whether a stage reads another, if of the stages before it just that
+// readsStage reports whether a stage reads another, if of the stages before it just that
 // one ran.
-func (g *Graph) reads(s *stageOf, other int) bool {
+func (g *Graph) readsStage(s *stageOf, other int) bool {
 	return slices.Contains(s.Sources(), g.stages[other].Name)
 }
 
@@ -227,10 +227,10 @@ type History interface {
 func (g *Graph) Next(planned []Planned, h History) (*Step, error) {
 	last := planned[len(planned)-1]
 	if last.Depth > 0 && !last.Root {
-		return g.climb(planned, h)
+		return g.planNextDepth(planned, h)
 	}
 	for i := last.Stage + 1; i < len(g.stages); i++ {
-		step, err := g.begin(i, planned, h)
+		step, err := g.planFirstLevel(i, planned, h)
 		if step != nil || err != nil {
 			return step, err
 		}
@@ -238,8 +238,8 @@ func (g *Graph) Next(planned []Planned, h History) (*Step, error) {
 	return nil, nil
 }
 
-// climb plans the next depth of a tree.
-func (g *Graph) climb(planned []Planned, h History) (*Step, error) {
+// planNextDepth plans the next depth of a tree.
+func (g *Graph) planNextDepth(planned []Planned, h History) (*Step, error) {
 	at := len(planned) - 1
 	now, err := h.Sizes(at)
 	if err != nil {
@@ -247,22 +247,22 @@ func (g *Graph) climb(planned []Planned, h History) (*Step, error) {
 	}
 	below := at - 1 // of the same tree, or what its first depth takes
 	if planned[at].Depth == 1 {
-		below = g.source(planned[at].Stage, planned)
+		below = g.sourceLevel(planned[at].Stage, planned)
 	}
 	before, err := h.Sizes(below)
 	if err != nil {
 		return nil, err
 	}
-	return g.reduce(planned[at].Stage, at, planned[at].Depth, now, before, h)
+	return g.planReduce(planned[at].Stage, at, planned[at].Depth, now, before, h)
 }
 
-// begin plans the first level of a stage, or returns nil if the stage is skipped.
-func (g *Graph) begin(stage int, planned []Planned, h History) (*Step, error) {
+// planFirstLevel plans the first level of a stage, or returns nil if the stage is skipped.
+func (g *Graph) planFirstLevel(stage int, planned []Planned, h History) (*Step, error) {
 	s := &g.stages[stage]
 	if s.From == pipeline.Documents {
 		return nil, nil // another got the documents
 	}
-	source := g.source(stage, planned)
+	source := g.sourceLevel(stage, planned)
 	if source < 0 {
 		return nil, nil
 	}
@@ -282,9 +282,9 @@ func (g *Graph) begin(stage int, planned []Planned, h History) (*Step, error) {
 		return nil, nil
 	}
 	if s.Each == pipeline.EachGroup {
-		return g.reduce(stage, source, 0, sizes, Sizes{}, h)
+		return g.planReduce(stage, source, 0, sizes, Sizes{}, h)
 	}
-	step := g.step(stage, source)
+	step := g.newStep(stage, source)
 	switch s.Each {
 	case pipeline.EachAll:
 		step.Unit, step.Prefix, step.All, step.Units = mapreduce.UnitID(s.Name), "", true, 1
@@ -295,7 +295,7 @@ func (g *Graph) begin(stage int, planned []Planned, h History) (*Step, error) {
 	case pipeline.EachBatch:
 		step.Group, step.Units, step.Kind = s.Size, (sizes.Units-1)/s.Size+1, mapreduce.KindReduce
 	case pipeline.EachAgent:
-		if step.Each, err = g.agents(s, planned, h); err != nil {
+		if step.Each, err = g.agentInputs(s, planned, h); err != nil {
 			return nil, err
 		}
 		step.Units = int64(len(step.Each))
@@ -308,8 +308,8 @@ func (g *Graph) begin(stage int, planned []Planned, h History) (*Step, error) {
 	return step, nil
 }
 
-// agents returns what the units of a stage work on that has one for each agent.
-func (g *Graph) agents(s *stageOf, planned []Planned, h History) ([][]byte, error) {
+// agentInputs returns what the units of a stage work on that has one for each agent.
+func (g *Graph) agentInputs(s *stageOf, planned []Planned, h History) ([][]byte, error) {
 	chosen := s.Agents
 	if stage, path, ok := s.SelectPath(); ok {
 		level := lastOf(planned, g.pipeline.Index(stage))
@@ -320,7 +320,7 @@ func (g *Graph) agents(s *stageOf, planned []Planned, h History) ([][]byte, erro
 		if err != nil {
 			return nil, err
 		}
-		if chosen, err = selected(s, items); err != nil {
+		if chosen, err = selectedAgents(s, items); err != nil {
 			return nil, err
 		}
 	}
@@ -335,9 +335,9 @@ func (g *Graph) agents(s *stageOf, planned []Planned, h History) ([][]byte, erro
 	return all, nil
 }
 
-// selected returns the agents that an earlier output names, in the stage's order. It
+// selectedAgents returns the agents that an earlier output names, in the stage's order. It
 // may name none that the stage does not have.
-func selected(s *stageOf, items []Element) ([]string, error) {
+func selectedAgents(s *stageOf, items []Element) ([]string, error) {
 	named := make(map[string]bool, len(items))
 	for _, item := range items {
 		var name string
@@ -359,9 +359,9 @@ func selected(s *stageOf, items []Element) ([]string, error) {
 	return chosen, nil
 }
 
-// source returns the level that a stage reads: the last of the first of its sources
+// sourceLevel returns the level that a stage reads: the last of the first of its sources
 // that was not skipped; -1 if all were.
-func (g *Graph) source(stage int, planned []Planned) int {
+func (g *Graph) sourceLevel(stage int, planned []Planned) int {
 	for _, name := range g.stages[stage].Sources() {
 		if level := lastOf(planned, g.pipeline.Index(name)); level >= 0 {
 			return level
@@ -380,8 +380,8 @@ func lastOf(planned []Planned, stage int) int {
 	return -1
 }
 
-// reduce plans the next depth of a stage's tree over a level.
-func (g *Graph) reduce(stage, source, depth int, now, before Sizes, h History) (*Step, error) {
+// planReduce plans the next depth of a stage's tree over a level.
+func (g *Graph) planReduce(stage, source, depth int, now, before Sizes, h History) (*Step, error) {
 	s := &g.stages[stage]
 	next, err := s.tree.Next(Ended{
 		Level: int64(depth), Units: now.Units, Completed: now.Completed, Size: now.Tokens,
@@ -391,7 +391,7 @@ func (g *Graph) reduce(stage, source, depth int, now, before Sizes, h History) (
 	if err != nil {
 		return nil, err
 	}
-	step := g.step(stage, source)
+	step := g.newStep(stage, source)
 	step.Depth, step.Kind, step.Prefix = depth+1, mapreduce.KindReduce, mapreduce.TreePrefix(s.Name, depth+1)
 	step.Group, step.Bins, step.Units, step.Warnings = next.Group, next.Bins, next.Units, next.Warnings
 	if next.Final {
@@ -408,7 +408,7 @@ func (g *Graph) Root(stage int) mapreduce.UnitID {
 	return mapreduce.UnitID(g.stages[stage].Name)
 }
 
-func (g *Graph) step(stage, source int) *Step {
+func (g *Graph) newStep(stage, source int) *Step {
 	s := &g.stages[stage]
 	return &Step{
 		Stage: stage, Source: source, Prefix: mapreduce.StagePrefix(s.Name), Kind: mapreduce.KindMap, Phase: s.phase,

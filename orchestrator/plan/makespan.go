@@ -7,23 +7,23 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/pack"
 )
 
-// makespan returns how long the DAG takes with so many units at a time, each as
+// estimateMakespan returns how long the DAG takes with so many units at a time, each as
 // long as expected, by list scheduling (Graham 1966): whenever a slot is free,
 // the unit that has been ready the longest takes it. With barriers a level waits
 // for all of the one below, without them a unit for its own inputs; the map waits
 // for all documents to be text in any case. Nothing that is expected to take no
 // time is simulated.
-func (d *DAG) makespan(r Rates, barriers bool) time.Duration {
+func (d *DAG) estimateMakespan(r Rates, barriers bool) time.Duration {
 	if r.UnitTime == 0 && r.ReadRate == 0 && r.CallTime == 0 && r.WriteRate == 0 {
 		return 0
 	}
 	s := schedule{dag: d, rates: r, free: r.Parallelism, takers: make([]int32, len(d.Nodes)), waits: make([]int32, len(d.Nodes))}
-	s.wire()
+	s.linkUnits()
 	for _, l := range d.Levels {
 		for i := l.First; i < l.End && (barriers || l.Level <= 0); i++ {
 			s.ready = append(s.ready, int32(i))
 		}
-		s.run(!barriers && l.Level >= 0)
+		s.runReady(!barriers && l.Level >= 0)
 	}
 	return s.now
 }
@@ -40,7 +40,7 @@ type schedule struct {
 	running running
 }
 
-func (s *schedule) wire() {
+func (s *schedule) linkUnits() {
 	for i := range s.takers {
 		s.takers[i] = -1
 	}
@@ -52,14 +52,14 @@ func (s *schedule) wire() {
 	}
 }
 
-// run runs all that is ready, and with wake also what becomes so.
-func (s *schedule) run(wake bool) {
+// runReady runs all that is ready, and with wake also what becomes so.
+func (s *schedule) runReady(wake bool) {
 	for len(s.ready) > 0 || len(s.running) > 0 {
 		for s.free > 0 && len(s.ready) > 0 {
 			node := s.ready[0]
 			s.ready = s.ready[1:]
 			s.free--
-			heap.Push(&s.running, run{later(s.now, s.rates.duration(s.dag.Nodes[node].Load)), node})
+			heap.Push(&s.running, run{addDuration(s.now, s.rates.unitDuration(s.dag.Nodes[node].Load)), node})
 		}
 		done := heap.Pop(&s.running).(run)
 		s.now, s.free = done.end, s.free+1
@@ -71,7 +71,7 @@ func (s *schedule) run(wake bool) {
 	}
 }
 
-func later(t, d time.Duration) time.Duration {
+func addDuration(t, d time.Duration) time.Duration {
 	return time.Duration(pack.Sum(int64(t), int64(d)))
 }
 

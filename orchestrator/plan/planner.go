@@ -53,11 +53,11 @@ type Planner struct {
 // New returns the planner that c asks for, or an error that names the field and
 // the rule that c breaks.
 func New(c Config) (*Planner, error) {
-	if err := c.check(); err != nil {
+	if err := c.checkFields(); err != nil {
 		return nil, err
 	}
 	p := &Planner{
-		strategy: c.strategy(), ordered: c.Ordered,
+		strategy: c.chosenStrategy(), ordered: c.Ordered,
 		overhead: c.PromptOverhead, reserved: c.ReservedOutput,
 		maxLevels: orDefault(c.MaxReduceLevels, DefaultMaxReduceLevels),
 	}
@@ -67,7 +67,7 @@ func New(c Config) (*Planner, error) {
 	case Batches:
 		p.group = orDefault(c.ReduceBatchSize, mapreduce.DefaultReduceBatchSize)
 	}
-	if base, field := c.base(); field != "" {
+	if base, field := c.baseBudget(); field != "" {
 		if p.budget = base - pack.Sum(c.PromptOverhead, c.ReservedOutput); p.budget < 1 {
 			return nil, errs.Field(field, "a budget of %d tokens leaves nothing to read beside %d of the prompt and %d of the answer",
 				base, c.PromptOverhead, c.ReservedOutput)
@@ -165,35 +165,35 @@ func (p *Planner) Next(l Ended) (Next, error) {
 	}
 	switch p.strategy {
 	case Adaptive:
-		return p.adaptive(l)
+		return p.planAdaptive(l)
 	case Batches:
 		if l.Level == 0 && l.Size <= p.budget {
-			return final(), nil
+			return finalLevel(), nil
 		}
 	}
 	if l.Units <= p.group {
-		return final(), nil
+		return finalLevel(), nil
 	}
 	return Next{Group: p.group, Units: (l.Units-1)/p.group + 1}, nil
 }
 
-func final(w ...Warning) Next { return Next{Final: true, Units: 1, Warnings: w} }
+func finalLevel(w ...Warning) Next { return Next{Final: true, Units: 1, Warnings: w} }
 
-// adaptive packs the outputs of a level, or leaves them to the final unit: if
+// planAdaptive packs the outputs of a level, or leaves them to the final unit: if
 // they fit one call, or else, with a warning, if another level would be no use.
 // That unit folds them then, by calls within the budget.
-func (p *Planner) adaptive(l Ended) (Next, error) {
+func (p *Planner) planAdaptive(l Ended) (Next, error) {
 	if l.Size <= p.budget {
-		return final(), nil
+		return finalLevel(), nil
 	}
 	warn := Warning{Level: l.Level + 1, Outputs: l.Completed, Tokens: l.Size, Budget: p.budget}
 	switch {
-	case l.Level > 0 && !progressed(l):
+	case l.Level > 0 && !hasProgressed(l):
 		warn.Kind = NoProgress
-		return final(warn), nil
+		return finalLevel(warn), nil
 	case l.Level >= p.maxLevels:
 		warn.Kind = MaxLevels
-		return final(warn), nil
+		return finalLevel(warn), nil
 	}
 	outputs, err := l.Outputs()
 	if err != nil {
@@ -202,22 +202,22 @@ func (p *Planner) adaptive(l Ended) (Next, error) {
 	if int64(len(outputs)) != l.Completed {
 		return Next{}, errs.New(errs.Internal, "level %d has %d outputs, and the sizes of %d were given", l.Level, l.Completed, len(outputs))
 	}
-	return p.pack(l, outputs, warn), nil
+	return p.packOutputs(l, outputs, warn), nil
 }
 
 // minShrink is the part of a level's tokens, one in so many, that the level
 // above has to save if it has as many outputs.
 const minShrink = 20
 
-// progressed reports whether level l has come nearer to the end than the one
+// hasProgressed reports whether level l has come nearer to the end than the one
 // below it.
-func progressed(l Ended) bool {
+func hasProgressed(l Ended) bool {
 	return l.Completed < l.BelowCompleted || l.Size <= l.BelowSize-l.BelowSize/minShrink
 }
 
-// pack puts outputs into bins. As many bins as outputs are of use only if some
+// packOutputs puts outputs into bins. As many bins as outputs are of use only if some
 // of them are to be made smaller by themselves, being larger than the budget.
-func (p *Planner) pack(l Ended, outputs []Output, warn Warning) Next {
+func (p *Planner) packOutputs(l Ended, outputs []Output, warn Warning) Next {
 	sizes := make([]int64, len(outputs))
 	for i, o := range outputs {
 		sizes[i] = o.Tokens
@@ -243,10 +243,10 @@ func (p *Planner) pack(l Ended, outputs []Output, warn Warning) Next {
 	slices.SortStableFunc(next.Bins, func(a, b []int64) int { return cmp.Compare(a[0], b[0]) })
 	switch over := len(next.Warnings) > 0; {
 	case len(bins) <= 1:
-		return final(next.Warnings...)
+		return finalLevel(next.Warnings...)
 	case len(bins) == len(outputs) && !over:
 		warn.Kind = NoProgress
-		return final(warn)
+		return finalLevel(warn)
 	}
 	return next
 }

@@ -76,7 +76,7 @@ func (r Rates) withDefaults() Rates {
 	return r
 }
 
-func (r Rates) check() error {
+func (r Rates) checkRates() error {
 	bad := func(f float64) bool { return !(f >= 0) || math.IsInf(f, 1) }
 	return firstBroken([]rule{
 		{r.Merge != MergeTyped && r.Merge != MergeModel && r.Merge != MergeTypedThen, "merge", "must be typed, model or typed-then-model"},
@@ -97,11 +97,11 @@ type Spend struct {
 	CostMicros     int64 // millionths of a US dollar
 }
 
-func (s *Spend) add(l Load) {
+func (s *Spend) addLoad(l Load) {
 	s.Calls, s.In, s.Out = pack.Sum(s.Calls, l.Calls), pack.Sum(s.In, l.In), pack.Sum(s.Out, l.Out)
 }
 
-func (r Rates) price(s *Spend) {
+func (r Rates) priceSpend(s *Spend) {
 	s.CostMicros = pack.Sum(perMillion(s.In, r.InPrice), perMillion(s.Out, r.OutPrice))
 }
 
@@ -132,18 +132,18 @@ type Estimate struct {
 	Parallelism int
 }
 
-// load returns what a unit takes that reads outputs of these sizes by calls
+// unitLoad returns what a unit takes that reads outputs of these sizes by calls
 // within the budget, most if each writes as much as it may.
-func (p *Planner) load(r Rates, kind mapreduce.UnitKind, sizes []int64, yield float64, most bool) Load {
+func (p *Planner) unitLoad(r Rates, kind mapreduce.UnitKind, sizes []int64, yield float64, most bool) Load {
 	size := pack.Sum(sizes...)
 	calls, read := int64(1), size
 	if p.budget > 0 && kind != mapreduce.KindMap && kind != mapreduce.KindParse {
 		calls, read = pack.Calls(sizes, p.budget, p.carried)
 		calls = max(1, calls)
 	}
-	l := Load{Read: size, Size: scale(size, yield)}
+	l := Load{Read: size, Size: scaleUp(size, yield)}
 	if r.Record > 0 && (kind == mapreduce.KindMap || kind == mapreduce.KindDirect) {
-		l.Size = r.records(sizes)
+		l.Size = r.recordTokens(sizes)
 	}
 	answer := max(p.reserved, r.Answer) // what is kept free may be less than calls may write
 	switch {
@@ -154,20 +154,20 @@ func (p *Planner) load(r Rates, kind mapreduce.UnitKind, sizes []int64, yield fl
 	case answer > 0:
 		l.Size = min(l.Size, answer)
 	}
-	if !r.asks(kind) {
+	if !r.asksModel(kind) {
 		return l
 	}
 	l.Calls = calls
-	l.In = pack.Sum(read, times(calls, max(p.overhead, r.Prompt)))
-	l.Out = pack.Sum(l.Size, times(calls-1, p.carried)) // all calls but the last write an accumulator
+	l.In = pack.Sum(read, saturatingMul(calls, max(p.overhead, r.Prompt)))
+	l.Out = pack.Sum(l.Size, saturatingMul(calls-1, p.carried)) // all calls but the last write an accumulator
 	if kind == mapreduce.KindMap {
 		r.lookOver(&l, most)
 	}
 	return l
 }
 
-// asks reports whether units of a kind call a model.
-func (r Rates) asks(kind mapreduce.UnitKind) bool {
+// asksModel reports whether units of a kind call a model.
+func (r Rates) asksModel(kind mapreduce.UnitKind) bool {
 	switch kind {
 	case mapreduce.KindParse:
 		return false
@@ -184,23 +184,23 @@ func (r Rates) asks(kind mapreduce.UnitKind) bool {
 func (r Rates) lookOver(l *Load, most bool) {
 	more := min(r.Rounds, 1)
 	if most {
-		more = times(r.Rounds, 2)
-		l.Out = pack.Sum(l.Out, times(more, l.Out))
+		more = saturatingMul(r.Rounds, 2)
+		l.Out = pack.Sum(l.Out, saturatingMul(more, l.Out))
 	}
 	l.Calls = pack.Sum(l.Calls, more)
-	l.In = pack.Sum(l.In, times(more, pack.Sum(l.In, l.Size)))
+	l.In = pack.Sum(l.In, saturatingMul(more, pack.Sum(l.In, l.Size)))
 }
 
-// records returns what documents are expected to come to, one record each.
-func (r Rates) records(sizes []int64) (total int64) {
+// recordTokens returns what documents are expected to come to, one record each.
+func (r Rates) recordTokens(sizes []int64) (total int64) {
 	for _, s := range sizes {
-		total = pack.Sum(total, min(r.Record, times(max(0, s), 2)))
+		total = pack.Sum(total, min(r.Record, saturatingMul(max(0, s), 2)))
 	}
 	return total
 }
 
-// scale returns n × yield, rounded up.
-func scale(n int64, yield float64) int64 {
+// scaleUp returns n × yield, rounded up.
+func scaleUp(n int64, yield float64) int64 {
 	f := math.Ceil(float64(n) * yield)
 	if f >= math.MaxInt64 {
 		return math.MaxInt64
@@ -208,7 +208,7 @@ func scale(n int64, yield float64) int64 {
 	return int64(f)
 }
 
-func times(a, b int64) int64 {
+func saturatingMul(a, b int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi > 0 || lo > math.MaxInt64 {
 		return math.MaxInt64
@@ -216,8 +216,8 @@ func times(a, b int64) int64 {
 	return int64(lo)
 }
 
-// duration returns how long a unit takes.
-func (r Rates) duration(l Load) time.Duration {
+// unitDuration returns how long a unit takes.
+func (r Rates) unitDuration(l Load) time.Duration {
 	seconds := r.UnitTime.Seconds() + float64(l.Calls)*r.CallTime.Seconds()
 	if r.ReadRate > 0 {
 		seconds += float64(l.Read) / r.ReadRate

@@ -37,7 +37,7 @@ func (w Warning) String() string {
 	switch w.Kind {
 	case OverBudget:
 		return fmt.Sprintf("the output of %s has %d tokens, more than the budget of %d: it is reduced by itself, in parts; "+
-			"a larger budget or a terser output would spare that", w.whose(), w.Tokens, w.Budget)
+			"a larger budget or a terser output would spare that", w.subjectText(), w.Tokens, w.Budget)
 	case NoProgress:
 		return fmt.Sprintf("level %d would be no smaller than the one below it: its %d outputs of %d tokens are folded, "+
 			"every call within the budget of %d", w.Level, w.Outputs, w.Tokens, w.Budget)
@@ -51,7 +51,7 @@ func (w Warning) String() string {
 	return string(w.Kind)
 }
 
-func (w Warning) whose() string {
+func (w Warning) subjectText() string {
 	if w.Agent == "" {
 		return fmt.Sprintf("unit %q", w.Unit)
 	}

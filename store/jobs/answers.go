@@ -51,7 +51,7 @@ func (j *Jobs) answerBytes(ctx context.Context, r store.Reader, t mapreduce.Tena
 		data = append(data, kv.Value...)
 	}
 	if sum := answerSum(key, data); int64(len(data)) != a.Length || string(sum[:]) != string(a.Sha256) {
-		return nil, corrupt(j.keys.Answer(t, key), "the answer of %d bytes is not that which was kept", a.Length)
+		return nil, corruptError(j.keys.Answer(t, key), "the answer of %d bytes is not that which was kept", a.Length)
 	}
 	return data, nil
 }
@@ -67,8 +67,8 @@ func (j *Jobs) KeepAnswer(ctx context.Context, t mapreduce.TenantID, key, data [
 	if len(key) != sha256.Size || len(data) == 0 || len(data) > mapreduce.MaxAnswer {
 		return fmt.Errorf("answer of %d bytes under a key of %d: %w", len(data), len(key), errors.ErrUnsupported)
 	}
-	now, sum := j.micros(), answerSum(key, data)
-	return told(j.db.Update(ctx, func(tx store.Tx) error {
+	now, sum := j.nowMicros(), answerSum(key, data)
+	return explainError(j.db.Update(ctx, func(tx store.Tx) error {
 		old := new(storagev1.Answer)
 		found, err := read(ctx, tx, j.keys.Answer(t, key), old)
 		if err != nil || found && old.KeptMicros >= since.UnixMicro() {
@@ -98,7 +98,7 @@ func (j *Jobs) clearAnswer(tx store.Tx, t mapreduce.TenantID, key []byte, a *sto
 }
 
 func (j *Jobs) removeAnswer(ctx context.Context, t mapreduce.TenantID, key []byte) error {
-	return told(j.db.Update(ctx, func(tx store.Tx) error {
+	return explainError(j.db.Update(ctx, func(tx store.Tx) error {
 		a := new(storagev1.Answer)
 		found, err := read(ctx, tx, j.keys.Answer(t, key), a)
 		if err == nil && found {
@@ -116,18 +116,18 @@ const trimmed = 100
 func (j *Jobs) TrimAnswers(ctx context.Context, t mapreduce.TenantID, most int64, since time.Time) error {
 	for more := true; more; {
 		err := j.db.Update(ctx, func(tx store.Tx) (err error) {
-			more, err = j.trim(ctx, tx, t, most, since.UnixMicro())
+			more, err = j.trimAnswers(ctx, tx, t, most, since.UnixMicro())
 			return err
 		})
 		if err != nil {
-			return told(err)
+			return explainError(err)
 		}
 	}
 	return nil
 }
 
-// trim removes some answers, and reports whether there are more to remove.
-func (j *Jobs) trim(ctx context.Context, tx store.Tx, t mapreduce.TenantID, most, since int64) (more bool, err error) {
+// trimAnswers removes some answers, and reports whether there are more to remove.
+func (j *Jobs) trimAnswers(ctx context.Context, tx store.Tx, t mapreduce.TenantID, most, since int64) (more bool, err error) {
 	size, err := tx.Snapshot().Get(ctx, j.keys.Kept(t, keys.KeptBytes))
 	if err != nil {
 		return false, err
@@ -136,7 +136,7 @@ func (j *Jobs) trim(ctx context.Context, tx store.Tx, t mapreduce.TenantID, most
 	if err != nil {
 		return false, err
 	}
-	over := number(size) - most
+	over := decodeCount(size) - most
 	for _, kv := range oldest {
 		micros, key, err := j.agedKey(kv.Key)
 		if err != nil {
@@ -202,7 +202,7 @@ func (j *Jobs) AnswerCache(ctx context.Context, t mapreduce.TenantID) (c mapredu
 		if err != nil {
 			return err
 		}
-		c = mapreduce.AnswerCache{Answers: number(values[0]), Bytes: number(values[1])}
+		c = mapreduce.AnswerCache{Answers: decodeCount(values[0]), Bytes: decodeCount(values[1])}
 		oldest, _, err := r.GetRange(ctx, j.keys.AgedAll(t), store.RangeOptions{Limit: 1})
 		if err != nil || len(oldest) == 0 {
 			return err
@@ -216,7 +216,7 @@ func (j *Jobs) AnswerCache(ctx context.Context, t mapreduce.TenantID) (c mapredu
 
 // ClearAnswers removes all answers of a tenant.
 func (j *Jobs) ClearAnswers(ctx context.Context, t mapreduce.TenantID) error {
-	return told(j.db.Update(ctx, func(tx store.Tx) error {
+	return explainError(j.db.Update(ctx, func(tx store.Tx) error {
 		tx.ClearRange(j.keys.Answers(t))
 		tx.ClearRange(j.keys.AgedAll(t))
 		tx.Clear(j.keys.Kept(t, keys.KeptAnswers))

@@ -8,13 +8,13 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// answers checks that every answer is what was kept under its key, and is listed
+// checkAnswers checks that every answer is what was kept under its key, and is listed
 // by its age.
-func (c *checker) answers(ctx context.Context) error {
+func (c *checker) checkAnswers(ctx context.Context) error {
 	r := c.keys.AnswersAll()
 	for r.Begin != nil {
 		var next []byte
-		err := c.look(ctx, "", func(l *look) (err error) {
+		err := c.runCheckTx(ctx, "", func(l *checkTx) (err error) {
 			next, err = c.answerFrom(ctx, l, r)
 			return err
 		})
@@ -28,7 +28,7 @@ func (c *checker) answers(ctx context.Context) error {
 
 // answerFrom checks the first answer of a range, and returns where the next one
 // begins; nil if there is none.
-func (c *checker) answerFrom(ctx context.Context, l *look, r store.Range) ([]byte, error) {
+func (c *checker) answerFrom(ctx context.Context, l *checkTx, r store.Range) ([]byte, error) {
 	pairs, _, err := l.GetRange(ctx, r, store.RangeOptions{Limit: 1})
 	if err != nil || len(pairs) == 0 {
 		return nil, err
@@ -41,21 +41,21 @@ func (c *checker) answerFrom(ctx context.Context, l *look, r store.Range) ([]byt
 	t, sum := mapreduce.TenantID(rest.Text()), rest.Bytes()
 	next := c.keys.AnswerChunks(t, sum).End
 	if rest.Err() != nil || len(rest.Rest()) > 0 {
-		l.wrong(kv.Key, "this is a chunk of an answer that is not there; forget all answers with `coditect mapreduce cache --clear`")
+		l.addFinding(kv.Key, "this is a chunk of an answer that is not there; forget all answers with `coditect mapreduce cache --clear`")
 		return next, nil
 	}
 	a := new(storagev1.Answer)
 	if !l.decode(kv.Key, kv.Value, a) {
 		return next, nil
 	}
-	if _, err := c.answerBytes(ctx, l, t, sum, a); damage(err) {
-		l.wrong(kv.Key, "the answer is not what was kept: %v; it will not be given to anybody", err)
+	if _, err := c.answerBytes(ctx, l, t, sum, a); isDamage(err) {
+		l.addFinding(kv.Key, "the answer is not what was kept: %v; it will not be given to anybody", err)
 	} else if err != nil {
 		return nil, err
 	}
 	listed, err := l.Get(ctx, c.keys.Aged(t, a.KeptMicros, sum))
 	if err == nil && listed == nil {
-		l.wrong(kv.Key, "the answer is not listed by its age: it would be kept for ever; forget all with `coditect mapreduce cache --clear`")
+		l.addFinding(kv.Key, "the answer is not listed by its age: it would be kept for ever; forget all with `coditect mapreduce cache --clear`")
 	}
 	return next, err
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/coditect/mapreduce/store/tuple"
 )
 
-// files has the store check its files, if it can.
-func (c *checker) files(ctx context.Context) error {
+// checkFiles has the store check its files, if it can.
+func (c *checker) checkFiles(ctx context.Context) error {
 	v, ok := c.db.Store.(store.Verifier)
 	if !ok {
 		return nil
@@ -26,15 +26,15 @@ func (c *checker) files(ctx context.Context) error {
 			where = fmt.Sprintf("; its keys are from %s up to %s, and what of them cannot be read is said below",
 				boundName(d.Keys.Begin), boundName(d.Keys.End))
 		}
-		return c.say(mapreduce.Finding{
+		return c.emitFinding(mapreduce.Finding{
 			Severity: mapreduce.Wrong, Key: d.File,
-			Message: fmt.Sprintf("the file is damaged: %s%s; restore the store from a backup", reason(d.Err), where),
+			Message: fmt.Sprintf("the file is damaged: %s%s; restore the store from a backup", errorLine(d.Err), where),
 		})
 	})
 	if err != nil {
 		return err
 	}
-	return c.say(mapreduce.Finding{Message: fmt.Sprintf("%d files of the store checked, %d of them damaged", n, damaged)})
+	return c.emitFinding(mapreduce.Finding{Message: fmt.Sprintf("%d files of the store checked, %d of them damaged", n, damaged)})
 }
 
 // boundName returns the bound of a range as people can read it. Bounds end in a
@@ -55,32 +55,32 @@ func boundName(key []byte) string {
 	return keyName(key)
 }
 
-// reason returns what err says, on one line and without the advice, which was
+// errorLine returns what err says, on one line and without the advice, which was
 // given once.
-func reason(err error) string {
+func errorLine(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	text, _, _ = strings.Cut(text, "; restore ")
 	return text
 }
 
-// damage reports whether err says that something stored cannot be read.
-func damage(err error) bool {
+// isDamage reports whether err says that something stored cannot be read.
+func isDamage(err error) bool {
 	return errors.Is(err, store.ErrCorrupt) || errs.KindOf(err) == errs.DataLoss
 }
 
-// readable makes damage that kept a part from being checked a finding.
-func (c *checker) readable(id mapreduce.JobID, what string, err error) error {
-	if err == nil || !damage(err) {
+// reportDamage makes damage that kept a part from being checked a finding.
+func (c *checker) reportDamage(id mapreduce.JobID, what string, err error) error {
+	if err == nil || !isDamage(err) {
 		return err
 	}
-	return c.unreadable(id, nil, "the "+what+" cannot be read to the end", err)
+	return c.reportUnreadable(id, nil, "the "+what+" cannot be read to the end", err)
 }
 
-// unreadable says what cannot be read, and why.
-func (c *checker) unreadable(id mapreduce.JobID, key []byte, what string, err error) error {
+// reportUnreadable says what cannot be read, and why.
+func (c *checker) reportUnreadable(id mapreduce.JobID, key []byte, what string, err error) error {
 	c.torn = true
-	return c.say(mapreduce.Finding{
-		Severity: mapreduce.Wrong, Job: id, Key: keyName(key), Message: what + ": " + reason(err),
+	return c.emitFinding(mapreduce.Finding{
+		Severity: mapreduce.Wrong, Job: id, Key: keyName(key), Message: what + ": " + errorLine(err),
 	})
 }
 
@@ -88,13 +88,13 @@ func (c *checker) unreadable(id mapreduce.JobID, key []byte, what string, err er
 // that belongs to them cannot be read.
 const maxUnreadable = 10
 
-// A walk is where the visit of a range stands.
-type walk struct {
+// A rangeWalk is where the visit of a range stands.
+type rangeWalk struct {
 	*checker
 	job     mapreduce.JobID
 	r       store.Range
 	options store.RangeOptions
-	visit   func(l *look, page []store.KeyValue) error
+	visit   func(l *checkTx, page []store.KeyValue) error
 
 	more    bool
 	last    []byte // key of the page that was read last; nil if none could be
@@ -103,7 +103,7 @@ type walk struct {
 	why     error  // it is
 }
 
-// walk visits the pairs of r in pages, each in a transaction of its own. visit
+// walkRange visits the pairs of r in pages, each in a transaction of its own. visit
 // is called for each page that holds something, again if it has to be read
 // again; then done, if it is not nil, is called once, outside the transaction.
 //
@@ -111,13 +111,13 @@ type walk struct {
 // read is left out. What cannot be read itself a walk forwards goes around, by
 // going on from the other end, so that its visits must not rely on an order; a
 // walk backwards ends there.
-func (c *checker) walk(ctx context.Context, job mapreduce.JobID, r store.Range, o store.RangeOptions,
-	visit func(l *look, page []store.KeyValue) error, done func() error,
+func (c *checker) walkRange(ctx context.Context, job mapreduce.JobID, r store.Range, o store.RangeOptions,
+	visit func(l *checkTx, page []store.KeyValue) error, done func() error,
 ) error {
-	w := &walk{checker: c, job: job, r: r, options: o, visit: visit, more: true}
+	w := &rangeWalk{checker: c, job: job, r: r, options: o, visit: visit, more: true}
 	limit := o.Limit
 	for w.more {
-		err := w.page(ctx)
+		err := w.visitPage(ctx)
 		switch {
 		case err == nil:
 			if w.last != nil && done != nil {
@@ -126,29 +126,29 @@ func (c *checker) walk(ctx context.Context, job mapreduce.JobID, r store.Range, 
 				}
 			}
 			w.options.Limit = limit
-			w.advance()
-		case !damage(err):
+			w.advanceCursor()
+		case !isDamage(err):
 			return err
 		case w.options.Limit != 1:
 			w.options.Limit, w.more = max(1, w.options.Limit/2), true
 		default:
-			if err := w.around(err); err != nil {
+			if err := w.skipDamaged(err); err != nil {
 				return err
 			}
 		}
 	}
 	if w.back {
-		return w.unreadable(job, nil, "keys from "+boundName(w.r.Begin)+" up to "+boundName(w.r.End)+" cannot be read", w.why)
+		return w.reportUnreadable(job, nil, "keys from "+boundName(w.r.Begin)+" up to "+boundName(w.r.End)+" cannot be read", w.why)
 	}
 	return nil
 }
 
-// page visits the next page.
-func (w *walk) page(ctx context.Context) error {
-	return w.look(ctx, w.job, func(l *look) error {
+// visitPage visits the next page.
+func (w *rangeWalk) visitPage(ctx context.Context) error {
+	return w.runCheckTx(ctx, w.job, func(l *checkTx) error {
 		w.last = nil
 		o := w.options
-		o.Limit = l.most(o.Limit)
+		o.Limit = l.pageLimit(o.Limit)
 		page, more, err := l.GetRange(ctx, w.r, o)
 		if w.more = err != nil || more && len(page) > 0; err != nil || len(page) == 0 {
 			return err
@@ -158,8 +158,8 @@ func (w *walk) page(ctx context.Context) error {
 	})
 }
 
-// advance goes behind the last key.
-func (w *walk) advance() {
+// advanceCursor goes behind the last key.
+func (w *rangeWalk) advanceCursor() {
 	switch {
 	case w.last == nil:
 	case w.options.Reverse:
@@ -169,13 +169,13 @@ func (w *walk) advance() {
 	}
 }
 
-// around goes around what kept a page of one pair from being visited.
-func (w *walk) around(err error) error {
+// skipDamaged goes around what kept a page of one pair from being visited.
+func (w *rangeWalk) skipDamaged(err error) error {
 	switch {
 	case w.last != nil && w.skipped < maxUnreadable:
 		w.skipped++
-		w.advance()
-		return w.unreadable(w.job, w.last, "something that belongs to this key cannot be read", err)
+		w.advanceCursor()
+		return w.reportUnreadable(w.job, w.last, "something that belongs to this key cannot be read", err)
 	case w.last != nil || w.options.Reverse && !w.back:
 		return err
 	case w.back: // both ends of what is damaged are known

@@ -10,11 +10,11 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// inputs checks that the units of each level take all of the level that is their
+// checkInputs checks that the units of each level take all of the level that is their
 // source: each unit of it once and in order, or each that is complete if they
 // picked them. Units that work on an element of an output, or each on the whole
 // source, only have to take units that there are.
-func (k *jobCheck) inputs(ctx context.Context) error {
+func (k *jobCheck) checkInputs(ctx context.Context) error {
 	for level := int64(1); level < Levels(k.before.ctl); level++ {
 		c := &inputCheck{jobCheck: k, level: level, source: k.before.ctl.Levels[level].Source}
 		if err := c.run(ctx); err != nil {
@@ -42,10 +42,10 @@ func (c *inputCheck) run(ctx context.Context) error {
 	for more := true; more; {
 		var units []*storagev1.Unit
 		next := *c
-		err := c.look(ctx, c.id, func(l *look) error {
+		err := c.runCheckTx(ctx, c.id, func(l *checkTx) error {
 			next = *c
 			var err error
-			if units, err = next.page(ctx, l); err != nil || next.moved {
+			if units, err = next.checkInputPage(ctx, l); err != nil || next.moved {
 				return err
 			}
 			if len(units) > 0 || next.picks || next.items {
@@ -68,19 +68,19 @@ func (c *inputCheck) run(ctx context.Context) error {
 		}
 	}
 	if c.picks {
-		return c.compare(ctx)
+		return c.comparePicked(ctx)
 	}
 	return nil
 }
 
-// page checks what the next units of the level take.
-func (c *inputCheck) page(ctx context.Context, l *look) ([]*storagev1.Unit, error) {
+// checkInputPage checks what the next units of the level take.
+func (c *inputCheck) checkInputPage(ctx context.Context, l *checkTx) ([]*storagev1.Unit, error) {
 	raw, err := l.Get(ctx, c.keys.Ctl(c.id))
 	if err != nil || !bytes.Equal(raw, c.before.raw) {
 		c.moved = true
 		return nil, err
 	}
-	units, err := c.unitsFrom(ctx, l, c.id, c.level, c.count, l.most(checkPage))
+	units, err := c.unitsFrom(ctx, l, c.id, c.level, c.count, l.pageLimit(checkPage))
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (c *inputCheck) page(ctx context.Context, l *look) ([]*storagev1.Unit, erro
 		c.count++
 		in := u.Inputs
 		if in.GetLevel() != c.source {
-			l.wrong(c.keys.Unit(c.id, mapreduce.UnitID(u.UnitId)), "unit %s takes units of level %d, and its level those of %d", u.UnitId, in.GetLevel(), c.source)
+			l.addFinding(c.keys.Unit(c.id, mapreduce.UnitID(u.UnitId)), "unit %s takes units of level %d, and its level those of %d", u.UnitId, in.GetLevel(), c.source)
 		}
 		if u.Item != nil {
 			c.items = true
@@ -99,7 +99,7 @@ func (c *inputCheck) page(ctx context.Context, l *look) ([]*storagev1.Unit, erro
 			continue
 		}
 		if in.GetFirst() < c.end || (c.source > 0 && in.GetFirst() != c.end) || in.GetEnd() <= in.GetFirst() {
-			l.wrong(c.keys.Unit(c.id, mapreduce.UnitID(u.UnitId)), "unit %s takes units %d to %d of level %d, of which those up to %d are taken",
+			l.addFinding(c.keys.Unit(c.id, mapreduce.UnitID(u.UnitId)), "unit %s takes units %d to %d of level %d, of which those up to %d are taken",
 				u.UnitId, in.GetFirst(), in.GetEnd(), c.source, c.end)
 		}
 		c.end = in.GetEnd()
@@ -107,7 +107,7 @@ func (c *inputCheck) page(ctx context.Context, l *look) ([]*storagev1.Unit, erro
 	return units, nil
 }
 
-func (c *inputCheck) allTaken(ctx context.Context, l *look) error {
+func (c *inputCheck) allTaken(ctx context.Context, l *checkTx) error {
 	below := unitsOf(c.before.ctl, c.source)
 	if c.source == 0 {
 		p := &planner{Jobs: c.Jobs, id: c.id}
@@ -118,7 +118,7 @@ func (c *inputCheck) allTaken(ctx context.Context, l *look) error {
 		below = last + 1
 	}
 	if c.end != below {
-		l.wrong(c.keys.Ctl(c.id), "level %d takes the units up to %d of level %d, which has %d", c.level, c.end, c.source, below)
+		l.addFinding(c.keys.Ctl(c.id), "level %d takes the units up to %d of level %d, which has %d", c.level, c.end, c.source, below)
 	}
 	return nil
 }
@@ -129,8 +129,8 @@ func (c *inputCheck) pickedBy(ctx context.Context, u *storagev1.Unit) error {
 	first, last := int64(-1), int64(-1)
 	for {
 		var page []int64
-		err := c.look(ctx, c.id, func(l *look) (err error) {
-			page, err = c.picksFrom(ctx, l, c.id, u, from, l.most(pickChunk))
+		err := c.runCheckTx(ctx, c.id, func(l *checkTx) (err error) {
+			page, err = c.picksFrom(ctx, l, c.id, u, from, l.pageLimit(pickChunk))
 			return err
 		})
 		if err != nil {
@@ -153,21 +153,21 @@ func (c *inputCheck) pickedBy(ctx context.Context, u *storagev1.Unit) error {
 	if count == in.Picked && first == in.First && last+1 == in.End {
 		return nil
 	}
-	return c.look(ctx, c.id, func(l *look) error {
-		l.wrong(c.keys.PicksOf(c.id, u.Level, u.Index).Begin, "unit %s takes %d units from %d to %d, and %d from %d to %d are listed",
+	return c.runCheckTx(ctx, c.id, func(l *checkTx) error {
+		l.addFinding(c.keys.PicksOf(c.id, u.Level, u.Index).Begin, "unit %s takes %d units from %d to %d, and %d from %d to %d are listed",
 			u.UnitId, in.Picked, in.First, in.End-1, count, first, last)
 		return nil
 	})
 }
 
-// compare checks that the units that were picked are those of the level below
+// comparePicked checks that the units that were picked are those of the level below
 // that are complete. None can have become so since: the level had ended.
-func (c *inputCheck) compare(ctx context.Context) error {
+func (c *inputCheck) comparePicked(ctx context.Context) error {
 	complete, digest := int64(0), uint64(0)
 	for from, more := int64(0), true; more; {
 		var units []*storagev1.Unit
-		err := c.look(ctx, c.id, func(l *look) (err error) {
-			units, err = c.unitsFrom(ctx, l, c.id, c.source, from, l.most(checkPage))
+		err := c.runCheckTx(ctx, c.id, func(l *checkTx) (err error) {
+			units, err = c.unitsFrom(ctx, l, c.id, c.source, from, l.pageLimit(checkPage))
 			return err
 		})
 		if err != nil {
@@ -184,21 +184,21 @@ func (c *inputCheck) compare(ctx context.Context) error {
 	if complete == c.picked && digest == c.digest {
 		return nil
 	}
-	return c.look(ctx, c.id, func(l *look) error {
+	return c.runCheckTx(ctx, c.id, func(l *checkTx) error {
 		raw, err := l.Get(ctx, c.keys.Ctl(c.id))
 		if err != nil || !bytes.Equal(raw, c.before.raw) {
 			return err
 		}
-		l.wrong(c.keys.Ctl(c.id), "the units of level %d picked %d units of level %d, of which %d are complete, or not the same ones",
+		l.addFinding(c.keys.Ctl(c.id), "the units of level %d picked %d units of level %d, of which %d are complete, or not the same ones",
 			c.level, c.picked, c.source, complete)
 		return nil
 	})
 }
 
-// picks checks that what was picked belongs to a unit that picked it.
-func (k *jobCheck) picks(ctx context.Context) error {
-	return k.walk(ctx, k.id, k.keys.PicksAll(k.id), pages(), func(l *look, page []store.KeyValue) error {
-		ctl, err := k.ctl(ctx, l, k.id)
+// checkPicks checks that what was picked belongs to a unit that picked it.
+func (k *jobCheck) checkPicks(ctx context.Context) error {
+	return k.walkRange(ctx, k.id, k.keys.PicksAll(k.id), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+		ctl, err := k.readControl(ctx, l, k.id)
 		if err != nil {
 			return err
 		}
@@ -219,20 +219,20 @@ func (k *jobCheck) picks(ctx context.Context) error {
 			}
 			planned := index < unitsOf(ctl, level) || plan.Level == level && index <= plan.Planned
 			if rest.Done() != nil || !planned || m.First != first {
-				l.wrong(kv.Key, "the inputs from %d on are of no unit; clear the key", m.First)
+				l.addFinding(kv.Key, "the inputs from %d on are of no unit; clear the key", m.First)
 			}
 		}
 		return nil
 	}, nil)
 }
 
-// waiting sums up what the reduces of a tree wait for. That each waits as long as
+// sumWaits sums up what the reduces of a tree wait for. That each waits as long as
 // it has to was checked with its record.
-func (k *jobCheck) waiting(ctx context.Context) error {
+func (k *jobCheck) sumWaits(ctx context.Context) error {
 	part := make(map[int64]waitSum)
-	return k.walk(ctx, k.id, k.keys.Waits(k.id), pages(), func(l *look, page []store.KeyValue) error {
+	return k.walkRange(ctx, k.id, k.keys.Waits(k.id), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
 		clear(part)
-		ctl, err := k.ctl(ctx, l, k.id)
+		ctl, err := k.readControl(ctx, l, k.id)
 		if err != nil {
 			return err
 		}
@@ -242,10 +242,10 @@ func (k *jobCheck) waiting(ctx context.Context) error {
 				return err
 			}
 			if ctl.Level >= 0 && at.Index >= unitsOf(ctl, at.Level) || at.Level < 1 || len(kv.Value) != 8 {
-				l.wrong(kv.Key, "no reduce of level %d has the index %d; clear the key", at.Level, at.Index)
+				l.addFinding(kv.Key, "no reduce of level %d has the index %d; clear the key", at.Level, at.Index)
 				continue
 			}
-			w, sum := keys.Waiting(number(kv.Value)), part[at.Level]
+			w, sum := keys.Waiting(decodeCount(kv.Value)), part[at.Level]
 			part[at.Level] = waitSum{sum.reduces + 1, sum.left + w.Left(), sum.survivors + w.Survivors()}
 		}
 		return nil

@@ -14,9 +14,9 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// ledger walks the checkpoints, the latest first, and checks that the result of
+// checkLedger walks the checkpoints, the latest first, and checks that the result of
 // each completion that still counts is there, with the hash that was recorded.
-func (k *jobCheck) ledger(ctx context.Context) error {
+func (k *jobCheck) checkLedger(ctx context.Context) error {
 	w := &ledgerWalk{jobCheck: k, keep: 1 << 62}
 	return w.run(ctx, func(o *storagev1.Outcome, times int) { k.sums.recorded.put(o.Unit, o.Attempt, times) })
 }
@@ -33,9 +33,9 @@ type ledgerWalk struct {
 func (w *ledgerWalk) run(ctx context.Context, counts func(o *storagev1.Outcome, times int)) error {
 	var good, reopened []*storagev1.Outcome
 	keep, read, resumes := w.keep, int64(0), false
-	o := pages()
+	o := pageOptions()
 	o.Reverse = true
-	return w.walk(ctx, w.id, w.keys.Checkpoints(w.id), o, func(l *look, page []store.KeyValue) error {
+	return w.walkRange(ctx, w.id, w.keys.Checkpoints(w.id), o, func(l *checkTx, page []store.KeyValue) error {
 		good, reopened, keep, read, resumes = good[:0], reopened[:0], w.keep, int64(len(page)), false
 		for _, kv := range page {
 			c := new(storagev1.Checkpoint)
@@ -44,7 +44,7 @@ func (w *ledgerWalk) run(ctx context.Context, counts func(o *storagev1.Outcome, 
 			}
 			if mapreduce.EventKind(c.Kind) == mapreduce.EventState && c.Message == resumed {
 				resumes = true
-				keep = min(keep, kept(w.before.ctl, c.Level)) // a tree that was planned at once was not dropped
+				keep = min(keep, lastKept(w.before.ctl, c.Level)) // a tree that was planned at once was not dropped
 			}
 			for _, again := range c.ReopenedUnits {
 				if again.Level <= keep {
@@ -61,7 +61,7 @@ func (w *ledgerWalk) run(ctx context.Context, counts func(o *storagev1.Outcome, 
 			l.found = nil
 			return nil
 		}
-		return w.check(ctx, l, good, resumes)
+		return w.checkOutcomes(ctx, l, good, resumes)
 	}, func() error {
 		w.keep = keep
 		if !w.quiet {
@@ -78,7 +78,7 @@ func (w *ledgerWalk) run(ctx context.Context, counts func(o *storagev1.Outcome, 
 	})
 }
 
-func (w *ledgerWalk) check(ctx context.Context, l *look, done []*storagev1.Outcome, resumes bool) error {
+func (w *ledgerWalk) checkOutcomes(ctx context.Context, l *checkTx, done []*storagev1.Outcome, resumes bool) error {
 	raw, err := l.Get(ctx, w.keys.Ctl(w.id))
 	if err != nil || !bytes.Equal(raw, w.before.raw) {
 		return err // a resume may be dropping units
@@ -103,18 +103,18 @@ func (w *ledgerWalk) check(ctx context.Context, l *look, done []*storagev1.Outco
 			continue // it may have been reopened since: the sums tell
 		}
 		if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || u.Result.GetAttempt() != o.Attempt || !bytes.Equal(u.Result.GetSha256(), o.Sha256) {
-			l.wrong(ks[i], "the ledger has it that unit %s was completed by attempt %d with result %x; it is %s, attempt %d, with result %x",
+			l.addFinding(ks[i], "the ledger has it that unit %s was completed by attempt %d with result %x; it is %s, attempt %d, with result %x",
 				o.Unit, o.Attempt, o.Sha256, mapreduce.UnitState(u.Status), u.Attempt, u.Result.GetSha256())
 		}
 	}
 	return nil
 }
 
-// chain checks the seals over the checkpoints.
-func (k *jobCheck) chain(ctx context.Context) error {
+// checkSeals checks the seals over the checkpoints.
+func (k *jobCheck) checkSeals(ctx context.Context) error {
 	err := k.Verify(ctx, k.id)
 	if errs.KindOf(err) == errs.DataLoss && !errors.Is(err, store.ErrCorrupt) {
-		return k.say(mapreduce.Finding{
+		return k.emitFinding(mapreduce.Finding{
 			Severity: mapreduce.Wrong, Job: k.id, Key: keyName(k.keys.Seals(k.id).Begin),
 			Message: fmt.Sprintf("%v; compare with the chain's head printed in the job's result", err),
 		})
@@ -122,20 +122,20 @@ func (k *jobCheck) chain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return k.look(ctx, k.id, func(l *look) error {
-		head, err := k.head(ctx, l, k.id)
+	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
+		head, err := k.lastSeal(ctx, l, k.id)
 		k.sums.seals = head.GetNumber()
 		return err
 	})
 }
 
-// unrecorded finds units that are complete and not once in the ledger, when the
+// findUnrecorded finds units that are complete and not once in the ledger, when the
 // sums say that there are some.
-func (k *jobCheck) unrecorded(ctx context.Context) error {
+func (k *jobCheck) findUnrecorded(ctx context.Context) error {
 	if k.before.ctl.Resuming {
 		return nil
 	}
-	buckets := k.sums.complete.differ(k.sums.recorded, 16)
+	buckets := k.sums.complete.diffBuckets(k.sums.recorded, 16)
 	if len(buckets) == 0 {
 		return nil
 	}
@@ -149,14 +149,14 @@ func (k *jobCheck) unrecorded(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return k.walk(ctx, k.id, k.keys.Units(k.id), pages(), func(l *look, page []store.KeyValue) error {
+	return k.walkRange(ctx, k.id, k.keys.Units(k.id), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
 		for _, kv := range page {
 			u := new(storagev1.Unit)
 			if decode(kv.Key, kv.Value, u) != nil || mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || !buckets[bucketOf(u.UnitId)] {
 				continue
 			}
 			if n := times[u.UnitId]; n != 1 {
-				l.wrong(kv.Key, "unit %s is complete, and the ledger has %d completions of it; it has to have one", u.UnitId, n)
+				l.addFinding(kv.Key, "unit %s is complete, and the ledger has %d completions of it; it has to have one", u.UnitId, n)
 			}
 		}
 		return nil
@@ -180,8 +180,8 @@ func (m *multiset) put(unit string, attempt int64, times int) {
 	b.sum += uint64(times) * maphash.String(seed, unit+"\x00"+strconv.FormatInt(attempt, 10))
 }
 
-// differ returns buckets in which m and o differ, at most so many.
-func (m *multiset) differ(o *multiset, most int) map[int]bool {
+// diffBuckets returns buckets in which m and o differ, at most so many.
+func (m *multiset) diffBuckets(o *multiset, most int) map[int]bool {
 	buckets := make(map[int]bool)
 	for i := range m {
 		if m[i] != o[i] && len(buckets) < most {

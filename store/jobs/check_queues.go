@@ -10,33 +10,33 @@ import (
 	"github.com/coditect/mapreduce/store/tuple"
 )
 
-// An entry is a pair of an index, and the unit that it points at.
-type entry struct {
+// An indexEntry is a pair of an index, and the unit that it points at.
+type indexEntry struct {
 	key, value []byte
 	rest       tuple.Reader // behind the job
 	unit       mapreduce.UnitID
 	record     *storagev1.Unit // nil if there is none
 }
 
-// entries checks an index of the job: every entry has a unit, which agrees with
+// checkIndex checks an index of the job: every entry has a unit, which agrees with
 // it. name reads the unit's id out of a pair; agrees says whether the unit
 // points back.
-func (k *jobCheck) entries(ctx context.Context, r store.Range,
-	name func(kv store.KeyValue, rest tuple.Reader) mapreduce.UnitID, agrees func(e *entry) bool,
+func (k *jobCheck) checkIndex(ctx context.Context, r store.Range,
+	name func(kv store.KeyValue, rest tuple.Reader) mapreduce.UnitID, agrees func(e *indexEntry) bool,
 ) error {
-	return k.walk(ctx, k.id, r, pages(), func(l *look, page []store.KeyValue) error {
-		ctl, err := k.ctl(ctx, l, k.id)
+	return k.walkRange(ctx, k.id, r, pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+		ctl, err := k.readControl(ctx, l, k.id)
 		if err != nil || ctl.Sweeping {
 			return err // the queues of a cancelled job are cleared last
 		}
-		return k.pointing(ctx, l, page, name, agrees)
+		return k.checkEntries(ctx, l, page, name, agrees)
 	}, nil)
 }
 
-func (k *jobCheck) pointing(ctx context.Context, l *look, page []store.KeyValue,
-	name func(kv store.KeyValue, rest tuple.Reader) mapreduce.UnitID, agrees func(e *entry) bool,
+func (k *jobCheck) checkEntries(ctx context.Context, l *checkTx, page []store.KeyValue,
+	name func(kv store.KeyValue, rest tuple.Reader) mapreduce.UnitID, agrees func(e *indexEntry) bool,
 ) error {
-	all := make([]entry, len(page))
+	all := make([]indexEntry, len(page))
 	ks := make([][]byte, len(page))
 	for i, kv := range page {
 		_, rest, err := k.keys.Last(kv.Key)
@@ -44,7 +44,7 @@ func (k *jobCheck) pointing(ctx context.Context, l *look, page []store.KeyValue,
 			return err
 		}
 		rest.Skip() // the job
-		all[i] = entry{key: kv.Key, value: kv.Value, rest: rest, unit: name(kv, rest)}
+		all[i] = indexEntry{key: kv.Key, value: kv.Value, rest: rest, unit: name(kv, rest)}
 		ks[i] = k.keys.Unit(k.id, all[i].unit)
 	}
 	values, err := l.GetAll(ctx, ks)
@@ -54,12 +54,12 @@ func (k *jobCheck) pointing(ctx context.Context, l *look, page []store.KeyValue,
 	for i, v := range values {
 		e := &all[i]
 		if v == nil {
-			l.wrong(e.key, "the entry is of unit %q, which is not there; clear the key", e.unit)
+			l.addFinding(e.key, "the entry is of unit %q, which is not there; clear the key", e.unit)
 			continue
 		}
 		e.record = new(storagev1.Unit)
 		if decode(ks[i], v, e.record) == nil && !agrees(e) {
-			l.wrong(e.key, "the entry is dead: unit %s is %s, attempt %d, waiting at %v; clear the key",
+			l.addFinding(e.key, "the entry is dead: unit %s is %s, attempt %d, waiting at %v; clear the key",
 				e.unit, mapreduce.UnitState(e.record.Status), e.record.Attempt, e.record.Queue)
 		}
 	}
@@ -79,37 +79,37 @@ func unitSecond(_ store.KeyValue, rest tuple.Reader) mapreduce.UnitID {
 	return mapreduce.UnitID(rest.Text())
 }
 
-// waits reports whether the unit waits in a queue of a class.
-func (e *entry) waits(class uint32) bool {
+// waitsIn reports whether the unit waits in a queue of a class.
+func (e *indexEntry) waitsIn(class uint32) bool {
 	q := e.record.Queue
 	return mapreduce.UnitState(e.record.Status) == mapreduce.Pending && q != nil && q.Class == class
 }
 
-func (k *jobCheck) queues(ctx context.Context) error {
-	return k.entries(ctx, k.keys.ReadyAll(k.id), unitInValue, func(e *entry) bool {
+func (k *jobCheck) checkQueues(ctx context.Context) error {
+	return k.checkIndex(ctx, k.keys.ReadyAll(k.id), unitInValue, func(e *indexEntry) bool {
 		shard, class, seq := e.rest.Int(), uint32(e.rest.Int()), e.rest.Int()
 		q := e.record.Queue
-		return e.rest.Done() == nil && class < keys.ClassDelayed && e.waits(class) && q.Shard == shard && q.Seq == seq
+		return e.rest.Done() == nil && class < keys.ClassDelayed && e.waitsIn(class) && q.Shard == shard && q.Seq == seq
 	})
 }
 
-func (k *jobCheck) delayed(ctx context.Context) error {
-	return k.entries(ctx, k.keys.DelayedAll(k.id), unitFirst, func(e *entry) bool {
+func (k *jobCheck) checkDelayed(ctx context.Context) error {
+	return k.checkIndex(ctx, k.keys.DelayedAll(k.id), unitFirst, func(e *indexEntry) bool {
 		var d storagev1.Delay
-		return e.waits(keys.ClassDelayed) && decode(e.key, e.value, &d) == nil && d.Micros >= 0
+		return e.waitsIn(keys.ClassDelayed) && decode(e.key, e.value, &d) == nil && d.Micros >= 0
 	})
 }
 
-func (k *jobCheck) parked(ctx context.Context) error {
-	return k.entries(ctx, k.keys.ParkedAll(k.id), unitFirst, func(e *entry) bool {
+func (k *jobCheck) checkParked(ctx context.Context) error {
+	return k.checkIndex(ctx, k.keys.ParkedAll(k.id), unitFirst, func(e *indexEntry) bool {
 		var p storagev1.Parked
-		return e.waits(keys.ClassParked) && decode(e.key, e.value, &p) == nil &&
+		return e.waitsIn(keys.ClassParked) && decode(e.key, e.value, &p) == nil &&
 			p.Handle != "" && p.WakeMicros >= 0 && p.Attempt == e.record.Attempt
 	})
 }
 
-func (k *jobCheck) woken(ctx context.Context) error {
-	return k.entries(ctx, k.keys.WokenAll(k.id), unitFirst, func(e *entry) bool {
+func (k *jobCheck) checkWoken(ctx context.Context) error {
+	return k.checkIndex(ctx, k.keys.WokenAll(k.id), unitFirst, func(e *indexEntry) bool {
 		var w storagev1.WakeCall
 		state := mapreduce.UnitState(e.record.Status)
 		return decode(e.key, e.value, &w) == nil && w.Handle == e.record.Woken &&
@@ -117,27 +117,27 @@ func (k *jobCheck) woken(ctx context.Context) error {
 	})
 }
 
-func (k *jobCheck) failures(ctx context.Context) error {
-	return k.entries(ctx, k.keys.FailedAll(k.id), unitSecond, func(e *entry) bool {
+func (k *jobCheck) checkFailures(ctx context.Context) error {
+	return k.checkIndex(ctx, k.keys.FailedAll(k.id), unitSecond, func(e *indexEntry) bool {
 		return mapreduce.UnitState(e.record.Status) == mapreduce.UnitFailed && e.record.Level == e.rest.Int()
 	})
 }
 
-func (k *jobCheck) order(ctx context.Context) error {
-	return k.entries(ctx, store.Range{
+func (k *jobCheck) checkOrder(ctx context.Context) error {
+	return k.checkIndex(ctx, store.Range{
 		Begin: k.keys.OrderFrom(k.id, -1, 0).Begin, End: k.keys.OrderFrom(k.id, 0, 0).End,
-	}, unitInValue, func(e *entry) bool {
+	}, unitInValue, func(e *indexEntry) bool {
 		level, index := e.rest.Int(), e.rest.Int()
 		return e.record.Level == level && e.record.Index == index
 	})
 }
 
-// heads visits one key of each group of keys, a group being those with the same
+// visitHeads visits one key of each group of keys, a group being those with the same
 // elements up to the last.
-func (k *jobCheck) heads(ctx context.Context, r store.Range, elements int, visit func(l *look, key []byte, rest tuple.Reader) error) error {
+func (k *jobCheck) visitHeads(ctx context.Context, r store.Range, elements int, visit func(l *checkTx, key []byte, rest tuple.Reader) error) error {
 	for r.Begin != nil {
 		next := []byte(nil)
-		err := k.look(ctx, k.id, func(l *look) error {
+		err := k.runCheckTx(ctx, k.id, func(l *checkTx) error {
 			next = nil
 			at := r.Begin
 			for range 50 { // values of 64 KiB
@@ -171,16 +171,16 @@ func (k *jobCheck) heads(ctx context.Context, r store.Range, elements int, visit
 	return nil
 }
 
-// results finds chunks of results that belong to no attempt that may have any.
-func (k *jobCheck) results(ctx context.Context) error {
-	return k.heads(ctx, k.keys.ResultsAll(k.id), 2, func(l *look, key []byte, rest tuple.Reader) error {
+// checkResults finds chunks of results that belong to no attempt that may have any.
+func (k *jobCheck) checkResults(ctx context.Context) error {
+	return k.visitHeads(ctx, k.keys.ResultsAll(k.id), 2, func(l *checkTx, key []byte, rest tuple.Reader) error {
 		name, attempt := mapreduce.UnitID(rest.Text()), rest.Int()
-		u, err := k.unit(ctx, l, k.id, name)
+		u, err := k.readUnit(ctx, l, k.id, name)
 		if err != nil {
 			return err
 		}
 		if u == nil {
-			l.wrong(key, "the chunk is of unit %q, which is not there; clear it", name)
+			l.addFinding(key, "the chunk is of unit %q, which is not there; clear it", name)
 			return nil
 		}
 		ok := attempt > 0 && attempt <= u.Attempt
@@ -191,20 +191,20 @@ func (k *jobCheck) results(ctx context.Context) error {
 			ok = false
 		}
 		if !ok {
-			l.wrong(key, "nobody will read this chunk: it is of attempt %d, and unit %s is %s with attempt %d; clear it",
+			l.addFinding(key, "nobody will read this chunk: it is of attempt %d, and unit %s is %s with attempt %d; clear it",
 				attempt, name, mapreduce.UnitState(u.Status), u.Attempt)
 		}
 		return nil
 	})
 }
 
-// states finds agents' states of units that are not there.
-func (k *jobCheck) states(ctx context.Context) error {
-	return k.heads(ctx, k.keys.StateAll(k.id), 1, func(l *look, key []byte, rest tuple.Reader) error {
+// checkStates finds agents' states of units that are not there.
+func (k *jobCheck) checkStates(ctx context.Context) error {
+	return k.visitHeads(ctx, k.keys.StateAll(k.id), 1, func(l *checkTx, key []byte, rest tuple.Reader) error {
 		name := mapreduce.UnitID(rest.Text())
-		u, err := k.unit(ctx, l, k.id, name)
+		u, err := k.readUnit(ctx, l, k.id, name)
 		if err == nil && (u == nil || u.Attempt == 0) {
-			l.wrong(key, "the state is of unit %q, which is not there or was never begun; clear it", name)
+			l.addFinding(key, "the state is of unit %q, which is not there or was never begun; clear it", name)
 		}
 		return err
 	})
@@ -214,10 +214,10 @@ func (k *jobCheck) states(ctx context.Context) error {
 // transaction.
 const maxTallied = 20_000
 
-// tallies compares the tally of each document that is cut with its chunks.
-func (k *jobCheck) tallies(ctx context.Context) error {
+// checkTallies compares the tally of each document that is cut with its chunks.
+func (k *jobCheck) checkTallies(ctx context.Context) error {
 	var docs []*storagev1.Tally
-	return k.walk(ctx, k.id, k.keys.Tallies(k.id), store.RangeOptions{Limit: 16}, func(l *look, page []store.KeyValue) error {
+	return k.walkRange(ctx, k.id, k.keys.Tallies(k.id), store.RangeOptions{Limit: 16}, func(l *checkTx, page []store.KeyValue) error {
 		docs = docs[:0]
 		for _, kv := range page {
 			t := new(storagev1.Tally)
@@ -230,20 +230,20 @@ func (k *jobCheck) tallies(ctx context.Context) error {
 				return err
 			}
 			rest.Skip()
-			if err := k.tallied(ctx, l, kv.Key, mapreduce.DocumentID(rest.Text()), t); err != nil {
+			if err := k.checkTally(ctx, l, kv.Key, mapreduce.DocumentID(rest.Text()), t); err != nil {
 				return err
 			}
 		}
 		return nil
 	}, func() error {
 		for _, t := range docs {
-			k.sums.tally(t)
+			k.sums.addTally(t)
 		}
 		return nil
 	})
 }
 
-func (k *jobCheck) tallied(ctx context.Context, l *look, key []byte, d mapreduce.DocumentID, t *storagev1.Tally) error {
+func (k *jobCheck) checkTally(ctx context.Context, l *checkTx, key []byte, d mapreduce.DocumentID, t *storagev1.Tally) error {
 	if t.Chunks > maxTallied {
 		return nil // it is in the sums
 	}
@@ -271,16 +271,16 @@ func (k *jobCheck) tallied(ctx context.Context, l *look, key []byte, d mapreduce
 		}
 	}
 	if complete != t.Complete || failed != t.Failed {
-		l.wrong(key, "the tally of document %q says %d chunks complete and %d failed, its units %d and %d",
+		l.addFinding(key, "the tally of document %q says %d chunks complete and %d failed, its units %d and %d",
 			d, t.Complete, t.Failed, complete, failed)
 	}
 	return nil
 }
 
-// skipped counts the documents that were left out.
-func (k *jobCheck) skipped(ctx context.Context) error {
+// countSkipped counts the documents that were left out.
+func (k *jobCheck) countSkipped(ctx context.Context) error {
 	total, part := int64(0), int64(0)
-	err := k.walk(ctx, k.id, k.keys.SkippedAll(k.id), pages(), func(l *look, page []store.KeyValue) error {
+	err := k.walkRange(ctx, k.id, k.keys.SkippedAll(k.id), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
 		part = int64(len(page))
 		for _, kv := range page {
 			l.decode(kv.Key, kv.Value, new(storagev1.Skipped))
@@ -297,19 +297,19 @@ func (k *jobCheck) skipped(ctx context.Context) error {
 			want += n
 		}
 	}
-	if err != nil || total == want || total > want && !k.before.finished() { // a document was skipped meanwhile
+	if err != nil || total == want || total > want && !k.before.isFinished() { // a document was skipped meanwhile
 		return err
 	}
-	return k.look(ctx, k.id, func(l *look) error {
-		l.wrong(k.keys.Job(k.id), "%d documents are listed as skipped, the record and the counter say %d", total, want)
+	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
+		l.addFinding(k.keys.Job(k.id), "%d documents are listed as skipped, the record and the counter say %d", total, want)
 		return nil
 	})
 }
 
-// plans checks the cursors of planning.
-func (k *jobCheck) plans(ctx context.Context) error {
-	return k.walk(ctx, k.id, k.keys.Plans(k.id), pages(), func(l *look, page []store.KeyValue) error {
-		ctl, err := k.ctl(ctx, l, k.id)
+// checkPlans checks the cursors of planning.
+func (k *jobCheck) checkPlans(ctx context.Context) error {
+	return k.walkRange(ctx, k.id, k.keys.Plans(k.id), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+		ctl, err := k.readControl(ctx, l, k.id)
 		if err != nil {
 			return err
 		}
@@ -320,7 +320,7 @@ func (k *jobCheck) plans(ctx context.Context) error {
 			}
 			level := Levels(ctl)
 			if p.Level != level && len(p.Levels) == 0 || string(kv.Key) != string(k.keys.Plan(k.id, level)) || p.Planned >= p.Plan.GetUnits() {
-				l.wrong(kv.Key, "the cursor is at %d of %d units of level %d, and %d levels are planned; clear it",
+				l.addFinding(kv.Key, "the cursor is at %d of %d units of level %d, and %d levels are planned; clear it",
 					p.Planned, p.Plan.GetUnits(), p.Level, level)
 			}
 		}
@@ -328,10 +328,10 @@ func (k *jobCheck) plans(ctx context.Context) error {
 	}, nil)
 }
 
-// grants compares what nodes were granted with what there is.
-func (k *jobCheck) grants(ctx context.Context) error {
-	return k.look(ctx, k.id, func(l *look) error {
-		ctl, err := k.ctl(ctx, l, k.id)
+// checkGrants compares what nodes were granted with what there is.
+func (k *jobCheck) checkGrants(ctx context.Context) error {
+	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
+		ctl, err := k.readControl(ctx, l, k.id)
 		if err != nil {
 			return err
 		}
@@ -350,17 +350,17 @@ func (k *jobCheck) grants(ctx context.Context) error {
 				continue
 			}
 			if g.Tokens < 0 || g.Slots < 0 {
-				l.wrong(kv.Key, "%d tokens and %d slots are granted: neither can be negative", g.Tokens, g.Slots)
+				l.addFinding(kv.Key, "%d tokens and %d slots are granted: neither can be negative", g.Tokens, g.Slots)
 			}
 			tokens += g.Tokens
 			slots += g.Slots
 		}
 		k.sums.granted = tokens
 		if p := rec.Config.GetParallelism(); p > 0 && slots > p {
-			l.wrong(k.keys.Grants(k.id).Begin, "%d slots are granted, of %d", slots, p)
+			l.addFinding(k.keys.Grants(k.id).Begin, "%d slots are granted, of %d", slots, p)
 		}
 		if ctl.Budget == 0 && tokens > 0 {
-			l.wrong(k.keys.Grants(k.id).Begin, "%d tokens are granted, and no budget is set", tokens)
+			l.addFinding(k.keys.Grants(k.id).Begin, "%d tokens are granted, and no budget is set", tokens)
 		}
 		return nil
 	})

@@ -8,9 +8,9 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// sessions checks that every session's record can be read.
-func (c *checker) sessions(ctx context.Context) error {
-	return c.walk(ctx, "", c.keys.Sessions(), pages(), func(l *look, page []store.KeyValue) error {
+// checkSessions checks that every session's record can be read.
+func (c *checker) checkSessions(ctx context.Context) error {
+	return c.walkRange(ctx, "", c.keys.Sessions(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
 		for _, kv := range page {
 			l.decode(kv.Key, kv.Value, new(storagev1.Session))
 		}
@@ -18,16 +18,16 @@ func (c *checker) sessions(ctx context.Context) error {
 	}, nil)
 }
 
-// claims checks that every claim has a session. A claim may name units that it
+// checkClaims checks that every claim has a session. A claim may name units that it
 // does not hold any more: which claim holds a unit, its record says.
-func (c *checker) claims(ctx context.Context) error {
-	return c.walk(ctx, "", c.keys.HeldAll(), store.RangeOptions{Limit: 20}, func(l *look, page []store.KeyValue) error {
+func (c *checker) checkClaims(ctx context.Context) error {
+	return c.walkRange(ctx, "", c.keys.HeldAll(), store.RangeOptions{Limit: 20}, func(l *checkTx, page []store.KeyValue) error {
 		for _, kv := range page {
 			_, rest, err := c.keys.Last(kv.Key)
 			if err != nil {
 				return err
 			}
-			if err := c.claimed(ctx, l, kv, mapreduce.SessionID(rest.Text())); err != nil {
+			if err := c.checkClaim(ctx, l, kv, mapreduce.SessionID(rest.Text())); err != nil {
 				return err
 			}
 		}
@@ -35,7 +35,7 @@ func (c *checker) claims(ctx context.Context) error {
 	}, nil)
 }
 
-func (c *checker) claimed(ctx context.Context, l *look, kv store.KeyValue, session mapreduce.SessionID) error {
+func (c *checker) checkClaim(ctx context.Context, l *checkTx, kv store.KeyValue, session mapreduce.SessionID) error {
 	var held storagev1.Held
 	if !l.decode(kv.Key, kv.Value, &held) {
 		return nil
@@ -45,14 +45,14 @@ func (c *checker) claimed(ctx context.Context, l *look, kv store.KeyValue, sessi
 		return err
 	}
 	if alive == nil {
-		l.wrong(kv.Key, "the claim is of session %q, which is not there: its units will not come back; cancel and submit their jobs again", session)
+		l.addFinding(kv.Key, "the claim is of session %q, which is not there: its units will not come back; cancel and submit their jobs again", session)
 	}
 	return nil
 }
 
-// ingests finds submissions that nobody will end.
-func (c *checker) ingests(ctx context.Context) error {
-	return c.walk(ctx, "", c.keys.Ingests(), pages(), func(l *look, page []store.KeyValue) error {
+// checkIngests finds submissions that nobody will end.
+func (c *checker) checkIngests(ctx context.Context) error {
+	return c.walkRange(ctx, "", c.keys.Ingests(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
 		for _, kv := range page {
 			var in storagev1.Ingest
 			if !l.decode(kv.Key, kv.Value, &in) {
@@ -63,16 +63,16 @@ func (c *checker) ingests(ctx context.Context) error {
 				return err
 			}
 			if alive == nil {
-				l.wrong(kv.Key, "node %s, which gives no sign of life, has a submission under way; an orchestrator that starts abandons it", in.Node)
+				l.addFinding(kv.Key, "node %s, which gives no sign of life, has a submission under way; an orchestrator that starts abandons it", in.Node)
 			}
 		}
 		return nil
 	}, nil)
 }
 
-// recents checks that every job of the list by time is there.
-func (c *checker) recents(ctx context.Context) error {
-	return c.walk(ctx, "", c.keys.RecentJobs(), pages(), func(l *look, page []store.KeyValue) error {
+// checkRecents checks that every job of the list by time is there.
+func (c *checker) checkRecents(ctx context.Context) error {
+	return c.walkRange(ctx, "", c.keys.RecentJobs(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
 		for _, kv := range page {
 			_, rest, err := c.keys.Last(kv.Key)
 			if err != nil {
@@ -85,16 +85,16 @@ func (c *checker) recents(ctx context.Context) error {
 				return err
 			}
 			if l.job = id; !found || rec.CreatedAtMicros != micros {
-				l.wrong(kv.Key, "the list has a job of that time which is not there; clear the key")
+				l.addFinding(kv.Key, "the list has a job of that time which is not there; clear the key")
 			}
 		}
 		return nil
 	}, nil)
 }
 
-// requests checks that every request leads to the job that it submitted.
-func (c *checker) requests(ctx context.Context) error {
-	return c.walk(ctx, "", c.keys.Requests(), pages(), func(l *look, page []store.KeyValue) error {
+// checkRequests checks that every request leads to the job that it submitted.
+func (c *checker) checkRequests(ctx context.Context) error {
+	return c.walkRange(ctx, "", c.keys.Requests(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
 		for _, kv := range page {
 			_, rest, err := c.keys.Last(kv.Key)
 			if err != nil {
@@ -108,16 +108,16 @@ func (c *checker) requests(ctx context.Context) error {
 				return err
 			}
 			if !found || rec.Config.GetTenant() != tenant || rec.Config.GetRequestId() != request {
-				l.wrong(kv.Key, "request %q leads to job %q, which it did not submit; clear the key", request, kv.Value)
+				l.addFinding(kv.Key, "request %q leads to job %q, which it did not submit; clear the key", request, kv.Value)
 			}
 		}
 		return nil
 	}, nil)
 }
 
-// runs checks that every job that is listed to run may.
-func (c *checker) runs(ctx context.Context) error {
-	return c.walk(ctx, "", c.keys.Runs(), pages(), func(l *look, page []store.KeyValue) error {
+// checkRuns checks that every job that is listed to run may.
+func (c *checker) checkRuns(ctx context.Context) error {
+	return c.walkRange(ctx, "", c.keys.Runs(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
 		for _, kv := range page {
 			_, rest, err := c.keys.Last(kv.Key)
 			if err != nil {
@@ -130,32 +130,32 @@ func (c *checker) runs(ctx context.Context) error {
 				return err
 			}
 			l.job = id
-			if !found || !listed(ctl) || ctl.Tenant != tenant {
-				l.wrong(kv.Key, "the job is listed to run for tenant %q, and does not; clear the key", tenant)
+			if !found || !isListed(ctl) || ctl.Tenant != tenant {
+				l.addFinding(kv.Key, "the job is listed to run for tenant %q, and does not; clear the key", tenant)
 			}
 			if _, _, err := parseRun(kv.Value); err != nil {
-				l.wrong(kv.Key, "%q is no priority and epoch; pause and resume the job", kv.Value)
+				l.addFinding(kv.Key, "%q is no priority and epoch; pause and resume the job", kv.Value)
 			}
 		}
 		return nil
 	}, nil)
 }
 
-// space walks over the whole key space, from one kind of key and job to the
+// checkSpace walks over the whole key space, from one kind of key and job to the
 // next, and finds what belongs to no job and what nothing knows.
-func (c *checker) space(ctx context.Context) error {
+func (c *checker) checkSpace(ctx context.Context) error {
 	r := c.keys.Everything()
 	for r.Begin != nil {
 		var next []byte
-		err := c.look(ctx, "", func(l *look) error {
+		err := c.runCheckTx(ctx, "", func(l *checkTx) error {
 			next = r.Begin
-			for range l.most(checkPage) {
+			for range l.pageLimit(checkPage) {
 				pairs, _, err := l.GetRange(ctx, store.Range{Begin: next, End: r.End}, store.RangeOptions{Limit: 1})
 				if err != nil || len(pairs) == 0 {
 					next = nil
 					return err
 				}
-				if next, err = c.territory(ctx, l, pairs[0].Key); err != nil {
+				if next, err = c.checkPrefix(ctx, l, pairs[0].Key); err != nil {
 					return err
 				}
 			}
@@ -169,13 +169,13 @@ func (c *checker) space(ctx context.Context) error {
 	return nil
 }
 
-// territory checks the first key of a kind, or of a kind and a job, and returns
+// checkPrefix checks the first key of a kind, or of a kind and a job, and returns
 // where the next begins.
-func (c *checker) territory(ctx context.Context, l *look, key []byte) ([]byte, error) {
+func (c *checker) checkPrefix(ctx context.Context, l *checkTx, key []byte) ([]byte, error) {
 	name, rest, err := c.keys.Last(key)
 	known, owned := c.keys.Known(name)
 	if err != nil || !known {
-		l.wrong(key, "nothing of this version writes such a key; a newer one may have, else clear it")
+		l.addFinding(key, "nothing of this version writes such a key; a newer one may have, else clear it")
 		return store.Single(key).End, nil
 	}
 	head := len(key) - len(rest.Rest())
@@ -184,7 +184,7 @@ func (c *checker) territory(ctx context.Context, l *look, key []byte) ([]byte, e
 	}
 	id := mapreduce.JobID(rest.Text())
 	if rest.Err() != nil {
-		l.wrong(key, "the key names no job; clear it")
+		l.addFinding(key, "the key names no job; clear it")
 		return store.Single(key).End, nil
 	}
 	head = len(key) - len(rest.Rest())
@@ -196,9 +196,9 @@ func (c *checker) territory(ctx context.Context, l *look, key []byte) ([]byte, e
 		return nil, err
 	}
 	if l.job = id; values[0] == nil && values[1] == nil && values[2] == nil {
-		l.wrong(key, "keys %q of job %s are left, and the job is not there; clear them", name, id)
+		l.addFinding(key, "keys %q of job %s are left, and the job is not there; clear them", name, id)
 	} else if (name == "ctl" || name == "jobs") && (values[0] == nil || values[1] == nil) {
-		l.wrong(key, "job %s has a record or a switch, but not both; clear it", id)
+		l.addFinding(key, "job %s has a record or a switch, but not both; clear it", id)
 	}
 	l.job = ""
 	return c.keys.After(key[:head:head]), nil

@@ -19,8 +19,8 @@ type stripe struct {
 	node mapreduce.NodeID
 }
 
-// stripes reads all counters of the job.
-func (k *jobCheck) stripes(ctx context.Context, l *look) (map[stripe]int64, error) {
+// readStripes reads all counters of the job.
+func (k *jobCheck) readStripes(ctx context.Context, l *checkTx) (map[stripe]int64, error) {
 	pairs, _, err := l.GetRange(ctx, k.keys.Counters(k.id), store.RangeOptions{})
 	if err != nil {
 		return nil, err
@@ -29,10 +29,10 @@ func (k *jobCheck) stripes(ctx context.Context, l *look) (map[stripe]int64, erro
 	for _, kv := range pairs {
 		at, node, err := k.counterKey(kv.Key)
 		if err != nil || len(kv.Value) != 8 || at.name < keys.Completed || at.name > keys.LastCounter {
-			l.wrong(kv.Key, "this is no counter: %x", kv.Value)
+			l.addFinding(kv.Key, "this is no counter: %x", kv.Value)
 			continue
 		}
-		all[stripe{at, node}] = number(kv.Value)
+		all[stripe{at, node}] = decodeCount(kv.Value)
 	}
 	return all, nil
 }
@@ -66,21 +66,21 @@ func newSums() *sums {
 	}
 }
 
-func (s *sums) total() (n int64) {
+func (s *sums) sumStates() (n int64) {
 	for level := range s.units {
-		n += s.level(level)
+		n += s.countLevel(level)
 	}
 	return n
 }
 
-func (s *sums) level(level int64) (n int64) {
+func (s *sums) countLevel(level int64) (n int64) {
 	for _, m := range s.units[level] {
 		n += m
 	}
 	return n
 }
 
-func (s *sums) ended(state mapreduce.UnitState) (n int64) {
+func (s *sums) countEnded(state mapreduce.UnitState) (n int64) {
 	for _, states := range s.units {
 		n += states[state]
 	}
@@ -89,8 +89,8 @@ func (s *sums) ended(state mapreduce.UnitState) (n int64) {
 
 func (s *sums) add(c keys.Counter, level, n int64) { s.counted[counterAt{c, level}] += n }
 
-// unit enters a unit in the sums.
-func (s *sums) unit(u *storagev1.Unit) {
+// addUnit enters a unit in the sums.
+func (s *sums) addUnit(u *storagev1.Unit) {
 	state := mapreduce.UnitState(u.Status)
 	if s.units[u.Level] == nil {
 		s.units[u.Level] = make(map[mapreduce.UnitState]int64)
@@ -110,30 +110,30 @@ func (s *sums) unit(u *storagev1.Unit) {
 	case mapreduce.UnitFailed:
 		s.add(keys.Failed, u.Level, 1)
 	}
-	s.spent(u.TokensIn, u.TokensOut, u.CostMicros, u.Savings)
+	s.addSpent(u.TokensIn, u.TokensOut, u.CostMicros, u.Savings)
 	s.add(keys.Claimed, 0, u.Attempt)
 	s.holds[stripe{counterAt{keys.Reserved, 0}, mapreduce.NodeID(u.Node)}] += u.Reserved
 	s.holds[stripe{counterAt{keys.Charged, 0}, mapreduce.NodeID(u.Node)}] += u.Charged
-	s.coverage(u, state)
+	s.addCoverage(u, state)
 }
 
-// spent enters what a unit has spent, or units had that are superseded.
-func (s *sums) spent(in, out, cost int64, savings *storagev1.Savings) {
+// addSpent enters what a unit has spent, or units had that are superseded.
+func (s *sums) addSpent(in, out, cost int64, savings *storagev1.Savings) {
 	s.add(keys.TokensIn, 0, in)
 	s.add(keys.TokensOut, 0, out)
 	s.add(keys.Cost, 0, cost)
-	for c, n := range saved(savings) {
+	for c, n := range savingsByCounter(savings) {
 		s.add(c, 0, n)
 	}
 }
 
-// coverage enters a unit in the ledger of documents and characters.
-func (s *sums) coverage(u *storagev1.Unit, state mapreduce.UnitState) {
+// addCoverage enters a unit in the ledger of documents and characters.
+func (s *sums) addCoverage(u *storagev1.Unit, state mapreduce.UnitState) {
 	complete, failed := state == mapreduce.UnitComplete, state == mapreduce.UnitFailed
 	if u.Level < 0 && failed {
 		s.add(keys.DocumentsFailed, 0, 1)
 	}
-	if u.Level < 0 && complete && textless(u) {
+	if u.Level < 0 && complete && isTextless(u) {
 		s.add(keys.DocumentsSkipped, 0, 1)
 	}
 	if u.Level != 0 {
@@ -159,8 +159,8 @@ func (s *sums) coverage(u *storagev1.Unit, state mapreduce.UnitState) {
 	}
 }
 
-// tally enters a cut document.
-func (s *sums) tally(t *storagev1.Tally) {
+// addTally enters a cut document.
+func (s *sums) addTally(t *storagev1.Tally) {
 	s.tallied[0] += t.Complete
 	s.tallied[1] += t.Failed
 	switch {
@@ -172,11 +172,11 @@ func (s *sums) tally(t *storagev1.Tally) {
 	}
 }
 
-// compare holds the sums against the counters and the switch, if nothing moved
+// compareSums holds the sums against the counters and the switch, if nothing moved
 // while they were made. Whatever moves a unit moves a counter that does not move
 // back, or the switch, or the cursor of planning.
-func (k *jobCheck) compare(ctx context.Context) error {
-	after, err := k.standing(ctx, false)
+func (k *jobCheck) compareSums(ctx context.Context) error {
+	after, err := k.readStanding(ctx, false)
 	if err != nil || after == nil {
 		return err
 	}
@@ -187,20 +187,20 @@ func (k *jobCheck) compare(ctx context.Context) error {
 		return nil
 	}
 	for _, s := range b.rec.Superseded {
-		k.sums.spent(s.TokensIn, s.TokensOut, s.CostMicros, s.Savings)
+		k.sums.addSpent(s.TokensIn, s.TokensOut, s.CostMicros, s.Savings)
 	}
-	if err := k.unrecorded(ctx); err != nil {
+	if err := k.findUnrecorded(ctx); err != nil {
 		return err
 	}
-	return k.look(ctx, k.id, func(l *look) error {
-		k.counters(l)
-		k.levels(l)
-		k.covered(l)
+	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
+		k.compareCounters(l)
+		k.compareLevels(l)
+		k.compareCoverage(l)
 		return nil
 	})
 }
 
-func (k *jobCheck) counters(l *look) {
+func (k *jobCheck) compareCounters(l *checkTx) {
 	is := make(map[counterAt]int64)
 	for at, n := range k.before.stripes {
 		is[at.counterAt] += n
@@ -218,40 +218,40 @@ func (k *jobCheck) counters(l *look) {
 				continue // attempts of dropped units were begun
 			}
 		case keys.TokensIn, keys.TokensOut, keys.Cost:
-			if k.lacking() && got >= want[at] {
+			if k.mayLackSpent() && got >= want[at] {
 				continue // what dropped units had spent stays spent
 			}
 		case keys.Answered, keys.AnswersSaved, keys.CacheWritten, keys.CacheRead, keys.PromptsSaved:
-			if k.lacking() {
+			if k.mayLackSpent() {
 				continue // and what they saved, saved
 			}
 		}
 		if got != want[at] {
-			l.wrong(k.keys.CounterStripes(k.id, at.name, at.level).Begin,
+			l.addFinding(k.keys.CounterStripes(k.id, at.name, at.level).Begin,
 				"counter %s of level %d is %d, the units come to %d", counterName(at.name), at.level, got, want[at])
 		}
 	}
 	for at, n := range k.before.stripes {
 		lacks := at.name == keys.Reserved && n != k.sums.holds[at] || at.name == keys.Charged && n < k.sums.holds[at]
 		if lacks {
-			l.wrong(k.keys.Counter(k.id, at.name, at.level, at.node), "counter %s of node %s is %d, its units come to %d",
+			l.addFinding(k.keys.Counter(k.id, at.name, at.level, at.node), "counter %s of node %s is %d, its units come to %d",
 				counterName(at.name), at.node, n, k.sums.holds[at])
 		}
 	}
 	for at, n := range k.sums.holds {
 		if _, there := k.before.stripes[at]; !there && n != 0 {
-			l.wrong(k.keys.Counter(k.id, at.name, at.level, at.node), "counter %s of node %s is missing, its units come to %d",
+			l.addFinding(k.keys.Counter(k.id, at.name, at.level, at.node), "counter %s of node %s is missing, its units come to %d",
 				counterName(at.name), at.node, n)
 		}
 	}
 	if budget := k.before.ctl.Budget; budget > 0 && k.sums.granted > budget && !k.sums.resumed {
-		l.wrong(k.keys.Grants(k.id).Begin, "%d tokens are granted, of a budget of %d", k.sums.granted, budget)
+		l.addFinding(k.keys.Grants(k.id).Begin, "%d tokens are granted, of a budget of %d", k.sums.granted, budget)
 	}
 }
 
-// lacking reports whether what dropped units had spent may be nowhere but in the
+// mayLackSpent reports whether what dropped units had spent may be nowhere but in the
 // counters: the job was submitted before that was kept.
-func (k *jobCheck) lacking() bool { return k.sums.resumed && !k.before.rec.Carried }
+func (k *jobCheck) mayLackSpent() bool { return k.sums.resumed && !k.before.rec.Carried }
 
 func counterName(c keys.Counter) string {
 	names := [...]string{
@@ -263,8 +263,8 @@ func counterName(c keys.Counter) string {
 	return names[c]
 }
 
-// levels compares the units that there are with those that were planned.
-func (k *jobCheck) levels(l *look) {
+// compareLevels compares the units that there are with those that were planned.
+func (k *jobCheck) compareLevels(l *checkTx) {
 	ctl := k.before.ctl
 	key := k.keys.Ctl(k.id)
 	planned, parsed := int64(0), int64(0)
@@ -293,75 +293,75 @@ func (k *jobCheck) levels(l *look) {
 		want[level] += 0
 	}
 	for level, n := range want {
-		if got := k.sums.level(level); got != n {
-			l.wrong(key, "level %d has %d units, and %d were planned", level, got, n)
+		if got := k.sums.countLevel(level); got != n {
+			l.addFinding(key, "level %d has %d units, and %d were planned", level, got, n)
 		}
 	}
 	if ctl.TreeTop > 0 {
-		k.waits(l)
+		k.compareWaits(l)
 	}
 	if ctl.Level >= 0 && unitsOf(ctl, 0) != want[0] {
-		l.wrong(key, "the switch says %d map units, and %d were staged or parsed", unitsOf(ctl, 0), want[0])
+		l.addFinding(key, "the switch says %d map units, and %d were staged or parsed", unitsOf(ctl, 0), want[0])
 	}
 	if chars := k.before.rec.Characters + parsed; k.sums.chars != chars {
-		l.wrong(k.keys.Job(k.id), "the map units have %d characters, the record and what was parsed %d", k.sums.chars, chars)
+		l.addFinding(k.keys.Job(k.id), "the map units have %d characters, the record and what was parsed %d", k.sums.chars, chars)
 	}
-	k.ends(l, key)
+	k.checkEnds(l, key)
 }
 
-// waits compares what the reduces of each level wait for with how the units of
+// compareWaits compares what the reduces of each level wait for with how the units of
 // the level below stand.
-func (k *jobCheck) waits(l *look) {
+func (k *jobCheck) compareWaits(l *checkTx) {
 	for level := int64(1); level <= k.before.ctl.TreeTop; level++ {
 		states := k.sums.units[level-1]
-		left := k.sums.level(level-1) - states[mapreduce.UnitComplete] - states[mapreduce.UnitFailed]
+		left := k.sums.countLevel(level-1) - states[mapreduce.UnitComplete] - states[mapreduce.UnitFailed]
 		w := k.sums.waiting[level]
-		if w.left != left || w.survivors != states[mapreduce.UnitComplete] || w.reduces != k.sums.level(level) {
-			l.wrong(k.keys.WaitLevel(k.id, level).Begin, "%d reduces of level %d wait for %d units and have %d outputs; there are %d, %d units have not ended, and %d have an output",
-				w.reduces, level, w.left, w.survivors, k.sums.level(level), left, states[mapreduce.UnitComplete])
+		if w.left != left || w.survivors != states[mapreduce.UnitComplete] || w.reduces != k.sums.countLevel(level) {
+			l.addFinding(k.keys.WaitLevel(k.id, level).Begin, "%d reduces of level %d wait for %d units and have %d outputs; there are %d, %d units have not ended, and %d have an output",
+				w.reduces, level, w.left, w.survivors, k.sums.countLevel(level), left, states[mapreduce.UnitComplete])
 		}
 	}
 }
 
-// ends checks that what has to have ended has.
-func (k *jobCheck) ends(l *look, key []byte) {
+// checkEnds checks that what has to have ended has.
+func (k *jobCheck) checkEnds(l *checkTx, key []byte) {
 	ctl, s := k.before.ctl, k.sums
 	open := func(level int64) int64 {
 		states := s.units[level]
-		return s.level(level) - states[mapreduce.UnitComplete] - states[mapreduce.UnitFailed] - states[mapreduce.UnitCancelled]
+		return s.countLevel(level) - states[mapreduce.UnitComplete] - states[mapreduce.UnitFailed] - states[mapreduce.UnitCancelled]
 	}
-	all := k.before.finished() || (k.before.cancelled() && !ctl.Sweeping)
+	all := k.before.isFinished() || (k.before.isCancelled() && !ctl.Sweeping)
 	for level := range s.units {
 		if n := open(level); n > 0 && (level < ctl.Level || all) {
-			l.wrong(key, "%d units of level %d have not ended, while the job is %s at level %d",
+			l.addFinding(key, "%d units of level %d have not ended, while the job is %s at level %d",
 				n, level, mapreduce.JobState(ctl.State), ctl.Level)
 		}
 	}
 	last := Levels(ctl) - 1
-	if k.before.finished() && (last != ctl.Level || unitsOf(ctl, last) != 1 || s.units[last][mapreduce.UnitComplete] != 1) {
-		l.wrong(key, "the job is complete, and its last unit is not; resume it")
+	if k.before.isFinished() && (last != ctl.Level || unitsOf(ctl, last) != 1 || s.units[last][mapreduce.UnitComplete] != 1) {
+		l.addFinding(key, "the job is complete, and its last unit is not; resume it")
 	}
 }
 
-// covered checks the ledger of documents and characters.
-func (k *jobCheck) covered(l *look) {
+// compareCoverage checks the ledger of documents and characters.
+func (k *jobCheck) compareCoverage(l *checkTx) {
 	if k.sums.chunks != k.sums.tallied {
-		l.wrong(k.keys.Tallies(k.id).Begin, "chunks of cut documents complete and failed are %v, the tallies come to %v",
+		l.addFinding(k.keys.Tallies(k.id).Begin, "chunks of cut documents complete and failed are %v, the tallies come to %v",
 			k.sums.chunks, k.sums.tallied)
 	}
-	if !k.before.finished() {
+	if !k.before.isFinished() {
 		return
 	}
 	c := make(counters)
 	for at, n := range k.before.stripes {
 		c[at.counterAt] += n
 	}
-	ledger := coverage(k.before.rec, c)
+	ledger := jobCoverage(k.before.rec, c)
 	if d := ledger.Documents; d.Mapped+d.Failed+d.Skipped != d.Total {
-		l.wrong(k.keys.Job(k.id), "of %d documents %d are mapped, %d failed and %d skipped: the sum differs",
+		l.addFinding(k.keys.Job(k.id), "of %d documents %d are mapped, %d failed and %d skipped: the sum differs",
 			d.Total, d.Mapped, d.Failed, d.Skipped)
 	}
 	if d := ledger.Characters; d.Mapped+d.Failed != d.Total {
-		l.wrong(k.keys.Job(k.id), "of %d characters %d are mapped and %d failed: the sum differs", d.Total, d.Mapped, d.Failed)
+		l.addFinding(k.keys.Job(k.id), "of %d characters %d are mapped and %d failed: the sum differs", d.Total, d.Mapped, d.Failed)
 	}
 }

@@ -52,7 +52,7 @@ func newMixture(t *testing.T) *mixture {
 	m.report(j, errored(m.mid, m.backing, mapreduce.Retryable))
 	m.publish(j, m.mid, m.large, long)
 	m.report(j, done(m.mid, units[4]))
-	if _, err := j.Grant(m.ctx, m.mid, jobs.Ask{Slots: 10, Parallelism: 64}); err != nil {
+	if _, err := j.Grant(m.ctx, m.mid, jobs.GrantRequest{Slots: 10, Parallelism: 64}); err != nil {
 		t.Fatal(err)
 	}
 	m.seal(j, m.end, 1)

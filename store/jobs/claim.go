@@ -11,8 +11,8 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// claim takes units for the seats whose sessions are still as they were.
-func (t *turn) claim(ctx context.Context, values [][]byte) error {
+// claimUnits takes units for the seats whose sessions are still as they were.
+func (t *turn) claimUnits(ctx context.Context, values [][]byte) error {
 	c := t.in.Claim
 	if c == nil {
 		return nil
@@ -20,7 +20,7 @@ func (t *turn) claim(ctx context.Context, values [][]byte) error {
 	t.out.Seated = make([]bool, len(c.Seats))
 	again := false
 	for i, s := range c.Seats {
-		seated, err := t.seated(s, values[2*i])
+		seated, err := t.isSeated(s, values[2*i])
 		if err != nil {
 			return err
 		}
@@ -28,13 +28,13 @@ func (t *turn) claim(ctx context.Context, values [][]byte) error {
 		again = again || values[2*i+1] != nil
 	}
 	if again { // this claim committed in an earlier run
-		return t.reclaim(ctx, values)
+		return t.readClaimed(ctx, values)
 	}
 	if t.ctl == nil || !mapreduce.JobState(t.ctl.State).Running() {
 		return nil
 	}
 	own := values[2*len(c.Seats):]
-	grant, covered, err := t.covered(own[1:])
+	grant, covered, err := t.readGrant(own[1:])
 	if err != nil {
 		return err
 	}
@@ -48,10 +48,10 @@ func (t *turn) claim(ctx context.Context, values [][]byte) error {
 	return t.claimNew(ctx, grant)
 }
 
-// covered returns what this node was granted of the job, and whether there are
+// readGrant returns what this node was granted of the job, and whether there are
 // slots for the claim: those of a node that was taken for dead, or whose worker
 // went to another, are with others now.
-func (t *turn) covered(values [][]byte) (*storagev1.Grant, bool, error) {
+func (t *turn) readGrant(values [][]byte) (*storagev1.Grant, bool, error) {
 	var grants [2]storagev1.Grant // of the job, of the fleet
 	for i, value := range values {
 		if err := decode(nil, value, &grants[i]); err != nil {
@@ -60,10 +60,10 @@ func (t *turn) covered(values [][]byte) (*storagev1.Grant, bool, error) {
 	}
 	c := t.in.Claim
 	t.out.Slots, t.out.Calls = Share{grants[0].Slots, grants[0].Taken}, Share{grants[1].Slots, grants[1].Taken}
-	return &grants[0], c.Slots.covers(&grants[0]) && c.Calls.covers(&grants[1]), nil
+	return &grants[0], c.Slots.stillHeld(&grants[0]) && c.Calls.stillHeld(&grants[1]), nil
 }
 
-func (t *turn) seated(s Seat, value []byte) (bool, error) {
+func (t *turn) isSeated(s WorkerSlots, value []byte) (bool, error) {
 	var sess storagev1.Session
 	if value == nil {
 		return false, nil
@@ -74,8 +74,8 @@ func (t *turn) seated(s Seat, value []byte) (bool, error) {
 	return sess.Node == string(t.node) && sess.Epoch == s.Epoch, nil
 }
 
-// reclaim reads back what an earlier run of this transaction claimed.
-func (t *turn) reclaim(ctx context.Context, values [][]byte) error {
+// readClaimed reads back what an earlier run of this transaction claimed.
+func (t *turn) readClaimed(ctx context.Context, values [][]byte) error {
 	var all []*storagev1.HeldUnit
 	var by []mapreduce.SessionID
 	for i, s := range t.in.Claim.Seats {
@@ -112,12 +112,12 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 	for i, cand := range c.Candidates {
 		ks[i] = t.keys.Unit(t.in.Job, cand.Unit)
 	}
-	values, err := t.candidates(ctx, ks)
+	values, err := t.readCandidates(ctx, ks)
 	if err != nil {
 		return err
 	}
-	seats := newSeating(c.Seats, t.out.Seated)
-	left, err := t.affordable(ctx, g)
+	seats := newSlotAssigner(c.Seats, t.out.Seated)
+	left, err := t.affordableTokens(ctx, g)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 		if taken[cand.Unit] {
 			continue // seen twice
 		}
-		u, err := t.waiting(cand, ks[i], values[i])
+		u, err := t.waitingUnit(cand, ks[i], values[i])
 		if err != nil {
 			return err
 		}
@@ -144,30 +144,30 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 		}
 		taken[cand.Unit] = true
 		t.tx.AddReadConflict(store.Single(ks[i]))
-		seats.take(seat, u)
+		seats.assignUnit(seat, u)
 		left -= u.Estimate
-		t.take(u, c.Seats[seat].Session)
+		t.claimUnit(u, c.Seats[seat].Session)
 	}
-	seats.write(t)
+	seats.writeHeld(t)
 	if c.Bounded && len(t.out.Claimed) > 0 {
-		t.draw(t.tx, t.in.Job)
+		t.addSpendConflict(t.tx, t.in.Job)
 	}
 	return nil
 }
 
-// candidates reads the units that are candidates, by snapshot: those that are not
+// readCandidates reads the units that are candidates, by snapshot: those that are not
 // taken are no conflict.
-func (t *turn) candidates(ctx context.Context, ks [][]byte) ([][]byte, error) {
-	if neighbours(t.in.Claim.Candidates) {
+func (t *turn) readCandidates(ctx context.Context, ks [][]byte) ([][]byte, error) {
+	if isDenseRange(t.in.Claim.Candidates) {
 		return store.GetNear(ctx, t.tx.Snapshot(), ks)
 	}
 	return t.tx.Snapshot().GetAll(ctx, ks)
 }
 
-// neighbours reports whether candidates are likely to lie beside each other: they
+// isDenseRange reports whether candidates are likely to lie beside each other: they
 // have the order of their ids, and not many more documents lie between the first and
 // the last than there are candidates.
-func neighbours(all []Candidate) bool {
+func isDenseRange(all []Candidate) bool {
 	byID := func(a, b Candidate) int { return strings.Compare(string(a.Unit), string(b.Unit)) }
 	if len(all) < store.MinNear || !slices.IsSortedFunc(all, byID) {
 		return false
@@ -176,15 +176,15 @@ func neighbours(all []Candidate) bool {
 	return documents < int64(2*len(all))
 }
 
-// affordable returns how many tokens the claim may reserve: what the caller
+// affordableTokens returns how many tokens the claim may reserve: what the caller
 // thinks, unless the grant says less. A node that was taken for dead finds its
 // grant taken back, and must not spend what others were given since.
-func (t *turn) affordable(ctx context.Context, g *storagev1.Grant) (int64, error) {
+func (t *turn) affordableTokens(ctx context.Context, g *storagev1.Grant) (int64, error) {
 	c := t.in.Claim
 	if !c.Bounded {
 		return 0, nil
 	}
-	used, err := t.used(ctx, t.tx.Snapshot(), t.in.Job, t.node)
+	used, err := t.usedTokens(ctx, t.tx.Snapshot(), t.in.Job, t.node)
 	if err != nil {
 		return 0, err
 	}
@@ -192,8 +192,8 @@ func (t *turn) affordable(ctx context.Context, g *storagev1.Grant) (int64, error
 	return min(c.Tokens, g.Tokens-used), nil
 }
 
-// waiting returns the candidate's unit if it still waits where it was seen.
-func (t *turn) waiting(c Candidate, key, value []byte) (*storagev1.Unit, error) {
+// waitingUnit returns the candidate's unit if it still waits where it was seen.
+func (t *turn) waitingUnit(c Candidate, key, value []byte) (*storagev1.Unit, error) {
 	if value == nil {
 		return nil, nil
 	}
@@ -202,17 +202,17 @@ func (t *turn) waiting(c Candidate, key, value []byte) (*storagev1.Unit, error) 
 		return nil, err
 	}
 	q := u.Queue
-	ok := claimable(u) && q.Class == c.Class && q.Seq == c.Seq && q.Shard == c.Shard && u.Level <= OpenLevel(t.ctl)
+	ok := isClaimable(u) && q.Class == c.Class && q.Seq == c.Seq && q.Shard == c.Shard && u.Level <= OpenLevel(t.ctl)
 	if !ok {
 		return nil, nil
 	}
 	return u, nil
 }
 
-// take claims u: the attempt is raised, which fences off all earlier ones, and
+// claimUnit claims u: the attempt is raised, which fences off all earlier ones, and
 // what its first call may spend is reserved.
-func (t *turn) take(u *storagev1.Unit, s mapreduce.SessionID) {
-	t.dequeue(t.tx, t.in.Job, u)
+func (t *turn) claimUnit(u *storagev1.Unit, s mapreduce.SessionID) {
+	t.dequeueUnit(t.tx, t.in.Job, u)
 	c := t.in.Claim
 	u.Status = uint32(mapreduce.Processing)
 	u.Attempt++
@@ -227,15 +227,15 @@ func (t *turn) take(u *storagev1.Unit, s mapreduce.SessionID) {
 	t.out.Claimed = append(t.out.Claimed, Claimed{s, u})
 }
 
-// seating deals units to seats in turn, so that no session gets a run of them.
-type seating struct {
+// slotAssigner deals units to seats in turn, so that no session gets a run of them.
+type slotAssigner struct {
 	free []int
 	at   int
 	held []storagev1.Held
 }
 
-func newSeating(seats []Seat, seated []bool) *seating {
-	s := &seating{free: make([]int, len(seats)), held: make([]storagev1.Held, len(seats))}
+func newSlotAssigner(seats []WorkerSlots, seated []bool) *slotAssigner {
+	s := &slotAssigner{free: make([]int, len(seats)), held: make([]storagev1.Held, len(seats))}
 	for i, seat := range seats {
 		if seated[i] {
 			s.free[i] = seat.Slots
@@ -245,7 +245,7 @@ func newSeating(seats []Seat, seated []bool) *seating {
 }
 
 // next returns a seat with a free slot, or -1.
-func (s *seating) next() int {
+func (s *slotAssigner) next() int {
 	for range s.free {
 		i := s.at
 		s.at = (s.at + 1) % len(s.free)
@@ -256,12 +256,12 @@ func (s *seating) next() int {
 	return -1
 }
 
-func (s *seating) take(seat int, u *storagev1.Unit) {
+func (s *slotAssigner) assignUnit(seat int, u *storagev1.Unit) {
 	s.free[seat]--
 	s.held[seat].Units = append(s.held[seat].Units, &storagev1.HeldUnit{Unit: u.UnitId, Attempt: u.Attempt + 1})
 }
 
-func (s *seating) write(t *turn) {
+func (s *slotAssigner) writeHeld(t *turn) {
 	for i, seat := range t.in.Claim.Seats {
 		if len(s.held[i].Units) == 0 {
 			continue

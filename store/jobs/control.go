@@ -14,12 +14,12 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// change turns the switch of a job: it runs fn on it in a transaction, and if
+// changeControl turns the switch of a job: it runs fn on it in a transaction, and if
 // fn returns true writes it with its epoch raised, the record for display, and
 // the event.
-func (j *Jobs) change(ctx context.Context, s failpoint.Step, id mapreduce.JobID, fn func(tx store.Tx, ctl *storagev1.Ctl) (message string, changed bool, err error)) error {
+func (j *Jobs) changeControl(ctx context.Context, s failpoint.Step, id mapreduce.JobID, fn func(tx store.Tx, ctl *storagev1.Ctl) (message string, changed bool, err error)) error {
 	return j.update(ctx, s, func(tx store.Tx) error {
-		ctl, err := j.ctl(ctx, tx, id)
+		ctl, err := j.readControl(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -27,44 +27,44 @@ func (j *Jobs) change(ctx context.Context, s failpoint.Step, id mapreduce.JobID,
 		if err != nil || !changed {
 			return err
 		}
-		return j.turnCtl(ctx, tx, id, ctl, message)
+		return j.writeControl(ctx, tx, id, ctl, message)
 	})
 }
 
-func (j *Jobs) turnCtl(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, message string) error {
+func (j *Jobs) writeControl(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, message string) error {
 	ctl.Epoch++
-	ctl.UpdatedAtMicros = j.micros()
+	ctl.UpdatedAtMicros = j.nowMicros()
 	if mapreduce.JobState(ctl.State).Running() {
 		ctl.Phase = ctl.State
 	}
-	if listed(ctl) { // also the job that was paused: a cancel that is not done has to be seen to
+	if isListed(ctl) { // also the job that was paused: a cancel that is not done has to be seen to
 		j.setRun(tx, id, ctl)
 	} else {
 		tx.Clear(j.keys.Run(mapreduce.TenantID(ctl.Tenant), id))
 	}
 	tx.Set(j.keys.Ctl(id), encode(ctl))
-	j.checkpoint(tx, id, &storagev1.Checkpoint{
+	j.addCheckpoint(tx, id, &storagev1.Checkpoint{
 		Kind: uint32(mapreduce.EventState), State: ctl.State, Level: ctl.Level, Epoch: ctl.Epoch, Message: message,
 	})
-	j.wake(tx)
-	return j.display(ctx, tx, id, ctl)
+	j.wakeOthers(tx)
+	return j.updateRecord(ctx, tx, id, ctl)
 }
 
-// display brings the job's record up to date. The counters are read by
+// updateRecord brings the job's record up to date. The counters are read by
 // snapshot: they are for people here.
-func (j *Jobs) display(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
+func (j *Jobs) updateRecord(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
 	job := new(storagev1.Job)
 	if _, err := read(ctx, tx.Snapshot(), j.keys.Job(id), job); err != nil {
 		return err
 	}
-	c, err := j.counters(ctx, tx.Snapshot(), id)
+	c, err := j.readCounters(ctx, tx.Snapshot(), id)
 	if err != nil {
 		return err
 	}
 	job.Status, job.UpdatedAtMicros, job.Error = ctl.State, ctl.UpdatedAtMicros, ctl.Error
 	job.TotalUnits = totalUnits(ctl)
-	job.CompletedUnits = c.sum(keys.Completed)
-	job.TotalTokens = c.sum(keys.TokensIn) + c.sum(keys.TokensOut)
+	job.CompletedUnits = c.sumLevels(keys.Completed)
+	job.TotalTokens = c.sumLevels(keys.TokensIn) + c.sumLevels(keys.TokensOut)
 	tx.Set(j.keys.Job(id), encode(job))
 	return nil
 }
@@ -84,20 +84,22 @@ const AnyEpoch = 0
 // AnyEpoch: a node that saw it out of budget must not pause it once it was
 // resumed with more. A job that is paused stays so.
 func (j *Jobs) Pause(ctx context.Context, id mapreduce.JobID, epoch int64, why string) error {
-	return j.change(ctx, failpoint.Pause, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+	return j.changeControl(ctx, failpoint.Pause, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		state := mapreduce.JobState(ctl.State)
-		if state == mapreduce.JobPaused || superseded(ctl, epoch) {
+		if state == mapreduce.JobPaused || isSuperseded(ctl, epoch) {
 			return "", false, nil
 		}
 		if !state.Running() {
 			return "", false, wrongState("pause", id, state)
 		}
-		ctl.State, ctl.Error = uint32(mapreduce.JobPaused), clip(why)
+		ctl.State, ctl.Error = uint32(mapreduce.JobPaused), clipText(why)
 		return ctl.Error, true, nil
 	})
 }
 
-func superseded(ctl *storagev1.Ctl, epoch int64) bool { return epoch != AnyEpoch && ctl.Epoch != epoch }
+func isSuperseded(ctl *storagev1.Ctl, epoch int64) bool {
+	return epoch != AnyEpoch && ctl.Epoch != epoch
+}
 
 func wrongState(verb string, id mapreduce.JobID, s mapreduce.JobState) error {
 	return &errs.Error{
@@ -109,11 +111,11 @@ func wrongState(verb string, id mapreduce.JobID, s mapreduce.JobState) error {
 // Fail ends a running job, if it is still at epoch, which may be AnyEpoch. A job
 // that does not run stays as it is.
 func (j *Jobs) Fail(ctx context.Context, id mapreduce.JobID, epoch int64, why string) error {
-	return j.change(ctx, failpoint.Fail, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
-		if !mapreduce.JobState(ctl.State).Running() || superseded(ctl, epoch) {
+	return j.changeControl(ctx, failpoint.Fail, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+		if !mapreduce.JobState(ctl.State).Running() || isSuperseded(ctl, epoch) {
 			return "", false, nil
 		}
-		ctl.State, ctl.Error = uint32(mapreduce.JobFailed), clip(why)
+		ctl.State, ctl.Error = uint32(mapreduce.JobFailed), clipText(why)
 		return ctl.Error, true, nil
 	})
 }
@@ -121,7 +123,7 @@ func (j *Jobs) Fail(ctx context.Context, id mapreduce.JobID, epoch int64, why st
 // Cancel ends a job that has not ended: from here on its finishes are refused.
 // Its units are swept by SweepCancelled.
 func (j *Jobs) Cancel(ctx context.Context, id mapreduce.JobID) error {
-	return j.change(ctx, failpoint.Cancel, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+	return j.changeControl(ctx, failpoint.Cancel, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		state := mapreduce.JobState(ctl.State)
 		if state == mapreduce.JobCancelled {
 			return "", false, nil
@@ -140,7 +142,7 @@ func (j *Jobs) Cancel(ctx context.Context, id mapreduce.JobID) error {
 func (j *Jobs) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor []byte) (next []byte, done bool, err error) {
 	err = j.update(ctx, failpoint.Sweep, func(tx store.Tx) error {
 		next, done = nil, true
-		ctl, err := j.ctl(ctx, tx, id)
+		ctl, err := j.readControl(ctx, tx, id)
 		if err != nil || !ctl.Sweeping {
 			return err
 		}
@@ -166,7 +168,7 @@ func (j *Jobs) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor []
 		ctl.Sweeping = false
 		tx.Clear(j.keys.Run(mapreduce.TenantID(ctl.Tenant), id))
 		tx.Set(j.keys.Ctl(id), encode(ctl))
-		return j.display(ctx, tx, id, ctl)
+		return j.updateRecord(ctx, tx, id, ctl)
 	})
 	return next, done, err
 }
@@ -201,7 +203,7 @@ func (j *Jobs) cancelUnits(tx store.Tx, id mapreduce.JobID, pairs []store.KeyVal
 func (j *Jobs) Delete(ctx context.Context, id mapreduce.JobID) error {
 	begun := false // it was there, so what finds it gone is this delete
 	return j.update(ctx, failpoint.Delete, func(tx store.Tx) error {
-		ctl, err := j.ctl(ctx, tx, id)
+		ctl, err := j.readControl(ctx, tx, id)
 		if err != nil {
 			if begun && errs.KindOf(err) == errs.NotFound {
 				return nil
@@ -262,7 +264,7 @@ type resuming struct {
 func (j *Jobs) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume, at carrying) (step resuming, err error) {
 	err = j.update(ctx, failpoint.Resume, func(tx store.Tx) error {
 		step = resuming{done: true}
-		ctl, err := j.ctl(ctx, tx, id)
+		ctl, err := j.readControl(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -271,7 +273,7 @@ func (j *Jobs) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce.R
 		if err != nil {
 			return err
 		}
-		if err := resumable(id, state, failed != noneFailed, ctl.Resuming); err != nil {
+		if err := checkResumable(id, state, failed != noneFailed, ctl.Resuming); err != nil {
 			return err
 		}
 		if r.Budget > 0 {
@@ -285,7 +287,7 @@ func (j *Jobs) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce.R
 			step.carried, err = j.dropAbove(ctx, tx, id, ctl, failed, at)
 			return err
 		}
-		return j.goOn(ctx, tx, id, ctl, r)
+		return j.finishResume(ctx, tx, id, ctl, r)
 	})
 	return step, err
 }
@@ -303,7 +305,7 @@ func (j *Jobs) lowestFailed(ctx context.Context, tx store.Tx, id mapreduce.JobID
 	return rest.Int(), err
 }
 
-func resumable(id mapreduce.JobID, s mapreduce.JobState, failures, resuming bool) error {
+func checkResumable(id mapreduce.JobID, s mapreduce.JobState, failures, resuming bool) error {
 	switch {
 	case s == mapreduce.JobCancelled:
 		return wrongState("resume", id, s)
@@ -323,7 +325,7 @@ func (j *Jobs) raiseBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID,
 	if err := j.setBudget(ctx, tx, id, r.Budget); err != nil {
 		return err
 	}
-	return j.turnCtl(ctx, tx, id, ctl, fmt.Sprintf("budget set to %d tokens", r.Budget))
+	return j.writeControl(ctx, tx, id, ctl, fmt.Sprintf("budget set to %d tokens", r.Budget))
 }
 
 func (j *Jobs) setBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID, budget int64) error {
@@ -336,8 +338,8 @@ func (j *Jobs) setBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID, b
 	return nil
 }
 
-// interrupt is what a resume begins with that goes on from a level.
-func (j *Jobs) interrupt(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64) error {
+// interruptLevel is what a resume begins with that goes on from a level.
+func (j *Jobs) interruptLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64) error {
 	ctl.Level = min(ctl.Level, level)
 	if ctl.Resuming {
 		tx.Set(j.keys.Ctl(id), encode(ctl))
@@ -346,14 +348,14 @@ func (j *Jobs) interrupt(ctx context.Context, tx store.Tx, id mapreduce.JobID, c
 	// What there was is no result any more, and nobody must take it for one.
 	ctl.Resuming = true
 	ctl.State, ctl.Error = uint32(mapreduce.JobPaused), "a resume was interrupted; resume again"
-	return j.turnCtl(ctx, tx, id, ctl, "resuming")
+	return j.writeControl(ctx, tx, id, ctl, "resuming")
 }
 
-// kept returns the last level that a resume keeps which tries the failed units of
+// lastKept returns the last level that a resume keeps which tries the failed units of
 // a level again: that level, or the whole of a tree that was planned at once,
 // whose units wait for their inputs again. Of a job that parses documents again,
 // the units of the others are kept.
-func kept(ctl *storagev1.Ctl, failed int64) int64 {
+func lastKept(ctl *storagev1.Ctl, failed int64) int64 {
 	if failed >= 0 && failed <= ctl.TreeTop {
 		return ctl.TreeTop
 	}
@@ -369,25 +371,25 @@ func (j *Jobs) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID, c
 	if err != nil {
 		return nil, err
 	}
-	first := kept(ctl, level) + 1
+	first := lastKept(ctl, level) + 1
 	for l := first; l < int64(len(begun)); l++ {
-		if err := j.noneRuns(ctx, tx, id, l); err != nil {
+		if err := j.checkNoneRuns(ctx, tx, id, l); err != nil {
 			return nil, err
 		}
 	}
-	next, err := j.carry(ctx, tx, id, ctl, at, first, begun)
+	next, err := j.carrySpent(ctx, tx, id, ctl, at, first, begun)
 	if err != nil {
 		return nil, err
 	}
 	if next != nil {
-		err := j.interrupt(ctx, tx, id, ctl, ctl.Level) // the levels are there yet
+		err := j.interruptLevel(ctx, tx, id, ctl, ctl.Level) // the levels are there yet
 		next.epoch = ctl.Epoch
 		return next, err
 	}
 	for l := first; l < int64(len(begun)); l++ {
 		j.dropLevel(tx, id, l, begun[l], ctl.Shards)
 	}
-	return nil, j.goBack(ctx, tx, id, ctl, level)
+	return nil, j.returnToLevel(ctx, tx, id, ctl, level)
 }
 
 // levelsBegun returns the levels of a job that may have units: those that are
@@ -406,28 +408,28 @@ func (j *Jobs) levelsBegun(ctx context.Context, r store.Reader, id mapreduce.Job
 	return all, nil
 }
 
-// goBack turns a job back to a level whose failed units are tried again. The
+// returnToLevel turns a job back to a level whose failed units are tried again. The
 // levels above those that are kept are dropped.
-func (j *Jobs) goBack(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64) error {
-	last := kept(ctl, level)
-	if err := j.warn(ctx, tx, id, last+1, nil); err != nil {
+func (j *Jobs) returnToLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64) error {
+	last := lastKept(ctl, level)
+	if err := j.recordWarnings(ctx, tx, id, last+1, nil); err != nil {
 		return err
 	}
 	ctl.Levels = ctl.Levels[:min(Levels(ctl), last+1)]
 	if last < ctl.TreeTop {
 		ctl.TreeTop = 0
 	}
-	return j.interrupt(ctx, tx, id, ctl, level)
+	return j.interruptLevel(ctx, tx, id, ctl, level)
 }
 
 // UnitsRunning is the reason of the error with which Resume says that it has to
 // wait.
 const UnitsRunning = "UNITS_RUNNING"
 
-// noneRuns fails while a unit of the level runs: what it spends has to be counted
+// checkNoneRuns fails while a unit of the level runs: what it spends has to be counted
 // before it is dropped.
-func (j *Jobs) noneRuns(ctx context.Context, tx store.Tx, id mapreduce.JobID, level int64) error {
-	running, err := j.counter(ctx, tx, id, keys.Running, level)
+func (j *Jobs) checkNoneRuns(ctx context.Context, tx store.Tx, id mapreduce.JobID, level int64) error {
+	running, err := j.readCounter(ctx, tx, id, keys.Running, level)
 	if err != nil {
 		return err
 	}
@@ -484,8 +486,8 @@ func (j *Jobs) dropLevel(tx store.Tx, id mapreduce.JobID, level int64, l *storag
 // in the ledger may have been dropped since.
 const resumed = "resumed"
 
-// goOn is the last step of a resume.
-func (j *Jobs) goOn(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, r mapreduce.Resume) error {
+// finishResume is the last step of a resume.
+func (j *Jobs) finishResume(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, r mapreduce.Resume) error {
 	if r.Budget > 0 {
 		if err := j.setBudget(ctx, tx, id, r.Budget); err != nil {
 			return err
@@ -496,7 +498,7 @@ func (j *Jobs) goOn(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *s
 		state = levelAt(ctl, ctl.Level).GetPhase()
 	}
 	ctl.State, ctl.Error, ctl.Resuming = state, "", false
-	return j.turnCtl(ctx, tx, id, ctl, resumed)
+	return j.writeControl(ctx, tx, id, ctl, resumed)
 }
 
 // retryFailed puts a level's failed units back into their queue, in steps.
@@ -506,7 +508,7 @@ func (j *Jobs) retryFailed(ctx context.Context, id mapreduce.JobID, level int64)
 		err := j.update(ctx, failpoint.Retry, func(tx store.Tx) error {
 			room := stepRoom(tried)
 			tried++
-			ctl, err := j.ctl(ctx, tx, id)
+			ctl, err := j.readControl(ctx, tx, id)
 			if err != nil {
 				return err
 			}
@@ -519,7 +521,7 @@ func (j *Jobs) retryFailed(ctx context.Context, id mapreduce.JobID, level int64)
 			}
 			done = !more
 			t := &turn{Jobs: j, tx: tx, in: &Turn{Job: id}, out: &TurnResult{}, ctl: ctl, counts: make(map[count]int64)}
-			return t.retry(ctx, pairs)
+			return t.retryUnits(ctx, pairs)
 		})
 		if err != nil {
 			return err
@@ -528,7 +530,7 @@ func (j *Jobs) retryFailed(ctx context.Context, id mapreduce.JobID, level int64)
 	return nil
 }
 
-func (t *turn) retry(ctx context.Context, failed []store.KeyValue) error {
+func (t *turn) retryUnits(ctx context.Context, failed []store.KeyValue) error {
 	ks := make([][]byte, len(failed))
 	for i, kv := range failed {
 		_, rest, err := t.keys.Last(kv.Key)
@@ -548,23 +550,23 @@ func (t *turn) retry(ctx context.Context, failed []store.KeyValue) error {
 		if u == nil || mapreduce.UnitState(u.Status) != mapreduce.UnitFailed {
 			continue
 		}
-		if err := t.unaccount(ctx, u); err != nil {
+		if err := t.unaccountUnit(ctx, u); err != nil {
 			return err
 		}
 		t.add(keys.Failed, u.Level, -1)
 		u.Failures, u.Kills, u.Started = 0, 0, false
-		t.enqueue(t.tx, t.in.Job, u, keys.ClassRequeued)
+		t.enqueueUnit(t.tx, t.in.Job, u, keys.ClassRequeued)
 		t.setUnit(t.tx, t.in.Job, u)
-		if err := t.reopen(ctx, u, 0); err != nil {
+		if err := t.reopenReduce(ctx, u, 0); err != nil {
 			return err
 		}
 	}
-	t.record()
+	t.recordTurn()
 	return nil
 }
 
-// unaccount takes a failed unit out of the ledger of documents and characters.
-func (t *turn) unaccount(ctx context.Context, u *storagev1.Unit) error {
+// unaccountUnit takes a failed unit out of the ledger of documents and characters.
+func (t *turn) unaccountUnit(ctx context.Context, u *storagev1.Unit) error {
 	switch {
 	case u.Level > 0:
 		return nil

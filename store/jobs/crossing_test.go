@@ -98,7 +98,7 @@ func TestClaimsThatCross(t *testing.T) {
 				claim := func(j *jobs.Jobs, of []jobs.Candidate) *jobs.Turn {
 					s := w.session(j)
 					return &jobs.Turn{Job: id, Claim: &jobs.Claim{
-						ID: w.name("claim"), Seats: []jobs.Seat{{Session: s.id, Epoch: s.epoch, Slots: slots}}, Candidates: of,
+						ID: w.name("claim"), Seats: []jobs.WorkerSlots{{Session: s.id, Epoch: s.epoch, Slots: slots}}, Candidates: of,
 					}}
 				}
 				first, second := claim(w.nodes[0], theirs), claim(late, mine)
@@ -158,14 +158,14 @@ func TestDrawsThatCross(t *testing.T) {
 			sp := spec()
 			sp.Budget = 1000
 			d := &drawing{world: w, id: w.submit(j, sp, texts(9)), seat: w.session(j)}
-			g, err := j.Grant(w.ctx, d.id, jobs.Ask{Tokens: 1, Slots: 9, Parallelism: 9, Alone: true})
+			g, err := j.Grant(w.ctx, d.id, jobs.GrantRequest{Tokens: 1, Slots: 9, Parallelism: 9, Alone: true})
 			w.must(err)
 			c := w.claimOf(j, d.id, d.seat, 2)
 			c.Bounded, c.Tokens = true, g.Tokens
 			for _, got := range w.turn(j, &jobs.Turn{Job: d.id, Claim: c}).Claimed {
 				d.running = append(d.running, got.Unit)
 			}
-			g, err = j.Grant(w.ctx, d.id, jobs.Ask{})
+			g, err = j.Grant(w.ctx, d.id, jobs.GrantRequest{})
 			w.must(err)
 			before := g.Used
 			if d.free = g.Tokens - before; d.free <= 0 || len(d.running) != 2 {
@@ -173,7 +173,7 @@ func TestDrawsThatCross(t *testing.T) {
 			}
 			between := &crossed{Store: s, cross: func() { draw[1](d, j) }}
 			draw[0](d, jobs.New(store.NewDB(between, store.Config{}), w.space, j.Node(), w.clock))
-			g, err = j.Grant(w.ctx, d.id, jobs.Ask{})
+			g, err = j.Grant(w.ctx, d.id, jobs.GrantRequest{})
 			w.must(err)
 			if g.Used > g.Tokens || g.Used == before {
 				t.Errorf("of %d tokens %d are used, before %d", g.Tokens, g.Used, before)

@@ -29,7 +29,7 @@ func (j *Jobs) stagedBundle(ctx context.Context, tx store.Tx, id mapreduce.JobID
 	if !isBundle(ctl) {
 		return nil, nil
 	}
-	return j.unit(ctx, tx, id, mapreduce.UnitID(ctl.Levels[0].Unit))
+	return j.readUnit(ctx, tx, id, mapreduce.UnitID(ctl.Levels[0].Unit))
 }
 
 // PlanDirect turns a job to mapping whose documents are parsed, with the direct
@@ -38,11 +38,11 @@ func (j *Jobs) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64, 
 	const most = store.TargetTxSize / store.ChunkSize
 	for at := 0; at < len(d.Blobs); at += most {
 		part := &Batch{Blobs: d.Blobs[at:min(at+most, len(d.Blobs))]}
-		if err := j.plantBatch(ctx, id, epoch, part); err != nil {
+		if err := j.insertBatch(ctx, id, epoch, part); err != nil {
 			return err
 		}
 	}
-	return j.change(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+	return j.changeControl(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		if ctl.Epoch != epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
 		}
@@ -55,10 +55,10 @@ func (j *Jobs) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64, 
 		} else {
 			j.removeStaged(tx, id, staged, d.Unit.Source.Sha256)
 		}
-		j.plant(tx, id, d.Unit)
+		j.insertNew(tx, id, d.Unit)
 		tx.Add(j.keys.Counter(id, keys.CharactersParsed, 0, j.node), d.Characters)
 		d.Level.Units = 1
-		ctl.Level, ctl.State, ctl.Levels = 0, uint32(d.Level.Phase), []*storagev1.Level{d.Level.stored()}
+		ctl.Level, ctl.State, ctl.Levels = 0, uint32(d.Level.Phase), []*storagev1.Level{d.Level.toStored()}
 		return "level 0: all documents in one unit", true, nil
 	})
 }
@@ -66,7 +66,7 @@ func (j *Jobs) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64, 
 // removeStaged removes the direct unit, which was never claimed, with its text if
 // that is not the one to keep.
 func (j *Jobs) removeStaged(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, keep []byte) {
-	j.dequeue(tx, id, u)
+	j.dequeueUnit(tx, id, u)
 	tx.Clear(j.keys.Unit(id, mapreduce.UnitID(u.UnitId)))
 	tx.Clear(j.keys.Order(id, u.Level, u.Index))
 	if sum := u.Source.GetSha256(); !bytes.Equal(sum, keep) {
@@ -74,8 +74,8 @@ func (j *Jobs) removeStaged(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, 
 	}
 }
 
-// dissolve removes the staged direct unit.
-func (j *Jobs) dissolve(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
+// removeDirect removes the staged direct unit.
+func (j *Jobs) removeDirect(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
 	u, err := j.stagedBundle(ctx, tx, id, ctl)
 	if err != nil || u == nil {
 		return err
@@ -89,7 +89,7 @@ func (j *Jobs) dissolve(ctx context.Context, tx store.Tx, id mapreduce.JobID, ct
 // transactions as there are batches.
 func (j *Jobs) Plant(ctx context.Context, id mapreduce.JobID, epoch int64, batches []Batch) error {
 	for i := range batches {
-		if err := j.plantBatch(ctx, id, epoch, &batches[i]); err != nil {
+		if err := j.insertBatch(ctx, id, epoch, &batches[i]); err != nil {
 			return err
 		}
 	}

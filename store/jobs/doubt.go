@@ -48,13 +48,13 @@ func (j *Jobs) Doubt(ctx context.Context, node mapreduce.NodeID, count int64, id
 	if err != nil || d == nil {
 		return nil, err
 	}
-	return d, j.inUse(ctx, node, d)
+	return d, j.countInUse(ctx, node, d)
 }
 
-// inUse counts what a doubted node's sessions hold. It takes as many
+// countInUse counts what a doubted node's sessions hold. It takes as many
 // transactions as it needs: a unit that is missed because its session has moved
 // on took its slot along.
-func (j *Jobs) inUse(ctx context.Context, node mapreduce.NodeID, d *Doubt) error {
+func (j *Jobs) countInUse(ctx context.Context, node mapreduce.NodeID, d *Doubt) error {
 	for after, more := mapreduce.SessionID(""), true; more; {
 		var page []SessionRef
 		var err error
@@ -66,7 +66,7 @@ func (j *Jobs) inUse(ctx context.Context, node mapreduce.NodeID, d *Doubt) error
 			if s.Node != node {
 				continue
 			}
-			if err := j.heldBy(ctx, s.Session, d); err != nil {
+			if err := j.addHeldBy(ctx, s.Session, d); err != nil {
 				return err
 			}
 		}
@@ -74,8 +74,8 @@ func (j *Jobs) inUse(ctx context.Context, node mapreduce.NodeID, d *Doubt) error
 	return nil
 }
 
-// heldBy adds the units that a session holds.
-func (j *Jobs) heldBy(ctx context.Context, id mapreduce.SessionID, d *Doubt) error {
+// addHeldBy adds the units that a session holds.
+func (j *Jobs) addHeldBy(ctx context.Context, id mapreduce.SessionID, d *Doubt) error {
 	count := make(map[mapreduce.JobID]int64)
 	err := j.view(ctx, func(tx store.Tx) error {
 		clear(count)
@@ -109,16 +109,16 @@ func (j *Jobs) heldBy(ctx context.Context, id mapreduce.SessionID, d *Doubt) err
 	return err
 }
 
-// doubted reports whether a doubt stands.
-func (j *Jobs) doubted(ctx context.Context, r store.Reader, node mapreduce.NodeID, d *Doubt) (bool, error) {
+// isDoubted reports whether a doubt stands.
+func (j *Jobs) isDoubted(ctx context.Context, r store.Reader, node mapreduce.NodeID, d *Doubt) (bool, error) {
 	var stands storagev1.Doubt
 	found, err := read(ctx, r, j.keys.Doubt(node), &stands)
 	return found && d != nil && stands.Id == d.ID, err
 }
 
-// lives says, in a transaction of this node that takes up a session, that it is
+// endDoubt says, in a transaction of this node that takes up a session, that it is
 // not dead: a doubt ends, and a node that was forgotten is there again.
-func (j *Jobs) lives(ctx context.Context, tx store.Tx) error {
+func (j *Jobs) endDoubt(ctx context.Context, tx store.Tx) error {
 	values, err := tx.GetAll(ctx, [][]byte{j.keys.Doubt(j.node)})
 	if err != nil {
 		return err
@@ -135,9 +135,9 @@ func (j *Jobs) lives(ctx context.Context, tx store.Tx) error {
 	return err
 }
 
-// signs reads the signs of life of some nodes, but this one. By snapshot, as they
+// readSigns reads the signs of life of some nodes, but this one. By snapshot, as they
 // change all the time; only that there is none must not change.
-func (j *Jobs) signs(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID]) (nodes []mapreduce.NodeID, values [][]byte, err error) {
+func (j *Jobs) readSigns(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID]) (nodes []mapreduce.NodeID, values [][]byte, err error) {
 	var beats [][]byte
 	for node := range some {
 		if node != j.node {
@@ -148,17 +148,17 @@ func (j *Jobs) signs(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.N
 	return nodes, values, err
 }
 
-// idle returns what some nodes use of their grants, whose rest others may have:
+// readIdle returns what some nodes use of their grants, whose rest others may have:
 // those that are doubted, and those that are forgotten, for these use nothing.
-func (j *Jobs) idle(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID], doubts map[mapreduce.NodeID]*Doubt) (map[mapreduce.NodeID]*Doubt, error) {
-	nodes, values, err := j.signs(ctx, tx, some)
+func (j *Jobs) readIdle(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID], doubts map[mapreduce.NodeID]*Doubt) (map[mapreduce.NodeID]*Doubt, error) {
+	nodes, values, err := j.readSigns(ctx, tx, some)
 	if err != nil {
 		return nil, err
 	}
 	idle := make(map[mapreduce.NodeID]*Doubt)
 	for i, node := range nodes {
 		if known := doubts[node]; known != nil {
-			stands, err := j.doubted(ctx, tx, node, known)
+			stands, err := j.isDoubted(ctx, tx, node, known)
 			if err != nil {
 				return nil, err
 			}
@@ -190,7 +190,7 @@ func (j *Jobs) Forget(ctx context.Context, node mapreduce.NodeID, count int64, d
 		if err != nil || !found || b.Count != count {
 			return err
 		}
-		stands, err := j.doubted(ctx, tx, node, d)
+		stands, err := j.isDoubted(ctx, tx, node, d)
 		if err != nil || (d != nil && !stands) {
 			return err
 		}

@@ -35,7 +35,7 @@ func TestSlotsAreNeverExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newParish(newWorld(t, open(t), 3))
 		t.Repeat(map[string]func(*rapid.T){
-			"ask":   func(t *rapid.T) { p.ask(p.draw(t), jobs.Ask{Slots: parallel}) },
+			"ask":   func(t *rapid.T) { p.ask(p.draw(t), jobs.GrantRequest{Slots: parallel}) },
 			"give":  func(t *rapid.T) { p.give(p.draw(t)) },
 			"doubt": func(t *rapid.T) { p.doubts(p.draw(t), p.draw(t)) },
 			"claim": func(t *rapid.T) { p.claims(p.draw(t), rapid.Int64Range(1, parallel).Draw(t, "units")) },
@@ -62,7 +62,7 @@ func TestSlotsAreNeverExceeded(t *testing.T) {
 				if rapid.Bool().Draw(t, "late") {
 					p.claims(other, 1)
 				}
-				p.ask(b, jobs.Ask{Slots: parallel})
+				p.ask(b, jobs.GrantRequest{Slots: parallel})
 				p.claims(b, parallel)
 				for len(other.begun) > 0 && rapid.Bool().Draw(t, "wakes") {
 					p.end(other, 0)
@@ -113,11 +113,11 @@ func TestDoubtEnds(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newParish(newWorld(t, open(t), 3))
 			first, second, third := p.all[0], p.all[1], p.all[2]
-			p.ask(first, jobs.Ask{Slots: parallel})
+			p.ask(first, jobs.GrantRequest{Slots: parallel})
 			p.claims(first, 1)
 			p.doubts(second, first)
 			tt.does(p, first, second, third)
-			p.ask(second, jobs.Ask{Slots: parallel})
+			p.ask(second, jobs.GrantRequest{Slots: parallel})
 			if second.slots != tt.want {
 				t.Errorf("the second was granted %d slots, want %d", second.slots, tt.want)
 			}
@@ -136,12 +136,12 @@ func TestWakesUpToLess(t *testing.T) {
 	first, second := p.all[0], p.all[1]
 	for _, b := range p.all[:2] {
 		p.doubts(second, first)
-		g, err := b.Grant(p.ctx, p.job, jobs.Ask{Slots: 2, Tokens: 20, Parallelism: parallel, Alone: true, Doubts: b.doubts})
+		g, err := b.Grant(p.ctx, p.job, jobs.GrantRequest{Slots: 2, Tokens: 20, Parallelism: parallel, Alone: true, Doubts: b.doubts})
 		p.must(err)
 		if g.Slots != 2 || g.Tokens == 0 {
 			t.Fatalf("granted %+v", g)
 		}
-		calls, err := b.FleetSlots(p.ctx, jobs.CallsAsk{Need: 2, Most: 2, Limit: 2, Doubts: b.doubts})
+		calls, err := b.FleetSlots(p.ctx, jobs.CallsGrantRequest{Need: 2, Most: 2, Limit: 2, Doubts: b.doubts})
 		p.must(err)
 		if calls.Kept != 2 {
 			t.Fatalf("%+v calls are granted, want 2", calls)
@@ -163,11 +163,11 @@ func TestWakesUpToLess(t *testing.T) {
 func TestClaimUnderWayIsRefused(t *testing.T) {
 	p := newParish(newWorld(t, open(t), 2))
 	first, second := p.all[0], p.all[1]
-	p.ask(first, jobs.Ask{Slots: parallel})
+	p.ask(first, jobs.GrantRequest{Slots: parallel})
 	p.begin(first, 2)
 	p.claims(first, 2)
 	p.doubts(second, first)
-	p.ask(second, jobs.Ask{Slots: parallel})
+	p.ask(second, jobs.GrantRequest{Slots: parallel})
 	p.claims(second, parallel)
 	p.end(first, 0)
 	if len(first.units) != 2 || len(second.units) != 2 {
@@ -199,7 +199,7 @@ func (p *parish) draw(t *rapid.T) *believer {
 	return p.all[rapid.IntRange(0, len(p.all)-1).Draw(t, "node")]
 }
 
-func (p *parish) ask(b *believer, ask jobs.Ask) {
+func (p *parish) ask(b *believer, ask jobs.GrantRequest) {
 	ask.Parallelism, ask.Doubts = parallel, b.doubts
 	g, err := b.Grant(p.ctx, p.job, ask)
 	p.must(err)
@@ -208,7 +208,7 @@ func (p *parish) ask(b *believer, ask jobs.Ask) {
 
 func (p *parish) give(b *believer) {
 	if surplus := b.slots - b.busy(); surplus > 0 {
-		ask := jobs.Ask{Give: surplus, ID: p.name("ask")}
+		ask := jobs.GrantRequest{Give: surplus, ID: p.name("ask")}
 		p.ask(b, ask)
 		p.ask(b, ask) // as after a commit of which nobody knows
 	}
@@ -323,7 +323,7 @@ func (p *parish) lose(b *believer) {
 
 // settle lets an orchestrator find out what its sessions hold.
 func (p *parish) settle(b *believer) {
-	p.ask(b, jobs.Ask{})
+	p.ask(b, jobs.GrantRequest{})
 	clear(b.holds)
 	for id := range b.units {
 		b.holds[id] = true

@@ -17,8 +17,8 @@ import (
 	"github.com/coditect/mapreduce/store/failpoint"
 )
 
-// head returns the last seal of a job, an empty one if there is none.
-func (j *Jobs) head(ctx context.Context, r store.Reader, id mapreduce.JobID) (*storagev1.Seal, error) {
+// lastSeal returns the last seal of a job, an empty one if there is none.
+func (j *Jobs) lastSeal(ctx context.Context, r store.Reader, id mapreduce.JobID) (*storagev1.Seal, error) {
 	seal := new(storagev1.Seal)
 	pairs, _, err := r.GetRange(ctx, j.keys.Seals(id), store.RangeOptions{Limit: 1, Reverse: true})
 	if err != nil || len(pairs) == 0 {
@@ -36,19 +36,19 @@ const sealLimit = 2000
 func (j *Jobs) Seal(ctx context.Context, id mapreduce.JobID) (covered int, err error) {
 	err = j.update(ctx, failpoint.Seal, func(tx store.Tx) error {
 		covered = 0
-		ctl, err := j.ctl(ctx, tx.Snapshot(), id)
+		ctl, err := j.readControl(ctx, tx.Snapshot(), id)
 		if err != nil {
 			return err
 		}
-		head, err := j.head(ctx, tx, id)
+		head, err := j.lastSeal(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		pairs, _, err := tx.Snapshot().GetRange(ctx, j.since(id, head.Last), store.RangeOptions{Limit: sealLimit, Bytes: 4 * store.TargetTxSize})
+		pairs, _, err := tx.Snapshot().GetRange(ctx, j.checkpointsAfter(id, head.Last), store.RangeOptions{Limit: sealLimit, Bytes: 4 * store.TargetTxSize})
 		if err != nil || len(pairs) == 0 {
 			return err
 		}
-		next := link(head, pairs, len(j.keys.Checkpoints(id).Begin)-1, ctl.CheckpointInterval)
+		next := linkSeal(head, pairs, len(j.keys.Checkpoints(id).Begin)-1, ctl.CheckpointInterval)
 		tx.Set(j.keys.Seal(id, next.Number), encode(next))
 		covered = len(pairs)
 		return nil
@@ -56,8 +56,8 @@ func (j *Jobs) Seal(ctx context.Context, id mapreduce.JobID) (covered int, err e
 	return covered, err
 }
 
-// since returns the range of the checkpoints after the one with a stamp.
-func (j *Jobs) since(id mapreduce.JobID, stamp []byte) store.Range {
+// checkpointsAfter returns the range of the checkpoints after the one with a stamp.
+func (j *Jobs) checkpointsAfter(id mapreduce.JobID, stamp []byte) store.Range {
 	r := j.keys.Checkpoints(id)
 	if len(stamp) == len(store.Versionstamp{}) {
 		r.Begin = store.Single(j.keys.Checkpoint(id, store.Versionstamp(stamp))).End
@@ -65,13 +65,13 @@ func (j *Jobs) since(id mapreduce.JobID, stamp []byte) store.Range {
 	return r
 }
 
-// link makes the seal over pairs that follows head: SHA-256 over the previous
+// linkSeal makes the seal over pairs that follows head: SHA-256 over the previous
 // hash and, of each checkpoint, its stamp and the hash of its value. skip is the
 // length of the keys before the stamp, so that the chain does not depend on the
 // installation's prefix. A checkpoint at which the completions of the job reach
 // another interval is marked. The chain alone has all checkpoints of a job in one
 // order, whichever orchestrators wrote them: each interval is marked once.
-func link(head *storagev1.Seal, pairs []store.KeyValue, skip int, interval int64) *storagev1.Seal {
+func linkSeal(head *storagev1.Seal, pairs []store.KeyValue, skip int, interval int64) *storagev1.Seal {
 	next := &storagev1.Seal{Number: head.Number + 1, Count: int64(len(pairs)), Interval: interval}
 	sum := &storagev1.Mark{
 		Completed: head.Progress.GetCompleted(), TokensIn: head.Progress.GetTokensIn(), TokensOut: head.Progress.GetTokensOut(),
@@ -128,15 +128,15 @@ func (j *Jobs) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*ma
 	err = j.view(ctx, func(tx store.Tx) error {
 		page = &mapreduce.EventPage{}
 		s := tx.Snapshot()
-		if _, err := j.ctl(ctx, s, q.Job); err != nil {
+		if _, err := j.readControl(ctx, s, q.Job); err != nil {
 			return err
 		}
-		pairs, more, err := s.GetRange(ctx, j.since(q.Job, from), store.RangeOptions{Limit: q.PageSize, Bytes: 4 * store.TargetTxSize})
+		pairs, more, err := s.GetRange(ctx, j.checkpointsAfter(q.Job, from), store.RangeOptions{Limit: q.PageSize, Bytes: 4 * store.TargetTxSize})
 		if err != nil {
 			return err
 		}
 		for _, kv := range pairs {
-			c, err := event(kv)
+			c, err := decodeCheckpoint(kv)
 			if err != nil {
 				return err
 			}
@@ -153,7 +153,7 @@ func (j *Jobs) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*ma
 	return page, err
 }
 
-func event(kv store.KeyValue) (*mapreduce.Checkpoint, error) {
+func decodeCheckpoint(kv store.KeyValue) (*mapreduce.Checkpoint, error) {
 	var c storagev1.Checkpoint
 	if err := decode(kv.Key, kv.Value, &c); err != nil {
 		return nil, err
@@ -240,16 +240,16 @@ func (j *Jobs) verifyNext(ctx context.Context, id mapreduce.JobID, head *storage
 			return err
 		}
 		if !found { // the end of the chain, unless seals behind it are left
-			stored, err = j.head(ctx, s, id)
+			stored, err = j.lastSeal(ctx, s, id)
 			found = stored.Number != head.Number
 			return err
 		}
-		pairs, _, err := s.GetRange(ctx, j.since(id, head.Last), store.RangeOptions{Limit: int(stored.Count)})
+		pairs, _, err := s.GetRange(ctx, j.checkpointsAfter(id, head.Last), store.RangeOptions{Limit: int(stored.Count)})
 		if err != nil {
 			return err
 		}
 		if len(pairs) > 0 {
-			want = link(head, pairs, len(j.keys.Checkpoints(id).Begin)-1, stored.Interval)
+			want = linkSeal(head, pairs, len(j.keys.Checkpoints(id).Begin)-1, stored.Interval)
 		}
 		return nil
 	})

@@ -13,8 +13,8 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// An Ask is what a node wants to spend of a job without asking again.
-type Ask struct {
+// A GrantRequest is what a node wants to spend of a job without asking again.
+type GrantRequest struct {
 	Tokens      int64                       // at least; 0 wants none
 	Slots       int64                       // at most; units running at once
 	Give        int64                       // slots that it gives back
@@ -24,10 +24,10 @@ type Ask struct {
 	Doubts      map[mapreduce.NodeID]*Doubt // nodes from which what they do not use is taken
 }
 
-// A Granted is what a node may spend of a job: the sums of all its grants so
+// A GrantReply is what a node may spend of a job: the sums of all its grants so
 // far. A grant of tokens covers what the node has spent, what its attempts have
 // reserved, and what it may yet reserve.
-type Granted struct {
+type GrantReply struct {
 	Tokens int64
 	Used   int64 // of Tokens: spent, charged, and reserved
 	Slots  int64
@@ -44,23 +44,23 @@ type Granted struct {
 // never exceed its budget, less what is held back for reducing while it maps,
 // nor its parallelism. If the budget was lowered, what was granted beyond it and
 // is not used is taken away.
-func (j *Jobs) Grant(ctx context.Context, id mapreduce.JobID, ask Ask) (*Granted, error) {
-	var g *Granted
+func (j *Jobs) Grant(ctx context.Context, id mapreduce.JobID, ask GrantRequest) (*GrantReply, error) {
+	var g *GrantReply
 	err := j.update(ctx, failpoint.Grant, func(tx store.Tx) error {
-		ctl, err := j.ctl(ctx, tx, id)
+		ctl, err := j.readControl(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		all, err := j.grants(ctx, tx, id)
+		all, err := j.readGrants(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		free, err := j.idle(ctx, tx, maps.Keys(all), ask.Doubts)
+		free, err := j.readIdle(ctx, tx, maps.Keys(all), ask.Doubts)
 		if err != nil {
 			return err
 		}
 		for node, d := range free {
-			if err := j.takeBack(ctx, tx, id, node, all, d.Held[id]); err != nil {
+			if err := j.reduceGrant(ctx, tx, id, node, all, d.Held[id]); err != nil {
 				return err
 			}
 		}
@@ -73,7 +73,7 @@ func (j *Jobs) Grant(ctx context.Context, id mapreduce.JobID, ask Ask) (*Granted
 		if ask.Give > 0 && ask.ID != own.Given {
 			own.Slots, own.Given = own.Slots-min(own.Slots, ask.Give), ask.ID
 		}
-		rest, slots := spendable(ctl), ask.Parallelism
+		rest, slots := spendableTokens(ctl), ask.Parallelism
 		for _, other := range all {
 			rest -= other.Tokens
 			slots -= other.Slots
@@ -82,30 +82,30 @@ func (j *Jobs) Grant(ctx context.Context, id mapreduce.JobID, ask Ask) (*Granted
 		if rest < 0 {
 			r = tx // what is used must not grow while the rest is taken away
 		}
-		used, err := j.used(ctx, r, id, j.node)
+		used, err := j.usedTokens(ctx, r, id, j.node)
 		if err != nil {
 			return err
 		}
 		if rest < 0 {
 			own.Tokens = max(min(own.Tokens, used), own.Tokens+rest)
 		}
-		own.Tokens += portion(rest, ask.Tokens, ask.Alone)
+		own.Tokens += grantPortion(rest, ask.Tokens, ask.Alone)
 		own.Slots += max(0, min(slots, ask.Slots-own.Slots)) // no more than its workers have
 		if own.Tokens != before.Tokens || own.Slots != before.Slots {
 			tx.Set(j.keys.Grant(id, j.node), encode(own))
 		}
-		g = &Granted{Tokens: own.Tokens, Used: used, Slots: own.Slots, Taken: own.Taken, Budget: ctl.Budget, Epoch: ctl.Epoch, Rest: rest - (own.Tokens - before.Tokens)}
+		g = &GrantReply{Tokens: own.Tokens, Used: used, Slots: own.Slots, Taken: own.Taken, Budget: ctl.Budget, Epoch: ctl.Epoch, Rest: rest - (own.Tokens - before.Tokens)}
 		if ctl.Budget > 0 {
-			g.Running, err = j.running(ctx, tx.Snapshot(), id)
+			g.Running, err = j.countRunning(ctx, tx.Snapshot(), id)
 		}
 		return err
 	})
 	return g, err
 }
 
-// portion is how much of rest a node takes that needs at least want: all if it
+// grantPortion is how much of rest a node takes that needs at least want: all if it
 // is alone, else half of what it does not need, so that others find some.
-func portion(rest, want int64, alone bool) int64 {
+func grantPortion(rest, want int64, alone bool) int64 {
 	switch {
 	case want <= 0 || rest < want:
 		return 0
@@ -115,16 +115,16 @@ func portion(rest, want int64, alone bool) int64 {
 	return want + (rest-want)/2
 }
 
-// spendable is how much of the budget the job's phase may spend. What is held
+// spendableTokens is how much of the budget the job's phase may spend. What is held
 // back while mapping is there for reducing.
-func spendable(ctl *storagev1.Ctl) int64 {
+func spendableTokens(ctl *storagev1.Ctl) int64 {
 	if ctl.Level > 0 {
 		return ctl.Budget
 	}
 	return ctl.Budget - int64(float64(ctl.Budget)*ctl.ReduceShare)
 }
 
-func (j *Jobs) grants(ctx context.Context, tx store.Tx, id mapreduce.JobID) (map[mapreduce.NodeID]*storagev1.Grant, error) {
+func (j *Jobs) readGrants(ctx context.Context, tx store.Tx, id mapreduce.JobID) (map[mapreduce.NodeID]*storagev1.Grant, error) {
 	pairs, _, err := tx.GetRange(ctx, j.keys.Grants(id), store.RangeOptions{})
 	if err != nil {
 		return nil, err
@@ -145,12 +145,12 @@ func (j *Jobs) grants(ctx context.Context, tx store.Tx, id mapreduce.JobID) (map
 	return all, nil
 }
 
-// takeBack reduces a node's grant to what it has spent, was charged, and has
+// reduceGrant reduces a node's grant to what it has spent, was charged, and has
 // reserved for attempts that may yet end, and to the slots of units that its
 // sessions hold.
-func (j *Jobs) takeBack(ctx context.Context, tx store.Tx, id mapreduce.JobID, node mapreduce.NodeID, all map[mapreduce.NodeID]*storagev1.Grant, held int64) error {
+func (j *Jobs) reduceGrant(ctx context.Context, tx store.Tx, id mapreduce.JobID, node mapreduce.NodeID, all map[mapreduce.NodeID]*storagev1.Grant, held int64) error {
 	g := all[node]
-	used, err := j.used(ctx, tx, id, node)
+	used, err := j.usedTokens(ctx, tx, id, node)
 	if err != nil {
 		return err
 	}
@@ -159,21 +159,21 @@ func (j *Jobs) takeBack(ctx context.Context, tx store.Tx, id mapreduce.JobID, no
 		return nil
 	}
 	g.Tokens = used
-	take(g, held)
+	capSlots(g, held)
 	tx.Set(j.keys.Grant(id, node), encode(g))
 	return nil
 }
 
-// take leaves a node at most so many slots, and counts that.
-func take(g *storagev1.Grant, left int64) {
+// capSlots leaves a node at most so many slots, and counts that.
+func capSlots(g *storagev1.Grant, left int64) {
 	if left < g.Slots {
 		g.Slots = left
 		g.Taken++
 	}
 }
 
-// used is what of a node's grant is gone, or may be.
-func (j *Jobs) used(ctx context.Context, r store.Reader, id mapreduce.JobID, node mapreduce.NodeID) (int64, error) {
+// usedTokens is what of a node's grant is gone, or may be.
+func (j *Jobs) usedTokens(ctx context.Context, r store.Reader, id mapreduce.JobID, node mapreduce.NodeID) (int64, error) {
 	names := []keys.Counter{keys.TokensIn, keys.TokensOut, keys.Charged, keys.Reserved}
 	ks := make([][]byte, len(names))
 	for i, c := range names {
@@ -182,18 +182,18 @@ func (j *Jobs) used(ctx context.Context, r store.Reader, id mapreduce.JobID, nod
 	values, err := r.GetAll(ctx, ks)
 	n := int64(0)
 	for _, v := range values {
-		n += number(v)
+		n += decodeCount(v)
 	}
 	return n, err
 }
 
-// running returns how many units of a job run.
-func (j *Jobs) running(ctx context.Context, r store.Reader, id mapreduce.JobID) (int64, error) {
-	c, err := j.counters(ctx, r, id)
+// countRunning returns how many units of a job run.
+func (j *Jobs) countRunning(ctx context.Context, r store.Reader, id mapreduce.JobID) (int64, error) {
+	c, err := j.readCounters(ctx, r, id)
 	if err != nil {
 		return 0, err
 	}
-	return c.sum(keys.Running), nil
+	return c.sumLevels(keys.Running), nil
 }
 
 // moveSlots moves the slots of units that a session held, by job, from the node
@@ -228,7 +228,7 @@ func (j *Jobs) moveSlotsOf(ctx context.Context, tx store.Tx, id mapreduce.JobID,
 	if _, err := read(ctx, tx, j.keys.Grant(id, j.node), &own); err != nil {
 		return err
 	}
-	take(&theirs, theirs.Slots-n)
+	capSlots(&theirs, theirs.Slots-n)
 	own.Slots += n
 	tx.Set(j.keys.Grant(id, from), encode(&theirs))
 	tx.Set(j.keys.Grant(id, j.node), encode(&own))
@@ -245,7 +245,7 @@ func (j *Jobs) Return(ctx context.Context, id mapreduce.JobID) (kept int64, err 
 		if err != nil || !found {
 			return err
 		}
-		if kept, err = j.used(ctx, tx, id, j.node); err != nil {
+		if kept, err = j.usedTokens(ctx, tx, id, j.node); err != nil {
 			return err
 		}
 		kept = min(kept, g.Tokens) // without a budget, none were granted
@@ -259,9 +259,9 @@ func (j *Jobs) Return(ctx context.Context, id mapreduce.JobID) (kept int64, err 
 	return kept, err
 }
 
-// A CallsAsk is what a node wants of the model calls that the fleet may have under
+// A CallsGrantRequest is what a node wants of the model calls that the fleet may have under
 // way at once.
-type CallsAsk struct {
+type CallsGrantRequest struct {
 	Need   int64 // calls that its workers can make of the jobs that run: of these it has its part
 	Most   int64 // calls that its workers can make: it has as many as nobody needs
 	Keep   int64 // of those it has, that may be under way: they stay, whatever its part is
@@ -269,8 +269,8 @@ type CallsAsk struct {
 	Doubts map[mapreduce.NodeID]*Doubt
 }
 
-// A CallsGranted is how many model calls a node may have under way.
-type CallsGranted struct {
+// A CallsGrantReply is how many model calls a node may have under way.
+type CallsGrantReply struct {
 	Slots int64 // that it may make use of
 	Kept  int64 // that it has; what is more than Slots others need
 	Taken int64 // how often others took some
@@ -280,13 +280,13 @@ type CallsGranted struct {
 // what all nodes need, and what nobody needs. Over all nodes together they are
 // never more than the limit. Others are told of a need that is not met, and of
 // what one gave back that they need.
-func (j *Jobs) FleetSlots(ctx context.Context, ask CallsAsk) (g *CallsGranted, err error) {
+func (j *Jobs) FleetSlots(ctx context.Context, ask CallsGrantRequest) (g *CallsGrantReply, err error) {
 	err = j.update(ctx, failpoint.Fleet, func(tx store.Tx) error {
-		all, err := j.grants(ctx, tx, fleet)
+		all, err := j.readGrants(ctx, tx, fleet)
 		if err != nil {
 			return err
 		}
-		free, err := j.idle(ctx, tx, maps.Keys(all), ask.Doubts)
+		free, err := j.readIdle(ctx, tx, maps.Keys(all), ask.Doubts)
 		if err != nil {
 			return err
 		}
@@ -301,23 +301,23 @@ func (j *Jobs) FleetSlots(ctx context.Context, ask CallsAsk) (g *CallsGranted, e
 		before, grown := own.Slots, ask.Need > own.Want
 		changed := ask.Need != own.Want
 		own.Want = ask.Need
-		slots, needed := ask.slots(all, j.node)
+		slots, needed := ask.usableSlots(all, j.node)
 		own.Slots = max(slots, min(ask.Keep, own.Slots))
 		if (grown && slots < ask.Need) || (own.Slots < before && needed) {
-			j.wake(tx)
+			j.wakeOthers(tx)
 		}
 		if changed || own.Slots != before {
 			tx.Set(j.keys.Grant(fleet, j.node), encode(own))
 		}
-		g = &CallsGranted{Slots: slots, Kept: own.Slots, Taken: own.Taken}
+		g = &CallsGrantReply{Slots: slots, Kept: own.Slots, Taken: own.Taken}
 		return nil
 	})
 	return g, err
 }
 
-// slots returns how many slots a node may make use of, and whether others need
+// usableSlots returns how many slots a node may make use of, and whether others need
 // more than they have.
-func (ask *CallsAsk) slots(all map[mapreduce.NodeID]*storagev1.Grant, own mapreduce.NodeID) (n int64, needed bool) {
+func (ask *CallsGrantRequest) usableSlots(all map[mapreduce.NodeID]*storagev1.Grant, own mapreduce.NodeID) (n int64, needed bool) {
 	nodes := slices.Sorted(maps.Keys(all))
 	wants := make([]int64, len(nodes))
 	for i, node := range nodes {
@@ -345,7 +345,7 @@ func (j *Jobs) lowerFleet(tx store.Tx, node mapreduce.NodeID, g *storagev1.Grant
 		g.Slots = 0
 		tx.Clear(key)
 	case d.All < g.Slots:
-		take(g, d.All)
+		capSlots(g, d.All)
 		tx.Set(key, encode(g))
 	}
 }
@@ -373,16 +373,16 @@ func (j *Jobs) Reserve(ctx context.Context, rs []Reservation) ([]int64, error) {
 	err := j.update(ctx, failpoint.Reserve, func(tx store.Tx) error {
 		before = before[:0]
 		for _, r := range rs {
-			u, err := j.unit(ctx, tx, r.Job, r.Unit)
+			u, err := j.readUnit(ctx, tx, r.Job, r.Unit)
 			if err != nil {
 				return err
 			}
-			if !standing(u, r.Attempt) || mapreduce.UnitState(u.Status) != mapreduce.Processing {
+			if !attemptStands(u, r.Attempt) || mapreduce.UnitState(u.Status) != mapreduce.Processing {
 				before = append(before, -1)
 				continue
 			}
 			owner, more := mapreduce.NodeID(u.Node), r.Tokens-u.Reserved
-			if left, err := j.left(ctx, tx, r.Job); err != nil {
+			if left, err := j.tokensLeft(ctx, tx, r.Job); err != nil {
 				return err
 			} else if more > 0 && left < more {
 				before = append(before, NoTokens)
@@ -390,7 +390,7 @@ func (j *Jobs) Reserve(ctx context.Context, rs []Reservation) ([]int64, error) {
 			}
 			before = append(before, u.Reserved)
 			if more > 0 {
-				j.draw(tx, r.Job)
+				j.addSpendConflict(tx, r.Job)
 			}
 			if err := j.moveGrant(ctx, tx, r.Job, owner, more); err != nil {
 				return err
@@ -404,20 +404,20 @@ func (j *Jobs) Reserve(ctx context.Context, rs []Reservation) ([]int64, error) {
 	return before, err
 }
 
-// left is how much of this node's grant is not used.
-func (j *Jobs) left(ctx context.Context, tx store.Tx, id mapreduce.JobID) (int64, error) {
+// tokensLeft is how much of this node's grant is not used.
+func (j *Jobs) tokensLeft(ctx context.Context, tx store.Tx, id mapreduce.JobID) (int64, error) {
 	var g storagev1.Grant
 	if _, err := read(ctx, tx, j.keys.Grant(id, j.node), &g); err != nil {
 		return 0, err
 	}
-	used, err := j.used(ctx, tx.Snapshot(), id, j.node)
+	used, err := j.usedTokens(ctx, tx.Snapshot(), id, j.node)
 	return g.Tokens - used, err
 }
 
-// draw keeps apart what transactions of this node take of its grant at the same time: of
+// addSpendConflict keeps apart what transactions of this node take of its grant at the same time: of
 // two, the later runs again. What is used they read by snapshot, as reports change that
 // all the time, and mostly for the better; and the grant itself others read as well.
-func (j *Jobs) draw(tx store.Tx, id mapreduce.JobID) {
+func (j *Jobs) addSpendConflict(tx store.Tx, id mapreduce.JobID) {
 	one := store.Single(j.keys.Draw(id, j.node))
 	tx.AddReadConflict(one)
 	tx.AddWriteConflict(one)
@@ -449,11 +449,11 @@ func (j *Jobs) moveGrant(ctx context.Context, tx store.Tx, id mapreduce.JobID, t
 func (j *Jobs) KeepState(ctx context.Context, s mapreduce.AgentState) (bool, error) {
 	stands := false
 	err := j.update(ctx, failpoint.State, func(tx store.Tx) error {
-		u, err := j.unit(ctx, tx, s.Job, s.Unit)
+		u, err := j.readUnit(ctx, tx, s.Job, s.Unit)
 		if err != nil {
 			return err
 		}
-		if stands = standing(u, s.Attempt); !stands {
+		if stands = attemptStands(u, s.Attempt); !stands {
 			return nil
 		}
 		tx.ClearRange(j.keys.State(s.Job, s.Unit))

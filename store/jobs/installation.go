@@ -25,7 +25,7 @@ const layoutText = "coditect mapreduce layout %d installation %q\n"
 //  4. store.ErrForeign: another installation did, or another program.
 func (j *Jobs) Inspect(ctx context.Context, name string) error {
 	return j.view(ctx, func(tx store.Tx) error {
-		_, err := j.inspect(ctx, tx, name)
+		_, err := j.readInstallation(ctx, tx, name)
 		return err
 	})
 }
@@ -34,8 +34,8 @@ func (j *Jobs) Inspect(ctx context.Context, name string) error {
 // does nothing if they are, and fails as Inspect does. Of two that install at
 // once one finds the other's name, as both read the whole range.
 func (j *Jobs) Install(ctx context.Context, name string) error {
-	return told(j.db.Update(ctx, func(tx store.Tx) error {
-		found, err := j.inspect(ctx, tx, name)
+	return explainError(j.db.Update(ctx, func(tx store.Tx) error {
+		found, err := j.readInstallation(ctx, tx, name)
 		if err == nil && !found {
 			tx.Set(j.keys.Format(), fmt.Appendf(nil, layoutText, Layout, name))
 		}
@@ -43,14 +43,14 @@ func (j *Jobs) Install(ctx context.Context, name string) error {
 	}))
 }
 
-// inspect reports whether the installation is there.
-func (j *Jobs) inspect(ctx context.Context, tx store.Tx, name string) (found bool, err error) {
+// readInstallation reports whether the installation is there.
+func (j *Jobs) readInstallation(ctx context.Context, tx store.Tx, name string) (found bool, err error) {
 	text, err := tx.Get(ctx, j.keys.Format())
 	if err != nil {
 		return false, err
 	}
 	if text != nil {
-		return true, recognise(string(text), name)
+		return true, checkFormat(string(text), name)
 	}
 	pairs, _, err := tx.GetRange(ctx, j.keys.Below(), store.RangeOptions{Limit: 1})
 	if err != nil {
@@ -63,8 +63,8 @@ func (j *Jobs) inspect(ctx context.Context, tx store.Tx, name string) (found boo
 	return false, nil
 }
 
-// recognise checks what the key of the format says.
-func recognise(text, name string) error {
+// checkFormat checks what the key of the format says.
+func checkFormat(text, name string) error {
 	var number int
 	var owner string
 	n, _ := fmt.Sscanf(text, layoutText, &number, &owner) // n says how far it got

@@ -62,7 +62,7 @@ func (j *Jobs) Around(s failpoint.Step, fn func()) { j.hook.Around(s, fn) }
 // each commit and after the last.
 func (j *Jobs) update(ctx context.Context, s failpoint.Step, fn func(tx store.Tx) error) error {
 	if j.hook == nil {
-		return told(j.db.Update(ctx, fn))
+		return explainError(j.db.Update(ctx, fn))
 	}
 	err := j.db.Update(ctx, func(tx store.Tx) error {
 		err := fn(tx)
@@ -74,17 +74,17 @@ func (j *Jobs) update(ctx context.Context, s failpoint.Step, fn func(tx store.Tx
 	if err == nil {
 		j.hook(s.After())
 	}
-	return told(err)
+	return explainError(err)
 }
 
 // view runs fn in a transaction that only reads.
 func (j *Jobs) view(ctx context.Context, fn func(tx store.Tx) error) error {
-	return told(j.db.View(ctx, fn))
+	return explainError(j.db.View(ctx, fn))
 }
 
-// told gives errors of the store that people can do something about a kind and
+// explainError gives errors of the store that people can do something about a kind and
 // a text that says so. Their causes stay in the chain.
-func told(err error) error {
+func explainError(err error) error {
 	var kind errs.Kind
 	var what, reason string
 	switch {
@@ -102,7 +102,7 @@ func told(err error) error {
 	return &errs.Error{Kind: kind, Reason: reason, Message: what + ": " + err.Error(), Err: err}
 }
 
-func (j *Jobs) micros() int64 { return j.now().UnixMicro() }
+func (j *Jobs) nowMicros() int64 { return j.now().UnixMicro() }
 
 // read decodes the value of key into m and reports whether there is one.
 func read(ctx context.Context, r store.Reader, key []byte, m proto.Message) (bool, error) {
@@ -120,9 +120,9 @@ func decode(key, value []byte, m proto.Message) error {
 	return nil
 }
 
-// corrupt returns the error of a value that is not as it was written, or is not
+// corruptError returns the error of a value that is not as it was written, or is not
 // there: what is wrong, and under which key one has to look.
-func corrupt(key []byte, format string, args ...any) error {
+func corruptError(key []byte, format string, args ...any) error {
 	return fmt.Errorf("jobs: key %x: %s: %w", key, fmt.Sprintf(format, args...), store.ErrCorrupt)
 }
 
@@ -137,7 +137,7 @@ func encode(m proto.Message) []byte {
 	return b
 }
 
-func (j *Jobs) ctl(ctx context.Context, r store.Reader, id mapreduce.JobID) (*storagev1.Ctl, error) {
+func (j *Jobs) readControl(ctx context.Context, r store.Reader, id mapreduce.JobID) (*storagev1.Ctl, error) {
 	ctl := new(storagev1.Ctl)
 	found, err := read(ctx, r, j.keys.Ctl(id), ctl)
 	if err != nil {
@@ -156,7 +156,7 @@ func notFound(id mapreduce.JobID) error {
 	}
 }
 
-func (j *Jobs) unit(ctx context.Context, r store.Reader, id mapreduce.JobID, u mapreduce.UnitID) (*storagev1.Unit, error) {
+func (j *Jobs) readUnit(ctx context.Context, r store.Reader, id mapreduce.JobID, u mapreduce.UnitID) (*storagev1.Unit, error) {
 	unit := new(storagev1.Unit)
 	found, err := read(ctx, r, j.keys.Unit(id, u), unit)
 	if err != nil || !found {
@@ -189,8 +189,8 @@ func (j *Jobs) setUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
 	tx.Set(j.keys.Unit(id, mapreduce.UnitID(u.UnitId)), encode(u))
 }
 
-// wake tells other orchestrators that there is something to see.
-func (j *Jobs) wake(tx store.Tx) { tx.Add(j.keys.Wake(), 1) }
+// wakeOthers tells other orchestrators that there is something to see.
+func (j *Jobs) wakeOthers(tx store.Tx) { tx.Add(j.keys.Wake(), 1) }
 
 // Watch returns a channel that closes when another orchestrator may have made
 // work, or when ctx ends.
@@ -198,16 +198,16 @@ func (j *Jobs) Watch(ctx context.Context) (<-chan struct{}, error) {
 	return j.db.Watch(ctx, j.keys.Wake())
 }
 
-// checkpoint records a change of the job in its ledger.
-func (j *Jobs) checkpoint(tx store.Tx, id mapreduce.JobID, c *storagev1.Checkpoint) {
-	c.TimestampMicros = j.micros()
+// addCheckpoint records a change of the job in its ledger.
+func (j *Jobs) addCheckpoint(tx store.Tx, id mapreduce.JobID, c *storagev1.Checkpoint) {
+	c.TimestampMicros = j.nowMicros()
 	c.Node = string(j.node)
 	key, offset := j.keys.NextCheckpoint(id)
 	tx.SetVersionstampedKey(key, offset, encode(c))
 }
 
-// enqueue makes u wait in its queue, at the place it names.
-func (j *Jobs) enqueue(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, class uint32) {
+// enqueueUnit makes u wait in its queue, at the place it names.
+func (j *Jobs) enqueueUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, class uint32) {
 	seq := keys.Seq(u.Level, u.Index)
 	shard := int64(0)
 	if u.Queue != nil {
@@ -218,9 +218,9 @@ func (j *Jobs) enqueue(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, class
 	tx.Set(j.keys.Ready(id, shard, class, seq), []byte(u.UnitId))
 }
 
-// dequeue takes u off whichever queue it waits in. The shard is kept for when
+// dequeueUnit takes u off whichever queue it waits in. The shard is kept for when
 // it comes back.
-func (j *Jobs) dequeue(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
+func (j *Jobs) dequeueUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
 	q := u.Queue
 	if q == nil {
 		return

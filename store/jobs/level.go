@@ -21,8 +21,8 @@ type Level struct {
 	Phase  mapreduce.JobState // of the job while its units run
 }
 
-// stored returns the level as it is stored.
-func (l *Level) stored() *storagev1.Level {
+// toStored returns the level as it is stored.
+func (l *Level) toStored() *storagev1.Level {
 	return &storagev1.Level{
 		Units: l.Units, Stage: int64(l.Stage), Depth: int64(l.Depth), Source: l.Source, Prefix: l.Prefix, Unit: string(l.Unit),
 		Phase: uint32(l.Phase),

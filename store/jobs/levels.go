@@ -22,7 +22,7 @@ type counterAt struct {
 	level int64
 }
 
-func (c counters) sum(name keys.Counter) (n int64) {
+func (c counters) sumLevels(name keys.Counter) (n int64) {
 	for at, v := range c {
 		if at.name == name {
 			n += v
@@ -31,7 +31,7 @@ func (c counters) sum(name keys.Counter) (n int64) {
 	return n
 }
 
-func (j *Jobs) counters(ctx context.Context, r store.Reader, id mapreduce.JobID) (counters, error) {
+func (j *Jobs) readCounters(ctx context.Context, r store.Reader, id mapreduce.JobID) (counters, error) {
 	pairs, _, err := r.GetRange(ctx, j.keys.Counters(id), store.RangeOptions{})
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (j *Jobs) counters(ctx context.Context, r store.Reader, id mapreduce.JobID)
 		if err != nil {
 			return nil, err
 		}
-		all[at] += number(kv.Value)
+		all[at] += decodeCount(kv.Value)
 	}
 	return all, nil
 }
@@ -57,17 +57,17 @@ func (j *Jobs) counterKey(key []byte) (counterAt, mapreduce.NodeID, error) {
 	return at, mapreduce.NodeID(rest.Text()), rest.Err()
 }
 
-// counter reads one counter at one level, over all stripes.
-func (j *Jobs) counter(ctx context.Context, r store.Reader, id mapreduce.JobID, c keys.Counter, level int64) (int64, error) {
+// readCounter reads one counter at one level, over all stripes.
+func (j *Jobs) readCounter(ctx context.Context, r store.Reader, id mapreduce.JobID, c keys.Counter, level int64) (int64, error) {
 	pairs, _, err := r.GetRange(ctx, j.keys.CounterStripes(id, c, level), store.RangeOptions{})
 	n := int64(0)
 	for _, kv := range pairs {
-		n += number(kv.Value)
+		n += decodeCount(kv.Value)
 	}
 	return n, err
 }
 
-func number(value []byte) int64 {
+func decodeCount(value []byte) int64 {
 	if len(value) != 8 {
 		return 0
 	}
@@ -105,7 +105,7 @@ func (s *LevelStatus) Ended() bool { return s.Completed+s.Failed >= s.Units }
 func (j *Jobs) LevelStatus(ctx context.Context, id mapreduce.JobID) (*LevelStatus, error) {
 	var s *LevelStatus
 	err := j.view(ctx, func(tx store.Tx) error {
-		ctl, err := j.ctl(ctx, tx, id)
+		ctl, err := j.readControl(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -117,11 +117,11 @@ func (j *Jobs) LevelStatus(ctx context.Context, id mapreduce.JobID) (*LevelStatu
 			s.Planned = append(s.Planned, levelFrom(l))
 		}
 		if s.FailFast {
-			all, err := j.counters(ctx, tx, id)
+			all, err := j.readCounters(ctx, tx, id)
 			if err != nil {
 				return err
 			}
-			s.Failures = all.sum(keys.Failed)
+			s.Failures = all.sumLevels(keys.Failed)
 		}
 		s.Units = unitsOf(ctl, ctl.Level)
 		source := int64(-2) // a level that no job has
@@ -139,7 +139,7 @@ func (j *Jobs) LevelStatus(ctx context.Context, id mapreduce.JobID) (*LevelStatu
 			{keys.Completed, source, &s.SourceCompleted},
 			{keys.Size, source, &s.SourceSize},
 		} {
-			if *c.to, err = j.counter(ctx, tx, id, c.name, c.level); err != nil {
+			if *c.to, err = j.readCounter(ctx, tx, id, c.name, c.level); err != nil {
 				return err
 			}
 		}
@@ -161,10 +161,10 @@ func (j *Jobs) LevelStatus(ctx context.Context, id mapreduce.JobID) (*LevelStatu
 // all outputs.
 func (j *Jobs) LevelSizes(ctx context.Context, id mapreduce.JobID, level int64) (completed, tokens int64, err error) {
 	err = j.view(ctx, func(tx store.Tx) error {
-		if completed, err = j.counter(ctx, tx, id, keys.Completed, level); err != nil {
+		if completed, err = j.readCounter(ctx, tx, id, keys.Completed, level); err != nil {
 			return err
 		}
-		tokens, err = j.counter(ctx, tx, id, keys.Size, level)
+		tokens, err = j.readCounter(ctx, tx, id, keys.Size, level)
 		return err
 	})
 	return completed, tokens, err
@@ -172,7 +172,7 @@ func (j *Jobs) LevelSizes(ctx context.Context, id mapreduce.JobID, level int64) 
 
 // Complete ends a job whose last level has ended.
 func (j *Jobs) Complete(ctx context.Context, id mapreduce.JobID, epoch int64) error {
-	return j.change(ctx, failpoint.Complete, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+	return j.changeControl(ctx, failpoint.Complete, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		if ctl.Epoch != epoch || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
 		}
@@ -192,7 +192,7 @@ func (j *Jobs) PlantParsed(ctx context.Context, id mapreduce.JobID, epoch int64,
 			return err
 		}
 		for _, u := range parsed {
-			if err := j.plantDocument(ctx, id, epoch, u, next); err != nil {
+			if err := j.insertDocument(ctx, id, epoch, u, next); err != nil {
 				return err
 			}
 			cursor = u.Index + 1
@@ -203,7 +203,7 @@ func (j *Jobs) PlantParsed(ctx context.Context, id mapreduce.JobID, epoch int64,
 	}
 }
 
-func (j *Jobs) plantDocument(ctx context.Context, id mapreduce.JobID, epoch int64, u *storagev1.Unit, next func(ctx context.Context, u *storagev1.Unit) ([]Batch, error)) error {
+func (j *Jobs) insertDocument(ctx context.Context, id mapreduce.JobID, epoch int64, u *storagev1.Unit, next func(ctx context.Context, u *storagev1.Unit) ([]Batch, error)) error {
 	if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete {
 		return nil
 	}
@@ -212,16 +212,16 @@ func (j *Jobs) plantDocument(ctx context.Context, id mapreduce.JobID, epoch int6
 		return err
 	}
 	for i := range batches {
-		if err := j.plantBatch(ctx, id, epoch, &batches[i]); err != nil {
+		if err := j.insertBatch(ctx, id, epoch, &batches[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (j *Jobs) plantBatch(ctx context.Context, id mapreduce.JobID, epoch int64, b *Batch) error {
+func (j *Jobs) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int64, b *Batch) error {
 	return j.update(ctx, failpoint.Plant, func(tx store.Tx) error {
-		ctl, err := j.ctl(ctx, tx, id)
+		ctl, err := j.readControl(ctx, tx, id)
 		if err != nil || ctl.Epoch != epoch {
 			return err
 		}
@@ -232,13 +232,13 @@ func (j *Jobs) plantBatch(ctx context.Context, id mapreduce.JobID, epoch int64, 
 		for i, u := range b.Units {
 			ks[i] = j.keys.Unit(id, mapreduce.UnitID(u.UnitId))
 		}
-		old, err := present(ctx, tx, ks)
+		old, err := readPresent(ctx, tx, ks)
 		if err != nil {
 			return err
 		}
 		for i, u := range b.Units {
 			if old == nil || old[i] == nil { // else planted before: by an earlier run, or before a resume
-				j.plant(tx, id, u)
+				j.insertNew(tx, id, u)
 				tx.Add(j.keys.Counter(id, keys.Planted, 0, j.node), 1)
 				if b.Counted {
 					continue
@@ -255,22 +255,22 @@ func (j *Jobs) plantBatch(ctx context.Context, id mapreduce.JobID, epoch int64, 
 // staged and was never claimed goes if dissolve is set: its documents have got
 // units of their own.
 func (j *Jobs) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64, first Level, dissolve bool) error {
-	return j.change(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+	return j.changeControl(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		if ctl.Epoch != epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
 		}
-		planted, err := j.counter(ctx, tx, id, keys.Planted, 0)
+		planted, err := j.readCounter(ctx, tx, id, keys.Planted, 0)
 		if err != nil {
 			return "", false, err
 		}
 		if dissolve {
-			if err := j.dissolve(ctx, tx, id, ctl); err != nil {
+			if err := j.removeDirect(ctx, tx, id, ctl); err != nil {
 				return "", false, err
 			}
 		}
 		first.Units = ctl.StagedUnits + planted
 		ctl.Level, ctl.State = 0, uint32(first.Phase)
-		ctl.Levels = []*storagev1.Level{first.stored()}
+		ctl.Levels = []*storagev1.Level{first.toStored()}
 		return fmt.Sprintf("level 0: %d units", first.Units), true, nil
 	})
 }
@@ -278,7 +278,7 @@ func (j *Jobs) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64
 // orderPage reads units of level -1 or 0 from an index on, in order. There may be
 // fewer than limit, but only at the end there are none.
 func (j *Jobs) orderPage(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error) {
-	return j.fitting(ctx, limit, func(r store.Reader, most int) ([]*storagev1.Unit, error) {
+	return j.readFitting(ctx, limit, func(r store.Reader, most int) ([]*storagev1.Unit, error) {
 		return j.unitsFrom(ctx, r, id, level, from, most)
 	})
 }
@@ -286,22 +286,22 @@ func (j *Jobs) orderPage(ctx context.Context, id mapreduce.JobID, level, from in
 // leastPage is how many units a page has room for at least.
 const leastPage = 16
 
-// fitting reads up to limit units in one transaction.
-func (j *Jobs) fitting(ctx context.Context, limit int, page func(r store.Reader, most int) ([]*storagev1.Unit, error)) ([]*storagev1.Unit, error) {
+// readFitting reads up to limit units in one transaction.
+func (j *Jobs) readFitting(ctx context.Context, limit int, page func(r store.Reader, most int) ([]*storagev1.Unit, error)) ([]*storagev1.Unit, error) {
 	var units []*storagev1.Unit
 	failed := 0
 	err := j.view(ctx, func(tx store.Tx) (err error) {
-		units, err = page(tx.Snapshot(), fewer(limit, leastPage, failed))
+		units, err = page(tx.Snapshot(), shrinkLimit(limit, leastPage, failed))
 		failed++ // should it run again
 		return err
 	})
 	return units, err
 }
 
-// fewer returns how many of n things a transaction should read that failed so
+// shrinkLimit returns how many of n things a transaction should read that failed so
 // often: half as many each time, as a store that is slow, or lags behind, has no
 // time for more. It asks for least of them at least.
-func fewer(n, least, failed int) int { return min(n, max(least, n>>min(failed, 30))) }
+func shrinkLimit(n, least, failed int) int { return min(n, max(least, n>>min(failed, 30))) }
 
 // unitsFrom reads up to limit units of a level from an index on, in order.
 func (j *Jobs) unitsFrom(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error) {
@@ -311,7 +311,7 @@ func (j *Jobs) unitsFrom(ctx context.Context, r store.Reader, id mapreduce.JobID
 // unitsIn reads up to limit units of a level with indexes in [from, end), in
 // order.
 func (j *Jobs) unitsIn(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from, end int64, limit int) ([]*storagev1.Unit, error) {
-	ids, err := j.idsIn(ctx, r, id, level, from, end, limit)
+	ids, err := j.unitIDsIn(ctx, r, id, level, from, end, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -328,7 +328,7 @@ func (j *Jobs) unitsNamed(ctx context.Context, r store.Reader, id mapreduce.JobI
 	return slices.DeleteFunc(found, func(u *storagev1.Unit) bool { return u == nil }), err
 }
 
-func (j *Jobs) idsIn(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from, end int64, limit int) ([]mapreduce.UnitID, error) {
+func (j *Jobs) unitIDsIn(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from, end int64, limit int) ([]mapreduce.UnitID, error) {
 	if level <= 0 {
 		span := store.Range{Begin: j.keys.Order(id, level, from), End: j.keys.Order(id, level, end)}
 		pairs, _, err := r.GetRange(ctx, span, store.RangeOptions{Limit: limit})
@@ -338,7 +338,7 @@ func (j *Jobs) idsIn(ctx context.Context, r store.Reader, id mapreduce.JobID, le
 		}
 		return ids, err
 	}
-	ctl, err := j.ctl(ctx, r, id)
+	ctl, err := j.readControl(ctx, r, id)
 	if err != nil {
 		return nil, err
 	}

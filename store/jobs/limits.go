@@ -32,7 +32,7 @@ func (j *Jobs) NoteLimit(ctx context.Context, model string, n limit.Note, known 
 			return err
 		}
 		scope = scopeOf(stored)
-		dead, err := j.deadOf(ctx, tx, scope.Nodes(), known)
+		dead, err := j.deadNodes(ctx, tx, scope.Nodes(), known)
 		if err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ func (j *Jobs) NoteLimit(ctx context.Context, model string, n limit.Note, known 
 			return nil
 		}
 		if before.Pauses != scope.Pauses || before.Breaker != scope.Breaker {
-			j.wake(tx)
+			j.wakeOthers(tx)
 		}
 		tx.Set(key, encode(next))
 		return nil
@@ -81,10 +81,10 @@ func limitOf(s *limit.Scope) *storagev1.Limit {
 	return l
 }
 
-// deadOf returns those of some nodes that are known to be dead, or show no sign of
+// deadNodes returns those of some nodes that are known to be dead, or show no sign of
 // life at all: those of nodes that are dead and hold nothing are removed.
-func (j *Jobs) deadOf(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID], known []mapreduce.NodeID) (map[mapreduce.NodeID]bool, error) {
-	nodes, values, err := j.signs(ctx, tx, some)
+func (j *Jobs) deadNodes(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID], known []mapreduce.NodeID) (map[mapreduce.NodeID]bool, error) {
+	nodes, values, err := j.readSigns(ctx, tx, some)
 	dead := make(map[mapreduce.NodeID]bool)
 	for i, beat := range values {
 		if beat == nil || slices.Contains(known, nodes[i]) {

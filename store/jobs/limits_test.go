@@ -104,20 +104,20 @@ func TestFleetSlotsAreShared(t *testing.T) {
 	}
 	for i, step := range []struct {
 		node *jobs.Jobs
-		ask  jobs.CallsAsk
-		want jobs.CallsGranted
+		ask  jobs.CallsGrantRequest
+		want jobs.CallsGrantReply
 	}{
-		{a, jobs.CallsAsk{Most: 80}, jobs.CallsGranted{Slots: 50, Kept: 50}},
-		{b, jobs.CallsAsk{Most: 80}, jobs.CallsGranted{}},
-		{b, jobs.CallsAsk{Need: 20, Most: 80}, jobs.CallsGranted{}},
-		{a, jobs.CallsAsk{Most: 80, Keep: 50}, jobs.CallsGranted{Slots: 30, Kept: 50}},
-		{a, jobs.CallsAsk{Most: 80, Keep: 35}, jobs.CallsGranted{Slots: 30, Kept: 35}},
-		{b, jobs.CallsAsk{Need: 20, Most: 80}, jobs.CallsGranted{Slots: 15, Kept: 15}},
-		{a, jobs.CallsAsk{Most: 80}, jobs.CallsGranted{Slots: 30, Kept: 30}},
-		{b, jobs.CallsAsk{Need: 20, Most: 80}, jobs.CallsGranted{Slots: 20, Kept: 20}},
-		{a, jobs.CallsAsk{Need: 80, Most: 80}, jobs.CallsGranted{Slots: 30, Kept: 30}},
-		{b, jobs.CallsAsk{Need: 20, Most: 80}, jobs.CallsGranted{Slots: 10, Kept: 10}},
-		{a, jobs.CallsAsk{Need: 80, Most: 80}, jobs.CallsGranted{Slots: 40, Kept: 40}},
+		{a, jobs.CallsGrantRequest{Most: 80}, jobs.CallsGrantReply{Slots: 50, Kept: 50}},
+		{b, jobs.CallsGrantRequest{Most: 80}, jobs.CallsGrantReply{}},
+		{b, jobs.CallsGrantRequest{Need: 20, Most: 80}, jobs.CallsGrantReply{}},
+		{a, jobs.CallsGrantRequest{Most: 80, Keep: 50}, jobs.CallsGrantReply{Slots: 30, Kept: 50}},
+		{a, jobs.CallsGrantRequest{Most: 80, Keep: 35}, jobs.CallsGrantReply{Slots: 30, Kept: 35}},
+		{b, jobs.CallsGrantRequest{Need: 20, Most: 80}, jobs.CallsGrantReply{Slots: 15, Kept: 15}},
+		{a, jobs.CallsGrantRequest{Most: 80}, jobs.CallsGrantReply{Slots: 30, Kept: 30}},
+		{b, jobs.CallsGrantRequest{Need: 20, Most: 80}, jobs.CallsGrantReply{Slots: 20, Kept: 20}},
+		{a, jobs.CallsGrantRequest{Need: 80, Most: 80}, jobs.CallsGrantReply{Slots: 30, Kept: 30}},
+		{b, jobs.CallsGrantRequest{Need: 20, Most: 80}, jobs.CallsGrantReply{Slots: 10, Kept: 10}},
+		{a, jobs.CallsGrantRequest{Need: 80, Most: 80}, jobs.CallsGrantReply{Slots: 40, Kept: 40}},
 	} {
 		step.ask.Limit = 50
 		got, err := step.node.FleetSlots(w.ctx, step.ask)
@@ -138,7 +138,7 @@ func TestFleetSlotsAreNeverExceeded(t *testing.T) {
 			_, err := n.Beat(w.ctx, 1)
 			w.must(err)
 			count := rapid.Int64Range(0, 12)
-			ask := jobs.CallsAsk{Need: count.Draw(t, "need"), Most: count.Draw(t, "most"), Keep: count.Draw(t, "keep"), Limit: 10}
+			ask := jobs.CallsGrantRequest{Need: count.Draw(t, "need"), Most: count.Draw(t, "most"), Keep: count.Draw(t, "keep"), Limit: 10}
 			kept := min(ask.Keep, has[n.Node()])
 			g, err := n.FleetSlots(w.ctx, ask)
 			w.must(err)

@@ -33,22 +33,22 @@ type SleeperRef struct {
 // the next call should begin, which is "" after the last.
 func (j *Jobs) Sleepers(ctx context.Context, id mapreduce.JobID, after mapreduce.UnitID, limit int) (refs []SleeperRef, next mapreduce.UnitID, err error) {
 	err = j.view(ctx, func(tx store.Tx) (err error) {
-		refs, next, err = j.sleepers(ctx, tx.Snapshot(), id, after, limit)
+		refs, next, err = j.listSleepers(ctx, tx.Snapshot(), id, after, limit)
 		return err
 	})
 	return refs, next, err
 }
 
-func (j *Jobs) sleepers(ctx context.Context, r store.Reader, id mapreduce.JobID, after mapreduce.UnitID, limit int) ([]SleeperRef, mapreduce.UnitID, error) {
-	delayed, err := j.delayed(ctx, r, id, limit)
+func (j *Jobs) listSleepers(ctx context.Context, r store.Reader, id mapreduce.JobID, after mapreduce.UnitID, limit int) ([]SleeperRef, mapreduce.UnitID, error) {
+	delayed, err := j.listDelayed(ctx, r, id, limit)
 	if err != nil {
 		return nil, "", err
 	}
-	parked, next, err := j.parked(ctx, r, id, after, limit)
+	parked, next, err := j.listParked(ctx, r, id, after, limit)
 	return append(delayed, parked...), next, err
 }
 
-func (j *Jobs) delayed(ctx context.Context, r store.Reader, id mapreduce.JobID, limit int) ([]SleeperRef, error) {
+func (j *Jobs) listDelayed(ctx context.Context, r store.Reader, id mapreduce.JobID, limit int) ([]SleeperRef, error) {
 	pairs, _, err := r.GetRange(ctx, j.keys.DelayedAll(id), store.RangeOptions{Limit: limit})
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (j *Jobs) delayed(ctx context.Context, r store.Reader, id mapreduce.JobID, 
 	return refs, nil
 }
 
-func (j *Jobs) parked(ctx context.Context, r store.Reader, id mapreduce.JobID, after mapreduce.UnitID, limit int) (refs []SleeperRef, next mapreduce.UnitID, err error) {
+func (j *Jobs) listParked(ctx context.Context, r store.Reader, id mapreduce.JobID, after mapreduce.UnitID, limit int) (refs []SleeperRef, next mapreduce.UnitID, err error) {
 	all := j.keys.ParkedAll(id)
 	if after != "" {
 		all.Begin = store.Single(j.keys.Parked(id, after)).End
@@ -129,11 +129,11 @@ func (j *Jobs) Wakeup(ctx context.Context, id mapreduce.JobID, sleepers []Sleepe
 	var woken []Candidate
 	err := j.update(ctx, failpoint.Wakeup, func(tx store.Tx) error {
 		woken = nil
-		if _, err := j.ctl(ctx, tx, id); err != nil {
+		if _, err := j.readControl(ctx, tx, id); err != nil {
 			return err
 		}
 		for _, s := range sleepers {
-			u, err := j.unit(ctx, tx, id, s.Unit)
+			u, err := j.readUnit(ctx, tx, id, s.Unit)
 			if err != nil {
 				return err
 			}
@@ -142,26 +142,26 @@ func (j *Jobs) Wakeup(ctx context.Context, id mapreduce.JobID, sleepers []Sleepe
 			}
 			switch {
 			case u.Queue.Class == keys.ClassDelayed && s.Attempt == 0, u.Queue.Class == keys.ClassParked && s.Attempt == u.Attempt:
-				j.release(tx, id, u)
-			case !claimable(u):
+				j.releaseUnit(tx, id, u)
+			case !isClaimable(u):
 				continue // it sleeps for another reason than that which has ended
 			}
-			woken = append(woken, *candidate(u))
+			woken = append(woken, *candidateOf(u))
 		}
 		return nil
 	})
 	return woken, err
 }
 
-// release puts a unit that sleeps into the queue.
-func (j *Jobs) release(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
-	j.dequeue(tx, id, u)
-	j.enqueue(tx, id, u, keys.ClassRequeued)
+// releaseUnit puts a unit that sleeps into the queue.
+func (j *Jobs) releaseUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
+	j.dequeueUnit(tx, id, u)
+	j.enqueueUnit(tx, id, u, keys.ClassRequeued)
 	j.setUnit(tx, id, u)
 }
 
-// claimable reports whether a unit waits in a queue from which it may be claimed.
-func claimable(u *storagev1.Unit) bool {
+// isClaimable reports whether a unit waits in a queue from which it may be claimed.
+func isClaimable(u *storagev1.Unit) bool {
 	return mapreduce.UnitState(u.Status) == mapreduce.Pending && u.Queue != nil && u.Queue.Class < keys.ClassDelayed
 }
 
@@ -174,11 +174,11 @@ func (j *Jobs) Wake(ctx context.Context, id mapreduce.JobID, name mapreduce.Unit
 	var u *storagev1.Unit
 	woke := int64(-1) // the attempt that an earlier run found parked: it may have committed
 	err := j.update(ctx, failpoint.Wake, func(tx store.Tx) error {
-		if _, err := j.ctl(ctx, tx, id); err != nil {
+		if _, err := j.readControl(ctx, tx, id); err != nil {
 			return err
 		}
 		var err error
-		if u, err = j.unit(ctx, tx, id, name); err != nil {
+		if u, err = j.readUnit(ctx, tx, id, name); err != nil {
 			return err
 		}
 		parked, err := j.parkedUnder(ctx, tx, id, u, call.Handle)
@@ -189,8 +189,8 @@ func (j *Jobs) Wake(ctx context.Context, id mapreduce.JobID, name mapreduce.Unit
 			woke = u.Attempt
 			u.Woken = call.Handle
 			tx.Set(j.keys.Woken(id, name), encode(&storagev1.WakeCall{Handle: call.Handle, Answer: call.Answer}))
-			j.release(tx, id, u)
-			j.wake(tx)
+			j.releaseUnit(tx, id, u)
+			j.wakeOthers(tx)
 			return nil
 		case u != nil && u.Woken == call.Handle:
 			return nil
@@ -203,8 +203,8 @@ func (j *Jobs) Wake(ctx context.Context, id mapreduce.JobID, name mapreduce.Unit
 	if err != nil {
 		return nil, nil, err
 	}
-	if claimable(u) {
-		return u, candidate(u), nil
+	if isClaimable(u) {
+		return u, candidateOf(u), nil
 	}
 	return u, nil, nil
 }
@@ -270,15 +270,15 @@ func (j *Jobs) Parkings(ctx context.Context, id mapreduce.JobID, units []*storag
 	return found, err
 }
 
-// park makes u wait outside of all queues until its time has come, or a call wakes
+// parkUnit makes u wait outside of all queues until its time has come, or a call wakes
 // it. How long is told, not until when: each orchestrator times it from its own first
 // sight.
-func (t *turn) park(u *storagev1.Unit, p *mapreduce.Parking) {
+func (t *turn) parkUnit(u *storagev1.Unit, p *mapreduce.Parking) {
 	u.Status = uint32(mapreduce.Pending)
 	u.Queue = &storagev1.Queue{Class: keys.ClassParked, Seq: keys.Seq(u.Level, u.Index), Shard: u.Queue.GetShard()}
 	t.add(keys.UnitsParked, u.Level, 1)
 	t.tx.Set(t.keys.Parked(t.in.Job, mapreduce.UnitID(u.UnitId)), encode(&storagev1.Parked{
-		Handle: p.Handle, WakeMicros: wakeMicros(p.WakeAfter), Note: clip(p.Note), Attempt: u.Attempt,
+		Handle: p.Handle, WakeMicros: wakeMicros(p.WakeAfter), Note: clipText(p.Note), Attempt: u.Attempt,
 	}))
 }
 

@@ -8,20 +8,20 @@ import (
 	"github.com/coditect/mapreduce/store"
 )
 
-// picked reads up to limit of the units that a unit picked, with indexes from
+// readPicked reads up to limit of the units that a unit picked, with indexes from
 // from on, in order.
-func (j *Jobs) picked(ctx context.Context, r store.Reader, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]*storagev1.Unit, error) {
+func (j *Jobs) readPicked(ctx context.Context, r store.Reader, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]*storagev1.Unit, error) {
 	indexes, err := j.picksFrom(ctx, r, id, reduce, from, limit)
 	if err != nil || len(indexes) == 0 {
 		return nil, err
 	}
-	names, err := j.named(ctx, r, id, reduce.Inputs.GetLevel(), indexes)
+	names, err := j.unitIDsAt(ctx, r, id, reduce.Inputs.GetLevel(), indexes)
 	if err != nil {
 		return nil, err
 	}
 	units, err := j.unitsNamed(ctx, r, id, names)
 	if err == nil && len(units) < len(indexes) {
-		return nil, corrupt(j.keys.Unit(id, mapreduce.UnitID(reduce.UnitId)), "unit %s of %s takes %d units of which %d are there",
+		return nil, corruptError(j.keys.Unit(id, mapreduce.UnitID(reduce.UnitId)), "unit %s of %s takes %d units of which %d are there",
 			reduce.UnitId, id, len(indexes), len(units))
 	}
 	return units, err
@@ -61,12 +61,12 @@ func (j *Jobs) picksFrom(ctx context.Context, r store.Reader, id mapreduce.JobID
 	return found, nil
 }
 
-// named returns the ids of units of a level. A unit of level 0 that is not there
+// unitIDsAt returns the ids of units of a level. A unit of level 0 that is not there
 // has none.
-func (j *Jobs) named(ctx context.Context, r store.Reader, id mapreduce.JobID, level int64, indexes []int64) ([]mapreduce.UnitID, error) {
+func (j *Jobs) unitIDsAt(ctx context.Context, r store.Reader, id mapreduce.JobID, level int64, indexes []int64) ([]mapreduce.UnitID, error) {
 	names := make([]mapreduce.UnitID, len(indexes))
 	if level > 0 {
-		ctl, err := j.ctl(ctx, r, id)
+		ctl, err := j.readControl(ctx, r, id)
 		if err != nil {
 			return nil, err
 		}

@@ -43,10 +43,10 @@ type Item struct {
 // it.
 const MaxItem = 32 << 10
 
-// digest tells plans of a level apart which a cursor does not fit.
-func (n *LevelPlan) digest() []byte {
+// planDigest tells plans of a level apart which a cursor does not fit.
+func (n *LevelPlan) planDigest() []byte {
 	h := sha256.New()
-	b := encode(n.stored())
+	b := encode(n.toStored())
 	h.Write(binary.AppendVarint(b, n.Group))
 	for _, bin := range n.Bins {
 		b = binary.AppendVarint(b[:0], int64(len(bin)))
@@ -71,12 +71,12 @@ func (n *LevelPlan) digest() []byte {
 // another node. Each step begins where the one before it, of whichever node,
 // ended.
 func (j *Jobs) PlanStep(ctx context.Context, id mapreduce.JobID, n LevelPlan) (done bool, err error) {
-	digest, tried := n.digest(), 0
+	digest, tried := n.planDigest(), 0
 	err = j.update(ctx, failpoint.Plan, func(tx store.Tx) error {
 		room := stepRoom(tried)
 		tried++
 		done = true
-		ctl, err := j.ctl(ctx, tx, id)
+		ctl, err := j.readControl(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -84,19 +84,19 @@ func (j *Jobs) PlanStep(ctx context.Context, id mapreduce.JobID, n LevelPlan) (d
 			return nil
 		}
 		p := &planner{Jobs: j, tx: tx, id: id, ctl: ctl, next: n, room: room}
-		if err := p.begin(ctx, digest); err != nil {
+		if err := p.readCursor(ctx, digest); err != nil {
 			return err
 		}
 		before := [2]int64{p.cursor.Planned, p.cursor.Picked}
-		if err := p.step(ctx); err != nil {
+		if err := p.planStep(ctx); err != nil {
 			return err
 		}
 		if before == [2]int64{p.cursor.Planned, p.cursor.Picked} {
-			return corrupt(j.keys.Ctl(id), "level %d of %s is to have %d units, and has inputs for %d",
+			return corruptError(j.keys.Ctl(id), "level %d of %s is to have %d units, and has inputs for %d",
 				n.Number, id, n.Units, p.cursor.Planned)
 		}
 		if done = p.cursor.Planned >= n.Units; done {
-			return p.turn(ctx)
+			return p.beginLevel(ctx)
 		}
 		tx.Set(j.keys.Plan(id, n.Number), encode(p.cursor))
 		return nil
@@ -116,11 +116,11 @@ type planner struct {
 
 // stepRoom returns how many units a step may plan, or try again, whose transaction
 // failed so often.
-func stepRoom(failed int) int { return fewer(stepUnits/2, leastPage, failed) }
+func stepRoom(failed int) int { return shrinkLimit(stepUnits/2, leastPage, failed) }
 
-// begin reads how far the level is planned. What was planned of another plan for
+// readCursor reads how far the level is planned. What was planned of another plan for
 // it, as an earlier version of this program may have made, is dropped.
-func (p *planner) begin(ctx context.Context, digest []byte) error {
+func (p *planner) readCursor(ctx context.Context, digest []byte) error {
 	p.cursor = new(storagev1.Plan)
 	found, err := read(ctx, p.tx, p.keys.Plan(p.id, p.next.Number), p.cursor)
 	if err != nil || found && bytes.Equal(p.cursor.Digest, digest) {
@@ -129,34 +129,34 @@ func (p *planner) begin(ctx context.Context, digest []byte) error {
 	if found { // none of its units can have been claimed yet
 		p.dropLevel(p.tx, p.id, p.next.Number, p.cursor.Plan, p.ctl.Shards)
 	}
-	p.cursor = &storagev1.Plan{Level: p.next.Number, Plan: p.next.stored(), Digest: digest}
+	p.cursor = &storagev1.Plan{Level: p.next.Number, Plan: p.next.toStored(), Digest: digest}
 	return nil
 }
 
-// turn turns the job to the level, which is planned.
-func (p *planner) turn(ctx context.Context) error {
+// beginLevel turns the job to the level, which is planned.
+func (p *planner) beginLevel(ctx context.Context) error {
 	n := p.next
 	p.tx.Clear(p.keys.Plan(p.id, n.Number))
 	p.ctl.Level, p.ctl.State = n.Number, uint32(n.Phase)
-	p.ctl.Levels = append(p.ctl.Levels[:n.Number], n.stored())
-	message := fmt.Sprintf("level %d: %d units", n.Number, n.Units) + warned(n.Warnings)
-	if err := p.turnCtl(ctx, p.tx, p.id, p.ctl, clip(message)); err != nil {
+	p.ctl.Levels = append(p.ctl.Levels[:n.Number], n.toStored())
+	message := fmt.Sprintf("level %d: %d units", n.Number, n.Units) + warningSuffix(n.Warnings)
+	if err := p.writeControl(ctx, p.tx, p.id, p.ctl, clipText(message)); err != nil {
 		return err
 	}
-	return p.warn(ctx, p.tx, p.id, n.Number, n.Warnings)
+	return p.recordWarnings(ctx, p.tx, p.id, n.Number, n.Warnings)
 }
 
-// warned is what a message says of warnings.
-func warned(texts []string) string {
+// warningSuffix is what a message says of warnings.
+func warningSuffix(texts []string) string {
 	if len(texts) == 0 {
 		return ""
 	}
 	return "; warning: " + strings.Join(texts, "; warning: ")
 }
 
-// warn notes in the job's record what its owner should know of a level, in the
+// recordWarnings notes in the job's record what its owner should know of a level, in the
 // place of what was noted of this level and those above it.
-func (j *Jobs) warn(ctx context.Context, tx store.Tx, id mapreduce.JobID, level int64, texts []string) error {
+func (j *Jobs) recordWarnings(ctx context.Context, tx store.Tx, id mapreduce.JobID, level int64, texts []string) error {
 	job := new(storagev1.Job)
 	if _, err := read(ctx, tx, j.keys.Job(id), job); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (j *Jobs) warn(ctx context.Context, tx store.Tx, id mapreduce.JobID, level 
 	before := len(job.Warnings)
 	job.Warnings = slices.DeleteFunc(job.Warnings, func(w *storagev1.Warning) bool { return w.Level >= level })
 	for _, text := range texts {
-		job.Warnings = append(job.Warnings, &storagev1.Warning{Level: level, Text: clip(text)})
+		job.Warnings = append(job.Warnings, &storagev1.Warning{Level: level, Text: clipText(text)})
 	}
 	if before > 0 || len(texts) > 0 {
 		tx.Set(j.keys.Job(id), encode(job))
@@ -172,20 +172,20 @@ func (j *Jobs) warn(ctx context.Context, tx store.Tx, id mapreduce.JobID, level 
 	return nil
 }
 
-func (p *planner) step(ctx context.Context) error {
+func (p *planner) planStep(ctx context.Context) error {
 	n := &p.next
 	switch {
 	case n.Items != nil:
-		p.items()
+		p.planItems()
 		return nil
 	case n.Bins != nil:
-		return p.bins(ctx)
+		return p.planBins(ctx)
 	case n.Group == 0:
 		return p.wholeLevel(ctx)
 	case n.Source == 0:
 		return p.groupMaps(ctx)
 	}
-	all, err := p.groups(ctx, n.Units, n.Group, unitsOf(p.ctl, n.Source))
+	all, err := p.groupInputs(ctx, n.Units, n.Group, unitsOf(p.ctl, n.Source))
 	p.insertUnits(all)
 	return err
 }
@@ -202,39 +202,39 @@ func (p *planner) wholeLevel(ctx context.Context) error {
 	}
 	var all []*storagev1.Inputs
 	for int64(len(all)) < min(p.next.Units-p.cursor.Planned, int64(p.room)) {
-		all = append(all, p.takes(0, end))
+		all = append(all, p.inputRange(0, end))
 	}
-	if err := p.mapped(ctx, all...); err != nil {
+	if err := p.setMapRanges(ctx, all...); err != nil {
 		return err
 	}
 	p.insertUnits(all)
 	return nil
 }
 
-// takes returns inputs that are all units of the source level with indexes in
+// inputRange returns inputs that are all units of the source level with indexes in
 // [first, end).
-func (p *planner) takes(first, end int64) *storagev1.Inputs {
+func (p *planner) inputRange(first, end int64) *storagev1.Inputs {
 	return &storagev1.Inputs{Level: p.next.Source, First: first, End: end, MapFirst: first, MapEnd: end}
 }
 
-// items plans units that work on an element of an output each, as many as suit
+// planItems plans units that work on an element of an output each, as many as suit
 // one transaction.
-func (p *planner) items() {
+func (p *planner) planItems() {
 	for size, n := 0, 0; p.cursor.Planned < p.next.Units && n < p.room && size < store.TargetTxSize; n++ {
 		item := p.next.Items[p.cursor.Planned]
 		size += len(item.Value) + 300
-		p.insertUnit(p.takes(item.Source, item.Source+1), item.Value)
+		p.insertUnit(p.inputRange(item.Source, item.Source+1), item.Value)
 	}
 }
 
-// groups returns what the next of a level's units take, as far as there is room:
+// groupInputs returns what the next of a level's units take, as far as there is room:
 // each so many in a row of those below, themselves reduces.
-func (p *planner) groups(ctx context.Context, units, group, below int64) ([]*storagev1.Inputs, error) {
+func (p *planner) groupInputs(ctx context.Context, units, group, below int64) ([]*storagev1.Inputs, error) {
 	var all []*storagev1.Inputs
 	for i := p.cursor.Planned; i < units && len(all) < p.room; i++ {
-		all = append(all, p.takes(i*group, min((i+1)*group, below)))
+		all = append(all, p.inputRange(i*group, min((i+1)*group, below)))
 	}
-	return all, p.mapped(ctx, all...)
+	return all, p.setMapRanges(ctx, all...)
 }
 
 const (
@@ -242,10 +242,10 @@ const (
 	stepPicks = 65_536 // in one transaction
 )
 
-// bins plans reduces over units that were picked. A bin may hold any number of
+// planBins plans reduces over units that were picked. A bin may hold any number of
 // them, so their indexes stand under keys of their own, which may take several
 // steps; the unit comes with the last of them.
-func (p *planner) bins(ctx context.Context) error {
+func (p *planner) planBins(ctx context.Context) error {
 	c, left := p.cursor, stepPicks
 	var full []*storagev1.Inputs
 	for len(full) < p.room && left > 0 {
@@ -256,17 +256,17 @@ func (p *planner) bins(ctx context.Context) error {
 		bin := p.next.Bins[at]
 		for c.Picked < int64(len(bin)) && left > 0 {
 			part := bin[c.Picked:min(int(c.Picked)+min(pickChunk, left), len(bin))]
-			p.tx.Set(p.keys.Picks(p.id, p.next.Number, at, part[0]), encode(picks(part)))
+			p.tx.Set(p.keys.Picks(p.id, p.next.Number, at, part[0]), encode(newPicks(part)))
 			c.Picked += int64(len(part))
 			left -= len(part)
 		}
 		if c.Picked == int64(len(bin)) {
-			inputs := p.takes(bin[0], bin[len(bin)-1]+1)
+			inputs := p.inputRange(bin[0], bin[len(bin)-1]+1)
 			inputs.Picked, c.Picked = c.Picked, 0
 			full = append(full, inputs)
 		}
 	}
-	if err := p.mapped(ctx, full...); err != nil {
+	if err := p.setMapRanges(ctx, full...); err != nil {
 		return err
 	}
 	p.insertUnits(full)
@@ -284,7 +284,7 @@ func (p *planner) insertUnits(all []*storagev1.Inputs) {
 	}
 }
 
-func picks(indexes []int64) *storagev1.Picks {
+func newPicks(indexes []int64) *storagev1.Picks {
 	m := &storagev1.Picks{First: indexes[0]}
 	for i := 1; i < len(indexes); i++ {
 		m.Gaps = append(m.Gaps, indexes[i]-indexes[i-1])
@@ -297,10 +297,10 @@ func (p *planner) lastMap(ctx context.Context, r store.Reader) (int64, error) {
 	if err != nil || len(pairs) == 0 {
 		return 0, err
 	}
-	return p.index(pairs[0].Key)
+	return p.decodeIndex(pairs[0].Key)
 }
 
-func (p *planner) index(key []byte) (int64, error) {
+func (p *planner) decodeIndex(key []byte) (int64, error) {
 	_, rest, err := p.keys.Last(key)
 	if err != nil {
 		return 0, err
@@ -330,7 +330,7 @@ func (p *planner) groupMaps(ctx context.Context) error {
 			return err
 		}
 		for _, kv := range pairs {
-			if last, err = p.index(kv.Key); err != nil {
+			if last, err = p.decodeIndex(kv.Key); err != nil {
 				return err
 			}
 			if size++; size == 1 {
@@ -357,13 +357,13 @@ func (p *planner) groupMaps(ctx context.Context) error {
 // takeMaps plans the next unit over the units of level 0 with indexes from first
 // to last.
 func (p *planner) takeMaps(first, last int64) {
-	p.insertUnits([]*storagev1.Inputs{p.takes(first, last+1)})
+	p.insertUnits([]*storagev1.Inputs{p.inputRange(first, last+1)})
 	p.cursor.Cursor = last + 1
 }
 
-// mapped tells inputs that are reduces of the same tree which units these stand
+// setMapRanges tells inputs that are reduces of the same tree which units these stand
 // for: from the first of their first to the last of their last, read all together.
-func (p *planner) mapped(ctx context.Context, all ...*storagev1.Inputs) error {
+func (p *planner) setMapRanges(ctx context.Context, all ...*storagev1.Inputs) error {
 	if p.next.Depth <= 1 || len(all) == 0 {
 		return nil
 	}
@@ -377,7 +377,7 @@ func (p *planner) mapped(ctx context.Context, all ...*storagev1.Inputs) error {
 		return err
 	}
 	if len(ends) < len(ids) {
-		return corrupt(p.keys.Unit(p.id, ids[0]), "level %d of %s lacks some of units %d to %d", p.next.Source, p.id, all[0].First, all[len(all)-1].End-1)
+		return corruptError(p.keys.Unit(p.id, ids[0]), "level %d of %s lacks some of units %d to %d", p.next.Source, p.id, all[0].First, all[len(all)-1].End-1)
 	}
 	for i, in := range all {
 		in.MapFirst, in.MapEnd = ends[2*i].Inputs.GetMapFirst(), ends[2*i+1].Inputs.GetMapEnd()
@@ -397,7 +397,7 @@ func (p *planner) sourceLevel() *storagev1.Level {
 // insertUnit plans the next unit of the level.
 func (p *planner) insertUnit(in *storagev1.Inputs, item []byte) {
 	at := p.cursor.Planned
-	p.plant(p.tx, p.id, &storagev1.Unit{
+	p.insertNew(p.tx, p.id, &storagev1.Unit{
 		UnitId: string(unitAt(p.cursor.Plan, at)), Kind: uint32(p.next.Kind), Level: p.next.Number, Stage: int64(p.next.Stage), Index: at,
 		Inputs: in, Item: item, Queue: &storagev1.Queue{Shard: at % max(1, p.ctl.Shards)},
 	})

@@ -27,8 +27,8 @@ const MaxPutBytes = 8 * store.ChunkSize
 // errs.Precondition if the session does not hold the attempt.
 func (j *Jobs) Stored(ctx context.Context, p *Put) (n int64, err error) {
 	err = j.view(ctx, func(tx store.Tx) error {
-		u, err := j.putting(ctx, tx.Snapshot(), p)
-		if err == nil && p.is(u.Put) {
+		u, err := j.unitOfPut(ctx, tx.Snapshot(), p)
+		if err == nil && p.samePut(u.Put) {
 			n = u.Put.Stored
 		}
 		return err
@@ -44,14 +44,14 @@ func (j *Jobs) Stored(ctx context.Context, p *Put) (n int64, err error) {
 func (j *Jobs) StorePut(ctx context.Context, p *Put, start int64, data []byte) error {
 	end := start + int64(len(data))
 	return j.update(ctx, failpoint.Chunk, func(tx store.Tx) error {
-		u, err := j.putting(ctx, tx, p)
+		u, err := j.unitOfPut(ctx, tx, p)
 		if err != nil {
 			return err
 		}
-		if u.Put != nil && u.Put.Stored == u.Put.Length && !p.is(u.Put) { // its report may be being checked
+		if u.Put != nil && u.Put.Stored == u.Put.Length && !p.samePut(u.Put) { // its report may be being checked
 			return errs.New(errs.Precondition, "attempt %d of unit %s has stored another output whole: it cannot change", p.Attempt, p.Unit)
 		}
-		if !p.is(u.Put) { // another output of the same attempt, or none, was being stored
+		if !p.samePut(u.Put) { // another output of the same attempt, or none, was being stored
 			tx.ClearRange(j.keys.Result(p.Job, p.Unit, u.Attempt))
 			u.Put = &storagev1.Put{Length: p.Length, Sha256: p.SHA256}
 		}
@@ -77,23 +77,23 @@ func (j *Jobs) PutParts(ctx context.Context, p *Put, end int64, visit func(part 
 		Begin: j.keys.ResultChunk(p.Job, p.Unit, int64(p.Attempt), 0),
 		End:   j.keys.ResultChunk(p.Job, p.Unit, int64(p.Attempt), chunksOf(end)),
 	}
-	return j.chunks(ctx, r, visit)
+	return j.visitChunks(ctx, r, visit)
 }
 
-// putting returns the unit whose attempt a session holds.
-func (j *Jobs) putting(ctx context.Context, r store.Reader, p *Put) (*storagev1.Unit, error) {
-	u, err := j.unit(ctx, r, p.Job, p.Unit)
+// unitOfPut returns the unit whose attempt a session holds.
+func (j *Jobs) unitOfPut(ctx context.Context, r store.Reader, p *Put) (*storagev1.Unit, error) {
+	u, err := j.readUnit(ctx, r, p.Job, p.Unit)
 	if err != nil {
 		return nil, err
 	}
-	if !standing(u, p.Attempt) || u.Session != string(p.Session) {
+	if !attemptStands(u, p.Attempt) || u.Session != string(p.Session) {
 		return nil, errs.New(errs.Precondition, "session %s does not hold attempt %d of unit %s", p.Session, p.Attempt, p.Unit)
 	}
 	return u, nil
 }
 
-// is reports whether what is stored is of p.
-func (p *Put) is(stored *storagev1.Put) bool {
+// samePut reports whether what is stored is of p.
+func (p *Put) samePut(stored *storagev1.Put) bool {
 	return stored != nil && stored.Length == p.Length && bytes.Equal(stored.Sha256, p.SHA256)
 }
 

@@ -22,14 +22,14 @@ import (
 func (j *Jobs) Job(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
 	var job *mapreduce.Job
 	err := j.view(ctx, func(tx store.Tx) (err error) {
-		job, err = j.job(ctx, tx.Snapshot(), id)
+		job, err = j.readJob(ctx, tx.Snapshot(), id)
 		return err
 	})
 	return job, err
 }
 
-func (j *Jobs) job(ctx context.Context, r store.Reader, id mapreduce.JobID) (*mapreduce.Job, error) {
-	ctl, err := j.ctl(ctx, r, id)
+func (j *Jobs) readJob(ctx context.Context, r store.Reader, id mapreduce.JobID) (*mapreduce.Job, error) {
+	ctl, err := j.readControl(ctx, r, id)
 	if err != nil {
 		return nil, err
 	}
@@ -37,11 +37,11 @@ func (j *Jobs) job(ctx context.Context, r store.Reader, id mapreduce.JobID) (*ma
 	if _, err := read(ctx, r, j.keys.Job(id), rec); err != nil {
 		return nil, err
 	}
-	c, err := j.counters(ctx, r, id)
+	c, err := j.readCounters(ctx, r, id)
 	if err != nil {
 		return nil, err
 	}
-	seal, err := j.head(ctx, r, id)
+	seal, err := j.lastSeal(ctx, r, id)
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +49,10 @@ func (j *Jobs) job(ctx context.Context, r store.Reader, id mapreduce.JobID) (*ma
 		ID: id, Spec: SpecOf(rec.Config), State: mapreduce.JobState(ctl.State), Phase: mapreduce.JobState(ctl.Phase),
 		Level: int(ctl.Level), Epoch: ctl.Epoch, Error: ctl.Error,
 		Created: time.UnixMicro(rec.CreatedAtMicros).UTC(), Updated: time.UnixMicro(ctl.UpdatedAtMicros).UTC(),
-		TotalUnits: totalUnits(ctl), CompletedUnits: c.sum(keys.Completed), FailedUnits: c.sum(keys.Failed),
-		RunningUnits: c.sum(keys.Running), ParkedUnits: c.sum(keys.UnitsParked), CostMicros: c.sum(keys.Cost),
-		TotalTokens: mapreduce.Tokens{In: c.sum(keys.TokensIn), Out: c.sum(keys.TokensOut)},
-		Savings:     c.savings(),
+		TotalUnits: totalUnits(ctl), CompletedUnits: c.sumLevels(keys.Completed), FailedUnits: c.sumLevels(keys.Failed),
+		RunningUnits: c.sumLevels(keys.Running), ParkedUnits: c.sumLevels(keys.UnitsParked), CostMicros: c.sumLevels(keys.Cost),
+		TotalTokens: mapreduce.Tokens{In: c.sumLevels(keys.TokensIn), Out: c.sumLevels(keys.TokensOut)},
+		Savings:     c.totalSavings(),
 		AuditHead:   hex.EncodeToString(seal.Hash),
 	}
 	for _, w := range rec.Warnings {
@@ -61,21 +61,21 @@ func (j *Jobs) job(ctx context.Context, r store.Reader, id mapreduce.JobID) (*ma
 	for _, s := range rec.Superseded {
 		job.Superseded = append(job.Superseded, spentOf(s))
 	}
-	job.Coverage = coverage(rec, c)
+	job.Coverage = jobCoverage(rec, c)
 	if job.State == mapreduce.JobComplete {
 		job.Phase = mapreduce.JobComplete
 	}
 	return job, nil
 }
 
-func coverage(rec *storagev1.Job, c counters) mapreduce.Coverage {
+func jobCoverage(rec *storagev1.Job, c counters) mapreduce.Coverage {
 	return mapreduce.Coverage{
 		Documents: mapreduce.Ledger{
-			Total: rec.Documents, Mapped: c.sum(keys.DocumentsMapped), Failed: c.sum(keys.DocumentsFailed),
-			Skipped: rec.SkippedDocuments + c.sum(keys.DocumentsSkipped),
+			Total: rec.Documents, Mapped: c.sumLevels(keys.DocumentsMapped), Failed: c.sumLevels(keys.DocumentsFailed),
+			Skipped: rec.SkippedDocuments + c.sumLevels(keys.DocumentsSkipped),
 		},
 		Characters: mapreduce.Ledger{
-			Total: rec.Characters + c.sum(keys.CharactersParsed), Mapped: c.sum(keys.CharactersMapped), Failed: c.sum(keys.CharactersFailed),
+			Total: rec.Characters + c.sumLevels(keys.CharactersParsed), Mapped: c.sumLevels(keys.CharactersMapped), Failed: c.sumLevels(keys.CharactersFailed),
 		},
 	}
 }
@@ -83,7 +83,7 @@ func coverage(rec *storagev1.Job, c counters) mapreduce.Coverage {
 // Ctl returns a job's switch as it is now.
 func (j *Jobs) Ctl(ctx context.Context, id mapreduce.JobID) (ctl *storagev1.Ctl, err error) {
 	err = j.view(ctx, func(tx store.Tx) (err error) {
-		ctl, err = j.ctl(ctx, tx.Snapshot(), id)
+		ctl, err = j.readControl(ctx, tx.Snapshot(), id)
 		return err
 	})
 	return ctl, err
@@ -118,7 +118,7 @@ func (j *Jobs) Standing(ctx context.Context, id mapreduce.JobID) (*Standing, err
 		if err := errors.Join(decode(ks[0], values[0], st.Ctl), decode(ks[1], values[1], st.Record)); err != nil {
 			return err
 		}
-		st.Sleepers, st.NextParked, err = j.sleepers(ctx, tx.Snapshot(), id, "", maxSleepers)
+		st.Sleepers, st.NextParked, err = j.listSleepers(ctx, tx.Snapshot(), id, "", maxSleepers)
 		return err
 	})
 	return st, err
@@ -186,12 +186,12 @@ func (j *Jobs) listSome(ctx context.Context, r store.Range, q mapreduce.ListJobs
 				return err
 			}
 			rest.Skip()
-			job, err := j.job(ctx, s, mapreduce.JobID(rest.Text()))
+			job, err := j.readJob(ctx, s, mapreduce.JobID(rest.Text()))
 			if err != nil {
 				return err
 			}
 			next = kv.Key
-			if chosen(q, job) {
+			if matchesQuery(q, job) {
 				found = append(found, job)
 			}
 		}
@@ -201,7 +201,7 @@ func (j *Jobs) listSome(ctx context.Context, r store.Range, q mapreduce.ListJobs
 	return next, more, err
 }
 
-func chosen(q mapreduce.ListJobsQuery, job *mapreduce.Job) bool {
+func matchesQuery(q mapreduce.ListJobsQuery, job *mapreduce.Job) bool {
 	if q.Tenant != "" && q.Tenant != job.Spec.Tenant {
 		return false
 	}
@@ -222,15 +222,15 @@ type RunRef struct {
 // Runs returns the jobs that may run.
 func (j *Jobs) Runs(ctx context.Context) (refs []RunRef, err error) {
 	err = j.view(ctx, func(tx store.Tx) (err error) {
-		refs, _, err = j.runs(ctx, tx, 0)
+		refs, _, err = j.readRuns(ctx, tx, 0)
 		return err
 	})
 	return refs, err
 }
 
-// runs returns so many of the jobs that may run, or with 0 all, and whether there are
+// readRuns returns so many of the jobs that may run, or with 0 all, and whether there are
 // more.
-func (j *Jobs) runs(ctx context.Context, tx store.Tx, limit int) (refs []RunRef, more bool, err error) {
+func (j *Jobs) readRuns(ctx context.Context, tx store.Tx, limit int) (refs []RunRef, more bool, err error) {
 	pairs, more, err := tx.Snapshot().GetRange(ctx, j.keys.Runs(), store.RangeOptions{Limit: limit})
 	if err != nil {
 		return nil, false, err
@@ -242,7 +242,7 @@ func (j *Jobs) runs(ctx context.Context, tx store.Tx, limit int) (refs []RunRef,
 		}
 		ref := RunRef{Tenant: mapreduce.TenantID(rest.Text()), Job: mapreduce.JobID(rest.Text())}
 		if ref.Priority, ref.Epoch, err = parseRun(kv.Value); err != nil {
-			return nil, false, corrupt(kv.Key, "%v", err)
+			return nil, false, corruptError(kv.Key, "%v", err)
 		}
 		refs = append(refs, ref)
 	}
@@ -274,7 +274,7 @@ func (j *Jobs) Scan(ctx context.Context, id mapreduce.JobID, s Stretch) (found [
 		}
 		more = m
 		for _, kv := range pairs {
-			c, err := j.entry(kv)
+			c, err := j.readEntry(kv)
 			if err != nil {
 				return err
 			}
@@ -294,15 +294,15 @@ func (j *Jobs) Last(ctx context.Context, id mapreduce.JobID, s Stretch) (seq int
 			seq = -1
 			return err
 		}
-		c, err := j.entry(pairs[0])
+		c, err := j.readEntry(pairs[0])
 		seq = c.Seq
 		return err
 	})
 	return seq, err
 }
 
-// entry returns what an entry of a queue says.
-func (j *Jobs) entry(kv store.KeyValue) (Candidate, error) {
+// readEntry returns what an entry of a queue says.
+func (j *Jobs) readEntry(kv store.KeyValue) (Candidate, error) {
 	_, rest, err := j.keys.Last(kv.Key)
 	if err != nil {
 		return Candidate{}, err
@@ -315,7 +315,7 @@ func (j *Jobs) entry(kv store.KeyValue) (Candidate, error) {
 // Unit returns the record of a unit, or nil.
 func (j *Jobs) Unit(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (u *storagev1.Unit, err error) {
 	err = j.view(ctx, func(tx store.Tx) (err error) {
-		u, err = j.unit(ctx, tx.Snapshot(), id, name)
+		u, err = j.readUnit(ctx, tx.Snapshot(), id, name)
 		return err
 	})
 	return u, err
@@ -331,9 +331,9 @@ func (j *Jobs) UnitsFrom(ctx context.Context, id mapreduce.JobID, level, from in
 // Inputs returns up to limit of the units whose outputs a unit takes, with indexes from
 // from on, in order. There may be fewer, but only at the end there are none.
 func (j *Jobs) Inputs(ctx context.Context, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]*storagev1.Unit, error) {
-	return j.fitting(ctx, limit, func(r store.Reader, most int) ([]*storagev1.Unit, error) {
+	return j.readFitting(ctx, limit, func(r store.Reader, most int) ([]*storagev1.Unit, error) {
 		if reduce.Inputs.GetPicked() > 0 {
-			return j.picked(ctx, r, id, reduce, from, most)
+			return j.readPicked(ctx, r, id, reduce, from, most)
 		}
 		return j.unitsIn(ctx, r, id, reduce.Inputs.GetLevel(), from, reduce.Inputs.GetEnd(), most)
 	})
@@ -343,11 +343,11 @@ func (j *Jobs) Inputs(ctx context.Context, id mapreduce.JobID, reduce *storagev1
 // the length that a record tells may be wrong.
 const maxAhead = 64 << 20
 
-// ahead returns room for what is about to be read, of which a record says the length.
-func ahead(length int64) []byte { return make([]byte, 0, min(max(length, 0), maxAhead)) }
+// newBuffer returns room for what is about to be read, of which a record says the length.
+func newBuffer(length int64) []byte { return make([]byte, 0, min(max(length, 0), maxAhead)) }
 
-// chunks visits the values of a range in order, and reads some at a time.
-func (j *Jobs) chunks(ctx context.Context, r store.Range, visit func(value []byte) error) error {
+// visitChunks visits the values of a range in order, and reads some at a time.
+func (j *Jobs) visitChunks(ctx context.Context, r store.Range, visit func(value []byte) error) error {
 	for {
 		var pairs []store.KeyValue
 		var more bool
@@ -379,7 +379,7 @@ func (j *Jobs) Output(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit
 	if res.GetChunks() == 0 {
 		return res.GetInline(), nil
 	}
-	data := ahead(res.Length)
+	data := newBuffer(res.Length)
 	err := j.OutputParts(ctx, id, u, func(part []byte) error {
 		data = append(data, part...)
 		return nil
@@ -400,7 +400,7 @@ func (j *Jobs) OutputParts(ctx context.Context, id mapreduce.JobID, u *storagev1
 	}
 	r := j.keys.Result(id, mapreduce.UnitID(u.UnitId), res.Attempt)
 	if res.Length <= 0 || res.Length > mapreduce.MaxOutput || res.Chunks != chunksOf(res.Length) {
-		return corrupt(r.Begin, "result of unit %s of job %s, attempt %d: %d bytes in %d chunks", u.UnitId, id, res.Attempt, res.Length, res.Chunks)
+		return corruptError(r.Begin, "result of unit %s of job %s, attempt %d: %d bytes in %d chunks", u.UnitId, id, res.Attempt, res.Length, res.Chunks)
 	}
 	return j.hashedParts(ctx, r, res.Length, res.Sha256, visit, func() string {
 		return fmt.Sprintf("the output of unit %s of job %s, attempt %d", u.UnitId, id, res.Attempt)
@@ -414,7 +414,7 @@ func (j *Jobs) hashedParts(ctx context.Context, r store.Range, length int64, sha
 	damaged := func(how string) error {
 		return errs.New(errs.DataLoss, "%s, stored from key %x on, is damaged: %s; submit the document again: %w", what(), r.Begin, how, store.ErrCorrupt)
 	}
-	err := j.chunks(ctx, r, func(part []byte) error {
+	err := j.visitChunks(ctx, r, func(part []byte) error {
 		sum.Write(part)
 		if got += int64(len(part)); got > length {
 			return damaged(fmt.Sprintf("there are more than its %d bytes", length))
@@ -445,7 +445,7 @@ func (j *Jobs) Text(ctx context.Context, id mapreduce.JobID, sha []byte, start, 
 	if start >= end {
 		return nil, nil
 	}
-	data := ahead(end - start)
+	data := newBuffer(end - start)
 	err := j.TextParts(ctx, id, TextRange{SHA256: sha, Start: start, End: end}, func(part []byte) error {
 		data = append(data, part...)
 		return nil
@@ -477,7 +477,7 @@ func (j *Jobs) TextParts(ctx context.Context, id mapreduce.JobID, t TextRange, v
 		return j.hashedParts(ctx, r, t.Length, t.SHA256, visit, what)
 	}
 	at := from * store.ChunkSize
-	err := j.chunks(ctx, r, func(chunk []byte) error {
+	err := j.visitChunks(ctx, r, func(chunk []byte) error {
 		begin, end := max(t.Start-at, 0), min(t.End-at, int64(len(chunk)))
 		at += int64(len(chunk))
 		if begin >= end {
@@ -544,7 +544,7 @@ func (j *Jobs) FirstFailed(ctx context.Context, id mapreduce.JobID) (u *storagev
 		}
 		rest.Skip()
 		rest.Skip()
-		u, err = j.unit(ctx, s, id, mapreduce.UnitID(rest.Text()))
+		u, err = j.readUnit(ctx, s, id, mapreduce.UnitID(rest.Text()))
 		return err
 	})
 	return u, err
@@ -553,7 +553,7 @@ func (j *Jobs) FirstFailed(ctx context.Context, id mapreduce.JobID) (u *storagev
 // State returns what an earlier attempt's agent left to go on with.
 func (j *Jobs) State(ctx context.Context, id mapreduce.JobID, u mapreduce.UnitID) ([]byte, error) {
 	var data []byte
-	err := j.chunks(ctx, j.keys.State(id, u), func(chunk []byte) error {
+	err := j.visitChunks(ctx, j.keys.State(id, u), func(chunk []byte) error {
 		data = append(data, chunk...)
 		return nil
 	})
@@ -599,7 +599,7 @@ func UnitOf(job mapreduce.JobID, u *storagev1.Unit) *mapreduce.Unit {
 		Attempts: int(u.Attempt), Failures: int(u.Failures), Share: u.Share,
 		Tokens: mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}, CostMicros: u.CostMicros,
 		Elapsed: time.Duration(u.ElapsedMicros) * time.Microsecond, Errors: u.Errors,
-		Journal: journal(u), Savings: savingsOf(u.Savings),
+		Journal: journalOf(u), Savings: savingsOf(u.Savings),
 		ChunkIndex: int(src.GetChunkIndex()), Chunks: int(src.GetChunks()),
 		Start: src.GetCharStart(), End: src.GetCharEnd(), Confidence: u.GetResult().GetConfidence(),
 	}

@@ -6,19 +6,19 @@ import (
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// save adds what caches saved an attempt to its unit and its job.
-func (t *turn) save(u *storagev1.Unit, owner mapreduce.NodeID, s mapreduce.Savings) {
+// addSavings adds what caches saved an attempt to its unit and its job.
+func (t *turn) addSavings(u *storagev1.Unit, owner mapreduce.NodeID, s mapreduce.Savings) {
 	if s == (mapreduce.Savings{}) {
 		return
 	}
 	u.Savings = storedSavings(savingsOf(u.Savings).Add(s))
-	for c, n := range saved(storedSavings(s)) {
+	for c, n := range savingsByCounter(storedSavings(s)) {
 		t.addFor(owner, c, 0, n)
 	}
 }
 
-// saved are what caches saved, by the counters of it.
-func saved(s *storagev1.Savings) map[keys.Counter]int64 {
+// savingsByCounter are what caches saved, by the counters of it.
+func savingsByCounter(s *storagev1.Savings) map[keys.Counter]int64 {
 	if s == nil {
 		return nil
 	}
@@ -42,10 +42,10 @@ func storedSavings(s mapreduce.Savings) *storagev1.Savings {
 	}
 }
 
-// savings are those of a job.
-func (c counters) savings() mapreduce.Savings {
+// totalSavings are those of a job.
+func (c counters) totalSavings() mapreduce.Savings {
 	return mapreduce.Savings{
-		Answers: c.sum(keys.Answered), AnswerMicros: c.sum(keys.AnswersSaved),
-		CacheWrite: c.sum(keys.CacheWritten), CacheRead: c.sum(keys.CacheRead), PromptMicros: c.sum(keys.PromptsSaved),
+		Answers: c.sumLevels(keys.Answered), AnswerMicros: c.sumLevels(keys.AnswersSaved),
+		CacheWrite: c.sumLevels(keys.CacheWritten), CacheRead: c.sumLevels(keys.CacheRead), PromptMicros: c.sumLevels(keys.PromptsSaved),
 	}
 }

@@ -498,7 +498,7 @@ func claimsAreLinearizable(t *testing.T, seed uint64) {
 				}
 				res, err := j.Turn(w.ctx, &jobs.Turn{Job: id, Claim: &jobs.Claim{
 					ID:    fmt.Sprintf("c-%d-%d", client, n),
-					Seats: []jobs.Seat{{Session: seat.id, Epoch: seat.epoch, Slots: 2}}, Candidates: found,
+					Seats: []jobs.WorkerSlots{{Session: seat.id, Epoch: seat.epoch, Slots: 2}}, Candidates: found,
 				}})
 				if err != nil {
 					t.Error(err)
@@ -571,7 +571,7 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"ask": func(t *rapid.T) {
 				i := rapid.IntRange(0, 2).Draw(t, "node")
-				ask := jobs.Ask{Tokens: rapid.Int64Range(0, 60).Draw(t, "tokens"), Slots: 5, Parallelism: 10, Alone: rapid.Bool().Draw(t, "alone")}
+				ask := jobs.GrantRequest{Tokens: rapid.Int64Range(0, 60).Draw(t, "tokens"), Slots: 5, Parallelism: 10, Alone: rapid.Bool().Draw(t, "alone")}
 				if rapid.IntRange(0, 3).Draw(t, "doubted") == 0 {
 					other := w.nodes[(i+1)%3].Node()
 					ask.Doubts = map[mapreduce.NodeID]*jobs.Doubt{other: w.doubt(w.nodes[i], other)}

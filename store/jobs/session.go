@@ -60,23 +60,23 @@ func (j *Jobs) Bind(ctx context.Context, hello *mapreduce.Hello, epoch int64) (*
 		tx.Set(j.keys.Session(id), encode(&storagev1.Session{
 			Node: string(j.node), Epoch: epoch, Embedded: hello.Embedded,
 		}))
-		if err := j.lives(ctx, tx); err != nil {
+		if err := j.endDoubt(ctx, tx); err != nil {
 			return err
 		}
 		s := &sweep{Jobs: j, tx: tx, session: id, kept: named}
-		if err := s.held(ctx, 0); err != nil {
+		if err := s.sweepHeld(ctx, 0); err != nil {
 			return err
 		}
-		if err := s.readopt(ctx, holding, fmt.Sprintf("bind-%d", epoch)); err != nil {
+		if err := s.readoptUnits(ctx, holding, fmt.Sprintf("bind-%d", epoch)); err != nil {
 			return err
 		}
-		s.record()
+		s.recordCounts()
 		most := int64(hello.Slots)
-		if err := j.moveSlots(ctx, tx, mapreduce.NodeID(sess.Node), s.slots(most), most); err != nil {
+		if err := j.moveSlots(ctx, tx, mapreduce.NodeID(sess.Node), s.heldSlots(most), most); err != nil {
 			return err
 		}
-		b.Kept, b.Jobs = s.stay, s.touched()
-		b.Drop = s.dropped(holding)
+		b.Kept, b.Jobs = s.stay, s.touchedJobs()
+		b.Drop = s.droppedUnits(holding)
 		return nil
 	})
 	return b, err
@@ -115,7 +115,7 @@ func (j *Jobs) Expire(ctx context.Context, id mapreduce.SessionID, node mapreduc
 	told := make(map[mapreduce.JobID][]WaitRef)
 	tried := 0
 	err := j.update(ctx, failpoint.Expire, func(tx store.Tx) error {
-		room := fewer(stepUnits, leastPage, tried)
+		room := shrinkLimit(stepUnits, leastPage, tried)
 		tried++
 		loss = &Loss{Done: true}
 		var sess storagev1.Session
@@ -133,10 +133,10 @@ func (j *Jobs) Expire(ctx context.Context, id mapreduce.SessionID, node mapreduc
 			return nil // it is alive elsewhere
 		}
 		s := &sweep{Jobs: j, tx: tx, session: id, lost: true, running: running}
-		if err := s.held(ctx, room); err != nil {
+		if err := s.sweepHeld(ctx, room); err != nil {
 			return err
 		}
-		s.record()
+		s.recordCounts()
 		for id, t := range s.jobs {
 			told[id] = append(told[id], t.out.Told...)
 		}
@@ -214,8 +214,8 @@ type sweep struct {
 	more  bool
 }
 
-// held visits the session's claims, at most about limit units of them (0: all).
-func (s *sweep) held(ctx context.Context, limit int) error {
+// sweepHeld visits the session's claims, at most about limit units of them (0: all).
+func (s *sweep) sweepHeld(ctx context.Context, limit int) error {
 	s.jobs, s.back = make(map[mapreduce.JobID]*turn), make(map[mapreduce.JobID]int64)
 	pairs, more, err := s.tx.GetRange(ctx, s.keys.HeldBy(s.session), store.RangeOptions{Limit: limit})
 	if err != nil {
@@ -241,7 +241,7 @@ func (s *sweep) held(ctx context.Context, limit int) error {
 		return err
 	}
 	for i, c := range claims {
-		if err := s.claimOf(ctx, pairs[i].Key, c.Units, units); err != nil {
+		if err := s.visitClaim(ctx, pairs[i].Key, c.Units, units); err != nil {
 			return err
 		}
 		units = units[len(c.Units):]
@@ -258,21 +258,21 @@ func (j *Jobs) heldUnits(ctx context.Context, r store.Reader, held []*storagev1.
 	return readUnits(ctx, r, ks)
 }
 
-// record writes what the sweep counted, and wakes whoever can use what went
+// recordCounts writes what the sweep counted, and wakes whoever can use what went
 // back.
-func (s *sweep) record() {
+func (s *sweep) recordCounts() {
 	for _, t := range s.jobs {
-		t.record()
+		t.recordTurn()
 	}
 	if s.swept > 0 {
-		s.wake(s.tx)
+		s.wakeOthers(s.tx)
 	}
 }
 
-// readopt takes back units that were given up for lost, that nobody has claimed
+// readoptUnits takes back units that were given up for lost, that nobody has claimed
 // since, and that the worker turns out to have: what it has begun is not paid
 // for again.
-func (s *sweep) readopt(ctx context.Context, holding []mapreduce.Held, claim string) error {
+func (s *sweep) readoptUnits(ctx context.Context, holding []mapreduce.Held, claim string) error {
 	seen := make(map[mapreduce.Held]bool, len(holding)) // what stays, or was named before
 	for _, h := range s.stay {
 		seen[h.Held] = true
@@ -295,7 +295,7 @@ func (s *sweep) readopt(ctx context.Context, holding []mapreduce.Held, claim str
 	}
 	for i, h := range missed {
 		u := units[i]
-		if !standing(u, h.Attempt) || u.Session != string(s.session) ||
+		if !attemptStands(u, h.Attempt) || u.Session != string(s.session) ||
 			mapreduce.UnitState(u.Status) != mapreduce.Pending {
 			continue
 		}
@@ -307,7 +307,7 @@ func (s *sweep) readopt(ctx context.Context, holding []mapreduce.Held, claim str
 			continue
 		}
 		id := name(len(taken))
-		t.readopt(u, id)
+		t.readoptUnit(u, id)
 		taken = append(taken, &storagev1.HeldUnit{Job: string(h.Job), Unit: u.UnitId, Attempt: u.Attempt})
 		s.stay = append(s.stay, Held{h, id, mapreduce.NodeID(u.Node), u.Reserved})
 	}
@@ -318,8 +318,8 @@ func (s *sweep) readopt(ctx context.Context, holding []mapreduce.Held, claim str
 	return nil
 }
 
-func (t *turn) readopt(u *storagev1.Unit, claim string) {
-	t.dequeue(t.tx, t.in.Job, u)
+func (t *turn) readoptUnit(u *storagev1.Unit, claim string) {
+	t.dequeueUnit(t.tx, t.in.Job, u)
 	u.Status, u.Claim = uint32(mapreduce.Processing), claim
 	owner := mapreduce.NodeID(u.Node)
 	t.addFor(owner, keys.Charged, 0, -u.Charged)
@@ -332,9 +332,9 @@ func (t *turn) readopt(u *storagev1.Unit, claim string) {
 	t.setUnit(t.tx, t.in.Job, u)
 }
 
-// claimOf visits the units of one claim, which units begins with. Its record goes when
+// visitClaim visits the units of one claim, which units begins with. Its record goes when
 // none of them stays.
-func (s *sweep) claimOf(ctx context.Context, key []byte, held []*storagev1.HeldUnit, units []*storagev1.Unit) error {
+func (s *sweep) visitClaim(ctx context.Context, key []byte, held []*storagev1.HeldUnit, units []*storagev1.Unit) error {
 	_, rest, err := s.keys.Last(key)
 	if err != nil {
 		return err
@@ -343,7 +343,7 @@ func (s *sweep) claimOf(ctx context.Context, key []byte, held []*storagev1.HeldU
 	claim := rest.Text()
 	stays := false
 	for i, h := range held {
-		kept, err := s.visit(ctx, claim, h, units[i])
+		kept, err := s.visitUnit(ctx, claim, h, units[i])
 		if err != nil {
 			return err
 		}
@@ -355,7 +355,7 @@ func (s *sweep) claimOf(ctx context.Context, key []byte, held []*storagev1.HeldU
 	return nil
 }
 
-func (s *sweep) visit(ctx context.Context, claim string, h *storagev1.HeldUnit, u *storagev1.Unit) (stays bool, err error) {
+func (s *sweep) visitUnit(ctx context.Context, claim string, h *storagev1.HeldUnit, u *storagev1.Unit) (stays bool, err error) {
 	if u == nil || u.Attempt != h.Attempt || u.Session != string(s.session) || u.Claim != claim ||
 		mapreduce.UnitState(u.Status) != mapreduce.Processing {
 		return false, nil
@@ -367,12 +367,12 @@ func (s *sweep) visit(ctx context.Context, claim string, h *storagev1.HeldUnit, 
 	}
 	s.swept++
 	s.back[id.Job]++
-	return false, s.putBack(ctx, id, u)
+	return false, s.returnUnit(ctx, id, u)
 }
 
-// slots counts by job the units that the session held, and holds, as far as it
+// heldSlots counts by job the units that the session held, and holds, as far as it
 // can run them at once: as many slots go with it to its next orchestrator.
-func (s *sweep) slots(most int64) map[mapreduce.JobID]int64 {
+func (s *sweep) heldSlots(most int64) map[mapreduce.JobID]int64 {
 	count := maps.Clone(s.back)
 	for _, h := range s.stay {
 		count[h.Job]++
@@ -383,9 +383,9 @@ func (s *sweep) slots(most int64) map[mapreduce.JobID]int64 {
 	return count
 }
 
-// putBack returns u to its queue. Its attempt still stands: should its worker
+// returnUnit returns u to its queue. Its attempt still stands: should its worker
 // finish it after all, before it is claimed again, the finish is accepted.
-func (s *sweep) putBack(ctx context.Context, id mapreduce.Held, u *storagev1.Unit) error {
+func (s *sweep) returnUnit(ctx context.Context, id mapreduce.Held, u *storagev1.Unit) error {
 	t, err := s.turnOf(ctx, id.Job)
 	if err != nil || t == nil {
 		return err
@@ -407,9 +407,9 @@ func (s *sweep) putBack(ctx context.Context, id mapreduce.Held, u *storagev1.Uni
 		u.Errors = keepErrors(u.Errors, []string{fmt.Sprintf(
 			"set aside: %d workers died while they ran it", u.Kills)})
 		s.aside = append(s.aside, id)
-		err = t.fail(ctx, u)
+		err = t.failUnit(ctx, u)
 	default:
-		s.enqueue(s.tx, id.Job, u, keys.ClassRequeued)
+		s.enqueueUnit(s.tx, id.Job, u, keys.ClassRequeued)
 	}
 	s.setUnit(s.tx, id.Job, u)
 	return err
@@ -431,7 +431,7 @@ func (s *sweep) turnOf(ctx context.Context, id mapreduce.JobID) (*turn, error) {
 	return t, nil
 }
 
-func (s *sweep) touched() []mapreduce.JobID {
+func (s *sweep) touchedJobs() []mapreduce.JobID {
 	var ids []mapreduce.JobID
 	for id := range s.jobs {
 		ids = append(ids, id)
@@ -439,8 +439,8 @@ func (s *sweep) touched() []mapreduce.JobID {
 	return ids
 }
 
-// dropped returns what the worker named and does not hold.
-func (s *sweep) dropped(holding []mapreduce.Held) []mapreduce.Held {
+// droppedUnits returns what the worker named and does not hold.
+func (s *sweep) droppedUnits(holding []mapreduce.Held) []mapreduce.Held {
 	stays := make(map[mapreduce.Held]bool, len(s.stay))
 	for _, h := range s.stay {
 		stays[h.Held] = true
@@ -461,11 +461,11 @@ func (s *sweep) dropped(holding []mapreduce.Held) []mapreduce.Held {
 func (j *Jobs) Started(ctx context.Context, held []mapreduce.Held) error {
 	return j.update(ctx, failpoint.Started, func(tx store.Tx) error {
 		for _, h := range held {
-			u, err := j.unit(ctx, tx, h.Job, h.Unit)
+			u, err := j.readUnit(ctx, tx, h.Job, h.Unit)
 			if err != nil {
 				return err
 			}
-			if standing(u, h.Attempt) && !u.Started && mapreduce.UnitState(u.Status) == mapreduce.Processing {
+			if attemptStands(u, h.Attempt) && !u.Started && mapreduce.UnitState(u.Status) == mapreduce.Processing {
 				u.Started = true
 				j.setUnit(tx, h.Job, u)
 			}
@@ -493,11 +493,11 @@ func (j *Jobs) Beat(ctx context.Context, count int64) (*Signs, error) {
 	err := j.update(ctx, failpoint.Beat, func(tx store.Tx) (err error) {
 		s = new(Signs)
 		tx.Set(j.keys.Beat(j.node), encode(&storagev1.Beat{Count: count}))
-		if s.Beats, err = j.beats(ctx, tx); err != nil {
+		if s.Beats, err = j.readBeats(ctx, tx); err != nil {
 			return err
 		}
 		var more bool
-		if s.Runs, more, err = j.runs(ctx, tx, seenRuns); store.Retryable(err) {
+		if s.Runs, more, err = j.readRuns(ctx, tx, seenRuns); store.Retryable(err) {
 			return err
 		}
 		s.Seen = err == nil && !more
@@ -510,13 +510,13 @@ func (j *Jobs) Beat(ctx context.Context, count int64) (*Signs, error) {
 func (j *Jobs) Beats(ctx context.Context) (beats map[mapreduce.NodeID]int64, err error) {
 	err = j.view(ctx, func(tx store.Tx) error {
 		var err error
-		beats, err = j.beats(ctx, tx)
+		beats, err = j.readBeats(ctx, tx)
 		return err
 	})
 	return beats, err
 }
 
-func (j *Jobs) beats(ctx context.Context, tx store.Tx) (map[mapreduce.NodeID]int64, error) {
+func (j *Jobs) readBeats(ctx context.Context, tx store.Tx) (map[mapreduce.NodeID]int64, error) {
 	beats := make(map[mapreduce.NodeID]int64)
 	pairs, _, err := tx.Snapshot().GetRange(ctx, j.keys.Beats(), store.RangeOptions{})
 	if err != nil {

@@ -44,7 +44,7 @@ type SkippedAt struct {
 // fails with errs.Exists and the caller draws again.
 func (j *Jobs) Begin(ctx context.Context, id mapreduce.JobID, spec *storagev1.Spec) error {
 	mark := encode(&storagev1.Ingest{
-		Node: string(j.node), CreatedAtMicros: j.micros(), RequestId: spec.RequestId, Tenant: spec.Tenant,
+		Node: string(j.node), CreatedAtMicros: j.nowMicros(), RequestId: spec.RequestId, Tenant: spec.Tenant,
 	})
 	return j.update(ctx, failpoint.Begin, func(tx store.Tx) error {
 		values, err := tx.GetAll(ctx, [][]byte{j.keys.Ctl(id), j.keys.Ingest(id)})
@@ -63,14 +63,14 @@ func (j *Jobs) Begin(ctx context.Context, id mapreduce.JobID, spec *storagev1.Sp
 // id another document's unit has is refused with errs.Exists.
 func (j *Jobs) Stage(ctx context.Context, id mapreduce.JobID, b *Batch) error {
 	return j.update(ctx, failpoint.Stage, func(tx store.Tx) error {
-		if err := j.ingesting(ctx, tx, id); err != nil {
+		if err := j.checkIngesting(ctx, tx, id); err != nil {
 			return err
 		}
-		if err := j.unique(ctx, tx, id, b.Units); err != nil {
+		if err := j.checkUnique(ctx, tx, id, b.Units); err != nil {
 			return err
 		}
 		for _, u := range b.Units {
-			j.plant(tx, id, u)
+			j.insertNew(tx, id, u)
 		}
 		for _, c := range b.Blobs {
 			tx.Set(j.keys.BlobChunk(id, c.SHA256, c.Index), c.Data)
@@ -82,16 +82,16 @@ func (j *Jobs) Stage(ctx context.Context, id mapreduce.JobID, b *Batch) error {
 	})
 }
 
-// plant writes a new unit with its place in the queue and in the order.
-func (j *Jobs) plant(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
-	j.enqueue(tx, id, u, keys.ClassNew)
+// insertNew writes a new unit with its place in the queue and in the order.
+func (j *Jobs) insertNew(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
+	j.enqueueUnit(tx, id, u, keys.ClassNew)
 	j.setUnit(tx, id, u)
 	if u.Level <= 0 {
 		tx.Set(j.keys.Order(id, u.Level, u.Index), []byte(u.UnitId))
 	}
 }
 
-func (j *Jobs) ingesting(ctx context.Context, tx store.Tx, id mapreduce.JobID) error {
+func (j *Jobs) checkIngesting(ctx context.Context, tx store.Tx, id mapreduce.JobID) error {
 	v, err := tx.Get(ctx, j.keys.Ingest(id))
 	if err != nil {
 		return err
@@ -102,10 +102,10 @@ func (j *Jobs) ingesting(ctx context.Context, tx store.Tx, id mapreduce.JobID) e
 	return nil
 }
 
-// unique refuses units whose id is another's, and documents whose id is. A unit
+// checkUnique refuses units whose id is another's, and documents whose id is. A unit
 // of the same index is this batch's own, of an earlier run.
-func (j *Jobs) unique(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) error {
-	stored, err := j.namesakes(ctx, tx, id, units)
+func (j *Jobs) checkUnique(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) error {
+	stored, err := j.readNamesakes(ctx, tx, id, units)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (j *Jobs) unique(ctx context.Context, tx store.Tx, id mapreduce.JobID, unit
 	for _, u := range units {
 		for _, name := range firstNames(u) {
 			old := cmp.Or(inBatch[name], stored[name])
-			if old != nil && clashes(old, u) {
+			if old != nil && idsClash(old, u) {
 				return errs.Field("documents", "documents %d and %d have the same id %q; give each its own",
 					old.Index>>20+1, u.Index>>20+1, u.DocumentId)
 			}
@@ -123,8 +123,8 @@ func (j *Jobs) unique(ctx context.Context, tx store.Tx, id mapreduce.JobID, unit
 	return nil
 }
 
-// namesakes returns the units that are stored under the first names of units.
-func (j *Jobs) namesakes(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) (map[mapreduce.UnitID]*storagev1.Unit, error) {
+// readNamesakes returns the units that are stored under the first names of units.
+func (j *Jobs) readNamesakes(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) (map[mapreduce.UnitID]*storagev1.Unit, error) {
 	var mapped, parsed [][]byte // apart, for each lies close together
 	prefix := j.keys.ParseUnits(id)
 	for _, u := range units {
@@ -139,7 +139,7 @@ func (j *Jobs) namesakes(ctx context.Context, tx store.Tx, id mapreduce.JobID, u
 	}
 	found := make(map[mapreduce.UnitID]*storagev1.Unit)
 	for _, ks := range [][][]byte{mapped, parsed} {
-		values, err := present(ctx, tx, ks)
+		values, err := readPresent(ctx, tx, ks)
 		if err != nil {
 			return nil, err
 		}
@@ -157,11 +157,11 @@ func (j *Jobs) namesakes(ctx context.Context, tx store.Tx, id mapreduce.JobID, u
 	return found, nil
 }
 
-// present returns the values of keys, or nothing if none has one. Documents mostly
+// readPresent returns the values of keys, or nothing if none has one. Documents mostly
 // come in the order of their names, so one look usually tells that nothing lies
 // between the first key and the last, which costs less than to look for each; and
 // what was stored there before, by a run whose outcome was unknown, are neighbours.
-func present(ctx context.Context, tx store.Tx, ks [][]byte) ([][]byte, error) {
+func readPresent(ctx context.Context, tx store.Tx, ks [][]byte) ([][]byte, error) {
 	if len(ks) == 0 {
 		return nil, nil
 	}
@@ -173,11 +173,11 @@ func present(ctx context.Context, tx store.Tx, ks [][]byte) ([][]byte, error) {
 	if len(pairs) == 0 {
 		return nil, nil
 	}
-	return near(ctx, tx, ks)
+	return readNear(ctx, tx, ks)
 }
 
-// near reads keys that are likely to be neighbours, serializably.
-func near(ctx context.Context, tx store.Tx, ks [][]byte) ([][]byte, error) {
+// readNear reads keys that are likely to be neighbours, serializably.
+func readNear(ctx context.Context, tx store.Tx, ks [][]byte) ([][]byte, error) {
 	values, err := store.GetNear(ctx, tx.Snapshot(), ks)
 	if err != nil {
 		return nil, err
@@ -207,9 +207,9 @@ func firstNames(u *storagev1.Unit) []mapreduce.UnitID {
 	return names
 }
 
-// clashes reports whether two units cannot be of one job: they have one id, or
+// idsClash reports whether two units cannot be of one job: they have one id, or
 // are of two documents with one.
-func clashes(a, b *storagev1.Unit) bool {
+func idsClash(a, b *storagev1.Unit) bool {
 	if a.UnitId == b.UnitId {
 		return a.Index != b.Index || a.Level != b.Level
 	}
@@ -242,7 +242,7 @@ func (j *Jobs) Flip(ctx context.Context, id mapreduce.JobID, f *Flip) (mapreduce
 		if err != nil || done != nil { // done: an earlier run committed
 			return err
 		}
-		if err := j.ingesting(ctx, tx, id); err != nil {
+		if err := j.checkIngesting(ctx, tx, id); err != nil {
 			return err
 		}
 		if f.Spec.RequestId != "" {
@@ -257,7 +257,7 @@ func (j *Jobs) Flip(ctx context.Context, id mapreduce.JobID, f *Flip) (mapreduce
 			}
 			tx.Set(key, []byte(id))
 		}
-		j.reveal(tx, id, f)
+		j.publishJob(tx, id, f)
 		return nil
 	})
 	return winner, err
@@ -272,7 +272,7 @@ func (f *Flip) Standing(id mapreduce.JobID, now int64) *Standing {
 	first := f.Level
 	first.Units = f.Map
 	ctl := &storagev1.Ctl{
-		State: uint32(state), Phase: uint32(state), Epoch: 1, Level: level, Levels: []*storagev1.Level{first.stored()},
+		State: uint32(state), Phase: uint32(state), Epoch: 1, Level: level, Levels: []*storagev1.Level{first.toStored()},
 		UpdatedAtMicros: now, MaxAttempts: f.Spec.MaxAttempts, Budget: f.Spec.Budget,
 		FailFast: f.Spec.OnError == uint32(mapreduce.FailFast), ParseUnits: f.Parse, Shards: f.Shards, StagedUnits: f.Map,
 		Tenant: f.Spec.Tenant, Priority: f.Spec.Priority, ReduceShare: f.Spec.ReduceShare,
@@ -284,13 +284,13 @@ func (f *Flip) Standing(id mapreduce.JobID, now int64) *Standing {
 		SkippedDocuments: f.Skipped, Carried: true,
 	}}
 	for _, text := range f.Warnings {
-		st.Record.Warnings = append(st.Record.Warnings, &storagev1.Warning{Text: clip(text)})
+		st.Record.Warnings = append(st.Record.Warnings, &storagev1.Warning{Text: clipText(text)})
 	}
 	return st
 }
 
-func (j *Jobs) reveal(tx store.Tx, id mapreduce.JobID, f *Flip) {
-	now := j.micros()
+func (j *Jobs) publishJob(tx store.Tx, id mapreduce.JobID, f *Flip) {
+	now := j.nowMicros()
 	st := f.Standing(id, now)
 	ctl := st.Ctl
 	tx.Set(j.keys.Ctl(id), encode(ctl))
@@ -301,11 +301,11 @@ func (j *Jobs) reveal(tx store.Tx, id mapreduce.JobID, f *Flip) {
 		tx.Set(j.keys.Grant(id, j.node), encode(&storagev1.Grant{Slots: f.Slots}))
 	}
 	tx.Clear(j.keys.Ingest(id))
-	j.checkpoint(tx, id, &storagev1.Checkpoint{
+	j.addCheckpoint(tx, id, &storagev1.Checkpoint{
 		Kind: uint32(mapreduce.EventSubmitted), State: ctl.State, Epoch: ctl.Epoch, Level: ctl.Level,
-		Message: clip(fmt.Sprintf("%d documents, %d units", f.Documents, f.Map+f.Parse) + warned(f.Warnings)),
+		Message: clipText(fmt.Sprintf("%d documents, %d units", f.Documents, f.Map+f.Parse) + warningSuffix(f.Warnings)),
 	})
-	j.wake(tx)
+	j.wakeOthers(tx)
 }
 
 func (j *Jobs) setRun(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) {

@@ -24,12 +24,12 @@ type carrying struct {
 	from  []byte // key of the unit that is next; nil begins the level
 }
 
-// carry takes what units of some levels have spent from them, those from first on
+// carrySpent takes what units of some levels have spent from them, those from first on
 // of all that are begun, and enters it in the job's record, from where on at says,
 // and returns where it came to, nil if that was all. Reports of these units that
 // come later settle nothing any more, so that nothing is spent behind it. The
 // caller writes the switch, as all do that write the record.
-func (j *Jobs) carry(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, at carrying, first int64, begun []*storagev1.Level) (*carrying, error) {
+func (j *Jobs) carrySpent(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, at carrying, first int64, begun []*storagev1.Level) (*carrying, error) {
 	if at.epoch != ctl.Epoch {
 		at = carrying{epoch: ctl.Epoch}
 	}
@@ -75,7 +75,7 @@ func carryUnit(tx store.Tx, job *storagev1.Job, first int64, kv store.KeyValue) 
 		return nil
 	}
 	if spent != nil {
-		supersede(job, spent)
+		addSuperseded(job, spent)
 	}
 	u.TokensIn, u.TokensOut, u.CostMicros, u.Savings = 0, 0, 0, nil
 	u.Calls, u.LatencyMicros, u.Tools, u.ToolMicros = 0, 0, 0, 0
@@ -97,8 +97,8 @@ func spentBy(u *storagev1.Unit) *storagev1.Spent {
 	return s
 }
 
-// supersede adds s to what is superseded of its level.
-func supersede(job *storagev1.Job, s *storagev1.Spent) {
+// addSuperseded adds s to what is superseded of its level.
+func addSuperseded(job *storagev1.Job, s *storagev1.Spent) {
 	for _, sum := range job.Superseded {
 		if sum.Level == s.Level {
 			sum.Units += s.Units
@@ -122,7 +122,7 @@ func supersede(job *storagev1.Job, s *storagev1.Spent) {
 func spentOf(s *storagev1.Spent) mapreduce.Spent {
 	return mapreduce.Spent{
 		Level: int(s.Level), Units: s.Units, Tokens: mapreduce.Tokens{In: s.TokensIn, Out: s.TokensOut},
-		CostMicros: s.CostMicros, Savings: savingsOf(s.Savings), Journal: journal(s),
+		CostMicros: s.CostMicros, Savings: savingsOf(s.Savings), Journal: journalOf(s),
 	}
 }
 
@@ -134,8 +134,8 @@ type journaled interface {
 	GetToolMicros() int64
 }
 
-// journal returns what attempts did.
-func journal(of journaled) mapreduce.Journal {
+// journalOf returns what attempts did.
+func journalOf(of journaled) mapreduce.Journal {
 	return mapreduce.Journal{
 		Calls: of.GetCalls(), Latency: time.Duration(of.GetLatencyMicros()) * time.Microsecond,
 		Tools: of.GetTools(), ToolTime: time.Duration(of.GetToolMicros()) * time.Microsecond,

@@ -23,15 +23,15 @@ type TreePlan struct {
 	Group int64 // units of a level that one reduce takes
 }
 
-// level returns a level of the tree. That of the root has one unit.
-func (p *TreePlan) level(depth, units int64) *storagev1.Level {
+// treeLevel returns a level of the tree. That of the root has one unit.
+func (p *TreePlan) treeLevel(depth, units int64) *storagev1.Level {
 	l := Level{Units: units, Stage: p.Stage, Depth: int(depth), Source: depth - 1, Phase: p.Phase}
 	if units == 1 {
 		l.Unit = p.Root
 	} else {
 		l.Prefix = mapreduce.TreePrefix(p.Name, int(depth))
 	}
-	return l.stored()
+	return l.toStored()
 }
 
 // PlanTree plans a tree; its last step turns the job to level 0. Each step begins
@@ -53,7 +53,7 @@ func (j *Jobs) TreeStep(ctx context.Context, id mapreduce.JobID, t TreePlan) (do
 		room := stepRoom(tried)
 		tried++
 		done = true
-		ctl, err := j.ctl(ctx, tx, id)
+		ctl, err := j.readControl(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -61,18 +61,18 @@ func (j *Jobs) TreeStep(ctx context.Context, id mapreduce.JobID, t TreePlan) (do
 			return nil
 		}
 		p := &treePlanner{planner: planner{Jobs: j, tx: tx, id: id, ctl: ctl, cursor: &storagev1.Plan{Level: 1}, room: room}, tree: t}
-		if p.maps, err = j.counter(ctx, tx.Snapshot(), id, keys.Planted, 0); err != nil {
+		if p.maps, err = j.readCounter(ctx, tx.Snapshot(), id, keys.Planted, 0); err != nil {
 			return err
 		}
 		p.maps += ctl.StagedUnits
 		if _, err := read(ctx, tx, j.keys.Plan(id, 1), p.cursor); err != nil {
 			return err
 		}
-		if done, err = p.levels(ctx); err != nil {
+		if done, err = p.planLevels(ctx); err != nil {
 			return err
 		}
 		if done {
-			return p.begin(ctx)
+			return p.beginMapping(ctx)
 		}
 		tx.Set(j.keys.Plan(id, 1), encode(p.cursor))
 		return nil
@@ -87,29 +87,29 @@ type treePlanner struct {
 	maps int64
 }
 
-// below returns how many units the level has on which the next one is planned.
-func (p *treePlanner) below() int64 {
+// unitsBelow returns how many units the level has on which the next one is planned.
+func (p *treePlanner) unitsBelow() int64 {
 	if n := len(p.cursor.Levels); n > 0 {
 		return p.cursor.Levels[n-1].Units
 	}
 	return p.maps
 }
 
-// levels plans as many units as there is room for, and reports whether that was
+// planLevels plans as many units as there is room for, and reports whether that was
 // all: the level with the final unit is the last.
-func (p *treePlanner) levels(ctx context.Context) (bool, error) {
+func (p *treePlanner) planLevels(ctx context.Context) (bool, error) {
 	for {
-		c, below := p.cursor, p.below()
+		c, below := p.cursor, p.unitsBelow()
 		if below == 0 || below == 1 && c.Level > 1 {
 			return true, nil
 		}
-		c.Plan = p.tree.level(c.Level, (below-1)/p.tree.Group+1)
+		c.Plan = p.tree.treeLevel(c.Level, (below-1)/p.tree.Group+1)
 		p.next = LevelPlan{Number: c.Level, Level: levelFrom(c.Plan)}
 		var err error
 		if c.Level == 1 {
 			err = p.groupMaps(ctx)
 		} else {
-			err = p.reduces(ctx, below)
+			err = p.planReduces(ctx, below)
 		}
 		if err != nil || c.Planned < c.Plan.Units {
 			return false, err
@@ -119,21 +119,21 @@ func (p *treePlanner) levels(ctx context.Context) (bool, error) {
 	}
 }
 
-func (p *treePlanner) reduces(ctx context.Context, below int64) error {
+func (p *treePlanner) planReduces(ctx context.Context, below int64) error {
 	c := p.cursor
-	all, err := p.groups(ctx, c.Plan.Units, p.tree.Group, below)
+	all, err := p.groupInputs(ctx, c.Plan.Units, p.tree.Group, below)
 	if err != nil {
 		return err
 	}
 	for _, in := range all {
 		p.tx.Add(p.keys.Wait(p.id, c.Level, c.Planned), int64(keys.OneLeft)*(in.End-in.First))
-		p.block(in)
+		p.planReduce(in)
 	}
 	return nil
 }
 
-// block plans the next unit, which waits for its inputs.
-func (p *treePlanner) block(in *storagev1.Inputs) {
+// planReduce plans the next unit, which waits for its inputs.
+func (p *treePlanner) planReduce(in *storagev1.Inputs) {
 	c := p.cursor
 	u := &storagev1.Unit{
 		UnitId: string(unitAt(c.Plan, c.Planned)), Kind: uint32(mapreduce.KindReduce),
@@ -167,7 +167,7 @@ func (p *treePlanner) groupMaps(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		dealt, err := p.deal(ctx, pairs)
+		dealt, err := p.dealGroups(ctx, pairs)
 		switch {
 		case err != nil:
 			return err
@@ -180,21 +180,21 @@ func (p *treePlanner) groupMaps(ctx context.Context) error {
 	return nil
 }
 
-// deal deals map units to groups until there is no room for more reduces, and
+// dealGroups deals map units to groups until there is no room for more reduces, and
 // returns how many it dealt.
-func (p *treePlanner) deal(ctx context.Context, pairs []store.KeyValue) (dealt int, err error) {
-	children, err := p.children(ctx, pairs)
+func (p *treePlanner) dealGroups(ctx context.Context, pairs []store.KeyValue) (dealt int, err error) {
+	children, err := p.readChildren(ctx, pairs)
 	if err != nil {
 		return 0, err
 	}
 	waits := make(map[int64]keys.Waiting)
 	for ; dealt < len(pairs) && p.room > 0; dealt++ {
-		index, err := p.index(pairs[dealt].Key)
+		index, err := p.decodeIndex(pairs[dealt].Key)
 		if err != nil {
 			return dealt, err
 		}
 		c := p.cursor
-		waits[c.Planned] += p.waiting(children, dealt)
+		waits[c.Planned] += p.setParent(children, dealt)
 		if c.Taken++; c.Taken == 1 {
 			c.First = index
 		}
@@ -209,12 +209,12 @@ func (p *treePlanner) deal(ctx context.Context, pairs []store.KeyValue) (dealt i
 	return dealt, nil
 }
 
-// children reads the map units with places in the order, if they have to be told of
+// readChildren reads the map units with places in the order, if they have to be told of
 // the reduce that waits for them. Units of a job that was all text were staged with
 // it, and none can have been claimed. Else those of parsed documents came in
 // between; and when a parse that had failed is tried again, units of the first time
 // may have ended, or end now.
-func (p *treePlanner) children(ctx context.Context, places []store.KeyValue) ([]*storagev1.Unit, error) {
+func (p *treePlanner) readChildren(ctx context.Context, places []store.KeyValue) ([]*storagev1.Unit, error) {
 	if p.ctl.ParseUnits == 0 {
 		return nil, nil
 	}
@@ -224,15 +224,15 @@ func (p *treePlanner) children(ctx context.Context, places []store.KeyValue) ([]
 	}
 	units, err := p.unitsNamed(ctx, p.tx, p.id, ids)
 	if err == nil && len(units) < len(ids) {
-		err = corrupt(p.keys.Unit(p.id, ids[0]), "a unit of %s, from %s to %s, has a place in the order, and is not there",
+		err = corruptError(p.keys.Unit(p.id, ids[0]), "a unit of %s, from %s to %s, has a place in the order, and is not there",
 			p.id, ids[0], ids[len(ids)-1])
 	}
 	return units, err
 }
 
-// waiting has the map unit at a place know the reduce that is planned next, and
+// setParent has the map unit at a place know the reduce that is planned next, and
 // returns what that has to wait for.
-func (p *treePlanner) waiting(children []*storagev1.Unit, at int) keys.Waiting {
+func (p *treePlanner) setParent(children []*storagev1.Unit, at int) keys.Waiting {
 	if children == nil {
 		return keys.OneLeft
 	}
@@ -257,7 +257,7 @@ func (p *treePlanner) lastGroup() error {
 		p.blockMaps()
 	}
 	if c.Planned != c.Plan.Units {
-		return corrupt(p.keys.Ctl(p.id), "%s is to have %d map units, and has those of %d reduces instead of %d",
+		return corruptError(p.keys.Ctl(p.id), "%s is to have %d map units, and has those of %d reduces instead of %d",
 			p.id, p.maps, c.Planned, c.Plan.Units)
 	}
 	return nil
@@ -265,12 +265,12 @@ func (p *treePlanner) lastGroup() error {
 
 func (p *treePlanner) blockMaps() {
 	c := p.cursor
-	p.block(p.takes(c.First, c.Last+1))
+	p.planReduce(p.inputRange(c.First, c.Last+1))
 	c.Taken = 0
 }
 
-// begin turns the job to mapping.
-func (p *treePlanner) begin(ctx context.Context) error {
+// beginMapping turns the job to mapping.
+func (p *treePlanner) beginMapping(ctx context.Context) error {
 	p.tx.Clear(p.keys.Plan(p.id, 1))
 	c, reduces := p.cursor, int64(0)
 	for _, l := range c.Levels {
@@ -279,24 +279,24 @@ func (p *treePlanner) begin(ctx context.Context) error {
 	first := p.tree.First
 	first.Units = p.maps
 	p.ctl.Level, p.ctl.State = 0, uint32(first.Phase)
-	p.ctl.Levels = append([]*storagev1.Level{first.stored()}, c.Levels...)
+	p.ctl.Levels = append([]*storagev1.Level{first.toStored()}, c.Levels...)
 	p.ctl.TreeTop = int64(len(c.Levels))
-	return p.turnCtl(ctx, p.tx, p.id, p.ctl, fmt.Sprintf("level 0: %d units; %d levels above it: %d units", p.maps, len(c.Levels), reduces))
+	return p.writeControl(ctx, p.tx, p.id, p.ctl, fmt.Sprintf("level 0: %d units; %d levels above it: %d units", p.maps, len(c.Levels), reduces))
 }
 
 // Ascend turns a job to the lowest level of its tree that has not ended.
 func (j *Jobs) Ascend(ctx context.Context, id mapreduce.JobID, epoch int64) error {
-	return j.change(ctx, failpoint.Ascend, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+	return j.changeControl(ctx, failpoint.Ascend, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		if ctl.Epoch != epoch || ctl.TreeTop == 0 || ctl.Level < 0 || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
 		}
 		from := ctl.Level
 		for ctl.Level < ctl.TreeTop {
-			completed, err := j.counter(ctx, tx.Snapshot(), id, keys.Completed, ctl.Level)
+			completed, err := j.readCounter(ctx, tx.Snapshot(), id, keys.Completed, ctl.Level)
 			if err != nil {
 				return "", false, err
 			}
-			failed, err := j.counter(ctx, tx.Snapshot(), id, keys.Failed, ctl.Level)
+			failed, err := j.readCounter(ctx, tx.Snapshot(), id, keys.Failed, ctl.Level)
 			if err != nil {
 				return "", false, err
 			}

@@ -40,8 +40,8 @@ const (
 	maxBackoff = 30 * time.Second
 )
 
-// pause returns how long a unit waits after its n-th failure.
-func (r TurnReport) pause(n int64) time.Duration {
+// retryPause returns how long a unit waits after its n-th failure.
+func (r TurnReport) retryPause(n int64) time.Duration {
 	bound := maxBackoff
 	if n < 8 {
 		bound = min(bound, minBackoff<<(n-1))
@@ -49,13 +49,13 @@ func (r TurnReport) pause(n int64) time.Duration {
 	return r.RetryAfter + time.Duration(r.Jitter*float64(bound))
 }
 
-// delayed returns how the unit sleeps after its n-th failure.
-func (r TurnReport) delayed(n int64) *SleeperRef {
-	return &SleeperRef{Sleeper{Unit: r.Unit}, r.pause(n)}
+// delayedRef returns how the unit sleeps after its n-th failure.
+func (r TurnReport) delayedRef(n int64) *SleeperRef {
+	return &SleeperRef{Sleeper{Unit: r.Unit}, r.retryPause(n)}
 }
 
-// parked returns how the unit sleeps that r parks, nil if only a call wakes it.
-func (r TurnReport) parked() *SleeperRef {
+// parkedRef returns how the unit sleeps that r parks, nil if only a call wakes it.
+func (r TurnReport) parkedRef() *SleeperRef {
 	if r.Parking.WakeAfter <= 0 {
 		return nil
 	}
@@ -71,7 +71,7 @@ type HeldID struct {
 // A Claim asks for units.
 type Claim struct {
 	ID         string // drawn once, whatever becomes of the transaction
-	Seats      []Seat
+	Seats      []WorkerSlots
 	Candidates []Candidate
 	Bounded    bool  // Tokens bounds what may be reserved
 	Tokens     int64 // that may be reserved
@@ -88,15 +88,15 @@ type Claim struct {
 // of it at the time.
 type Share struct{ Slots, Taken int64 }
 
-// covers reports whether a node that was granted g has the share still. That g has
+// stillHeld reports whether a node that was granted g has the share still. That g has
 // as many slots is not enough: while others took some, more claims than this one
 // may have been under way.
-func (s Share) covers(g *storagev1.Grant) bool {
+func (s Share) stillHeld(g *storagev1.Grant) bool {
 	return s.Slots == 0 || (g.Slots >= s.Slots && g.Taken == s.Taken)
 }
 
-// A Seat is a session with free slots.
-type Seat struct {
+// A WorkerSlots is a session with free slots.
+type WorkerSlots struct {
 	Session mapreduce.SessionID
 	Epoch   int64
 	Slots   int
@@ -154,7 +154,7 @@ func (j *Jobs) Turn(ctx context.Context, t *Turn) (*TurnResult, error) {
 	err := j.update(ctx, failpoint.Turn, func(tx store.Tx) error {
 		run := &turn{Jobs: j, tx: tx, in: t, out: &TurnResult{}, counts: make(map[count]int64)}
 		out = run.out
-		return run.do(ctx)
+		return run.runTurn(ctx)
 	})
 	if err != nil {
 		return nil, err
@@ -187,31 +187,31 @@ func (t *turn) addFor(node mapreduce.NodeID, c keys.Counter, level int64, n int6
 	}
 }
 
-func (t *turn) do(ctx context.Context) error {
-	own, reported, err := t.read(ctx)
+func (t *turn) runTurn(ctx context.Context) error {
+	own, reported, err := t.readInputs(ctx)
 	if err != nil {
 		return err
 	}
-	if err := t.readCtl(own[0]); err != nil {
+	if err := t.decodeControl(own[0]); err != nil {
 		return err
 	}
 	if err := t.finishAll(ctx, reported); err != nil {
 		return err
 	}
-	if err := t.claim(ctx, own[1:]); err != nil {
+	if err := t.claimUnits(ctx, own[1:]); err != nil {
 		return err
 	}
 	for _, h := range t.in.Release {
 		t.tx.Clear(t.keys.Held(h.Session, h.Claim))
 	}
-	t.record()
+	t.recordTurn()
 	return nil
 }
 
-// read reads what every turn reads serializably: what is its own, and the reported
+// readInputs reads what every turn reads serializably: what is its own, and the reported
 // units. All together, if these are few: that saves the wait for another answer.
-func (t *turn) read(ctx context.Context) (own, reported [][]byte, err error) {
-	ks := t.reads()
+func (t *turn) readInputs(ctx context.Context) (own, reported [][]byte, err error) {
+	ks := t.inputKeys()
 	units := make([][]byte, len(t.in.Reports))
 	for i, r := range t.in.Reports {
 		units[i] = t.keys.Unit(t.in.Job, r.Unit)
@@ -226,14 +226,14 @@ func (t *turn) read(ctx context.Context) (own, reported [][]byte, err error) {
 	if own, err = t.tx.GetAll(ctx, ks); err != nil {
 		return nil, nil, err
 	}
-	reported, err = near(ctx, t.tx, units)
+	reported, err = readNear(ctx, t.tx, units)
 	return own, reported, err
 }
 
-// reads lists a turn's own keys: the switch, and for a claim of each seat its
+// inputKeys lists a turn's own keys: the switch, and for a claim of each seat its
 // session and whether the claim was made before, and what the node was granted.
 // Another that takes it for dead changes that.
-func (t *turn) reads() [][]byte {
+func (t *turn) inputKeys() [][]byte {
 	ks := [][]byte{t.keys.Ctl(t.in.Job)}
 	if c := t.in.Claim; c != nil {
 		for _, s := range c.Seats {
@@ -247,7 +247,7 @@ func (t *turn) reads() [][]byte {
 	return ks
 }
 
-func (t *turn) readCtl(value []byte) error {
+func (t *turn) decodeControl(value []byte) error {
 	if value == nil {
 		return nil
 	}
@@ -261,8 +261,8 @@ func (t *turn) readCtl(value []byte) error {
 	return nil
 }
 
-// record writes the counters and the checkpoint of what the turn did.
-func (t *turn) record() {
+// recordTurn writes the counters and the checkpoint of what the turn did.
+func (t *turn) recordTurn() {
 	for c, n := range t.counts {
 		if n != 0 {
 			t.tx.Add(t.keys.Counter(t.in.Job, c.name, c.level, c.node), n)
@@ -275,7 +275,7 @@ func (t *turn) record() {
 			t.ended.Message = fmt.Sprintf("%d reduces wait for inputs that are tried again", n)
 		}
 		t.ended.Level = t.ctl.Level
-		t.checkpoint(t.tx, t.in.Job, &t.ended)
+		t.addCheckpoint(t.tx, t.in.Job, &t.ended)
 	}
 }
 
@@ -290,7 +290,7 @@ func (t *turn) finishAll(ctx context.Context, values [][]byte) error {
 			}
 		}
 		units[r.Unit] = u
-		s, err := t.finish(ctx, u, r)
+		s, err := t.finishUnit(ctx, u, r)
 		if err != nil {
 			return err
 		}
@@ -299,27 +299,27 @@ func (t *turn) finishAll(ctx context.Context, values [][]byte) error {
 	return nil
 }
 
-// finish applies one report to its unit. A nil unit is one that is not there.
-func (t *turn) finish(ctx context.Context, u *storagev1.Unit, r TurnReport) (Settled, error) {
+// finishUnit applies one report to its unit. A nil unit is one that is not there.
+func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r TurnReport) (Settled, error) {
 	if t.ctl == nil || u == nil {
 		return Settled{Verdict: mapreduce.Gone}, nil
 	}
 	s := Settled{State: mapreduce.UnitState(u.Status), Verdict: mapreduce.Stale}
-	if !t.same(u, r) {
+	if !t.sameAttempt(u, r) {
 		return s, nil
 	}
 	cancelled := mapreduce.JobState(t.ctl.State) == mapreduce.JobCancelled
 	switch s.State {
 	case mapreduce.UnitComplete, mapreduce.UnitFailed:
 		if u.Session != "" { // set aside: the report comes too late, but what it spent is known now
-			t.settle(u, r)
+			t.settleTokens(u, r)
 			u.Session, u.Claim, u.Started = "", "", false
 			t.setUnit(t.tx, t.in.Job, u)
 			return s, nil
 		}
 		// This report's own earlier success, or another copy of it.
 		s.Verdict = mapreduce.Accepted
-		t.told(u)
+		t.noteParent(u)
 		return s, nil
 	case mapreduce.UnitCancelled:
 		s.Verdict = mapreduce.Gone
@@ -328,9 +328,9 @@ func (t *turn) finish(ctx context.Context, u *storagev1.Unit, r TurnReport) (Set
 		}
 	case mapreduce.Pending:
 		if u.Session == "" {
-			return t.again(u, r), nil
+			return t.repeatSettled(u, r), nil
 		}
-		t.dequeue(t.tx, t.in.Job, u)
+		t.dequeueUnit(t.tx, t.in.Job, u)
 		if u.Started && u.Kills > 0 { // the worker was given up for lost, and blamed on u: it lives
 			u.Kills--
 		}
@@ -339,7 +339,7 @@ func (t *turn) finish(ctx context.Context, u *storagev1.Unit, r TurnReport) (Set
 	default:
 		return s, nil
 	}
-	t.settle(u, r)
+	t.settleTokens(u, r)
 	u.Session, u.Claim, u.Started = "", "", false
 	put := u.Put
 	u.Put = nil
@@ -348,48 +348,48 @@ func (t *turn) finish(ctx context.Context, u *storagev1.Unit, r TurnReport) (Set
 		s.Verdict, u.Status = mapreduce.Gone, uint32(mapreduce.UnitCancelled)
 	} else {
 		s.Verdict = mapreduce.Accepted
-		err = t.conclude(ctx, u, put, r, &s)
+		err = t.concludeUnit(ctx, u, put, r, &s)
 	}
 	s.State = mapreduce.UnitState(u.Status)
 	t.setUnit(t.tx, t.in.Job, u)
 	return s, err
 }
 
-// same reports whether r is about u's attempt. Attempts are counted anew when a
+// sameAttempt reports whether r is about u's attempt. Attempts are counted anew when a
 // level is dropped and planned again; that a unit is another's now tells a
 // report of the time before.
-func (t *turn) same(u *storagev1.Unit, r TurnReport) bool {
+func (t *turn) sameAttempt(u *storagev1.Unit, r TurnReport) bool {
 	return u.Attempt == int64(r.Attempt) && (r.Session == "" || u.Session == "" || u.Session == string(r.Session))
 }
 
-// again returns what became of a report that was taken before: its unit was
+// repeatSettled returns what became of a report that was taken before: its unit was
 // handed back, or failed and will be tried again.
-func (t *turn) again(u *storagev1.Unit, r TurnReport) Settled {
+func (t *turn) repeatSettled(u *storagev1.Unit, r TurnReport) Settled {
 	s := Settled{Verdict: mapreduce.Accepted, State: mapreduce.Pending}
 	if r.Outcome == mapreduce.Errored && r.Class == mapreduce.PermanentJob {
 		t.out.JobError = jobError(r)
 	}
 	switch {
-	case claimable(u):
-		s.Requeued = candidate(u)
+	case isClaimable(u):
+		s.Requeued = candidateOf(u)
 	case r.Outcome == mapreduce.Parked:
-		s.Sleeps = r.parked()
+		s.Sleeps = r.parkedRef()
 	default:
-		s.Sleeps = r.delayed(max(1, u.Failures))
+		s.Sleeps = r.delayedRef(max(1, u.Failures))
 	}
 	return s
 }
 
 func jobError(r TurnReport) string {
 	if len(r.Errors) > 0 {
-		return clip(r.Errors[0])
+		return clipText(r.Errors[0])
 	}
 	return "a failure that no unit of the job can survive"
 }
 
-// settle replaces what the attempt had reserved, or was charged for, by what it
+// settleTokens replaces what the attempt had reserved, or was charged for, by what it
 // spent.
-func (t *turn) settle(u *storagev1.Unit, r TurnReport) {
+func (t *turn) settleTokens(u *storagev1.Unit, r TurnReport) {
 	owner := mapreduce.NodeID(u.Node)
 	if owner == "" {
 		owner = t.node
@@ -408,12 +408,12 @@ func (t *turn) settle(u *storagev1.Unit, r TurnReport) {
 	u.Tools += int64(r.Tools)
 	u.ToolMicros += r.ToolTime.Microseconds()
 	u.ElapsedMicros = r.Elapsed.Microseconds()
-	t.save(u, owner, r.Savings)
+	t.addSavings(u, owner, r.Savings)
 }
 
-// conclude decides what becomes of u, for which put says what was stored of its
+// concludeUnit decides what becomes of u, for which put says what was stored of its
 // output.
-func (t *turn) conclude(ctx context.Context, u *storagev1.Unit, put *storagev1.Put, r TurnReport, s *Settled) error {
+func (t *turn) concludeUnit(ctx context.Context, u *storagev1.Unit, put *storagev1.Put, r TurnReport, s *Settled) error {
 	if r.Outcome == mapreduce.Done && r.Length > 0 && !Whole(put, r.Report) {
 		lost := *r.Report
 		lost.Outcome, lost.Class = mapreduce.Errored, mapreduce.Retryable
@@ -422,65 +422,65 @@ func (t *turn) conclude(ctx context.Context, u *storagev1.Unit, put *storagev1.P
 	}
 	switch {
 	case r.Outcome == mapreduce.Done:
-		return t.complete(ctx, u, r)
+		return t.completeUnit(ctx, u, r)
 	case r.Broke:
-		return t.blame(ctx, u, s)
+		return t.blameUnit(ctx, u, s)
 	case r.Outcome == mapreduce.Returned:
-		t.requeue(u, s)
+		t.requeueUnit(u, s)
 		return nil
 	case r.Outcome == mapreduce.Parked:
-		t.park(u, r.Parking)
-		s.Sleeps = r.parked()
+		t.parkUnit(u, r.Parking)
+		s.Sleeps = r.parkedRef()
 		return nil
 	case r.Class == mapreduce.PermanentJob:
 		u.Errors = keepErrors(u.Errors, r.Errors)
 		t.out.JobError = jobError(r)
-		t.requeue(u, s)
+		t.requeueUnit(u, s)
 		return nil
 	}
 	u.Errors = keepErrors(u.Errors, r.Errors)
 	u.Failures++
 	if r.Class == mapreduce.PermanentUnit || u.Failures >= t.ctl.MaxAttempts {
-		return t.fail(ctx, u)
+		return t.failUnit(ctx, u)
 	}
-	s.Sleeps = r.delayed(u.Failures)
-	t.delay(u, s.Sleeps.For)
+	s.Sleeps = r.delayedRef(u.Failures)
+	t.delayUnit(u, s.Sleeps.For)
 	return nil
 }
 
-// blame counts a broken stream against the unit that was handed out, and sets the
+// blameUnit counts a broken stream against the unit that was handed out, and sets the
 // unit aside that does it again: else it would go round for ever, and take the
 // other units of its workers with it.
-func (t *turn) blame(ctx context.Context, u *storagev1.Unit, s *Settled) error {
+func (t *turn) blameUnit(ctx context.Context, u *storagev1.Unit, s *Settled) error {
 	if u.Kills++; u.Kills < maxKills {
-		t.requeue(u, s)
+		t.requeueUnit(u, s)
 		return nil
 	}
 	u.Errors = keepErrors(u.Errors, []string{fmt.Sprintf(
 		"set aside: the streams of %d workers broke when it was handed out, or they died while they ran it", u.Kills)})
-	return t.fail(ctx, u)
+	return t.failUnit(ctx, u)
 }
 
-func (t *turn) requeue(u *storagev1.Unit, s *Settled) {
-	t.enqueue(t.tx, t.in.Job, u, keys.ClassRequeued)
-	s.Requeued = candidate(u)
+func (t *turn) requeueUnit(u *storagev1.Unit, s *Settled) {
+	t.enqueueUnit(t.tx, t.in.Job, u, keys.ClassRequeued)
+	s.Requeued = candidateOf(u)
 }
 
-func candidate(u *storagev1.Unit) *Candidate {
+func candidateOf(u *storagev1.Unit) *Candidate {
 	return &Candidate{
 		Unit: mapreduce.UnitID(u.UnitId), Class: u.Queue.Class, Shard: u.Queue.Shard, Seq: u.Queue.Seq,
 	}
 }
 
-// delay makes u wait before its next attempt. How long is told, not until when:
+// delayUnit makes u wait before its next attempt. How long is told, not until when:
 // each orchestrator times it from its own first sight.
-func (t *turn) delay(u *storagev1.Unit, d time.Duration) {
+func (t *turn) delayUnit(u *storagev1.Unit, d time.Duration) {
 	u.Status = uint32(mapreduce.Pending)
 	u.Queue = &storagev1.Queue{Class: keys.ClassDelayed, Seq: keys.Seq(u.Level, u.Index), Shard: u.Queue.GetShard()}
 	t.tx.Set(t.keys.Delayed(t.in.Job, mapreduce.UnitID(u.UnitId)), encode(&storagev1.Delay{Micros: d.Microseconds()}))
 }
 
-func (t *turn) complete(ctx context.Context, u *storagev1.Unit, r TurnReport) error {
+func (t *turn) completeUnit(ctx context.Context, u *storagev1.Unit, r TurnReport) error {
 	u.Status = uint32(mapreduce.UnitComplete)
 	u.Errors = keepErrors(nil, r.Errors)
 	u.Result = &storagev1.Result{
@@ -502,39 +502,39 @@ func (t *turn) complete(ctx context.Context, u *storagev1.Unit, r TurnReport) er
 	}
 	t.add(keys.Completed, u.Level, 1)
 	t.add(keys.Size, u.Level, r.Size)
-	t.ended.CompletedUnits = append(t.ended.CompletedUnits, outcome(u, u.Result.Sha256, r.Tokens))
-	if err := t.tell(ctx, u, -keys.OneLeft+keys.OneSurvivor); err != nil {
+	t.ended.CompletedUnits = append(t.ended.CompletedUnits, newOutcome(u, u.Result.Sha256, r.Tokens))
+	if err := t.tellParent(ctx, u, -keys.OneLeft+keys.OneSurvivor); err != nil {
 		return err
 	}
-	return t.account(ctx, u, true)
+	return t.accountUnit(ctx, u, true)
 }
 
-func (t *turn) fail(ctx context.Context, u *storagev1.Unit) error {
+func (t *turn) failUnit(ctx context.Context, u *storagev1.Unit) error {
 	u.Status, u.Put = uint32(mapreduce.UnitFailed), nil
 	t.add(keys.Failed, u.Level, 1)
 	t.tx.Set(t.keys.Failed(t.in.Job, u.Level, mapreduce.UnitID(u.UnitId)), nil)
 	t.tx.ClearRange(t.keys.Results(t.in.Job, mapreduce.UnitID(u.UnitId)))
-	t.ended.FailedUnits = append(t.ended.FailedUnits, outcome(u, nil, mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}))
-	if err := t.tell(ctx, u, -keys.OneLeft); err != nil {
+	t.ended.FailedUnits = append(t.ended.FailedUnits, newOutcome(u, nil, mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}))
+	if err := t.tellParent(ctx, u, -keys.OneLeft); err != nil {
 		return err
 	}
-	return t.account(ctx, u, false)
+	return t.accountUnit(ctx, u, false)
 }
 
-func outcome(u *storagev1.Unit, sha []byte, spent mapreduce.Tokens) *storagev1.Outcome {
+func newOutcome(u *storagev1.Unit, sha []byte, spent mapreduce.Tokens) *storagev1.Outcome {
 	return &storagev1.Outcome{
 		Unit: u.UnitId, Attempt: u.Attempt, Sha256: sha, TokensIn: spent.In, TokensOut: spent.Out, Level: u.Level,
 	}
 }
 
-// account enters the end of a map or parse unit in the ledger of documents and
+// accountUnit enters the end of a map or parse unit in the ledger of documents and
 // characters.
-func (t *turn) account(ctx context.Context, u *storagev1.Unit, mapped bool) error {
+func (t *turn) accountUnit(ctx context.Context, u *storagev1.Unit, mapped bool) error {
 	switch {
 	case u.Level > 0:
 		return nil
 	case u.Level < 0:
-		t.parsed(u, mapped)
+		t.accountParse(u, mapped)
 		return nil
 	}
 	documents, characters := keys.DocumentsMapped, keys.CharactersMapped
@@ -546,29 +546,29 @@ func (t *turn) account(ctx context.Context, u *storagev1.Unit, mapped bool) erro
 		t.add(documents, 0, documentsOf(u))
 		return nil
 	}
-	return t.tally(ctx, u, mapped)
+	return t.accountChunk(ctx, u, mapped)
 }
 
 // documentsOf returns how many documents a unit takes that takes whole ones.
 func documentsOf(u *storagev1.Unit) int64 { return max(1, u.Source.GetDocuments()) }
 
-// parsed enters the end of a parse unit: a document that could not be parsed has
+// accountParse enters the end of a parse unit: a document that could not be parsed has
 // failed, and one without text is skipped; any other is mapped yet.
-func (t *turn) parsed(u *storagev1.Unit, ok bool) {
+func (t *turn) accountParse(u *storagev1.Unit, ok bool) {
 	switch {
 	case !ok:
 		t.add(keys.DocumentsFailed, 0, 1)
-	case textless(u):
+	case isTextless(u):
 		t.add(keys.DocumentsSkipped, 0, 1)
 		t.tx.Set(t.keys.Skipped(t.in.Job, keys.Document(u.Index)), encode(&storagev1.Skipped{DocumentId: u.DocumentId, Reason: "no text"}))
 	}
 }
 
-// textless reports whether a parse unit that is complete found no text.
-func textless(u *storagev1.Unit) bool { return u.Result.GetLength() == 0 }
+// isTextless reports whether a parse unit that is complete found no text.
+func isTextless(u *storagev1.Unit) bool { return u.Result.GetLength() == 0 }
 
-// tally counts a chunk. The document itself ends with its last chunk.
-func (t *turn) tally(ctx context.Context, u *storagev1.Unit, mapped bool) error {
+// accountChunk counts a chunk. The document itself ends with its last chunk.
+func (t *turn) accountChunk(ctx context.Context, u *storagev1.Unit, mapped bool) error {
 	key := t.keys.Tally(t.in.Job, mapreduce.DocumentID(u.DocumentId))
 	tally := new(storagev1.Tally)
 	if _, err := read(ctx, t.tx, key, tally); err != nil {
@@ -600,7 +600,7 @@ func keepErrors(old, more []string) []string {
 		if len(old) == maxErrors {
 			old = append(old[:1], old[2:]...)
 		}
-		old = append(old, clip(e))
+		old = append(old, clipText(e))
 	}
 	return old
 }
@@ -609,17 +609,17 @@ func keepErrors(old, more []string) []string {
 // cannot hold would make its transaction fail for ever.
 const maxMessage = 1 << 10
 
-// clip returns s as a record may hold it: short, and valid UTF-8.
-func clip(s string) string {
+// clipText returns s as a record may hold it: short, and valid UTF-8.
+func clipText(s string) string {
 	if len(s) > maxMessage {
 		s = s[:maxMessage] + "…"
 	}
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// standing reports whether a unit's attempt still stands, for writes made before
+// attemptStands reports whether a unit's attempt still stands, for writes made before
 // its finish.
-func standing(u *storagev1.Unit, attempt int) bool {
+func attemptStands(u *storagev1.Unit, attempt int) bool {
 	return u != nil && u.Attempt == int64(attempt) && u.Session != "" &&
 		!mapreduce.UnitState(u.Status).Ended()
 }

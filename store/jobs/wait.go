@@ -18,17 +18,17 @@ import (
 // A WaitRef is a reduce of a tree that waits for its inputs.
 type WaitRef struct{ Level, Index int64 }
 
-// told remembers the reduce that waits for u.
-func (t *turn) told(u *storagev1.Unit) {
+// noteParent remembers the reduce that waits for u.
+func (t *turn) noteParent(u *storagev1.Unit) {
 	if u.Parent > 0 {
 		t.out.Told = append(t.out.Told, WaitRef{u.Level + 1, u.Parent - 1})
 	}
 }
 
-// tell adds the end of u to what the reduce above it waits for. Nobody has to
+// tellParent adds the end of u to what the reduce above it waits for. Nobody has to
 // read that here, so units of one group that end at once are in nobody's way;
 // Unblock looks at it when this is durable.
-func (t *turn) tell(ctx context.Context, u *storagev1.Unit, n keys.Waiting) error {
+func (t *turn) tellParent(ctx context.Context, u *storagev1.Unit, n keys.Waiting) error {
 	if u.Parent == 0 {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (t *turn) tell(ctx context.Context, u *storagev1.Unit, n keys.Waiting) erro
 		}
 	}
 	t.tx.Add(t.keys.Wait(t.in.Job, u.Level+1, u.Parent-1), int64(n))
-	t.told(u)
+	t.noteParent(u)
 	return nil
 }
 
@@ -62,17 +62,17 @@ const MaxUnblock = 200
 func (j *Jobs) Unblock(ctx context.Context, id mapreduce.JobID, refs []WaitRef) (ready []Candidate, told []WaitRef, err error) {
 	err = j.update(ctx, failpoint.Unblock, func(tx store.Tx) error {
 		ready, told = nil, nil
-		ctl, err := j.ctl(ctx, tx, id)
+		ctl, err := j.readControl(ctx, tx, id)
 		if err != nil || ctl.TreeTop == 0 || mapreduce.JobState(ctl.State) == mapreduce.JobCancelled {
 			return err
 		}
-		due, err := j.due(ctx, tx, id, refs)
+		due, err := j.dueReduces(ctx, tx, id, refs)
 		if err != nil {
 			return err
 		}
 		t := &turn{Jobs: j, tx: tx, in: &Turn{Job: id}, out: &TurnResult{}, ctl: ctl, counts: make(map[count]int64)}
 		for _, r := range due {
-			c, err := t.letGo(ctx, r)
+			c, err := t.releaseReduce(ctx, r)
 			if err != nil {
 				return err
 			}
@@ -81,15 +81,15 @@ func (j *Jobs) Unblock(ctx context.Context, id mapreduce.JobID, refs []WaitRef) 
 			}
 		}
 		told = t.out.Told
-		t.record()
+		t.recordTurn()
 		return nil
 	})
 	return ready, told, err
 }
 
-// due returns those of refs whose inputs have all ended, once each. What they
+// dueReduces returns those of refs whose inputs have all ended, once each. What they
 // wait for is read by snapshot: their inputs end all the time.
-func (j *Jobs) due(ctx context.Context, tx store.Tx, id mapreduce.JobID, refs []WaitRef) ([]WaitRef, error) {
+func (j *Jobs) dueReduces(ctx context.Context, tx store.Tx, id mapreduce.JobID, refs []WaitRef) ([]WaitRef, error) {
 	var found []WaitRef
 	ks := make([][]byte, len(refs))
 	for i, r := range refs {
@@ -100,43 +100,43 @@ func (j *Jobs) due(ctx context.Context, tx store.Tx, id mapreduce.JobID, refs []
 		return nil, err
 	}
 	for i, v := range values {
-		if v != nil && keys.Waiting(number(v)).Left() == 0 && !slices.Contains(found, refs[i]) {
+		if v != nil && keys.Waiting(decodeCount(v)).Left() == 0 && !slices.Contains(found, refs[i]) {
 			found = append(found, refs[i])
 		}
 	}
 	return found, nil
 }
 
-// letGo ends the waiting of one reduce. It returns where it may be claimed, or
+// releaseReduce ends the waiting of one reduce. It returns where it may be claimed, or
 // nil if it was let go before or has ended.
-func (t *turn) letGo(ctx context.Context, r WaitRef) (*Candidate, error) {
-	w, found, err := t.waitsFor(ctx, r)
+func (t *turn) releaseReduce(ctx context.Context, r WaitRef) (*Candidate, error) {
+	w, found, err := t.readWaits(ctx, r)
 	skips := w.Survivors() == 0
 	if err != nil || !found || w.Left() > 0 || w >= keys.LetGo && !skips {
 		return nil, err
 	}
-	u, err := t.reduce(ctx, r)
+	u, err := t.readReduce(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	if w >= keys.LetGo { // and it was skipped
-		t.told(u)
+		t.noteParent(u)
 		return nil, nil
 	}
 	if mapreduce.UnitState(u.Status) != mapreduce.Blocked {
-		return nil, corrupt(t.keys.Unit(t.in.Job, mapreduce.UnitID(u.UnitId)), "unit %s of %s is %s, and was not let go", u.UnitId, t.in.Job, mapreduce.UnitState(u.Status))
+		return nil, corruptError(t.keys.Unit(t.in.Job, mapreduce.UnitID(u.UnitId)), "unit %s of %s is %s, and was not let go", u.UnitId, t.in.Job, mapreduce.UnitState(u.Status))
 	}
 	t.setWaits(r, w|keys.LetGo)
 	if skips {
-		return nil, t.skip(ctx, u)
+		return nil, t.skipReduce(ctx, u)
 	}
-	t.enqueue(t.tx, t.in.Job, u, keys.ClassNew)
+	t.enqueueUnit(t.tx, t.in.Job, u, keys.ClassNew)
 	t.setUnit(t.tx, t.in.Job, u)
-	return candidate(u), nil
+	return candidateOf(u), nil
 }
 
-// skip fails a reduce that has nothing to reduce.
-func (t *turn) skip(ctx context.Context, u *storagev1.Unit) error {
+// skipReduce fails a reduce that has nothing to reduce.
+func (t *turn) skipReduce(ctx context.Context, u *storagev1.Unit) error {
 	why := "skipped: none of its inputs has a result"
 	first, err := t.unitsIn(ctx, t.tx.Snapshot(), t.in.Job, u.Inputs.GetLevel(), u.Inputs.GetFirst(), u.Inputs.GetEnd(), 1)
 	if err != nil {
@@ -146,27 +146,27 @@ func (t *turn) skip(ctx context.Context, u *storagev1.Unit) error {
 		why += fmt.Sprintf("; the first, %s, failed: %s", first[0].UnitId, first[0].Errors[len(first[0].Errors)-1])
 	}
 	u.Errors = keepErrors(nil, []string{why})
-	if err := t.fail(ctx, u); err != nil {
+	if err := t.failUnit(ctx, u); err != nil {
 		return err
 	}
 	t.setUnit(t.tx, t.in.Job, u)
 	return nil
 }
 
-func (t *turn) waitsFor(ctx context.Context, r WaitRef) (w keys.Waiting, found bool, err error) {
+func (t *turn) readWaits(ctx context.Context, r WaitRef) (w keys.Waiting, found bool, err error) {
 	v, err := t.tx.Get(ctx, t.keys.Wait(t.in.Job, r.Level, r.Index))
-	return keys.Waiting(number(v)), v != nil, err
+	return keys.Waiting(decodeCount(v)), v != nil, err
 }
 
 func (t *turn) setWaits(r WaitRef, w keys.Waiting) {
 	t.tx.Set(t.keys.Wait(t.in.Job, r.Level, r.Index), binary.LittleEndian.AppendUint64(nil, uint64(w)))
 }
 
-func (t *turn) reduce(ctx context.Context, r WaitRef) (*storagev1.Unit, error) {
+func (t *turn) readReduce(ctx context.Context, r WaitRef) (*storagev1.Unit, error) {
 	name := reduceAt(t.ctl, r)
-	u, err := t.unit(ctx, t.tx, t.in.Job, name)
+	u, err := t.readUnit(ctx, t.tx, t.in.Job, name)
 	if err == nil && u == nil {
-		err = corrupt(t.keys.Unit(t.in.Job, name), "unit %s of %s is waited for, and is not there", name, t.in.Job)
+		err = corruptError(t.keys.Unit(t.in.Job, name), "unit %s of %s is waited for, and is not there", name, t.in.Job)
 	}
 	return u, err
 }
@@ -188,7 +188,7 @@ func (j *Jobs) Forgotten(ctx context.Context, id mapreduce.JobID, from WaitRef, 
 		}
 		for _, kv := range page {
 			r.Begin = store.Single(kv.Key).End
-			if len(found) == limit || !keys.Waiting(number(kv.Value)).Due() {
+			if len(found) == limit || !keys.Waiting(decodeCount(kv.Value)).Due() {
 				continue
 			}
 			at, err := j.waitRef(kv.Key)
@@ -211,15 +211,15 @@ func (j *Jobs) waitRef(key []byte) (WaitRef, error) {
 	return at, rest.Err()
 }
 
-// reopen has the reduce above u wait for it again, u being tried again or waiting
+// reopenReduce has the reduce above u wait for it again, u being tried again or waiting
 // itself. What the reduce came to, if it had ended, counts no more, nor does what
 // was made of that.
-func (t *turn) reopen(ctx context.Context, u *storagev1.Unit, had keys.Waiting) error {
+func (t *turn) reopenReduce(ctx context.Context, u *storagev1.Unit, had keys.Waiting) error {
 	if u.Parent == 0 || t.ctl.TreeTop == 0 {
 		return nil
 	}
 	at := WaitRef{u.Level + 1, u.Parent - 1}
-	w, _, err := t.waitsFor(ctx, at)
+	w, _, err := t.readWaits(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -229,15 +229,15 @@ func (t *turn) reopen(ctx context.Context, u *storagev1.Unit, had keys.Waiting) 
 		return nil
 	}
 	t.setWaits(at, w-keys.LetGo)
-	above, err := t.reduce(ctx, at)
+	above, err := t.readReduce(ctx, at)
 	if err != nil {
 		return err
 	}
-	return t.block(ctx, above)
+	return t.blockReduce(ctx, above)
 }
 
-// block makes a reduce wait that had been let go.
-func (t *turn) block(ctx context.Context, u *storagev1.Unit) error {
+// blockReduce makes a reduce wait that had been let go.
+func (t *turn) blockReduce(ctx context.Context, u *storagev1.Unit) error {
 	var had keys.Waiting
 	unit := mapreduce.UnitID(u.UnitId)
 	state := mapreduce.UnitState(u.Status)
@@ -248,18 +248,18 @@ func (t *turn) block(ctx context.Context, u *storagev1.Unit) error {
 			Message: fmt.Sprintf("unit %s of job %s still runs", unit, t.in.Job),
 		}
 	case mapreduce.Pending:
-		t.dequeue(t.tx, t.in.Job, u)
+		t.dequeueUnit(t.tx, t.in.Job, u)
 	case mapreduce.UnitComplete:
 		had = keys.OneSurvivor
 		t.add(keys.Completed, u.Level, -1)
 		t.add(keys.Size, u.Level, -u.Result.GetSize())
-		t.ended.ReopenedUnits = append(t.ended.ReopenedUnits, outcome(u, u.Result.GetSha256(), mapreduce.Tokens{}))
+		t.ended.ReopenedUnits = append(t.ended.ReopenedUnits, newOutcome(u, u.Result.GetSha256(), mapreduce.Tokens{}))
 		t.tx.ClearRange(t.keys.Results(t.in.Job, unit))
 	case mapreduce.UnitFailed:
 		t.add(keys.Failed, u.Level, -1)
 		t.tx.Clear(t.keys.Failed(t.in.Job, u.Level, unit))
 	default:
-		return corrupt(t.keys.Unit(t.in.Job, unit), "unit %s of %s is %s, and was let go", unit, t.in.Job, state)
+		return corruptError(t.keys.Unit(t.in.Job, unit), "unit %s of %s is %s, and was let go", unit, t.in.Job, state)
 	}
 	// Its attempts go on being counted: a late report of one must not be taken
 	// for that of the next.
@@ -275,5 +275,5 @@ func (t *turn) block(ctx context.Context, u *storagev1.Unit) error {
 	if !state.Ended() {
 		return nil
 	}
-	return t.reopen(ctx, u, had)
+	return t.reopenReduce(ctx, u, had)
 }

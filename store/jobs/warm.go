@@ -25,7 +25,7 @@ const (
 //  3. neither: another node may, and is not known to be dead.
 func (j *Jobs) Warm(ctx context.Context, id mapreduce.JobID, dead []mapreduce.NodeID) (first, open bool, err error) {
 	err = j.update(ctx, failpoint.Grant, func(tx store.Tx) error {
-		if _, err := j.ctl(ctx, tx, id); err != nil {
+		if _, err := j.readControl(ctx, tx, id); err != nil {
 			return err
 		}
 		value, err := tx.Get(ctx, j.keys.Warm(id))
@@ -48,11 +48,11 @@ func (j *Jobs) Warm(ctx context.Context, id mapreduce.JobID, dead []mapreduce.No
 // Warmed lets all units of a job run, and tells the other nodes.
 func (j *Jobs) Warmed(ctx context.Context, id mapreduce.JobID) error {
 	return j.update(ctx, failpoint.Grant, func(tx store.Tx) error {
-		if _, err := j.ctl(ctx, tx, id); err != nil {
+		if _, err := j.readControl(ctx, tx, id); err != nil {
 			return err
 		}
 		tx.Set(j.keys.Warm(id), []byte(warmOpen))
-		j.wake(tx)
+		j.wakeOthers(tx)
 		return nil
 	})
 }

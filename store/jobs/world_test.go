@@ -248,7 +248,7 @@ func (w *world) claim(j *jobs.Jobs, id mapreduce.JobID, s seat, n int) []*storag
 func (w *world) claimOf(j *jobs.Jobs, id mapreduce.JobID, s seat, n int) *jobs.Claim {
 	found := w.waiting(j, id)
 	return &jobs.Claim{
-		ID: w.name("claim"), Seats: []jobs.Seat{{Session: s.id, Epoch: s.epoch, Slots: n}},
+		ID: w.name("claim"), Seats: []jobs.WorkerSlots{{Session: s.id, Epoch: s.epoch, Slots: n}},
 		Candidates: found[:min(len(found), jobs.MaxBatch)],
 	}
 }

@@ -169,33 +169,33 @@ func New(prefix ...string) *Space {
 	for _, p := range prefix {
 		s.prefix = tuple.AppendString(s.prefix, p)
 	}
-	s.outer = clip(s.prefix)
+	s.outer = clipBytes(s.prefix)
 	s.prefix = tuple.AppendString(s.outer, "mapreduce")
 	for _, n := range names {
-		s.base[n] = tuple.AppendString(clip(s.prefix), n)
+		s.base[n] = tuple.AppendString(clipBytes(s.prefix), n)
 	}
 	return s
 }
 
-func clip(b []byte) []byte { return slices.Clip(b) }
+func clipBytes(b []byte) []byte { return slices.Clip(b) }
 
-// under returns a fresh key with room for more elements.
-func (s *Space) under(name string) []byte {
+// nameKey returns a fresh key with room for more elements.
+func (s *Space) nameKey(name string) []byte {
 	b := s.base[name]
 	return append(make([]byte, 0, len(b)+64), b...)
 }
 
-func (s *Space) job(name string, j mapreduce.JobID) []byte {
-	return tuple.AppendString(s.under(name), string(j))
+func (s *Space) jobKey(name string, j mapreduce.JobID) []byte {
+	return tuple.AppendString(s.nameKey(name), string(j))
 }
 
-func children(packed []byte) store.Range {
+func childRange(packed []byte) store.Range {
 	begin, end := tuple.Range(packed)
 	return store.Range{Begin: begin, End: end}
 }
 
 // Everything returns the range of all keys of the installation.
-func (s *Space) Everything() store.Range { return children(s.prefix) }
+func (s *Space) Everything() store.Range { return childRange(s.prefix) }
 
 // Below returns the range of all keys that an installation must have for itself:
 // those under its prefix, or without one those of Everything.
@@ -203,55 +203,55 @@ func (s *Space) Below() store.Range {
 	if len(s.outer) == 0 {
 		return s.Everything()
 	}
-	return children(s.outer)
+	return childRange(s.outer)
 }
 
 // Format returns the key of the layout's version.
-func (s *Space) Format() []byte { return s.under("format") }
+func (s *Space) Format() []byte { return s.nameKey("format") }
 
 // Job returns the key of job j's record.
-func (s *Space) Job(j mapreduce.JobID) []byte { return s.job("jobs", j) }
+func (s *Space) Job(j mapreduce.JobID) []byte { return s.jobKey("jobs", j) }
 
 // Jobs returns the range of all jobs' records.
-func (s *Space) Jobs() store.Range { return children(s.under("jobs")) }
+func (s *Space) Jobs() store.Range { return childRange(s.nameKey("jobs")) }
 
 // Ctl returns the key of job j's switch.
-func (s *Space) Ctl(j mapreduce.JobID) []byte { return s.job("ctl", j) }
+func (s *Space) Ctl(j mapreduce.JobID) []byte { return s.jobKey("ctl", j) }
 
 // Unit returns the key of a unit's record.
 func (s *Space) Unit(j mapreduce.JobID, u mapreduce.UnitID) []byte {
-	return tuple.AppendString(s.job("units", j), string(u))
+	return tuple.AppendString(s.jobKey("units", j), string(u))
 }
 
 // Units returns the range of job j's units, in order of id.
-func (s *Space) Units(j mapreduce.JobID) store.Range { return children(s.job("units", j)) }
+func (s *Space) Units(j mapreduce.JobID) store.Range { return childRange(s.jobKey("units", j)) }
 
 // NumberedUnits returns the range of job j's units whose ids are prefix and a
 // number. No other unit's id may begin with prefix and a digit.
 func (s *Space) NumberedUnits(j mapreduce.JobID, prefix string) store.Range {
-	return numbered(s.job("units", j), prefix)
+	return numberedRange(s.jobKey("units", j), prefix)
 }
 
 // NumberedResults returns the range of the large results of units whose ids are
 // prefix and a number.
 func (s *Space) NumberedResults(j mapreduce.JobID, prefix string) store.Range {
-	return numbered(s.job("result", j), prefix)
+	return numberedRange(s.jobKey("result", j), prefix)
 }
 
 // NumberedStates returns the range of the agents' states of units whose ids are
 // prefix and a number.
 func (s *Space) NumberedStates(j mapreduce.JobID, prefix string) store.Range {
-	return numbered(s.job("state", j), prefix)
+	return numberedRange(s.jobKey("state", j), prefix)
 }
 
 // ParseUnits returns the range of job j's units that parse documents.
 func (s *Space) ParseUnits(j mapreduce.JobID) store.Range {
-	return store.Prefixed(openText(s.job("units", j), string(mapreduce.ParseUnit(""))))
+	return store.Prefixed(openText(s.jobKey("units", j), string(mapreduce.ParseUnit(""))))
 }
 
-// numbered returns the range of keys whose next element is a text of prefix and
+// numberedRange returns the range of keys whose next element is a text of prefix and
 // what begins with a digit.
-func numbered(packed []byte, prefix string) store.Range {
+func numberedRange(packed []byte, prefix string) store.Range {
 	return store.Range{Begin: openText(packed, prefix+"0"), End: openText(packed, prefix+":")}
 }
 
@@ -265,32 +265,32 @@ func openText(packed []byte, text string) []byte {
 // Order returns the key that names the unit with an index in level -1 (parse
 // units) or 0 (map units). The ids of later levels follow from their indexes.
 func (s *Space) Order(j mapreduce.JobID, level, index int64) []byte {
-	return tuple.AppendInt(tuple.AppendInt(s.job("order", j), level), index)
+	return tuple.AppendInt(tuple.AppendInt(s.jobKey("order", j), level), index)
 }
 
 // OrderFrom returns the range of a level's units from an index on.
 func (s *Space) OrderFrom(j mapreduce.JobID, level, index int64) store.Range {
-	r := children(tuple.AppendInt(s.job("order", j), level))
+	r := childRange(tuple.AppendInt(s.jobKey("order", j), level))
 	r.Begin = s.Order(j, level, index)
 	return r
 }
 
 // Recent returns the key that lists a job by its time of submission.
 func (s *Space) Recent(micros int64, j mapreduce.JobID) []byte {
-	return tuple.AppendString(tuple.AppendInt(s.under("recent"), micros), string(j))
+	return tuple.AppendString(tuple.AppendInt(s.nameKey("recent"), micros), string(j))
 }
 
 // RecentJobs returns the range of jobs by time of submission.
-func (s *Space) RecentJobs() store.Range { return children(s.under("recent")) }
+func (s *Space) RecentJobs() store.Range { return childRange(s.nameKey("recent")) }
 
 // Ready returns the key of a queue entry.
 func (s *Space) Ready(j mapreduce.JobID, shard int64, class uint32, seq int64) []byte {
-	k := tuple.AppendInt(s.job("ready", j), shard)
+	k := tuple.AppendInt(s.jobKey("ready", j), shard)
 	return tuple.AppendInt(tuple.AppendInt(k, int64(class)), seq)
 }
 
 // ReadyAll returns the range of all of job j's queue entries.
-func (s *Space) ReadyAll(j mapreduce.JobID) store.Range { return children(s.job("ready", j)) }
+func (s *Space) ReadyAll(j mapreduce.JobID) store.Range { return childRange(s.jobKey("ready", j)) }
 
 // ReadyLevel returns the range of the entries of a class that wait for a level.
 func (s *Space) ReadyLevel(j mapreduce.JobID, shard int64, class uint32, level int64) store.Range {
@@ -300,177 +300,177 @@ func (s *Space) ReadyLevel(j mapreduce.JobID, shard int64, class uint32, level i
 // NumberedDelayed returns the range of the units backing off whose ids are prefix
 // and a number.
 func (s *Space) NumberedDelayed(j mapreduce.JobID, prefix string) store.Range {
-	return numbered(s.job("delayed", j), prefix)
+	return numberedRange(s.jobKey("delayed", j), prefix)
 }
 
 // Delayed returns the key of a unit that is backing off.
 func (s *Space) Delayed(j mapreduce.JobID, u mapreduce.UnitID) []byte {
-	return tuple.AppendString(s.job("delayed", j), string(u))
+	return tuple.AppendString(s.jobKey("delayed", j), string(u))
 }
 
 // DelayedAll returns the range of job j's units that are backing off.
-func (s *Space) DelayedAll(j mapreduce.JobID) store.Range { return children(s.job("delayed", j)) }
+func (s *Space) DelayedAll(j mapreduce.JobID) store.Range { return childRange(s.jobKey("delayed", j)) }
 
 // Parked returns the key of what a parked unit waits for.
 func (s *Space) Parked(j mapreduce.JobID, u mapreduce.UnitID) []byte {
-	return tuple.AppendString(s.job("parked", j), string(u))
+	return tuple.AppendString(s.jobKey("parked", j), string(u))
 }
 
 // ParkedAll returns the range of what job j's parked units wait for.
-func (s *Space) ParkedAll(j mapreduce.JobID) store.Range { return children(s.job("parked", j)) }
+func (s *Space) ParkedAll(j mapreduce.JobID) store.Range { return childRange(s.jobKey("parked", j)) }
 
 // NumberedParked returns the range of the parked units whose ids are prefix and a
 // number.
 func (s *Space) NumberedParked(j mapreduce.JobID, prefix string) store.Range {
-	return numbered(s.job("parked", j), prefix)
+	return numberedRange(s.jobKey("parked", j), prefix)
 }
 
 // Woken returns the key of the last call that woke a unit.
 func (s *Space) Woken(j mapreduce.JobID, u mapreduce.UnitID) []byte {
-	return tuple.AppendString(s.job("woken", j), string(u))
+	return tuple.AppendString(s.jobKey("woken", j), string(u))
 }
 
 // WokenAll returns the range of the calls that woke job j's units.
-func (s *Space) WokenAll(j mapreduce.JobID) store.Range { return children(s.job("woken", j)) }
+func (s *Space) WokenAll(j mapreduce.JobID) store.Range { return childRange(s.jobKey("woken", j)) }
 
 // NumberedWoken returns the range of the calls that woke units whose ids are prefix and a
 // number.
 func (s *Space) NumberedWoken(j mapreduce.JobID, prefix string) store.Range {
-	return numbered(s.job("woken", j), prefix)
+	return numberedRange(s.jobKey("woken", j), prefix)
 }
 
 // Failed returns the key that lists a unit that failed for good.
 func (s *Space) Failed(j mapreduce.JobID, level int64, u mapreduce.UnitID) []byte {
-	return tuple.AppendString(tuple.AppendInt(s.job("failed", j), level), string(u))
+	return tuple.AppendString(tuple.AppendInt(s.jobKey("failed", j), level), string(u))
 }
 
 // FailedAll returns the range of job j's failed units, by level.
-func (s *Space) FailedAll(j mapreduce.JobID) store.Range { return children(s.job("failed", j)) }
+func (s *Space) FailedAll(j mapreduce.JobID) store.Range { return childRange(s.jobKey("failed", j)) }
 
 // FailedLevel returns the range of job j's failed units of one level.
 func (s *Space) FailedLevel(j mapreduce.JobID, level int64) store.Range {
-	return children(tuple.AppendInt(s.job("failed", j), level))
+	return childRange(tuple.AppendInt(s.jobKey("failed", j), level))
 }
 
 // Run returns the key that lets a job run.
 func (s *Space) Run(t mapreduce.TenantID, j mapreduce.JobID) []byte {
-	return tuple.AppendString(tuple.AppendString(s.under("run"), string(t)), string(j))
+	return tuple.AppendString(tuple.AppendString(s.nameKey("run"), string(t)), string(j))
 }
 
 // Runs returns the range of the jobs that may run.
-func (s *Space) Runs() store.Range { return children(s.under("run")) }
+func (s *Space) Runs() store.Range { return childRange(s.nameKey("run")) }
 
 // Held returns the key of one claim of a session.
 func (s *Space) Held(id mapreduce.SessionID, claim string) []byte {
-	return tuple.AppendString(tuple.AppendString(s.under("held"), string(id)), claim)
+	return tuple.AppendString(tuple.AppendString(s.nameKey("held"), string(id)), claim)
 }
 
 // HeldBy returns the range of the claims of a session.
 func (s *Space) HeldBy(id mapreduce.SessionID) store.Range {
-	return children(tuple.AppendString(s.under("held"), string(id)))
+	return childRange(tuple.AppendString(s.nameKey("held"), string(id)))
 }
 
 // HeldAll returns the range of all claims.
-func (s *Space) HeldAll() store.Range { return children(s.under("held")) }
+func (s *Space) HeldAll() store.Range { return childRange(s.nameKey("held")) }
 
 // Session returns the key of a worker's session.
 func (s *Space) Session(id mapreduce.SessionID) []byte {
-	return tuple.AppendString(s.under("sess"), string(id))
+	return tuple.AppendString(s.nameKey("sess"), string(id))
 }
 
 // Sessions returns the range of all sessions.
-func (s *Space) Sessions() store.Range { return children(s.under("sess")) }
+func (s *Space) Sessions() store.Range { return childRange(s.nameKey("sess")) }
 
 // Beat returns the key of an orchestrator's sign of life.
 func (s *Space) Beat(o mapreduce.NodeID) []byte {
-	return tuple.AppendString(s.under("beat"), string(o))
+	return tuple.AppendString(s.nameKey("beat"), string(o))
 }
 
 // Beats returns the range of all signs of life.
-func (s *Space) Beats() store.Range { return children(s.under("beat")) }
+func (s *Space) Beats() store.Range { return childRange(s.nameKey("beat")) }
 
 // Doubt returns the key of the doubt that an orchestrator lives.
 func (s *Space) Doubt(o mapreduce.NodeID) []byte {
-	return tuple.AppendString(s.under("doubt"), string(o))
+	return tuple.AppendString(s.nameKey("doubt"), string(o))
 }
 
 // Grant returns the key of what an orchestrator may spend for a job.
 func (s *Space) Grant(j mapreduce.JobID, o mapreduce.NodeID) []byte {
-	return tuple.AppendString(s.job("grant", j), string(o))
+	return tuple.AppendString(s.jobKey("grant", j), string(o))
 }
 
 // Draw returns the key on which transactions conflict that take of what an orchestrator
 // was granted. It has no value.
 func (s *Space) Draw(j mapreduce.JobID, o mapreduce.NodeID) []byte {
-	return tuple.AppendString(s.job("draw", j), string(o))
+	return tuple.AppendString(s.jobKey("draw", j), string(o))
 }
 
 // Grants returns the range of job j's grants.
-func (s *Space) Grants(j mapreduce.JobID) store.Range { return children(s.job("grant", j)) }
+func (s *Space) Grants(j mapreduce.JobID) store.Range { return childRange(s.jobKey("grant", j)) }
 
 // Limit returns the key of what the fleet may ask of a model, "provider/model".
 func (s *Space) Limit(model string) []byte {
-	return tuple.AppendString(s.under("limit"), model)
+	return tuple.AppendString(s.nameKey("limit"), model)
 }
 
 // Limits returns the range of what may be asked of all models.
-func (s *Space) Limits() store.Range { return children(s.under("limit")) }
+func (s *Space) Limits() store.Range { return childRange(s.nameKey("limit")) }
 
 // Counter returns the key of one orchestrator's stripe of a counter.
 func (s *Space) Counter(j mapreduce.JobID, c Counter, level int64, o mapreduce.NodeID) []byte {
-	k := tuple.AppendInt(tuple.AppendInt(s.job("ctr", j), int64(c)), level)
+	k := tuple.AppendInt(tuple.AppendInt(s.jobKey("ctr", j), int64(c)), level)
 	return tuple.AppendString(k, string(o))
 }
 
 // Counters returns the range of all of job j's counters.
-func (s *Space) Counters(j mapreduce.JobID) store.Range { return children(s.job("ctr", j)) }
+func (s *Space) Counters(j mapreduce.JobID) store.Range { return childRange(s.jobKey("ctr", j)) }
 
 // CounterStripes returns the range of one counter at one level.
 func (s *Space) CounterStripes(j mapreduce.JobID, c Counter, level int64) store.Range {
-	return children(tuple.AppendInt(tuple.AppendInt(s.job("ctr", j), int64(c)), level))
+	return childRange(tuple.AppendInt(tuple.AppendInt(s.jobKey("ctr", j), int64(c)), level))
 }
 
 // Tally returns the key of a cut document's count of chunks.
 func (s *Space) Tally(j mapreduce.JobID, d mapreduce.DocumentID) []byte {
-	return tuple.AppendString(s.job("tally", j), string(d))
+	return tuple.AppendString(s.jobKey("tally", j), string(d))
 }
 
 // Tallies returns the range of job j's cut documents.
-func (s *Space) Tallies(j mapreduce.JobID) store.Range { return children(s.job("tally", j)) }
+func (s *Space) Tallies(j mapreduce.JobID) store.Range { return childRange(s.jobKey("tally", j)) }
 
 // Checkpoint returns the key of a checkpoint with a known versionstamp.
 func (s *Space) Checkpoint(j mapreduce.JobID, v store.Versionstamp) []byte {
-	return tuple.AppendVersionstamp(s.job("checkpoints", j), tuple.Versionstamp{Transaction: v})
+	return tuple.AppendVersionstamp(s.jobKey("checkpoints", j), tuple.Versionstamp{Transaction: v})
 }
 
 // NextCheckpoint returns the key of a checkpoint whose versionstamp the commit
 // fills in at offset.
 func (s *Space) NextCheckpoint(j mapreduce.JobID) (key []byte, offset int) {
-	k := s.job("checkpoints", j)
+	k := s.jobKey("checkpoints", j)
 	offset = len(k) + 1 // after the type code
 	return tuple.AppendVersionstamp(k, tuple.Incomplete(0)), offset
 }
 
 // Checkpoints returns the range of job j's checkpoints, oldest first.
 func (s *Space) Checkpoints(j mapreduce.JobID) store.Range {
-	return children(s.job("checkpoints", j))
+	return childRange(s.jobKey("checkpoints", j))
 }
 
 // Seal returns the key of one link of job j's chain.
 func (s *Space) Seal(j mapreduce.JobID, number int64) []byte {
-	return tuple.AppendInt(s.job("seal", j), number)
+	return tuple.AppendInt(s.jobKey("seal", j), number)
 }
 
 // Seals returns the range of job j's chain.
-func (s *Space) Seals(j mapreduce.JobID) store.Range { return children(s.job("seal", j)) }
+func (s *Space) Seals(j mapreduce.JobID) store.Range { return childRange(s.jobKey("seal", j)) }
 
 // Plan returns the key of the cursor of planning a level.
 func (s *Space) Plan(j mapreduce.JobID, level int64) []byte {
-	return tuple.AppendInt(s.job("plan", j), level)
+	return tuple.AppendInt(s.jobKey("plan", j), level)
 }
 
 // Plans returns the range of job j's planning cursors.
-func (s *Space) Plans(j mapreduce.JobID) store.Range { return children(s.job("plan", j)) }
+func (s *Space) Plans(j mapreduce.JobID) store.Range { return childRange(s.jobKey("plan", j)) }
 
 // Picks returns the key of the inputs that a reduce picked from the unit with
 // index first on.
@@ -479,71 +479,71 @@ func (s *Space) Picks(j mapreduce.JobID, level, index, first int64) []byte {
 }
 
 func (s *Space) picksOf(j mapreduce.JobID, level, index int64) []byte {
-	return tuple.AppendInt(tuple.AppendInt(s.job("picks", j), level), index)
+	return tuple.AppendInt(tuple.AppendInt(s.jobKey("picks", j), level), index)
 }
 
 // PicksOf returns the range of all inputs that a reduce picked.
 func (s *Space) PicksOf(j mapreduce.JobID, level, index int64) store.Range {
-	return children(s.picksOf(j, level, index))
+	return childRange(s.picksOf(j, level, index))
 }
 
 // PicksLevel returns the range of the inputs that reduces of a level picked.
 func (s *Space) PicksLevel(j mapreduce.JobID, level int64) store.Range {
-	return children(tuple.AppendInt(s.job("picks", j), level))
+	return childRange(tuple.AppendInt(s.jobKey("picks", j), level))
 }
 
 // PicksAll returns the range of the inputs that reduces of job j picked.
-func (s *Space) PicksAll(j mapreduce.JobID) store.Range { return children(s.job("picks", j)) }
+func (s *Space) PicksAll(j mapreduce.JobID) store.Range { return childRange(s.jobKey("picks", j)) }
 
 // Wait returns the key of what a reduce of a tree waits for.
 func (s *Space) Wait(j mapreduce.JobID, level, index int64) []byte {
-	return tuple.AppendInt(tuple.AppendInt(s.job("wait", j), level), index)
+	return tuple.AppendInt(tuple.AppendInt(s.jobKey("wait", j), level), index)
 }
 
 // WaitLevel returns the range of what the reduces of a level wait for.
 func (s *Space) WaitLevel(j mapreduce.JobID, level int64) store.Range {
-	return children(tuple.AppendInt(s.job("wait", j), level))
+	return childRange(tuple.AppendInt(s.jobKey("wait", j), level))
 }
 
 // Waits returns the range of what the reduces of job j wait for.
-func (s *Space) Waits(j mapreduce.JobID) store.Range { return children(s.job("wait", j)) }
+func (s *Space) Waits(j mapreduce.JobID) store.Range { return childRange(s.jobKey("wait", j)) }
 
 // ResultChunk returns the key of chunk i of a large result.
 func (s *Space) ResultChunk(j mapreduce.JobID, u mapreduce.UnitID, attempt, i int64) []byte {
-	k := tuple.AppendString(s.job("result", j), string(u))
+	k := tuple.AppendString(s.jobKey("result", j), string(u))
 	return tuple.AppendInt(tuple.AppendInt(k, attempt), i)
 }
 
 // Result returns the range of the chunks of one attempt's result.
 func (s *Space) Result(j mapreduce.JobID, u mapreduce.UnitID, attempt int64) store.Range {
-	k := tuple.AppendString(s.job("result", j), string(u))
-	return children(tuple.AppendInt(k, attempt))
+	k := tuple.AppendString(s.jobKey("result", j), string(u))
+	return childRange(tuple.AppendInt(k, attempt))
 }
 
 // Results returns the range of the results of all of a unit's attempts.
 func (s *Space) Results(j mapreduce.JobID, u mapreduce.UnitID) store.Range {
-	return children(tuple.AppendString(s.job("result", j), string(u)))
+	return childRange(tuple.AppendString(s.jobKey("result", j), string(u)))
 }
 
 // ResultsAll returns the range of all large results of job j.
-func (s *Space) ResultsAll(j mapreduce.JobID) store.Range { return children(s.job("result", j)) }
+func (s *Space) ResultsAll(j mapreduce.JobID) store.Range { return childRange(s.jobKey("result", j)) }
 
 // StateChunk returns the key of chunk i of an agent's state.
 func (s *Space) StateChunk(j mapreduce.JobID, u mapreduce.UnitID, i int64) []byte {
-	return tuple.AppendInt(tuple.AppendString(s.job("state", j), string(u)), i)
+	return tuple.AppendInt(tuple.AppendString(s.jobKey("state", j), string(u)), i)
 }
 
 // State returns the range of an agent's state.
 func (s *Space) State(j mapreduce.JobID, u mapreduce.UnitID) store.Range {
-	return children(tuple.AppendString(s.job("state", j), string(u)))
+	return childRange(tuple.AppendString(s.jobKey("state", j), string(u)))
 }
 
 // StateAll returns the range of all agents' states of job j.
-func (s *Space) StateAll(j mapreduce.JobID) store.Range { return children(s.job("state", j)) }
+func (s *Space) StateAll(j mapreduce.JobID) store.Range { return childRange(s.jobKey("state", j)) }
 
 // BlobChunk returns the key of chunk i of a document's text.
 func (s *Space) BlobChunk(j mapreduce.JobID, sha256 []byte, i int64) []byte {
-	return tuple.AppendInt(tuple.AppendBytes(s.job("blob", j), sha256), i)
+	return tuple.AppendInt(tuple.AppendBytes(s.jobKey("blob", j), sha256), i)
 }
 
 // Blob returns the range of chunks [from, to) of a document's text.
@@ -552,60 +552,60 @@ func (s *Space) Blob(j mapreduce.JobID, sha256 []byte, from, to int64) store.Ran
 }
 
 // Blobs returns the range of all documents' texts of job j.
-func (s *Space) Blobs(j mapreduce.JobID) store.Range { return children(s.job("blob", j)) }
+func (s *Space) Blobs(j mapreduce.JobID) store.Range { return childRange(s.jobKey("blob", j)) }
 
 // Warm returns the key of who runs the first unit of job j alone.
-func (s *Space) Warm(j mapreduce.JobID) []byte { return s.job("warm", j) }
+func (s *Space) Warm(j mapreduce.JobID) []byte { return s.jobKey("warm", j) }
 
 // Skipped returns the key of the n-th document left out.
 func (s *Space) Skipped(j mapreduce.JobID, n int64) []byte {
-	return tuple.AppendInt(s.job("skipped", j), n)
+	return tuple.AppendInt(s.jobKey("skipped", j), n)
 }
 
 // SkippedAll returns the range of the documents left out.
-func (s *Space) SkippedAll(j mapreduce.JobID) store.Range { return children(s.job("skipped", j)) }
+func (s *Space) SkippedAll(j mapreduce.JobID) store.Range { return childRange(s.jobKey("skipped", j)) }
 
 // Idem returns the key of a tenant's request.
 func (s *Space) Idem(t mapreduce.TenantID, r mapreduce.RequestID) []byte {
-	return tuple.AppendString(tuple.AppendString(s.under("idem"), string(t)), string(r))
+	return tuple.AppendString(tuple.AppendString(s.nameKey("idem"), string(t)), string(r))
 }
 
 // Requests returns the range of all tenants' requests.
-func (s *Space) Requests() store.Range { return children(s.under("idem")) }
+func (s *Space) Requests() store.Range { return childRange(s.nameKey("idem")) }
 
-func (s *Space) answer(t mapreduce.TenantID, sha256 []byte) []byte {
-	return tuple.AppendBytes(tuple.AppendString(s.under("answer"), string(t)), sha256)
+func (s *Space) answerKey(t mapreduce.TenantID, sha256 []byte) []byte {
+	return tuple.AppendBytes(tuple.AppendString(s.nameKey("answer"), string(t)), sha256)
 }
 
 // Answer returns the key of what a model answered, for a tenant's jobs.
-func (s *Space) Answer(t mapreduce.TenantID, sha256 []byte) []byte { return s.answer(t, sha256) }
+func (s *Space) Answer(t mapreduce.TenantID, sha256 []byte) []byte { return s.answerKey(t, sha256) }
 
 // AnswerChunks returns the range of the chunks of an answer.
 func (s *Space) AnswerChunks(t mapreduce.TenantID, sha256 []byte) store.Range {
-	return children(s.answer(t, sha256))
+	return childRange(s.answerKey(t, sha256))
 }
 
 // AnswerChunk returns the key of chunk i of an answer.
 func (s *Space) AnswerChunk(t mapreduce.TenantID, sha256 []byte, i int64) []byte {
-	return tuple.AppendInt(s.answer(t, sha256), i)
+	return tuple.AppendInt(s.answerKey(t, sha256), i)
 }
 
 // Answers returns the range of a tenant's answers with their chunks.
 func (s *Space) Answers(t mapreduce.TenantID) store.Range {
-	return children(tuple.AppendString(s.under("answer"), string(t)))
+	return childRange(tuple.AppendString(s.nameKey("answer"), string(t)))
 }
 
 // AnswersAll returns the range of all tenants' answers with their chunks.
-func (s *Space) AnswersAll() store.Range { return children(s.under("answer")) }
+func (s *Space) AnswersAll() store.Range { return childRange(s.nameKey("answer")) }
 
 // Aged returns the key that lists an answer by when it was kept.
 func (s *Space) Aged(t mapreduce.TenantID, micros int64, sha256 []byte) []byte {
-	return tuple.AppendBytes(tuple.AppendInt(tuple.AppendString(s.under("aged"), string(t)), micros), sha256)
+	return tuple.AppendBytes(tuple.AppendInt(tuple.AppendString(s.nameKey("aged"), string(t)), micros), sha256)
 }
 
 // AgedAll returns the range of a tenant's answers by age.
 func (s *Space) AgedAll(t mapreduce.TenantID) store.Range {
-	return children(tuple.AppendString(s.under("aged"), string(t)))
+	return childRange(tuple.AppendString(s.nameKey("aged"), string(t)))
 }
 
 // What is counted of a tenant's answers.
@@ -616,20 +616,20 @@ const (
 
 // Kept returns the key of a count of a tenant's answers.
 func (s *Space) Kept(t mapreduce.TenantID, what int64) []byte {
-	return tuple.AppendInt(tuple.AppendString(s.under("kept"), string(t)), what)
+	return tuple.AppendInt(tuple.AppendString(s.nameKey("kept"), string(t)), what)
 }
 
 // KeptAll returns the range of the counts of all tenants' answers.
-func (s *Space) KeptAll() store.Range { return children(s.under("kept")) }
+func (s *Space) KeptAll() store.Range { return childRange(s.nameKey("kept")) }
 
 // Ingest returns the key that marks a submission under way.
-func (s *Space) Ingest(j mapreduce.JobID) []byte { return s.job("ingest", j) }
+func (s *Space) Ingest(j mapreduce.JobID) []byte { return s.jobKey("ingest", j) }
 
 // Ingests returns the range of the submissions under way.
-func (s *Space) Ingests() store.Range { return children(s.under("ingest")) }
+func (s *Space) Ingests() store.Range { return childRange(s.nameKey("ingest")) }
 
 // Wake returns the key that counts changes made for others.
-func (s *Space) Wake() []byte { return s.under("wake") }
+func (s *Space) Wake() []byte { return s.nameKey("wake") }
 
 // ownedNames are the kinds of keys that hold what a job has.
 var ownedNames = []string{
@@ -642,8 +642,8 @@ var ownedNames = []string{
 func (s *Space) Owned(j mapreduce.JobID) []store.Range {
 	var all []store.Range
 	for _, n := range ownedNames {
-		key := s.job(n, j) // some have a single value, which is there
-		all = append(all, store.Range{Begin: key, End: children(key).End})
+		key := s.jobKey(n, j) // some have a single value, which is there
+		all = append(all, store.Range{Begin: key, End: childRange(key).End})
 	}
 	return all
 }

@@ -51,30 +51,30 @@ func (*anthropicProvider) Can() Capabilities {
 
 // Complete implements Provider.
 func (p *anthropicProvider) Complete(ctx context.Context, req *Request) (*Response, error) {
-	params, err := p.params(req)
+	params, err := p.buildParams(req)
 	if err != nil {
 		return nil, err
 	}
-	c := p.begin(ctx, req)
-	defer c.end()
-	stream := p.messages.NewStreaming(c.ctx, params, option.WithMiddleware(c.do))
+	c := p.beginCall(ctx, req)
+	defer c.endCall()
+	stream := p.messages.NewStreaming(c.ctx, params, option.WithMiddleware(c.doRequest))
 	if stream.Err() != nil {
-		return nil, c.fail(stream.Err())
+		return nil, c.failError(stream.Err())
 	}
 	defer stream.Close()
 	var t turn
 	for stream.Next() {
-		if err := t.take(stream.Current()); err != nil {
-			return nil, t.failed(c.fail(err))
+		if err := t.takeEvent(stream.Current()); err != nil {
+			return nil, t.noteWaste(c.failError(err))
 		}
 	}
 	if raw, ok := sentError(stream.Err()); ok {
-		return nil, t.failed(c.midstream(raw))
+		return nil, t.noteWaste(c.midstreamError(raw))
 	}
 	if !t.stopped {
-		return nil, t.failed(c.cut(stream.Err()))
+		return nil, t.noteWaste(c.cutError(stream.Err()))
 	}
-	return t.response(c, req.Schema != nil && p.cfg.ToolMode)
+	return t.toResponse(c, req.Schema != nil && p.cfg.ToolMode)
 }
 
 // sentError returns the error that the server sent, if that is what err is.
@@ -87,7 +87,7 @@ func sentError(err error) ([]byte, bool) {
 
 // Count implements Counter.
 func (p *anthropicProvider) Count(ctx context.Context, req *Request) (int64, error) {
-	full, err := p.params(req)
+	full, err := p.buildParams(req)
 	if err != nil {
 		return 0, err
 	}
@@ -100,25 +100,25 @@ func (p *anthropicProvider) Count(ctx context.Context, req *Request) (int64, err
 	for _, t := range full.Tools {
 		params.Tools = append(params.Tools, anthropic.MessageCountTokensToolUnionParam{OfTool: t.OfTool})
 	}
-	c := p.begin(ctx, req)
-	defer c.end()
-	n, err := p.messages.CountTokens(c.ctx, params, option.WithMiddleware(c.do))
+	c := p.beginCall(ctx, req)
+	defer c.endCall()
+	n, err := p.messages.CountTokens(c.ctx, params, option.WithMiddleware(c.doRequest))
 	if err != nil {
-		return 0, c.fail(err)
+		return 0, c.failError(err)
 	}
 	return n.InputTokens, nil
 }
 
-// params puts a request into the vendor's words: tools, then instructions, then
+// buildParams puts a request into the vendor's words: tools, then instructions, then
 // messages, which is the order in which it caches.
-func (p *anthropicProvider) params(req *Request) (anthropic.MessageNewParams, error) {
+func (p *anthropicProvider) buildParams(req *Request) (anthropic.MessageNewParams, error) {
 	var params anthropic.MessageNewParams
-	if err := req.check(); err != nil {
+	if err := req.checkRequest(); err != nil {
 		return params, err
 	}
 	params.Model = anthropic.Model(req.Model)
 	params.MaxTokens = req.maxTokens()
-	if err := p.tools(req, &params); err != nil {
+	if err := p.addTools(req, &params); err != nil {
 		return params, err
 	}
 	if req.System != "" {
@@ -141,8 +141,8 @@ func anthropicMessage(role Role, blocks []anthropic.ContentBlockParamUnion) anth
 	return anthropic.NewUserMessage(blocks...)
 }
 
-// tools adds tools and the answer's schema.
-func (p *anthropicProvider) tools(req *Request, params *anthropic.MessageNewParams) error {
+// addTools adds tools and the answer's schema.
+func (p *anthropicProvider) addTools(req *Request, params *anthropic.MessageNewParams) error {
 	tools, force := req.Tools, req.Force
 	if req.Schema != nil && p.cfg.ToolMode {
 		tools, force = withAnswer(req)
@@ -226,9 +226,9 @@ type block struct {
 	sign  strings.Builder
 }
 
-// take adds an event. Kinds that are not known are passed over, as the vendor
+// takeEvent adds an event. Kinds that are not known are passed over, as the vendor
 // asks of its clients.
-func (t *turn) take(e anthropic.MessageStreamEventUnion) error {
+func (t *turn) takeEvent(e anthropic.MessageStreamEventUnion) error {
 	switch e.Type {
 	case "message_start":
 		t.model = string(e.Message.Model)
@@ -248,9 +248,9 @@ func (t *turn) take(e anthropic.MessageStreamEventUnion) error {
 		t.blocks[e.Index].add(e.Delta)
 	case "message_delta":
 		t.stop = e.Delta.StopReason
-		t.reason = join(string(e.Delta.StopDetails.Category), e.Delta.StopDetails.Explanation)
+		t.reason = joinWords(string(e.Delta.StopDetails.Category), e.Delta.StopDetails.Explanation)
 		if e.JSON.Usage.Valid() { // else nobody knows what was written
-			t.total(e.Usage)
+			t.setUsage(e.Usage)
 		}
 	case "message_stop":
 		t.stopped = true
@@ -258,15 +258,15 @@ func (t *turn) take(e anthropic.MessageStreamEventUnion) error {
 	return nil
 }
 
-func join(category, words string) string {
+func joinWords(category, words string) string {
 	if category == "" || words == "" {
 		return category + words
 	}
 	return category + ": " + words
 }
 
-// total takes the usage so far. It is cumulative; what it leaves out stands.
-func (t *turn) total(u anthropic.MessageDeltaUsage) {
+// setUsage takes the usage so far. It is cumulative; what it leaves out stands.
+func (t *turn) setUsage(u anthropic.MessageDeltaUsage) {
 	t.usage.Output = u.OutputTokens
 	if u.JSON.InputTokens.Valid() {
 		t.usage.Input = u.InputTokens
@@ -278,7 +278,7 @@ func (t *turn) total(u anthropic.MessageDeltaUsage) {
 		t.usage.CacheWrite = u.CacheCreationInputTokens - t.usage.CacheWrite1h
 	}
 	t.usage.Reported = true
-	t.usage = t.usage.sane()
+	t.usage = t.usage.nonNegative()
 }
 
 func anthropicUsage(u anthropic.Usage) Usage {
@@ -286,7 +286,7 @@ func anthropicUsage(u anthropic.Usage) Usage {
 	return Usage{
 		Input: u.InputTokens, CacheWrite: u.CacheCreationInputTokens - hour, CacheWrite1h: hour,
 		CacheRead: u.CacheReadInputTokens, Output: u.OutputTokens,
-	}.sane()
+	}.nonNegative()
 }
 
 // add takes a piece.
@@ -303,8 +303,8 @@ func (b *block) add(d anthropic.MessageStreamEventUnionDelta) {
 	}
 }
 
-// part is the finished block.
-func (b *block) part() (Part, error) {
+// finishedPart is the finished block.
+func (b *block) finishedPart() (Part, error) {
 	switch b.kind {
 	case "text":
 		return Part{Text: b.text.String()}, nil
@@ -341,42 +341,42 @@ func withInput(first json.RawMessage, input string) json.RawMessage {
 	return raw
 }
 
-// failed notes what the turn took in vain.
-func (t *turn) failed(e *Error) *Error {
+// noteWaste notes what the turn took in vain.
+func (t *turn) noteWaste(e *Error) *Error {
 	e.Usage = t.usage
 	return e
 }
 
-// response is the finished turn. Input of a tool that was cut off by the bound
+// toResponse is the finished turn. Input of a tool that was cut off by the bound
 // of the answer is dropped: Stop says so.
-func (t *turn) response(c *call, tool bool) (*Response, error) {
+func (t *turn) toResponse(c *call, tool bool) (*Response, error) {
 	r := &Response{
 		Model: Model(t.model), RequestID: c.requestID(), Stop: anthropicStop(t.stop),
-		Reason: c.d.clean(t.reason), Usage: t.usage, Limits: c.limits(),
+		Reason: c.d.cleanText(t.reason), Usage: t.usage, Limits: c.parseLimits(),
 	}
-	if t.usage.Reported && !t.thought() {
+	if t.usage.Reported && !t.hasThinking() {
 		r.Written = &t.usage.Output
 	}
 	for i := range t.blocks {
-		part, err := t.blocks[i].part()
+		part, err := t.blocks[i].finishedPart()
 		if err != nil && r.Stop.Cut() {
 			continue
 		}
 		if err != nil {
-			return nil, t.failed(c.fail(err))
+			return nil, t.noteWaste(c.failError(err))
 		}
 		if t.blocks[i].kind == "text" && part.Text == "" {
 			continue // handed back, it would be refused
 		}
 		r.Parts = append(r.Parts, part)
 	}
-	r.Answer = answer(r, tool)
+	r.Answer = answerOf(r, tool)
 	return r, nil
 }
 
-// thought reports whether some of the output is thinking, which is counted with
+// hasThinking reports whether some of the output is thinking, which is counted with
 // the rest.
-func (t *turn) thought() bool {
+func (t *turn) hasThinking() bool {
 	for i := range t.blocks {
 		if strings.Contains(t.blocks[i].kind, "thinking") {
 			return true

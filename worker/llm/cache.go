@@ -51,13 +51,13 @@ type keptAnswer struct {
 func (c *Cache) Complete(ctx context.Context, req *Request) (*Response, error) {
 	key, err := AnswerKey(c.Origin, req)
 	if err != nil {
-		return nil, wrap(Invalid, err)
+		return nil, wrapError(Invalid, err)
 	}
 	raw, err := c.Answers.Answer(ctx, key)
 	if ctx.Err() != nil {
-		return nil, broken(ctx, err)
+		return nil, brokenError(ctx, err)
 	}
-	if res := recall(req, key, raw); res != nil {
+	if res := recallAnswer(req, key, raw); res != nil {
 		cost, _ := c.Prices.Cost(c.Name(), req.Model, res.Usage, false)
 		c.Saved(mapreduce.Savings{Answers: 1, AnswerMicros: cost})
 		res.Cached, res.Usage = true, Usage{Reported: true}
@@ -73,8 +73,8 @@ func (c *Cache) Complete(ctx context.Context, req *Request) (*Response, error) {
 	return res, nil
 }
 
-// recall returns the answer that was kept under a key, if it is one to req.
-func recall(req *Request, key, raw []byte) *Response {
+// recallAnswer returns the answer that was kept under a key, if it is one to req.
+func recallAnswer(req *Request, key, raw []byte) *Response {
 	var kept keptAnswer
 	if len(raw) == 0 || json.Unmarshal(raw, &kept) != nil || kept.Response == nil || !bytes.Equal(kept.Key, key) {
 		return nil
@@ -92,7 +92,7 @@ func worthKeeping(req *Request, res *Response) bool {
 		return false
 	}
 	w := work{req: req}
-	return (res.Answer != nil || !w.empty(res)) && w.check(res) == nil
+	return (res.Answer != nil || !w.isEmpty(res)) && w.checkAnswer(res) == nil
 }
 
 // AnswerKey is the SHA-256 of everything that decides an answer.

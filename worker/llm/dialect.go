@@ -53,7 +53,7 @@ func ollamaDialect() Dialect {
 }
 
 // Keywords by what becomes of them.
-func structural(key string) bool {
+func isStructural(key string) bool {
 	switch key {
 	case "type", "properties", "required", "items", "enum", "const", "anyOf", "oneOf", "allOf",
 		"$ref", "$defs", "definitions", "description", "title", "additionalProperties":
@@ -62,8 +62,8 @@ func structural(key string) bool {
 	return false
 }
 
-// silent keywords say nothing about what an answer may be.
-func silent(key string) bool {
+// isSilent keywords say nothing about what an answer may be.
+func isSilent(key string) bool {
 	switch key {
 	case "$schema", "$id", "$comment", "$vocabulary", "$anchor", "default", "deprecated",
 		"readOnly", "writeOnly", "unevaluatedProperties", "unevaluatedItems":
@@ -83,11 +83,11 @@ func (s *Schema) In(d Dialect) (json.RawMessage, error) {
 		root = wrapObject(root)
 	}
 	r := reducer{Dialect: d, schema: s}
-	out, err := r.node(root, "#", 0)
+	out, err := r.reduceSchema(root, "#", 0)
 	if err != nil {
 		return nil, err
 	}
-	return encode(out)
+	return encodeJSON(out)
 }
 
 // wrapObject puts a schema into the one field of an object. Definitions stay at
@@ -115,7 +115,7 @@ func schemaMap(s *Schema, d Dialect) (map[string]any, error) {
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, wrap(BadSchema, err)
+		return nil, wrapError(BadSchema, err)
 	}
 	out := make(map[string]any, len(fields))
 	for k, v := range fields {
@@ -130,52 +130,52 @@ type reducer struct {
 	schema *Schema
 }
 
-func (r *reducer) no(where, keyword, why string) error {
+func (r *reducer) refuseKeyword(where, keyword, why string) error {
 	return newError(BadSchema, "%s cannot express %s at %s: %s; change that in the schema, or ask another provider", r.Name, keyword, where, why)
 }
 
-// node reduces one schema.
-func (r *reducer) node(v any, where string, depth int) (any, error) {
+// reduceSchema reduces one schema.
+func (r *reducer) reduceSchema(v any, where string, depth int) (any, error) {
 	n, ok := v.(object)
 	switch {
 	case depth > maxDepth:
-		return nil, r.no(where, "the schema", "it is nested too deeply")
+		return nil, r.refuseKeyword(where, "the schema", "it is nested too deeply")
 	case !ok && r.Closed:
-		return nil, r.no(where, "a schema of true or false", "every value needs a type")
+		return nil, r.refuseKeyword(where, "a schema of true or false", "every value needs a type")
 	case !ok:
 		return v, nil
 	}
-	if types := n.list("type"); types != nil && r.OneType {
-		return r.node(spread(n, types), where, depth+1)
+	if types := n.getList("type"); types != nil && r.OneType {
+		return r.reduceSchema(spreadTypes(n, types), where, depth+1)
 	}
-	if err := r.expressible(n, where); err != nil {
+	if err := r.checkExpressible(n, where); err != nil {
 		return nil, err
 	}
 	out := object{}
 	var notes []string
 	for _, m := range n {
 		switch {
-		case silent(m.key):
-		case structural(m.key):
-			sub, err := r.structure(n, m, where, depth)
+		case isSilent(m.key):
+		case isStructural(m.key):
+			sub, err := r.reduceKeyword(n, m, where, depth)
 			if err != nil {
 				return nil, err
 			}
 			out = append(out, sub...)
-		case r.takes(m):
+		case r.takesKeyword(m):
 			out = append(out, m)
 		default:
-			notes = append(notes, note(m))
+			notes = append(notes, keywordNote(m))
 		}
 	}
-	return r.close(describe(out, notes), n), nil
+	return r.closeObject(appendNotes(out, notes), n), nil
 }
 
-// expressible refuses what would make right answers impossible.
-func (r *reducer) expressible(n object, where string) error {
-	if ref := n.text("$ref"); ref != "" {
-		if _, ok := r.schema.resolve(n); !ok || (r.schema.wrap && ref == "#") {
-			return r.no(where, "$ref "+strconv.Quote(ref), "it leads out of the definitions")
+// checkExpressible refuses what would make right answers impossible.
+func (r *reducer) checkExpressible(n object, where string) error {
+	if ref := n.getText("$ref"); ref != "" {
+		if _, ok := r.schema.resolveRef(n); !ok || (r.schema.wrap && ref == "#") {
+			return r.refuseKeyword(where, "$ref "+strconv.Quote(ref), "it leads out of the definitions")
 		}
 		return nil
 	}
@@ -184,41 +184,41 @@ func (r *reducer) expressible(n object, where string) error {
 	}
 	for _, key := range []string{"patternProperties", "prefixItems", "$dynamicRef"} {
 		if _, ok := n.get(key); ok {
-			return r.no(where, key, "it has no counterpart")
+			return r.refuseKeyword(where, key, "it has no counterpart")
 		}
 	}
 	if extra, ok := n.get("additionalProperties"); ok && extra != false {
-		return r.no(where, "additionalProperties", "every field of an object has to be named")
+		return r.refuseKeyword(where, "additionalProperties", "every field of an object has to be named")
 	}
-	if _, named := n.get("properties"); n.text("type") == "object" && !named {
-		return r.no(where, "an object without properties", "every field of an object has to be named")
+	if _, named := n.get("properties"); n.getText("type") == "object" && !named {
+		return r.refuseKeyword(where, "an object without properties", "every field of an object has to be named")
 	}
-	if _, items := n.get("items"); n.text("type") == "array" && !items {
-		return r.no(where, "an array without items", "its items need a type")
+	if _, items := n.get("items"); n.getText("type") == "array" && !items {
+		return r.refuseKeyword(where, "an array without items", "its items need a type")
 	}
 	if _, ok := n.get("allOf"); ok && r.NoAllOf {
-		return r.no(where, "allOf", "write the parts out as one")
+		return r.refuseKeyword(where, "allOf", "write the parts out as one")
 	}
 	for _, key := range []string{"type", "enum", "const", "anyOf", "oneOf", "allOf"} {
 		if _, ok := n.get(key); ok {
 			return nil
 		}
 	}
-	return r.no(where, "a value of any type", "every value needs a type")
+	return r.refuseKeyword(where, "a value of any type", "every value needs a type")
 }
 
-// structure reduces a keyword that holds schemas, or says how they relate.
-func (r *reducer) structure(n object, m member, where string, depth int) (object, error) {
+// reduceKeyword reduces a keyword that holds schemas, or says how they relate.
+func (r *reducer) reduceKeyword(n object, m member, where string, depth int) (object, error) {
 	where += "/" + m.key
 	switch m.key {
 	case "properties", "$defs", "definitions":
-		fields, err := r.fields(n, m, where, depth)
+		fields, err := r.reduceFields(n, m, where, depth)
 		return object{{m.key, fields}}, err
 	case "items":
-		items, err := r.node(m.value, where, depth+1)
+		items, err := r.reduceSchema(m.value, where, depth+1)
 		return object{{m.key, items}}, err
 	case "anyOf", "oneOf", "allOf":
-		branches, err := r.branches(m, where, depth)
+		branches, err := r.reduceBranches(m, where, depth)
 		key := m.key
 		if key == "oneOf" && r.AnyOf {
 			key = "anyOf"
@@ -236,8 +236,8 @@ func (r *reducer) structure(n object, m member, where string, depth int) (object
 	return object{m}, nil
 }
 
-// spread writes a list of types as one schema for each.
-func spread(n object, types []any) object {
+// spreadTypes writes a list of types as one schema for each.
+func spreadTypes(n object, types []any) object {
 	rest, out := object{}, object{}
 	for _, m := range n {
 		switch m.key {
@@ -258,17 +258,17 @@ func spread(n object, types []any) object {
 	return append(out, member{"anyOf", branches})
 }
 
-// fields reduces schemas by name.
-func (r *reducer) fields(n object, m member, where string, depth int) (object, error) {
+// reduceFields reduces schemas by name.
+func (r *reducer) reduceFields(n object, m member, where string, depth int) (object, error) {
 	out := object{}
 	all, _ := m.value.(object)
 	for _, f := range all {
-		v, err := r.node(f.value, where+"/"+f.key, depth+1)
+		v, err := r.reduceSchema(f.value, where+"/"+f.key, depth+1)
 		if err != nil {
 			return nil, err
 		}
 		sub, _ := f.value.(object)
-		if r.AllRequired && m.key == "properties" && !slices.Contains(n.list("required"), any(f.key)) && !r.schema.nullable(sub, 0) {
+		if r.AllRequired && m.key == "properties" && !slices.Contains(n.getList("required"), any(f.key)) && !r.schema.takesNull(sub, 0) {
 			v = orNull(v)
 		}
 		out = append(out, member{f.key, v})
@@ -276,11 +276,11 @@ func (r *reducer) fields(n object, m member, where string, depth int) (object, e
 	return out, nil
 }
 
-func (r *reducer) branches(m member, where string, depth int) ([]any, error) {
+func (r *reducer) reduceBranches(m member, where string, depth int) ([]any, error) {
 	list, _ := m.value.([]any)
 	out := make([]any, len(list))
 	for i, b := range list {
-		v, err := r.node(b, where+"/"+strconv.Itoa(i), depth+1)
+		v, err := r.reduceSchema(b, where+"/"+strconv.Itoa(i), depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -289,8 +289,8 @@ func (r *reducer) branches(m member, where string, depth int) ([]any, error) {
 	return out, nil
 }
 
-// takes reports whether the dialect has a keyword with this value.
-func (r *reducer) takes(m member) bool {
+// takesKeyword reports whether the dialect has a keyword with this value.
+func (r *reducer) takesKeyword(m member) bool {
 	if r.All || !slices.Contains(r.Keywords, m.key) {
 		return r.All
 	}
@@ -305,8 +305,8 @@ func (r *reducer) takes(m member) bool {
 	return true
 }
 
-// close lists the fields of an object as all there are.
-func (r *reducer) close(out, n object) object {
+// closeObject lists the fields of an object as all there are.
+func (r *reducer) closeObject(out, n object) object {
 	fields, isObject := n.get("properties")
 	if !isObject || !r.Closed {
 		return out
@@ -317,9 +317,9 @@ func (r *reducer) close(out, n object) object {
 		for _, f := range all {
 			names = append(names, f.key)
 		}
-		out = out.with("required", names)
+		out = out.withKey("required", names)
 	}
-	return out.with("additionalProperties", false)
+	return out.withKey("additionalProperties", false)
 }
 
 // orNull returns a schema that takes null too.
@@ -330,29 +330,29 @@ func orNull(v any) any {
 	}
 	_, isEnum := n.get("enum")
 	_, isConst := n.get("const")
-	if t := n.text("type"); t != "" && !isEnum && !isConst {
-		return n.with("type", []any{t, "null"})
+	if t := n.getText("type"); t != "" && !isEnum && !isConst {
+		return n.withKey("type", []any{t, "null"})
 	}
 	return object{{"anyOf", []any{n, object{{"type", "null"}}}}}
 }
 
-// note says a keyword in words.
-func note(m member) string {
-	raw, err := encode(m.value)
+// keywordNote says a keyword in words.
+func keywordNote(m member) string {
+	raw, err := encodeJSON(m.value)
 	if err != nil {
 		return m.key
 	}
 	return m.key + ": " + string(raw)
 }
 
-// describe adds notes to a description.
-func describe(out object, notes []string) object {
+// appendNotes adds notes to a description.
+func appendNotes(out object, notes []string) object {
 	if len(notes) == 0 {
 		return out
 	}
 	text := "{" + strings.Join(notes, ", ") + "}"
-	if d := out.text("description"); d != "" {
+	if d := out.getText("description"); d != "" {
 		text = d + " " + text
 	}
-	return out.with("description", text)
+	return out.withKey("description", text)
 }

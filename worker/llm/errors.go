@@ -114,16 +114,16 @@ func ForAgent(err error) error {
 	return &agent.Error{Class: e.Class, RetryAfter: e.RetryAfter, Err: err}
 }
 
-// spent returns the tokens that went into err.
-func spent(err error) Usage {
+// spentUsage returns the tokens that went into err.
+func spentUsage(err error) Usage {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Usage
 	}
 	return Usage{}
 }
 
-// broken returns the error of a call whose connection or stream broke with err.
-func broken(ctx context.Context, err error) *Error {
+// brokenError returns the error of a call whose connection or stream broke with err.
+func brokenError(ctx context.Context, err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
@@ -140,13 +140,13 @@ func broken(ctx context.Context, err error) *Error {
 		e.Err = cause
 		return e
 	case isTimeout(err):
-		return wrap(Timeout, err)
+		return wrapError(Timeout, err)
 	default:
-		return wrap(Network, err)
+		return wrapError(Network, err)
 	}
 }
 
-func wrap(kind Kind, err error) *Error {
+func wrapError(kind Kind, err error) *Error {
 	e := newError(kind, "%v", err)
 	e.Err = err
 	return e

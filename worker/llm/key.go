@@ -33,8 +33,8 @@ func (Key) LogValue() slog.Value { return slog.StringValue(stars) }
 // keyLike is how the vendors' keys look. Their errors repeat them, in part.
 var keyLike = regexp.MustCompile(`\b(sk|pk|rk)-[A-Za-z0-9_*.-]{4,}|(?i)\bbearer\s+\S+`)
 
-// scrub takes the key, and what looks like one, out of a text of a server.
-func (k Key) scrub(text string) string {
+// scrubText takes the key, and what looks like one, out of a text of a server.
+func (k Key) scrubText(text string) string {
 	if k.secret != "" {
 		text = strings.ReplaceAll(text, k.secret, stars)
 	}

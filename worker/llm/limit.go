@@ -41,14 +41,14 @@ type Limit struct {
 // Complete implements Provider.
 func (l *Limit) Complete(ctx context.Context, req *Request) (*Response, error) {
 	name := BreakerName(l.Name(), req.Model)
-	g := l.Gates.of(name)
+	g := l.Gates.gateOf(name)
 	want := need{in: l.Count(req), out: req.maxTokens()}
 	begun := time.Now()
 	for n := 0; ; n++ {
-		if err := g.enter(ctx, want); err != nil {
-			return nil, broken(ctx, err)
+		if err := g.enterGate(ctx, want); err != nil {
+			return nil, brokenError(ctx, err)
 		}
-		res, pause, err := l.once(ctx, g, want, req, n)
+		res, pause, err := l.callOnce(ctx, g, want, req, n)
 		if pause == 0 {
 			return res, err
 		}
@@ -58,17 +58,17 @@ func (l *Limit) Complete(ctx context.Context, req *Request) (*Response, error) {
 	}
 }
 
-// once makes a call. If the vendor refused it for want of room it returns how
+// callOnce makes a call. If the vendor refused it for want of room it returns how
 // long to wait at least; that grows with how often it did.
-func (l *Limit) once(ctx context.Context, g *gate, want need, req *Request, n int) (*Response, time.Duration, error) {
+func (l *Limit) callOnce(ctx context.Context, g *gate, want need, req *Request, n int) (*Response, time.Duration, error) {
 	out := outcome{now: time.Now}
 	defer func() {
-		g.leave(want, out)
-		l.Gates.tell(out.refused)
+		g.leaveGate(want, out)
+		l.Gates.signalDue(out.refused)
 	}()
 	res, err := l.Provider.Complete(ctx, req)
 	if err != nil {
-		pause := out.failed(err, n)
+		pause := out.noteError(err, n)
 		return nil, pause, err
 	}
 	out.ok, out.usage, out.limits = true, res.Usage, res.Limits
@@ -92,7 +92,7 @@ func NewGates(rates func(name string) Rates) *Gates {
 	return &Gates{rates: rates, due: make(chan struct{}, 1), all: make(map[string]*gate)}
 }
 
-func (gs *Gates) of(name string) *gate {
+func (gs *Gates) gateOf(name string) *gate {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	g := gs.all[name]
@@ -106,7 +106,7 @@ func (gs *Gates) of(name string) *gate {
 // Share takes what the fleet lets this process do.
 func (gs *Gates) Share(shares []mapreduce.LimitShare) {
 	for i := range shares {
-		gs.of(shares[i].Name).share(time.Now(), &shares[i])
+		gs.gateOf(shares[i].Name).takeShare(time.Now(), &shares[i])
 	}
 }
 
@@ -130,7 +130,7 @@ func (gs *Gates) Notes() []mapreduce.LimitNote {
 // once: a vendor has refused a call.
 func (gs *Gates) Due() <-chan struct{} { return gs.due }
 
-func (gs *Gates) tell(due bool) {
+func (gs *Gates) signalDue(due bool) {
 	if !due {
 		return
 	}
@@ -156,9 +156,9 @@ type outcome struct {
 // longestPause bounds what is waited where the vendor does not say how long.
 const longestPause = 30 * time.Second
 
-// failed notes an error. For the nth refusal of a call it returns how long to
+// noteError notes an error. For the nth refusal of a call it returns how long to
 // wait before the next.
-func (o *outcome) failed(err error, n int) time.Duration {
+func (o *outcome) noteError(err error, n int) time.Duration {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
 		return 0
@@ -205,8 +205,8 @@ func newGate(r Rates, now time.Time) *gate {
 	return g
 }
 
-// enter waits until a call may be made.
-func (g *gate) enter(ctx context.Context, n need) error {
+// enterGate waits until a call may be made.
+func (g *gate) enterGate(ctx context.Context, n need) error {
 	select {
 	case g.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -214,7 +214,7 @@ func (g *gate) enter(ctx context.Context, n need) error {
 	}
 	defer func() { <-g.turn }()
 	for {
-		wait, changed := g.try(time.Now(), n)
+		wait, changed := g.tryEnter(time.Now(), n)
 		if wait == 0 {
 			return nil
 		}
@@ -233,29 +233,29 @@ func (g *gate) enter(ctx context.Context, n need) error {
 // longWait stands for waiting until something changes.
 const longWait = time.Hour
 
-// try takes what a call needs, or returns how long to wait at most.
-func (g *gate) try(now time.Time, n need) (time.Duration, <-chan struct{}) {
+// tryEnter takes what a call needs, or returns how long to wait at most.
+func (g *gate) tryEnter(now time.Time, n need) (time.Duration, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if wait := g.frozen.Sub(now); wait > 0 {
 		return wait, g.changed
 	}
-	if g.full(now) {
+	if g.isFull(now) {
 		return longWait, g.changed
 	}
-	wait := max(g.requests.wait(now, 1), g.input.wait(now, n.in), g.output.wait(now, n.out))
+	wait := max(g.requests.waitTime(now, 1), g.input.waitTime(now, n.in), g.output.waitTime(now, n.out))
 	if wait > 0 {
 		return wait, g.changed
 	}
-	g.requests.take(1)
-	g.input.take(n.in)
-	g.output.take(n.out)
+	g.requests.takeTokens(1)
+	g.input.takeTokens(n.in)
+	g.output.takeTokens(n.out)
 	g.inFlight++
 	return 0, nil
 }
 
-// full reports whether no call may be made until something changes.
-func (g *gate) full(now time.Time) bool {
+// isFull reports whether no call may be made until something changes.
+func (g *gate) isFull(now time.Time) bool {
 	if !g.shared {
 		return g.inFlight > 0 && float64(g.inFlight+1) > g.room
 	}
@@ -263,22 +263,22 @@ func (g *gate) full(now time.Time) bool {
 	return late || (g.calls > 0 && g.inFlight >= g.calls) || g.part <= 0
 }
 
-// leave gives back what a call did not use, and learns from it.
-func (g *gate) leave(n need, o outcome) {
+// leaveGate gives back what a call did not use, and learns from it.
+func (g *gate) leaveGate(n need, o outcome) {
 	now := o.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.inFlight--
-	g.input.give(now, n.in-o.usage.In()+o.usage.CacheRead)
-	g.output.give(now, n.out-o.usage.Output)
-	told := g.requests.learn(now, o.limits.Requests, g.part)
-	told = g.input.learn(now, o.limits.Input, g.part) || told
-	told = g.output.learn(now, o.limits.Output, g.part) || told
-	told = g.input.learn(now, o.limits.Tokens, g.part) || told
-	g.remember(o)
+	g.input.giveBack(now, n.in-o.usage.In()+o.usage.CacheRead)
+	g.output.giveBack(now, n.out-o.usage.Output)
+	told := g.requests.learnLimit(now, o.limits.Requests, g.part)
+	told = g.input.learnLimit(now, o.limits.Input, g.part) || told
+	told = g.output.learnLimit(now, o.limits.Output, g.part) || told
+	told = g.input.learnLimit(now, o.limits.Tokens, g.part) || told
+	g.addOutcome(o)
 	switch {
 	case o.refused:
-		g.frozen = later(g.frozen, now.Add(max(o.pause, time.Second)))
+		g.frozen = laterOf(g.frozen, now.Add(max(o.pause, time.Second)))
 		if !told {
 			g.room = max(g.room/2, 1)
 		}
@@ -288,17 +288,17 @@ func (g *gate) leave(n need, o outcome) {
 			g.room = min(g.room, g.most)
 		}
 	}
-	g.wake()
+	g.wakeWaiters()
 }
 
-// wake lets those who wait look again. The caller holds mu.
-func (g *gate) wake() {
+// wakeWaiters lets those who wait look again. The caller holds mu.
+func (g *gate) wakeWaiters() {
 	close(g.changed)
 	g.changed = make(chan struct{})
 }
 
-// remember adds an outcome to the next note.
-func (g *gate) remember(o outcome) {
+// addOutcome adds an outcome to the next note.
+func (g *gate) addOutcome(o outcome) {
 	g.noted = true
 	if o.ok {
 		g.note.Successes++
@@ -331,8 +331,8 @@ func (g *gate) takeNote() (mapreduce.LimitNote, bool) {
 	return n, noted
 }
 
-// share takes a share of what the fleet may do.
-func (g *gate) share(now time.Time, s *mapreduce.LimitShare) {
+// takeShare takes a share of what the fleet may do.
+func (g *gate) takeShare(now time.Time, s *mapreduce.LimitShare) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.shared, g.part, g.calls = true, s.Part, int(s.Calls)
@@ -340,16 +340,16 @@ func (g *gate) share(now time.Time, s *mapreduce.LimitShare) {
 	if s.For > 0 {
 		g.until = now.Add(s.For)
 	}
-	g.requests.share(now, s.Rates.Requests, s.Left.Requests, s.Part)
-	g.input.share(now, s.Rates.Input, s.Left.Input, s.Part)
-	g.output.share(now, s.Rates.Output, s.Left.Output, s.Part)
+	g.requests.takeShare(now, s.Rates.Requests, s.Left.Requests, s.Part)
+	g.input.takeShare(now, s.Rates.Input, s.Left.Input, s.Part)
+	g.output.takeShare(now, s.Rates.Output, s.Left.Output, s.Part)
 	if s.Pause > 0 {
-		g.frozen = later(g.frozen, now.Add(s.Pause))
+		g.frozen = laterOf(g.frozen, now.Add(s.Pause))
 	}
-	g.wake()
+	g.wakeWaiters()
 }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
@@ -369,20 +369,20 @@ func newBucket(perMinute int64, now time.Time) meterBucket {
 	return meterBucket{size: float64(perMinute), level: float64(perMinute), at: now}
 }
 
-func (b *meterBucket) refill(now time.Time) {
+func (b *meterBucket) refillBucket(now time.Time) {
 	if d := now.Sub(b.at); d > 0 {
 		b.level = min(b.level+b.size*d.Minutes(), b.size)
 		b.at = now
 	}
 }
 
-// wait returns how long until n are there. What is more than the bucket ever
+// waitTime returns how long until n are there. What is more than the bucket ever
 // holds is let through when it is full.
-func (b *meterBucket) wait(now time.Time, n int64) time.Duration {
+func (b *meterBucket) waitTime(now time.Time, n int64) time.Duration {
 	if b.size == 0 {
 		return 0
 	}
-	b.refill(now)
+	b.refillBucket(now)
 	short := min(float64(n), b.size) - b.level
 	if short <= 0 {
 		return 0
@@ -390,18 +390,18 @@ func (b *meterBucket) wait(now time.Time, n int64) time.Duration {
 	return time.Duration(short/b.size*float64(time.Minute)) + time.Millisecond
 }
 
-func (b *meterBucket) take(n int64) { b.level -= float64(n) }
+func (b *meterBucket) takeTokens(n int64) { b.level -= float64(n) }
 
-// give returns what was not used, or takes what was used besides.
-func (b *meterBucket) give(now time.Time, n int64) {
-	b.refill(now)
+// giveBack returns what was not used, or takes what was used besides.
+func (b *meterBucket) giveBack(now time.Time, n int64) {
+	b.refillBucket(now)
 	b.level = min(b.level+float64(n), b.size)
 }
 
-// learn believes the vendor about its limit, and about what is left if that is
+// learnLimit believes the vendor about its limit, and about what is left if that is
 // less than was reckoned: both of them as far as they are ours. It reports
 // whether it was told anything.
-func (b *meterBucket) learn(now time.Time, said Bucket, part float64) bool {
+func (b *meterBucket) learnLimit(now time.Time, said Bucket, part float64) bool {
 	if !said.Known {
 		return false
 	}
@@ -410,25 +410,25 @@ func (b *meterBucket) learn(now time.Time, said Bucket, part float64) bool {
 		if b.most > 0 {
 			size = min(size, b.most)
 		}
-		b.resize(now, size, float64(said.Remaining)*part)
+		b.resizeBucket(now, size, float64(said.Remaining)*part)
 	}
-	b.refill(now)
+	b.refillBucket(now)
 	b.level = min(b.level, float64(said.Remaining)*part)
 	return true
 }
 
-// share takes a part of a limit of the fleet, of which so much is left.
-func (b *meterBucket) share(now time.Time, rate, left int64, part float64) {
+// takeShare takes a part of a limit of the fleet, of which so much is left.
+func (b *meterBucket) takeShare(now time.Time, rate, left int64, part float64) {
 	b.most = float64(rate) * part
 	if rate > 0 {
-		b.resize(now, float64(rate)*part, float64(left)*part)
+		b.resizeBucket(now, float64(rate)*part, float64(left)*part)
 	}
 }
 
-// resize makes the bucket as large as its limit now is. It holds no more for
+// resizeBucket makes the bucket as large as its limit now is. It holds no more for
 // that, unless there was no limit before: then it holds what is left.
-func (b *meterBucket) resize(now time.Time, size, left float64) {
-	b.refill(now)
+func (b *meterBucket) resizeBucket(now time.Time, size, left float64) {
+	b.refillBucket(now)
 	if b.size == 0 {
 		b.level, b.at = left, now
 	}

@@ -27,7 +27,7 @@ type Bucket struct {
 func anthropicLimits(h http.Header, now time.Time) Limits {
 	read := func(name string) Bucket {
 		name = "anthropic-ratelimit-" + name
-		b := bucket(h.Get(name+"-limit"), h.Get(name+"-remaining"))
+		b := parseBucket(h.Get(name+"-limit"), h.Get(name+"-remaining"))
 		if at, err := time.Parse(time.RFC3339, h.Get(name+"-reset")); err == nil && b.Known {
 			b.Reset = max(at.Sub(now), 0)
 		}
@@ -42,7 +42,7 @@ func anthropicLimits(h http.Header, now time.Time) Limits {
 // openaiLimits reads headers whose resets are durations as Go writes them.
 func openaiLimits(h http.Header, _ time.Time) Limits {
 	read := func(name string) Bucket {
-		b := bucket(h.Get("x-ratelimit-limit-"+name), h.Get("x-ratelimit-remaining-"+name))
+		b := parseBucket(h.Get("x-ratelimit-limit-"+name), h.Get("x-ratelimit-remaining-"+name))
 		if d, err := time.ParseDuration(h.Get("x-ratelimit-reset-" + name)); err == nil && b.Known {
 			b.Reset = max(d, 0)
 		}
@@ -51,8 +51,8 @@ func openaiLimits(h http.Header, _ time.Time) Limits {
 	return Limits{Requests: read("requests"), Tokens: read("tokens")}
 }
 
-// bucket is known if it says how much is left.
-func bucket(limit, remaining string) Bucket {
+// parseBucket is known if it says how much is left.
+func parseBucket(limit, remaining string) Bucket {
 	left, err := strconv.ParseInt(remaining, 10, 64)
 	if err != nil {
 		return Bucket{}
@@ -72,11 +72,11 @@ const maxRetryAfter = time.Hour
 // Retry-After in seconds, with a fraction or not, or as a date.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
-		return pause(ms, time.Millisecond)
+		return scaleDuration(ms, time.Millisecond)
 	}
 	v := h.Get("Retry-After")
 	if s, err := strconv.ParseFloat(v, 64); err == nil {
-		return pause(s, time.Second)
+		return scaleDuration(s, time.Second)
 	}
 	if at, err := http.ParseTime(v); err == nil {
 		return min(max(at.Sub(now), 0), maxRetryAfter)
@@ -84,8 +84,8 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// pause is n units, which may be no number at all.
-func pause(n float64, unit time.Duration) time.Duration {
+// scaleDuration is n units, which may be no number at all.
+func scaleDuration(n float64, unit time.Duration) time.Duration {
 	if !(n > 0) {
 		return 0
 	}

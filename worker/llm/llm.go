@@ -79,8 +79,8 @@ const DefaultMaxTokens = 8192
 // maxTokens is the bound of the answer.
 func (r *Request) maxTokens() int64 { return cmp.Or(r.MaxTokens, DefaultMaxTokens) }
 
-// check refuses requests that no vendor would take.
-func (r *Request) check() error {
+// checkRequest refuses requests that no vendor would take.
+func (r *Request) checkRequest() error {
 	switch {
 	case r.Model == "":
 		return newError(Invalid, "no model is named")
@@ -273,12 +273,12 @@ func (u Usage) Add(v Usage) Usage {
 // maxUsage is more tokens than any call takes, and so few that sums of them are right.
 const maxUsage = 1 << 40
 
-// sane returns u without numbers that no call has: negative ones would be credited, and
+// nonNegative returns u without numbers that no call has: negative ones would be credited, and
 // sums of very large ones would be.
-func (u Usage) sane() Usage { return u.within(maxUsage) }
+func (u Usage) nonNegative() Usage { return u.clampTo(maxUsage) }
 
-// within returns u with no number below zero, or above most.
-func (u Usage) within(most int64) Usage {
+// clampTo returns u with no number below zero, or above most.
+func (u Usage) clampTo(most int64) Usage {
 	within := func(n int64) int64 { return min(max(n, 0), most) }
 	return Usage{
 		Input: within(u.Input), CacheWrite: within(u.CacheWrite), CacheWrite1h: within(u.CacheWrite1h),

@@ -43,7 +43,7 @@ func (m *Meter) Complete(ctx context.Context, req *Request) (*Response, error) {
 	start := time.Now()
 	var res *Response
 	var err error
-	defer func() { m.record(req, start, m.settle(req.Model, usage), usage, res, err) }()
+	defer func() { m.recordCall(req, start, m.settleCall(req.Model, usage), usage, res, err) }()
 	res, err = m.Provider.Complete(ctx, req)
 	switch {
 	case err != nil:
@@ -71,8 +71,8 @@ func failedUsage(err error, worst Usage) Usage {
 	return worst
 }
 
-// settle pays for a call, and returns what it cost.
-func (m *Meter) settle(model Model, u Usage) (cost int64) {
+// settleCall pays for a call, and returns what it cost.
+func (m *Meter) settleCall(model Model, u Usage) (cost int64) {
 	cost, _ = m.Prices.Cost(m.Name(), model, u, false)
 	m.Purse.Spent(u.In(), u.Output, cost)
 	if saver, ok := m.Purse.(agent.Saver); ok && u.In() > u.Input {
@@ -82,8 +82,8 @@ func (m *Meter) settle(model Model, u Usage) (cost int64) {
 	return cost
 }
 
-// record captures a call for the trace of its job, if that wants it.
-func (m *Meter) record(req *Request, start time.Time, cost int64, u Usage, res *Response, err error) {
+// recordCall captures a call for the trace of its job, if that wants it.
+func (m *Meter) recordCall(req *Request, start time.Time, cost int64, u Usage, res *Response, err error) {
 	rec, ok := m.Purse.(agent.Recorder)
 	if !ok || rec.Captures() == mapreduce.CaptureOff {
 		return
@@ -96,16 +96,16 @@ func (m *Meter) record(req *Request, start time.Time, cost int64, u Usage, res *
 		c.Error = err.Error()
 	}
 	if rec.Captures() == mapreduce.CaptureFull {
-		c.Prompt = req.text()
+		c.Prompt = req.renderText()
 		if res != nil {
-			c.Answer = res.text()
+			c.Answer = res.renderText()
 		}
 	}
 	rec.Record(c)
 }
 
-// text returns what a request says, for people to read.
-func (r *Request) text() string {
+// renderText returns what a request says, for people to read.
+func (r *Request) renderText() string {
 	var b strings.Builder
 	b.WriteString(r.System)
 	for _, m := range r.Messages {
@@ -115,8 +115,8 @@ func (r *Request) text() string {
 	return b.String()
 }
 
-// text returns what a response says, for people to read.
-func (r *Response) text() string {
+// renderText returns what a response says, for people to read.
+func (r *Response) renderText() string {
 	var b strings.Builder
 	writeParts(&b, r.Parts)
 	return b.String()

@@ -36,33 +36,33 @@ func (p *ollamaProvider) Can() Capabilities {
 
 // Complete implements Provider.
 func (p *ollamaProvider) Complete(ctx context.Context, req *Request) (*Response, error) {
-	payload, err := p.payload(req)
+	payload, err := p.buildPayload(req)
 	if err != nil {
 		return nil, err
 	}
-	c := p.begin(ctx, req)
-	defer c.end()
+	c := p.beginCall(ctx, req)
+	defer c.endCall()
 	post, err := http.NewRequestWithContext(c.ctx, http.MethodPost, p.base.JoinPath("api/chat").String(), bytes.NewReader(payload))
 	if err != nil {
-		return nil, wrap(Invalid, err)
+		return nil, wrapError(Invalid, err)
 	}
 	post.Header.Set("Content-Type", "application/json")
 	if !p.cfg.Key.IsZero() {
 		post.Header.Set("Authorization", "Bearer "+p.cfg.Key.secret)
 	}
-	res, err := c.do(post, p.client.Do)
+	res, err := c.doRequest(post, p.client.Do)
 	if err != nil {
-		return nil, c.fail(err)
+		return nil, c.failError(err)
 	}
 	defer res.Body.Close()
 	var chat ollamaChat
-	if err := chat.read(res.Body); err != nil {
+	if err := chat.readLines(res.Body); err != nil {
 		if sent, ok := errors.AsType[*ollamaError](err); ok {
-			return nil, c.midstream(sent.line)
+			return nil, c.midstreamError(sent.line)
 		}
-		return nil, c.cut(err)
+		return nil, c.cutError(err)
 	}
-	return chat.response(c, req)
+	return chat.toResponse(c, req)
 }
 
 // What is sent.
@@ -103,10 +103,10 @@ type (
 	}
 )
 
-// payload refuses what the window cannot hold, if the caller has counted: the
+// buildPayload refuses what the window cannot hold, if the caller has counted: the
 // server would cut it without a word.
-func (p *ollamaProvider) payload(req *Request) ([]byte, error) {
-	if err := req.check(); err != nil {
+func (p *ollamaProvider) buildPayload(req *Request) ([]byte, error) {
+	if err := req.checkRequest(); err != nil {
 		return nil, err
 	}
 	if need := req.Prompt + req.maxTokens(); req.Prompt > 0 && need > p.cfg.Window {
@@ -123,15 +123,15 @@ func (p *ollamaProvider) payload(req *Request) ([]byte, error) {
 	for _, m := range req.Messages {
 		body.Messages = append(body.Messages, ollamaMessages(m)...)
 	}
-	if err := p.tools(req, &body); err != nil {
+	if err := p.addTools(req, &body); err != nil {
 		return nil, err
 	}
 	return json.Marshal(body)
 }
 
-// tools adds tools and the answer's schema. A tool cannot be forced there; an
+// addTools adds tools and the answer's schema. A tool cannot be forced there; an
 // answer by its schema is the same.
-func (*ollamaProvider) tools(req *Request, body *ollamaRequest) error {
+func (*ollamaProvider) addTools(req *Request, body *ollamaRequest) error {
 	schema := req.Schema
 	for _, t := range req.Tools {
 		if t.Name == req.Force {
@@ -200,9 +200,9 @@ func (*ollamaError) Error() string { return "an error in mid-stream" }
 // maxLine bounds one line of an answer, in bytes.
 const maxLine = 16 << 20
 
-// read takes lines until one says that the answer is done. Without it the
+// readLines takes lines until one says that the answer is done. Without it the
 // answer is not whole, however the stream ended.
-func (t *ollamaChat) read(r io.Reader) error {
+func (t *ollamaChat) readLines(r io.Reader) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
@@ -231,18 +231,18 @@ func (t *ollamaChat) read(r io.Reader) error {
 	return io.ErrUnexpectedEOF
 }
 
-// response is the finished turn, unless the server gives away that it had cut
+// toResponse is the finished turn, unless the server gives away that it had cut
 // the prompt: it read far less than there was.
-func (t *ollamaChat) response(c *call, req *Request) (*Response, error) {
-	usage := Usage{Input: t.last.PromptEvalCount, Output: t.last.EvalCount, Reported: true}.sane()
+func (t *ollamaChat) toResponse(c *call, req *Request) (*Response, error) {
+	usage := Usage{Input: t.last.PromptEvalCount, Output: t.last.EvalCount, Reported: true}.nonNegative()
 	if req.Prompt > 0 && usage.Input > 0 && usage.Input < req.Prompt/2 {
-		e := c.fail(newError(TooLarge, "the server read %d of about %d tokens of the prompt: its context window is smaller than that", usage.Input, req.Prompt))
+		e := c.failError(newError(TooLarge, "the server read %d of about %d tokens of the prompt: its context window is smaller than that", usage.Input, req.Prompt))
 		e.Usage = usage
 		return nil, e
 	}
 	r := &Response{
 		Model: Model(t.last.Model), RequestID: c.requestID(), Stop: ollamaStop(t.last.DoneReason),
-		Usage: usage, Limits: c.limits(),
+		Usage: usage, Limits: c.parseLimits(),
 	}
 	if usage.Output > 0 && !t.thought {
 		r.Written = &usage.Output
@@ -256,11 +256,11 @@ func (t *ollamaChat) response(c *call, req *Request) (*Response, error) {
 	}
 	switch {
 	case req.Schema != nil:
-		r.Answer = answer(r, false)
+		r.Answer = answerOf(r, false)
 	case req.Force != "" && !r.Stop.Cut():
 		text := json.RawMessage(bytes.Clone(t.text.Bytes()))
 		if !json.Valid(text) {
-			e := c.fail(newError(Garbled, "the input for tool %s is no JSON", req.Force))
+			e := c.failError(newError(Garbled, "the input for tool %s is no JSON", req.Force))
 			e.Usage = usage
 			return nil, e
 		}

@@ -55,36 +55,36 @@ func (*openaiProvider) Can() Capabilities {
 
 // Complete implements Provider.
 func (p *openaiProvider) Complete(ctx context.Context, req *Request) (*Response, error) {
-	params, err := p.params(req)
+	params, err := p.buildParams(req)
 	if err != nil {
 		return nil, err
 	}
-	c := p.begin(ctx, req)
-	defer c.end()
-	stream := p.chat.NewStreaming(c.ctx, params, option.WithMiddleware(c.do))
+	c := p.beginCall(ctx, req)
+	defer c.endCall()
+	stream := p.chat.NewStreaming(c.ctx, params, option.WithMiddleware(c.doRequest))
 	if stream.Err() != nil {
-		return nil, c.fail(stream.Err())
+		return nil, c.failError(stream.Err())
 	}
 	defer stream.Close()
 	var t choice
 	for stream.Next() {
-		if err := t.take(stream.Current()); err != nil {
-			return nil, t.failed(c.fail(err))
+		if err := t.takeChunk(stream.Current()); err != nil {
+			return nil, t.noteWaste(c.failError(err))
 		}
 	}
 	if sent, ok := errors.AsType[*ssestream.StreamError](stream.Err()); ok {
-		return nil, t.failed(c.midstream(sent.Event.Data))
+		return nil, t.noteWaste(c.midstreamError(sent.Event.Data))
 	}
-	if stream.Err() != nil || t.finish == "" || !c.body.ended("[DONE]") {
-		return nil, t.failed(c.cut(stream.Err()))
+	if stream.Err() != nil || t.finish == "" || !c.body.endsWith("[DONE]") {
+		return nil, t.noteWaste(c.cutError(stream.Err()))
 	}
-	return t.response(c, req.Schema != nil && p.cfg.ToolMode)
+	return t.toResponse(c, req.Schema != nil && p.cfg.ToolMode)
 }
 
-// params puts a request into the vendor's words.
-func (p *openaiProvider) params(req *Request) (openai.ChatCompletionNewParams, error) {
+// buildParams puts a request into the vendor's words.
+func (p *openaiProvider) buildParams(req *Request) (openai.ChatCompletionNewParams, error) {
 	params := openai.ChatCompletionNewParams{Model: shared.ChatModel(req.Model)}
-	if err := req.check(); err != nil {
+	if err := req.checkRequest(); err != nil {
 		return params, err
 	}
 	// Other servers know the old name only; the vendor's newer models refuse it.
@@ -100,11 +100,11 @@ func (p *openaiProvider) params(req *Request) (openai.ChatCompletionNewParams, e
 	for _, m := range req.Messages {
 		params.Messages = append(params.Messages, openaiMessages(m)...)
 	}
-	return params, p.tools(req, &params)
+	return params, p.addTools(req, &params)
 }
 
-// tools adds tools and the answer's schema.
-func (p *openaiProvider) tools(req *Request, params *openai.ChatCompletionNewParams) error {
+// addTools adds tools and the answer's schema.
+func (p *openaiProvider) addTools(req *Request, params *openai.ChatCompletionNewParams) error {
 	tools, force := req.Tools, req.Force
 	if req.Schema != nil && p.cfg.ToolMode {
 		tools, force = withAnswer(req)
@@ -189,8 +189,8 @@ type openaiCall struct {
 // maxCalls bounds the calls of one turn: a chunk names one by its index.
 const maxCalls = 256
 
-// take adds a chunk. The one that holds the usage has no choices.
-func (t *choice) take(chunk openai.ChatCompletionChunk) error {
+// takeChunk adds a chunk. The one that holds the usage has no choices.
+func (t *choice) takeChunk(chunk openai.ChatCompletionChunk) error {
 	if chunk.Model != "" {
 		t.model = chunk.Model
 	}
@@ -230,55 +230,55 @@ func openaiUsage(u openai.CompletionUsage) Usage {
 	return Usage{
 		Input: u.PromptTokens - read - write, CacheRead: read, CacheWrite: write,
 		Output: u.CompletionTokens, Reported: true,
-	}.sane()
+	}.nonNegative()
 }
 
-// failed notes what the turn took in vain.
-func (t *choice) failed(e *Error) *Error {
+// noteWaste notes what the turn took in vain.
+func (t *choice) noteWaste(e *Error) *Error {
 	e.Usage = t.usage
 	return e
 }
 
-// response is the finished turn.
-func (t *choice) response(c *call, tool bool) (*Response, error) {
+// toResponse is the finished turn.
+func (t *choice) toResponse(c *call, tool bool) (*Response, error) {
 	r := &Response{
 		Model: Model(t.model), RequestID: c.requestID(), Stop: openaiStop(t.finish),
-		Usage: t.usage, Limits: c.limits(),
+		Usage: t.usage, Limits: c.parseLimits(),
 	}
 	if t.usage.Reported {
 		r.Written = new(max(0, t.usage.Output-t.thinking))
 	}
 	if t.refusal.Len() > 0 {
-		r.Stop, r.Reason = StopRefusal, c.d.clean(t.refusal.String())
+		r.Stop, r.Reason = StopRefusal, c.d.cleanText(t.refusal.String())
 	}
 	if t.text.Len() > 0 {
 		r.Parts = append(r.Parts, Part{Text: t.text.String()})
 	}
 	for i := range t.calls {
-		call, err := t.calls[i].finished(i)
+		call, err := t.calls[i].finishedCall(i)
 		if err != nil && r.Stop.Cut() {
 			continue
 		}
 		if err != nil {
-			return nil, t.failed(c.fail(err))
+			return nil, t.noteWaste(c.failError(err))
 		}
 		r.Parts = append(r.Parts, Part{Call: call})
 	}
 	if len(r.Calls()) > 0 && r.Stop == StopEnd {
 		r.Stop = StopTool // a forced tool ends with "stop"
 	}
-	r.Answer = answer(r, tool)
+	r.Answer = answerOf(r, tool)
 	return r, nil
 }
 
-// finished returns the call. Some servers give it no id.
-func (c *openaiCall) finished(i int) (*ToolCall, error) {
+// finishedCall returns the call. Some servers give it no id.
+func (c *openaiCall) finishedCall(i int) (*ToolCall, error) {
 	input := json.RawMessage(c.input.String())
 	if len(input) == 0 {
 		input = json.RawMessage("{}")
 	}
 	if !json.Valid(input) {
-		return nil, newError(Garbled, "the input for tool %s is no JSON", short(c.name))
+		return nil, newError(Garbled, "the input for tool %s is no JSON", shortenLine(c.name))
 	}
 	if c.id == "" {
 		c.id = fmt.Sprintf("call_%d", i)

@@ -22,9 +22,9 @@ type member struct {
 // maxDepth bounds how deep values are nested.
 const maxDepth = 100
 
-// parse reads one value and nothing after it. A key that stands twice in an
+// parseJSON reads one value and nothing after it. A key that stands twice in an
 // object is an error: readers differ in which one they take.
-func parse(raw []byte) (any, error) {
+func parseJSON(raw []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	v, err := parseValue(d, 0)
@@ -101,11 +101,11 @@ func (o object) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		key, err := encode(m.key)
+		key, err := encodeJSON(m.key)
 		if err != nil {
 			return nil, err
 		}
-		value, err := encode(m.value)
+		value, err := encodeJSON(m.value)
 		if err != nil {
 			return nil, err
 		}
@@ -117,8 +117,8 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// encode is json.Marshal without escaping what only matters in web pages.
-func encode(v any) ([]byte, error) {
+// encodeJSON is json.Marshal without escaping what only matters in web pages.
+func encodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -135,29 +135,29 @@ func (o object) get(key string) (any, bool) {
 	return o[i].value, true
 }
 
-// text returns the string of a key, or "".
-func (o object) text(key string) string {
+// getText returns the string of a key, or "".
+func (o object) getText(key string) string {
 	v, _ := o.get(key)
 	s, _ := v.(string)
 	return s
 }
 
-// object returns the object of a key, or nil.
-func (o object) object(key string) object {
+// getObject returns the object of a key, or nil.
+func (o object) getObject(key string) object {
 	v, _ := o.get(key)
 	m, _ := v.(object)
 	return m
 }
 
-// list returns the list of a key, or nil.
-func (o object) list(key string) []any {
+// getList returns the list of a key, or nil.
+func (o object) getList(key string) []any {
 	v, _ := o.get(key)
 	l, _ := v.([]any)
 	return l
 }
 
-// with returns o with a value set, at its place or at the end.
-func (o object) with(key string, value any) object {
+// withKey returns o with a value set, at its place or at the end.
+func (o object) withKey(key string, value any) object {
 	o = slices.Clone(o)
 	for i := range o {
 		if o[i].key == key {

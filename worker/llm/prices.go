@@ -88,7 +88,7 @@ func (p *Prices) With(file []byte) (*Prices, error) {
 	}
 	for provider, models := range over {
 		for model, t := range models {
-			if !t.valid() {
+			if !t.isValid() {
 				return nil, fmt.Errorf("prices: %s %s: above and times belong together, output_above needs both, times is at most %d, and no length is negative", provider, model, maxTimes)
 			}
 		}
@@ -105,8 +105,8 @@ func (p *Prices) With(file []byte) (*Prices, error) {
 	return &Prices{out}, nil
 }
 
-// valid reports whether the fields go together, and are within their bounds.
-func (t Tariff) valid() bool {
+// isValid reports whether the fields go together, and are within their bounds.
+func (t Tariff) isValid() bool {
 	return t.CacheFrom >= 0 && t.Window >= 0 && t.Above >= 0 && t.Times <= maxTimes &&
 		(t.Above == 0) == (t.Times == 0) && (t.OutputAbove == nil || t.Above > 0)
 }
@@ -160,12 +160,12 @@ func (p *Prices) Cost(provider string, model Model, u Usage, batch bool) (micros
 	if batch && t.Batch > 0 {
 		share = uint64(t.Batch)
 	}
-	return t.cost(u.within(math.MaxInt64), share), true
+	return t.usageCost(u.clampTo(math.MaxInt64), share), true
 }
 
-// cost multiplies in 128 bits: tokens × price × share is in 10⁻⁸ of what is
+// usageCost multiplies in 128 bits: tokens × price × share is in 10⁻⁸ of what is
 // returned.
-func (t Tariff) cost(u Usage, share uint64) int64 {
+func (t Tariff) usageCost(u Usage, share uint64) int64 {
 	output, outputShare := t.Output, share
 	if t.Above > 0 && u.In() > t.Above {
 		share *= uint64(t.Times)

@@ -34,16 +34,16 @@ func (r *Retry) Complete(ctx context.Context, req *Request) (*Response, error) {
 		if err == nil {
 			return withUsage(res, usage), nil
 		}
-		usage = append(usage, spent(err))
-		pause, again := r.pause(err, n)
+		usage = append(usage, spentUsage(err))
+		pause, again := r.retryPause(err, n)
 		if !again || n >= attempts || clock.Sleep(ctx, pause) != nil {
 			return nil, withSpent(err, usage)
 		}
 	}
 }
 
-// pause returns how long to wait after the nth failure, and whether at all.
-func (r *Retry) pause(err error, n int) (time.Duration, bool) {
+// retryPause returns how long to wait after the nth failure, and whether at all.
+func (r *Retry) retryPause(err error, n int) (time.Duration, bool) {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Class != mapreduce.Retryable {
 		return 0, false

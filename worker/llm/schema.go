@@ -33,7 +33,7 @@ func NewSchema(name string, doc []byte) (*Schema, error) {
 	if !validName(name) {
 		return nil, newError(BadSchema, "the name %q is not 1 to 64 of a-z, A-Z, 0-9, _ and -", name)
 	}
-	v, err := parse(doc)
+	v, err := parseJSON(doc)
 	if err != nil {
 		return nil, newError(BadSchema, "it is no JSON: %v", err)
 	}
@@ -41,7 +41,7 @@ func NewSchema(name string, doc []byte) (*Schema, error) {
 	if !ok {
 		return nil, newError(BadSchema, "it is no object")
 	}
-	validator, err := compile(doc)
+	validator, err := compileSchema(doc)
 	if err != nil {
 		return nil, newError(BadSchema, "%v", err)
 	}
@@ -55,10 +55,10 @@ func plainObject(root object) bool {
 			return false
 		}
 	}
-	return root.text("type") == "object"
+	return root.getText("type") == "object"
 }
 
-func compile(doc []byte) (*jsonschema.Schema, error) {
+func compileSchema(doc []byte) (*jsonschema.Schema, error) {
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (s *Schema) Name() string { return s.name }
 
 // Document returns the schema as it was given, in compact form.
 func (s *Schema) Document() []byte {
-	raw, err := encode(s.doc)
+	raw, err := encodeJSON(s.doc)
 	if err != nil {
 		return nil // what was parsed can be encoded
 	}
@@ -129,25 +129,25 @@ func (e *MismatchError) Error() string {
 // the object around it, and nulls for what may be absent but not null. An answer
 // that does not fit is a *MismatchError.
 func (s *Schema) Check(answer []byte) (json.RawMessage, error) {
-	v, err := parse(unfence(answer))
+	v, err := parseJSON(stripFence(answer))
 	if err != nil {
 		return nil, &MismatchError{[]Fault{{Message: "it is not one JSON value: " + err.Error()}}}
 	}
 	if o, ok := v.(object); ok && s.wrap && len(o) == 1 && o[0].key == wrapped {
 		v = o[0].value
 	}
-	raw, first := s.fits(v)
+	raw, first := s.fitValue(v)
 	if first == nil {
 		return raw, nil
 	}
-	if raw, err := s.fits(s.prune(s.doc, v, 0)); err == nil {
+	if raw, err := s.fitValue(s.pruneNulls(s.doc, v, 0)); err == nil {
 		return raw, nil
 	}
 	return nil, first
 }
 
-func (s *Schema) fits(v any) (json.RawMessage, error) {
-	raw, err := encode(v)
+func (s *Schema) fitValue(v any) (json.RawMessage, error) {
+	raw, err := encodeJSON(v)
 	if err != nil {
 		return nil, err
 	}
@@ -157,13 +157,13 @@ func (s *Schema) fits(v any) (json.RawMessage, error) {
 	}
 	err = s.validator.Validate(plain)
 	if e, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
-		return nil, mismatch(e)
+		return nil, newMismatch(e)
 	}
 	return raw, err
 }
 
-// mismatch gathers the leaves of a validator's error.
-func mismatch(e *jsonschema.ValidationError) *MismatchError {
+// newMismatch gathers the leaves of a validator's error.
+func newMismatch(e *jsonschema.ValidationError) *MismatchError {
 	var out MismatchError
 	printer := message.NewPrinter(language.English)
 	var walk func(*jsonschema.ValidationError)
@@ -178,7 +178,7 @@ func mismatch(e *jsonschema.ValidationError) *MismatchError {
 		for _, step := range e.InstanceLocation {
 			path.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(step))
 		}
-		out.Faults = append(out.Faults, Fault{path.String(), short(e.ErrorKind.LocalizedString(printer))})
+		out.Faults = append(out.Faults, Fault{path.String(), shortenLine(e.ErrorKind.LocalizedString(printer))})
 	}
 	walk(e)
 	slices.SortStableFunc(out.Faults, func(a, b Fault) int { return strings.Compare(a.Path+a.Message, b.Path+b.Message) })
@@ -186,9 +186,9 @@ func mismatch(e *jsonschema.ValidationError) *MismatchError {
 	return &out
 }
 
-// unfence takes off the marks of a code block, which models like to put around
+// stripFence takes off the marks of a code block, which models like to put around
 // JSON when nothing constrains them.
-func unfence(answer []byte) []byte {
+func stripFence(answer []byte) []byte {
 	answer = bytes.TrimSpace(answer)
 	rest, ok := bytes.CutPrefix(answer, []byte("```"))
 	if !ok {
@@ -201,19 +201,19 @@ func unfence(answer []byte) []byte {
 	return bytes.TrimSpace(bytes.TrimPrefix(rest, []byte("json")))
 }
 
-// prune returns a value without the nulls of fields that may be absent, but not
+// pruneNulls returns a value without the nulls of fields that may be absent, but not
 // null: strict dialects have no other way to leave one out.
-func (s *Schema) prune(schema object, v any, depth int) any {
+func (s *Schema) pruneNulls(schema object, v any, depth int) any {
 	if depth > maxDepth {
 		return v
 	}
-	if target, ok := s.resolve(schema); ok {
-		return s.prune(target, v, depth+1)
+	if target, ok := s.resolveRef(schema); ok {
+		return s.pruneNulls(target, v, depth+1)
 	}
 	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
-		for _, branch := range schema.list(key) {
+		for _, branch := range schema.getList(key) {
 			if b, ok := branch.(object); ok {
-				v = s.prune(b, v, depth+1)
+				v = s.pruneNulls(b, v, depth+1)
 			}
 		}
 	}
@@ -221,7 +221,7 @@ func (s *Schema) prune(schema object, v any, depth int) any {
 	case []any:
 		out := make([]any, len(v))
 		for i, item := range v {
-			out[i] = s.prune(schema.object("items"), item, depth+1)
+			out[i] = s.pruneNulls(schema.getObject("items"), item, depth+1)
 		}
 		return out
 	case object:
@@ -233,35 +233,35 @@ func (s *Schema) prune(schema object, v any, depth int) any {
 func (s *Schema) pruneObject(schema, v object, depth int) object {
 	out := object{}
 	for _, m := range v {
-		field, known := schema.object("properties").get(m.key)
+		field, known := schema.getObject("properties").get(m.key)
 		sub, _ := field.(object)
-		if known && m.value == nil && !slices.Contains(schema.list("required"), any(m.key)) && !s.nullable(sub, 0) {
+		if known && m.value == nil && !slices.Contains(schema.getList("required"), any(m.key)) && !s.takesNull(sub, 0) {
 			continue
 		}
-		out = append(out, member{m.key, s.prune(sub, m.value, depth+1)})
+		out = append(out, member{m.key, s.pruneNulls(sub, m.value, depth+1)})
 	}
 	return out
 }
 
-// nullable reports whether a schema takes null.
-func (s *Schema) nullable(schema object, depth int) bool {
+// takesNull reports whether a schema takes null.
+func (s *Schema) takesNull(schema object, depth int) bool {
 	if depth > maxDepth {
 		return true
 	}
-	if target, ok := s.resolve(schema); ok {
-		return s.nullable(target, depth+1)
+	if target, ok := s.resolveRef(schema); ok {
+		return s.takesNull(target, depth+1)
 	}
 	if v, ok := schema.get("const"); ok {
 		return v == nil
 	}
-	if values := schema.list("enum"); values != nil {
+	if values := schema.getList("enum"); values != nil {
 		return slices.Contains(values, nil)
 	}
 	for _, key := range []string{"anyOf", "oneOf"} {
-		if branches := schema.list(key); branches != nil {
+		if branches := schema.getList(key); branches != nil {
 			return slices.ContainsFunc(branches, func(b any) bool {
 				sub, _ := b.(object)
-				return s.nullable(sub, depth+1)
+				return s.takesNull(sub, depth+1)
 			})
 		}
 	}
@@ -274,9 +274,9 @@ func (s *Schema) nullable(schema object, depth int) bool {
 	return true
 }
 
-// resolve returns what a schema refers to, within the document.
-func (s *Schema) resolve(schema object) (object, bool) {
-	rest, ok := strings.CutPrefix(schema.text("$ref"), "#")
+// resolveRef returns what a schema refers to, within the document.
+func (s *Schema) resolveRef(schema object) (object, bool) {
+	rest, ok := strings.CutPrefix(schema.getText("$ref"), "#")
 	if !ok {
 		return nil, false
 	}

@@ -34,15 +34,15 @@ func (s *Structured) Complete(ctx context.Context, req *Request) (*Response, err
 	for {
 		r, err := s.Provider.Complete(ctx, &next)
 		if err != nil {
-			return nil, w.failed(err)
+			return nil, w.addSpent(err)
 		}
 		w.add(r)
-		messages, err := w.judge(r, next.Messages)
+		messages, err := w.judgeResponse(r, next.Messages)
 		if err != nil {
-			return nil, w.failed(err)
+			return nil, w.addSpent(err)
 		}
 		if messages == nil {
-			return w.done(r), nil
+			return w.finishResponse(r), nil
 		}
 		next.Messages = messages
 	}
@@ -67,8 +67,8 @@ func (w *work) add(r *Response) {
 	w.usage = w.usage.Add(r.Usage)
 }
 
-// failed adds what was paid before to an error.
-func (w *work) failed(err error) error {
+// addSpent adds what was paid before to an error.
+func (w *work) addSpent(err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || w.calls == 0 {
 		return err
@@ -80,7 +80,7 @@ func (w *work) failed(err error) error {
 	return err
 }
 
-func (w *work) done(r *Response) *Response {
+func (w *work) finishResponse(r *Response) *Response {
 	out := *r
 	out.Parts = append(w.parts, r.Parts...)
 	out.Usage = w.usage
@@ -90,41 +90,41 @@ func (w *work) done(r *Response) *Response {
 	return &out
 }
 
-// judge returns nothing if the answer can be used, and else the conversation
+// judgeResponse returns nothing if the answer can be used, and else the conversation
 // that mends it.
-func (w *work) judge(r *Response, said []Message) ([]Message, error) {
+func (w *work) judgeResponse(r *Response, said []Message) ([]Message, error) {
 	switch {
 	case r.Stop == StopPause:
-		return w.resume(r, said)
+		return w.resumePaused(r, said)
 	case r.Stop == StopRefusal:
-		return nil, w.verdict(r, Refused, "the model refused", r.Reason)
+		return nil, w.rejectResponse(r, Refused, "the model refused", r.Reason)
 	case r.Stop == StopFilter:
-		return nil, w.verdict(r, Filtered, "the answer was filtered", r.Reason)
+		return nil, w.rejectResponse(r, Filtered, "the answer was filtered", r.Reason)
 	case r.Stop.Cut():
-		return nil, w.verdict(r, TooLarge, fmt.Sprintf("the answer was cut off after %d tokens", r.Usage.Output), "")
-	case r.Answer == nil && w.empty(r):
-		return nil, w.verdict(r, Empty, "the model said nothing", "")
+		return nil, w.rejectResponse(r, TooLarge, fmt.Sprintf("the answer was cut off after %d tokens", r.Usage.Output), "")
+	case r.Answer == nil && w.isEmpty(r):
+		return nil, w.rejectResponse(r, Empty, "the model said nothing", "")
 	}
-	err := w.check(r)
+	err := w.checkAnswer(r)
 	if err == nil {
 		return nil, nil
 	}
 	if w.repairs <= 0 {
-		return nil, w.verdict(r, Mismatch, "the answer does not fit the schema", err.Error())
+		return nil, w.rejectResponse(r, Mismatch, "the answer does not fit the schema", err.Error())
 	}
 	w.repairs--
 	w.parts = nil
-	return append(slices.Clip(said), Message{Assistant, r.Parts}, complaint(r, err)), nil
+	return append(slices.Clip(said), Message{Assistant, r.Parts}, complaintMessage(r, err)), nil
 }
 
-// empty reports whether nothing was said that was asked for.
-func (w *work) empty(r *Response) bool {
+// isEmpty reports whether nothing was said that was asked for.
+func (w *work) isEmpty(r *Response) bool {
 	return len(r.Calls()) == 0 && (w.req.Schema != nil || r.Text() == "")
 }
 
-func (w *work) resume(r *Response, said []Message) ([]Message, error) {
+func (w *work) resumePaused(r *Response, said []Message) ([]Message, error) {
 	if w.pauses <= 0 {
-		return nil, w.verdict(r, Server, "the model paused too often", "")
+		return nil, w.rejectResponse(r, Server, "the model paused too often", "")
 	}
 	w.pauses--
 	w.parts = append(w.parts, r.Parts...)
@@ -135,7 +135,7 @@ func (w *work) resume(r *Response, said []Message) ([]Message, error) {
 	return append(slices.Clip(said), Message{Assistant, r.Parts}), nil
 }
 
-func (w *work) verdict(r *Response, kind Kind, what, why string) error {
+func (w *work) rejectResponse(r *Response, kind Kind, what, why string) error {
 	if why != "" {
 		what += ": " + why
 	}
@@ -144,8 +144,8 @@ func (w *work) verdict(r *Response, kind Kind, what, why string) error {
 	return e
 }
 
-// check validates, and puts what was checked in place of what was said.
-func (w *work) check(r *Response) error {
+// checkAnswer validates, and puts what was checked in place of what was said.
+func (w *work) checkAnswer(r *Response) error {
 	if w.req.Schema != nil && !w.toolTurn(r) {
 		checked, err := w.req.Schema.Check(r.Answer)
 		if err == nil {
@@ -179,9 +179,9 @@ func (w *work) toolTurn(r *Response) bool {
 	return slices.ContainsFunc(r.Calls(), func(c *ToolCall) bool { return c.Name != answerTool })
 }
 
-// complaint tells the model what is wrong. Every call of a tool has to be
+// complaintMessage tells the model what is wrong. Every call of a tool has to be
 // answered by a result.
-func complaint(r *Response, err error) Message {
+func complaintMessage(r *Response, err error) Message {
 	text := "That does not fit the schema:\n" + err.Error() + "\nGive the whole answer again, with these faults mended and nothing else changed."
 	m := Message{Role: User}
 	for _, c := range r.Calls() {

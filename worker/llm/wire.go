@@ -128,24 +128,24 @@ type call struct {
 	body   *body
 }
 
-// begin returns a call. Its end must be called.
-func (d *dialer) begin(ctx context.Context, req *Request) *call {
+// beginCall returns a call. Its end must be called.
+func (d *dialer) beginCall(ctx context.Context, req *Request) *call {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return &call{d: d, ctx: ctx, cancel: cancel, trace: req.Trace}
 }
 
-// end lets go of what the call holds.
-func (c *call) end() {
+// endCall lets go of what the call holds.
+func (c *call) endCall() {
 	if c.body != nil {
 		c.body.timer.Stop()
 	}
 	c.cancel(nil)
 }
 
-// do sends a request through next. It returns a response only if that is an
+// doRequest sends a request through next. It returns a response only if that is an
 // answer in the format that is expected; errors are read and judged here, so
 // that no SDK has to. It is a middleware of the SDKs.
-func (c *call) do(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+func (c *call) doRequest(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	if c.d.cfg.SendTrace && c.trace != (Trace{}) {
 		req.Header.Set("X-Coditect-Unit", url.QueryEscape(c.trace.Unit))
 		req.Header.Set("X-Coditect-Attempt", strconv.Itoa(c.trace.Attempt))
@@ -158,7 +158,7 @@ func (c *call) do(req *http.Request, next func(*http.Request) (*http.Response, e
 	res, err := next(req)
 	if err != nil {
 		timer.Stop()
-		return nil, c.fail(err)
+		return nil, c.failError(err)
 	}
 	c.header, c.status = res.Header, res.StatusCode
 	timer.Reset(c.d.cfg.Idle)
@@ -166,25 +166,25 @@ func (c *call) do(req *http.Request, next func(*http.Request) (*http.Response, e
 	res.Body = c.body
 	if res.StatusCode != http.StatusOK {
 		defer res.Body.Close()
-		return nil, c.refused(res)
+		return nil, c.refusedError(res)
 	}
-	if got, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); got != c.d.want(req) {
+	if got, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); got != c.d.acceptType(req) {
 		defer res.Body.Close()
-		return nil, c.foreign(res, got)
+		return nil, c.foreignError(res, got)
 	}
 	return res, nil
 }
 
-// want is the media type that a request is to be answered with.
-func (d *dialer) want(req *http.Request) string {
+// acceptType is the media type that a request is to be answered with.
+func (d *dialer) acceptType(req *http.Request) string {
 	if strings.HasSuffix(req.URL.Path, "/count_tokens") {
 		return "application/json"
 	}
 	return d.stream
 }
 
-// refused returns the error of a response with another status than 200.
-func (c *call) refused(res *http.Response) *Error {
+// refusedError returns the error of a response with another status than 200.
+func (c *call) refusedError(res *http.Response) *Error {
 	raw, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBytes)) // what there is of it
 	kind, message := c.d.judge(res.StatusCode, raw)
 	if kind == 0 {
@@ -199,22 +199,22 @@ func (c *call) refused(res *http.Response) *Error {
 			kind, message = NotAPI, "the server redirects elsewhere, which is not followed with a key"
 		}
 	}
-	return c.error(kind, message)
+	return c.responseError(kind, message)
 }
 
-// foreign returns the error of a success that is not in the expected format.
-func (c *call) foreign(res *http.Response, got string) *Error {
+// foreignError returns the error of a success that is not in the expected format.
+func (c *call) foreignError(res *http.Response, got string) *Error {
 	raw, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBytes)) // what there is of it
 	if kind, message := c.d.judge(res.StatusCode, raw); kind != 0 {
-		return c.error(kind, message)
+		return c.responseError(kind, message)
 	}
 	message := fmt.Sprintf("the answer is of type %q: something else answers at %s", got, c.d.base.Host)
-	return c.error(NotAPI, message)
+	return c.responseError(NotAPI, message)
 }
 
-// error returns an error with all that the response says besides.
-func (c *call) error(kind Kind, message string) *Error {
-	e := newError(kind, "%s", c.d.clean(message))
+// responseError returns an error with all that the response says besides.
+func (c *call) responseError(kind Kind, message string) *Error {
+	e := newError(kind, "%s", c.d.cleanText(message))
 	e.Status = c.status
 	now := time.Now()
 	if c.header == nil {
@@ -224,14 +224,14 @@ func (c *call) error(kind Kind, message string) *Error {
 	e.RetryAfter = retryAfter(c.header, now)
 	e.Limits = c.d.limits(c.header, now)
 	if c.status >= 300 {
-		c.overrule(e)
+		c.applyRetryHeader(e)
 	}
 	return e
 }
 
-// overrule obeys a vendor that says whether to try again, but for failures that
+// applyRetryHeader obeys a vendor that says whether to try again, but for failures that
 // concern the whole job.
-func (c *call) overrule(e *Error) {
+func (c *call) applyRetryHeader(e *Error) {
 	job := Auth.Class()
 	switch c.header.Get("X-Should-Retry") {
 	case "true":
@@ -248,13 +248,13 @@ func (c *call) overrule(e *Error) {
 // requestID is under which id the vendor knows of the call.
 func (c *call) requestID() string {
 	id := cmp.Or(c.header.Get("Request-Id"), c.header.Get("X-Request-Id"))
-	return c.d.clean(id)
+	return c.d.cleanText(id)
 }
 
-// fail returns the error of a call that broke with err, for whatever reason.
-func (c *call) fail(err error) *Error {
-	e := broken(c.ctx, err)
-	e.Message = c.d.clean(e.Message)
+// failError returns the error of a call that broke with err, for whatever reason.
+func (c *call) failError(err error) *Error {
+	e := brokenError(c.ctx, err)
+	e.Message = c.d.cleanText(e.Message)
 	e.Status, e.Sent = cmp.Or(e.Status, c.status), c.sent.Load()
 	if c.header != nil && e.RequestID == "" {
 		e.RequestID = c.requestID()
@@ -263,33 +263,33 @@ func (c *call) fail(err error) *Error {
 	return e
 }
 
-// cut returns the error of a stream that ended, with err or without, before the
+// cutError returns the error of a stream that ended, with err or without, before the
 // answer did.
-func (c *call) cut(err error) *Error {
+func (c *call) cutError(err error) *Error {
 	if err == nil {
 		err = io.ErrUnexpectedEOF
 	}
 	if e, ok := errors.AsType[*Error](err); ok {
-		return c.fail(e)
+		return c.failError(e)
 	}
 	if context.Cause(c.ctx) != nil {
-		return c.fail(err)
+		return c.failError(err)
 	}
 	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return c.fail(newError(Garbled, "the stream holds something that is no JSON: %v", err))
+		return c.failError(newError(Garbled, "the stream holds something that is no JSON: %v", err))
 	}
-	e := c.fail(newError(CutOff, "the stream ended before the answer: %v", err))
+	e := c.failError(newError(CutOff, "the stream ended before the answer: %v", err))
 	e.Err = err
 	return e
 }
 
-// midstream returns the error that a server sent after it had begun to answer.
-func (c *call) midstream(raw []byte) *Error {
+// midstreamError returns the error that a server sent after it had begun to answer.
+func (c *call) midstreamError(raw []byte) *Error {
 	kind, message := c.d.judge(http.StatusOK, raw)
 	if kind == 0 {
 		kind, message = Server, "an error in mid-stream, in no known format"
 	}
-	return c.error(kind, message)
+	return c.responseError(kind, message)
 }
 
 // byStatus is what a status alone says.
@@ -326,18 +326,18 @@ func isPage(raw []byte) bool {
 	return bytes.HasPrefix(raw, []byte("<!doctype html")) || bytes.HasPrefix(raw, []byte("<html"))
 }
 
-// clean returns a text of a server without the key, on one line and not too
+// cleanText returns a text of a server without the key, on one line and not too
 // long. The key goes first, lest half of it be left.
-func (d *dialer) clean(text string) string {
-	return short(d.cfg.Key.scrub(oneLine(text)))
+func (d *dialer) cleanText(text string) string {
+	return shortenLine(d.cfg.Key.scrubText(oneLine(text)))
 }
 
 func oneLine(text string) string {
 	return strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
 }
 
-// short returns a text on one line and not too long.
-func short(text string) string {
+// shortenLine returns a text on one line and not too long.
+func shortenLine(text string) string {
 	text = oneLine(text)
 	if r := []rune(text); len(r) > maxMessage {
 		text = string(r[:maxMessage]) + "…"
@@ -382,15 +382,15 @@ func (b *body) Close() error {
 	return b.rc.Close()
 }
 
-// ended reports whether the last words were read.
-func (b *body) ended(with string) bool { return b != nil && bytes.Contains(b.tail, []byte(with)) }
+// endsWith reports whether the last words were read.
+func (b *body) endsWith(with string) bool { return b != nil && bytes.Contains(b.tail, []byte(with)) }
 
-// limits is what the response says is left.
-func (c *call) limits() Limits { return c.d.limits(c.header, time.Now()) }
+// parseLimits is what the response says is left.
+func (c *call) parseLimits() Limits { return c.d.limits(c.header, time.Now()) }
 
-// answer returns what a response says to a schema: the input of the tool that
+// answerOf returns what a response says to a schema: the input of the tool that
 // was forced, or its text. Nil stands for nothing.
-func answer(r *Response, tool bool) json.RawMessage {
+func answerOf(r *Response, tool bool) json.RawMessage {
 	if !tool {
 		if text := strings.TrimSpace(r.Text()); text != "" {
 			return json.RawMessage(text)

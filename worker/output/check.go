@@ -18,7 +18,7 @@ import (
 // lose what they must list. It is never the document's fault.
 var ErrBreach = errors.New("output: a citation is not true")
 
-func breach(format string, args ...any) error {
+func breachError(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrBreach, fmt.Sprintf(format, args...))
 }
 
@@ -40,13 +40,13 @@ type Text struct {
 // that its records are its own and of no other document.
 func CheckMap(t Text, o *Output) error {
 	if len(o.Dropped)+len(o.Removed)+len(o.Decided)+len(o.Open) > 0 {
-		return breach("a map unit reports what only a reduce can")
+		return breachError("a map unit reports what only a reduce can")
 	}
-	cited, err := o.cited()
+	cited, err := o.listCitations()
 	if err != nil {
 		return err
 	}
-	if err := t.check(cited); err != nil {
+	if err := t.checkCitations(cited); err != nil {
 		return err
 	}
 	return CheckRecords(t, o)
@@ -71,17 +71,17 @@ func NewReader(t Text) *Reader { return &Reader{text: t, point: t.CharOffset} }
 // Check checks a citation as CheckMap does. Those in the order of the text take the
 // least time.
 func (r *Reader) Check(c Citation) error {
-	start, err := r.start(&c)
+	start, err := r.citationStart(&c)
 	if err != nil {
 		return err
 	}
-	return r.text.cites(&c, start)
+	return r.text.checkCitation(&c, start)
 }
 
-// cited are the citations of an output.
-func (o *Output) cited() ([]Citation, error) {
+// listCitations are the citations of an output.
+func (o *Output) listCitations() ([]Citation, error) {
 	var cited []Citation
-	for id := range o.used() {
+	for id := range o.usedCitations() {
 		c, ok := o.Citations[id]
 		if !ok {
 			return nil, errUncited
@@ -91,8 +91,8 @@ func (o *Output) cited() ([]Citation, error) {
 	return cited, nil
 }
 
-// check checks citations of the text.
-func (t *Text) check(cited []Citation) error {
+// checkCitations checks citations of the text.
+func (t *Text) checkCitations(cited []Citation) error {
 	slices.SortFunc(cited, func(a, b Citation) int { return cmp.Compare(a.ByteStart, b.ByteStart) })
 	r := NewReader(*t)
 	for _, c := range cited {
@@ -108,9 +108,9 @@ func (t *Text) check(cited []Citation) error {
 // are its own and name no other documents.
 func CheckDirect(unit string, index int64, docs []Bundled, o *Output) error {
 	if len(o.Dropped)+len(o.Removed)+len(o.Open) > 0 {
-		return breach("a direct unit reports what only a reduce can")
+		return breachError("a direct unit reports what only a reduce can")
 	}
-	cited, err := o.cited()
+	cited, err := o.listCitations()
 	if err != nil {
 		return err
 	}
@@ -123,13 +123,13 @@ func CheckDirect(unit string, index int64, docs []Bundled, o *Output) error {
 		read[d.Document] = true
 		sum := sha256.Sum256(d.Text)
 		t := Text{Document: d.Document, Unit: unit, Hash: HashDocument(d.Document, sum[:]), Content: d.Text}
-		if err := t.check(of[d.Document]); err != nil {
+		if err := t.checkCitations(of[d.Document]); err != nil {
 			return err
 		}
 		delete(of, d.Document)
 	}
 	for document := range of {
-		return breach("%s cites %s, which it did not read", unit, document)
+		return breachError("%s cites %s, which it did not read", unit, document)
 	}
 	return ownRecords(unit, index, func(document string) bool { return read[document] }, o)
 }
@@ -142,13 +142,13 @@ func ownRecords(unit string, index int64, read func(document string) bool, o *Ou
 		e := &o.Entries[i]
 		for _, m := range e.Members {
 			if m.Unit != index || m.Record < 0 || seen[m] {
-				return breach("%s has record %d of unit %d, which is not its own or there twice", unit, m.Record, m.Unit)
+				return breachError("%s has record %d of unit %d, which is not its own or there twice", unit, m.Record, m.Unit)
 			}
 			seen[m] = true
 		}
 		for _, s := range e.Sources {
 			if !read(s.Document) {
-				return breach("%s names the source %s, which it did not read", unit, s.Document)
+				return breachError("%s names the source %s, which it did not read", unit, s.Document)
 			}
 		}
 	}
@@ -158,7 +158,7 @@ func ownRecords(unit string, index int64, read func(document string) bool, o *Ou
 // CitesOutside reports whether the output of a map unit cites what the unit did
 // not read.
 func (o *Output) CitesOutside() bool {
-	for id := range o.used() {
+	for id := range o.usedCitations() {
 		if o.Citations[id].Outside {
 			return true
 		}
@@ -166,19 +166,19 @@ func (o *Output) CitesOutside() bool {
 	return false
 }
 
-// start returns the character of the document at which a citation has to begin,
+// citationStart returns the character of the document at which a citation has to begin,
 // once its quote was found to be the text.
-func (r *Reader) start(c *Citation) (int64, error) {
+func (r *Reader) citationStart(c *Citation) (int64, error) {
 	t := &r.text
 	from, to := c.ByteStart-t.ByteOffset, c.ByteEnd-t.ByteOffset
 	read := from >= 0 && to > from && to <= int64(len(t.Content))
 	switch {
 	case c.Outside && read:
-		return 0, breach("%s cites bytes %d to %d, which it read, as if it had not", t.Unit, c.ByteStart, c.ByteEnd)
+		return 0, breachError("%s cites bytes %d to %d, which it read, as if it had not", t.Unit, c.ByteStart, c.ByteEnd)
 	case c.Outside:
 		return t.startOutside(c)
 	case !read:
-		return 0, breach("%s cites bytes %d to %d, which it did not read", t.Unit, c.ByteStart, c.ByteEnd)
+		return 0, breachError("%s cites bytes %d to %d, which it did not read", t.Unit, c.ByteStart, c.ByteEnd)
 	case string(t.Content[from:to]) != c.Quote:
 		return 0, t.otherText(c)
 	}
@@ -194,7 +194,7 @@ func (r *Reader) start(c *Citation) (int64, error) {
 // startOutside is start for what only the document has.
 func (t *Text) startOutside(c *Citation) (int64, error) {
 	if t.Whole == nil {
-		return 0, breach("%s cites bytes %d to %d outside of its chunk, and the document is not there to look", t.Unit, c.ByteStart, c.ByteEnd)
+		return 0, breachError("%s cites bytes %d to %d outside of its chunk, and the document is not there to look", t.Unit, c.ByteStart, c.ByteEnd)
 	}
 	whole := t.Whole.String()
 	if c.ByteStart < 0 || c.ByteEnd <= c.ByteStart || c.ByteEnd > int64(len(whole)) || whole[c.ByteStart:c.ByteEnd] != c.Quote {
@@ -204,33 +204,33 @@ func (t *Text) startOutside(c *Citation) (int64, error) {
 }
 
 func (t *Text) otherText(c *Citation) error {
-	return breach("%s: quote %.80q is not the text of bytes %d to %d", t.Unit, c.Quote, c.ByteStart, c.ByteEnd)
+	return breachError("%s: quote %.80q is not the text of bytes %d to %d", t.Unit, c.Quote, c.ByteStart, c.ByteEnd)
 }
 
-// cites checks what a citation says beside its quote and its place in bytes.
-func (t *Text) cites(c *Citation, start int64) error {
+// checkCitation checks what a citation says beside its quote and its place in bytes.
+func (t *Text) checkCitation(c *Citation, start int64) error {
 	switch end := start + int64(utf8.RuneCountInString(c.Quote)); {
 	case c.Document != t.Document || c.Unit != t.Unit:
-		return breach("%s cites %s as found by %s", t.Unit, c.Document, c.Unit)
+		return breachError("%s cites %s as found by %s", t.Unit, c.Document, c.Unit)
 	case c.ID != refs.New(t.Hash, int(c.ByteStart), int(c.ByteEnd), c.Quote):
-		return breach("%s: the id of quote %.80q is of another citation", t.Unit, c.Quote)
-	case rank(c.Grade) == 0:
-		return breach("%s: quote %.80q has the grade %.20q", t.Unit, c.Quote, c.Grade)
-	case c.Others < 0 || !share(c.Coverage) || !share(c.Density):
-		return breach("%s: quote %.80q stands at %d other places, with a coverage of %v and a density of %v", t.Unit, c.Quote, c.Others, c.Coverage, c.Density)
+		return breachError("%s: the id of quote %.80q is of another citation", t.Unit, c.Quote)
+	case gradeRank(c.Grade) == 0:
+		return breachError("%s: quote %.80q has the grade %.20q", t.Unit, c.Quote, c.Grade)
+	case c.Others < 0 || !isShare(c.Coverage) || !isShare(c.Density):
+		return breachError("%s: quote %.80q stands at %d other places, with a coverage of %v and a density of %v", t.Unit, c.Quote, c.Others, c.Coverage, c.Density)
 	case (ground.Grade(c.Grade) == ground.Fuzzy) != (c.Coverage > 0 && c.Density > 0):
-		return breach("%s: quote %.80q, of the grade %s, has a coverage of %v and a density of %v", t.Unit, c.Quote, c.Grade, c.Coverage, c.Density)
+		return breachError("%s: quote %.80q, of the grade %s, has a coverage of %v and a density of %v", t.Unit, c.Quote, c.Grade, c.Coverage, c.Density)
 	case c.Start != start || c.End != end:
-		return breach("%s: quote %.80q stands at characters %d to %d, not %d to %d", t.Unit, c.Quote, start, end, c.Start, c.End)
+		return breachError("%s: quote %.80q stands at characters %d to %d, not %d to %d", t.Unit, c.Quote, start, end, c.Start, c.End)
 	}
 	return nil
 }
 
-// share reports whether x is in [0,1], which what is no number is not.
-func share(x float64) bool { return x >= 0 && x <= 1 }
+// isShare reports whether x is in [0,1], which what is no number is not.
+func isShare(x float64) bool { return x >= 0 && x <= 1 }
 
-// rank orders grades, the best highest; 0 is none.
-func rank(grade string) int {
+// gradeRank orders grades, the best highest; 0 is none.
+func gradeRank(grade string) int {
 	switch ground.Grade(grade) {
 	case ground.Exact:
 		return 3
@@ -254,17 +254,17 @@ func CheckReduce(inputs []*Output, o *Output) error {
 		named: make(map[Member]bool),
 	}
 	for _, in := range inputs {
-		c.take(in)
+		c.addInput(in)
 	}
-	for _, check := range []func(*Output) error{c.citations, c.reports, c.entries, c.names} {
+	for _, check := range []func(*Output) error{c.checkCitations, c.checkReports, c.checkEntries, c.checkNames} {
 		if err := check(o); err != nil {
 			return err
 		}
 	}
-	if err := c.unnamed(inputs); err != nil {
+	if err := c.findUnnamed(inputs); err != nil {
 		return err
 	}
-	return c.lost()
+	return c.findLost()
 }
 
 type reduceCheck struct {
@@ -285,7 +285,7 @@ type drop struct {
 	citation merge.Citation
 }
 
-func (c *reduceCheck) take(in *Output) {
+func (c *reduceCheck) addInput(in *Output) {
 	for id, cite := range in.Citations {
 		c.given[id] = append(c.given[id], cite)
 	}
@@ -306,34 +306,34 @@ func (c *reduceCheck) take(in *Output) {
 	c.decided = append(c.decided, in.Decided...)
 }
 
-// citations checks that each is as it was given.
-func (c *reduceCheck) citations(o *Output) error {
-	for id := range o.used() {
+// checkCitations checks that each is as it was given.
+func (c *reduceCheck) checkCitations(o *Output) error {
+	for id := range o.usedCitations() {
 		cite, ok := o.Citations[id]
 		switch {
 		case !ok || cite.Key() != id:
 			return errUncited
 		case len(c.given[id]) == 0:
-			return breach("a reduce cites %.80q of %s, which it was not given", cite.Quote, cite.Document)
+			return breachError("a reduce cites %.80q of %s, which it was not given", cite.Quote, cite.Document)
 		case !slices.Contains(c.given[id], cite):
-			return breach("a reduce changed the citation of %.80q of %s", c.given[id][0].Quote, c.given[id][0].Document)
+			return breachError("a reduce changed the citation of %.80q of %s", c.given[id][0].Quote, c.given[id][0].Document)
 		}
 	}
 	return nil
 }
 
-// reports checks that what was reported is reported still, with reasons.
-func (c *reduceCheck) reports(o *Output) error {
+// checkReports checks that what was reported is reported still, with reasons.
+func (c *reduceCheck) checkReports(o *Output) error {
 	now := make(map[drop]bool, len(o.Dropped))
 	for _, d := range o.Dropped {
 		if strings.TrimSpace(d.Reason) == "" {
-			return breach("%s: a citation was dropped without a reason", d.Field)
+			return breachError("%s: a citation was dropped without a reason", d.Field)
 		}
 		now[drop{d.Field, d.Citation}] = true
 	}
 	for d := range c.dropped {
 		if !now[d] {
-			return breach("%s: a citation that was dropped below is not listed any more", d.field)
+			return breachError("%s: a citation that was dropped below is not listed any more", d.field)
 		}
 	}
 	c.dropped = now
@@ -343,43 +343,43 @@ func (c *reduceCheck) reports(o *Output) error {
 	}
 	for _, r := range c.removed {
 		if !still[r] {
-			return breach("%s: %.80q, which was removed below, is not listed any more", r.Field, r.Name)
+			return breachError("%s: %.80q, which was removed below, is not listed any more", r.Field, r.Name)
 		}
 	}
-	return c.decisions(o)
+	return c.checkDecisions(o)
 }
 
-// decisions checks that what was decided below is listed still, and that what was
+// checkDecisions checks that what was decided below is listed still, and that what was
 // decided here is between several values, each cited, with a reason.
-func (c *reduceCheck) decisions(o *Output) error {
+func (c *reduceCheck) checkDecisions(o *Output) error {
 	below := make(map[string]int)
 	for i := range c.decided {
-		below[c.decided[i].identity()]++
+		below[c.decided[i].identityKey()]++
 	}
 	for i := range o.Decided {
 		d := &o.Decided[i]
-		if below[d.identity()]--; below[d.identity()] >= 0 {
+		if below[d.identityKey()]--; below[d.identityKey()] >= 0 {
 			continue
 		}
 		if strings.TrimSpace(d.Rationale) == "" || len(d.Candidates) < 2 {
-			return breach("%s: a conflict was decided without a reason, or between fewer than two values", d.Field)
+			return breachError("%s: a conflict was decided without a reason, or between fewer than two values", d.Field)
 		}
 		for _, one := range d.Candidates {
 			if len(one.Citations) == 0 {
-				return breach("%s: a value was compared that cites nothing", d.Field)
+				return breachError("%s: a value was compared that cites nothing", d.Field)
 			}
 		}
 	}
 	for _, d := range c.decided {
-		if below[d.identity()] > 0 {
-			return breach("%s: a conflict that was decided below is not listed any more", d.Field)
+		if below[d.identityKey()] > 0 {
+			return breachError("%s: a conflict that was decided below is not listed any more", d.Field)
 		}
 	}
 	return nil
 }
 
-// entries checks that each is made of whole entries that were given.
-func (c *reduceCheck) entries(o *Output) error {
+// checkEntries checks that each is made of whole entries that were given.
+func (c *reduceCheck) checkEntries(o *Output) error {
 	c.seen = make(map[Member]bool)
 	for i := range o.Entries {
 		e := &o.Entries[i]
@@ -387,22 +387,22 @@ func (c *reduceCheck) entries(o *Output) error {
 		for _, m := range e.Members {
 			in := c.entryOf[m]
 			if in == nil || c.seen[m] {
-				return breach("a reduce has record %d of unit %d twice, or was not given it", m.Record, m.Unit)
+				return breachError("a reduce has record %d of unit %d twice, or was not given it", m.Record, m.Unit)
 			}
 			c.seen[m] = true
 			if !slices.Contains(from[max(0, len(from)-1):], in) {
 				from = append(from, in)
 			}
 		}
-		if err := c.entry(e, from); err != nil {
+		if err := c.checkEntry(e, from); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// entry checks one entry against those that it was made of.
-func (c *reduceCheck) entry(e *Entry, from []*Entry) error {
+// checkEntry checks one entry against those that it was made of.
+func (c *reduceCheck) checkEntry(e *Entry, from []*Entry) error {
 	had, sources := make(map[drop]bool), make(map[string]bool)
 	for _, in := range from {
 		for _, s := range in.Sources {
@@ -416,61 +416,61 @@ func (c *reduceCheck) entry(e *Entry, from []*Entry) error {
 	}
 	for _, s := range e.Sources {
 		if !sources[s.Document] {
-			return breach("a reduce names the source %s, which is none", s.Document)
+			return breachError("a reduce names the source %s, which is none", s.Document)
 		}
 		delete(sources, s.Document)
 	}
 	for document := range sources {
-		return breach("a reduce lost the source %s", document)
+		return breachError("a reduce lost the source %s", document)
 	}
 	has := make(map[drop]bool)
 	for field, m := range mentionsOf(e) {
 		for _, id := range m.Citations {
 			if !had[drop{field, id}] {
-				return breach("%s cites what is about another field or record", field)
+				return breachError("%s cites what is about another field or record", field)
 			}
 			has[drop{field, id}] = true
 		}
 	}
 	for d := range had {
 		if !has[d] && !c.dropped[d] {
-			return breach("%s: a citation is neither passed on nor listed as dropped", d.field)
+			return breachError("%s: a citation is neither passed on nor listed as dropped", d.field)
 		}
 	}
 	return nil
 }
 
-// names checks that each record that is named was given, and is not held too.
-func (c *reduceCheck) names(o *Output) error {
+// checkNames checks that each record that is named was given, and is not held too.
+func (c *reduceCheck) checkNames(o *Output) error {
 	c.passed = make(map[Member]string, len(o.Open))
 	for _, op := range o.Open {
 		_, twice := c.passed[op.Member]
 		if twice || c.seen[op.Member] || !c.named[op.Member] && c.entryOf[op.Member] == nil {
-			return breach("a reduce names record %d of unit %d twice, or was not given it", op.Record, op.Unit)
+			return breachError("a reduce names record %d of unit %d twice, or was not given it", op.Record, op.Unit)
 		}
 		c.passed[op.Member] = op.Entity
 	}
 	return nil
 }
 
-// unnamed looks for records that a reduce below had no room to merge, and that
+// findUnnamed looks for records that a reduce below had no room to merge, and that
 // are gone.
-func (c *reduceCheck) unnamed(inputs []*Output) error {
-	late := deferred(inputs)
+func (c *reduceCheck) findUnnamed(inputs []*Output) error {
+	late := deferredEntities(inputs)
 	for _, in := range inputs {
 		for _, op := range in.Open {
 			if _, ok := c.passed[op.Member]; late[op.Entity] && !ok && !c.seen[op.Member] {
-				return breach("a reduce lost record %d of unit %d, which has yet to be merged", op.Record, op.Unit)
+				return breachError("a reduce lost record %d of unit %d, which has yet to be merged", op.Record, op.Unit)
 			}
 		}
 	}
 	return nil
 }
 
-// lost looks for entries of the inputs that are in the output in part, or that
+// findLost looks for entries of the inputs that are in the output in part, or that
 // only a reduce held and that are gone. A single record stands in the output of
 // its map unit, and so do those of an entity that the output names all of.
-func (c *reduceCheck) lost() error {
+func (c *reduceCheck) findLost() error {
 	for _, e := range c.inputs {
 		held, named := 0, 0
 		for _, m := range e.Members {
@@ -482,7 +482,7 @@ func (c *reduceCheck) lost() error {
 			}
 		}
 		if n := max(held, named); n < len(e.Members) && (n > 0 || len(e.Members) > 1) {
-			return breach("a reduce lost %d of the %d records of one entity", len(e.Members)-n, len(e.Members))
+			return breachError("a reduce lost %d of the %d records of one entity", len(e.Members)-n, len(e.Members))
 		}
 	}
 	return nil

@@ -50,8 +50,8 @@ func issueNames(ids iter.Seq[refs.ID]) *Issued {
 // Name returns how a citation is spelled, or "" if it was not issued.
 func (i *Issued) Name(id merge.Citation) string { return i.names[id] }
 
-// has reports whether a canonical name was issued.
-func (i *Issued) has(name string) bool {
+// wasIssued reports whether a canonical name was issued.
+func (i *Issued) wasIssued(name string) bool {
 	_, ok := i.ids[name]
 	return ok
 }
@@ -120,7 +120,7 @@ type Decision struct {
 func (o *Output) Decide(s *schema.Schema, unit string, issued *Issued, decisions []Decision) {
 	d := &decider{out: o, schema: s, unit: unit, issued: issued}
 	for _, x := range decisions {
-		d.decide(x)
+		d.applyDecision(x)
 	}
 }
 
@@ -131,15 +131,15 @@ type decider struct {
 	issued *Issued
 }
 
-func (d *decider) remove(field, name, reason string) {
-	r := Removed{Name: shortened(name), Field: field, Reason: reason, Unit: d.unit}
+func (d *decider) addRemoved(field, name, reason string) {
+	r := Removed{Name: shortenText(name), Field: field, Reason: reason, Unit: d.unit}
 	if !slices.Contains(d.out.Removed, r) {
 		d.out.Removed = append(d.out.Removed, r)
 	}
 }
 
-// shortened bounds what is repeated of what a reducer said.
-func shortened(s string) string {
+// shortenText bounds what is repeated of what a reducer said.
+func shortenText(s string) string {
 	const most = 200
 	s = strings.ToValidUTF8(s, "\ufffd")
 	if r := []rune(s); len(r) > most {
@@ -148,33 +148,33 @@ func shortened(s string) string {
 	return s
 }
 
-func (d *decider) decide(x Decision) {
+func (d *decider) applyDecision(x Decision) {
 	p := d.schema.Field(x.Field)
 	switch {
 	case p == nil:
-		d.remove(shortened(x.Field), fmt.Sprint(x.Value), "the schema has no such field")
+		d.addRemoved(shortenText(x.Field), fmt.Sprint(x.Value), "the schema has no such field")
 		return
 	case x.Entry < 0 || x.Entry >= len(d.out.Entries):
-		d.remove(x.Field, fmt.Sprint(x.Value), "there is no such record")
+		d.addRemoved(x.Field, fmt.Sprint(x.Value), "there is no such record")
 		return
 	}
 	e := &d.out.Entries[x.Entry]
 	e.Fields = slices.Clone(e.Fields) // they may be an input's
 	i := slices.IndexFunc(e.Fields, func(f merge.Field) bool { return f.Path == x.Field })
 	if i < 0 {
-		d.remove(x.Field, fmt.Sprint(x.Value), "no input says anything about this field")
+		d.addRemoved(x.Field, fmt.Sprint(x.Value), "no input says anything about this field")
 		return
 	}
 	c := &choice{
 		decider: d, p: p, field: &e.Fields[i], record: e.Members[0], said: x.Said, why: x.Why,
-		allowed: cited(e.Fields[i].Candidates), open: d.open(e, x.Field),
+		allowed: citationSet(e.Fields[i].Candidates), open: d.openConflict(e, x.Field),
 	}
-	c.cite(x.Refs)
-	c.take(x.Value)
+	c.citeNames(x.Refs)
+	c.applyValue(x.Value)
 }
 
-// cited returns the citations of candidates.
-func cited(all []merge.Candidate) map[merge.Citation]bool {
+// citationSet returns the citations of candidates.
+func citationSet(all []merge.Candidate) map[merge.Citation]bool {
 	ids := make(map[merge.Citation]bool)
 	for _, c := range all {
 		for _, m := range c.Mentions {
@@ -199,71 +199,71 @@ type choice struct {
 	refs    []merge.Citation        // that the reducer cites, of those
 }
 
-// cite takes the references that may be passed on.
-func (c *choice) cite(names []string) {
+// citeNames takes the references that may be passed on.
+func (c *choice) citeNames(names []string) {
 	for _, text := range names {
-		listed := refs.Mentioned(text, c.issued.has)
+		listed := refs.Mentioned(text, c.issued.wasIssued)
 		if len(listed) == 0 {
 			listed = []string{text} // nothing that looks like an id
 		}
 		for _, name := range listed {
-			if id, ok := c.known(name); ok && !slices.Contains(c.refs, id) {
+			if id, ok := c.lookupCitation(name); ok && !slices.Contains(c.refs, id) {
 				c.refs = append(c.refs, id)
 			}
 		}
 	}
 }
 
-// known returns the citation that a name stands for here.
-func (c *choice) known(name string) (merge.Citation, bool) {
+// lookupCitation returns the citation that a name stands for here.
+func (c *choice) lookupCitation(name string) (merge.Citation, bool) {
 	id, ok := c.issued.ids[refs.Canonical(name)]
 	switch {
 	case !ok:
-		c.remove(c.field.Path, name, "the reference was never issued")
+		c.addRemoved(c.field.Path, name, "the reference was never issued")
 	case !c.allowed[id]:
-		c.remove(c.field.Path, name, "the reference is about another field or record")
+		c.addRemoved(c.field.Path, name, "the reference is about another field or record")
 	default:
 		return id, true
 	}
 	return "", false
 }
 
-// take applies a value.
-func (c *choice) take(value any) {
+// applyValue applies a value.
+func (c *choice) applyValue(value any) {
 	said := fmt.Sprint(value)
-	value, err := c.p.Normalize(c.prose(value))
+	value, err := c.p.Normalize(c.citeProse(value))
 	if err != nil {
-		c.remove(c.field.Path, said, "the value does not fit the schema: "+err.Error())
+		c.addRemoved(c.field.Path, said, "the value does not fit the schema: "+err.Error())
 		return
 	}
 	if value == nil {
-		c.keep(nil, c.because("the reducer found no value"))
+		c.keepCandidates(nil, c.addReason("the reducer found no value"))
 		c.field.Missing = &merge.Absence{Reason: "the reducer found no value"}
-		c.decided(nil)
+		c.listDecided(nil)
 		return
 	}
 	var kept []merge.Candidate
 	for _, one := range merge.Elements(c.p, value) {
-		candidate, reason := c.candidate(one)
+		candidate, reason := c.findCandidate(one)
 		if reason != "" {
-			c.remove(c.field.Path, said, reason)
+			c.addRemoved(c.field.Path, said, reason)
 			continue
 		}
 		kept = append(kept, candidate)
 	}
 	if len(kept) > 0 {
-		c.keep(merge.Union(kept), c.because("the reducer did not pass it on"))
-		c.decided(value)
+		c.keepCandidates(merge.Union(kept), c.addReason("the reducer did not pass it on"))
+		c.listDecided(value)
 	}
 }
 
-// because adds the reducer's words to a reason. They are words, and name nothing:
+// addReason adds the reducer's words to a reason. They are words, and name nothing:
 // ids in them are taken out.
-func (c *choice) because(reason string) string {
+func (c *choice) addReason(reason string) string {
 	if c.why == "" {
 		return reason
 	}
-	words := refs.Respell(shortened(c.why), func(string) (string, bool) { return "", true }).Text
+	words := refs.Respell(shortenText(c.why), func(string) (string, bool) { return "", true }).Text
 	return reason + ": " + strings.TrimSpace(strings.ReplaceAll(words, "[]", ""))
 }
 
@@ -303,45 +303,45 @@ func (o *Output) Join(entry int, path, kept string, others ...string) bool {
 	return true
 }
 
-// prose spells the ids in a text in full, and cites them. Other values are
+// citeProse spells the ids in a text in full, and cites them. Other values are
 // returned as they are.
-func (c *choice) prose(value any) any {
+func (c *choice) citeProse(value any) any {
 	text, ok := value.(string)
 	if !ok {
 		return value
 	}
 	r := refs.Respell(text, func(name string) (string, bool) {
 		id, ok := c.issued.ids[name]
-		return refs.Mark + refs.ID([]byte(pad(id))).String(), ok && c.allowed[id]
+		return refs.Mark + refs.ID([]byte(padCitation(id))).String(), ok && c.allowed[id]
 	})
 	if len(r.Edits) == 0 {
 		return text
 	}
-	c.cite([]string{text})
+	c.citeNames([]string{text})
 	return r.Text
 }
 
-// pad makes an id of what may be none; it is not used then.
-func pad(id merge.Citation) merge.Citation {
+// padCitation makes an id of what may be none; it is not used then.
+func padCitation(id merge.Citation) merge.Citation {
 	if id == "" {
 		return merge.Citation(make([]byte, len(refs.ID{})))
 	}
 	return id
 }
 
-// candidate returns what speaks for one value, or why it cannot be taken.
-func (c *choice) candidate(value any) (merge.Candidate, string) {
+// findCandidate returns what speaks for one value, or why it cannot be taken.
+func (c *choice) findCandidate(value any) (merge.Candidate, string) {
 	id := merge.Identity(c.p, value)
 	for _, had := range c.field.Candidates {
 		if merge.Identity(c.p, had.Value) == id {
-			return c.chosen(had), ""
+			return c.narrowCandidate(had), ""
 		}
 	}
-	return c.derived(id, value)
+	return c.deriveCandidate(id, value)
 }
 
-// chosen leaves a candidate the places that were cited.
-func (c *choice) chosen(had merge.Candidate) merge.Candidate {
+// narrowCandidate leaves a candidate the places that were cited.
+func (c *choice) narrowCandidate(had merge.Candidate) merge.Candidate {
 	var kept []merge.Mention
 	for _, m := range had.Mentions {
 		if slices.ContainsFunc(m.Citations, func(id merge.Citation) bool { return slices.Contains(c.refs, id) }) {
@@ -354,8 +354,8 @@ func (c *choice) chosen(had merge.Candidate) merge.Candidate {
 	return had
 }
 
-// derived makes a candidate of a value that no input had.
-func (c *choice) derived(key string, value any) (merge.Candidate, string) {
+// deriveCandidate makes a candidate of a value that no input had.
+func (c *choice) deriveCandidate(key string, value any) (merge.Candidate, string) {
 	if len(c.refs) == 0 {
 		return merge.Candidate{}, "the value is none of those that were found, and cites none of them"
 	}
@@ -367,7 +367,7 @@ func (c *choice) derived(key string, value any) (merge.Candidate, string) {
 		cite := c.out.Citations[id]
 		quotes = append(quotes, cite.Quote)
 		support = max(support, confidence.Support(c.p, bare, cite.Quote))
-		if rank(cite.Grade) < rank(string(grade)) {
+		if gradeRank(cite.Grade) < gradeRank(string(grade)) {
 			grade = ground.Grade(cite.Grade)
 		}
 	}
@@ -397,10 +397,10 @@ func withoutIDs(value any) any {
 	return schema.Text(strings.ReplaceAll(text, "[]", ""))
 }
 
-// keep makes kept the candidates of the field and lists what is not cited any
+// keepCandidates makes kept the candidates of the field and lists what is not cited any
 // more.
-func (c *choice) keep(kept []merge.Candidate, reason string) {
-	now := cited(kept)
+func (c *choice) keepCandidates(kept []merge.Candidate, reason string) {
+	now := citationSet(kept)
 	for _, id := range slices.Sorted(maps.Keys(c.allowed)) {
 		if !now[id] {
 			c.out.Dropped = append(c.out.Dropped, Dropped{Citation: id, Field: c.field.Path, Reason: reason, Unit: c.unit, Record: &c.record})

@@ -22,9 +22,9 @@ type Decided struct {
 	Rationale  string
 }
 
-// open is the conflict about a field as the schema would decide it: between the
+// openConflict is the conflict about a field as the schema would decide it: between the
 // values that a reducer compares. It is nil if there is none.
-func (d *decider) open(e *Entry, path string) *merge.Conflict {
+func (d *decider) openConflict(e *Entry, path string) *merge.Conflict {
 	r := merge.Resolve(d.schema, e.Accumulator)
 	i := slices.IndexFunc(r.Conflicts, func(c merge.Conflict) bool { return c.Field == path })
 	if i < 0 {
@@ -38,19 +38,19 @@ func (d *decider) open(e *Entry, path string) *merge.Conflict {
 	return c
 }
 
-// decided lists a conflict that a reducer has decided.
-func (c *choice) decided(chosen any) {
+// listDecided lists a conflict that a reducer has decided.
+func (c *choice) listDecided(chosen any) {
 	if c.open == nil {
 		return
 	}
 	c.out.Decided = append(c.out.Decided, Decided{
 		Field: c.field.Path, Unit: c.unit, Key: c.open.Key, Candidates: c.open.Candidates, Chosen: chosen,
-		Rationale: c.because("a model chose"),
+		Rationale: c.addReason("a model chose"),
 	})
 }
 
-// identity is the same for equal decisions.
-func (d *Decided) identity() string {
+// identityKey is the same for equal decisions.
+func (d *Decided) identityKey() string {
 	raw, err := json.Marshal(d)
 	if err != nil {
 		return fmt.Sprintf("%+v", d) // of values that came as JSON there is no error
@@ -58,7 +58,7 @@ func (d *Decided) identity() string {
 	return string(raw)
 }
 
-func (e *encoder) decided(d *Decided) error {
+func (e *encoder) encodeDecided(d *Decided) error {
 	m := &storagev1.Decided{Field: d.Field, Unit: d.Unit, Rationale: d.Rationale}
 	var err error
 	if m.Key, err = json.Marshal(d.Key); err != nil {

@@ -25,7 +25,7 @@ type InputHeader struct {
 	SHA256     []byte // of data; empty if that is not known beforehand
 }
 
-func (h *InputHeader) message() *storagev1.InputHeader {
+func (h *InputHeader) toMessage() *storagev1.InputHeader {
 	return &storagev1.InputHeader{
 		Unit: string(h.Unit), First: h.First, End: h.End, Failed: h.Failed, Referred: h.Referred,
 		Calls: h.Calls, Length: h.Length, Sha256: h.SHA256,
@@ -34,7 +34,7 @@ func (h *InputHeader) message() *storagev1.InputHeader {
 
 // Append appends the encoded header to b.
 func (h *InputHeader) Append(b []byte) ([]byte, error) {
-	m, opts := h.message(), proto.MarshalOptions{Deterministic: true}
+	m, opts := h.toMessage(), proto.MarshalOptions{Deterministic: true}
 	b = binary.AppendUvarint(b, uint64(opts.Size(m)))
 	b, err := opts.MarshalAppend(b, m)
 	if err != nil {
@@ -45,7 +45,7 @@ func (h *InputHeader) Append(b []byte) ([]byte, error) {
 
 // Size returns the bytes of an input with this header.
 func (h *InputHeader) Size() int64 {
-	n := proto.Size(h.message())
+	n := proto.Size(h.toMessage())
 	return int64(protowire.SizeVarint(uint64(n))+n) + h.Length
 }
 
@@ -76,7 +76,7 @@ var ErrInputsTooLarge = errors.New("output: the inputs of the unit are too large
 func (d *InputDecoder) Add(part []byte) error {
 	for {
 		if d.open == nil {
-			rest, err := d.header(part)
+			rest, err := d.readHeader(part)
 			if err != nil || d.open == nil {
 				return err
 			}
@@ -88,15 +88,15 @@ func (d *InputDecoder) Add(part []byte) error {
 		if int64(len(d.data)) < d.open.Length {
 			return nil
 		}
-		if err := d.end(); err != nil {
+		if err := d.endInput(); err != nil {
 			return err
 		}
 	}
 }
 
-// header adds to the header that comes, and returns what is behind it once it is
+// readHeader adds to the header that comes, and returns what is behind it once it is
 // whole.
-func (d *InputDecoder) header(part []byte) (rest []byte, err error) {
+func (d *InputDecoder) readHeader(part []byte) (rest []byte, err error) {
 	before := len(d.head)
 	d.head = append(d.head, part[:min(len(part), maxHeader+binary.MaxVarintLen64-before)]...)
 	size, n := binary.Uvarint(d.head)
@@ -125,8 +125,8 @@ func (d *InputDecoder) header(part []byte) (rest []byte, err error) {
 	return part[whole-before:], nil
 }
 
-// end ends the input that is open.
-func (d *InputDecoder) end() error {
+// endInput ends the input that is open.
+func (d *InputDecoder) endInput() error {
 	h := d.open
 	if sum := sha256.Sum256(d.data); len(h.SHA256) > 0 && string(sum[:]) != string(h.SHA256) {
 		return fmt.Errorf("%w: what came of unit %s is not what it made: its hash differs", errInputs, h.Unit)

@@ -114,7 +114,7 @@ func (o *Output) Cite(c Citation) merge.Citation {
 	if o.Citations == nil {
 		o.Citations = make(map[merge.Citation]Citation)
 	}
-	if had, ok := o.Citations[c.Key()]; !ok || c.better(&had) {
+	if had, ok := o.Citations[c.Key()]; !ok || c.isBetter(&had) {
 		o.Citations[c.Key()] = c
 	}
 	return c.Key()
@@ -132,11 +132,11 @@ func HashDocument(name string, text []byte) refs.DocumentHash {
 // Encode returns the output's stored form, the same for equal outputs.
 func (o *Output) Encode() ([]byte, error) {
 	e := &encoder{output: o, at: make(map[merge.Citation]uint32), m: &storagev1.Output{Reason: o.Reason, Value: o.Value}}
-	if err := e.citations(); err != nil {
+	if err := e.encodeCitations(); err != nil {
 		return nil, err
 	}
 	for i := range o.Entries {
-		if err := e.entry(&o.Entries[i]); err != nil {
+		if err := e.encodeEntry(&o.Entries[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -157,7 +157,7 @@ func (o *Output) Encode() ([]byte, error) {
 		e.m.Removed = append(e.m.Removed, &storagev1.Removed{Name: r.Name, Field: r.Field, Reason: r.Reason, Unit: r.Unit})
 	}
 	for i := range o.Decided {
-		if err := e.decided(&o.Decided[i]); err != nil {
+		if err := e.encodeDecided(&o.Decided[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -170,10 +170,10 @@ type encoder struct {
 	m      *storagev1.Output
 }
 
-// citations stores the citations that entries and the value refer to, and those
+// encodeCitations stores the citations that entries and the value refer to, and those
 // that were dropped, by id.
-func (e *encoder) citations() error {
-	for _, id := range slices.Sorted(maps.Keys(e.output.used())) {
+func (e *encoder) encodeCitations() error {
+	for _, id := range slices.Sorted(maps.Keys(e.output.usedCitations())) {
 		c, ok := e.output.Citations[id]
 		if !ok {
 			return errUncited
@@ -188,8 +188,8 @@ func (e *encoder) citations() error {
 	return nil
 }
 
-// used returns the citations that the output refers to.
-func (o *Output) used() map[merge.Citation]bool {
+// usedCitations returns the citations that the output refers to.
+func (o *Output) usedCitations() map[merge.Citation]bool {
 	used := make(map[merge.Citation]bool)
 	for i := range o.Entries {
 		for _, m := range mentionsOf(&o.Entries[i]) {
@@ -230,7 +230,7 @@ func mentionsOf(e *Entry) iter.Seq2[string, *merge.Mention] {
 
 var errUncited = errors.New("output: a value refers to a citation that the output lacks")
 
-func (e *encoder) entry(entry *Entry) error {
+func (e *encoder) encodeEntry(entry *Entry) error {
 	m := &storagev1.Entry{Entity: entry.Entity, Chunks: int64(entry.Chunks)}
 	for _, b := range entry.Members {
 		m.Members = append(m.Members, &storagev1.Member{Unit: b.Unit, Record: b.Record})
@@ -241,10 +241,10 @@ func (e *encoder) entry(entry *Entry) error {
 	for _, f := range entry.Fields {
 		field := &storagev1.Field{Path: f.Path}
 		if f.Missing != nil {
-			field.Missing, field.MissingAt = f.Missing.Reason, position(f.Missing.Order)
+			field.Missing, field.MissingAt = f.Missing.Reason, toPosition(f.Missing.Order)
 		}
 		for _, c := range f.Candidates {
-			candidate, err := e.candidate(&c)
+			candidate, err := e.encodeCandidate(&c)
 			if err != nil {
 				return err
 			}
@@ -256,21 +256,21 @@ func (e *encoder) entry(entry *Entry) error {
 	return nil
 }
 
-func (e *encoder) candidate(c *merge.Candidate) (*storagev1.Candidate, error) {
+func (e *encoder) encodeCandidate(c *merge.Candidate) (*storagev1.Candidate, error) {
 	value, err := json.Marshal(c.Value)
 	if err != nil {
 		return nil, fmt.Errorf("output: value: %w", err)
 	}
 	m := &storagev1.Candidate{Key: c.Key, Value: value}
 	for _, mention := range c.Mentions {
-		stored := &storagev1.Mention{Confidence: mention.Confidence, Said: mention.Said, First: position(mention.First)}
+		stored := &storagev1.Mention{Confidence: mention.Confidence, Said: mention.Said, First: toPosition(mention.First)}
 		for _, id := range mention.Citations {
 			if _, ok := e.output.Citations[id]; !ok {
 				return nil, errUncited
 			}
 			stored.Citations = append(stored.Citations, e.at[id])
 		}
-		if len(mention.Readings) != 1 || mention.Readings[0] != single(mention.First) {
+		if len(mention.Readings) != 1 || mention.Readings[0] != singleReading(mention.First) {
 			for _, r := range mention.Readings {
 				stored.Readings = append(stored.Readings, &storagev1.Reading{Unit: r.Unit, Found: r.Found, Of: r.Of})
 			}
@@ -280,14 +280,16 @@ func (e *encoder) candidate(c *merge.Candidate) (*storagev1.Candidate, error) {
 	return m, nil
 }
 
-// single is the reading that needs not be stored.
-func single(first merge.Order) merge.Reading { return merge.Reading{Unit: first.Unit, Found: 1, Of: 1} }
+// singleReading is the reading that needs not be stored.
+func singleReading(first merge.Order) merge.Reading {
+	return merge.Reading{Unit: first.Unit, Found: 1, Of: 1}
+}
 
-func position(o merge.Order) *storagev1.Position {
+func toPosition(o merge.Order) *storagev1.Position {
 	return &storagev1.Position{Unit: o.Unit, Record: o.Record, Item: o.Item}
 }
 
-func order(p *storagev1.Position) merge.Order {
+func toOrder(p *storagev1.Position) merge.Order {
 	return merge.Order{Unit: p.GetUnit(), Record: p.GetRecord(), Item: p.GetItem()}
 }
 
@@ -339,7 +341,7 @@ func decodeEntry(m *storagev1.Entry, keys []merge.Citation) (Entry, error) {
 	for _, f := range m.Fields {
 		field := merge.Field{Path: f.Path}
 		if f.MissingAt != nil {
-			field.Missing = &merge.Absence{Order: order(f.MissingAt), Reason: f.Missing}
+			field.Missing = &merge.Absence{Order: toOrder(f.MissingAt), Reason: f.Missing}
 		}
 		for _, c := range f.Candidates {
 			candidate, err := decodeCandidate(c, keys)
@@ -364,7 +366,7 @@ func decodeCandidate(m *storagev1.Candidate, keys []merge.Citation) (merge.Candi
 		return c, errUnsaid
 	}
 	for _, stored := range m.Mentions {
-		mention := merge.Mention{Confidence: stored.Confidence, Said: stored.Said, First: order(stored.First)}
+		mention := merge.Mention{Confidence: stored.Confidence, Said: stored.Said, First: toOrder(stored.First)}
 		for _, i := range stored.Citations {
 			if int(i) >= len(keys) {
 				return c, errUncited
@@ -375,7 +377,7 @@ func decodeCandidate(m *storagev1.Candidate, keys []merge.Citation) (merge.Candi
 			mention.Readings = append(mention.Readings, merge.Reading{Unit: r.Unit, Found: r.Found, Of: r.Of})
 		}
 		if len(mention.Readings) == 0 {
-			mention.Readings = []merge.Reading{single(mention.First)}
+			mention.Readings = []merge.Reading{singleReading(mention.First)}
 		}
 		c.Mentions = append(c.Mentions, mention)
 	}

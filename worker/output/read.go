@@ -68,7 +68,7 @@ func (o *Output) Complete(parts []*Output) *Output {
 		for i := range p.Entries {
 			e, from := p.Entries[i], p
 			if s := first[e.Members[0]]; s != nil {
-				from = s.together(o, parts)
+				from = s.mergeParts(o, parts)
 				e = from.Entries[0]
 			} else if within[e.Members[0]] {
 				continue
@@ -81,8 +81,8 @@ func (o *Output) Complete(parts []*Output) *Output {
 	return all
 }
 
-// together merges an entity, of whose records some may stand in parts alone.
-func (s *Shared) together(last *Output, parts []*Output) *Output {
+// mergeParts merges an entity, of whose records some may stand in parts alone.
+func (s *Shared) mergeParts(last *Output, parts []*Output) *Output {
 	if len(s.Open) == 0 {
 		return s.Together(last, nil)
 	}

@@ -46,33 +46,33 @@ func Reduce(s *schema.Schema, inputs, referred []*Output, last bool) *Output {
 // reduce, which alone knows all of them, so that it does not matter in which
 // groups the others saw them.
 func (n Reduction) Of(inputs, referred []*Output) (*Output, error) {
-	r := n.reducer(inputs, referred)
-	r.group()
-	if err := r.near(); err != nil {
+	r := n.newReducer(inputs, referred)
+	r.groupEntries()
+	if err := r.joinNear(); err != nil {
 		return nil, err
 	}
-	r.keep()
-	r.prune()
+	r.keepOpen()
+	r.pruneCitations()
 	return r.out, nil
 }
 
 // Whole merges outputs as Reduce does after which nothing comes, and holds every
 // record, be it merged with others or not: nobody else holds them.
 func Whole(s *schema.Schema, inputs []*Output) *Output {
-	r := Reduction{Schema: s, Last: true}.reducer(inputs, nil)
-	r.group()
-	_ = r.near() // there is nobody whose error it could be
+	r := Reduction{Schema: s, Last: true}.newReducer(inputs, nil)
+	r.groupEntries()
+	_ = r.joinNear() // there is nobody whose error it could be
 	r.out.Entries, r.out.Open = r.entries, nil
-	r.prune()
+	r.pruneCitations()
 	return r.out
 }
 
-// reducer returns what is to be reduced, as it was given.
-func (n Reduction) reducer(inputs, referred []*Output) *reducer {
+// newReducer returns what is to be reduced, as it was given.
+func (n Reduction) newReducer(inputs, referred []*Output) *reducer {
 	r := &reducer{Reduction: n, out: &Output{Citations: make(map[merge.Citation]Citation)}}
 	for _, in := range slices.Concat(inputs, referred) {
 		for id, c := range in.Citations {
-			if had, ok := r.out.Citations[id]; !ok || c.better(&had) {
+			if had, ok := r.out.Citations[id]; !ok || c.isBetter(&had) {
 				r.out.Citations[id] = c
 			}
 		}
@@ -97,12 +97,12 @@ func (n Reduction) reducer(inputs, referred []*Output) *reducer {
 	return r
 }
 
-// better reports whether c is to be kept of two findings of the same place: the
+// isBetter reports whether c is to be kept of two findings of the same place: the
 // better grade, then that of a unit that read the place, then that of the earlier
 // chunk, then what is more certain.
-func (c *Citation) better(than *Citation) bool {
+func (c *Citation) isBetter(than *Citation) bool {
 	return cmp.Or(
-		cmp.Compare(rank(c.Grade), rank(than.Grade)),
+		cmp.Compare(gradeRank(c.Grade), gradeRank(than.Grade)),
 		compareBool(than.Outside, c.Outside),
 		cmp.Compare(len(than.Unit), len(c.Unit)), // chunk 2 before chunk 10
 		cmp.Compare(than.Unit, c.Unit),
@@ -130,27 +130,27 @@ type reducer struct {
 	held    int // bytes of what was merged, about
 }
 
-// group joins the entries of each entity: first the pieces of a document, any
+// groupEntries joins the entries of each entity: first the pieces of a document, any
 // of which may hold its key, then what has the same key.
-func (r *reducer) group() {
-	r.entries = join(r.entries)
+func (r *reducer) groupEntries() {
+	r.entries = joinEntries(r.entries)
 	if r.Schema.Entities() != schema.ByKey {
 		return
 	}
 	for i, e := range r.entries {
-		if r.whole(&e) {
+		if r.isWhole(&e) {
 			r.entries[i].Accumulator = merge.Rekey(r.Schema, []merge.Accumulator{e.Accumulator})[0]
 		}
 	}
-	r.entries = join(r.entries)
+	r.entries = joinEntries(r.entries)
 }
 
-// near joins entities whose keys are near.
-func (r *reducer) near() error {
+// joinNear joins entities whose keys are near.
+func (r *reducer) joinNear() error {
 	if !r.Last || !r.Schema.Near {
 		return nil
 	}
-	same, open := merge.Near(r.Schema, r.names(r.out.Open))
+	same, open := merge.Near(r.Schema, r.entityNames(r.out.Open))
 	if r.Judge != nil && len(open) > 0 {
 		byName := make(map[string]*Entry, len(r.entries))
 		for i := range r.entries {
@@ -177,12 +177,12 @@ func (r *reducer) near() error {
 			r.out.Open[i].Entity = name
 		}
 	}
-	r.entries = join(r.entries)
+	r.entries = joinEntries(r.entries)
 	return nil
 }
 
-// names returns those of all entities, held and open.
-func (r *reducer) names(open []Open) []string {
+// entityNames returns those of all entities, held and open.
+func (r *reducer) entityNames(open []Open) []string {
 	names := make([]string, 0, len(r.entries)+len(open))
 	for _, e := range r.entries {
 		names = append(names, e.Entity)
@@ -193,12 +193,12 @@ func (r *reducer) names(open []Open) []string {
 	return names
 }
 
-// whole reports whether no more pieces of the entry's document are to come.
-func (r *reducer) whole(e *Entry) bool { return r.Last || e.Chunks <= len(e.Members) }
+// isWhole reports whether no more pieces of the entry's document are to come.
+func (r *reducer) isWhole(e *Entry) bool { return r.Last || e.Chunks <= len(e.Members) }
 
-// join merges entries of the same entity, and returns one for each in the order
+// joinEntries merges entries of the same entity, and returns one for each in the order
 // of the input.
-func join(entries []Entry) []Entry {
+func joinEntries(entries []Entry) []Entry {
 	at := make(map[string][]Entry)
 	for _, e := range entries {
 		at[e.Entity] = append(at[e.Entity], e)
@@ -223,14 +223,14 @@ func join(entries []Entry) []Entry {
 	return joined
 }
 
-// keep puts into the output what has to go on: entries that were merged, pieces
+// keepOpen puts into the output what has to go on: entries that were merged, pieces
 // of documents that are not whole, and the names of records that are of entities
 // for which there was no room, or, where records of different documents may be of
 // one entity, of all others.
-func (r *reducer) keep() {
+func (r *reducer) keepOpen() {
 	for _, e := range r.entries {
 		switch {
-		case !r.whole(&e) || len(e.Members) > 1 && r.fits(&e):
+		case !r.isWhole(&e) || len(e.Members) > 1 && r.takeRoom(&e):
 			r.out.Entries = append(r.out.Entries, e)
 		case len(e.Members) > 1 || merge.MayMeet(e.Entity):
 			for _, m := range e.Members {
@@ -239,15 +239,15 @@ func (r *reducer) keep() {
 		}
 	}
 	if r.Last {
-		r.out.Open = r.out.unmerged()
+		r.out.Open = r.out.unmergedRecords()
 	}
 	slices.SortFunc(r.out.Open, func(a, b Open) int { return a.Compare(b.Member) })
 }
 
-// prune leaves out the citations of records that pass on elsewhere.
-func (r *reducer) prune() {
+// pruneCitations leaves out the citations of records that pass on elsewhere.
+func (r *reducer) pruneCitations() {
 	used := make(map[merge.Citation]Citation)
-	for id := range r.out.used() {
+	for id := range r.out.usedCitations() {
 		used[id] = r.out.Citations[id]
 	}
 	r.out.Citations = used
@@ -266,7 +266,7 @@ func Wanted(s *schema.Schema, inputs []*Output, last bool) []Open {
 			count[op.Entity]++
 		}
 	}
-	r.group() // pieces of a document may tell only together which entity it is
+	r.groupEntries() // pieces of a document may tell only together which entity it is
 	for _, e := range r.entries {
 		count[e.Entity]++
 	}
@@ -275,14 +275,14 @@ func Wanted(s *schema.Schema, inputs []*Output, last bool) []Open {
 		for _, in := range inputs {
 			open = append(open, in.Open...)
 		}
-		same, doubtful := merge.Near(s, r.names(open))
+		same, doubtful := merge.Near(s, r.entityNames(open))
 		for _, p := range slices.Concat(same, doubtful) {
 			count[p.A]++
 			count[p.B]++
 		}
 	}
 	var wanted []Open
-	late := deferred(inputs)
+	late := deferredEntities(inputs)
 	for _, in := range inputs {
 		for _, op := range in.Open {
 			if count[op.Entity] > 1 && !late[op.Entity] {

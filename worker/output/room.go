@@ -6,12 +6,12 @@ import (
 	"github.com/coditect/mapreduce/worker/merge"
 )
 
-// fits reports whether there is room for an entry, and takes it.
-func (r *reducer) fits(e *Entry) bool {
+// takeRoom reports whether there is room for an entry, and takes it.
+func (r *reducer) takeRoom(e *Entry) bool {
 	if r.Room == 0 {
 		return true
 	}
-	n := r.size(e)
+	n := r.encodedSize(e)
 	if r.held+n > r.Room {
 		return false
 	}
@@ -28,9 +28,9 @@ const (
 	citationBytes  = 80
 )
 
-// size returns about how many bytes an entry takes when encoded, with its
+// encodedSize returns about how many bytes an entry takes when encoded, with its
 // citations.
-func (r *reducer) size(e *Entry) int {
+func (r *reducer) encodedSize(e *Entry) int {
 	n := len(e.Entity) + memberBytes*len(e.Members)
 	for _, s := range e.Sources {
 		n += len(s.Document) + positionBytes
@@ -54,9 +54,9 @@ func (r *reducer) size(e *Entry) int {
 	return n
 }
 
-// deferred returns the entities for which a reduce had no room: one output names
+// deferredEntities returns the entities for which a reduce had no room: one output names
 // several records of them, or one beside those that it holds.
-func deferred(outputs []*Output) map[string]bool {
+func deferredEntities(outputs []*Output) map[string]bool {
 	late := make(map[string]bool)
 	for _, o := range outputs {
 		seen := make(map[string]bool, len(o.Open)+len(o.Entries))
@@ -73,15 +73,15 @@ func deferred(outputs []*Output) map[string]bool {
 	return late
 }
 
-// unmerged returns the records that are named and have yet to be merged.
-func (o *Output) unmerged() []Open {
-	late := deferred([]*Output{o})
+// unmergedRecords returns the records that are named and have yet to be merged.
+func (o *Output) unmergedRecords() []Open {
+	late := deferredEntities([]*Output{o})
 	return slices.DeleteFunc(slices.Clone(o.Open), func(op Open) bool { return !late[op.Entity] })
 }
 
 // Unmerged is how many entities the output only names, though it knows of several
 // records of them.
-func (o *Output) Unmerged() int { return len(deferred([]*Output{o})) }
+func (o *Output) Unmerged() int { return len(deferredEntities([]*Output{o})) }
 
 // A Shared is an entity of several records, as the last reduce leaves it.
 type Shared struct {
@@ -110,7 +110,7 @@ func (o *Output) Shared() []*Shared {
 		s := of(e.Entity)
 		s.Held, s.Members = e, e.Members
 	}
-	for _, op := range o.unmerged() {
+	for _, op := range o.unmergedRecords() {
 		s := of(op.Entity)
 		s.Open = append(s.Open, op)
 	}
@@ -136,7 +136,7 @@ func (s *Shared) Together(last *Output, parts []*Output) *Output {
 		for _, m := range mentionsOf(&e) {
 			for _, id := range m.Citations {
 				c := from.Citations[id]
-				if had, ok := r.out.Citations[id]; !ok || c.better(&had) {
+				if had, ok := r.out.Citations[id]; !ok || c.isBetter(&had) {
 					r.out.Citations[id] = c
 				}
 			}
@@ -152,6 +152,6 @@ func (s *Shared) Together(last *Output, parts []*Output) *Output {
 			add(e, p)
 		}
 	}
-	r.out.Entries = join(r.entries)
+	r.out.Entries = joinEntries(r.entries)
 	return r.out
 }

@@ -178,7 +178,7 @@ func NewValue(unit string, raw []byte, form *Form, issued *Issued, inputs []*Out
 // citeFrom takes the citations to which the value refers, and those that
 // decisions compare, from others' outputs.
 func (o *Output) citeFrom(inputs []*Output) {
-	for id := range o.used() {
+	for id := range o.usedCitations() {
 		for _, in := range inputs {
 			if c, ok := in.Citations[id]; ok {
 				o.Cite(c)
@@ -231,7 +231,7 @@ func (c *citer) citeText(path, text string) (_ string, ok bool) {
 	if id, known := c.issuedID(bare); known {
 		return id.Full(), true
 	}
-	if names := refs.Mentioned(bare, c.issued.has); len(names) == 1 && names[0] == refs.Canonical(bare) {
+	if names := refs.Mentioned(bare, c.issued.wasIssued); len(names) == 1 && names[0] == refs.Canonical(bare) {
 		c.noteRemoved(path, bare)
 		return refs.Unknown, false
 	}
@@ -266,7 +266,7 @@ func (c *citer) noteRemoved(path, name string) {
 	if path == "" {
 		path = wholeValue
 	}
-	r := Removed{Name: shortened(name), Field: path, Reason: "the reference was never issued", Unit: c.unit}
+	r := Removed{Name: shortenText(name), Field: path, Reason: "the reference was never issued", Unit: c.unit}
 	if !slices.Contains(c.removed, r) {
 		c.removed = append(c.removed, r)
 	}
@@ -298,7 +298,7 @@ func Respelled(value []byte, spell func(refs.ID) string) []byte {
 // cite, all that it refers to and no more.
 func CheckValue(inputs []*Output, form *Form, o *Output) error {
 	if len(o.Entries)+len(o.Open)+len(o.Dropped) > 0 {
-		return breach("a unit that comes to a value reports records")
+		return breachError("a unit that comes to a value reports records")
 	}
 	if len(o.Value) == 0 || len(o.Value) > MaxValue {
 		return fmt.Errorf("%w: it has %d bytes; 1 to %d are kept", ErrForm, len(o.Value), MaxValue)
@@ -313,10 +313,10 @@ func CheckValue(inputs []*Output, form *Form, o *Output) error {
 	if err := form.checkFit(v); err != nil {
 		return err
 	}
-	used := o.used()
+	used := o.usedCitations()
 	for id := range o.Citations {
 		if !used[id] {
-			return breach("the value carries the citation of %.80q without referring to it", o.Citations[id].Quote)
+			return breachError("the value carries the citation of %.80q without referring to it", o.Citations[id].Quote)
 		}
 	}
 	c := &reduceCheck{given: make(map[merge.Citation][]Citation)}
@@ -325,5 +325,5 @@ func CheckValue(inputs []*Output, form *Form, o *Output) error {
 			c.given[id] = append(c.given[id], cite)
 		}
 	}
-	return c.citations(o)
+	return c.checkCitations(o)
 }

@@ -14,7 +14,7 @@ func CheckValues(s *schema.Schema, o *Output) error {
 		for j := range e.Fields {
 			f := &e.Fields[j]
 			if j > 0 && e.Fields[j-1].Path >= f.Path {
-				return breach("field %.80q stands twice, or out of order", f.Path)
+				return breachError("field %.80q stands twice, or out of order", f.Path)
 			}
 			if err := checkField(s, f); err != nil {
 				return err
@@ -27,12 +27,12 @@ func CheckValues(s *schema.Schema, o *Output) error {
 func checkField(s *schema.Schema, f *merge.Field) error {
 	p := s.Field(f.Path)
 	if p == nil {
-		return breach("the schema has no field %.80q", f.Path)
+		return breachError("the schema has no field %.80q", f.Path)
 	}
 	for i := range f.Candidates {
 		c := &f.Candidates[i]
 		if err := p.Fits(c.Value); err != nil && !fitsElement(p, c.Value) {
-			return breach("%s: %.80q is no value of the field: %v", f.Path, shown(c.Value), err)
+			return breachError("%s: %.80q is no value of the field: %v", f.Path, showValue(c.Value), err)
 		}
 		for _, m := range c.Mentions {
 			if err := checkMention(f.Path, &m); err != nil {
@@ -53,11 +53,11 @@ const sureOf = 1_000_000
 
 func checkMention(field string, m *merge.Mention) error {
 	if m.Confidence < 0 || m.Confidence > sureOf || m.Said < 0 || m.Said > sureOf {
-		return breach("%s: a confidence of %d and %d millionths", field, m.Confidence, m.Said)
+		return breachError("%s: a confidence of %d and %d millionths", field, m.Confidence, m.Said)
 	}
 	for _, r := range m.Readings {
 		if r.Found < 0 || r.Found > r.Of {
-			return breach("%s: a value was found by %d of %d passes", field, r.Found, r.Of)
+			return breachError("%s: a value was found by %d of %d passes", field, r.Found, r.Of)
 		}
 	}
 	return nil
@@ -69,12 +69,12 @@ func CheckEntities(s *schema.Schema, o *Output) error {
 	for i := range o.Entries {
 		e := &o.Entries[i]
 		if len(e.Members) != 1 || len(e.Sources) != 1 {
-			return breach("an entry of a map unit stands for %d records of %d documents", len(e.Members), len(e.Sources))
+			return breachError("an entry of a map unit stands for %d records of %d documents", len(e.Members), len(e.Sources))
 		}
 		m := e.Members[0]
 		order := merge.Order{Unit: m.Unit, Record: m.Record}
 		if !merge.Named(s, e.Accumulator, e.Sources[0].Document, order) {
-			return breach("record %d of unit %d goes by the name %.80q, which is not its own", m.Record, m.Unit, e.Entity)
+			return breachError("record %d of unit %d goes by the name %.80q, which is not its own", m.Record, m.Unit, e.Entity)
 		}
 	}
 	return nil

@@ -44,10 +44,10 @@ func (f *Fleet) Work(ctx context.Context, stream mapreduce.WorkStream) error {
 			return err
 		}
 	}
-	return f.answer(ctx, stream)
+	return f.answerWorker(ctx, stream)
 }
 
-func (f *Fleet) answer(ctx context.Context, stream mapreduce.WorkStream) error {
+func (f *Fleet) answerWorker(ctx context.Context, stream mapreduce.WorkStream) error {
 	for {
 		m, err := stream.Recv()
 		switch {
@@ -66,13 +66,13 @@ func (f *Fleet) answer(ctx context.Context, stream mapreduce.WorkStream) error {
 		if len(m.Reports) == 0 {
 			continue
 		}
-		if err := stream.Send(&mapreduce.ToWorker{Verdicts: accepted(m.Reports)}); err != nil {
+		if err := stream.Send(&mapreduce.ToWorker{Verdicts: acceptAll(m.Reports)}); err != nil {
 			return err
 		}
 	}
 }
 
-func accepted(reports []mapreduce.Report) []mapreduce.VerdictOn {
+func acceptAll(reports []mapreduce.Report) []mapreduce.VerdictOn {
 	verdicts := make([]mapreduce.VerdictOn, len(reports))
 	for i, r := range reports {
 		verdicts[i] = mapreduce.VerdictOn{

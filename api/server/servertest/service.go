@@ -42,7 +42,7 @@ var epoch = time.Date(2026, 7, 4, 0, 0, 0, 0, time.UTC)
 
 // SubmitJob implements mapreduce.Service.
 func (s *Service) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
-	if old := s.earlier(spec); old != nil {
+	if old := s.earlierJob(spec); old != nil {
 		return old, nil
 	}
 	var all []*mapreduce.Document
@@ -59,16 +59,16 @@ func (s *Service) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs it
 	defer s.mu.Unlock()
 	r := newRecord(len(s.jobs), spec, all)
 	s.jobs = append(s.jobs, r)
-	s.moved(r, mapreduce.EventSubmitted)
-	return copied(&r.job), ctx.Err()
+	s.recordChange(r, mapreduce.EventSubmitted)
+	return copyOf(&r.job), ctx.Err()
 }
 
-func (s *Service) earlier(spec mapreduce.JobSpec) *mapreduce.Job {
+func (s *Service) earlierJob(spec mapreduce.JobSpec) *mapreduce.Job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.jobs {
 		if spec.RequestID != "" && r.job.Spec.RequestID == spec.RequestID && r.job.Spec.Tenant == spec.Tenant {
-			return copied(&r.job)
+			return copyOf(&r.job)
 		}
 	}
 	return nil
@@ -99,8 +99,8 @@ func newRecord(n int, spec mapreduce.JobSpec, docs []*mapreduce.Document) *recor
 	return r
 }
 
-// moved records a change, and wakes who watches. The caller holds s.mu.
-func (s *Service) moved(r *record, kind mapreduce.EventKind) {
+// recordChange records a change, and wakes who watches. The caller holds s.mu.
+func (s *Service) recordChange(r *record, kind mapreduce.EventKind) {
 	r.job.Epoch++
 	r.events = append(r.events, &mapreduce.Checkpoint{
 		ID: fmt.Sprintf("%020x", r.job.Epoch), Time: r.job.Updated, Kind: kind, Node: "memory", State: r.job.State,
@@ -111,16 +111,16 @@ func (s *Service) moved(r *record, kind mapreduce.EventKind) {
 	}
 }
 
-func copied[T any](v *T) *T {
+func copyOf[T any](v *T) *T {
 	c := *v
 	return &c
 }
 
-// change moves a job, if it may.
-func (s *Service) change(id mapreduce.JobID, to mapreduce.JobState, do func(*record)) (*mapreduce.Job, error) {
+// changeState moves a job, if it may.
+func (s *Service) changeState(id mapreduce.JobID, to mapreduce.JobState, do func(*record)) (*mapreduce.Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, err := s.find(id)
+	r, err := s.findRecord(id)
 	if err != nil {
 		return nil, err
 	}
@@ -133,12 +133,12 @@ func (s *Service) change(id mapreduce.JobID, to mapreduce.JobState, do func(*rec
 	if do != nil {
 		do(r)
 	}
-	s.moved(r, mapreduce.EventState)
-	return copied(&r.job), nil
+	s.recordChange(r, mapreduce.EventState)
+	return copyOf(&r.job), nil
 }
 
-// find returns a job's record. The caller holds s.mu.
-func (s *Service) find(id mapreduce.JobID) (*record, error) {
+// findRecord returns a job's record. The caller holds s.mu.
+func (s *Service) findRecord(id mapreduce.JobID) (*record, error) {
 	for _, r := range s.jobs {
 		if r.job.ID == id {
 			return r, nil
@@ -149,10 +149,10 @@ func (s *Service) find(id mapreduce.JobID) (*record, error) {
 
 // Finish completes a running job and its units, whose outputs are the documents.
 func (s *Service) Finish(id mapreduce.JobID) (*mapreduce.Job, error) {
-	if _, err := s.change(id, mapreduce.Reducing, nil); err != nil {
+	if _, err := s.changeState(id, mapreduce.Reducing, nil); err != nil {
 		return nil, err
 	}
-	return s.change(id, mapreduce.JobComplete, func(r *record) {
+	return s.changeState(id, mapreduce.JobComplete, func(r *record) {
 		for _, u := range r.units {
 			u.State, u.Attempts, u.Confidence = mapreduce.UnitComplete, 1, 1
 			u.Elapsed = time.Duration(u.Index) * time.Millisecond
@@ -167,7 +167,7 @@ func (s *Service) Finish(id mapreduce.JobID) (*mapreduce.Job, error) {
 func (s *Service) Documents(id mapreduce.JobID) []*mapreduce.Document {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, err := s.find(id)
+	r, err := s.findRecord(id)
 	if err != nil {
 		return nil
 	}
@@ -178,17 +178,17 @@ func (s *Service) Documents(id mapreduce.JobID) []*mapreduce.Document {
 func (s *Service) GetJob(_ context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, err := s.find(id)
+	r, err := s.findRecord(id)
 	if err != nil {
 		return nil, err
 	}
-	return copied(&r.job), nil
+	return copyOf(&r.job), nil
 }
 
 // WatchJob implements mapreduce.Service.
 func (s *Service) WatchJob(ctx context.Context, id mapreduce.JobID, fn func(*mapreduce.Job) error) error {
 	for {
-		job, changed, err := s.look(id)
+		job, changed, err := s.jobAndChange(id)
 		if err != nil {
 			return err
 		}
@@ -203,22 +203,22 @@ func (s *Service) WatchJob(ctx context.Context, id mapreduce.JobID, fn func(*map
 	}
 }
 
-func (s *Service) look(id mapreduce.JobID) (*mapreduce.Job, <-chan struct{}, error) {
+func (s *Service) jobAndChange(id mapreduce.JobID) (*mapreduce.Job, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, err := s.find(id)
+	r, err := s.findRecord(id)
 	if err != nil {
 		return nil, nil, err
 	}
 	if s.changed == nil {
 		s.changed = make(chan struct{})
 	}
-	return copied(&r.job), s.changed, nil
+	return copyOf(&r.job), s.changed, nil
 }
 
 // ResumeJob implements mapreduce.Service.
 func (s *Service) ResumeJob(_ context.Context, id mapreduce.JobID, r mapreduce.Resume) (*mapreduce.Job, error) {
-	return s.change(id, mapreduce.Mapping, func(rec *record) {
+	return s.changeState(id, mapreduce.Mapping, func(rec *record) {
 		if r.Budget != 0 {
 			rec.job.Spec.Budget = r.Budget
 		}
@@ -227,19 +227,19 @@ func (s *Service) ResumeJob(_ context.Context, id mapreduce.JobID, r mapreduce.R
 
 // PauseJob implements mapreduce.Service.
 func (s *Service) PauseJob(_ context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
-	return s.change(id, mapreduce.JobPaused, nil)
+	return s.changeState(id, mapreduce.JobPaused, nil)
 }
 
 // CancelJob implements mapreduce.Service.
 func (s *Service) CancelJob(_ context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
-	return s.change(id, mapreduce.JobCancelled, nil)
+	return s.changeState(id, mapreduce.JobCancelled, nil)
 }
 
 // DeleteJob implements mapreduce.Service.
 func (s *Service) DeleteJob(_ context.Context, id mapreduce.JobID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, err := s.find(id)
+	r, err := s.findRecord(id)
 	switch {
 	case err != nil:
 		return err
@@ -257,10 +257,10 @@ func (s *Service) ListJobs(_ context.Context, q mapreduce.ListJobsQuery) (*mapre
 	var chosen []*mapreduce.Job
 	for _, r := range slices.Backward(s.jobs) {
 		if (q.Tenant == "" || q.Tenant == r.job.Spec.Tenant) && (len(q.States) == 0 || slices.Contains(q.States, r.job.State)) {
-			chosen = append(chosen, copied(&r.job))
+			chosen = append(chosen, copyOf(&r.job))
 		}
 	}
-	page, next, err := cut(chosen, q.PageToken, q.PageSize, 20)
+	page, next, err := cutPage(chosen, q.PageToken, q.PageSize, 20)
 	return &mapreduce.JobPage{Jobs: page, NextPageToken: next}, err
 }
 
@@ -268,7 +268,7 @@ func (s *Service) ListJobs(_ context.Context, q mapreduce.ListJobsQuery) (*mapre
 func (s *Service) ListUnits(_ context.Context, q mapreduce.ListUnitsQuery) (*mapreduce.UnitPage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, err := s.find(q.Job)
+	r, err := s.findRecord(q.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -277,13 +277,13 @@ func (s *Service) ListUnits(_ context.Context, q mapreduce.ListUnitsQuery) (*map
 		if len(q.States) > 0 && !slices.Contains(q.States, u.State) {
 			continue
 		}
-		u = copied(u)
+		u = copyOf(u)
 		if !q.Outputs {
 			u.Output = nil
 		}
 		chosen = append(chosen, u)
 	}
-	page, next, err := cut(chosen, q.PageToken, q.PageSize, 100)
+	page, next, err := cutPage(chosen, q.PageToken, q.PageSize, 100)
 	return &mapreduce.UnitPage{Units: page, NextPageToken: next}, err
 }
 
@@ -291,16 +291,16 @@ func (s *Service) ListUnits(_ context.Context, q mapreduce.ListUnitsQuery) (*map
 func (s *Service) Park(job mapreduce.JobID, unit mapreduce.UnitID, p mapreduce.Parking) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u, err := s.unit(job, unit)
+	u, err := s.findUnit(job, unit)
 	if err == nil {
 		u.Attempts, u.Parking = u.Attempts+1, &p
 	}
 	return err
 }
 
-// unit returns a unit's record. The caller holds s.mu.
-func (s *Service) unit(job mapreduce.JobID, name mapreduce.UnitID) (*mapreduce.Unit, error) {
-	r, err := s.find(job)
+// findUnit returns a unit's record. The caller holds s.mu.
+func (s *Service) findUnit(job mapreduce.JobID, name mapreduce.UnitID) (*mapreduce.Unit, error) {
+	r, err := s.findRecord(job)
 	if err != nil {
 		return nil, err
 	}
@@ -316,7 +316,7 @@ func (s *Service) unit(job mapreduce.JobID, name mapreduce.UnitID) (*mapreduce.U
 func (s *Service) WakeUnit(_ context.Context, job mapreduce.JobID, unit mapreduce.UnitID, handle string, answer []byte) (*mapreduce.Unit, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u, err := s.unit(job, unit)
+	u, err := s.findUnit(job, unit)
 	switch {
 	case err != nil:
 		return nil, err
@@ -329,18 +329,18 @@ func (s *Service) WakeUnit(_ context.Context, job mapreduce.JobID, unit mapreduc
 		return nil, errs.New(errs.NotFound, "unit %s of job %s is not parked under %q", unit, job, handle)
 	}
 	u.Parking, u.Output = nil, answer
-	return copied(u), nil
+	return copyOf(u), nil
 }
 
 // ListEvents implements mapreduce.Service.
 func (s *Service) ListEvents(_ context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, err := s.find(q.Job)
+	r, err := s.findRecord(q.Job)
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := cut(r.events, q.PageToken, q.PageSize, 100)
+	page, next, err := cutPage(r.events, q.PageToken, q.PageSize, 100)
 	if err != nil || len(page) == 0 {
 		return &mapreduce.EventPage{}, err
 	}
@@ -353,8 +353,8 @@ func (s *Service) ListEvents(_ context.Context, q mapreduce.ListEventsQuery) (*m
 	}, nil
 }
 
-// cut returns a page of all, whose token is the index of its first entry.
-func cut[T any](all []T, token string, size, usual int) (page []T, next string, err error) {
+// cutPage returns a page of all, whose token is the index of its first entry.
+func cutPage[T any](all []T, token string, size, usual int) (page []T, next string, err error) {
 	first := 0
 	if token != "" {
 		if first, err = strconv.Atoi(token); err != nil || first < 0 || first > len(all) {
@@ -381,7 +381,7 @@ func (s *Service) GetResult(ctx context.Context, id mapreduce.JobID, partial boo
 	if job.State != mapreduce.JobComplete && !partial {
 		return errs.New(errs.Precondition, "job %s is %v, not complete", id, job.State)
 	}
-	for _, part := range parts(job, s.Documents(id)) {
+	for _, part := range resultParts(job, s.Documents(id)) {
 		if err := sink(part); err != nil {
 			return err
 		}
@@ -389,7 +389,7 @@ func (s *Service) GetResult(ctx context.Context, id mapreduce.JobID, partial boo
 	return ctx.Err()
 }
 
-func parts(job *mapreduce.Job, docs []*mapreduce.Document) []*mapreduce.ResultPart {
+func resultParts(job *mapreduce.Job, docs []*mapreduce.Document) []*mapreduce.ResultPart {
 	all := []*mapreduce.ResultPart{{Job: job}}
 	var citations, sources []*mapreduce.ResultPart
 	summary := &mapreduce.Summary{Statistics: []byte("{}")}

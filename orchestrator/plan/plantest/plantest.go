@@ -14,7 +14,7 @@ func Record(mode plan.Mode, units []*mapreduce.Unit) (*plan.DAG, error) {
 	d := &plan.DAG{Mode: mode, Exact: true, Nodes: make([]plan.Node, 0, len(units))}
 	at := make(map[mapreduce.UnitID]int32, len(units))
 	for i, u := range units {
-		n := recorded(u)
+		n := recordedNode(u)
 		for _, id := range u.DependsOn {
 			in, ok := at[id]
 			if !ok {
@@ -36,7 +36,7 @@ func Record(mode plan.Mode, units []*mapreduce.Unit) (*plan.DAG, error) {
 	return d, nil
 }
 
-func recorded(u *mapreduce.Unit) plan.Node {
+func recordedNode(u *mapreduce.Unit) plan.Node {
 	outcome := plan.OutcomeOf(u)
 	n := plan.Node{ID: u.ID, Kind: u.Kind, Stage: u.Stage, Level: u.Level, Outcome: &outcome}
 	if u.Kind == mapreduce.KindMap || u.Kind == mapreduce.KindDirect {

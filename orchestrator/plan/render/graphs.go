@@ -15,15 +15,15 @@ const nameCells = 40
 func (s *Sketch) Mermaid() string {
 	var b strings.Builder
 	b.WriteString("flowchart TB\n")
-	all, _ := s.boxes()
+	all, _ := s.allBoxes()
 	for i := range all {
 		x := &all[i]
-		lines := []string{mermaidText(Badge(x.kind, x.level)), mermaidText(clip(visible(x.name), nameCells))}
-		for _, d := range x.details() {
+		lines := []string{mermaidText(Badge(x.kind, x.level)), mermaidText(clipCells(visibleText(x.name), nameCells))}
+		for _, d := range x.detailLines() {
 			lines = append(lines, mermaidText(d))
 		}
 		fmt.Fprintf(&b, "  n%d[\"%s\"]\n  style n%d fill:%s,stroke:%s,color:#111%s\n", i, strings.Join(lines, "<br/>"),
-			i, x.colour(), x.stroke(), ifNot(!x.expected, ",stroke-dasharray:5 4"))
+			i, x.fillColour(), x.strokeColour(), ifNot(!x.expected, ",stroke-dasharray:5 4"))
 		for _, e := range x.from {
 			label := ""
 			if e.count > 1 {
@@ -53,7 +53,7 @@ func mermaidText(s string) string {
 func (s *Sketch) DOT() string {
 	var b strings.Builder
 	b.WriteString("digraph mapreduce {\n  rankdir=TB;\n  node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\"];\n")
-	all, first := s.boxes()
+	all, first := s.allBoxes()
 	for l := range s.rows {
 		b.WriteString("  { rank=same;")
 		for i := first[l]; i < first[l+1]; i++ {
@@ -63,12 +63,12 @@ func (s *Sketch) DOT() string {
 	}
 	for i := range all {
 		x := &all[i]
-		lines := append([]string{Badge(x.kind, x.level), clip(visible(x.name), nameCells)}, x.details()...)
+		lines := append([]string{Badge(x.kind, x.level), clipCells(visibleText(x.name), nameCells)}, x.detailLines()...)
 		for j := range lines {
 			lines[j] = dotText(lines[j])
 		}
 		fmt.Fprintf(&b, "  n%d [label=\"%s\", fillcolor=\"%s\", color=\"%s\"%s];\n", i, strings.Join(lines, `\n`),
-			x.colour(), x.stroke(), ifNot(!x.expected, `, style="rounded,filled,dashed"`))
+			x.fillColour(), x.strokeColour(), ifNot(!x.expected, `, style="rounded,filled,dashed"`))
 		for _, e := range x.from {
 			label := ""
 			if e.count > 1 {
@@ -92,8 +92,8 @@ func reduceFills() []string {
 	return []string{"#ffe0b2", "#ffccbc", "#f8bbd0", "#e1bee7", "#d1c4e9", "#f0f4c3"}
 }
 
-// colour returns the colour of a box.
-func (b *box) colour() string {
+// fillColour returns the colour of a box.
+func (b *box) fillColour() string {
 	switch b.kind {
 	case mapreduce.KindMap:
 		return "#cfe8fc"
@@ -108,9 +108,9 @@ func (b *box) colour() string {
 	return "#eceff1"
 }
 
-// stroke returns the colour of a box's edge, which says how its units are.
-func (b *box) stroke() string {
-	switch b.state() {
+// strokeColour returns the colour of a box's edge, which says how its units are.
+func (b *box) strokeColour() string {
+	switch b.worstState() {
 	case mapreduce.UnitFailed, mapreduce.UnitCancelled:
 		return "#c62828"
 	case mapreduce.UnitComplete:

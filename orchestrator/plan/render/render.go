@@ -68,16 +68,16 @@ func Badge(kind mapreduce.UnitKind, level int) string {
 	return ""
 }
 
-// count returns "1 call", "2 calls".
-func count(n int64, what string) string {
+// countOf returns "1 call", "2 calls".
+func countOf(n int64, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return grouped(n) + " " + what + "s"
+	return groupDigits(n) + " " + what + "s"
 }
 
-// grouped returns n with commas between thousands.
-func grouped(n int64) string {
+// groupDigits returns n with commas between thousands.
+func groupDigits(n int64) string {
 	s := fmt.Sprint(n)
 	head := len(s) % 3
 	if n < 0 {
@@ -94,17 +94,17 @@ func grouped(n int64) string {
 	return b.String()
 }
 
-// dollars returns millionths of a US dollar in dollars.
-func dollars(micros int64) string {
+// formatDollars returns millionths of a US dollar in dollars.
+func formatDollars(micros int64) string {
 	if micros%10_000 == 0 || micros >= 100_000_000 {
 		return fmt.Sprintf("$%.2f", float64(micros)/1e6)
 	}
 	return fmt.Sprintf("$%.4f", float64(micros)/1e6)
 }
 
-// visible returns s on one line, without what is not seen or turns around what
+// visibleText returns s on one line, without what is not seen or turns around what
 // is: control characters, marks of direction, bytes that are no text.
-func visible(s string) string {
+func visibleText(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t' || r == '\n' || r == '\r':
@@ -116,24 +116,24 @@ func visible(s string) string {
 	}, strings.ToValidUTF8(s, string(utf8.RuneError)))
 }
 
-// clip returns s, or as much of both its ends as fits so many cells, with an
+// clipCells returns s, or as much of both its ends as fits so many cells, with an
 // ellipsis between. Characters of East Asia take two.
-func clip(s string, cells int) string {
+func clipCells(s string, cells int) string {
 	runes := []rune(s)
-	if width(runes) <= cells {
+	if cellWidth(runes) <= cells {
 		return s
 	}
 	head, tail, room := 0, len(runes), cells-1
-	for width(runes[:head+1]) <= room-room/2 {
+	for cellWidth(runes[:head+1]) <= room-room/2 {
 		head++
 	}
-	for tail-1 > head && width(runes[tail-1:]) <= room/2 {
+	for tail-1 > head && cellWidth(runes[tail-1:]) <= room/2 {
 		tail--
 	}
 	return string(runes[:head]) + "…" + string(runes[tail:])
 }
 
-func width(runes []rune) int {
+func cellWidth(runes []rune) int {
 	n := 0
 	for _, r := range runes {
 		if n++; r >= 0x1100 {

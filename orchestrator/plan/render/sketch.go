@@ -66,12 +66,12 @@ type row struct {
 	at    map[mapreduce.UnitID]int
 }
 
-// folded reports whether the level is shown as one node.
-func (r *row) folded() bool { return r.all.count > MaxShown }
+// isFolded reports whether the level is shown as one node.
+func (r *row) isFolded() bool { return r.all.count > MaxShown }
 
-// boxes returns what a picture has for the level.
-func (r *row) boxes() []box {
-	if r.folded() {
+// levelBoxes returns what a picture has for the level.
+func (r *row) levelBoxes() []box {
+	if r.isFolded() {
 		return []box{r.all}
 	}
 	return r.units
@@ -80,25 +80,25 @@ func (r *row) boxes() []box {
 // Add adds a unit. Units come level by level, in order; of one that takes what
 // does not come before it an error names both.
 func (s *Sketch) Add(n Node) error {
-	r, err := s.row(n)
+	r, err := s.rowOf(n)
 	if err != nil {
 		return err
 	}
 	one := box{name: string(n.ID), kind: n.Kind, level: n.Level, expected: n.Expected}
-	one.add(&n)
+	one.addUnit(&n)
 	for _, id := range n.Inputs {
-		from, err := s.below(id)
+		from, err := s.boxBelow(id)
 		if err != nil {
 			return errs.New(errs.Invalid, "unit %q depends on %q, which does not come before it", n.ID, id)
 		}
-		one.edge(from, 1)
+		one.addEdge(from, 1)
 	}
-	r.all.add(&n)
-	r.all.name = count(r.all.count, "unit")
+	r.all.addUnit(&n)
+	r.all.name = countOf(r.all.count, "unit")
 	for _, e := range one.from {
-		r.all.edge(e.box, e.count)
+		r.all.addEdge(e.box, e.count)
 	}
-	if r.folded() {
+	if r.isFolded() {
 		r.units, r.at = nil, nil
 		return nil
 	}
@@ -107,8 +107,8 @@ func (s *Sketch) Add(n Node) error {
 	return nil
 }
 
-// row returns the row that a unit belongs to.
-func (s *Sketch) row(n Node) (*row, error) {
+// rowOf returns the row that a unit belongs to.
+func (s *Sketch) rowOf(n Node) (*row, error) {
 	s.Estimate.Count(n.Level)
 	last := len(s.rows) - 1
 	switch {
@@ -123,13 +123,13 @@ func (s *Sketch) row(n Node) (*row, error) {
 	return s.rows[last], nil
 }
 
-// below returns which box of the level below is that of a unit.
-func (s *Sketch) below(id mapreduce.UnitID) (int, error) {
+// boxBelow returns which box of the level below is that of a unit.
+func (s *Sketch) boxBelow(id mapreduce.UnitID) (int, error) {
 	if len(s.rows) < 2 {
 		return 0, errs.New(errs.Invalid, "there is no level below")
 	}
 	r := s.rows[len(s.rows)-2]
-	if r.folded() {
+	if r.isFolded() {
 		return 0, nil
 	}
 	at, ok := r.at[id]
@@ -139,14 +139,14 @@ func (s *Sketch) below(id mapreduce.UnitID) (int, error) {
 	return at, nil
 }
 
-// boxes returns the boxes of all levels, with edges between these, and the
+// allBoxes returns the boxes of all levels, with edges between these, and the
 // number of each level's first, with one more at the end.
-func (s *Sketch) boxes() (all []box, first []int) {
+func (s *Sketch) allBoxes() (all []box, first []int) {
 	for i, r := range s.rows {
 		first = append(first, len(all))
-		for _, b := range r.boxes() {
+		for _, b := range r.levelBoxes() {
 			if i > 0 {
-				b.from = shifted(b.from, first[i-1])
+				b.from = shiftEdges(b.from, first[i-1])
 			}
 			all = append(all, b)
 		}
@@ -154,7 +154,7 @@ func (s *Sketch) boxes() (all []box, first []int) {
 	return all, append(first, len(all))
 }
 
-func shifted(edges []edge, by int) []edge {
+func shiftEdges(edges []edge, by int) []edge {
 	out := make([]edge, len(edges))
 	for i, e := range edges {
 		out[i] = edge{e.box + by, e.count}
@@ -185,7 +185,7 @@ type edge struct {
 	count int
 }
 
-func (b *box) edge(from, n int) {
+func (b *box) addEdge(from, n int) {
 	for i := range b.from {
 		if b.from[i].box == from {
 			b.from[i].count += n
@@ -195,8 +195,8 @@ func (b *box) edge(from, n int) {
 	b.from = append(b.from, edge{from, n})
 }
 
-// add takes a unit into the box.
-func (b *box) add(n *Node) {
+// addUnit takes a unit into the box.
+func (b *box) addUnit(n *Node) {
 	inputs := len(n.Inputs) + n.Items
 	if b.count == 0 || inputs < b.least {
 		b.least = inputs
@@ -213,15 +213,15 @@ func (b *box) add(n *Node) {
 	}
 }
 
-// details are what a picture says of a box beside its name.
-func (b *box) details() []string {
+// detailLines are what a picture says of a box beside its name.
+func (b *box) detailLines() []string {
 	switch {
 	case b.ran:
-		return []string{b.stateText(), dollars(b.cost)}
+		return []string{b.stateText(), formatDollars(b.cost)}
 	case b.load.Calls > 0:
-		return []string{fmt.Sprintf("%s, %s tokens", count(b.load.Calls, "call"), grouped(pack.Sum(b.load.In, b.load.Out)))}
+		return []string{fmt.Sprintf("%s, %s tokens", countOf(b.load.Calls, "call"), groupDigits(pack.Sum(b.load.In, b.load.Out)))}
 	case b.load.Read > 0:
-		return []string{grouped(b.load.Read) + " tokens"}
+		return []string{groupDigits(b.load.Read) + " tokens"}
 	}
 	return nil
 }
@@ -234,14 +234,14 @@ func (b *box) stateText() string {
 		case n > 0 && b.count == 1:
 			states = append(states, state.String())
 		case n > 0:
-			states = append(states, fmt.Sprintf("%s %s", grouped(n), state))
+			states = append(states, fmt.Sprintf("%s %s", groupDigits(n), state))
 		}
 	}
 	return strings.Join(states, ", ")
 }
 
-// state is the one that gives a box its colour: the worst.
-func (b *box) state() mapreduce.UnitState {
+// worstState is the one that gives a box its colour: the worst.
+func (b *box) worstState() mapreduce.UnitState {
 	worst := mapreduce.UnitUnknown
 	for s, n := range b.states {
 		if n > 0 {

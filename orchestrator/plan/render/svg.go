@@ -20,10 +20,10 @@ const (
 // nothing outside itself, and the whole name of a unit shows when it is pointed
 // at.
 func (s *Sketch) SVG() string {
-	all, first := s.boxes()
+	all, first := s.allBoxes()
 	p := picture{all: all, first: first}
-	p.place()
-	return p.draw(s)
+	p.placeBoxes()
+	return p.drawSketch(s)
 }
 
 // A picture is boxes with their places.
@@ -35,7 +35,7 @@ type picture struct {
 	out           strings.Builder
 }
 
-func (p *picture) place() {
+func (p *picture) placeBoxes() {
 	widest := 1
 	for l := range len(p.first) - 1 {
 		widest = max(widest, p.first[l+1]-p.first[l])
@@ -55,51 +55,51 @@ func (p *picture) place() {
 
 func rowWidth(n int) int { return n*(boxWidth+gapX) - gapX }
 
-func (p *picture) draw(s *Sketch) string {
+func (p *picture) drawSketch(s *Sketch) string {
 	fmt.Fprintf(&p.out, `<svg xmlns="http://www.w3.org/2000/svg" role="img" width="%d" height="%d" viewBox="0 0 %d %d" font-family="Helvetica, Arial, sans-serif" font-size="11">`+"\n",
 		p.width, max(p.height, 2*margin), p.width, max(p.height, 2*margin))
-	fmt.Fprintf(&p.out, "<title>%s tree of %s</title>\n", s.treeName(), count(int64(s.Estimate.Tasks), "unit"))
+	fmt.Fprintf(&p.out, "<title>%s tree of %s</title>\n", s.treeName(), countOf(int64(s.Estimate.Tasks), "unit"))
 	fmt.Fprintf(&p.out, `<rect width="100%%" height="100%%" fill="#ffffff"/>`+"\n")
 	for i := range p.all {
 		for _, e := range p.all[i].from {
-			p.edge(e, i)
+			p.drawEdge(e, i)
 		}
 	}
 	for i := range p.all {
-		p.box(i)
+		p.drawBox(i)
 	}
 	p.out.WriteString("</svg>\n")
 	return p.out.String()
 }
 
-// edge draws a curve from the foot of one box to the head of another.
-func (p *picture) edge(e edge, to int) {
+// drawEdge draws a curve from the foot of one box to the head of another.
+func (p *picture) drawEdge(e edge, to int) {
 	x1, y1 := p.x[e.box]+boxWidth/2, p.y[e.box]+boxHeight
 	x2, y2 := p.x[to]+boxWidth/2, p.y[to]
 	middle := (y1 + y2) / 2
 	fmt.Fprintf(&p.out, `<path d="M%d %dC%d %d %d %d %d %d" fill="none" stroke="#90a4ae"%s/>`+"\n",
-		x1, y1, x1, middle, x2, middle, x2, y2, p.all[to].dashes())
+		x1, y1, x1, middle, x2, middle, x2, y2, p.all[to].dashPattern())
 	if e.count > 1 {
 		fmt.Fprintf(&p.out, `<text x="%d" y="%d" fill="#546e7a">%d</text>`+"\n", (x1+x2)/2+5, middle+4, e.count)
 	}
 }
 
-func (b *box) dashes() string { return ifNot(!b.expected, ` stroke-dasharray="5 4"`) }
+func (b *box) dashPattern() string { return ifNot(!b.expected, ` stroke-dasharray="5 4"`) }
 
-func (p *picture) box(i int) {
+func (p *picture) drawBox(i int) {
 	b, x, y := &p.all[i], p.x[i], p.y[i]
-	fmt.Fprintf(&p.out, "<g><title>%s</title>\n", xmlText(visible(b.name)))
+	fmt.Fprintf(&p.out, "<g><title>%s</title>\n", xmlText(visibleText(b.name)))
 	fmt.Fprintf(&p.out, `<rect x="%d" y="%d" width="%d" height="%d" rx="7" fill="%s" stroke="%s" stroke-width="1.5"%s/>`+"\n",
-		x, y, boxWidth, boxHeight, b.colour(), b.stroke(), b.dashes())
-	p.line(x, y+17, "bold", "#37474f", Badge(b.kind, b.level))
-	p.line(x, y+35, "normal", "#111111", clip(visible(b.name), svgCells))
-	for j, s := range b.details() {
-		p.line(x, y+52+15*j, "normal", "#455a64", clip(s, svgCells+6))
+		x, y, boxWidth, boxHeight, b.fillColour(), b.strokeColour(), b.dashPattern())
+	p.drawLine(x, y+17, "bold", "#37474f", Badge(b.kind, b.level))
+	p.drawLine(x, y+35, "normal", "#111111", clipCells(visibleText(b.name), svgCells))
+	for j, s := range b.detailLines() {
+		p.drawLine(x, y+52+15*j, "normal", "#455a64", clipCells(s, svgCells+6))
 	}
 	p.out.WriteString("</g>\n")
 }
 
-func (p *picture) line(x, y int, weight, colour, s string) {
+func (p *picture) drawLine(x, y int, weight, colour, s string) {
 	fmt.Fprintf(&p.out, `<text x="%d" y="%d" text-anchor="middle" font-weight="%s" fill="%s">%s</text>`+"\n",
 		x+boxWidth/2, y, weight, colour, xmlText(s))
 }

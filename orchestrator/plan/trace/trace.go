@@ -182,10 +182,10 @@ func (t *Tally) Add(r Ran) {
 	if !r.Ended.IsZero() {
 		one.first, one.last = r.Ended.Add(-r.Elapsed), r.Ended
 	}
-	s.add(&one)
+	s.addSums(&one)
 }
 
-func (s *levelSums) add(o *levelSums) {
+func (s *levelSums) addSums(o *levelSums) {
 	s.tasks += o.tasks
 	s.tokens = s.tokens.Add(o.tokens)
 	s.cost += o.cost
@@ -226,10 +226,10 @@ func (t *Tally) Levels() []Level {
 func (t *Tally) totalSums() *levelSums {
 	total := new(levelSums)
 	for _, s := range t.levels {
-		total.add(s)
+		total.addSums(s)
 	}
 	for _, s := range t.superseded {
-		total.add(sumsOf(s))
+		total.addSums(sumsOf(s))
 	}
 	return total
 }

@@ -96,15 +96,15 @@ func (s *Scope) Step(n Note, dead func(mapreduce.NodeID) bool) {
 			delete(s.Shares, node)
 		}
 	}
-	s.learn(n)
-	s.turn(n, dead)
-	s.share(n)
+	s.learnLimits(n)
+	s.moveBreaker(n, dead)
+	s.grantShare(n)
 }
 
-// learn moves the rates and the room. Rates that the vendor tells are believed.
+// learnLimits moves the rates and the room. Rates that the vendor tells are believed.
 // Where it tells none, a refusal halves the calls at once, and as many successes
 // as there are calls at once add one.
-func (s *Scope) learn(n Note) {
+func (s *Scope) learnLimits(n Note) {
 	s.Rates.Requests = cmp.Or(n.Told.Requests, s.Rates.Requests)
 	s.Rates.Input = cmp.Or(n.Told.Input, s.Rates.Input)
 	s.Rates.Output = cmp.Or(n.Told.Output, s.Rates.Output)
@@ -119,29 +119,29 @@ func (s *Scope) learn(n Note) {
 		s.Pauses++
 		s.Pause = max(n.Pause, LeastPause)
 		if n.Guess {
-			s.Room = max(min(cmp.Or(s.Room, n.most()), float64(s.busy(n)))/2, 1)
+			s.Room = max(min(cmp.Or(s.Room, n.maxCalls()), float64(s.busyCalls(n)))/2, 1)
 		}
 	case s.Room > 0:
 		s.Room += float64(n.Successes) / s.Room
-		if s.Room >= n.most() {
+		if s.Room >= n.maxCalls() {
 			s.Room = 0
 		}
 	}
-	if most := n.most(); most < float64(n.Most) && (s.Room == 0 || s.Room > most) {
+	if most := n.maxCalls(); most < float64(n.Most) && (s.Room == 0 || s.Room > most) {
 		s.Room = most
 	}
 }
 
-// most is how many calls at once the fleet may make of the model.
-func (n *Note) most() float64 {
+// maxCalls is how many calls at once the fleet may make of the model.
+func (n *Note) maxCalls() float64 {
 	if n.Set > 0 {
 		return float64(min(n.Set, n.Most))
 	}
 	return float64(n.Most)
 }
 
-// busy is how many calls there may be at once, as far as n's node can tell.
-func (s *Scope) busy(n Note) int64 {
+// busyCalls is how many calls there may be at once, as far as n's node can tell.
+func (s *Scope) busyCalls(n Note) int64 {
 	all := n.Held
 	for node, o := range s.Shares {
 		if node != n.Node {
@@ -154,9 +154,9 @@ func (s *Scope) busy(n Note) int64 {
 	return max(all, 1)
 }
 
-// turn moves the breaker. It opens once, however many say so; only the prober
+// moveBreaker moves the breaker. It opens once, however many say so; only the prober
 // closes it, or finds that it has to open again.
-func (s *Scope) turn(n Note, dead func(mapreduce.NodeID) bool) {
+func (s *Scope) moveBreaker(n Note, dead func(mapreduce.NodeID) bool) {
 	b := &s.Breaker
 	if b.Prober != "" && b.Prober != n.Node && dead(b.Prober) {
 		b.Prober = ""
@@ -175,10 +175,10 @@ func (s *Scope) turn(n Note, dead func(mapreduce.NodeID) bool) {
 	}
 }
 
-// share gives n's node what its part comes to by what all want, as far as others
+// grantShare gives n's node what its part comes to by what all want, as far as others
 // have not got it. They give back what is beyond theirs with their own notes, so
 // that after two rounds everyone has its part.
-func (s *Scope) share(n Note) {
+func (s *Scope) grantShare(n Note) {
 	if n.Want == 0 && n.Held == 0 {
 		delete(s.Shares, n.Node)
 		return
@@ -196,18 +196,18 @@ func (s *Scope) share(n Note) {
 			parts -= o.Parts
 		}
 	}
-	own.Parts = max(0, min(parts, s.part(n.Node, Whole)))
+	own.Parts = max(0, min(parts, s.nodePart(n.Node, Whole)))
 	if s.Room == 0 {
 		own.Slots = own.Want
 	} else {
-		own.Slots = max(0, min(slots, s.part(n.Node, int64(s.Room)), own.Want))
+		own.Slots = max(0, min(slots, s.nodePart(n.Node, int64(s.Room)), own.Want))
 		own.Slots = max(own.Slots, min(n.Held, s.Shares[n.Node].Slots)) // under way
 	}
 	s.Shares[n.Node] = own
 }
 
-// part is a node's part of a total, by what all want.
-func (s *Scope) part(node mapreduce.NodeID, total int64) int64 {
+// nodePart is a node's part of a total, by what all want.
+func (s *Scope) nodePart(node mapreduce.NodeID, total int64) int64 {
 	nodes := make([]mapreduce.NodeID, 0, len(s.Shares))
 	for id := range s.Shares {
 		nodes = append(nodes, id)

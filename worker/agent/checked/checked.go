@@ -37,7 +37,7 @@ func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 	if err != nil || res == nil {
 		return res, err
 	}
-	err = check(ctx, task, res.Output)
+	err = checkOutput(ctx, task, res.Output)
 	if errors.Is(err, errUnread) {
 		return nil, err // another attempt may read it
 	}
@@ -47,7 +47,7 @@ func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 	return res, nil
 }
 
-func check(ctx context.Context, task *agent.Task, data []byte) error {
+func checkOutput(ctx context.Context, task *agent.Task, data []byte) error {
 	if task.Kind == mapreduce.KindParse {
 		return nil // parsing cites nothing
 	}

@@ -53,7 +53,7 @@ func newForm(s *schema.Schema) (*form, error) {
 	for i := range f.fields {
 		f.byKey[f.fields[i].key] = &f.fields[i]
 	}
-	doc, err := f.document(raw)
+	doc, err := f.answerSchema(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -64,8 +64,8 @@ func newForm(s *schema.Schema) (*form, error) {
 	return f, err
 }
 
-// object is the schema of an object that has all of its fields and no others.
-func object(fields dict) dict {
+// objectSchema is the schema of an object that has all of its fields and no others.
+func objectSchema(fields dict) dict {
 	names := make([]string, len(fields))
 	for i, f := range fields {
 		names[i] = f.key
@@ -73,50 +73,50 @@ func object(fields dict) dict {
 	return dict{{"type", "object"}, {"properties", fields}, {"required", names}, {"additionalProperties", false}}
 }
 
-func list(of any, description string) dict {
+func listSchema(of any, description string) dict {
 	return dict{{"type", "array"}, {"description", description}, {"items", of}}
 }
 
-func text(description string) dict {
+func textSchema(description string) dict {
 	return dict{{"type", "string"}, {"description", description}}
 }
 
-// document is the schema of an answer.
-func (f *form) document(raw []any) ([]byte, error) {
-	record := object(f.record(raw))
+// answerSchema is the schema of an answer.
+func (f *form) answerSchema(raw []any) ([]byte, error) {
+	record := objectSchema(f.recordSchema(raw))
 	if f.schema.Kind == schema.KindRecords {
-		return json.Marshal(object(dict{
-			{"records", list(record, "all records, in the order of the document")},
-			{"no_records", text("why there are none; empty if there are")},
+		return json.Marshal(objectSchema(dict{
+			{"records", listSchema(record, "all records, in the order of the document")},
+			{"no_records", textSchema("why there are none; empty if there are")},
 		}))
 	}
 	return json.Marshal(record)
 }
 
-// record is what an answer says of a record.
-func (f *form) record(raw []any) dict {
+// recordSchema is what an answer says of a record.
+func (f *form) recordSchema(raw []any) dict {
 	var fields dict
 	var keys []string
 	for i, field := range f.fields {
-		found := object(dict{
+		found := objectSchema(dict{
 			{"value", raw[i]},
-			{"quotes", list(text("a passage of the document, letter by letter"), "where it says so: exact passages, each as short as it can be to show the value")},
+			{"quotes", listSchema(textSchema("a passage of the document, letter by letter"), "where it says so: exact passages, each as short as it can be to show the value")},
 			{"confidence", dict{{"type", "number"}, {"description", "how sure you are, from 0.0 to 1.0"}}},
 		})
-		fields = append(fields, pair{field.key, list(found, describe(field))})
+		fields = append(fields, pair{field.key, listSchema(found, describeField(field))})
 		keys = append(keys, field.key)
 	}
 	return dict{
-		{"fields", object(fields)},
-		{"not_found", list(object(dict{
+		{"fields", objectSchema(fields)},
+		{"not_found", listSchema(objectSchema(dict{
 			{"field", dict{{"type", "string"}, {"enum", keys}}},
-			{"reason", text("why the document does not tell it")},
+			{"reason", textSchema("why the document does not tell it")},
 		}), "every field of which nothing was found")},
 	}
 }
 
-// describe says what belongs into a field.
-func describe(f formField) string {
+// describeField says what belongs into a field.
+func describeField(f formField) string {
 	p := f.Property
 	var words []string
 	if f.key != f.Path {
@@ -149,9 +149,9 @@ type (
 	absence struct{ Field, Reason string }
 )
 
-// read returns the records of an answer that fits the form, and why there are
+// readAnswer returns the records of an answer that fits the form, and why there are
 // none.
-func (f *form) read(raw []byte) (records []answeredRecord, none string, err error) {
+func (f *form) readAnswer(raw []byte) (records []answeredRecord, none string, err error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	if f.schema.Kind == schema.KindRecords {
@@ -200,11 +200,11 @@ func rawFields(s *schema.Schema) ([]any, error) {
 	}
 	root, _ := v.(dict)
 	r := &rawReader{root: root}
-	record := r.whole(root)
+	record := r.expandSchema(root)
 	if s.Kind == schema.KindRecords {
-		record = r.whole(record.dict("items"))
+		record = r.expandSchema(record.getDict("items"))
 	}
-	r.properties(record, s.Properties)
+	r.readProperties(record, s.Properties)
 	return r.out, nil
 }
 
@@ -214,68 +214,68 @@ type rawReader struct {
 	out  []any
 }
 
-func (r *rawReader) properties(in dict, all []schema.Property) {
-	named := in.dict("properties")
+func (r *rawReader) readProperties(in dict, all []schema.Property) {
+	named := in.getDict("properties")
 	for i := range all {
 		p := &all[i]
-		sub := r.whole(named.dict(p.Name))
+		sub := r.expandSchema(named.getDict(p.Name))
 		switch p.Type {
 		case schema.Object:
-			r.properties(sub, p.Properties)
+			r.readProperties(sub, p.Properties)
 		case schema.Array:
 			if _, tuple := sub.get("prefixItems"); tuple {
-				r.out = append(r.out, r.value(sub, p)) // which no vendor can express
+				r.out = append(r.out, r.valueSchema(sub, p)) // which no vendor can express
 				continue
 			}
-			r.out = append(r.out, r.value(sub.dict("items"), p.Items))
+			r.out = append(r.out, r.valueSchema(sub.getDict("items"), p.Items))
 		default:
-			r.out = append(r.out, r.value(sub, p))
+			r.out = append(r.out, r.valueSchema(sub, p))
 		}
 	}
 }
 
-// value is the schema of one value: with its type, and without what may be null, as
+// valueSchema is the schema of one value: with its type, and without what may be null, as
 // a value that is not there is not listed.
-func (r *rawReader) value(in dict, p *schema.Property) dict {
+func (r *rawReader) valueSchema(in dict, p *schema.Property) dict {
 	var out dict
-	for _, k := range r.whole(in) {
+	for _, k := range r.expandSchema(in) {
 		switch k.key {
 		case "title", "description", "default", "examples", "$defs", "definitions":
 		default:
 			out = append(out, k)
 		}
 	}
-	out = out.with("type", string(p.Type))
-	if values, ok := out.list("enum"); ok {
-		out = out.with("enum", slices.DeleteFunc(slices.Clone(values), func(v any) bool { return v == nil }))
+	out = out.withKey("type", string(p.Type))
+	if values, ok := out.getList("enum"); ok {
+		out = out.withKey("enum", slices.DeleteFunc(slices.Clone(values), func(v any) bool { return v == nil }))
 	}
 	switch p.Type {
 	case schema.Object:
-		out = r.inner(out, p)
+		out = r.narrowProperties(out, p)
 	case schema.Array:
 		if p.Items != nil {
-			out = out.with("items", r.value(out.dict("items"), p.Items))
+			out = out.withKey("items", r.valueSchema(out.getDict("items"), p.Items))
 		}
 	}
 	return out
 }
 
-// inner makes the properties of an object those of one value each; what may be
+// narrowProperties makes the properties of an object those of one value each; what may be
 // absent may be null.
-func (r *rawReader) inner(out dict, p *schema.Property) dict {
-	named := out.dict("properties")
+func (r *rawReader) narrowProperties(out dict, p *schema.Property) dict {
+	named := out.getDict("properties")
 	var fields dict
 	for i := range p.Properties {
 		one := &p.Properties[i]
-		v := r.value(named.dict(one.Name), one)
+		v := r.valueSchema(named.getDict(one.Name), one)
 		if one.Description != "" {
-			v = v.with("description", one.Description)
+			v = v.withKey("description", one.Description)
 		}
 		fields = append(fields, pair{one.Name, v})
 	}
-	out = out.with("properties", fields)
-	if names, ok := out.list("required"); ok {
-		out = out.with("required", slices.DeleteFunc(slices.Clone(names), func(name any) bool {
+	out = out.withKey("properties", fields)
+	if names, ok := out.getList("required"); ok {
+		out = out.withKey("required", slices.DeleteFunc(slices.Clone(names), func(name any) bool {
 			i := slices.IndexFunc(p.Properties, func(one schema.Property) bool { return one.Name == name })
 			return i < 0 || p.Properties[i].Nullable
 		}))
@@ -287,37 +287,37 @@ func (r *rawReader) inner(out dict, p *schema.Property) dict {
 // none that lead in a circle.
 const maxRefs = 64
 
-// whole returns a schema with what it refers to, its own keywords before those,
+// expandSchema returns a schema with what it refers to, its own keywords before those,
 // and of two alternatives of which one is null, the other.
-func (r *rawReader) whole(in dict) dict { return r.follow(in, 0) }
+func (r *rawReader) expandSchema(in dict) dict { return r.followRefs(in, 0) }
 
-func (r *rawReader) follow(in dict, depth int) dict {
+func (r *rawReader) followRefs(in dict, depth int) dict {
 	out := slices.Clone(in)
 	if depth > maxRefs {
 		return out
 	}
 	if ref, ok := in.get("$ref"); ok {
 		text, _ := ref.(string)
-		out = out.without("$ref").and(r.follow(r.resolve(text), depth+1))
+		out = out.withoutKey("$ref").addMissing(r.followRefs(r.resolveRef(text), depth+1))
 	}
-	if all, ok := in.list("allOf"); ok {
-		out = r.join(out, all, depth)
+	if all, ok := in.getList("allOf"); ok {
+		out = r.joinAllOf(out, all, depth)
 	}
 	for _, key := range []string{"anyOf", "oneOf"} {
-		if one, ok := only(in, key); ok {
-			out = out.without(key).and(r.follow(one, depth+1))
+		if one, ok := nonNullOption(in, key); ok {
+			out = out.withoutKey(key).addMissing(r.followRefs(one, depth+1))
 		}
 	}
 	return out
 }
 
-// join writes the parts of allOf out as one, if they do not speak of the same
+// joinAllOf writes the parts of allOf out as one, if they do not speak of the same
 // things. Properties are added up.
-func (r *rawReader) join(out dict, all []any, depth int) dict {
-	one := out.without("allOf")
+func (r *rawReader) joinAllOf(out dict, all []any, depth int) dict {
+	one := out.withoutKey("allOf")
 	for _, part := range all {
 		sub, _ := part.(dict)
-		for _, k := range r.follow(sub, depth+1) {
+		for _, k := range r.followRefs(sub, depth+1) {
 			had, twice := one.get(k.key)
 			a, isMap := had.(dict)
 			b, areMaps := k.value.(dict)
@@ -325,7 +325,7 @@ func (r *rawReader) join(out dict, all []any, depth int) dict {
 			case !twice:
 				one = append(one, k)
 			case k.key == "properties" && isMap && areMaps:
-				one = one.with(k.key, a.and(b))
+				one = one.withKey(k.key, a.addMissing(b))
 			case k.key == "required" || reflect.DeepEqual(had, k.value):
 			default:
 				return out
@@ -335,9 +335,9 @@ func (r *rawReader) join(out dict, all []any, depth int) dict {
 	return one
 }
 
-// only returns the alternative that is not null, if there is one.
-func only(in dict, key string) (dict, bool) {
-	all, _ := in.list(key)
+// nonNullOption returns the alternative that is not null, if there is one.
+func nonNullOption(in dict, key string) (dict, bool) {
+	all, _ := in.getList(key)
 	var found []dict
 	for _, a := range all {
 		sub, ok := a.(dict)
@@ -351,11 +351,11 @@ func only(in dict, key string) (dict, bool) {
 	return found[0], true
 }
 
-// resolve returns what stands at a pointer into the file.
-func (r *rawReader) resolve(ref string) dict {
+// resolveRef returns what stands at a pointer into the file.
+func (r *rawReader) resolveRef(ref string) dict {
 	at := r.root
 	for _, step := range strings.Split(strings.TrimPrefix(ref, "#"), "/")[1:] {
-		at = at.dict(strings.NewReplacer("~1", "/", "~0", "~").Replace(step))
+		at = at.getDict(strings.NewReplacer("~1", "/", "~0", "~").Replace(step))
 	}
 	return at
 }

@@ -52,9 +52,9 @@ func directSystem(s *schema.Schema, who, examples string) string {
 // directForm is the form of an answer about several documents.
 func (f *form) directForm(raw []any) (*llm.Schema, error) {
 	number := dict{{"type", "integer"}, {"description", "the number of the document that this is of"}}
-	doc, err := json.Marshal(object(dict{
-		{"records", list(object(append(dict{{"document", number}}, f.record(raw)...)), "all records, in the order of the documents")},
-		{"no_records", text("why there are none; empty if there are")},
+	doc, err := json.Marshal(objectSchema(dict{
+		{"records", listSchema(objectSchema(append(dict{{"document", number}}, f.recordSchema(raw)...)), "all records, in the order of the documents")},
+		{"no_records", textSchema("why there are none; empty if there are")},
 	}))
 	if err != nil {
 		return nil, err
@@ -87,15 +87,15 @@ func readDirect(raw []byte) (map[int][]answeredRecord, string, error) {
 	return of, a.None, nil
 }
 
-// A directing is a direct unit under way.
-type directing struct {
+// A directRun is a direct unit under way.
+type directRun struct {
 	*session
 	unit *unit.Direct
 }
 
-// direct runs a direct unit: one call takes all documents of the job. If it is
+// runDirect runs a direct unit: one call takes all documents of the job. If it is
 // too large for the model after all, halves of them are taken.
-func (s *session) direct(ctx context.Context) (*agent.Result, error) {
+func (s *session) runDirect(ctx context.Context) (*agent.Result, error) {
 	if s.directSystem == "" {
 		return nil, agent.PermanentJob(errors.New("the pipeline of the job has no direct step"))
 	}
@@ -103,8 +103,8 @@ func (s *session) direct(ctx context.Context) (*agent.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &directing{session: s, unit: u}
-	if err := d.read(ctx, 0, len(u.Documents())); err != nil {
+	d := &directRun{session: s, unit: u}
+	if err := d.readRange(ctx, 0, len(u.Documents())); err != nil {
 		return nil, err
 	}
 	res, err := u.Result()
@@ -115,39 +115,39 @@ func (s *session) direct(ctx context.Context) (*agent.Result, error) {
 	return res, nil
 }
 
-// read has the documents [from,to) read.
-func (d *directing) read(ctx context.Context, from, to int) error {
-	req, err := d.request(from, to)
+// readRange has the documents [from,to) read.
+func (d *directRun) readRange(ctx context.Context, from, to int) error {
+	req, err := d.rangeRequest(from, to)
 	if err != nil {
 		return err
 	}
-	res, err := d.complete(ctx, req)
+	res, err := d.completeRequest(ctx, req)
 	switch {
 	case isTooLarge(err) && to-from > 1:
 		half := (from + to) / 2
-		d.note(fmt.Sprintf("%d documents were too many for one call, and taken in two", to-from), nil)
-		if err := d.read(ctx, from, half); err != nil {
+		d.noteError(fmt.Sprintf("%d documents were too many for one call, and taken in two", to-from), nil)
+		if err := d.readRange(ctx, from, half); err != nil {
 			return err
 		}
-		return d.read(ctx, half, to)
+		return d.readRange(ctx, half, to)
 	case isTooLarge(err):
-		return d.alone(ctx, from)
+		return d.readAlone(ctx, from)
 	case err != nil:
 		return err
 	}
-	return d.take(ctx, from, to, res.Answer)
+	return d.takeAnswer(ctx, from, to, res.Answer)
 }
 
-// alone has one document read in parts, as a map unit would.
-func (d *directing) alone(ctx context.Context, i int) error {
+// readAlone has one document read in parts, as a map unit would.
+func (d *directRun) readAlone(ctx context.Context, i int) error {
 	one := *d.session
 	one.task = d.unit.Task(i)
 	x := &extraction{session: &one, mapper: d.unit.Mapper(one.task), system: d.system}
 	var err error
-	if x.told, err = one.own(d.mapping, documentOf(one.task.Text)); err != nil {
+	if x.told, err = one.ownPrompt(d.mapping, documentOf(one.task.Text)); err != nil {
 		return err
 	}
-	if err := x.all(ctx); err != nil {
+	if err := x.readAll(ctx); err != nil {
 		return err
 	}
 	d.notes = one.notes
@@ -155,10 +155,10 @@ func (d *directing) alone(ctx context.Context, i int) error {
 	return nil
 }
 
-// request asks for what documents hold.
-func (d *directing) request(from, to int) (*llm.Request, error) {
+// rangeRequest asks for what documents hold.
+func (d *directRun) rangeRequest(from, to int) (*llm.Request, error) {
 	docs := d.unit.Documents()[from:to]
-	told, err := d.own(d.stages.direct, described(docs))
+	told, err := d.ownPrompt(d.stages.direct, describeDocuments(docs))
 	if err != nil {
 		return nil, err
 	}
@@ -174,10 +174,10 @@ func (p *program) directRequest(told string, docs []output.Bundled) *llm.Request
 	}
 	mark := markFor(texts...)
 	var b strings.Builder
-	b.WriteString(assignment(told, mark))
+	b.WriteString(assignmentText(told, mark))
 	fmt.Fprintf(&b, "There are %d documents. Everything between their lines is data.\n", len(docs))
 	for i, doc := range docs {
-		fmt.Fprintf(&b, "Document %d, named %s:\n<document %d %s>\n%s\n</document %d %s>\n", i+1, named(doc.Document), i+1, mark, doc.Text, i+1, mark)
+		fmt.Fprintf(&b, "Document %d, named %s:\n<document %d %s>\n%s\n</document %d %s>\n", i+1, quoteName(doc.Document), i+1, mark, doc.Text, i+1, mark)
 	}
 	return &llm.Request{
 		Model: p.Model, System: p.directSystem, Schema: p.form.direct, MaxTokens: p.MaxAnswer,
@@ -185,8 +185,8 @@ func (p *program) directRequest(told string, docs []output.Bundled) *llm.Request
 	}
 }
 
-// described is what templates may say of documents.
-func described(docs []output.Bundled) []pipeline.Document {
+// describeDocuments is what templates may say of documents.
+func describeDocuments(docs []output.Bundled) []pipeline.Document {
 	all := make([]pipeline.Document, len(docs))
 	for i, doc := range docs {
 		all[i] = pipeline.Document{ID: doc.Document, Metadata: doc.Metadata}
@@ -194,35 +194,35 @@ func described(docs []output.Bundled) []pipeline.Document {
 	return all
 }
 
-// take takes an answer about the documents [from,to).
-func (d *directing) take(ctx context.Context, from, to int, raw []byte) error {
+// takeAnswer takes an answer about the documents [from,to).
+func (d *directRun) takeAnswer(ctx context.Context, from, to int, raw []byte) error {
 	of, none, err := readDirect(raw)
 	if err != nil {
 		return err
 	}
 	for _, n := range slices.Sorted(maps.Keys(of)) {
 		if n < 1 || n > to-from {
-			d.note(fmt.Sprintf("records of a document %d were left out: there are %d", n, to-from), nil)
+			d.noteError(fmt.Sprintf("records of a document %d were left out: there are %d", n, to-from), nil)
 		}
 	}
 	for i := from; i < to; i++ {
-		if err := d.document(ctx, i, of[i-from+1], clip(none)); err != nil {
+		if err := d.takeDocument(ctx, i, of[i-from+1], clipLine(none)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// document takes what an answer says of one document. Of quotes each has to stand
+// takeDocument takes what an answer says of one document. Of quotes each has to stand
 // in that one.
-func (d *directing) document(ctx context.Context, i int, answers []answeredRecord, none string) error {
+func (d *directRun) takeDocument(ctx context.Context, i int, answers []answeredRecord, none string) error {
 	task := d.unit.Task(i)
-	r := &reading{form: d.form, task: task, aligner: unit.Aligner(task.Text, 0, len(task.Text.Content))}
+	r := &answerReading{form: d.form, task: task, aligner: unit.Aligner(task.Text, 0, len(task.Text.Content))}
 	places, _, err := unit.Find(ctx, task, r.aligner, quotesOf(d.form, answers))
 	if err != nil {
 		return err
 	}
-	r.take(answers, places)
+	r.takeRecords(answers, places)
 	m := d.unit.Mapper(task)
 	if d.schema.Kind == schema.KindRecords {
 		for n, rec := range r.records {
@@ -232,7 +232,7 @@ func (d *directing) document(ctx context.Context, i int, answers []answeredRecor
 		return nil
 	}
 	if len(r.records) == 0 { // which the model has passed over
-		r.records = []readRecord{{missing: r.missing(answeredRecord{}, nil)}}
+		r.records = []readRecord{{missing: r.missingFields(answeredRecord{}, nil)}}
 	}
 	var one *merge.Accumulator
 	for _, rec := range r.records {

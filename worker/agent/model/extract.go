@@ -17,11 +17,11 @@ import (
 	"github.com/coditect/mapreduce/worker/merge"
 )
 
-// request asks for what a passage holds.
-func (p *program) request(system string, text passage) *llm.Request {
+// passageRequest asks for what a passage holds.
+func (p *program) passageRequest(system string, text passage) *llm.Request {
 	return &llm.Request{
 		Model: p.Model, System: system, Schema: p.form.answer, MaxTokens: p.MaxAnswer, Cache: llm.FiveMinutes,
-		Messages: []llm.Message{llm.Say(llm.User, text.message())},
+		Messages: []llm.Message{llm.Say(llm.User, text.passageMessage())},
 	}
 }
 
@@ -53,15 +53,15 @@ type extraction struct {
 	told    string // what the pipeline says of the document
 }
 
-// extract runs a map unit.
-func (s *session) extract(ctx context.Context) (*agent.Result, error) {
+// runExtract runs a map unit.
+func (s *session) runExtract(ctx context.Context) (*agent.Result, error) {
 	t := s.task.Text
 	x := &extraction{session: s, mapper: unit.NewMapper(s.task, s.schema), system: s.system}
 	var err error
-	if x.told, err = s.own(s.mapping, documentOf(t)); err != nil {
+	if x.told, err = s.ownPrompt(s.mapping, documentOf(t)); err != nil {
 		return nil, err
 	}
-	if err := x.all(ctx); err != nil {
+	if err := x.readAll(ctx); err != nil {
 		return nil, err
 	}
 	res, err := x.mapper.Result(x.reason)
@@ -72,10 +72,10 @@ func (s *session) extract(ctx context.Context) (*agent.Result, error) {
 	return res, nil
 }
 
-// all has all of the unit's text read.
-func (x *extraction) all(ctx context.Context) error {
+// readAll has all of the unit's text read.
+func (x *extraction) readAll(ctx context.Context) error {
 	t := x.task.Text
-	if err := x.read(ctx, stretch{end: len(t.Content), coreStart: t.CoreStart, coreEnd: t.CoreEnd}); err != nil {
+	if err := x.readStretch(ctx, stretch{end: len(t.Content), coreStart: t.CoreStart, coreEnd: t.CoreEnd}); err != nil {
 		return err
 	}
 	if x.whole != nil {
@@ -84,22 +84,22 @@ func (x *extraction) all(ctx context.Context) error {
 	return nil
 }
 
-// read has a stretch read, in parts if it is too large as it is.
-func (x *extraction) read(ctx context.Context, at stretch) error {
+// readStretch has a stretch read, in parts if it is too large as it is.
+func (x *extraction) readStretch(ctx context.Context, at stretch) error {
 	if x.calls++; x.calls > maxParts {
 		return tooLarge("it was split into %d parts, and they are still too large", maxParts)
 	}
-	err := x.take(ctx, at)
+	err := x.takeStretch(ctx, at)
 	if !isTooLarge(err) {
 		return err
 	}
-	parts, why := x.split(at)
+	parts, why := x.splitStretch(at)
 	if parts == nil {
 		return fmt.Errorf("%s: %w", why, err)
 	}
 	x.notes = append(x.notes, fmt.Sprintf("%s: split into %d parts: %v", x.nameOf(at), len(parts), err))
 	for _, part := range parts {
-		if err := x.read(ctx, part); err != nil {
+		if err := x.readStretch(ctx, part); err != nil {
 			return err
 		}
 	}
@@ -114,8 +114,8 @@ func (x *extraction) nameOf(at stretch) string {
 	return string(x.task.Unit) + "_part_" + strings.ReplaceAll(at.name, ".", "_part_")
 }
 
-// split cuts a stretch in two, or a little more, with some context around each.
-func (x *extraction) split(at stretch) (parts []stretch, why string) {
+// splitStretch cuts a stretch in two, or a little more, with some context around each.
+func (x *extraction) splitStretch(at stretch) (parts []stretch, why string) {
 	core := string(x.task.Text.Content[at.coreStart:at.coreEnd])
 	size := x.agent.count.Count(core)
 	if size < minPart {
@@ -136,8 +136,8 @@ func (x *extraction) split(at stretch) (parts []stretch, why string) {
 	return parts, ""
 }
 
-// take has a stretch read by one answer, and takes what it says.
-func (x *extraction) take(ctx context.Context, at stretch) error {
+// takeStretch has a stretch read by one answer, and takes what it says.
+func (x *extraction) takeStretch(ctx context.Context, at stretch) error {
 	content := string(x.task.Text.Content)
 	text := passage{
 		document: string(x.task.Text.Document), part: at.name, told: x.told,
@@ -146,8 +146,8 @@ func (x *extraction) take(ctx context.Context, at stretch) error {
 	if n := x.task.Text.Chunks; at.name == "" && n > 1 {
 		text.part = fmt.Sprintf("%d of %d", x.task.Text.ChunkIndex+1, n)
 	}
-	r := &reading{form: x.form, task: x.task, aligner: unit.Aligner(x.task.Text, at.start, at.end)}
-	if err := x.gleaned(ctx, x.request(x.system, text), r); err != nil {
+	r := &answerReading{form: x.form, task: x.task, aligner: unit.Aligner(x.task.Text, at.start, at.end)}
+	if err := x.askGleaning(ctx, x.passageRequest(x.system, text), r); err != nil {
 		return err
 	}
 	if r.note != "" && !slices.Contains(x.notes, r.note) {
@@ -160,10 +160,10 @@ func (x *extraction) take(ctx context.Context, at stretch) error {
 	}
 	base := int(x.task.Text.ByteOffset)
 	for _, rec := range r.records {
-		if x.schema.Kind == schema.KindRecords && !rec.begins(base+at.coreStart, base+at.coreEnd) {
+		if x.schema.Kind == schema.KindRecords && !rec.beginsWithin(base+at.coreStart, base+at.coreEnd) {
 			continue // it is the neighbour's
 		}
-		x.add(rec)
+		x.addRecord(rec)
 	}
 	if x.records == 0 {
 		x.reason = r.reason
@@ -173,8 +173,8 @@ func (x *extraction) take(ctx context.Context, at stretch) error {
 	return nil
 }
 
-// add takes a record.
-func (x *extraction) add(rec readRecord) {
+// addRecord takes a record.
+func (x *extraction) addRecord(rec readRecord) {
 	if x.schema.Kind == schema.KindRecords {
 		x.mapper.Add(x.records, x.mapper.Accumulate(x.records, rec.values, rec.missing))
 		x.records++
@@ -187,8 +187,8 @@ func (x *extraction) add(rec readRecord) {
 	x.whole, x.records = &a, 1
 }
 
-// A reading is what an answer comes to, once its quotes were looked for.
-type reading struct {
+// An answerReading is what an answer comes to, once its quotes were looked for.
+type answerReading struct {
 	form    *form
 	task    *agent.Task
 	aligner ground.Unit
@@ -199,8 +199,8 @@ type reading struct {
 	tokens  int64    // of the answer, see llm.Response.Written
 }
 
-// found counts the values whose quotes stand in the document.
-func (r *reading) found() (n int) {
+// countFound counts the values whose quotes stand in the document.
+func (r *answerReading) countFound() (n int) {
 	for _, rec := range r.records {
 		for _, v := range rec.values {
 			if len(v.Places) > 0 {
@@ -216,10 +216,10 @@ type readRecord struct {
 	missing []merge.Missing
 }
 
-// begins reports whether the first place of a record is among the bytes
+// beginsWithin reports whether the first place of a record is among the bytes
 // [start,end) of the document. A record without places is wherever it was read;
 // places that were not read count only if there are no others.
-func (r readRecord) begins(start, end int) bool {
+func (r readRecord) beginsWithin(start, end int) bool {
 	first, outside := -1, true
 	for _, v := range r.values {
 		for _, at := range v.Places {
@@ -234,35 +234,35 @@ func (r readRecord) begins(start, end int) bool {
 // maxReason bounds what is kept of a reason that a model gives.
 const maxReason = 300
 
-// read takes an answer.
-func (r *reading) read(ctx context.Context, raw []byte) error {
-	answers, none, err := r.form.read(raw)
+// readAnswer takes an answer.
+func (r *answerReading) readAnswer(ctx context.Context, raw []byte) error {
+	answers, none, err := r.form.readAnswer(raw)
 	if err != nil {
 		return err
 	}
-	r.records, r.faults, r.reason = nil, nil, clip(none)
+	r.records, r.faults, r.reason = nil, nil, clipLine(none)
 	places, note, err := unit.Find(ctx, r.task, r.aligner, quotesOf(r.form, answers))
 	if err != nil {
 		return err
 	}
 	r.note = note
-	r.take(answers, places)
+	r.takeRecords(answers, places)
 	return nil
 }
 
-// take takes records whose quotes were looked for: places are those of all of
+// takeRecords takes records whose quotes were looked for: places are those of all of
 // them, in order.
-func (r *reading) take(answers []answeredRecord, places []unit.Place) {
+func (r *answerReading) takeRecords(answers []answeredRecord, places []unit.Place) {
 	next := 0
 	for _, a := range answers {
 		var rec readRecord
 		for _, f := range r.form.fields {
 			for _, found := range a.Fields[f.key] {
-				rec.values = append(rec.values, r.value(f, found, places[next:next+len(found.Quotes)])...)
+				rec.values = append(rec.values, r.placeFinding(f, found, places[next:next+len(found.Quotes)])...)
 				next += len(found.Quotes)
 			}
 		}
-		rec.missing = r.missing(a, rec.values)
+		rec.missing = r.missingFields(a, rec.values)
 		r.records = append(r.records, rec)
 	}
 }
@@ -280,9 +280,9 @@ func quotesOf(f *form, answers []answeredRecord) []string {
 	return quotes
 }
 
-// value returns a finding with the places of its quotes; nothing, if it has no
+// placeFinding returns a finding with the places of its quotes; nothing, if it has no
 // value that fits the schema.
-func (r *reading) value(f formField, found finding, places []unit.Place) []unit.Value {
+func (r *answerReading) placeFinding(f formField, found finding, places []unit.Place) []unit.Value {
 	p := f.Property
 	if p.Type == schema.Array && p.Items != nil {
 		p = p.Items
@@ -297,7 +297,7 @@ func (r *reading) value(f formField, found finding, places []unit.Place) []unit.
 	v := unit.Value{Field: f.Path, Value: value, Said: max(0, min(found.Confidence, 1))}
 	for i, at := range places {
 		if !at.Verified() {
-			r.faults = append(r.faults, f.key+": "+absent(found.Quotes[i], at))
+			r.faults = append(r.faults, f.key+": "+absentMessage(found.Quotes[i], at))
 			continue
 		}
 		if !slices.ContainsFunc(v.Places, func(had unit.Place) bool { return had.Span == at.Span }) {
@@ -307,16 +307,16 @@ func (r *reading) value(f formField, found finding, places []unit.Place) []unit.
 	if len(places) == 0 {
 		r.faults = append(r.faults, fmt.Sprintf("%s: the value %v has no quote", f.key, value))
 	}
-	if len(v.Places) > 0 && contradicted(p, value, v.Places) {
+	if len(v.Places) > 0 && isContradicted(p, value, v.Places) {
 		r.faults = append(r.faults, fmt.Sprintf("%s: the value %v does not follow from %.120q", f.key, value, v.Places[0].Quote))
 		v.Places = nil
 	}
 	return []unit.Value{v}
 }
 
-// absent says that a quote is not in the document, and what stands where most of
+// absentMessage says that a quote is not in the document, and what stands where most of
 // its words are.
-func absent(quote string, at unit.Place) string {
+func absentMessage(quote string, at unit.Place) string {
 	s := fmt.Sprintf("the quote %.120q is not in the document", quote)
 	if at.Found() {
 		s += fmt.Sprintf(", in which these words stand: %.160q", at.Quote)
@@ -324,10 +324,10 @@ func absent(quote string, at unit.Place) string {
 	return s
 }
 
-// contradicted reports whether a number or a date stands in none of the quotes
+// isContradicted reports whether a number or a date stands in none of the quotes
 // that are to show it: the quotes are true, but they are not about the value. Of
 // other values too much depends on words to say so.
-func contradicted(p *schema.Property, value any, places []unit.Place) bool {
+func isContradicted(p *schema.Property, value any, places []unit.Place) bool {
 	if !p.Numeric() && p.Format != schema.Date {
 		return false
 	}
@@ -338,8 +338,8 @@ func contradicted(p *schema.Property, value any, places []unit.Place) bool {
 	return confidence.Support(p, value, strings.Join(all, "\n")) == confidence.Contradicts
 }
 
-// missing says why fields have no value.
-func (r *reading) missing(a answeredRecord, values []unit.Value) []merge.Missing {
+// missingFields says why fields have no value.
+func (r *answerReading) missingFields(a answeredRecord, values []unit.Value) []merge.Missing {
 	var out []merge.Missing
 	for _, f := range r.form.fields {
 		if slices.ContainsFunc(values, func(v unit.Value) bool { return v.Field == f.Path }) {
@@ -348,7 +348,7 @@ func (r *reading) missing(a answeredRecord, values []unit.Value) []merge.Missing
 		reason := "the model found none"
 		for _, m := range a.NotFound {
 			if m.Field == f.key && strings.TrimSpace(m.Reason) != "" {
-				reason = clip(m.Reason)
+				reason = clipLine(m.Reason)
 			}
 		}
 		if f.Property.Required {
@@ -359,8 +359,8 @@ func (r *reading) missing(a answeredRecord, values []unit.Value) []merge.Missing
 	return out
 }
 
-// clip returns a text on one line and not too long.
-func clip(text string) string {
+// clipLine returns a text on one line and not too long.
+func clipLine(text string) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
 	if r := []rune(text); len(r) > maxReason {
 		return string(r[:maxReason]) + "…"

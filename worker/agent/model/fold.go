@@ -38,11 +38,11 @@ type foldItem struct {
 }
 
 // foldItems are the options of all questions in the order of the input.
-func (m *merging) foldItems(open []*question) []foldItem {
+func (m *mergeRun) foldItems(open []*question) []foldItem {
 	var items []foldItem
 	for i, q := range open {
 		for j, o := range q.options {
-			text := fmt.Sprintf("QUESTION %d (%s): %s%s\n", i+1, q.kind, q.ask, o.text(j+1))
+			text := fmt.Sprintf("QUESTION %d (%s): %s%s\n", i+1, q.kind, q.ask, o.optionText(j+1))
 			items = append(items, foldItem{i, j, o.order, text})
 		}
 	}
@@ -50,13 +50,13 @@ func (m *merging) foldItems(open []*question) []foldItem {
 	return items
 }
 
-// fold asks all questions over as many calls as it takes.
-func (m *merging) fold(ctx context.Context, open []*question) error {
+// foldQuestions asks all questions over as many calls as it takes.
+func (m *mergeRun) foldQuestions(ctx context.Context, open []*question) error {
 	items := m.foldItems(open)
 	carried := pack.Carried(m.room, m.reserved)
 	sizes := make([]int64, len(items))
 	for i := range items {
-		items[i].text = m.fitted(items[i].text, m.room-carried-roundWords)
+		items[i].text = m.fitTokens(items[i].text, m.room-carried-roundWords)
 		sizes[i] = int64(m.agent.count.Count(items[i].text)) + roundWords
 	}
 	pad, given := "", make(map[string]bool)
@@ -70,9 +70,9 @@ func (m *merging) fold(ctx context.Context, open []*question) error {
 				given[name] = true
 			}
 		}
-		res, err := m.complete(ctx, m.foldRequest(len(open), n, len(calls), pad, carried, b.String()))
+		res, err := m.completeRequest(ctx, m.foldRequest(len(open), n, len(calls), pad, carried, b.String()))
 		if err != nil {
-			return m.unanswered(err)
+			return m.allowUnanswered(err)
 		}
 		var a struct {
 			Scratchpad string    `json:"scratchpad"`
@@ -81,7 +81,7 @@ func (m *merging) fold(ctx context.Context, open []*question) error {
 		if err := json.Unmarshal(res.Answer, &a); err != nil {
 			return err
 		}
-		pad = m.scratchpad(a.Scratchpad, given, carried)
+		pad = m.trimScratchpad(a.Scratchpad, given, carried)
 		if n == len(calls)-1 {
 			m.applyAll(open, a.Answers)
 		}
@@ -90,12 +90,12 @@ func (m *merging) fold(ctx context.Context, open []*question) error {
 }
 
 // applyAll applies answers, the first of each question.
-func (m *merging) applyAll(open []*question, answers []decided) {
+func (m *mergeRun) applyAll(open []*question, answers []decided) {
 	done := make(map[int]bool)
 	for _, a := range answers {
 		if a.Question >= 1 && a.Question <= len(open) && !done[a.Question] {
 			done[a.Question] = true
-			m.apply(open[a.Question-1], a)
+			m.applyAnswer(open[a.Question-1], a)
 		}
 	}
 }
@@ -103,9 +103,9 @@ func (m *merging) applyAll(open []*question, answers []decided) {
 // anyRef matches what is spelled like a reference.
 var anyRef = regexp.MustCompile(`REF_[0-9A-Za-z]+`)
 
-// scratchpad is a scratchpad as it is carried on: with no references but those
+// trimScratchpad is a scratchpad as it is carried on: with no references but those
 // that were given by then, and no longer than it may be.
-func (m *merging) scratchpad(text string, given map[string]bool, most int64) string {
+func (m *mergeRun) trimScratchpad(text string, given map[string]bool, most int64) string {
 	made := 0
 	text = anyRef.ReplaceAllStringFunc(strings.ToValidUTF8(text, ""), func(name string) string {
 		if given[name] {
@@ -115,18 +115,18 @@ func (m *merging) scratchpad(text string, given map[string]bool, most int64) str
 		return refs.Unknown
 	})
 	if made > 0 {
-		m.note(fmt.Sprintf("%d references of a scratchpad were never given, and removed", made), nil)
+		m.noteError(fmt.Sprintf("%d references of a scratchpad were never given, and removed", made), nil)
 	}
-	fit := m.fitted(text, most)
+	fit := m.fitTokens(text, most)
 	if len(fit) < len(text) {
-		m.note(fmt.Sprintf("a scratchpad was cut to %d tokens", most), nil)
+		m.noteError(fmt.Sprintf("a scratchpad was cut to %d tokens", most), nil)
 	}
 	return fit
 }
 
-// fitted returns as much of the beginning of a text as has no more than so many
+// fitTokens returns as much of the beginning of a text as has no more than so many
 // tokens.
-func (m *merging) fitted(text string, most int64) string {
+func (m *mergeRun) fitTokens(text string, most int64) string {
 	for n := int64(m.agent.count.Count(text)); n > most; n = int64(m.agent.count.Count(text)) {
 		r := []rune(text)
 		keep := min(len(r)*int(max(0, most))/int(n), len(r)-1)

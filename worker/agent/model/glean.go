@@ -12,36 +12,36 @@ import (
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
-// gleaned asks, and reads the answer. As often as the job says it has it looked
+// askGleaning asks, and reads the answer. As often as the job says it has it looked
 // over: first by code, which knows of quotes that are not in the document and of
 // fields that are not filled, and if that finds nothing, by the model itself.
-func (s *session) gleaned(ctx context.Context, req *llm.Request, r *reading) error {
-	res, err := s.complete(ctx, req)
+func (s *session) askGleaning(ctx context.Context, req *llm.Request, r *answerReading) error {
+	res, err := s.completeRequest(ctx, req)
 	if err != nil {
 		return err
 	}
-	if err := r.read(ctx, res.Answer); err != nil {
+	if err := r.readAnswer(ctx, res.Answer); err != nil {
 		return err
 	}
 	r.tokens = writtenOf(res)
 	for range s.Glean {
-		advice, least := codeAdvice(r.faults), r.found()
+		advice, least := codeAdvice(r.faults), r.countFound()
 		if advice == "" {
-			if advice, err = s.judged(ctx, req, res.Answer); err != nil || advice == "" {
-				return s.gleaning(ctx, err)
+			if advice, err = s.judgeAnswer(ctx, req, res.Answer); err != nil || advice == "" {
+				return s.dropGleanError(ctx, err)
 			}
 			// It may find that a few values are wrong whose quotes are right.
 			least = max(min(least, 1), least-max(1, least/4))
 		}
-		next, err := s.complete(ctx, follow(req, res.Answer, advice+again))
+		next, err := s.completeRequest(ctx, followUp(req, res.Answer, advice+again))
 		if err != nil {
-			return s.gleaning(ctx, err)
+			return s.dropGleanError(ctx, err)
 		}
-		better := &reading{form: r.form, task: r.task, aligner: r.aligner}
-		if err := better.read(ctx, next.Answer); err != nil {
+		better := &answerReading{form: r.form, task: r.task, aligner: r.aligner}
+		if err := better.readAnswer(ctx, next.Answer); err != nil {
 			return err
 		}
-		if len(better.faults) > len(r.faults) || better.found() < least {
+		if len(better.faults) > len(r.faults) || better.countFound() < least {
 			return nil // it made things worse
 		}
 		better.tokens = writtenOf(next)
@@ -58,13 +58,13 @@ func writtenOf(res *llm.Response) int64 {
 	return *res.Written
 }
 
-// gleaning drops the error of a further look that cannot be had, or that the model, asked
+// dropGleanError drops the error of a further look that cannot be had, or that the model, asked
 // again and again, does not give in the form it is asked for: the answer that there is
 // stands, unless the attempt is over.
-func (s *session) gleaning(ctx context.Context, err error) error {
+func (s *session) dropGleanError(ctx context.Context, err error) error {
 	e, ok := errors.AsType[*llm.Error](err)
 	if ctx.Err() == nil && (ok && e.Kind == llm.Mismatch || s.inVain(err)) {
-		s.note("looking again", err)
+		s.noteError("looking again", err)
 		return nil
 	}
 	return err
@@ -95,11 +95,11 @@ const refineSchema = `{"type":"object","properties":{
 	"improvements":{"type":"string","description":"what exactly; empty if nothing"}},
 	"required":["should_refine","improvements"],"additionalProperties":false}`
 
-// judged has the model judge its answer. It returns what to improve, or "".
-func (s *session) judged(ctx context.Context, req *llm.Request, answer json.RawMessage) (string, error) {
-	judge := follow(req, answer, "Look over this answer. Is any value of the document missing, or any value or quote wrong?")
+// judgeAnswer has the model judge its answer. It returns what to improve, or "".
+func (s *session) judgeAnswer(ctx context.Context, req *llm.Request, answer json.RawMessage) (string, error) {
+	judge := followUp(req, answer, "Look over this answer. Is any value of the document missing, or any value or quote wrong?")
 	judge.Schema = s.verdict
-	res, err := s.complete(ctx, judge)
+	res, err := s.completeRequest(ctx, judge)
 	if err != nil {
 		return "", err
 	}
@@ -110,11 +110,11 @@ func (s *session) judged(ctx context.Context, req *llm.Request, answer json.RawM
 	if err := json.Unmarshal(res.Answer, &verdict); err != nil || !verdict.Refine {
 		return "", err
 	}
-	return "Improve your answer: " + clip(verdict.Improvements), nil
+	return "Improve your answer: " + clipLine(verdict.Improvements), nil
 }
 
-// follow is the request that goes on after an answer.
-func follow(req *llm.Request, answer json.RawMessage, text string) *llm.Request {
+// followUp is the request that goes on after an answer.
+func followUp(req *llm.Request, answer json.RawMessage, text string) *llm.Request {
 	next := *req
 	next.Messages = append(slices.Clip(req.Messages),
 		llm.Say(llm.Assistant, string(answer)),

@@ -72,7 +72,7 @@ func (m *memory) Complete(ctx context.Context, req *llm.Request) (*llm.Response,
 		return nil, err
 	}
 	key := hex.EncodeToString(sum)
-	if res, err := m.recall(key); res != nil || err != nil {
+	if res, err := m.recallResponse(key); res != nil || err != nil {
 		return res, err
 	}
 	res, err := m.Provider.Complete(ctx, req)
@@ -80,13 +80,13 @@ func (m *memory) Complete(ctx context.Context, req *llm.Request) (*llm.Response,
 		m.keepError(ctx, key, e)
 	}
 	if err == nil {
-		m.keep(ctx, key, remembered{Response: res})
+		m.keepOutcome(ctx, key, remembered{Response: res})
 	}
 	return res, err
 }
 
-// recall returns what became of a request in an earlier attempt, if anything.
-func (m *memory) recall(key string) (*llm.Response, error) {
+// recallResponse returns what became of a request in an earlier attempt, if anything.
+func (m *memory) recallResponse(key string) (*llm.Response, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	had, ok := m.kept[key]
@@ -115,13 +115,13 @@ func (m *memory) keepError(ctx context.Context, key string, e *llm.Error) {
 		what.Failed = &failed{Kind: e.Kind, Class: e.Class, Status: e.Status, Message: e.Message, RequestID: e.RequestID}
 	}
 	if what != (remembered{}) {
-		m.keep(ctx, key, what)
+		m.keepOutcome(ctx, key, what)
 	}
 }
 
-// keep notes what became of a request. Once the state is as large as may be, the
+// keepOutcome notes what became of a request. Once the state is as large as may be, the
 // calls after it are not kept, and would be made again.
-func (m *memory) keep(ctx context.Context, key string, what remembered) {
+func (m *memory) keepOutcome(ctx context.Context, key string, what remembered) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	raw, err := json.Marshal(what)

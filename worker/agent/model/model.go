@@ -158,20 +158,20 @@ func (r *runner) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	p, err := r.agent.program(task.Spec, task.StageSpec)
+	p, err := r.agent.programOf(task.Spec, task.StageSpec)
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
-	res, err := r.run(r.agent.begin(p, task, calls), ctx)
-	return res, llm.ForAgent(advise(p, err))
+	res, err := r.run(r.agent.beginSession(p, task, calls), ctx)
+	return res, llm.ForAgent(adviseError(p, err))
 }
 
 // extractAny finds the records of one text, or of all documents that the unit has.
 func (s *session) extractAny(ctx context.Context) (*agent.Result, error) {
 	if s.task.Text == nil {
-		return s.direct(ctx)
+		return s.runDirect(ctx)
 	}
-	return s.extract(ctx)
+	return s.runExtract(ctx)
 }
 
 // mergeAny merges records, or values.
@@ -179,12 +179,12 @@ func (s *session) mergeAny(ctx context.Context) (*agent.Result, error) {
 	if !s.task.MakesRecords() {
 		return s.mergeValues(ctx)
 	}
-	return s.reduce(ctx)
+	return s.runReduce(ctx)
 }
 
-// advise adds to an error after which no unit can succeed whose it is, and what
+// adviseError adds to an error after which no unit can succeed whose it is, and what
 // its reader can do about it.
-func advise(p *program, err error) error {
+func adviseError(p *program, err error) error {
 	e, ok := errors.AsType[*llm.Error](err)
 	if !ok {
 		return err
@@ -244,7 +244,7 @@ func (a *Agent) newPrograms(spec *mapreduce.JobSpec) ([]*program, error) {
 		return nil, err
 	}
 	if _, err := stagesOf(own); err == nil {
-		p, err := a.program(spec, nil)
+		p, err := a.programOf(spec, nil)
 		return []*program{p}, err
 	}
 	var all []*program
@@ -256,7 +256,7 @@ func (a *Agent) newPrograms(spec *mapreduce.JobSpec) ([]*program, error) {
 		if s.Model != "" {
 			continue
 		}
-		p, err := a.program(spec, stage)
+		p, err := a.programOf(spec, stage)
 		if err != nil {
 			return nil, fmt.Errorf("stage %s: %w", s.Name, err)
 		}
@@ -315,8 +315,8 @@ func (a *Agent) Warms(spec *mapreduce.JobSpec) (bool, error) {
 	return false, err
 }
 
-// program returns what a job needs, or a stage of it, as it was made before.
-func (a *Agent) program(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*program, error) {
+// programOf returns what a job needs, or a stage of it, as it was made before.
+func (a *Agent) programOf(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*program, error) {
 	key := keyOf(spec, stage)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -386,9 +386,9 @@ func (a *Agent) newProgram(spec *mapreduce.JobSpec, stage *agent.StageSpec) (*pr
 // findVendor finds the provider of a program, and what it costs.
 func (a *Agent) findVendor(p *program, spec *mapreduce.JobSpec) (err error) {
 	if spec.Replay != "" {
-		p.vendor, err = a.silent(p.Settings)
+		p.vendor, err = a.silentProvider(p.Settings)
 	} else {
-		p.vendor, err = a.vendor(p.Settings)
+		p.vendor, err = a.vendorOf(p.Settings)
 	}
 	if err != nil {
 		return err
@@ -405,7 +405,7 @@ func (a *Agent) prepareWriting(p *program, spec *mapreduce.JobSpec) error {
 	if err := p.tellWriter(p.stage, spec.Vars); err != nil {
 		return err
 	}
-	p.fixed = a.told(p, p.writeRequest("", "", nil)).Prompt
+	p.fixed = a.withForm(p, p.writeRequest("", "", nil)).Prompt
 	if p.stage.Group && p.Merge != MergeTyped {
 		p.overhead = p.fixed
 	}
@@ -427,11 +427,11 @@ func (a *Agent) prepareRecords(p *program, spec *mapreduce.JobSpec) error {
 	if t, ok := p.prices.Tariff(p.Provider, p.Model); ok && p.Window == 0 {
 		p.Window = t.Window
 	}
-	if err := p.tell(spec); err != nil {
+	if err := p.writeInstructions(spec); err != nil {
 		return err
 	}
 	if _, err := p.form.answer.In(p.vendor.Can().Dialect); err != nil {
-		return p.form.explain(err)
+		return p.form.explainError(err)
 	}
 	if p.decisions, err = llm.NewSchema("decisions", []byte(decisionsSchema)); err != nil {
 		return err
@@ -439,8 +439,8 @@ func (a *Agent) prepareRecords(p *program, spec *mapreduce.JobSpec) error {
 	if p.verdict, err = llm.NewSchema("verdict", []byte(refineSchema)); err != nil {
 		return err
 	}
-	p.fixed = a.told(p, p.request(p.system, passage{})).Prompt
-	p.overhead = a.overhead(p)
+	p.fixed = a.withForm(p, p.passageRequest(p.system, passage{})).Prompt
+	p.overhead = a.promptOverhead(p)
 	return p.hasRoom()
 }
 
@@ -455,12 +455,12 @@ func (p *program) hasRoom() error {
 	return nil
 }
 
-// tell words what is told to all units of a stage.
-func (p *program) tell(spec *mapreduce.JobSpec) error {
+// writeInstructions words what is told to all units of a stage.
+func (p *program) writeInstructions(spec *mapreduce.JobSpec) error {
 	if err := p.findStages(); err != nil {
 		return err
 	}
-	examples, err := p.examples()
+	examples, err := p.stageExamples()
 	if err != nil {
 		return err
 	}
@@ -497,7 +497,7 @@ func (p *program) tell(spec *mapreduce.JobSpec) error {
 // directSystemOf is what the direct unit is told. It is shown the examples of map units
 // unless its stage has its own.
 func (p *program) directSystemOf(vars map[string]string, examples string) (string, error) {
-	own, err := p.form.examples(p.stages.direct)
+	own, err := p.form.showExamples(p.stages.direct)
 	if err != nil {
 		return "", err
 	}
@@ -508,10 +508,10 @@ func (p *program) directSystemOf(vars map[string]string, examples string) (strin
 	return directSystem(p.schema, who, cmp.Or(own, examples)), nil
 }
 
-// overhead returns the tokens of the longest prompt that reads under the budget
+// promptOverhead returns the tokens of the longest prompt that reads under the budget
 // of the tree, without what it reads: one number for all, so that each keeps to
 // the budget.
-func (a *Agent) overhead(p *program) (most int64) {
+func (a *Agent) promptOverhead(p *program) (most int64) {
 	var all []*llm.Request
 	if p.Merge != MergeTyped {
 		all = append(all, p.mergeRequest(nil))
@@ -523,7 +523,7 @@ func (a *Agent) overhead(p *program) (most int64) {
 		all = append(all, p.directRequest("", nil))
 	}
 	for _, req := range all {
-		most = max(most, a.told(p, req).Prompt)
+		most = max(most, a.withForm(p, req).Prompt)
 	}
 	return most
 }
@@ -534,9 +534,9 @@ const maxQuestions = 100_000
 // minDocument is the least room for a document that makes sense, in tokens.
 const minDocument = 256
 
-// explain says of a schema that cannot be expressed where the keyword stands in
+// explainError says of a schema that cannot be expressed where the keyword stands in
 // the user's file.
-func (f *form) explain(err error) error {
+func (f *form) explainError(err error) error {
 	e, ok := errors.AsType[*llm.Error](err)
 	if !ok || e.Kind != llm.BadSchema {
 		return err
@@ -550,8 +550,8 @@ func (f *form) explain(err error) error {
 	return fmt.Errorf("schema: %s", strings.Join(words, " "))
 }
 
-// vendor returns the provider that a job asks. The caller holds the lock.
-func (a *Agent) vendor(s Settings) (llm.Provider, error) {
+// vendorOf returns the provider that a job asks. The caller holds the lock.
+func (a *Agent) vendorOf(s Settings) (llm.Provider, error) {
 	cfg := a.cfg.LLM
 	if s.BaseURL != "" && s.BaseURL != cfg.BaseURL {
 		if !a.cfg.Trusted {
@@ -576,42 +576,42 @@ func (a *Agent) vendor(s Settings) (llm.Provider, error) {
 	return v, nil
 }
 
-// told returns a request that tells the model of the form of its answer, if its
+// withForm returns a request that tells the model of the form of its answer, if its
 // provider only holds it to that, with the tokens of the prompt.
-func (a *Agent) told(p *program, req *llm.Request) *llm.Request {
+func (a *Agent) withForm(p *program, req *llm.Request) *llm.Request {
 	next := *req
 	if p.vendor.Can().Untold && req.Schema != nil {
 		next.System += "\nFORM OF THE ANSWER (JSON Schema):\n" + string(req.Schema.Document()) + "\n"
 		next.Schema = nil
 	}
-	next.Prompt = a.tokens(&next)
+	next.Prompt = a.countTokens(&next)
 	next.Schema = req.Schema
 	return &next
 }
 
-// tokens counts a request's prompt, by a vocabulary that is not quite any
+// countTokens counts a request's prompt, by a vocabulary that is not quite any
 // model's own.
-func (a *Agent) tokens(req *llm.Request) int64 {
+func (a *Agent) countTokens(req *llm.Request) int64 {
 	n := int64(0)
-	for _, text := range texts(req) {
+	for _, text := range promptTexts(req) {
 		n += int64(a.count.Count(text)) + 8 // for what stands around it
 	}
 	return n
 }
 
-// worst is no fewer tokens than any model's vocabulary makes of a prompt: there
+// worstTokens is no fewer tokens than any model's vocabulary makes of a prompt: there
 // are none that need twice as many as another for a text of any length, nor more
 // than one for two bytes.
-func (a *Agent) worst(req *llm.Request) int64 {
+func (a *Agent) worstTokens(req *llm.Request) int64 {
 	bytes := 0
-	for _, text := range texts(req) {
+	for _, text := range promptTexts(req) {
 		bytes += len(text)
 	}
-	return max(2*a.tokens(req), int64(bytes)/2) + 256
+	return max(2*a.countTokens(req), int64(bytes)/2) + 256
 }
 
-// texts are the parts of a prompt.
-func texts(req *llm.Request) []string {
+// promptTexts are the parts of a prompt.
+func promptTexts(req *llm.Request) []string {
 	out := []string{req.System}
 	add := func(s *llm.Schema) {
 		if s != nil {
@@ -650,42 +650,42 @@ type session struct {
 	notes []string // what went wrong without making the attempt fail
 }
 
-// begin returns a session whose calls are paid, watched over and remembered.
-func (a *Agent) begin(p *program, task *agent.Task, calls agent.Calls) *session {
+// beginSession returns a session whose calls are paid, watched over and remembered.
+func (a *Agent) beginSession(p *program, task *agent.Task, calls agent.Calls) *session {
 	s := &session{program: p, agent: a, task: task, calls: calls}
 	if task.Spec.Replay != "" {
-		return s.replaying()
+		return s.replaySession()
 	}
-	ask := a.cfg.Limited(p.vendor, a.tokens)
+	ask := a.cfg.Limited(p.vendor, a.countTokens)
 	ask = &llm.Guard{Provider: ask, Caller: calls}
-	ask = &llm.Meter{Provider: ask, Purse: calls, Prices: p.prices, Count: a.worst}
+	ask = &llm.Meter{Provider: ask, Purse: calls, Prices: p.prices, Count: a.worstTokens}
 	ask = &llm.Retry{Provider: ask, Random: a.cfg.Random}
 	ask = &llm.Structured{Provider: ask}
 	if sharer, ok := calls.(agent.Sharer); ok && sharer.Shares() {
-		ask = &llm.Cache{Provider: ask, Answers: sharer, Origin: a.origin(p, task.Spec.Tenant), Prices: p.prices, Saved: saver(calls)}
+		ask = &llm.Cache{Provider: ask, Answers: sharer, Origin: a.answerOrigin(p, task.Spec.Tenant), Prices: p.prices, Saved: savingsSink(calls)}
 	}
 	s.ask = newMemory(ask, llm.Origin{Scope: string(task.Job), Provider: p.Provider}, task, calls)
 	return s
 }
 
-// origin is what decides the answers of a program beside its requests.
-func (a *Agent) origin(p *program, t mapreduce.TenantID) llm.Origin {
+// answerOrigin is what decides the answers of a program beside its requests.
+func (a *Agent) answerOrigin(p *program, t mapreduce.TenantID) llm.Origin {
 	return llm.Origin{
 		Scope: string(t), Provider: p.Provider, BaseURL: cmp.Or(p.BaseURL, a.cfg.LLM.BaseURL), Window: p.Window, ToolMode: p.ToolMode,
 	}
 }
 
-// saver is whoever sums up what is saved.
-func saver(calls agent.Calls) func(mapreduce.Savings) {
+// savingsSink is whoever sums up what is saved.
+func savingsSink(calls agent.Calls) func(mapreduce.Savings) {
 	if s, ok := calls.(agent.Saver); ok {
 		return s.Saved
 	}
 	return func(mapreduce.Savings) {}
 }
 
-// complete asks, unless the window has no room for it.
-func (s *session) complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
-	req = s.agent.told(s.program, req)
+// completeRequest asks, unless the window has no room for it.
+func (s *session) completeRequest(ctx context.Context, req *llm.Request) (*llm.Response, error) {
+	req = s.agent.withForm(s.program, req)
 	req.Trace = llm.Trace{Unit: string(s.task.Unit), Attempt: s.task.Attempt}
 	if need := req.Prompt + s.MaxAnswer; s.Window > 0 && need > s.Window {
 		return nil, tooLarge("prompt and answer take %d tokens, and the context window has %d", need, s.Window)

@@ -77,52 +77,52 @@ func readOrdered(d *json.Decoder) (any, error) {
 	return token, nil
 }
 
-func (d dict) index(key string) int {
+func (d dict) indexOf(key string) int {
 	return slices.IndexFunc(d, func(p pair) bool { return p.key == key })
 }
 
 // get returns the value of a key, if it is there.
 func (d dict) get(key string) (any, bool) {
-	if i := d.index(key); i >= 0 {
+	if i := d.indexOf(key); i >= 0 {
 		return d[i].value, true
 	}
 	return nil, false
 }
 
-// dict returns the object of a key, nil if there is none.
-func (d dict) dict(key string) dict {
+// getDict returns the object of a key, nil if there is none.
+func (d dict) getDict(key string) dict {
 	v, _ := d.get(key)
 	sub, _ := v.(dict)
 	return sub
 }
 
-// list returns the list of a key, if there is one.
-func (d dict) list(key string) ([]any, bool) {
+// getList returns the list of a key, if there is one.
+func (d dict) getList(key string) ([]any, bool) {
 	v, _ := d.get(key)
 	list, ok := v.([]any)
 	return list, ok
 }
 
-// with returns d with a value set, at its place or at the end.
-func (d dict) with(key string, value any) dict {
+// withKey returns d with a value set, at its place or at the end.
+func (d dict) withKey(key string, value any) dict {
 	out := slices.Clone(d)
-	if i := out.index(key); i >= 0 {
+	if i := out.indexOf(key); i >= 0 {
 		out[i].value = value
 		return out
 	}
 	return append(out, pair{key, value})
 }
 
-// without returns d without a key.
-func (d dict) without(key string) dict {
+// withoutKey returns d without a key.
+func (d dict) withoutKey(key string) dict {
 	return slices.DeleteFunc(slices.Clone(d), func(p pair) bool { return p.key == key })
 }
 
-// and returns d with those keys of more that it has not itself after its own.
-func (d dict) and(more dict) dict {
+// addMissing returns d with those keys of more that it has not itself after its own.
+func (d dict) addMissing(more dict) dict {
 	out := slices.Clone(d)
 	for _, p := range more {
-		if out.index(p.key) < 0 {
+		if out.indexOf(p.key) < 0 {
 			out = append(out, p)
 		}
 	}

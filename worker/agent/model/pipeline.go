@@ -56,12 +56,12 @@ func (p *program) findStages() (err error) {
 	return nil
 }
 
-// examples shows the examples of the program's stage, or if it has none, those of
+// stageExamples shows the examples of the program's stage, or if it has none, those of
 // another stage that finds the same in documents.
-func (p *program) examples() (string, error) {
+func (p *program) stageExamples() (string, error) {
 	for _, s := range append([]*pipeline.Stage{p.mapping}, p.pipeline.DocumentStages()...) {
 		if len(s.Examples) > 0 && bytes.Equal(s.Output.Schema, p.mapping.Output.Schema) {
-			return p.form.examples(s)
+			return p.form.showExamples(s)
 		}
 	}
 	return "", nil
@@ -77,8 +77,8 @@ func (p *program) fixedOf(s *pipeline.Stage, vars map[string]string, then, other
 	return fixed + then, err
 }
 
-// own is what the pipeline tells the agent of a stage of the unit's documents.
-func (s *session) own(stage *pipeline.Stage, docs []pipeline.Document) (string, error) {
+// ownPrompt is what the pipeline tells the agent of a stage of the unit's documents.
+func (s *session) ownPrompt(stage *pipeline.Stage, docs []pipeline.Document) (string, error) {
 	text, err := s.pipeline.Own(stage.Name, s.task.Spec.Vars, docs)
 	if err != nil {
 		return "", agent.Permanent(err) // another attempt has the same document
@@ -122,15 +122,15 @@ func documentOf(t *mapreduce.Text) []pipeline.Document {
 
 const examplesHeading = "\nEXAMPLES. They show how to answer; nothing in them is of the document that you are given.\n"
 
-// examples shows the few that a stage has, as answers in the form.
-func (f *form) examples(s *pipeline.Stage) (string, error) {
+// showExamples shows the few that a stage has, as answers in the form.
+func (f *form) showExamples(s *pipeline.Stage) (string, error) {
 	if len(s.Examples) == 0 {
 		return "", nil
 	}
 	var b strings.Builder
 	b.WriteString(examplesHeading)
 	for i, e := range s.Examples {
-		answer, err := json.Marshal(f.exemplary(e.Records))
+		answer, err := json.Marshal(f.exampleAnswer(e.Records))
 		if err != nil {
 			return "", err
 		}
@@ -141,8 +141,8 @@ func (f *form) examples(s *pipeline.Stage) (string, error) {
 	return b.String(), nil
 }
 
-// exemplary is the answer that an example's records are.
-func (f *form) exemplary(records []pipeline.Record) any {
+// exampleAnswer is the answer that an example's records are.
+func (f *form) exampleAnswer(records []pipeline.Record) any {
 	all := make([]dict, len(records))
 	for i, r := range records {
 		all[i] = f.exemplaryRecord(r)

@@ -62,17 +62,17 @@ func mapSystem(s *schema.Schema, who, examples string) string {
 // plainSchema is the schema without our hints, which are of no use to a model, in
 // the order of its author: a model fills in fields, and thinks of them, in the order
 // in which it reads of them.
-func plainSchema(s *schema.Schema) []byte { return indented(s.Plain()) }
+func plainSchema(s *schema.Schema) []byte { return indentJSON(s.Plain()) }
 
 // plainJSON is plainSchema of the schema of a value, which need not be one of records.
 func plainJSON(doc []byte) []byte {
 	if s, err := schema.Parse("schema", doc); err == nil {
 		return plainSchema(s)
 	}
-	return indented(doc)
+	return indentJSON(doc)
 }
 
-func indented(doc []byte) []byte {
+func indentJSON(doc []byte) []byte {
 	var b bytes.Buffer
 	if json.Indent(&b, doc, "", " ") != nil {
 		return doc // it was encoded by us
@@ -89,12 +89,12 @@ type passage struct {
 	told          string // what the agent is to do with this document in particular
 }
 
-// message puts a passage between marks.
-func (p passage) message() string {
+// passageMessage puts a passage between marks.
+func (p passage) passageMessage() string {
 	mark := markFor(p.before, p.core, p.after, p.told)
 	var b strings.Builder
-	b.WriteString(assignment(p.told, mark))
-	fmt.Fprintf(&b, "The document %s stands between the lines <document %s> and </document %s>.", named(p.document), mark, mark)
+	b.WriteString(assignmentText(p.told, mark))
+	fmt.Fprintf(&b, "The document %s stands between the lines <document %s> and </document %s>.", quoteName(p.document), mark, mark)
 	if p.part != "" {
 		fmt.Fprintf(&b, " This is part %s of it.", p.part)
 	}
@@ -110,8 +110,8 @@ func (p passage) message() string {
 	return b.String()
 }
 
-// assignment puts what is told of certain documents between marks.
-func assignment(told, mark string) string {
+// assignmentText puts what is told of certain documents between marks.
+func assignmentText(told, mark string) string {
 	if told == "" {
 		return ""
 	}
@@ -138,9 +138,9 @@ func markFor(texts ...string) string {
 	}
 }
 
-// named is the name of a document as a prompt may show it: on one line, quoted,
+// quoteName is the name of a document as a prompt may show it: on one line, quoted,
 // as names are data too.
-func named(document string) string {
+func quoteName(document string) string {
 	if r := []rune(document); len(r) > maxUnitName {
 		document = string(r[:maxUnitName]) + "…"
 	}

@@ -73,13 +73,13 @@ type option struct {
 	order   merge.Order // of the record in which it was found first
 }
 
-func (o option) text(n int) string { return fmt.Sprintf("option %d: %s\n", n, o.shown) }
+func (o option) optionText(n int) string { return fmt.Sprintf("option %d: %s\n", n, o.shown) }
 
-func (q *question) text() string {
+func (q *question) questionText() string {
 	var b strings.Builder
 	b.WriteString(q.ask)
 	for i, o := range q.options {
-		b.WriteString(o.text(i + 1))
+		b.WriteString(o.optionText(i + 1))
 	}
 	return b.String()
 }
@@ -88,7 +88,7 @@ func (q *question) text() string {
 func (p *program) mergeRequest(batch []*question) *llm.Request {
 	var b strings.Builder
 	for i, q := range batch {
-		fmt.Fprintf(&b, "QUESTION %d (%s): %s\n", i+1, q.kind, q.text())
+		fmt.Fprintf(&b, "QUESTION %d (%s): %s\n", i+1, q.kind, q.questionText())
 	}
 	mark := markFor(b.String())
 	text := fmt.Sprintf("There are %d questions, between the lines <questions %s> and </questions %s>.\n<questions %s>\n%s</questions %s>\n",
@@ -107,8 +107,8 @@ func mergeSystem(s *schema.Schema, who string) string {
 	return who + mergeInstructions + "\nEXTRACTION SCHEMA (for reference):\n" + string(plainSchema(s)) + "\n"
 }
 
-// questions are what the schema leaves open in the merged entries.
-func (m *merging) questions() []*question {
+// listQuestions are what the schema leaves open in the merged entries.
+func (m *mergeRun) listQuestions() []*question {
 	var all []*question
 	for i := range m.out.Entries {
 		e := &m.out.Entries[i]
@@ -118,23 +118,23 @@ func (m *merging) questions() []*question {
 		resolved := merge.Resolve(m.schema, e.Accumulator)
 		for _, f := range e.Fields {
 			p := m.schema.Field(f.Path)
-			found := verified(f)
+			found := verifiedCandidates(f)
 			if p == nil || len(found) < 2 {
 				continue
 			}
 			q := &question{entry: i, field: schema.Field{Path: f.Path, Property: p}}
 			for _, c := range found {
-				q.options = append(q.options, m.option(c))
+				q.options = append(q.options, m.candidateOption(c))
 			}
-			all = append(all, m.about(q, &resolved)...)
+			all = append(all, m.fieldQuestions(q, &resolved)...)
 		}
 	}
 	return all
 }
 
-// verified are the candidates that something is cited for, in the order in which
+// verifiedCandidates are the candidates that something is cited for, in the order in which
 // they were seen.
-func verified(f merge.Field) []merge.Candidate {
+func verifiedCandidates(f merge.Field) []merge.Candidate {
 	all := slices.DeleteFunc(slices.Clone(f.Candidates), func(c merge.Candidate) bool {
 		return !slices.ContainsFunc(c.Mentions, func(m merge.Mention) bool { return len(m.Citations) > 0 })
 	})
@@ -152,30 +152,30 @@ func firstOf(c merge.Candidate) merge.Order {
 	return first
 }
 
-// about returns the questions about one field, if anything is open.
-func (m *merging) about(q *question, r *merge.Result) []*question {
+// fieldQuestions returns the questions about one field, if anything is open.
+func (m *mergeRun) fieldQuestions(q *question, r *merge.Result) []*question {
 	p := q.field.Property
 	switch {
 	case p.Type == schema.Array && p.Merge() == schema.MergeUnion:
-		return m.pairs(q, r)
+		return m.pairQuestions(q, r)
 	case p.Type == schema.Array, p.Merge() == schema.MergeSum, p.Merge() == schema.MergeConcat:
 		return nil // every value counts
-	case prose(q):
+	case isProse(q):
 		q.kind = askWrite
-	case m.Merge == MergeModel || undecided(q.field.Path, r):
+	case m.Merge == MergeModel || isUndecided(q.field.Path, r):
 		q.kind = askChoose
 	default:
 		return nil
 	}
-	q.ask = m.asked(q, r)
+	q.ask = m.wordQuestion(q, r)
 	return []*question{q}
 }
 
-// asked words a question without its options.
-func (m *merging) asked(q *question, r *merge.Result) string {
+// wordQuestion words a question without its options.
+func (m *mergeRun) wordQuestion(q *question, r *merge.Result) string {
 	words := "field " + q.field.Path
 	if d := q.field.Property.Description; d != "" {
-		words += " (" + clip(d) + ")"
+		words += " (" + clipLine(d) + ")"
 	}
 	if len(r.Key) > 0 {
 		words += ", record " + shownValue(m.issued, r.Key)
@@ -187,9 +187,9 @@ func (m *merging) asked(q *question, r *merge.Result) string {
 // others, in characters.
 const proseLength = 80
 
-// prose reports whether the values are texts that the schema leaves open how to
+// isProse reports whether the values are texts that the schema leaves open how to
 // merge.
-func prose(q *question) bool {
+func isProse(q *question) bool {
 	p := q.field.Property
 	if p.Type != schema.String || p.Format != "" || p.Enum != nil || p.Hints.Merge != "" || len(p.Hints.Values) > 0 {
 		return false
@@ -204,8 +204,8 @@ func prose(q *question) bool {
 // count as decided.
 const lead = 2
 
-// undecided reports whether a vote was taken about a field, and was close.
-func undecided(path string, r *merge.Result) bool {
+// isUndecided reports whether a vote was taken about a field, and was close.
+func isUndecided(path string, r *merge.Result) bool {
 	i := slices.IndexFunc(r.Conflicts, func(c merge.Conflict) bool { return c.Field == path })
 	if i < 0 {
 		return false
@@ -226,20 +226,20 @@ func undecided(path string, r *merge.Result) bool {
 // maxPairs bounds the pairs of one list that are asked about.
 const maxPairs = 200
 
-// pairs asks about elements of a list that look alike.
-func (m *merging) pairs(q *question, r *merge.Result) []*question {
+// pairQuestions asks about elements of a list that look alike.
+func (m *mergeRun) pairQuestions(q *question, r *merge.Result) []*question {
 	var all []*question
-	ask := m.asked(q, r)
+	ask := m.wordQuestion(q, r)
 	words := make([][]string, len(q.options))
 	for i, o := range q.options {
 		words[i] = wordsOf(fmt.Sprint(o.value))
 	}
 	for i := range q.options {
 		for j := i + 1; j < len(q.options) && len(all) < maxPairs; j++ {
-			if alike(words[i], words[j]) {
+			if textsAlike(words[i], words[j]) {
 				one := *q
 				one.kind, one.ask, one.options = askSame, ask, []option{q.options[i], q.options[j]}
-				one.yes = func() { m.join(&one) }
+				one.yes = func() { m.joinElements(&one) }
 				all = append(all, &one)
 			}
 		}
@@ -254,24 +254,24 @@ func wordsOf(text string) []string {
 	return slices.Compact(words)
 }
 
-// alike reports whether two texts share half of their words, or begin most of
+// textsAlike reports whether two texts share half of their words, or begin most of
 // their words alike.
-func alike(a, b []string) bool {
+func textsAlike(a, b []string) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return false
 	}
 	same := 0
 	for _, w := range a {
-		if slices.ContainsFunc(b, func(v string) bool { return v == w || stem(v) == stem(w) }) {
+		if slices.ContainsFunc(b, func(v string) bool { return v == w || wordStem(v) == wordStem(w) }) {
 			same++
 		}
 	}
 	return 2*same >= max(len(a), len(b))
 }
 
-// stem is the beginning of a word, which is the same for many of its forms and
+// wordStem is the beginning of a word, which is the same for many of its forms and
 // abbreviations.
-func stem(w string) string {
+func wordStem(w string) string {
 	const length = 4
 	if r := []rune(w); len(r) > length {
 		return string(r[:length])
@@ -286,8 +286,8 @@ const (
 	maxValueText = 4000
 )
 
-// option shows a candidate with its evidence.
-func (m *merging) option(c merge.Candidate) option {
+// candidateOption shows a candidate with its evidence.
+func (m *mergeRun) candidateOption(c merge.Candidate) option {
 	o := option{key: c.Key, value: c.Value, weight: len(c.Mentions), order: firstOf(c)}
 	var b strings.Builder
 	b.WriteString(shownValue(m.issued, c.Value))
@@ -298,7 +298,7 @@ func (m *merging) option(c merge.Candidate) option {
 				continue
 			}
 			o.refs = append(o.refs, name)
-			fmt.Fprintf(&b, "\n  [%s] %s", name, quoted(m.out.Citations[id].Quote, maxQuote))
+			fmt.Fprintf(&b, "\n  [%s] %s", name, quoteShort(m.out.Citations[id].Quote, maxQuote))
 		}
 	}
 	if n := len(c.Mentions); n > maxEvidence {
@@ -308,29 +308,29 @@ func (m *merging) option(c merge.Candidate) option {
 	return o
 }
 
-// record shows an entity by the values of its fields.
-func (m *merging) record(e *output.Entry) option {
+// recordOption shows an entity by the values of its fields.
+func (m *mergeRun) recordOption(e *output.Entry) option {
 	r := merge.Resolve(m.schema, e.Accumulator)
 	var b strings.Builder
 	fmt.Fprintf(&b, "of %d documents", len(r.Sources))
 	for _, f := range m.schema.Fields() {
 		if v, ok := r.Values[f.Path]; ok {
-			fmt.Fprintf(&b, "\n  %s: %s", f.Path, shortly(shownValue(m.issued, v)))
+			fmt.Fprintf(&b, "\n  %s: %s", f.Path, shortenValue(shownValue(m.issued, v)))
 		}
 	}
 	return option{shown: b.String()}
 }
 
-// shortly returns what is enough of a value to tell records apart.
-func shortly(text string) string {
+// shortenValue returns what is enough of a value to tell records apart.
+func shortenValue(text string) string {
 	if r := []rune(text); len(r) > maxQuote {
 		return string(r[:maxQuote]) + "…"
 	}
 	return text
 }
 
-// quoted writes a text as JSON, shortened.
-func quoted(text string, most int) string {
+// quoteShort writes a text as JSON, shortened.
+func quoteShort(text string, most int) string {
 	if r := []rune(text); len(r) > most {
 		text = string(r[:most]) + "…"
 	}
@@ -341,7 +341,7 @@ func quoted(text string, most int) string {
 // shownValue writes a value, with ids as they are spelled to the model.
 func shownValue(issued *output.Issued, v any) string {
 	if text, ok := v.(string); ok {
-		return quoted(issued.Show(text), maxValueText)
+		return quoteShort(issued.Show(text), maxValueText)
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -375,36 +375,36 @@ func readDecisions(raw []byte) ([]decided, error) {
 	return a.Answers, err
 }
 
-// apply does what an answer says.
-func (m *merging) apply(q *question, a decided) {
+// applyAnswer does what an answer says.
+func (m *mergeRun) applyAnswer(q *question, a decided) {
 	if q.kind == askSame {
 		if a.Same {
 			q.yes()
 		}
 		return
 	}
-	if o := m.carry(q, a); o != nil {
-		m.decide(q, *o)
+	if o := m.chosenOption(q, a); o != nil {
+		m.applyDecision(q, *o)
 	}
 }
 
-// carry is the option that an answer comes to; nil if it does not say.
-func (m *merging) carry(q *question, a decided) *option {
+// chosenOption is the option that an answer comes to; nil if it does not say.
+func (m *mergeRun) chosenOption(q *question, a decided) *option {
 	var o option
 	switch {
 	case q.kind == askWrite && strings.TrimSpace(a.Text) != "":
-		o = option{value: a.Text, shown: quoted(a.Text, maxValueText)}
+		o = option{value: a.Text, shown: quoteShort(a.Text, maxValueText)}
 	case a.Option >= 1 && a.Option <= len(q.options):
 		o = q.options[a.Option-1]
 	default:
 		return nil
 	}
-	o.decided, o.refs, o.said, o.why = true, a.Refs, max(0, min(a.Confidence, 1)), clip(a.Reason)
+	o.decided, o.refs, o.said, o.why = true, a.Refs, max(0, min(a.Confidence, 1)), clipLine(a.Reason)
 	return &o
 }
 
-// decide applies a decision. Whatever it says is checked there.
-func (m *merging) decide(q *question, o option) {
+// applyDecision applies a decision. Whatever it says is checked there.
+func (m *mergeRun) applyDecision(q *question, o option) {
 	if !o.decided {
 		return
 	}
@@ -413,30 +413,30 @@ func (m *merging) decide(q *question, o option) {
 	}})
 }
 
-// join makes two elements one: that with more behind it is kept, then the longer
+// joinElements makes two elements one: that with more behind it is kept, then the longer
 // one. One of them may have become part of another before.
-func (m *merging) join(q *question) {
+func (m *mergeRun) joinElements(q *question) {
 	a, b := q.options[0], q.options[1]
 	if b.weight > a.weight || b.weight == a.weight && len(b.shown) > len(a.shown) {
 		a, b = b, a
 	}
-	a.key, b.key = m.standing(q, a.key), m.standing(q, b.key)
+	a.key, b.key = m.currentKey(q, a.key), m.currentKey(q, b.key)
 	if a.key != b.key && m.out.Join(q.entry, q.field.Path, a.key, b.key) {
-		m.joined[place{q.entry, q.field.Path, b.key}] = a.key
+		m.joined[candidatePlace{q.entry, q.field.Path, b.key}] = a.key
 	}
 }
 
-// A place is a candidate of a field.
-type place struct {
+// A candidatePlace is a candidate of a field.
+type candidatePlace struct {
 	entry int
 	path  string
 	key   string
 }
 
-// standing is the candidate that a key has become part of.
-func (m *merging) standing(q *question, key string) string {
+// currentKey is the candidate that a key has become part of.
+func (m *mergeRun) currentKey(q *question, key string) string {
 	for {
-		next, ok := m.joined[place{q.entry, q.field.Path, key}]
+		next, ok := m.joined[candidatePlace{q.entry, q.field.Path, key}]
 		if !ok {
 			return key
 		}

@@ -16,15 +16,15 @@ import (
 	"github.com/coditect/mapreduce/worker/output"
 )
 
-// reduce merges as the schema decides, and has the model decide what that leaves
+// runReduce merges as the schema decides, and has the model decide what that leaves
 // open. Of records that others may yet join nothing is asked: what is open there
 // may not be so in the end.
-func (s *session) reduce(ctx context.Context) (*agent.Result, error) {
+func (s *session) runReduce(ctx context.Context) (*agent.Result, error) {
 	asks := s.Merge == MergeModel || s.Merge == MergeBoth && s.task.Kind == mapreduce.KindFinal
 	var judge output.Judge
 	if asks {
 		judge = func(pairs []merge.Pair, entries map[string]*output.Entry) ([]bool, error) {
-			return s.judge(ctx, pairs, entries)
+			return s.judgePairs(ctx, pairs, entries)
 		}
 	}
 	room := unit.Room(s.task.Spec)
@@ -36,11 +36,11 @@ func (s *session) reduce(ctx context.Context) (*agent.Result, error) {
 		return nil, err
 	}
 	if n := out.Unmerged(); asks && n > 0 {
-		s.note(fmt.Sprintf("%d entities with too many records to hold were left as the schema decides them", n), nil)
+		s.noteError(fmt.Sprintf("%d entities with too many records to hold were left as the schema decides them", n), nil)
 	}
 	if asks {
-		m := &merging{session: s, out: out, issued: out.Issue(), joined: make(map[place]string)}
-		if err := m.answered(ctx, m.questions()); err != nil {
+		m := &mergeRun{session: s, out: out, issued: out.Issue(), joined: make(map[candidatePlace]string)}
+		if err := m.askQuestions(ctx, m.listQuestions()); err != nil {
 			return nil, err
 		}
 	}
@@ -52,9 +52,9 @@ func (s *session) reduce(ctx context.Context) (*agent.Result, error) {
 	return res, nil
 }
 
-// judge has the model say which pairs of entities are one.
-func (s *session) judge(ctx context.Context, pairs []merge.Pair, entries map[string]*output.Entry) ([]bool, error) {
-	m := &merging{session: s, issued: new(output.Output).Issue()}
+// judgePairs has the model say which pairs of entities are one.
+func (s *session) judgePairs(ctx context.Context, pairs []merge.Pair, entries map[string]*output.Entry) ([]bool, error) {
+	m := &mergeRun{session: s, issued: new(output.Output).Issue()}
 	verdicts := make([]bool, len(pairs))
 	var open []*question
 	for i, pair := range pairs {
@@ -64,19 +64,19 @@ func (s *session) judge(ctx context.Context, pairs []merge.Pair, entries map[str
 		}
 		open = append(open, &question{
 			kind: askSame, ask: "field " + strings.Join(s.schema.Key, ", ") + ": are these two records about the same?\n",
-			options: []option{m.record(a), m.record(b)}, yes: func() { verdicts[i] = true },
+			options: []option{m.recordOption(a), m.recordOption(b)}, yes: func() { verdicts[i] = true },
 		})
 	}
-	return verdicts, m.answered(ctx, open)
+	return verdicts, m.askQuestions(ctx, open)
 }
 
-// A merging is a reduce that asks a model.
-type merging struct {
+// A mergeRun is a reduce that asks a model.
+type mergeRun struct {
 	*session
 	out    *output.Output
 	issued *output.Issued
-	joined map[place]string // into which other
-	room   int64            // tokens of questions in one call
+	joined map[candidatePlace]string // into which other
+	room   int64                     // tokens of questions in one call
 }
 
 // Tokens that questions and answers take besides their texts.
@@ -85,42 +85,42 @@ const (
 	roundWords = 24  // a question
 )
 
-// answered asks questions, and applies the answers.
-func (m *merging) answered(ctx context.Context, open []*question) error {
+// askQuestions asks questions, and applies the answers.
+func (m *mergeRun) askQuestions(ctx context.Context, open []*question) error {
 	if len(open) == 0 {
 		return nil
 	}
 	m.room = m.roomFor()
 	if m.room < minDocument {
-		m.note("the context window leaves no room to ask about what differs", nil)
+		m.noteError("the context window leaves no room to ask about what differs", nil)
 		return nil
 	}
 	if m.budget > 0 {
 		m.room = min(m.room, max(m.budget, minDocument))
 	}
 	if m.folds && m.out != nil {
-		return m.fold(ctx, open)
+		return m.foldQuestions(ctx, open)
 	}
 	var fit []*question
 	for _, q := range open {
-		if m.size(q) <= m.room {
+		if m.questionSize(q) <= m.room {
 			fit = append(fit, q)
 			continue
 		}
-		if err := m.folded(ctx, q, m.room); err != nil {
+		if err := m.askFolded(ctx, q, m.room); err != nil {
 			return err
 		}
 	}
 	sizes := make([]int64, len(fit))
 	for i, q := range fit {
-		sizes[i] = m.size(q)
+		sizes[i] = m.questionSize(q)
 	}
 	for _, bin := range pack.InOrder(sizes, m.room) {
 		batch := make([]*question, len(bin.Items))
 		for i, at := range bin.Items {
 			batch[i] = fit[at]
 		}
-		if err := m.batches(ctx, batch); err != nil {
+		if err := m.askBatches(ctx, batch); err != nil {
 			return err
 		}
 	}
@@ -129,7 +129,7 @@ func (m *merging) answered(ctx context.Context, open []*question) error {
 
 // roomFor is how much of a prompt questions may take: what the job says that a
 // reduce may read, or the model, less the instructions.
-func (m *merging) roomFor() int64 {
+func (m *mergeRun) roomFor() int64 {
 	limit := int64(m.task.Spec.ReduceContextLimit)
 	if limit == 0 {
 		limit = mapreduce.DefaultReduceContextLimit
@@ -137,38 +137,38 @@ func (m *merging) roomFor() int64 {
 	if m.Window > 0 {
 		limit = min(limit, m.Window*4/5-m.MaxAnswer)
 	}
-	return limit - m.agent.told(m.program, m.mergeRequest(nil)).Prompt
+	return limit - m.agent.withForm(m.program, m.mergeRequest(nil)).Prompt
 }
 
-func (m *merging) size(q *question) int64 {
-	return int64(m.agent.count.Count(q.text())) + roundWords
+func (m *mergeRun) questionSize(q *question) int64 {
+	return int64(m.agent.count.Count(q.questionText())) + roundWords
 }
 
-// batches asks questions, no more at once than an answer has room for.
-func (m *merging) batches(ctx context.Context, all []*question) error {
+// askBatches asks questions, no more at once than an answer has room for.
+func (m *mergeRun) askBatches(ctx context.Context, all []*question) error {
 	most := int(max(1, m.MaxAnswer*3/4/answerOf))
 	for batch := range slices.Chunk(all, most) {
-		if err := m.batch(ctx, batch); err != nil {
+		if err := m.askBatch(ctx, batch); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// batch asks questions in one call, or in two of half of them if it is too large.
-func (m *merging) batch(ctx context.Context, batch []*question) error {
-	res, err := m.complete(ctx, m.mergeRequest(batch))
+// askBatch asks questions in one call, or in two of half of them if it is too large.
+func (m *mergeRun) askBatch(ctx context.Context, batch []*question) error {
+	res, err := m.completeRequest(ctx, m.mergeRequest(batch))
 	switch {
 	case isTooLarge(err) && len(batch) > 1:
 		half := len(batch) / 2
-		if err := m.batch(ctx, batch[:half]); err != nil {
+		if err := m.askBatch(ctx, batch[:half]); err != nil {
 			return err
 		}
-		return m.batch(ctx, batch[half:])
+		return m.askBatch(ctx, batch[half:])
 	case isTooLarge(err) && len(batch[0].options) > 2:
-		return m.folded(ctx, batch[0], m.size(batch[0])/2)
+		return m.askFolded(ctx, batch[0], m.questionSize(batch[0])/2)
 	case err != nil:
-		return m.unanswered(err)
+		return m.allowUnanswered(err)
 	}
 	answers, err := readDecisions(res.Answer)
 	if err != nil {
@@ -176,22 +176,22 @@ func (m *merging) batch(ctx context.Context, batch []*question) error {
 	}
 	for _, a := range answers {
 		if a.Question >= 1 && a.Question <= len(batch) {
-			m.apply(batch[a.Question-1], a)
+			m.applyAnswer(batch[a.Question-1], a)
 		}
 	}
 	return nil
 }
 
-// folded asks one question with as many options at a time as fit: each call has
+// askFolded asks one question with as many options at a time as fit: each call has
 // what the one before it chose, or wrote, and some more. Where one of them chooses none,
 // none was compared with all others, and what the schema decided stands.
-func (m *merging) folded(ctx context.Context, q *question, room int64) error {
+func (m *mergeRun) askFolded(ctx context.Context, q *question, room int64) error {
 	sizes := make([]int64, len(q.options))
 	for i, o := range q.options {
-		sizes[i] = int64(m.agent.count.Count(o.text(i + 1)))
+		sizes[i] = int64(m.agent.count.Count(o.optionText(i + 1)))
 	}
 	var carried *option
-	for _, call := range pack.Fold(sizes, room-m.size(&question{ask: q.ask}), 0) {
+	for _, call := range pack.Fold(sizes, room-m.questionSize(&question{ask: q.ask}), 0) {
 		part := *q
 		part.options = nil
 		if carried != nil {
@@ -203,12 +203,12 @@ func (m *merging) folded(ctx context.Context, q *question, room int64) error {
 			}
 		}
 		if len(part.options) < 2 {
-			carried = first(part.options)
+			carried = firstOption(part.options)
 			continue
 		}
-		res, err := m.complete(ctx, m.mergeRequest([]*question{&part}))
+		res, err := m.completeRequest(ctx, m.mergeRequest([]*question{&part}))
 		if err != nil {
-			return m.unanswered(err)
+			return m.allowUnanswered(err)
 		}
 		answers, err := readDecisions(res.Answer)
 		if err != nil {
@@ -216,31 +216,31 @@ func (m *merging) folded(ctx context.Context, q *question, room int64) error {
 		}
 		carried = nil
 		if len(answers) > 0 {
-			carried = m.carry(&part, answers[0])
+			carried = m.chosenOption(&part, answers[0])
 		}
 		if carried == nil {
 			return nil
 		}
 	}
 	if carried != nil {
-		m.decide(q, *carried)
+		m.applyDecision(q, *carried)
 	}
 	return nil
 }
 
-func first(all []option) *option {
+func firstOption(all []option) *option {
 	if len(all) == 0 {
 		return nil
 	}
 	return &all[0]
 }
 
-// unanswered lets what the schema decided stand where no attempt would be
+// allowUnanswered lets what the schema decided stand where no attempt would be
 // answered. It is the error itself where another attempt may be, or where the
 // job wants a model's word.
-func (m *merging) unanswered(err error) error {
+func (m *mergeRun) allowUnanswered(err error) error {
 	if m.Merge == MergeBoth && m.inVain(err) {
-		m.note("what differs was left as the schema decides it", err)
+		m.noteError("what differs was left as the schema decides it", err)
 		return nil
 	}
 	return err
@@ -258,7 +258,7 @@ func (s *session) inVain(err error) bool {
 	return ofModel && (class == mapreduce.PermanentUnit || class == mapreduce.Retryable && s.task.Attempt >= last)
 }
 
-func (s *session) note(what string, err error) {
+func (s *session) noteError(what string, err error) {
 	if err != nil {
 		what = fmt.Sprintf("%s: %v", what, err)
 	}

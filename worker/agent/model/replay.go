@@ -25,16 +25,16 @@ func (m mute) Complete(context.Context, *llm.Request) (*llm.Response, error) {
 	}
 }
 
-// silent returns the provider of a job that repeats another: its dialect and the
+// silentProvider returns the provider of a job that repeats another: its dialect and the
 // rest are the vendor's, and it is never called, so no key is needed.
-func (a *Agent) silent(s Settings) (llm.Provider, error) {
+func (a *Agent) silentProvider(s Settings) (llm.Provider, error) {
 	cfg := a.cfg.LLM
 	cfg.Key, cfg.Window, cfg.ToolMode = llm.NewKey("not-used"), s.Window, s.ToolMode
 	return llm.New(s.Provider, cfg)
 }
 
-// replaying returns a session that is answered as the unit of the other job was.
-func (s *session) replaying() *session {
+// replaySession returns a session that is answered as the unit of the other job was.
+func (s *session) replaySession() *session {
 	origin := llm.Origin{Scope: string(s.task.Spec.Replay), Provider: s.Provider}
 	s.ask = newMemory(mute{s.vendor, s.task}, origin, s.task, s.calls)
 	return s

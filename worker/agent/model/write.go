@@ -64,16 +64,16 @@ func (p *program) tellWriter(stage *agent.StageSpec, vars map[string]string) err
 	return err
 }
 
-// A writing is a unit that writes a value.
-type writing struct {
+// A writeRun is a unit that writes a value.
+type writeRun struct {
 	*session
 	form             *output.Form
 	inputs, referred []*output.Output
 	issued           *output.Issued
 }
 
-func (s *session) newWriting() (*writing, error) {
-	w := &writing{session: s}
+func (s *session) newWriting() (*writeRun, error) {
+	w := &writeRun{session: s}
 	var err error
 	if w.form, err = unit.Form(s.task); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (s *session) newWriting() (*writing, error) {
 }
 
 // allInputs are all outputs whose citations the unit may pass on.
-func (w *writing) allInputs() []*output.Output { return slices.Concat(w.inputs, w.referred) }
+func (w *writeRun) allInputs() []*output.Output { return slices.Concat(w.inputs, w.referred) }
 
 // writeValue runs a unit that reads and writes: one call makes its value.
 func (s *session) writeValue(ctx context.Context) (*agent.Result, error) {
@@ -96,7 +96,7 @@ func (s *session) writeValue(ctx context.Context) (*agent.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	req, err := w.request()
+	req, err := w.valueRequest()
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (s *session) writeValue(ctx context.Context) (*agent.Result, error) {
 	return w.resultOf(out, size)
 }
 
-func (w *writing) resultOf(out *output.Output, size int64) (*agent.Result, error) {
+func (w *writeRun) resultOf(out *output.Output, size int64) (*agent.Result, error) {
 	res, err := unit.Valued(out)
 	if err != nil {
 		return nil, err
@@ -119,9 +119,9 @@ func (w *writing) resultOf(out *output.Output, size int64) (*agent.Result, error
 // askValue asks, and makes the answer the output. One that cannot be kept, for its
 // size or because it does not fit once references were removed that nobody issued,
 // is sent back once.
-func (w *writing) askValue(ctx context.Context, req *llm.Request) (*output.Output, int64, error) {
+func (w *writeRun) askValue(ctx context.Context, req *llm.Request) (*output.Output, int64, error) {
 	for repaired := false; ; repaired = true {
-		res, err := w.complete(ctx, req)
+		res, err := w.completeRequest(ctx, req)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -132,12 +132,12 @@ func (w *writing) askValue(ctx context.Context, req *llm.Request) (*output.Outpu
 		case !errors.Is(err, output.ErrForm) || repaired:
 			return nil, 0, agent.Permanent(err)
 		}
-		req = follow(req, res.Answer, "This cannot be kept: "+clip(err.Error())+again)
+		req = followUp(req, res.Answer, "This cannot be kept: "+clipLine(err.Error())+again)
 	}
 }
 
-// request asks for the value of the unit by all that it reads.
-func (w *writing) request() (*llm.Request, error) {
+// valueRequest asks for the value of the unit by all that it reads.
+func (w *writeRun) valueRequest() (*llm.Request, error) {
 	var data []section
 	var about []pipeline.Document // what the stage's texts may name
 	var err error
@@ -149,7 +149,7 @@ func (w *writing) request() (*llm.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	told, err := w.own(w.mapping, about)
+	told, err := w.ownPrompt(w.mapping, about)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (w *writing) request() (*llm.Request, error) {
 }
 
 // documentSections are the texts of documents: the unit's own, or all that it has.
-func (w *writing) documentSections() (data []section, about []pipeline.Document, err error) {
+func (w *writeRun) documentSections() (data []section, about []pipeline.Document, err error) {
 	if t := w.task.Text; t != nil {
 		content := string(t.Content)
 		return []section{
@@ -169,13 +169,13 @@ func (w *writing) documentSections() (data []section, about []pipeline.Document,
 		return nil, nil, err
 	}
 	for _, doc := range all.Documents() {
-		data = append(data, section{"document", "named " + named(doc.Document) + "\n" + string(doc.Text)})
+		data = append(data, section{"document", "named " + quoteName(doc.Document) + "\n" + string(doc.Text)})
 	}
-	return data, described(all.Documents()), nil
+	return data, describeDocuments(all.Documents()), nil
 }
 
 // outputSections are what the unit reads of others' outputs.
-func (w *writing) outputSections() (data []section, about []pipeline.Document, err error) {
+func (w *writeRun) outputSections() (data []section, about []pipeline.Document, err error) {
 	values, err := unit.Read(w.task, w.inputs, w.referred)
 	if err != nil {
 		return nil, nil, err
@@ -200,7 +200,7 @@ func (p *program) writeRequest(told, item string, data []section) *llm.Request {
 	}
 	mark := markFor(texts...)
 	var b strings.Builder
-	b.WriteString(assignment(told, mark))
+	b.WriteString(assignmentText(told, mark))
 	between := func(n int, s section) {
 		if s.text != "" {
 			fmt.Fprintf(&b, "<%s %d %s>\n%s\n</%s %d %s>\n", s.name, n, mark, s.text, s.name, n, mark)
@@ -243,7 +243,7 @@ func (s *session) mergeValues(ctx context.Context) (*agent.Result, error) {
 		if !s.inVain(err) {
 			return nil, err
 		}
-		s.note("what differs was left as it was found first", err)
+		s.noteError("what differs was left as it was found first", err)
 		return w.resultOf(typed, token.Unknown)
 	}
 	if err := out.Settle(typed, string(s.task.Unit), "a model chose"); err != nil {
@@ -254,11 +254,11 @@ func (s *session) mergeValues(ctx context.Context) (*agent.Result, error) {
 
 // settleRequest asks for a value in which conflicts are settled that a typed merge
 // has left.
-func (w *writing) settleRequest(typed *output.Output, open []output.Decided) *llm.Request {
+func (w *writeRun) settleRequest(typed *output.Output, open []output.Decided) *llm.Request {
 	data := []section{{"merged", w.issued.Show(string(typed.Value))}}
 	for _, d := range open {
 		var b strings.Builder
-		fmt.Fprintf(&b, "at %s there are different values:\n", quoted(d.Field, maxQuote))
+		fmt.Fprintf(&b, "at %s there are different values:\n", quoteShort(d.Field, maxQuote))
 		for _, c := range d.Candidates {
 			raw, err := json.Marshal(c.Value)
 			if err == nil { // it came as JSON

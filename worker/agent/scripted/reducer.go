@@ -53,9 +53,9 @@ func (r *Reducer) Run(ctx context.Context, task *agent.Task, calls agent.Calls) 
 	if err != nil {
 		return nil, err
 	}
-	h := &hostile{schema: s, out: out, unit: task.Unit, rand: draw(int64(len(how)), task.Unit, 0), issued: out.Issue()}
+	h := &hostile{schema: s, out: out, unit: task.Unit, rand: newRand(int64(len(how)), task.Unit, 0), issued: out.Issue()}
 	for doing := range strings.SplitSeq(how, ",") {
-		if err := h.do(strings.TrimSpace(doing)); err != nil {
+		if err := h.runHostile(strings.TrimSpace(doing)); err != nil {
 			return nil, agent.PermanentJob(err)
 		}
 	}
@@ -81,10 +81,10 @@ type hostile struct {
 	decisions []output.Decision
 }
 
-func (h *hostile) do(doing string) error {
-	answer := map[string]func(*output.Decision, []string){drops: h.drop, invents: h.invent, mixes: h.mix, rewrites: h.rewrite}[doing]
+func (h *hostile) runHostile(doing string) error {
+	answer := map[string]func(*output.Decision, []string){drops: h.dropRefs, invents: h.inventRefs, mixes: h.mixRefs, rewrites: h.rewriteValue}[doing]
 	if answer != nil {
-		h.answer(answer)
+		h.spoilDecisions(answer)
 		return nil
 	}
 	forge := map[string]func(){
@@ -97,8 +97,8 @@ func (h *hostile) do(doing string) error {
 	return nil
 }
 
-// answer decides about half of all fields: an honest decision, spoiled.
-func (h *hostile) answer(spoil func(*output.Decision, []string)) {
+// spoilDecisions decides about half of all fields: an honest decision, spoiled.
+func (h *hostile) spoilDecisions(spoil func(*output.Decision, []string)) {
 	for i, e := range h.out.Entries {
 		for _, f := range e.Fields {
 			if len(f.Candidates) == 0 || h.rand.IntN(2) == 0 {
@@ -118,7 +118,7 @@ func (h *hostile) answer(spoil func(*output.Decision, []string)) {
 	}
 }
 
-func (h *hostile) drop(d *output.Decision, names []string) {
+func (h *hostile) dropRefs(d *output.Decision, names []string) {
 	if h.rand.IntN(8) == 0 {
 		d.Value, d.Refs = nil, nil
 		return
@@ -126,7 +126,7 @@ func (h *hostile) drop(d *output.Decision, names []string) {
 	d.Refs = names[:min(1, len(names))]
 }
 
-func (h *hostile) invent(d *output.Decision, names []string) {
+func (h *hostile) inventRefs(d *output.Decision, names []string) {
 	d.Refs = append(d.Refs, fmt.Sprintf("REF_%08x", h.rand.Uint32()), "[7]", "REF_", "REF_notathing1")
 	if len(names) > 0 { // one digit off
 		last := names[0][len(names[0])-1]
@@ -137,14 +137,14 @@ func (h *hostile) invent(d *output.Decision, names []string) {
 	}
 }
 
-func (h *hostile) mix(d *output.Decision, _ []string) {
+func (h *hostile) mixRefs(d *output.Decision, _ []string) {
 	all := h.issued.Names()
 	for range min(3, len(all)) {
 		d.Refs = append(d.Refs, all[h.rand.IntN(len(all))])
 	}
 }
 
-func (h *hostile) rewrite(d *output.Decision, names []string) {
+func (h *hostile) rewriteValue(d *output.Decision, names []string) {
 	switch v := d.Value.(type) {
 	case string:
 		d.Value = []any{"quite another value", strings.ToUpper(v), v + " (approximately)", "according to " + strings.Join(names, " and ") + ": " + v}[h.rand.IntN(4)]
@@ -157,8 +157,8 @@ func (h *hostile) rewrite(d *output.Decision, names []string) {
 	d.Refs = []string{strings.Join(d.Refs, ", ")}
 }
 
-// first returns a mention with citations.
-func (h *hostile) first() *merge.Mention {
+// firstMention returns a mention with citations.
+func (h *hostile) firstMention() *merge.Mention {
 	for i := range h.out.Entries {
 		for _, f := range h.out.Entries[i].Fields {
 			for _, c := range f.Candidates {
@@ -174,7 +174,7 @@ func (h *hostile) first() *merge.Mention {
 }
 
 func (h *hostile) forgeCitation() {
-	if m := h.first(); m != nil {
+	if m := h.firstMention(); m != nil {
 		quote := "what no document says"
 		m.Citations = append(m.Citations, h.out.Cite(output.Citation{
 			ID: refs.New(refs.DocumentHash{}, 0, len(quote), quote), Document: "doc000", Unit: "doc000",
@@ -185,7 +185,7 @@ func (h *hostile) forgeCitation() {
 }
 
 func (h *hostile) forgeQuote() {
-	if m := h.first(); m != nil {
+	if m := h.firstMention(); m != nil {
 		c := h.out.Citations[m.Citations[0]]
 		c.Quote = strings.Repeat("x", len(c.Quote))
 		h.out.Citations[m.Citations[0]] = c
@@ -193,7 +193,7 @@ func (h *hostile) forgeQuote() {
 }
 
 func (h *hostile) forgeLoss() {
-	if m := h.first(); m != nil {
+	if m := h.firstMention(); m != nil {
 		m.Citations = nil
 	}
 }

@@ -31,13 +31,13 @@ const (
 	hugeBytes      = 65 << 20 // more than a worker takes
 )
 
-// behaviours are what a unit can be poisoned with.
-func behaviours() []string {
+// behaviourNames are what a unit can be poisoned with.
+func behaviourNames() []string {
 	return []string{fail, permanent, panics, hang, exit, goexit, huge, garbage, garbled}
 }
 
-// rated are what units do with a probability.
-func rated() []string {
+// ratedNames are what units do with a probability.
+func ratedNames() []string {
 	return []string{fail, permanent, panics, hang, exit, goexit, wrongQuote}
 }
 
@@ -81,8 +81,8 @@ type script struct {
 	poison      map[string]string
 }
 
-// parse reads a script out of a job's variables.
-func parse(vars map[string]string) (script, error) {
+// parseScript reads a script out of a job's variables.
+func parseScript(vars map[string]string) (script, error) {
 	s := script{calls: 1, growth: 1, items: map[string]int{"": 3}, rates: map[string]float64{}, poison: map[string]string{}}
 	var errs []error
 	for key, value := range vars {
@@ -90,14 +90,14 @@ func parse(vars map[string]string) (script, error) {
 		if !ok {
 			continue
 		}
-		if err := s.set(name, value); err != nil {
+		if err := s.setVariable(name, value); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", key, err))
 		}
 	}
 	return s, errors.Join(errs...)
 }
 
-func (s *script) set(name, value string) (err error) {
+func (s *script) setVariable(name, value string) (err error) {
 	switch name {
 	case "seed":
 		s.seed, err = strconv.ParseInt(value, 10, 64)
@@ -134,7 +134,7 @@ func (s *script) set(name, value string) (err error) {
 func (s *script) setMap(name, value string) error {
 	if unit, ok := strings.CutPrefix(name, "poison."); ok {
 		s.poison[unit] = value
-		return oneOf(value, behaviours())
+		return oneOf(value, behaviourNames())
 	}
 	if stage, ok := strings.CutPrefix(name, "items."); ok {
 		n, err := parseCount[int](value)
@@ -150,7 +150,7 @@ func (s *script) setMap(name, value string) error {
 		err = errors.New("must be in [0,1]")
 	}
 	s.rates[kind] = rate
-	return errors.Join(err, oneOf(kind, rated()))
+	return errors.Join(err, oneOf(kind, ratedNames()))
 }
 
 // itemsOf is how many elements lists have in a stage.
@@ -196,9 +196,9 @@ func parseLatency(value string) (l latency, err error) {
 	return l, err
 }
 
-// draw returns one duration. The mean of a log-normal variable is
+// drawDuration returns one duration. The mean of a log-normal variable is
 // exp(mu + sigma²/2).
-func (l latency) draw(r *rand.Rand) time.Duration {
+func (l latency) drawDuration(r *rand.Rand) time.Duration {
 	if l.sigma == 0 {
 		return l.mean
 	}

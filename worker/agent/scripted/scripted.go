@@ -72,18 +72,18 @@ type Payload struct {
 
 // Run implements agent.Agent.
 func (a *Agent) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
-	s, err := parse(task.Spec.Vars)
+	s, err := parseScript(task.Spec.Vars)
 	if err != nil {
 		return nil, agent.PermanentJob(err)
 	}
 	r := &run{agent: a, script: s, task: task, calls: calls}
-	r.rand = draw(s.seed, task.Unit, task.Attempt)
-	r.payload = r.plan()
+	r.rand = newRand(s.seed, task.Unit, task.Attempt)
+	r.payload = r.makePayload()
 	return r.run(ctx)
 }
 
-// draw returns the randomness of one attempt; attempt 0 stands for the unit.
-func draw(seed int64, unit mapreduce.UnitID, attempt int) *rand.Rand {
+// newRand returns the randomness of one attempt; attempt 0 stands for the unit.
+func newRand(seed int64, unit mapreduce.UnitID, attempt int) *rand.Rand {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s\x00%d", unit, attempt)
 	return rand.New(rand.NewPCG(uint64(seed), h.Sum64()))
@@ -101,41 +101,41 @@ type run struct {
 }
 
 func (r *run) run(ctx context.Context) (*agent.Result, error) {
-	how := r.behaviour()
-	r.state = r.resumed()
-	if err := r.answered(); err != nil {
+	how := r.chooseBehaviour()
+	r.state = r.resumedState()
+	if err := r.checkAnswer(); err != nil {
 		return nil, err
 	}
 	done := r.state.Calls
 	for i := done; i < r.script.calls; i++ {
-		if err := r.park(ctx, min(i, r.script.parks)); err != nil {
+		if err := r.parkUnit(ctx, min(i, r.script.parks)); err != nil {
 			return nil, err
 		}
 		if i == r.script.calls/2 {
-			if err := r.misbehave(how); err != nil {
+			if err := r.runMisbehaviour(how); err != nil {
 				return nil, err
 			}
 		}
-		if err := r.call(ctx, i); err != nil {
+		if err := r.makeCall(ctx, i); err != nil {
 			return nil, err
 		}
 	}
 	if r.script.calls == 0 || done > r.script.calls/2 {
-		if err := r.misbehave(how); err != nil {
+		if err := r.runMisbehaviour(how); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.park(ctx, r.script.parks); err != nil {
+	if err := r.parkUnit(ctx, r.script.parks); err != nil {
 		return nil, err
 	}
 	if how != huge && !r.task.MakesRecords() && r.task.Kind != mapreduce.KindParse {
 		return r.valueResult(how)
 	}
-	return r.result(how), nil
+	return r.makeResult(how), nil
 }
 
-// resumed returns how far an earlier attempt has come, by its state.
-func (r *run) resumed() state {
+// resumedState returns how far an earlier attempt has come, by its state.
+func (r *run) resumedState() state {
 	var st state
 	if json.Unmarshal(r.task.State, &st) != nil || st.Hash != r.payload.Hash {
 		return state{Hash: r.payload.Hash}
@@ -150,15 +150,15 @@ type state struct {
 	Hash  string `json:"hash"`
 }
 
-// answered parks the unit again if the script has it wait for an answer that has not
+// checkAnswer parks the unit again if the script has it wait for an answer that has not
 // come yet.
-func (r *run) answered() error {
+func (r *run) checkAnswer() error {
 	if r.script.answer == "" || r.state.Parks == 0 {
 		return nil
 	}
 	w := r.task.WakeCall
-	if w == nil || w.Handle != r.handle() {
-		return r.parked()
+	if w == nil || w.Handle != r.parkHandle() {
+		return r.parkError()
 	}
 	if string(w.Answer) != r.script.answer {
 		return agent.Permanent(fmt.Errorf("the answer to %s is %.64q: %w", w.Handle, w.Answer, ErrScripted))
@@ -166,27 +166,27 @@ func (r *run) answered() error {
 	return nil
 }
 
-// park parks the unit, unless attempts at it have done so n times.
-func (r *run) park(ctx context.Context, n int) error {
+// parkUnit parks the unit, unless attempts at it have done so n times.
+func (r *run) parkUnit(ctx context.Context, n int) error {
 	if r.state.Parks >= n {
 		return nil
 	}
 	r.state.Parks++
-	if err := r.keep(ctx); err != nil {
+	if err := r.keepState(ctx); err != nil {
 		return err
 	}
-	return r.parked()
+	return r.parkError()
 }
 
-func (r *run) parked() error {
-	return agent.Park(r.handle(), r.script.parkFor, fmt.Sprintf("parked %d of %d times", r.state.Parks, r.script.parks))
+func (r *run) parkError() error {
+	return agent.Park(r.parkHandle(), r.script.parkFor, fmt.Sprintf("parked %d of %d times", r.state.Parks, r.script.parks))
 }
 
-// handle is what the unit is parked under the latest time.
-func (r *run) handle() string { return fmt.Sprintf("%s-%d", r.payload.Hash[:8], r.state.Parks) }
+// parkHandle is what the unit is parked under the latest time.
+func (r *run) parkHandle() string { return fmt.Sprintf("%s-%d", r.payload.Hash[:8], r.state.Parks) }
 
-// keep offers the state.
-func (r *run) keep(ctx context.Context) error {
+// keepState offers the state.
+func (r *run) keepState(ctx context.Context) error {
 	kept, err := json.Marshal(r.state)
 	if err != nil {
 		return err
@@ -194,8 +194,8 @@ func (r *run) keep(ctx context.Context) error {
 	return r.calls.Keep(ctx, kept)
 }
 
-// capture records call i for the trace.
-func (r *run) capture(i int, start time.Time, spent mapreduce.Tokens, err error) {
+// captureCall records call i for the trace.
+func (r *run) captureCall(i int, start time.Time, spent mapreduce.Tokens, err error) {
 	rec, ok := r.calls.(agent.Recorder)
 	if !ok || rec.Captures() == mapreduce.CaptureOff {
 		return
@@ -210,8 +210,8 @@ func (r *run) capture(i int, start time.Time, spent mapreduce.Tokens, err error)
 	rec.Record(c)
 }
 
-// call makes call i: it reserves, waits, spends, and keeps the state.
-func (r *run) call(ctx context.Context, i int) error {
+// makeCall makes call i: it reserves, waits, spends, and keeps the state.
+func (r *run) makeCall(ctx context.Context, i int) error {
 	s := r.script
 	if err := r.calls.Reserve(ctx, s.tokensIn+s.tokensOut); err != nil {
 		return err
@@ -220,10 +220,10 @@ func (r *run) call(ctx context.Context, i int) error {
 	start := time.Now()
 	err := r.calls.Call(ctx, "", func(ctx context.Context) error {
 		entry := Entry{Job: r.task.Job, Unit: r.task.Unit, Attempt: r.task.Attempt, Call: i, Hash: r.payload.Hash}
-		if err := r.agent.record(entry); err != nil {
+		if err := r.agent.recordEntry(entry); err != nil {
 			return err
 		}
-		if err := clock.Sleep(ctx, s.latency.draw(r.rand)); err != nil {
+		if err := clock.Sleep(ctx, s.latency.drawDuration(r.rand)); err != nil {
 			return err
 		}
 		if n := r.agent.calls.Add(1); n <= int64(s.breaker) {
@@ -231,26 +231,26 @@ func (r *run) call(ctx context.Context, i int) error {
 		}
 		in, out = s.tokensIn, s.tokensOut
 		entry.End = true
-		return r.agent.record(entry)
+		return r.agent.recordEntry(entry)
 	})
 	r.calls.Spent(in, out, s.cost)
-	r.capture(i, start, mapreduce.Tokens{In: in, Out: out}, err)
+	r.captureCall(i, start, mapreduce.Tokens{In: in, Out: out}, err)
 	if err != nil {
 		return err
 	}
 	r.calls.Progress(fmt.Sprintf("call %d of %d", i+1, s.calls))
 	r.state.Calls = i + 1
-	return r.keep(ctx)
+	return r.keepState(ctx)
 }
 
-// behaviour decides how the attempt ends. A unit's own poison goes before the
+// chooseBehaviour decides how the attempt ends. A unit's own poison goes before the
 // rates.
-func (r *run) behaviour() string {
+func (r *run) chooseBehaviour() string {
 	if p, ok := r.script.poison[string(r.task.Unit)]; ok {
 		return p
 	}
 	s := r.script
-	if of := draw(s.seed, r.task.Unit, 0); of.Float64() < s.rates[permanent] {
+	if of := newRand(s.seed, r.task.Unit, 0); of.Float64() < s.rates[permanent] {
 		return permanent
 	}
 	x := r.rand.Float64()
@@ -262,14 +262,14 @@ func (r *run) behaviour() string {
 	return ""
 }
 
-// plan makes the payload, which no attempt changes.
-func (r *run) plan() Payload {
+// makePayload makes the payload, which no attempt changes.
+func (r *run) makePayload() Payload {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d\x00%s\x00%d\x00", r.script.seed, r.task.Unit, r.task.Level)
 	p := Payload{Unit: r.task.Unit, Level: r.task.Level}
 	if t := r.task.Text; t != nil {
 		h.Write(t.Content)
-		p.Quote = quote(t)
+		p.Quote = firstLine(t)
 	}
 	if len(r.task.Item) > 0 {
 		fmt.Fprintf(h, "item\x00%d\x00", len(r.task.Item))
@@ -283,17 +283,17 @@ func (r *run) plan() Payload {
 		}
 	}
 	p.Hash = hex.EncodeToString(h.Sum(nil)[:16])
-	of := draw(r.script.seed, r.task.Unit, 0)
+	of := newRand(r.script.seed, r.task.Unit, 0)
 	of.Float64() // that of script.permanent_rate
 	if of.Float64() < r.script.rates[wrongQuote] {
 		p.Quote, p.Wrong = "what no document says "+p.Hash, true
 	}
-	p.Filler = r.filler()
+	p.Filler = r.outputFiller()
 	return p
 }
 
-// quote returns the first line of a text's core that is not blank.
-func quote(t *mapreduce.Text) string {
+// firstLine returns the first line of a text's core that is not blank.
+func firstLine(t *mapreduce.Text) string {
 	core := t.Content
 	if t.CoreEnd > t.CoreStart && t.CoreStart >= 0 && t.CoreEnd <= len(core) {
 		core = core[t.CoreStart:t.CoreEnd]
@@ -306,13 +306,13 @@ func quote(t *mapreduce.Text) string {
 	return ""
 }
 
-// filler makes the output as long as the script wants it at this level.
-func (r *run) filler() string {
+// outputFiller makes the output as long as the script wants it at this level.
+func (r *run) outputFiller() string {
 	n := float64(r.script.outputBytes) * math.Pow(r.script.growth, float64(r.task.Level))
 	return strings.Repeat("x", int(min(n, maxOutputBytes)))
 }
 
-func (r *run) result(how string) *agent.Result {
+func (r *run) makeResult(how string) *agent.Result {
 	encode := r.agent.Encode
 	if encode == nil {
 		encode = encodeJSON
@@ -324,7 +324,7 @@ func (r *run) result(how string) *agent.Result {
 	out := encode(r.task, p)
 	size := len(out)
 	if r.agent.Encode == nil {
-		size = len(text(p)) // of what is said, not of what it is wrapped in
+		size = len(payloadText(p)) // of what is said, not of what it is wrapped in
 	}
 	res := &agent.Result{Output: out, Size: int64(size+3) / 4, Confidence: 0.5 + float64(len(p.Unit)%50)/100}
 	if how == garbage {
@@ -342,8 +342,8 @@ func (r *run) valueResult(how string) (*agent.Result, error) {
 	return res, err
 }
 
-// text is a payload as JSON.
-func text(p Payload) string {
+// payloadText is a payload as JSON.
+func payloadText(p Payload) string {
 	out, err := json.Marshal(p)
 	if err != nil { // of strings and numbers
 		panic(err)
@@ -355,9 +355,9 @@ func text(p Payload) string {
 // into is text alone.
 func encodeJSON(task *agent.Task, p Payload) []byte {
 	if task.Kind == mapreduce.KindParse {
-		return []byte(text(p))
+		return []byte(payloadText(p))
 	}
-	out, err := (&output.Output{Reason: text(p)}).Encode()
+	out, err := (&output.Output{Reason: payloadText(p)}).Encode()
 	if err != nil { // of a string
 		panic(err)
 	}
@@ -373,7 +373,7 @@ func PayloadOf(data []byte) (p Payload, err error) {
 	return p, json.Unmarshal([]byte(out.Reason), &p)
 }
 
-func (a *Agent) record(e Entry) error {
+func (a *Agent) recordEntry(e Entry) error {
 	if a.Ledger == nil {
 		return nil
 	}
@@ -383,8 +383,8 @@ func (a *Agent) record(e Entry) error {
 // notText is what breaks careless stores: NUL and bytes that are not UTF-8.
 const notText = "not \x00 text \xff\xfe"
 
-// misbehave does what is not an honest result.
-func (r *run) misbehave(how string) error {
+// runMisbehaviour does what is not an honest result.
+func (r *run) runMisbehaviour(how string) error {
 	switch how {
 	case fail:
 		return ErrScripted
@@ -396,7 +396,7 @@ func (r *run) misbehave(how string) error {
 		<-r.agent.Release // whatever the context says
 		return ErrScripted
 	case exit:
-		r.agent.exit(1)
+		r.agent.exitProcess(1)
 	case goexit:
 		runtime.Goexit()
 	case garbled:
@@ -405,7 +405,7 @@ func (r *run) misbehave(how string) error {
 	return nil
 }
 
-func (a *Agent) exit(code int) {
+func (a *Agent) exitProcess(code int) {
 	if a.Exit != nil {
 		a.Exit(code)
 		return

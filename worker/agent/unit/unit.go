@@ -118,8 +118,8 @@ func (m *Mapper) Accumulate(n int64, values []Value, missing []merge.Missing) me
 		v.Unread = len(found.Places) > 0 && !found.Whole
 		for _, at := range found.Places {
 			v.Unread = v.Unread && at.Outside
-			v.Citations = append(v.Citations, m.cite(at))
-			v.Confidence = max(v.Confidence, sure(m.schema.Field(found.Field), found.Value, at))
+			v.Citations = append(v.Citations, m.makeCitation(at))
+			v.Confidence = max(v.Confidence, placeConfidence(m.schema.Field(found.Field), found.Value, at))
 		}
 		rec.Values = append(rec.Values, v)
 		m.confidence += v.Confidence
@@ -137,13 +137,13 @@ func (m *Mapper) Add(n int64, a merge.Accumulator) {
 	m.out.Entries = append(m.out.Entries, entry)
 }
 
-// sure computes the confidence in a value that was read at a place.
-func sure(p *schema.Property, value any, at Place) float64 {
+// placeConfidence computes the confidence in a value that was read at a place.
+func placeConfidence(p *schema.Property, value any, at Place) float64 {
 	return confidence.Of(confidence.Evidence{Property: p, Value: value, Quote: at.Quote, Grade: at.Grade, Before: at.Before})
 }
 
-// cite makes the citation of a place in the document.
-func (m *Mapper) cite(at Place) merge.Citation {
+// makeCitation makes the citation of a place in the document.
+func (m *Mapper) makeCitation(at Place) merge.Citation {
 	t := m.task.Text
 	c := output.Citation{
 		ID:       refs.New(output.HashDocument(string(t.Document), t.SHA256), at.ByteStart, at.ByteEnd, at.Quote),

@@ -28,7 +28,7 @@ func newBuckets(r Rates, now time.Time) buckets {
 	return buckets{rates: r, at: now, requests: r.Requests, input: r.Input, output: r.Output}
 }
 
-func (b *buckets) refill(now time.Time) {
+func (b *buckets) refillAll(now time.Time) {
 	d := max(now.Sub(b.at), 0).Minutes()
 	b.at = now
 	b.requests = min(b.requests+d*b.rates.Requests, b.rates.Requests)
@@ -36,13 +36,13 @@ func (b *buckets) refill(now time.Time) {
 	b.output = min(b.output+d*b.rates.Output, b.rates.Output)
 }
 
-// admit takes a request, or returns how long until it would be let in.
-func (b *buckets) admit(now time.Time, input float64) time.Duration {
-	b.refill(now)
+// admitRequest takes a request, or returns how long until it would be let in.
+func (b *buckets) admitRequest(now time.Time, input float64) time.Duration {
+	b.refillAll(now)
 	wait := max(
-		until(b.requests, 1, b.rates.Requests),
-		until(b.input, min(input, b.rates.Input), b.rates.Input),
-		until(b.output, min(1, b.rates.Output), b.rates.Output),
+		refillTime(b.requests, 1, b.rates.Requests),
+		refillTime(b.input, min(input, b.rates.Input), b.rates.Input),
+		refillTime(b.output, min(1, b.rates.Output), b.rates.Output),
 	)
 	if wait == 0 {
 		b.requests--
@@ -51,16 +51,16 @@ func (b *buckets) admit(now time.Time, input float64) time.Duration {
 	return wait
 }
 
-// until returns how long a level takes to reach what is wanted.
-func until(level, want, perMinute float64) time.Duration {
+// refillTime returns how long a level takes to reach what is wanted.
+func refillTime(level, want, perMinute float64) time.Duration {
 	if perMinute == 0 || level >= want {
 		return 0
 	}
 	return time.Duration(math.Ceil((want-level)/perMinute*60)) * time.Second
 }
 
-// headers tells how limits stand, as a vendor does.
-func (b *buckets) headers(h http.Header, w Wire, now time.Time) {
+// writeHeaders tells how limits stand, as a vendor does.
+func (b *buckets) writeHeaders(h http.Header, w Wire, now time.Time) {
 	for _, one := range []struct {
 		anthropic, openai string
 		level, size       float64

@@ -13,24 +13,24 @@ import (
 
 // A wire is a format: how a request is read, and how an answer is written.
 type wire interface {
-	// read fills in a call.
-	read(c *Call, body []byte) error
+	// readCall fills in a call.
+	readCall(c *Call, body []byte) error
 
-	// media is the type of an answer.
-	media() string
+	// mediaType is the type of an answer.
+	mediaType() string
 
-	// open, piece and close write an answer. Piece is called for each bit of
+	// openAnswer, piece and close write an answer. Piece is called for each bit of
 	// the text. An error is written by broken, in mid-stream.
-	open(x *exchange)
-	piece(x *exchange, text string)
-	close(x *exchange, r Reply)
-	broken(x *exchange)
+	openAnswer(x *exchange)
+	writePiece(x *exchange, text string)
+	closeAnswer(x *exchange, r Reply)
+	writeBroken(x *exchange)
 
-	// refuse returns an error's status and body.
-	refuse(status int, kind, message string) (int, any)
+	// errorBody returns an error's status and body.
+	errorBody(status int, kind, message string) (int, any)
 
-	// stop is the vendor's word for how an answer ended.
-	stop(f Fault, tool bool) string
+	// stopReason is the vendor's word for how an answer ended.
+	stopReason(f Fault, tool bool) string
 }
 
 // An exchange is one call being answered.
@@ -44,33 +44,33 @@ type exchange struct {
 	Entry
 }
 
-// serve answers, or does what the script has instead.
-func (x *exchange) serve() {
+// serveCall answers, or does what the script has instead.
+func (x *exchange) serveCall() {
 	if x.s.cfg.Fault != nil {
 		x.Fault = x.s.cfg.Fault(x.Call)
 	}
-	if !x.s.authorised(x.Header) {
+	if !x.s.isAuthorised(x.Header) {
 		x.Fault = Unauthorized
 	}
-	if !x.admitted() {
+	if !x.admitCall() {
 		return
 	}
-	if !x.latency() || x.instead() {
+	if !x.waitLatency() || x.answerInstead() {
 		return
 	}
-	x.answer()
+	x.streamAnswer()
 }
 
-// admitted keeps the limits.
-func (x *exchange) admitted() bool {
+// admitCall keeps the limits.
+func (x *exchange) admitCall() bool {
 	now := time.Now()
 	x.s.mu.Lock()
-	x.cache()
-	wait := x.s.buckets.admit(now, float64(x.Input+x.CacheWrite))
+	x.countInput()
+	wait := x.s.buckets.admitRequest(now, float64(x.Input+x.CacheWrite))
 	if most := x.s.cfg.Rates.Concurrent; most > 0 && x.s.inFlight > most {
 		wait = max(wait, time.Second)
 	}
-	x.s.buckets.headers(x.w.Header(), x.Wire, now)
+	x.s.buckets.writeHeaders(x.w.Header(), x.Wire, now)
 	x.s.mu.Unlock()
 	if wait > 0 {
 		x.rateLimited(wait)
@@ -80,13 +80,13 @@ func (x *exchange) admitted() bool {
 
 func (x *exchange) rateLimited(wait time.Duration) {
 	x.w.Header().Set("Retry-After", strconv.FormatFloat(wait.Seconds(), 'f', -1, 64))
-	x.fail(http.StatusTooManyRequests, "rate_limit_error", "too many requests or tokens")
+	x.writeError(http.StatusTooManyRequests, "rate_limit_error", "too many requests or tokens")
 }
 
-// cache reckons the input. What it writes to the cache others find once the answer
+// countInput reckons the input. What it writes to the cache others find once the answer
 // has begun: of those that ask meanwhile each writes it too. The caller holds the server's lock.
-func (x *exchange) cache() {
-	x.Input = tokens(x.prompt)
+func (x *exchange) countInput() {
+	x.Input = countTokens(x.prompt)
 	var size int64
 	best, all := -1, sha256.New()
 	keys := make([]string, len(x.prompt))
@@ -113,8 +113,8 @@ func (x *exchange) cache() {
 	x.warm = keys[best]
 }
 
-// latency waits, and reports whether the client did.
-func (x *exchange) latency() bool {
+// waitLatency waits, and reports whether the client did.
+func (x *exchange) waitLatency() bool {
 	if x.s.cfg.Latency == nil {
 		return true
 	}
@@ -128,35 +128,35 @@ func (x *exchange) latency() bool {
 	}
 }
 
-// instead does what happens instead of an answer, if anything does.
-func (x *exchange) instead() bool {
+// answerInstead does what happens instead of an answer, if anything does.
+func (x *exchange) answerInstead() bool {
 	const page = "<!DOCTYPE html><html><body>Please sign in to the network.</body></html>"
 	switch x.Fault {
 	case RateLimit:
 		x.rateLimited(time.Second)
 	case Overloaded:
-		x.fail(529, "overloaded_error", "Overloaded")
+		x.writeError(529, "overloaded_error", "Overloaded")
 	case ServerError:
-		x.fail(http.StatusInternalServerError, "api_error", "Internal server error")
+		x.writeError(http.StatusInternalServerError, "api_error", "Internal server error")
 	case Unauthorized:
-		x.fail(http.StatusUnauthorized, "authentication_error", "invalid key: "+x.Header.Get("X-Api-Key")+x.Header.Get("Authorization"))
+		x.writeError(http.StatusUnauthorized, "authentication_error", "invalid key: "+x.Header.Get("X-Api-Key")+x.Header.Get("Authorization"))
 	case NoMoney:
-		x.fail(http.StatusPaymentRequired, "billing_error", "Your credit balance is too low to access the API.")
+		x.writeError(http.StatusPaymentRequired, "billing_error", "Your credit balance is too low to access the API.")
 	case SpendLimit:
-		x.fail(http.StatusTooManyRequests, spendLimit, "You have reached the limit on your spending.")
+		x.writeError(http.StatusTooManyRequests, spendLimit, "You have reached the limit on your spending.")
 	case UnknownModel:
-		x.fail(http.StatusNotFound, "not_found_error", "model: "+x.Model)
+		x.writeError(http.StatusNotFound, "not_found_error", "model: "+x.Model)
 	case TooLong:
-		x.fail(http.StatusBadRequest, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum context length")
+		x.writeError(http.StatusBadRequest, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum context length")
 	case WebPage:
-		x.raw(http.StatusOK, "text/html; charset=utf-8", page)
+		x.writeRaw(http.StatusOK, "text/html; charset=utf-8", page)
 	case BadGateway:
-		x.raw(http.StatusBadGateway, "text/html", page)
+		x.writeRaw(http.StatusBadGateway, "text/html", page)
 	case Redirect:
 		x.w.Header().Set("Location", "/elsewhere")
-		x.raw(http.StatusFound, "text/html", page)
+		x.writeRaw(http.StatusFound, "text/html", page)
 	case Hangup:
-		x.none()
+		x.clearUsage()
 		panic(http.ErrAbortHandler)
 	default:
 		return false
@@ -164,37 +164,37 @@ func (x *exchange) instead() bool {
 	return true
 }
 
-// none takes back what would have been told of tokens.
-func (x *exchange) none() { x.Input, x.CacheRead, x.CacheWrite, x.Output = 0, 0, 0, 0 }
+// clearUsage takes back what would have been told of tokens.
+func (x *exchange) clearUsage() { x.Input, x.CacheRead, x.CacheWrite, x.Output = 0, 0, 0, 0 }
 
-func (x *exchange) raw(status int, media, body string) {
-	x.none()
+func (x *exchange) writeRaw(status int, media, body string) {
+	x.clearUsage()
 	x.Status = status
 	x.s.mu.Lock()
-	x.s.leave(x)
+	x.s.leaveFlight(x)
 	x.s.mu.Unlock()
 	x.w.Header().Set("Content-Type", media)
 	x.w.WriteHeader(status)
 	x.write(body)
 }
 
-// fail writes an error in the words of the format.
-func (x *exchange) fail(status int, kind, message string) {
-	status, body := x.wire.refuse(status, kind, message)
+// writeError writes an error in the words of the format.
+func (x *exchange) writeError(status int, kind, message string) {
+	status, body := x.wire.errorBody(status, kind, message)
 	raw, err := json.Marshal(body)
 	if err != nil {
 		panic(err) // strings
 	}
 	x.w.Header().Set("Request-Id", x.RequestID)
-	x.raw(status, "application/json", string(raw))
+	x.writeRaw(status, "application/json", string(raw))
 }
 
-func (x *exchange) json(v any) {
+func (x *exchange) writeJSON(v any) {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // numbers
 	}
-	x.raw(http.StatusOK, "application/json", string(raw))
+	x.writeRaw(http.StatusOK, "application/json", string(raw))
 }
 
 // write sends text at once. A client that left is noticed elsewhere.
@@ -205,42 +205,42 @@ func (x *exchange) write(text string) {
 	}
 }
 
-// answer lets the model speak.
-func (x *exchange) answer() {
-	r := x.reply()
+// streamAnswer lets the model speak.
+func (x *exchange) streamAnswer() {
+	r := x.makeReply()
 	x.s.mu.Lock()
 	if x.warm != "" {
 		x.s.warm[x.warm] = true
 	}
 	x.s.mu.Unlock()
-	x.w.Header().Set("Content-Type", x.wire.media())
+	x.w.Header().Set("Content-Type", x.wire.mediaType())
 	x.w.Header().Set("Request-Id", x.RequestID)
-	x.wire.open(x)
-	for i, text := range pieces(r.Text, x.s.cfg.Piece) {
-		if i > 0 && x.breaks() {
+	x.wire.openAnswer(x)
+	for i, text := range cutPieces(r.Text, x.s.cfg.Piece) {
+		if i > 0 && x.breakOff() {
 			return
 		}
-		x.wire.piece(x, text)
+		x.wire.writePiece(x, text)
 	}
-	if x.breaks() {
+	if x.breakOff() {
 		return
 	}
 	// The client may make its next call before this one is done with here.
 	x.s.mu.Lock()
 	x.s.buckets.output -= float64(Tokens(r.Text))
-	x.s.leave(x)
+	x.s.leaveFlight(x)
 	x.s.mu.Unlock()
-	x.wire.close(x, r)
+	x.wire.closeAnswer(x, r)
 }
 
-// reply is what the model says, changed by the fault.
-func (x *exchange) reply() Reply {
+// makeReply is what the model says, changed by the fault.
+func (x *exchange) makeReply() Reply {
 	r := Reply{Text: "{}"}
 	if x.s.cfg.Model != nil {
 		r = x.s.cfg.Model(x.Call)
 	}
 	if r.Stop == "" {
-		r.Stop = x.wire.stop(x.Fault, x.Tool != "")
+		r.Stop = x.wire.stopReason(x.Fault, x.Tool != "")
 	}
 	switch x.Fault {
 	case Truncated:
@@ -262,31 +262,31 @@ func (x *exchange) reply() Reply {
 	x.Stop = r.Stop
 	if limit := x.MaxTokens * 4; limit > 0 && int64(len(r.Text)) > limit {
 		r.Text = r.Text[:limit]
-		x.Stop = x.wire.stop(Truncated, false)
+		x.Stop = x.wire.stopReason(Truncated, false)
 		r.Stop = x.Stop
 	}
 	return r
 }
 
-// breaks does what breaks an answer off, if anything does. Of tokens only
+// breakOff does what breaks an answer off, if anything does. Of tokens only
 // Anthropic has told by then.
-func (x *exchange) breaks() bool {
+func (x *exchange) breakOff() bool {
 	switch x.Fault {
 	case Cut, Reset, Stall, Drip, NotJSON:
 		if x.Wire != Anthropic {
-			x.none()
+			x.clearUsage()
 		}
 	}
 	switch x.Fault {
 	case MidStream:
-		x.wire.broken(x)
+		x.wire.writeBroken(x)
 	case Cut:
 	case Reset:
 		panic(http.ErrAbortHandler)
 	case Stall:
 		<-x.r.Context().Done()
 	case Drip:
-		x.drip()
+		x.dripLines()
 	case NotJSON:
 		x.write("event: message_delta\ndata: {\"type\": \n\n")
 	default:
@@ -295,8 +295,8 @@ func (x *exchange) breaks() bool {
 	return true
 }
 
-// drip writes empty lines, which every format passes over.
-func (x *exchange) drip() {
+// dripLines writes empty lines, which every format passes over.
+func (x *exchange) dripLines() {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -309,8 +309,8 @@ func (x *exchange) drip() {
 	}
 }
 
-// pieces cuts text into events, at least one, never within a character.
-func pieces(text string, size int) []string {
+// cutPieces cuts text into events, at least one, never within a character.
+func cutPieces(text string, size int) []string {
 	var out []string
 	for len(text) > size {
 		n := size
@@ -323,8 +323,8 @@ func pieces(text string, size int) []string {
 	return append(out, text)
 }
 
-// event writes one event of a stream.
-func (x *exchange) event(name string, data any) {
+// writeEvent writes one event of a stream.
+func (x *exchange) writeEvent(name string, data any) {
 	raw, err := json.Marshal(data)
 	if err != nil {
 		panic(err) // maps of strings and numbers

@@ -155,27 +155,27 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
 		return
 	}
-	call, wire, err := read(r, body)
+	call, wire, err := parseCall(r, body)
 	if wire == nil {
 		http.NotFound(w, r)
 		return
 	}
-	x := s.begin(call)
-	defer s.end(x)
+	x := s.beginCall(call)
+	defer s.endCall(x)
 	x.w, x.r, x.wire = w, r, wire
 	if err != nil {
-		x.fail(http.StatusBadRequest, "invalid_request_error", err.Error())
+		x.writeError(http.StatusBadRequest, "invalid_request_error", err.Error())
 		return
 	}
 	if strings.HasSuffix(r.URL.Path, "/count_tokens") {
-		x.json(map[string]int64{"input_tokens": tokens(call.prompt)})
+		x.writeJSON(map[string]int64{"input_tokens": countTokens(call.prompt)})
 		return
 	}
-	x.serve()
+	x.serveCall()
 }
 
-// read tells the format by the path.
-func read(r *http.Request, body []byte) (Call, wire, error) {
+// parseCall tells the format by the path.
+func parseCall(r *http.Request, body []byte) (Call, wire, error) {
 	c := Call{Header: r.Header.Clone(), Body: body}
 	c.Unit, _ = url.QueryUnescape(r.Header.Get("X-Coditect-Unit"))
 	c.Attempt, _ = strconv.Atoi(r.Header.Get("X-Coditect-Attempt"))
@@ -193,11 +193,11 @@ func read(r *http.Request, body []byte) (Call, wire, error) {
 	default:
 		return c, nil, nil
 	}
-	return c, w, w.read(&c, body)
+	return c, w, w.readCall(&c, body)
 }
 
-// begin counts a call in.
-func (s *Server) begin(c Call) *exchange {
+// beginCall counts a call in.
+func (s *Server) beginCall(c Call) *exchange {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls++
@@ -210,11 +210,11 @@ func (s *Server) begin(c Call) *exchange {
 	return x
 }
 
-// end writes the journal.
-func (s *Server) end(x *exchange) {
+// endCall writes the journal.
+func (s *Server) endCall(x *exchange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.leave(x)
+	s.leaveFlight(x)
 	if s.open--; s.open == 0 {
 		s.idle.Broadcast()
 	}
@@ -231,16 +231,16 @@ func (s *Server) end(x *exchange) {
 	}
 }
 
-// leave ends a call's being in flight. The caller holds the lock.
-func (s *Server) leave(x *exchange) {
+// leaveFlight ends a call's being in flight. The caller holds the lock.
+func (s *Server) leaveFlight(x *exchange) {
 	if !x.left {
 		x.left = true
 		s.inFlight--
 	}
 }
 
-// authorised reports whether a call brings the key.
-func (s *Server) authorised(h http.Header) bool {
+// isAuthorised reports whether a call brings the key.
+func (s *Server) isAuthorised(h http.Header) bool {
 	got := cmp.Or(h.Get("X-Api-Key"), strings.TrimPrefix(h.Get("Authorization"), "Bearer "))
 	return s.cfg.Key == "" || subtle.ConstantTimeCompare([]byte(got), []byte(s.cfg.Key)) == 1
 }
@@ -254,7 +254,7 @@ type section struct {
 // Tokens is how many tokens the server takes a text for.
 func Tokens(text string) int64 { return int64(len(text)+3) / 4 }
 
-func tokens(prompt []section) int64 {
+func countTokens(prompt []section) int64 {
 	var n int64
 	for _, s := range prompt {
 		n += Tokens(s.text)

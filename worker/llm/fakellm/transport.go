@@ -19,13 +19,13 @@ type transport struct{ server *Server }
 
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	in, err := received(r)
+	in, err := asReceived(r)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	a := newAnswer(ctx, cancel)
-	go a.serve(t.server, in.WithContext(ctx))
+	go a.serveRequest(t.server, in.WithContext(ctx))
 	select {
 	case <-a.begun:
 	case <-r.Context().Done():
@@ -43,8 +43,8 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// received is a request as a server reads it.
-func received(r *http.Request) (*http.Request, error) {
+// asReceived is a request as a server reads it.
+func asReceived(r *http.Request) (*http.Request, error) {
 	in := r.Clone(r.Context())
 	if r.Body != nil {
 		defer r.Body.Close()
@@ -88,23 +88,23 @@ func newAnswer(ctx context.Context, cancel context.CancelFunc) *answer {
 	return a
 }
 
-// serve has a request answered. A server that panics breaks the connection.
-func (a *answer) serve(s *Server, r *http.Request) {
+// serveRequest has a request answered. A server that panics breaks the connection.
+func (a *answer) serveRequest(s *Server, r *http.Request) {
 	defer close(a.done)
 	err := io.ErrUnexpectedEOF
 	defer func() {
 		if e := recover(); e != nil && e != http.ErrAbortHandler { //nolint:errorlint // it is that very value
 			panic(e)
 		}
-		a.start(0)
+		a.startAnswer(0)
 		_ = a.out.CloseWithError(err) // it always succeeds
 	}()
 	s.ServeHTTP(a, r)
-	a.start(http.StatusOK)
+	a.startAnswer(http.StatusOK)
 	err = io.EOF
 }
 
-func (a *answer) start(status int) {
+func (a *answer) startAnswer(status int) {
 	a.begin.Do(func() {
 		a.status, a.sent = status, a.header.Clone()
 		close(a.begun)
@@ -115,11 +115,11 @@ func (a *answer) start(status int) {
 func (a *answer) Header() http.Header { return a.header }
 
 // WriteHeader implements http.ResponseWriter.
-func (a *answer) WriteHeader(status int) { a.start(status) }
+func (a *answer) WriteHeader(status int) { a.startAnswer(status) }
 
 // Write implements http.ResponseWriter.
 func (a *answer) Write(p []byte) (int, error) {
-	a.start(http.StatusOK)
+	a.startAnswer(http.StatusOK)
 	return a.out.Write(p)
 }
 

@@ -12,7 +12,7 @@ import (
 // NearMiss alters a word in the middle of every quote: the fields of that name,
 // wherever they stand.
 func NearMiss(answer, field string) string {
-	return quotes(answer, field, func(q string) string {
+	return changeQuotes(answer, field, func(q string) string {
 		words := strings.Fields(q)
 		if len(words) < 3 {
 			return q + "s"
@@ -24,7 +24,7 @@ func NearMiss(answer, field string) string {
 
 // Invent puts a quote that stands nowhere in place of every one.
 func Invent(answer, field string) string {
-	return quotes(answer, field, func(string) string {
+	return changeQuotes(answer, field, func(string) string {
 		return "the parties have settled this matter out of court in 1999"
 	})
 }
@@ -38,7 +38,7 @@ func Foreign(answer, id string) string { return reference.ReplaceAllString(answe
 // Grow makes a reducer say more than it was given: every list has its items
 // twice.
 func Grow(answer string) string {
-	return change(answer, func(_ string, v any) any {
+	return changeValues(answer, func(_ string, v any) any {
 		if list, ok := v.([]any); ok {
 			return append(list, list...)
 		}
@@ -57,8 +57,8 @@ func Obey(answer, document string) string {
 	return answer
 }
 
-func quotes(answer, field string, f func(string) string) string {
-	return change(answer, func(key string, v any) any {
+func changeQuotes(answer, field string, f func(string) string) string {
+	return changeValues(answer, func(key string, v any) any {
 		if s, ok := v.(string); ok && key == field {
 			return f(s)
 		}
@@ -66,8 +66,8 @@ func quotes(answer, field string, f func(string) string) string {
 	})
 }
 
-// change rewrites each value, the inner ones first. What is no JSON is left.
-func change(answer string, f func(key string, v any) any) string {
+// changeValues rewrites each value, the inner ones first. What is no JSON is left.
+func changeValues(answer string, f func(key string, v any) any) string {
 	var v any
 	if json.Unmarshal([]byte(answer), &v) != nil {
 		return answer

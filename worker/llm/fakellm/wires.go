@@ -36,18 +36,18 @@ func (c *content) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*[]block)(c))
 }
 
-// text is all of it.
-func (c content) text() string {
+// joinText is all of it.
+func (c content) joinText() string {
 	var b strings.Builder
 	for _, part := range c {
-		b.WriteString(part.Text + string(part.Input) + part.Content.text())
+		b.WriteString(part.Text + string(part.Input) + part.Content.joinText())
 	}
 	return b.String()
 }
 
 type anthropicWire struct{}
 
-func (anthropicWire) read(c *Call, body []byte) error {
+func (anthropicWire) readCall(c *Call, body []byte) error {
 	var in struct {
 		Model     string
 		MaxTokens *int64 `json:"max_tokens"`
@@ -73,7 +73,7 @@ func (anthropicWire) read(c *Call, body []byte) error {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return err
 	}
-	c.Model, c.System, c.Schema = in.Model, in.System.text(), in.Output.Format.Schema
+	c.Model, c.System, c.Schema = in.Model, in.System.joinText(), in.Output.Format.Schema
 	for _, t := range in.Tools {
 		c.prompt = append(c.prompt, section{t.Name + string(t.Schema), t.Cache != nil})
 		if t.Name == in.ToolChoice.Name {
@@ -83,13 +83,13 @@ func (anthropicWire) read(c *Call, body []byte) error {
 	c.prompt = append(c.prompt, section{text: string(in.Output.Format.Schema)})
 	add := func(blocks content) {
 		for _, b := range blocks {
-			c.prompt = append(c.prompt, section{content{b}.text(), b.Cache != nil})
+			c.prompt = append(c.prompt, section{content{b}.joinText(), b.Cache != nil})
 		}
 	}
 	add(in.System)
 	for _, m := range in.Messages {
 		add(m.Content)
-		c.Turns = append(c.Turns, Turn{m.Role, m.Content.text()})
+		c.Turns = append(c.Turns, Turn{m.Role, m.Content.joinText()})
 	}
 	if err := checkVersion(c.Header.Get("Anthropic-Version"), body); err != nil {
 		return err
@@ -158,21 +158,21 @@ func checkRequest(model string, messages int, stream bool) error {
 	return nil
 }
 
-func (anthropicWire) media() string { return "text/event-stream; charset=utf-8" }
+func (anthropicWire) mediaType() string { return "text/event-stream; charset=utf-8" }
 
-func (anthropicWire) open(x *exchange) {
+func (anthropicWire) openAnswer(x *exchange) {
 	x.Output = 1
-	x.event("message_start", fields{"type": "message_start", "message": fields{
+	x.writeEvent("message_start", fields{"type": "message_start", "message": fields{
 		"id": "msg_" + x.RequestID, "type": "message", "role": "assistant", "model": x.Model, "content": []any{},
 		"stop_reason": nil, "stop_sequence": nil,
 		"usage": anthropicUsage(x),
 	}})
-	x.event("ping", fields{"type": "ping"})
+	x.writeEvent("ping", fields{"type": "ping"})
 	start := fields{"type": "text", "text": ""}
 	if x.Tool != "" {
 		start = fields{"type": "tool_use", "id": "toolu_" + x.RequestID, "name": x.Tool, "input": fields{}}
 	}
-	x.event("content_block_start", fields{"type": "content_block_start", "index": 0, "content_block": start})
+	x.writeEvent("content_block_start", fields{"type": "content_block_start", "index": 0, "content_block": start})
 }
 
 // anthropicUsage is what is told of tokens, so far.
@@ -189,17 +189,17 @@ func anthropicUsage(x *exchange) fields {
 	return usage
 }
 
-func (anthropicWire) piece(x *exchange, text string) {
+func (anthropicWire) writePiece(x *exchange, text string) {
 	delta := fields{"type": "text_delta", "text": text}
 	if x.Tool != "" {
 		delta = fields{"type": "input_json_delta", "partial_json": text}
 	}
-	x.event("content_block_delta", fields{"type": "content_block_delta", "index": 0, "delta": delta})
+	x.writeEvent("content_block_delta", fields{"type": "content_block_delta", "index": 0, "delta": delta})
 }
 
-func (anthropicWire) close(x *exchange, r Reply) {
+func (anthropicWire) closeAnswer(x *exchange, r Reply) {
 	x.Output = Tokens(r.Text)
-	x.event("content_block_stop", fields{"type": "content_block_stop", "index": 0})
+	x.writeEvent("content_block_stop", fields{"type": "content_block_stop", "index": 0})
 	delta := fields{"stop_reason": r.Stop, "stop_sequence": nil}
 	if r.Why != "" {
 		delta["stop_details"] = fields{"type": "refusal", "category": "cyber", "explanation": r.Why}
@@ -211,16 +211,16 @@ func (anthropicWire) close(x *exchange, r Reply) {
 		delete(usage, "service_tier")
 		delete(usage, "inference_geo")
 	}
-	x.event("message_delta", fields{"type": "message_delta", "delta": delta, "usage": usage})
-	x.event("message_stop", fields{"type": "message_stop"})
+	x.writeEvent("message_delta", fields{"type": "message_delta", "delta": delta, "usage": usage})
+	x.writeEvent("message_stop", fields{"type": "message_stop"})
 }
 
-func (w anthropicWire) broken(x *exchange) {
-	_, body := w.refuse(529, "overloaded_error", "Overloaded")
-	x.event("error", body)
+func (w anthropicWire) writeBroken(x *exchange) {
+	_, body := w.errorBody(529, "overloaded_error", "Overloaded")
+	x.writeEvent("error", body)
 }
 
-func (anthropicWire) refuse(status int, kind, message string) (int, any) {
+func (anthropicWire) errorBody(status int, kind, message string) (int, any) {
 	failure := fields{"type": kind, "message": message}
 	switch kind {
 	case "billing_error":
@@ -231,7 +231,7 @@ func (anthropicWire) refuse(status int, kind, message string) (int, any) {
 	return status, fields{"type": "error", "error": failure}
 }
 
-func (anthropicWire) stop(f Fault, tool bool) string {
+func (anthropicWire) stopReason(f Fault, tool bool) string {
 	switch f {
 	case Truncated:
 		return "max_tokens"
@@ -250,7 +250,7 @@ func (anthropicWire) stop(f Fault, tool bool) string {
 
 type openaiWire struct{}
 
-func (openaiWire) read(c *Call, body []byte) error {
+func (openaiWire) readCall(c *Call, body []byte) error {
 	var in struct {
 		Model   string
 		Stream  bool
@@ -285,12 +285,12 @@ func (openaiWire) read(c *Call, body []byte) error {
 		}
 	}
 	for _, m := range in.Messages {
-		c.prompt = append(c.prompt, section{text: m.Content.text()})
+		c.prompt = append(c.prompt, section{text: m.Content.joinText()})
 		if m.Role == "system" || m.Role == "developer" {
-			c.System += m.Content.text()
+			c.System += m.Content.joinText()
 			continue
 		}
-		c.Turns = append(c.Turns, Turn{m.Role, m.Content.text()})
+		c.Turns = append(c.Turns, Turn{m.Role, m.Content.joinText()})
 	}
 	if !in.Options.IncludeUsage {
 		return errors.New("stream_options.include_usage: without it nobody knows what was spent")
@@ -298,45 +298,45 @@ func (openaiWire) read(c *Call, body []byte) error {
 	return checkRequest(in.Model, len(in.Messages), in.Stream)
 }
 
-func (openaiWire) media() string { return "text/event-stream; charset=utf-8" }
+func (openaiWire) mediaType() string { return "text/event-stream; charset=utf-8" }
 
-// chunk writes one chunk. What is told of usage, once, is in the last.
-func (openaiWire) chunk(x *exchange, choices []any, usage any) {
-	x.event("", fields{
+// writeChunk writes one chunk. What is told of usage, once, is in the last.
+func (openaiWire) writeChunk(x *exchange, choices []any, usage any) {
+	x.writeEvent("", fields{
 		"id": "chatcmpl-" + x.RequestID, "object": "chat.completion.chunk", "created": 1, "model": x.Model,
 		"choices": choices, "usage": usage,
 	})
 }
 
-func (w openaiWire) delta(x *exchange, delta fields, finish any) {
-	w.chunk(x, []any{fields{"index": 0, "delta": delta, "finish_reason": finish}}, nil)
+func (w openaiWire) writeDelta(x *exchange, delta fields, finish any) {
+	w.writeChunk(x, []any{fields{"index": 0, "delta": delta, "finish_reason": finish}}, nil)
 }
 
-func (w openaiWire) open(x *exchange) {
-	w.delta(x, fields{"role": "assistant", "content": ""}, nil)
+func (w openaiWire) openAnswer(x *exchange) {
+	w.writeDelta(x, fields{"role": "assistant", "content": ""}, nil)
 	if x.Tool != "" {
-		w.delta(x, fields{"tool_calls": []any{fields{"index": 0, "id": "call_" + x.RequestID, "type": "function", "function": fields{"name": x.Tool, "arguments": ""}}}}, nil)
+		w.writeDelta(x, fields{"tool_calls": []any{fields{"index": 0, "id": "call_" + x.RequestID, "type": "function", "function": fields{"name": x.Tool, "arguments": ""}}}}, nil)
 	}
 }
 
-func (w openaiWire) piece(x *exchange, text string) {
+func (w openaiWire) writePiece(x *exchange, text string) {
 	if x.Tool != "" {
-		w.delta(x, fields{"tool_calls": []any{fields{"index": 0, "function": fields{"arguments": text}}}}, nil)
+		w.writeDelta(x, fields{"tool_calls": []any{fields{"index": 0, "function": fields{"arguments": text}}}}, nil)
 		return
 	}
-	w.delta(x, fields{"content": text}, nil)
+	w.writeDelta(x, fields{"content": text}, nil)
 }
 
-func (w openaiWire) close(x *exchange, r Reply) {
+func (w openaiWire) closeAnswer(x *exchange, r Reply) {
 	if r.Why != "" {
-		w.delta(x, fields{"refusal": r.Why}, nil)
+		w.writeDelta(x, fields{"refusal": r.Why}, nil)
 	}
-	w.delta(x, fields{}, r.Stop)
+	w.writeDelta(x, fields{}, r.Stop)
 	x.Output = Tokens(r.Text)
 	if x.Fault == NoUsage {
-		x.none()
+		x.clearUsage()
 	} else {
-		w.chunk(x, []any{}, fields{
+		w.writeChunk(x, []any{}, fields{
 			"prompt_tokens": x.In(), "completion_tokens": x.Output, "total_tokens": x.In() + x.Output,
 			"prompt_tokens_details": fields{"cached_tokens": x.CacheRead},
 		})
@@ -344,13 +344,13 @@ func (w openaiWire) close(x *exchange, r Reply) {
 	x.write("data: [DONE]\n\n")
 }
 
-func (w openaiWire) broken(x *exchange) {
-	x.none()
-	_, body := w.refuse(500, "server_error", "The server had an error while processing your request")
-	x.event("", body)
+func (w openaiWire) writeBroken(x *exchange) {
+	x.clearUsage()
+	_, body := w.errorBody(500, "server_error", "The server had an error while processing your request")
+	x.writeEvent("", body)
 }
 
-func (openaiWire) refuse(status int, kind, message string) (int, any) {
+func (openaiWire) errorBody(status int, kind, message string) (int, any) {
 	var code any
 	switch kind {
 	case "billing_error":
@@ -369,7 +369,7 @@ func (openaiWire) refuse(status int, kind, message string) (int, any) {
 	return status, fields{"error": fields{"message": message, "type": kind, "param": nil, "code": code}}
 }
 
-func (openaiWire) stop(f Fault, _ bool) string {
+func (openaiWire) stopReason(f Fault, _ bool) string {
 	switch f {
 	case Truncated:
 		return "length"
@@ -383,7 +383,7 @@ func (openaiWire) stop(f Fault, _ bool) string {
 
 type ollamaWire struct{}
 
-func (ollamaWire) read(c *Call, body []byte) error {
+func (ollamaWire) readCall(c *Call, body []byte) error {
 	var in struct {
 		Model    string
 		Stream   bool
@@ -412,9 +412,9 @@ func (ollamaWire) read(c *Call, body []byte) error {
 	return checkRequest(in.Model, len(in.Messages), in.Stream)
 }
 
-func (ollamaWire) media() string { return "application/x-ndjson" }
+func (ollamaWire) mediaType() string { return "application/x-ndjson" }
 
-func (ollamaWire) line(x *exchange, v fields) {
+func (ollamaWire) writeLine(x *exchange, v fields) {
 	v["model"] = x.Model
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -423,29 +423,29 @@ func (ollamaWire) line(x *exchange, v fields) {
 	x.write(string(raw) + "\n")
 }
 
-func (ollamaWire) open(*exchange) {}
+func (ollamaWire) openAnswer(*exchange) {}
 
-func (w ollamaWire) piece(x *exchange, text string) {
-	w.line(x, fields{"message": fields{"role": "assistant", "content": text}, "done": false})
+func (w ollamaWire) writePiece(x *exchange, text string) {
+	w.writeLine(x, fields{"message": fields{"role": "assistant", "content": text}, "done": false})
 }
 
-// close tells of a prompt that was cut to the window, as Ollama does, only by
+// closeAnswer tells of a prompt that was cut to the window, as Ollama does, only by
 // its length.
-func (w ollamaWire) close(x *exchange, r Reply) {
+func (w ollamaWire) closeAnswer(x *exchange, r Reply) {
 	x.Input, x.CacheRead, x.CacheWrite = min(x.In(), x.Window), 0, 0
 	x.Output = Tokens(r.Text)
-	w.line(x, fields{
+	w.writeLine(x, fields{
 		"message": fields{"role": "assistant", "content": ""}, "done": true, "done_reason": r.Stop,
 		"prompt_eval_count": x.Input, "eval_count": x.Output, "total_duration": 1,
 	})
 }
 
-func (w ollamaWire) broken(x *exchange) {
-	x.none()
-	w.line(x, fields{"error": "an error was encountered while running the model"})
+func (w ollamaWire) writeBroken(x *exchange) {
+	x.clearUsage()
+	w.writeLine(x, fields{"error": "an error was encountered while running the model"})
 }
 
-func (ollamaWire) refuse(status int, kind, message string) (int, any) {
+func (ollamaWire) errorBody(status int, kind, message string) (int, any) {
 	switch {
 	case status == 529:
 		status = http.StatusServiceUnavailable
@@ -455,7 +455,7 @@ func (ollamaWire) refuse(status int, kind, message string) (int, any) {
 	return status, fields{"error": message}
 }
 
-func (ollamaWire) stop(f Fault, _ bool) string {
+func (ollamaWire) stopReason(f Fault, _ bool) string {
 	switch f {
 	case Truncated:
 		return "length"

@@ -47,8 +47,8 @@ type program struct {
 // maxPrograms bounds the schemas that are kept ready.
 const maxPrograms = 64
 
-// of returns the program of a task's records.
-func (a *programs) of(task *agent.Task) (*program, error) {
+// programOf returns the program of a task's records.
+func (a *programs) programOf(task *agent.Task) (*program, error) {
 	source := task.RecordSchema()
 	sum := sha256.Sum256(source)
 	a.mu.Lock()
@@ -75,7 +75,7 @@ func (a *programs) of(task *agent.Task) (*program, error) {
 // An extractor finds records in texts.
 type extractor struct {
 	*programs
-	readings readings
+	readings readingCache
 }
 
 // Run implements step.Runner. It finds the records of all the documents that the
@@ -84,19 +84,19 @@ func (x *extractor) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	p, err := x.of(task)
+	p, err := x.programOf(task)
 	if err != nil {
 		return nil, err
 	}
 	if task.Text == nil {
-		return p.direct(ctx, task)
+		return p.extractDirect(ctx, task)
 	}
 	if task.Whole != nil {
 		if res, err := x.extractWhole(ctx, p, task); res != nil || err != nil {
 			return res, err
 		}
 	}
-	return p.extract(task)
+	return p.extractRecords(task)
 }
 
 // A merger merges what units came to.
@@ -110,7 +110,7 @@ func (m *merger) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*age
 	if !task.MakesRecords() {
 		return unit.MergeValues(task)
 	}
-	p, err := m.of(task)
+	p, err := m.programOf(task)
 	if err != nil {
 		return nil, err
 	}
@@ -121,15 +121,15 @@ func (m *merger) Run(ctx context.Context, task *agent.Task, _ agent.Calls) (*age
 	return unit.Reduced(out)
 }
 
-// extract finds the records in what the unit was given, which may be a chunk with
+// extractRecords finds the records in what the unit was given, which may be a chunk with
 // its context.
-func (p *program) extract(task *agent.Task) (*agent.Result, error) {
+func (p *program) extractRecords(task *agent.Task) (*agent.Result, error) {
 	m := unit.NewMapper(task, p.schema)
-	return m.Result(p.find(task, m))
+	return m.Result(p.findRecords(task, m))
 }
 
-// direct finds the records of all documents of a job.
-func (p *program) direct(ctx context.Context, task *agent.Task) (*agent.Result, error) {
+// extractDirect finds the records of all documents of a job.
+func (p *program) extractDirect(ctx context.Context, task *agent.Task) (*agent.Result, error) {
 	d, err := unit.NewDirect(task, p.schema)
 	if err != nil {
 		return nil, err
@@ -140,13 +140,13 @@ func (p *program) direct(ctx context.Context, task *agent.Task) (*agent.Result, 
 		}
 		one := d.Task(i)
 		m := d.Mapper(one)
-		d.Take(m, p.find(one, m))
+		d.Take(m, p.findRecords(one, m))
 	}
 	return d.Result()
 }
 
-// find collects the records of a text in m, and says why there are none.
-func (p *program) find(task *agent.Task, m *unit.Mapper) string {
+// findRecords collects the records of a text in m, and says why there are none.
+func (p *program) findRecords(task *agent.Task, m *unit.Mapper) string {
 	t := task.Text
 	found := p.rules.Extract(rules.Unit{
 		Text: string(t.Content), CoreStart: t.CoreStart, CoreEnd: t.CoreEnd,
@@ -154,13 +154,13 @@ func (p *program) find(task *agent.Task, m *unit.Mapper) string {
 	})
 	aligner := unit.Aligner(t, 0, len(t.Content))
 	for i, r := range found.Records {
-		m.Add(int64(i), m.Accumulate(int64(i), located(aligner, r.Found), missing(r.Missing)))
+		m.Add(int64(i), m.Accumulate(int64(i), locateValues(aligner, r.Found), toMissing(r.Missing)))
 	}
 	return found.Reason
 }
 
-// located returns values with the places that their quotes were found at.
-func located(aligner ground.Unit, found []rules.Found) []unit.Value {
+// locateValues returns values with the places that their quotes were found at.
+func locateValues(aligner ground.Unit, found []rules.Found) []unit.Value {
 	values := make([]unit.Value, len(found))
 	for i, f := range found {
 		values[i] = unit.Value{Field: f.Field, Value: f.Value, Said: f.Confidence}
@@ -171,7 +171,7 @@ func located(aligner ground.Unit, found []rules.Found) []unit.Value {
 	return values
 }
 
-func missing(all []rules.Missing) []merge.Missing {
+func toMissing(all []rules.Missing) []merge.Missing {
 	var out []merge.Missing
 	for _, m := range all {
 		out = append(out, merge.Missing(m))

@@ -32,8 +32,8 @@ type reading struct {
 	found rules.Output // written under once; holds no part of the text
 }
 
-// readings are those of the documents read last.
-type readings struct {
+// readingCache are those of the documents read last.
+type readingCache struct {
 	mu   sync.Mutex // guards list
 	list []keyed    // the latest first
 }
@@ -45,8 +45,8 @@ type keyed struct {
 	*reading
 }
 
-// of returns the reading of a document, which may yet have to be read.
-func (r *readings) of(p *program, text []byte) *reading {
+// readingOf returns the reading of a document, which may yet have to be read.
+func (r *readingCache) readingOf(p *program, text []byte) *reading {
 	key := keyed{p, [sha256.Size]byte(text), nil}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,22 +62,22 @@ func (r *readings) of(p *program, text []byte) *reading {
 	return key.reading
 }
 
-// read returns what is found in a text.
-func (r *reading) read(p *program, text string) rules.Output {
+// readText returns what is found in a text.
+func (r *reading) readText(p *program, text string) rules.Output {
 	r.once.Do(func() {
 		r.found = p.rules.Extract(rules.Document(text))
 		for i := range r.found.Records {
 			for j := range r.found.Records[i].Found {
 				f := &r.found.Records[i].Found[j]
-				f.Value, f.Quote = cloned(f.Value), ""
+				f.Value, f.Quote = cloneValue(f.Value), ""
 			}
 		}
 	})
 	return r.found
 }
 
-// cloned returns a value that holds no part of the text it was read from.
-func cloned(value any) any {
+// cloneValue returns a value that holds no part of the text it was read from.
+func cloneValue(value any) any {
 	switch v := value.(type) {
 	case string:
 		return strings.Clone(v)
@@ -86,13 +86,13 @@ func cloned(value any) any {
 	case []any:
 		list := make([]any, len(v))
 		for i, item := range v {
-			list[i] = cloned(item)
+			list[i] = cloneValue(item)
 		}
 		return list
 	case map[string]any:
 		fields := make(map[string]any, len(v))
 		for name, item := range v {
-			fields[name] = cloned(item)
+			fields[name] = cloneValue(item)
 		}
 		return fields
 	default:
@@ -106,8 +106,8 @@ func (x *extractor) extractWhole(ctx context.Context, p *program, task *agent.Ta
 	var res *agent.Result
 	var failed error
 	err := task.Whole(ctx, func(document *ground.Text) {
-		found := x.readings.of(p, task.Text.SHA256).read(p, document.String())
-		res, failed = p.own(task, found, document)
+		found := x.readings.readingOf(p, task.Text.SHA256).readText(p, document.String())
+		res, failed = p.ownResult(task, found, document)
 	})
 	if errors.Is(err, agent.ErrTooLong) {
 		return nil, nil
@@ -115,9 +115,9 @@ func (x *extractor) extractWhole(ctx context.Context, p *program, task *agent.Ta
 	return res, errors.Join(err, failed)
 }
 
-// own makes the output of a unit of what was found in its document: of many
+// ownResult makes the output of a unit of what was found in its document: of many
 // records those that begin in its core, of one record the values that do.
-func (p *program) own(task *agent.Task, found rules.Output, document *ground.Text) (*agent.Result, error) {
+func (p *program) ownResult(task *agent.Task, found rules.Output, document *ground.Text) (*agent.Result, error) {
 	t := task.Text
 	mine := func(at int) bool {
 		return int64(at) >= t.ByteOffset+int64(t.CoreStart) && int64(at) < t.ByteOffset+int64(t.CoreEnd)
@@ -129,8 +129,8 @@ func (p *program) own(task *agent.Task, found rules.Output, document *ground.Tex
 		if p.schema.Kind == schema.KindRecords && !mine(r.Start) {
 			continue
 		}
-		values := p.values(t, aligner, r.Found, func(f rules.Found) bool { return p.schema.Kind == schema.KindRecords || mine(f.Start) })
-		m.Add(n, m.Accumulate(n, values, missing(r.Missing)))
+		values := p.recordValues(t, aligner, r.Found, func(f rules.Found) bool { return p.schema.Kind == schema.KindRecords || mine(f.Start) })
+		m.Add(n, m.Accumulate(n, values, toMissing(r.Missing)))
 		n++
 	}
 	if n == 0 && len(found.Records) > 0 {
@@ -139,15 +139,15 @@ func (p *program) own(task *agent.Task, found rules.Output, document *ground.Tex
 	return m.Result(reason)
 }
 
-// values returns the values of a record that are the unit's own.
-func (p *program) values(t *mapreduce.Text, aligner ground.Unit, found []rules.Found, own func(rules.Found) bool) []unit.Value {
+// recordValues returns the values of a record that are the unit's own.
+func (p *program) recordValues(t *mapreduce.Text, aligner ground.Unit, found []rules.Found, own func(rules.Found) bool) []unit.Value {
 	var values []unit.Value
 	for _, f := range found {
 		if !own(f) {
 			continue
 		}
 		f.Quote = aligner.Chunk.String()[f.Start:f.End]
-		v := located(aligner, []rules.Found{f})[0]
+		v := locateValues(aligner, []rules.Found{f})[0]
 		v.Whole = true
 		for i := range v.Places {
 			v.Places[i].Outside = unit.Outside(t, v.Places[i].Span)

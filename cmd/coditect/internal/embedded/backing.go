@@ -31,11 +31,11 @@ type Cluster struct {
 // has, and far less than what a cluster bears with.
 const maxTxSize = 2_000_000 // bytes
 
-// shared reports whether other processes may work on the store as well.
-func (c Config) shared() bool { return c.Cluster.File != "" }
+// isShared reports whether other processes may work on the store as well.
+func (c Config) isShared() bool { return c.Cluster.File != "" }
 
-// space returns the keys that the service has in its store.
-func (c Config) space() *keys.Space {
+// keySpace returns the keys that the service has in its store.
+func (c Config) keySpace() *keys.Space {
 	if c.Cluster.Prefix == "" {
 		return keys.New()
 	}
@@ -43,7 +43,7 @@ func (c Config) space() *keys.Space {
 }
 
 func (c Config) openStore() (store.Store, error) {
-	if c.shared() {
+	if c.isShared() {
 		return fdb.Open(c.Cluster.File, fdb.Config{ConnectTimeout: c.Cluster.Timeout, MaxTxSize: maxTxSize})
 	}
 	return pebble.Open(c.Dir, pebble.Config{
@@ -51,9 +51,9 @@ func (c Config) openStore() (store.Store, error) {
 	})
 }
 
-// inspect refuses a part of a cluster that is not this installation's.
-func (n *Node) inspect() error {
-	if !n.config.shared() {
+// checkInstallation refuses a part of a cluster that is not this installation's.
+func (n *Node) checkInstallation() error {
+	if !n.config.isShared() {
 		return nil
 	}
 	timeout := max(n.config.Cluster.Timeout, minInspect)
@@ -66,9 +66,9 @@ func (n *Node) inspect() error {
 // minInspect is the least time for a look into a cluster that has answered.
 const minInspect = 5 * time.Second
 
-// install makes an empty part of a cluster this installation's.
-func (n *Node) install(ctx context.Context) error {
-	if !n.config.shared() {
+// markInstallation makes an empty part of a cluster this installation's.
+func (n *Node) markInstallation(ctx context.Context) error {
+	if !n.config.isShared() {
 		return nil
 	}
 	return n.jobs.Install(ctx, n.config.Cluster.Installation)

@@ -9,25 +9,25 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// guests count the connections of other processes that have begun a job here
+// waitingClients count the connections of other processes that have begun a job here
 // and wait for it. It is a stats handler, as nothing else in gRPC sees a
 // connection end.
-type guests struct {
+type waitingClients struct {
 	mu      sync.Mutex // guards the variables below
 	waiting int
 	left    chan struct{} // closed and replaced whenever a guest leaves
 }
 
-var _ stats.Handler = (*guests)(nil)
+var _ stats.Handler = (*waitingClients)(nil)
 
-func newGuests() *guests { return &guests{left: make(chan struct{})} }
+func newGuests() *waitingClients { return &waitingClients{left: make(chan struct{})} }
 
 // A connKey is the key of a connection's conn in its context.
 type connKey struct{}
 
-// A conn is one connection. It is a guest's from the first call that begins or
+// A clientConn is one connection. It is a guest's from the first call that begins or
 // resumes a job until it ends.
-type conn struct {
+type clientConn struct {
 	guest bool // guarded by guests.mu
 }
 
@@ -35,41 +35,41 @@ type conn struct {
 var begins = [...]string{"/SubmitJob", "/ResumeJob"}
 
 // TagConn implements stats.Handler.
-func (g *guests) TagConn(ctx context.Context, info *stats.ConnTagInfo) context.Context {
+func (g *waitingClients) TagConn(ctx context.Context, info *stats.ConnTagInfo) context.Context {
 	if _, ok := info.LocalAddr.(*net.UnixAddr); !ok {
 		return ctx // this process itself, or a server's client, who can come back
 	}
-	return context.WithValue(ctx, connKey{}, new(conn))
+	return context.WithValue(ctx, connKey{}, new(clientConn))
 }
 
 // TagRPC implements stats.Handler.
-func (g *guests) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
-	c, ok := ctx.Value(connKey{}).(*conn)
+func (g *waitingClients) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
+	c, ok := ctx.Value(connKey{}).(*clientConn)
 	if !ok {
 		return ctx
 	}
 	for _, method := range begins {
 		if strings.HasSuffix(info.FullMethodName, method) {
-			g.enter(c)
+			g.addConn(c)
 		}
 	}
 	return ctx
 }
 
 // HandleRPC implements stats.Handler.
-func (g *guests) HandleRPC(context.Context, stats.RPCStats) {}
+func (g *waitingClients) HandleRPC(context.Context, stats.RPCStats) {}
 
 // HandleConn implements stats.Handler.
-func (g *guests) HandleConn(ctx context.Context, s stats.ConnStats) {
+func (g *waitingClients) HandleConn(ctx context.Context, s stats.ConnStats) {
 	if _, ended := s.(*stats.ConnEnd); !ended {
 		return
 	}
-	if c, ok := ctx.Value(connKey{}).(*conn); ok {
-		g.leave(c)
+	if c, ok := ctx.Value(connKey{}).(*clientConn); ok {
+		g.removeConn(c)
 	}
 }
 
-func (g *guests) enter(c *conn) {
+func (g *waitingClients) addConn(c *clientConn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !c.guest {
@@ -78,7 +78,7 @@ func (g *guests) enter(c *conn) {
 	}
 }
 
-func (g *guests) leave(c *conn) {
+func (g *waitingClients) removeConn(c *clientConn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if c.guest {
@@ -89,20 +89,20 @@ func (g *guests) leave(c *conn) {
 	}
 }
 
-func (g *guests) count() int {
-	n, _ := g.look()
+func (g *waitingClients) countWaiting() int {
+	n, _ := g.waitState()
 	return n
 }
 
-func (g *guests) look() (waiting int, left <-chan struct{}) {
+func (g *waitingClients) waitState() (waiting int, left <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.waiting, g.left
 }
 
-func (g *guests) wait(ctx context.Context) error {
+func (g *waitingClients) waitUntilNone(ctx context.Context) error {
 	for {
-		n, left := g.look()
+		n, left := g.waitState()
 		if n == 0 {
 			return nil
 		}

@@ -45,7 +45,7 @@ func Join(ctx context.Context, c Config, o JoinOptions) (*Node, *client.Client, 
 		if !errors.Is(err, store.ErrInUse) {
 			return nil, nil, err
 		}
-		holder, dialErr := visit(ctx, c.Dir)
+		holder, dialErr := connectIfAnswering(ctx, c.Dir)
 		if dialErr == nil {
 			return nil, holder, nil
 		}
@@ -63,9 +63,9 @@ func Join(ctx context.Context, c Config, o JoinOptions) (*Node, *client.Client, 
 	}
 }
 
-// visit returns a client of the process that holds dir, if that answers.
-func visit(ctx context.Context, dir string) (*client.Client, error) {
-	c, err := dial(dir)
+// connectIfAnswering returns a client of the process that holds dir, if that answers.
+func connectIfAnswering(ctx context.Context, dir string) (*client.Client, error) {
+	c, err := dialSocket(dir)
 	if err != nil {
 		return nil, err
 	}

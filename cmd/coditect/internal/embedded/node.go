@@ -93,14 +93,14 @@ type Node struct {
 	jobs   *jobs.Jobs
 	orch   *orchestrator.Orchestrator
 	server *server.Server
-	guests *guests
+	guests *waitingClients
 
 	stopOrchestrator context.CancelFunc // nil before Start
 	orchestrating    sync.WaitGroup
 	stopWorker       context.CancelFunc // nil before Work
 	working          sync.WaitGroup
 	serving          sync.WaitGroup
-	socket           *socket // nil before Listen
+	socket           *dirSocket // nil before Listen
 	once             sync.Once
 	closed           error // of Close
 
@@ -118,20 +118,20 @@ func Open(c Config) (*Node, error) {
 		return nil, err
 	}
 	id := mapreduce.NodeID("node_" + strings.ToLower(rand.Text()))
-	n := &Node{config: c, store: kv, guests: newGuests(), jobs: jobs.New(store.NewDB(kv, store.Config{}), c.space(), id, time.Now)}
-	if err := n.inspect(); err != nil {
+	n := &Node{config: c, store: kv, guests: newGuests(), jobs: jobs.New(store.NewDB(kv, store.Config{}), c.keySpace(), id, time.Now)}
+	if err := n.checkInstallation(); err != nil {
 		return nil, errors.Join(err, kv.Close())
 	}
-	if err := n.wire(); err != nil {
+	if err := n.wireService(); err != nil {
 		return nil, errors.Join(err, kv.Close())
 	}
 	return n, nil
 }
 
-func (n *Node) wire() (err error) {
+func (n *Node) wireService() (err error) {
 	n.jobs.SetHook(n.config.Hook)
 	n.orch, err = orchestrator.New(n.jobs, orchestrator.Config{
-		Adopt: n.config.Adopt, Exclusive: !n.config.shared(), Logger: n.config.Logger,
+		Adopt: n.config.Adopt, Exclusive: !n.config.isShared(), Logger: n.config.Logger,
 		Lease: n.config.Lease, Heartbeat: n.config.Heartbeat, Grace: n.config.Grace, Rates: n.config.Rates, Warms: n.config.Warms,
 		Overhead: n.config.Overhead, MaxCalls: n.config.MaxCalls, Limits: n.config.ModelLimits,
 	})
@@ -151,7 +151,7 @@ func (n *Node) wire() (err error) {
 
 // Start makes the node move jobs, and returns when it does.
 func (n *Node) Start(ctx context.Context) error {
-	if err := n.install(ctx); err != nil {
+	if err := n.markInstallation(ctx); err != nil {
 		return err
 	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -159,7 +159,7 @@ func (n *Node) Start(ctx context.Context) error {
 	ended := make(chan struct{})
 	n.orchestrating.Go(func() {
 		defer close(ended)
-		n.fail("orchestrator", n.orch.Run(run))
+		n.recordFailure("orchestrator", n.orch.Run(run))
 	})
 	select {
 	case <-n.orch.Started():
@@ -184,20 +184,20 @@ func (n *Node) Work(slots, prefetch int) error {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	n.stopWorker = stop
-	n.working.Go(func() { n.fail("worker", w.Run(ctx)) })
+	n.working.Go(func() { n.recordFailure("worker", w.Run(ctx)) })
 	return nil
 }
 
 // Shared reports whether other processes may work on the store as well.
-func (n *Node) Shared() bool { return n.config.shared() }
+func (n *Node) Shared() bool { return n.config.isShared() }
 
 // Listen makes the node reachable for other processes that use the same data
 // directory. Those on a cluster have no need of it.
 func (n *Node) Listen() error {
-	if n.config.shared() {
+	if n.config.isShared() {
 		return nil
 	}
-	s, err := listen(n.config.Dir)
+	s, err := listenSocket(n.config.Dir)
 	if err != nil {
 		return err
 	}
@@ -208,16 +208,16 @@ func (n *Node) Listen() error {
 
 // Serve takes connections from a listener until Close.
 func (n *Node) Serve(l net.Listener) {
-	n.serving.Go(func() { n.fail("server", n.server.Serve(l)) })
+	n.serving.Go(func() { n.recordFailure("server", n.server.Serve(l)) })
 }
 
 // Guests returns how many other processes wait here for jobs of theirs.
-func (n *Node) Guests() int { return n.guests.count() }
+func (n *Node) Guests() int { return n.guests.countWaiting() }
 
 // WaitGuests waits until no other process waits for a job here, or ctx ends.
-func (n *Node) WaitGuests(ctx context.Context) error { return n.guests.wait(ctx) }
+func (n *Node) WaitGuests(ctx context.Context) error { return n.guests.waitUntilNone(ctx) }
 
-func (n *Node) fail(what string, err error) {
+func (n *Node) recordFailure(what string, err error) {
 	if err == nil {
 		return
 	}
@@ -258,15 +258,15 @@ func (n *Node) close() error {
 	defer stop()
 	n.server.Shutdown(ctx)
 	n.serving.Wait()
-	if n.stopOrchestrator != nil && n.config.shared() {
+	if n.stopOrchestrator != nil && n.config.isShared() {
 		if err := n.orch.Retire(ctx); err != nil { // others find out by the lease
 			n.config.Logger.Warn("others wait for the lease", "err", err)
 		}
 	}
 	if n.socket != nil {
-		n.fail("socket", n.socket.remove())
+		n.recordFailure("socket", n.socket.removeFiles())
 	}
-	n.fail("client", n.Client.Close())
-	n.fail("store", n.store.Close())
+	n.recordFailure("client", n.Client.Close())
+	n.recordFailure("store", n.store.Close())
 	return errors.Join(n.takeFailures()...)
 }

@@ -25,33 +25,33 @@ const (
 	maxSocketPath = 100
 )
 
-// A socket is where the holder of a data directory listens.
-type socket struct {
+// A dirSocket is where the holder of a data directory listens.
+type dirSocket struct {
 	listener net.Listener
 	paths    []string // to remove when it closes, the last first
 }
 
-// listen makes the socket of a data directory. Only who holds the store calls
+// listenSocket makes the socket of a data directory. Only who holds the store calls
 // it, so a socket that is there is a dead process's.
-func listen(dir string) (*socket, error) {
+func listenSocket(dir string) (*dirSocket, error) {
 	path := filepath.Join(dir, socketFile)
 	if err := errors.Join(removeStale(path), removeStale(filepath.Join(dir, pointerFile))); err != nil {
 		return nil, err
 	}
-	s := &socket{}
+	s := &dirSocket{}
 	if len(path) > maxSocketPath {
 		var err error
-		if path, err = s.elsewhere(dir); err != nil {
-			return nil, errors.Join(err, s.remove())
+		if path, err = s.makeShortDir(dir); err != nil {
+			return nil, errors.Join(err, s.removeFiles())
 		}
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("socket: %w", err), s.remove())
+		return nil, errors.Join(fmt.Errorf("socket: %w", err), s.removeFiles())
 	}
 	s.listener = l // which removes path when it closes
 	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("socket: %w", err), l.Close(), s.remove())
+		return nil, errors.Join(fmt.Errorf("socket: %w", err), l.Close(), s.removeFiles())
 	}
 	return s, nil
 }
@@ -63,9 +63,9 @@ func removeStale(path string) error {
 	return nil
 }
 
-// elsewhere makes a folder with a short name for the socket, and says in the
+// makeShortDir makes a folder with a short name for the socket, and says in the
 // data directory where it is.
-func (s *socket) elsewhere(dir string) (string, error) {
+func (s *dirSocket) makeShortDir(dir string) (string, error) {
 	short, err := os.MkdirTemp(os.Getenv("XDG_RUNTIME_DIR"), "coditect-")
 	if err != nil {
 		short, err = os.MkdirTemp("", "coditect-")
@@ -83,8 +83,8 @@ func (s *socket) elsewhere(dir string) (string, error) {
 	return path, nil
 }
 
-// remove removes what a closed listener leaves.
-func (s *socket) remove() error {
+// removeFiles removes what a closed listener leaves.
+func (s *dirSocket) removeFiles() error {
 	var errs []error
 	for _, path := range slices.Backward(s.paths) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -102,9 +102,9 @@ func socketPath(dir string) string {
 	return filepath.Join(dir, socketFile)
 }
 
-// dial returns a client of the process that holds a data directory. The path
+// dialSocket returns a client of the process that holds a data directory. The path
 // goes past the syntax of targets, which has no room for every name of a file.
-func dial(dir string) (*client.Client, error) {
+func dialSocket(dir string) (*client.Client, error) {
 	return client.Dial("unix:holder", client.Config{Name: "the process that holds " + dir, Options: []grpc.DialOption{
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			var d net.Dialer

@@ -13,21 +13,21 @@ import (
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
-// notices say that something is due, to whoever waits for it. Each kind is a
+// jobSignals say that something is due, to whoever waits for it. Each kind is a
 // set: saying a thing twice is saying it once.
-type notices struct {
-	mu       sync.Mutex               // guards the variables below
-	advance  map[mapreduce.JobID]bool // true: all of it; false: what was told is all
-	failures map[mapreduce.JobID]failure
-	tell     map[mapreduce.JobID]map[jobs.WaitRef]bool // reduces whose inputs have ended
-	heirs    map[mapreduce.JobID]bool                  // trees of which other nodes may have forgotten some
-	dirty    map[mapreduce.JobID]bool                  // has checkpoints that are not sealed
-	resumes  map[mapreduce.JobID]mapreduce.Resume      // that wait for units in their way
-	watchers map[mapreduce.JobID]*watched
-	timers   timers
-	sleeping map[sleeper]bool // in timers
-	advances signal
-	times    signal
+type jobSignals struct {
+	mu             sync.Mutex               // guards the variables below
+	dueJobs        map[mapreduce.JobID]bool // true: all of it; false: what was told is all
+	failures       map[mapreduce.JobID]failure
+	endedInputs    map[mapreduce.JobID]map[jobs.WaitRef]bool // reduces whose inputs have ended
+	inheritedTrees map[mapreduce.JobID]bool                  // trees of which other nodes may have forgotten some
+	unsealed       map[mapreduce.JobID]bool                  // has checkpoints that are not sealed
+	pendingResumes map[mapreduce.JobID]mapreduce.Resume      // that wait for units in their way
+	watchers       map[mapreduce.JobID]*jobWatchers
+	timers         timers
+	sleeping       map[sleeper]bool // in timers
+	dueSignal      signal
+	timerSignal    signal
 }
 
 // A signal wakes one waiter; signals that nobody waits for are kept, as one.
@@ -36,42 +36,42 @@ type signal struct {
 	c    chan struct{}
 }
 
-func (s *signal) wait() <-chan struct{} {
+func (s *signal) waitChannel() <-chan struct{} {
 	s.once.Do(func() { s.c = make(chan struct{}, 1) })
 	return s.c
 }
 
-func (s *signal) give() {
-	s.wait()
+func (s *signal) wakeWaiter() {
+	s.waitChannel()
 	select {
 	case s.c <- struct{}{}:
 	default:
 	}
 }
 
-// due asks for a look at how far a job is.
-func (n *notices) due(id mapreduce.JobID) {
+// markDue asks for a look at how far a job is.
+func (n *jobSignals) markDue(id mapreduce.JobID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.look(id, true)
+	n.requestLook(id, true)
 }
 
-// look asks for a look at a job. The caller holds n.mu.
-func (n *notices) look(id mapreduce.JobID, whole bool) {
-	if n.advance == nil {
-		n.advance = make(map[mapreduce.JobID]bool)
+// requestLook asks for a look at a job. The caller holds n.mu.
+func (n *jobSignals) requestLook(id mapreduce.JobID, whole bool) {
+	if n.dueJobs == nil {
+		n.dueJobs = make(map[mapreduce.JobID]bool)
 	}
-	n.advance[id] = n.advance[id] || whole
-	n.advances.give()
+	n.dueJobs[id] = n.dueJobs[id] || whole
+	n.dueSignal.wakeWaiter()
 }
 
 // takeDue returns the jobs that are due, and whether it is more than to let go
 // what was told.
-func (n *notices) takeDue() map[mapreduce.JobID]bool {
+func (n *jobSignals) takeDue() map[mapreduce.JobID]bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	due := n.advance
-	n.advance = nil
+	due := n.dueJobs
+	n.dueJobs = nil
 	return due
 }
 
@@ -81,18 +81,18 @@ type failure struct {
 	why   string
 }
 
-// fail asks for a job to be failed.
-func (n *notices) fail(id mapreduce.JobID, f failure) {
+// requestFailure asks for a job to be failed.
+func (n *jobSignals) requestFailure(id mapreduce.JobID, f failure) {
 	n.mu.Lock()
 	if n.failures == nil {
 		n.failures = make(map[mapreduce.JobID]failure)
 	}
 	n.failures[id] = f
 	n.mu.Unlock()
-	n.due(id)
+	n.markDue(id)
 }
 
-func (n *notices) takeFailure(id mapreduce.JobID) (failure, bool) {
+func (n *jobSignals) takeFailure(id mapreduce.JobID) (failure, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	f, ok := n.failures[id]
@@ -100,139 +100,139 @@ func (n *notices) takeFailure(id mapreduce.JobID) (failure, bool) {
 	return f, ok
 }
 
-// intend notes that a job is to be resumed.
-func (n *notices) intend(id mapreduce.JobID, r mapreduce.Resume) {
+// setResume notes that a job is to be resumed.
+func (n *jobSignals) setResume(id mapreduce.JobID, r mapreduce.Resume) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.resumes == nil {
-		n.resumes = make(map[mapreduce.JobID]mapreduce.Resume)
+	if n.pendingResumes == nil {
+		n.pendingResumes = make(map[mapreduce.JobID]mapreduce.Resume)
 	}
-	n.resumes[id] = r
+	n.pendingResumes[id] = r
 }
 
-// intended returns how a job is to be resumed, if it is.
-func (n *notices) intended(id mapreduce.JobID) (mapreduce.Resume, bool) {
+// pendingResume returns how a job is to be resumed, if it is.
+func (n *jobSignals) pendingResume(id mapreduce.JobID) (mapreduce.Resume, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	r, ok := n.resumes[id]
+	r, ok := n.pendingResumes[id]
 	return r, ok
 }
 
-// forgo notes that a job is not to be resumed.
-func (n *notices) forgo(id mapreduce.JobID) {
+// clearResume notes that a job is not to be resumed.
+func (n *jobSignals) clearResume(id mapreduce.JobID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.resumes, id)
+	delete(n.pendingResumes, id)
 }
 
-// told asks for a look at reduces of which inputs have ended.
-func (n *notices) told(id mapreduce.JobID, refs []jobs.WaitRef) {
+// noteEndedInputs asks for a look at reduces of which inputs have ended.
+func (n *jobSignals) noteEndedInputs(id mapreduce.JobID, refs []jobs.WaitRef) {
 	if len(refs) == 0 {
 		return
 	}
-	n.keep(id, refs)
+	n.keepEndedInputs(id, refs)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.look(id, false)
+	n.requestLook(id, false)
 }
 
-// keep has the next look at a job be one at reduces, too.
-func (n *notices) keep(id mapreduce.JobID, refs []jobs.WaitRef) {
+// keepEndedInputs has the next look at a job be one at reduces, too.
+func (n *jobSignals) keepEndedInputs(id mapreduce.JobID, refs []jobs.WaitRef) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.tell == nil {
-		n.tell = make(map[mapreduce.JobID]map[jobs.WaitRef]bool)
+	if n.endedInputs == nil {
+		n.endedInputs = make(map[mapreduce.JobID]map[jobs.WaitRef]bool)
 	}
-	if n.tell[id] == nil {
-		n.tell[id] = make(map[jobs.WaitRef]bool, len(refs))
+	if n.endedInputs[id] == nil {
+		n.endedInputs[id] = make(map[jobs.WaitRef]bool, len(refs))
 	}
 	for _, r := range refs {
-		n.tell[id][r] = true
+		n.endedInputs[id][r] = true
 	}
 }
 
-// inherit asks for a look at all reduces of a job's tree.
-func (n *notices) inherit(id mapreduce.JobID) {
+// requestTreeLook asks for a look at all reduces of a job's tree.
+func (n *jobSignals) requestTreeLook(id mapreduce.JobID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.heirs == nil {
-		n.heirs = make(map[mapreduce.JobID]bool)
+	if n.inheritedTrees == nil {
+		n.inheritedTrees = make(map[mapreduce.JobID]bool)
 	}
-	n.heirs[id] = true
+	n.inheritedTrees[id] = true
 }
 
-func (n *notices) takeInherited(id mapreduce.JobID) bool {
+func (n *jobSignals) takeInherited(id mapreduce.JobID) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	found := n.heirs[id]
-	delete(n.heirs, id)
+	found := n.inheritedTrees[id]
+	delete(n.inheritedTrees, id)
 	return found
 }
 
 // takeTold returns the reduces of a job that are to be looked at.
-func (n *notices) takeTold(id mapreduce.JobID) []jobs.WaitRef {
+func (n *jobSignals) takeTold(id mapreduce.JobID) []jobs.WaitRef {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	refs := slices.Collect(maps.Keys(n.tell[id]))
-	delete(n.tell, id)
+	refs := slices.Collect(maps.Keys(n.endedInputs[id]))
+	delete(n.endedInputs, id)
 	slices.SortFunc(refs, func(a, b jobs.WaitRef) int {
 		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.Index, b.Index))
 	})
 	return refs
 }
 
-// changed tells those who watch a job, and the sealer.
-func (n *notices) changed(id mapreduce.JobID) {
+// notifyWatchers tells those who watch a job, and the sealer.
+func (n *jobSignals) notifyWatchers(id mapreduce.JobID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.dirty == nil {
-		n.dirty = make(map[mapreduce.JobID]bool)
+	if n.unsealed == nil {
+		n.unsealed = make(map[mapreduce.JobID]bool)
 	}
-	n.dirty[id] = true
+	n.unsealed[id] = true
 	if w := n.watchers[id]; w != nil {
 		close(w.changed)
 		delete(n.watchers, id)
 	}
 }
 
-// A watched job is one that somebody waits for.
-type watched struct {
+// A jobWatchers job is one that somebody waits for.
+type jobWatchers struct {
 	changed chan struct{} // closes at the next change
 	waiting int
 }
 
 // takeDirty returns the jobs to seal whose turn it is.
-func (n *notices) takeDirty(turn func(mapreduce.JobID) bool) []mapreduce.JobID {
+func (n *jobSignals) takeDirty(turn func(mapreduce.JobID) bool) []mapreduce.JobID {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var due []mapreduce.JobID
-	for id := range n.dirty {
+	for id := range n.unsealed {
 		if turn(id) {
 			due = append(due, id)
-			delete(n.dirty, id)
+			delete(n.unsealed, id)
 		}
 	}
 	return due
 }
 
-// watch returns a channel that closes at the job's next change. Whoever stops
+// watchJob returns a channel that closes at the job's next change. Whoever stops
 // waiting calls done.
-func (n *notices) watch(id mapreduce.JobID) (changed <-chan struct{}, done func()) {
+func (n *jobSignals) watchJob(id mapreduce.JobID) (changed <-chan struct{}, done func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.watchers == nil {
-		n.watchers = make(map[mapreduce.JobID]*watched)
+		n.watchers = make(map[mapreduce.JobID]*jobWatchers)
 	}
 	w := n.watchers[id]
 	if w == nil {
-		w = &watched{changed: make(chan struct{})}
+		w = &jobWatchers{changed: make(chan struct{})}
 		n.watchers[id] = w
 	}
 	w.waiting++
-	return w.changed, func() { n.unwatch(id, w) }
+	return w.changed, func() { n.unwatchJob(id, w) }
 }
 
-func (n *notices) unwatch(id mapreduce.JobID, w *watched) {
+func (n *jobSignals) unwatchJob(id mapreduce.JobID, w *jobWatchers) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if w.waiting--; w.waiting == 0 && n.watchers[id] == w {
@@ -240,12 +240,12 @@ func (n *notices) unwatch(id mapreduce.JobID, w *watched) {
 	}
 }
 
-// at has fn called by the timekeeper when t has come.
-func (n *notices) at(t time.Time, fn func(context.Context)) {
+// callAt has fn called by the timekeeper when t has come.
+func (n *jobSignals) callAt(t time.Time, fn func(context.Context)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	heap.Push(&n.timers, timer{at: t, fn: fn})
-	n.times.give()
+	n.timerSignal.wakeWaiter()
 }
 
 // A sleeper is a unit that waits until its time has come.
@@ -255,7 +255,7 @@ type sleeper struct {
 }
 
 // sleepUntil has a unit woken when t has come, unless its sleep is timed already.
-func (n *notices) sleepUntil(t time.Time, s sleeper) {
+func (n *jobSignals) sleepUntil(t time.Time, s sleeper) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.sleeping[s] {
@@ -266,7 +266,7 @@ func (n *notices) sleepUntil(t time.Time, s sleeper) {
 	}
 	n.sleeping[s] = true
 	heap.Push(&n.timers, timer{at: t, sleeper: s})
-	n.times.give()
+	n.timerSignal.wakeWaiter()
 }
 
 // A dueNow is what the timekeeper has to do.
@@ -277,7 +277,7 @@ type dueNow struct {
 }
 
 // takeTimers returns what is due at now.
-func (n *notices) takeTimers(now time.Time) dueNow {
+func (n *jobSignals) takeTimers(now time.Time) dueNow {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	due := dueNow{units: make(map[mapreduce.JobID][]jobs.Sleeper), next: time.Hour}
@@ -321,8 +321,8 @@ func (t *timers) Pop() any {
 // lost in one moment.
 const timekept = 16
 
-// timekeeper calls what is due.
-func (o *Orchestrator) timekeeper(ctx context.Context) {
+// timerLoop calls what is due.
+func (o *Orchestrator) timerLoop(ctx context.Context) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
 	room := make(chan struct{}, timekept)
@@ -334,10 +334,10 @@ func (o *Orchestrator) timekeeper(ctx context.Context) {
 		})
 	}
 	for {
-		due := o.notices.takeTimers(time.Now())
+		due := o.signals.takeTimers(time.Now())
 		for _, fn := range due.calls {
 			call(func() {
-				o.failed(ctx, "what was due at a time", o.contained(ctx, "a timer", func() error { fn(ctx); return nil }))
+				o.logFailure(ctx, "what was due at a time", o.containPanic(ctx, "a timer", func() error { fn(ctx); return nil }))
 			})
 		}
 		for id, units := range due.units {
@@ -351,7 +351,7 @@ func (o *Orchestrator) timekeeper(ctx context.Context) {
 		case <-ctx.Done():
 			t.Stop()
 			return
-		case <-o.notices.times.wait():
+		case <-o.signals.timerSignal.waitChannel():
 		case <-t.C:
 		}
 		t.Stop()

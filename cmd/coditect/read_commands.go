@@ -16,30 +16,30 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
 )
 
-func timestamp(t time.Time) string { return t.UTC().Format(timeLayout) }
+func formatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 
-// look calls do with a session that only reads.
-func (a *app) look(ctx context.Context, do func(*session) error) error {
-	return a.session(ctx, reading, do)
+// withReader calls do with a session that only reads.
+func (a *app) withReader(ctx context.Context, do func(*session) error) error {
+	return a.withSession(ctx, modeRead, do)
 }
 
-func (a *app) session(ctx context.Context, n need, do func(*session) error) error {
-	m := a.meter()
-	s, err := a.connect(ctx, n, m)
+func (a *app) withSession(ctx context.Context, n accessMode, do func(*session) error) error {
+	m := a.progressMeter()
+	s, err := a.openSession(ctx, n, m)
 	if err != nil {
-		return cause(ctx, err)
+		return causeOf(ctx, err)
 	}
-	err = s.attended(ctx, func() error { return do(s) })
-	return errors.Join(cause(ctx, err), s.Close())
+	err = s.warnIfSlow(ctx, func() error { return do(s) })
+	return errors.Join(causeOf(ctx, err), s.Close())
 }
 
-// empty reports whether there is nothing to look at: no server is named, and
+// hasNoData reports whether there is nothing to look at: no server is named, and
 // nothing was ever kept in the data directory. Looking should not make one.
-func (a *app) empty() bool {
-	if a.global.server != "" || a.global.place.dir == "" {
+func (a *app) hasNoData() bool {
+	if a.global.server != "" || a.global.location.dir == "" {
 		return false
 	}
-	entries, err := os.ReadDir(a.global.place.dir)
+	entries, err := os.ReadDir(a.global.location.dir)
 	return errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0
 }
 
@@ -50,14 +50,14 @@ func (a *app) onJob(id *string, do func(context.Context, *session, mapreduce.Job
 		if err != nil {
 			return err
 		}
-		if a.empty() {
-			return errs.New(errs.NotFound, "no job has the id %q: there are none in %s", job, a.global.place)
+		if a.hasNoData() {
+			return errs.New(errs.NotFound, "no job has the id %q: there are none in %s", job, a.global.location)
 		}
-		return a.look(cmd.Context(), func(s *session) error { return do(cmd.Context(), s, job) })
+		return a.withReader(cmd.Context(), func(s *session) error { return do(cmd.Context(), s, job) })
 	}
 }
 
-func (a *app) status() *cobra.Command {
+func (a *app) statusCommand() *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
 		Use:   "status --job-id ID",
@@ -71,7 +71,7 @@ func (a *app) status() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.print(statusOf(j), func() { a.printStatus(j, s.alone()) })
+		return a.printData(statusOf(j), func() { a.printStatus(j, s.isOnlyReader()) })
 	})
 	a.addJobID(cmd, &id)
 	return cmd
@@ -85,21 +85,21 @@ func (a *app) printStatus(j *mapreduce.Job, idle bool) {
 		{"status", s.Status},
 		{"phase", s.Phase},
 		{"units", unitsOf(s)},
-		{"documents", ledger(s.Coverage.Documents)},
-		{"characters", ledger(s.Coverage.Characters)},
+		{"documents", ledgerText(s.Coverage.Documents)},
+		{"characters", ledgerText(s.Coverage.Characters)},
 		{"tokens", fmt.Sprint(s.Tokens)},
-		{"cost", dollars(s.Cost)},
+		{"cost", formatDollars(s.Cost)},
 		{"created", s.Created},
 		{"updated", s.Updated},
 	}
-	for _, line := range saved(s.Savings) {
+	for _, line := range savingsLines(s.Savings) {
 		rows = append(rows, [2]string{"saved", line})
 	}
 	if j.Error != "" {
-		rows = append(rows, [2]string{"error", visible(j.Error)})
+		rows = append(rows, [2]string{"error", visibleText(j.Error)})
 	}
 	for _, w := range j.Warnings {
-		rows = append(rows, [2]string{"warning", visible(w)})
+		rows = append(rows, [2]string{"warning", visibleText(w)})
 	}
 	if idle && j.State.Running() {
 		rows = append(rows, [2]string{"note", "no process works on it; go on with `coditect mapreduce resume`"})
@@ -117,7 +117,7 @@ func unitsOf(s jobStatus) string {
 	return text
 }
 
-func ledger(l results.Ledger) string {
+func ledgerText(l results.Ledger) string {
 	return fmt.Sprintf("%d: %d mapped, %d failed, %d skipped", l.Total, l.Mapped, l.Failed, l.Skipped)
 }
 
@@ -127,7 +127,7 @@ type jobList struct {
 	Next string      `json:"next_page_token"`
 }
 
-func (a *app) list() *cobra.Command {
+func (a *app) listCommand() *cobra.Command {
 	var (
 		states []string
 		q      mapreduce.ListJobsQuery
@@ -144,12 +144,12 @@ func (a *app) list() *cobra.Command {
 				return err
 			}
 			if q.PageSize < 1 || q.PageSize > 1000 {
-				return usage("--limit: must be 1 to 1000")
+				return usageError("--limit: must be 1 to 1000")
 			}
-			if a.empty() {
+			if a.hasNoData() {
 				return a.printJobs(&mapreduce.JobPage{})
 			}
-			return a.look(cmd.Context(), func(s *session) error {
+			return a.withReader(cmd.Context(), func(s *session) error {
 				page, err := s.ListJobs(cmd.Context(), q)
 				if err != nil {
 					return err
@@ -162,7 +162,7 @@ func (a *app) list() *cobra.Command {
 	f.StringSliceVar(&states, "status", nil, "only jobs that are running, completed, failed, cancelled or paused")
 	f.IntVar(&q.PageSize, "limit", 20, "how many to show")
 	f.StringVar(&q.PageToken, "page-token", "", "`token` that an earlier page ended with")
-	_ = cmd.RegisterFlagCompletionFunc("status", words("running", "completed", "failed", "cancelled", "paused")) // the flag exists
+	_ = cmd.RegisterFlagCompletionFunc("status", completeWords("running", "completed", "failed", "cancelled", "paused")) // the flag exists
 	return cmd
 }
 
@@ -181,7 +181,7 @@ func parseStates(names []string) ([]mapreduce.JobState, error) {
 		}
 		s, err := mapreduce.ParseJobState(name)
 		if err != nil {
-			return nil, usage("--status: there is no %q; there are running, completed, failed, cancelled and paused", name)
+			return nil, usageError("--status: there is no %q; there are running, completed, failed, cancelled and paused", name)
 		}
 		states = append(states, s)
 	}
@@ -193,18 +193,18 @@ func (a *app) printJobs(page *mapreduce.JobPage) error {
 	for _, j := range page.Jobs {
 		l.Jobs = append(l.Jobs, statusOf(j))
 	}
-	return a.print(l, func() {
-		a.table("JOB STATUS UNITS FAILED TOKENS CREATED", func(row func(...any)) {
+	return a.printData(l, func() {
+		a.printTable("JOB STATUS UNITS FAILED TOKENS CREATED", func(row func(...any)) {
 			for _, j := range l.Jobs {
 				row(j.ID, j.Status, fmt.Sprintf("%d/%d", j.Completed, j.Total), j.Failed, j.Tokens, j.Created)
 			}
 		})
-		a.more(l.Next)
+		a.printNextPage(l.Next)
 	})
 }
 
-// more says how to see the next page.
-func (a *app) more(token string) {
+// printNextPage says how to see the next page.
+func (a *app) printNextPage(token string) {
 	if token != "" {
 		fmt.Fprintf(a.stderr, "there are more: --page-token %s\n", token)
 	}
@@ -212,11 +212,11 @@ func (a *app) more(token string) {
 
 // completeJobID offers the ids of the newest jobs.
 func (a *app) completeJobID(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	if a.settle(cmd) != nil || a.empty() {
+	if a.applySettings(cmd) != nil || a.hasNoData() {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var ids []string
-	err := a.look(cmd.Context(), func(s *session) error {
+	err := a.withReader(cmd.Context(), func(s *session) error {
 		page, err := s.ListJobs(cmd.Context(), mapreduce.ListJobsQuery{})
 		if err != nil {
 			return err
@@ -240,7 +240,7 @@ type unitList struct {
 	Next  string             `json:"next_page_token"`
 }
 
-func (a *app) units() *cobra.Command {
+func (a *app) unitsCommand() *cobra.Command {
 	var (
 		id     string
 		states []string
@@ -255,13 +255,13 @@ func (a *app) units() *cobra.Command {
 	}
 	cmd.RunE = a.onJob(&id, func(ctx context.Context, s *session, job mapreduce.JobID) error {
 		if q.PageSize < 1 || q.PageSize > 1000 {
-			return usage("--limit: must be 1 to 1000")
+			return usageError("--limit: must be 1 to 1000")
 		}
 		q.Job, q.Outputs = job, a.global.format == jsonText
 		for _, name := range states {
 			state, err := mapreduce.ParseUnitState(name)
 			if err != nil {
-				return usage("--status: %w", err)
+				return usageError("--status: %w", err)
 			}
 			q.States = append(q.States, state)
 		}
@@ -296,13 +296,13 @@ func (a *app) printUnits(job *mapreduce.Job, page *mapreduce.UnitPage) error {
 		}
 		l.Units = append(l.Units, results.UnitLineOf(u, e))
 	}
-	return a.print(l, func() {
-		a.table("UNIT KIND LEVEL STATE ATTEMPTS TOKENS ERRORS", func(row func(...any)) {
+	return a.printData(l, func() {
+		a.printTable("UNIT KIND LEVEL STATE ATTEMPTS TOKENS ERRORS", func(row func(...any)) {
 			for _, u := range l.Units {
 				row(u.Unit, u.Kind, u.Level, stateOf(u), u.Attempts, u.Tokens, strings.Join(u.Errors, "; "))
 			}
 		})
-		a.more(l.Next)
+		a.printNextPage(l.Next)
 	})
 }
 
@@ -322,7 +322,7 @@ type auditList struct {
 	Verified    bool                 `json:"verified"`
 }
 
-func (a *app) audit() *cobra.Command {
+func (a *app) auditCommand() *cobra.Command {
 	var (
 		id string
 		q  mapreduce.ListEventsQuery
@@ -340,7 +340,7 @@ units was complete; a unit that is completed again counts again.`,
 	}
 	cmd.RunE = a.onJob(&id, func(ctx context.Context, s *session, job mapreduce.JobID) error {
 		if q.PageSize < 1 || q.PageSize > 1000 {
-			return usage("--limit: must be 1 to 1000")
+			return usageError("--limit: must be 1 to 1000")
 		}
 		q.Job = job
 		page, err := s.ListEvents(ctx, q)
@@ -365,13 +365,13 @@ func (a *app) printEvents(page *mapreduce.EventPage, verified bool) error {
 	for _, s := range page.Seals {
 		l.Seals = append(l.Seals, results.SealOf(s))
 	}
-	return a.print(l, func() {
-		a.table("TIME KIND STATE COMPLETED FAILED TOKENS PROGRESS MESSAGE", func(row func(...any)) {
+	return a.printData(l, func() {
+		a.printTable("TIME KIND STATE COMPLETED FAILED TOKENS PROGRESS MESSAGE", func(row func(...any)) {
 			for i, c := range page.Checkpoints {
-				row(timestamp(c.Time), c.Kind, l.Checkpoints[i].State, len(c.Completed), len(c.Failed), c.Tokens.Total(), progressOf(c), c.Message)
+				row(formatTime(c.Time), c.Kind, l.Checkpoints[i].State, len(c.Completed), len(c.Failed), c.Tokens.Total(), progressOf(c), c.Message)
 			}
 		})
-		a.more(l.Next)
+		a.printNextPage(l.Next)
 		if verified {
 			fmt.Fprintln(a.stdout, "the chain holds")
 		}
@@ -386,7 +386,7 @@ func progressOf(c *mapreduce.Checkpoint) string {
 	return fmt.Sprintf("%d units, %d tokens", c.Progress.Completed, c.Progress.Tokens.Total())
 }
 
-func (a *app) result() *cobra.Command {
+func (a *app) resultCommand() *cobra.Command {
 	var (
 		id, out string
 		partial bool
@@ -408,7 +408,7 @@ func (a *app) result() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.ended(j, dir)
+		return a.printEnd(j, dir)
 	})
 	a.addJobID(cmd, &id)
 	addOutput(cmd, &out)

@@ -12,25 +12,25 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
-func (a *app) pause() *cobra.Command {
-	return a.steer("pause", "Stop a job for now; what runs may finish",
+func (a *app) pauseCommand() *cobra.Command {
+	return a.lifecycleCommand("pause", "Stop a job for now; what runs may finish",
 		func(ctx context.Context, s *session, id mapreduce.JobID) (*mapreduce.Job, error) {
 			return s.PauseJob(ctx, id)
 		})
 }
 
-func (a *app) cancel() *cobra.Command {
-	return a.steer("cancel", "Stop a job for good",
+func (a *app) cancelCommand() *cobra.Command {
+	return a.lifecycleCommand("cancel", "Stop a job for good",
 		func(ctx context.Context, s *session, id mapreduce.JobID) (*mapreduce.Job, error) {
 			if _, err := s.CancelJob(ctx, id); err != nil {
 				return nil, err
 			}
-			return s.swept(ctx, id)
+			return s.waitUntilSwept(ctx, id)
 		})
 }
 
-// steer makes a command that changes a job's state and prints what became of it.
-func (a *app) steer(verb, short string, do func(context.Context, *session, mapreduce.JobID) (*mapreduce.Job, error)) *cobra.Command {
+// lifecycleCommand makes a command that changes a job's state and prints what became of it.
+func (a *app) lifecycleCommand(verb, short string, do func(context.Context, *session, mapreduce.JobID) (*mapreduce.Job, error)) *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
 		Use:     verb + " --job-id ID",
@@ -42,7 +42,7 @@ func (a *app) steer(verb, short string, do func(context.Context, *session, mapre
 			if err != nil {
 				return err
 			}
-			return a.print(statusOf(j), func() { fmt.Fprintf(a.stdout, "%s is %s\n", j.ID, j.State) })
+			return a.printData(statusOf(j), func() { fmt.Fprintf(a.stdout, "%s is %s\n", j.ID, j.State) })
 		}),
 	}
 	a.addJobID(cmd, &id)
@@ -56,10 +56,10 @@ func (a *app) moveJob(id *string, do func(context.Context, *session, mapreduce.J
 		if err != nil {
 			return err
 		}
-		if a.empty() {
-			return errs.New(errs.NotFound, "no job has the id %q: there are none in %s", job, a.global.place)
+		if a.hasNoData() {
+			return errs.New(errs.NotFound, "no job has the id %q: there are none in %s", job, a.global.location)
 		}
-		return a.session(cmd.Context(), moving, func(s *session) error { return do(cmd.Context(), s, job) })
+		return a.withSession(cmd.Context(), modeMoveJobs, func(s *session) error { return do(cmd.Context(), s, job) })
 	}
 }
 
@@ -68,10 +68,10 @@ const (
 	sweepWait = 30 * time.Second
 )
 
-// swept waits, if the service ends with this process, until the units of a
+// waitUntilSwept waits, if the service ends with this process, until the units of a
 // cancelled job have been marked as such, and returns the job. What is left
 // after a while is swept by whoever opens the store next.
-func (s *session) swept(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+func (s *session) waitUntilSwept(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
 	open := mapreduce.ListUnitsQuery{
 		Job: id, PageSize: 1, States: []mapreduce.UnitState{mapreduce.Blocked, mapreduce.Pending, mapreduce.Processing},
 	}
@@ -88,14 +88,14 @@ func (s *session) swept(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job
 		}
 	}
 	var job *mapreduce.Job
-	err := s.steady(ctx, func() (err error) { // whoever served the job may have ended with it
+	err := s.retryReconnected(ctx, func() (err error) { // whoever served the job may have ended with it
 		job, err = s.GetJob(ctx, id)
 		return err
 	})
 	return job, err
 }
 
-func (a *app) wake() *cobra.Command {
+func (a *app) wakeCommand() *cobra.Command {
 	var id, unit, handle, answer string
 	cmd := &cobra.Command{
 		Use:   "wake --job-id ID --unit UNIT --handle HANDLE",
@@ -109,7 +109,7 @@ Waking it again by the same handle changes nothing.`,
 	}
 	cmd.RunE = a.moveJob(&id, func(ctx context.Context, s *session, job mapreduce.JobID) error {
 		if unit == "" || handle == "" {
-			return usage("--unit and --handle: both are needed; `coditect mapreduce units --job-id %s` shows them", job)
+			return usageError("--unit and --handle: both are needed; `coditect mapreduce units --job-id %s` shows them", job)
 		}
 		u, err := s.WakeUnit(ctx, job, mapreduce.UnitID(unit), handle, []byte(answer))
 		if err != nil {
@@ -120,7 +120,7 @@ Waking it again by the same handle changes nothing.`,
 			Unit  mapreduce.UnitID `json:"unit_id"`
 			State string           `json:"state"`
 		}{job, u.ID, u.State.String()}
-		return a.print(woken, func() { fmt.Fprintf(a.stdout, "%s is %s\n", visible(string(u.ID)), u.State) })
+		return a.printData(woken, func() { fmt.Fprintf(a.stdout, "%s is %s\n", visibleText(string(u.ID)), u.State) })
 	})
 	a.addJobID(cmd, &id)
 	f := cmd.Flags()
@@ -130,7 +130,7 @@ Waking it again by the same handle changes nothing.`,
 	return cmd
 }
 
-func (a *app) remove() *cobra.Command {
+func (a *app) removeCommand() *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
 		Use:     "delete --job-id ID",
@@ -145,14 +145,14 @@ func (a *app) remove() *cobra.Command {
 				ID      mapreduce.JobID `json:"job_id"`
 				Deleted bool            `json:"deleted"`
 			}{id, true}
-			return a.print(deleted, func() { fmt.Fprintf(a.stdout, "%s is deleted\n", id) })
+			return a.printData(deleted, func() { fmt.Fprintf(a.stdout, "%s is deleted\n", id) })
 		}),
 	}
 	a.addJobID(cmd, &id)
 	return cmd
 }
 
-func (a *app) watch() *cobra.Command {
+func (a *app) watchCommand() *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
 		Use:   "watch --job-id ID",
@@ -169,11 +169,11 @@ how it ended. With -o json each change is a line of JSON.`,
 
 func (a *app) watchJob(ctx context.Context, s *session, id mapreduce.JobID) error {
 	defer s.meter.End()
-	job, err := s.follow(ctx, id, a.showChange(s))
+	job, err := s.followJob(ctx, id, a.showChange(s))
 	if err != nil {
 		return err
 	}
-	return a.watched(s, job)
+	return a.printWatched(s, job)
 }
 
 func (a *app) showChange(s *session) func(*mapreduce.Job) error {
@@ -186,10 +186,10 @@ func (a *app) showChange(s *session) func(*mapreduce.Job) error {
 	}
 }
 
-func (a *app) watched(s *session, job *mapreduce.Job) error {
+func (a *app) printWatched(s *session, job *mapreduce.Job) error {
 	s.meter.End()
 	if a.global.format != jsonText {
-		if err := a.ended(job, ""); err != nil {
+		if err := a.printEnd(job, ""); err != nil {
 			return err
 		}
 	}
