@@ -122,7 +122,7 @@ func (o *Orchestrator) advanceJob(ctx context.Context, id mapreduce.JobID) error
 	return o.primePrefix(ctx, id)
 }
 
-// handleStoppedJob takes a job that does not run off the board, and ends what a cancel
+// handleStoppedJob takes a job that does not run off the scheduler, and ends what a cancel
 // has begun.
 func (o *Orchestrator) handleStoppedJob(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
 	o.scheduler.retireJob(id)

@@ -185,7 +185,7 @@ func TestReservationsAtOnceStayWithinTheBudget(t *testing.T) {
 	})
 }
 
-// A job that is paused does not stand on the board of a node that comes later.
+// A job that is paused does not stand on the scheduler of a node that comes later.
 func TestReservationsOfAPausedJobOnAnotherNode(t *testing.T) {
 	virtually(t, reservedElsewhere)
 }

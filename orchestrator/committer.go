@@ -16,7 +16,7 @@ import (
 // newID draws an identifier: of claims, sessions and orchestrators.
 func newID() string { return rand.Text() }
 
-// committerLoop carries out what the board decides, one task after the other.
+// committerLoop carries out what the scheduler decides, one task after the other.
 func (o *Orchestrator) committerLoop(ctx context.Context) {
 	for {
 		t := o.scheduler.nextTask()
@@ -27,7 +27,7 @@ func (o *Orchestrator) committerLoop(ctx context.Context) {
 	}
 }
 
-// carryOut does what the board has decided. A panic is its job's failure.
+// carryOut does what the scheduler has decided. A panic is its job's failure.
 func (o *Orchestrator) carryOut(ctx context.Context, t *task) {
 	if !t.scan {
 		o.forJob(ctx, t.job.id, "a turn", func() { o.commitTask(ctx, t) })
@@ -255,7 +255,7 @@ func (b *scheduler) applyClaims(r *scheduledJob, t *task, res *jobs.TurnResult) 
 }
 
 // seatedSession returns the session that a turn gave a seat to, if it is still the one
-// on the board.
+// on the scheduler.
 func (b *scheduler) seatedSession(t *task, id mapreduce.SessionID) *session {
 	for _, s := range t.seats {
 		if s.id == id && b.sessions[id] == s {

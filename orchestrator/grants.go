@@ -37,7 +37,7 @@ func (o *Orchestrator) adjustGrants(ctx context.Context, id mapreduce.JobID) err
 	return o.outOfBudget(ctx, id, g, short)
 }
 
-// lockGrantRequests waits until no other request for grants is under way: what the board is
+// lockGrantRequests waits until no other request for grants is under way: what the scheduler is
 // told last must be what is stored. The caller calls done.
 func (o *Orchestrator) lockGrantRequests(ctx context.Context) (done func(), err error) {
 	select {
@@ -239,7 +239,7 @@ func (b *scheduler) fillGrantRequest(r *scheduledJob, ask *jobs.GrantRequest) bo
 	return r.grantUnsure || ask.Slots > 0 || ask.Give > 0 || ask.Tokens > 0
 }
 
-// markGrantUnsure notes that what is granted of a job may be more than the board thinks:
+// markGrantUnsure notes that what is granted of a job may be more than the scheduler thinks:
 // what it was to give back it may have still, and nobody else.
 func (b *scheduler) markGrantUnsure(id mapreduce.JobID) {
 	b.mu.Lock()
@@ -250,9 +250,9 @@ func (b *scheduler) markGrantUnsure(id mapreduce.JobID) {
 }
 
 // applyGrant enters a grant, and returns how many tokens are still lacking. What is
-// stored is right, and what the board has reckoned meanwhile is not always: of
+// stored is right, and what the scheduler has reckoned meanwhile is not always: of
 // units that others settled it knows nothing. Should a turn be under way that
-// the store has counted already, the board has too many for a while, and the
+// the store has counted already, the scheduler has too many for a while, and the
 // next claim or reservation finds that out.
 func (b *scheduler) applyGrant(id mapreduce.JobID, g *jobs.GrantReply) (short int64) {
 	b.mu.Lock()
@@ -279,7 +279,7 @@ func (b *scheduler) applyGrant(id mapreduce.JobID, g *jobs.GrantReply) (short in
 }
 
 // setInitialSlots enters the slots that a job's submission has granted this node. Of a job
-// that stands on the board already, what was granted is asked for.
+// that stands on the scheduler already, what was granted is asked for.
 func (b *scheduler) setInitialSlots(id mapreduce.JobID, slots int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -324,7 +324,7 @@ func (o *Orchestrator) returnGrants(ctx context.Context, id mapreduce.JobID) err
 	return err
 }
 
-// takeReleasableGrants takes a job's grants off the board if nothing of it is under way here
+// takeReleasableGrants takes a job's grants off the scheduler if nothing of it is under way here
 // and no worker of this node can run it, or others may need the tokens, as this node
 // has no more to run, or may not ask its model. Slots alone are kept for the next
 // level: all nodes would ask for them at once. What was granted in all is asked anew
@@ -546,7 +546,7 @@ func (o *Orchestrator) reserveOne(ctx context.Context, s *session, q mapreduce.R
 	return true, nil
 }
 
-// specOf returns the spec of a job, which the board may not know yet: a worker
+// specOf returns the spec of a job, which the scheduler may not know yet: a worker
 // can take up its session before the job is seen, or while it is paused.
 func (o *Orchestrator) specOf(ctx context.Context, r *scheduledJob) (*mapreduce.JobSpec, error) {
 	b := o.scheduler
@@ -601,21 +601,21 @@ func (b *scheduler) noteMissingTokens(r *scheduledJob, n int64) {
 	r.neededTokens = max(r.neededTokens, n)
 }
 
-// isGrantUnknown reports whether the board does not know what r was granted.
+// isGrantUnknown reports whether the scheduler does not know what r was granted.
 func (b *scheduler) isGrantUnknown(r *scheduledJob) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return r.running && r.spec.Budget > 0 && !r.granted
 }
 
-// markOverdrawn notes that the grant has less left than the board thinks.
+// markOverdrawn notes that the grant has less left than the scheduler thinks.
 func (b *scheduler) markOverdrawn(r *scheduledJob) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r.tokens, r.granted = 0, false
 }
 
-// overdrawTokens takes n tokens that the store may have, and reports whether the board thinks
+// overdrawTokens takes n tokens that the store may have, and reports whether the scheduler thinks
 // that there are fewer: then it is to be asked anew, and none are claimed until that is
 // done.
 func (b *scheduler) overdrawTokens(r *scheduledJob, n int64) bool {

@@ -12,7 +12,7 @@ import (
 )
 
 // A modelState is what a node knows of the limits of one model, "provider/model", and
-// what it has to tell the fleet of it. The board's mu guards it.
+// what it has to tell the fleet of it. The scheduler's mu guards it.
 type modelState struct {
 	name   string
 	set    ModelLimits

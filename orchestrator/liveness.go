@@ -440,7 +440,7 @@ func (o *Orchestrator) pollLoop(ctx context.Context) {
 // more there are.
 const polled = 256
 
-// turnOf returns up to n of the jobs on the board that may run, others each time.
+// turnOf returns up to n of the jobs on the scheduler that may run, others each time.
 func (o *Orchestrator) turnOf(n int) []mapreduce.JobID {
 	ids := o.scheduler.runningJobs()
 	slices.Sort(ids)
@@ -456,7 +456,7 @@ func (o *Orchestrator) turnOf(n int) []mapreduce.JobID {
 	return ids
 }
 
-// runningJobs returns the jobs on the board that may run.
+// runningJobs returns the jobs on the scheduler that may run.
 func (b *scheduler) runningJobs() []mapreduce.JobID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -469,7 +469,7 @@ func (b *scheduler) runningJobs() []mapreduce.JobID {
 	return ids
 }
 
-// refreshJobs puts the jobs that may run on the board, and has those looked at that
+// refreshJobs puts the jobs that may run on the scheduler, and has those looked at that
 // may not any more. What it acts on it reads again: those that look returns may be a
 // beat old.
 func (o *Orchestrator) refreshJobs(ctx context.Context, look func(context.Context) ([]jobs.RunRef, error)) error {
@@ -495,7 +495,7 @@ func (o *Orchestrator) refreshJobs(ctx context.Context, look func(context.Contex
 	return nil
 }
 
-// refreshJob brings one job on the board up to date.
+// refreshJob brings one job on the scheduler up to date.
 func (o *Orchestrator) refreshJob(ctx context.Context, id mapreduce.JobID) error {
 	st, err := o.jobs.Standing(ctx, id)
 	if err != nil {
@@ -581,7 +581,7 @@ func unitRequirements(spec *mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.
 	return needs
 }
 
-// scheduleJob puts a job on the board. waiting are the units that wait, if these are
+// scheduleJob puts a job on the scheduler. waiting are the units that wait, if these are
 // known and all there are.
 func (o *Orchestrator) scheduleJob(id mapreduce.JobID, st *jobs.Standing, waiting []jobs.Candidate) {
 	spec := jobs.SpecOf(st.Record.Config)

@@ -105,7 +105,7 @@ func (o *Orchestrator) checkLater(ctx context.Context, s *session, reports []map
 	return nil
 }
 
-// checkOne checks one report when it is its turn, and enters it on the board.
+// checkOne checks one report when it is its turn, and enters it on the scheduler.
 func (o *Orchestrator) checkOne(ctx context.Context, s *session, rep *mapreduce.Report) {
 	select {
 	case o.checkSlots <- struct{}{}:

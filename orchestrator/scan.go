@@ -143,7 +143,7 @@ func (s *scanner) readApart(ctx context.Context, st jobs.Stretch, first int64, c
 	return nil
 }
 
-// applyScan takes what a lane read of a job's queues; no cursors, nothing.
+// applyScan takes what a committer read of a job's queues; no cursors, nothing.
 func (b *scheduler) applyScan(r *scheduledJob, found []jobs.Candidate, cursors []cursor) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

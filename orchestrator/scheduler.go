@@ -16,7 +16,7 @@ type scheduler struct {
 	node mapreduce.NodeID
 
 	mu             sync.Mutex // guards everything below
-	wake           *sync.Cond // a lane may find something to do
+	wake           *sync.Cond // a committer may find something to do
 	claimEnded     *sync.Cond // a claim of a job with a budget has ended
 	closed         bool
 	runs           map[mapreduce.JobID]*scheduledJob
@@ -42,7 +42,7 @@ type scheduler struct {
 	onPrimed func(mapreduce.JobID)
 }
 
-// A scheduledJob is a job on the board.
+// A scheduledJob is a job on the scheduler.
 type scheduledJob struct {
 	id       mapreduce.JobID
 	tenant   mapreduce.TenantID
@@ -137,7 +137,7 @@ func (b *scheduler) activateJob(r *scheduledJob) {
 	b.wake.Signal()
 }
 
-// A task is what a lane does next: it reads a job's queue, or carries out a
+// A task is what a committer does next: it reads a job's queue, or carries out a
 // turn.
 type task struct {
 	job     *scheduledJob
@@ -152,7 +152,7 @@ type task struct {
 	tokens  int64           // set aside for the claim
 }
 
-// nextTask waits for something to do. It returns nil when the board is closed.
+// nextTask waits for something to do. It returns nil when the scheduler is closed.
 func (b *scheduler) nextTask() *task {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -224,7 +224,7 @@ func (r *scheduledJob) isStarved() bool {
 	return r.running && !r.claiming && (len(r.queue) > 0 || !r.drained && !r.reading)
 }
 
-// taskFor returns what a lane can do for r. It reads on in the queue before a
+// taskFor returns what a committer can do for r. It reads on in the queue before a
 // turn that would leave slots empty for want of candidates: that costs less
 // than another commit for them.
 func (b *scheduler) taskFor(r *scheduledJob) *task {
@@ -448,7 +448,7 @@ func (r *scheduledJob) putBack(c []jobs.Candidate) {
 	}
 }
 
-// putJob puts a job that may run on the board, or brings what stands there up to
+// putJob puts a job that may run on the scheduler, or brings what stands there up to
 // date. If all units that wait are known, its queue need not be read.
 func (b *scheduler) putJob(id mapreduce.JobID, ctl *storagev1.Ctl, spec *mapreduce.JobSpec, stages stagesOf, asks bool, share int64, waiting []jobs.Candidate) {
 	b.mu.Lock()
@@ -477,7 +477,7 @@ func (b *scheduler) putJob(id mapreduce.JobID, ctl *storagev1.Ctl, spec *mapredu
 	b.activateJob(r)
 }
 
-// hasJobEpoch reports whether a job stands on the board as of an epoch.
+// hasJobEpoch reports whether a job stands on the scheduler as of an epoch.
 func (b *scheduler) hasJobEpoch(id mapreduce.JobID, epoch int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -485,7 +485,7 @@ func (b *scheduler) hasJobEpoch(id mapreduce.JobID, epoch int64) bool {
 	return r != nil && r.running && r.epoch == epoch
 }
 
-// retireJob takes a job that may not run off the board, unless reports for it are
+// retireJob takes a job that may not run off the scheduler, unless reports for it are
 // still to come.
 func (b *scheduler) retireJob(id mapreduce.JobID) {
 	b.mu.Lock()

@@ -29,7 +29,7 @@ type session struct {
 	checking  chan struct{} // full while as many of its outputs are checked as it may have waiting
 	states    *stateKeeper
 
-	// Guarded by the board's mu.
+	// Guarded by the scheduler's mu.
 	gets     int  // blobs that it gets, and
 	puts     int  // that it puts
 	gone     bool // its stream has ended, or another has taken it up
@@ -41,7 +41,7 @@ type session struct {
 	seen     time.Time                 // of its latest message
 	knows    map[mapreduce.JobID]int64 // the epoch whose spec it was told
 	refused  int                       // of its outputs
-	texts    *int64                    // of the board: bytes of the texts that held units keep
+	texts    *int64                    // of the scheduler: bytes of the texts that held units keep
 }
 
 type unitKey struct {
@@ -72,7 +72,7 @@ type heldUnit struct {
 const maxKeptTexts = 32 << 20
 
 // keepInput has a unit keep what it was given, as far as there is room. The caller holds
-// the board's mu.
+// the scheduler's mu.
 func (s *session) keepInput(h *heldUnit, u *storagev1.Unit, text []byte) {
 	h.unit = u
 	if n := int64(len(text)); text != nil && *s.texts+n <= maxKeptTexts {
@@ -81,7 +81,7 @@ func (s *session) keepInput(h *heldUnit, u *storagev1.Unit, text []byte) {
 	}
 }
 
-// dropInput forgets what a unit was given. The caller holds the board's mu.
+// dropInput forgets what a unit was given. The caller holds the scheduler's mu.
 func (s *session) dropInput(h *heldUnit) {
 	*s.texts -= int64(len(h.text))
 	h.unit, h.text = nil, nil
@@ -301,7 +301,7 @@ func checkHello(h *mapreduce.Hello) error {
 	return nil
 }
 
-// bindSession takes a worker's session up, and puts it on the board. A worker that
+// bindSession takes a worker's session up, and puts it on the scheduler. A worker that
 // drains is told so from the start: it must be given nothing.
 func (o *Orchestrator) bindSession(ctx context.Context, first *mapreduce.FromWorker, stop context.CancelCauseFunc) (*session, error) {
 	hello := first.Hello
@@ -374,7 +374,7 @@ func (b *scheduler) displaceSession(s *session) {
 
 var errSuperseded = errs.New(errs.Aborted, "the session was taken up by another stream")
 
-// suspendSession takes a session off the board whose stream has ended. Until its worker
+// suspendSession takes a session off the scheduler whose stream has ended. Until its worker
 // is known to be gone, or elsewhere, what it holds may be running, and takes up
 // slots of its jobs. The caller holds b.mu.
 func (b *scheduler) suspendSession(s *session) {
@@ -403,7 +403,7 @@ func (b *scheduler) letGo(s *session) {
 	b.wake.Broadcast()
 }
 
-// enterSession puts a session with what it holds on the board. It returns false if a later
+// enterSession puts a session with what it holds on the scheduler. It returns false if a later
 // stream of it came first.
 func (b *scheduler) enterSession(s *session, kept []jobs.Held) bool {
 	b.mu.Lock()
@@ -494,7 +494,7 @@ func (o *Orchestrator) handleMessage(ctx context.Context, s *session, m *mapredu
 	return o.raiseReservations(ctx, s, m.Reserve)
 }
 
-// hearReports enters a message on the board, with those of its reports whose outputs
+// hearReports enters a message on the scheduler, with those of its reports whose outputs
 // were checked at once; the others follow once they were. It returns what board.applyMessage
 // does.
 func (o *Orchestrator) hearReports(ctx context.Context, s *session, m *mapreduce.FromWorker) ([]mapreduce.Held, error) {
@@ -517,7 +517,7 @@ func (b *scheduler) holdsAttempt(s *session, h mapreduce.Held) bool {
 	return held != nil && held.attempt == h.Attempt
 }
 
-// applyMessage enters a message on the board. It returns the units that have begun to
+// applyMessage enters a message on the scheduler. It returns the units that have begun to
 // run and are suspected of having brought a worker down before.
 func (b *scheduler) applyMessage(s *session, m *mapreduce.FromWorker) (suspects []mapreduce.Held, urgent bool) {
 	b.mu.Lock()
@@ -551,7 +551,7 @@ func (b *scheduler) applyMessage(s *session, m *mapreduce.FromWorker) (suspects 
 	return suspects, urgent
 }
 
-// enterReport enters a report on the board. It returns whether the fleet has to know
+// enterReport enters a report on the scheduler. It returns whether the fleet has to know
 // what it says of the provider.
 func (b *scheduler) enterReport(s *session, rep *mapreduce.Report) (urgent bool) {
 	s.noteReported(rep)
