@@ -89,10 +89,11 @@ func (o *Orchestrator) keepStates(ctx context.Context, s *session) error {
 	for {
 		select {
 		case m := <-s.states.queue:
+			attempt := attemptOf(m) // before a report is taken out of it, to be checked later
 			if err := o.keepNext(ctx, s, m); err != nil {
 				return err
 			}
-			s.states.countQueued(attemptOf(m), -1)
+			s.states.countQueued(attempt, -1)
 		case <-ctx.Done():
 			return nil
 		}
