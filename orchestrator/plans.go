@@ -176,7 +176,7 @@ func (p *planning) planDocument(d *mapreduce.Document) error {
 	if err := checkDocument(d, n); err != nil {
 		return err
 	}
-	id := mapreduce.Unreserve(d.ID)
+	id := documentID(p.graph.Pipeline(), d.ID)
 	if skip := p.unprocessableReason(d); skip != "" {
 		p.flip.Skipped++
 		p.why = cmp.Or(p.why, fmt.Sprintf("%q: %s", id, skip))

@@ -190,3 +190,54 @@ func TestStagesWithNothingToWorkOn(t *testing.T) {
 		t.Errorf("the result is %q, want the plan", records)
 	}
 }
+
+// A document whose id is that of a unit of a stage is given another, so that the
+// stage does not write over the document's unit.
+func TestDocumentsNamedLikeUnitsOfStages(t *testing.T) {
+	c := newCluster(t)
+	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
+	c.worker(&scripted.Agent{}, worker.Config{Slots: 4, Prefetch: 2}, n)
+	p, err := pipeline.Parse("items.yaml", []byte(`
+name: items
+stages:
+  - name: map
+    each: document
+    agent: {role: Reader}
+    task: Say what the document is about.
+    output: {kind: items, schema: {type: object, required: [topics], properties: {topics: {type: array, minItems: 2, maxItems: 2, items: {type: string, minLength: 1}}}}}
+  - name: item
+    each: map.topics
+    agent: {role: Writer}
+    task: Write about the topic.
+    output: {kind: items, schema: {type: object, required: [text], properties: {text: {type: string, minLength: 1}}}}
+  - {name: report, each: all, agent: {role: Editor}, task: Write the report., output: report}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := surveyed(t, nil)
+	spec.Pipeline, spec.Definition = p.Name, p.Canonical()
+	docs := these(
+		&mapreduce.Document{ID: "item_0", Content: []byte("one")}, &mapreduce.Document{ID: "report", Content: []byte("two")},
+		&mapreduce.Document{ID: "item", Content: []byte("three")}, &mapreduce.Document{ID: "map_1", Content: []byte("four")},
+	)
+	job, err := n.SubmitJob(t.Context(), spec, docs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.wantEnd(job.ID, mapreduce.JobComplete)
+	stages := make(map[mapreduce.UnitID]string)
+	for id, u := range n.units(job.ID) {
+		stages[id] = u.Stage
+	}
+	want := map[mapreduce.UnitID]string{"%69tem_0": "map", "%72eport": "map", "%69tem": "map", "map_1": "map", "item_0": "item", "item_7": "item", "report": "report"}
+	for id, stage := range want {
+		if stages[id] != stage {
+			t.Errorf("unit %s is of stage %q, want %q; there are %v", id, stages[id], stage, slices.Sorted(maps.Keys(stages)))
+		}
+	}
+	if len(stages) != 4+8+1 {
+		t.Errorf("there are %d units, want 4 documents, 8 topics and a report", len(stages))
+	}
+	n.healthy()
+}

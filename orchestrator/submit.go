@@ -175,6 +175,17 @@ type ingest struct {
 	maxChunks int64
 }
 
+// documentID returns the id that a document has in a job: the given one, or if units
+// of the job have such names apart from documents, one with its first character
+// percent-encoded. No two units of a job so share a name.
+func documentID(p *pipeline.Pipeline, id mapreduce.DocumentID) mapreduce.DocumentID {
+	id = mapreduce.Unreserve(id)
+	if !p.Reserves(string(id)) {
+		return id
+	}
+	return mapreduce.DocumentID(fmt.Sprintf("%%%02X", id[0])) + id[1:]
+}
+
 const stageUnits = 500 // in one transaction
 
 func (in *ingest) stageDocument(ctx context.Context, d *mapreduce.Document) error {
@@ -183,7 +194,7 @@ func (in *ingest) stageDocument(ctx context.Context, d *mapreduce.Document) erro
 	if err := checkDocument(d, n); err != nil {
 		return err
 	}
-	d.ID = mapreduce.Unreserve(d.ID)
+	d.ID = documentID(in.graph.Pipeline(), d.ID)
 	skip := in.unprocessableReason(d)
 	if skip != "" {
 		in.flip.Skipped++
