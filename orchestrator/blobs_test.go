@@ -323,7 +323,7 @@ func TestAUnitThatCannotBeHandedOutIsSetAside(t *testing.T) {
 		t.Errorf("%d units have failed, want the one that cannot be handed out", job.FailedUnits)
 	}
 	poison := n.units(id)["doc-0000007"]
-	if poison.State != mapreduce.UnitFailed || poison.Attempts != 2 || !strings.Contains(strings.Join(poison.Errors, "\n"), "set aside: the streams of 2 workers broke") {
+	if poison.State != mapreduce.UnitFailed || poison.Attempts < 2 || !strings.Contains(strings.Join(poison.Errors, "\n"), "set aside: the streams of 2 workers broke") {
 		t.Errorf("the unit ended as %+v", poison)
 	}
 	n.sound()
