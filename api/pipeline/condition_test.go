@@ -45,10 +45,10 @@ func TestConditions(t *testing.T) {
 
 func TestConditionsThatAreNoneAreRefused(t *testing.T) {
 	for text, rule := range map[string]string{
-		"count < 0":                                              "never true",
-		"tokens > 10 and tokens < 5":                             "never true",
-		"tokens > 10 and tokens < 11":                            "never true",
-		"count == 3 and count != 3":                              "never true",
+		"count < 0":                   "never true",
+		"tokens > 10 and tokens < 5":  "never true",
+		"tokens > 10 and tokens < 11": "never true",
+		"count == 3 and count != 3":   "never true",
 		"count < 3 and count != 0 and count != 1 and count != 2": "never true",
 		"tokens < budget and tokens > budget":                    "never true",
 		"tokens <= budget and tokens > budget and count > 5":     "never true",
