@@ -110,6 +110,10 @@ bench-fdb: ## measure the same on FoundationDB: FDB_CLUSTER_FILE=file FIGURES=pa
 microbench: ## run the benchmarks of packages: BENCH=pattern PKG=package
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m $(PKG)
 
+.PHONY: figures-of-code
+figures-of-code: ## count how long, how documented and how named the code is, beside others
+	go run ./deploy/figures-of-code
+
 .PHONY: soak
 soak: ## kill -9 and resume, over and over: TRIALS=200
 	CODITECT_SOAK_TRIALS=$(TRIALS) CODITECT_STORM_TRIALS=$(TRIALS) go test -run Soak -count 1 -timeout 120m -v $(PKG)
