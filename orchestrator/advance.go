@@ -262,13 +262,22 @@ func (o *Orchestrator) planLevel(ctx context.Context, id mapreduce.JobID, s *job
 	case step == nil:
 		return o.jobs.Complete(ctx, id, s.Epoch)
 	}
-	next := levelPlan(s, step)
-	for done := false; !done; {
-		if done, err = o.jobs.PlanStep(ctx, id, next); err != nil {
-			return err
-		}
+	return o.planSteps(ctx, id, levelPlan(s, step), s.Next)
+}
+
+// planSteps plans a level that was seen to be planned as far as seen. Of several nodes
+// that see it so at the same moment, only one can make the step behind that; the
+// others find in their first step that there was one, and leave the level to it: the
+// next look at the job waits for it in giveWay.
+func (o *Orchestrator) planSteps(ctx context.Context, id mapreduce.JobID, next jobs.LevelPlan, seen int64) error {
+	from, done, err := o.jobs.PlanStep(ctx, id, next)
+	if from != seen {
+		return err
 	}
-	return nil
+	for err == nil && !done {
+		_, done, err = o.jobs.PlanStep(ctx, id, next)
+	}
+	return err
 }
 
 // levelPlan returns how the store is to plan a step.

@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -90,9 +91,9 @@ func TestAPlanThatIsLeftInPartIsGoneOnWith(t *testing.T) {
 	})
 }
 
-// Who plans a level in many steps is let do it, however long it takes. Two that see
-// at the same moment that it is due may both begin, and then go on together; nobody
-// joins them.
+// Who plans a level in many steps is let do it, however long it takes. Another that
+// sees at the same moment that it is due may begin too; it finds out in its first
+// step, which may have to run twice, as it meets that of the first.
 func TestALevelInManyStepsIsPlannedByOne(t *testing.T) {
 	virtually(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -120,12 +121,11 @@ func TestALevelInManyStepsIsPlannedByOne(t *testing.T) {
 		nodes[0].until(id, func(j *mapreduce.Job) bool { return j.Level > 0 })
 		var by []int64
 		for i := range steps {
-			if n := steps[i].Load(); n > 0 {
-				by = append(by, n)
-			}
+			by = append(by, steps[i].Load())
 		}
-		if len(by) < 1 || len(by) > 2 || by[0] < 5 {
-			t.Errorf("level 1 was planned in steps %v of several orchestrators, want many of one, or of two that began at once", by)
+		slices.Sort(by)
+		if most := len(by) - 1; by[most] < 5 || by[most-1] > 2 {
+			t.Errorf("orchestrators planned level 1 in %v steps, want many of one, and of others two at most", by)
 		}
 	})
 }

@@ -99,7 +99,7 @@ func TestBinsArePlannedInSteps(t *testing.T) {
 			steps := 0
 			for finished := false; !finished; steps++ {
 				var err error
-				finished, err = w.nodes[steps%3].PlanStep(w.ctx, id, next)
+				_, finished, err = w.nodes[steps%3].PlanStep(w.ctx, id, next)
 				w.must(err)
 				w.healthy()
 			}
@@ -131,9 +131,9 @@ func TestAnotherPlanBeginsAnew(t *testing.T) {
 	old := picked(s.Epoch, dealt(700, 350))
 	// One that may have been taken and is run again takes the next as well.
 	once := jobs.New(store.NewDB(w.store, store.Config{MaxAttempts: 1}), w.space, w.nodes[0].Node(), time.Now)
-	finished, err := once.PlanStep(w.ctx, id, old)
+	_, finished, err := once.PlanStep(w.ctx, id, old)
 	for store.Retryable(err) && !store.MaybeCommitted(err) {
-		finished, err = once.PlanStep(w.ctx, id, old)
+		_, finished, err = once.PlanStep(w.ctx, id, old)
 	}
 	if finished || err != nil && !store.MaybeCommitted(err) {
 		t.Fatalf("first step: %t, %v", finished, err)
@@ -141,10 +141,10 @@ func TestAnotherPlanBeginsAnew(t *testing.T) {
 	next := picked(s.Epoch, dealt(700, 3))
 	for finished := false; !finished; {
 		var err error
-		finished, err = w.nodes[1].PlanStep(w.ctx, id, next)
+		_, finished, err = w.nodes[1].PlanStep(w.ctx, id, next)
 		w.must(err)
 	}
-	if again, err := w.nodes[0].PlanStep(w.ctx, id, old); err != nil || !again {
+	if _, again, err := w.nodes[0].PlanStep(w.ctx, id, old); err != nil || !again {
 		t.Errorf("a step of the old plan: done %t, %v; want that it finds nothing to do", again, err)
 	}
 	w.healthy()
@@ -180,7 +180,7 @@ func TestCheckFindsLostPicks(t *testing.T) {
 			w := newWorld(t, open(t), 1)
 			id := w.submit(w.nodes[0], spec(), texts(12))
 			s := w.mapAll(w.nodes[0], id)
-			_, err := w.nodes[0].PlanStep(w.ctx, id, picked(s.Epoch, dealt(12, 3)))
+			_, _, err := w.nodes[0].PlanStep(w.ctx, id, picked(s.Epoch, dealt(12, 3)))
 			w.must(err)
 			w.healthy()
 			tt.damage(w, id)

@@ -148,10 +148,7 @@ func (j *Jobs) LevelStatus(ctx context.Context, id mapreduce.JobID) (*LevelStatu
 		}
 		var next storagev1.Plan // or the first, and the others of a tree
 		_, err = read(ctx, tx, j.keys.Plan(id, max(1, s.Level+1)), &next)
-		s.Next = next.Planned + next.Picked
-		for _, l := range next.Levels {
-			s.Next += l.Units
-		}
+		s.Next = plannedSoFar(&next)
 		return err
 	})
 	return s, err

@@ -69,8 +69,8 @@ func (n *LevelPlan) planDigest() []byte {
 // PlanStep plans a part of a level; its last step turns the job to it. It
 // returns whether planning is done: by this call, by an earlier run, or by
 // another node. Each step begins where the one before it, of whichever node,
-// ended.
-func (j *Jobs) PlanStep(ctx context.Context, id mapreduce.JobID, n LevelPlan) (done bool, err error) {
+// ended: from is LevelStatus.Next as the step found it.
+func (j *Jobs) PlanStep(ctx context.Context, id mapreduce.JobID, n LevelPlan) (from int64, done bool, err error) {
 	digest, tried := n.planDigest(), 0
 	err = j.update(ctx, failpoint.Plan, func(tx store.Tx) error {
 		room := stepRoom(tried)
@@ -88,6 +88,7 @@ func (j *Jobs) PlanStep(ctx context.Context, id mapreduce.JobID, n LevelPlan) (d
 			return err
 		}
 		before := [2]int64{p.cursor.Planned, p.cursor.Picked}
+		from = plannedSoFar(p.cursor)
 		if err := p.planStep(ctx); err != nil {
 			return err
 		}
@@ -101,7 +102,16 @@ func (j *Jobs) PlanStep(ctx context.Context, id mapreduce.JobID, n LevelPlan) (d
 		tx.Set(j.keys.Plan(id, n.Number), encode(p.cursor))
 		return nil
 	})
-	return done, err
+	return from, done, err
+}
+
+// plannedSoFar returns a number that grows with each step under a cursor.
+func plannedSoFar(p *storagev1.Plan) int64 {
+	n := p.Planned + p.Picked
+	for _, l := range p.Levels {
+		n += l.Units
+	}
+	return n
 }
 
 type planner struct {

@@ -67,7 +67,7 @@ func TestLargeLevelIsPlannedByManyNodes(t *testing.T) {
 	next, steps := nextOf(status), 0
 	for finished := false; !finished; steps++ {
 		var err error
-		finished, err = w.nodes[steps%3].PlanStep(w.ctx, id, next)
+		_, finished, err = w.nodes[steps%3].PlanStep(w.ctx, id, next)
 		w.must(err)
 		if steps == 2 { // in the middle of it
 			w.healthy()
@@ -96,7 +96,7 @@ func TestResumeDropsALevelPlannedInPart(t *testing.T) {
 	bad := w.claim(j, id, s, 1)[0]
 	w.report(j, errored(id, bad, mapreduce.PermanentUnit))
 	status := w.mapAll(j, id)
-	if finished, err := j.PlanStep(w.ctx, id, nextOf(status)); err != nil || finished {
+	if _, finished, err := j.PlanStep(w.ctx, id, nextOf(status)); err != nil || finished {
 		t.Fatalf("planned at once: %t, %v", finished, err)
 	}
 	w.must(j.Pause(w.ctx, id, jobs.AnyEpoch, "for a while"))

@@ -304,7 +304,7 @@ func (w *world) advance(j *jobs.Jobs, id mapreduce.JobID) bool {
 	default:
 		next := nextOf(s)
 		for finished := false; !finished; {
-			finished, err = j.PlanStep(w.ctx, id, next)
+			_, finished, err = j.PlanStep(w.ctx, id, next)
 			w.must(err)
 		}
 	}
