@@ -11,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -245,7 +246,7 @@ func (o *Orchestrator) planLevel(ctx context.Context, id mapreduce.JobID, s *job
 		return err
 	}
 	spec := jobs.SpecOf(rec.Config)
-	graph, err := graphOf(&spec)
+	graph, err := jobspec.GraphOf(&spec)
 	if err != nil {
 		return err
 	}
@@ -283,21 +284,13 @@ func (o *Orchestrator) planSteps(ctx context.Context, id mapreduce.JobID, next j
 // levelPlan returns how the store is to plan a step.
 func levelPlan(s *jobs.LevelStatus, step *plan.Step) jobs.LevelPlan {
 	next := jobs.LevelPlan{
-		Epoch: s.Epoch, Number: s.Level + 1, Level: levelOf(step), Kind: step.Kind,
+		Epoch: s.Epoch, Number: s.Level + 1, Level: jobspec.LevelOf(step), Kind: step.Kind,
 		Group: step.Group, Bins: step.Bins, Each: step.Each, Warnings: warningTexts(step.Warnings),
 	}
 	for _, e := range step.Items {
 		next.Items = append(next.Items, jobs.Item{Source: e.Source, Value: e.Value})
 	}
 	return next
-}
-
-// levelOf returns a step as the store describes levels.
-func levelOf(step *plan.Step) jobs.Level {
-	return jobs.Level{
-		Units: step.Units, Stage: step.Stage, Depth: step.Depth, Source: int64(step.Source),
-		Prefix: step.Prefix, Unit: step.Unit, Phase: step.Phase,
-	}
 }
 
 // A planHistory is what the levels of a job came to, from level 0 on. They have ended,

@@ -105,7 +105,7 @@ func (c *contexts) openDocument(ctx context.Context) error {
 // several.
 func (c *contexts) turnDirect(ctx context.Context, document string) error {
 	if c.direct == nil {
-		u, err := c.r.o.jobs.Unit(ctx, c.r.job.ID, c.r.stages.directUnitID())
+		u, err := c.r.o.jobs.Unit(ctx, c.r.job.ID, c.r.stages.DirectUnit())
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ var errOtherText = errors.New("the text is another")
 
 // loadUnitText gets the text of the unit that found a citation.
 func (c *contexts) loadUnitText(ctx context.Context, cite *output.Citation) error {
-	if all := c.r.stages.directUnitID(); all != "" && cite.Unit == string(all) {
+	if all := c.r.stages.DirectUnit(); all != "" && cite.Unit == string(all) {
 		return c.turnDirect(ctx, cite.Document)
 	}
 	if c.name == cite.Unit && c.unit != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -24,7 +25,7 @@ const maxDirectBytes = 8 << 20
 type directInput struct {
 	graph  *plan.Graph
 	spec   mapreduce.JobSpec // as that stage runs
-	count  counter
+	count  jobspec.Counter
 	docs   []output.Bundled
 	types  []string // media types of docs
 	tokens int64
@@ -34,12 +35,12 @@ type directInput struct {
 
 // newBundle returns a bundle for the documents of a job; nil if the pipeline has no
 // stage that takes all of them at once.
-func newBundle(g *plan.Graph, spec *mapreduce.JobSpec, count counter) *directInput {
+func newBundle(g *plan.Graph, spec *mapreduce.JobSpec, count jobspec.Counter) *directInput {
 	stage := g.Bundles()
 	if stage < 0 {
 		return nil
 	}
-	own := specFor(*spec, g.Pipeline().Stages[stage])
+	own := jobspec.ForStage(*spec, g.Pipeline().Stages[stage])
 	return &directInput{graph: g, spec: own, count: count, ids: make(map[mapreduce.DocumentID]int64)}
 }
 
@@ -145,10 +146,10 @@ func (in *ingest) finishIngest(ctx context.Context) error {
 		}
 	}
 	if in.bundle == nil {
-		in.flip.Level = levelOf(in.graph.First(in.graph.Cuts()))
+		in.flip.Level = jobspec.LevelOf(in.graph.First(in.graph.Cuts()))
 		return in.graph.Takes(in.graph.Cuts(), in.flip.Documents-in.flip.Skipped, in.tokens, in.flip.Parse > 0)
 	}
-	in.flip.Level, in.flip.Tree = levelOf(in.graph.First(in.graph.Bundles())), in.flip.Tree && undecided
+	in.flip.Level, in.flip.Tree = jobspec.LevelOf(in.graph.First(in.graph.Bundles())), in.flip.Tree && undecided
 	if len(in.bundle.docs) == 0 {
 		return nil
 	}
@@ -176,7 +177,7 @@ type decision struct {
 // decideDirect finds out whether one unit takes all documents. One that was claimed
 // before, by a run that a resume goes on with, keeps what it has.
 func (o *Orchestrator) decideDirect(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, g *plan.Graph) (*decision, error) {
-	all := newBundle(g, spec, o.config.tokenCounter(spec))
+	all := newBundle(g, spec, o.config.specRules().Counter(spec))
 	if all == nil {
 		return &decision{}, nil
 	}
@@ -229,7 +230,7 @@ func (d *decision) chooseDirect(all *directInput, c *Config, parsed int64) error
 	if err != nil {
 		return err
 	}
-	d.direct = &jobs.Direct{Unit: unit, Level: levelOf(all.graph.First(all.graph.Bundles())), Characters: parsed}
+	d.direct = &jobs.Direct{Unit: unit, Level: jobspec.LevelOf(all.graph.First(all.graph.Bundles())), Characters: parsed}
 	for _, batch := range splitBatches(data, []*storagev1.Unit{unit}) {
 		d.direct.Blobs = append(d.direct.Blobs, batch.Blobs...)
 	}

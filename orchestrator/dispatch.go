@@ -91,7 +91,7 @@ func (b *scheduler) introduceJob(s *session, r *scheduledJob) {
 	defer b.mu.Unlock()
 	if s.knows[r.id] != r.epoch {
 		s.knows[r.id] = r.epoch
-		s.out.put(&mapreduce.ToWorker{Jobs: []mapreduce.JobInfo{{Job: r.id, Stage: r.stages.stageName(r.stages.level), Spec: *r.spec}}})
+		s.out.put(&mapreduce.ToWorker{Jobs: []mapreduce.JobInfo{{Job: r.id, Stage: r.stages.StageName(r.stages.Level), Spec: *r.spec}}})
 	}
 }
 
@@ -177,7 +177,7 @@ func (o *Orchestrator) readInputTexts(ctx context.Context, id mapreduce.JobID, c
 func (o *Orchestrator) makeAssignment(ctx context.Context, t *task, u *storagev1.Unit, text []byte) (a mapreduce.Assignment, failed *mapreduce.Report, err error) {
 	a = mapreduce.Assignment{
 		Job: t.job.id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Kind: mapreduce.UnitKind(u.Kind),
-		Level: int(u.Level), Stage: t.stages.stageName(u.Level), Depth: t.stages.treeDepth(u.Level), Index: u.Index, Item: u.Item, Timeout: t.spec.UnitTimeout, Reserved: u.Reserved, Alone: u.Kills > 0,
+		Level: int(u.Level), Stage: t.stages.StageName(u.Level), Depth: t.stages.TreeDepth(u.Level), Index: u.Index, Item: u.Item, Timeout: t.spec.UnitTimeout, Reserved: u.Reserved, Alone: u.Kills > 0,
 	}
 	if u.Woken != "" {
 		if a.WakeCall, err = o.jobs.WakeCall(ctx, t.job.id, a.Unit); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
@@ -295,7 +296,7 @@ func (b *scheduler) setInitialSlots(id mapreduce.JobID, slots int64) {
 func (b *scheduler) slotsFor(spec *mapreduce.JobSpec) int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.slotCapacity(&scheduledJob{spec: spec, needs: unitRequirements(spec, nil)})
+	return b.slotCapacity(&scheduledJob{spec: spec, needs: jobspec.Requirements(spec, nil)})
 }
 
 // isOnlyNode reports whether no other orchestrator was alive of late.

@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/worker/ground"
@@ -24,7 +25,7 @@ const (
 // read. Its zero value is empty.
 type textCache struct {
 	mu     sync.Mutex // guards the variables below
-	stages map[mapreduce.JobID]*jobStages
+	stages map[mapreduce.JobID]*jobspec.Compiled
 	books  []cacheEntry // the latest last
 }
 
@@ -35,15 +36,8 @@ type cacheEntry struct {
 	text *ground.Text
 }
 
-// A jobStages is the stages of a job, with the schemas of the records that they
-// make. It never changes.
-type jobStages struct {
-	pipeline *pipeline.Pipeline
-	schemas  []*schema.Schema // by stage; nil of one that makes no records
-}
-
 // stagesFor returns the stages of a job.
-func (o *Orchestrator) stagesFor(ctx context.Context, id mapreduce.JobID) (*jobStages, error) {
+func (o *Orchestrator) stagesFor(ctx context.Context, id mapreduce.JobID) (*jobspec.Compiled, error) {
 	l := &o.textCache
 	l.mu.Lock()
 	s := l.stages[id]
@@ -56,36 +50,15 @@ func (o *Orchestrator) stagesFor(ctx context.Context, id mapreduce.JobID) (*jobS
 		return nil, err
 	}
 	spec := jobs.SpecOf(rec.Config)
-	if s, err = newJobStages(&spec); err != nil {
+	if s, err = jobspec.Compile(&spec); err != nil {
 		return nil, errs.New(errs.DataLoss, "pipeline of job %s: %v", id, err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stages == nil || len(l.stages) >= maxJobs {
-		l.stages = make(map[mapreduce.JobID]*jobStages)
+		l.stages = make(map[mapreduce.JobID]*jobspec.Compiled)
 	}
 	l.stages[id] = s
-	return s, nil
-}
-
-func newJobStages(spec *mapreduce.JobSpec) (*jobStages, error) {
-	p, err := pipelineOf(spec)
-	if err != nil {
-		return nil, err
-	}
-	s := &jobStages{pipeline: p, schemas: make([]*schema.Schema, len(p.Stages))}
-	for i, stage := range p.Stages {
-		if stage.Output.Kind != pipeline.OutputRecords {
-			continue
-		}
-		text := spec.Schema
-		if stage.Output.Schema != nil {
-			text = stage.Output.Schema
-		}
-		if s.schemas[i], err = schema.Parse("schema", text); err != nil {
-			s.schemas[i] = new(schema.Schema) // no record fits it, and workers say what is wrong with it
-		}
-	}
 	return s, nil
 }
 
@@ -99,10 +72,10 @@ func (o *Orchestrator) stageOf(ctx context.Context, id mapreduce.JobID, u *stora
 	if err != nil {
 		return nil, nil, err
 	}
-	if u.Stage < 0 || u.Stage >= int64(len(s.schemas)) {
-		return nil, nil, errs.New(errs.DataLoss, "unit %s is of stage %d, and the pipeline has %d", u.UnitId, u.Stage, len(s.schemas))
+	if u.Stage < 0 || u.Stage >= int64(len(s.Schemas)) {
+		return nil, nil, errs.New(errs.DataLoss, "unit %s is of stage %d, and the pipeline has %d", u.UnitId, u.Stage, len(s.Schemas))
 	}
-	return s.pipeline.Stages[u.Stage], s.schemas[u.Stage], nil
+	return s.Pipeline.Stages[u.Stage], s.Schemas[u.Stage], nil
 }
 
 // wholeText returns the text of the document that a unit is a chunk of; nil if that is

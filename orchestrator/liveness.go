@@ -9,8 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/api/pipeline"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 )
@@ -511,83 +510,13 @@ func (o *Orchestrator) refreshJob(ctx context.Context, id mapreduce.JobID) error
 	return nil
 }
 
-// stagesOf is which stages the levels of a job belong to.
-type stagesOf struct {
-	pipeline *pipeline.Pipeline
-	levels   []jobs.Level // from level 0 on
-	level    int64        // where the job is
-}
-
-// stageAt returns the stage of a level; nil for the level of units that parse documents.
-func (s stagesOf) stageAt(level int64) *pipeline.Stage {
-	if s.pipeline == nil || level < 0 || level >= int64(len(s.levels)) || s.levels[level].Stage >= len(s.pipeline.Stages) {
-		return nil
-	}
-	return s.pipeline.Stages[s.levels[level].Stage]
-}
-
-// currentStage returns the stage that the job has come to.
-func (s stagesOf) currentStage() *pipeline.Stage { return s.stageAt(s.level) }
-
-// stageName returns the name of the stage of a level, or "".
-func (s stagesOf) stageName(level int64) string {
-	if stage := s.stageAt(level); stage != nil {
-		return stage.Name
-	}
-	return ""
-}
-
-// treeDepth returns the depth of a level in the tree of its stage, 0 if it has none.
-func (s stagesOf) treeDepth(level int64) int {
-	if s.stageAt(level) == nil {
-		return 0
-	}
-	return s.levels[level].Depth
-}
-
-// directUnitID returns the id of the unit that takes all documents, if the pipeline may
-// have one; else "".
-func (s stagesOf) directUnitID() mapreduce.UnitID {
-	if s.pipeline == nil {
-		return ""
-	}
-	for _, stage := range s.pipeline.DocumentStages() {
-		if stage.Each == pipeline.EachAll {
-			return mapreduce.UnitID(stage.Name)
-		}
-	}
-	return ""
-}
-
-// newStages returns the stages of a job, as its switch has them.
-func newStages(spec *mapreduce.JobSpec, ctl *storagev1.Ctl) stagesOf {
-	p, err := pipelineOf(spec)
-	if err != nil {
-		return stagesOf{} // it was checked when the job was submitted
-	}
-	s := stagesOf{pipeline: p, level: ctl.Level}
-	for level := range jobs.Levels(ctl) {
-		s.levels = append(s.levels, jobs.LevelOf(ctl, level))
-	}
-	return s
-}
-
-// unitRequirements returns what units of a stage need of a worker.
-func unitRequirements(spec *mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.Requirements {
-	needs := mapreduce.Requirements{Provider: spec.Provider, Model: spec.Model}
-	if stage != nil {
-		needs.Tools = stage.Tools
-	}
-	return needs
-}
-
 // scheduleJob puts a job on the scheduler. waiting are the units that wait, if these are
 // known and all there are.
 func (o *Orchestrator) scheduleJob(id mapreduce.JobID, st *jobs.Standing, waiting []jobs.Candidate) {
 	spec := jobs.SpecOf(st.Record.Config)
-	stages := newStages(&spec, st.Ctl)
-	if stage := stages.currentStage(); stage != nil {
-		spec = specFor(spec, stage)
+	stages := jobspec.NewStages(&spec, st.Ctl)
+	if stage := stages.Current(); stage != nil {
+		spec = jobspec.ForStage(spec, stage)
 	}
 	spec.Budget = st.Ctl.Budget
 	share := int64(0)

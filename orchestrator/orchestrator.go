@@ -17,12 +17,11 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -176,16 +175,16 @@ func anyProvider(name string) mapreduce.Provider {
 	return mapreduce.Provider{Name: name, Models: true, Steps: []string{"extract", "merge", "parse", "write"}}
 }
 
-// asksModels reports whether a stage of a job may ask models.
-func (c *Config) asksModels(spec *mapreduce.JobSpec) bool {
-	p, err := pipelineOf(spec)
-	if err != nil {
-		return true
-	}
-	return slices.ContainsFunc(p.Stages, func(s *pipeline.Stage) bool {
-		own := specFor(*spec, s)
-		return c.Provider(own.Provider).Models
-	})
+// specRules returns what the specs of jobs are completed and checked with.
+func (c *Config) specRules() *jobspec.Rules {
+	return &jobspec.Rules{Provider: c.Provider, Overhead: c.Overhead, Count: c.Count}
+}
+
+// CheckSpec returns what SubmitJob would refuse of s, whatever the documents
+// are, so that it can be said before any is read.
+func CheckSpec(s mapreduce.JobSpec) error {
+	c := Config{}.withDefaults()
+	return c.specRules().CheckOpen(s)
 }
 
 func (c *Config) estimateReservation(spec *mapreduce.JobSpec, tokens int64) int64 {

@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -29,16 +30,16 @@ func Plan(ctx context.Context, c Config, q mapreduce.PlanQuery, docs iter.Seq2[*
 // planJob goes through the documents as a submission does, cuts them into the very
 // units that a run would have, and keeps of each unit its name and size.
 func (c *Config) planJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
-	spec, err := c.completeSpec(q.Spec)
+	spec, err := c.specRules().Complete(q.Spec)
 	if err != nil {
 		return nil, err
 	}
-	graph, err := graphOf(&spec)
+	graph, err := jobspec.GraphOf(&spec)
 	if err != nil {
 		return nil, err
 	}
 	p := &planning{ingest: ingest{config: c, spec: &spec, graph: graph}, numbers: make(map[mapreduce.DocumentID]int64)}
-	p.count = c.tokenCounter(&spec)
+	p.count = c.specRules().Counter(&spec)
 	p.bundle = newBundle(graph, &spec, p.count)
 	for doc, err := range docs {
 		if err == nil {
@@ -70,7 +71,7 @@ func (c *Config) planJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.S
 
 // planRates returns what the plan of a job assumes.
 func (c *Config) planRates(spec *mapreduce.JobSpec) plan.Rates {
-	count := c.tokenCounter(spec)
+	count := c.specRules().Counter(spec)
 	r := c.Rates(spec)
 	if r.Model { // its provider counts what it writes, whatever the job does
 		r = withSchemaYields(r, spec, c.Count(field))
@@ -156,7 +157,7 @@ func (p *planning) joinDirect(id mapreduce.DocumentID, text string, it plan.Item
 	if p.bundle == nil {
 		return nil
 	}
-	it.Unit, it.Tokens, it.Guessed = mapreduce.MapUnit(id), int64(p.count.Count(text)), p.count.isEstimate()
+	it.Unit, it.Tokens, it.Guessed = mapreduce.MapUnit(id), int64(p.count.Count(text)), p.count.IsEstimate()
 	p.bundle.tokens = pack.Sum(p.bundle.tokens, it.Tokens)
 	p.bundle.bytes += len(text)
 	p.all = append(p.all, it)
@@ -202,7 +203,7 @@ func (p *planning) planTextUnits(id mapreduce.DocumentID, text string) error {
 		return err
 	}
 	stage := p.graph.Pipeline().Stages[p.graph.Cuts()]
-	own := specFor(*p.spec, stage)
+	own := jobspec.ForStage(*p.spec, stage)
 	pieces, err := p.config.cutText(&own, stage, id, text)
 	if err != nil {
 		return err
@@ -215,7 +216,7 @@ func (p *planning) planTextUnits(id mapreduce.DocumentID, text string) error {
 		if !piece.Exact {
 			tokens = p.count.Count(text[piece.Start:piece.End])
 		}
-		p.items = append(p.items, plan.Item{Unit: mapUnit(id, i, len(pieces)), Tokens: int64(tokens), Guessed: p.count.isEstimate()})
+		p.items = append(p.items, plan.Item{Unit: mapUnit(id, i, len(pieces)), Tokens: int64(tokens), Guessed: p.count.IsEstimate()})
 		p.noteUnit(&storagev1.Unit{
 			Estimate: p.config.Estimate(&own, int64(piece.Tokens)), Source: &storagev1.Source{Chunks: int64(len(pieces))},
 		})
@@ -227,7 +228,7 @@ func (p *planning) planTextUnits(id mapreduce.DocumentID, text string) error {
 // of it were text.
 func (p *planning) planUnparsed(id mapreduce.DocumentID, d *mapreduce.Document) error {
 	tokens := int64(p.count.Count(string(d.Content)))
-	items, err := plan.Items(id, tokens, p.count.isEstimate(), int64(p.spec.MaxTokensPerUnit), int64(max(0, p.spec.ChunkOverlap)))
+	items, err := plan.Items(id, tokens, p.count.IsEstimate(), int64(p.spec.MaxTokensPerUnit), int64(max(0, p.spec.ChunkOverlap)))
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/keys"
@@ -44,7 +45,7 @@ func (c *Config) checkReplayable(job *mapreduce.Job, t mapreduce.TenantID) error
 		return refused("job %s repeats job %s: repeat that", job.ID, job.Spec.Replay)
 	case job.State != mapreduce.JobComplete:
 		return refused("job %s is %s: only a complete job can be repeated", job.ID, job.State)
-	case c.asksModels(&job.Spec) && job.Spec.Capture != mapreduce.CaptureFull:
+	case c.specRules().AsksModels(&job.Spec) && job.Spec.Capture != mapreduce.CaptureFull:
 		return refused("job %s ran without `--capture full`: what its units were answered was not kept", job.ID)
 	}
 	return nil
@@ -100,7 +101,7 @@ func (o *Orchestrator) directDocumentsByNumber(ctx context.Context, id mapreduce
 	}
 	spec := jobs.SpecOf(rec.Config)
 	var u *storagev1.Unit
-	if unit := newStages(&spec, new(storagev1.Ctl)).directUnitID(); unit != "" {
+	if unit := jobspec.NewStages(&spec, new(storagev1.Ctl)).DirectUnit(); unit != "" {
 		if u, err = o.jobs.Unit(ctx, id, unit); err != nil {
 			return nil, err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/worker/merge"
@@ -51,7 +52,7 @@ type result struct {
 	o      *Orchestrator
 	job    *mapreduce.Job
 	ctl    *storagev1.Ctl
-	stages stagesOf
+	stages jobspec.Stages
 	schema *schema.Schema // of the records that are made of documents
 	value  bool           // it is last.Value, and not records
 	sink   func(*mapreduce.ResultPart) error
@@ -80,7 +81,7 @@ func (o *Orchestrator) newResult(ctx context.Context, job *mapreduce.Job, sink f
 		return nil, err
 	}
 	r := &result{
-		o: o, job: job, ctl: ctl, stages: newStages(&job.Spec, ctl), sink: sink, last: &output.Output{},
+		o: o, job: job, ctl: ctl, stages: jobspec.NewStages(&job.Spec, ctl), sink: sink, last: &output.Output{},
 		merged: make(map[output.Member]*output.Shared), within: make(map[output.Member]*output.Shared),
 		duplicates: make(map[string]int64), seen: make(map[output.Member]string),
 	}
@@ -93,7 +94,7 @@ func (o *Orchestrator) newResult(ctx context.Context, job *mapreduce.Job, sink f
 		return nil, err
 	}
 	if final == nil || mapreduce.UnitState(final.Status) != mapreduce.UnitComplete {
-		if first := r.stages.stageAt(0); first == nil || first.Output.Kind != pipeline.OutputRecords {
+		if first := r.stages.StageAt(0); first == nil || first.Output.Kind != pipeline.OutputRecords {
 			r.value = true // nothing of which is there yet
 			return r, nil
 		}
@@ -103,7 +104,7 @@ func (o *Orchestrator) newResult(ctx context.Context, job *mapreduce.Job, sink f
 	if err != nil {
 		return nil, err
 	}
-	if stage := r.stages.stageAt(final.Level); stage != nil && stage.Output.Kind != pipeline.OutputRecords {
+	if stage := r.stages.StageAt(final.Level); stage != nil && stage.Output.Kind != pipeline.OutputRecords {
 		r.last, r.value = last, true
 		return r, nil
 	}
@@ -115,7 +116,7 @@ func (o *Orchestrator) newResult(ctx context.Context, job *mapreduce.Job, sink f
 // documents; an empty one if it makes none.
 func (r *result) recordsSchema() (*schema.Schema, error) {
 	text := r.job.Spec.Schema
-	if stage := r.stages.stageAt(0); stage != nil && stage.Output.Schema != nil && stage.Output.Kind == pipeline.OutputRecords {
+	if stage := r.stages.StageAt(0); stage != nil && stage.Output.Schema != nil && stage.Output.Kind == pipeline.OutputRecords {
 		text = stage.Output.Schema
 	}
 	if len(text) == 0 {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
 )
@@ -48,7 +49,7 @@ type scheduledJob struct {
 	tenant   mapreduce.TenantID
 	priority int
 	spec     *mapreduce.JobSpec // as the units of the stage run with it
-	stages   stagesOf           // of its levels
+	stages   jobspec.Stages     // of its levels
 	needs    mapreduce.Requirements
 	asks     bool  // the stage's provider asks models
 	share    int64 // of the budget, for one document
@@ -142,7 +143,7 @@ func (b *scheduler) activateJob(r *scheduledJob) {
 type task struct {
 	job     *scheduledJob
 	spec    *mapreduce.JobSpec // of the run, as it was then, as is the next
-	stages  stagesOf
+	stages  jobspec.Stages
 	scan    bool
 	turn    *jobs.Turn
 	sent    []pendingReport // the reports of the turn
@@ -450,7 +451,7 @@ func (r *scheduledJob) putBack(c []jobs.Candidate) {
 
 // putJob puts a job that may run on the scheduler, or brings what stands there up to
 // date. If all units that wait are known, its queue need not be read.
-func (b *scheduler) putJob(id mapreduce.JobID, ctl *storagev1.Ctl, spec *mapreduce.JobSpec, stages stagesOf, asks bool, share int64, waiting []jobs.Candidate) {
+func (b *scheduler) putJob(id mapreduce.JobID, ctl *storagev1.Ctl, spec *mapreduce.JobSpec, stages jobspec.Stages, asks bool, share int64, waiting []jobs.Candidate) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.getOrAddJob(id)
@@ -466,7 +467,7 @@ func (b *scheduler) putJob(id mapreduce.JobID, ctl *storagev1.Ctl, spec *mapredu
 	held := r.held
 	b.addHeldUnits(r, -held)
 	r.tenant, r.priority, r.spec, r.share = mapreduce.TenantID(ctl.Tenant), int(ctl.Priority), spec, share
-	r.stages, r.asks, r.needs = stages, asks, unitRequirements(spec, stages.currentStage())
+	r.stages, r.asks, r.needs = stages, asks, jobspec.Requirements(spec, stages.Current())
 	b.addHeldUnits(r, held) // which may have counted as calls
 	r.epoch, r.level, r.shards, r.running = ctl.Epoch, jobs.OpenLevel(ctl), max(1, ctl.Shards), true
 	r.neededTokens = 0

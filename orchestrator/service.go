@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
 )
@@ -244,7 +245,7 @@ func (o *Orchestrator) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery
 		return nil, err
 	}
 	spec := jobs.SpecOf(rec.Config)
-	stages := newStages(&spec, ctl)
+	stages := jobspec.NewStages(&spec, ctl)
 	page, weight := &mapreduce.UnitPage{}, 0
 	for at.level < jobs.Levels(ctl) {
 		some, err := o.jobs.UnitsFrom(ctx, q.Job, at.level, at.index, min(size, 256))
@@ -272,7 +273,7 @@ func (o *Orchestrator) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery
 			if err != nil {
 				return nil, err
 			}
-			unit.Stage = stages.stageName(u.Level)
+			unit.Stage = stages.StageName(u.Level)
 			unit.Parking = parked[u.UnitId]
 			page.Units = append(page.Units, unit)
 			if unit.Continues {

@@ -15,6 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/orchestrator/chunk"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -32,7 +33,7 @@ func (o *Orchestrator) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, do
 			return nil, err
 		}
 	}
-	spec, err := o.config.completeSpec(spec)
+	spec, err := o.config.specRules().Complete(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func (o *Orchestrator) abandonJob(ctx context.Context, id mapreduce.JobID) {
 }
 
 func (o *Orchestrator) ingestJob(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobID, error) {
-	graph, err := graphOf(spec)
+	graph, err := jobspec.GraphOf(spec)
 	if err != nil {
 		return "", err
 	}
@@ -96,8 +97,8 @@ func (o *Orchestrator) ingestJob(ctx context.Context, id mapreduce.JobID, spec *
 		o: o, config: &o.config, id: id, spec: spec, graph: graph,
 		flip: jobs.Flip{Spec: jobs.StoredSpec(spec), Shards: int64(o.config.Shards)},
 	}
-	in.count = o.config.tokenCounter(spec)
-	if in.count.isEstimate() {
+	in.count = o.config.specRules().Counter(spec)
+	if in.count.IsEstimate() {
 		in.flip.Warnings = []string{plan.Warning{Kind: plan.GuessedSize}.String()}
 		o.config.Logger.Info("tokens are guessed", "job", id, "estimator", spec.Estimator)
 	}
@@ -166,7 +167,7 @@ type ingest struct {
 	bytes  int
 
 	graph     *plan.Graph
-	count     counter
+	count     jobspec.Counter
 	tokens    int64        // of the documents that are cut, where a condition asks for them
 	bundle    *directInput // documents that one unit may take; nil once they are too many
 	group     int64        // map units that one reduce of a tree takes; 0 if there is none
@@ -401,7 +402,7 @@ func (c *Config) initialQueue(n int64) *storagev1.Queue {
 // each document or cuts them.
 func (c *Config) makeDocumentUnits(spec *mapreduce.JobSpec, g *plan.Graph, d *mapreduce.Document, text string, n int64) ([]*storagev1.Unit, error) {
 	stage := g.Pipeline().Stages[g.Cuts()]
-	own := specFor(*spec, stage)
+	own := jobspec.ForStage(*spec, stage)
 	pieces, err := c.cutText(&own, stage, d.ID, text)
 	if err != nil {
 		return nil, err
@@ -435,11 +436,11 @@ func (c *Config) makeDocumentUnits(spec *mapreduce.JobSpec, g *plan.Graph, d *ma
 // cutText cuts the text of a document, if the stage has units for parts of documents.
 func (c *Config) cutText(spec *mapreduce.JobSpec, stage *pipeline.Stage, id mapreduce.DocumentID, text string) ([]chunk.Piece, error) {
 	if stage.Each == pipeline.EachDocument {
-		n := c.tokenCounter(spec).Count(text)
+		n := c.specRules().Counter(spec).Count(text)
 		return []chunk.Piece{{CoreEnd: len(text), End: len(text), Tokens: n, Exact: true}}, nil
 	}
 	pieces, err := chunk.Cut(text, chunk.Options{
-		MaxTokens: spec.MaxTokensPerUnit, Overlap: max(0, spec.ChunkOverlap), Counter: c.tokenCounter(spec),
+		MaxTokens: spec.MaxTokensPerUnit, Overlap: max(0, spec.ChunkOverlap), Counter: c.specRules().Counter(spec),
 	})
 	if err != nil {
 		return nil, errs.Field("max_tokens_per_unit", "%s", err)
@@ -466,7 +467,7 @@ func (o *Orchestrator) startMapping(ctx context.Context, id mapreduce.JobID, epo
 		return err
 	}
 	spec := jobs.SpecOf(rec.Config)
-	graph, err := graphOf(&spec)
+	graph, err := jobspec.GraphOf(&spec)
 	if err != nil {
 		return err
 	}
@@ -486,12 +487,12 @@ func (o *Orchestrator) startMapping(ctx context.Context, id mapreduce.JobID, epo
 	}
 	cuts := graph.Cuts()
 	if cuts < 0 { // the documents that there are have their unit, or there are none
-		return o.jobs.StartMapping(ctx, id, epoch, levelOf(graph.First(graph.Bundles())), false)
+		return o.jobs.StartMapping(ctx, id, epoch, jobspec.LevelOf(graph.First(graph.Bundles())), false)
 	}
 	if err := o.plantParsed(ctx, id, epoch, &spec, graph, d.taken); err != nil {
 		return err
 	}
-	first := levelOf(graph.First(cuts))
+	first := jobspec.LevelOf(graph.First(cuts))
 	if tree := graph.TreeAtOnce(cuts); tree >= 0 {
 		return o.jobs.PlanTree(ctx, id, jobs.TreePlan{
 			Epoch: epoch, First: first, Stage: tree, Name: graph.Pipeline().Stages[tree].Name, Root: graph.Root(tree),
@@ -543,4 +544,26 @@ func splitBatches(text []byte, units []*storagev1.Unit) []jobs.Batch {
 		units = units[n:]
 	}
 	return all
+}
+
+// maxMetadata bounds the metadata of a document, in bytes: each of its units holds it, and
+// transactions hold 500 units.
+const maxMetadata = 4 << 10
+
+func checkDocument(d *mapreduce.Document, n int64) error {
+	if !jobspec.ValidName(string(d.ID), false) {
+		return errs.Field("documents", "the id of document %d, %.60q with %d bytes, must be 1 to %d bytes of UTF-8 without control characters",
+			n+1, d.ID, len(d.ID), mapreduce.MaxDocumentID)
+	}
+	size := 0
+	for k, v := range d.Metadata {
+		size += len(k) + len(v)
+		if !utf8.ValidString(k) || !utf8.ValidString(v) {
+			return errs.Field("documents", "metadata %q of document %q is not valid UTF-8", k, d.ID)
+		}
+	}
+	if size > maxMetadata {
+		return errs.Field("documents", "document %q has %d bytes of metadata; at most %d are taken", d.ID, size, maxMetadata)
+	}
+	return nil
 }

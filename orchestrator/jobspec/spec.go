@@ -1,8 +1,12 @@
-package orchestrator
+// Package jobspec completes and checks what a client asks of a job, and says what
+// follows from it: the pipeline and its graph, the stages of levels and units, and
+// what counts tokens. It reads and writes nothing.
+package jobspec
 
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -14,6 +18,17 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/token"
 )
+
+// Rules are what a deployment decides of the specs of its jobs. All fields are needed.
+type Rules struct {
+	// Provider returns what is known of a provider.
+	Provider func(name string) mapreduce.Provider
+	// Overhead returns what a call of a job's reduces takes beside what it reads: tokens of
+	// its prompt, and the most of its answer.
+	Overhead func(spec *mapreduce.JobSpec) (prompt, answer int64)
+	// Count counts the tokens of a text of a job that names no other estimator.
+	Count func(text string) int
+}
 
 // withDefaults fills in what a client left open.
 func withDefaults(s mapreduce.JobSpec) mapreduce.JobSpec {
@@ -29,7 +44,7 @@ func withDefaults(s mapreduce.JobSpec) mapreduce.JobSpec {
 	s.BreakerThreshold = cmp.Or(s.BreakerThreshold, mapreduce.DefaultBreakerThreshold)
 	s.BreakerTimeout = cmp.Or(s.BreakerTimeout, mapreduce.DefaultBreakerTimeout)
 	s.CheckpointInterval = cmp.Or(s.CheckpointInterval, mapreduce.DefaultCheckpointInterval)
-	if g, err := graphOf(&s); err == nil { // else checkSpec says so
+	if g, err := GraphOf(&s); err == nil { // else checkSpec says so
 		defaultTree(&s, g.Tree().Strategy())
 	}
 	return s
@@ -54,28 +69,35 @@ func defaultTree(s *mapreduce.JobSpec, strategy plan.Strategy) {
 	}
 }
 
-// completeSpec returns a spec that can be carried out with all that its client left
+// CheckOpen returns what would be refused of a spec, whatever the documents are, as
+// far as its client has filled it in.
+func (r *Rules) CheckOpen(s mapreduce.JobSpec) error {
+	s = withDefaults(s)
+	return r.checkSpec(&s)
+}
+
+// Complete returns a spec that can be carried out with all that its client left
 // open, as every node and worker is to see it; or an error that names the field.
 // The same spec is planned as is run.
-func (c *Config) completeSpec(s mapreduce.JobSpec) (mapreduce.JobSpec, error) {
+func (r *Rules) Complete(s mapreduce.JobSpec) (mapreduce.JobSpec, error) {
 	s = withDefaults(s)
-	if err := c.checkSpec(&s); err != nil {
+	if err := r.checkSpec(&s); err != nil {
 		return s, err
 	}
-	c.takeOff(&s)
-	_, err := graphOf(&s)
+	r.takeOff(&s)
+	_, err := GraphOf(&s)
 	return s, err
 }
 
 // takeOff fills in what calls take of the budget of their reduces beside what they
 // read. A job that repeats another has the other's tree, whatever its prompts would
 // take today.
-func (c *Config) takeOff(s *mapreduce.JobSpec) {
+func (r *Rules) takeOff(s *mapreduce.JobSpec) {
 	budget := plan.ConfigOf(s).Base()
 	if budget == 0 || s.Replay != "" {
 		return
 	}
-	prompt, answer := c.Overhead(s)
+	prompt, answer := r.Overhead(s)
 	if s.PromptOverhead == nil && prompt > 0 {
 		s.PromptOverhead = &prompt
 	}
@@ -93,9 +115,9 @@ func pipelineOf(s *mapreduce.JobSpec) (*pipeline.Pipeline, error) {
 	return pipeline.Parse("definition", s.Definition)
 }
 
-// graphOf returns the graph of a job's pipeline. A job that asks for no tree gets
+// GraphOf returns the graph of a job's pipeline. A job that asks for no tree gets
 // ADR-028's batches.
-func graphOf(s *mapreduce.JobSpec) (*plan.Graph, error) {
+func GraphOf(s *mapreduce.JobSpec) (*plan.Graph, error) {
 	p, err := pipelineOf(s)
 	if err != nil {
 		return nil, err
@@ -103,9 +125,9 @@ func graphOf(s *mapreduce.JobSpec) (*plan.Graph, error) {
 	return plan.NewGraph(p, plan.ConfigOf(s))
 }
 
-// specFor returns the spec of a job as the units of a stage run with it: by the
+// ForStage returns the spec of a job as the units of a stage run with it: by the
 // stage's model, and in the time that it gives them.
-func specFor(s mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.JobSpec {
+func ForStage(s mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.JobSpec {
 	if stage.Model != "" {
 		name := stage.Model
 		if alias, ok := s.Models[name]; ok {
@@ -141,7 +163,7 @@ func withoutEffect(s *pipeline.Stage) string {
 }
 
 // checkStages refuses stages that no worker could run, whatever it offers.
-func (c *Config) checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
+func (r *Rules) checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 	for i, stage := range p.Stages {
 		field := func(key string) string { return fmt.Sprintf("stages[%d].%s", i, key) }
 		if m := stage.Model; m != "" && s.Models[m] == "" && !strings.Contains(m, "/") {
@@ -150,7 +172,7 @@ func (c *Config) checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 		if key := withoutEffect(stage); key != "" {
 			return errs.Field(field(key), "is nothing that the engine carries out; leave it out")
 		}
-		provider := c.Provider(specFor(*s, stage).Provider)
+		provider := r.Provider(ForStage(*s, stage).Provider)
 		switch {
 		case len(stage.Tools) > 0 && !provider.Has("agent"):
 			return errs.Field(field("tools"), "needs a provider with agents that use tools, and %s has none", provider.Name)
@@ -169,7 +191,7 @@ func (c *Config) checkStages(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 
 // checkPipeline refuses a pipeline that cannot be carried out, or that lacks what
 // the run should give it, naming the field and the rule.
-func (c *Config) checkPipeline(s *mapreduce.JobSpec) error {
+func (r *Rules) checkPipeline(s *mapreduce.JobSpec) error {
 	p, err := pipelineOf(s)
 	if err != nil {
 		return err
@@ -180,7 +202,7 @@ func (c *Config) checkPipeline(s *mapreduce.JobSpec) error {
 	if err := p.CheckInputs(s.Vars); err != nil {
 		return err
 	}
-	if err := c.checkStages(p, s); err != nil {
+	if err := r.checkStages(p, s); err != nil {
 		return err
 	}
 	if len(s.Definition) == 0 || len(s.Schema) == 0 {
@@ -193,24 +215,15 @@ func (c *Config) checkPipeline(s *mapreduce.JobSpec) error {
 	return p.CheckExamples(parsed)
 }
 
-// CheckSpec returns what SubmitJob would refuse of s, whatever the documents
-// are, so that it can be said before any is read.
-func CheckSpec(s mapreduce.JobSpec) error {
-	s = withDefaults(s)
-	c := Config{}.withDefaults()
-	return c.checkSpec(&s)
-}
-
 const (
 	maxNameBytes   = mapreduce.MaxDocumentID // of a tenant's too, or a request's
 	maxSchemaBytes = 64 << 10                // the job's record holds it, and records hold 90 kB
-	maxMetadata    = 4 << 10                 // bytes; each of a document's units holds it, and transactions hold 500 units
 	maxParallelism = 10_000
 	minUnitTokens  = 16
 )
 
 // checkSpec refuses a spec that cannot be carried out, naming the field.
-func (c *Config) checkSpec(s *mapreduce.JobSpec) error {
+func (r *Rules) checkSpec(s *mapreduce.JobSpec) error {
 	varBytes := 0
 	for k, v := range s.Vars {
 		varBytes += len(k) + len(v)
@@ -224,10 +237,10 @@ func (c *Config) checkSpec(s *mapreduce.JobSpec) error {
 	}{
 		{s.Pipeline == "extract" || len(s.Definition) > 0, "pipeline", `must be "extract", or come with its definition`},
 		{len(s.Schema)+len(s.Definition)+varBytes <= maxSchemaBytes, "schema", "with the pipeline and the variables must be at most 64 KiB"},
-		{validName(string(s.Tenant), true), "tenant", "must be at most 512 bytes of UTF-8 without control characters"},
-		{validName(string(s.RequestID), true), "request_id", "must be at most 512 bytes of UTF-8 without control characters"},
-		{validName(s.Provider, false), "provider", "must be a name"},
-		{validName(s.Model, true), "model", "must be a name"},
+		{ValidName(string(s.Tenant), true), "tenant", "must be at most 512 bytes of UTF-8 without control characters"},
+		{ValidName(string(s.RequestID), true), "request_id", "must be at most 512 bytes of UTF-8 without control characters"},
+		{ValidName(s.Provider, false), "provider", "must be a name"},
+		{ValidName(s.Model, true), "model", "must be a name"},
 		{s.Parallelism >= 1 && s.Parallelism <= maxParallelism, "parallelism", "must be 1 to 10000"},
 		{s.MaxTokensPerUnit >= minUnitTokens, "max_tokens_per_unit", "must be at least 16"},
 		{s.ChunkOverlap < s.MaxTokensPerUnit/2, "chunk_overlap", "must be less than half of max_tokens_per_unit"},
@@ -246,17 +259,19 @@ func (c *Config) checkSpec(s *mapreduce.JobSpec) error {
 			return errs.Field(f.field, "%s", f.rule)
 		}
 	}
-	if err := c.checkPipeline(s); err != nil {
+	if err := r.checkPipeline(s); err != nil {
 		return err
 	}
 	if _, err := token.Named(s.Estimator, nil); err != nil {
 		return errs.Field("estimator", "%s", err)
 	}
-	_, err := graphOf(s)
+	_, err := GraphOf(s)
 	return err
 }
 
-func validName(s string, emptyOK bool) bool {
+// ValidName reports whether s may be the name of anything that a client names: UTF-8
+// without control characters, of at most 512 bytes.
+func ValidName(s string, emptyOK bool) bool {
 	if s == "" {
 		return emptyOK
 	}
@@ -271,20 +286,14 @@ func validName(s string, emptyOK bool) bool {
 	return true
 }
 
-func checkDocument(d *mapreduce.Document, n int64) error {
-	if !validName(string(d.ID), false) {
-		return errs.Field("documents", "the id of document %d, %.60q with %d bytes, must be 1 to %d bytes of UTF-8 without control characters",
-			n+1, d.ID, len(d.ID), mapreduce.MaxDocumentID)
+// AsksModels reports whether a stage of a job may ask models.
+func (r *Rules) AsksModels(spec *mapreduce.JobSpec) bool {
+	p, err := pipelineOf(spec)
+	if err != nil {
+		return true
 	}
-	size := 0
-	for k, v := range d.Metadata {
-		size += len(k) + len(v)
-		if !utf8.ValidString(k) || !utf8.ValidString(v) {
-			return errs.Field("documents", "metadata %q of document %q is not valid UTF-8", k, d.ID)
-		}
-	}
-	if size > maxMetadata {
-		return errs.Field("documents", "document %q has %d bytes of metadata; at most %d are taken", d.ID, size, maxMetadata)
-	}
-	return nil
+	return slices.ContainsFunc(p.Stages, func(s *pipeline.Stage) bool {
+		own := ForStage(*spec, s)
+		return r.Provider(own.Provider).Models
+	})
 }

@@ -1,0 +1,87 @@
+package jobspec
+
+import (
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/orchestrator/plan"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+// Stages is which stages the levels of a job belong to.
+type Stages struct {
+	pipeline *pipeline.Pipeline
+	levels   []jobs.Level // from level 0 on
+	Level    int64        // where the job is
+}
+
+// StageAt returns the stage of a level; nil for the level of units that parse documents.
+func (s Stages) StageAt(level int64) *pipeline.Stage {
+	if s.pipeline == nil || level < 0 || level >= int64(len(s.levels)) || s.levels[level].Stage >= len(s.pipeline.Stages) {
+		return nil
+	}
+	return s.pipeline.Stages[s.levels[level].Stage]
+}
+
+// Current returns the stage that the job has come to.
+func (s Stages) Current() *pipeline.Stage { return s.StageAt(s.Level) }
+
+// StageName returns the name of the stage of a level, or "".
+func (s Stages) StageName(level int64) string {
+	if stage := s.StageAt(level); stage != nil {
+		return stage.Name
+	}
+	return ""
+}
+
+// TreeDepth returns the depth of a level in the tree of its stage, 0 if it has none.
+func (s Stages) TreeDepth(level int64) int {
+	if s.StageAt(level) == nil {
+		return 0
+	}
+	return s.levels[level].Depth
+}
+
+// DirectUnit returns the id of the unit that takes all documents, if the pipeline may
+// have one; else "".
+func (s Stages) DirectUnit() mapreduce.UnitID {
+	if s.pipeline == nil {
+		return ""
+	}
+	for _, stage := range s.pipeline.DocumentStages() {
+		if stage.Each == pipeline.EachAll {
+			return mapreduce.UnitID(stage.Name)
+		}
+	}
+	return ""
+}
+
+// NewStages returns the stages of a job, as its switch has them.
+func NewStages(spec *mapreduce.JobSpec, ctl *storagev1.Ctl) Stages {
+	p, err := pipelineOf(spec)
+	if err != nil {
+		return Stages{} // it was checked when the job was submitted
+	}
+	s := Stages{pipeline: p, Level: ctl.Level}
+	for level := range jobs.Levels(ctl) {
+		s.levels = append(s.levels, jobs.LevelOf(ctl, level))
+	}
+	return s
+}
+
+// Requirements returns what units of a stage need of a worker.
+func Requirements(spec *mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.Requirements {
+	needs := mapreduce.Requirements{Provider: spec.Provider, Model: spec.Model}
+	if stage != nil {
+		needs.Tools = stage.Tools
+	}
+	return needs
+}
+
+// LevelOf returns a step as the store describes levels.
+func LevelOf(step *plan.Step) jobs.Level {
+	return jobs.Level{
+		Units: step.Units, Stage: step.Stage, Depth: step.Depth, Source: int64(step.Source),
+		Prefix: step.Prefix, Unit: step.Unit, Phase: step.Phase,
+	}
+}
