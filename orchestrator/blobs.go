@@ -12,6 +12,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/orchestrator/outputs"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -367,7 +368,7 @@ func (o *Orchestrator) sendReferred(ctx context.Context, id mapreduce.JobID, u *
 // encoding, as many of them as a unit is sent.
 func (o *Orchestrator) someReferred(ctx context.Context, id mapreduce.JobID, wanted []output.Open, visit func(*storagev1.Unit, *output.Output, []byte) error) error {
 	more := 0 // bytes
-	err := o.eachReferred(ctx, id, wanted, func(u *storagev1.Unit, out *output.Output) error {
+	err := outputs.EachReferred(ctx, o.jobs, id, wanted, func(u *storagev1.Unit, out *output.Output) error {
 		data, err := out.Encode()
 		if err == nil {
 			err = visit(u, out, data)

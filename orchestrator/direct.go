@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -239,18 +240,7 @@ func (d *decision) chooseDirect(all *directInput, c *Config, parsed int64) error
 
 // directDocuments returns the documents of a direct unit.
 func (o *Orchestrator) directDocuments(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([]output.Bundled, error) {
-	if u == nil {
-		return nil, nil
-	}
-	data, err := o.jobs.Text(ctx, id, u.Source.Sha256, u.Source.Start, u.Source.End)
-	if err != nil {
-		return nil, err
-	}
-	docs, err := output.DecodeBundle(data)
-	if err != nil {
-		return nil, errs.New(errs.DataLoss, "documents of the direct unit: %v", err)
-	}
-	return docs, nil
+	return outputs.Documents(ctx, o.jobs, id, u)
 }
 
 // addParsedDocuments adds documents that workers have parsed, as long as all fit, and returns

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/outputs"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -314,20 +315,10 @@ func namesRecordsOnly(o *output.Output) bool { return len(o.Open) > 0 || len(o.E
 
 // eachInput visits the units that a reduce takes, in order.
 func (o *Orchestrator) eachInput(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(*storagev1.Unit) error) error {
-	for from := u.Inputs.First; from < u.Inputs.End; {
-		page, err := o.jobs.Inputs(ctx, id, u, from, 256)
-		if err != nil {
-			return err
-		}
-		for _, in := range page {
-			if err := visit(in); err != nil {
-				return err
-			}
-			from = in.Index + 1
-		}
-		if len(page) == 0 {
-			return nil
-		}
-	}
-	return nil
+	return outputs.EachInput(ctx, o.jobs, id, u, visit)
+}
+
+// outputOf returns the decoded output of a unit.
+func (o *Orchestrator) outputOf(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) (*output.Output, error) {
+	return outputs.Of(ctx, o.jobs, id, u)
 }

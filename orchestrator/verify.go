@@ -10,6 +10,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/orchestrator/outputs"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/worker/output"
 )
@@ -119,21 +120,13 @@ func (o *Orchestrator) verifyMap(ctx context.Context, id mapreduce.JobID, u *sto
 			return nil, err
 		}
 	}
-	t := citedText(u, text)
+	t := outputs.CitedText(u, text)
 	if out.CitesOutside() {
 		if t.Whole, err = o.textCache.wholeText(ctx, o.jobs, id, src); err != nil {
 			return nil, err
 		}
 	}
 	return output.CheckMap(t, out), nil
-}
-
-// citedText is the text of a map unit as its citations are checked against it.
-func citedText(u *storagev1.Unit, text []byte) output.Text {
-	return output.Text{
-		Document: u.DocumentId, Unit: u.UnitId, Index: u.Index, Hash: output.HashDocument(u.DocumentId, u.Source.Sha256),
-		Content: text, ByteOffset: u.Source.Start, CharOffset: u.Source.CharOffset,
-	}
 }
 
 // verifyDirect checks the output of the direct unit against its documents.

@@ -1,11 +1,11 @@
-package orchestrator
+package assemble
 
 import (
 	"context"
 	"slices"
 
-	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/outputs"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/worker/output"
 )
@@ -25,7 +25,7 @@ func (r *result) mergePartial(ctx context.Context) error {
 		if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete {
 			return nil
 		}
-		out, err := r.o.outputOf(ctx, r.job.ID, u)
+		out, err := outputs.Of(ctx, r.source, r.job.ID, u)
 		if err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (f *partialMerge) addOutput(ctx context.Context, out *output.Output) error 
 func (f *partialMerge) mergeBatch(ctx context.Context, last bool) error {
 	inputs := append([]*output.Output{f.sum}, f.batch...)
 	var referred []*output.Output
-	err := f.r.o.eachReferred(ctx, f.r.job.ID, output.Wanted(f.r.schema, inputs, last), func(_ *storagev1.Unit, out *output.Output) error {
+	err := outputs.EachReferred(ctx, f.r.source, f.r.job.ID, output.Wanted(f.r.schema, inputs, last), func(_ *storagev1.Unit, out *output.Output) error {
 		referred = append(referred, out)
 		return nil
 	})
@@ -70,51 +70,6 @@ func (f *partialMerge) mergeBatch(ctx context.Context, last bool) error {
 	f.sum, err = output.Reduction{Schema: f.r.schema, Last: last, Room: partialRoom}.Of(inputs, referred)
 	f.batch = nil
 	return err
-}
-
-// outputOf returns the decoded output of a unit.
-func (o *Orchestrator) outputOf(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) (*output.Output, error) {
-	data, err := o.jobs.Output(ctx, id, u)
-	if err != nil {
-		return nil, err
-	}
-	out, err := output.Decode(data)
-	if err != nil {
-		return nil, errs.New(errs.DataLoss, "job %s: output of unit %s: %v", id, u.UnitId, err)
-	}
-	return out, nil
-}
-
-// eachReferred visits the map units that have certain records, which come in
-// order, with outputs of just these.
-func (o *Orchestrator) eachReferred(ctx context.Context, id mapreduce.JobID, wanted []output.Open, visit func(*storagev1.Unit, *output.Output) error) error {
-	for len(wanted) > 0 {
-		n := 1
-		for n < len(wanted) && wanted[n].Unit == wanted[0].Unit {
-			n++
-		}
-		at := wanted[0].Unit
-		units, err := o.jobs.UnitsFrom(ctx, id, 0, at, 1)
-		if err != nil {
-			return err
-		}
-		if len(units) == 0 || units[0].Index != at {
-			return errs.New(errs.DataLoss, "map unit %d is not there, and a reduce names it", at)
-		}
-		data, err := o.jobs.Output(ctx, id, units[0])
-		if err != nil {
-			return err
-		}
-		out, err := output.Decode(data)
-		if err != nil {
-			return errs.New(errs.DataLoss, "output of map unit %d, which a reduce names: %v", at, err)
-		}
-		if err := visit(units[0], out.Only(wanted[:n])); err != nil {
-			return err
-		}
-		wanted = wanted[n:]
-	}
-	return nil
 }
 
 // spans are numbers that were added in order, with the runs of them joined. A nil

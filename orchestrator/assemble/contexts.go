@@ -1,6 +1,7 @@
-package orchestrator
+package assemble
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -8,8 +9,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/outputs"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/output"
 )
 
@@ -22,6 +25,9 @@ type contexts struct {
 	name  string
 	unitText
 	direct map[string]unitText // of the documents of the direct unit, by name
+	// The document that was needed last, for what was cited outside of its chunks.
+	document    *ground.Text
+	documentSum []byte
 }
 
 // A unitText is what a map unit read, or a document that the direct unit did.
@@ -42,7 +48,7 @@ func (c *contexts) readPageTexts(ctx context.Context, page []*storagev1.Unit) er
 				spans[i] = jobs.TextRange{SHA256: s.Sha256, Start: s.Start, End: s.End}
 			}
 		}
-		texts, err := c.r.o.jobs.Texts(ctx, c.r.job.ID, spans)
+		texts, err := c.r.source.Texts(ctx, c.r.job.ID, spans)
 		if err != nil {
 			return err
 		}
@@ -92,24 +98,41 @@ func (c *contexts) openDocument(ctx context.Context) error {
 	if c.whole != nil {
 		return nil
 	}
-	t := citedText(c.unit, c.text)
+	t := outputs.CitedText(c.unit, c.text)
 	var err error
-	if t.Whole, err = c.r.o.textCache.wholeText(ctx, c.r.o.jobs, c.r.job.ID, c.unit.Source); err != nil {
+	if t.Whole, err = c.wholeText(ctx, c.unit.Source); err != nil {
 		return err
 	}
 	c.whole = output.NewReader(t)
 	return nil
 }
 
+// wholeText returns the text of the document that a unit is a chunk of, and keeps the
+// latest; nil if that is too long to be handed to units, which then can cite no more
+// than their chunks.
+func (c *contexts) wholeText(ctx context.Context, src *storagev1.Source) (*ground.Text, error) {
+	if src.Length > mapreduce.MaxWholeText {
+		return nil, nil
+	}
+	if c.document == nil || !bytes.Equal(c.documentSum, src.Sha256) {
+		text, err := c.r.source.Text(ctx, c.r.job.ID, src.Sha256, 0, src.Length)
+		if err != nil {
+			return nil, err
+		}
+		c.document, c.documentSum = ground.New(string(text)), src.Sha256
+	}
+	return c.document, nil
+}
+
 // turnDirect gets the text of a document of the direct unit, whose text is that of
 // several.
 func (c *contexts) turnDirect(ctx context.Context, document string) error {
 	if c.direct == nil {
-		u, err := c.r.o.jobs.Unit(ctx, c.r.job.ID, c.r.stages.DirectUnit())
+		u, err := c.r.source.Unit(ctx, c.r.job.ID, c.r.job.Direct)
 		if err != nil {
 			return err
 		}
-		docs, err := c.r.o.directDocuments(ctx, c.r.job.ID, u)
+		docs, err := outputs.Documents(ctx, c.r.source, c.r.job.ID, u)
 		if err != nil {
 			return err
 		}
@@ -117,7 +140,7 @@ func (c *contexts) turnDirect(ctx context.Context, document string) error {
 		for _, d := range docs {
 			sum := sha256.Sum256(d.Text)
 			one := &storagev1.Unit{UnitId: u.UnitId, Index: u.Index, DocumentId: d.Document, Source: &storagev1.Source{Sha256: sum[:]}}
-			c.direct[d.Document] = unitText{unit: one, text: d.Text, reader: output.NewReader(citedText(one, d.Text))}
+			c.direct[d.Document] = unitText{unit: one, text: d.Text, reader: output.NewReader(outputs.CitedText(one, d.Text))}
 		}
 	}
 	c.name, c.unitText = "", c.direct[document]
@@ -139,7 +162,7 @@ var errOtherText = errors.New("the text is another")
 
 // loadUnitText gets the text of the unit that found a citation.
 func (c *contexts) loadUnitText(ctx context.Context, cite *output.Citation) error {
-	if all := c.r.stages.DirectUnit(); all != "" && cite.Unit == string(all) {
+	if all := c.r.job.Direct; all != "" && cite.Unit == string(all) {
 		return c.turnDirect(ctx, cite.Document)
 	}
 	if c.name == cite.Unit && c.unit != nil {
@@ -147,17 +170,17 @@ func (c *contexts) loadUnitText(ctx context.Context, cite *output.Citation) erro
 	}
 	c.name, c.unitText = cite.Unit, c.ahead[cite.Unit]
 	if c.unit == nil {
-		u, err := c.r.o.jobs.Unit(ctx, c.r.job.ID, mapreduce.UnitID(cite.Unit))
+		u, err := c.r.source.Unit(ctx, c.r.job.ID, mapreduce.UnitID(cite.Unit))
 		if err != nil || u.GetSource() == nil || mapreduce.UnitKind(u.GetKind()) != mapreduce.KindMap {
 			return err
 		}
-		text, err := c.r.o.jobs.Text(ctx, c.r.job.ID, u.Source.Sha256, u.Source.Start, u.Source.End)
+		text, err := c.r.source.Text(ctx, c.r.job.ID, u.Source.Sha256, u.Source.Start, u.Source.End)
 		if err != nil {
 			return err
 		}
 		c.unit, c.text = u, text
 	}
-	c.reader = output.NewReader(citedText(c.unit, c.text))
+	c.reader = output.NewReader(outputs.CitedText(c.unit, c.text))
 	return nil
 }
 
@@ -169,7 +192,7 @@ func (c *contexts) readOutsideText(ctx context.Context, cite *output.Citation) (
 		return nil, 0, untrueQuoteError(c.r.job.ID, cite, errOtherText)
 	}
 	from := max(0, cite.ByteStart-about)
-	text, err := c.r.o.jobs.Text(ctx, c.r.job.ID, c.unit.Source.Sha256, from, min(c.unit.Source.Length, cite.ByteEnd+about))
+	text, err := c.r.source.Text(ctx, c.r.job.ID, c.unit.Source.Sha256, from, min(c.unit.Source.Length, cite.ByteEnd+about))
 	if err != nil {
 		return nil, 0, err
 	}

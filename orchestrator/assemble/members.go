@@ -1,10 +1,12 @@
-package orchestrator
+package assemble
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/outputs"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
@@ -15,15 +17,13 @@ import (
 func (r *result) checkOutput(ctx context.Context, u *storagev1.Unit, out *output.Output) error {
 	why := output.CheckValues(r.schema, out)
 	if mapreduce.UnitKind(u.Kind) == mapreduce.KindDirect {
-		var err error
-		if why == nil {
-			why, err = r.o.verifyDirect(ctx, r.job.ID, u, out)
-		}
+		docs, err := outputs.Documents(ctx, r.source, r.job.ID, u)
 		if err != nil {
 			return err
 		}
+		why = cmp.Or(why, output.CheckDirect(u.UnitId, u.Index, docs, out))
 	} else if why == nil {
-		why = output.CheckRecords(citedText(u, nil), out)
+		why = output.CheckRecords(outputs.CitedText(u, nil), out)
 	}
 	if why != nil {
 		return r.refusedOutputError(u.UnitId, why)

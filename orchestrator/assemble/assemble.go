@@ -1,0 +1,644 @@
+// Package assemble makes the result of a job of what its units came to: records with
+// their citations, what became of conflicts, and which documents are in it. Whatever
+// it shows was checked against the texts once more.
+//
+// It imports the records of store/jobs, which it only reads, and of the workers' side
+// pure packages.
+package assemble
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/orchestrator/outputs"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/worker/merge"
+	"github.com/coditect/mapreduce/worker/output"
+	"github.com/coditect/mapreduce/worker/refs"
+)
+
+// A Source is what a result is assembled from. A *jobs.Jobs is one, and says what
+// each method returns.
+type Source interface {
+	outputs.Source
+	Unit(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (*storagev1.Unit, error)
+	Texts(ctx context.Context, id mapreduce.JobID, spans []jobs.TextRange) ([][]byte, error)
+	Skipped(ctx context.Context, id mapreduce.JobID, n int64, limit int) ([]jobs.SkippedAt, error)
+}
+
+// A Job is a job as its result is assembled.
+type Job struct {
+	ID      mapreduce.JobID
+	Schema  *schema.Schema   // of the records that it makes of its documents; an empty one if it makes none
+	Records []bool           // by level from 0 on that is planned: whether its units make records
+	Last    mapreduce.UnitID // whose output the result is; "" if it is not planned yet
+	Direct  mapreduce.UnitID // that takes all documents, if the pipeline may have one; else ""
+}
+
+// levels returns how many levels are planned.
+func (j *Job) levels() int64 { return int64(len(j.Records)) }
+
+// makesRecords reports whether the units of a level make records.
+func (j *Job) makesRecords(level int64) bool {
+	return level >= 0 && level < j.levels() && j.Records[level]
+}
+
+// Result assembles the result of a job, and calls sink with its parts in the order
+// of mapreduce.ResultPart, but for the job. If the last unit is not complete, the
+// result is of the units that are. It returns errs.DataLoss, which names the unit,
+// if something that it would show is not so.
+//
+// It goes through the map units in order, twice: for the ids of all citations, which
+// are spelled as short as they can be told apart; and for the records with their
+// citations. So it holds the output of the last unit, a page of units, and some
+// bytes a citation, however many records there are.
+func Result(ctx context.Context, s Source, job Job, sink func(*mapreduce.ResultPart) error) error {
+	r, err := newResult(ctx, s, job, sink)
+	if err != nil {
+		return err
+	}
+	return r.streamResult(ctx)
+}
+
+// A result is one that is being assembled.
+type result struct {
+	source Source
+	job    Job
+	schema *schema.Schema // the job's
+	value  bool           // it is last.Value, and not records
+	sink   func(*mapreduce.ResultPart) error
+	// Entities of several records, by the first of these, and all the others.
+	merged  map[output.Member]*output.Shared
+	within  map[output.Member]*output.Shared
+	last    *output.Output
+	dropped []span // map units whose reduce failed
+	taken   *spans // map units of a partial result; nil of a whole one
+	// Documents of the records that entities of several have, as the outputs of map
+	// units tell; nil once these have been looked through.
+	seen  map[output.Member]string
+	names *refs.Spelling
+
+	single     bool // of a value
+	statistics *merge.Statistics
+	duplicates map[string]int64
+}
+
+// A span is the map units with indexes in [first, end).
+type span struct{ first, end int64 }
+
+func newResult(ctx context.Context, s Source, job Job, sink func(*mapreduce.ResultPart) error) (*result, error) {
+	r := &result{
+		source: s, job: job, schema: job.Schema, sink: sink, last: &output.Output{},
+		merged: make(map[output.Member]*output.Shared), within: make(map[output.Member]*output.Shared),
+		duplicates: make(map[string]int64), seen: make(map[output.Member]string),
+		statistics: merge.NewStatistics(job.Schema),
+	}
+	final, err := r.finalUnit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if final == nil || mapreduce.UnitState(final.Status) != mapreduce.UnitComplete {
+		if !job.makesRecords(0) {
+			r.value = true // nothing of which is there yet
+			return r, nil
+		}
+		return r, r.mergePartial(ctx)
+	}
+	last, err := outputs.Of(ctx, s, job.ID, final)
+	if err != nil {
+		return nil, err
+	}
+	if !job.makesRecords(final.Level) {
+		r.last, r.value = last, true
+		return r, nil
+	}
+	r.reduceTo(last)
+	return r, r.findDropped(ctx)
+}
+
+// finalUnit returns the unit that the result is of, nil if there is none yet.
+func (r *result) finalUnit(ctx context.Context) (*storagev1.Unit, error) {
+	if r.job.Last == "" {
+		return nil, nil
+	}
+	return r.source.Unit(ctx, r.job.ID, r.job.Last)
+}
+
+// reduceTo makes an output the last reduce's.
+func (r *result) reduceTo(last *output.Output) {
+	r.last = last
+	for _, s := range last.Shared() {
+		r.merged[s.Members[0]] = s
+		for _, m := range s.Members[1:] {
+			r.within[m] = s
+		}
+	}
+}
+
+// findDropped finds the map units that are in no result because a reduce over
+// them failed.
+func (r *result) findDropped(ctx context.Context) error {
+	for level := int64(1); level < r.job.levels(); level++ {
+		err := r.visitUnits(ctx, level, func(u *storagev1.Unit) error {
+			if mapreduce.UnitState(u.Status) != mapreduce.UnitFailed {
+				return nil
+			}
+			return r.dropBelow(ctx, u)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(r.dropped, func(a, b span) int { return cmp.Compare(a.first, b.first) })
+	joined := r.dropped[:0]
+	for _, s := range r.dropped { // that of a reduce holds those of the reduces below it
+		if n := len(joined) - 1; n >= 0 && s.first <= joined[n].end {
+			joined[n].end = max(joined[n].end, s.end)
+			continue
+		}
+		joined = append(joined, s)
+	}
+	r.dropped = joined
+	return nil
+}
+
+// dropBelow notes the map units that a reduce stands for. Those of reduces that
+// picked what they take lie between those of others.
+func (r *result) dropBelow(ctx context.Context, u *storagev1.Unit) error {
+	switch {
+	case u.Inputs == nil:
+		r.dropped = append(r.dropped, span{u.Index, u.Index + 1})
+		return nil
+	case u.Inputs.Picked == 0:
+		r.dropped = append(r.dropped, span{u.Inputs.MapFirst, u.Inputs.MapEnd})
+		return nil
+	}
+	return outputs.EachInput(ctx, r.source, r.job.ID, u, func(in *storagev1.Unit) error { return r.dropBelow(ctx, in) })
+}
+
+func (r *result) isDropped(index int64) bool {
+	_, found := slices.BinarySearchFunc(r.dropped, index, span.compareTo)
+	return found
+}
+
+func (r *result) streamResult(ctx context.Context) error {
+	if r.value {
+		return r.streamValue(ctx)
+	}
+	var err error
+	r.names = refs.NewSpelling(r.citationIDs(ctx, &err))
+	if err == nil {
+		err = r.trueMembers()
+	}
+	if err != nil {
+		return err
+	}
+	r.seen = nil
+	if err := r.writeUnparsed(ctx); err != nil {
+		return err
+	}
+	texts := &contexts{r: r}
+	err = r.visitEntities(ctx, texts.readPageTexts, func(f found) error {
+		if err := r.writeEntity(&f.Result); err != nil {
+			return err
+		}
+		if err := r.writeCitations(ctx, texts, &f); err != nil {
+			return err
+		}
+		return r.writeDecision(&f.Result)
+	}, r.writeUnitStatus)
+	if err != nil {
+		return err
+	}
+	return r.writeSummary(ctx)
+}
+
+// streamValue streams the value that the last unit came to: each element of a list
+// as a record, or any other value as a single one. Behind it come its citations.
+func (r *result) streamValue(ctx context.Context) error {
+	ids := slices.Sorted(maps.Keys(r.last.Citations))
+	r.names = refs.NewSpelling(func(yield func(refs.ID) bool) {
+		for _, id := range ids {
+			if !yield(refs.ID([]byte(id))) {
+				return
+			}
+		}
+	})
+	if err := r.writeUnparsed(ctx); err != nil {
+		return err
+	}
+	records, single, err := r.valueRecords()
+	if err != nil {
+		return err
+	}
+	for _, record := range records {
+		if err := r.sink(&mapreduce.ResultPart{Record: record}); err != nil {
+			return err
+		}
+	}
+	texts := &contexts{r: r}
+	for _, id := range ids {
+		if err := r.writeCitation(ctx, texts, r.last.Citations[id]); err != nil {
+			return err
+		}
+	}
+	if err := r.visitUnits(ctx, 0, r.writeUnitStatus); err != nil {
+		return err
+	}
+	r.single = single
+	return r.writeSummary(ctx)
+}
+
+// valueRecords returns the last unit's value as records, with references spelled as
+// this result spells them, and whether it is a single one.
+func (r *result) valueRecords() (records []json.RawMessage, single bool, err error) {
+	if len(r.last.Value) == 0 {
+		return nil, false, nil
+	}
+	value := output.Respelled(r.last.Value, r.names.Spell)
+	if value[0] != '[' {
+		return []json.RawMessage{value}, true, nil
+	}
+	return records, false, json.Unmarshal(value, &records)
+}
+
+// A found is an entity of the result with the output that its citations are in.
+type found struct {
+	merge.Result
+	in *output.Output
+}
+
+// visitEntities visits the entities of the result, in order of the input, and after
+// those of a map unit the unit itself. Units come some at a time, which are told
+// before.
+func (r *result) visitEntities(ctx context.Context, some func(context.Context, []*storagev1.Unit) error, visit func(found) error, after func(*storagev1.Unit) error) error {
+	return r.visitPages(ctx, 0, func(page []*storagev1.Unit) error {
+		if err := some(ctx, page); err != nil {
+			return err
+		}
+		for _, u := range page {
+			if r.includesUnit(u) {
+				if err := r.entitiesOf(ctx, u, visit); err != nil {
+					return err
+				}
+			}
+			if err := after(u); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// includesUnit reports whether a map unit is in the result.
+func (r *result) includesUnit(u *storagev1.Unit) bool {
+	return mapreduce.UnitState(u.Status) == mapreduce.UnitComplete && !r.isDropped(u.Index) && r.taken.containsNumber(u.Index)
+}
+
+func (r *result) entitiesOf(ctx context.Context, u *storagev1.Unit, visit func(found) error) error {
+	out, err := outputs.Of(ctx, r.source, r.job.ID, u)
+	if err != nil {
+		return err
+	}
+	if r.seen != nil {
+		if err := r.checkOutput(ctx, u, out); err != nil {
+			return err
+		}
+	}
+	for i := range out.Entries {
+		e, in := &out.Entries[i], out
+		member := e.Members[0]
+		if r.within[member] != nil {
+			continue
+		}
+		if s := r.merged[member]; s != nil {
+			if e, in, err = r.readSharedEntity(ctx, s); err != nil {
+				return err
+			}
+		}
+		if err := visit(found{merge.Resolve(r.schema, e.Accumulator), in}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readSharedEntity returns an entity of several records, and the output with its
+// citations. Records for which reduces had no room are read where they stand.
+func (r *result) readSharedEntity(ctx context.Context, s *output.Shared) (*output.Entry, *output.Output, error) {
+	if len(s.Open) == 0 {
+		return s.Held, r.last, nil
+	}
+	var parts []*output.Output
+	err := outputs.EachReferred(ctx, r.source, r.job.ID, s.Open, func(_ *storagev1.Unit, out *output.Output) error {
+		parts = append(parts, out)
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	one := s.Together(r.last, parts)
+	return &one.Entries[0], one, nil
+}
+
+// visitPages visits the units of a level, in order, some at a time.
+func (r *result) visitPages(ctx context.Context, level int64, visit func([]*storagev1.Unit) error) error {
+	for from := int64(0); ; {
+		page, err := r.source.UnitsFrom(ctx, r.job.ID, level, from, 256)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		if err := visit(page); err != nil {
+			return err
+		}
+		from = page[len(page)-1].Index + 1
+	}
+}
+
+// visitUnits visits the units of a level, in order.
+func (r *result) visitUnits(ctx context.Context, level int64, visit func(*storagev1.Unit) error) error {
+	return r.visitPages(ctx, level, func(page []*storagev1.Unit) error {
+		for _, u := range page {
+			if err := visit(u); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// visitCitations visits the citations of an entity: those of its values, and those of
+// values that lost.
+func (f *found) visitCitations(visit func(merge.Citation)) {
+	seen := make(map[merge.Citation]bool)
+	once := func(ids []merge.Citation) {
+		for _, id := range ids {
+			if !seen[id] {
+				seen[id] = true
+				visit(id)
+			}
+		}
+	}
+	for _, field := range slices.Sorted(maps.Keys(f.Citations)) {
+		once(f.Citations[field])
+	}
+	for _, c := range f.Conflicts {
+		for _, choice := range c.Candidates {
+			once(choice.Citations)
+		}
+	}
+	for _, d := range f.Dropped {
+		once([]merge.Citation{d.Citation})
+	}
+}
+
+// citationIDs returns the ids of all citations. What goes wrong is left in err.
+func (r *result) citationIDs(ctx context.Context, err *error) iter.Seq[refs.ID] {
+	return func(yield func(refs.ID) bool) {
+		stop := errs.New(errs.Cancelled, "enough")
+		none := func(context.Context, []*storagev1.Unit) error { return nil }
+		e := r.visitEntities(ctx, none, func(f found) error {
+			more := true
+			f.visitCitations(func(id merge.Citation) {
+				more = more && yield(refs.ID([]byte(id)))
+			})
+			if !more {
+				return stop
+			}
+			return nil
+		}, func(*storagev1.Unit) error { return nil })
+		if e != nil && !errors.Is(e, error(stop)) {
+			*err = e
+		}
+		if e == nil {
+			r.removedCitationIDs(yield)
+		}
+	}
+}
+
+func (r *result) spellCitations(ids []merge.Citation) []string {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = r.names.Spell(refs.ID([]byte(id)))
+	}
+	return names
+}
+
+// writeEntity takes an entity into the result.
+func (r *result) writeEntity(f *merge.Result) error {
+	r.respellCitations(f)
+	r.statistics.Add(f.Values)
+	for field, n := range f.Duplicates {
+		r.duplicates[field] += n
+	}
+	b, err := r.encodeRecord(f)
+	if err != nil {
+		return err
+	}
+	return r.sink(&mapreduce.ResultPart{Record: b})
+}
+
+// writeDecision tells how an entity's conflicts were resolved, and which citations
+// values lost by it.
+func (r *result) writeDecision(f *merge.Result) error {
+	for _, c := range f.Conflicts {
+		b, err := marshalJSON(r.conflictView(c))
+		if err == nil {
+			err = r.sink(&mapreduce.ResultPart{Conflict: b})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, d := range f.Dropped {
+		err := r.writeDroppedCitation(droppedCitation{Ref: r.names.Spell(refs.ID([]byte(d.Citation))), Field: d.Field, Key: f.Key, Reason: d.Reason})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// encodeRecord is an entry of aggregated_data: its values as the schema nests and
+// orders them, null where there is none, and what they rest on.
+func (r *result) encodeRecord(f *merge.Result) ([]byte, error) {
+	values := r.schema.Nest(f.Values)
+	citations := make(map[string][]string, len(f.Citations))
+	for field, ids := range f.Citations {
+		citations[field] = r.spellCitations(ids)
+	}
+	var b object
+	for _, p := range r.schema.Properties {
+		b.addField(p.Name, values[p.Name])
+	}
+	b.addField("_sources", f.Sources)
+	b.addField("_citations", citations)
+	b.addField("_confidence", f.Confidence)
+	if len(f.Said) > 0 {
+		b.addField("_said", f.Said)
+	}
+	b.addField("_missing", f.Missing)
+	b.addField("_unverified", f.Unverified)
+	return b.closeObject()
+}
+
+// An object writes a JSON object whose members keep their order.
+type object struct {
+	b   bytes.Buffer
+	err error
+}
+
+func (o *object) addField(name string, value any) {
+	if o.b.Len() == 0 {
+		o.b.WriteByte('{')
+	} else {
+		o.b.WriteByte(',')
+	}
+	for i, part := range []any{name, value} {
+		text, err := marshalJSON(part)
+		o.err = cmp.Or(o.err, err)
+		o.b.Write(text)
+		if i == 0 {
+			o.b.WriteByte(':')
+		}
+	}
+}
+
+func (o *object) closeObject() ([]byte, error) {
+	o.b.WriteByte('}')
+	return o.b.Bytes(), o.err
+}
+
+// marshalJSON writes JSON as it stands, without the escapes that pages would need.
+func marshalJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// A conflict is an entry of conflict_resolutions.
+type conflict struct {
+	Field      string         `json:"field"`
+	Key        map[string]any `json:"key"`
+	Candidates []choice       `json:"candidates"`
+	Chosen     any            `json:"chosen"`
+	Strategy   string         `json:"strategy"`
+	Unit       string         `json:"unit_id,omitempty"` // the reduce, if a model decided
+	Rationale  string         `json:"rationale"`
+}
+
+type choice struct {
+	Value      any      `json:"value"`
+	Citations  []string `json:"citations"`
+	Confidence float64  `json:"confidence"`
+	Count      int64    `json:"count"`
+}
+
+func (r *result) conflictView(c merge.Conflict) conflict {
+	out := conflict{
+		Field: c.Field, Key: c.Key, Chosen: c.Chosen, Strategy: string(c.Strategy), Rationale: c.Rationale,
+		Candidates: make([]choice, len(c.Candidates)),
+	}
+	for i, one := range c.Candidates {
+		out.Candidates[i] = choice{one.Value, r.spellCitations(one.Citations), one.Confidence, one.Count}
+	}
+	return out
+}
+
+func (r *result) writeCitations(ctx context.Context, texts *contexts, f *found) error {
+	var err error
+	f.visitCitations(func(id merge.Citation) {
+		if err == nil {
+			err = r.writeCitation(ctx, texts, f.in.Citations[id])
+		}
+	})
+	return err
+}
+
+func (r *result) writeCitation(ctx context.Context, texts *contexts, c output.Citation) error {
+	before, after, err := texts.quoteContext(ctx, &c)
+	if err != nil {
+		return err
+	}
+	return r.sink(&mapreduce.ResultPart{Citation: &mapreduce.Citation{
+		Ref: r.names.Spell(c.ID), Document: mapreduce.DocumentID(c.Document), Unit: mapreduce.UnitID(c.Unit),
+		Start: c.Start, End: c.End, ByteStart: c.ByteStart, ByteEnd: c.ByteEnd,
+		Quote: c.Quote, Grade: c.Grade, Before: before, After: after,
+		Outside: c.Outside, Others: c.Others, Coverage: c.Coverage, Density: c.Density,
+	}})
+}
+
+// writeUnparsed tells of the documents that could not be parsed, by their units.
+func (r *result) writeUnparsed(ctx context.Context) error {
+	return r.visitUnits(ctx, -1, func(u *storagev1.Unit) error {
+		if mapreduce.UnitState(u.Status) != mapreduce.UnitFailed {
+			return nil
+		}
+		return r.writeUnitStatus(u)
+	})
+}
+
+// writeUnitStatus tells what became of a unit.
+func (r *result) writeUnitStatus(u *storagev1.Unit) error {
+	src := &mapreduce.Source{Unit: mapreduce.UnitID(u.UnitId)}
+	switch state := mapreduce.UnitState(u.Status); {
+	case state == mapreduce.UnitFailed:
+		src.Errors = u.Errors
+	case state != mapreduce.UnitComplete || u.Level == 0 && !r.taken.containsNumber(u.Index):
+		return nil
+	case r.isDropped(u.Index):
+		src.Errors = []string{"a reduce over it failed"}
+	}
+	return r.sink(&mapreduce.ResultPart{Source: src})
+}
+
+func (r *result) writeSummary(ctx context.Context) error {
+	if err := r.reducedCitations(ctx, &contexts{r: r}); err != nil {
+		return err
+	}
+	if err := r.removedReferences(); err != nil {
+		return err
+	}
+	if err := r.writeDecisions(); err != nil {
+		return err
+	}
+	s := &mapreduce.Summary{Single: r.single || !r.value && r.schema.Entities() == schema.Single}
+	for _, part := range []struct {
+		to   *[]byte
+		from any
+	}{
+		{&s.Deduplication, r.duplicates},
+		{&s.Statistics, r.statistics.Fields()},
+	} {
+		b, err := marshalJSON(part.from)
+		if err != nil {
+			return err
+		}
+		*part.to = b
+	}
+	for n := int64(0); ; {
+		page, err := r.source.Skipped(ctx, r.job.ID, n, 1000)
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			return r.sink(&mapreduce.ResultPart{Summary: s})
+		}
+		for _, skipped := range page {
+			s.Skipped = append(s.Skipped, skipped.SkippedDocument)
+			n = skipped.N + 1
+		}
+	}
+}

@@ -1,0 +1,111 @@
+// Package outputs reads what units of a job were given and what they came to, in
+// the forms that results are assembled from and outputs are checked against. It
+// imports the records of store/jobs, and of the workers' side only pure packages.
+package outputs
+
+import (
+	"context"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/worker/output"
+)
+
+// A Source is where units, their texts and their outputs are read. A *jobs.Jobs is
+// one, and says what each method returns.
+type Source interface {
+	UnitsFrom(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error)
+	Inputs(ctx context.Context, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]*storagev1.Unit, error)
+	Output(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([]byte, error)
+	Text(ctx context.Context, id mapreduce.JobID, sha []byte, start, end int64) ([]byte, error)
+}
+
+// Of returns the decoded output of a unit; errs.DataLoss if it cannot be decoded.
+func Of(ctx context.Context, s Source, id mapreduce.JobID, u *storagev1.Unit) (*output.Output, error) {
+	data, err := s.Output(ctx, id, u)
+	if err != nil {
+		return nil, err
+	}
+	out, err := output.Decode(data)
+	if err != nil {
+		return nil, errs.New(errs.DataLoss, "job %s: output of unit %s: %v", id, u.UnitId, err)
+	}
+	return out, nil
+}
+
+// EachInput visits the units that a unit takes, in order.
+func EachInput(ctx context.Context, s Source, id mapreduce.JobID, u *storagev1.Unit, visit func(*storagev1.Unit) error) error {
+	for from := u.Inputs.First; from < u.Inputs.End; {
+		page, err := s.Inputs(ctx, id, u, from, 256)
+		if err != nil {
+			return err
+		}
+		for _, in := range page {
+			if err := visit(in); err != nil {
+				return err
+			}
+			from = in.Index + 1
+		}
+		if len(page) == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// EachReferred visits the map units that have certain records, which come in
+// order, with outputs of just these. It returns errs.DataLoss if one is not there.
+func EachReferred(ctx context.Context, s Source, id mapreduce.JobID, wanted []output.Open, visit func(*storagev1.Unit, *output.Output) error) error {
+	for len(wanted) > 0 {
+		n := 1
+		for n < len(wanted) && wanted[n].Unit == wanted[0].Unit {
+			n++
+		}
+		at := wanted[0].Unit
+		units, err := s.UnitsFrom(ctx, id, 0, at, 1)
+		if err != nil {
+			return err
+		}
+		if len(units) == 0 || units[0].Index != at {
+			return errs.New(errs.DataLoss, "map unit %d is not there, and a reduce names it", at)
+		}
+		data, err := s.Output(ctx, id, units[0])
+		if err != nil {
+			return err
+		}
+		out, err := output.Decode(data)
+		if err != nil {
+			return errs.New(errs.DataLoss, "output of map unit %d, which a reduce names: %v", at, err)
+		}
+		if err := visit(units[0], out.Only(wanted[:n])); err != nil {
+			return err
+		}
+		wanted = wanted[n:]
+	}
+	return nil
+}
+
+// Documents returns the documents of a direct unit; none of a nil one.
+func Documents(ctx context.Context, s Source, id mapreduce.JobID, u *storagev1.Unit) ([]output.Bundled, error) {
+	if u == nil {
+		return nil, nil
+	}
+	data, err := s.Text(ctx, id, u.Source.Sha256, u.Source.Start, u.Source.End)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := output.DecodeBundle(data)
+	if err != nil {
+		return nil, errs.New(errs.DataLoss, "documents of the direct unit: %v", err)
+	}
+	return docs, nil
+}
+
+// CitedText returns the text of a map unit as its citations are checked against it.
+func CitedText(u *storagev1.Unit, text []byte) output.Text {
+	return output.Text{
+		Document: u.DocumentId, Unit: u.UnitId, Index: u.Index, Hash: output.HashDocument(u.DocumentId, u.Source.Sha256),
+		Content: text, ByteOffset: u.Source.Start, CharOffset: u.Source.CharOffset,
+	}
+}
