@@ -10,7 +10,6 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
-	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -241,20 +240,16 @@ func (o *Orchestrator) failAll(ctx context.Context, id mapreduce.JobID, s *jobs.
 // planLevel plans the level that follows one which has ended, or completes the job
 // if none does.
 func (o *Orchestrator) planLevel(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
-	rec, err := o.jobs.Record(ctx, id)
+	compiled, err := o.compiledFor(ctx, id)
 	if err != nil {
 		return err
 	}
-	spec := jobs.SpecOf(rec.Config)
-	graph, err := jobspec.GraphOf(&spec)
-	if err != nil {
-		return err
-	}
+	graph := compiled.Graph
 	planned := make([]plan.Planned, len(s.Planned))
 	for i, l := range s.Planned {
 		planned[i] = plan.Planned{Stage: l.Stage, Depth: l.Depth, Root: l.Unit != ""}
 	}
-	step, err := graph.Next(planned, &planHistory{o: o, ctx: ctx, job: id, status: s, spec: &spec, graph: graph})
+	step, err := graph.Next(planned, &planHistory{o: o, ctx: ctx, job: id, status: s, Compiled: compiled})
 	switch {
 	case errs.KindOf(err) == errs.Precondition: // the same whoever plans
 		return o.jobs.Fail(ctx, id, s.Epoch, err.Error())
@@ -300,8 +295,7 @@ type planHistory struct {
 	ctx    context.Context // of the planning, which the history does not outlive
 	job    mapreduce.JobID
 	status *jobs.LevelStatus
-	spec   *mapreduce.JobSpec
-	graph  *plan.Graph
+	*jobspec.Compiled
 }
 
 // Sizes implements plan.History.
@@ -342,12 +336,12 @@ func (h *planHistory) visitCompletedUnits(level int, visit func(*storagev1.Unit)
 // budget: the job's owner is warned of them.
 func (h *planHistory) Outputs(level int) ([]plan.Output, error) {
 	stage := h.status.Planned[level].Stage
-	budget := h.graph.TreeOf(stage).Budget()
+	budget := h.Graph.TreeOf(stage).Budget()
 	all := make([]plan.Output, 0, h.status.Completed)
 	err := h.visitCompletedUnits(level, func(u *storagev1.Unit) error {
 		out := plan.Output{Index: u.Index, Tokens: u.Result.GetSize(), Unit: mapreduce.UnitID(u.UnitId)}
 		if out.Tokens > budget {
-			out.Agent = roleOf(h.graph.Pipeline(), stage, u, h.spec.Vars)
+			out.Agent = roleOf(h.Graph.Pipeline(), stage, u, h.Spec.Vars)
 		}
 		all = append(all, out)
 		return nil
@@ -399,16 +393,7 @@ func (h *planHistory) readUnitValue(u *storagev1.Unit) ([]byte, error) {
 	if len(out.Value) > 0 {
 		return out.Value, nil
 	}
-	stage := h.graph.Pipeline().Stages[h.status.Planned[u.Level].Stage]
-	text := h.spec.Schema
-	if stage.Output.Schema != nil {
-		text = stage.Output.Schema
-	}
-	s, err := schema.Parse("schema", text)
-	if err != nil {
-		return nil, err
-	}
-	return out.Read(s)
+	return out.Read(h.Schemas[h.status.Planned[u.Level].Stage])
 }
 
 // roleOf returns the role of the agent that ran a unit of a stage, or "" if it

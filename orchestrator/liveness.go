@@ -505,16 +505,21 @@ func (o *Orchestrator) refreshJob(ctx context.Context, id mapreduce.JobID) error
 	case !mapreduce.JobState(st.Ctl.State).Running():
 		o.signals.markDue(id) // it may be that a cancel has begun and is not done
 	case !o.scheduler.hasJobEpoch(id, st.Ctl.Epoch):
-		o.scheduleJob(id, st, nil)
+		o.scheduleJob(ctx, id, st, nil, nil)
 	}
 	return nil
 }
 
-// scheduleJob puts a job on the scheduler. waiting are the units that wait, if these are
-// known and all there are.
-func (o *Orchestrator) scheduleJob(id mapreduce.JobID, st *jobs.Standing, waiting []jobs.Candidate) {
+// scheduleJob puts a job on the scheduler, compiled if it is not yet. waiting are the
+// units that wait, if these are known and all there are.
+func (o *Orchestrator) scheduleJob(ctx context.Context, id mapreduce.JobID, st *jobs.Standing, compiled *jobspec.Compiled, waiting []jobs.Candidate) {
 	spec := jobs.SpecOf(st.Record.Config)
-	stages := jobspec.NewStages(&spec, st.Ctl)
+	if compiled == nil {
+		var err error
+		compiled, err = o.compiledOf(id, &spec)
+		o.logFailure(ctx, "reading the pipeline of a job", err, "job", id) // whose units cannot be checked
+	}
+	stages := jobspec.NewStages(compiled, st.Ctl)
 	if stage := stages.Current(); stage != nil {
 		spec = jobspec.ForStage(spec, stage)
 	}

@@ -6,9 +6,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
-	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -95,13 +93,12 @@ func (o *Orchestrator) documentsOf(ctx context.Context, id mapreduce.JobID) iter
 
 // directDocumentsByNumber returns the documents that one unit of a job takes, by their numbers.
 func (o *Orchestrator) directDocumentsByNumber(ctx context.Context, id mapreduce.JobID) (map[int64]*mapreduce.Document, error) {
-	rec, err := o.jobs.Record(ctx, id)
+	compiled, err := o.compiledFor(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	spec := jobs.SpecOf(rec.Config)
 	var u *storagev1.Unit
-	if unit := jobspec.NewStages(&spec, new(storagev1.Ctl)).DirectUnit(); unit != "" {
+	if unit := compiled.DirectUnit(); unit != "" {
 		if u, err = o.jobs.Unit(ctx, id, unit); err != nil {
 			return nil, err
 		}

@@ -32,7 +32,11 @@ func (o *Orchestrator) GetResult(ctx context.Context, id mapreduce.JobID, partia
 	if err != nil {
 		return err
 	}
-	from, err := assembledFrom(id, &job.Spec, ctl)
+	compiled, err := o.compiledOf(id, &job.Spec)
+	if err != nil {
+		return err
+	}
+	from, err := assembledFrom(id, compiled, ctl)
 	if err != nil {
 		return err
 	}
@@ -40,15 +44,15 @@ func (o *Orchestrator) GetResult(ctx context.Context, id mapreduce.JobID, partia
 }
 
 // assembledFrom returns a job as its result is assembled, as far as it has come.
-func assembledFrom(id mapreduce.JobID, spec *mapreduce.JobSpec, ctl *storagev1.Ctl) (assemble.Job, error) {
-	stages := jobspec.NewStages(spec, ctl)
-	job := assemble.Job{ID: id, Direct: stages.DirectUnit(), Last: lastUnit(ctl)}
+func assembledFrom(id mapreduce.JobID, compiled *jobspec.Compiled, ctl *storagev1.Ctl) (assemble.Job, error) {
+	stages := jobspec.NewStages(compiled, ctl)
+	job := assemble.Job{ID: id, Direct: compiled.DirectUnit(), Last: lastUnit(ctl)}
 	for level := range jobs.Levels(ctl) {
 		stage := stages.StageAt(level)
 		job.Records = append(job.Records, stage == nil || stage.Output.Kind == pipeline.OutputRecords)
 	}
 	var err error
-	job.Schema, err = recordsSchema(spec, stages)
+	job.Schema, err = recordsSchema(compiled.Spec, stages)
 	return job, err
 }
 

@@ -245,7 +245,11 @@ func (o *Orchestrator) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery
 		return nil, err
 	}
 	spec := jobs.SpecOf(rec.Config)
-	stages := jobspec.NewStages(&spec, ctl)
+	compiled, err := o.compiledOf(q.Job, &spec)
+	if err != nil {
+		return nil, err
+	}
+	stages := jobspec.NewStages(compiled, ctl)
 	page, weight := &mapreduce.UnitPage{}, 0
 	for at.level < jobs.Levels(ctl) {
 		some, err := o.jobs.UnitsFrom(ctx, q.Job, at.level, at.index, min(size, 256))

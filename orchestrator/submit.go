@@ -89,10 +89,11 @@ func (o *Orchestrator) abandonJob(ctx context.Context, id mapreduce.JobID) {
 }
 
 func (o *Orchestrator) ingestJob(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobID, error) {
-	graph, err := jobspec.GraphOf(spec)
+	compiled, err := jobspec.Compile(spec)
 	if err != nil {
 		return "", err
 	}
+	graph := compiled.Graph
 	in := &ingest{
 		o: o, config: &o.config, id: id, spec: spec, graph: graph,
 		flip: jobs.Flip{Spec: jobs.StoredSpec(spec), Shards: int64(o.config.Shards)},
@@ -130,7 +131,7 @@ func (o *Orchestrator) ingestJob(ctx context.Context, id mapreduce.JobID, spec *
 	if err == nil && winner == id {
 		o.markOwnJob(id)
 		o.scheduler.setInitialSlots(id, in.flip.Slots)
-		o.scheduleJob(id, in.flip.Standing(id, 0), in.waitingUnits())
+		o.scheduleJob(ctx, id, in.flip.Standing(id, 0), compiled, in.waitingUnits())
 	}
 	return winner, err
 }
@@ -462,16 +463,12 @@ func mapUnit(d mapreduce.DocumentID, i, units int) mapreduce.UnitID {
 // startMapping plants the units of the documents that workers have parsed, and
 // plans the levels above if they follow from how many units there are.
 func (o *Orchestrator) startMapping(ctx context.Context, id mapreduce.JobID, epoch int64) error {
-	rec, err := o.jobs.Record(ctx, id)
+	compiled, err := o.compiledFor(ctx, id)
 	if err != nil {
 		return err
 	}
-	spec := jobs.SpecOf(rec.Config)
-	graph, err := jobspec.GraphOf(&spec)
-	if err != nil {
-		return err
-	}
-	d, err := o.decideDirect(ctx, id, &spec, graph)
+	spec, graph := compiled.Spec, compiled.Graph
+	d, err := o.decideDirect(ctx, id, spec, graph)
 	switch {
 	case errs.KindOf(err) == errs.Precondition:
 		return o.jobs.Fail(ctx, id, epoch, err.Error())
@@ -481,7 +478,7 @@ func (o *Orchestrator) startMapping(ctx context.Context, id mapreduce.JobID, epo
 		return o.jobs.PlanDirect(ctx, id, epoch, *d.direct)
 	}
 	if d.dissolve {
-		if err := o.splitDirectUnit(ctx, id, epoch, &spec, graph, d.staged.docs); err != nil {
+		if err := o.splitDirectUnit(ctx, id, epoch, spec, graph, d.staged.docs); err != nil {
 			return err
 		}
 	}
@@ -489,7 +486,7 @@ func (o *Orchestrator) startMapping(ctx context.Context, id mapreduce.JobID, epo
 	if cuts < 0 { // the documents that there are have their unit, or there are none
 		return o.jobs.StartMapping(ctx, id, epoch, jobspec.LevelOf(graph.First(graph.Bundles())), false)
 	}
-	if err := o.plantParsed(ctx, id, epoch, &spec, graph, d.taken); err != nil {
+	if err := o.plantParsed(ctx, id, epoch, spec, graph, d.taken); err != nil {
 		return err
 	}
 	first := jobspec.LevelOf(graph.First(cuts))

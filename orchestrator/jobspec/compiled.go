@@ -4,24 +4,26 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/orchestrator/plan"
 )
 
-// A Compiled is the stages of a job, with the schemas of the records that they
-// make. It never changes.
+// A Compiled is what the spec of a job comes to: the graph of its pipeline, and the
+// schemas of the records that its stages make. It never changes.
 type Compiled struct {
-	Pipeline *pipeline.Pipeline
-	Schemas  []*schema.Schema // by stage; nil of one that makes no records
+	Spec    *mapreduce.JobSpec // as it was submitted: its budget may have been raised since
+	Graph   *plan.Graph
+	Schemas []*schema.Schema // by stage; nil of one that makes no records
 }
 
-// Compile returns the stages of a job. A schema that cannot be read becomes one that no
-// record fits.
+// Compile compiles a job. Its spec was checked when it was submitted.
 func Compile(spec *mapreduce.JobSpec) (*Compiled, error) {
-	p, err := pipelineOf(spec)
+	graph, err := GraphOf(spec)
 	if err != nil {
 		return nil, err
 	}
-	s := &Compiled{Pipeline: p, Schemas: make([]*schema.Schema, len(p.Stages))}
-	for i, stage := range p.Stages {
+	stages := graph.Pipeline().Stages
+	c := &Compiled{Spec: spec, Graph: graph, Schemas: make([]*schema.Schema, len(stages))}
+	for i, stage := range stages {
 		if stage.Output.Kind != pipeline.OutputRecords {
 			continue
 		}
@@ -29,9 +31,18 @@ func Compile(spec *mapreduce.JobSpec) (*Compiled, error) {
 		if stage.Output.Schema != nil {
 			text = stage.Output.Schema
 		}
-		if s.Schemas[i], err = schema.Parse("schema", text); err != nil {
-			s.Schemas[i] = new(schema.Schema) // no record fits it, and workers say what is wrong with it
+		if c.Schemas[i], err = schema.Parse("schema", text); err != nil {
+			c.Schemas[i] = new(schema.Schema) // no record fits it, and workers say what is wrong with it
 		}
 	}
-	return s, nil
+	return c, nil
+}
+
+// DirectUnit returns the id of the unit that takes all documents, if the pipeline may
+// have one; else "".
+func (c *Compiled) DirectUnit() mapreduce.UnitID {
+	if c.Graph.Bundles() < 0 {
+		return ""
+	}
+	return c.Graph.First(c.Graph.Bundles()).Unit
 }

@@ -8,19 +8,24 @@ import (
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
-// Stages is which stages the levels of a job belong to.
+// Stages is which stages the levels of a job belong to. Its zero value is of a job of
+// which nothing is known.
 type Stages struct {
-	pipeline *pipeline.Pipeline
+	Compiled *Compiled
 	levels   []jobs.Level // from level 0 on
 	Level    int64        // where the job is
 }
 
 // StageAt returns the stage of a level; nil for the level of units that parse documents.
 func (s Stages) StageAt(level int64) *pipeline.Stage {
-	if s.pipeline == nil || level < 0 || level >= int64(len(s.levels)) || s.levels[level].Stage >= len(s.pipeline.Stages) {
+	if s.Compiled == nil || level < 0 || level >= int64(len(s.levels)) {
 		return nil
 	}
-	return s.pipeline.Stages[s.levels[level].Stage]
+	stages, at := s.Compiled.Graph.Pipeline().Stages, s.levels[level].Stage
+	if at >= len(stages) {
+		return nil
+	}
+	return stages[at]
 }
 
 // Current returns the stage that the job has come to.
@@ -42,27 +47,9 @@ func (s Stages) TreeDepth(level int64) int {
 	return s.levels[level].Depth
 }
 
-// DirectUnit returns the id of the unit that takes all documents, if the pipeline may
-// have one; else "".
-func (s Stages) DirectUnit() mapreduce.UnitID {
-	if s.pipeline == nil {
-		return ""
-	}
-	for _, stage := range s.pipeline.DocumentStages() {
-		if stage.Each == pipeline.EachAll {
-			return mapreduce.UnitID(stage.Name)
-		}
-	}
-	return ""
-}
-
 // NewStages returns the stages of a job, as its switch has them.
-func NewStages(spec *mapreduce.JobSpec, ctl *storagev1.Ctl) Stages {
-	p, err := pipelineOf(spec)
-	if err != nil {
-		return Stages{} // it was checked when the job was submitted
-	}
-	s := Stages{pipeline: p, Level: ctl.Level}
+func NewStages(c *Compiled, ctl *storagev1.Ctl) Stages {
+	s := Stages{Compiled: c, Level: ctl.Level}
 	for level := range jobs.Levels(ctl) {
 		s.levels = append(s.levels, jobs.LevelOf(ctl, level))
 	}
