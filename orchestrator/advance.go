@@ -12,6 +12,7 @@ import (
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/plan"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
 )
@@ -36,7 +37,7 @@ func (o *Orchestrator) advanceLoop(ctx context.Context) {
 	}
 	waiting := make(map[mapreduce.JobID]bool)
 	for {
-		for id, whole := range o.signals.takeDue() {
+		for id, whole := range o.signals.TakeDue() {
 			waiting[id] = waiting[id] || whole
 		}
 		for id, whole := range waiting {
@@ -45,8 +46,8 @@ func (o *Orchestrator) advanceLoop(ctx context.Context) {
 			}
 			delete(waiting, id)
 			wg.Go(func() {
-				defer o.signals.dueSignal.wakeWaiter()
-				o.forJob(ctx, id, "advancing a job", func() { o.advanceDueJob(ctx, id, whole) })
+				defer o.signals.DueSignal.Wake()
+				o.supervisor.ForJob(ctx, id, "advancing a job", func() { o.advanceDueJob(ctx, id, whole) })
 				mu.Lock()
 				defer mu.Unlock()
 				delete(busy, id)
@@ -55,7 +56,7 @@ func (o *Orchestrator) advanceLoop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-o.signals.dueSignal.waitChannel():
+		case <-o.signals.DueSignal.C():
 		}
 	}
 }
@@ -74,22 +75,22 @@ func (o *Orchestrator) advanceDueJob(ctx context.Context, id mapreduce.JobID, wh
 		o.scheduler.retireJob(id)
 		o.dropUnits(id)
 	default:
-		o.logFailure(ctx, "advancing a job; trying again", err, "job", id)
-		o.signals.callAt(time.Now().Add(time.Second), func(context.Context) { o.signals.markDue(id) })
+		o.supervisor.LogFailure(ctx, "advancing a job; trying again", err, "job", id)
+		o.signals.CallAt(time.Now().Add(time.Second), func(context.Context) { o.signals.MarkDue(id) })
 	}
 }
 
 func (o *Orchestrator) advanceJob(ctx context.Context, id mapreduce.JobID) error {
-	if f, ok := o.signals.takeFailure(id); ok {
-		if err := o.jobs.Fail(ctx, id, f.epoch, f.why); err != nil {
-			o.signals.requestFailure(id, f)
+	if f, ok := o.signals.TakeFailure(id); ok {
+		if err := o.jobs.Fail(ctx, id, f.Epoch, f.Why); err != nil {
+			o.signals.RequestFailure(id, f)
 			return err
 		}
 	}
-	if o.signals.takeInherited(id) {
+	if o.signals.TakeTreeLook(id) {
 		if err := o.unblockAll(ctx, id); err != nil {
 			if errs.KindOf(err) != errs.NotFound {
-				o.signals.requestTreeLook(id)
+				o.signals.RequestTreeLook(id)
 			}
 			return err
 		}
@@ -126,7 +127,7 @@ func (o *Orchestrator) advanceJob(ctx context.Context, id mapreduce.JobID) error
 // has begun.
 func (o *Orchestrator) handleStoppedJob(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
 	o.scheduler.retireJob(id)
-	o.signals.notifyWatchers(id)
+	o.signals.NotifyWatchers(id)
 	if s.State != mapreduce.JobCancelled {
 		return o.sealAll(ctx, id)
 	}
@@ -180,7 +181,7 @@ func (o *Orchestrator) failFast(ctx context.Context, id mapreduce.JobID, s *jobs
 	if err := o.jobs.Fail(ctx, id, s.Epoch, why); err != nil {
 		return err
 	}
-	o.signals.markDue(id)
+	o.signals.MarkDue(id)
 	return nil
 }
 
@@ -211,8 +212,8 @@ func (o *Orchestrator) turnLevel(ctx context.Context, id mapreduce.JobID, s *job
 			return err
 		}
 	}
-	o.signals.notifyWatchers(id)
-	o.signals.markDue(id)
+	o.signals.NotifyWatchers(id)
+	o.signals.MarkDue(id)
 	return o.refreshJob(ctx, id)
 }
 
@@ -433,11 +434,11 @@ func (o *Orchestrator) sealAll(ctx context.Context, id mapreduce.JobID) error {
 
 // sealLoop chains new checkpoints a few times a second.
 func (o *Orchestrator) sealLoop(ctx context.Context) {
-	callEvery(ctx, o.config.Seal, func() {
-		for _, id := range o.signals.takeDirty(o.turnToSeal) {
+	supervise.CallEvery(ctx, o.config.Seal, func() {
+		for _, id := range o.signals.TakeUnsealed(o.turnToSeal) {
 			if _, err := o.jobs.Seal(ctx, id); err != nil && errs.KindOf(err) != errs.NotFound {
-				o.logFailure(ctx, "sealing checkpoints; trying again", err, "job", id)
-				o.signals.notifyWatchers(id)
+				o.supervisor.LogFailure(ctx, "sealing checkpoints; trying again", err, "job", id)
+				o.signals.NotifyWatchers(id)
 			}
 		}
 	})

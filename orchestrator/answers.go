@@ -10,6 +10,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
 )
 
 // putAnswer keeps what a model answered a unit of a job that shares answers. They
@@ -49,7 +50,7 @@ func (o *Orchestrator) putAnswer(ctx context.Context, s *session, q *mapreduce.B
 	if err == nil {
 		err = o.trimAnswers(ctx, t)
 	}
-	o.logFailure(ctx, "keeping the answer of a model", err, "job", q.Job, "unit", q.Unit)
+	o.supervisor.LogFailure(ctx, "keeping the answer of a model", err, "job", q.Job, "unit", q.Unit)
 	return &mapreduce.BlobStored{Length: q.Blob.Length, SHA256: sum[:]}, nil
 }
 
@@ -67,7 +68,7 @@ func (o *Orchestrator) sendAnswer(ctx context.Context, s *session, q *mapreduce.
 	if shares {
 		data, err = o.jobs.Answer(ctx, t, q.Blob.Key, o.answersSince())
 	}
-	if err != nil && !isPermanentFault(err) {
+	if err != nil && !supervise.IsPermanent(err) {
 		return err
 	}
 	if len(data) == 0 {
@@ -104,14 +105,14 @@ const trimEvery = 10 * time.Minute
 
 // trimAnswersLoop removes answers that are too old.
 func (o *Orchestrator) trimAnswersLoop(ctx context.Context) {
-	callEvery(ctx, withJitter(trimEvery), func() {
+	supervise.CallEvery(ctx, supervise.WithJitter(trimEvery), func() {
 		tenants, err := o.jobs.AnswerTenants(ctx)
 		for _, t := range tenants {
 			if err == nil {
 				err = o.trimAnswers(ctx, t)
 			}
 		}
-		o.logFailure(ctx, "removing old answers of models", err)
+		o.supervisor.LogFailure(ctx, "removing old answers of models", err)
 	})
 }
 

@@ -457,7 +457,7 @@ func (o *Orchestrator) putOutput(ctx context.Context, q *mapreduce.BlobRequest, 
 		orchestrator: o, sum: sha256.New(),
 		put: &jobs.Put{Held: q.Held, Session: q.Session, Length: b.Length, SHA256: b.SHA256},
 	}
-	err := o.retryStoreCall(ctx, "looking how much of an output is stored", func() (err error) {
+	err := o.supervisor.RetryStoreCall(ctx, "looking how much of an output is stored", func() (err error) {
 		p.at, err = o.jobs.Stored(ctx, p.put)
 		return err
 	})
@@ -526,7 +526,7 @@ func (p *outputPut) appendPart(ctx context.Context, part []byte) error {
 // storeBufferHead stores the beginning of the buffer.
 func (p *outputPut) storeBufferHead(ctx context.Context, data []byte) error {
 	o := p.orchestrator
-	err := o.retryStoreCall(ctx, "storing an output", func() error { return o.jobs.StorePut(ctx, p.put, p.at, data) })
+	err := o.supervisor.RetryStoreCall(ctx, "storing an output", func() error { return o.jobs.StorePut(ctx, p.put, p.at, data) })
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/notify"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -30,10 +32,10 @@ func (o *Orchestrator) committerLoop(ctx context.Context) {
 // carryOut does what the scheduler has decided. A panic is its job's failure.
 func (o *Orchestrator) carryOut(ctx context.Context, t *task) {
 	if !t.scan {
-		o.forJob(ctx, t.job.id, "a turn", func() { o.commitTask(ctx, t) })
+		o.supervisor.ForJob(ctx, t.job.id, "a turn", func() { o.commitTask(ctx, t) })
 		return
 	}
-	o.forJob(ctx, t.job.id, "reading a queue", func() {
+	o.supervisor.ForJob(ctx, t.job.id, "reading a queue", func() {
 		read := false
 		defer func() {
 			if !read {
@@ -61,7 +63,7 @@ func (o *Orchestrator) commitTask(ctx context.Context, t *task) {
 	}()
 	res, err := o.finishAndClaim(ctx, t)
 	if err != nil {
-		o.logFailure(ctx, "a turn failed; trying again", err, "job", t.job.id, "reports", len(t.sent))
+		o.supervisor.LogFailure(ctx, "a turn failed; trying again", err, "job", t.job.id, "reports", len(t.sent))
 		return
 	}
 	gave := o.scheduler.applyResult(t, res)
@@ -89,31 +91,25 @@ var errUntold = errs.New(errs.Unavailable, "something was not sent: connect agai
 // it may have committed all the same: the same turn, run again, finds out, where
 // another one would claim other units beside those.
 func (o *Orchestrator) finishAndClaim(ctx context.Context, t *task) (*jobs.TurnResult, error) {
-	for pause := minQuiet; ; pause = min(2*pause, maxQuiet) {
+	for pause := supervise.FirstPause; ; pause = min(2*pause, supervise.LongestPause) {
 		res, err := o.jobs.Turn(ctx, t.turn)
 		if !store.MaybeCommitted(err) {
 			return res, err
 		}
-		o.logFailure(ctx, "what became of a turn is not known; asking again", err, "job", t.job.id)
+		o.supervisor.LogFailure(ctx, "what became of a turn is not known; asking again", err, "job", t.job.id)
 		if clock.Sleep(ctx, pause) != nil {
 			return nil, err
 		}
 	}
 }
 
-// minQuiet is the first pause after a turn that failed.
-const minQuiet = 50 * time.Millisecond
-
-// maxQuiet bounds the pause after turns that failed.
-const maxQuiet = 5 * time.Second
-
 // delayRetry lets a run rest whose turn failed: the store is out of space, or away.
 func (o *Orchestrator) delayRetry(r *scheduledJob) {
 	o.scheduler.mu.Lock()
 	defer o.scheduler.mu.Unlock()
-	r.retryAt = time.Now().Add(min(maxQuiet, minQuiet<<min(r.retries, 10)))
+	r.retryAt = time.Now().Add(min(supervise.LongestPause, supervise.FirstPause<<min(r.retries, 10)))
 	r.retries++
-	o.signals.callAt(r.retryAt, func(context.Context) { o.scheduler.stirOnly(r) })
+	o.signals.CallAt(r.retryAt, func(context.Context) { o.scheduler.stirOnly(r) })
 }
 
 // undoTask takes back what a turn that failed had set aside.
@@ -294,13 +290,13 @@ func (o *Orchestrator) handleResult(r *scheduledJob, res *jobs.TurnResult, idle 
 		failed = failed || v.State == mapreduce.UnitFailed
 	}
 	if res.JobError != "" {
-		o.signals.requestFailure(r.id, failure{epoch: res.Epoch, why: res.JobError})
+		o.signals.RequestFailure(r.id, notify.Failure{Epoch: res.Epoch, Why: res.JobError})
 	}
 	if len(res.Told) > 0 {
-		o.signals.noteEndedInputs(r.id, res.Told)
+		o.signals.NoteEndedInputs(r.id, res.Told)
 	}
 	if idle || failed || !res.State.Running() || res.Need > 0 || res.Short || o.scheduler.isGrantUnknown(r) {
-		o.signals.markDue(r.id)
+		o.signals.MarkDue(r.id)
 	}
-	o.signals.notifyWatchers(r.id)
+	o.signals.NotifyWatchers(r.id)
 }

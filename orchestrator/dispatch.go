@@ -3,14 +3,12 @@ package orchestrator
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"time"
 
-	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
-	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/worker/output"
 )
@@ -27,7 +25,7 @@ func (o *Orchestrator) dispatchUnits(ctx context.Context, t *task, res *jobs.Tur
 	}
 	texts, err := o.readInputTexts(ctx, t.job.id, res.Claimed)
 	if err != nil {
-		o.logFailure(ctx, "reading documents", err, "job", t.job.id)
+		o.supervisor.LogFailure(ctx, "reading documents", err, "job", t.job.id)
 	}
 	bySession := make(map[mapreduce.SessionID]*assignmentBatch)
 	for i, c := range res.Claimed {
@@ -41,10 +39,10 @@ func (o *Orchestrator) dispatchUnits(ctx context.Context, t *task, res *jobs.Tur
 			p = &assignmentBatch{session: s, message: &mapreduce.ToWorker{}}
 			bySession[c.Session] = p
 		}
-		err := o.containPanic(ctx, "preparing a unit", func() error { return o.prepareAssignment(ctx, t, c.Unit, texts[i], p) },
+		err := o.supervisor.ContainPanic(ctx, "preparing a unit", func() error { return o.prepareAssignment(ctx, t, c.Unit, texts[i], p) },
 			"job", t.job.id, "unit", c.Unit.UnitId)
 		if err != nil {
-			o.logFailure(ctx, "preparing a unit", err, "job", t.job.id, "unit", c.Unit.UnitId)
+			o.supervisor.LogFailure(ctx, "preparing a unit", err, "job", t.job.id, "unit", c.Unit.UnitId)
 			o.reportUnprepared(t.job, s, c.Unit, err)
 		}
 	}
@@ -106,19 +104,12 @@ func (o *Orchestrator) reportUnprepared(r *scheduledJob, s *session, u *storagev
 	report := mapreduce.Report{
 		Job: r.id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Outcome: mapreduce.Returned,
 	}
-	if isPermanentFault(why) {
+	if supervise.IsPermanent(why) {
 		report.Outcome, report.Errors = mapreduce.Errored, []string{"input of the unit: " + why.Error()}
 	}
-	o.signals.callAt(time.Now().Add(unpreparedAfter), func(context.Context) {
+	o.signals.CallAt(time.Now().Add(unpreparedAfter), func(context.Context) {
 		o.reportFor(s, &report, false)
 	})
-}
-
-// isPermanentFault reports whether what is stored is at fault, or the program, so that
-// reading it again cannot help.
-func isPermanentFault(err error) bool {
-	kind := errs.KindOf(err)
-	return kind == errs.DataLoss || kind == errs.Invalid || errors.Is(err, store.ErrCorrupt) || errors.Is(err, errPanic)
 }
 
 // An assignmentBatch is what goes to one worker, in messages of bounded size.

@@ -91,7 +91,7 @@ func (o *Orchestrator) fleetSlots(ctx context.Context) error {
 	}
 	keep, more := o.scheduler.mayCall(ask, g)
 	for _, id := range more[:min(len(more), polled)] {
-		o.signals.markDue(id) // which may have slots of them now
+		o.signals.MarkDue(id) // which may have slots of them now
 	}
 	if ask.Keep = keep; ask.Keep < g.Kept {
 		if _, err = o.jobs.FleetSlots(ctx, ask); err != nil {
@@ -191,7 +191,7 @@ func (o *Orchestrator) outOfBudget(ctx context.Context, id mapreduce.JobID, g *j
 	if err := o.jobs.Pause(ctx, id, g.Epoch, why); err != nil {
 		return err
 	}
-	o.signals.markDue(id)
+	o.signals.MarkDue(id)
 	return nil
 }
 
@@ -363,7 +363,7 @@ func (o *Orchestrator) pauseStuck(ctx context.Context, id mapreduce.JobID) error
 	if err := o.jobs.Pause(ctx, id, epoch, why); err != nil {
 		return err
 	}
-	o.signals.markDue(id)
+	o.signals.MarkDue(id)
 	return nil
 }
 
@@ -485,7 +485,7 @@ func (b *scheduler) hasWaitedForTokens(id mapreduce.JobID, d time.Duration) bool
 func (o *Orchestrator) raiseReservations(ctx context.Context, s *session, asked []mapreduce.ReserveRequest) error {
 	for _, q := range asked {
 		var ok bool
-		err := o.retryStoreCall(ctx, "reserving tokens", func() (err error) {
+		err := o.supervisor.RetryStoreCall(ctx, "reserving tokens", func() (err error) {
 			ok, err = o.reserveOne(ctx, s, q)
 			return err
 		})
@@ -524,19 +524,19 @@ func (o *Orchestrator) reserveOne(ctx context.Context, s *session, q mapreduce.R
 		// Whether that is enough the store decides: this reservation may be in what it
 		// says is used, if an earlier try took effect unseen.
 		if o.scheduler.overdrawTokens(r, more) {
-			o.signals.markDue(q.Job)
+			o.signals.MarkDue(q.Job)
 		}
 	}
 	before, err := o.jobs.Reserve(ctx, []jobs.Reservation{{Held: q.Held, Tokens: q.Tokens}})
 	if err == nil && before[0] == jobs.NoTokens {
 		o.scheduler.noteMissingTokens(r, q.Tokens)
 		o.scheduler.markOverdrawn(r)
-		o.signals.markDue(q.Job)
+		o.signals.MarkDue(q.Job)
 		return false, nil
 	}
 	if err != nil { // it may have happened nevertheless
 		o.scheduler.markOverdrawn(r)
-		o.signals.markDue(q.Job)
+		o.signals.MarkDue(q.Job)
 		return false, err
 	}
 	if before[0] < 0 {

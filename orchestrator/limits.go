@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store/jobs/limit"
 )
 
@@ -121,7 +122,7 @@ func (b *scheduler) modelRoom(r *scheduledJob) int {
 	if m.share == (limit.Share{}) {
 		if !m.urgent && b.wantOf(m) > 0 {
 			m.urgent = true
-			b.modelsChanged.wakeWaiter()
+			b.modelsChanged.Wake()
 		}
 		return 0
 	}
@@ -451,7 +452,7 @@ func (b *scheduler) holdsOf(s *session, name string) (n int64) {
 // limitsLoop tells the fleet what models have said, and deals out what this node may
 // ask of them: at once when it matters, and else now and then.
 func (o *Orchestrator) limitsLoop(ctx context.Context) {
-	tick := time.NewTicker(withJitter(o.config.Poll))
+	tick := time.NewTicker(supervise.WithJitter(o.config.Poll))
 	defer tick.Stop()
 	for {
 		all := true
@@ -459,11 +460,11 @@ func (o *Orchestrator) limitsLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-o.scheduler.modelsChanged.waitChannel():
+		case <-o.scheduler.modelsChanged.C():
 			all = false
 		}
 		for _, name := range o.scheduler.dueModels(all) {
-			o.logFailure(ctx, "asking for a share of a model's limits", o.noteLimit(ctx, name), "model", name)
+			o.supervisor.LogFailure(ctx, "asking for a share of a model's limits", o.noteLimit(ctx, name), "model", name)
 		}
 	}
 }
@@ -481,10 +482,10 @@ func (o *Orchestrator) noteLimit(ctx context.Context, name string) error {
 	}
 	again, concerned := o.scheduler.applyModelScope(name, scope, time.Now())
 	for _, id := range concerned[:min(len(concerned), polled)] { // polls see to the others
-		o.signals.markDue(id)
+		o.signals.MarkDue(id)
 	}
 	if !again.IsZero() {
-		o.signals.callAt(again, func(context.Context) { o.scheduler.lookAgain(name) })
+		o.signals.CallAt(again, func(context.Context) { o.scheduler.lookAgain(name) })
 	}
 	return nil
 }
@@ -494,7 +495,7 @@ func (b *scheduler) lookAgain(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.modelStateOf(name).urgent = true
-	b.modelsChanged.wakeWaiter()
+	b.modelsChanged.Wake()
 }
 
 // lookAtAll makes all models due of which others may have something to tell.
@@ -504,7 +505,7 @@ func (b *scheduler) lookAtAll() {
 	for _, m := range b.models {
 		if m.looked && m.share != (limit.Share{}) {
 			m.urgent = true
-			b.modelsChanged.wakeWaiter()
+			b.modelsChanged.Wake()
 		}
 	}
 }

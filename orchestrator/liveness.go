@@ -10,6 +10,8 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/notify"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 )
@@ -28,19 +30,19 @@ type nodeSighting struct {
 func (o *Orchestrator) beatLoop(ctx context.Context) {
 	seen := make(map[mapreduce.NodeID]nodeSighting)
 	count, answered := int64(1), time.Now()
-	callEvery(ctx, o.config.Beat, func() {
+	supervise.CallEvery(ctx, o.config.Beat, func() {
 		count++
 		begun := time.Now()
 		signs, err := o.signOfLife(ctx, count)
 		now := time.Now()
 		if err != nil {
-			o.logFailure(ctx, "giving a sign of life", err)
-			o.storeUptime.stopClock(now, 2*o.config.Beat)
+			o.supervisor.LogFailure(ctx, "giving a sign of life", err)
+			o.supervisor.NoteStoreAway(now)
 			return
 		}
-		o.noteStoreWorks()
+		o.supervisor.NoteStoreWorks()
 		o.keepPace(now.Sub(begun))
-		o.storeUptime.noteAnswer(now, 2*o.config.Beat)
+		o.supervisor.NoteAnswer(now)
 		if now.Sub(answered) > 2*o.config.Lease {
 			clear(seen) // nobody could show life for long: everyone gets a full lease again
 		}
@@ -50,7 +52,7 @@ func (o *Orchestrator) beatLoop(ctx context.Context) {
 		}
 		o.nodesGone(signs.Beats)
 		delete(signs.Beats, o.jobs.Node())
-		o.watchNodes(seen, signs.Beats, o.storeUptimeNow())
+		o.watchNodes(seen, signs.Beats, o.supervisor.StoreUptime())
 	})
 }
 
@@ -109,7 +111,7 @@ func (o *Orchestrator) nodesGone(beats map[mapreduce.NodeID]int64) {
 		return
 	}
 	for _, id := range o.inheritAll() {
-		o.signals.markDue(id)
+		o.signals.MarkDue(id)
 	}
 }
 
@@ -117,7 +119,7 @@ func (o *Orchestrator) nodesGone(beats map[mapreduce.NodeID]int64) {
 func (o *Orchestrator) inheritAll() []mapreduce.JobID {
 	ids := o.scheduler.runningJobs()
 	for _, id := range ids {
-		o.signals.requestTreeLook(id)
+		o.signals.RequestTreeLook(id)
 	}
 	return ids
 }
@@ -152,7 +154,7 @@ func (o *Orchestrator) watchNodes(seen map[mapreduce.NodeID]nodeSighting, beats 
 		}
 	}
 	if len(silent) > 0 {
-		o.nodesSuspected.wakeWaiter()
+		o.nodesSuspected.Wake()
 	}
 }
 
@@ -163,19 +165,19 @@ func (o *Orchestrator) failoverLoop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-o.nodesSuspected.waitChannel():
+		case <-o.nodesSuspected.C():
 		}
 		o.mu.Lock()
 		silent := maps.Clone(o.silentNodes)
 		o.mu.Unlock()
 		for node, s := range silent {
 			_, err := o.suspectNode(ctx, node, s.count)
-			o.logFailure(ctx, "doubting an orchestrator; trying again", err, "node", node)
+			o.supervisor.LogFailure(ctx, "doubting an orchestrator; trying again", err, "node", node)
 		}
 		for node, s := range silent {
 			if o.silentFor(s) >= o.config.Lease && o.stillQuiet(node, s) {
 				err := o.takeOverNode(ctx, node, s.count)
-				o.logFailure(ctx, "taking over from an orchestrator; trying again", err, "node", node)
+				o.supervisor.LogFailure(ctx, "taking over from an orchestrator; trying again", err, "node", node)
 			}
 		}
 	}
@@ -198,7 +200,7 @@ func (o *Orchestrator) suspectNode(ctx context.Context, node mapreduce.NodeID, c
 	if before == nil || before.ID != d.ID || !maps.Equal(before.Held, d.Held) {
 		o.scheduler.callsChange()
 		for _, id := range o.scheduler.runningJobs() {
-			o.signals.markDue(id)
+			o.signals.MarkDue(id)
 		}
 	}
 	return d, nil
@@ -278,7 +280,7 @@ func (o *Orchestrator) takeOver(ctx context.Context, node mapreduce.NodeID, coun
 	}
 	o.scheduler.callsChange()
 	for _, id := range o.scheduler.runningJobs() {
-		o.signals.markDue(id) // all that it was granted is free
+		o.signals.MarkDue(id) // all that it was granted is free
 	}
 	return nil
 }
@@ -286,9 +288,9 @@ func (o *Orchestrator) takeOver(ctx context.Context, node mapreduce.NodeID, coun
 // takeOverLater expires the sessions of a dead node that are left after the
 // grace period.
 func (o *Orchestrator) takeOverLater(node mapreduce.NodeID, count int64, d *jobs.Doubt) {
-	o.afterGrace(o.config.Grace, func(ctx context.Context) {
+	o.supervisor.AfterGrace(o.config.Grace, func(ctx context.Context) {
 		if err := o.takeOver(ctx, node, count, d, true); err != nil {
-			o.logFailure(ctx, "taking over from an orchestrator; trying again", err, "node", node)
+			o.supervisor.LogFailure(ctx, "taking over from an orchestrator; trying again", err, "node", node)
 			o.takeOverLater(node, count, d)
 		}
 	})
@@ -296,9 +298,9 @@ func (o *Orchestrator) takeOverLater(node mapreduce.NodeID, count int64, d *jobs
 
 // expireAfter expires a session unless it is taken up again within d.
 func (o *Orchestrator) expireAfter(s jobs.SessionRef, running map[mapreduce.Held]bool, d time.Duration) {
-	o.afterGrace(d, func(ctx context.Context) {
+	o.supervisor.AfterGrace(d, func(ctx context.Context) {
 		if err := o.expireSession(ctx, s, running); err != nil && ctx.Err() == nil {
-			o.logFailure(ctx, "expiring a session; trying again", err, "session", s.Session)
+			o.supervisor.LogFailure(ctx, "expiring a session; trying again", err, "session", s.Session)
 			o.expireAfter(s, running, time.Second)
 		}
 	})
@@ -314,10 +316,10 @@ func (o *Orchestrator) expireSession(ctx context.Context, s jobs.SessionRef, run
 		}
 		units += loss.Units
 		for _, id := range loss.Jobs {
-			o.signals.noteEndedInputs(id, loss.Told[id])
+			o.signals.NoteEndedInputs(id, loss.Told[id])
 			o.scheduler.rereadQueue(id)
-			o.signals.markDue(id)
-			o.signals.notifyWatchers(id)
+			o.signals.MarkDue(id)
+			o.signals.NotifyWatchers(id)
 		}
 		for _, h := range loss.SetAside {
 			o.log.Error("unit set aside: its workers died while they ran it", "job", h.Job, "unit", h.Unit)
@@ -360,7 +362,7 @@ func (o *Orchestrator) settleSlots(ctx context.Context, ref jobs.SessionRef) err
 		if err != nil {
 			return err
 		}
-		o.signals.markDue(job)
+		o.signals.MarkDue(job)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -395,7 +397,7 @@ func (o *Orchestrator) wakeLoop(ctx context.Context) {
 		woken, err := o.jobs.Watch(armed)
 		o.scheduler.lookAtAll()
 		for _, id := range o.scheduler.primingJobs() {
-			o.signals.markDue(id)
+			o.signals.MarkDue(id)
 		}
 		if err == nil {
 			err = o.refreshJobs(ctx, o.jobs.Runs)
@@ -405,10 +407,10 @@ func (o *Orchestrator) wakeLoop(ctx context.Context) {
 			err = o.fleetSlots(ctx)
 		}
 		if err != nil {
-			o.logFailure(ctx, "looking for work; trying again", err)
+			o.supervisor.LogFailure(ctx, "looking for work; trying again", err)
 			woken = nil
 		}
-		t := time.NewTimer(withJitter(15 * time.Second)) // polls look as well
+		t := time.NewTimer(supervise.WithJitter(15 * time.Second)) // polls look as well
 		select {
 		case <-woken:
 		case <-t.C:
@@ -421,16 +423,16 @@ func (o *Orchestrator) wakeLoop(ctx context.Context) {
 
 // pollLoop is the net under everything that is otherwise told.
 func (o *Orchestrator) pollLoop(ctx context.Context) {
-	callEvery(ctx, withJitter(o.config.Poll), func() {
+	supervise.CallEvery(ctx, supervise.WithJitter(o.config.Poll), func() {
 		o.endSilentStreams()
-		o.logFailure(ctx, "looking for work", o.refreshJobs(ctx, o.seenRuns))
+		o.supervisor.LogFailure(ctx, "looking for work", o.refreshJobs(ctx, o.seenRuns))
 		o.scheduler.callsPoll(o.isOnlyNode())
-		o.logFailure(ctx, "asking for the fleet's slots", o.fleetSlots(ctx))
+		o.supervisor.LogFailure(ctx, "asking for the fleet's slots", o.fleetSlots(ctx))
 		for _, id := range o.turnOf(polled) {
 			o.scheduler.rereadQueue(id)
-			o.signals.markDue(id)
-			o.logFailure(ctx, "looking for units that sleep", o.findSleepers(ctx, id), "job", id)
-			o.logFailure(ctx, "pausing a job", o.pauseStuck(ctx, id), "job", id)
+			o.signals.MarkDue(id)
+			o.supervisor.LogFailure(ctx, "looking for units that sleep", o.findSleepers(ctx, id), "job", id)
+			o.supervisor.LogFailure(ctx, "pausing a job", o.pauseStuck(ctx, id), "job", id)
 		}
 	})
 }
@@ -488,7 +490,7 @@ func (o *Orchestrator) refreshJobs(ctx context.Context, look func(context.Contex
 	}
 	for _, id := range o.scheduler.runningJobs() {
 		if !runs[id] {
-			o.signals.markDue(id)
+			o.signals.MarkDue(id)
 		}
 	}
 	return nil
@@ -503,7 +505,7 @@ func (o *Orchestrator) refreshJob(ctx context.Context, id mapreduce.JobID) error
 	switch {
 	case !o.isOwnJob(id):
 	case !mapreduce.JobState(st.Ctl.State).Running():
-		o.signals.markDue(id) // it may be that a cancel has begun and is not done
+		o.signals.MarkDue(id) // it may be that a cancel has begun and is not done
 	case !o.scheduler.hasJobEpoch(id, st.Ctl.Epoch):
 		o.scheduleJob(ctx, id, st, nil, nil)
 	}
@@ -517,7 +519,7 @@ func (o *Orchestrator) scheduleJob(ctx context.Context, id mapreduce.JobID, st *
 	if compiled == nil {
 		var err error
 		compiled, err = o.compiledOf(id, &spec)
-		o.logFailure(ctx, "reading the pipeline of a job", err, "job", id) // whose units cannot be checked
+		o.supervisor.LogFailure(ctx, "reading the pipeline of a job", err, "job", id) // whose units cannot be checked
 	}
 	stages := jobspec.NewStages(compiled, st.Ctl)
 	if stage := stages.Current(); stage != nil {
@@ -533,9 +535,9 @@ func (o *Orchestrator) scheduleJob(ctx context.Context, id mapreduce.JobID, st *
 	}
 	o.scheduler.putJob(id, st.Ctl, &spec, stages, o.config.Provider(spec.Provider).Models, share, waiting)
 	if st.Ctl.TreeTop > 0 {
-		o.signals.requestTreeLook(id)
+		o.signals.RequestTreeLook(id)
 	}
-	o.signals.markDue(id)
+	o.signals.MarkDue(id)
 	for _, ref := range st.Sleepers {
 		o.scheduleWakeUp(id, ref)
 	}
@@ -599,7 +601,7 @@ func (b *scheduler) sleepersSeen(id mapreduce.JobID, next mapreduce.UnitID) {
 // scheduleWakeUp wakes a unit when it has slept long enough from now, unless that is seen to
 // already.
 func (o *Orchestrator) scheduleWakeUp(id mapreduce.JobID, ref jobs.SleeperRef) {
-	o.signals.sleepUntil(time.Now().Add(ref.For), sleeper{id, ref.Sleeper})
+	o.signals.SleepUntil(time.Now().Add(ref.For), notify.Sleeper{Job: id, Sleeper: ref.Sleeper})
 }
 
 // wakeBatch is how many units are woken in one transaction.
@@ -610,7 +612,7 @@ func (o *Orchestrator) wakeUnits(ctx context.Context, id mapreduce.JobID, units 
 	for batch := range slices.Chunk(units, wakeBatch) {
 		woken, err := o.jobs.Wakeup(ctx, id, batch)
 		if err != nil && errs.KindOf(err) != errs.NotFound {
-			o.logFailure(ctx, "waking units; trying again", err, "job", id, "units", len(batch))
+			o.supervisor.LogFailure(ctx, "waking units; trying again", err, "job", id, "units", len(batch))
 			for _, s := range batch {
 				o.scheduleWakeUp(id, jobs.SleeperRef{Sleeper: s, For: time.Second})
 			}

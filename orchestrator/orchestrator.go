@@ -15,14 +15,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"runtime"
 	"sync"
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/plan"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/store/jobs"
 )
@@ -196,17 +197,16 @@ func (c *Config) estimateReservation(spec *mapreduce.JobSpec, tokens int64) int6
 
 // An Orchestrator moves jobs. Its methods are safe for concurrent use.
 type Orchestrator struct {
-	jobs          *jobs.Jobs
-	config        Config
-	log           *slog.Logger
-	scheduler     *scheduler
-	signals       jobSignals
-	errorThrottle errorThrottle
-	textCache     textCache     // of what outputs are checked against
-	checkSlots    chan struct{} // full while as many outputs are checked as there are processors
-	storeUptime   storeUptime
-	started       chan struct{}
-	ready         sync.Once
+	jobs       *jobs.Jobs
+	config     Config
+	log        *slog.Logger
+	scheduler  *scheduler
+	signals    notify.Jobs
+	supervisor *supervise.Supervisor
+	textCache  textCache     // of what outputs are checked against
+	checkSlots chan struct{} // full while as many outputs are checked as there are processors
+	started    chan struct{}
+	ready      sync.Once
 
 	streams           sync.WaitGroup // of workers
 	grantRequestSlot  chan struct{}  // full while grants are asked for or returned
@@ -214,7 +214,7 @@ type Orchestrator struct {
 
 	polledLast mapreduce.JobID // of polls only
 
-	nodesSuspected signal // some others are silent
+	nodesSuspected notify.Signal // some others are silent
 
 	mu              sync.Mutex                        // guards the variables below
 	silentNodes     map[mapreduce.NodeID]nodeSighting // others without a sign of life of late
@@ -247,8 +247,9 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 		recordLookupSlots: make(chan struct{}, maxWanting),
 		leaving:           make(chan struct{}), checkSlots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
 	}
+	o.supervisor = supervise.New(j, &o.signals, supervise.Config{Logger: c.Logger, Grace: c.Grace, Lease: c.Lease, Beat: c.Beat})
 	o.scheduler = newBoard(j.Node(), c.Limits)
-	o.scheduler.lease, o.scheduler.onPrimed = c.Lease, o.signals.markDue
+	o.scheduler.lease, o.scheduler.onPrimed = c.Lease, o.signals.MarkDue
 	return o, nil
 }
 
@@ -268,15 +269,15 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 			return fmt.Errorf("orchestrator: taking over: %w", err)
 		}
 	}
-	o.storeUptime.noteAnswer(time.Now(), 0)
+	o.supervisor.NoteAnswer(time.Now())
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	var lanes, loops sync.WaitGroup
 	for range o.config.Lanes {
-		lanes.Go(func() { o.runLoop(work, "lane", o.committerLoop) })
+		lanes.Go(func() { o.supervisor.RunLoop(work, "lane", o.committerLoop) })
 	}
 	for name, loop := range o.backgroundLoops() {
-		loops.Go(func() { o.runLoop(ctx, name, loop) })
+		loops.Go(func() { o.supervisor.RunLoop(ctx, name, loop) })
 	}
 	o.ready.Do(func() { close(o.started) })
 	<-ctx.Done()
@@ -328,24 +329,4 @@ func (o *Orchestrator) drainWorkers() {
 			t.Reset(o.config.Grace) // for one that was being taken up
 		}
 	}
-}
-
-// callEvery calls fn about every d, until ctx ends.
-func callEvery(ctx context.Context, d time.Duration, fn func()) {
-	t := time.NewTicker(d)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-			fn()
-		}
-	}
-}
-
-// withJitter returns d, up to a quarter more or less, so that many do not act in
-// step.
-func withJitter(d time.Duration) time.Duration {
-	return d*3/4 + rand.N(d/2+1)
 }

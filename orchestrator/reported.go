@@ -8,6 +8,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
 )
@@ -123,7 +124,7 @@ func (o *Orchestrator) checkOne(ctx context.Context, s *session, rep *mapreduce.
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.enterReport(s, rep) {
-		b.modelsChanged.wakeWaiter()
+		b.modelsChanged.Wake()
 	}
 	b.wake.Broadcast()
 }
@@ -132,8 +133,8 @@ func (o *Orchestrator) checkOne(ctx context.Context, s *session, rep *mapreduce.
 // of its attempt, which another worker may run. The error is that of the stream.
 func (o *Orchestrator) checkDone(ctx context.Context, s *session, rep *mapreduce.Report, g assignedInput) error {
 	var why error
-	err := o.retryStoreCall(ctx, "reading what an output is checked against", func() error {
-		return o.containPanic(ctx, "checking an output", func() (err error) {
+	err := o.supervisor.RetryStoreCall(ctx, "reading what an output is checked against", func() error {
+		return o.supervisor.ContainPanic(ctx, "checking an output", func() (err error) {
 			why, err = o.examineOutput(ctx, s, rep, g)
 			return err
 		}, "job", rep.Job, "unit", rep.Unit)
@@ -144,7 +145,7 @@ func (o *Orchestrator) checkDone(ctx context.Context, s *session, rep *mapreduce
 	case err == nil:
 	case errs.KindOf(err) == errs.NotFound: // the job was deleted
 		why = errNotIts
-	case isPermanentFault(err):
+	case supervise.IsPermanent(err):
 		why = err
 	default:
 		return err

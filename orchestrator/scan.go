@@ -62,7 +62,7 @@ func (o *Orchestrator) scanQueues(ctx context.Context, r *scheduledJob) {
 	}
 	for i := range cursors {
 		if err := s.readQueue(ctx, int64(i), &cursors[i]); err != nil {
-			o.logFailure(ctx, "reading a queue", err, "job", r.id)
+			o.supervisor.LogFailure(ctx, "reading a queue", err, "job", r.id)
 			b.applyScan(r, nil, nil)
 			return
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/notify"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
 )
@@ -37,7 +38,7 @@ type scheduler struct {
 	texts              int64                  // bytes that units which run keep of what they were given
 	limits             func(model string) ModelLimits
 	lease              time.Duration // that shares of their limits are good for
-	modelsChanged      signal        // models have something to tell the fleet, or to ask it
+	modelsChanged      notify.Signal // models have something to tell the fleet, or to ask it
 	// onPrimed is called when a job is cold no more, and others have to know. It must
 	// not wait.
 	onPrimed func(mapreduce.JobID)

@@ -69,7 +69,7 @@ func (o *Orchestrator) WatchJob(ctx context.Context, id mapreduce.JobID, fn func
 // watchOnce shows fn a job and waits until it may have changed. It reports
 // whether the job runs.
 func (o *Orchestrator) watchOnce(ctx context.Context, id mapreduce.JobID, fn func(*mapreduce.Job) error) (running bool, err error) {
-	changed, done := o.signals.watchJob(id)
+	changed, done := o.signals.Watch(id)
 	defer done()
 	job, err := o.jobs.Job(ctx, id)
 	if err != nil {
@@ -137,7 +137,7 @@ func (o *Orchestrator) ResumeJob(ctx context.Context, id mapreduce.JobID, r mapr
 // the caller does not, the job is resumed once they have ended, unless somebody
 // wants something else of it by then.
 func (o *Orchestrator) resumeUnits(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) error {
-	o.signals.clearResume(id)
+	o.signals.ClearResume(id)
 	waited := false
 	for {
 		err := o.jobs.Resume(ctx, id, r)
@@ -146,7 +146,7 @@ func (o *Orchestrator) resumeUnits(ctx context.Context, id mapreduce.JobID, r ma
 			return err
 		}
 		if waited = true; ctx.Err() != nil || clock.Sleep(ctx, e.RetryAfter) != nil {
-			o.signals.setResume(id, r)
+			o.signals.SetResume(id, r)
 			o.resumeLater(id, time.Second)
 			if e != nil {
 				e.Message += "; the job goes on when that has ended"
@@ -167,8 +167,8 @@ func inTheWay(err error) *errs.Error {
 
 // resumeLater resumes a job after a while, and as long as units are in the way.
 func (o *Orchestrator) resumeLater(id mapreduce.JobID, after time.Duration) {
-	o.signals.callAt(time.Now().Add(after), func(ctx context.Context) {
-		r, meant := o.signals.pendingResume(id)
+	o.signals.CallAt(time.Now().Add(after), func(ctx context.Context) {
+		r, meant := o.signals.PendingResume(id)
 		if !meant {
 			return
 		}
@@ -177,12 +177,12 @@ func (o *Orchestrator) resumeLater(id mapreduce.JobID, after time.Duration) {
 			o.resumeLater(id, e.RetryAfter)
 			return
 		}
-		o.signals.clearResume(id)
+		o.signals.ClearResume(id)
 		if err == nil {
 			err = o.noteResumed(ctx, id)
 		}
 		if err != nil {
-			o.logFailure(ctx, "resuming a job", err, "job", id)
+			o.supervisor.LogFailure(ctx, "resuming a job", err, "job", id)
 		}
 	})
 }
@@ -190,19 +190,19 @@ func (o *Orchestrator) resumeLater(id mapreduce.JobID, after time.Duration) {
 // noteResumed sees to a job that goes on.
 func (o *Orchestrator) noteResumed(ctx context.Context, id mapreduce.JobID) error {
 	o.markOwnJob(id)
-	o.signals.notifyWatchers(id)
+	o.signals.NotifyWatchers(id)
 	return o.refreshJob(ctx, id)
 }
 
 // PauseJob implements mapreduce.Service.
 func (o *Orchestrator) PauseJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
-	o.signals.clearResume(id)
+	o.signals.ClearResume(id)
 	return o.jobAfterChange(ctx, id, o.jobs.Pause(ctx, id, jobs.AnyEpoch, "asked for"))
 }
 
 // CancelJob implements mapreduce.Service.
 func (o *Orchestrator) CancelJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
-	o.signals.clearResume(id)
+	o.signals.ClearResume(id)
 	return o.jobAfterChange(ctx, id, o.jobs.Cancel(ctx, id))
 }
 
@@ -210,19 +210,19 @@ func (o *Orchestrator) jobAfterChange(ctx context.Context, id mapreduce.JobID, e
 	if err != nil {
 		return nil, err
 	}
-	o.signals.markDue(id)
-	o.signals.notifyWatchers(id)
+	o.signals.MarkDue(id)
+	o.signals.NotifyWatchers(id)
 	return o.jobs.Job(ctx, id)
 }
 
 // DeleteJob implements mapreduce.Service.
 func (o *Orchestrator) DeleteJob(ctx context.Context, id mapreduce.JobID) error {
-	o.signals.clearResume(id)
+	o.signals.ClearResume(id)
 	if err := o.jobs.Delete(ctx, id); err != nil {
 		return err
 	}
-	o.signals.markDue(id)
-	o.signals.notifyWatchers(id)
+	o.signals.MarkDue(id)
+	o.signals.NotifyWatchers(id)
 	return nil
 }
 
@@ -384,7 +384,7 @@ func (o *Orchestrator) WakeUnit(ctx context.Context, job mapreduce.JobID, unit m
 	if candidate != nil {
 		o.scheduler.enqueueCandidates(job, []jobs.Candidate{*candidate})
 	}
-	o.signals.notifyWatchers(job)
+	o.signals.NotifyWatchers(job)
 	return jobs.UnitOf(job, u), nil
 }
 

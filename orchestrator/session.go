@@ -201,7 +201,7 @@ func (o *Orchestrator) receiveHello(ctx context.Context, stream mapreduce.WorkSt
 	said := make(chan struct{})
 	o.streams.Go(func() { // Recv ends when the stream does, which may be after first
 		defer close(said)
-		err = o.containPanic(ctx, "greeting a worker", func() (err error) {
+		err = o.supervisor.ContainPanic(ctx, "greeting a worker", func() (err error) {
 			m, err = stream.Recv()
 			return err
 		})
@@ -229,18 +229,18 @@ func (o *Orchestrator) serveSession(ctx context.Context, s *session, first *mapr
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	o.streams.Go(func() {
-		if err := o.containPanic(ctx, "keeping states", func() error { return o.keepStates(ctx, s) }, "session", s.id); err != nil {
+		if err := o.supervisor.ContainPanic(ctx, "keeping states", func() error { return o.keepStates(ctx, s) }, "session", s.id); err != nil {
 			s.stop(err)
 		}
 	})
 	o.streams.Add(2) // Send and Recv end when the stream does, which may be after serve
 	go func() {
 		defer o.streams.Done()
-		received <- o.containPanic(ctx, "hearing a worker", func() error { return o.receiveMessages(ctx, s, first, stream) }, "session", s.id)
+		received <- o.supervisor.ContainPanic(ctx, "hearing a worker", func() error { return o.receiveMessages(ctx, s, first, stream) }, "session", s.id)
 	}()
 	go func() {
 		defer o.streams.Done()
-		sent <- o.containPanic(ctx, "telling a worker", func() error {
+		sent <- o.supervisor.ContainPanic(ctx, "telling a worker", func() error {
 			return s.out.sendQueued(stream, func(m *mapreduce.ToWorker, err error) { o.blameUnsent(s, m, err) })
 		}, "session", s.id)
 	}()
@@ -337,13 +337,13 @@ func (o *Orchestrator) bindSession(ctx context.Context, first *mapreduce.FromWor
 	}
 	o.scheduler.callsChange() // some may have come with the session
 	if err := o.fleetSlots(ctx); err != nil {
-		o.logFailure(ctx, "asking for the fleet's slots", err)
+		o.supervisor.LogFailure(ctx, "asking for the fleet's slots", err)
 	}
 	for _, id := range b.Jobs {
 		o.scheduler.rereadQueue(id)
 	}
 	for _, id := range o.scheduler.runningJobs() {
-		o.signals.markDue(id) // it may lack slots that it had no use for before
+		o.signals.MarkDue(id) // it may lack slots that it had no use for before
 	}
 	o.log.Info("worker bound", "session", s.id, "slots", s.slots, "kept", len(b.Kept), "dropped", len(b.Drop))
 	return s, nil
@@ -459,7 +459,7 @@ func (o *Orchestrator) receiveMessages(ctx context.Context, s *session, first *m
 		return err
 	}
 	for {
-		s.idleTimer.startWaiting(o.storeUptimeNow())
+		s.idleTimer.startWaiting(o.supervisor.StoreUptime())
 		m, err := stream.Recv()
 		s.idleTimer.stopWaiting()
 		if errors.Is(err, io.EOF) {
@@ -486,7 +486,7 @@ func (o *Orchestrator) handleMessage(ctx context.Context, s *session, m *mapredu
 		return err
 	}
 	if len(suspects) > 0 {
-		err := o.retryStoreCall(ctx, "noting which units have begun", func() error { return o.jobs.Started(ctx, suspects) })
+		err := o.supervisor.RetryStoreCall(ctx, "noting which units have begun", func() error { return o.jobs.Started(ctx, suspects) })
 		if err != nil {
 			return err
 		}
@@ -504,7 +504,7 @@ func (o *Orchestrator) hearReports(ctx context.Context, s *session, m *mapreduce
 	}
 	suspects, urgent := o.scheduler.applyMessage(s, m)
 	if urgent {
-		o.scheduler.modelsChanged.wakeWaiter()
+		o.scheduler.modelsChanged.Wake()
 	}
 	return suspects, o.checkLater(ctx, s, later)
 }
@@ -602,7 +602,7 @@ func (o *Orchestrator) handleStreamEnd(s *session, clean bool) {
 		grace = 0
 	}
 	o.log.Info("worker left", "session", s.id, "clean", clean, "running", len(running))
-	o.afterGrace(grace, func(ctx context.Context) { o.expireLostSession(ctx, s, running) })
+	o.supervisor.AfterGrace(grace, func(ctx context.Context) { o.expireLostSession(ctx, s, running) })
 }
 
 // expireLostSession expires a session whose worker did not come back in time. If it did, or
@@ -610,8 +610,8 @@ func (o *Orchestrator) handleStreamEnd(s *session, clean bool) {
 func (o *Orchestrator) expireLostSession(ctx context.Context, s *session, running map[mapreduce.Held]bool) {
 	err := o.expireSession(ctx, jobs.SessionRef{Session: s.id, Node: o.jobs.Node(), Epoch: s.epoch}, running)
 	if err != nil {
-		o.logFailure(ctx, "expiring a session; trying again", err, "session", s.id)
-		o.afterGrace(time.Second, func(ctx context.Context) { o.expireLostSession(ctx, s, running) })
+		o.supervisor.LogFailure(ctx, "expiring a session; trying again", err, "session", s.id)
+		o.supervisor.AfterGrace(time.Second, func(ctx context.Context) { o.expireLostSession(ctx, s, running) })
 		return
 	}
 	o.scheduler.mu.Lock()

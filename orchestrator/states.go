@@ -105,7 +105,7 @@ func (o *Orchestrator) keepNext(ctx context.Context, s *session, m *mapreduce.Fr
 		_, err := o.hearReports(ctx, s, m)
 		return err
 	}
-	return o.retryStoreCall(ctx, "keeping what an agent has done", func() error {
+	return o.supervisor.RetryStoreCall(ctx, "keeping what an agent has done", func() error {
 		_, err := o.jobs.KeepState(ctx, m.States[0])
 		return err
 	})

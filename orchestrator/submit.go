@@ -58,7 +58,7 @@ func (o *Orchestrator) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, do
 	if err != nil {
 		return nil, err
 	}
-	o.signals.notifyWatchers(winner)
+	o.signals.NotifyWatchers(winner)
 	if winner != id {
 		o.markOwnJob(winner)
 		if err := o.refreshJob(ctx, winner); err != nil {
@@ -85,7 +85,7 @@ func (o *Orchestrator) reserveJobID(ctx context.Context, spec *mapreduce.JobSpec
 func (o *Orchestrator) abandonJob(ctx context.Context, id mapreduce.JobID) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer stop()
-	o.logFailure(ctx, "removing a submission that was given up", o.jobs.Abandon(ctx, id), "job", id)
+	o.supervisor.LogFailure(ctx, "removing a submission that was given up", o.jobs.Abandon(ctx, id), "job", id)
 }
 
 func (o *Orchestrator) ingestJob(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobID, error) {

@@ -11,21 +11,21 @@ import (
 // unblockReduces lets go the reduces of a job's tree whose inputs have ended, of those
 // that turns of this node have told.
 func (o *Orchestrator) unblockReduces(ctx context.Context, id mapreduce.JobID) error {
-	refs := o.signals.takeTold(id)
+	refs := o.signals.TakeEndedInputs(id)
 	for len(refs) > 0 {
 		batch := refs[:min(len(refs), jobs.MaxUnblock)]
 		ready, told, err := o.jobs.Unblock(ctx, id, batch)
 		if err != nil {
 			if errs.KindOf(err) != errs.NotFound {
-				o.signals.keepEndedInputs(id, refs)
+				o.signals.KeepEndedInputs(id, refs)
 			}
 			return err
 		}
 		refs = append(refs[len(batch):], told...) // a reduce that was skipped has ended too
 		o.scheduler.enqueueCandidates(id, ready)
 		if len(told) > 0 { // which may be all that was left
-			o.signals.notifyWatchers(id)
-			o.signals.markDue(id)
+			o.signals.NotifyWatchers(id)
+			o.signals.MarkDue(id)
 		}
 	}
 	return nil
@@ -40,7 +40,7 @@ func (o *Orchestrator) unblockAll(ctx context.Context, id mapreduce.JobID) error
 		}
 		at = refs[len(refs)-1]
 		at.Index++
-		o.signals.keepEndedInputs(id, refs)
+		o.signals.KeepEndedInputs(id, refs)
 		if err := o.unblockReduces(ctx, id); err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package orchestrator
+package supervise
 
 import (
 	"context"
@@ -78,10 +78,10 @@ func (t *errorThrottle) endStoreTrouble() throttledError {
 	return ended
 }
 
-// logFailure logs an error of something that will be tried again: the first at once,
+// LogFailure logs an error of something that will be tried again: the first at once,
 // and while it lasts a line a minute. While the store is away everything fails,
 // which is one trouble; that it lacks space it says itself.
-func (o *Orchestrator) logFailure(ctx context.Context, what string, err error, args ...any) {
+func (s *Supervisor) LogFailure(ctx context.Context, what string, err error, args ...any) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
@@ -91,28 +91,28 @@ func (o *Orchestrator) logFailure(ctx context.Context, what string, err error, a
 	switch {
 	case errors.Is(err, store.ErrNoSpace):
 	case store.Retryable(err): // and was tried often enough
-		if known, due = o.errorThrottle.noteAway(now); due && known.times > 1 {
+		if known, due = s.throttle.noteAway(now); due && known.times > 1 {
 			what = "the store still does not answer"
 		} else if due {
 			what = "the store does not answer, and is tried again; what runs goes on: " + what
 		}
 	default:
-		known, due = o.errorThrottle.noteFailure(what+fmt.Sprint(args...), now)
+		known, due = s.throttle.noteFailure(what+fmt.Sprint(args...), now)
 	}
 	args = append(args, "err", err)
 	if known.times > 1 {
 		args = append(args, "failures", known.times, "for", now.Sub(known.since).Round(time.Second))
 	}
 	if due {
-		o.log.Warn(what, args...)
+		s.log.Warn(what, args...)
 	} else {
-		o.log.Debug(what, args...)
+		s.log.Debug(what, args...)
 	}
 }
 
-// noteStoreWorks notes that the store works.
-func (o *Orchestrator) noteStoreWorks() {
-	if ended := o.errorThrottle.endStoreTrouble(); ended.times > 0 {
-		o.log.Warn("the store answers again", "failures", ended.times, "after", time.Since(ended.since).Round(time.Second))
+// NoteStoreWorks notes that the store works.
+func (s *Supervisor) NoteStoreWorks() {
+	if ended := s.throttle.endStoreTrouble(); ended.times > 0 {
+		s.log.Warn("the store answers again", "failures", ended.times, "after", time.Since(ended.since).Round(time.Second))
 	}
 }

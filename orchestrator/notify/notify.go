@@ -1,4 +1,7 @@
-package orchestrator
+// Package notify says that something is due of a job, to whoever waits for it:
+// loops of an orchestrator, and clients that watch. Nothing in it is needed after a
+// crash, and what it misses, polls find.
+package notify
 
 import (
 	"cmp"
@@ -13,61 +16,63 @@ import (
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
-// jobSignals say that something is due, to whoever waits for it. Each kind is a
+// Jobs say that something is due, to whoever waits for it. Each kind is a
 // set: saying a thing twice is saying it once.
-type jobSignals struct {
+type Jobs struct {
 	mu             sync.Mutex               // guards the variables below
 	dueJobs        map[mapreduce.JobID]bool // true: all of it; false: what was told is all
-	failures       map[mapreduce.JobID]failure
+	failures       map[mapreduce.JobID]Failure
 	endedInputs    map[mapreduce.JobID]map[jobs.WaitRef]bool // reduces whose inputs have ended
 	inheritedTrees map[mapreduce.JobID]bool                  // trees of which other nodes may have forgotten some
 	unsealed       map[mapreduce.JobID]bool                  // has checkpoints that are not sealed
 	pendingResumes map[mapreduce.JobID]mapreduce.Resume      // that wait for units in their way
 	watchers       map[mapreduce.JobID]*jobWatchers
 	timers         timers
-	sleeping       map[sleeper]bool // in timers
-	dueSignal      signal
-	timerSignal    signal
+	sleeping       map[Sleeper]bool // in timers
+	DueSignal      Signal           // there are due jobs
+	TimerSignal    Signal           // the next timer is another
 }
 
-// A signal wakes one waiter; signals that nobody waits for are kept, as one.
-type signal struct {
+// A Signal wakes one waiter; signals that nobody waits for are kept, as one.
+type Signal struct {
 	once sync.Once
 	c    chan struct{}
 }
 
-func (s *signal) waitChannel() <-chan struct{} {
+// C returns the channel from which one waiter receives each signal.
+func (s *Signal) C() <-chan struct{} {
 	s.once.Do(func() { s.c = make(chan struct{}, 1) })
 	return s.c
 }
 
-func (s *signal) wakeWaiter() {
-	s.waitChannel()
+// Wake wakes the waiter, or keeps the signal for the next one.
+func (s *Signal) Wake() {
+	s.C()
 	select {
 	case s.c <- struct{}{}:
 	default:
 	}
 }
 
-// markDue asks for a look at how far a job is.
-func (n *jobSignals) markDue(id mapreduce.JobID) {
+// MarkDue asks for a look at how far a job is.
+func (n *Jobs) MarkDue(id mapreduce.JobID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.requestLook(id, true)
 }
 
 // requestLook asks for a look at a job. The caller holds n.mu.
-func (n *jobSignals) requestLook(id mapreduce.JobID, whole bool) {
+func (n *Jobs) requestLook(id mapreduce.JobID, whole bool) {
 	if n.dueJobs == nil {
 		n.dueJobs = make(map[mapreduce.JobID]bool)
 	}
 	n.dueJobs[id] = n.dueJobs[id] || whole
-	n.dueSignal.wakeWaiter()
+	n.DueSignal.Wake()
 }
 
-// takeDue returns the jobs that are due, and whether it is more than to let go
+// TakeDue returns the jobs that are due, and whether it is more than to let go
 // what was told.
-func (n *jobSignals) takeDue() map[mapreduce.JobID]bool {
+func (n *Jobs) TakeDue() map[mapreduce.JobID]bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	due := n.dueJobs
@@ -75,24 +80,25 @@ func (n *jobSignals) takeDue() map[mapreduce.JobID]bool {
 	return due
 }
 
-// A failure is why a job is to end, as of an epoch.
-type failure struct {
-	epoch int64
-	why   string
+// A Failure is why a job is to end, as of an epoch.
+type Failure struct {
+	Epoch int64  // of the job; jobs.AnyEpoch is any
+	Why   string // for the job's owner
 }
 
-// requestFailure asks for a job to be failed.
-func (n *jobSignals) requestFailure(id mapreduce.JobID, f failure) {
+// RequestFailure asks for a job to be failed.
+func (n *Jobs) RequestFailure(id mapreduce.JobID, f Failure) {
 	n.mu.Lock()
 	if n.failures == nil {
-		n.failures = make(map[mapreduce.JobID]failure)
+		n.failures = make(map[mapreduce.JobID]Failure)
 	}
 	n.failures[id] = f
 	n.mu.Unlock()
-	n.markDue(id)
+	n.MarkDue(id)
 }
 
-func (n *jobSignals) takeFailure(id mapreduce.JobID) (failure, bool) {
+// TakeFailure returns why a job is to be failed, if it is, and forgets that.
+func (n *Jobs) TakeFailure(id mapreduce.JobID) (Failure, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	f, ok := n.failures[id]
@@ -100,8 +106,8 @@ func (n *jobSignals) takeFailure(id mapreduce.JobID) (failure, bool) {
 	return f, ok
 }
 
-// setResume notes that a job is to be resumed.
-func (n *jobSignals) setResume(id mapreduce.JobID, r mapreduce.Resume) {
+// SetResume notes that a job is to be resumed.
+func (n *Jobs) SetResume(id mapreduce.JobID, r mapreduce.Resume) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.pendingResumes == nil {
@@ -110,34 +116,34 @@ func (n *jobSignals) setResume(id mapreduce.JobID, r mapreduce.Resume) {
 	n.pendingResumes[id] = r
 }
 
-// pendingResume returns how a job is to be resumed, if it is.
-func (n *jobSignals) pendingResume(id mapreduce.JobID) (mapreduce.Resume, bool) {
+// PendingResume returns how a job is to be resumed, if it is.
+func (n *Jobs) PendingResume(id mapreduce.JobID) (mapreduce.Resume, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	r, ok := n.pendingResumes[id]
 	return r, ok
 }
 
-// clearResume notes that a job is not to be resumed.
-func (n *jobSignals) clearResume(id mapreduce.JobID) {
+// ClearResume notes that a job is not to be resumed.
+func (n *Jobs) ClearResume(id mapreduce.JobID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.pendingResumes, id)
 }
 
-// noteEndedInputs asks for a look at reduces of which inputs have ended.
-func (n *jobSignals) noteEndedInputs(id mapreduce.JobID, refs []jobs.WaitRef) {
+// NoteEndedInputs asks for a look at reduces of which inputs have ended.
+func (n *Jobs) NoteEndedInputs(id mapreduce.JobID, refs []jobs.WaitRef) {
 	if len(refs) == 0 {
 		return
 	}
-	n.keepEndedInputs(id, refs)
+	n.KeepEndedInputs(id, refs)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.requestLook(id, false)
 }
 
-// keepEndedInputs has the next look at a job be one at reduces, too.
-func (n *jobSignals) keepEndedInputs(id mapreduce.JobID, refs []jobs.WaitRef) {
+// KeepEndedInputs has the next look at a job be one at reduces, too.
+func (n *Jobs) KeepEndedInputs(id mapreduce.JobID, refs []jobs.WaitRef) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.endedInputs == nil {
@@ -151,8 +157,8 @@ func (n *jobSignals) keepEndedInputs(id mapreduce.JobID, refs []jobs.WaitRef) {
 	}
 }
 
-// requestTreeLook asks for a look at all reduces of a job's tree.
-func (n *jobSignals) requestTreeLook(id mapreduce.JobID) {
+// RequestTreeLook asks for a look at all reduces of a job's tree.
+func (n *Jobs) RequestTreeLook(id mapreduce.JobID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.inheritedTrees == nil {
@@ -161,7 +167,9 @@ func (n *jobSignals) requestTreeLook(id mapreduce.JobID) {
 	n.inheritedTrees[id] = true
 }
 
-func (n *jobSignals) takeInherited(id mapreduce.JobID) bool {
+// TakeTreeLook reports whether all reduces of a job's tree are to be looked at, and
+// forgets that.
+func (n *Jobs) TakeTreeLook(id mapreduce.JobID) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	found := n.inheritedTrees[id]
@@ -169,8 +177,8 @@ func (n *jobSignals) takeInherited(id mapreduce.JobID) bool {
 	return found
 }
 
-// takeTold returns the reduces of a job that are to be looked at.
-func (n *jobSignals) takeTold(id mapreduce.JobID) []jobs.WaitRef {
+// TakeEndedInputs returns the reduces of a job that are to be looked at.
+func (n *Jobs) TakeEndedInputs(id mapreduce.JobID) []jobs.WaitRef {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	refs := slices.Collect(maps.Keys(n.endedInputs[id]))
@@ -181,8 +189,8 @@ func (n *jobSignals) takeTold(id mapreduce.JobID) []jobs.WaitRef {
 	return refs
 }
 
-// notifyWatchers tells those who watch a job, and the sealer.
-func (n *jobSignals) notifyWatchers(id mapreduce.JobID) {
+// NotifyWatchers tells those who watch a job, and the sealer.
+func (n *Jobs) NotifyWatchers(id mapreduce.JobID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.unsealed == nil {
@@ -201,8 +209,8 @@ type jobWatchers struct {
 	waiting int
 }
 
-// takeDirty returns the jobs to seal whose turn it is.
-func (n *jobSignals) takeDirty(turn func(mapreduce.JobID) bool) []mapreduce.JobID {
+// TakeUnsealed returns the jobs to seal whose turn it is.
+func (n *Jobs) TakeUnsealed(turn func(mapreduce.JobID) bool) []mapreduce.JobID {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var due []mapreduce.JobID
@@ -215,9 +223,9 @@ func (n *jobSignals) takeDirty(turn func(mapreduce.JobID) bool) []mapreduce.JobI
 	return due
 }
 
-// watchJob returns a channel that closes at the job's next change. Whoever stops
+// Watch returns a channel that closes at the job's next change. Whoever stops
 // waiting calls done.
-func (n *jobSignals) watchJob(id mapreduce.JobID) (changed <-chan struct{}, done func()) {
+func (n *Jobs) Watch(id mapreduce.JobID) (changed <-chan struct{}, done func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.watchers == nil {
@@ -232,7 +240,7 @@ func (n *jobSignals) watchJob(id mapreduce.JobID) (changed <-chan struct{}, done
 	return w.changed, func() { n.unwatchJob(id, w) }
 }
 
-func (n *jobSignals) unwatchJob(id mapreduce.JobID, w *jobWatchers) {
+func (n *Jobs) unwatchJob(id mapreduce.JobID, w *jobWatchers) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if w.waiting--; w.waiting == 0 && n.watchers[id] == w {
@@ -240,58 +248,58 @@ func (n *jobSignals) unwatchJob(id mapreduce.JobID, w *jobWatchers) {
 	}
 }
 
-// callAt has fn called by the timekeeper when t has come.
-func (n *jobSignals) callAt(t time.Time, fn func(context.Context)) {
+// CallAt has fn called by the timekeeper when t has come.
+func (n *Jobs) CallAt(t time.Time, fn func(context.Context)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	heap.Push(&n.timers, timer{at: t, fn: fn})
-	n.timerSignal.wakeWaiter()
+	n.TimerSignal.Wake()
 }
 
-// A sleeper is a unit that waits until its time has come.
-type sleeper struct {
-	job mapreduce.JobID
-	jobs.Sleeper
+// A Sleeper is a unit that waits until its time has come.
+type Sleeper struct {
+	Job          mapreduce.JobID
+	jobs.Sleeper // the unit of the job, and its attempt
 }
 
-// sleepUntil has a unit woken when t has come, unless its sleep is timed already.
-func (n *jobSignals) sleepUntil(t time.Time, s sleeper) {
+// SleepUntil has a unit woken when t has come, unless its sleep is timed already.
+func (n *Jobs) SleepUntil(t time.Time, s Sleeper) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.sleeping[s] {
 		return
 	}
 	if n.sleeping == nil {
-		n.sleeping = make(map[sleeper]bool)
+		n.sleeping = make(map[Sleeper]bool)
 	}
 	n.sleeping[s] = true
 	heap.Push(&n.timers, timer{at: t, sleeper: s})
-	n.timerSignal.wakeWaiter()
+	n.TimerSignal.Wake()
 }
 
-// A dueNow is what the timekeeper has to do.
-type dueNow struct {
-	calls []func(context.Context)
-	units map[mapreduce.JobID][]jobs.Sleeper // that have slept long enough
-	next  time.Duration                      // until there is more
+// A Due is what the timekeeper has to do.
+type Due struct {
+	Calls []func(context.Context)            // to be called
+	Units map[mapreduce.JobID][]jobs.Sleeper // that have slept long enough
+	Next  time.Duration                      // until there is more
 }
 
-// takeTimers returns what is due at now.
-func (n *jobSignals) takeTimers(now time.Time) dueNow {
+// TakeTimers returns what is due at now.
+func (n *Jobs) TakeTimers(now time.Time) Due {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	due := dueNow{units: make(map[mapreduce.JobID][]jobs.Sleeper), next: time.Hour}
+	due := Due{Units: make(map[mapreduce.JobID][]jobs.Sleeper), Next: time.Hour}
 	for len(n.timers) > 0 && !n.timers[0].at.After(now) {
 		t := heap.Pop(&n.timers).(timer)
 		if t.fn != nil {
-			due.calls = append(due.calls, t.fn)
+			due.Calls = append(due.Calls, t.fn)
 			continue
 		}
 		delete(n.sleeping, t.sleeper)
-		due.units[t.sleeper.job] = append(due.units[t.sleeper.job], t.sleeper.Sleeper)
+		due.Units[t.sleeper.Job] = append(due.Units[t.sleeper.Job], t.sleeper.Sleeper)
 	}
 	if len(n.timers) > 0 {
-		due.next = n.timers[0].at.Sub(now)
+		due.Next = n.timers[0].at.Sub(now)
 	}
 	return due
 }
@@ -300,7 +308,7 @@ func (n *jobSignals) takeTimers(now time.Time) dueNow {
 type timer struct {
 	at      time.Time
 	fn      func(context.Context)
-	sleeper sleeper
+	sleeper Sleeper
 }
 
 // timers is a heap by time.
@@ -315,45 +323,4 @@ func (t *timers) Pop() any {
 	last := old[len(old)-1]
 	*t = old[:len(old)-1]
 	return last
-}
-
-// timekept is how many calls the timekeeper makes at once: many workers may be
-// lost in one moment.
-const timekept = 16
-
-// timerLoop calls what is due.
-func (o *Orchestrator) timerLoop(ctx context.Context) {
-	var calls sync.WaitGroup
-	defer calls.Wait()
-	room := make(chan struct{}, timekept)
-	call := func(fn func()) {
-		room <- struct{}{}
-		calls.Go(func() {
-			defer func() { <-room }()
-			fn()
-		})
-	}
-	for {
-		due := o.signals.takeTimers(time.Now())
-		for _, fn := range due.calls {
-			call(func() {
-				o.logFailure(ctx, "what was due at a time", o.containPanic(ctx, "a timer", func() error { fn(ctx); return nil }))
-			})
-		}
-		for id, units := range due.units {
-			call(func() { o.forJob(ctx, id, "waking units", func() { o.wakeUnits(ctx, id, units) }) })
-		}
-		if len(due.calls)+len(due.units) > 0 {
-			continue
-		}
-		t := time.NewTimer(due.next)
-		select {
-		case <-ctx.Done():
-			t.Stop()
-			return
-		case <-o.signals.timerSignal.waitChannel():
-		case <-t.C:
-		}
-		t.Stop()
-	}
 }
