@@ -241,7 +241,7 @@ func (o *Orchestrator) failAll(ctx context.Context, id mapreduce.JobID, s *jobs.
 // planLevel plans the level that follows one which has ended, or completes the job
 // if none does.
 func (o *Orchestrator) planLevel(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
-	compiled, err := o.compiledFor(ctx, id)
+	compiled, err := o.specs.Job(ctx, id)
 	if err != nil {
 		return err
 	}

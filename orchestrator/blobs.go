@@ -304,7 +304,7 @@ func headerOf(u *storagev1.Unit) (*output.InputHeader, error) {
 // readsAs says how a unit reads outputs: whether it merges records of them, and
 // whether it works on an element of one.
 func (o *Orchestrator) readsAs(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) (merges, element bool, err error) {
-	stage, _, err := o.stageOf(ctx, id, u)
+	stage, _, err := o.specs.StageOf(ctx, id, u)
 	if err != nil || stage == nil {
 		return true, false, err
 	}
@@ -416,7 +416,7 @@ func (o *Orchestrator) neededRecords(ctx context.Context, id mapreduce.JobID, u 
 	if err != nil || len(reduced) == 0 {
 		return nil, err
 	}
-	_, s, err := o.stageOf(ctx, id, u)
+	_, s, err := o.specs.StageOf(ctx, id, u)
 	if err != nil {
 		return nil, err
 	}

@@ -518,7 +518,7 @@ func (o *Orchestrator) scheduleJob(ctx context.Context, id mapreduce.JobID, st *
 	spec := jobs.SpecOf(st.Record.Config)
 	if compiled == nil {
 		var err error
-		compiled, err = o.compiledOf(id, &spec)
+		compiled, err = o.specs.Compiled(id, &spec)
 		o.supervisor.LogFailure(ctx, "reading the pipeline of a job", err, "job", id) // whose units cannot be checked
 	}
 	stages := jobspec.NewStages(compiled, st.Ctl)

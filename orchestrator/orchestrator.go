@@ -202,6 +202,7 @@ type Orchestrator struct {
 	log        *slog.Logger
 	scheduler  *scheduler
 	signals    notify.Jobs
+	specs      *jobspec.Finder // of jobs
 	supervisor *supervise.Supervisor
 	textCache  textCache     // of what outputs are checked against
 	checkSlots chan struct{} // full while as many outputs are checked as there are processors
@@ -248,6 +249,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 		leaving:           make(chan struct{}), checkSlots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
 	}
 	o.supervisor = supervise.New(j, &o.signals, supervise.Config{Logger: c.Logger, Grace: c.Grace, Lease: c.Lease, Beat: c.Beat})
+	o.specs = jobspec.NewFinder(j, func(id mapreduce.JobID) *jobspec.Compiled { return o.scheduler.compiledJob(id) })
 	o.scheduler = newBoard(j.Node(), c.Limits)
 	o.scheduler.lease, o.scheduler.onPrimed = c.Lease, o.signals.MarkDue
 	return o, nil

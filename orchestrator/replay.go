@@ -93,7 +93,7 @@ func (o *Orchestrator) documentsOf(ctx context.Context, id mapreduce.JobID) iter
 
 // directDocumentsByNumber returns the documents that one unit of a job takes, by their numbers.
 func (o *Orchestrator) directDocumentsByNumber(ctx context.Context, id mapreduce.JobID) (map[int64]*mapreduce.Document, error) {
-	compiled, err := o.compiledFor(ctx, id)
+	compiled, err := o.specs.Job(ctx, id)
 	if err != nil {
 		return nil, err
 	}

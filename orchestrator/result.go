@@ -32,7 +32,7 @@ func (o *Orchestrator) GetResult(ctx context.Context, id mapreduce.JobID, partia
 	if err != nil {
 		return err
 	}
-	compiled, err := o.compiledOf(id, &job.Spec)
+	compiled, err := o.specs.Compiled(id, &job.Spec)
 	if err != nil {
 		return err
 	}

@@ -549,3 +549,13 @@ func (b *scheduler) activateAll() {
 	}
 	b.wake.Broadcast()
 }
+
+// compiledJob returns a job that stands on the scheduler, compiled; else nil.
+func (b *scheduler) compiledJob(id mapreduce.JobID) *jobspec.Compiled {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if r := b.runs[id]; r != nil {
+		return r.stages.Compiled
+	}
+	return nil
+}

@@ -245,7 +245,7 @@ func (o *Orchestrator) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery
 		return nil, err
 	}
 	spec := jobs.SpecOf(rec.Config)
-	compiled, err := o.compiledOf(q.Job, &spec)
+	compiled, err := o.specs.Compiled(q.Job, &spec)
 	if err != nil {
 		return nil, err
 	}

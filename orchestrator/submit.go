@@ -463,7 +463,7 @@ func mapUnit(d mapreduce.DocumentID, i, units int) mapreduce.UnitID {
 // startMapping plants the units of the documents that workers have parsed, and
 // plans the levels above if they follow from how many units there are.
 func (o *Orchestrator) startMapping(ctx context.Context, id mapreduce.JobID, epoch int64) error {
-	compiled, err := o.compiledFor(ctx, id)
+	compiled, err := o.specs.Job(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (o *Orchestrator) verifyText(ctx context.Context, id mapreduce.JobID, u *st
 	if why != nil {
 		return why, nil
 	}
-	stage, schema, err := o.stageOf(ctx, id, u)
+	stage, schema, err := o.specs.StageOf(ctx, id, u)
 	switch {
 	case err != nil:
 		return nil, err
@@ -160,7 +160,7 @@ func (o *Orchestrator) verifyReduce(ctx context.Context, id mapreduce.JobID, u *
 		return nil, err
 	}
 	if len(reduced) > 0 {
-		_, s, err := o.stageOf(ctx, id, u)
+		_, s, err := o.specs.StageOf(ctx, id, u)
 		if err != nil {
 			return nil, err
 		}

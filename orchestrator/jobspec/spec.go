@@ -1,6 +1,6 @@
 // Package jobspec completes and checks what a client asks of a job, and says what
 // follows from it: the pipeline and its graph, the stages of levels and units, and
-// what counts tokens. It reads and writes nothing.
+// what counts tokens.
 package jobspec
 
 import (
