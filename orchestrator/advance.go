@@ -11,6 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
@@ -382,12 +383,12 @@ func (h *planHistory) Items(level int, path []string) ([]plan.Element, error) {
 
 // readUnitValue returns what a unit came to, as a stage reads it.
 func (h *planHistory) readUnitValue(u *storagev1.Unit) ([]byte, error) {
-	out, err := h.o.outputOf(h.ctx, h.job, u)
+	out, err := outputs.Of(h.ctx, h.o.jobs, h.job, u)
 	if err != nil {
 		return nil, err
 	}
-	if u.Level > 0 && namesRecordsOnly(out) {
-		if out, err = h.o.resolveRecords(h.ctx, h.job, u, out); err != nil {
+	if u.Level > 0 && outputs.NamesRecordsOnly(out) {
+		if out, err = outputs.Resolve(h.ctx, h.o.jobs, h.job, u, out); err != nil {
 			return nil, err
 		}
 	}

@@ -25,7 +25,6 @@ const MaxTransfers = 16
 
 const (
 	bufferedBytes = 64 << 10               // of a blob that is written in small pieces
-	referredBytes = 32 << 20               // of records that the inputs of a unit only name
 	transferPause = 200 * time.Millisecond // before one that was refused is tried again
 	maxWanting    = 4                      // units for which it is found out at once which records are named
 )
@@ -261,7 +260,7 @@ func (o *Orchestrator) eachHeader(ctx context.Context, id mapreduce.JobID, u *st
 	if err != nil {
 		return err
 	}
-	return o.eachInput(ctx, id, u, func(in *storagev1.Unit) error {
+	return outputs.EachInput(ctx, o.jobs, id, u, func(in *storagev1.Unit) error {
 		h, err := headerOf(in)
 		if err != nil {
 			return err
@@ -276,7 +275,7 @@ func (o *Orchestrator) eachHeader(ctx context.Context, id mapreduce.JobID, u *st
 		if only, err := o.onlyNames(ctx, id, in); err != nil || !only {
 			return err
 		}
-		return o.eachLeaf(ctx, id, in, func(leaf *storagev1.Unit) error {
+		return outputs.EachLeaf(ctx, o.jobs, id, in, func(leaf *storagev1.Unit) error {
 			h, err := headerOf(leaf)
 			if err != nil {
 				return err
@@ -325,7 +324,7 @@ func (o *Orchestrator) onlyNames(ctx context.Context, id mapreduce.JobID, u *sto
 		return false, err
 	}
 	out, err := output.Decode(data)
-	return err == nil && namesRecordsOnly(out), nil // what is wrong the unit says
+	return err == nil && outputs.NamesRecordsOnly(out), nil // what is wrong the unit says
 }
 
 // lookAtRecords waits until there is room to hold outputs and find out which records
@@ -347,7 +346,7 @@ func (o *Orchestrator) sendReferred(ctx context.Context, id mapreduce.JobID, u *
 	if err != nil || len(wanted) == 0 {
 		return err
 	}
-	return o.someReferred(ctx, id, wanted, func(u *storagev1.Unit, _ *output.Output, data []byte) error {
+	return outputs.SomeReferred(ctx, o.jobs, id, wanted, func(u *storagev1.Unit, _ *output.Output, data []byte) error {
 		sum := sha256.Sum256(data)
 		h := &output.InputHeader{
 			Unit: mapreduce.UnitID(u.UnitId), First: u.Index, End: u.Index + 1, Referred: true,
@@ -364,30 +363,6 @@ func (o *Orchestrator) sendReferred(ctx context.Context, id mapreduce.JobID, u *
 	})
 }
 
-// someReferred visits the outputs with records that inputs name, with their
-// encoding, as many of them as a unit is sent.
-func (o *Orchestrator) someReferred(ctx context.Context, id mapreduce.JobID, wanted []output.Open, visit func(*storagev1.Unit, *output.Output, []byte) error) error {
-	more := 0 // bytes
-	err := outputs.EachReferred(ctx, o.jobs, id, wanted, func(u *storagev1.Unit, out *output.Output) error {
-		data, err := out.Encode()
-		if err == nil {
-			err = visit(u, out, data)
-		}
-		if more += len(data); err == nil && more >= referredBytes {
-			return errEnough
-		}
-		return err
-	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
-}
-
-// errEnough ends the reading of records that inputs name. Those that are not sent
-// go on as names, and are merged when the result is read.
-var errEnough = errors.New("enough was read")
-
 // neededRecords returns which records the inputs of a unit name that it needs; none if it
 // merges none. All of these inputs are held for that, of a few units at a time.
 func (o *Orchestrator) neededRecords(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([]output.Open, error) {
@@ -400,7 +375,7 @@ func (o *Orchestrator) neededRecords(ctx context.Context, id mapreduce.JobID, u 
 	}
 	defer leave()
 	var reduced []*output.Output
-	err = o.eachInput(ctx, id, u, func(in *storagev1.Unit) error {
+	err = outputs.EachInput(ctx, o.jobs, id, u, func(in *storagev1.Unit) error {
 		if in.Level == 0 || mapreduce.UnitState(in.Status) != mapreduce.UnitComplete {
 			return nil
 		}
@@ -408,7 +383,7 @@ func (o *Orchestrator) neededRecords(ctx context.Context, id mapreduce.JobID, u 
 		if err != nil {
 			return err
 		}
-		if out, err := output.Decode(data); err == nil && namesRecordsOnly(out) { // what is wrong the unit says
+		if out, err := output.Decode(data); err == nil && outputs.NamesRecordsOnly(out) { // what is wrong the unit says
 			reduced = append(reduced, out)
 		}
 		return nil

@@ -186,7 +186,7 @@ func (o *Orchestrator) decideDirect(ctx context.Context, id mapreduce.JobID, spe
 	if err != nil {
 		return nil, err
 	}
-	had, err := o.directDocuments(ctx, id, u)
+	had, err := outputs.Documents(ctx, o.jobs, id, u)
 	if err != nil {
 		return nil, err
 	}
@@ -236,11 +236,6 @@ func (d *decision) chooseDirect(all *directInput, c *Config, parsed int64) error
 		d.direct.Blobs = append(d.direct.Blobs, batch.Blobs...)
 	}
 	return nil
-}
-
-// directDocuments returns the documents of a direct unit.
-func (o *Orchestrator) directDocuments(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([]output.Bundled, error) {
-	return outputs.Documents(ctx, o.jobs, id, u)
 }
 
 // addParsedDocuments adds documents that workers have parsed, as long as all fit, and returns

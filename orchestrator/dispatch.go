@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
@@ -265,51 +264,4 @@ func textOf(u *storagev1.Unit, content []byte) *mapreduce.Text {
 		Content: content, CoreStart: int(s.CoreStart - s.Start), CoreEnd: int(s.CoreEnd - s.Start),
 		ByteOffset: s.Start, CharOffset: s.CharOffset, ChunkIndex: int(s.ChunkIndex), Chunks: int(s.Chunks), Length: s.Length,
 	}
-}
-
-// eachLeaf visits the units of level 0 with an output that a reduce of records stands
-// for. A tree passes on only the names of records that it did not merge.
-func (o *Orchestrator) eachLeaf(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(leaf *storagev1.Unit) error) error {
-	for from := u.Inputs.GetMapFirst(); from < u.Inputs.GetMapEnd(); {
-		page, err := o.jobs.UnitsFrom(ctx, id, 0, from, 256)
-		if err != nil || len(page) == 0 {
-			return err
-		}
-		for _, leaf := range page {
-			if from = leaf.Index + 1; mapreduce.UnitState(leaf.Status) != mapreduce.UnitComplete || leaf.Index >= u.Inputs.GetMapEnd() {
-				continue
-			}
-			if err := visit(leaf); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// resolveRecords returns the output of a reduce with all records that it stands for.
-func (o *Orchestrator) resolveRecords(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, out *output.Output) (*output.Output, error) {
-	var parts []*output.Output
-	err := o.eachLeaf(ctx, id, u, func(leaf *storagev1.Unit) error {
-		part, err := o.outputOf(ctx, id, leaf)
-		if err != nil {
-			return err
-		}
-		parts = append(parts, part)
-		return nil
-	})
-	return out.Complete(parts), err
-}
-
-// namesRecordsOnly reports whether an output only names some of its records.
-func namesRecordsOnly(o *output.Output) bool { return len(o.Open) > 0 || len(o.Entries) > 0 }
-
-// eachInput visits the units that a reduce takes, in order.
-func (o *Orchestrator) eachInput(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(*storagev1.Unit) error) error {
-	return outputs.EachInput(ctx, o.jobs, id, u, visit)
-}
-
-// outputOf returns the decoded output of a unit.
-func (o *Orchestrator) outputOf(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) (*output.Output, error) {
-	return outputs.Of(ctx, o.jobs, id, u)
 }

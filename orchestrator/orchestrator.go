@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"sync"
 	"time"
 
@@ -25,6 +24,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/orchestrator/token"
+	"github.com/coditect/mapreduce/orchestrator/verify"
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
@@ -204,8 +204,7 @@ type Orchestrator struct {
 	signals    notify.Jobs
 	specs      *jobspec.Finder // of jobs
 	supervisor *supervise.Supervisor
-	textCache  textCache     // of what outputs are checked against
-	checkSlots chan struct{} // full while as many outputs are checked as there are processors
+	checker    *verify.Checker // of outputs
 	started    chan struct{}
 	ready      sync.Once
 
@@ -246,10 +245,11 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 		jobs: j, config: c, log: c.Logger, started: make(chan struct{}),
 		suspects: make(map[mapreduce.NodeID]*jobs.Doubt), ownJobs: make(map[mapreduce.JobID]bool), grantRequestSlot: make(chan struct{}, 1),
 		recordLookupSlots: make(chan struct{}, maxWanting),
-		leaving:           make(chan struct{}), checkSlots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
+		leaving:           make(chan struct{}),
 	}
 	o.supervisor = supervise.New(j, &o.signals, supervise.Config{Logger: c.Logger, Grace: c.Grace, Lease: c.Lease, Beat: c.Beat})
 	o.specs = jobspec.NewFinder(j, func(id mapreduce.JobID) *jobspec.Compiled { return o.scheduler.compiledJob(id) })
+	o.checker = verify.NewChecker(j, o.specs, o.supervisor)
 	o.scheduler = newBoard(j.Node(), c.Limits)
 	o.scheduler.lease, o.scheduler.onPrimed = c.Lease, o.signals.MarkDue
 	return o, nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/outputs"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/keys"
 )
@@ -103,7 +104,7 @@ func (o *Orchestrator) directDocumentsByNumber(ctx context.Context, id mapreduce
 			return nil, err
 		}
 	}
-	docs, err := o.directDocuments(ctx, id, u)
+	docs, err := outputs.Documents(ctx, o.jobs, id, u)
 	held := make(map[int64]*mapreduce.Document, len(docs))
 	for _, d := range docs {
 		held[d.Number] = &mapreduce.Document{

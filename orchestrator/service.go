@@ -399,5 +399,5 @@ func (o *Orchestrator) ListEvents(ctx context.Context, q mapreduce.ListEventsQue
 
 // CheckStore implements mapreduce.Service.
 func (o *Orchestrator) CheckStore(ctx context.Context, found func(mapreduce.Finding) error) error {
-	return o.jobs.CheckWith(ctx, o.verifyOutput, found)
+	return o.jobs.CheckWith(ctx, o.checker.VerifyOutput, found)
 }

@@ -1,9 +1,10 @@
-package orchestrator
+// Package verify checks outputs against what their units were given and the schema of
+// their job. No output goes to the store unchecked, and no worker is believed.
+package verify
 
 import (
 	"context"
-	"crypto/sha256"
-	"fmt"
+	"runtime"
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -11,19 +12,53 @@ import (
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/worker/output"
 )
 
-// verifyOutput checks an output against what its unit was given and the schema of its
+// A StageSource returns the stage of a unit, and the schema of the records that it makes,
+// if it makes any. A unit that parses a document has no stage.
+type StageSource interface {
+	StageOf(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) (*pipeline.Stage, *schema.Schema, error)
+}
+
+// A Checker checks outputs against what their units were given and the schema of their
+// job, whoever made them. Its methods are safe for concurrent use.
+type Checker struct {
+	jobs       *jobs.Jobs
+	stages     StageSource
+	supervisor *supervise.Supervisor
+	texts      textCache
+	slots      chan struct{} // full while as many outputs are checked as there are processors
+}
+
+// NewChecker returns a checker of outputs of jobs in a store.
+func NewChecker(j *jobs.Jobs, stages StageSource, s *supervise.Supervisor) *Checker {
+	return &Checker{jobs: j, stages: stages, supervisor: s, slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
+}
+
+// WaitTurn waits until another output may be checked that is not checked quickly. Whoever
+// has checked it calls leave.
+func (c *Checker) WaitTurn(ctx context.Context) (leave func(), err error) {
+	select {
+	case c.slots <- struct{}{}:
+		return func() { <-c.slots }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// VerifyOutput checks an output against what its unit was given and the schema of its
 // job, whoever made it. It says why the output is refused, or returns an error if
 // what it has to be checked against cannot be read. It implements jobs.Verify.
-func (o *Orchestrator) verifyOutput(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, data []byte) (why, err error) {
-	return o.verifyText(ctx, id, u, nil, data)
+func (c *Checker) VerifyOutput(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, data []byte) (why, err error) {
+	return c.verifyText(ctx, id, u, nil, data)
 }
 
 // verifyText is verify for who has the text of a unit at hand, or nil.
-func (o *Orchestrator) verifyText(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, text, data []byte) (why, err error) {
+func (c *Checker) verifyText(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, text, data []byte) (why, err error) {
 	if mapreduce.UnitKind(u.Kind) == mapreduce.KindParse {
 		if !utf8.Valid(data) {
 			return errNoText, nil
@@ -34,29 +69,29 @@ func (o *Orchestrator) verifyText(ctx context.Context, id mapreduce.JobID, u *st
 	if why != nil {
 		return why, nil
 	}
-	stage, schema, err := o.specs.StageOf(ctx, id, u)
+	stage, schema, err := c.stages.StageOf(ctx, id, u)
 	switch {
 	case err != nil:
 		return nil, err
 	case stage != nil && stage.Output.Kind != pipeline.OutputRecords:
-		return o.verifyValue(ctx, id, u, stage, out)
+		return c.verifyValue(ctx, id, u, stage, out)
 	case len(out.Value) > 0:
 		return errNoRecords, nil
 	}
 	switch mapreduce.UnitKind(u.Kind) {
 	case mapreduce.KindMap:
-		why, err = o.verifyMap(ctx, id, u, text, out)
+		why, err = c.verifyMap(ctx, id, u, text, out)
 	case mapreduce.KindDirect:
-		why, err = o.verifyDirect(ctx, id, u, out)
+		why, err = c.verifyDirect(ctx, id, u, out)
 	case mapreduce.KindReduce, mapreduce.KindFinal:
-		why, err = o.verifyReduce(ctx, id, u, out)
+		why, err = c.verifyReduce(ctx, id, u, out)
 	default:
 		err = errNoKind(u)
 	}
 	if why != nil || err != nil {
 		return why, err
 	}
-	return o.verifyValues(schema, u, out), nil
+	return c.verifyValues(schema, u, out), nil
 }
 
 // errNoRecords is what the output of a unit is refused with that should make records.
@@ -64,7 +99,7 @@ var errNoRecords = errs.New(errs.Invalid, "a unit that makes records reports ano
 
 // verifyValue checks the output of a unit whose stage makes no records against the
 // form of the stage and what the unit was given: it may refer to nothing else.
-func (o *Orchestrator) verifyValue(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, stage *pipeline.Stage, out *output.Output) (why, err error) {
+func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, stage *pipeline.Stage, out *output.Output) (why, err error) {
 	form, err := output.NewForm(stage.Output.Form())
 	if err != nil {
 		return nil, errs.New(errs.DataLoss, "form of stage %s: %v", stage.Name, err)
@@ -73,16 +108,16 @@ func (o *Orchestrator) verifyValue(ctx context.Context, id mapreduce.JobID, u *s
 	if u.Inputs == nil { // it was given documents, which a value does not cite
 		return output.CheckValue(given, form, out), nil
 	}
-	err = o.eachInput(ctx, id, u, func(in *storagev1.Unit) error {
+	err = outputs.EachInput(ctx, c.jobs, id, u, func(in *storagev1.Unit) error {
 		if mapreduce.UnitState(in.Status) != mapreduce.UnitComplete {
 			return nil
 		}
-		one, err := o.outputOf(ctx, id, in)
+		one, err := outputs.Of(ctx, c.jobs, id, in)
 		if err != nil {
 			return err
 		}
-		if in.Level > 0 && namesRecordsOnly(one) {
-			if one, err = o.resolveRecords(ctx, id, in, one); err != nil {
+		if in.Level > 0 && outputs.NamesRecordsOnly(one) {
+			if one, err = outputs.Resolve(ctx, c.jobs, id, in, one); err != nil {
 				return err
 			}
 		}
@@ -99,7 +134,7 @@ func errNoKind(u *storagev1.Unit) error {
 
 // verifyValues says why the records of an output do not fit the schema, or returns
 // nil.
-func (o *Orchestrator) verifyValues(s *schema.Schema, u *storagev1.Unit, out *output.Output) (why error) {
+func (c *Checker) verifyValues(s *schema.Schema, u *storagev1.Unit, out *output.Output) (why error) {
 	if len(out.Entries) == 0 {
 		return nil
 	}
@@ -113,16 +148,16 @@ func (o *Orchestrator) verifyValues(s *schema.Schema, u *storagev1.Unit, out *ou
 var errNoText = errs.New(errs.Invalid, "what a document was parsed into is not UTF-8")
 
 // verifyMap checks the output of a map unit against its text.
-func (o *Orchestrator) verifyMap(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, text []byte, out *output.Output) (why, err error) {
+func (c *Checker) verifyMap(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, text []byte, out *output.Output) (why, err error) {
 	src := u.Source
 	if text == nil && src.End > src.Start && len(out.Citations) > 0 { // else there is nothing to look for in it
-		if text, err = o.jobs.Text(ctx, id, src.Sha256, src.Start, src.End); err != nil {
+		if text, err = c.jobs.Text(ctx, id, src.Sha256, src.Start, src.End); err != nil {
 			return nil, err
 		}
 	}
 	t := outputs.CitedText(u, text)
 	if out.CitesOutside() {
-		if t.Whole, err = o.textCache.wholeText(ctx, o.jobs, id, src); err != nil {
+		if t.Whole, err = c.texts.wholeText(ctx, c.jobs, id, src); err != nil {
 			return nil, err
 		}
 	}
@@ -130,8 +165,8 @@ func (o *Orchestrator) verifyMap(ctx context.Context, id mapreduce.JobID, u *sto
 }
 
 // verifyDirect checks the output of the direct unit against its documents.
-func (o *Orchestrator) verifyDirect(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, out *output.Output) (why, err error) {
-	docs, err := o.directDocuments(ctx, id, u)
+func (c *Checker) verifyDirect(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, out *output.Output) (why, err error) {
+	docs, err := outputs.Documents(ctx, c.jobs, id, u)
 	if err != nil {
 		return nil, err
 	}
@@ -140,18 +175,18 @@ func (o *Orchestrator) verifyDirect(ctx context.Context, id mapreduce.JobID, u *
 
 // verifyReduce checks the output of a reduce against what it was given: the outputs
 // that it takes, and the records that these only name.
-func (o *Orchestrator) verifyReduce(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, out *output.Output) (why, err error) {
+func (c *Checker) verifyReduce(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, out *output.Output) (why, err error) {
 	var given, reduced []*output.Output
-	err = o.eachInput(ctx, id, u, func(in *storagev1.Unit) error {
+	err = outputs.EachInput(ctx, c.jobs, id, u, func(in *storagev1.Unit) error {
 		if mapreduce.UnitState(in.Status) != mapreduce.UnitComplete {
 			return nil
 		}
-		one, err := o.outputOf(ctx, id, in)
+		one, err := outputs.Of(ctx, c.jobs, id, in)
 		if err != nil {
 			return err
 		}
 		given = append(given, one)
-		if in.Level > 0 && namesRecordsOnly(one) {
+		if in.Level > 0 && outputs.NamesRecordsOnly(one) {
 			reduced = append(reduced, one)
 		}
 		return nil
@@ -160,12 +195,12 @@ func (o *Orchestrator) verifyReduce(ctx context.Context, id mapreduce.JobID, u *
 		return nil, err
 	}
 	if len(reduced) > 0 {
-		_, s, err := o.specs.StageOf(ctx, id, u)
+		_, s, err := c.stages.StageOf(ctx, id, u)
 		if err != nil {
 			return nil, err
 		}
 		wanted := output.Wanted(s, reduced, mapreduce.UnitKind(u.Kind) == mapreduce.KindFinal)
-		err = o.someReferred(ctx, id, wanted, func(_ *storagev1.Unit, one *output.Output, _ []byte) error {
+		err = outputs.SomeReferred(ctx, c.jobs, id, wanted, func(_ *storagev1.Unit, one *output.Output, _ []byte) error {
 			given = append(given, one)
 			return nil
 		})
@@ -175,30 +210,3 @@ func (o *Orchestrator) verifyReduce(ctx context.Context, id mapreduce.JobID, u *
 	}
 	return output.CheckReduce(given, out), nil
 }
-
-// Bounds of what a report counts: what is beyond them nobody spent, and sums of
-// them would not fit their counters.
-const (
-	maxReportTokens = 1 << 40
-	maxReportMicros = 1 << 50
-)
-
-// checkReport says why what a report tells of an output, and of what it cost, cannot
-// be so.
-func checkReport(r *mapreduce.Report) error {
-	inline := r.Length == 0 && len(r.SHA256) == 0 && len(r.Output) <= mapreduce.MaxInline
-	put := len(r.Output) == 0 && r.Length > 0 && r.Length <= mapreduce.MaxOutput && len(r.SHA256) == sha256.Size
-	switch {
-	case r.Outcome == mapreduce.Done && !inline && !put:
-		return fmt.Errorf("an output of %d bytes that was put, with a hash of %d bytes and %d bytes beside it", r.Length, len(r.SHA256), len(r.Output))
-	case r.Size < 0 || r.Size > maxReportTokens:
-		return fmt.Errorf("an output of %d tokens", r.Size)
-	case !(r.Confidence >= 0 && r.Confidence <= 1):
-		return fmt.Errorf("a confidence of %v", r.Confidence)
-	case !countsTokens(r.Tokens.In) || !countsTokens(r.Tokens.Out) || r.CostMicros < 0 || r.CostMicros > maxReportMicros:
-		return fmt.Errorf("%d and %d tokens, and a cost of %d", r.Tokens.In, r.Tokens.Out, r.CostMicros)
-	}
-	return nil
-}
-
-func countsTokens(tokens int64) bool { return tokens >= 0 && tokens <= maxReportTokens }

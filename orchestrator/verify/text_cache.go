@@ -1,4 +1,4 @@
-package orchestrator
+package verify
 
 import (
 	"context"

@@ -1,0 +1,129 @@
+package verify
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+// An Given is what a unit was given, as far as it is kept.
+type Given struct {
+	Unit *storagev1.Unit // nil if it has to be read again
+	Text []byte          // what a map unit reads; nil if it has to be read again
+}
+
+// ChecksQuickly reports whether the output of a report can be checked without reading
+// anything but, for a few, the document.
+func (g Given) ChecksQuickly(rep *mapreduce.Report) bool {
+	if g.Unit == nil || rep.Length > 0 {
+		return false
+	}
+	kind := mapreduce.UnitKind(g.Unit.Kind)
+	return kind == mapreduce.KindParse || kind == mapreduce.KindMap && g.Text != nil
+}
+
+// CheckReported says why the output of a report is refused, or returns an error if what it
+// has to be checked against cannot be read, which is that of the stream. It believes of
+// the report no more than whose it is.
+func (c *Checker) CheckReported(ctx context.Context, session mapreduce.SessionID, rep *mapreduce.Report, g Given) (why, err error) {
+	err = c.supervisor.RetryStoreCall(ctx, "reading what an output is checked against", func() error {
+		return c.supervisor.ContainPanic(ctx, "checking an output", func() (err error) {
+			why, err = c.examineOutput(ctx, session, rep, g)
+			return err
+		}, "job", rep.Job, "unit", rep.Unit)
+	})
+	switch {
+	case err == nil:
+		return why, nil
+	case errs.KindOf(err) == errs.NotFound: // the job was deleted
+		return errNotIts, nil
+	case supervise.IsPermanent(err):
+		return err, nil
+	}
+	return nil, err
+}
+
+// examineOutput says why the output of a report is refused. It believes of the report no
+// more than whose it is: one for an attempt that is not the session's is refused
+// unread, which changes nothing, unless the attempt should become its own.
+func (c *Checker) examineOutput(ctx context.Context, session mapreduce.SessionID, rep *mapreduce.Report, g Given) (why, err error) {
+	u := g.Unit
+	if u == nil {
+		if u, err = c.jobs.Unit(ctx, rep.Job, rep.Unit); err != nil {
+			return nil, err
+		}
+		if u == nil || u.Attempt != int64(rep.Attempt) || u.Session != string(session) {
+			return errNotIts, nil
+		}
+		if rep.Length > 0 && !jobs.Whole(u.Put, rep) { // what is whole does not change any more
+			return errNotPut, nil
+		}
+	}
+	data, err := c.jobs.Reported(ctx, rep)
+	if err != nil {
+		return nil, err
+	}
+	return c.verifyText(ctx, rep.Job, u, g.Text, data)
+}
+
+// errNotPut is what a report is refused with whose output was not put before.
+var errNotPut = errors.New("it is not stored: an output has to be put whole before its report")
+
+// errNotIts is why a report is not looked at.
+var errNotIts = errors.New("the attempt is not this worker's")
+
+// RefuseReport makes a report one of a failure of its attempt, which another worker may
+// run, and reports whether its worker is to blame: one that does so again and again is
+// broken, or hostile.
+func RefuseReport(session mapreduce.SessionID, rep *mapreduce.Report, why error) (blamed bool) {
+	refused := &mapreduce.Report{
+		Job: rep.Job, Unit: rep.Unit, Attempt: rep.Attempt, Outcome: mapreduce.Errored, Class: mapreduce.Retryable,
+		Errors: slices.Concat(rep.Errors, []string{fmt.Sprintf("the output that worker %s reported was refused: %v", session, why)}),
+		Tokens: rep.Tokens, CostMicros: rep.CostMicros, Calls: rep.Calls, Latency: rep.Latency, Tools: rep.Tools,
+		ToolTime: rep.ToolTime, Elapsed: rep.Elapsed, Savings: rep.Savings,
+	}
+	if !countsTokens(rep.Tokens.In) || !countsTokens(rep.Tokens.Out) || rep.CostMicros < 0 || rep.CostMicros > maxReportMicros {
+		refused.Tokens, refused.CostMicros = mapreduce.Tokens{}, 0
+	}
+	*rep = *refused
+	if errors.Is(why, errNotIts) {
+		rep.Outcome, rep.Errors = mapreduce.Returned, nil // says nothing of anything
+		return false
+	}
+	return true
+}
+
+// Bounds of what a report counts: what is beyond them nobody spent, and sums of
+// them would not fit their counters.
+const (
+	maxReportTokens = 1 << 40
+	maxReportMicros = 1 << 50
+)
+
+// CheckReport says why what a report tells of an output, and of what it cost, cannot
+// be so.
+func CheckReport(r *mapreduce.Report) error {
+	inline := r.Length == 0 && len(r.SHA256) == 0 && len(r.Output) <= mapreduce.MaxInline
+	put := len(r.Output) == 0 && r.Length > 0 && r.Length <= mapreduce.MaxOutput && len(r.SHA256) == sha256.Size
+	switch {
+	case r.Outcome == mapreduce.Done && !inline && !put:
+		return fmt.Errorf("an output of %d bytes that was put, with a hash of %d bytes and %d bytes beside it", r.Length, len(r.SHA256), len(r.Output))
+	case r.Size < 0 || r.Size > maxReportTokens:
+		return fmt.Errorf("an output of %d tokens", r.Size)
+	case !(r.Confidence >= 0 && r.Confidence <= 1):
+		return fmt.Errorf("a confidence of %v", r.Confidence)
+	case !countsTokens(r.Tokens.In) || !countsTokens(r.Tokens.Out) || r.CostMicros < 0 || r.CostMicros > maxReportMicros:
+		return fmt.Errorf("%d and %d tokens, and a cost of %d", r.Tokens.In, r.Tokens.Out, r.CostMicros)
+	}
+	return nil
+}
+
+func countsTokens(tokens int64) bool { return tokens >= 0 && tokens <= maxReportTokens }
