@@ -98,7 +98,7 @@ func (o *Orchestrator) advanceJob(ctx context.Context, id mapreduce.JobID) error
 	}
 	s, err := o.jobs.LevelStatus(ctx, id)
 	if err == nil && s.State.Running() && s.Ended() && o.isOwnJob(id) {
-		s, err = o.giveWay(ctx, id, s)
+		s, err = o.members.GiveWay(ctx, id, s)
 	}
 	if err == nil && s.State.Running() && o.isOwnJob(id) && !o.scheduler.hasJobEpoch(id, s.Epoch) {
 		err = o.refreshJob(ctx, id) // another has turned it
@@ -266,7 +266,7 @@ func (o *Orchestrator) planLevel(ctx context.Context, id mapreduce.JobID, s *job
 // planSteps plans a level that was seen to be planned as far as seen. Of several nodes
 // that see it so at the same moment, only one can make the step behind that; the
 // others find in their first step that there was one, and leave the level to it: the
-// next look at the job waits for it in giveWay.
+// next look at the job waits for it in GiveWay.
 func (o *Orchestrator) planSteps(ctx context.Context, id mapreduce.JobID, next jobs.LevelPlan, seen int64) error {
 	from, done, err := o.jobs.PlanStep(ctx, id, next)
 	if from != seen {
@@ -436,7 +436,7 @@ func (o *Orchestrator) sealAll(ctx context.Context, id mapreduce.JobID) error {
 // sealLoop chains new checkpoints a few times a second.
 func (o *Orchestrator) sealLoop(ctx context.Context) {
 	supervise.CallEvery(ctx, o.config.Seal, func() {
-		for _, id := range o.signals.TakeUnsealed(o.turnToSeal) {
+		for _, id := range o.signals.TakeUnsealed(o.members.TurnToSeal) {
 			if _, err := o.jobs.Seal(ctx, id); err != nil && errs.KindOf(err) != errs.NotFound {
 				o.supervisor.LogFailure(ctx, "sealing checkpoints; trying again", err, "job", id)
 				o.signals.NotifyWatchers(id)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -27,7 +26,7 @@ func (o *Orchestrator) adjustGrants(ctx context.Context, id mapreduce.JobID) err
 		return err
 	}
 	if o.scheduler.newHere(id) {
-		if err := o.yieldTurn(ctx, id); err != nil {
+		if err := o.members.YieldTurn(ctx, id); err != nil {
 			return err
 		}
 	}
@@ -82,7 +81,7 @@ func (o *Orchestrator) fleetSlots(ctx context.Context) error {
 	if !wanted {
 		return nil
 	}
-	ask.Limit, ask.Doubts = int64(o.config.MaxCalls), o.suspectNodes()
+	ask.Limit, ask.Doubts = int64(o.config.MaxCalls), o.members.SuspectNodes()
 	ask.Keep = ask.Limit
 	g, err := o.jobs.FleetSlots(ctx, ask)
 	if err != nil {
@@ -161,28 +160,10 @@ func (b *scheduler) callsPoll(alone bool) {
 	b.callsDue = b.callsDue || short || !alone && (b.calling > 0 || b.callsAsked.Need > 0)
 }
 
-// deadNodes returns those without a sign of life for the lease.
-func (o *Orchestrator) deadNodes() (dead []mapreduce.NodeID) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for node, s := range o.silentNodes {
-		if o.silentFor(s) >= o.config.Lease {
-			dead = append(dead, node)
-		}
-	}
-	return dead
-}
-
-func (o *Orchestrator) suspectNodes() map[mapreduce.NodeID]*jobs.Doubt {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return maps.Clone(o.suspects)
-}
-
 func (o *Orchestrator) outOfBudget(ctx context.Context, id mapreduce.JobID, g *jobs.GrantReply, short int64) error {
 	if !o.scheduler.hasWaitedForTokens(id, 3*o.config.Poll) {
 		beats, err := o.jobs.Beats(ctx)
-		if err != nil || len(beats) > 1 || !o.isOnlyNode() {
+		if err != nil || len(beats) > 1 || !o.members.IsOnlyNode() {
 			return err // others may yet return what they do not need
 		}
 	}
@@ -208,7 +189,7 @@ func (b *scheduler) newHere(id mapreduce.JobID) bool {
 // missingGrants says what to ask for, and whether to. What is to be given back is off the
 // board from then on.
 func (o *Orchestrator) missingGrants(id mapreduce.JobID) (jobs.GrantRequest, bool) {
-	ask := jobs.GrantRequest{ID: newID(), Alone: o.isOnlyNode(), Doubts: o.suspectNodes()}
+	ask := jobs.GrantRequest{ID: newID(), Alone: o.members.IsOnlyNode(), Doubts: o.members.SuspectNodes()}
 	b := o.scheduler
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -299,17 +280,10 @@ func (b *scheduler) slotsFor(spec *mapreduce.JobSpec) int64 {
 	return b.slotCapacity(&scheduledJob{spec: spec, needs: jobspec.Requirements(spec, nil)})
 }
 
-// isOnlyNode reports whether no other orchestrator was alive of late.
-func (o *Orchestrator) isOnlyNode() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.liveNodes == 0
-}
-
 // returnGrants gives back what this node was granted of a job and has no use
 // for, so that others find it.
 func (o *Orchestrator) returnGrants(ctx context.Context, id mapreduce.JobID) error {
-	if o.isOnlyNode() {
+	if o.members.IsOnlyNode() {
 		return nil
 	}
 	done, err := o.lockGrantRequests(ctx)
@@ -517,7 +491,7 @@ func (o *Orchestrator) reserveOne(ctx context.Context, s *session, q mapreduce.R
 	}
 	more := q.Tokens - h.reserved
 	if !o.scheduler.spendTokens(ctx, r, more) {
-		ask := jobs.GrantRequest{Tokens: more, Parallelism: int64(spec.Parallelism), Doubts: o.suspectNodes()}
+		ask := jobs.GrantRequest{Tokens: more, Parallelism: int64(spec.Parallelism), Doubts: o.members.SuspectNodes()}
 		if _, _, err := o.requestGrant(ctx, q.Job, func() (jobs.GrantRequest, bool) { return ask, true }); err != nil {
 			return false, err
 		}

@@ -2,8 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -12,108 +10,8 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
-	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 )
-
-// A nodeSighting is what was last seen of another orchestrator: its count, and since
-// when, on this process's own clock that runs while the store answers.
-type nodeSighting struct {
-	count int64
-	since time.Duration
-}
-
-// beatLoop shows that this orchestrator lives, and watches the others: one whose
-// count has not moved for two beats may be dead, and one whose count has not
-// moved for the lease is, on this process's own clock and while the store was
-// healthy. No other clock has a say, and on this one rests only how soon.
-func (o *Orchestrator) beatLoop(ctx context.Context) {
-	seen := make(map[mapreduce.NodeID]nodeSighting)
-	count, answered := int64(1), time.Now()
-	supervise.CallEvery(ctx, o.config.Beat, func() {
-		count++
-		begun := time.Now()
-		signs, err := o.signOfLife(ctx, count)
-		now := time.Now()
-		if err != nil {
-			o.supervisor.LogFailure(ctx, "giving a sign of life", err)
-			o.supervisor.NoteStoreAway(now)
-			return
-		}
-		o.supervisor.NoteStoreWorks()
-		o.keepPace(now.Sub(begun))
-		o.supervisor.NoteAnswer(now)
-		if now.Sub(answered) > 2*o.config.Lease {
-			clear(seen) // nobody could show life for long: everyone gets a full lease again
-		}
-		answered = now
-		if signs.Seen {
-			o.seeRuns(signs.Runs)
-		}
-		o.nodesGone(signs.Beats)
-		delete(signs.Beats, o.jobs.Node())
-		o.watchNodes(seen, signs.Beats, o.supervisor.StoreUptime())
-	})
-}
-
-// patience is how long a sign of life may take before the store counts as away. A
-// cluster that does not answer says nothing, and has no time-out of its own.
-const patience = 5 * time.Second
-
-// errAway says that a store does not answer.
-var errAway = fmt.Errorf("no answer for %v: %w", patience, store.ErrProcessBehind)
-
-func (o *Orchestrator) signOfLife(ctx context.Context, count int64) (*jobs.Signs, error) {
-	ctx, stop := context.WithTimeoutCause(ctx, patience, errAway)
-	defer stop()
-	return o.jobs.Beat(ctx, count)
-}
-
-// noteKnownNodes notes who else there may be: until one is known to be dead, it lives.
-func (o *Orchestrator) noteKnownNodes(beats map[mapreduce.NodeID]int64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.liveNodes, o.knownNodes = len(beats)-1, beats
-}
-
-// seeRuns notes the jobs that may run, as a beat has seen them.
-func (o *Orchestrator) seeRuns(refs []jobs.RunRef) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.runs, o.runsSeen = refs, true
-}
-
-// seenRuns returns the jobs that may run: what the last beat has seen, but that
-// only once, and without it reads them.
-func (o *Orchestrator) seenRuns(ctx context.Context) ([]jobs.RunRef, error) {
-	o.mu.Lock()
-	refs, seen := o.runs, o.runsSeen
-	o.runs, o.runsSeen = nil, false
-	o.mu.Unlock()
-	if seen {
-		return refs, nil
-	}
-	return o.jobs.Runs(ctx)
-}
-
-// nodesGone sees to the trees of all jobs when an orchestrator is no more: what
-// units had ended there, it may not have told anybody.
-func (o *Orchestrator) nodesGone(beats map[mapreduce.NodeID]int64) {
-	o.mu.Lock()
-	gone := false
-	for node := range o.knownNodes {
-		_, there := beats[node]
-		gone = gone || !there
-	}
-	o.knownNodes = maps.Clone(beats)
-	o.mu.Unlock()
-	if !gone {
-		return
-	}
-	for _, id := range o.inheritAll() {
-		o.signals.MarkDue(id)
-	}
-}
 
 // inheritAll has all trees looked at as a whole, and returns the jobs.
 func (o *Orchestrator) inheritAll() []mapreduce.JobID {
@@ -122,178 +20,6 @@ func (o *Orchestrator) inheritAll() []mapreduce.JobID {
 		o.signals.RequestTreeLook(id)
 	}
 	return ids
-}
-
-// watchNodes notes the counts of other orchestrators, and those that are silent.
-func (o *Orchestrator) watchNodes(seen map[mapreduce.NodeID]nodeSighting, beats map[mapreduce.NodeID]int64, now time.Duration) {
-	silent := make(map[mapreduce.NodeID]nodeSighting)
-	alive, rank := 0, 0
-	for node, n := range beats {
-		s, known := seen[node]
-		if !known || s.count != n {
-			s = nodeSighting{n, now}
-			seen[node] = s
-		}
-		quiet := now - s.since
-		if quiet < o.config.Lease {
-			alive++
-			if node < o.jobs.Node() {
-				rank++
-			}
-		}
-		if quiet > o.config.Beat*3/2 { // two beats, were clocks and the store exact
-			silent[node] = s
-		}
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.liveNodes, o.rank, o.silentNodes = alive, rank, silent
-	for node := range o.suspects {
-		if _, still := silent[node]; !still {
-			delete(o.suspects, node) // it was only slow, or is forgotten
-		}
-	}
-	if len(silent) > 0 {
-		o.nodesSuspected.Wake()
-	}
-}
-
-// failoverLoop sees to what silent orchestrators have left. It is not done between two
-// signs of life, as there may be much of it.
-func (o *Orchestrator) failoverLoop(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-o.nodesSuspected.C():
-		}
-		o.mu.Lock()
-		silent := maps.Clone(o.silentNodes)
-		o.mu.Unlock()
-		for node, s := range silent {
-			_, err := o.suspectNode(ctx, node, s.count)
-			o.supervisor.LogFailure(ctx, "doubting an orchestrator; trying again", err, "node", node)
-		}
-		for node, s := range silent {
-			if o.silentFor(s) >= o.config.Lease && o.stillQuiet(node, s) {
-				err := o.takeOverNode(ctx, node, s.count)
-				o.supervisor.LogFailure(ctx, "taking over from an orchestrator; trying again", err, "node", node)
-			}
-		}
-	}
-}
-
-// suspectNode has what a silent orchestrator was granted and does not use given to
-// those who need it. Its workers have the lease to turn up.
-func (o *Orchestrator) suspectNode(ctx context.Context, node mapreduce.NodeID, count int64) (*jobs.Doubt, error) {
-	d, err := o.jobs.Doubt(ctx, node, count, newID())
-	if err != nil || d == nil {
-		return nil, err
-	}
-	o.mu.Lock()
-	before := o.suspects[node]
-	o.suspects[node] = d
-	o.mu.Unlock()
-	if before == nil {
-		o.log.Info("orchestrator is silent; what it does not use is free", "node", node, "holds", d.All)
-	}
-	if before == nil || before.ID != d.ID || !maps.Equal(before.Held, d.Held) {
-		o.scheduler.callsChange()
-		for _, id := range o.scheduler.runningJobs() {
-			o.signals.MarkDue(id)
-		}
-	}
-	return d, nil
-}
-
-// takeOverExclusive takes over what earlier runs left on a store that only this
-// orchestrator can use. Workers of theirs that may still live get the grace
-// period to connect here.
-func (o *Orchestrator) takeOverExclusive(ctx context.Context) error {
-	beats, err := o.jobs.Beats(ctx)
-	if err != nil {
-		return err
-	}
-	for node, count := range beats {
-		if node == o.jobs.Node() {
-			continue
-		}
-		d, err := o.suspectNode(ctx, node, count)
-		if err != nil {
-			return err
-		}
-		if err := o.abandonOf(ctx, node); err != nil {
-			return err
-		}
-		if err := o.takeOver(ctx, node, count, d, false); err != nil { // which forgets it
-			return err
-		}
-	}
-	return nil
-}
-
-// takeOverNode takes over what a dead orchestrator left.
-func (o *Orchestrator) takeOverNode(ctx context.Context, node mapreduce.NodeID, count int64) error {
-	d, err := o.suspectNode(ctx, node, count)
-	if err != nil || d == nil {
-		return err
-	}
-	o.log.Warn("orchestrator is dead; taking over", "node", node)
-	if err := o.abandonOf(ctx, node); err != nil {
-		return err
-	}
-	return o.takeOver(ctx, node, count, d, true)
-}
-
-// takeOver expires the sessions that a dead node had. now says that they have
-// had the time to connect elsewhere.
-func (o *Orchestrator) takeOver(ctx context.Context, node mapreduce.NodeID, count int64, d *jobs.Doubt, now bool) error {
-	waiting := 0
-	var after mapreduce.SessionID
-	for {
-		page, more, err := o.jobs.Sessions(ctx, after, 500)
-		if err != nil {
-			return err
-		}
-		for _, s := range page {
-			after = s.Session
-			switch {
-			case s.Node != node && !s.Expiring():
-			case now || s.Embedded || s.Expiring():
-				if err := o.expireSession(ctx, s, nil); err != nil {
-					return err
-				}
-			default:
-				waiting++
-			}
-		}
-		if !more {
-			break
-		}
-	}
-	if waiting > 0 {
-		o.takeOverLater(node, count, d)
-		return nil
-	}
-	if err := o.jobs.Forget(ctx, node, count, d); err != nil {
-		return err
-	}
-	o.scheduler.callsChange()
-	for _, id := range o.scheduler.runningJobs() {
-		o.signals.MarkDue(id) // all that it was granted is free
-	}
-	return nil
-}
-
-// takeOverLater expires the sessions of a dead node that are left after the
-// grace period.
-func (o *Orchestrator) takeOverLater(node mapreduce.NodeID, count int64, d *jobs.Doubt) {
-	o.supervisor.AfterGrace(o.config.Grace, func(ctx context.Context) {
-		if err := o.takeOver(ctx, node, count, d, true); err != nil {
-			o.supervisor.LogFailure(ctx, "taking over from an orchestrator; trying again", err, "node", node)
-			o.takeOverLater(node, count, d)
-		}
-	})
 }
 
 // expireAfter expires a session unless it is taken up again within d.
@@ -372,23 +98,6 @@ func (o *Orchestrator) settleSlots(ctx context.Context, ref jobs.SessionRef) err
 	return nil
 }
 
-// abandonOf removes submissions that a dead node had under way.
-func (o *Orchestrator) abandonOf(ctx context.Context, node mapreduce.NodeID) error {
-	refs, err := o.jobs.Ingests(ctx)
-	if err != nil {
-		return err
-	}
-	for _, ref := range refs {
-		if ref.Node != node {
-			continue
-		}
-		if err := o.jobs.Abandon(ctx, ref.Job); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // wakeLoop looks for work whenever another orchestrator says that there is some.
 // The watch is armed before the look, so that nothing falls in between.
 func (o *Orchestrator) wakeLoop(ctx context.Context) {
@@ -402,7 +111,7 @@ func (o *Orchestrator) wakeLoop(ctx context.Context) {
 		if err == nil {
 			err = o.refreshJobs(ctx, o.jobs.Runs)
 		}
-		if err == nil && !o.isOnlyNode() {
+		if err == nil && !o.members.IsOnlyNode() {
 			o.scheduler.callsChange()
 			err = o.fleetSlots(ctx)
 		}
@@ -425,8 +134,8 @@ func (o *Orchestrator) wakeLoop(ctx context.Context) {
 func (o *Orchestrator) pollLoop(ctx context.Context) {
 	supervise.CallEvery(ctx, supervise.WithJitter(o.config.Poll), func() {
 		o.endSilentStreams()
-		o.supervisor.LogFailure(ctx, "looking for work", o.refreshJobs(ctx, o.seenRuns))
-		o.scheduler.callsPoll(o.isOnlyNode())
+		o.supervisor.LogFailure(ctx, "looking for work", o.refreshJobs(ctx, o.members.SeenRuns))
+		o.scheduler.callsPoll(o.members.IsOnlyNode())
 		o.supervisor.LogFailure(ctx, "asking for the fleet's slots", o.fleetSlots(ctx))
 		for _, id := range o.turnOf(polled) {
 			o.scheduler.rereadQueue(id)

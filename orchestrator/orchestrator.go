@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/plan"
@@ -204,7 +205,8 @@ type Orchestrator struct {
 	signals    notify.Jobs
 	specs      *jobspec.Finder // of jobs
 	supervisor *supervise.Supervisor
-	checker    *verify.Checker // of outputs
+	members    *cluster.Membership // of the cluster
+	checker    *verify.Checker     // of outputs
 	started    chan struct{}
 	ready      sync.Once
 
@@ -214,20 +216,9 @@ type Orchestrator struct {
 
 	polledLast mapreduce.JobID // of polls only
 
-	nodesSuspected notify.Signal // some others are silent
-
-	mu              sync.Mutex                        // guards the variables below
-	silentNodes     map[mapreduce.NodeID]nodeSighting // others without a sign of life of late
-	suspects        map[mapreduce.NodeID]*jobs.Doubt  // that they live
-	liveNodes       int                               // orchestrators alive beside this one
-	rank            int                               // how many of those have ids before this one's
-	transactionPace time.Duration                     // of a transaction, of late
-	knownNodes      map[mapreduce.NodeID]int64        // orchestrators of which there was a sign of life
-	ownJobs         map[mapreduce.JobID]bool
-	leaving         chan struct{} // closed once no stream is admitted any more
-
-	runs     []jobs.RunRef // that may run
-	runsSeen bool          // by a beat, and not by a poll since
+	mu      sync.Mutex // guards the variables below
+	ownJobs map[mapreduce.JobID]bool
+	leaving chan struct{} // closed once no stream is admitted any more
 }
 
 var (
@@ -243,11 +234,12 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	}
 	o := &Orchestrator{
 		jobs: j, config: c, log: c.Logger, started: make(chan struct{}),
-		suspects: make(map[mapreduce.NodeID]*jobs.Doubt), ownJobs: make(map[mapreduce.JobID]bool), grantRequestSlot: make(chan struct{}, 1),
+		ownJobs: make(map[mapreduce.JobID]bool), grantRequestSlot: make(chan struct{}, 1),
 		recordLookupSlots: make(chan struct{}, maxWanting),
 		leaving:           make(chan struct{}),
 	}
 	o.supervisor = supervise.New(j, &o.signals, supervise.Config{Logger: c.Logger, Grace: c.Grace, Lease: c.Lease, Beat: c.Beat})
+	o.members = cluster.New(j, clusterHost{o}, o.supervisor, cluster.Config{Beat: c.Beat, Lease: c.Lease, Grace: c.Grace, Seal: c.Seal, Logger: c.Logger})
 	o.specs = jobspec.NewFinder(j, func(id mapreduce.JobID) *jobspec.Compiled { return o.scheduler.compiledJob(id) })
 	o.checker = verify.NewChecker(j, o.specs, o.supervisor)
 	o.scheduler = newBoard(j.Node(), c.Limits)
@@ -258,20 +250,9 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 // Run moves jobs until ctx ends. Then it says goodbye to its workers, waits for
 // what is in flight, and returns. Units that are running go on.
 func (o *Orchestrator) Run(ctx context.Context) error {
-	begun := time.Now()
-	signs, err := o.jobs.Beat(ctx, 1)
-	if err != nil {
-		return fmt.Errorf("orchestrator: first sign of life: %w", err)
+	if err := o.members.Join(ctx, o.config.Exclusive); err != nil {
+		return err
 	}
-	o.keepPace(time.Since(begun))
-	if !o.config.Exclusive {
-		o.noteKnownNodes(signs.Beats)
-	} else {
-		if err := o.takeOverExclusive(ctx); err != nil {
-			return fmt.Errorf("orchestrator: taking over: %w", err)
-		}
-	}
-	o.supervisor.NoteAnswer(time.Now())
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	var lanes, loops sync.WaitGroup
@@ -294,7 +275,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 // backgroundLoops are what an orchestrator does beside committing, by name.
 func (o *Orchestrator) backgroundLoops() map[string]func(context.Context) {
 	return map[string]func(context.Context){
-		"beats": o.beatLoop, "failover": o.failoverLoop, "wakes": o.wakeLoop, "polls": o.pollLoop, "keepalive": o.keepaliveLoop, "seals": o.sealLoop,
+		"beats": o.members.BeatLoop, "failover": o.members.FailoverLoop, "wakes": o.wakeLoop, "polls": o.pollLoop, "keepalive": o.keepaliveLoop, "seals": o.sealLoop,
 		"timers": o.timerLoop, "advance": o.advanceLoop, "limits": o.limitsLoop, "trim answers": o.trimAnswersLoop,
 	}
 }

@@ -80,7 +80,7 @@ func (o *Orchestrator) primePrefix(ctx context.Context, id mapreduce.JobID) erro
 		}
 		o.scheduler.notePrimingAnnounced(id)
 	case ask:
-		first, open, err := o.jobs.Warm(ctx, id, o.deadNodes())
+		first, open, err := o.jobs.Warm(ctx, id, o.members.DeadNodes())
 		if err != nil {
 			return err
 		}

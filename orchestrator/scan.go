@@ -72,14 +72,12 @@ func (o *Orchestrator) scanQueues(ctx context.Context, r *scheduledJob) {
 
 // queueStart returns where in a long queue this orchestrator begins, of how many: 0 is
 // the front, and 1 would be the end.
-func (o *Orchestrator) queueStart(crowded bool) (at float64, of int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	of = o.liveNodes + 1
+func (o *Orchestrator) queueStart(crowded bool) (at float64, nodes int) {
+	rank, of := o.members.QueuePlace()
 	if of > 1 && crowded {
 		return rand.Float64(), of
 	}
-	return float64(o.rank) / float64(of), of
+	return float64(rank) / float64(of), of
 }
 
 // A scanner is one reading of a job's queues.

@@ -13,20 +13,6 @@ import (
 // This file judges workers by what they say, and lets them judge this
 // orchestrator by what it says.
 
-// silentFor returns how long another orchestrator has given no sign of life while
-// others could.
-func (o *Orchestrator) silentFor(s nodeSighting) time.Duration {
-	return o.supervisor.StoreUptime() - s.since
-}
-
-// stillQuiet reports whether another orchestrator has given no sign of life since
-// it was seen.
-func (o *Orchestrator) stillQuiet(node mapreduce.NodeID, s nodeSighting) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.silentNodes[node] == s
-}
-
 // An idleTimer is since when a session's stream waits for its worker's word. While it
 // deals with one, the worker is not silent.
 type idleTimer struct {

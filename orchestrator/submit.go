@@ -141,7 +141,7 @@ func (o *Orchestrator) ingestJob(ctx context.Context, id mapreduce.JobID, spec *
 // it is one commit less before the first claim.
 func (o *Orchestrator) initialSlots(spec *mapreduce.JobSpec) int64 {
 	all := int64(spec.Parallelism)
-	if o.isOnlyNode() {
+	if o.members.IsOnlyNode() {
 		return all
 	}
 	return min(all, o.scheduler.slotsFor(spec))

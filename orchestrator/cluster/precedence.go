@@ -1,4 +1,4 @@
-package orchestrator
+package cluster
 
 import (
 	"context"
@@ -27,46 +27,46 @@ const (
 )
 
 // keepPace notes how long a transaction took.
-func (o *Orchestrator) keepPace(took time.Duration) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.transactionPace = min(took, maxPace)
+func (m *Membership) keepPace(took time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.transactionPace = min(took, maxPace)
 }
 
 // turnPrecedence returns how many others go first, of how many that live.
-func (o *Orchestrator) turnPrecedence(id mapreduce.JobID) (before, all int) {
+func (m *Membership) turnPrecedence(id mapreduce.JobID) (before, all int) {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(id)) // it never fails
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	all = o.liveNodes + 1
-	return (o.rank + int(h.Sum64()%uint64(all))) % all, all
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all = m.liveNodes + 1
+	return (m.rank + int(h.Sum64()%uint64(all))) % all, all
 }
 
-// yieldTurn waits until those that go first should be done.
-func (o *Orchestrator) yieldTurn(ctx context.Context, id mapreduce.JobID) error {
-	before, _ := o.turnPrecedence(id)
+// YieldTurn waits until those that go first should be done.
+func (m *Membership) YieldTurn(ctx context.Context, id mapreduce.JobID) error {
+	before, _ := m.turnPrecedence(id)
 	if before == 0 {
 		return nil
 	}
-	o.mu.Lock()
-	pace := o.transactionPace
-	o.mu.Unlock()
+	m.mu.Lock()
+	pace := m.transactionPace
+	m.mu.Unlock()
 	return clock.Sleep(ctx, min(time.Duration(before)*pace, maxAside))
 }
 
-// giveWay returns how far a job is whose level has ended, once nobody else turns it
+// GiveWay returns how far a job is whose level has ended, once nobody else turns it
 // to the next. Who has planned a part of that, and does not go on, is not waited for.
-func (o *Orchestrator) giveWay(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) (*jobs.LevelStatus, error) {
-	if o.isOnlyNode() {
+func (m *Membership) GiveWay(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) (*jobs.LevelStatus, error) {
+	if m.IsOnlyNode() {
 		return s, nil
 	}
-	if err := o.yieldTurn(ctx, id); err != nil {
+	if err := m.YieldTurn(ctx, id); err != nil {
 		return nil, err
 	}
 	above, moved := int64(0), time.Now()
 	for {
-		s, err := o.jobs.LevelStatus(ctx, id)
+		s, err := m.jobs.LevelStatus(ctx, id)
 		if err != nil || !s.State.Running() || !s.Ended() || s.Next == 0 {
 			return s, err
 		}
@@ -81,9 +81,9 @@ func (o *Orchestrator) giveWay(ctx context.Context, id mapreduce.JobID, s *jobs.
 	}
 }
 
-// turnToSeal is true of a job for one orchestrator after the other, so far as their
+// TurnToSeal is true of a job for one orchestrator after the other, so far as their
 // clocks agree: together they seal it as often as one alone would.
-func (o *Orchestrator) turnToSeal(id mapreduce.JobID) bool {
-	before, all := o.turnPrecedence(id)
-	return int(time.Now().UnixNano()/int64(o.config.Seal)%int64(all)) == before
+func (m *Membership) TurnToSeal(id mapreduce.JobID) bool {
+	before, all := m.turnPrecedence(id)
+	return int(time.Now().UnixNano()/int64(m.config.Seal)%int64(all)) == before
 }

@@ -1,0 +1,262 @@
+// Package cluster is who is alive of the orchestrators on a store: each shows signs of
+// life, doubts those that are silent, takes over from those that are dead, and lets
+// others go first where only one can win.
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/notify"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+// A Config says how membership is judged. All of it must be set.
+type Config struct {
+	Beat   time.Duration // between two signs of life of this node
+	Lease  time.Duration // that another may show none before it is dead
+	Grace  time.Duration // that workers of a dead node have to connect elsewhere, at a start
+	Seal   time.Duration // between two seals of a job
+	Logger *slog.Logger
+}
+
+// A Host is what else a node does when others come and go.
+type Host interface {
+	// LookAtTrees has the trees of all jobs looked at as a whole: what units had ended on
+	// a node that is gone, it may not have told anybody.
+	LookAtTrees()
+	// GrantsFreed says that there is more to be granted, as another node lost some.
+	GrantsFreed()
+	// ExpireSession gives back what a session holds whose worker is lost.
+	ExpireSession(ctx context.Context, s jobs.SessionRef, running map[mapreduce.Held]bool) error
+}
+
+// A Membership shows that a node lives, watches the others, and takes over from those
+// that are dead. Its methods are safe for concurrent use.
+type Membership struct {
+	jobs       *jobs.Jobs
+	config     Config
+	host       Host
+	supervisor *supervise.Supervisor
+
+	nodesSuspected notify.Signal // some others are silent
+
+	mu              sync.Mutex                        // guards the variables below
+	silentNodes     map[mapreduce.NodeID]nodeSighting // others without a sign of life of late
+	suspects        map[mapreduce.NodeID]*jobs.Doubt  // that they live
+	liveNodes       int                               // orchestrators alive beside this one
+	rank            int                               // how many of those have ids before this one's
+	transactionPace time.Duration                     // of a transaction, of late
+	knownNodes      map[mapreduce.NodeID]int64        // orchestrators of which there was a sign of life
+	runs            []jobs.RunRef                     // that may run
+	runsSeen        bool                              // by a beat, and not read since
+}
+
+// New returns the membership of the node that j is of. It shows no life
+// before join.
+func New(j *jobs.Jobs, h Host, s *supervise.Supervisor, c Config) *Membership {
+	return &Membership{jobs: j, host: h, supervisor: s, config: c, suspects: make(map[mapreduce.NodeID]*jobs.Doubt)}
+}
+
+// Join shows the first sign of life. With exclusive, no other node can be alive, and
+// whatever others left is taken over at once.
+func (m *Membership) Join(ctx context.Context, exclusive bool) error {
+	begun := time.Now()
+	signs, err := m.jobs.Beat(ctx, 1)
+	if err != nil {
+		return fmt.Errorf("orchestrator: first sign of life: %w", err)
+	}
+	m.keepPace(time.Since(begun))
+	if !exclusive {
+		m.noteKnownNodes(signs.Beats)
+	} else if err := m.takeOverExclusive(ctx); err != nil {
+		return fmt.Errorf("orchestrator: taking over: %w", err)
+	}
+	m.supervisor.NoteAnswer(time.Now())
+	return nil
+}
+
+// QueuePlace returns how many nodes that live come before this one, and how many live.
+func (m *Membership) QueuePlace() (rank, nodes int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rank, m.liveNodes + 1
+}
+
+// A nodeSighting is what was last seen of another orchestrator: its count, and since
+// when, on this process's own clock that runs while the store answers.
+type nodeSighting struct {
+	count int64
+	since time.Duration
+}
+
+// BeatLoop shows that this orchestrator lives, and watches the others: one whose
+// count has not moved for two beats may be dead, and one whose count has not
+// moved for the lease is, on this process's own clock and while the store was
+// healthy. No other clock has a say, and on this one rests only how soon.
+func (m *Membership) BeatLoop(ctx context.Context) {
+	seen := make(map[mapreduce.NodeID]nodeSighting)
+	count, answered := int64(1), time.Now()
+	supervise.CallEvery(ctx, m.config.Beat, func() {
+		count++
+		begun := time.Now()
+		signs, err := m.signOfLife(ctx, count)
+		now := time.Now()
+		if err != nil {
+			m.supervisor.LogFailure(ctx, "giving a sign of life", err)
+			m.supervisor.NoteStoreAway(now)
+			return
+		}
+		m.supervisor.NoteStoreWorks()
+		m.keepPace(now.Sub(begun))
+		m.supervisor.NoteAnswer(now)
+		if now.Sub(answered) > 2*m.config.Lease {
+			clear(seen) // nobody could show life for long: everyone gets a full lease again
+		}
+		answered = now
+		if signs.Seen {
+			m.seeRuns(signs.Runs)
+		}
+		m.nodesGone(signs.Beats)
+		delete(signs.Beats, m.jobs.Node())
+		m.watchNodes(seen, signs.Beats, m.supervisor.StoreUptime())
+	})
+}
+
+// patience is how long a sign of life may take before the store counts as away. A
+// cluster that does not answer says nothing, and has no time-out of its own.
+const patience = 5 * time.Second
+
+// errAway says that a store does not answer.
+var errAway = fmt.Errorf("no answer for %v: %w", patience, store.ErrProcessBehind)
+
+func (m *Membership) signOfLife(ctx context.Context, count int64) (*jobs.Signs, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, patience, errAway)
+	defer stop()
+	return m.jobs.Beat(ctx, count)
+}
+
+// noteKnownNodes notes who else there may be: until one is known to be dead, it lives.
+func (m *Membership) noteKnownNodes(beats map[mapreduce.NodeID]int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.liveNodes, m.knownNodes = len(beats)-1, beats
+}
+
+// seeRuns notes the jobs that may run, as a beat has seen them.
+func (m *Membership) seeRuns(refs []jobs.RunRef) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.runs, m.runsSeen = refs, true
+}
+
+// SeenRuns returns the jobs that may run: what the last beat has seen, but that
+// only once, and without it reads them.
+func (m *Membership) SeenRuns(ctx context.Context) ([]jobs.RunRef, error) {
+	m.mu.Lock()
+	refs, seen := m.runs, m.runsSeen
+	m.runs, m.runsSeen = nil, false
+	m.mu.Unlock()
+	if seen {
+		return refs, nil
+	}
+	return m.jobs.Runs(ctx)
+}
+
+// nodesGone sees to the trees of all jobs when an orchestrator is no more: what
+// units had ended there, it may not have told anybody.
+func (m *Membership) nodesGone(beats map[mapreduce.NodeID]int64) {
+	m.mu.Lock()
+	gone := false
+	for node := range m.knownNodes {
+		_, there := beats[node]
+		gone = gone || !there
+	}
+	m.knownNodes = maps.Clone(beats)
+	m.mu.Unlock()
+	if !gone {
+		return
+	}
+	m.host.LookAtTrees()
+}
+
+// watchNodes notes the counts of other orchestrators, and those that are silent.
+func (m *Membership) watchNodes(seen map[mapreduce.NodeID]nodeSighting, beats map[mapreduce.NodeID]int64, now time.Duration) {
+	silent := make(map[mapreduce.NodeID]nodeSighting)
+	alive, rank := 0, 0
+	for node, n := range beats {
+		s, known := seen[node]
+		if !known || s.count != n {
+			s = nodeSighting{n, now}
+			seen[node] = s
+		}
+		quiet := now - s.since
+		if quiet < m.config.Lease {
+			alive++
+			if node < m.jobs.Node() {
+				rank++
+			}
+		}
+		if quiet > m.config.Beat*3/2 { // two beats, were clocks and the store exact
+			silent[node] = s
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.liveNodes, m.rank, m.silentNodes = alive, rank, silent
+	for node := range m.suspects {
+		if _, still := silent[node]; !still {
+			delete(m.suspects, node) // it was only slow, or is forgotten
+		}
+	}
+	if len(silent) > 0 {
+		m.nodesSuspected.Wake()
+	}
+}
+
+// DeadNodes returns those without a sign of life for the lease.
+func (m *Membership) DeadNodes() (dead []mapreduce.NodeID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for node, s := range m.silentNodes {
+		if m.silentFor(s) >= m.config.Lease {
+			dead = append(dead, node)
+		}
+	}
+	return dead
+}
+
+// SuspectNodes returns the nodes that are silent, and how that was noted.
+func (m *Membership) SuspectNodes() map[mapreduce.NodeID]*jobs.Doubt {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.suspects)
+}
+
+// IsOnlyNode reports whether no other orchestrator was alive of late.
+func (m *Membership) IsOnlyNode() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.liveNodes == 0
+}
+
+// silentFor returns how long another orchestrator has given no sign of life while
+// others could.
+func (m *Membership) silentFor(s nodeSighting) time.Duration {
+	return m.supervisor.StoreUptime() - s.since
+}
+
+// stillQuiet reports whether another orchestrator has given no sign of life since
+// it was seen.
+func (m *Membership) stillQuiet(node mapreduce.NodeID, s nodeSighting) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.silentNodes[node] == s
+}
