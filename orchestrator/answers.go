@@ -115,16 +115,3 @@ func (o *Orchestrator) trimAnswersLoop(ctx context.Context) {
 		o.supervisor.LogFailure(ctx, "removing old answers of models", err)
 	})
 }
-
-// AnswerCache implements mapreduce.Service.
-func (o *Orchestrator) AnswerCache(ctx context.Context, t mapreduce.TenantID, forget bool) (*mapreduce.AnswerCache, error) {
-	c, err := o.jobs.AnswerCache(ctx, t)
-	if err == nil && forget {
-		err = o.jobs.ClearAnswers(ctx, t)
-	}
-	if err != nil {
-		return nil, err
-	}
-	c.MaxBytes, c.MaxAge = o.config.AnswerBytes, o.config.AnswerAge
-	return &c, nil
-}

@@ -23,6 +23,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/plan"
+	"github.com/coditect/mapreduce/orchestrator/read"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/orchestrator/verify"
@@ -206,7 +207,8 @@ type Orchestrator struct {
 	specs      *jobspec.Finder // of jobs
 	supervisor *supervise.Supervisor
 	members    *cluster.Membership // of the cluster
-	checker    *verify.Checker     // of outputs
+	reader     *read.Reader
+	checker    *verify.Checker // of outputs
 	started    chan struct{}
 	ready      sync.Once
 
@@ -242,6 +244,9 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o.members = cluster.New(j, clusterHost{o}, o.supervisor, cluster.Config{Beat: c.Beat, Lease: c.Lease, Grace: c.Grace, Seal: c.Seal, Logger: c.Logger})
 	o.specs = jobspec.NewFinder(j, func(id mapreduce.JobID) *jobspec.Compiled { return o.scheduler.compiledJob(id) })
 	o.checker = verify.NewChecker(j, o.specs, o.supervisor)
+	o.reader = read.New(j, o.specs, &o.signals, read.Config{
+		SealJob: o.sealAll, Verify: o.checker.VerifyOutput, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge,
+	})
 	o.scheduler = newBoard(j.Node(), c.Limits)
 	o.scheduler.lease, o.scheduler.onPrimed = c.Lease, o.signals.MarkDue
 	return o, nil

@@ -1,0 +1,170 @@
+// Package read answers what clients ask of jobs: how they stand, their units and
+// events, and what the store holds.
+package read
+
+import (
+	"context"
+	"time"
+
+	"github.com/coditect/mapreduce/api/clock"
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/notify"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+// A Reader answers what clients ask of jobs. Its methods are those of
+// mapreduce.Service of the same names, and safe for concurrent use.
+type Reader struct {
+	jobs    *jobs.Jobs
+	specs   *jobspec.Finder
+	signals *notify.Jobs
+	config  Config
+}
+
+// A Config says what a Reader rests on. All of it must be set.
+type Config struct {
+	// SealJob chains what is left of a job's checkpoints.
+	SealJob func(ctx context.Context, id mapreduce.JobID) error
+	// Verify checks an output; see jobs.Verify.
+	Verify jobs.Verify
+	// AnswerBytes bounds the answers of models that are kept for a tenant, and AnswerAge
+	// is how long one is kept.
+	AnswerBytes int64
+	AnswerAge   time.Duration
+}
+
+// New returns a reader of the jobs of a store.
+func New(j *jobs.Jobs, specs *jobspec.Finder, signals *notify.Jobs, c Config) *Reader {
+	return &Reader{jobs: j, specs: specs, signals: signals, config: c}
+}
+
+// GetJob returns a job as it stands.
+func (r *Reader) GetJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+	return r.jobs.Job(ctx, id)
+}
+
+const maxPage = 1000
+
+// ListJobs returns a page of jobs, 20 unless the query says how many, 1,000 at most.
+func (r *Reader) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (*mapreduce.JobPage, error) {
+	var err error
+	if q.PageSize, err = pageSize(q.PageSize, 20); err != nil {
+		return nil, err
+	}
+	return r.jobs.ListJobs(ctx, q)
+}
+
+func pageSize(n, otherwise int) (int, error) {
+	switch {
+	case n < 0:
+		return 0, errs.Field("page_size", "must not be negative")
+	case n == 0:
+		return otherwise, nil
+	}
+	return min(n, maxPage), nil
+}
+
+// watchPause is the least time between two looks at a watched job.
+const watchPause = 100 * time.Millisecond
+
+// WatchJob calls fn with a job whenever it has changed, until it does not run any more.
+// Changes made here are seen at once, those of other orchestrators within a second.
+func (r *Reader) WatchJob(ctx context.Context, id mapreduce.JobID, fn func(*mapreduce.Job) error) error {
+	var last mapreduce.Job
+	told := func(job *mapreduce.Job) error {
+		if !jobsDiffer(&last, job) {
+			return nil
+		}
+		last = *job
+		return fn(job)
+	}
+	for {
+		running, err := r.watchOnce(ctx, id, told)
+		if err != nil || !running {
+			return err
+		}
+	}
+}
+
+// watchOnce shows fn a job and waits until it may have changed. It reports
+// whether the job runs.
+func (r *Reader) watchOnce(ctx context.Context, id mapreduce.JobID, fn func(*mapreduce.Job) error) (running bool, err error) {
+	changed, done := r.signals.Watch(id)
+	defer done()
+	job, err := r.jobs.Job(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	if !job.State.Running() {
+		return r.watchEnd(ctx, id, fn)
+	}
+	if err := fn(job); err != nil {
+		return false, err
+	}
+	if err := clock.Sleep(ctx, watchPause); err != nil {
+		return false, err
+	}
+	return true, waitUntil(ctx, time.Second, changed)
+}
+
+// watchEnd shows fn a job that does not run any more, once all its checkpoints are
+// chained: who waited for its end finds the chain whole. It reports whether the
+// job runs again.
+func (r *Reader) watchEnd(ctx context.Context, id mapreduce.JobID, fn func(*mapreduce.Job) error) (running bool, err error) {
+	if err := r.config.SealJob(ctx, id); err != nil && errs.KindOf(err) != errs.NotFound {
+		return false, err
+	}
+	job, err := r.jobs.Job(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	return job.State.Running(), fn(job)
+}
+
+func jobsDiffer(a, b *mapreduce.Job) bool {
+	return a.State != b.State || a.Epoch != b.Epoch || a.CompletedUnits != b.CompletedUnits || a.FailedUnits != b.FailedUnits ||
+		a.RunningUnits != b.RunningUnits || a.ParkedUnits != b.ParkedUnits || a.TotalTokens != b.TotalTokens || a.AuditHead != b.AuditHead || a.TotalUnits != b.TotalUnits
+}
+
+// waitUntil waits for d, or until c closes.
+func waitUntil(ctx context.Context, d time.Duration, c <-chan struct{}) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+	case <-c:
+	}
+	return nil
+}
+
+// ListEvents returns a page of what happened to a job, 100 unless the query says how many.
+func (r *Reader) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
+	var err error
+	if q.PageSize, err = pageSize(q.PageSize, 100); err != nil {
+		return nil, err
+	}
+	return r.jobs.ListEvents(ctx, q)
+}
+
+// CheckStore checks what the store holds, outputs included, and calls found for what is wrong.
+func (r *Reader) CheckStore(ctx context.Context, found func(mapreduce.Finding) error) error {
+	return r.jobs.CheckWith(ctx, r.config.Verify, found)
+}
+
+// AnswerCache returns how many answers of models are kept for a tenant, and forgets them if
+// that is asked for.
+func (r *Reader) AnswerCache(ctx context.Context, t mapreduce.TenantID, forget bool) (*mapreduce.AnswerCache, error) {
+	c, err := r.jobs.AnswerCache(ctx, t)
+	if err == nil && forget {
+		err = r.jobs.ClearAnswers(ctx, t)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.MaxBytes, c.MaxAge = r.config.AnswerBytes, r.config.AnswerAge
+	return &c, nil
+}

@@ -1,0 +1,162 @@
+package read
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+// ListUnits returns a page of the units of a job, 100 unless the query says how many. A page
+// holds fewer if their outputs or inputs are large.
+func (r *Reader) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (*mapreduce.UnitPage, error) {
+	size, err := pageSize(q.PageSize, 100)
+	if err != nil {
+		return nil, err
+	}
+	at, err := parseUnitToken(q.PageToken)
+	if err != nil {
+		return nil, err
+	}
+	ctl, err := r.jobs.Ctl(ctx, q.Job)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := r.jobs.Record(ctx, q.Job)
+	if err != nil {
+		return nil, err
+	}
+	spec := jobs.SpecOf(rec.Config)
+	compiled, err := r.specs.Compiled(q.Job, &spec)
+	if err != nil {
+		return nil, err
+	}
+	stages := jobspec.NewStages(compiled, ctl)
+	page, weight := &mapreduce.UnitPage{}, 0
+	for at.level < jobs.Levels(ctl) {
+		some, err := r.jobs.UnitsFrom(ctx, q.Job, at.level, at.index, min(size, 256))
+		if err != nil {
+			return nil, err
+		}
+		if len(some) == 0 {
+			at = unitToken{level: at.level + 1}
+			continue
+		}
+		parked, err := r.jobs.Parkings(ctx, q.Job, some)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range some {
+			if len(page.Units) == size || weight > pageBytes {
+				page.NextPageToken = at.String()
+				return page, nil
+			}
+			if !matchesStates(q.States, u) {
+				at = unitToken{at.level, u.Index + 1, 0}
+				continue
+			}
+			unit, next, err := r.listedUnit(ctx, q, u, at.input)
+			if err != nil {
+				return nil, err
+			}
+			unit.Stage = stages.StageName(u.Level)
+			unit.Parking = parked[u.UnitId]
+			page.Units = append(page.Units, unit)
+			if unit.Continues {
+				page.NextPageToken = unitToken{at.level, u.Index, next}.String()
+				return page, nil
+			}
+			at = unitToken{at.level, u.Index + 1, 0}
+			weight += len(unit.Output) + idBytes(unit.DependsOn)
+		}
+	}
+	return page, nil
+}
+
+// pageBytes bounds the ids and outputs of a page of units, but for the last unit in it.
+const pageBytes = 1 << 20
+
+// A unitToken says where a page of units begins: at the unit of a level with an
+// index, and within what that depends on.
+type unitToken struct{ level, index, input int64 }
+
+func (t unitToken) String() string { return fmt.Sprintf("%d:%d:%d", t.level, t.index, t.input) }
+
+func parseUnitToken(token string) (unitToken, error) {
+	t := unitToken{level: -1}
+	if token == "" {
+		return t, nil
+	}
+	parts := strings.Split(token, ":")
+	to := []*int64{&t.level, &t.index, &t.input}
+	ok := len(parts) == len(to)
+	for i := 0; ok && i < len(to); i++ {
+		var err error
+		*to[i], err = strconv.ParseInt(parts[i], 10, 64)
+		ok = err == nil
+	}
+	if !ok || t.level < -1 || t.index < 0 || t.input < 0 {
+		return t, errs.Field("page_token", "is not one that a list returned")
+	}
+	return t, nil
+}
+
+func matchesStates(states []mapreduce.UnitState, u *storagev1.Unit) bool {
+	if slices.Contains(states, mapreduce.UnitState(u.Status)) {
+		return true
+	}
+	return len(states) == 0
+}
+
+// listedUnit returns a unit as a query asks for it. If it depends on more units than
+// a page should hold, next says with which of them to go on.
+func (r *Reader) listedUnit(ctx context.Context, q mapreduce.ListUnitsQuery, u *storagev1.Unit, input int64) (unit *mapreduce.Unit, next int64, err error) {
+	unit = jobs.UnitOf(q.Job, u)
+	if q.Inputs && u.Inputs != nil {
+		if next, err = r.inputsOf(ctx, unit, u, input); err != nil {
+			return nil, 0, err
+		}
+	}
+	if q.Outputs && unit.State == mapreduce.UnitComplete && input == 0 { // else it was on the page before
+		if unit.Output, err = r.jobs.Output(ctx, q.Job, u); err != nil {
+			return nil, 0, err
+		}
+	}
+	return unit, next, nil
+}
+
+// inputsOf enters what a unit depends on, from an index on, as far as a page
+// should hold it.
+func (r *Reader) inputsOf(ctx context.Context, unit *mapreduce.Unit, u *storagev1.Unit, from int64) (next int64, err error) {
+	from = max(from, u.Inputs.First)
+	for from < u.Inputs.End {
+		if idBytes(unit.DependsOn) > pageBytes {
+			unit.Continues = true
+			return from, nil
+		}
+		page, err := r.jobs.Inputs(ctx, unit.Job, u, from, 1024)
+		if err != nil || len(page) == 0 {
+			return 0, err
+		}
+		for _, in := range page {
+			unit.DependsOn = append(unit.DependsOn, mapreduce.UnitID(in.UnitId))
+			from = in.Index + 1
+		}
+	}
+	return 0, nil
+}
+
+// idBytes returns about how many bytes of a message ids take.
+func idBytes(ids []mapreduce.UnitID) (n int) {
+	for _, id := range ids {
+		n += len(id) + 3
+	}
+	return n
+}
