@@ -197,7 +197,7 @@ func lastOf(list []string) string {
 func (o *Orchestrator) turnLevel(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
 	switch {
 	case s.Level < 0:
-		if err := o.startMapping(ctx, id, s.Epoch); err != nil {
+		if err := o.intake.StartMapping(ctx, id, s.Epoch); err != nil {
 			return err
 		}
 	case s.Completed == 0:

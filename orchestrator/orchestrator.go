@@ -20,6 +20,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
+	"github.com/coditect/mapreduce/orchestrator/ingest"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/plan"
@@ -167,9 +168,6 @@ func (c Config) validate() error {
 	return nil
 }
 
-// answerTokens is what a call's answer may take, unless the provider says more.
-const answerTokens = 8192
-
 // anyProvider is what is known of a provider of which nothing is.
 func anyProvider(name string) mapreduce.Provider {
 	if name == mapreduce.DefaultProvider {
@@ -194,7 +192,7 @@ func (c *Config) estimateReservation(spec *mapreduce.JobSpec, tokens int64) int6
 	if !c.Provider(spec.Provider).Models {
 		return 0
 	}
-	return min(tokens+int64(len(spec.Schema))/4+answerTokens, mapreduce.MaxUnitDraw)
+	return min(tokens+int64(len(spec.Schema))/4+ingest.AnswerTokens, mapreduce.MaxUnitDraw)
 }
 
 // An Orchestrator moves jobs. Its methods are safe for concurrent use.
@@ -207,6 +205,7 @@ type Orchestrator struct {
 	specs      *jobspec.Finder // of jobs
 	supervisor *supervise.Supervisor
 	members    *cluster.Membership // of the cluster
+	intake     *ingest.Intake
 	reader     *read.Reader
 	checker    *verify.Checker // of outputs
 	started    chan struct{}
@@ -244,6 +243,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o.members = cluster.New(j, clusterHost{o}, o.supervisor, cluster.Config{Beat: c.Beat, Lease: c.Lease, Grace: c.Grace, Seal: c.Seal, Logger: c.Logger})
 	o.specs = jobspec.NewFinder(j, func(id mapreduce.JobID) *jobspec.Compiled { return o.scheduler.compiledJob(id) })
 	o.checker = verify.NewChecker(j, o.specs, o.supervisor)
+	o.intake = ingest.New(j, o.specs, ingestNode{o}, &o.signals, o.supervisor, *c.ingestConfig())
 	o.reader = read.New(j, o.specs, &o.signals, read.Config{
 		SealJob: o.sealAll, Verify: o.checker.VerifyOutput, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge,
 	})

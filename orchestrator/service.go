@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"iter"
 	"time"
 	"unicode/utf8"
 
@@ -136,6 +137,11 @@ func (o *Orchestrator) WakeUnit(ctx context.Context, job mapreduce.JobID, unit m
 	}
 	o.signals.NotifyWatchers(job)
 	return jobs.UnitOf(job, u), nil
+}
+
+// SubmitJob implements mapreduce.Service.
+func (o *Orchestrator) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
+	return o.intake.SubmitJob(ctx, spec, docs)
 }
 
 // GetJob implements mapreduce.Service.

@@ -2,8 +2,10 @@ package orchestrator
 
 import (
 	"context"
+	"iter"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/store/jobs"
 )
 
@@ -28,4 +30,44 @@ func (h clusterHost) GrantsFreed() {
 // ExpireSession implements cluster.Host.
 func (h clusterHost) ExpireSession(ctx context.Context, s jobs.SessionRef, running map[mapreduce.Held]bool) error {
 	return h.o.expireSession(ctx, s, running)
+}
+
+// initialSlots is how many of a new job's slots this node is granted at once:
+// all if it is alone, else those that its workers have. Nobody has any yet, and
+// it is one commit less before the first claim.
+func (o *Orchestrator) initialSlots(spec *mapreduce.JobSpec) int64 {
+	all := int64(spec.Parallelism)
+	if o.members.IsOnlyNode() {
+		return all
+	}
+	return min(all, o.scheduler.slotsFor(spec))
+}
+
+// ingestNode is what an orchestrator does with a job that it takes.
+type ingestNode struct{ o *Orchestrator }
+
+// MarkOwnJob implements ingest.Node.
+func (n ingestNode) MarkOwnJob(id mapreduce.JobID) { n.o.markOwnJob(id) }
+
+// RefreshJob implements ingest.Node.
+func (n ingestNode) RefreshJob(ctx context.Context, id mapreduce.JobID) error {
+	return n.o.refreshJob(ctx, id)
+}
+
+// ScheduleJob implements ingest.Node.
+func (n ingestNode) ScheduleJob(ctx context.Context, id mapreduce.JobID, st *jobs.Standing, compiled *jobspec.Compiled, waiting []jobs.Candidate) {
+	n.o.scheduleJob(ctx, id, st, compiled, waiting)
+}
+
+// InitialSlots implements ingest.Node.
+func (n ingestNode) InitialSlots(spec *mapreduce.JobSpec) int64 { return n.o.initialSlots(spec) }
+
+// SetInitialSlots implements ingest.Node.
+func (n ingestNode) SetInitialSlots(id mapreduce.JobID, slots int64) {
+	n.o.scheduler.setInitialSlots(id, slots)
+}
+
+// ReplayInput implements ingest.Node.
+func (n ingestNode) ReplayInput(ctx context.Context, asked mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobSpec, iter.Seq2[*mapreduce.Document, error], error) {
+	return n.o.replayInput(ctx, asked, docs)
 }

@@ -1,19 +1,16 @@
-package orchestrator
+package ingest
 
 import (
 	"context"
 	"crypto/sha256"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
-	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
-	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/worker/output"
 )
@@ -100,7 +97,7 @@ func (b *directInput) makeUnit(c *Config) (*storagev1.Unit, []byte, error) {
 
 // holdDocument keeps a document for the unit that takes all. With the first that does not
 // fit any more all of them are staged as units of their own.
-func (in *ingest) holdDocument(ctx context.Context, d *mapreduce.Document, n int64) error {
+func (in *submission) holdDocument(ctx context.Context, d *mapreduce.Document, n int64) error {
 	in.bundle.addDocument(output.Bundled{Document: string(d.ID), Number: n, Metadata: d.Metadata, Text: d.Content}, d.MediaType)
 	if in.bundle.fitsOneUnit() {
 		return nil
@@ -109,7 +106,7 @@ func (in *ingest) holdDocument(ctx context.Context, d *mapreduce.Document, n int
 }
 
 // stageHeldDocuments stages the documents that are held as units of their own.
-func (in *ingest) stageHeldDocuments(ctx context.Context) error {
+func (in *submission) stageHeldDocuments(ctx context.Context) error {
 	held := in.bundle
 	in.bundle = nil
 	if in.graph.Cuts() < 0 {
@@ -133,7 +130,7 @@ func tooLarge(b *directInput) error {
 // finishIngest decides which stage gets the documents, and stages the unit that takes all
 // of them, if there is one. With documents that workers turn into text first it is
 // known only then whether it stays.
-func (in *ingest) finishIngest(ctx context.Context) error {
+func (in *submission) finishIngest(ctx context.Context) error {
 	undecided := in.bundle != nil && in.flip.Parse > 0
 	if in.bundle != nil && !undecided {
 		taken, err := in.bundle.isTaken()
@@ -165,123 +162,4 @@ func (in *ingest) finishIngest(ctx context.Context) error {
 		return err
 	}
 	return in.stageUnits(ctx, []*storagev1.Unit{u})
-}
-
-// A decision is what becomes of a direct unit once all documents are text.
-type decision struct {
-	direct   *jobs.Direct              // the unit that takes all; nil if there is none
-	staged   *directInput              // documents of the unit that is staged
-	dissolve bool                      // these get units of their own
-	taken    map[mapreduce.UnitID]bool // parse units whose documents a direct unit has
-}
-
-// decideDirect finds out whether one unit takes all documents. One that was claimed
-// before, by a run that a resume goes on with, keeps what it has.
-func (o *Orchestrator) decideDirect(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, g *plan.Graph) (*decision, error) {
-	all := newBundle(g, spec, o.config.specRules().Counter(spec))
-	if all == nil {
-		return &decision{}, nil
-	}
-	u, err := o.jobs.Unit(ctx, id, g.First(g.Bundles()).Unit)
-	if err != nil {
-		return nil, err
-	}
-	had, err := outputs.Documents(ctx, o.jobs, id, u)
-	if err != nil {
-		return nil, err
-	}
-	d := &decision{taken: make(map[mapreduce.UnitID]bool)}
-	if u != nil && u.Attempt > 0 {
-		for _, doc := range had {
-			d.taken[mapreduce.ParseUnit(mapreduce.DocumentID(doc.Document))] = true
-		}
-		return d, nil
-	}
-	if first, err := o.jobs.UnitsFrom(ctx, id, 0, 0, 1); err != nil || u == nil && len(first) > 0 {
-		return d, err // they were mapped before
-	}
-	for _, doc := range had {
-		all.addDocument(doc, "text/plain")
-	}
-	d.staged = &directInput{docs: slices.Clone(all.docs)}
-	parsed, err := o.addParsedDocuments(ctx, id, all)
-	if err != nil {
-		return nil, err
-	}
-	taken := false
-	if len(all.docs) > 0 {
-		if taken, err = all.isTaken(); err != nil {
-			return nil, errs.New(errs.Precondition, "%v", err)
-		}
-	}
-	if !taken {
-		if g.Cuts() < 0 && len(all.docs) > 0 {
-			return nil, errs.New(errs.Precondition, "%v", tooLarge(all))
-		}
-		d.dissolve = u != nil
-		return d, nil
-	}
-	slices.SortFunc(all.docs, func(a, b output.Bundled) int { return int(a.Number - b.Number) })
-	return d, d.chooseDirect(all, &o.config, parsed)
-}
-
-// chooseDirect decides for a unit that takes all.
-func (d *decision) chooseDirect(all *directInput, c *Config, parsed int64) error {
-	unit, data, err := all.makeUnit(c)
-	if err != nil {
-		return err
-	}
-	d.direct = &jobs.Direct{Unit: unit, Level: jobspec.LevelOf(all.graph.First(all.graph.Bundles())), Characters: parsed}
-	for _, batch := range splitBatches(data, []*storagev1.Unit{unit}) {
-		d.direct.Blobs = append(d.direct.Blobs, batch.Blobs...)
-	}
-	return nil
-}
-
-// addParsedDocuments adds documents that workers have parsed, as long as all fit, and returns
-// how many characters they have.
-func (o *Orchestrator) addParsedDocuments(ctx context.Context, id mapreduce.JobID, all *directInput) (chars int64, err error) {
-	for from := int64(0); all.fitsOneUnit(); {
-		page, err := o.jobs.UnitsFrom(ctx, id, -1, from, 64)
-		if err != nil || len(page) == 0 {
-			return chars, err
-		}
-		for _, u := range page {
-			from = u.Index + 1
-			if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || !all.fitsOneUnit() {
-				continue
-			}
-			text, err := o.jobs.Output(ctx, id, u)
-			if err != nil {
-				return chars, err
-			}
-			if len(text) == 0 {
-				continue // it is skipped
-			}
-			doc := output.Bundled{Document: u.DocumentId, Number: keys.Document(u.Index), Metadata: u.Source.Metadata, Text: text}
-			all.addDocument(doc, "text/plain")
-			chars += countCharacters([]output.Bundled{doc})
-		}
-	}
-	return chars, nil
-}
-
-// splitDirectUnit gives the documents of a direct unit that is dissolved units of their
-// own. Their characters were counted when they were submitted.
-func (o *Orchestrator) splitDirectUnit(ctx context.Context, id mapreduce.JobID, epoch int64, spec *mapreduce.JobSpec, g *plan.Graph, docs []output.Bundled) error {
-	for _, doc := range docs {
-		d := &mapreduce.Document{ID: mapreduce.DocumentID(doc.Document), MediaType: "text/plain", Metadata: doc.Metadata}
-		units, err := o.config.makeDocumentUnits(spec, g, d, string(doc.Text), doc.Number)
-		if err != nil {
-			return err
-		}
-		all := splitBatches(doc.Text, units)
-		for i := range all {
-			all[i].Counted = true
-		}
-		if err := o.jobs.Plant(ctx, id, epoch, all); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -1,4 +1,6 @@
-package orchestrator
+// Package ingest makes jobs of documents: these come in, are cut into units and staged
+// in bounded memory, and one transaction makes the job visible. Plans go the same way.
+package ingest
 
 import (
 	"cmp"
@@ -6,6 +8,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"iter"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -14,66 +17,125 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
-	"github.com/coditect/mapreduce/orchestrator/chunk"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/pack"
 	"github.com/coditect/mapreduce/orchestrator/plan"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
-// SubmitJob implements mapreduce.Service. Documents are staged as they come, in
+// An Config says how documents become units. All of it must be set.
+type Config struct {
+	// Rules are those of specs.
+	Rules *jobspec.Rules
+	// Shards is how many queues a new job's units are spread over.
+	Shards int
+	// MaxDocument is the largest document taken, in bytes.
+	MaxDocument int64
+	// MaxCalls is how many units that call models may run at once over the whole fleet.
+	MaxCalls int
+	// Estimate returns how many tokens the first call of a unit may spend at worst, given
+	// the tokens of its text.
+	Estimate func(spec *mapreduce.JobSpec, tokens int64) int64
+	// Rates returns what the plan of a job assumes of its calls.
+	Rates func(spec *mapreduce.JobSpec) plan.Rates
+	// Count counts the tokens of what models write.
+	Count func(text string) int
+	// Logger is told of jobs whose tokens are guessed.
+	Logger *slog.Logger
+}
+
+// A Node is what else a node does with a job that it takes.
+type Node interface {
+	// MarkOwnJob makes a job one that this node runs.
+	MarkOwnJob(id mapreduce.JobID)
+	// RefreshJob brings one job on the scheduler up to date.
+	RefreshJob(ctx context.Context, id mapreduce.JobID) error
+	// ScheduleJob puts a job on the scheduler. waiting are the units that wait, if these
+	// are known and all there are.
+	ScheduleJob(ctx context.Context, id mapreduce.JobID, st *jobs.Standing, compiled *jobspec.Compiled, waiting []jobs.Candidate)
+	// InitialSlots is how many of a new job's slots this node is granted at once, and
+	// SetInitialSlots notes that it was.
+	InitialSlots(spec *mapreduce.JobSpec) int64
+	SetInitialSlots(id mapreduce.JobID, slots int64)
+	// ReplayInput returns the spec and the documents of a job that repeats another.
+	ReplayInput(ctx context.Context, asked mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobSpec, iter.Seq2[*mapreduce.Document, error], error)
+}
+
+// An Intake takes submissions: documents become staged units, and these a job. Its
+// methods are safe for concurrent use.
+type Intake struct {
+	jobs       *jobs.Jobs
+	specs      *jobspec.Finder
+	config     *Config
+	node       Node
+	signals    *notify.Jobs
+	supervisor *supervise.Supervisor
+}
+
+// New returns an intake of jobs of a store.
+func New(j *jobs.Jobs, specs *jobspec.Finder, n Node, signals *notify.Jobs, s *supervise.Supervisor, c Config) *Intake {
+	return &Intake{jobs: j, specs: specs, config: &c, node: n, signals: signals, supervisor: s}
+}
+
+// keptUnits is how many units of a new job are kept in mind, so that its queue need
+// not be read.
+const keptUnits = 512
+
+// SubmitJob makes a job of a spec and documents. These are staged as they come, in
 // bounded memory; one transaction makes the job visible.
-func (o *Orchestrator) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
+func (s *Intake) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
 	if spec.Replay != "" {
 		var err error
-		if spec, docs, err = o.replayInput(ctx, spec, docs); err != nil {
+		if spec, docs, err = s.node.ReplayInput(ctx, spec, docs); err != nil {
 			return nil, err
 		}
 	}
-	spec, err := o.config.specRules().Complete(spec)
+	spec, err := s.config.Rules.Complete(spec)
 	if err != nil {
 		return nil, err
 	}
 	if spec.RequestID != "" {
-		id, err := o.jobs.Requested(ctx, spec.Tenant, spec.RequestID)
+		id, err := s.jobs.Requested(ctx, spec.Tenant, spec.RequestID)
 		if err != nil {
 			return nil, err
 		}
 		if id != "" {
-			o.markOwnJob(id)
-			return o.jobs.Job(ctx, id)
+			s.node.MarkOwnJob(id)
+			return s.jobs.Job(ctx, id)
 		}
 	}
-	id, err := o.reserveJobID(ctx, &spec)
+	id, err := s.reserveJobID(ctx, &spec)
 	if err != nil {
 		return nil, err
 	}
-	winner, err := o.ingestJob(ctx, id, &spec, docs)
+	winner, err := s.ingestJob(ctx, id, &spec, docs)
 	if err != nil || winner != id {
-		o.abandonJob(ctx, id)
+		s.abandonJob(ctx, id)
 	}
 	if err != nil {
 		return nil, err
 	}
-	o.signals.NotifyWatchers(winner)
+	s.signals.NotifyWatchers(winner)
 	if winner != id {
-		o.markOwnJob(winner)
-		if err := o.refreshJob(ctx, winner); err != nil {
+		s.node.MarkOwnJob(winner)
+		if err := s.node.RefreshJob(ctx, winner); err != nil {
 			return nil, err
 		}
 	}
-	return o.jobs.Job(ctx, winner)
+	return s.jobs.Job(ctx, winner)
 }
 
 // reserveJobID draws a job id that is not taken.
-func (o *Orchestrator) reserveJobID(ctx context.Context, spec *mapreduce.JobSpec) (mapreduce.JobID, error) {
+func (s *Intake) reserveJobID(ctx context.Context, spec *mapreduce.JobSpec) (mapreduce.JobID, error) {
 	stored := jobs.StoredSpec(spec)
 	for range 10 {
 		id := mapreduce.NewJobID(time.Now(), rand.IntN)
-		err := o.jobs.Begin(ctx, id, stored)
+		err := s.jobs.Begin(ctx, id, stored)
 		if err == nil || errs.KindOf(err) != errs.Exists {
 			return id, err
 		}
@@ -82,26 +144,26 @@ func (o *Orchestrator) reserveJobID(ctx context.Context, spec *mapreduce.JobSpec
 }
 
 // abandonJob removes what was staged, even if the client has gone.
-func (o *Orchestrator) abandonJob(ctx context.Context, id mapreduce.JobID) {
+func (s *Intake) abandonJob(ctx context.Context, id mapreduce.JobID) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer stop()
-	o.supervisor.LogFailure(ctx, "removing a submission that was given up", o.jobs.Abandon(ctx, id), "job", id)
+	s.supervisor.LogFailure(ctx, "removing a submission that was given up", s.jobs.Abandon(ctx, id), "job", id)
 }
 
-func (o *Orchestrator) ingestJob(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobID, error) {
+func (s *Intake) ingestJob(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobID, error) {
 	compiled, err := jobspec.Compile(spec)
 	if err != nil {
 		return "", err
 	}
 	graph := compiled.Graph
-	in := &ingest{
-		o: o, config: &o.config, id: id, spec: spec, graph: graph,
-		flip: jobs.Flip{Spec: jobs.StoredSpec(spec), Shards: int64(o.config.Shards)},
+	in := &submission{
+		intake: s, config: s.config, id: id, spec: spec, graph: graph,
+		flip: jobs.Flip{Spec: jobs.StoredSpec(spec), Shards: int64(s.config.Shards)},
 	}
-	in.count = o.config.specRules().Counter(spec)
+	in.count = s.config.Rules.Counter(spec)
 	if in.count.IsEstimate() {
 		in.flip.Warnings = []string{plan.Warning{Kind: plan.GuessedSize}.String()}
-		o.config.Logger.Info("tokens are guessed", "job", id, "estimator", spec.Estimator)
+		s.config.Logger.Info("tokens are guessed", "job", id, "estimator", spec.Estimator)
 	}
 	if cuts := graph.Cuts(); cuts >= 0 {
 		if tree := graph.TreeAtOnce(cuts); tree >= 0 {
@@ -126,39 +188,28 @@ func (o *Orchestrator) ingestJob(ctx context.Context, id mapreduce.JobID, spec *
 	if err := in.checkBudget(); err != nil {
 		return "", err
 	}
-	in.flip.Slots = o.initialSlots(spec)
-	winner, err := o.jobs.Flip(ctx, id, &in.flip)
+	in.flip.Slots = s.node.InitialSlots(spec)
+	winner, err := s.jobs.Flip(ctx, id, &in.flip)
 	if err == nil && winner == id {
-		o.markOwnJob(id)
-		o.scheduler.setInitialSlots(id, in.flip.Slots)
-		o.scheduleJob(ctx, id, in.flip.Standing(id, 0), compiled, in.waitingUnits())
+		s.node.MarkOwnJob(id)
+		s.node.SetInitialSlots(id, in.flip.Slots)
+		s.node.ScheduleJob(ctx, id, in.flip.Standing(id, 0), compiled, in.waitingUnits())
 	}
 	return winner, err
 }
 
-// initialSlots is how many of a new job's slots this node is granted at once:
-// all if it is alone, else those that its workers have. Nobody has any yet, and
-// it is one commit less before the first claim.
-func (o *Orchestrator) initialSlots(spec *mapreduce.JobSpec) int64 {
-	all := int64(spec.Parallelism)
-	if o.members.IsOnlyNode() {
-		return all
-	}
-	return min(all, o.scheduler.slotsFor(spec))
-}
-
 // waitingUnits returns the units that wait once the job is visible, or nil if there
 // are too many to have been kept in mind.
-func (in *ingest) waitingUnits() []jobs.Candidate {
-	if in.flip.Parse > 0 || in.flip.Tree || in.flip.Map > refillTo {
+func (in *submission) waitingUnits() []jobs.Candidate {
+	if in.flip.Parse > 0 || in.flip.Tree || in.flip.Map > keptUnits {
 		return nil
 	}
 	return in.first
 }
 
-// An ingest is one submission under way.
-type ingest struct {
-	o      *Orchestrator
+// An submission is one submission under way.
+type submission struct {
+	intake *Intake
 	config *Config
 	id     mapreduce.JobID
 	spec   *mapreduce.JobSpec
@@ -190,7 +241,7 @@ func documentID(p *pipeline.Pipeline, id mapreduce.DocumentID) mapreduce.Documen
 
 const stageUnits = 500 // in one transaction
 
-func (in *ingest) stageDocument(ctx context.Context, d *mapreduce.Document) error {
+func (in *submission) stageDocument(ctx context.Context, d *mapreduce.Document) error {
 	n := in.flip.Documents
 	in.flip.Documents++
 	if err := checkDocument(d, n); err != nil {
@@ -223,7 +274,7 @@ func (in *ingest) stageDocument(ctx context.Context, d *mapreduce.Document) erro
 }
 
 // stageDocumentUnits stages the units of the n-th document, which is text.
-func (in *ingest) stageDocumentUnits(ctx context.Context, d *mapreduce.Document, n int64) error {
+func (in *submission) stageDocumentUnits(ctx context.Context, d *mapreduce.Document, n int64) error {
 	units, err := in.config.makeDocumentUnits(in.spec, in.graph, d, string(d.Content), n)
 	if err != nil {
 		return err
@@ -246,12 +297,12 @@ func (in *ingest) stageDocumentUnits(ctx context.Context, d *mapreduce.Document,
 }
 
 // checkTemplateNames refuses a document that lacks what the pipeline's templates name of it.
-func (in *ingest) checkTemplateNames(d *mapreduce.Document) error {
+func (in *submission) checkTemplateNames(d *mapreduce.Document) error {
 	return in.graph.Pipeline().CheckItem(string(d.ID), d.Metadata)
 }
 
 // unprocessableReason says why a document cannot be processed, if so.
-func (in *ingest) unprocessableReason(d *mapreduce.Document) string {
+func (in *submission) unprocessableReason(d *mapreduce.Document) string {
 	switch {
 	case d.Skip != "":
 		return d.Skip
@@ -290,7 +341,7 @@ func needsParsing(mediaType string) bool {
 }
 
 // stageParseUnit stages a unit that turns a document's bytes into text.
-func (in *ingest) stageParseUnit(ctx context.Context, d *mapreduce.Document, n int64) error {
+func (in *submission) stageParseUnit(ctx context.Context, d *mapreduce.Document, n int64) error {
 	sum := sha256.Sum256(d.Content)
 	size := int64(len(d.Content))
 	u := &storagev1.Unit{
@@ -308,7 +359,7 @@ func (in *ingest) stageParseUnit(ctx context.Context, d *mapreduce.Document, n i
 }
 
 // stageText stages the chunks of a text.
-func (in *ingest) stageText(ctx context.Context, content, sha []byte) error {
+func (in *submission) stageText(ctx context.Context, content, sha []byte) error {
 	for i := 0; i*store.ChunkSize < len(content); i++ {
 		data := content[i*store.ChunkSize : min((i+1)*store.ChunkSize, len(content))]
 		in.batch.Blobs = append(in.batch.Blobs, jobs.BlobChunk{SHA256: sha, Index: int64(i), Data: data})
@@ -319,9 +370,9 @@ func (in *ingest) stageText(ctx context.Context, content, sha []byte) error {
 	return nil
 }
 
-func (in *ingest) stageUnits(ctx context.Context, units []*storagev1.Unit) error {
+func (in *submission) stageUnits(ctx context.Context, units []*storagev1.Unit) error {
 	for _, u := range units {
-		if len(in.first) < refillTo {
+		if len(in.first) < keptUnits {
 			in.first = append(in.first, jobs.Candidate{
 				Unit: mapreduce.UnitID(u.UnitId), Class: keys.ClassNew, Shard: u.Queue.Shard, Seq: keys.Seq(u.Level, u.Index),
 			})
@@ -344,7 +395,7 @@ func stagedBytes(u *storagev1.Unit) int {
 }
 
 // flushIfLarge stages the batch once it is as large as a transaction should be.
-func (in *ingest) flushIfLarge(ctx context.Context, size int) error {
+func (in *submission) flushIfLarge(ctx context.Context, size int) error {
 	in.bytes += size
 	if in.bytes < store.TargetTxSize && len(in.batch.Units)+len(in.batch.Skipped) < stageUnits {
 		return nil
@@ -352,17 +403,17 @@ func (in *ingest) flushIfLarge(ctx context.Context, size int) error {
 	return in.flushBatch(ctx)
 }
 
-func (in *ingest) flushBatch(ctx context.Context) error {
+func (in *submission) flushBatch(ctx context.Context) error {
 	if len(in.batch.Units)+len(in.batch.Blobs)+len(in.batch.Skipped) == 0 {
 		return nil
 	}
-	err := in.o.jobs.Stage(ctx, in.id, &in.batch)
+	err := in.intake.jobs.Stage(ctx, in.id, &in.batch)
 	in.batch, in.bytes = jobs.Batch{}, 0
 	return err
 }
 
 // noteUnit remembers what the budget is checked against.
-func (in *ingest) noteUnit(u *storagev1.Unit) {
+func (in *submission) noteUnit(u *storagev1.Unit) {
 	if in.least == 0 || u.Estimate < in.least {
 		in.least = u.Estimate
 	}
@@ -370,7 +421,7 @@ func (in *ingest) noteUnit(u *storagev1.Unit) {
 }
 
 // checkBudget refuses a job that could not begin.
-func (in *ingest) checkBudget() error {
+func (in *submission) checkBudget() error {
 	f := &in.flip
 	documents := f.Documents - f.Skipped
 	if documents == 0 {
@@ -392,155 +443,6 @@ func (in *ingest) checkBudget() error {
 			budget, mapping, in.least)
 	}
 	return nil
-}
-
-// initialQueue is where the units of the n-th document wait.
-func (c *Config) initialQueue(n int64) *storagev1.Queue {
-	return &storagev1.Queue{Shard: n % int64(c.Shards)}
-}
-
-// makeDocumentUnits makes the units of the n-th document, of the stage that has a unit for
-// each document or cuts them.
-func (c *Config) makeDocumentUnits(spec *mapreduce.JobSpec, g *plan.Graph, d *mapreduce.Document, text string, n int64) ([]*storagev1.Unit, error) {
-	stage := g.Pipeline().Stages[g.Cuts()]
-	own := jobspec.ForStage(*spec, stage)
-	pieces, err := c.cutText(&own, stage, d.ID, text)
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256([]byte(text))
-	units := make([]*storagev1.Unit, len(pieces))
-	chars, at := int64(0), 0
-	count := func(to int) int64 { // code points before byte to; called with growing offsets
-		chars += int64(utf8.RuneCountInString(text[at:to]))
-		at = to
-		return chars
-	}
-	for i, p := range pieces {
-		src := &storagev1.Source{
-			Sha256: sum[:], Length: int64(len(text)), Start: int64(p.Start), End: int64(p.End),
-			CoreStart: int64(p.CoreStart), CoreEnd: int64(p.CoreEnd),
-			ChunkIndex: int64(i), Chunks: int64(len(pieces)), MediaType: d.MediaType, Metadata: d.Metadata,
-		}
-		src.CharStart = count(p.CoreStart)
-		src.CharOffset = src.CharStart - int64(utf8.RuneCountInString(text[p.Start:p.CoreStart]))
-		src.CharEnd = count(p.CoreEnd)
-		units[i] = &storagev1.Unit{
-			UnitId: string(mapUnit(d.ID, i, len(pieces))), DocumentId: string(d.ID), Kind: uint32(mapreduce.KindMap), Stage: int64(g.Cuts()),
-			Index: keys.MapIndex(n, int64(i)), Source: src, Queue: c.initialQueue(n),
-			Estimate: c.Estimate(&own, int64(p.Tokens)),
-		}
-	}
-	return units, nil
-}
-
-// cutText cuts the text of a document, if the stage has units for parts of documents.
-func (c *Config) cutText(spec *mapreduce.JobSpec, stage *pipeline.Stage, id mapreduce.DocumentID, text string) ([]chunk.Piece, error) {
-	if stage.Each == pipeline.EachDocument {
-		n := c.specRules().Counter(spec).Count(text)
-		return []chunk.Piece{{CoreEnd: len(text), End: len(text), Tokens: n, Exact: true}}, nil
-	}
-	pieces, err := chunk.Cut(text, chunk.Options{
-		MaxTokens: spec.MaxTokensPerUnit, Overlap: max(0, spec.ChunkOverlap), Counter: c.specRules().Counter(spec),
-	})
-	if err != nil {
-		return nil, errs.Field("max_tokens_per_unit", "%s", err)
-	}
-	if len(pieces) >= keys.MaxChunks {
-		return nil, errs.Field("documents", "document %q would be cut into %d chunks; at most %d are taken", id, len(pieces), keys.MaxChunks)
-	}
-	return pieces, nil
-}
-
-// mapUnit returns the id of the i-th of the units of a document.
-func mapUnit(d mapreduce.DocumentID, i, units int) mapreduce.UnitID {
-	if units == 1 {
-		return mapreduce.MapUnit(d)
-	}
-	return mapreduce.ChunkUnit(d, i)
-}
-
-// startMapping plants the units of the documents that workers have parsed, and
-// plans the levels above if they follow from how many units there are.
-func (o *Orchestrator) startMapping(ctx context.Context, id mapreduce.JobID, epoch int64) error {
-	compiled, err := o.specs.Job(ctx, id)
-	if err != nil {
-		return err
-	}
-	spec, graph := compiled.Spec, compiled.Graph
-	d, err := o.decideDirect(ctx, id, spec, graph)
-	switch {
-	case errs.KindOf(err) == errs.Precondition:
-		return o.jobs.Fail(ctx, id, epoch, err.Error())
-	case err != nil:
-		return err
-	case d.direct != nil:
-		return o.jobs.PlanDirect(ctx, id, epoch, *d.direct)
-	}
-	if d.dissolve {
-		if err := o.splitDirectUnit(ctx, id, epoch, spec, graph, d.staged.docs); err != nil {
-			return err
-		}
-	}
-	cuts := graph.Cuts()
-	if cuts < 0 { // the documents that there are have their unit, or there are none
-		return o.jobs.StartMapping(ctx, id, epoch, jobspec.LevelOf(graph.First(graph.Bundles())), false)
-	}
-	if err := o.plantParsed(ctx, id, epoch, spec, graph, d.taken); err != nil {
-		return err
-	}
-	first := jobspec.LevelOf(graph.First(cuts))
-	if tree := graph.TreeAtOnce(cuts); tree >= 0 {
-		return o.jobs.PlanTree(ctx, id, jobs.TreePlan{
-			Epoch: epoch, First: first, Stage: tree, Name: graph.Pipeline().Stages[tree].Name, Root: graph.Root(tree),
-			Phase: graph.Phase(tree), Group: graph.TreeOf(tree).Group(),
-		})
-	}
-	return o.jobs.StartMapping(ctx, id, epoch, first, d.dissolve)
-}
-
-// plantParsed plants the units of the documents that workers have parsed, but for
-// those that are taken.
-func (o *Orchestrator) plantParsed(ctx context.Context, id mapreduce.JobID, epoch int64, spec *mapreduce.JobSpec, g *plan.Graph, taken map[mapreduce.UnitID]bool) error {
-	return o.jobs.PlantParsed(ctx, id, epoch, func(ctx context.Context, u *storagev1.Unit) ([]jobs.Batch, error) {
-		if taken[mapreduce.UnitID(u.UnitId)] {
-			return nil, nil
-		}
-		text, err := o.jobs.Output(ctx, id, u)
-		if err != nil {
-			return nil, err
-		}
-		if len(text) == 0 {
-			return nil, nil // the document is skipped
-		}
-		d := &mapreduce.Document{ID: mapreduce.DocumentID(u.DocumentId), MediaType: "text/plain", Metadata: u.Source.Metadata}
-		units, err := o.config.makeDocumentUnits(spec, g, d, string(text), keys.Document(u.Index))
-		if err != nil {
-			return nil, err
-		}
-		return splitBatches(text, units), nil
-	})
-}
-
-// splitBatches spreads a document over transactions of a suitable size, its text
-// first.
-func splitBatches(text []byte, units []*storagev1.Unit) []jobs.Batch {
-	const blobs = store.TargetTxSize / store.ChunkSize
-	var all []jobs.Batch
-	for i := 0; i*store.ChunkSize < len(text); i++ {
-		if i%blobs == 0 {
-			all = append(all, jobs.Batch{})
-		}
-		last := &all[len(all)-1]
-		data := text[i*store.ChunkSize : min((i+1)*store.ChunkSize, len(text))]
-		last.Blobs = append(last.Blobs, jobs.BlobChunk{SHA256: units[0].Source.Sha256, Index: int64(i), Data: data})
-	}
-	for len(units) > 0 {
-		n := min(len(units), stageUnits, 1+store.TargetTxSize/stagedBytes(units[0])) // all have their document's metadata
-		all = append(all, jobs.Batch{Units: units[:n]})
-		units = units[n:]
-	}
-	return all
 }
 
 // maxMetadata bounds the metadata of a document, in bytes: each of its units holds it, and

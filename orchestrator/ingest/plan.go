@@ -1,4 +1,4 @@
-package orchestrator
+package ingest
 
 import (
 	"cmp"
@@ -15,22 +15,10 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 )
 
-// PlanJob implements mapreduce.Service.
-func (o *Orchestrator) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
-	return o.config.planJob(ctx, q, docs)
-}
-
-// Plan says what an orchestrator with a configuration would do for a job. It
-// needs no store.
-func Plan(ctx context.Context, c Config, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
-	c = c.withDefaults()
-	return c.planJob(ctx, q, docs)
-}
-
-// planJob goes through the documents as a submission does, cuts them into the very
+// PlanJob goes through the documents as a submission does, cuts them into the very
 // units that a run would have, and keeps of each unit its name and size.
-func (c *Config) planJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
-	spec, err := c.specRules().Complete(q.Spec)
+func (c *Config) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
+	spec, err := c.Rules.Complete(q.Spec)
 	if err != nil {
 		return nil, err
 	}
@@ -38,8 +26,8 @@ func (c *Config) planJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.S
 	if err != nil {
 		return nil, err
 	}
-	p := &planning{ingest: ingest{config: c, spec: &spec, graph: graph}, numbers: make(map[mapreduce.DocumentID]int64)}
-	p.count = c.specRules().Counter(&spec)
+	p := &planning{submission: submission{config: c, spec: &spec, graph: graph}, numbers: make(map[mapreduce.DocumentID]int64)}
+	p.count = c.Rules.Counter(&spec)
 	p.bundle = newBundle(graph, &spec, p.count)
 	for doc, err := range docs {
 		if err == nil {
@@ -71,7 +59,7 @@ func (c *Config) planJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.S
 
 // planRates returns what the plan of a job assumes.
 func (c *Config) planRates(spec *mapreduce.JobSpec) plan.Rates {
-	count := c.specRules().Counter(spec)
+	count := c.Rules.Counter(spec)
 	r := c.Rates(spec)
 	if r.Model { // its provider counts what it writes, whatever the job does
 		r = withSchemaYields(r, spec, c.Count(field))
@@ -82,7 +70,7 @@ func (c *Config) planRates(spec *mapreduce.JobSpec) plan.Rates {
 	if r.Model {
 		r.Parallelism = min(r.Parallelism, c.MaxCalls)
 		r.Prompt = cmp.Or(r.Prompt, int64(count.Count(string(spec.Schema))))
-		r.Answer = cmp.Or(r.Answer, answerTokens)
+		r.Answer = cmp.Or(r.Answer, AnswerTokens)
 	}
 	return r
 }
@@ -118,18 +106,9 @@ func withSchemaYields(r plan.Rates, spec *mapreduce.JobSpec, field int) plan.Rat
 	return r
 }
 
-// defaultRates are those of a provider of which nothing more is known. Every level
-// of one that asks no models is computed.
-func (c *Config) defaultRates(spec *mapreduce.JobSpec) plan.Rates {
-	if !c.Provider(spec.Provider).Models {
-		return plan.Rates{Merge: plan.MergeTyped}
-	}
-	return plan.Rates{Model: true}
-}
-
 // A planning is a submission of which only the units are wanted.
 type planning struct {
-	ingest
+	submission
 	items   []plan.Item                    // of the stage that cuts documents
 	numbers map[mapreduce.DocumentID]int64 // of the documents that have units, by id
 	all     []plan.Item                    // a document each, as a unit takes them that takes all

@@ -1,0 +1,84 @@
+package ingest
+
+import (
+	"crypto/sha256"
+	"unicode/utf8"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/orchestrator/chunk"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/plan"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// initialQueue is where the units of the n-th document wait.
+func (c *Config) initialQueue(n int64) *storagev1.Queue {
+	return &storagev1.Queue{Shard: n % int64(c.Shards)}
+}
+
+// makeDocumentUnits makes the units of the n-th document, of the stage that has a unit for
+// each document or cuts them.
+func (c *Config) makeDocumentUnits(spec *mapreduce.JobSpec, g *plan.Graph, d *mapreduce.Document, text string, n int64) ([]*storagev1.Unit, error) {
+	stage := g.Pipeline().Stages[g.Cuts()]
+	own := jobspec.ForStage(*spec, stage)
+	pieces, err := c.cutText(&own, stage, d.ID, text)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(text))
+	units := make([]*storagev1.Unit, len(pieces))
+	chars, at := int64(0), 0
+	count := func(to int) int64 { // code points before byte to; called with growing offsets
+		chars += int64(utf8.RuneCountInString(text[at:to]))
+		at = to
+		return chars
+	}
+	for i, p := range pieces {
+		src := &storagev1.Source{
+			Sha256: sum[:], Length: int64(len(text)), Start: int64(p.Start), End: int64(p.End),
+			CoreStart: int64(p.CoreStart), CoreEnd: int64(p.CoreEnd),
+			ChunkIndex: int64(i), Chunks: int64(len(pieces)), MediaType: d.MediaType, Metadata: d.Metadata,
+		}
+		src.CharStart = count(p.CoreStart)
+		src.CharOffset = src.CharStart - int64(utf8.RuneCountInString(text[p.Start:p.CoreStart]))
+		src.CharEnd = count(p.CoreEnd)
+		units[i] = &storagev1.Unit{
+			UnitId: string(mapUnit(d.ID, i, len(pieces))), DocumentId: string(d.ID), Kind: uint32(mapreduce.KindMap), Stage: int64(g.Cuts()),
+			Index: keys.MapIndex(n, int64(i)), Source: src, Queue: c.initialQueue(n),
+			Estimate: c.Estimate(&own, int64(p.Tokens)),
+		}
+	}
+	return units, nil
+}
+
+// cutText cuts the text of a document, if the stage has units for parts of documents.
+func (c *Config) cutText(spec *mapreduce.JobSpec, stage *pipeline.Stage, id mapreduce.DocumentID, text string) ([]chunk.Piece, error) {
+	if stage.Each == pipeline.EachDocument {
+		n := c.Rules.Counter(spec).Count(text)
+		return []chunk.Piece{{CoreEnd: len(text), End: len(text), Tokens: n, Exact: true}}, nil
+	}
+	pieces, err := chunk.Cut(text, chunk.Options{
+		MaxTokens: spec.MaxTokensPerUnit, Overlap: max(0, spec.ChunkOverlap), Counter: c.Rules.Counter(spec),
+	})
+	if err != nil {
+		return nil, errs.Field("max_tokens_per_unit", "%s", err)
+	}
+	if len(pieces) >= keys.MaxChunks {
+		return nil, errs.Field("documents", "document %q would be cut into %d chunks; at most %d are taken", id, len(pieces), keys.MaxChunks)
+	}
+	return pieces, nil
+}
+
+// mapUnit returns the id of the i-th of the units of a document.
+func mapUnit(d mapreduce.DocumentID, i, units int) mapreduce.UnitID {
+	if units == 1 {
+		return mapreduce.MapUnit(d)
+	}
+	return mapreduce.ChunkUnit(d, i)
+}
+
+// AnswerTokens is what a call's answer may take, unless the provider says more.
+const AnswerTokens = 8192
