@@ -275,7 +275,7 @@ func (o *Orchestrator) sendVerdicts(t *task, res *jobs.TurnResult) {
 				"job", v.Job, "unit", v.Unit, "attempt", v.Attempt, "session", p.session.id)
 		}
 		if ref := res.Verdicts[i].Sleeps; ref != nil {
-			o.scheduleWakeUp(v.Job, *ref)
+			o.life.ScheduleWakeUp(v.Job, *ref)
 		}
 	}
 	for s, vs := range bySession {

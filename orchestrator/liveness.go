@@ -8,7 +8,6 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
-	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store/jobs"
 )
@@ -109,7 +108,7 @@ func (o *Orchestrator) wakeLoop(ctx context.Context) {
 			o.signals.MarkDue(id)
 		}
 		if err == nil {
-			err = o.refreshJobs(ctx, o.jobs.Runs)
+			err = o.life.RefreshJobs(ctx, o.jobs.Runs)
 		}
 		if err == nil && !o.members.IsOnlyNode() {
 			o.scheduler.callsChange()
@@ -134,13 +133,13 @@ func (o *Orchestrator) wakeLoop(ctx context.Context) {
 func (o *Orchestrator) pollLoop(ctx context.Context) {
 	supervise.CallEvery(ctx, supervise.WithJitter(o.config.Poll), func() {
 		o.endSilentStreams()
-		o.supervisor.LogFailure(ctx, "looking for work", o.refreshJobs(ctx, o.members.SeenRuns))
+		o.supervisor.LogFailure(ctx, "looking for work", o.life.RefreshJobs(ctx, o.members.SeenRuns))
 		o.scheduler.callsPoll(o.members.IsOnlyNode())
 		o.supervisor.LogFailure(ctx, "asking for the fleet's slots", o.fleetSlots(ctx))
 		for _, id := range o.turnOf(polled) {
 			o.scheduler.rereadQueue(id)
 			o.signals.MarkDue(id)
-			o.supervisor.LogFailure(ctx, "looking for units that sleep", o.findSleepers(ctx, id), "job", id)
+			o.supervisor.LogFailure(ctx, "looking for units that sleep", o.life.FindSleepers(ctx, id), "job", id)
 			o.supervisor.LogFailure(ctx, "pausing a job", o.pauseStuck(ctx, id), "job", id)
 		}
 	})
@@ -179,48 +178,6 @@ func (b *scheduler) runningJobs() []mapreduce.JobID {
 	return ids
 }
 
-// refreshJobs puts the jobs that may run on the scheduler, and has those looked at that
-// may not any more. What it acts on it reads again: those that look returns may be a
-// beat old.
-func (o *Orchestrator) refreshJobs(ctx context.Context, look func(context.Context) ([]jobs.RunRef, error)) error {
-	refs, err := look(ctx)
-	if err != nil {
-		return err
-	}
-	runs := make(map[mapreduce.JobID]bool, len(refs))
-	for _, ref := range refs {
-		runs[ref.Job] = true
-		if !o.isOwnJob(ref.Job) || o.scheduler.hasJobEpoch(ref.Job, ref.Epoch) {
-			continue
-		}
-		if err := o.refreshJob(ctx, ref.Job); err != nil && errs.KindOf(err) != errs.NotFound { // deleted meanwhile
-			return err
-		}
-	}
-	for _, id := range o.scheduler.runningJobs() {
-		if !runs[id] {
-			o.signals.MarkDue(id)
-		}
-	}
-	return nil
-}
-
-// refreshJob brings one job on the scheduler up to date.
-func (o *Orchestrator) refreshJob(ctx context.Context, id mapreduce.JobID) error {
-	st, err := o.jobs.Standing(ctx, id)
-	if err != nil {
-		return err
-	}
-	switch {
-	case !o.isOwnJob(id):
-	case !mapreduce.JobState(st.Ctl.State).Running():
-		o.signals.MarkDue(id) // it may be that a cancel has begun and is not done
-	case !o.scheduler.hasJobEpoch(id, st.Ctl.Epoch):
-		o.scheduleJob(ctx, id, st, nil, nil)
-	}
-	return nil
-}
-
 // scheduleJob puts a job on the scheduler, compiled if it is not yet. waiting are the
 // units that wait, if these are known and all there are.
 func (o *Orchestrator) scheduleJob(ctx context.Context, id mapreduce.JobID, st *jobs.Standing, compiled *jobspec.Compiled, waiting []jobs.Candidate) {
@@ -248,44 +205,9 @@ func (o *Orchestrator) scheduleJob(ctx context.Context, id mapreduce.JobID, st *
 	}
 	o.signals.MarkDue(id)
 	for _, ref := range st.Sleepers {
-		o.scheduleWakeUp(id, ref)
+		o.life.ScheduleWakeUp(id, ref)
 	}
 	o.scheduler.sleepersSeen(id, st.NextParked)
-}
-
-// isOwnJob reports whether this orchestrator runs a job.
-func (o *Orchestrator) isOwnJob(id mapreduce.JobID) bool {
-	if o.config.Adopt {
-		return true
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.ownJobs[id]
-}
-
-// markOwnJob makes a job one that this orchestrator runs.
-func (o *Orchestrator) markOwnJob(id mapreduce.JobID) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.ownJobs[id] = true
-}
-
-// sleepersPage is how many units that back off, and how many parked ones, one poll
-// of a job looks at.
-const sleepersPage = 1000
-
-// findSleepers times the units of a job that back off, and further ones of those that
-// are parked, from now for those that are seen for the first time.
-func (o *Orchestrator) findSleepers(ctx context.Context, id mapreduce.JobID) error {
-	refs, next, err := o.jobs.Sleepers(ctx, id, o.scheduler.sleepersAfter(id), sleepersPage)
-	if err != nil {
-		return err
-	}
-	o.scheduler.sleepersSeen(id, next)
-	for _, ref := range refs {
-		o.scheduleWakeUp(id, ref)
-	}
-	return nil
 }
 
 // sleepersAfter returns behind which parked unit of a job to go on looking.
@@ -304,28 +226,5 @@ func (b *scheduler) sleepersSeen(id mapreduce.JobID, next mapreduce.UnitID) {
 	defer b.mu.Unlock()
 	if r := b.runs[id]; r != nil {
 		r.parkedAfter = next
-	}
-}
-
-// scheduleWakeUp wakes a unit when it has slept long enough from now, unless that is seen to
-// already.
-func (o *Orchestrator) scheduleWakeUp(id mapreduce.JobID, ref jobs.SleeperRef) {
-	o.signals.SleepUntil(time.Now().Add(ref.For), notify.Sleeper{Job: id, Sleeper: ref.Sleeper})
-}
-
-// wakeBatch is how many units are woken in one transaction.
-const wakeBatch = 200
-
-// wakeUnits puts units that have slept long enough into their queue.
-func (o *Orchestrator) wakeUnits(ctx context.Context, id mapreduce.JobID, units []jobs.Sleeper) {
-	for batch := range slices.Chunk(units, wakeBatch) {
-		woken, err := o.jobs.Wakeup(ctx, id, batch)
-		if err != nil && errs.KindOf(err) != errs.NotFound {
-			o.supervisor.LogFailure(ctx, "waking units; trying again", err, "job", id, "units", len(batch))
-			for _, s := range batch {
-				o.scheduleWakeUp(id, jobs.SleeperRef{Sleeper: s, For: time.Second})
-			}
-		}
-		o.scheduler.enqueueCandidates(id, woken)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/ingest"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/lifecycle"
 	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/read"
@@ -205,6 +206,7 @@ type Orchestrator struct {
 	specs      *jobspec.Finder // of jobs
 	supervisor *supervise.Supervisor
 	members    *cluster.Membership // of the cluster
+	life       *lifecycle.Manager
 	intake     *ingest.Intake
 	reader     *read.Reader
 	checker    *verify.Checker // of outputs
@@ -217,8 +219,7 @@ type Orchestrator struct {
 
 	polledLast mapreduce.JobID // of polls only
 
-	mu      sync.Mutex // guards the variables below
-	ownJobs map[mapreduce.JobID]bool
+	mu      sync.Mutex    // guards the variables below
 	leaving chan struct{} // closed once no stream is admitted any more
 }
 
@@ -235,7 +236,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	}
 	o := &Orchestrator{
 		jobs: j, config: c, log: c.Logger, started: make(chan struct{}),
-		ownJobs: make(map[mapreduce.JobID]bool), grantRequestSlot: make(chan struct{}, 1),
+		grantRequestSlot:  make(chan struct{}, 1),
 		recordLookupSlots: make(chan struct{}, maxWanting),
 		leaving:           make(chan struct{}),
 	}
@@ -244,8 +245,9 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o.specs = jobspec.NewFinder(j, func(id mapreduce.JobID) *jobspec.Compiled { return o.scheduler.compiledJob(id) })
 	o.checker = verify.NewChecker(j, o.specs, o.supervisor)
 	o.intake = ingest.New(j, o.specs, ingestNode{o}, &o.signals, o.supervisor, *c.ingestConfig())
+	o.life = lifecycle.New(j, o.specs, lifeScheduler{o}, o.members, o.intake, &o.signals, o.supervisor, lifecycle.Config{Adopt: c.Adopt, Seal: c.Seal})
 	o.reader = read.New(j, o.specs, &o.signals, read.Config{
-		SealJob: o.sealAll, Verify: o.checker.VerifyOutput, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge,
+		SealJob: o.life.SealAll, Verify: o.checker.VerifyOutput, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge,
 	})
 	o.scheduler = newBoard(j.Node(), c.Limits)
 	o.scheduler.lease, o.scheduler.onPrimed = c.Lease, o.signals.MarkDue
@@ -280,8 +282,8 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 // backgroundLoops are what an orchestrator does beside committing, by name.
 func (o *Orchestrator) backgroundLoops() map[string]func(context.Context) {
 	return map[string]func(context.Context){
-		"beats": o.members.BeatLoop, "failover": o.members.FailoverLoop, "wakes": o.wakeLoop, "polls": o.pollLoop, "keepalive": o.keepaliveLoop, "seals": o.sealLoop,
-		"timers": o.timerLoop, "advance": o.advanceLoop, "limits": o.limitsLoop, "trim answers": o.trimAnswersLoop,
+		"beats": o.members.BeatLoop, "failover": o.members.FailoverLoop, "wakes": o.wakeLoop, "polls": o.pollLoop, "keepalive": o.keepaliveLoop, "seals": o.life.SealLoop,
+		"timers": o.life.TimerLoop, "advance": o.life.AdvanceLoop, "limits": o.limitsLoop, "trim answers": o.trimAnswersLoop,
 	}
 }
 

@@ -47,11 +47,11 @@ func (o *Orchestrator) initialSlots(spec *mapreduce.JobSpec) int64 {
 type ingestNode struct{ o *Orchestrator }
 
 // MarkOwnJob implements ingest.Node.
-func (n ingestNode) MarkOwnJob(id mapreduce.JobID) { n.o.markOwnJob(id) }
+func (n ingestNode) MarkOwnJob(id mapreduce.JobID) { n.o.life.MarkOwnJob(id) }
 
 // RefreshJob implements ingest.Node.
 func (n ingestNode) RefreshJob(ctx context.Context, id mapreduce.JobID) error {
-	return n.o.refreshJob(ctx, id)
+	return n.o.life.RefreshJob(ctx, id)
 }
 
 // ScheduleJob implements ingest.Node.
@@ -70,4 +70,51 @@ func (n ingestNode) SetInitialSlots(id mapreduce.JobID, slots int64) {
 // ReplayInput implements ingest.Node.
 func (n ingestNode) ReplayInput(ctx context.Context, asked mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobSpec, iter.Seq2[*mapreduce.Document, error], error) {
 	return n.o.replayInput(ctx, asked, docs)
+}
+
+// lifeScheduler is the scheduler of an orchestrator, as the life of jobs needs it.
+type lifeScheduler struct{ o *Orchestrator }
+
+// ScheduleJob implements lifecycle.Scheduler.
+func (l lifeScheduler) ScheduleJob(ctx context.Context, id mapreduce.JobID, st *jobs.Standing, compiled *jobspec.Compiled, waiting []jobs.Candidate) {
+	l.o.scheduleJob(ctx, id, st, compiled, waiting)
+}
+
+// HasJobEpoch implements lifecycle.Scheduler.
+func (l lifeScheduler) HasJobEpoch(id mapreduce.JobID, epoch int64) bool {
+	return l.o.scheduler.hasJobEpoch(id, epoch)
+}
+
+// RunningJobs implements lifecycle.Scheduler.
+func (l lifeScheduler) RunningJobs() []mapreduce.JobID { return l.o.scheduler.runningJobs() }
+
+// RetireJob implements lifecycle.Scheduler.
+func (l lifeScheduler) RetireJob(id mapreduce.JobID) { l.o.scheduler.retireJob(id) }
+
+// DropUnits implements lifecycle.Scheduler.
+func (l lifeScheduler) DropUnits(id mapreduce.JobID) { l.o.scheduler.dropUnits(id) }
+
+// EnqueueCandidates implements lifecycle.Scheduler.
+func (l lifeScheduler) EnqueueCandidates(id mapreduce.JobID, found []jobs.Candidate) {
+	l.o.scheduler.enqueueCandidates(id, found)
+}
+
+// SleepersAfter implements lifecycle.Scheduler.
+func (l lifeScheduler) SleepersAfter(id mapreduce.JobID) mapreduce.UnitID {
+	return l.o.scheduler.sleepersAfter(id)
+}
+
+// SleepersSeen implements lifecycle.Scheduler.
+func (l lifeScheduler) SleepersSeen(id mapreduce.JobID, next mapreduce.UnitID) {
+	l.o.scheduler.sleepersSeen(id, next)
+}
+
+// AdjustGrants implements lifecycle.Scheduler.
+func (l lifeScheduler) AdjustGrants(ctx context.Context, id mapreduce.JobID) error {
+	return l.o.adjustGrants(ctx, id)
+}
+
+// PrimePrefix implements lifecycle.Scheduler.
+func (l lifeScheduler) PrimePrefix(ctx context.Context, id mapreduce.JobID) error {
+	return l.o.primePrefix(ctx, id)
 }

@@ -1,4 +1,4 @@
-package orchestrator
+package lifecycle
 
 import (
 	"context"
@@ -10,38 +10,38 @@ import (
 
 // unblockReduces lets go the reduces of a job's tree whose inputs have ended, of those
 // that turns of this node have told.
-func (o *Orchestrator) unblockReduces(ctx context.Context, id mapreduce.JobID) error {
-	refs := o.signals.TakeEndedInputs(id)
+func (m *Manager) unblockReduces(ctx context.Context, id mapreduce.JobID) error {
+	refs := m.signals.TakeEndedInputs(id)
 	for len(refs) > 0 {
 		batch := refs[:min(len(refs), jobs.MaxUnblock)]
-		ready, told, err := o.jobs.Unblock(ctx, id, batch)
+		ready, told, err := m.jobs.Unblock(ctx, id, batch)
 		if err != nil {
 			if errs.KindOf(err) != errs.NotFound {
-				o.signals.KeepEndedInputs(id, refs)
+				m.signals.KeepEndedInputs(id, refs)
 			}
 			return err
 		}
 		refs = append(refs[len(batch):], told...) // a reduce that was skipped has ended too
-		o.scheduler.enqueueCandidates(id, ready)
+		m.scheduler.EnqueueCandidates(id, ready)
 		if len(told) > 0 { // which may be all that was left
-			o.signals.NotifyWatchers(id)
-			o.signals.MarkDue(id)
+			m.signals.NotifyWatchers(id)
+			m.signals.MarkDue(id)
 		}
 	}
 	return nil
 }
 
 // unblockAll lets go what nodes have forgotten that died.
-func (o *Orchestrator) unblockAll(ctx context.Context, id mapreduce.JobID) error {
+func (m *Manager) unblockAll(ctx context.Context, id mapreduce.JobID) error {
 	for at := (jobs.WaitRef{}); ; {
-		refs, err := o.jobs.Forgotten(ctx, id, at, jobs.MaxUnblock)
+		refs, err := m.jobs.Forgotten(ctx, id, at, jobs.MaxUnblock)
 		if err != nil || len(refs) == 0 {
 			return err
 		}
 		at = refs[len(refs)-1]
 		at.Index++
-		o.signals.KeepEndedInputs(id, refs)
-		if err := o.unblockReduces(ctx, id); err != nil {
+		m.signals.KeepEndedInputs(id, refs)
+		if err := m.unblockReduces(ctx, id); err != nil {
 			return err
 		}
 	}
@@ -49,9 +49,9 @@ func (o *Orchestrator) unblockAll(ctx context.Context, id mapreduce.JobID) error
 
 // ascendLevel turns a tree to the next level. Whatever waited for the level that has
 // ended has to run now.
-func (o *Orchestrator) ascendLevel(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
-	if err := o.unblockAll(ctx, id); err != nil {
+func (m *Manager) ascendLevel(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
+	if err := m.unblockAll(ctx, id); err != nil {
 		return err
 	}
-	return o.jobs.Ascend(ctx, id, s.Epoch)
+	return m.jobs.Ascend(ctx, id, s.Epoch)
 }

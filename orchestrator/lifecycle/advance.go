@@ -1,0 +1,274 @@
+// Package lifecycle is the life of a job between turns: from level to level, to its end,
+// and what clients change of it.
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/notify"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+// A Config says how a Manager works. All of it must be set.
+type Config struct {
+	Adopt bool          // it runs every job that may run, and not its own alone
+	Seal  time.Duration // between two seals
+}
+
+// A Scheduler has the jobs that units of are given out now.
+type Scheduler interface {
+	// ScheduleJob puts a job on the scheduler, compiled if it is not yet; HasJobEpoch reports whether one stands
+	// there as of an epoch, and RunningJobs returns those that may run.
+	ScheduleJob(ctx context.Context, id mapreduce.JobID, st *jobs.Standing, compiled *jobspec.Compiled, waiting []jobs.Candidate)
+	HasJobEpoch(id mapreduce.JobID, epoch int64) bool
+	RunningJobs() []mapreduce.JobID
+	// RetireJob takes a job off that may not run, and DropUnits stops what workers of
+	// this node run of it.
+	RetireJob(id mapreduce.JobID)
+	DropUnits(id mapreduce.JobID)
+	// EnqueueCandidates puts units into a job's queue that are known to wait there.
+	EnqueueCandidates(id mapreduce.JobID, found []jobs.Candidate)
+	// SleepersAfter returns behind which parked unit of a job to go on looking, and
+	// SleepersSeen notes it.
+	SleepersAfter(id mapreduce.JobID) mapreduce.UnitID
+	SleepersSeen(id mapreduce.JobID, next mapreduce.UnitID)
+	// AdjustGrants asks for what a job lacks here, and returns what it has no use for.
+	AdjustGrants(ctx context.Context, id mapreduce.JobID) error
+	// PrimePrefix sees to it that one unit runs first of a job whose prompts begin alike.
+	PrimePrefix(ctx context.Context, id mapreduce.JobID) error
+}
+
+// Turns say who goes first of the nodes that see the same thing to do.
+type Turns interface {
+	GiveWay(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) (*jobs.LevelStatus, error)
+	TurnToSeal(id mapreduce.JobID) bool
+}
+
+// A Mapper plans the level of a job that reads documents, once all of these are text.
+type Mapper interface {
+	StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64) error
+}
+
+// A Manager takes jobs from level to level, ends them, and changes them on request. Its
+// methods are safe for concurrent use.
+type Manager struct {
+	jobs       *jobs.Jobs
+	specs      *jobspec.Finder
+	config     Config
+	scheduler  Scheduler
+	turns      Turns
+	mapper     Mapper
+	signals    *notify.Jobs
+	supervisor *supervise.Supervisor
+
+	mu      sync.Mutex // guards the variable below
+	ownJobs map[mapreduce.JobID]bool
+}
+
+// New returns a manager of the jobs of a store. It does nothing on its own but
+// in its loops.
+func New(j *jobs.Jobs, specs *jobspec.Finder, sch Scheduler, t Turns, mp Mapper, signals *notify.Jobs, s *supervise.Supervisor, c Config) *Manager {
+	return &Manager{
+		jobs: j, specs: specs, config: c, scheduler: sch, turns: t, mapper: mp, signals: signals, supervisor: s,
+		ownJobs: make(map[mapreduce.JobID]bool),
+	}
+}
+
+// AdvanceLoop looks after the jobs that are due, each in a goroutine of its own,
+// never two for one job.
+func (m *Manager) AdvanceLoop(ctx context.Context) {
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex // guards busy
+		busy = make(map[mapreduce.JobID]bool)
+	)
+	defer wg.Wait()
+	claim := func(id mapreduce.JobID) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if busy[id] {
+			return false
+		}
+		busy[id] = true
+		return true
+	}
+	waiting := make(map[mapreduce.JobID]bool)
+	for {
+		for id, whole := range m.signals.TakeDue() {
+			waiting[id] = waiting[id] || whole
+		}
+		for id, whole := range waiting {
+			if !claim(id) {
+				continue
+			}
+			delete(waiting, id)
+			wg.Go(func() {
+				defer m.signals.DueSignal.Wake()
+				m.supervisor.ForJob(ctx, id, "advancing a job", func() { m.advanceDueJob(ctx, id, whole) })
+				mu.Lock()
+				defer mu.Unlock()
+				delete(busy, id)
+			})
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.signals.DueSignal.C():
+		}
+	}
+}
+
+// advanceDueJob looks at how far a job is, and takes it as far as it can go without
+// any unit moving; or if that is not due, it only lets go what waited for units
+// that have ended.
+func (m *Manager) advanceDueJob(ctx context.Context, id mapreduce.JobID, whole bool) {
+	err := m.unblockReduces(ctx, id)
+	if err == nil && whole {
+		err = m.advanceJob(ctx, id)
+	}
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case errs.KindOf(err) == errs.NotFound:
+		m.scheduler.RetireJob(id)
+		m.scheduler.DropUnits(id)
+	default:
+		m.supervisor.LogFailure(ctx, "advancing a job; trying again", err, "job", id)
+		m.signals.CallAt(time.Now().Add(time.Second), func(context.Context) { m.signals.MarkDue(id) })
+	}
+}
+
+func (m *Manager) advanceJob(ctx context.Context, id mapreduce.JobID) error {
+	if f, ok := m.signals.TakeFailure(id); ok {
+		if err := m.jobs.Fail(ctx, id, f.Epoch, f.Why); err != nil {
+			m.signals.RequestFailure(id, f)
+			return err
+		}
+	}
+	if m.signals.TakeTreeLook(id) {
+		if err := m.unblockAll(ctx, id); err != nil {
+			if errs.KindOf(err) != errs.NotFound {
+				m.signals.RequestTreeLook(id)
+			}
+			return err
+		}
+	}
+	s, err := m.jobs.LevelStatus(ctx, id)
+	if err == nil && s.State.Running() && s.Ended() && m.isOwnJob(id) {
+		s, err = m.turns.GiveWay(ctx, id, s)
+	}
+	if err == nil && s.State.Running() && m.isOwnJob(id) && !m.scheduler.HasJobEpoch(id, s.Epoch) {
+		err = m.RefreshJob(ctx, id) // another has turned it
+	}
+	if err != nil {
+		return err
+	}
+	if !s.State.Running() {
+		return m.handleStoppedJob(ctx, id, s)
+	}
+	if !m.isOwnJob(id) {
+		return nil
+	}
+	if s.FailFast && s.Failures > 0 {
+		return m.failFast(ctx, id, s)
+	}
+	if s.Ended() {
+		return m.turnLevel(ctx, id, s)
+	}
+	if err := m.scheduler.AdjustGrants(ctx, id); err != nil {
+		return err
+	}
+	return m.scheduler.PrimePrefix(ctx, id)
+}
+
+// handleStoppedJob takes a job that does not run off the scheduler, and ends what a cancel
+// has begun.
+func (m *Manager) handleStoppedJob(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
+	m.scheduler.RetireJob(id)
+	m.signals.NotifyWatchers(id)
+	if s.State != mapreduce.JobCancelled {
+		return m.SealAll(ctx, id)
+	}
+	m.scheduler.DropUnits(id)
+	var cursor []byte
+	for done := !s.Sweeping; !done; {
+		var err error
+		if cursor, done, err = m.jobs.SweepCancelled(ctx, id, cursor); err != nil {
+			return err
+		}
+	}
+	return m.SealAll(ctx, id)
+}
+
+func (m *Manager) failFast(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
+	why := fmt.Sprintf("%d units failed, and the job is to fail fast", s.Failures)
+	if u, err := m.jobs.FirstFailed(ctx, id); err != nil {
+		return err
+	} else if u != nil {
+		why = fmt.Sprintf("unit %s failed, and the job is to fail fast: %s", u.UnitId, lastOf(u.Errors))
+	}
+	if err := m.jobs.Fail(ctx, id, s.Epoch, why); err != nil {
+		return err
+	}
+	m.signals.MarkDue(id)
+	return nil
+}
+
+func lastOf(list []string) string {
+	if len(list) == 0 {
+		return "no reason given"
+	}
+	return list[len(list)-1]
+}
+
+// turnLevel ends a level: it plans the next, or completes the job.
+func (m *Manager) turnLevel(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
+	switch {
+	case s.Level < 0:
+		if err := m.mapper.StartMapping(ctx, id, s.Epoch); err != nil {
+			return err
+		}
+	case s.Completed == 0:
+		if err := m.failAll(ctx, id, s); err != nil {
+			return err
+		}
+	case s.InTree():
+		if err := m.ascendLevel(ctx, id, s); err != nil {
+			return err
+		}
+	default:
+		if err := m.planLevel(ctx, id, s); err != nil {
+			return err
+		}
+	}
+	m.signals.NotifyWatchers(id)
+	m.signals.MarkDue(id)
+	return m.RefreshJob(ctx, id)
+}
+
+func (m *Manager) failAll(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
+	u, err := m.jobs.FirstFailed(ctx, id)
+	if err != nil {
+		return err
+	}
+	skipped, err := m.jobs.Skipped(ctx, id, 0, 1)
+	if err != nil {
+		return err
+	}
+	why := "no document is left to process"
+	switch {
+	case u != nil && s.Failed > 0:
+		why = fmt.Sprintf("all %d units of level %d failed; the first, %s: %s", s.Failed, s.Level, u.UnitId, lastOf(u.Errors))
+	case u != nil:
+		why += fmt.Sprintf("; the first to fail, %s: %s", u.UnitId, lastOf(u.Errors))
+	case len(skipped) > 0:
+		why += fmt.Sprintf("; the first that was skipped, %s: %s", skipped[0].Document, skipped[0].Reason)
+	}
+	return m.jobs.Fail(ctx, id, s.Epoch, why)
+}

@@ -1,0 +1,200 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/outputs"
+	"github.com/coditect/mapreduce/orchestrator/plan"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+// planLevel plans the level that follows one which has ended, or completes the job
+// if none does.
+func (m *Manager) planLevel(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
+	compiled, err := m.specs.Job(ctx, id)
+	if err != nil {
+		return err
+	}
+	graph := compiled.Graph
+	planned := make([]plan.Planned, len(s.Planned))
+	for i, l := range s.Planned {
+		planned[i] = plan.Planned{Stage: l.Stage, Depth: l.Depth, Root: l.Unit != ""}
+	}
+	step, err := graph.Next(planned, &planHistory{m: m, ctx: ctx, job: id, status: s, Compiled: compiled})
+	switch {
+	case errs.KindOf(err) == errs.Precondition: // the same whoever plans
+		return m.jobs.Fail(ctx, id, s.Epoch, err.Error())
+	case err != nil:
+		return err
+	case step == nil:
+		return m.jobs.Complete(ctx, id, s.Epoch)
+	}
+	return m.planSteps(ctx, id, levelPlan(s, step), s.Next)
+}
+
+// planSteps plans a level that was seen to be planned as far as seen. Of several nodes
+// that see it so at the same moment, only one can make the step behind that; the
+// others find in their first step that there was one, and leave the level to it: the
+// next look at the job waits for it in GiveWay.
+func (m *Manager) planSteps(ctx context.Context, id mapreduce.JobID, next jobs.LevelPlan, seen int64) error {
+	from, done, err := m.jobs.PlanStep(ctx, id, next)
+	if from != seen {
+		return err
+	}
+	for err == nil && !done {
+		_, done, err = m.jobs.PlanStep(ctx, id, next)
+	}
+	return err
+}
+
+// levelPlan returns how the store is to plan a step.
+func levelPlan(s *jobs.LevelStatus, step *plan.Step) jobs.LevelPlan {
+	next := jobs.LevelPlan{
+		Epoch: s.Epoch, Number: s.Level + 1, Level: jobspec.LevelOf(step), Kind: step.Kind,
+		Group: step.Group, Bins: step.Bins, Each: step.Each, Warnings: warningTexts(step.Warnings),
+	}
+	for _, e := range step.Items {
+		next.Items = append(next.Items, jobs.Item{Source: e.Source, Value: e.Value})
+	}
+	return next
+}
+
+// A planHistory is what the levels of a job came to, from level 0 on. They have ended,
+// so that it is the same whoever asks.
+type planHistory struct {
+	m      *Manager
+	ctx    context.Context // of the planning, which the history does not outlive
+	job    mapreduce.JobID
+	status *jobs.LevelStatus
+	*jobspec.Compiled
+}
+
+// Sizes implements plan.History.
+func (h *planHistory) Sizes(level int) (plan.Sizes, error) {
+	s := h.status
+	units := s.Planned[level].Units
+	switch int64(level) {
+	case s.Level:
+		return plan.Sizes{Units: units, Completed: s.Completed, Tokens: s.Size}, nil
+	case s.Planned[s.Level].Source:
+		if s.Level > 0 {
+			return plan.Sizes{Units: units, Completed: s.SourceCompleted, Tokens: s.SourceSize}, nil
+		}
+	}
+	completed, size, err := h.m.jobs.LevelSizes(h.ctx, h.job, int64(level))
+	return plan.Sizes{Units: units, Completed: completed, Tokens: size}, err
+}
+
+// visitCompletedUnits visits the units of a level that have an output, in order.
+func (h *planHistory) visitCompletedUnits(level int, visit func(*storagev1.Unit) error) error {
+	for from := int64(0); ; {
+		page, err := h.m.jobs.UnitsFrom(h.ctx, h.job, int64(level), from, 256)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, u := range page {
+			if from = u.Index + 1; mapreduce.UnitState(u.Status) != mapreduce.UnitComplete {
+				continue
+			}
+			if err := visit(u); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Outputs implements plan.History. Agents are named whose outputs are above the
+// budget: the job's owner is warned of them.
+func (h *planHistory) Outputs(level int) ([]plan.Output, error) {
+	stage := h.status.Planned[level].Stage
+	budget := h.Graph.TreeOf(stage).Budget()
+	all := make([]plan.Output, 0, h.status.Completed)
+	err := h.visitCompletedUnits(level, func(u *storagev1.Unit) error {
+		out := plan.Output{Index: u.Index, Tokens: u.Result.GetSize(), Unit: mapreduce.UnitID(u.UnitId)}
+		if out.Tokens > budget {
+			out.Agent = roleOf(h.Graph.Pipeline(), stage, u, h.Spec.Vars)
+		}
+		all = append(all, out)
+		return nil
+	})
+	return all, err
+}
+
+// maxItems bounds the elements that a stage fans out to.
+const maxItems = 100_000
+
+// Items implements plan.History.
+func (h *planHistory) Items(level int, path []string) ([]plan.Element, error) {
+	var all []plan.Element
+	err := h.visitCompletedUnits(level, func(u *storagev1.Unit) error {
+		value, err := h.readUnitValue(u)
+		if err != nil {
+			return err
+		}
+		list, err := pipeline.List(value, path)
+		if err != nil {
+			return errs.New(errs.Precondition, "output of unit %s: %v", u.UnitId, err)
+		}
+		for i, value := range list {
+			if len(value) > jobs.MaxItem {
+				return errs.New(errs.Precondition, "output of unit %s: element %d of %s has %d bytes; at most %d are taken",
+					u.UnitId, i, strings.Join(path, "."), len(value), jobs.MaxItem)
+			}
+			all = append(all, plan.Element{Source: u.Index, Value: value})
+		}
+		if len(all) > maxItems {
+			return errs.New(errs.Precondition, "%s has more than %d elements", strings.Join(path, "."), maxItems)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// readUnitValue returns what a unit came to, as a stage reads it.
+func (h *planHistory) readUnitValue(u *storagev1.Unit) ([]byte, error) {
+	out, err := outputs.Of(h.ctx, h.m.jobs, h.job, u)
+	if err != nil {
+		return nil, err
+	}
+	if u.Level > 0 && outputs.NamesRecordsOnly(out) {
+		if out, err = outputs.Resolve(h.ctx, h.m.jobs, h.job, u, out); err != nil {
+			return nil, err
+		}
+	}
+	if len(out.Value) > 0 {
+		return out.Value, nil
+	}
+	return out.Read(h.Schemas[h.status.Planned[u.Level].Stage])
+}
+
+// roleOf returns the role of the agent that ran a unit of a stage, or "" if it
+// cannot be told.
+func roleOf(p *pipeline.Pipeline, stage int, u *storagev1.Unit, vars map[string]string) string {
+	role, err := p.Role(p.Stages[stage].Name, vars, pipeline.Document{ID: u.DocumentId, Metadata: u.Source.GetMetadata()})
+	if err != nil {
+		return "" // the warning names the unit too
+	}
+	return role
+}
+
+// maxWarnings bounds what is told one by one of a level.
+const maxWarnings = 8
+
+// warningTexts returns what the owner of a job is told of a level.
+func warningTexts(all []plan.Warning) []string {
+	var texts []string
+	for _, w := range all[:min(len(all), maxWarnings)] {
+		texts = append(texts, w.String())
+	}
+	if n := len(all) - maxWarnings; n > 0 {
+		texts = append(texts, fmt.Sprintf("and so have %d more outputs", n))
+	}
+	return texts
+}

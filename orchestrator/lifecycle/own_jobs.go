@@ -1,0 +1,68 @@
+package lifecycle
+
+import (
+	"context"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+// RefreshJobs puts the jobs that may run on the scheduler, and has those looked at that
+// may not any more. What it acts on it reads again: those that look returns may be a
+// beat old.
+func (m *Manager) RefreshJobs(ctx context.Context, look func(context.Context) ([]jobs.RunRef, error)) error {
+	refs, err := look(ctx)
+	if err != nil {
+		return err
+	}
+	runs := make(map[mapreduce.JobID]bool, len(refs))
+	for _, ref := range refs {
+		runs[ref.Job] = true
+		if !m.isOwnJob(ref.Job) || m.scheduler.HasJobEpoch(ref.Job, ref.Epoch) {
+			continue
+		}
+		if err := m.RefreshJob(ctx, ref.Job); err != nil && errs.KindOf(err) != errs.NotFound { // deleted meanwhile
+			return err
+		}
+	}
+	for _, id := range m.scheduler.RunningJobs() {
+		if !runs[id] {
+			m.signals.MarkDue(id)
+		}
+	}
+	return nil
+}
+
+// RefreshJob brings one job on the scheduler up to date.
+func (m *Manager) RefreshJob(ctx context.Context, id mapreduce.JobID) error {
+	st, err := m.jobs.Standing(ctx, id)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !m.isOwnJob(id):
+	case !mapreduce.JobState(st.Ctl.State).Running():
+		m.signals.MarkDue(id) // it may be that a cancel has begun and is not done
+	case !m.scheduler.HasJobEpoch(id, st.Ctl.Epoch):
+		m.scheduler.ScheduleJob(ctx, id, st, nil, nil)
+	}
+	return nil
+}
+
+// isOwnJob reports whether this orchestrator runs a job.
+func (m *Manager) isOwnJob(id mapreduce.JobID) bool {
+	if m.config.Adopt {
+		return true
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ownJobs[id]
+}
+
+// MarkOwnJob makes a job one that this orchestrator runs.
+func (m *Manager) MarkOwnJob(id mapreduce.JobID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ownJobs[id] = true
+}
