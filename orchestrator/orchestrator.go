@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/access"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/ingest"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
@@ -203,6 +204,7 @@ type Orchestrator struct {
 	log        *slog.Logger
 	scheduler  *scheduler
 	signals    notify.Jobs
+	access     access.Rules
 	specs      *jobspec.Finder // of jobs
 	supervisor *supervise.Supervisor
 	members    *cluster.Membership // of the cluster
@@ -242,6 +244,10 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	}
 	o.supervisor = supervise.New(j, &o.signals, supervise.Config{Logger: c.Logger, Grace: c.Grace, Lease: c.Lease, Beat: c.Beat})
 	o.members = cluster.New(j, clusterHost{o}, o.supervisor, cluster.Config{Beat: c.Beat, Lease: c.Lease, Grace: c.Grace, Seal: c.Seal, Logger: c.Logger})
+	o.access = access.Rules{TenantOf: func(ctx context.Context, id mapreduce.JobID) (mapreduce.TenantID, error) {
+		ctl, err := j.Ctl(ctx, id)
+		return mapreduce.TenantID(ctl.GetTenant()), err
+	}}
 	o.specs = jobspec.NewFinder(j, func(id mapreduce.JobID) *jobspec.Compiled { return o.scheduler.compiledJob(id) })
 	o.checker = verify.NewChecker(j, o.specs, o.supervisor)
 	o.intake = ingest.New(j, o.specs, ingestNode{o}, &o.signals, o.supervisor, *c.ingestConfig())

@@ -191,7 +191,7 @@ func TestWakeRefuses(t *testing.T) {
 		"handle": {},
 		"answer": {Handle: "h", Answer: make([]byte, mapreduce.MaxWakeAnswer+1)},
 	} {
-		_, err := n.orch.WakeUnit(t.Context(), id, "doc-0000000", call.Handle, call.Answer)
+		_, err := n.orch.WakeUnit(t.Context(), mapreduce.Local(""), id, "doc-0000000", call.Handle, call.Answer)
 		if e := fmt.Sprint(err); err == nil || errs.KindOf(err) != errs.Invalid {
 			t.Errorf("%s: %s, want it refused", field, e)
 		}

@@ -10,7 +10,10 @@ import (
 )
 
 // PlanJob implements mapreduce.Service.
-func (o *Orchestrator) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
+func (o *Orchestrator) PlanJob(ctx context.Context, by mapreduce.Principal, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
+	if err := o.access.UseTenant(by, q.Spec.Tenant); err != nil {
+		return nil, err
+	}
 	return o.config.ingestConfig().PlanJob(ctx, q, docs)
 }
 

@@ -14,7 +14,10 @@ import (
 )
 
 // GetResult implements mapreduce.Service.
-func (o *Orchestrator) GetResult(ctx context.Context, id mapreduce.JobID, partial bool, sink func(*mapreduce.ResultPart) error) error {
+func (o *Orchestrator) GetResult(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID, partial bool, sink func(*mapreduce.ResultPart) error) error {
+	if err := o.access.UseJob(ctx, by, id); err != nil {
+		return err
+	}
 	job, err := o.jobs.Job(ctx, id)
 	if err != nil {
 		return err

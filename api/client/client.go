@@ -26,7 +26,7 @@ import (
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
-var _ mapreduce.Service = (*Client)(nil)
+var _ mapreduce.Client = (*Client)(nil)
 
 // A Config says how to talk to a server. The zero Config works.
 type Config struct {

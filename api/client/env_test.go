@@ -127,7 +127,12 @@ func document(id mapreduce.DocumentID, content string) *mapreduce.Document {
 	return &mapreduce.Document{ID: id, MediaType: "text/plain", Metadata: map[string]string{"from": "test"}, Content: []byte(content)}
 }
 
-func submitted(t *testing.T, s mapreduce.Service, spec mapreduce.JobSpec, docs ...*mapreduce.Document) *mapreduce.Job {
+// near returns a client of a service, without an edge between them.
+func near(s mapreduce.Service) mapreduce.Client {
+	return servertest.Client{Service: s, By: mapreduce.Local("")}
+}
+
+func submitted(t *testing.T, s mapreduce.Client, spec mapreduce.JobSpec, docs ...*mapreduce.Document) *mapreduce.Job {
 	t.Helper()
 	job, err := s.SubmitJob(t.Context(), spec, documents(docs...))
 	if err != nil {

@@ -26,36 +26,36 @@ func jobOf(p *pb.Job, err error) (*mapreduce.Job, error) {
 	return wire.DecodeJob(p), nil
 }
 
-// GetJob implements mapreduce.Service.
+// GetJob implements mapreduce.Client.
 func (c *Client) GetJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
 	return jobOf(c.jobs.GetJob(ctx, &pb.GetJobRequest{JobId: string(id)}))
 }
 
-// PauseJob implements mapreduce.Service.
+// PauseJob implements mapreduce.Client.
 func (c *Client) PauseJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
 	p, err := c.jobs.PauseJob(ctx, &pb.PauseJobRequest{JobId: string(id)})
 	return jobOf(p.GetJob(), err)
 }
 
-// CancelJob implements mapreduce.Service.
+// CancelJob implements mapreduce.Client.
 func (c *Client) CancelJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
 	p, err := c.jobs.CancelJob(ctx, &pb.CancelJobRequest{JobId: string(id)})
 	return jobOf(p.GetJob(), err)
 }
 
-// ResumeJob implements mapreduce.Service.
+// ResumeJob implements mapreduce.Client.
 func (c *Client) ResumeJob(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) (*mapreduce.Job, error) {
 	p, err := c.jobs.ResumeJob(ctx, wire.EncodeResume(id, r))
 	return jobOf(p.GetJob(), err)
 }
 
-// DeleteJob implements mapreduce.Service.
+// DeleteJob implements mapreduce.Client.
 func (c *Client) DeleteJob(ctx context.Context, id mapreduce.JobID) error {
 	_, err := c.jobs.DeleteJob(ctx, &pb.DeleteJobRequest{JobId: string(id)})
 	return wire.Error(err)
 }
 
-// ListJobs implements mapreduce.Service.
+// ListJobs implements mapreduce.Client.
 func (c *Client) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (*mapreduce.JobPage, error) {
 	p, err := c.jobs.ListJobs(ctx, wire.EncodeListJobs(&q))
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Client) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (*mapr
 	return wire.DecodeJobs(p), nil
 }
 
-// ListUnits implements mapreduce.Service. Pages with large outputs may be much
+// ListUnits implements mapreduce.Client. Pages with large outputs may be much
 // shorter than asked for.
 func (c *Client) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (*mapreduce.UnitPage, error) {
 	p, err := c.jobs.ListUnits(ctx, wire.EncodeListUnits(&q))
@@ -74,7 +74,7 @@ func (c *Client) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (*ma
 	return wire.DecodeUnits(p), nil
 }
 
-// WakeUnit implements mapreduce.Service.
+// WakeUnit implements mapreduce.Client.
 func (c *Client) WakeUnit(ctx context.Context, job mapreduce.JobID, unit mapreduce.UnitID, handle string, answer []byte) (*mapreduce.Unit, error) {
 	p, err := c.jobs.WakeUnit(ctx, &pb.WakeUnitRequest{
 		JobId: string(job), UnitId: string(unit), Handle: handle, Answer: answer,
@@ -88,7 +88,7 @@ func (c *Client) WakeUnit(ctx context.Context, job mapreduce.JobID, unit mapredu
 	return wire.DecodeUnit(p.GetUnit()), nil
 }
 
-// ListEvents implements mapreduce.Service.
+// ListEvents implements mapreduce.Client.
 func (c *Client) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
 	p, err := c.jobs.ListEvents(ctx, wire.EncodeListEvents(&q))
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *Client) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*
 	return wire.DecodeEvents(p), nil
 }
 
-// WatchJob implements mapreduce.Service.
+// WatchJob implements mapreduce.Client.
 func (c *Client) WatchJob(ctx context.Context, id mapreduce.JobID, fn func(*mapreduce.Job) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -111,7 +111,7 @@ func (c *Client) WatchJob(ctx context.Context, id mapreduce.JobID, fn func(*mapr
 	})
 }
 
-// GetResult implements mapreduce.Service.
+// GetResult implements mapreduce.Client.
 func (c *Client) GetResult(ctx context.Context, id mapreduce.JobID, partial bool, sink func(*mapreduce.ResultPart) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -128,7 +128,7 @@ func (c *Client) GetResult(ctx context.Context, id mapreduce.JobID, partial bool
 	})
 }
 
-// AnswerCache implements mapreduce.Service.
+// AnswerCache implements mapreduce.Client.
 func (c *Client) AnswerCache(ctx context.Context, t mapreduce.TenantID, forget bool) (*mapreduce.AnswerCache, error) {
 	if !forget {
 		p, err := c.admin.GetAnswerCache(ctx, &pb.GetAnswerCacheRequest{TenantId: string(t)})
@@ -138,7 +138,7 @@ func (c *Client) AnswerCache(ctx context.Context, t mapreduce.TenantID, forget b
 	return wire.DecodeAnswerCache(p.GetCleared()), wire.Error(err)
 }
 
-// CheckStore implements mapreduce.Service.
+// CheckStore implements mapreduce.Client.
 func (c *Client) CheckStore(ctx context.Context, found func(mapreduce.Finding) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -168,7 +168,7 @@ func drainStream[P any](stream grpc.ServerStreamingClient[P], err error, take fu
 	}
 }
 
-// SubmitJob implements mapreduce.Service. Documents are taken from docs as fast
+// SubmitJob implements mapreduce.Client. Documents are taken from docs as fast
 // as the server takes them, and large ones are sent in pieces.
 func (c *Client) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
 	// Whatever stops the sending must break the stream, not end it: the server
@@ -192,7 +192,7 @@ func (c *Client) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs ite
 	return jobOf(p.GetJob(), err)
 }
 
-// PlanJob implements mapreduce.Service. Documents are sent as SubmitJob sends
+// PlanJob implements mapreduce.Client. Documents are sent as SubmitJob sends
 // them.
 func (c *Client) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
 	ctx, cancel := context.WithCancel(ctx)

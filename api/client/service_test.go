@@ -29,7 +29,7 @@ import (
 func TestService(t *testing.T) {
 	t.Run("near", func(t *testing.T) {
 		s := new(servertest.Service)
-		exercise(t, s, s)
+		exercise(t, near(s), s)
 	})
 	for _, e := range edges {
 		t.Run(e.name, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestService(t *testing.T) {
 }
 
 // exercise uses all of s, which keeps what it is told in memory.
-func exercise(t *testing.T, s mapreduce.Service, memory *servertest.Service) {
+func exercise(t *testing.T, s mapreduce.Client, memory *servertest.Service) {
 	spec := mapreduce.JobSpec{Tenant: "t", RequestID: "r", Schema: []byte(`{"type":"object"}`), Budget: 1000, UnitTimeout: time.Minute}
 	docs := []*mapreduce.Document{
 		document("a/b.txt", "alpha"), document("é.md", "beta"), document("empty", ""),
@@ -75,7 +75,7 @@ func exercise(t *testing.T, s mapreduce.Service, memory *servertest.Service) {
 	})
 }
 
-func exercisePlan(t *testing.T, s mapreduce.Service) {
+func exercisePlan(t *testing.T, s mapreduce.Client) {
 	q := mapreduce.PlanQuery{Spec: mapreduce.JobSpec{Schema: []byte(`{}`), Parallelism: 3, Strategy: mapreduce.StrategyStatic}, Exact: true}
 	p, err := s.PlanJob(t.Context(), q, documents(document("a", "12345"), document("b", "1"), document("large", strings.Repeat("x", 600<<10))))
 	if err != nil {
@@ -106,7 +106,7 @@ func exercisePlan(t *testing.T, s mapreduce.Service) {
 	}
 }
 
-func exerciseControl(t *testing.T, s mapreduce.Service, id mapreduce.JobID) {
+func exerciseControl(t *testing.T, s mapreduce.Client, id mapreduce.JobID) {
 	if job, err := s.PauseJob(t.Context(), id); err != nil || job.State != mapreduce.JobPaused {
 		t.Errorf("pause gave %v and %v", job, err)
 	}
@@ -125,7 +125,7 @@ func exerciseControl(t *testing.T, s mapreduce.Service, id mapreduce.JobID) {
 	}
 }
 
-func exerciseWatch(t *testing.T, s mapreduce.Service, memory *servertest.Service, id mapreduce.JobID) {
+func exerciseWatch(t *testing.T, s mapreduce.Client, memory *servertest.Service, id mapreduce.JobID) {
 	errEnough := errors.New("enough")
 	if err := s.WatchJob(t.Context(), id, func(*mapreduce.Job) error { return errEnough }); !errors.Is(err, errEnough) {
 		t.Errorf("got %v, want the watcher's own error", err)
@@ -150,9 +150,9 @@ func exerciseWatch(t *testing.T, s mapreduce.Service, memory *servertest.Service
 	}
 }
 
-func exerciseResult(t *testing.T, s mapreduce.Service, memory *servertest.Service, id mapreduce.JobID) {
+func exerciseResult(t *testing.T, s mapreduce.Client, memory *servertest.Service, id mapreduce.JobID) {
 	var want, got []*mapreduce.ResultPart
-	if err := memory.GetResult(t.Context(), id, false, func(p *mapreduce.ResultPart) error { want = append(want, p); return nil }); err != nil {
+	if err := memory.GetResult(t.Context(), mapreduce.Local(""), id, false, func(p *mapreduce.ResultPart) error { want = append(want, p); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.GetResult(t.Context(), id, false, func(p *mapreduce.ResultPart) error { got = append(got, p); return nil }); err != nil {
@@ -173,7 +173,7 @@ func exerciseResult(t *testing.T, s mapreduce.Service, memory *servertest.Servic
 	}
 }
 
-func exerciseLists(t *testing.T, s mapreduce.Service, id mapreduce.JobID) {
+func exerciseLists(t *testing.T, s mapreduce.Client, id mapreduce.JobID) {
 	page, err := s.ListJobs(t.Context(), mapreduce.ListJobsQuery{Tenant: "t", States: []mapreduce.JobState{mapreduce.JobComplete}})
 	if err != nil || len(page.Jobs) != 1 || page.Jobs[0].ID != id {
 		t.Errorf("got %v and %v, want job %s", page, err, id)
@@ -203,7 +203,7 @@ func exerciseLists(t *testing.T, s mapreduce.Service, id mapreduce.JobID) {
 	wantField(t, err, "page_token")
 }
 
-func exerciseWake(t *testing.T, s mapreduce.Service, id mapreduce.JobID, memory *servertest.Service) {
+func exerciseWake(t *testing.T, s mapreduce.Client, id mapreduce.JobID, memory *servertest.Service) {
 	want := mapreduce.Parking{Handle: "batch 1", WakeAfter: time.Hour, Note: "a batch"}
 	if err := memory.Park(id, "a/b.txt", want); err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func exerciseWake(t *testing.T, s mapreduce.Service, id mapreduce.JobID, memory 
 	wantField(t, err, "handle")
 }
 
-func exerciseAnswers(t *testing.T, s mapreduce.Service) {
+func exerciseAnswers(t *testing.T, s mapreduce.Client) {
 	limits := mapreduce.AnswerCache{MaxBytes: 1 << 20, MaxAge: time.Hour}
 	full := limits
 	full.Answers, full.Bytes, full.Oldest = 4, 40, time.Unix(1_700_000_000, 0).UTC()
@@ -243,7 +243,7 @@ func exerciseAnswers(t *testing.T, s mapreduce.Service) {
 	}
 }
 
-func exerciseCheck(t *testing.T, s mapreduce.Service) {
+func exerciseCheck(t *testing.T, s mapreduce.Client) {
 	var lines []mapreduce.Finding
 	err := s.CheckStore(t.Context(), func(f mapreduce.Finding) error { lines = append(lines, f); return nil })
 	if err != nil || len(lines) != 2 || lines[0].Severity != mapreduce.Info || lines[0].Message != "checked" {
@@ -268,7 +268,9 @@ type failing struct {
 	err error
 }
 
-func (f failing) GetJob(context.Context, mapreduce.JobID) (*mapreduce.Job, error) { return nil, f.err }
+func (f failing) GetJob(context.Context, mapreduce.Principal, mapreduce.JobID) (*mapreduce.Job, error) {
+	return nil, f.err
+}
 
 const someJob mapreduce.JobID = "mr_20260704_000000"
 
@@ -374,7 +376,7 @@ func TestMessagesThatAreTooLarge(t *testing.T) {
 	}
 	spec := mapreduce.JobSpec{Schema: make([]byte, 1<<20)}
 	s := new(servertest.Service)
-	job := submitted(t, s, spec, document("a", ""))
+	job := submitted(t, near(s), spec, document("a", ""))
 
 	t.Run("by the client", func(t *testing.T) {
 		c, err := client.NewInProcess(newServer(t, s, nil, server.Config{}), client.Config{MaxSend: 1 << 19, MaxReceive: 1 << 19})
@@ -399,7 +401,7 @@ func TestPagesAreShortenedToFit(t *testing.T) {
 	for i := range 10 {
 		docs = append(docs, &mapreduce.Document{ID: mapreduce.DocumentID(fmt.Sprint(i)), Content: make([]byte, 1<<20)})
 	}
-	job := submitted(t, s, mapreduce.JobSpec{}, docs...)
+	job := submitted(t, near(s), mapreduce.JobSpec{}, docs...)
 	if _, err := s.Finish(job.ID); err != nil {
 		t.Fatal(err)
 	}

@@ -268,9 +268,9 @@ type stalling struct {
 	ready chan struct{}
 }
 
-func (s *stalling) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
+func (s *stalling) SubmitJob(ctx context.Context, _ mapreduce.Principal, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
 	<-s.ready
-	return s.Service.SubmitJob(ctx, spec, docs)
+	return s.Service.SubmitJob(ctx, mapreduce.Local(""), spec, docs)
 }
 
 // An early service answers a submission without reading it, as for a request id
@@ -281,7 +281,7 @@ type early struct {
 	err error
 }
 
-func (s *early) SubmitJob(context.Context, mapreduce.JobSpec, iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
+func (s *early) SubmitJob(context.Context, mapreduce.Principal, mapreduce.JobSpec, iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
 	return s.job, s.err
 }
 
@@ -322,7 +322,7 @@ func TestSubmissionCancelled(t *testing.T) {
 				}
 			})
 			wantKind(t, err, errs.Cancelled)
-			if page, err := s.ListJobs(t.Context(), mapreduce.ListJobsQuery{}); err != nil || len(page.Jobs) != 0 {
+			if page, err := s.ListJobs(t.Context(), mapreduce.Local(""), mapreduce.ListJobsQuery{}); err != nil || len(page.Jobs) != 0 {
 				t.Errorf("got %v and %v, want no job", page, err)
 			}
 		})

@@ -6,67 +6,67 @@ import (
 	"time"
 )
 
-// A Service is what clients ask of the system. Errors carry a kind of package
-// errs.
+// A Service is what the system does for those who call it. by is who calls: the edge
+// that takes a call finds out and says so. Errors carry a kind of package errs.
 type Service interface {
 	// SubmitJob takes a job and its documents. The job becomes visible whole,
 	// when SubmitJob returns nil, or not at all. A submission with the
 	// RequestID of an earlier one of its tenant returns that job. If docs
 	// yields an error, nothing was submitted and that error is returned.
-	SubmitJob(ctx context.Context, spec JobSpec, docs iter.Seq2[*Document, error]) (*Job, error)
+	SubmitJob(ctx context.Context, by Principal, spec JobSpec, docs iter.Seq2[*Document, error]) (*Job, error)
 
 	// PlanJob says what a job over these documents would do, and cost. Nothing
 	// is stored or spent. It refuses what SubmitJob would, and with q.Exact, as
 	// errs.Precondition, a plan that depends on what units come to.
-	PlanJob(ctx context.Context, q PlanQuery, docs iter.Seq2[*Document, error]) (*Plan, error)
+	PlanJob(ctx context.Context, by Principal, q PlanQuery, docs iter.Seq2[*Document, error]) (*Plan, error)
 
 	// GetJob returns a job with its counters, or errs.NotFound.
-	GetJob(ctx context.Context, id JobID) (*Job, error)
+	GetJob(ctx context.Context, by Principal, id JobID) (*Job, error)
 
 	// ListJobs returns a page of jobs, newest first.
-	ListJobs(ctx context.Context, q ListJobsQuery) (*JobPage, error)
+	ListJobs(ctx context.Context, by Principal, q ListJobsQuery) (*JobPage, error)
 
 	// WatchJob calls fn with the job now and after each change, until the job
 	// is not running (then it returns nil), ctx ends, or fn returns an error.
-	WatchJob(ctx context.Context, id JobID, fn func(*Job) error) error
+	WatchJob(ctx context.Context, by Principal, id JobID, fn func(*Job) error) error
 
 	// ResumeJob makes a paused, failed or interrupted job go on, and one that
 	// is complete with failures try its failed units again.
-	ResumeJob(ctx context.Context, id JobID, r Resume) (*Job, error)
+	ResumeJob(ctx context.Context, by Principal, id JobID, r Resume) (*Job, error)
 
 	// PauseJob stops a job's claims; what runs may finish.
-	PauseJob(ctx context.Context, id JobID) (*Job, error)
+	PauseJob(ctx context.Context, by Principal, id JobID) (*Job, error)
 
 	// CancelJob ends a job. What runs is stopped, and its late finishes are
 	// refused, but what they spent is counted.
-	CancelJob(ctx context.Context, id JobID) (*Job, error)
+	CancelJob(ctx context.Context, by Principal, id JobID) (*Job, error)
 
 	// DeleteJob removes a job that does not run with everything it holds.
-	DeleteJob(ctx context.Context, id JobID) error
+	DeleteJob(ctx context.Context, by Principal, id JobID) error
 
 	// ListUnits returns a page of a job's units, in order of level and index.
-	ListUnits(ctx context.Context, q ListUnitsQuery) (*UnitPage, error)
+	ListUnits(ctx context.Context, by Principal, q ListUnitsQuery) (*UnitPage, error)
 
 	// WakeUnit makes a unit go on that is parked under a handle; its next attempt
 	// is given the answer, of at most MaxWakeAnswer bytes. It returns the unit as
 	// it goes on, or errs.NotFound if no such unit is parked under the handle. To
 	// wake it again by the same handle changes nothing: the first answer counts.
-	WakeUnit(ctx context.Context, job JobID, unit UnitID, handle string, answer []byte) (*Unit, error)
+	WakeUnit(ctx context.Context, by Principal, job JobID, unit UnitID, handle string, answer []byte) (*Unit, error)
 
 	// GetResult calls sink with the parts of a job's result, in order. While
 	// the job is not complete, partial must be true.
-	GetResult(ctx context.Context, id JobID, partial bool, sink func(*ResultPart) error) error
+	GetResult(ctx context.Context, by Principal, id JobID, partial bool, sink func(*ResultPart) error) error
 
 	// ListEvents returns a page of a job's checkpoints, oldest first.
-	ListEvents(ctx context.Context, q ListEventsQuery) (*EventPage, error)
+	ListEvents(ctx context.Context, by Principal, q ListEventsQuery) (*EventPage, error)
 
 	// AnswerCache says what answers of models a tenant has that its jobs share.
 	// With forget they are then removed.
-	AnswerCache(ctx context.Context, t TenantID, forget bool) (*AnswerCache, error)
+	AnswerCache(ctx context.Context, by Principal, t TenantID, forget bool) (*AnswerCache, error)
 
 	// CheckStore reads the whole store and calls found with each thing that
 	// is wrong in it. Progress lines go to found with Severity Info.
-	CheckStore(ctx context.Context, found func(Finding) error) error
+	CheckStore(ctx context.Context, by Principal, found func(Finding) error) error
 }
 
 // An AnswerCache is the answers of models that jobs of a tenant share.

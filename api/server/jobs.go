@@ -44,12 +44,12 @@ func (j *jobs) CancelJob(ctx context.Context, req *pb.CancelJobRequest) (*pb.Can
 	return &pb.CancelJobResponse{Job: job}, err
 }
 
-func (j *jobs) onJob(ctx context.Context, id string, do func(context.Context, mapreduce.JobID) (*mapreduce.Job, error)) (*pb.Job, error) {
+func (j *jobs) onJob(ctx context.Context, id string, do func(context.Context, mapreduce.Principal, mapreduce.JobID) (*mapreduce.Job, error)) (*pb.Job, error) {
 	job, err := wire.DecodeJobID(id)
 	if err != nil {
 		return nil, err
 	}
-	after, err := do(ctx, job)
+	after, err := do(ctx, callerFor(""), job)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (j *jobs) ResumeJob(ctx context.Context, req *pb.ResumeJobRequest) (*pb.Res
 	if err != nil {
 		return nil, err
 	}
-	job, err := j.service.ResumeJob(ctx, id, how)
+	job, err := j.service.ResumeJob(ctx, callerFor(""), id, how)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (j *jobs) DeleteJob(ctx context.Context, req *pb.DeleteJobRequest) (*emptyp
 	if err != nil {
 		return nil, err
 	}
-	return &emptypb.Empty{}, j.service.DeleteJob(ctx, id)
+	return &emptypb.Empty{}, j.service.DeleteJob(ctx, callerFor(""), id)
 }
 
 // ListJobs returns a page of jobs.
@@ -85,7 +85,7 @@ func (j *jobs) ListJobs(ctx context.Context, req *pb.ListJobsRequest) (*pb.ListJ
 		return nil, err
 	}
 	return fitPage(j.maxPage, &q.PageSize, func() (*pb.ListJobsResponse, int, error) {
-		page, err := j.service.ListJobs(ctx, q)
+		page, err := j.service.ListJobs(ctx, callerFor(q.Tenant), q)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -100,7 +100,7 @@ func (j *jobs) ListUnits(ctx context.Context, req *pb.ListUnitsRequest) (*pb.Lis
 		return nil, err
 	}
 	return fitPage(j.maxPage, &q.PageSize, func() (*pb.ListUnitsResponse, int, error) {
-		page, err := j.service.ListUnits(ctx, q)
+		page, err := j.service.ListUnits(ctx, callerFor(""), q)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -114,7 +114,7 @@ func (j *jobs) WakeUnit(ctx context.Context, req *pb.WakeUnitRequest) (*pb.WakeU
 	if err != nil {
 		return nil, err
 	}
-	unit, err := j.service.WakeUnit(ctx, id, name, call.Handle, call.Answer)
+	unit, err := j.service.WakeUnit(ctx, callerFor(""), id, name, call.Handle, call.Answer)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (j *jobs) ListEvents(ctx context.Context, req *pb.ListEventsRequest) (*pb.L
 		return nil, err
 	}
 	return fitPage(j.maxPage, &q.PageSize, func() (*pb.ListEventsResponse, int, error) {
-		page, err := j.service.ListEvents(ctx, q)
+		page, err := j.service.ListEvents(ctx, callerFor(""), q)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -155,7 +155,7 @@ func (j *jobs) WatchJob(req *pb.WatchJobRequest, stream grpc.ServerStreamingServ
 		return err
 	}
 	return whileServing(stream.Context(), j.leaving, func(ctx context.Context) error {
-		return j.service.WatchJob(ctx, id, func(job *mapreduce.Job) error {
+		return j.service.WatchJob(ctx, callerFor(""), id, func(job *mapreduce.Job) error {
 			return wire.Error(stream.Send(&pb.WatchJobResponse{Job: wire.EncodeJob(job)}))
 		})
 	})
@@ -193,7 +193,7 @@ func (j *jobs) GetResult(req *pb.GetResultRequest, stream grpc.ServerStreamingSe
 		return err
 	}
 	out := resultWriter{send: stream.Send}
-	if err := j.service.GetResult(stream.Context(), id, req.GetPartial(), out.addPart); err != nil {
+	if err := j.service.GetResult(stream.Context(), callerFor(""), id, req.GetPartial(), out.addPart); err != nil {
 		return err
 	}
 	return out.flushParts()
@@ -250,7 +250,7 @@ func (a *admin) answerCache(ctx context.Context, tenant string, forget bool) (*p
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.service.AnswerCache(ctx, t, forget)
+	c, err := a.service.AnswerCache(ctx, callerFor(t), t, forget)
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +260,7 @@ func (a *admin) answerCache(ctx context.Context, tenant string, forget bool) (*p
 // CheckStore sends what is wrong in the store.
 func (a *admin) CheckStore(_ *pb.CheckStoreRequest, stream grpc.ServerStreamingServer[pb.CheckStoreResponse]) error {
 	return whileServing(stream.Context(), a.leaving, func(ctx context.Context) error {
-		return a.service.CheckStore(ctx, func(f mapreduce.Finding) error {
+		return a.service.CheckStore(ctx, callerFor(""), func(f mapreduce.Finding) error {
 			return wire.Error(stream.Send(&pb.CheckStoreResponse{Finding: wire.EncodeFinding(f)}))
 		})
 	})

@@ -98,11 +98,11 @@ type service struct {
 	get getter
 }
 
-func (s *service) GetJob(ctx context.Context, _ mapreduce.JobID) (*mapreduce.Job, error) {
+func (s *service) GetJob(ctx context.Context, _ mapreduce.Principal, _ mapreduce.JobID) (*mapreduce.Job, error) {
 	return s.get(ctx)
 }
 
-func (s *service) WatchJob(ctx context.Context, _ mapreduce.JobID, fn func(*mapreduce.Job) error) error {
+func (s *service) WatchJob(ctx context.Context, _ mapreduce.Principal, _ mapreduce.JobID, fn func(*mapreduce.Job) error) error {
 	job, err := s.get(ctx)
 	if err != nil {
 		return err
@@ -349,7 +349,7 @@ func TestSubmissionsThatAreMalformed(t *testing.T) {
 			}
 		})
 	}
-	if page, err := memory.ListJobs(t.Context(), mapreduce.ListJobsQuery{}); err != nil || len(page.Jobs) != 0 {
+	if page, err := memory.ListJobs(t.Context(), mapreduce.Local(""), mapreduce.ListJobsQuery{}); err != nil || len(page.Jobs) != 0 {
 		t.Errorf("got %v and %v, want no job", page, err)
 	}
 }
@@ -375,7 +375,7 @@ func planned(t *testing.T, conn grpc.ClientConnInterface, send []*pb.SubmitJobRe
 
 func TestShutdownEndsWatches(t *testing.T) {
 	memory := new(servertest.Service)
-	job, err := memory.SubmitJob(t.Context(), mapreduce.JobSpec{}, func(yield func(*mapreduce.Document, error) bool) {
+	job, err := memory.SubmitJob(t.Context(), mapreduce.Local(""), mapreduce.JobSpec{}, func(yield func(*mapreduce.Document, error) bool) {
 		yield(&mapreduce.Document{ID: "a"}, nil)
 	})
 	if err != nil {

@@ -27,7 +27,7 @@ func (j *jobs) SubmitJob(stream submitStream) error {
 	if err != nil {
 		return err
 	}
-	job, err := j.service.SubmitJob(stream.Context(), spec, in.readDocuments())
+	job, err := j.service.SubmitJob(stream.Context(), callerFor(spec.Tenant), spec, in.readDocuments())
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (j *jobs) PlanJob(stream grpc.BidiStreamingServer[pb.PlanJobRequest, pb.Pla
 	if err != nil {
 		return err
 	}
-	p, err := j.service.PlanJob(stream.Context(), q, in.readDocuments())
+	p, err := j.service.PlanJob(stream.Context(), callerFor(q.Spec.Tenant), q, in.readDocuments())
 	if err != nil {
 		return err
 	}

@@ -31,25 +31,25 @@ func (f *frozen) wait(ctx context.Context) error {
 	}
 }
 
-func (f *frozen) GetJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+func (f *frozen) GetJob(ctx context.Context, _ mapreduce.Principal, id mapreduce.JobID) (*mapreduce.Job, error) {
 	if err := f.wait(ctx); err != nil {
 		return nil, err
 	}
-	return f.Service.GetJob(ctx, id)
+	return f.Service.GetJob(ctx, mapreduce.Local(""), id)
 }
 
-func (f *frozen) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (*mapreduce.JobPage, error) {
+func (f *frozen) ListJobs(ctx context.Context, _ mapreduce.Principal, q mapreduce.ListJobsQuery) (*mapreduce.JobPage, error) {
 	if err := f.wait(ctx); err != nil {
 		return nil, err
 	}
-	return f.Service.ListJobs(ctx, q)
+	return f.Service.ListJobs(ctx, mapreduce.Local(""), q)
 }
 
-func (f *frozen) CancelJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+func (f *frozen) CancelJob(ctx context.Context, _ mapreduce.Principal, id mapreduce.JobID) (*mapreduce.Job, error) {
 	if err := f.wait(ctx); err != nil {
 		return nil, err
 	}
-	return f.Service.CancelJob(ctx, id)
+	return f.Service.CancelJob(ctx, mapreduce.Local(""), id)
 }
 
 // freeze serves a frozen service and returns its address.

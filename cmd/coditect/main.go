@@ -3,7 +3,7 @@
 //
 // This package reads the command line, wires the parts, shows progress and turns
 // outcomes into exit codes. It decides nothing about jobs: all it does goes
-// through mapreduce.Service, whether that is in this process or far away.
+// through mapreduce.Client, whether that is in this process or far away.
 package main
 
 import (

@@ -28,7 +28,7 @@ const (
 // A session is a command's connection to a service: a server's, this process's
 // own, or that of the process which holds the data directory.
 type session struct {
-	mapreduce.Service
+	mapreduce.Client
 	app   *app
 	mode  accessMode
 	meter *progress.Meter
@@ -48,7 +48,7 @@ func (a *app) openSession(ctx context.Context, n accessMode, m *progress.Meter) 
 	if s.conn, err = client.Dial(a.global.server, client.Config{}); err != nil {
 		return nil, err
 	}
-	s.Service = s.conn
+	s.Client = s.conn
 	return s, nil
 }
 
@@ -70,10 +70,10 @@ func (s *session) openOrConnect(ctx context.Context) error {
 		return fmt.Errorf("store %s: %w", s.app.global.location, err)
 	}
 	if conn != nil {
-		s.conn, s.Service = conn, conn
+		s.conn, s.Client = conn, conn
 		return nil
 	}
-	s.node, s.Service = node, node
+	s.node, s.Client = node, node
 	return s.startNode(ctx)
 }
 
@@ -225,7 +225,7 @@ func (s *session) warnIfSlow(ctx context.Context, do func() error) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	var attending sync.WaitGroup
-	service := s.Service // which do may replace
+	service := s.Client // which do may replace
 	attending.Go(func() { s.pollService(ctx, service) })
 	defer attending.Wait()
 	defer stop()
@@ -237,7 +237,7 @@ func (s *session) warnIfSlow(ctx context.Context, do func() error) error {
 }
 
 // pollService asks now and then for next to nothing, until ctx ends.
-func (s *session) pollService(ctx context.Context, service mapreduce.Service) {
+func (s *session) pollService(ctx context.Context, service mapreduce.Client) {
 	lost := false
 	for clock.Sleep(ctx, cmp.Or(s.app.attendEvery, attendEvery)) == nil {
 		_, err := service.ListJobs(ctx, mapreduce.ListJobsQuery{PageSize: 1})

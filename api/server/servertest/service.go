@@ -41,7 +41,7 @@ type record struct {
 var epoch = time.Date(2026, 7, 4, 0, 0, 0, 0, time.UTC)
 
 // SubmitJob implements mapreduce.Service.
-func (s *Service) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
+func (s *Service) SubmitJob(ctx context.Context, _ mapreduce.Principal, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
 	if old := s.earlierJob(spec); old != nil {
 		return old, nil
 	}
@@ -175,7 +175,7 @@ func (s *Service) Documents(id mapreduce.JobID) []*mapreduce.Document {
 }
 
 // GetJob implements mapreduce.Service.
-func (s *Service) GetJob(_ context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+func (s *Service) GetJob(_ context.Context, _ mapreduce.Principal, id mapreduce.JobID) (*mapreduce.Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, err := s.findRecord(id)
@@ -186,7 +186,7 @@ func (s *Service) GetJob(_ context.Context, id mapreduce.JobID) (*mapreduce.Job,
 }
 
 // WatchJob implements mapreduce.Service.
-func (s *Service) WatchJob(ctx context.Context, id mapreduce.JobID, fn func(*mapreduce.Job) error) error {
+func (s *Service) WatchJob(ctx context.Context, _ mapreduce.Principal, id mapreduce.JobID, fn func(*mapreduce.Job) error) error {
 	for {
 		job, changed, err := s.jobAndChange(id)
 		if err != nil {
@@ -217,7 +217,7 @@ func (s *Service) jobAndChange(id mapreduce.JobID) (*mapreduce.Job, <-chan struc
 }
 
 // ResumeJob implements mapreduce.Service.
-func (s *Service) ResumeJob(_ context.Context, id mapreduce.JobID, r mapreduce.Resume) (*mapreduce.Job, error) {
+func (s *Service) ResumeJob(_ context.Context, _ mapreduce.Principal, id mapreduce.JobID, r mapreduce.Resume) (*mapreduce.Job, error) {
 	return s.changeState(id, mapreduce.Mapping, func(rec *record) {
 		if r.Budget != 0 {
 			rec.job.Spec.Budget = r.Budget
@@ -226,17 +226,17 @@ func (s *Service) ResumeJob(_ context.Context, id mapreduce.JobID, r mapreduce.R
 }
 
 // PauseJob implements mapreduce.Service.
-func (s *Service) PauseJob(_ context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+func (s *Service) PauseJob(_ context.Context, _ mapreduce.Principal, id mapreduce.JobID) (*mapreduce.Job, error) {
 	return s.changeState(id, mapreduce.JobPaused, nil)
 }
 
 // CancelJob implements mapreduce.Service.
-func (s *Service) CancelJob(_ context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+func (s *Service) CancelJob(_ context.Context, _ mapreduce.Principal, id mapreduce.JobID) (*mapreduce.Job, error) {
 	return s.changeState(id, mapreduce.JobCancelled, nil)
 }
 
 // DeleteJob implements mapreduce.Service.
-func (s *Service) DeleteJob(_ context.Context, id mapreduce.JobID) error {
+func (s *Service) DeleteJob(_ context.Context, _ mapreduce.Principal, id mapreduce.JobID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, err := s.findRecord(id)
@@ -251,7 +251,7 @@ func (s *Service) DeleteJob(_ context.Context, id mapreduce.JobID) error {
 }
 
 // ListJobs implements mapreduce.Service.
-func (s *Service) ListJobs(_ context.Context, q mapreduce.ListJobsQuery) (*mapreduce.JobPage, error) {
+func (s *Service) ListJobs(_ context.Context, _ mapreduce.Principal, q mapreduce.ListJobsQuery) (*mapreduce.JobPage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var chosen []*mapreduce.Job
@@ -265,7 +265,7 @@ func (s *Service) ListJobs(_ context.Context, q mapreduce.ListJobsQuery) (*mapre
 }
 
 // ListUnits implements mapreduce.Service.
-func (s *Service) ListUnits(_ context.Context, q mapreduce.ListUnitsQuery) (*mapreduce.UnitPage, error) {
+func (s *Service) ListUnits(_ context.Context, _ mapreduce.Principal, q mapreduce.ListUnitsQuery) (*mapreduce.UnitPage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, err := s.findRecord(q.Job)
@@ -313,7 +313,7 @@ func (s *Service) findUnit(job mapreduce.JobID, name mapreduce.UnitID) (*mapredu
 }
 
 // WakeUnit implements mapreduce.Service. The answer becomes the unit's output.
-func (s *Service) WakeUnit(_ context.Context, job mapreduce.JobID, unit mapreduce.UnitID, handle string, answer []byte) (*mapreduce.Unit, error) {
+func (s *Service) WakeUnit(_ context.Context, _ mapreduce.Principal, job mapreduce.JobID, unit mapreduce.UnitID, handle string, answer []byte) (*mapreduce.Unit, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u, err := s.findUnit(job, unit)
@@ -333,7 +333,7 @@ func (s *Service) WakeUnit(_ context.Context, job mapreduce.JobID, unit mapreduc
 }
 
 // ListEvents implements mapreduce.Service.
-func (s *Service) ListEvents(_ context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
+func (s *Service) ListEvents(_ context.Context, _ mapreduce.Principal, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, err := s.findRecord(q.Job)
@@ -373,8 +373,8 @@ func cutPage[T any](all []T, token string, size, usual int) (page []T, next stri
 
 // GetResult implements mapreduce.Service. There is one record a document, with a
 // citation of all of it.
-func (s *Service) GetResult(ctx context.Context, id mapreduce.JobID, partial bool, sink func(*mapreduce.ResultPart) error) error {
-	job, err := s.GetJob(ctx, id)
+func (s *Service) GetResult(ctx context.Context, _ mapreduce.Principal, id mapreduce.JobID, partial bool, sink func(*mapreduce.ResultPart) error) error {
+	job, err := s.GetJob(ctx, mapreduce.Local(""), id)
 	if err != nil {
 		return err
 	}
@@ -415,7 +415,7 @@ func resultParts(job *mapreduce.Job, docs []*mapreduce.Document) []*mapreduce.Re
 
 // AnswerCache implements mapreduce.Service. A tenant has an answer for each letter
 // of its name, until they are forgotten.
-func (s *Service) AnswerCache(ctx context.Context, t mapreduce.TenantID, forget bool) (*mapreduce.AnswerCache, error) {
+func (s *Service) AnswerCache(ctx context.Context, _ mapreduce.Principal, t mapreduce.TenantID, forget bool) (*mapreduce.AnswerCache, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := &mapreduce.AnswerCache{MaxBytes: 1 << 20, MaxAge: time.Hour}
@@ -432,7 +432,7 @@ func (s *Service) AnswerCache(ctx context.Context, t mapreduce.TenantID, forget 
 }
 
 // CheckStore implements mapreduce.Service. A job without documents is wrong.
-func (s *Service) CheckStore(ctx context.Context, found func(mapreduce.Finding) error) error {
+func (s *Service) CheckStore(ctx context.Context, _ mapreduce.Principal, found func(mapreduce.Finding) error) error {
 	s.mu.Lock()
 	jobs := slices.Clone(s.jobs)
 	s.mu.Unlock()
@@ -450,7 +450,7 @@ func (s *Service) CheckStore(ctx context.Context, found func(mapreduce.Finding) 
 
 // PlanJob implements mapreduce.Service: a map for each document, and a final
 // reduce. The plan of an adaptive tree is not exact.
-func (s *Service) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
+func (s *Service) PlanJob(ctx context.Context, _ mapreduce.Principal, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
 	p := &mapreduce.Plan{Strategy: q.Spec.Strategy, Exact: q.Spec.Strategy != mapreduce.StrategyAdaptive}
 	final := mapreduce.PlanTask{Unit: mapreduce.FinalUnit, Kind: mapreduce.KindFinal, Level: 1}
 	for doc, err := range docs {

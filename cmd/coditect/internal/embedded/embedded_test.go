@@ -65,7 +65,7 @@ func guest(t *testing.T, dir string) *client.Client {
 	return c
 }
 
-func submit(t *testing.T, s mapreduce.Service) *mapreduce.Job {
+func submit(t *testing.T, s mapreduce.Client) *mapreduce.Job {
 	t.Helper()
 	var docs iter.Seq2[*mapreduce.Document, error] = func(yield func(*mapreduce.Document, error) bool) {
 		yield(&mapreduce.Document{ID: "d", Content: []byte("text")}, nil)
@@ -77,7 +77,7 @@ func submit(t *testing.T, s mapreduce.Service) *mapreduce.Job {
 	return job
 }
 
-func ended(t *testing.T, s mapreduce.Service, id mapreduce.JobID) (last *mapreduce.Job) {
+func ended(t *testing.T, s mapreduce.Client, id mapreduce.JobID) (last *mapreduce.Job) {
 	t.Helper()
 	if err := s.WatchJob(t.Context(), id, func(j *mapreduce.Job) error { last = j; return nil }); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
-// A Service is the part of mapreduce.Service that results are read from.
+// A Service is the part of mapreduce.Client that results are read from.
 type Service interface {
 	GetJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error)
 	GetResult(ctx context.Context, id mapreduce.JobID, partial bool, sink func(*mapreduce.ResultPart) error) error
@@ -23,7 +23,7 @@ type Service interface {
 	ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error)
 }
 
-var _ Service = mapreduce.Service(nil)
+var _ Service = mapreduce.Client(nil)
 
 // Config tells what to write.
 type Config struct {

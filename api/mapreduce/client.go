@@ -1,0 +1,26 @@
+package mapreduce
+
+import (
+	"context"
+	"iter"
+)
+
+// A Client is a Service as one principal sees it: its connection says who calls. Its
+// methods are those of Service of the same names.
+type Client interface {
+	SubmitJob(ctx context.Context, spec JobSpec, docs iter.Seq2[*Document, error]) (*Job, error)
+	PlanJob(ctx context.Context, q PlanQuery, docs iter.Seq2[*Document, error]) (*Plan, error)
+	GetJob(ctx context.Context, id JobID) (*Job, error)
+	ListJobs(ctx context.Context, q ListJobsQuery) (*JobPage, error)
+	WatchJob(ctx context.Context, id JobID, fn func(*Job) error) error
+	ResumeJob(ctx context.Context, id JobID, r Resume) (*Job, error)
+	PauseJob(ctx context.Context, id JobID) (*Job, error)
+	CancelJob(ctx context.Context, id JobID) (*Job, error)
+	DeleteJob(ctx context.Context, id JobID) error
+	ListUnits(ctx context.Context, q ListUnitsQuery) (*UnitPage, error)
+	WakeUnit(ctx context.Context, job JobID, unit UnitID, handle string, answer []byte) (*Unit, error)
+	GetResult(ctx context.Context, id JobID, partial bool, sink func(*ResultPart) error) error
+	ListEvents(ctx context.Context, q ListEventsQuery) (*EventPage, error)
+	AnswerCache(ctx context.Context, t TenantID, forget bool) (*AnswerCache, error)
+	CheckStore(ctx context.Context, found func(Finding) error) error
+}

@@ -1,0 +1,91 @@
+package servertest
+
+import (
+	"context"
+	"iter"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+var _ mapreduce.Client = Client{}
+
+// A Client is a service as one principal sees it, without an edge between them.
+type Client struct {
+	Service mapreduce.Service
+	By      mapreduce.Principal
+}
+
+// SubmitJob implements mapreduce.Client.
+func (c Client) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Job, error) {
+	return c.Service.SubmitJob(ctx, c.By, spec, docs)
+}
+
+// PlanJob implements mapreduce.Client.
+func (c Client) PlanJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (*mapreduce.Plan, error) {
+	return c.Service.PlanJob(ctx, c.By, q, docs)
+}
+
+// GetJob implements mapreduce.Client.
+func (c Client) GetJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+	return c.Service.GetJob(ctx, c.By, id)
+}
+
+// ListJobs implements mapreduce.Client.
+func (c Client) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (*mapreduce.JobPage, error) {
+	return c.Service.ListJobs(ctx, c.By, q)
+}
+
+// WatchJob implements mapreduce.Client.
+func (c Client) WatchJob(ctx context.Context, id mapreduce.JobID, fn func(*mapreduce.Job) error) error {
+	return c.Service.WatchJob(ctx, c.By, id, fn)
+}
+
+// ResumeJob implements mapreduce.Client.
+func (c Client) ResumeJob(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) (*mapreduce.Job, error) {
+	return c.Service.ResumeJob(ctx, c.By, id, r)
+}
+
+// PauseJob implements mapreduce.Client.
+func (c Client) PauseJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+	return c.Service.PauseJob(ctx, c.By, id)
+}
+
+// CancelJob implements mapreduce.Client.
+func (c Client) CancelJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+	return c.Service.CancelJob(ctx, c.By, id)
+}
+
+// DeleteJob implements mapreduce.Client.
+func (c Client) DeleteJob(ctx context.Context, id mapreduce.JobID) error {
+	return c.Service.DeleteJob(ctx, c.By, id)
+}
+
+// ListUnits implements mapreduce.Client.
+func (c Client) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (*mapreduce.UnitPage, error) {
+	return c.Service.ListUnits(ctx, c.By, q)
+}
+
+// WakeUnit implements mapreduce.Client.
+func (c Client) WakeUnit(ctx context.Context, job mapreduce.JobID, unit mapreduce.UnitID, handle string, answer []byte) (*mapreduce.Unit, error) {
+	return c.Service.WakeUnit(ctx, c.By, job, unit, handle, answer)
+}
+
+// GetResult implements mapreduce.Client.
+func (c Client) GetResult(ctx context.Context, id mapreduce.JobID, partial bool, sink func(*mapreduce.ResultPart) error) error {
+	return c.Service.GetResult(ctx, c.By, id, partial, sink)
+}
+
+// ListEvents implements mapreduce.Client.
+func (c Client) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
+	return c.Service.ListEvents(ctx, c.By, q)
+}
+
+// AnswerCache implements mapreduce.Client.
+func (c Client) AnswerCache(ctx context.Context, t mapreduce.TenantID, forget bool) (*mapreduce.AnswerCache, error) {
+	return c.Service.AnswerCache(ctx, c.By, t, forget)
+}
+
+// CheckStore implements mapreduce.Client.
+func (c Client) CheckStore(ctx context.Context, found func(mapreduce.Finding) error) error {
+	return c.Service.CheckStore(ctx, c.By, found)
+}
