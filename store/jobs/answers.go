@@ -21,9 +21,9 @@ import (
 
 // Answer returns what a model answered, nil if that is not known, or if it was
 // kept before a time. An answer that is damaged is removed.
-func (j *Jobs) Answer(ctx context.Context, t mapreduce.TenantID, key []byte, since time.Time) ([]byte, error) {
+func (j *AnswersPart) Answer(ctx context.Context, t mapreduce.TenantID, key []byte, since time.Time) ([]byte, error) {
 	var data []byte
-	err := j.view(ctx, func(tx store.Tx) error {
+	err := j.db.view(ctx, func(tx store.Tx) error {
 		data = nil
 		a := new(storagev1.Answer)
 		found, err := read(ctx, tx, j.keys.Answer(t, key), a)
@@ -41,7 +41,7 @@ func (j *Jobs) Answer(ctx context.Context, t mapreduce.TenantID, key []byte, sin
 
 // answerBytes reads the chunks of an answer. The error wraps store.ErrCorrupt if
 // they are not what was kept under that key.
-func (j *Jobs) answerBytes(ctx context.Context, r store.Reader, t mapreduce.TenantID, key []byte, a *storagev1.Answer) ([]byte, error) {
+func (j answerWriter) answerBytes(ctx context.Context, r store.Reader, t mapreduce.TenantID, key []byte, a *storagev1.Answer) ([]byte, error) {
 	pairs, _, err := r.GetRange(ctx, j.keys.AnswerChunks(t, key), store.RangeOptions{})
 	if err != nil {
 		return nil, err
@@ -63,12 +63,12 @@ func answerSum(key, data []byte) [sha256.Size]byte {
 
 // KeepAnswer keeps what a model answered. An answer to the same that was kept
 // since a time stays: two that asked at once are given the same from then on.
-func (j *Jobs) KeepAnswer(ctx context.Context, t mapreduce.TenantID, key, data []byte, since time.Time) error {
+func (j *AnswersPart) KeepAnswer(ctx context.Context, t mapreduce.TenantID, key, data []byte, since time.Time) error {
 	if len(key) != sha256.Size || len(data) == 0 || len(data) > mapreduce.MaxAnswer {
 		return fmt.Errorf("answer of %d bytes under a key of %d: %w", len(data), len(key), errors.ErrUnsupported)
 	}
 	now, sum := j.nowMicros(), answerSum(key, data)
-	return explainError(j.db.Update(ctx, func(tx store.Tx) error {
+	return j.db.updateQuietly(ctx, func(tx store.Tx) error {
 		old := new(storagev1.Answer)
 		found, err := read(ctx, tx, j.keys.Answer(t, key), old)
 		if err != nil || found && old.KeptMicros >= since.UnixMicro() {
@@ -85,11 +85,11 @@ func (j *Jobs) KeepAnswer(ctx context.Context, t mapreduce.TenantID, key, data [
 		tx.Add(j.keys.Kept(t, keys.KeptAnswers), 1)
 		tx.Add(j.keys.Kept(t, keys.KeptBytes), int64(len(data)))
 		return nil
-	}))
+	})
 }
 
 // clearAnswer removes an answer that was read in the same transaction.
-func (j *Jobs) clearAnswer(tx store.Tx, t mapreduce.TenantID, key []byte, a *storagev1.Answer) {
+func (j answerWriter) clearAnswer(tx store.Tx, t mapreduce.TenantID, key []byte, a *storagev1.Answer) {
 	tx.Clear(j.keys.Answer(t, key))
 	tx.ClearRange(j.keys.AnswerChunks(t, key))
 	tx.Clear(j.keys.Aged(t, a.KeptMicros, key))
@@ -97,15 +97,15 @@ func (j *Jobs) clearAnswer(tx store.Tx, t mapreduce.TenantID, key []byte, a *sto
 	tx.Add(j.keys.Kept(t, keys.KeptBytes), -a.Length)
 }
 
-func (j *Jobs) removeAnswer(ctx context.Context, t mapreduce.TenantID, key []byte) error {
-	return explainError(j.db.Update(ctx, func(tx store.Tx) error {
+func (j *AnswersPart) removeAnswer(ctx context.Context, t mapreduce.TenantID, key []byte) error {
+	return j.db.updateQuietly(ctx, func(tx store.Tx) error {
 		a := new(storagev1.Answer)
 		found, err := read(ctx, tx, j.keys.Answer(t, key), a)
 		if err == nil && found {
 			j.clearAnswer(tx, t, key, a)
 		}
 		return err
-	}))
+	})
 }
 
 // trimmed bounds the answers that one transaction removes.
@@ -113,21 +113,21 @@ const trimmed = 100
 
 // TrimAnswers removes a tenant's answers that were kept before a time, and the
 // oldest of those that are more than so many bytes together.
-func (j *Jobs) TrimAnswers(ctx context.Context, t mapreduce.TenantID, most int64, since time.Time) error {
+func (j *AnswersPart) TrimAnswers(ctx context.Context, t mapreduce.TenantID, most int64, since time.Time) error {
 	for more := true; more; {
-		err := j.db.Update(ctx, func(tx store.Tx) (err error) {
+		err := j.db.updateQuietly(ctx, func(tx store.Tx) (err error) {
 			more, err = j.trimAnswers(ctx, tx, t, most, since.UnixMicro())
 			return err
 		})
 		if err != nil {
-			return explainError(err)
+			return err
 		}
 	}
 	return nil
 }
 
 // trimAnswers removes some answers, and reports whether there are more to remove.
-func (j *Jobs) trimAnswers(ctx context.Context, tx store.Tx, t mapreduce.TenantID, most, since int64) (more bool, err error) {
+func (j answerWriter) trimAnswers(ctx context.Context, tx store.Tx, t mapreduce.TenantID, most, since int64) (more bool, err error) {
 	size, err := tx.Snapshot().Get(ctx, j.keys.Kept(t, keys.KeptBytes))
 	if err != nil {
 		return false, err
@@ -161,7 +161,7 @@ func (j *Jobs) trimAnswers(ctx context.Context, tx store.Tx, t mapreduce.TenantI
 }
 
 // agedKey reads a key of the list by age.
-func (j *Jobs) agedKey(k []byte) (micros int64, key []byte, err error) {
+func (j answerWriter) agedKey(k []byte) (micros int64, key []byte, err error) {
 	_, rest, err := j.keys.Last(k)
 	if err != nil {
 		return 0, nil, err
@@ -172,9 +172,9 @@ func (j *Jobs) agedKey(k []byte) (micros int64, key []byte, err error) {
 }
 
 // AnswerTenants returns the tenants that have answers, or had.
-func (j *Jobs) AnswerTenants(ctx context.Context) ([]mapreduce.TenantID, error) {
+func (j *AnswersPart) AnswerTenants(ctx context.Context) ([]mapreduce.TenantID, error) {
 	var tenants []mapreduce.TenantID
-	err := j.view(ctx, func(tx store.Tx) error {
+	err := j.db.view(ctx, func(tx store.Tx) error {
 		tenants = nil
 		pairs, _, err := tx.Snapshot().GetRange(ctx, j.keys.KeptAll(), store.RangeOptions{})
 		if err != nil {
@@ -195,8 +195,8 @@ func (j *Jobs) AnswerTenants(ctx context.Context) ([]mapreduce.TenantID, error) 
 }
 
 // AnswerCache says what answers a tenant has.
-func (j *Jobs) AnswerCache(ctx context.Context, t mapreduce.TenantID) (c mapreduce.AnswerCache, err error) {
-	err = j.view(ctx, func(tx store.Tx) error {
+func (j *AnswersPart) AnswerCache(ctx context.Context, t mapreduce.TenantID) (c mapreduce.AnswerCache, err error) {
+	err = j.db.view(ctx, func(tx store.Tx) error {
 		r := tx.Snapshot()
 		values, err := r.GetAll(ctx, [][]byte{j.keys.Kept(t, keys.KeptAnswers), j.keys.Kept(t, keys.KeptBytes)})
 		if err != nil {
@@ -215,12 +215,12 @@ func (j *Jobs) AnswerCache(ctx context.Context, t mapreduce.TenantID) (c mapredu
 }
 
 // ClearAnswers removes all answers of a tenant.
-func (j *Jobs) ClearAnswers(ctx context.Context, t mapreduce.TenantID) error {
-	return explainError(j.db.Update(ctx, func(tx store.Tx) error {
+func (j *AnswersPart) ClearAnswers(ctx context.Context, t mapreduce.TenantID) error {
+	return j.db.updateQuietly(ctx, func(tx store.Tx) error {
 		tx.ClearRange(j.keys.Answers(t))
 		tx.ClearRange(j.keys.AgedAll(t))
 		tx.Clear(j.keys.Kept(t, keys.KeptAnswers))
 		tx.Clear(j.keys.Kept(t, keys.KeptBytes))
 		return nil
-	}))
+	})
 }

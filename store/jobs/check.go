@@ -23,13 +23,13 @@ import (
 // found ends it.
 //
 // What outputs say it does not know: see CheckWith.
-func (j *Jobs) Check(ctx context.Context, found func(mapreduce.Finding) error) error {
+func (j *ChecksPart) Check(ctx context.Context, found func(mapreduce.Finding) error) error {
 	return j.CheckWith(ctx, nil, found)
 }
 
 // CheckWith does the same, and calls verify with each output.
-func (j *Jobs) CheckWith(ctx context.Context, verify Verify, found func(mapreduce.Finding) error) error {
-	c := &checker{Jobs: j, emit: found, verify: verify}
+func (j *ChecksPart) CheckWith(ctx context.Context, verify Verify, found func(mapreduce.Finding) error) error {
+	c := &checker{Records: j.Records, answers: answerWriter{j.Records}, levels: levelWriter{j.Records}, db: j.db, audit: j.audit, content: j.content, emit: found, verify: verify}
 	if err := c.checkFiles(ctx); err != nil {
 		return err
 	}
@@ -66,13 +66,18 @@ const checkPage = 200
 
 // A checker is one run of Check.
 type checker struct {
-	*Jobs
-	emit   func(mapreduce.Finding) error
-	verify Verify
-	jobs   int
-	wrongs int
-	torn   bool // something of the job that is checked cannot be read
-	failed int  // looks that did, lately: the next looks at fewer things
+	*Records
+	db      *DB
+	content *ContentPart
+	audit   *AuditPart
+	answers answerWriter
+	levels  levelWriter
+	emit    func(mapreduce.Finding) error
+	verify  Verify
+	jobs    int
+	wrongs  int
+	torn    bool // something of the job that is checked cannot be read
+	failed  int  // looks that did, lately: the next looks at fewer things
 }
 
 func (c *checker) emitFinding(f mapreduce.Finding) error {
@@ -85,7 +90,7 @@ func (c *checker) emitFinding(f mapreduce.Finding) error {
 // A checkTx is one transaction of a check. Its findings count when it ends well.
 type checkTx struct {
 	store.Reader
-	*checker
+	*Records
 	job    mapreduce.JobID
 	found  []mapreduce.Finding
 	failed int // of this look and of those before it
@@ -98,8 +103,8 @@ func (l *checkTx) pageLimit(n int) int { return shrinkLimit(n, 1, l.failed) }
 func (c *checker) runCheckTx(ctx context.Context, job mapreduce.JobID, fn func(l *checkTx) error) error {
 	var l *checkTx
 	failed := c.failed
-	err := c.db.View(ctx, func(tx store.Tx) error {
-		l = &checkTx{Reader: tx.Snapshot(), checker: c, job: job, failed: failed}
+	err := c.db.Store().View(ctx, func(tx store.Tx) error {
+		l = &checkTx{Reader: tx.Snapshot(), Records: c.Records, job: job, failed: failed}
 		failed++
 		return fn(l)
 	})

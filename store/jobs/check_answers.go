@@ -48,7 +48,7 @@ func (c *checker) answerFrom(ctx context.Context, l *checkTx, r store.Range) ([]
 	if !l.decode(kv.Key, kv.Value, a) {
 		return next, nil
 	}
-	if _, err := c.answerBytes(ctx, l, t, sum, a); isDamage(err) {
+	if _, err := c.answers.answerBytes(ctx, l, t, sum, a); isDamage(err) {
 		l.addFinding(kv.Key, "the answer is not what was kept: %v; it will not be given to anybody", err)
 	} else if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 
 // checkFiles has the store check its files, if it can.
 func (c *checker) checkFiles(ctx context.Context) error {
-	v, ok := c.db.Store.(store.Verifier)
+	v, ok := c.db.Store().Store.(store.Verifier)
 	if !ok {
 		return nil
 	}

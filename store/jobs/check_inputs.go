@@ -110,8 +110,7 @@ func (c *inputCheck) checkInputPage(ctx context.Context, l *checkTx) ([]*storage
 func (c *inputCheck) allTaken(ctx context.Context, l *checkTx) error {
 	below := unitsOf(c.before.ctl, c.source)
 	if c.source == 0 {
-		p := &planner{Jobs: c.Jobs, id: c.id}
-		last, err := p.lastMap(ctx, l)
+		last, err := c.levels.lastMap(ctx, l, c.id)
 		if err != nil {
 			return err
 		}
@@ -130,7 +129,7 @@ func (c *inputCheck) pickedBy(ctx context.Context, u *storagev1.Unit) error {
 	for {
 		var page []int64
 		err := c.runCheckTx(ctx, c.id, func(l *checkTx) (err error) {
-			page, err = c.picksFrom(ctx, l, c.id, u, from, l.pageLimit(pickChunk))
+			page, err = c.levels.picksFrom(ctx, l, c.id, u, from, l.pageLimit(pickChunk))
 			return err
 		})
 		if err != nil {

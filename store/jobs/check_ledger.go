@@ -112,7 +112,7 @@ func (w *ledgerWalk) checkOutcomes(ctx context.Context, l *checkTx, done []*stor
 
 // checkSeals checks the seals over the checkpoints.
 func (k *jobCheck) checkSeals(ctx context.Context) error {
-	err := k.Verify(ctx, k.id)
+	err := k.audit.Verify(ctx, k.id)
 	if errs.KindOf(err) == errs.DataLoss && !errors.Is(err, store.ErrCorrupt) {
 		return k.emitFinding(mapreduce.Finding{
 			Severity: mapreduce.Wrong, Job: k.id, Key: keyName(k.keys.Seals(k.id).Begin),

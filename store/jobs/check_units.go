@@ -303,7 +303,7 @@ func (k *jobCheck) verifyOutput(ctx context.Context, u *storagev1.Unit) error {
 	if k.verify == nil {
 		return nil
 	}
-	data, err := k.Output(ctx, k.id, u)
+	data, err := k.content.Output(ctx, k.id, u)
 	if err != nil {
 		return k.unlessMoved(ctx, u, err)
 	}

@@ -110,7 +110,7 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 	c := t.in.Claim
 	ks := make([][]byte, len(c.Candidates))
 	for i, cand := range c.Candidates {
-		ks[i] = t.keys.Unit(t.in.Job, cand.Unit)
+		ks[i] = t.keys.Unit(t.job, cand.Unit)
 	}
 	values, err := t.readCandidates(ctx, ks)
 	if err != nil {
@@ -150,7 +150,7 @@ func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
 	}
 	seats.writeHeld(t)
 	if c.Bounded && len(t.out.Claimed) > 0 {
-		t.addSpendConflict(t.tx, t.in.Job)
+		t.grants.addSpendConflict(t.tx, t.job)
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (t *turn) affordableTokens(ctx context.Context, g *storagev1.Grant) (int64,
 	if !c.Bounded {
 		return 0, nil
 	}
-	used, err := t.usedTokens(ctx, t.tx.Snapshot(), t.in.Job, t.node)
+	used, err := t.grants.usedTokens(ctx, t.tx.Snapshot(), t.job, t.node)
 	if err != nil {
 		return 0, err
 	}
@@ -212,7 +212,7 @@ func (t *turn) waitingUnit(c Candidate, key, value []byte) (*storagev1.Unit, err
 // claimUnit claims u: the attempt is raised, which fences off all earlier ones, and
 // what its first call may spend is reserved.
 func (t *turn) claimUnit(u *storagev1.Unit, s mapreduce.SessionID) {
-	t.dequeueUnit(t.tx, t.in.Job, u)
+	t.dequeueUnit(t.tx, t.job, u)
 	c := t.in.Claim
 	u.Status = uint32(mapreduce.Processing)
 	u.Attempt++
@@ -223,7 +223,7 @@ func (t *turn) claimUnit(u *storagev1.Unit, s mapreduce.SessionID) {
 	t.add(keys.Reserved, 0, u.Reserved)
 	t.add(keys.Running, u.Level, 1)
 	t.add(keys.Claimed, 0, 1)
-	t.setUnit(t.tx, t.in.Job, u)
+	t.setUnit(t.tx, t.job, u)
 	t.out.Claimed = append(t.out.Claimed, Claimed{s, u})
 }
 
@@ -267,7 +267,7 @@ func (s *slotAssigner) writeHeld(t *turn) {
 			continue
 		}
 		for _, h := range s.held[i].Units {
-			h.Job = string(t.in.Job)
+			h.Job = string(t.job)
 		}
 		t.tx.Set(t.keys.Held(seat.Session, t.in.Claim.ID), encode(&s.held[i]))
 	}

@@ -17,9 +17,9 @@ import (
 // changeControl turns the switch of a job: it runs fn on it in a transaction, and if
 // fn returns true writes it with its epoch raised, the record for display, and
 // the event.
-func (j *Jobs) changeControl(ctx context.Context, s failpoint.Step, id mapreduce.JobID, fn func(tx store.Tx, ctl *storagev1.Ctl) (message string, changed bool, err error)) error {
-	return j.update(ctx, s, func(tx store.Tx) error {
-		ctl, err := j.readControl(ctx, tx, id)
+func (d *DB) changeControl(ctx context.Context, s failpoint.Step, id mapreduce.JobID, fn func(tx store.Tx, ctl *storagev1.Ctl) (message string, changed bool, err error)) error {
+	return d.update(ctx, s, func(tx store.Tx) error {
+		ctl, err := d.records.readControl(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -27,11 +27,13 @@ func (j *Jobs) changeControl(ctx context.Context, s failpoint.Step, id mapreduce
 		if err != nil || !changed {
 			return err
 		}
-		return j.writeControl(ctx, tx, id, ctl, message)
+		return d.records.writeControl(ctx, tx, id, ctl, message)
 	})
 }
 
-func (j *Jobs) writeControl(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, message string) error {
+// writeControl writes a changed control record with its epoch raised, the record for
+// display, the list of jobs that run, and the event with a message.
+func (j *Records) writeControl(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, message string) error {
 	ctl.Epoch++
 	ctl.UpdatedAtMicros = j.nowMicros()
 	if mapreduce.JobState(ctl.State).Running() {
@@ -52,7 +54,7 @@ func (j *Jobs) writeControl(ctx context.Context, tx store.Tx, id mapreduce.JobID
 
 // updateRecord brings the job's record up to date. The counters are read by
 // snapshot: they are for people here.
-func (j *Jobs) updateRecord(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
+func (j *Records) updateRecord(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
 	job := new(storagev1.Job)
 	if _, err := read(ctx, tx.Snapshot(), j.keys.Job(id), job); err != nil {
 		return err
@@ -69,6 +71,7 @@ func (j *Jobs) updateRecord(ctx context.Context, tx store.Tx, id mapreduce.JobID
 	return nil
 }
 
+// totalUnits returns how many units of a job are planned, the parse units counted.
 func totalUnits(ctl *storagev1.Ctl) int64 {
 	n := ctl.ParseUnits
 	for _, l := range ctl.Levels {
@@ -83,8 +86,8 @@ const AnyEpoch = 0
 // Pause stops a running job's claims, if it is still at epoch, which may be
 // AnyEpoch: a node that saw it out of budget must not pause it once it was
 // resumed with more. A job that is paused stays so.
-func (j *Jobs) Pause(ctx context.Context, id mapreduce.JobID, epoch int64, why string) error {
-	return j.changeControl(ctx, failpoint.Pause, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+func (j *LifecyclePart) Pause(ctx context.Context, id mapreduce.JobID, epoch int64, why string) error {
+	return j.db.changeControl(ctx, failpoint.Pause, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		state := mapreduce.JobState(ctl.State)
 		if state == mapreduce.JobPaused || isSuperseded(ctl, epoch) {
 			return "", false, nil
@@ -101,6 +104,7 @@ func isSuperseded(ctl *storagev1.Ctl, epoch int64) bool {
 	return epoch != AnyEpoch && ctl.Epoch != epoch
 }
 
+// wrongState returns the error of a change that a job in a state does not allow.
 func wrongState(verb string, id mapreduce.JobID, s mapreduce.JobState) error {
 	return &errs.Error{
 		Kind: errs.Precondition, Reason: "JOB_STATE",
@@ -110,8 +114,8 @@ func wrongState(verb string, id mapreduce.JobID, s mapreduce.JobState) error {
 
 // Fail ends a running job, if it is still at epoch, which may be AnyEpoch. A job
 // that does not run stays as it is.
-func (j *Jobs) Fail(ctx context.Context, id mapreduce.JobID, epoch int64, why string) error {
-	return j.changeControl(ctx, failpoint.Fail, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+func (j *LifecyclePart) Fail(ctx context.Context, id mapreduce.JobID, epoch int64, why string) error {
+	return j.db.changeControl(ctx, failpoint.Fail, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		if !mapreduce.JobState(ctl.State).Running() || isSuperseded(ctl, epoch) {
 			return "", false, nil
 		}
@@ -122,8 +126,8 @@ func (j *Jobs) Fail(ctx context.Context, id mapreduce.JobID, epoch int64, why st
 
 // Cancel ends a job that has not ended: from here on its finishes are refused.
 // Its units are swept by SweepCancelled.
-func (j *Jobs) Cancel(ctx context.Context, id mapreduce.JobID) error {
-	return j.changeControl(ctx, failpoint.Cancel, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+func (j *LifecyclePart) Cancel(ctx context.Context, id mapreduce.JobID) error {
+	return j.db.changeControl(ctx, failpoint.Cancel, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		state := mapreduce.JobState(ctl.State)
 		if state == mapreduce.JobCancelled {
 			return "", false, nil
@@ -139,8 +143,8 @@ func (j *Jobs) Cancel(ctx context.Context, id mapreduce.JobID) error {
 // SweepCancelled marks units of a cancelled job as such, a step at a time,
 // beginning with the unit ids from cursor on; it returns the next cursor and
 // whether all are done.
-func (j *Jobs) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor []byte) (next []byte, done bool, err error) {
-	err = j.update(ctx, failpoint.Sweep, func(tx store.Tx) error {
+func (j *LifecyclePart) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor []byte) (next []byte, done bool, err error) {
+	err = j.db.update(ctx, failpoint.Sweep, func(tx store.Tx) error {
 		next, done = nil, true
 		ctl, err := j.readControl(ctx, tx, id)
 		if err != nil || !ctl.Sweeping {
@@ -173,7 +177,7 @@ func (j *Jobs) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor []
 	return next, done, err
 }
 
-func (j *Jobs) cancelUnits(tx store.Tx, id mapreduce.JobID, pairs []store.KeyValue) error {
+func (j lifecycleWriter) cancelUnits(tx store.Tx, id mapreduce.JobID, pairs []store.KeyValue) error {
 	left := make(map[counterAt]int64)
 	for _, kv := range pairs {
 		u := new(storagev1.Unit)
@@ -200,9 +204,9 @@ func (j *Jobs) cancelUnits(tx store.Tx, id mapreduce.JobID, pairs []store.KeyVal
 }
 
 // Delete removes a job that does not run with everything it holds.
-func (j *Jobs) Delete(ctx context.Context, id mapreduce.JobID) error {
+func (j *LifecyclePart) Delete(ctx context.Context, id mapreduce.JobID) error {
 	begun := false // it was there, so what finds it gone is this delete
-	return j.update(ctx, failpoint.Delete, func(tx store.Tx) error {
+	return j.db.update(ctx, failpoint.Delete, func(tx store.Tx) error {
 		ctl, err := j.readControl(ctx, tx, id)
 		if err != nil {
 			if begun && errs.KindOf(err) == errs.NotFound {
@@ -236,7 +240,7 @@ func (j *Jobs) Delete(ctx context.Context, id mapreduce.JobID) error {
 // what was made from the levels above them is dropped, to be planned again, and
 // the job runs. It goes in steps, and a resume that was interrupted is taken up
 // by the next. A running job is left as it is.
-func (j *Jobs) Resume(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) error {
+func (j *LifecyclePart) Resume(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) error {
 	var at carrying
 	for {
 		step, err := j.resumeStep(ctx, id, r, at)
@@ -261,8 +265,8 @@ type resuming struct {
 }
 
 // resumeStep is one step of a resume. Levels that it drops were carried up to at.
-func (j *Jobs) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume, at carrying) (step resuming, err error) {
-	err = j.update(ctx, failpoint.Resume, func(tx store.Tx) error {
+func (j *LifecyclePart) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume, at carrying) (step resuming, err error) {
+	err = j.db.update(ctx, failpoint.Resume, func(tx store.Tx) error {
 		step = resuming{done: true}
 		ctl, err := j.readControl(ctx, tx, id)
 		if err != nil {
@@ -295,7 +299,7 @@ func (j *Jobs) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce.R
 // noneFailed is what lowestFailed returns when no unit failed.
 const noneFailed = -2
 
-func (j *Jobs) lowestFailed(ctx context.Context, tx store.Tx, id mapreduce.JobID) (int64, error) {
+func (j lifecycleWriter) lowestFailed(ctx context.Context, tx store.Tx, id mapreduce.JobID) (int64, error) {
 	pairs, _, err := tx.GetRange(ctx, j.keys.FailedAll(id), store.RangeOptions{Limit: 1})
 	if err != nil || len(pairs) == 0 {
 		return noneFailed, err
@@ -318,7 +322,7 @@ func checkResumable(id mapreduce.JobID, s mapreduce.JobState, failures, resuming
 	return nil
 }
 
-func (j *Jobs) raiseBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, r mapreduce.Resume) error {
+func (j lifecycleWriter) raiseBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, r mapreduce.Resume) error {
 	if r.Budget == 0 {
 		return nil
 	}
@@ -328,7 +332,7 @@ func (j *Jobs) raiseBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID,
 	return j.writeControl(ctx, tx, id, ctl, fmt.Sprintf("budget set to %d tokens", r.Budget))
 }
 
-func (j *Jobs) setBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID, budget int64) error {
+func (j lifecycleWriter) setBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID, budget int64) error {
 	job := new(storagev1.Job)
 	if _, err := read(ctx, tx, j.keys.Job(id), job); err != nil {
 		return err
@@ -339,7 +343,7 @@ func (j *Jobs) setBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID, b
 }
 
 // interruptLevel is what a resume begins with that goes on from a level.
-func (j *Jobs) interruptLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64) error {
+func (j lifecycleWriter) interruptLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64) error {
 	ctl.Level = min(ctl.Level, level)
 	if ctl.Resuming {
 		tx.Set(j.keys.Ctl(id), encode(ctl))
@@ -366,7 +370,7 @@ func lastKept(ctl *storagev1.Ctl, failed int64) int64 {
 // a level are tried again: what they were made of changes. What their units have
 // spent is carried before, from at on: if that takes more than this step, it
 // returns how far it came.
-func (j *Jobs) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64, at carrying) (*carrying, error) {
+func (j lifecycleWriter) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64, at carrying) (*carrying, error) {
 	begun, err := j.levelsBegun(ctx, tx, id, ctl)
 	if err != nil {
 		return nil, err
@@ -394,7 +398,7 @@ func (j *Jobs) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID, c
 
 // levelsBegun returns the levels of a job that may have units: those that are
 // planned, and those that are planned in part.
-func (j *Jobs) levelsBegun(ctx context.Context, r store.Reader, id mapreduce.JobID, ctl *storagev1.Ctl) ([]*storagev1.Level, error) {
+func (j lifecycleWriter) levelsBegun(ctx context.Context, r store.Reader, id mapreduce.JobID, ctl *storagev1.Ctl) ([]*storagev1.Level, error) {
 	all := slices.Clone(ctl.Levels)
 	cursor := new(storagev1.Plan)
 	found, err := read(ctx, r, j.keys.Plan(id, max(1, Levels(ctl))), cursor)
@@ -410,7 +414,7 @@ func (j *Jobs) levelsBegun(ctx context.Context, r store.Reader, id mapreduce.Job
 
 // returnToLevel turns a job back to a level whose failed units are tried again. The
 // levels above those that are kept are dropped.
-func (j *Jobs) returnToLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64) error {
+func (j lifecycleWriter) returnToLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64) error {
 	last := lastKept(ctl, level)
 	if err := j.recordWarnings(ctx, tx, id, last+1, nil); err != nil {
 		return err
@@ -428,7 +432,7 @@ const UnitsRunning = "UNITS_RUNNING"
 
 // checkNoneRuns fails while a unit of the level runs: what it spends has to be counted
 // before it is dropped.
-func (j *Jobs) checkNoneRuns(ctx context.Context, tx store.Tx, id mapreduce.JobID, level int64) error {
+func (j lifecycleWriter) checkNoneRuns(ctx context.Context, tx store.Tx, id mapreduce.JobID, level int64) error {
 	running, err := j.readCounter(ctx, tx, id, keys.Running, level)
 	if err != nil {
 		return err
@@ -444,7 +448,7 @@ func (j *Jobs) checkNoneRuns(ctx context.Context, tx store.Tx, id mapreduce.JobI
 
 // unitKeys returns the range of the records of a level's units, of a level other
 // than 0.
-func (j *Jobs) unitKeys(id mapreduce.JobID, l *storagev1.Level) store.Range {
+func (j *Records) unitKeys(id mapreduce.JobID, l *storagev1.Level) store.Range {
 	if l.Unit != "" {
 		return store.Single(j.keys.Unit(id, mapreduce.UnitID(l.Unit)))
 	}
@@ -454,7 +458,7 @@ func (j *Jobs) unitKeys(id mapreduce.JobID, l *storagev1.Level) store.Range {
 // dropLevel clears a level above 0: its units, their results and queue entries,
 // and its counters. The ids of its units share a prefix, so that takes a few range
 // clears however many there are.
-func (j *Jobs) dropLevel(tx store.Tx, id mapreduce.JobID, level int64, l *storagev1.Level, shards int64) {
+func (j *Records) dropLevel(tx store.Tx, id mapreduce.JobID, level int64, l *storagev1.Level, shards int64) {
 	tx.ClearRange(j.unitKeys(id, l))
 	if unit := mapreduce.UnitID(l.Unit); unit != "" {
 		tx.Clear(j.keys.Delayed(id, unit))
@@ -487,7 +491,7 @@ func (j *Jobs) dropLevel(tx store.Tx, id mapreduce.JobID, level int64, l *storag
 const resumed = "resumed"
 
 // finishResume is the last step of a resume.
-func (j *Jobs) finishResume(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, r mapreduce.Resume) error {
+func (j lifecycleWriter) finishResume(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, r mapreduce.Resume) error {
 	if r.Budget > 0 {
 		if err := j.setBudget(ctx, tx, id, r.Budget); err != nil {
 			return err
@@ -502,10 +506,10 @@ func (j *Jobs) finishResume(ctx context.Context, tx store.Tx, id mapreduce.JobID
 }
 
 // retryFailed puts a level's failed units back into their queue, in steps.
-func (j *Jobs) retryFailed(ctx context.Context, id mapreduce.JobID, level int64) error {
+func (j *LifecyclePart) retryFailed(ctx context.Context, id mapreduce.JobID, level int64) error {
 	for done := false; !done; {
 		tried := 0
-		err := j.update(ctx, failpoint.Retry, func(tx store.Tx) error {
+		err := j.db.update(ctx, failpoint.Retry, func(tx store.Tx) error {
 			room := stepRoom(tried)
 			tried++
 			ctl, err := j.readControl(ctx, tx, id)
@@ -520,8 +524,7 @@ func (j *Jobs) retryFailed(ctx context.Context, id mapreduce.JobID, level int64)
 				return err
 			}
 			done = !more
-			t := &turn{Jobs: j, tx: tx, in: &Turn{Job: id}, out: &TurnResult{}, ctl: ctl, counts: make(map[count]int64)}
-			return t.retryUnits(ctx, pairs)
+			return newChanges(j.Records, tx, id, ctl).retryUnits(ctx, pairs)
 		})
 		if err != nil {
 			return err
@@ -530,7 +533,9 @@ func (j *Jobs) retryFailed(ctx context.Context, id mapreduce.JobID, level int64)
 	return nil
 }
 
-func (t *turn) retryUnits(ctx context.Context, failed []store.KeyValue) error {
+// retryUnits puts units that failed back into their queue. failed are entries of the list of
+// failed units of one level.
+func (t *changes) retryUnits(ctx context.Context, failed []store.KeyValue) error {
 	ks := make([][]byte, len(failed))
 	for i, kv := range failed {
 		_, rest, err := t.keys.Last(kv.Key)
@@ -539,7 +544,7 @@ func (t *turn) retryUnits(ctx context.Context, failed []store.KeyValue) error {
 		}
 		rest.Skip()
 		rest.Skip()
-		ks[i] = t.keys.Unit(t.in.Job, mapreduce.UnitID(rest.Text()))
+		ks[i] = t.keys.Unit(t.job, mapreduce.UnitID(rest.Text()))
 	}
 	units, err := readUnits(ctx, t.tx, ks) // of one level, so that none is another's reduce
 	if err != nil {
@@ -555,8 +560,8 @@ func (t *turn) retryUnits(ctx context.Context, failed []store.KeyValue) error {
 		}
 		t.add(keys.Failed, u.Level, -1)
 		u.Failures, u.Kills, u.Started = 0, 0, false
-		t.enqueueUnit(t.tx, t.in.Job, u, keys.ClassRequeued)
-		t.setUnit(t.tx, t.in.Job, u)
+		t.enqueueUnit(t.tx, t.job, u, keys.ClassRequeued)
+		t.setUnit(t.tx, t.job, u)
 		if err := t.reopenReduce(ctx, u, 0); err != nil {
 			return err
 		}
@@ -566,7 +571,7 @@ func (t *turn) retryUnits(ctx context.Context, failed []store.KeyValue) error {
 }
 
 // unaccountUnit takes a failed unit out of the ledger of documents and characters.
-func (t *turn) unaccountUnit(ctx context.Context, u *storagev1.Unit) error {
+func (t *changes) unaccountUnit(ctx context.Context, u *storagev1.Unit) error {
 	switch {
 	case u.Level > 0:
 		return nil
@@ -579,7 +584,7 @@ func (t *turn) unaccountUnit(ctx context.Context, u *storagev1.Unit) error {
 		t.add(keys.DocumentsFailed, 0, -documentsOf(u))
 		return nil
 	}
-	key := t.keys.Tally(t.in.Job, mapreduce.DocumentID(u.DocumentId))
+	key := t.keys.Tally(t.job, mapreduce.DocumentID(u.DocumentId))
 	tally := new(storagev1.Tally)
 	if _, err := read(ctx, t.tx, key, tally); err != nil {
 		return err

@@ -25,7 +25,7 @@ type Direct struct {
 }
 
 // stagedBundle returns the unit of all documents that is staged, or nil.
-func (j *Jobs) stagedBundle(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) (*storagev1.Unit, error) {
+func (j levelWriter) stagedBundle(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) (*storagev1.Unit, error) {
 	if !isBundle(ctl) {
 		return nil, nil
 	}
@@ -34,7 +34,7 @@ func (j *Jobs) stagedBundle(ctx context.Context, tx store.Tx, id mapreduce.JobID
 
 // PlanDirect turns a job to mapping whose documents are parsed, with the direct
 // unit alone. It may be called again, by whichever node, with the same unit.
-func (j *Jobs) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64, d Direct) error {
+func (j *LevelsPart) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64, d Direct) error {
 	const most = store.TargetTxSize / store.ChunkSize
 	for at := 0; at < len(d.Blobs); at += most {
 		part := &Batch{Blobs: d.Blobs[at:min(at+most, len(d.Blobs))]}
@@ -42,7 +42,7 @@ func (j *Jobs) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64, 
 			return err
 		}
 	}
-	return j.changeControl(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+	return j.db.changeControl(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		if ctl.Epoch != epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
 		}
@@ -65,7 +65,7 @@ func (j *Jobs) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64, 
 
 // removeStaged removes the direct unit, which was never claimed, with its text if
 // that is not the one to keep.
-func (j *Jobs) removeStaged(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, keep []byte) {
+func (j levelWriter) removeStaged(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, keep []byte) {
 	j.dequeueUnit(tx, id, u)
 	tx.Clear(j.keys.Unit(id, mapreduce.UnitID(u.UnitId)))
 	tx.Clear(j.keys.Order(id, u.Level, u.Index))
@@ -75,7 +75,7 @@ func (j *Jobs) removeStaged(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, 
 }
 
 // removeDirect removes the staged direct unit.
-func (j *Jobs) removeDirect(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
+func (j levelWriter) removeDirect(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
 	u, err := j.stagedBundle(ctx, tx, id, ctl)
 	if err != nil || u == nil {
 		return err
@@ -87,7 +87,7 @@ func (j *Jobs) removeDirect(ctx context.Context, tx store.Tx, id mapreduce.JobID
 
 // Plant plants units of documents that were submitted as text, in as many
 // transactions as there are batches.
-func (j *Jobs) Plant(ctx context.Context, id mapreduce.JobID, epoch int64, batches []Batch) error {
+func (j *LevelsPart) Plant(ctx context.Context, id mapreduce.JobID, epoch int64, batches []Batch) error {
 	for i := range batches {
 		if err := j.insertBatch(ctx, id, epoch, &batches[i]); err != nil {
 			return err

@@ -25,9 +25,9 @@ type Doubt struct {
 // Doubt records that a node may be dead whose sign of life is still count, and
 // returns nil if it has given another or is forgotten. The id is drawn by the
 // caller; a doubt that stands already keeps its own.
-func (j *Jobs) Doubt(ctx context.Context, node mapreduce.NodeID, count int64, id string) (*Doubt, error) {
+func (j *NodesPart) Doubt(ctx context.Context, node mapreduce.NodeID, count int64, id string) (*Doubt, error) {
 	var d *Doubt
-	err := j.update(ctx, failpoint.Doubt, func(tx store.Tx) error {
+	err := j.db.update(ctx, failpoint.Doubt, func(tx store.Tx) error {
 		d = nil
 		var beat storagev1.Beat
 		found, err := read(ctx, tx, j.keys.Beat(node), &beat)
@@ -54,7 +54,7 @@ func (j *Jobs) Doubt(ctx context.Context, node mapreduce.NodeID, count int64, id
 // countInUse counts what a doubted node's sessions hold. It takes as many
 // transactions as it needs: a unit that is missed because its session has moved
 // on took its slot along.
-func (j *Jobs) countInUse(ctx context.Context, node mapreduce.NodeID, d *Doubt) error {
+func (j *NodesPart) countInUse(ctx context.Context, node mapreduce.NodeID, d *Doubt) error {
 	for after, more := mapreduce.SessionID(""), true; more; {
 		var page []SessionRef
 		var err error
@@ -75,9 +75,9 @@ func (j *Jobs) countInUse(ctx context.Context, node mapreduce.NodeID, d *Doubt) 
 }
 
 // addHeldBy adds the units that a session holds.
-func (j *Jobs) addHeldBy(ctx context.Context, id mapreduce.SessionID, d *Doubt) error {
+func (j *NodesPart) addHeldBy(ctx context.Context, id mapreduce.SessionID, d *Doubt) error {
 	count := make(map[mapreduce.JobID]int64)
-	err := j.view(ctx, func(tx store.Tx) error {
+	err := j.db.view(ctx, func(tx store.Tx) error {
 		clear(count)
 		pairs, _, err := tx.GetRange(ctx, j.keys.HeldBy(id), store.RangeOptions{})
 		if err != nil {
@@ -110,7 +110,7 @@ func (j *Jobs) addHeldBy(ctx context.Context, id mapreduce.SessionID, d *Doubt) 
 }
 
 // isDoubted reports whether a doubt stands.
-func (j *Jobs) isDoubted(ctx context.Context, r store.Reader, node mapreduce.NodeID, d *Doubt) (bool, error) {
+func (j nodeRecords) isDoubted(ctx context.Context, r store.Reader, node mapreduce.NodeID, d *Doubt) (bool, error) {
 	var stands storagev1.Doubt
 	found, err := read(ctx, r, j.keys.Doubt(node), &stands)
 	return found && d != nil && stands.Id == d.ID, err
@@ -118,7 +118,7 @@ func (j *Jobs) isDoubted(ctx context.Context, r store.Reader, node mapreduce.Nod
 
 // endDoubt says, in a transaction of this node that takes up a session, that it is
 // not dead: a doubt ends, and a node that was forgotten is there again.
-func (j *Jobs) endDoubt(ctx context.Context, tx store.Tx) error {
+func (j nodeRecords) endDoubt(ctx context.Context, tx store.Tx) error {
 	values, err := tx.GetAll(ctx, [][]byte{j.keys.Doubt(j.node)})
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (j *Jobs) endDoubt(ctx context.Context, tx store.Tx) error {
 
 // readSigns reads the signs of life of some nodes, but this one. By snapshot, as they
 // change all the time; only that there is none must not change.
-func (j *Jobs) readSigns(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID]) (nodes []mapreduce.NodeID, values [][]byte, err error) {
+func (j nodeRecords) readSigns(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID]) (nodes []mapreduce.NodeID, values [][]byte, err error) {
 	var beats [][]byte
 	for node := range some {
 		if node != j.node {
@@ -150,7 +150,7 @@ func (j *Jobs) readSigns(ctx context.Context, tx store.Tx, some iter.Seq[mapredu
 
 // readIdle returns what some nodes use of their grants, whose rest others may have:
 // those that are doubted, and those that are forgotten, for these use nothing.
-func (j *Jobs) readIdle(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID], doubts map[mapreduce.NodeID]*Doubt) (map[mapreduce.NodeID]*Doubt, error) {
+func (j nodeRecords) readIdle(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID], doubts map[mapreduce.NodeID]*Doubt) (map[mapreduce.NodeID]*Doubt, error) {
 	nodes, values, err := j.readSigns(ctx, tx, some)
 	if err != nil {
 		return nil, err
@@ -183,8 +183,8 @@ func (j *Jobs) readIdle(ctx context.Context, tx store.Tx, some iter.Seq[mapreduc
 // Forget removes the sign of life of a node that is dead and holds nothing: its
 // doubt still stands, so it has taken up no session since its last ones were
 // expired. A nil doubt is of the node itself.
-func (j *Jobs) Forget(ctx context.Context, node mapreduce.NodeID, count int64, d *Doubt) error {
-	return j.update(ctx, failpoint.Forget, func(tx store.Tx) error {
+func (j *NodesPart) Forget(ctx context.Context, node mapreduce.NodeID, count int64, d *Doubt) error {
+	return j.db.update(ctx, failpoint.Forget, func(tx store.Tx) error {
 		var b storagev1.Beat
 		found, err := read(ctx, tx, j.keys.Beat(node), &b)
 		if err != nil || !found || b.Count != count {

@@ -18,7 +18,7 @@ import (
 )
 
 // lastSeal returns the last seal of a job, an empty one if there is none.
-func (j *Jobs) lastSeal(ctx context.Context, r store.Reader, id mapreduce.JobID) (*storagev1.Seal, error) {
+func (j *Records) lastSeal(ctx context.Context, r store.Reader, id mapreduce.JobID) (*storagev1.Seal, error) {
 	seal := new(storagev1.Seal)
 	pairs, _, err := r.GetRange(ctx, j.keys.Seals(id), store.RangeOptions{Limit: 1, Reverse: true})
 	if err != nil || len(pairs) == 0 {
@@ -33,8 +33,8 @@ const sealLimit = 2000
 // Seal chains the checkpoints since the last seal, and returns how many it
 // covered. Checkpoints are only ever added behind those that can be read, so
 // what is read by snapshot is all there is up to its last one.
-func (j *Jobs) Seal(ctx context.Context, id mapreduce.JobID) (covered int, err error) {
-	err = j.update(ctx, failpoint.Seal, func(tx store.Tx) error {
+func (j *AuditPart) Seal(ctx context.Context, id mapreduce.JobID) (covered int, err error) {
+	err = j.db.update(ctx, failpoint.Seal, func(tx store.Tx) error {
 		covered = 0
 		ctl, err := j.readControl(ctx, tx.Snapshot(), id)
 		if err != nil {
@@ -57,7 +57,7 @@ func (j *Jobs) Seal(ctx context.Context, id mapreduce.JobID) (covered int, err e
 }
 
 // checkpointsAfter returns the range of the checkpoints after the one with a stamp.
-func (j *Jobs) checkpointsAfter(id mapreduce.JobID, stamp []byte) store.Range {
+func (j *Records) checkpointsAfter(id mapreduce.JobID, stamp []byte) store.Range {
 	r := j.keys.Checkpoints(id)
 	if len(stamp) == len(store.Versionstamp{}) {
 		r.Begin = store.Single(j.keys.Checkpoint(id, store.Versionstamp(stamp))).End
@@ -119,13 +119,13 @@ func stampOf(key []byte) []byte {
 
 // ListEvents returns a page of checkpoints, oldest first, and the seals over
 // them. With Verify it fails with errs.DataLoss at the first broken link.
-func (j *Jobs) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
+func (j *AuditPart) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
 	from, err := hex.DecodeString(q.PageToken)
 	if err != nil || (len(from) != 0 && len(from) != len(store.Versionstamp{})) {
 		return nil, errs.Field("page_token", "is not one that a list returned")
 	}
 	var page *mapreduce.EventPage
-	err = j.view(ctx, func(tx store.Tx) error {
+	err = j.db.view(ctx, func(tx store.Tx) error {
 		page = &mapreduce.EventPage{}
 		s := tx.Snapshot()
 		if _, err := j.readControl(ctx, s, q.Job); err != nil {
@@ -178,7 +178,7 @@ func unitRef(o *storagev1.Outcome, sum *mapreduce.Tokens) mapreduce.UnitRef {
 }
 
 // sealsOf adds to page the seals that end within it, and the marks of its checkpoints.
-func (j *Jobs) sealsOf(ctx context.Context, r store.Reader, id mapreduce.JobID, page *mapreduce.EventPage) error {
+func (j auditReader) sealsOf(ctx context.Context, r store.Reader, id mapreduce.JobID, page *mapreduce.EventPage) error {
 	if len(page.Checkpoints) == 0 {
 		return nil
 	}
@@ -217,7 +217,7 @@ func (j *Jobs) sealsOf(ctx context.Context, r store.Reader, id mapreduce.JobID, 
 
 // Verify computes the chain of a job anew, and fails with errs.DataLoss at the
 // first link that is not as it was sealed.
-func (j *Jobs) Verify(ctx context.Context, id mapreduce.JobID) error {
+func (j *AuditPart) Verify(ctx context.Context, id mapreduce.JobID) error {
 	head := new(storagev1.Seal)
 	for {
 		next, err := j.verifyNext(ctx, id, head)
@@ -229,10 +229,10 @@ func (j *Jobs) Verify(ctx context.Context, id mapreduce.JobID) error {
 }
 
 // verifyNext checks the seal after head, and returns it, or nil at the end.
-func (j *Jobs) verifyNext(ctx context.Context, id mapreduce.JobID, head *storagev1.Seal) (*storagev1.Seal, error) {
+func (j *AuditPart) verifyNext(ctx context.Context, id mapreduce.JobID, head *storagev1.Seal) (*storagev1.Seal, error) {
 	stored, want := new(storagev1.Seal), (*storagev1.Seal)(nil)
 	found := false
-	err := j.view(ctx, func(tx store.Tx) (err error) {
+	err := j.db.view(ctx, func(tx store.Tx) (err error) {
 		s := tx.Snapshot()
 		stored.Reset()
 		want = nil

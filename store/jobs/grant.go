@@ -44,9 +44,9 @@ type GrantReply struct {
 // never exceed its budget, less what is held back for reducing while it maps,
 // nor its parallelism. If the budget was lowered, what was granted beyond it and
 // is not used is taken away.
-func (j *Jobs) Grant(ctx context.Context, id mapreduce.JobID, ask GrantRequest) (*GrantReply, error) {
+func (j *GrantsPart) Grant(ctx context.Context, id mapreduce.JobID, ask GrantRequest) (*GrantReply, error) {
 	var g *GrantReply
-	err := j.update(ctx, failpoint.Grant, func(tx store.Tx) error {
+	err := j.db.update(ctx, failpoint.Grant, func(tx store.Tx) error {
 		ctl, err := j.readControl(ctx, tx, id)
 		if err != nil {
 			return err
@@ -55,7 +55,7 @@ func (j *Jobs) Grant(ctx context.Context, id mapreduce.JobID, ask GrantRequest) 
 		if err != nil {
 			return err
 		}
-		free, err := j.readIdle(ctx, tx, maps.Keys(all), ask.Doubts)
+		free, err := j.nodes.readIdle(ctx, tx, maps.Keys(all), ask.Doubts)
 		if err != nil {
 			return err
 		}
@@ -124,7 +124,8 @@ func spendableTokens(ctl *storagev1.Ctl) int64 {
 	return ctl.Budget - int64(float64(ctl.Budget)*ctl.ReduceShare)
 }
 
-func (j *Jobs) readGrants(ctx context.Context, tx store.Tx, id mapreduce.JobID) (map[mapreduce.NodeID]*storagev1.Grant, error) {
+// readGrants returns the grants of a job, by node.
+func (j grantRecords) readGrants(ctx context.Context, tx store.Tx, id mapreduce.JobID) (map[mapreduce.NodeID]*storagev1.Grant, error) {
 	pairs, _, err := tx.GetRange(ctx, j.keys.Grants(id), store.RangeOptions{})
 	if err != nil {
 		return nil, err
@@ -148,7 +149,7 @@ func (j *Jobs) readGrants(ctx context.Context, tx store.Tx, id mapreduce.JobID) 
 // reduceGrant reduces a node's grant to what it has spent, was charged, and has
 // reserved for attempts that may yet end, and to the slots of units that its
 // sessions hold.
-func (j *Jobs) reduceGrant(ctx context.Context, tx store.Tx, id mapreduce.JobID, node mapreduce.NodeID, all map[mapreduce.NodeID]*storagev1.Grant, held int64) error {
+func (j grantRecords) reduceGrant(ctx context.Context, tx store.Tx, id mapreduce.JobID, node mapreduce.NodeID, all map[mapreduce.NodeID]*storagev1.Grant, held int64) error {
 	g := all[node]
 	used, err := j.usedTokens(ctx, tx, id, node)
 	if err != nil {
@@ -173,7 +174,7 @@ func capSlots(g *storagev1.Grant, left int64) {
 }
 
 // usedTokens is what of a node's grant is gone, or may be.
-func (j *Jobs) usedTokens(ctx context.Context, r store.Reader, id mapreduce.JobID, node mapreduce.NodeID) (int64, error) {
+func (j grantRecords) usedTokens(ctx context.Context, r store.Reader, id mapreduce.JobID, node mapreduce.NodeID) (int64, error) {
 	names := []keys.Counter{keys.TokensIn, keys.TokensOut, keys.Charged, keys.Reserved}
 	ks := make([][]byte, len(names))
 	for i, c := range names {
@@ -188,7 +189,7 @@ func (j *Jobs) usedTokens(ctx context.Context, r store.Reader, id mapreduce.JobI
 }
 
 // countRunning returns how many units of a job run.
-func (j *Jobs) countRunning(ctx context.Context, r store.Reader, id mapreduce.JobID) (int64, error) {
+func (j grantRecords) countRunning(ctx context.Context, r store.Reader, id mapreduce.JobID) (int64, error) {
 	c, err := j.readCounters(ctx, r, id)
 	if err != nil {
 		return 0, err
@@ -200,7 +201,7 @@ func (j *Jobs) countRunning(ctx context.Context, r store.Reader, id mapreduce.Jo
 // that its worker reported to before: that many fewer of their jobs must run
 // there. All of them, but no more than most, may have been calls of models, of which
 // the fleet has slots of its own; what this node has no use for it gives back.
-func (j *Jobs) moveSlots(ctx context.Context, tx store.Tx, from mapreduce.NodeID, count map[mapreduce.JobID]int64, most int64) error {
+func (j grantRecords) moveSlots(ctx context.Context, tx store.Tx, from mapreduce.NodeID, count map[mapreduce.JobID]int64, most int64) error {
 	if from == "" || from == j.node {
 		return nil
 	}
@@ -214,7 +215,7 @@ func (j *Jobs) moveSlots(ctx context.Context, tx store.Tx, from mapreduce.NodeID
 	return j.moveSlotsOf(ctx, tx, fleet, from, min(all, most))
 }
 
-func (j *Jobs) moveSlotsOf(ctx context.Context, tx store.Tx, id mapreduce.JobID, from mapreduce.NodeID, n int64) error {
+func (j grantRecords) moveSlotsOf(ctx context.Context, tx store.Tx, id mapreduce.JobID, from mapreduce.NodeID, n int64) error {
 	var theirs, own storagev1.Grant
 	if n == 0 {
 		return nil
@@ -237,8 +238,8 @@ func (j *Jobs) moveSlotsOf(ctx context.Context, tx store.Tx, id mapreduce.JobID,
 
 // Return gives back what this node was granted and has neither spent nor
 // reserved, and its slots, and returns the tokens that it keeps.
-func (j *Jobs) Return(ctx context.Context, id mapreduce.JobID) (kept int64, err error) {
-	err = j.update(ctx, failpoint.Return, func(tx store.Tx) error {
+func (j *GrantsPart) Return(ctx context.Context, id mapreduce.JobID) (kept int64, err error) {
+	err = j.db.update(ctx, failpoint.Return, func(tx store.Tx) error {
 		kept = 0
 		var g storagev1.Grant
 		found, err := read(ctx, tx, j.keys.Grant(id, j.node), &g)
@@ -280,13 +281,13 @@ type CallsGrantReply struct {
 // what all nodes need, and what nobody needs. Over all nodes together they are
 // never more than the limit. Others are told of a need that is not met, and of
 // what one gave back that they need.
-func (j *Jobs) FleetSlots(ctx context.Context, ask CallsGrantRequest) (g *CallsGrantReply, err error) {
-	err = j.update(ctx, failpoint.Fleet, func(tx store.Tx) error {
+func (j *GrantsPart) FleetSlots(ctx context.Context, ask CallsGrantRequest) (g *CallsGrantReply, err error) {
+	err = j.db.update(ctx, failpoint.Fleet, func(tx store.Tx) error {
 		all, err := j.readGrants(ctx, tx, fleet)
 		if err != nil {
 			return err
 		}
-		free, err := j.readIdle(ctx, tx, maps.Keys(all), ask.Doubts)
+		free, err := j.nodes.readIdle(ctx, tx, maps.Keys(all), ask.Doubts)
 		if err != nil {
 			return err
 		}
@@ -339,7 +340,7 @@ func (ask *CallsGrantRequest) usableSlots(all map[mapreduce.NodeID]*storagev1.Gr
 
 // lowerFleet leaves a node no more of the fleet's slots than its sessions hold
 // units. One that is forgotten holds none, and needs no record.
-func (j *Jobs) lowerFleet(tx store.Tx, node mapreduce.NodeID, g *storagev1.Grant, d *Doubt) {
+func (j grantRecords) lowerFleet(tx store.Tx, node mapreduce.NodeID, g *storagev1.Grant, d *Doubt) {
 	switch key := j.keys.Grant(fleet, node); {
 	case d.ID == "":
 		g.Slots = 0
@@ -368,9 +369,9 @@ const NoTokens = -2
 // to be in this node's grant. If the attempt's reservation is in another node's grant,
 // for this node took its session over, what it is raised by moves there: this
 // node's grant is less by that from then on.
-func (j *Jobs) Reserve(ctx context.Context, rs []Reservation) ([]int64, error) {
+func (j *GrantsPart) Reserve(ctx context.Context, rs []Reservation) ([]int64, error) {
 	var before []int64
-	err := j.update(ctx, failpoint.Reserve, func(tx store.Tx) error {
+	err := j.db.update(ctx, failpoint.Reserve, func(tx store.Tx) error {
 		before = before[:0]
 		for _, r := range rs {
 			u, err := j.readUnit(ctx, tx, r.Job, r.Unit)
@@ -405,7 +406,7 @@ func (j *Jobs) Reserve(ctx context.Context, rs []Reservation) ([]int64, error) {
 }
 
 // tokensLeft is how much of this node's grant is not used.
-func (j *Jobs) tokensLeft(ctx context.Context, tx store.Tx, id mapreduce.JobID) (int64, error) {
+func (j grantRecords) tokensLeft(ctx context.Context, tx store.Tx, id mapreduce.JobID) (int64, error) {
 	var g storagev1.Grant
 	if _, err := read(ctx, tx, j.keys.Grant(id, j.node), &g); err != nil {
 		return 0, err
@@ -417,7 +418,7 @@ func (j *Jobs) tokensLeft(ctx context.Context, tx store.Tx, id mapreduce.JobID) 
 // addSpendConflict keeps apart what transactions of this node take of its grant at the same time: of
 // two, the later runs again. What is used they read by snapshot, as reports change that
 // all the time, and mostly for the better; and the grant itself others read as well.
-func (j *Jobs) addSpendConflict(tx store.Tx, id mapreduce.JobID) {
+func (j grantRecords) addSpendConflict(tx store.Tx, id mapreduce.JobID) {
 	one := store.Single(j.keys.Draw(id, j.node))
 	tx.AddReadConflict(one)
 	tx.AddWriteConflict(one)
@@ -425,7 +426,7 @@ func (j *Jobs) addSpendConflict(tx store.Tx, id mapreduce.JobID) {
 
 // moveGrant moves tokens of this node's grant to that of another, so that what
 // each node has used stays within its grant.
-func (j *Jobs) moveGrant(ctx context.Context, tx store.Tx, id mapreduce.JobID, to mapreduce.NodeID, tokens int64) error {
+func (j grantRecords) moveGrant(ctx context.Context, tx store.Tx, id mapreduce.JobID, to mapreduce.NodeID, tokens int64) error {
 	if to == j.node || tokens == 0 {
 		return nil
 	}
@@ -446,9 +447,9 @@ func (j *Jobs) moveGrant(ctx context.Context, tx store.Tx, id mapreduce.JobID, t
 
 // KeepState stores what an agent needs to go on where it is. It returns false
 // if the attempt no longer stands.
-func (j *Jobs) KeepState(ctx context.Context, s mapreduce.AgentState) (bool, error) {
+func (j *ContentPart) KeepState(ctx context.Context, s mapreduce.AgentState) (bool, error) {
 	stands := false
-	err := j.update(ctx, failpoint.State, func(tx store.Tx) error {
+	err := j.db.update(ctx, failpoint.State, func(tx store.Tx) error {
 		u, err := j.readUnit(ctx, tx, s.Job, s.Unit)
 		if err != nil {
 			return err

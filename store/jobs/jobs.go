@@ -29,57 +29,128 @@ const (
 	MaxBatch  = 64  // reports, and claims, in one turn
 )
 
-// Jobs keeps the service's records in a store. Its methods are safe for
-// concurrent use.
+// Jobs keeps the service's records in a store, in parts. Its methods, and those of
+// the parts, are safe for concurrent use.
 type Jobs struct {
-	db   *store.DB
-	keys *keys.Space
-	node mapreduce.NodeID
-	now  func() time.Time
-	hook failpoint.Hook // nil in production
+	*IngestPart
+	*TurnsPart
+	*LevelsPart
+	*LifecyclePart
+	*GrantsPart
+	*NodesPart
+	*SessionsPart
+	*QueuesPart
+	*AuditPart
+	*AnswersPart
+	*ContentPart
+	*ViewPart
+	*ChecksPart
+	db *DB
 }
 
 // New returns the records kept in db under space, as written by node. The clock
 // is for display alone: no decision rests on it.
 func New(db *store.DB, space *keys.Space, node mapreduce.NodeID, now func() time.Time) *Jobs {
-	return &Jobs{db: db, keys: space, node: node, now: now}
+	r := NewRecords(space, node, now)
+	d := NewDB(db, r)
+	content, audit := NewContent(d, r), NewAudit(d, r)
+	return &Jobs{
+		IngestPart: NewIngest(d, r), TurnsPart: NewTurns(d, r), LevelsPart: NewLevels(d, r), LifecyclePart: NewLifecycle(d, r),
+		GrantsPart: NewGrants(d, r), NodesPart: NewNodes(d, r), SessionsPart: NewSessions(d, r), QueuesPart: NewQueues(d, r),
+		AuditPart: audit, AnswersPart: NewAnswers(d, r), ContentPart: content, ViewPart: NewView(d, r),
+		ChecksPart: NewChecks(d, r, content, audit), db: d,
+	}
 }
 
 // Node returns the orchestrator in whose name these records are written.
-func (j *Jobs) Node() mapreduce.NodeID { return j.node }
+func (j *Jobs) Node() mapreduce.NodeID { return j.db.Node() }
 
 // DB returns the database underneath, for its counters.
-func (j *Jobs) DB() *store.DB { return j.db }
+func (j *Jobs) DB() *store.DB { return j.db.Store() }
 
 // SetHook has h told of every point that is passed. It is for tests that end the
 // process there, and must be called before anything else.
-func (j *Jobs) SetHook(h failpoint.Hook) { j.hook = h }
+func (j *Jobs) SetHook(h failpoint.Hook) { j.db.SetHook(h) }
 
 // Around runs fn between the points of a step; see failpoint.Hook.
-func (j *Jobs) Around(s failpoint.Step, fn func()) { j.hook.Around(s, fn) }
+func (j *Jobs) Around(s failpoint.Step, fn func()) { j.db.Around(s, fn) }
+
+// Records are how the service's records are kept: under which keys, by whom, and in
+// what form. Its methods work inside a transaction that their caller began, and it
+// has no means to begin one.
+type Records struct {
+	keys *keys.Space      // where each record is
+	node mapreduce.NodeID // in whose name records are written
+	now  func() time.Time
+}
+
+// NewRecords returns the records kept under space, as written by node. The clock is
+// for display alone: no decision rests on it.
+func NewRecords(space *keys.Space, node mapreduce.NodeID, now func() time.Time) *Records {
+	return &Records{keys: space, node: node, now: now}
+}
+
+// A DB runs the transactions of operations on records, and passes their points. Its
+// methods are safe for concurrent use.
+type DB struct {
+	db      *store.DB
+	records *Records
+	hook    failpoint.Hook // nil in production
+}
+
+// NewDB returns what runs transactions on records in db.
+func NewDB(db *store.DB, r *Records) *DB { return &DB{db: db, records: r} }
+
+// Records returns the records that are kept.
+func (d *DB) Records() *Records { return d.records }
+
+// Node returns the orchestrator in whose name records are written.
+func (d *DB) Node() mapreduce.NodeID { return d.records.node }
+
+// SetHook has h told of every point that is passed. It must be called before
+// anything else.
+func (d *DB) SetHook(h failpoint.Hook) { d.hook = h }
+
+// Around runs fn between the points of a step; see failpoint.Hook.
+func (d *DB) Around(s failpoint.Step, fn func()) { d.hook.Around(s, fn) }
+
+// Watch returns a channel that closes when another orchestrator may have made
+// work, or when ctx ends.
+func (d *DB) Watch(ctx context.Context) (<-chan struct{}, error) {
+	return d.db.Watch(ctx, d.records.keys.Wake())
+}
+
+// Store returns the database underneath, for its counters, and for what wants its
+// errors as they are.
+func (d *DB) Store() *store.DB { return d.db }
 
 // update runs fn in a transaction until it commits, with the points of s before
 // each commit and after the last.
-func (j *Jobs) update(ctx context.Context, s failpoint.Step, fn func(tx store.Tx) error) error {
-	if j.hook == nil {
-		return explainError(j.db.Update(ctx, fn))
+func (d *DB) update(ctx context.Context, s failpoint.Step, fn func(tx store.Tx) error) error {
+	if d.hook == nil {
+		return d.updateQuietly(ctx, fn)
 	}
-	err := j.db.Update(ctx, func(tx store.Tx) error {
+	err := d.db.Update(ctx, func(tx store.Tx) error {
 		err := fn(tx)
 		if err == nil {
-			j.hook(s.Before())
+			d.hook(s.Before())
 		}
 		return err
 	})
 	if err == nil {
-		j.hook(s.After())
+		d.hook(s.After())
 	}
 	return explainError(err)
 }
 
+// updateQuietly does the same, without points: for what nothing follows from.
+func (d *DB) updateQuietly(ctx context.Context, fn func(tx store.Tx) error) error {
+	return explainError(d.db.Update(ctx, fn))
+}
+
 // view runs fn in a transaction that only reads.
-func (j *Jobs) view(ctx context.Context, fn func(tx store.Tx) error) error {
-	return explainError(j.db.View(ctx, fn))
+func (d *DB) view(ctx context.Context, fn func(tx store.Tx) error) error {
+	return explainError(d.db.View(ctx, fn))
 }
 
 // explainError gives errors of the store that people can do something about a kind and
@@ -102,7 +173,8 @@ func explainError(err error) error {
 	return &errs.Error{Kind: kind, Reason: reason, Message: what + ": " + err.Error(), Err: err}
 }
 
-func (j *Jobs) nowMicros() int64 { return j.now().UnixMicro() }
+// nowMicros returns the time for display, in microseconds since 1970.
+func (j *Records) nowMicros() int64 { return j.now().UnixMicro() }
 
 // read decodes the value of key into m and reports whether there is one.
 func read(ctx context.Context, r store.Reader, key []byte, m proto.Message) (bool, error) {
@@ -113,6 +185,7 @@ func read(ctx context.Context, r store.Reader, key []byte, m proto.Message) (boo
 	return true, decode(key, value, m)
 }
 
+// decode decodes a value into m. The error names the key.
 func decode(key, value []byte, m proto.Message) error {
 	if err := proto.Unmarshal(value, m); err != nil {
 		return fmt.Errorf("jobs: value of %x: %w: %w", key, store.ErrCorrupt, err)
@@ -137,7 +210,8 @@ func encode(m proto.Message) []byte {
 	return b
 }
 
-func (j *Jobs) readControl(ctx context.Context, r store.Reader, id mapreduce.JobID) (*storagev1.Ctl, error) {
+// readControl returns the control record of a job, or errs.NotFound.
+func (j *Records) readControl(ctx context.Context, r store.Reader, id mapreduce.JobID) (*storagev1.Ctl, error) {
 	ctl := new(storagev1.Ctl)
 	found, err := read(ctx, r, j.keys.Ctl(id), ctl)
 	if err != nil {
@@ -149,6 +223,7 @@ func (j *Jobs) readControl(ctx context.Context, r store.Reader, id mapreduce.Job
 	return ctl, nil
 }
 
+// notFound returns the error of a job that is not there.
 func notFound(id mapreduce.JobID) error {
 	return &errs.Error{
 		Kind: errs.NotFound, Reason: "JOB_NOT_FOUND",
@@ -156,7 +231,8 @@ func notFound(id mapreduce.JobID) error {
 	}
 }
 
-func (j *Jobs) readUnit(ctx context.Context, r store.Reader, id mapreduce.JobID, u mapreduce.UnitID) (*storagev1.Unit, error) {
+// readUnit returns a unit, or nil if it is not there.
+func (j *Records) readUnit(ctx context.Context, r store.Reader, id mapreduce.JobID, u mapreduce.UnitID) (*storagev1.Unit, error) {
 	unit := new(storagev1.Unit)
 	found, err := read(ctx, r, j.keys.Unit(id, u), unit)
 	if err != nil || !found {
@@ -185,21 +261,22 @@ func readUnits(ctx context.Context, r store.Reader, ks [][]byte) ([]*storagev1.U
 	return found, nil
 }
 
-func (j *Jobs) setUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
+// setUnit writes a unit.
+func (j *Records) setUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
 	tx.Set(j.keys.Unit(id, mapreduce.UnitID(u.UnitId)), encode(u))
 }
 
 // wakeOthers tells other orchestrators that there is something to see.
-func (j *Jobs) wakeOthers(tx store.Tx) { tx.Add(j.keys.Wake(), 1) }
+func (j *Records) wakeOthers(tx store.Tx) { tx.Add(j.keys.Wake(), 1) }
 
 // Watch returns a channel that closes when another orchestrator may have made
 // work, or when ctx ends.
 func (j *Jobs) Watch(ctx context.Context) (<-chan struct{}, error) {
-	return j.db.Watch(ctx, j.keys.Wake())
+	return j.db.Watch(ctx)
 }
 
 // addCheckpoint records a change of the job in its ledger.
-func (j *Jobs) addCheckpoint(tx store.Tx, id mapreduce.JobID, c *storagev1.Checkpoint) {
+func (j *Records) addCheckpoint(tx store.Tx, id mapreduce.JobID, c *storagev1.Checkpoint) {
 	c.TimestampMicros = j.nowMicros()
 	c.Node = string(j.node)
 	key, offset := j.keys.NextCheckpoint(id)
@@ -207,7 +284,7 @@ func (j *Jobs) addCheckpoint(tx store.Tx, id mapreduce.JobID, c *storagev1.Check
 }
 
 // enqueueUnit makes u wait in its queue, at the place it names.
-func (j *Jobs) enqueueUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, class uint32) {
+func (j *Records) enqueueUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, class uint32) {
 	seq := keys.Seq(u.Level, u.Index)
 	shard := int64(0)
 	if u.Queue != nil {
@@ -220,7 +297,7 @@ func (j *Jobs) enqueueUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, c
 
 // dequeueUnit takes u off whichever queue it waits in. The shard is kept for when
 // it comes back.
-func (j *Jobs) dequeueUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
+func (j *Records) dequeueUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
 	q := u.Queue
 	if q == nil {
 		return

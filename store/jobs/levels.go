@@ -22,6 +22,7 @@ type counterAt struct {
 	level int64
 }
 
+// sumLevels returns a counter, summed over all levels.
 func (c counters) sumLevels(name keys.Counter) (n int64) {
 	for at, v := range c {
 		if at.name == name {
@@ -31,7 +32,8 @@ func (c counters) sumLevels(name keys.Counter) (n int64) {
 	return n
 }
 
-func (j *Jobs) readCounters(ctx context.Context, r store.Reader, id mapreduce.JobID) (counters, error) {
+// readCounters reads all counters of a job, summed over all stripes.
+func (j *Records) readCounters(ctx context.Context, r store.Reader, id mapreduce.JobID) (counters, error) {
 	pairs, _, err := r.GetRange(ctx, j.keys.Counters(id), store.RangeOptions{})
 	if err != nil {
 		return nil, err
@@ -47,7 +49,8 @@ func (j *Jobs) readCounters(ctx context.Context, r store.Reader, id mapreduce.Jo
 	return all, nil
 }
 
-func (j *Jobs) counterKey(key []byte) (counterAt, mapreduce.NodeID, error) {
+// counterKey returns which counter a key is, and whose stripe.
+func (j *Records) counterKey(key []byte) (counterAt, mapreduce.NodeID, error) {
 	_, rest, err := j.keys.Last(key)
 	if err != nil {
 		return counterAt{}, "", err
@@ -58,7 +61,7 @@ func (j *Jobs) counterKey(key []byte) (counterAt, mapreduce.NodeID, error) {
 }
 
 // readCounter reads one counter at one level, over all stripes.
-func (j *Jobs) readCounter(ctx context.Context, r store.Reader, id mapreduce.JobID, c keys.Counter, level int64) (int64, error) {
+func (j *Records) readCounter(ctx context.Context, r store.Reader, id mapreduce.JobID, c keys.Counter, level int64) (int64, error) {
 	pairs, _, err := r.GetRange(ctx, j.keys.CounterStripes(id, c, level), store.RangeOptions{})
 	n := int64(0)
 	for _, kv := range pairs {
@@ -67,6 +70,8 @@ func (j *Jobs) readCounter(ctx context.Context, r store.Reader, id mapreduce.Job
 	return n, err
 }
 
+// decodeCount returns the number that a counter holds: 64 bits, little-endian. A value
+// of another length counts as 0.
 func decodeCount(value []byte) int64 {
 	if len(value) != 8 {
 		return 0
@@ -102,9 +107,9 @@ func (s *LevelStatus) Ended() bool { return s.Completed+s.Failed >= s.Units }
 
 // LevelStatus reads how far a job is, without writing anything. The counters
 // are as new as the latest commit that was acknowledged before the call.
-func (j *Jobs) LevelStatus(ctx context.Context, id mapreduce.JobID) (*LevelStatus, error) {
+func (j *LevelsPart) LevelStatus(ctx context.Context, id mapreduce.JobID) (*LevelStatus, error) {
 	var s *LevelStatus
-	err := j.view(ctx, func(tx store.Tx) error {
+	err := j.db.view(ctx, func(tx store.Tx) error {
 		ctl, err := j.readControl(ctx, tx, id)
 		if err != nil {
 			return err
@@ -156,8 +161,8 @@ func (j *Jobs) LevelStatus(ctx context.Context, id mapreduce.JobID) (*LevelStatu
 
 // LevelSizes returns how many units of a level have an output, and the tokens of
 // all outputs.
-func (j *Jobs) LevelSizes(ctx context.Context, id mapreduce.JobID, level int64) (completed, tokens int64, err error) {
-	err = j.view(ctx, func(tx store.Tx) error {
+func (j *LevelsPart) LevelSizes(ctx context.Context, id mapreduce.JobID, level int64) (completed, tokens int64, err error) {
+	err = j.db.view(ctx, func(tx store.Tx) error {
 		if completed, err = j.readCounter(ctx, tx, id, keys.Completed, level); err != nil {
 			return err
 		}
@@ -168,8 +173,8 @@ func (j *Jobs) LevelSizes(ctx context.Context, id mapreduce.JobID, level int64) 
 }
 
 // Complete ends a job whose last level has ended.
-func (j *Jobs) Complete(ctx context.Context, id mapreduce.JobID, epoch int64) error {
-	return j.changeControl(ctx, failpoint.Complete, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+func (j *LevelsPart) Complete(ctx context.Context, id mapreduce.JobID, epoch int64) error {
+	return j.db.changeControl(ctx, failpoint.Complete, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		if ctl.Epoch != epoch || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
 		}
@@ -181,10 +186,10 @@ func (j *Jobs) Complete(ctx context.Context, id mapreduce.JobID, epoch int64) er
 // PlantParsed plants the units of parsed documents, in the order of their parse
 // units, until all are planted. next returns the units of the document of a
 // parse unit, none if it has no text.
-func (j *Jobs) PlantParsed(ctx context.Context, id mapreduce.JobID, epoch int64, next func(ctx context.Context, u *storagev1.Unit) ([]Batch, error)) error {
+func (j *LevelsPart) PlantParsed(ctx context.Context, id mapreduce.JobID, epoch int64, next func(ctx context.Context, u *storagev1.Unit) ([]Batch, error)) error {
 	cursor := int64(0)
 	for {
-		parsed, err := j.orderPage(ctx, id, -1, cursor, 64)
+		parsed, err := j.db.orderPage(ctx, id, -1, cursor, 64)
 		if err != nil {
 			return err
 		}
@@ -200,7 +205,7 @@ func (j *Jobs) PlantParsed(ctx context.Context, id mapreduce.JobID, epoch int64,
 	}
 }
 
-func (j *Jobs) insertDocument(ctx context.Context, id mapreduce.JobID, epoch int64, u *storagev1.Unit, next func(ctx context.Context, u *storagev1.Unit) ([]Batch, error)) error {
+func (j *LevelsPart) insertDocument(ctx context.Context, id mapreduce.JobID, epoch int64, u *storagev1.Unit, next func(ctx context.Context, u *storagev1.Unit) ([]Batch, error)) error {
 	if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete {
 		return nil
 	}
@@ -216,8 +221,8 @@ func (j *Jobs) insertDocument(ctx context.Context, id mapreduce.JobID, epoch int
 	return nil
 }
 
-func (j *Jobs) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int64, b *Batch) error {
-	return j.update(ctx, failpoint.Plant, func(tx store.Tx) error {
+func (j *LevelsPart) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int64, b *Batch) error {
+	return j.db.update(ctx, failpoint.Plant, func(tx store.Tx) error {
 		ctl, err := j.readControl(ctx, tx, id)
 		if err != nil || ctl.Epoch != epoch {
 			return err
@@ -251,8 +256,8 @@ func (j *Jobs) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int64,
 // first says but for the number of its units. A unit of all documents that is
 // staged and was never claimed goes if dissolve is set: its documents have got
 // units of their own.
-func (j *Jobs) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64, first Level, dissolve bool) error {
-	return j.changeControl(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+func (j *LevelsPart) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64, first Level, dissolve bool) error {
+	return j.db.changeControl(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		if ctl.Epoch != epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
 		}
@@ -274,9 +279,9 @@ func (j *Jobs) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64
 
 // orderPage reads units of level -1 or 0 from an index on, in order. There may be
 // fewer than limit, but only at the end there are none.
-func (j *Jobs) orderPage(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error) {
-	return j.readFitting(ctx, limit, func(r store.Reader, most int) ([]*storagev1.Unit, error) {
-		return j.unitsFrom(ctx, r, id, level, from, most)
+func (d *DB) orderPage(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error) {
+	return d.readFitting(ctx, limit, func(r store.Reader, most int) ([]*storagev1.Unit, error) {
+		return d.records.unitsFrom(ctx, r, id, level, from, most)
 	})
 }
 
@@ -284,10 +289,10 @@ func (j *Jobs) orderPage(ctx context.Context, id mapreduce.JobID, level, from in
 const leastPage = 16
 
 // readFitting reads up to limit units in one transaction.
-func (j *Jobs) readFitting(ctx context.Context, limit int, page func(r store.Reader, most int) ([]*storagev1.Unit, error)) ([]*storagev1.Unit, error) {
+func (d *DB) readFitting(ctx context.Context, limit int, page func(r store.Reader, most int) ([]*storagev1.Unit, error)) ([]*storagev1.Unit, error) {
 	var units []*storagev1.Unit
 	failed := 0
-	err := j.view(ctx, func(tx store.Tx) (err error) {
+	err := d.view(ctx, func(tx store.Tx) (err error) {
 		units, err = page(tx.Snapshot(), shrinkLimit(limit, leastPage, failed))
 		failed++ // should it run again
 		return err
@@ -301,13 +306,13 @@ func (j *Jobs) readFitting(ctx context.Context, limit int, page func(r store.Rea
 func shrinkLimit(n, least, failed int) int { return min(n, max(least, n>>min(failed, 30))) }
 
 // unitsFrom reads up to limit units of a level from an index on, in order.
-func (j *Jobs) unitsFrom(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error) {
+func (j *Records) unitsFrom(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error) {
 	return j.unitsIn(ctx, r, id, level, from, math.MaxInt64, limit)
 }
 
 // unitsIn reads up to limit units of a level with indexes in [from, end), in
 // order.
-func (j *Jobs) unitsIn(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from, end int64, limit int) ([]*storagev1.Unit, error) {
+func (j *Records) unitsIn(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from, end int64, limit int) ([]*storagev1.Unit, error) {
 	ids, err := j.unitIDsIn(ctx, r, id, level, from, end, limit)
 	if err != nil {
 		return nil, err
@@ -316,7 +321,7 @@ func (j *Jobs) unitsIn(ctx context.Context, r store.Reader, id mapreduce.JobID, 
 }
 
 // unitsNamed reads units, as far as they are there.
-func (j *Jobs) unitsNamed(ctx context.Context, r store.Reader, id mapreduce.JobID, ids []mapreduce.UnitID) ([]*storagev1.Unit, error) {
+func (j *Records) unitsNamed(ctx context.Context, r store.Reader, id mapreduce.JobID, ids []mapreduce.UnitID) ([]*storagev1.Unit, error) {
 	ks := make([][]byte, len(ids))
 	for i, u := range ids {
 		ks[i] = j.keys.Unit(id, u)
@@ -325,7 +330,7 @@ func (j *Jobs) unitsNamed(ctx context.Context, r store.Reader, id mapreduce.JobI
 	return slices.DeleteFunc(found, func(u *storagev1.Unit) bool { return u == nil }), err
 }
 
-func (j *Jobs) unitIDsIn(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from, end int64, limit int) ([]mapreduce.UnitID, error) {
+func (j *Records) unitIDsIn(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from, end int64, limit int) ([]mapreduce.UnitID, error) {
 	if level <= 0 {
 		span := store.Range{Begin: j.keys.Order(id, level, from), End: j.keys.Order(id, level, end)}
 		pairs, _, err := r.GetRange(ctx, span, store.RangeOptions{Limit: limit})

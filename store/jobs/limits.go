@@ -22,10 +22,10 @@ import (
 // change that others have to know at once they are told. A note that is taken
 // twice, for its commit was unknown, comes to the same as once: but for the
 // successes, of which a few more do no harm.
-func (j *Jobs) NoteLimit(ctx context.Context, model string, n limit.Note, known []mapreduce.NodeID) (*limit.Scope, error) {
+func (j *GrantsPart) NoteLimit(ctx context.Context, model string, n limit.Note, known []mapreduce.NodeID) (*limit.Scope, error) {
 	n.Node = j.node
 	var scope *limit.Scope
-	err := j.update(ctx, failpoint.Fleet, func(tx store.Tx) error {
+	err := j.db.update(ctx, failpoint.Fleet, func(tx store.Tx) error {
 		key := j.keys.Limit(model)
 		stored := new(storagev1.Limit)
 		if _, err := read(ctx, tx, key, stored); err != nil {
@@ -83,8 +83,8 @@ func limitOf(s *limit.Scope) *storagev1.Limit {
 
 // deadNodes returns those of some nodes that are known to be dead, or show no sign of
 // life at all: those of nodes that are dead and hold nothing are removed.
-func (j *Jobs) deadNodes(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID], known []mapreduce.NodeID) (map[mapreduce.NodeID]bool, error) {
-	nodes, values, err := j.readSigns(ctx, tx, some)
+func (j grantRecords) deadNodes(ctx context.Context, tx store.Tx, some iter.Seq[mapreduce.NodeID], known []mapreduce.NodeID) (map[mapreduce.NodeID]bool, error) {
+	nodes, values, err := j.nodes.readSigns(ctx, tx, some)
 	dead := make(map[mapreduce.NodeID]bool)
 	for i, beat := range values {
 		if beat == nil || slices.Contains(known, nodes[i]) {

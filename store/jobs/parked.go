@@ -31,15 +31,15 @@ type SleeperRef struct {
 // off, at most limit, and among limit parked units those that go on without a call,
 // beginning behind the parked unit after. It also returns behind which parked unit
 // the next call should begin, which is "" after the last.
-func (j *Jobs) Sleepers(ctx context.Context, id mapreduce.JobID, after mapreduce.UnitID, limit int) (refs []SleeperRef, next mapreduce.UnitID, err error) {
-	err = j.view(ctx, func(tx store.Tx) (err error) {
+func (j *QueuesPart) Sleepers(ctx context.Context, id mapreduce.JobID, after mapreduce.UnitID, limit int) (refs []SleeperRef, next mapreduce.UnitID, err error) {
+	err = j.db.view(ctx, func(tx store.Tx) (err error) {
 		refs, next, err = j.listSleepers(ctx, tx.Snapshot(), id, after, limit)
 		return err
 	})
 	return refs, next, err
 }
 
-func (j *Jobs) listSleepers(ctx context.Context, r store.Reader, id mapreduce.JobID, after mapreduce.UnitID, limit int) ([]SleeperRef, mapreduce.UnitID, error) {
+func (j queueRecords) listSleepers(ctx context.Context, r store.Reader, id mapreduce.JobID, after mapreduce.UnitID, limit int) ([]SleeperRef, mapreduce.UnitID, error) {
 	delayed, err := j.listDelayed(ctx, r, id, limit)
 	if err != nil {
 		return nil, "", err
@@ -48,7 +48,7 @@ func (j *Jobs) listSleepers(ctx context.Context, r store.Reader, id mapreduce.Jo
 	return append(delayed, parked...), next, err
 }
 
-func (j *Jobs) listDelayed(ctx context.Context, r store.Reader, id mapreduce.JobID, limit int) ([]SleeperRef, error) {
+func (j queueRecords) listDelayed(ctx context.Context, r store.Reader, id mapreduce.JobID, limit int) ([]SleeperRef, error) {
 	pairs, _, err := r.GetRange(ctx, j.keys.DelayedAll(id), store.RangeOptions{Limit: limit})
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (j *Jobs) listDelayed(ctx context.Context, r store.Reader, id mapreduce.Job
 	return refs, nil
 }
 
-func (j *Jobs) listParked(ctx context.Context, r store.Reader, id mapreduce.JobID, after mapreduce.UnitID, limit int) (refs []SleeperRef, next mapreduce.UnitID, err error) {
+func (j queueRecords) listParked(ctx context.Context, r store.Reader, id mapreduce.JobID, after mapreduce.UnitID, limit int) (refs []SleeperRef, next mapreduce.UnitID, err error) {
 	all := j.keys.ParkedAll(id)
 	if after != "" {
 		all.Begin = store.Single(j.keys.Parked(id, after)).End
@@ -97,7 +97,7 @@ func (j *Jobs) listParked(ctx context.Context, r store.Reader, id mapreduce.JobI
 }
 
 // unitOfKey returns the unit that a key names behind its job.
-func (j *Jobs) unitOfKey(key []byte) (mapreduce.UnitID, error) {
+func (j *Records) unitOfKey(key []byte) (mapreduce.UnitID, error) {
 	_, rest, err := j.keys.Last(key)
 	if err != nil {
 		return "", err
@@ -108,8 +108,8 @@ func (j *Jobs) unitOfKey(key []byte) (mapreduce.UnitID, error) {
 
 // Queued reports whether any unit of a job may be claimed or backs off. The pending
 // units of a job that has none are all parked.
-func (j *Jobs) Queued(ctx context.Context, id mapreduce.JobID) (queued bool, err error) {
-	err = j.view(ctx, func(tx store.Tx) error {
+func (j *QueuesPart) Queued(ctx context.Context, id mapreduce.JobID) (queued bool, err error) {
+	err = j.db.view(ctx, func(tx store.Tx) error {
 		queued = false
 		for _, r := range []store.Range{j.keys.ReadyAll(id), j.keys.DelayedAll(id)} {
 			pairs, _, err := tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: 1})
@@ -125,9 +125,9 @@ func (j *Jobs) Queued(ctx context.Context, id mapreduce.JobID) (queued bool, err
 
 // Wakeup puts units whose time has come into the queue, and returns those that wait
 // there then.
-func (j *Jobs) Wakeup(ctx context.Context, id mapreduce.JobID, sleepers []Sleeper) ([]Candidate, error) {
+func (j *QueuesPart) Wakeup(ctx context.Context, id mapreduce.JobID, sleepers []Sleeper) ([]Candidate, error) {
 	var woken []Candidate
-	err := j.update(ctx, failpoint.Wakeup, func(tx store.Tx) error {
+	err := j.db.update(ctx, failpoint.Wakeup, func(tx store.Tx) error {
 		woken = nil
 		if _, err := j.readControl(ctx, tx, id); err != nil {
 			return err
@@ -154,7 +154,7 @@ func (j *Jobs) Wakeup(ctx context.Context, id mapreduce.JobID, sleepers []Sleepe
 }
 
 // releaseUnit puts a unit that sleeps into the queue.
-func (j *Jobs) releaseUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
+func (j queueRecords) releaseUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
 	j.dequeueUnit(tx, id, u)
 	j.enqueueUnit(tx, id, u, keys.ClassRequeued)
 	j.setUnit(tx, id, u)
@@ -170,10 +170,10 @@ func isClaimable(u *storagev1.Unit) bool {
 // does so no more, because an earlier call has woken it by the same handle. If the
 // unit neither is parked under the handle nor was woken by it last, the error is
 // errs.NotFound.
-func (j *Jobs) Wake(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID, call mapreduce.WakeCall) (*storagev1.Unit, *Candidate, error) {
+func (j *QueuesPart) Wake(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID, call mapreduce.WakeCall) (*storagev1.Unit, *Candidate, error) {
 	var u *storagev1.Unit
 	woke := int64(-1) // the attempt that an earlier run found parked: it may have committed
-	err := j.update(ctx, failpoint.Wake, func(tx store.Tx) error {
+	err := j.db.update(ctx, failpoint.Wake, func(tx store.Tx) error {
 		if _, err := j.readControl(ctx, tx, id); err != nil {
 			return err
 		}
@@ -210,7 +210,7 @@ func (j *Jobs) Wake(ctx context.Context, id mapreduce.JobID, name mapreduce.Unit
 }
 
 // parkedUnder reports whether a unit, which may be nil, is parked under a handle.
-func (j *Jobs) parkedUnder(ctx context.Context, r store.Reader, id mapreduce.JobID, u *storagev1.Unit, handle string) (bool, error) {
+func (j queueRecords) parkedUnder(ctx context.Context, r store.Reader, id mapreduce.JobID, u *storagev1.Unit, handle string) (bool, error) {
 	if !isParked(u) {
 		return false, nil
 	}
@@ -225,8 +225,8 @@ func isParked(u *storagev1.Unit) bool {
 }
 
 // WakeCall returns the last call that woke a unit, nil if there is none.
-func (j *Jobs) WakeCall(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (call *mapreduce.WakeCall, err error) {
-	err = j.view(ctx, func(tx store.Tx) error {
+func (j *QueuesPart) WakeCall(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (call *mapreduce.WakeCall, err error) {
+	err = j.db.view(ctx, func(tx store.Tx) error {
 		call = nil
 		var w storagev1.WakeCall
 		found, err := read(ctx, tx.Snapshot(), j.keys.Woken(id, name), &w)
@@ -239,7 +239,7 @@ func (j *Jobs) WakeCall(ctx context.Context, id mapreduce.JobID, name mapreduce.
 }
 
 // Parkings returns what those of some units wait for that are parked, by unit.
-func (j *Jobs) Parkings(ctx context.Context, id mapreduce.JobID, units []*storagev1.Unit) (map[string]*mapreduce.Parking, error) {
+func (j *QueuesPart) Parkings(ctx context.Context, id mapreduce.JobID, units []*storagev1.Unit) (map[string]*mapreduce.Parking, error) {
 	var ks [][]byte
 	var names []string
 	for _, u := range units {
@@ -251,7 +251,7 @@ func (j *Jobs) Parkings(ctx context.Context, id mapreduce.JobID, units []*storag
 		return nil, nil
 	}
 	found := make(map[string]*mapreduce.Parking, len(ks))
-	err := j.view(ctx, func(tx store.Tx) error {
+	err := j.db.view(ctx, func(tx store.Tx) error {
 		values, err := tx.Snapshot().GetAll(ctx, ks)
 		for i, v := range values {
 			var p storagev1.Parked
@@ -273,11 +273,11 @@ func (j *Jobs) Parkings(ctx context.Context, id mapreduce.JobID, units []*storag
 // parkUnit makes u wait outside of all queues until its time has come, or a call wakes
 // it. How long is told, not until when: each orchestrator times it from its own first
 // sight.
-func (t *turn) parkUnit(u *storagev1.Unit, p *mapreduce.Parking) {
+func (t *changes) parkUnit(u *storagev1.Unit, p *mapreduce.Parking) {
 	u.Status = uint32(mapreduce.Pending)
 	u.Queue = &storagev1.Queue{Class: keys.ClassParked, Seq: keys.Seq(u.Level, u.Index), Shard: u.Queue.GetShard()}
 	t.add(keys.UnitsParked, u.Level, 1)
-	t.tx.Set(t.keys.Parked(t.in.Job, mapreduce.UnitID(u.UnitId)), encode(&storagev1.Parked{
+	t.tx.Set(t.keys.Parked(t.job, mapreduce.UnitID(u.UnitId)), encode(&storagev1.Parked{
 		Handle: p.Handle, WakeMicros: wakeMicros(p.WakeAfter), Note: clipText(p.Note), Attempt: u.Attempt,
 	}))
 }

@@ -10,7 +10,7 @@ import (
 
 // readPicked reads up to limit of the units that a unit picked, with indexes from
 // from on, in order.
-func (j *Jobs) readPicked(ctx context.Context, r store.Reader, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]*storagev1.Unit, error) {
+func (j levelWriter) readPicked(ctx context.Context, r store.Reader, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]*storagev1.Unit, error) {
 	indexes, err := j.picksFrom(ctx, r, id, reduce, from, limit)
 	if err != nil || len(indexes) == 0 {
 		return nil, err
@@ -28,7 +28,7 @@ func (j *Jobs) readPicked(ctx context.Context, r store.Reader, id mapreduce.JobI
 }
 
 // picksFrom reads up to limit of the indexes that a reduce picked, from one on.
-func (j *Jobs) picksFrom(ctx context.Context, r store.Reader, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]int64, error) {
+func (j levelWriter) picksFrom(ctx context.Context, r store.Reader, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]int64, error) {
 	span := j.keys.PicksOf(id, reduce.Level, reduce.Index)
 	before := store.Range{Begin: span.Begin, End: store.Single(j.keys.Picks(id, reduce.Level, reduce.Index, from)).End}
 	pairs, _, err := r.GetRange(ctx, before, store.RangeOptions{Limit: 1, Reverse: true})
@@ -63,7 +63,7 @@ func (j *Jobs) picksFrom(ctx context.Context, r store.Reader, id mapreduce.JobID
 
 // unitIDsAt returns the ids of units of a level. A unit of level 0 that is not there
 // has none.
-func (j *Jobs) unitIDsAt(ctx context.Context, r store.Reader, id mapreduce.JobID, level int64, indexes []int64) ([]mapreduce.UnitID, error) {
+func (j levelWriter) unitIDsAt(ctx context.Context, r store.Reader, id mapreduce.JobID, level int64, indexes []int64) ([]mapreduce.UnitID, error) {
 	names := make([]mapreduce.UnitID, len(indexes))
 	if level > 0 {
 		ctl, err := j.readControl(ctx, r, id)

@@ -70,9 +70,9 @@ func (n *LevelPlan) planDigest() []byte {
 // returns whether planning is done: by this call, by an earlier run, or by
 // another node. Each step begins where the one before it, of whichever node,
 // ended: from is LevelStatus.Next as the step found it.
-func (j *Jobs) PlanStep(ctx context.Context, id mapreduce.JobID, n LevelPlan) (from int64, done bool, err error) {
+func (j *LevelsPart) PlanStep(ctx context.Context, id mapreduce.JobID, n LevelPlan) (from int64, done bool, err error) {
 	digest, tried := n.planDigest(), 0
-	err = j.update(ctx, failpoint.Plan, func(tx store.Tx) error {
+	err = j.db.update(ctx, failpoint.Plan, func(tx store.Tx) error {
 		room := stepRoom(tried)
 		tried++
 		done = true
@@ -83,7 +83,7 @@ func (j *Jobs) PlanStep(ctx context.Context, id mapreduce.JobID, n LevelPlan) (f
 		if ctl.Epoch != n.Epoch || ctl.Level != n.Number-1 || !mapreduce.JobState(ctl.State).Running() {
 			return nil
 		}
-		p := &planner{Jobs: j, tx: tx, id: id, ctl: ctl, next: n, room: room}
+		p := &planner{levelWriter: j.levelWriter, tx: tx, id: id, ctl: ctl, next: n, room: room}
 		if err := p.readCursor(ctx, digest); err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func plannedSoFar(p *storagev1.Plan) int64 {
 }
 
 type planner struct {
-	*Jobs
+	levelWriter
 	tx     store.Tx
 	id     mapreduce.JobID
 	ctl    *storagev1.Ctl
@@ -166,7 +166,7 @@ func warningSuffix(texts []string) string {
 
 // recordWarnings notes in the job's record what its owner should know of a level, in the
 // place of what was noted of this level and those above it.
-func (j *Jobs) recordWarnings(ctx context.Context, tx store.Tx, id mapreduce.JobID, level int64, texts []string) error {
+func (j *Records) recordWarnings(ctx context.Context, tx store.Tx, id mapreduce.JobID, level int64, texts []string) error {
 	job := new(storagev1.Job)
 	if _, err := read(ctx, tx, j.keys.Job(id), job); err != nil {
 		return err
@@ -204,7 +204,7 @@ func (p *planner) planStep(ctx context.Context) error {
 func (p *planner) wholeLevel(ctx context.Context) error {
 	end := unitsOf(p.ctl, p.next.Source)
 	if p.next.Source == 0 {
-		last, err := p.lastMap(ctx, p.tx)
+		last, err := p.lastMap(ctx, p.tx, p.id)
 		if err != nil {
 			return err
 		}
@@ -302,22 +302,24 @@ func newPicks(indexes []int64) *storagev1.Picks {
 	return m
 }
 
-func (p *planner) lastMap(ctx context.Context, r store.Reader) (int64, error) {
-	pairs, _, err := r.GetRange(ctx, p.keys.OrderFrom(p.id, 0, 0), store.RangeOptions{Limit: 1, Reverse: true})
+func (w levelWriter) lastMap(ctx context.Context, r store.Reader, id mapreduce.JobID) (int64, error) {
+	pairs, _, err := r.GetRange(ctx, w.keys.OrderFrom(id, 0, 0), store.RangeOptions{Limit: 1, Reverse: true})
 	if err != nil || len(pairs) == 0 {
 		return 0, err
 	}
-	return p.decodeIndex(pairs[0].Key)
+	return w.decodeIndex(pairs[0].Key)
 }
 
-func (p *planner) decodeIndex(key []byte) (int64, error) {
-	_, rest, err := p.keys.Last(key)
+// decodeIndex returns the index that a key of the order of units ends with.
+func (w levelWriter) decodeIndex(key []byte) (int64, error) {
+	_, rest, err := w.keys.Last(key)
 	if err != nil {
 		return 0, err
 	}
 	return lastInt(rest)
 }
 
+// lastInt returns the third element of a key.
 func lastInt(rest tuple.Reader) (int64, error) {
 	rest.Skip()
 	rest.Skip()

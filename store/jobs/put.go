@@ -25,8 +25,8 @@ const MaxPutBytes = 8 * store.ChunkSize
 
 // Stored returns how many of the first bytes of an output are stored. It returns
 // errs.Precondition if the session does not hold the attempt.
-func (j *Jobs) Stored(ctx context.Context, p *Put) (n int64, err error) {
-	err = j.view(ctx, func(tx store.Tx) error {
+func (j *ContentPart) Stored(ctx context.Context, p *Put) (n int64, err error) {
+	err = j.db.view(ctx, func(tx store.Tx) error {
 		u, err := j.unitOfPut(ctx, tx.Snapshot(), p)
 		if err == nil && p.samePut(u.Put) {
 			n = u.Put.Stored
@@ -41,9 +41,9 @@ func (j *Jobs) Stored(ctx context.Context, p *Put) (n int64, err error) {
 // chunks unless they are the last. Who stores the last has found the hash of the
 // whole right. Stored twice they are stored once. An output that is stored whole is
 // the attempt's for good: what is checked is what is published.
-func (j *Jobs) StorePut(ctx context.Context, p *Put, start int64, data []byte) error {
+func (j *ContentPart) StorePut(ctx context.Context, p *Put, start int64, data []byte) error {
 	end := start + int64(len(data))
-	return j.update(ctx, failpoint.Chunk, func(tx store.Tx) error {
+	return j.db.update(ctx, failpoint.Chunk, func(tx store.Tx) error {
 		u, err := j.unitOfPut(ctx, tx, p)
 		if err != nil {
 			return err
@@ -72,16 +72,16 @@ func (j *Jobs) StorePut(ctx context.Context, p *Put, start int64, data []byte) e
 }
 
 // PutParts calls visit with what is stored of an output, up to byte end.
-func (j *Jobs) PutParts(ctx context.Context, p *Put, end int64, visit func(part []byte) error) error {
+func (j *ContentPart) PutParts(ctx context.Context, p *Put, end int64, visit func(part []byte) error) error {
 	r := store.Range{
 		Begin: j.keys.ResultChunk(p.Job, p.Unit, int64(p.Attempt), 0),
 		End:   j.keys.ResultChunk(p.Job, p.Unit, int64(p.Attempt), chunksOf(end)),
 	}
-	return j.visitChunks(ctx, r, visit)
+	return j.db.visitChunks(ctx, r, visit)
 }
 
 // unitOfPut returns the unit whose attempt a session holds.
-func (j *Jobs) unitOfPut(ctx context.Context, r store.Reader, p *Put) (*storagev1.Unit, error) {
+func (j contentReader) unitOfPut(ctx context.Context, r store.Reader, p *Put) (*storagev1.Unit, error) {
 	u, err := j.readUnit(ctx, r, p.Job, p.Unit)
 	if err != nil {
 		return nil, err

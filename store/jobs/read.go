@@ -19,22 +19,22 @@ import (
 )
 
 // Job returns a job with its counters.
-func (j *Jobs) Job(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+func (j *ViewPart) Job(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
 	var job *mapreduce.Job
-	err := j.view(ctx, func(tx store.Tx) (err error) {
+	err := j.db.view(ctx, func(tx store.Tx) (err error) {
 		job, err = j.readJob(ctx, tx.Snapshot(), id)
 		return err
 	})
 	return job, err
 }
 
-func (j *Jobs) readJob(ctx context.Context, r store.Reader, id mapreduce.JobID) (*mapreduce.Job, error) {
+func (j jobReader) readJob(ctx context.Context, r store.Reader, id mapreduce.JobID) (*mapreduce.Job, error) {
 	ctl, err := j.readControl(ctx, r, id)
 	if err != nil {
 		return nil, err
 	}
-	rec := new(storagev1.Job)
-	if _, err := read(ctx, r, j.keys.Job(id), rec); err != nil {
+	record := new(storagev1.Job)
+	if _, err := read(ctx, r, j.keys.Job(id), record); err != nil {
 		return nil, err
 	}
 	c, err := j.readCounters(ctx, r, id)
@@ -46,22 +46,22 @@ func (j *Jobs) readJob(ctx context.Context, r store.Reader, id mapreduce.JobID) 
 		return nil, err
 	}
 	job := &mapreduce.Job{
-		ID: id, Spec: SpecOf(rec.Config), State: mapreduce.JobState(ctl.State), Phase: mapreduce.JobState(ctl.Phase),
+		ID: id, Spec: SpecOf(record.Config), State: mapreduce.JobState(ctl.State), Phase: mapreduce.JobState(ctl.Phase),
 		Level: int(ctl.Level), Epoch: ctl.Epoch, Error: ctl.Error,
-		Created: time.UnixMicro(rec.CreatedAtMicros).UTC(), Updated: time.UnixMicro(ctl.UpdatedAtMicros).UTC(),
+		Created: time.UnixMicro(record.CreatedAtMicros).UTC(), Updated: time.UnixMicro(ctl.UpdatedAtMicros).UTC(),
 		TotalUnits: totalUnits(ctl), CompletedUnits: c.sumLevels(keys.Completed), FailedUnits: c.sumLevels(keys.Failed),
 		RunningUnits: c.sumLevels(keys.Running), ParkedUnits: c.sumLevels(keys.UnitsParked), CostMicros: c.sumLevels(keys.Cost),
 		TotalTokens: mapreduce.Tokens{In: c.sumLevels(keys.TokensIn), Out: c.sumLevels(keys.TokensOut)},
 		Savings:     c.totalSavings(),
 		AuditHead:   hex.EncodeToString(seal.Hash),
 	}
-	for _, w := range rec.Warnings {
+	for _, w := range record.Warnings {
 		job.Warnings = append(job.Warnings, w.Text)
 	}
-	for _, s := range rec.Superseded {
+	for _, s := range record.Superseded {
 		job.Superseded = append(job.Superseded, spentOf(s))
 	}
-	job.Coverage = jobCoverage(rec, c)
+	job.Coverage = jobCoverage(record, c)
 	if job.State == mapreduce.JobComplete {
 		job.Phase = mapreduce.JobComplete
 	}
@@ -81,8 +81,8 @@ func jobCoverage(rec *storagev1.Job, c counters) mapreduce.Coverage {
 }
 
 // Ctl returns a job's switch as it is now.
-func (j *Jobs) Ctl(ctx context.Context, id mapreduce.JobID) (ctl *storagev1.Ctl, err error) {
-	err = j.view(ctx, func(tx store.Tx) (err error) {
+func (j *ViewPart) Ctl(ctx context.Context, id mapreduce.JobID) (ctl *storagev1.Ctl, err error) {
+	err = j.db.view(ctx, func(tx store.Tx) (err error) {
 		ctl, err = j.readControl(ctx, tx.Snapshot(), id)
 		return err
 	})
@@ -103,10 +103,10 @@ type Standing struct {
 const maxSleepers = 1000
 
 // Standing returns how a job stands.
-func (j *Jobs) Standing(ctx context.Context, id mapreduce.JobID) (*Standing, error) {
-	st := &Standing{}
-	err := j.view(ctx, func(tx store.Tx) error {
-		*st = Standing{Ctl: new(storagev1.Ctl), Record: new(storagev1.Job)}
+func (j *ViewPart) Standing(ctx context.Context, id mapreduce.JobID) (*Standing, error) {
+	standing := &Standing{}
+	err := j.db.view(ctx, func(tx store.Tx) error {
+		*standing = Standing{Ctl: new(storagev1.Ctl), Record: new(storagev1.Job)}
 		ks := [][]byte{j.keys.Ctl(id), j.keys.Job(id)}
 		values, err := tx.Snapshot().GetAll(ctx, ks)
 		if err != nil {
@@ -115,19 +115,19 @@ func (j *Jobs) Standing(ctx context.Context, id mapreduce.JobID) (*Standing, err
 		if values[0] == nil || values[1] == nil {
 			return notFound(id)
 		}
-		if err := errors.Join(decode(ks[0], values[0], st.Ctl), decode(ks[1], values[1], st.Record)); err != nil {
+		if err := errors.Join(decode(ks[0], values[0], standing.Ctl), decode(ks[1], values[1], standing.Record)); err != nil {
 			return err
 		}
-		st.Sleepers, st.NextParked, err = j.listSleepers(ctx, tx.Snapshot(), id, "", maxSleepers)
+		standing.Sleepers, standing.NextParked, err = j.queues.listSleepers(ctx, tx.Snapshot(), id, "", maxSleepers)
 		return err
 	})
-	return st, err
+	return standing, err
 }
 
 // Record returns a job's record for display.
-func (j *Jobs) Record(ctx context.Context, id mapreduce.JobID) (*storagev1.Job, error) {
+func (j *ViewPart) Record(ctx context.Context, id mapreduce.JobID) (*storagev1.Job, error) {
 	rec := new(storagev1.Job)
-	err := j.view(ctx, func(tx store.Tx) error {
+	err := j.db.view(ctx, func(tx store.Tx) error {
 		rec.Reset()
 		found, err := read(ctx, tx.Snapshot(), j.keys.Job(id), rec)
 		if err == nil && !found {
@@ -139,7 +139,7 @@ func (j *Jobs) Record(ctx context.Context, id mapreduce.JobID) (*storagev1.Job, 
 }
 
 // ListJobs returns a page of jobs, newest first.
-func (j *Jobs) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (*mapreduce.JobPage, error) {
+func (j *ViewPart) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (*mapreduce.JobPage, error) {
 	page := &mapreduce.JobPage{}
 	r := j.keys.RecentJobs()
 	if q.PageToken != "" {
@@ -166,9 +166,9 @@ func (j *Jobs) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (*mapred
 }
 
 // listSome appends jobs of one short transaction; next is where it stopped.
-func (j *Jobs) listSome(ctx context.Context, r store.Range, q mapreduce.ListJobsQuery, page *mapreduce.JobPage) (next []byte, more bool, err error) {
+func (j *ViewPart) listSome(ctx context.Context, r store.Range, q mapreduce.ListJobsQuery, page *mapreduce.JobPage) (next []byte, more bool, err error) {
 	var found []*mapreduce.Job
-	err = j.view(ctx, func(tx store.Tx) error {
+	err = j.db.view(ctx, func(tx store.Tx) error {
 		found, next = nil, nil
 		s := tx.Snapshot()
 		pairs, m, err := s.GetRange(ctx, r, store.RangeOptions{Limit: min(100, q.PageSize+1), Reverse: true})
@@ -220,8 +220,8 @@ type RunRef struct {
 }
 
 // Runs returns the jobs that may run.
-func (j *Jobs) Runs(ctx context.Context) (refs []RunRef, err error) {
-	err = j.view(ctx, func(tx store.Tx) (err error) {
+func (j *ViewPart) Runs(ctx context.Context) (refs []RunRef, err error) {
+	err = j.db.view(ctx, func(tx store.Tx) (err error) {
 		refs, _, err = j.readRuns(ctx, tx, 0)
 		return err
 	})
@@ -230,7 +230,7 @@ func (j *Jobs) Runs(ctx context.Context) (refs []RunRef, err error) {
 
 // readRuns returns so many of the jobs that may run, or with 0 all, and whether there are
 // more.
-func (j *Jobs) readRuns(ctx context.Context, tx store.Tx, limit int) (refs []RunRef, more bool, err error) {
+func (j *Records) readRuns(ctx context.Context, tx store.Tx, limit int) (refs []RunRef, more bool, err error) {
 	pairs, more, err := tx.Snapshot().GetRange(ctx, j.keys.Runs(), store.RangeOptions{Limit: limit})
 	if err != nil {
 		return nil, false, err
@@ -261,12 +261,12 @@ type Stretch struct {
 
 // Scan returns the units that wait in a stretch of a job's queue, and whether
 // there are more.
-func (j *Jobs) Scan(ctx context.Context, id mapreduce.JobID, s Stretch) (found []Candidate, more bool, err error) {
+func (j *QueuesPart) Scan(ctx context.Context, id mapreduce.JobID, s Stretch) (found []Candidate, more bool, err error) {
 	r := store.Range{Begin: j.keys.Ready(id, s.Shard, keys.ClassNew, s.From), End: j.keys.Ready(id, s.Shard, keys.ClassNew, s.To)}
 	if s.Returned {
 		r.Begin = j.keys.Ready(id, s.Shard, keys.ClassRequeued, 0)
 	}
-	err = j.view(ctx, func(tx store.Tx) error {
+	err = j.db.view(ctx, func(tx store.Tx) error {
 		found = found[:0]
 		pairs, m, err := tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: s.Limit})
 		if err != nil {
@@ -286,9 +286,9 @@ func (j *Jobs) Scan(ctx context.Context, id mapreduce.JobID, s Stretch) (found [
 }
 
 // Last returns where the last unit of a stretch waits, or -1 if none does.
-func (j *Jobs) Last(ctx context.Context, id mapreduce.JobID, s Stretch) (seq int64, err error) {
+func (j *QueuesPart) Last(ctx context.Context, id mapreduce.JobID, s Stretch) (seq int64, err error) {
 	r := store.Range{Begin: j.keys.Ready(id, s.Shard, keys.ClassNew, s.From), End: j.keys.Ready(id, s.Shard, keys.ClassNew, s.To)}
-	err = j.view(ctx, func(tx store.Tx) error {
+	err = j.db.view(ctx, func(tx store.Tx) error {
 		pairs, _, err := tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: 1, Reverse: true})
 		if err != nil || len(pairs) == 0 {
 			seq = -1
@@ -302,7 +302,7 @@ func (j *Jobs) Last(ctx context.Context, id mapreduce.JobID, s Stretch) (seq int
 }
 
 // readEntry returns what an entry of a queue says.
-func (j *Jobs) readEntry(kv store.KeyValue) (Candidate, error) {
+func (j queueRecords) readEntry(kv store.KeyValue) (Candidate, error) {
 	_, rest, err := j.keys.Last(kv.Key)
 	if err != nil {
 		return Candidate{}, err
@@ -313,8 +313,8 @@ func (j *Jobs) readEntry(kv store.KeyValue) (Candidate, error) {
 }
 
 // Unit returns the record of a unit, or nil.
-func (j *Jobs) Unit(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (u *storagev1.Unit, err error) {
-	err = j.view(ctx, func(tx store.Tx) (err error) {
+func (j *ViewPart) Unit(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (u *storagev1.Unit, err error) {
+	err = j.db.view(ctx, func(tx store.Tx) (err error) {
 		u, err = j.readUnit(ctx, tx.Snapshot(), id, name)
 		return err
 	})
@@ -324,16 +324,16 @@ func (j *Jobs) Unit(ctx context.Context, id mapreduce.JobID, name mapreduce.Unit
 // UnitsFrom returns up to limit units of a level with indexes from from on, in
 // order. There may be fewer, but only at the end there are none. Parse units are
 // level -1, map units level 0.
-func (j *Jobs) UnitsFrom(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error) {
-	return j.orderPage(ctx, id, level, from, limit)
+func (j *ViewPart) UnitsFrom(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error) {
+	return j.db.orderPage(ctx, id, level, from, limit)
 }
 
 // Inputs returns up to limit of the units whose outputs a unit takes, with indexes from
 // from on, in order. There may be fewer, but only at the end there are none.
-func (j *Jobs) Inputs(ctx context.Context, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]*storagev1.Unit, error) {
-	return j.readFitting(ctx, limit, func(r store.Reader, most int) ([]*storagev1.Unit, error) {
+func (j *ViewPart) Inputs(ctx context.Context, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]*storagev1.Unit, error) {
+	return j.db.readFitting(ctx, limit, func(r store.Reader, most int) ([]*storagev1.Unit, error) {
 		if reduce.Inputs.GetPicked() > 0 {
-			return j.readPicked(ctx, r, id, reduce, from, most)
+			return j.levels.readPicked(ctx, r, id, reduce, from, most)
 		}
 		return j.unitsIn(ctx, r, id, reduce.Inputs.GetLevel(), from, reduce.Inputs.GetEnd(), most)
 	})
@@ -347,11 +347,11 @@ const maxAhead = 64 << 20
 func newBuffer(length int64) []byte { return make([]byte, 0, min(max(length, 0), maxAhead)) }
 
 // visitChunks visits the values of a range in order, and reads some at a time.
-func (j *Jobs) visitChunks(ctx context.Context, r store.Range, visit func(value []byte) error) error {
+func (d *DB) visitChunks(ctx context.Context, r store.Range, visit func(value []byte) error) error {
 	for {
 		var pairs []store.KeyValue
 		var more bool
-		err := j.view(ctx, func(tx store.Tx) (err error) {
+		err := d.view(ctx, func(tx store.Tx) (err error) {
 			pairs, more, err = tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: chunksAtOnce})
 			return err
 		})
@@ -374,7 +374,7 @@ func (j *Jobs) visitChunks(ctx context.Context, r store.Range, visit func(value 
 const chunksAtOnce = 8
 
 // Output returns the published output of a unit.
-func (j *Jobs) Output(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([]byte, error) {
+func (j *ContentPart) Output(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([]byte, error) {
 	res := u.GetResult()
 	if res.GetChunks() == 0 {
 		return res.GetInline(), nil
@@ -393,7 +393,7 @@ func (j *Jobs) Output(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit
 // OutputParts calls visit with the published output of a unit, part after part,
 // and holds no more than some chunks of it at a time. That the whole is damaged it
 // may find out only after the last part.
-func (j *Jobs) OutputParts(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(part []byte) error) error {
+func (j *ContentPart) OutputParts(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(part []byte) error) error {
 	res := u.GetResult()
 	if res.GetChunks() == 0 {
 		return visit(res.GetInline())
@@ -409,12 +409,12 @@ func (j *Jobs) OutputParts(ctx context.Context, id mapreduce.JobID, u *storagev1
 
 // hashedParts visits chunks that together have a length and a hash. It visits no
 // more than these bytes, whatever is there.
-func (j *Jobs) hashedParts(ctx context.Context, r store.Range, length int64, sha []byte, visit func([]byte) error, what func() string) error {
+func (j *ContentPart) hashedParts(ctx context.Context, r store.Range, length int64, sha []byte, visit func([]byte) error, what func() string) error {
 	sum, got := sha256.New(), int64(0)
 	damaged := func(how string) error {
 		return errs.New(errs.DataLoss, "%s, stored from key %x on, is damaged: %s; submit the document again: %w", what(), r.Begin, how, store.ErrCorrupt)
 	}
-	err := j.visitChunks(ctx, r, func(part []byte) error {
+	err := j.db.visitChunks(ctx, r, func(part []byte) error {
 		sum.Write(part)
 		if got += int64(len(part)); got > length {
 			return damaged(fmt.Sprintf("there are more than its %d bytes", length))
@@ -434,14 +434,14 @@ func (j *Jobs) hashedParts(ctx context.Context, r store.Range, length int64, sha
 
 // Reported returns the output that a report tells of, as far as it is stored: that
 // of an attempt that nothing was published of yet.
-func (j *Jobs) Reported(ctx context.Context, r *mapreduce.Report) ([]byte, error) {
+func (j *ContentPart) Reported(ctx context.Context, r *mapreduce.Report) ([]byte, error) {
 	return j.Output(ctx, r.Job, &storagev1.Unit{UnitId: string(r.Unit), Result: &storagev1.Result{
 		Attempt: int64(r.Attempt), Inline: r.Output, Chunks: chunksOf(r.Length), Length: r.Length, Sha256: r.SHA256,
 	}})
 }
 
 // Text returns bytes [start, end) of a document's text.
-func (j *Jobs) Text(ctx context.Context, id mapreduce.JobID, sha []byte, start, end int64) ([]byte, error) {
+func (j *ContentPart) Text(ctx context.Context, id mapreduce.JobID, sha []byte, start, end int64) ([]byte, error) {
 	if start >= end {
 		return nil, nil
 	}
@@ -466,7 +466,7 @@ type TextRange struct {
 // TextParts calls visit with bytes of a text, part after part, and holds no more
 // than some chunks of it at a time. That the whole is damaged it may find out only
 // after the last part.
-func (j *Jobs) TextParts(ctx context.Context, id mapreduce.JobID, t TextRange, visit func(part []byte) error) error {
+func (j *ContentPart) TextParts(ctx context.Context, id mapreduce.JobID, t TextRange, visit func(part []byte) error) error {
 	if t.Start >= t.End {
 		return nil
 	}
@@ -477,7 +477,7 @@ func (j *Jobs) TextParts(ctx context.Context, id mapreduce.JobID, t TextRange, v
 		return j.hashedParts(ctx, r, t.Length, t.SHA256, visit, what)
 	}
 	at := from * store.ChunkSize
-	err := j.visitChunks(ctx, r, func(chunk []byte) error {
+	err := j.db.visitChunks(ctx, r, func(chunk []byte) error {
 		begin, end := max(t.Start-at, 0), min(t.End-at, int64(len(chunk)))
 		at += int64(len(chunk))
 		if begin >= end {
@@ -497,7 +497,7 @@ const MaxTexts = 64
 
 // Texts returns short ranges of texts, all read together. A range that spreads
 // over chunks, or for which there was no room, is nil: read it by Text.
-func (j *Jobs) Texts(ctx context.Context, id mapreduce.JobID, spans []TextRange) ([][]byte, error) {
+func (j *ContentPart) Texts(ctx context.Context, id mapreduce.JobID, spans []TextRange) ([][]byte, error) {
 	texts := make([][]byte, len(spans))
 	var ks [][]byte
 	var at []int
@@ -512,7 +512,7 @@ func (j *Jobs) Texts(ctx context.Context, id mapreduce.JobID, spans []TextRange)
 	if len(ks) == 0 {
 		return texts, nil
 	}
-	err := j.view(ctx, func(tx store.Tx) error {
+	err := j.db.view(ctx, func(tx store.Tx) error {
 		values, err := tx.Snapshot().GetAll(ctx, ks)
 		if err != nil {
 			return err
@@ -530,8 +530,8 @@ func (j *Jobs) Texts(ctx context.Context, id mapreduce.JobID, spans []TextRange)
 }
 
 // FirstFailed returns a unit that failed, of the lowest level, or nil.
-func (j *Jobs) FirstFailed(ctx context.Context, id mapreduce.JobID) (u *storagev1.Unit, err error) {
-	err = j.view(ctx, func(tx store.Tx) error {
+func (j *ViewPart) FirstFailed(ctx context.Context, id mapreduce.JobID) (u *storagev1.Unit, err error) {
+	err = j.db.view(ctx, func(tx store.Tx) error {
 		u = nil
 		s := tx.Snapshot()
 		pairs, _, err := s.GetRange(ctx, j.keys.FailedAll(id), store.RangeOptions{Limit: 1})
@@ -551,9 +551,9 @@ func (j *Jobs) FirstFailed(ctx context.Context, id mapreduce.JobID) (u *storagev
 }
 
 // State returns what an earlier attempt's agent left to go on with.
-func (j *Jobs) State(ctx context.Context, id mapreduce.JobID, u mapreduce.UnitID) ([]byte, error) {
+func (j *ContentPart) State(ctx context.Context, id mapreduce.JobID, u mapreduce.UnitID) ([]byte, error) {
 	var data []byte
-	err := j.visitChunks(ctx, j.keys.State(id, u), func(chunk []byte) error {
+	err := j.db.visitChunks(ctx, j.keys.State(id, u), func(chunk []byte) error {
 		data = append(data, chunk...)
 		return nil
 	})
@@ -562,9 +562,9 @@ func (j *Jobs) State(ctx context.Context, id mapreduce.JobID, u mapreduce.UnitID
 
 // Skipped returns documents of a job that were left out, from the n-th on, at
 // most limit.
-func (j *Jobs) Skipped(ctx context.Context, id mapreduce.JobID, n int64, limit int) ([]SkippedAt, error) {
+func (j *ViewPart) Skipped(ctx context.Context, id mapreduce.JobID, n int64, limit int) ([]SkippedAt, error) {
 	var skipped []SkippedAt
-	err := j.view(ctx, func(tx store.Tx) error {
+	err := j.db.view(ctx, func(tx store.Tx) error {
 		skipped = nil
 		r := j.keys.SkippedAll(id)
 		r.Begin = j.keys.Skipped(id, n)

@@ -7,7 +7,7 @@ import (
 )
 
 // addSavings adds what caches saved an attempt to its unit and its job.
-func (t *turn) addSavings(u *storagev1.Unit, owner mapreduce.NodeID, s mapreduce.Savings) {
+func (t *changes) addSavings(u *storagev1.Unit, owner mapreduce.NodeID, s mapreduce.Savings) {
 	if s == (mapreduce.Savings{}) {
 		return
 	}
@@ -28,6 +28,7 @@ func savingsByCounter(s *storagev1.Savings) map[keys.Counter]int64 {
 	}
 }
 
+// savingsOf returns the domain's form of what caches saved.
 func savingsOf(s *storagev1.Savings) mapreduce.Savings {
 	return mapreduce.Savings{
 		Answers: s.GetAnswers(), AnswerMicros: s.GetAnswerMicros(),
@@ -35,6 +36,7 @@ func savingsOf(s *storagev1.Savings) mapreduce.Savings {
 	}
 }
 
+// storedSavings returns the stored form of what caches saved.
 func storedSavings(s mapreduce.Savings) *storagev1.Savings {
 	return &storagev1.Savings{
 		Answers: s.Answers, AnswerMicros: s.AnswerMicros,

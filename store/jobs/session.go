@@ -40,7 +40,7 @@ type Held struct {
 // Of what the session holds in the store, the attempts that the worker named
 // stay; the rest it never received, and they go back to their queues. The slots
 // of all of them come to this node.
-func (j *Jobs) Bind(ctx context.Context, hello *mapreduce.Hello, epoch int64) (*Binding, error) {
+func (j *SessionsPart) Bind(ctx context.Context, hello *mapreduce.Hello, epoch int64) (*Binding, error) {
 	id, holding := hello.Session, hello.Holding
 	named := make(map[mapreduce.Held]bool, len(holding))
 	for _, h := range holding {
@@ -48,7 +48,7 @@ func (j *Jobs) Bind(ctx context.Context, hello *mapreduce.Hello, epoch int64) (*
 		named[h] = true
 	}
 	var b *Binding
-	err := j.update(ctx, failpoint.Bind, func(tx store.Tx) error {
+	err := j.db.update(ctx, failpoint.Bind, func(tx store.Tx) error {
 		b = &Binding{Epoch: epoch}
 		var sess storagev1.Session
 		if _, err := read(ctx, tx, j.keys.Session(id), &sess); err != nil {
@@ -60,10 +60,10 @@ func (j *Jobs) Bind(ctx context.Context, hello *mapreduce.Hello, epoch int64) (*
 		tx.Set(j.keys.Session(id), encode(&storagev1.Session{
 			Node: string(j.node), Epoch: epoch, Embedded: hello.Embedded,
 		}))
-		if err := j.endDoubt(ctx, tx); err != nil {
+		if err := j.nodes.endDoubt(ctx, tx); err != nil {
 			return err
 		}
-		s := &sweep{Jobs: j, tx: tx, session: id, kept: named}
+		s := &sweep{Records: j.Records, tx: tx, session: id, kept: named}
 		if err := s.sweepHeld(ctx, 0); err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (j *Jobs) Bind(ctx context.Context, hello *mapreduce.Hello, epoch int64) (*
 		}
 		s.recordCounts()
 		most := int64(hello.Slots)
-		if err := j.moveSlots(ctx, tx, mapreduce.NodeID(sess.Node), s.heldSlots(most), most); err != nil {
+		if err := j.grants.moveSlots(ctx, tx, mapreduce.NodeID(sess.Node), s.heldSlots(most), most); err != nil {
 			return err
 		}
 		b.Kept, b.Jobs = s.stay, s.touchedJobs()
@@ -83,9 +83,9 @@ func (j *Jobs) Bind(ctx context.Context, hello *mapreduce.Hello, epoch int64) (*
 }
 
 // Epoch returns the epoch of a session, 0 if there is none, and its node.
-func (j *Jobs) Epoch(ctx context.Context, id mapreduce.SessionID) (int64, mapreduce.NodeID, error) {
+func (j *NodesPart) Epoch(ctx context.Context, id mapreduce.SessionID) (int64, mapreduce.NodeID, error) {
 	var sess storagev1.Session
-	err := j.view(ctx, func(tx store.Tx) error {
+	err := j.db.view(ctx, func(tx store.Tx) error {
 		sess.Reset()
 		_, err := read(ctx, tx, j.keys.Session(id), &sess)
 		return err
@@ -108,13 +108,13 @@ type Loss struct {
 // and puts the units it holds back, a step at a time: call it until Done.
 // running are the units known to have been running when the worker was lost;
 // one that loses too many workers fails.
-func (j *Jobs) Expire(ctx context.Context, id mapreduce.SessionID, node mapreduce.NodeID, epoch int64, running map[mapreduce.Held]bool) (*Loss, error) {
+func (j *SessionsPart) Expire(ctx context.Context, id mapreduce.SessionID, node mapreduce.NodeID, epoch int64, running map[mapreduce.Held]bool) (*Loss, error) {
 	var loss *Loss
 	// Once it has committed, nothing shows any more whose units the session held.
 	// So this is of all runs: Unblock does not mind what did not happen.
 	told := make(map[mapreduce.JobID][]WaitRef)
 	tried := 0
-	err := j.update(ctx, failpoint.Expire, func(tx store.Tx) error {
+	err := j.db.update(ctx, failpoint.Expire, func(tx store.Tx) error {
 		room := shrinkLimit(stepUnits, leastPage, tried)
 		tried++
 		loss = &Loss{Done: true}
@@ -132,13 +132,13 @@ func (j *Jobs) Expire(ctx context.Context, id mapreduce.SessionID, node mapreduc
 		default:
 			return nil // it is alive elsewhere
 		}
-		s := &sweep{Jobs: j, tx: tx, session: id, lost: true, running: running}
+		s := &sweep{Records: j.Records, tx: tx, session: id, lost: true, running: running}
 		if err := s.sweepHeld(ctx, room); err != nil {
 			return err
 		}
 		s.recordCounts()
 		for id, t := range s.jobs {
-			told[id] = append(told[id], t.out.Told...)
+			told[id] = append(told[id], t.told...)
 		}
 		loss.Units, loss.SetAside, loss.Done = s.swept, s.aside, !s.more
 		if loss.Done {
@@ -167,10 +167,10 @@ type SessionRef struct {
 func (s SessionRef) Expiring() bool { return s.Node == "" }
 
 // Sessions returns all sessions, a page at a time, beginning after one.
-func (j *Jobs) Sessions(ctx context.Context, after mapreduce.SessionID, limit int) ([]SessionRef, bool, error) {
+func (j *NodesPart) Sessions(ctx context.Context, after mapreduce.SessionID, limit int) ([]SessionRef, bool, error) {
 	var refs []SessionRef
 	var more bool
-	err := j.view(ctx, func(tx store.Tx) error {
+	err := j.db.view(ctx, func(tx store.Tx) error {
 		refs = refs[:0]
 		r := j.keys.Sessions()
 		if after != "" {
@@ -199,7 +199,7 @@ func (j *Jobs) Sessions(ctx context.Context, after mapreduce.SessionID, limit in
 
 // sweep goes through what a session holds.
 type sweep struct {
-	*Jobs
+	*Records
 	tx      store.Tx
 	session mapreduce.SessionID
 	lost    bool                    // the worker is gone, so its running units are suspects
@@ -209,14 +209,14 @@ type sweep struct {
 	stay  []Held
 	back  map[mapreduce.JobID]int64 // units that go back
 	aside []mapreduce.Held
-	jobs  map[mapreduce.JobID]*turn
+	jobs  map[mapreduce.JobID]*changes
 	swept int
 	more  bool
 }
 
 // sweepHeld visits the session's claims, at most about limit units of them (0: all).
 func (s *sweep) sweepHeld(ctx context.Context, limit int) error {
-	s.jobs, s.back = make(map[mapreduce.JobID]*turn), make(map[mapreduce.JobID]int64)
+	s.jobs, s.back = make(map[mapreduce.JobID]*changes), make(map[mapreduce.JobID]int64)
 	pairs, more, err := s.tx.GetRange(ctx, s.keys.HeldBy(s.session), store.RangeOptions{Limit: limit})
 	if err != nil {
 		return err
@@ -250,7 +250,7 @@ func (s *sweep) sweepHeld(ctx context.Context, limit int) error {
 }
 
 // heldUnits reads the units that claims name, nil for those that are not there.
-func (j *Jobs) heldUnits(ctx context.Context, r store.Reader, held []*storagev1.HeldUnit) ([]*storagev1.Unit, error) {
+func (j *Records) heldUnits(ctx context.Context, r store.Reader, held []*storagev1.HeldUnit) ([]*storagev1.Unit, error) {
 	ks := make([][]byte, len(held))
 	for i, h := range held {
 		ks[i] = j.keys.Unit(mapreduce.JobID(h.Job), mapreduce.UnitID(h.Unit))
@@ -318,8 +318,9 @@ func (s *sweep) readoptUnits(ctx context.Context, holding []mapreduce.Held, clai
 	return nil
 }
 
-func (t *turn) readoptUnit(u *storagev1.Unit, claim string) {
-	t.dequeueUnit(t.tx, t.in.Job, u)
+// readoptUnit makes a unit run again that was given up for lost, under a claim.
+func (t *changes) readoptUnit(u *storagev1.Unit, claim string) {
+	t.dequeueUnit(t.tx, t.job, u)
 	u.Status, u.Claim = uint32(mapreduce.Processing), claim
 	owner := mapreduce.NodeID(u.Node)
 	t.addFor(owner, keys.Charged, 0, -u.Charged)
@@ -329,7 +330,7 @@ func (t *turn) readoptUnit(u *storagev1.Unit, claim string) {
 		u.Kills--
 	}
 	t.add(keys.Running, u.Level, 1)
-	t.setUnit(t.tx, t.in.Job, u)
+	t.setUnit(t.tx, t.job, u)
 }
 
 // visitClaim visits the units of one claim, which units begins with. Its record goes when
@@ -417,7 +418,7 @@ func (s *sweep) returnUnit(ctx context.Context, id mapreduce.Held, u *storagev1.
 
 // turnOf returns what keeps the counters of a job within this transaction, or
 // nil if the job is gone.
-func (s *sweep) turnOf(ctx context.Context, id mapreduce.JobID) (*turn, error) {
+func (s *sweep) turnOf(ctx context.Context, id mapreduce.JobID) (*changes, error) {
 	if t, ok := s.jobs[id]; ok {
 		return t, nil
 	}
@@ -426,7 +427,7 @@ func (s *sweep) turnOf(ctx context.Context, id mapreduce.JobID) (*turn, error) {
 	if err != nil || !found {
 		return nil, err
 	}
-	t := &turn{Jobs: s.Jobs, tx: s.tx, in: &Turn{Job: id}, out: &TurnResult{}, ctl: &ctl, counts: make(map[count]int64)}
+	t := newChanges(s.Records, s.tx, id, &ctl)
 	s.jobs[id] = t
 	return t, nil
 }
@@ -458,8 +459,8 @@ func (s *sweep) droppedUnits(holding []mapreduce.Held) []mapreduce.Held {
 // Started notes that units have begun to run, so that one that brings its
 // worker down is known. It is kept only for units under suspicion: the rest are
 // known to their orchestrator alone.
-func (j *Jobs) Started(ctx context.Context, held []mapreduce.Held) error {
-	return j.update(ctx, failpoint.Started, func(tx store.Tx) error {
+func (j *SessionsPart) Started(ctx context.Context, held []mapreduce.Held) error {
+	return j.db.update(ctx, failpoint.Started, func(tx store.Tx) error {
 		for _, h := range held {
 			u, err := j.readUnit(ctx, tx, h.Job, h.Unit)
 			if err != nil {
@@ -488,9 +489,9 @@ type Signs struct {
 const seenRuns = 1000
 
 // Beat shows that this node lives.
-func (j *Jobs) Beat(ctx context.Context, count int64) (*Signs, error) {
+func (j *NodesPart) Beat(ctx context.Context, count int64) (*Signs, error) {
 	var s *Signs
-	err := j.update(ctx, failpoint.Beat, func(tx store.Tx) (err error) {
+	err := j.db.update(ctx, failpoint.Beat, func(tx store.Tx) (err error) {
 		s = new(Signs)
 		tx.Set(j.keys.Beat(j.node), encode(&storagev1.Beat{Count: count}))
 		if s.Beats, err = j.readBeats(ctx, tx); err != nil {
@@ -507,8 +508,8 @@ func (j *Jobs) Beat(ctx context.Context, count int64) (*Signs, error) {
 }
 
 // Beats returns every orchestrator's count.
-func (j *Jobs) Beats(ctx context.Context) (beats map[mapreduce.NodeID]int64, err error) {
-	err = j.view(ctx, func(tx store.Tx) error {
+func (j *NodesPart) Beats(ctx context.Context) (beats map[mapreduce.NodeID]int64, err error) {
+	err = j.db.view(ctx, func(tx store.Tx) error {
 		var err error
 		beats, err = j.readBeats(ctx, tx)
 		return err
@@ -516,7 +517,7 @@ func (j *Jobs) Beats(ctx context.Context) (beats map[mapreduce.NodeID]int64, err
 	return beats, err
 }
 
-func (j *Jobs) readBeats(ctx context.Context, tx store.Tx) (map[mapreduce.NodeID]int64, error) {
+func (j nodeRecords) readBeats(ctx context.Context, tx store.Tx) (map[mapreduce.NodeID]int64, error) {
 	beats := make(map[mapreduce.NodeID]int64)
 	pairs, _, err := tx.Snapshot().GetRange(ctx, j.keys.Beats(), store.RangeOptions{})
 	if err != nil {

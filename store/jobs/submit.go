@@ -42,11 +42,11 @@ type SkippedAt struct {
 
 // Begin opens a submission under an id that no job has; if one has it, Begin
 // fails with errs.Exists and the caller draws again.
-func (j *Jobs) Begin(ctx context.Context, id mapreduce.JobID, spec *storagev1.Spec) error {
+func (j *IngestPart) Begin(ctx context.Context, id mapreduce.JobID, spec *storagev1.Spec) error {
 	mark := encode(&storagev1.Ingest{
 		Node: string(j.node), CreatedAtMicros: j.nowMicros(), RequestId: spec.RequestId, Tenant: spec.Tenant,
 	})
-	return j.update(ctx, failpoint.Begin, func(tx store.Tx) error {
+	return j.db.update(ctx, failpoint.Begin, func(tx store.Tx) error {
 		values, err := tx.GetAll(ctx, [][]byte{j.keys.Ctl(id), j.keys.Ingest(id)})
 		if err != nil {
 			return err
@@ -61,8 +61,8 @@ func (j *Jobs) Begin(ctx context.Context, id mapreduce.JobID, spec *storagev1.Sp
 
 // Stage stores a part of a submission. Nobody sees it before Flip. A unit whose
 // id another document's unit has is refused with errs.Exists.
-func (j *Jobs) Stage(ctx context.Context, id mapreduce.JobID, b *Batch) error {
-	return j.update(ctx, failpoint.Stage, func(tx store.Tx) error {
+func (j *IngestPart) Stage(ctx context.Context, id mapreduce.JobID, b *Batch) error {
+	return j.db.update(ctx, failpoint.Stage, func(tx store.Tx) error {
 		if err := j.checkIngesting(ctx, tx, id); err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (j *Jobs) Stage(ctx context.Context, id mapreduce.JobID, b *Batch) error {
 }
 
 // insertNew writes a new unit with its place in the queue and in the order.
-func (j *Jobs) insertNew(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
+func (j *Records) insertNew(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
 	j.enqueueUnit(tx, id, u, keys.ClassNew)
 	j.setUnit(tx, id, u)
 	if u.Level <= 0 {
@@ -91,7 +91,7 @@ func (j *Jobs) insertNew(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
 	}
 }
 
-func (j *Jobs) checkIngesting(ctx context.Context, tx store.Tx, id mapreduce.JobID) error {
+func (j ingestWriter) checkIngesting(ctx context.Context, tx store.Tx, id mapreduce.JobID) error {
 	v, err := tx.Get(ctx, j.keys.Ingest(id))
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (j *Jobs) checkIngesting(ctx context.Context, tx store.Tx, id mapreduce.Job
 
 // checkUnique refuses units whose id is another's, and documents whose id is. A unit
 // of the same index is this batch's own, of an earlier run.
-func (j *Jobs) checkUnique(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) error {
+func (j ingestWriter) checkUnique(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) error {
 	stored, err := j.readNamesakes(ctx, tx, id, units)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (j *Jobs) checkUnique(ctx context.Context, tx store.Tx, id mapreduce.JobID,
 }
 
 // readNamesakes returns the units that are stored under the first names of units.
-func (j *Jobs) readNamesakes(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) (map[mapreduce.UnitID]*storagev1.Unit, error) {
+func (j ingestWriter) readNamesakes(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) (map[mapreduce.UnitID]*storagev1.Unit, error) {
 	var mapped, parsed [][]byte // apart, for each lies close together
 	prefix := j.keys.ParseUnits(id)
 	for _, u := range units {
@@ -234,9 +234,9 @@ type Flip struct {
 // Flip makes the job visible, whole, and returns its id; if an earlier
 // submission had the same request id, it returns that job's, and nothing of
 // this one becomes visible.
-func (j *Jobs) Flip(ctx context.Context, id mapreduce.JobID, f *Flip) (mapreduce.JobID, error) {
+func (j *IngestPart) Flip(ctx context.Context, id mapreduce.JobID, f *Flip) (mapreduce.JobID, error) {
 	winner := id
-	err := j.update(ctx, failpoint.Flip, func(tx store.Tx) error {
+	err := j.db.update(ctx, failpoint.Flip, func(tx store.Tx) error {
 		winner = id
 		done, err := tx.Get(ctx, j.keys.Ctl(id))
 		if err != nil || done != nil { // done: an earlier run committed
@@ -289,7 +289,7 @@ func (f *Flip) Standing(id mapreduce.JobID, now int64) *Standing {
 	return st
 }
 
-func (j *Jobs) publishJob(tx store.Tx, id mapreduce.JobID, f *Flip) {
+func (j ingestWriter) publishJob(tx store.Tx, id mapreduce.JobID, f *Flip) {
 	now := j.nowMicros()
 	st := f.Standing(id, now)
 	ctl := st.Ctl
@@ -308,7 +308,8 @@ func (j *Jobs) publishJob(tx store.Tx, id mapreduce.JobID, f *Flip) {
 	j.wakeOthers(tx)
 }
 
-func (j *Jobs) setRun(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) {
+// setRun lists a job to run.
+func (j *Records) setRun(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) {
 	tx.Set(j.keys.Run(mapreduce.TenantID(ctl.Tenant), id), runValue(ctl))
 }
 
@@ -316,6 +317,7 @@ func (j *Jobs) setRun(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) {
 // has changed.
 func runValue(ctl *storagev1.Ctl) []byte { return fmt.Appendf(nil, "%d %d", ctl.Priority, ctl.Epoch) }
 
+// parseRun returns what a value of the list of jobs that run says.
 func parseRun(value []byte) (priority int, epoch int64, err error) {
 	p, e, _ := strings.Cut(string(value), " ")
 	if priority, err = strconv.Atoi(p); err != nil {
@@ -326,9 +328,9 @@ func parseRun(value []byte) (priority int, epoch int64, err error) {
 }
 
 // Requested returns the job that a tenant's request submitted, or "".
-func (j *Jobs) Requested(ctx context.Context, t mapreduce.TenantID, r mapreduce.RequestID) (mapreduce.JobID, error) {
+func (j *IngestPart) Requested(ctx context.Context, t mapreduce.TenantID, r mapreduce.RequestID) (mapreduce.JobID, error) {
 	var id []byte
-	err := j.view(ctx, func(tx store.Tx) (err error) {
+	err := j.db.view(ctx, func(tx store.Tx) (err error) {
 		id, err = tx.Get(ctx, j.keys.Idem(t, r))
 		return err
 	})
@@ -337,8 +339,8 @@ func (j *Jobs) Requested(ctx context.Context, t mapreduce.TenantID, r mapreduce.
 
 // Abandon removes what a submission staged. If it became a job after all,
 // nothing happens.
-func (j *Jobs) Abandon(ctx context.Context, id mapreduce.JobID) error {
-	return j.update(ctx, failpoint.Abandon, func(tx store.Tx) error {
+func (j *IngestPart) Abandon(ctx context.Context, id mapreduce.JobID) error {
+	return j.db.update(ctx, failpoint.Abandon, func(tx store.Tx) error {
 		v, err := tx.Get(ctx, j.keys.Ingest(id))
 		if err != nil || v == nil {
 			return err
@@ -358,9 +360,9 @@ type IngestRef struct {
 }
 
 // Ingests returns the submissions under way.
-func (j *Jobs) Ingests(ctx context.Context) ([]IngestRef, error) {
+func (j *IngestPart) Ingests(ctx context.Context) ([]IngestRef, error) {
 	var refs []IngestRef
-	err := j.view(ctx, func(tx store.Tx) error {
+	err := j.db.view(ctx, func(tx store.Tx) error {
 		refs = nil
 		pairs, _, err := tx.Snapshot().GetRange(ctx, j.keys.Ingests(), store.RangeOptions{Limit: 1000})
 		if err != nil {

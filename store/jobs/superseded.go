@@ -29,7 +29,7 @@ type carrying struct {
 // and returns where it came to, nil if that was all. Reports of these units that
 // come later settle nothing any more, so that nothing is spent behind it. The
 // caller writes the switch, as all do that write the record.
-func (j *Jobs) carrySpent(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, at carrying, first int64, begun []*storagev1.Level) (*carrying, error) {
+func (j lifecycleWriter) carrySpent(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, at carrying, first int64, begun []*storagev1.Level) (*carrying, error) {
 	if at.epoch != ctl.Epoch {
 		at = carrying{epoch: ctl.Epoch}
 	}

@@ -36,7 +36,7 @@ func (p *TreePlan) treeLevel(depth, units int64) *storagev1.Level {
 
 // PlanTree plans a tree; its last step turns the job to level 0. Each step begins
 // where the one before it, of whichever node, ended.
-func (j *Jobs) PlanTree(ctx context.Context, id mapreduce.JobID, t TreePlan) error {
+func (j *LevelsPart) PlanTree(ctx context.Context, id mapreduce.JobID, t TreePlan) error {
 	for done := false; !done; {
 		var err error
 		if done, err = j.TreeStep(ctx, id, t); err != nil {
@@ -47,9 +47,9 @@ func (j *Jobs) PlanTree(ctx context.Context, id mapreduce.JobID, t TreePlan) err
 }
 
 // TreeStep is one step of PlanTree. It returns whether planning is done.
-func (j *Jobs) TreeStep(ctx context.Context, id mapreduce.JobID, t TreePlan) (done bool, err error) {
+func (j *LevelsPart) TreeStep(ctx context.Context, id mapreduce.JobID, t TreePlan) (done bool, err error) {
 	tried := 0
-	err = j.update(ctx, failpoint.Plan, func(tx store.Tx) error {
+	err = j.db.update(ctx, failpoint.Plan, func(tx store.Tx) error {
 		room := stepRoom(tried)
 		tried++
 		done = true
@@ -60,7 +60,7 @@ func (j *Jobs) TreeStep(ctx context.Context, id mapreduce.JobID, t TreePlan) (do
 		if ctl.Epoch != t.Epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
 			return nil
 		}
-		p := &treePlanner{planner: planner{Jobs: j, tx: tx, id: id, ctl: ctl, cursor: &storagev1.Plan{Level: 1}, room: room}, tree: t}
+		p := &treePlanner{planner: planner{levelWriter: j.levelWriter, tx: tx, id: id, ctl: ctl, cursor: &storagev1.Plan{Level: 1}, room: room}, tree: t}
 		if p.maps, err = j.readCounter(ctx, tx.Snapshot(), id, keys.Planted, 0); err != nil {
 			return err
 		}
@@ -285,8 +285,8 @@ func (p *treePlanner) beginMapping(ctx context.Context) error {
 }
 
 // Ascend turns a job to the lowest level of its tree that has not ended.
-func (j *Jobs) Ascend(ctx context.Context, id mapreduce.JobID, epoch int64) error {
-	return j.changeControl(ctx, failpoint.Ascend, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+func (j *LevelsPart) Ascend(ctx context.Context, id mapreduce.JobID, epoch int64) error {
+	return j.db.changeControl(ctx, failpoint.Ascend, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
 		if ctl.Epoch != epoch || ctl.TreeTop == 0 || ctl.Level < 0 || !mapreduce.JobState(ctl.State).Running() {
 			return "", false, nil
 		}

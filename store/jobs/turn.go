@@ -149,10 +149,10 @@ type Claimed struct {
 //  1. nil: every verdict is durable, and every claim is;
 //  2. an error: nothing that t asked for is known to have happened; Turn may be
 //     called again with the same t.
-func (j *Jobs) Turn(ctx context.Context, t *Turn) (*TurnResult, error) {
+func (j *TurnsPart) Turn(ctx context.Context, t *Turn) (*TurnResult, error) {
 	var out *TurnResult
-	err := j.update(ctx, failpoint.Turn, func(tx store.Tx) error {
-		run := &turn{Jobs: j, tx: tx, in: t, out: &TurnResult{}, counts: make(map[count]int64)}
+	err := j.db.update(ctx, failpoint.Turn, func(tx store.Tx) error {
+		run := &turn{changes: newChanges(j.Records, tx, t.Job, nil), grants: j.grants, in: t, out: &TurnResult{}}
 		out = run.out
 		return run.runTurn(ctx)
 	})
@@ -164,13 +164,28 @@ func (j *Jobs) Turn(ctx context.Context, t *Turn) (*TurnResult, error) {
 
 // turn is one run of a Turn's transaction.
 type turn struct {
-	*Jobs
-	tx     store.Tx
+	*changes
+	grants grantRecords
 	in     *Turn
 	out    *TurnResult
+}
+
+// changes are what one transaction changes of the units of a job. It writes units
+// as they change, and their counters and the checkpoint of what ended at the end.
+type changes struct {
+	*Records
+	tx     store.Tx
+	job    mapreduce.JobID
 	ctl    *storagev1.Ctl
 	counts map[count]int64
 	ended  storagev1.Checkpoint
+	told   []WaitRef // reduces of a tree that were told of an input's end
+}
+
+// newChanges returns the changes that tx makes to the units of a job that stands as
+// ctl says, which may be nil if the job is gone.
+func newChanges(r *Records, tx store.Tx, job mapreduce.JobID, ctl *storagev1.Ctl) *changes {
+	return &changes{Records: r, tx: tx, job: job, ctl: ctl, counts: make(map[count]int64)}
 }
 
 type count struct {
@@ -179,9 +194,11 @@ type count struct {
 	node  mapreduce.NodeID
 }
 
-func (t *turn) add(c keys.Counter, level int64, n int64) { t.addFor(t.node, c, level, n) }
+// add adds n to a counter at a level, in this node's stripe.
+func (t *changes) add(c keys.Counter, level int64, n int64) { t.addFor(t.node, c, level, n) }
 
-func (t *turn) addFor(node mapreduce.NodeID, c keys.Counter, level int64, n int64) {
+// addFor adds n to a counter at a level, in a node's stripe.
+func (t *changes) addFor(node mapreduce.NodeID, c keys.Counter, level int64, n int64) {
 	if n != 0 {
 		t.counts[count{c, level, node}] += n
 	}
@@ -204,6 +221,7 @@ func (t *turn) runTurn(ctx context.Context) error {
 	for _, h := range t.in.Release {
 		t.tx.Clear(t.keys.Held(h.Session, h.Claim))
 	}
+	t.out.Told = t.told
 	t.recordTurn()
 	return nil
 }
@@ -214,7 +232,7 @@ func (t *turn) readInputs(ctx context.Context) (own, reported [][]byte, err erro
 	ks := t.inputKeys()
 	units := make([][]byte, len(t.in.Reports))
 	for i, r := range t.in.Reports {
-		units[i] = t.keys.Unit(t.in.Job, r.Unit)
+		units[i] = t.keys.Unit(t.job, r.Unit)
 	}
 	if len(units) < store.MinNear {
 		values, err := t.tx.GetAll(ctx, append(ks, units...))
@@ -234,12 +252,12 @@ func (t *turn) readInputs(ctx context.Context) (own, reported [][]byte, err erro
 // session and whether the claim was made before, and what the node was granted.
 // Another that takes it for dead changes that.
 func (t *turn) inputKeys() [][]byte {
-	ks := [][]byte{t.keys.Ctl(t.in.Job)}
+	ks := [][]byte{t.keys.Ctl(t.job)}
 	if c := t.in.Claim; c != nil {
 		for _, s := range c.Seats {
 			ks = append(ks, t.keys.Session(s.Session), t.keys.Held(s.Session, c.ID))
 		}
-		ks = append(ks, t.keys.Doubt(t.node), t.keys.Grant(t.in.Job, t.node))
+		ks = append(ks, t.keys.Doubt(t.node), t.keys.Grant(t.job, t.node))
 		if c.Calls.Slots > 0 {
 			ks = append(ks, t.keys.Grant(fleet, t.node))
 		}
@@ -253,7 +271,7 @@ func (t *turn) decodeControl(value []byte) error {
 	}
 	t.ctl = new(storagev1.Ctl)
 	t.out.State = mapreduce.JobState(0)
-	if err := decode(t.keys.Ctl(t.in.Job), value, t.ctl); err != nil {
+	if err := decode(t.keys.Ctl(t.job), value, t.ctl); err != nil {
 		return err
 	}
 	t.out.State = mapreduce.JobState(t.ctl.State)
@@ -261,11 +279,11 @@ func (t *turn) decodeControl(value []byte) error {
 	return nil
 }
 
-// recordTurn writes the counters and the checkpoint of what the turn did.
-func (t *turn) recordTurn() {
+// recordTurn writes the counters and the checkpoint of what was changed.
+func (t *changes) recordTurn() {
 	for c, n := range t.counts {
 		if n != 0 {
-			t.tx.Add(t.keys.Counter(t.in.Job, c.name, c.level, c.node), n)
+			t.tx.Add(t.keys.Counter(t.job, c.name, c.level, c.node), n)
 		}
 	}
 	if len(t.ended.CompletedUnits)+len(t.ended.FailedUnits)+len(t.ended.ReopenedUnits) > 0 {
@@ -275,7 +293,7 @@ func (t *turn) recordTurn() {
 			t.ended.Message = fmt.Sprintf("%d reduces wait for inputs that are tried again", n)
 		}
 		t.ended.Level = t.ctl.Level
-		t.addCheckpoint(t.tx, t.in.Job, &t.ended)
+		t.addCheckpoint(t.tx, t.job, &t.ended)
 	}
 }
 
@@ -285,7 +303,7 @@ func (t *turn) finishAll(ctx context.Context, values [][]byte) error {
 		u, seen := units[r.Unit]
 		if !seen && values[i] != nil {
 			u = new(storagev1.Unit)
-			if err := decode(t.keys.Unit(t.in.Job, r.Unit), values[i], u); err != nil {
+			if err := decode(t.keys.Unit(t.job, r.Unit), values[i], u); err != nil {
 				return err
 			}
 		}
@@ -312,9 +330,9 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r TurnReport) 
 	switch s.State {
 	case mapreduce.UnitComplete, mapreduce.UnitFailed:
 		if u.Session != "" { // set aside: the report comes too late, but what it spent is known now
-			t.settleTokens(u, r)
+			t.settleTokens(u, r.Report)
 			u.Session, u.Claim, u.Started = "", "", false
-			t.setUnit(t.tx, t.in.Job, u)
+			t.setUnit(t.tx, t.job, u)
 			return s, nil
 		}
 		// This report's own earlier success, or another copy of it.
@@ -330,7 +348,7 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r TurnReport) 
 		if u.Session == "" {
 			return t.repeatSettled(u, r), nil
 		}
-		t.dequeueUnit(t.tx, t.in.Job, u)
+		t.dequeueUnit(t.tx, t.job, u)
 		if u.Started && u.Kills > 0 { // the worker was given up for lost, and blamed on u: it lives
 			u.Kills--
 		}
@@ -339,7 +357,7 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r TurnReport) 
 	default:
 		return s, nil
 	}
-	t.settleTokens(u, r)
+	t.settleTokens(u, r.Report)
 	u.Session, u.Claim, u.Started = "", "", false
 	put := u.Put
 	u.Put = nil
@@ -351,7 +369,7 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r TurnReport) 
 		err = t.concludeUnit(ctx, u, put, r, &s)
 	}
 	s.State = mapreduce.UnitState(u.Status)
-	t.setUnit(t.tx, t.in.Job, u)
+	t.setUnit(t.tx, t.job, u)
 	return s, err
 }
 
@@ -389,7 +407,7 @@ func jobError(r TurnReport) string {
 
 // settleTokens replaces what the attempt had reserved, or was charged for, by what it
 // spent.
-func (t *turn) settleTokens(u *storagev1.Unit, r TurnReport) {
+func (t *changes) settleTokens(u *storagev1.Unit, r *mapreduce.Report) {
 	owner := mapreduce.NodeID(u.Node)
 	if owner == "" {
 		owner = t.node
@@ -422,7 +440,7 @@ func (t *turn) concludeUnit(ctx context.Context, u *storagev1.Unit, put *storage
 	}
 	switch {
 	case r.Outcome == mapreduce.Done:
-		return t.completeUnit(ctx, u, r)
+		return t.completeUnit(ctx, u, r.Report)
 	case r.Broke:
 		return t.blameUnit(ctx, u, s)
 	case r.Outcome == mapreduce.Returned:
@@ -462,10 +480,11 @@ func (t *turn) blameUnit(ctx context.Context, u *storagev1.Unit, s *Settled) err
 }
 
 func (t *turn) requeueUnit(u *storagev1.Unit, s *Settled) {
-	t.enqueueUnit(t.tx, t.in.Job, u, keys.ClassRequeued)
+	t.enqueueUnit(t.tx, t.job, u, keys.ClassRequeued)
 	s.Requeued = candidateOf(u)
 }
 
+// candidateOf returns where a unit waits.
 func candidateOf(u *storagev1.Unit) *Candidate {
 	return &Candidate{
 		Unit: mapreduce.UnitID(u.UnitId), Class: u.Queue.Class, Shard: u.Queue.Shard, Seq: u.Queue.Seq,
@@ -474,13 +493,14 @@ func candidateOf(u *storagev1.Unit) *Candidate {
 
 // delayUnit makes u wait before its next attempt. How long is told, not until when:
 // each orchestrator times it from its own first sight.
-func (t *turn) delayUnit(u *storagev1.Unit, d time.Duration) {
+func (t *changes) delayUnit(u *storagev1.Unit, d time.Duration) {
 	u.Status = uint32(mapreduce.Pending)
 	u.Queue = &storagev1.Queue{Class: keys.ClassDelayed, Seq: keys.Seq(u.Level, u.Index), Shard: u.Queue.GetShard()}
-	t.tx.Set(t.keys.Delayed(t.in.Job, mapreduce.UnitID(u.UnitId)), encode(&storagev1.Delay{Micros: d.Microseconds()}))
+	t.tx.Set(t.keys.Delayed(t.job, mapreduce.UnitID(u.UnitId)), encode(&storagev1.Delay{Micros: d.Microseconds()}))
 }
 
-func (t *turn) completeUnit(ctx context.Context, u *storagev1.Unit, r TurnReport) error {
+// completeUnit makes a unit complete with the output that r reports.
+func (t *changes) completeUnit(ctx context.Context, u *storagev1.Unit, r *mapreduce.Report) error {
 	u.Status = uint32(mapreduce.UnitComplete)
 	u.Errors = keepErrors(nil, r.Errors)
 	u.Result = &storagev1.Result{
@@ -492,12 +512,12 @@ func (t *turn) completeUnit(ctx context.Context, u *storagev1.Unit, r TurnReport
 		u.Result.Length, u.Result.Sha256 = int64(len(r.Output)), sum[:]
 	}
 	if u.Woken != "" {
-		t.tx.Clear(t.keys.Woken(t.in.Job, mapreduce.UnitID(u.UnitId)))
+		t.tx.Clear(t.keys.Woken(t.job, mapreduce.UnitID(u.UnitId)))
 	}
 	if u.Attempt > 1 { // what earlier attempts had stored, nobody will read
 		unit := mapreduce.UnitID(u.UnitId)
 		t.tx.ClearRange(store.Range{
-			Begin: t.keys.ResultChunk(t.in.Job, unit, 0, 0), End: t.keys.ResultChunk(t.in.Job, unit, u.Attempt, 0),
+			Begin: t.keys.ResultChunk(t.job, unit, 0, 0), End: t.keys.ResultChunk(t.job, unit, u.Attempt, 0),
 		})
 	}
 	t.add(keys.Completed, u.Level, 1)
@@ -509,11 +529,12 @@ func (t *turn) completeUnit(ctx context.Context, u *storagev1.Unit, r TurnReport
 	return t.accountUnit(ctx, u, true)
 }
 
-func (t *turn) failUnit(ctx context.Context, u *storagev1.Unit) error {
+// failUnit makes a unit fail, and tells the reduce above it.
+func (t *changes) failUnit(ctx context.Context, u *storagev1.Unit) error {
 	u.Status, u.Put = uint32(mapreduce.UnitFailed), nil
 	t.add(keys.Failed, u.Level, 1)
-	t.tx.Set(t.keys.Failed(t.in.Job, u.Level, mapreduce.UnitID(u.UnitId)), nil)
-	t.tx.ClearRange(t.keys.Results(t.in.Job, mapreduce.UnitID(u.UnitId)))
+	t.tx.Set(t.keys.Failed(t.job, u.Level, mapreduce.UnitID(u.UnitId)), nil)
+	t.tx.ClearRange(t.keys.Results(t.job, mapreduce.UnitID(u.UnitId)))
 	t.ended.FailedUnits = append(t.ended.FailedUnits, newOutcome(u, nil, mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}))
 	if err := t.tellParent(ctx, u, -keys.OneLeft); err != nil {
 		return err
@@ -529,7 +550,7 @@ func newOutcome(u *storagev1.Unit, sha []byte, spent mapreduce.Tokens) *storagev
 
 // accountUnit enters the end of a map or parse unit in the ledger of documents and
 // characters.
-func (t *turn) accountUnit(ctx context.Context, u *storagev1.Unit, mapped bool) error {
+func (t *changes) accountUnit(ctx context.Context, u *storagev1.Unit, mapped bool) error {
 	switch {
 	case u.Level > 0:
 		return nil
@@ -554,13 +575,13 @@ func documentsOf(u *storagev1.Unit) int64 { return max(1, u.Source.GetDocuments(
 
 // accountParse enters the end of a parse unit: a document that could not be parsed has
 // failed, and one without text is skipped; any other is mapped yet.
-func (t *turn) accountParse(u *storagev1.Unit, ok bool) {
+func (t *changes) accountParse(u *storagev1.Unit, ok bool) {
 	switch {
 	case !ok:
 		t.add(keys.DocumentsFailed, 0, 1)
 	case isTextless(u):
 		t.add(keys.DocumentsSkipped, 0, 1)
-		t.tx.Set(t.keys.Skipped(t.in.Job, keys.Document(u.Index)), encode(&storagev1.Skipped{DocumentId: u.DocumentId, Reason: "no text"}))
+		t.tx.Set(t.keys.Skipped(t.job, keys.Document(u.Index)), encode(&storagev1.Skipped{DocumentId: u.DocumentId, Reason: "no text"}))
 	}
 }
 
@@ -568,8 +589,8 @@ func (t *turn) accountParse(u *storagev1.Unit, ok bool) {
 func isTextless(u *storagev1.Unit) bool { return u.Result.GetLength() == 0 }
 
 // accountChunk counts a chunk. The document itself ends with its last chunk.
-func (t *turn) accountChunk(ctx context.Context, u *storagev1.Unit, mapped bool) error {
-	key := t.keys.Tally(t.in.Job, mapreduce.DocumentID(u.DocumentId))
+func (t *changes) accountChunk(ctx context.Context, u *storagev1.Unit, mapped bool) error {
+	key := t.keys.Tally(t.job, mapreduce.DocumentID(u.DocumentId))
 	tally := new(storagev1.Tally)
 	if _, err := read(ctx, t.tx, key, tally); err != nil {
 		return err
@@ -595,6 +616,7 @@ func (t *turn) accountChunk(ctx context.Context, u *storagev1.Unit, mapped bool)
 // latest of the rest.
 const maxErrors = 8
 
+// keepErrors adds errors to those that a unit keeps, each of them clipped.
 func keepErrors(old, more []string) []string {
 	for _, e := range more {
 		if len(old) == maxErrors {

@@ -19,16 +19,16 @@ import (
 type WaitRef struct{ Level, Index int64 }
 
 // noteParent remembers the reduce that waits for u.
-func (t *turn) noteParent(u *storagev1.Unit) {
+func (t *changes) noteParent(u *storagev1.Unit) {
 	if u.Parent > 0 {
-		t.out.Told = append(t.out.Told, WaitRef{u.Level + 1, u.Parent - 1})
+		t.told = append(t.told, WaitRef{u.Level + 1, u.Parent - 1})
 	}
 }
 
 // tellParent adds the end of u to what the reduce above it waits for. Nobody has to
 // read that here, so units of one group that end at once are in nobody's way;
 // Unblock looks at it when this is durable.
-func (t *turn) tellParent(ctx context.Context, u *storagev1.Unit, n keys.Waiting) error {
+func (t *changes) tellParent(ctx context.Context, u *storagev1.Unit, n keys.Waiting) error {
 	if u.Parent == 0 {
 		return nil
 	}
@@ -36,11 +36,11 @@ func (t *turn) tellParent(ctx context.Context, u *storagev1.Unit, n keys.Waiting
 		// The tree is being planned again, because a document that could not
 		// be parsed is tried again. What is planned counts u as it was.
 		var cursor storagev1.Plan
-		if _, err := read(ctx, t.tx, t.keys.Plan(t.in.Job, 1), &cursor); err != nil || u.Index >= cursor.Cursor {
+		if _, err := read(ctx, t.tx, t.keys.Plan(t.job, 1), &cursor); err != nil || u.Index >= cursor.Cursor {
 			return err
 		}
 	}
-	t.tx.Add(t.keys.Wait(t.in.Job, u.Level+1, u.Parent-1), int64(n))
+	t.tx.Add(t.keys.Wait(t.job, u.Level+1, u.Parent-1), int64(n))
 	t.noteParent(u)
 	return nil
 }
@@ -59,8 +59,8 @@ const MaxUnblock = 200
 // when it was let go before: by whichever node, or by this call, when nobody knew
 // that it had committed. A reduce that still waits, or was let go before, stays as
 // it is.
-func (j *Jobs) Unblock(ctx context.Context, id mapreduce.JobID, refs []WaitRef) (ready []Candidate, told []WaitRef, err error) {
-	err = j.update(ctx, failpoint.Unblock, func(tx store.Tx) error {
+func (j *TurnsPart) Unblock(ctx context.Context, id mapreduce.JobID, refs []WaitRef) (ready []Candidate, told []WaitRef, err error) {
+	err = j.db.update(ctx, failpoint.Unblock, func(tx store.Tx) error {
 		ready, told = nil, nil
 		ctl, err := j.readControl(ctx, tx, id)
 		if err != nil || ctl.TreeTop == 0 || mapreduce.JobState(ctl.State) == mapreduce.JobCancelled {
@@ -70,7 +70,7 @@ func (j *Jobs) Unblock(ctx context.Context, id mapreduce.JobID, refs []WaitRef) 
 		if err != nil {
 			return err
 		}
-		t := &turn{Jobs: j, tx: tx, in: &Turn{Job: id}, out: &TurnResult{}, ctl: ctl, counts: make(map[count]int64)}
+		t := newChanges(j.Records, tx, id, ctl)
 		for _, r := range due {
 			c, err := t.releaseReduce(ctx, r)
 			if err != nil {
@@ -80,7 +80,7 @@ func (j *Jobs) Unblock(ctx context.Context, id mapreduce.JobID, refs []WaitRef) 
 				ready = append(ready, *c)
 			}
 		}
-		told = t.out.Told
+		told = t.told
 		t.recordTurn()
 		return nil
 	})
@@ -89,7 +89,7 @@ func (j *Jobs) Unblock(ctx context.Context, id mapreduce.JobID, refs []WaitRef) 
 
 // dueReduces returns those of refs whose inputs have all ended, once each. What they
 // wait for is read by snapshot: their inputs end all the time.
-func (j *Jobs) dueReduces(ctx context.Context, tx store.Tx, id mapreduce.JobID, refs []WaitRef) ([]WaitRef, error) {
+func (j reduceWriter) dueReduces(ctx context.Context, tx store.Tx, id mapreduce.JobID, refs []WaitRef) ([]WaitRef, error) {
 	var found []WaitRef
 	ks := make([][]byte, len(refs))
 	for i, r := range refs {
@@ -109,7 +109,7 @@ func (j *Jobs) dueReduces(ctx context.Context, tx store.Tx, id mapreduce.JobID, 
 
 // releaseReduce ends the waiting of one reduce. It returns where it may be claimed, or
 // nil if it was let go before or has ended.
-func (t *turn) releaseReduce(ctx context.Context, r WaitRef) (*Candidate, error) {
+func (t *changes) releaseReduce(ctx context.Context, r WaitRef) (*Candidate, error) {
 	w, found, err := t.readWaits(ctx, r)
 	skips := w.Survivors() == 0
 	if err != nil || !found || w.Left() > 0 || w >= keys.LetGo && !skips {
@@ -124,21 +124,21 @@ func (t *turn) releaseReduce(ctx context.Context, r WaitRef) (*Candidate, error)
 		return nil, nil
 	}
 	if mapreduce.UnitState(u.Status) != mapreduce.Blocked {
-		return nil, corruptError(t.keys.Unit(t.in.Job, mapreduce.UnitID(u.UnitId)), "unit %s of %s is %s, and was not let go", u.UnitId, t.in.Job, mapreduce.UnitState(u.Status))
+		return nil, corruptError(t.keys.Unit(t.job, mapreduce.UnitID(u.UnitId)), "unit %s of %s is %s, and was not let go", u.UnitId, t.job, mapreduce.UnitState(u.Status))
 	}
 	t.setWaits(r, w|keys.LetGo)
 	if skips {
 		return nil, t.skipReduce(ctx, u)
 	}
-	t.enqueueUnit(t.tx, t.in.Job, u, keys.ClassNew)
-	t.setUnit(t.tx, t.in.Job, u)
+	t.enqueueUnit(t.tx, t.job, u, keys.ClassNew)
+	t.setUnit(t.tx, t.job, u)
 	return candidateOf(u), nil
 }
 
 // skipReduce fails a reduce that has nothing to reduce.
-func (t *turn) skipReduce(ctx context.Context, u *storagev1.Unit) error {
+func (t *changes) skipReduce(ctx context.Context, u *storagev1.Unit) error {
 	why := "skipped: none of its inputs has a result"
-	first, err := t.unitsIn(ctx, t.tx.Snapshot(), t.in.Job, u.Inputs.GetLevel(), u.Inputs.GetFirst(), u.Inputs.GetEnd(), 1)
+	first, err := t.unitsIn(ctx, t.tx.Snapshot(), t.job, u.Inputs.GetLevel(), u.Inputs.GetFirst(), u.Inputs.GetEnd(), 1)
 	if err != nil {
 		return err
 	}
@@ -149,37 +149,37 @@ func (t *turn) skipReduce(ctx context.Context, u *storagev1.Unit) error {
 	if err := t.failUnit(ctx, u); err != nil {
 		return err
 	}
-	t.setUnit(t.tx, t.in.Job, u)
+	t.setUnit(t.tx, t.job, u)
 	return nil
 }
 
-func (t *turn) readWaits(ctx context.Context, r WaitRef) (w keys.Waiting, found bool, err error) {
-	v, err := t.tx.Get(ctx, t.keys.Wait(t.in.Job, r.Level, r.Index))
+func (t *changes) readWaits(ctx context.Context, r WaitRef) (w keys.Waiting, found bool, err error) {
+	v, err := t.tx.Get(ctx, t.keys.Wait(t.job, r.Level, r.Index))
 	return keys.Waiting(decodeCount(v)), v != nil, err
 }
 
-func (t *turn) setWaits(r WaitRef, w keys.Waiting) {
-	t.tx.Set(t.keys.Wait(t.in.Job, r.Level, r.Index), binary.LittleEndian.AppendUint64(nil, uint64(w)))
+func (t *changes) setWaits(r WaitRef, w keys.Waiting) {
+	t.tx.Set(t.keys.Wait(t.job, r.Level, r.Index), binary.LittleEndian.AppendUint64(nil, uint64(w)))
 }
 
-func (t *turn) readReduce(ctx context.Context, r WaitRef) (*storagev1.Unit, error) {
+func (t *changes) readReduce(ctx context.Context, r WaitRef) (*storagev1.Unit, error) {
 	name := reduceAt(t.ctl, r)
-	u, err := t.readUnit(ctx, t.tx, t.in.Job, name)
+	u, err := t.readUnit(ctx, t.tx, t.job, name)
 	if err == nil && u == nil {
-		err = corruptError(t.keys.Unit(t.in.Job, name), "unit %s of %s is waited for, and is not there", name, t.in.Job)
+		err = corruptError(t.keys.Unit(t.job, name), "unit %s of %s is waited for, and is not there", name, t.job)
 	}
 	return u, err
 }
 
 // Forgotten returns reduces of a tree that wait for nothing any more, from one on
 // and in order, at most limit of them: nodes died before they let them go.
-func (j *Jobs) Forgotten(ctx context.Context, id mapreduce.JobID, from WaitRef, limit int) ([]WaitRef, error) {
+func (j *TurnsPart) Forgotten(ctx context.Context, id mapreduce.JobID, from WaitRef, limit int) ([]WaitRef, error) {
 	var found []WaitRef
 	r := j.keys.Waits(id)
 	r.Begin = j.keys.Wait(id, from.Level, from.Index)
 	for more := true; more && len(found) < limit; {
 		var page []store.KeyValue
-		err := j.view(ctx, func(tx store.Tx) (err error) {
+		err := j.db.view(ctx, func(tx store.Tx) (err error) {
 			page, more, err = tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: 5000})
 			return err
 		})
@@ -201,7 +201,8 @@ func (j *Jobs) Forgotten(ctx context.Context, id mapreduce.JobID, from WaitRef, 
 	return found, nil
 }
 
-func (j *Jobs) waitRef(key []byte) (WaitRef, error) {
+// waitRef returns the reduce whose inputs a key counts.
+func (j *Records) waitRef(key []byte) (WaitRef, error) {
 	_, rest, err := j.keys.Last(key)
 	if err != nil {
 		return WaitRef{}, err
@@ -214,7 +215,7 @@ func (j *Jobs) waitRef(key []byte) (WaitRef, error) {
 // reopenReduce has the reduce above u wait for it again, u being tried again or waiting
 // itself. What the reduce came to, if it had ended, counts no more, nor does what
 // was made of that.
-func (t *turn) reopenReduce(ctx context.Context, u *storagev1.Unit, had keys.Waiting) error {
+func (t *changes) reopenReduce(ctx context.Context, u *storagev1.Unit, had keys.Waiting) error {
 	if u.Parent == 0 || t.ctl.TreeTop == 0 {
 		return nil
 	}
@@ -237,7 +238,7 @@ func (t *turn) reopenReduce(ctx context.Context, u *storagev1.Unit, had keys.Wai
 }
 
 // blockReduce makes a reduce wait that had been let go.
-func (t *turn) blockReduce(ctx context.Context, u *storagev1.Unit) error {
+func (t *changes) blockReduce(ctx context.Context, u *storagev1.Unit) error {
 	var had keys.Waiting
 	unit := mapreduce.UnitID(u.UnitId)
 	state := mapreduce.UnitState(u.Status)
@@ -245,21 +246,21 @@ func (t *turn) blockReduce(ctx context.Context, u *storagev1.Unit) error {
 	case mapreduce.Processing:
 		return &errs.Error{
 			Kind: errs.Unavailable, Reason: UnitsRunning, RetryAfter: time.Second,
-			Message: fmt.Sprintf("unit %s of job %s still runs", unit, t.in.Job),
+			Message: fmt.Sprintf("unit %s of job %s still runs", unit, t.job),
 		}
 	case mapreduce.Pending:
-		t.dequeueUnit(t.tx, t.in.Job, u)
+		t.dequeueUnit(t.tx, t.job, u)
 	case mapreduce.UnitComplete:
 		had = keys.OneSurvivor
 		t.add(keys.Completed, u.Level, -1)
 		t.add(keys.Size, u.Level, -u.Result.GetSize())
 		t.ended.ReopenedUnits = append(t.ended.ReopenedUnits, newOutcome(u, u.Result.GetSha256(), mapreduce.Tokens{}))
-		t.tx.ClearRange(t.keys.Results(t.in.Job, unit))
+		t.tx.ClearRange(t.keys.Results(t.job, unit))
 	case mapreduce.UnitFailed:
 		t.add(keys.Failed, u.Level, -1)
-		t.tx.Clear(t.keys.Failed(t.in.Job, u.Level, unit))
+		t.tx.Clear(t.keys.Failed(t.job, u.Level, unit))
 	default:
-		return corruptError(t.keys.Unit(t.in.Job, unit), "unit %s of %s is %s, and was let go", unit, t.in.Job, state)
+		return corruptError(t.keys.Unit(t.job, unit), "unit %s of %s is %s, and was let go", unit, t.job, state)
 	}
 	// Its attempts go on being counted: a late report of one must not be taken
 	// for that of the next.
@@ -268,10 +269,10 @@ func (t *turn) blockReduce(ctx context.Context, u *storagev1.Unit) error {
 	u.Queue = &storagev1.Queue{Shard: u.Queue.GetShard()}
 	if u.Woken != "" { // by an answer that was about other inputs
 		u.Woken = ""
-		t.tx.Clear(t.keys.Woken(t.in.Job, unit))
+		t.tx.Clear(t.keys.Woken(t.job, unit))
 	}
-	t.tx.ClearRange(t.keys.State(t.in.Job, unit))
-	t.setUnit(t.tx, t.in.Job, u)
+	t.tx.ClearRange(t.keys.State(t.job, unit))
+	t.setUnit(t.tx, t.job, u)
 	if !state.Ended() {
 		return nil
 	}

@@ -23,8 +23,8 @@ const (
 //  2. first: this node may run one unit at a time, until Warmed. It is the only
 //     one, unless it was taken for dead;
 //  3. neither: another node may, and is not known to be dead.
-func (j *Jobs) Warm(ctx context.Context, id mapreduce.JobID, dead []mapreduce.NodeID) (first, open bool, err error) {
-	err = j.update(ctx, failpoint.Grant, func(tx store.Tx) error {
+func (j *GrantsPart) Warm(ctx context.Context, id mapreduce.JobID, dead []mapreduce.NodeID) (first, open bool, err error) {
+	err = j.db.update(ctx, failpoint.Grant, func(tx store.Tx) error {
 		if _, err := j.readControl(ctx, tx, id); err != nil {
 			return err
 		}
@@ -46,8 +46,8 @@ func (j *Jobs) Warm(ctx context.Context, id mapreduce.JobID, dead []mapreduce.No
 }
 
 // Warmed lets all units of a job run, and tells the other nodes.
-func (j *Jobs) Warmed(ctx context.Context, id mapreduce.JobID) error {
-	return j.update(ctx, failpoint.Grant, func(tx store.Tx) error {
+func (j *GrantsPart) Warmed(ctx context.Context, id mapreduce.JobID) error {
+	return j.db.update(ctx, failpoint.Grant, func(tx store.Tx) error {
 		if _, err := j.readControl(ctx, tx, id); err != nil {
 			return err
 		}
