@@ -46,7 +46,7 @@ func (o *Orchestrator) putAnswer(ctx context.Context, s *session, q *mapreduce.B
 	if int64(len(data)) != q.Blob.Length || !bytes.Equal(sum[:], q.Blob.SHA256) {
 		return nil, errs.Field("blob.sha256", "is not that of the %d bytes that came", len(data))
 	}
-	err = o.jobs.KeepAnswer(ctx, t, q.Blob.Key, data, o.answersSince())
+	err = o.jobs.Answers.Keep(ctx, t, q.Blob.Key, data, o.answersSince())
 	if err == nil {
 		err = o.trimAnswers(ctx, t)
 	}
@@ -66,7 +66,7 @@ func (o *Orchestrator) sendAnswer(ctx context.Context, s *session, q *mapreduce.
 	}
 	var data []byte
 	if shares {
-		data, err = o.jobs.Answer(ctx, t, q.Blob.Key, o.answersSince())
+		data, err = o.jobs.Answers.Get(ctx, t, q.Blob.Key, o.answersSince())
 	}
 	if err != nil && !supervise.IsPermanent(err) {
 		return err
@@ -97,7 +97,7 @@ func (o *Orchestrator) answerSharingTenant(ctx context.Context, s *session, h ma
 func (o *Orchestrator) answersSince() time.Time { return time.Now().Add(-o.config.AnswerAge) }
 
 func (o *Orchestrator) trimAnswers(ctx context.Context, t mapreduce.TenantID) error {
-	return o.jobs.TrimAnswers(ctx, t, o.config.AnswerBytes, o.answersSince())
+	return o.jobs.Answers.Trim(ctx, t, o.config.AnswerBytes, o.answersSince())
 }
 
 // trimEvery is how often answers that are too old are removed.
@@ -106,7 +106,7 @@ const trimEvery = 10 * time.Minute
 // trimAnswersLoop removes answers that are too old.
 func (o *Orchestrator) trimAnswersLoop(ctx context.Context) {
 	supervise.CallEvery(ctx, supervise.WithJitter(trimEvery), func() {
-		tenants, err := o.jobs.AnswerTenants(ctx)
+		tenants, err := o.jobs.Answers.Tenants(ctx)
 		for _, t := range tenants {
 			if err == nil {
 				err = o.trimAnswers(ctx, t)

@@ -15,7 +15,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/worker/output"
 )
 
@@ -55,7 +55,7 @@ func (o *Orchestrator) sendBlob(ctx context.Context, s *session, q *mapreduce.Bl
 	if q.Blob.Kind == mapreduce.BlobAnswer {
 		return o.sendAnswer(ctx, s, q, w)
 	}
-	u, err := o.jobs.Unit(ctx, q.Job, q.Unit)
+	u, err := o.jobs.View.Unit(ctx, q.Job, q.Unit)
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (o *Orchestrator) sendText(ctx context.Context, q *mapreduce.BlobRequest, u
 		end = src.Length
 	}
 	w.at = w.start // only what is wanted is read
-	return o.jobs.TextParts(ctx, q.Job, jobs.TextRange{SHA256: src.Sha256, Start: q.Blob.Start, End: end, Length: src.Length}, w.write)
+	return o.jobs.Content.TextParts(ctx, q.Job, content.TextRange{SHA256: src.Sha256, Start: q.Blob.Start, End: end, Length: src.Length}, w.write)
 }
 
 // sendInputs writes what a unit takes: the outputs of others, or the documents of a
@@ -237,9 +237,9 @@ func (o *Orchestrator) sendInputs(ctx context.Context, id mapreduce.JobID, u *st
 // text; what others take of it is its output.
 func (o *Orchestrator) inputParts(ctx context.Context, id mapreduce.JobID, u, in *storagev1.Unit, visit func([]byte) error) error {
 	if src := in.Source; in == u {
-		return o.jobs.TextParts(ctx, id, jobs.TextRange{SHA256: src.Sha256, Start: src.Start, End: src.End, Length: src.Length}, visit)
+		return o.jobs.Content.TextParts(ctx, id, content.TextRange{SHA256: src.Sha256, Start: src.Start, End: src.End, Length: src.Length}, visit)
 	}
-	return o.jobs.OutputParts(ctx, id, in, visit)
+	return o.jobs.Content.OutputParts(ctx, id, in, visit)
 }
 
 // eachHeader visits the inputs of a unit in order, with the header of each. The
@@ -260,7 +260,7 @@ func (o *Orchestrator) eachHeader(ctx context.Context, id mapreduce.JobID, u *st
 	if err != nil {
 		return err
 	}
-	return outputs.EachInput(ctx, o.jobs, id, u, func(in *storagev1.Unit) error {
+	return outputs.EachInput(ctx, o.jobs.Reader(), id, u, func(in *storagev1.Unit) error {
 		h, err := headerOf(in)
 		if err != nil {
 			return err
@@ -275,7 +275,7 @@ func (o *Orchestrator) eachHeader(ctx context.Context, id mapreduce.JobID, u *st
 		if only, err := o.onlyNames(ctx, id, in); err != nil || !only {
 			return err
 		}
-		return outputs.EachLeaf(ctx, o.jobs, id, in, func(leaf *storagev1.Unit) error {
+		return outputs.EachLeaf(ctx, o.jobs.Reader(), id, in, func(leaf *storagev1.Unit) error {
 			h, err := headerOf(leaf)
 			if err != nil {
 				return err
@@ -319,7 +319,7 @@ func (o *Orchestrator) onlyNames(ctx context.Context, id mapreduce.JobID, u *sto
 		return false, err
 	}
 	defer leave()
-	data, err := o.jobs.Output(ctx, id, u)
+	data, err := o.jobs.Content.Output(ctx, id, u)
 	if err != nil {
 		return false, err
 	}
@@ -346,7 +346,7 @@ func (o *Orchestrator) sendReferred(ctx context.Context, id mapreduce.JobID, u *
 	if err != nil || len(wanted) == 0 {
 		return err
 	}
-	return outputs.SomeReferred(ctx, o.jobs, id, wanted, func(u *storagev1.Unit, _ *output.Output, data []byte) error {
+	return outputs.SomeReferred(ctx, o.jobs.Reader(), id, wanted, func(u *storagev1.Unit, _ *output.Output, data []byte) error {
 		sum := sha256.Sum256(data)
 		h := &output.InputHeader{
 			Unit: mapreduce.UnitID(u.UnitId), First: u.Index, End: u.Index + 1, Referred: true,
@@ -375,11 +375,11 @@ func (o *Orchestrator) neededRecords(ctx context.Context, id mapreduce.JobID, u 
 	}
 	defer leave()
 	var reduced []*output.Output
-	err = outputs.EachInput(ctx, o.jobs, id, u, func(in *storagev1.Unit) error {
+	err = outputs.EachInput(ctx, o.jobs.Reader(), id, u, func(in *storagev1.Unit) error {
 		if in.Level == 0 || mapreduce.UnitState(in.Status) != mapreduce.UnitComplete {
 			return nil
 		}
-		data, err := o.jobs.Output(ctx, id, in)
+		data, err := o.jobs.Content.Output(ctx, id, in)
 		if err != nil {
 			return err
 		}
@@ -430,10 +430,10 @@ func (o *Orchestrator) putOutput(ctx context.Context, q *mapreduce.BlobRequest, 
 	}
 	p := &outputPut{
 		orchestrator: o, sum: sha256.New(),
-		put: &jobs.Put{Held: q.Held, Session: q.Session, Length: b.Length, SHA256: b.SHA256},
+		put: &content.Put{Held: q.Held, Session: q.Session, Length: b.Length, SHA256: b.SHA256},
 	}
 	err := o.supervisor.RetryStoreCall(ctx, "looking how much of an output is stored", func() (err error) {
-		p.at, err = o.jobs.Stored(ctx, p.put)
+		p.at, err = o.jobs.Content.Stored(ctx, p.put)
 		return err
 	})
 	if err != nil {
@@ -467,7 +467,7 @@ func (o *Orchestrator) putOutput(ctx context.Context, q *mapreduce.BlobRequest, 
 // after its hash was found right.
 type outputPut struct {
 	orchestrator *Orchestrator
-	put          *jobs.Put
+	put          *content.Put
 	at           int64  // bytes that are stored
 	buffer       []byte // that follow on those
 	sum          hash.Hash
@@ -478,7 +478,7 @@ func (p *outputPut) hashStoredPrefix(ctx context.Context, start int64) error {
 	if start != p.at {
 		return errs.New(errs.Aborted, "the output of unit %s is stored up to byte %d, and comes from byte %d on: ask how much is stored", p.put.Unit, p.at, start)
 	}
-	return p.orchestrator.jobs.PutParts(ctx, p.put, p.at, func(part []byte) error {
+	return p.orchestrator.jobs.Content.PutParts(ctx, p.put, p.at, func(part []byte) error {
 		p.sum.Write(part)
 		return nil
 	})
@@ -490,8 +490,8 @@ func (p *outputPut) appendPart(ctx context.Context, part []byte) error {
 	if p.at+int64(len(p.buffer)) > p.put.Length {
 		return errs.Field("blob.size_bytes", "is %d, and more comes", p.put.Length)
 	}
-	for len(p.buffer) >= jobs.MaxPutBytes && p.at+jobs.MaxPutBytes < p.put.Length {
-		if err := p.storeBufferHead(ctx, p.buffer[:jobs.MaxPutBytes]); err != nil {
+	for len(p.buffer) >= content.MaxPutBytes && p.at+content.MaxPutBytes < p.put.Length {
+		if err := p.storeBufferHead(ctx, p.buffer[:content.MaxPutBytes]); err != nil {
 			return err
 		}
 	}
@@ -501,7 +501,7 @@ func (p *outputPut) appendPart(ctx context.Context, part []byte) error {
 // storeBufferHead stores the beginning of the buffer.
 func (p *outputPut) storeBufferHead(ctx context.Context, data []byte) error {
 	o := p.orchestrator
-	err := o.supervisor.RetryStoreCall(ctx, "storing an output", func() error { return o.jobs.StorePut(ctx, p.put, p.at, data) })
+	err := o.supervisor.RetryStoreCall(ctx, "storing an output", func() error { return o.jobs.Content.StorePut(ctx, p.put, p.at, data) })
 	if err != nil {
 		return err
 	}
@@ -523,7 +523,7 @@ func (p *outputPut) storeRest(ctx context.Context) error {
 		return errs.Field("blob.sha256", "is not that of the %d bytes that came of unit %s", p.put.Length, p.put.Unit)
 	}
 	for len(p.buffer) > 0 {
-		if err := p.storeBufferHead(ctx, p.buffer[:min(len(p.buffer), jobs.MaxPutBytes)]); err != nil {
+		if err := p.storeBufferHead(ctx, p.buffer[:min(len(p.buffer), content.MaxPutBytes)]); err != nil {
 			return err
 		}
 	}

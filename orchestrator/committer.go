@@ -12,7 +12,8 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/failpoint"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
 // newID draws an identifier: of claims, sessions and orchestrators.
@@ -90,9 +91,9 @@ var errUntold = errs.New(errs.Unavailable, "something was not sent: connect agai
 // finishAndClaim carries out a turn until its outcome is known. While the store is away
 // it may have committed all the same: the same turn, run again, finds out, where
 // another one would claim other units beside those.
-func (o *Orchestrator) finishAndClaim(ctx context.Context, t *task) (*jobs.TurnResult, error) {
+func (o *Orchestrator) finishAndClaim(ctx context.Context, t *task) (*turns.Result, error) {
 	for pause := supervise.FirstPause; ; pause = min(2*pause, supervise.LongestPause) {
-		res, err := o.jobs.Turn(ctx, t.turn)
+		res, err := o.jobs.Turns.FinishAndClaim(ctx, t.turn)
 		if !store.MaybeCommitted(err) {
 			return res, err
 		}
@@ -163,7 +164,7 @@ func (b *scheduler) stirOnly(r *scheduledJob) {
 
 // applyResult enters what a turn came to, and reports whether the run has nothing
 // under way any more.
-func (b *scheduler) applyResult(t *task, res *jobs.TurnResult) (idle bool) {
+func (b *scheduler) applyResult(t *task, res *turns.Result) (idle bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := t.job
@@ -195,7 +196,7 @@ func (b *scheduler) applyResult(t *task, res *jobs.TurnResult) (idle bool) {
 }
 
 // applyVerdict enters the verdict on a report.
-func (b *scheduler) applyVerdict(r *scheduledJob, p pendingReport, s jobs.Settled) {
+func (b *scheduler) applyVerdict(r *scheduledJob, p pendingReport, s turns.Settled) {
 	if s.Verdict == mapreduce.VerdictUnknown {
 		return
 	}
@@ -207,12 +208,12 @@ func (b *scheduler) applyVerdict(r *scheduledJob, p pendingReport, s jobs.Settle
 		h.claim.endUnit(r)
 	}
 	if s.Requeued != nil && r.running {
-		r.putBack([]jobs.Candidate{*s.Requeued})
+		r.putBack([]records.Candidate{*s.Requeued})
 	}
 }
 
 // applyClaims enters the units that a turn claimed.
-func (b *scheduler) applyClaims(r *scheduledJob, t *task, res *jobs.TurnResult) {
+func (b *scheduler) applyClaims(r *scheduledJob, t *task, res *turns.Result) {
 	c := t.turn.Claim
 	b.addHeldUnits(r, len(res.Claimed)-len(c.Candidates))
 	r.noteCrowding(len(c.Candidates), len(c.Candidates)-len(res.Claimed)-len(res.Left))
@@ -230,7 +231,7 @@ func (b *scheduler) applyClaims(r *scheduledJob, t *task, res *jobs.TurnResult) 
 		}
 		of := claims[got.Session]
 		if of == nil {
-			of = &claimOf{id: jobs.HeldID{Session: got.Session, Claim: c.ID}}
+			of = &claimOf{id: turns.HeldID{Session: got.Session, Claim: c.ID}}
 			claims[got.Session] = of
 		}
 		of.left++
@@ -262,7 +263,7 @@ func (b *scheduler) seatedSession(t *task, id mapreduce.SessionID) *session {
 }
 
 // sendVerdicts sends the verdicts of a turn to the sessions they are for.
-func (o *Orchestrator) sendVerdicts(t *task, res *jobs.TurnResult) {
+func (o *Orchestrator) sendVerdicts(t *task, res *turns.Result) {
 	bySession := make(map[*session][]mapreduce.VerdictOn)
 	for i, p := range t.sent {
 		v := mapreduce.VerdictOn{
@@ -284,7 +285,7 @@ func (o *Orchestrator) sendVerdicts(t *task, res *jobs.TurnResult) {
 }
 
 // handleResult does what a turn may have made due.
-func (o *Orchestrator) handleResult(r *scheduledJob, res *jobs.TurnResult, idle bool) {
+func (o *Orchestrator) handleResult(r *scheduledJob, res *turns.Result, idle bool) {
 	failed := res.JobError != ""
 	for _, v := range res.Verdicts {
 		failed = failed || v.State == mapreduce.UnitFailed

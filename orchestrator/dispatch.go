@@ -8,7 +8,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/content"
+	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/worker/output"
 )
 
@@ -18,7 +19,7 @@ const messageBytes = 1 << 20
 
 // dispatchUnits sends the units that a turn claimed to their workers, with what they
 // work on. A unit whose input cannot be read goes back.
-func (o *Orchestrator) dispatchUnits(ctx context.Context, t *task, res *jobs.TurnResult) {
+func (o *Orchestrator) dispatchUnits(ctx context.Context, t *task, res *turns.Result) {
 	if len(res.Claimed) == 0 {
 		return
 	}
@@ -66,7 +67,7 @@ func (o *Orchestrator) prepareAssignment(ctx context.Context, t *task, u *storag
 
 // claimSession returns the session that was given a claimed unit and still has it. It
 // keeps what the unit is given.
-func (b *scheduler) claimSession(t *task, c jobs.Claimed, text []byte) *session {
+func (b *scheduler) claimSession(t *task, c turns.Claimed, text []byte) *session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.seatedSession(t, c.Session)
@@ -149,14 +150,14 @@ func (p *assignmentBatch) sendBatch() {
 
 // readInputTexts reads what the claimed units work on, all together, but for what is too
 // large for an assignment.
-func (o *Orchestrator) readInputTexts(ctx context.Context, id mapreduce.JobID, claimed []jobs.Claimed) ([][]byte, error) {
-	ranges := make([]jobs.TextRange, len(claimed))
+func (o *Orchestrator) readInputTexts(ctx context.Context, id mapreduce.JobID, claimed []turns.Claimed) ([][]byte, error) {
+	ranges := make([]content.TextRange, len(claimed))
 	for i, c := range claimed {
 		if src := c.Unit.Source; src != nil && src.End-src.Start <= mapreduce.MaxAssigned {
-			ranges[i] = jobs.TextRange{SHA256: src.Sha256, Start: src.Start, End: src.End}
+			ranges[i] = content.TextRange{SHA256: src.Sha256, Start: src.Start, End: src.End}
 		}
 	}
-	texts, err := o.jobs.Texts(ctx, id, ranges)
+	texts, err := o.jobs.Content.Texts(ctx, id, ranges)
 	if err != nil {
 		return make([][]byte, len(claimed)), err
 	}
@@ -171,7 +172,7 @@ func (o *Orchestrator) makeAssignment(ctx context.Context, t *task, u *storagev1
 		Level: int(u.Level), Stage: t.stages.StageName(u.Level), Depth: t.stages.TreeDepth(u.Level), Index: u.Index, Item: u.Item, Timeout: t.spec.UnitTimeout, Reserved: u.Reserved, Alone: u.Kills > 0,
 	}
 	if u.Woken != "" {
-		if a.WakeCall, err = o.jobs.WakeCall(ctx, t.job.id, a.Unit); err != nil {
+		if a.WakeCall, err = o.jobs.Queue.WakeCall(ctx, t.job.id, a.Unit); err != nil {
 			return a, nil, err
 		}
 	}
@@ -208,7 +209,7 @@ func (o *Orchestrator) assignText(ctx context.Context, a *mapreduce.Assignment, 
 		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobText, SHA256: src.Sha256, Length: src.Length, Start: src.Start, End: src.End})
 		text = nil
 	case text == nil && size > 0:
-		text, err = o.jobs.Text(ctx, a.Job, src.Sha256, src.Start, src.End)
+		text, err = o.jobs.Content.Text(ctx, a.Job, src.Sha256, src.Start, src.End)
 	}
 	a.Text = textOf(u, text)
 	return err

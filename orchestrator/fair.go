@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // fairQueue decides whose turn it is, by round robin on two levels with a quantum of
@@ -121,7 +121,7 @@ func (f *fairQueue) remove(r *scheduledJob) {
 // other tenant waits.
 func (f *fairQueue) visitAllowance(r *scheduledJob) int {
 	if len(f.tenants) == 0 || (len(f.tenants) == 1 && f.tenants[0].tenant == r.tenant) {
-		return jobs.MaxBatch
+		return records.MaxBatch
 	}
 	return quantum
 }

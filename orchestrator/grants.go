@@ -10,7 +10,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/grants"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 func randomJitter() float64 { return rand.Float64() }
@@ -30,7 +31,7 @@ func (o *Orchestrator) adjustGrants(ctx context.Context, id mapreduce.JobID) err
 			return err
 		}
 	}
-	g, short, err := o.requestGrant(ctx, id, func() (jobs.GrantRequest, bool) { return o.missingGrants(id) })
+	g, short, err := o.requestGrant(ctx, id, func() (grants.Request, bool) { return o.missingGrants(id) })
 	if err != nil || short == 0 || g.Budget == 0 || g.Running > 0 {
 		return err
 	}
@@ -50,7 +51,7 @@ func (o *Orchestrator) lockGrantRequests(ctx context.Context) (done func(), err 
 
 // requestGrant asks for a grant, if what says to, and enters it. It returns how many
 // tokens are still lacking.
-func (o *Orchestrator) requestGrant(ctx context.Context, id mapreduce.JobID, what func() (jobs.GrantRequest, bool)) (g *jobs.GrantReply, short int64, err error) {
+func (o *Orchestrator) requestGrant(ctx context.Context, id mapreduce.JobID, what func() (grants.Request, bool)) (g *grants.Reply, short int64, err error) {
 	done, err := o.lockGrantRequests(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -60,7 +61,7 @@ func (o *Orchestrator) requestGrant(ctx context.Context, id mapreduce.JobID, wha
 	if !wanted {
 		return nil, 0, nil
 	}
-	if g, err = o.jobs.Grant(ctx, id, ask); err != nil {
+	if g, err = o.jobs.Grants.Grant(ctx, id, ask); err != nil {
 		o.scheduler.markGrantUnsure(id)
 		return nil, 0, err
 	}
@@ -83,7 +84,7 @@ func (o *Orchestrator) fleetSlots(ctx context.Context) error {
 	}
 	ask.Limit, ask.Doubts = int64(o.config.MaxCalls), o.members.SuspectNodes()
 	ask.Keep = ask.Limit
-	g, err := o.jobs.FleetSlots(ctx, ask)
+	g, err := o.jobs.Grants.FleetSlots(ctx, ask)
 	if err != nil {
 		o.scheduler.callsChange()
 		return err
@@ -93,7 +94,7 @@ func (o *Orchestrator) fleetSlots(ctx context.Context) error {
 		o.signals.MarkDue(id) // which may have slots of them now
 	}
 	if ask.Keep = keep; ask.Keep < g.Kept {
-		if _, err = o.jobs.FleetSlots(ctx, ask); err != nil {
+		if _, err = o.jobs.Grants.FleetSlots(ctx, ask); err != nil {
 			o.scheduler.callsChange()
 		}
 	}
@@ -102,7 +103,7 @@ func (o *Orchestrator) fleetSlots(ctx context.Context) error {
 
 // wantsCalls returns how many calls this node has use for, and whether it has to
 // ask for them.
-func (b *scheduler) wantsCalls() (ask jobs.CallsGrantRequest, wanted bool) {
+func (b *scheduler) wantsCalls() (ask grants.CallsRequest, wanted bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	providers := make(map[string]bool)
@@ -127,7 +128,7 @@ func (b *scheduler) wantsCalls() (ask jobs.CallsGrantRequest, wanted bool) {
 
 // mayCall enters how many calls this node may have under way, and returns how many
 // may be now, and the jobs that make some if these are more than before.
-func (b *scheduler) mayCall(ask jobs.CallsGrantRequest, g *jobs.CallsGrantReply) (keep int64, more []mapreduce.JobID) {
+func (b *scheduler) mayCall(ask grants.CallsRequest, g *grants.CallsReply) (keep int64, more []mapreduce.JobID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if g.Slots > b.callSlots {
@@ -160,16 +161,16 @@ func (b *scheduler) callsPoll(alone bool) {
 	b.callsDue = b.callsDue || short || !alone && (b.calling > 0 || b.callsAsked.Need > 0)
 }
 
-func (o *Orchestrator) outOfBudget(ctx context.Context, id mapreduce.JobID, g *jobs.GrantReply, short int64) error {
+func (o *Orchestrator) outOfBudget(ctx context.Context, id mapreduce.JobID, g *grants.Reply, short int64) error {
 	if !o.scheduler.hasWaitedForTokens(id, 3*o.config.Poll) {
-		beats, err := o.jobs.Beats(ctx)
+		beats, err := o.jobs.Nodes.Beats(ctx)
 		if err != nil || len(beats) > 1 || !o.members.IsOnlyNode() {
 			return err // others may yet return what they do not need
 		}
 	}
 	why := fmt.Sprintf("budget of %d tokens: the next unit may need %d, and no more are left to reserve; "+
 		"go on with `coditect mapreduce resume --job-id %s --budget N`", g.Budget, short, id)
-	if err := o.jobs.Pause(ctx, id, g.Epoch, why); err != nil {
+	if err := o.jobs.Lifecycle.Pause(ctx, id, g.Epoch, why); err != nil {
 		return err
 	}
 	o.signals.MarkDue(id)
@@ -179,7 +180,7 @@ func (o *Orchestrator) outOfBudget(ctx context.Context, id mapreduce.JobID, g *j
 // newHere reports whether this node lacks slots of a job and has none: so do all
 // that have just seen it.
 func (b *scheduler) newHere(id mapreduce.JobID) bool {
-	var ask jobs.GrantRequest
+	var ask grants.Request
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.runs[id]
@@ -188,8 +189,8 @@ func (b *scheduler) newHere(id mapreduce.JobID) bool {
 
 // missingGrants says what to ask for, and whether to. What is to be given back is off the
 // board from then on.
-func (o *Orchestrator) missingGrants(id mapreduce.JobID) (jobs.GrantRequest, bool) {
-	ask := jobs.GrantRequest{ID: newID(), Alone: o.members.IsOnlyNode(), Doubts: o.members.SuspectNodes()}
+func (o *Orchestrator) missingGrants(id mapreduce.JobID) (grants.Request, bool) {
+	ask := grants.Request{ID: newID(), Alone: o.members.IsOnlyNode(), Doubts: o.members.SuspectNodes()}
 	b := o.scheduler
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -203,7 +204,7 @@ func (o *Orchestrator) missingGrants(id mapreduce.JobID) (jobs.GrantRequest, boo
 
 // fillGrantRequest fills in what to ask for of a job, which may be nil, and reports whether to.
 // The caller holds mu.
-func (b *scheduler) fillGrantRequest(r *scheduledJob, ask *jobs.GrantRequest) bool {
+func (b *scheduler) fillGrantRequest(r *scheduledJob, ask *grants.Request) bool {
 	if r == nil || !r.running {
 		return false
 	}
@@ -236,7 +237,7 @@ func (b *scheduler) markGrantUnsure(id mapreduce.JobID) {
 // units that others settled it knows nothing. Should a turn be under way that
 // the store has counted already, the scheduler has too many for a while, and the
 // next claim or reservation finds that out.
-func (b *scheduler) applyGrant(id mapreduce.JobID, g *jobs.GrantReply) (short int64) {
+func (b *scheduler) applyGrant(id mapreduce.JobID, g *grants.Reply) (short int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.runs[id]
@@ -292,7 +293,7 @@ func (o *Orchestrator) returnGrants(ctx context.Context, id mapreduce.JobID) err
 	}
 	defer done()
 	if o.scheduler.takeReleasableGrants(id) {
-		if _, err = o.jobs.Return(ctx, id); err != nil {
+		if _, err = o.jobs.Grants.Return(ctx, id); err != nil {
 			o.scheduler.markGrantUnsure(id)
 		}
 	}
@@ -327,14 +328,14 @@ func (o *Orchestrator) pauseStuck(ctx context.Context, id mapreduce.JobID) error
 	if why == "" && !begins {
 		return nil
 	}
-	job, err := o.jobs.Job(ctx, id)
+	job, err := o.jobs.View.Job(ctx, id)
 	if err != nil || o.scheduler.isProgressing(id, job, time.Now()) {
 		return err
 	}
 	if asleep, err := o.allUnitsParked(ctx, job); err != nil || asleep || begins {
 		return err
 	}
-	if err := o.jobs.Pause(ctx, id, epoch, why); err != nil {
+	if err := o.jobs.Lifecycle.Pause(ctx, id, epoch, why); err != nil {
 		return err
 	}
 	o.signals.MarkDue(id)
@@ -347,7 +348,7 @@ func (o *Orchestrator) allUnitsParked(ctx context.Context, job *mapreduce.Job) (
 	if job.ParkedUnits == 0 {
 		return false, nil
 	}
-	queued, err := o.jobs.Queued(ctx, job.ID)
+	queued, err := o.jobs.Queue.Queued(ctx, job.ID)
 	if err != nil || queued {
 		return false, err
 	}
@@ -491,8 +492,8 @@ func (o *Orchestrator) reserveOne(ctx context.Context, s *session, q mapreduce.R
 	}
 	more := q.Tokens - h.reserved
 	if !o.scheduler.spendTokens(ctx, r, more) {
-		ask := jobs.GrantRequest{Tokens: more, Parallelism: int64(spec.Parallelism), Doubts: o.members.SuspectNodes()}
-		if _, _, err := o.requestGrant(ctx, q.Job, func() (jobs.GrantRequest, bool) { return ask, true }); err != nil {
+		ask := grants.Request{Tokens: more, Parallelism: int64(spec.Parallelism), Doubts: o.members.SuspectNodes()}
+		if _, _, err := o.requestGrant(ctx, q.Job, func() (grants.Request, bool) { return ask, true }); err != nil {
 			return false, err
 		}
 		// Whether that is enough the store decides: this reservation may be in what it
@@ -501,8 +502,8 @@ func (o *Orchestrator) reserveOne(ctx context.Context, s *session, q mapreduce.R
 			o.signals.MarkDue(q.Job)
 		}
 	}
-	before, err := o.jobs.Reserve(ctx, []jobs.Reservation{{Held: q.Held, Tokens: q.Tokens}})
-	if err == nil && before[0] == jobs.NoTokens {
+	before, err := o.jobs.Grants.Reserve(ctx, []grants.Reservation{{Held: q.Held, Tokens: q.Tokens}})
+	if err == nil && before[0] == grants.NoTokens {
 		o.scheduler.noteMissingTokens(r, q.Tokens)
 		o.scheduler.markOverdrawn(r)
 		o.signals.MarkDue(q.Job)
@@ -531,11 +532,11 @@ func (o *Orchestrator) specOf(ctx context.Context, r *scheduledJob) (*mapreduce.
 	if spec != nil {
 		return spec, nil
 	}
-	rec, err := o.jobs.Record(ctx, r.id)
+	rec, err := o.jobs.View.Record(ctx, r.id)
 	if err != nil {
 		return nil, err
 	}
-	stored := jobs.SpecOf(rec.Config)
+	stored := records.SpecOf(rec.Config)
 	return &stored, nil
 }
 

@@ -113,11 +113,11 @@ func shapeOf(t *testing.T, units map[mapreduce.UnitID]*mapreduce.Unit) string {
 func (n *node) finals(id mapreduce.JobID) []string {
 	n.t.Helper()
 	var units []string
-	u, err := n.jobs.Unit(n.t.Context(), id, mapreduce.FinalUnit)
+	u, err := n.jobs.View.Unit(n.t.Context(), id, mapreduce.FinalUnit)
 	if err != nil || u == nil {
 		n.t.Fatalf("final unit: %v, %v", u, err)
 	}
-	data, err := n.jobs.Output(n.t.Context(), id, u)
+	data, err := n.jobs.Content.Output(n.t.Context(), id, u)
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func (n *node) finals(id mapreduce.JobID) []string {
 // healthy checks the whole store.
 func (n *node) healthy() {
 	n.t.Helper()
-	err := n.jobs.Check(n.t.Context(), func(f mapreduce.Finding) error {
+	err := n.jobs.Check.Run(n.t.Context(), func(f mapreduce.Finding) error {
 		if f.Severity == mapreduce.Wrong {
 			n.t.Errorf("check: %s %s: %s", f.Job, f.Key, f.Message)
 		}

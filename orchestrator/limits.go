@@ -472,7 +472,7 @@ func (o *Orchestrator) limitsLoop(ctx context.Context) {
 // noteLimit tells the fleet of one model, and takes what the fleet knows of it.
 func (o *Orchestrator) noteLimit(ctx context.Context, name string) error {
 	n := o.scheduler.takeNote(name, int64(o.config.MaxCalls))
-	scope, err := o.jobs.NoteLimit(ctx, name, n, o.members.DeadNodes())
+	scope, err := o.jobs.Grants.NoteLimit(ctx, name, n, o.members.DeadNodes())
 	if err != nil {
 		o.scheduler.putBack(name, n)
 		return err

@@ -9,7 +9,9 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/grants"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // inheritAll has all trees looked at as a whole, and returns the jobs.
@@ -22,7 +24,7 @@ func (o *Orchestrator) inheritAll() []mapreduce.JobID {
 }
 
 // expireAfter expires a session unless it is taken up again within d.
-func (o *Orchestrator) expireAfter(s jobs.SessionRef, running map[mapreduce.Held]bool, d time.Duration) {
+func (o *Orchestrator) expireAfter(s nodes.SessionRef, running map[mapreduce.Held]bool, d time.Duration) {
 	o.supervisor.AfterGrace(d, func(ctx context.Context) {
 		if err := o.expireSession(ctx, s, running); err != nil && ctx.Err() == nil {
 			o.supervisor.LogFailure(ctx, "expiring a session; trying again", err, "session", s.Session)
@@ -31,10 +33,10 @@ func (o *Orchestrator) expireAfter(s jobs.SessionRef, running map[mapreduce.Held
 	})
 }
 
-func (o *Orchestrator) expireSession(ctx context.Context, s jobs.SessionRef, running map[mapreduce.Held]bool) error {
+func (o *Orchestrator) expireSession(ctx context.Context, s nodes.SessionRef, running map[mapreduce.Held]bool) error {
 	units := 0
 	for {
-		loss, err := o.jobs.Expire(ctx, s.Session, s.Node, s.Epoch, running)
+		loss, err := o.jobs.Sessions.Expire(ctx, s.Session, s.Node, s.Epoch, running)
 		if err != nil {
 			o.inheritAll() // it may have happened nevertheless
 			return err
@@ -65,7 +67,7 @@ func (o *Orchestrator) expireSession(ctx context.Context, s jobs.SessionRef, run
 // settleSlots stops counting what a session held that was given up, or has gone
 // elsewhere: then its slots went with it, and how many are left here is read
 // anew first. If it was here since, that is not over.
-func (o *Orchestrator) settleSlots(ctx context.Context, ref jobs.SessionRef) error {
+func (o *Orchestrator) settleSlots(ctx context.Context, ref nodes.SessionRef) error {
 	b := o.scheduler
 	b.mu.Lock()
 	s := b.away[ref.Session]
@@ -80,7 +82,7 @@ func (o *Orchestrator) settleSlots(ctx context.Context, ref jobs.SessionRef) err
 	}
 	b.mu.Unlock()
 	for job := range held {
-		_, _, err := o.requestGrant(ctx, job, func() (jobs.GrantRequest, bool) { return jobs.GrantRequest{}, true })
+		_, _, err := o.requestGrant(ctx, job, func() (grants.Request, bool) { return grants.Request{}, true })
 		if errs.KindOf(err) == errs.NotFound && err != nil {
 			continue
 		}
@@ -108,7 +110,7 @@ func (o *Orchestrator) wakeLoop(ctx context.Context) {
 			o.signals.MarkDue(id)
 		}
 		if err == nil {
-			err = o.life.RefreshJobs(ctx, o.jobs.Runs)
+			err = o.life.RefreshJobs(ctx, o.jobs.View.Runs)
 		}
 		if err == nil && !o.members.IsOnlyNode() {
 			o.scheduler.callsChange()
@@ -180,8 +182,8 @@ func (b *scheduler) runningJobs() []mapreduce.JobID {
 
 // scheduleJob puts a job on the scheduler, compiled if it is not yet. waiting are the
 // units that wait, if these are known and all there are.
-func (o *Orchestrator) scheduleJob(ctx context.Context, id mapreduce.JobID, st *jobs.Standing, compiled *jobspec.Compiled, waiting []jobs.Candidate) {
-	spec := jobs.SpecOf(st.Record.Config)
+func (o *Orchestrator) scheduleJob(ctx context.Context, id mapreduce.JobID, st *records.Standing, compiled *jobspec.Compiled, waiting []records.Candidate) {
+	spec := records.SpecOf(st.Record.Config)
 	if compiled == nil {
 		var err error
 		compiled, err = o.specs.Compiled(id, &spec)

@@ -245,7 +245,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o.supervisor = supervise.New(j, &o.signals, supervise.Config{Logger: c.Logger, Grace: c.Grace, Lease: c.Lease, Beat: c.Beat})
 	o.members = cluster.New(j, clusterHost{o}, o.supervisor, cluster.Config{Beat: c.Beat, Lease: c.Lease, Grace: c.Grace, Seal: c.Seal, Logger: c.Logger})
 	o.access = access.Rules{TenantOf: func(ctx context.Context, id mapreduce.JobID) (mapreduce.TenantID, error) {
-		ctl, err := j.Ctl(ctx, id)
+		ctl, err := j.View.Control(ctx, id)
 		return mapreduce.TenantID(ctl.GetTenant()), err
 	}}
 	o.specs = jobspec.NewFinder(j, func(id mapreduce.JobID) *jobspec.Compiled { return o.scheduler.compiledJob(id) })

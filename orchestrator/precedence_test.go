@@ -79,7 +79,7 @@ func TestAPlanThatIsLeftInPartIsGoneOnWith(t *testing.T) {
 		spec.Parallelism, spec.ReduceContextLimit, spec.ReduceBatchSize = 64, 1000, 2
 		id := a.submit(spec, 4000)
 		<-begun
-		if s, err := a.jobs.LevelStatus(t.Context(), id); err != nil || s.Level != 0 || s.Next == 0 || s.Next >= 2000 {
+		if s, err := a.jobs.Levels.Status(t.Context(), id); err != nil || s.Level != 0 || s.Next == 0 || s.Next >= 2000 {
 			t.Fatalf("the job is at %+v (error %v), want level 1 planned in part", s, err)
 		}
 		left := time.Now()

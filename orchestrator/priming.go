@@ -75,12 +75,12 @@ func (o *Orchestrator) primePrefix(ctx context.Context, id mapreduce.JobID) erro
 	ask, tell := o.scheduler.primingDue(id, o.config.WarmFor, time.Now())
 	switch {
 	case tell:
-		if err := o.jobs.Warmed(ctx, id); err != nil {
+		if err := o.jobs.Grants.Warmed(ctx, id); err != nil {
 			return err
 		}
 		o.scheduler.notePrimingAnnounced(id)
 	case ask:
-		first, open, err := o.jobs.Warm(ctx, id, o.members.DeadNodes())
+		first, open, err := o.jobs.Grants.Warm(ctx, id, o.members.DeadNodes())
 		if err != nil {
 			return err
 		}

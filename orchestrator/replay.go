@@ -21,7 +21,7 @@ func (o *Orchestrator) replayInput(ctx context.Context, asked mapreduce.JobSpec,
 		}
 		return asked, nil, err
 	}
-	job, err := o.jobs.Job(ctx, asked.Replay)
+	job, err := o.jobs.View.Job(ctx, asked.Replay)
 	if err != nil {
 		return asked, nil, err
 	}
@@ -54,7 +54,7 @@ func (c *Config) checkReplayable(job *mapreduce.Job, t mapreduce.TenantID) error
 func (o *Orchestrator) documentsOf(ctx context.Context, id mapreduce.JobID) iter.Seq2[*mapreduce.Document, error] {
 	return func(yield func(*mapreduce.Document, error) bool) {
 		next := [...]func() (*storagev1.Unit, error){o.unitsOf(ctx, id, -1), o.unitsOf(ctx, id, 0)}
-		rec, err := o.jobs.Record(ctx, id)
+		rec, err := o.jobs.View.Record(ctx, id)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -100,11 +100,11 @@ func (o *Orchestrator) directDocumentsByNumber(ctx context.Context, id mapreduce
 	}
 	var u *storagev1.Unit
 	if unit := compiled.DirectUnit(); unit != "" {
-		if u, err = o.jobs.Unit(ctx, id, unit); err != nil {
+		if u, err = o.jobs.View.Unit(ctx, id, unit); err != nil {
 			return nil, err
 		}
 	}
-	docs, err := outputs.Documents(ctx, o.jobs, id, u)
+	docs, err := outputs.Documents(ctx, o.jobs.Reader(), id, u)
 	held := make(map[int64]*mapreduce.Document, len(docs))
 	for _, d := range docs {
 		held[d.Number] = &mapreduce.Document{
@@ -122,7 +122,7 @@ func (o *Orchestrator) unitsOf(ctx context.Context, id mapreduce.JobID, level in
 	return func() (*storagev1.Unit, error) {
 		if len(page) == 0 && !ended {
 			var err error
-			if page, err = o.jobs.UnitsFrom(ctx, id, level, from, 256); err != nil {
+			if page, err = o.jobs.View.UnitsFrom(ctx, id, level, from, 256); err != nil {
 				return nil, err
 			}
 			ended = len(page) == 0
@@ -143,7 +143,7 @@ const textBytes = 4 << 20
 // was skipped.
 func (o *Orchestrator) documentOf(ctx context.Context, id mapreduce.JobID, n int64, u *storagev1.Unit) (*mapreduce.Document, error) {
 	if u == nil {
-		page, err := o.jobs.Skipped(ctx, id, n, 1)
+		page, err := o.jobs.View.Skipped(ctx, id, n, 1)
 		if err == nil && (len(page) == 0 || page[0].N != n) {
 			err = errs.New(errs.DataLoss, "document %d of job %s is neither there nor skipped", n+1, id)
 		}
@@ -155,7 +155,7 @@ func (o *Orchestrator) documentOf(ctx context.Context, id mapreduce.JobID, n int
 	src := u.Source
 	d := &mapreduce.Document{ID: mapreduce.DocumentID(u.DocumentId), MediaType: src.MediaType, Metadata: src.Metadata}
 	for at := int64(0); at < src.Length; at += textBytes {
-		part, err := o.jobs.Text(ctx, id, src.Sha256, at, min(at+textBytes, src.Length))
+		part, err := o.jobs.Content.Text(ctx, id, src.Sha256, at, min(at+textBytes, src.Length))
 		if err != nil {
 			return nil, err
 		}
@@ -170,7 +170,7 @@ func (o *Orchestrator) documentOf(ctx context.Context, id mapreduce.JobID, n int
 func (o *Orchestrator) stateOf(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, u *storagev1.Unit) (state []byte, failed *mapreduce.Report, err error) {
 	name := mapreduce.UnitID(u.UnitId)
 	if spec.Replay != "" && u.Level >= 0 {
-		was, err := o.jobs.Unit(ctx, spec.Replay, name)
+		was, err := o.jobs.View.Unit(ctx, spec.Replay, name)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -180,12 +180,12 @@ func (o *Orchestrator) stateOf(ctx context.Context, id mapreduce.JobID, spec *ma
 				Class: mapreduce.PermanentUnit, Errors: was.Errors,
 			}, nil
 		}
-		if state, err = o.jobs.State(ctx, spec.Replay, name); err != nil || state != nil {
+		if state, err = o.jobs.Content.State(ctx, spec.Replay, name); err != nil || state != nil {
 			return state, nil, err
 		}
 	}
 	if u.Attempt > 1 {
-		state, err = o.jobs.State(ctx, id, name)
+		state, err = o.jobs.Content.State(ctx, id, name)
 	}
 	return state, nil, err
 }

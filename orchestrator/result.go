@@ -10,7 +10,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/assemble"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // GetResult implements mapreduce.Service.
@@ -18,7 +18,7 @@ func (o *Orchestrator) GetResult(ctx context.Context, by mapreduce.Principal, id
 	if err := o.access.UseJob(ctx, by, id); err != nil {
 		return err
 	}
-	job, err := o.jobs.Job(ctx, id)
+	job, err := o.jobs.View.Job(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (o *Orchestrator) GetResult(ctx context.Context, by mapreduce.Principal, id
 	if err := sink(&mapreduce.ResultPart{Job: job}); err != nil {
 		return err
 	}
-	ctl, err := o.jobs.Ctl(ctx, id)
+	ctl, err := o.jobs.View.Control(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -43,14 +43,14 @@ func (o *Orchestrator) GetResult(ctx context.Context, by mapreduce.Principal, id
 	if err != nil {
 		return err
 	}
-	return assemble.Result(ctx, o.jobs, from, sink)
+	return assemble.Result(ctx, o.jobs.Reader(), from, sink)
 }
 
 // assembledFrom returns a job as its result is assembled, as far as it has come.
 func assembledFrom(id mapreduce.JobID, compiled *jobspec.Compiled, ctl *storagev1.Ctl) (assemble.Job, error) {
 	stages := jobspec.NewStages(compiled, ctl)
 	job := assemble.Job{ID: id, Direct: compiled.DirectUnit(), Last: lastUnit(ctl)}
-	for level := range jobs.Levels(ctl) {
+	for level := range records.CountLevels(ctl) {
 		stage := stages.StageAt(level)
 		job.Records = append(job.Records, stage == nil || stage.Output.Kind == pipeline.OutputRecords)
 	}
@@ -75,8 +75,8 @@ func recordsSchema(spec *mapreduce.JobSpec, stages jobspec.Stages) (*schema.Sche
 // lastUnit returns the unit that a job comes to, as far as it is planned: that of
 // the last level, if there is one; else "".
 func lastUnit(ctl *storagev1.Ctl) mapreduce.UnitID {
-	if ctl.Level == jobs.Levels(ctl)-1 || ctl.TreeTop > 0 {
-		return jobs.LevelOf(ctl, jobs.Levels(ctl)-1).Unit
+	if ctl.Level == records.CountLevels(ctl)-1 || ctl.TreeTop > 0 {
+		return records.LevelOf(ctl, records.CountLevels(ctl)-1).Unit
 	}
 	return ""
 }

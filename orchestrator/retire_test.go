@@ -30,7 +30,7 @@ func TestARetiredOrchestratorIsNotWaitedFor(t *testing.T) {
 	second := patient()
 	c.worker(&scripted.Agent{}, worker.Config{Slots: 4, Prefetch: 1, Embedded: true}, second)
 	second.wantEnd(id, mapreduce.JobComplete)
-	beats, err := second.jobs.Beats(t.Context())
+	beats, err := second.jobs.Nodes.Beats(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,13 +44,13 @@ func TestAnOrchestratorWithASubmissionDoesNotRetire(t *testing.T) {
 	c := newCluster(t)
 	n := c.orchestrator(quick(orchestrator.Config{}))
 	n.stop()
-	if err := n.jobs.Begin(t.Context(), "mr_20260101_abcdef", &storagev1.Spec{}); err != nil {
+	if err := n.jobs.Submit.Begin(t.Context(), "mr_20260101_abcdef", &storagev1.Spec{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.orch.Retire(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	beats, err := n.jobs.Beats(t.Context())
+	beats, err := n.jobs.Nodes.Beats(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,8 @@ import (
 	"slices"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/queue"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -31,7 +32,7 @@ type cursor struct{ at, to, wrap, own int64 }
 func (c *cursor) isDone() bool { return c.at >= c.to && c.wrap == 0 }
 
 // movePast moves c behind what was found.
-func (c *cursor) movePast(found []jobs.Candidate, more bool) {
+func (c *cursor) movePast(found []records.Candidate, more bool) {
 	switch {
 	case more:
 		if last := found[len(found)-1]; last.Class == keys.ClassNew {
@@ -88,17 +89,17 @@ type scanner struct {
 	part  float64
 	parts int
 	limit int
-	found []jobs.Candidate
+	found []records.Candidate
 }
 
 // readQueue reads on in one queue.
 func (s *scanner) readQueue(ctx context.Context, shard int64, c *cursor) error {
-	st := jobs.Stretch{Shard: shard, From: c.at, To: c.to, Returned: s.again, Limit: s.limit}
-	found, more, err := s.o.jobs.Scan(ctx, s.job, st)
+	st := queue.Stretch{Shard: shard, From: c.at, To: c.to, Returned: s.again, Limit: s.limit}
+	found, more, err := s.o.jobs.Queue.Scan(ctx, s.job, st)
 	if err != nil {
 		return err
 	}
-	n := slices.IndexFunc(found, func(c jobs.Candidate) bool { return c.Class == keys.ClassNew })
+	n := slices.IndexFunc(found, func(c records.Candidate) bool { return c.Class == keys.ClassNew })
 	if s.parts == 1 || n < 0 {
 		c.movePast(found, more)
 		s.found = append(s.found, found...)
@@ -123,8 +124,8 @@ func (s *scanner) readQueue(ctx context.Context, shard int64, c *cursor) error {
 }
 
 // readApart reads a long queue from this orchestrator's place in it.
-func (s *scanner) readApart(ctx context.Context, st jobs.Stretch, first int64, c *cursor) error {
-	last, err := s.o.jobs.Last(ctx, s.job, st)
+func (s *scanner) readApart(ctx context.Context, st queue.Stretch, first int64, c *cursor) error {
+	last, err := s.o.jobs.Queue.Last(ctx, s.job, st)
 	if err != nil {
 		return err
 	}
@@ -132,7 +133,7 @@ func (s *scanner) readApart(ctx context.Context, st jobs.Stretch, first int64, c
 	c.at = first + int64(s.part*span)
 	c.wrap, c.own = c.at, c.at+int64(span/float64(s.parts))
 	st.From, st.Returned = c.at, false
-	found, more, err := s.o.jobs.Scan(ctx, s.job, st)
+	found, more, err := s.o.jobs.Queue.Scan(ctx, s.job, st)
 	if err != nil {
 		return err
 	}
@@ -142,7 +143,7 @@ func (s *scanner) readApart(ctx context.Context, st jobs.Stretch, first int64, c
 }
 
 // applyScan takes what a committer read of a job's queues; no cursors, nothing.
-func (b *scheduler) applyScan(r *scheduledJob, found []jobs.Candidate, cursors []cursor) {
+func (b *scheduler) applyScan(r *scheduledJob, found []records.Candidate, cursors []cursor) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r.reading = false
@@ -158,23 +159,23 @@ func (b *scheduler) applyScan(r *scheduledJob, found []jobs.Candidate, cursors [
 
 // unseenCandidates returns those of found that are neither in the queue in memory nor
 // taken from it. The caller holds b.mu.
-func (r *scheduledJob) unseenCandidates(found []jobs.Candidate) []jobs.Candidate {
-	seen := make(map[jobs.Candidate]bool, len(r.queue))
+func (r *scheduledJob) unseenCandidates(found []records.Candidate) []records.Candidate {
+	seen := make(map[records.Candidate]bool, len(r.queue))
 	for _, c := range r.queue {
 		seen[c] = true
 	}
-	found = slices.DeleteFunc(found, func(c jobs.Candidate) bool {
+	found = slices.DeleteFunc(found, func(c records.Candidate) bool {
 		_, taken := r.taken[c]
 		return taken || seen[c]
 	})
-	maps.DeleteFunc(r.taken, func(_ jobs.Candidate, underWay bool) bool { return !underWay })
+	maps.DeleteFunc(r.taken, func(_ records.Candidate, underWay bool) bool { return !underWay })
 	return found
 }
 
 // takeCandidates notes that a turn is to claim candidates. The caller holds b.mu.
-func (r *scheduledJob) takeCandidates(all []jobs.Candidate) {
+func (r *scheduledJob) takeCandidates(all []records.Candidate) {
 	if r.taken == nil {
-		r.taken = make(map[jobs.Candidate]bool)
+		r.taken = make(map[records.Candidate]bool)
 	}
 	for _, c := range all {
 		r.taken[c] = true
@@ -182,7 +183,7 @@ func (r *scheduledJob) takeCandidates(all []jobs.Candidate) {
 }
 
 // returnCandidates notes that the turn has ended. The caller holds b.mu.
-func (r *scheduledJob) returnCandidates(all []jobs.Candidate) {
+func (r *scheduledJob) returnCandidates(all []records.Candidate) {
 	for _, c := range all {
 		if r.reading {
 			r.taken[c] = false
@@ -205,7 +206,7 @@ func (r *scheduledJob) noteCrowding(candidates, gone int) {
 	if candidates < 2 || 2*gone < candidates {
 		return
 	}
-	r.queue = slices.DeleteFunc(r.queue, func(c jobs.Candidate) bool { return c.Class == keys.ClassNew })
+	r.queue = slices.DeleteFunc(r.queue, func(c records.Candidate) bool { return c.Class == keys.ClassNew })
 	r.crowded = true
 	r.restartScan()
 }

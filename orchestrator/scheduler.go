@@ -9,7 +9,9 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/notify"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/grants"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
 // A scheduler is what an orchestrator sees of its jobs and workers, and decides what
@@ -32,7 +34,7 @@ type scheduler struct {
 	// calling how many it holds.
 	callSlots, calling int64
 	callsTaken         int64                  // how often others took some of callSlots
-	callsAsked         jobs.CallsGrantRequest // of which callSlots are what came
+	callsAsked         grants.CallsRequest    // of which callSlots are what came
 	callsDue           bool                   // it is to be asked for them again
 	models             map[string]*modelState // by provider and model
 	texts              int64                  // bytes that units which run keep of what they were given
@@ -60,23 +62,23 @@ type scheduledJob struct {
 
 	running bool            // it may make claims
 	reports []pendingReport // waiting for a turn
-	release []jobs.HeldID   // claims all of whose units have ended
+	release []turns.HeldID  // claims all of whose units have ended
 	turns   int             // under way
 	held    int             // units that sessions of this node hold, or are being given: see hold
 	retryAt time.Time       // no turn before: the last one failed
 	retries int             // turns that failed in a row
 
-	queue   []jobs.Candidate // seen waiting
-	cursors []cursor         // by shard; nil: from the beginning
-	crowded bool             // another orchestrator claims where this one did
+	queue   []records.Candidate // seen waiting
+	cursors []cursor            // by shard; nil: from the beginning
+	crowded bool                // another orchestrator claims where this one did
 	// taken are the candidates of turns under way, and those of turns that have
 	// ended since the queue is being read: what is read may still show them.
-	taken   map[jobs.Candidate]bool // whether the turn is under way
-	drained bool                    // the queue was read to its end
-	starved bool                    // it waits for slots in the fair queue
-	queued  bool                    // it waits for its turn there
-	reading bool                    // it is being read
-	reread  bool                    // something was put into it meanwhile
+	taken   map[records.Candidate]bool // whether the turn is under way
+	drained bool                       // the queue was read to its end
+	starved bool                       // it waits for slots in the fair queue
+	queued  bool                       // it waits for its turn there
+	reading bool                       // it is being read
+	reread  bool                       // something was put into it meanwhile
 
 	slots        int64     // granted
 	revocations  int64     // how often others took some of them
@@ -146,11 +148,11 @@ type task struct {
 	spec    *mapreduce.JobSpec // of the run, as it was then, as is the next
 	stages  jobspec.Stages
 	scan    bool
-	turn    *jobs.Turn
+	turn    *turns.Turn
 	sent    []pendingReport // the reports of the turn
 	seats   []*session      // of the turn's claim
 	last    []*claimOf      // claims that end with the turn's reports
-	release []jobs.HeldID   // claims that had ended before
+	release []turns.HeldID  // claims that had ended before
 	tokens  int64           // set aside for the claim
 }
 
@@ -231,11 +233,11 @@ func (r *scheduledJob) isStarved() bool {
 // than another commit for them.
 func (b *scheduler) taskFor(r *scheduledJob) *task {
 	room := b.freeSlots(r)
-	if len(r.queue) < min(room, jobs.MaxBatch) && !r.drained && !r.reading {
+	if len(r.queue) < min(room, records.MaxBatch) && !r.drained && !r.reading {
 		r.reading = true
 		return &task{job: r, scan: true}
 	}
-	t := &task{job: r, spec: r.spec, stages: r.stages, turn: &jobs.Turn{Job: r.id}}
+	t := &task{job: r, spec: r.spec, stages: r.stages, turn: &turns.Turn{Job: r.id}}
 	b.takeReports(r, t)
 	if room > 0 && len(r.queue) > 0 {
 		b.takeSeats(r, t, room)
@@ -342,10 +344,10 @@ func (b *scheduler) countUsableSessions(r *scheduledJob) (n int) {
 }
 
 func (b *scheduler) takeReports(r *scheduledJob, t *task) {
-	n := min(len(r.reports), jobs.MaxBatch)
+	n := min(len(r.reports), records.MaxBatch)
 	last := make(map[*claimOf]int)
 	for _, p := range r.reports[:n] {
-		t.turn.Reports = append(t.turn.Reports, jobs.TurnReport{Report: p.report, Jitter: p.jitter, Session: p.session.id, Broke: p.broke})
+		t.turn.Reports = append(t.turn.Reports, turns.Report{Report: p.report, Jitter: p.jitter, Session: p.session.id, Broke: p.broke})
 		h := p.session.held[unitKey{p.report.Job, p.report.Unit}]
 		if h == nil || h.attempt != p.report.Attempt || h.taken {
 			continue
@@ -367,8 +369,8 @@ func (b *scheduler) takeReports(r *scheduledJob, t *task) {
 // offered units in turn; those first that would run them at once, for what another
 // held waiting would take a place in a limit and use it for nothing.
 func (b *scheduler) takeSeats(r *scheduledJob, t *task, room int) {
-	want := min(room, jobs.MaxBatch, len(r.queue), b.fairQueue.visitAllowance(r))
-	claim := &jobs.Claim{ID: newID(), Share: r.share}
+	want := min(room, records.MaxBatch, len(r.queue), b.fairQueue.visitAllowance(r))
+	claim := &turns.Claim{ID: newID(), Share: r.share}
 	for want > 0 {
 		given := b.seatAll(r, t, claim, want, (*session).idleSlots)
 		if given == 0 {
@@ -397,16 +399,16 @@ func (b *scheduler) takeSeats(r *scheduledJob, t *task, room int) {
 		t.tokens, r.tokens, r.claiming = r.tokens, 0, true
 	}
 	slots, all := b.reachableSlots(r)
-	claim.Slots = jobs.Share{Slots: int64(min(r.held, slots)), Taken: r.revocations}
+	claim.Slots = turns.Share{Slots: int64(min(r.held, slots)), Taken: r.revocations}
 	if r.usesFleetCalls() {
-		claim.Calls = jobs.Share{Slots: min(b.calling, int64(all)), Taken: b.callsTaken}
+		claim.Calls = turns.Share{Slots: min(b.calling, int64(all)), Taken: b.callsTaken}
 	}
 	t.turn.Claim = claim
 }
 
 // seatAll sets a place aside at each session that has any, and returns how many it
 // has set aside, which is at most the given number.
-func (b *scheduler) seatAll(r *scheduledJob, t *task, claim *jobs.Claim, most int, places func(*session) int) (given int) {
+func (b *scheduler) seatAll(r *scheduledJob, t *task, claim *turns.Claim, most int, places func(*session) int) (given int) {
 	for _, s := range b.rotateSessions() {
 		if given < most && s.canRun(r) && places(s) > 0 {
 			s.promised++
@@ -418,7 +420,7 @@ func (b *scheduler) seatAll(r *scheduledJob, t *task, claim *jobs.Claim, most in
 }
 
 // addClaimSlot adds one slot of s to the claim.
-func (t *task) addClaimSlot(c *jobs.Claim, s *session) {
+func (t *task) addClaimSlot(c *turns.Claim, s *session) {
 	for i, other := range t.seats {
 		if other == s {
 			c.Seats[i].Slots++
@@ -426,7 +428,7 @@ func (t *task) addClaimSlot(c *jobs.Claim, s *session) {
 		}
 	}
 	t.seats = append(t.seats, s)
-	c.Seats = append(c.Seats, jobs.WorkerSlots{Session: s.id, Epoch: s.epoch, Slots: 1})
+	c.Seats = append(c.Seats, turns.WorkerSlots{Session: s.id, Epoch: s.epoch, Slots: 1})
 }
 
 // rotateSessions returns the sessions, beginning with another one each time.
@@ -444,15 +446,15 @@ func (b *scheduler) rotateSessions() []*session {
 
 // putBack returns candidates that are still to be claimed. The caller holds
 // b.mu.
-func (r *scheduledJob) putBack(c []jobs.Candidate) {
+func (r *scheduledJob) putBack(c []records.Candidate) {
 	if len(c) > 0 {
-		r.queue = append(append(make([]jobs.Candidate, 0, len(c)+len(r.queue)), c...), r.queue...)
+		r.queue = append(append(make([]records.Candidate, 0, len(c)+len(r.queue)), c...), r.queue...)
 	}
 }
 
 // putJob puts a job that may run on the scheduler, or brings what stands there up to
 // date. If all units that wait are known, its queue need not be read.
-func (b *scheduler) putJob(id mapreduce.JobID, ctl *storagev1.Ctl, spec *mapreduce.JobSpec, stages jobspec.Stages, asks bool, share int64, waiting []jobs.Candidate) {
+func (b *scheduler) putJob(id mapreduce.JobID, ctl *storagev1.Ctl, spec *mapreduce.JobSpec, stages jobspec.Stages, asks bool, share int64, waiting []records.Candidate) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.getOrAddJob(id)
@@ -470,7 +472,7 @@ func (b *scheduler) putJob(id mapreduce.JobID, ctl *storagev1.Ctl, spec *mapredu
 	r.tenant, r.priority, r.spec, r.share = mapreduce.TenantID(ctl.Tenant), int(ctl.Priority), spec, share
 	r.stages, r.asks, r.needs = stages, asks, jobspec.Requirements(spec, stages.Current())
 	b.addHeldUnits(r, held) // which may have counted as calls
-	r.epoch, r.level, r.shards, r.running = ctl.Epoch, jobs.OpenLevel(ctl), max(1, ctl.Shards), true
+	r.epoch, r.level, r.shards, r.running = ctl.Epoch, records.OpenLevel(ctl), max(1, ctl.Shards), true
 	r.neededTokens = 0
 	r.restartScan()
 	if waiting != nil {
@@ -522,7 +524,7 @@ func (b *scheduler) releaseJobOnWorkers(id mapreduce.JobID) {
 }
 
 // enqueueCandidates puts units into a job's queue that are known to wait there.
-func (b *scheduler) enqueueCandidates(id mapreduce.JobID, found []jobs.Candidate) {
+func (b *scheduler) enqueueCandidates(id mapreduce.JobID, found []records.Candidate) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if r := b.runs[id]; r != nil && r.running {

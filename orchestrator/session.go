@@ -12,7 +12,9 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
+	"github.com/coditect/mapreduce/store/jobs/sessions"
+	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
 // A session is a worker's stream, seen from here.
@@ -89,7 +91,7 @@ func (s *session) dropInput(h *heldUnit) {
 
 // A claimOf counts the units of a claim that have not ended.
 type claimOf struct {
-	id       jobs.HeldID
+	id       turns.HeldID
 	left     int
 	released bool // by the turn that ended its last units
 }
@@ -305,7 +307,7 @@ func checkHello(h *mapreduce.Hello) error {
 // drains is told so from the start: it must be given nothing.
 func (o *Orchestrator) bindSession(ctx context.Context, first *mapreduce.FromWorker, stop context.CancelCauseFunc) (*session, error) {
 	hello := first.Hello
-	before, _, err := o.jobs.Epoch(ctx, hello.Session)
+	before, _, err := o.jobs.Nodes.Epoch(ctx, hello.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -314,7 +316,7 @@ func (o *Orchestrator) bindSession(ctx context.Context, first *mapreduce.FromWor
 	// being right.
 	epoch := max(before, time.Now().UnixMicro()) + 1
 	o.scheduler.supersedeSession(hello.Session, epoch)
-	b, err := o.jobs.Bind(ctx, hello, epoch)
+	b, err := o.jobs.Sessions.Bind(ctx, hello, epoch)
 	if err != nil {
 		o.handleUnbound(hello.Session, before, epoch)
 		return nil, err
@@ -353,7 +355,7 @@ func (o *Orchestrator) bindSession(ctx context.Context, first *mapreduce.FromWor
 // its worker does not come back, nobody else here knows of it.
 func (o *Orchestrator) handleUnbound(id mapreduce.SessionID, epochs ...int64) {
 	for _, e := range epochs {
-		o.expireAfter(jobs.SessionRef{Session: id, Node: o.jobs.Node(), Epoch: e}, nil, o.config.Grace)
+		o.expireAfter(nodes.SessionRef{Session: id, Node: o.jobs.Node(), Epoch: e}, nil, o.config.Grace)
 	}
 }
 
@@ -405,7 +407,7 @@ func (b *scheduler) letGo(s *session) {
 
 // enterSession puts a session with what it holds on the scheduler. It returns false if a later
 // stream of it came first.
-func (b *scheduler) enterSession(s *session, kept []jobs.Held) bool {
+func (b *scheduler) enterSession(s *session, kept []sessions.Held) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	other, old := b.sessions[s.id], b.away[s.id]
@@ -424,7 +426,7 @@ func (b *scheduler) enterSession(s *session, kept []jobs.Held) bool {
 	for _, h := range kept {
 		c := claims[h.Claim]
 		if c == nil {
-			c = &claimOf{id: jobs.HeldID{Session: s.id, Claim: h.Claim}}
+			c = &claimOf{id: turns.HeldID{Session: s.id, Claim: h.Claim}}
 			claims[h.Claim] = c
 		}
 		c.left++
@@ -486,7 +488,7 @@ func (o *Orchestrator) handleMessage(ctx context.Context, s *session, m *mapredu
 		return err
 	}
 	if len(suspects) > 0 {
-		err := o.supervisor.RetryStoreCall(ctx, "noting which units have begun", func() error { return o.jobs.Started(ctx, suspects) })
+		err := o.supervisor.RetryStoreCall(ctx, "noting which units have begun", func() error { return o.jobs.Sessions.Started(ctx, suspects) })
 		if err != nil {
 			return err
 		}
@@ -608,7 +610,7 @@ func (o *Orchestrator) handleStreamEnd(s *session, clean bool) {
 // expireLostSession expires a session whose worker did not come back in time. If it did, or
 // went elsewhere, nothing is left to do here but to forget it.
 func (o *Orchestrator) expireLostSession(ctx context.Context, s *session, running map[mapreduce.Held]bool) {
-	err := o.expireSession(ctx, jobs.SessionRef{Session: s.id, Node: o.jobs.Node(), Epoch: s.epoch}, running)
+	err := o.expireSession(ctx, nodes.SessionRef{Session: s.id, Node: o.jobs.Node(), Epoch: s.epoch}, running)
 	if err != nil {
 		o.supervisor.LogFailure(ctx, "expiring a session; trying again", err, "session", s.id)
 		o.supervisor.AfterGrace(time.Second, func(ctx context.Context) { o.expireLostSession(ctx, s, running) })

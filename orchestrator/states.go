@@ -106,7 +106,7 @@ func (o *Orchestrator) keepNext(ctx context.Context, s *session, m *mapreduce.Fr
 		return err
 	}
 	return o.supervisor.RetryStoreCall(ctx, "keeping what an agent has done", func() error {
-		_, err := o.jobs.KeepState(ctx, m.States[0])
+		_, err := o.jobs.Content.KeepState(ctx, m.States[0])
 		return err
 	})
 }

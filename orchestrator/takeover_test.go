@@ -115,12 +115,12 @@ func TestASessionThatWasExpiredInPartIsTakenOver(t *testing.T) {
 		for got := 0; got < units; {
 			got += len(w.until(func(m *mapreduce.ToWorker) bool { return len(m.Assignments) > 0 }).Assignments)
 		}
-		epoch, node, err := a.jobs.Epoch(t.Context(), "worker")
+		epoch, node, err := a.jobs.Nodes.Epoch(t.Context(), "worker")
 		if err != nil {
 			t.Fatal(err)
 		}
 		a.stop()
-		if loss, err := a.jobs.Expire(t.Context(), "worker", node, epoch, nil); err != nil || loss.Done {
+		if loss, err := a.jobs.Sessions.Expire(t.Context(), "worker", node, epoch, nil); err != nil || loss.Done {
 			t.Fatalf("the first step of expiring %d units left nothing to do (error %v)", units, err)
 		}
 		b := c.orchestrator(fleetConfig())

@@ -134,7 +134,7 @@ func growTree(t *testing.T, seed uint64, tree ask) {
 	g.begunOnce(units, spec.ChunkSize != nil)
 	n.healthy()
 	for _, id := range []mapreduce.JobID{g.job, peace} {
-		if _, err := n.jobs.Seal(t.Context(), id); err != nil {
+		if _, err := n.jobs.Audit.Seal(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
 		if err := n.DeleteJob(t.Context(), id); err != nil {
@@ -148,11 +148,11 @@ func growTree(t *testing.T, seed uint64, tree ask) {
 // output returns the result of a job as its agent made it.
 func (n *node) output(id mapreduce.JobID) (units []string) {
 	n.t.Helper()
-	u, err := n.jobs.Unit(n.t.Context(), id, mapreduce.FinalUnit)
+	u, err := n.jobs.View.Unit(n.t.Context(), id, mapreduce.FinalUnit)
 	if err != nil || u == nil {
 		n.t.Fatalf("final unit: %v, %v", u, err)
 	}
-	data, err := n.jobs.Output(n.t.Context(), id, u)
+	data, err := n.jobs.Content.Output(n.t.Context(), id, u)
 	if err != nil {
 		n.t.Fatal(err)
 	}

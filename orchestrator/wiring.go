@@ -6,7 +6,8 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // clusterHost is what an orchestrator does when others come and go.
@@ -28,7 +29,7 @@ func (h clusterHost) GrantsFreed() {
 }
 
 // ExpireSession implements cluster.Host.
-func (h clusterHost) ExpireSession(ctx context.Context, s jobs.SessionRef, running map[mapreduce.Held]bool) error {
+func (h clusterHost) ExpireSession(ctx context.Context, s nodes.SessionRef, running map[mapreduce.Held]bool) error {
 	return h.o.expireSession(ctx, s, running)
 }
 
@@ -55,7 +56,7 @@ func (n ingestNode) RefreshJob(ctx context.Context, id mapreduce.JobID) error {
 }
 
 // ScheduleJob implements ingest.Node.
-func (n ingestNode) ScheduleJob(ctx context.Context, id mapreduce.JobID, st *jobs.Standing, compiled *jobspec.Compiled, waiting []jobs.Candidate) {
+func (n ingestNode) ScheduleJob(ctx context.Context, id mapreduce.JobID, st *records.Standing, compiled *jobspec.Compiled, waiting []records.Candidate) {
 	n.o.scheduleJob(ctx, id, st, compiled, waiting)
 }
 
@@ -76,7 +77,7 @@ func (n ingestNode) ReplayInput(ctx context.Context, asked mapreduce.JobSpec, do
 type lifeScheduler struct{ o *Orchestrator }
 
 // ScheduleJob implements lifecycle.Scheduler.
-func (l lifeScheduler) ScheduleJob(ctx context.Context, id mapreduce.JobID, st *jobs.Standing, compiled *jobspec.Compiled, waiting []jobs.Candidate) {
+func (l lifeScheduler) ScheduleJob(ctx context.Context, id mapreduce.JobID, st *records.Standing, compiled *jobspec.Compiled, waiting []records.Candidate) {
 	l.o.scheduleJob(ctx, id, st, compiled, waiting)
 }
 
@@ -95,7 +96,7 @@ func (l lifeScheduler) RetireJob(id mapreduce.JobID) { l.o.scheduler.retireJob(i
 func (l lifeScheduler) DropUnits(id mapreduce.JobID) { l.o.scheduler.dropUnits(id) }
 
 // EnqueueCandidates implements lifecycle.Scheduler.
-func (l lifeScheduler) EnqueueCandidates(id mapreduce.JobID, found []jobs.Candidate) {
+func (l lifeScheduler) EnqueueCandidates(id mapreduce.JobID, found []records.Candidate) {
 	l.o.scheduler.enqueueCandidates(id, found)
 }
 

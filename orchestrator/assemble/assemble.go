@@ -21,7 +21,8 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/content"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/worker/merge"
 	"github.com/coditect/mapreduce/worker/output"
 	"github.com/coditect/mapreduce/worker/refs"
@@ -32,8 +33,8 @@ import (
 type Source interface {
 	outputs.Source
 	Unit(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (*storagev1.Unit, error)
-	Texts(ctx context.Context, id mapreduce.JobID, spans []jobs.TextRange) ([][]byte, error)
-	Skipped(ctx context.Context, id mapreduce.JobID, n int64, limit int) ([]jobs.SkippedAt, error)
+	Texts(ctx context.Context, id mapreduce.JobID, spans []content.TextRange) ([][]byte, error)
+	Skipped(ctx context.Context, id mapreduce.JobID, n int64, limit int) ([]records.SkippedAt, error)
 }
 
 // A Job is a job as its result is assembled.

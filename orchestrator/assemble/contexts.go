@@ -11,7 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/worker/ground"
 	"github.com/coditect/mapreduce/worker/output"
 )
@@ -41,11 +41,11 @@ type unitText struct {
 // readPageTexts reads the texts of units that come next, as far as that takes little.
 func (c *contexts) readPageTexts(ctx context.Context, page []*storagev1.Unit) error {
 	c.ahead = make(map[string]unitText, len(page))
-	for some := range slices.Chunk(page, jobs.MaxTexts) {
-		spans := make([]jobs.TextRange, len(some))
+	for some := range slices.Chunk(page, content.MaxTexts) {
+		spans := make([]content.TextRange, len(some))
 		for i, u := range some {
 			if s := u.Source; s != nil && c.r.includesUnit(u) {
-				spans[i] = jobs.TextRange{SHA256: s.Sha256, Start: s.Start, End: s.End}
+				spans[i] = content.TextRange{SHA256: s.Sha256, Start: s.Start, End: s.End}
 			}
 		}
 		texts, err := c.r.source.Texts(ctx, c.r.job.ID, spans)

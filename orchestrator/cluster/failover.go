@@ -6,7 +6,7 @@ import (
 	"maps"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
 )
 
 // FailoverLoop sees to what silent orchestrators have left. It is not done between two
@@ -36,8 +36,8 @@ func (m *Membership) FailoverLoop(ctx context.Context) {
 
 // suspectNode has what a silent orchestrator was granted and does not use given to
 // those who need it. Its workers have the lease to turn up.
-func (m *Membership) suspectNode(ctx context.Context, node mapreduce.NodeID, count int64) (*jobs.Doubt, error) {
-	d, err := m.jobs.Doubt(ctx, node, count, rand.Text())
+func (m *Membership) suspectNode(ctx context.Context, node mapreduce.NodeID, count int64) (*nodes.Doubt, error) {
+	d, err := m.jobs.Nodes.Doubt(ctx, node, count, rand.Text())
 	if err != nil || d == nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (m *Membership) suspectNode(ctx context.Context, node mapreduce.NodeID, cou
 // orchestrator can use. Workers of theirs that may still live get the grace
 // period to connect here.
 func (m *Membership) takeOverExclusive(ctx context.Context) error {
-	beats, err := m.jobs.Beats(ctx)
+	beats, err := m.jobs.Nodes.Beats(ctx)
 	if err != nil {
 		return err
 	}
@@ -95,11 +95,11 @@ func (m *Membership) takeOverNode(ctx context.Context, node mapreduce.NodeID, co
 
 // takeOver expires the sessions that a dead node had. now says that they have
 // had the time to connect elsewhere.
-func (m *Membership) takeOver(ctx context.Context, node mapreduce.NodeID, count int64, d *jobs.Doubt, now bool) error {
+func (m *Membership) takeOver(ctx context.Context, node mapreduce.NodeID, count int64, d *nodes.Doubt, now bool) error {
 	waiting := 0
 	var after mapreduce.SessionID
 	for {
-		page, more, err := m.jobs.Sessions(ctx, after, 500)
+		page, more, err := m.jobs.Nodes.Sessions(ctx, after, 500)
 		if err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (m *Membership) takeOver(ctx context.Context, node mapreduce.NodeID, count 
 		m.takeOverLater(node, count, d)
 		return nil
 	}
-	if err := m.jobs.Forget(ctx, node, count, d); err != nil {
+	if err := m.jobs.Nodes.Forget(ctx, node, count, d); err != nil {
 		return err
 	}
 	m.host.GrantsFreed() // all that it was granted is free
@@ -132,7 +132,7 @@ func (m *Membership) takeOver(ctx context.Context, node mapreduce.NodeID, count 
 
 // takeOverLater expires the sessions of a dead node that are left after the
 // grace period.
-func (m *Membership) takeOverLater(node mapreduce.NodeID, count int64, d *jobs.Doubt) {
+func (m *Membership) takeOverLater(node mapreduce.NodeID, count int64, d *nodes.Doubt) {
 	m.supervisor.AfterGrace(m.config.Grace, func(ctx context.Context) {
 		if err := m.takeOver(ctx, node, count, d, true); err != nil {
 			m.supervisor.LogFailure(ctx, "taking over from an orchestrator; trying again", err, "node", node)
@@ -143,7 +143,7 @@ func (m *Membership) takeOverLater(node mapreduce.NodeID, count int64, d *jobs.D
 
 // abandonOf removes submissions that a dead node had under way.
 func (m *Membership) abandonOf(ctx context.Context, node mapreduce.NodeID) error {
-	refs, err := m.jobs.Ingests(ctx)
+	refs, err := m.jobs.Submit.Ingests(ctx)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (m *Membership) abandonOf(ctx context.Context, node mapreduce.NodeID) error
 		if ref.Node != node {
 			continue
 		}
-		if err := m.jobs.Abandon(ctx, ref.Job); err != nil {
+		if err := m.jobs.Submit.Abandon(ctx, ref.Job); err != nil {
 			return err
 		}
 	}
@@ -161,7 +161,7 @@ func (m *Membership) abandonOf(ctx context.Context, node mapreduce.NodeID) error
 // leavesWork reports whether the store holds anything for others to take over. What
 // workers of this process held goes back.
 func (m *Membership) leavesWork(ctx context.Context) (bool, error) {
-	ingests, err := m.jobs.Ingests(ctx)
+	ingests, err := m.jobs.Submit.Ingests(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -170,9 +170,9 @@ func (m *Membership) leavesWork(ctx context.Context) (bool, error) {
 			return true, nil
 		}
 	}
-	last := jobs.SessionRef{}
+	last := nodes.SessionRef{}
 	for {
-		page, more, err := m.jobs.Sessions(ctx, last.Session, 500)
+		page, more, err := m.jobs.Nodes.Sessions(ctx, last.Session, 500)
 		if err != nil {
 			return false, err
 		}
@@ -202,9 +202,9 @@ func (m *Membership) Retire(ctx context.Context) error {
 	if err != nil || left {
 		return err
 	}
-	beats, err := m.jobs.Beats(ctx)
+	beats, err := m.jobs.Nodes.Beats(ctx)
 	if err != nil {
 		return err
 	}
-	return m.jobs.Forget(ctx, m.jobs.Node(), beats[m.jobs.Node()], nil)
+	return m.jobs.Nodes.Forget(ctx, m.jobs.Node(), beats[m.jobs.Node()], nil)
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // A Config says how membership is judged. All of it must be set.
@@ -35,7 +37,7 @@ type Host interface {
 	// GrantsFreed says that there is more to be granted, as another node lost some.
 	GrantsFreed()
 	// ExpireSession gives back what a session holds whose worker is lost.
-	ExpireSession(ctx context.Context, s jobs.SessionRef, running map[mapreduce.Held]bool) error
+	ExpireSession(ctx context.Context, s nodes.SessionRef, running map[mapreduce.Held]bool) error
 }
 
 // A Membership shows that a node lives, watches the others, and takes over from those
@@ -50,26 +52,26 @@ type Membership struct {
 
 	mu              sync.Mutex                        // guards the variables below
 	silentNodes     map[mapreduce.NodeID]nodeSighting // others without a sign of life of late
-	suspects        map[mapreduce.NodeID]*jobs.Doubt  // that they live
+	suspects        map[mapreduce.NodeID]*nodes.Doubt // that they live
 	liveNodes       int                               // orchestrators alive beside this one
 	rank            int                               // how many of those have ids before this one's
 	transactionPace time.Duration                     // of a transaction, of late
 	knownNodes      map[mapreduce.NodeID]int64        // orchestrators of which there was a sign of life
-	runs            []jobs.RunRef                     // that may run
+	runs            []records.RunRef                  // that may run
 	runsSeen        bool                              // by a beat, and not read since
 }
 
 // New returns the membership of the node that j is of. It shows no life
 // before join.
 func New(j *jobs.Jobs, h Host, s *supervise.Supervisor, c Config) *Membership {
-	return &Membership{jobs: j, host: h, supervisor: s, config: c, suspects: make(map[mapreduce.NodeID]*jobs.Doubt)}
+	return &Membership{jobs: j, host: h, supervisor: s, config: c, suspects: make(map[mapreduce.NodeID]*nodes.Doubt)}
 }
 
 // Join shows the first sign of life. With exclusive, no other node can be alive, and
 // whatever others left is taken over at once.
 func (m *Membership) Join(ctx context.Context, exclusive bool) error {
 	begun := time.Now()
-	signs, err := m.jobs.Beat(ctx, 1)
+	signs, err := m.jobs.Nodes.Beat(ctx, 1)
 	if err != nil {
 		return fmt.Errorf("orchestrator: first sign of life: %w", err)
 	}
@@ -137,10 +139,10 @@ const patience = 5 * time.Second
 // errAway says that a store does not answer.
 var errAway = fmt.Errorf("no answer for %v: %w", patience, store.ErrProcessBehind)
 
-func (m *Membership) signOfLife(ctx context.Context, count int64) (*jobs.Signs, error) {
+func (m *Membership) signOfLife(ctx context.Context, count int64) (*nodes.Signs, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, patience, errAway)
 	defer stop()
-	return m.jobs.Beat(ctx, count)
+	return m.jobs.Nodes.Beat(ctx, count)
 }
 
 // noteKnownNodes notes who else there may be: until one is known to be dead, it lives.
@@ -151,7 +153,7 @@ func (m *Membership) noteKnownNodes(beats map[mapreduce.NodeID]int64) {
 }
 
 // seeRuns notes the jobs that may run, as a beat has seen them.
-func (m *Membership) seeRuns(refs []jobs.RunRef) {
+func (m *Membership) seeRuns(refs []records.RunRef) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.runs, m.runsSeen = refs, true
@@ -159,7 +161,7 @@ func (m *Membership) seeRuns(refs []jobs.RunRef) {
 
 // SeenRuns returns the jobs that may run: what the last beat has seen, but that
 // only once, and without it reads them.
-func (m *Membership) SeenRuns(ctx context.Context) ([]jobs.RunRef, error) {
+func (m *Membership) SeenRuns(ctx context.Context) ([]records.RunRef, error) {
 	m.mu.Lock()
 	refs, seen := m.runs, m.runsSeen
 	m.runs, m.runsSeen = nil, false
@@ -167,7 +169,7 @@ func (m *Membership) SeenRuns(ctx context.Context) ([]jobs.RunRef, error) {
 	if seen {
 		return refs, nil
 	}
-	return m.jobs.Runs(ctx)
+	return m.jobs.View.Runs(ctx)
 }
 
 // nodesGone sees to the trees of all jobs when an orchestrator is no more: what
@@ -234,7 +236,7 @@ func (m *Membership) DeadNodes() (dead []mapreduce.NodeID) {
 }
 
 // SuspectNodes returns the nodes that are silent, and how that was noted.
-func (m *Membership) SuspectNodes() map[mapreduce.NodeID]*jobs.Doubt {
+func (m *Membership) SuspectNodes() map[mapreduce.NodeID]*nodes.Doubt {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.suspects)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/levels"
 )
 
 // Some transactions look at what all orchestrators hold or have done of a job, so
@@ -57,7 +57,7 @@ func (m *Membership) YieldTurn(ctx context.Context, id mapreduce.JobID) error {
 
 // GiveWay returns how far a job is whose level has ended, once nobody else turns it
 // to the next. Who has planned a part of that, and does not go on, is not waited for.
-func (m *Membership) GiveWay(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) (*jobs.LevelStatus, error) {
+func (m *Membership) GiveWay(ctx context.Context, id mapreduce.JobID, s *levels.Status) (*levels.Status, error) {
 	if m.IsOnlyNode() {
 		return s, nil
 	}
@@ -66,7 +66,7 @@ func (m *Membership) GiveWay(ctx context.Context, id mapreduce.JobID, s *jobs.Le
 	}
 	above, moved := int64(0), time.Now()
 	for {
-		s, err := m.jobs.LevelStatus(ctx, id)
+		s, err := m.jobs.Levels.Status(ctx, id)
 		if err != nil || !s.State.Running() || !s.Ended() || s.Next == 0 {
 			return s, err
 		}

@@ -10,14 +10,14 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/levels"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/worker/output"
 )
 
 // A decision is what becomes of a direct unit once all documents are text.
 type decision struct {
-	direct   *jobs.Direct              // the unit that takes all; nil if there is none
+	direct   *levels.Direct            // the unit that takes all; nil if there is none
 	staged   *directInput              // documents of the unit that is staged
 	dissolve bool                      // these get units of their own
 	taken    map[mapreduce.UnitID]bool // parse units whose documents a direct unit has
@@ -30,11 +30,11 @@ func (s *Intake) decideDirect(ctx context.Context, id mapreduce.JobID, spec *map
 	if all == nil {
 		return &decision{}, nil
 	}
-	u, err := s.jobs.Unit(ctx, id, g.First(g.Bundles()).Unit)
+	u, err := s.jobs.View.Unit(ctx, id, g.First(g.Bundles()).Unit)
 	if err != nil {
 		return nil, err
 	}
-	had, err := outputs.Documents(ctx, s.jobs, id, u)
+	had, err := outputs.Documents(ctx, s.jobs.Reader(), id, u)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (s *Intake) decideDirect(ctx context.Context, id mapreduce.JobID, spec *map
 		}
 		return d, nil
 	}
-	if first, err := s.jobs.UnitsFrom(ctx, id, 0, 0, 1); err != nil || u == nil && len(first) > 0 {
+	if first, err := s.jobs.View.UnitsFrom(ctx, id, 0, 0, 1); err != nil || u == nil && len(first) > 0 {
 		return d, err // they were mapped before
 	}
 	for _, doc := range had {
@@ -79,7 +79,7 @@ func (d *decision) chooseDirect(all *directInput, c *Config, parsed int64) error
 	if err != nil {
 		return err
 	}
-	d.direct = &jobs.Direct{Unit: unit, Level: jobspec.LevelOf(all.graph.First(all.graph.Bundles())), Characters: parsed}
+	d.direct = &levels.Direct{Unit: unit, Level: jobspec.LevelOf(all.graph.First(all.graph.Bundles())), Characters: parsed}
 	for _, batch := range splitBatches(data, []*storagev1.Unit{unit}) {
 		d.direct.Blobs = append(d.direct.Blobs, batch.Blobs...)
 	}
@@ -90,7 +90,7 @@ func (d *decision) chooseDirect(all *directInput, c *Config, parsed int64) error
 // how many characters they have.
 func (s *Intake) addParsedDocuments(ctx context.Context, id mapreduce.JobID, all *directInput) (chars int64, err error) {
 	for from := int64(0); all.fitsOneUnit(); {
-		page, err := s.jobs.UnitsFrom(ctx, id, -1, from, 64)
+		page, err := s.jobs.View.UnitsFrom(ctx, id, -1, from, 64)
 		if err != nil || len(page) == 0 {
 			return chars, err
 		}
@@ -99,7 +99,7 @@ func (s *Intake) addParsedDocuments(ctx context.Context, id mapreduce.JobID, all
 			if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || !all.fitsOneUnit() {
 				continue
 			}
-			text, err := s.jobs.Output(ctx, id, u)
+			text, err := s.jobs.Content.Output(ctx, id, u)
 			if err != nil {
 				return chars, err
 			}
@@ -127,7 +127,7 @@ func (s *Intake) splitDirectUnit(ctx context.Context, id mapreduce.JobID, epoch 
 		for i := range all {
 			all[i].Counted = true
 		}
-		if err := s.jobs.Plant(ctx, id, epoch, all); err != nil {
+		if err := s.jobs.Levels.Plant(ctx, id, epoch, all); err != nil {
 			return err
 		}
 	}

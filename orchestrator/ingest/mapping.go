@@ -9,7 +9,8 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -24,11 +25,11 @@ func (s *Intake) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int
 	d, err := s.decideDirect(ctx, id, spec, graph)
 	switch {
 	case errs.KindOf(err) == errs.Precondition:
-		return s.jobs.Fail(ctx, id, epoch, err.Error())
+		return s.jobs.Lifecycle.Fail(ctx, id, epoch, err.Error())
 	case err != nil:
 		return err
 	case d.direct != nil:
-		return s.jobs.PlanDirect(ctx, id, epoch, *d.direct)
+		return s.jobs.Levels.PlanDirect(ctx, id, epoch, *d.direct)
 	}
 	if d.dissolve {
 		if err := s.splitDirectUnit(ctx, id, epoch, spec, graph, d.staged.docs); err != nil {
@@ -37,29 +38,29 @@ func (s *Intake) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int
 	}
 	cuts := graph.Cuts()
 	if cuts < 0 { // the documents that there are have their unit, or there are none
-		return s.jobs.StartMapping(ctx, id, epoch, jobspec.LevelOf(graph.First(graph.Bundles())), false)
+		return s.jobs.Levels.StartMapping(ctx, id, epoch, jobspec.LevelOf(graph.First(graph.Bundles())), false)
 	}
 	if err := s.plantParsed(ctx, id, epoch, spec, graph, d.taken); err != nil {
 		return err
 	}
 	first := jobspec.LevelOf(graph.First(cuts))
 	if tree := graph.TreeAtOnce(cuts); tree >= 0 {
-		return s.jobs.PlanTree(ctx, id, jobs.TreePlan{
+		return s.jobs.Levels.PlanTree(ctx, id, levels.TreePlan{
 			Epoch: epoch, First: first, Stage: tree, Name: graph.Pipeline().Stages[tree].Name, Root: graph.Root(tree),
 			Phase: graph.Phase(tree), Group: graph.TreeOf(tree).Group(),
 		})
 	}
-	return s.jobs.StartMapping(ctx, id, epoch, first, d.dissolve)
+	return s.jobs.Levels.StartMapping(ctx, id, epoch, first, d.dissolve)
 }
 
 // plantParsed plants the units of the documents that workers have parsed, but for
 // those that are taken.
 func (s *Intake) plantParsed(ctx context.Context, id mapreduce.JobID, epoch int64, spec *mapreduce.JobSpec, g *plan.Graph, taken map[mapreduce.UnitID]bool) error {
-	return s.jobs.PlantParsed(ctx, id, epoch, func(ctx context.Context, u *storagev1.Unit) ([]jobs.Batch, error) {
+	return s.jobs.Levels.PlantParsed(ctx, id, epoch, func(ctx context.Context, u *storagev1.Unit) ([]records.Batch, error) {
 		if taken[mapreduce.UnitID(u.UnitId)] {
 			return nil, nil
 		}
-		text, err := s.jobs.Output(ctx, id, u)
+		text, err := s.jobs.Content.Output(ctx, id, u)
 		if err != nil {
 			return nil, err
 		}
@@ -77,20 +78,20 @@ func (s *Intake) plantParsed(ctx context.Context, id mapreduce.JobID, epoch int6
 
 // splitBatches spreads a document over transactions of a suitable size, its text
 // first.
-func splitBatches(text []byte, units []*storagev1.Unit) []jobs.Batch {
+func splitBatches(text []byte, units []*storagev1.Unit) []records.Batch {
 	const blobs = store.TargetTxSize / store.ChunkSize
-	var all []jobs.Batch
+	var all []records.Batch
 	for i := 0; i*store.ChunkSize < len(text); i++ {
 		if i%blobs == 0 {
-			all = append(all, jobs.Batch{})
+			all = append(all, records.Batch{})
 		}
 		last := &all[len(all)-1]
 		data := text[i*store.ChunkSize : min((i+1)*store.ChunkSize, len(text))]
-		last.Blobs = append(last.Blobs, jobs.BlobChunk{SHA256: units[0].Source.Sha256, Index: int64(i), Data: data})
+		last.Blobs = append(last.Blobs, records.BlobChunk{SHA256: units[0].Source.Sha256, Index: int64(i), Data: data})
 	}
 	for len(units) > 0 {
 		n := min(len(units), stageUnits, 1+store.TargetTxSize/stagedBytes(units[0])) // all have their document's metadata
-		all = append(all, jobs.Batch{Units: units[:n]})
+		all = append(all, records.Batch{Units: units[:n]})
 		units = units[n:]
 	}
 	return all

@@ -25,6 +25,8 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/submit"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -57,7 +59,7 @@ type Node interface {
 	RefreshJob(ctx context.Context, id mapreduce.JobID) error
 	// ScheduleJob puts a job on the scheduler. waiting are the units that wait, if these
 	// are known and all there are.
-	ScheduleJob(ctx context.Context, id mapreduce.JobID, st *jobs.Standing, compiled *jobspec.Compiled, waiting []jobs.Candidate)
+	ScheduleJob(ctx context.Context, id mapreduce.JobID, st *records.Standing, compiled *jobspec.Compiled, waiting []records.Candidate)
 	// InitialSlots is how many of a new job's slots this node is granted at once, and
 	// SetInitialSlots notes that it was.
 	InitialSlots(spec *mapreduce.JobSpec) int64
@@ -100,13 +102,13 @@ func (s *Intake) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs ite
 		return nil, err
 	}
 	if spec.RequestID != "" {
-		id, err := s.jobs.Requested(ctx, spec.Tenant, spec.RequestID)
+		id, err := s.jobs.Submit.Requested(ctx, spec.Tenant, spec.RequestID)
 		if err != nil {
 			return nil, err
 		}
 		if id != "" {
 			s.node.MarkOwnJob(id)
-			return s.jobs.Job(ctx, id)
+			return s.jobs.View.Job(ctx, id)
 		}
 	}
 	id, err := s.reserveJobID(ctx, &spec)
@@ -127,15 +129,15 @@ func (s *Intake) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs ite
 			return nil, err
 		}
 	}
-	return s.jobs.Job(ctx, winner)
+	return s.jobs.View.Job(ctx, winner)
 }
 
 // reserveJobID draws a job id that is not taken.
 func (s *Intake) reserveJobID(ctx context.Context, spec *mapreduce.JobSpec) (mapreduce.JobID, error) {
-	stored := jobs.StoredSpec(spec)
+	stored := records.StoredSpec(spec)
 	for range 10 {
 		id := mapreduce.NewJobID(time.Now(), rand.IntN)
-		err := s.jobs.Begin(ctx, id, stored)
+		err := s.jobs.Submit.Begin(ctx, id, stored)
 		if err == nil || errs.KindOf(err) != errs.Exists {
 			return id, err
 		}
@@ -147,7 +149,7 @@ func (s *Intake) reserveJobID(ctx context.Context, spec *mapreduce.JobSpec) (map
 func (s *Intake) abandonJob(ctx context.Context, id mapreduce.JobID) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer stop()
-	s.supervisor.LogFailure(ctx, "removing a submission that was given up", s.jobs.Abandon(ctx, id), "job", id)
+	s.supervisor.LogFailure(ctx, "removing a submission that was given up", s.jobs.Submit.Abandon(ctx, id), "job", id)
 }
 
 func (s *Intake) ingestJob(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (mapreduce.JobID, error) {
@@ -158,7 +160,7 @@ func (s *Intake) ingestJob(ctx context.Context, id mapreduce.JobID, spec *mapred
 	graph := compiled.Graph
 	in := &submission{
 		intake: s, config: s.config, id: id, spec: spec, graph: graph,
-		flip: jobs.Flip{Spec: jobs.StoredSpec(spec), Shards: int64(s.config.Shards)},
+		flip: submit.Publication{Spec: records.StoredSpec(spec), Shards: int64(s.config.Shards)},
 	}
 	in.count = s.config.Rules.Counter(spec)
 	if in.count.IsEstimate() {
@@ -189,7 +191,7 @@ func (s *Intake) ingestJob(ctx context.Context, id mapreduce.JobID, spec *mapred
 		return "", err
 	}
 	in.flip.Slots = s.node.InitialSlots(spec)
-	winner, err := s.jobs.Flip(ctx, id, &in.flip)
+	winner, err := s.jobs.Submit.Publish(ctx, id, &in.flip)
 	if err == nil && winner == id {
 		s.node.MarkOwnJob(id)
 		s.node.SetInitialSlots(id, in.flip.Slots)
@@ -200,7 +202,7 @@ func (s *Intake) ingestJob(ctx context.Context, id mapreduce.JobID, spec *mapred
 
 // waitingUnits returns the units that wait once the job is visible, or nil if there
 // are too many to have been kept in mind.
-func (in *submission) waitingUnits() []jobs.Candidate {
+func (in *submission) waitingUnits() []records.Candidate {
 	if in.flip.Parse > 0 || in.flip.Tree || in.flip.Map > keptUnits {
 		return nil
 	}
@@ -213,9 +215,9 @@ type submission struct {
 	config *Config
 	id     mapreduce.JobID
 	spec   *mapreduce.JobSpec
-	flip   jobs.Flip
-	batch  jobs.Batch
-	first  []jobs.Candidate // the first units
+	flip   submit.Publication
+	batch  records.Batch
+	first  []records.Candidate // the first units
 	bytes  int
 
 	graph     *plan.Graph
@@ -253,7 +255,7 @@ func (in *submission) stageDocument(ctx context.Context, d *mapreduce.Document) 
 		in.flip.Skipped++
 		in.why = cmp.Or(in.why, fmt.Sprintf("%q: %s", d.ID, skip))
 		doc := mapreduce.SkippedDocument{Document: d.ID, Reason: skip}
-		in.batch.Skipped = append(in.batch.Skipped, jobs.SkippedAt{N: n, SkippedDocument: doc})
+		in.batch.Skipped = append(in.batch.Skipped, records.SkippedAt{N: n, SkippedDocument: doc})
 		return in.flushIfLarge(ctx, len(d.ID)+len(skip))
 	}
 	if err := in.checkTemplateNames(d); err != nil {
@@ -362,7 +364,7 @@ func (in *submission) stageParseUnit(ctx context.Context, d *mapreduce.Document,
 func (in *submission) stageText(ctx context.Context, content, sha []byte) error {
 	for i := 0; i*store.ChunkSize < len(content); i++ {
 		data := content[i*store.ChunkSize : min((i+1)*store.ChunkSize, len(content))]
-		in.batch.Blobs = append(in.batch.Blobs, jobs.BlobChunk{SHA256: sha, Index: int64(i), Data: data})
+		in.batch.Blobs = append(in.batch.Blobs, records.BlobChunk{SHA256: sha, Index: int64(i), Data: data})
 		if err := in.flushIfLarge(ctx, len(data)); err != nil {
 			return err
 		}
@@ -373,7 +375,7 @@ func (in *submission) stageText(ctx context.Context, content, sha []byte) error 
 func (in *submission) stageUnits(ctx context.Context, units []*storagev1.Unit) error {
 	for _, u := range units {
 		if len(in.first) < keptUnits {
-			in.first = append(in.first, jobs.Candidate{
+			in.first = append(in.first, records.Candidate{
 				Unit: mapreduce.UnitID(u.UnitId), Class: keys.ClassNew, Shard: u.Queue.Shard, Seq: keys.Seq(u.Level, u.Index),
 			})
 		}
@@ -407,8 +409,8 @@ func (in *submission) flushBatch(ctx context.Context) error {
 	if len(in.batch.Units)+len(in.batch.Blobs)+len(in.batch.Skipped) == 0 {
 		return nil
 	}
-	err := in.intake.jobs.Stage(ctx, in.id, &in.batch)
-	in.batch, in.bytes = jobs.Batch{}, 0
+	err := in.intake.jobs.Submit.Stage(ctx, in.id, &in.batch)
+	in.batch, in.bytes = records.Batch{}, 0
 	return err
 }
 

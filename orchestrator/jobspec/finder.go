@@ -9,6 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // A Finder finds what the specs of jobs come to.
@@ -28,11 +29,11 @@ func (f *Finder) Job(ctx context.Context, id mapreduce.JobID) (*Compiled, error)
 	if c := f.kept(id); c != nil {
 		return c, nil
 	}
-	rec, err := f.jobs.Record(ctx, id)
+	rec, err := f.jobs.View.Record(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	spec := jobs.SpecOf(rec.Config)
+	spec := records.SpecOf(rec.Config)
 	return f.Compiled(id, &spec)
 }
 

@@ -5,15 +5,15 @@ import (
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // Stages is which stages the levels of a job belong to. Its zero value is of a job of
 // which nothing is known.
 type Stages struct {
 	Compiled *Compiled
-	levels   []jobs.Level // from level 0 on
-	Level    int64        // where the job is
+	levels   []records.Level // from level 0 on
+	Level    int64           // where the job is
 }
 
 // StageAt returns the stage of a level; nil for the level of units that parse documents.
@@ -50,8 +50,8 @@ func (s Stages) TreeDepth(level int64) int {
 // NewStages returns the stages of a job, as its switch has them.
 func NewStages(c *Compiled, ctl *storagev1.Ctl) Stages {
 	s := Stages{Compiled: c, Level: ctl.Level}
-	for level := range jobs.Levels(ctl) {
-		s.levels = append(s.levels, jobs.LevelOf(ctl, level))
+	for level := range records.CountLevels(ctl) {
+		s.levels = append(s.levels, records.LevelOf(ctl, level))
 	}
 	return s
 }
@@ -66,8 +66,8 @@ func Requirements(spec *mapreduce.JobSpec, stage *pipeline.Stage) mapreduce.Requ
 }
 
 // LevelOf returns a step as the store describes levels.
-func LevelOf(step *plan.Step) jobs.Level {
-	return jobs.Level{
+func LevelOf(step *plan.Step) records.Level {
+	return records.Level{
 		Units: step.Units, Stage: step.Stage, Depth: step.Depth, Source: int64(step.Source),
 		Prefix: step.Prefix, Unit: step.Unit, Phase: step.Phase,
 	}

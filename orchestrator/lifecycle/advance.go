@@ -14,6 +14,8 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // A Config says how a Manager works. All of it must be set.
@@ -26,7 +28,7 @@ type Config struct {
 type Scheduler interface {
 	// ScheduleJob puts a job on the scheduler, compiled if it is not yet; HasJobEpoch reports whether one stands
 	// there as of an epoch, and RunningJobs returns those that may run.
-	ScheduleJob(ctx context.Context, id mapreduce.JobID, st *jobs.Standing, compiled *jobspec.Compiled, waiting []jobs.Candidate)
+	ScheduleJob(ctx context.Context, id mapreduce.JobID, st *records.Standing, compiled *jobspec.Compiled, waiting []records.Candidate)
 	HasJobEpoch(id mapreduce.JobID, epoch int64) bool
 	RunningJobs() []mapreduce.JobID
 	// RetireJob takes a job off that may not run, and DropUnits stops what workers of
@@ -34,7 +36,7 @@ type Scheduler interface {
 	RetireJob(id mapreduce.JobID)
 	DropUnits(id mapreduce.JobID)
 	// EnqueueCandidates puts units into a job's queue that are known to wait there.
-	EnqueueCandidates(id mapreduce.JobID, found []jobs.Candidate)
+	EnqueueCandidates(id mapreduce.JobID, found []records.Candidate)
 	// SleepersAfter returns behind which parked unit of a job to go on looking, and
 	// SleepersSeen notes it.
 	SleepersAfter(id mapreduce.JobID) mapreduce.UnitID
@@ -47,7 +49,7 @@ type Scheduler interface {
 
 // Turns say who goes first of the nodes that see the same thing to do.
 type Turns interface {
-	GiveWay(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) (*jobs.LevelStatus, error)
+	GiveWay(ctx context.Context, id mapreduce.JobID, s *levels.Status) (*levels.Status, error)
 	TurnToSeal(id mapreduce.JobID) bool
 }
 
@@ -146,7 +148,7 @@ func (m *Manager) advanceDueJob(ctx context.Context, id mapreduce.JobID, whole b
 
 func (m *Manager) advanceJob(ctx context.Context, id mapreduce.JobID) error {
 	if f, ok := m.signals.TakeFailure(id); ok {
-		if err := m.jobs.Fail(ctx, id, f.Epoch, f.Why); err != nil {
+		if err := m.jobs.Lifecycle.Fail(ctx, id, f.Epoch, f.Why); err != nil {
 			m.signals.RequestFailure(id, f)
 			return err
 		}
@@ -159,7 +161,7 @@ func (m *Manager) advanceJob(ctx context.Context, id mapreduce.JobID) error {
 			return err
 		}
 	}
-	s, err := m.jobs.LevelStatus(ctx, id)
+	s, err := m.jobs.Levels.Status(ctx, id)
 	if err == nil && s.State.Running() && s.Ended() && m.isOwnJob(id) {
 		s, err = m.turns.GiveWay(ctx, id, s)
 	}
@@ -189,7 +191,7 @@ func (m *Manager) advanceJob(ctx context.Context, id mapreduce.JobID) error {
 
 // handleStoppedJob takes a job that does not run off the scheduler, and ends what a cancel
 // has begun.
-func (m *Manager) handleStoppedJob(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
+func (m *Manager) handleStoppedJob(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
 	m.scheduler.RetireJob(id)
 	m.signals.NotifyWatchers(id)
 	if s.State != mapreduce.JobCancelled {
@@ -199,21 +201,21 @@ func (m *Manager) handleStoppedJob(ctx context.Context, id mapreduce.JobID, s *j
 	var cursor []byte
 	for done := !s.Sweeping; !done; {
 		var err error
-		if cursor, done, err = m.jobs.SweepCancelled(ctx, id, cursor); err != nil {
+		if cursor, done, err = m.jobs.Lifecycle.SweepCancelled(ctx, id, cursor); err != nil {
 			return err
 		}
 	}
 	return m.SealAll(ctx, id)
 }
 
-func (m *Manager) failFast(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
+func (m *Manager) failFast(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
 	why := fmt.Sprintf("%d units failed, and the job is to fail fast", s.Failures)
-	if u, err := m.jobs.FirstFailed(ctx, id); err != nil {
+	if u, err := m.jobs.View.FirstFailed(ctx, id); err != nil {
 		return err
 	} else if u != nil {
 		why = fmt.Sprintf("unit %s failed, and the job is to fail fast: %s", u.UnitId, lastOf(u.Errors))
 	}
-	if err := m.jobs.Fail(ctx, id, s.Epoch, why); err != nil {
+	if err := m.jobs.Lifecycle.Fail(ctx, id, s.Epoch, why); err != nil {
 		return err
 	}
 	m.signals.MarkDue(id)
@@ -228,7 +230,7 @@ func lastOf(list []string) string {
 }
 
 // turnLevel ends a level: it plans the next, or completes the job.
-func (m *Manager) turnLevel(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
+func (m *Manager) turnLevel(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
 	switch {
 	case s.Level < 0:
 		if err := m.mapper.StartMapping(ctx, id, s.Epoch); err != nil {
@@ -252,12 +254,12 @@ func (m *Manager) turnLevel(ctx context.Context, id mapreduce.JobID, s *jobs.Lev
 	return m.RefreshJob(ctx, id)
 }
 
-func (m *Manager) failAll(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
-	u, err := m.jobs.FirstFailed(ctx, id)
+func (m *Manager) failAll(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
+	u, err := m.jobs.View.FirstFailed(ctx, id)
 	if err != nil {
 		return err
 	}
-	skipped, err := m.jobs.Skipped(ctx, id, 0, 1)
+	skipped, err := m.jobs.View.Skipped(ctx, id, 0, 1)
 	if err != nil {
 		return err
 	}
@@ -270,5 +272,5 @@ func (m *Manager) failAll(ctx context.Context, id mapreduce.JobID, s *jobs.Level
 	case len(skipped) > 0:
 		why += fmt.Sprintf("; the first that was skipped, %s: %s", skipped[0].Document, skipped[0].Reason)
 	}
-	return m.jobs.Fail(ctx, id, s.Epoch, why)
+	return m.jobs.Lifecycle.Fail(ctx, id, s.Epoch, why)
 }

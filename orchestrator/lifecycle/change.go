@@ -9,7 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/clock"
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // ResumeJob lets a job go on that was paused, has failed, or should be planned again in part.
@@ -23,7 +23,7 @@ func (m *Manager) ResumeJob(ctx context.Context, id mapreduce.JobID, r mapreduce
 	if err := m.noteResumed(ctx, id); err != nil {
 		return nil, err
 	}
-	return m.jobs.Job(ctx, id)
+	return m.jobs.View.Job(ctx, id)
 }
 
 // resumeUnits waits for units that stand in the way of what is to be planned again. If
@@ -33,7 +33,7 @@ func (m *Manager) resumeUnits(ctx context.Context, id mapreduce.JobID, r mapredu
 	m.signals.ClearResume(id)
 	waited := false
 	for {
-		err := m.jobs.Resume(ctx, id, r)
+		err := m.jobs.Lifecycle.Resume(ctx, id, r)
 		e := inTheWay(err)
 		if e == nil && (err == nil || ctx.Err() == nil || !waited) {
 			return err
@@ -52,7 +52,7 @@ func (m *Manager) resumeUnits(ctx context.Context, id mapreduce.JobID, r mapredu
 // inTheWay returns the error that says that units do which still run, or nil if
 // err is another.
 func inTheWay(err error) *errs.Error {
-	if e, ok := errors.AsType[*errs.Error](err); ok && e.Reason == jobs.UnitsRunning {
+	if e, ok := errors.AsType[*errs.Error](err); ok && e.Reason == records.UnitsRunning {
 		return e
 	}
 	return nil
@@ -65,7 +65,7 @@ func (m *Manager) resumeLater(id mapreduce.JobID, after time.Duration) {
 		if !meant {
 			return
 		}
-		err := m.jobs.Resume(ctx, id, r)
+		err := m.jobs.Lifecycle.Resume(ctx, id, r)
 		if e := inTheWay(err); e != nil {
 			m.resumeLater(id, e.RetryAfter)
 			return
@@ -90,13 +90,13 @@ func (m *Manager) noteResumed(ctx context.Context, id mapreduce.JobID) error {
 // PauseJob pauses a job; what its workers run ends.
 func (m *Manager) PauseJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
 	m.signals.ClearResume(id)
-	return m.jobAfterChange(ctx, id, m.jobs.Pause(ctx, id, jobs.AnyEpoch, "asked for"))
+	return m.jobAfterChange(ctx, id, m.jobs.Lifecycle.Pause(ctx, id, records.AnyEpoch, "asked for"))
 }
 
 // CancelJob cancels a job, and stops what its workers run.
 func (m *Manager) CancelJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
 	m.signals.ClearResume(id)
-	return m.jobAfterChange(ctx, id, m.jobs.Cancel(ctx, id))
+	return m.jobAfterChange(ctx, id, m.jobs.Lifecycle.Cancel(ctx, id))
 }
 
 func (m *Manager) jobAfterChange(ctx context.Context, id mapreduce.JobID, err error) (*mapreduce.Job, error) {
@@ -105,13 +105,13 @@ func (m *Manager) jobAfterChange(ctx context.Context, id mapreduce.JobID, err er
 	}
 	m.signals.MarkDue(id)
 	m.signals.NotifyWatchers(id)
-	return m.jobs.Job(ctx, id)
+	return m.jobs.View.Job(ctx, id)
 }
 
 // DeleteJob deletes a job that has ended.
 func (m *Manager) DeleteJob(ctx context.Context, id mapreduce.JobID) error {
 	m.signals.ClearResume(id)
-	if err := m.jobs.Delete(ctx, id); err != nil {
+	if err := m.jobs.Lifecycle.Delete(ctx, id); err != nil {
 		return err
 	}
 	m.signals.MarkDue(id)
@@ -127,13 +127,13 @@ func (m *Manager) WakeUnit(ctx context.Context, job mapreduce.JobID, unit mapred
 	case len(answer) > mapreduce.MaxWakeAnswer:
 		return nil, errs.Field("answer", "has %d bytes; at most %d are taken", len(answer), mapreduce.MaxWakeAnswer)
 	}
-	u, candidate, err := m.jobs.Wake(ctx, job, unit, mapreduce.WakeCall{Handle: handle, Answer: answer})
+	u, candidate, err := m.jobs.Queue.Wake(ctx, job, unit, mapreduce.WakeCall{Handle: handle, Answer: answer})
 	if err != nil {
 		return nil, err
 	}
 	if candidate != nil {
-		m.scheduler.EnqueueCandidates(job, []jobs.Candidate{*candidate})
+		m.scheduler.EnqueueCandidates(job, []records.Candidate{*candidate})
 	}
 	m.signals.NotifyWatchers(job)
-	return jobs.UnitOf(job, u), nil
+	return records.UnitOf(job, u), nil
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/outputs"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/levels"
 )
 
 // planLevel plans the level that follows one which has ended, or completes the job
 // if none does.
-func (m *Manager) planLevel(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
+func (m *Manager) planLevel(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
 	compiled, err := m.specs.Job(ctx, id)
 	if err != nil {
 		return err
@@ -30,11 +30,11 @@ func (m *Manager) planLevel(ctx context.Context, id mapreduce.JobID, s *jobs.Lev
 	step, err := graph.Next(planned, &planHistory{m: m, ctx: ctx, job: id, status: s, Compiled: compiled})
 	switch {
 	case errs.KindOf(err) == errs.Precondition: // the same whoever plans
-		return m.jobs.Fail(ctx, id, s.Epoch, err.Error())
+		return m.jobs.Lifecycle.Fail(ctx, id, s.Epoch, err.Error())
 	case err != nil:
 		return err
 	case step == nil:
-		return m.jobs.Complete(ctx, id, s.Epoch)
+		return m.jobs.Levels.Complete(ctx, id, s.Epoch)
 	}
 	return m.planSteps(ctx, id, levelPlan(s, step), s.Next)
 }
@@ -43,25 +43,25 @@ func (m *Manager) planLevel(ctx context.Context, id mapreduce.JobID, s *jobs.Lev
 // that see it so at the same moment, only one can make the step behind that; the
 // others find in their first step that there was one, and leave the level to it: the
 // next look at the job waits for it in GiveWay.
-func (m *Manager) planSteps(ctx context.Context, id mapreduce.JobID, next jobs.LevelPlan, seen int64) error {
-	from, done, err := m.jobs.PlanStep(ctx, id, next)
+func (m *Manager) planSteps(ctx context.Context, id mapreduce.JobID, next levels.Plan, seen int64) error {
+	from, done, err := m.jobs.Levels.PlanStep(ctx, id, next)
 	if from != seen {
 		return err
 	}
 	for err == nil && !done {
-		_, done, err = m.jobs.PlanStep(ctx, id, next)
+		_, done, err = m.jobs.Levels.PlanStep(ctx, id, next)
 	}
 	return err
 }
 
 // levelPlan returns how the store is to plan a step.
-func levelPlan(s *jobs.LevelStatus, step *plan.Step) jobs.LevelPlan {
-	next := jobs.LevelPlan{
+func levelPlan(s *levels.Status, step *plan.Step) levels.Plan {
+	next := levels.Plan{
 		Epoch: s.Epoch, Number: s.Level + 1, Level: jobspec.LevelOf(step), Kind: step.Kind,
 		Group: step.Group, Bins: step.Bins, Each: step.Each, Warnings: warningTexts(step.Warnings),
 	}
 	for _, e := range step.Items {
-		next.Items = append(next.Items, jobs.Item{Source: e.Source, Value: e.Value})
+		next.Items = append(next.Items, levels.Item{Source: e.Source, Value: e.Value})
 	}
 	return next
 }
@@ -72,7 +72,7 @@ type planHistory struct {
 	m      *Manager
 	ctx    context.Context // of the planning, which the history does not outlive
 	job    mapreduce.JobID
-	status *jobs.LevelStatus
+	status *levels.Status
 	*jobspec.Compiled
 }
 
@@ -88,14 +88,14 @@ func (h *planHistory) Sizes(level int) (plan.Sizes, error) {
 			return plan.Sizes{Units: units, Completed: s.SourceCompleted, Tokens: s.SourceSize}, nil
 		}
 	}
-	completed, size, err := h.m.jobs.LevelSizes(h.ctx, h.job, int64(level))
+	completed, size, err := h.m.jobs.Levels.Sizes(h.ctx, h.job, int64(level))
 	return plan.Sizes{Units: units, Completed: completed, Tokens: size}, err
 }
 
 // visitCompletedUnits visits the units of a level that have an output, in order.
 func (h *planHistory) visitCompletedUnits(level int, visit func(*storagev1.Unit) error) error {
 	for from := int64(0); ; {
-		page, err := h.m.jobs.UnitsFrom(h.ctx, h.job, int64(level), from, 256)
+		page, err := h.m.jobs.View.UnitsFrom(h.ctx, h.job, int64(level), from, 256)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -143,9 +143,9 @@ func (h *planHistory) Items(level int, path []string) ([]plan.Element, error) {
 			return errs.New(errs.Precondition, "output of unit %s: %v", u.UnitId, err)
 		}
 		for i, value := range list {
-			if len(value) > jobs.MaxItem {
+			if len(value) > levels.MaxItem {
 				return errs.New(errs.Precondition, "output of unit %s: element %d of %s has %d bytes; at most %d are taken",
-					u.UnitId, i, strings.Join(path, "."), len(value), jobs.MaxItem)
+					u.UnitId, i, strings.Join(path, "."), len(value), levels.MaxItem)
 			}
 			all = append(all, plan.Element{Source: u.Index, Value: value})
 		}
@@ -159,12 +159,12 @@ func (h *planHistory) Items(level int, path []string) ([]plan.Element, error) {
 
 // readUnitValue returns what a unit came to, as a stage reads it.
 func (h *planHistory) readUnitValue(u *storagev1.Unit) ([]byte, error) {
-	out, err := outputs.Of(h.ctx, h.m.jobs, h.job, u)
+	out, err := outputs.Of(h.ctx, h.m.jobs.Reader(), h.job, u)
 	if err != nil {
 		return nil, err
 	}
 	if u.Level > 0 && outputs.NamesRecordsOnly(out) {
-		if out, err = outputs.Resolve(h.ctx, h.m.jobs, h.job, u, out); err != nil {
+		if out, err = outputs.Resolve(h.ctx, h.m.jobs.Reader(), h.job, u, out); err != nil {
 			return nil, err
 		}
 	}

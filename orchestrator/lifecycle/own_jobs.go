@@ -5,13 +5,13 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // RefreshJobs puts the jobs that may run on the scheduler, and has those looked at that
 // may not any more. What it acts on it reads again: those that look returns may be a
 // beat old.
-func (m *Manager) RefreshJobs(ctx context.Context, look func(context.Context) ([]jobs.RunRef, error)) error {
+func (m *Manager) RefreshJobs(ctx context.Context, look func(context.Context) ([]records.RunRef, error)) error {
 	refs, err := look(ctx)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (m *Manager) RefreshJobs(ctx context.Context, look func(context.Context) ([
 
 // RefreshJob brings one job on the scheduler up to date.
 func (m *Manager) RefreshJob(ctx context.Context, id mapreduce.JobID) error {
-	st, err := m.jobs.Standing(ctx, id)
+	st, err := m.jobs.View.Standing(ctx, id)
 	if err != nil {
 		return err
 	}

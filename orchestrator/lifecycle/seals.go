@@ -11,7 +11,7 @@ import (
 // SealAll chains what is left of a job's checkpoints.
 func (m *Manager) SealAll(ctx context.Context, id mapreduce.JobID) error {
 	for {
-		n, err := m.jobs.Seal(ctx, id)
+		n, err := m.jobs.Audit.Seal(ctx, id)
 		if err != nil || n == 0 {
 			return err
 		}
@@ -22,7 +22,7 @@ func (m *Manager) SealAll(ctx context.Context, id mapreduce.JobID) error {
 func (m *Manager) SealLoop(ctx context.Context) {
 	supervise.CallEvery(ctx, m.config.Seal, func() {
 		for _, id := range m.signals.TakeUnsealed(m.turns.TurnToSeal) {
-			if _, err := m.jobs.Seal(ctx, id); err != nil && errs.KindOf(err) != errs.NotFound {
+			if _, err := m.jobs.Audit.Seal(ctx, id); err != nil && errs.KindOf(err) != errs.NotFound {
 				m.supervisor.LogFailure(ctx, "sealing checkpoints; trying again", err, "job", id)
 				m.signals.NotifyWatchers(id)
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/notify"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // sleepersPage is how many units that back off, and how many parked ones, one poll
@@ -19,7 +19,7 @@ const sleepersPage = 1000
 // FindSleepers times the units of a job that back off, and further ones of those that
 // are parked, from now for those that are seen for the first time.
 func (m *Manager) FindSleepers(ctx context.Context, id mapreduce.JobID) error {
-	refs, next, err := m.jobs.Sleepers(ctx, id, m.scheduler.SleepersAfter(id), sleepersPage)
+	refs, next, err := m.jobs.Queue.Sleepers(ctx, id, m.scheduler.SleepersAfter(id), sleepersPage)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (m *Manager) FindSleepers(ctx context.Context, id mapreduce.JobID) error {
 
 // ScheduleWakeUp wakes a unit when it has slept long enough from now, unless that is seen to
 // already.
-func (m *Manager) ScheduleWakeUp(id mapreduce.JobID, ref jobs.SleeperRef) {
+func (m *Manager) ScheduleWakeUp(id mapreduce.JobID, ref records.SleeperRef) {
 	m.signals.SleepUntil(time.Now().Add(ref.For), notify.Sleeper{Job: id, Sleeper: ref.Sleeper})
 }
 
@@ -40,13 +40,13 @@ func (m *Manager) ScheduleWakeUp(id mapreduce.JobID, ref jobs.SleeperRef) {
 const wakeBatch = 200
 
 // wakeUnits puts units that have slept long enough into their queue.
-func (m *Manager) wakeUnits(ctx context.Context, id mapreduce.JobID, units []jobs.Sleeper) {
+func (m *Manager) wakeUnits(ctx context.Context, id mapreduce.JobID, units []records.Sleeper) {
 	for batch := range slices.Chunk(units, wakeBatch) {
-		woken, err := m.jobs.Wakeup(ctx, id, batch)
+		woken, err := m.jobs.Queue.Wakeup(ctx, id, batch)
 		if err != nil && errs.KindOf(err) != errs.NotFound {
 			m.supervisor.LogFailure(ctx, "waking units; trying again", err, "job", id, "units", len(batch))
 			for _, s := range batch {
-				m.ScheduleWakeUp(id, jobs.SleeperRef{Sleeper: s, For: time.Second})
+				m.ScheduleWakeUp(id, records.SleeperRef{Sleeper: s, For: time.Second})
 			}
 		}
 		m.scheduler.EnqueueCandidates(id, woken)

@@ -5,7 +5,9 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
 // unblockReduces lets go the reduces of a job's tree whose inputs have ended, of those
@@ -13,8 +15,8 @@ import (
 func (m *Manager) unblockReduces(ctx context.Context, id mapreduce.JobID) error {
 	refs := m.signals.TakeEndedInputs(id)
 	for len(refs) > 0 {
-		batch := refs[:min(len(refs), jobs.MaxUnblock)]
-		ready, told, err := m.jobs.Unblock(ctx, id, batch)
+		batch := refs[:min(len(refs), turns.MaxUnblock)]
+		ready, told, err := m.jobs.Turns.Unblock(ctx, id, batch)
 		if err != nil {
 			if errs.KindOf(err) != errs.NotFound {
 				m.signals.KeepEndedInputs(id, refs)
@@ -33,8 +35,8 @@ func (m *Manager) unblockReduces(ctx context.Context, id mapreduce.JobID) error 
 
 // unblockAll lets go what nodes have forgotten that died.
 func (m *Manager) unblockAll(ctx context.Context, id mapreduce.JobID) error {
-	for at := (jobs.WaitRef{}); ; {
-		refs, err := m.jobs.Forgotten(ctx, id, at, jobs.MaxUnblock)
+	for at := (records.WaitRef{}); ; {
+		refs, err := m.jobs.Turns.Forgotten(ctx, id, at, turns.MaxUnblock)
 		if err != nil || len(refs) == 0 {
 			return err
 		}
@@ -49,9 +51,9 @@ func (m *Manager) unblockAll(ctx context.Context, id mapreduce.JobID) error {
 
 // ascendLevel turns a tree to the next level. Whatever waited for the level that has
 // ended has to run now.
-func (m *Manager) ascendLevel(ctx context.Context, id mapreduce.JobID, s *jobs.LevelStatus) error {
+func (m *Manager) ascendLevel(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
 	if err := m.unblockAll(ctx, id); err != nil {
 		return err
 	}
-	return m.jobs.Ascend(ctx, id, s.Epoch)
+	return m.jobs.Levels.Ascend(ctx, id, s.Epoch)
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // Jobs say that something is due, to whoever waits for it. Each kind is a
@@ -22,10 +22,10 @@ type Jobs struct {
 	mu             sync.Mutex               // guards the variables below
 	dueJobs        map[mapreduce.JobID]bool // true: all of it; false: what was told is all
 	failures       map[mapreduce.JobID]Failure
-	endedInputs    map[mapreduce.JobID]map[jobs.WaitRef]bool // reduces whose inputs have ended
-	inheritedTrees map[mapreduce.JobID]bool                  // trees of which other nodes may have forgotten some
-	unsealed       map[mapreduce.JobID]bool                  // has checkpoints that are not sealed
-	pendingResumes map[mapreduce.JobID]mapreduce.Resume      // that wait for units in their way
+	endedInputs    map[mapreduce.JobID]map[records.WaitRef]bool // reduces whose inputs have ended
+	inheritedTrees map[mapreduce.JobID]bool                     // trees of which other nodes may have forgotten some
+	unsealed       map[mapreduce.JobID]bool                     // has checkpoints that are not sealed
+	pendingResumes map[mapreduce.JobID]mapreduce.Resume         // that wait for units in their way
 	watchers       map[mapreduce.JobID]*jobWatchers
 	timers         timers
 	sleeping       map[Sleeper]bool // in timers
@@ -132,7 +132,7 @@ func (n *Jobs) ClearResume(id mapreduce.JobID) {
 }
 
 // NoteEndedInputs asks for a look at reduces of which inputs have ended.
-func (n *Jobs) NoteEndedInputs(id mapreduce.JobID, refs []jobs.WaitRef) {
+func (n *Jobs) NoteEndedInputs(id mapreduce.JobID, refs []records.WaitRef) {
 	if len(refs) == 0 {
 		return
 	}
@@ -143,14 +143,14 @@ func (n *Jobs) NoteEndedInputs(id mapreduce.JobID, refs []jobs.WaitRef) {
 }
 
 // KeepEndedInputs has the next look at a job be one at reduces, too.
-func (n *Jobs) KeepEndedInputs(id mapreduce.JobID, refs []jobs.WaitRef) {
+func (n *Jobs) KeepEndedInputs(id mapreduce.JobID, refs []records.WaitRef) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.endedInputs == nil {
-		n.endedInputs = make(map[mapreduce.JobID]map[jobs.WaitRef]bool)
+		n.endedInputs = make(map[mapreduce.JobID]map[records.WaitRef]bool)
 	}
 	if n.endedInputs[id] == nil {
-		n.endedInputs[id] = make(map[jobs.WaitRef]bool, len(refs))
+		n.endedInputs[id] = make(map[records.WaitRef]bool, len(refs))
 	}
 	for _, r := range refs {
 		n.endedInputs[id][r] = true
@@ -178,12 +178,12 @@ func (n *Jobs) TakeTreeLook(id mapreduce.JobID) bool {
 }
 
 // TakeEndedInputs returns the reduces of a job that are to be looked at.
-func (n *Jobs) TakeEndedInputs(id mapreduce.JobID) []jobs.WaitRef {
+func (n *Jobs) TakeEndedInputs(id mapreduce.JobID) []records.WaitRef {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	refs := slices.Collect(maps.Keys(n.endedInputs[id]))
 	delete(n.endedInputs, id)
-	slices.SortFunc(refs, func(a, b jobs.WaitRef) int {
+	slices.SortFunc(refs, func(a, b records.WaitRef) int {
 		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.Index, b.Index))
 	})
 	return refs
@@ -258,8 +258,8 @@ func (n *Jobs) CallAt(t time.Time, fn func(context.Context)) {
 
 // A Sleeper is a unit that waits until its time has come.
 type Sleeper struct {
-	Job          mapreduce.JobID
-	jobs.Sleeper // the unit of the job, and its attempt
+	Job             mapreduce.JobID
+	records.Sleeper // the unit of the job, and its attempt
 }
 
 // SleepUntil has a unit woken when t has come, unless its sleep is timed already.
@@ -279,16 +279,16 @@ func (n *Jobs) SleepUntil(t time.Time, s Sleeper) {
 
 // A Due is what the timekeeper has to do.
 type Due struct {
-	Calls []func(context.Context)            // to be called
-	Units map[mapreduce.JobID][]jobs.Sleeper // that have slept long enough
-	Next  time.Duration                      // until there is more
+	Calls []func(context.Context)               // to be called
+	Units map[mapreduce.JobID][]records.Sleeper // that have slept long enough
+	Next  time.Duration                         // until there is more
 }
 
 // TakeTimers returns what is due at now.
 func (n *Jobs) TakeTimers(now time.Time) Due {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	due := Due{Units: make(map[mapreduce.JobID][]jobs.Sleeper), Next: time.Hour}
+	due := Due{Units: make(map[mapreduce.JobID][]records.Sleeper), Next: time.Hour}
 	for len(n.timers) > 0 && !n.timers[0].at.After(now) {
 		t := heap.Pop(&n.timers).(timer)
 		if t.fn != nil {

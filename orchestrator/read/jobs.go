@@ -12,6 +12,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/check"
 )
 
 // A Reader answers what clients ask of jobs. Its methods are those of
@@ -28,7 +29,7 @@ type Config struct {
 	// SealJob chains what is left of a job's checkpoints.
 	SealJob func(ctx context.Context, id mapreduce.JobID) error
 	// Verify checks an output; see jobs.Verify.
-	Verify jobs.Verify
+	Verify check.Verify
 	// AnswerBytes bounds the answers of models that are kept for a tenant, and AnswerAge
 	// is how long one is kept.
 	AnswerBytes int64
@@ -42,7 +43,7 @@ func New(j *jobs.Jobs, specs *jobspec.Finder, signals *notify.Jobs, c Config) *R
 
 // GetJob returns a job as it stands.
 func (r *Reader) GetJob(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
-	return r.jobs.Job(ctx, id)
+	return r.jobs.View.Job(ctx, id)
 }
 
 const maxPage = 1000
@@ -53,7 +54,7 @@ func (r *Reader) ListJobs(ctx context.Context, q mapreduce.ListJobsQuery) (*mapr
 	if q.PageSize, err = pageSize(q.PageSize, 20); err != nil {
 		return nil, err
 	}
-	return r.jobs.ListJobs(ctx, q)
+	return r.jobs.View.List(ctx, q)
 }
 
 func pageSize(n, otherwise int) (int, error) {
@@ -93,7 +94,7 @@ func (r *Reader) WatchJob(ctx context.Context, id mapreduce.JobID, fn func(*mapr
 func (r *Reader) watchOnce(ctx context.Context, id mapreduce.JobID, fn func(*mapreduce.Job) error) (running bool, err error) {
 	changed, done := r.signals.Watch(id)
 	defer done()
-	job, err := r.jobs.Job(ctx, id)
+	job, err := r.jobs.View.Job(ctx, id)
 	if err != nil {
 		return false, err
 	}
@@ -116,7 +117,7 @@ func (r *Reader) watchEnd(ctx context.Context, id mapreduce.JobID, fn func(*mapr
 	if err := r.config.SealJob(ctx, id); err != nil && errs.KindOf(err) != errs.NotFound {
 		return false, err
 	}
-	job, err := r.jobs.Job(ctx, id)
+	job, err := r.jobs.View.Job(ctx, id)
 	if err != nil {
 		return false, err
 	}
@@ -147,20 +148,20 @@ func (r *Reader) ListEvents(ctx context.Context, q mapreduce.ListEventsQuery) (*
 	if q.PageSize, err = pageSize(q.PageSize, 100); err != nil {
 		return nil, err
 	}
-	return r.jobs.ListEvents(ctx, q)
+	return r.jobs.Audit.List(ctx, q)
 }
 
 // CheckStore checks what the store holds, outputs included, and calls found for what is wrong.
 func (r *Reader) CheckStore(ctx context.Context, found func(mapreduce.Finding) error) error {
-	return r.jobs.CheckWith(ctx, r.config.Verify, found)
+	return r.jobs.Check.RunWith(ctx, r.config.Verify, found)
 }
 
 // AnswerCache returns how many answers of models are kept for a tenant, and forgets them if
 // that is asked for.
 func (r *Reader) AnswerCache(ctx context.Context, t mapreduce.TenantID, forget bool) (*mapreduce.AnswerCache, error) {
-	c, err := r.jobs.AnswerCache(ctx, t)
+	c, err := r.jobs.Answers.Stats(ctx, t)
 	if err == nil && forget {
-		err = r.jobs.ClearAnswers(ctx, t)
+		err = r.jobs.Answers.Clear(ctx, t)
 	}
 	if err != nil {
 		return nil, err

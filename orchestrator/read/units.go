@@ -11,7 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // ListUnits returns a page of the units of a job, 100 unless the query says how many. A page
@@ -25,23 +25,23 @@ func (r *Reader) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (*ma
 	if err != nil {
 		return nil, err
 	}
-	ctl, err := r.jobs.Ctl(ctx, q.Job)
+	ctl, err := r.jobs.View.Control(ctx, q.Job)
 	if err != nil {
 		return nil, err
 	}
-	rec, err := r.jobs.Record(ctx, q.Job)
+	rec, err := r.jobs.View.Record(ctx, q.Job)
 	if err != nil {
 		return nil, err
 	}
-	spec := jobs.SpecOf(rec.Config)
+	spec := records.SpecOf(rec.Config)
 	compiled, err := r.specs.Compiled(q.Job, &spec)
 	if err != nil {
 		return nil, err
 	}
 	stages := jobspec.NewStages(compiled, ctl)
 	page, weight := &mapreduce.UnitPage{}, 0
-	for at.level < jobs.Levels(ctl) {
-		some, err := r.jobs.UnitsFrom(ctx, q.Job, at.level, at.index, min(size, 256))
+	for at.level < records.CountLevels(ctl) {
+		some, err := r.jobs.View.UnitsFrom(ctx, q.Job, at.level, at.index, min(size, 256))
 		if err != nil {
 			return nil, err
 		}
@@ -49,7 +49,7 @@ func (r *Reader) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (*ma
 			at = unitToken{level: at.level + 1}
 			continue
 		}
-		parked, err := r.jobs.Parkings(ctx, q.Job, some)
+		parked, err := r.jobs.Queue.Parkings(ctx, q.Job, some)
 		if err != nil {
 			return nil, err
 		}
@@ -118,14 +118,14 @@ func matchesStates(states []mapreduce.UnitState, u *storagev1.Unit) bool {
 // listedUnit returns a unit as a query asks for it. If it depends on more units than
 // a page should hold, next says with which of them to go on.
 func (r *Reader) listedUnit(ctx context.Context, q mapreduce.ListUnitsQuery, u *storagev1.Unit, input int64) (unit *mapreduce.Unit, next int64, err error) {
-	unit = jobs.UnitOf(q.Job, u)
+	unit = records.UnitOf(q.Job, u)
 	if q.Inputs && u.Inputs != nil {
 		if next, err = r.inputsOf(ctx, unit, u, input); err != nil {
 			return nil, 0, err
 		}
 	}
 	if q.Outputs && unit.State == mapreduce.UnitComplete && input == 0 { // else it was on the page before
-		if unit.Output, err = r.jobs.Output(ctx, q.Job, u); err != nil {
+		if unit.Output, err = r.jobs.Content.Output(ctx, q.Job, u); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -141,7 +141,7 @@ func (r *Reader) inputsOf(ctx context.Context, unit *mapreduce.Unit, u *storagev
 			unit.Continues = true
 			return from, nil
 		}
-		page, err := r.jobs.Inputs(ctx, unit.Job, u, from, 1024)
+		page, err := r.jobs.View.Inputs(ctx, unit.Job, u, from, 1024)
 		if err != nil || len(page) == 0 {
 			return 0, err
 		}

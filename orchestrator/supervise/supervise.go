@@ -18,6 +18,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // A Config says how a Supervisor works. All of it must be set.
@@ -72,7 +73,7 @@ func (s *Supervisor) ForJob(ctx context.Context, id mapreduce.JobID, what string
 		return
 	}
 	err = s.ContainPanic(ctx, "failing a job", func() error {
-		return s.jobs.Fail(ctx, id, jobs.AnyEpoch, err.Error())
+		return s.jobs.Lifecycle.Fail(ctx, id, records.AnyEpoch, err.Error())
 	}, "job", id)
 	if err != nil {
 		s.LogFailure(ctx, "failing a job after a panic", err, "job", id)

@@ -11,7 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // An Given is what a unit was given, as far as it is kept.
@@ -57,17 +57,17 @@ func (c *Checker) CheckReported(ctx context.Context, session mapreduce.SessionID
 func (c *Checker) examineOutput(ctx context.Context, session mapreduce.SessionID, rep *mapreduce.Report, g Given) (why, err error) {
 	u := g.Unit
 	if u == nil {
-		if u, err = c.jobs.Unit(ctx, rep.Job, rep.Unit); err != nil {
+		if u, err = c.jobs.View.Unit(ctx, rep.Job, rep.Unit); err != nil {
 			return nil, err
 		}
 		if u == nil || u.Attempt != int64(rep.Attempt) || u.Session != string(session) {
 			return errNotIts, nil
 		}
-		if rep.Length > 0 && !jobs.Whole(u.Put, rep) { // what is whole does not change any more
+		if rep.Length > 0 && !records.Whole(u.Put, rep) { // what is whole does not change any more
 			return errNotPut, nil
 		}
 	}
-	data, err := c.jobs.Reported(ctx, rep)
+	data, err := c.jobs.Content.Reported(ctx, rep)
 	if err != nil {
 		return nil, err
 	}

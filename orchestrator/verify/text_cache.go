@@ -42,7 +42,7 @@ func (l *textCache) wholeText(ctx context.Context, j *jobs.Jobs, id mapreduce.Jo
 		return b.text, nil
 	}
 	l.mu.Unlock()
-	data, err := j.Text(ctx, id, src.Sha256, 0, src.Length)
+	data, err := j.Content.Text(ctx, id, src.Sha256, 0, src.Length)
 	if err != nil {
 		return nil, err
 	}

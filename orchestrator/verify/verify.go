@@ -108,16 +108,16 @@ func (c *Checker) verifyValue(ctx context.Context, id mapreduce.JobID, u *storag
 	if u.Inputs == nil { // it was given documents, which a value does not cite
 		return output.CheckValue(given, form, out), nil
 	}
-	err = outputs.EachInput(ctx, c.jobs, id, u, func(in *storagev1.Unit) error {
+	err = outputs.EachInput(ctx, c.jobs.Reader(), id, u, func(in *storagev1.Unit) error {
 		if mapreduce.UnitState(in.Status) != mapreduce.UnitComplete {
 			return nil
 		}
-		one, err := outputs.Of(ctx, c.jobs, id, in)
+		one, err := outputs.Of(ctx, c.jobs.Reader(), id, in)
 		if err != nil {
 			return err
 		}
 		if in.Level > 0 && outputs.NamesRecordsOnly(one) {
-			if one, err = outputs.Resolve(ctx, c.jobs, id, in, one); err != nil {
+			if one, err = outputs.Resolve(ctx, c.jobs.Reader(), id, in, one); err != nil {
 				return err
 			}
 		}
@@ -151,7 +151,7 @@ var errNoText = errs.New(errs.Invalid, "what a document was parsed into is not U
 func (c *Checker) verifyMap(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, text []byte, out *output.Output) (why, err error) {
 	src := u.Source
 	if text == nil && src.End > src.Start && len(out.Citations) > 0 { // else there is nothing to look for in it
-		if text, err = c.jobs.Text(ctx, id, src.Sha256, src.Start, src.End); err != nil {
+		if text, err = c.jobs.Content.Text(ctx, id, src.Sha256, src.Start, src.End); err != nil {
 			return nil, err
 		}
 	}
@@ -166,7 +166,7 @@ func (c *Checker) verifyMap(ctx context.Context, id mapreduce.JobID, u *storagev
 
 // verifyDirect checks the output of the direct unit against its documents.
 func (c *Checker) verifyDirect(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, out *output.Output) (why, err error) {
-	docs, err := outputs.Documents(ctx, c.jobs, id, u)
+	docs, err := outputs.Documents(ctx, c.jobs.Reader(), id, u)
 	if err != nil {
 		return nil, err
 	}
@@ -177,11 +177,11 @@ func (c *Checker) verifyDirect(ctx context.Context, id mapreduce.JobID, u *stora
 // that it takes, and the records that these only name.
 func (c *Checker) verifyReduce(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, out *output.Output) (why, err error) {
 	var given, reduced []*output.Output
-	err = outputs.EachInput(ctx, c.jobs, id, u, func(in *storagev1.Unit) error {
+	err = outputs.EachInput(ctx, c.jobs.Reader(), id, u, func(in *storagev1.Unit) error {
 		if mapreduce.UnitState(in.Status) != mapreduce.UnitComplete {
 			return nil
 		}
-		one, err := outputs.Of(ctx, c.jobs, id, in)
+		one, err := outputs.Of(ctx, c.jobs.Reader(), id, in)
 		if err != nil {
 			return err
 		}
@@ -200,7 +200,7 @@ func (c *Checker) verifyReduce(ctx context.Context, id mapreduce.JobID, u *stora
 			return nil, err
 		}
 		wanted := output.Wanted(s, reduced, mapreduce.UnitKind(u.Kind) == mapreduce.KindFinal)
-		err = outputs.SomeReferred(ctx, c.jobs, id, wanted, func(_ *storagev1.Unit, one *output.Output, _ []byte) error {
+		err = outputs.SomeReferred(ctx, c.jobs.Reader(), id, wanted, func(_ *storagev1.Unit, one *output.Output, _ []byte) error {
 			given = append(given, one)
 			return nil
 		})

@@ -21,20 +21,20 @@ func keyOf(question string) []byte {
 // An answer is what answer returns, as text.
 func (w *world) answer(t mapreduce.TenantID, question string, since time.Time) string {
 	w.Helper()
-	data, err := w.look.Answer(w.ctx, t, keyOf(question), since)
+	data, err := w.look.Answers.Get(w.ctx, t, keyOf(question), since)
 	w.must(err)
 	return string(data)
 }
 
 func (w *world) keep(t mapreduce.TenantID, question, answer string, since time.Time) {
 	w.Helper()
-	w.must(w.look.KeepAnswer(w.ctx, t, keyOf(question), []byte(answer), since))
+	w.must(w.look.Answers.Keep(w.ctx, t, keyOf(question), []byte(answer), since))
 }
 
 // sound reports what a check finds wrong.
 func (w *world) sound() (wrong []string) {
 	w.Helper()
-	w.must(w.look.Check(w.ctx, func(f mapreduce.Finding) error {
+	w.must(w.look.Check.Run(w.ctx, func(f mapreduce.Finding) error {
 		if f.Severity == mapreduce.Wrong {
 			wrong = append(wrong, f.Key+": "+f.Message)
 		}
@@ -64,18 +64,18 @@ func TestAnswersAreKeptByTenant(t *testing.T) {
 		}
 	}
 	for _, n := range []int{0, mapreduce.MaxAnswer + 1} {
-		if err := w.look.KeepAnswer(w.ctx, "a", keyOf("x"), make([]byte, n), always); err == nil {
+		if err := w.look.Answers.Keep(w.ctx, "a", keyOf("x"), make([]byte, n), always); err == nil {
 			t.Errorf("an answer of %d bytes was kept", n)
 		}
 	}
 	if wrong := w.sound(); wrong != nil {
 		t.Errorf("%q", wrong)
 	}
-	w.must(w.look.ClearAnswers(w.ctx, "b"))
+	w.must(w.look.Answers.Clear(w.ctx, "b"))
 	if got := w.answer("b", "q", always); got != "" || w.answer("a", "q", always) != "of a" {
 		t.Error("not just the answers of b were forgotten")
 	}
-	tenants, err := w.look.AnswerTenants(w.ctx)
+	tenants, err := w.look.Answers.Tenants(w.ctx)
 	if diff := cmp.Diff([]mapreduce.TenantID{"a"}, tenants); diff != "" || err != nil {
 		t.Errorf("tenants: -want +got:\n%s%v", diff, err)
 	}
@@ -92,7 +92,7 @@ func TestAnswersGrowOld(t *testing.T) {
 	if got := w.answer("a", "q", later); got != "new" {
 		t.Errorf("%q was given, want the one that was kept since", got)
 	}
-	c, err := w.look.AnswerCache(w.ctx, "a")
+	c, err := w.look.Answers.Stats(w.ctx, "a")
 	if err != nil || c.Answers != 1 || c.Bytes != 3 || !c.Oldest.After(later) {
 		t.Errorf("%+v, %v; want the new one alone", c, err)
 	}
@@ -121,8 +121,8 @@ func TestAnswersAreTrimmed(t *testing.T) {
 		{"those of the first half", n * 10, half, n / 2},
 		{"all but three", 39, half, 3},
 	} {
-		w.must(w.look.TrimAnswers(w.ctx, "a", tt.most, tt.since))
-		c, err := w.look.AnswerCache(w.ctx, "a")
+		w.must(w.look.Answers.Trim(w.ctx, "a", tt.most, tt.since))
+		c, err := w.look.Answers.Stats(w.ctx, "a")
 		if err != nil || c.Answers != int64(tt.left) || c.Bytes != int64(10*tt.left) {
 			t.Errorf("%s: %+v is left (%v), want %d", tt.name, c, err, tt.left)
 		}

@@ -14,7 +14,7 @@ func TestASignOfLifeSeesWhatRuns(t *testing.T) {
 	w := newWorld(t, open(t), 1)
 	j := w.nodes[0]
 	id := w.submit(j, spec(), texts(1))
-	refs, err := j.Runs(w.ctx)
+	refs, err := j.View.Runs(w.ctx)
 	if err != nil || len(refs) != 1 {
 		t.Fatalf("jobs that may run: %v (error %v)", refs, err)
 	}
@@ -36,7 +36,7 @@ func TestASignOfLifeSeesWhatRuns(t *testing.T) {
 		}, false, 0},
 	} {
 		w.write(given.write)
-		s, err := j.Beat(w.ctx, int64(count+2))
+		s, err := j.Nodes.Beat(w.ctx, int64(count+2))
 		if err != nil {
 			t.Fatalf("%s: %v", given.name, err)
 		}
@@ -47,7 +47,7 @@ func TestASignOfLifeSeesWhatRuns(t *testing.T) {
 			t.Errorf("%s: seen: %t, %d jobs; want %t, %d", given.name, s.Seen, len(s.Runs), given.seen, given.runs)
 		}
 	}
-	if refs, err = j.Runs(w.ctx); err != nil || len(refs) != 1001 {
+	if refs, err = j.View.Runs(w.ctx); err != nil || len(refs) != 1001 {
 		t.Errorf("%d jobs may run (error %v), want 1001", len(refs), err)
 	}
 }

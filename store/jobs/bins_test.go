@@ -12,15 +12,18 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/store/storetest/driver"
 )
 
 // mapAll completes all map units of a job.
-func (w *world) mapAll(j *jobs.Jobs, id mapreduce.JobID) *jobs.LevelStatus {
+func (w *world) mapAll(j *jobs.Jobs, id mapreduce.JobID) *levels.Status {
 	w.Helper()
 	w.endAll(j, id, w.session(j))
-	status, err := j.LevelStatus(w.ctx, id)
+	status, err := j.Levels.Status(w.ctx, id)
 	w.must(err)
 	if !status.Ended() {
 		w.Fatalf("level 0 has not ended: %+v", status)
@@ -32,13 +35,13 @@ func (w *world) mapAll(j *jobs.Jobs, id mapreduce.JobID) *jobs.LevelStatus {
 func (w *world) endAll(j *jobs.Jobs, id mapreduce.JobID, s seat) {
 	w.Helper()
 	for {
-		units := w.claim(j, id, s, jobs.MaxBatch)
+		units := w.claim(j, id, s, records.MaxBatch)
 		if len(units) == 0 {
 			return
 		}
-		t := &jobs.Turn{Job: id, Release: []jobs.HeldID{{Session: s.id, Claim: units[0].Claim}}}
+		t := &turns.Turn{Job: id, Release: []turns.HeldID{{Session: s.id, Claim: units[0].Claim}}}
 		for _, u := range units {
-			t.Reports = append(t.Reports, jobs.TurnReport{Report: done(id, u)})
+			t.Reports = append(t.Reports, turns.Report{Report: done(id, u)})
 		}
 		w.turn(j, t)
 	}
@@ -99,7 +102,7 @@ func TestBinsArePlannedInSteps(t *testing.T) {
 			steps := 0
 			for finished := false; !finished; steps++ {
 				var err error
-				_, finished, err = w.nodes[steps%3].PlanStep(w.ctx, id, next)
+				_, finished, err = w.nodes[steps%3].Levels.PlanStep(w.ctx, id, next)
 				w.must(err)
 				w.healthy()
 			}
@@ -131,9 +134,9 @@ func TestAnotherPlanBeginsAnew(t *testing.T) {
 	old := picked(s.Epoch, dealt(700, 350))
 	// One that may have been taken and is run again takes the next as well.
 	once := jobs.New(store.NewDB(w.store, store.Config{MaxAttempts: 1}), w.space, w.nodes[0].Node(), time.Now)
-	_, finished, err := once.PlanStep(w.ctx, id, old)
+	_, finished, err := once.Levels.PlanStep(w.ctx, id, old)
 	for store.Retryable(err) && !store.MaybeCommitted(err) {
-		_, finished, err = once.PlanStep(w.ctx, id, old)
+		_, finished, err = once.Levels.PlanStep(w.ctx, id, old)
 	}
 	if finished || err != nil && !store.MaybeCommitted(err) {
 		t.Fatalf("first step: %t, %v", finished, err)
@@ -141,10 +144,10 @@ func TestAnotherPlanBeginsAnew(t *testing.T) {
 	next := picked(s.Epoch, dealt(700, 3))
 	for finished := false; !finished; {
 		var err error
-		_, finished, err = w.nodes[1].PlanStep(w.ctx, id, next)
+		_, finished, err = w.nodes[1].Levels.PlanStep(w.ctx, id, next)
 		w.must(err)
 	}
-	if _, again, err := w.nodes[0].PlanStep(w.ctx, id, old); err != nil || !again {
+	if _, again, err := w.nodes[0].Levels.PlanStep(w.ctx, id, old); err != nil || !again {
 		t.Errorf("a step of the old plan: done %t, %v; want that it finds nothing to do", again, err)
 	}
 	w.healthy()
@@ -180,7 +183,7 @@ func TestCheckFindsLostPicks(t *testing.T) {
 			w := newWorld(t, open(t), 1)
 			id := w.submit(w.nodes[0], spec(), texts(12))
 			s := w.mapAll(w.nodes[0], id)
-			_, _, err := w.nodes[0].PlanStep(w.ctx, id, picked(s.Epoch, dealt(12, 3)))
+			_, _, err := w.nodes[0].Levels.PlanStep(w.ctx, id, picked(s.Epoch, dealt(12, 3)))
 			w.must(err)
 			w.healthy()
 			tt.damage(w, id)
@@ -209,7 +212,7 @@ func (w *world) set(key []byte, m proto.Message) {
 }
 
 // picked is level 1 of a job whose reduces pick what they take.
-func picked(epoch int64, bins [][]int64, warnings ...string) jobs.LevelPlan {
+func picked(epoch int64, bins [][]int64, warnings ...string) levels.Plan {
 	next := reduceLevel(epoch, 1, int64(len(bins)))
 	next.Bins, next.Warnings = bins, warnings
 	return next

@@ -85,7 +85,7 @@ func (r tornReader) GetRange(ctx context.Context, in store.Range, o store.RangeO
 func (w *world) examine(torn store.Range) (wrong, info []mapreduce.Finding) {
 	w.Helper()
 	j := jobs.New(store.NewDB(tornStore{w.store, torn}, store.Config{}), w.space, "doctor", time.Now)
-	w.must(j.Check(w.ctx, func(f mapreduce.Finding) error {
+	w.must(j.Check.Run(w.ctx, func(f mapreduce.Finding) error {
 		if f.Severity == mapreduce.Wrong {
 			wrong = append(wrong, f)
 		} else {
@@ -191,7 +191,7 @@ func TestErrorsOfDamageNameTheKey(t *testing.T) {
 		chunk.Value[0]++
 		tx.Set(chunk.Key, chunk.Value)
 	})
-	_, err := m.nodes[0].Output(m.ctx, m.mid, m.unit(m.mid, m.large.UnitId))
+	_, err := m.nodes[0].Content.Output(m.ctx, m.mid, m.unit(m.mid, m.large.UnitId))
 	if want := fmt.Sprintf("key %x", r.Begin); !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want damage at %s", err, want)
 	}
@@ -214,7 +214,7 @@ func TestCheckNamesDamagedFiles(t *testing.T) {
 	m := newMixture(t)
 	j := jobs.New(store.NewDB(verifiedStore{m.store}, store.Config{}), m.space, "doctor", time.Now)
 	var lines []string
-	m.must(j.Check(m.ctx, func(f mapreduce.Finding) error {
+	m.must(j.Check.Run(m.ctx, func(f mapreduce.Finding) error {
 		lines = append(lines, f.Key+": "+f.Message)
 		return nil
 	}))

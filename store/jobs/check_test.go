@@ -13,6 +13,8 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/content"
+	"github.com/coditect/mapreduce/store/jobs/grants"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -45,14 +47,14 @@ func newMixture(t *testing.T) *mixture {
 	m.parked, m.woken = units[5], units[6]
 	m.report(j, parked(m.mid, m.parked, "batch", time.Hour))
 	m.report(j, parked(m.mid, m.woken, "person", 0))
-	_, _, err := j.Wake(m.ctx, m.mid, mapreduce.UnitID(m.woken.UnitId), mapreduce.WakeCall{Handle: "person", Answer: []byte("yes")})
+	_, _, err := j.Queue.Wake(m.ctx, m.mid, mapreduce.UnitID(m.woken.UnitId), mapreduce.WakeCall{Handle: "person", Answer: []byte("yes")})
 	m.must(err)
 	m.busy, m.failed, m.backing, m.large = units[0], units[1], units[2], units[3]
 	m.report(j, errored(m.mid, m.failed, mapreduce.PermanentUnit))
 	m.report(j, errored(m.mid, m.backing, mapreduce.Retryable))
 	m.publish(j, m.mid, m.large, long)
 	m.report(j, done(m.mid, units[4]))
-	if _, err := j.Grant(m.ctx, m.mid, jobs.GrantRequest{Slots: 10, Parallelism: 64}); err != nil {
+	if _, err := j.Grants.Grant(m.ctx, m.mid, grants.Request{Slots: 10, Parallelism: 64}); err != nil {
 		t.Fatal(err)
 	}
 	m.seal(j, m.end, 1)
@@ -71,8 +73,8 @@ func (w *world) publish(j *jobs.Jobs, id mapreduce.JobID, u *storagev1.Unit, dat
 }
 
 // putOf is the put of an output by the session that holds a unit.
-func putOf(id mapreduce.JobID, u *storagev1.Unit, data, sum []byte) *jobs.Put {
-	return &jobs.Put{
+func putOf(id mapreduce.JobID, u *storagev1.Unit, data, sum []byte) *content.Put {
+	return &content.Put{
 		Held:    mapreduce.Held{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt)},
 		Session: mapreduce.SessionID(u.Session), Length: int64(len(data)), SHA256: sum,
 	}
@@ -81,8 +83,8 @@ func putOf(id mapreduce.JobID, u *storagev1.Unit, data, sum []byte) *jobs.Put {
 // put stores an output.
 func (w *world) put(j *jobs.Jobs, id mapreduce.JobID, u *storagev1.Unit, data, sum []byte) {
 	w.Helper()
-	for at := 0; at < len(data); at += jobs.MaxPutBytes {
-		w.must(j.StorePut(w.ctx, putOf(id, u, data, sum), int64(at), data[at:min(at+jobs.MaxPutBytes, len(data))]))
+	for at := 0; at < len(data); at += content.MaxPutBytes {
+		w.must(j.Content.StorePut(w.ctx, putOf(id, u, data, sum), int64(at), data[at:min(at+content.MaxPutBytes, len(data))]))
 	}
 }
 

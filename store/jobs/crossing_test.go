@@ -10,6 +10,9 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/grants"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/store/storetest/driver"
 )
@@ -48,11 +51,11 @@ func TestReportsThatCross(t *testing.T) {
 			s := open(t)
 			w := newWorld(t, s, 2)
 			id := w.submit(w.nodes[0], spec(), texts(50))
-			turn := &jobs.Turn{Job: id}
+			turn := &turns.Turn{Job: id}
 			for _, u := range w.claim(w.nodes[0], id, w.session(w.nodes[0]), n) {
-				turn.Reports = append(turn.Reports, jobs.TurnReport{Report: done(id, u)})
+				turn.Reports = append(turn.Reports, turns.Report{Report: done(id, u)})
 			}
-			var first *jobs.TurnResult
+			var first *turns.Result
 			between := &crossed{Store: s, cross: func() { first = w.turn(w.nodes[1], turn) }}
 			late := jobs.New(store.NewDB(between, store.Config{}), w.space, "late", w.clock)
 			second := w.turn(late, turn)
@@ -74,12 +77,12 @@ func TestReportsThatCross(t *testing.T) {
 // units that another takes is no conflict.
 func TestClaimsThatCross(t *testing.T) {
 	const slots = 3
-	for name, candidates := range map[string]func(all []jobs.Candidate) []jobs.Candidate{
-		"few":              func(all []jobs.Candidate) []jobs.Candidate { return all[:2*slots] }, // fewer than are read as neighbours
-		"neighbours":       func(all []jobs.Candidate) []jobs.Candidate { return all[:40] },
-		"from the last on": func(all []jobs.Candidate) []jobs.Candidate { slices.Reverse(all); return all[:40] },
-		"apart": func(all []jobs.Candidate) []jobs.Candidate {
-			return slices.DeleteFunc(all, func(c jobs.Candidate) bool { return keys.Document(c.Seq)%6 != 0 })
+	for name, candidates := range map[string]func(all []records.Candidate) []records.Candidate{
+		"few":              func(all []records.Candidate) []records.Candidate { return all[:2*slots] }, // fewer than are read as neighbours
+		"neighbours":       func(all []records.Candidate) []records.Candidate { return all[:40] },
+		"from the last on": func(all []records.Candidate) []records.Candidate { slices.Reverse(all); return all[:40] },
+		"apart": func(all []records.Candidate) []records.Candidate {
+			return slices.DeleteFunc(all, func(c records.Candidate) bool { return keys.Document(c.Seq)%6 != 0 })
 		},
 	} {
 		for _, same := range []bool{true, false} {
@@ -87,7 +90,7 @@ func TestClaimsThatCross(t *testing.T) {
 				s := open(t)
 				w := newWorld(t, s, 1)
 				id := w.submit(w.nodes[0], spec(), texts(100))
-				mine := candidates(slices.DeleteFunc(w.waiting(w.nodes[0], id), func(c jobs.Candidate) bool { return c.Shard != 0 }))
+				mine := candidates(slices.DeleteFunc(w.waiting(w.nodes[0], id), func(c records.Candidate) bool { return c.Shard != 0 }))
 				theirs := mine
 				if !same {
 					theirs = mine[slots:]
@@ -95,15 +98,15 @@ func TestClaimsThatCross(t *testing.T) {
 				between := &crossed{Store: s}
 				db := store.NewDB(between, store.Config{})
 				late := jobs.New(db, w.space, "late", w.clock)
-				claim := func(j *jobs.Jobs, of []jobs.Candidate) *jobs.Turn {
+				claim := func(j *jobs.Jobs, of []records.Candidate) *turns.Turn {
 					s := w.session(j)
-					return &jobs.Turn{Job: id, Claim: &jobs.Claim{
-						ID: w.name("claim"), Seats: []jobs.WorkerSlots{{Session: s.id, Epoch: s.epoch, Slots: slots}}, Candidates: of,
+					return &turns.Turn{Job: id, Claim: &turns.Claim{
+						ID: w.name("claim"), Seats: []turns.WorkerSlots{{Session: s.id, Epoch: s.epoch, Slots: slots}}, Candidates: of,
 					}}
 				}
 				first, second := claim(w.nodes[0], theirs), claim(late, mine)
 				conflicts := db.Stats().Conflicts.Load()
-				var claimed []jobs.Claimed
+				var claimed []turns.Claimed
 				between.cross = func() { claimed = w.turn(w.nodes[0], first).Claimed }
 				claimed = slices.Concat(w.turn(late, second).Claimed, claimed)
 				once := make(map[string]bool)
@@ -136,14 +139,14 @@ func TestDrawsThatCross(t *testing.T) {
 		return func(d *drawing, j *jobs.Jobs) {
 			u := d.running[i]
 			held := mapreduce.Held{Job: d.id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt)}
-			_, err := j.Reserve(d.ctx, []jobs.Reservation{{Held: held, Tokens: u.Reserved + d.free}})
+			_, err := j.Grants.Reserve(d.ctx, []grants.Reservation{{Held: held, Tokens: u.Reserved + d.free}})
 			d.must(err)
 		}
 	}
 	claim := func(d *drawing, j *jobs.Jobs) {
 		c := d.claimOf(j, d.id, d.seat, 1)
 		c.Bounded, c.Tokens = true, d.free
-		d.turn(j, &jobs.Turn{Job: d.id, Claim: c})
+		d.turn(j, &turns.Turn{Job: d.id, Claim: c})
 	}
 	for name, draw := range map[string][2]func(*drawing, *jobs.Jobs){
 		"two reservations":           {raise(0), raise(1)},
@@ -158,14 +161,14 @@ func TestDrawsThatCross(t *testing.T) {
 			sp := spec()
 			sp.Budget = 1000
 			d := &drawing{world: w, id: w.submit(j, sp, texts(9)), seat: w.session(j)}
-			g, err := j.Grant(w.ctx, d.id, jobs.GrantRequest{Tokens: 1, Slots: 9, Parallelism: 9, Alone: true})
+			g, err := j.Grants.Grant(w.ctx, d.id, grants.Request{Tokens: 1, Slots: 9, Parallelism: 9, Alone: true})
 			w.must(err)
 			c := w.claimOf(j, d.id, d.seat, 2)
 			c.Bounded, c.Tokens = true, g.Tokens
-			for _, got := range w.turn(j, &jobs.Turn{Job: d.id, Claim: c}).Claimed {
+			for _, got := range w.turn(j, &turns.Turn{Job: d.id, Claim: c}).Claimed {
 				d.running = append(d.running, got.Unit)
 			}
-			g, err = j.Grant(w.ctx, d.id, jobs.GrantRequest{})
+			g, err = j.Grants.Grant(w.ctx, d.id, grants.Request{})
 			w.must(err)
 			before := g.Used
 			if d.free = g.Tokens - before; d.free <= 0 || len(d.running) != 2 {
@@ -173,7 +176,7 @@ func TestDrawsThatCross(t *testing.T) {
 			}
 			between := &crossed{Store: s, cross: func() { draw[1](d, j) }}
 			draw[0](d, jobs.New(store.NewDB(between, store.Config{}), w.space, j.Node(), w.clock))
-			g, err = j.Grant(w.ctx, d.id, jobs.GrantRequest{})
+			g, err = j.Grants.Grant(w.ctx, d.id, grants.Request{})
 			w.must(err)
 			if g.Used > g.Tokens || g.Used == before {
 				t.Errorf("of %d tokens %d are used, before %d", g.Tokens, g.Used, before)

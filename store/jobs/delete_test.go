@@ -13,10 +13,10 @@ func TestDeleteInDoubt(t *testing.T) {
 	id := w.submit(w.nodes[0], spec(), texts(2))
 	w.run(w.nodes[0], id)
 	f.FailNext(fault.UnknownCommitted)
-	if err := w.nodes[0].Delete(w.ctx, id); err != nil {
+	if err := w.nodes[0].Lifecycle.Delete(w.ctx, id); err != nil {
 		t.Errorf("delete: %v", err)
 	}
-	if err := w.nodes[0].Delete(w.ctx, id); err == nil {
+	if err := w.nodes[0].Lifecycle.Delete(w.ctx, id); err == nil {
 		t.Error("what was deleted is deleted again")
 	}
 }

@@ -13,6 +13,9 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/grants"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
+	"github.com/coditect/mapreduce/store/jobs/turns"
 )
 
 // A believer is an orchestrator as it sees itself, which may be long ago.
@@ -21,9 +24,9 @@ type believer struct {
 	seat   seat
 	slots  int64                                // that it was granted, as far as it knows
 	taken  int64                                // how often others took some of them
-	begun  []*jobs.Claim                        // under way, in no order
+	begun  []*turns.Claim                       // under way, in no order
 	holds  map[mapreduce.UnitID]bool            // units that it thinks its sessions hold
-	doubts map[mapreduce.NodeID]*jobs.Doubt     // that it has seen
+	doubts map[mapreduce.NodeID]*nodes.Doubt    // that it has seen
 	units  map[mapreduce.UnitID]*storagev1.Unit // of its session, in truth
 }
 
@@ -35,7 +38,7 @@ func TestSlotsAreNeverExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newParish(newWorld(t, open(t), 3))
 		t.Repeat(map[string]func(*rapid.T){
-			"ask":   func(t *rapid.T) { p.ask(p.draw(t), jobs.GrantRequest{Slots: parallel}) },
+			"ask":   func(t *rapid.T) { p.ask(p.draw(t), grants.Request{Slots: parallel}) },
 			"give":  func(t *rapid.T) { p.give(p.draw(t)) },
 			"doubt": func(t *rapid.T) { p.doubts(p.draw(t), p.draw(t)) },
 			"claim": func(t *rapid.T) { p.claims(p.draw(t), rapid.Int64Range(1, parallel).Draw(t, "units")) },
@@ -62,7 +65,7 @@ func TestSlotsAreNeverExceeded(t *testing.T) {
 				if rapid.Bool().Draw(t, "late") {
 					p.claims(other, 1)
 				}
-				p.ask(b, jobs.GrantRequest{Slots: parallel})
+				p.ask(b, grants.Request{Slots: parallel})
 				p.claims(b, parallel)
 				for len(other.begun) > 0 && rapid.Bool().Draw(t, "wakes") {
 					p.end(other, 0)
@@ -83,7 +86,7 @@ func TestDoubtEnds(t *testing.T) {
 	}{
 		{"it does nothing", func(*parish, *believer, *believer, *believer) {}, 3},
 		{"it gives signs of life", func(p *parish, first, _, _ *believer) {
-			_, err := first.Beat(p.ctx, 7)
+			_, err := first.Nodes.Beat(p.ctx, 7)
 			p.must(err)
 		}, 3},
 		{"a unit ends", func(p *parish, first, _, third *believer) { p.finish(first, third) }, 3},
@@ -113,11 +116,11 @@ func TestDoubtEnds(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newParish(newWorld(t, open(t), 3))
 			first, second, third := p.all[0], p.all[1], p.all[2]
-			p.ask(first, jobs.GrantRequest{Slots: parallel})
+			p.ask(first, grants.Request{Slots: parallel})
 			p.claims(first, 1)
 			p.doubts(second, first)
 			tt.does(p, first, second, third)
-			p.ask(second, jobs.GrantRequest{Slots: parallel})
+			p.ask(second, grants.Request{Slots: parallel})
 			if second.slots != tt.want {
 				t.Errorf("the second was granted %d slots, want %d", second.slots, tt.want)
 			}
@@ -136,21 +139,21 @@ func TestWakesUpToLess(t *testing.T) {
 	first, second := p.all[0], p.all[1]
 	for _, b := range p.all[:2] {
 		p.doubts(second, first)
-		g, err := b.Grant(p.ctx, p.job, jobs.GrantRequest{Slots: 2, Tokens: 20, Parallelism: parallel, Alone: true, Doubts: b.doubts})
+		g, err := b.Grants.Grant(p.ctx, p.job, grants.Request{Slots: 2, Tokens: 20, Parallelism: parallel, Alone: true, Doubts: b.doubts})
 		p.must(err)
 		if g.Slots != 2 || g.Tokens == 0 {
 			t.Fatalf("granted %+v", g)
 		}
-		calls, err := b.FleetSlots(p.ctx, jobs.CallsGrantRequest{Need: 2, Most: 2, Limit: 2, Doubts: b.doubts})
+		calls, err := b.Grants.FleetSlots(p.ctx, grants.CallsRequest{Need: 2, Most: 2, Limit: 2, Doubts: b.doubts})
 		p.must(err)
 		if calls.Kept != 2 {
 			t.Fatalf("%+v calls are granted, want 2", calls)
 		}
 	}
-	for name, c := range map[string]jobs.Claim{"slots": {Slots: jobs.Share{Slots: 1}}, "calls": {Calls: jobs.Share{Slots: 1}}, "tokens": {Bounded: true, Tokens: 20}} {
+	for name, c := range map[string]turns.Claim{"slots": {Slots: turns.Share{Slots: 1}}, "calls": {Calls: turns.Share{Slots: 1}}, "tokens": {Bounded: true, Tokens: 20}} {
 		seats := p.claimOf(first.Jobs, p.job, first.seat, 1)
 		c.ID, c.Seats, c.Candidates = seats.ID, seats.Seats, seats.Candidates
-		res := p.turn(first.Jobs, &jobs.Turn{Job: p.job, Claim: &c})
+		res := p.turn(first.Jobs, &turns.Turn{Job: p.job, Claim: &c})
 		if len(res.Claimed) > 0 || res.Short == c.Bounded || len(res.Left) != len(c.Candidates) {
 			t.Errorf("%s: %d claimed, short is %t, %d left of %d", name, len(res.Claimed), res.Short, len(res.Left), len(c.Candidates))
 		}
@@ -163,11 +166,11 @@ func TestWakesUpToLess(t *testing.T) {
 func TestClaimUnderWayIsRefused(t *testing.T) {
 	p := newParish(newWorld(t, open(t), 2))
 	first, second := p.all[0], p.all[1]
-	p.ask(first, jobs.GrantRequest{Slots: parallel})
+	p.ask(first, grants.Request{Slots: parallel})
 	p.begin(first, 2)
 	p.claims(first, 2)
 	p.doubts(second, first)
-	p.ask(second, jobs.GrantRequest{Slots: parallel})
+	p.ask(second, grants.Request{Slots: parallel})
 	p.claims(second, parallel)
 	p.end(first, 0)
 	if len(first.units) != 2 || len(second.units) != 2 {
@@ -189,7 +192,7 @@ func newParish(w *world) *parish {
 	for _, n := range w.nodes {
 		p.all = append(p.all, &believer{
 			Jobs: n, seat: p.session(n), holds: make(map[mapreduce.UnitID]bool),
-			doubts: make(map[mapreduce.NodeID]*jobs.Doubt), units: make(map[mapreduce.UnitID]*storagev1.Unit),
+			doubts: make(map[mapreduce.NodeID]*nodes.Doubt), units: make(map[mapreduce.UnitID]*storagev1.Unit),
 		})
 	}
 	return p
@@ -199,16 +202,16 @@ func (p *parish) draw(t *rapid.T) *believer {
 	return p.all[rapid.IntRange(0, len(p.all)-1).Draw(t, "node")]
 }
 
-func (p *parish) ask(b *believer, ask jobs.GrantRequest) {
+func (p *parish) ask(b *believer, ask grants.Request) {
 	ask.Parallelism, ask.Doubts = parallel, b.doubts
-	g, err := b.Grant(p.ctx, p.job, ask)
+	g, err := b.Grants.Grant(p.ctx, p.job, ask)
 	p.must(err)
 	b.slots, b.taken = g.Slots, g.Taken
 }
 
 func (p *parish) give(b *believer) {
 	if surplus := b.slots - b.busy(); surplus > 0 {
-		ask := jobs.GrantRequest{Give: surplus, ID: p.name("ask")}
+		ask := grants.Request{Give: surplus, ID: p.name("ask")}
 		p.ask(b, ask)
 		p.ask(b, ask) // as after a commit of which nobody knows
 	}
@@ -227,9 +230,9 @@ func (p *parish) doubts(b, other *believer) {
 	if b == other {
 		return
 	}
-	beats, err := b.Beats(p.ctx)
+	beats, err := b.Nodes.Beats(p.ctx)
 	p.must(err)
-	d, err := b.Doubt(p.ctx, other.Node(), beats[other.Node()], p.name("doubt"))
+	d, err := b.Nodes.Doubt(p.ctx, other.Node(), beats[other.Node()], p.name("doubt"))
 	p.must(err)
 	if b.doubts[other.Node()] = d; d == nil {
 		delete(b.doubts, other.Node())
@@ -251,7 +254,7 @@ func (p *parish) begin(b *believer, n int64) bool {
 	}
 	c := p.claimOf(b.Jobs, p.job, b.seat, int(n))
 	b.begun = append(b.begun, c)
-	c.Slots = jobs.Share{Slots: b.busy(), Taken: b.taken}
+	c.Slots = turns.Share{Slots: b.busy(), Taken: b.taken}
 	return true
 }
 
@@ -259,7 +262,7 @@ func (p *parish) begin(b *believer, n int64) bool {
 func (p *parish) end(b *believer, i int) {
 	c := b.begun[i]
 	b.begun = slices.Delete(b.begun, i, i+1)
-	res := p.turn(b.Jobs, &jobs.Turn{Job: p.job, Claim: c})
+	res := p.turn(b.Jobs, &turns.Turn{Job: p.job, Claim: c})
 	if res.Short {
 		if len(res.Claimed) > 0 {
 			p.Errorf("%d units were claimed without slots", len(res.Claimed))
@@ -316,14 +319,14 @@ func (p *parish) expire(b *believer) {
 }
 
 func (p *parish) lose(b *believer) {
-	_, err := b.Expire(p.ctx, b.seat.id, b.Node(), b.seat.epoch, nil)
+	_, err := b.Sessions.Expire(p.ctx, b.seat.id, b.Node(), b.seat.epoch, nil)
 	p.must(err)
 	clear(b.units)
 }
 
 // settle lets an orchestrator find out what its sessions hold.
 func (p *parish) settle(b *believer) {
-	p.ask(b, jobs.GrantRequest{})
+	p.ask(b, grants.Request{})
 	clear(b.holds)
 	for id := range b.units {
 		b.holds[id] = true
@@ -333,10 +336,10 @@ func (p *parish) settle(b *believer) {
 // bury has an orchestrator forgotten that has no session, unless it has done
 // something since it was doubted.
 func (p *parish) bury(b, other *believer) {
-	beats, err := b.Beats(p.ctx)
+	beats, err := b.Nodes.Beats(p.ctx)
 	p.must(err)
 	if d := b.doubts[other.Node()]; d != nil {
-		p.must(b.Forget(p.ctx, other.Node(), beats[other.Node()], d))
+		p.must(b.Nodes.Forget(p.ctx, other.Node(), beats[other.Node()], d))
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/store/storetest/driver"
 )
 
@@ -32,7 +34,7 @@ func TestPagesThatTakeTooLong(t *testing.T) {
 	}
 	j := jobs.New(store.NewDB(rushed{s, func() haste { return short }}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 12}), w.space, "hasty", w.clock)
 	level := func(n int64) []*storagev1.Unit {
-		return w.paged(func(from int64) ([]*storagev1.Unit, error) { return j.UnitsFrom(w.ctx, id, n, from, 256) })
+		return w.paged(func(from int64) ([]*storagev1.Unit, error) { return j.View.UnitsFrom(w.ctx, id, n, from, 256) })
 	}
 	if n := len(level(0)); n != units {
 		t.Errorf("level 0 has %d units, want %d", n, units)
@@ -40,7 +42,7 @@ func TestPagesThatTakeTooLong(t *testing.T) {
 	reduced := 0
 	for _, u := range level(1) {
 		reduced += len(w.paged(func(from int64) ([]*storagev1.Unit, error) {
-			return j.Inputs(w.ctx, id, u, max(from, u.Inputs.First), 1024)
+			return j.View.Inputs(w.ctx, id, u, max(from, u.Inputs.First), 1024)
 		}))
 	}
 	if reduced != units {
@@ -230,7 +232,7 @@ func TestUnitsThatTakeTooLong(t *testing.T) {
 	}
 	back, steps := 0, 0
 	for done := false; !done; steps++ {
-		loss, err := w.slow(s, room).Expire(w.ctx, lost.id, j.Node(), lost.epoch, nil)
+		loss, err := w.slow(s, room).Sessions.Expire(w.ctx, lost.id, j.Node(), lost.epoch, nil)
 		w.must(err)
 		back, done = back+loss.Units, loss.Done
 	}
@@ -246,13 +248,13 @@ func TestUnitsThatTakeTooLong(t *testing.T) {
 	good := w.claim(j, id, w.session(j), 1)[0]
 	w.report(j, done(id, good))
 	for {
-		bad := w.claim(j, id, w.session(j), jobs.MaxBatch)
+		bad := w.claim(j, id, w.session(j), records.MaxBatch)
 		if len(bad) == 0 {
 			break
 		}
-		turn := &jobs.Turn{Job: id}
+		turn := &turns.Turn{Job: id}
 		for _, u := range bad {
-			turn.Reports = append(turn.Reports, jobs.TurnReport{Report: errored(id, u, mapreduce.PermanentUnit)})
+			turn.Reports = append(turn.Reports, turns.Report{Report: errored(id, u, mapreduce.PermanentUnit)})
 		}
 		w.turn(j, turn)
 	}
@@ -260,7 +262,7 @@ func TestUnitsThatTakeTooLong(t *testing.T) {
 	if n := w.job(id).FailedUnits; n != units-1 {
 		t.Fatalf("%d units failed, want %d", n, units-1)
 	}
-	w.must(w.slow(s, room).Resume(w.ctx, id, mapreduce.Resume{}))
+	w.must(w.slow(s, room).Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
 	if n := w.job(id).FailedUnits; n != 0 {
 		t.Errorf("%d units are not tried again", n)
 	}
@@ -297,11 +299,11 @@ func TestLevelsThatTakeTooLong(t *testing.T) {
 		docs[400].parse = true
 		id := w.submitTree(w.nodes[0], docs, 3)
 		w.mapAll(w.nodes[0], id)
-		status, err := w.nodes[0].LevelStatus(w.ctx, id)
+		status, err := w.nodes[0].Levels.Status(w.ctx, id)
 		w.must(err)
-		w.must(w.nodes[0].PlantParsed(w.ctx, id, status.Epoch, w.plant(w.nodes[0], id)))
+		w.must(w.nodes[0].Levels.PlantParsed(w.ctx, id, status.Epoch, w.plant(w.nodes[0], id)))
 		for done := false; !done; {
-			done, err = w.slow(s, 100).TreeStep(w.ctx, id, treeOver(status.Epoch, 3))
+			done, err = w.slow(s, 100).Levels.TreeStep(w.ctx, id, treeOver(status.Epoch, 3))
 			w.must(err)
 		}
 		w.spans(id)
@@ -315,7 +317,7 @@ func TestLevelsThatTakeTooLong(t *testing.T) {
 // spans holds which map units each reduce stands for against its inputs.
 func (w *world) spans(id mapreduce.JobID) {
 	w.Helper()
-	ctl, err := w.look.Ctl(w.ctx, id)
+	ctl, err := w.look.View.Control(w.ctx, id)
 	w.must(err)
 	for level := 1; level < len(ctl.Levels); level++ {
 		for _, u := range w.level(w.look, id, int64(level)) {
@@ -338,7 +340,7 @@ func TestAStoreThatFailsForLongIsAway(t *testing.T) {
 	w := newWorld(t, s, 1)
 	id := w.submit(w.nodes[0], spec(), texts(1))
 	j := jobs.New(store.NewDB(rushed{s, timeFor(0)}, store.Config{MaxBackoff: time.Millisecond, MaxAttempts: 3}), w.space, "slow", w.clock)
-	_, err := j.Job(w.ctx, id)
+	_, err := j.View.Job(w.ctx, id)
 	if errs.KindOf(err) != errs.Unavailable || errs.ReasonOf(err) != errs.StoreAway || !errors.Is(err, store.ErrTooOld) {
 		t.Errorf("the error is %v: %q, %v", errs.KindOf(err), errs.ReasonOf(err), err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // Layout is the number of what package keys documents, as this program knows
@@ -24,7 +25,7 @@ const layoutText = "coditect mapreduce layout %d installation %q\n"
 //  3. store.ErrOlder: an older one did, whose layout is not read any more;
 //  4. store.ErrForeign: another installation did, or another program.
 func (j *Jobs) Inspect(ctx context.Context, name string) error {
-	return j.db.view(ctx, func(tx store.Tx) error {
+	return j.db.View(ctx, func(tx store.Tx) error {
 		_, err := readInstallation(ctx, j.db.Records(), tx, name)
 		return err
 	})
@@ -34,25 +35,25 @@ func (j *Jobs) Inspect(ctx context.Context, name string) error {
 // does nothing if they are, and fails as Inspect does. Of two that install at
 // once one finds the other's name, as both read the whole range.
 func (j *Jobs) Install(ctx context.Context, name string) error {
-	return j.db.updateQuietly(ctx, func(tx store.Tx) error {
+	return j.db.UpdateQuietly(ctx, func(tx store.Tx) error {
 		found, err := readInstallation(ctx, j.db.Records(), tx, name)
 		if err == nil && !found {
-			tx.Set(j.db.Records().keys.Format(), fmt.Appendf(nil, layoutText, Layout, name))
+			tx.Set(j.db.Records().Keys.Format(), fmt.Appendf(nil, layoutText, Layout, name))
 		}
 		return err
 	})
 }
 
 // readInstallation reports whether the installation is there.
-func readInstallation(ctx context.Context, r *Records, tx store.Tx, name string) (found bool, err error) {
-	text, err := tx.Get(ctx, r.keys.Format())
+func readInstallation(ctx context.Context, r *records.Records, tx store.Tx, name string) (found bool, err error) {
+	text, err := tx.Get(ctx, r.Keys.Format())
 	if err != nil {
 		return false, err
 	}
 	if text != nil {
 		return true, checkFormat(string(text), name)
 	}
-	pairs, _, err := tx.GetRange(ctx, r.keys.Below(), store.RangeOptions{Limit: 1})
+	pairs, _, err := tx.GetRange(ctx, r.Keys.Below(), store.RangeOptions{Limit: 1})
 	if err != nil {
 		return false, err
 	}

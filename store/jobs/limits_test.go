@@ -9,6 +9,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/grants"
 	"github.com/coditect/mapreduce/store/jobs/limit"
 )
 
@@ -20,18 +21,18 @@ func TestLimitsAreOfTheWholeFleet(t *testing.T) {
 	w := newWorld(t, open(t), 2)
 	a, b := w.nodes[0], w.nodes[1]
 	for _, n := range w.nodes {
-		_, err := n.Beat(w.ctx, 1)
+		_, err := n.Nodes.Beat(w.ctx, 1)
 		w.must(err)
 	}
 	note := func(n limit.Note) limit.Note {
 		n.Most, n.Want = 50, 20
 		return n
 	}
-	_, err := a.NoteLimit(w.ctx, model, note(limit.Note{Told: mapreduce.Rates{Requests: 100}}), nil)
+	_, err := a.Grants.NoteLimit(w.ctx, model, note(limit.Note{Told: mapreduce.Rates{Requests: 100}}), nil)
 	w.must(err)
 	woken, err := b.Watch(w.ctx)
 	w.must(err)
-	s, err := a.NoteLimit(w.ctx, model, note(limit.Note{Refused: true, Guess: true, Held: 20, Pause: 7 * time.Second}), nil)
+	s, err := a.Grants.NoteLimit(w.ctx, model, note(limit.Note{Refused: true, Guess: true, Held: 20, Pause: 7 * time.Second}), nil)
 	w.must(err)
 	if s.Room != 10 || s.Shares[a.Node()].Slots != 20 {
 		t.Errorf("refused while 20 were under way, a node has %+v of a room of %v; want 10, and to keep what is under way", s.Shares[a.Node()], s.Room)
@@ -42,12 +43,12 @@ func TestLimitsAreOfTheWholeFleet(t *testing.T) {
 		t.Fatal("nobody was told of the pause")
 	}
 	for range 2 {
-		_, err = b.NoteLimit(w.ctx, model, note(limit.Note{Seen: 1}), nil)
+		_, err = b.Grants.NoteLimit(w.ctx, model, note(limit.Note{Seen: 1}), nil)
 		w.must(err)
-		_, err = a.NoteLimit(w.ctx, model, note(limit.Note{Seen: 1}), nil)
+		_, err = a.Grants.NoteLimit(w.ctx, model, note(limit.Note{Seen: 1}), nil)
 		w.must(err)
 	}
-	got, err := b.NoteLimit(w.ctx, model, note(limit.Note{Seen: 1}), nil)
+	got, err := b.Grants.NoteLimit(w.ctx, model, note(limit.Note{Seen: 1}), nil)
 	w.must(err)
 	half := limit.Share{Want: 20, Slots: 5, Parts: limit.Whole / 2}
 	want := &limit.Scope{
@@ -57,7 +58,7 @@ func TestLimitsAreOfTheWholeFleet(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("as the other node sees it (-want +got):\n%s", diff)
 	}
-	got, err = b.NoteLimit(w.ctx, model, note(limit.Note{Seen: 1}), []mapreduce.NodeID{a.Node()})
+	got, err = b.Grants.NoteLimit(w.ctx, model, note(limit.Note{Seen: 1}), []mapreduce.NodeID{a.Node()})
 	w.must(err)
 	if own := got.Shares[b.Node()]; len(got.Shares) != 1 || own.Slots != 10 || own.Parts != limit.Whole {
 		t.Errorf("after the other died: %+v, want all of it", got.Shares)
@@ -69,24 +70,24 @@ func TestOneNodeOfTheFleetProbes(t *testing.T) {
 	w := newWorld(t, open(t), 2)
 	a, b := w.nodes[0], w.nodes[1]
 	for _, n := range w.nodes {
-		_, err := n.Beat(w.ctx, 1)
+		_, err := n.Nodes.Beat(w.ctx, 1)
 		w.must(err)
 	}
-	_, err := a.NoteLimit(w.ctx, model, limit.Note{Want: 1, Opened: time.Minute}, nil)
+	_, err := a.Grants.NoteLimit(w.ctx, model, limit.Note{Want: 1, Opened: time.Minute}, nil)
 	w.must(err)
-	_, err = a.NoteLimit(w.ctx, model, limit.Note{Want: 1, Probe: true}, nil)
+	_, err = a.Grants.NoteLimit(w.ctx, model, limit.Note{Want: 1, Probe: true}, nil)
 	w.must(err)
-	s, err := b.NoteLimit(w.ctx, model, limit.Note{Want: 1, Probe: true}, nil)
+	s, err := b.Grants.NoteLimit(w.ctx, model, limit.Note{Want: 1, Probe: true}, nil)
 	w.must(err)
 	if want := (limit.Breaker{Turns: 2, Open: true, For: time.Minute, Prober: a.Node()}); s.Breaker != want {
 		t.Errorf("breaker %+v, want %+v", s.Breaker, want)
 	}
-	s, err = b.NoteLimit(w.ctx, model, limit.Note{Want: 1, Probe: true}, []mapreduce.NodeID{a.Node()})
+	s, err = b.Grants.NoteLimit(w.ctx, model, limit.Note{Want: 1, Probe: true}, []mapreduce.NodeID{a.Node()})
 	w.must(err)
 	if s.Breaker.Prober != b.Node() {
 		t.Errorf("the prober died, and now it is %q, want %q", s.Breaker.Prober, b.Node())
 	}
-	s, err = b.NoteLimit(w.ctx, model, limit.Note{Want: 1, Closed: true}, nil)
+	s, err = b.Grants.NoteLimit(w.ctx, model, limit.Note{Want: 1, Closed: true}, nil)
 	w.must(err)
 	if s.Breaker.Open {
 		t.Error("it is open after a probe that succeeded")
@@ -99,28 +100,28 @@ func TestFleetSlotsAreShared(t *testing.T) {
 	w := newWorld(t, open(t), 2)
 	a, b := w.nodes[0], w.nodes[1]
 	for _, n := range w.nodes {
-		_, err := n.Beat(w.ctx, 1)
+		_, err := n.Nodes.Beat(w.ctx, 1)
 		w.must(err)
 	}
 	for i, step := range []struct {
 		node *jobs.Jobs
-		ask  jobs.CallsGrantRequest
-		want jobs.CallsGrantReply
+		ask  grants.CallsRequest
+		want grants.CallsReply
 	}{
-		{a, jobs.CallsGrantRequest{Most: 80}, jobs.CallsGrantReply{Slots: 50, Kept: 50}},
-		{b, jobs.CallsGrantRequest{Most: 80}, jobs.CallsGrantReply{}},
-		{b, jobs.CallsGrantRequest{Need: 20, Most: 80}, jobs.CallsGrantReply{}},
-		{a, jobs.CallsGrantRequest{Most: 80, Keep: 50}, jobs.CallsGrantReply{Slots: 30, Kept: 50}},
-		{a, jobs.CallsGrantRequest{Most: 80, Keep: 35}, jobs.CallsGrantReply{Slots: 30, Kept: 35}},
-		{b, jobs.CallsGrantRequest{Need: 20, Most: 80}, jobs.CallsGrantReply{Slots: 15, Kept: 15}},
-		{a, jobs.CallsGrantRequest{Most: 80}, jobs.CallsGrantReply{Slots: 30, Kept: 30}},
-		{b, jobs.CallsGrantRequest{Need: 20, Most: 80}, jobs.CallsGrantReply{Slots: 20, Kept: 20}},
-		{a, jobs.CallsGrantRequest{Need: 80, Most: 80}, jobs.CallsGrantReply{Slots: 30, Kept: 30}},
-		{b, jobs.CallsGrantRequest{Need: 20, Most: 80}, jobs.CallsGrantReply{Slots: 10, Kept: 10}},
-		{a, jobs.CallsGrantRequest{Need: 80, Most: 80}, jobs.CallsGrantReply{Slots: 40, Kept: 40}},
+		{a, grants.CallsRequest{Most: 80}, grants.CallsReply{Slots: 50, Kept: 50}},
+		{b, grants.CallsRequest{Most: 80}, grants.CallsReply{}},
+		{b, grants.CallsRequest{Need: 20, Most: 80}, grants.CallsReply{}},
+		{a, grants.CallsRequest{Most: 80, Keep: 50}, grants.CallsReply{Slots: 30, Kept: 50}},
+		{a, grants.CallsRequest{Most: 80, Keep: 35}, grants.CallsReply{Slots: 30, Kept: 35}},
+		{b, grants.CallsRequest{Need: 20, Most: 80}, grants.CallsReply{Slots: 15, Kept: 15}},
+		{a, grants.CallsRequest{Most: 80}, grants.CallsReply{Slots: 30, Kept: 30}},
+		{b, grants.CallsRequest{Need: 20, Most: 80}, grants.CallsReply{Slots: 20, Kept: 20}},
+		{a, grants.CallsRequest{Need: 80, Most: 80}, grants.CallsReply{Slots: 30, Kept: 30}},
+		{b, grants.CallsRequest{Need: 20, Most: 80}, grants.CallsReply{Slots: 10, Kept: 10}},
+		{a, grants.CallsRequest{Need: 80, Most: 80}, grants.CallsReply{Slots: 40, Kept: 40}},
 	} {
 		step.ask.Limit = 50
-		got, err := step.node.FleetSlots(w.ctx, step.ask)
+		got, err := step.node.Grants.FleetSlots(w.ctx, step.ask)
 		w.must(err)
 		if diff := cmp.Diff(&step.want, got); diff != "" {
 			t.Errorf("step %d, %+v (-want +got):\n%s", i, step.ask, diff)
@@ -135,12 +136,12 @@ func TestFleetSlotsAreNeverExceeded(t *testing.T) {
 		has := make(map[mapreduce.NodeID]int64)
 		for range 20 {
 			n := rapid.SampledFrom(w.nodes).Draw(t, "node")
-			_, err := n.Beat(w.ctx, 1)
+			_, err := n.Nodes.Beat(w.ctx, 1)
 			w.must(err)
 			count := rapid.Int64Range(0, 12)
-			ask := jobs.CallsGrantRequest{Need: count.Draw(t, "need"), Most: count.Draw(t, "most"), Keep: count.Draw(t, "keep"), Limit: 10}
+			ask := grants.CallsRequest{Need: count.Draw(t, "need"), Most: count.Draw(t, "most"), Keep: count.Draw(t, "keep"), Limit: 10}
 			kept := min(ask.Keep, has[n.Node()])
-			g, err := n.FleetSlots(w.ctx, ask)
+			g, err := n.Grants.FleetSlots(w.ctx, ask)
 			w.must(err)
 			has[n.Node()] = g.Kept
 			all := int64(0)

@@ -16,6 +16,8 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -127,7 +129,7 @@ func (m *machine) submit(t *rapid.T) {
 // store.
 func (m *machine) adopt(id mapreduce.JobID) {
 	k := m.jobs[id]
-	ctl, err := m.look.Ctl(m.ctx, id)
+	ctl, err := m.look.View.Control(m.ctx, id)
 	m.must(err)
 	k.state, k.level = mapreduce.JobState(ctl.State), ctl.Level
 	stored := m.stored(id)
@@ -147,10 +149,10 @@ func (m *machine) adopt(id mapreduce.JobID) {
 }
 
 func (m *machine) stored(id mapreduce.JobID) map[string]*storagev1.Unit {
-	ctl, err := m.look.Ctl(m.ctx, id)
+	ctl, err := m.look.View.Control(m.ctx, id)
 	m.must(err)
 	all := make(map[string]*storagev1.Unit)
-	for level := int64(-1); level < jobs.Levels(ctl); level++ {
+	for level := int64(-1); level < records.CountLevels(ctl); level++ {
 		for _, u := range m.level(m.look, id, level) {
 			all[u.UnitId] = u
 		}
@@ -204,7 +206,7 @@ func (m *machine) finish(t *rapid.T) {
 	if len(m.issued) == 0 {
 		t.Skip("nothing was claimed")
 	}
-	var turn jobs.Turn
+	var turn turns.Turn
 	var issues []issue
 	for range rapid.IntRange(1, 4).Draw(t, "reports") {
 		i := rapid.SampledFrom(m.issued).Draw(t, "attempt")
@@ -215,7 +217,7 @@ func (m *machine) finish(t *rapid.T) {
 			continue
 		}
 		issues = append(issues, i)
-		turn.Reports = append(turn.Reports, jobs.TurnReport{Report: m.draw(t, i), Jitter: 0.5, Session: i.session})
+		turn.Reports = append(turn.Reports, turns.Report{Report: m.draw(t, i), Jitter: 0.5, Session: i.session})
 	}
 	res := m.turn(m.node(t), &turn)
 	failing := false
@@ -389,7 +391,7 @@ func (m *machine) expire(t *rapid.T) {
 	}
 	j := m.node(t)
 	for range 100 {
-		loss, err := j.Expire(m.ctx, id, m.nodes[s.node].Node(), s.epoch, running)
+		loss, err := j.Sessions.Expire(m.ctx, id, m.nodes[s.node].Node(), s.epoch, running)
 		m.must(err)
 		if loss.Done {
 			break
@@ -402,12 +404,12 @@ func (m *machine) expire(t *rapid.T) {
 func (m *machine) wakeup(t *rapid.T) {
 	k := m.pick(t)
 	j := m.node(t)
-	refs, next, err := j.Sleepers(m.ctx, k.id, "", 100)
+	refs, next, err := j.Queue.Sleepers(m.ctx, k.id, "", 100)
 	m.must(err)
 	if next != "" {
 		t.Fatalf("more than 100 units are parked, behind %s", next)
 	}
-	var due []jobs.Sleeper
+	var due []records.Sleeper
 	for _, ref := range refs {
 		due = append(due, ref.Sleeper)
 		u := k.units[string(ref.Unit)]
@@ -418,14 +420,14 @@ func (m *machine) wakeup(t *rapid.T) {
 			u.delayed, u.handle = false, ""
 		}
 		// Timers of earlier waits end none of a later attempt.
-		due = append(due, jobs.Sleeper{Unit: ref.Unit, Attempt: u.attempt - 1})
+		due = append(due, records.Sleeper{Unit: ref.Unit, Attempt: u.attempt - 1})
 	}
 	for name, u := range k.units {
 		if u.delayed {
 			t.Fatalf("unit %s backs off, and nobody is told", name)
 		}
 	}
-	_, err = j.Wakeup(m.ctx, k.id, due)
+	_, err = j.Queue.Wakeup(m.ctx, k.id, due)
 	m.must(err)
 }
 
@@ -436,7 +438,7 @@ func (m *machine) wake(t *rapid.T) {
 	u := k.units[name]
 	handle := rapid.SampledFrom([]string{"batch", "person"}).Draw(t, "handle")
 	answer := m.name("answer")
-	got, candidate, err := m.node(t).Wake(m.ctx, k.id, mapreduce.UnitID(name), mapreduce.WakeCall{Handle: handle, Answer: []byte(answer)})
+	got, candidate, err := m.node(t).Queue.Wake(m.ctx, k.id, mapreduce.UnitID(name), mapreduce.WakeCall{Handle: handle, Answer: []byte(answer)})
 	switch {
 	case u.handle == handle && u.state == mapreduce.Pending:
 		u.handle, u.woken, u.answer = "", handle, answer
@@ -455,7 +457,7 @@ func (m *machine) wake(t *rapid.T) {
 
 // answered returns the answer that attempts at a unit are given.
 func (m *machine) answered(id mapreduce.JobID, name string) string {
-	call, err := m.look.WakeCall(m.ctx, id, mapreduce.UnitID(name))
+	call, err := m.look.Queue.WakeCall(m.ctx, id, mapreduce.UnitID(name))
 	m.must(err)
 	if call == nil {
 		return ""
@@ -465,7 +467,7 @@ func (m *machine) answered(id mapreduce.JobID, name string) string {
 
 // handle returns what a stored unit is parked under.
 func (m *machine) handle(id mapreduce.JobID, u *storagev1.Unit) string {
-	all, err := m.look.Parkings(m.ctx, id, []*storagev1.Unit{u})
+	all, err := m.look.Queue.Parkings(m.ctx, id, []*storagev1.Unit{u})
 	m.must(err)
 	if p := all[u.UnitId]; p != nil {
 		return p.Handle
@@ -481,7 +483,7 @@ func (m *machine) advance(t *rapid.T) {
 
 func (m *machine) pause(t *rapid.T) {
 	k := m.pick(t)
-	err := m.node(t).Pause(m.ctx, k.id, jobs.AnyEpoch, "asked for")
+	err := m.node(t).Lifecycle.Pause(m.ctx, k.id, records.AnyEpoch, "asked for")
 	if (err == nil) != (k.state.Running() || k.state == mapreduce.JobPaused) {
 		t.Fatalf("pause of a job that is %v: %v", k.state, err)
 	}
@@ -492,7 +494,7 @@ func (m *machine) pause(t *rapid.T) {
 
 func (m *machine) fail(t *rapid.T) {
 	k := m.pick(t)
-	m.must(m.node(t).Fail(m.ctx, k.id, jobs.AnyEpoch, "it cannot go on"))
+	m.must(m.node(t).Lifecycle.Fail(m.ctx, k.id, records.AnyEpoch, "it cannot go on"))
 	if k.state.Running() {
 		k.state = mapreduce.JobFailed
 	}
@@ -500,7 +502,7 @@ func (m *machine) fail(t *rapid.T) {
 
 func (m *machine) resume(t *rapid.T) {
 	k := m.pick(t)
-	err := m.node(t).Resume(m.ctx, k.id, mapreduce.Resume{})
+	err := m.node(t).Lifecycle.Resume(m.ctx, k.id, mapreduce.Resume{})
 	before := k.state
 	if errs.KindOf(err) == errs.Unavailable && err != nil {
 		m.retried(k, true) // a unit still runs: what was begun stands
@@ -543,7 +545,7 @@ func (m *machine) retried(k *mjob, partly bool) {
 
 func (m *machine) cancel(t *rapid.T) {
 	k := m.pick(t)
-	err := m.node(t).Cancel(m.ctx, k.id)
+	err := m.node(t).Lifecycle.Cancel(m.ctx, k.id)
 	ok := k.state == mapreduce.JobCancelled || k.state.CanBecome(mapreduce.JobCancelled)
 	if (err == nil) != ok {
 		t.Fatalf("cancel of a job that is %v: %v", k.state, err)
@@ -559,7 +561,7 @@ func (m *machine) sweep(t *rapid.T) {
 	var cursor []byte
 	for swept := false; !swept; {
 		var err error
-		cursor, swept, err = j.SweepCancelled(m.ctx, k.id, cursor)
+		cursor, swept, err = j.Lifecycle.SweepCancelled(m.ctx, k.id, cursor)
 		m.must(err)
 	}
 	if k.state != mapreduce.JobCancelled {
@@ -577,7 +579,7 @@ func (m *machine) sweep(t *rapid.T) {
 
 func (m *machine) remove(t *rapid.T) {
 	k := m.pick(t)
-	err := m.node(t).Delete(m.ctx, k.id)
+	err := m.node(t).Lifecycle.Delete(m.ctx, k.id)
 	if errs.KindOf(err) == errs.NotFound && err != nil {
 		err = nil // an earlier run of it deleted the job
 	}
@@ -595,18 +597,18 @@ func (m *machine) keep(t *rapid.T) {
 		t.Skip("nothing was claimed")
 	}
 	i := rapid.SampledFrom(m.issued).Draw(t, "attempt")
-	_, err := m.node(t).KeepState(m.ctx, mapreduce.AgentState{Held: i.held(), Data: []byte("state")})
+	_, err := m.node(t).Content.KeepState(m.ctx, mapreduce.AgentState{Held: i.held(), Data: []byte("state")})
 	m.must(err)
 	data := []byte("chunk")
 	sum := sha256.Sum256(data)
-	err = m.node(t).StorePut(m.ctx, putOf(i.job, i.unit, data, sum[:]), 0, data)
+	err = m.node(t).Content.StorePut(m.ctx, putOf(i.job, i.unit, data, sum[:]), 0, data)
 	if errs.KindOf(err) != errs.Precondition { // the attempt is over, or another session's
 		m.must(err)
 	}
 }
 
 func (m *machine) seal(t *rapid.T) {
-	_, err := m.node(t).Seal(m.ctx, m.pick(t).id)
+	_, err := m.node(t).Audit.Seal(m.ctx, m.pick(t).id)
 	m.must(err)
 }
 

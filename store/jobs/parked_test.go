@@ -14,12 +14,14 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
 // wake wakes a parked unit by a call.
-func (w *world) wake(j *jobs.Jobs, id mapreduce.JobID, unit, handle, answer string) (*jobs.Candidate, error) {
-	_, c, err := j.Wake(w.ctx, id, mapreduce.UnitID(unit), mapreduce.WakeCall{Handle: handle, Answer: []byte(answer)})
+func (w *world) wake(j *jobs.Jobs, id mapreduce.JobID, unit, handle, answer string) (*records.Candidate, error) {
+	_, c, err := j.Queue.Wake(w.ctx, id, mapreduce.UnitID(unit), mapreduce.WakeCall{Handle: handle, Answer: []byte(answer)})
 	return c, err
 }
 
@@ -49,7 +51,7 @@ func TestParkedUnit(t *testing.T) {
 	if units := w.claim(j, id, s, 1); len(units) > 0 {
 		t.Fatalf("a parked unit was claimed: %v", units)
 	}
-	all, err := j.Parkings(w.ctx, id, []*storagev1.Unit{now})
+	all, err := j.Queue.Parkings(w.ctx, id, []*storagev1.Unit{now})
 	w.must(err)
 	want := map[string]*mapreduce.Parking{u.UnitId: {Handle: "batch 7", Note: "it waits for batch 7"}}
 	if diff := cmp.Diff(want, all); diff != "" {
@@ -88,7 +90,7 @@ func TestParkedUnit(t *testing.T) {
 
 func (w *world) wantAnswer(id mapreduce.JobID, unit, want string) {
 	w.Helper()
-	call, err := w.look.WakeCall(w.ctx, id, mapreduce.UnitID(unit))
+	call, err := w.look.Queue.WakeCall(w.ctx, id, mapreduce.UnitID(unit))
 	w.must(err)
 	switch {
 	case call == nil && want != "":
@@ -107,18 +109,18 @@ func TestTimersOfEarlierWaits(t *testing.T) {
 	s := w.session(j)
 	u := w.claim(j, id, s, 1)[0]
 	got := w.report(j, parked(id, u, "batch", time.Hour))
-	first := jobs.Sleeper{Unit: mapreduce.UnitID(u.UnitId), Attempt: 1}
-	if diff := cmp.Diff(&jobs.SleeperRef{Sleeper: first, For: time.Hour}, got.Sleeps); diff != "" {
+	first := records.Sleeper{Unit: mapreduce.UnitID(u.UnitId), Attempt: 1}
+	if diff := cmp.Diff(&records.SleeperRef{Sleeper: first, For: time.Hour}, got.Sleeps); diff != "" {
 		t.Errorf("how it sleeps, want (-), got (+):\n%s", diff)
 	}
 	_, err := w.wake(j, id, u.UnitId, "batch", "")
 	w.must(err)
 	u = w.claim(j, id, s, 1)[0]
 	w.report(j, parked(id, u, "batch", time.Hour))
-	wakes := func(s jobs.Sleeper, want int) {
+	wakes := func(s records.Sleeper, want int) {
 		t.Helper()
 		for range 2 { // a timer may ring at several nodes
-			woken, err := j.Wakeup(w.ctx, id, []jobs.Sleeper{s})
+			woken, err := j.Queue.Wakeup(w.ctx, id, []records.Sleeper{s})
 			w.must(err)
 			if len(woken) != want {
 				t.Errorf("the timer of %+v woke %v, want %d units", s, woken, want)
@@ -127,12 +129,12 @@ func TestTimersOfEarlierWaits(t *testing.T) {
 		w.healthy()
 	}
 	wakes(first, 0)
-	wakes(jobs.Sleeper{Unit: first.Unit}, 0)
-	wakes(jobs.Sleeper{Unit: first.Unit, Attempt: 2}, 1)
+	wakes(records.Sleeper{Unit: first.Unit}, 0)
+	wakes(records.Sleeper{Unit: first.Unit, Attempt: 2}, 1)
 	u = w.claim(j, id, s, 1)[0]
 	w.report(j, errored(id, u, mapreduce.Retryable))
-	wakes(jobs.Sleeper{Unit: first.Unit, Attempt: 3}, 0)
-	wakes(jobs.Sleeper{Unit: first.Unit}, 1)
+	wakes(records.Sleeper{Unit: first.Unit, Attempt: 3}, 0)
+	wakes(records.Sleeper{Unit: first.Unit}, 1)
 }
 
 // Parked units that only a call wakes do not hide those behind them from whoever
@@ -144,19 +146,19 @@ func TestManyParkedUnits(t *testing.T) {
 	id := w.submit(j, spec(), texts(units))
 	s := w.session(j)
 	for n := 0; n < units; n += 20 {
-		turn := &jobs.Turn{Job: id}
+		turn := &turns.Turn{Job: id}
 		for i, u := range w.claim(j, id, s, 20) {
 			after := time.Duration(0)
 			if i%10 == 9 {
 				after = time.Minute
 			}
-			turn.Reports = append(turn.Reports, jobs.TurnReport{Report: parked(id, u, "x", after)})
+			turn.Reports = append(turn.Reports, turns.Report{Report: parked(id, u, "x", after)})
 		}
 		w.turn(j, turn)
 	}
 	seen, after := 0, mapreduce.UnitID("")
 	for calls := 0; calls == 0 || after != ""; calls++ {
-		refs, next, err := w.nodes[1].Sleepers(w.ctx, id, after, 7)
+		refs, next, err := w.nodes[1].Queue.Sleepers(w.ctx, id, after, 7)
 		w.must(err)
 		seen, after = seen+len(refs), next
 		if calls > units {
@@ -166,12 +168,12 @@ func TestManyParkedUnits(t *testing.T) {
 	if seen != units/10 {
 		t.Errorf("%d units are to be timed, want %d", seen, units/10)
 	}
-	st, err := w.nodes[1].Standing(w.ctx, id)
+	st, err := w.nodes[1].View.Standing(w.ctx, id)
 	w.must(err)
 	if len(st.Sleepers) != units/10 || st.NextParked != "" {
 		t.Errorf("who takes the job up is to time %d units, and to go on behind %q", len(st.Sleepers), st.NextParked)
 	}
-	if queued, err := j.Queued(w.ctx, id); err != nil || queued {
+	if queued, err := j.Queue.Queued(w.ctx, id); err != nil || queued {
 		t.Errorf("units are said to wait in the queue (%t, %v): all are parked", queued, err)
 	}
 }
@@ -180,12 +182,12 @@ func TestManyParkedUnits(t *testing.T) {
 // that wait: the first ends them, the others keep them.
 func TestParkedUnitsOfAJobThatStops(t *testing.T) {
 	for name, stop := range map[string]func(w *world, j *jobs.Jobs, id mapreduce.JobID) error{
-		"cancelled": func(w *world, j *jobs.Jobs, id mapreduce.JobID) error { return j.Cancel(w.ctx, id) },
+		"cancelled": func(w *world, j *jobs.Jobs, id mapreduce.JobID) error { return j.Lifecycle.Cancel(w.ctx, id) },
 		"paused": func(w *world, j *jobs.Jobs, id mapreduce.JobID) error {
-			return j.Pause(w.ctx, id, jobs.AnyEpoch, "asked for")
+			return j.Lifecycle.Pause(w.ctx, id, records.AnyEpoch, "asked for")
 		},
 		"failed": func(w *world, j *jobs.Jobs, id mapreduce.JobID) error {
-			return j.Fail(w.ctx, id, jobs.AnyEpoch, "it cannot go on")
+			return j.Lifecycle.Fail(w.ctx, id, records.AnyEpoch, "it cannot go on")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -203,7 +205,7 @@ func TestParkedUnitsOfAJobThatStops(t *testing.T) {
 			w.healthy()
 			cancelled := name == "cancelled"
 			if cancelled {
-				_, done, err := j.SweepCancelled(w.ctx, id, nil)
+				_, done, err := j.Lifecycle.SweepCancelled(w.ctx, id, nil)
 				w.must(err)
 				if !done {
 					t.Fatal("three units are not swept at once")
@@ -225,7 +227,7 @@ func TestParkedUnitsOfAJobThatStops(t *testing.T) {
 			if cancelled {
 				return
 			}
-			w.must(j.Resume(w.ctx, id, mapreduce.Resume{}))
+			w.must(j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
 			_, err = w.wake(j, id, units[2].UnitId, "c", "yes")
 			w.must(err)
 			w.run(j, id)
@@ -252,13 +254,13 @@ func TestResumeDropsParkedReduces(t *testing.T) {
 			}
 			s := w.session(j)
 			units := w.claim(j, id, s, 9)
-			turn := &jobs.Turn{Job: id}
+			turn := &turns.Turn{Job: id}
 			for i, u := range units {
 				r := done(id, u)
 				if i%3 == 0 {
 					r = errored(id, u, mapreduce.PermanentUnit)
 				}
-				turn.Reports = append(turn.Reports, jobs.TurnReport{Report: r})
+				turn.Reports = append(turn.Reports, turns.Report{Report: r})
 			}
 			w.letGo(j, id, w.turn(j, turn).Told)
 			if !tree {
@@ -276,8 +278,8 @@ func TestResumeDropsParkedReduces(t *testing.T) {
 				}
 			}
 			w.healthy()
-			w.must(j.Pause(w.ctx, id, jobs.AnyEpoch, "asked for"))
-			w.must(j.Resume(w.ctx, id, mapreduce.Resume{}))
+			w.must(j.Lifecycle.Pause(w.ctx, id, records.AnyEpoch, "asked for"))
+			w.must(j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
 			w.healthy()
 			if n := w.job(id).ParkedUnits; n != 0 {
 				t.Errorf("%d units are parked whose inputs are tried again", n)

@@ -10,7 +10,7 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/content"
 )
 
 // A put is stored by the session alone that holds the attempt, in order, and each
@@ -19,33 +19,33 @@ func TestPut(t *testing.T) {
 	m := newMixture(t)
 	j := m.nodes[0]
 	u := m.claim(j, m.mid, m.seat, 1)[0]
-	data := bytes.Repeat([]byte("0123456789abcdef"), jobs.MaxPutBytes/8)
+	data := bytes.Repeat([]byte("0123456789abcdef"), content.MaxPutBytes/8)
 	sum := sha256.Sum256(data)
 	put := putOf(m.mid, u, data, sum[:])
 	other := *put
 	other.Session = "another"
 	stale := *put
 	stale.Attempt++
-	first := data[:jobs.MaxPutBytes]
-	for name, p := range map[string]*jobs.Put{"another session": &other, "another attempt": &stale} {
-		if _, err := j.Stored(m.ctx, p); !errors.Is(err, errs.Precondition) {
+	first := data[:content.MaxPutBytes]
+	for name, p := range map[string]*content.Put{"another session": &other, "another attempt": &stale} {
+		if _, err := j.Content.Stored(m.ctx, p); !errors.Is(err, errs.Precondition) {
 			t.Errorf("%s looks: %v", name, err)
 		}
-		if err := j.StorePut(m.ctx, p, 0, first); !errors.Is(err, errs.Precondition) {
+		if err := j.Content.StorePut(m.ctx, p, 0, first); !errors.Is(err, errs.Precondition) {
 			t.Errorf("%s stores: %v", name, err)
 		}
 	}
 	for range 2 { // again, as after an outcome that was not known
-		m.must(j.StorePut(m.ctx, put, 0, first))
-		if n, err := j.Stored(m.ctx, put); err != nil || n != jobs.MaxPutBytes {
+		m.must(j.Content.StorePut(m.ctx, put, 0, first))
+		if n, err := j.Content.Stored(m.ctx, put); err != nil || n != content.MaxPutBytes {
 			t.Errorf("%d bytes are stored, %v", n, err)
 		}
 	}
-	if err := j.StorePut(m.ctx, put, 2*jobs.MaxPutBytes, first); !errors.Is(err, errs.Aborted) {
+	if err := j.Content.StorePut(m.ctx, put, 2*content.MaxPutBytes, first); !errors.Is(err, errs.Aborted) {
 		t.Errorf("with a gap: %v", err)
 	}
 	var had []byte
-	m.must(j.PutParts(m.ctx, put, jobs.MaxPutBytes, func(part []byte) error { had = append(had, part...); return nil }))
+	m.must(j.Content.PutParts(m.ctx, put, content.MaxPutBytes, func(part []byte) error { had = append(had, part...); return nil }))
 	if !bytes.Equal(had, first) {
 		t.Errorf("%d bytes are read back", len(had))
 	}
@@ -55,22 +55,22 @@ func TestPut(t *testing.T) {
 	longer := append(bytes.Clone(data), "another output of the same attempt"...)
 	longSum := sha256.Sum256(longer)
 	another := putOf(m.mid, u, longer, longSum[:])
-	m.must(j.StorePut(m.ctx, another, 0, longer[:jobs.MaxPutBytes]))
-	if n, err := j.Stored(m.ctx, put); err != nil || n != 0 {
+	m.must(j.Content.StorePut(m.ctx, another, 0, longer[:content.MaxPutBytes]))
+	if n, err := j.Content.Stored(m.ctx, put); err != nil || n != 0 {
 		t.Errorf("%d bytes are stored of an output that another took the place of, %v", n, err)
 	}
 	m.put(j, m.mid, u, data, sum[:])
-	if err := j.StorePut(m.ctx, another, 0, longer[:jobs.MaxPutBytes]); !errors.Is(err, errs.Precondition) {
+	if err := j.Content.StorePut(m.ctx, another, 0, longer[:content.MaxPutBytes]); !errors.Is(err, errs.Precondition) {
 		t.Errorf("another output in the place of one that is stored whole: %v", err)
 	}
 	m.report(j, r)
-	now, err := j.Unit(m.ctx, m.mid, mapreduce.UnitID(u.UnitId))
+	now, err := j.View.Unit(m.ctx, m.mid, mapreduce.UnitID(u.UnitId))
 	m.must(err)
-	got, err := j.Output(m.ctx, m.mid, now)
+	got, err := j.Content.Output(m.ctx, m.mid, now)
 	if err != nil || !bytes.Equal(got, data) || now.Put != nil {
 		t.Errorf("an output of %d bytes, %v", len(got), err)
 	}
-	if err := j.StorePut(m.ctx, put, 0, first); !errors.Is(err, errs.Precondition) {
+	if err := j.Content.StorePut(m.ctx, put, 0, first); !errors.Is(err, errs.Precondition) {
 		t.Errorf("after its report: %v", err)
 	}
 	m.healthy()
@@ -81,13 +81,13 @@ func TestAReportWithoutItsOutput(t *testing.T) {
 	m := newMixture(t)
 	j := m.nodes[0]
 	u := m.claim(j, m.mid, m.seat, 1)[0]
-	data := bytes.Repeat([]byte("x"), jobs.MaxPutBytes+1)
+	data := bytes.Repeat([]byte("x"), content.MaxPutBytes+1)
 	sum := sha256.Sum256(data)
-	m.must(j.StorePut(m.ctx, putOf(m.mid, u, data, sum[:]), 0, data[:jobs.MaxPutBytes]))
+	m.must(j.Content.StorePut(m.ctx, putOf(m.mid, u, data, sum[:]), 0, data[:content.MaxPutBytes]))
 	r := done(m.mid, u)
 	r.Output, r.Length, r.SHA256 = nil, int64(len(data)), sum[:]
 	m.report(j, r)
-	now, err := j.Unit(m.ctx, m.mid, mapreduce.UnitID(u.UnitId))
+	now, err := j.View.Unit(m.ctx, m.mid, mapreduce.UnitID(u.UnitId))
 	m.must(err)
 	if mapreduce.UnitState(now.Status) != mapreduce.Pending || now.Failures != 1 || now.Result != nil {
 		t.Errorf("the unit is %v", now)
@@ -114,11 +114,11 @@ func TestDamagedParts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMixture(t)
-			u, err := m.look.Unit(m.ctx, m.mid, mapreduce.UnitID(m.large.UnitId))
+			u, err := m.look.View.Unit(m.ctx, m.mid, mapreduce.UnitID(m.large.UnitId))
 			m.must(err)
 			m.must(store.NewDB(m.store, store.Config{}).Update(m.ctx, func(tx store.Tx) error { damage(m)(tx); return nil }))
 			n := 0
-			err = m.look.OutputParts(m.ctx, m.mid, u, func(part []byte) error { n += len(part); return nil })
+			err = m.look.Content.OutputParts(m.ctx, m.mid, u, func(part []byte) error { n += len(part); return nil })
 			if !errors.Is(err, errs.DataLoss) || !errors.Is(err, store.ErrCorrupt) || int64(n) > u.Result.Length {
 				t.Errorf("%d of %d bytes and %v", n, u.Result.Length, err)
 			}

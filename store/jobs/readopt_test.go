@@ -56,7 +56,7 @@ func TestUnitsNamedTwice(t *testing.T) {
 			t.Errorf("%d units run, want 1", n)
 		}
 		w.healthy()
-		epoch, _, err := j.Epoch(w.ctx, s.id)
+		epoch, _, err := j.Nodes.Epoch(w.ctx, s.id)
 		w.must(err)
 		wentBack(t, w.expire(j, seat{s.id, epoch}), 1)
 	}
@@ -70,7 +70,7 @@ func TestBindsOfASessionInTheWrongOrder(t *testing.T) {
 	s := w.session(j)
 	u := w.claim(j, id, s, 1)[0]
 	for _, late := range w.nodes {
-		_, err := late.Bind(w.ctx, &mapreduce.Hello{Session: s.id, Slots: 10}, s.epoch-1)
+		_, err := late.Sessions.Bind(w.ctx, &mapreduce.Hello{Session: s.id, Slots: 10}, s.epoch-1)
 		if errs.KindOf(err) != errs.Aborted {
 			t.Errorf("an older bind on %s: error %v", late.Node(), err)
 		}
@@ -78,7 +78,7 @@ func TestBindsOfASessionInTheWrongOrder(t *testing.T) {
 	if v := w.report(j, done(id, u)).Verdict; v != mapreduce.Accepted {
 		t.Errorf("the verdict on what the session holds is %v", v)
 	}
-	if epoch, node, err := j.Epoch(w.ctx, s.id); err != nil || epoch != s.epoch || node != j.Node() {
+	if epoch, node, err := j.Nodes.Epoch(w.ctx, s.id); err != nil || epoch != s.epoch || node != j.Node() {
 		t.Errorf("the session is at epoch %d of %s (error %v), want %d of %s", epoch, node, err, s.epoch, j.Node())
 	}
 }
@@ -100,9 +100,9 @@ func TestTwoExpireASession(t *testing.T) {
 	if n := w.job(id).RunningUnits; n != int64(len(docs)) {
 		t.Fatalf("%d units run, want %d", n, len(docs))
 	}
-	first, err := a.Expire(w.ctx, s.id, a.Node(), s.epoch, nil)
+	first, err := a.Sessions.Expire(w.ctx, s.id, a.Node(), s.epoch, nil)
 	w.must(err)
-	epoch, node, err := b.Epoch(w.ctx, s.id)
+	epoch, node, err := b.Nodes.Epoch(w.ctx, s.id)
 	w.must(err)
 	back := first.Units
 	for i, done := 0, first.Done; ; i++ {
@@ -116,7 +116,7 @@ func TestTwoExpireASession(t *testing.T) {
 		if i > 0 {
 			j, at, as = a, a.Node(), s.epoch
 		}
-		loss, err := j.Expire(w.ctx, s.id, at, as, nil)
+		loss, err := j.Sessions.Expire(w.ctx, s.id, at, as, nil)
 		w.must(err)
 		back, done = back+loss.Units, loss.Done
 	}
@@ -128,7 +128,7 @@ func TestTwoExpireASession(t *testing.T) {
 func (w *world) expire(j *jobs.Jobs, s seat) (back int) {
 	w.Helper()
 	for {
-		loss, err := j.Expire(w.ctx, s.id, j.Node(), s.epoch, nil)
+		loss, err := j.Sessions.Expire(w.ctx, s.id, j.Node(), s.epoch, nil)
 		w.must(err)
 		if back += loss.Units; loss.Done {
 			return back

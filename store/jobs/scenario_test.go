@@ -21,6 +21,11 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/grants"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
+	"github.com/coditect/mapreduce/store/jobs/queue"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -31,25 +36,25 @@ func TestDeleteLeavesNothing(t *testing.T) {
 	s.RequestId = "r"
 	id := w.submit(j, s, append(texts(4), document{id: "cut", text: []byte("a text in parts"), chunks: 3}))
 	u := w.claim(j, id, w.session(j), 1)[0]
-	_, err := j.KeepState(w.ctx, mapreduce.AgentState{Held: mapreduce.Held{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: 1}, Data: []byte("x")})
+	_, err := j.Content.KeepState(w.ctx, mapreduce.AgentState{Held: mapreduce.Held{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: 1}, Data: []byte("x")})
 	w.must(err)
 	w.report(j, parked(id, u, "person", 0))
-	_, _, err = j.Wake(w.ctx, id, mapreduce.UnitID(u.UnitId), mapreduce.WakeCall{Handle: "person", Answer: []byte("yes")})
+	_, _, err = j.Queue.Wake(w.ctx, id, mapreduce.UnitID(u.UnitId), mapreduce.WakeCall{Handle: "person", Answer: []byte("yes")})
 	w.must(err)
 	other := w.claim(j, id, w.session(j), 1)[0]
 	w.report(j, parked(id, other, "batch", time.Hour))
-	w.must(j.Pause(w.ctx, id, jobs.AnyEpoch, "asked for"))
+	w.must(j.Lifecycle.Pause(w.ctx, id, records.AnyEpoch, "asked for"))
 	if n := w.job(id).ParkedUnits; n != 1 {
 		t.Errorf("%d units are parked, want 1", n)
 	}
-	w.must(j.Resume(w.ctx, id, mapreduce.Resume{}))
-	_, err = j.Wakeup(w.ctx, id, []jobs.Sleeper{{Unit: mapreduce.UnitID(other.UnitId), Attempt: other.Attempt}})
+	w.must(j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
+	_, err = j.Queue.Wakeup(w.ctx, id, []records.Sleeper{{Unit: mapreduce.UnitID(other.UnitId), Attempt: other.Attempt}})
 	w.must(err)
-	w.must(j.Warmed(w.ctx, id))
+	w.must(j.Grants.Warmed(w.ctx, id))
 	w.run(j, id)
-	_, err = j.Seal(w.ctx, id)
+	_, err = j.Audit.Seal(w.ctx, id)
 	w.must(err)
-	if err := j.Delete(w.ctx, id); err != nil {
+	if err := j.Lifecycle.Delete(w.ctx, id); err != nil {
 		t.Fatal(err)
 	}
 	for _, kv := range w.all() {
@@ -67,13 +72,13 @@ func TestLargeLevelIsPlannedByManyNodes(t *testing.T) {
 	next, steps := nextOf(status), 0
 	for finished := false; !finished; steps++ {
 		var err error
-		_, finished, err = w.nodes[steps%3].PlanStep(w.ctx, id, next)
+		_, finished, err = w.nodes[steps%3].Levels.PlanStep(w.ctx, id, next)
 		w.must(err)
 		if steps == 2 { // in the middle of it
 			w.healthy()
-			w.must(w.nodes[1].Pause(w.ctx, id, jobs.AnyEpoch, "for a while"))
-			w.must(w.nodes[2].Resume(w.ctx, id, mapreduce.Resume{}))
-			status, err = w.nodes[0].LevelStatus(w.ctx, id)
+			w.must(w.nodes[1].Lifecycle.Pause(w.ctx, id, records.AnyEpoch, "for a while"))
+			w.must(w.nodes[2].Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
+			status, err = w.nodes[0].Levels.Status(w.ctx, id)
 			w.must(err)
 			next = nextOf(status)
 		}
@@ -96,11 +101,11 @@ func TestResumeDropsALevelPlannedInPart(t *testing.T) {
 	bad := w.claim(j, id, s, 1)[0]
 	w.report(j, errored(id, bad, mapreduce.PermanentUnit))
 	status := w.mapAll(j, id)
-	if _, finished, err := j.PlanStep(w.ctx, id, nextOf(status)); err != nil || finished {
+	if _, finished, err := j.Levels.PlanStep(w.ctx, id, nextOf(status)); err != nil || finished {
 		t.Fatalf("planned at once: %t, %v", finished, err)
 	}
-	w.must(j.Pause(w.ctx, id, jobs.AnyEpoch, "for a while"))
-	w.must(j.Resume(w.ctx, id, mapreduce.Resume{}))
+	w.must(j.Lifecycle.Pause(w.ctx, id, records.AnyEpoch, "for a while"))
+	w.must(j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
 	w.healthy()
 	if u := w.unit(id, "reduce_L1_0"); u != nil {
 		t.Errorf("left of the level: %v", u)
@@ -118,7 +123,7 @@ func TestChainShowsTampering(t *testing.T) {
 	id := w.submit(j, spec(), texts(9))
 	w.run(j, id)
 	w.seal(j, id, 4)
-	w.must(j.Verify(w.ctx, id))
+	w.must(j.Audit.Verify(w.ctx, id))
 	var all []store.KeyValue
 	r := w.space.Checkpoints(id)
 	for _, kv := range w.all() {
@@ -135,7 +140,7 @@ func TestChainShowsTampering(t *testing.T) {
 		"swapped": func(tx store.Tx) { tx.Set(all[1].Key, all[2].Value); tx.Set(all[2].Key, all[1].Value) },
 	} {
 		w.write(change)
-		if err := j.Verify(w.ctx, id); errs.KindOf(err) != errs.DataLoss {
+		if err := j.Audit.Verify(w.ctx, id); errs.KindOf(err) != errs.DataLoss {
 			t.Errorf("checkpoint %s: %v", name, err)
 		}
 		w.write(func(tx store.Tx) {
@@ -144,7 +149,7 @@ func TestChainShowsTampering(t *testing.T) {
 				tx.Set(kv.Key, kv.Value)
 			}
 		})
-		w.must(j.Verify(w.ctx, id))
+		w.must(j.Audit.Verify(w.ctx, id))
 	}
 }
 
@@ -153,11 +158,11 @@ func TestEventsByPages(t *testing.T) {
 	j := w.nodes[0]
 	id := w.submit(j, spec(), texts(9))
 	w.run(j, id)
-	_, err := j.Seal(w.ctx, id)
+	_, err := j.Audit.Seal(w.ctx, id)
 	w.must(err)
 	completed, seals := 0, 0
 	for token, first := "", true; first || token != ""; first = false {
-		page, err := j.ListEvents(w.ctx, mapreduce.ListEventsQuery{Job: id, Verify: true, PageSize: 2, PageToken: token})
+		page, err := j.Audit.List(w.ctx, mapreduce.ListEventsQuery{Job: id, Verify: true, PageSize: 2, PageToken: token})
 		w.must(err)
 		for _, c := range page.Checkpoints {
 			completed += len(c.Completed)
@@ -168,7 +173,7 @@ func TestEventsByPages(t *testing.T) {
 	if want := int(w.job(id).CompletedUnits); completed != want || seals != 1 {
 		t.Errorf("%d completions under %d seals, want %d under 1", completed, seals, want)
 	}
-	if _, err := j.ListEvents(w.ctx, mapreduce.ListEventsQuery{Job: id, PageToken: "abcd"}); errs.KindOf(err) != errs.Invalid {
+	if _, err := j.Audit.List(w.ctx, mapreduce.ListEventsQuery{Job: id, PageToken: "abcd"}); errs.KindOf(err) != errs.Invalid {
 		t.Errorf("a token of no list: %v", err)
 	}
 }
@@ -186,26 +191,26 @@ func TestProgressIsMarkedOnceAnInterval(t *testing.T) {
 		if len(units) == 0 {
 			break
 		}
-		turn := &jobs.Turn{Job: id, Release: []jobs.HeldID{{Session: worker.id, Claim: units[0].Claim}}}
+		turn := &turns.Turn{Job: id, Release: []turns.HeldID{{Session: worker.id, Claim: units[0].Claim}}}
 		for _, u := range units {
-			turn.Reports = append(turn.Reports, jobs.TurnReport{Report: done(id, u)})
+			turn.Reports = append(turn.Reports, turns.Report{Report: done(id, u)})
 		}
 		w.turn(w.nodes[0], turn)
 		if i%3 == 0 {
-			_, err := w.nodes[i%2].Seal(w.ctx, id)
+			_, err := w.nodes[i%2].Audit.Seal(w.ctx, id)
 			w.must(err)
 		}
 	}
 	w.run(w.nodes[0], id)
 	for n := 1; n > 0; {
 		var err error
-		n, err = w.nodes[0].Seal(w.ctx, id)
+		n, err = w.nodes[0].Audit.Seal(w.ctx, id)
 		w.must(err)
 	}
 	var want, got []mapreduce.ProgressMark
 	var sum mapreduce.ProgressMark
 	for token, first := "", true; first || token != ""; first = false {
-		page, err := w.nodes[1].ListEvents(w.ctx, mapreduce.ListEventsQuery{Job: id, Verify: true, PageSize: 2, PageToken: token})
+		page, err := w.nodes[1].Audit.List(w.ctx, mapreduce.ListEventsQuery{Job: id, Verify: true, PageSize: 2, PageToken: token})
 		w.must(err)
 		for _, c := range page.Checkpoints {
 			before := sum.Completed
@@ -234,7 +239,7 @@ func TestProgressIsMarkedOnceAnInterval(t *testing.T) {
 		w.must(err)
 		tx.Set(w.space.Seal(id, 2), value)
 	})
-	if err := w.nodes[0].Verify(w.ctx, id); errs.KindOf(err) != errs.DataLoss {
+	if err := w.nodes[0].Audit.Verify(w.ctx, id); errs.KindOf(err) != errs.DataLoss {
 		t.Errorf("progress that was changed: %v", err)
 	}
 }
@@ -249,7 +254,7 @@ func TestListPages(t *testing.T) {
 	for size := 1; size <= 8; size++ {
 		var got []mapreduce.JobID
 		for token, first := "", true; first || token != ""; first = false {
-			page, err := j.ListJobs(w.ctx, mapreduce.ListJobsQuery{PageSize: size, PageToken: token})
+			page, err := j.View.List(w.ctx, mapreduce.ListJobsQuery{PageSize: size, PageToken: token})
 			w.must(err)
 			for _, job := range page.Jobs {
 				got = append(got, job.ID)
@@ -275,7 +280,7 @@ func TestDocumentsOfOneIDAreRefused(t *testing.T) {
 		if errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), "documents 1 and 3") {
 			t.Errorf("%s: %v", name, err)
 		}
-		w.must(w.nodes[0].Abandon(w.ctx, "job"))
+		w.must(w.nodes[0].Submit.Abandon(w.ctx, "job"))
 		for _, kv := range w.all() {
 			if bytes.Contains(kv.Key, []byte("job")) {
 				t.Errorf("%s: left: %q", name, kv.Key)
@@ -293,17 +298,17 @@ func TestFlipTwiceAndOneRequest(t *testing.T) {
 	second, err := w.stage(w.nodes[1], "job-b", s, 1, texts(2))
 	w.must(err)
 	for range 2 {
-		if won, err := w.nodes[0].Flip(w.ctx, "job-a", first); err != nil || won != "job-a" {
+		if won, err := w.nodes[0].Submit.Publish(w.ctx, "job-a", first); err != nil || won != "job-a" {
 			t.Fatalf("flip: %s, %v", won, err)
 		}
 	}
-	if won, err := w.nodes[1].Flip(w.ctx, "job-b", second); err != nil || won != "job-a" {
+	if won, err := w.nodes[1].Submit.Publish(w.ctx, "job-b", second); err != nil || won != "job-a" {
 		t.Fatalf("second flip: %s, %v", won, err)
 	}
-	if err := w.nodes[1].Begin(w.ctx, "job-a", s); errs.KindOf(err) != errs.Exists {
+	if err := w.nodes[1].Submit.Begin(w.ctx, "job-a", s); errs.KindOf(err) != errs.Exists {
 		t.Errorf("a taken id: %v", err)
 	}
-	w.must(w.nodes[1].Abandon(w.ctx, "job-b"))
+	w.must(w.nodes[1].Submit.Abandon(w.ctx, "job-b"))
 	w.healthy()
 }
 
@@ -314,7 +319,7 @@ func TestLateReports(t *testing.T) {
 	s := w.session(j)
 	units := w.claim(j, id, s, 2)
 	lose := func(s seat) {
-		_, err := w.nodes[1].Expire(w.ctx, s.id, j.Node(), s.epoch, nil)
+		_, err := w.nodes[1].Sessions.Expire(w.ctx, s.id, j.Node(), s.epoch, nil)
 		w.must(err)
 	}
 	lose(s)
@@ -331,8 +336,8 @@ func TestLateReports(t *testing.T) {
 	w.healthy()
 	before := w.job(id).TotalTokens
 	held := w.unit(id, units[1].UnitId)
-	w.must(j.Cancel(w.ctx, id))
-	_, swept, err := j.SweepCancelled(w.ctx, id, nil)
+	w.must(j.Lifecycle.Cancel(w.ctx, id))
+	_, swept, err := j.Lifecycle.SweepCancelled(w.ctx, id, nil)
 	if err != nil || !swept {
 		t.Fatalf("swept: %t, %v", swept, err)
 	}
@@ -349,12 +354,12 @@ func TestLateReports(t *testing.T) {
 
 // inDoubt takes a turn of node-0 that nobody knows the result of, because of kind.
 // What the store below fails by itself, before that, is tried again.
-func (w *world) inDoubt(f *fault.Store, kind fault.Kind, turn *jobs.Turn) {
+func (w *world) inDoubt(f *fault.Store, kind fault.Kind, turn *turns.Turn) {
 	w.Helper()
 	once := jobs.New(store.NewDB(f, store.Config{MaxAttempts: 1}), w.space, w.nodes[0].Node(), time.Now)
 	for {
 		f.FailNext(kind)
-		_, err := once.Turn(w.ctx, turn)
+		_, err := once.Turns.FinishAndClaim(w.ctx, turn)
 		f.Heal()
 		if store.MaybeCommitted(err) {
 			return
@@ -375,12 +380,12 @@ func TestClaimThatLandsLate(t *testing.T) {
 	id := w.submit(w.nodes[0], spec(), texts(3))
 	seat := w.session(w.nodes[0])
 	claim := w.claimOf(w.nodes[0], id, seat, 3)
-	w.inDoubt(f, fault.TimedOutLate, &jobs.Turn{Job: id, Claim: claim})
-	_, err := w.nodes[1].Expire(w.ctx, seat.id, "node-0", seat.epoch, nil)
+	w.inDoubt(f, fault.TimedOutLate, &turns.Turn{Job: id, Claim: claim})
+	_, err := w.nodes[1].Sessions.Expire(w.ctx, seat.id, "node-0", seat.epoch, nil)
 	w.must(err)
 	f.Settle()
 	for { // if the claim landed first, its units are given back
-		loss, err := w.nodes[1].Expire(w.ctx, seat.id, "node-0", seat.epoch, nil)
+		loss, err := w.nodes[1].Sessions.Expire(w.ctx, seat.id, "node-0", seat.epoch, nil)
 		w.must(err)
 		if loss.Done {
 			break
@@ -404,7 +409,7 @@ func TestHandBackInDoubt(t *testing.T) {
 	first := w.claim(w.nodes[0], id, w.session(w.nodes[0]), 1)[0]
 	report := returned(id, first)
 	report.Tokens = mapreduce.Tokens{In: 3}
-	w.inDoubt(f, fault.UnknownCommitted, &jobs.Turn{Job: id, Reports: []jobs.TurnReport{{Report: report}}})
+	w.inDoubt(f, fault.UnknownCommitted, &turns.Turn{Job: id, Reports: []turns.Report{{Report: report}}})
 	if got := w.report(w.nodes[0], report).Verdict; got != mapreduce.Accepted {
 		t.Errorf("the report that comes again while the unit waits: %v", got)
 	}
@@ -487,24 +492,24 @@ func claimsAreLinearizable(t *testing.T, seed uint64) {
 		wg.Go(func() {
 			for n := range 40 {
 				from := time.Since(start).Nanoseconds()
-				var found []jobs.Candidate
+				var found []records.Candidate
 				for shard := range int64(2) {
-					part, _, err := j.Scan(w.ctx, id, jobs.Stretch{Shard: shard, To: keys.Seq(1, 0), Returned: true})
+					part, _, err := j.Queue.Scan(w.ctx, id, queue.Stretch{Shard: shard, To: keys.Seq(1, 0), Returned: true})
 					if err != nil {
 						t.Error(err)
 						return
 					}
 					found = append(found, part...)
 				}
-				res, err := j.Turn(w.ctx, &jobs.Turn{Job: id, Claim: &jobs.Claim{
+				res, err := j.Turns.FinishAndClaim(w.ctx, &turns.Turn{Job: id, Claim: &turns.Claim{
 					ID:    fmt.Sprintf("c-%d-%d", client, n),
-					Seats: []jobs.WorkerSlots{{Session: seat.id, Epoch: seat.epoch, Slots: 2}}, Candidates: found,
+					Seats: []turns.WorkerSlots{{Session: seat.id, Epoch: seat.epoch, Slots: 2}}, Candidates: found,
 				}})
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				turn := &jobs.Turn{Job: id}
+				turn := &turns.Turn{Job: id}
 				var ops []porcupine.Operation
 				to := time.Since(start).Nanoseconds()
 				for _, c := range res.Claimed {
@@ -515,11 +520,11 @@ func claimsAreLinearizable(t *testing.T, seed uint64) {
 					if give {
 						r = returned(id, u)
 					}
-					turn.Reports = append(turn.Reports, jobs.TurnReport{Report: r})
+					turn.Reports = append(turn.Reports, turns.Report{Report: r})
 				}
 				from = time.Since(start).Nanoseconds()
 				doubts := db.Stats().Unknown.Load()
-				out, err := j.Turn(w.ctx, turn)
+				out, err := j.Turns.FinishAndClaim(w.ctx, turn)
 				if err != nil {
 					t.Error(err)
 					return
@@ -571,19 +576,19 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"ask": func(t *rapid.T) {
 				i := rapid.IntRange(0, 2).Draw(t, "node")
-				ask := jobs.GrantRequest{Tokens: rapid.Int64Range(0, 60).Draw(t, "tokens"), Slots: 5, Parallelism: 10, Alone: rapid.Bool().Draw(t, "alone")}
+				ask := grants.Request{Tokens: rapid.Int64Range(0, 60).Draw(t, "tokens"), Slots: 5, Parallelism: 10, Alone: rapid.Bool().Draw(t, "alone")}
 				if rapid.IntRange(0, 3).Draw(t, "doubted") == 0 {
 					other := w.nodes[(i+1)%3].Node()
-					ask.Doubts = map[mapreduce.NodeID]*jobs.Doubt{other: w.doubt(w.nodes[i], other)}
+					ask.Doubts = map[mapreduce.NodeID]*nodes.Doubt{other: w.doubt(w.nodes[i], other)}
 				}
-				_, err := w.nodes[i].Grant(w.ctx, id, ask)
+				_, err := w.nodes[i].Grants.Grant(w.ctx, id, ask)
 				w.must(err)
 			},
 			"claim": func(t *rapid.T) { // what the node believes may be out of date
 				i := rapid.IntRange(0, 2).Draw(t, "node")
 				c := w.claimOf(w.nodes[i], id, seats[i], 3)
 				c.Bounded, c.Tokens = true, rapid.Int64Range(0, 100).Draw(t, "believed")
-				for _, got := range w.turn(w.nodes[i], &jobs.Turn{Job: id, Claim: c}).Claimed {
+				for _, got := range w.turn(w.nodes[i], &turns.Turn{Job: id, Claim: c}).Claimed {
 					running = append(running, got.Unit)
 				}
 			},
@@ -596,7 +601,7 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 			},
 			"expire": func(t *rapid.T) {
 				i := rapid.IntRange(0, 2).Draw(t, "node")
-				_, err := w.nodes[i].Expire(w.ctx, seats[i].id, w.nodes[i].Node(), seats[i].epoch, nil)
+				_, err := w.nodes[i].Sessions.Expire(w.ctx, seats[i].id, w.nodes[i].Node(), seats[i].epoch, nil)
 				w.must(err)
 				seats[i] = w.session(w.nodes[i])
 			},
@@ -618,13 +623,13 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 				}
 				u := rapid.SampledFrom(running).Draw(t, "unit")
 				held := mapreduce.Held{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt)}
-				_, err := w.nodes[rapid.IntRange(0, 2).Draw(t, "node")].Reserve(w.ctx, []jobs.Reservation{
+				_, err := w.nodes[rapid.IntRange(0, 2).Draw(t, "node")].Grants.Reserve(w.ctx, []grants.Reservation{
 					{Held: held, Tokens: rapid.Int64Range(10, 60).Draw(t, "tokens")},
 				})
 				w.must(err)
 			},
 			"return": func(t *rapid.T) {
-				_, err := w.nodes[rapid.IntRange(0, 2).Draw(t, "node")].Return(w.ctx, id)
+				_, err := w.nodes[rapid.IntRange(0, 2).Draw(t, "node")].Grants.Return(w.ctx, id)
 				w.must(err)
 			},
 			"": func(t *rapid.T) {

@@ -10,16 +10,16 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/failpoint"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // spentNow returns what the units of a job have spent, and what is superseded,
 // together.
 func (w *world) spentNow(id mapreduce.JobID) (tokens mapreduce.Tokens, cost int64) {
 	w.Helper()
-	ctl, err := w.look.Ctl(w.ctx, id)
+	ctl, err := w.look.View.Control(w.ctx, id)
 	w.must(err)
-	for level := int64(-1); level < jobs.Levels(ctl); level++ {
+	for level := int64(-1); level < records.CountLevels(ctl); level++ {
 		units := w.level(w.look, id, level)
 		for _, u := range units {
 			tokens = tokens.Add(mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut})
@@ -65,7 +65,7 @@ func TestDroppedUnitsStayPaid(t *testing.T) {
 		t.Fatalf("before any resume: %v, %+v", got.State, got.Superseded)
 	}
 	w.addsUp(id)
-	w.must(j.Resume(w.ctx, id, mapreduce.Resume{}))
+	w.must(j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
 	w.addsUp(id)
 	want := []mapreduce.Spent{level(1, 3, 1), level(2, 1, 1)}
 	if diff := cmp.Diff(want, w.job(id).Superseded); diff != "" {
@@ -79,8 +79,8 @@ func TestDroppedUnitsStayPaid(t *testing.T) {
 	spent.Calls, spent.Latency, spent.Tools, spent.ToolTime = 2, 30*time.Millisecond, 1, 5*time.Millisecond
 	spent.Savings = mapreduce.Savings{Answers: 1, AnswerMicros: 9, CacheWrite: 3, CacheRead: 2, PromptMicros: -4}
 	w.report(j, spent)
-	w.must(j.Pause(w.ctx, id, jobs.AnyEpoch, "for a while"))
-	w.must(j.Resume(w.ctx, id, mapreduce.Resume{}))
+	w.must(j.Lifecycle.Pause(w.ctx, id, records.AnyEpoch, "for a while"))
+	w.must(j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
 	w.addsUp(id)
 	want[0] = mapreduce.Spent{
 		Level: 1, Units: 4, Tokens: mapreduce.Tokens{In: 16, Out: 8}, CostMicros: 28, Savings: spent.Savings,
@@ -104,10 +104,10 @@ func TestDroppedUnitsReportInVain(t *testing.T) {
 	w.advance(j, id)
 	s := w.session(j)
 	late := w.claim(j, id, s, 1)[0]
-	_, err := j.Expire(w.ctx, s.id, "node-0", s.epoch, nil)
+	_, err := j.Sessions.Expire(w.ctx, s.id, "node-0", s.epoch, nil)
 	w.must(err)
-	w.must(j.Pause(w.ctx, id, jobs.AnyEpoch, "for a while"))
-	w.must(j.Resume(w.ctx, id, mapreduce.Resume{}))
+	w.must(j.Lifecycle.Pause(w.ctx, id, records.AnyEpoch, "for a while"))
+	w.must(j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
 	if got := w.report(j, done(id, late)).Verdict; got != mapreduce.Gone {
 		t.Errorf("the verdict over a report of a dropped unit is %v", got)
 	}
@@ -130,9 +130,9 @@ func TestManyDroppedUnitsAreCarriedInSteps(t *testing.T) {
 	s := w.session(j)
 	late := w.claim(j, id, s, 1)[0]
 	w.endAll(j, id, w.session(j))
-	_, err := j.Expire(w.ctx, s.id, "node-0", s.epoch, nil)
+	_, err := j.Sessions.Expire(w.ctx, s.id, "node-0", s.epoch, nil)
 	w.must(err)
-	w.must(j.Pause(w.ctx, id, jobs.AnyEpoch, "for a while"))
+	w.must(j.Lifecycle.Pause(w.ctx, id, records.AnyEpoch, "for a while"))
 	before, _ := w.spentNow(id)
 	ctx, stop := context.WithCancel(w.ctx)
 	defer stop()
@@ -144,7 +144,7 @@ func TestManyDroppedUnitsAreCarriedInSteps(t *testing.T) {
 			}
 		}
 	})
-	if err := j.Resume(ctx, id, mapreduce.Resume{}); err == nil {
+	if err := j.Lifecycle.Resume(ctx, id, mapreduce.Resume{}); err == nil {
 		t.Fatal("the resume was not interrupted")
 	}
 	some := w.job(id)
@@ -153,7 +153,7 @@ func TestManyDroppedUnitsAreCarriedInSteps(t *testing.T) {
 	}
 	w.report(j, done(id, late))
 	w.addsUp(id)
-	w.must(j.Resume(w.ctx, id, mapreduce.Resume{}))
+	w.must(j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
 	if u := w.unit(id, "reduce_L1_0"); u != nil || steps < 3 {
 		t.Errorf("after %d steps, left of the level: %v", steps, u)
 	}
@@ -173,7 +173,7 @@ func TestCheckComparesWhatIsSuperseded(t *testing.T) {
 	w.report(j, errored(id, bad, mapreduce.PermanentUnit))
 	w.mapAll(j, id)
 	w.run(j, id)
-	w.must(j.Resume(w.ctx, id, mapreduce.Resume{}))
+	w.must(j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
 	w.run(j, id)
 	m := &mixture{world: w}
 	w.write(edit(m, w.space.Job(id), new(storagev1.Job), func(job *storagev1.Job) { job.Superseded[0].TokensIn-- }))

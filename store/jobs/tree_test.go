@@ -13,6 +13,9 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/submit"
+	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -22,8 +25,8 @@ func (w *world) submitTree(j *jobs.Jobs, docs []document, group int64) mapreduce
 	w.Helper()
 	id := mapreduce.JobID(w.name("job"))
 	s := spec()
-	w.must(j.Begin(w.ctx, id, s))
-	f := &jobs.Flip{Spec: s, Shards: 2, Tree: true, Level: mapLevel}
+	w.must(j.Submit.Begin(w.ctx, id, s))
+	f := &submit.Publication{Spec: s, Shards: 2, Tree: true, Level: mapLevel}
 	for n, d := range docs {
 		b := batch(d, int64(n), 2)
 		for _, u := range b.Units {
@@ -33,7 +36,7 @@ func (w *world) submitTree(j *jobs.Jobs, docs []document, group int64) mapreduce
 			u.Parent = 1 + f.Map/group
 			f.Map++
 		}
-		w.must(j.Stage(w.ctx, id, &b))
+		w.must(j.Submit.Stage(w.ctx, id, &b))
 		f.Documents++
 		if d.parse {
 			f.Parse++
@@ -41,7 +44,7 @@ func (w *world) submitTree(j *jobs.Jobs, docs []document, group int64) mapreduce
 		}
 		f.Characters += int64(len(d.text))
 	}
-	_, err := j.Flip(w.ctx, id, f)
+	_, err := j.Submit.Publish(w.ctx, id, f)
 	w.must(err)
 	return id
 }
@@ -49,26 +52,26 @@ func (w *world) submitTree(j *jobs.Jobs, docs []document, group int64) mapreduce
 // plantTree plans a tree once all documents are parsed.
 func (w *world) plantTree(j *jobs.Jobs, id mapreduce.JobID, group int64) {
 	w.Helper()
-	s, err := j.LevelStatus(w.ctx, id)
+	s, err := j.Levels.Status(w.ctx, id)
 	w.must(err)
-	w.must(j.PlantParsed(w.ctx, id, s.Epoch, w.plant(j, id)))
-	w.must(j.PlanTree(w.ctx, id, treeOver(s.Epoch, group)))
+	w.must(j.Levels.PlantParsed(w.ctx, id, s.Epoch, w.plant(j, id)))
+	w.must(j.Levels.PlanTree(w.ctx, id, treeOver(s.Epoch, group)))
 }
 
 // letGo unblocks what was told, and what that ends.
-func (w *world) letGo(j *jobs.Jobs, id mapreduce.JobID, refs []jobs.WaitRef) {
+func (w *world) letGo(j *jobs.Jobs, id mapreduce.JobID, refs []records.WaitRef) {
 	w.Helper()
 	for len(refs) > 0 {
-		_, told, err := j.Unblock(w.ctx, id, refs[:min(len(refs), jobs.MaxUnblock)])
+		_, told, err := j.Turns.Unblock(w.ctx, id, refs[:min(len(refs), turns.MaxUnblock)])
 		w.must(err)
-		refs = append(refs[min(len(refs), jobs.MaxUnblock):], told...)
+		refs = append(refs[min(len(refs), turns.MaxUnblock):], told...)
 	}
 }
 
 // forgotten unblocks what nobody was told of.
 func (w *world) forgotten(j *jobs.Jobs, id mapreduce.JobID) {
 	w.Helper()
-	refs, err := j.Forgotten(w.ctx, id, jobs.WaitRef{}, 10_000)
+	refs, err := j.Turns.Forgotten(w.ctx, id, records.WaitRef{}, 10_000)
 	w.must(err)
 	w.letGo(j, id, refs)
 }
@@ -77,7 +80,7 @@ func (w *world) forgotten(j *jobs.Jobs, id mapreduce.JobID) {
 func (w *world) climb(j *jobs.Jobs, id mapreduce.JobID) bool {
 	w.Helper()
 	for {
-		s, err := j.LevelStatus(w.ctx, id)
+		s, err := j.Levels.Status(w.ctx, id)
 		w.must(err)
 		switch {
 		case !s.State.Running():
@@ -85,11 +88,11 @@ func (w *world) climb(j *jobs.Jobs, id mapreduce.JobID) bool {
 		case !s.Ended():
 			return false
 		case s.Completed == 0:
-			w.must(j.Fail(w.ctx, id, s.Epoch, "all failed"))
+			w.must(j.Lifecycle.Fail(w.ctx, id, s.Epoch, "all failed"))
 		case rootOf(s):
-			w.must(j.Complete(w.ctx, id, s.Epoch))
+			w.must(j.Levels.Complete(w.ctx, id, s.Epoch))
 		default:
-			w.must(j.Ascend(w.ctx, id, s.Epoch))
+			w.must(j.Levels.Ascend(w.ctx, id, s.Epoch))
 		}
 	}
 }
@@ -97,7 +100,7 @@ func (w *world) climb(j *jobs.Jobs, id mapreduce.JobID) bool {
 // shape returns how many units each level has.
 func (w *world) shape(id mapreduce.JobID) (levels []int64) {
 	w.Helper()
-	ctl, err := w.look.Ctl(w.ctx, id)
+	ctl, err := w.look.View.Control(w.ctx, id)
 	w.must(err)
 	for level := range ctl.Levels {
 		units := w.level(w.look, id, int64(level))
@@ -140,11 +143,11 @@ func TestB13TreesAreKnownBeforeTheRun(t *testing.T) {
 				}
 				id := w.submitTree(w.nodes[0], docs, tt.group)
 				w.mapAll(w.nodes[0], id) // the parse units
-				s, err := w.nodes[0].LevelStatus(w.ctx, id)
+				s, err := w.nodes[0].Levels.Status(w.ctx, id)
 				w.must(err)
-				w.must(w.nodes[0].PlantParsed(w.ctx, id, s.Epoch, w.plant(w.nodes[0], id)))
+				w.must(w.nodes[0].Levels.PlantParsed(w.ctx, id, s.Epoch, w.plant(w.nodes[0], id)))
 				for step, finished := 0, false; !finished; step++ {
-					finished, err = w.nodes[step%3].TreeStep(w.ctx, id, treeOver(s.Epoch, tt.group))
+					finished, err = w.nodes[step%3].Levels.TreeStep(w.ctx, id, treeOver(s.Epoch, tt.group))
 					w.must(err)
 					if step%4 == 1 {
 						w.healthy()
@@ -205,7 +208,7 @@ func (d *runner) step(failures bool) bool {
 	order := rapid.Permutation(units).Draw(d.t, "order")
 	for len(order) > 0 {
 		n := rapid.IntRange(1, len(order)).Draw(d.t, "together")
-		turn := &jobs.Turn{Job: d.id}
+		turn := &turns.Turn{Job: d.id}
 		for _, u := range order[:n] {
 			report := done(d.id, u)
 			if failures && rapid.IntRange(0, 3).Draw(d.t, "fails") == 0 {
@@ -213,7 +216,7 @@ func (d *runner) step(failures bool) bool {
 			} else {
 				d.ended[u.UnitId]++
 			}
-			turn.Reports = append(turn.Reports, jobs.TurnReport{Report: report})
+			turn.Reports = append(turn.Reports, turns.Report{Report: report})
 		}
 		order = order[n:]
 		res := d.turn(j, turn)
@@ -268,7 +271,7 @@ func TestTreesInAnyOrder(t *testing.T) {
 		d.run(true)
 		w.healthy()
 		for round := 0; w.job(id).FailedUnits > 0; round++ {
-			w.must(w.nodes[0].Resume(w.ctx, id, mapreduce.Resume{}))
+			w.must(w.nodes[0].Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
 			w.healthy()
 			d.run(round < 2)
 			w.healthy()
@@ -301,14 +304,14 @@ func TestNoBarrier(t *testing.T) {
 			late = append(late, u)
 			continue
 		}
-		res := w.turn(j, &jobs.Turn{Job: id, Reports: []jobs.TurnReport{{Report: done(id, u)}}})
+		res := w.turn(j, &turns.Turn{Job: id, Reports: []turns.Report{{Report: done(id, u)}}})
 		w.letGo(j, id, res.Told)
 	}
 	for _, want := range [][]string{{"reduce_L1_0", "reduce_L1_1"}, {"reduce_L2_0"}, nil} {
 		var got []string
 		for _, u := range w.claim(j, id, s, 8) {
 			got = append(got, u.UnitId)
-			res := w.turn(j, &jobs.Turn{Job: id, Reports: []jobs.TurnReport{{Report: done(id, u)}}})
+			res := w.turn(j, &turns.Turn{Job: id, Reports: []turns.Report{{Report: done(id, u)}}})
 			w.letGo(j, id, res.Told)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -329,7 +332,7 @@ func TestNoBarrier(t *testing.T) {
 			break
 		}
 		for _, u := range claimed {
-			w.letGo(j, id, w.turn(j, &jobs.Turn{Job: id, Reports: []jobs.TurnReport{{Report: done(id, u)}}}).Told)
+			w.letGo(j, id, w.turn(j, &turns.Turn{Job: id, Reports: []turns.Report{{Report: done(id, u)}}}).Told)
 		}
 	}
 	if !w.climb(j, id) || w.job(id).State != mapreduce.JobComplete {
@@ -351,7 +354,7 @@ func TestSkippedReduces(t *testing.T) {
 		if keys.Document(u.Index) < 4 {
 			r = errored(id, u, mapreduce.PermanentUnit)
 		}
-		w.letGo(j, id, w.turn(j, &jobs.Turn{Job: id, Reports: []jobs.TurnReport{{Report: r}}}).Told)
+		w.letGo(j, id, w.turn(j, &turns.Turn{Job: id, Reports: []turns.Report{{Report: r}}}).Told)
 	}
 	w.healthy()
 	for unit, why := range map[string]string{
@@ -365,7 +368,7 @@ func TestSkippedReduces(t *testing.T) {
 	}
 	for units := w.claim(j, id, s, 8); len(units) > 0; units = w.claim(j, id, s, 8) {
 		for _, u := range units {
-			w.letGo(j, id, w.turn(j, &jobs.Turn{Job: id, Reports: []jobs.TurnReport{{Report: done(id, u)}}}).Told)
+			w.letGo(j, id, w.turn(j, &turns.Turn{Job: id, Reports: []turns.Report{{Report: done(id, u)}}}).Told)
 		}
 	}
 	if !w.climb(j, id) || w.job(id).State != mapreduce.JobComplete || w.job(id).FailedUnits != 7 {
@@ -391,7 +394,7 @@ func TestResumeKeepsWhatDoesNotDepend(t *testing.T) {
 				if u.UnitId == bad {
 					r = errored(id, u, mapreduce.PermanentUnit)
 				}
-				w.letGo(j, id, w.turn(j, &jobs.Turn{Job: id, Reports: []jobs.TurnReport{{Report: r}}}).Told)
+				w.letGo(j, id, w.turn(j, &turns.Turn{Job: id, Reports: []turns.Report{{Report: r}}}).Told)
 			}
 		}
 		return ran
@@ -399,7 +402,7 @@ func TestResumeKeepsWhatDoesNotDepend(t *testing.T) {
 	if ran := run(); len(ran) != 15 || !w.climb(j, id) {
 		t.Fatalf("ran %v; job %+v", ran, w.job(id))
 	}
-	w.must(j.Resume(w.ctx, id, mapreduce.Resume{}))
+	w.must(j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
 	w.healthy()
 	bad = ""
 	if diff := cmp.Diff([]string{"doc-00003", "reduce_L1_1", "reduce_L2_0", "final"}, run()); diff != "" {
@@ -409,10 +412,10 @@ func TestResumeKeepsWhatDoesNotDepend(t *testing.T) {
 		t.Errorf("job is %+v", w.job(id))
 	}
 	w.healthy()
-	if err := j.Resume(w.ctx, id, mapreduce.Resume{}); errs.KindOf(err) != errs.Precondition {
+	if err := j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}); errs.KindOf(err) != errs.Precondition {
 		t.Errorf("resume of a complete job: %v", err)
 	}
-	w.must(j.Delete(w.ctx, id))
+	w.must(j.Lifecycle.Delete(w.ctx, id))
 	for _, kv := range w.all() {
 		if strings.Contains(string(kv.Key), string(id)) {
 			t.Errorf("left after the delete: %x", kv.Key)

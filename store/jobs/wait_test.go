@@ -8,7 +8,9 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/store/fault"
-	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/sessions"
+	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/store/keys"
 )
 
@@ -41,10 +43,10 @@ func TestSetAsideInputsAreTold(t *testing.T) {
 					r = returned(id, u)
 				}
 				if keys.Document(u.Index) < 2 {
-					w.letGo(j, id, w.turn(j, &jobs.Turn{Job: id, Reports: []jobs.TurnReport{{Report: r}}}).Told)
+					w.letGo(j, id, w.turn(j, &turns.Turn{Job: id, Reports: []turns.Report{{Report: r}}}).Told)
 				}
 			}
-			var loss *jobs.Loss
+			var loss *sessions.Loss
 			for death := range 2 {
 				s := w.session(j)
 				running := make(map[mapreduce.Held]bool)
@@ -55,14 +57,14 @@ func TestSetAsideInputsAreTold(t *testing.T) {
 					fail()
 				}
 				var err error
-				loss, err = j.Expire(w.ctx, s.id, j.Node(), s.epoch, running)
+				loss, err = j.Sessions.Expire(w.ctx, s.id, j.Node(), s.epoch, running)
 				w.must(err)
 			}
 			if u := w.unit(id, "doc-00001"); mapreduce.UnitState(u.Status) != mapreduce.UnitFailed {
 				t.Fatalf("unit is %s: the test shows nothing", mapreduce.UnitState(u.Status))
 			}
 			loss.Told[id] = slices.Compact(loss.Told[id]) // runs that failed say it as well
-			if diff := cmp.Diff(map[mapreduce.JobID][]jobs.WaitRef{id: {{Level: 1, Index: 0}}}, loss.Told); diff != "" {
+			if diff := cmp.Diff(map[mapreduce.JobID][]records.WaitRef{id: {{Level: 1, Index: 0}}}, loss.Told); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff([]mapreduce.JobID{id}, loss.Jobs); diff != "" {
@@ -84,17 +86,17 @@ func TestSkipsThatNobodyKnewOf(t *testing.T) {
 	j := w.nodes[0]
 	id := w.submitTree(j, texts(8), 2)
 	w.plantTree(j, id, 2)
-	var told []jobs.WaitRef
+	var told []records.WaitRef
 	for _, u := range w.claim(j, id, w.session(j), 8) {
 		if keys.Document(u.Index) < 4 {
-			r := jobs.TurnReport{Report: errored(id, u, mapreduce.PermanentUnit)}
-			told = append(told, w.turn(j, &jobs.Turn{Job: id, Reports: []jobs.TurnReport{r}}).Told...)
+			r := turns.Report{Report: errored(id, u, mapreduce.PermanentUnit)}
+			told = append(told, w.turn(j, &turns.Turn{Job: id, Reports: []turns.Report{r}}).Told...)
 		}
 	}
-	want := []jobs.WaitRef{{Level: 2, Index: 0}, {Level: 2, Index: 0}}
+	want := []records.WaitRef{{Level: 2, Index: 0}, {Level: 2, Index: 0}}
 	fail()
 	for i, node := range w.nodes {
-		ready, got, err := node.Unblock(w.ctx, id, told)
+		ready, got, err := node.Turns.Unblock(w.ctx, id, told)
 		w.must(err)
 		if diff := cmp.Diff(want, got); diff != "" || len(ready) > 0 {
 			t.Errorf("call %d: %v are ready, and told (-want +got):\n%s", i, ready, diff)

@@ -16,6 +16,13 @@ import (
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
+	"github.com/coditect/mapreduce/store/jobs/queue"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/sessions"
+	"github.com/coditect/mapreduce/store/jobs/submit"
+	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/store/storetest/driver"
 )
@@ -55,7 +62,7 @@ func newWorld(t failer, s store.Store, nodes int) *world {
 	}
 	w.look = w.nodes[0]
 	for _, n := range w.nodes {
-		_, err := n.Beat(w.ctx, 1)
+		_, err := n.Nodes.Beat(w.ctx, 1)
 		w.must(err)
 	}
 	return w
@@ -98,12 +105,12 @@ func texts(n int) []document {
 const estimate = 10 // tokens of every map unit's first call
 
 // batch is what is staged of the n-th document.
-func batch(d document, n int64, shards int64) jobs.Batch {
-	var b jobs.Batch
+func batch(d document, n int64, shards int64) records.Batch {
+	var b records.Batch
 	sum := sha256.Sum256(d.text)
 	for i := 0; i*store.ChunkSize < len(d.text); i++ {
 		data := d.text[i*store.ChunkSize : min((i+1)*store.ChunkSize, len(d.text))]
-		b.Blobs = append(b.Blobs, jobs.BlobChunk{SHA256: sum[:], Index: int64(i), Data: data})
+		b.Blobs = append(b.Blobs, records.BlobChunk{SHA256: sum[:], Index: int64(i), Data: data})
 	}
 	size := int64(len(d.text))
 	for i := range int64(d.chunks) {
@@ -129,41 +136,41 @@ func batch(d document, n int64, shards int64) jobs.Batch {
 }
 
 func spec() *storagev1.Spec {
-	return jobs.StoredSpec(&mapreduce.JobSpec{
+	return records.StoredSpec(&mapreduce.JobSpec{
 		Pipeline: "extract", Provider: "scripted", Parallelism: 64, MaxAttempts: 3, ReduceBatchSize: 3, ReduceShare: 0.2,
 	})
 }
 
 // mapLevel is level 0 of a job whose first stage maps documents.
-var mapLevel = jobs.Level{Phase: mapreduce.Mapping}
+var mapLevel = records.Level{Phase: mapreduce.Mapping}
 
 // rootOf reports whether a level is the last of the tree of a job.
-func rootOf(s *jobs.LevelStatus) bool { return s.Planned[s.Level].Unit == mapreduce.FinalUnit }
+func rootOf(s *levels.Status) bool { return s.Planned[s.Level].Unit == mapreduce.FinalUnit }
 
 // treeOver is the tree of a job whose second stage reduces groups.
-func treeOver(epoch, group int64) jobs.TreePlan {
-	return jobs.TreePlan{
+func treeOver(epoch, group int64) levels.TreePlan {
+	return levels.TreePlan{
 		Epoch: epoch, First: mapLevel, Stage: 1, Name: "reduce", Root: mapreduce.FinalUnit, Phase: mapreduce.Reducing, Group: group,
 	}
 }
 
 // reduceLevel is a level of the tree of a job whose second stage reduces groups.
-func reduceLevel(epoch, depth, units int64) jobs.LevelPlan {
-	return jobs.LevelPlan{Epoch: epoch, Number: depth, Kind: mapreduce.KindReduce, Level: jobs.Level{
+func reduceLevel(epoch, depth, units int64) levels.Plan {
+	return levels.Plan{Epoch: epoch, Number: depth, Kind: mapreduce.KindReduce, Level: records.Level{
 		Units: units, Stage: 1, Depth: int(depth), Source: depth - 1, Phase: mapreduce.Reducing,
 		Prefix: mapreduce.TreePrefix("reduce", int(depth)),
 	}}
 }
 
 // stage begins a submission and stages all of docs.
-func (w *world) stage(j *jobs.Jobs, id mapreduce.JobID, s *storagev1.Spec, shards int64, docs []document) (*jobs.Flip, error) {
-	if err := j.Begin(w.ctx, id, s); err != nil {
+func (w *world) stage(j *jobs.Jobs, id mapreduce.JobID, s *storagev1.Spec, shards int64, docs []document) (*submit.Publication, error) {
+	if err := j.Submit.Begin(w.ctx, id, s); err != nil {
 		return nil, err
 	}
-	f := &jobs.Flip{Spec: s, Shards: shards, Level: mapLevel}
+	f := &submit.Publication{Spec: s, Shards: shards, Level: mapLevel}
 	for n, d := range docs {
 		b := batch(d, int64(n), shards)
-		if err := j.Stage(w.ctx, id, &b); err != nil {
+		if err := j.Submit.Stage(w.ctx, id, &b); err != nil {
 			return nil, err
 		}
 		f.Documents++
@@ -183,7 +190,7 @@ func (w *world) submit(j *jobs.Jobs, s *storagev1.Spec, docs []document) mapredu
 	id := mapreduce.JobID(w.name("job"))
 	f, err := w.stage(j, id, s, 2, docs)
 	w.must(err)
-	won, err := j.Flip(w.ctx, id, f)
+	won, err := j.Submit.Publish(w.ctx, id, f)
 	w.must(err)
 	return won
 }
@@ -194,13 +201,13 @@ type seat struct {
 	epoch int64
 }
 
-func (w *world) bind(j *jobs.Jobs, id mapreduce.SessionID, holding ...mapreduce.Held) (seat, *jobs.Binding) {
+func (w *world) bind(j *jobs.Jobs, id mapreduce.SessionID, holding ...mapreduce.Held) (seat, *sessions.Binding) {
 	w.Helper()
-	epoch, _, err := j.Epoch(w.ctx, id)
+	epoch, _, err := j.Nodes.Epoch(w.ctx, id)
 	w.must(err)
 	w.micro++
 	epoch = max(epoch, w.micro) + 1
-	b, err := j.Bind(w.ctx, &mapreduce.Hello{Session: id, Slots: 10, Holding: holding}, epoch)
+	b, err := j.Sessions.Bind(w.ctx, &mapreduce.Hello{Session: id, Slots: 10, Holding: holding}, epoch)
 	w.must(err)
 	return seat{id, b.Epoch}, b
 }
@@ -212,22 +219,22 @@ func (w *world) session(j *jobs.Jobs) seat {
 }
 
 // waiting returns all units of a job that may be claimed.
-func (w *world) waiting(j *jobs.Jobs, id mapreduce.JobID) []jobs.Candidate {
+func (w *world) waiting(j *jobs.Jobs, id mapreduce.JobID) []records.Candidate {
 	w.Helper()
-	ctl, err := j.Ctl(w.ctx, id)
+	ctl, err := j.View.Control(w.ctx, id)
 	w.must(err)
-	var all []jobs.Candidate
+	var all []records.Candidate
 	for shard := range ctl.Shards {
-		found, _, err := j.Scan(w.ctx, id, jobs.Stretch{Shard: shard, To: keys.Seq(jobs.OpenLevel(ctl)+1, 0), Returned: true})
+		found, _, err := j.Queue.Scan(w.ctx, id, queue.Stretch{Shard: shard, To: keys.Seq(records.OpenLevel(ctl)+1, 0), Returned: true})
 		w.must(err)
 		all = append(all, found...)
 	}
 	return all
 }
 
-func (w *world) turn(j *jobs.Jobs, t *jobs.Turn) *jobs.TurnResult {
+func (w *world) turn(j *jobs.Jobs, t *turns.Turn) *turns.Result {
 	w.Helper()
-	res, err := j.Turn(w.ctx, t)
+	res, err := j.Turns.FinishAndClaim(w.ctx, t)
 	w.must(err)
 	return res
 }
@@ -235,7 +242,7 @@ func (w *world) turn(j *jobs.Jobs, t *jobs.Turn) *jobs.TurnResult {
 // claim claims up to n units of a job for a session.
 func (w *world) claim(j *jobs.Jobs, id mapreduce.JobID, s seat, n int) []*storagev1.Unit {
 	w.Helper()
-	res := w.turn(j, &jobs.Turn{Job: id, Claim: w.claimOf(j, id, s, n)})
+	res := w.turn(j, &turns.Turn{Job: id, Claim: w.claimOf(j, id, s, n)})
 	var units []*storagev1.Unit
 	for _, c := range res.Claimed {
 		units = append(units, c.Unit)
@@ -245,11 +252,11 @@ func (w *world) claim(j *jobs.Jobs, id mapreduce.JobID, s seat, n int) []*storag
 
 // claimOf asks for units among as many of those that wait as an orchestrator asks
 // for at once.
-func (w *world) claimOf(j *jobs.Jobs, id mapreduce.JobID, s seat, n int) *jobs.Claim {
+func (w *world) claimOf(j *jobs.Jobs, id mapreduce.JobID, s seat, n int) *turns.Claim {
 	found := w.waiting(j, id)
-	return &jobs.Claim{
-		ID: w.name("claim"), Seats: []jobs.WorkerSlots{{Session: s.id, Epoch: s.epoch, Slots: n}},
-		Candidates: found[:min(len(found), jobs.MaxBatch)],
+	return &turns.Claim{
+		ID: w.name("claim"), Seats: []turns.WorkerSlots{{Session: s.id, Epoch: s.epoch, Slots: n}},
+		Candidates: found[:min(len(found), records.MaxBatch)],
 	}
 }
 
@@ -279,32 +286,32 @@ func parked(id mapreduce.JobID, u *storagev1.Unit, handle string, after time.Dur
 }
 
 // report takes a report, alone in its turn.
-func (w *world) report(j *jobs.Jobs, r *mapreduce.Report) jobs.Settled {
+func (w *world) report(j *jobs.Jobs, r *mapreduce.Report) turns.Settled {
 	w.Helper()
-	return w.turn(j, &jobs.Turn{Job: r.Job, Reports: []jobs.TurnReport{{Report: r, Jitter: 0.5}}}).Verdicts[0]
+	return w.turn(j, &turns.Turn{Job: r.Job, Reports: []turns.Report{{Report: r, Jitter: 0.5}}}).Verdicts[0]
 }
 
 // advance plans the next level of a job whose level has ended, or ends the job.
 // It reports whether anything was to be done.
 func (w *world) advance(j *jobs.Jobs, id mapreduce.JobID) bool {
 	w.Helper()
-	s, err := j.LevelStatus(w.ctx, id)
+	s, err := j.Levels.Status(w.ctx, id)
 	w.must(err)
 	if !s.State.Running() || !s.Ended() {
 		return false
 	}
 	switch {
 	case s.Level < 0:
-		w.must(j.PlantParsed(w.ctx, id, s.Epoch, w.plant(j, id)))
-		w.must(j.StartMapping(w.ctx, id, s.Epoch, mapLevel, false))
+		w.must(j.Levels.PlantParsed(w.ctx, id, s.Epoch, w.plant(j, id)))
+		w.must(j.Levels.StartMapping(w.ctx, id, s.Epoch, mapLevel, false))
 	case s.Completed == 0:
-		w.must(j.Fail(w.ctx, id, jobs.AnyEpoch, "all failed"))
+		w.must(j.Lifecycle.Fail(w.ctx, id, records.AnyEpoch, "all failed"))
 	case rootOf(s):
-		w.must(j.Complete(w.ctx, id, s.Epoch))
+		w.must(j.Levels.Complete(w.ctx, id, s.Epoch))
 	default:
 		next := nextOf(s)
 		for finished := false; !finished; {
-			_, finished, err = j.PlanStep(w.ctx, id, next)
+			_, finished, err = j.Levels.PlanStep(w.ctx, id, next)
 			w.must(err)
 		}
 	}
@@ -313,17 +320,17 @@ func (w *world) advance(j *jobs.Jobs, id mapreduce.JobID) bool {
 
 // plant returns the map unit of a parsed document: its text is what the parse
 // unit returned.
-func (w *world) plant(j *jobs.Jobs, id mapreduce.JobID) func(context.Context, *storagev1.Unit) ([]jobs.Batch, error) {
-	return func(ctx context.Context, u *storagev1.Unit) ([]jobs.Batch, error) {
-		text, err := j.Output(ctx, id, u)
+func (w *world) plant(j *jobs.Jobs, id mapreduce.JobID) func(context.Context, *storagev1.Unit) ([]records.Batch, error) {
+	return func(ctx context.Context, u *storagev1.Unit) ([]records.Batch, error) {
+		text, err := j.Content.Output(ctx, id, u)
 		if err != nil {
 			return nil, err
 		}
-		return []jobs.Batch{batch(document{id: u.DocumentId, text: text, chunks: 1}, u.Index>>20, 2)}, nil
+		return []records.Batch{batch(document{id: u.DocumentId, text: text, chunks: 1}, u.Index>>20, 2)}, nil
 	}
 }
 
-func nextOf(s *jobs.LevelStatus) jobs.LevelPlan {
+func nextOf(s *levels.Status) levels.Plan {
 	if s.Units > 3 {
 		next := reduceLevel(s.Epoch, s.Level+1, (s.Units+2)/3)
 		next.Group = 3
@@ -344,9 +351,9 @@ func (w *world) run(j *jobs.Jobs, id mapreduce.JobID) {
 			if len(units) == 0 {
 				break
 			}
-			t := &jobs.Turn{Job: id, Release: []jobs.HeldID{{Session: s.id, Claim: units[0].Claim}}}
+			t := &turns.Turn{Job: id, Release: []turns.HeldID{{Session: s.id, Claim: units[0].Claim}}}
 			for _, u := range units {
-				t.Reports = append(t.Reports, jobs.TurnReport{Report: done(id, u)})
+				t.Reports = append(t.Reports, turns.Report{Report: done(id, u)})
 			}
 			w.turn(j, t)
 		}
@@ -361,7 +368,7 @@ func (w *world) run(j *jobs.Jobs, id mapreduce.JobID) {
 func (w *world) findings() []mapreduce.Finding {
 	w.Helper()
 	var wrong []mapreduce.Finding
-	w.must(w.look.Check(w.ctx, func(f mapreduce.Finding) error {
+	w.must(w.look.Check.Run(w.ctx, func(f mapreduce.Finding) error {
 		if f.Severity == mapreduce.Wrong {
 			wrong = append(wrong, f)
 		}
@@ -382,14 +389,14 @@ func (w *world) healthy() {
 
 func (w *world) job(id mapreduce.JobID) *mapreduce.Job {
 	w.Helper()
-	job, err := w.look.Job(w.ctx, id)
+	job, err := w.look.View.Job(w.ctx, id)
 	w.must(err)
 	return job
 }
 
 func (w *world) unit(id mapreduce.JobID, u string) *storagev1.Unit {
 	w.Helper()
-	unit, err := w.look.Unit(w.ctx, id, mapreduce.UnitID(u))
+	unit, err := w.look.View.Unit(w.ctx, id, mapreduce.UnitID(u))
 	w.must(err)
 	return unit
 }
@@ -418,14 +425,14 @@ func (w *world) paged(page func(from int64) ([]*storagev1.Unit, error)) (all []*
 // level returns all units of a level.
 func (w *world) level(j *jobs.Jobs, id mapreduce.JobID, level int64) []*storagev1.Unit {
 	w.Helper()
-	return w.paged(func(from int64) ([]*storagev1.Unit, error) { return j.UnitsFrom(w.ctx, id, level, from, 1000) })
+	return w.paged(func(from int64) ([]*storagev1.Unit, error) { return j.View.UnitsFrom(w.ctx, id, level, from, 1000) })
 }
 
 // inputs returns all units that a reduce takes, read so many at a time.
 func (w *world) inputs(j *jobs.Jobs, id mapreduce.JobID, u *storagev1.Unit, page int) []*storagev1.Unit {
 	w.Helper()
 	return w.paged(func(from int64) ([]*storagev1.Unit, error) {
-		return j.Inputs(w.ctx, id, u, max(from, u.Inputs.First), page)
+		return j.View.Inputs(w.ctx, id, u, max(from, u.Inputs.First), page)
 	})
 }
 
@@ -480,11 +487,11 @@ func (w *world) number(key []byte) int64 {
 func little(n int64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(n)) }
 
 // doubt has a node doubt that another lives.
-func (w *world) doubt(j *jobs.Jobs, node mapreduce.NodeID) *jobs.Doubt {
+func (w *world) doubt(j *jobs.Jobs, node mapreduce.NodeID) *nodes.Doubt {
 	w.Helper()
-	beats, err := j.Beats(w.ctx)
+	beats, err := j.Nodes.Beats(w.ctx)
 	w.must(err)
-	d, err := j.Doubt(w.ctx, node, beats[node], w.name("doubt"))
+	d, err := j.Nodes.Doubt(w.ctx, node, beats[node], w.name("doubt"))
 	w.must(err)
 	if d == nil {
 		w.Fatalf("node %s is forgotten", node)
@@ -497,7 +504,7 @@ func (w *world) doubt(j *jobs.Jobs, node mapreduce.NodeID) *jobs.Doubt {
 // knew.
 func (w *world) seal(j *jobs.Jobs, id mapreduce.JobID, least int64) {
 	w.Helper()
-	_, err := j.Seal(w.ctx, id)
+	_, err := j.Audit.Seal(w.ctx, id)
 	w.must(err)
 	sealed, r := int64(0), w.space.Seals(id)
 	for _, kv := range w.all() {

@@ -1,0 +1,251 @@
+// Package audit chains the checkpoints of a job by hashes, lists them, and verifies the
+// chain.
+package audit
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/jobs/records"
+)
+
+// sealLimit bounds the checkpoints that one seal covers.
+const sealLimit = 2000
+
+// Seal chains the checkpoints since the last seal, and returns how many it
+// covered. Checkpoints are only ever added behind those that can be read, so
+// what is read by snapshot is all there is up to its last one.
+func (st *Store) Seal(ctx context.Context, id mapreduce.JobID) (covered int, err error) {
+	err = st.db.Update(ctx, failpoint.Seal, func(tx store.Tx) error {
+		covered = 0
+		ctl, err := st.ReadControl(ctx, tx.Snapshot(), id)
+		if err != nil {
+			return err
+		}
+		head, err := st.LastSeal(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		pairs, _, err := tx.Snapshot().GetRange(ctx, st.CheckpointsAfter(id, head.Last), store.RangeOptions{Limit: sealLimit, Bytes: 4 * store.TargetTxSize})
+		if err != nil || len(pairs) == 0 {
+			return err
+		}
+		next := linkSeal(head, pairs, len(st.Keys.Checkpoints(id).Begin)-1, ctl.CheckpointInterval)
+		tx.Set(st.Keys.Seal(id, next.Number), records.Encode(next))
+		covered = len(pairs)
+		return nil
+	})
+	return covered, err
+}
+
+// linkSeal makes the seal over pairs that follows head: SHA-256 over the previous
+// hash and, of each checkpoint, its stamp and the hash of its value. skip is the
+// length of the keys before the stamp, so that the chain does not depend on the
+// installation's prefix. A checkpoint at which the completions of the job reach
+// another interval is marked. The chain alone has all checkpoints of a job in one
+// order, whichever orchestrators wrote them: each interval is marked once.
+func linkSeal(head *storagev1.Seal, pairs []store.KeyValue, skip int, interval int64) *storagev1.Seal {
+	next := &storagev1.Seal{Number: head.Number + 1, Count: int64(len(pairs)), Interval: interval}
+	sum := &storagev1.Mark{
+		Completed: head.Progress.GetCompleted(), TokensIn: head.Progress.GetTokensIn(), TokensOut: head.Progress.GetTokensOut(),
+	}
+	h := sha256.New()
+	h.Write(head.Hash)
+	for _, kv := range pairs {
+		value := sha256.Sum256(kv.Value)
+		h.Write(kv.Key[skip:])
+		h.Write(value[:])
+		before := sum.Completed
+		addProgress(sum, kv.Value)
+		if interval > 0 && before/interval < sum.Completed/interval {
+			next.Marks = append(next.Marks, &storagev1.Mark{
+				Checkpoint: stampOf(kv.Key), Completed: sum.Completed, TokensIn: sum.TokensIn, TokensOut: sum.TokensOut,
+			})
+		}
+	}
+	next.Last, next.Hash, next.Progress = stampOf(pairs[len(pairs)-1].Key), h.Sum(nil), sum
+	return next
+}
+
+// addProgress adds what a checkpoint records. One that cannot be read adds nothing:
+// its hash shows that it was changed.
+func addProgress(sum *storagev1.Mark, checkpoint []byte) {
+	var c storagev1.Checkpoint
+	if proto.Unmarshal(checkpoint, &c) != nil {
+		return
+	}
+	sum.Completed += int64(len(c.CompletedUnits))
+	for _, ended := range [][]*storagev1.Outcome{c.CompletedUnits, c.FailedUnits} {
+		for _, o := range ended {
+			sum.TokensIn += o.TokensIn
+			sum.TokensOut += o.TokensOut
+		}
+	}
+}
+
+// stampOf returns the versionstamp at the end of a checkpoint's key, without
+// the two bytes of the client's own order.
+func stampOf(key []byte) []byte {
+	end := len(key) - 2
+	return bytes.Clone(key[end-len(store.Versionstamp{}) : end])
+}
+
+// List returns a page of checkpoints, oldest first, and the seals over
+// them. With Verify it fails with errs.DataLoss at the first broken link.
+func (st *Store) List(ctx context.Context, q mapreduce.ListEventsQuery) (*mapreduce.EventPage, error) {
+	from, err := hex.DecodeString(q.PageToken)
+	if err != nil || (len(from) != 0 && len(from) != len(store.Versionstamp{})) {
+		return nil, errs.Field("page_token", "is not one that a list returned")
+	}
+	var page *mapreduce.EventPage
+	err = st.db.View(ctx, func(tx store.Tx) error {
+		page = &mapreduce.EventPage{}
+		s := tx.Snapshot()
+		if _, err := st.ReadControl(ctx, s, q.Job); err != nil {
+			return err
+		}
+		pairs, more, err := s.GetRange(ctx, st.CheckpointsAfter(q.Job, from), store.RangeOptions{Limit: q.PageSize, Bytes: 4 * store.TargetTxSize})
+		if err != nil {
+			return err
+		}
+		for _, kv := range pairs {
+			c, err := decodeCheckpoint(kv)
+			if err != nil {
+				return err
+			}
+			page.Checkpoints = append(page.Checkpoints, c)
+		}
+		if more {
+			page.NextPageToken = hex.EncodeToString(stampOf(pairs[len(pairs)-1].Key))
+		}
+		return st.sealsOf(ctx, s, q.Job, page)
+	})
+	if err == nil && q.Verify && q.PageToken == "" {
+		err = st.Verify(ctx, q.Job)
+	}
+	return page, err
+}
+
+func decodeCheckpoint(kv store.KeyValue) (*mapreduce.Checkpoint, error) {
+	var c storagev1.Checkpoint
+	if err := records.Decode(kv.Key, kv.Value, &c); err != nil {
+		return nil, err
+	}
+	out := &mapreduce.Checkpoint{
+		ID: hex.EncodeToString(stampOf(kv.Key)), Time: time.UnixMicro(c.TimestampMicros).UTC(),
+		Kind: mapreduce.EventKind(c.Kind), Node: mapreduce.NodeID(c.Node), State: mapreduce.JobState(c.State), Message: c.Message,
+	}
+	for _, o := range c.CompletedUnits {
+		out.Completed = append(out.Completed, unitRef(o, &out.Tokens))
+	}
+	for _, o := range c.FailedUnits {
+		out.Failed = append(out.Failed, unitRef(o, &out.Tokens))
+	}
+	return out, nil
+}
+
+func unitRef(o *storagev1.Outcome, sum *mapreduce.Tokens) mapreduce.UnitRef {
+	spent := mapreduce.Tokens{In: o.TokensIn, Out: o.TokensOut}
+	*sum = sum.Add(spent)
+	return mapreduce.UnitRef{Unit: mapreduce.UnitID(o.Unit), Attempt: int(o.Attempt), SHA256: o.Sha256, Tokens: spent}
+}
+
+// sealsOf adds to page the seals that end within it, and the marks of its checkpoints.
+func (rec reader) sealsOf(ctx context.Context, r store.Reader, id mapreduce.JobID, page *mapreduce.EventPage) error {
+	if len(page.Checkpoints) == 0 {
+		return nil
+	}
+	first, last := page.Checkpoints[0].ID, page.Checkpoints[len(page.Checkpoints)-1].ID
+	pairs, _, err := r.GetRange(ctx, rec.Keys.Seals(id), store.RangeOptions{})
+	if err != nil {
+		return err
+	}
+	marks := make(map[string]*storagev1.Mark)
+	for _, kv := range pairs {
+		var s storagev1.Seal
+		if err := records.Decode(kv.Key, kv.Value, &s); err != nil {
+			return err
+		}
+		end := hex.EncodeToString(s.Last)
+		if end >= first && end <= last {
+			page.Seals = append(page.Seals, &mapreduce.Seal{Number: s.Number, Count: int(s.Count), Last: end, Hash: s.Hash})
+		}
+		if end < first {
+			continue
+		}
+		for _, m := range s.Marks {
+			marks[hex.EncodeToString(m.Checkpoint)] = m
+		}
+		if end >= last {
+			break
+		}
+	}
+	for _, c := range page.Checkpoints {
+		if m := marks[c.ID]; m != nil {
+			c.Progress = &mapreduce.ProgressMark{Completed: m.Completed, Tokens: mapreduce.Tokens{In: m.TokensIn, Out: m.TokensOut}}
+		}
+	}
+	return nil
+}
+
+// Verify computes the chain of a job anew, and fails with errs.DataLoss at the
+// first link that is not as it was sealed.
+func (st *Store) Verify(ctx context.Context, id mapreduce.JobID) error {
+	head := new(storagev1.Seal)
+	for {
+		next, err := st.verifyNext(ctx, id, head)
+		if err != nil || next == nil {
+			return err
+		}
+		head = next
+	}
+}
+
+// verifyNext checks the seal after head, and returns it, or nil at the end.
+func (st *Store) verifyNext(ctx context.Context, id mapreduce.JobID, head *storagev1.Seal) (*storagev1.Seal, error) {
+	stored, want := new(storagev1.Seal), (*storagev1.Seal)(nil)
+	found := false
+	err := st.db.View(ctx, func(tx store.Tx) (err error) {
+		s := tx.Snapshot()
+		stored.Reset()
+		want = nil
+		if found, err = records.Read(ctx, s, st.Keys.Seal(id, head.Number+1), stored); err != nil {
+			return err
+		}
+		if !found { // the end of the chain, unless seals behind it are left
+			stored, err = st.LastSeal(ctx, s, id)
+			found = stored.Number != head.Number
+			return err
+		}
+		pairs, _, err := s.GetRange(ctx, st.CheckpointsAfter(id, head.Last), store.RangeOptions{Limit: int(stored.Count)})
+		if err != nil {
+			return err
+		}
+		if len(pairs) > 0 {
+			want = linkSeal(head, pairs, len(st.Keys.Checkpoints(id).Begin)-1, stored.Interval)
+		}
+		return nil
+	})
+	if err != nil || !found {
+		return nil, err
+	}
+	if !proto.Equal(want, stored) || head.Number > 0 && head.Interval != stored.Interval {
+		return nil, &errs.Error{
+			Kind: errs.DataLoss, Reason: "AUDIT_CHAIN_BROKEN",
+			Message: fmt.Sprintf("seal %d of job %s: the checkpoints up to %x are not those that were sealed",
+				stored.Number, id, stored.Last),
+		}
+	}
+	return stored, nil
+}

@@ -1,0 +1,61 @@
+package check
+
+import (
+	"context"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+)
+
+// checkAnswers checks that every answer is what was kept under its key, and is listed
+// by its age.
+func (c *checker) checkAnswers(ctx context.Context) error {
+	r := c.Keys.AnswersAll()
+	for r.Begin != nil {
+		var next []byte
+		err := c.runCheckTx(ctx, "", func(l *checkTx) (err error) {
+			next, err = c.answerFrom(ctx, l, r)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		r.Begin = next
+	}
+	return nil
+}
+
+// answerFrom checks the first answer of a range, and returns where the next one
+// begins; nil if there is none.
+func (c *checker) answerFrom(ctx context.Context, l *checkTx, r store.Range) ([]byte, error) {
+	pairs, _, err := l.GetRange(ctx, r, store.RangeOptions{Limit: 1})
+	if err != nil || len(pairs) == 0 {
+		return nil, err
+	}
+	kv := pairs[0]
+	_, rest, err := c.Keys.Last(kv.Key)
+	if err != nil {
+		return nil, err
+	}
+	t, sum := mapreduce.TenantID(rest.Text()), rest.Bytes()
+	next := c.Keys.AnswerChunks(t, sum).End
+	if rest.Err() != nil || len(rest.Rest()) > 0 {
+		l.addFinding(kv.Key, "this is a chunk of an answer that is not there; forget all answers with `coditect mapreduce cache --clear`")
+		return next, nil
+	}
+	a := new(storagev1.Answer)
+	if !l.decode(kv.Key, kv.Value, a) {
+		return next, nil
+	}
+	if _, err := c.answers.AnswerBytes(ctx, l, t, sum, a); isDamage(err) {
+		l.addFinding(kv.Key, "the answer is not what was kept: %v; it will not be given to anybody", err)
+	} else if err != nil {
+		return nil, err
+	}
+	listed, err := l.Get(ctx, c.Keys.Aged(t, a.KeptMicros, sum))
+	if err == nil && listed == nil {
+		l.addFinding(kv.Key, "the answer is not listed by its age: it would be kept for ever; forget all with `coditect mapreduce cache --clear`")
+	}
+	return next, err
+}

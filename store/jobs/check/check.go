@@ -1,0 +1,369 @@
+// Package check reads a whole store and says what in it does not agree.
+package check
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/answers"
+	"github.com/coditect/mapreduce/store/jobs/audit"
+	"github.com/coditect/mapreduce/store/jobs/content"
+	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/tuple"
+)
+
+// Run reads the whole store and calls found with each invariant that does not
+// hold, and with a line of Severity Info for each job. It may run while the
+// service does: it reads in short transactions, of which each sees a record and
+// all that has to agree with it at one moment, and compares sums only if they
+// stood still meanwhile. Its memory does not grow with the store. Damage does not
+// end it: it says what cannot be read, and goes on with the rest. An error of
+// found ends it.
+//
+// What outputs say it does not know: see RunWith.
+func (st *Store) Run(ctx context.Context, found func(mapreduce.Finding) error) error {
+	return st.RunWith(ctx, nil, found)
+}
+
+// RunWith does the same, and calls verify with each output.
+func (st *Store) RunWith(ctx context.Context, verify Verify, found func(mapreduce.Finding) error) error {
+	c := &checker{
+		Records: st.Records, db: st.db, audit: st.audit, content: st.content,
+		answers: answers.Records{Records: st.Records}, levels: levels.Records{Records: st.Records},
+		emit: found, verify: verify,
+	}
+	if err := c.checkFiles(ctx); err != nil {
+		return err
+	}
+	for _, s := range []checkStep{
+		{"jobs", c.eachJob},
+		{"sessions of workers", c.checkSessions},
+		{"claims of workers", c.checkClaims},
+		{"submissions under way", c.checkIngests},
+		{"list of jobs by time", c.checkRecents},
+		{"list of requests", c.checkRequests},
+		{"list of jobs that run", c.checkRuns},
+		{"answers of models", c.checkAnswers},
+		{"key space", c.checkSpace},
+	} {
+		if err := c.reportDamage("", s.what, s.check(ctx)); err != nil {
+			return err
+		}
+	}
+	return c.emitFinding(mapreduce.Finding{Message: fmt.Sprintf("%d jobs checked, %d findings", c.jobs, c.wrongs)})
+}
+
+// A Verify says what is wrong with the output of a complete unit, or nil; or it
+// returns an error if that cannot be told.
+type Verify func(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, data []byte) (why, err error)
+
+// A checkStep checks a part of a store or of a job.
+type checkStep struct {
+	what  string
+	check func(context.Context) error
+}
+
+// checkPage bounds the pairs of one transaction of a check.
+const checkPage = 200
+
+// A checker is one run of a check.
+type checker struct {
+	*records.Records
+	db      *records.DB
+	content *content.Store
+	audit   *audit.Store
+	answers answers.Records
+	levels  levels.Records
+	emit    func(mapreduce.Finding) error
+	verify  Verify
+	jobs    int
+	wrongs  int
+	torn    bool // something of the job that is checked cannot be read
+	failed  int  // looks that did, lately: the next looks at fewer things
+}
+
+func (c *checker) emitFinding(f mapreduce.Finding) error {
+	if f.Severity == mapreduce.Wrong {
+		c.wrongs++
+	}
+	return c.emit(f)
+}
+
+// A checkTx is one transaction of a check. Its findings count when it ends well.
+type checkTx struct {
+	store.Reader
+	*records.Records
+	job    mapreduce.JobID
+	found  []mapreduce.Finding
+	failed int // of this look and of those before it
+}
+
+// pageLimit returns how many of n things this look has time for.
+func (l *checkTx) pageLimit(n int) int { return records.ShrinkLimit(n, 1, l.failed) }
+
+// runCheckTx runs fn, which may run again, in a transaction that only reads.
+func (c *checker) runCheckTx(ctx context.Context, job mapreduce.JobID, fn func(l *checkTx) error) error {
+	var l *checkTx
+	failed := c.failed
+	err := c.db.Store().View(ctx, func(tx store.Tx) error {
+		l = &checkTx{Reader: tx.Snapshot(), Records: c.Records, job: job, failed: failed}
+		failed++
+		return fn(l)
+	})
+	if err != nil {
+		return err
+	}
+	c.failed = max(0, l.failed-1)
+	for _, f := range l.found {
+		if err := c.emitFinding(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *checkTx) addFinding(key []byte, format string, args ...any) {
+	l.found = append(l.found, mapreduce.Finding{
+		Severity: mapreduce.Wrong, Job: l.job, Key: keyName(key), Message: fmt.Sprintf(format, args...),
+	})
+}
+
+// keyName returns a key as people can read it.
+func keyName(key []byte) string {
+	if key == nil {
+		return ""
+	}
+	if t, err := tuple.Unpack(key); err == nil {
+		return t.String()
+	}
+	return fmt.Sprintf("%x", key)
+}
+
+// decode reports whether value is an encoded m, and finds fault if not.
+func (l *checkTx) decode(key, value []byte, m proto.Message) bool {
+	if err := proto.Unmarshal(value, m); err != nil {
+		l.addFinding(key, "the value cannot be decoded: %v; restore it from a backup, or delete the job", err)
+		return false
+	}
+	return true
+}
+
+// get decodes the value of key into m, and reports whether there is a good one.
+func (l *checkTx) get(ctx context.Context, key []byte, m proto.Message) (bool, error) {
+	value, err := l.Get(ctx, key)
+	if err != nil || value == nil {
+		return false, err
+	}
+	return l.decode(key, value, m), nil
+}
+
+// pageOptions are the bounds of a page of most walks.
+func pageOptions() store.RangeOptions {
+	return store.RangeOptions{Limit: checkPage, Bytes: store.TargetTxSize}
+}
+
+// eachJob checks all jobs, by their records for display.
+func (c *checker) eachJob(ctx context.Context) error {
+	var ids []mapreduce.JobID
+	return c.walkRange(ctx, "", c.Keys.Jobs(), pageOptions(), func(_ *checkTx, page []store.KeyValue) error {
+		ids = ids[:0]
+		for _, kv := range page {
+			_, rest, err := c.Keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			ids = append(ids, mapreduce.JobID(rest.Text()))
+		}
+		return nil
+	}, func() error {
+		for _, id := range ids {
+			if err := c.checkJob(ctx, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// checkJob checks one job.
+func (c *checker) checkJob(ctx context.Context, id mapreduce.JobID) error {
+	k := &jobCheck{checker: c, id: id, sums: newSums()}
+	var err error
+	c.torn = false
+	k.before, err = k.readStanding(ctx, true)
+	if err = c.reportDamage(id, "record, switch or counters, without which it cannot be checked,", err); err != nil {
+		return err
+	}
+	if k.before == nil {
+		return nil // deleted since it was listed, or said to be broken
+	}
+	c.jobs++
+	for _, s := range k.listSteps() {
+		err := k.reportDamage(id, s.what, s.check(ctx))
+		if err != nil && errs.KindOf(err) == errs.NotFound {
+			return nil // deleted meanwhile
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return k.emitSummary()
+}
+
+func (k *jobCheck) listSteps() []checkStep {
+	return []checkStep{
+		{"units, and what belongs to them", k.checkUnits},
+		{"queues", k.checkQueues},
+		{"units that back off", k.checkDelayed},
+		{"parked units", k.checkParked},
+		{"calls that woke units", k.checkWoken},
+		{"list of failed units", k.checkFailures},
+		{"order of the documents", k.checkOrder},
+		{"results", k.checkResults},
+		{"states of agents", k.checkStates},
+		{"tallies of documents", k.checkTallies},
+		{"documents that were left out", k.countSkipped},
+		{"plans of levels", k.checkPlans},
+		{"what reduces wait for", k.sumWaits},
+		{"grants", k.checkGrants},
+		{"inputs of reduces", k.checkInputs},
+		{"inputs that reduces picked", k.checkPicks},
+		{"ledger of completions", k.checkLedger},
+		{"audit chain", k.checkSeals},
+		{"sums", k.compareWhole},
+	}
+}
+
+// compareWhole compares sums, if everything that goes into them could be read.
+func (k *jobCheck) compareWhole(ctx context.Context) error {
+	if k.torn {
+		return nil
+	}
+	return k.compareSums(ctx)
+}
+
+func (k *jobCheck) emitSummary() error {
+	note := ""
+	if k.torn {
+		note = " could be read; its sums were not compared"
+	} else if !k.still {
+		note = "; it moved meanwhile, so that its sums were not compared"
+	}
+	s := k.sums
+	return k.emitFinding(mapreduce.Finding{Job: k.id, Message: fmt.Sprintf(
+		"%s: %d units, %d complete, %d failed, %d results of %d bytes, %d texts of %d bytes, %d checkpoints, %d seals%s",
+		mapreduce.JobState(k.before.ctl.State), s.sumStates(), s.countEnded(mapreduce.UnitComplete), s.countEnded(mapreduce.UnitFailed),
+		s.results, s.resultBytes, s.texts, s.textBytes, s.checkpoints, s.seals, note)})
+}
+
+// A jobCheck is the check of one job.
+type jobCheck struct {
+	*checker
+	id     mapreduce.JobID
+	before *standingOf
+	still  bool // nothing moved while it was checked
+	sums   *sums
+}
+
+// A standingOf is where a job stood at one moment.
+type standingOf struct {
+	ctl     *storagev1.Ctl
+	rec     *storagev1.Job
+	raw     []byte // of ctl
+	stripes map[stripe]int64
+	plan    []byte // cursor of the level that is being planned
+}
+
+// isCancelled reports whether the job's units may be on their way to their end.
+func (s *standingOf) isCancelled() bool {
+	return mapreduce.JobState(s.ctl.State) == mapreduce.JobCancelled
+}
+
+// isFinished reports whether the job is complete, and no resume has begun.
+func (s *standingOf) isFinished() bool {
+	return mapreduce.JobState(s.ctl.State) == mapreduce.JobComplete && !s.ctl.Resuming
+}
+
+// readStanding reads where the job stands, and with first checks what has to agree
+// with its switch. It returns nil if the job is gone.
+func (k *jobCheck) readStanding(ctx context.Context, first bool) (*standingOf, error) {
+	var s *standingOf
+	err := k.runCheckTx(ctx, k.id, func(l *checkTx) error {
+		s = nil
+		now := &standingOf{ctl: new(storagev1.Ctl), rec: new(storagev1.Job)}
+		values, err := l.GetAll(ctx, [][]byte{k.Keys.Job(k.id), k.Keys.Ctl(k.id)})
+		if err != nil {
+			return err
+		}
+		switch {
+		case values[0] == nil && values[1] == nil:
+			return nil
+		case values[0] == nil || values[1] == nil:
+			if first {
+				l.addFinding(k.Keys.Job(k.id), "a job has a record and a switch, or neither; remove what is left of this one")
+			}
+			return nil
+		case !l.decode(k.Keys.Job(k.id), values[0], now.rec) || !l.decode(k.Keys.Ctl(k.id), values[1], now.ctl):
+			return nil
+		}
+		now.raw = values[1]
+		if now.stripes, err = k.readStripes(ctx, l); err != nil {
+			return err
+		}
+		if now.plan, err = l.Get(ctx, k.Keys.Plan(k.id, max(1, records.CountLevels(now.ctl)))); err != nil {
+			return err
+		}
+		s = now
+		if !first {
+			return nil
+		}
+		return k.checkControl(ctx, l, s)
+	})
+	return s, err
+}
+
+// checkControl checks what is written in one transaction with the switch.
+func (k *jobCheck) checkControl(ctx context.Context, l *checkTx, s *standingOf) error {
+	ctl, rec := s.ctl, s.rec
+	run, recent := k.Keys.Run(mapreduce.TenantID(ctl.Tenant), k.id), k.Keys.Recent(rec.CreatedAtMicros, k.id)
+	idem := k.Keys.Idem(mapreduce.TenantID(ctl.Tenant), mapreduce.RequestID(rec.Config.GetRequestId()))
+	values, err := l.GetAll(ctx, [][]byte{run, recent, idem, k.Keys.Ingest(k.id)})
+	if err != nil {
+		return err
+	}
+	state := mapreduce.JobState(ctl.State)
+	if state == mapreduce.JobUnknown || state > mapreduce.JobPaused {
+		l.addFinding(k.Keys.Ctl(k.id), "no job state has the number %d", ctl.State)
+	}
+	if rec.JobId != string(k.id) || rec.Status != ctl.State || rec.Error != ctl.Error {
+		l.addFinding(k.Keys.Job(k.id), "the record says job %q is %s, the switch says it is %s; pause and resume it, or delete it",
+			rec.JobId, mapreduce.JobState(rec.Status), state)
+	}
+	if rec.TotalUnits != records.TotalUnits(ctl) && !ctl.Resuming {
+		l.addFinding(k.Keys.Job(k.id), "the record says %d units, the switch %d", rec.TotalUnits, records.TotalUnits(ctl))
+	}
+	if records.IsListed(ctl) != (values[0] != nil) {
+		l.addFinding(run, "the job is %s, and is listed to run: %t; pause and resume it", state, values[0] != nil)
+	}
+	if values[0] != nil && !bytes.Equal(values[0], records.RunValue(ctl)) {
+		l.addFinding(run, "the job is listed to run as %q, and not as %q; pause and resume it", values[0], records.RunValue(ctl))
+	}
+	if values[1] == nil {
+		l.addFinding(recent, "the job is not listed by its time")
+	}
+	if rec.Config.GetRequestId() != "" && string(values[2]) != string(k.id) {
+		l.addFinding(idem, "the request that submitted the job leads to %q", values[2])
+	}
+	if values[3] != nil {
+		l.addFinding(k.Keys.Ingest(k.id), "the job is there, and its submission still under way")
+	}
+	return nil
+}

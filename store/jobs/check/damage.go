@@ -1,0 +1,187 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/tuple"
+)
+
+// checkFiles has the store check its files, if it can.
+func (c *checker) checkFiles(ctx context.Context) error {
+	v, ok := c.db.Store().Store.(store.Verifier)
+	if !ok {
+		return nil
+	}
+	damaged := 0
+	n, err := v.Verify(ctx, func(d store.Damage) error {
+		damaged++
+		where := ""
+		if d.Keys.End != nil {
+			where = fmt.Sprintf("; its keys are from %s up to %s, and what of them cannot be read is said below",
+				boundName(d.Keys.Begin), boundName(d.Keys.End))
+		}
+		return c.emitFinding(mapreduce.Finding{
+			Severity: mapreduce.Wrong, Key: d.File,
+			Message: fmt.Sprintf("the file is damaged: %s%s; restore the store from a backup", errorLine(d.Err), where),
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return c.emitFinding(mapreduce.Finding{Message: fmt.Sprintf("%d files of the store checked, %d of them damaged", n, damaged)})
+}
+
+// boundName returns the bound of a range as people can read it. Bounds end in a
+// byte that no tuple ends in.
+func boundName(key []byte) string {
+	switch {
+	case len(key) == 0:
+		return "the first"
+	case key[0] == 0xff:
+		return "the last"
+	}
+	if t, err := tuple.Unpack(key); err == nil {
+		return t.String()
+	}
+	if t, err := tuple.Unpack(key[:len(key)-1]); err == nil {
+		return t.String()
+	}
+	return keyName(key)
+}
+
+// errorLine returns what err says, on one line and without the advice, which was
+// given once.
+func errorLine(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	text, _, _ = strings.Cut(text, "; restore ")
+	return text
+}
+
+// isDamage reports whether err says that something stored cannot be read.
+func isDamage(err error) bool {
+	return errors.Is(err, store.ErrCorrupt) || errs.KindOf(err) == errs.DataLoss
+}
+
+// reportDamage makes damage that kept a part from being checked a finding.
+func (c *checker) reportDamage(id mapreduce.JobID, what string, err error) error {
+	if err == nil || !isDamage(err) {
+		return err
+	}
+	return c.reportUnreadable(id, nil, "the "+what+" cannot be read to the end", err)
+}
+
+// reportUnreadable says what cannot be read, and why.
+func (c *checker) reportUnreadable(id mapreduce.JobID, key []byte, what string, err error) error {
+	c.torn = true
+	return c.emitFinding(mapreduce.Finding{
+		Severity: mapreduce.Wrong, Job: id, Key: keyName(key), Message: what + ": " + errorLine(err),
+	})
+}
+
+// maxUnreadable bounds the keys of one walk of which it is said that something
+// that belongs to them cannot be read.
+const maxUnreadable = 10
+
+// A rangeWalk is where the visit of a range stands.
+type rangeWalk struct {
+	*checker
+	job     mapreduce.JobID
+	r       store.Range
+	options store.RangeOptions
+	visit   func(l *checkTx, page []store.KeyValue) error
+
+	more    bool
+	last    []byte // key of the page that was read last; nil if none could be
+	skipped int    // keys, as something of theirs cannot be read
+	back    bool   // from the other end, since the way is blocked
+	why     error  // it is
+}
+
+// walkRange visits the pairs of r in pages, each in a transaction of its own. visit
+// is called for each page that holds something, again if it has to be read
+// again; then done, if it is not nil, is called once, outside the transaction.
+//
+// Pages get smaller towards what is damaged. A pair of which something cannot be
+// read is left out. What cannot be read itself a walk forwards goes around, by
+// going on from the other end, so that its visits must not rely on an order; a
+// walk backwards ends there.
+func (c *checker) walkRange(ctx context.Context, job mapreduce.JobID, r store.Range, o store.RangeOptions,
+	visit func(l *checkTx, page []store.KeyValue) error, done func() error,
+) error {
+	w := &rangeWalk{checker: c, job: job, r: r, options: o, visit: visit, more: true}
+	limit := o.Limit
+	for w.more {
+		err := w.visitPage(ctx)
+		switch {
+		case err == nil:
+			if w.last != nil && done != nil {
+				if err := done(); err != nil {
+					return err
+				}
+			}
+			w.options.Limit = limit
+			w.advanceCursor()
+		case !isDamage(err):
+			return err
+		case w.options.Limit != 1:
+			w.options.Limit, w.more = max(1, w.options.Limit/2), true
+		default:
+			if err := w.skipDamaged(err); err != nil {
+				return err
+			}
+		}
+	}
+	if w.back {
+		return w.reportUnreadable(job, nil, "keys from "+boundName(w.r.Begin)+" up to "+boundName(w.r.End)+" cannot be read", w.why)
+	}
+	return nil
+}
+
+// visitPage visits the next page.
+func (w *rangeWalk) visitPage(ctx context.Context) error {
+	return w.runCheckTx(ctx, w.job, func(l *checkTx) error {
+		w.last = nil
+		o := w.options
+		o.Limit = l.pageLimit(o.Limit)
+		page, more, err := l.GetRange(ctx, w.r, o)
+		if w.more = err != nil || more && len(page) > 0; err != nil || len(page) == 0 {
+			return err
+		}
+		w.last = page[len(page)-1].Key
+		return w.visit(l, page)
+	})
+}
+
+// advanceCursor goes behind the last key.
+func (w *rangeWalk) advanceCursor() {
+	switch {
+	case w.last == nil:
+	case w.options.Reverse:
+		w.r.End = w.last
+	default:
+		w.r.Begin = store.Single(w.last).End
+	}
+}
+
+// skipDamaged goes around what kept a page of one pair from being visited.
+func (w *rangeWalk) skipDamaged(err error) error {
+	switch {
+	case w.last != nil && w.skipped < maxUnreadable:
+		w.skipped++
+		w.advanceCursor()
+		return w.reportUnreadable(w.job, w.last, "something that belongs to this key cannot be read", err)
+	case w.last != nil || w.options.Reverse && !w.back:
+		return err
+	case w.back: // both ends of what is damaged are known
+		w.more = false
+	default:
+		w.back, w.why, w.options.Reverse = true, err, true
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package check
+
+import (
+	"context"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/grants"
+	"github.com/coditect/mapreduce/store/jobs/records"
+)
+
+// checkSessions checks that every session's record can be read.
+func (c *checker) checkSessions(ctx context.Context) error {
+	return c.walkRange(ctx, "", c.Keys.Sessions(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+		for _, kv := range page {
+			l.decode(kv.Key, kv.Value, new(storagev1.Session))
+		}
+		return nil
+	}, nil)
+}
+
+// checkClaims checks that every claim has a session. A claim may name units that it
+// does not hold any more: which claim holds a unit, its record says.
+func (c *checker) checkClaims(ctx context.Context) error {
+	return c.walkRange(ctx, "", c.Keys.HeldAll(), store.RangeOptions{Limit: 20}, func(l *checkTx, page []store.KeyValue) error {
+		for _, kv := range page {
+			_, rest, err := c.Keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			if err := c.checkClaim(ctx, l, kv, mapreduce.SessionID(rest.Text())); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil)
+}
+
+func (c *checker) checkClaim(ctx context.Context, l *checkTx, kv store.KeyValue, session mapreduce.SessionID) error {
+	var held storagev1.Held
+	if !l.decode(kv.Key, kv.Value, &held) {
+		return nil
+	}
+	alive, err := l.Get(ctx, c.Keys.Session(session))
+	if err != nil {
+		return err
+	}
+	if alive == nil {
+		l.addFinding(kv.Key, "the claim is of session %q, which is not there: its units will not come back; cancel and submit their jobs again", session)
+	}
+	return nil
+}
+
+// checkIngests finds submissions that nobody will end.
+func (c *checker) checkIngests(ctx context.Context) error {
+	return c.walkRange(ctx, "", c.Keys.Ingests(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+		for _, kv := range page {
+			var in storagev1.Ingest
+			if !l.decode(kv.Key, kv.Value, &in) {
+				continue
+			}
+			alive, err := l.Get(ctx, c.Keys.Beat(mapreduce.NodeID(in.Node)))
+			if err != nil {
+				return err
+			}
+			if alive == nil {
+				l.addFinding(kv.Key, "node %s, which gives no sign of life, has a submission under way; an orchestrator that starts abandons it", in.Node)
+			}
+		}
+		return nil
+	}, nil)
+}
+
+// checkRecents checks that every job of the list by time is there.
+func (c *checker) checkRecents(ctx context.Context) error {
+	return c.walkRange(ctx, "", c.Keys.RecentJobs(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+		for _, kv := range page {
+			_, rest, err := c.Keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			micros, id := rest.Int(), mapreduce.JobID(rest.Text())
+			rec := new(storagev1.Job)
+			found, err := l.get(ctx, c.Keys.Job(id), rec)
+			if err != nil {
+				return err
+			}
+			if l.job = id; !found || rec.CreatedAtMicros != micros {
+				l.addFinding(kv.Key, "the list has a job of that time which is not there; clear the key")
+			}
+		}
+		return nil
+	}, nil)
+}
+
+// checkRequests checks that every request leads to the job that it submitted.
+func (c *checker) checkRequests(ctx context.Context) error {
+	return c.walkRange(ctx, "", c.Keys.Requests(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+		for _, kv := range page {
+			_, rest, err := c.Keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			tenant, request := rest.Text(), rest.Text()
+			rec := new(storagev1.Job)
+			l.job = mapreduce.JobID(kv.Value)
+			found, err := l.get(ctx, c.Keys.Job(l.job), rec)
+			if err != nil {
+				return err
+			}
+			if !found || rec.Config.GetTenant() != tenant || rec.Config.GetRequestId() != request {
+				l.addFinding(kv.Key, "request %q leads to job %q, which it did not submit; clear the key", request, kv.Value)
+			}
+		}
+		return nil
+	}, nil)
+}
+
+// checkRuns checks that every job that is listed to run may.
+func (c *checker) checkRuns(ctx context.Context) error {
+	return c.walkRange(ctx, "", c.Keys.Runs(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+		for _, kv := range page {
+			_, rest, err := c.Keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			tenant, id := rest.Text(), mapreduce.JobID(rest.Text())
+			ctl := new(storagev1.Ctl)
+			found, err := l.get(ctx, c.Keys.Ctl(id), ctl)
+			if err != nil {
+				return err
+			}
+			l.job = id
+			if !found || !records.IsListed(ctl) || ctl.Tenant != tenant {
+				l.addFinding(kv.Key, "the job is listed to run for tenant %q, and does not; clear the key", tenant)
+			}
+			if _, _, err := records.ParseRun(kv.Value); err != nil {
+				l.addFinding(kv.Key, "%q is no priority and epoch; pause and resume the job", kv.Value)
+			}
+		}
+		return nil
+	}, nil)
+}
+
+// checkSpace walks over the whole key space, from one kind of key and job to the
+// next, and finds what belongs to no job and what nothing knows.
+func (c *checker) checkSpace(ctx context.Context) error {
+	r := c.Keys.Everything()
+	for r.Begin != nil {
+		var next []byte
+		err := c.runCheckTx(ctx, "", func(l *checkTx) error {
+			next = r.Begin
+			for range l.pageLimit(checkPage) {
+				pairs, _, err := l.GetRange(ctx, store.Range{Begin: next, End: r.End}, store.RangeOptions{Limit: 1})
+				if err != nil || len(pairs) == 0 {
+					next = nil
+					return err
+				}
+				if next, err = c.checkPrefix(ctx, l, pairs[0].Key); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		r.Begin = next
+	}
+	return nil
+}
+
+// checkPrefix checks the first key of a kind, or of a kind and a job, and returns
+// where the next begins.
+func (c *checker) checkPrefix(ctx context.Context, l *checkTx, key []byte) ([]byte, error) {
+	name, rest, err := c.Keys.Last(key)
+	known, owned := c.Keys.Known(name)
+	if err != nil || !known {
+		l.addFinding(key, "nothing of this version writes such a key; a newer one may have, else clear it")
+		return store.Single(key).End, nil
+	}
+	head := len(key) - len(rest.Rest())
+	if !owned {
+		return c.Keys.After(key[:head:head]), nil
+	}
+	id := mapreduce.JobID(rest.Text())
+	if rest.Err() != nil {
+		l.addFinding(key, "the key names no job; clear it")
+		return store.Single(key).End, nil
+	}
+	head = len(key) - len(rest.Rest())
+	if id == grants.Fleet && name == "grant" { // of what all jobs share
+		return c.Keys.After(key[:head:head]), nil
+	}
+	values, err := l.GetAll(ctx, [][]byte{c.Keys.Job(id), c.Keys.Ctl(id), c.Keys.Ingest(id)})
+	if err != nil {
+		return nil, err
+	}
+	if l.job = id; values[0] == nil && values[1] == nil && values[2] == nil {
+		l.addFinding(key, "keys %q of job %s are left, and the job is not there; clear them", name, id)
+	} else if (name == "ctl" || name == "jobs") && (values[0] == nil || values[1] == nil) {
+		l.addFinding(key, "job %s has a record or a switch, but not both; clear it", id)
+	}
+	l.job = ""
+	return c.Keys.After(key[:head:head]), nil
+}

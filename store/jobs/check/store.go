@@ -1,0 +1,20 @@
+package check
+
+import (
+	"github.com/coditect/mapreduce/store/jobs/audit"
+	"github.com/coditect/mapreduce/store/jobs/content"
+	"github.com/coditect/mapreduce/store/jobs/records"
+)
+
+// A Store finds what in a store does not agree.
+type Store struct {
+	db *records.DB
+	*records.Records
+	content *content.Store
+	audit   *audit.Store
+}
+
+// New returns the operations on the records of db.
+func New(db *records.DB, r *records.Records, content *content.Store, audit *audit.Store) *Store {
+	return &Store{db, r, content, audit}
+}

@@ -1,0 +1,397 @@
+package check
+
+import (
+	"context"
+	"crypto/sha256"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/transition"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// checkUnits checks every unit with its entries in the indexes, its claim and its
+// data, and sums them up.
+func (k *jobCheck) checkUnits(ctx context.Context) error {
+	var page []*storagev1.Unit
+	err := k.walkRange(ctx, k.id, k.Keys.Units(k.id), pageOptions(), func(l *checkTx, pairs []store.KeyValue) error {
+		page = page[:0]
+		for _, kv := range pairs {
+			u := new(storagev1.Unit)
+			if !l.decode(kv.Key, kv.Value, u) {
+				continue
+			}
+			if string(kv.Key) != string(k.Keys.Unit(k.id, mapreduce.UnitID(u.UnitId))) {
+				l.addFinding(kv.Key, "the record says it is of unit %q", u.UnitId)
+				continue
+			}
+			page = append(page, u)
+		}
+		ctl, err := k.ReadControl(ctx, l, k.id)
+		if err != nil {
+			return err
+		}
+		around, err := k.readSurroundings(ctx, l, ctl, page)
+		if err != nil {
+			return err
+		}
+		for i, u := range page {
+			around[i].checkUnit(l, k.id, ctl, u)
+		}
+		return nil
+	}, func() error {
+		for _, u := range page {
+			k.sums.addUnit(u)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return k.checkData(ctx)
+}
+
+// surroundings are what has to agree with a unit.
+type surroundings struct {
+	waits   [2]bool // in its queue, by class
+	delayed bool
+	parked  bool
+	woken   bool // the call that woke it is there
+	failed  bool
+	order   []byte // the unit that has its place in the order
+	session bool
+	held    []byte
+	above   []byte // the reduce that waits for it
+	waiting []byte // what it waits for itself
+}
+
+const perUnit = 11 // keys of one unit's surroundings
+
+func (k *jobCheck) readSurroundings(ctx context.Context, l *checkTx, ctl *storagev1.Ctl, units []*storagev1.Unit) ([]surroundings, error) {
+	ks := make([][]byte, 0, perUnit*len(units))
+	for _, u := range units {
+		name, shard := mapreduce.UnitID(u.UnitId), u.Queue.GetShard()
+		seq := keys.Seq(u.Level, u.Index)
+		ks = append(ks,
+			k.Keys.Ready(k.id, shard, keys.ClassRequeued, seq), k.Keys.Ready(k.id, shard, keys.ClassNew, seq),
+			k.Keys.Delayed(k.id, name), k.Keys.Failed(k.id, u.Level, name), k.Keys.Order(k.id, u.Level, u.Index),
+			k.Keys.Session(mapreduce.SessionID(u.Session)), k.Keys.Held(mapreduce.SessionID(u.Session), u.Claim),
+			k.Keys.Unit(k.id, transition.ReduceAt(ctl, records.WaitRef{Level: u.Level + 1, Index: u.Parent - 1})), k.Keys.Wait(k.id, u.Level, u.Index),
+			k.Keys.Parked(k.id, name), k.Keys.Woken(k.id, name))
+	}
+	values, err := l.GetAll(ctx, ks)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]surroundings, len(units))
+	for i, u := range units {
+		v := values[perUnit*i:]
+		all[i] = surroundings{
+			waits:   [2]bool{string(v[0]) == u.UnitId, string(v[1]) == u.UnitId},
+			delayed: v[2] != nil, failed: v[3] != nil, order: v[4], session: v[5] != nil, held: v[6], above: v[7], waiting: v[8],
+			parked: v[9] != nil, woken: v[10] != nil,
+		}
+	}
+	return all, nil
+}
+
+func (a *surroundings) checkUnit(l *checkTx, id mapreduce.JobID, ctl *storagev1.Ctl, u *storagev1.Unit) {
+	key := l.Keys.Unit(id, mapreduce.UnitID(u.UnitId))
+	state := mapreduce.UnitState(u.Status)
+	a.checkQueued(l, key, ctl, u)
+	if (state == mapreduce.UnitFailed) != a.failed {
+		l.addFinding(key, "unit %s is %s, and is listed as failed: %t", u.UnitId, state, a.failed)
+	}
+	if keeps := state != mapreduce.UnitComplete && state != mapreduce.UnitCancelled; keeps && u.Woken != "" && !a.woken {
+		l.addFinding(key, "unit %s was woken by a call, and the answer to %q is not there; pause the job, and submit it again", u.UnitId, u.Woken)
+	}
+	if u.Level <= 0 && string(a.order) != u.UnitId {
+		l.addFinding(key, "the place of unit %s in the order, level %d, index %d, holds %q", u.UnitId, u.Level, u.Index, a.order)
+	}
+	if ctl.TreeTop > 0 {
+		a.inTree(l, key, ctl, u)
+	}
+	switch state {
+	case mapreduce.Pending, mapreduce.UnitFailed, mapreduce.UnitCancelled:
+	case mapreduce.Blocked:
+		if u.Level < 1 || u.Session != "" || u.Result != nil || u.Level > ctl.TreeTop && ctl.Level >= 0 {
+			l.addFinding(key, "unit %s of level %d waits for its inputs, and is no reduce of a tree, or has session %q or a result", u.UnitId, u.Level, u.Session)
+		}
+	case mapreduce.Processing:
+		a.checkClaimed(l, key, id, ctl, u)
+	case mapreduce.UnitComplete:
+		if u.Session != "" || u.Result == nil || u.Result.Attempt != u.Attempt {
+			l.addFinding(key, "unit %s is complete with attempt %d, and has the result of attempt %d", u.UnitId, u.Attempt, u.Result.GetAttempt())
+		}
+	default:
+		l.addFinding(key, "unit %s is in no state that a unit has: %d", u.UnitId, u.Status)
+	}
+	checkNumbers(l, key, ctl, u)
+}
+
+// inTree checks that the unit has its place in the tree, and if it is a reduce
+// that it waits as long as it has to.
+func (a *surroundings) inTree(l *checkTx, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
+	if u.Level >= 0 && (u.Parent > 0) != (u.Level < ctl.TreeTop) {
+		l.addFinding(key, "unit %s of level %d of %d is waited for by reduce %d", u.UnitId, u.Level, ctl.TreeTop, u.Parent-1)
+	}
+	above := new(storagev1.Unit)
+	if u.Parent > 0 && (a.above == nil || !l.decode(key, a.above, above) || above.Level != u.Level+1 ||
+		u.Index < above.Inputs.GetFirst() || u.Index >= above.Inputs.GetEnd()) {
+		l.addFinding(key, "unit %s is not an input of reduce %d of level %d, which is to wait for it", u.UnitId, u.Parent-1, u.Level+1)
+	}
+	if u.Level < 1 || u.Level > ctl.TreeTop {
+		return
+	}
+	state, w := mapreduce.UnitState(u.Status), keys.Waiting(records.DecodeCount(a.waiting))
+	blocked := state == mapreduce.Blocked || state == mapreduce.UnitCancelled && w < keys.LetGo
+	if a.waiting == nil || blocked != (w < keys.LetGo) || !blocked && (w.Left() != 0 || w.Survivors() == 0 && state != mapreduce.UnitFailed) {
+		l.addFinding(key, "unit %s is %s, and has %d inputs that have not ended and %d with an output; cancel and submit the job again",
+			u.UnitId, state, w.Left(), w.Survivors())
+	}
+}
+
+// checkQueued checks that a unit waits in one queue if it is pending, else in none.
+func (a *surroundings) checkQueued(l *checkTx, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
+	if ctl.Sweeping {
+		return // the queues of a cancelled job are cleared last
+	}
+	state, q := mapreduce.UnitState(u.Status), u.Queue
+	want := [4]bool{}
+	if state == mapreduce.Pending {
+		if q == nil || q.Class > keys.ClassParked || q.Seq != keys.Seq(u.Level, u.Index) {
+			l.addFinding(key, "unit %s is pending, and does not say where it waits", u.UnitId)
+			return
+		}
+		want[q.Class] = true
+	}
+	if is := [4]bool{a.waits[0], a.waits[1], a.delayed, a.parked}; is != want {
+		l.addFinding(key, "unit %s is %s: it has to wait as (requeued, new, delayed, parked) %v, and waits as %v; "+
+			"pause the job, and submit it again", u.UnitId, state, want, is)
+	}
+}
+
+// checkClaimed checks that a unit being processed is held by a session that lives.
+func (a *surroundings) checkClaimed(l *checkTx, key []byte, id mapreduce.JobID, ctl *storagev1.Ctl, u *storagev1.Unit) {
+	if mapreduce.JobState(ctl.State) == mapreduce.JobCancelled {
+		return // its workers may have been told, and let go of it
+	}
+	if u.Session == "" || !a.session {
+		l.addFinding(key, "unit %s is processed by session %q, which is not there; cancel and submit the job again", u.UnitId, u.Session)
+		return
+	}
+	var held storagev1.Held
+	if a.held != nil && !l.decode(l.Keys.Held(mapreduce.SessionID(u.Session), u.Claim), a.held, &held) {
+		return
+	}
+	for _, h := range held.Units {
+		if h.Job == string(id) && h.Unit == u.UnitId && h.Attempt == u.Attempt {
+			return
+		}
+	}
+	l.addFinding(key, "unit %s, attempt %d, is not in claim %q of session %q: when that is lost, it will not come back; "+
+		"cancel and submit the job again", u.UnitId, u.Attempt, u.Claim, u.Session)
+}
+
+// checkNumbers checks a unit's counts and its place.
+func checkNumbers(l *checkTx, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
+	state := mapreduce.UnitState(u.Status)
+	if u.Attempt < 0 || u.Failures < 0 || u.Failures > u.Attempt || u.Kills < 0 || u.Kills > transition.MaxKills ||
+		(u.Attempt == 0 && (state == mapreduce.Processing || state == mapreduce.UnitComplete || state == mapreduce.UnitFailed && ctl.TreeTop == 0)) {
+		l.addFinding(key, "unit %s is %s with %d attempts, %d failures, %d lost workers", u.UnitId, state, u.Attempt, u.Failures, u.Kills)
+	}
+	if u.Reserved < 0 || u.Charged < 0 || u.TokensIn < 0 || u.TokensOut < 0 || u.CostMicros < 0 {
+		l.addFinding(key, "unit %s has reserved %d, is charged %d, has spent %d and %d tokens, and %d cost: none can be negative",
+			u.UnitId, u.Reserved, u.Charged, u.TokensIn, u.TokensOut, u.CostMicros)
+	}
+	holds := state == mapreduce.Processing || (state == mapreduce.UnitCancelled && u.Session != "")
+	if u.Reserved > 0 && !holds {
+		l.addFinding(key, "unit %s is %s, and %d tokens are reserved for it", u.UnitId, state, u.Reserved)
+	}
+	if u.Level > records.OpenLevel(ctl) && u.Level > 0 && (u.Attempt > 0 || state == mapreduce.Processing) {
+		l.addFinding(key, "unit %s of level %d was begun, while the job is at level %d", u.UnitId, u.Level, ctl.Level)
+	}
+	if p := u.Put; p != nil && (u.Session == "" || p.Stored < 0 || p.Stored > p.Length) {
+		l.addFinding(key, "unit %s of session %q has stored %d of %d bytes of an output: only a session that holds it stores some, and no more than all",
+			u.UnitId, u.Session, p.Stored, p.Length)
+	}
+	checkPlace(l, key, u)
+}
+
+// checkPlace checks that a unit is of a kind that its level has, and what it works
+// on.
+func checkPlace(l *checkTx, key []byte, u *storagev1.Unit) {
+	kind, ok := mapreduce.UnitKind(u.Kind), false
+	switch {
+	case u.Level < 0:
+		ok = kind == mapreduce.KindParse
+	case u.Level == 0:
+		ok = kind == mapreduce.KindMap || kind == mapreduce.KindDirect
+	default:
+		ok = kind == mapreduce.KindMap || kind == mapreduce.KindReduce || kind == mapreduce.KindFinal
+	}
+	s := u.Source
+	if !ok || (u.Level <= 0) != (s != nil) || (u.Level > 0) != (u.Inputs != nil) {
+		l.addFinding(key, "unit %s of level %d, a %s unit, has a source: %t, has inputs: %t", u.UnitId, u.Level, kind, s != nil, u.Inputs != nil)
+	}
+	if s != nil && !(0 <= s.Start && s.Start <= s.CoreStart && s.CoreStart <= s.CoreEnd && s.CoreEnd <= s.End &&
+		s.End <= s.Length && s.CharStart <= s.CharEnd && 0 <= s.ChunkIndex && s.ChunkIndex < max(1, s.Chunks)) {
+		l.addFinding(key, "unit %s has bytes %d to %d of a text of %d, core %d to %d, chunk %d of %d",
+			u.UnitId, s.Start, s.End, s.Length, s.CoreStart, s.CoreEnd, s.ChunkIndex, s.Chunks)
+	}
+}
+
+// checkData checks the hash of every text and every result, one document and one
+// unit after the other.
+func (k *jobCheck) checkData(ctx context.Context) error {
+	var page []*storagev1.Unit
+	return k.walkRange(ctx, k.id, k.Keys.Units(k.id), pageOptions(), func(_ *checkTx, pairs []store.KeyValue) error {
+		page = page[:0]
+		for _, kv := range pairs {
+			u := new(storagev1.Unit)
+			if records.Decode(kv.Key, kv.Value, u) == nil { // else it was found before
+				page = append(page, u)
+			}
+		}
+		return nil
+	}, func() error {
+		for _, u := range page {
+			if err := k.reportDamage(k.id, "text or result of unit "+u.UnitId, k.dataOf(ctx, u)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (k *jobCheck) dataOf(ctx context.Context, u *storagev1.Unit) error {
+	if s := u.Source; s != nil && s.ChunkIndex == 0 {
+		err := k.checkHash(ctx, u, k.Keys.Blob(k.id, s.Sha256, 0, keys.MaxChunks), s.Length, s.Sha256, "text")
+		if err != nil {
+			return err
+		}
+		k.sums.texts++
+		k.sums.textBytes += s.Length
+	}
+	r := u.Result
+	if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete || r == nil {
+		return nil
+	}
+	k.sums.results++
+	k.sums.resultBytes += r.Length
+	if r.Chunks == 0 {
+		sum := sha256.Sum256(r.Inline)
+		whole := string(sum[:]) == string(r.Sha256) && r.Length == int64(len(r.Inline))
+		if whole {
+			return k.verifyOutput(ctx, u)
+		}
+		return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
+			l.addFinding(k.Keys.Unit(k.id, mapreduce.UnitID(u.UnitId)), "the result of unit %s is not the one that was published: its hash differs", u.UnitId)
+			return nil
+		})
+	}
+	wrongs := k.wrongs
+	err := k.checkHash(ctx, u, k.Keys.Result(k.id, mapreduce.UnitID(u.UnitId), r.Attempt), r.Length, r.Sha256, "result")
+	if err != nil || k.wrongs > wrongs {
+		return err
+	}
+	return k.verifyOutput(ctx, u)
+}
+
+// verifyOutput checks what the output of a unit says, which is what was published.
+func (k *jobCheck) verifyOutput(ctx context.Context, u *storagev1.Unit) error {
+	if k.verify == nil {
+		return nil
+	}
+	data, err := k.content.Output(ctx, k.id, u)
+	if err != nil {
+		return k.unlessMoved(ctx, u, err)
+	}
+	why, err := k.verify(ctx, k.id, u, data)
+	if err != nil {
+		return k.unlessMoved(ctx, u, err)
+	}
+	if why == nil {
+		return nil
+	}
+	return k.viewUnchanged(ctx, u, func(l *checkTx) error {
+		l.addFinding(k.Keys.Unit(k.id, mapreduce.UnitID(u.UnitId)), "the output of unit %s, attempt %d, is not what a unit comes to: %v; "+
+			"delete the job and submit it again", u.UnitId, u.Attempt, why)
+		return nil
+	})
+}
+
+// unlessMoved returns err, unless u has changed meanwhile.
+func (k *jobCheck) unlessMoved(ctx context.Context, u *storagev1.Unit, err error) error {
+	moved := true
+	if e := k.viewUnchanged(ctx, u, func(*checkTx) error { moved = false; return nil }); e != nil || moved {
+		return e
+	}
+	return err
+}
+
+// viewUnchanged looks at the store if u is there as it was.
+func (k *jobCheck) viewUnchanged(ctx context.Context, u *storagev1.Unit, do func(*checkTx) error) error {
+	return k.runCheckTx(ctx, k.id, func(l *checkTx) error {
+		now, err := k.ReadUnit(ctx, l, k.id, mapreduce.UnitID(u.UnitId))
+		if err != nil || now == nil || now.Attempt != u.Attempt || now.Status != u.Status {
+			return err
+		}
+		return do(l)
+	})
+}
+
+// checkHash checks the chunks of r, and says so unless u has changed meanwhile.
+func (k *jobCheck) checkHash(ctx context.Context, u *storagev1.Unit, r store.Range, length int64, want []byte, what string) error {
+	h := sha256.New()
+	got, next, broken := int64(0), int64(0), false
+	for more := true; more; {
+		var page []store.KeyValue
+		err := k.runCheckTx(ctx, k.id, func(l *checkTx) (err error) {
+			page, more, err = l.GetRange(ctx, r, store.RangeOptions{Limit: 16})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, kv := range page {
+			broken = broken || lastIndex(kv.Key, k.Keys) != next || (got%store.ChunkSize != 0)
+			next++
+			got += int64(len(kv.Value))
+			h.Write(kv.Value)
+		}
+		if more = more && len(page) > 0; more {
+			r.Begin = store.Single(page[len(page)-1].Key).End
+		}
+	}
+	chunks := u.Result.GetChunks()
+	if what == "text" {
+		chunks = (length + store.ChunkSize - 1) / store.ChunkSize
+	}
+	if !broken && got == length && next == chunks && string(h.Sum(nil)) == string(want) {
+		return nil
+	}
+	return k.viewUnchanged(ctx, u, func(l *checkTx) error {
+		l.addFinding(r.Begin, "the %s of unit %s is not what was stored: %d of %d bytes in %d of %d chunks, or its hash differs; "+
+			"submit the document again", what, u.UnitId, got, length, next, chunks)
+		return nil
+	})
+}
+
+// lastIndex returns the last element of the key of a chunk, or -1.
+func lastIndex(key []byte, space *keys.Space) int64 {
+	name, rest, err := space.Last(key)
+	if err != nil {
+		return -1
+	}
+	for range map[string]int{"result": 3, "blob": 2, "state": 2}[name] {
+		rest.Skip()
+	}
+	i := rest.Int()
+	if rest.Done() != nil {
+		return -1
+	}
+	return i
+}

@@ -1,0 +1,88 @@
+package content
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/records"
+)
+
+// maxAhead bounds the memory that is set aside before anything is read, in bytes:
+// the length that a record tells may be wrong.
+const maxAhead = 64 << 20
+
+// newBuffer returns room for what is about to be read, of which a record says the length.
+func newBuffer(length int64) []byte { return make([]byte, 0, min(max(length, 0), maxAhead)) }
+
+// Output returns the published output of a unit.
+func (st *Store) Output(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([]byte, error) {
+	res := u.GetResult()
+	if res.GetChunks() == 0 {
+		return res.GetInline(), nil
+	}
+	data := newBuffer(res.Length)
+	err := st.OutputParts(ctx, id, u, func(part []byte) error {
+		data = append(data, part...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// OutputParts calls visit with the published output of a unit, part after part,
+// and holds no more than some chunks of it at a time. That the whole is damaged it
+// may find out only after the last part.
+func (st *Store) OutputParts(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(part []byte) error) error {
+	res := u.GetResult()
+	if res.GetChunks() == 0 {
+		return visit(res.GetInline())
+	}
+	r := st.Keys.Result(id, mapreduce.UnitID(u.UnitId), res.Attempt)
+	if res.Length <= 0 || res.Length > mapreduce.MaxOutput || res.Chunks != records.ChunksOf(res.Length) {
+		return records.CorruptError(r.Begin, "result of unit %s of job %s, attempt %d: %d bytes in %d chunks", u.UnitId, id, res.Attempt, res.Length, res.Chunks)
+	}
+	return st.hashedParts(ctx, r, res.Length, res.Sha256, visit, func() string {
+		return fmt.Sprintf("the output of unit %s of job %s, attempt %d", u.UnitId, id, res.Attempt)
+	})
+}
+
+// hashedParts visits chunks that together have a length and a hash. It visits no
+// more than these bytes, whatever is there.
+func (st *Store) hashedParts(ctx context.Context, r store.Range, length int64, sha []byte, visit func([]byte) error, what func() string) error {
+	sum, got := sha256.New(), int64(0)
+	damaged := func(how string) error {
+		return errs.New(errs.DataLoss, "%s, stored from key %x on, is damaged: %s; submit the document again: %w", what(), r.Begin, how, store.ErrCorrupt)
+	}
+	err := st.db.VisitChunks(ctx, r, func(part []byte) error {
+		sum.Write(part)
+		if got += int64(len(part)); got > length {
+			return damaged(fmt.Sprintf("there are more than its %d bytes", length))
+		}
+		return visit(part)
+	})
+	switch {
+	case err != nil:
+		return err
+	case got != length:
+		return damaged(fmt.Sprintf("%d of its %d bytes are there", got, length))
+	case !bytes.Equal(sum.Sum(nil), sha):
+		return damaged("its hash differs")
+	}
+	return nil
+}
+
+// Reported returns the output that a report tells of, as far as it is stored: that
+// of an attempt that nothing was published of yet.
+func (st *Store) Reported(ctx context.Context, r *mapreduce.Report) ([]byte, error) {
+	return st.Output(ctx, r.Job, &storagev1.Unit{UnitId: string(r.Unit), Result: &storagev1.Result{
+		Attempt: int64(r.Attempt), Inline: r.Output, Chunks: records.ChunksOf(r.Length), Length: r.Length, Sha256: r.SHA256,
+	}})
+}

@@ -1,0 +1,450 @@
+// Package grants divides what the fleet may spend and run at once among
+// orchestrators: tokens and slots of jobs, calls of models and their rates.
+package grants
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/jobs/limit"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// A Request is what a node wants to spend of a job without asking again.
+type Request struct {
+	Tokens      int64                             // at least; 0 wants none
+	Slots       int64                             // at most; units running at once
+	Give        int64                             // slots that it gives back
+	ID          string                            // of what it gives: drawn once, whatever becomes of the transaction
+	Parallelism int64                             // of the job
+	Alone       bool                              // no other node is alive: take all there is
+	Doubts      map[mapreduce.NodeID]*nodes.Doubt // nodes from which what they do not use is taken
+}
+
+// A Reply is what a node may spend of a job: the sums of all its grants so
+// far. A grant of tokens covers what the node has spent, what its attempts have
+// reserved, and what it may yet reserve.
+type Reply struct {
+	Tokens int64
+	Used   int64 // of Tokens: spent, charged, and reserved
+	Slots  int64
+	Taken  int64 // how often others took some of Slots
+	Budget int64 // 0 if none is set
+	Epoch  int64 // of the job
+	Rest   int64 // tokens that nobody was granted, of those this phase may spend
+	// Running are the units that run, of all nodes, if a budget is set: what
+	// they have reserved and do not spend comes back.
+	Running int64
+}
+
+// Grant gives this node tokens and slots of a job. All grants of a job together
+// never exceed its budget, less what is held back for reducing while it maps,
+// nor its parallelism. If the budget was lowered, what was granted beyond it and
+// is not used is taken away.
+func (st *Store) Grant(ctx context.Context, id mapreduce.JobID, ask Request) (*Reply, error) {
+	var g *Reply
+	err := st.db.Update(ctx, failpoint.Grant, func(tx store.Tx) error {
+		ctl, err := st.ReadControl(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		all, err := st.readGrants(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		free, err := st.nodes.ReadIdle(ctx, tx, maps.Keys(all), ask.Doubts)
+		if err != nil {
+			return err
+		}
+		for node, d := range free {
+			if err := st.reduceGrant(ctx, tx, id, node, all, d.Held[id]); err != nil {
+				return err
+			}
+		}
+		own, before := all[st.Node], storagev1.Grant{}
+		if own == nil {
+			own = new(storagev1.Grant)
+		} else {
+			before.Tokens, before.Slots = own.Tokens, own.Slots
+		}
+		if ask.Give > 0 && ask.ID != own.Given {
+			own.Slots, own.Given = own.Slots-min(own.Slots, ask.Give), ask.ID
+		}
+		rest, slots := spendableTokens(ctl), ask.Parallelism
+		for _, other := range all {
+			rest -= other.Tokens
+			slots -= other.Slots
+		}
+		r := tx.Snapshot()
+		if rest < 0 {
+			r = tx // what is used must not grow while the rest is taken away
+		}
+		used, err := st.UsedTokens(ctx, r, id, st.Node)
+		if err != nil {
+			return err
+		}
+		if rest < 0 {
+			own.Tokens = max(min(own.Tokens, used), own.Tokens+rest)
+		}
+		own.Tokens += grantPortion(rest, ask.Tokens, ask.Alone)
+		own.Slots += max(0, min(slots, ask.Slots-own.Slots)) // no more than its workers have
+		if own.Tokens != before.Tokens || own.Slots != before.Slots {
+			tx.Set(st.Keys.Grant(id, st.Node), records.Encode(own))
+		}
+		g = &Reply{Tokens: own.Tokens, Used: used, Slots: own.Slots, Taken: own.Taken, Budget: ctl.Budget, Epoch: ctl.Epoch, Rest: rest - (own.Tokens - before.Tokens)}
+		if ctl.Budget > 0 {
+			g.Running, err = st.countRunning(ctx, tx.Snapshot(), id)
+		}
+		return err
+	})
+	return g, err
+}
+
+// grantPortion is how much of rest a node takes that needs at least want: all if it
+// is alone, else half of what it does not need, so that others find some.
+func grantPortion(rest, want int64, alone bool) int64 {
+	switch {
+	case want <= 0 || rest < want:
+		return 0
+	case alone:
+		return rest
+	}
+	return want + (rest-want)/2
+}
+
+// spendableTokens is how much of the budget the job's phase may spend. What is held
+// back while mapping is there for reducing.
+func spendableTokens(ctl *storagev1.Ctl) int64 {
+	if ctl.Level > 0 {
+		return ctl.Budget
+	}
+	return ctl.Budget - int64(float64(ctl.Budget)*ctl.ReduceShare)
+}
+
+// readGrants returns the grants of a job, by node.
+func (rec Records) readGrants(ctx context.Context, tx store.Tx, id mapreduce.JobID) (map[mapreduce.NodeID]*storagev1.Grant, error) {
+	pairs, _, err := tx.GetRange(ctx, rec.Keys.Grants(id), store.RangeOptions{})
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[mapreduce.NodeID]*storagev1.Grant, len(pairs))
+	for _, kv := range pairs {
+		g := new(storagev1.Grant)
+		if err := records.Decode(kv.Key, kv.Value, g); err != nil {
+			return nil, err
+		}
+		_, rest, err := rec.Keys.Last(kv.Key)
+		if err != nil {
+			return nil, err
+		}
+		rest.Skip()
+		all[mapreduce.NodeID(rest.Text())] = g
+	}
+	return all, nil
+}
+
+// reduceGrant reduces a node's grant to what it has spent, was charged, and has
+// reserved for attempts that may yet end, and to the slots of units that its
+// sessions hold.
+func (rec Records) reduceGrant(ctx context.Context, tx store.Tx, id mapreduce.JobID, node mapreduce.NodeID, all map[mapreduce.NodeID]*storagev1.Grant, held int64) error {
+	g := all[node]
+	used, err := rec.UsedTokens(ctx, tx, id, node)
+	if err != nil {
+		return err
+	}
+	used = min(used, g.Tokens) // without a budget, none were granted
+	if g.Tokens == used && g.Slots <= held {
+		return nil
+	}
+	g.Tokens = used
+	capSlots(g, held)
+	tx.Set(rec.Keys.Grant(id, node), records.Encode(g))
+	return nil
+}
+
+// capSlots leaves a node at most so many slots, and counts that.
+func capSlots(g *storagev1.Grant, left int64) {
+	if left < g.Slots {
+		g.Slots = left
+		g.Taken++
+	}
+}
+
+// UsedTokens is what of a node's grant is gone, or may be.
+func (rec Records) UsedTokens(ctx context.Context, r store.Reader, id mapreduce.JobID, node mapreduce.NodeID) (int64, error) {
+	names := []keys.Counter{keys.TokensIn, keys.TokensOut, keys.Charged, keys.Reserved}
+	ks := make([][]byte, len(names))
+	for i, c := range names {
+		ks[i] = rec.Keys.Counter(id, c, 0, node)
+	}
+	values, err := r.GetAll(ctx, ks)
+	n := int64(0)
+	for _, v := range values {
+		n += records.DecodeCount(v)
+	}
+	return n, err
+}
+
+// countRunning returns how many units of a job run.
+func (rec Records) countRunning(ctx context.Context, r store.Reader, id mapreduce.JobID) (int64, error) {
+	c, err := rec.ReadCounters(ctx, r, id)
+	if err != nil {
+		return 0, err
+	}
+	return c.SumLevels(keys.Running), nil
+}
+
+// MoveSlots moves the slots of units that a session held, by job, from the node
+// that its worker reported to before: that many fewer of their jobs must run
+// there. All of them, but no more than most, may have been calls of models, of which
+// the fleet has slots of its own; what this node has no use for it gives back.
+func (rec Records) MoveSlots(ctx context.Context, tx store.Tx, from mapreduce.NodeID, count map[mapreduce.JobID]int64, most int64) error {
+	if from == "" || from == rec.Node {
+		return nil
+	}
+	all := int64(0)
+	for id, n := range count {
+		all += n
+		if err := rec.moveSlotsOf(ctx, tx, id, from, n); err != nil {
+			return err
+		}
+	}
+	return rec.moveSlotsOf(ctx, tx, Fleet, from, min(all, most))
+}
+
+func (rec Records) moveSlotsOf(ctx context.Context, tx store.Tx, id mapreduce.JobID, from mapreduce.NodeID, n int64) error {
+	var theirs, own storagev1.Grant
+	if n == 0 {
+		return nil
+	}
+	if _, err := records.Read(ctx, tx, rec.Keys.Grant(id, from), &theirs); err != nil {
+		return err
+	}
+	if n = min(n, theirs.Slots); n == 0 {
+		return nil
+	}
+	if _, err := records.Read(ctx, tx, rec.Keys.Grant(id, rec.Node), &own); err != nil {
+		return err
+	}
+	capSlots(&theirs, theirs.Slots-n)
+	own.Slots += n
+	tx.Set(rec.Keys.Grant(id, from), records.Encode(&theirs))
+	tx.Set(rec.Keys.Grant(id, rec.Node), records.Encode(&own))
+	return nil
+}
+
+// Return gives back what this node was granted and has neither spent nor
+// reserved, and its slots, and returns the tokens that it keeps.
+func (st *Store) Return(ctx context.Context, id mapreduce.JobID) (kept int64, err error) {
+	err = st.db.Update(ctx, failpoint.Return, func(tx store.Tx) error {
+		kept = 0
+		var g storagev1.Grant
+		found, err := records.Read(ctx, tx, st.Keys.Grant(id, st.Node), &g)
+		if err != nil || !found {
+			return err
+		}
+		if kept, err = st.UsedTokens(ctx, tx, id, st.Node); err != nil {
+			return err
+		}
+		kept = min(kept, g.Tokens) // without a budget, none were granted
+		if g.Tokens == kept && g.Slots == 0 {
+			return nil
+		}
+		g.Tokens, g.Slots = kept, 0
+		tx.Set(st.Keys.Grant(id, st.Node), records.Encode(&g))
+		return nil
+	})
+	return kept, err
+}
+
+// A CallsRequest is what a node wants of the model calls that the fleet may have under
+// way at once.
+type CallsRequest struct {
+	Need   int64 // calls that its workers can make of the jobs that run: of these it has its part
+	Most   int64 // calls that its workers can make: it has as many as nobody needs
+	Keep   int64 // of those it has, that may be under way: they stay, whatever its part is
+	Limit  int64 // of the whole fleet
+	Doubts map[mapreduce.NodeID]*nodes.Doubt
+}
+
+// A CallsReply is how many model calls a node may have under way.
+type CallsReply struct {
+	Slots int64 // that it may make use of
+	Kept  int64 // that it has; what is more than Slots others need
+	Taken int64 // how often others took some
+}
+
+// FleetSlots sets how many model calls this node may have under way: its part by
+// what all nodes need, and what nobody needs. Over all nodes together they are
+// never more than the limit. Others are told of a need that is not met, and of
+// what one gave back that they need.
+func (st *Store) FleetSlots(ctx context.Context, ask CallsRequest) (g *CallsReply, err error) {
+	err = st.db.Update(ctx, failpoint.Fleet, func(tx store.Tx) error {
+		all, err := st.readGrants(ctx, tx, Fleet)
+		if err != nil {
+			return err
+		}
+		free, err := st.nodes.ReadIdle(ctx, tx, maps.Keys(all), ask.Doubts)
+		if err != nil {
+			return err
+		}
+		for node, d := range free {
+			st.lowerFleet(tx, node, all[node], d)
+			all[node].Want = 0 // it may be dead, and then it needs none
+		}
+		if all[st.Node] == nil {
+			all[st.Node] = new(storagev1.Grant)
+		}
+		own := all[st.Node]
+		before, grown := own.Slots, ask.Need > own.Want
+		changed := ask.Need != own.Want
+		own.Want = ask.Need
+		slots, needed := ask.usableSlots(all, st.Node)
+		own.Slots = max(slots, min(ask.Keep, own.Slots))
+		if (grown && slots < ask.Need) || (own.Slots < before && needed) {
+			st.WakeOthers(tx)
+		}
+		if changed || own.Slots != before {
+			tx.Set(st.Keys.Grant(Fleet, st.Node), records.Encode(own))
+		}
+		g = &CallsReply{Slots: slots, Kept: own.Slots, Taken: own.Taken}
+		return nil
+	})
+	return g, err
+}
+
+// usableSlots returns how many slots a node may make use of, and whether others need
+// more than they have.
+func (ask *CallsRequest) usableSlots(all map[mapreduce.NodeID]*storagev1.Grant, own mapreduce.NodeID) (n int64, needed bool) {
+	nodes := slices.Sorted(maps.Keys(all))
+	wants := make([]int64, len(nodes))
+	for i, node := range nodes {
+		wants[i] = all[node].Want
+	}
+	part, rest, lacking := int64(0), ask.Limit, int64(0)
+	for i, its := range limit.Divide(ask.Limit, wants) {
+		its = min(its, wants[i])
+		if nodes[i] == own {
+			part = its
+			continue
+		}
+		has := all[nodes[i]].Slots
+		rest -= has
+		lacking += max(0, its-has)
+	}
+	return max(0, min(rest, max(ask.Need, ask.Most), max(part, rest-lacking))), lacking > 0
+}
+
+// lowerFleet leaves a node no more of the fleet's slots than its sessions hold
+// units. One that is forgotten holds none, and needs no record.
+func (rec Records) lowerFleet(tx store.Tx, node mapreduce.NodeID, g *storagev1.Grant, d *nodes.Doubt) {
+	switch key := rec.Keys.Grant(Fleet, node); {
+	case d.ID == "":
+		g.Slots = 0
+		tx.Clear(key)
+	case d.All < g.Slots:
+		capSlots(g, d.All)
+		tx.Set(key, records.Encode(g))
+	}
+}
+
+// Fleet is the scope of what all jobs share. No job has such an id.
+const Fleet mapreduce.JobID = "*"
+
+// A Reservation raises what an attempt has reserved.
+type Reservation struct {
+	mapreduce.Held
+	Tokens int64 // in all
+}
+
+// NoTokens is what Reserve returns for an attempt for which this node's grant
+// has too little left.
+const NoTokens = -2
+
+// Reserve raises reservations of attempts that still stand, and returns for
+// each what it had before, -1 if it does not stand, or NoTokens. The tokens have
+// to be in this node's grant. If the attempt's reservation is in another node's grant,
+// for this node took its session over, what it is raised by moves there: this
+// node's grant is less by that from then on.
+func (st *Store) Reserve(ctx context.Context, rs []Reservation) ([]int64, error) {
+	var before []int64
+	err := st.db.Update(ctx, failpoint.Reserve, func(tx store.Tx) error {
+		before = before[:0]
+		for _, r := range rs {
+			u, err := st.ReadUnit(ctx, tx, r.Job, r.Unit)
+			if err != nil {
+				return err
+			}
+			if !records.AttemptStands(u, r.Attempt) || mapreduce.UnitState(u.Status) != mapreduce.Processing {
+				before = append(before, -1)
+				continue
+			}
+			owner, more := mapreduce.NodeID(u.Node), r.Tokens-u.Reserved
+			if left, err := st.tokensLeft(ctx, tx, r.Job); err != nil {
+				return err
+			} else if more > 0 && left < more {
+				before = append(before, NoTokens)
+				continue
+			}
+			before = append(before, u.Reserved)
+			if more > 0 {
+				st.AddSpendConflict(tx, r.Job)
+			}
+			if err := st.moveGrant(ctx, tx, r.Job, owner, more); err != nil {
+				return err
+			}
+			tx.Add(st.Keys.Counter(r.Job, keys.Reserved, 0, owner), more)
+			u.Reserved = r.Tokens
+			st.SetUnit(tx, r.Job, u)
+		}
+		return nil
+	})
+	return before, err
+}
+
+// tokensLeft is how much of this node's grant is not used.
+func (rec Records) tokensLeft(ctx context.Context, tx store.Tx, id mapreduce.JobID) (int64, error) {
+	var g storagev1.Grant
+	if _, err := records.Read(ctx, tx, rec.Keys.Grant(id, rec.Node), &g); err != nil {
+		return 0, err
+	}
+	used, err := rec.UsedTokens(ctx, tx.Snapshot(), id, rec.Node)
+	return g.Tokens - used, err
+}
+
+// AddSpendConflict keeps apart what transactions of this node take of its grant at the same time: of
+// two, the later runs again. What is used they read by snapshot, as reports change that
+// all the time, and mostly for the better; and the grant itself others read as well.
+func (rec Records) AddSpendConflict(tx store.Tx, id mapreduce.JobID) {
+	one := store.Single(rec.Keys.Draw(id, rec.Node))
+	tx.AddReadConflict(one)
+	tx.AddWriteConflict(one)
+}
+
+// moveGrant moves tokens of this node's grant to that of another, so that what
+// each node has used stays within its grant.
+func (rec Records) moveGrant(ctx context.Context, tx store.Tx, id mapreduce.JobID, to mapreduce.NodeID, tokens int64) error {
+	if to == rec.Node || tokens == 0 {
+		return nil
+	}
+	var from, target storagev1.Grant
+	found, err := records.Read(ctx, tx, rec.Keys.Grant(id, rec.Node), &from)
+	if err != nil || !found {
+		return err // no budget is set
+	}
+	if _, err := records.Read(ctx, tx, rec.Keys.Grant(id, to), &target); err != nil {
+		return err
+	}
+	from.Tokens -= tokens
+	target.Tokens += tokens
+	tx.Set(rec.Keys.Grant(id, rec.Node), records.Encode(&from))
+	tx.Set(rec.Keys.Grant(id, to), records.Encode(&target))
+	return nil
+}

@@ -1,0 +1,98 @@
+package levels
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// A direct unit takes all documents of a job. It is staged with those that are
+// text already; if workers have to turn others into text first, it is known only
+// then whether all of them fit. It is grown by these, or dissolved into a unit for
+// each document.
+
+// A Direct is the unit that takes all documents of a job.
+type Direct struct {
+	Unit       *storagev1.Unit
+	Level      records.Level       // that it is
+	Blobs      []records.BlobChunk // of its text
+	Characters int64               // of documents that were parsed
+}
+
+// stagedBundle returns the unit of all documents that is staged, or nil.
+func (rec Records) stagedBundle(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) (*storagev1.Unit, error) {
+	if !records.IsBundle(ctl) {
+		return nil, nil
+	}
+	return rec.ReadUnit(ctx, tx, id, mapreduce.UnitID(ctl.Levels[0].Unit))
+}
+
+// PlanDirect turns a job to mapping whose documents are parsed, with the direct
+// unit alone. It may be called again, by whichever node, with the same unit.
+func (st *Store) PlanDirect(ctx context.Context, id mapreduce.JobID, epoch int64, d Direct) error {
+	const most = store.TargetTxSize / store.ChunkSize
+	for at := 0; at < len(d.Blobs); at += most {
+		part := &records.Batch{Blobs: d.Blobs[at:min(at+most, len(d.Blobs))]}
+		if err := st.insertBatch(ctx, id, epoch, part); err != nil {
+			return err
+		}
+	}
+	return st.db.ChangeControl(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+		if ctl.Epoch != epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
+			return "", false, nil
+		}
+		staged, err := st.stagedBundle(ctx, tx, id, ctl)
+		if err != nil {
+			return "", false, err
+		}
+		if staged == nil {
+			tx.Add(st.Keys.Counter(id, keys.Planted, 0, st.Node), 1)
+		} else {
+			st.removeStaged(tx, id, staged, d.Unit.Source.Sha256)
+		}
+		st.InsertNew(tx, id, d.Unit)
+		tx.Add(st.Keys.Counter(id, keys.CharactersParsed, 0, st.Node), d.Characters)
+		d.Level.Units = 1
+		ctl.Level, ctl.State, ctl.Levels = 0, uint32(d.Level.Phase), []*storagev1.Level{d.Level.ToStored()}
+		return "level 0: all documents in one unit", true, nil
+	})
+}
+
+// removeStaged removes the direct unit, which was never claimed, with its text if
+// that is not the one to keep.
+func (rec Records) removeStaged(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit, keep []byte) {
+	rec.DequeueUnit(tx, id, u)
+	tx.Clear(rec.Keys.Unit(id, mapreduce.UnitID(u.UnitId)))
+	tx.Clear(rec.Keys.Order(id, u.Level, u.Index))
+	if sum := u.Source.GetSha256(); !bytes.Equal(sum, keep) {
+		tx.ClearRange(rec.Keys.Blob(id, sum, 0, keys.MaxChunks))
+	}
+}
+
+// removeDirect removes the staged direct unit.
+func (rec Records) removeDirect(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
+	u, err := rec.stagedBundle(ctx, tx, id, ctl)
+	if err != nil || u == nil {
+		return err
+	}
+	rec.removeStaged(tx, id, u, nil)
+	ctl.StagedUnits--
+	return nil
+}
+
+// Plant plants units of documents that were submitted as text, in as many
+// transactions as there are batches.
+func (st *Store) Plant(ctx context.Context, id mapreduce.JobID, epoch int64, batches []records.Batch) error {
+	for i := range batches {
+		if err := st.insertBatch(ctx, id, epoch, &batches[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,212 @@
+// Package levels plans the levels of a job step by step, and says how far a level is.
+package levels
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// A Status is how far a job's level is.
+type Status struct {
+	State     mapreduce.JobState
+	Epoch     int64
+	Level     int64 // -1 while documents are parsed, 0 while they are mapped
+	Units     int64 // planned in this level
+	Completed int64
+	Failed    int64
+	Size      int64 // tokens of the outputs
+	// Of the level whose outputs this one takes, if there is one.
+	SourceCompleted, SourceSize int64
+	Planned                     []records.Level // levels, from 0 on
+	TreeTop                     int64           // the last of the levels that were planned at once with their tree; 0 if there is no such tree
+	Failures                    int64           // of all levels, if the job is to fail fast
+	FailFast                    bool
+	Sweeping                    bool
+	Next                        int64 // grows with each step in which some node plans the next level, if this one has ended
+}
+
+// InTree reports whether the level above this one is planned, as part of a tree
+// that was planned at once.
+func (s *Status) InTree() bool { return s.Level >= 0 && s.Level < s.TreeTop }
+
+// Ended reports whether no unit of the level can move any more.
+func (s *Status) Ended() bool { return s.Completed+s.Failed >= s.Units }
+
+// Status reads how far a job is, without writing anything. The counters
+// are as new as the latest commit that was acknowledged before the call.
+func (st *Store) Status(ctx context.Context, id mapreduce.JobID) (*Status, error) {
+	var s *Status
+	err := st.db.View(ctx, func(tx store.Tx) error {
+		ctl, err := st.ReadControl(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		s = &Status{
+			State: mapreduce.JobState(ctl.State), Epoch: ctl.Epoch, Level: ctl.Level,
+			FailFast: ctl.FailFast, Sweeping: ctl.Sweeping, TreeTop: ctl.TreeTop,
+		}
+		for _, l := range ctl.Levels {
+			s.Planned = append(s.Planned, records.LevelFrom(l))
+		}
+		if s.FailFast {
+			all, err := st.ReadCounters(ctx, tx, id)
+			if err != nil {
+				return err
+			}
+			s.Failures = all.SumLevels(keys.Failed)
+		}
+		s.Units = records.UnitsOf(ctl, ctl.Level)
+		source := int64(-2) // a level that no job has
+		if ctl.Level > 0 {
+			source = records.LevelAt(ctl, ctl.Level).GetSource()
+		}
+		for _, c := range []struct {
+			name  keys.Counter
+			level int64
+			to    *int64
+		}{
+			{keys.Completed, ctl.Level, &s.Completed},
+			{keys.Failed, ctl.Level, &s.Failed},
+			{keys.Size, ctl.Level, &s.Size},
+			{keys.Completed, source, &s.SourceCompleted},
+			{keys.Size, source, &s.SourceSize},
+		} {
+			if *c.to, err = st.ReadCounter(ctx, tx, id, c.name, c.level); err != nil {
+				return err
+			}
+		}
+		if !s.Ended() {
+			return nil
+		}
+		var next storagev1.Plan // or the first, and the others of a tree
+		_, err = records.Read(ctx, tx, st.Keys.Plan(id, max(1, s.Level+1)), &next)
+		s.Next = plannedSoFar(&next)
+		return err
+	})
+	return s, err
+}
+
+// Sizes returns how many units of a level have an output, and the tokens of
+// all outputs.
+func (st *Store) Sizes(ctx context.Context, id mapreduce.JobID, level int64) (completed, tokens int64, err error) {
+	err = st.db.View(ctx, func(tx store.Tx) error {
+		if completed, err = st.ReadCounter(ctx, tx, id, keys.Completed, level); err != nil {
+			return err
+		}
+		tokens, err = st.ReadCounter(ctx, tx, id, keys.Size, level)
+		return err
+	})
+	return completed, tokens, err
+}
+
+// Complete ends a job whose last level has ended.
+func (st *Store) Complete(ctx context.Context, id mapreduce.JobID, epoch int64) error {
+	return st.db.ChangeControl(ctx, failpoint.Complete, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+		if ctl.Epoch != epoch || !mapreduce.JobState(ctl.State).Running() {
+			return "", false, nil
+		}
+		ctl.State = uint32(mapreduce.JobComplete)
+		return "complete", true, nil
+	})
+}
+
+// PlantParsed plants the units of parsed documents, in the order of their parse
+// units, until all are planted. next returns the units of the document of a
+// parse unit, none if it has no text.
+func (st *Store) PlantParsed(ctx context.Context, id mapreduce.JobID, epoch int64, next func(ctx context.Context, u *storagev1.Unit) ([]records.Batch, error)) error {
+	cursor := int64(0)
+	for {
+		parsed, err := st.db.OrderPage(ctx, id, -1, cursor, 64)
+		if err != nil {
+			return err
+		}
+		for _, u := range parsed {
+			if err := st.insertDocument(ctx, id, epoch, u, next); err != nil {
+				return err
+			}
+			cursor = u.Index + 1
+		}
+		if len(parsed) == 0 {
+			return nil
+		}
+	}
+}
+
+func (st *Store) insertDocument(ctx context.Context, id mapreduce.JobID, epoch int64, u *storagev1.Unit, next func(ctx context.Context, u *storagev1.Unit) ([]records.Batch, error)) error {
+	if mapreduce.UnitState(u.Status) != mapreduce.UnitComplete {
+		return nil
+	}
+	batches, err := next(ctx, u)
+	if err != nil {
+		return err
+	}
+	for i := range batches {
+		if err := st.insertBatch(ctx, id, epoch, &batches[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (st *Store) insertBatch(ctx context.Context, id mapreduce.JobID, epoch int64, b *records.Batch) error {
+	return st.db.Update(ctx, failpoint.Plant, func(tx store.Tx) error {
+		ctl, err := st.ReadControl(ctx, tx, id)
+		if err != nil || ctl.Epoch != epoch {
+			return err
+		}
+		for _, c := range b.Blobs {
+			tx.Set(st.Keys.BlobChunk(id, c.SHA256, c.Index), c.Data)
+		}
+		ks := make([][]byte, len(b.Units))
+		for i, u := range b.Units {
+			ks[i] = st.Keys.Unit(id, mapreduce.UnitID(u.UnitId))
+		}
+		old, err := records.ReadPresent(ctx, tx, ks)
+		if err != nil {
+			return err
+		}
+		for i, u := range b.Units {
+			if old == nil || old[i] == nil { // else planted before: by an earlier run, or before a resume
+				st.InsertNew(tx, id, u)
+				tx.Add(st.Keys.Counter(id, keys.Planted, 0, st.Node), 1)
+				if b.Counted {
+					continue
+				}
+				tx.Add(st.Keys.Counter(id, keys.CharactersParsed, 0, st.Node), u.Source.GetCharEnd()-u.Source.GetCharStart())
+			}
+		}
+		return nil
+	})
+}
+
+// StartMapping turns a job whose units are all planted to level 0, which is as
+// first says but for the number of its units. A unit of all documents that is
+// staged and was never claimed goes if dissolve is set: its documents have got
+// units of their own.
+func (st *Store) StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64, first records.Level, dissolve bool) error {
+	return st.db.ChangeControl(ctx, failpoint.Map, id, func(tx store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+		if ctl.Epoch != epoch || ctl.Level >= 0 || !mapreduce.JobState(ctl.State).Running() {
+			return "", false, nil
+		}
+		planted, err := st.ReadCounter(ctx, tx, id, keys.Planted, 0)
+		if err != nil {
+			return "", false, err
+		}
+		if dissolve {
+			if err := st.removeDirect(ctx, tx, id, ctl); err != nil {
+				return "", false, err
+			}
+		}
+		first.Units = ctl.StagedUnits + planted
+		ctl.Level, ctl.State = 0, uint32(first.Phase)
+		ctl.Levels = []*storagev1.Level{first.ToStored()}
+		return fmt.Sprintf("level 0: %d units", first.Units), true, nil
+	})
+}

@@ -1,0 +1,413 @@
+// Package lifecycle changes what a job is to do: it is paused, fails, is cancelled,
+// deleted or resumed.
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/transition"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// Pause stops a running job's claims, if it is still at epoch, which may be
+// AnyEpoch: a node that saw it out of budget must not pause it once it was
+// resumed with more. A job that is paused stays so.
+func (st *Store) Pause(ctx context.Context, id mapreduce.JobID, epoch int64, why string) error {
+	return st.db.ChangeControl(ctx, failpoint.Pause, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+		state := mapreduce.JobState(ctl.State)
+		if state == mapreduce.JobPaused || isSuperseded(ctl, epoch) {
+			return "", false, nil
+		}
+		if !state.Running() {
+			return "", false, records.WrongState("pause", id, state)
+		}
+		ctl.State, ctl.Error = uint32(mapreduce.JobPaused), records.ClipText(why)
+		return ctl.Error, true, nil
+	})
+}
+
+func isSuperseded(ctl *storagev1.Ctl, epoch int64) bool {
+	return epoch != records.AnyEpoch && ctl.Epoch != epoch
+}
+
+// Fail ends a running job, if it is still at epoch, which may be AnyEpoch. A job
+// that does not run stays as it is.
+func (st *Store) Fail(ctx context.Context, id mapreduce.JobID, epoch int64, why string) error {
+	return st.db.ChangeControl(ctx, failpoint.Fail, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+		if !mapreduce.JobState(ctl.State).Running() || isSuperseded(ctl, epoch) {
+			return "", false, nil
+		}
+		ctl.State, ctl.Error = uint32(mapreduce.JobFailed), records.ClipText(why)
+		return ctl.Error, true, nil
+	})
+}
+
+// Cancel ends a job that has not ended: from here on its finishes are refused.
+// Its units are swept by SweepCancelled.
+func (st *Store) Cancel(ctx context.Context, id mapreduce.JobID) error {
+	return st.db.ChangeControl(ctx, failpoint.Cancel, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
+		state := mapreduce.JobState(ctl.State)
+		if state == mapreduce.JobCancelled {
+			return "", false, nil
+		}
+		if !state.CanBecome(mapreduce.JobCancelled) {
+			return "", false, records.WrongState("cancel", id, state)
+		}
+		ctl.State, ctl.Sweeping, ctl.Resuming = uint32(mapreduce.JobCancelled), true, false
+		return "cancelled", true, nil
+	})
+}
+
+// SweepCancelled marks units of a cancelled job as such, a step at a time,
+// beginning with the unit ids from cursor on; it returns the next cursor and
+// whether all are done.
+func (st *Store) SweepCancelled(ctx context.Context, id mapreduce.JobID, cursor []byte) (next []byte, done bool, err error) {
+	err = st.db.Update(ctx, failpoint.Sweep, func(tx store.Tx) error {
+		next, done = nil, true
+		ctl, err := st.ReadControl(ctx, tx, id)
+		if err != nil || !ctl.Sweeping {
+			return err
+		}
+		r := st.Keys.Units(id)
+		if cursor != nil {
+			r.Begin = cursor
+		}
+		pairs, more, err := tx.GetRange(ctx, r, store.RangeOptions{Limit: records.StepUnits, Bytes: store.TargetTxSize})
+		if err != nil {
+			return err
+		}
+		if err := st.cancelUnits(tx, id, pairs); err != nil {
+			return err
+		}
+		if more {
+			next, done = store.Single(pairs[len(pairs)-1].Key).End, false
+			return nil
+		}
+		tx.ClearRange(st.Keys.ReadyAll(id))
+		tx.ClearRange(st.Keys.DelayedAll(id))
+		tx.ClearRange(st.Keys.ParkedAll(id))
+		tx.ClearRange(st.Keys.WokenAll(id))
+		ctl.Sweeping = false
+		tx.Clear(st.Keys.Run(mapreduce.TenantID(ctl.Tenant), id))
+		tx.Set(st.Keys.Ctl(id), records.Encode(ctl))
+		return st.UpdateRecord(ctx, tx, id, ctl)
+	})
+	return next, done, err
+}
+
+func (rec writer) cancelUnits(tx store.Tx, id mapreduce.JobID, pairs []store.KeyValue) error {
+	left := make(map[records.CounterAt]int64)
+	for _, kv := range pairs {
+		u := new(storagev1.Unit)
+		if err := records.Decode(kv.Key, kv.Value, u); err != nil {
+			return err
+		}
+		state := mapreduce.UnitState(u.Status)
+		if state.Ended() {
+			continue
+		}
+		switch {
+		case state == mapreduce.Processing:
+			left[records.CounterAt{Name: keys.Running, Level: u.Level}]++ // its session stays named: a late report still settles what it spent
+		case records.IsParked(u):
+			left[records.CounterAt{Name: keys.UnitsParked, Level: u.Level}]++
+		}
+		u.Status, u.Queue = uint32(mapreduce.UnitCancelled), nil
+		tx.Set(kv.Key, records.Encode(u))
+	}
+	for at, n := range left {
+		tx.Add(rec.Keys.Counter(id, at.Name, at.Level, rec.Node), -n)
+	}
+	return nil
+}
+
+// Delete removes a job that does not run with everything it holds.
+func (st *Store) Delete(ctx context.Context, id mapreduce.JobID) error {
+	begun := false // it was there, so what finds it gone is this delete
+	return st.db.Update(ctx, failpoint.Delete, func(tx store.Tx) error {
+		ctl, err := st.ReadControl(ctx, tx, id)
+		if err != nil {
+			if begun && errs.KindOf(err) == errs.NotFound {
+				return nil
+			}
+			return err
+		}
+		begun = true
+		if state := mapreduce.JobState(ctl.State); !state.Ended() && state != mapreduce.JobPaused {
+			return records.WrongState("delete", id, state)
+		}
+		job := new(storagev1.Job)
+		if _, err := records.Read(ctx, tx, st.Keys.Job(id), job); err != nil {
+			return err
+		}
+		for _, r := range st.Keys.Owned(id) {
+			tx.ClearRange(r)
+		}
+		tx.Clear(st.Keys.Ctl(id))
+		tx.Clear(st.Keys.Job(id))
+		tx.Clear(st.Keys.Recent(job.CreatedAtMicros, id))
+		tx.Clear(st.Keys.Run(mapreduce.TenantID(ctl.Tenant), id))
+		if r := job.Config.GetRequestId(); r != "" {
+			tx.Clear(st.Keys.Idem(mapreduce.TenantID(ctl.Tenant), mapreduce.RequestID(r)))
+		}
+		return nil
+	})
+}
+
+// Resume makes a job that does not run go on: failed units get fresh attempts,
+// what was made from the levels above them is dropped, to be planned again, and
+// the job runs. It goes in steps, and a resume that was interrupted is taken up
+// by the next. A running job is left as it is.
+func (st *Store) Resume(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume) error {
+	var at carrying
+	for {
+		step, err := st.resumeStep(ctx, id, r, at)
+		switch {
+		case err != nil || step.done:
+			return err
+		case step.carried != nil:
+			at = *step.carried
+			continue
+		}
+		if err := st.retryFailed(ctx, id, step.level); err != nil {
+			return err
+		}
+	}
+}
+
+// A resuming is what a step of a resume came to.
+type resuming struct {
+	done    bool      // the job goes on
+	carried *carrying // not nil: so far, before levels can be dropped
+	level   int64     // else: whose failed units are to be tried again
+}
+
+// resumeStep is one step of a resume. Levels that it drops were carried up to at.
+func (st *Store) resumeStep(ctx context.Context, id mapreduce.JobID, r mapreduce.Resume, at carrying) (step resuming, err error) {
+	err = st.db.Update(ctx, failpoint.Resume, func(tx store.Tx) error {
+		step = resuming{done: true}
+		ctl, err := st.ReadControl(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		state := mapreduce.JobState(ctl.State)
+		failed, err := st.lowestFailed(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if err := checkResumable(id, state, failed != noneFailed, ctl.Resuming); err != nil {
+			return err
+		}
+		if r.Budget > 0 {
+			ctl.Budget = r.Budget
+		}
+		if state.Running() {
+			return st.raiseBudget(ctx, tx, id, ctl, r)
+		}
+		if failed != noneFailed {
+			step = resuming{level: failed}
+			step.carried, err = st.dropAbove(ctx, tx, id, ctl, failed, at)
+			return err
+		}
+		return st.finishResume(ctx, tx, id, ctl, r)
+	})
+	return step, err
+}
+
+// noneFailed is what lowestFailed returns when no unit failed.
+const noneFailed = -2
+
+func (rec writer) lowestFailed(ctx context.Context, tx store.Tx, id mapreduce.JobID) (int64, error) {
+	pairs, _, err := tx.GetRange(ctx, rec.Keys.FailedAll(id), store.RangeOptions{Limit: 1})
+	if err != nil || len(pairs) == 0 {
+		return noneFailed, err
+	}
+	_, rest, err := rec.Keys.Last(pairs[0].Key)
+	rest.Skip()
+	return rest.Int(), err
+}
+
+func checkResumable(id mapreduce.JobID, s mapreduce.JobState, failures, resuming bool) error {
+	switch {
+	case s == mapreduce.JobCancelled:
+		return records.WrongState("resume", id, s)
+	case s == mapreduce.JobComplete && !failures && !resuming:
+		return &errs.Error{
+			Kind: errs.Precondition, Reason: "JOB_COMPLETE",
+			Message: fmt.Sprintf("cannot resume job %s: it is complete, and no unit of it failed", id),
+		}
+	}
+	return nil
+}
+
+func (rec writer) raiseBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, r mapreduce.Resume) error {
+	if r.Budget == 0 {
+		return nil
+	}
+	if err := rec.setBudget(ctx, tx, id, r.Budget); err != nil {
+		return err
+	}
+	return rec.WriteControl(ctx, tx, id, ctl, fmt.Sprintf("budget set to %d tokens", r.Budget))
+}
+
+func (rec writer) setBudget(ctx context.Context, tx store.Tx, id mapreduce.JobID, budget int64) error {
+	job := new(storagev1.Job)
+	if _, err := records.Read(ctx, tx, rec.Keys.Job(id), job); err != nil {
+		return err
+	}
+	job.Config.Budget = budget
+	tx.Set(rec.Keys.Job(id), records.Encode(job))
+	return nil
+}
+
+// interruptLevel is what a resume begins with that goes on from a level.
+func (rec writer) interruptLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64) error {
+	ctl.Level = min(ctl.Level, level)
+	if ctl.Resuming {
+		tx.Set(rec.Keys.Ctl(id), records.Encode(ctl))
+		return nil
+	}
+	// What there was is no result any more, and nobody must take it for one.
+	ctl.Resuming = true
+	ctl.State, ctl.Error = uint32(mapreduce.JobPaused), "a resume was interrupted; resume again"
+	return rec.WriteControl(ctx, tx, id, ctl, "resuming")
+}
+
+// LastKept returns the last level that a resume keeps which tries the failed units of
+// a level again: that level, or the whole of a tree that was planned at once,
+// whose units wait for their inputs again. Of a job that parses documents again,
+// the units of the others are kept.
+func LastKept(ctl *storagev1.Ctl, failed int64) int64 {
+	if failed >= 0 && failed <= ctl.TreeTop {
+		return ctl.TreeTop
+	}
+	return max(failed, 0)
+}
+
+// dropAbove removes the levels above those that are kept when the failed units of
+// a level are tried again: what they were made of changes. What their units have
+// spent is carried before, from at on: if that takes more than this step, it
+// returns how far it came.
+func (rec writer) dropAbove(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64, at carrying) (*carrying, error) {
+	begun, err := rec.levelsBegun(ctx, tx, id, ctl)
+	if err != nil {
+		return nil, err
+	}
+	first := LastKept(ctl, level) + 1
+	for l := first; l < int64(len(begun)); l++ {
+		if err := rec.checkNoneRuns(ctx, tx, id, l); err != nil {
+			return nil, err
+		}
+	}
+	next, err := rec.carrySpent(ctx, tx, id, ctl, at, first, begun)
+	if err != nil {
+		return nil, err
+	}
+	if next != nil {
+		err := rec.interruptLevel(ctx, tx, id, ctl, ctl.Level) // the levels are there yet
+		next.epoch = ctl.Epoch
+		return next, err
+	}
+	for l := first; l < int64(len(begun)); l++ {
+		rec.DropLevel(tx, id, l, begun[l], ctl.Shards)
+	}
+	return nil, rec.returnToLevel(ctx, tx, id, ctl, level)
+}
+
+// levelsBegun returns the levels of a job that may have units: those that are
+// planned, and those that are planned in part.
+func (rec writer) levelsBegun(ctx context.Context, r store.Reader, id mapreduce.JobID, ctl *storagev1.Ctl) ([]*storagev1.Level, error) {
+	all := slices.Clone(ctl.Levels)
+	cursor := new(storagev1.Plan)
+	found, err := records.Read(ctx, r, rec.Keys.Plan(id, max(1, records.CountLevels(ctl))), cursor)
+	if err != nil || !found {
+		return all, err
+	}
+	all = append(all, cursor.Levels...)
+	if cursor.Plan != nil {
+		all = append(all, cursor.Plan)
+	}
+	return all, nil
+}
+
+// returnToLevel turns a job back to a level whose failed units are tried again. The
+// levels above those that are kept are dropped.
+func (rec writer) returnToLevel(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, level int64) error {
+	last := LastKept(ctl, level)
+	if err := rec.RecordWarnings(ctx, tx, id, last+1, nil); err != nil {
+		return err
+	}
+	ctl.Levels = ctl.Levels[:min(records.CountLevels(ctl), last+1)]
+	if last < ctl.TreeTop {
+		ctl.TreeTop = 0
+	}
+	return rec.interruptLevel(ctx, tx, id, ctl, level)
+}
+
+// checkNoneRuns fails while a unit of the level runs: what it spends has to be counted
+// before it is dropped.
+func (rec writer) checkNoneRuns(ctx context.Context, tx store.Tx, id mapreduce.JobID, level int64) error {
+	running, err := rec.ReadCounter(ctx, tx, id, keys.Running, level)
+	if err != nil {
+		return err
+	}
+	if running > 0 {
+		return &errs.Error{
+			Kind: errs.Unavailable, Reason: records.UnitsRunning, RetryAfter: time.Second,
+			Message: fmt.Sprintf("%d units of level %d of job %s still run", running, level, id),
+		}
+	}
+	return nil
+}
+
+// finishResume is the last step of a resume.
+func (rec writer) finishResume(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, r mapreduce.Resume) error {
+	if r.Budget > 0 {
+		if err := rec.setBudget(ctx, tx, id, r.Budget); err != nil {
+			return err
+		}
+	}
+	state := uint32(mapreduce.Decomposition)
+	if ctl.Level >= 0 {
+		state = records.LevelAt(ctl, ctl.Level).GetPhase()
+	}
+	ctl.State, ctl.Error, ctl.Resuming = state, "", false
+	return rec.WriteControl(ctx, tx, id, ctl, records.Resumed)
+}
+
+// retryFailed puts a level's failed units back into their queue, in steps.
+func (st *Store) retryFailed(ctx context.Context, id mapreduce.JobID, level int64) error {
+	for done := false; !done; {
+		tried := 0
+		err := st.db.Update(ctx, failpoint.Retry, func(tx store.Tx) error {
+			room := records.StepRoom(tried)
+			tried++
+			ctl, err := st.ReadControl(ctx, tx, id)
+			if err != nil {
+				return err
+			}
+			if !ctl.Resuming || mapreduce.JobState(ctl.State).Running() {
+				return errs.New(errs.Aborted, "job %s is being changed by another request; try again", id)
+			}
+			pairs, more, err := tx.GetRange(ctx, st.Keys.FailedLevel(id, level), store.RangeOptions{Limit: room})
+			if err != nil {
+				return err
+			}
+			done = !more
+			return transition.New(st.Records, tx, id, ctl).RetryUnits(ctx, pairs)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

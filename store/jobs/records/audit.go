@@ -1,0 +1,15 @@
+package records
+
+import (
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store"
+)
+
+// CheckpointsAfter returns the range of the checkpoints after the one with a stamp.
+func (rec *Records) CheckpointsAfter(id mapreduce.JobID, stamp []byte) store.Range {
+	r := rec.Keys.Checkpoints(id)
+	if len(stamp) == len(store.Versionstamp{}) {
+		r.Begin = store.Single(rec.Keys.Checkpoint(id, store.Versionstamp(stamp))).End
+	}
+	return r
+}

@@ -1,0 +1,215 @@
+package records
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// IsListed reports whether a job has to be listed to run: it may make claims, or
+// a cancel has units left to end.
+func IsListed(ctl *storagev1.Ctl) bool {
+	return mapreduce.JobState(ctl.State).Running() || ctl.Sweeping
+}
+
+// WriteControl writes a changed control record with its epoch raised, the record for
+// display, the list of jobs that run, and the event with a message.
+func (rec *Records) WriteControl(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, message string) error {
+	ctl.Epoch++
+	ctl.UpdatedAtMicros = rec.NowMicros()
+	if mapreduce.JobState(ctl.State).Running() {
+		ctl.Phase = ctl.State
+	}
+	if IsListed(ctl) { // also the job that was paused: a cancel that is not done has to be seen to
+		rec.SetRun(tx, id, ctl)
+	} else {
+		tx.Clear(rec.Keys.Run(mapreduce.TenantID(ctl.Tenant), id))
+	}
+	tx.Set(rec.Keys.Ctl(id), Encode(ctl))
+	rec.AddCheckpoint(tx, id, &storagev1.Checkpoint{
+		Kind: uint32(mapreduce.EventState), State: ctl.State, Level: ctl.Level, Epoch: ctl.Epoch, Message: message,
+	})
+	rec.WakeOthers(tx)
+	return rec.UpdateRecord(ctx, tx, id, ctl)
+}
+
+// UpdateRecord brings the job's record up to date. The counters are read by
+// snapshot: they are for people here.
+func (rec *Records) UpdateRecord(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) error {
+	job := new(storagev1.Job)
+	if _, err := Read(ctx, tx.Snapshot(), rec.Keys.Job(id), job); err != nil {
+		return err
+	}
+	c, err := rec.ReadCounters(ctx, tx.Snapshot(), id)
+	if err != nil {
+		return err
+	}
+	job.Status, job.UpdatedAtMicros, job.Error = ctl.State, ctl.UpdatedAtMicros, ctl.Error
+	job.TotalUnits = TotalUnits(ctl)
+	job.CompletedUnits = c.SumLevels(keys.Completed)
+	job.TotalTokens = c.SumLevels(keys.TokensIn) + c.SumLevels(keys.TokensOut)
+	tx.Set(rec.Keys.Job(id), Encode(job))
+	return nil
+}
+
+// TotalUnits returns how many units of a job are planned, the parse units counted.
+func TotalUnits(ctl *storagev1.Ctl) int64 {
+	n := ctl.ParseUnits
+	for _, l := range ctl.Levels {
+		n += l.Units
+	}
+	return n
+}
+
+// AnyEpoch lets a change of a job be made whatever happened to the job before.
+const AnyEpoch = 0
+
+// WrongState returns the error of a change that a job in a state does not allow.
+func WrongState(verb string, id mapreduce.JobID, s mapreduce.JobState) error {
+	return &errs.Error{
+		Kind: errs.Precondition, Reason: "JOB_STATE",
+		Message: fmt.Sprintf("cannot %s job %s: it is %s", verb, id, s),
+	}
+}
+
+// UnitsRunning is the reason of the error with which Resume says that it has to
+// wait.
+const UnitsRunning = "UNITS_RUNNING"
+
+// Resumed is the message of the event that ends a resume: what came before it
+// in the ledger may have been dropped since.
+const Resumed = "resumed"
+
+// LastSeal returns the last seal of a job, an empty one if there is none.
+func (rec *Records) LastSeal(ctx context.Context, r store.Reader, id mapreduce.JobID) (*storagev1.Seal, error) {
+	seal := new(storagev1.Seal)
+	pairs, _, err := r.GetRange(ctx, rec.Keys.Seals(id), store.RangeOptions{Limit: 1, Reverse: true})
+	if err != nil || len(pairs) == 0 {
+		return seal, err
+	}
+	return seal, Decode(pairs[0].Key, pairs[0].Value, seal)
+}
+
+// ReadControl returns the control record of a job, or errs.NotFound.
+func (rec *Records) ReadControl(ctx context.Context, r store.Reader, id mapreduce.JobID) (*storagev1.Ctl, error) {
+	ctl := new(storagev1.Ctl)
+	found, err := Read(ctx, r, rec.Keys.Ctl(id), ctl)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, NotFound(id)
+	}
+	return ctl, nil
+}
+
+// NotFound returns the error of a job that is not there.
+func NotFound(id mapreduce.JobID) error {
+	return &errs.Error{
+		Kind: errs.NotFound, Reason: "JOB_NOT_FOUND",
+		Message: fmt.Sprintf("no job has the id %q; `coditect mapreduce list` shows those there are", id),
+	}
+}
+
+// WakeOthers tells other orchestrators that there is something to see.
+func (rec *Records) WakeOthers(tx store.Tx) { tx.Add(rec.Keys.Wake(), 1) }
+
+// AddCheckpoint records a change of the job in its ledger.
+func (rec *Records) AddCheckpoint(tx store.Tx, id mapreduce.JobID, c *storagev1.Checkpoint) {
+	c.TimestampMicros = rec.NowMicros()
+	c.Node = string(rec.Node)
+	key, offset := rec.Keys.NextCheckpoint(id)
+	tx.SetVersionstampedKey(key, offset, Encode(c))
+}
+
+// WarningSuffix is what a message says of warnings.
+func WarningSuffix(texts []string) string {
+	if len(texts) == 0 {
+		return ""
+	}
+	return "; warning: " + strings.Join(texts, "; warning: ")
+}
+
+// RecordWarnings notes in the job's record what its owner should know of a level, in the
+// place of what was noted of this level and those above it.
+func (rec *Records) RecordWarnings(ctx context.Context, tx store.Tx, id mapreduce.JobID, level int64, texts []string) error {
+	job := new(storagev1.Job)
+	if _, err := Read(ctx, tx, rec.Keys.Job(id), job); err != nil {
+		return err
+	}
+	before := len(job.Warnings)
+	job.Warnings = slices.DeleteFunc(job.Warnings, func(w *storagev1.Warning) bool { return w.Level >= level })
+	for _, text := range texts {
+		job.Warnings = append(job.Warnings, &storagev1.Warning{Level: level, Text: ClipText(text)})
+	}
+	if before > 0 || len(texts) > 0 {
+		tx.Set(rec.Keys.Job(id), Encode(job))
+	}
+	return nil
+}
+
+// A Standing is what an orchestrator has to know of a job to run it, all of one
+// version.
+type Standing struct {
+	Ctl      *storagev1.Ctl
+	Record   *storagev1.Job
+	Sleepers []SleeperRef // as Sleepers returns them
+	// NextParked is where Sleepers should go on.
+	NextParked mapreduce.UnitID
+}
+
+// A RunRef is a job that may run.
+type RunRef struct {
+	Job      mapreduce.JobID
+	Tenant   mapreduce.TenantID
+	Priority int
+	Epoch    int64
+}
+
+// ReadRuns returns so many of the jobs that may run, or with 0 all, and whether there are
+// more.
+func (rec *Records) ReadRuns(ctx context.Context, tx store.Tx, limit int) (refs []RunRef, more bool, err error) {
+	pairs, more, err := tx.Snapshot().GetRange(ctx, rec.Keys.Runs(), store.RangeOptions{Limit: limit})
+	if err != nil {
+		return nil, false, err
+	}
+	for _, kv := range pairs {
+		_, rest, err := rec.Keys.Last(kv.Key)
+		if err != nil {
+			return nil, false, err
+		}
+		ref := RunRef{Tenant: mapreduce.TenantID(rest.Text()), Job: mapreduce.JobID(rest.Text())}
+		if ref.Priority, ref.Epoch, err = ParseRun(kv.Value); err != nil {
+			return nil, false, CorruptError(kv.Key, "%v", err)
+		}
+		refs = append(refs, ref)
+	}
+	return refs, more, nil
+}
+
+// SetRun lists a job to run.
+func (rec *Records) SetRun(tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl) {
+	tx.Set(rec.Keys.Run(mapreduce.TenantID(ctl.Tenant), id), RunValue(ctl))
+}
+
+// RunValue is what an orchestrator has to know to see whether a job that may run
+// has changed.
+func RunValue(ctl *storagev1.Ctl) []byte { return fmt.Appendf(nil, "%d %d", ctl.Priority, ctl.Epoch) }
+
+// ParseRun returns what a value of the list of jobs that run says.
+func ParseRun(value []byte) (priority int, epoch int64, err error) {
+	p, e, _ := strings.Cut(string(value), " ")
+	if priority, err = strconv.Atoi(p); err != nil {
+		return 0, 0, err
+	}
+	epoch, err = strconv.ParseInt(e, 10, 64)
+	return priority, epoch, err
+}

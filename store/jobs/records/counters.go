@@ -1,0 +1,74 @@
+package records
+
+import (
+	"context"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// Counters are a job's counters, over all stripes.
+type Counters map[CounterAt]int64
+
+// A CounterAt is a counter at a level of a job.
+type CounterAt struct {
+	Name  keys.Counter
+	Level int64
+}
+
+// SumLevels returns a counter, summed over all levels.
+func (c Counters) SumLevels(name keys.Counter) (n int64) {
+	for at, v := range c {
+		if at.Name == name {
+			n += v
+		}
+	}
+	return n
+}
+
+// ReadCounters reads all counters of a job, summed over all stripes.
+func (rec *Records) ReadCounters(ctx context.Context, r store.Reader, id mapreduce.JobID) (Counters, error) {
+	pairs, _, err := r.GetRange(ctx, rec.Keys.Counters(id), store.RangeOptions{})
+	if err != nil {
+		return nil, err
+	}
+	all := make(Counters)
+	for _, kv := range pairs {
+		at, _, err := rec.CounterKey(kv.Key)
+		if err != nil {
+			return nil, err
+		}
+		all[at] += DecodeCount(kv.Value)
+	}
+	return all, nil
+}
+
+// CounterKey returns which counter a key is, and whose stripe.
+func (rec *Records) CounterKey(key []byte) (CounterAt, mapreduce.NodeID, error) {
+	_, rest, err := rec.Keys.Last(key)
+	if err != nil {
+		return CounterAt{}, "", err
+	}
+	rest.Skip() // the job
+	at := CounterAt{keys.Counter(rest.Int()), rest.Int()}
+	return at, mapreduce.NodeID(rest.Text()), rest.Err()
+}
+
+// ReadCounter reads one counter at one level, over all stripes.
+func (rec *Records) ReadCounter(ctx context.Context, r store.Reader, id mapreduce.JobID, c keys.Counter, level int64) (int64, error) {
+	pairs, _, err := r.GetRange(ctx, rec.Keys.CounterStripes(id, c, level), store.RangeOptions{})
+	n := int64(0)
+	for _, kv := range pairs {
+		n += DecodeCount(kv.Value)
+	}
+	return n, err
+}
+
+// TotalSavings are those of a job.
+func (c Counters) TotalSavings() mapreduce.Savings {
+	return mapreduce.Savings{
+		Answers: c.SumLevels(keys.Answered), AnswerMicros: c.SumLevels(keys.AnswersSaved),
+		CacheWrite: c.SumLevels(keys.CacheWritten), CacheRead: c.SumLevels(keys.CacheRead), PromptMicros: c.SumLevels(keys.PromptsSaved),
+	}
+}

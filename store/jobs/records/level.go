@@ -1,0 +1,138 @@
+package records
+
+import (
+	"strconv"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// UnitKeys returns the range of the records of a level's units, of a level other
+// than 0.
+func (rec *Records) UnitKeys(id mapreduce.JobID, l *storagev1.Level) store.Range {
+	if l.Unit != "" {
+		return store.Single(rec.Keys.Unit(id, mapreduce.UnitID(l.Unit)))
+	}
+	return rec.Keys.NumberedUnits(id, l.Prefix)
+}
+
+// DropLevel clears a level above 0: its units, their results and queue entries,
+// and its counters. The ids of its units share a prefix, so that takes a few range
+// clears however many there are.
+func (rec *Records) DropLevel(tx store.Tx, id mapreduce.JobID, level int64, l *storagev1.Level, shards int64) {
+	tx.ClearRange(rec.UnitKeys(id, l))
+	if unit := mapreduce.UnitID(l.Unit); unit != "" {
+		tx.Clear(rec.Keys.Delayed(id, unit))
+		tx.Clear(rec.Keys.Parked(id, unit))
+		tx.Clear(rec.Keys.Woken(id, unit))
+		tx.ClearRange(rec.Keys.Results(id, unit))
+		tx.ClearRange(rec.Keys.State(id, unit))
+	} else {
+		tx.ClearRange(rec.Keys.NumberedResults(id, l.Prefix))
+		tx.ClearRange(rec.Keys.NumberedDelayed(id, l.Prefix))
+		tx.ClearRange(rec.Keys.NumberedParked(id, l.Prefix))
+		tx.ClearRange(rec.Keys.NumberedWoken(id, l.Prefix))
+		tx.ClearRange(rec.Keys.NumberedStates(id, l.Prefix))
+	}
+	tx.ClearRange(rec.Keys.FailedLevel(id, level))
+	tx.ClearRange(rec.Keys.PicksLevel(id, level))
+	tx.ClearRange(rec.Keys.WaitLevel(id, level))
+	tx.Clear(rec.Keys.Plan(id, level))
+	for shard := range shards {
+		tx.ClearRange(rec.Keys.ReadyLevel(id, shard, keys.ClassRequeued, level))
+		tx.ClearRange(rec.Keys.ReadyLevel(id, shard, keys.ClassNew, level))
+	}
+	for _, c := range []keys.Counter{keys.Completed, keys.Failed, keys.Size, keys.Running, keys.UnitsParked} {
+		tx.ClearRange(rec.Keys.CounterStripes(id, c, level))
+	}
+}
+
+// A Level describes one level of a job: the units of a stage, or those of one
+// depth of the tree of a stage that reduces groups. Level 0 takes documents, and
+// the ids of its units are in the order of the input; the ids of the units of
+// other levels follow from Prefix or Unit.
+type Level struct {
+	Units  int64              // planned
+	Stage  int                // index in the stages of the pipeline
+	Depth  int                // in the stage's tree, from 1 on; 0 if the stage has no tree
+	Source int64              // the level whose outputs its units take
+	Prefix string             // of the ids of its units, before their index
+	Unit   mapreduce.UnitID   // the id of its only unit; takes the place of Prefix
+	Phase  mapreduce.JobState // of the job while its units run
+}
+
+// ToStored returns the level as it is stored.
+func (l *Level) ToStored() *storagev1.Level {
+	return &storagev1.Level{
+		Units: l.Units, Stage: int64(l.Stage), Depth: int64(l.Depth), Source: l.Source, Prefix: l.Prefix, Unit: string(l.Unit),
+		Phase: uint32(l.Phase),
+	}
+}
+
+// LevelFrom returns what a stored level says.
+func LevelFrom(l *storagev1.Level) Level {
+	return Level{
+		Units: l.GetUnits(), Stage: int(l.GetStage()), Depth: int(l.GetDepth()), Source: l.GetSource(),
+		Prefix: l.GetPrefix(), Unit: mapreduce.UnitID(l.GetUnit()),
+		Phase: mapreduce.JobState(l.GetPhase()),
+	}
+}
+
+// LevelOf returns a level that is planned; the zero Level if it is not, and for
+// the parse units, which are level -1.
+func LevelOf(ctl *storagev1.Ctl, level int64) Level { return LevelFrom(LevelAt(ctl, level)) }
+
+// CountLevels returns how many levels are planned, the parse units not counted.
+func CountLevels(ctl *storagev1.Ctl) int64 { return int64(len(ctl.Levels)) }
+
+// LevelAt returns a level that is planned, or nil.
+func LevelAt(ctl *storagev1.Ctl, level int64) *storagev1.Level {
+	if level < 0 || level >= int64(len(ctl.Levels)) {
+		return nil
+	}
+	return ctl.Levels[level]
+}
+
+// UnitsOf returns how many units of a level are planned.
+func UnitsOf(ctl *storagev1.Ctl, level int64) int64 {
+	if level < 0 {
+		return ctl.ParseUnits
+	}
+	return LevelAt(ctl, level).GetUnits()
+}
+
+// UnitAt returns the id of a unit of a level other than 0.
+func UnitAt(l *storagev1.Level, index int64) mapreduce.UnitID {
+	if l.GetUnit() != "" {
+		return mapreduce.UnitID(l.Unit)
+	}
+	return mapreduce.UnitID(l.GetPrefix() + strconv.FormatInt(index, 10))
+}
+
+// IsBundle reports whether level 0 has a single unit that takes all documents.
+func IsBundle(ctl *storagev1.Ctl) bool { return LevelAt(ctl, 0).GetUnit() != "" }
+
+// OpenLevel returns the highest level whose units may be claimed: of a tree that
+// was planned at once any that is not blocked, once its level 0 may be claimed.
+func OpenLevel(ctl *storagev1.Ctl) int64 {
+	if ctl.Level < 0 {
+		return ctl.Level
+	}
+	return max(ctl.Level, ctl.TreeTop)
+}
+
+// A WaitRef is a reduce of a tree that waits for its inputs.
+type WaitRef struct{ Level, Index int64 }
+
+// WaitRef returns the reduce whose inputs a key counts.
+func (rec *Records) WaitRef(key []byte) (WaitRef, error) {
+	_, rest, err := rec.Keys.Last(key)
+	if err != nil {
+		return WaitRef{}, err
+	}
+	rest.Skip() // the job
+	at := WaitRef{Level: rest.Int(), Index: rest.Int()}
+	return at, rest.Err()
+}

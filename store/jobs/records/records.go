@@ -1,0 +1,31 @@
+// Package records is how the service's records are kept: under which keys, in what
+// form, and what has to be written together. Package jobs and those beside this
+// one say what is done with them.
+//
+// Records works inside a transaction that its caller began; a DB begins them.
+package records
+
+import (
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// Records are how the service's records are kept: under which keys, by whom, and in
+// what form. Its methods work inside a transaction that their caller began, and it
+// has no means to begin one.
+type Records struct {
+	Keys *keys.Space      // where each record is
+	Node mapreduce.NodeID // in whose name records are written
+	now  func() time.Time
+}
+
+// New returns the records kept under space, as written by node. The clock is
+// for display alone: no decision rests on it.
+func New(space *keys.Space, node mapreduce.NodeID, now func() time.Time) *Records {
+	return &Records{Keys: space, Node: node, now: now}
+}
+
+// NowMicros returns the time for display, in microseconds since 1970.
+func (rec *Records) NowMicros() int64 { return rec.now().UnixMicro() }

@@ -1,0 +1,87 @@
+package records
+
+import (
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+)
+
+// UnitOf returns the domain's form of a stored unit, without its output.
+func UnitOf(job mapreduce.JobID, u *storagev1.Unit) *mapreduce.Unit {
+	src := u.GetSource()
+	return &mapreduce.Unit{
+		ID: mapreduce.UnitID(u.UnitId), Job: job, Document: mapreduce.DocumentID(u.DocumentId),
+		Kind: mapreduce.UnitKind(u.Kind), Level: int(u.Level), Index: u.Index, State: mapreduce.UnitState(u.Status),
+		Attempts: int(u.Attempt), Failures: int(u.Failures), Share: u.Share,
+		Tokens: mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}, CostMicros: u.CostMicros,
+		Elapsed: time.Duration(u.ElapsedMicros) * time.Microsecond, Errors: u.Errors,
+		Journal: journalOf(u), Savings: SavingsOf(u.Savings),
+		ChunkIndex: int(src.GetChunkIndex()), Chunks: int(src.GetChunks()),
+		Start: src.GetCharStart(), End: src.GetCharEnd(), Confidence: u.GetResult().GetConfidence(),
+	}
+}
+
+// SpecOf returns the domain's form of a stored spec.
+func SpecOf(s *storagev1.Spec) mapreduce.JobSpec {
+	if s == nil {
+		s = new(storagev1.Spec)
+	}
+	return mapreduce.JobSpec{
+		Tenant: mapreduce.TenantID(s.GetTenant()), RequestID: mapreduce.RequestID(s.GetRequestId()),
+		Pipeline: s.GetPipeline(), Definition: s.GetPipelineDefinition(), Provider: s.GetProvider(), Model: s.GetModel(), Schema: s.GetSchema(), Vars: s.GetVars(), Models: s.GetModels(),
+		Parallelism: int(s.GetParallelism()), MaxTokensPerUnit: int(s.GetMaxTokensPerUnit()),
+		ChunkOverlap: int(s.GetChunkOverlap()), Priority: int(s.GetPriority()),
+		ReduceContextLimit: int(s.GetReduceContextLimit()), ReduceBatchSize: int(s.GetReduceBatchSize()),
+		Budget: s.GetBudget(), ReduceShare: s.GetReduceShare(),
+		OnError: mapreduce.OnError(s.GetOnError()), OnBreaker: mapreduce.OnBreaker(s.GetOnBreaker()),
+		MaxAttempts: int(s.GetMaxAttempts()), UnitTimeout: time.Duration(s.GetUnitTimeoutMicros()) * time.Microsecond,
+		BreakerThreshold: int(s.GetBreakerThreshold()), BreakerTimeout: time.Duration(s.GetBreakerTimeoutMicros()) * time.Microsecond,
+		CheckpointInterval: int(s.GetCheckpointInterval()), Capture: mapreduce.Capture(s.GetCapture()),
+		Cache: s.GetCache(), Replay: mapreduce.JobID(s.GetReplay()),
+		Strategy: mapreduce.Strategy(s.GetStrategy()), ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
+		ContextWindow: s.ContextWindow, BudgetRatio: s.BudgetRatio, MaxReduceLevels: s.MaxReduceLevels,
+		PromptOverhead: s.PromptOverhead, ReservedOutput: s.ReservedOutput, Estimator: s.Estimator,
+	}
+}
+
+// StoredSpec returns the stored form of a spec.
+func StoredSpec(s *mapreduce.JobSpec) *storagev1.Spec {
+	return &storagev1.Spec{
+		Tenant: string(s.Tenant), RequestId: string(s.RequestID), Pipeline: s.Pipeline, PipelineDefinition: s.Definition, Provider: s.Provider, Models: s.Models,
+		Model: s.Model, Schema: s.Schema, Vars: s.Vars, Parallelism: int64(s.Parallelism),
+		MaxTokensPerUnit: int64(s.MaxTokensPerUnit), ChunkOverlap: int64(s.ChunkOverlap), Priority: int64(s.Priority),
+		ReduceContextLimit: int64(s.ReduceContextLimit), ReduceBatchSize: int64(s.ReduceBatchSize),
+		Budget: s.Budget, ReduceShare: s.ReduceShare, OnError: uint32(s.OnError), OnBreaker: uint32(s.OnBreaker),
+		MaxAttempts: int64(s.MaxAttempts), UnitTimeoutMicros: s.UnitTimeout.Microseconds(),
+		BreakerThreshold: int64(s.BreakerThreshold), BreakerTimeoutMicros: s.BreakerTimeout.Microseconds(),
+		CheckpointInterval: int64(s.CheckpointInterval), Capture: uint32(s.Capture), Cache: s.Cache, Replay: string(s.Replay),
+		Strategy: uint32(s.Strategy), ChunkSize: s.ChunkSize, TargetTokenBudget: s.TargetTokenBudget,
+		ContextWindow: s.ContextWindow, BudgetRatio: s.BudgetRatio, MaxReduceLevels: s.MaxReduceLevels,
+		PromptOverhead: s.PromptOverhead, ReservedOutput: s.ReservedOutput, Estimator: s.Estimator,
+	}
+}
+
+// SpentOf returns the domain's form of what units had spent.
+func SpentOf(s *storagev1.Spent) mapreduce.Spent {
+	return mapreduce.Spent{
+		Level: int(s.Level), Units: s.Units, Tokens: mapreduce.Tokens{In: s.TokensIn, Out: s.TokensOut},
+		CostMicros: s.CostMicros, Savings: SavingsOf(s.Savings), Journal: journalOf(s),
+	}
+}
+
+// journaled is a stored unit, or several that are summed up.
+type journaled interface {
+	GetCalls() int64
+	GetLatencyMicros() int64
+	GetTools() int64
+	GetToolMicros() int64
+}
+
+// journalOf returns what attempts did.
+func journalOf(of journaled) mapreduce.Journal {
+	return mapreduce.Journal{
+		Calls: of.GetCalls(), Latency: time.Duration(of.GetLatencyMicros()) * time.Microsecond,
+		Tools: of.GetTools(), ToolTime: time.Duration(of.GetToolMicros()) * time.Microsecond,
+	}
+}

@@ -1,0 +1,149 @@
+package records
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"slices"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// ReadUnit returns a unit, or nil if it is not there.
+func (rec *Records) ReadUnit(ctx context.Context, r store.Reader, id mapreduce.JobID, u mapreduce.UnitID) (*storagev1.Unit, error) {
+	unit := new(storagev1.Unit)
+	found, err := Read(ctx, r, rec.Keys.Unit(id, u), unit)
+	if err != nil || !found {
+		return nil, err
+	}
+	return unit, nil
+}
+
+// ReadUnits returns units in the order of their keys, nil for those that are not there.
+// The reads are under way together: a session may hold thousands.
+func ReadUnits(ctx context.Context, r store.Reader, ks [][]byte) ([]*storagev1.Unit, error) {
+	values, err := r.GetAll(ctx, ks)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]*storagev1.Unit, len(ks))
+	for i, v := range values {
+		if v == nil {
+			continue
+		}
+		found[i] = new(storagev1.Unit)
+		if err := Decode(ks[i], v, found[i]); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// SetUnit writes a unit.
+func (rec *Records) SetUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
+	tx.Set(rec.Keys.Unit(id, mapreduce.UnitID(u.UnitId)), Encode(u))
+}
+
+// UnitsFrom reads up to limit units of a level from an index on, in order.
+func (rec *Records) UnitsFrom(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error) {
+	return rec.UnitsIn(ctx, r, id, level, from, math.MaxInt64, limit)
+}
+
+// UnitsIn reads up to limit units of a level with indexes in [from, end), in
+// order.
+func (rec *Records) UnitsIn(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from, end int64, limit int) ([]*storagev1.Unit, error) {
+	ids, err := rec.unitIDsIn(ctx, r, id, level, from, end, limit)
+	if err != nil {
+		return nil, err
+	}
+	return rec.UnitsNamed(ctx, r, id, ids)
+}
+
+// UnitsNamed reads units, as far as they are there.
+func (rec *Records) UnitsNamed(ctx context.Context, r store.Reader, id mapreduce.JobID, ids []mapreduce.UnitID) ([]*storagev1.Unit, error) {
+	ks := make([][]byte, len(ids))
+	for i, u := range ids {
+		ks[i] = rec.Keys.Unit(id, u)
+	}
+	found, err := ReadUnits(ctx, r, ks)
+	return slices.DeleteFunc(found, func(u *storagev1.Unit) bool { return u == nil }), err
+}
+
+func (rec *Records) unitIDsIn(ctx context.Context, r store.Reader, id mapreduce.JobID, level, from, end int64, limit int) ([]mapreduce.UnitID, error) {
+	if level <= 0 {
+		span := store.Range{Begin: rec.Keys.Order(id, level, from), End: rec.Keys.Order(id, level, end)}
+		pairs, _, err := r.GetRange(ctx, span, store.RangeOptions{Limit: limit})
+		ids := make([]mapreduce.UnitID, len(pairs))
+		for i, kv := range pairs {
+			ids[i] = mapreduce.UnitID(kv.Value)
+		}
+		return ids, err
+	}
+	ctl, err := rec.ReadControl(ctx, r, id)
+	if err != nil {
+		return nil, err
+	}
+	l := LevelAt(ctl, level)
+	var ids []mapreduce.UnitID
+	for i := from; i < min(l.GetUnits(), end) && len(ids) < limit; i++ {
+		ids = append(ids, UnitAt(l, i))
+	}
+	return ids, nil
+}
+
+// Whole reports whether the output that a report names is stored; stored is the
+// unit's.
+func Whole(stored *storagev1.Put, r *mapreduce.Report) bool {
+	return stored != nil && stored.Length == r.Length && stored.Stored == r.Length && bytes.Equal(stored.Sha256, r.SHA256)
+}
+
+// HeldUnits reads the units that claims name, nil for those that are not there.
+func (rec *Records) HeldUnits(ctx context.Context, r store.Reader, held []*storagev1.HeldUnit) ([]*storagev1.Unit, error) {
+	ks := make([][]byte, len(held))
+	for i, h := range held {
+		ks[i] = rec.Keys.Unit(mapreduce.JobID(h.Job), mapreduce.UnitID(h.Unit))
+	}
+	return ReadUnits(ctx, r, ks)
+}
+
+// A Batch is a part of a submission: what one transaction stages. It should
+// hold at most 500 units and store.TargetTxSize bytes.
+type Batch struct {
+	Units   []*storagev1.Unit
+	Blobs   []BlobChunk
+	Skipped []SkippedAt
+	Counted bool // the characters of its units were, when they were submitted
+}
+
+// A BlobChunk is chunk Index of the text with the given hash; all but the last
+// hold store.ChunkSize bytes.
+type BlobChunk struct {
+	SHA256 []byte
+	Index  int64
+	Data   []byte
+}
+
+// SkippedAt is the n-th document left out of a submission.
+type SkippedAt struct {
+	N int64
+	mapreduce.SkippedDocument
+}
+
+// InsertNew writes a new unit with its place in the queue and in the order.
+func (rec *Records) InsertNew(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
+	rec.EnqueueUnit(tx, id, u, keys.ClassNew)
+	rec.SetUnit(tx, id, u)
+	if u.Level <= 0 {
+		tx.Set(rec.Keys.Order(id, u.Level, u.Index), []byte(u.UnitId))
+	}
+}
+
+// AttemptStands reports whether a unit's attempt still stands, for writes made before
+// its finish.
+func AttemptStands(u *storagev1.Unit, attempt int) bool {
+	return u != nil && u.Attempt == int64(attempt) && u.Session != "" &&
+		!mapreduce.UnitState(u.Status).Ended()
+}

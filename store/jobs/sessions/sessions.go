@@ -1,0 +1,398 @@
+// Package sessions binds a session of a worker to an orchestrator, and puts back what
+// a lost session held.
+package sessions
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/transition"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// A Binding is what a session holds once it is bound to this node.
+type Binding struct {
+	Epoch int64
+	Kept  []Held            // attempts that go on
+	Drop  []mapreduce.Held  // named by the worker, but no longer its own
+	Jobs  []mapreduce.JobID // whose units went back to their queues
+}
+
+// Held is an attempt that a session holds, and the claim that gave it.
+type Held struct {
+	mapreduce.Held
+	Claim    string
+	Node     mapreduce.NodeID // whose grant holds its reservation
+	Reserved int64
+}
+
+// Bind makes this node the one that a worker's session reports to, and raises the
+// session's epoch, which ends the claims of whichever node had it before. The
+// epoch is the caller's to choose, above the one it read, so that Bind can be
+// run again.
+// Of what the session holds in the store, the attempts that the worker named
+// stay; the rest it never received, and they go back to their queues. The slots
+// of all of them come to this node.
+func (st *Store) Bind(ctx context.Context, hello *mapreduce.Hello, epoch int64) (*Binding, error) {
+	id, holding := hello.Session, hello.Holding
+	named := make(map[mapreduce.Held]bool, len(holding))
+	for _, h := range holding {
+		h.Running = false
+		named[h] = true
+	}
+	var b *Binding
+	err := st.db.Update(ctx, failpoint.Bind, func(tx store.Tx) error {
+		b = &Binding{Epoch: epoch}
+		var sess storagev1.Session
+		if _, err := records.Read(ctx, tx, st.Keys.Session(id), &sess); err != nil {
+			return err
+		}
+		if sess.Epoch > epoch || sess.Epoch == epoch && sess.Node != string(st.Node) {
+			return errs.New(errs.Aborted, "session %s was taken up by another stream since", id)
+		}
+		tx.Set(st.Keys.Session(id), records.Encode(&storagev1.Session{
+			Node: string(st.Node), Epoch: epoch, Embedded: hello.Embedded,
+		}))
+		if err := st.nodes.EndDoubt(ctx, tx); err != nil {
+			return err
+		}
+		s := &sweep{Records: st.Records, tx: tx, session: id, kept: named}
+		if err := s.sweepHeld(ctx, 0); err != nil {
+			return err
+		}
+		if err := s.readoptUnits(ctx, holding, fmt.Sprintf("bind-%d", epoch)); err != nil {
+			return err
+		}
+		s.recordCounts()
+		most := int64(hello.Slots)
+		if err := st.grants.MoveSlots(ctx, tx, mapreduce.NodeID(sess.Node), s.heldSlots(most), most); err != nil {
+			return err
+		}
+		b.Kept, b.Jobs = s.stay, s.touchedJobs()
+		b.Drop = s.droppedUnits(holding)
+		return nil
+	})
+	return b, err
+}
+
+// A Loss is what became of a session that was declared dead.
+type Loss struct {
+	Jobs     []mapreduce.JobID // whose units went back
+	Units    int               // that went back, or were set aside
+	SetAside []mapreduce.Held  // that killed too many workers
+	// Told are the reduces of trees that were told of the end of a unit that was
+	// set aside.
+	Told map[mapreduce.JobID][]records.WaitRef
+	Done bool // nothing is left to do
+}
+
+// Expire declares a session dead if it is still bound as seen (node, epoch),
+// and puts the units it holds back, a step at a time: call it until Done.
+// running are the units known to have been running when the worker was lost;
+// one that loses too many workers fails.
+func (st *Store) Expire(ctx context.Context, id mapreduce.SessionID, node mapreduce.NodeID, epoch int64, running map[mapreduce.Held]bool) (*Loss, error) {
+	var loss *Loss
+	// Once it has committed, nothing shows any more whose units the session held.
+	// So this is of all runs: Unblock does not mind what did not happen.
+	told := make(map[mapreduce.JobID][]records.WaitRef)
+	tried := 0
+	err := st.db.Update(ctx, failpoint.Expire, func(tx store.Tx) error {
+		room := records.ShrinkLimit(records.StepUnits, records.LeastPage, tried)
+		tried++
+		loss = &Loss{Done: true}
+		var sess storagev1.Session
+		found, err := records.Read(ctx, tx, st.Keys.Session(id), &sess)
+		if err != nil || !found {
+			return err
+		}
+		switch {
+		case sess.Node == "" && (sess.Epoch == epoch+1 || node == "" && sess.Epoch == epoch):
+			// A further step, of whoever takes it: several may have found the session so.
+		case sess.Node == string(node) && sess.Epoch == epoch:
+			// The first step: from here on no claim for the session commits.
+			tx.Set(st.Keys.Session(id), records.Encode(&storagev1.Session{Epoch: epoch + 1}))
+		default:
+			return nil // it is alive elsewhere
+		}
+		s := &sweep{Records: st.Records, tx: tx, session: id, lost: true, running: running}
+		if err := s.sweepHeld(ctx, room); err != nil {
+			return err
+		}
+		s.recordCounts()
+		for id, t := range s.jobs {
+			told[id] = append(told[id], t.Told...)
+		}
+		loss.Units, loss.SetAside, loss.Done = s.swept, s.aside, !s.more
+		if loss.Done {
+			tx.Clear(st.Keys.Session(id))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	loss.Jobs, loss.Told = slices.Collect(maps.Keys(told)), told
+	return loss, nil
+}
+
+// sweep goes through what a session holds.
+type sweep struct {
+	*records.Records
+	tx      store.Tx
+	session mapreduce.SessionID
+	lost    bool                    // the worker is gone, so its running units are suspects
+	kept    map[mapreduce.Held]bool // named by the worker
+	running map[mapreduce.Held]bool // known to have been running
+
+	stay  []Held
+	back  map[mapreduce.JobID]int64 // units that go back
+	aside []mapreduce.Held
+	jobs  map[mapreduce.JobID]*transition.Changes
+	swept int
+	more  bool
+}
+
+// sweepHeld visits the session's claims, at most about limit units of them (0: all).
+func (s *sweep) sweepHeld(ctx context.Context, limit int) error {
+	s.jobs, s.back = make(map[mapreduce.JobID]*transition.Changes), make(map[mapreduce.JobID]int64)
+	pairs, more, err := s.tx.GetRange(ctx, s.Keys.HeldBy(s.session), store.RangeOptions{Limit: limit})
+	if err != nil {
+		return err
+	}
+	s.more = more
+	var all []*storagev1.HeldUnit
+	var claims []*storagev1.Held
+	for _, kv := range pairs {
+		if limit > 0 && len(all) >= limit {
+			s.more = true
+			break
+		}
+		c := new(storagev1.Held)
+		if err := records.Decode(kv.Key, kv.Value, c); err != nil {
+			return err
+		}
+		all, claims = append(all, c.Units...), append(claims, c)
+	}
+	// Ahead: what becomes of one changes no other, and no two of a claim are the same.
+	units, err := s.HeldUnits(ctx, s.tx, all)
+	if err != nil {
+		return err
+	}
+	for i, c := range claims {
+		if err := s.visitClaim(ctx, pairs[i].Key, c.Units, units); err != nil {
+			return err
+		}
+		units = units[len(c.Units):]
+	}
+	return nil
+}
+
+// recordCounts writes what the sweep counted, and wakes whoever can use what went
+// back.
+func (s *sweep) recordCounts() {
+	for _, t := range s.jobs {
+		t.Record()
+	}
+	if s.swept > 0 {
+		s.WakeOthers(s.tx)
+	}
+}
+
+// readoptUnits takes back units that were given up for lost, that nobody has claimed
+// since, and that the worker turns out to have: what it has begun is not paid
+// for again.
+func (s *sweep) readoptUnits(ctx context.Context, holding []mapreduce.Held, claim string) error {
+	seen := make(map[mapreduce.Held]bool, len(holding)) // what stays, or was named before
+	for _, h := range s.stay {
+		seen[h.Held] = true
+	}
+	// As many to a record as to a claim: more may be too large for a value.
+	name := func(i int) string { return fmt.Sprintf("%s-%d", claim, i/records.MaxBatch) }
+	var taken []*storagev1.HeldUnit
+	var missed []mapreduce.Held
+	var ks [][]byte
+	for _, h := range holding {
+		h.Running = false
+		if !seen[h] {
+			seen[h] = true
+			missed, ks = append(missed, h), append(ks, s.Keys.Unit(h.Job, h.Unit))
+		}
+	}
+	units, err := records.ReadUnits(ctx, s.tx, ks)
+	if err != nil {
+		return err
+	}
+	for i, h := range missed {
+		u := units[i]
+		if !records.AttemptStands(u, h.Attempt) || u.Session != string(s.session) ||
+			mapreduce.UnitState(u.Status) != mapreduce.Pending {
+			continue
+		}
+		t, err := s.turnOf(ctx, h.Job)
+		if err != nil {
+			return err
+		}
+		if t == nil || mapreduce.JobState(t.Ctl.State) == mapreduce.JobCancelled {
+			continue
+		}
+		id := name(len(taken))
+		t.ReadoptUnit(u, id)
+		taken = append(taken, &storagev1.HeldUnit{Job: string(h.Job), Unit: u.UnitId, Attempt: u.Attempt})
+		s.stay = append(s.stay, Held{h, id, mapreduce.NodeID(u.Node), u.Reserved})
+	}
+	for i := 0; i < len(taken); i += records.MaxBatch {
+		held := &storagev1.Held{Units: taken[i:min(i+records.MaxBatch, len(taken))]}
+		s.tx.Set(s.Keys.Held(s.session, name(i)), records.Encode(held))
+	}
+	return nil
+}
+
+// visitClaim visits the units of one claim, which units begins with. Its record goes when
+// none of them stays.
+func (s *sweep) visitClaim(ctx context.Context, key []byte, held []*storagev1.HeldUnit, units []*storagev1.Unit) error {
+	_, rest, err := s.Keys.Last(key)
+	if err != nil {
+		return err
+	}
+	rest.Skip()
+	claim := rest.Text()
+	stays := false
+	for i, h := range held {
+		kept, err := s.visitUnit(ctx, claim, h, units[i])
+		if err != nil {
+			return err
+		}
+		stays = stays || kept
+	}
+	if !stays {
+		s.tx.Clear(key)
+	}
+	return nil
+}
+
+func (s *sweep) visitUnit(ctx context.Context, claim string, h *storagev1.HeldUnit, u *storagev1.Unit) (stays bool, err error) {
+	if u == nil || u.Attempt != h.Attempt || u.Session != string(s.session) || u.Claim != claim ||
+		mapreduce.UnitState(u.Status) != mapreduce.Processing {
+		return false, nil
+	}
+	id := mapreduce.Held{Job: mapreduce.JobID(h.Job), Unit: mapreduce.UnitID(h.Unit), Attempt: int(h.Attempt)}
+	if s.kept[id] {
+		s.stay = append(s.stay, Held{id, claim, mapreduce.NodeID(u.Node), u.Reserved})
+		return true, nil
+	}
+	s.swept++
+	s.back[id.Job]++
+	return false, s.returnUnit(ctx, id, u)
+}
+
+// heldSlots counts by job the units that the session held, and holds, as far as it
+// can run them at once: as many slots go with it to its next orchestrator.
+func (s *sweep) heldSlots(most int64) map[mapreduce.JobID]int64 {
+	count := maps.Clone(s.back)
+	for _, h := range s.stay {
+		count[h.Job]++
+	}
+	for id, n := range count {
+		count[id] = min(n, most)
+	}
+	return count
+}
+
+// returnUnit returns u to its queue. Its attempt still stands: should its worker
+// finish it after all, before it is claimed again, the finish is accepted.
+func (s *sweep) returnUnit(ctx context.Context, id mapreduce.Held, u *storagev1.Unit) error {
+	t, err := s.turnOf(ctx, id.Job)
+	if err != nil || t == nil {
+		return err
+	}
+	t.Add(keys.Running, u.Level, -1)
+	if s.lost { // its calls may have been made: charge the worst case
+		u.Charged += u.Reserved
+		t.AddFor(mapreduce.NodeID(u.Node), keys.Charged, 0, u.Reserved)
+	}
+	t.AddFor(mapreduce.NodeID(u.Node), keys.Reserved, 0, -u.Reserved)
+	u.Reserved = 0
+	if u.Started = s.lost && (u.Started || s.running[id]); u.Started {
+		u.Kills++ // while u waits, Started says that this attempt was blamed
+	}
+	switch {
+	case mapreduce.JobState(t.Ctl.State) == mapreduce.JobCancelled:
+		u.Status, u.Queue = uint32(mapreduce.UnitCancelled), nil
+	case u.Kills >= transition.MaxKills:
+		u.Errors = records.KeepErrors(u.Errors, []string{fmt.Sprintf(
+			"set aside: %d workers died while they ran it", u.Kills)})
+		s.aside = append(s.aside, id)
+		err = t.FailUnit(ctx, u)
+	default:
+		s.EnqueueUnit(s.tx, id.Job, u, keys.ClassRequeued)
+	}
+	s.SetUnit(s.tx, id.Job, u)
+	return err
+}
+
+// turnOf returns what keeps the counters of a job within this transaction, or
+// nil if the job is gone.
+func (s *sweep) turnOf(ctx context.Context, id mapreduce.JobID) (*transition.Changes, error) {
+	if t, ok := s.jobs[id]; ok {
+		return t, nil
+	}
+	var ctl storagev1.Ctl
+	found, err := records.Read(ctx, s.tx, s.Keys.Ctl(id), &ctl)
+	if err != nil || !found {
+		return nil, err
+	}
+	t := transition.New(s.Records, s.tx, id, &ctl)
+	s.jobs[id] = t
+	return t, nil
+}
+
+func (s *sweep) touchedJobs() []mapreduce.JobID {
+	var ids []mapreduce.JobID
+	for id := range s.jobs {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// droppedUnits returns what the worker named and does not hold.
+func (s *sweep) droppedUnits(holding []mapreduce.Held) []mapreduce.Held {
+	stays := make(map[mapreduce.Held]bool, len(s.stay))
+	for _, h := range s.stay {
+		stays[h.Held] = true
+	}
+	var drop []mapreduce.Held
+	for _, h := range holding {
+		h.Running = false
+		if !stays[h] {
+			drop = append(drop, h)
+		}
+	}
+	return drop
+}
+
+// Started notes that units have begun to run, so that one that brings its
+// worker down is known. It is kept only for units under suspicion: the rest are
+// known to their orchestrator alone.
+func (st *Store) Started(ctx context.Context, held []mapreduce.Held) error {
+	return st.db.Update(ctx, failpoint.Started, func(tx store.Tx) error {
+		for _, h := range held {
+			u, err := st.ReadUnit(ctx, tx, h.Job, h.Unit)
+			if err != nil {
+				return err
+			}
+			if records.AttemptStands(u, h.Attempt) && !u.Started && mapreduce.UnitState(u.Status) == mapreduce.Processing {
+				u.Started = true
+				st.SetUnit(tx, h.Job, u)
+			}
+		}
+		return nil
+	})
+}

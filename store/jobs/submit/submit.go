@@ -1,0 +1,302 @@
+// Package submit stores a submission part by part, and makes it a job at once when it
+// is whole.
+package submit
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/jobs/records"
+)
+
+// Begin opens a submission under an id that no job has; if one has it, Begin
+// fails with errs.Exists and the caller draws again.
+func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, spec *storagev1.Spec) error {
+	mark := records.Encode(&storagev1.Ingest{
+		Node: string(st.Node), CreatedAtMicros: st.NowMicros(), RequestId: spec.RequestId, Tenant: spec.Tenant,
+	})
+	return st.db.Update(ctx, failpoint.Begin, func(tx store.Tx) error {
+		values, err := tx.GetAll(ctx, [][]byte{st.Keys.Ctl(id), st.Keys.Ingest(id)})
+		if err != nil {
+			return err
+		}
+		if values[0] != nil || (values[1] != nil && !bytes.Equal(values[1], mark)) {
+			return errs.New(errs.Exists, "job id %s is taken", id)
+		}
+		tx.Set(st.Keys.Ingest(id), mark)
+		return nil
+	})
+}
+
+// Stage stores a part of a submission. Nobody sees it before Flip. A unit whose
+// id another document's unit has is refused with errs.Exists.
+func (st *Store) Stage(ctx context.Context, id mapreduce.JobID, b *records.Batch) error {
+	return st.db.Update(ctx, failpoint.Stage, func(tx store.Tx) error {
+		if err := st.checkIngesting(ctx, tx, id); err != nil {
+			return err
+		}
+		if err := st.checkUnique(ctx, tx, id, b.Units); err != nil {
+			return err
+		}
+		for _, u := range b.Units {
+			st.InsertNew(tx, id, u)
+		}
+		for _, c := range b.Blobs {
+			tx.Set(st.Keys.BlobChunk(id, c.SHA256, c.Index), c.Data)
+		}
+		for _, s := range b.Skipped {
+			tx.Set(st.Keys.Skipped(id, s.N), records.Encode(&storagev1.Skipped{DocumentId: string(s.Document), Reason: s.Reason}))
+		}
+		return nil
+	})
+}
+
+func (rec writer) checkIngesting(ctx context.Context, tx store.Tx, id mapreduce.JobID) error {
+	v, err := tx.Get(ctx, rec.Keys.Ingest(id))
+	if err != nil {
+		return err
+	}
+	if v == nil {
+		return errs.New(errs.Aborted, "submission %s was given up; submit again", id)
+	}
+	return nil
+}
+
+// checkUnique refuses units whose id is another's, and documents whose id is. A unit
+// of the same index is this batch's own, of an earlier run.
+func (rec writer) checkUnique(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) error {
+	stored, err := rec.readNamesakes(ctx, tx, id, units)
+	if err != nil {
+		return err
+	}
+	inBatch := make(map[mapreduce.UnitID]*storagev1.Unit, len(units))
+	for _, u := range units {
+		for _, name := range firstNames(u) {
+			old := cmp.Or(inBatch[name], stored[name])
+			if old != nil && idsClash(old, u) {
+				return errs.Field("documents", "documents %d and %d have the same id %q; give each its own",
+					old.Index>>20+1, u.Index>>20+1, u.DocumentId)
+			}
+		}
+		inBatch[mapreduce.UnitID(u.UnitId)] = u
+	}
+	return nil
+}
+
+// readNamesakes returns the units that are stored under the first names of units.
+func (rec writer) readNamesakes(ctx context.Context, tx store.Tx, id mapreduce.JobID, units []*storagev1.Unit) (map[mapreduce.UnitID]*storagev1.Unit, error) {
+	var mapped, parsed [][]byte // apart, for each lies close together
+	prefix := rec.Keys.ParseUnits(id)
+	for _, u := range units {
+		for _, name := range firstNames(u) {
+			key := rec.Keys.Unit(id, name)
+			if bytes.Compare(key, prefix.Begin) >= 0 && bytes.Compare(key, prefix.End) < 0 {
+				parsed = append(parsed, key)
+			} else {
+				mapped = append(mapped, key)
+			}
+		}
+	}
+	found := make(map[mapreduce.UnitID]*storagev1.Unit)
+	for _, ks := range [][][]byte{mapped, parsed} {
+		values, err := records.ReadPresent(ctx, tx, ks)
+		if err != nil {
+			return nil, err
+		}
+		for i, v := range values {
+			if v == nil {
+				continue
+			}
+			u := new(storagev1.Unit)
+			if err := records.Decode(ks[i], v, u); err != nil {
+				return nil, err
+			}
+			found[mapreduce.UnitID(u.UnitId)] = u
+		}
+	}
+	return found, nil
+}
+
+// firstNames returns the id of u, and if u is the first unit of its document the
+// ids that such a unit may have: every document has exactly one of them.
+func firstNames(u *storagev1.Unit) []mapreduce.UnitID {
+	names := []mapreduce.UnitID{mapreduce.UnitID(u.UnitId)}
+	if u.Source.GetChunkIndex() > 0 {
+		return names
+	}
+	if mapreduce.UnitKind(u.Kind) == mapreduce.KindDirect {
+		return names
+	}
+	d := mapreduce.DocumentID(u.DocumentId)
+	for _, name := range []mapreduce.UnitID{mapreduce.MapUnit(d), mapreduce.ChunkUnit(d, 0), mapreduce.ParseUnit(d)} {
+		if name != names[0] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// idsClash reports whether two units cannot be of one job: they have one id, or
+// are of two documents with one.
+func idsClash(a, b *storagev1.Unit) bool {
+	if a.UnitId == b.UnitId {
+		return a.Index != b.Index || a.Level != b.Level
+	}
+	return a.DocumentId == b.DocumentId && a.Index>>20 != b.Index>>20
+}
+
+// A Publication makes a submission a job.
+type Publication struct {
+	Spec       *storagev1.Spec
+	Shards     int64
+	Parse      int64 // units that parse documents
+	Map        int64 // units staged so far
+	Documents  int64 // processed and skipped
+	Characters int64
+	Skipped    int64
+	Slots      int64         // granted to this node at once; nobody can have any yet
+	Tree       bool          // a tree of reduces is planned before anything is mapped
+	Level      records.Level // level 0, but for the number of its units
+	Warnings   []string      // for the job's owner
+}
+
+// Publish makes the job visible, whole, and returns its id; if an earlier
+// submission had the same request id, it returns that job's, and nothing of
+// this one becomes visible.
+func (st *Store) Publish(ctx context.Context, id mapreduce.JobID, f *Publication) (mapreduce.JobID, error) {
+	winner := id
+	err := st.db.Update(ctx, failpoint.Flip, func(tx store.Tx) error {
+		winner = id
+		done, err := tx.Get(ctx, st.Keys.Ctl(id))
+		if err != nil || done != nil { // done: an earlier run committed
+			return err
+		}
+		if err := st.checkIngesting(ctx, tx, id); err != nil {
+			return err
+		}
+		if f.Spec.RequestId != "" {
+			key := st.Keys.Idem(mapreduce.TenantID(f.Spec.Tenant), mapreduce.RequestID(f.Spec.RequestId))
+			earlier, err := tx.Get(ctx, key)
+			if err != nil {
+				return err
+			}
+			if earlier != nil {
+				winner = mapreduce.JobID(earlier)
+				return nil
+			}
+			tx.Set(key, []byte(id))
+		}
+		st.publishJob(tx, id, f)
+		return nil
+	})
+	return winner, err
+}
+
+// Standing returns how the job stands once it is visible.
+func (f *Publication) Standing(id mapreduce.JobID, now int64) *records.Standing {
+	state, level := f.Level.Phase, int64(0)
+	if f.Parse > 0 || f.Tree {
+		state, level = mapreduce.Decomposition, -1
+	}
+	first := f.Level
+	first.Units = f.Map
+	ctl := &storagev1.Ctl{
+		State: uint32(state), Phase: uint32(state), Epoch: 1, Level: level, Levels: []*storagev1.Level{first.ToStored()},
+		UpdatedAtMicros: now, MaxAttempts: f.Spec.MaxAttempts, Budget: f.Spec.Budget,
+		FailFast: f.Spec.OnError == uint32(mapreduce.FailFast), ParseUnits: f.Parse, Shards: f.Shards, StagedUnits: f.Map,
+		Tenant: f.Spec.Tenant, Priority: f.Spec.Priority, ReduceShare: f.Spec.ReduceShare,
+		CheckpointInterval: f.Spec.CheckpointInterval,
+	}
+	st := &records.Standing{Ctl: ctl, Record: &storagev1.Job{
+		JobId: string(id), Status: uint32(state), CreatedAtMicros: now, UpdatedAtMicros: now, Config: f.Spec,
+		TotalUnits: f.Map + f.Parse, Shards: f.Shards, Documents: f.Documents, Characters: f.Characters,
+		SkippedDocuments: f.Skipped, Carried: true,
+	}}
+	for _, text := range f.Warnings {
+		st.Record.Warnings = append(st.Record.Warnings, &storagev1.Warning{Text: records.ClipText(text)})
+	}
+	return st
+}
+
+func (rec writer) publishJob(tx store.Tx, id mapreduce.JobID, f *Publication) {
+	now := rec.NowMicros()
+	st := f.Standing(id, now)
+	ctl := st.Ctl
+	tx.Set(rec.Keys.Ctl(id), records.Encode(ctl))
+	tx.Set(rec.Keys.Job(id), records.Encode(st.Record))
+	tx.Set(rec.Keys.Recent(now, id), nil)
+	rec.SetRun(tx, id, ctl)
+	if f.Slots > 0 {
+		tx.Set(rec.Keys.Grant(id, rec.Node), records.Encode(&storagev1.Grant{Slots: f.Slots}))
+	}
+	tx.Clear(rec.Keys.Ingest(id))
+	rec.AddCheckpoint(tx, id, &storagev1.Checkpoint{
+		Kind: uint32(mapreduce.EventSubmitted), State: ctl.State, Epoch: ctl.Epoch, Level: ctl.Level,
+		Message: records.ClipText(fmt.Sprintf("%d documents, %d units", f.Documents, f.Map+f.Parse) + records.WarningSuffix(f.Warnings)),
+	})
+	rec.WakeOthers(tx)
+}
+
+// Requested returns the job that a tenant's request submitted, or "".
+func (st *Store) Requested(ctx context.Context, t mapreduce.TenantID, r mapreduce.RequestID) (mapreduce.JobID, error) {
+	var id []byte
+	err := st.db.View(ctx, func(tx store.Tx) (err error) {
+		id, err = tx.Get(ctx, st.Keys.Idem(t, r))
+		return err
+	})
+	return mapreduce.JobID(id), err
+}
+
+// Abandon removes what a submission staged. If it became a job after all,
+// nothing happens.
+func (st *Store) Abandon(ctx context.Context, id mapreduce.JobID) error {
+	return st.db.Update(ctx, failpoint.Abandon, func(tx store.Tx) error {
+		v, err := tx.Get(ctx, st.Keys.Ingest(id))
+		if err != nil || v == nil {
+			return err
+		}
+		for _, r := range st.Keys.Owned(id) {
+			tx.ClearRange(r)
+		}
+		tx.Clear(st.Keys.Ingest(id))
+		return nil
+	})
+}
+
+// An Ref is a submission under way.
+type Ref struct {
+	Job  mapreduce.JobID
+	Node mapreduce.NodeID
+}
+
+// Ingests returns the submissions under way.
+func (st *Store) Ingests(ctx context.Context) ([]Ref, error) {
+	var refs []Ref
+	err := st.db.View(ctx, func(tx store.Tx) error {
+		refs = nil
+		pairs, _, err := tx.Snapshot().GetRange(ctx, st.Keys.Ingests(), store.RangeOptions{Limit: 1000})
+		if err != nil {
+			return err
+		}
+		for _, kv := range pairs {
+			var in storagev1.Ingest
+			if err := records.Decode(kv.Key, kv.Value, &in); err != nil {
+				return err
+			}
+			_, rest, err := st.Keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			refs = append(refs, Ref{mapreduce.JobID(rest.Text()), mapreduce.NodeID(in.Node)})
+		}
+		return nil
+	})
+	return refs, err
+}

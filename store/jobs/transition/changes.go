@@ -1,0 +1,84 @@
+// Package transition is how units of a job change inside one transaction: they
+// complete, fail, wait, are given back and are tried again, with the counters, the
+// ledger of documents and the reduces above them.
+package transition
+
+import (
+	"fmt"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// MaxKills is how many workers a unit may bring down while it runs.
+const MaxKills = 2
+
+// ReadoptUnit makes a unit run again that was given up for lost, under a claim.
+func (t *Changes) ReadoptUnit(u *storagev1.Unit, claim string) {
+	t.DequeueUnit(t.Tx, t.Job, u)
+	u.Status, u.Claim = uint32(mapreduce.Processing), claim
+	owner := mapreduce.NodeID(u.Node)
+	t.AddFor(owner, keys.Charged, 0, -u.Charged)
+	t.AddFor(owner, keys.Reserved, 0, u.Charged)
+	u.Reserved, u.Charged = u.Charged, 0
+	if u.Started && u.Kills > 0 { // the worker lives after all
+		u.Kills--
+	}
+	t.Add(keys.Running, u.Level, 1)
+	t.SetUnit(t.Tx, t.Job, u)
+}
+
+// Changes are what one transaction changes of the units of a job. It writes units
+// as they change, and their counters and the checkpoint of what ended at the end.
+type Changes struct {
+	*records.Records
+	Tx     store.Tx
+	Job    mapreduce.JobID
+	Ctl    *storagev1.Ctl
+	counts map[count]int64
+	ended  storagev1.Checkpoint
+	Told   []records.WaitRef // reduces of a tree that were told of an input's end
+}
+
+// New returns the changes that tx makes to the units of a job that stands as
+// ctl says, which may be nil if the job is gone.
+func New(r *records.Records, tx store.Tx, job mapreduce.JobID, ctl *storagev1.Ctl) *Changes {
+	return &Changes{Records: r, Tx: tx, Job: job, Ctl: ctl, counts: make(map[count]int64)}
+}
+
+type count struct {
+	name  keys.Counter
+	level int64
+	node  mapreduce.NodeID
+}
+
+// Add adds n to a counter at a level, in this node's stripe.
+func (t *Changes) Add(c keys.Counter, level int64, n int64) { t.AddFor(t.Node, c, level, n) }
+
+// AddFor adds n to a counter at a level, in a node's stripe.
+func (t *Changes) AddFor(node mapreduce.NodeID, c keys.Counter, level int64, n int64) {
+	if n != 0 {
+		t.counts[count{c, level, node}] += n
+	}
+}
+
+// Record writes the counters and the checkpoint of what was changed.
+func (t *Changes) Record() {
+	for c, n := range t.counts {
+		if n != 0 {
+			t.Tx.Add(t.Keys.Counter(t.Job, c.name, c.level, c.node), n)
+		}
+	}
+	if len(t.ended.CompletedUnits)+len(t.ended.FailedUnits)+len(t.ended.ReopenedUnits) > 0 {
+		t.ended.Kind = uint32(mapreduce.EventFinished)
+		if n := len(t.ended.ReopenedUnits); n > 0 {
+			t.ended.Kind = uint32(mapreduce.EventRetried)
+			t.ended.Message = fmt.Sprintf("%d reduces wait for inputs that are tried again", n)
+		}
+		t.ended.Level = t.Ctl.Level
+		t.AddCheckpoint(t.Tx, t.Job, &t.ended)
+	}
+}

@@ -1,0 +1,190 @@
+package transition
+
+import (
+	"context"
+	"crypto/sha256"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// ParkUnit makes u wait outside of all queues until its time has come, or a call wakes
+// it. How long is told, not until when: each orchestrator times it from its own first
+// sight.
+func (t *Changes) ParkUnit(u *storagev1.Unit, p *mapreduce.Parking) {
+	u.Status = uint32(mapreduce.Pending)
+	u.Queue = &storagev1.Queue{Class: keys.ClassParked, Seq: keys.Seq(u.Level, u.Index), Shard: u.Queue.GetShard()}
+	t.Add(keys.UnitsParked, u.Level, 1)
+	t.Tx.Set(t.Keys.Parked(t.Job, mapreduce.UnitID(u.UnitId)), records.Encode(&storagev1.Parked{
+		Handle: p.Handle, WakeMicros: wakeMicros(p.WakeAfter), Note: records.ClipText(p.Note), Attempt: u.Attempt,
+	}))
+}
+
+// wakeMicros returns a time after which a unit is woken as it is stored: one that is
+// too short to be stored is not never.
+func wakeMicros(d time.Duration) int64 {
+	if d <= 0 {
+		return 0
+	}
+	return max(1, d.Microseconds())
+}
+
+// addSavings adds what caches saved an attempt to its unit and its job.
+func (t *Changes) addSavings(u *storagev1.Unit, owner mapreduce.NodeID, s mapreduce.Savings) {
+	if s == (mapreduce.Savings{}) {
+		return
+	}
+	u.Savings = records.StoredSavings(records.SavingsOf(u.Savings).Add(s))
+	for c, n := range records.SavingsByCounter(records.StoredSavings(s)) {
+		t.AddFor(owner, c, 0, n)
+	}
+}
+
+// SettleTokens replaces what the attempt had reserved, or was charged for, by what it
+// spent.
+func (t *Changes) SettleTokens(u *storagev1.Unit, r *mapreduce.Report) {
+	owner := mapreduce.NodeID(u.Node)
+	if owner == "" {
+		owner = t.Node
+	}
+	t.AddFor(owner, keys.Reserved, 0, -u.Reserved)
+	t.AddFor(owner, keys.Charged, 0, -u.Charged)
+	t.AddFor(owner, keys.TokensIn, 0, r.Tokens.In)
+	t.AddFor(owner, keys.TokensOut, 0, r.Tokens.Out)
+	t.AddFor(owner, keys.Cost, 0, r.CostMicros)
+	u.Reserved, u.Charged = 0, 0
+	u.TokensIn += r.Tokens.In
+	u.TokensOut += r.Tokens.Out
+	u.CostMicros += r.CostMicros
+	u.Calls += int64(r.Calls)
+	u.LatencyMicros += r.Latency.Microseconds()
+	u.Tools += int64(r.Tools)
+	u.ToolMicros += r.ToolTime.Microseconds()
+	u.ElapsedMicros = r.Elapsed.Microseconds()
+	t.addSavings(u, owner, r.Savings)
+}
+
+// DelayUnit makes u wait before its next attempt. How long is told, not until when:
+// each orchestrator times it from its own first sight.
+func (t *Changes) DelayUnit(u *storagev1.Unit, d time.Duration) {
+	u.Status = uint32(mapreduce.Pending)
+	u.Queue = &storagev1.Queue{Class: keys.ClassDelayed, Seq: keys.Seq(u.Level, u.Index), Shard: u.Queue.GetShard()}
+	t.Tx.Set(t.Keys.Delayed(t.Job, mapreduce.UnitID(u.UnitId)), records.Encode(&storagev1.Delay{Micros: d.Microseconds()}))
+}
+
+// CompleteUnit makes a unit complete with the output that r reports.
+func (t *Changes) CompleteUnit(ctx context.Context, u *storagev1.Unit, r *mapreduce.Report) error {
+	u.Status = uint32(mapreduce.UnitComplete)
+	u.Errors = records.KeepErrors(nil, r.Errors)
+	u.Result = &storagev1.Result{
+		Attempt: u.Attempt, Inline: r.Output, Chunks: records.ChunksOf(r.Length), Length: r.Length,
+		Sha256: r.SHA256, Size: r.Size, Confidence: r.Confidence,
+	}
+	if r.Length == 0 {
+		sum := sha256.Sum256(r.Output)
+		u.Result.Length, u.Result.Sha256 = int64(len(r.Output)), sum[:]
+	}
+	if u.Woken != "" {
+		t.Tx.Clear(t.Keys.Woken(t.Job, mapreduce.UnitID(u.UnitId)))
+	}
+	if u.Attempt > 1 { // what earlier attempts had stored, nobody will read
+		unit := mapreduce.UnitID(u.UnitId)
+		t.Tx.ClearRange(store.Range{
+			Begin: t.Keys.ResultChunk(t.Job, unit, 0, 0), End: t.Keys.ResultChunk(t.Job, unit, u.Attempt, 0),
+		})
+	}
+	t.Add(keys.Completed, u.Level, 1)
+	t.Add(keys.Size, u.Level, r.Size)
+	t.ended.CompletedUnits = append(t.ended.CompletedUnits, newOutcome(u, u.Result.Sha256, r.Tokens))
+	if err := t.tellParent(ctx, u, -keys.OneLeft+keys.OneSurvivor); err != nil {
+		return err
+	}
+	return t.accountUnit(ctx, u, true)
+}
+
+// FailUnit makes a unit fail, and tells the reduce above it.
+func (t *Changes) FailUnit(ctx context.Context, u *storagev1.Unit) error {
+	u.Status, u.Put = uint32(mapreduce.UnitFailed), nil
+	t.Add(keys.Failed, u.Level, 1)
+	t.Tx.Set(t.Keys.Failed(t.Job, u.Level, mapreduce.UnitID(u.UnitId)), nil)
+	t.Tx.ClearRange(t.Keys.Results(t.Job, mapreduce.UnitID(u.UnitId)))
+	t.ended.FailedUnits = append(t.ended.FailedUnits, newOutcome(u, nil, mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}))
+	if err := t.tellParent(ctx, u, -keys.OneLeft); err != nil {
+		return err
+	}
+	return t.accountUnit(ctx, u, false)
+}
+
+func newOutcome(u *storagev1.Unit, sha []byte, spent mapreduce.Tokens) *storagev1.Outcome {
+	return &storagev1.Outcome{
+		Unit: u.UnitId, Attempt: u.Attempt, Sha256: sha, TokensIn: spent.In, TokensOut: spent.Out, Level: u.Level,
+	}
+}
+
+// accountUnit enters the end of a map or parse unit in the ledger of documents and
+// characters.
+func (t *Changes) accountUnit(ctx context.Context, u *storagev1.Unit, mapped bool) error {
+	switch {
+	case u.Level > 0:
+		return nil
+	case u.Level < 0:
+		t.accountParse(u, mapped)
+		return nil
+	}
+	documents, characters := keys.DocumentsMapped, keys.CharactersMapped
+	if !mapped {
+		documents, characters = keys.DocumentsFailed, keys.CharactersFailed
+	}
+	t.Add(characters, 0, u.Source.GetCharEnd()-u.Source.GetCharStart())
+	if u.Source.GetChunks() <= 1 {
+		t.Add(documents, 0, DocumentsOf(u))
+		return nil
+	}
+	return t.accountChunk(ctx, u, mapped)
+}
+
+// DocumentsOf returns how many documents a unit takes that takes whole ones.
+func DocumentsOf(u *storagev1.Unit) int64 { return max(1, u.Source.GetDocuments()) }
+
+// accountParse enters the end of a parse unit: a document that could not be parsed has
+// failed, and one without text is skipped; any other is mapped yet.
+func (t *Changes) accountParse(u *storagev1.Unit, ok bool) {
+	switch {
+	case !ok:
+		t.Add(keys.DocumentsFailed, 0, 1)
+	case IsTextless(u):
+		t.Add(keys.DocumentsSkipped, 0, 1)
+		t.Tx.Set(t.Keys.Skipped(t.Job, keys.Document(u.Index)), records.Encode(&storagev1.Skipped{DocumentId: u.DocumentId, Reason: "no text"}))
+	}
+}
+
+// IsTextless reports whether a parse unit that is complete found no text.
+func IsTextless(u *storagev1.Unit) bool { return u.Result.GetLength() == 0 }
+
+// accountChunk counts a chunk. The document itself ends with its last chunk.
+func (t *Changes) accountChunk(ctx context.Context, u *storagev1.Unit, mapped bool) error {
+	key := t.Keys.Tally(t.Job, mapreduce.DocumentID(u.DocumentId))
+	tally := new(storagev1.Tally)
+	if _, err := records.Read(ctx, t.Tx, key, tally); err != nil {
+		return err
+	}
+	tally.Chunks = u.Source.Chunks
+	if mapped {
+		tally.Complete++
+	} else {
+		tally.Failed++
+	}
+	switch {
+	case tally.Complete+tally.Failed < tally.Chunks:
+	case tally.Failed > 0:
+		t.Add(keys.DocumentsFailed, 0, 1)
+	default:
+		t.Add(keys.DocumentsMapped, 0, 1)
+	}
+	t.Tx.Set(key, records.Encode(tally))
+	return nil
+}

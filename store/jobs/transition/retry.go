@@ -1,0 +1,75 @@
+package transition
+
+import (
+	"context"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// RetryUnits puts units that failed back into their queue. failed are entries of the list of
+// failed units of one level.
+func (t *Changes) RetryUnits(ctx context.Context, failed []store.KeyValue) error {
+	ks := make([][]byte, len(failed))
+	for i, kv := range failed {
+		_, rest, err := t.Keys.Last(kv.Key)
+		if err != nil {
+			return err
+		}
+		rest.Skip()
+		rest.Skip()
+		ks[i] = t.Keys.Unit(t.Job, mapreduce.UnitID(rest.Text()))
+	}
+	units, err := records.ReadUnits(ctx, t.Tx, ks) // of one level, so that none is another's reduce
+	if err != nil {
+		return err
+	}
+	for i, u := range units {
+		t.Tx.Clear(failed[i].Key)
+		if u == nil || mapreduce.UnitState(u.Status) != mapreduce.UnitFailed {
+			continue
+		}
+		if err := t.unaccountUnit(ctx, u); err != nil {
+			return err
+		}
+		t.Add(keys.Failed, u.Level, -1)
+		u.Failures, u.Kills, u.Started = 0, 0, false
+		t.EnqueueUnit(t.Tx, t.Job, u, keys.ClassRequeued)
+		t.SetUnit(t.Tx, t.Job, u)
+		if err := t.reopenReduce(ctx, u, 0); err != nil {
+			return err
+		}
+	}
+	t.Record()
+	return nil
+}
+
+// unaccountUnit takes a failed unit out of the ledger of documents and characters.
+func (t *Changes) unaccountUnit(ctx context.Context, u *storagev1.Unit) error {
+	switch {
+	case u.Level > 0:
+		return nil
+	case u.Level < 0:
+		t.Add(keys.DocumentsFailed, 0, -1)
+		return nil
+	}
+	t.Add(keys.CharactersFailed, 0, u.Source.GetCharStart()-u.Source.GetCharEnd())
+	if u.Source.GetChunks() <= 1 {
+		t.Add(keys.DocumentsFailed, 0, -DocumentsOf(u))
+		return nil
+	}
+	key := t.Keys.Tally(t.Job, mapreduce.DocumentID(u.DocumentId))
+	tally := new(storagev1.Tally)
+	if _, err := records.Read(ctx, t.Tx, key, tally); err != nil {
+		return err
+	}
+	if tally.Complete+tally.Failed == tally.Chunks {
+		t.Add(keys.DocumentsFailed, 0, -1)
+	}
+	tally.Failed--
+	t.Tx.Set(key, records.Encode(tally))
+	return nil
+}

@@ -1,0 +1,275 @@
+package turns
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// claimUnits takes units for the seats whose sessions are still as they were.
+func (t *turn) claimUnits(ctx context.Context, values [][]byte) error {
+	c := t.in.Claim
+	if c == nil {
+		return nil
+	}
+	t.out.Seated = make([]bool, len(c.Seats))
+	again := false
+	for i, s := range c.Seats {
+		seated, err := t.isSeated(s, values[2*i])
+		if err != nil {
+			return err
+		}
+		t.out.Seated[i] = seated
+		again = again || values[2*i+1] != nil
+	}
+	if again { // this claim committed in an earlier run
+		return t.readClaimed(ctx, values)
+	}
+	if t.Ctl == nil || !mapreduce.JobState(t.Ctl.State).Running() {
+		return nil
+	}
+	own := values[2*len(c.Seats):]
+	grant, covered, err := t.readGrant(own[1:])
+	if err != nil {
+		return err
+	}
+	if !covered {
+		t.out.Short, t.out.Left = true, c.Candidates
+		return nil
+	}
+	if own[0] != nil {
+		t.Tx.Clear(t.Keys.Doubt(t.Node))
+	}
+	return t.claimNew(ctx, grant)
+}
+
+// readGrant returns what this node was granted of the job, and whether there are
+// slots for the claim: those of a node that was taken for dead, or whose worker
+// went to another, are with others now.
+func (t *turn) readGrant(values [][]byte) (*storagev1.Grant, bool, error) {
+	var grants [2]storagev1.Grant // of the job, of the fleet
+	for i, value := range values {
+		if err := records.Decode(nil, value, &grants[i]); err != nil {
+			return nil, false, err
+		}
+	}
+	c := t.in.Claim
+	t.out.Slots, t.out.Calls = Share{grants[0].Slots, grants[0].Taken}, Share{grants[1].Slots, grants[1].Taken}
+	return &grants[0], c.Slots.stillHeld(&grants[0]) && c.Calls.stillHeld(&grants[1]), nil
+}
+
+func (t *turn) isSeated(s WorkerSlots, value []byte) (bool, error) {
+	var sess storagev1.Session
+	if value == nil {
+		return false, nil
+	}
+	if err := records.Decode(t.Keys.Session(s.Session), value, &sess); err != nil {
+		return false, err
+	}
+	return sess.Node == string(t.Node) && sess.Epoch == s.Epoch, nil
+}
+
+// readClaimed reads back what an earlier run of this transaction claimed.
+func (t *turn) readClaimed(ctx context.Context, values [][]byte) error {
+	var all []*storagev1.HeldUnit
+	var by []mapreduce.SessionID
+	for i, s := range t.in.Claim.Seats {
+		var held storagev1.Held
+		if err := records.Decode(nil, values[2*i+1], &held); err != nil {
+			return err
+		}
+		for _, h := range held.Units {
+			all, by = append(all, h), append(by, s.Session)
+		}
+	}
+	units, err := t.HeldUnits(ctx, t.Tx, all)
+	if err != nil {
+		return err
+	}
+	taken := make(map[mapreduce.UnitID]bool)
+	for i, h := range all {
+		taken[mapreduce.UnitID(h.Unit)] = true
+		if u := units[i]; u != nil && u.Attempt == h.Attempt && u.Session == string(by[i]) && u.Claim == t.in.Claim.ID {
+			t.out.Claimed = append(t.out.Claimed, Claimed{by[i], u})
+		}
+	}
+	for _, c := range t.in.Claim.Candidates {
+		if !taken[c.Unit] {
+			t.out.Left = append(t.out.Left, c)
+		}
+	}
+	return nil
+}
+
+func (t *turn) claimNew(ctx context.Context, g *storagev1.Grant) error {
+	c := t.in.Claim
+	ks := make([][]byte, len(c.Candidates))
+	for i, cand := range c.Candidates {
+		ks[i] = t.Keys.Unit(t.Job, cand.Unit)
+	}
+	values, err := t.readCandidates(ctx, ks)
+	if err != nil {
+		return err
+	}
+	seats := newSlotAssigner(c.Seats, t.out.Seated)
+	left, err := t.affordableTokens(ctx, g)
+	if err != nil {
+		return err
+	}
+	taken := make(map[mapreduce.UnitID]bool, len(c.Candidates))
+	for i, cand := range c.Candidates {
+		if taken[cand.Unit] {
+			continue // seen twice
+		}
+		u, err := t.waitingUnit(cand, ks[i], values[i])
+		if err != nil {
+			return err
+		}
+		if u == nil {
+			continue // claimed by another, or ended: the entry that was seen is dead
+		}
+		short := c.Bounded && u.Estimate > left
+		seat := seats.next()
+		if seat < 0 || short {
+			t.out.Left = append(t.out.Left, cand)
+			if short && seat >= 0 && t.out.Need == 0 {
+				t.out.Need = u.Estimate
+			}
+			continue
+		}
+		taken[cand.Unit] = true
+		t.Tx.AddReadConflict(store.Single(ks[i]))
+		seats.assignUnit(seat, u)
+		left -= u.Estimate
+		t.claimUnit(u, c.Seats[seat].Session)
+	}
+	seats.writeHeld(t)
+	if c.Bounded && len(t.out.Claimed) > 0 {
+		t.grants.AddSpendConflict(t.Tx, t.Job)
+	}
+	return nil
+}
+
+// readCandidates reads the units that are candidates, by snapshot: those that are not
+// taken are no conflict.
+func (t *turn) readCandidates(ctx context.Context, ks [][]byte) ([][]byte, error) {
+	if isDenseRange(t.in.Claim.Candidates) {
+		return store.GetNear(ctx, t.Tx.Snapshot(), ks)
+	}
+	return t.Tx.Snapshot().GetAll(ctx, ks)
+}
+
+// isDenseRange reports whether candidates are likely to lie beside each other: they
+// have the order of their ids, and not many more documents lie between the first and
+// the last than there are candidates.
+func isDenseRange(all []records.Candidate) bool {
+	byID := func(a, b records.Candidate) int { return strings.Compare(string(a.Unit), string(b.Unit)) }
+	if len(all) < store.MinNear || !slices.IsSortedFunc(all, byID) {
+		return false
+	}
+	documents := keys.Document(all[len(all)-1].Seq - all[0].Seq)
+	return documents < int64(2*len(all))
+}
+
+// affordableTokens returns how many tokens the claim may reserve: what the caller
+// thinks, unless the grant says less. A node that was taken for dead finds its
+// grant taken back, and must not spend what others were given since.
+func (t *turn) affordableTokens(ctx context.Context, g *storagev1.Grant) (int64, error) {
+	c := t.in.Claim
+	if !c.Bounded {
+		return 0, nil
+	}
+	used, err := t.grants.UsedTokens(ctx, t.Tx.Snapshot(), t.Job, t.Node)
+	if err != nil {
+		return 0, err
+	}
+	t.out.Overdrawn = g.Tokens-used < c.Tokens
+	return min(c.Tokens, g.Tokens-used), nil
+}
+
+// waitingUnit returns the candidate's unit if it still waits where it was seen.
+func (t *turn) waitingUnit(c records.Candidate, key, value []byte) (*storagev1.Unit, error) {
+	if value == nil {
+		return nil, nil
+	}
+	u := new(storagev1.Unit)
+	if err := records.Decode(key, value, u); err != nil {
+		return nil, err
+	}
+	q := u.Queue
+	ok := records.IsClaimable(u) && q.Class == c.Class && q.Seq == c.Seq && q.Shard == c.Shard && u.Level <= records.OpenLevel(t.Ctl)
+	if !ok {
+		return nil, nil
+	}
+	return u, nil
+}
+
+// claimUnit claims u: the attempt is raised, which fences off all earlier ones, and
+// what its first call may spend is reserved.
+func (t *turn) claimUnit(u *storagev1.Unit, s mapreduce.SessionID) {
+	t.DequeueUnit(t.Tx, t.Job, u)
+	c := t.in.Claim
+	u.Status = uint32(mapreduce.Processing)
+	u.Attempt++
+	u.Put = nil
+	u.Session, u.Claim, u.Node = string(s), c.ID, string(t.Node)
+	u.Reserved, u.Charged, u.Started = u.Estimate, 0, false
+	u.Share = c.Share / max(1, u.Source.GetChunks())
+	t.Add(keys.Reserved, 0, u.Reserved)
+	t.Add(keys.Running, u.Level, 1)
+	t.Add(keys.Claimed, 0, 1)
+	t.SetUnit(t.Tx, t.Job, u)
+	t.out.Claimed = append(t.out.Claimed, Claimed{s, u})
+}
+
+// slotAssigner deals units to seats in turn, so that no session gets a run of them.
+type slotAssigner struct {
+	free []int
+	at   int
+	held []storagev1.Held
+}
+
+func newSlotAssigner(seats []WorkerSlots, seated []bool) *slotAssigner {
+	s := &slotAssigner{free: make([]int, len(seats)), held: make([]storagev1.Held, len(seats))}
+	for i, seat := range seats {
+		if seated[i] {
+			s.free[i] = seat.Slots
+		}
+	}
+	return s
+}
+
+// next returns a seat with a free slot, or -1.
+func (s *slotAssigner) next() int {
+	for range s.free {
+		i := s.at
+		s.at = (s.at + 1) % len(s.free)
+		if s.free[i] > 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+func (s *slotAssigner) assignUnit(seat int, u *storagev1.Unit) {
+	s.free[seat]--
+	s.held[seat].Units = append(s.held[seat].Units, &storagev1.HeldUnit{Unit: u.UnitId, Attempt: u.Attempt + 1})
+}
+
+func (s *slotAssigner) writeHeld(t *turn) {
+	for i, seat := range t.in.Claim.Seats {
+		if len(s.held[i].Units) == 0 {
+			continue
+		}
+		for _, h := range s.held[i].Units {
+			h.Job = string(t.Job)
+		}
+		t.Tx.Set(t.Keys.Held(seat.Session, t.in.Claim.ID), records.Encode(&s.held[i]))
+	}
+}

@@ -1,0 +1,405 @@
+// Package turns is the transaction that matters: it takes reports of ended attempts and
+// claims units for the slots that they freed. It also lets go reduces whose inputs
+// have all ended.
+package turns
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/jobs/grants"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/transition"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// A Turn is what one transaction does for one job: it takes reports of ended
+// attempts, and claims units for the slots they freed.
+type Turn struct {
+	Job     mapreduce.JobID
+	Reports []Report
+	Claim   *Claim   // nil claims nothing
+	Release []HeldID // claims whose units have all ended before
+}
+
+// A Report is a report, with what was drawn for it outside the transaction.
+type Report struct {
+	*mapreduce.Report
+	Jitter  float64             // in [0,1): places the pause before the next attempt
+	Session mapreduce.SessionID // that reports; empty is not compared
+	// Broke says of a unit that was handed back that the stream of its worker broke
+	// when it was handed out. That counts as a worker that the unit brought down.
+	Broke bool
+}
+
+// The pause before another attempt is drawn between nothing and a bound that
+// doubles with each failure: exponential backoff with full jitter.
+const (
+	minBackoff = 500 * time.Millisecond
+	maxBackoff = 30 * time.Second
+)
+
+// retryPause returns how long a unit waits after its n-th failure.
+func (r Report) retryPause(n int64) time.Duration {
+	bound := maxBackoff
+	if n < 8 {
+		bound = min(bound, minBackoff<<(n-1))
+	}
+	return r.RetryAfter + time.Duration(r.Jitter*float64(bound))
+}
+
+// delayedRef returns how the unit sleeps after its n-th failure.
+func (r Report) delayedRef(n int64) *records.SleeperRef {
+	return &records.SleeperRef{Sleeper: records.Sleeper{Unit: r.Unit}, For: r.retryPause(n)}
+}
+
+// parkedRef returns how the unit sleeps that r parks, nil if only a call wakes it.
+func (r Report) parkedRef() *records.SleeperRef {
+	if r.Parking.WakeAfter <= 0 {
+		return nil
+	}
+	return &records.SleeperRef{Sleeper: records.Sleeper{Unit: r.Unit, Attempt: int64(r.Attempt)}, For: r.Parking.WakeAfter}
+}
+
+// A HeldID names one claim of a session.
+type HeldID struct {
+	Session mapreduce.SessionID
+	Claim   string
+}
+
+// A Claim asks for units.
+type Claim struct {
+	ID         string // drawn once, whatever becomes of the transaction
+	Seats      []WorkerSlots
+	Candidates []records.Candidate
+	Bounded    bool  // Tokens bounds what may be reserved
+	Tokens     int64 // that may be reserved
+	// Share is the part of the budget that belongs to a document; its chunks
+	// divide it.
+	Share int64
+	// Slots and Calls are how many slots, of the job and of the fleet's calls,
+	// this node must have been granted for all that will run then, and since when
+	// others must have taken none. 0 needs none.
+	Slots, Calls Share
+}
+
+// A Share is slots of which a node was told, and how often others had taken some
+// of it at the time.
+type Share struct{ Slots, Taken int64 }
+
+// stillHeld reports whether a node that was granted g has the share still. That g has
+// as many slots is not enough: while others took some, more claims than this one
+// may have been under way.
+func (s Share) stillHeld(g *storagev1.Grant) bool {
+	return s.Slots == 0 || (g.Slots >= s.Slots && g.Taken == s.Taken)
+}
+
+// A WorkerSlots is a session with free slots.
+type WorkerSlots struct {
+	Session mapreduce.SessionID
+	Epoch   int64
+	Slots   int
+}
+
+// A Result is what a turn came to.
+type Result struct {
+	State    mapreduce.JobState // of the job; unknown if it is gone
+	Level    int64
+	Epoch    int64
+	Verdicts []Settled // one for each report, in order
+	Claimed  []Claimed
+	Left     []records.Candidate // that may still be claimed: no seat or no tokens were left
+	Need     int64               // tokens that the first unit needs for which none were left
+	Seated   []bool              // which seats' sessions are still as they were
+	// Overdrawn says that less was left of this node's grant than the claim was
+	// told: other nodes took it for dead. It has to ask for its grant again.
+	Overdrawn bool
+	// Short says the same of slots: nothing was claimed, and this is what the
+	// node has.
+	Short        bool
+	Slots, Calls Share
+	JobError     string            // a failure that no unit of the job can survive
+	Told         []records.WaitRef // reduces of a tree that were told of an input's end
+}
+
+// Settled is what became of a report.
+type Settled struct {
+	Verdict  mapreduce.Verdict
+	State    mapreduce.UnitState // of the unit now
+	Requeued *records.Candidate  // where the unit waits, if it may be claimed at once
+	Sleeps   *records.SleeperRef // how long it waits first, if it does not wait for a call alone
+}
+
+// Claimed is a unit that was claimed for a session.
+type Claimed struct {
+	Session mapreduce.SessionID
+	Unit    *storagev1.Unit
+}
+
+// FinishAndClaim carries out t. These things might happen:
+//  1. nil: every verdict is durable, and every claim is;
+//  2. an error: nothing that t asked for is known to have happened; Turn may be
+//     called again with the same t.
+func (st *Store) FinishAndClaim(ctx context.Context, t *Turn) (*Result, error) {
+	var out *Result
+	err := st.db.Update(ctx, failpoint.Turn, func(tx store.Tx) error {
+		run := &turn{Changes: transition.New(st.Records, tx, t.Job, nil), grants: st.grants, in: t, out: &Result{}}
+		out = run.out
+		return run.runTurn(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// turn is one run of a Turn's transaction.
+type turn struct {
+	*transition.Changes
+	grants grants.Records
+	in     *Turn
+	out    *Result
+}
+
+func (t *turn) runTurn(ctx context.Context) error {
+	own, reported, err := t.readInputs(ctx)
+	if err != nil {
+		return err
+	}
+	if err := t.decodeControl(own[0]); err != nil {
+		return err
+	}
+	if err := t.finishAll(ctx, reported); err != nil {
+		return err
+	}
+	if err := t.claimUnits(ctx, own[1:]); err != nil {
+		return err
+	}
+	for _, h := range t.in.Release {
+		t.Tx.Clear(t.Keys.Held(h.Session, h.Claim))
+	}
+	t.out.Told = t.Told
+	t.Record()
+	return nil
+}
+
+// readInputs reads what every turn reads serializably: what is its own, and the reported
+// units. All together, if these are few: that saves the wait for another answer.
+func (t *turn) readInputs(ctx context.Context) (own, reported [][]byte, err error) {
+	ks := t.inputKeys()
+	units := make([][]byte, len(t.in.Reports))
+	for i, r := range t.in.Reports {
+		units[i] = t.Keys.Unit(t.Job, r.Unit)
+	}
+	if len(units) < store.MinNear {
+		values, err := t.Tx.GetAll(ctx, append(ks, units...))
+		if err != nil {
+			return nil, nil, err
+		}
+		return values[:len(ks)], values[len(ks):], nil
+	}
+	if own, err = t.Tx.GetAll(ctx, ks); err != nil {
+		return nil, nil, err
+	}
+	reported, err = records.ReadNear(ctx, t.Tx, units)
+	return own, reported, err
+}
+
+// inputKeys lists a turn's own keys: the switch, and for a claim of each seat its
+// session and whether the claim was made before, and what the node was granted.
+// Another that takes it for dead changes that.
+func (t *turn) inputKeys() [][]byte {
+	ks := [][]byte{t.Keys.Ctl(t.Job)}
+	if c := t.in.Claim; c != nil {
+		for _, s := range c.Seats {
+			ks = append(ks, t.Keys.Session(s.Session), t.Keys.Held(s.Session, c.ID))
+		}
+		ks = append(ks, t.Keys.Doubt(t.Node), t.Keys.Grant(t.Job, t.Node))
+		if c.Calls.Slots > 0 {
+			ks = append(ks, t.Keys.Grant(grants.Fleet, t.Node))
+		}
+	}
+	return ks
+}
+
+func (t *turn) decodeControl(value []byte) error {
+	if value == nil {
+		return nil
+	}
+	t.Ctl = new(storagev1.Ctl)
+	t.out.State = mapreduce.JobState(0)
+	if err := records.Decode(t.Keys.Ctl(t.Job), value, t.Ctl); err != nil {
+		return err
+	}
+	t.out.State = mapreduce.JobState(t.Ctl.State)
+	t.out.Level, t.out.Epoch = t.Ctl.Level, t.Ctl.Epoch
+	return nil
+}
+
+func (t *turn) finishAll(ctx context.Context, values [][]byte) error {
+	units := make(map[mapreduce.UnitID]*storagev1.Unit, len(t.in.Reports))
+	for i, r := range t.in.Reports {
+		u, seen := units[r.Unit]
+		if !seen && values[i] != nil {
+			u = new(storagev1.Unit)
+			if err := records.Decode(t.Keys.Unit(t.Job, r.Unit), values[i], u); err != nil {
+				return err
+			}
+		}
+		units[r.Unit] = u
+		s, err := t.finishUnit(ctx, u, r)
+		if err != nil {
+			return err
+		}
+		t.out.Verdicts = append(t.out.Verdicts, s)
+	}
+	return nil
+}
+
+// finishUnit applies one report to its unit. A nil unit is one that is not there.
+func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Settled, error) {
+	if t.Ctl == nil || u == nil {
+		return Settled{Verdict: mapreduce.Gone}, nil
+	}
+	s := Settled{State: mapreduce.UnitState(u.Status), Verdict: mapreduce.Stale}
+	if !t.sameAttempt(u, r) {
+		return s, nil
+	}
+	cancelled := mapreduce.JobState(t.Ctl.State) == mapreduce.JobCancelled
+	switch s.State {
+	case mapreduce.UnitComplete, mapreduce.UnitFailed:
+		if u.Session != "" { // set aside: the report comes too late, but what it spent is known now
+			t.SettleTokens(u, r.Report)
+			u.Session, u.Claim, u.Started = "", "", false
+			t.SetUnit(t.Tx, t.Job, u)
+			return s, nil
+		}
+		// This report's own earlier success, or another copy of it.
+		s.Verdict = mapreduce.Accepted
+		t.NoteParent(u)
+		return s, nil
+	case mapreduce.UnitCancelled:
+		s.Verdict = mapreduce.Gone
+		if u.Session == "" {
+			return s, nil // settled before
+		}
+	case mapreduce.Pending:
+		if u.Session == "" {
+			return t.repeatSettled(u, r), nil
+		}
+		t.DequeueUnit(t.Tx, t.Job, u)
+		if u.Started && u.Kills > 0 { // the worker was given up for lost, and blamed on u: it lives
+			u.Kills--
+		}
+	case mapreduce.Processing:
+		t.Add(keys.Running, u.Level, -1)
+	default:
+		return s, nil
+	}
+	t.SettleTokens(u, r.Report)
+	u.Session, u.Claim, u.Started = "", "", false
+	put := u.Put
+	u.Put = nil
+	var err error
+	if cancelled || s.State == mapreduce.UnitCancelled {
+		s.Verdict, u.Status = mapreduce.Gone, uint32(mapreduce.UnitCancelled)
+	} else {
+		s.Verdict = mapreduce.Accepted
+		err = t.concludeUnit(ctx, u, put, r, &s)
+	}
+	s.State = mapreduce.UnitState(u.Status)
+	t.SetUnit(t.Tx, t.Job, u)
+	return s, err
+}
+
+// sameAttempt reports whether r is about u's attempt. Attempts are counted anew when a
+// level is dropped and planned again; that a unit is another's now tells a
+// report of the time before.
+func (t *turn) sameAttempt(u *storagev1.Unit, r Report) bool {
+	return u.Attempt == int64(r.Attempt) && (r.Session == "" || u.Session == "" || u.Session == string(r.Session))
+}
+
+// repeatSettled returns what became of a report that was taken before: its unit was
+// handed back, or failed and will be tried again.
+func (t *turn) repeatSettled(u *storagev1.Unit, r Report) Settled {
+	s := Settled{Verdict: mapreduce.Accepted, State: mapreduce.Pending}
+	if r.Outcome == mapreduce.Errored && r.Class == mapreduce.PermanentJob {
+		t.out.JobError = jobError(r)
+	}
+	switch {
+	case records.IsClaimable(u):
+		s.Requeued = records.CandidateOf(u)
+	case r.Outcome == mapreduce.Parked:
+		s.Sleeps = r.parkedRef()
+	default:
+		s.Sleeps = r.delayedRef(max(1, u.Failures))
+	}
+	return s
+}
+
+func jobError(r Report) string {
+	if len(r.Errors) > 0 {
+		return records.ClipText(r.Errors[0])
+	}
+	return "a failure that no unit of the job can survive"
+}
+
+// concludeUnit decides what becomes of u, for which put says what was stored of its
+// output.
+func (t *turn) concludeUnit(ctx context.Context, u *storagev1.Unit, put *storagev1.Put, r Report, s *Settled) error {
+	if r.Outcome == mapreduce.Done && r.Length > 0 && !records.Whole(put, r.Report) {
+		lost := *r.Report
+		lost.Outcome, lost.Class = mapreduce.Errored, mapreduce.Retryable
+		lost.Errors = []string{fmt.Sprintf("an output of %d bytes was reported, and is not stored: it has to be put whole before its report", r.Length)}
+		r.Report = &lost
+	}
+	switch {
+	case r.Outcome == mapreduce.Done:
+		return t.CompleteUnit(ctx, u, r.Report)
+	case r.Broke:
+		return t.blameUnit(ctx, u, s)
+	case r.Outcome == mapreduce.Returned:
+		t.requeueUnit(u, s)
+		return nil
+	case r.Outcome == mapreduce.Parked:
+		t.ParkUnit(u, r.Parking)
+		s.Sleeps = r.parkedRef()
+		return nil
+	case r.Class == mapreduce.PermanentJob:
+		u.Errors = records.KeepErrors(u.Errors, r.Errors)
+		t.out.JobError = jobError(r)
+		t.requeueUnit(u, s)
+		return nil
+	}
+	u.Errors = records.KeepErrors(u.Errors, r.Errors)
+	u.Failures++
+	if r.Class == mapreduce.PermanentUnit || u.Failures >= t.Ctl.MaxAttempts {
+		return t.FailUnit(ctx, u)
+	}
+	s.Sleeps = r.delayedRef(u.Failures)
+	t.DelayUnit(u, s.Sleeps.For)
+	return nil
+}
+
+// blameUnit counts a broken stream against the unit that was handed out, and sets the
+// unit aside that does it again: else it would go round for ever, and take the
+// other units of its workers with it.
+func (t *turn) blameUnit(ctx context.Context, u *storagev1.Unit, s *Settled) error {
+	if u.Kills++; u.Kills < transition.MaxKills {
+		t.requeueUnit(u, s)
+		return nil
+	}
+	u.Errors = records.KeepErrors(u.Errors, []string{fmt.Sprintf(
+		"set aside: the streams of %d workers broke when it was handed out, or they died while they ran it", u.Kills)})
+	return t.FailUnit(ctx, u)
+}
+
+func (t *turn) requeueUnit(u *storagev1.Unit, s *Settled) {
+	t.EnqueueUnit(t.Tx, t.Job, u, keys.ClassRequeued)
+	s.Requeued = records.CandidateOf(u)
+}

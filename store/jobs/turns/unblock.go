@@ -1,0 +1,100 @@
+package turns
+
+import (
+	"context"
+	"slices"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/transition"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// MaxUnblock is how many reduces Unblock takes at once.
+const MaxUnblock = 200
+
+// Unblock lets go those of some reduces whose inputs have all ended: into their
+// queue, or if none of their inputs has an output, to their end. It returns
+// those that may be claimed, and those that wait for one that has ended so, now or
+// when it was let go before: by whichever node, or by this call, when nobody knew
+// that it had committed. A reduce that still waits, or was let go before, stays as
+// it is.
+func (st *Store) Unblock(ctx context.Context, id mapreduce.JobID, refs []records.WaitRef) (ready []records.Candidate, told []records.WaitRef, err error) {
+	err = st.db.Update(ctx, failpoint.Unblock, func(tx store.Tx) error {
+		ready, told = nil, nil
+		ctl, err := st.ReadControl(ctx, tx, id)
+		if err != nil || ctl.TreeTop == 0 || mapreduce.JobState(ctl.State) == mapreduce.JobCancelled {
+			return err
+		}
+		due, err := st.dueReduces(ctx, tx, id, refs)
+		if err != nil {
+			return err
+		}
+		t := transition.New(st.Records, tx, id, ctl)
+		for _, r := range due {
+			c, err := t.ReleaseReduce(ctx, r)
+			if err != nil {
+				return err
+			}
+			if c != nil {
+				ready = append(ready, *c)
+			}
+		}
+		told = t.Told
+		t.Record()
+		return nil
+	})
+	return ready, told, err
+}
+
+// dueReduces returns those of refs whose inputs have all ended, once each. What they
+// wait for is read by snapshot: their inputs end all the time.
+func (rec reader) dueReduces(ctx context.Context, tx store.Tx, id mapreduce.JobID, refs []records.WaitRef) ([]records.WaitRef, error) {
+	var found []records.WaitRef
+	ks := make([][]byte, len(refs))
+	for i, r := range refs {
+		ks[i] = rec.Keys.Wait(id, r.Level, r.Index)
+	}
+	values, err := tx.Snapshot().GetAll(ctx, ks)
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range values {
+		if v != nil && keys.Waiting(records.DecodeCount(v)).Left() == 0 && !slices.Contains(found, refs[i]) {
+			found = append(found, refs[i])
+		}
+	}
+	return found, nil
+}
+
+// Forgotten returns reduces of a tree that wait for nothing any more, from one on
+// and in order, at most limit of them: nodes died before they let them go.
+func (st *Store) Forgotten(ctx context.Context, id mapreduce.JobID, from records.WaitRef, limit int) ([]records.WaitRef, error) {
+	var found []records.WaitRef
+	r := st.Keys.Waits(id)
+	r.Begin = st.Keys.Wait(id, from.Level, from.Index)
+	for more := true; more && len(found) < limit; {
+		var page []store.KeyValue
+		err := st.db.View(ctx, func(tx store.Tx) (err error) {
+			page, more, err = tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: 5000})
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, kv := range page {
+			r.Begin = store.Single(kv.Key).End
+			if len(found) == limit || !keys.Waiting(records.DecodeCount(kv.Value)).Due() {
+				continue
+			}
+			at, err := st.WaitRef(kv.Key)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, at)
+		}
+	}
+	return found, nil
+}

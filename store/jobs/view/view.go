@@ -1,0 +1,290 @@
+// Package view reads jobs and units as they are.
+package view
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/keys"
+)
+
+// Job returns a job with its counters.
+func (st *Store) Job(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
+	var job *mapreduce.Job
+	err := st.db.View(ctx, func(tx store.Tx) (err error) {
+		job, err = st.readJob(ctx, tx.Snapshot(), id)
+		return err
+	})
+	return job, err
+}
+
+func (rec reader) readJob(ctx context.Context, r store.Reader, id mapreduce.JobID) (*mapreduce.Job, error) {
+	ctl, err := rec.ReadControl(ctx, r, id)
+	if err != nil {
+		return nil, err
+	}
+	record := new(storagev1.Job)
+	if _, err := records.Read(ctx, r, rec.Keys.Job(id), record); err != nil {
+		return nil, err
+	}
+	c, err := rec.ReadCounters(ctx, r, id)
+	if err != nil {
+		return nil, err
+	}
+	seal, err := rec.LastSeal(ctx, r, id)
+	if err != nil {
+		return nil, err
+	}
+	job := &mapreduce.Job{
+		ID: id, Spec: records.SpecOf(record.Config), State: mapreduce.JobState(ctl.State), Phase: mapreduce.JobState(ctl.Phase),
+		Level: int(ctl.Level), Epoch: ctl.Epoch, Error: ctl.Error,
+		Created: time.UnixMicro(record.CreatedAtMicros).UTC(), Updated: time.UnixMicro(ctl.UpdatedAtMicros).UTC(),
+		TotalUnits: records.TotalUnits(ctl), CompletedUnits: c.SumLevels(keys.Completed), FailedUnits: c.SumLevels(keys.Failed),
+		RunningUnits: c.SumLevels(keys.Running), ParkedUnits: c.SumLevels(keys.UnitsParked), CostMicros: c.SumLevels(keys.Cost),
+		TotalTokens: mapreduce.Tokens{In: c.SumLevels(keys.TokensIn), Out: c.SumLevels(keys.TokensOut)},
+		Savings:     c.TotalSavings(),
+		AuditHead:   hex.EncodeToString(seal.Hash),
+	}
+	for _, w := range record.Warnings {
+		job.Warnings = append(job.Warnings, w.Text)
+	}
+	for _, s := range record.Superseded {
+		job.Superseded = append(job.Superseded, records.SpentOf(s))
+	}
+	job.Coverage = JobCoverage(record, c)
+	if job.State == mapreduce.JobComplete {
+		job.Phase = mapreduce.JobComplete
+	}
+	return job, nil
+}
+
+// JobCoverage returns what became of a job's documents and characters.
+func JobCoverage(rec *storagev1.Job, c records.Counters) mapreduce.Coverage {
+	return mapreduce.Coverage{
+		Documents: mapreduce.Ledger{
+			Total: rec.Documents, Mapped: c.SumLevels(keys.DocumentsMapped), Failed: c.SumLevels(keys.DocumentsFailed),
+			Skipped: rec.SkippedDocuments + c.SumLevels(keys.DocumentsSkipped),
+		},
+		Characters: mapreduce.Ledger{
+			Total: rec.Characters + c.SumLevels(keys.CharactersParsed), Mapped: c.SumLevels(keys.CharactersMapped), Failed: c.SumLevels(keys.CharactersFailed),
+		},
+	}
+}
+
+// Control returns a job's switch as it is now.
+func (st *Store) Control(ctx context.Context, id mapreduce.JobID) (ctl *storagev1.Ctl, err error) {
+	err = st.db.View(ctx, func(tx store.Tx) (err error) {
+		ctl, err = st.ReadControl(ctx, tx.Snapshot(), id)
+		return err
+	})
+	return ctl, err
+}
+
+// maxSleepers is how many units of either kind are read with a job.
+const maxSleepers = 1000
+
+// Standing returns how a job stands.
+func (st *Store) Standing(ctx context.Context, id mapreduce.JobID) (*records.Standing, error) {
+	standing := &records.Standing{}
+	err := st.db.View(ctx, func(tx store.Tx) error {
+		*standing = records.Standing{Ctl: new(storagev1.Ctl), Record: new(storagev1.Job)}
+		ks := [][]byte{st.Keys.Ctl(id), st.Keys.Job(id)}
+		values, err := tx.Snapshot().GetAll(ctx, ks)
+		if err != nil {
+			return err
+		}
+		if values[0] == nil || values[1] == nil {
+			return records.NotFound(id)
+		}
+		if err := errors.Join(records.Decode(ks[0], values[0], standing.Ctl), records.Decode(ks[1], values[1], standing.Record)); err != nil {
+			return err
+		}
+		standing.Sleepers, standing.NextParked, err = st.queues.ListSleepers(ctx, tx.Snapshot(), id, "", maxSleepers)
+		return err
+	})
+	return standing, err
+}
+
+// Record returns a job's record for display.
+func (st *Store) Record(ctx context.Context, id mapreduce.JobID) (*storagev1.Job, error) {
+	rec := new(storagev1.Job)
+	err := st.db.View(ctx, func(tx store.Tx) error {
+		rec.Reset()
+		found, err := records.Read(ctx, tx.Snapshot(), st.Keys.Job(id), rec)
+		if err == nil && !found {
+			return records.NotFound(id)
+		}
+		return err
+	})
+	return rec, err
+}
+
+// List returns a page of jobs, newest first.
+func (st *Store) List(ctx context.Context, q mapreduce.ListJobsQuery) (*mapreduce.JobPage, error) {
+	page := &mapreduce.JobPage{}
+	r := st.Keys.RecentJobs()
+	if q.PageToken != "" {
+		end, err := base64.RawURLEncoding.DecodeString(q.PageToken)
+		if err != nil || bytes.Compare(end, r.Begin) < 0 || bytes.Compare(end, r.End) > 0 {
+			return nil, errs.Field("page_token", "is not one that a list returned")
+		}
+		r.End = end
+	}
+	for len(page.Jobs) < q.PageSize {
+		next, more, err := st.listSome(ctx, r, q, page)
+		if err != nil {
+			return nil, err
+		}
+		if next != nil {
+			r.End = next
+		}
+		if !more {
+			return page, nil
+		}
+	}
+	page.NextPageToken = base64.RawURLEncoding.EncodeToString(r.End)
+	return page, nil
+}
+
+// listSome appends jobs of one short transaction; next is where it stopped.
+func (st *Store) listSome(ctx context.Context, r store.Range, q mapreduce.ListJobsQuery, page *mapreduce.JobPage) (next []byte, more bool, err error) {
+	var found []*mapreduce.Job
+	err = st.db.View(ctx, func(tx store.Tx) error {
+		found, next = nil, nil
+		s := tx.Snapshot()
+		pairs, m, err := s.GetRange(ctx, r, store.RangeOptions{Limit: min(100, q.PageSize+1), Reverse: true})
+		if err != nil {
+			return err
+		}
+		more = m
+		for _, kv := range pairs {
+			if len(page.Jobs)+len(found) >= q.PageSize {
+				more = true
+				break
+			}
+			_, rest, err := st.Keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			rest.Skip()
+			job, err := st.readJob(ctx, s, mapreduce.JobID(rest.Text()))
+			if err != nil {
+				return err
+			}
+			next = kv.Key
+			if matchesQuery(q, job) {
+				found = append(found, job)
+			}
+		}
+		return nil
+	})
+	page.Jobs = append(page.Jobs, found...)
+	return next, more, err
+}
+
+func matchesQuery(q mapreduce.ListJobsQuery, job *mapreduce.Job) bool {
+	if q.Tenant != "" && q.Tenant != job.Spec.Tenant {
+		return false
+	}
+	if slices.Contains(q.States, job.State) {
+		return true
+	}
+	return len(q.States) == 0
+}
+
+// Runs returns the jobs that may run.
+func (st *Store) Runs(ctx context.Context) (refs []records.RunRef, err error) {
+	err = st.db.View(ctx, func(tx store.Tx) (err error) {
+		refs, _, err = st.ReadRuns(ctx, tx, 0)
+		return err
+	})
+	return refs, err
+}
+
+// Unit returns the record of a unit, or nil.
+func (st *Store) Unit(ctx context.Context, id mapreduce.JobID, name mapreduce.UnitID) (u *storagev1.Unit, err error) {
+	err = st.db.View(ctx, func(tx store.Tx) (err error) {
+		u, err = st.ReadUnit(ctx, tx.Snapshot(), id, name)
+		return err
+	})
+	return u, err
+}
+
+// UnitsFrom returns up to limit units of a level with indexes from from on, in
+// order. There may be fewer, but only at the end there are none. Parse units are
+// level -1, map units level 0.
+func (st *Store) UnitsFrom(ctx context.Context, id mapreduce.JobID, level, from int64, limit int) ([]*storagev1.Unit, error) {
+	return st.db.OrderPage(ctx, id, level, from, limit)
+}
+
+// Inputs returns up to limit of the units whose outputs a unit takes, with indexes from
+// from on, in order. There may be fewer, but only at the end there are none.
+func (st *Store) Inputs(ctx context.Context, id mapreduce.JobID, reduce *storagev1.Unit, from int64, limit int) ([]*storagev1.Unit, error) {
+	return st.db.ReadFitting(ctx, limit, func(r store.Reader, most int) ([]*storagev1.Unit, error) {
+		if reduce.Inputs.GetPicked() > 0 {
+			return st.levels.ReadPicked(ctx, r, id, reduce, from, most)
+		}
+		return st.UnitsIn(ctx, r, id, reduce.Inputs.GetLevel(), from, reduce.Inputs.GetEnd(), most)
+	})
+}
+
+// FirstFailed returns a unit that failed, of the lowest level, or nil.
+func (st *Store) FirstFailed(ctx context.Context, id mapreduce.JobID) (u *storagev1.Unit, err error) {
+	err = st.db.View(ctx, func(tx store.Tx) error {
+		u = nil
+		s := tx.Snapshot()
+		pairs, _, err := s.GetRange(ctx, st.Keys.FailedAll(id), store.RangeOptions{Limit: 1})
+		if err != nil || len(pairs) == 0 {
+			return err
+		}
+		_, rest, err := st.Keys.Last(pairs[0].Key)
+		if err != nil {
+			return err
+		}
+		rest.Skip()
+		rest.Skip()
+		u, err = st.ReadUnit(ctx, s, id, mapreduce.UnitID(rest.Text()))
+		return err
+	})
+	return u, err
+}
+
+// Skipped returns documents of a job that were left out, from the n-th on, at
+// most limit.
+func (st *Store) Skipped(ctx context.Context, id mapreduce.JobID, n int64, limit int) ([]records.SkippedAt, error) {
+	var skipped []records.SkippedAt
+	err := st.db.View(ctx, func(tx store.Tx) error {
+		skipped = nil
+		r := st.Keys.SkippedAll(id)
+		r.Begin = st.Keys.Skipped(id, n)
+		pairs, _, err := tx.Snapshot().GetRange(ctx, r, store.RangeOptions{Limit: limit})
+		if err != nil {
+			return err
+		}
+		for _, kv := range pairs {
+			var s storagev1.Skipped
+			if err := records.Decode(kv.Key, kv.Value, &s); err != nil {
+				return err
+			}
+			_, rest, err := st.Keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			rest.Skip()
+			doc := mapreduce.SkippedDocument{Document: mapreduce.DocumentID(s.DocumentId), Reason: s.Reason}
+			skipped = append(skipped, records.SkippedAt{N: rest.Int(), SkippedDocument: doc})
+		}
+		return nil
+	})
+	return skipped, err
+}
