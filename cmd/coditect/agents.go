@@ -19,10 +19,10 @@ import (
 	"github.com/coditect/mapreduce/worker/step/rules"
 )
 
-// scriptedProvider runs units by script, for tests; help does not speak of it.
+// scriptedProvider runs units by script, for tests. Help does not show it.
 const scriptedProvider = "scripted"
 
-// stepRegistry returns what workers run units with, as it was loaded first.
+// stepRegistry returns the steps that workers run units with, made once.
 func (a *app) stepRegistry() (*step.Registry, error) {
 	if a.steps == nil {
 		all, err := modelFreeSteps(a.getenv("CODITECT_LEDGER"), a.getenv("CODITECT_HOLD"))
@@ -40,9 +40,9 @@ func (a *app) stepRegistry() (*step.Registry, error) {
 	return a.steps, nil
 }
 
-// checkRunnable returns an error if no worker in this process could run a job. Those of
-// a server may have other providers. If units is given, the flag that says how
-// large they may be, they are made to fit the model.
+// checkRunnable returns an error if no worker in this process could run a job. The
+// workers of a server may have other providers. If units is given, the flag for the
+// size of units, checkRunnable makes the units fit the model.
 func (a *app) checkRunnable(spec *mapreduce.JobSpec, units *pflag.Flag) error {
 	if err := a.checkProvider(spec.Provider); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (a *app) checkRunnable(spec *mapreduce.JobSpec, units *pflag.Flag) error {
 	return a.checkModel(spec, units)
 }
 
-// checkProvider returns an error if this process, being the service, has no such
+// checkProvider returns an error if this process is the service and has no such
 // provider.
 func (a *app) checkProvider(provider string) error {
 	all, err := a.stepRegistry()
@@ -58,13 +58,13 @@ func (a *app) checkProvider(provider string) error {
 		return err
 	}
 	if !slices.Contains(all.Names(), provider) && a.global.server == "" {
-		return usageError("--provider: there is none named %q; there is %s", provider, providerNames(all))
+		return usageError("--provider: none is named %q; the providers are %s", provider, providerNames(all))
 	}
 	return nil
 }
 
-// checkAccepted returns an error if the service in this process would refuse a job,
-// whatever its documents are. A server may take others.
+// checkAccepted returns an error if the service in this process would refuse the job
+// with any documents. A server makes its own check.
 func (a *app) checkAccepted(spec mapreduce.JobSpec) error {
 	if a.global.server != "" {
 		return nil
@@ -72,7 +72,8 @@ func (a *app) checkAccepted(spec mapreduce.JobSpec) error {
 	return orchestrator.CheckSpec(spec)
 }
 
-// failpointHook ends this process at the point that the environment names, for tests.
+// failpointHook returns the hook that kills this process at the failpoint that the
+// environment names, for tests.
 func (a *app) failpointHook() (failpoint.Hook, error) {
 	h, err := failpoint.Parse(a.getenv(failpoint.Variable))
 	if err != nil {
@@ -81,13 +82,13 @@ func (a *app) failpointHook() (failpoint.Hook, error) {
 	return h, nil
 }
 
-// modelFreeSteps returns all steps that ask no model. Calls of the scripted provider are
-// recorded in the ledger, a file, if it is named. The file is left open: it
-// lives as long as the process. The other file holds its units, see holder.
+// modelFreeSteps returns all steps that ask no model. If ledger names a file, the
+// scripted provider records its calls there; the file stays open as long as the
+// process. If hold names a file, that file holds its units: see holder.
 func modelFreeSteps(ledger, hold string) (*step.Registry, error) {
 	all := step.NewRegistry()
 	all.Register(step.Step{Kind: step.Parse}, parse.Runner{})
-	// The orchestrator checks what rules find, and another run of them costs nothing.
+	// No checked.New: the orchestrator checks the outputs, and rules cost nothing to run again.
 	all.Provide(rules.Provider, rules.New())
 	script := &scripted.Agent{Encode: scriptedOutput(all.Table(rules.Provider.Name))}
 	if ledger != "" {
@@ -107,9 +108,9 @@ func modelFreeSteps(ledger, hold string) (*step.Registry, error) {
 	return all, nil
 }
 
-// scriptedOutput makes the outputs of scripted units those of the rules, so that
-// results can be compared whatever a script does to the units. A unit that is to
-// have a huge output, or one that rules do not understand, has the script's.
+// scriptedOutput gives scripted units the outputs of the rules, so that results can be
+// compared whatever a script does to the units. A unit with a huge output, or one that
+// the rules cannot run, has the script's output.
 func scriptedOutput(rules step.Runner) func(*agent.Task, scripted.Payload) []byte {
 	return func(task *agent.Task, p scripted.Payload) []byte {
 		if p.Filler == "" {
@@ -126,13 +127,12 @@ func scriptedOutput(rules step.Runner) func(*agent.Task, scripted.Payload) []byt
 	}
 }
 
-// rulesProvider finds values by the hints of the schema.
+// rulesProvider is the provider that finds values by the hints of the schema.
 const rulesProvider = mapreduce.DefaultProvider
 
-// prefetchUnits returns how many units a worker with so many slots holds beside those
-// that run. Units that ask no model are over in less time than it takes to claim
-// the next; those of others take seconds, and what waits behind them could run
-// elsewhere, or be of another job.
+// prefetchUnits returns how many waiting units a worker with so many slots holds. A
+// unit that asks no model takes less time than the next claim, so many wait. A unit
+// that asks a model takes seconds, and a unit waiting behind it could run elsewhere.
 func prefetchUnits(p mapreduce.Provider, slots int) int {
 	if p.Models {
 		return 1
@@ -140,7 +140,7 @@ func prefetchUnits(p mapreduce.Provider, slots int) int {
 	return min(max(4*slots, 16), 256)
 }
 
-// providerNames lists those that help speaks of.
+// providerNames lists the providers that help shows.
 func providerNames(all *step.Registry) string {
 	names := slices.DeleteFunc(all.Names(), func(n string) bool { return n == scriptedProvider })
 	return strings.Join(names, ", ")

@@ -24,10 +24,10 @@ func (a *app) cacheCommand() *cobra.Command {
 	var tenant string
 	cmd := &cobra.Command{
 		Use:   "cache [--clear]",
-		Short: "Show, or forget, the answers of models that jobs share",
-		Long: `Cache shows what answers of models are kept for jobs that run with --cache, or
-forgets all of them. An answer is given to a job that asks the same model the same
-thing; it goes by itself when it is too old, or when there are too many.`,
+		Short: "Show, or delete, the answers of models that jobs share",
+		Long: `Cache shows the answers of models that are kept for jobs with --cache, or deletes all
+of them. A job that asks the same model the same question gets the kept answer. Answers
+are deleted by themselves when they are too old or too many.`,
 		Example: `  coditect mapreduce cache
   coditect mapreduce cache --clear`,
 		Args: cobra.NoArgs,
@@ -44,8 +44,8 @@ thing; it goes by itself when it is too old, or when there are too many.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&forget, "clear", false, "forget all of them")
-	cmd.Flags().StringVar(&tenant, "tenant", "", "whose they are, where there are several")
+	cmd.Flags().BoolVar(&forget, "clear", false, "delete all answers")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "tenant whose answers are meant, if there are several")
 	return cmd
 }
 
@@ -65,11 +65,11 @@ func (a *app) printCache(c *mapreduce.AnswerCache, cleared bool) error {
 	return a.printData(v, func() {
 		verb := "are kept"
 		if cleared {
-			verb = "were forgotten"
+			verb = "were deleted"
 		}
 		fmt.Fprintf(a.stdout, "%d answers with %d bytes %s", v.Answers, v.Bytes, verb)
 		if v.Oldest != "" {
-			fmt.Fprintf(a.stdout, ", the oldest of %s", v.Oldest)
+			fmt.Fprintf(a.stdout, ", the oldest from %s", v.Oldest)
 		}
 		fmt.Fprintln(a.stdout)
 		if !cleared && v.MaxBytes > 0 {

@@ -131,7 +131,7 @@ func TestJobsShareAnswers(t *testing.T) {
 	if got := s.metrics("again").Savings; got.Answers != 4 || show(got.AnswersCost) != show(again.Savings.AnswersCost) {
 		t.Errorf("metrics.json has %+v", got)
 	}
-	if o := s.try(nil, "status", "--job-id", again.JobID); !strings.Contains(o.stdout, "4 answers were known") {
+	if o := s.try(nil, "status", "--job-id", again.JobID); !strings.Contains(o.stdout, "4 answers came from other jobs") {
 		t.Errorf("status says nothing of it:\n%s", o.stdout)
 	}
 

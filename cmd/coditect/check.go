@@ -44,9 +44,9 @@ func (a *app) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
 		Short: "Check every record, index, counter and hash of the store",
-		Long: `Doctor reads the whole store and changes nothing. It exits with 1 if it finds
-something wrong. It names files that are damaged, says what cannot be read for
-that, and checks the rest.`,
+		Long: `Doctor reads the whole store and changes nothing. It names each damaged file, says
+which data it cannot read for that reason, and checks the rest. It exits with 1 if it
+finds something wrong.`,
 		Example: `  coditect mapreduce doctor
   coditect mapreduce doctor --data-dir /var/lib/coditect -o json
   coditect mapreduce doctor --store fdb:/etc/foundationdb/fdb.cluster --store-prefix prod`,
@@ -113,11 +113,11 @@ func (a *app) evalCommand() *cobra.Command {
 		Use:   "eval --result FILE --truth FILE",
 		Short: "Compare a result with the truth: precision, recall and F1 of each field",
 		Long: `Eval compares the records of a result.json with a truth file of JSON lines,
-{"document": …, field: value, …}. Values are compared after they were normalised
-by the types of the schema; without one the types are guessed.
+{"document": …, field: value, …}. Eval normalises values by the types of the schema
+before it compares them; without --schema it guesses the types.
 
-The reliability table shows whether confidences mean what they say: for the values
-within each range of confidence, the mean of it beside the share that is right.`,
+The reliability table shows how far confidences can be trusted. For each range of
+confidence it has the mean confidence beside the share of values that are right.`,
 		Example: `  coditect mapreduce eval --result results/result.json --truth truth.jsonl --schema schema.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -133,7 +133,7 @@ within each range of confidence, the mean of it beside the share that is right.`
 	}
 	f := cmd.Flags()
 	f.StringVar(&result, "result", "", "`file` result.json of a job")
-	f.StringVar(&truth, "truth", "", "`file` of JSON lines that are right")
+	f.StringVar(&truth, "truth", "", "`file` of JSON lines with the true values")
 	f.StringVar(&schemaFile, "schema", "", "`file` with the schema of the job")
 	for _, name := range []string{"result", "truth", "schema"} {
 		_ = cmd.MarkFlagFilename(name) // the flag exists

@@ -25,7 +25,8 @@ const (
 // errInterrupted is why the context of the command ends.
 var errInterrupted = errors.New("interrupted")
 
-// An exitError ends the command with a code. Without an error, all was said.
+// An exitError ends the command with a code. A nil err means that the command has
+// already printed everything.
 type exitError struct {
 	code int
 	err  error
@@ -45,7 +46,7 @@ func usageError(format string, args ...any) error {
 	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
 }
 
-// exitOf returns the exit code that tells how a job stands.
+// exitOf returns the exit code for the state of a job.
 func exitOf(j *mapreduce.Job) int {
 	switch j.State {
 	case mapreduce.JobComplete:
@@ -84,12 +85,12 @@ func codeOf(err error) int {
 	}
 	switch errs.KindOf(err) {
 	case errs.Invalid, errs.NotFound, errs.Exists, errs.Precondition:
-		return exitUsage // the command was wrong, as things are
+		return exitUsage // the command does not fit the state of things
 	}
 	return exitFailed
 }
 
-// errorMessage returns what to tell the user about an error; empty if all was said.
+// errorMessage returns the message for the user; "" if everything was printed already.
 func errorMessage(err error) string {
 	var exit *exitError
 	if errors.As(err, &exit) && exit.err == nil {
@@ -118,8 +119,8 @@ func flagOf(field string) string {
 	return "--" + strings.ReplaceAll(field, "_", "-")
 }
 
-// treeFlags names the flags of trees of reduction as their users do, in rules
-// that hold between two of them.
+// treeFlags replaces the names of fields by those of their flags, in messages about
+// rules between two settings of the tree.
 func treeFlags() *strings.Replacer {
 	var pairs []string
 	for _, flag := range []string{
@@ -130,8 +131,8 @@ func treeFlags() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// causeOf returns err, or why ctx has ended if that is the reason. What was said
-// about it already stays.
+// causeOf returns err, or the cause of ctx if ctx has ended. It keeps an exitError,
+// which already has a message for the user.
 func causeOf(ctx context.Context, err error) error {
 	var exit *exitError
 	if err == nil || ctx.Err() == nil || errors.As(err, &exit) {

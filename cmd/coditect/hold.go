@@ -16,8 +16,8 @@ import (
 	"github.com/coditect/mapreduce/worker/step"
 )
 
-// A holder makes a job stand still, for tests: it lets as many attempts pass as
-// its file says, and the others wait until the file is gone.
+// A holder stops a job, for tests. It lets as many attempts pass as its file says;
+// the others wait until the file is gone.
 type holder struct {
 	step.Runner
 	file   string
@@ -26,7 +26,7 @@ type holder struct {
 	paused time.Duration // between looks at the file
 }
 
-// holdRunner returns a as it is, or held by a file if that is named and there.
+// holdRunner returns a itself, or a holder if the file exists.
 func holdRunner(a step.Runner, file string) (step.Runner, error) {
 	data, err := os.ReadFile(file)
 	if file == "" || errors.Is(err, fs.ErrNotExist) {

@@ -69,11 +69,11 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringArrayVar(&j.inputs, "input", nil, "folder, file, or - for standard input; may be repeated")
-	f.StringVar(&j.pipeline, "pipeline", extractPipeline, "name of a pipeline (see pipelines), or a pipeline `file`: its stages, who the agents are and what they are told")
+	f.StringVar(&j.pipeline, "pipeline", extractPipeline, "name of a pipeline (see pipelines), or a pipeline `file` with stages and agents")
 	f.StringVar(&j.schema, "schema", "", "`file` that says what to extract")
 	f.StringArrayVar(&j.include, "include", nil, "`glob` of files to take from folders; may be repeated")
 	f.StringArrayVar(&j.exclude, "exclude", nil, "`glob` of files and folders to leave out; may be repeated")
-	f.IntVar(&j.sample, "sample", 0, "take only so many documents, the same ones each time")
+	f.IntVar(&j.sample, "sample", 0, "read only so many documents, the same ones each time")
 	f.StringArrayVar(&j.vars, "var", nil, "variable `KEY=VALUE` of templates and providers; may be repeated")
 
 	j.addModel(f)
@@ -81,8 +81,8 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 	f.IntVar(&j.parallelism, "parallelism", mapreduce.DefaultParallelism, "units at a time")
 	f.IntVar(&j.maxTokensPerUnit, "max-tokens-per-unit", mapreduce.DefaultMaxTokensPerUnit, "tokens of a unit; a longer document is cut")
 	f.IntVar(&j.chunkOverlap, "chunk-overlap", mapreduce.DefaultChunkOverlap, "tokens of context around a cut")
-	f.StringVar(&j.estimator, "estimator", token.O200kBase, "`name` of what counts tokens that no provider has: "+token.O200kBase+", characters (a quarter of them) or characters/N")
-	f.IntVar(&j.priority, "priority", 0, "jobs with a higher one go first")
+	f.StringVar(&j.estimator, "estimator", token.O200kBase, "`name` of the count for tokens that no provider has counted: "+token.O200kBase+", characters (a quarter of them) or characters/N")
+	f.IntVar(&j.priority, "priority", 0, "jobs with a higher priority go first")
 
 	j.addReduce(f)
 
@@ -92,48 +92,47 @@ func (j *jobFlags) addFlags(cmd *cobra.Command) {
 	j.onError = choice{"continue", []string{"continue", "fail-fast"}}
 	f.Var(&j.onError, "on-error", "what a failed unit does to the job")
 	j.onBreaker = choice{"wait", []string{"wait", "skip"}}
-	f.Var(&j.onBreaker, "on-breaker", "what units do that meet an open circuit breaker")
+	f.Var(&j.onBreaker, "on-breaker", "what units do while their model's circuit breaker is open")
 	f.IntVar(&j.maxAttempts, "max-attempts", mapreduce.DefaultMaxAttempts, "attempts at a unit")
 	f.DurationVar(&j.unitTimeout, "unit-timeout", mapreduce.DefaultUnitTimeout, "time for an attempt")
 	f.IntVar(&j.breakerThreshold, "circuit-breaker-threshold", mapreduce.DefaultBreakerThreshold, "failures in a row that stop calls to a model")
-	f.DurationVar(&j.breakerTimeout, "circuit-breaker-timeout", mapreduce.DefaultBreakerTimeout, "how long they are stopped")
-	f.IntVar(&j.checkpointInterval, "checkpoint-interval", mapreduce.DefaultCheckpointInterval, "completed units from one mark of progress in the audit trail to the next; each unit is durable at once")
+	f.DurationVar(&j.breakerTimeout, "circuit-breaker-timeout", mapreduce.DefaultBreakerTimeout, "how long these calls are stopped")
+	f.IntVar(&j.checkpointInterval, "checkpoint-interval", mapreduce.DefaultCheckpointInterval, "completed units between two marks of progress in the audit trail; each unit is durable at once")
 
 	j.capture = choice{"off", []string{"off", "standard", "full"}}
-	f.Var(&j.capture, "capture", "what the trace keeps of calls of models: sums alone, each call, or prompts and answers too")
-	f.BoolVar(&j.cache, "cache", false, "take answers that models gave to the same questions of other jobs, and leave them this job's")
+	f.Var(&j.capture, "capture", "what the trace keeps of calls of models: only sums, each call, or each call with prompt and answer")
+	f.BoolVar(&j.cache, "cache", false, "use answers that models gave to the same questions of other jobs, and share this job's answers")
 	f.StringVar(&j.requestID, "request-id", "", "`name` of this submission: the same name again gives the same job")
 	j.addCompletions(cmd)
 }
 
-// addModel adds the flags that say who finds the values, and how models are
-// asked.
+// addModel adds the flags for the provider and its models.
 func (j *jobFlags) addModel(f *pflag.FlagSet) {
-	f.StringVar(&j.provider, "provider", "rules", "who finds the values: rules, or models of anthropic, openai or ollama")
+	f.StringVar(&j.provider, "provider", "rules", "who finds the values: rules, or a model of anthropic, openai or ollama")
 	f.StringVar(&j.model, "model", "", "`name` of the provider's model")
-	f.StringArrayVar(&j.aliases, "alias", nil, "what a model that stages of the pipeline name stands for, `NAME=PROVIDER/MODEL`; may be repeated")
+	f.StringArrayVar(&j.aliases, "alias", nil, "model behind a name that stages of the pipeline use, `NAME=PROVIDER/MODEL`; may be repeated")
 	f.StringVar(&j.baseURL, "base-url", "", "`address` of the provider's interface, or of a server that speaks it (default the provider's own)")
 	j.merge = choice{model.MergeBoth, model.Merges()}
-	f.Var(&j.merge, "merge", "who merges: the schema alone, a model, or a model what the schema leaves open")
-	f.IntVar(&j.glean, "glean", 0, "times that a model looks over what it has found in a unit")
-	f.Int64Var(&j.maxAnswer, "max-answer", llm.DefaultMaxTokens, "tokens of an answer at most")
+	f.Var(&j.merge, "merge", "who merges: the schema alone, a model, or a model only where the schema leaves a choice")
+	f.IntVar(&j.glean, "glean", 0, "times that a model reviews its answer for a unit")
+	f.Int64Var(&j.maxAnswer, "max-answer", llm.DefaultMaxTokens, "most tokens of an answer")
 }
 
-// addReduce adds the flags that say how outputs are reduced. What nobody has
-// asked for is left to the service, so it counts whether a flag was set.
+// addReduce adds the flags for reducing outputs. The service chooses what no flag
+// sets, so setReduce distinguishes a flag that was set from a default.
 func (j *jobFlags) addReduce(f *pflag.FlagSet) {
 	j.strategy = choice{"", []string{"static", "adaptive"}}
 	f.Var(&j.strategy, "strategy", "how outputs are grouped: a fixed number, or packed by size (default: one reduce, or batches if it does not fit)")
-	f.Int64Var(&j.chunkSize, "chunk-size", 0, "outputs that a reduce of a static tree takes (default 5)")
-	f.Int64Var(&j.targetTokenBudget, "target-token-budget", 0, "tokens that a call of a reduce of an adaptive tree may take")
-	f.Int64Var(&j.contextWindow, "context-window", 0, "tokens of the model's context, of which --budget-ratio is the budget")
+	f.Int64Var(&j.chunkSize, "chunk-size", 0, "static tree: outputs that a reduce reads (default 5)")
+	f.Int64Var(&j.targetTokenBudget, "target-token-budget", 0, "adaptive tree: tokens that a call of a reduce may read")
+	f.Int64Var(&j.contextWindow, "context-window", 0, "adaptive tree: tokens of the model's context; --budget-ratio of them are the budget")
 	f.Float64Var(&j.budgetRatio, "budget-ratio", 0, "part of the context window (default 0.5)")
-	f.Int64Var(&j.maxReduceLevels, "max-reduce-levels", 0, "levels of an adaptive tree between the map and the final reduce (default 10)")
+	f.Int64Var(&j.maxReduceLevels, "max-reduce-levels", 0, "adaptive tree: levels between the map and the final reduce (default 10)")
 	f.IntVar(&j.reduceContextLimit, "reduce-context-limit", mapreduce.DefaultReduceContextLimit, "without a strategy: tokens of outputs; more are reduced in levels")
-	f.IntVar(&j.reduceBatchSize, "reduce-batch-size", mapreduce.DefaultReduceBatchSize, "without a strategy: outputs that one reduce of a level takes")
+	f.IntVar(&j.reduceBatchSize, "reduce-batch-size", mapreduce.DefaultReduceBatchSize, "without a strategy: outputs that a reduce reads")
 }
 
-// setReduce enters in s what was asked for of how outputs are reduced.
+// setReduce copies the flags for reducing that were set to s.
 func (j *jobFlags) setReduce(flags *pflag.FlagSet, s *mapreduce.JobSpec) {
 	for name, set := range map[string]func(){
 		"strategy":             func() { s.Strategy = mapreduce.Strategy(j.strategy.valueIndex() + 1) },
@@ -164,9 +163,8 @@ func (j *jobFlags) inputConfig(a *app) input.Config {
 	return input.Config{Inputs: j.inputs, Include: j.include, Exclude: j.exclude, Sample: j.sample, Stdin: bufio.NewReader(a.stdin)}
 }
 
-// jobSpec returns the job that the flags describe. In a spec zero stands for the
-// default, so a zero that somebody has asked for is refused, or is given
-// otherwise.
+// jobSpec returns the job that the flags describe. In a spec, zero means the default.
+// So jobSpec refuses a flag that is set to zero, or encodes the zero as another value.
 func (j *jobFlags) jobSpec(flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
 	s := mapreduce.JobSpec{
 		RequestID: mapreduce.RequestID(j.requestID), Provider: j.provider, Model: j.model,
@@ -225,7 +223,7 @@ func (j *jobFlags) jobSpec(flags *pflag.FlagSet) (mapreduce.JobSpec, error) {
 	return s, nil
 }
 
-// checkMinimums refuses values below the least that makes sense.
+// checkMinimums refuses values that are too small to make sense.
 func (j *jobFlags) checkMinimums(flags *pflag.FlagSet) error {
 	for _, f := range []struct {
 		name         string
@@ -266,7 +264,7 @@ func (j *jobFlags) parseVariables() (map[string]string, error) {
 	return vars, nil
 }
 
-// modelAliases returns what the aliases of models stand for that stages name.
+// modelAliases returns the models behind the aliases that stages use.
 func (j *jobFlags) modelAliases() (map[string]string, error) {
 	aliases := make(map[string]string, len(j.aliases))
 	for _, v := range j.aliases {

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) pauseCommand() *cobra.Command {
-	return a.lifecycleCommand("pause", "Stop a job for now; what runs may finish",
+	return a.lifecycleCommand("pause", "Stop a job for now; running units may finish",
 		func(ctx context.Context, s *session, id mapreduce.JobID) (*mapreduce.Job, error) {
 			return s.PauseJob(ctx, id)
 		})
@@ -29,7 +29,7 @@ func (a *app) cancelCommand() *cobra.Command {
 		})
 }
 
-// lifecycleCommand makes a command that changes a job's state and prints what became of it.
+// lifecycleCommand returns a command that changes a job's state and prints the new state.
 func (a *app) lifecycleCommand(verb, short string, do func(context.Context, *session, mapreduce.JobID) (*mapreduce.Job, error)) *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
@@ -49,7 +49,7 @@ func (a *app) lifecycleCommand(verb, short string, do func(context.Context, *ses
 	return cmd
 }
 
-// moveJob makes the RunE of a command that changes one job.
+// moveJob returns the RunE of a command that changes one job.
 func (a *app) moveJob(id *string, do func(context.Context, *session, mapreduce.JobID) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		job, err := jobID(cmd, *id)
@@ -64,13 +64,13 @@ func (a *app) moveJob(id *string, do func(context.Context, *session, mapreduce.J
 }
 
 const (
-	sweepLook = 20 * time.Millisecond // between looks at what a cancel has swept
+	sweepLook = 20 * time.Millisecond // between looks at the units of a cancelled job
 	sweepWait = 30 * time.Second
 )
 
-// waitUntilSwept waits, if the service ends with this process, until the units of a
-// cancelled job have been marked as such, and returns the job. What is left
-// after a while is swept by whoever opens the store next.
+// waitUntilSwept returns a cancelled job. If the service ends with this process, it
+// first waits until the units of the job are marked as cancelled, but not longer
+// than sweepWait. The next process that opens the store marks the rest.
 func (s *session) waitUntilSwept(ctx context.Context, id mapreduce.JobID) (*mapreduce.Job, error) {
 	open := mapreduce.ListUnitsQuery{
 		Job: id, PageSize: 1, States: []mapreduce.UnitState{mapreduce.Blocked, mapreduce.Pending, mapreduce.Processing},
@@ -99,11 +99,11 @@ func (a *app) wakeCommand() *cobra.Command {
 	var id, unit, handle, answer string
 	cmd := &cobra.Command{
 		Use:   "wake --job-id ID --unit UNIT --handle HANDLE",
-		Short: "Make a unit go on that waits for something outside",
-		Long: `Wake makes a unit go on that is parked: one that waits for something outside, such
-as a batch at a vendor or a person. ` + "`coditect mapreduce units`" + ` shows such units with
-their handles, by which they are woken. The unit is told the answer, at most 64 KiB.
-Waking it again by the same handle changes nothing.`,
+		Short: "Wake a unit that waits for something outside",
+		Long: `Wake lets a parked unit continue. A parked unit waits for something outside, such as a
+batch at a vendor or a person. ` + "`coditect mapreduce units`" + ` shows parked units with their
+handles. The unit gets the answer, which has at most 64 KiB. A second wake with the
+same handle changes nothing.`,
 		Example: `  coditect mapreduce wake --job-id mr_20260101_a1b2c3 --unit 001.txt --handle review-1 --answer approved`,
 		Args:    cobra.NoArgs,
 	}
@@ -125,8 +125,8 @@ Waking it again by the same handle changes nothing.`,
 	a.addJobID(cmd, &id)
 	f := cmd.Flags()
 	f.StringVar(&unit, "unit", "", "the `unit` to wake")
-	f.StringVar(&handle, "handle", "", "what it is parked under")
-	f.StringVar(&answer, "answer", "", "what it is told")
+	f.StringVar(&handle, "handle", "", "handle under which the unit is parked")
+	f.StringVar(&answer, "answer", "", "answer for the unit")
 	return cmd
 }
 
@@ -134,7 +134,7 @@ func (a *app) removeCommand() *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
 		Use:     "delete --job-id ID",
-		Short:   "Remove a job that is not running, with all it holds",
+		Short:   "Remove a job that is not running, with all its data",
 		Example: "  coditect mapreduce delete --job-id mr_20260101_a1b2c3",
 		Args:    cobra.NoArgs,
 		RunE: a.moveJob(&id, func(ctx context.Context, s *session, id mapreduce.JobID) error {
@@ -156,9 +156,9 @@ func (a *app) watchCommand() *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
 		Use:   "watch --job-id ID",
-		Short: "Show a job as it moves, until it ends",
-		Long: `Watch shows a job as it moves, until it ends, and exits with the code that tells
-how it ended. With -o json each change is a line of JSON.`,
+		Short: "Show the progress of a job until it ends",
+		Long: `Watch shows the progress of a job until it ends. Its exit code says how the job ended.
+With -o json each change is a line of JSON.`,
 		Example: `  coditect mapreduce watch --job-id mr_20260101_a1b2c3`,
 		Args:    cobra.NoArgs,
 	}

@@ -11,19 +11,19 @@ import (
 	"github.com/coditect/mapreduce/orchestrator"
 )
 
-// limitFlags say what a process that moves jobs may ask of models.
+// limitFlags are the flags that limit the calls of models of all jobs.
 type limitFlags struct {
 	maxCalls int
 	rates    []string // PROVIDER[/MODEL]=LIMIT:N
 }
 
 func (l *limitFlags) addFlags(f *pflag.FlagSet) {
-	f.IntVar(&l.maxCalls, "max-calls", mapreduce.MaxFleetCalls, "units that may ask models at a time, of all jobs together")
-	f.StringArrayVar(&l.rates, "rate", nil, "`PROVIDER[/MODEL]=LIMIT:N`: what a model may be asked, where LIMIT is calls (at a time), "+
-		"requests, input or output (tokens) a minute; may be repeated. A lower limit that the provider tells counts")
+	f.IntVar(&l.maxCalls, "max-calls", mapreduce.MaxFleetCalls, "units of all jobs together that may ask models at a time")
+	f.StringArrayVar(&l.rates, "rate", nil, "`PROVIDER[/MODEL]=LIMIT:N`: limit for a model, where LIMIT is calls (at a time), or "+
+		"requests, input or output (tokens) a minute; may be repeated. The provider's own limit counts if it is lower")
 }
 
-// modelLimits returns what the flags say of models.
+// modelLimits returns the limits of a model by its name.
 func (l *limitFlags) modelLimits() (func(model string) orchestrator.ModelLimits, error) {
 	if l.maxCalls < 1 {
 		return nil, usageError("--max-calls: must be at least 1")
@@ -45,7 +45,7 @@ func (l *limitFlags) modelLimits() (func(model string) orchestrator.ModelLimits,
 	}, nil
 }
 
-// addLimit adds one limit. A model's name may have any sign in it.
+// addLimit adds one limit. The name of a model may contain any character.
 func addLimit(all map[string]orchestrator.ModelLimits, text string) error {
 	at := strings.LastIndex(text, "=")
 	name, limit := text[:max(at, 0)], text[at+1:]
@@ -58,14 +58,14 @@ func addLimit(all map[string]orchestrator.ModelLimits, text string) error {
 	m := all[name]
 	to := map[string]*int64{"calls": &m.Calls, "requests": &m.Rates.Requests, "input": &m.Rates.Input, "output": &m.Rates.Output}[kind]
 	if to == nil {
-		return usageError("--rate: %q: there is no limit %q; there are calls (at a time), requests, input and output (a minute)", text, kind)
+		return usageError("--rate: %q: %q is no limit; the limits are calls (at a time), requests, input and output (a minute)", text, kind)
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 1 {
 		return usageError("--rate: %q: %q is not a number above 0", text, number)
 	}
 	if *to != 0 && *to != n {
-		return usageError("--rate: %q: the same limit of %s is %d before", text, name, *to)
+		return usageError("--rate: %q: the same limit of %s was set to %d before", text, name, *to)
 	}
 	*to = n
 	all[name] = m

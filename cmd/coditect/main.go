@@ -1,9 +1,9 @@
 // Coditect extracts structured data from many documents, with a checked citation
 // behind every value.
 //
-// This package reads the command line, wires the parts, shows progress and turns
-// outcomes into exit codes. It decides nothing about jobs: all it does goes
-// through mapreduce.Client, whether that is in this process or far away.
+// This package reads the command line, connects the parts, shows progress and turns
+// outcomes into exit codes. It decides nothing about jobs: it calls
+// mapreduce.Client, whose service runs in this process or on a server.
 package main
 
 import (

@@ -17,50 +17,50 @@ import (
 	"github.com/coditect/mapreduce/worker/step"
 )
 
-// modelFlags say how a process that runs units reaches models.
+// modelFlags are the flags by which a process that runs units reaches models.
 type modelFlags struct {
 	prices    string
 	endpoints []string // PROVIDER=URL; of servers and workers
 	offered   []string // names of providers; of servers and workers
 
-	// Fleet is set for servers and workers, which run the jobs of others: those
-	// may not say where keys are sent.
+	// Fleet is set for servers and workers. They run the jobs of others, and such
+	// a job must not choose the address that a key is sent to.
 	fleet bool
 }
 
 // addFlags adds the flags of a process that runs its user's own jobs.
 func (m *modelFlags) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&m.prices, "prices", "", "YAML `file` of what models cost, over the list that comes with the program")
+	f.StringVar(&m.prices, "prices", "", "YAML `file` with prices of models, which replace those of the program's list")
 }
 
 // addFleet adds the flags of a process that runs the jobs of others.
 func (m *modelFlags) addFleet(f *pflag.FlagSet) {
 	m.addFlags(f)
-	f.StringArrayVar(&m.endpoints, "endpoint", nil, "`PROVIDER=URL`: where a provider's interface is; may be repeated")
+	f.StringArrayVar(&m.endpoints, "endpoint", nil, "`PROVIDER=URL`: address of a provider's interface; may be repeated")
 	f.StringSliceVar(&m.offered, "providers", nil, "providers to run units with (default all)")
 }
 
-// keyVariables name what holds the key of a provider.
+// keyVariables has, by provider, the environment variable that holds its key.
 var keyVariables = map[string]string{"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "ollama": "OLLAMA_API_KEY"}
 
 // modelProviders are the providers that ask models, sorted.
 func modelProviders() []string { return slices.Sorted(maps.Keys(keyVariables)) }
 
-// offeredSteps returns those steps that the process is to run units with.
+// offeredSteps returns the steps of the providers that --providers names.
 func (m *modelFlags) offeredSteps(all *step.Registry) (*step.Registry, error) {
 	if len(m.offered) == 0 {
 		return all, nil
 	}
 	for _, name := range m.offered {
 		if !slices.Contains(all.Names(), name) {
-			return nil, usageError("--providers: there is none named %q; there is %s", name, providerNames(all))
+			return nil, usageError("--providers: no provider is named %q; the providers are %s", name, providerNames(all))
 		}
 	}
 	return all.Only(m.offered...), nil
 }
 
-// modelAgents returns the agents that ask models, by provider. Keys are taken
-// from the environment, and go nowhere but into requests.
+// modelAgents returns the agents that ask models, by provider. It reads keys from
+// the environment; they go nowhere but into requests.
 func (a *app) modelAgents() (map[string]*model.Agent, error) {
 	prices, err := a.models.priceList()
 	if err != nil {
@@ -105,8 +105,8 @@ func (m *modelFlags) priceList() (*llm.Prices, error) {
 	return prices, nil
 }
 
-// setPrices gives a job the prices that this process was given for its model, so that
-// whoever runs it, and whoever shows it, reckons by them.
+// setPrices stores the price of the job's model from --prices in the job, so that
+// every process that runs or shows the job uses that price.
 func (m *modelFlags) setPrices(spec *mapreduce.JobSpec) error {
 	if _, said := spec.Vars[model.VarPrices]; m.prices == "" || said || keyVariables[spec.Provider] == "" {
 		return nil
@@ -135,16 +135,16 @@ func (m *modelFlags) baseURLs() (map[string]string, error) {
 	return out, nil
 }
 
-// A checker refuses jobs that no worker could run, and knows how long a document
-// may be.
+// A checker refuses jobs that no worker could run, and says how many tokens of a
+// document fit into the context window.
 type checker interface {
 	Check(*mapreduce.JobSpec) error
 	Room(*mapreduce.JobSpec) (int64, error)
 }
 
-// checkModel refuses a job that asks models, before anything is stored or spent,
-// if it could not run. Of a server's workers neither key nor address is known
-// here. It makes units fit the context window.
+// checkModel refuses a job whose model could not run it, before anything is stored or
+// spent, and makes units fit the context window. With a server it checks neither key
+// nor address, as only the workers know them.
 func (a *app) checkModel(spec *mapreduce.JobSpec, units *pflag.Flag) error {
 	if keyVariables[spec.Provider] == "" {
 		return nil
@@ -159,7 +159,7 @@ func (a *app) checkModel(spec *mapreduce.JobSpec, units *pflag.Flag) error {
 	return fitSpec(a.askers[spec.Provider], spec, units)
 }
 
-// keylessAgent returns an agent that knows of a job what can be known without a key.
+// keylessAgent returns an agent for the checks of a job that need no key.
 func keylessAgent(provider string) (*model.Agent, error) {
 	prices, err := llm.ListPrices()
 	if err != nil {
@@ -168,14 +168,14 @@ func keylessAgent(provider string) (*model.Agent, error) {
 	return keylessAgentWithPrices(provider, prices)
 }
 
-// keylessAgentWithPrices returns one that knows prices too.
+// keylessAgentWithPrices returns such an agent with a list of prices.
 func keylessAgentWithPrices(provider string, prices *llm.Prices) (*model.Agent, error) {
 	return model.New(model.Config{
 		Provider: provider, Trusted: true, Prices: prices, Random: rand.Float64, LLM: llm.Config{Key: llm.NewKey("of-the-workers")},
 	})
 }
 
-// fitSpec refuses a job that c would, and makes its units fit the context window.
+// fitSpec refuses a job that c refuses, and makes its units fit the context window.
 func fitSpec(c checker, spec *mapreduce.JobSpec, units *pflag.Flag) error {
 	if err := c.Check(spec); err != nil {
 		return usageError("--provider %s: %w", spec.Provider, err)
@@ -191,7 +191,7 @@ func fitSpec(c checker, spec *mapreduce.JobSpec, units *pflag.Flag) error {
 	return nil
 }
 
-// modelVars enters flags about the model in a job's variables.
+// modelVars copies the flags about the model to a job's variables.
 func (j *jobFlags) modelVars(flags *pflag.FlagSet, vars map[string]string) error {
 	for _, f := range []struct{ flag, name, value string }{
 		{"base-url", model.VarBaseURL, j.baseURL},
@@ -203,16 +203,15 @@ func (j *jobFlags) modelVars(flags *pflag.FlagSet, vars map[string]string) error
 			continue
 		}
 		if _, twice := vars[f.name]; twice {
-			return usageError("--%s: --var %s says it too", f.flag, f.name)
+			return usageError("--%s: is also set by --var %s", f.flag, f.name)
 		}
 		vars[f.name] = f.value
 	}
 	return nil
 }
 
-// checkModelless refuses with the provider rules what only a model could do: a job
-// whose owner believes that one read the documents, and none did, is worse than
-// none.
+// checkModelless refuses flags that only a model could follow, if the provider is
+// rules. Otherwise the owner would believe that a model had read the documents.
 func (j *jobFlags) checkModelless(flags *pflag.FlagSet, vars map[string]string) error {
 	if j.provider != rulesProvider {
 		return nil
@@ -233,12 +232,12 @@ func (j *jobFlags) checkModelless(flags *pflag.FlagSet, vars map[string]string) 
 		if !flags.Changed(f.flag) {
 			by = "--var " + f.name
 		}
-		return usageError("%s: the provider rules asks no model: name one that does with --provider, or leave it out", by)
+		return usageError("%s: the provider rules asks no model: name another provider with --provider, or leave this out", by)
 	}
 	return nil
 }
 
-// withModels adds the steps that ask models to others.
+// withModels adds the steps that ask models to the registry others.
 func withModels(others *step.Registry, askers map[string]*model.Agent) {
 	for name, asker := range askers {
 		others.Provide(mapreduce.Provider{Name: name, Models: true}, asker.Steps().With(checked.New))

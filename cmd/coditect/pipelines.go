@@ -28,7 +28,7 @@ func (j *jobFlags) readPipeline(s *mapreduce.JobSpec) (*pipeline.Pipeline, error
 	}
 	data, err := os.ReadFile(j.pipeline)
 	if err != nil {
-		return nil, usageError("--pipeline: is neither %s nor a file that can be read: %w", strings.Join(presetNames(), ", "), err)
+		return nil, usageError("--pipeline: is neither the name of a pipeline (%s) nor a file that can be read: %w", strings.Join(presetNames(), ", "), err)
 	}
 	p, err := pipeline.Parse(j.pipeline, data)
 	if err != nil {
@@ -38,7 +38,7 @@ func (j *jobFlags) readPipeline(s *mapreduce.JobSpec) (*pipeline.Pipeline, error
 	return p, knownVariables(p, s)
 }
 
-// pipelineFault words a fault of a pipeline file with its place.
+// pipelineFault returns the error for a fault in a pipeline file, with its place.
 func pipelineFault(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	switch {
@@ -50,8 +50,8 @@ func pipelineFault(err error) error {
 	return usageError("--pipeline: %s: %s: %s", e.Op, e.Field, e.Message)
 }
 
-// knownVariables refuses variables that nothing of a job with a pipeline of its
-// own would look at: one that is misspelled would else be without effect.
+// knownVariables refuses variables that a job with its own pipeline would never
+// read. Otherwise a misspelled variable would silently have no effect.
 func knownVariables(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 	if s.Provider == scriptedProvider {
 		return nil // its script is in variables
@@ -59,12 +59,12 @@ func knownVariables(p *pipeline.Pipeline, s *mapreduce.JobSpec) error {
 	known := slices.Concat(slices.Sorted(maps.Keys(p.Inputs)), model.Variables())
 	for _, v := range slices.Sorted(maps.Keys(s.Vars)) {
 		if !slices.Contains(known, v) {
-			return usageError("--var: %q is neither an input of the pipeline %s nor a setting of models; there is %s", v, p.Name, strings.Join(known, ", "))
+			return usageError("--var: %q is neither an input of the pipeline %s nor a setting of models; known are %s", v, p.Name, strings.Join(known, ", "))
 		}
 	}
 	for _, v := range model.Variables() {
 		if _, both := p.Inputs[v]; both {
-			return usageError("--pipeline: inputs: %q is the name of a setting of models; give the input another", v)
+			return usageError("--pipeline: inputs: %q is the name of a setting of models; give the input another name", v)
 		}
 	}
 	return nil
@@ -102,9 +102,9 @@ func (a *app) pipelinesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pipelines",
 		Short: "Show the pipelines that come with the program",
-		Long: `Pipelines lists the pipelines that come with the program, which --pipeline of run
-and plan takes by name. "pipelines show" prints one as a file, to be copied and
-changed: docs/pipelines.md says what such a file may hold.`,
+		Long: `Pipelines lists the pipelines that come with the program. --pipeline of run and plan
+accepts their names. "pipelines show" prints one as a file that you can copy and
+change; docs/pipelines.md describes such files.`,
 		Example: `  coditect mapreduce pipelines
   coditect mapreduce pipelines show extract > mine.yaml`,
 		Args: cobra.NoArgs,
@@ -161,7 +161,7 @@ func (a *app) showPipeline(name string) error {
 	return a.printData(p, func() { fmt.Fprintf(a.stdout, "%s", file) })
 }
 
-// messageOf is what an error says without the field of a request that it is about.
+// messageOf returns the message of an error without the field of the request.
 func messageOf(err error) string {
 	if e, ok := errors.AsType[*errs.Error](err); ok {
 		return e.Message

@@ -11,13 +11,13 @@ import (
 	"github.com/coditect/mapreduce/worker/step"
 )
 
-// A storeLocation is where jobs are kept: a data directory, or a cluster.
+// A storeLocation says where jobs are kept: in a data directory or in a cluster.
 type storeLocation struct {
 	dir     string // "" if there is a cluster
 	cluster embedded.Cluster
 }
 
-// String names the place, as --store takes it if it is a cluster.
+// String returns the data directory, or the cluster as --store names it.
 func (p storeLocation) String() string {
 	if p.cluster.File == "" {
 		return p.dir
@@ -28,7 +28,7 @@ func (p storeLocation) String() string {
 	return clusterKind + p.cluster.File + " under the prefix " + p.cluster.Prefix
 }
 
-// The kinds of store, as they stand before what names it.
+// The prefixes of the value of --store, which say what kind of store it names.
 const (
 	folderKind  = "pebble:"
 	clusterKind = "fdb:"
@@ -44,12 +44,13 @@ type storeFlags struct {
 func (p *storeFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&p.dataDir, "data-dir", "", "`folder` in which jobs are kept (default $XDG_DATA_HOME/coditect)")
 	f.StringVar(&p.store, "store", "", "where jobs are kept, pebble:DIR or fdb:`CLUSTER_FILE` (default pebble in --data-dir)")
-	f.StringVar(&p.cluster.Prefix, "store-prefix", "", "`name` before all keys in a FoundationDB cluster, so that installations can share it")
+	f.StringVar(&p.cluster.Prefix, "store-prefix", "", "first part of all keys in a FoundationDB cluster, a `name` that separates installations")
 	f.StringVar(&p.cluster.Installation, "installation", "", "`name` that the installation in a FoundationDB cluster must have")
-	f.DurationVar(&p.cluster.Timeout, "store-timeout", 5*time.Second, "how long to wait for a FoundationDB cluster to answer at first")
+	f.DurationVar(&p.cluster.Timeout, "store-timeout", 5*time.Second, "how long to wait for the first answer of a FoundationDB cluster")
 }
 
-// storeLocation returns what the flags say.
+// storeLocation returns the location that the flags name, or the directory
+// otherwise if they name none.
 func (p *storeFlags) storeLocation(otherwise string) (storeLocation, error) {
 	dir, isFolder := strings.CutPrefix(p.store, folderKind)
 	file, isCluster := strings.CutPrefix(p.store, clusterKind)
@@ -76,17 +77,17 @@ func (p *storeFlags) inCluster(file string) (storeLocation, error) {
 	case c.Timeout <= 0:
 		return storeLocation{}, usageError("--store-timeout: must be positive")
 	case c.Prefix == "mapreduce":
-		return storeLocation{}, usageError("--store-prefix: %q is the part of an installation without a prefix", c.Prefix)
+		return storeLocation{}, usageError("--store-prefix: %q is reserved for an installation without a prefix", c.Prefix)
 	case len(c.Prefix) > maxPrefix:
 		return storeLocation{}, usageError("--store-prefix: must have at most %d bytes, as it is part of every key", maxPrefix)
 	}
 	return storeLocation{cluster: c}, nil
 }
 
-// maxPrefix is the longest prefix, in bytes: keys are best short.
+// maxPrefix is the longest prefix, in bytes. The prefix is part of every key.
 const maxPrefix = 64
 
-// fleetTiming are settings of an orchestrator, for tests; help does not speak of them.
+// fleetTiming holds settings of an orchestrator for tests. Help does not show them.
 type fleetTiming struct {
 	lease, heartbeat, grace time.Duration
 }
@@ -100,7 +101,7 @@ func (t *fleetTiming) addFlags(f *pflag.FlagSet) {
 	}
 }
 
-// nodeConfig returns the configuration of a service in this process.
+// nodeConfig returns the configuration of the service in this process.
 func (a *app) nodeConfig(all *step.Registry, log *slog.Logger) (embedded.Config, error) {
 	hook, err := a.failpointHook()
 	if err != nil {
@@ -127,7 +128,7 @@ func (a *app) nodeConfig(all *step.Registry, log *slog.Logger) (embedded.Config,
 	}, nil
 }
 
-// placeWords are the flags that name the place again, on another command line.
+// placeWords returns the flags that name the same store on another command line.
 func (a *app) placeWords() []string {
 	p := a.global.location
 	switch {

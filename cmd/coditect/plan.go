@@ -19,7 +19,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/plan/render"
 )
 
-// A planner shows what one job would do, or what it did.
+// A planner shows the tree of one job, before or after it runs.
 type planner struct {
 	app    *app
 	flags  jobFlags
@@ -33,13 +33,13 @@ func (a *app) planCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan --input PATH... --schema FILE [-o FORMAT]",
 		Short: "Show what a job would do and cost, before anything is spent",
-		Long: `Plan takes the flags of run and shows the tree of units that it would make: the
-map level as it would be, the reduces above it, their sizes, and the calls, tokens,
-cost and time that they are expected to take. Nothing is stored or spent.
+		Long: `Plan accepts the flags of run and shows the tree of units that run would make: the
+map level, the reduces above it, their sizes, and their expected calls, tokens, cost
+and time. It stores nothing and spends nothing.
 
-A static tree is known before the run. One that depends on what units come to is
-estimated, and says so; --exact refuses it. With --job-id it is the tree of a job
-that was submitted, with the state of each unit and what it cost.`,
+A static tree is known before the run. A tree that depends on the outputs of units is
+estimated, and marked as an estimate; --exact refuses it. With --job-id, plan shows
+the tree of a submitted job, with the state and cost of each unit.`,
 		Example: `  coditect mapreduce plan --input receipts --schema receipt.yaml --chunk-size 5
   coditect mapreduce plan --input docs --schema s.yaml --context-window 128000 -o json
   coditect mapreduce plan --input docs --schema s.yaml --format svg > plan.svg
@@ -49,7 +49,7 @@ that was submitted, with the state of each unit and what it cost.`,
 	}
 	p.flags.addFlags(cmd)
 	f := cmd.Flags()
-	f.VarP(&p.format, "format", "o", "how it is shown")
+	f.VarP(&p.format, "format", "o", "format of the plan")
 	f.BoolVar(&p.exact, "exact", false, "refuse a plan that is an estimate")
 	a.addJobID(cmd, &p.job)
 	_ = cmd.RegisterFlagCompletionFunc("format", completeWords(p.format.of...)) // the flag exists
@@ -57,9 +57,8 @@ that was submitted, with the state of each unit and what it cost.`,
 	return cmd
 }
 
-// acceptRunFlags lets the command line of a run become that of its plan by one
-// word: what says where results go, or whether to wait for them, changes
-// nothing here.
+// acceptRunFlags accepts the flags of run that have no effect on a plan, so that
+// a user can turn the command line of a run into that of its plan by one word.
 func acceptRunFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.String("output", "", "as run has it; nothing is written")
@@ -103,7 +102,7 @@ func (p *planner) runPlan(cmd *cobra.Command) error {
 	return nil
 }
 
-// couldRun refuses a job that could not run, whoever has the key of its model.
+// couldRun refuses a job that could not run even with the key of its model.
 func (a *app) couldRun(spec *mapreduce.JobSpec, units *pflag.Flag) error {
 	if err := a.checkProvider(spec.Provider); err != nil {
 		return err
@@ -120,8 +119,7 @@ func (a *app) couldRun(spec *mapreduce.JobSpec, units *pflag.Flag) error {
 	return a.checkAccepted(*spec)
 }
 
-// planJob asks a server, or finds out in this process, which needs no store for
-// it.
+// planJob asks the server for the plan, or makes it in this process, without a store.
 func (a *app) planJob(ctx context.Context, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (p *mapreduce.Plan, err error) {
 	if a.global.server == "" {
 		rates, err := a.planRates()
@@ -151,7 +149,7 @@ func (p *planner) showJobTree(cmd *cobra.Command) error {
 		}
 	}
 	if len(odd) > 0 {
-		return usageError("--job-id: shows a job that there is, and cannot be set together with %s", strings.Join(odd, ", "))
+		return usageError("--job-id: shows a submitted job, and cannot be set together with %s", strings.Join(odd, ", "))
 	}
 	show := func(ctx context.Context, s *session, id mapreduce.JobID) error {
 		job, err := s.GetJob(ctx, id)

@@ -10,7 +10,7 @@ import (
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
-// What plans assume of time. docs/plan.md says so to users.
+// The times that plans assume. docs/plan.md states them.
 const (
 	rulesUnitTime = time.Millisecond // of a core, for a unit of the rules beside reading
 	rulesReadRate = 1_000_000        // tokens a second that a core reads by the rules
@@ -18,7 +18,7 @@ const (
 	writeRate     = 60               // tokens a second that it writes
 )
 
-// planRates returns what says of a job what its plan assumes of calls.
+// planRates returns the function that gives the rates that a job's plan assumes.
 func (a *app) planRates() (func(*mapreduce.JobSpec) plan.Rates, error) {
 	prices, err := a.models.priceList()
 	if err != nil {
@@ -32,8 +32,8 @@ func (a *app) planRates() (func(*mapreduce.JobSpec) plan.Rates, error) {
 	}, nil
 }
 
-// knowingAll returns, for each provider, an agent that knows of jobs what can be
-// known without a key.
+// knowingAll returns, for each provider, an agent for the checks of jobs that need
+// no key.
 func (a *app) knowingAll() (map[string]*model.Agent, error) {
 	prices, err := a.models.priceList()
 	if err != nil {
@@ -48,8 +48,8 @@ func (a *app) knowingAll() (map[string]*model.Agent, error) {
 	return askers, nil
 }
 
-// promptOverhead returns what says of a job what its calls take of the budget beside
-// what they read.
+// promptOverhead returns the function that gives the tokens of a job's calls for the
+// prompt and for the answer, which leave less of the budget for reading.
 func promptOverhead(askers map[string]*model.Agent) func(*mapreduce.JobSpec) (prompt, answer int64) {
 	return func(spec *mapreduce.JobSpec) (prompt, answer int64) {
 		if asker := askers[spec.Provider]; asker != nil {
@@ -59,8 +59,8 @@ func promptOverhead(askers map[string]*model.Agent) func(*mapreduce.JobSpec) (pr
 	}
 }
 
-// needsPriming returns what says of a job whether its first unit is to run alone. What it
-// looks at is made once for each provider: it is asked whenever a job is seen.
+// needsPriming returns the function that reports whether the first unit of a job must
+// run alone. The function is called often, so the agents are made once.
 func needsPriming(askers map[string]*model.Agent) func(*mapreduce.JobSpec) bool {
 	return func(spec *mapreduce.JobSpec) bool {
 		asker := askers[spec.Provider]
@@ -72,8 +72,8 @@ func needsPriming(askers map[string]*model.Agent) func(*mapreduce.JobSpec) bool 
 	}
 }
 
-// ruleRates are those of the rules, which call no model. Units that are more
-// than the cores slow each other down.
+// ruleRates returns the rates of the rules, which call no model. Units beyond the
+// number of cores slow each other down.
 func ruleRates(spec *mapreduce.JobSpec) plan.Rates {
 	shared := max(1, float64(spec.Parallelism)/float64(runtime.GOMAXPROCS(0)))
 	return plan.Rates{
@@ -81,7 +81,7 @@ func ruleRates(spec *mapreduce.JobSpec) plan.Rates {
 	}
 }
 
-// modelRates are those of a model. One whose price is not known costs nothing.
+// modelRates returns the rates of a model. A model without a known price costs nothing.
 func modelRates(spec *mapreduce.JobSpec, prices *llm.Prices) plan.Rates {
 	t, _ := prices.Tariff(spec.Provider, llm.Model(spec.Model))
 	r := plan.Rates{Model: true, CallTime: callTime, WriteRate: writeRate, InPrice: int64(t.Input), OutPrice: int64(t.Output)}

@@ -33,8 +33,8 @@ func (a *app) withSession(ctx context.Context, n accessMode, do func(*session) e
 	return errors.Join(causeOf(ctx, err), s.Close())
 }
 
-// hasNoData reports whether there is nothing to look at: no server is named, and
-// nothing was ever kept in the data directory. Looking should not make one.
+// hasNoData reports whether there are no jobs to show: no server is named, and the
+// data directory is empty or missing. A command that only reads must not create one.
 func (a *app) hasNoData() bool {
 	if a.global.server != "" || a.global.location.dir == "" {
 		return false
@@ -43,7 +43,7 @@ func (a *app) hasNoData() bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0
 }
 
-// onJob makes the RunE of a command that looks at one job.
+// onJob returns the RunE of a command that reads one job.
 func (a *app) onJob(id *string, do func(context.Context, *session, mapreduce.JobID) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		job, err := jobID(cmd, *id)
@@ -61,7 +61,7 @@ func (a *app) statusCommand() *cobra.Command {
 	var id string
 	cmd := &cobra.Command{
 		Use:   "status --job-id ID",
-		Short: "Show where a job is",
+		Short: "Show the state of a job",
 		Example: `  coditect mapreduce status --job-id mr_20260101_a1b2c3
   coditect mapreduce status --job-id mr_20260101_a1b2c3 -o json`,
 		Args: cobra.NoArgs,
@@ -102,7 +102,7 @@ func (a *app) printStatus(j *mapreduce.Job, idle bool) {
 		rows = append(rows, [2]string{"warning", visibleText(w)})
 	}
 	if idle && j.State.Running() {
-		rows = append(rows, [2]string{"note", "no process works on it; go on with `coditect mapreduce resume`"})
+		rows = append(rows, [2]string{"note", "no process works on it; continue with `coditect mapreduce resume`"})
 	}
 	for _, r := range rows {
 		fmt.Fprintf(a.stdout, "%-10s  %s\n", r[0], r[1])
@@ -112,7 +112,7 @@ func (a *app) printStatus(j *mapreduce.Job, idle bool) {
 func unitsOf(s jobStatus) string {
 	text := fmt.Sprintf("%d of %d complete, %d failed, %d running", s.Completed, s.Total, s.Failed, s.Running)
 	if s.Parked > 0 {
-		text += fmt.Sprintf(", %d parked: `coditect mapreduce units` shows what they wait for", s.Parked)
+		text += fmt.Sprintf(", %d parked: `coditect mapreduce units` shows what each waits for", s.Parked)
 	}
 	return text
 }
@@ -160,13 +160,13 @@ func (a *app) listCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&states, "status", nil, "only jobs that are running, completed, failed, cancelled or paused")
-	f.IntVar(&q.PageSize, "limit", 20, "how many to show")
+	f.IntVar(&q.PageSize, "limit", 20, "most jobs to show")
 	f.StringVar(&q.PageToken, "page-token", "", "`token` that an earlier page ended with")
 	_ = cmd.RegisterFlagCompletionFunc("status", completeWords("running", "completed", "failed", "cancelled", "paused")) // the flag exists
 	return cmd
 }
 
-// parseStates returns the states that users' words stand for.
+// parseStates returns the states for the words that users give.
 func parseStates(names []string) ([]mapreduce.JobState, error) {
 	var states []mapreduce.JobState
 	for _, name := range names {
@@ -181,7 +181,7 @@ func parseStates(names []string) ([]mapreduce.JobState, error) {
 		}
 		s, err := mapreduce.ParseJobState(name)
 		if err != nil {
-			return nil, usageError("--status: there is no %q; there are running, completed, failed, cancelled and paused", name)
+			return nil, usageError("--status: %q is no state; the states are running, completed, failed, cancelled and paused", name)
 		}
 		states = append(states, s)
 	}
@@ -203,7 +203,7 @@ func (a *app) printJobs(page *mapreduce.JobPage) error {
 	})
 }
 
-// printNextPage says how to see the next page.
+// printNextPage prints the flag that shows the next page.
 func (a *app) printNextPage(token string) {
 	if token != "" {
 		fmt.Fprintf(a.stderr, "there are more: --page-token %s\n", token)
@@ -248,7 +248,7 @@ func (a *app) unitsCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "units --job-id ID",
-		Short: "Show the units of a job, with what became of them",
+		Short: "Show the units of a job and their states",
 		Example: `  coditect mapreduce units --job-id mr_20260101_a1b2c3 --status failed
   coditect mapreduce units --job-id mr_20260101_a1b2c3 --limit 1000 -o json`,
 		Args: cobra.NoArgs,
@@ -278,7 +278,7 @@ func (a *app) unitsCommand() *cobra.Command {
 	a.addJobID(cmd, &id)
 	f := cmd.Flags()
 	f.StringSliceVar(&states, "status", nil, "only units that are blocked, pending, processing, complete, failed or cancelled")
-	f.IntVar(&q.PageSize, "limit", 100, "how many to show")
+	f.IntVar(&q.PageSize, "limit", 100, "most units to show")
 	f.StringVar(&q.PageToken, "page-token", "", "`token` that an earlier page ended with")
 	return cmd
 }
@@ -306,7 +306,7 @@ func (a *app) printUnits(job *mapreduce.Job, page *mapreduce.UnitPage) error {
 	})
 }
 
-// stateOf returns the state of a unit, with what it waits for if it is parked.
+// stateOf returns the state of a unit; of a parked unit also what it waits for.
 func stateOf(u results.UnitLine) string {
 	if u.Parked == nil {
 		return u.State
@@ -330,11 +330,11 @@ func (a *app) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit --job-id ID",
 		Short: "Show the chain of events of a job, and check it",
-		Long: `Audit shows every transaction that moved a job, the oldest first, and the seals
-that chain them by hash. With --verify the chain is computed anew first: the
-command fails at the first link that is not as it was sealed, and names it.
-PROGRESS is how far the job was each time that another --checkpoint-interval of
-units was complete; a unit that is completed again counts again.`,
+		Long: `Audit shows every transaction of a job, the oldest first, and the seals that chain
+them by hash. With --verify it first computes the chain again: it fails at the first
+link that differs from its seal, and names the link. PROGRESS shows how far the job
+was each time that another --checkpoint-interval of units was complete; a unit that is
+completed again counts again.`,
 		Example: `  coditect mapreduce audit --job-id mr_20260101_a1b2c3 --verify`,
 		Args:    cobra.NoArgs,
 	}
@@ -351,8 +351,8 @@ units was complete; a unit that is completed again counts again.`,
 	})
 	a.addJobID(cmd, &id)
 	f := cmd.Flags()
-	f.BoolVar(&q.Verify, "verify", false, "compute the chain anew")
-	f.IntVar(&q.PageSize, "limit", 100, "how many events to show")
+	f.BoolVar(&q.Verify, "verify", false, "check the chain of hashes")
+	f.IntVar(&q.PageSize, "limit", 100, "most events to show")
 	f.StringVar(&q.PageToken, "page-token", "", "`token` that an earlier page ended with")
 	return cmd
 }
@@ -378,7 +378,7 @@ func (a *app) printEvents(page *mapreduce.EventPage, verified bool) error {
 	})
 }
 
-// progressOf is how far the job was, where its checkpoint has that.
+// progressOf returns the progress of the job at a checkpoint; "" if c has none.
 func progressOf(c *mapreduce.Checkpoint) string {
 	if c.Progress == nil {
 		return ""
@@ -412,6 +412,6 @@ func (a *app) resultCommand() *cobra.Command {
 	})
 	a.addJobID(cmd, &id)
 	addOutput(cmd, &out)
-	cmd.Flags().BoolVar(&partial, "partial", false, "take what there is of a job that is not complete")
+	cmd.Flags().BoolVar(&partial, "partial", false, "write the results so far of a job that is not complete")
 	return cmd
 }

@@ -28,14 +28,14 @@ func (a *app) replayCommand() *cobra.Command {
 	var keep bool
 	cmd := &cobra.Command{
 		Use:   "replay --job-id ID [--output DIR]",
-		Short: "Run a job again from the answers that it was given, and compare",
-		Long: `Replay runs a complete job again over the documents that it had, and answers its
-units as they were answered then: no model is asked, no key is needed, nothing is
-spent. The job must have run with --capture full, unless it asked no model. Then it
-compares result.json of both, byte by byte.
+		Short: "Run a job again from its kept answers, and compare the results",
+		Long: `Replay runs a complete job again over the same documents, and gives its units the
+answers of the first run. It asks no model, needs no key and spends nothing. Then it
+compares both result.json, byte by byte. The first job must have run with --capture
+full, unless it asked no model.
 
-The repetition is a job of its own, which is deleted afterwards unless --keep is
-given. result.json has the id and the tokens of the job that was repeated.
+The repetition is a job of its own. Replay deletes it afterwards, unless --keep is
+given. Its result.json has the id and the tokens of the first job.
 
 Exit codes: 0 the results are the same, 1 they differ or the repetition failed.`,
 		Example: `  coditect mapreduce replay --job-id mr_20260101_a1b2c3
@@ -97,7 +97,7 @@ func (r *runner) replayJob(ctx context.Context, id mapreduce.JobID, keep bool) e
 	return r.reportComparison(replayed{Job: id, Replay: again.ID, Same: same, Output: r.output})
 }
 
-// deleteReplay deletes a repetition, unless it is to be kept.
+// deleteReplay deletes a repetition, unless the user keeps it.
 func (r *runner) deleteReplay(ctx context.Context, id mapreduce.JobID, keep bool) error {
 	if keep {
 		return nil
@@ -134,14 +134,14 @@ func (r *runner) compareResults(ctx context.Context, first, again *mapreduce.Job
 	return bytes.Equal(one, other), err
 }
 
-// reportComparison says what came of it.
+// reportComparison prints whether the results are the same.
 func (r *runner) reportComparison(p replayed) error {
 	err := r.app.printData(p, func() {
 		verdict := "is the same, byte by byte"
 		if !p.Same {
 			verdict = "is not the same"
 		}
-		fmt.Fprintf(r.app.stdout, "%s was run again without asking a model: result.json %s\n", p.Job, verdict)
+		fmt.Fprintf(r.app.stdout, "%s ran again without asking a model: result.json %s\n", p.Job, verdict)
 		if p.Output != "" {
 			fmt.Fprintf(r.app.stdout, "results are in %s\n", p.Output)
 		}

@@ -20,7 +20,7 @@ type globals struct {
 	config     string
 	format     format
 
-	location storeLocation // what placed says
+	location storeLocation // set by fillDefaults
 }
 
 // runMain runs a command line and returns the exit code.
@@ -39,7 +39,7 @@ func (a *app) runMain(ctx context.Context, args []string) int {
 	}
 	code := codeOf(err)
 	if code == exitUsage && cmd != nil {
-		fmt.Fprintf(a.stderr, "`%s --help` says how it is used\n", cmd.CommandPath())
+		fmt.Fprintf(a.stderr, "`%s --help` shows its usage\n", cmd.CommandPath())
 	}
 	return code
 }
@@ -61,11 +61,11 @@ func (a *app) rootCommand() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError("%w", err) })
 	f := root.PersistentFlags()
-	f.StringVar(&a.global.server, "server", "", "address of a server, `HOST:PORT` or unix:PATH; without one the service runs in this process")
+	f.StringVar(&a.global.server, "server", "", "address of a server, `HOST:PORT` or unix:PATH; without it the service runs in this process")
 	a.global.storeFlags.addFlags(f)
 	a.global.timing.addFlags(f)
-	f.StringVar(&a.global.config, "config", "", "YAML `file` of settings, named as the flags with _ for -")
-	f.VarP(&a.global.format, "format", "o", "how data is printed: text or json")
+	f.StringVar(&a.global.config, "config", "", "YAML `file` of settings; each is named like its flag, with _ for -")
+	f.VarP(&a.global.format, "format", "o", "format of printed data: text or json")
 	_ = root.RegisterFlagCompletionFunc("format", completeWords("text", "json")) // the flag exists
 	root.AddCommand(a.mapreduceCommand(), a.serveCommand(), a.workerCommand(), a.versionCommand())
 	checkArgs(root)
@@ -75,7 +75,7 @@ func (a *app) rootCommand() *cobra.Command {
 func (a *app) mapreduceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mapreduce",
-		Short: "Run jobs over documents, and look after them",
+		Short: "Run jobs over documents, and manage them",
 		Example: `  coditect mapreduce run --input docs --schema schema.yaml --output results
   coditect mapreduce status --job-id mr_20260101_a1b2c3`,
 		Args: cobra.NoArgs,
@@ -83,8 +83,8 @@ func (a *app) mapreduceCommand() *cobra.Command {
 	}
 	cmd.AddGroup(
 		&cobra.Group{ID: groupWork, Title: "Run jobs:"},
-		&cobra.Group{ID: groupLook, Title: "Look at jobs:"},
-		&cobra.Group{ID: groupSteer, Title: "Steer jobs:"},
+		&cobra.Group{ID: groupLook, Title: "Show jobs:"},
+		&cobra.Group{ID: groupSteer, Title: "Control jobs:"},
 		&cobra.Group{ID: groupCheck, Title: "Check:"},
 	)
 	for _, g := range []struct {
@@ -114,7 +114,7 @@ const (
 
 func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
-// checkArgs makes wrong arguments of any command errors of usage.
+// checkArgs turns the errors of all commands about arguments into usage errors.
 func checkArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -129,12 +129,13 @@ func checkArgs(cmd *cobra.Command) {
 	}
 }
 
-// completeWords returns a completion that offers them.
+// completeWords returns a completion that offers the words of list.
 func completeWords(list ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// requireFlags returns an error if a flag was not set, by whichever means.
+// requireFlags returns an error if one of the flags is not set: neither on the
+// command line nor in the environment nor in the configuration file.
 func requireFlags(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		if !cmd.Flags().Changed(name) {
@@ -145,12 +146,12 @@ func requireFlags(cmd *cobra.Command, names ...string) error {
 	return nil
 }
 
-// progressMeter returns what shows progress.
+// progressMeter returns a meter that shows progress on standard error.
 func (a *app) progressMeter() *progress.Meter {
 	return progress.New(progress.Config{Out: a.stderr, Terminal: a.terminal, Width: a.width})
 }
 
-// newLogger returns a logger of warnings; their times are of no interest on a
+// newLogger returns a logger of warnings without times, which do not matter on a
 // terminal.
 func newLogger(m *progress.Meter) *slog.Logger {
 	return slog.New(slog.NewTextHandler(m, &slog.HandlerOptions{

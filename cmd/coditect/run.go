@@ -24,12 +24,11 @@ func (a *app) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run --input PATH... --schema FILE [--output DIR]",
 		Short: "Submit a job, run it, and write its results",
-		Long: `Run submits a job over documents, runs it in this process or, with --server, on
-a server, and writes its results.
+		Long: `Run submits a job over documents, runs it, and writes its results. The job runs in
+this process or, with --server, on a server.
 
-Whatever happens, what was finished is kept: an interrupted job goes on with
-` + "`coditect mapreduce resume`" + `. A second run on the same data directory hands its job
-to the first.
+Finished work is always kept: ` + "`coditect mapreduce resume`" + ` continues an interrupted job.
+A second run on the same data directory hands its job to the first.
 
 Exit codes: 0 complete, 1 failed, 2 the command was wrong, 3 complete with failed
 units, 4 paused, 5 cancelled, 130 interrupted.`,
@@ -64,12 +63,11 @@ type runner struct {
 	s      *session
 }
 
-// runJob checks everything that can be checked before something is stored, and
-// then runs the job.
+// runJob makes all checks that need no store, and then runs the job.
 func (r *runner) runJob(cmd *cobra.Command, detach bool) error {
 	ctx, a := cmd.Context(), r.app
 	if detach && a.global.server == "" {
-		return usageError("--detach: needs --server, for this process is the service otherwise")
+		return usageError("--detach: needs --server; without it this process is the service and must not end")
 	}
 	spec, err := r.flags.jobSpec(cmd.Flags())
 	if err != nil {
@@ -141,8 +139,8 @@ func (r *runner) outputOf(id mapreduce.JobID) string {
 	return r.output
 }
 
-// submitJob submits a job. If the service goes away the submission is sent again,
-// to who has taken over: its request id makes it one job all the same.
+// submitJob submits a job. If the service goes away, submitJob sends the submission
+// again to the successor. The request id makes sure that there is one job.
 func (r *runner) submitJob(ctx context.Context, spec mapreduce.JobSpec, in input.Config) (*mapreduce.Job, error) {
 	var job *mapreduce.Job
 	submit := func() (err error) {
@@ -166,7 +164,7 @@ func (r *runner) submitJob(ctx context.Context, spec mapreduce.JobSpec, in input
 	return nil, err
 }
 
-// countDocuments passes documents on and shows how many there were, and how large.
+// countDocuments passes documents on and shows their number and size so far.
 func countDocuments(docs iter.Seq2[*mapreduce.Document, error], show func(documents, bytes int64)) iter.Seq2[*mapreduce.Document, error] {
 	return func(yield func(*mapreduce.Document, error) bool) {
 		documents, bytes := int64(0), int64(0)
@@ -209,7 +207,7 @@ func (r *runner) followAndWrite(ctx context.Context, id mapreduce.JobID) error {
 	return exitWith(exitOf(job))
 }
 
-// writeResults writes the results, and returns the job as it is then.
+// writeResults writes the results, and returns the job as it is afterwards.
 func (r *runner) writeResults(ctx context.Context, id mapreduce.JobID, dir string) (job *mapreduce.Job, err error) {
 	r.s.meter.Note("writing results to %s", dir)
 	err = r.s.retryReconnected(ctx, func() error {
@@ -224,10 +222,10 @@ func (r *runner) writeResults(ctx context.Context, id mapreduce.JobID, dir strin
 // unwrittenError says that a job is complete although its results were not written.
 func (r *runner) unwrittenError(ctx context.Context, id mapreduce.JobID, err error) error {
 	err = causeOf(ctx, err)
-	return &exitError{code: codeOf(err), err: fmt.Errorf("%s\nthe job is complete; its results are written by\n%s", errorMessage(err), r.commandLine("result", id))}
+	return &exitError{code: codeOf(err), err: fmt.Errorf("%s\nthe job is complete; write its results with\n%s", errorMessage(err), r.commandLine("result", id))}
 }
 
-// interruptedError says how a job goes on.
+// interruptedError says how to continue a job.
 func (r *runner) interruptedError(id mapreduce.JobID, last *mapreduce.Job) error {
 	if last != nil && r.app.global.format == jsonText {
 		if err := r.app.printData(statusOf(last), nil); err != nil {
@@ -235,7 +233,7 @@ func (r *runner) interruptedError(id mapreduce.JobID, last *mapreduce.Job) error
 		}
 	}
 	return &exitError{code: exitInterrupted, err: fmt.Errorf(
-		"interrupted: what job %s has finished is kept; it goes on with\n%s", id, r.commandLine("resume", id))}
+		"interrupted: the finished work of job %s is kept; continue with\n%s", id, r.commandLine("resume", id))}
 }
 
 // commandLine returns the command line of another command that writes results.
@@ -277,9 +275,9 @@ func (a *app) resumeCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "resume --job-id ID",
-		Short: "Go on with a job, and write its results",
-		Long: `Resume goes on with a job that was interrupted, paused or failed, or tries the
-failed units of a complete one again. Units that are complete are not run again.`,
+		Short: "Continue a job, and write its results",
+		Long: `Resume continues a job that was interrupted, paused or failed. For a complete job it
+tries the failed units again. It runs no complete unit again.`,
 		Example: `  coditect mapreduce resume --job-id mr_20260101_a1b2c3
   coditect mapreduce resume --job-id mr_20260101_a1b2c3 --budget 500000`,
 		Args: cobra.NoArgs,
@@ -295,7 +293,7 @@ failed units of a complete one again. Units that are complete are not run again.
 	addOutput(cmd, &out)
 	a.models.addFlags(cmd.Flags())
 	a.limits.addFlags(cmd.Flags())
-	cmd.Flags().Int64Var(&budget, "budget", 0, "tokens that the job may spend in all, instead of what it was given")
+	cmd.Flags().Int64Var(&budget, "budget", 0, "tokens that the job may spend in all, in place of its earlier budget")
 	return cmd
 }
 

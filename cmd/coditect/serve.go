@@ -18,12 +18,11 @@ import (
 	"github.com/coditect/mapreduce/worker/document"
 )
 
-// drainWait is how long units may run on when a server or a worker is told to
+// drainWait is how long units may run on after a server or a worker was asked to
 // stop.
 const drainWait = 25 * time.Second
 
-// aheadOf returns how many units a worker for jobs of all kinds holds beside
-// those that run.
+// aheadOf returns how many waiting units a worker for jobs of all kinds holds.
 func aheadOf(slots int) int { return max(1, slots/4) }
 
 // serveOptions are the flags of serve.
@@ -38,12 +37,12 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve jobs to other processes and machines",
-		Long: `Serve keeps jobs in a store and runs them for clients, with workers in this
-process and those that connect to it. Stopped with SIGTERM, it lets units finish
-or hands them back; jobs go on when it is started again.
+		Long: `Serve keeps jobs in a store and runs them for clients, with workers in this process
+and workers that connect to it. On SIGTERM it lets units finish or hands them back.
+Jobs continue when serve starts again.
 
-On a FoundationDB cluster several servers share the jobs, and go on with those of
-one that has died. That needs a program built with FoundationDB: make build-fdb.`,
+Several servers can share the jobs of a FoundationDB cluster. When a server dies, the
+others continue its jobs. This needs a program built with FoundationDB: make build-fdb.`,
 		Example: `  coditect serve
   coditect serve --listen 127.0.0.1:7600 --store pebble:/var/lib/coditect --workers 0
   coditect serve --store fdb:/etc/foundationdb/fdb.cluster --store-prefix prod`,
@@ -52,10 +51,10 @@ one that has died. That needs a program built with FoundationDB: make build-fdb.
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7600", "`address` to listen on")
-	f.IntVar(&o.workers, "workers", mapreduce.DefaultParallelism, "units to run in this process at a time; 0 leaves them to other workers")
+	f.IntVar(&o.workers, "workers", mapreduce.DefaultParallelism, "units to run in this process at a time; 0 leaves all units to other workers")
 	a.models.addFleet(f)
 	a.limits.addFlags(f)
-	f.BoolVar(&o.insecure, "insecure", false, "listen on an address that other machines can reach, although whoever does can do anything with the jobs")
+	f.BoolVar(&o.insecure, "insecure", false, "listen on an address that other machines can reach, although anyone who can reach it has full control of all jobs")
 	return cmd
 }
 
@@ -119,8 +118,8 @@ func checkPublic(o serveOptions) error {
 	if ip := net.ParseIP(host); o.insecure || host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return usageError("--listen: other machines can reach %s, and whoever does can do anything with the jobs, "+
-		"as there is neither TLS nor authentication; listen on 127.0.0.1, or say --insecure", o.listen)
+	return usageError("--listen: other machines can reach %s, and anyone who can reach it has full control of all jobs, "+
+		"as there is neither TLS nor authentication; listen on 127.0.0.1, or set --insecure", o.listen)
 }
 
 func (a *app) workerCommand() *cobra.Command {
@@ -131,11 +130,11 @@ func (a *app) workerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker --server ADDR...",
 		Short: "Run units for servers",
-		Long: `Worker runs units for the servers that it is given, and connects again when they
-come and go. Stopped with SIGTERM, it finishes what runs, or hands it back.
+		Long: `Worker runs units for the given servers, and connects again when they come back. On
+SIGTERM it finishes its units or hands them back.
 
-Keys of models are those of its environment, ANTHROPIC_API_KEY and OPENAI_API_KEY;
-a job cannot say where they are sent.`,
+It reads the keys of models from its environment, ANTHROPIC_API_KEY and
+OPENAI_API_KEY. A job cannot choose the address that a key is sent to.`,
 		Example: `  coditect worker --server 127.0.0.1:7600 --slots 20
   coditect worker --server 127.0.0.1:7600 --providers openai --endpoint openai=http://10.0.0.5:8000/v1`,
 		Args: cobra.NoArgs,

@@ -16,17 +16,17 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/progress"
 )
 
-// An accessMode is what a command wants of a service in this process.
+// An accessMode says what a command needs from a service in this process.
 type accessMode int
 
 const (
-	modeRead     accessMode = iota // what is stored
-	modeMoveJobs                   // jobs, but no units
-	modeRunUnits                   // on units too
+	modeRead     accessMode = iota // reads stored jobs
+	modeMoveJobs                   // changes jobs, but runs no units
+	modeRunUnits                   // also runs units
 )
 
-// A session is a command's connection to a service: a server's, this process's
-// own, or that of the process which holds the data directory.
+// A session is a command's connection to a service: on a server, in this process, or
+// in the process that holds the data directory.
 type session struct {
 	mapreduce.Client
 	app   *app
@@ -77,7 +77,7 @@ func (s *session) openOrConnect(ctx context.Context) error {
 	return s.startNode(ctx)
 }
 
-// startNode makes a node of this process do what the command needs.
+// startNode starts the parts of this process's node that the command needs.
 func (s *session) startNode(ctx context.Context) error {
 	if s.mode == modeRead {
 		return nil
@@ -94,7 +94,7 @@ func (s *session) startNode(ctx context.Context) error {
 	return s.startWorkers()
 }
 
-// runWorkerFor runs units in this process if the service is its own, as a job needs it.
+// runWorkerFor starts a worker for a job in this process, if the service is here too.
 func (s *session) runWorkerFor(spec *mapreduce.JobSpec) error {
 	all, err := s.app.stepRegistry()
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *session) runWorkerFor(spec *mapreduce.JobSpec) error {
 	return s.startWorkers()
 }
 
-// startWorkers starts the worker that was asked for.
+// startWorkers starts the worker that runWorkerFor has configured.
 func (s *session) startWorkers() error {
 	if s.node == nil || s.slots == 0 {
 		return nil
@@ -112,10 +112,10 @@ func (s *session) startWorkers() error {
 	return s.node.Work(s.slots, s.ahead)
 }
 
-// isRemote reports whether the service is a server's.
+// isRemote reports whether the service is on a server.
 func (s *session) isRemote() bool { return s.app.global.server != "" }
 
-// Close ends the session. What was finished is stored when it returns.
+// Close ends the session. When it returns, all finished work is stored.
 func (s *session) Close() error {
 	var err error
 	switch {
@@ -129,16 +129,16 @@ func (s *session) Close() error {
 }
 
 const (
-	callAgain    = time.Second     // between calls to a server that is not there
+	callAgain    = time.Second     // between calls to a server that does not answer
 	serverWait   = 5 * time.Minute // for a server to come back
 	handoverWait = 2 * time.Second // for another process to take a data directory over
 	handoverLook = 100 * time.Millisecond
-	attendEvery  = 5 * time.Second // looks whether the store answers
+	attendEvery  = 5 * time.Second // between checks whether the store answers
 )
 
-// followJob shows a job until it does not run any more, whoever serves it
-// meanwhile: a server that was restarted is called again, and if the process
-// that held the data directory has ended, this one takes over if it works.
+// followJob shows a job until it does not run any more. It calls a restarted server
+// again. If the process that held the data directory has ended, this process takes
+// over, unless it only reads.
 func (s *session) followJob(ctx context.Context, id mapreduce.JobID, show func(*mapreduce.Job) error) (*mapreduce.Job, error) {
 	var last *mapreduce.Job
 	var lost time.Time // when the service was found to be gone; zero while it is there
@@ -167,7 +167,7 @@ func (s *session) followJob(ctx context.Context, id mapreduce.JobID, show func(*
 	}
 }
 
-// isStoreAway reports whether err says that the service is there, and its store is not.
+// isStoreAway reports whether the service answered that its store is away.
 func isStoreAway(err error) bool { return errs.ReasonOf(err) == errs.StoreAway }
 
 func isServiceGone(err error) bool { return err != nil && errs.KindOf(err) == errs.Unavailable }
@@ -179,11 +179,11 @@ func (s *session) reconnectTimeout() time.Duration {
 	return serverWait
 }
 
-// isOnlyReader reports whether this process, which only reads, has the store, so that
-// nothing moves a job; on a cluster others may.
+// isOnlyReader reports whether this process has the store and only reads, so that
+// nothing moves a job. On a cluster other processes may.
 func (s *session) isOnlyReader() bool { return s.node != nil && s.mode == modeRead && !s.node.Shared() }
 
-// serveWatch watches a job, if anybody may move it.
+// serveWatch watches a job, if some process may move it.
 func (s *session) serveWatch(ctx context.Context, id mapreduce.JobID, show func(*mapreduce.Job) error) error {
 	if !s.isOnlyReader() {
 		return s.WatchJob(ctx, id, show)
@@ -195,11 +195,11 @@ func (s *session) serveWatch(ctx context.Context, id mapreduce.JobID, show func(
 	case !job.State.Running():
 		return show(job)
 	}
-	return errs.New(errs.Unavailable, "job %s is %s, and no process works on it; go on with `coditect mapreduce resume --job-id %s`",
+	return errs.New(errs.Unavailable, "job %s is %s, and no process works on it; continue with `coditect mapreduce resume --job-id %s`",
 		id, job.State, id)
 }
 
-// reconnectJob finds a service again and has it go on with a job.
+// reconnectJob finds a service again, which then continues the job.
 func (s *session) reconnectJob(ctx context.Context, id mapreduce.JobID) error {
 	if s.isRemote() {
 		return clock.Sleep(ctx, callAgain)
@@ -217,8 +217,8 @@ func (s *session) reconnectJob(ctx context.Context, id mapreduce.JobID) error {
 	return err
 }
 
-// warnIfSlow does something, and says so if it takes long because the store of the
-// service does not answer: what changes a job, or follows it, waits until it does.
+// warnIfSlow calls do. While do waits because the store of the service does not answer,
+// warnIfSlow says so.
 func (s *session) warnIfSlow(ctx context.Context, do func() error) error {
 	if !s.isRemote() && (s.node == nil || !s.node.Shared()) {
 		return do()
@@ -236,7 +236,7 @@ func (s *session) warnIfSlow(ctx context.Context, do func() error) error {
 	return err
 }
 
-// pollService asks now and then for next to nothing, until ctx ends.
+// pollService makes a cheap call now and then, until ctx ends.
 func (s *session) pollService(ctx context.Context, service mapreduce.Client) {
 	lost := false
 	for clock.Sleep(ctx, cmp.Or(s.app.attendEvery, attendEvery)) == nil {
@@ -252,11 +252,11 @@ func (s *session) pollService(ctx context.Context, service mapreduce.Client) {
 	}
 }
 
-// steadyTries bounds how often steady does something.
+// steadyTries bounds the calls of retryReconnected.
 const steadyTries = 3
 
-// retryReconnected does something, and does it again with another service if the one that
-// there was goes away meanwhile.
+// retryReconnected calls do, and calls it again with another service if the first one
+// goes away meanwhile.
 func (s *session) retryReconnected(ctx context.Context, do func() error) error {
 	for try, begun := 1, time.Now(); ; try++ {
 		err := do()
@@ -275,13 +275,14 @@ func (s *session) retryReconnected(ctx context.Context, do func() error) error {
 	}
 }
 
-// reopenStore opens the data directory anew, or connects to whoever holds it now.
+// reopenStore opens the data directory again, or connects to the process that now
+// holds it.
 func (s *session) reopenStore(ctx context.Context) error {
 	if err := s.Close(); err != nil && !isServiceGone(err) {
 		s.meter.Note("closing the connection: %v", err)
 	}
 	if s.mode == modeRead {
-		if err := clock.Sleep(ctx, handoverLook); err != nil { // leaves it to who waits to work
+		if err := clock.Sleep(ctx, handoverLook); err != nil { // lets a process that waits to work take over
 			return err
 		}
 	}

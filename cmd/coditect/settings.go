@@ -25,7 +25,7 @@ func (a *app) applySettings(cmd *cobra.Command) error {
 		return err
 	}
 	var errs []error
-	here := flags.Changed("data-dir") // a store from elsewhere does not go before it
+	here := flags.Changed("data-dir") // overrides a store from the environment or the file
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Changed || !isConfigurable(f.Name) || here && f.Name == "store" {
 			return
@@ -44,7 +44,7 @@ func (a *app) applySettings(cmd *cobra.Command) error {
 	return a.fillDefaults()
 }
 
-// notConfigured are the flags that only make sense on the command line.
+// notConfigured lists the flags that only make sense on the command line.
 var notConfigured = [...]string{"help", "config", "job-id", "page-token", "partial", "verify", "detach", "exact"}
 
 func isConfigurable(name string) bool {
@@ -56,7 +56,7 @@ func isConfigurable(name string) bool {
 	return true
 }
 
-// fillDefaults fills in what is not set by any means.
+// fillDefaults sets the location of the store.
 func (a *app) fillDefaults() (err error) {
 	a.global.location, err = a.global.storeFlags.storeLocation(a.defaultDataDir())
 	return err
@@ -81,8 +81,8 @@ func settingName(flag string) string { return strings.ReplaceAll(flag, "-", "_")
 // aliases are the names that ADR-028 has for settings, where they differ.
 var aliases = map[string]string{"max_concurrent_agents": "parallelism"}
 
-// fromEnvironment sets a flag from its variable, if that is set. Lists are
-// separated by commas.
+// fromEnvironment sets a flag from its environment variable, if that is set. Commas
+// separate the elements of a list.
 func (a *app) fromEnvironment(flags *pflag.FlagSet, f *pflag.Flag) error {
 	if f.Changed {
 		return nil
@@ -104,14 +104,14 @@ func (a *app) fromEnvironment(flags *pflag.FlagSet, f *pflag.Flag) error {
 	return nil
 }
 
-// A configFile is what a configuration file says, by name of the setting.
+// A configFile holds the values of a configuration file, by the names of their flags.
 type configFile struct {
 	name   string
 	values map[string]*yaml.Node
 }
 
-// readConfig reads a configuration file; without a name it is empty. Keys that
-// no command has as a flag are errors.
+// readConfig reads a configuration file; without a name the result is empty. A key
+// that is no command's flag is an error.
 func readConfig(root *cobra.Command, name string) (configFile, error) {
 	c := configFile{name: name, values: make(map[string]*yaml.Node)}
 	if name == "" {
@@ -147,7 +147,7 @@ func readConfig(root *cobra.Command, name string) (configFile, error) {
 	return c, nil
 }
 
-// settingsOf returns the settings that there are, with the names of their flags.
+// settingsOf returns the names of all settings, with the names of their flags.
 func settingsOf(cmd *cobra.Command) map[string]string {
 	known := make(map[string]string)
 	var visit func(*cobra.Command)
@@ -172,7 +172,7 @@ func (c configFile) faultAt(n *yaml.Node, format string, args ...any) error {
 	return usageError("--config: %s:%d:%d: %s", c.name, n.Line, n.Column, fmt.Sprintf(format, args...))
 }
 
-// applyFlag sets a flag to what the file says, if it does.
+// applyFlag sets a flag to its value in the file, if there is one.
 func (c configFile) applyFlag(flags *pflag.FlagSet, f *pflag.Flag) error {
 	n := c.values[f.Name]
 	if n == nil {
@@ -190,8 +190,8 @@ func (c configFile) applyFlag(flags *pflag.FlagSet, f *pflag.Flag) error {
 	return nil
 }
 
-// flagTexts returns a value as it would stand on the command line: a list several
-// times, and a mapping as KEY=VALUE.
+// flagTexts returns the texts that set a flag on the command line to a value: one for
+// each element of a list, and KEY=VALUE for each entry of a mapping.
 func (c configFile) flagTexts(n *yaml.Node, f *pflag.Flag) ([]string, error) {
 	_, several := f.Value.(pflag.SliceValue)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/coditect/mapreduce/cmd/coditect/internal/results"
 )
 
-// A jobStatus is what status prints, and list of each job.
+// A jobStatus is the data that status prints, and that list prints of each job.
 type jobStatus struct {
 	ID        mapreduce.JobID  `json:"job_id"`
 	Status    string           `json:"status"`
@@ -56,7 +56,7 @@ func statusOf(j *mapreduce.Job) jobStatus {
 
 const timeLayout = "2006-01-02T15:04:05Z"
 
-// printData prints data: v as JSON, or what inText prints.
+// printData prints v as JSON, or calls inText to print text.
 func (a *app) printData(v any, inText func()) error {
 	if a.global.format != jsonText {
 		inText()
@@ -68,7 +68,7 @@ func (a *app) printData(v any, inText func()) error {
 	return e.Encode(v)
 }
 
-// printLine prints v as JSON on one line, or what inText prints.
+// printLine prints v as JSON on one line, or calls inText to print text.
 func (a *app) printLine(v any, inText func()) error {
 	if a.global.format != jsonText {
 		inText()
@@ -95,7 +95,7 @@ func (a *app) printTable(header string, rows func(row func(cells ...any))) {
 	_ = w.Flush() // a terminal that is gone cannot be told so
 }
 
-// visibleText returns text on one line, without what a terminal would obey.
+// visibleText returns s on one line, without control characters for a terminal.
 func visibleText(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -108,7 +108,7 @@ func visibleText(s string) string {
 	}, s)
 }
 
-// printEnd says how a job ended, and where its results are.
+// printEnd prints how a job ended, and where its results are.
 func (a *app) printEnd(j *mapreduce.Job, dir string) error {
 	s := statusOf(j)
 	s.Output = dir
@@ -132,21 +132,21 @@ func (a *app) printEnd(j *mapreduce.Job, dir string) error {
 	})
 }
 
-// formatDollars writes a cost, which may not be known.
+// formatDollars returns a cost as text. A nil cost is unknown.
 func formatDollars(cost *float64) string {
 	if cost == nil {
-		return "cost unknown: no price is known of this model, --prices names one"
+		return "cost unknown: this model has no price; --prices sets one"
 	}
 	return fmt.Sprintf("$%.4f", *cost)
 }
 
-// savingsLines says what caches saved, one line a cache.
+// savingsLines returns one line for each cache that saved something.
 func savingsLines(s *results.Savings) (lines []string) {
 	if s == nil {
 		return nil
 	}
 	if s.Answers > 0 {
-		lines = append(lines, fmt.Sprintf("%s: %d answers were known, no model was asked", formatDollars(s.AnswersCost), s.Answers))
+		lines = append(lines, fmt.Sprintf("%s: %d answers came from other jobs", formatDollars(s.AnswersCost), s.Answers))
 	}
 	if s.CacheRead+s.CacheWrite > 0 {
 		lines = append(lines, fmt.Sprintf("%s: %d tokens of prompts were read from the vendor's cache, %d written to it",
@@ -162,7 +162,7 @@ func endingText(j *mapreduce.Job) string {
 	return j.State.String()
 }
 
-// outcomeText counts what became of a job's documents and units.
+// outcomeText returns the numbers of a job's documents and units, with tokens and time.
 func outcomeText(j *mapreduce.Job) string {
 	d := j.Coverage.Documents
 	parts := []string{
@@ -187,11 +187,11 @@ func outcomeText(j *mapreduce.Job) string {
 	return strings.Join(append(parts, j.Updated.Sub(j.Created).Round(1e6).String()), ", ")
 }
 
-// hintOf says what resuming a job would do, if anything.
+// hintOf says what a resume of the job would do; "" if nothing.
 func hintOf(j *mapreduce.Job) string {
 	switch {
 	case j.State == mapreduce.JobPaused, j.State == mapreduce.JobFailed:
-		return "go on with"
+		return "continue with"
 	case j.State == mapreduce.JobComplete && j.FailedUnits > 0:
 		return "try the failed units again with"
 	}
@@ -204,7 +204,7 @@ func (a *app) addJobID(cmd *cobra.Command, id *string) {
 	_ = cmd.RegisterFlagCompletionFunc("job-id", a.completeJobID) // the flag exists
 }
 
-// jobID returns the job that a command is about.
+// jobID returns the id that --job-id gives.
 func jobID(cmd *cobra.Command, name string) (mapreduce.JobID, error) {
 	if err := requireFlags(cmd, "job-id"); err != nil {
 		return "", err

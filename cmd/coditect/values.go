@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A format is how data is printed.
+// A format is the form of printed data.
 type format string
 
 const (
@@ -38,7 +38,7 @@ func (f *format) Set(s string) error {
 // Type implements pflag.Value.
 func (*format) Type() string { return "text|json" }
 
-// A choice is a flag with few values.
+// A choice is a flag with a fixed list of values.
 type choice struct {
 	value string
 	of    []string
@@ -61,5 +61,5 @@ func (c *choice) Set(s string) error {
 // Type implements pflag.Value.
 func (c *choice) Type() string { return strings.Join(c.of, "|") }
 
-// valueIndex returns which of the values it is.
+// valueIndex returns the index of the value in the list.
 func (c *choice) valueIndex() uint8 { return uint8(slices.Index(c.of, c.value)) }
