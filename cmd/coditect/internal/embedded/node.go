@@ -18,11 +18,16 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/grpc"
 
 	"github.com/coditect/mapreduce/api/client"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/server"
+	"github.com/coditect/mapreduce/api/telemetry"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/store"
@@ -72,6 +77,9 @@ type Config struct {
 	Hook failpoint.Hook
 	// Logger defaults to none.
 	Logger *slog.Logger
+	// Meter and Tracer are told of the calls of the service. They default to none.
+	Meter  metric.Meter
+	Tracer trace.Tracer
 }
 
 func (c Config) withDefaults() Config {
@@ -80,6 +88,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Meter == nil {
+		c.Meter = metricnoop.Meter{}
+	}
+	if c.Tracer == nil {
+		c.Tracer = tracenoop.Tracer{}
 	}
 	return c
 }
@@ -138,7 +152,11 @@ func (n *Node) wireService() (err error) {
 	if err != nil {
 		return err
 	}
-	n.server, err = server.New(n.orch, n.orch, server.Config{
+	service, err := telemetry.NewService(n.orch, n.config.Meter, n.config.Tracer)
+	if err != nil {
+		return err
+	}
+	n.server, err = server.New(service, n.orch, server.Config{
 		Logger:  n.config.Logger,
 		Options: []grpc.ServerOption{grpc.StatsHandler(n.guests)},
 	})

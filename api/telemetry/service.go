@@ -1,0 +1,200 @@
+// Package telemetry measures and traces what passes an interface: its types stand
+// before a service, call it, and tell a meter and a tracer. They never tell either the
+// contents of documents, prompts or answers.
+package telemetry
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// CallDuration is the name of the histogram of how long calls of a service take, in
+// seconds. It has the attributes "method", and of calls that fail "error.type", an
+// errs.Kind.
+const CallDuration = "coditect.service.call.duration"
+
+var _ mapreduce.Service = (*Service)(nil)
+
+// A Service passes each call on to another service, times it and traces it. A span has
+// the attributes of CallDuration, and "coditect.job.id", "coditect.tenant.id" and
+// "coditect.principal.name" as far as these are known.
+type Service struct {
+	next     mapreduce.Service
+	tracer   trace.Tracer
+	duration metric.Float64Histogram
+}
+
+// NewService returns a service that tells m and t of the calls of next.
+func NewService(next mapreduce.Service, m metric.Meter, t trace.Tracer) (*Service, error) {
+	duration, err := m.Float64Histogram(CallDuration, metric.WithUnit("s"), metric.WithDescription("How long calls of the service take."))
+	if err != nil {
+		return nil, errs.New(errs.Internal, "instrument %s: %w", CallDuration, err)
+	}
+	return &Service{next: next, tracer: t, duration: duration}, nil
+}
+
+// observe makes a call of a method. id is the job that it is about, or empty.
+func (s *Service) observe(ctx context.Context, method string, by mapreduce.Principal, id mapreduce.JobID, call func(context.Context) error) {
+	ctx, span := s.tracer.Start(ctx, "Service/"+method, trace.WithAttributes(
+		attribute.String("method", method), attribute.String("coditect.tenant.id", string(by.Tenant)),
+		attribute.String("coditect.principal.name", by.Name),
+	))
+	defer span.End()
+	if id != "" {
+		span.SetAttributes(attribute.String("coditect.job.id", string(id)))
+	}
+	begun := time.Now()
+	err := call(ctx)
+	about := []attribute.KeyValue{attribute.String("method", method)}
+	if err != nil {
+		failed := attribute.String("error.type", errs.KindOf(err).String())
+		about = append(about, failed)
+		span.SetAttributes(failed)
+		span.SetStatus(codes.Error, errs.KindOf(err).String())
+	}
+	s.duration.Record(ctx, time.Since(begun).Seconds(), metric.WithAttributes(about...))
+}
+
+// SubmitJob implements mapreduce.Service.
+func (s *Service) SubmitJob(ctx context.Context, by mapreduce.Principal, spec mapreduce.JobSpec, docs iter.Seq2[*mapreduce.Document, error]) (job *mapreduce.Job, err error) {
+	s.observe(ctx, "SubmitJob", by, "", func(ctx context.Context) error {
+		job, err = s.next.SubmitJob(ctx, by, spec, docs)
+		return err
+	})
+	return job, err
+}
+
+// PlanJob implements mapreduce.Service.
+func (s *Service) PlanJob(ctx context.Context, by mapreduce.Principal, q mapreduce.PlanQuery, docs iter.Seq2[*mapreduce.Document, error]) (plan *mapreduce.Plan, err error) {
+	s.observe(ctx, "PlanJob", by, "", func(ctx context.Context) error {
+		plan, err = s.next.PlanJob(ctx, by, q, docs)
+		return err
+	})
+	return plan, err
+}
+
+// GetJob implements mapreduce.Service.
+func (s *Service) GetJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID) (job *mapreduce.Job, err error) {
+	s.observe(ctx, "GetJob", by, id, func(ctx context.Context) error {
+		job, err = s.next.GetJob(ctx, by, id)
+		return err
+	})
+	return job, err
+}
+
+// ListJobs implements mapreduce.Service.
+func (s *Service) ListJobs(ctx context.Context, by mapreduce.Principal, q mapreduce.ListJobsQuery) (page *mapreduce.JobPage, err error) {
+	s.observe(ctx, "ListJobs", by, "", func(ctx context.Context) error {
+		page, err = s.next.ListJobs(ctx, by, q)
+		return err
+	})
+	return page, err
+}
+
+// WatchJob implements mapreduce.Service.
+func (s *Service) WatchJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID, fn func(*mapreduce.Job) error) (err error) {
+	s.observe(ctx, "WatchJob", by, id, func(ctx context.Context) error {
+		err = s.next.WatchJob(ctx, by, id, fn)
+		return err
+	})
+	return err
+}
+
+// ResumeJob implements mapreduce.Service.
+func (s *Service) ResumeJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID, r mapreduce.Resume) (job *mapreduce.Job, err error) {
+	s.observe(ctx, "ResumeJob", by, id, func(ctx context.Context) error {
+		job, err = s.next.ResumeJob(ctx, by, id, r)
+		return err
+	})
+	return job, err
+}
+
+// PauseJob implements mapreduce.Service.
+func (s *Service) PauseJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID) (job *mapreduce.Job, err error) {
+	s.observe(ctx, "PauseJob", by, id, func(ctx context.Context) error {
+		job, err = s.next.PauseJob(ctx, by, id)
+		return err
+	})
+	return job, err
+}
+
+// CancelJob implements mapreduce.Service.
+func (s *Service) CancelJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID) (job *mapreduce.Job, err error) {
+	s.observe(ctx, "CancelJob", by, id, func(ctx context.Context) error {
+		job, err = s.next.CancelJob(ctx, by, id)
+		return err
+	})
+	return job, err
+}
+
+// DeleteJob implements mapreduce.Service.
+func (s *Service) DeleteJob(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID) (err error) {
+	s.observe(ctx, "DeleteJob", by, id, func(ctx context.Context) error {
+		err = s.next.DeleteJob(ctx, by, id)
+		return err
+	})
+	return err
+}
+
+// ListUnits implements mapreduce.Service.
+func (s *Service) ListUnits(ctx context.Context, by mapreduce.Principal, q mapreduce.ListUnitsQuery) (page *mapreduce.UnitPage, err error) {
+	s.observe(ctx, "ListUnits", by, q.Job, func(ctx context.Context) error {
+		page, err = s.next.ListUnits(ctx, by, q)
+		return err
+	})
+	return page, err
+}
+
+// WakeUnit implements mapreduce.Service.
+func (s *Service) WakeUnit(ctx context.Context, by mapreduce.Principal, job mapreduce.JobID, unit mapreduce.UnitID, handle string, answer []byte) (woken *mapreduce.Unit, err error) {
+	s.observe(ctx, "WakeUnit", by, job, func(ctx context.Context) error {
+		woken, err = s.next.WakeUnit(ctx, by, job, unit, handle, answer)
+		return err
+	})
+	return woken, err
+}
+
+// GetResult implements mapreduce.Service.
+func (s *Service) GetResult(ctx context.Context, by mapreduce.Principal, id mapreduce.JobID, partial bool, sink func(*mapreduce.ResultPart) error) (err error) {
+	s.observe(ctx, "GetResult", by, id, func(ctx context.Context) error {
+		err = s.next.GetResult(ctx, by, id, partial, sink)
+		return err
+	})
+	return err
+}
+
+// ListEvents implements mapreduce.Service.
+func (s *Service) ListEvents(ctx context.Context, by mapreduce.Principal, q mapreduce.ListEventsQuery) (page *mapreduce.EventPage, err error) {
+	s.observe(ctx, "ListEvents", by, q.Job, func(ctx context.Context) error {
+		page, err = s.next.ListEvents(ctx, by, q)
+		return err
+	})
+	return page, err
+}
+
+// AnswerCache implements mapreduce.Service.
+func (s *Service) AnswerCache(ctx context.Context, by mapreduce.Principal, t mapreduce.TenantID, forget bool) (cache *mapreduce.AnswerCache, err error) {
+	s.observe(ctx, "AnswerCache", by, "", func(ctx context.Context) error {
+		cache, err = s.next.AnswerCache(ctx, by, t, forget)
+		return err
+	})
+	return cache, err
+}
+
+// CheckStore implements mapreduce.Service.
+func (s *Service) CheckStore(ctx context.Context, by mapreduce.Principal, found func(mapreduce.Finding) error) (err error) {
+	s.observe(ctx, "CheckStore", by, "", func(ctx context.Context) error {
+		err = s.next.CheckStore(ctx, by, found)
+		return err
+	})
+	return err
+}
