@@ -17,6 +17,8 @@ BENCH    ?= .
 FIGURES  ?= .
 FUZZTIME ?= 10s
 TRIALS   ?= 200
+TIMES    ?= 50
+FLAKY    ?= .
 # How many programs each property is tried with by test-race and on FoundationDB,
 # and which tests are left out there; CI has less time than `make test-fdb`.
 CHECKS   ?= 100
@@ -40,28 +42,77 @@ build: ## build bin/coditect, without cgo
 build-fdb: ## build bin/coditect-fdb, with FoundationDB; needs cgo and libfdb_c 7.3
 	CGO_ENABLED=1 go build -tags fdb $(TRIM) -ldflags '-s -w -X main.version=$(VERSION)' -o bin/coditect-fdb ./cmd/coditect
 
-# The race detector makes these tests five to fifteen times as dear, and what runs at
-# once in them runs at once in others too: they read many documents, plan thousands of units,
-# count calls, or try formats of models that differ in what they encode. They run
-# without it. So do properties of store/jobs, which are tried with it as well, a
-# fifth as often.
-UNRACED    := TestPackages|TestLargeLevel|TestChunkingKeeps|TestResultDoesNotDependOnTheTree|TestMatrixOfFaults/(openai|ollama)|TestTheFleetKeeps|TestTheFleetLearns|TestFiftyCalls
+# The race detector makes a test five to fifteen times as dear, and finds races only
+# where something runs at once. So it is left out of
+# - packages in which no goroutine begins and no lock is held, in code or in tests;
+# - LARGE tests, which are about sizes, counts and formats: what runs at once in them
+#   runs at once in others too;
+# - tests APART, which start the program that users have, and look at what it leaves:
+#   TestScripts and tests with models start a program that looks for races;
+# - PROPERTIES of store/jobs, each of which runs in one goroutine;
+# - STORMS, but for one of each kind.
+# `make test-race` runs all of it with the race detector.
+LARGE := TestPackages$$|TestLargeLevel|TestLargestDocument|TestMergedRecordsLargerThanAnOutput|TestUnitsWithManyInputs
+LARGE := $(LARGE)|TestDocumentsWithMuchMetadata|TestChunkingKeeps|TestResultDoesNotDependOnTheTree|TestHostileTexts|TestLongText
+LARGE := $(LARGE)|TestMatrixOfFaults/(openai|ollama)|TestTheFleetKeeps|TestTheFleetLearns|TestFiftyCalls|TestScripts/large
+LARGE := $(LARGE)|TestNeighbour$$|TestModels$$|TestReducing$$
+APART := TestKilledAtEveryPoint|TestKilledAgainAndAgain|TestUnknownPoint|TestSoakKills|TestSoakWorkers|TestSoakStopped|TestStoppedWorker
+APART := $(APART)|TestDoctorOfADamagedStore|TestLookingLeavesTheStoreAlone|TestExamplesGiveTheSameOnEveryStore
 PROPERTIES := TestAgainstModel|TestBudgetIsNeverOverspent|TestTreesInAnyOrder|SlotsAreNeverExceeded
-HOLD       := ./orchestrator ./store/jobs ./worker/output ./worker/rules
-PLAIN       = $(filter $(HOLD),$(PKG:./...=$(HOLD)))
+STORMS := TestSoak(Storms|Trees|Budgets)|TestBudgetWhileWorkersDie
+UNRACED := $(LARGE)|$(APART)|$(PROPERTIES)
+
+# How often processes are killed in each soak test.
+export CODITECT_SOAK_TRIALS ?= 5
+
+# Packages with tests, apart by whether something runs at once in them; the longest go
+# first, so that no core waits for them at the end. What they leave out runs in PLAIN.
+TESTED     = $(eval TESTED := $(patsubst $(CURDIR)/%,./%,$(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' $(PKG))))$(TESTED)
+BEGINS    := ^[[:space:]]*go (func|[a-z])|\.Go\(|[a-z]\.Parallel\(\)|RunParallel|synctest|"sync(/atomic)?"
+CONCURRENT = $(eval CONCURRENT := $(filter $(TESTED),$(patsubst %/,%,$(sort $(dir $(shell grep -lE '$(BEGINS)' $(TESTED:=/*.go)))))))$(CONCURRENT)
+SEQUENTIAL = $(filter-out $(CONCURRENT),$(TESTED))
+LONGEST   := ./cmd/coditect ./orchestrator ./worker
+RACED      = $(filter $(LONGEST),$(CONCURRENT)) $(filter-out $(LONGEST),$(CONCURRENT))
+PLAIN      = $(filter ./cmd/coditect ./orchestrator ./store/jobs ./deploy/bench/figures ./orchestrator/token,$(CONCURRENT))
+
+.PHONY: memory
+memory:
+	@echo $(MEMORY)
+
+# Stores sync what they write, thousands of times. What tests kill is a process and
+# never the machine, so their folders are in memory where there is room; those of the
+# compiler stay where they are.
+MEMORY    := $(shell [ -w /dev/shm ] && [ "$$(df -k --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 3000000 ] && \
+	probe=$$(mktemp -p /dev/shm) && { dd if=/dev/zero of="$$probe" bs=4k count=1 oflag=direct status=none 2>/dev/null && echo /dev/shm; rm "$$probe"; })
+IN_MEMORY := tmp=$$(mktemp -d "$(or $(MEMORY),$${TMPDIR:-/tmp})/t.XXXXXX"); trap 'rm -rf "$$tmp"' EXIT; \
+	export GOTMPDIR="$${GOTMPDIR:-$${TMPDIR:-/tmp}}" TMPDIR="$$tmp";
+
+# What vet has to say, `make lint` says.
+TEST := go test -vet=off
 
 .PHONY: test
-test: ## run all tests, nearly all with the race detector
-	go test -race -timeout 45m -skip '$(UNRACED)' $(PKG)
-	$(if $(PLAIN),go test -timeout 45m -run '$(UNRACED)|$(PROPERTIES)' $(PLAIN))
+test: ## run all tests, what runs at once with the race detector
+	@$(IN_MEMORY) set -x; \
+	$(if $(CONCURRENT),CODITECT_STORM_TRIALS=1 CGO_ENABLED=1 $(TEST) -race -timeout 45m -skip '$(UNRACED)' $(RACED);) \
+	$(if $(PLAIN),CGO_ENABLED=0 $(TEST) -timeout 45m -run '$(UNRACED)|$(STORMS)' $(PLAIN);) \
+	$(if $(SEQUENTIAL),CGO_ENABLED=0 $(TEST) $(SEQUENTIAL);)
 
 .PHONY: test-race
 test-race: ## run all tests with the race detector, and properties in full: CHECKS=100
-	RAPID_CHECKS=$(CHECKS) go test -race -timeout 60m $(PKG)
+	@$(IN_MEMORY) set -x; RAPID_CHECKS=$(CHECKS) CGO_ENABLED=1 $(TEST) -race -timeout 120m $(PKG)
+
+# Tests of all packages in which something runs at once: of time, processes and chance.
+.PHONY: flaky
+flaky: ## run tests of time, processes and chance over and over, and count: TIMES=50 FLAKY=pattern PKG=package
+	@$(IN_MEMORY) set -x; CODITECT_SOAK_TRIALS=1 CGO_ENABLED=0 $(TEST) -json -timeout 0 -count $(TIMES) \
+		-run '$(FLAKY)' -skip '$(LARGE)' $(RACED) | go run ./deploy/tally
+
+.PHONY: test-all
+test-all: test test-race soak flaky fuzz ## run all there is on one machine, at length: hours
 
 # Suites run on the cluster that FDB_CLUSTER_FILE names, in parts of it of their
 # own, which they clear; then again with a client that fails and dawdles at random.
-TEST_FDB := CODITECT_TEST_FDB=require go test -tags fdb -count 1 -timeout 120m -skip '$(SKIP_FDB)'
+TEST_FDB := CODITECT_TEST_FDB=require CGO_ENABLED=1 go test -vet=off -tags fdb -count 1 -timeout 120m -skip '$(SKIP_FDB)'
 
 .PHONY: test-fdb
 test-fdb: ## run the suites on FoundationDB: FDB_CLUSTER_FILE=file

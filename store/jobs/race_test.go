@@ -9,8 +9,8 @@ import (
 
 // raceChecks is how often a property is tried while races are looked for, unless
 // RAPID_CHECKS or -rapid.checks says otherwise. Properties run in one goroutine,
-// and up to fifteen times as slowly; `make test` tries them again without.
-const raceChecks = "20"
+// and up to fifteen times as slowly; `make test` tries them without.
+const raceChecks = "5"
 
 func init() {
 	if _, found := os.LookupEnv("RAPID_CHECKS"); found {
