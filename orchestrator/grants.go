@@ -11,7 +11,6 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/store/jobs/grants"
-	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 func randomJitter() float64 { return rand.Float64() }
@@ -536,8 +535,7 @@ func (o *Orchestrator) specOf(ctx context.Context, r *scheduledJob) (*mapreduce.
 	if err != nil {
 		return nil, err
 	}
-	stored := records.SpecOf(rec.Config)
-	return &stored, nil
+	return &rec.Spec, nil
 }
 
 func (b *scheduler) findHeldUnit(s *session, h mapreduce.Held) (*heldUnit, *scheduledJob) {

@@ -183,26 +183,26 @@ func (b *scheduler) runningJobs() []mapreduce.JobID {
 // scheduleJob puts a job on the scheduler, compiled if it is not yet. waiting are the
 // units that wait, if these are known and all there are.
 func (o *Orchestrator) scheduleJob(ctx context.Context, id mapreduce.JobID, st *records.Standing, compiled *jobspec.Compiled, waiting []records.Candidate) {
-	spec := records.SpecOf(st.Record.Config)
+	spec := st.Job.Spec
 	if compiled == nil {
 		var err error
 		compiled, err = o.specs.Compiled(id, &spec)
 		o.supervisor.LogFailure(ctx, "reading the pipeline of a job", err, "job", id) // whose units cannot be checked
 	}
-	stages := jobspec.NewStages(compiled, st.Ctl)
+	stages := jobspec.NewStages(compiled, st.Control)
 	if stage := stages.Current(); stage != nil {
 		spec = jobspec.ForStage(spec, stage)
 	}
-	spec.Budget = st.Ctl.Budget
+	spec.Budget = st.Control.Budget
 	share := int64(0)
-	if n := st.Record.Documents - st.Record.SkippedDocuments; n > 0 {
+	if n := st.Job.Documents - st.Job.Skipped; n > 0 {
 		share = spec.Budget / n
 	}
-	if o.usesPriming(st.Ctl, &spec) {
+	if o.usesPriming(st.Control, &spec) {
 		o.scheduler.startPriming(id)
 	}
-	o.scheduler.putJob(id, st.Ctl, &spec, stages, o.config.Provider(spec.Provider).Models, share, waiting)
-	if st.Ctl.TreeTop > 0 {
+	o.scheduler.putJob(id, st.Control, &spec, stages, o.config.Provider(spec.Provider).Models, share, waiting)
+	if st.Control.TreeTop > 0 {
 		o.signals.RequestTreeLook(id)
 	}
 	o.signals.MarkDue(id)

@@ -246,7 +246,10 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o.members = cluster.New(j, clusterHost{o}, o.supervisor, cluster.Config{Beat: c.Beat, Lease: c.Lease, Grace: c.Grace, Seal: c.Seal, Logger: c.Logger})
 	o.access = access.Rules{TenantOf: func(ctx context.Context, id mapreduce.JobID) (mapreduce.TenantID, error) {
 		ctl, err := j.View.Control(ctx, id)
-		return mapreduce.TenantID(ctl.GetTenant()), err
+		if err != nil {
+			return "", err
+		}
+		return ctl.Tenant, nil
 	}}
 	o.specs = jobspec.NewFinder(j, func(id mapreduce.JobID) *jobspec.Compiled { return o.scheduler.compiledJob(id) })
 	o.checker = verify.NewChecker(j, o.specs, o.supervisor)

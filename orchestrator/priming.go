@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // Units of a job begin their prompts alike, and vendors keep beginnings that are
@@ -25,8 +25,8 @@ type prefixPriming struct {
 }
 
 // usesPriming reports whether a job in its state has a unit that is to run alone.
-func (o *Orchestrator) usesPriming(ctl *storagev1.Ctl, spec *mapreduce.JobSpec) bool {
-	return o.config.Warms != nil && mapreduce.JobState(ctl.State) == mapreduce.Mapping && o.config.Provider(spec.Provider).Models &&
+func (o *Orchestrator) usesPriming(ctl *records.Control, spec *mapreduce.JobSpec) bool {
+	return o.config.Warms != nil && ctl.State == mapreduce.Mapping && o.config.Provider(spec.Provider).Models &&
 		spec.Replay == "" && o.config.Warms(spec)
 }
 

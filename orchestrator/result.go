@@ -9,7 +9,6 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	"github.com/coditect/mapreduce/orchestrator/assemble"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -47,10 +46,10 @@ func (o *Orchestrator) GetResult(ctx context.Context, by mapreduce.Principal, id
 }
 
 // assembledFrom returns a job as its result is assembled, as far as it has come.
-func assembledFrom(id mapreduce.JobID, compiled *jobspec.Compiled, ctl *storagev1.Ctl) (assemble.Job, error) {
+func assembledFrom(id mapreduce.JobID, compiled *jobspec.Compiled, ctl *records.Control) (assemble.Job, error) {
 	stages := jobspec.NewStages(compiled, ctl)
 	job := assemble.Job{ID: id, Direct: compiled.DirectUnit(), Last: lastUnit(ctl)}
-	for level := range records.CountLevels(ctl) {
+	for level := range int64(len(ctl.Levels)) {
 		stage := stages.StageAt(level)
 		job.Records = append(job.Records, stage == nil || stage.Output.Kind == pipeline.OutputRecords)
 	}
@@ -74,9 +73,9 @@ func recordsSchema(spec *mapreduce.JobSpec, stages jobspec.Stages) (*schema.Sche
 
 // lastUnit returns the unit that a job comes to, as far as it is planned: that of
 // the last level, if there is one; else "".
-func lastUnit(ctl *storagev1.Ctl) mapreduce.UnitID {
-	if ctl.Level == records.CountLevels(ctl)-1 || ctl.TreeTop > 0 {
-		return records.LevelOf(ctl, records.CountLevels(ctl)-1).Unit
+func lastUnit(ctl *records.Control) mapreduce.UnitID {
+	if ctl.Level == int64(len(ctl.Levels))-1 || ctl.TreeTop > 0 {
+		return ctl.LevelAt(int64(len(ctl.Levels)) - 1).Unit
 	}
 	return ""
 }

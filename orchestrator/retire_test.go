@@ -6,7 +6,6 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
 )
@@ -44,7 +43,7 @@ func TestAnOrchestratorWithASubmissionDoesNotRetire(t *testing.T) {
 	c := newCluster(t)
 	n := c.orchestrator(quick(orchestrator.Config{}))
 	n.stop()
-	if err := n.jobs.Submit.Begin(t.Context(), "mr_20260101_abcdef", &storagev1.Spec{}); err != nil {
+	if err := n.jobs.Submit.Begin(t.Context(), "mr_20260101_abcdef", &mapreduce.JobSpec{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.orch.Retire(t.Context()); err != nil {

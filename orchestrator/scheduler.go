@@ -8,7 +8,6 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/notify"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs/grants"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/jobs/turns"
@@ -454,7 +453,7 @@ func (r *scheduledJob) putBack(c []records.Candidate) {
 
 // putJob puts a job that may run on the scheduler, or brings what stands there up to
 // date. If all units that wait are known, its queue need not be read.
-func (b *scheduler) putJob(id mapreduce.JobID, ctl *storagev1.Ctl, spec *mapreduce.JobSpec, stages jobspec.Stages, asks bool, share int64, waiting []records.Candidate) {
+func (b *scheduler) putJob(id mapreduce.JobID, ctl *records.Control, spec *mapreduce.JobSpec, stages jobspec.Stages, asks bool, share int64, waiting []records.Candidate) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.getOrAddJob(id)
@@ -469,10 +468,10 @@ func (b *scheduler) putJob(id mapreduce.JobID, ctl *storagev1.Ctl, spec *mapredu
 	r.grantUnsure = r.grantUnsure || r.spec == nil && r.slots == 0
 	held := r.held
 	b.addHeldUnits(r, -held)
-	r.tenant, r.priority, r.spec, r.share = mapreduce.TenantID(ctl.Tenant), int(ctl.Priority), spec, share
+	r.tenant, r.priority, r.spec, r.share = ctl.Tenant, ctl.Priority, spec, share
 	r.stages, r.asks, r.needs = stages, asks, jobspec.Requirements(spec, stages.Current())
 	b.addHeldUnits(r, held) // which may have counted as calls
-	r.epoch, r.level, r.shards, r.running = ctl.Epoch, records.OpenLevel(ctl), max(1, ctl.Shards), true
+	r.epoch, r.level, r.shards, r.running = ctl.Epoch, ctl.OpenLevel(), max(1, ctl.Shards), true
 	r.neededTokens = 0
 	r.restartScan()
 	if waiting != nil {

@@ -134,10 +134,9 @@ func (s *Intake) SubmitJob(ctx context.Context, spec mapreduce.JobSpec, docs ite
 
 // reserveJobID draws a job id that is not taken.
 func (s *Intake) reserveJobID(ctx context.Context, spec *mapreduce.JobSpec) (mapreduce.JobID, error) {
-	stored := records.StoredSpec(spec)
 	for range 10 {
 		id := mapreduce.NewJobID(time.Now(), rand.IntN)
-		err := s.jobs.Submit.Begin(ctx, id, stored)
+		err := s.jobs.Submit.Begin(ctx, id, spec)
 		if err == nil || errs.KindOf(err) != errs.Exists {
 			return id, err
 		}
@@ -160,7 +159,7 @@ func (s *Intake) ingestJob(ctx context.Context, id mapreduce.JobID, spec *mapred
 	graph := compiled.Graph
 	in := &submission{
 		intake: s, config: s.config, id: id, spec: spec, graph: graph,
-		flip: submit.Publication{Spec: records.StoredSpec(spec), Shards: int64(s.config.Shards)},
+		flip: submit.Publication{Spec: spec, Shards: int64(s.config.Shards)},
 	}
 	in.count = s.config.Rules.Counter(spec)
 	if in.count.IsEstimate() {
@@ -195,7 +194,7 @@ func (s *Intake) ingestJob(ctx context.Context, id mapreduce.JobID, spec *mapred
 	if err == nil && winner == id {
 		s.node.MarkOwnJob(id)
 		s.node.SetInitialSlots(id, in.flip.Slots)
-		s.node.ScheduleJob(ctx, id, in.flip.Standing(id, 0), compiled, in.waitingUnits())
+		s.node.ScheduleJob(ctx, id, in.flip.Standing(id), compiled, in.waitingUnits())
 	}
 	return winner, err
 }

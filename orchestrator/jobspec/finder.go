@@ -9,7 +9,6 @@ import (
 	"github.com/coditect/mapreduce/api/schema"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs"
-	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
 // A Finder finds what the specs of jobs come to.
@@ -33,8 +32,7 @@ func (f *Finder) Job(ctx context.Context, id mapreduce.JobID) (*Compiled, error)
 	if err != nil {
 		return nil, err
 	}
-	spec := records.SpecOf(rec.Config)
-	return f.Compiled(id, &spec)
+	return f.Compiled(id, &rec.Spec)
 }
 
 // Compiled returns a job whose spec was read, compiled.

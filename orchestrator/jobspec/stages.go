@@ -4,7 +4,6 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/orchestrator/plan"
-	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
 
@@ -48,12 +47,8 @@ func (s Stages) TreeDepth(level int64) int {
 }
 
 // NewStages returns the stages of a job, as its switch has them.
-func NewStages(c *Compiled, ctl *storagev1.Ctl) Stages {
-	s := Stages{Compiled: c, Level: ctl.Level}
-	for level := range records.CountLevels(ctl) {
-		s.levels = append(s.levels, records.LevelOf(ctl, level))
-	}
-	return s
+func NewStages(c *Compiled, ctl *records.Control) Stages {
+	return Stages{Compiled: c, Level: ctl.Level, levels: ctl.Levels}
 }
 
 // Requirements returns what units of a stage need of a worker.

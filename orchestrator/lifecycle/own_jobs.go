@@ -42,9 +42,9 @@ func (m *Manager) RefreshJob(ctx context.Context, id mapreduce.JobID) error {
 	}
 	switch {
 	case !m.isOwnJob(id):
-	case !mapreduce.JobState(st.Ctl.State).Running():
+	case !st.Control.State.Running():
 		m.signals.MarkDue(id) // it may be that a cancel has begun and is not done
-	case !m.scheduler.HasJobEpoch(id, st.Ctl.Epoch):
+	case !m.scheduler.HasJobEpoch(id, st.Control.Epoch):
 		m.scheduler.ScheduleJob(ctx, id, st, nil, nil)
 	}
 	return nil

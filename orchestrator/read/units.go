@@ -33,14 +33,13 @@ func (r *Reader) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (*ma
 	if err != nil {
 		return nil, err
 	}
-	spec := records.SpecOf(rec.Config)
-	compiled, err := r.specs.Compiled(q.Job, &spec)
+	compiled, err := r.specs.Compiled(q.Job, &rec.Spec)
 	if err != nil {
 		return nil, err
 	}
 	stages := jobspec.NewStages(compiled, ctl)
 	page, weight := &mapreduce.UnitPage{}, 0
-	for at.level < records.CountLevels(ctl) {
+	for at.level < int64(len(ctl.Levels)) {
 		some, err := r.jobs.View.UnitsFrom(ctx, q.Job, at.level, at.index, min(size, 256))
 		if err != nil {
 			return nil, err

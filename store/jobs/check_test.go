@@ -37,7 +37,7 @@ func newMixture(t *testing.T) *mixture {
 	m := &mixture{world: newWorld(t, open(t), 2)}
 	j := m.nodes[0]
 	s := spec()
-	s.RequestId, s.Budget = "request-1", 10_000
+	s.RequestID, s.Budget = "request-1", 10_000
 	m.end = m.submit(j, s, append(texts(7), document{id: "cut", text: []byte("a longer text"), chunks: 3}))
 	m.run(j, m.end)
 	long := bytes.Repeat([]byte("0123456789abcdef"), 10_000)

@@ -119,7 +119,7 @@ func (m *machine) submit(t *rapid.T) {
 	}
 	j := m.node(t)
 	s := spec()
-	s.RequestId = m.name("request")
+	s.RequestID = mapreduce.RequestID(m.name("request"))
 	id := m.world.submit(j, s, docs)
 	m.jobs[id] = &mjob{id: id, units: make(map[string]*munit)}
 	m.adopt(id)
@@ -152,7 +152,7 @@ func (m *machine) stored(id mapreduce.JobID) map[string]*storagev1.Unit {
 	ctl, err := m.look.View.Control(m.ctx, id)
 	m.must(err)
 	all := make(map[string]*storagev1.Unit)
-	for level := int64(-1); level < records.CountLevels(ctl); level++ {
+	for level := int64(-1); level < int64(len(ctl.Levels)); level++ {
 		for _, u := range m.level(m.look, id, level) {
 			all[u.UnitId] = u
 		}

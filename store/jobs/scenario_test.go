@@ -33,7 +33,7 @@ func TestDeleteLeavesNothing(t *testing.T) {
 	w := newWorld(t, open(t), 1)
 	j := w.nodes[0]
 	s := spec()
-	s.RequestId = "r"
+	s.RequestID = "r"
 	id := w.submit(j, s, append(texts(4), document{id: "cut", text: []byte("a text in parts"), chunks: 3}))
 	u := w.claim(j, id, w.session(j), 1)[0]
 	_, err := j.Content.KeepState(w.ctx, mapreduce.AgentState{Held: mapreduce.Held{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: 1}, Data: []byte("x")})
@@ -292,7 +292,7 @@ func TestDocumentsOfOneIDAreRefused(t *testing.T) {
 func TestFlipTwiceAndOneRequest(t *testing.T) {
 	w := newWorld(t, open(t), 2)
 	s := spec()
-	s.RequestId = "request"
+	s.RequestID = "request"
 	first, err := w.stage(w.nodes[0], "job-a", s, 1, texts(2))
 	w.must(err)
 	second, err := w.stage(w.nodes[1], "job-b", s, 1, texts(2))

@@ -19,7 +19,7 @@ func (w *world) spentNow(id mapreduce.JobID) (tokens mapreduce.Tokens, cost int6
 	w.Helper()
 	ctl, err := w.look.View.Control(w.ctx, id)
 	w.must(err)
-	for level := int64(-1); level < records.CountLevels(ctl); level++ {
+	for level := int64(-1); level < int64(len(ctl.Levels)); level++ {
 		units := w.level(w.look, id, level)
 		for _, u := range units {
 			tokens = tokens.Add(mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut})

@@ -135,10 +135,10 @@ func batch(d document, n int64, shards int64) records.Batch {
 	return b
 }
 
-func spec() *storagev1.Spec {
-	return records.StoredSpec(&mapreduce.JobSpec{
+func spec() *mapreduce.JobSpec {
+	return &mapreduce.JobSpec{
 		Pipeline: "extract", Provider: "scripted", Parallelism: 64, MaxAttempts: 3, ReduceBatchSize: 3, ReduceShare: 0.2,
-	})
+	}
 }
 
 // mapLevel is level 0 of a job whose first stage maps documents.
@@ -163,7 +163,7 @@ func reduceLevel(epoch, depth, units int64) levels.Plan {
 }
 
 // stage begins a submission and stages all of docs.
-func (w *world) stage(j *jobs.Jobs, id mapreduce.JobID, s *storagev1.Spec, shards int64, docs []document) (*submit.Publication, error) {
+func (w *world) stage(j *jobs.Jobs, id mapreduce.JobID, s *mapreduce.JobSpec, shards int64, docs []document) (*submit.Publication, error) {
 	if err := j.Submit.Begin(w.ctx, id, s); err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (w *world) stage(j *jobs.Jobs, id mapreduce.JobID, s *storagev1.Spec, shard
 }
 
 // submit submits docs as a job.
-func (w *world) submit(j *jobs.Jobs, s *storagev1.Spec, docs []document) mapreduce.JobID {
+func (w *world) submit(j *jobs.Jobs, s *mapreduce.JobSpec, docs []document) mapreduce.JobID {
 	w.Helper()
 	id := mapreduce.JobID(w.name("job"))
 	f, err := w.stage(j, id, s, 2, docs)
@@ -225,7 +225,7 @@ func (w *world) waiting(j *jobs.Jobs, id mapreduce.JobID) []records.Candidate {
 	w.must(err)
 	var all []records.Candidate
 	for shard := range ctl.Shards {
-		found, _, err := j.Queue.Scan(w.ctx, id, queue.Stretch{Shard: shard, To: keys.Seq(records.OpenLevel(ctl)+1, 0), Returned: true})
+		found, _, err := j.Queue.Scan(w.ctx, id, queue.Stretch{Shard: shard, To: keys.Seq(ctl.OpenLevel()+1, 0), Returned: true})
 		w.must(err)
 		all = append(all, found...)
 	}

@@ -156,16 +156,6 @@ func (rec *Records) RecordWarnings(ctx context.Context, tx store.Tx, id mapreduc
 	return nil
 }
 
-// A Standing is what an orchestrator has to know of a job to run it, all of one
-// version.
-type Standing struct {
-	Ctl      *storagev1.Ctl
-	Record   *storagev1.Job
-	Sleepers []SleeperRef // as Sleepers returns them
-	// NextParked is where Sleepers should go on.
-	NextParked mapreduce.UnitID
-}
-
 // A RunRef is a job that may run.
 type RunRef struct {
 	Job      mapreduce.JobID

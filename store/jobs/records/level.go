@@ -80,10 +80,6 @@ func LevelFrom(l *storagev1.Level) Level {
 	}
 }
 
-// LevelOf returns a level that is planned; the zero Level if it is not, and for
-// the parse units, which are level -1.
-func LevelOf(ctl *storagev1.Ctl, level int64) Level { return LevelFrom(LevelAt(ctl, level)) }
-
 // CountLevels returns how many levels are planned, the parse units not counted.
 func CountLevels(ctl *storagev1.Ctl) int64 { return int64(len(ctl.Levels)) }
 
@@ -116,11 +112,13 @@ func IsBundle(ctl *storagev1.Ctl) bool { return LevelAt(ctl, 0).GetUnit() != "" 
 
 // OpenLevel returns the highest level whose units may be claimed: of a tree that
 // was planned at once any that is not blocked, once its level 0 may be claimed.
-func OpenLevel(ctl *storagev1.Ctl) int64 {
-	if ctl.Level < 0 {
-		return ctl.Level
+func OpenLevel(ctl *storagev1.Ctl) int64 { return openLevel(ctl.Level, ctl.TreeTop) }
+
+func openLevel(level, treeTop int64) int64 {
+	if level < 0 {
+		return level
 	}
-	return max(ctl.Level, ctl.TreeTop)
+	return max(level, treeTop)
 }
 
 // A WaitRef is a reduce of a tree that waits for its inputs.

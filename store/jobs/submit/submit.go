@@ -18,9 +18,9 @@ import (
 
 // Begin opens a submission under an id that no job has; if one has it, Begin
 // fails with errs.Exists and the caller draws again.
-func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, spec *storagev1.Spec) error {
+func (st *Store) Begin(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec) error {
 	mark := records.Encode(&storagev1.Ingest{
-		Node: string(st.Node), CreatedAtMicros: st.NowMicros(), RequestId: spec.RequestId, Tenant: spec.Tenant,
+		Node: string(st.Node), CreatedAtMicros: st.NowMicros(), RequestId: string(spec.RequestID), Tenant: string(spec.Tenant),
 	})
 	return st.db.Update(ctx, failpoint.Begin, func(tx store.Tx) error {
 		values, err := tx.GetAll(ctx, [][]byte{st.Keys.Ctl(id), st.Keys.Ingest(id)})
@@ -154,7 +154,7 @@ func idsClash(a, b *storagev1.Unit) bool {
 
 // A Publication makes a submission a job.
 type Publication struct {
-	Spec       *storagev1.Spec
+	Spec       *mapreduce.JobSpec
 	Shards     int64
 	Parse      int64 // units that parse documents
 	Map        int64 // units staged so far
@@ -181,8 +181,8 @@ func (st *Store) Publish(ctx context.Context, id mapreduce.JobID, f *Publication
 		if err := st.checkIngesting(ctx, tx, id); err != nil {
 			return err
 		}
-		if f.Spec.RequestId != "" {
-			key := st.Keys.Idem(mapreduce.TenantID(f.Spec.Tenant), mapreduce.RequestID(f.Spec.RequestId))
+		if f.Spec.RequestID != "" {
+			key := st.Keys.Idem(f.Spec.Tenant, f.Spec.RequestID)
 			earlier, err := tx.Get(ctx, key)
 			if err != nil {
 				return err
@@ -200,37 +200,42 @@ func (st *Store) Publish(ctx context.Context, id mapreduce.JobID, f *Publication
 }
 
 // Standing returns how the job stands once it is visible.
-func (f *Publication) Standing(id mapreduce.JobID, now int64) *records.Standing {
+func (f *Publication) Standing(id mapreduce.JobID) *records.Standing {
+	ctl, job := f.toStored(id, 0)
+	return &records.Standing{Control: records.ControlOf(ctl), Job: records.JobOf(job)}
+}
+
+// toStored returns the control record and the record of the job.
+func (f *Publication) toStored(id mapreduce.JobID, now int64) (*storagev1.Ctl, *storagev1.Job) {
 	state, level := f.Level.Phase, int64(0)
 	if f.Parse > 0 || f.Tree {
 		state, level = mapreduce.Decomposition, -1
 	}
-	first := f.Level
+	first, spec := f.Level, records.StoredSpec(f.Spec)
 	first.Units = f.Map
 	ctl := &storagev1.Ctl{
 		State: uint32(state), Phase: uint32(state), Epoch: 1, Level: level, Levels: []*storagev1.Level{first.ToStored()},
-		UpdatedAtMicros: now, MaxAttempts: f.Spec.MaxAttempts, Budget: f.Spec.Budget,
-		FailFast: f.Spec.OnError == uint32(mapreduce.FailFast), ParseUnits: f.Parse, Shards: f.Shards, StagedUnits: f.Map,
-		Tenant: f.Spec.Tenant, Priority: f.Spec.Priority, ReduceShare: f.Spec.ReduceShare,
-		CheckpointInterval: f.Spec.CheckpointInterval,
+		UpdatedAtMicros: now, MaxAttempts: spec.MaxAttempts, Budget: spec.Budget,
+		FailFast: spec.OnError == uint32(mapreduce.FailFast), ParseUnits: f.Parse, Shards: f.Shards, StagedUnits: f.Map,
+		Tenant: spec.Tenant, Priority: spec.Priority, ReduceShare: spec.ReduceShare,
+		CheckpointInterval: spec.CheckpointInterval,
 	}
-	st := &records.Standing{Ctl: ctl, Record: &storagev1.Job{
-		JobId: string(id), Status: uint32(state), CreatedAtMicros: now, UpdatedAtMicros: now, Config: f.Spec,
+	job := &storagev1.Job{
+		JobId: string(id), Status: uint32(state), CreatedAtMicros: now, UpdatedAtMicros: now, Config: spec,
 		TotalUnits: f.Map + f.Parse, Shards: f.Shards, Documents: f.Documents, Characters: f.Characters,
 		SkippedDocuments: f.Skipped, Carried: true,
-	}}
-	for _, text := range f.Warnings {
-		st.Record.Warnings = append(st.Record.Warnings, &storagev1.Warning{Text: records.ClipText(text)})
 	}
-	return st
+	for _, text := range f.Warnings {
+		job.Warnings = append(job.Warnings, &storagev1.Warning{Text: records.ClipText(text)})
+	}
+	return ctl, job
 }
 
 func (rec writer) publishJob(tx store.Tx, id mapreduce.JobID, f *Publication) {
 	now := rec.NowMicros()
-	st := f.Standing(id, now)
-	ctl := st.Ctl
+	ctl, job := f.toStored(id, now)
 	tx.Set(rec.Keys.Ctl(id), records.Encode(ctl))
-	tx.Set(rec.Keys.Job(id), records.Encode(st.Record))
+	tx.Set(rec.Keys.Job(id), records.Encode(job))
 	tx.Set(rec.Keys.Recent(now, id), nil)
 	rec.SetRun(tx, id, ctl)
 	if f.Slots > 0 {

@@ -81,13 +81,17 @@ func JobCoverage(rec *storagev1.Job, c records.Counters) mapreduce.Coverage {
 	}
 }
 
-// Control returns a job's switch as it is now.
-func (st *Store) Control(ctx context.Context, id mapreduce.JobID) (ctl *storagev1.Ctl, err error) {
-	err = st.db.View(ctx, func(tx store.Tx) (err error) {
-		ctl, err = st.ReadControl(ctx, tx.Snapshot(), id)
+// Control returns a job's control record as it is now.
+func (st *Store) Control(ctx context.Context, id mapreduce.JobID) (*records.Control, error) {
+	var control *records.Control
+	err := st.db.View(ctx, func(tx store.Tx) error {
+		ctl, err := st.ReadControl(ctx, tx.Snapshot(), id)
+		if err == nil {
+			control = records.ControlOf(ctl)
+		}
 		return err
 	})
-	return ctl, err
+	return control, err
 }
 
 // maxSleepers is how many units of either kind are read with a job.
@@ -95,9 +99,10 @@ const maxSleepers = 1000
 
 // Standing returns how a job stands.
 func (st *Store) Standing(ctx context.Context, id mapreduce.JobID) (*records.Standing, error) {
-	standing := &records.Standing{}
+	var standing *records.Standing
 	err := st.db.View(ctx, func(tx store.Tx) error {
-		*standing = records.Standing{Ctl: new(storagev1.Ctl), Record: new(storagev1.Job)}
+		var ctl storagev1.Ctl
+		var job storagev1.Job
 		ks := [][]byte{st.Keys.Ctl(id), st.Keys.Job(id)}
 		values, err := tx.Snapshot().GetAll(ctx, ks)
 		if err != nil {
@@ -106,27 +111,29 @@ func (st *Store) Standing(ctx context.Context, id mapreduce.JobID) (*records.Sta
 		if values[0] == nil || values[1] == nil {
 			return records.NotFound(id)
 		}
-		if err := errors.Join(records.Decode(ks[0], values[0], standing.Ctl), records.Decode(ks[1], values[1], standing.Record)); err != nil {
+		if err := errors.Join(records.Decode(ks[0], values[0], &ctl), records.Decode(ks[1], values[1], &job)); err != nil {
 			return err
 		}
+		standing = &records.Standing{Control: records.ControlOf(&ctl), Job: records.JobOf(&job)}
 		standing.Sleepers, standing.NextParked, err = st.queues.ListSleepers(ctx, tx.Snapshot(), id, "", maxSleepers)
 		return err
 	})
 	return standing, err
 }
 
-// Record returns a job's record for display.
-func (st *Store) Record(ctx context.Context, id mapreduce.JobID) (*storagev1.Job, error) {
-	rec := new(storagev1.Job)
+// Record returns what was submitted as a job.
+func (st *Store) Record(ctx context.Context, id mapreduce.JobID) (*records.Job, error) {
+	var job *records.Job
 	err := st.db.View(ctx, func(tx store.Tx) error {
-		rec.Reset()
-		found, err := records.Read(ctx, tx.Snapshot(), st.Keys.Job(id), rec)
+		var stored storagev1.Job
+		found, err := records.Read(ctx, tx.Snapshot(), st.Keys.Job(id), &stored)
 		if err == nil && !found {
 			return records.NotFound(id)
 		}
+		job = records.JobOf(&stored)
 		return err
 	})
-	return rec, err
+	return job, err
 }
 
 // List returns a page of jobs, newest first.

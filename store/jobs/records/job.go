@@ -1,0 +1,75 @@
+package records
+
+import (
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+)
+
+// A Control is what a job is to do, and how far it is, as it stands at an epoch.
+type Control struct {
+	State   mapreduce.JobState
+	Phase   mapreduce.JobState // the last state in which it ran
+	Epoch   int64              // grows with each change
+	Level   int64              // that runs; -1 while documents are parsed
+	Levels  []Level            // that are planned, from level 0 on
+	TreeTop int64              // the last of the levels that were planned at once with their tree; 0 if there is no such tree
+	Error   string
+
+	Tenant   mapreduce.TenantID
+	Priority int
+	Budget   int64 // tokens; 0 if none is set
+	Shards   int64 // of its queue
+
+	ParseUnits, StagedUnits int64 // units that parse documents, and those of level 0 that were submitted
+	Resuming                bool  // a resume began and has not ended
+	Sweeping                bool  // a cancel has units left to end
+}
+
+// ControlOf returns the domain's form of a stored control record.
+func ControlOf(c *storagev1.Ctl) *Control {
+	out := &Control{
+		State: mapreduce.JobState(c.State), Phase: mapreduce.JobState(c.Phase), Epoch: c.Epoch, Level: c.Level,
+		Levels: make([]Level, len(c.Levels)), TreeTop: c.TreeTop, Error: c.Error,
+		Tenant: mapreduce.TenantID(c.Tenant), Priority: int(c.Priority), Budget: c.Budget, Shards: c.Shards,
+		ParseUnits: c.ParseUnits, StagedUnits: c.StagedUnits, Resuming: c.Resuming, Sweeping: c.Sweeping,
+	}
+	for i, l := range c.Levels {
+		out.Levels[i] = LevelFrom(l)
+	}
+	return out
+}
+
+// OpenLevel returns the highest level whose units may be claimed: of a tree that was
+// planned at once any that is not blocked, once its level 0 may be claimed.
+func (c *Control) OpenLevel() int64 { return openLevel(c.Level, c.TreeTop) }
+
+// LevelAt returns a level that is planned; the zero Level if it is not, and for the
+// parse units, which are level -1.
+func (c *Control) LevelAt(level int64) Level {
+	if level < 0 || level >= int64(len(c.Levels)) {
+		return Level{}
+	}
+	return c.Levels[level]
+}
+
+// A Job is what was submitted as a job.
+type Job struct {
+	Spec      mapreduce.JobSpec
+	Documents int64 // processed and skipped
+	Skipped   int64 // of them
+}
+
+// JobOf returns the domain's form of a stored record of a job.
+func JobOf(j *storagev1.Job) *Job {
+	return &Job{Spec: SpecOf(j.Config), Documents: j.Documents, Skipped: j.SkippedDocuments}
+}
+
+// A Standing is what an orchestrator has to know of a job to run it, all of one
+// version.
+type Standing struct {
+	Control  *Control
+	Job      *Job
+	Sleepers []SleeperRef // as Sleepers returns them
+	// NextParked is where Sleepers should go on.
+	NextParked mapreduce.UnitID
+}
