@@ -16,9 +16,9 @@ type Server interface {
 	Serve(net.Listener) error
 }
 
-// NewInProcess returns a client of a server in this process, over a connection
-// in memory. Everything else is as if it were far away, so that there is one
-// code path. Close also takes the listener from the server.
+// NewInProcess returns a client of a server in this process, over a connection in
+// memory. Everything else is the same as for a remote server, so that there is one
+// code path. Close also closes the server's listener.
 func NewInProcess(server Server, config Config) (*Client, error) {
 	listener := bufconn.Listen(pipeSize)
 	c, err := openClient("passthrough:///in-process", config,

@@ -12,8 +12,8 @@ import (
 	"github.com/coditect/mapreduce/api/errs"
 )
 
-// reachOptions returns options by which calls that did not get to a server say so in
-// the words of whoever named it, be it by its target alone.
+// reachOptions returns options that give calls which did not reach a server an error
+// that names the server as the user did, or else by its target.
 func reachOptions(name, target string) []grpc.DialOption {
 	hint := ""
 	if name == "" {
@@ -30,15 +30,15 @@ func reachOptions(name, target string) []grpc.DialOption {
 	}
 }
 
-// How gRPC begins to say that there is no connection, or no server like ours at
-// its end. It has no code of its own for either.
+// The beginnings of gRPC's messages for a connection that failed, or that reached
+// something else than our server. gRPC has no status code for either.
 var notReached = []string{
 	"connection error: ", "last connection error: ", "name resolver error: ", "dns: ",
 	"unexpected HTTP status code received from server",
 }
 
-// describeUnreachable returns err, or if it says that there is no server, one that names it
-// and keeps of the reason what is not about gRPC.
+// describeUnreachable returns err. If err says that there is no server, it returns an
+// error that names the server and keeps the part of the reason that is not about gRPC.
 func describeUnreachable(name, hint string, err error) error {
 	s, ok := status.FromError(err)
 	if !ok || err == nil || len(s.Details()) > 0 {

@@ -11,7 +11,7 @@ const PartSize = 256 << 10
 // concurrently. An orchestrator bounds the transfers of a session that go on at
 // once, and refuses more as errs.Exhausted with errs.Error.RetryAfter.
 type Blobs interface {
-	// GetBlob calls take with the bytes of a blob, in order. Part is valid only
+	// GetBlob passes the bytes of a blob to take, in order. A part is valid only
 	// during the call. These things might happen:
 	//  1. nil: all bytes of the range came, and their hash is right;
 	//  2. errs.Unavailable, Aborted, Exhausted or Deadline: ask again, for the
@@ -21,10 +21,10 @@ type Blobs interface {
 	//  5. errs.DataLoss: the blob is damaged where it is stored.
 	GetBlob(ctx context.Context, q *BlobRequest, take func(part []byte) error) error
 
-	// PutBlob stores what next returns until that returns io.EOF, and says how
-	// much of the blob is stored. Outcomes are those of GetBlob. After an error the
-	// caller asks, with a next that has nothing, how much is stored, and goes on
-	// from there.
+	// PutBlob stores the bytes that next returns until next returns io.EOF, and
+	// returns how much of the blob is stored. Its outcomes are those of GetBlob.
+	// After an error the caller calls PutBlob with an empty next to learn how much
+	// is stored, and continues from there.
 	PutBlob(ctx context.Context, q *BlobRequest, next func() ([]byte, error)) (*BlobStored, error)
 }
 

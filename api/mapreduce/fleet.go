@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Fleet is what workers talk to: an orchestrator, near or far.
+// A Fleet is an orchestrator as workers see it, in this process or on another machine.
 type Fleet interface {
 	// Work carries one worker's session until the stream ends. The worker
 	// sends Hello first and gets Welcome. These things might happen then:
@@ -126,7 +126,7 @@ type Parking struct {
 	Note      string // for people
 }
 
-// Bounds of what is said of a parked unit, in bytes.
+// Bounds of the texts of a parked unit, in bytes.
 const (
 	MaxHandle     = 512
 	MaxWakeAnswer = 64 << 10
@@ -141,7 +141,7 @@ type WakeCall struct {
 // MaxInline bounds an output that a report carries itself, in bytes.
 const MaxInline = 4 << 10
 
-// MaxOutput bounds an output, in bytes: whoever reads one holds all of it.
+// MaxOutput bounds an output, in bytes. A reader holds a whole output in memory.
 const MaxOutput = 256 << 20
 
 // A ReserveRequest asks for tokens before a call that might go beyond the
@@ -201,13 +201,12 @@ type Welcome struct {
 	Silence   time.Duration // of the orchestrator, after which the worker should connect to another; 0 if it is no sign
 }
 
-// A JobInfo is what the assignments of a job share that follow it in the stream,
-// up to the next JobInfo of the job. The orchestrator sends another one when it
-// goes over to another stage. Units that were assigned before keep what they
-// began with.
+// A JobInfo holds the data that the following assignments of a job share, up to the
+// next JobInfo of the job in the stream. The orchestrator sends another one when the
+// job reaches another stage. Units that were assigned before keep the earlier one.
 type JobInfo struct {
 	Job   JobID
-	Stage string  // of the pipeline, that the job has come to; a tree may run units of the next one beside it
+	Stage string  // stage of the pipeline that the job has reached; a tree may also run units of the next stage
 	Spec  JobSpec // with the provider and the model of the stage
 }
 

@@ -28,7 +28,7 @@ type DocumentID string
 // it fit the keys of the store.
 const MaxDocumentID = 512
 
-// A TenantID names who a job is for. Fairness is first between tenants.
+// A TenantID names the owner of a job. Scheduling is fair between tenants first.
 type TenantID string
 
 // A RequestID is chosen by a client to make a submission idempotent.

@@ -2,13 +2,13 @@ package mapreduce
 
 import "time"
 
-// PlanVersion is that of the document that a plan is shown as.
+// PlanVersion is the version of the JSON document of a plan.
 const PlanVersion = "1.1"
 
-// A PlanQuery asks what a job would do.
+// A PlanQuery asks for the plan of a job.
 type PlanQuery struct {
 	Spec JobSpec
-	// Exact refuses a plan that is not, with errs.Precondition.
+	// Exact refuses a plan that is an estimate, with errs.Precondition.
 	Exact bool
 }
 
@@ -43,16 +43,15 @@ type PlanLevel struct {
 	Expected bool // they depend on sizes that are not known yet
 }
 
-// A PlanEstimate is the size of a plan, and what it takes if nothing is tried
-// again.
+// A PlanEstimate is the size of a plan, and its cost and time without retries.
 type PlanEstimate struct {
 	Parses, Maps, Reduces int // tasks; the direct one counts as a map
 	Levels                int // of reduction
-	// Low leaves out what rules may do without a model; High is if every call
+	// Low assumes that rules reduce wherever they may; High assumes that every call
 	// writes as much as it may.
 	Low, Expected, High PlanSpend
 	Parallelism         int           // tasks at a time
-	Makespan            time.Duration // then; 0 if that cannot be said
+	Makespan            time.Duration // time of the job at that parallelism; 0 if unknown
 }
 
 // A PlanSpend is what calls of models take.
@@ -62,8 +61,7 @@ type PlanSpend struct {
 	CostMicros int64 // millionths of a US dollar
 }
 
-// A PlanWarning is something that a job would get over, and its owner should
-// know.
+// A PlanWarning is a problem that does not stop a job, but that its owner should know.
 type PlanWarning struct {
 	Kind    string
 	Message string // for people

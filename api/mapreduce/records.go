@@ -19,10 +19,10 @@ const (
 	MaxFleetCalls             = 50      // model calls at once over the whole fleet
 )
 
-// OnError says what a failed unit does to its job.
+// OnError says what happens to a job when one of its units fails.
 type OnError uint8
 
-// What a failed unit does.
+// The values of OnError.
 const (
 	Continue OnError = iota // it becomes an error entry; survivors are reduced
 	FailFast                // it fails the job
@@ -31,16 +31,17 @@ const (
 // OnBreaker says what an open breaker does to a unit.
 type OnBreaker uint8
 
-// What an open breaker does.
+// The values of OnBreaker.
 const (
 	BreakerWait OnBreaker = iota // units stay pending and lose no attempt
 	BreakerSkip                  // units end with an error result
 )
 
-// A Capture says what a job's trace keeps of calls of models, beside their sums.
+// A Capture says what a job's trace keeps of each call of a model. It always keeps the
+// sums.
 type Capture uint8
 
-// What is kept of calls.
+// The values of Capture.
 const (
 	CaptureOff      Capture = iota // nothing
 	CaptureStandard                // each call, without what was said
@@ -92,14 +93,14 @@ type JobSpec struct {
 	Parallelism      int // units running at once
 	MaxTokensPerUnit int // tokens
 	ChunkOverlap     int // tokens; negative means none
-	// Estimator says how tokens are counted that no provider has: "o200k_base", the
-	// default, "characters" for a quarter of the characters, with a warning, or
-	// "characters/N" for one of N of them.
+	// Estimator says how to count tokens that no provider has counted: "o200k_base"
+	// (the default), "characters" for a quarter of the characters, with a warning, or
+	// "characters/N" for one token in N characters.
 	Estimator string
 	Priority  int // higher goes first, within the tenant
 
-	// How outputs are reduced. Of the pointers nil alone means that nothing was
-	// asked for: a value that makes no sense is refused, not replaced.
+	// How outputs are reduced. Only a nil pointer means the default: a value that
+	// makes no sense is refused and not replaced.
 	Strategy           Strategy
 	ReduceContextLimit int      // tokens; of the default strategy
 	ReduceBatchSize    int      // outputs in one reduce; of the default strategy
@@ -124,9 +125,9 @@ type JobSpec struct {
 	Capture            Capture
 
 	Cache bool // answers of models are shared with other jobs of the tenant
-	// Replay is the job that this one repeats: its documents are taken, and the
-	// answers that it was given, and no model is asked. But for the tenant and the
-	// request, all the rest of the spec is taken from there too.
+	// Replay is the job that this one repeats, with that job's documents and kept
+	// answers, and without asking a model. All of that job's spec is used too, except
+	// the tenant and the request.
 	Replay JobID
 }
 
@@ -173,13 +174,13 @@ type Job struct {
 	Savings        Savings
 	Coverage       Coverage
 	AuditHead      string   // hex; the head of the sealed chain of events
-	Warnings       []string // what its owner should know of how it is reduced, by level
-	// Superseded is what units had spent that resumes dropped, by level. It is part
-	// of the totals, and of no unit any more.
+	Warnings       []string // what the owner should know about how outputs are reduced, by level
+	// Superseded is what dropped units had spent, by level; resumes drop units. It is
+	// part of the totals, but no unit has it any more.
 	Superseded []Spent
 }
 
-// Spent is what units of a level had spent.
+// Spent is what some units of a level had spent.
 type Spent struct {
 	Level      int
 	Units      int64 // that had spent something

@@ -9,9 +9,8 @@ import (
 // nothing.
 const DefaultProvider = "rules"
 
-// A Provider is what the parts of the service know of a provider of steps. A
-// process learns it where the provider is registered, so that nothing else
-// depends on the names of providers.
+// A Provider describes a provider of steps. The place that registers the provider
+// also gives this description, so that no other code depends on names of providers.
 type Provider struct {
 	Name string
 	// Models says that the provider's steps ask models: a unit takes seconds,

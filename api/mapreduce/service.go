@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Service is what the system does for those who call it. by is who calls: the edge
-// that takes a call finds out and says so. Errors carry a kind of package errs.
+// A Service is the interface for clients. The argument by is the caller; the edge that
+// receives a call determines it. Errors carry a kind of package errs.
 type Service interface {
 	// SubmitJob takes a job and its documents. The job becomes visible whole,
 	// when SubmitJob returns nil, or not at all. A submission with the
@@ -15,9 +15,9 @@ type Service interface {
 	// yields an error, nothing was submitted and that error is returned.
 	SubmitJob(ctx context.Context, by Principal, spec JobSpec, docs iter.Seq2[*Document, error]) (*Job, error)
 
-	// PlanJob says what a job over these documents would do, and cost. Nothing
-	// is stored or spent. It refuses what SubmitJob would, and with q.Exact, as
-	// errs.Precondition, a plan that depends on what units come to.
+	// PlanJob returns what a job over these documents would do, and cost. It stores
+	// nothing and spends nothing. It refuses what SubmitJob refuses. With q.Exact it
+	// refuses, as errs.Precondition, a plan that depends on the outputs of units.
 	PlanJob(ctx context.Context, by Principal, q PlanQuery, docs iter.Seq2[*Document, error]) (*Plan, error)
 
 	// GetJob returns a job with its counters, or errs.NotFound.
@@ -30,14 +30,14 @@ type Service interface {
 	// is not running (then it returns nil), ctx ends, or fn returns an error.
 	WatchJob(ctx context.Context, by Principal, id JobID, fn func(*Job) error) error
 
-	// ResumeJob makes a paused, failed or interrupted job go on, and one that
-	// is complete with failures try its failed units again.
+	// ResumeJob continues a paused, failed or interrupted job. For a job that is
+	// complete with failures it tries the failed units again.
 	ResumeJob(ctx context.Context, by Principal, id JobID, r Resume) (*Job, error)
 
-	// PauseJob stops a job's claims; what runs may finish.
+	// PauseJob stops a job's claims. Running units may finish.
 	PauseJob(ctx context.Context, by Principal, id JobID) (*Job, error)
 
-	// CancelJob ends a job. What runs is stopped, and its late finishes are
+	// CancelJob ends a job. Running units are stopped. Their late reports are
 	// refused, but what they spent is counted.
 	CancelJob(ctx context.Context, by Principal, id JobID) (*Job, error)
 
@@ -47,10 +47,10 @@ type Service interface {
 	// ListUnits returns a page of a job's units, in order of level and index.
 	ListUnits(ctx context.Context, by Principal, q ListUnitsQuery) (*UnitPage, error)
 
-	// WakeUnit makes a unit go on that is parked under a handle; its next attempt
-	// is given the answer, of at most MaxWakeAnswer bytes. It returns the unit as
-	// it goes on, or errs.NotFound if no such unit is parked under the handle. To
-	// wake it again by the same handle changes nothing: the first answer counts.
+	// WakeUnit wakes a unit that is parked under a handle. The unit's next attempt
+	// gets the answer, of at most MaxWakeAnswer bytes. WakeUnit returns the woken
+	// unit, or errs.NotFound if no such unit is parked under the handle. A second
+	// call with the same handle changes nothing: the first answer counts.
 	WakeUnit(ctx context.Context, by Principal, job JobID, unit UnitID, handle string, answer []byte) (*Unit, error)
 
 	// GetResult calls sink with the parts of a job's result, in order. While
@@ -60,8 +60,8 @@ type Service interface {
 	// ListEvents returns a page of a job's checkpoints, oldest first.
 	ListEvents(ctx context.Context, by Principal, q ListEventsQuery) (*EventPage, error)
 
-	// AnswerCache says what answers of models a tenant has that its jobs share.
-	// With forget they are then removed.
+	// AnswerCache describes the answers of models that a tenant's jobs share. With
+	// forget it then removes them.
 	AnswerCache(ctx context.Context, by Principal, t TenantID, forget bool) (*AnswerCache, error)
 
 	// CheckStore reads the whole store and calls found with each thing that
@@ -92,7 +92,7 @@ type JobPage struct {
 	NextPageToken string
 }
 
-// Resume says how a job goes on.
+// Resume holds the options of a resume.
 type Resume struct {
 	Budget int64 // tokens in all, replacing the job's; 0 keeps it
 }
@@ -151,7 +151,7 @@ type ResultPart struct {
 	Removed  []byte    // JSON of one entry of removed_references
 }
 
-// A Citation is where a value rests: a quote that stands in its document.
+// A Citation is the quote in a document on which a value rests, and its place.
 type Citation struct {
 	Ref                string // REF_…, unique within the result
 	Document           DocumentID
@@ -165,9 +165,9 @@ type Citation struct {
 	// Outside says that the quote does not stand in the chunk that the unit
 	// read, but elsewhere in its document.
 	Outside bool
-	Others  int // other places where the unit may have meant it, that are as good
-	// Coverage is the share of the words looked for that the quote has, Density
-	// that of its words that were looked for; of other grades than fuzzy 0.
+	Others  int // other places, equally good, that the unit may have meant
+	// Coverage is the share of the words looked for that the quote has. Density is the
+	// share of the quote's words that were looked for. Both are 0 unless Grade is fuzzy.
 	Coverage, Density float64
 }
 
@@ -185,7 +185,7 @@ type Summary struct {
 	Skipped       []SkippedDocument
 }
 
-// A SkippedDocument was not processed, and why.
+// A SkippedDocument is a document that was not processed, with the reason.
 type SkippedDocument struct {
 	Document DocumentID
 	Reason   string

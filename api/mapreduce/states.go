@@ -2,7 +2,7 @@ package mapreduce
 
 import "fmt"
 
-// A JobState is where a job stands.
+// A JobState is the state of a job.
 type JobState uint8
 
 // The states of a job. A running job is in Decomposition, Mapping or Reducing.
@@ -58,7 +58,7 @@ func (s JobState) CanBecome(t JobState) bool {
 	return false
 }
 
-// A UnitState is where a unit stands.
+// A UnitState is the state of a unit.
 type UnitState uint8
 
 // The states of a unit.
@@ -109,7 +109,7 @@ func (s UnitState) CanBecome(t UnitState) bool {
 	return false
 }
 
-// A UnitKind is what a unit does.
+// A UnitKind is the kind of work of a unit.
 type UnitKind uint8
 
 // The kinds of units.

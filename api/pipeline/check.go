@@ -25,8 +25,8 @@ var name = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 
 const nameRule = "1 to 64 letters, digits, dots, dashes and underscores"
 
-// stageName is how stages are named. Ids of units are such a name, an underscore and
-// numbers, so that there is none in a name.
+// stageName is the form of a stage's name. It has no underscore, since the id of a unit
+// is a stage's name, an underscore and numbers.
 var stageName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 
 // unitNames are names that units have whatever the stages are.
@@ -38,7 +38,7 @@ func (p *Pipeline) checkStages() error {
 		return p.fieldError("name", "must be %s, and is %.80q", nameRule, p.Name)
 	}
 	if len(p.Stages) == 0 {
-		return p.fieldError("stages", "is needed: a pipeline is a list of stages")
+		return p.fieldError("stages", "is required: a pipeline is a list of stages")
 	}
 	if err := p.checkNames(); err != nil {
 		return err
@@ -62,13 +62,13 @@ func (p *Pipeline) checkStages() error {
 	return p.checkGraph()
 }
 
-// checkNames refuses stages that cannot be told apart.
+// checkNames refuses stages with equal or reserved names.
 func (p *Pipeline) checkNames() error {
 	for i, s := range p.Stages {
 		field := stageField(i, "name")
 		switch {
 		case s.Name == "":
-			return p.fieldError(field, "is needed: units are called by it")
+			return p.fieldError(field, "is required: units are called by it")
 		case !stageName.MatchString(s.Name):
 			return p.fieldError(field, "must be 1 to 32 lower-case letters, digits and dashes, a letter first, and is %.80q", s.Name)
 		case slices.Contains(unitNames, s.Name):
@@ -83,7 +83,7 @@ func (p *Pipeline) checkNames() error {
 // checkAgent refuses an agent that says nothing, or too much.
 func (p *Pipeline) checkAgent(field string, a *Agent) error {
 	if a.Role == "" {
-		return p.fieldError(field+".role", "is needed: it says who the agent is")
+		return p.fieldError(field+".role", "is required: it says who the agent is")
 	}
 	for _, one := range agentParts(field, a) {
 		if len(one.text) > maxText {
@@ -110,7 +110,7 @@ func (c *checker) keyError(key, format string, args ...any) error {
 	return c.fieldError(stageField(c.i, key), format, args...)
 }
 
-// checkSources refuses to read what there is not.
+// checkSources refuses a stage that reads a stage which does not exist or comes later.
 func (c *checker) checkSources() error {
 	sources := c.Sources()
 	for n, source := range sources {
@@ -150,12 +150,12 @@ func (c *checker) earlierStages() []string {
 	return names
 }
 
-// checkEach refuses an each that is unknown, or none of what the stage reads.
+// checkEach refuses an each that is unknown, or that does not fit what the stage reads.
 func (c *checker) checkEach() error {
 	documents := c.From == Documents
 	switch c.Each {
 	case "":
-		return c.keyError("each", "is needed: it says what one unit gets: %s", eachForm)
+		return c.keyError("each", "is required: it says what one unit gets: %s", eachForm)
 	case EachDocument, EachChunk:
 		if !documents {
 			return c.keyError("each", "%s is of stages that read documents, and this one reads %s", c.Each, c.From)
@@ -266,14 +266,14 @@ func (c *checker) checkKeys() error {
 	}
 	switch {
 	case c.Each == EachBatch && c.Size == 0:
-		return c.keyError("size", "is needed with each: batch: how many inputs one unit gets")
+		return c.keyError("size", "is required with each: batch: how many inputs one unit gets")
 	case c.Order != "" && !order.MatchString(c.Order):
 		return c.keyError("order", `must be the name of a field of the inputs, "relevance asc" or "relevance desc" for instance, and is %.80q`, c.Order)
 	}
 	return nil
 }
 
-// order is a field of the inputs, by which they are sorted, up unless it says so.
+// order names a field by which inputs are sorted, ascending unless it ends with desc.
 var order = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}( (asc|desc))?$`)
 
 // checkSelects refuses agents that there are not, and a selection out of no list of names.
@@ -282,7 +282,7 @@ func (c *checker) checkSelects() error {
 		return nil
 	}
 	if len(c.Stage.Agents) == 0 {
-		return c.keyError("agents", "is needed with each: agent: the names of the agents that may work")
+		return c.keyError("agents", "is required: each: agent needs the names of the agents that may work")
 	}
 	for n, agent := range c.Stage.Agents {
 		key := fmt.Sprintf("agents[%d]", n)
@@ -290,7 +290,7 @@ func (c *checker) checkSelects() error {
 		case c.Pipeline.Agents[agent] == nil:
 			return c.keyError(key, "%.80q is none of the pipeline's agents: %s", agent, listNames(slices.Sorted(maps.Keys(c.Pipeline.Agents))))
 		case slices.Contains(c.Stage.Agents[:n], agent):
-			return c.keyError(key, "%q stands there twice", agent)
+			return c.keyError(key, "%q is listed twice", agent)
 		}
 	}
 	if c.Select == SelectAll {
@@ -344,7 +344,7 @@ func (c *checker) checkWords() error {
 		case !isWord(tool):
 			return c.keyError(key, "must be the name of a tool, at most %d bytes without spaces, and is %.80q", maxWord, tool)
 		case slices.Contains(c.Tools[:n], tool):
-			return c.keyError(key, "%q stands there twice", tool)
+			return c.keyError(key, "%q is listed twice", tool)
 		}
 	}
 	return nil
@@ -354,25 +354,26 @@ func isWord(text string) bool {
 	return text != "" && len(text) <= maxWord && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) })
 }
 
-// checkWork refuses a stage of which it is open who does what.
+// checkWork refuses a stage with an agent and no task, a task and no agent, or neither
+// where it needs both.
 func (c *checker) checkWork() error {
 	if c.Each == EachAgent && c.Agent != nil {
-		return c.keyError("agent", "cannot stand beside agents, which do the work")
+		return c.keyError("agent", "cannot be set together with agents, which do the work")
 	}
 	agent := c.Agent != nil || c.Each == EachAgent
 	switch {
 	case agent && c.Task == nil:
-		return c.keyError("task", "is needed beside the agent: it says what is to be done")
+		return c.keyError("task", "is required beside the agent: it says what to do")
 	case !agent && c.Task != nil:
-		return c.keyError("agent", "is needed beside task: it says who does it")
+		return c.keyError("agent", "is required beside task: it says who does the work")
 	case !agent && c.Output.Kind != OutputRecords && c.Merge != "typed":
-		return c.keyError("agent", "is needed, and task: of stages without them the schema of records says all")
+		return c.keyError("agent", "is required, and task; only a stage of records, or one with merge: typed, needs neither")
 	case c.Agent != nil && c.Agent.Name != "" && c.Pipeline.Agents[c.Agent.Name] == nil:
 		return c.keyError("agent", "%.80q is none of the pipeline's agents: %s", c.Agent.Name, listNames(slices.Sorted(maps.Keys(c.Pipeline.Agents))))
 	case c.Task != nil && c.Task.Description == "":
-		return c.keyError("task.description", "is needed: it says what is to be done")
+		return c.keyError("task.description", "is required: it says what to do")
 	case len(c.Examples) > 0 && (c.From != Documents || c.Output.Kind != OutputRecords):
-		return c.keyError("examples", "are of stages that find records in documents, and this one makes %s of %s", c.Output.Kind, c.From)
+		return c.keyError("examples", "belong to stages that find records in documents; this stage makes %s from %s", c.Output.Kind, c.From)
 	case len(c.Examples) > maxExamples:
 		return c.keyError("examples", "there are %d; at most %d are accepted", len(c.Examples), maxExamples)
 	}
@@ -395,7 +396,7 @@ func (c *checker) checkOutput() error {
 	return nil
 }
 
-// checkGroup refuses to group what is not alike.
+// checkGroup refuses a group of outputs of different forms.
 func (c *checker) checkGroup() error {
 	if c.Each != EachGroup {
 		return nil
@@ -433,7 +434,7 @@ func (c *checker) checkTree() error {
 	return nil
 }
 
-// checkTexts refuses templates that name what the stage's units do not have.
+// checkTexts refuses templates with variables that the stage's units do not have.
 func (c *checker) checkTexts() error {
 	parts := c.stageParts(c.i)
 	for _, agent := range c.Stage.Agents {
@@ -460,7 +461,7 @@ func (p *Pipeline) checkGraph() error {
 	documents := p.DocumentStages()
 	for i, s := range documents[:len(documents)-1] {
 		if s.When == "" {
-			return p.fieldError(stageField(i, "when"), "is needed: of several stages that read documents the first gets them whose condition holds, and behind one without any no other would")
+			return p.fieldError(stageField(i, "when"), "is required: the first stage whose condition holds gets the documents, so a stage without a condition must be the last of them")
 		}
 	}
 	for i, s := range p.Stages {

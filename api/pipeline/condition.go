@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A Condition is what has to hold of the inputs of a stage. The zero Condition always
-// holds.
+// A Condition is a test of the number and size of a stage's inputs. The zero Condition
+// always holds.
 type Condition struct {
 	all []comparison
 }

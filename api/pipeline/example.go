@@ -13,7 +13,7 @@ import (
 func (e *Example) checkExample(s *schema.Schema) (key string, err error) {
 	switch {
 	case strings.TrimSpace(e.Document) == "":
-		return "document", fmt.Errorf("is needed: an example shows what is found in a text")
+		return "document", fmt.Errorf("is required: an example shows what is found in a text")
 	case len(e.Document) > maxExample:
 		return "document", fmt.Errorf("has %d bytes; at most %d are accepted", len(e.Document), maxExample)
 	case s.Kind == schema.KindRecord && len(e.Records) != 1:
@@ -46,7 +46,7 @@ func (p *Pipeline) CheckExamples(run *schema.Schema) error {
 	return nil
 }
 
-// checkRecord refuses a record whose fields are not those of a schema.
+// checkRecord refuses a record that does not fit a schema.
 func (r Record) checkRecord(s *schema.Schema, document string) (path string, err error) {
 	fields := make(map[string]bool)
 	var names []string
@@ -59,7 +59,7 @@ func (r Record) checkRecord(s *schema.Schema, document string) (path string, err
 		}
 		for _, found := range r[f.Path] {
 			if found.Value == nil {
-				return f.Path, fmt.Errorf("has no value: it is needed beside the quote")
+				return f.Path, fmt.Errorf("has no value; a quote needs its value")
 			}
 			if _, err := p.Normalize(found.Value); err != nil {
 				return f.Path, fmt.Errorf("the value %v does not fit the schema: %w", found.Value, err)

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Form returns the schema of what each unit of a stage comes to: the one that the
-// stage names, or what its kind says. Of records it is nil then: they are of the
-// run's schema.
+// Form returns the schema of the output of each unit: the schema in the file, or else
+// the schema of the output's kind. For records without a schema it is nil, as they have
+// the run's schema.
 func (o *Output) Form() json.RawMessage {
 	switch {
 	case len(o.Schema) > 0:

@@ -1,11 +1,11 @@
-// Package pipeline reads pipeline files. A pipeline is a list of stages: what each
-// stage reads, what one unit of it gets, who does the work and what comes out. A file
-// is YAML or JSON. The texts of agents and tasks are templates, which can name
-// variables of the item and of the run, and do nothing else.
+// Package pipeline reads pipeline files, in YAML or JSON. A pipeline is a list of
+// stages. Each stage says what it reads, what one of its units gets, who does the work,
+// and what the stage produces. The texts of agents and tasks are templates; a template
+// can contain variables of the item and of the run, and nothing else.
 //
-// The package also holds the pipelines that come with the program, which are files
-// too. It is pure and imports nothing of the project but the vocabulary's errors and
-// api/schema, by which outputs and examples are checked.
+// The package also holds the pipelines that come with the program, as files. It is
+// pure. It imports nothing of the project but api/errs, and api/schema to check outputs
+// and examples.
 package pipeline
 
 import (
@@ -45,11 +45,11 @@ type Pipeline struct {
 type Stage struct {
 	Name string `json:"name"`
 	// From is what the stage reads: Documents, an earlier stage, or alternatives
-	// joined by " or ", of which the first counts that was not skipped.
+	// joined by " or ". The first alternative that was not skipped counts.
 	From string `json:"from"`
 	// Each says what one unit gets: one of the Each constants, or the path of a list
-	// in the output of an earlier stage, as in plan.sources, of which a unit gets an
-	// element.
+	// in the output of an earlier stage, as in plan.sources; a unit then gets one
+	// element of the list.
 	Each string `json:"each"`
 
 	// Size, Order and Passage are of EachBatch: the inputs of one unit; how inputs
@@ -68,7 +68,7 @@ type Stage struct {
 	// condition does not hold is skipped.
 	When string `json:"when,omitempty"`
 
-	Agent    *Agent    `json:"agent,omitempty"` // nil if the schema alone says what is to be done
+	Agent    *Agent    `json:"agent,omitempty"` // nil if the schema alone says what to do
 	Task     *Task     `json:"task,omitempty"`  // likewise
 	Examples []Example `json:"examples,omitempty"`
 
@@ -98,7 +98,7 @@ type Stage struct {
 // Documents is the name under which stages read the documents of the job.
 const Documents = "documents"
 
-// What one unit of a stage gets.
+// The values of Each: what one unit of a stage gets.
 const (
 	EachDocument = "document" // one document, whole
 	EachChunk    = "chunk"    // one document, or a part of one that is too long
@@ -116,7 +116,7 @@ const (
 	OutputReport  = "report"  // a text
 )
 
-// An Output is what each unit of a stage comes to.
+// An Output is the form of the output of each unit of a stage.
 type Output struct {
 	Kind string
 	// Schema is the canonical JSON of the schema of the output; nil if the stage
@@ -149,7 +149,7 @@ type Limits struct {
 	Context   int64  `json:"context,omitempty"`    // bytes that a prompt may have
 }
 
-// An Agent is who does the work of a stage. The texts are templates.
+// An Agent does the work of a stage. Its texts are templates.
 type Agent struct {
 	// Name is the agent's name among Pipeline.Agents; empty for an agent that is
 	// defined in its stage.
@@ -160,20 +160,20 @@ type Agent struct {
 	Background string `json:"background,omitempty"`
 }
 
-// A Task is what a stage is to do. The texts are templates.
+// A Task is the work of a stage. Its texts are templates.
 type Task struct {
 	Description string `json:"description,omitempty"`
 	Expected    string `json:"expected_output,omitempty"`
 }
 
-// An Example shows what is to be found in a text.
+// An Example shows the records to find in a text.
 type Example struct {
 	Document string `json:"document"`
 	// Records are the records of the text; a schema of one record has one.
 	Records []Record `json:"records"`
 }
 
-// A Record is what an example holds: by the path of a field, what is found.
+// A Record holds the findings of an example, by the path of their field.
 type Record map[string][]Finding
 
 // A Finding is a value, and the passage of the example's document that shows it.
@@ -230,7 +230,7 @@ func (p *Pipeline) fieldError(field, format string, args ...any) error {
 	return r.err
 }
 
-// fillDefaults fills in what the file leaves to its defaults.
+// fillDefaults sets the keys that the file leaves out to their defaults.
 func (p *Pipeline) fillDefaults() {
 	for i, s := range p.Stages {
 		if s.From == "" {
@@ -252,7 +252,8 @@ func (p *Pipeline) fillDefaults() {
 	}
 }
 
-// completeOutput gives a group the output of what it reads, and others records.
+// completeOutput sets a missing output: for a group to the output of its source, and
+// for any other stage to records.
 func (p *Pipeline) completeOutput(s *Stage) {
 	source := p.Stage(s.Sources()[0])
 	if s.Each == EachGroup && source != nil && s.Output.Schema == nil {
@@ -323,8 +324,8 @@ func (p *Pipeline) DocumentStages() []*Stage {
 	return all
 }
 
-// Sources returns what the stage reads: Documents, or names of stages, of which the
-// first counts that was not skipped.
+// Sources returns Documents, or the names of the stages that the stage may read. The
+// first of these that was not skipped counts.
 func (s *Stage) Sources() []string {
 	all := strings.Split(s.From, " or ")
 	for i := range all {
@@ -401,7 +402,7 @@ func (p *Pipeline) Reserves(documentID string) bool {
 	return false
 }
 
-// numbered is how the id of a unit goes on behind the name of its stage.
+// numbered matches the part of a unit's id after the name of its stage.
 var numbered = regexp.MustCompile(`^(_[0-9]|_L[0-9]+_[0-9]|$)`)
 
 // stageField names a key of the i-th stage.

@@ -459,7 +459,7 @@ func TestExamplesThatAreNoneAreRefused(t *testing.T) {
 	}
 	const field = "stages[0].examples[0]."
 	for _, tt := range []struct{ name, example, field, rule string }{
-		{"no document", "{records: [{}]}", "document", "is needed"},
+		{"no document", "{records: [{}]}", "document", "is required"},
 		{"no record", "{document: SOUP}", "records", "must be one"},
 		{"two records", "{document: SOUP, records: [{}, {}]}", "records", "must be one"},
 		{"a field that is none", "{document: SOUP, records: [{dsh: {value: SOUP, quote: SOUP}}]}", "records[0].dsh", "which has dish, minutes, notes"},

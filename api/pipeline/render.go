@@ -53,14 +53,14 @@ func (p *Pipeline) agentField(i int) string {
 	return stageField(i, "agent")
 }
 
-// Fixed renders what the agent of a stage is told whatever its unit works on: the
-// texts that name no item. It is empty for a stage without agent and task.
+// Fixed renders the texts that are the same for every unit of a stage: those without a
+// variable of an item. It returns "" for a stage without agent and task.
 func (p *Pipeline) Fixed(stage string, vars map[string]string) (string, error) {
 	return p.renderStage(stage, false, vars, nil)
 }
 
-// Own renders what the agent of a stage is told beside that of a unit that works on
-// certain documents; nothing if no text names any.
+// Own renders the texts that differ between units, for a unit that works on the given
+// documents. It returns "" if no text has a variable of an item.
 func (p *Pipeline) Own(stage string, vars map[string]string, docs []Document) (string, error) {
 	return p.renderStage(stage, true, vars, docs)
 }

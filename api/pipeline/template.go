@@ -22,7 +22,7 @@ type piece struct {
 	Variable
 }
 
-// A Variable is what a template names.
+// A Variable is a variable of a template.
 type Variable struct {
 	Space string // where it is from; empty for text
 	Name  string
@@ -39,11 +39,11 @@ const (
 	// Items are all inputs of a stage with each: all. Their number is items.count;
 	// of an id or of metadata it is the values of all, in order.
 	Items = "items"
-	// Input is what a run gives.
+	// Input is the space of the inputs of a run.
 	Input = "input"
 )
 
-// variableSpaces are those that the templates of a stage may name.
+// variableSpaces returns the spaces of the variables that a stage's templates may use.
 func (s *Stage) variableSpaces() []string {
 	switch s.Each {
 	case EachAgent, EachGroup:
@@ -82,8 +82,8 @@ func parseTemplate(text string) (Template, error) {
 	return t, nil
 }
 
-// parseVariable reads what stands between braces. A dot may stand in front, as in
-// other templates.
+// parseVariable parses the text between braces. It accepts a leading dot, as other
+// template languages have it.
 func parseVariable(inside string) (Variable, error) {
 	space, key, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(inside), "."), ".")
 	if (space != Item && space != Items && space != Input) || !name.MatchString(key) {
@@ -92,7 +92,7 @@ func parseVariable(inside string) (Variable, error) {
 	return Variable{space, key}, nil
 }
 
-// Variables are those that the template names, each once, sorted.
+// Variables returns the variables of the template, sorted, each once.
 func (t Template) Variables() []Variable {
 	seen := make(map[Variable]bool)
 	for _, p := range t.pieces {
@@ -108,11 +108,11 @@ func (t Template) namesSpace(space string) bool {
 	return slices.ContainsFunc(t.pieces, func(p piece) bool { return p.Space == space })
 }
 
-// maxValue bounds, in characters, what a variable puts into a text.
+// maxValue bounds the value of a variable in a text, in characters.
 const maxValue = 1000
 
-// renderTemplate writes the template with its variables. What they are stands on one line,
-// without what is not seen, and is no template itself.
+// renderTemplate returns the template with the values of its variables. A value is put
+// on one line, without invisible characters, and is never read as a template.
 func (t Template) renderTemplate(value func(Variable) (string, bool)) (string, error) {
 	var b strings.Builder
 	for _, p := range t.pieces {
@@ -129,7 +129,7 @@ func (t Template) renderTemplate(value func(Variable) (string, bool)) (string, e
 	return b.String(), nil
 }
 
-// plainText is a value as it stands in a text.
+// plainText returns a value on one line without invisible characters, cut to maxValue.
 func plainText(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -160,7 +160,7 @@ func (p *Pipeline) checkVariables(s *Stage, field string, t Template) error {
 	return nil
 }
 
-// listNames names what there is.
+// listNames joins names for a message.
 func listNames(names []string) string {
 	const most = 20
 	switch {
@@ -172,7 +172,7 @@ func listNames(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// CheckInputs refuses a run that does not give what the pipeline needs.
+// CheckInputs refuses a run that does not set an input without a default.
 func (p *Pipeline) CheckInputs(vars map[string]string) error {
 	for _, in := range slices.Sorted(maps.Keys(p.Inputs)) {
 		if _, given := vars[in]; !given && p.Inputs[in] == nil {
@@ -202,7 +202,7 @@ func (p *Pipeline) CheckItem(id string, metadata map[string]string) error {
 	return nil
 }
 
-// What items have beside their metadata.
+// The names of variables that items have in addition to their metadata.
 const (
 	itemID = "id"
 	count  = "count" // of all items

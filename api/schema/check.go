@@ -189,7 +189,7 @@ func (s *Schema) Canonical() []byte { return bytes.Clone(s.canonical) }
 // Schema alone. Properties are in the order of the file.
 func (s *Schema) Plain() []byte { return bytes.Clone(s.plain) }
 
-// A role says what the keys of a mapping are.
+// A role is the meaning of a mapping's keys.
 type role int
 
 const (

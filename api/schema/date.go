@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// DateAt reads the date that begins at s[start] and returns it in ISO 8601 and
-// where it ends. It knows 2018-12-25, 20181225, 25/12/2018, 25-12-18, 25.12.18,
-// 25 Dec 2018, 25th of December, 2018, and DEC 25, 2018. Where day and month are both
-// possible the day comes first. Years of two digits are 1970 to 2069. It does
-// not look at what stands before start.
+// DateAt reads the date that begins at s[start]. It returns the date in ISO 8601 and
+// the index where it ends. It knows 2018-12-25, 20181225, 25/12/2018, 25-12-18, 25.12.18,
+// 25 Dec 2018, 25th of December, 2018, and DEC 25, 2018. If a number can be
+// both day and month, the day comes first. Years of two digits are 1970 to 2069. DateAt
+// ignores the text before start.
 func DateAt(s string, start int) (iso string, end int, ok bool) {
 	p := &cursor{s: s, i: start}
 	if p.i >= len(s) {
@@ -182,7 +182,7 @@ func (p *cursor) isMonthNext() bool {
 	return ok
 }
 
-// afterDay moves over what may stand between a day and the name of its month.
+// afterDay skips the text that may stand between a day and the name of its month.
 func (p *cursor) afterDay() {
 	if p.i+2 <= len(p.s) {
 		switch strings.ToLower(p.s[p.i : p.i+2]) {
@@ -292,7 +292,7 @@ func ParseDate(s string) (string, bool) {
 	return iso, ok
 }
 
-// findDate returns the first date of s and where it ends.
+// findDate returns the first date of s and the index where it ends.
 func findDate(s string) (iso string, end int, ok bool) {
 	for i := 0; i < len(s); i++ {
 		if !dateStart(s, i) {

@@ -52,7 +52,7 @@ func (es Errors) Unwrap() []error {
 	return errs
 }
 
-// sortedUnique returns es by position, without those that say the same twice.
+// sortedUnique returns es sorted by position, without duplicates.
 func (es Errors) sortedUnique() Errors {
 	slices.SortStableFunc(es, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))

@@ -59,7 +59,7 @@ func (p *Property) normalizeList(v any) (any, error) {
 	return out, nil
 }
 
-// normalizeObject leaves out what the schema does not know.
+// normalizeObject leaves out properties that the schema does not have.
 func (p *Property) normalizeObject(v any) (any, error) {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -118,7 +118,7 @@ func (p *Property) parseScalar(text string) (any, error) {
 	return value, nil
 }
 
-// textParser returns the reader of a format and what it reads, in words.
+// textParser returns the parser of a format and the format's name for messages.
 func textParser(f Format) (parse func(string) (string, bool), what string) {
 	switch f {
 	case Date:
@@ -158,7 +158,7 @@ func parseBoolean(text string) (any, error) {
 	}
 }
 
-// matchEnum returns the allowed value that equals value but for case and spaces.
+// matchEnum returns the allowed value that equals value except for case and spaces.
 func (p *Property) matchEnum(value any) (any, error) {
 	for _, allowed := range p.Enum {
 		if allowed == value {

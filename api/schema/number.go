@@ -142,8 +142,8 @@ func trimUnits(s string) string {
 	return s
 }
 
-// endsWithPoint reports whether what stands before digits ends with a decimal point
-// behind a currency sign, as in $.50; in Rs.50 it is that of an abbreviation.
+// endsWithPoint reports whether the text before digits ends with a decimal point after
+// a currency sign, as in $.50. The point in Rs.50 belongs to an abbreviation.
 func endsWithPoint(head string) bool {
 	sign, ok := strings.CutSuffix(head, ".")
 	r, _ := utf8.DecodeLastRuneInString(sign)

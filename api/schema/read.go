@@ -52,16 +52,16 @@ func (r *reader) recordFault(n *node, path, format string, args ...any) {
 	})
 }
 
-// A view is a schema object seen together with what it refers to: its own keys
-// come first, then those of $ref, of allOf, and of the only alternative of anyOf
-// or oneOf that is not null.
+// A view is a schema object together with the objects that it refers to. Its own keys
+// come first, then the keys of $ref, of allOf, and of the only alternative of anyOf or
+// oneOf that is not null.
 type view struct {
 	nodes    []*node
 	paths    []string
 	nullable bool
 }
 
-// get returns the value of key and the path at which it stands.
+// get returns the value of key and its path.
 func (v *view) get(key string) (*node, string) {
 	for i, n := range v.nodes {
 		if found := n.get(key); found != nil {

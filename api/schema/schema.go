@@ -49,7 +49,7 @@ type Schema struct {
 // Entities says which records describe the same entity, so are merged.
 type Entities int
 
-// The rules by which records belong together.
+// The rules that say which records belong together.
 const (
 	PerDocument Entities = iota // every document, or record of a list, is its own entity
 	ByKey                       // records with equal key fields

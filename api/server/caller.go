@@ -2,6 +2,6 @@ package server
 
 import "github.com/coditect/mapreduce/api/mapreduce"
 
-// callerFor returns who makes a call that names a tenant, or none. Nobody is asked who
-// it is, so every caller is as trusted as those on this machine.
+// callerFor returns the principal of a call for a tenant, which may be empty. There is
+// no authentication, so every caller is as trusted as one on this machine.
 func callerFor(t mapreduce.TenantID) mapreduce.Principal { return mapreduce.Local(t) }

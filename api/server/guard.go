@@ -57,8 +57,8 @@ func (s *Server) guardCall(ctx context.Context, method string, call func(context
 	return wire.Status(e).Err()
 }
 
-// prompt are the calls that take one small transaction, and change nothing. What
-// changes something goes on until its outcome is known, or the caller is gone.
+// prompt lists the calls that need one small transaction and change nothing. A call that
+// changes something runs until its outcome is known or the caller is gone.
 var prompt = map[string]bool{
 	pb.MapReduceService_GetJob_FullMethodName:   true,
 	pb.MapReduceService_ListJobs_FullMethodName: true,
@@ -124,8 +124,8 @@ func (s *Server) logFailure(ctx context.Context, method string, e *errs.Error) {
 	s.config.Logger.LogAttrs(ctx, logLevel(e.Kind), "call failed", attrs...)
 }
 
-// logLevel ranks a failure by who has to look at it: the operator, perhaps the
-// operator, whoever guards the system, or only the caller.
+// logLevel ranks a failure by the person who must look at it: the operator, perhaps the
+// operator, the person responsible for security, or only the caller.
 func logLevel(kind errs.Kind) slog.Level {
 	switch kind {
 	case errs.Internal, errs.DataLoss:

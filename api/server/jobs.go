@@ -257,7 +257,7 @@ func (a *admin) answerCache(ctx context.Context, tenant string, forget bool) (*p
 	return wire.EncodeAnswerCache(c), nil
 }
 
-// CheckStore sends what is wrong in the store.
+// CheckStore sends the findings of a check of the store.
 func (a *admin) CheckStore(_ *pb.CheckStoreRequest, stream grpc.ServerStreamingServer[pb.CheckStoreResponse]) error {
 	return whileServing(stream.Context(), a.leaving, func(ctx context.Context) error {
 		return a.service.CheckStore(ctx, callerFor(""), func(f mapreduce.Finding) error {

@@ -164,10 +164,9 @@ func (s *Server) Serve(listener net.Listener) error {
 	return s.grpc.Serve(listener)
 }
 
-// Shutdown ends the server: it takes no more calls, ends the watches, and waits
-// for the other calls and for the sessions of workers, which their Fleet should
-// ask to leave. What is left when ctx ends is cut off: its context ends, and it
-// has to obey.
+// Shutdown ends the server. It accepts no more calls, ends the watches, and waits for
+// the other calls and for the sessions of workers; the Fleet should ask these to leave.
+// When ctx ends, Shutdown cancels the contexts of the remaining calls, which must obey.
 func (s *Server) Shutdown(ctx context.Context) {
 	s.leave.Do(func() { close(s.leaving) })
 	s.health.Shutdown()

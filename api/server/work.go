@@ -118,8 +118,8 @@ func (w *workers) PutBlob(stream grpc.ClientStreamingServer[pb.PutBlobRequest, p
 }
 
 // transferBlob moves a blob. It ends when the worker neither sends nor reads for too
-// long: who asks for blobs and does not take them must not keep what is held for
-// them.
+// long, since a worker that requests blobs and does not read them would otherwise keep
+// the memory held for them.
 func (w *workers) transferBlob(ctx context.Context, method string, move func(context.Context, *turn) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxTransfer, errs.New(errs.Deadline, "the blob was not transferred within %v; go on with the rest", maxTransfer))
 	defer cancel()
@@ -152,7 +152,7 @@ type turn struct {
 	timer *time.Timer // ends the transfer
 }
 
-// waitFor calls what has to wait for the worker.
+// waitFor makes a call that waits for the worker.
 func (t *turn) waitFor(call func() error) error {
 	t.timer.Reset(t.most)
 	defer t.timer.Stop()

@@ -13,7 +13,7 @@ func EncodeAnswerCache(c *mapreduce.AnswerCache) *pb.AnswerCache {
 	}
 }
 
-// DecodeAnswerCache decodes that of a reply.
+// DecodeAnswerCache decodes the AnswerCache of a reply.
 func DecodeAnswerCache(p *pb.AnswerCache) *mapreduce.AnswerCache {
 	return &mapreduce.AnswerCache{
 		Answers: p.GetAnswerCount(), Bytes: p.GetTotalBytes(), Oldest: decodeTime(p.GetOldestTime()),

@@ -68,7 +68,7 @@ func EncodePutBlob(q *mapreduce.BlobRequest) *pb.PutBlobRequest {
 	return &pb.PutBlobRequest{SessionId: string(q.Session), Held: encodeHeld(q.Held), Blob: encodeBlob(&q.Blob)}
 }
 
-// DecodePutBlob decodes what the first message of a blob that is put says of it.
+// DecodePutBlob decodes the request from the first message of a put.
 func DecodePutBlob(p *pb.PutBlobRequest) (*mapreduce.BlobRequest, error) {
 	return decodeBlobRequest(p)
 }
@@ -99,7 +99,7 @@ func EncodeBlobStored(s *mapreduce.BlobStored) *pb.PutBlobResponse {
 	return &pb.PutBlobResponse{StoredBytes: s.Length, Sha256: s.SHA256}
 }
 
-// DecodeBlobStored decodes that of a reply.
+// DecodeBlobStored decodes the BlobStored of a reply.
 func DecodeBlobStored(p *pb.PutBlobResponse) *mapreduce.BlobStored {
 	return &mapreduce.BlobStored{Length: p.GetStoredBytes(), SHA256: p.GetSha256()}
 }
@@ -118,7 +118,7 @@ func Parts(data []byte) iter.Seq[[]byte] {
 	}
 }
 
-// A PartCutter cuts a blob into parts, and sums up what they hold.
+// A PartCutter cuts a blob into parts and computes its hash.
 type PartCutter struct {
 	send func(*pb.BlobPart) error
 	at   int64 // where the next part begins
@@ -176,7 +176,7 @@ func (c *PartChecker) Add(p *pb.BlobPart) ([]byte, error) {
 	return data, nil
 }
 
-// Close compares the SHA-256 of all bytes with what the sender says it is.
+// Close compares the SHA-256 of all bytes with the sender's.
 func (c *PartChecker) Close(sum []byte) error {
 	if !bytes.Equal(c.sum.Sum(nil), sum) {
 		return errs.New(errs.DataLoss, "the bytes of a blob up to byte %d are not those that were sent: their SHA-256 differs", c.at)

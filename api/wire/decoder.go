@@ -11,7 +11,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
-// Bounds of what is accepted from outside.
+// Bounds for messages from outside.
 const (
 	MaxDocumentID = 4 << 10 // bytes: the longest path of a file
 	MaxUnitID     = 8 << 10 // bytes: made of a document's

@@ -24,7 +24,7 @@ const (
 	ReasonUnimplemented = "UNIMPLEMENTED"     // by this server, which may be older
 )
 
-// opKey is the ErrorInfo's metadata key for what was being done.
+// opKey is the ErrorInfo's metadata key for the operation.
 const opKey = "operation"
 
 var codeOf = map[errs.Kind]codes.Code{

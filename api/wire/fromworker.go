@@ -158,7 +158,7 @@ func decodeReport(d *decoder, p *pb.Report) mapreduce.Report {
 	return r
 }
 
-// checkTokens refuses what would lower a count of tokens.
+// checkTokens refuses negative counts of tokens.
 func checkTokens(d *decoder, p *pb.Tokens) mapreduce.Tokens {
 	return mapreduce.Tokens{
 		In:  d.decodeCount64("input", p.GetInput()),

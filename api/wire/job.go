@@ -5,7 +5,7 @@ import (
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
-// EncodeSpec encodes what is asked for.
+// EncodeSpec encodes the spec of a job.
 func EncodeSpec(s *mapreduce.JobSpec) *pb.JobSpec {
 	return &pb.JobSpec{
 		TenantId:  string(s.Tenant),
@@ -217,7 +217,7 @@ func encodeSavings(s mapreduce.Savings) *pb.Savings {
 	}
 }
 
-// decodeSavings decodes those of a reply.
+// decodeSavings decodes the savings of a reply.
 func decodeSavings(p *pb.Savings) mapreduce.Savings {
 	return mapreduce.Savings{
 		Answers: p.GetAnswerCount(), AnswerMicros: p.GetAnswerCostMicros(),
@@ -225,7 +225,7 @@ func decodeSavings(p *pb.Savings) mapreduce.Savings {
 	}
 }
 
-// checkSavings decodes those of a worker.
+// checkSavings decodes and checks the savings of a worker.
 func checkSavings(d *decoder, p *pb.Savings) mapreduce.Savings {
 	d.decodeCount64("answer_count", p.GetAnswerCount())
 	d.decodeCount64("answer_cost_micros", p.GetAnswerCostMicros())

@@ -10,12 +10,12 @@ import (
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
-// EncodePlanQuery encodes the question what a job would do.
+// EncodePlanQuery encodes a request for the plan of a job.
 func EncodePlanQuery(q *mapreduce.PlanQuery) *pb.PlanJobRequest {
 	return &pb.PlanJobRequest{Spec: EncodeSpec(&q.Spec), RequireExact: q.Exact}
 }
 
-// DecodePlanQuery decodes the question what a job would do.
+// DecodePlanQuery decodes a request for the plan of a job.
 func DecodePlanQuery(p *pb.PlanJobRequest) (mapreduce.PlanQuery, error) {
 	var d decoder
 	q := mapreduce.PlanQuery{Spec: decodePart(&d, "spec", p.GetSpec(), decodeSpec), Exact: p.GetRequireExact()}

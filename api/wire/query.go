@@ -50,12 +50,12 @@ func DecodeJobs(p *pb.ListJobsResponse) *mapreduce.JobPage {
 	}
 }
 
-// EncodeResume encodes how a job goes on.
+// EncodeResume encodes a resume of a job.
 func EncodeResume(id mapreduce.JobID, r mapreduce.Resume) *pb.ResumeJobRequest {
 	return &pb.ResumeJobRequest{JobId: string(id), BudgetTokens: r.Budget}
 }
 
-// DecodeResume decodes how a job goes on.
+// DecodeResume decodes a resume of a job.
 func DecodeResume(p *pb.ResumeJobRequest) (mapreduce.JobID, mapreduce.Resume, error) {
 	var d decoder
 	id := d.jobID("job_id", p.GetJobId())
@@ -63,8 +63,7 @@ func DecodeResume(p *pb.ResumeJobRequest) (mapreduce.JobID, mapreduce.Resume, er
 	return id, r, d.firstError()
 }
 
-// DecodeWakeUnit decodes which unit is to be woken, by which handle and with which
-// answer.
+// DecodeWakeUnit decodes the unit to wake, the handle and the answer.
 func DecodeWakeUnit(p *pb.WakeUnitRequest) (mapreduce.JobID, mapreduce.UnitID, *mapreduce.WakeCall, error) {
 	var d decoder
 	id, unit := d.jobID("job_id", p.GetJobId()), d.unitID("unit_id", p.GetUnitId())

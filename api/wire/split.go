@@ -8,7 +8,7 @@ import (
 	pb "github.com/coditect/mapreduce/proto/coditect/mapreduce/v1"
 )
 
-// partOverhead bounds what a part takes in its message beside its own bytes.
+// partOverhead bounds the bytes that a message needs for a part besides the part's own.
 const partOverhead = 8
 
 // SplitRequest yields p, or if it is larger than limit bytes, messages that say
@@ -80,7 +80,7 @@ func addParts[M any, P proto.Message](c *cutter[M], parts []P, put func(*M, P)) 
 
 func stringSize(s string) int { return len(s) }
 
-// addOf is add for parts whose size is told by a function.
+// addOf is add for parts whose size a function returns.
 func addOf[M, P any](c *cutter[M], parts []P, size func(P) int, put func(*M, P)) {
 	for _, p := range parts {
 		n := size(p) + partOverhead

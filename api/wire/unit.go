@@ -95,7 +95,7 @@ func decodeParking(d *decoder, p *pb.Parking) mapreduce.Parking {
 	}
 }
 
-// believedParking decodes what a unit of a reply waits for.
+// believedParking decodes, without checks, what a unit of a reply waits for.
 func believedParking(p *pb.Parking) *mapreduce.Parking {
 	if p == nil {
 		return nil
