@@ -1,11 +1,8 @@
 package orchestrator
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
-	"errors"
-	"io"
 	"time"
 
 	"github.com/coditect/mapreduce/api/errs"
@@ -16,11 +13,8 @@ import (
 // putAnswer keeps what a model answered a unit of a job that shares answers. They
 // are there to save calls, and are worth no failure: what goes wrong is logged.
 func (o *Orchestrator) putAnswer(ctx context.Context, s *session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
-	switch b := &q.Blob; {
-	case len(b.Key) != sha256.Size:
+	if len(q.Blob.Key) != sha256.Size {
 		return nil, errs.Field("blob.key", "is missing")
-	case b.Length <= 0 || b.Length > mapreduce.MaxAnswer || b.Start != 0:
-		return nil, errs.Field("blob.size_bytes", "is %d from byte %d on; an answer that is put has 1 to %d bytes", b.Length, b.Start, mapreduce.MaxAnswer)
 	}
 	t, shares, err := o.answerSharingTenant(ctx, s, q.Held)
 	if err != nil {
@@ -29,29 +23,16 @@ func (o *Orchestrator) putAnswer(ctx context.Context, s *session, q *mapreduce.B
 	if !shares {
 		return nil, errs.New(errs.Precondition, "session %s holds no attempt at unit %s of a job that shares answers", q.Session, q.Unit)
 	}
-	data := make([]byte, 0, q.Blob.Length)
-	for {
-		part, err := next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		if data = append(data, part...); int64(len(data)) > q.Blob.Length {
-			return nil, errs.Field("blob.size_bytes", "is %d, and more comes", q.Blob.Length)
-		}
-	}
-	sum := sha256.Sum256(data)
-	if int64(len(data)) != q.Blob.Length || !bytes.Equal(sum[:], q.Blob.SHA256) {
-		return nil, errs.Field("blob.sha256", "is not that of the %d bytes that came", len(data))
+	data, err := collectPut(&q.Blob, mapreduce.MaxAnswer, "an answer that is put", next)
+	if err != nil {
+		return nil, err
 	}
 	err = o.jobs.Answers.Keep(ctx, t, q.Blob.Key, data, o.answersSince())
 	if err == nil {
 		err = o.trimAnswers(ctx, t)
 	}
 	o.supervisor.LogFailure(ctx, "keeping the answer of a model", err, "job", q.Job, "unit", q.Unit)
-	return &mapreduce.BlobStored{Length: q.Blob.Length, SHA256: sum[:]}, nil
+	return &mapreduce.BlobStored{Length: q.Blob.Length, SHA256: q.Blob.SHA256}, nil
 }
 
 // sendAnswer writes what a model answered another job. One that is damaged is as

@@ -68,8 +68,8 @@ func (o *Orchestrator) sendBlob(ctx context.Context, s *session, q *mapreduce.Bl
 		return o.sendInputs(ctx, q.Job, u, w)
 	case q.Blob.Kind == mapreduce.BlobReferred && u.Inputs != nil:
 		return o.sendReferred(ctx, q.Job, u, w)
-	case q.Blob.Kind == mapreduce.BlobState:
-		return o.sendState(ctx, s, q, u, w)
+	case q.Blob.Kind == mapreduce.BlobJournal:
+		return o.sendJournal(ctx, s, q, u, w)
 	}
 	return errs.Field("blob.kind", "unit %s has no blob of kind %d that can be got", q.Unit, q.Blob.Kind)
 }
@@ -87,6 +87,8 @@ func (o *Orchestrator) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, ne
 		stored, err = o.putOutput(ctx, q, next)
 	case mapreduce.BlobAnswer:
 		stored, err = o.putAnswer(ctx, s, q, next)
+	case mapreduce.BlobJournal:
+		stored, err = o.putJournal(ctx, s, q, next)
 	default:
 		err = errs.Field("blob.kind", "a blob of kind %d cannot be put", q.Blob.Kind)
 	}
@@ -398,26 +400,6 @@ func (o *Orchestrator) neededRecords(ctx context.Context, id mapreduce.JobID, u 
 	return output.Wanted(s, reduced, mapreduce.UnitKind(u.Kind) == mapreduce.KindFinal), nil
 }
 
-// sendState writes what an earlier attempt at a unit left.
-func (o *Orchestrator) sendState(ctx context.Context, s *session, q *mapreduce.BlobRequest, u *storagev1.Unit, w *rangeWriter) error {
-	held, r := o.scheduler.findHeldUnit(s, q.Held)
-	if held == nil {
-		return notHeld(q)
-	}
-	spec, err := o.specOf(ctx, r)
-	if err != nil {
-		return err
-	}
-	state, _, err := o.stateOf(ctx, q.Job, spec, u)
-	if err != nil {
-		return err
-	}
-	if len(state) == 0 {
-		return errs.New(errs.NotFound, "no earlier attempt at unit %s has left a state", q.Unit)
-	}
-	return w.write(state)
-}
-
 // putOutput stores an output of the attempt that a session holds: the store's
 // transactions see to it that it does.
 func (o *Orchestrator) putOutput(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
@@ -528,6 +510,31 @@ func (p *outputPut) storeRest(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// collectPut returns all of a blob that is put at once, of a length and hash that are
+// said beforehand: 1 to most bytes. What names it in errors.
+func collectPut(b *mapreduce.Blob, most int64, what string, next func() ([]byte, error)) ([]byte, error) {
+	if b.Length <= 0 || b.Length > most || b.Start != 0 {
+		return nil, errs.Field("blob.size_bytes", "is %d from byte %d on; %s has 1 to %d bytes", b.Length, b.Start, what, most)
+	}
+	data := make([]byte, 0, b.Length)
+	for {
+		part, err := next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if data = append(data, part...); int64(len(data)) > b.Length {
+			return nil, errs.Field("blob.size_bytes", "is %d, and more comes", b.Length)
+		}
+	}
+	if sum := sha256.Sum256(data); int64(len(data)) != b.Length || !bytes.Equal(sum[:], b.SHA256) {
+		return nil, errs.Field("blob.sha256", "is not that of the %d bytes that came", len(data))
+	}
+	return data, nil
 }
 
 func (p *outputPut) storedReply() *mapreduce.BlobStored {

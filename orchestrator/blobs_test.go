@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator"
 	"github.com/coditect/mapreduce/store"
-	"github.com/coditect/mapreduce/store/failpoint"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
@@ -345,52 +343,4 @@ func TestLargestDocument(t *testing.T) {
 		t.Errorf("records %v", got.records)
 	}
 	t.Logf("it took %v", time.Since(begun))
-}
-
-// A state that takes long to keep delays the report of its own attempt, which has to
-// come after it, and no other.
-func TestSlowStatesDelayNoOtherReports(t *testing.T) {
-	c := newCluster(t)
-	begun, kept := make(chan struct{}), make(chan struct{})
-	var order sync.Mutex // guards said
-	var said []string
-	c.hook = func(p failpoint.Point) {
-		switch p {
-		case failpoint.State.Before():
-			close(begun)
-			<-kept
-		case failpoint.State.After():
-			order.Lock()
-			said = append(said, "state")
-			order.Unlock()
-		}
-	}
-	n := c.orchestrator(quick(orchestrator.Config{Adopt: true}))
-	w := greet(t, n, "w", 2)
-	n.submit(script(nil), 2)
-	var held []mapreduce.Held
-	for len(held) < 2 {
-		for _, a := range w.until(func(m *mapreduce.ToWorker) bool { return len(m.Assignments) > 0 }).Assignments {
-			held = append(held, mapreduce.Held{Job: a.Job, Unit: a.Unit, Attempt: a.Attempt})
-		}
-	}
-	w.say(&mapreduce.FromWorker{States: []mapreduce.AgentState{{Held: held[0], Data: []byte("state")}}})
-	<-begun
-	w.say(&mapreduce.FromWorker{Reports: []mapreduce.Report{{
-		Job: held[0].Job, Unit: held[0].Unit, Attempt: held[0].Attempt, Outcome: mapreduce.Done, Size: 1,
-	}}})
-	w.say(&mapreduce.FromWorker{Reports: []mapreduce.Report{{
-		Job: held[1].Job, Unit: held[1].Unit, Attempt: held[1].Attempt, Outcome: mapreduce.Done, Size: 1,
-	}}})
-	first := w.until(func(m *mapreduce.ToWorker) bool { return len(m.Verdicts) > 0 }).Verdicts
-	if len(first) != 1 || first[0].Held != held[1] || first[0].Verdict != mapreduce.Accepted {
-		t.Errorf("the first verdicts are %+v; want that on the other report", first)
-	}
-	close(kept)
-	w.until(func(m *mapreduce.ToWorker) bool { return len(m.Verdicts) > 0 })
-	order.Lock()
-	defer order.Unlock()
-	if len(said) != 1 {
-		t.Errorf("the verdict came after %v; want it after the state", said)
-	}
 }

@@ -69,8 +69,8 @@ func TestCapture(t *testing.T) {
 			}
 			for _, u := range page.Units {
 				checkCaptured(t, u, tt.want, tt.texts, tt.cut)
-				if u.Journal.Calls != int64(tt.calls) || u.Tokens.In != int64(10*tt.calls) {
-					t.Errorf("%s: journal %+v, %d tokens in", u.ID, u.Journal, u.Tokens.In)
+				if u.CallSums.Calls != int64(tt.calls) || u.Tokens.In != int64(10*tt.calls) {
+					t.Errorf("%s: calls %+v, %d tokens in", u.ID, u.CallSums, u.Tokens.In)
 				}
 			}
 		})

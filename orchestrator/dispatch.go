@@ -126,7 +126,7 @@ func (p *assignmentBatch) addAssignment(a mapreduce.Assignment) {
 		p.sendBatch()
 	}
 	p.message.Assignments = append(p.message.Assignments, a)
-	p.size += len(a.State) + len(a.Item) + 256
+	p.size += len(a.Journal) + len(a.Item) + 256
 	if a.WakeCall != nil {
 		p.size += len(a.WakeCall.Answer)
 	}
@@ -181,16 +181,17 @@ func (o *Orchestrator) makeAssignment(ctx context.Context, t *task, u *storagev1
 		room -= len(a.WakeCall.Answer)
 	}
 	room = max(room, 0)
-	state, failed, err := o.stateOf(ctx, t.job.id, t.spec, u)
+	remembered, own, failed, err := o.journalOf(ctx, t.job.id, t.spec, u)
 	if err != nil || failed != nil {
 		return a, failed, err
 	}
-	if len(state) <= room {
-		a.State = state
-		room -= len(state)
+	a.JournalEntries = own
+	if len(remembered) <= room {
+		a.Journal = remembered
+		room -= len(remembered)
 	} else {
-		sum := sha256.Sum256(state)
-		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobState, SHA256: sum[:], Length: int64(len(state))})
+		sum := sha256.Sum256(remembered)
+		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobJournal, SHA256: sum[:], Length: int64(len(remembered))})
 	}
 	if u.Source != nil && a.Kind != mapreduce.KindDirect {
 		if err := o.assignText(ctx, &a, u, text, room); err != nil {

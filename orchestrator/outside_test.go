@@ -179,7 +179,7 @@ func TestBlobsAreForHolders(t *testing.T) {
 		{"behind the end", "w", held, span(0, len(all)+1), "", errs.Invalid},
 		{"of another hash", "w", held, mapreduce.Blob{Kind: mapreduce.BlobText, SHA256: make([]byte, 32)}, "", errs.Invalid},
 		{"inputs of a map unit", "w", held, mapreduce.Blob{Kind: mapreduce.BlobReferred}, "", errs.Invalid},
-		{"no state", "w", held, mapreduce.Blob{Kind: mapreduce.BlobState}, "", errs.NotFound},
+		{"no journal", "w", held, mapreduce.Blob{Kind: mapreduce.BlobJournal}, "", errs.NotFound},
 		{"what can only be put", "w", held, mapreduce.Blob{Kind: mapreduce.BlobOutput}, "", errs.Invalid},
 		{"an answer without a key", "w", held, mapreduce.Blob{Kind: mapreduce.BlobAnswer}, "", errs.Invalid},
 		{"an answer of a job that shares none", "w", held, mapreduce.Blob{Kind: mapreduce.BlobAnswer, Key: make([]byte, 32)}, "", errs.NotFound},

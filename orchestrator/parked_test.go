@@ -113,8 +113,8 @@ func TestUnitsAreWokenByCalls(t *testing.T) {
 			t.Fatalf("the job is %v: %s", job.State, job.Error)
 		}
 		for _, u := range b.units(id) {
-			if u.Attempts != 3 || u.Journal.Calls != 2 {
-				t.Errorf("unit %s made %d calls in %d attempts, want 2 in 3", u.ID, u.Journal.Calls, u.Attempts)
+			if u.Attempts != 3 || u.CallSums.Calls != 2 {
+				t.Errorf("unit %s made %d calls in %d attempts, want 2 in 3", u.ID, u.CallSums.Calls, u.Attempts)
 			}
 		}
 		if _, err := b.WakeUnit(t.Context(), id, unit.ID, "another", nil); err == nil || errs.KindOf(err) != errs.NotFound {

@@ -164,32 +164,6 @@ func (o *Orchestrator) documentOf(ctx context.Context, id mapreduce.JobID, n int
 	return d, nil
 }
 
-// stateOf returns the state that an attempt at a unit goes on with: what an earlier
-// attempt left, or of a job that repeats another, what the unit was answered there;
-// and if it failed there, a report that says how.
-func (o *Orchestrator) stateOf(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, u *storagev1.Unit) (state []byte, failed *mapreduce.Report, err error) {
-	name := mapreduce.UnitID(u.UnitId)
-	if spec.Replay != "" && u.Level >= 0 {
-		was, err := o.jobs.View.Unit(ctx, spec.Replay, name)
-		if err != nil {
-			return nil, nil, err
-		}
-		if was != nil && mapreduce.UnitState(was.Status) == mapreduce.UnitFailed {
-			return nil, &mapreduce.Report{
-				Job: id, Unit: name, Attempt: int(u.Attempt), Outcome: mapreduce.Errored,
-				Class: mapreduce.PermanentUnit, Errors: was.Errors,
-			}, nil
-		}
-		if state, err = o.jobs.Content.State(ctx, spec.Replay, name); err != nil || state != nil {
-			return state, nil, err
-		}
-	}
-	if u.Attempt > 1 {
-		state, err = o.jobs.Content.State(ctx, id, name)
-	}
-	return state, nil, err
-}
-
 // reportFor enters a report in a worker's name, of a unit that it was not given, or
 // of one that broke its stream.
 func (o *Orchestrator) reportFor(s *session, report *mapreduce.Report, broke bool) {

@@ -29,7 +29,6 @@ type session struct {
 	life      context.Context         // of its stream
 	idleTimer idleTimer
 	checking  chan struct{} // full while as many of its outputs are checked as it may have waiting
-	states    *stateKeeper
 
 	// Guarded by the scheduler's mu.
 	gets     int  // blobs that it gets, and
@@ -230,11 +229,6 @@ func (o *Orchestrator) serveSession(ctx context.Context, s *session, first *mapr
 	sent, received := make(chan error, 1), make(chan error, 1)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	o.streams.Go(func() {
-		if err := o.supervisor.ContainPanic(ctx, "keeping states", func() error { return o.keepStates(ctx, s) }, "session", s.id); err != nil {
-			s.stop(err)
-		}
-	})
 	o.streams.Add(2) // Send and Recv end when the stream does, which may be after serve
 	go func() {
 		defer o.streams.Done()
@@ -323,7 +317,7 @@ func (o *Orchestrator) bindSession(ctx context.Context, first *mapreduce.FromWor
 	}
 	s := &session{
 		id: hello.Session, epoch: b.Epoch, slots: hello.Slots, prefetch: hello.Prefetch,
-		offer: hello.Offer, out: newOutbox(), stop: stop, life: ctx, states: newStateKeeper(), held: make(map[unitKey]*heldUnit),
+		offer: hello.Offer, out: newOutbox(), stop: stop, life: ctx, held: make(map[unitKey]*heldUnit),
 		breakers: make(map[string]time.Time), seen: time.Now(), knows: make(map[mapreduce.JobID]int64),
 		draining: first.Drain, checking: make(chan struct{}, maxChecking), texts: &o.scheduler.texts,
 	}
@@ -477,12 +471,9 @@ func (o *Orchestrator) receiveMessages(ctx context.Context, s *session, first *m
 }
 
 // handleMessage takes one message: reports, signs of life, and requests for tokens. What may
-// take long has streams of its own, such as looking for a text or an answer, or is
-// done beside this one, as states are kept: so it delays no other unit's report.
+// take long has streams of its own, such as looking for a text or an answer, or
+// storing what a unit has done: so it delays no other unit's report.
 func (o *Orchestrator) handleMessage(ctx context.Context, s *session, m *mapreduce.FromWorker) error {
-	if err := s.states.deferReports(ctx, m); err != nil {
-		return err
-	}
 	suspects, err := o.hearReports(ctx, s, m)
 	if err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 )
 
 // logged returns settings whose log is kept.
-func logged(c orchestrator.Config) (orchestrator.Config, *journal) {
-	log := new(journal)
+func logged(c orchestrator.Config) (orchestrator.Config, *logBook) {
+	log := new(logBook)
 	c.Logger = slog.New(slog.NewTextHandler(log, nil))
 	return c, log
 }

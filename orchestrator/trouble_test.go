@@ -15,20 +15,20 @@ import (
 	"github.com/coditect/mapreduce/worker"
 )
 
-// A journal keeps the lines of a log.
-type journal struct {
+// A logBook keeps the lines of a log.
+type logBook struct {
 	mu   sync.Mutex
 	text bytes.Buffer // guarded by mu
 }
 
-func (j *journal) Write(p []byte) (int, error) {
+func (j *logBook) Write(p []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.Write(p)
 }
 
 // lines returns those with part in them.
-func (j *journal) lines(part string) (found []string) {
+func (j *logBook) lines(part string) (found []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for line := range strings.Lines(j.text.String()) {
@@ -56,7 +56,7 @@ func (f *fleet) untilComplete(t *testing.T, id mapreduce.JobID) {
 // log has a line when that begins, one a minute, and one when it ends.
 func TestAnOutageOfTheStoreIsLoggedOnce(t *testing.T) {
 	virtually(t, func(t *testing.T) {
-		log := new(journal)
+		log := new(logBook)
 		config := steady()
 		config.Lease = 10 * time.Minute
 		config.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -124,7 +124,7 @@ func (m *mute) Begin(ctx context.Context) (store.Tx, error) {
 // A store that does not even fail is noticed as well.
 func TestAStoreThatIsSilentIsLogged(t *testing.T) {
 	virtually(t, func(t *testing.T) {
-		log := new(journal)
+		log := new(logBook)
 		config := steady()
 		config.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		f := newFleet(t, 1, 0, nil, config)

@@ -138,47 +138,6 @@ func (u *unit) countCall(d time.Duration) {
 	u.latency += d
 }
 
-// Keep implements agent.Calls.
-func (u *unit) Keep(_ context.Context, state []byte) error {
-	if len(state) > agent.MaxState {
-		return fmt.Errorf("state of %d bytes; at most %d are kept", len(state), agent.MaxState)
-	}
-	if u.stateDue(state) {
-		u.session.sendState(u)
-	}
-	return nil
-}
-
-// stateDue reports whether the state is due to be sent on.
-func (u *unit) stateDue(state []byte) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.state, u.stateAt, u.stateNew = state, u.spent, true
-	return u.spent.Total()-u.sentAt >= agent.KeepEvery
-}
-
-// stateUnsent reports whether the last state was not sent on.
-func (u *unit) stateUnsent() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.stateNew
-}
-
-// leavesState reports whether the last state of a unit that ends so is sent on: it
-// may be tried again, or the job be repeated from what its units were answered.
-func (u *unit) leavesState(o mapreduce.Outcome) bool {
-	return o != mapreduce.Done || u.job != nil && u.job.spec.Capture == mapreduce.CaptureFull
-}
-
-// takeState returns the last state, to be sent.
-func (u *unit) takeState() mapreduce.AgentState {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.stateNew = false
-	u.sentAt = u.stateAt.Total()
-	return mapreduce.AgentState{Held: u.heldState(), Tokens: u.stateAt, Data: u.state}
-}
-
 // Progress implements agent.Calls.
 func (u *unit) Progress(note string) {
 	note = cleanText(note, maxNote)
@@ -191,18 +150,4 @@ func (u *unit) readProgress() mapreduce.Progress {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return mapreduce.Progress{Held: u.heldState(), Tokens: u.spent, Note: u.note}
-}
-
-// hasState reports whether there is a state, sent on or not.
-func (u *unit) hasState() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.state != nil
-}
-
-// mustResend reports whether there is a state that a new stream must be told again.
-func (u *unit) mustResend() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.state != nil && (!u.stateNew || u.sentAt > 0)
 }

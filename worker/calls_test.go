@@ -147,48 +147,7 @@ func TestReserveConcurrently(t *testing.T) {
 	})
 }
 
-// A state is sent on when enough was spent since the last, and before the
-// report of an attempt without result.
-func TestKeep(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		run := func(ctx context.Context, _ *agent.Task, calls agent.Calls) (*agent.Result, error) {
-			for i := range 7 {
-				calls.Spent(3000, 1000, 0)
-				if err := calls.Keep(ctx, []byte{byte(i)}); err != nil {
-					return nil, err
-				}
-				after(time.Second)
-			}
-			if err := calls.Keep(ctx, make([]byte, agent.MaxState+1)); err == nil {
-				t.Error("Keep took a state that is too large")
-			}
-			return nil, errors.New("broken")
-		}
-		r := start(t, run, worker.Config{})
-		r.assign(spec, unitOf("u"))
-		after(time.Minute)
-		synctest.Wait()
-		for i, m := range r.msgs {
-			if len(m.States) > 0 && len(m.Reports) > 0 {
-				t.Errorf("message %d holds a state beside a report: it would come after it", i)
-			}
-		}
-		got := r.take()
-		h := mapreduce.Held{Job: jobID, Unit: "u", Attempt: 1, Running: true}
-		want := []mapreduce.AgentState{
-			{Held: h, Tokens: mapreduce.Tokens{In: 9000, Out: 3000}, Data: []byte{2}},
-			{Held: h, Tokens: mapreduce.Tokens{In: 18000, Out: 6000}, Data: []byte{5}},
-			{Held: h, Tokens: mapreduce.Tokens{In: 21000, Out: 7000}, Data: []byte{6}},
-		}
-		if diff := cmp.Diff(want, got.States); diff != "" {
-			t.Errorf("states (-want +got):\n%s", diff)
-		}
-		r.verdicts(mapreduce.Accepted, got.Reports...)
-		r.finish()
-	})
-}
-
-// An attempt that parks its unit is no failure. What it kept goes ahead of its report,
+// An attempt that parks its unit is no failure. What it did is stored before its report,
 // and its slot is free. It is parked even if its time is over meanwhile: what it waits
 // for has begun.
 func TestParks(t *testing.T) {
@@ -208,7 +167,7 @@ func TestParks(t *testing.T) {
 				return &agent.Result{Output: fmt.Appendf(nil, "%s: %s", w.Handle, w.Answer)}, nil
 			}
 			calls.Spent(10, 5, 7)
-			if err := calls.Keep(ctx, []byte("kept")); err != nil {
+			if _, err := calls.Do(ctx, "submit", result("batch 7")); err != nil {
 				return nil, err
 			}
 			return nil, fmt.Errorf("submitting: %w", agent.Park("batch 7", time.Hour, "a batch\x00 of one "+strings.Repeat("x", 1000)))
@@ -225,15 +184,12 @@ func TestParks(t *testing.T) {
 			r.assign(spec, a)
 			after(time.Second)
 		}
-		synctest.Wait()
-		for i, m := range r.msgs {
-			if len(m.States) > 0 && len(m.Reports) > 0 {
-				t.Errorf("message %d holds a state beside a report: it would come after it", i)
-			}
-		}
 		got := r.take()
-		if len(got.Reports) != 6 || len(got.States) != 2 {
-			t.Fatalf("%d reports and %d states; want 6 and 2", len(got.Reports), len(got.States))
+		if len(got.Reports) != 6 {
+			t.Fatalf("%d reports; want 6", len(got.Reports))
+		}
+		if diff := cmp.Diff([]string{"u 0: submit", "late 0: submit"}, r.appended()); diff != "" {
+			t.Errorf("appends (-want +got):\n%s", diff)
 		}
 		for _, rep := range got.Reports[:2] {
 			p := rep.Parking

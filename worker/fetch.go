@@ -71,8 +71,8 @@ func (u *unit) fetchBlob(b mapreduce.Blob) (err error) {
 	switch {
 	case b.Kind == mapreduce.BlobInputs:
 		return u.fetchInputs(b)
-	case b.Kind == mapreduce.BlobState:
-		u.task.State, err = u.collectBlob(u.ctx, b)
+	case b.Kind == mapreduce.BlobJournal:
+		u.task.Journal, err = u.collectBlob(u.ctx, b)
 	case b.Kind == mapreduce.BlobText && u.task.Text != nil:
 		t := *u.task.Text
 		t.Content, err = u.collectBlob(u.ctx, b)

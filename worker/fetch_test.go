@@ -18,6 +18,7 @@ import (
 	"github.com/coditect/mapreduce/worker"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/ground"
+	"github.com/coditect/mapreduce/worker/journal"
 	"github.com/coditect/mapreduce/worker/output"
 )
 
@@ -35,7 +36,7 @@ func textBlob(text string, start, end int64) mapreduce.Blob {
 }
 
 // tells is an agent whose output says what it was given.
-func tells(_ context.Context, task *agent.Task, _ agent.Calls) (*agent.Result, error) {
+func tells(_ context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
 	var b strings.Builder
 	if task.Text != nil {
 		fmt.Fprintf(&b, "text %s;", task.Text.Content)
@@ -43,8 +44,19 @@ func tells(_ context.Context, task *agent.Task, _ agent.Calls) (*agent.Result, e
 	for _, in := range task.Inputs {
 		fmt.Fprintf(&b, "%s %d-%d failed %v referred %v: %q;", in.Unit, in.First, in.End, in.Failed, in.Referred, in.Data)
 	}
-	fmt.Fprintf(&b, "state %s", task.State)
+	was, known := calls.Recall("before")
+	fmt.Fprintf(&b, "remembered %v %s", known, was)
 	return &agent.Result{Output: []byte(b.String())}, nil
+}
+
+// entryOf returns a journal of one entry, as it is sent.
+func entryOf(t *testing.T, key, result string) []byte {
+	t.Helper()
+	raw, err := (&journal.Entry{Key: key, Attempt: 1, Result: []byte(result)}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return journal.AppendEntry(nil, raw)
 }
 
 // naming returns the output of a reduce that names a record.
@@ -66,7 +78,8 @@ func TestBlobsAreFetched(t *testing.T) {
 		r := start(t, tells, worker.Config{})
 		r.part = 3
 		r.keep(mapreduce.BlobText, "u", []byte(text))
-		r.keep(mapreduce.BlobState, "u", []byte("before"))
+		remembered := entryOf(t, "before", "what came of it")
+		r.keep(mapreduce.BlobJournal, "u", remembered)
 		r.keep(mapreduce.BlobInputs, "u", encoded(
 			mapreduce.Input{Unit: "a", First: 0, End: 3, Data: named}, mapreduce.Input{Unit: "b", First: 3, End: 4, Failed: true},
 		))
@@ -80,13 +93,13 @@ func TestBlobsAreFetched(t *testing.T) {
 			return nil
 		}
 		a := needs(2, textBlob(text, 2, 9), mapreduce.Blob{Kind: mapreduce.BlobInputs, Length: 100},
-			mapreduce.Blob{Kind: mapreduce.BlobState, Length: 6, SHA256: sumOf("before")})
+			mapreduce.Blob{Kind: mapreduce.BlobJournal, Length: int64(len(remembered)), SHA256: sumOf(string(remembered))})
 		a.Text = &mapreduce.Text{Document: "d", Length: 10, Chunks: 1}
 		r.assign(spec, a)
 		after(time.Minute)
 		rep := r.report()
 		want := fmt.Sprintf("text 2345678;a 0-3 failed false referred false: %q;b 3-4 failed true referred false: \"\";"+
-			"c 1-2 failed false referred true: \"more\";state before", named)
+			"c 1-2 failed false referred true: \"more\";remembered true what came of it", named)
 		if diff := cmp.Diff(want, string(rep.Output)); diff != "" {
 			t.Errorf("the agent was given (-want +got):\n%s\nerrors %v", diff, rep.Errors)
 		}
@@ -133,9 +146,14 @@ func TestBlobsAreNotFetched(t *testing.T) {
 			failed(mapreduce.Retryable, "input of the unit: 5 of 10 bytes of the blob came"),
 		},
 		"more than there is": {
-			mapreduce.Blob{Kind: mapreduce.BlobState, Length: 3, SHA256: sumOf("abc")},
+			mapreduce.Blob{Kind: mapreduce.BlobJournal, Length: 3, SHA256: sumOf("abc")},
 			nil, nil,
 			failed(mapreduce.Retryable, "input of the unit: more than the 3 bytes of the blob came"),
+		},
+		"no journal": {
+			mapreduce.Blob{Kind: mapreduce.BlobJournal, Length: 3, SHA256: sumOf("abc")},
+			[]byte("abc"), nil,
+			failed(mapreduce.Retryable, "journal of the unit: journal: this is no entry: 3 bytes are left behind the entry 0"),
 		},
 		"too large": {
 			textBlob(strings.Repeat("x", 100), 0, 100), nil, nil,
@@ -208,8 +226,9 @@ func TestSlowBlobs(t *testing.T) {
 				return errs.New(errs.Cancelled, "cancelled")
 			}
 		}
-		r.keep(mapreduce.BlobState, "u", []byte("abc"))
-		slow := needs(0, mapreduce.Blob{Kind: mapreduce.BlobState, Length: 3, SHA256: sumOf("abc")})
+		remembered := entryOf(t, "before", "x")
+		r.keep(mapreduce.BlobJournal, "u", remembered)
+		slow := needs(0, mapreduce.Blob{Kind: mapreduce.BlobJournal, Length: int64(len(remembered)), SHA256: sumOf(string(remembered))})
 		slow.Timeout = time.Minute
 		r.assign(spec, slow, unitOf("v"))
 		rep := r.report()

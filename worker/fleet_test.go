@@ -182,7 +182,6 @@ func (p *peer) collect(pipe *pipe) {
 		p.got.Reports = append(p.got.Reports, m.Reports...)
 		p.got.Started = append(p.got.Started, m.Started...)
 		p.got.Reserve = append(p.got.Reserve, m.Reserve...)
-		p.got.States = append(p.got.States, m.States...)
 		if m.Heartbeat != nil {
 			p.got.Heartbeat = m.Heartbeat
 		}

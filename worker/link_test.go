@@ -32,7 +32,7 @@ func TestReconnect(t *testing.T) {
 				calls.Spent(70, 0, 0)
 			case "keeps":
 				calls.Spent(agent.KeepEvery, 0, 0)
-				if err := calls.Keep(ctx, []byte("state")); err != nil {
+				if _, err := calls.Do(ctx, "call", result("answer")); err != nil {
 					return nil, err
 				}
 				after(time.Minute)
@@ -53,7 +53,7 @@ func TestReconnect(t *testing.T) {
 		}
 		r.assign(budgeted(), as...)
 		first := r.take()
-		if len(first.Reports) != 2 || len(first.Reserve) != 1 || len(first.States) != 1 {
+		if len(first.Reports) != 2 || len(first.Reserve) != 1 || len(r.appended()) != 1 {
 			t.Fatalf("before the break: %+v", first)
 		}
 		r.pipe.cut()
@@ -86,8 +86,8 @@ func TestReconnect(t *testing.T) {
 		if diff := cmp.Diff(first.Reserve, got.Reserve); diff != "" {
 			t.Errorf("questions asked again (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(first.States, got.States); diff != "" {
-			t.Errorf("states sent again (-want +got):\n%s", diff)
+		if again := r.appended(); again != nil {
+			t.Errorf("stored again: %v", again)
 		}
 		r.verdicts(mapreduce.Accepted, got.Reports...)
 		r.send(&mapreduce.ToWorker{Reserved: []mapreduce.ReserveReply{{Held: got.Reserve[0].Held, Granted: true}}})

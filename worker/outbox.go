@@ -18,7 +18,6 @@ type outbox struct {
 	reports []*unit // settled, in order
 	started []*unit
 	asks    []*unit
-	states  []*unit
 	limits  bool // models have something to tell
 	beat    bool
 	drain   bool
@@ -29,9 +28,6 @@ type outbox struct {
 func (s *session) pullMessage() (*mapreduce.FromWorker, []*unit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m := s.pullStates(); m != nil {
-		return m, nil
-	}
 	o := &s.out
 	if len(o.reports)+len(o.started)+len(o.asks) == 0 && !o.beat && !o.drain && !o.limits {
 		return nil, nil
@@ -47,23 +43,6 @@ func (s *session) pullMessage() (*mapreduce.FromWorker, []*unit) {
 		m.Heartbeat = s.newHeartbeat()
 	}
 	return m, announced
-}
-
-// pullStates takes states, in a message of their own: a state is for the next
-// attempt, so it must arrive before the report that ends this one, and reports
-// stand before states in a message.
-func (s *session) pullStates() *mapreduce.FromWorker {
-	o := &s.out
-	if len(o.states) == 0 {
-		return nil
-	}
-	m := &mapreduce.FromWorker{}
-	for room := maxMessage; len(o.states) > 0 && room > 0; o.states = o.states[1:] {
-		st := o.states[0].takeState()
-		room -= len(st.Data)
-		m.States = append(m.States, st)
-	}
-	return m
 }
 
 // pullReports takes as many reports as suit a message.
@@ -167,15 +146,9 @@ func (s *session) resetOutbox() {
 			if u.puts == 0 {
 				s.out.reports = append(s.out.reports, u)
 			}
-			if u.leavesState(u.report.Outcome) && u.hasState() {
-				s.out.states = append(s.out.states, u)
-			}
 		case running:
 			if u.openReserve() > 0 {
 				s.out.asks = append(s.out.asks, u)
-			}
-			if u.mustResend() {
-				s.out.states = append(s.out.states, u)
 			}
 		}
 	}
@@ -196,16 +169,6 @@ func (s *session) queueQuestion(u *unit) {
 	defer s.mu.Unlock()
 	s.out.asks = append(s.out.asks, u)
 	s.wakeSender()
-}
-
-// sendState queues a unit's last state.
-func (s *session) sendState(u *unit) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if u.phase == running && !slices.Contains(s.out.states, u) {
-		s.out.states = append(s.out.states, u)
-		s.wakeSender()
-	}
 }
 
 // queueHeartbeat queues a heartbeat.

@@ -240,8 +240,8 @@ func (s *session) settleUnit(u *unit, r mapreduce.Report) {
 	}
 	s.finished++
 	u.phase, u.number = reported, s.finished
-	if u.leavesState(r.Outcome) && u.stateUnsent() {
-		s.out.states = append(s.out.states, u)
+	if u.leavesJournal(r.Outcome) {
+		u.sendEntries()
 	}
 	s.wakeSender()
 	s.deliverReport(u)

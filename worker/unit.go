@@ -11,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/journal"
 	"github.com/coditect/mapreduce/worker/step"
 )
 
@@ -56,6 +57,9 @@ type unit struct {
 	puts        int    // under way, which the report waits for
 	putting     context.Context
 	stopPuts    context.CancelCauseFunc // ends putting; nil if nothing was put
+	journal     *journal.Journal        // nil before its agent is started; set by the slot's goroutine
+	sending     bool                    // entries of the journal are being put
+	sendUpTo    int                     // entries that are to be
 
 	mu       sync.Mutex // guards the fields below; taken after session.mu
 	granted  int64      // tokens reserved for this attempt
@@ -69,10 +73,7 @@ type unit struct {
 	captured capturedCalls
 	asking   *reserveQuestion
 	note     string
-	state    []byte           // the last that was kept
-	stateAt  mapreduce.Tokens // spent when it was
-	sentAt   int64            // tokens spent at the last state that was sent on
-	stateNew bool             // state was not sent on
+	sentAt   int64 // tokens that were spent when entries of the journal were last sent
 }
 
 var _ agent.Calls = (*unit)(nil)
@@ -131,6 +132,9 @@ func (u *unit) runAttempt() mapreduce.Report {
 	}
 	if fetched {
 		u.session.restartTimeout(u)
+	}
+	if err := u.openJournal(); err != nil {
+		return u.failedReport(fmt.Errorf("journal of the unit: %w", err))
 	}
 	kind := u.task.Kind
 	res, err := u.runProtected()

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/journal"
 	"github.com/coditect/mapreduce/worker/output"
 )
 
@@ -22,14 +24,17 @@ type vault struct {
 
 	mu   sync.Mutex // guards the fields below
 	have map[string][]byte
-	put  map[string][]byte       // whole, or as far as it came
-	asks []mapreduce.BlobRequest // all transfers
+	put  map[string][]byte // whole, or as far as it came
+
+	journals map[mapreduce.UnitID][][]byte // entries of units
+	appends  []string                      // of entries: the unit, the number of the first, and their keys
+	asks     []mapreduce.BlobRequest       // all transfers
 }
 
 var _ mapreduce.Blobs = (*vault)(nil)
 
 func newVault() *vault {
-	return &vault{have: make(map[string][]byte), put: make(map[string][]byte)}
+	return &vault{have: make(map[string][]byte), put: make(map[string][]byte), journals: make(map[mapreduce.UnitID][][]byte)}
 }
 
 // blobName names a blob of a vault.
@@ -89,6 +94,9 @@ func (v *vault) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func
 
 func (v *vault) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
 	v.asked(q)
+	if q.Blob.Kind == mapreduce.BlobJournal {
+		return v.append(ctx, q, next)
+	}
 	name := nameOf(q)
 	for first := true; ; first = false {
 		part, err := next()
@@ -111,6 +119,80 @@ func (v *vault) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func
 			return nil, err
 		}
 	}
+}
+
+// append adds entries to a journal, as a store does. What goes wrong before the
+// second byte goes wrong before they are stored.
+func (v *vault) append(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+	var data []byte
+	for {
+		part, err := next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		data = append(data, part...)
+	}
+	if err := v.step(ctx, q, 0); err != nil {
+		return nil, err
+	}
+	if err := v.enterEntries(q, data); err != nil {
+		return nil, err
+	}
+	return &mapreduce.BlobStored{Length: int64(len(data))}, v.step(ctx, q, int64(len(data)))
+}
+
+func (v *vault) enterEntries(q *mapreduce.BlobRequest, data []byte) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	entries, err := journal.Split(data)
+	if sum := sha256.Sum256(data); err != nil || !bytes.Equal(sum[:], q.Blob.SHA256) {
+		return errs.New(errs.Invalid, "no entries: %v", err)
+	}
+	said := fmt.Sprintf("%s %d:", q.Unit, q.Blob.FirstEntry)
+	for i, raw := range entries {
+		e, err := journal.Decode(raw)
+		had := v.journals[q.Unit]
+		n := q.Blob.FirstEntry + i
+		switch {
+		case err != nil || e.Attempt != q.Attempt:
+			return errs.New(errs.Invalid, "entry %d of attempt %d: %v", n, e.Attempt, err)
+		case n < len(had) && bytes.Equal(had[n], raw):
+		case n == len(had):
+			v.journals[q.Unit] = append(had, bytes.Clone(raw))
+		default:
+			return errs.New(errs.Precondition, "entry %d of %d is another", n, len(had))
+		}
+		said += " " + e.Key
+		if e.Begun {
+			said += "?"
+		}
+	}
+	v.appends = append(v.appends, said)
+	return nil
+}
+
+// appended returns the appends to journals since the last time.
+func (v *vault) appended() []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	all := v.appends
+	v.appends = nil
+	return all
+}
+
+// again returns the next attempt at a unit, with its journal.
+func (v *vault) again(a mapreduce.Assignment) mapreduce.Assignment {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	a.Attempt++
+	a.Journal, a.JournalEntries = nil, len(v.journals[a.Unit])
+	for _, raw := range v.journals[a.Unit] {
+		a.Journal = journal.AppendEntry(a.Journal, raw)
+	}
+	return a
 }
 
 // stored returns what was put.

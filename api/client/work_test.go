@@ -91,14 +91,14 @@ func TestLargeSessionMessages(t *testing.T) {
 	const parts, size = 12, 6_400_000
 	content := make([]byte, size)
 	var assignments []mapreduce.Assignment
-	states := make([]mapreduce.AgentState, 200)
+	reports := make([]mapreduce.Report, 200)
 	for i := range parts {
 		assignments = append(assignments, assignment(mapreduce.UnitID(fmt.Sprint(i)), content))
 	}
-	for i := range states {
-		states[i] = mapreduce.AgentState{Held: mapreduce.Held{Job: someJob, Unit: "a", Attempt: i}, Data: content[:64<<10]}
+	for i := range reports {
+		reports[i] = mapreduce.Report{Job: someJob, Unit: "a", Attempt: i, Outcome: mapreduce.Done, Output: content[:64<<10]}
 	}
-	received := make(chan *mapreduce.FromWorker, len(states))
+	received := make(chan *mapreduce.FromWorker, len(reports))
 	fleet := &servertest.Fleet{
 		Messages: []*mapreduce.ToWorker{{Assignments: assignments, Goodbye: true}},
 		Received: received,
@@ -124,22 +124,22 @@ func TestLargeSessionMessages(t *testing.T) {
 		t.Errorf("goodbye came after %d assignments", next)
 	}
 
-	if err := stream.Send(&mapreduce.FromWorker{States: states, Drain: true}); err != nil {
+	if err := stream.Send(&mapreduce.FromWorker{Reports: reports, Drain: true}); err != nil {
 		t.Fatal(err)
 	}
 	next = 0
 	for drain := false; !drain; {
 		m := <-received
-		for _, s := range m.States {
+		for _, s := range m.Reports {
 			if s.Attempt != next {
-				t.Fatalf("got state %d, want %d", s.Attempt, next)
+				t.Fatalf("got report %d, want %d", s.Attempt, next)
 			}
 			next++
 		}
 		drain = m.Drain
 	}
-	if next != len(states) {
-		t.Errorf("drain came after %d states", next)
+	if next != len(reports) {
+		t.Errorf("drain came after %d reports", next)
 	}
 }
 

@@ -44,7 +44,7 @@ const (
 	BlobText              // the text of the document that the unit works on
 	BlobInputs            // the inputs of the unit, each with a header
 	BlobReferred          // records that inputs only name, encoded as inputs are
-	BlobState             // what an earlier attempt left; see AgentState
+	BlobJournal           // the journal of the unit, as Assignment.Journal; what is put are entries that follow
 	BlobAnswer            // what a model answered, by the hash of the request
 	BlobOutput            // the output of the attempt; it can only be put
 )
@@ -59,6 +59,8 @@ type Blob struct {
 	// Start and End are the range that is meant, [Start, End). End 0 is the end of
 	// the blob. What is put begins at Start.
 	Start, End int64
+
+	FirstEntry int // of BlobJournal that is put: the number of its first entry, counted from 0
 }
 
 // BlobStored says how much of a blob is stored.
@@ -70,6 +72,15 @@ type BlobStored struct {
 // MaxAnswer bounds an answer that jobs share, in bytes: one transaction writes
 // it.
 const MaxAnswer = 512 << 10
+
+// Bounds of the journal of a unit.
+const (
+	MaxJournalKey     = 512       // bytes of the key of an entry
+	MaxJournalEntry   = 512 << 10 // bytes of an entry, encoded
+	MaxJournalEntries = 4096      // entries of a journal
+	MaxJournalBytes   = 4 << 20   // bytes of all of them
+	MaxJournalAppend  = 640 << 10 // bytes of the entries that are put at once: one transaction writes them
+)
 
 // MaxWholeText is the longest text, in bytes, in which workers look for what does
 // not stand in a unit's chunk of it: the text is held in memory, some thirty

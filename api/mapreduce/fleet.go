@@ -37,7 +37,6 @@ type FromWorker struct {
 	Reports   []Report
 	Started   []Held // units that have begun to run
 	Reserve   []ReserveRequest
-	States    []AgentState
 	Heartbeat *Heartbeat
 	Drain     bool
 	Limits    []LimitNote // what models said of their limits
@@ -151,14 +150,6 @@ type ReserveRequest struct {
 	Tokens int64 // the new reservation in all: spent so far, and the call at worst
 }
 
-// An AgentState is what an agent needs to go on where it is, instead of paying
-// again. The next attempt gets the last one that was kept.
-type AgentState struct {
-	Held
-	Tokens Tokens // spent so far by this attempt
-	Data   []byte
-}
-
 // A Heartbeat carries the progress of what runs.
 type Heartbeat struct {
 	Progress []Progress
@@ -221,9 +212,14 @@ type Assignment struct {
 	Depth    int    // level within the stage: 0, and from 1 on in a tree of groups
 	Index    int64  // order within the level
 	Timeout  time.Duration
-	Reserved int64  // tokens reserved for this attempt
-	State    []byte // the last AgentState of an earlier attempt
-	Alone    bool   // it may have killed a worker: run nothing beside it
+	Reserved int64 // tokens reserved for this attempt
+	Alone    bool  // it may have killed a worker: run nothing beside it
+
+	// Journal is what earlier attempts have remembered: entries of worker/journal, each
+	// behind its length. The last JournalEntries of them are the unit's own; those
+	// before are of the unit of another job that this one repeats.
+	Journal        []byte
+	JournalEntries int
 
 	// WakeCall is the last call that woke the unit; nil if none has. A unit that was
 	// woken by time since has it too: the handle tells.
@@ -234,13 +230,13 @@ type Assignment struct {
 	Item   []byte  // JSON of the element of an earlier output that the unit works on
 
 	// Blobs are what would make the assignment larger than MaxAssigned: the
-	// content of Text, all Inputs, or State, which is then empty here. The worker
+	// content of Text, all Inputs, or Journal, which is then empty here. The worker
 	// gets them before the unit runs.
 	Blobs []Blob
 }
 
 // MaxAssigned bounds what an assignment carries itself of texts, inputs and
-// states, in bytes: no message grows with a document.
+// journals, in bytes: no message grows with a document.
 const MaxAssigned = 64 << 10
 
 // A Text is a document, or a chunk of one with its context.

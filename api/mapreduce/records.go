@@ -187,7 +187,7 @@ type Spent struct {
 	Tokens     Tokens
 	CostMicros int64 // millionths of a US dollar
 	Savings    Savings
-	Journal    Journal
+	CallSums   CallSums
 }
 
 // Coverage is the ledger: every document and every character ends in one of
@@ -216,7 +216,7 @@ type Unit struct {
 	Tokens     Tokens
 	CostMicros int64
 	Elapsed    time.Duration // of the attempt that ended it
-	Journal    Journal       // of all its attempts
+	CallSums   CallSums      // of all its attempts
 	Savings    Savings       // of all its attempts
 	Errors     []string
 	Parking    *Parking // what it waits for; nil if it is not parked
@@ -230,8 +230,8 @@ type Unit struct {
 	Output     []byte   // encoded output, when asked for
 }
 
-// A Journal is what attempts did.
-type Journal struct {
+// CallSums are what attempts called, and how long that took.
+type CallSums struct {
 	Calls    int64         // of a model
 	Latency  time.Duration // of these
 	Tools    int64         // calls of tools
@@ -239,8 +239,8 @@ type Journal struct {
 }
 
 // Add returns the sum of j and k.
-func (j Journal) Add(k Journal) Journal {
-	return Journal{j.Calls + k.Calls, j.Latency + k.Latency, j.Tools + k.Tools, j.ToolTime + k.ToolTime}
+func (j CallSums) Add(k CallSums) CallSums {
+	return CallSums{j.Calls + k.Calls, j.Latency + k.Latency, j.Tools + k.Tools, j.ToolTime + k.ToolTime}
 }
 
 // Savings are what caches saved: that of answers, which jobs of a tenant may

@@ -15,7 +15,7 @@ const lastBlobKind = mapreduce.BlobOutput
 
 func fillBlob(p *pb.Blob, b *mapreduce.Blob) {
 	p.Kind, p.Key, p.Sha256 = pb.BlobKind(b.Kind), b.Key, b.SHA256
-	p.SizeBytes, p.StartByte, p.EndByte = b.Length, b.Start, b.End
+	p.SizeBytes, p.StartByte, p.EndByte, p.FirstEntry = b.Length, b.Start, b.End, int64(b.FirstEntry)
 }
 
 func encodeBlob(b *mapreduce.Blob) *pb.Blob {
@@ -34,6 +34,8 @@ func decodeBlob(d *decoder, p *pb.Blob) mapreduce.Blob {
 		Length: d.decodeCount64("size_bytes", p.GetSizeBytes()),
 		Start:  d.decodeCount64("start_byte", p.GetStartByte()),
 		End:    d.decodeCount64("end_byte", p.GetEndByte()),
+
+		FirstEntry: int(d.decodeCount64("first_entry", p.GetFirstEntry())),
 	}
 	switch {
 	case b.End > 0 && b.Start > b.End:

@@ -154,6 +154,7 @@ func (f filler) blob(p *mapreduce.Blob) {
 	p.Length = f.between(2, math.MaxInt64)
 	p.Start = f.between(1, p.Length-1)
 	p.End = f.between(p.Start, p.Length)
+	p.FirstEntry = int(f.between(1, math.MaxInt64))
 }
 
 func (f filler) text() string {

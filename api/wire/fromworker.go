@@ -12,7 +12,6 @@ func EncodeFromWorker(m *mapreduce.FromWorker) *pb.WorkRequest {
 		Reports:   encodeEach(m.Reports, encodeReport),
 		Started:   encodeEach(m.Started, fillHeld),
 		Reserve:   encodeEach(m.Reserve, encodeReserve),
-		States:    encodeEach(m.States, encodeAgentState),
 		Heartbeat: encodeHeartbeat(m.Heartbeat),
 		Drain:     m.Drain,
 		Limits:    encodeEach(m.Limits, encodeLimitNote),
@@ -27,7 +26,6 @@ func DecodeFromWorker(p *pb.WorkRequest) (*mapreduce.FromWorker, error) {
 		Reports:   decodeList(d, "reports", p.GetReports(), decodeReport),
 		Started:   decodeList(d, "started", p.GetStarted(), decodeHeld),
 		Reserve:   decodeList(d, "reserve", p.GetReserve(), decodeReserve),
-		States:    decodeList(d, "states", p.GetStates(), decodeAgentState),
 		Heartbeat: decodeOptional(d, "heartbeat", p.GetHeartbeat(), decodeHeartbeat),
 		Drain:     p.GetDrain(),
 		Limits:    decodeList(d, "limits", p.GetLimits(), decodeLimitNote),
@@ -174,18 +172,6 @@ func decodeReserve(d *decoder, p *pb.ReserveRequest) mapreduce.ReserveRequest {
 	return mapreduce.ReserveRequest{
 		Held:   decodePart(d, "held", p.GetHeld(), decodeHeld),
 		Tokens: d.decodeCount64("tokens", p.GetTokens()),
-	}
-}
-
-func encodeAgentState(p *pb.AgentState, s *mapreduce.AgentState) {
-	p.Held, p.Tokens, p.Data = encodeHeld(s.Held), encodeTokens(s.Tokens), s.Data
-}
-
-func decodeAgentState(d *decoder, p *pb.AgentState) mapreduce.AgentState {
-	return mapreduce.AgentState{
-		Held:   decodePart(d, "held", p.GetHeld(), decodeHeld),
-		Tokens: decodePart(d, "tokens", p.GetTokens(), checkTokens),
-		Data:   p.GetData(),
 	}
 }
 

@@ -75,7 +75,7 @@ func TestDecodeFromWorkerRefuses(t *testing.T) {
 		{"tools without end", "hello.offer.tools", &pb.WorkRequest{Hello: &pb.Hello{SessionId: "s", Offer: &pb.Offer{Tools: make([]string, wire.MaxParts+1)}}}},
 		{"parsers without end", "hello.offer.parsers", &pb.WorkRequest{Hello: &pb.Hello{SessionId: "s", Offer: &pb.Offer{Parsers: make([]string, wire.MaxParts+1)}}}},
 		{"holding nothing", "hello.holding[0].job_id", &pb.WorkRequest{Hello: &pb.Hello{SessionId: "s", Holding: []*pb.Held{{}}}}},
-		{"held missing", "states[0].held.job_id", &pb.WorkRequest{States: []*pb.AgentState{{}}}},
+		{"held missing", "reserve[0].held.job_id", &pb.WorkRequest{Reserve: []*pb.ReserveRequest{{}}}},
 		{"reserve negative", "reserve[0].tokens", &pb.WorkRequest{Reserve: []*pb.ReserveRequest{{Held: held, Tokens: -1}}}},
 		{"too many parts", "started", &pb.WorkRequest{Started: make([]*pb.Held, wire.MaxParts+1)}},
 		{"progress without unit", "heartbeat.progress[0].held.job_id", &pb.WorkRequest{Heartbeat: &pb.Heartbeat{Progress: []*pb.Progress{nil}}}},

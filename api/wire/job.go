@@ -183,8 +183,8 @@ func encodeSpent(s mapreduce.Spent) *pb.Spent {
 	return &pb.Spent{
 		Level: clampInt32(s.Level), Units: s.Units, Tokens: encodeTokens(s.Tokens), CostMicros: s.CostMicros,
 		Savings:   encodeSavings(s.Savings),
-		CallCount: s.Journal.Calls, CallLatency: encodeDuration(s.Journal.Latency),
-		ToolCount: s.Journal.Tools, ToolTime: encodeDuration(s.Journal.ToolTime),
+		CallCount: s.CallSums.Calls, CallLatency: encodeDuration(s.CallSums.Latency),
+		ToolCount: s.CallSums.Tools, ToolTime: encodeDuration(s.CallSums.ToolTime),
 	}
 }
 
@@ -192,7 +192,7 @@ func decodeSpent(p *pb.Spent) mapreduce.Spent {
 	return mapreduce.Spent{
 		Level: int(p.GetLevel()), Units: p.GetUnits(), Tokens: decodeTokens(p.GetTokens()), CostMicros: p.GetCostMicros(),
 		Savings: decodeSavings(p.GetSavings()),
-		Journal: mapreduce.Journal{
+		CallSums: mapreduce.CallSums{
 			Calls: p.GetCallCount(), Latency: p.GetCallLatency().AsDuration(),
 			Tools: p.GetToolCount(), ToolTime: p.GetToolTime().AsDuration(),
 		},

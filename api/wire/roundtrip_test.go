@@ -172,7 +172,7 @@ func TestEnumerators(t *testing.T) {
 		{"verdict", pb.Verdict(0), []string{mapreduce.Accepted: "accepted", mapreduce.Stale: "stale", mapreduce.Gone: "gone"}},
 		{"blob kind", pb.BlobKind(0), []string{
 			mapreduce.BlobText: "text", mapreduce.BlobInputs: "inputs", mapreduce.BlobReferred: "referred",
-			mapreduce.BlobState: "state", mapreduce.BlobAnswer: "answer", mapreduce.BlobOutput: "output",
+			mapreduce.BlobJournal: "journal", mapreduce.BlobAnswer: "answer", mapreduce.BlobOutput: "output",
 		}},
 		{"failure class", pb.FailureClass(0), []string{
 			1 + mapreduce.Retryable: "retryable", 1 + mapreduce.PermanentUnit: "permanent_unit", 1 + mapreduce.PermanentJob: "permanent_job",

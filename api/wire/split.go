@@ -24,7 +24,6 @@ func SplitRequest(p *pb.WorkRequest, limit int) iter.Seq[*pb.WorkRequest] {
 		addParts(c, p.GetReports(), func(m *pb.WorkRequest, v *pb.Report) { m.Reports = append(m.Reports, v) })
 		addParts(c, p.GetStarted(), func(m *pb.WorkRequest, v *pb.Held) { m.Started = append(m.Started, v) })
 		addParts(c, p.GetReserve(), func(m *pb.WorkRequest, v *pb.ReserveRequest) { m.Reserve = append(m.Reserve, v) })
-		addParts(c, p.GetStates(), func(m *pb.WorkRequest, v *pb.AgentState) { m.States = append(m.States, v) })
 		addParts(c, listOf(p.GetHeartbeat()), func(m *pb.WorkRequest, v *pb.Heartbeat) { m.Heartbeat = v })
 		addParts(c, p.GetLimits(), func(m *pb.WorkRequest, v *pb.LimitNote) { m.Limits = append(m.Limits, v) })
 		c.current.Drain = p.GetDrain()

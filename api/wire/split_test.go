@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,7 +53,7 @@ func checkSize(t *rapid.T, p proto.Message, limit int) {
 func parts(p proto.Message) (n int) {
 	switch m := p.(type) {
 	case *pb.WorkRequest:
-		n = len(m.GetReports()) + len(m.GetStarted()) + len(m.GetReserve()) + len(m.GetStates()) + len(m.GetLimits())
+		n = len(m.GetReports()) + len(m.GetStarted()) + len(m.GetReserve()) + len(m.GetLimits())
 		n += present(m.GetHello() != nil) + present(m.GetHeartbeat() != nil)
 	case *pb.WorkResponse:
 		n = len(m.GetJobs()) + len(m.GetAssignments()) + len(m.GetVerdicts()) + len(m.GetReserved()) + len(m.GetCancel()) + len(m.GetForget()) + len(m.GetLimits())
@@ -71,19 +72,19 @@ func present(b bool) int {
 func TestSplitKeepsOrder(t *testing.T) {
 	request := wire.EncodeFromWorker(&mapreduce.FromWorker{
 		Reports: []mapreduce.Report{{Job: job, Unit: "a"}},
-		States:  []mapreduce.AgentState{{Held: mapreduce.Held{Job: job, Unit: "a"}, Data: make([]byte, 100)}},
+		Reserve: []mapreduce.ReserveRequest{{Held: mapreduce.Held{Job: job, Unit: mapreduce.UnitID(strings.Repeat("a", 100))}, Tokens: 1}},
 		Drain:   true,
 	})
 	var got []string
 	for p := range wire.SplitRequest(request, 100) {
 		switch {
-		case len(p.GetReports()) == 1 && len(p.GetStates()) == 0 && !p.GetDrain():
+		case len(p.GetReports()) == 1 && len(p.GetReserve()) == 0 && !p.GetDrain():
 			got = append(got, "report")
-		case len(p.GetReports()) == 0 && len(p.GetStates()) == 1 && p.GetDrain():
-			got = append(got, "state, drain")
+		case len(p.GetReports()) == 0 && len(p.GetReserve()) == 1 && p.GetDrain():
+			got = append(got, "question, drain")
 		}
 	}
-	if diff := cmp.Diff([]string{"report", "state, drain"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"report", "question, drain"}, got); diff != "" {
 		t.Errorf("want (-), got (+):\n%s", diff)
 	}
 }

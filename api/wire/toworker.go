@@ -81,7 +81,7 @@ func encodeAssignment(p *pb.Assignment, a *mapreduce.Assignment) {
 	p.Kind, p.Level, p.Index = pb.UnitKind(a.Kind), clampInt32(a.Level), a.Index
 	p.Timeout = encodeDuration(a.Timeout)
 	p.ReservedTokens = a.Reserved
-	p.State = a.State
+	p.Journal, p.JournalEntries = a.Journal, int64(a.JournalEntries)
 	p.Alone = a.Alone
 	p.Text = encodeText(a.Text)
 	p.Inputs = encodeEach(a.Inputs, encodeInput)
@@ -104,8 +104,8 @@ func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
 		Index:    d.decodeCount64("index", p.GetIndex()),
 		Timeout:  d.decodeDuration("timeout", p.GetTimeout()),
 		Reserved: d.decodeCount64("reserved_tokens", p.GetReservedTokens()),
-		State:    p.GetState(),
 		Alone:    p.GetAlone(),
+		Journal:  p.GetJournal(),
 		Text:     decodeOptional(d, "text", p.GetText(), decodeText),
 		Inputs:   decodeList(d, "inputs", p.GetInputs(), decodeInput),
 		Stage:    d.decodeName("stage", p.GetStage(), MaxNames),
@@ -113,6 +113,8 @@ func decodeAssignment(d *decoder, p *pb.Assignment) mapreduce.Assignment {
 		Item:     p.GetItem(),
 		WakeCall: decodeOptional(d, "wake_call", p.GetWakeCall(), decodeWakeCall),
 		Blobs:    decodeList(d, "blobs", p.GetBlobs(), decodeBlob),
+
+		JournalEntries: int(d.decodeCount64("journal_entries", p.GetJournalEntries())),
 	}
 	if a.Text == nil {
 		return a

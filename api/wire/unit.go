@@ -25,10 +25,10 @@ func EncodeUnit(u *mapreduce.Unit) *pb.Unit {
 		Errors:      validTexts(u.Errors),
 		Parking:     encodeParking(u.Parking),
 
-		CallCount:     u.Journal.Calls,
-		CallLatency:   encodeDuration(u.Journal.Latency),
-		ToolCallCount: u.Journal.Tools,
-		ToolTime:      encodeDuration(u.Journal.ToolTime),
+		CallCount:     u.CallSums.Calls,
+		CallLatency:   encodeDuration(u.CallSums.Latency),
+		ToolCallCount: u.CallSums.Tools,
+		ToolTime:      encodeDuration(u.CallSums.ToolTime),
 		Savings:       encodeSavings(u.Savings),
 
 		ChunkIndex: clampInt32(u.ChunkIndex),
@@ -62,7 +62,7 @@ func DecodeUnit(p *pb.Unit) *mapreduce.Unit {
 		Elapsed:    p.GetElapsed().AsDuration(),
 		Errors:     p.GetErrors(),
 		Parking:    believedParking(p.GetParking()),
-		Journal: mapreduce.Journal{
+		CallSums: mapreduce.CallSums{
 			Calls: p.GetCallCount(), Latency: p.GetCallLatency().AsDuration(),
 			Tools: p.GetToolCallCount(), ToolTime: p.GetToolTime().AsDuration(),
 		},

@@ -111,7 +111,7 @@ func killings(t *testing.T, program string) []killing {
 			corpus: whole,
 			steps: []failpoint.Step{
 				failpoint.Begin, failpoint.Stage, failpoint.Flip, failpoint.Bind, failpoint.Turn, failpoint.Started,
-				failpoint.Chunk, failpoint.State, failpoint.Wakeup, failpoint.Grant, failpoint.Fleet, failpoint.Reserve,
+				failpoint.Chunk, failpoint.Journal, failpoint.Wakeup, failpoint.Grant, failpoint.Fleet, failpoint.Reserve,
 				failpoint.Plant, failpoint.Map, failpoint.Plan, failpoint.Complete, failpoint.Beat, failpoint.Seal,
 				failpoint.Answer, failpoint.Assign,
 			},
@@ -121,7 +121,7 @@ func killings(t *testing.T, program string) []killing {
 		{
 			name:   "units that wait for something outside",
 			corpus: parking,
-			steps:  []failpoint.Step{failpoint.Turn, failpoint.State, failpoint.Wakeup},
+			steps:  []failpoint.Step{failpoint.Turn, failpoint.Journal, failpoint.Wakeup},
 			before: func(h *house) { h.dies("assign.before:4", parking.run("--output", "out")...) },
 			victim: func(h *house) []string { return []string{"resume", "--job-id", id(h), "--output", "out"} },
 			after: func(h *house) {
@@ -170,7 +170,7 @@ func killings(t *testing.T, program string) []killing {
 		{
 			name:   "a direct unit",
 			corpus: direct,
-			steps:  []failpoint.Step{failpoint.Stage, failpoint.Flip, failpoint.Plant, failpoint.Map, failpoint.Turn, failpoint.State, failpoint.Complete},
+			steps:  []failpoint.Step{failpoint.Stage, failpoint.Flip, failpoint.Plant, failpoint.Map, failpoint.Turn, failpoint.Journal, failpoint.Complete},
 			victim: func(*house) []string { return direct.run("--output", "out") },
 			after: func(h *house) {
 				h.carryThrough(direct)
@@ -191,7 +191,7 @@ func killings(t *testing.T, program string) []killing {
 			name:   "stages of a pipeline that no preset has",
 			corpus: stages,
 			steps: []failpoint.Step{
-				failpoint.Begin, failpoint.Stage, failpoint.Flip, failpoint.Bind, failpoint.Turn, failpoint.State, failpoint.Plan,
+				failpoint.Begin, failpoint.Stage, failpoint.Flip, failpoint.Bind, failpoint.Turn, failpoint.Journal, failpoint.Plan,
 				failpoint.Map, failpoint.Plant, failpoint.Complete, failpoint.Assign, failpoint.Answer, failpoint.Seal,
 			},
 			victim: func(*house) []string { return stages.run("--output", "out") },

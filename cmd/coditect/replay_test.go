@@ -9,7 +9,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/keys"
 	"github.com/coditect/mapreduce/store/pebble"
@@ -111,8 +114,19 @@ func (s *studio) lose(job, unit string) {
 		s.t.Fatal(err)
 	}
 	err = store.NewDB(p, store.Config{}).Update(s.t.Context(), func(tx store.Tx) error {
-		tx.ClearRange(keys.New().State(mapreduce.JobID(job), mapreduce.UnitID(unit)))
-		return nil
+		j, id := mapreduce.JobID(job), mapreduce.UnitID(unit)
+		tx.ClearRange(keys.New().Journal(j, id))
+		value, err := tx.Get(s.t.Context(), keys.New().Unit(j, id))
+		var u storagev1.Unit
+		if err == nil {
+			err = proto.Unmarshal(value, &u)
+		}
+		u.Journal = nil
+		if err == nil {
+			value, err = proto.Marshal(&u)
+		}
+		tx.Set(keys.New().Unit(j, id), value)
+		return err
 	})
 	if e := p.Close(); err != nil || e != nil {
 		s.t.Fatal(err, e)

@@ -28,7 +28,7 @@ const (
 	Turn     Step = "turn"     // reports are taken, units are claimed
 	Started  Step = "started"  // a suspect has begun to run
 	Chunk    Step = "chunk"    // a part of a large output is stored
-	State    Step = "state"    // what an agent keeps is stored
+	Journal  Step = "journal"  // entries are added to the journal of a unit
 	Wakeup   Step = "wakeup"   // delayed units, and parked ones whose time has come, go back to their queue
 	Wake     Step = "wake"     // a call wakes a parked unit
 	Grant    Step = "grant"    // a node is given slots and tokens
@@ -64,7 +64,7 @@ const (
 // Steps returns all steps.
 func Steps() []Step {
 	return []Step{
-		Begin, Stage, Flip, Abandon, Bind, Turn, Started, Chunk, State, Wakeup, Wake, Grant, Return, Fleet, Reserve,
+		Begin, Stage, Flip, Abandon, Bind, Turn, Started, Chunk, Journal, Wakeup, Wake, Grant, Return, Fleet, Reserve,
 		Plant, Plan, Unblock, Ascend, Map, Complete, Pause, Fail, Resume, Retry, Cancel, Sweep, Delete, Expire, Beat, Doubt, Forget, Seal,
 		Answer, Assign,
 	}

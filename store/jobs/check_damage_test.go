@@ -175,7 +175,7 @@ func TestCheckNamesTheUnitOfADamagedResult(t *testing.T) {
 	m := newMixture(t)
 	wrong, _ := m.examine(m.space.Result(m.mid, mapreduce.UnitID(m.large.UnitId), m.large.Attempt))
 	for _, f := range wrong {
-		if f.Job == m.mid && strings.Contains(f.Message, "text or result of unit "+m.large.UnitId+" cannot be read") {
+		if f.Job == m.mid && strings.Contains(f.Message, "text, result or journal of unit "+m.large.UnitId+" cannot be read") {
 			return
 		}
 	}

@@ -54,6 +54,7 @@ func newMixture(t *testing.T) *mixture {
 	m.report(j, errored(m.mid, m.backing, mapreduce.Retryable))
 	m.publish(j, m.mid, m.large, long)
 	m.report(j, done(m.mid, units[4]))
+	m.remember(j, m.mid, m.busy, 0, "a", "b")
 	if _, err := j.Grants.Grant(m.ctx, m.mid, grants.Request{Slots: 10, Parallelism: 64}); err != nil {
 		t.Fatal(err)
 	}
@@ -263,9 +264,36 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		{"answer for nobody", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Set(m.space.Woken(m.mid, "nobody"), nil) }
 		}, "which is not there"},
-		{"state of nothing", func(m *mixture) corruption {
-			return func(tx store.Tx) { tx.Set(m.space.StateChunk(m.mid, "nobody", 0), []byte("x")) }
+		{"entry of nobody's journal", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.JournalChunk(m.mid, "nobody", 0, 0), []byte("x")) }
 		}, "which is not there"},
+		{"entry of a unit without a journal", func(m *mixture) corruption {
+			return func(tx store.Tx) {
+				tx.Set(m.space.JournalChunk(m.mid, mapreduce.UnitID(m.large.UnitId), 0, 0), []byte("x"))
+			}
+		}, "or has none"},
+		{"entry lost", func(m *mixture) corruption { return m.clearFirst(m.space.JournalsAll(m.mid)) }, "one is missing"},
+		{"last entry lost", func(m *mixture) corruption {
+			return func(tx store.Tx) {
+				tx.ClearRange(m.space.JournalEntries(m.mid, mapreduce.UnitID(m.busy.UnitId), 1, 2))
+			}
+		}, "one is missing"},
+		{"entry changed", func(m *mixture) corruption {
+			return func(tx store.Tx) {
+				tx.Set(m.space.JournalChunk(m.mid, mapreduce.UnitID(m.busy.UnitId), 0, 0), journalEntry("another", 1))
+			}
+		}, "the hash over them differs"},
+		{"entry too many", func(m *mixture) corruption {
+			return func(tx store.Tx) {
+				tx.Set(m.space.JournalChunk(m.mid, mapreduce.UnitID(m.busy.UnitId), 2, 0), journalEntry("another", 1))
+			}
+		}, "this is another"},
+		{"journal of another size", func(m *mixture) corruption {
+			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.Journal.Bytes++ })
+		}, "counts other bytes"},
+		{"journal of a unit that was cancelled", func(m *mixture) corruption {
+			return m.editUnit(m.mid, m.busy.UnitId, func(u *storagev1.Unit) { u.Status = uint32(mapreduce.UnitCancelled) })
+		}, "should have none any more"},
 		{"text lost", func(m *mixture) corruption { return m.clearFirst(m.space.Blobs(m.end)) }, "the text of unit"},
 		{"text changed", func(m *mixture) corruption {
 			kv := m.first(m.space.Blobs(m.mid))

@@ -46,7 +46,7 @@ type Jobs struct {
 	Grants    *grants.Store    // budgets, slots and rates, divided among orchestrators
 	Nodes     *nodes.Store     // orchestrators, and their sessions
 	Sessions  *sessions.Store  // what sessions of workers hold
-	Content   *content.Store   // outputs, states and texts
+	Content   *content.Store   // outputs, journals and texts
 	View      *view.Store      // jobs and units as they are
 	Audit     *audit.Store     // the chain of checkpoints
 	Answers   *answers.Store   // what models answered

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/fault"
 	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/store/jobs/records"
 	"github.com/coditect/mapreduce/store/jobs/turns"
 	"github.com/coditect/mapreduce/store/keys"
@@ -36,6 +38,7 @@ type munit struct {
 	failures int64
 	kills    int64
 	spent    int64
+	journal  string // its entries, each behind a line's end
 }
 
 type mjob struct {
@@ -44,6 +47,7 @@ type mjob struct {
 	level int64
 	units map[string]*munit
 	gone  int64 // spent by units that resumes dropped
+	keeps bool  // journals of units that are complete
 }
 
 // sleeps reports whether a pending unit may not be claimed yet.
@@ -121,7 +125,7 @@ func (m *machine) submit(t *rapid.T) {
 	s := spec()
 	s.RequestID = mapreduce.RequestID(m.name("request"))
 	id := m.world.submit(j, s, docs)
-	m.jobs[id] = &mjob{id: id, units: make(map[string]*munit)}
+	m.jobs[id] = &mjob{id: id, units: make(map[string]*munit), keeps: rapid.Bool().Draw(t, "keeps")}
 	m.adopt(id)
 }
 
@@ -281,6 +285,9 @@ func (m *machine) expect(i issue, r *mapreduce.Report) []mapreduce.Verdict {
 		return []mapreduce.Verdict{mapreduce.Gone}
 	}
 	m.conclude(u, r)
+	if u.state == mapreduce.UnitComplete && !k.keeps {
+		u.journal = ""
+	}
 	return []mapreduce.Verdict{mapreduce.Accepted}
 }
 
@@ -597,14 +604,69 @@ func (m *machine) keep(t *rapid.T) {
 		t.Skip("nothing was claimed")
 	}
 	i := rapid.SampledFrom(m.issued).Draw(t, "attempt")
-	_, err := m.node(t).Content.KeepState(m.ctx, mapreduce.AgentState{Held: i.held(), Data: []byte("state")})
-	m.must(err)
 	data := []byte("chunk")
 	sum := sha256.Sum256(data)
-	err = m.node(t).Content.StorePut(m.ctx, putOf(i.job, i.unit, data, sum[:]), 0, data)
+	err := m.node(t).Content.StorePut(m.ctx, putOf(i.job, i.unit, data, sum[:]), 0, data)
 	if errs.KindOf(err) != errs.Precondition { // the attempt is over, or another session's
 		m.must(err)
 	}
+}
+
+// append adds entries to a journal: those that come next, or some that are there, or
+// others in their place, or behind a gap; for whoever holds the attempt, or somebody else.
+func (m *machine) append(t *rapid.T) {
+	if len(m.issued) == 0 {
+		t.Skip("nothing was claimed")
+	}
+	i := rapid.SampledFrom(m.issued).Draw(t, "attempt")
+	a := &content.JournalAppend{Held: i.held(), Session: i.session}
+	if rapid.IntRange(0, 9).Draw(t, "stranger") == 0 {
+		a.Session = "a stranger"
+	}
+	var had []string
+	u, k := new(munit), m.jobs[i.job]
+	if k != nil && k.units[i.unit.UnitId] != nil {
+		u, a.Kept = k.units[i.unit.UnitId], k.keeps
+		had = strings.SplitAfter(u.journal, lineEnd)
+		had = had[:len(had)-1]
+	}
+	a.First = rapid.IntRange(max(0, len(had)-2), len(had)+1).Draw(t, "first")
+	ok := u.owner != "" && u.owner == a.Session && u.attempt == i.unit.Attempt && !u.state.Ended() && a.First <= len(had)
+	now := slices.Clone(had)
+	for n := range rapid.IntRange(1, 3).Draw(t, "entries") {
+		entry := journalEntry(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key"), a.Attempt)
+		if at := a.First + n; at < len(had) && rapid.Bool().Draw(t, "the same") {
+			entry = []byte(strings.TrimSuffix(had[at], lineEnd))
+		}
+		a.Entries = append(a.Entries, entry)
+		if at := a.First + n; at < len(had) {
+			ok = ok && had[at] == string(entry)+lineEnd
+		} else {
+			now = append(now, string(entry)+lineEnd)
+		}
+	}
+	err := m.node(t).Content.AppendJournal(m.ctx, a)
+	if ok {
+		m.must(err)
+		u.journal = strings.Join(now, "")
+		return
+	}
+	if errs.KindOf(err) != errs.Precondition || err == nil {
+		t.Fatalf("entries %q from %d on of session %s for %+v: %v", a.Entries, a.First, a.Session, u, err)
+	}
+}
+
+// lineEnd ends an entry in the model. No encoded entry has it.
+const lineEnd = "\xff"
+
+// journalOf returns the journal of a stored unit as the model has it.
+func (m *machine) journalOf(id mapreduce.JobID, u *storagev1.Unit) (all string) {
+	entries, err := m.look.Content.Journal(m.ctx, id, u)
+	m.must(err)
+	for _, e := range entries {
+		all += string(e) + lineEnd
+	}
+	return all
 }
 
 func (m *machine) seal(t *rapid.T) {
@@ -626,7 +688,10 @@ func (m *machine) check(t *rapid.T) {
 				level: now.Level, state: mapreduce.UnitState(now.Status), attempt: now.Attempt,
 				owner: mapreduce.SessionID(now.Session), failures: now.Failures, kills: now.Kills, spent: now.TokensIn + now.TokensOut,
 				delayed: mapreduce.UnitState(now.Status) == mapreduce.Pending && now.Queue.GetClass() == keys.ClassDelayed, blamed: u.blamed, started: u.started,
-				handle: m.handle(id, now), woken: now.Woken, answer: m.answered(id, name),
+				handle: m.handle(id, now), woken: now.Woken, answer: m.answered(id, name), journal: m.journalOf(id, now),
+			}
+			if u.state == mapreduce.UnitCancelled {
+				u.journal = ""
 			}
 			if got != *u {
 				t.Fatalf("unit %s of %s is %+v, want %+v", name, id, got, *u)
@@ -668,7 +733,7 @@ func runMachine(t *rapid.T, s, sound store.Store, after func()) {
 		"submit": m.submit, "submit again": m.submit, "enter": m.enter, "claim": m.claim, "claim again": m.claim, "claim in vain": m.claimInVain,
 		"finish": m.finish, "finish again": m.finish, "finish more": m.finish, "rebind": m.rebind, "expire": m.expire,
 		"wakeup": m.wakeup, "wake": m.wake, "wake again": m.wake, "advance": m.advance, "advance again": m.advance, "pause": m.pause, "fail": m.fail, "resume": m.resume, "cancel": m.cancel,
-		"sweep": m.sweep, "delete": m.remove, "keep": m.keep, "seal": m.seal, "": func(t *rapid.T) { after(); m.check(t) },
+		"sweep": m.sweep, "delete": m.remove, "keep": m.keep, "append": m.append, "append again": m.append, "append more": m.append, "seal": m.seal, "": func(t *rapid.T) { after(); m.check(t) },
 	})
 }
 

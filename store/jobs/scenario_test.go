@@ -36,10 +36,9 @@ func TestDeleteLeavesNothing(t *testing.T) {
 	s.RequestID = "r"
 	id := w.submit(j, s, append(texts(4), document{id: "cut", text: []byte("a text in parts"), chunks: 3}))
 	u := w.claim(j, id, w.session(j), 1)[0]
-	_, err := j.Content.KeepState(w.ctx, mapreduce.AgentState{Held: mapreduce.Held{Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: 1}, Data: []byte("x")})
-	w.must(err)
+	w.remember(j, id, u, 0, "x")
 	w.report(j, parked(id, u, "person", 0))
-	_, _, err = j.Queue.Wake(w.ctx, id, mapreduce.UnitID(u.UnitId), mapreduce.WakeCall{Handle: "person", Answer: []byte("yes")})
+	_, _, err := j.Queue.Wake(w.ctx, id, mapreduce.UnitID(u.UnitId), mapreduce.WakeCall{Handle: "person", Answer: []byte("yes")})
 	w.must(err)
 	other := w.claim(j, id, w.session(j), 1)[0]
 	w.report(j, parked(id, other, "batch", time.Hour))

@@ -84,7 +84,7 @@ func TestDroppedUnitsStayPaid(t *testing.T) {
 	w.addsUp(id)
 	want[0] = mapreduce.Spent{
 		Level: 1, Units: 4, Tokens: mapreduce.Tokens{In: 16, Out: 8}, CostMicros: 28, Savings: spent.Savings,
-		Journal: mapreduce.Journal{Calls: 2, Latency: 30 * time.Millisecond, Tools: 1, ToolTime: 5 * time.Millisecond},
+		CallSums: mapreduce.CallSums{Calls: 2, Latency: 30 * time.Millisecond, Tools: 1, ToolTime: 5 * time.Millisecond},
 	}
 	if diff := cmp.Diff(want, w.job(id).Superseded); diff != "" {
 		t.Errorf("superseded twice (-want +got):\n%s", diff)

@@ -40,7 +40,7 @@
 //	('mapreduce','wait',J,level,index)           counter: what a reduce of a tree waits for;
 //	                                             see Waiting
 //	('mapreduce','result',J,U,attempt,i)         bytes: chunk i of a large result
-//	('mapreduce','state',J,U,i)                  bytes: chunk i of an agent's state
+//	('mapreduce','journal',J,U,n,i)              bytes: chunk i of entry n of a unit's journal
 //	('mapreduce','blob',J,sha256,i)              bytes: chunk i of a document's text
 //	('mapreduce','warm',J)                       text: "open", or who runs the first unit
 //	                                             alone: see jobs.Warm
@@ -159,7 +159,7 @@ type Space struct {
 
 var names = []string{
 	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "ready", "delayed", "parked", "woken", "failed",
-	"run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "state", "blob",
+	"run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "journal", "blob",
 	"skipped", "idem", "ingest", "wake", "limit", "answer", "aged", "kept", "warm",
 }
 
@@ -238,10 +238,10 @@ func (s *Space) NumberedResults(j mapreduce.JobID, prefix string) store.Range {
 	return numberedRange(s.jobKey("result", j), prefix)
 }
 
-// NumberedStates returns the range of the agents' states of units whose ids are
-// prefix and a number.
-func (s *Space) NumberedStates(j mapreduce.JobID, prefix string) store.Range {
-	return numberedRange(s.jobKey("state", j), prefix)
+// NumberedJournals returns the range of the journals of units whose ids are prefix and
+// a number.
+func (s *Space) NumberedJournals(j mapreduce.JobID, prefix string) store.Range {
+	return numberedRange(s.jobKey("journal", j), prefix)
 }
 
 // ParseUnits returns the range of job j's units that parse documents.
@@ -528,18 +528,29 @@ func (s *Space) Results(j mapreduce.JobID, u mapreduce.UnitID) store.Range {
 // ResultsAll returns the range of all large results of job j.
 func (s *Space) ResultsAll(j mapreduce.JobID) store.Range { return childRange(s.jobKey("result", j)) }
 
-// StateChunk returns the key of chunk i of an agent's state.
-func (s *Space) StateChunk(j mapreduce.JobID, u mapreduce.UnitID, i int64) []byte {
-	return tuple.AppendInt(tuple.AppendString(s.jobKey("state", j), string(u)), i)
+// JournalChunk returns the key of chunk i of entry n of a unit's journal.
+func (s *Space) JournalChunk(j mapreduce.JobID, u mapreduce.UnitID, n, i int64) []byte {
+	return tuple.AppendInt(s.journalEntry(j, u, n), i)
 }
 
-// State returns the range of an agent's state.
-func (s *Space) State(j mapreduce.JobID, u mapreduce.UnitID) store.Range {
-	return childRange(tuple.AppendString(s.jobKey("state", j), string(u)))
+func (s *Space) journalEntry(j mapreduce.JobID, u mapreduce.UnitID, n int64) []byte {
+	return tuple.AppendInt(tuple.AppendString(s.jobKey("journal", j), string(u)), n)
 }
 
-// StateAll returns the range of all agents' states of job j.
-func (s *Space) StateAll(j mapreduce.JobID) store.Range { return childRange(s.jobKey("state", j)) }
+// JournalEntries returns the range of entries [from, to) of a unit's journal.
+func (s *Space) JournalEntries(j mapreduce.JobID, u mapreduce.UnitID, from, to int64) store.Range {
+	return store.Range{Begin: s.journalEntry(j, u, from), End: s.journalEntry(j, u, to)}
+}
+
+// Journal returns the range of a unit's journal.
+func (s *Space) Journal(j mapreduce.JobID, u mapreduce.UnitID) store.Range {
+	return childRange(tuple.AppendString(s.jobKey("journal", j), string(u)))
+}
+
+// JournalsAll returns the range of the journals of all units of job j.
+func (s *Space) JournalsAll(j mapreduce.JobID) store.Range {
+	return childRange(s.jobKey("journal", j))
+}
 
 // BlobChunk returns the key of chunk i of a document's text.
 func (s *Space) BlobChunk(j mapreduce.JobID, sha256 []byte, i int64) []byte {
@@ -634,7 +645,7 @@ func (s *Space) Wake() []byte { return s.nameKey("wake") }
 // ownedNames are the kinds of keys that hold what a job has.
 var ownedNames = []string{
 	"units", "order", "ready", "delayed", "parked", "woken", "failed", "grant", "ctr", "tally",
-	"checkpoints", "seal", "plan", "picks", "wait", "result", "state", "blob", "skipped", "warm",
+	"checkpoints", "seal", "plan", "picks", "wait", "result", "journal", "blob", "skipped", "warm",
 }
 
 // Owned returns the ranges that hold everything a job has but for its record,

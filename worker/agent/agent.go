@@ -97,9 +97,11 @@ type Result struct {
 	Errors     []string // what went wrong without making the attempt fail
 }
 
-// Calls is what an agent may ask while it runs a unit: it meters money, keeps
-// state and watches over model calls. All methods may be called concurrently.
+// Calls is what an agent may ask while it runs a unit: it meters money, remembers what
+// was done and watches over model calls. All methods may be called concurrently.
 type Calls interface {
+	Journal
+
 	// Reserve sets tokens aside for the worst case of a call about to be made,
 	// in and out. It asks the orchestrator only for what the unit's
 	// reservation lacks, and may block while there is no connection. It
@@ -118,12 +120,6 @@ type Calls interface {
 	// *BreakerError if the breaker is open and call was not run. While a call
 	// probes a breaker that is half open, others wait for its outcome.
 	Call(ctx context.Context, name string, call func(ctx context.Context) error) error
-
-	// Keep offers the state from which another attempt could go on
-	// (Task.State) instead of paying again. It is sent on when KeepEvery
-	// tokens were spent since the last that was, and when the attempt ends
-	// without a result. The callee owns state from here on.
-	Keep(ctx context.Context, state []byte) error
 
 	// Progress notes in a few words how far the unit is.
 	Progress(note string)
@@ -164,8 +160,30 @@ type Sharer interface {
 	Share(key, answer []byte)
 }
 
-// KeepEvery is how many tokens lie between two states that are sent on.
-const KeepEvery = 10_000
+// A Journal remembers what attempts at a unit have done: package journal says how, and
+// what always holds. A key names what is done: it has to hold everything that decides
+// the result, and, where the same is wanted again, which time it is.
+type Journal interface {
+	// Do returns what came of the thing that key names, in this attempt or an earlier
+	// one. If none has done it, fn does it, and its result is remembered; an error is
+	// not. A result that does not fit is returned, and not remembered.
+	//
+	// What was done is stored when KeepEvery tokens were spent since something was,
+	// and when the attempt ends without a result. So fn may run again after its
+	// process has died.
+	Do(ctx context.Context, key string, fn func(context.Context) ([]byte, error)) ([]byte, error)
 
-// MaxState bounds a kept state, in bytes.
-const MaxState = 1 << 20
+	// DoOnce is Do for what must not be done twice, such as a call of a tool that
+	// changes something. That it begins is stored before fn runs, and so is all that
+	// was done before; what came of it is stored when DoOnce returns. It returns an
+	// error that wraps journal.ErrInterrupted for what was begun and may have been
+	// done, and journal.ErrFull if there is no room for it.
+	DoOnce(ctx context.Context, key string, fn func(context.Context) ([]byte, error)) ([]byte, error)
+
+	// Recall returns what came of the thing that key names, if an attempt has done it.
+	Recall(key string) ([]byte, bool)
+}
+
+// KeepEvery is how many tokens are spent between two times that what was done is
+// stored.
+const KeepEvery = 10_000

@@ -91,7 +91,7 @@ type Level struct {
 	Metrics  Metrics `json:"metrics"`
 }
 
-// Metrics are sums over units, from the journal of calls.
+// Metrics are sums over units, from what units called.
 type Metrics struct {
 	Total    int64   `json:"totalTokens"`
 	In       int64   `json:"totalInputTokens"`
@@ -115,8 +115,8 @@ func Of(r Ran) Task {
 	t := Task{
 		ID: r.ID, Stage: r.Stage, State: r.State.String(), Attempts: r.Attempts, Duration: toMilliseconds(r.Elapsed),
 		In: r.Tokens.In, Out: r.Tokens.Out, Cost: toDollars(r.CostMicros),
-		LLMCalls: r.Journal.Calls, Latency: toMilliseconds(r.Journal.Latency),
-		Tools: r.Journal.Tools, ToolTime: toMilliseconds(r.Journal.ToolTime),
+		LLMCalls: r.CallSums.Calls, Latency: toMilliseconds(r.CallSums.Latency),
+		Tools: r.CallSums.Tools, ToolTime: toMilliseconds(r.CallSums.ToolTime),
 	}
 	for _, c := range r.Calls {
 		t.Calls = append(t.Calls, Call{
@@ -147,7 +147,7 @@ type Tally struct {
 func (t *Tally) Supersede(all []mapreduce.Spent) { t.superseded = append(t.superseded, all...) }
 
 func sumsOf(s mapreduce.Spent) *levelSums {
-	return &levelSums{tokens: s.Tokens, cost: s.CostMicros, journal: s.Journal}
+	return &levelSums{tokens: s.Tokens, cost: s.CostMicros, calls: s.CallSums}
 }
 
 // Superseded returns the sums of units that were dropped.
@@ -165,7 +165,7 @@ type levelSums struct {
 	first, last time.Time
 	tokens      mapreduce.Tokens
 	cost        int64
-	journal     mapreduce.Journal
+	calls       mapreduce.CallSums
 }
 
 // Add adds a unit.
@@ -178,7 +178,7 @@ func (t *Tally) Add(r Ran) {
 		s = new(levelSums)
 		t.levels[r.Level] = s
 	}
-	one := levelSums{tasks: 1, tokens: r.Tokens, cost: r.CostMicros, journal: r.Journal}
+	one := levelSums{tasks: 1, tokens: r.Tokens, cost: r.CostMicros, calls: r.CallSums}
 	if !r.Ended.IsZero() {
 		one.first, one.last = r.Ended.Add(-r.Elapsed), r.Ended
 	}
@@ -189,7 +189,7 @@ func (s *levelSums) addSums(o *levelSums) {
 	s.tasks += o.tasks
 	s.tokens = s.tokens.Add(o.tokens)
 	s.cost += o.cost
-	s.journal = s.journal.Add(o.journal)
+	s.calls = s.calls.Add(o.calls)
 	if o.last.IsZero() {
 		return
 	}
@@ -204,8 +204,8 @@ func (s *levelSums) addSums(o *levelSums) {
 func (s *levelSums) toMetrics() Metrics {
 	return Metrics{
 		Total: s.tokens.Total(), In: s.tokens.In, Out: s.tokens.Out, Cost: toDollars(s.cost),
-		Calls: s.journal.Calls, Latency: toMilliseconds(s.journal.Latency),
-		Tools: s.journal.Tools, ToolTime: toMilliseconds(s.journal.ToolTime),
+		Calls: s.calls.Calls, Latency: toMilliseconds(s.calls.Latency),
+		Tools: s.calls.Tools, ToolTime: toMilliseconds(s.calls.ToolTime),
 	}
 }
 

@@ -19,7 +19,7 @@ func unit(id mapreduce.UnitID, kind mapreduce.UnitKind, level int, from, to time
 		Unit: &mapreduce.Unit{
 			ID: id, Kind: kind, Level: level, State: mapreduce.UnitComplete, Attempts: 1,
 			Tokens: mapreduce.Tokens{In: 100, Out: 10}, CostMicros: 250_000, Elapsed: to - from,
-			Journal: mapreduce.Journal{Calls: 2, Latency: 500 * time.Millisecond, Tools: 1, ToolTime: 20 * time.Millisecond},
+			CallSums: mapreduce.CallSums{Calls: 2, Latency: 500 * time.Millisecond, Tools: 1, ToolTime: 20 * time.Millisecond},
 		},
 		Ended: start.Add(to),
 	}
@@ -30,7 +30,7 @@ func unit(id mapreduce.UnitID, kind mapreduce.UnitKind, level int, from, to time
 func TestTrace(t *testing.T) {
 	late := unit("c", mapreduce.KindMap, 0, 0, 0)
 	late.Ended, late.State, late.Attempts = time.Time{}, mapreduce.Pending, 0
-	late.Tokens, late.CostMicros, late.Journal = mapreduce.Tokens{}, 0, mapreduce.Journal{}
+	late.Tokens, late.CostMicros, late.CallSums = mapreduce.Tokens{}, 0, mapreduce.CallSums{}
 	units := []trace.Ran{
 		unit("a", mapreduce.KindMap, 0, time.Second, 3*time.Second), unit("b", mapreduce.KindMap, 0, 2*time.Second, 5*time.Second), late,
 		unit("reduce_L1_0", mapreduce.KindReduce, 1, 5*time.Second, 6*time.Second),
@@ -104,7 +104,7 @@ func TestTraceOfSupersededUnits(t *testing.T) {
 	tally.Add(unit("a", mapreduce.KindMap, 0, 0, time.Second))
 	tally.Supersede([]mapreduce.Spent{{
 		Level: 1, Units: 2, Tokens: mapreduce.Tokens{In: 200, Out: 20}, CostMicros: 500_000,
-		Journal: mapreduce.Journal{Calls: 4, Latency: time.Second, Tools: 2, ToolTime: 40 * time.Millisecond},
+		CallSums: mapreduce.CallSums{Calls: 4, Latency: time.Second, Tools: 2, ToolTime: 40 * time.Millisecond},
 	}})
 	sums := func(n int64) trace.Metrics {
 		return trace.Metrics{

@@ -228,7 +228,7 @@ func (k *jobCheck) listSteps() []checkStep {
 		{"list of failed units", k.checkFailures},
 		{"order of the documents", k.checkOrder},
 		{"results", k.checkResults},
-		{"states of agents", k.checkStates},
+		{"journals of units", k.checkJournals},
 		{"tallies of documents", k.checkTallies},
 		{"documents that were left out", k.countSkipped},
 		{"plans of levels", k.checkPlans},

@@ -199,18 +199,6 @@ func (k *jobCheck) checkResults(ctx context.Context) error {
 	})
 }
 
-// checkStates finds agents' states of units that are not there.
-func (k *jobCheck) checkStates(ctx context.Context) error {
-	return k.visitHeads(ctx, k.Keys.StateAll(k.id), 1, func(l *checkTx, key []byte, rest tuple.Reader) error {
-		name := mapreduce.UnitID(rest.Text())
-		u, err := k.ReadUnit(ctx, l, k.id, name)
-		if err == nil && (u == nil || u.Attempt == 0) {
-			l.addFinding(key, "the state is of unit %q, which is not there or was never begun; clear it", name)
-		}
-		return err
-	})
-}
-
 // maxTallied bounds the chunks of a document that are counted in one
 // transaction.
 const maxTallied = 20_000

@@ -1,4 +1,4 @@
-// Package content stores and reads what is kept in chunks: outputs, states of agents,
+// Package content stores and reads what is kept in chunks: outputs, journals of units,
 // and texts.
 package content
 
@@ -30,7 +30,7 @@ const MaxPutBytes = 8 * store.ChunkSize
 // errs.Precondition if the session does not hold the attempt.
 func (st *Store) Stored(ctx context.Context, p *Put) (n int64, err error) {
 	err = st.db.View(ctx, func(tx store.Tx) error {
-		u, err := st.unitOfPut(ctx, tx.Snapshot(), p)
+		u, err := st.heldUnit(ctx, tx.Snapshot(), p.Held, p.Session)
 		if err == nil && p.samePut(u.Put) {
 			n = u.Put.Stored
 		}
@@ -47,7 +47,7 @@ func (st *Store) Stored(ctx context.Context, p *Put) (n int64, err error) {
 func (st *Store) StorePut(ctx context.Context, p *Put, start int64, data []byte) error {
 	end := start + int64(len(data))
 	return st.db.Update(ctx, failpoint.Chunk, func(tx store.Tx) error {
-		u, err := st.unitOfPut(ctx, tx, p)
+		u, err := st.heldUnit(ctx, tx, p.Held, p.Session)
 		if err != nil {
 			return err
 		}
@@ -83,14 +83,15 @@ func (st *Store) PutParts(ctx context.Context, p *Put, end int64, visit func(par
 	return st.db.VisitChunks(ctx, r, visit)
 }
 
-// unitOfPut returns the unit whose attempt a session holds.
-func (rec reader) unitOfPut(ctx context.Context, r store.Reader, p *Put) (*storagev1.Unit, error) {
-	u, err := rec.ReadUnit(ctx, r, p.Job, p.Unit)
+// heldUnit returns the unit that an attempt is at which stands, and which a session
+// holds. Any other is refused as errs.Precondition.
+func (rec reader) heldUnit(ctx context.Context, r store.Reader, h mapreduce.Held, s mapreduce.SessionID) (*storagev1.Unit, error) {
+	u, err := rec.ReadUnit(ctx, r, h.Job, h.Unit)
 	if err != nil {
 		return nil, err
 	}
-	if !records.AttemptStands(u, p.Attempt) || u.Session != string(p.Session) {
-		return nil, errs.New(errs.Precondition, "session %s does not hold attempt %d of unit %s", p.Session, p.Attempt, p.Unit)
+	if !records.AttemptStands(u, h.Attempt) || u.Session != string(s) {
+		return nil, errs.New(errs.Precondition, "session %s does not hold attempt %d of unit %s", s, h.Attempt, h.Unit)
 	}
 	return u, nil
 }

@@ -7,7 +7,7 @@ import (
 // reader reads units inside a transaction of its caller.
 type reader struct{ *records.Records }
 
-// A Store stores and reads outputs, states and texts: all that is kept in chunks.
+// A Store stores and reads outputs, journals and texts: all that is kept in chunks.
 type Store struct {
 	db *records.DB
 	reader

@@ -122,6 +122,7 @@ func (rec writer) cancelUnits(tx store.Tx, id mapreduce.JobID, pairs []store.Key
 			left[records.CounterAt{Name: keys.UnitsParked, Level: u.Level}]++
 		}
 		u.Status, u.Queue = uint32(mapreduce.UnitCancelled), nil
+		rec.ClearJournal(tx, id, u)
 		tx.Set(kv.Key, records.Encode(u))
 	}
 	for at, n := range left {

@@ -28,13 +28,13 @@ func (rec *Records) DropLevel(tx store.Tx, id mapreduce.JobID, level int64, l *s
 		tx.Clear(rec.Keys.Parked(id, unit))
 		tx.Clear(rec.Keys.Woken(id, unit))
 		tx.ClearRange(rec.Keys.Results(id, unit))
-		tx.ClearRange(rec.Keys.State(id, unit))
+		tx.ClearRange(rec.Keys.Journal(id, unit))
 	} else {
 		tx.ClearRange(rec.Keys.NumberedResults(id, l.Prefix))
 		tx.ClearRange(rec.Keys.NumberedDelayed(id, l.Prefix))
 		tx.ClearRange(rec.Keys.NumberedParked(id, l.Prefix))
 		tx.ClearRange(rec.Keys.NumberedWoken(id, l.Prefix))
-		tx.ClearRange(rec.Keys.NumberedStates(id, l.Prefix))
+		tx.ClearRange(rec.Keys.NumberedJournals(id, l.Prefix))
 	}
 	tx.ClearRange(rec.Keys.FailedLevel(id, level))
 	tx.ClearRange(rec.Keys.PicksLevel(id, level))

@@ -16,7 +16,7 @@ func UnitOf(job mapreduce.JobID, u *storagev1.Unit) *mapreduce.Unit {
 		Attempts: int(u.Attempt), Failures: int(u.Failures), Share: u.Share,
 		Tokens: mapreduce.Tokens{In: u.TokensIn, Out: u.TokensOut}, CostMicros: u.CostMicros,
 		Elapsed: time.Duration(u.ElapsedMicros) * time.Microsecond, Errors: u.Errors,
-		Journal: journalOf(u), Savings: SavingsOf(u.Savings),
+		CallSums: callSumsOf(u), Savings: SavingsOf(u.Savings),
 		ChunkIndex: int(src.GetChunkIndex()), Chunks: int(src.GetChunks()),
 		Start: src.GetCharStart(), End: src.GetCharEnd(), Confidence: u.GetResult().GetConfidence(),
 	}
@@ -66,21 +66,21 @@ func StoredSpec(s *mapreduce.JobSpec) *storagev1.Spec {
 func SpentOf(s *storagev1.Spent) mapreduce.Spent {
 	return mapreduce.Spent{
 		Level: int(s.Level), Units: s.Units, Tokens: mapreduce.Tokens{In: s.TokensIn, Out: s.TokensOut},
-		CostMicros: s.CostMicros, Savings: SavingsOf(s.Savings), Journal: journalOf(s),
+		CostMicros: s.CostMicros, Savings: SavingsOf(s.Savings), CallSums: callSumsOf(s),
 	}
 }
 
-// journaled is a stored unit, or several that are summed up.
-type journaled interface {
+// callCounter is a stored unit, or several that are summed up.
+type callCounter interface {
 	GetCalls() int64
 	GetLatencyMicros() int64
 	GetTools() int64
 	GetToolMicros() int64
 }
 
-// journalOf returns what attempts did.
-func journalOf(of journaled) mapreduce.Journal {
-	return mapreduce.Journal{
+// callSumsOf returns what attempts did.
+func callSumsOf(of callCounter) mapreduce.CallSums {
+	return mapreduce.CallSums{
 		Calls: of.GetCalls(), Latency: time.Duration(of.GetLatencyMicros()) * time.Microsecond,
 		Tools: of.GetTools(), ToolTime: time.Duration(of.GetToolMicros()) * time.Microsecond,
 	}

@@ -42,6 +42,15 @@ func ReadUnits(ctx context.Context, r store.Reader, ks [][]byte) ([]*storagev1.U
 	return found, nil
 }
 
+// ClearJournal forgets what attempts at u have remembered. The caller writes u.
+func (rec *Records) ClearJournal(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
+	if u.Journal == nil {
+		return // as of most units: what is not there costs nothing
+	}
+	tx.ClearRange(rec.Keys.Journal(id, mapreduce.UnitID(u.UnitId)))
+	u.Journal = nil
+}
+
 // SetUnit writes a unit.
 func (rec *Records) SetUnit(tx store.Tx, id mapreduce.JobID, u *storagev1.Unit) {
 	tx.Set(rec.Keys.Unit(id, mapreduce.UnitID(u.UnitId)), Encode(u))

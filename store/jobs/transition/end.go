@@ -91,6 +91,9 @@ func (t *Changes) CompleteUnit(ctx context.Context, u *storagev1.Unit, r *mapred
 	if u.Woken != "" {
 		t.Tx.Clear(t.Keys.Woken(t.Job, mapreduce.UnitID(u.UnitId)))
 	}
+	if !u.Journal.GetKept() {
+		t.ClearJournal(t.Tx, t.Job, u)
+	}
 	if u.Attempt > 1 { // what earlier attempts had stored, nobody will read
 		unit := mapreduce.UnitID(u.UnitId)
 		t.Tx.ClearRange(store.Range{

@@ -168,7 +168,7 @@ func (t *Changes) blockReduce(ctx context.Context, u *storagev1.Unit) error {
 		u.Woken = ""
 		t.Tx.Clear(t.Keys.Woken(t.Job, unit))
 	}
-	t.Tx.ClearRange(t.Keys.State(t.Job, unit))
+	t.ClearJournal(t.Tx, t.Job, u)
 	t.SetUnit(t.Tx, t.Job, u)
 	if !state.Ended() {
 		return nil

@@ -308,6 +308,7 @@ func (t *turn) finishUnit(ctx context.Context, u *storagev1.Unit, r Report) (Set
 	var err error
 	if cancelled || s.State == mapreduce.UnitCancelled {
 		s.Verdict, u.Status = mapreduce.Gone, uint32(mapreduce.UnitCancelled)
+		t.ClearJournal(t.Tx, t.Job, u)
 	} else {
 		s.Verdict = mapreduce.Accepted
 		err = t.concludeUnit(ctx, u, put, r, &s)

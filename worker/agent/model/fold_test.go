@@ -130,7 +130,7 @@ func TestFoldsKeepTheOrderAndTheBudget(t *testing.T) {
 					t.Fatal(err)
 				}
 				c.ill = nil
-				task.Attempt, task.State = attempt+1, r.purse.state
+				r.purse.retry(task)
 			}
 		})
 	}

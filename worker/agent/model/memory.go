@@ -5,39 +5,34 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"sync"
+	"fmt"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/llm"
 )
 
-// A memory keeps the answers of a unit's finished calls as the state of its
-// attempt, so that the next attempt asks only what was not answered yet. It holds
-// answers that could be used, and which requests are too large to be answered:
-// what went wrong otherwise may go right the next time. Of a job that captures all
-// it holds that too: for a job that repeats this one, which is given the state of
-// each unit's last attempt, everything is as it was.
+// A memory has the answers of a unit's finished calls in the journal of the unit, so
+// that the next attempt asks only what was not answered yet. It remembers answers that
+// could be used, and which requests are too large to be answered: what went wrong
+// otherwise may go right the next time. Of a job that captures all it remembers that
+// too: for a job that repeats this one, which is given the journal of each unit,
+// everything is as it was.
 type memory struct {
 	llm.Provider
-	calls  agent.Calls
-	origin llm.Origin
-	all    bool // keeps what went wrong as well
-	replay bool // recalls that
-
-	mu   sync.Mutex // guards the fields below
-	kept map[string]remembered
-	size int
+	journal agent.Journal
+	origin  llm.Origin
+	all     bool // remembers what went wrong as well
+	replay  bool // recalls that
 }
 
 // remembered is what became of a request.
 type remembered struct {
 	Response *llm.Response `json:"response,omitempty"`
 	TooLarge string        `json:"too_large,omitempty"`
-	Failed   *failed       `json:"failed,omitempty"` // of a job that captures all
 }
 
-// failed is an error of a call, as it is kept.
+// failed is an error of a call, as it is remembered.
 type failed struct {
 	Kind      llm.Kind               `json:"kind"`
 	Class     mapreduce.FailureClass `json:"class"`
@@ -50,19 +45,12 @@ func (f *failed) err() error {
 	return &llm.Error{Kind: f.Kind, Class: f.Class, Status: f.Status, Message: f.Message, RequestID: f.RequestID}
 }
 
-// newMemory takes up the state of an earlier attempt. One that cannot be read
-// is none.
-func newMemory(p llm.Provider, origin llm.Origin, task *agent.Task, calls agent.Calls) *memory {
-	m := &memory{
-		Provider: p, calls: calls, origin: origin, kept: make(map[string]remembered),
+// newMemory returns a memory of what a unit asks.
+func newMemory(p llm.Provider, origin llm.Origin, task *agent.Task, j agent.Journal) *memory {
+	return &memory{
+		Provider: p, journal: j, origin: origin,
 		all: task.Spec.Capture == mapreduce.CaptureFull, replay: task.Spec.Replay != "",
 	}
-	if len(task.State) > 0 && json.Unmarshal(task.State, &m.kept) == nil && m.kept != nil {
-		m.size = len(task.State)
-	} else {
-		m.kept = make(map[string]remembered)
-	}
-	return m
 }
 
 // Complete implements llm.Provider.
@@ -71,66 +59,83 @@ func (m *memory) Complete(ctx context.Context, req *llm.Request) (*llm.Response,
 	if err != nil {
 		return nil, err
 	}
-	key := hex.EncodeToString(sum)
-	if res, err := m.recallResponse(key); res != nil || err != nil {
-		return res, err
+	hash := hex.EncodeToString(sum)
+	key := "ask " + hash
+	failures, last := m.recallFailures(hash)
+	if _, answered := m.journal.Recall(key); m.replay && !answered && last != nil {
+		return nil, last.err()
 	}
-	res, err := m.Provider.Complete(ctx, req)
-	if e, ok := errors.AsType[*llm.Error](err); ok {
-		m.keepError(ctx, key, e)
-	}
-	if err == nil {
-		m.keepOutcome(ctx, key, remembered{Response: res})
-	}
-	return res, err
-}
-
-// recallResponse returns what became of a request in an earlier attempt, if anything.
-func (m *memory) recallResponse(key string) (*llm.Response, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	had, ok := m.kept[key]
+	var res *llm.Response // of this attempt
+	var tooLarge *llm.Error
+	raw, err := m.journal.Do(ctx, key, func(ctx context.Context) (_ []byte, err error) {
+		res, err = m.Provider.Complete(ctx, req)
+		if e, ok := errors.AsType[*llm.Error](err); ok && e.Kind == llm.TooLarge {
+			tooLarge = e
+			return json.Marshal(remembered{TooLarge: e.Message})
+		}
+		if err != nil {
+			return nil, m.rememberFailure(ctx, failureKey(hash, failures), err)
+		}
+		return json.Marshal(remembered{Response: res})
+	})
 	switch {
-	case !ok:
-		return nil, nil
-	case had.Failed != nil && m.replay:
-		return nil, had.Failed.err()
-	case had.Response == nil && had.TooLarge == "":
-		return nil, nil
-	case had.Response == nil:
-		return nil, &llm.Error{Kind: llm.TooLarge, Class: llm.TooLarge.Class(), Message: had.TooLarge}
+	case err != nil:
+		return nil, err
+	case tooLarge != nil:
+		return nil, tooLarge
+	case res != nil:
+		return res, nil
 	}
-	res := *had.Response
-	res.Cached, res.Usage = true, llm.Usage{Reported: true}
-	return &res, nil
+	return decodeRemembered(raw)
 }
 
-// keepError notes an error that another attempt has to know of, or another job.
-func (m *memory) keepError(ctx context.Context, key string, e *llm.Error) {
+// decodeRemembered returns what became of a request as it is told when it is asked
+// again: an answer has cost nothing then.
+func decodeRemembered(raw []byte) (*llm.Response, error) {
 	var what remembered
-	if e.Kind == llm.TooLarge {
-		what.TooLarge = e.Message
+	if err := json.Unmarshal(raw, &what); err != nil {
+		return nil, fmt.Errorf("journal: what became of a request: %w", err)
 	}
-	if m.all {
-		what.Failed = &failed{Kind: e.Kind, Class: e.Class, Status: e.Status, Message: e.Message, RequestID: e.RequestID}
+	if what.Response == nil {
+		return nil, &llm.Error{Kind: llm.TooLarge, Class: llm.TooLarge.Class(), Message: what.TooLarge}
 	}
-	if what != (remembered{}) {
-		m.keepOutcome(ctx, key, what)
+	what.Response.Cached, what.Response.Usage = true, llm.Usage{Reported: true}
+	return what.Response, nil
+}
+
+// failureKey is the key of the n-th time that a request went wrong.
+func failureKey(hash string, n int) string { return fmt.Sprintf("failed %d %s", n, hash) }
+
+// recallFailures returns how often a request has gone wrong, and how the last time, as
+// far as that is remembered.
+func (m *memory) recallFailures(hash string) (n int, last *failed) {
+	if !m.all && !m.replay {
+		return 0, nil
+	}
+	for ; ; n++ {
+		raw, ok := m.journal.Recall(failureKey(hash, n))
+		if !ok {
+			return n, last
+		}
+		last = new(failed)
+		if json.Unmarshal(raw, last) != nil {
+			return n, nil // the request is made again
+		}
 	}
 }
 
-// keepOutcome notes what became of a request. Once the state is as large as may be, the
-// calls after it are not kept, and would be made again.
-func (m *memory) keepOutcome(ctx context.Context, key string, what remembered) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	raw, err := json.Marshal(what)
-	if err != nil || m.size+len(raw)+len(key)+8 > agent.MaxState {
-		return
+// rememberFailure returns err, which a request has gone wrong with, and remembers it in a
+// job that captures all.
+func (m *memory) rememberFailure(ctx context.Context, key string, err error) error {
+	e, ok := errors.AsType[*llm.Error](err)
+	if !ok || !m.all {
+		return err
 	}
-	m.kept[key] = what
-	m.size += len(raw) + len(key) + 8
-	if state, err := json.Marshal(m.kept); err == nil && len(state) <= agent.MaxState {
-		_ = m.calls.Keep(ctx, state) // without it the call may be paid for again, no more
+	_, lost := m.journal.Do(ctx, key, func(context.Context) ([]byte, error) {
+		return json.Marshal(failed{Kind: e.Kind, Class: e.Class, Status: e.Status, Message: e.Message, RequestID: e.RequestID})
+	})
+	if lost != nil {
+		return errors.Join(err, lost)
 	}
+	return err
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/checked"
 	"github.com/coditect/mapreduce/worker/agent/model"
+	"github.com/coditect/mapreduce/worker/journal"
 	"github.com/coditect/mapreduce/worker/llm"
 	"github.com/coditect/mapreduce/worker/llm/fakellm"
 	"github.com/coditect/mapreduce/worker/merge"
@@ -48,8 +49,9 @@ type purse struct {
 	cost     int64
 	calls    int
 	names    []string
-	state    []byte
-	over     bool // more was spent than reserved
+	journal  *journal.Journal // of the unit, as its latest attempt sees it
+	earlier  []byte           // of it, by earlier attempts
+	over     bool             // more was spent than reserved
 	pledges  []int64
 }
 
@@ -82,14 +84,39 @@ func (p *purse) Call(ctx context.Context, name string, call func(context.Context
 	return call(ctx)
 }
 
-func (p *purse) Keep(_ context.Context, state []byte) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.state = state
-	return nil
+func (p *purse) Do(ctx context.Context, key string, fn func(context.Context) ([]byte, error)) ([]byte, error) {
+	return p.journal.Do(ctx, key, fn)
 }
 
+func (p *purse) DoOnce(ctx context.Context, key string, fn func(context.Context) ([]byte, error)) ([]byte, error) {
+	return p.journal.DoOnce(ctx, key, fn)
+}
+
+func (p *purse) Recall(key string) ([]byte, bool) { return p.journal.Recall(key) }
+
 func (p *purse) Progress(string) {}
+
+// retry makes task another attempt, which goes on from what the latest has remembered.
+func (p *purse) retry(task *agent.Task) {
+	_, data, n := p.journal.Next(p.journal.Len())
+	task.Journal, task.JournalEntries = slices.Concat(p.earlier, data), p.journal.Len()
+	if task.Attempt++; n == 0 && len(p.earlier) == 0 {
+		panic("nothing was remembered")
+	}
+}
+
+// journaled is an agent whose attempts have their journals in a purse.
+type journaled struct{ agent.Agent }
+
+func (a journaled) Run(ctx context.Context, task *agent.Task, calls agent.Calls) (*agent.Result, error) {
+	p := calls.(*purse)
+	opened, err := journal.Open(task.Journal, task.JournalEntries, journal.Config{Attempt: max(1, task.Attempt), Offer: func(bool) {}})
+	if err != nil {
+		return nil, err
+	}
+	p.journal, p.earlier = opened, task.Journal
+	return a.Agent.Run(ctx, task, calls)
+}
 
 // A rig is an agent before a scripted server.
 type rig struct {
@@ -122,7 +149,7 @@ func rigOn(t testing.TB, provider string, fake *fakellm.Server, url string, tran
 		t.Fatal(err)
 	}
 	return &rig{
-		agent: checked.New(a), bare: a, fake: fake, purse: new(purse),
+		agent: journaled{checked.New(a)}, bare: a, fake: fake, purse: new(purse),
 		spec: mapreduce.JobSpec{Provider: provider, Model: "m", Schema: canonical(t, receipt), Vars: map[string]string{}},
 	}
 }
@@ -484,7 +511,7 @@ func TestSplit(t *testing.T) {
 
 	// Another attempt begins with what was kept, and pays for nothing again.
 	again := r.task(text.String())
-	again.State, again.Attempt = r.purse.state, 2
+	r.purse.retry(again)
 	n := len(r.fake.Entries())
 	next, err := r.agent.Run(t.Context(), again, r.purse)
 	if err != nil {

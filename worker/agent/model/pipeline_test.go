@@ -227,7 +227,7 @@ func TestDirectThatIsTooLarge(t *testing.T) {
 	}
 	before := len(r.fake.Entries())
 	fail = false
-	task.State, task.Attempt = r.purse.state, 2
+	r.purse.retry(task)
 	res, err := r.agent.Run(t.Context(), task, r.purse)
 	if err != nil {
 		t.Fatal(err)

@@ -134,21 +134,31 @@ func (r *run) run(ctx context.Context) (*agent.Result, error) {
 	return r.makeResult(how), nil
 }
 
-// resumedState returns how far an earlier attempt has come, by its state.
+// resumedState returns how far earlier attempts have come, by the journal.
 func (r *run) resumedState() state {
-	var st state
-	if json.Unmarshal(r.task.State, &st) != nil || st.Hash != r.payload.Hash {
-		return state{Hash: r.payload.Hash}
-	}
-	return st
+	return state{Calls: r.countKnown(r.callKey), Parks: r.countKnown(r.parkKey)}
 }
 
-// A state is what an attempt keeps after each call, and before it parks its unit.
-type state struct {
-	Calls int    `json:"calls"`
-	Parks int    `json:"parks,omitempty"`
-	Hash  string `json:"hash"`
+// countKnown returns how many of the first keys the journal has.
+func (r *run) countKnown(key func(int) string) (n int) {
+	for {
+		if _, known := r.calls.Recall(key(n)); !known {
+			return n
+		}
+		n++
+	}
 }
+
+// A state is what attempts have done so far.
+type state struct {
+	Calls int
+	Parks int
+}
+
+// callKey and parkKey are under what the journal has that a call was made, and that the
+// unit was parked: both counted from 0.
+func (r *run) callKey(i int) string { return fmt.Sprintf("call %d for %s", i, r.payload.Hash) }
+func (r *run) parkKey(i int) string { return fmt.Sprintf("park %d of %s", i, r.payload.Hash) }
 
 // checkAnswer parks the unit again if the script has it wait for an answer that has not
 // come yet.
@@ -171,10 +181,11 @@ func (r *run) parkUnit(ctx context.Context, n int) error {
 	if r.state.Parks >= n {
 		return nil
 	}
-	r.state.Parks++
-	if err := r.keepState(ctx); err != nil {
+	_, err := r.calls.Do(ctx, r.parkKey(r.state.Parks), func(context.Context) ([]byte, error) { return nil, nil })
+	if err != nil {
 		return err
 	}
+	r.state.Parks++
 	return r.parkError()
 }
 
@@ -185,15 +196,6 @@ func (r *run) parkError() error {
 // parkHandle is what the unit is parked under the latest time.
 func (r *run) parkHandle() string { return fmt.Sprintf("%s-%d", r.payload.Hash[:8], r.state.Parks) }
 
-// keepState offers the state.
-func (r *run) keepState(ctx context.Context) error {
-	kept, err := json.Marshal(r.state)
-	if err != nil {
-		return err
-	}
-	return r.calls.Keep(ctx, kept)
-}
-
 // captureCall records call i for the trace.
 func (r *run) captureCall(i int, start time.Time, spent mapreduce.Tokens, err error) {
 	rec, ok := r.calls.(agent.Recorder)
@@ -202,7 +204,7 @@ func (r *run) captureCall(i int, start time.Time, spent mapreduce.Tokens, err er
 	}
 	c := mapreduce.Call{
 		Name: "scripted", Latency: time.Since(start), Tokens: spent, CostMicros: r.script.cost,
-		Prompt: fmt.Sprintf("call %d for %s", i, r.payload.Hash), Answer: r.payload.Filler,
+		Prompt: r.callKey(i), Answer: r.payload.Filler,
 	}
 	if err != nil {
 		c.Error = err.Error()
@@ -210,8 +212,18 @@ func (r *run) captureCall(i int, start time.Time, spent mapreduce.Tokens, err er
 	rec.Record(c)
 }
 
-// makeCall makes call i: it reserves, waits, spends, and keeps the state.
+// makeCall makes call i, once in all attempts, and says how far the unit is.
 func (r *run) makeCall(ctx context.Context, i int) error {
+	_, err := r.calls.Do(ctx, r.callKey(i), func(ctx context.Context) ([]byte, error) { return nil, r.callModel(ctx, i) })
+	if err != nil {
+		return err
+	}
+	r.calls.Progress(fmt.Sprintf("call %d of %d", i+1, r.script.calls))
+	return nil
+}
+
+// callModel does as a call of a model does: it reserves, waits and spends.
+func (r *run) callModel(ctx context.Context, i int) error {
 	s := r.script
 	if err := r.calls.Reserve(ctx, s.tokensIn+s.tokensOut); err != nil {
 		return err
@@ -235,12 +247,7 @@ func (r *run) makeCall(ctx context.Context, i int) error {
 	})
 	r.calls.Spent(in, out, s.cost)
 	r.captureCall(i, start, mapreduce.Tokens{In: in, Out: out}, err)
-	if err != nil {
-		return err
-	}
-	r.calls.Progress(fmt.Sprintf("call %d of %d", i+1, s.calls))
-	r.state.Calls = i + 1
-	return r.keepState(ctx)
+	return err
 }
 
 // chooseBehaviour decides how the attempt ends. A unit's own poison goes before the

@@ -17,13 +17,14 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/worker/agent"
 	"github.com/coditect/mapreduce/worker/agent/scripted"
+	"github.com/coditect/mapreduce/worker/journal"
 )
 
 // A meter is an agent.Calls that grants everything and remembers it.
 type meter struct {
+	journal.Journal
 	reserved, spent int64
 	calls           int
-	states          []string
 }
 
 var _ agent.Calls = (*meter)(nil)
@@ -38,11 +39,27 @@ func (m *meter) Call(ctx context.Context, _ string, call func(context.Context) e
 	return call(ctx)
 }
 
-func (m *meter) Keep(_ context.Context, state []byte) error {
-	m.states = append(m.states, string(state))
-	return nil
-}
 func (m *meter) Progress(string) {}
+
+// kept are the calls of an attempt whose journal is kept.
+type kept struct {
+	*meter
+	*journal.Journal
+}
+
+// open returns the journal of a unit of which some is stored.
+func open(t *testing.T, stored []byte, attempt int) *journal.Journal {
+	t.Helper()
+	entries, err := journal.Split(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := journal.Open(stored, len(entries), journal.Config{Attempt: attempt, Offer: func(bool) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
 
 func taskOf(unit mapreduce.UnitID, attempt int, vars map[string]string) *agent.Task {
 	text := "\n  first line \nsecond line"
@@ -169,14 +186,15 @@ func TestLatency(t *testing.T) {
 // An attempt that is given a state makes only the calls that are left.
 func TestResume(t *testing.T) {
 	vars := map[string]string{"script.calls": "5", "script.tokens_in": "10", "script.tokens_out": "1"}
-	first := &meter{}
+	first := kept{&meter{}, open(t, nil, 1)}
 	want, err := new(scripted.Agent).Run(t.Context(), taskOf("u", 1, vars), first)
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, stored, n := first.Next(3)
 	task := taskOf("u", 2, vars)
-	task.State = []byte(first.states[2])
-	second := &meter{}
+	task.Journal, task.JournalEntries = stored, n
+	second := kept{&meter{}, open(t, stored, 2)}
 	got, err := new(scripted.Agent).Run(t.Context(), task, second)
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ type levelTally struct {
 	tokens                  mapreduce.Tokens
 	cost                    int64 // millionths of a US dollar
 	savings                 mapreduce.Savings
-	journal                 mapreduce.Journal
+	calls                   mapreduce.CallSums
 	busy                    time.Duration
 }
 
@@ -44,7 +44,7 @@ type modelCalls struct {
 	Latency int64 `json:"latency_ms,omitempty"`
 }
 
-func callsOf(j mapreduce.Journal) modelCalls { return modelCalls{j.Calls, j.Latency.Milliseconds()} }
+func callsOf(j mapreduce.CallSums) modelCalls { return modelCalls{j.Calls, j.Latency.Milliseconds()} }
 
 func (t *unitTally) addUnit(u *mapreduce.Unit) error {
 	l := t.levels[u.Level]
@@ -64,13 +64,13 @@ func (t *unitTally) addUnit(u *mapreduce.Unit) error {
 	l.cost += u.CostMicros
 	l.savings = l.savings.Add(u.Savings)
 	l.busy += u.Elapsed
-	l.journal = l.journal.Add(u.Journal)
-	if u.Tokens.Total() == 0 && u.CostMicros == 0 && u.Journal.Calls == 0 && u.Savings == (mapreduce.Savings{}) {
+	l.calls = l.calls.Add(u.CallSums)
+	if u.Tokens.Total() == 0 && u.CostMicros == 0 && u.CallSums.Calls == 0 && u.Savings == (mapreduce.Savings{}) {
 		return nil
 	}
 	return t.calls.addValue("", callLine{
 		u.ID, u.Level, u.Attempts, u.Tokens.In, u.Tokens.Out, Cost(t.spec, u.Tokens, u.CostMicros), savingsOrNil(t.spec, u.Savings),
-		callsOf(u.Journal),
+		callsOf(u.CallSums),
 	})
 }
 
@@ -97,7 +97,7 @@ func (t *unitTally) levelMetrics() []levelMetrics {
 		l := t.levels[n]
 		out = append(out, levelMetrics{
 			n, l.units, l.complete, l.failed, l.attempts, l.tokens.In, l.tokens.Out, Cost(t.spec, l.tokens, l.cost), l.busy.Seconds(),
-			savingsOrNil(t.spec, l.savings), callsOf(l.journal),
+			savingsOrNil(t.spec, l.savings), callsOf(l.calls),
 		})
 	}
 	return out
@@ -118,7 +118,7 @@ func supersededOf(job *mapreduce.Job) []supersededMetrics {
 	out := []supersededMetrics{}
 	for _, s := range job.Superseded {
 		out = append(out, supersededMetrics{
-			s.Level, s.Units, s.Tokens.In, s.Tokens.Out, Cost(&job.Spec, s.Tokens, s.CostMicros), savingsOrNil(&job.Spec, s.Savings), callsOf(s.Journal),
+			s.Level, s.Units, s.Tokens.In, s.Tokens.Out, Cost(&job.Spec, s.Tokens, s.CostMicros), savingsOrNil(&job.Spec, s.Savings), callsOf(s.CallSums),
 		})
 	}
 	return out

@@ -210,8 +210,9 @@ const (
 	// Records that the inputs of a reduce name without holding them, encoded as
 	// inputs are.
 	BlobKind_BLOB_KIND_REFERRED BlobKind = 3
-	// Data of the last agent state that an earlier attempt left.
-	BlobKind_BLOB_KIND_STATE BlobKind = 4
+	// Entries of the journal of a unit, each behind its length as a varint: all
+	// that earlier attempts left, or, when it is put, those that follow.
+	BlobKind_BLOB_KIND_JOURNAL BlobKind = 4
 	// The answer of a model to a request that jobs share.
 	BlobKind_BLOB_KIND_ANSWER BlobKind = 5
 	// The output of an attempt.
@@ -225,7 +226,7 @@ var (
 		1: "BLOB_KIND_TEXT",
 		2: "BLOB_KIND_INPUTS",
 		3: "BLOB_KIND_REFERRED",
-		4: "BLOB_KIND_STATE",
+		4: "BLOB_KIND_JOURNAL",
 		5: "BLOB_KIND_ANSWER",
 		6: "BLOB_KIND_OUTPUT",
 	}
@@ -234,7 +235,7 @@ var (
 		"BLOB_KIND_TEXT":        1,
 		"BLOB_KIND_INPUTS":      2,
 		"BLOB_KIND_REFERRED":    3,
-		"BLOB_KIND_STATE":       4,
+		"BLOB_KIND_JOURNAL":     4,
 		"BLOB_KIND_ANSWER":      5,
 		"BLOB_KIND_OUTPUT":      6,
 	}
@@ -279,8 +280,6 @@ type WorkRequest struct {
 	Started []*Held `protobuf:"bytes,4,rep,name=started,proto3" json:"started,omitempty"`
 	// Requests for tokens.
 	Reserve []*ReserveRequest `protobuf:"bytes,5,rep,name=reserve,proto3" json:"reserve,omitempty"`
-	// What agents need to go on where they are.
-	States []*AgentState `protobuf:"bytes,6,rep,name=states,proto3" json:"states,omitempty"`
 	// Progress.
 	Heartbeat *Heartbeat `protobuf:"bytes,7,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"`
 	// The worker is leaving: it takes no more units.
@@ -345,13 +344,6 @@ func (x *WorkRequest) GetStarted() []*Held {
 func (x *WorkRequest) GetReserve() []*ReserveRequest {
 	if x != nil {
 		return x.Reserve
-	}
-	return nil
-}
-
-func (x *WorkRequest) GetStates() []*AgentState {
-	if x != nil {
-		return x.States
 	}
 	return nil
 }
@@ -961,70 +953,6 @@ func (x *ReserveRequest) GetTokens() int64 {
 	return 0
 }
 
-// What an agent needs to go on where it is, instead of paying again.
-type AgentState struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The attempt.
-	Held *Held `protobuf:"bytes,1,opt,name=held,proto3" json:"held,omitempty"`
-	// Spent so far by this attempt.
-	Tokens *Tokens `protobuf:"bytes,2,opt,name=tokens,proto3" json:"tokens,omitempty"`
-	// Known to the agent only.
-	Data          []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AgentState) Reset() {
-	*x = AgentState{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[7]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AgentState) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AgentState) ProtoMessage() {}
-
-func (x *AgentState) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[7]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AgentState.ProtoReflect.Descriptor instead.
-func (*AgentState) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{7}
-}
-
-func (x *AgentState) GetHeld() *Held {
-	if x != nil {
-		return x.Held
-	}
-	return nil
-}
-
-func (x *AgentState) GetTokens() *Tokens {
-	if x != nil {
-		return x.Tokens
-	}
-	return nil
-}
-
-func (x *AgentState) GetData() []byte {
-	if x != nil {
-		return x.Data
-	}
-	return nil
-}
-
 // The progress of what runs.
 type Heartbeat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1038,7 +966,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1050,7 +978,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[8]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1063,7 +991,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{8}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Heartbeat) GetProgress() []*Progress {
@@ -1095,7 +1023,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1107,7 +1035,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[9]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1120,7 +1048,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{9}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Progress) GetHeld() *Held {
@@ -1157,7 +1085,7 @@ type BreakerState struct {
 
 func (x *BreakerState) Reset() {
 	*x = BreakerState{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1169,7 +1097,7 @@ func (x *BreakerState) String() string {
 func (*BreakerState) ProtoMessage() {}
 
 func (x *BreakerState) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[10]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1182,7 +1110,7 @@ func (x *BreakerState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BreakerState.ProtoReflect.Descriptor instead.
 func (*BreakerState) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{10}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *BreakerState) GetName() string {
@@ -1228,7 +1156,7 @@ type WorkResponse struct {
 
 func (x *WorkResponse) Reset() {
 	*x = WorkResponse{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1240,7 +1168,7 @@ func (x *WorkResponse) String() string {
 func (*WorkResponse) ProtoMessage() {}
 
 func (x *WorkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[11]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1253,7 +1181,7 @@ func (x *WorkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkResponse.ProtoReflect.Descriptor instead.
 func (*WorkResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{11}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *WorkResponse) GetWelcome() *Welcome {
@@ -1340,7 +1268,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1352,7 +1280,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[12]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1365,7 +1293,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{12}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Welcome) GetNodeId() string {
@@ -1419,7 +1347,7 @@ type JobInfo struct {
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1431,7 +1359,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[13]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1444,7 +1372,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{13}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *JobInfo) GetJobId() string {
@@ -1487,8 +1415,10 @@ type Assignment struct {
 	Timeout *durationpb.Duration `protobuf:"bytes,7,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	// Tokens reserved for this attempt.
 	ReservedTokens int64 `protobuf:"varint,8,opt,name=reserved_tokens,json=reservedTokens,proto3" json:"reserved_tokens,omitempty"`
-	// Data of the last agent state that an earlier attempt left.
-	State []byte `protobuf:"bytes,9,opt,name=state,proto3" json:"state,omitempty"`
+	// The journal of the unit: entries, each behind its length as a varint.
+	Journal []byte `protobuf:"bytes,9,opt,name=journal,proto3" json:"journal,omitempty"`
+	// How many entries of the unit's own journal are stored.
+	JournalEntries int64 `protobuf:"varint,21,opt,name=journal_entries,json=journalEntries,proto3" json:"journal_entries,omitempty"`
 	// It may have killed a worker: run nothing beside it.
 	Alone bool `protobuf:"varint,10,opt,name=alone,proto3" json:"alone,omitempty"`
 	// What the attempt needs and is too large to stand here: the worker gets it
@@ -1512,7 +1442,7 @@ type Assignment struct {
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1524,7 +1454,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[14]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1537,7 +1467,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{14}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Assignment) GetJobId() string {
@@ -1596,11 +1526,18 @@ func (x *Assignment) GetReservedTokens() int64 {
 	return 0
 }
 
-func (x *Assignment) GetState() []byte {
+func (x *Assignment) GetJournal() []byte {
 	if x != nil {
-		return x.State
+		return x.Journal
 	}
 	return nil
+}
+
+func (x *Assignment) GetJournalEntries() int64 {
+	if x != nil {
+		return x.JournalEntries
+	}
+	return 0
 }
 
 func (x *Assignment) GetAlone() bool {
@@ -1693,7 +1630,7 @@ type Text struct {
 
 func (x *Text) Reset() {
 	*x = Text{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1705,7 +1642,7 @@ func (x *Text) String() string {
 func (*Text) ProtoMessage() {}
 
 func (x *Text) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1718,7 +1655,7 @@ func (x *Text) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Text.ProtoReflect.Descriptor instead.
 func (*Text) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{15}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Text) GetDocumentId() string {
@@ -1826,7 +1763,7 @@ type Input struct {
 
 func (x *Input) Reset() {
 	*x = Input{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1838,7 +1775,7 @@ func (x *Input) String() string {
 func (*Input) ProtoMessage() {}
 
 func (x *Input) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1851,7 +1788,7 @@ func (x *Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Input.ProtoReflect.Descriptor instead.
 func (*Input) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{16}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Input) GetUnitId() string {
@@ -1909,7 +1846,7 @@ type ReportVerdict struct {
 
 func (x *ReportVerdict) Reset() {
 	*x = ReportVerdict{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1921,7 +1858,7 @@ func (x *ReportVerdict) String() string {
 func (*ReportVerdict) ProtoMessage() {}
 
 func (x *ReportVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1934,7 +1871,7 @@ func (x *ReportVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportVerdict.ProtoReflect.Descriptor instead.
 func (*ReportVerdict) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{17}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReportVerdict) GetHeld() *Held {
@@ -1964,7 +1901,7 @@ type ReserveReply struct {
 
 func (x *ReserveReply) Reset() {
 	*x = ReserveReply{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1976,7 +1913,7 @@ func (x *ReserveReply) String() string {
 func (*ReserveReply) ProtoMessage() {}
 
 func (x *ReserveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1989,7 +1926,7 @@ func (x *ReserveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveReply.ProtoReflect.Descriptor instead.
 func (*ReserveReply) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{18}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReserveReply) GetHeld() *Held {
@@ -2021,7 +1958,7 @@ type Rates struct {
 
 func (x *Rates) Reset() {
 	*x = Rates{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2033,7 +1970,7 @@ func (x *Rates) String() string {
 func (*Rates) ProtoMessage() {}
 
 func (x *Rates) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[19]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2046,7 +1983,7 @@ func (x *Rates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rates.ProtoReflect.Descriptor instead.
 func (*Rates) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{19}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Rates) GetRequests() int64 {
@@ -2091,7 +2028,7 @@ type LimitNote struct {
 
 func (x *LimitNote) Reset() {
 	*x = LimitNote{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2103,7 +2040,7 @@ func (x *LimitNote) String() string {
 func (*LimitNote) ProtoMessage() {}
 
 func (x *LimitNote) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2116,7 +2053,7 @@ func (x *LimitNote) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitNote.ProtoReflect.Descriptor instead.
 func (*LimitNote) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{20}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *LimitNote) GetName() string {
@@ -2186,7 +2123,7 @@ type LimitShare struct {
 
 func (x *LimitShare) Reset() {
 	*x = LimitShare{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2198,7 +2135,7 @@ func (x *LimitShare) String() string {
 func (*LimitShare) ProtoMessage() {}
 
 func (x *LimitShare) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2211,7 +2148,7 @@ func (x *LimitShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitShare.ProtoReflect.Descriptor instead.
 func (*LimitShare) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{21}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *LimitShare) GetName() string {
@@ -2284,14 +2221,16 @@ type Blob struct {
 	// First byte that is meant.
 	StartByte int64 `protobuf:"varint,5,opt,name=start_byte,json=startByte,proto3" json:"start_byte,omitempty"`
 	// One past the last byte that is meant; 0 means the end of the blob.
-	EndByte       int64 `protobuf:"varint,6,opt,name=end_byte,json=endByte,proto3" json:"end_byte,omitempty"`
+	EndByte int64 `protobuf:"varint,6,opt,name=end_byte,json=endByte,proto3" json:"end_byte,omitempty"`
+	// Of a journal that is put: the number of its first entry, counted from 0.
+	FirstEntry    int64 `protobuf:"varint,7,opt,name=first_entry,json=firstEntry,proto3" json:"first_entry,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Blob) Reset() {
 	*x = Blob{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2303,7 +2242,7 @@ func (x *Blob) String() string {
 func (*Blob) ProtoMessage() {}
 
 func (x *Blob) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2316,7 +2255,7 @@ func (x *Blob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Blob.ProtoReflect.Descriptor instead.
 func (*Blob) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{22}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Blob) GetKind() BlobKind {
@@ -2361,6 +2300,13 @@ func (x *Blob) GetEndByte() int64 {
 	return 0
 }
 
+func (x *Blob) GetFirstEntry() int64 {
+	if x != nil {
+		return x.FirstEntry
+	}
+	return 0
+}
+
 // Part of a blob.
 type BlobPart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2374,7 +2320,7 @@ type BlobPart struct {
 
 func (x *BlobPart) Reset() {
 	*x = BlobPart{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2386,7 +2332,7 @@ func (x *BlobPart) String() string {
 func (*BlobPart) ProtoMessage() {}
 
 func (x *BlobPart) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2399,7 +2345,7 @@ func (x *BlobPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobPart.ProtoReflect.Descriptor instead.
 func (*BlobPart) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{23}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *BlobPart) GetStartByte() int64 {
@@ -2431,7 +2377,7 @@ type GetBlobRequest struct {
 
 func (x *GetBlobRequest) Reset() {
 	*x = GetBlobRequest{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2443,7 +2389,7 @@ func (x *GetBlobRequest) String() string {
 func (*GetBlobRequest) ProtoMessage() {}
 
 func (x *GetBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[24]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2456,7 +2402,7 @@ func (x *GetBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBlobRequest.ProtoReflect.Descriptor instead.
 func (*GetBlobRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{24}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetBlobRequest) GetSessionId() string {
@@ -2494,7 +2440,7 @@ type GetBlobResponse struct {
 
 func (x *GetBlobResponse) Reset() {
 	*x = GetBlobResponse{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2506,7 +2452,7 @@ func (x *GetBlobResponse) String() string {
 func (*GetBlobResponse) ProtoMessage() {}
 
 func (x *GetBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[25]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2519,7 +2465,7 @@ func (x *GetBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBlobResponse.ProtoReflect.Descriptor instead.
 func (*GetBlobResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{25}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetBlobResponse) GetPart() *BlobPart {
@@ -2554,7 +2500,7 @@ type PutBlobRequest struct {
 
 func (x *PutBlobRequest) Reset() {
 	*x = PutBlobRequest{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2566,7 +2512,7 @@ func (x *PutBlobRequest) String() string {
 func (*PutBlobRequest) ProtoMessage() {}
 
 func (x *PutBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[26]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2579,7 +2525,7 @@ func (x *PutBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutBlobRequest.ProtoReflect.Descriptor instead.
 func (*PutBlobRequest) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{26}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PutBlobRequest) GetSessionId() string {
@@ -2623,7 +2569,7 @@ type PutBlobResponse struct {
 
 func (x *PutBlobResponse) Reset() {
 	*x = PutBlobResponse{}
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2635,7 +2581,7 @@ func (x *PutBlobResponse) String() string {
 func (*PutBlobResponse) ProtoMessage() {}
 
 func (x *PutBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[27]
+	mi := &file_coditect_mapreduce_v1_worker_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2648,7 +2594,7 @@ func (x *PutBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutBlobResponse.ProtoReflect.Descriptor instead.
 func (*PutBlobResponse) Descriptor() ([]byte, []int) {
-	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{27}
+	return file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PutBlobResponse) GetStoredBytes() int64 {
@@ -2669,17 +2615,16 @@ var File_coditect_mapreduce_v1_worker_service_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\n" +
-	"*coditect/mapreduce/v1/worker_service.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a coditect/mapreduce/v1/unit.proto\x1a\x1egoogle/protobuf/duration.proto\"\xbd\x03\n" +
+	"*coditect/mapreduce/v1/worker_service.proto\x12\x15coditect.mapreduce.v1\x1a\x1fcoditect/mapreduce/v1/job.proto\x1a coditect/mapreduce/v1/unit.proto\x1a\x1egoogle/protobuf/duration.proto\"\x90\x03\n" +
 	"\vWorkRequest\x122\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1c.coditect.mapreduce.v1.HelloR\x05hello\x127\n" +
 	"\areports\x18\x03 \x03(\v2\x1d.coditect.mapreduce.v1.ReportR\areports\x125\n" +
 	"\astarted\x18\x04 \x03(\v2\x1b.coditect.mapreduce.v1.HeldR\astarted\x12?\n" +
-	"\areserve\x18\x05 \x03(\v2%.coditect.mapreduce.v1.ReserveRequestR\areserve\x129\n" +
-	"\x06states\x18\x06 \x03(\v2!.coditect.mapreduce.v1.AgentStateR\x06states\x12>\n" +
+	"\areserve\x18\x05 \x03(\v2%.coditect.mapreduce.v1.ReserveRequestR\areserve\x12>\n" +
 	"\theartbeat\x18\a \x01(\v2 .coditect.mapreduce.v1.HeartbeatR\theartbeat\x12\x14\n" +
 	"\x05drain\x18\b \x01(\bR\x05drain\x128\n" +
 	"\x06limits\x18\n" +
-	" \x03(\v2 .coditect.mapreduce.v1.LimitNoteR\x06limits\"\x87\x02\n" +
+	" \x03(\v2 .coditect.mapreduce.v1.LimitNoteR\x06limitsJ\x04\b\x06\x10\aR\x06states\"\x87\x02\n" +
 	"\x05Hello\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x18\n" +
@@ -2732,12 +2677,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x06answer\x18\x02 \x01(\fR\x06answer\"Y\n" +
 	"\x0eReserveRequest\x12/\n" +
 	"\x04held\x18\x01 \x01(\v2\x1b.coditect.mapreduce.v1.HeldR\x04held\x12\x16\n" +
-	"\x06tokens\x18\x02 \x01(\x03R\x06tokens\"\x88\x01\n" +
-	"\n" +
-	"AgentState\x12/\n" +
-	"\x04held\x18\x01 \x01(\v2\x1b.coditect.mapreduce.v1.HeldR\x04held\x125\n" +
-	"\x06tokens\x18\x02 \x01(\v2\x1d.coditect.mapreduce.v1.TokensR\x06tokens\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data\"\x89\x01\n" +
+	"\x06tokens\x18\x02 \x01(\x03R\x06tokens\"\x89\x01\n" +
 	"\tHeartbeat\x12;\n" +
 	"\bprogress\x18\x01 \x03(\v2\x1f.coditect.mapreduce.v1.ProgressR\bprogress\x12?\n" +
 	"\bbreakers\x18\x02 \x03(\v2#.coditect.mapreduce.v1.BreakerStateR\bbreakers\"\x86\x01\n" +
@@ -2767,7 +2707,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\aJobInfo\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x122\n" +
 	"\x04spec\x18\x02 \x01(\v2\x1e.coditect.mapreduce.v1.JobSpecR\x04spec\x12\x14\n" +
-	"\x05stage\x18\x03 \x01(\tR\x05stage\"\xd9\x04\n" +
+	"\x05stage\x18\x03 \x01(\tR\x05stage\"\x86\x05\n" +
 	"\n" +
 	"Assignment\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x17\n" +
@@ -2777,8 +2717,9 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x05level\x18\x05 \x01(\x05R\x05level\x12\x14\n" +
 	"\x05index\x18\x06 \x01(\x03R\x05index\x123\n" +
 	"\atimeout\x18\a \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12'\n" +
-	"\x0freserved_tokens\x18\b \x01(\x03R\x0ereservedTokens\x12\x14\n" +
-	"\x05state\x18\t \x01(\fR\x05state\x12\x14\n" +
+	"\x0freserved_tokens\x18\b \x01(\x03R\x0ereservedTokens\x12\x18\n" +
+	"\ajournal\x18\t \x01(\fR\ajournal\x12'\n" +
+	"\x0fjournal_entries\x18\x15 \x01(\x03R\x0ejournalEntries\x12\x14\n" +
 	"\x05alone\x18\n" +
 	" \x01(\bR\x05alone\x121\n" +
 	"\x05blobs\x18\x10 \x03(\v2\x1b.coditect.mapreduce.v1.BlobR\x05blobs\x12/\n" +
@@ -2846,7 +2787,7 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x04left\x18\x05 \x01(\v2\x1c.coditect.mapreduce.v1.RatesR\x04left\x12\x12\n" +
 	"\x04part\x18\x06 \x01(\x01R\x04part\x12/\n" +
 	"\x05pause\x18\a \x01(\v2\x19.google.protobuf.DurationR\x05pause\x124\n" +
-	"\bopen_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\aopenFor\"\xbe\x01\n" +
+	"\bopen_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\aopenFor\"\xdf\x01\n" +
 	"\x04Blob\x123\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1f.coditect.mapreduce.v1.BlobKindR\x04kind\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x16\n" +
@@ -2855,7 +2796,9 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"size_bytes\x18\x04 \x01(\x03R\tsizeBytes\x12\x1d\n" +
 	"\n" +
 	"start_byte\x18\x05 \x01(\x03R\tstartByte\x12\x19\n" +
-	"\bend_byte\x18\x06 \x01(\x03R\aendByte\"=\n" +
+	"\bend_byte\x18\x06 \x01(\x03R\aendByte\x12\x1f\n" +
+	"\vfirst_entry\x18\a \x01(\x03R\n" +
+	"firstEntry\"=\n" +
 	"\bBlobPart\x12\x1d\n" +
 	"\n" +
 	"start_byte\x18\x01 \x01(\x03R\tstartByte\x12\x12\n" +
@@ -2892,13 +2835,13 @@ const file_coditect_mapreduce_v1_worker_service_proto_rawDesc = "" +
 	"\x13VERDICT_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10VERDICT_ACCEPTED\x10\x01\x12\x11\n" +
 	"\rVERDICT_STALE\x10\x02\x12\x10\n" +
-	"\fVERDICT_GONE\x10\x03*\xa8\x01\n" +
+	"\fVERDICT_GONE\x10\x03*\xaa\x01\n" +
 	"\bBlobKind\x12\x19\n" +
 	"\x15BLOB_KIND_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eBLOB_KIND_TEXT\x10\x01\x12\x14\n" +
 	"\x10BLOB_KIND_INPUTS\x10\x02\x12\x16\n" +
-	"\x12BLOB_KIND_REFERRED\x10\x03\x12\x13\n" +
-	"\x0fBLOB_KIND_STATE\x10\x04\x12\x14\n" +
+	"\x12BLOB_KIND_REFERRED\x10\x03\x12\x15\n" +
+	"\x11BLOB_KIND_JOURNAL\x10\x04\x12\x14\n" +
 	"\x10BLOB_KIND_ANSWER\x10\x05\x12\x14\n" +
 	"\x10BLOB_KIND_OUTPUT\x10\x062\xa2\x02\n" +
 	"\rWorkerService\x12U\n" +
@@ -2919,7 +2862,7 @@ func file_coditect_mapreduce_v1_worker_service_proto_rawDescGZIP() []byte {
 }
 
 var file_coditect_mapreduce_v1_worker_service_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_coditect_mapreduce_v1_worker_service_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_coditect_mapreduce_v1_worker_service_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_coditect_mapreduce_v1_worker_service_proto_goTypes = []any{
 	(Outcome)(0),                // 0: coditect.mapreduce.v1.Outcome
 	(FailureClass)(0),           // 1: coditect.mapreduce.v1.FailureClass
@@ -2932,109 +2875,105 @@ var file_coditect_mapreduce_v1_worker_service_proto_goTypes = []any{
 	(*Report)(nil),              // 8: coditect.mapreduce.v1.Report
 	(*WakeCall)(nil),            // 9: coditect.mapreduce.v1.WakeCall
 	(*ReserveRequest)(nil),      // 10: coditect.mapreduce.v1.ReserveRequest
-	(*AgentState)(nil),          // 11: coditect.mapreduce.v1.AgentState
-	(*Heartbeat)(nil),           // 12: coditect.mapreduce.v1.Heartbeat
-	(*Progress)(nil),            // 13: coditect.mapreduce.v1.Progress
-	(*BreakerState)(nil),        // 14: coditect.mapreduce.v1.BreakerState
-	(*WorkResponse)(nil),        // 15: coditect.mapreduce.v1.WorkResponse
-	(*Welcome)(nil),             // 16: coditect.mapreduce.v1.Welcome
-	(*JobInfo)(nil),             // 17: coditect.mapreduce.v1.JobInfo
-	(*Assignment)(nil),          // 18: coditect.mapreduce.v1.Assignment
-	(*Text)(nil),                // 19: coditect.mapreduce.v1.Text
-	(*Input)(nil),               // 20: coditect.mapreduce.v1.Input
-	(*ReportVerdict)(nil),       // 21: coditect.mapreduce.v1.ReportVerdict
-	(*ReserveReply)(nil),        // 22: coditect.mapreduce.v1.ReserveReply
-	(*Rates)(nil),               // 23: coditect.mapreduce.v1.Rates
-	(*LimitNote)(nil),           // 24: coditect.mapreduce.v1.LimitNote
-	(*LimitShare)(nil),          // 25: coditect.mapreduce.v1.LimitShare
-	(*Blob)(nil),                // 26: coditect.mapreduce.v1.Blob
-	(*BlobPart)(nil),            // 27: coditect.mapreduce.v1.BlobPart
-	(*GetBlobRequest)(nil),      // 28: coditect.mapreduce.v1.GetBlobRequest
-	(*GetBlobResponse)(nil),     // 29: coditect.mapreduce.v1.GetBlobResponse
-	(*PutBlobRequest)(nil),      // 30: coditect.mapreduce.v1.PutBlobRequest
-	(*PutBlobResponse)(nil),     // 31: coditect.mapreduce.v1.PutBlobResponse
-	nil,                         // 32: coditect.mapreduce.v1.Text.MetadataEntry
-	(*Tokens)(nil),              // 33: coditect.mapreduce.v1.Tokens
-	(*durationpb.Duration)(nil), // 34: google.protobuf.Duration
-	(*Parking)(nil),             // 35: coditect.mapreduce.v1.Parking
-	(*Savings)(nil),             // 36: coditect.mapreduce.v1.Savings
-	(*JobSpec)(nil),             // 37: coditect.mapreduce.v1.JobSpec
-	(UnitKind)(0),               // 38: coditect.mapreduce.v1.UnitKind
+	(*Heartbeat)(nil),           // 11: coditect.mapreduce.v1.Heartbeat
+	(*Progress)(nil),            // 12: coditect.mapreduce.v1.Progress
+	(*BreakerState)(nil),        // 13: coditect.mapreduce.v1.BreakerState
+	(*WorkResponse)(nil),        // 14: coditect.mapreduce.v1.WorkResponse
+	(*Welcome)(nil),             // 15: coditect.mapreduce.v1.Welcome
+	(*JobInfo)(nil),             // 16: coditect.mapreduce.v1.JobInfo
+	(*Assignment)(nil),          // 17: coditect.mapreduce.v1.Assignment
+	(*Text)(nil),                // 18: coditect.mapreduce.v1.Text
+	(*Input)(nil),               // 19: coditect.mapreduce.v1.Input
+	(*ReportVerdict)(nil),       // 20: coditect.mapreduce.v1.ReportVerdict
+	(*ReserveReply)(nil),        // 21: coditect.mapreduce.v1.ReserveReply
+	(*Rates)(nil),               // 22: coditect.mapreduce.v1.Rates
+	(*LimitNote)(nil),           // 23: coditect.mapreduce.v1.LimitNote
+	(*LimitShare)(nil),          // 24: coditect.mapreduce.v1.LimitShare
+	(*Blob)(nil),                // 25: coditect.mapreduce.v1.Blob
+	(*BlobPart)(nil),            // 26: coditect.mapreduce.v1.BlobPart
+	(*GetBlobRequest)(nil),      // 27: coditect.mapreduce.v1.GetBlobRequest
+	(*GetBlobResponse)(nil),     // 28: coditect.mapreduce.v1.GetBlobResponse
+	(*PutBlobRequest)(nil),      // 29: coditect.mapreduce.v1.PutBlobRequest
+	(*PutBlobResponse)(nil),     // 30: coditect.mapreduce.v1.PutBlobResponse
+	nil,                         // 31: coditect.mapreduce.v1.Text.MetadataEntry
+	(*Tokens)(nil),              // 32: coditect.mapreduce.v1.Tokens
+	(*durationpb.Duration)(nil), // 33: google.protobuf.Duration
+	(*Parking)(nil),             // 34: coditect.mapreduce.v1.Parking
+	(*Savings)(nil),             // 35: coditect.mapreduce.v1.Savings
+	(*JobSpec)(nil),             // 36: coditect.mapreduce.v1.JobSpec
+	(UnitKind)(0),               // 37: coditect.mapreduce.v1.UnitKind
 }
 var file_coditect_mapreduce_v1_worker_service_proto_depIdxs = []int32{
 	5,  // 0: coditect.mapreduce.v1.WorkRequest.hello:type_name -> coditect.mapreduce.v1.Hello
 	8,  // 1: coditect.mapreduce.v1.WorkRequest.reports:type_name -> coditect.mapreduce.v1.Report
 	7,  // 2: coditect.mapreduce.v1.WorkRequest.started:type_name -> coditect.mapreduce.v1.Held
 	10, // 3: coditect.mapreduce.v1.WorkRequest.reserve:type_name -> coditect.mapreduce.v1.ReserveRequest
-	11, // 4: coditect.mapreduce.v1.WorkRequest.states:type_name -> coditect.mapreduce.v1.AgentState
-	12, // 5: coditect.mapreduce.v1.WorkRequest.heartbeat:type_name -> coditect.mapreduce.v1.Heartbeat
-	24, // 6: coditect.mapreduce.v1.WorkRequest.limits:type_name -> coditect.mapreduce.v1.LimitNote
-	7,  // 7: coditect.mapreduce.v1.Hello.holding:type_name -> coditect.mapreduce.v1.Held
-	6,  // 8: coditect.mapreduce.v1.Hello.offer:type_name -> coditect.mapreduce.v1.Offer
-	0,  // 9: coditect.mapreduce.v1.Report.outcome:type_name -> coditect.mapreduce.v1.Outcome
-	33, // 10: coditect.mapreduce.v1.Report.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	34, // 11: coditect.mapreduce.v1.Report.elapsed:type_name -> google.protobuf.Duration
-	1,  // 12: coditect.mapreduce.v1.Report.failure_class:type_name -> coditect.mapreduce.v1.FailureClass
-	34, // 13: coditect.mapreduce.v1.Report.retry_after:type_name -> google.protobuf.Duration
-	34, // 14: coditect.mapreduce.v1.Report.call_latency:type_name -> google.protobuf.Duration
-	34, // 15: coditect.mapreduce.v1.Report.tool_time:type_name -> google.protobuf.Duration
-	35, // 16: coditect.mapreduce.v1.Report.parking:type_name -> coditect.mapreduce.v1.Parking
-	36, // 17: coditect.mapreduce.v1.Report.savings:type_name -> coditect.mapreduce.v1.Savings
-	7,  // 18: coditect.mapreduce.v1.ReserveRequest.held:type_name -> coditect.mapreduce.v1.Held
-	7,  // 19: coditect.mapreduce.v1.AgentState.held:type_name -> coditect.mapreduce.v1.Held
-	33, // 20: coditect.mapreduce.v1.AgentState.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	13, // 21: coditect.mapreduce.v1.Heartbeat.progress:type_name -> coditect.mapreduce.v1.Progress
-	14, // 22: coditect.mapreduce.v1.Heartbeat.breakers:type_name -> coditect.mapreduce.v1.BreakerState
-	7,  // 23: coditect.mapreduce.v1.Progress.held:type_name -> coditect.mapreduce.v1.Held
-	33, // 24: coditect.mapreduce.v1.Progress.tokens:type_name -> coditect.mapreduce.v1.Tokens
-	34, // 25: coditect.mapreduce.v1.BreakerState.open_for:type_name -> google.protobuf.Duration
-	16, // 26: coditect.mapreduce.v1.WorkResponse.welcome:type_name -> coditect.mapreduce.v1.Welcome
-	17, // 27: coditect.mapreduce.v1.WorkResponse.jobs:type_name -> coditect.mapreduce.v1.JobInfo
-	18, // 28: coditect.mapreduce.v1.WorkResponse.assignments:type_name -> coditect.mapreduce.v1.Assignment
-	21, // 29: coditect.mapreduce.v1.WorkResponse.verdicts:type_name -> coditect.mapreduce.v1.ReportVerdict
-	22, // 30: coditect.mapreduce.v1.WorkResponse.reserved:type_name -> coditect.mapreduce.v1.ReserveReply
-	7,  // 31: coditect.mapreduce.v1.WorkResponse.cancel:type_name -> coditect.mapreduce.v1.Held
-	25, // 32: coditect.mapreduce.v1.WorkResponse.limits:type_name -> coditect.mapreduce.v1.LimitShare
-	34, // 33: coditect.mapreduce.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
-	7,  // 34: coditect.mapreduce.v1.Welcome.drop:type_name -> coditect.mapreduce.v1.Held
-	34, // 35: coditect.mapreduce.v1.Welcome.silence:type_name -> google.protobuf.Duration
-	37, // 36: coditect.mapreduce.v1.JobInfo.spec:type_name -> coditect.mapreduce.v1.JobSpec
-	38, // 37: coditect.mapreduce.v1.Assignment.kind:type_name -> coditect.mapreduce.v1.UnitKind
-	34, // 38: coditect.mapreduce.v1.Assignment.timeout:type_name -> google.protobuf.Duration
-	26, // 39: coditect.mapreduce.v1.Assignment.blobs:type_name -> coditect.mapreduce.v1.Blob
-	19, // 40: coditect.mapreduce.v1.Assignment.text:type_name -> coditect.mapreduce.v1.Text
-	20, // 41: coditect.mapreduce.v1.Assignment.inputs:type_name -> coditect.mapreduce.v1.Input
-	9,  // 42: coditect.mapreduce.v1.Assignment.wake_call:type_name -> coditect.mapreduce.v1.WakeCall
-	32, // 43: coditect.mapreduce.v1.Text.metadata:type_name -> coditect.mapreduce.v1.Text.MetadataEntry
-	7,  // 44: coditect.mapreduce.v1.ReportVerdict.held:type_name -> coditect.mapreduce.v1.Held
-	2,  // 45: coditect.mapreduce.v1.ReportVerdict.verdict:type_name -> coditect.mapreduce.v1.Verdict
-	7,  // 46: coditect.mapreduce.v1.ReserveReply.held:type_name -> coditect.mapreduce.v1.Held
-	34, // 47: coditect.mapreduce.v1.LimitNote.pause:type_name -> google.protobuf.Duration
-	23, // 48: coditect.mapreduce.v1.LimitNote.told:type_name -> coditect.mapreduce.v1.Rates
-	23, // 49: coditect.mapreduce.v1.LimitNote.left:type_name -> coditect.mapreduce.v1.Rates
-	34, // 50: coditect.mapreduce.v1.LimitShare.valid_for:type_name -> google.protobuf.Duration
-	23, // 51: coditect.mapreduce.v1.LimitShare.rates:type_name -> coditect.mapreduce.v1.Rates
-	23, // 52: coditect.mapreduce.v1.LimitShare.left:type_name -> coditect.mapreduce.v1.Rates
-	34, // 53: coditect.mapreduce.v1.LimitShare.pause:type_name -> google.protobuf.Duration
-	34, // 54: coditect.mapreduce.v1.LimitShare.open_for:type_name -> google.protobuf.Duration
-	3,  // 55: coditect.mapreduce.v1.Blob.kind:type_name -> coditect.mapreduce.v1.BlobKind
-	7,  // 56: coditect.mapreduce.v1.GetBlobRequest.held:type_name -> coditect.mapreduce.v1.Held
-	26, // 57: coditect.mapreduce.v1.GetBlobRequest.blob:type_name -> coditect.mapreduce.v1.Blob
-	27, // 58: coditect.mapreduce.v1.GetBlobResponse.part:type_name -> coditect.mapreduce.v1.BlobPart
-	7,  // 59: coditect.mapreduce.v1.PutBlobRequest.held:type_name -> coditect.mapreduce.v1.Held
-	26, // 60: coditect.mapreduce.v1.PutBlobRequest.blob:type_name -> coditect.mapreduce.v1.Blob
-	27, // 61: coditect.mapreduce.v1.PutBlobRequest.part:type_name -> coditect.mapreduce.v1.BlobPart
-	4,  // 62: coditect.mapreduce.v1.WorkerService.Work:input_type -> coditect.mapreduce.v1.WorkRequest
-	28, // 63: coditect.mapreduce.v1.WorkerService.GetBlob:input_type -> coditect.mapreduce.v1.GetBlobRequest
-	30, // 64: coditect.mapreduce.v1.WorkerService.PutBlob:input_type -> coditect.mapreduce.v1.PutBlobRequest
-	15, // 65: coditect.mapreduce.v1.WorkerService.Work:output_type -> coditect.mapreduce.v1.WorkResponse
-	29, // 66: coditect.mapreduce.v1.WorkerService.GetBlob:output_type -> coditect.mapreduce.v1.GetBlobResponse
-	31, // 67: coditect.mapreduce.v1.WorkerService.PutBlob:output_type -> coditect.mapreduce.v1.PutBlobResponse
-	65, // [65:68] is the sub-list for method output_type
-	62, // [62:65] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	11, // 4: coditect.mapreduce.v1.WorkRequest.heartbeat:type_name -> coditect.mapreduce.v1.Heartbeat
+	23, // 5: coditect.mapreduce.v1.WorkRequest.limits:type_name -> coditect.mapreduce.v1.LimitNote
+	7,  // 6: coditect.mapreduce.v1.Hello.holding:type_name -> coditect.mapreduce.v1.Held
+	6,  // 7: coditect.mapreduce.v1.Hello.offer:type_name -> coditect.mapreduce.v1.Offer
+	0,  // 8: coditect.mapreduce.v1.Report.outcome:type_name -> coditect.mapreduce.v1.Outcome
+	32, // 9: coditect.mapreduce.v1.Report.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	33, // 10: coditect.mapreduce.v1.Report.elapsed:type_name -> google.protobuf.Duration
+	1,  // 11: coditect.mapreduce.v1.Report.failure_class:type_name -> coditect.mapreduce.v1.FailureClass
+	33, // 12: coditect.mapreduce.v1.Report.retry_after:type_name -> google.protobuf.Duration
+	33, // 13: coditect.mapreduce.v1.Report.call_latency:type_name -> google.protobuf.Duration
+	33, // 14: coditect.mapreduce.v1.Report.tool_time:type_name -> google.protobuf.Duration
+	34, // 15: coditect.mapreduce.v1.Report.parking:type_name -> coditect.mapreduce.v1.Parking
+	35, // 16: coditect.mapreduce.v1.Report.savings:type_name -> coditect.mapreduce.v1.Savings
+	7,  // 17: coditect.mapreduce.v1.ReserveRequest.held:type_name -> coditect.mapreduce.v1.Held
+	12, // 18: coditect.mapreduce.v1.Heartbeat.progress:type_name -> coditect.mapreduce.v1.Progress
+	13, // 19: coditect.mapreduce.v1.Heartbeat.breakers:type_name -> coditect.mapreduce.v1.BreakerState
+	7,  // 20: coditect.mapreduce.v1.Progress.held:type_name -> coditect.mapreduce.v1.Held
+	32, // 21: coditect.mapreduce.v1.Progress.tokens:type_name -> coditect.mapreduce.v1.Tokens
+	33, // 22: coditect.mapreduce.v1.BreakerState.open_for:type_name -> google.protobuf.Duration
+	15, // 23: coditect.mapreduce.v1.WorkResponse.welcome:type_name -> coditect.mapreduce.v1.Welcome
+	16, // 24: coditect.mapreduce.v1.WorkResponse.jobs:type_name -> coditect.mapreduce.v1.JobInfo
+	17, // 25: coditect.mapreduce.v1.WorkResponse.assignments:type_name -> coditect.mapreduce.v1.Assignment
+	20, // 26: coditect.mapreduce.v1.WorkResponse.verdicts:type_name -> coditect.mapreduce.v1.ReportVerdict
+	21, // 27: coditect.mapreduce.v1.WorkResponse.reserved:type_name -> coditect.mapreduce.v1.ReserveReply
+	7,  // 28: coditect.mapreduce.v1.WorkResponse.cancel:type_name -> coditect.mapreduce.v1.Held
+	24, // 29: coditect.mapreduce.v1.WorkResponse.limits:type_name -> coditect.mapreduce.v1.LimitShare
+	33, // 30: coditect.mapreduce.v1.Welcome.heartbeat_interval:type_name -> google.protobuf.Duration
+	7,  // 31: coditect.mapreduce.v1.Welcome.drop:type_name -> coditect.mapreduce.v1.Held
+	33, // 32: coditect.mapreduce.v1.Welcome.silence:type_name -> google.protobuf.Duration
+	36, // 33: coditect.mapreduce.v1.JobInfo.spec:type_name -> coditect.mapreduce.v1.JobSpec
+	37, // 34: coditect.mapreduce.v1.Assignment.kind:type_name -> coditect.mapreduce.v1.UnitKind
+	33, // 35: coditect.mapreduce.v1.Assignment.timeout:type_name -> google.protobuf.Duration
+	25, // 36: coditect.mapreduce.v1.Assignment.blobs:type_name -> coditect.mapreduce.v1.Blob
+	18, // 37: coditect.mapreduce.v1.Assignment.text:type_name -> coditect.mapreduce.v1.Text
+	19, // 38: coditect.mapreduce.v1.Assignment.inputs:type_name -> coditect.mapreduce.v1.Input
+	9,  // 39: coditect.mapreduce.v1.Assignment.wake_call:type_name -> coditect.mapreduce.v1.WakeCall
+	31, // 40: coditect.mapreduce.v1.Text.metadata:type_name -> coditect.mapreduce.v1.Text.MetadataEntry
+	7,  // 41: coditect.mapreduce.v1.ReportVerdict.held:type_name -> coditect.mapreduce.v1.Held
+	2,  // 42: coditect.mapreduce.v1.ReportVerdict.verdict:type_name -> coditect.mapreduce.v1.Verdict
+	7,  // 43: coditect.mapreduce.v1.ReserveReply.held:type_name -> coditect.mapreduce.v1.Held
+	33, // 44: coditect.mapreduce.v1.LimitNote.pause:type_name -> google.protobuf.Duration
+	22, // 45: coditect.mapreduce.v1.LimitNote.told:type_name -> coditect.mapreduce.v1.Rates
+	22, // 46: coditect.mapreduce.v1.LimitNote.left:type_name -> coditect.mapreduce.v1.Rates
+	33, // 47: coditect.mapreduce.v1.LimitShare.valid_for:type_name -> google.protobuf.Duration
+	22, // 48: coditect.mapreduce.v1.LimitShare.rates:type_name -> coditect.mapreduce.v1.Rates
+	22, // 49: coditect.mapreduce.v1.LimitShare.left:type_name -> coditect.mapreduce.v1.Rates
+	33, // 50: coditect.mapreduce.v1.LimitShare.pause:type_name -> google.protobuf.Duration
+	33, // 51: coditect.mapreduce.v1.LimitShare.open_for:type_name -> google.protobuf.Duration
+	3,  // 52: coditect.mapreduce.v1.Blob.kind:type_name -> coditect.mapreduce.v1.BlobKind
+	7,  // 53: coditect.mapreduce.v1.GetBlobRequest.held:type_name -> coditect.mapreduce.v1.Held
+	25, // 54: coditect.mapreduce.v1.GetBlobRequest.blob:type_name -> coditect.mapreduce.v1.Blob
+	26, // 55: coditect.mapreduce.v1.GetBlobResponse.part:type_name -> coditect.mapreduce.v1.BlobPart
+	7,  // 56: coditect.mapreduce.v1.PutBlobRequest.held:type_name -> coditect.mapreduce.v1.Held
+	25, // 57: coditect.mapreduce.v1.PutBlobRequest.blob:type_name -> coditect.mapreduce.v1.Blob
+	26, // 58: coditect.mapreduce.v1.PutBlobRequest.part:type_name -> coditect.mapreduce.v1.BlobPart
+	4,  // 59: coditect.mapreduce.v1.WorkerService.Work:input_type -> coditect.mapreduce.v1.WorkRequest
+	27, // 60: coditect.mapreduce.v1.WorkerService.GetBlob:input_type -> coditect.mapreduce.v1.GetBlobRequest
+	29, // 61: coditect.mapreduce.v1.WorkerService.PutBlob:input_type -> coditect.mapreduce.v1.PutBlobRequest
+	14, // 62: coditect.mapreduce.v1.WorkerService.Work:output_type -> coditect.mapreduce.v1.WorkResponse
+	28, // 63: coditect.mapreduce.v1.WorkerService.GetBlob:output_type -> coditect.mapreduce.v1.GetBlobResponse
+	30, // 64: coditect.mapreduce.v1.WorkerService.PutBlob:output_type -> coditect.mapreduce.v1.PutBlobResponse
+	62, // [62:65] is the sub-list for method output_type
+	59, // [59:62] is the sub-list for method input_type
+	59, // [59:59] is the sub-list for extension type_name
+	59, // [59:59] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_v1_worker_service_proto_init() }
@@ -3050,7 +2989,7 @@ func file_coditect_mapreduce_v1_worker_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_v1_worker_service_proto_rawDesc), len(file_coditect_mapreduce_v1_worker_service_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   29,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

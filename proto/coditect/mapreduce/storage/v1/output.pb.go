@@ -1387,6 +1387,75 @@ func (x *InputHeader) GetSha256() []byte {
 	return nil
 }
 
+// JournalEntry is one thing that an attempt at a unit has done.
+type JournalEntry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`          // what was done, chosen by the agent
+	Attempt       int64                  `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"` // that did it
+	Begun         bool                   `protobuf:"varint,3,opt,name=begun,proto3" json:"begun,omitempty"`     // it had begun; another entry says what came of it
+	Result        []byte                 `protobuf:"bytes,4,opt,name=result,proto3" json:"result,omitempty"`    // what came of it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JournalEntry) Reset() {
+	*x = JournalEntry{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JournalEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JournalEntry) ProtoMessage() {}
+
+func (x *JournalEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
+func (*JournalEntry) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *JournalEntry) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *JournalEntry) GetAttempt() int64 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *JournalEntry) GetBegun() bool {
+	if x != nil {
+		return x.Begun
+	}
+	return false
+}
+
+func (x *JournalEntry) GetResult() []byte {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
 var File_coditect_mapreduce_storage_v1_output_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
@@ -1513,7 +1582,12 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\breferred\x18\x05 \x01(\bR\breferred\x12\x14\n" +
 	"\x05calls\x18\x06 \x01(\bR\x05calls\x12\x16\n" +
 	"\x06length\x18\a \x01(\x03R\x06length\x12\x16\n" +
-	"\x06sha256\x18\b \x01(\fR\x06sha256BMZKgithub.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1;storagev1b\x06proto3"
+	"\x06sha256\x18\b \x01(\fR\x06sha256\"h\n" +
+	"\fJournalEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
+	"\aattempt\x18\x02 \x01(\x03R\aattempt\x12\x14\n" +
+	"\x05begun\x18\x03 \x01(\bR\x05begun\x12\x16\n" +
+	"\x06result\x18\x04 \x01(\fR\x06resultBMZKgithub.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1;storagev1b\x06proto3"
 
 var (
 	file_coditect_mapreduce_storage_v1_output_proto_rawDescOnce sync.Once
@@ -1527,25 +1601,26 @@ func file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_output_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
-	(*Output)(nil),      // 0: coditect.mapreduce.storage.v1.Output
-	(*Call)(nil),        // 1: coditect.mapreduce.storage.v1.Call
-	(*Dropped)(nil),     // 2: coditect.mapreduce.storage.v1.Dropped
-	(*Removed)(nil),     // 3: coditect.mapreduce.storage.v1.Removed
-	(*Decided)(nil),     // 4: coditect.mapreduce.storage.v1.Decided
-	(*Compared)(nil),    // 5: coditect.mapreduce.storage.v1.Compared
-	(*Entry)(nil),       // 6: coditect.mapreduce.storage.v1.Entry
-	(*Member)(nil),      // 7: coditect.mapreduce.storage.v1.Member
-	(*SourceOf)(nil),    // 8: coditect.mapreduce.storage.v1.SourceOf
-	(*Field)(nil),       // 9: coditect.mapreduce.storage.v1.Field
-	(*Position)(nil),    // 10: coditect.mapreduce.storage.v1.Position
-	(*Candidate)(nil),   // 11: coditect.mapreduce.storage.v1.Candidate
-	(*Mention)(nil),     // 12: coditect.mapreduce.storage.v1.Mention
-	(*Reading)(nil),     // 13: coditect.mapreduce.storage.v1.Reading
-	(*Citation)(nil),    // 14: coditect.mapreduce.storage.v1.Citation
-	(*Open)(nil),        // 15: coditect.mapreduce.storage.v1.Open
-	(*InputHeader)(nil), // 16: coditect.mapreduce.storage.v1.InputHeader
+	(*Output)(nil),       // 0: coditect.mapreduce.storage.v1.Output
+	(*Call)(nil),         // 1: coditect.mapreduce.storage.v1.Call
+	(*Dropped)(nil),      // 2: coditect.mapreduce.storage.v1.Dropped
+	(*Removed)(nil),      // 3: coditect.mapreduce.storage.v1.Removed
+	(*Decided)(nil),      // 4: coditect.mapreduce.storage.v1.Decided
+	(*Compared)(nil),     // 5: coditect.mapreduce.storage.v1.Compared
+	(*Entry)(nil),        // 6: coditect.mapreduce.storage.v1.Entry
+	(*Member)(nil),       // 7: coditect.mapreduce.storage.v1.Member
+	(*SourceOf)(nil),     // 8: coditect.mapreduce.storage.v1.SourceOf
+	(*Field)(nil),        // 9: coditect.mapreduce.storage.v1.Field
+	(*Position)(nil),     // 10: coditect.mapreduce.storage.v1.Position
+	(*Candidate)(nil),    // 11: coditect.mapreduce.storage.v1.Candidate
+	(*Mention)(nil),      // 12: coditect.mapreduce.storage.v1.Mention
+	(*Reading)(nil),      // 13: coditect.mapreduce.storage.v1.Reading
+	(*Citation)(nil),     // 14: coditect.mapreduce.storage.v1.Citation
+	(*Open)(nil),         // 15: coditect.mapreduce.storage.v1.Open
+	(*InputHeader)(nil),  // 16: coditect.mapreduce.storage.v1.InputHeader
+	(*JournalEntry)(nil), // 17: coditect.mapreduce.storage.v1.JournalEntry
 }
 var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
 	6,  // 0: coditect.mapreduce.storage.v1.Output.entries:type_name -> coditect.mapreduce.storage.v1.Entry
@@ -1583,7 +1658,7 @@ func file_coditect_mapreduce_storage_v1_output_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_output_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_output_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

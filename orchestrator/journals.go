@@ -1,0 +1,115 @@
+package orchestrator
+
+import (
+	"context"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs/content"
+	"github.com/coditect/mapreduce/worker/journal"
+)
+
+// putJournal appends entries to the journal of the unit whose attempt a session holds:
+// the store's transaction sees to it that it does.
+func (o *Orchestrator) putJournal(ctx context.Context, s *session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+	held, r := o.scheduler.findHeldUnit(s, q.Held)
+	if held == nil {
+		return nil, notHeld(q)
+	}
+	spec, err := o.specOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	data, err := collectPut(&q.Blob, mapreduce.MaxJournalAppend, "what is put of a journal", next)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := splitEntries(data, q.Attempt)
+	if err != nil {
+		return nil, err
+	}
+	a := &content.JournalAppend{
+		Held: q.Held, Session: s.id, First: q.Blob.FirstEntry, Entries: entries,
+		Kept: spec.Capture == mapreduce.CaptureFull,
+	}
+	err = o.supervisor.RetryStoreCall(ctx, "appending to the journal of a unit", func() error { return o.jobs.Content.AppendJournal(ctx, a) })
+	if err != nil {
+		return nil, err
+	}
+	return &mapreduce.BlobStored{Length: q.Blob.Length, SHA256: q.Blob.SHA256}, nil
+}
+
+// splitEntries takes entries apart that an attempt has sent, and refuses those that are
+// none, or another attempt's.
+func splitEntries(data []byte, attempt int) ([][]byte, error) {
+	entries, err := journal.Split(data)
+	if err != nil {
+		return nil, errs.Field("blob", "%v", err)
+	}
+	for i, raw := range entries {
+		e, err := journal.Decode(raw)
+		switch {
+		case err != nil:
+			return nil, errs.Field("blob", "entry %d: %v", i, err)
+		case e.Attempt != attempt:
+			return nil, errs.Field("blob", "entry %d is of attempt %d, and comes from attempt %d", i, e.Attempt, attempt)
+		case len(raw) > mapreduce.MaxJournalEntry:
+			return nil, errs.Field("blob", "entry %d has %d bytes; at most %d are kept", i, len(raw), mapreduce.MaxJournalEntry)
+		}
+	}
+	return entries, nil
+}
+
+// journalOf returns the journal that an attempt at a unit goes on from, as it is sent,
+// and how many of its entries are the unit's own. In a job that repeats another the
+// other unit's entries come first; if that unit failed there, a report says how.
+func (o *Orchestrator) journalOf(ctx context.Context, id mapreduce.JobID, spec *mapreduce.JobSpec, u *storagev1.Unit) (data []byte, own int, failed *mapreduce.Report, err error) {
+	if spec.Replay != "" && u.Level >= 0 {
+		was, err := o.jobs.View.Unit(ctx, spec.Replay, mapreduce.UnitID(u.UnitId))
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		if was != nil && mapreduce.UnitState(was.Status) == mapreduce.UnitFailed {
+			return nil, 0, &mapreduce.Report{
+				Job: id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Outcome: mapreduce.Errored,
+				Class: mapreduce.PermanentUnit, Errors: was.Errors,
+			}, nil
+		}
+		if data, _, err = o.appendJournal(ctx, data, spec.Replay, was); err != nil {
+			return nil, 0, nil, err
+		}
+	}
+	data, own, err = o.appendJournal(ctx, data, id, u)
+	return data, own, nil, err
+}
+
+// appendJournal appends the journal of a unit, which may be nil, to data, and returns how
+// many entries it has.
+func (o *Orchestrator) appendJournal(ctx context.Context, data []byte, id mapreduce.JobID, u *storagev1.Unit) ([]byte, int, error) {
+	entries, err := o.jobs.Content.Journal(ctx, id, u)
+	for _, raw := range entries {
+		data = journal.AppendEntry(data, raw)
+	}
+	return data, len(entries), err
+}
+
+// sendJournal writes the journal that an attempt at a unit goes on from.
+func (o *Orchestrator) sendJournal(ctx context.Context, s *session, q *mapreduce.BlobRequest, u *storagev1.Unit, w *rangeWriter) error {
+	held, r := o.scheduler.findHeldUnit(s, q.Held)
+	if held == nil {
+		return notHeld(q)
+	}
+	spec, err := o.specOf(ctx, r)
+	if err != nil {
+		return err
+	}
+	data, _, _, err := o.journalOf(ctx, q.Job, spec, u)
+	if err != nil {
+		return err
+	}
+	if len(data) == 0 {
+		return errs.New(errs.NotFound, "no attempt at unit %s has remembered anything", q.Unit)
+	}
+	return w.write(data)
+}

@@ -1,0 +1,119 @@
+package worker
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/worker/agent"
+	"github.com/coditect/mapreduce/worker/journal"
+)
+
+var _ agent.Journal = (*unit)(nil)
+
+// openJournal makes ready what earlier attempts at the unit have remembered.
+func (u *unit) openJournal() error {
+	a := &u.task.Assignment
+	log := u.session.cfg.Logger.With("job", u.id.job, "unit", u.id.unit, "attempt", u.attempt)
+	opened, err := journal.Open(a.Journal, a.JournalEntries, journal.Config{
+		Attempt: u.attempt, Offer: u.offerEntries,
+		Strayed: func(key string, next journal.Entry, left int) {
+			log.Info("the unit does something that its journal does not hold, before all of it was used; the rest is used only for what has the same key",
+				"key", key, "next", next.Key, "of_attempt", next.Attempt, "unused", left)
+		},
+		Forgot: func(key string, why error) {
+			log.Warn("what a unit has done cannot be remembered: another attempt would do it again", "key", key, "error", why)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	u.session.mu.Lock()
+	defer u.session.mu.Unlock()
+	u.journal = opened
+	return nil
+}
+
+// Do implements agent.Journal.
+func (u *unit) Do(ctx context.Context, key string, fn func(context.Context) ([]byte, error)) ([]byte, error) {
+	return u.journal.Do(ctx, key, fn)
+}
+
+// DoOnce implements agent.Journal.
+func (u *unit) DoOnce(ctx context.Context, key string, fn func(context.Context) ([]byte, error)) ([]byte, error) {
+	ctx, stop := u.attemptContext(ctx)
+	defer stop()
+	return u.journal.DoOnce(ctx, key, fn)
+}
+
+// Recall implements agent.Journal.
+func (u *unit) Recall(key string) ([]byte, bool) { return u.journal.Recall(key) }
+
+// offerEntries sends the entries of the journal if that is due, or somebody waits for
+// it.
+func (u *unit) offerEntries(now bool) {
+	u.mu.Lock()
+	due := now || u.spent.Total()-u.sentAt >= agent.KeepEvery
+	u.mu.Unlock()
+	if !due {
+		return
+	}
+	s := u.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u.phase == running { // else its report has sent them, or nobody takes them
+		u.sendEntries()
+	}
+}
+
+// sendEntries has all entries of the journal stored that are there now. The report of
+// the attempt waits for it. session.mu is held.
+func (u *unit) sendEntries() {
+	if u.journal == nil {
+		return // the agent was not started
+	}
+	u.mu.Lock()
+	u.sentAt = u.spent.Total()
+	u.mu.Unlock()
+	u.sendUpTo = u.journal.Len()
+	if u.sending || u.journal.Waiting() == 0 {
+		return
+	}
+	u.sending = true
+	u.session.beginPut(u, u.putEntries)
+}
+
+// putEntries stores entries, as many at once as fit, until those are stored that were
+// to be sent.
+func (u *unit) putEntries(ctx context.Context) {
+	s := u.session
+	for {
+		s.mu.Lock()
+		first, data, n := u.journal.Next(u.sendUpTo)
+		u.sending = n > 0
+		s.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		sum := sha256.Sum256(data)
+		b := mapreduce.Blob{Kind: mapreduce.BlobJournal, FirstEntry: first, SHA256: sum[:]}
+		err := s.transfers.put(ctx, u.attemptHeld(), b, data, 0)
+		if err == nil {
+			u.journal.Acknowledge(n)
+			continue
+		}
+		u.journal.Break(fmt.Errorf("the journal of the unit is not stored any more: %w", err))
+		if ctx.Err() == nil && !errors.Is(err, errs.Precondition) { // the last: the report will be refused as well
+			s.cfg.Logger.Error("storing the journal of a unit", "job", u.id.job, "unit", u.id.unit, "attempt", u.attempt, "error", err)
+		}
+	}
+}
+
+// leavesJournal reports whether what a unit that ends so has remembered is of use: it
+// may be tried again, or the job be repeated.
+func (u *unit) leavesJournal(o mapreduce.Outcome) bool {
+	return o != mapreduce.Done || u.job != nil && u.job.spec.Capture == mapreduce.CaptureFull
+}
