@@ -7,12 +7,13 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 )
 
 // putAnswer keeps what a model answered a unit of a job that shares answers. They
 // are there to save calls, and are worth no failure: what goes wrong is logged.
-func (o *Orchestrator) putAnswer(ctx context.Context, s *session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+func (o *Orchestrator) putAnswer(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
 	if len(q.Blob.Key) != sha256.Size {
 		return nil, errs.Field("blob.key", "is missing")
 	}
@@ -37,7 +38,7 @@ func (o *Orchestrator) putAnswer(ctx context.Context, s *session, q *mapreduce.B
 
 // sendAnswer writes what a model answered another job. One that is damaged is as
 // good as none.
-func (o *Orchestrator) sendAnswer(ctx context.Context, s *session, q *mapreduce.BlobRequest, w *rangeWriter) error {
+func (o *Orchestrator) sendAnswer(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, w *rangeWriter) error {
 	if len(q.Blob.Key) != sha256.Size {
 		return errs.Field("blob.key", "is missing")
 	}
@@ -61,8 +62,8 @@ func (o *Orchestrator) sendAnswer(ctx context.Context, s *session, q *mapreduce.
 // answerSharingTenant returns whose answers the job of an attempt shares, if it does. The
 // session has to hold the attempt: so no worker can read the answers of tenants
 // that it does not work for.
-func (o *Orchestrator) answerSharingTenant(ctx context.Context, s *session, h mapreduce.Held) (mapreduce.TenantID, bool, error) {
-	held, r := o.scheduler.findHeldUnit(s, h)
+func (o *Orchestrator) answerSharingTenant(ctx context.Context, s *schedule.Session, h mapreduce.Held) (mapreduce.TenantID, bool, error) {
+	held, r := o.scheduler.Sessions.FindUnit(s, h)
 	if held == nil {
 		return "", false, nil
 	}

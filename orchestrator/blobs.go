@@ -13,6 +13,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/api/pipeline"
 	"github.com/coditect/mapreduce/orchestrator/outputs"
+	"github.com/coditect/mapreduce/orchestrator/schedule"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/jobs/content"
@@ -31,12 +32,12 @@ const (
 
 // GetBlob implements mapreduce.Fleet.
 func (o *Orchestrator) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
-	ctx, s, end, err := o.beginTransfer(ctx, q, func(s *session) *int { return &s.gets })
+	ctx, s, end, err := o.beginTransfer(ctx, q, func(s *workerStream) *int { return &s.gets })
 	if err != nil {
 		return err
 	}
 	defer end()
-	if !o.scheduler.holdsAttempt(s, q.Held) {
+	if !o.scheduler.Sessions.HoldsAttempt(s, q.Held) {
 		return notHeld(q)
 	}
 	w := &rangeWriter{start: q.Blob.Start, end: q.Blob.End, take: take}
@@ -51,7 +52,7 @@ func notHeld(q *mapreduce.BlobRequest) error {
 }
 
 // sendBlob writes a blob of the unit that a request names.
-func (o *Orchestrator) sendBlob(ctx context.Context, s *session, q *mapreduce.BlobRequest, w *rangeWriter) error {
+func (o *Orchestrator) sendBlob(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, w *rangeWriter) error {
 	if q.Blob.Kind == mapreduce.BlobAnswer {
 		return o.sendAnswer(ctx, s, q, w)
 	}
@@ -76,7 +77,7 @@ func (o *Orchestrator) sendBlob(ctx context.Context, s *session, q *mapreduce.Bl
 
 // PutBlob implements mapreduce.Fleet.
 func (o *Orchestrator) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
-	ctx, s, end, err := o.beginTransfer(ctx, q, func(s *session) *int { return &s.puts })
+	ctx, s, end, err := o.beginTransfer(ctx, q, func(s *workerStream) *int { return &s.puts })
 	if err != nil {
 		return nil, err
 	}
@@ -97,19 +98,19 @@ func (o *Orchestrator) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, ne
 
 // beginTransfer admits a transfer of a session whose stream is here: it ends with
 // that stream. Count is what it counts as.
-func (o *Orchestrator) beginTransfer(ctx context.Context, q *mapreduce.BlobRequest, count func(*session) *int) (context.Context, *session, func(), error) {
+func (o *Orchestrator) beginTransfer(ctx context.Context, q *mapreduce.BlobRequest, count func(*workerStream) *int) (context.Context, *schedule.Session, func(), error) {
 	if err := o.admitStream(ctx); err != nil {
 		return nil, nil, nil, err
 	}
-	b := o.scheduler
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s := b.sessions[q.Session]
-	if s == nil || s.gone {
+	s := o.scheduler.Sessions.Bound(q.Session)
+	if s == nil {
 		o.streams.Done()
 		return nil, nil, nil, errs.New(errs.Aborted, "session %s has no stream to this orchestrator", q.Session)
 	}
-	n := count(s)
+	stream := streamOf(s)
+	stream.mu.Lock()
+	defer stream.mu.Unlock()
+	n := count(stream)
 	if *n >= MaxTransfers {
 		o.streams.Done()
 		err := errs.New(errs.Exhausted, "session %s has %d transfers of this direction under way; end one first", q.Session, *n)
@@ -118,13 +119,13 @@ func (o *Orchestrator) beginTransfer(ctx context.Context, q *mapreduce.BlobReque
 	}
 	*n++
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(s.life, func() { cancel(errStreamEnded) })
+	stop := context.AfterFunc(stream.life, func() { cancel(errStreamEnded) })
 	return ctx, s, func() {
 		stop()
 		cancel(nil)
-		b.mu.Lock()
+		stream.mu.Lock()
 		*n--
-		b.mu.Unlock()
+		stream.mu.Unlock()
 		o.streams.Done()
 	}, nil
 }

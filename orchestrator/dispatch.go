@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs/content"
@@ -19,31 +20,31 @@ const messageBytes = 1 << 20
 
 // dispatchUnits sends the units that a turn claimed to their workers, with what they
 // work on. A unit whose input cannot be read goes back.
-func (o *Orchestrator) dispatchUnits(ctx context.Context, t *task, res *turns.Result) {
+func (o *Orchestrator) dispatchUnits(ctx context.Context, t *schedule.Task, res *turns.Result) {
 	if len(res.Claimed) == 0 {
 		return
 	}
-	texts, err := o.readInputTexts(ctx, t.job.id, res.Claimed)
+	texts, err := o.readInputTexts(ctx, t.Job.ID, res.Claimed)
 	if err != nil {
-		o.supervisor.LogFailure(ctx, "reading documents", err, "job", t.job.id)
+		o.supervisor.LogFailure(ctx, "reading documents", err, "job", t.Job.ID)
 	}
 	bySession := make(map[mapreduce.SessionID]*assignmentBatch)
 	for i, c := range res.Claimed {
-		s := o.scheduler.claimSession(t, c, texts[i])
+		s := o.scheduler.Sessions.KeepClaimed(t, c, texts[i])
 		if s == nil {
 			continue // gone meanwhile: what expires it gives the unit back
 		}
 		p := bySession[c.Session]
 		if p == nil {
-			o.scheduler.introduceJob(s, t.job)
+			o.scheduler.Sessions.Introduce(s, t.Job)
 			p = &assignmentBatch{session: s, message: &mapreduce.ToWorker{}}
 			bySession[c.Session] = p
 		}
 		err := o.supervisor.ContainPanic(ctx, "preparing a unit", func() error { return o.prepareAssignment(ctx, t, c.Unit, texts[i], p) },
-			"job", t.job.id, "unit", c.Unit.UnitId)
+			"job", t.Job.ID, "unit", c.Unit.UnitId)
 		if err != nil {
-			o.supervisor.LogFailure(ctx, "preparing a unit", err, "job", t.job.id, "unit", c.Unit.UnitId)
-			o.reportUnprepared(t.job, s, c.Unit, err)
+			o.supervisor.LogFailure(ctx, "preparing a unit", err, "job", t.Job.ID, "unit", c.Unit.UnitId)
+			o.reportUnprepared(t.Job, s, c.Unit, err)
 		}
 	}
 	for _, p := range bySession {
@@ -52,46 +53,17 @@ func (o *Orchestrator) dispatchUnits(ctx context.Context, t *task, res *turns.Re
 }
 
 // prepareAssignment puts a unit into what its worker is sent.
-func (o *Orchestrator) prepareAssignment(ctx context.Context, t *task, u *storagev1.Unit, text []byte, p *assignmentBatch) error {
+func (o *Orchestrator) prepareAssignment(ctx context.Context, t *schedule.Task, u *storagev1.Unit, text []byte, p *assignmentBatch) error {
 	a, failed, err := o.makeAssignment(ctx, t, u, text)
 	switch {
 	case err != nil:
 		return err
 	case failed != nil:
-		o.reportFor(p.session, failed, false)
+		o.scheduler.Sessions.EnterReportFor(p.session, failed, false)
 	default:
 		p.addAssignment(a)
 	}
 	return nil
-}
-
-// claimSession returns the session that was given a claimed unit and still has it. It
-// keeps what the unit is given.
-func (b *scheduler) claimSession(t *task, c turns.Claimed, text []byte) *session {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s := b.seatedSession(t, c.Session)
-	if s == nil {
-		return nil
-	}
-	h := s.held[unitKey{t.job.id, mapreduce.UnitID(c.Unit.UnitId)}]
-	if h == nil || h.attempt != int(c.Unit.Attempt) {
-		return nil
-	}
-	s.keepInput(h, c.Unit, text)
-	return s
-}
-
-// introduceJob tells s what it has to know of the job first, unless it was told
-// before. Two lanes may have units for s: that the job is introduced, and that
-// this is noted, is one act.
-func (b *scheduler) introduceJob(s *session, r *scheduledJob) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if s.knows[r.id] != r.epoch {
-		s.knows[r.id] = r.epoch
-		s.out.put(&mapreduce.ToWorker{Jobs: []mapreduce.JobInfo{{Job: r.id, Stage: r.stages.StageName(r.stages.Level), Spec: *r.spec}}})
-	}
 }
 
 // unpreparedAfter is how long a unit rests whose input could not be read.
@@ -100,21 +72,21 @@ const unpreparedAfter = time.Second
 // reportUnprepared reports in the worker's name that a unit was not run, once the store
 // had the time to recover: that is no fault of the unit's. What it works on being
 // damaged is, and costs it an attempt, or it would come back for ever.
-func (o *Orchestrator) reportUnprepared(r *scheduledJob, s *session, u *storagev1.Unit, why error) {
+func (o *Orchestrator) reportUnprepared(r *schedule.Job, s *schedule.Session, u *storagev1.Unit, why error) {
 	report := mapreduce.Report{
-		Job: r.id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Outcome: mapreduce.Returned,
+		Job: r.ID, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Outcome: mapreduce.Returned,
 	}
 	if supervise.IsPermanent(why) {
 		report.Outcome, report.Errors = mapreduce.Errored, []string{"input of the unit: " + why.Error()}
 	}
 	o.signals.CallAt(time.Now().Add(unpreparedAfter), func(context.Context) {
-		o.reportFor(s, &report, false)
+		o.scheduler.Sessions.EnterReportFor(s, &report, false)
 	})
 }
 
 // An assignmentBatch is what goes to one worker, in messages of bounded size.
 type assignmentBatch struct {
-	session *session
+	session *schedule.Session
 	message *mapreduce.ToWorker
 	size    int
 }
@@ -143,7 +115,7 @@ func (p *assignmentBatch) addAssignment(a mapreduce.Assignment) {
 
 func (p *assignmentBatch) sendBatch() {
 	if m := p.message; len(m.Assignments) > 0 {
-		p.session.out.put(m)
+		p.session.Peer.Send(m)
 	}
 	p.message, p.size = &mapreduce.ToWorker{}, 0
 }
@@ -166,13 +138,13 @@ func (o *Orchestrator) readInputTexts(ctx context.Context, id mapreduce.JobID, c
 
 // makeAssignment returns the assignment of a unit, or of one that failed in the job that
 // this one repeats, its report.
-func (o *Orchestrator) makeAssignment(ctx context.Context, t *task, u *storagev1.Unit, text []byte) (a mapreduce.Assignment, failed *mapreduce.Report, err error) {
+func (o *Orchestrator) makeAssignment(ctx context.Context, t *schedule.Task, u *storagev1.Unit, text []byte) (a mapreduce.Assignment, failed *mapreduce.Report, err error) {
 	a = mapreduce.Assignment{
-		Job: t.job.id, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Kind: mapreduce.UnitKind(u.Kind),
-		Level: int(u.Level), Stage: t.stages.StageName(u.Level), Depth: t.stages.TreeDepth(u.Level), Index: u.Index, Item: u.Item, Timeout: t.spec.UnitTimeout, Reserved: u.Reserved, Alone: u.Kills > 0,
+		Job: t.Job.ID, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Kind: mapreduce.UnitKind(u.Kind),
+		Level: int(u.Level), Stage: t.Stages.StageName(u.Level), Depth: t.Stages.TreeDepth(u.Level), Index: u.Index, Item: u.Item, Timeout: t.Spec.UnitTimeout, Reserved: u.Reserved, Alone: u.Kills > 0,
 	}
 	if u.Woken != "" {
-		if a.WakeCall, err = o.jobs.Queue.WakeCall(ctx, t.job.id, a.Unit); err != nil {
+		if a.WakeCall, err = o.jobs.Queue.WakeCall(ctx, t.Job.ID, a.Unit); err != nil {
 			return a, nil, err
 		}
 	}
@@ -181,7 +153,7 @@ func (o *Orchestrator) makeAssignment(ctx context.Context, t *task, u *storagev1
 		room -= len(a.WakeCall.Answer)
 	}
 	room = max(room, 0)
-	remembered, own, failed, err := o.journalOf(ctx, t.job.id, t.spec, u)
+	remembered, own, failed, err := o.journalOf(ctx, t.Job.ID, t.Spec, u)
 	if err != nil || failed != nil {
 		return a, failed, err
 	}

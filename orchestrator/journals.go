@@ -5,6 +5,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/schedule"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store/jobs/content"
 	"github.com/coditect/mapreduce/worker/journal"
@@ -12,8 +13,8 @@ import (
 
 // putJournal appends entries to the journal of the unit whose attempt a session holds:
 // the store's transaction sees to it that it does.
-func (o *Orchestrator) putJournal(ctx context.Context, s *session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
-	held, r := o.scheduler.findHeldUnit(s, q.Held)
+func (o *Orchestrator) putJournal(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+	held, r := o.scheduler.Sessions.FindUnit(s, q.Held)
 	if held == nil {
 		return nil, notHeld(q)
 	}
@@ -30,7 +31,7 @@ func (o *Orchestrator) putJournal(ctx context.Context, s *session, q *mapreduce.
 		return nil, err
 	}
 	a := &content.JournalAppend{
-		Held: q.Held, Session: s.id, First: q.Blob.FirstEntry, Entries: entries,
+		Held: q.Held, Session: s.ID, First: q.Blob.FirstEntry, Entries: entries,
 		Kept: spec.Capture == mapreduce.CaptureFull,
 	}
 	err = o.supervisor.RetryStoreCall(ctx, "appending to the journal of a unit", func() error { return o.jobs.Content.AppendJournal(ctx, a) })
@@ -95,8 +96,8 @@ func (o *Orchestrator) appendJournal(ctx context.Context, data []byte, id mapred
 }
 
 // sendJournal writes the journal that an attempt at a unit goes on from.
-func (o *Orchestrator) sendJournal(ctx context.Context, s *session, q *mapreduce.BlobRequest, u *storagev1.Unit, w *rangeWriter) error {
-	held, r := o.scheduler.findHeldUnit(s, q.Held)
+func (o *Orchestrator) sendJournal(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, u *storagev1.Unit, w *rangeWriter) error {
+	held, r := o.scheduler.Sessions.FindUnit(s, q.Held)
 	if held == nil {
 		return notHeld(q)
 	}

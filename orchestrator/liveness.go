@@ -16,7 +16,7 @@ import (
 
 // inheritAll has all trees looked at as a whole, and returns the jobs.
 func (o *Orchestrator) inheritAll() []mapreduce.JobID {
-	ids := o.scheduler.runningJobs()
+	ids := o.scheduler.Running()
 	for _, id := range ids {
 		o.signals.RequestTreeLook(id)
 	}
@@ -44,7 +44,7 @@ func (o *Orchestrator) expireSession(ctx context.Context, s nodes.SessionRef, ru
 		units += loss.Units
 		for _, id := range loss.Jobs {
 			o.signals.NoteEndedInputs(id, loss.Told[id])
-			o.scheduler.rereadQueue(id)
+			o.scheduler.Reread(id)
 			o.signals.MarkDue(id)
 			o.signals.NotifyWatchers(id)
 		}
@@ -68,19 +68,7 @@ func (o *Orchestrator) expireSession(ctx context.Context, s nodes.SessionRef, ru
 // elsewhere: then its slots went with it, and how many are left here is read
 // anew first. If it was here since, that is not over.
 func (o *Orchestrator) settleSlots(ctx context.Context, ref nodes.SessionRef) error {
-	b := o.scheduler
-	b.mu.Lock()
-	s := b.away[ref.Session]
-	if s != nil && s.epoch > ref.Epoch {
-		s = nil
-	}
-	held := make(map[mapreduce.JobID]bool)
-	if s != nil {
-		for key := range s.held {
-			held[key.job] = true
-		}
-	}
-	b.mu.Unlock()
+	s, held := o.scheduler.Sessions.Away(ref)
 	for job := range held {
 		_, _, err := o.requestGrant(ctx, job, func() (grants.Request, bool) { return grants.Request{}, true })
 		if errs.KindOf(err) == errs.NotFound && err != nil {
@@ -91,10 +79,8 @@ func (o *Orchestrator) settleSlots(ctx context.Context, ref nodes.SessionRef) er
 		}
 		o.signals.MarkDue(job)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if s != nil {
-		b.letGo(s)
+		o.scheduler.Sessions.Forget(s)
 	}
 	return nil
 }
@@ -105,15 +91,15 @@ func (o *Orchestrator) wakeLoop(ctx context.Context) {
 	for ctx.Err() == nil {
 		armed, stop := context.WithCancel(ctx)
 		woken, err := o.jobs.Watch(armed)
-		o.scheduler.lookAtAll()
-		for _, id := range o.scheduler.primingJobs() {
+		o.scheduler.Models.LookAtAll()
+		for _, id := range o.scheduler.Priming.Waiting() {
 			o.signals.MarkDue(id)
 		}
 		if err == nil {
 			err = o.life.RefreshJobs(ctx, o.jobs.View.Runs)
 		}
 		if err == nil && !o.members.IsOnlyNode() {
-			o.scheduler.callsChange()
+			o.scheduler.Grants.MarkCallsDue()
 			err = o.fleetSlots(ctx)
 		}
 		if err != nil {
@@ -136,10 +122,10 @@ func (o *Orchestrator) pollLoop(ctx context.Context) {
 	supervise.CallEvery(ctx, supervise.WithJitter(o.config.Poll), func() {
 		o.endSilentStreams()
 		o.supervisor.LogFailure(ctx, "looking for work", o.life.RefreshJobs(ctx, o.members.SeenRuns))
-		o.scheduler.callsPoll(o.members.IsOnlyNode())
+		o.scheduler.Grants.PollCalls(o.members.IsOnlyNode())
 		o.supervisor.LogFailure(ctx, "asking for the fleet's slots", o.fleetSlots(ctx))
 		for _, id := range o.turnOf(polled) {
-			o.scheduler.rereadQueue(id)
+			o.scheduler.Reread(id)
 			o.signals.MarkDue(id)
 			o.supervisor.LogFailure(ctx, "looking for units that sleep", o.life.FindSleepers(ctx, id), "job", id)
 			o.supervisor.LogFailure(ctx, "pausing a job", o.pauseStuck(ctx, id), "job", id)
@@ -153,7 +139,7 @@ const polled = 256
 
 // turnOf returns up to n of the jobs on the scheduler that may run, others each time.
 func (o *Orchestrator) turnOf(n int) []mapreduce.JobID {
-	ids := o.scheduler.runningJobs()
+	ids := o.scheduler.Running()
 	slices.Sort(ids)
 	if len(ids) <= n {
 		return ids
@@ -164,19 +150,6 @@ func (o *Orchestrator) turnOf(n int) []mapreduce.JobID {
 	}
 	ids = append(ids[at:], ids[:at]...)[:n]
 	o.polledLast = ids[n-1]
-	return ids
-}
-
-// runningJobs returns the jobs on the scheduler that may run.
-func (b *scheduler) runningJobs() []mapreduce.JobID {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var ids []mapreduce.JobID
-	for id, r := range b.runs {
-		if r.running {
-			ids = append(ids, id)
-		}
-	}
 	return ids
 }
 
@@ -199,9 +172,9 @@ func (o *Orchestrator) scheduleJob(ctx context.Context, id mapreduce.JobID, st *
 		share = spec.Budget / n
 	}
 	if o.usesPriming(st.Control, &spec) {
-		o.scheduler.startPriming(id)
+		o.scheduler.Priming.Start(id)
 	}
-	o.scheduler.putJob(id, st.Control, &spec, stages, o.config.Provider(spec.Provider).Models, share, waiting)
+	o.scheduler.PutJob(id, st.Control, &spec, stages, o.config.Provider(spec.Provider).Models, share, waiting)
 	if st.Control.TreeTop > 0 {
 		o.signals.RequestTreeLook(id)
 	}
@@ -209,24 +182,5 @@ func (o *Orchestrator) scheduleJob(ctx context.Context, id mapreduce.JobID, st *
 	for _, ref := range st.Sleepers {
 		o.life.ScheduleWakeUp(id, ref)
 	}
-	o.scheduler.sleepersSeen(id, st.NextParked)
-}
-
-// sleepersAfter returns behind which parked unit of a job to go on looking.
-func (b *scheduler) sleepersAfter(id mapreduce.JobID) mapreduce.UnitID {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if r := b.runs[id]; r != nil {
-		return r.parkedAfter
-	}
-	return ""
-}
-
-// sleepersSeen notes behind which parked unit of a job to go on looking.
-func (b *scheduler) sleepersSeen(id mapreduce.JobID, next mapreduce.UnitID) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if r := b.runs[id]; r != nil {
-		r.parkedAfter = next
-	}
+	o.scheduler.SleepersSeen(id, st.NextParked)
 }

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	"github.com/coditect/mapreduce/orchestrator/notify"
 	"github.com/coditect/mapreduce/orchestrator/plan"
 	"github.com/coditect/mapreduce/orchestrator/read"
+	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 	"github.com/coditect/mapreduce/orchestrator/token"
 	"github.com/coditect/mapreduce/orchestrator/verify"
@@ -111,6 +113,9 @@ type Config struct {
 	// Logger defaults to none.
 	Logger *slog.Logger
 }
+
+// ModelLimits are what the fleet may ask of one model, as its owner says.
+type ModelLimits = schedule.ModelLimits
 
 func (c Config) withDefaults() Config {
 	if c.Lanes == 0 && !c.Exclusive {
@@ -202,7 +207,7 @@ type Orchestrator struct {
 	jobs       *jobs.Jobs
 	config     Config
 	log        *slog.Logger
-	scheduler  *scheduler
+	scheduler  *schedule.Scheduler
 	signals    notify.Jobs
 	access     access.Rules
 	specs      *jobspec.Finder // of jobs
@@ -251,15 +256,16 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 		}
 		return ctl.Tenant, nil
 	}}
-	o.specs = jobspec.NewFinder(j, func(id mapreduce.JobID) *jobspec.Compiled { return o.scheduler.compiledJob(id) })
+	o.specs = jobspec.NewFinder(j, func(id mapreduce.JobID) *jobspec.Compiled { return o.scheduler.Compiled(id) })
 	o.checker = verify.NewChecker(j, o.specs, o.supervisor)
 	o.intake = ingest.New(j, o.specs, ingestNode{o}, &o.signals, o.supervisor, *c.ingestConfig())
 	o.life = lifecycle.New(j, o.specs, lifeScheduler{o}, o.members, o.intake, &o.signals, o.supervisor, lifecycle.Config{Adopt: c.Adopt, Seal: c.Seal})
 	o.reader = read.New(j, o.specs, &o.signals, read.Config{
 		SealJob: o.life.SealAll, Verify: o.checker.VerifyOutput, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge,
 	})
-	o.scheduler = newBoard(j.Node(), c.Limits)
-	o.scheduler.lease, o.scheduler.onPrimed = c.Lease, o.signals.MarkDue
+	o.scheduler = schedule.New(schedule.Config{
+		Node: j.Node(), Limits: c.Limits, Lease: c.Lease, Now: time.Now, NewID: newID, Jitter: rand.Float64, Primed: o.signals.MarkDue,
+	})
 	return o, nil
 }
 
@@ -282,7 +288,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	<-ctx.Done()
 	loops.Wait()
 	o.drainWorkers()
-	o.scheduler.close()
+	o.scheduler.Close()
 	stop(errStopped)
 	lanes.Wait()
 	return nil
@@ -307,8 +313,8 @@ func (o *Orchestrator) drainWorkers() {
 	o.mu.Lock()
 	close(o.leaving)
 	o.mu.Unlock()
-	for _, s := range o.scheduler.allSessions() {
-		s.out.put(&mapreduce.ToWorker{Goodbye: true})
+	for _, s := range o.scheduler.Sessions.All() {
+		s.Peer.Send(&mapreduce.ToWorker{Goodbye: true})
 	}
 	gone := make(chan struct{})
 	go func() {
@@ -322,8 +328,8 @@ func (o *Orchestrator) drainWorkers() {
 		case <-gone:
 			return
 		case <-t.C:
-			for _, s := range o.scheduler.allSessions() {
-				s.stop(errStopped)
+			for _, s := range o.scheduler.Sessions.All() {
+				s.Peer.Stop(errStopped)
 			}
 			t.Reset(o.config.Grace) // for one that was being taken up
 		}

@@ -163,19 +163,3 @@ func (o *Orchestrator) documentOf(ctx context.Context, id mapreduce.JobID, n int
 	}
 	return d, nil
 }
-
-// reportFor enters a report in a worker's name, of a unit that it was not given, or
-// of one that broke its stream.
-func (o *Orchestrator) reportFor(s *session, report *mapreduce.Report, broke bool) {
-	b := o.scheduler
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.sessions[s.id] != s {
-		return
-	}
-	b.enterReport(s, report)
-	if r := b.getOrAddJob(report.Job); broke {
-		r.reports[len(r.reports)-1].broke = true
-	}
-	b.wake.Signal()
-}

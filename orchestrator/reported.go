@@ -14,12 +14,12 @@ const maxChecking = 64
 // checkQuick checks the reports of a message as far as all that takes is at hand,
 // and takes those off the message that take more. No output goes to the store
 // unchecked: what a report says of one that is refused becomes a failure.
-func (o *Orchestrator) checkQuick(ctx context.Context, s *session, m *mapreduce.FromWorker) ([]mapreduce.Report, error) {
-	given := o.scheduler.assignedInputs(s, m.Reports)
+func (o *Orchestrator) checkQuick(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) ([]mapreduce.Report, error) {
+	given := o.scheduler.Sessions.AssignedInputs(s.Session, m.Reports)
 	var now, later []mapreduce.Report
 	for i, rep := range m.Reports {
 		why := verify.CheckReport(&rep)
-		switch g := given[i]; {
+		switch g := verify.Given(given[i]); {
 		case why != nil:
 			o.refuseReport(s, &rep, why)
 		case rep.Outcome != mapreduce.Done:
@@ -34,42 +34,13 @@ func (o *Orchestrator) checkQuick(ctx context.Context, s *session, m *mapreduce.
 		now = append(now, rep)
 	}
 	m.Reports = now
-	o.scheduler.noteArrivedReports(s, later)
+	o.scheduler.Sessions.NoteArrived(s.Session, later)
 	return later, nil
-}
-
-// assignedInputs returns what the units of reports were given.
-func (b *scheduler) assignedInputs(s *session, reports []mapreduce.Report) []verify.Given {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	all := make([]verify.Given, len(reports))
-	for i, rep := range reports {
-		if h := s.held[unitKey{rep.Job, rep.Unit}]; h != nil && h.attempt == rep.Attempt {
-			all[i] = verify.Given{Unit: h.unit, Text: h.text}
-		}
-	}
-	return all
-}
-
-// noteArrivedReports notes that attempts have ended on their worker, so that what ends it now
-// is not blamed on them. Their slots are free once their outputs were checked: then
-// one turn takes the reports and fills the slots.
-func (b *scheduler) noteArrivedReports(s *session, reports []mapreduce.Report) {
-	if len(reports) == 0 {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, rep := range reports {
-		if h := s.held[unitKey{rep.Job, rep.Unit}]; h != nil && h.attempt == rep.Attempt {
-			h.checking = true
-		}
-	}
 }
 
 // checkLater checks reports beside the stream, so that those behind them need not
 // wait. What is not checked when the stream ends, the worker reports again.
-func (o *Orchestrator) checkLater(ctx context.Context, s *session, reports []mapreduce.Report) error {
+func (o *Orchestrator) checkLater(ctx context.Context, s *workerStream, reports []mapreduce.Report) error {
 	for _, rep := range reports {
 		select {
 		case s.checking <- struct{}{}:
@@ -85,7 +56,7 @@ func (o *Orchestrator) checkLater(ctx context.Context, s *session, reports []map
 }
 
 // checkOne checks one report when it is its turn, and enters it on the scheduler.
-func (o *Orchestrator) checkOne(ctx context.Context, s *session, rep *mapreduce.Report) {
+func (o *Orchestrator) checkOne(ctx context.Context, s *workerStream, rep *mapreduce.Report) {
 	leave, err := o.checker.WaitTurn(ctx)
 	if err != nil {
 		return
@@ -97,27 +68,13 @@ func (o *Orchestrator) checkOne(ctx context.Context, s *session, rep *mapreduce.
 		}
 		return
 	}
-	b := o.scheduler
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.enterReport(s, rep) {
-		b.modelsChanged.Wake()
-	}
-	b.wake.Broadcast()
-}
-
-// refusedBy counts an output that was refused, and returns how many were of s.
-func (b *scheduler) refusedBy(s *session) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s.refused++
-	return s.refused
+	o.scheduler.Sessions.EnterChecked(s.Session, rep)
 }
 
 // CheckReported checks the output of a report, and makes one that is refused a failure
 // of its attempt, which another worker may run. The error is that of the stream.
-func (o *Orchestrator) checkDone(ctx context.Context, s *session, rep *mapreduce.Report, g verify.Given) error {
-	why, err := o.checker.CheckReported(ctx, s.id, rep, g)
+func (o *Orchestrator) checkDone(ctx context.Context, s *workerStream, rep *mapreduce.Report, g verify.Given) error {
+	why, err := o.checker.CheckReported(ctx, s.ID, rep, g)
 	if err == nil && why != nil {
 		o.refuseReport(s, rep, why)
 	}
@@ -125,9 +82,9 @@ func (o *Orchestrator) checkDone(ctx context.Context, s *session, rep *mapreduce
 }
 
 // RefuseReport makes a report one of a failure, and notes whose it was.
-func (o *Orchestrator) refuseReport(s *session, rep *mapreduce.Report, why error) {
-	if verify.RefuseReport(s.id, rep, why) {
-		o.log.Warn("output refused", "session", s.id, "refused", o.scheduler.refusedBy(s),
+func (o *Orchestrator) refuseReport(s *workerStream, rep *mapreduce.Report, why error) {
+	if verify.RefuseReport(s.ID, rep, why) {
+		o.log.Warn("output refused", "session", s.ID, "refused", o.scheduler.Sessions.CountRefused(s.Session),
 			"job", rep.Job, "unit", rep.Unit, "attempt", rep.Attempt, "err", why)
 	}
 }

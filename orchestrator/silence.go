@@ -7,6 +7,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/schedule"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
 )
 
@@ -43,13 +44,17 @@ func (h *idleTimer) silentFor(now time.Duration) time.Duration {
 	return now - h.since
 }
 
+// streamOf returns the stream of a session: all sessions on the scheduler have one of
+// this orchestrator's.
+func streamOf(s *schedule.Session) *workerStream { return s.Peer.(*workerStream) }
+
 // endSilentStreams ends the streams of workers that have said nothing for the lease.
 func (o *Orchestrator) endSilentStreams() {
 	now := o.supervisor.StoreUptime()
-	for _, s := range o.scheduler.allSessions() {
-		if quiet := s.idleTimer.silentFor(now); quiet > o.config.Lease {
-			o.log.Warn("worker is silent", "session", s.id, "for", quiet)
-			s.stop(errSilent)
+	for _, s := range o.scheduler.Sessions.All() {
+		if quiet := streamOf(s).idleTimer.silentFor(now); quiet > o.config.Lease {
+			o.log.Warn("worker is silent", "session", s.ID, "for", quiet)
+			s.Peer.Stop(errSilent)
 		}
 	}
 }
@@ -67,8 +72,8 @@ func (c Config) maxWorkerSilence() time.Duration { return min(c.Lease/2, maxSile
 // keepaliveLoop gives workers signs of life.
 func (o *Orchestrator) keepaliveLoop(ctx context.Context) {
 	supervise.CallEvery(ctx, o.config.maxWorkerSilence()/3, func() {
-		for _, s := range o.scheduler.allSessions() {
-			s.out.sendKeepalive()
+		for _, s := range o.scheduler.Sessions.All() {
+			streamOf(s).out.sendKeepalive()
 		}
 	})
 }

@@ -22,8 +22,8 @@ func (h clusterHost) LookAtTrees() {
 
 // GrantsFreed implements cluster.Host.
 func (h clusterHost) GrantsFreed() {
-	h.o.scheduler.callsChange()
-	for _, id := range h.o.scheduler.runningJobs() {
+	h.o.scheduler.Grants.MarkCallsDue()
+	for _, id := range h.o.scheduler.Running() {
 		h.o.signals.MarkDue(id)
 	}
 }
@@ -41,7 +41,7 @@ func (o *Orchestrator) initialSlots(spec *mapreduce.JobSpec) int64 {
 	if o.members.IsOnlyNode() {
 		return all
 	}
-	return min(all, o.scheduler.slotsFor(spec))
+	return min(all, o.scheduler.Sessions.SlotsFor(spec))
 }
 
 // ingestNode is what an orchestrator does with a job that it takes.
@@ -65,7 +65,7 @@ func (n ingestNode) InitialSlots(spec *mapreduce.JobSpec) int64 { return n.o.ini
 
 // SetInitialSlots implements ingest.Node.
 func (n ingestNode) SetInitialSlots(id mapreduce.JobID, slots int64) {
-	n.o.scheduler.setInitialSlots(id, slots)
+	n.o.scheduler.Grants.SetInitialSlots(id, slots)
 }
 
 // ReplayInput implements ingest.Node.
@@ -83,31 +83,31 @@ func (l lifeScheduler) ScheduleJob(ctx context.Context, id mapreduce.JobID, st *
 
 // HasJobEpoch implements lifecycle.Scheduler.
 func (l lifeScheduler) HasJobEpoch(id mapreduce.JobID, epoch int64) bool {
-	return l.o.scheduler.hasJobEpoch(id, epoch)
+	return l.o.scheduler.HasEpoch(id, epoch)
 }
 
 // RunningJobs implements lifecycle.Scheduler.
-func (l lifeScheduler) RunningJobs() []mapreduce.JobID { return l.o.scheduler.runningJobs() }
+func (l lifeScheduler) RunningJobs() []mapreduce.JobID { return l.o.scheduler.Running() }
 
 // RetireJob implements lifecycle.Scheduler.
-func (l lifeScheduler) RetireJob(id mapreduce.JobID) { l.o.scheduler.retireJob(id) }
+func (l lifeScheduler) RetireJob(id mapreduce.JobID) { l.o.scheduler.RetireJob(id) }
 
 // DropUnits implements lifecycle.Scheduler.
-func (l lifeScheduler) DropUnits(id mapreduce.JobID) { l.o.scheduler.dropUnits(id) }
+func (l lifeScheduler) DropUnits(id mapreduce.JobID) { l.o.scheduler.Sessions.DropUnits(id) }
 
 // EnqueueCandidates implements lifecycle.Scheduler.
 func (l lifeScheduler) EnqueueCandidates(id mapreduce.JobID, found []records.Candidate) {
-	l.o.scheduler.enqueueCandidates(id, found)
+	l.o.scheduler.Enqueue(id, found)
 }
 
 // SleepersAfter implements lifecycle.Scheduler.
 func (l lifeScheduler) SleepersAfter(id mapreduce.JobID) mapreduce.UnitID {
-	return l.o.scheduler.sleepersAfter(id)
+	return l.o.scheduler.SleepersAfter(id)
 }
 
 // SleepersSeen implements lifecycle.Scheduler.
 func (l lifeScheduler) SleepersSeen(id mapreduce.JobID, next mapreduce.UnitID) {
-	l.o.scheduler.sleepersSeen(id, next)
+	l.o.scheduler.SleepersSeen(id, next)
 }
 
 // AdjustGrants implements lifecycle.Scheduler.

@@ -1,4 +1,4 @@
-package orchestrator
+package schedule
 
 import (
 	"slices"
@@ -12,14 +12,14 @@ import (
 // the others. Ten units so do not wait behind a million of another tenant. Only
 // jobs that may have something to do are in it.
 type fairQueue struct {
-	tenants []*tenantShare  // in round-robin order
-	starved []*scheduledJob // that found no slot when they were visited, longest first
+	tenants []*tenantShare // in round-robin order
+	starved []*Job         // that found no slot when they were visited, longest first
 }
 
 // A tenantShare is a tenant's part of the queue.
 type tenantShare struct {
 	tenant mapreduce.TenantID
-	runs   []*scheduledJob // by priority, then in round-robin order
+	runs   []*Job // by priority, then in round-robin order
 }
 
 // quantum is how many units a job may claim in one visit while other tenants
@@ -27,7 +27,7 @@ type tenantShare struct {
 const quantum = 32
 
 // add puts r into the queue unless it is there.
-func (f *fairQueue) add(r *scheduledJob) {
+func (f *fairQueue) add(r *Job) {
 	if r.queued {
 		return
 	}
@@ -46,7 +46,7 @@ func (f *fairQueue) add(r *scheduledJob) {
 
 // addFirst puts r into the queue so that it comes next of its priority, and its
 // tenant next of all.
-func (f *fairQueue) addFirst(r *scheduledJob) {
+func (f *fairQueue) addFirst(r *Job) {
 	f.remove(r)
 	r.queued = true
 	s := f.tenantShareOf(r.tenant)
@@ -64,7 +64,7 @@ func (f *fairQueue) addFirst(r *scheduledJob) {
 }
 
 // addStarved has r wait for a slot, behind those that wait already.
-func (f *fairQueue) addStarved(r *scheduledJob) {
+func (f *fairQueue) addStarved(r *Job) {
 	if !r.starved {
 		r.starved = true
 		f.starved = append(f.starved, r)
@@ -82,7 +82,7 @@ func (f *fairQueue) tenantShareOf(t mapreduce.TenantID) *tenantShare {
 
 // nextJob takes the run whose turn it is out of the queue, or returns nil. Its
 // tenant moves to the end.
-func (f *fairQueue) nextJob() *scheduledJob {
+func (f *fairQueue) nextJob() *Job {
 	if len(f.tenants) == 0 {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (f *fairQueue) nextJob() *scheduledJob {
 func (f *fairQueue) hasWaiting() bool { return len(f.tenants) > 0 }
 
 // remove takes r out of the queue.
-func (f *fairQueue) remove(r *scheduledJob) {
+func (f *fairQueue) remove(r *Job) {
 	if !r.queued {
 		return
 	}
@@ -119,7 +119,7 @@ func (f *fairQueue) remove(r *scheduledJob) {
 
 // visitAllowance is how many units r may claim in this visit: all it can while no
 // other tenant waits.
-func (f *fairQueue) visitAllowance(r *scheduledJob) int {
+func (f *fairQueue) visitAllowance(r *Job) int {
 	if len(f.tenants) == 0 || (len(f.tenants) == 1 && f.tenants[0].tenant == r.tenant) {
 		return records.MaxBatch
 	}

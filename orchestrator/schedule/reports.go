@@ -1,0 +1,142 @@
+package schedule
+
+import (
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+)
+
+// Apply enters a message on the scheduler. It returns the units that have begun to
+// run and are suspected of having brought a worker down before.
+func (t *Sessions) Apply(s *Session, m *mapreduce.FromWorker) (suspects []mapreduce.Held) {
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
+	urgent := false
+	s.seen = t.sched.now()
+	for _, h := range m.Started {
+		if held := s.held[unitKey{h.Job, h.Unit}]; held != nil && held.attempt == h.Attempt {
+			held.running = true
+			if held.suspect {
+				suspects = append(suspects, h)
+			}
+		}
+	}
+	for i := range m.Reports {
+		urgent = t.enterReport(s, &m.Reports[i]) || urgent
+	}
+	urgent = t.sched.Models.hearLimits(m.Limits, s.seen) || urgent
+	if hb := m.Heartbeat; hb != nil {
+		for _, br := range hb.Breakers {
+			s.breakers[br.Name] = s.seen.Add(br.OpenFor)
+		}
+		urgent = t.sched.Models.hearBreakers(hb.Breakers, s.seen) || urgent
+	}
+	if m.Drain {
+		s.draining = true
+	}
+	if urgent {
+		t.sched.Models.dealAll(s.seen) // what is known here already
+		t.sched.Models.Changed.Wake()
+	}
+	t.sched.wake.Broadcast()
+	return suspects
+}
+
+// enterReport enters a report on the scheduler. It returns whether the fleet has to know
+// what it says of the provider.
+func (t *Sessions) enterReport(s *Session, rep *mapreduce.Report) (urgent bool) {
+	s.noteReported(rep)
+	r := t.sched.getOrAddJob(rep.Job)
+	urgent = t.sched.Models.noteProbeOutcome(r, rep, s.seen)
+	t.sched.Priming.notePrimingEnd(r, rep)
+	r.reports = append(r.reports, pendingReport{Report: rep, Session: s, jitter: t.sched.jitter()})
+	t.sched.fairQueue.add(r)
+	return urgent
+}
+
+// EnterReportFor enters a report in a worker's name, of a unit that it was not given, or
+// of one that broke its stream.
+func (t *Sessions) EnterReportFor(s *Session, report *mapreduce.Report, broke bool) {
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
+	if t.bound[s.ID] != s {
+		return
+	}
+	t.enterReport(s, report)
+	if r := t.sched.getOrAddJob(report.Job); broke {
+		r.reports[len(r.reports)-1].broke = true
+	}
+	t.sched.wake.Signal()
+}
+
+// EnterChecked enters a report whose output was checked beside the stream.
+func (t *Sessions) EnterChecked(s *Session, rep *mapreduce.Report) {
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
+	if t.enterReport(s, rep) {
+		t.sched.Models.Changed.Wake()
+	}
+	t.sched.wake.Broadcast()
+}
+
+// HoldsAttempt reports whether s was given an attempt and has not lost it.
+func (t *Sessions) HoldsAttempt(s *Session, h mapreduce.Held) bool {
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
+	held := s.held[unitKey{h.Job, h.Unit}]
+	return held != nil && held.attempt == h.Attempt
+}
+
+// FindUnit returns the unit of an attempt that s was given and has not lost, and its
+// job; or nil.
+func (t *Sessions) FindUnit(s *Session, h mapreduce.Held) (*HeldUnit, *Job) {
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
+	held, r := s.held[unitKey{h.Job, h.Unit}], t.sched.runs[h.Job]
+	if held == nil || held.attempt != h.Attempt || r == nil {
+		return nil, nil
+	}
+	return held, r
+}
+
+// An assignedInput is what a unit was given, as far as it is kept: nil is not.
+type assignedInput struct {
+	Unit *storagev1.Unit
+	Text []byte
+}
+
+// AssignedInputs returns what the units of reports were given.
+func (t *Sessions) AssignedInputs(s *Session, reports []mapreduce.Report) []assignedInput {
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
+	all := make([]assignedInput, len(reports))
+	for i, rep := range reports {
+		if h := s.held[unitKey{rep.Job, rep.Unit}]; h != nil && h.attempt == rep.Attempt {
+			all[i] = assignedInput{Unit: h.unit, Text: h.text}
+		}
+	}
+	return all
+}
+
+// NoteArrived notes that attempts have ended on their worker, so that what ends it now
+// is not blamed on them. Their slots are free once their outputs were checked: then
+// one turn takes the reports and fills the slots.
+func (t *Sessions) NoteArrived(s *Session, reports []mapreduce.Report) {
+	if len(reports) == 0 {
+		return
+	}
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
+	for _, rep := range reports {
+		if h := s.held[unitKey{rep.Job, rep.Unit}]; h != nil && h.attempt == rep.Attempt {
+			h.checking = true
+		}
+	}
+}
+
+// CountRefused counts an output that was refused, and returns how many were of s.
+func (t *Sessions) CountRefused(s *Session) int {
+	t.sched.mu.Lock()
+	defer t.sched.mu.Unlock()
+	s.refused++
+	return s.refused
+}

@@ -1,0 +1,331 @@
+// Package schedule decides what an orchestrator does next, from what this node sees of
+// jobs, workers, slots and models: which units are claimed for which workers, and what
+// the node has to ask of the fleet. It reads and writes nothing, and takes the time and
+// its randomness as arguments; others carry out what it decides, and tell it what came
+// of that.
+package schedule
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/turns"
+)
+
+// A Scheduler is what an orchestrator sees of its jobs and workers, and decides what
+// its lanes do next. Nothing on it is needed after a crash. It has one lock, as each
+// decision looks at all of it.
+type Scheduler struct {
+	node   mapreduce.NodeID
+	now    func() time.Time
+	newID  func() string  // of claims
+	jitter func() float64 // in [0, 1), of the pauses of units that back off
+
+	Sessions *Sessions // the workers
+	Grants   *Grants   // what this node may use of what the fleet shares
+	Models   *Models   // what may be asked of models
+	Priming  *Priming  // of the prefixes of prompts
+
+	mu         sync.Mutex // guards everything below, and in the parts above
+	wake       *sync.Cond // a committer may find something to do
+	closed     bool
+	runs       map[mapreduce.JobID]*Job
+	fairQueue  fairQueue
+	lastTenant mapreduce.TenantID // whose units were claimed last
+	mixedAt    time.Time          // when another tenant's were claimed before
+}
+
+// A Config is what a scheduler is given. All of it must be set.
+type Config struct {
+	Node   mapreduce.NodeID
+	Limits func(model string) ModelLimits
+	Lease  time.Duration // that shares of limits are good for
+	Now    func() time.Time
+	NewID  func() string  // draws names of claims
+	Jitter func() float64 // in [0, 1), of the pauses of units that back off
+	// Primed is called when a job is cold no more, and others have to know. It must not
+	// wait.
+	Primed func(mapreduce.JobID)
+}
+
+// New returns a scheduler that knows of no jobs and workers yet.
+func New(c Config) *Scheduler {
+	b := &Scheduler{node: c.Node, now: c.Now, newID: c.NewID, jitter: c.Jitter, runs: make(map[mapreduce.JobID]*Job)}
+	b.wake = sync.NewCond(&b.mu)
+	b.Sessions = &Sessions{sched: b, bound: make(map[mapreduce.SessionID]*Session), away: make(map[mapreduce.SessionID]*Session)}
+	b.Grants = &Grants{sched: b, claimEnded: sync.NewCond(&b.mu)}
+	b.Models = &Models{sched: b, states: make(map[string]*modelState), limits: c.Limits, lease: c.Lease}
+	b.Priming = &Priming{sched: b, onPrimed: c.Primed}
+	return b
+}
+
+// Close makes NextTask return nil once nothing is left to do.
+func (b *Scheduler) Close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	b.wake.Broadcast()
+	b.Grants.claimEnded.Broadcast()
+}
+
+// activateJob makes the fair queue visit r. The caller holds b.mu.
+func (b *Scheduler) activateJob(r *Job) {
+	b.fairQueue.add(r)
+	b.wake.Signal()
+}
+
+// A Task is what a committer does next: it reads a job's queue, or carries out a
+// turn.
+type Task struct {
+	Job     *Job
+	Spec    *mapreduce.JobSpec // of the run, as it was then, as is the next
+	Stages  jobspec.Stages
+	Scan    bool
+	Turn    *turns.Turn
+	Sent    []pendingReport // the reports of the turn
+	seats   []*Session      // of the turn's claim
+	last    []*claimOf      // claims that end with the turn's reports
+	release []turns.HeldID  // claims that had ended before
+	tokens  int64           // set aside for the claim
+}
+
+// NextTask waits for something to do. It returns nil when the scheduler is closed.
+func (b *Scheduler) NextTask() *Task {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for {
+		if t := b.findTask(b.now()); t != nil {
+			if b.fairQueue.hasWaiting() {
+				b.wake.Signal()
+			}
+			return t
+		}
+		if b.closed {
+			return nil
+		}
+		b.wake.Wait()
+	}
+}
+
+// findTask visits active runs in fair order until one has something to do. One that
+// has not leaves the queue until it is activated again, or, if it is slots that
+// it lacks, until there are some.
+func (b *Scheduler) findTask(now time.Time) *Task {
+	b.requeueStarved()
+	for {
+		r := b.fairQueue.nextJob()
+		if r == nil {
+			return nil
+		}
+		if now.Before(r.retryAt) {
+			continue // its timer activates it
+		}
+		if t := b.taskFor(r); t != nil {
+			b.fairQueue.add(r) // it may have more; its next visit finds out
+			return t
+		}
+		if r.isStarved() {
+			b.fairQueue.addStarved(r)
+		}
+	}
+}
+
+// fed is how many runs that lack slots are looked at in one visit.
+const fed = 8
+
+// requeueStarved lets the runs that found no slot go first once there is one for them. Else
+// a job that frees slots would take them again and again, in the very turns that
+// end its units.
+func (b *Scheduler) requeueStarved() {
+	var first []*Job
+	for range min(fed, len(b.fairQueue.starved)) {
+		r := b.fairQueue.starved[0]
+		b.fairQueue.starved = b.fairQueue.starved[1:]
+		switch {
+		case !r.isStarved():
+			r.starved = false
+		case b.freeSlots(r) > 0:
+			r.starved = false
+			first = append(first, r)
+		default:
+			b.fairQueue.starved = append(b.fairQueue.starved, r)
+		}
+	}
+	for _, r := range slices.Backward(first) {
+		b.fairQueue.addFirst(r)
+	}
+}
+
+// taskFor returns what a committer can do for r. It reads on in the queue before a
+// turn that would leave slots empty for want of candidates: that costs less
+// than another commit for them.
+func (b *Scheduler) taskFor(r *Job) *Task {
+	room := b.freeSlots(r)
+	if len(r.queue) < min(room, records.MaxBatch) && !r.drained && !r.reading {
+		r.reading = true
+		return &Task{Job: r, Scan: true}
+	}
+	t := &Task{Job: r, Spec: r.spec, Stages: r.stages, Turn: &turns.Turn{Job: r.ID}}
+	b.takeReports(r, t)
+	if room > 0 && len(r.queue) > 0 {
+		b.takeSeats(r, t, room)
+	}
+	idle := r.turns == 0 && r.held == 0 && len(r.release) > 0
+	if len(t.Turn.Reports) == 0 && t.Turn.Claim == nil && !idle {
+		return nil
+	}
+	t.Turn.Release = append(t.Turn.Release, r.release...)
+	t.release, r.release = r.release, nil
+	r.turns++
+	return t
+}
+
+// freeSlots returns how many more units r may have claimed now.
+func (b *Scheduler) freeSlots(r *Job) int {
+	if !r.running || r.claiming || (r.spec.Budget > 0 && (r.neededTokens > r.tokens || !r.granted)) {
+		return 0
+	}
+	free := 0
+	for _, s := range b.Sessions.bound {
+		if s.canRun(r, b.now()) {
+			free += s.freeUnits()
+		}
+	}
+	slots, all := b.Sessions.reachableSlots(r)
+	if r.usesFleetCalls() && int64(all) > b.Grants.callSlots {
+		free = min(free, int(b.Grants.callSlots-b.Grants.calling))
+	}
+	free = r.priming.capSlots(min(free, b.Models.modelRoom(r)), r.held)
+	if int64(slots) > r.slots {
+		// The workers could run more of it at once than it may: what they
+		// hold waiting would run as well.
+		free = min(free, int(r.slots)-r.held)
+	}
+	spare := b.reservedSlots(slots)
+	return max(0, free-spare, min(free, spare-r.held))
+}
+
+const (
+	spareOf  = 32          // of so many slots one is spare
+	spareFor = time.Second // after tenants were served in turn
+)
+
+// reservedSlots returns how many of the slots no job takes that has more of them already,
+// while tenants come and go. Units that were begun together end together: one
+// that comes in between would have to wait for that.
+func (b *Scheduler) reservedSlots(slots int) int {
+	if b.now().Sub(b.mixedAt) > spareFor {
+		return 0
+	}
+	return slots / spareOf
+}
+
+// addHeldUnits notes that this node holds n units more of r, or fewer. The caller holds
+// b.mu.
+func (b *Scheduler) addHeldUnits(r *Job, n int) {
+	r.held += n
+	if r.usesFleetCalls() {
+		b.Grants.calling += int64(n)
+	}
+}
+
+func (b *Scheduler) takeReports(r *Job, t *Task) {
+	n := min(len(r.reports), records.MaxBatch)
+	last := make(map[*claimOf]int)
+	for _, p := range r.reports[:n] {
+		t.Turn.Reports = append(t.Turn.Reports, turns.Report{Report: p.Report, Jitter: p.jitter, Session: p.Session.ID, Broke: p.broke})
+		h := p.Session.held[unitKey{p.Report.Job, p.Report.Unit}]
+		if h == nil || h.attempt != p.Report.Attempt || h.taken {
+			continue
+		}
+		h.taken = true
+		if last[h.claim]++; last[h.claim] == h.claim.left {
+			t.Turn.Release = append(t.Turn.Release, h.claim.id)
+			t.last = append(t.last, h.claim)
+			h.claim.released = true
+		}
+	}
+	t.Sent = append(t.Sent, r.reports[:n]...)
+	if r.reports = r.reports[n:]; len(r.reports) == 0 {
+		r.reports = nil
+	}
+}
+
+// takeSeats sets free slots and candidates aside for a claim. Sessions are
+// offered units in turn; those first that would run them at once, for what another
+// held waiting would take a place in a limit and use it for nothing.
+func (b *Scheduler) takeSeats(r *Job, t *Task, room int) {
+	want := min(room, records.MaxBatch, len(r.queue), b.fairQueue.visitAllowance(r))
+	claim := &turns.Claim{ID: b.newID(), Share: r.share}
+	for want > 0 {
+		given := b.seatAll(r, t, claim, want, (*Session).idleSlots)
+		if given == 0 {
+			given = b.seatAll(r, t, claim, want, (*Session).freeUnits)
+		}
+		if want -= given; given == 0 {
+			break
+		}
+	}
+	n := 0
+	for _, s := range claim.Seats {
+		n += s.Slots
+	}
+	if n == 0 {
+		return
+	}
+	if r.tenant != b.lastTenant {
+		b.lastTenant, b.mixedAt = r.tenant, b.now()
+	}
+	claim.Candidates = append(claim.Candidates, r.queue[:n]...)
+	r.queue = r.queue[n:]
+	r.takeCandidates(claim.Candidates)
+	b.addHeldUnits(r, n)
+	if r.spec.Budget > 0 {
+		claim.Bounded, claim.Tokens = true, r.tokens
+		t.tokens, r.tokens, r.claiming = r.tokens, 0, true
+	}
+	slots, all := b.Sessions.reachableSlots(r)
+	claim.Slots = turns.Share{Slots: int64(min(r.held, slots)), Taken: r.revocations}
+	if r.usesFleetCalls() {
+		claim.Calls = turns.Share{Slots: min(b.Grants.calling, int64(all)), Taken: b.Grants.callsTaken}
+	}
+	t.Turn.Claim = claim
+}
+
+// seatAll sets a place aside at each session that has any, and returns how many it
+// has set aside, which is at most the given number.
+func (b *Scheduler) seatAll(r *Job, t *Task, claim *turns.Claim, most int, places func(*Session) int) (given int) {
+	for _, s := range b.Sessions.rotate() {
+		if given < most && s.canRun(r, b.now()) && places(s) > 0 {
+			s.promised++
+			given++
+			t.addClaimSlot(claim, s)
+		}
+	}
+	return given
+}
+
+// addClaimSlot adds one slot of s to the claim.
+func (t *Task) addClaimSlot(c *turns.Claim, s *Session) {
+	for i, other := range t.seats {
+		if other == s {
+			c.Seats[i].Slots++
+			return
+		}
+	}
+	t.seats = append(t.seats, s)
+	c.Seats = append(c.Seats, turns.WorkerSlots{Session: s.ID, Epoch: s.Epoch, Slots: 1})
+}
+
+// activateAll has all jobs visited, as there are more calls to be made. The caller
+// holds b.mu.
+func (b *Scheduler) activateAll() {
+	for _, r := range b.runs {
+		b.fairQueue.add(r)
+	}
+	b.wake.Broadcast()
+}

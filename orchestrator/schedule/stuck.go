@@ -1,0 +1,105 @@
+package schedule
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+)
+
+// IsProgressing reports whether a job is not stuck after all: units of it run, or have
+// ended since it was last looked at. None run for a moment between two levels.
+// Those that run here do not count while its model answers nobody: they probe, or
+// wait.
+func (b *Scheduler) IsProgressing(id mapreduce.JobID, job *mapreduce.Job, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r, running := b.runs[id], job.RunningUnits
+	if r == nil {
+		return true
+	}
+	unanswered := b.Models.modelUnanswered(r, now)
+	if unanswered {
+		running -= int64(r.held)
+	}
+	before := r.lastProgress
+	r.lastProgress = progressMark{job.Epoch, job.CompletedUnits + job.FailedUnits}
+	moves := running > 0 || r.lastProgress != before
+	if moves && !unanswered {
+		r.stuckSince = now
+	}
+	return moves
+}
+
+// modelUnanswered reports whether a job's model answers nobody: its breaker is open,
+// which it is until a probe succeeds however many are made, or the vendor refuses
+// every call for want of room. Units that skip open breakers wait for room as others do.
+// The caller holds mu.
+func (g *Models) modelUnanswered(r *Job, now time.Time) bool {
+	if r.spec == nil || !r.asks {
+		return false
+	}
+	m := g.states[breakerOf(r.spec)]
+	return m != nil && (m.holdsBack(r.spec) || m.isRefusing(now))
+}
+
+// holdsBack reports whether a job waits until the model's breaker is closed again.
+func (m *modelState) holdsBack(spec *mapreduce.JobSpec) bool {
+	return m.scope.Breaker.Open && spec.OnBreaker != mapreduce.BreakerSkip
+}
+
+// isRefusing reports whether the vendor has refused the latest calls from here, and the
+// rest that it asked for is not over, or has not been for long.
+func (m *modelState) isRefusing(now time.Time) bool {
+	return !m.refused.IsZero() && (now.Before(m.frozen) || now.Before(m.refused.Add(refusalLasts)))
+}
+
+// refusalLasts is for how long after the rest that it asked for a vendor is taken to
+// refuse all calls. One that does refuses the next until then; if there is none, it has
+// taken one and not answered yet, or was not asked.
+const refusalLasts = 2 * time.Minute
+
+// StuckReason says why nothing of a job has been able to run here for d, or "", and as of
+// which epoch, or that this begins.
+func (b *Scheduler) StuckReason(id mapreduce.JobID, d time.Duration, now time.Time) (epoch int64, begins bool, why string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.runs[id]
+	if r == nil || !r.running {
+		return 0, false, ""
+	}
+	if len(b.Sessions.bound) == 0 || !b.Models.modelUnanswered(r, now) && (r.held > 0 || b.Sessions.countUsableSessions(r) > 0) {
+		r.stuckSince = time.Time{}
+		return r.epoch, false, ""
+	}
+	if begins = r.stuckSince.IsZero(); begins {
+		r.stuckSince = now
+	}
+	if now.Sub(r.stuckSince) < d {
+		return r.epoch, begins, ""
+	}
+	for _, s := range b.Sessions.bound {
+		m := b.Models.states[breakerOf(r.spec)]
+		if r.needs.MetBy(s.offer) == "" && m != nil && !m.holdsBack(r.spec) && m.isRefusing(now) {
+			return r.epoch, begins, fmt.Sprintf("%s has refused every call for %v, for want of room; resume when it takes some", m.name, d)
+		}
+		if r.needs.MetBy(s.offer) == "" {
+			return r.epoch, begins, fmt.Sprintf("the breaker of %s has been open for %v; resume when the provider is well again", breakerOf(r.spec), d)
+		}
+	}
+	missing := ""
+	for _, s := range b.Sessions.bound {
+		missing = cmp.Or(missing, r.needs.MetBy(s.offer))
+	}
+	return r.epoch, begins, fmt.Sprintf("no worker has had the %s for %v; start one that has it, and resume", missing, d)
+}
+
+// NoteNotStuck counts anew for how long a job has been stuck.
+func (b *Scheduler) NoteNotStuck(id mapreduce.JobID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if r := b.runs[id]; r != nil {
+		r.stuckSince = time.Time{}
+	}
+}

@@ -1,0 +1,175 @@
+package schedule
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs/turns"
+)
+
+// A Session is a worker, as the scheduler sees it.
+type Session struct {
+	ID       mapreduce.SessionID
+	Epoch    int64
+	Slots    int
+	prefetch int
+	offer    mapreduce.Offer
+	Peer     Peer
+
+	// Guarded by the scheduler's mu.
+	gone     bool // its stream has ended, or another has taken it up
+	draining bool
+	promised int // slots set aside for turns under way
+	busy     int // units given and not reported
+	held     map[unitKey]*HeldUnit
+	breakers map[string]time.Time      // open until
+	seen     time.Time                 // of its latest message
+	knows    map[mapreduce.JobID]int64 // the epoch whose spec it was told
+	refused  int                       // of its outputs
+	texts    *int64                    // of the scheduler: bytes of the texts that held units keep
+}
+
+// A Peer is the stream of a session. Its methods do not wait.
+type Peer interface {
+	// Send has the worker told something, after what it is to be told already.
+	Send(m *mapreduce.ToWorker)
+	// Stop ends the stream.
+	Stop(why error)
+}
+
+// NewSession returns a session that a worker has begun, or goes on with, as of an
+// epoch. It is on no scheduler yet.
+func NewSession(hello *mapreduce.Hello, epoch int64, draining bool, p Peer) *Session {
+	return &Session{
+		ID: hello.Session, Epoch: epoch, Slots: hello.Slots, prefetch: hello.Prefetch, offer: hello.Offer, Peer: p,
+		held: make(map[unitKey]*HeldUnit), breakers: make(map[string]time.Time), knows: make(map[mapreduce.JobID]int64), draining: draining,
+	}
+}
+
+type unitKey struct {
+	job  mapreduce.JobID
+	unit mapreduce.UnitID
+}
+
+// A HeldUnit is an attempt that a session was given.
+type HeldUnit struct {
+	attempt  int
+	claim    *claimOf
+	Reserved int64
+	granted  bool // reserved from this node's grant
+	suspect  bool // not the first attempt: a worker may have died of an earlier one
+	running  bool
+	reported bool
+	checking bool // its output is being checked: it has ended, and holds its slot
+	taken    bool // its report is in a turn under way
+
+	// What it was given, for its output to be checked against; nil if that has to
+	// be read again.
+	unit *storagev1.Unit
+	text []byte
+}
+
+// maxKeptTexts bounds the texts of units that run, in bytes, that are kept for
+// their outputs to be checked against.
+const maxKeptTexts = 32 << 20
+
+// keepInput has a unit keep what it was given, as far as there is room. The caller holds
+// the scheduler's mu.
+func (s *Session) keepInput(h *HeldUnit, u *storagev1.Unit, text []byte) {
+	h.unit = u
+	if n := int64(len(text)); text != nil && *s.texts+n <= maxKeptTexts {
+		h.text = bytes.Clone(text) // it may be part of something larger
+		*s.texts += n
+	}
+}
+
+// dropInput forgets what a unit was given. The caller holds the scheduler's mu.
+func (s *Session) dropInput(h *HeldUnit) {
+	*s.texts -= int64(len(h.text))
+	h.unit, h.text = nil, nil
+}
+
+// A claimOf counts the units of a claim that have not ended.
+type claimOf struct {
+	id       turns.HeldID
+	left     int
+	released bool // by the turn that ended its last units
+}
+
+// endUnit notes that a unit has ended. With the last one the claim's record is to be
+// cleared.
+func (c *claimOf) endUnit(r *Job) {
+	if c.left--; c.left == 0 && !c.released {
+		r.release = append(r.release, c.id)
+	}
+}
+
+// canRun reports whether s may be given units of r. The caller holds the
+// board's mu.
+func (s *Session) canRun(r *Job, now time.Time) bool {
+	if s.gone || s.draining || r.needs.MetBy(s.offer) != "" {
+		return false
+	}
+	if r.spec.OnBreaker == mapreduce.BreakerSkip {
+		return true // its units end with an error there, rather than wait
+	}
+	until, open := s.breakers[breakerOf(r.spec)]
+	return !open || now.After(until)
+}
+
+func breakerOf(spec *mapreduce.JobSpec) string { return spec.Provider + "/" + spec.Model }
+
+// freeUnits is how many more units s may be given, and idle how many of them it would
+// run at once.
+func (s *Session) freeUnits() int { return s.Slots + s.prefetch - s.busy - s.promised }
+
+func (s *Session) idleSlots() int { return s.Slots - s.busy - s.promised }
+
+// countHeld counts what s has of a job, as far as it can run at once.
+func (s *Session) countHeld(r *Job) (n int) {
+	for key := range s.held {
+		if key.job == r.ID {
+			n++
+		}
+	}
+	return min(n, s.Slots)
+}
+
+func (s *Session) holdUnit(job mapreduce.JobID, u *storagev1.Unit, c *claimOf, granted bool) {
+	s.busy++
+	s.held[unitKey{job, mapreduce.UnitID(u.UnitId)}] = &HeldUnit{
+		attempt: int(u.Attempt), claim: c, Reserved: u.Reserved, granted: granted,
+		suspect: u.Attempt > 1,
+	}
+}
+
+// noteReported notes that an attempt has ended on the worker, so that its slot is
+// free. It returns false for an attempt that the session does not hold.
+func (s *Session) noteReported(r *mapreduce.Report) bool {
+	h := s.held[unitKey{r.Job, r.Unit}]
+	if h == nil || h.attempt != r.Attempt {
+		return false
+	}
+	if !h.reported {
+		h.reported = true
+		s.busy--
+	}
+	return true
+}
+
+// forgetAttempt removes an attempt whose verdict is known.
+func (s *Session) forgetAttempt(job mapreduce.JobID, unit mapreduce.UnitID, attempt int) *HeldUnit {
+	key := unitKey{job, unit}
+	h := s.held[key]
+	if h == nil || h.attempt != attempt {
+		return nil
+	}
+	delete(s.held, key)
+	s.dropInput(h)
+	if !h.reported {
+		s.busy--
+	}
+	return h
+}
