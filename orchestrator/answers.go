@@ -67,7 +67,7 @@ func (o *Orchestrator) answerSharingTenant(ctx context.Context, s *schedule.Sess
 	if held == nil {
 		return "", false, nil
 	}
-	spec, err := o.specOf(ctx, r)
+	spec, err := o.grants.SpecOf(ctx, r)
 	if err != nil {
 		return "", false, err
 	}

@@ -18,7 +18,7 @@ func (o *Orchestrator) putJournal(ctx context.Context, s *schedule.Session, q *m
 	if held == nil {
 		return nil, notHeld(q)
 	}
-	spec, err := o.specOf(ctx, r)
+	spec, err := o.grants.SpecOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (o *Orchestrator) sendJournal(ctx context.Context, s *schedule.Session, q *
 	if held == nil {
 		return notHeld(q)
 	}
-	spec, err := o.specOf(ctx, r)
+	spec, err := o.grants.SpecOf(ctx, r)
 	if err != nil {
 		return err
 	}

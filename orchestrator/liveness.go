@@ -9,7 +9,6 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
-	"github.com/coditect/mapreduce/store/jobs/grants"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
@@ -70,7 +69,7 @@ func (o *Orchestrator) expireSession(ctx context.Context, s nodes.SessionRef, ru
 func (o *Orchestrator) settleSlots(ctx context.Context, ref nodes.SessionRef) error {
 	s, held := o.scheduler.Sessions.Away(ref)
 	for job := range held {
-		_, _, err := o.requestGrant(ctx, job, func() (grants.Request, bool) { return grants.Request{}, true })
+		err := o.grants.Refresh(ctx, job)
 		if errs.KindOf(err) == errs.NotFound && err != nil {
 			continue
 		}
@@ -100,7 +99,7 @@ func (o *Orchestrator) wakeLoop(ctx context.Context) {
 		}
 		if err == nil && !o.members.IsOnlyNode() {
 			o.scheduler.Grants.MarkCallsDue()
-			err = o.fleetSlots(ctx)
+			err = o.grants.AskForCalls(ctx)
 		}
 		if err != nil {
 			o.supervisor.LogFailure(ctx, "looking for work; trying again", err)
@@ -123,12 +122,12 @@ func (o *Orchestrator) pollLoop(ctx context.Context) {
 		o.endSilentStreams()
 		o.supervisor.LogFailure(ctx, "looking for work", o.life.RefreshJobs(ctx, o.members.SeenRuns))
 		o.scheduler.Grants.PollCalls(o.members.IsOnlyNode())
-		o.supervisor.LogFailure(ctx, "asking for the fleet's slots", o.fleetSlots(ctx))
+		o.supervisor.LogFailure(ctx, "asking for the fleet's slots", o.grants.AskForCalls(ctx))
 		for _, id := range o.turnOf(polled) {
 			o.scheduler.Reread(id)
 			o.signals.MarkDue(id)
 			o.supervisor.LogFailure(ctx, "looking for units that sleep", o.life.FindSleepers(ctx, id), "job", id)
-			o.supervisor.LogFailure(ctx, "pausing a job", o.pauseStuck(ctx, id), "job", id)
+			o.supervisor.LogFailure(ctx, "pausing a job", o.grants.PauseStuck(ctx, id), "job", id)
 		}
 	})
 }
@@ -183,4 +182,10 @@ func (o *Orchestrator) scheduleJob(ctx context.Context, id mapreduce.JobID, st *
 		o.life.ScheduleWakeUp(id, ref)
 	}
 	o.scheduler.SleepersSeen(id, st.NextParked)
+}
+
+// usesPriming reports whether a job in its state has a unit that is to run alone.
+func (o *Orchestrator) usesPriming(ctl *records.Control, spec *mapreduce.JobSpec) bool {
+	return o.config.Warms != nil && ctl.State == mapreduce.Mapping && o.config.Provider(spec.Provider).Models &&
+		spec.Replay == "" && o.config.Warms(spec)
 }

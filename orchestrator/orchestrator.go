@@ -19,6 +19,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coditect/mapreduce/orchestrator/grant"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/access"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
@@ -208,6 +210,7 @@ type Orchestrator struct {
 	config     Config
 	log        *slog.Logger
 	scheduler  *schedule.Scheduler
+	grants     *grant.Manager
 	signals    notify.Jobs
 	access     access.Rules
 	specs      *jobspec.Finder // of jobs
@@ -221,7 +224,6 @@ type Orchestrator struct {
 	ready      sync.Once
 
 	streams           sync.WaitGroup // of workers
-	grantRequestSlot  chan struct{}  // full while grants are asked for or returned
 	recordLookupSlots chan struct{}  // full while so many reduces' records are looked for
 
 	polledLast mapreduce.JobID // of polls only
@@ -243,7 +245,6 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	}
 	o := &Orchestrator{
 		jobs: j, config: c, log: c.Logger, started: make(chan struct{}),
-		grantRequestSlot:  make(chan struct{}, 1),
 		recordLookupSlots: make(chan struct{}, maxWanting),
 		leaving:           make(chan struct{}),
 	}
@@ -265,6 +266,9 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	})
 	o.scheduler = schedule.New(schedule.Config{
 		Node: j.Node(), Limits: c.Limits, Lease: c.Lease, Now: time.Now, NewID: newID, Jitter: rand.Float64, Primed: o.signals.MarkDue,
+	})
+	o.grants = grant.New(j, o.scheduler, o.members, &o.signals, o.supervisor, grant.Config{
+		MaxCalls: c.MaxCalls, Poll: c.Poll, Stuck: c.Stuck, WarmFor: c.WarmFor, NewID: newID, Logger: c.Logger,
 	})
 	return o, nil
 }
@@ -298,7 +302,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 func (o *Orchestrator) backgroundLoops() map[string]func(context.Context) {
 	return map[string]func(context.Context){
 		"beats": o.members.BeatLoop, "failover": o.members.FailoverLoop, "wakes": o.wakeLoop, "polls": o.pollLoop, "keepalive": o.keepaliveLoop, "seals": o.life.SealLoop,
-		"timers": o.life.TimerLoop, "advance": o.life.AdvanceLoop, "limits": o.limitsLoop, "trim answers": o.trimAnswersLoop,
+		"timers": o.life.TimerLoop, "advance": o.life.AdvanceLoop, "limits": o.grants.LimitsLoop, "trim answers": o.trimAnswersLoop,
 	}
 }
 

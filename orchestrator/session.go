@@ -194,7 +194,7 @@ func (o *Orchestrator) bindSession(ctx context.Context, first *mapreduce.FromWor
 		o.handleUnbound(s.ID, s.Epoch)
 	}
 	o.scheduler.Grants.MarkCallsDue() // some may have come with the session
-	if err := o.fleetSlots(ctx); err != nil {
+	if err := o.grants.AskForCalls(ctx); err != nil {
 		o.supervisor.LogFailure(ctx, "asking for the fleet's slots", err)
 	}
 	for _, id := range b.Jobs {
@@ -251,7 +251,7 @@ func (o *Orchestrator) handleMessage(ctx context.Context, s *workerStream, m *ma
 			return err
 		}
 	}
-	return o.raiseReservations(ctx, s.Session, m.Reserve)
+	return o.grants.RaiseReservations(ctx, s.Session, m.Reserve)
 }
 
 // hearReports enters a message on the scheduler, with those of its reports whose outputs

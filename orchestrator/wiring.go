@@ -112,10 +112,10 @@ func (l lifeScheduler) SleepersSeen(id mapreduce.JobID, next mapreduce.UnitID) {
 
 // AdjustGrants implements lifecycle.Scheduler.
 func (l lifeScheduler) AdjustGrants(ctx context.Context, id mapreduce.JobID) error {
-	return l.o.adjustGrants(ctx, id)
+	return l.o.grants.Adjust(ctx, id)
 }
 
 // PrimePrefix implements lifecycle.Scheduler.
 func (l lifeScheduler) PrimePrefix(ctx context.Context, id mapreduce.JobID) error {
-	return l.o.primePrefix(ctx, id)
+	return l.o.grants.PrimePrefix(ctx, id)
 }

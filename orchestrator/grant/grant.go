@@ -1,0 +1,300 @@
+// Package grant asks the store for what this node may use of what the fleet shares, and
+// gives back what it has no use for: slots and tokens of jobs, calls of models, shares of
+// their limits, and the first unit of a job whose prompts begin alike. It tells the
+// schedule what came.
+package grant
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/coditect/mapreduce/orchestrator/cluster"
+	"github.com/coditect/mapreduce/orchestrator/notify"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
+	"github.com/coditect/mapreduce/store/jobs"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/store/jobs/grants"
+)
+
+// A Config says how a Manager works. All of it must be set.
+type Config struct {
+	MaxCalls int           // of models at once, over the whole fleet
+	Poll     time.Duration // about how often it looks for what nobody told it
+	Stuck    time.Duration // that a job may have nothing that can run before it is paused
+	WarmFor  time.Duration // that the units of a job wait for the first
+	NewID    func() string // draws names of requests
+	Logger   *slog.Logger
+}
+
+// A Manager asks for grants. Its methods are safe for concurrent use.
+type Manager struct {
+	config      Config
+	jobs        *jobs.Jobs
+	scheduler   *schedule.Scheduler
+	members     *cluster.Membership
+	signals     *notify.Jobs
+	supervisor  *supervise.Supervisor
+	requestSlot chan struct{} // full while grants are asked for or returned
+}
+
+// New returns a manager of what the scheduler of this node uses.
+func New(j *jobs.Jobs, sch *schedule.Scheduler, members *cluster.Membership, signals *notify.Jobs, s *supervise.Supervisor, c Config) *Manager {
+	return &Manager{config: c, jobs: j, scheduler: sch, members: members, signals: signals, supervisor: s, requestSlot: make(chan struct{}, 1)}
+}
+
+// maxDue bounds the jobs that are looked at once there are more slots for them; polls see
+// to the others.
+const maxDue = 256
+
+// Adjust gives back what a job has no use for here, or asks for the slots and
+// tokens that it lacks. A job for which no tokens are left, and of which nothing
+// runs that might return some, is paused.
+func (m *Manager) Adjust(ctx context.Context, id mapreduce.JobID) error {
+	if err := m.AskForCalls(ctx); err != nil {
+		return err
+	}
+	if err := m.returnGrants(ctx, id); err != nil {
+		return err
+	}
+	if m.scheduler.Grants.IsNewHere(id) {
+		if err := m.members.YieldTurn(ctx, id); err != nil {
+			return err
+		}
+	}
+	g, short, err := m.requestGrant(ctx, id, func() (grants.Request, bool) { return m.missingGrants(id) })
+	if err != nil || short == 0 || g.Budget == 0 || g.Running > 0 {
+		return err
+	}
+	return m.outOfBudget(ctx, id, g, short)
+}
+
+// lockGrantRequests waits until no other request for grants is under way: what the scheduler is
+// told last must be what is stored. The caller calls done.
+func (m *Manager) lockGrantRequests(ctx context.Context) (done func(), err error) {
+	select {
+	case m.requestSlot <- struct{}{}:
+		return func() { <-m.requestSlot }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// requestGrant asks for a grant, if what says to, and enters it. It returns how many
+// tokens are still lacking.
+func (m *Manager) requestGrant(ctx context.Context, id mapreduce.JobID, what func() (grants.Request, bool)) (g *grants.Reply, short int64, err error) {
+	done, err := m.lockGrantRequests(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer done()
+	ask, wanted := what()
+	if !wanted {
+		return nil, 0, nil
+	}
+	if g, err = m.jobs.Grants.Grant(ctx, id, ask); err != nil {
+		m.scheduler.Grants.MarkUnsure(id)
+		return nil, 0, err
+	}
+	return g, m.scheduler.Grants.Apply(id, g), nil
+}
+
+// Refresh reads anew what a job was granted here.
+func (m *Manager) Refresh(ctx context.Context, id mapreduce.JobID) error {
+	_, _, err := m.requestGrant(ctx, id, func() (grants.Request, bool) { return grants.Request{}, true })
+	return err
+}
+
+// AskForCalls asks for as many model calls at once as the workers of this node
+// can make, of those that the whole fleet may. What others need of those it has
+// is given back: first no more are begun than will be left, and then what is not
+// under way goes.
+func (m *Manager) AskForCalls(ctx context.Context) error {
+	done, err := m.lockGrantRequests(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	ask, wanted := m.scheduler.Grants.CallsWanted()
+	if !wanted {
+		return nil
+	}
+	ask.Limit, ask.Doubts = int64(m.config.MaxCalls), m.members.SuspectNodes()
+	ask.Keep = ask.Limit
+	g, err := m.jobs.Grants.FleetSlots(ctx, ask)
+	if err != nil {
+		m.scheduler.Grants.MarkCallsDue()
+		return err
+	}
+	keep, more := m.scheduler.Grants.ApplyCalls(ask, g)
+	for _, id := range more[:min(len(more), maxDue)] {
+		m.signals.MarkDue(id) // which may have slots of them now
+	}
+	if ask.Keep = keep; ask.Keep < g.Kept {
+		if _, err = m.jobs.Grants.FleetSlots(ctx, ask); err != nil {
+			m.scheduler.Grants.MarkCallsDue()
+		}
+	}
+	return err
+}
+
+func (m *Manager) outOfBudget(ctx context.Context, id mapreduce.JobID, g *grants.Reply, short int64) error {
+	if !m.scheduler.Grants.HasWaitedForTokens(id, 3*m.config.Poll) {
+		beats, err := m.jobs.Nodes.Beats(ctx)
+		if err != nil || len(beats) > 1 || !m.members.IsOnlyNode() {
+			return err // others may yet return what they do not need
+		}
+	}
+	why := fmt.Sprintf("budget of %d tokens: the next unit may need %d, and no more are left to reserve; "+
+		"go on with `coditect mapreduce resume --job-id %s --budget N`", g.Budget, short, id)
+	if err := m.jobs.Lifecycle.Pause(ctx, id, g.Epoch, why); err != nil {
+		return err
+	}
+	m.signals.MarkDue(id)
+	return nil
+}
+
+// missingGrants says what to ask for, and whether to.
+func (m *Manager) missingGrants(id mapreduce.JobID) (grants.Request, bool) {
+	ask := grants.Request{ID: m.config.NewID(), Alone: m.members.IsOnlyNode(), Doubts: m.members.SuspectNodes()}
+	wanted := m.scheduler.Grants.TakeMissing(id, &ask)
+	return ask, wanted
+}
+
+// returnGrants gives back what this node was granted of a job and has no use
+// for, so that others find it.
+func (m *Manager) returnGrants(ctx context.Context, id mapreduce.JobID) error {
+	if m.members.IsOnlyNode() {
+		return nil
+	}
+	done, err := m.lockGrantRequests(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if m.scheduler.Grants.TakeReleasable(id) {
+		if _, err = m.jobs.Grants.Return(ctx, id); err != nil {
+			m.scheduler.Grants.MarkUnsure(id)
+		}
+	}
+	return err
+}
+
+// PauseStuck pauses a job of which nothing could run for long: its breaker is
+// open, its model refuses all calls, or no worker has its provider. Workers of
+// other nodes may fare better: a job that runs anywhere else is not stuck.
+func (m *Manager) PauseStuck(ctx context.Context, id mapreduce.JobID) error {
+	epoch, begins, why := m.scheduler.StuckReason(id, m.config.Stuck, time.Now())
+	if why == "" && !begins {
+		return nil
+	}
+	job, err := m.jobs.View.Job(ctx, id)
+	if err != nil || m.scheduler.IsProgressing(id, job, time.Now()) {
+		return err
+	}
+	if asleep, err := m.allUnitsParked(ctx, job); err != nil || asleep || begins {
+		return err
+	}
+	if err := m.jobs.Lifecycle.Pause(ctx, id, epoch, why); err != nil {
+		return err
+	}
+	m.signals.MarkDue(id)
+	return nil
+}
+
+// allUnitsParked reports whether nothing of a job could run even if it might: all units that
+// are pending are parked. Then how long it has been stuck is counted anew.
+func (m *Manager) allUnitsParked(ctx context.Context, job *mapreduce.Job) (bool, error) {
+	if job.ParkedUnits == 0 {
+		return false, nil
+	}
+	queued, err := m.jobs.Queue.Queued(ctx, job.ID)
+	if err != nil || queued {
+		return false, err
+	}
+	m.scheduler.NoteNotStuck(job.ID)
+	return true, nil
+}
+
+// RaiseReservations raises reservations that workers ask for before a call. What is
+// refused must not be spent.
+func (m *Manager) RaiseReservations(ctx context.Context, s *schedule.Session, asked []mapreduce.ReserveRequest) error {
+	for _, q := range asked {
+		var ok bool
+		err := m.supervisor.RetryStoreCall(ctx, "reserving tokens", func() (err error) {
+			ok, err = m.reserveOne(ctx, s, q)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		s.Peer.Send(&mapreduce.ToWorker{Reserved: []mapreduce.ReserveReply{{Held: q.Held, Granted: ok}}})
+	}
+	return nil
+}
+
+func (m *Manager) reserveOne(ctx context.Context, s *schedule.Session, q mapreduce.ReserveRequest) (bool, error) {
+	h, r := m.scheduler.Sessions.FindUnit(s, q.Held)
+	if h == nil || q.Tokens < 0 {
+		return false, nil
+	}
+	spec, err := m.SpecOf(ctx, r)
+	if err != nil {
+		return false, err
+	}
+	if spec.Budget == 0 || q.Tokens <= h.Reserved {
+		return true, nil
+	}
+	select {
+	case r.Reserving <- struct{}{}:
+		defer func() { <-r.Reserving }()
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+	more := q.Tokens - h.Reserved
+	if !m.scheduler.Grants.SpendTokens(ctx, r, more) {
+		ask := grants.Request{Tokens: more, Parallelism: int64(spec.Parallelism), Doubts: m.members.SuspectNodes()}
+		if _, _, err := m.requestGrant(ctx, q.Job, func() (grants.Request, bool) { return ask, true }); err != nil {
+			return false, err
+		}
+		// Whether that is enough the store decides: this reservation may be in what it
+		// says is used, if an earlier try took effect unseen.
+		if m.scheduler.Grants.OverdrawTokens(r, more) {
+			m.signals.MarkDue(q.Job)
+		}
+	}
+	before, err := m.jobs.Grants.Reserve(ctx, []grants.Reservation{{Held: q.Held, Tokens: q.Tokens}})
+	if err == nil && before[0] == grants.NoTokens {
+		m.scheduler.Grants.NoteMissingTokens(r, q.Tokens)
+		m.scheduler.Grants.MarkOverdrawn(r)
+		m.signals.MarkDue(q.Job)
+		return false, nil
+	}
+	if err != nil { // it may have happened nevertheless
+		m.scheduler.Grants.MarkOverdrawn(r)
+		m.signals.MarkDue(q.Job)
+		return false, err
+	}
+	if before[0] < 0 {
+		m.scheduler.Grants.RefundTokens(r, more)
+		return false, nil
+	}
+	m.scheduler.Grants.AddReservation(h, q.Tokens)
+	return true, nil
+}
+
+// SpecOf returns the spec of a job, which the scheduler may not know yet: a worker
+// can take up its session before the job is seen, or while it is paused.
+func (m *Manager) SpecOf(ctx context.Context, r *schedule.Job) (*mapreduce.JobSpec, error) {
+	if spec := m.scheduler.SpecOf(r); spec != nil {
+		return spec, nil
+	}
+	rec, err := m.jobs.View.Record(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &rec.Spec, nil
+}
