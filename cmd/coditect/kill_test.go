@@ -60,9 +60,7 @@ func builtIn() string {
 var built = sync.OnceValues(func() (program string, err error) {
 	program = filepath.Join(builtIn(), "coditect")
 	args := append(append([]string{"build"}, buildFlags()...), "-o", program, ".")
-	compiler := exec.Command("go", args...)
-	compiler.Env = append(os.Environ(), buildEnv()...)
-	if out, err := compiler.CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
 	return program, nil

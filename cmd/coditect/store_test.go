@@ -36,12 +36,3 @@ func buildFlags() []string {
 	}
 	return nil
 }
-
-// buildEnv is the environment in which such a program is built: as `make build` has
-// it, so that little is compiled for these tests alone.
-func buildEnv() []string {
-	if driver.FDB {
-		return []string{"CGO_ENABLED=1"}
-	}
-	return []string{"CGO_ENABLED=0"}
-}
