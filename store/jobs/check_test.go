@@ -361,16 +361,16 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 			}
 		}, "not those that were sealed"},
 		{"tokens granted without a budget", func(m *mixture) corruption {
-			return edit(m, m.space.Grant(m.mid, "node-0"), new(storagev1.Grant), func(g *storagev1.Grant) { g.Tokens = 5 })
+			return edit(m, m.space.Grant(mapreduce.JobScope(m.mid), "node-0"), new(storagev1.Grant), func(g *storagev1.Grant) { g.Tokens = 5 })
 		}, "no budget is set"},
 		{"more slots than the job's", func(m *mixture) corruption {
-			return edit(m, m.space.Grant(m.mid, "node-0"), new(storagev1.Grant), func(g *storagev1.Grant) { g.Slots = 65 })
+			return edit(m, m.space.Grant(mapreduce.JobScope(m.mid), "node-0"), new(storagev1.Grant), func(g *storagev1.Grant) { g.Slots = 65 })
 		}, "65 slots are granted, of 64"},
 		{"more tokens than the budget", func(m *mixture) corruption {
 			return func(tx store.Tx) {
 				v, err := proto.Marshal(&storagev1.Grant{Tokens: 10_001})
 				m.must(err)
-				tx.Set(m.space.Grant(m.end, "node-1"), v)
+				tx.Set(m.space.Grant(mapreduce.JobScope(m.end), "node-1"), v)
 			}
 		}, "of a budget of 10000"},
 		{"not listed to run", func(m *mixture) corruption {
@@ -382,6 +382,10 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 		{"a job to run that is not there", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Set(m.space.Run("", "nobody"), []byte("0")) }
 		}, "and does not"},
+		{"not in its tenant's list", func(m *mixture) corruption { return m.clearFirst(m.space.AllTenantJobs()) }, "in the list of its tenant"},
+		{"in the list of another tenant", func(m *mixture) corruption {
+			return func(tx store.Tx) { tx.Set(m.space.TenantJob("another", 5, m.end), nil) }
+		}, "which is not there"},
 		{"not listed by time", func(m *mixture) corruption { return m.clearFirst(m.space.RecentJobs()) }, "by its time"},
 		{"listed by another time", func(m *mixture) corruption {
 			return func(tx store.Tx) { tx.Set(m.space.Recent(5, m.end), nil) }

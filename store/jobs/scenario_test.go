@@ -243,25 +243,42 @@ func TestProgressIsMarkedOnceAnInterval(t *testing.T) {
 	}
 }
 
+// Jobs are listed newest first, in pages of any size, all of them or a tenant's alone; a
+// job that is deleted is in no list.
 func TestListPages(t *testing.T) {
 	w := newWorld(t, open(t), 1)
 	j := w.nodes[0]
-	var want []mapreduce.JobID
-	for range 7 {
-		want = append([]mapreduce.JobID{w.submit(j, spec(), texts(1))}, want...)
-	}
-	for size := 1; size <= 8; size++ {
-		var got []mapreduce.JobID
-		for token, first := "", true; first || token != ""; first = false {
-			page, err := j.View.List(w.ctx, mapreduce.ListJobsQuery{PageSize: size, PageToken: token})
+	want := make(map[mapreduce.TenantID][]mapreduce.JobID) // of "", all
+	tenants := []mapreduce.TenantID{"a", "b", "ab"}
+	for i := range 9 {
+		sp := spec()
+		sp.Tenant = tenants[i%len(tenants)]
+		id := w.submit(j, sp, texts(1))
+		if i == 3 {
+			w.must(j.Lifecycle.Cancel(w.ctx, id))
+			_, _, err := j.Lifecycle.SweepCancelled(w.ctx, id, nil)
 			w.must(err)
-			for _, job := range page.Jobs {
-				got = append(got, job.ID)
-			}
-			token = page.NextPageToken
+			w.must(j.Lifecycle.Delete(w.ctx, id))
+			continue
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("by pages of %d: %v, want %v", size, got, want)
+		for _, of := range []mapreduce.TenantID{"", sp.Tenant} {
+			want[of] = append([]mapreduce.JobID{id}, want[of]...)
+		}
+	}
+	for _, of := range append(tenants, "", "nobody") {
+		for size := 1; size <= 9; size++ {
+			var got []mapreduce.JobID
+			for token, first := "", true; first || token != ""; first = false {
+				page, err := j.View.List(w.ctx, mapreduce.ListJobsQuery{Tenant: of, PageSize: size, PageToken: token})
+				w.must(err)
+				for _, job := range page.Jobs {
+					got = append(got, job.ID)
+				}
+				token = page.NextPageToken
+			}
+			if !slices.Equal(got, want[of]) {
+				t.Errorf("of %q by pages of %d: %v, want %v", of, size, got, want[of])
+			}
 		}
 	}
 }
@@ -635,7 +652,7 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 				granted, used := int64(0), int64(0)
 				for _, kv := range w.all() {
 					var g storagev1.Grant
-					r := w.space.Grants(id)
+					r := w.space.Grants(mapreduce.JobScope(id))
 					if bytes.Compare(kv.Key, r.Begin) >= 0 && bytes.Compare(kv.Key, r.End) < 0 && proto.Unmarshal(kv.Value, &g) == nil {
 						granted += g.Tokens
 					}

@@ -12,6 +12,7 @@
 //	('mapreduce','ctl',J)                        Ctl: the switch of the job
 //	('mapreduce','order',J,level,index)          id of the parse or map unit there
 //	('mapreduce','recent',micros,J)              empty: jobs by time of submission
+//	('mapreduce','tenantjobs',T,micros,J)        empty: jobs of a tenant, by the same time
 //	('mapreduce','ready',J,shard,class,seq)      id of a unit that may be claimed;
 //	                                             class 0 came back, class 1 is new
 //	('mapreduce','delayed',J,U)                  Delay: backing off
@@ -26,8 +27,8 @@
 //	('mapreduce','beat',O)                       Beat: an orchestrator's sign of life
 //	('mapreduce','doubt',O)                      Doubt: others see no sign of life of it,
 //	                                             and it has claimed nothing since
-//	('mapreduce','grant',J,O)                    Grant: tokens and slots of the job;
-//	                                             J is '*' for slots of the fleet
+//	('mapreduce','grant',kind,name,O)            Grant: tokens and slots of a scope: a job,
+//	                                             a tenant, or the fleet, which has no name
 //	('mapreduce','draw',J,O)                     never there: who takes tokens of a grant
 //	                                             conflicts on it with who else does
 //	('mapreduce','limit',model)                  Limit: what the fleet may ask of it
@@ -158,7 +159,7 @@ type Space struct {
 }
 
 var names = []string{
-	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "ready", "delayed", "parked", "woken", "failed",
+	"format", "jobs", "units", "checkpoints", "ctl", "order", "recent", "tenantjobs", "ready", "delayed", "parked", "woken", "failed",
 	"run", "held", "sess", "beat", "doubt", "grant", "draw", "ctr", "tally", "seal", "plan", "picks", "wait", "result", "journal", "blob",
 	"skipped", "idem", "ingest", "wake", "limit", "answer", "aged", "kept", "warm",
 }
@@ -283,6 +284,19 @@ func (s *Space) Recent(micros int64, j mapreduce.JobID) []byte {
 // RecentJobs returns the range of jobs by time of submission.
 func (s *Space) RecentJobs() store.Range { return childRange(s.nameKey("recent")) }
 
+// TenantJob returns the key that lists a job of a tenant by its time of submission.
+func (s *Space) TenantJob(t mapreduce.TenantID, micros int64, j mapreduce.JobID) []byte {
+	return tuple.AppendString(tuple.AppendInt(tuple.AppendString(s.nameKey("tenantjobs"), string(t)), micros), string(j))
+}
+
+// TenantJobs returns the range of a tenant's jobs by time of submission.
+func (s *Space) TenantJobs(t mapreduce.TenantID) store.Range {
+	return childRange(tuple.AppendString(s.nameKey("tenantjobs"), string(t)))
+}
+
+// AllTenantJobs returns the range of all tenants' jobs, by tenant.
+func (s *Space) AllTenantJobs() store.Range { return childRange(s.nameKey("tenantjobs")) }
+
 // Ready returns the key of a queue entry.
 func (s *Space) Ready(j mapreduce.JobID, shard int64, class uint32, seq int64) []byte {
 	k := tuple.AppendInt(s.jobKey("ready", j), shard)
@@ -394,9 +408,19 @@ func (s *Space) Doubt(o mapreduce.NodeID) []byte {
 	return tuple.AppendString(s.nameKey("doubt"), string(o))
 }
 
-// Grant returns the key of what an orchestrator may spend for a job.
-func (s *Space) Grant(j mapreduce.JobID, o mapreduce.NodeID) []byte {
-	return tuple.AppendString(s.jobKey("grant", j), string(o))
+// Grant returns the key of what an orchestrator may spend for a scope.
+func (s *Space) Grant(of mapreduce.Scope, o mapreduce.NodeID) []byte {
+	return tuple.AppendString(s.grantKey(of), string(o))
+}
+
+func (s *Space) grantKey(of mapreduce.Scope) []byte {
+	return tuple.AppendString(tuple.AppendInt(s.nameKey("grant"), int64(of.Kind)), of.Name)
+}
+
+// GrantScope reads the scope of a grant, which comes first behind the name of its key.
+func GrantScope(r *tuple.Reader) mapreduce.Scope {
+	kind := mapreduce.ScopeKind(r.Int())
+	return mapreduce.Scope{Kind: kind, Name: r.Text()}
 }
 
 // Draw returns the key on which transactions conflict that take of what an orchestrator
@@ -405,8 +429,8 @@ func (s *Space) Draw(j mapreduce.JobID, o mapreduce.NodeID) []byte {
 	return tuple.AppendString(s.jobKey("draw", j), string(o))
 }
 
-// Grants returns the range of job j's grants.
-func (s *Space) Grants(j mapreduce.JobID) store.Range { return childRange(s.jobKey("grant", j)) }
+// Grants returns the range of the grants of a scope.
+func (s *Space) Grants(of mapreduce.Scope) store.Range { return childRange(s.grantKey(of)) }
 
 // Limit returns the key of what the fleet may ask of a model, "provider/model".
 func (s *Space) Limit(model string) []byte {
@@ -644,7 +668,7 @@ func (s *Space) Wake() []byte { return s.nameKey("wake") }
 
 // ownedNames are the kinds of keys that hold what a job has.
 var ownedNames = []string{
-	"units", "order", "ready", "delayed", "parked", "woken", "failed", "grant", "ctr", "tally",
+	"units", "order", "ready", "delayed", "parked", "woken", "failed", "ctr", "tally",
 	"checkpoints", "seal", "plan", "picks", "wait", "result", "journal", "blob", "skipped", "warm",
 }
 
@@ -656,7 +680,7 @@ func (s *Space) Owned(j mapreduce.JobID) []store.Range {
 		key := s.jobKey(n, j) // some have a single value, which is there
 		all = append(all, store.Range{Begin: key, End: childRange(key).End})
 	}
-	return all
+	return append(all, s.Grants(mapreduce.JobScope(j)))
 }
 
 // Known reports whether keys of that name are of this key space, and whether

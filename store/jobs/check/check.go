@@ -49,6 +49,7 @@ func (st *Store) RunWith(ctx context.Context, verify Verify, found func(mapreduc
 		{"claims of workers", c.checkClaims},
 		{"submissions under way", c.checkIngests},
 		{"list of jobs by time", c.checkRecents},
+		{"lists of tenants' jobs", c.checkTenantJobs},
 		{"list of requests", c.checkRequests},
 		{"list of jobs that run", c.checkRuns},
 		{"answers of models", c.checkAnswers},
@@ -333,9 +334,11 @@ func (k *jobCheck) readStanding(ctx context.Context, first bool) (*standingOf, e
 // checkControl checks what is written in one transaction with the switch.
 func (k *jobCheck) checkControl(ctx context.Context, l *checkTx, s *standingOf) error {
 	ctl, rec := s.ctl, s.rec
-	run, recent := k.Keys.Run(mapreduce.TenantID(ctl.Tenant), k.id), k.Keys.Recent(rec.CreatedAtMicros, k.id)
-	idem := k.Keys.Idem(mapreduce.TenantID(ctl.Tenant), mapreduce.RequestID(rec.Config.GetRequestId()))
-	values, err := l.GetAll(ctx, [][]byte{run, recent, idem, k.Keys.Ingest(k.id)})
+	tenant := mapreduce.TenantID(ctl.Tenant)
+	run, recent := k.Keys.Run(tenant, k.id), k.Keys.Recent(rec.CreatedAtMicros, k.id)
+	idem := k.Keys.Idem(tenant, mapreduce.RequestID(rec.Config.GetRequestId()))
+	listed := k.Keys.TenantJob(tenant, rec.CreatedAtMicros, k.id)
+	values, err := l.GetAll(ctx, [][]byte{run, recent, idem, k.Keys.Ingest(k.id), listed})
 	if err != nil {
 		return err
 	}
@@ -358,6 +361,9 @@ func (k *jobCheck) checkControl(ctx context.Context, l *checkTx, s *standingOf) 
 	}
 	if values[1] == nil {
 		l.addFinding(recent, "the job is not listed by its time")
+	}
+	if values[4] == nil {
+		l.addFinding(listed, "the job is not in the list of its tenant %q", tenant)
 	}
 	if rec.Config.GetRequestId() != "" && string(values[2]) != string(k.id) {
 		l.addFinding(idem, "the request that submitted the job leads to %q", values[2])

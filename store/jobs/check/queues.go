@@ -328,7 +328,7 @@ func (k *jobCheck) checkGrants(ctx context.Context) error {
 		if _, err := l.get(ctx, k.Keys.Job(k.id), rec); err != nil {
 			return err
 		}
-		pairs, _, err := l.GetRange(ctx, k.Keys.Grants(k.id), store.RangeOptions{})
+		pairs, _, err := l.GetRange(ctx, k.Keys.Grants(mapreduce.JobScope(k.id)), store.RangeOptions{})
 		if err != nil {
 			return err
 		}
@@ -346,10 +346,10 @@ func (k *jobCheck) checkGrants(ctx context.Context) error {
 		}
 		k.sums.granted = tokens
 		if p := rec.Config.GetParallelism(); p > 0 && slots > p {
-			l.addFinding(k.Keys.Grants(k.id).Begin, "%d slots are granted, of %d", slots, p)
+			l.addFinding(k.Keys.Grants(mapreduce.JobScope(k.id)).Begin, "%d slots are granted, of %d", slots, p)
 		}
 		if ctl.Budget == 0 && tokens > 0 {
-			l.addFinding(k.Keys.Grants(k.id).Begin, "%d tokens are granted, and no budget is set", tokens)
+			l.addFinding(k.Keys.Grants(mapreduce.JobScope(k.id)).Begin, "%d tokens are granted, and no budget is set", tokens)
 		}
 		return nil
 	})

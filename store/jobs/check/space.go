@@ -6,8 +6,8 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
-	"github.com/coditect/mapreduce/store/jobs/grants"
 	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/keys"
 )
 
 // checkSessions checks that every session's record can be read.
@@ -88,6 +88,28 @@ func (c *checker) checkRecents(ctx context.Context) error {
 			}
 			if l.job = id; !found || rec.CreatedAtMicros != micros {
 				l.addFinding(kv.Key, "the list has a job of that time which is not there; clear the key")
+			}
+		}
+		return nil
+	}, nil)
+}
+
+// checkTenantJobs checks that every job of the lists of tenants is there, and theirs.
+func (c *checker) checkTenantJobs(ctx context.Context) error {
+	return c.walkRange(ctx, "", c.Keys.AllTenantJobs(), pageOptions(), func(l *checkTx, page []store.KeyValue) error {
+		for _, kv := range page {
+			_, rest, err := c.Keys.Last(kv.Key)
+			if err != nil {
+				return err
+			}
+			tenant, micros, id := rest.Text(), rest.Int(), mapreduce.JobID(rest.Text())
+			rec := new(storagev1.Job)
+			found, err := l.get(ctx, c.Keys.Job(id), rec)
+			if err != nil {
+				return err
+			}
+			if l.job = id; !found || rec.CreatedAtMicros != micros || rec.Config.GetTenant() != tenant {
+				l.addFinding(kv.Key, "the list of tenant %q has a job of that time which is not there; clear the key", tenant)
 			}
 		}
 		return nil
@@ -181,18 +203,23 @@ func (c *checker) checkPrefix(ctx context.Context, l *checkTx, key []byte) ([]by
 		return store.Single(key).End, nil
 	}
 	head := len(key) - len(rest.Rest())
-	if !owned {
+	var id mapreduce.JobID
+	switch {
+	case name == "grant":
+		if id, owned = keys.GrantScope(&rest).Job(); !owned && rest.Err() == nil {
+			head = len(key) - len(rest.Rest())
+			return c.Keys.After(key[:head:head]), nil
+		}
+	case !owned:
 		return c.Keys.After(key[:head:head]), nil
+	default:
+		id = mapreduce.JobID(rest.Text())
 	}
-	id := mapreduce.JobID(rest.Text())
 	if rest.Err() != nil {
 		l.addFinding(key, "the key names no job; clear it")
 		return store.Single(key).End, nil
 	}
 	head = len(key) - len(rest.Rest())
-	if id == grants.Fleet && name == "grant" { // of what all jobs share
-		return c.Keys.After(key[:head:head]), nil
-	}
 	values, err := l.GetAll(ctx, [][]byte{c.Keys.Job(id), c.Keys.Ctl(id), c.Keys.Ingest(id)})
 	if err != nil {
 		return nil, err

@@ -250,7 +250,7 @@ func (k *jobCheck) compareCounters(l *checkTx) {
 		}
 	}
 	if budget := k.before.ctl.Budget; budget > 0 && k.sums.granted > budget && !k.sums.resumed {
-		l.addFinding(k.Keys.Grants(k.id).Begin, "%d tokens are granted, of a budget of %d", k.sums.granted, budget)
+		l.addFinding(k.Keys.Grants(mapreduce.JobScope(k.id)).Begin, "%d tokens are granted, of a budget of %d", k.sums.granted, budget)
 	}
 }
 

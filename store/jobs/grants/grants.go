@@ -55,7 +55,7 @@ func (st *Store) Grant(ctx context.Context, id mapreduce.JobID, ask Request) (*R
 		if err != nil {
 			return err
 		}
-		all, err := st.readGrants(ctx, tx, id)
+		all, err := st.readGrants(ctx, tx, mapreduce.JobScope(id))
 		if err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (st *Store) Grant(ctx context.Context, id mapreduce.JobID, ask Request) (*R
 		own.Tokens += grantPortion(rest, ask.Tokens, ask.Alone)
 		own.Slots += max(0, min(slots, ask.Slots-own.Slots)) // no more than its workers have
 		if own.Tokens != before.Tokens || own.Slots != before.Slots {
-			tx.Set(st.Keys.Grant(id, st.Node), records.Encode(own))
+			tx.Set(st.Keys.Grant(mapreduce.JobScope(id), st.Node), records.Encode(own))
 		}
 		g = &Reply{Tokens: own.Tokens, Used: used, Slots: own.Slots, Taken: own.Taken, Budget: ctl.Budget, Epoch: ctl.Epoch, Rest: rest - (own.Tokens - before.Tokens)}
 		if ctl.Budget > 0 {
@@ -128,9 +128,9 @@ func spendableTokens(ctl *storagev1.Ctl) int64 {
 	return ctl.Budget - int64(float64(ctl.Budget)*ctl.ReduceShare)
 }
 
-// readGrants returns the grants of a job, by node.
-func (rec Records) readGrants(ctx context.Context, tx store.Tx, id mapreduce.JobID) (map[mapreduce.NodeID]*storagev1.Grant, error) {
-	pairs, _, err := tx.GetRange(ctx, rec.Keys.Grants(id), store.RangeOptions{})
+// readGrants returns the grants of a scope, by node.
+func (rec Records) readGrants(ctx context.Context, tx store.Tx, of mapreduce.Scope) (map[mapreduce.NodeID]*storagev1.Grant, error) {
+	pairs, _, err := tx.GetRange(ctx, rec.Keys.Grants(of), store.RangeOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (rec Records) readGrants(ctx context.Context, tx store.Tx, id mapreduce.Job
 		if err != nil {
 			return nil, err
 		}
-		rest.Skip()
+		keys.GrantScope(&rest)
 		all[mapreduce.NodeID(rest.Text())] = g
 	}
 	return all, nil
@@ -165,7 +165,7 @@ func (rec Records) reduceGrant(ctx context.Context, tx store.Tx, id mapreduce.Jo
 	}
 	g.Tokens = used
 	capSlots(g, held)
-	tx.Set(rec.Keys.Grant(id, node), records.Encode(g))
+	tx.Set(rec.Keys.Grant(mapreduce.JobScope(id), node), records.Encode(g))
 	return nil
 }
 
@@ -212,31 +212,31 @@ func (rec Records) MoveSlots(ctx context.Context, tx store.Tx, from mapreduce.No
 	all := int64(0)
 	for id, n := range count {
 		all += n
-		if err := rec.moveSlotsOf(ctx, tx, id, from, n); err != nil {
+		if err := rec.moveSlotsOf(ctx, tx, mapreduce.JobScope(id), from, n); err != nil {
 			return err
 		}
 	}
-	return rec.moveSlotsOf(ctx, tx, Fleet, from, min(all, most))
+	return rec.moveSlotsOf(ctx, tx, mapreduce.FleetScope(), from, min(all, most))
 }
 
-func (rec Records) moveSlotsOf(ctx context.Context, tx store.Tx, id mapreduce.JobID, from mapreduce.NodeID, n int64) error {
+func (rec Records) moveSlotsOf(ctx context.Context, tx store.Tx, of mapreduce.Scope, from mapreduce.NodeID, n int64) error {
 	var theirs, own storagev1.Grant
 	if n == 0 {
 		return nil
 	}
-	if _, err := records.Read(ctx, tx, rec.Keys.Grant(id, from), &theirs); err != nil {
+	if _, err := records.Read(ctx, tx, rec.Keys.Grant(of, from), &theirs); err != nil {
 		return err
 	}
 	if n = min(n, theirs.Slots); n == 0 {
 		return nil
 	}
-	if _, err := records.Read(ctx, tx, rec.Keys.Grant(id, rec.Node), &own); err != nil {
+	if _, err := records.Read(ctx, tx, rec.Keys.Grant(of, rec.Node), &own); err != nil {
 		return err
 	}
 	capSlots(&theirs, theirs.Slots-n)
 	own.Slots += n
-	tx.Set(rec.Keys.Grant(id, from), records.Encode(&theirs))
-	tx.Set(rec.Keys.Grant(id, rec.Node), records.Encode(&own))
+	tx.Set(rec.Keys.Grant(of, from), records.Encode(&theirs))
+	tx.Set(rec.Keys.Grant(of, rec.Node), records.Encode(&own))
 	return nil
 }
 
@@ -246,7 +246,7 @@ func (st *Store) Return(ctx context.Context, id mapreduce.JobID) (kept int64, er
 	err = st.db.Update(ctx, failpoint.Return, func(tx store.Tx) error {
 		kept = 0
 		var g storagev1.Grant
-		found, err := records.Read(ctx, tx, st.Keys.Grant(id, st.Node), &g)
+		found, err := records.Read(ctx, tx, st.Keys.Grant(mapreduce.JobScope(id), st.Node), &g)
 		if err != nil || !found {
 			return err
 		}
@@ -258,7 +258,7 @@ func (st *Store) Return(ctx context.Context, id mapreduce.JobID) (kept int64, er
 			return nil
 		}
 		g.Tokens, g.Slots = kept, 0
-		tx.Set(st.Keys.Grant(id, st.Node), records.Encode(&g))
+		tx.Set(st.Keys.Grant(mapreduce.JobScope(id), st.Node), records.Encode(&g))
 		return nil
 	})
 	return kept, err
@@ -287,7 +287,7 @@ type CallsReply struct {
 // what one gave back that they need.
 func (st *Store) FleetSlots(ctx context.Context, ask CallsRequest) (g *CallsReply, err error) {
 	err = st.db.Update(ctx, failpoint.Fleet, func(tx store.Tx) error {
-		all, err := st.readGrants(ctx, tx, Fleet)
+		all, err := st.readGrants(ctx, tx, mapreduce.FleetScope())
 		if err != nil {
 			return err
 		}
@@ -312,7 +312,7 @@ func (st *Store) FleetSlots(ctx context.Context, ask CallsRequest) (g *CallsRepl
 			st.WakeOthers(tx)
 		}
 		if changed || own.Slots != before {
-			tx.Set(st.Keys.Grant(Fleet, st.Node), records.Encode(own))
+			tx.Set(st.Keys.Grant(mapreduce.FleetScope(), st.Node), records.Encode(own))
 		}
 		g = &CallsReply{Slots: slots, Kept: own.Slots, Taken: own.Taken}
 		return nil
@@ -345,7 +345,7 @@ func (ask *CallsRequest) usableSlots(all map[mapreduce.NodeID]*storagev1.Grant, 
 // lowerFleet leaves a node no more of the fleet's slots than its sessions hold
 // units. One that is forgotten holds none, and needs no record.
 func (rec Records) lowerFleet(tx store.Tx, node mapreduce.NodeID, g *storagev1.Grant, d *nodes.Doubt) {
-	switch key := rec.Keys.Grant(Fleet, node); {
+	switch key := rec.Keys.Grant(mapreduce.FleetScope(), node); {
 	case d.ID == "":
 		g.Slots = 0
 		tx.Clear(key)
@@ -354,9 +354,6 @@ func (rec Records) lowerFleet(tx store.Tx, node mapreduce.NodeID, g *storagev1.G
 		tx.Set(key, records.Encode(g))
 	}
 }
-
-// Fleet is the scope of what all jobs share. No job has such an id.
-const Fleet mapreduce.JobID = "*"
 
 // A Reservation raises what an attempt has reserved.
 type Reservation struct {
@@ -412,7 +409,7 @@ func (st *Store) Reserve(ctx context.Context, rs []Reservation) ([]int64, error)
 // tokensLeft is how much of this node's grant is not used.
 func (rec Records) tokensLeft(ctx context.Context, tx store.Tx, id mapreduce.JobID) (int64, error) {
 	var g storagev1.Grant
-	if _, err := records.Read(ctx, tx, rec.Keys.Grant(id, rec.Node), &g); err != nil {
+	if _, err := records.Read(ctx, tx, rec.Keys.Grant(mapreduce.JobScope(id), rec.Node), &g); err != nil {
 		return 0, err
 	}
 	used, err := rec.UsedTokens(ctx, tx.Snapshot(), id, rec.Node)
@@ -435,16 +432,16 @@ func (rec Records) moveGrant(ctx context.Context, tx store.Tx, id mapreduce.JobI
 		return nil
 	}
 	var from, target storagev1.Grant
-	found, err := records.Read(ctx, tx, rec.Keys.Grant(id, rec.Node), &from)
+	found, err := records.Read(ctx, tx, rec.Keys.Grant(mapreduce.JobScope(id), rec.Node), &from)
 	if err != nil || !found {
 		return err // no budget is set
 	}
-	if _, err := records.Read(ctx, tx, rec.Keys.Grant(id, to), &target); err != nil {
+	if _, err := records.Read(ctx, tx, rec.Keys.Grant(mapreduce.JobScope(id), to), &target); err != nil {
 		return err
 	}
 	from.Tokens -= tokens
 	target.Tokens += tokens
-	tx.Set(rec.Keys.Grant(id, rec.Node), records.Encode(&from))
-	tx.Set(rec.Keys.Grant(id, to), records.Encode(&target))
+	tx.Set(rec.Keys.Grant(mapreduce.JobScope(id), rec.Node), records.Encode(&from))
+	tx.Set(rec.Keys.Grant(mapreduce.JobScope(id), to), records.Encode(&target))
 	return nil
 }

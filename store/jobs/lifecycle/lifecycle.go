@@ -156,6 +156,7 @@ func (st *Store) Delete(ctx context.Context, id mapreduce.JobID) error {
 		tx.Clear(st.Keys.Ctl(id))
 		tx.Clear(st.Keys.Job(id))
 		tx.Clear(st.Keys.Recent(job.CreatedAtMicros, id))
+		tx.Clear(st.Keys.TenantJob(mapreduce.TenantID(ctl.Tenant), job.CreatedAtMicros, id))
 		tx.Clear(st.Keys.Run(mapreduce.TenantID(ctl.Tenant), id))
 		if r := job.Config.GetRequestId(); r != "" {
 			tx.Clear(st.Keys.Idem(mapreduce.TenantID(ctl.Tenant), mapreduce.RequestID(r)))

@@ -237,9 +237,10 @@ func (rec writer) publishJob(tx store.Tx, id mapreduce.JobID, f *Publication) {
 	tx.Set(rec.Keys.Ctl(id), records.Encode(ctl))
 	tx.Set(rec.Keys.Job(id), records.Encode(job))
 	tx.Set(rec.Keys.Recent(now, id), nil)
+	tx.Set(rec.Keys.TenantJob(mapreduce.TenantID(ctl.Tenant), now, id), nil)
 	rec.SetRun(tx, id, ctl)
 	if f.Slots > 0 {
-		tx.Set(rec.Keys.Grant(id, rec.Node), records.Encode(&storagev1.Grant{Slots: f.Slots}))
+		tx.Set(rec.Keys.Grant(mapreduce.JobScope(id), rec.Node), records.Encode(&storagev1.Grant{Slots: f.Slots}))
 	}
 	tx.Clear(rec.Keys.Ingest(id))
 	rec.AddCheckpoint(tx, id, &storagev1.Checkpoint{

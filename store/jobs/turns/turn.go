@@ -219,9 +219,9 @@ func (t *turn) inputKeys() [][]byte {
 		for _, s := range c.Seats {
 			ks = append(ks, t.Keys.Session(s.Session), t.Keys.Held(s.Session, c.ID))
 		}
-		ks = append(ks, t.Keys.Doubt(t.Node), t.Keys.Grant(t.Job, t.Node))
+		ks = append(ks, t.Keys.Doubt(t.Node), t.Keys.Grant(mapreduce.JobScope(t.Job), t.Node))
 		if c.Calls.Slots > 0 {
-			ks = append(ks, t.Keys.Grant(grants.Fleet, t.Node))
+			ks = append(ks, t.Keys.Grant(mapreduce.FleetScope(), t.Node))
 		}
 	}
 	return ks

@@ -140,6 +140,9 @@ func (st *Store) Record(ctx context.Context, id mapreduce.JobID) (*records.Job, 
 func (st *Store) List(ctx context.Context, q mapreduce.ListJobsQuery) (*mapreduce.JobPage, error) {
 	page := &mapreduce.JobPage{}
 	r := st.Keys.RecentJobs()
+	if q.Tenant != "" {
+		r = st.Keys.TenantJobs(q.Tenant)
+	}
 	if q.PageToken != "" {
 		end, err := base64.RawURLEncoding.DecodeString(q.PageToken)
 		if err != nil || bytes.Compare(end, r.Begin) < 0 || bytes.Compare(end, r.End) > 0 {
@@ -183,7 +186,10 @@ func (st *Store) listSome(ctx context.Context, r store.Range, q mapreduce.ListJo
 			if err != nil {
 				return err
 			}
-			rest.Skip()
+			if q.Tenant != "" {
+				rest.Skip()
+			}
+			rest.Skip() // the time
 			job, err := st.readJob(ctx, s, mapreduce.JobID(rest.Text()))
 			if err != nil {
 				return err
@@ -200,9 +206,6 @@ func (st *Store) listSome(ctx context.Context, r store.Range, q mapreduce.ListJo
 }
 
 func matchesQuery(q mapreduce.ListJobsQuery, job *mapreduce.Job) bool {
-	if q.Tenant != "" && q.Tenant != job.Spec.Tenant {
-		return false
-	}
 	if slices.Contains(q.States, job.State) {
 		return true
 	}
