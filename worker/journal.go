@@ -16,16 +16,16 @@ var _ agent.Journal = (*unit)(nil)
 
 // openJournal makes ready what earlier attempts at the unit have remembered.
 func (u *unit) openJournal() error {
-	a := &u.task.Assignment
-	log := u.session.cfg.Logger.With("job", u.id.job, "unit", u.id.unit, "attempt", u.attempt)
+	a, log := &u.task.Assignment, u.session.cfg.Logger
 	opened, err := journal.Open(a.Journal, a.JournalEntries, journal.Config{
 		Attempt: u.attempt, Offer: u.offerEntries,
 		Strayed: func(key string, next journal.Entry, left int) {
 			log.Info("the unit does something that its journal does not hold, before all of it was used; the rest is used only for what has the same key",
-				"key", key, "next", next.Key, "of_attempt", next.Attempt, "unused", left)
+				"job", u.id.job, "unit", u.id.unit, "attempt", u.attempt, "key", key, "next", next.Key, "of_attempt", next.Attempt, "unused", left)
 		},
 		Forgot: func(key string, why error) {
-			log.Warn("what a unit has done cannot be remembered: another attempt would do it again", "key", key, "error", why)
+			log.Warn("what a unit has done cannot be remembered: another attempt would do it again",
+				"job", u.id.job, "unit", u.id.unit, "attempt", u.attempt, "key", key, "error", why)
 		},
 	})
 	if err != nil {

@@ -186,3 +186,25 @@ func TestJournalBounds(t *testing.T) {
 		t.Errorf("an empty entry: %v", err)
 	}
 }
+
+// The journal of a unit goes with it when its job is cancelled, whoever is first to learn
+// of that: a report, or the loss of its worker.
+func TestJournalOfUnitsOfACancelledJob(t *testing.T) {
+	w := newWorld(t, open(t), 1)
+	j := w.nodes[0]
+	id := w.submit(j, spec(), texts(2))
+	s := w.session(j)
+	us := w.claim(j, id, s, 2)
+	w.remember(j, id, us[0], 0, "a")
+	w.remember(j, id, us[1], 0, "a")
+	w.must(j.Lifecycle.Cancel(w.ctx, id))
+	w.report(j, returned(id, us[0]))
+	_, err := j.Sessions.Expire(w.ctx, s.id, j.Node(), s.epoch, nil)
+	w.must(err)
+	for _, u := range us {
+		if got := w.remembered(id, u.UnitId); got != nil {
+			t.Errorf("unit %s was cancelled, and remembers %v", u.UnitId, got)
+		}
+	}
+	w.healthy()
+}

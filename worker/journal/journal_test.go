@@ -212,6 +212,8 @@ func TestDeaths(t *testing.T) {
 					if stored[key] {
 						t.Fatalf("%s is stored, and said to be interrupted", key)
 					}
+				case once && d.Waiting() > 0:
+					t.Fatalf("%s has come to an end, and %d entries are not stored", key, d.Waiting())
 				case err != nil || string(got) != key:
 					t.Fatalf("attempt %d: %s came to %q, %v", attempt, key, got, err)
 				}
