@@ -5,84 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coditect/mapreduce/api/errs"
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/orchestrator/supervise"
-	"github.com/coditect/mapreduce/store/jobs/nodes"
 	"github.com/coditect/mapreduce/store/jobs/records"
 )
-
-// inheritAll has all trees looked at as a whole, and returns the jobs.
-func (o *Orchestrator) inheritAll() []mapreduce.JobID {
-	ids := o.scheduler.Running()
-	for _, id := range ids {
-		o.signals.RequestTreeLook(id)
-	}
-	return ids
-}
-
-// expireAfter expires a session unless it is taken up again within d.
-func (o *Orchestrator) expireAfter(s nodes.SessionRef, running map[mapreduce.Held]bool, d time.Duration) {
-	o.supervisor.AfterGrace(d, func(ctx context.Context) {
-		if err := o.expireSession(ctx, s, running); err != nil && ctx.Err() == nil {
-			o.supervisor.LogFailure(ctx, "expiring a session; trying again", err, "session", s.Session)
-			o.expireAfter(s, running, time.Second)
-		}
-	})
-}
-
-func (o *Orchestrator) expireSession(ctx context.Context, s nodes.SessionRef, running map[mapreduce.Held]bool) error {
-	units := 0
-	for {
-		loss, err := o.jobs.Sessions.Expire(ctx, s.Session, s.Node, s.Epoch, running)
-		if err != nil {
-			o.inheritAll() // it may have happened nevertheless
-			return err
-		}
-		units += loss.Units
-		for _, id := range loss.Jobs {
-			o.signals.NoteEndedInputs(id, loss.Told[id])
-			o.scheduler.Reread(id)
-			o.signals.MarkDue(id)
-			o.signals.NotifyWatchers(id)
-		}
-		for _, h := range loss.SetAside {
-			o.log.Error("unit set aside: its workers died while they ran it", "job", h.Job, "unit", h.Unit)
-		}
-		if loss.Done {
-			break
-		}
-	}
-	if err := o.settleSlots(ctx, s); err != nil {
-		return err
-	}
-	if units > 0 {
-		o.log.Warn("worker lost", "session", s.Session, "units", units)
-	}
-	return nil
-}
-
-// settleSlots stops counting what a session held that was given up, or has gone
-// elsewhere: then its slots went with it, and how many are left here is read
-// anew first. If it was here since, that is not over.
-func (o *Orchestrator) settleSlots(ctx context.Context, ref nodes.SessionRef) error {
-	s, held := o.scheduler.Sessions.Away(ref)
-	for job := range held {
-		err := o.grants.Refresh(ctx, job)
-		if errs.KindOf(err) == errs.NotFound && err != nil {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		o.signals.MarkDue(job)
-	}
-	if s != nil {
-		o.scheduler.Sessions.Forget(s)
-	}
-	return nil
-}
 
 // wakeLoop looks for work whenever another orchestrator says that there is some.
 // The watch is armed before the look, so that nothing falls in between.
@@ -119,7 +46,7 @@ func (o *Orchestrator) wakeLoop(ctx context.Context) {
 // pollLoop is the net under everything that is otherwise told.
 func (o *Orchestrator) pollLoop(ctx context.Context) {
 	supervise.CallEvery(ctx, supervise.WithJitter(o.config.Poll), func() {
-		o.endSilentStreams()
+		o.fleet.EndSilentStreams()
 		o.supervisor.LogFailure(ctx, "looking for work", o.life.RefreshJobs(ctx, o.members.SeenRuns))
 		o.scheduler.Grants.PollCalls(o.members.IsOnlyNode())
 		o.supervisor.LogFailure(ctx, "asking for the fleet's slots", o.grants.AskForCalls(ctx))

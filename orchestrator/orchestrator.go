@@ -12,12 +12,17 @@ package orchestrator
 import (
 	"cmp"
 	"context"
-	"errors"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/coditect/mapreduce/orchestrator/commit"
+
+	"github.com/coditect/mapreduce/orchestrator/fleet"
+
+	mathrand "math/rand/v2"
 
 	"github.com/coditect/mapreduce/orchestrator/grant"
 
@@ -211,6 +216,8 @@ type Orchestrator struct {
 	log        *slog.Logger
 	scheduler  *schedule.Scheduler
 	grants     *grant.Manager
+	fleet      *fleet.Fleet // of workers
+	committer  *commit.Committer
 	signals    notify.Jobs
 	access     access.Rules
 	specs      *jobspec.Finder // of jobs
@@ -220,16 +227,8 @@ type Orchestrator struct {
 	intake     *ingest.Intake
 	reader     *read.Reader
 	checker    *verify.Checker // of outputs
-	started    chan struct{}
-	ready      sync.Once
-
-	streams           sync.WaitGroup // of workers
-	recordLookupSlots chan struct{}  // full while so many reduces' records are looked for
 
 	polledLast mapreduce.JobID // of polls only
-
-	mu      sync.Mutex    // guards the variables below
-	leaving chan struct{} // closed once no stream is admitted any more
 }
 
 var (
@@ -244,9 +243,7 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 		return nil, err
 	}
 	o := &Orchestrator{
-		jobs: j, config: c, log: c.Logger, started: make(chan struct{}),
-		recordLookupSlots: make(chan struct{}, maxWanting),
-		leaving:           make(chan struct{}),
+		jobs: j, config: c, log: c.Logger,
 	}
 	o.supervisor = supervise.New(j, &o.signals, supervise.Config{Logger: c.Logger, Grace: c.Grace, Lease: c.Lease, Beat: c.Beat})
 	o.members = cluster.New(j, clusterHost{o}, o.supervisor, cluster.Config{Beat: c.Beat, Lease: c.Lease, Grace: c.Grace, Seal: c.Seal, Logger: c.Logger})
@@ -265,10 +262,18 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 		SealJob: o.life.SealAll, Verify: o.checker.VerifyOutput, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge,
 	})
 	o.scheduler = schedule.New(schedule.Config{
-		Node: j.Node(), Limits: c.Limits, Lease: c.Lease, Now: time.Now, NewID: newID, Jitter: rand.Float64, Primed: o.signals.MarkDue,
+		Node: j.Node(), Limits: c.Limits, Lease: c.Lease, Now: time.Now, NewID: newID, Jitter: mathrand.Float64, Primed: o.signals.MarkDue,
 	})
 	o.grants = grant.New(j, o.scheduler, o.members, &o.signals, o.supervisor, grant.Config{
 		MaxCalls: c.MaxCalls, Poll: c.Poll, Stuck: c.Stuck, WarmFor: c.WarmFor, NewID: newID, Logger: c.Logger,
+	})
+	o.fleet = fleet.New(fleet.Parts{
+		Jobs: j, Scheduler: o.scheduler, Grants: o.grants, Checker: o.checker, Specs: o.specs, Signals: &o.signals, Supervisor: o.supervisor,
+	}, fleet.Config{
+		Lease: c.Lease, Heartbeat: c.Heartbeat, Grace: c.Grace, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge, Logger: c.Logger,
+	})
+	o.committer = commit.New(commit.Parts{
+		Jobs: j, Scheduler: o.scheduler, Members: o.members, Fleet: o.fleet, WakeUps: o.life, Signals: &o.signals, Supervisor: o.supervisor, Logger: c.Logger,
 	})
 	return o, nil
 }
@@ -283,17 +288,17 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	defer stop(nil)
 	var lanes, loops sync.WaitGroup
 	for range o.config.Lanes {
-		lanes.Go(func() { o.supervisor.RunLoop(work, "lane", o.committerLoop) })
+		lanes.Go(func() { o.supervisor.RunLoop(work, "lane", o.committer.Loop) })
 	}
 	for name, loop := range o.backgroundLoops() {
 		loops.Go(func() { o.supervisor.RunLoop(ctx, name, loop) })
 	}
-	o.ready.Do(func() { close(o.started) })
+	o.fleet.Open()
 	<-ctx.Done()
 	loops.Wait()
-	o.drainWorkers()
+	o.fleet.Drain()
 	o.scheduler.Close()
-	stop(errStopped)
+	stop(fleet.ErrStopped)
 	lanes.Wait()
 	return nil
 }
@@ -301,41 +306,13 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 // backgroundLoops are what an orchestrator does beside committing, by name.
 func (o *Orchestrator) backgroundLoops() map[string]func(context.Context) {
 	return map[string]func(context.Context){
-		"beats": o.members.BeatLoop, "failover": o.members.FailoverLoop, "wakes": o.wakeLoop, "polls": o.pollLoop, "keepalive": o.keepaliveLoop, "seals": o.life.SealLoop,
-		"timers": o.life.TimerLoop, "advance": o.life.AdvanceLoop, "limits": o.grants.LimitsLoop, "trim answers": o.trimAnswersLoop,
+		"beats": o.members.BeatLoop, "failover": o.members.FailoverLoop, "wakes": o.wakeLoop, "polls": o.pollLoop, "keepalive": o.fleet.KeepaliveLoop, "seals": o.life.SealLoop,
+		"timers": o.life.TimerLoop, "advance": o.life.AdvanceLoop, "limits": o.grants.LimitsLoop, "trim answers": o.fleet.TrimAnswersLoop,
 	}
 }
 
 // Started returns a channel that closes once the orchestrator moves jobs.
-func (o *Orchestrator) Started() <-chan struct{} { return o.started }
+func (o *Orchestrator) Started() <-chan struct{} { return o.fleet.Opened() }
 
-var errStopped = errors.New("orchestrator stopped")
-
-// drainWorkers tells the workers to connect elsewhere, and waits until they have
-// gone, or for the grace period.
-func (o *Orchestrator) drainWorkers() {
-	o.mu.Lock()
-	close(o.leaving)
-	o.mu.Unlock()
-	for _, s := range o.scheduler.Sessions.All() {
-		s.Peer.Send(&mapreduce.ToWorker{Goodbye: true})
-	}
-	gone := make(chan struct{})
-	go func() {
-		o.streams.Wait()
-		close(gone)
-	}()
-	t := time.NewTimer(o.config.Grace)
-	defer t.Stop()
-	for {
-		select {
-		case <-gone:
-			return
-		case <-t.C:
-			for _, s := range o.scheduler.Sessions.All() {
-				s.Peer.Stop(errStopped)
-			}
-			t.Reset(o.config.Grace) // for one that was being taken up
-		}
-	}
-}
+// newID draws an identifier: of claims, sessions and orchestrators.
+func newID() string { return rand.Text() }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 
+	"github.com/coditect/mapreduce/orchestrator/fleet"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
 	"github.com/coditect/mapreduce/store/jobs/nodes"
@@ -15,7 +17,7 @@ type clusterHost struct{ o *Orchestrator }
 
 // LookAtTrees implements cluster.Host.
 func (h clusterHost) LookAtTrees() {
-	for _, id := range h.o.inheritAll() {
+	for _, id := range h.o.fleet.LookAtTrees() {
 		h.o.signals.MarkDue(id)
 	}
 }
@@ -30,7 +32,7 @@ func (h clusterHost) GrantsFreed() {
 
 // ExpireSession implements cluster.Host.
 func (h clusterHost) ExpireSession(ctx context.Context, s nodes.SessionRef, running map[mapreduce.Held]bool) error {
-	return h.o.expireSession(ctx, s, running)
+	return h.o.fleet.ExpireSession(ctx, s, running)
 }
 
 // initialSlots is how many of a new job's slots this node is granted at once:
@@ -118,4 +120,22 @@ func (l lifeScheduler) AdjustGrants(ctx context.Context, id mapreduce.JobID) err
 // PrimePrefix implements lifecycle.Scheduler.
 func (l lifeScheduler) PrimePrefix(ctx context.Context, id mapreduce.JobID) error {
 	return l.o.grants.PrimePrefix(ctx, id)
+}
+
+// MaxTransfers is how many blobs a session may get at once, and how many it may put.
+const MaxTransfers = fleet.MaxTransfers
+
+// Work implements mapreduce.Fleet.
+func (o *Orchestrator) Work(ctx context.Context, stream mapreduce.WorkStream) error {
+	return o.fleet.Work(ctx, stream)
+}
+
+// GetBlob implements mapreduce.Fleet.
+func (o *Orchestrator) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
+	return o.fleet.GetBlob(ctx, q, take)
+}
+
+// PutBlob implements mapreduce.Fleet.
+func (o *Orchestrator) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+	return o.fleet.PutBlob(ctx, q, next)
 }

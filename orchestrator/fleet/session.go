@@ -1,4 +1,4 @@
-package orchestrator
+package fleet
 
 import (
 	"cmp"
@@ -35,12 +35,12 @@ func (s *workerStream) Send(m *mapreduce.ToWorker) { s.out.put(m) }
 func (s *workerStream) Stop(why error) { s.stop(why) }
 
 // Work implements mapreduce.Fleet.
-func (o *Orchestrator) Work(ctx context.Context, stream mapreduce.WorkStream) error {
-	if err := o.admitStream(ctx); err != nil {
+func (f *Fleet) Work(ctx context.Context, stream mapreduce.WorkStream) error {
+	if err := f.admitStream(ctx); err != nil {
 		return err
 	}
-	defer o.streams.Done()
-	first, err := o.receiveHello(ctx, stream)
+	defer f.streams.Done()
+	first, err := f.receiveHello(ctx, stream)
 	if err != nil {
 		return err
 	}
@@ -49,36 +49,36 @@ func (o *Orchestrator) Work(ctx context.Context, stream mapreduce.WorkStream) er
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	s, err := o.bindSession(ctx, first, stop)
+	s, err := f.bindSession(ctx, first, stop)
 	if err != nil {
 		return err
 	}
-	clean, err := o.serveSession(ctx, s, first, stream)
-	o.handleStreamEnd(s, clean)
+	clean, err := f.serveSession(ctx, s, first, stream)
+	f.handleStreamEnd(s, clean)
 	return err
 }
 
 // receiveHello returns what a worker says first. One that says nothing for the lease is
 // sent away, and all are when the orchestrator leaves.
-func (o *Orchestrator) receiveHello(ctx context.Context, stream mapreduce.WorkStream) (*mapreduce.FromWorker, error) {
+func (f *Fleet) receiveHello(ctx context.Context, stream mapreduce.WorkStream) (*mapreduce.FromWorker, error) {
 	var m *mapreduce.FromWorker
 	var err error
 	said := make(chan struct{})
-	o.streams.Go(func() { // Recv ends when the stream does, which may be after first
+	f.streams.Go(func() { // Recv ends when the stream does, which may be after first
 		defer close(said)
-		err = o.supervisor.ContainPanic(ctx, "greeting a worker", func() (err error) {
+		err = f.supervisor.ContainPanic(ctx, "greeting a worker", func() (err error) {
 			m, err = stream.Recv()
 			return err
 		})
 	})
-	t := time.NewTimer(o.config.Lease)
+	t := time.NewTimer(f.config.Lease)
 	defer t.Stop()
 	select {
 	case <-said:
 		return m, err
 	case <-t.C:
 		return nil, errSilent
-	case <-o.leaving:
+	case <-f.leaving:
 		return nil, errLeaving
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
@@ -89,19 +89,19 @@ var errLeaving = errs.New(errs.Unavailable, "this orchestrator is leaving; conne
 
 // serveSession carries a bound session until its stream ends, and reports whether the
 // worker ended it in order. Nobody waits for a worker that does not read.
-func (o *Orchestrator) serveSession(ctx context.Context, s *workerStream, first *mapreduce.FromWorker, stream mapreduce.WorkStream) (clean bool, err error) {
+func (f *Fleet) serveSession(ctx context.Context, s *workerStream, first *mapreduce.FromWorker, stream mapreduce.WorkStream) (clean bool, err error) {
 	sent, received := make(chan error, 1), make(chan error, 1)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	o.streams.Add(2) // Send and Recv end when the stream does, which may be after serve
+	f.streams.Add(2) // Send and Recv end when the stream does, which may be after serve
 	go func() {
-		defer o.streams.Done()
-		received <- o.supervisor.ContainPanic(ctx, "hearing a worker", func() error { return o.receiveMessages(ctx, s, first, stream) }, "session", s.ID)
+		defer f.streams.Done()
+		received <- f.supervisor.ContainPanic(ctx, "hearing a worker", func() error { return f.receiveMessages(ctx, s, first, stream) }, "session", s.ID)
 	}()
 	go func() {
-		defer o.streams.Done()
-		sent <- o.supervisor.ContainPanic(ctx, "telling a worker", func() error {
-			return s.out.sendQueued(stream, func(m *mapreduce.ToWorker, err error) { o.blameUnsent(s, m, err) })
+		defer f.streams.Done()
+		sent <- f.supervisor.ContainPanic(ctx, "telling a worker", func() error {
+			return s.out.sendQueued(stream, func(m *mapreduce.ToWorker, err error) { f.blameUnsent(s, m, err) })
 		}, "session", s.ID)
 	}()
 	select {
@@ -123,19 +123,19 @@ func (o *Orchestrator) serveSession(ctx context.Context, s *workerStream, first 
 }
 
 // admitStream admits a stream while the orchestrator runs.
-func (o *Orchestrator) admitStream(ctx context.Context) error {
+func (f *Fleet) admitStream(ctx context.Context) error {
 	select {
-	case <-o.started:
+	case <-f.started:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	select {
-	case <-o.leaving:
+	case <-f.leaving:
 		return errLeaving
 	default:
-		o.streams.Add(1)
+		f.streams.Add(1)
 		return nil
 	}
 }
@@ -163,9 +163,9 @@ func checkHello(h *mapreduce.Hello) error {
 
 // bindSession takes a worker's session up, and puts it on the scheduler. A worker that
 // drains is told so from the start: it must be given nothing.
-func (o *Orchestrator) bindSession(ctx context.Context, first *mapreduce.FromWorker, stop context.CancelCauseFunc) (*workerStream, error) {
+func (f *Fleet) bindSession(ctx context.Context, first *mapreduce.FromWorker, stop context.CancelCauseFunc) (*workerStream, error) {
 	hello := first.Hello
-	before, _, err := o.jobs.Nodes.Epoch(ctx, hello.Session)
+	before, _, err := f.jobs.Nodes.Epoch(ctx, hello.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -173,56 +173,56 @@ func (o *Orchestrator) bindSession(ctx context.Context, first *mapreduce.FromWor
 	// removed in between: the clock makes that so, and nothing rests on its
 	// being right.
 	epoch := max(before, time.Now().UnixMicro()) + 1
-	o.scheduler.Sessions.Supersede(hello.Session, epoch)
-	b, err := o.jobs.Sessions.Bind(ctx, hello, epoch)
+	f.scheduler.Sessions.Supersede(hello.Session, epoch)
+	b, err := f.jobs.Sessions.Bind(ctx, hello, epoch)
 	if err != nil {
-		o.handleUnbound(hello.Session, before, epoch)
+		f.handleUnbound(hello.Session, before, epoch)
 		return nil, err
 	}
 	s := &workerStream{
 		out: newOutbox(), stop: stop, life: ctx, checking: make(chan struct{}, maxChecking),
 	}
 	s.Session = schedule.NewSession(hello, b.Epoch, first.Drain, s)
-	silence := o.config.maxWorkerSilence()
+	silence := f.maxWorkerSilence()
 	if hello.Embedded {
 		silence = 0 // there is no other orchestrator for it
 	}
 	s.out.put(&mapreduce.ToWorker{Welcome: &mapreduce.Welcome{
-		Node: o.jobs.Node(), Epoch: b.Epoch, Heartbeat: o.config.Heartbeat, Drop: b.Drop, Silence: silence,
+		Node: f.jobs.Node(), Epoch: b.Epoch, Heartbeat: f.config.Heartbeat, Drop: b.Drop, Silence: silence,
 	}})
-	if !o.scheduler.Sessions.Enter(s.Session, b.Kept) {
-		o.handleUnbound(s.ID, s.Epoch)
+	if !f.scheduler.Sessions.Enter(s.Session, b.Kept) {
+		f.handleUnbound(s.ID, s.Epoch)
 	}
-	o.scheduler.Grants.MarkCallsDue() // some may have come with the session
-	if err := o.grants.AskForCalls(ctx); err != nil {
-		o.supervisor.LogFailure(ctx, "asking for the fleet's slots", err)
+	f.scheduler.Grants.MarkCallsDue() // some may have come with the session
+	if err := f.grants.AskForCalls(ctx); err != nil {
+		f.supervisor.LogFailure(ctx, "asking for the fleet's slots", err)
 	}
 	for _, id := range b.Jobs {
-		o.scheduler.Reread(id)
+		f.scheduler.Reread(id)
 	}
-	for _, id := range o.scheduler.Running() {
-		o.signals.MarkDue(id) // it may lack slots that it had no use for before
+	for _, id := range f.scheduler.Running() {
+		f.signals.MarkDue(id) // it may lack slots that it had no use for before
 	}
-	o.log.Info("worker bound", "session", s.ID, "slots", s.Slots, "kept", len(b.Kept), "dropped", len(b.Drop))
+	f.config.Logger.Info("worker bound", "session", s.ID, "slots", s.Slots, "kept", len(b.Kept), "dropped", len(b.Drop))
 	return s, nil
 }
 
 // handleUnbound sees to a session that could not be taken up, or not for certain: if
 // its worker does not come back, nobody else here knows of it.
-func (o *Orchestrator) handleUnbound(id mapreduce.SessionID, epochs ...int64) {
+func (f *Fleet) handleUnbound(id mapreduce.SessionID, epochs ...int64) {
 	for _, e := range epochs {
-		o.expireAfter(nodes.SessionRef{Session: id, Node: o.jobs.Node(), Epoch: e}, nil, o.config.Grace)
+		f.expireAfter(nodes.SessionRef{Session: id, Node: f.jobs.Node(), Epoch: e}, nil, f.config.Grace)
 	}
 }
 
 // receiveMessages takes what a worker says until its stream ends, with its first message
 // the rest of what that says.
-func (o *Orchestrator) receiveMessages(ctx context.Context, s *workerStream, first *mapreduce.FromWorker, stream mapreduce.WorkStream) error {
-	if err := o.handleMessage(ctx, s, first); err != nil {
+func (f *Fleet) receiveMessages(ctx context.Context, s *workerStream, first *mapreduce.FromWorker, stream mapreduce.WorkStream) error {
+	if err := f.handleMessage(ctx, s, first); err != nil {
 		return err
 	}
 	for {
-		s.idleTimer.startWaiting(o.supervisor.StoreUptime())
+		s.idleTimer.startWaiting(f.supervisor.StoreUptime())
 		m, err := stream.Recv()
 		s.idleTimer.stopWaiting()
 		if errors.Is(err, io.EOF) {
@@ -231,7 +231,7 @@ func (o *Orchestrator) receiveMessages(ctx context.Context, s *workerStream, fir
 		if err != nil {
 			return err
 		}
-		if err := o.handleMessage(ctx, s, m); err != nil {
+		if err := f.handleMessage(ctx, s, m); err != nil {
 			return err
 		}
 	}
@@ -240,42 +240,42 @@ func (o *Orchestrator) receiveMessages(ctx context.Context, s *workerStream, fir
 // handleMessage takes one message: reports, signs of life, and requests for tokens. What may
 // take long has streams of its own, such as looking for a text or an answer, or
 // storing what a unit has done: so it delays no other unit's report.
-func (o *Orchestrator) handleMessage(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) error {
-	suspects, err := o.hearReports(ctx, s, m)
+func (f *Fleet) handleMessage(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) error {
+	suspects, err := f.hearReports(ctx, s, m)
 	if err != nil {
 		return err
 	}
 	if len(suspects) > 0 {
-		err := o.supervisor.RetryStoreCall(ctx, "noting which units have begun", func() error { return o.jobs.Sessions.Started(ctx, suspects) })
+		err := f.supervisor.RetryStoreCall(ctx, "noting which units have begun", func() error { return f.jobs.Sessions.Started(ctx, suspects) })
 		if err != nil {
 			return err
 		}
 	}
-	return o.grants.RaiseReservations(ctx, s.Session, m.Reserve)
+	return f.grants.RaiseReservations(ctx, s.Session, m.Reserve)
 }
 
 // hearReports enters a message on the scheduler, with those of its reports whose outputs
 // were checked at once; the others follow once they were. It returns what board.Apply
 // does.
-func (o *Orchestrator) hearReports(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) ([]mapreduce.Held, error) {
-	later, err := o.checkQuick(ctx, s, m)
+func (f *Fleet) hearReports(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) ([]mapreduce.Held, error) {
+	later, err := f.checkQuick(ctx, s, m)
 	if err != nil {
 		return nil, err
 	}
-	suspects := o.scheduler.Sessions.Apply(s.Session, m)
-	return suspects, o.checkLater(ctx, s, later)
+	suspects := f.scheduler.Sessions.Apply(s.Session, m)
+	return suspects, f.checkLater(ctx, s, later)
 }
 
 // blameUnsent blames the units of a message that could not be sent for what it was, not
 // for want of a connection: handed out again they would break the next stream.
-func (o *Orchestrator) blameUnsent(s *workerStream, m *mapreduce.ToWorker, err error) {
+func (f *Fleet) blameUnsent(s *workerStream, m *mapreduce.ToWorker, err error) {
 	if errs.KindOf(err) != errs.Invalid {
 		return
 	}
 	for i := range m.Assignments {
 		a := &m.Assignments[i]
-		o.log.Error("a unit cannot be handed out", "job", a.Job, "unit", a.Unit, "attempt", a.Attempt, "session", s.ID, "error", err)
-		o.scheduler.Sessions.EnterReportFor(s.Session, &mapreduce.Report{
+		f.config.Logger.Error("a unit cannot be handed out", "job", a.Job, "unit", a.Unit, "attempt", a.Attempt, "session", s.ID, "error", err)
+		f.scheduler.Sessions.EnterReportFor(s.Session, &mapreduce.Report{
 			Job: a.Job, Unit: a.Unit, Attempt: a.Attempt, Outcome: mapreduce.Returned,
 			Errors: []string{"it could not be handed out: " + err.Error()},
 		}, true)
@@ -284,29 +284,29 @@ func (o *Orchestrator) blameUnsent(s *workerStream, m *mapreduce.ToWorker, err e
 
 // handleStreamEnd deals with a stream that has ended: the worker has the grace period to
 // come back, unless it said goodbye and holds nothing.
-func (o *Orchestrator) handleStreamEnd(s *workerStream, clean bool) {
-	running, done, ok := o.scheduler.Sessions.Leave(s.Session)
+func (f *Fleet) handleStreamEnd(s *workerStream, clean bool) {
+	running, done, ok := f.scheduler.Sessions.Leave(s.Session)
 	if !ok {
 		return // taken up again already
 	}
-	grace := o.config.Grace
+	grace := f.config.Grace
 	if clean && done {
 		grace = 0
 	}
-	o.log.Info("worker left", "session", s.ID, "clean", clean, "running", len(running))
-	o.supervisor.AfterGrace(grace, func(ctx context.Context) { o.expireLostSession(ctx, s.Session, running) })
+	f.config.Logger.Info("worker left", "session", s.ID, "clean", clean, "running", len(running))
+	f.supervisor.AfterGrace(grace, func(ctx context.Context) { f.expireLostSession(ctx, s.Session, running) })
 }
 
 // expireLostSession expires a session whose worker did not come back in time. If it did, or
 // went elsewhere, nothing is left to do here but to forget it.
-func (o *Orchestrator) expireLostSession(ctx context.Context, s *schedule.Session, running map[mapreduce.Held]bool) {
-	err := o.expireSession(ctx, nodes.SessionRef{Session: s.ID, Node: o.jobs.Node(), Epoch: s.Epoch}, running)
+func (f *Fleet) expireLostSession(ctx context.Context, s *schedule.Session, running map[mapreduce.Held]bool) {
+	err := f.ExpireSession(ctx, nodes.SessionRef{Session: s.ID, Node: f.jobs.Node(), Epoch: s.Epoch}, running)
 	if err != nil {
-		o.supervisor.LogFailure(ctx, "expiring a session; trying again", err, "session", s.ID)
-		o.supervisor.AfterGrace(time.Second, func(ctx context.Context) { o.expireLostSession(ctx, s, running) })
+		f.supervisor.LogFailure(ctx, "expiring a session; trying again", err, "session", s.ID)
+		f.supervisor.AfterGrace(time.Second, func(ctx context.Context) { f.expireLostSession(ctx, s, running) })
 		return
 	}
-	o.scheduler.Sessions.Forget(s)
+	f.scheduler.Sessions.Forget(s)
 }
 
 // An outbox holds what a session is to be told, until its sender gets to it.

@@ -1,4 +1,4 @@
-package orchestrator
+package fleet
 
 import (
 	"context"
@@ -14,77 +14,77 @@ const maxChecking = 64
 // checkQuick checks the reports of a message as far as all that takes is at hand,
 // and takes those off the message that take more. No output goes to the store
 // unchecked: what a report says of one that is refused becomes a failure.
-func (o *Orchestrator) checkQuick(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) ([]mapreduce.Report, error) {
-	given := o.scheduler.Sessions.AssignedInputs(s.Session, m.Reports)
+func (f *Fleet) checkQuick(ctx context.Context, s *workerStream, m *mapreduce.FromWorker) ([]mapreduce.Report, error) {
+	given := f.scheduler.Sessions.AssignedInputs(s.Session, m.Reports)
 	var now, later []mapreduce.Report
 	for i, rep := range m.Reports {
 		why := verify.CheckReport(&rep)
 		switch g := verify.Given(given[i]); {
 		case why != nil:
-			o.refuseReport(s, &rep, why)
+			f.refuseReport(s, &rep, why)
 		case rep.Outcome != mapreduce.Done:
 		case !g.ChecksQuickly(&rep):
 			later = append(later, rep)
 			continue
 		default:
-			if err := o.checkDone(ctx, s, &rep, g); err != nil {
+			if err := f.checkDone(ctx, s, &rep, g); err != nil {
 				return nil, err
 			}
 		}
 		now = append(now, rep)
 	}
 	m.Reports = now
-	o.scheduler.Sessions.NoteArrived(s.Session, later)
+	f.scheduler.Sessions.NoteArrived(s.Session, later)
 	return later, nil
 }
 
 // checkLater checks reports beside the stream, so that those behind them need not
 // wait. What is not checked when the stream ends, the worker reports again.
-func (o *Orchestrator) checkLater(ctx context.Context, s *workerStream, reports []mapreduce.Report) error {
+func (f *Fleet) checkLater(ctx context.Context, s *workerStream, reports []mapreduce.Report) error {
 	for _, rep := range reports {
 		select {
 		case s.checking <- struct{}{}:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		o.streams.Go(func() {
+		f.streams.Go(func() {
 			defer func() { <-s.checking }()
-			o.checkOne(ctx, s, &rep)
+			f.checkOne(ctx, s, &rep)
 		})
 	}
 	return nil
 }
 
 // checkOne checks one report when it is its turn, and enters it on the scheduler.
-func (o *Orchestrator) checkOne(ctx context.Context, s *workerStream, rep *mapreduce.Report) {
-	leave, err := o.checker.WaitTurn(ctx)
+func (f *Fleet) checkOne(ctx context.Context, s *workerStream, rep *mapreduce.Report) {
+	leave, err := f.checker.WaitTurn(ctx)
 	if err != nil {
 		return
 	}
 	defer leave()
-	if err := o.checkDone(ctx, s, rep, verify.Given{}); err != nil {
+	if err := f.checkDone(ctx, s, rep, verify.Given{}); err != nil {
 		if ctx.Err() == nil {
 			s.stop(err) // as it would if the stream had waited
 		}
 		return
 	}
-	o.scheduler.Sessions.EnterChecked(s.Session, rep)
+	f.scheduler.Sessions.EnterChecked(s.Session, rep)
 }
 
 // CheckReported checks the output of a report, and makes one that is refused a failure
 // of its attempt, which another worker may run. The error is that of the stream.
-func (o *Orchestrator) checkDone(ctx context.Context, s *workerStream, rep *mapreduce.Report, g verify.Given) error {
-	why, err := o.checker.CheckReported(ctx, s.ID, rep, g)
+func (f *Fleet) checkDone(ctx context.Context, s *workerStream, rep *mapreduce.Report, g verify.Given) error {
+	why, err := f.checker.CheckReported(ctx, s.ID, rep, g)
 	if err == nil && why != nil {
-		o.refuseReport(s, rep, why)
+		f.refuseReport(s, rep, why)
 	}
 	return err
 }
 
-// RefuseReport makes a report one of a failure, and notes whose it was.
-func (o *Orchestrator) refuseReport(s *workerStream, rep *mapreduce.Report, why error) {
+// refuseReport makes a report one of a failure, and notes whose it was.
+func (f *Fleet) refuseReport(s *workerStream, rep *mapreduce.Report, why error) {
 	if verify.RefuseReport(s.ID, rep, why) {
-		o.log.Warn("output refused", "session", s.ID, "refused", o.scheduler.Sessions.CountRefused(s.Session),
+		f.config.Logger.Warn("output refused", "session", s.ID, "refused", f.scheduler.Sessions.CountRefused(s.Session),
 			"job", rep.Job, "unit", rep.Unit, "attempt", rep.Attempt, "err", why)
 	}
 }

@@ -1,4 +1,4 @@
-package orchestrator
+package commit
 
 import (
 	"context"
@@ -26,11 +26,11 @@ const refillTo = 512
 const refillBeside = 128
 
 // scanQueues reads on in a job's queues.
-func (o *Orchestrator) scanQueues(ctx context.Context, r *schedule.Job) {
-	b := o.scheduler
+func (c *Committer) scanQueues(ctx context.Context, r *schedule.Job) {
+	b := c.scheduler
 	cursors, shards, level, crowded := b.ScanPosition(r)
-	s := scanner{o: o, job: r.ID, limit: refillTo/int(shards) + 1}
-	s.part, s.parts = o.queueStart(crowded)
+	s := scanner{committer: c, job: r.ID, limit: refillTo/int(shards) + 1}
+	s.part, s.parts = c.queueStart(crowded)
 	if s.parts > 1 {
 		s.limit = refillBeside/int(shards) + 1
 	}
@@ -39,7 +39,7 @@ func (o *Orchestrator) scanQueues(ctx context.Context, r *schedule.Job) {
 	}
 	for i := range cursors {
 		if err := s.readQueue(ctx, int64(i), &cursors[i]); err != nil {
-			o.supervisor.LogFailure(ctx, "reading a queue", err, "job", r.ID)
+			c.supervisor.LogFailure(ctx, "reading a queue", err, "job", r.ID)
 			b.ApplyScan(r, nil, nil)
 			return
 		}
@@ -49,8 +49,8 @@ func (o *Orchestrator) scanQueues(ctx context.Context, r *schedule.Job) {
 
 // queueStart returns where in a long queue this orchestrator begins, of how many: 0 is
 // the front, and 1 would be the end.
-func (o *Orchestrator) queueStart(crowded bool) (at float64, nodes int) {
-	rank, of := o.members.QueuePlace()
+func (c *Committer) queueStart(crowded bool) (at float64, nodes int) {
+	rank, of := c.members.QueuePlace()
 	if of > 1 && crowded {
 		return rand.Float64(), of
 	}
@@ -59,19 +59,19 @@ func (o *Orchestrator) queueStart(crowded bool) (at float64, nodes int) {
 
 // A scanner is one reading of a job's queues.
 type scanner struct {
-	o     *Orchestrator
-	job   mapreduce.JobID
-	again bool // from the beginning: what came back is read as well
-	part  float64
-	parts int
-	limit int
-	found []records.Candidate
+	committer *Committer
+	job       mapreduce.JobID
+	again     bool // from the beginning: what came back is read as well
+	part      float64
+	parts     int
+	limit     int
+	found     []records.Candidate
 }
 
 // readQueue reads on in one queue.
 func (s *scanner) readQueue(ctx context.Context, shard int64, c *schedule.Cursor) error {
 	st := queue.Stretch{Shard: shard, From: c.At, To: c.To, Returned: s.again, Limit: s.limit}
-	found, more, err := s.o.jobs.Queue.Scan(ctx, s.job, st)
+	found, more, err := s.committer.jobs.Queue.Scan(ctx, s.job, st)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (s *scanner) readQueue(ctx context.Context, shard int64, c *schedule.Cursor
 
 // readApart reads a long queue from this orchestrator's place in it.
 func (s *scanner) readApart(ctx context.Context, st queue.Stretch, first int64, c *schedule.Cursor) error {
-	last, err := s.o.jobs.Queue.Last(ctx, s.job, st)
+	last, err := s.committer.jobs.Queue.Last(ctx, s.job, st)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (s *scanner) readApart(ctx context.Context, st queue.Stretch, first int64, 
 	c.At = first + int64(s.part*span)
 	c.Wrap, c.Own = c.At, c.At+int64(span/float64(s.parts))
 	st.From, st.Returned = c.At, false
-	found, more, err := s.o.jobs.Queue.Scan(ctx, s.job, st)
+	found, more, err := s.committer.jobs.Queue.Scan(ctx, s.job, st)
 	if err != nil {
 		return err
 	}

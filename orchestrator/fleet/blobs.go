@@ -1,4 +1,4 @@
-package orchestrator
+package fleet
 
 import (
 	"bytes"
@@ -31,17 +31,17 @@ const (
 )
 
 // GetBlob implements mapreduce.Fleet.
-func (o *Orchestrator) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
-	ctx, s, end, err := o.beginTransfer(ctx, q, func(s *workerStream) *int { return &s.gets })
+func (f *Fleet) GetBlob(ctx context.Context, q *mapreduce.BlobRequest, take func([]byte) error) error {
+	ctx, s, end, err := f.beginTransfer(ctx, q, func(s *workerStream) *int { return &s.gets })
 	if err != nil {
 		return err
 	}
 	defer end()
-	if !o.scheduler.Sessions.HoldsAttempt(s, q.Held) {
+	if !f.scheduler.Sessions.HoldsAttempt(s, q.Held) {
 		return notHeld(q)
 	}
 	w := &rangeWriter{start: q.Blob.Start, end: q.Blob.End, take: take}
-	if err = o.sendBlob(ctx, s, q, w); err == nil {
+	if err = f.sendBlob(ctx, s, q, w); err == nil {
 		err = w.flushBuffer()
 	}
 	return transferError(ctx, q, err)
@@ -52,11 +52,11 @@ func notHeld(q *mapreduce.BlobRequest) error {
 }
 
 // sendBlob writes a blob of the unit that a request names.
-func (o *Orchestrator) sendBlob(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, w *rangeWriter) error {
+func (f *Fleet) sendBlob(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, w *rangeWriter) error {
 	if q.Blob.Kind == mapreduce.BlobAnswer {
-		return o.sendAnswer(ctx, s, q, w)
+		return f.sendAnswer(ctx, s, q, w)
 	}
-	u, err := o.jobs.View.Unit(ctx, q.Job, q.Unit)
+	u, err := f.jobs.View.Unit(ctx, q.Job, q.Unit)
 	if err != nil {
 		return err
 	}
@@ -64,20 +64,20 @@ func (o *Orchestrator) sendBlob(ctx context.Context, s *schedule.Session, q *map
 	case u == nil:
 		return notHeld(q)
 	case q.Blob.Kind == mapreduce.BlobText:
-		return o.sendText(ctx, q, u, w)
+		return f.sendText(ctx, q, u, w)
 	case q.Blob.Kind == mapreduce.BlobInputs:
-		return o.sendInputs(ctx, q.Job, u, w)
+		return f.sendInputs(ctx, q.Job, u, w)
 	case q.Blob.Kind == mapreduce.BlobReferred && u.Inputs != nil:
-		return o.sendReferred(ctx, q.Job, u, w)
+		return f.sendReferred(ctx, q.Job, u, w)
 	case q.Blob.Kind == mapreduce.BlobJournal:
-		return o.sendJournal(ctx, s, q, u, w)
+		return f.sendJournal(ctx, s, q, u, w)
 	}
 	return errs.Field("blob.kind", "unit %s has no blob of kind %d that can be got", q.Unit, q.Blob.Kind)
 }
 
 // PutBlob implements mapreduce.Fleet.
-func (o *Orchestrator) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
-	ctx, s, end, err := o.beginTransfer(ctx, q, func(s *workerStream) *int { return &s.puts })
+func (f *Fleet) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+	ctx, s, end, err := f.beginTransfer(ctx, q, func(s *workerStream) *int { return &s.puts })
 	if err != nil {
 		return nil, err
 	}
@@ -85,11 +85,11 @@ func (o *Orchestrator) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, ne
 	var stored *mapreduce.BlobStored
 	switch q.Blob.Kind {
 	case mapreduce.BlobOutput:
-		stored, err = o.putOutput(ctx, q, next)
+		stored, err = f.putOutput(ctx, q, next)
 	case mapreduce.BlobAnswer:
-		stored, err = o.putAnswer(ctx, s, q, next)
+		stored, err = f.putAnswer(ctx, s, q, next)
 	case mapreduce.BlobJournal:
-		stored, err = o.putJournal(ctx, s, q, next)
+		stored, err = f.putJournal(ctx, s, q, next)
 	default:
 		err = errs.Field("blob.kind", "a blob of kind %d cannot be put", q.Blob.Kind)
 	}
@@ -98,13 +98,13 @@ func (o *Orchestrator) PutBlob(ctx context.Context, q *mapreduce.BlobRequest, ne
 
 // beginTransfer admits a transfer of a session whose stream is here: it ends with
 // that stream. Count is what it counts as.
-func (o *Orchestrator) beginTransfer(ctx context.Context, q *mapreduce.BlobRequest, count func(*workerStream) *int) (context.Context, *schedule.Session, func(), error) {
-	if err := o.admitStream(ctx); err != nil {
+func (f *Fleet) beginTransfer(ctx context.Context, q *mapreduce.BlobRequest, count func(*workerStream) *int) (context.Context, *schedule.Session, func(), error) {
+	if err := f.admitStream(ctx); err != nil {
 		return nil, nil, nil, err
 	}
-	s := o.scheduler.Sessions.Bound(q.Session)
+	s := f.scheduler.Sessions.Bound(q.Session)
 	if s == nil {
-		o.streams.Done()
+		f.streams.Done()
 		return nil, nil, nil, errs.New(errs.Aborted, "session %s has no stream to this orchestrator", q.Session)
 	}
 	stream := streamOf(s)
@@ -112,7 +112,7 @@ func (o *Orchestrator) beginTransfer(ctx context.Context, q *mapreduce.BlobReque
 	defer stream.mu.Unlock()
 	n := count(stream)
 	if *n >= MaxTransfers {
-		o.streams.Done()
+		f.streams.Done()
 		err := errs.New(errs.Exhausted, "session %s has %d transfers of this direction under way; end one first", q.Session, *n)
 		err.RetryAfter = transferPause
 		return nil, nil, nil, err
@@ -126,7 +126,7 @@ func (o *Orchestrator) beginTransfer(ctx context.Context, q *mapreduce.BlobReque
 		stream.mu.Lock()
 		*n--
 		stream.mu.Unlock()
-		o.streams.Done()
+		f.streams.Done()
 	}, nil
 }
 
@@ -200,7 +200,7 @@ func (w *rangeWriter) flushBuffer() error {
 }
 
 // sendText writes the text of a unit's document, and of no other.
-func (o *Orchestrator) sendText(ctx context.Context, q *mapreduce.BlobRequest, u *storagev1.Unit, w *rangeWriter) error {
+func (f *Fleet) sendText(ctx context.Context, q *mapreduce.BlobRequest, u *storagev1.Unit, w *rangeWriter) error {
 	src := u.Source
 	switch {
 	case src == nil || mapreduce.UnitKind(u.Kind) == mapreduce.KindDirect:
@@ -215,13 +215,13 @@ func (o *Orchestrator) sendText(ctx context.Context, q *mapreduce.BlobRequest, u
 		end = src.Length
 	}
 	w.at = w.start // only what is wanted is read
-	return o.jobs.Content.TextParts(ctx, q.Job, content.TextRange{SHA256: src.Sha256, Start: q.Blob.Start, End: end, Length: src.Length}, w.write)
+	return f.jobs.Content.TextParts(ctx, q.Job, content.TextRange{SHA256: src.Sha256, Start: q.Blob.Start, End: end, Length: src.Length}, w.write)
 }
 
 // sendInputs writes what a unit takes: the outputs of others, or the documents of a
 // direct unit. No more than some chunks of it are held at a time.
-func (o *Orchestrator) sendInputs(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, w *rangeWriter) error {
-	return o.eachHeader(ctx, id, u, func(in *storagev1.Unit, h *output.InputHeader) error {
+func (f *Fleet) sendInputs(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, w *rangeWriter) error {
+	return f.eachHeader(ctx, id, u, func(in *storagev1.Unit, h *output.InputHeader) error {
 		if w.skipBytes(h.Size()) {
 			return nil
 		}
@@ -232,17 +232,17 @@ func (o *Orchestrator) sendInputs(ctx context.Context, id mapreduce.JobID, u *st
 		if err != nil || w.skipBytes(h.Length) {
 			return err
 		}
-		return o.inputParts(ctx, id, u, in, w.write)
+		return f.inputParts(ctx, id, u, in, w.write)
 	})
 }
 
 // inputParts reads the data of an input of u. What a direct unit takes is its own
 // text; what others take of it is its output.
-func (o *Orchestrator) inputParts(ctx context.Context, id mapreduce.JobID, u, in *storagev1.Unit, visit func([]byte) error) error {
+func (f *Fleet) inputParts(ctx context.Context, id mapreduce.JobID, u, in *storagev1.Unit, visit func([]byte) error) error {
 	if src := in.Source; in == u {
-		return o.jobs.Content.TextParts(ctx, id, content.TextRange{SHA256: src.Sha256, Start: src.Start, End: src.End, Length: src.Length}, visit)
+		return f.jobs.Content.TextParts(ctx, id, content.TextRange{SHA256: src.Sha256, Start: src.Start, End: src.End, Length: src.Length}, visit)
 	}
-	return o.jobs.Content.OutputParts(ctx, id, in, visit)
+	return f.jobs.Content.OutputParts(ctx, id, in, visit)
 }
 
 // eachHeader visits the inputs of a unit in order, with the header of each. The
@@ -250,7 +250,7 @@ func (o *Orchestrator) inputParts(ctx context.Context, id mapreduce.JobID, u, in
 // given that output for its citations alone. One that reads records and merges none
 // is given, behind each output of a tree, all that this only names; one that merges
 // asks for what it needs: see sendReferred.
-func (o *Orchestrator) eachHeader(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(*storagev1.Unit, *output.InputHeader) error) error {
+func (f *Fleet) eachHeader(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, visit func(*storagev1.Unit, *output.InputHeader) error) error {
 	if src := u.Source; src != nil && mapreduce.UnitKind(u.Kind) == mapreduce.KindDirect {
 		return visit(u, &output.InputHeader{
 			Unit: mapreduce.UnitID(u.UnitId), First: u.Index, End: u.Index + 1, Length: src.End - src.Start, SHA256: src.Sha256,
@@ -259,11 +259,11 @@ func (o *Orchestrator) eachHeader(ctx context.Context, id mapreduce.JobID, u *st
 	if u.Inputs == nil {
 		return nil
 	}
-	merges, element, err := o.readsAs(ctx, id, u)
+	merges, element, err := f.readsAs(ctx, id, u)
 	if err != nil {
 		return err
 	}
-	return outputs.EachInput(ctx, o.jobs.Reader(), id, u, func(in *storagev1.Unit) error {
+	return outputs.EachInput(ctx, f.jobs.Reader(), id, u, func(in *storagev1.Unit) error {
 		h, err := headerOf(in)
 		if err != nil {
 			return err
@@ -275,10 +275,10 @@ func (o *Orchestrator) eachHeader(ctx context.Context, id mapreduce.JobID, u *st
 		if err := visit(in, h); err != nil || h.Failed || merges || in.Level == 0 {
 			return err
 		}
-		if only, err := o.onlyNames(ctx, id, in); err != nil || !only {
+		if only, err := f.onlyNames(ctx, id, in); err != nil || !only {
 			return err
 		}
-		return outputs.EachLeaf(ctx, o.jobs.Reader(), id, in, func(leaf *storagev1.Unit) error {
+		return outputs.EachLeaf(ctx, f.jobs.Reader(), id, in, func(leaf *storagev1.Unit) error {
 			h, err := headerOf(leaf)
 			if err != nil {
 				return err
@@ -305,8 +305,8 @@ func headerOf(u *storagev1.Unit) (*output.InputHeader, error) {
 
 // readsAs says how a unit reads outputs: whether it merges records of them, and
 // whether it works on an element of one.
-func (o *Orchestrator) readsAs(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) (merges, element bool, err error) {
-	stage, _, err := o.specs.StageOf(ctx, id, u)
+func (f *Fleet) readsAs(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) (merges, element bool, err error) {
+	stage, _, err := f.specs.StageOf(ctx, id, u)
 	if err != nil || stage == nil {
 		return true, false, err
 	}
@@ -316,13 +316,13 @@ func (o *Orchestrator) readsAs(ctx context.Context, id mapreduce.JobID, u *stora
 
 // onlyNames reports whether the output of a unit only names some of its records. It
 // is held for that, as those of a few units are at a time.
-func (o *Orchestrator) onlyNames(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) (bool, error) {
-	leave, err := o.lookAtRecords(ctx)
+func (f *Fleet) onlyNames(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) (bool, error) {
+	leave, err := f.lookAtRecords(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer leave()
-	data, err := o.jobs.Content.Output(ctx, id, u)
+	data, err := f.jobs.Content.Output(ctx, id, u)
 	if err != nil {
 		return false, err
 	}
@@ -332,10 +332,10 @@ func (o *Orchestrator) onlyNames(ctx context.Context, id mapreduce.JobID, u *sto
 
 // lookAtRecords waits until there is room to hold outputs and find out which records
 // they name.
-func (o *Orchestrator) lookAtRecords(ctx context.Context) (leave func(), err error) {
+func (f *Fleet) lookAtRecords(ctx context.Context) (leave func(), err error) {
 	select {
-	case o.recordLookupSlots <- struct{}{}:
-		return func() { <-o.recordLookupSlots }, nil
+	case f.recordLookupSlots <- struct{}{}:
+		return func() { <-f.recordLookupSlots }, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -344,12 +344,12 @@ func (o *Orchestrator) lookAtRecords(ctx context.Context) (leave func(), err err
 // sendReferred writes the records that the inputs of a unit which merges name without
 // holding them, where more than one input names their entity. While it waits for the
 // worker it holds the output of one unit.
-func (o *Orchestrator) sendReferred(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, w *rangeWriter) error {
-	wanted, err := o.neededRecords(ctx, id, u)
+func (f *Fleet) sendReferred(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit, w *rangeWriter) error {
+	wanted, err := f.neededRecords(ctx, id, u)
 	if err != nil || len(wanted) == 0 {
 		return err
 	}
-	return outputs.SomeReferred(ctx, o.jobs.Reader(), id, wanted, func(u *storagev1.Unit, _ *output.Output, data []byte) error {
+	return outputs.SomeReferred(ctx, f.jobs.Reader(), id, wanted, func(u *storagev1.Unit, _ *output.Output, data []byte) error {
 		sum := sha256.Sum256(data)
 		h := &output.InputHeader{
 			Unit: mapreduce.UnitID(u.UnitId), First: u.Index, End: u.Index + 1, Referred: true,
@@ -368,21 +368,21 @@ func (o *Orchestrator) sendReferred(ctx context.Context, id mapreduce.JobID, u *
 
 // neededRecords returns which records the inputs of a unit name that it needs; none if it
 // merges none. All of these inputs are held for that, of a few units at a time.
-func (o *Orchestrator) neededRecords(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([]output.Open, error) {
-	if merges, _, err := o.readsAs(ctx, id, u); err != nil || !merges {
+func (f *Fleet) neededRecords(ctx context.Context, id mapreduce.JobID, u *storagev1.Unit) ([]output.Open, error) {
+	if merges, _, err := f.readsAs(ctx, id, u); err != nil || !merges {
 		return nil, err
 	}
-	leave, err := o.lookAtRecords(ctx)
+	leave, err := f.lookAtRecords(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	var reduced []*output.Output
-	err = outputs.EachInput(ctx, o.jobs.Reader(), id, u, func(in *storagev1.Unit) error {
+	err = outputs.EachInput(ctx, f.jobs.Reader(), id, u, func(in *storagev1.Unit) error {
 		if in.Level == 0 || mapreduce.UnitState(in.Status) != mapreduce.UnitComplete {
 			return nil
 		}
-		data, err := o.jobs.Content.Output(ctx, id, in)
+		data, err := f.jobs.Content.Output(ctx, id, in)
 		if err != nil {
 			return err
 		}
@@ -394,7 +394,7 @@ func (o *Orchestrator) neededRecords(ctx context.Context, id mapreduce.JobID, u 
 	if err != nil || len(reduced) == 0 {
 		return nil, err
 	}
-	_, s, err := o.specs.StageOf(ctx, id, u)
+	_, s, err := f.specs.StageOf(ctx, id, u)
 	if err != nil {
 		return nil, err
 	}
@@ -403,7 +403,7 @@ func (o *Orchestrator) neededRecords(ctx context.Context, id mapreduce.JobID, u 
 
 // putOutput stores an output of the attempt that a session holds: the store's
 // transactions see to it that it does.
-func (o *Orchestrator) putOutput(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+func (f *Fleet) putOutput(ctx context.Context, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
 	b := &q.Blob
 	switch {
 	case b.Length <= 0 || b.Length > mapreduce.MaxOutput:
@@ -412,11 +412,11 @@ func (o *Orchestrator) putOutput(ctx context.Context, q *mapreduce.BlobRequest, 
 		return nil, errs.Field("blob.sha256", "is missing")
 	}
 	p := &outputPut{
-		orchestrator: o, sum: sha256.New(),
+		fleet: f, sum: sha256.New(),
 		put: &content.Put{Held: q.Held, Session: q.Session, Length: b.Length, SHA256: b.SHA256},
 	}
-	err := o.supervisor.RetryStoreCall(ctx, "looking how much of an output is stored", func() (err error) {
-		p.at, err = o.jobs.Content.Stored(ctx, p.put)
+	err := f.supervisor.RetryStoreCall(ctx, "looking how much of an output is stored", func() (err error) {
+		p.at, err = f.jobs.Content.Stored(ctx, p.put)
 		return err
 	})
 	if err != nil {
@@ -449,11 +449,11 @@ func (o *Orchestrator) putOutput(ctx context.Context, q *mapreduce.BlobRequest, 
 // An outputPut is an output on its way to the store. The last of it is stored only
 // after its hash was found right.
 type outputPut struct {
-	orchestrator *Orchestrator
-	put          *content.Put
-	at           int64  // bytes that are stored
-	buffer       []byte // that follow on those
-	sum          hash.Hash
+	fleet  *Fleet
+	put    *content.Put
+	at     int64  // bytes that are stored
+	buffer []byte // that follow on those
+	sum    hash.Hash
 }
 
 // hashStoredPrefix sums up what is stored already, on which the parts have to follow.
@@ -461,7 +461,7 @@ func (p *outputPut) hashStoredPrefix(ctx context.Context, start int64) error {
 	if start != p.at {
 		return errs.New(errs.Aborted, "the output of unit %s is stored up to byte %d, and comes from byte %d on: ask how much is stored", p.put.Unit, p.at, start)
 	}
-	return p.orchestrator.jobs.Content.PutParts(ctx, p.put, p.at, func(part []byte) error {
+	return p.fleet.jobs.Content.PutParts(ctx, p.put, p.at, func(part []byte) error {
 		p.sum.Write(part)
 		return nil
 	})
@@ -483,8 +483,8 @@ func (p *outputPut) appendPart(ctx context.Context, part []byte) error {
 
 // storeBufferHead stores the beginning of the buffer.
 func (p *outputPut) storeBufferHead(ctx context.Context, data []byte) error {
-	o := p.orchestrator
-	err := o.supervisor.RetryStoreCall(ctx, "storing an output", func() error { return o.jobs.Content.StorePut(ctx, p.put, p.at, data) })
+	f := p.fleet
+	err := f.supervisor.RetryStoreCall(ctx, "storing an output", func() error { return f.jobs.Content.StorePut(ctx, p.put, p.at, data) })
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package orchestrator
+package fleet
 
 import (
 	"context"
@@ -18,33 +18,33 @@ import (
 // assignment in it.
 const messageBytes = 1 << 20
 
-// dispatchUnits sends the units that a turn claimed to their workers, with what they
+// DispatchUnits sends the units that a turn claimed to their workers, with what they
 // work on. A unit whose input cannot be read goes back.
-func (o *Orchestrator) dispatchUnits(ctx context.Context, t *schedule.Task, res *turns.Result) {
+func (f *Fleet) DispatchUnits(ctx context.Context, t *schedule.Task, res *turns.Result) {
 	if len(res.Claimed) == 0 {
 		return
 	}
-	texts, err := o.readInputTexts(ctx, t.Job.ID, res.Claimed)
+	texts, err := f.readInputTexts(ctx, t.Job.ID, res.Claimed)
 	if err != nil {
-		o.supervisor.LogFailure(ctx, "reading documents", err, "job", t.Job.ID)
+		f.supervisor.LogFailure(ctx, "reading documents", err, "job", t.Job.ID)
 	}
 	bySession := make(map[mapreduce.SessionID]*assignmentBatch)
 	for i, c := range res.Claimed {
-		s := o.scheduler.Sessions.KeepClaimed(t, c, texts[i])
+		s := f.scheduler.Sessions.KeepClaimed(t, c, texts[i])
 		if s == nil {
 			continue // gone meanwhile: what expires it gives the unit back
 		}
 		p := bySession[c.Session]
 		if p == nil {
-			o.scheduler.Sessions.Introduce(s, t.Job)
+			f.scheduler.Sessions.Introduce(s, t.Job)
 			p = &assignmentBatch{session: s, message: &mapreduce.ToWorker{}}
 			bySession[c.Session] = p
 		}
-		err := o.supervisor.ContainPanic(ctx, "preparing a unit", func() error { return o.prepareAssignment(ctx, t, c.Unit, texts[i], p) },
+		err := f.supervisor.ContainPanic(ctx, "preparing a unit", func() error { return f.prepareAssignment(ctx, t, c.Unit, texts[i], p) },
 			"job", t.Job.ID, "unit", c.Unit.UnitId)
 		if err != nil {
-			o.supervisor.LogFailure(ctx, "preparing a unit", err, "job", t.Job.ID, "unit", c.Unit.UnitId)
-			o.reportUnprepared(t.Job, s, c.Unit, err)
+			f.supervisor.LogFailure(ctx, "preparing a unit", err, "job", t.Job.ID, "unit", c.Unit.UnitId)
+			f.reportUnprepared(t.Job, s, c.Unit, err)
 		}
 	}
 	for _, p := range bySession {
@@ -53,13 +53,13 @@ func (o *Orchestrator) dispatchUnits(ctx context.Context, t *schedule.Task, res 
 }
 
 // prepareAssignment puts a unit into what its worker is sent.
-func (o *Orchestrator) prepareAssignment(ctx context.Context, t *schedule.Task, u *storagev1.Unit, text []byte, p *assignmentBatch) error {
-	a, failed, err := o.makeAssignment(ctx, t, u, text)
+func (f *Fleet) prepareAssignment(ctx context.Context, t *schedule.Task, u *storagev1.Unit, text []byte, p *assignmentBatch) error {
+	a, failed, err := f.makeAssignment(ctx, t, u, text)
 	switch {
 	case err != nil:
 		return err
 	case failed != nil:
-		o.scheduler.Sessions.EnterReportFor(p.session, failed, false)
+		f.scheduler.Sessions.EnterReportFor(p.session, failed, false)
 	default:
 		p.addAssignment(a)
 	}
@@ -72,15 +72,15 @@ const unpreparedAfter = time.Second
 // reportUnprepared reports in the worker's name that a unit was not run, once the store
 // had the time to recover: that is no fault of the unit's. What it works on being
 // damaged is, and costs it an attempt, or it would come back for ever.
-func (o *Orchestrator) reportUnprepared(r *schedule.Job, s *schedule.Session, u *storagev1.Unit, why error) {
+func (f *Fleet) reportUnprepared(r *schedule.Job, s *schedule.Session, u *storagev1.Unit, why error) {
 	report := mapreduce.Report{
 		Job: r.ID, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Outcome: mapreduce.Returned,
 	}
 	if supervise.IsPermanent(why) {
 		report.Outcome, report.Errors = mapreduce.Errored, []string{"input of the unit: " + why.Error()}
 	}
-	o.signals.CallAt(time.Now().Add(unpreparedAfter), func(context.Context) {
-		o.scheduler.Sessions.EnterReportFor(s, &report, false)
+	f.signals.CallAt(time.Now().Add(unpreparedAfter), func(context.Context) {
+		f.scheduler.Sessions.EnterReportFor(s, &report, false)
 	})
 }
 
@@ -122,14 +122,14 @@ func (p *assignmentBatch) sendBatch() {
 
 // readInputTexts reads what the claimed units work on, all together, but for what is too
 // large for an assignment.
-func (o *Orchestrator) readInputTexts(ctx context.Context, id mapreduce.JobID, claimed []turns.Claimed) ([][]byte, error) {
+func (f *Fleet) readInputTexts(ctx context.Context, id mapreduce.JobID, claimed []turns.Claimed) ([][]byte, error) {
 	ranges := make([]content.TextRange, len(claimed))
 	for i, c := range claimed {
 		if src := c.Unit.Source; src != nil && src.End-src.Start <= mapreduce.MaxAssigned {
 			ranges[i] = content.TextRange{SHA256: src.Sha256, Start: src.Start, End: src.End}
 		}
 	}
-	texts, err := o.jobs.Content.Texts(ctx, id, ranges)
+	texts, err := f.jobs.Content.Texts(ctx, id, ranges)
 	if err != nil {
 		return make([][]byte, len(claimed)), err
 	}
@@ -138,13 +138,13 @@ func (o *Orchestrator) readInputTexts(ctx context.Context, id mapreduce.JobID, c
 
 // makeAssignment returns the assignment of a unit, or of one that failed in the job that
 // this one repeats, its report.
-func (o *Orchestrator) makeAssignment(ctx context.Context, t *schedule.Task, u *storagev1.Unit, text []byte) (a mapreduce.Assignment, failed *mapreduce.Report, err error) {
+func (f *Fleet) makeAssignment(ctx context.Context, t *schedule.Task, u *storagev1.Unit, text []byte) (a mapreduce.Assignment, failed *mapreduce.Report, err error) {
 	a = mapreduce.Assignment{
 		Job: t.Job.ID, Unit: mapreduce.UnitID(u.UnitId), Attempt: int(u.Attempt), Kind: mapreduce.UnitKind(u.Kind),
 		Level: int(u.Level), Stage: t.Stages.StageName(u.Level), Depth: t.Stages.TreeDepth(u.Level), Index: u.Index, Item: u.Item, Timeout: t.Spec.UnitTimeout, Reserved: u.Reserved, Alone: u.Kills > 0,
 	}
 	if u.Woken != "" {
-		if a.WakeCall, err = o.jobs.Queue.WakeCall(ctx, t.Job.ID, a.Unit); err != nil {
+		if a.WakeCall, err = f.jobs.Queue.WakeCall(ctx, t.Job.ID, a.Unit); err != nil {
 			return a, nil, err
 		}
 	}
@@ -153,7 +153,7 @@ func (o *Orchestrator) makeAssignment(ctx context.Context, t *schedule.Task, u *
 		room -= len(a.WakeCall.Answer)
 	}
 	room = max(room, 0)
-	remembered, own, failed, err := o.journalOf(ctx, t.Job.ID, t.Spec, u)
+	remembered, own, failed, err := f.journalOf(ctx, t.Job.ID, t.Spec, u)
 	if err != nil || failed != nil {
 		return a, failed, err
 	}
@@ -166,37 +166,37 @@ func (o *Orchestrator) makeAssignment(ctx context.Context, t *schedule.Task, u *
 		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobJournal, SHA256: sum[:], Length: int64(len(remembered))})
 	}
 	if u.Source != nil && a.Kind != mapreduce.KindDirect {
-		if err := o.assignText(ctx, &a, u, text, room); err != nil {
+		if err := f.assignText(ctx, &a, u, text, room); err != nil {
 			return a, nil, err
 		}
 		room -= len(a.Text.Content)
 	}
-	return a, nil, o.assignInputs(ctx, &a, u, room)
+	return a, nil, f.assignInputs(ctx, &a, u, room)
 }
 
 // assignText adds the text of a unit to its assignment, or names it.
-func (o *Orchestrator) assignText(ctx context.Context, a *mapreduce.Assignment, u *storagev1.Unit, text []byte, room int) (err error) {
+func (f *Fleet) assignText(ctx context.Context, a *mapreduce.Assignment, u *storagev1.Unit, text []byte, room int) (err error) {
 	src := u.Source
 	switch size := src.End - src.Start; {
 	case size > int64(room):
 		a.Blobs = append(a.Blobs, mapreduce.Blob{Kind: mapreduce.BlobText, SHA256: src.Sha256, Length: src.Length, Start: src.Start, End: src.End})
 		text = nil
 	case text == nil && size > 0:
-		text, err = o.jobs.Content.Text(ctx, a.Job, src.Sha256, src.Start, src.End)
+		text, err = f.jobs.Content.Text(ctx, a.Job, src.Sha256, src.Start, src.End)
 	}
 	a.Text = textOf(u, text)
 	return err
 }
 
 // assignInputs adds what a unit takes to its assignment, or names it.
-func (o *Orchestrator) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *storagev1.Unit, room int) error {
+func (f *Fleet) assignInputs(ctx context.Context, a *mapreduce.Assignment, u *storagev1.Unit, room int) error {
 	type input struct {
 		unit   *storagev1.Unit
 		header *output.InputHeader
 	}
 	var inputs []input // as long as they fit
 	var total int64
-	err := o.eachHeader(ctx, a.Job, u, func(in *storagev1.Unit, h *output.InputHeader) error {
+	err := f.eachHeader(ctx, a.Job, u, func(in *storagev1.Unit, h *output.InputHeader) error {
 		if total += h.Size(); total <= int64(room) {
 			inputs = append(inputs, input{in, h})
 		}
@@ -213,7 +213,7 @@ func (o *Orchestrator) assignInputs(ctx context.Context, a *mapreduce.Assignment
 		h := in.header
 		one := mapreduce.Input{Unit: h.Unit, First: h.First, End: h.End, Failed: h.Failed, Referred: h.Referred}
 		if !h.Failed {
-			err := o.inputParts(ctx, a.Job, u, in.unit, func(part []byte) error {
+			err := f.inputParts(ctx, a.Job, u, in.unit, func(part []byte) error {
 				one.Data = append(one.Data, part...)
 				return nil
 			})

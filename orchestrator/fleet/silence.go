@@ -1,4 +1,4 @@
-package orchestrator
+package fleet
 
 import (
 	"context"
@@ -48,12 +48,12 @@ func (h *idleTimer) silentFor(now time.Duration) time.Duration {
 // this orchestrator's.
 func streamOf(s *schedule.Session) *workerStream { return s.Peer.(*workerStream) }
 
-// endSilentStreams ends the streams of workers that have said nothing for the lease.
-func (o *Orchestrator) endSilentStreams() {
-	now := o.supervisor.StoreUptime()
-	for _, s := range o.scheduler.Sessions.All() {
-		if quiet := streamOf(s).idleTimer.silentFor(now); quiet > o.config.Lease {
-			o.log.Warn("worker is silent", "session", s.ID, "for", quiet)
+// EndSilentStreams ends the streams of workers that have said nothing for the lease.
+func (f *Fleet) EndSilentStreams() {
+	now := f.supervisor.StoreUptime()
+	for _, s := range f.scheduler.Sessions.All() {
+		if quiet := streamOf(s).idleTimer.silentFor(now); quiet > f.config.Lease {
+			f.config.Logger.Warn("worker is silent", "session", s.ID, "for", quiet)
 			s.Peer.Stop(errSilent)
 		}
 	}
@@ -67,12 +67,12 @@ const maxSilence = 2500 * time.Millisecond
 // maxWorkerSilence is how long a worker waits for one before it connects elsewhere: then
 // it does so in good time before others take this orchestrator for dead, and give
 // to others what its workers run.
-func (c Config) maxWorkerSilence() time.Duration { return min(c.Lease/2, maxSilence) }
+func (f *Fleet) maxWorkerSilence() time.Duration { return min(f.config.Lease/2, maxSilence) }
 
-// keepaliveLoop gives workers signs of life.
-func (o *Orchestrator) keepaliveLoop(ctx context.Context) {
-	supervise.CallEvery(ctx, o.config.maxWorkerSilence()/3, func() {
-		for _, s := range o.scheduler.Sessions.All() {
+// KeepaliveLoop gives workers signs of life.
+func (f *Fleet) KeepaliveLoop(ctx context.Context) {
+	supervise.CallEvery(ctx, f.maxWorkerSilence()/3, func() {
+		for _, s := range f.scheduler.Sessions.All() {
 			streamOf(s).out.sendKeepalive()
 		}
 	})

@@ -1,4 +1,4 @@
-package orchestrator
+package fleet
 
 import (
 	"context"
@@ -13,11 +13,11 @@ import (
 
 // putAnswer keeps what a model answered a unit of a job that shares answers. They
 // are there to save calls, and are worth no failure: what goes wrong is logged.
-func (o *Orchestrator) putAnswer(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
+func (f *Fleet) putAnswer(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, next func() ([]byte, error)) (*mapreduce.BlobStored, error) {
 	if len(q.Blob.Key) != sha256.Size {
 		return nil, errs.Field("blob.key", "is missing")
 	}
-	t, shares, err := o.answerSharingTenant(ctx, s, q.Held)
+	t, shares, err := f.answerSharingTenant(ctx, s, q.Held)
 	if err != nil {
 		return nil, err
 	}
@@ -28,27 +28,27 @@ func (o *Orchestrator) putAnswer(ctx context.Context, s *schedule.Session, q *ma
 	if err != nil {
 		return nil, err
 	}
-	err = o.jobs.Answers.Keep(ctx, t, q.Blob.Key, data, o.answersSince())
+	err = f.jobs.Answers.Keep(ctx, t, q.Blob.Key, data, f.answersSince())
 	if err == nil {
-		err = o.trimAnswers(ctx, t)
+		err = f.trimAnswers(ctx, t)
 	}
-	o.supervisor.LogFailure(ctx, "keeping the answer of a model", err, "job", q.Job, "unit", q.Unit)
+	f.supervisor.LogFailure(ctx, "keeping the answer of a model", err, "job", q.Job, "unit", q.Unit)
 	return &mapreduce.BlobStored{Length: q.Blob.Length, SHA256: q.Blob.SHA256}, nil
 }
 
 // sendAnswer writes what a model answered another job. One that is damaged is as
 // good as none.
-func (o *Orchestrator) sendAnswer(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, w *rangeWriter) error {
+func (f *Fleet) sendAnswer(ctx context.Context, s *schedule.Session, q *mapreduce.BlobRequest, w *rangeWriter) error {
 	if len(q.Blob.Key) != sha256.Size {
 		return errs.Field("blob.key", "is missing")
 	}
-	t, shares, err := o.answerSharingTenant(ctx, s, q.Held)
+	t, shares, err := f.answerSharingTenant(ctx, s, q.Held)
 	if err != nil {
 		return err
 	}
 	var data []byte
 	if shares {
-		data, err = o.jobs.Answers.Get(ctx, t, q.Blob.Key, o.answersSince())
+		data, err = f.jobs.Answers.Get(ctx, t, q.Blob.Key, f.answersSince())
 	}
 	if err != nil && !supervise.IsPermanent(err) {
 		return err
@@ -62,12 +62,12 @@ func (o *Orchestrator) sendAnswer(ctx context.Context, s *schedule.Session, q *m
 // answerSharingTenant returns whose answers the job of an attempt shares, if it does. The
 // session has to hold the attempt: so no worker can read the answers of tenants
 // that it does not work for.
-func (o *Orchestrator) answerSharingTenant(ctx context.Context, s *schedule.Session, h mapreduce.Held) (mapreduce.TenantID, bool, error) {
-	held, r := o.scheduler.Sessions.FindUnit(s, h)
+func (f *Fleet) answerSharingTenant(ctx context.Context, s *schedule.Session, h mapreduce.Held) (mapreduce.TenantID, bool, error) {
+	held, r := f.scheduler.Sessions.FindUnit(s, h)
 	if held == nil {
 		return "", false, nil
 	}
-	spec, err := o.grants.SpecOf(ctx, r)
+	spec, err := f.grants.SpecOf(ctx, r)
 	if err != nil {
 		return "", false, err
 	}
@@ -76,24 +76,24 @@ func (o *Orchestrator) answerSharingTenant(ctx context.Context, s *schedule.Sess
 
 // answersSince is when an answer must have been kept to count. It is told by a
 // clock that may be wrong: an answer that is too old is no wrong one.
-func (o *Orchestrator) answersSince() time.Time { return time.Now().Add(-o.config.AnswerAge) }
+func (f *Fleet) answersSince() time.Time { return time.Now().Add(-f.config.AnswerAge) }
 
-func (o *Orchestrator) trimAnswers(ctx context.Context, t mapreduce.TenantID) error {
-	return o.jobs.Answers.Trim(ctx, t, o.config.AnswerBytes, o.answersSince())
+func (f *Fleet) trimAnswers(ctx context.Context, t mapreduce.TenantID) error {
+	return f.jobs.Answers.Trim(ctx, t, f.config.AnswerBytes, f.answersSince())
 }
 
 // trimEvery is how often answers that are too old are removed.
 const trimEvery = 10 * time.Minute
 
-// trimAnswersLoop removes answers that are too old.
-func (o *Orchestrator) trimAnswersLoop(ctx context.Context) {
+// TrimAnswersLoop removes answers that are too old.
+func (f *Fleet) TrimAnswersLoop(ctx context.Context) {
 	supervise.CallEvery(ctx, supervise.WithJitter(trimEvery), func() {
-		tenants, err := o.jobs.Answers.Tenants(ctx)
+		tenants, err := f.jobs.Answers.Tenants(ctx)
 		for _, t := range tenants {
 			if err == nil {
-				err = o.trimAnswers(ctx, t)
+				err = f.trimAnswers(ctx, t)
 			}
 		}
-		o.supervisor.LogFailure(ctx, "removing old answers of models", err)
+		f.supervisor.LogFailure(ctx, "removing old answers of models", err)
 	})
 }

@@ -1,0 +1,184 @@
+// Package commit carries out what the schedule decides: it reads queues, commits turns,
+// which take the reports of ended attempts and claim units for the slots that these
+// freed, and has workers told what came of them.
+package commit
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/coditect/mapreduce/orchestrator/cluster"
+	"github.com/coditect/mapreduce/orchestrator/fleet"
+	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/records"
+
+	"github.com/coditect/mapreduce/api/clock"
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/notify"
+	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
+	"github.com/coditect/mapreduce/store"
+	"github.com/coditect/mapreduce/store/failpoint"
+	"github.com/coditect/mapreduce/store/jobs/turns"
+)
+
+// WakeUps wakes units when their time has come.
+type WakeUps interface {
+	// ScheduleWakeUp wakes a unit when it has slept long enough from now.
+	ScheduleWakeUp(id mapreduce.JobID, ref records.SleeperRef)
+}
+
+// Parts are the parts of an orchestrator that a Committer works with. All must be set.
+type Parts struct {
+	Jobs       *jobs.Jobs
+	Scheduler  *schedule.Scheduler
+	Members    *cluster.Membership
+	Fleet      *fleet.Fleet
+	WakeUps    WakeUps
+	Signals    *notify.Jobs
+	Supervisor *supervise.Supervisor
+	Logger     *slog.Logger
+}
+
+// A Committer carries out what the scheduler decides. Its methods are safe for
+// concurrent use.
+type Committer struct {
+	jobs       *jobs.Jobs
+	scheduler  *schedule.Scheduler
+	members    *cluster.Membership
+	fleet      *fleet.Fleet
+	wakeUps    WakeUps
+	signals    *notify.Jobs
+	supervisor *supervise.Supervisor
+	log        *slog.Logger
+}
+
+// New returns a committer.
+func New(p Parts) *Committer {
+	return &Committer{
+		jobs: p.Jobs, scheduler: p.Scheduler, members: p.Members, fleet: p.Fleet, wakeUps: p.WakeUps,
+		signals: p.Signals, supervisor: p.Supervisor, log: p.Logger,
+	}
+}
+
+// Loop carries out what the scheduler decides, one task after the other.
+func (c *Committer) Loop(ctx context.Context) {
+	for {
+		t := c.scheduler.NextTask()
+		if t == nil {
+			return
+		}
+		c.carryOut(ctx, t)
+	}
+}
+
+// carryOut does what the scheduler has decided. A panic is its job's failure.
+func (c *Committer) carryOut(ctx context.Context, t *schedule.Task) {
+	if !t.Scan {
+		c.supervisor.ForJob(ctx, t.Job.ID, "a turn", func() { c.commitTask(ctx, t) })
+		return
+	}
+	c.supervisor.ForJob(ctx, t.Job.ID, "reading a queue", func() {
+		read := false
+		defer func() {
+			if !read {
+				c.scheduler.ApplyScan(t.Job, nil, nil)
+			}
+		}()
+		c.scanQueues(ctx, t.Job)
+		read = true
+	})
+}
+
+// commitTask carries out a turn, and tells everyone concerned. A panic gives back what
+// was set aside; or if it comes later, has those who may not have been told connect
+// again, which tells them.
+func (c *Committer) commitTask(ctx context.Context, t *schedule.Task) {
+	applied, told := false, false
+	defer func() {
+		switch {
+		case !applied:
+			c.scheduler.UndoTask(t)
+			c.delayRetry(t.Job)
+		case !told:
+			t.CutOff(errUntold)
+		}
+	}()
+	res, err := c.finishAndClaim(ctx, t)
+	if err != nil {
+		c.supervisor.LogFailure(ctx, "a turn failed; trying again", err, "job", t.Job.ID, "reports", len(t.Sent))
+		return
+	}
+	gave := c.scheduler.ApplyResult(t, res)
+	applied = true
+	c.jobs.Around(failpoint.Answer, func() { c.sendVerdicts(t, res) })
+	c.jobs.Around(failpoint.Assign, func() { c.fleet.DispatchUnits(ctx, t, res) })
+	told = true
+	c.handleResult(t.Job, res, gave)
+}
+
+// errUntold ends streams whose worker may have missed something.
+var errUntold = errs.New(errs.Unavailable, "something was not sent: connect again")
+
+// finishAndClaim carries out a turn until its outcome is known. While the store is away
+// it may have committed all the same: the same turn, run again, finds out, where
+// another one would claim other units beside those.
+func (c *Committer) finishAndClaim(ctx context.Context, t *schedule.Task) (*turns.Result, error) {
+	for pause := supervise.FirstPause; ; pause = min(2*pause, supervise.LongestPause) {
+		res, err := c.jobs.Turns.FinishAndClaim(ctx, t.Turn)
+		if !store.MaybeCommitted(err) {
+			return res, err
+		}
+		c.supervisor.LogFailure(ctx, "what became of a turn is not known; asking again", err, "job", t.Job.ID)
+		if clock.Sleep(ctx, pause) != nil {
+			return nil, err
+		}
+	}
+}
+
+// delayRetry lets a run rest whose turn failed: the store is out of space, or away.
+func (c *Committer) delayRetry(r *schedule.Job) {
+	at := c.scheduler.DelayRetry(r, supervise.FirstPause, supervise.LongestPause)
+	c.signals.CallAt(at, func(context.Context) { c.scheduler.Revisit(r) })
+}
+
+// sendVerdicts sends the verdicts of a turn to the sessions they are for.
+func (c *Committer) sendVerdicts(t *schedule.Task, res *turns.Result) {
+	bySession := make(map[*schedule.Session][]mapreduce.VerdictOn)
+	for i, p := range t.Sent {
+		v := mapreduce.VerdictOn{
+			Held:    mapreduce.Held{Job: p.Report.Job, Unit: p.Report.Unit, Attempt: p.Report.Attempt},
+			Verdict: res.Verdicts[i].Verdict,
+		}
+		bySession[p.Session] = append(bySession[p.Session], v)
+		if v.Verdict == mapreduce.Stale {
+			c.log.Warn("report of a superseded attempt refused",
+				"job", v.Job, "unit", v.Unit, "attempt", v.Attempt, "session", p.Session.ID)
+		}
+		if ref := res.Verdicts[i].Sleeps; ref != nil {
+			c.wakeUps.ScheduleWakeUp(v.Job, *ref)
+		}
+	}
+	for s, vs := range bySession {
+		s.Peer.Send(&mapreduce.ToWorker{Verdicts: vs})
+	}
+}
+
+// handleResult does what a turn may have made due.
+func (c *Committer) handleResult(r *schedule.Job, res *turns.Result, idle bool) {
+	failed := res.JobError != ""
+	for _, v := range res.Verdicts {
+		failed = failed || v.State == mapreduce.UnitFailed
+	}
+	if res.JobError != "" {
+		c.signals.RequestFailure(r.ID, notify.Failure{Epoch: res.Epoch, Why: res.JobError})
+	}
+	if len(res.Told) > 0 {
+		c.signals.NoteEndedInputs(r.ID, res.Told)
+	}
+	if idle || failed || !res.State.Running() || res.Need > 0 || res.Short || c.scheduler.Grants.IsUnknown(r) {
+		c.signals.MarkDue(r.ID)
+	}
+	c.signals.NotifyWatchers(r.ID)
+}

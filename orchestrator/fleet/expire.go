@@ -1,0 +1,83 @@
+package fleet
+
+import (
+	"context"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/store/jobs/nodes"
+)
+
+// LookAtTrees has all trees looked at as a whole, and returns the jobs.
+func (f *Fleet) LookAtTrees() []mapreduce.JobID {
+	ids := f.scheduler.Running()
+	for _, id := range ids {
+		f.signals.RequestTreeLook(id)
+	}
+	return ids
+}
+
+// expireAfter expires a session unless it is taken up again within d.
+func (f *Fleet) expireAfter(s nodes.SessionRef, running map[mapreduce.Held]bool, d time.Duration) {
+	f.supervisor.AfterGrace(d, func(ctx context.Context) {
+		if err := f.ExpireSession(ctx, s, running); err != nil && ctx.Err() == nil {
+			f.supervisor.LogFailure(ctx, "expiring a session; trying again", err, "session", s.Session)
+			f.expireAfter(s, running, time.Second)
+		}
+	})
+}
+
+// ExpireSession gives up what a session holds, unless it was taken up since: its units go
+// back to their queues, but for those whose workers died while they ran them.
+func (f *Fleet) ExpireSession(ctx context.Context, s nodes.SessionRef, running map[mapreduce.Held]bool) error {
+	units := 0
+	for {
+		loss, err := f.jobs.Sessions.Expire(ctx, s.Session, s.Node, s.Epoch, running)
+		if err != nil {
+			f.LookAtTrees() // it may have happened nevertheless
+			return err
+		}
+		units += loss.Units
+		for _, id := range loss.Jobs {
+			f.signals.NoteEndedInputs(id, loss.Told[id])
+			f.scheduler.Reread(id)
+			f.signals.MarkDue(id)
+			f.signals.NotifyWatchers(id)
+		}
+		for _, h := range loss.SetAside {
+			f.config.Logger.Error("unit set aside: its workers died while they ran it", "job", h.Job, "unit", h.Unit)
+		}
+		if loss.Done {
+			break
+		}
+	}
+	if err := f.settleSlots(ctx, s); err != nil {
+		return err
+	}
+	if units > 0 {
+		f.config.Logger.Warn("worker lost", "session", s.Session, "units", units)
+	}
+	return nil
+}
+
+// settleSlots stops counting what a session held that was given up, or has gone
+// elsewhere: then its slots went with it, and how many are left here is read
+// anew first. If it was here since, that is not over.
+func (f *Fleet) settleSlots(ctx context.Context, ref nodes.SessionRef) error {
+	s, held := f.scheduler.Sessions.Away(ref)
+	for job := range held {
+		err := f.grants.Refresh(ctx, job)
+		if errs.KindOf(err) == errs.NotFound && err != nil {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		f.signals.MarkDue(job)
+	}
+	if s != nil {
+		f.scheduler.Sessions.Forget(s)
+	}
+	return nil
+}

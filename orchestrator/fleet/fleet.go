@@ -1,0 +1,111 @@
+// Package fleet holds the streams of workers: it takes up sessions, hears reports, has
+// them checked and enters them on the schedule, sends units with what they work on, and
+// sees to sessions whose workers are silent or gone.
+package fleet
+
+import (
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/grant"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/notify"
+	"github.com/coditect/mapreduce/orchestrator/schedule"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
+	"github.com/coditect/mapreduce/orchestrator/verify"
+	"github.com/coditect/mapreduce/store/jobs"
+)
+
+// A Config says how a Fleet works. All of it must be set.
+type Config struct {
+	Lease       time.Duration // that a silent worker has
+	Heartbeat   time.Duration // between two signs of life of a worker
+	Grace       time.Duration // that a worker whose stream broke has to come back
+	AnswerBytes int64         // of answers of models that are kept, of a tenant
+	AnswerAge   time.Duration // that they are kept for
+	Logger      *slog.Logger
+}
+
+// Parts are the parts of an orchestrator that a Fleet works with. All must be set.
+type Parts struct {
+	Jobs       *jobs.Jobs
+	Scheduler  *schedule.Scheduler
+	Grants     *grant.Manager
+	Checker    *verify.Checker
+	Specs      *jobspec.Finder
+	Signals    *notify.Jobs
+	Supervisor *supervise.Supervisor
+}
+
+// A Fleet is the workers of an orchestrator. It implements mapreduce.Fleet. Its methods
+// are safe for concurrent use.
+type Fleet struct {
+	config     Config
+	jobs       *jobs.Jobs
+	scheduler  *schedule.Scheduler
+	grants     *grant.Manager
+	checker    *verify.Checker
+	specs      *jobspec.Finder
+	signals    *notify.Jobs
+	supervisor *supervise.Supervisor
+
+	started           chan struct{}
+	ready             sync.Once
+	streams           sync.WaitGroup // of workers
+	recordLookupSlots chan struct{}  // full while so many reduces' records are looked for
+
+	mu      sync.Mutex    // guards the variable below
+	leaving chan struct{} // closed once no stream is admitted any more
+}
+
+var _ mapreduce.Fleet = (*Fleet)(nil)
+
+// New returns a fleet without workers. It admits none before Open.
+func New(p Parts, c Config) *Fleet {
+	return &Fleet{
+		config: c, jobs: p.Jobs, scheduler: p.Scheduler, grants: p.Grants, checker: p.Checker, specs: p.Specs,
+		signals: p.Signals, supervisor: p.Supervisor,
+		started: make(chan struct{}), recordLookupSlots: make(chan struct{}, maxWanting), leaving: make(chan struct{}),
+	}
+}
+
+// Open has workers admitted.
+func (f *Fleet) Open() { f.ready.Do(func() { close(f.started) }) }
+
+// Opened returns a channel that closes once workers are admitted.
+func (f *Fleet) Opened() <-chan struct{} { return f.started }
+
+// ErrStopped ends what an orchestrator does that has stopped.
+var ErrStopped = errors.New("orchestrator stopped")
+
+// Drain tells the workers to connect elsewhere, and waits until they have
+// gone, or for the grace period.
+func (f *Fleet) Drain() {
+	f.mu.Lock()
+	close(f.leaving)
+	f.mu.Unlock()
+	for _, s := range f.scheduler.Sessions.All() {
+		s.Peer.Send(&mapreduce.ToWorker{Goodbye: true})
+	}
+	gone := make(chan struct{})
+	go func() {
+		f.streams.Wait()
+		close(gone)
+	}()
+	t := time.NewTimer(f.config.Grace)
+	defer t.Stop()
+	for {
+		select {
+		case <-gone:
+			return
+		case <-t.C:
+			for _, s := range f.scheduler.Sessions.All() {
+				s.Peer.Stop(ErrStopped)
+			}
+			t.Reset(f.config.Grace) // for one that was being taken up
+		}
+	}
+}
