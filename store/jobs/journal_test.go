@@ -208,3 +208,23 @@ func TestJournalOfUnitsOfACancelledJob(t *testing.T) {
 	}
 	w.healthy()
 }
+
+// The journals of a level go with it, when a resume drops it to be planned again.
+func TestJournalsOfALevelThatIsDropped(t *testing.T) {
+	w := newWorld(t, open(t), 1)
+	j := w.nodes[0]
+	id := w.submit(j, spec(), texts(9))
+	s := w.session(j)
+	w.report(j, errored(id, w.claim(j, id, s, 1)[0], mapreduce.PermanentUnit))
+	w.mapAll(j, id)
+	w.advance(j, id)
+	reduce := w.claim(j, id, s, 1)[0]
+	w.remember(j, id, reduce, 0, "a")
+	w.report(j, returned(id, reduce))
+	w.must(j.Lifecycle.Pause(w.ctx, id, records.AnyEpoch, "for a while"))
+	w.must(j.Lifecycle.Resume(w.ctx, id, mapreduce.Resume{}))
+	if u := w.unit(id, reduce.UnitId); reduce.Level < 1 || u != nil {
+		t.Fatalf("the level of %v was not dropped: %v", reduce, u)
+	}
+	w.healthy()
+}
