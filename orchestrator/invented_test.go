@@ -349,12 +349,18 @@ func TestLiesThatAreStored(t *testing.T) {
 				t.Errorf("doctor finds %q, want one that says %s", found, l.why)
 			}
 			invented := errors.New("shown: " + l.name)
-			err := n.GetResult(t.Context(), id, false, func(p *mapreduce.ResultPart) error {
-				if c := p.Citation; c != nil && (docs[string(c.Document)] == "" || docs[string(c.Document)][c.ByteStart:c.ByteEnd] != c.Quote) {
-					return invented
-				}
-				return nil
-			})
+			read := func(partial bool) error {
+				return n.GetResult(t.Context(), id, partial, func(p *mapreduce.ResultPart) error {
+					if c := p.Citation; c != nil && (docs[string(c.Document)] == "" || docs[string(c.Document)][c.ByteStart:c.ByteEnd] != c.Quote) {
+						return invented
+					}
+					return nil
+				})
+			}
+			if err := read(false); err != nil { // it was assembled before
+				t.Errorf("the stored result ended with %v", err)
+			}
+			err := read(true)
 			switch {
 			case err == nil && !harmless[l.name]:
 				t.Errorf("the result was given, and the lie in it")

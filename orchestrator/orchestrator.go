@@ -28,6 +28,7 @@ import (
 
 	"github.com/coditect/mapreduce/api/mapreduce"
 	"github.com/coditect/mapreduce/orchestrator/access"
+	"github.com/coditect/mapreduce/orchestrator/artifact"
 	"github.com/coditect/mapreduce/orchestrator/cluster"
 	"github.com/coditect/mapreduce/orchestrator/ingest"
 	"github.com/coditect/mapreduce/orchestrator/jobspec"
@@ -114,6 +115,10 @@ type Config struct {
 	// are taken off the budget of the job's tree, unless the job says what is; see
 	// JobSpec.PromptOverhead. Defaults to nothing.
 	Overhead func(spec *mapreduce.JobSpec) (prompt, answer int64)
+	// SmallResult is how many units may map the documents of a job whose result is
+	// assembled in memory and stored by the transaction that ends the job. Defaults
+	// to 256.
+	SmallResult int64
 	// Count counts the tokens of a text of a job that names no other estimator.
 	// Defaults to those of token.O200kBase.
 	Count func(text string) int
@@ -142,6 +147,7 @@ func (c Config) withDefaults() Config {
 	c.WarmFor = cmp.Or(c.WarmFor, 30*time.Second)
 	c.AnswerBytes = cmp.Or(c.AnswerBytes, 1<<30)
 	c.AnswerAge = cmp.Or(c.AnswerAge, 30*24*time.Hour)
+	c.SmallResult = cmp.Or(c.SmallResult, 256)
 	if c.Provider == nil {
 		c.Provider = anyProvider
 	}
@@ -224,6 +230,7 @@ type Orchestrator struct {
 	supervisor *supervise.Supervisor
 	members    *cluster.Membership // of the cluster
 	life       *lifecycle.Manager
+	results    *artifact.Assembler
 	intake     *ingest.Intake
 	reader     *read.Reader
 	checker    *verify.Checker // of outputs
@@ -257,7 +264,8 @@ func New(j *jobs.Jobs, c Config) (*Orchestrator, error) {
 	o.specs = jobspec.NewFinder(j, func(id mapreduce.JobID) *jobspec.Compiled { return o.scheduler.Compiled(id) })
 	o.checker = verify.NewChecker(j, o.specs, o.supervisor)
 	o.intake = ingest.New(j, o.specs, ingestNode{o}, &o.signals, o.supervisor, *c.ingestConfig())
-	o.life = lifecycle.New(j, o.specs, lifeScheduler{o}, o.members, o.intake, &o.signals, o.supervisor, lifecycle.Config{Adopt: c.Adopt, Seal: c.Seal})
+	o.results = artifact.New(j, o.specs, o.members, &o.signals, o.supervisor, artifact.Config{Grace: c.Grace, SmallUnits: c.SmallResult})
+	o.life = lifecycle.New(j, o.specs, lifeScheduler{o}, o.members, o.intake, o.results, &o.signals, o.supervisor, lifecycle.Config{Adopt: c.Adopt, Seal: c.Seal})
 	o.reader = read.New(j, o.specs, &o.signals, read.Config{
 		SealJob: o.life.SealAll, Verify: o.checker.VerifyOutput, AnswerBytes: c.AnswerBytes, AnswerAge: c.AnswerAge,
 	})
@@ -307,7 +315,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 func (o *Orchestrator) backgroundLoops() map[string]func(context.Context) {
 	return map[string]func(context.Context){
 		"beats": o.members.BeatLoop, "failover": o.members.FailoverLoop, "wakes": o.wakeLoop, "polls": o.pollLoop, "keepalive": o.fleet.KeepaliveLoop, "seals": o.life.SealLoop,
-		"timers": o.life.TimerLoop, "advance": o.life.AdvanceLoop, "limits": o.grants.LimitsLoop, "trim answers": o.fleet.TrimAnswersLoop,
+		"timers": o.life.TimerLoop, "advance": o.life.AdvanceLoop, "limits": o.grants.LimitsLoop, "results": o.results.Loop, "trim answers": o.fleet.TrimAnswersLoop,
 	}
 }
 

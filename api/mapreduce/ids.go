@@ -45,6 +45,8 @@ type NodeID string
 const (
 	FinalUnit  UnitID = "final"
 	DirectUnit UnitID = "direct"
+	// ResultUnit assembles the result of a job whose other units have ended.
+	ResultUnit UnitID = "assemble_result"
 )
 
 // MapUnit returns the id of the unit that maps all of document d.
@@ -74,7 +76,7 @@ func ReduceUnit(depth, i int) UnitID { return UnitID(TreePrefix("reduce", depth)
 // Names that the units of a job have apart from documents: whole names, what
 // begins with the mark of a parse unit, and what ends like a chunk or a part.
 var (
-	reservedName   = regexp.MustCompile(`(?s)^(final|direct|plan|batch_[0-9]+|reduce_L[0-9]+_[0-9].*|parse_.*)$`)
+	reservedName   = regexp.MustCompile(`(?s)^(final|direct|plan|assemble_result|batch_[0-9]+|reduce_L[0-9]+_[0-9].*|parse_.*)$`)
 	reservedEnding = regexp.MustCompile(`_(chunk|part)_[0-9]+$`)
 )
 

@@ -120,9 +120,10 @@ const (
 	KindReduce           // reduces a group of outputs of the level below
 	KindFinal            // makes the result from the last level
 	KindDirect           // does it all in one call
+	KindResult           // assembles the result; orchestrators run it themselves, and it is listed nowhere but in the audit
 )
 
-var unitKindNames = [...]string{"unknown", "map", "parse", "reduce", "final-reduce", "direct"}
+var unitKindNames = [...]string{"unknown", "map", "parse", "reduce", "final-reduce", "direct", "result"}
 
 // String returns the kind's name, as the DAG shows it.
 func (k UnitKind) String() string { return stateName(unitKindNames[:], k) }

@@ -91,6 +91,8 @@ func killings(t *testing.T, program string) []killing {
 	wantedPartlyStatic := tried(t, partlyStatic)
 	wantedPoor := reference(t, newCorpus(t, program, 12, "--var", "script.tokens_in=9000"), 0)
 	wantedPartly := tried(t, partly)
+	many := newCorpus(t, program, 260, "--var", "script.latency=1ms").reduced("--chunk-size", "100")
+	wantedMany := withUnits(t, many, 0, `"unit_id":"reduce_L1_2"`, `"unit_id":"final"`)
 	stages := whole.surveyed(t)
 	wantedStages := withUnits(t, stages, 0, `"unit_id":"plan"`, `"unit_id":"item_6"`, `"unit_id":"group_L1_2"`, `"unit_id":"group"`, `"unit_id":"theme_0"`, `"unit_id":"report"`)
 	parking := newCorpus(t, program, 12, append(costly(), "--var", "script.parks=2", "--var", "script.park_for=20ms")...)
@@ -198,6 +200,16 @@ func killings(t *testing.T, program string) []killing {
 			after: func(h *house) {
 				h.carryThrough(stages)
 				h.verify(wantedStages)
+			},
+		},
+		{
+			name:   "a result that is a unit of its own",
+			corpus: many,
+			steps:  []failpoint.Step{failpoint.Assemble, failpoint.Complete},
+			victim: func(*house) []string { return many.run("--output", "out") },
+			after: func(h *house) {
+				h.carryThrough(many)
+				h.verify(wantedMany)
 			},
 		},
 		{

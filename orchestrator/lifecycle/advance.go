@@ -58,6 +58,17 @@ type Mapper interface {
 	StartMapping(ctx context.Context, id mapreduce.JobID, epoch int64) error
 }
 
+// Results make the results of jobs that no stage has anything left to do for.
+type Results interface {
+	// Finish ends such a job with its result, or plans the unit that assembles it.
+	Finish(ctx context.Context, id mapreduce.JobID, s *levels.Status) error
+	// Begin has this node run that unit, and Stop ends that.
+	Begin(id mapreduce.JobID)
+	Stop(id mapreduce.JobID)
+	// EndAssembled ends a job whose unit has ended.
+	EndAssembled(ctx context.Context, id mapreduce.JobID, s *levels.Status) error
+}
+
 // A Manager takes jobs from level to level, ends them, and changes them on request. Its
 // methods are safe for concurrent use.
 type Manager struct {
@@ -67,6 +78,7 @@ type Manager struct {
 	scheduler  Scheduler
 	turns      Turns
 	mapper     Mapper
+	results    Results
 	signals    *notify.Jobs
 	supervisor *supervise.Supervisor
 
@@ -76,9 +88,9 @@ type Manager struct {
 
 // New returns a manager of the jobs of a store. It does nothing on its own but
 // in its loops.
-func New(j *jobs.Jobs, specs *jobspec.Finder, sch Scheduler, t Turns, mp Mapper, signals *notify.Jobs, s *supervise.Supervisor, c Config) *Manager {
+func New(j *jobs.Jobs, specs *jobspec.Finder, sch Scheduler, t Turns, mp Mapper, rs Results, signals *notify.Jobs, s *supervise.Supervisor, c Config) *Manager {
 	return &Manager{
-		jobs: j, specs: specs, config: c, scheduler: sch, turns: t, mapper: mp, signals: signals, supervisor: s,
+		jobs: j, specs: specs, config: c, scheduler: sch, turns: t, mapper: mp, results: rs, signals: signals, supervisor: s,
 		ownJobs: make(map[mapreduce.JobID]bool),
 	}
 }
@@ -138,6 +150,7 @@ func (m *Manager) advanceDueJob(ctx context.Context, id mapreduce.JobID, whole b
 	switch {
 	case err == nil || ctx.Err() != nil:
 	case errs.KindOf(err) == errs.NotFound:
+		m.results.Stop(id)
 		m.scheduler.RetireJob(id)
 		m.scheduler.DropUnits(id)
 	default:
@@ -177,11 +190,15 @@ func (m *Manager) advanceJob(ctx context.Context, id mapreduce.JobID) error {
 	if !m.isOwnJob(id) {
 		return nil
 	}
-	if s.FailFast && s.Failures > 0 {
+	if s.FailFast && s.Failures > 0 && !s.AtResult {
 		return m.failFast(ctx, id, s)
 	}
 	if s.Ended() {
 		return m.turnLevel(ctx, id, s)
+	}
+	if s.AtResult {
+		m.results.Begin(id)
+		return nil
 	}
 	if err := m.scheduler.AdjustGrants(ctx, id); err != nil {
 		return err
@@ -194,6 +211,9 @@ func (m *Manager) advanceJob(ctx context.Context, id mapreduce.JobID) error {
 func (m *Manager) handleStoppedJob(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
 	m.scheduler.RetireJob(id)
 	m.signals.NotifyWatchers(id)
+	if s.State != mapreduce.JobPaused { // which accepts what is under way
+		m.results.Stop(id)
+	}
 	if s.State != mapreduce.JobCancelled {
 		return m.SealAll(ctx, id)
 	}
@@ -234,6 +254,10 @@ func (m *Manager) turnLevel(ctx context.Context, id mapreduce.JobID, s *levels.S
 	switch {
 	case s.Level < 0:
 		if err := m.mapper.StartMapping(ctx, id, s.Epoch); err != nil {
+			return err
+		}
+	case s.AtResult:
+		if err := m.results.EndAssembled(ctx, id, s); err != nil {
 			return err
 		}
 	case s.Completed == 0:

@@ -15,8 +15,8 @@ import (
 	"github.com/coditect/mapreduce/store/jobs/levels"
 )
 
-// planLevel plans the level that follows one which has ended, or completes the job
-// if none does.
+// planLevel plans the level that follows one which has ended, or ends the job with its
+// result if none does.
 func (m *Manager) planLevel(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
 	compiled, err := m.specs.Job(ctx, id)
 	if err != nil {
@@ -34,7 +34,7 @@ func (m *Manager) planLevel(ctx context.Context, id mapreduce.JobID, s *levels.S
 	case err != nil:
 		return err
 	case step == nil:
-		return m.jobs.Levels.Complete(ctx, id, s.Epoch)
+		return m.results.Finish(ctx, id, s)
 	}
 	return m.planSteps(ctx, id, levelPlan(s, step), s.Next)
 }

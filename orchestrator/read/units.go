@@ -39,7 +39,7 @@ func (r *Reader) ListUnits(ctx context.Context, q mapreduce.ListUnitsQuery) (*ma
 	}
 	stages := jobspec.NewStages(compiled, ctl)
 	page, weight := &mapreduce.UnitPage{}, 0
-	for at.level < int64(len(ctl.Levels)) {
+	for at.level < int64(len(ctl.StageLevels())) {
 		some, err := r.jobs.View.UnitsFrom(ctx, q.Job, at.level, at.index, min(size, 256))
 		if err != nil {
 			return nil, err

@@ -19,9 +19,11 @@ type Job struct {
 	needs    mapreduce.Requirements
 	asks     bool  // the stage's provider asks models
 	share    int64 // of the budget, for one document
-	epoch    int64
-	level    int64
-	shards   int64
+	// assembles says that all is done but for the result, which no worker assembles.
+	assembles bool
+	epoch     int64
+	level     int64
+	shards    int64
 
 	running bool            // it may make claims
 	reports []pendingReport // waiting for a turn
@@ -82,7 +84,7 @@ func (b *Scheduler) getOrAddJob(id mapreduce.JobID) *Job {
 
 // isStarved reports whether r has units that nothing but slots keeps from running.
 func (r *Job) isStarved() bool {
-	return r.running && !r.claiming && (len(r.queue) > 0 || !r.drained && !r.reading)
+	return r.running && !r.assembles && !r.claiming && (len(r.queue) > 0 || !r.drained && !r.reading)
 }
 
 // usesFleetCalls reports whether units of a job make calls that the fleet counts. Those
@@ -110,7 +112,7 @@ func (b *Scheduler) PutJob(id mapreduce.JobID, ctl *records.Control, spec *mapre
 	r.stages, r.asks, r.needs = stages, asks, jobspec.Requirements(spec, stages.Current())
 	b.addHeldUnits(r, held) // which may have counted as calls
 	r.epoch, r.level, r.shards, r.running = ctl.Epoch, ctl.OpenLevel(), max(1, ctl.Shards), true
-	r.neededTokens = 0
+	r.assembles, r.neededTokens = ctl.AtResult(), 0
 	r.restartScan()
 	if waiting != nil {
 		r.queue, r.cursors, r.drained = waiting, make([]Cursor, r.shards), true

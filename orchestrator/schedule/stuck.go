@@ -66,7 +66,7 @@ func (b *Scheduler) StuckReason(id mapreduce.JobID, d time.Duration, now time.Ti
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.runs[id]
-	if r == nil || !r.running {
+	if r == nil || !r.running || r.assembles {
 		return 0, false, ""
 	}
 	if len(b.Sessions.bound) == 0 || !b.Models.modelUnanswered(r, now) && (r.held > 0 || b.Sessions.countUsableSessions(r) > 0) {

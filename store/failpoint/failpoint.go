@@ -40,7 +40,8 @@ const (
 	Unblock  Step = "unblock"  // reduces of a tree whose inputs have ended go to their queue
 	Ascend   Step = "ascend"   // a tree turns to the next level that has not ended
 	Map      Step = "map"      // a job turns from parsing to mapping
-	Complete Step = "complete" // a job completes
+	Assemble Step = "assemble" // a part of a job's result is stored
+	Complete Step = "complete" // a job completes, with its result if that is small
 	Pause    Step = "pause"    // a job is paused
 	Fail     Step = "fail"     // a job fails
 	Resume   Step = "resume"   // a job is made to go on, or its levels above a failure are dropped
@@ -65,7 +66,7 @@ const (
 func Steps() []Step {
 	return []Step{
 		Begin, Stage, Flip, Abandon, Bind, Turn, Started, Chunk, Journal, Wakeup, Wake, Grant, Return, Fleet, Reserve,
-		Plant, Plan, Unblock, Ascend, Map, Complete, Pause, Fail, Resume, Retry, Cancel, Sweep, Delete, Expire, Beat, Doubt, Forget, Seal,
+		Plant, Plan, Unblock, Ascend, Map, Assemble, Complete, Pause, Fail, Resume, Retry, Cancel, Sweep, Delete, Expire, Beat, Doubt, Forget, Seal,
 		Answer, Assign,
 	}
 }

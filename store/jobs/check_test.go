@@ -309,8 +309,14 @@ func TestCheckFindsEveryBreach(t *testing.T) {
 			return edit(m, m.space.Ctl(m.end), new(storagev1.Ctl), func(c *storagev1.Ctl) { c.Levels[1].Units++ })
 		}, "were planned"},
 		{"complete without the final unit", func(m *mixture) corruption {
-			return edit(m, m.space.Ctl(m.end), new(storagev1.Ctl), func(c *storagev1.Ctl) { c.Levels = append(c.Levels, &storagev1.Level{Source: 1, Prefix: "report_"}) })
-		}, "its last unit is not"},
+			return edit(m, m.space.Ctl(m.end), new(storagev1.Ctl), func(c *storagev1.Ctl) { c.Levels = c.Levels[:len(c.Levels)-1]; c.Level-- })
+		}, "the unit that assembles its result is not"},
+		{"result of another", func(m *mixture) corruption {
+			return m.editUnit(m.end, string(mapreduce.ResultUnit), func(u *storagev1.Unit) { u.Result.Sha256[0]++ })
+		}, "its hash differs"},
+		{"result that is no result", func(m *mixture) corruption {
+			return m.editUnit(m.end, string(mapreduce.ResultUnit), func(u *storagev1.Unit) { u.Kind = uint32(mapreduce.KindReduce) })
+		}, "a reduce unit, has a source"},
 		{"complete with units left", func(m *mixture) corruption {
 			return edit(m, m.space.Ctl(m.mid), new(storagev1.Ctl), func(c *storagev1.Ctl) { c.State = uint32(mapreduce.JobComplete) })
 		}, "have not ended"},

@@ -319,7 +319,7 @@ func (w *world) spans(id mapreduce.JobID) {
 	w.Helper()
 	ctl, err := w.look.View.Control(w.ctx, id)
 	w.must(err)
-	for level := 1; level < len(ctl.Levels); level++ {
+	for level := 1; level < len(ctl.StageLevels()); level++ {
 		for _, u := range w.level(w.look, id, int64(level)) {
 			in := w.inputs(w.look, id, u, 1000)
 			first, end := in[0].Index, in[len(in)-1].Index+1

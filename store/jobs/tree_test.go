@@ -90,7 +90,7 @@ func (w *world) climb(j *jobs.Jobs, id mapreduce.JobID) bool {
 		case s.Completed == 0:
 			w.must(j.Lifecycle.Fail(w.ctx, id, s.Epoch, "all failed"))
 		case rootOf(s):
-			w.must(j.Levels.Complete(w.ctx, id, s.Epoch))
+			w.must(j.Levels.CompleteWith(w.ctx, id, s.Epoch, []byte("the result")))
 		default:
 			w.must(j.Levels.Ascend(w.ctx, id, s.Epoch))
 		}

@@ -307,7 +307,7 @@ func (w *world) advance(j *jobs.Jobs, id mapreduce.JobID) bool {
 	case s.Completed == 0:
 		w.must(j.Lifecycle.Fail(w.ctx, id, records.AnyEpoch, "all failed"))
 	case rootOf(s):
-		w.must(j.Levels.Complete(w.ctx, id, s.Epoch))
+		w.must(j.Levels.CompleteWith(w.ctx, id, s.Epoch, []byte("the result")))
 	default:
 		next := nextOf(s)
 		for finished := false; !finished; {

@@ -85,7 +85,11 @@ func addProgress(sum *storagev1.Mark, checkpoint []byte) {
 	if proto.Unmarshal(checkpoint, &c) != nil {
 		return
 	}
-	sum.Completed += int64(len(c.CompletedUnits))
+	for _, o := range c.CompletedUnits {
+		if o.Unit != string(mapreduce.ResultUnit) {
+			sum.Completed++
+		}
+	}
 	for _, ended := range [][]*storagev1.Outcome{c.CompletedUnits, c.FailedUnits} {
 		for _, o := range ended {
 			sum.TokensIn += o.TokensIn

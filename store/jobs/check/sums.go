@@ -343,8 +343,8 @@ func (k *jobCheck) checkEnds(l *checkTx, key []byte) {
 		}
 	}
 	last := records.CountLevels(ctl) - 1
-	if k.before.isFinished() && (last != ctl.Level || records.UnitsOf(ctl, last) != 1 || s.units[last][mapreduce.UnitComplete] != 1) {
-		l.addFinding(key, "the job is complete, and its last unit is not; resume it")
+	if k.before.isFinished() && (last != ctl.Level || !records.AtResult(ctl) || records.UnitsOf(ctl, last) != 1 || s.units[last][mapreduce.UnitComplete] != 1) {
+		l.addFinding(key, "the job is complete, and the unit that assembles its result is not; submit it again")
 	}
 }
 

@@ -217,18 +217,20 @@ func checkNumbers(l *checkTx, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit)
 		l.addFinding(key, "unit %s of session %q has stored %d of %d bytes of an output: only a session that holds it stores some, and no more than all",
 			u.UnitId, u.Session, p.Stored, p.Length)
 	}
-	checkPlace(l, key, u)
+	checkPlace(l, key, ctl, u)
 }
 
 // checkPlace checks that a unit is of a kind that its level has, and what it works
 // on.
-func checkPlace(l *checkTx, key []byte, u *storagev1.Unit) {
+func checkPlace(l *checkTx, key []byte, ctl *storagev1.Ctl, u *storagev1.Unit) {
 	kind, ok := mapreduce.UnitKind(u.Kind), false
 	switch {
 	case u.Level < 0:
 		ok = kind == mapreduce.KindParse
 	case u.Level == 0:
 		ok = kind == mapreduce.KindMap || kind == mapreduce.KindDirect
+	case records.LevelAt(ctl, u.Level).GetResult():
+		ok = kind == mapreduce.KindResult
 	default:
 		ok = kind == mapreduce.KindMap || kind == mapreduce.KindReduce || kind == mapreduce.KindFinal
 	}
@@ -305,7 +307,7 @@ func (k *jobCheck) dataOf(ctx context.Context, u *storagev1.Unit) error {
 
 // verifyOutput checks what the output of a unit says, which is what was published.
 func (k *jobCheck) verifyOutput(ctx context.Context, u *storagev1.Unit) error {
-	if k.verify == nil {
+	if k.verify == nil || mapreduce.UnitKind(u.Kind) == mapreduce.KindResult { // the ledger has the hash of a result
 		return nil
 	}
 	data, err := k.content.Output(ctx, k.id, u)

@@ -46,7 +46,8 @@ func (st *Store) OutputParts(ctx context.Context, id mapreduce.JobID, u *storage
 		return visit(res.GetInline())
 	}
 	r := st.Keys.Result(id, mapreduce.UnitID(u.UnitId), res.Attempt)
-	if res.Length <= 0 || res.Length > mapreduce.MaxOutput || res.Chunks != records.ChunksOf(res.Length) {
+	tooLong := res.Length > mapreduce.MaxOutput && mapreduce.UnitKind(u.Kind) != mapreduce.KindResult // which is never held as a whole
+	if res.Length <= 0 || tooLong || res.Chunks != records.ChunksOf(res.Length) {
 		return records.CorruptError(r.Begin, "result of unit %s of job %s, attempt %d: %d bytes in %d chunks", u.UnitId, id, res.Attempt, res.Length, res.Chunks)
 	}
 	return st.hashedParts(ctx, r, res.Length, res.Sha256, visit, func() string {

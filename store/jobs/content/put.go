@@ -64,11 +64,32 @@ func (st *Store) StorePut(ctx context.Context, p *Put, start int64, data []byte)
 		case u.Put.Stored != start:
 			return errs.New(errs.Aborted, "the output of unit %s is stored up to byte %d, and is put from byte %d on: go on from the former", p.Unit, u.Put.Stored, start)
 		}
-		for i := 0; i < len(data); i += store.ChunkSize {
-			chunk := data[i:min(i+store.ChunkSize, len(data))]
-			tx.Set(st.Keys.ResultChunk(p.Job, p.Unit, u.Attempt, (start+int64(i))/store.ChunkSize), bytes.Clone(chunk))
-		}
+		st.SetOutput(tx, p.Job, p.Unit, u.Attempt, start, data)
 		u.Put.Stored = end
+		st.SetUnit(tx, p.Job, u)
+		return nil
+	})
+}
+
+// AppendPut stores the next bytes of an output that is put while it is made, so that its
+// length and hash are not known before: from byte start on, which follows on what is
+// stored and is a multiple of store.ChunkSize, at most MaxPutBytes, and whole chunks
+// unless they are the last. With the last, p has the length and the hash of the whole;
+// a report that names these publishes it. Stored twice they are stored once.
+func (st *Store) AppendPut(ctx context.Context, p *Put, start int64, data []byte) error {
+	end := start + int64(len(data))
+	return st.db.Update(ctx, failpoint.Assemble, func(tx store.Tx) error {
+		u, err := st.heldUnit(ctx, tx, p.Held, p.Session)
+		switch {
+		case err != nil:
+			return err
+		case u.Put.GetStored() == end && bytes.Equal(u.Put.GetSha256(), p.SHA256):
+			return nil // by an earlier run of this transaction
+		case u.Put.GetStored() != start:
+			return errs.New(errs.Internal, "the output of unit %s is stored up to byte %d, and goes on from byte %d", p.Unit, u.Put.GetStored(), start)
+		}
+		st.SetOutput(tx, p.Job, p.Unit, u.Attempt, start, data)
+		u.Put = &storagev1.Put{Length: end, Stored: end, Sha256: p.SHA256}
 		st.SetUnit(tx, p.Job, u)
 		return nil
 	})

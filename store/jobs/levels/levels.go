@@ -25,6 +25,7 @@ type Status struct {
 	// Of the level whose outputs this one takes, if there is one.
 	SourceCompleted, SourceSize int64
 	Planned                     []records.Level // levels, from 0 on
+	AtResult                    bool            // the level is the one that assembles the result
 	TreeTop                     int64           // the last of the levels that were planned at once with their tree; 0 if there is no such tree
 	Failures                    int64           // of all levels, if the job is to fail fast
 	FailFast                    bool
@@ -50,7 +51,7 @@ func (st *Store) Status(ctx context.Context, id mapreduce.JobID) (*Status, error
 		}
 		s = &Status{
 			State: mapreduce.JobState(ctl.State), Epoch: ctl.Epoch, Level: ctl.Level,
-			FailFast: ctl.FailFast, Sweeping: ctl.Sweeping, TreeTop: ctl.TreeTop,
+			FailFast: ctl.FailFast, Sweeping: ctl.Sweeping, TreeTop: ctl.TreeTop, AtResult: records.AtResult(ctl),
 		}
 		for _, l := range ctl.Levels {
 			s.Planned = append(s.Planned, records.LevelFrom(l))
@@ -106,10 +107,10 @@ func (st *Store) Sizes(ctx context.Context, id mapreduce.JobID, level int64) (co
 	return completed, tokens, err
 }
 
-// Complete ends a job whose last level has ended.
+// Complete ends a job whose result is assembled.
 func (st *Store) Complete(ctx context.Context, id mapreduce.JobID, epoch int64) error {
 	return st.db.ChangeControl(ctx, failpoint.Complete, id, func(_ store.Tx, ctl *storagev1.Ctl) (string, bool, error) {
-		if ctl.Epoch != epoch || !mapreduce.JobState(ctl.State).Running() {
+		if ctl.Epoch != epoch || !mapreduce.JobState(ctl.State).Running() || !records.AtResult(ctl) {
 			return "", false, nil
 		}
 		ctl.State = uint32(mapreduce.JobComplete)

@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/coditect/mapreduce/api/mapreduce"
 	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
@@ -171,23 +173,32 @@ func (p *planner) planStep(ctx context.Context) error {
 
 // wholeLevel plans units each of which takes the whole source level.
 func (p *planner) wholeLevel(ctx context.Context) error {
-	end := records.UnitsOf(p.ctl, p.next.Source)
-	if p.next.Source == 0 {
-		last, err := p.LastMap(ctx, p.tx, p.id)
-		if err != nil {
-			return err
-		}
-		end = last + 1
+	whole, err := p.wholeSource(ctx)
+	if err != nil {
+		return err
 	}
 	var all []*storagev1.Inputs
 	for int64(len(all)) < min(p.next.Units-p.cursor.Planned, int64(p.room)) {
-		all = append(all, p.inputRange(0, end))
+		all = append(all, proto.CloneOf(whole))
 	}
 	if err := p.setMapRanges(ctx, all...); err != nil {
 		return err
 	}
 	p.insertUnits(all)
 	return nil
+}
+
+// wholeSource returns inputs that are the whole source level.
+func (p *planner) wholeSource(ctx context.Context) (*storagev1.Inputs, error) {
+	end := records.UnitsOf(p.ctl, p.next.Source)
+	if p.next.Source == 0 {
+		last, err := p.LastMap(ctx, p.tx, p.id)
+		if err != nil {
+			return nil, err
+		}
+		end = last + 1
+	}
+	return p.inputRange(0, end), nil
 }
 
 // inputRange returns inputs that are all units of the source level with indexes in

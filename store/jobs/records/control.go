@@ -23,6 +23,11 @@ func IsListed(ctl *storagev1.Ctl) bool {
 // WriteControl writes a changed control record with its epoch raised, the record for
 // display, the list of jobs that run, and the event with a message.
 func (rec *Records) WriteControl(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, message string) error {
+	return rec.WriteControlWith(ctx, tx, id, ctl, &storagev1.Checkpoint{Message: message})
+}
+
+// WriteControlWith does the same for a change of which the event says more.
+func (rec *Records) WriteControlWith(ctx context.Context, tx store.Tx, id mapreduce.JobID, ctl *storagev1.Ctl, c *storagev1.Checkpoint) error {
 	ctl.Epoch++
 	ctl.UpdatedAtMicros = rec.NowMicros()
 	if mapreduce.JobState(ctl.State).Running() {
@@ -34,9 +39,8 @@ func (rec *Records) WriteControl(ctx context.Context, tx store.Tx, id mapreduce.
 		tx.Clear(rec.Keys.Run(mapreduce.TenantID(ctl.Tenant), id))
 	}
 	tx.Set(rec.Keys.Ctl(id), Encode(ctl))
-	rec.AddCheckpoint(tx, id, &storagev1.Checkpoint{
-		Kind: uint32(mapreduce.EventState), State: ctl.State, Level: ctl.Level, Epoch: ctl.Epoch, Message: message,
-	})
+	c.Kind, c.State, c.Level, c.Epoch = uint32(mapreduce.EventState), ctl.State, ctl.Level, ctl.Epoch
+	rec.AddCheckpoint(tx, id, c)
 	rec.WakeOthers(tx)
 	return rec.UpdateRecord(ctx, tx, id, ctl)
 }
@@ -54,16 +58,17 @@ func (rec *Records) UpdateRecord(ctx context.Context, tx store.Tx, id mapreduce.
 	}
 	job.Status, job.UpdatedAtMicros, job.Error = ctl.State, ctl.UpdatedAtMicros, ctl.Error
 	job.TotalUnits = TotalUnits(ctl)
-	job.CompletedUnits = c.SumLevels(keys.Completed)
+	job.CompletedUnits = c.SumUnits(ctl, keys.Completed)
 	job.TotalTokens = c.SumLevels(keys.TokensIn) + c.SumLevels(keys.TokensOut)
 	tx.Set(rec.Keys.Job(id), Encode(job))
 	return nil
 }
 
-// TotalUnits returns how many units of a job are planned, the parse units counted.
+// TotalUnits returns how many units of a job's stages are planned, the parse units
+// counted.
 func TotalUnits(ctl *storagev1.Ctl) int64 {
 	n := ctl.ParseUnits
-	for _, l := range ctl.Levels {
+	for _, l := range ctl.Levels[:CountStageLevels(ctl)] {
 		n += l.Units
 	}
 	return n

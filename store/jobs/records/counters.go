@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
 	"github.com/coditect/mapreduce/store"
 	"github.com/coditect/mapreduce/store/keys"
 )
@@ -15,6 +16,15 @@ type Counters map[CounterAt]int64
 type CounterAt struct {
 	Name  keys.Counter
 	Level int64
+}
+
+// SumUnits returns a counter of units, summed over all levels of the job's stages.
+func (c Counters) SumUnits(ctl *storagev1.Ctl, name keys.Counter) int64 {
+	n := c.SumLevels(name)
+	for level := CountStageLevels(ctl); level < CountLevels(ctl); level++ {
+		n -= c[CounterAt{name, level}]
+	}
+	return n
 }
 
 // SumLevels returns a counter, summed over all levels.

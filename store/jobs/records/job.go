@@ -43,6 +43,18 @@ func ControlOf(c *storagev1.Ctl) *Control {
 // planned at once any that is not blocked, once its level 0 may be claimed.
 func (c *Control) OpenLevel() int64 { return openLevel(c.Level, c.TreeTop) }
 
+// StageLevels returns the levels of the pipeline's stages: all but the one that
+// assembles the result.
+func (c *Control) StageLevels() []Level {
+	if n := len(c.Levels) - 1; n >= 0 && c.Levels[n].Result {
+		return c.Levels[:n]
+	}
+	return c.Levels
+}
+
+// AtResult reports whether a job has come to the level that assembles its result.
+func (c *Control) AtResult() bool { return c.LevelAt(c.Level).Result }
+
 // LevelAt returns a level that is planned; the zero Level if it is not, and for the
 // parse units, which are level -1.
 func (c *Control) LevelAt(level int64) Level {

@@ -1,6 +1,7 @@
 package records
 
 import (
+	"bytes"
 	"strconv"
 
 	"github.com/coditect/mapreduce/api/mapreduce"
@@ -61,13 +62,14 @@ type Level struct {
 	Prefix string             // of the ids of its units, before their index
 	Unit   mapreduce.UnitID   // the id of its only unit; takes the place of Prefix
 	Phase  mapreduce.JobState // of the job while its units run
+	Result bool               // its only unit assembles the result of the job
 }
 
 // ToStored returns the level as it is stored.
 func (l *Level) ToStored() *storagev1.Level {
 	return &storagev1.Level{
 		Units: l.Units, Stage: int64(l.Stage), Depth: int64(l.Depth), Source: l.Source, Prefix: l.Prefix, Unit: string(l.Unit),
-		Phase: uint32(l.Phase),
+		Phase: uint32(l.Phase), Result: l.Result,
 	}
 }
 
@@ -76,12 +78,25 @@ func LevelFrom(l *storagev1.Level) Level {
 	return Level{
 		Units: l.GetUnits(), Stage: int(l.GetStage()), Depth: int(l.GetDepth()), Source: l.GetSource(),
 		Prefix: l.GetPrefix(), Unit: mapreduce.UnitID(l.GetUnit()),
-		Phase: mapreduce.JobState(l.GetPhase()),
+		Phase: mapreduce.JobState(l.GetPhase()), Result: l.GetResult(),
 	}
 }
 
 // CountLevels returns how many levels are planned, the parse units not counted.
 func CountLevels(ctl *storagev1.Ctl) int64 { return int64(len(ctl.Levels)) }
+
+// CountStageLevels returns how many of the levels are of the pipeline's stages: all but
+// the one that assembles the result.
+func CountStageLevels(ctl *storagev1.Ctl) int64 {
+	n := CountLevels(ctl)
+	if LevelAt(ctl, n-1).GetResult() {
+		n--
+	}
+	return n
+}
+
+// AtResult reports whether a job has come to the level that assembles its result.
+func AtResult(ctl *storagev1.Ctl) bool { return LevelAt(ctl, ctl.Level).GetResult() }
 
 // LevelAt returns a level that is planned, or nil.
 func LevelAt(ctl *storagev1.Ctl, level int64) *storagev1.Level {
@@ -133,4 +148,13 @@ func (rec *Records) WaitRef(key []byte) (WaitRef, error) {
 	rest.Skip() // the job
 	at := WaitRef{Level: rest.Int(), Index: rest.Int()}
 	return at, rest.Err()
+}
+
+// SetOutput stores chunks of an output of an attempt, which begin at a byte of it: a
+// multiple of store.ChunkSize.
+func (rec *Records) SetOutput(tx store.Tx, id mapreduce.JobID, unit mapreduce.UnitID, attempt, start int64, data []byte) {
+	for i := 0; i < len(data); i += store.ChunkSize {
+		chunk := data[i:min(i+store.ChunkSize, len(data))]
+		tx.Set(rec.Keys.ResultChunk(id, unit, attempt, (start+int64(i))/store.ChunkSize), bytes.Clone(chunk))
+	}
 }

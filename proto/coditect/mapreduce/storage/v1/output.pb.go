@@ -1456,6 +1456,415 @@ func (x *JournalEntry) GetResult() []byte {
 	return nil
 }
 
+// ResultPart is one part of the result of a job, as the unit that assembles it stores
+// them: one after the other, each behind its length as a varint. The last is the
+// summary.
+type ResultPart struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Part:
+	//
+	//	*ResultPart_Record
+	//	*ResultPart_Citation
+	//	*ResultPart_Source
+	//	*ResultPart_Conflict
+	//	*ResultPart_Dropped
+	//	*ResultPart_Removed
+	//	*ResultPart_Summary
+	Part          isResultPart_Part `protobuf_oneof:"part"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResultPart) Reset() {
+	*x = ResultPart{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResultPart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResultPart) ProtoMessage() {}
+
+func (x *ResultPart) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResultPart.ProtoReflect.Descriptor instead.
+func (*ResultPart) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ResultPart) GetPart() isResultPart_Part {
+	if x != nil {
+		return x.Part
+	}
+	return nil
+}
+
+func (x *ResultPart) GetRecord() []byte {
+	if x != nil {
+		if x, ok := x.Part.(*ResultPart_Record); ok {
+			return x.Record
+		}
+	}
+	return nil
+}
+
+func (x *ResultPart) GetCitation() *ShownCitation {
+	if x != nil {
+		if x, ok := x.Part.(*ResultPart_Citation); ok {
+			return x.Citation
+		}
+	}
+	return nil
+}
+
+func (x *ResultPart) GetSource() *SourceUnit {
+	if x != nil {
+		if x, ok := x.Part.(*ResultPart_Source); ok {
+			return x.Source
+		}
+	}
+	return nil
+}
+
+func (x *ResultPart) GetConflict() []byte {
+	if x != nil {
+		if x, ok := x.Part.(*ResultPart_Conflict); ok {
+			return x.Conflict
+		}
+	}
+	return nil
+}
+
+func (x *ResultPart) GetDropped() []byte {
+	if x != nil {
+		if x, ok := x.Part.(*ResultPart_Dropped); ok {
+			return x.Dropped
+		}
+	}
+	return nil
+}
+
+func (x *ResultPart) GetRemoved() []byte {
+	if x != nil {
+		if x, ok := x.Part.(*ResultPart_Removed); ok {
+			return x.Removed
+		}
+	}
+	return nil
+}
+
+func (x *ResultPart) GetSummary() *Summary {
+	if x != nil {
+		if x, ok := x.Part.(*ResultPart_Summary); ok {
+			return x.Summary
+		}
+	}
+	return nil
+}
+
+type isResultPart_Part interface {
+	isResultPart_Part()
+}
+
+type ResultPart_Record struct {
+	Record []byte `protobuf:"bytes,1,opt,name=record,proto3,oneof"` // JSON of one entry of aggregated_data
+}
+
+type ResultPart_Citation struct {
+	Citation *ShownCitation `protobuf:"bytes,2,opt,name=citation,proto3,oneof"` // of a record before it
+}
+
+type ResultPart_Source struct {
+	Source *SourceUnit `protobuf:"bytes,3,opt,name=source,proto3,oneof"`
+}
+
+type ResultPart_Conflict struct {
+	Conflict []byte `protobuf:"bytes,4,opt,name=conflict,proto3,oneof"` // JSON of one entry of conflict_resolutions
+}
+
+type ResultPart_Dropped struct {
+	Dropped []byte `protobuf:"bytes,5,opt,name=dropped,proto3,oneof"` // JSON of one entry of dropped_citations
+}
+
+type ResultPart_Removed struct {
+	Removed []byte `protobuf:"bytes,6,opt,name=removed,proto3,oneof"` // JSON of one entry of removed_references
+}
+
+type ResultPart_Summary struct {
+	Summary *Summary `protobuf:"bytes,7,opt,name=summary,proto3,oneof"`
+}
+
+func (*ResultPart_Record) isResultPart_Part() {}
+
+func (*ResultPart_Citation) isResultPart_Part() {}
+
+func (*ResultPart_Source) isResultPart_Part() {}
+
+func (*ResultPart_Conflict) isResultPart_Part() {}
+
+func (*ResultPart_Dropped) isResultPart_Part() {}
+
+func (*ResultPart_Removed) isResultPart_Part() {}
+
+func (*ResultPart_Summary) isResultPart_Part() {}
+
+// ShownCitation is a citation as a result shows it.
+type ShownCitation struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Citation      *Citation              `protobuf:"bytes,1,opt,name=citation,proto3" json:"citation,omitempty"` // without its id
+	Ref           string                 `protobuf:"bytes,2,opt,name=ref,proto3" json:"ref,omitempty"`           // the spelling of its id in this result
+	Before        string                 `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`     // the text around the quote
+	After         string                 `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShownCitation) Reset() {
+	*x = ShownCitation{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShownCitation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShownCitation) ProtoMessage() {}
+
+func (x *ShownCitation) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShownCitation.ProtoReflect.Descriptor instead.
+func (*ShownCitation) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ShownCitation) GetCitation() *Citation {
+	if x != nil {
+		return x.Citation
+	}
+	return nil
+}
+
+func (x *ShownCitation) GetRef() string {
+	if x != nil {
+		return x.Ref
+	}
+	return ""
+}
+
+func (x *ShownCitation) GetBefore() string {
+	if x != nil {
+		return x.Before
+	}
+	return ""
+}
+
+func (x *ShownCitation) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+// SourceUnit is a unit's part in the result.
+type SourceUnit struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Unit          string                 `protobuf:"bytes,1,opt,name=unit,proto3" json:"unit,omitempty"`
+	Errors        []string               `protobuf:"bytes,2,rep,name=errors,proto3" json:"errors,omitempty"` // why it failed; none of units that are in the result
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SourceUnit) Reset() {
+	*x = SourceUnit{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SourceUnit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SourceUnit) ProtoMessage() {}
+
+func (x *SourceUnit) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SourceUnit.ProtoReflect.Descriptor instead.
+func (*SourceUnit) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *SourceUnit) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
+func (x *SourceUnit) GetErrors() []string {
+	if x != nil {
+		return x.Errors
+	}
+	return nil
+}
+
+// Summary ends a result.
+type Summary struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Single        bool                   `protobuf:"varint,1,opt,name=single,proto3" json:"single,omitempty"`              // aggregated_data is one object, not a list
+	Deduplication []byte                 `protobuf:"bytes,2,opt,name=deduplication,proto3" json:"deduplication,omitempty"` // JSON of deduplication_stats
+	Statistics    []byte                 `protobuf:"bytes,3,opt,name=statistics,proto3" json:"statistics,omitempty"`       // JSON of statistics
+	Skipped       []*SkippedDocument     `protobuf:"bytes,4,rep,name=skipped,proto3" json:"skipped,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Summary) Reset() {
+	*x = Summary{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Summary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Summary) ProtoMessage() {}
+
+func (x *Summary) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Summary.ProtoReflect.Descriptor instead.
+func (*Summary) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Summary) GetSingle() bool {
+	if x != nil {
+		return x.Single
+	}
+	return false
+}
+
+func (x *Summary) GetDeduplication() []byte {
+	if x != nil {
+		return x.Deduplication
+	}
+	return nil
+}
+
+func (x *Summary) GetStatistics() []byte {
+	if x != nil {
+		return x.Statistics
+	}
+	return nil
+}
+
+func (x *Summary) GetSkipped() []*SkippedDocument {
+	if x != nil {
+		return x.Skipped
+	}
+	return nil
+}
+
+// SkippedDocument is a document that was left out.
+type SkippedDocument struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Document      string                 `protobuf:"bytes,1,opt,name=document,proto3" json:"document,omitempty"`
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SkippedDocument) Reset() {
+	*x = SkippedDocument{}
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SkippedDocument) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SkippedDocument) ProtoMessage() {}
+
+func (x *SkippedDocument) ProtoReflect() protoreflect.Message {
+	mi := &file_coditect_mapreduce_storage_v1_output_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SkippedDocument.ProtoReflect.Descriptor instead.
+func (*SkippedDocument) Descriptor() ([]byte, []int) {
+	return file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *SkippedDocument) GetDocument() string {
+	if x != nil {
+		return x.Document
+	}
+	return ""
+}
+
+func (x *SkippedDocument) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 var File_coditect_mapreduce_storage_v1_output_proto protoreflect.FileDescriptor
 
 const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
@@ -1587,7 +1996,36 @@ const file_coditect_mapreduce_storage_v1_output_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x03R\aattempt\x12\x14\n" +
 	"\x05begun\x18\x03 \x01(\bR\x05begun\x12\x16\n" +
-	"\x06result\x18\x04 \x01(\fR\x06resultBMZKgithub.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1;storagev1b\x06proto3"
+	"\x06result\x18\x04 \x01(\fR\x06result\"\xd9\x02\n" +
+	"\n" +
+	"ResultPart\x12\x18\n" +
+	"\x06record\x18\x01 \x01(\fH\x00R\x06record\x12J\n" +
+	"\bcitation\x18\x02 \x01(\v2,.coditect.mapreduce.storage.v1.ShownCitationH\x00R\bcitation\x12C\n" +
+	"\x06source\x18\x03 \x01(\v2).coditect.mapreduce.storage.v1.SourceUnitH\x00R\x06source\x12\x1c\n" +
+	"\bconflict\x18\x04 \x01(\fH\x00R\bconflict\x12\x1a\n" +
+	"\adropped\x18\x05 \x01(\fH\x00R\adropped\x12\x1a\n" +
+	"\aremoved\x18\x06 \x01(\fH\x00R\aremoved\x12B\n" +
+	"\asummary\x18\a \x01(\v2&.coditect.mapreduce.storage.v1.SummaryH\x00R\asummaryB\x06\n" +
+	"\x04part\"\x94\x01\n" +
+	"\rShownCitation\x12C\n" +
+	"\bcitation\x18\x01 \x01(\v2'.coditect.mapreduce.storage.v1.CitationR\bcitation\x12\x10\n" +
+	"\x03ref\x18\x02 \x01(\tR\x03ref\x12\x16\n" +
+	"\x06before\x18\x03 \x01(\tR\x06before\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\tR\x05after\"8\n" +
+	"\n" +
+	"SourceUnit\x12\x12\n" +
+	"\x04unit\x18\x01 \x01(\tR\x04unit\x12\x16\n" +
+	"\x06errors\x18\x02 \x03(\tR\x06errors\"\xb1\x01\n" +
+	"\aSummary\x12\x16\n" +
+	"\x06single\x18\x01 \x01(\bR\x06single\x12$\n" +
+	"\rdeduplication\x18\x02 \x01(\fR\rdeduplication\x12\x1e\n" +
+	"\n" +
+	"statistics\x18\x03 \x01(\fR\n" +
+	"statistics\x12H\n" +
+	"\askipped\x18\x04 \x03(\v2..coditect.mapreduce.storage.v1.SkippedDocumentR\askipped\"E\n" +
+	"\x0fSkippedDocument\x12\x1a\n" +
+	"\bdocument\x18\x01 \x01(\tR\bdocument\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reasonBMZKgithub.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1;storagev1b\x06proto3"
 
 var (
 	file_coditect_mapreduce_storage_v1_output_proto_rawDescOnce sync.Once
@@ -1601,26 +2039,31 @@ func file_coditect_mapreduce_storage_v1_output_proto_rawDescGZIP() []byte {
 	return file_coditect_mapreduce_storage_v1_output_proto_rawDescData
 }
 
-var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_coditect_mapreduce_storage_v1_output_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_coditect_mapreduce_storage_v1_output_proto_goTypes = []any{
-	(*Output)(nil),       // 0: coditect.mapreduce.storage.v1.Output
-	(*Call)(nil),         // 1: coditect.mapreduce.storage.v1.Call
-	(*Dropped)(nil),      // 2: coditect.mapreduce.storage.v1.Dropped
-	(*Removed)(nil),      // 3: coditect.mapreduce.storage.v1.Removed
-	(*Decided)(nil),      // 4: coditect.mapreduce.storage.v1.Decided
-	(*Compared)(nil),     // 5: coditect.mapreduce.storage.v1.Compared
-	(*Entry)(nil),        // 6: coditect.mapreduce.storage.v1.Entry
-	(*Member)(nil),       // 7: coditect.mapreduce.storage.v1.Member
-	(*SourceOf)(nil),     // 8: coditect.mapreduce.storage.v1.SourceOf
-	(*Field)(nil),        // 9: coditect.mapreduce.storage.v1.Field
-	(*Position)(nil),     // 10: coditect.mapreduce.storage.v1.Position
-	(*Candidate)(nil),    // 11: coditect.mapreduce.storage.v1.Candidate
-	(*Mention)(nil),      // 12: coditect.mapreduce.storage.v1.Mention
-	(*Reading)(nil),      // 13: coditect.mapreduce.storage.v1.Reading
-	(*Citation)(nil),     // 14: coditect.mapreduce.storage.v1.Citation
-	(*Open)(nil),         // 15: coditect.mapreduce.storage.v1.Open
-	(*InputHeader)(nil),  // 16: coditect.mapreduce.storage.v1.InputHeader
-	(*JournalEntry)(nil), // 17: coditect.mapreduce.storage.v1.JournalEntry
+	(*Output)(nil),          // 0: coditect.mapreduce.storage.v1.Output
+	(*Call)(nil),            // 1: coditect.mapreduce.storage.v1.Call
+	(*Dropped)(nil),         // 2: coditect.mapreduce.storage.v1.Dropped
+	(*Removed)(nil),         // 3: coditect.mapreduce.storage.v1.Removed
+	(*Decided)(nil),         // 4: coditect.mapreduce.storage.v1.Decided
+	(*Compared)(nil),        // 5: coditect.mapreduce.storage.v1.Compared
+	(*Entry)(nil),           // 6: coditect.mapreduce.storage.v1.Entry
+	(*Member)(nil),          // 7: coditect.mapreduce.storage.v1.Member
+	(*SourceOf)(nil),        // 8: coditect.mapreduce.storage.v1.SourceOf
+	(*Field)(nil),           // 9: coditect.mapreduce.storage.v1.Field
+	(*Position)(nil),        // 10: coditect.mapreduce.storage.v1.Position
+	(*Candidate)(nil),       // 11: coditect.mapreduce.storage.v1.Candidate
+	(*Mention)(nil),         // 12: coditect.mapreduce.storage.v1.Mention
+	(*Reading)(nil),         // 13: coditect.mapreduce.storage.v1.Reading
+	(*Citation)(nil),        // 14: coditect.mapreduce.storage.v1.Citation
+	(*Open)(nil),            // 15: coditect.mapreduce.storage.v1.Open
+	(*InputHeader)(nil),     // 16: coditect.mapreduce.storage.v1.InputHeader
+	(*JournalEntry)(nil),    // 17: coditect.mapreduce.storage.v1.JournalEntry
+	(*ResultPart)(nil),      // 18: coditect.mapreduce.storage.v1.ResultPart
+	(*ShownCitation)(nil),   // 19: coditect.mapreduce.storage.v1.ShownCitation
+	(*SourceUnit)(nil),      // 20: coditect.mapreduce.storage.v1.SourceUnit
+	(*Summary)(nil),         // 21: coditect.mapreduce.storage.v1.Summary
+	(*SkippedDocument)(nil), // 22: coditect.mapreduce.storage.v1.SkippedDocument
 }
 var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
 	6,  // 0: coditect.mapreduce.storage.v1.Output.entries:type_name -> coditect.mapreduce.storage.v1.Entry
@@ -1640,11 +2083,16 @@ var file_coditect_mapreduce_storage_v1_output_proto_depIdxs = []int32{
 	12, // 14: coditect.mapreduce.storage.v1.Candidate.mentions:type_name -> coditect.mapreduce.storage.v1.Mention
 	10, // 15: coditect.mapreduce.storage.v1.Mention.first:type_name -> coditect.mapreduce.storage.v1.Position
 	13, // 16: coditect.mapreduce.storage.v1.Mention.readings:type_name -> coditect.mapreduce.storage.v1.Reading
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	19, // 17: coditect.mapreduce.storage.v1.ResultPart.citation:type_name -> coditect.mapreduce.storage.v1.ShownCitation
+	20, // 18: coditect.mapreduce.storage.v1.ResultPart.source:type_name -> coditect.mapreduce.storage.v1.SourceUnit
+	21, // 19: coditect.mapreduce.storage.v1.ResultPart.summary:type_name -> coditect.mapreduce.storage.v1.Summary
+	14, // 20: coditect.mapreduce.storage.v1.ShownCitation.citation:type_name -> coditect.mapreduce.storage.v1.Citation
+	22, // 21: coditect.mapreduce.storage.v1.Summary.skipped:type_name -> coditect.mapreduce.storage.v1.SkippedDocument
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_coditect_mapreduce_storage_v1_output_proto_init() }
@@ -1652,13 +2100,22 @@ func file_coditect_mapreduce_storage_v1_output_proto_init() {
 	if File_coditect_mapreduce_storage_v1_output_proto != nil {
 		return
 	}
+	file_coditect_mapreduce_storage_v1_output_proto_msgTypes[18].OneofWrappers = []any{
+		(*ResultPart_Record)(nil),
+		(*ResultPart_Citation)(nil),
+		(*ResultPart_Source)(nil),
+		(*ResultPart_Conflict)(nil),
+		(*ResultPart_Dropped)(nil),
+		(*ResultPart_Removed)(nil),
+		(*ResultPart_Summary)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_coditect_mapreduce_storage_v1_output_proto_rawDesc), len(file_coditect_mapreduce_storage_v1_output_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

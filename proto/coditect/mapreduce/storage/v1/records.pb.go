@@ -1034,6 +1034,7 @@ type Level struct {
 	Prefix        string                 `protobuf:"bytes,5,opt,name=prefix,proto3" json:"prefix,omitempty"`  // of the ids of its units, before their index
 	Unit          string                 `protobuf:"bytes,6,opt,name=unit,proto3" json:"unit,omitempty"`      // id of its only unit; takes the place of prefix
 	Phase         uint32                 `protobuf:"varint,7,opt,name=phase,proto3" json:"phase,omitempty"`   // of the job while its units run
+	Result        bool                   `protobuf:"varint,8,opt,name=result,proto3" json:"result,omitempty"` // its only unit assembles the result of the job
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1115,6 +1116,13 @@ func (x *Level) GetPhase() uint32 {
 		return x.Phase
 	}
 	return 0
+}
+
+func (x *Level) GetResult() bool {
+	if x != nil {
+		return x.Result
+	}
+	return false
 }
 
 // Ingest marks a submission under way.
@@ -3651,7 +3659,7 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\fstaged_units\x18\x13 \x01(\x03R\vstagedUnits\x12!\n" +
 	"\freduce_share\x18\x10 \x01(\x01R\vreduceShare\x12\x19\n" +
 	"\btree_top\x18\x14 \x01(\x03R\atreeTop\x12/\n" +
-	"\x13checkpoint_interval\x18\x16 \x01(\x03R\x12checkpointInterval\"\xa3\x01\n" +
+	"\x13checkpoint_interval\x18\x16 \x01(\x03R\x12checkpointInterval\"\xbb\x01\n" +
 	"\x05Level\x12\x14\n" +
 	"\x05units\x18\x01 \x01(\x03R\x05units\x12\x14\n" +
 	"\x05stage\x18\x02 \x01(\x03R\x05stage\x12\x14\n" +
@@ -3659,7 +3667,8 @@ const file_coditect_mapreduce_storage_v1_records_proto_rawDesc = "" +
 	"\x06source\x18\x04 \x01(\x03R\x06source\x12\x16\n" +
 	"\x06prefix\x18\x05 \x01(\tR\x06prefix\x12\x12\n" +
 	"\x04unit\x18\x06 \x01(\tR\x04unit\x12\x14\n" +
-	"\x05phase\x18\a \x01(\rR\x05phase\"\x7f\n" +
+	"\x05phase\x18\a \x01(\rR\x05phase\x12\x16\n" +
+	"\x06result\x18\b \x01(\bR\x06result\"\x7f\n" +
 	"\x06Ingest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12*\n" +
 	"\x11created_at_micros\x18\x02 \x01(\x03R\x0fcreatedAtMicros\x12\x1d\n" +

@@ -1,0 +1,361 @@
+// Package artifact makes the result of a job once, when no stage has anything left to
+// do, stores it, and streams what is stored. That of a small job is made in memory, and
+// stored by the transaction that completes the job. Any other is the output of the only
+// unit of a last level. No worker runs that unit, for it is what checks for the last
+// time what workers have reported: an orchestrator claims it for a session of its own.
+// Attempt, claim and the loss of the session are those of any unit, so if this
+// orchestrator dies, another assembles the result.
+package artifact
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/orchestrator/assemble"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/notify"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
+	storagev1 "github.com/coditect/mapreduce/proto/coditect/mapreduce/storage/v1"
+	"github.com/coditect/mapreduce/store/jobs"
+	"github.com/coditect/mapreduce/store/jobs/content"
+	"github.com/coditect/mapreduce/store/jobs/levels"
+	"github.com/coditect/mapreduce/store/jobs/records"
+	"github.com/coditect/mapreduce/store/jobs/turns"
+)
+
+const (
+	// maxAssemblies is how many results are assembled at once.
+	maxAssemblies = 2
+	// assembleAgain is how long a result rests that could not be assembled for now.
+	assembleAgain = time.Second
+)
+
+// Turns say who goes first of the nodes that see the same thing to do.
+type Turns interface {
+	IsOnlyNode() bool
+	YieldTurn(ctx context.Context, id mapreduce.JobID) error
+}
+
+// An Assembler makes, stores and streams the results of jobs. Its methods are safe for
+// concurrent use.
+type Assembler struct {
+	jobs       *jobs.Jobs
+	specs      *jobspec.Finder
+	turns      Turns
+	signals    *notify.Jobs
+	supervisor *supervise.Supervisor
+	config     Config
+	wanted     notify.Signal // there are more to begin
+
+	mu      sync.Mutex // guards the variables below
+	waiting map[mapreduce.JobID]bool
+	running map[mapreduce.JobID]context.CancelCauseFunc
+	session turns.WorkerSlots // that claims the units; none yet if its epoch is 0
+}
+
+// A Config says how an Assembler works. All of it must be set.
+type Config struct {
+	// SmallUnits is how many units of level 0 a job may have whose result is tried as
+	// a small one.
+	SmallUnits int64
+	Grace      time.Duration // to give back what was begun when it stops
+}
+
+// New returns an assembler. It assembles in its loop, but for small results.
+func New(j *jobs.Jobs, specs *jobspec.Finder, t Turns, signals *notify.Jobs, s *supervise.Supervisor, c Config) *Assembler {
+	return &Assembler{
+		jobs: j, specs: specs, turns: t, signals: signals, supervisor: s, config: c,
+		waiting: make(map[mapreduce.JobID]bool), running: make(map[mapreduce.JobID]context.CancelCauseFunc),
+	}
+}
+
+// errStopped ends the assembling of a result of a job that runs no more.
+var errStopped = errors.New("the job runs no more")
+
+// errNotSmall ends the assembling of a result that is not small.
+var errNotSmall = errors.New("the result is not small")
+
+// Finish ends a job that no stage has anything left to do for: with its result, if
+// that is small; else its result is planned.
+func (a *Assembler) Finish(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
+	if len(s.Planned) == 0 || s.Planned[0].Units > a.config.SmallUnits {
+		return a.jobs.Levels.PlanResult(ctx, id, s.Epoch)
+	}
+	w := assemble.NewWriter(levels.MaxSmallResult, func([]byte) error { return errNotSmall })
+	err := a.assembleResult(ctx, id, w.Add)
+	switch {
+	case errors.Is(err, errNotSmall):
+		return a.jobs.Levels.PlanResult(ctx, id, s.Epoch)
+	case err != nil && (ctx.Err() != nil || passes(err)):
+		return err
+	case err != nil:
+		return a.jobs.Lifecycle.Fail(ctx, id, s.Epoch, unassembled(err))
+	}
+	result, _, _ := w.Rest()
+	return a.jobs.Levels.CompleteWith(ctx, id, s.Epoch, result)
+}
+
+// passes reports whether what kept a result from being assembled has to do with the
+// moment: the store is away, or somebody changed the job. Anything else is wrong with
+// the job, or the program, and would be again.
+func passes(err error) bool {
+	switch errs.KindOf(err) {
+	case errs.Unavailable, errs.Exhausted, errs.Aborted, errs.Cancelled, errs.Deadline, errs.NotFound, errs.Precondition:
+		return !errors.Is(err, supervise.ErrPanic)
+	}
+	return false
+}
+
+// unassembled is what a job fails with whose result cannot be assembled.
+func unassembled(why error) string { return "its result cannot be assembled: " + why.Error() }
+
+// EndAssembled ends a job the unit of whose result has ended.
+func (a *Assembler) EndAssembled(ctx context.Context, id mapreduce.JobID, s *levels.Status) error {
+	if s.Completed > 0 {
+		return a.jobs.Levels.Complete(ctx, id, s.Epoch)
+	}
+	u, err := a.jobs.View.Unit(ctx, id, mapreduce.ResultUnit)
+	if err != nil {
+		return err
+	}
+	why := "its result was not assembled"
+	if all := u.GetErrors(); len(all) > 0 {
+		why = all[len(all)-1]
+	}
+	return a.jobs.Lifecycle.Fail(ctx, id, s.Epoch, why)
+}
+
+// assembleResult assembles the result of a job as it stands.
+func (a *Assembler) assembleResult(ctx context.Context, id mapreduce.JobID, sink func(*mapreduce.ResultPart) error) error {
+	ctl, err := a.jobs.View.Control(ctx, id)
+	if err != nil {
+		return err
+	}
+	compiled, err := a.specs.Job(ctx, id)
+	if err != nil {
+		return err
+	}
+	return assemble.Result(ctx, a.jobs.Reader(), assembledFrom(id, compiled, ctl), sink)
+}
+
+// Begin has the result of a job assembled, unless that is under way.
+func (a *Assembler) Begin(id mapreduce.JobID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.running[id] != nil {
+		return
+	}
+	a.waiting[id] = true
+	a.wanted.Wake()
+}
+
+// Stop ends the assembling of a job's result, if it is under way.
+func (a *Assembler) Stop(id mapreduce.JobID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.waiting, id)
+	if cancel := a.running[id]; cancel != nil {
+		cancel(errStopped)
+	}
+}
+
+// next returns a job whose result is to be assembled now, and the context to do so in;
+// "" if there is none, or no room.
+func (a *Assembler) next(ctx context.Context) (mapreduce.JobID, context.Context) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.running) >= maxAssemblies {
+		return "", nil
+	}
+	for id := range a.waiting {
+		delete(a.waiting, id)
+		ctx, cancel := context.WithCancelCause(ctx)
+		a.running[id] = cancel
+		return id, ctx
+	}
+	return "", nil
+}
+
+// ended notes that the assembling of a job's result has ended.
+func (a *Assembler) ended(id mapreduce.JobID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.running[id](nil)
+	delete(a.running, id)
+	a.wanted.Wake()
+}
+
+// Loop assembles results until ctx ends. What is left goes back then, for
+// others.
+func (a *Assembler) Loop(ctx context.Context) {
+	var all sync.WaitGroup
+	for ctx.Err() == nil {
+		for id, own := a.next(ctx); id != ""; id, own = a.next(ctx) {
+			all.Go(func() {
+				defer a.ended(id)
+				a.runAssembly(ctx, own, id)
+			})
+		}
+		select {
+		case <-ctx.Done():
+		case <-a.wanted.C():
+		}
+	}
+	all.Wait()
+	a.endOwnSession(context.WithoutCancel(ctx))
+}
+
+// runAssembly assembles one result, and has the job looked at when that has ended.
+// What is done for it ends with ctx, and the assembling with own, too.
+func (a *Assembler) runAssembly(ctx, own context.Context, id mapreduce.JobID) {
+	ran := false
+	err := a.supervisor.ContainPanic(ctx, "assembling a result", func() (err error) {
+		ran, err = a.runResultUnit(ctx, own, id)
+		return err
+	}, "job", id)
+	switch {
+	case own.Err() != nil || err == nil && !ran:
+	case err == nil || errs.KindOf(err) == errs.NotFound:
+		a.signals.MarkDue(id)
+		a.signals.NotifyWatchers(id)
+	default:
+		a.supervisor.LogFailure(ctx, "assembling a result; trying again", err, "job", id)
+		a.signals.CallAt(time.Now().Add(assembleAgain), func(context.Context) { a.signals.MarkDue(id) })
+	}
+}
+
+// runResultUnit claims the unit that assembles the result of a job, runs it, and
+// reports. It returns false if the unit may not be claimed: another has it, or it has
+// ended.
+func (a *Assembler) runResultUnit(ctx, own context.Context, id mapreduce.JobID) (ran bool, err error) {
+	u, claim, err := a.claimResultUnit(ctx, id)
+	if u == nil || err != nil {
+		return false, err
+	}
+	held := mapreduce.Held{Job: id, Unit: mapreduce.ResultUnit, Attempt: int(u.Attempt)}
+	report := &mapreduce.Report{Job: held.Job, Unit: held.Unit, Attempt: held.Attempt}
+	begun := time.Now()
+	err = a.supervisor.ContainPanic(ctx, "assembling a result", func() (err error) {
+		report.Length, report.SHA256, err = a.putResult(own, held, claim.Session)
+		return err
+	}, "job", id)
+	report.Elapsed = time.Since(begun)
+	switch {
+	case ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	case err == nil:
+		report.Outcome = mapreduce.Done
+	case own.Err() != nil || passes(err):
+		report.Outcome = mapreduce.Returned
+	default:
+		report.Outcome, report.Class, report.Errors = mapreduce.Errored, mapreduce.PermanentUnit, []string{unassembled(err)}
+	}
+	_, e := a.jobs.Turns.FinishAndClaim(ctx, &turns.Turn{
+		Job: id, Release: []turns.HeldID{claim},
+		Reports: []turns.Report{{Report: report, Session: claim.Session}},
+	})
+	if e != nil || report.Outcome == mapreduce.Returned {
+		return true, errors.Join(err, e)
+	}
+	return true, nil
+}
+
+// claimResultUnit claims the unit that assembles the result of a job. It returns nil if
+// another has it, or it has ended.
+func (a *Assembler) claimResultUnit(ctx context.Context, id mapreduce.JobID) (*storagev1.Unit, turns.HeldID, error) {
+	u, err := a.jobs.View.Unit(ctx, id, mapreduce.ResultUnit)
+	if err != nil || u == nil || !records.IsClaimable(u) {
+		return nil, turns.HeldID{}, err
+	}
+	if !a.turns.IsOnlyNode() {
+		if err := a.turns.YieldTurn(ctx, id); err != nil {
+			return nil, turns.HeldID{}, err
+		}
+	}
+	seat, err := a.ownSession(ctx)
+	if err != nil {
+		return nil, turns.HeldID{}, err
+	}
+	claim := turns.HeldID{Session: seat.Session, Claim: rand.Text()}
+	res, err := a.jobs.Turns.FinishAndClaim(ctx, &turns.Turn{Job: id, Claim: &turns.Claim{
+		ID: claim.Claim, Seats: []turns.WorkerSlots{seat}, Candidates: []records.Candidate{*records.CandidateOf(u)},
+	}})
+	switch {
+	case err != nil:
+		return nil, claim, err
+	case !res.Seated[0]: // others took this orchestrator for dead
+		a.forgetSession(seat)
+		return nil, claim, errs.New(errs.Unavailable, "the session that assembles results was given up; another takes its place")
+	case len(res.Claimed) == 0:
+		return nil, claim, nil
+	}
+	return res.Claimed[0].Unit, claim, nil
+}
+
+// putResult assembles the result of a job, and puts it as the output of an attempt.
+func (a *Assembler) putResult(ctx context.Context, held mapreduce.Held, session mapreduce.SessionID) (length int64, sum []byte, err error) {
+	put, at := &content.Put{Held: held, Session: session}, int64(0)
+	w := assemble.NewWriter(content.MaxPutBytes, func(block []byte) error {
+		err := a.jobs.Content.AppendPut(ctx, put, at, block)
+		at += int64(len(block))
+		return err
+	})
+	if err := a.assembleResult(ctx, held.Job, w.Add); err != nil {
+		return 0, nil, err
+	}
+	block, length, sum := w.Rest()
+	put.Length, put.SHA256 = length, sum
+	return length, sum, a.jobs.Content.AppendPut(ctx, put, at, block)
+}
+
+// ownSession returns the session for which this orchestrator claims units that it runs
+// itself. It is bound with the first of them.
+func (a *Assembler) ownSession(ctx context.Context) (turns.WorkerSlots, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.session.Epoch > 0 {
+		return a.session, nil
+	}
+	seat := turns.WorkerSlots{Session: mapreduce.SessionID("results-" + rand.Text()), Epoch: 1, Slots: 1}
+	_, err := a.jobs.Sessions.Bind(ctx, &mapreduce.Hello{Session: seat.Session, Slots: maxAssemblies, Embedded: true}, seat.Epoch)
+	if err == nil {
+		a.session = seat
+	}
+	return seat, err
+}
+
+// forgetSession has another session bound with the next unit.
+func (a *Assembler) forgetSession(seat turns.WorkerSlots) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.session == seat {
+		a.session = turns.WorkerSlots{}
+	}
+}
+
+// endOwnSession gives the units back that were claimed for the own session, and ends
+// it. If that fails, others do so as they do for an orchestrator that has died.
+func (a *Assembler) endOwnSession(ctx context.Context) {
+	a.mu.Lock()
+	seat := a.session
+	a.mu.Unlock()
+	if seat.Epoch == 0 {
+		return
+	}
+	ctx, stop := context.WithTimeout(ctx, a.config.Grace)
+	defer stop()
+	for done := false; !done; {
+		loss, err := a.jobs.Sessions.Expire(ctx, seat.Session, a.jobs.Node(), seat.Epoch, nil)
+		if err != nil {
+			a.supervisor.LogFailure(ctx, "giving back results that were being assembled", err)
+			return
+		}
+		done = loss.Done
+	}
+	a.forgetSession(seat)
+}

@@ -1,0 +1,85 @@
+package artifact
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/coditect/mapreduce/api/errs"
+	"github.com/coditect/mapreduce/api/mapreduce"
+	"github.com/coditect/mapreduce/api/pipeline"
+	"github.com/coditect/mapreduce/api/schema"
+	"github.com/coditect/mapreduce/orchestrator/assemble"
+	"github.com/coditect/mapreduce/orchestrator/jobspec"
+	"github.com/coditect/mapreduce/orchestrator/supervise"
+	"github.com/coditect/mapreduce/store/jobs/records"
+)
+
+// Partial assembles the result of a job of the units that are complete, while it is
+// read.
+func (a *Assembler) Partial(ctx context.Context, id mapreduce.JobID, sink func(*mapreduce.ResultPart) error) error {
+	return a.assembleResult(ctx, id, sink)
+}
+
+// Stream streams the result that is stored of a complete job: some chunks at a
+// time, as fast as sink takes them. Its last part, the summary, comes only once the
+// hash of the whole was found right: a result without a summary is none.
+func (a *Assembler) Stream(ctx context.Context, id mapreduce.JobID, sink func(*mapreduce.ResultPart) error) error {
+	u, err := a.jobs.View.Unit(ctx, id, mapreduce.ResultUnit)
+	if err != nil {
+		return err
+	}
+	if mapreduce.UnitState(u.GetStatus()) != mapreduce.UnitComplete {
+		return errs.New(errs.Aborted, "job %s is being resumed, and its result assembled anew", id)
+	}
+	r := assemble.NewReader(sink)
+	if err = a.jobs.Content.OutputParts(ctx, id, u, r.Write); err == nil {
+		err = r.Close()
+	}
+	if err == nil || !supervise.IsPermanent(err) {
+		return err
+	}
+	now, e := a.jobs.View.Unit(ctx, id, mapreduce.ResultUnit)
+	if e != nil {
+		return e
+	}
+	if now.GetResult().GetAttempt() != u.Result.Attempt || !bytes.Equal(now.GetResult().GetSha256(), u.Result.Sha256) {
+		return errs.New(errs.Aborted, "job %s was resumed while its result was read", id)
+	}
+	return errs.New(errs.DataLoss, "the stored result of job %s is damaged; ask for a partial one, which is assembled of what its units came to: %w", id, err)
+}
+
+// assembledFrom returns a job as its result is assembled, as far as it has come.
+func assembledFrom(id mapreduce.JobID, compiled *jobspec.Compiled, ctl *records.Control) assemble.Job {
+	stages := jobspec.NewStages(compiled, ctl)
+	job := assemble.Job{ID: id, Direct: compiled.DirectUnit(), Last: lastUnit(ctl)}
+	for level := range int64(len(ctl.StageLevels())) {
+		stage := stages.StageAt(level)
+		job.Records = append(job.Records, stage == nil || stage.Output.Kind == pipeline.OutputRecords)
+	}
+	job.Schema = recordsSchema(compiled.Spec, stages)
+	return job
+}
+
+// recordsSchema returns the schema of the records that a job makes of its documents;
+// an empty one, which no record fits, if it makes none or its schema is none: what is
+// wrong with it, workers say.
+func recordsSchema(spec *mapreduce.JobSpec, stages jobspec.Stages) *schema.Schema {
+	text := spec.Schema
+	if stage := stages.StageAt(0); stage != nil && stage.Output.Schema != nil && stage.Output.Kind == pipeline.OutputRecords {
+		text = stage.Output.Schema
+	}
+	parsed, err := schema.Parse("schema", text)
+	if err != nil {
+		return new(schema.Schema)
+	}
+	return parsed
+}
+
+// lastUnit returns the unit that a job comes to, as far as it is planned: that of the
+// last level of its stages, if there is one; else "".
+func lastUnit(ctl *records.Control) mapreduce.UnitID {
+	if last := int64(len(ctl.StageLevels())) - 1; ctl.Level >= last || ctl.TreeTop > 0 {
+		return ctl.LevelAt(last).Unit
+	}
+	return ""
+}
