@@ -32,7 +32,7 @@ type Config struct {
 	MaxBackoff time.Duration
 }
 
-// Stats count what a DB's transactions came to.
+// Stats counts the outcomes of a DB's transactions.
 type Stats struct {
 	Commits   atomic.Int64 // transactions that wrote and committed
 	Reads     atomic.Int64 // transactions that only read

@@ -124,8 +124,8 @@ type Tx interface {
 	// now: what this transaction has written itself adds no conflict.
 	AddReadConflict(r Range)
 
-	// AddWriteConflict makes later commits fail that read in r, as if r had
-	// been written.
+	// AddWriteConflict makes transactions that read in r fail at their commit, as if
+	// this transaction had written r.
 	AddWriteConflict(r Range)
 
 	// Commit applies the writes. These things might happen:
@@ -157,9 +157,9 @@ type Store interface {
 	Begin(ctx context.Context) (Tx, error)
 
 	// Watch returns a channel that is closed some time after the value of key
-	// differs from what it was when Watch returned. It may also close for no
-	// reason, and does when ctx ends: whoever waits looks again. A change
-	// there and back may go unseen.
+	// differs from the value when Watch returned. It may also close for no reason,
+	// and closes when ctx ends, so the caller must read the key again. A change that
+	// is reversed soon may go unseen.
 	Watch(ctx context.Context, key []byte) (<-chan struct{}, error)
 
 	// Close ends the store; transactions under way fail with ErrClosed.

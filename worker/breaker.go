@@ -84,7 +84,7 @@ type breaker struct {
 	ended chan struct{} // if not nil: closed when the next call ends
 	fresh bool          // it opened and opened was not called yet
 	cause error         // of the last failure
-	// ordered: it opened because the fleet's did, which need not be told.
+	// ordered: it opened because the fleet asked for it, so that it is not reported.
 	ordered bool
 }
 
@@ -101,7 +101,7 @@ func newBreaker(key breakerKey, opened func(string, time.Duration, error)) *brea
 	return b
 }
 
-// errExcluded stands for outcomes that say nothing of the provider's health.
+// errExcluded stands for outcomes that do not depend on the provider's health.
 var errExcluded = errors.New("says nothing of the provider")
 
 // stateChanged is called by state, under its lock.
@@ -154,7 +154,8 @@ func (b *breaker) run(ctx context.Context, call func(context.Context) error) err
 	return err
 }
 
-// noteFailure keeps why a call failed, to be told if that opens the breaker.
+// noteFailure keeps the reason why a call failed, to report it if the failure opens the
+// breaker.
 func (b *breaker) noteFailure(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -190,7 +191,7 @@ func (b *breaker) nextEnd() <-chan struct{} {
 	return b.ended
 }
 
-// callEnded wakes those that wait, and tells if the call opened the breaker.
+// callEnded wakes the waiting calls, and calls opened if the call opened the breaker.
 func (b *breaker) callEnded() {
 	b.mu.Lock()
 	if b.ended != nil {

@@ -65,8 +65,8 @@ func (u *unit) setAside(tokens int64) (q *reserveQuestion, mine bool) {
 	return u.asking, false
 }
 
-// answerQuestion settles the open question. A grant counts even if nobody waits for it
-// any more.
+// answerQuestion answers the open request for tokens. A grant counts even if no call
+// waits for it any more.
 func (u *unit) answerQuestion(granted bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -92,9 +92,9 @@ func (u *unit) openReserve() int64 {
 	return u.asking.tokens
 }
 
-// Spent implements agent.Calls. It does not say which promise it settles. To
-// take the smallest that could have paid for it keeps the sum of the others at
-// least what is truly under way, so nothing is ever overspent.
+// Spent implements agent.Calls. The agent does not say which promise the call settles.
+// Spent settles the smallest promise that could have paid for the call. So the sum of
+// the other promises is never below the calls truly under way, and nothing is overspent.
 func (u *unit) Spent(in, out, costMicros int64) {
 	t := mapreduce.Tokens{In: max(in, 0), Out: max(out, 0)}
 	u.mu.Lock()

@@ -11,8 +11,7 @@ import (
 	"github.com/coditect/mapreduce/worker/output"
 )
 
-// Bounds of what is captured of a unit, so that a trace does not outgrow the
-// results.
+// Bounds of the captured calls of a unit, so that a trace does not outgrow the results.
 const (
 	maxCaptured     = 200       // calls
 	maxCapturedText = 64 << 10  // bytes of a prompt, or of an answer
@@ -38,8 +37,8 @@ func (u *unit) Record(c mapreduce.Call) {
 	u.captured.add(c)
 }
 
-// capturedCalls are the calls of an attempt. What is too much is left out, and the
-// call says so.
+// capturedCalls holds the captured calls of an attempt. It leaves out what exceeds the
+// bounds, and marks the call as cut.
 type capturedCalls struct {
 	mu    sync.Mutex // guards the variables below
 	calls []mapreduce.Call

@@ -28,7 +28,8 @@ func (s *session) beginPut(u *unit, put func(context.Context)) {
 	})
 }
 
-// deliverReport queues the report of a unit, once what it rests on is stored. mu is held.
+// deliverReport queues the report of a unit, after its output and state are stored. mu
+// is held.
 func (s *session) deliverReport(u *unit) {
 	if u.report.Length > 0 {
 		s.beginPut(u, func(ctx context.Context) { s.putOutput(ctx, u) })

@@ -18,8 +18,8 @@ import (
 // reduce name, in bytes.
 const maxReferred = 32 << 20
 
-// fetchLarge gets what was too large for the assignment, once there is memory for it,
-// and reports whether there was anything.
+// fetchLarge waits for memory and then gets the blobs of the assignment. It reports
+// whether there were any.
 func (u *unit) fetchLarge() (fetched bool, err error) {
 	need := u.fetchBytes()
 	if need > 0 {
@@ -51,7 +51,7 @@ func (u *unit) mergesRecords() bool {
 	return u.task.StageSpec == nil || u.task.StageSpec.Group && u.task.MakesRecords()
 }
 
-// fetchBytes returns how much memory what is to be fetched may take.
+// fetchBytes returns how much memory the blobs of the assignment may need.
 func (u *unit) fetchBytes() (n int64) {
 	for _, b := range u.task.Blobs {
 		switch {

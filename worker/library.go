@@ -8,10 +8,10 @@ import (
 	"github.com/coditect/mapreduce/worker/ground"
 )
 
-// A textCache lends the texts of documents, prepared for finding quotes, to units
-// that have a chunk of one. It holds a bounded number of bytes: a unit waits until
-// others have given back what there is no room for beside. What nobody uses is
-// kept for the next until its room is needed.
+// A textCache lends the texts of documents, prepared for finding quotes, to units that
+// have a chunk of the document. It holds a bounded number of bytes: if there is no room,
+// a unit waits until other units return their texts. A text that no unit uses stays
+// until its room is needed.
 type textCache struct {
 	most int64 // bytes of text
 
@@ -19,7 +19,7 @@ type textCache struct {
 	books    map[textKey]*cachedText
 	held     int64 // bytes of text of all books
 	clock    uint64
-	returned chan struct{} // closed, and made anew, when a book is given back
+	returned chan struct{} // closed, and replaced, when a unit returns a text
 }
 
 // A textKey names a text. Texts are lent within their job only.
@@ -72,8 +72,8 @@ func (l *textCache) borrowText(ctx context.Context, key textKey, size int64) (*c
 	}
 }
 
-// tryBorrow returns a book, or if there is no room for it, a channel that closes when
-// there may be.
+// tryBorrow returns a text, or if there is no room for it, a channel that closes when
+// there may be room.
 func (l *textCache) tryBorrow(key textKey, size int64) (*cachedText, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,8 +130,8 @@ func (l *textCache) giveBack(key textKey, b *cachedText) {
 	l.returned = make(chan struct{})
 }
 
-// loadText returns the text, once nobody else is loading it. One who could not load
-// it leaves it to the next.
+// loadText returns the text. If another unit is loading the text, loadText waits. If
+// that load fails, the next waiting unit loads the text.
 func (b *cachedText) loadText(ctx context.Context, load func(context.Context) (string, error)) (*ground.Text, error) {
 	select {
 	case b.turn <- struct{}{}:

@@ -12,10 +12,10 @@ import (
 // the models said of their limits, and keeps to its share of them. llm.Gates is
 // one.
 type Limiter interface {
-	// Share takes what the fleet lets this worker ask of some models.
+	// Share sets the limits of this worker for some models.
 	Share(shares []mapreduce.LimitShare)
 
-	// Notes returns what was seen since the last notes.
+	// Notes returns the observations of models since the last call of Notes.
 	Notes() []mapreduce.LimitNote
 
 	// Due returns a channel that holds an element when notes should be taken
@@ -31,7 +31,7 @@ func (s *session) limitsDue() <-chan struct{} {
 	return s.cfg.Limits.Due()
 }
 
-// noteLimits makes the next message tell what models said.
+// noteLimits makes the next message carry the notes on models.
 func (s *session) noteLimits() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,7 +39,7 @@ func (s *session) noteLimits() {
 	s.wakeSender()
 }
 
-// pullLimits takes what models said, if it is time to tell. mu is held.
+// pullLimits adds the notes on models to m, if they are due. mu is held.
 func (s *session) pullLimits(m *mapreduce.FromWorker) {
 	if s.cfg.Limits == nil || (!s.out.limits && !s.out.beat) {
 		return
@@ -48,7 +48,7 @@ func (s *session) pullLimits(m *mapreduce.FromWorker) {
 	m.Limits = s.cfg.Limits.Notes()
 }
 
-// applyShares takes what the fleet lets this worker do.
+// applyShares applies this worker's shares of the fleet's limits.
 func (s *session) applyShares(shares []mapreduce.LimitShare) {
 	if len(shares) == 0 {
 		return
@@ -79,10 +79,10 @@ func (bs *breakers) tripAll(name string) {
 	}
 }
 
-// errOrdered is what a breaker fails with that is opened by order.
+// errOrdered is the error of calls at a breaker that the fleet opened.
 var errOrdered = errors.New("the breaker of the fleet is open")
 
-// tripBreaker opens the breaker without telling of it: who said so knows.
+// tripBreaker opens the breaker without reporting it: the orchestrator asked for it.
 func (b *breaker) tripBreaker() {
 	for b.state.State() == gobreaker.StateClosed {
 		report, err := b.state.Allow()

@@ -75,7 +75,7 @@ func (s *session) waitReconnect(life context.Context, d time.Duration) {
 	}
 }
 
-// errNoWelcome is why a stream is given up on which nobody answers.
+// errNoWelcome is the reason to abandon a stream on which no Welcome arrives.
 var errNoWelcome = errors.New("orchestrator did not answer")
 
 // serveStream carries the session over one stream until it ends, and reports whether
@@ -193,7 +193,7 @@ func (l *streamLink) flushOutbox(tick <-chan time.Time) error {
 	}
 }
 
-// hangUp sends what is left and closes this side.
+// hangUp sends the remaining messages and closes this side.
 func (l *streamLink) hangUp(tick <-chan time.Time) error {
 	if err := l.flushOutbox(tick); err != nil {
 		return err

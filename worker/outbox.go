@@ -12,8 +12,9 @@ import (
 // gRPC's default limit of 4 MiB.
 const maxMessage = 1 << 20
 
-// An outbox holds what is to be sent, until the stream breaks: what must not be
-// lost is found again in the units. It is guarded by session.mu.
+// An outbox holds the messages to send on the current stream. When the stream breaks,
+// the outbox is filled again from the units, which keep everything that must not be
+// lost. It is guarded by session.mu.
 type outbox struct {
 	reports []*unit // settled, in order
 	started []*unit
@@ -111,8 +112,8 @@ func (s *session) newHeartbeat() *mapreduce.Heartbeat {
 	return h
 }
 
-// newHello returns the first message of a stream, with the units whose running it
-// tells. What starts from here on is told after it.
+// newHello returns the first message of a stream, and the units that it reports as
+// running. Units that start later are reported after it.
 func (s *session) newHello() (*mapreduce.FromWorker, []*unit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,8 +134,7 @@ func (s *session) newHello() (*mapreduce.FromWorker, []*unit) {
 	}, announced
 }
 
-// resetOutbox makes the outbox what a new stream must be told: everything for which
-// no answer has come.
+// resetOutbox fills the outbox for a new stream with everything that has no answer yet.
 func (s *session) resetOutbox() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +156,7 @@ func (s *session) resetOutbox() {
 	s.wakeSender()
 }
 
-// announceUnits tells units that the orchestrator knows of their start.
+// announceUnits tells the units that the orchestrator knows that they run.
 func announceUnits(us []*unit) {
 	for _, u := range us {
 		u.letBegin()

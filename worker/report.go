@@ -24,7 +24,7 @@ const (
 // skipped is the error of a unit that an open breaker ends, in ADR-028's words.
 const skipped = "Circuit breaker open - skipped"
 
-// baseReport returns a report of the attempt with what was spent so far.
+// baseReport returns a report of the attempt with its spending so far.
 func (u *unit) baseReport(o mapreduce.Outcome, texts ...string) mapreduce.Report {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/coditect/mapreduce/worker/step"
 )
 
-// Why an attempt's context ends, beside its deadline.
+// The causes that end an attempt's context, besides its deadline.
 var (
 	errDraining   = errors.New("worker is draining")
 	errCancelled  = errors.New("cancelled by the orchestrator")
@@ -33,9 +33,8 @@ type unitKey struct {
 
 func unitKeyOf(h mapreduce.Held) unitKey { return unitKey{h.Job, h.Unit} }
 
-// A job is what the session knows of a job while its units are run by one model.
-// What an orchestrator says of the job next is another one, and units keep the one
-// that they began with.
+// A job is the session's copy of one JobInfo of a job. The next JobInfo of the same job
+// makes another one, and units keep the one that they began with.
 type job struct {
 	spec    *mapreduce.JobSpec
 	stages  map[string]stage // by name, of those that units came for; guarded by session.mu
@@ -44,13 +43,14 @@ type job struct {
 	estimate token.Estimator // of outputs that no provider counted; nil guesses
 }
 
-// A stage is what the pipeline of a job says of a stage.
+// A stage is the specification of a stage in the pipeline of a job, or the error of
+// reading it.
 type stage struct {
 	spec    *agent.StageSpec // nil of units without a stage
 	unclear error            // why the pipeline does not say it
 }
 
-// stageOf returns what the pipeline says of a stage. The session's mu is held.
+// stageOf returns the specification of a stage. The session's mu is held.
 func (j *job) stageOf(name string) stage {
 	found, ok := j.stages[name]
 	if !ok {
@@ -88,8 +88,8 @@ type session struct {
 	stats    Stats
 }
 
-// fetchedUnits is for how many units at once there is memory for the largest that
-// is fetched for one.
+// fetchedUnits is the number of units whose largest possible blobs fit into the
+// session's memory together.
 const fetchedUnits = 4
 
 func newSession(cfg Config) *session {
@@ -127,7 +127,7 @@ func (s *session) learnJob(info mapreduce.JobInfo) {
 	s.jobs[info.Job] = j
 }
 
-// forgetJobs drops what is known of jobs. Units that are held keep what they need.
+// forgetJobs drops jobs. Units that the session holds keep theirs.
 func (s *session) forgetJobs(ids []mapreduce.JobID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +136,7 @@ func (s *session) forgetJobs(ids []mapreduce.JobID) {
 	}
 }
 
-// queueAssignments takes assignments into the queue and starts what has a slot.
+// queueAssignments queues assignments and starts those that have a slot.
 func (s *session) queueAssignments(as []mapreduce.Assignment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +176,8 @@ func (s *session) acceptUnit(a *mapreduce.Assignment) *unit {
 	return u
 }
 
-// runnerOf returns who runs a unit, or why nobody here does. mu is held.
+// runnerOf returns the runner of a unit, or an error if this worker has none. mu is
+// held.
 func (s *session) runnerOf(u *unit) (step.Runner, error) {
 	if u.task.Kind != mapreduce.KindParse {
 		of := u.job.stageOf(u.task.Stage)
@@ -335,7 +336,7 @@ func (s *session) dropAll(hs []mapreduce.Held, why error) {
 	s.fillSlots()
 }
 
-// drainQueue takes no more units and hands back those that wait.
+// drainQueue stops accepting units and hands back those that wait.
 func (s *session) drainQueue() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -380,7 +381,7 @@ func (s *session) isIdle() bool {
 	}
 }
 
-// leftBehind says what the session could not hand back.
+// leftBehind returns an error about the units that the session could not hand back.
 func (s *session) leftBehind() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

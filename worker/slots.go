@@ -48,7 +48,7 @@ func (s *session) beginUnit(u *unit) {
 	s.wakeSender()
 }
 
-// restartTimeout gives a unit that has got what it needs its whole time from now on.
+// restartTimeout restarts the timeout of a unit whose blobs have arrived.
 func (s *session) restartTimeout(u *unit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

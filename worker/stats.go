@@ -2,7 +2,7 @@ package worker
 
 import "github.com/coditect/mapreduce/api/mapreduce"
 
-// Stats are what a worker does, and what it has done since it was made.
+// Stats counts what a worker does now, and what it has done since it was made.
 type Stats struct {
 	Running   int // slots taken; abandoned attempts excepted
 	Waiting   int // for a slot

@@ -20,12 +20,12 @@ const (
 	// transfersAtOnce is how many blobs a session gets at once, and how many it
 	// puts: fewer than an orchestrator allows.
 	transfersAtOnce = 8
-	transferIdle    = time.Minute // without a byte, after which a transfer is begun anew
-	maxSetbacks     = 10          // in a row and without a byte, after which a transfer is given up
+	transferIdle    = time.Minute // without a byte, after which a transfer starts again
+	maxSetbacks     = 10          // in a row and without a byte, after which a transfer fails
 )
 
-// transfers carry the session's blobs over whatever stream it has. What breaks off
-// with one stream goes on over the next, from where it was.
+// transfers carries the session's blobs over its current stream. A transfer that breaks
+// off with one stream continues on the next, from where it was.
 type transfers struct {
 	session mapreduce.SessionID
 	gets    chan struct{} // full while as many are under way as may be
@@ -134,7 +134,7 @@ func enterRoom(ctx context.Context, room chan struct{}) error {
 	}
 }
 
-// errIdle is why a transfer is begun anew that does not get on.
+// errIdle is the reason to start a transfer again that makes no progress.
 var errIdle = errs.New(errs.Deadline, "the orchestrator neither sent nor took a byte for %v", transferIdle)
 
 // retryTransfer tries until the transfer is done, final says that it cannot be, or

@@ -15,7 +15,7 @@ import (
 	"github.com/coditect/mapreduce/worker/step"
 )
 
-// A phase is where an attempt stands within the session.
+// A phase is the state of an attempt within the session.
 type phase uint8
 
 const (
@@ -187,7 +187,7 @@ func (u *unit) runProtected() (res *agent.Result, err error) {
 	return res, err
 }
 
-// withDefaults returns spec with the defaults of what a worker looks at.
+// withDefaults returns spec with the defaults of the fields that a worker uses.
 func withDefaults(spec mapreduce.JobSpec) mapreduce.JobSpec {
 	spec.Provider = cmp.Or(spec.Provider, mapreduce.DefaultProvider)
 	spec.UnitTimeout = cmp.Or(spec.UnitTimeout, mapreduce.DefaultUnitTimeout)

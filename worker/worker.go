@@ -40,7 +40,7 @@ type Stream interface {
 // ctx.
 type Connect func(ctx context.Context) (Stream, error)
 
-// Config says what a worker runs, and for whom.
+// Config configures a worker.
 type Config struct {
 	Session  mapreduce.SessionID // Defaults to one drawn at random.
 	Version  string              // Of the program; for display.
@@ -106,7 +106,7 @@ func (c Config) validate() error {
 	return nil
 }
 
-// workerOffer is what units may require of the worker.
+// workerOffer returns what the worker offers to units.
 func (c Config) workerOffer() mapreduce.Offer {
 	return mapreduce.Offer{Providers: c.Steps.Names(), Tools: slices.Sorted(slices.Values(c.Tools)), Parsers: slices.Sorted(slices.Values(c.Parsers))}
 }
@@ -130,7 +130,7 @@ func New(cfg Config) (*Worker, error) {
 // Session returns the name of the worker's session.
 func (w *Worker) Session() mapreduce.SessionID { return w.session.cfg.Session }
 
-// Stats returns what the worker did and does.
+// Stats returns the worker's current counts.
 func (w *Worker) Stats() Stats { return w.session.copyStats() }
 
 // Run serves orchestrators until ctx ends, and then drains: it takes nothing

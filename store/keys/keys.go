@@ -1,7 +1,7 @@
-// Package keys is the key space of the service: the normative text of where
-// everything is kept. Keys are FoundationDB tuples under an optional prefix,
-// so that installations can share a cluster. Values are the messages of
-// coditect.mapreduce.storage.v1 unless said otherwise.
+// Package keys is the key space of the service. The list below is normative: it says
+// where everything is stored. Keys are FoundationDB tuples under an optional prefix, so
+// that installations can share a cluster. Values are messages of
+// coditect.mapreduce.storage.v1 unless the list says otherwise.
 //
 //	key                                          value
 //	('mapreduce','format')                       text: the layout's number, and the name of
@@ -25,26 +25,26 @@
 //	('mapreduce','held',S,claim)                 Held: the units of one claim
 //	('mapreduce','sess',S)                       Session: who a worker reports to
 //	('mapreduce','beat',O)                       Beat: an orchestrator's sign of life
-//	('mapreduce','doubt',O)                      Doubt: others see no sign of life of it,
-//	                                             and it has claimed nothing since
+//	('mapreduce','doubt',O)                      Doubt: other orchestrators saw no sign of
+//	                                             life of O, and O has claimed nothing since
 //	('mapreduce','grant',kind,name,O)            Grant: tokens and slots of a scope: a job,
 //	                                             a tenant, or the fleet, which has no name
-//	('mapreduce','draw',J,O)                     never there: who takes tokens of a grant
-//	                                             conflicts on it with who else does
-//	('mapreduce','limit',model)                  Limit: what the fleet may ask of it
+//	('mapreduce','draw',J,O)                     never stored: transactions that draw tokens
+//	                                             of one grant conflict on this key
+//	('mapreduce','limit',model)                  Limit: the limits of the fleet for the model
 //	('mapreduce','ctr',J,name,level,O)           counter, striped by orchestrator
 //	('mapreduce','tally',J,D)                    Tally: chunks of a document
 //	('mapreduce','seal',J,number)                Seal: the chain over checkpoints
 //	('mapreduce','plan',J,level)                 Plan: cursor of planning a level
 //	('mapreduce','picks',J,level,index,first)    Picks: inputs of a unit that are no range,
-//	                                             from one on
+//	                                             from the input numbered first on
 //	('mapreduce','wait',J,level,index)           counter: what a reduce of a tree waits for;
 //	                                             see Waiting
 //	('mapreduce','result',J,U,attempt,i)         bytes: chunk i of a large result
 //	('mapreduce','journal',J,U,n,i)              bytes: chunk i of entry n of a unit's journal
 //	('mapreduce','blob',J,sha256,i)              bytes: chunk i of a document's text
-//	('mapreduce','warm',J)                       text: "open", or who runs the first unit
-//	                                             alone: see jobs.Warm
+//	('mapreduce','warm',J)                       text: "open", or the orchestrator that runs
+//	                                             the first unit alone: see jobs.Warm
 //	('mapreduce','skipped',J,n)                  Skipped: a document left out
 //	('mapreduce','idem',T,request)               id of the job it submitted
 //	('mapreduce','ingest',J)                     Ingest: a submission under way
@@ -56,7 +56,8 @@
 //	('mapreduce','wake')                         counter: changes made for others
 //
 // J, U, D, S, O and T are the ids of job, unit, document, session, orchestrator
-// and tenant; a model is named with its provider. It imports only the vocabulary and the tuple encoding.
+// and tenant; a model is named with its provider. The package imports only the
+// vocabulary, the store's port and the tuple encoding.
 package keys
 
 import (
@@ -98,8 +99,8 @@ func Seq(level, index int64) int64 { return (level+1)<<48 | index }
 // A Counter is the name of a counter of a job.
 type Counter int64
 
-// The counters of a job. Those of units and sizes are kept by level, the
-// others under level 0.
+// The counters of a job. Counters of units and sizes are kept by level, the others
+// under level 0.
 const (
 	Completed        Counter = iota + 1 // units
 	Failed                              // units
@@ -129,17 +130,17 @@ const (
 // LastCounter is the last of them.
 const LastCounter = UnitsParked
 
-// A Waiting is the value of what a reduce of a tree waits for: how many of its
-// inputs have not ended, how many have ended with an output, and whether it was
-// let go since. It is one number, so that inputs that end at once add to it
+// A Waiting is the value under a Wait key of a reduce of a static tree: how many of
+// its inputs have not ended, how many have an output, and whether the reduce was
+// unblocked since. It is one number, so that inputs that end together add to it
 // without a conflict.
 type Waiting int64
 
-// What is added to a Waiting.
+// The terms that transactions add to a Waiting.
 const (
 	OneLeft     Waiting = 1       // an input that has not ended
 	OneSurvivor Waiting = 1 << 31 // one that has an output
-	LetGo       Waiting = 1 << 62 // the reduce does not wait any more
+	LetGo       Waiting = 1 << 62 // the reduce was unblocked
 )
 
 // Left returns how many inputs have not ended.
@@ -148,7 +149,7 @@ func (w Waiting) Left() int64 { return int64(w & (OneSurvivor - 1)) }
 // Survivors returns how many inputs have an output.
 func (w Waiting) Survivors() int64 { return int64(w / OneSurvivor & (OneSurvivor - 1)) }
 
-// Due reports whether a reduce waits for nothing any more and was not let go.
+// Due reports whether all inputs have ended and the reduce was not unblocked yet.
 func (w Waiting) Due() bool { return w.Left() == 0 && w < LetGo }
 
 // A Space is the key space of one installation.
@@ -198,8 +199,8 @@ func childRange(packed []byte) store.Range {
 // Everything returns the range of all keys of the installation.
 func (s *Space) Everything() store.Range { return childRange(s.prefix) }
 
-// Below returns the range of all keys that an installation must have for itself:
-// those under its prefix, or without one those of Everything.
+// Below returns the range of keys that belong to the installation alone: all keys under
+// its prefix, or without a prefix those of Everything.
 func (s *Space) Below() store.Range {
 	if len(s.outer) == 0 {
 		return s.Everything()
@@ -325,12 +326,12 @@ func (s *Space) Delayed(j mapreduce.JobID, u mapreduce.UnitID) []byte {
 // DelayedAll returns the range of job j's units that are backing off.
 func (s *Space) DelayedAll(j mapreduce.JobID) store.Range { return childRange(s.jobKey("delayed", j)) }
 
-// Parked returns the key of what a parked unit waits for.
+// Parked returns the key of the record that says what a parked unit waits for.
 func (s *Space) Parked(j mapreduce.JobID, u mapreduce.UnitID) []byte {
 	return tuple.AppendString(s.jobKey("parked", j), string(u))
 }
 
-// ParkedAll returns the range of what job j's parked units wait for.
+// ParkedAll returns the range of the Parked keys of job j.
 func (s *Space) ParkedAll(j mapreduce.JobID) store.Range { return childRange(s.jobKey("parked", j)) }
 
 // NumberedParked returns the range of the parked units whose ids are prefix and a
@@ -432,12 +433,12 @@ func (s *Space) Draw(j mapreduce.JobID, o mapreduce.NodeID) []byte {
 // Grants returns the range of the grants of a scope.
 func (s *Space) Grants(of mapreduce.Scope) store.Range { return childRange(s.grantKey(of)) }
 
-// Limit returns the key of what the fleet may ask of a model, "provider/model".
+// Limit returns the key of the fleet's limits for a model, "provider/model".
 func (s *Space) Limit(model string) []byte {
 	return tuple.AppendString(s.nameKey("limit"), model)
 }
 
-// Limits returns the range of what may be asked of all models.
+// Limits returns the range of the Limit keys of all models.
 func (s *Space) Limits() store.Range { return childRange(s.nameKey("limit")) }
 
 // Counter returns the key of one orchestrator's stripe of a counter.
@@ -519,17 +520,17 @@ func (s *Space) PicksLevel(j mapreduce.JobID, level int64) store.Range {
 // PicksAll returns the range of the inputs that reduces of job j picked.
 func (s *Space) PicksAll(j mapreduce.JobID) store.Range { return childRange(s.jobKey("picks", j)) }
 
-// Wait returns the key of what a reduce of a tree waits for.
+// Wait returns the key of the Waiting of a reduce.
 func (s *Space) Wait(j mapreduce.JobID, level, index int64) []byte {
 	return tuple.AppendInt(tuple.AppendInt(s.jobKey("wait", j), level), index)
 }
 
-// WaitLevel returns the range of what the reduces of a level wait for.
+// WaitLevel returns the range of the Wait keys of a level.
 func (s *Space) WaitLevel(j mapreduce.JobID, level int64) store.Range {
 	return childRange(tuple.AppendInt(s.jobKey("wait", j), level))
 }
 
-// Waits returns the range of what the reduces of job j wait for.
+// Waits returns the range of the Wait keys of job j.
 func (s *Space) Waits(j mapreduce.JobID) store.Range { return childRange(s.jobKey("wait", j)) }
 
 // ResultChunk returns the key of chunk i of a large result.
@@ -589,7 +590,8 @@ func (s *Space) Blob(j mapreduce.JobID, sha256 []byte, from, to int64) store.Ran
 // Blobs returns the range of all documents' texts of job j.
 func (s *Space) Blobs(j mapreduce.JobID) store.Range { return childRange(s.jobKey("blob", j)) }
 
-// Warm returns the key of who runs the first unit of job j alone.
+// Warm returns the key that names the orchestrator which runs the first unit of job j
+// alone.
 func (s *Space) Warm(j mapreduce.JobID) []byte { return s.jobKey("warm", j) }
 
 // Skipped returns the key of the n-th document left out.
@@ -612,7 +614,7 @@ func (s *Space) answerKey(t mapreduce.TenantID, sha256 []byte) []byte {
 	return tuple.AppendBytes(tuple.AppendString(s.nameKey("answer"), string(t)), sha256)
 }
 
-// Answer returns the key of what a model answered, for a tenant's jobs.
+// Answer returns the key of a model's answer that a tenant's jobs share.
 func (s *Space) Answer(t mapreduce.TenantID, sha256 []byte) []byte { return s.answerKey(t, sha256) }
 
 // AnswerChunks returns the range of the chunks of an answer.
@@ -643,7 +645,7 @@ func (s *Space) AgedAll(t mapreduce.TenantID) store.Range {
 	return childRange(tuple.AppendString(s.nameKey("aged"), string(t)))
 }
 
-// What is counted of a tenant's answers.
+// The counters of a tenant's answers.
 const (
 	KeptAnswers int64 = iota
 	KeptBytes
@@ -666,14 +668,14 @@ func (s *Space) Ingests() store.Range { return childRange(s.nameKey("ingest")) }
 // Wake returns the key that counts changes made for others.
 func (s *Space) Wake() []byte { return s.nameKey("wake") }
 
-// ownedNames are the kinds of keys that hold what a job has.
+// ownedNames lists the kinds of keys that belong to one job.
 var ownedNames = []string{
 	"units", "order", "ready", "delayed", "parked", "woken", "failed", "ctr", "tally",
 	"checkpoints", "seal", "plan", "picks", "wait", "result", "journal", "blob", "skipped", "warm",
 }
 
-// Owned returns the ranges that hold everything a job has but for its record,
-// its switch, and what is keyed by tenant or time.
+// Owned returns the ranges of all keys of a job, except its record, its control record,
+// and keys by tenant or time.
 func (s *Space) Owned(j mapreduce.JobID) []store.Range {
 	var all []store.Range
 	for _, n := range ownedNames {

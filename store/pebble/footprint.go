@@ -38,7 +38,7 @@ func (l *keyList) keyAt(i int) []byte {
 	return l.bytes[begin:l.ends[i]:l.ends[i]]
 }
 
-// A footprint is the keys and ranges that a transaction read, or those that it wrote.
+// A footprint holds the keys and ranges that a transaction read, or that it wrote.
 type footprint struct {
 	keys   keyList
 	ranges []store.Range

@@ -32,7 +32,7 @@ const formatNumber = 2
 
 const formatHead = "coditect store format "
 
-// A formatState tells what the folder is expected to hold.
+// A formatState is the expected content of the folder.
 type formatState string
 
 const (

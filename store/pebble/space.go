@@ -94,8 +94,8 @@ func (s *Store) checkRoom() error {
 	return nil
 }
 
-// logChange logs that space is short, that it still is, or that there is enough
-// again.
+// logChange logs that space has become short, that it still is, or that there is
+// enough again.
 func (g *spaceGuard) logChange(refused bool, now time.Time) {
 	switch {
 	case g.err != nil && (!refused || now.Sub(g.lastLogged) >= remindEvery):

@@ -51,7 +51,7 @@ type Task struct {
 	Whole func(ctx context.Context, use func(*ground.Text)) error
 }
 
-// An OutputKind is what the units of a stage come to.
+// An OutputKind is the kind of output of a stage's units.
 type OutputKind string
 
 // The kinds of outputs.
@@ -76,8 +76,7 @@ type StageSpec struct {
 	Merge     string     // how a group is merged: typed, model or typed-then-model; empty leaves it to the job
 }
 
-// MakesRecords reports whether the task comes to records, rather than to another
-// value.
+// MakesRecords reports whether the output of the task is records.
 func (t *Task) MakesRecords() bool { return t.StageSpec == nil || t.StageSpec.Output == Records }
 
 // RecordSchema returns the schema of the records that the task makes.
@@ -125,11 +124,11 @@ type Calls interface {
 	Progress(note string)
 }
 
-// A Recorder is Calls that keep what the trace of a job shows of its calls of
-// models. Those of a worker are one; others need not be.
+// A Recorder is an optional part of Calls, which the worker's Calls implement. It keeps
+// the calls of models for the trace of a job.
 type Recorder interface {
-	// Captures says what is to be recorded: without CaptureFull neither prompt
-	// nor answer.
+	// Captures returns what to record. Prompts and answers are recorded only with
+	// CaptureFull.
 	Captures() mapreduce.Capture
 
 	// Record adds a call that has just ended, however it did. When it began is
@@ -137,15 +136,15 @@ type Recorder interface {
 	Record(c mapreduce.Call)
 }
 
-// A Saver is Calls that sum up what caches save. Those of a worker are one; others
-// need not be.
+// A Saver is an optional part of Calls, which the worker's Calls implement. It sums up
+// what caches save.
 type Saver interface {
 	// Saved tells what caches saved a call, or of a call.
 	Saved(s mapreduce.Savings)
 }
 
-// A Sharer is Calls that know what models answered other jobs of the tenant. Those
-// of a worker are one; others need not be.
+// A Sharer is an optional part of Calls, which the worker's Calls implement. It finds
+// the answers that models gave to other jobs of the tenant.
 type Sharer interface {
 	// Shares reports whether the job shares answers. If not, the other methods
 	// are not to be called.

@@ -8,7 +8,7 @@ import (
 	"github.com/coditect/mapreduce/api/mapreduce"
 )
 
-// ErrBudget is why Calls.Reserve refuses: the job has no tokens left for it.
+// ErrBudget is the error of Calls.Reserve if the job has too few tokens left.
 var ErrBudget = errors.New("token budget refused")
 
 // ErrTooLong is why a document is not looked through for a quote that does not
@@ -44,13 +44,13 @@ func Park(handle string, after time.Duration, note string) error {
 	return &ParkedError{mapreduce.Parking{Handle: handle, WakeAfter: after, Note: note}}
 }
 
-// Error says what is waited for.
+// Error says what the unit waits for.
 func (e *ParkedError) Error() string {
 	return fmt.Sprintf("the unit waits for %q: %s", e.Handle, e.Note)
 }
 
-// An Error says what a failure means for its unit and its job. Its text is that
-// of Err.
+// An Error classifies a failure: what it means for its unit and its job. Its text is
+// the text of Err.
 type Error struct {
 	Class      mapreduce.FailureClass
 	RetryAfter time.Duration // the least pause before another attempt; 0 if unknown
